@@ -1,0 +1,122 @@
+package contract
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"github.com/switchboard-run/switchboard/contract/busv1"
+)
+
+// Sentinels for what a caller decides on. Every error that crosses the
+// contract wraps at most one of them; FromStatus and ToStatus map them.
+var (
+	// ErrGone: the other process is not there any more.
+	ErrGone = errors.New("the other side is gone")
+	// ErrConflict: a version or sequence number was not the one expected. Read
+	// again and repeat.
+	ErrConflict = errors.New("version conflict")
+	// ErrDenied: the manifest does not grant it.
+	ErrDenied = errors.New("not granted")
+	// ErrStale: the lane token is not valid any more. Stop.
+	ErrStale = errors.New("the lane token is stale")
+	// ErrNotFound: there is no such thing.
+	ErrNotFound = errors.New("not found")
+	// ErrInvalid: the request cannot be right, whenever it is made.
+	ErrInvalid = errors.New("invalid")
+	// ErrTooLarge: over a limit.
+	ErrTooLarge = errors.New("too large")
+	// ErrUnavailable: not now.
+	ErrUnavailable = errors.New("unavailable")
+	// ErrFull: the store cannot take anything new; what was accepted is kept.
+	ErrFull = errors.New("the store is full")
+)
+
+var codeOf = []struct {
+	err  error
+	code codes.Code
+}{
+	{ErrConflict, codes.Aborted},
+	{ErrDenied, codes.PermissionDenied},
+	{ErrStale, codes.Unauthenticated},
+	{ErrNotFound, codes.NotFound},
+	{ErrInvalid, codes.InvalidArgument},
+	{ErrTooLarge, codes.OutOfRange},
+	{ErrFull, codes.ResourceExhausted},
+	{ErrUnavailable, codes.FailedPrecondition},
+	{ErrGone, codes.Unavailable},
+	{context.Canceled, codes.Canceled},
+	{context.DeadlineExceeded, codes.DeadlineExceeded},
+}
+
+// Code is the gRPC code of err: OK for nil, Unknown for what no sentinel names.
+func Code(err error) codes.Code {
+	if err == nil {
+		return codes.OK
+	}
+	for _, c := range codeOf {
+		if errors.Is(err, c.err) {
+			return c.code
+		}
+	}
+	return status.Code(err)
+}
+
+// ToStatus is err as it goes over the wire.
+func ToStatus(err error) error {
+	if err == nil {
+		return nil
+	}
+	return status.Error(Code(err), err.Error())
+}
+
+// FromStatus is an error of a call as the caller decides on it. A dead
+// transport, whatever gRPC calls it, wraps ErrGone.
+func FromStatus(err error) error {
+	if err == nil {
+		return nil
+	}
+	s, ok := status.FromError(err)
+	if !ok {
+		return err
+	}
+	return fromCode(s.Code(), s.Message())
+}
+
+// ToProto is err as part of a frame.
+func ToProto(err error) *busv1.Error {
+	if err == nil {
+		return nil
+	}
+	return &busv1.Error{Code: int32(Code(err)), Message: err.Error()}
+}
+
+// FromProto is an error of a frame as the caller decides on it.
+func FromProto(e *busv1.Error) error {
+	if e == nil {
+		return nil
+	}
+	return fromCode(codes.Code(e.GetCode()), e.GetMessage())
+}
+
+func fromCode(code codes.Code, message string) error {
+	for _, c := range codeOf {
+		if c.code == code {
+			return &wireError{message: message, kind: c.err}
+		}
+	}
+	return fmt.Errorf("%s (%s)", message, code)
+}
+
+// wireError keeps the message as the other side wrote it: the sentinel's own
+// words are usually part of it already.
+type wireError struct {
+	message string
+	kind    error
+}
+
+func (e *wireError) Error() string { return e.message }
+func (e *wireError) Unwrap() error { return e.kind }

@@ -1,0 +1,189 @@
+package contract
+
+// The kernel's topics. Every other topic belongs to the extension whose id is
+// its first segment.
+const (
+	TopicUserMessage       = "user.message"
+	TopicAgentInput        = "agent.input."  // + agent id
+	TopicAgentOutput       = "agent.output"  // ends a turn
+	TopicChannelSend       = "channel.send." // + channel id
+	TopicCommand           = "command."      // + command name
+	TopicUserNotify        = "system.user.notify"
+	TopicAgentTask         = "system.agent.task"
+	TopicAgentBackground   = "system.agent.background"
+	TopicDeliveryDead      = "system.delivery.dead"
+	TopicExtension         = "system.extension." // + state
+	TopicSchedulesDeclared = "schedules.declared"
+	TopicModelUsage        = "model.usage"
+)
+
+// UserMessage is the payload of user.message. The channel is the event's
+// source; what a channel says of the person is a report, and the router alone
+// decides who is admitted.
+type UserMessage struct {
+	Text           string `json:"text"`
+	UserID         string `json:"user_id"`
+	UserName       string `json:"user_name,omitempty"` // as shown to people
+	ConversationID string `json:"conversation_id"`     // the channel's own address
+	ThreadID       string `json:"thread_id,omitempty"`
+	// Group says that others can read the conversation: the sender is then
+	// named to the agent, and strangers are met with silence.
+	Group     bool   `json:"group,omitempty"`
+	AgentID   string `json:"agent_id,omitempty"`
+	MessageID string `json:"message_id,omitempty"` // the platform's, within the conversation
+	// Edited says that MessageID was reported before and has changed: before its
+	// turn the text is replaced, later the change is noted.
+	Edited      bool         `json:"edited,omitempty"`
+	Attachments []Attachment `json:"attachments,omitempty"`
+	// SentAt is when the person wrote it, Unix seconds, if the platform tells.
+	SentAt int64 `json:"sent_at,omitempty"`
+}
+
+// Attachment is something a message carries besides text.
+type Attachment struct {
+	Kind string `json:"kind"` // photo, voice, document, ...
+	Name string `json:"name,omitempty"`
+}
+
+// AgentInput is the payload of agent.input.<agent>.
+type AgentInput struct {
+	Session string         `json:"session"`
+	Kind    string         `json:"kind"`
+	Sender  string         `json:"sender,omitempty"`
+	Text    string         `json:"text"`
+	ReplyTo string         `json:"reply_to,omitempty"`
+	Group   bool           `json:"group,omitempty"`
+	SentAt  int64          `json:"sent_at,omitempty"`
+	Meta    map[string]any `json:"meta,omitempty"`
+}
+
+// Kinds of an input.
+const (
+	InputUser    = "user"    // a person wrote it
+	InputTask    = "task"    // work to do
+	InputMessage = "message" // another agent wrote it
+	InputResult  = "result"  // what became of a task
+	InputNotice  = "notice"  // something to know, with a turn
+	InputRecord  = "record"  // something to know, without a turn
+)
+
+// Kinds of a history row.
+const (
+	EntryInput   = "input"
+	EntryContext = "context"
+	EntryAnswer  = "answer"
+	EntryResult  = "result"
+	EntryNote    = "note"
+	EntrySummary = "summary"
+)
+
+// AgentOutput is the payload of agent.output. Publishing it under the lane of
+// a turn ends that turn: its inputs are settled, its open calls are closed, and
+// the text goes to the reply target.
+type AgentOutput struct {
+	Session string `json:"session"`
+	Turn    int64  `json:"turn"`    // assigned by the kernel
+	Outcome string `json:"outcome"` // ok, error, cancelled, timeout, capped, dead
+	Text    string `json:"text"`
+	ReplyTo string `json:"reply_to,omitempty"` // assigned by the kernel
+}
+
+// Outcomes of a turn.
+const (
+	OutcomeOK        = "ok"
+	OutcomeError     = "error"
+	OutcomeCancelled = "cancelled"
+	OutcomeTimeout   = "timeout"
+	OutcomeCapped    = "capped"
+	OutcomeDead      = "dead"
+)
+
+// ChannelSend is the payload of channel.send.<channel>: one part of one text.
+type ChannelSend struct {
+	Text         string `json:"text"`
+	Conversation string `json:"conversation,omitempty"` // empty: the default recipient
+	Thread       string `json:"thread,omitempty"`
+	Owner        string `json:"owner,omitempty"`    // user id of the owner on this channel, if known
+	ReplyTo      string `json:"reply_to,omitempty"` // the platform's message id
+	DraftID      string `json:"draft_id,omitempty"`
+	Part         int    `json:"part,omitempty"` // from 1
+	Parts        int    `json:"parts,omitempty"`
+	Kind         string `json:"kind"`              // reply, notice, send
+	Session      string `json:"session,omitempty"` // the session that sent it
+	Call         string `json:"call,omitempty"`    // the tool call that waits for the receipt
+	// Detours counts the channels this text was moved from.
+	Detours []string `json:"detours,omitempty"`
+}
+
+// Kinds of a send.
+const (
+	SendReply  = "reply"  // answers a message; never leaves its conversation
+	SendNotice = "notice" // a reminder or the result of a job
+	SendDirect = "send"   // asked for by name: send_to_channel, channels send
+)
+
+// UserNotify is the payload of system.user.notify: tell the person something.
+type UserNotify struct {
+	Text      string `json:"text"`
+	ChannelID string `json:"channel_id,omitempty"`
+	ReplyTo   string `json:"reply_to,omitempty"`
+}
+
+// AgentTask is the payload of system.agent.task: have an agent do something.
+type AgentTask struct {
+	Prompt    string `json:"prompt"`
+	ChannelID string `json:"channel_id,omitempty"`
+	ReplyTo   string `json:"reply_to,omitempty"`
+	AgentID   string `json:"agent_id,omitempty"`
+	Name      string `json:"name,omitempty"` // of the job; empty: one session per event
+}
+
+// AgentBackground is the payload of system.agent.background: as a task, whose
+// final text stays in the session's history.
+type AgentBackground struct {
+	Prompt  string `json:"prompt"`
+	AgentID string `json:"agent_id,omitempty"`
+	Name    string `json:"name,omitempty"`
+}
+
+// DeliveryDead is the payload of system.delivery.dead.
+type DeliveryDead struct {
+	EventID   string `json:"event_id"`
+	Topic     string `json:"topic"`
+	Extension string `json:"extension"`
+	Attempts  int    `json:"attempts"`
+	Reason    string `json:"reason"`
+}
+
+// ExtensionState is the payload of system.extension.<state>.
+type ExtensionState struct {
+	Extension string `json:"extension"`
+	State     string `json:"state"`
+	Readiness string `json:"readiness,omitempty"`
+	Detail    string `json:"detail,omitempty"`
+}
+
+// SchedulesDeclared is the payload of schedules.declared: all schedules that
+// one extension's manifest declares now. An empty list removes them.
+type SchedulesDeclared struct {
+	Extension string             `json:"extension"`
+	Schedules []DeclaredSchedule `json:"schedules"`
+}
+
+// DeclaredSchedule is one entry of a manifest's schedules.
+type DeclaredSchedule struct {
+	Name     string         `json:"name"`
+	Cron     string         `json:"cron"`
+	Topic    string         `json:"topic"`
+	Timezone string         `json:"timezone,omitempty"`
+	Payload  map[string]any `json:"payload,omitempty"`
+}
+
+// ModelUsage is the payload of model.usage.
+type ModelUsage struct {
+	Agent        string `json:"agent"`
+	Session      string `json:"session"`
+	Model        string `json:"model"`
+	InputTokens  int64  `json:"input_tokens"`
+	OutputTokens int64  `json:"output_tokens"`
+}

@@ -1,0 +1,51 @@
+package sdk
+
+import (
+	"context"
+)
+
+// Channel is a way to people.
+type Channel interface {
+	// Send sends one message. Messages of one conversation come one at a time
+	// and in order; other conversations are concurrent. A nil error means that
+	// the platform has it. Retry, Drop and Unknown say what else is the case;
+	// any other error means that it was not sent.
+	Send(ctx context.Context, m Message) (Receipt, error)
+}
+
+// Drafter is a Channel that can show text while it is being written. Drafts are
+// lost when anything is in their way.
+type Drafter interface {
+	Draft(ctx context.Context, d Draft)
+}
+
+// Message is one message to send. When an earlier attempt may have been sent
+// and the channel cannot dedupe, Text already carries the visible mark.
+type Message struct {
+	ID           string // stays the same when the message is sent again
+	Text         string // Markdown
+	Conversation string // the channel's own address; empty: the default recipient
+	Thread       string
+	Owner        string // user id of the owner on this channel, if one is known
+	ReplyTo      string // the platform's id of the message this answers
+	DraftID      string // the draft that this message replaces
+	Part, Parts  int    // of a text that was split
+	Repeat       bool   // an earlier attempt may have been sent
+	Notice       bool   // not an answer: a reminder or a message from elsewhere
+}
+
+// Receipt is what the platform said.
+type Receipt struct {
+	ProviderID   string // the platform's id of the message
+	Conversation string // where it really went
+	Thread       string
+}
+
+// Draft is the text so far.
+type Draft struct {
+	Conversation string
+	Thread       string
+	ID           string
+	Text         string // empty: the assistant is working
+	Done         bool   // nothing more comes of this draft
+}

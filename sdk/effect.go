@@ -1,0 +1,126 @@
+package sdk
+
+import (
+	"encoding/json"
+	"fmt"
+
+	"google.golang.org/protobuf/proto"
+
+	"github.com/switchboard-run/switchboard/contract"
+	"github.com/switchboard-run/switchboard/contract/busv1"
+)
+
+// Effect is one durable change; Effects happen all or not at all. Each kind is
+// a grant of the manifest. An effect that cannot be built (a payload that is no
+// JSON) is reported by the commit.
+type (
+	Effect struct {
+		pb  *busv1.Effect
+		err error
+	}
+	Effects []Effect
+)
+
+// PublishOption refines a publish.
+type PublishOption func(*busv1.Publish)
+
+// Key orders the event behind the others of the same key.
+func Key(key string) PublishOption { return func(p *busv1.Publish) { p.Key = key } }
+
+// Dedupe makes publishing idempotent: the same key again returns the first
+// event. It is unique to the extension and lives as long as the event.
+func Dedupe(key string) PublishOption { return func(p *busv1.Publish) { p.DedupeKey = key } }
+
+// Publish accepts an event; payload is encoded as JSON, at most 1 MiB.
+func Publish(topic string, payload any, options ...PublishOption) Effect {
+	b, err := json.Marshal(payload)
+	if err != nil {
+		return Effect{err: fmt.Errorf("payload of %s: %w: %w", topic, contract.ErrInvalid, err)}
+	}
+	p := &busv1.Publish{Topic: topic, Payload: b}
+	for _, o := range options {
+		o(p)
+	}
+	return Effect{pb: &busv1.Effect{Kind: &busv1.Effect_Publish{Publish: p}}}
+}
+
+// Put writes a key of the extension's own store, whatever is there.
+func Put(key string, value any) Effect { return put(key, value, nil) }
+
+// PutAt writes a key if its version is still the one that was read; version 0
+// means that the key must not exist. Otherwise the commit is refused with
+// contract.ErrConflict, and a handler that returned it runs again.
+func PutAt(key string, value any, version int64) Effect { return put(key, value, &version) }
+
+func put(key string, value any, version *int64) Effect {
+	b, err := encodeValue(value)
+	if err != nil {
+		return Effect{err: fmt.Errorf("value of key %q: %w: %w", key, contract.ErrInvalid, err)}
+	}
+	return Effect{pb: &busv1.Effect{Kind: &busv1.Effect_Put{Put: &busv1.Put{Key: key, Value: b, Version: version}}}}
+}
+
+func encodeValue(value any) ([]byte, error) {
+	if b, ok := value.([]byte); ok {
+		return b, nil
+	}
+	return json.Marshal(value)
+}
+
+// Delete removes a key of the extension's own store.
+func Delete(key string) Effect {
+	return Effect{pb: &busv1.Effect{Kind: &busv1.Effect_Delete{Delete: &busv1.Delete{Key: key}}}}
+}
+
+// DeleteAt removes a key if its version is still the one that was read.
+func DeleteAt(key string, version int64) Effect {
+	return Effect{pb: &busv1.Effect{Kind: &busv1.Effect_Delete{Delete: &busv1.Delete{Key: key, Version: &version}}}}
+}
+
+// Withdraw settles what no handler has taken yet of the event that this
+// extension published with the dedupe key.
+func Withdraw(dedupeKey string) Effect {
+	return Effect{pb: &busv1.Effect{Kind: &busv1.Effect_Withdraw{Withdraw: &busv1.Withdraw{DedupeKey: dedupeKey}}}}
+}
+
+// Raw is any effect as the contract has it.
+func Raw[T isEffect](kind T) Effect {
+	e := &busv1.Effect{}
+	switch k := any(kind).(type) {
+	case *busv1.SessionEnsure:
+		e.Kind = &busv1.Effect_SessionEnsure{SessionEnsure: k}
+	case *busv1.Input:
+		e.Kind = &busv1.Effect_Input{Input: k}
+	case *busv1.Append:
+		e.Kind = &busv1.Effect_Append{Append: k}
+	case *busv1.Steer:
+		e.Kind = &busv1.Effect_Steer{Steer: k}
+	case *busv1.TurnCancel:
+		e.Kind = &busv1.Effect_TurnCancel{TurnCancel: k}
+	case *busv1.Withdraw:
+		e.Kind = &busv1.Effect_Withdraw{Withdraw: k}
+	case *busv1.Receipt:
+		e.Kind = &busv1.Effect_Receipt{Receipt: k}
+	}
+	return Effect{pb: e}
+}
+
+type isEffect interface {
+	*busv1.SessionEnsure | *busv1.Input | *busv1.Append | *busv1.Steer | *busv1.TurnCancel | *busv1.Withdraw | *busv1.Receipt
+	proto.Message
+}
+
+// Proto is the effect as the contract has it.
+func (e Effect) Proto() (*busv1.Effect, error) { return e.pb, e.err }
+
+// protos is the effects as they go over the wire.
+func (es Effects) protos() ([]*busv1.Effect, error) {
+	out := make([]*busv1.Effect, 0, len(es))
+	for _, e := range es {
+		if e.err != nil {
+			return nil, e.err
+		}
+		out = append(out, e.pb)
+	}
+	return out, nil
+}

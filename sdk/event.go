@@ -1,0 +1,41 @@
+package sdk
+
+import (
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"github.com/switchboard-run/switchboard/contract/busv1"
+)
+
+// Event is one fact as the kernel stored it.
+type Event struct {
+	Seq           int64 // total order of acceptance
+	ID            string
+	Topic         string
+	Key           string
+	Source        string // who published it, as the kernel saw it
+	Payload       json.RawMessage
+	CorrelationID string
+	CausationID   string
+	CreatedAt     time.Time
+}
+
+// Decode reads the payload into v. A payload that does not fit is an error that
+// drops the event: it can never be handled.
+func (e Event) Decode(v any) error {
+	if err := json.Unmarshal(e.Payload, v); err != nil {
+		return Drop(fmt.Sprintf("payload of %s does not fit: %v", e.Topic, err))
+	}
+	return nil
+}
+
+// Delivery is an event together with what the kernel says about this attempt.
+type Delivery struct {
+	Event
+	Attempt   int  // from 1
+	Uncertain bool // an earlier attempt may have had its effect outside the kernel
+	Deadline  time.Time
+	Token     string             // the lane token; Kernel takes it from ctx
+	Turn      *busv1.TurnContext // of an agent's input
+}

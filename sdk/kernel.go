@@ -1,0 +1,188 @@
+package sdk
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/hashicorp/go-hclog"
+	"google.golang.org/grpc"
+
+	"github.com/switchboard-run/switchboard/contract"
+	"github.com/switchboard-run/switchboard/contract/busv1"
+	"github.com/switchboard-run/switchboard/contract/extensionv1"
+	"github.com/switchboard-run/switchboard/contract/kernelv1"
+)
+
+// Kernel is the extension's side of the kernel's services. It is safe for
+// concurrent use. A ctx that a handler was given carries its lane token: calls
+// made with it belong to that delivery, and are refused once it has lost its
+// lane (contract.ErrStale). Errors wrap the sentinels of package contract;
+// contract.ErrGone means that the kernel is not there any more, and the
+// process is about to end.
+type Kernel struct {
+	init     *extensionv1.InitRequest
+	log      hclog.Logger
+	location *time.Location
+
+	bus      kernelv1.BusClient
+	kv       kernelv1.KVClient
+	channels kernelv1.ChannelsClient
+	sessions kernelv1.SessionsClient
+	tools    kernelv1.ToolsClient
+	models   kernelv1.ModelsClient
+	runtime  kernelv1.RuntimeClient
+
+	committing sync.Mutex
+	commits    *commitStream
+}
+
+// NewKernel wraps a connection to the kernel's services as Init described it.
+// Serve does this; tests may.
+func NewKernel(conn grpc.ClientConnInterface, init *extensionv1.InitRequest, log hclog.Logger) *Kernel {
+	location, err := time.LoadLocation(init.GetTimezone())
+	if err != nil {
+		location = time.Local
+	}
+	return &Kernel{
+		init: init, log: log, location: location,
+		bus:      kernelv1.NewBusClient(conn),
+		kv:       kernelv1.NewKVClient(conn),
+		channels: kernelv1.NewChannelsClient(conn),
+		sessions: kernelv1.NewSessionsClient(conn),
+		tools:    kernelv1.NewToolsClient(conn),
+		models:   kernelv1.NewModelsClient(conn),
+		runtime:  kernelv1.NewRuntimeClient(conn),
+	}
+}
+
+// ID is the extension's id, Name what people see.
+func (k *Kernel) ID() string   { return k.init.GetId() }
+func (k *Kernel) Name() string { return k.init.GetName() }
+
+// Config decodes the configuration into v: manifest and config.yaml merged,
+// already checked against the manifest's schema.
+func (k *Kernel) Config(v any) error {
+	if len(k.init.GetConfig()) == 0 {
+		return nil
+	}
+	if err := json.Unmarshal(k.init.GetConfig(), v); err != nil {
+		return fmt.Errorf("configuration of %s: %w", k.ID(), err)
+	}
+	return nil
+}
+
+// Secret is a secret that the manifest names; empty if nobody has set it.
+func (k *Kernel) Secret(name string) string { return k.init.GetSecrets()[name] }
+
+// RunDir is for sockets, DataDir for files that outlive the process. Both exist
+// and are private to the user.
+func (k *Kernel) RunDir() string  { return k.init.GetRunDir() }
+func (k *Kernel) DataDir() string { return k.init.GetDataDir() }
+
+// Location is the configured time zone.
+func (k *Kernel) Location() *time.Location { return k.location }
+
+// Agent is the agent section of the manifest; nil if it is none.
+func (k *Kernel) Agent() *extensionv1.AgentSpec { return k.init.GetAgent() }
+
+// Log writes JSON to stderr, which the kernel collects.
+func (k *Kernel) Log() hclog.Logger { return k.log }
+
+// Commit commits the effects in one transaction and returns when they are on
+// disk: one result for each effect. Commits of one extension are applied in the
+// order in which Commit was called.
+func (k *Kernel) Commit(ctx context.Context, effects ...Effect) ([]*busv1.EffectResult, error) {
+	return k.CommitOnce(ctx, "", effects...)
+}
+
+// CommitOnce is Commit with an id: repeating it returns the first results, and
+// nothing happens twice.
+func (k *Kernel) CommitOnce(ctx context.Context, id string, effects ...Effect) ([]*busv1.EffectResult, error) {
+	protos, err := Effects(effects).protos()
+	if err != nil {
+		return nil, err
+	}
+	return k.commit(ctx, &busv1.Commit{Id: id, Lane: LaneOf(ctx), Effects: protos})
+}
+
+// Receive reports a message of a person: it is on disk when Receive returns.
+// The dedupe key makes reporting it again harmless. Further effects (the poll
+// cursor) are committed with it.
+func (k *Kernel) Receive(ctx context.Context, m contract.UserMessage, dedupe string, effects ...Effect) error {
+	effects = append([]Effect{Publish(contract.TopicUserMessage, m, Dedupe(dedupe))}, effects...)
+	_, err := k.Commit(ctx, effects...)
+	return err
+}
+
+// Value is one entry of the extension's own store.
+type Value struct {
+	Key     string
+	Value   []byte
+	Version int64 // 0: the key does not exist
+}
+
+// Decode reads the JSON value into v.
+func (v Value) Decode(into any) error {
+	if err := json.Unmarshal(v.Value, into); err != nil {
+		return fmt.Errorf("value of key %q: %w", v.Key, err)
+	}
+	return nil
+}
+
+// Get reads one key; a key that does not exist has version 0.
+func (k *Kernel) Get(ctx context.Context, key string) (Value, error) {
+	v, err := k.kv.Get(ctx, &kernelv1.GetRequest{Key: key})
+	if err != nil {
+		return Value{}, contract.FromStatus(err)
+	}
+	return Value{Key: key, Value: v.GetValue(), Version: v.GetVersion()}, nil
+}
+
+// Scan calls each with every key of the prefix, in ascending order, until it
+// returns an error, which Scan returns.
+func (k *Kernel) Scan(ctx context.Context, prefix string, each func(Value) error) error {
+	after := ""
+	for {
+		page, err := k.kv.Scan(ctx, &kernelv1.ScanRequest{Prefix: prefix, After: after})
+		if err != nil {
+			return contract.FromStatus(err)
+		}
+		for _, v := range page.GetValues() {
+			after = v.GetKey()
+			if err := each(Value{Key: v.GetKey(), Value: v.GetValue(), Version: v.GetVersion()}); err != nil {
+				return err
+			}
+		}
+		if !page.GetMore() {
+			return nil
+		}
+	}
+}
+
+// Channels lists the channels with their readiness.
+func (k *Kernel) Channels(ctx context.Context) ([]*kernelv1.Channel, error) {
+	r, err := k.channels.List(ctx, &kernelv1.ListChannelsRequest{})
+	return r.GetChannels(), contract.FromStatus(err)
+}
+
+// Readiness states that an extension reports of itself.
+const (
+	Ready        = extensionv1.Readiness_STATE_READY
+	Unconfigured = extensionv1.Readiness_STATE_UNCONFIGURED
+	Degraded     = extensionv1.Readiness_STATE_DEGRADED
+	Offline      = extensionv1.Readiness_STATE_OFFLINE
+)
+
+// SetReadiness tells the kernel whether the extension can do its work, as soon
+// as it changes; detail says why and what to do. Without a call it is ready.
+// Deliveries to a channel that is not ready are held.
+func (k *Kernel) SetReadiness(state extensionv1.Readiness_State, detail string) {
+	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+	defer cancel()
+	if _, err := k.runtime.Report(ctx, &extensionv1.Readiness{State: state, Detail: detail}); err != nil {
+		k.log.Debug("reporting readiness failed", "error", err)
+	}
+}
