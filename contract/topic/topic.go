@@ -7,7 +7,7 @@
 // segments ("reminder.*", "agent.input.*"), or "*" alone, which stands for
 // every topic that is not the kernel's.
 //
-// All functions are pure, never panic and allocate nothing.
+// All functions are pure and never panic; matching allocates nothing.
 package topic
 
 import "strings"

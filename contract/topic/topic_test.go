@@ -102,8 +102,8 @@ func TestKernelTopics(t *testing.T) {
 			t.Errorf("Kernel(%q) = true", s)
 		}
 	}
-	for _, s := range []string{"", "use", "users", "user.message", "scheduler", "agent.input"} {
-		if topic.Reserved(s) && s != "agent.input" {
+	for _, s := range []string{"", "use", "users", "user.message", "scheduler"} {
+		if topic.Reserved(s) {
 			t.Errorf("Reserved(%q) = true", s)
 		}
 	}
