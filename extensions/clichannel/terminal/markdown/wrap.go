@@ -1,0 +1,147 @@
+package markdown
+
+import (
+	"strings"
+
+	"github.com/rivo/uniseg"
+)
+
+// cell is one character as people see it.
+type cell struct {
+	text  string
+	width int
+	style style
+	brk   int // one of uniseg's line break values, behind the cell
+}
+
+// Width is the number of cells that s takes.
+func Width(s string) int { return uniseg.StringWidth(s) }
+
+// cells splits spans into characters. Tabs become four spaces.
+func cells(spans []span) []cell {
+	var (
+		all    strings.Builder
+		ends   []int // of each span
+		styles []style
+	)
+	for _, s := range spans {
+		all.WriteString(strings.ReplaceAll(s.text, "\t", "    "))
+		ends, styles = append(ends, all.Len()), append(styles, s.style)
+	}
+	var (
+		out   []cell
+		rest  = all.String()
+		at    = 0
+		i     = 0
+		state = -1
+	)
+	for rest != "" {
+		var (
+			cluster    string
+			boundaries int
+		)
+		cluster, rest, boundaries, state = uniseg.StepString(rest, state)
+		for i < len(ends)-1 && at >= ends[i] {
+			i++
+		}
+		at += len(cluster)
+		out = append(out, cell{text: cluster, width: boundaries >> uniseg.ShiftWidth, style: styles[i], brk: boundaries & uniseg.MaskLine})
+	}
+	return out
+}
+
+// wrap breaks spans into lines of at most width cells, between words where that
+// is possible.
+func wrap(spans []span, width int, color bool) []string {
+	var (
+		lines     [][]cell
+		line      []cell // the line so far
+		word      []cell // what follows the last place to break
+		used, add int    // their widths
+	)
+	end := func() {
+		lines = append(lines, line)
+		line, used = nil, 0
+	}
+	place := func() { // word goes to the line, or to the next
+		if used > 0 && used+visible(word) > width {
+			end()
+		}
+		for _, c := range word {
+			if used+c.width > width && c.text != " " {
+				end()
+			}
+			if used+c.width <= width {
+				line, used = append(line, c), used+c.width
+			}
+		}
+		word, add = nil, 0
+	}
+	for _, c := range cells(spans) {
+		if strings.HasSuffix(c.text, "\n") {
+			place()
+			end()
+			continue
+		}
+		word, add = append(word, c), add+c.width
+		if c.brk != uniseg.LineDontBreak {
+			place()
+		}
+	}
+	place()
+	if len(line) > 0 || len(lines) == 0 {
+		end()
+	}
+	return join(lines, color)
+}
+
+// wrapHard breaks only where a line is full, and keeps all spaces.
+func wrapHard(spans []span, width int, color bool) []string {
+	var (
+		lines [][]cell
+		line  []cell
+		used  int
+	)
+	for _, c := range cells(spans) {
+		newline := strings.HasSuffix(c.text, "\n")
+		if newline || used+c.width > width {
+			lines, line, used = append(lines, line), nil, 0
+		}
+		if !newline && c.width <= width {
+			line, used = append(line, c), used+c.width
+		}
+	}
+	return join(append(lines, line), color)
+}
+
+// visible is the width of word without the spaces at its end.
+func visible(word []cell) int {
+	n := len(word)
+	for n > 0 && word[n-1].text == " " {
+		n--
+	}
+	w := 0
+	for _, c := range word[:n] {
+		w += c.width
+	}
+	return w
+}
+
+func join(lines [][]cell, color bool) []string {
+	out := make([]string, 0, len(lines))
+	for _, l := range lines {
+		for len(l) > 0 && l[len(l)-1].text == " " {
+			l = l[:len(l)-1]
+		}
+		var b, run strings.Builder
+		for i, c := range l {
+			run.WriteString(c.text)
+			if i == len(l)-1 || l[i+1].style != c.style {
+				b.WriteString(paint(run.String(), c.style, color))
+				run.Reset()
+			}
+		}
+		out = append(out, b.String())
+	}
+	return out
+}
