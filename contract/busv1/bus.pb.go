@@ -1743,15 +1743,23 @@ func (x *Delivery) GetTurn() *TurnContext {
 
 // TurnContext is what a run loop needs to begin or resume a turn.
 type TurnContext struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Session       string                 `protobuf:"bytes,1,opt,name=session,proto3" json:"session,omitempty"`
-	Turn          int64                  `protobuf:"varint,2,opt,name=turn,proto3" json:"turn,omitempty"`                               // 0: none begun yet
-	HistorySeq    int64                  `protobuf:"varint,3,opt,name=history_seq,json=historySeq,proto3" json:"history_seq,omitempty"` // the newest row of the history
-	Channel       string                 `protobuf:"bytes,4,opt,name=channel,proto3" json:"channel,omitempty"`                          // id of the current channel; empty for internal ones
-	ChannelName   string                 `protobuf:"bytes,5,opt,name=channel_name,json=channelName,proto3" json:"channel_name,omitempty"`
-	Group         bool                   `protobuf:"varint,6,opt,name=group,proto3" json:"group,omitempty"`
-	Timezone      string                 `protobuf:"bytes,7,opt,name=timezone,proto3" json:"timezone,omitempty"`
-	Resumed       bool                   `protobuf:"varint,8,opt,name=resumed,proto3" json:"resumed,omitempty"` // rows of this turn are already in the history
+	state       protoimpl.MessageState `protogen:"open.v1"`
+	Session     string                 `protobuf:"bytes,1,opt,name=session,proto3" json:"session,omitempty"`
+	Turn        int64                  `protobuf:"varint,2,opt,name=turn,proto3" json:"turn,omitempty"`                               // 0: none begun yet
+	HistorySeq  int64                  `protobuf:"varint,3,opt,name=history_seq,json=historySeq,proto3" json:"history_seq,omitempty"` // the newest row of the history
+	Channel     string                 `protobuf:"bytes,4,opt,name=channel,proto3" json:"channel,omitempty"`                          // id of the current channel; empty for internal ones
+	ChannelName string                 `protobuf:"bytes,5,opt,name=channel_name,json=channelName,proto3" json:"channel_name,omitempty"`
+	Group       bool                   `protobuf:"varint,6,opt,name=group,proto3" json:"group,omitempty"`
+	Timezone    string                 `protobuf:"bytes,7,opt,name=timezone,proto3" json:"timezone,omitempty"`
+	Resumed     bool                   `protobuf:"varint,8,opt,name=resumed,proto3" json:"resumed,omitempty"` // rows of this turn are already in the history
+	Waiting     int32                  `protobuf:"varint,9,opt,name=waiting,proto3" json:"waiting,omitempty"` // inputs behind this one: Sessions.Pending has them
+	// What changes when Tools.List of the agent, or Channels.List, would answer
+	// otherwise than before. Empty: ask.
+	ToolsEtag    string `protobuf:"bytes,10,opt,name=tools_etag,json=toolsEtag,proto3" json:"tools_etag,omitempty"`
+	ChannelsEtag string `protobuf:"bytes,11,opt,name=channels_etag,json=channelsEtag,proto3" json:"channels_etag,omitempty"`
+	// Counts how often somebody else than the run loop changed the history (a
+	// cancelled or timed out turn, /new): a copy of another epoch is worthless.
+	HistoryEpoch  int64 `protobuf:"varint,12,opt,name=history_epoch,json=historyEpoch,proto3" json:"history_epoch,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1840,6 +1848,34 @@ func (x *TurnContext) GetResumed() bool {
 		return x.Resumed
 	}
 	return false
+}
+
+func (x *TurnContext) GetWaiting() int32 {
+	if x != nil {
+		return x.Waiting
+	}
+	return 0
+}
+
+func (x *TurnContext) GetToolsEtag() string {
+	if x != nil {
+		return x.ToolsEtag
+	}
+	return ""
+}
+
+func (x *TurnContext) GetChannelsEtag() string {
+	if x != nil {
+		return x.ChannelsEtag
+	}
+	return ""
+}
+
+func (x *TurnContext) GetHistoryEpoch() int64 {
+	if x != nil {
+		return x.HistoryEpoch
+	}
+	return 0
 }
 
 // Outcome answers one delivery. Its effects are committed together with it.
@@ -2060,7 +2096,7 @@ const file_switchboard_bus_v1_bus_proto_rawDesc = "" +
 	"\tuncertain\x18\x05 \x01(\bR\tuncertain\x12\x1f\n" +
 	"\vdeadline_us\x18\x06 \x01(\x03R\n" +
 	"deadlineUs\x123\n" +
-	"\x04turn\x18\a \x01(\v2\x1f.switchboard.bus.v1.TurnContextR\x04turn\"\xe5\x01\n" +
+	"\x04turn\x18\a \x01(\v2\x1f.switchboard.bus.v1.TurnContextR\x04turn\"\xe8\x02\n" +
 	"\vTurnContext\x12\x18\n" +
 	"\asession\x18\x01 \x01(\tR\asession\x12\x12\n" +
 	"\x04turn\x18\x02 \x01(\x03R\x04turn\x12\x1f\n" +
@@ -2070,7 +2106,13 @@ const file_switchboard_bus_v1_bus_proto_rawDesc = "" +
 	"\fchannel_name\x18\x05 \x01(\tR\vchannelName\x12\x14\n" +
 	"\x05group\x18\x06 \x01(\bR\x05group\x12\x1a\n" +
 	"\btimezone\x18\a \x01(\tR\btimezone\x12\x18\n" +
-	"\aresumed\x18\b \x01(\bR\aresumed\"\xb5\x02\n" +
+	"\aresumed\x18\b \x01(\bR\aresumed\x12\x18\n" +
+	"\awaiting\x18\t \x01(\x05R\awaiting\x12\x1d\n" +
+	"\n" +
+	"tools_etag\x18\n" +
+	" \x01(\tR\ttoolsEtag\x12#\n" +
+	"\rchannels_etag\x18\v \x01(\tR\fchannelsEtag\x12#\n" +
+	"\rhistory_epoch\x18\f \x01(\x03R\fhistoryEpoch\"\xb5\x02\n" +
 	"\aOutcome\x12\x14\n" +
 	"\x05token\x18\x01 \x01(\tR\x05token\x124\n" +
 	"\x04kind\x18\x02 \x01(\x0e2 .switchboard.bus.v1.Outcome.KindR\x04kind\x12$\n" +
