@@ -1,0 +1,57 @@
+package telegramtest
+
+// Token is the token of the bot that updates go to.
+func (s *Server) Token() string {
+	s.botMu.RLock()
+	defer s.botMu.RUnlock()
+	for token, b := range s.bots {
+		if b == s.bot {
+			return token
+		}
+	}
+	return ""
+}
+
+// Bot is the user that the bot is.
+func (s *Server) Bot() User { return s.current().user }
+
+// Revoke gives the bot a new token, as BotFather does: the old one is unknown
+// from now on; the bot, its chats and its updates stay.
+func (s *Server) Revoke(newToken string) {
+	s.botMu.Lock()
+	defer s.botMu.Unlock()
+	for token, b := range s.bots {
+		if b == s.bot {
+			delete(s.bots, token)
+		}
+	}
+	s.bots[newToken] = s.bot
+}
+
+// SwitchBot makes another bot the one that updates go to. It has update ids
+// and a queue of its own; the former bot's token keeps working.
+func (s *Server) SwitchBot(token, username string) {
+	s.botMu.Lock()
+	defer s.botMu.Unlock()
+	if s.bots[token] == nil {
+		s.bots[token] = newBot(token, username)
+	}
+	s.bot = s.bots[token]
+}
+
+// Webhook sets a webhook, as another program that uses the same token might; "" removes it.
+func (s *Server) Webhook(url string) { _, _ = s.current().setWebhook(url) }
+
+// Commands is the bot's command menu.
+func (s *Server) Commands() []Command { return s.current().myCommands() }
+
+// PendingUpdates are the ids of the updates that the bot has not confirmed, ascending.
+func (s *Server) PendingUpdates() []int64 { return s.current().pending() }
+
+// Confirmed is the highest offset that the bot asked for.
+func (s *Server) Confirmed() int64 {
+	b := s.current()
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.confirmed
+}
