@@ -1,0 +1,320 @@
+// Package journal is the kernel's one durable store behind a narrow interface:
+// events, deliveries, sessions with their history, and every extension's
+// key-value store. Each engine passes the suite in package journaltest.
+//
+// # Promises
+//
+// An update is atomic and durable: when its outcome is reported without an
+// error, it survives the loss of the process and of power. Updates are applied
+// one after the other, in the order in which they were submitted, and an
+// update sees everything before it. An update that fails leaves no trace and
+// does not disturb those it was grouped with. Sequence numbers become visible
+// in ascending order and are never reused.
+//
+// The journal stores what it is told; it knows nothing of topics, grants or
+// routing. What a row may become is decided in packages bus and session.
+package journal
+
+import (
+	"context"
+	"errors"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/switchboard-run/switchboard/contract/busv1"
+)
+
+var (
+	// ErrNewer: the store was written by a newer version of the program.
+	ErrNewer = errors.New("the store was written by a newer version")
+	// ErrDamaged: the store's file cannot be read as one.
+	ErrDamaged = errors.New("the store is damaged")
+	// ErrClosed: the store is closed.
+	ErrClosed = errors.New("the store is closed")
+)
+
+// Store is a journal engine. All methods are safe for concurrent use.
+type Store interface {
+	// Submit queues an update. done is called once, after the update is durable
+	// or has failed, in the order of submission; it must not block. With Lazy
+	// the update may wait up to LazyDelay for another one to ride with.
+	Submit(u Update)
+	// View reads a consistent state that includes every update whose outcome
+	// was reported before.
+	View(ctx context.Context, read func(Reader) error) error
+	// Backup writes a consistent copy to a file that does not exist yet.
+	Backup(ctx context.Context, path string) error
+	// Size is the space in use, in bytes.
+	Size() int64
+	// Close finishes what was submitted and releases the store.
+	Close() error
+}
+
+// LazyDelay is how long a lazy update may wait for company.
+const LazyDelay = 20 * time.Millisecond
+
+// Update is one atomic change.
+type Update struct {
+	// Apply makes the change. It runs alone, may run more than once, and must
+	// not touch anything but tx and what it alone owns.
+	Apply func(tx Tx) error
+	// Done learns the outcome.
+	Done func(error)
+	// Lazy lets the update wait for the next one.
+	Lazy bool
+}
+
+// Do submits an update and waits for its outcome. When ctx ends first, the
+// update may still happen.
+func Do(ctx context.Context, s Store, apply func(Tx) error) error {
+	done := make(chan error, 1)
+	s.Submit(Update{Apply: apply, Done: func(err error) { done <- err }})
+	select {
+	case err := <-done:
+		return err
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// Reader reads. A row that does not exist is nil without an error.
+type Reader interface {
+	Event(seq int64) (*busv1.Event, error)
+	EventByDedupe(source, key string) (seq int64, found bool, err error)
+	Events(f EventFilter) ([]*busv1.Event, error)
+	LastSeq() (int64, error)
+
+	Subscriptions() ([]Subscription, error)
+	Delivery(seq, subscription int64) (*Delivery, error)
+	Deliveries(f DeliveryFilter) ([]Delivery, error)
+	// Pending calls each for every unsettled delivery behind after, ascending
+	// by subscription, key and seq, until it returns false.
+	Pending(each func(Delivery) bool) error
+	// PendingLane returns unsettled deliveries of one lane behind a seq.
+	PendingLane(subscription int64, key string, after int64, limit int) ([]Delivery, error)
+
+	KVGet(owner, key string) (KV, error)
+	KVScan(owner, prefix, after string, limit int) ([]KV, error)
+
+	Session(id int64) (*Session, error)
+	SessionByKey(agent, key string) (*Session, error)
+	Sessions(f SessionFilter) ([]Session, error)
+	// History returns the newest rows behind after whose sizes add up to at most
+	// maxBytes (at least one row), oldest first, and whether older ones exist.
+	History(session, after int64, maxBytes int64) (rows []*busv1.Entry, truncated bool, err error)
+	Turn(id int64) (*Turn, error)
+	TurnsOfCorrelation(correlation string) (int, error)
+	Call(id int64) (*Call, error)
+	OpenCalls(turn int64) ([]Call, error)
+	Conversation(id int64) (*Conversation, error)
+	ConversationByHandle(handle string) (*Conversation, error)
+	ConversationByAddress(channel, address, thread string) (*Conversation, error)
+
+	CommitReceipt(owner, id string) (receipt []byte, found bool, err error)
+}
+
+// Tx reads and writes inside of an update.
+type Tx interface {
+	Reader
+
+	// AppendEvent stores the event and sets its Seq and Id.
+	AppendEvent(e *busv1.Event) error
+	PutSubscription(s *Subscription) error // sets ID when zero
+	DeleteSubscription(id int64) error     // with its deliveries
+	AddDelivery(d Delivery) error
+	UpdateDelivery(d Delivery) error
+
+	KVPut(owner, key string, value []byte) (version int64, err error)
+	KVDelete(owner, key string) error
+
+	PutSession(s *Session) error // sets ID when zero
+	DeleteSession(id int64) error
+	// AppendHistory stores rows under the seqs that they carry.
+	AppendHistory(session int64, rows []*busv1.Entry) error
+	PutTurn(t *Turn) error // sets ID when zero
+	PutCall(c *Call) error // sets ID when zero
+	PutConversation(c *Conversation) error
+
+	PutCommitReceipt(owner, id string, receipt []byte) error
+	// Prune removes at most limit settled events accepted before the time (Unix
+	// microseconds), with their deliveries, and returns how many went. Dead
+	// deliveries keep their event until deadBefore.
+	Prune(before, deadBefore int64, limit int) (int, error)
+}
+
+// EventFilter selects events, newest first unless Ascending.
+type EventFilter struct {
+	After, Before int64 // exclusive seqs; 0: unbounded
+	Topic         string
+	Correlation   string
+	Limit         int // 0: 100
+	Ascending     bool
+}
+
+// Subscription is what a manifest subscribed to. It is known by (Extension,
+// Pattern) and keeps its deliveries over changes of everything else.
+type Subscription struct {
+	ID        int64
+	Extension string
+	Pattern   string
+	ParkedAt  int64 // Unix microseconds since it was removed or disabled; 0: in force
+}
+
+// DeliveryState says what became of a delivery.
+type DeliveryState int
+
+// Deliveries go Pending -> InFlight -> Done | Dead. InFlight is stored only
+// where losing the knowledge could repeat an effect outside of the kernel.
+const (
+	Pending DeliveryState = iota
+	InFlight
+	Done
+	Dead
+)
+
+func (s DeliveryState) String() string {
+	return [...]string{"pending", "in flight", "done", "dead"}[s]
+}
+
+// Delivery is one event for one subscription.
+type Delivery struct {
+	Seq          int64
+	Subscription int64
+	Key          string // the lane; empty: none
+	State        DeliveryState
+	Attempts     int   // failures so far
+	NotBefore    int64 // Unix microseconds
+	StartedAt    int64 // of the last attempt, Unix microseconds
+	SettledAt    int64 // Unix microseconds
+	Uncertain    bool  // an attempt may have had its effect
+	Reason       string
+	ProviderID   string // from a receipt
+	Conversation int64  // from a receipt
+	Rank         int64  // place in the lane: seq, or later after a resubmission
+}
+
+// DeliveryFilter selects deliveries, newest first.
+type DeliveryFilter struct {
+	Seq          int64 // of one event
+	Subscription int64
+	States       []DeliveryState
+	Before       int64
+	Limit        int // 0: 100
+}
+
+// KV is one key of an extension's store; Version 0 means that it is not there.
+type KV struct {
+	Key     string
+	Value   []byte
+	Version int64
+}
+
+// Session is one conversation of one agent.
+type Session struct {
+	ID             int64
+	Agent          string
+	Key            string
+	OutboundKind   int32 // busv1.Outbound_Kind
+	OutboundTarget string
+	Conversation   int64 // of a chat; 0: none
+	Group          bool
+	HistorySeq     int64
+	Stack          []int64 // turns, the running one last
+	CreatedAt      int64   // Unix microseconds
+	ActiveAt       int64
+}
+
+// SessionFilter selects sessions, most recently active first.
+type SessionFilter struct {
+	Agent string
+	Limit int // 0: 100
+}
+
+// Turn is an ordered set of inputs and what became of it.
+type Turn struct {
+	ID          int64
+	Session     int64
+	Inputs      []int64 // seqs of the input events
+	ReplyTo     string
+	Correlation string
+	Outcome     string // empty: not ended
+	UsedSend    bool   // a send_to_channel was part of it
+	StartedAt   int64
+	EndedAt     int64
+}
+
+// CallState says what became of a tool call.
+type CallState int
+
+// Calls go Open -> Running -> Finished | Closed; Running is stored only for tools
+// that must not be repeated.
+const (
+	CallOpen CallState = iota
+	CallRunning
+	CallFinished
+	CallClosed
+)
+
+func (s CallState) String() string {
+	return [...]string{"open", "running", "done", "closed"}[s]
+}
+
+// Call is one tool call of a turn.
+type Call struct {
+	ID         int64
+	Session    int64
+	Turn       int64
+	ProviderID string
+	Name       string
+	Arguments  []byte
+	State      CallState
+	Result     string // of Finished; a provisional one of Running
+	IsError    bool
+	StartedAt  int64
+	EndedAt    int64
+}
+
+// Conversation is a place on a channel. Its handle is all that agents and
+// extensions see of it.
+type Conversation struct {
+	ID        int64
+	Handle    string
+	Channel   string
+	Address   string
+	Thread    string
+	Group     bool
+	Agent     string // chosen with /agent; empty: by the routing
+	Epoch     int64  // raised by /new
+	CreatedAt int64
+}
+
+// EventID is how an event's seq is written.
+func EventID(seq int64) string { return "e" + strconv.FormatInt(seq, 10) }
+
+// ParseEventID is the seq of an event's id; 0 if it is none.
+func ParseEventID(id string) int64 { return parseID("e", id) }
+
+// SessionID is how a session's id is written.
+func SessionID(id int64) string { return "s" + strconv.FormatInt(id, 10) }
+
+// ParseSessionID is the number of a session's id; 0 if it is none.
+func ParseSessionID(id string) int64 { return parseID("s", id) }
+
+// CallID is how a call's id is written.
+func CallID(id int64) string { return "c" + strconv.FormatInt(id, 10) }
+
+// ParseCallID is the number of a call's id; 0 if it is none.
+func ParseCallID(id string) int64 { return parseID("c", id) }
+
+func parseID(prefix, id string) int64 {
+	digits, ok := strings.CutPrefix(id, prefix)
+	if !ok {
+		return 0
+	}
+	n, err := strconv.ParseInt(digits, 10, 64)
+	if err != nil || n < 0 {
+		return 0
+	}
+	return n
+}

@@ -1,0 +1,126 @@
+package sqlite
+
+// migrations[i] brings a store from version i to i+1. A released one never
+// changes.
+var migrations = []string{`
+CREATE TABLE event (
+  seq INTEGER PRIMARY KEY,
+  topic TEXT NOT NULL,
+  key TEXT NOT NULL,
+  source TEXT NOT NULL,
+  payload BLOB NOT NULL,
+  correlation TEXT NOT NULL,
+  causation TEXT NOT NULL,
+  hop INTEGER NOT NULL,
+  dedupe TEXT,
+  created_at INTEGER NOT NULL
+);
+CREATE UNIQUE INDEX event_dedupe ON event (source, dedupe) WHERE dedupe IS NOT NULL;
+
+CREATE TABLE subscription (
+  id INTEGER PRIMARY KEY,
+  extension TEXT NOT NULL,
+  pattern TEXT NOT NULL,
+  parked_at INTEGER NOT NULL,
+  UNIQUE (extension, pattern)
+);
+
+CREATE TABLE delivery (
+  seq INTEGER NOT NULL,
+  subscription INTEGER NOT NULL,
+  key TEXT NOT NULL,
+  state INTEGER NOT NULL,
+  attempts INTEGER NOT NULL DEFAULT 0,
+  not_before INTEGER NOT NULL DEFAULT 0,
+  started_at INTEGER NOT NULL DEFAULT 0,
+  settled_at INTEGER NOT NULL DEFAULT 0,
+  uncertain INTEGER NOT NULL DEFAULT 0,
+  reason TEXT NOT NULL DEFAULT '',
+  provider_id TEXT NOT NULL DEFAULT '',
+  conversation INTEGER NOT NULL DEFAULT 0,
+  rank INTEGER NOT NULL,
+  PRIMARY KEY (seq, subscription)
+) WITHOUT ROWID;
+CREATE INDEX delivery_pending ON delivery (subscription, key, rank) WHERE state < 2;
+CREATE INDEX delivery_dead ON delivery (seq) WHERE state = 3;
+
+CREATE TABLE kv (
+  owner TEXT NOT NULL,
+  key TEXT NOT NULL,
+  value BLOB NOT NULL,
+  version INTEGER NOT NULL,
+  PRIMARY KEY (owner, key)
+) WITHOUT ROWID;
+
+CREATE TABLE session (
+  id INTEGER PRIMARY KEY AUTOINCREMENT,
+  agent TEXT NOT NULL,
+  key TEXT NOT NULL,
+  outbound_kind INTEGER NOT NULL,
+  outbound_target TEXT NOT NULL,
+  conversation INTEGER NOT NULL,
+  is_group INTEGER NOT NULL,
+  history_seq INTEGER NOT NULL,
+  stack TEXT NOT NULL,
+  created_at INTEGER NOT NULL,
+  active_at INTEGER NOT NULL,
+  UNIQUE (agent, key)
+);
+
+CREATE TABLE history (
+  session INTEGER NOT NULL,
+  seq INTEGER NOT NULL,
+  row BLOB NOT NULL,
+  PRIMARY KEY (session, seq)
+) WITHOUT ROWID;
+
+CREATE TABLE turn (
+  id INTEGER PRIMARY KEY AUTOINCREMENT,
+  session INTEGER NOT NULL,
+  inputs TEXT NOT NULL,
+  reply_to TEXT NOT NULL,
+  correlation TEXT NOT NULL,
+  outcome TEXT NOT NULL,
+  used_send INTEGER NOT NULL,
+  started_at INTEGER NOT NULL,
+  ended_at INTEGER NOT NULL
+);
+CREATE INDEX turn_correlation ON turn (correlation);
+
+CREATE TABLE call (
+  id INTEGER PRIMARY KEY AUTOINCREMENT,
+  session INTEGER NOT NULL,
+  turn INTEGER NOT NULL,
+  provider_id TEXT NOT NULL,
+  name TEXT NOT NULL,
+  arguments BLOB NOT NULL,
+  state INTEGER NOT NULL,
+  result TEXT NOT NULL,
+  is_error INTEGER NOT NULL,
+  started_at INTEGER NOT NULL,
+  ended_at INTEGER NOT NULL
+);
+CREATE INDEX call_open ON call (turn) WHERE state < 2;
+
+CREATE TABLE conversation (
+  id INTEGER PRIMARY KEY AUTOINCREMENT,
+  handle TEXT NOT NULL UNIQUE,
+  channel TEXT NOT NULL,
+  address TEXT NOT NULL,
+  thread TEXT NOT NULL,
+  is_group INTEGER NOT NULL,
+  agent TEXT NOT NULL,
+  epoch INTEGER NOT NULL,
+  created_at INTEGER NOT NULL,
+  UNIQUE (channel, address, thread)
+);
+
+CREATE TABLE commit_receipt (
+  owner TEXT NOT NULL,
+  id TEXT NOT NULL,
+  receipt BLOB NOT NULL,
+  created_at INTEGER NOT NULL,
+  PRIMARY KEY (owner, id)
+) WITHOUT ROWID;
+CREATE INDEX commit_receipt_age ON commit_receipt (created_at);
+`}

@@ -1,0 +1,236 @@
+package sqlite
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+
+	"google.golang.org/protobuf/proto"
+	"zombiezen.com/go/sqlite"
+
+	"github.com/switchboard-run/switchboard/contract/busv1"
+	"github.com/switchboard-run/switchboard/kernel/journal"
+)
+
+const sessionColumns = "id, agent, key, outbound_kind, outbound_target, conversation, is_group, history_seq, stack, created_at, active_at"
+
+func (t *tx) sessions(query string, args ...any) (sessions []journal.Session, err error) {
+	err = t.query(func(stmt *sqlite.Stmt) error {
+		s := journal.Session{
+			ID: stmt.ColumnInt64(0), Agent: stmt.ColumnText(1), Key: stmt.ColumnText(2), OutboundKind: int32(stmt.ColumnInt64(3)),
+			OutboundTarget: stmt.ColumnText(4), Conversation: stmt.ColumnInt64(5), Group: stmt.ColumnBool(6), HistorySeq: stmt.ColumnInt64(7),
+			CreatedAt: stmt.ColumnInt64(9), ActiveAt: stmt.ColumnInt64(10),
+		}
+		if s.Stack, err = parseIDs(stmt.ColumnText(8)); err != nil {
+			return err
+		}
+		sessions = append(sessions, s)
+		return nil
+	}, query, args...)
+	return sessions, err
+}
+
+func (t *tx) session(query string, args ...any) (*journal.Session, error) {
+	sessions, err := t.sessions(query, args...)
+	if err != nil || len(sessions) == 0 {
+		return nil, err
+	}
+	return &sessions[0], nil
+}
+
+func (t *tx) Session(id int64) (*journal.Session, error) {
+	return t.session("SELECT "+sessionColumns+" FROM session WHERE id = ?", id)
+}
+
+func (t *tx) SessionByKey(agent, key string) (*journal.Session, error) {
+	return t.session("SELECT "+sessionColumns+" FROM session WHERE agent = ? AND key = ?", agent, key)
+}
+
+func (t *tx) Sessions(f journal.SessionFilter) ([]journal.Session, error) {
+	limit := limitOr(f.Limit, 100)
+	if f.Agent != "" {
+		return t.sessions("SELECT "+sessionColumns+" FROM session WHERE agent = ? ORDER BY active_at DESC LIMIT ?", f.Agent, limit)
+	}
+	return t.sessions("SELECT "+sessionColumns+" FROM session ORDER BY active_at DESC LIMIT ?", limit)
+}
+
+func (t *tx) PutSession(s *journal.Session) error {
+	if s.ID != 0 {
+		return t.write("UPDATE session SET outbound_kind = ?, outbound_target = ?, conversation = ?, is_group = ?, history_seq = ?, stack = ?, active_at = ? WHERE id = ?",
+			s.OutboundKind, s.OutboundTarget, s.Conversation, s.Group, s.HistorySeq, formatIDs(s.Stack), s.ActiveAt, s.ID)
+	}
+	err := t.write("INSERT INTO session ("+sessionColumns+") VALUES (NULL, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+		s.Agent, s.Key, s.OutboundKind, s.OutboundTarget, s.Conversation, s.Group, s.HistorySeq, formatIDs(s.Stack), s.CreatedAt, s.ActiveAt)
+	if err == nil {
+		s.ID = t.conn.LastInsertRowID()
+	}
+	return err
+}
+
+func (t *tx) DeleteSession(id int64) error {
+	for _, query := range []string{
+		"DELETE FROM history WHERE session = ?", "DELETE FROM call WHERE session = ?",
+		"DELETE FROM turn WHERE session = ?", "DELETE FROM session WHERE id = ?",
+	} {
+		if err := t.write(query, id); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (t *tx) History(session, after, maxBytes int64) (rows []*busv1.Entry, truncated bool, err error) {
+	var size int64
+	err = t.query(func(stmt *sqlite.Stmt) error {
+		size += int64(stmt.ColumnLen(1))
+		if len(rows) > 0 && size > maxBytes {
+			truncated = true
+			return errStop
+		}
+		row := &busv1.Entry{}
+		if err := proto.Unmarshal(column(stmt, 1), row); err != nil {
+			return fmt.Errorf("history row %d of session %d: %w", stmt.ColumnInt64(0), session, err)
+		}
+		rows = append(rows, row)
+		return nil
+	}, "SELECT seq, row FROM history WHERE session = ? AND seq > ? ORDER BY seq DESC", session, after)
+	slices.Reverse(rows)
+	return rows, truncated, err
+}
+
+func (t *tx) AppendHistory(session int64, rows []*busv1.Entry) error {
+	for _, row := range rows {
+		b, err := proto.Marshal(row)
+		if err != nil {
+			return err
+		}
+		if err := t.write("INSERT INTO history (session, seq, row) VALUES (?, ?, ?)", session, row.GetSeq(), b); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (t *tx) Turn(id int64) (turn *journal.Turn, err error) {
+	err = t.query(func(stmt *sqlite.Stmt) error {
+		turn = &journal.Turn{
+			ID: stmt.ColumnInt64(0), Session: stmt.ColumnInt64(1), ReplyTo: stmt.ColumnText(3), Correlation: stmt.ColumnText(4),
+			Outcome: stmt.ColumnText(5), UsedSend: stmt.ColumnBool(6), StartedAt: stmt.ColumnInt64(7), EndedAt: stmt.ColumnInt64(8),
+		}
+		turn.Inputs, err = parseIDs(stmt.ColumnText(2))
+		return err
+	}, "SELECT id, session, inputs, reply_to, correlation, outcome, used_send, started_at, ended_at FROM turn WHERE id = ?", id)
+	return turn, err
+}
+
+func (t *tx) TurnsOfCorrelation(correlation string) (n int, err error) {
+	err = t.query(func(stmt *sqlite.Stmt) error {
+		n = stmt.ColumnInt(0)
+		return nil
+	}, "SELECT count(*) FROM turn WHERE correlation = ?", correlation)
+	return n, err
+}
+
+func (t *tx) PutTurn(turn *journal.Turn) error {
+	if turn.ID != 0 {
+		return t.write("UPDATE turn SET inputs = ?, reply_to = ?, outcome = ?, used_send = ?, ended_at = ? WHERE id = ?",
+			formatIDs(turn.Inputs), turn.ReplyTo, turn.Outcome, turn.UsedSend, turn.EndedAt, turn.ID)
+	}
+	err := t.write("INSERT INTO turn (session, inputs, reply_to, correlation, outcome, used_send, started_at, ended_at) VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+		turn.Session, formatIDs(turn.Inputs), turn.ReplyTo, turn.Correlation, turn.Outcome, turn.UsedSend, turn.StartedAt, turn.EndedAt)
+	if err == nil {
+		turn.ID = t.conn.LastInsertRowID()
+	}
+	return err
+}
+
+const callColumns = "id, session, turn, provider_id, name, arguments, state, result, is_error, started_at, ended_at"
+
+func (t *tx) calls(query string, args ...any) (calls []journal.Call, err error) {
+	err = t.query(func(stmt *sqlite.Stmt) error {
+		calls = append(calls, journal.Call{
+			ID: stmt.ColumnInt64(0), Session: stmt.ColumnInt64(1), Turn: stmt.ColumnInt64(2), ProviderID: stmt.ColumnText(3),
+			Name: stmt.ColumnText(4), Arguments: column(stmt, 5), State: journal.CallState(stmt.ColumnInt64(6)), Result: stmt.ColumnText(7),
+			IsError: stmt.ColumnBool(8), StartedAt: stmt.ColumnInt64(9), EndedAt: stmt.ColumnInt64(10),
+		})
+		return nil
+	}, query, args...)
+	return calls, err
+}
+
+func (t *tx) Call(id int64) (*journal.Call, error) {
+	calls, err := t.calls("SELECT "+callColumns+" FROM call WHERE id = ?", id)
+	if err != nil || len(calls) == 0 {
+		return nil, err
+	}
+	return &calls[0], nil
+}
+
+func (t *tx) OpenCalls(turn int64) ([]journal.Call, error) {
+	return t.calls("SELECT "+callColumns+" FROM call WHERE turn = ? AND state < 2 ORDER BY id", turn)
+}
+
+func (t *tx) PutCall(c *journal.Call) error {
+	if c.ID != 0 {
+		return t.write("UPDATE call SET state = ?, result = ?, is_error = ?, started_at = ?, ended_at = ? WHERE id = ?",
+			int(c.State), c.Result, c.IsError, c.StartedAt, c.EndedAt, c.ID)
+	}
+	err := t.write("INSERT INTO call ("+callColumns+") VALUES (NULL, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+		c.Session, c.Turn, c.ProviderID, c.Name, c.Arguments, int(c.State), c.Result, c.IsError, c.StartedAt, c.EndedAt)
+	if err == nil {
+		c.ID = t.conn.LastInsertRowID()
+	}
+	return err
+}
+
+const conversationColumns = "id, handle, channel, address, thread, is_group, agent, epoch, created_at"
+
+func (t *tx) conversation(query string, args ...any) (c *journal.Conversation, err error) {
+	err = t.query(func(stmt *sqlite.Stmt) error {
+		c = &journal.Conversation{
+			ID: stmt.ColumnInt64(0), Handle: stmt.ColumnText(1), Channel: stmt.ColumnText(2), Address: stmt.ColumnText(3), Thread: stmt.ColumnText(4),
+			Group: stmt.ColumnBool(5), Agent: stmt.ColumnText(6), Epoch: stmt.ColumnInt64(7), CreatedAt: stmt.ColumnInt64(8),
+		}
+		return nil
+	}, query, args...)
+	return c, err
+}
+
+func (t *tx) Conversation(id int64) (*journal.Conversation, error) {
+	return t.conversation("SELECT "+conversationColumns+" FROM conversation WHERE id = ?", id)
+}
+
+func (t *tx) ConversationByHandle(handle string) (*journal.Conversation, error) {
+	return t.conversation("SELECT "+conversationColumns+" FROM conversation WHERE handle = ?", handle)
+}
+
+func (t *tx) ConversationByAddress(channel, address, thread string) (*journal.Conversation, error) {
+	return t.conversation("SELECT "+conversationColumns+" FROM conversation WHERE channel = ? AND address = ? AND thread = ?", channel, address, thread)
+}
+
+func (t *tx) PutConversation(c *journal.Conversation) error {
+	if c.ID != 0 {
+		return t.write("UPDATE conversation SET is_group = ?, agent = ?, epoch = ? WHERE id = ?", c.Group, c.Agent, c.Epoch, c.ID)
+	}
+	err := t.write("INSERT INTO conversation ("+conversationColumns+") VALUES (NULL, ?, ?, ?, ?, ?, ?, ?, ?)",
+		c.Handle, c.Channel, c.Address, c.Thread, c.Group, c.Agent, c.Epoch, c.CreatedAt)
+	if err == nil {
+		c.ID = t.conn.LastInsertRowID()
+	}
+	return err
+}
+
+func formatIDs(ids []int64) string {
+	if len(ids) == 0 {
+		return "[]"
+	}
+	b, _ := json.Marshal(ids)
+	return string(b)
+}
+
+func parseIDs(text string) (ids []int64, err error) {
+	if text == "[]" {
+		return nil, nil
+	}
+	return ids, json.Unmarshal([]byte(text), &ids)
+}

@@ -1,0 +1,140 @@
+package sqlite
+
+import (
+	"errors"
+
+	"zombiezen.com/go/sqlite"
+
+	"github.com/switchboard-run/switchboard/kernel/journal"
+)
+
+// tx implements journal.Tx on one connection. As a Reader it has no store.
+type tx struct {
+	conn   *sqlite.Conn
+	store  *Store
+	nested bool  // a member of a larger group: writes need a savepoint
+	saved  bool  // the savepoint is set
+	failed error // of the engine itself: the group cannot go on
+}
+
+var _ journal.Tx = (*tx)(nil)
+
+// exec runs a statement without parameters and results.
+func (t *tx) exec(query string) error {
+	stmt, err := t.conn.Prepare(query)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = stmt.Reset() }()
+	_, err = stmt.Step()
+	return err
+}
+
+// write runs a statement that changes something.
+func (t *tx) write(query string, args ...any) error {
+	return t.writeReturning(nil, query, args...)
+}
+
+// writeReturning runs a statement that changes something and returns rows.
+func (t *tx) writeReturning(row func(*sqlite.Stmt) error, query string, args ...any) error {
+	if t.store == nil {
+		return errors.New("a view cannot write")
+	}
+	if t.nested && !t.saved {
+		if err := t.exec("SAVEPOINT member"); err != nil {
+			t.failed = err
+			return err
+		}
+		t.saved = true
+	}
+	err := t.query(row, query, args...)
+	if err != nil && sqlite.ErrCode(err).ToPrimary() != sqlite.ResultConstraint {
+		t.failed = err
+	}
+	return err
+}
+
+// undo takes back what the member wrote.
+func (t *tx) undo() error {
+	if !t.nested {
+		return t.exec("ROLLBACK")
+	}
+	if !t.saved {
+		return nil
+	}
+	if err := t.exec("ROLLBACK TO member"); err != nil {
+		return err
+	}
+	return t.exec("RELEASE member")
+}
+
+// errStop ends a query early.
+var errStop = errors.New("stop")
+
+// query binds args, steps through the rows, and resets the statement. Bound
+// values are int64, int32, int, bool, string, []byte and nil.
+func (t *tx) query(row func(*sqlite.Stmt) error, query string, args ...any) (err error) {
+	stmt, err := t.conn.Prepare(query)
+	if err != nil {
+		return err
+	}
+	defer func() {
+		if e := stmt.Reset(); err == nil && e != nil {
+			err = e
+		}
+	}()
+	for i, a := range args {
+		bind(stmt, i+1, a)
+	}
+	for {
+		more, err := stmt.Step()
+		if err != nil || !more {
+			return err
+		}
+		if row == nil {
+			continue
+		}
+		if err := row(stmt); err != nil {
+			if errors.Is(err, errStop) {
+				return nil
+			}
+			return err
+		}
+	}
+}
+
+func bind(stmt *sqlite.Stmt, i int, value any) {
+	switch v := value.(type) {
+	case int64:
+		stmt.BindInt64(i, v)
+	case int32:
+		stmt.BindInt64(i, int64(v))
+	case int:
+		stmt.BindInt64(i, int64(v))
+	case bool:
+		stmt.BindBool(i, v)
+	case string:
+		stmt.BindText(i, v)
+	case []byte:
+		if v == nil {
+			v = []byte{}
+		}
+		stmt.BindBytes(i, v)
+	default:
+		stmt.BindNull(i)
+	}
+}
+
+// column copies a blob.
+func column(stmt *sqlite.Stmt, i int) []byte {
+	b := make([]byte, stmt.ColumnLen(i))
+	stmt.ColumnBytes(i, b)
+	return b
+}
+
+func limitOr(limit, otherwise int) int {
+	if limit <= 0 {
+		return otherwise
+	}
+	return limit
+}
