@@ -13,3 +13,7 @@ const (
 	// what is longer is cut, with a note.
 	MaxToolResult = 32 << 10
 )
+
+// RepeatMark begins a text that may have been sent before, on a channel that
+// cannot dedupe. Who splits a text to a channel's limit leaves room for it.
+const RepeatMark = "(possibly sent before) "

@@ -187,3 +187,6 @@ type ModelUsage struct {
 	InputTokens  int64  `json:"input_tokens"`
 	OutputTokens int64  `json:"output_tokens"`
 }
+
+// KernelSource is the source of events that the kernel publishes.
+const KernelSource = "kernel"

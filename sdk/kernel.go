@@ -35,8 +35,13 @@ type Kernel struct {
 	models   kernelv1.ModelsClient
 	runtime  kernelv1.RuntimeClient
 
+	ctx   context.Context // ends with the connection
+	close context.CancelFunc
+
 	committing sync.Mutex
 	commits    *commitStream
+
+	readiness readiness
 }
 
 // NewKernel wraps a connection to the kernel's services as Init described it.
@@ -46,8 +51,10 @@ func NewKernel(conn grpc.ClientConnInterface, init *extensionv1.InitRequest, log
 	if err != nil {
 		location = time.Local
 	}
+	ctx, cancel := context.WithCancel(context.Background())
 	return &Kernel{
 		init: init, log: log, location: location,
+		ctx: ctx, close: cancel,
 		bus:      kernelv1.NewBusClient(conn),
 		kv:       kernelv1.NewKVClient(conn),
 		channels: kernelv1.NewChannelsClient(conn),
@@ -166,23 +173,4 @@ func (k *Kernel) Scan(ctx context.Context, prefix string, each func(Value) error
 func (k *Kernel) Channels(ctx context.Context) ([]*kernelv1.Channel, error) {
 	r, err := k.channels.List(ctx, &kernelv1.ListChannelsRequest{})
 	return r.GetChannels(), contract.FromStatus(err)
-}
-
-// Readiness states that an extension reports of itself.
-const (
-	Ready        = extensionv1.Readiness_STATE_READY
-	Unconfigured = extensionv1.Readiness_STATE_UNCONFIGURED
-	Degraded     = extensionv1.Readiness_STATE_DEGRADED
-	Offline      = extensionv1.Readiness_STATE_OFFLINE
-)
-
-// SetReadiness tells the kernel whether the extension can do its work, as soon
-// as it changes; detail says why and what to do. Without a call it is ready.
-// Deliveries to a channel that is not ready are held.
-func (k *Kernel) SetReadiness(state extensionv1.Readiness_State, detail string) {
-	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
-	defer cancel()
-	if _, err := k.runtime.Report(ctx, &extensionv1.Readiness{State: state, Detail: detail}); err != nil {
-		k.log.Debug("reporting readiness failed", "error", err)
-	}
 }

@@ -1,0 +1,123 @@
+package agent
+
+import (
+	"container/list"
+	"slices"
+	"sync"
+
+	"github.com/switchboard-run/switchboard/contract/busv1"
+)
+
+// row is one row of a history in memory. Rows with the same turn that stand
+// next to each other are kept or left out together.
+type row struct {
+	*busv1.Entry
+	turn  int64 // as the kernel numbers it; negative while it is not known
+	bytes int
+}
+
+// entryOverhead stands for what surrounds a row's text in a request.
+const entryOverhead = 32
+
+func newRow(e *busv1.Entry, turn int64) row {
+	n := entryOverhead + len(e.GetText()) + len(e.GetSender())
+	for _, c := range e.GetCalls() {
+		n += entryOverhead + len(c.GetName()) + len(c.GetArguments())
+	}
+	return row{Entry: e, turn: turn, bytes: n}
+}
+
+// history is the newest part of a session's history, as of row seq.
+type history struct {
+	session string
+	seq     int64
+	epoch   int64
+	rows    []row
+}
+
+// current reports whether h still is what the kernel has.
+func (h *history) current(t *busv1.TurnContext) bool {
+	return h != nil && !t.GetResumed() && h.seq == t.GetHistorySeq() && h.epoch == t.GetHistoryEpoch()
+}
+
+// window returns the index of the first row of the newest whole turns that fit
+// into the given size. What stands at or behind from is always in it.
+func window(rows []row, from, bytes int) int {
+	for _, r := range rows[from:] {
+		bytes -= r.bytes
+	}
+	for from > 0 {
+		start := from - 1
+		size := rows[start].bytes
+		for start > 0 && rows[start-1].turn == rows[start].turn {
+			start--
+			size += rows[start].bytes
+		}
+		if bytes -= size; bytes < 0 {
+			return from
+		}
+		from = start
+	}
+	return 0
+}
+
+// histories keeps the histories of the sessions used last. A turn takes its
+// history out and puts it back when it has ended well: what a turn did whose
+// end is not known is read again from the kernel.
+type histories struct {
+	limit  int // of all
+	window int // of one
+
+	mu    sync.Mutex
+	bytes int
+	used  *list.List // of *kept, the last used first
+	by    map[string]*list.Element
+}
+
+type kept struct {
+	history *history
+	bytes   int
+}
+
+func newHistories(limit, window int) *histories {
+	return &histories{limit: limit, window: window, used: list.New(), by: map[string]*list.Element{}}
+}
+
+// take removes and returns the history of a session; nil if it is not kept.
+func (c *histories) take(session string) *history {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	e := c.by[session]
+	if e == nil {
+		return nil
+	}
+	return c.remove(e)
+}
+
+func (c *histories) remove(e *list.Element) *history {
+	k := c.used.Remove(e).(*kept)
+	delete(c.by, k.history.session)
+	c.bytes -= k.bytes
+	return k.history
+}
+
+// put keeps h, cut to what the next turn can use.
+func (c *histories) put(h *history) {
+	if first := window(h.rows, len(h.rows), c.window); first > 0 {
+		h.rows = slices.Clone(h.rows[first:])
+	}
+	k := &kept{history: h, bytes: 256}
+	for _, r := range h.rows {
+		k.bytes += 128 + r.bytes
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if e := c.by[h.session]; e != nil {
+		c.remove(e)
+	}
+	c.by[h.session] = c.used.PushFront(k)
+	c.bytes += k.bytes
+	for c.bytes > c.limit && c.used.Len() > 0 {
+		c.remove(c.used.Back())
+	}
+}

@@ -1,0 +1,66 @@
+package agent
+
+import (
+	"strings"
+	"unicode"
+
+	"github.com/switchboard-run/switchboard/contract"
+	"github.com/switchboard-run/switchboard/contract/busv1"
+)
+
+// maxSender is the number of characters of a name that a model sees.
+const maxSender = 64
+
+// shown is the text of an input or of a row of the system as a model sees it.
+func shown(e *busv1.Entry, group bool, limit int) string {
+	text := cutText(e.GetText(), limit)
+	if e.GetKind() != contract.EntryInput {
+		return labelled(e.GetKind(), senderName(e.GetSender(), "switchboard"), text)
+	}
+	switch kind := e.GetInputKind(); kind {
+	case contract.InputUser, "":
+		if !group {
+			return text
+		}
+		return senderName(e.GetSender(), "somebody") + ": " + text
+	case contract.InputTask, contract.InputMessage, contract.InputResult, contract.InputNotice, contract.InputRecord:
+		return labelled(kind, senderName(e.GetSender(), "unknown"), text)
+	default:
+		return labelled(contract.InputNotice, senderName(e.GetSender(), "unknown"), text)
+	}
+}
+
+// labelled is data from a named sender between fences that the text cannot
+// close: they are longer than any run of their character in it.
+func labelled(kind, sender, text string) string {
+	longest, run := 0, 0
+	for i := range len(text) {
+		if text[i] != '~' {
+			run = 0
+			continue
+		}
+		run++
+		longest = max(longest, run)
+	}
+	fence := strings.Repeat("~", max(3, longest+1))
+	return "[" + kind + " from " + sender + "]\n" + fence + "\n" + text + "\n" + fence
+}
+
+// senderName is a sender's name in one line without anything that could end a
+// label, or the other one if nothing is left of it.
+func senderName(sender, other string) string {
+	name := strings.Map(func(r rune) rune {
+		switch {
+		case r == '[', r == ']', r == ':', r == '~', r == '\n':
+			return ' '
+		case !unicode.IsPrint(r):
+			return -1
+		}
+		return r
+	}, sender)
+	name = cutRunes(strings.Join(strings.Fields(name), " "), maxSender)
+	if name == "" {
+		return other
+	}
+	return name
+}

@@ -1,0 +1,101 @@
+package agent
+
+import (
+	"context"
+	"time"
+
+	"github.com/switchboard-run/switchboard/contract/extensionv1"
+)
+
+// Prompts is the texts of an agent.
+type Prompts interface {
+	// System is the system prompt. What changes often (the time) belongs to its
+	// end: providers cache what is equal from the beginning.
+	System(Scene) (string, error)
+	// Say is what a person reads when a turn ends without an answer.
+	Say(Ending) (string, error)
+}
+
+// Scene is what a system prompt may name. It holds no address of a person.
+type Scene struct {
+	Name         string // of the agent
+	Instructions string // of its manifest
+	Channel      Channel // of the conversation; zero: nobody is there
+	Group        bool    // others can read along
+	Channels     []Channel
+	Now          time.Time // in the time zone of the conversation
+	Zone         string    // its IANA name
+
+	tools *toolset
+}
+
+// Channel is a channel by name.
+type Channel struct {
+	ID        string
+	Name      string
+	Readiness string // ready, unconfigured, degraded, offline
+	Default   bool
+}
+
+// Time is the current time to the second, RFC 3339.
+func (s Scene) Time() string { return s.Now.Format(time.RFC3339) }
+
+// Has reports whether the agent may use the tool with this full name.
+func (s Scene) Has(tool string) bool {
+	if s.tools == nil {
+		return false
+	}
+	_, ok := s.tools.byName[tool]
+	return ok
+}
+
+// Tool is the name under which the model calls a tool.
+func (s Scene) Tool(name string) string { return WireName(name) }
+
+// Why a turn ended without an answer of the model.
+const (
+	WhyError   = "error"   // the model failed
+	WhyEmpty   = "empty"   // it said nothing, twice
+	WhyCapped  = "capped"  // it used all its steps
+	WhyTimeout = "timeout" // the turn took too long
+)
+
+// Ending is a turn that ends without an answer of the model.
+type Ending struct {
+	Why    string
+	Detail string // of an error: what the model's provider says
+	Steps  int    // of capped: the limit
+	Limit  time.Duration
+}
+
+func (a *Agent) loadChannels(ctx context.Context) ([]Channel, error) {
+	list, err := a.kernel.listChannels(ctx)
+	if err != nil {
+		return nil, err
+	}
+	channels := make([]Channel, 0, len(list))
+	for _, c := range list {
+		name := c.GetName()
+		if name == "" {
+			name = c.GetId()
+		}
+		channels = append(channels, Channel{
+			ID: c.GetId(), Name: name, Default: c.GetDefault(),
+			Readiness: readinessWord(c.GetReadiness().GetState()),
+		})
+	}
+	return channels, nil
+}
+
+func readinessWord(s extensionv1.Readiness_State) string {
+	switch s {
+	case extensionv1.Readiness_STATE_UNCONFIGURED:
+		return "unconfigured"
+	case extensionv1.Readiness_STATE_DEGRADED:
+		return "degraded"
+	case extensionv1.Readiness_STATE_OFFLINE:
+		return "offline"
+	default:
+		return "ready"
+	}
+}

@@ -1,0 +1,152 @@
+package sdk
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"sync"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/protobuf/proto"
+
+	"github.com/switchboard-run/switchboard/contract"
+	"github.com/switchboard-run/switchboard/contract/extensionv1"
+)
+
+// call runs one tool. Whatever goes wrong in it is a failed result, which the
+// model sees; only a call that was cancelled is an error of the request.
+func (l *life) call(ctx context.Context, r *extensionv1.CallRequest) (*extensionv1.CallResult, error) {
+	tool, ok := l.instance.tools[r.GetName()]
+	if !ok {
+		return nil, fmt.Errorf("extension %s has no tool %q: %w", l.kernel.ID(), r.GetName(), contract.ErrNotFound)
+	}
+	arguments := json.RawMessage(r.GetArguments())
+	if len(arguments) == 0 {
+		arguments = json.RawMessage("{}")
+	}
+	if !json.Valid(arguments) {
+		return failed("the arguments are no valid JSON"), nil
+	}
+	location := l.kernel.location
+	if zone := r.GetTimezone(); zone != "" {
+		if loaded, err := time.LoadLocation(zone); err == nil {
+			location = loaded
+		}
+	}
+	result, err := l.run(WithLane(ctx, r.GetLane()), tool, ToolCall{
+		ID: r.GetCallId(), Name: r.GetName(), Arguments: arguments,
+		Session: r.GetSession(), Agent: r.GetAgent(), ReplyTo: r.GetReplyTo(), Channel: r.GetChannel(),
+		Sender: r.GetSender(), Location: location, Repeat: r.GetRepeat(),
+	})
+	if err != nil {
+		if ctx.Err() != nil && errors.Is(err, ctx.Err()) {
+			return nil, err
+		}
+		return failed(err.Error()), nil
+	}
+	effects, err := result.Effects.protos()
+	if err != nil {
+		return failed(fmt.Sprintf("effects of %s: %v", r.GetName(), err)), nil
+	}
+	out := &extensionv1.CallResult{
+		Content: strings.ToValidUTF8(result.Content, "\uFFFD"), IsError: result.IsError, Effects: effects,
+	}
+	if size := proto.Size(out); size > maxCommit {
+		return failed(fmt.Sprintf("result of %s has %d bytes (at most %d)", r.GetName(), size, maxCommit)), nil
+	}
+	return out, nil
+}
+
+func (l *life) run(ctx context.Context, t *Tool, c ToolCall) (result ToolResult, err error) {
+	defer guard(l.log, "tool "+t.Name, &err)
+	return t.Call(ctx, c)
+}
+
+func failed(why string) *extensionv1.CallResult {
+	return &extensionv1.CallResult{Content: strings.ToValidUTF8(why, "\uFFFD"), IsError: true}
+}
+
+// complete streams a completion. The first delta names the model.
+func (l *life) complete(ctx context.Context, r *CompleteRequest, send func(*Delta) error) (err error) {
+	if l.instance.ext.Models == nil {
+		return fmt.Errorf("extension %s has no models: %w", l.kernel.ID(), contract.ErrNotFound)
+	}
+	defer guard(l.log, "model "+r.GetModel(), &err)
+	first := true
+	return l.instance.ext.Models.Complete(ctx, r, func(d *Delta) error {
+		if first && d.GetModel() == "" {
+			d = proto.CloneOf(d)
+			d.Model = l.kernel.ID() + "/" + r.GetModel()
+		}
+		first = false
+		return send(d)
+	})
+}
+
+// drafts shows the drafts of one stream: each draft in a goroutine of its own,
+// which skips to its newest text when the channel is slower than the model.
+type drafts struct {
+	show func(ctx context.Context, d Draft)
+
+	wg     sync.WaitGroup
+	mu     sync.Mutex
+	newest map[Draft]*Draft // by address and id; nil: shown already
+}
+
+func (l *life) draft(ctx context.Context, stream grpc.ClientStreamingServer[extensionv1.DraftUpdate, extensionv1.DraftResponse]) error {
+	drafter, ok := l.instance.ext.Channel.(Drafter)
+	if !ok {
+		return fmt.Errorf("extension %s shows no drafts: %w", l.kernel.ID(), contract.ErrNotFound)
+	}
+	s := &drafts{newest: make(map[Draft]*Draft), show: func(ctx context.Context, d Draft) {
+		var err error
+		defer guard(l.log, "draft", &err)
+		drafter.Draft(ctx, d)
+	}}
+	for {
+		u, err := stream.Recv()
+		if errors.Is(err, io.EOF) {
+			s.wg.Wait()
+			return stream.SendAndClose(&extensionv1.DraftResponse{})
+		}
+		if err != nil {
+			s.wg.Wait()
+			return err
+		}
+		s.update(ctx, Draft{
+			Conversation: u.GetConversation(), Thread: u.GetThread(), ID: u.GetDraftId(),
+			Text: u.GetText(), Done: u.GetDone(),
+		})
+	}
+}
+
+func (s *drafts) update(ctx context.Context, d Draft) {
+	which := Draft{Conversation: d.Conversation, Thread: d.Thread, ID: d.ID}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	_, running := s.newest[which]
+	s.newest[which] = &d
+	if running {
+		return
+	}
+	s.wg.Add(1)
+	go func() {
+		defer s.wg.Done()
+		for {
+			s.mu.Lock()
+			next := s.newest[which]
+			if next == nil {
+				delete(s.newest, which)
+				s.mu.Unlock()
+				return
+			}
+			s.newest[which] = nil
+			s.mu.Unlock()
+			s.show(ctx, *next)
+		}
+	}()
+}

@@ -1,0 +1,291 @@
+package sdk
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"runtime"
+	"sync"
+	"time"
+
+	"github.com/hashicorp/go-hclog"
+	"google.golang.org/grpc"
+	"google.golang.org/protobuf/proto"
+
+	"github.com/switchboard-run/switchboard/contract/busv1"
+	"github.com/switchboard-run/switchboard/contract/extensionv1"
+)
+
+const (
+	// maxRunning is the number of deliveries that one extension handles at once.
+	maxRunning = 1024
+	// initialCredit is the number of deliveries that may wait for a handler.
+	initialCredit = 1024
+)
+
+var errCancelled = errors.New("the kernel has ended this delivery")
+
+type deliverServer = grpc.BidiStreamingServer[extensionv1.DeliverFrame, extensionv1.OutcomeFrame]
+
+// deliveries is one Deliver stream: deliveries come in, each gets a goroutine,
+// and outcomes leave in frames. The kernel never hands out two deliveries of a
+// lane at once, so there is nothing to order here.
+type deliveries struct {
+	handle AgentHandler
+	log    hclog.Logger
+	base   context.Context // of every handler
+	wake   chan struct{}   // capacity 1: something is to be sent
+
+	mu       sync.Mutex
+	queue    []*busv1.Delivery
+	head     int // of queue
+	running  int // goroutines
+	active   map[string]*delivery
+	outcomes []*busv1.Outcome
+	credit   int32
+	ending   bool // take nothing more; wake once when idle
+}
+
+// delivery is what one handler run needs, in one allocation.
+type delivery struct {
+	laneContext
+	outcome busv1.Outcome
+}
+
+func newDeliveries(base context.Context, log hclog.Logger, handle AgentHandler) *deliveries {
+	return &deliveries{
+		handle: handle, log: log, base: base,
+		wake:   make(chan struct{}, 1),
+		active: make(map[string]*delivery),
+		credit: initialCredit,
+	}
+}
+
+// serve runs the stream until the kernel closes it or the extension has
+// drained. Handlers that still run when the stream breaks are cancelled: nobody
+// can learn their outcome.
+func (s *deliveries) serve(stream deliverServer, cancel context.CancelCauseFunc) error {
+	received := make(chan error, 1)
+	go func() { received <- s.receive(stream) }()
+	s.signal() // the first credit
+	for {
+		select {
+		case err := <-received:
+			if err != nil {
+				cancel(fmt.Errorf("%w: the stream broke", errCancelled))
+				return nil //nolint:nilerr // the stream's own end needs no answer
+			}
+			received = nil
+			s.end()
+		case <-s.wake:
+		}
+		runtime.Gosched() // lets handlers that are about to finish join the frame
+		for {
+			frame, idle := s.frame()
+			if frame == nil {
+				if idle {
+					return nil
+				}
+				break
+			}
+			if err := stream.Send(frame); err != nil {
+				cancel(fmt.Errorf("%w: the stream broke", errCancelled))
+				return err
+			}
+		}
+	}
+}
+
+func (s *deliveries) receive(stream deliverServer) error {
+	for {
+		frame, err := stream.Recv()
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		s.take(frame)
+	}
+}
+
+// take queues deliveries and starts a goroutine for each, up to the limit.
+func (s *deliveries) take(frame *extensionv1.DeliverFrame) {
+	s.mu.Lock()
+	start := 0
+	if !s.ending {
+		s.queue = append(s.queue, frame.GetDeliveries()...)
+		start = min(len(frame.GetDeliveries()), maxRunning-s.running)
+		s.running += start
+	}
+	var cancels []*delivery
+	for _, token := range frame.GetCancels() {
+		if d := s.active[token]; d != nil {
+			cancels = append(cancels, d)
+		}
+		s.unqueue(token)
+	}
+	s.mu.Unlock()
+	for range start {
+		go s.work()
+	}
+	for _, d := range cancels {
+		d.end(errCancelled)
+	}
+}
+
+// unqueue answers a delivery that was cancelled before a handler took it.
+func (s *deliveries) unqueue(token string) {
+	for i := s.head; i < len(s.queue); i++ {
+		if s.queue[i].GetToken() == token {
+			s.queue = append(s.queue[:i], s.queue[i+1:]...)
+			s.credit++
+			s.answer(&busv1.Outcome{Token: token, Kind: busv1.Outcome_KIND_RETRY, Reason: errCancelled.Error()})
+			return
+		}
+	}
+}
+
+// work handles deliveries until none waits.
+func (s *deliveries) work() {
+	var done *delivery
+	for {
+		in, d := s.next(done)
+		if in == nil {
+			return
+		}
+		effects, err := s.run(d, in)
+		settle(&d.outcome, effects, err)
+		d.finish()
+		done = d
+	}
+}
+
+// next reports what a goroutine has done and gives it the next delivery; nil
+// ends the goroutine.
+func (s *deliveries) next(done *delivery) (*busv1.Delivery, *delivery) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if done != nil {
+		delete(s.active, done.token)
+		s.answer(&done.outcome)
+	}
+	if s.head == len(s.queue) || s.ending {
+		s.running--
+		if s.ending && s.running == 0 {
+			s.signal()
+		}
+		return nil, nil
+	}
+	in := s.queue[s.head]
+	s.queue[s.head] = nil
+	if s.head++; s.head == len(s.queue) {
+		s.queue, s.head = s.queue[:0], 0
+	}
+	s.credit++
+	if s.credit == initialCredit/2 { // else it rides with an outcome
+		s.signal()
+	}
+	d := &delivery{}
+	d.base, d.token = s.base, in.GetToken()
+	d.outcome.Token = in.GetToken()
+	if us := in.GetDeadlineUs(); us != 0 {
+		d.deadline = time.UnixMicro(us)
+	}
+	s.active[d.token] = d
+	return in, d
+}
+
+// run calls the handler.
+func (s *deliveries) run(d *delivery, in *busv1.Delivery) (effects Effects, err error) {
+	defer guard(s.log, "handler", &err)
+	effects, err = s.handle(&d.laneContext, deliveryOf(in, d.deadline))
+	return effects, interrupted(&d.laneContext, err)
+}
+
+// deliveryOf is a delivery as handlers see it.
+func deliveryOf(in *busv1.Delivery, deadline time.Time) Delivery {
+	e := in.GetEvent()
+	return Delivery{
+		Event: eventOf(e), Attempt: int(in.GetAttempt()), Uncertain: in.GetUncertain(),
+		Deadline: deadline, Token: in.GetToken(), Turn: in.GetTurn(),
+	}
+}
+
+func eventOf(e *busv1.Event) Event {
+	return Event{
+		Seq: e.GetSeq(), ID: e.GetId(), Topic: e.GetTopic(), Key: e.GetKey(), Source: e.GetSource(),
+		Payload: e.GetPayload(), CorrelationID: e.GetCorrelationId(), CausationID: e.GetCausationId(),
+		CreatedAt: time.UnixMicro(e.GetCreatedAtUs()),
+	}
+}
+
+// answer queues an outcome; s.mu is held.
+func (s *deliveries) answer(o *busv1.Outcome) {
+	s.outcomes = append(s.outcomes, o)
+	if len(s.outcomes) == 1 {
+		s.signal()
+	}
+}
+
+func (s *deliveries) signal() {
+	select {
+	case s.wake <- struct{}{}:
+	default:
+	}
+}
+
+// end lets running handlers finish and takes nothing more.
+func (s *deliveries) end() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.ending = true
+	s.queue, s.head = nil, 0
+	if s.running == 0 {
+		s.signal()
+	}
+}
+
+// frame is what is to be sent now, nil if nothing; idle reports that nothing
+// will come any more.
+func (s *deliveries) frame() (frame *extensionv1.OutcomeFrame, idle bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(s.outcomes) == 0 && (s.credit == 0 || s.ending) {
+		return nil, s.ending && s.running == 0
+	}
+	n, size := 0, 0
+	for n < len(s.outcomes) {
+		if o := s.outcomes[n]; len(o.Effects) != 0 {
+			if size += proto.Size(o); size > frameBytes && n > 0 {
+				break
+			}
+		}
+		n++
+	}
+	frame = &extensionv1.OutcomeFrame{Credit: s.credit}
+	if n == len(s.outcomes) {
+		frame.Outcomes, s.outcomes = s.outcomes, make([]*busv1.Outcome, 0, n)
+	} else {
+		frame.Outcomes = append(frame.Outcomes, s.outcomes[:n]...)
+		s.outcomes = shift(s.outcomes, n)
+	}
+	s.credit = 0
+	return frame, false
+}
+
+// dispatch hands every delivery of an extension to the handler it is for.
+func (l *life) dispatch(ctx context.Context, d Delivery) (Effects, error) {
+	x := &l.instance.ext
+	switch {
+	case d.Topic == l.sendTopic && x.Channel != nil:
+		return send(ctx, x.Channel, d, l.kernel.init.GetDedupe())
+	case d.Topic == l.inputTopic && x.HandleAgent != nil:
+		return x.HandleAgent(ctx, d)
+	case x.Handle != nil:
+		return x.Handle(ctx, d.Event)
+	default:
+		return nil, Drop(fmt.Sprintf("extension %s has no handler for topic %s", l.kernel.ID(), d.Topic))
+	}
+}

@@ -1,0 +1,145 @@
+package sdk
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/hashicorp/go-hclog"
+
+	"github.com/switchboard-run/switchboard/contract"
+	"github.com/switchboard-run/switchboard/contract/extensionv1"
+)
+
+// instance is one extension of the process. It may be initialized again after a
+// shutdown.
+type instance struct {
+	ext         Extension
+	log         hclog.Logger
+	tools       map[string]*Tool
+	description *extensionv1.Description
+
+	initializing sync.Mutex // one Init or Shutdown at a time
+
+	mu   sync.Mutex
+	life *life
+	name string // the manifest's id, once known
+}
+
+func newInstance(log hclog.Logger, ext Extension) (*instance, error) {
+	x := &instance{ext: ext, log: log, name: ext.ID, tools: make(map[string]*Tool, len(ext.Tools))}
+	if ext.ID != "" {
+		x.log = log.Named(ext.ID)
+	}
+	d := &extensionv1.Description{
+		Channel: ext.Channel != nil, Models: ext.Models != nil,
+		Events: ext.Channel != nil || ext.Handle != nil || ext.HandleAgent != nil,
+		Sdk:    Version,
+	}
+	_, d.Drafts = ext.Channel.(Drafter)
+	for i := range ext.Tools {
+		t := &ext.Tools[i]
+		switch {
+		case t.Name == "":
+			return nil, fmt.Errorf("extension %s: tool %d has no Name", ext.ID, i+1)
+		case t.Call == nil:
+			return nil, fmt.Errorf("extension %s: tool %s has no Call", ext.ID, t.Name)
+		case x.tools[t.Name] != nil:
+			return nil, fmt.Errorf("extension %s: two tools are named %s", ext.ID, t.Name)
+		}
+		schema := t.Schema
+		if len(schema) == 0 {
+			schema = json.RawMessage(`{"type":"object","additionalProperties":false}`)
+		}
+		if !json.Valid(schema) {
+			return nil, fmt.Errorf("extension %s: the Schema of tool %s is no valid JSON", ext.ID, t.Name)
+		}
+		x.tools[t.Name] = t
+		d.Tools = append(d.Tools, &extensionv1.Tool{
+			Name: t.Name, Description: t.Description, Schema: schema, ReadOnly: t.ReadOnly,
+			Idempotent: t.Idempotent, Interruptible: t.Interrupt, Private: t.Private, Command: t.Command,
+		})
+	}
+	x.description = d
+	return x, nil
+}
+
+// id is the extension's id; empty until the manifest has named it.
+func (x *instance) id() string {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	return x.name
+}
+
+// init begins a life.
+func (x *instance) init(ctx context.Context, r *extensionv1.InitRequest, lost func()) (*extensionv1.InitResponse, error) {
+	x.initializing.Lock()
+	defer x.initializing.Unlock()
+	if x.ext.ID != "" && r.GetId() != x.ext.ID {
+		return nil, fmt.Errorf("the manifest says %q, the program is %q: %w", r.GetId(), x.ext.ID, contract.ErrInvalid)
+	}
+	if x.active() {
+		return nil, fmt.Errorf("extension %s is initialized already: %w", r.GetId(), contract.ErrUnavailable)
+	}
+	x.mu.Lock()
+	x.name = r.GetId()
+	x.mu.Unlock()
+	l, err := x.begin(ctx, r, lost)
+	if err != nil {
+		return nil, err
+	}
+	x.mu.Lock()
+	x.life = l
+	x.mu.Unlock()
+	return &extensionv1.InitResponse{Readiness: l.kernel.readiness.announced()}, nil
+}
+
+// errNotInitialized is a request that came before Init or after Shutdown.
+var errNotInitialized = errors.New("the extension is not initialized")
+
+func (x *instance) current() (*life, error) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if x.life == nil {
+		return nil, fmt.Errorf("%w: %w", errNotInitialized, contract.ErrUnavailable)
+	}
+	return x.life, nil
+}
+
+func (x *instance) active() bool {
+	_, err := x.current()
+	return err == nil
+}
+
+// health answers at once, whatever else happens.
+func (x *instance) health() *extensionv1.Readiness {
+	l, err := x.current()
+	if err != nil {
+		return &extensionv1.Readiness{State: Offline, Detail: errNotInitialized.Error()}
+	}
+	return l.kernel.readiness.now()
+}
+
+// shutdown ends the life, if there is one.
+func (x *instance) shutdown(grace time.Duration) {
+	x.initializing.Lock()
+	defer x.initializing.Unlock()
+	l, err := x.current()
+	if err != nil {
+		return
+	}
+	l.shutdown(grace)
+	x.mu.Lock()
+	x.life = nil
+	x.mu.Unlock()
+}
+
+// interrupt ends the contexts of all that runs.
+func (x *instance) interrupt() {
+	if l, err := x.current(); err == nil {
+		l.interrupt(errShutdown)
+	}
+}

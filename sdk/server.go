@@ -1,0 +1,229 @@
+package sdk
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/hashicorp/go-hclog"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/metadata"
+	"google.golang.org/grpc/stats"
+
+	"github.com/switchboard-run/switchboard/contract"
+	"github.com/switchboard-run/switchboard/contract/extensionv1"
+)
+
+// Version of the SDK, as Describe reports it.
+const Version = "go/0.1"
+
+// Server serves one extension, or a group of them, to one kernel over a gRPC
+// server that somebody else runs. Serve does this with go-plugin for a process
+// of its own; tests do it in theirs.
+type Server struct {
+	log       hclog.Logger
+	instances map[string]*instance
+	only      *instance // if there is one only
+	done      chan struct{}
+	finishing sync.Once
+
+	mu          sync.Mutex
+	connections int
+}
+
+// NewServer checks that the extensions can be served together. An ID may be
+// left empty by an extension that is alone: the manifest then names it.
+func NewServer(log hclog.Logger, exts ...Extension) (*Server, error) {
+	s := &Server{log: log, instances: make(map[string]*instance, len(exts)), done: make(chan struct{})}
+	for _, ext := range exts {
+		if ext.ID == "" && len(exts) > 1 {
+			return nil, errors.New("extensions that share a process need an ID each")
+		}
+		if s.instances[ext.ID] != nil {
+			return nil, fmt.Errorf("two extensions have the ID %q", ext.ID)
+		}
+		x, err := newInstance(log, ext)
+		if err != nil {
+			return nil, err
+		}
+		s.instances[ext.ID], s.only = x, x
+	}
+	switch {
+	case len(exts) == 0:
+		return nil, errors.New("no extension to serve")
+	case len(exts) > 1:
+		s.only = nil
+	}
+	return s, nil
+}
+
+// Options are the options that the gRPC server needs.
+func (s *Server) Options() []grpc.ServerOption {
+	return []grpc.ServerOption{
+		grpc.MaxRecvMsgSize(contract.MaxMessage),
+		grpc.MaxSendMsgSize(contract.MaxMessage),
+		grpc.ReadBufferSize(bufferSize),
+		grpc.WriteBufferSize(bufferSize),
+		grpc.StatsHandler((*connections)(s)),
+		grpc.UnaryInterceptor(func(ctx context.Context, r any, info *grpc.UnaryServerInfo, handler grpc.UnaryHandler) (reply any, err error) {
+			defer func() { err = contract.ToStatus(err) }()
+			defer guard(s.log, info.FullMethod, &err)
+			return handler(ctx, r)
+		}),
+		grpc.StreamInterceptor(func(srv any, stream grpc.ServerStream, info *grpc.StreamServerInfo, handler grpc.StreamHandler) (err error) {
+			defer func() { err = contract.ToStatus(err) }()
+			defer guard(s.log, info.FullMethod, &err)
+			return handler(srv, stream)
+		}),
+	}
+}
+
+// Register adds the contract's services to a gRPC server with Options.
+func (s *Server) Register(r grpc.ServiceRegistrar) {
+	extensionv1.RegisterExtensionServer(r, extensionService{s: s})
+	extensionv1.RegisterEventsServer(r, eventsService{s: s})
+	extensionv1.RegisterToolsServer(r, toolsService{s: s})
+	extensionv1.RegisterModelsServer(r, modelsService{s: s})
+	extensionv1.RegisterDraftsServer(r, draftsService{s: s})
+}
+
+// Done is closed when there is nothing left to serve: the kernel has shut down
+// every extension or is gone, or Close was called.
+func (s *Server) Done() <-chan struct{} { return s.done }
+
+// Close shuts every extension down within the grace; negative means the
+// default.
+func (s *Server) Close(grace time.Duration) {
+	if grace < 0 {
+		grace = defaultGrace
+	}
+	s.finishing.Do(func() {
+		defer close(s.done)
+		ended := make(chan struct{})
+		go func() {
+			defer close(ended)
+			var wg sync.WaitGroup
+			for _, x := range s.instances {
+				wg.Go(func() { x.shutdown(grace) })
+			}
+			wg.Wait()
+		}()
+		timer := time.NewTimer(grace + closeSlack)
+		defer timer.Stop()
+		select {
+		case <-ended:
+		case <-timer.C: // a Start that does not return holds its extension
+			s.log.Warn("leaving although not everything has ended", "grace", grace)
+		}
+	})
+	<-s.done
+}
+
+// closeSlack is what Close waits beyond the grace.
+const closeSlack = 100 * time.Millisecond
+
+// goneGrace is all the time that an extension has once its kernel is gone:
+// nothing that it does can be recorded any more.
+const goneGrace = 400 * time.Millisecond
+
+// gone ends everything: the kernel is not there any more.
+func (s *Server) gone(what string) {
+	s.log.Debug("the kernel is gone", "seen by", what)
+	for _, x := range s.instances {
+		x.interrupt()
+	}
+	s.Close(goneGrace)
+}
+
+// leave ends the server when no extension is active any more, a moment after
+// the answer to the last Shutdown has left.
+func (s *Server) leave() {
+	for _, x := range s.instances {
+		if x.active() {
+			return
+		}
+	}
+	time.AfterFunc(leaveDelay, func() {
+		for _, x := range s.instances {
+			if x.active() { // started again meanwhile
+				return
+			}
+		}
+		s.Close(0)
+	})
+}
+
+// leaveDelay is the time for the answer to Shutdown to leave, and for the
+// kernel to stop the process itself.
+const leaveDelay = 500 * time.Millisecond
+
+// instance finds the extension that a request is for.
+func (s *Server) instance(ctx context.Context) (*instance, error) {
+	var id string
+	if values := metadata.ValueFromIncomingContext(ctx, contract.ExtensionHeader); len(values) > 0 {
+		id = values[0]
+	}
+	switch {
+	case s.only != nil && (id == "" || s.only.id() == "" || id == s.only.id()):
+		return s.only, nil
+	case id == "":
+		return nil, fmt.Errorf("this process serves %s: the request has to name one in %s: %w", s.names(), contract.ExtensionHeader, contract.ErrInvalid)
+	}
+	if x := s.instances[id]; x != nil {
+		return x, nil
+	}
+	return nil, fmt.Errorf("this process serves %s, not %s: %w", s.names(), id, contract.ErrNotFound)
+}
+
+func (s *Server) names() string {
+	var names []string
+	for id, x := range s.instances {
+		if id == "" {
+			id = x.id()
+		}
+		names = append(names, id)
+	}
+	slices.Sort(names)
+	return strings.Join(names, ", ")
+}
+
+// life finds the activation that a request is for.
+func (s *Server) life(ctx context.Context) (*life, error) {
+	x, err := s.instance(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return x.current()
+}
+
+// connections counts the kernel's connections; the end of the last one is the
+// end of the kernel.
+type connections Server
+
+func (c *connections) TagRPC(ctx context.Context, _ *stats.RPCTagInfo) context.Context   { return ctx }
+func (c *connections) HandleRPC(context.Context, stats.RPCStats)                         {}
+func (c *connections) TagConn(ctx context.Context, _ *stats.ConnTagInfo) context.Context { return ctx }
+
+func (c *connections) HandleConn(_ context.Context, e stats.ConnStats) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	switch e.(type) {
+	case *stats.ConnBegin:
+		c.connections++
+	case *stats.ConnEnd:
+		if c.connections--; c.connections == 0 {
+			go (*Server)(c).gone("its last connection")
+		}
+	}
+}
+
+// connected reports whether the kernel has a connection.
+func (s *Server) connected() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.connections > 0
+}
