@@ -1,0 +1,133 @@
+package grammar
+
+import "time"
+
+type atomKind uint8
+
+const (
+	delayAtom atomKind = iota
+	dayAtom
+	clockAtom
+	partAtom
+	repeatAtom
+)
+
+// atom is one thing said about time: a delay, a day, a time of day, a part of
+// the day, or a repetition. A sentence may say several ("tomorrow ... at 9").
+type atom struct {
+	kind       atomKind
+	start, end int
+	problem    Reason // recognized, but not to be taken as it stands
+	weak       bool   // counts only at the edge of a sentence, not inside a text
+
+	delay  span
+	day    dayRef
+	clock  clock
+	part   part
+	repeat repeat
+}
+
+// atom reads the longest atom at i.
+func (s *scan) atom(i int) (atom, bool) {
+	var best atom
+	found := false
+	for _, read := range []func(int) (atom, bool){s.repeatAtom, s.delayAtom, s.dayAtom, s.clockAtom, s.partAtom} {
+		if a, ok := read(i); ok && (!found || a.end > best.end) {
+			a.start = i
+			best, found = a, true
+		}
+	}
+	return best, found
+}
+
+func (s *scan) delayAtom(i int) (atom, bool) {
+	if s.oneOf(i, "in", "через") {
+		if sp, next, ok := s.span(i + 1); ok {
+			return atom{kind: delayAtom, end: next, delay: sp, problem: sp.problem}, true
+		}
+		return atom{}, false
+	}
+	if sp, next, ok := s.span(i); ok {
+		if end, ok := s.words(next, "from now"); ok {
+			return atom{kind: delayAtom, end: end, delay: sp, problem: sp.problem}, true
+		}
+	}
+	return atom{}, false
+}
+
+// part is a part of the day.
+type part uint8
+
+const (
+	noPart part = iota
+	morning
+	afternoon
+	evening
+	night
+)
+
+var parts = map[part][]string{
+	morning:   {"in the morning", "утром", "с утра"},
+	afternoon: {"in the afternoon", "днем"},
+	evening:   {"in the evening", "вечером"},
+	night:     {"at night", "ночью"},
+}
+
+// nouns of the parts, as in "tomorrow evening" and "every evening".
+var partNouns = map[string]part{
+	"morning": morning, "afternoon": afternoon, "evening": evening, "night": night,
+	"утро": morning, "вечер": evening, "ночь": night,
+}
+
+// behind a clock: "9 утра".
+var partOfClock = map[string]part{"утра": morning, "дня": afternoon, "вечера": evening, "ночи": night}
+
+func (s *scan) partAtom(i int) (atom, bool) {
+	for p, phrases := range parts {
+		if end, ok := s.words(i, phrases...); ok {
+			return atom{kind: partAtom, end: end, part: p}, true
+		}
+	}
+	return atom{}, false
+}
+
+// place puts an hour of the twelve-hour clock into a part of the day.
+func (p part) place(h int) (int, bool) {
+	switch p {
+	case morning:
+		return h, h >= 1 && h <= 11
+	case afternoon:
+		if h >= 1 && h <= 6 {
+			h += 12
+		}
+		return h, h >= 12 && h <= 18
+	case evening:
+		if h >= 4 && h <= 11 {
+			h += 12
+		}
+		return h, h >= 16 && h <= 23
+	case night:
+		switch {
+		case h == 12:
+			h = 0
+		case h >= 9 && h <= 11:
+			h += 12
+		}
+		return h, h <= 5 || h >= 21
+	}
+	return h, true
+}
+
+// wall is a time of day on a date, checked to exist in the zone.
+func wall(y int, m time.Month, d, h, minute int, loc *time.Location) (time.Time, Reason) {
+	t := time.Date(y, m, d, h, minute, 0, 0, loc)
+	if t.Year() != y || t.Month() != m || t.Day() != d || t.Hour() != h || t.Minute() != minute {
+		return t, NoSuchTime
+	}
+	for _, shift := range []time.Duration{-time.Hour, -30 * time.Minute, 30 * time.Minute, time.Hour} {
+		if o := t.Add(shift); o.Hour() == h && o.Minute() == minute {
+			return t, Twice
+		}
+	}
+	return t, ""
+}

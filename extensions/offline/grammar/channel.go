@@ -1,0 +1,177 @@
+package grammar
+
+import (
+	"regexp"
+	"strings"
+)
+
+// aliases are the ways in which people write the channels that most of them know.
+var aliases = map[string]string{
+	"telegram": "telegram", "telegramm": "telegram", "tg": "telegram",
+	"телеграм": "telegram", "телеграмм": "telegram", "телеграме": "telegram", "телеграмме": "telegram", "телеграма": "telegram",
+	"телега": "telegram", "телегу": "telegram", "телеге": "telegram", "тг": "telegram",
+	"terminal": "cli", "cli": "cli", "console": "cli", "терминал": "cli", "терминале": "cli", "консоль": "cli", "консоли": "cli",
+	"slack": "slack", "слак": "slack", "слаке": "slack", "слэк": "slack", "слэке": "slack",
+	"discord": "discord", "дискорд": "discord", "дискорде": "discord",
+	"whatsapp": "whatsapp", "вотсап": "whatsapp", "вотсапе": "whatsapp", "ватсап": "whatsapp", "ватсапе": "whatsapp",
+	"email": "email", "e-mail": "email", "имейл": "email", "sms": "sms", "смс": "sms", "viber": "viber", "вайбер": "viber", "вайбере": "viber",
+}
+
+// idForm is what the id of a channel usually looks like.
+var idForm = regexp.MustCompile(`^[a-z][a-z0-9]*(_[a-z0-9]+)*_channel$`)
+
+// name is the name or id of a channel in comparable words.
+type name struct{ words []string }
+
+var nameNoise = map[string]bool{"channel": true, "канал": true, "the": true, "chat": true, "чат": true, "app": true}
+
+func newName(s string) name {
+	var n name
+	for _, t := range tokenize(strings.ReplaceAll(s, "_", " ")) {
+		if t.kind == word && !nameNoise[t.norm] {
+			n.words = append(n.words, stem(t.norm))
+		}
+	}
+	return n
+}
+
+// stem folds the cases of a Russian noun, and the aliases.
+func stem(w string) string {
+	if a, ok := aliases[w]; ok {
+		return a
+	}
+	for _, r := range w {
+		if r < 'а' || r > 'я' {
+			return w
+		}
+	}
+	if t := strings.TrimRight(w, "аеиоуыэюяйь"); len(t) >= 4 {
+		return t
+	}
+	return w
+}
+
+// SameChannel reports whether a channel named as said is the one with this id
+// and name, ignoring case, grammatical case, and the word "channel".
+func SameChannel(said, id, title string) bool {
+	if said == "" {
+		return false
+	}
+	if strings.EqualFold(said, id) {
+		return true
+	}
+	want := strings.Join(newName(said).words, " ")
+	if want == "" {
+		return false
+	}
+	return want == strings.Join(newName(id).words, " ") || want == strings.Join(newName(title).words, " ")
+}
+
+// here are words for the conversation one is in.
+var here = []string{"here", "сюда", "здесь", "тут", "in this chat", "to this chat", "в этот чат", "в этом чате"}
+
+var everywhere = []string{
+	"everywhere", "to all channels", "to all my channels", "to every channel", "in all channels", "on all channels", "in every channel",
+	"везде", "во все каналы", "всем каналам", "по всем каналам", "во всех каналах",
+}
+
+var channelPrepositions = []string{"in", "on", "via", "by", "through", "over", "to", "into", "using", "в", "во", "через", "на", "по"}
+
+// channelPhrase is a channel as it was named.
+type channelPhrase struct {
+	end  int
+	said string
+	here bool
+	all  bool
+}
+
+// channel reads a phrase that names a known channel at i: "in Telegram",
+// "to my telegram_channel", "в канал telegram_channel", "here".
+func (s *scan) channel(i int) (channelPhrase, bool) {
+	if end, ok := s.words(i, here...); ok {
+		return channelPhrase{end: end, here: true}, true
+	}
+	if end, ok := s.words(i, everywhere...); ok {
+		return channelPhrase{end: end, all: true}, true
+	}
+	if !s.oneOf(i, channelPrepositions...) {
+		return channelPhrase{}, false
+	}
+	j := s.beforeName(i + 1)
+	if end, ok := s.knownName(j); ok {
+		said := s.raw(j, end)
+		if s.oneOf(end, "channel", "chat", "app", "канал", "канале", "чат", "чате") {
+			end++
+		}
+		return channelPhrase{end: end, said: said}, true
+	}
+	return channelPhrase{}, false
+}
+
+// beforeName skips what may stand between the preposition and the name.
+func (s *scan) beforeName(j int) int {
+	for s.oneOf(j, "the", "my", "our", "мой", "моем", "мою", "моей", "наш", "нашем") {
+		j++
+	}
+	if s.oneOf(j, "channel", "канал", "канале", "чат", "чате") {
+		if s.is(j+1, word) || s.is(j+1, quoted) {
+			j++
+		}
+	}
+	return j
+}
+
+// knownName matches the longest known name at j.
+func (s *scan) knownName(j int) (int, bool) {
+	end := -1
+	for _, n := range s.names {
+		k := j
+		var said []string
+		for len(said) < len(n.words) && k < len(s.toks) {
+			w := s.at(k)
+			if s.is(k, quoted) {
+				w = norm(s.unquote(k))
+			}
+			if w == "" {
+				break
+			}
+			said = append(said, newName(w).words...)
+			k++
+		}
+		if strings.Join(said, " ") == strings.Join(n.words, " ") && k > end {
+			end = k
+		}
+	}
+	if end > 0 {
+		return end, true
+	}
+	w := s.at(j)
+	if s.is(j, quoted) {
+		w = norm(s.unquote(j))
+	}
+	if _, ok := aliases[w]; ok || idForm.MatchString(w) {
+		return j + 1, true
+	}
+	return 0, false
+}
+
+// freeChannel reads a phrase that names a channel by its position only: one to
+// three words between a preposition and end(j).
+func (s *scan) freeChannel(i int, ends func(int) bool) (channelPhrase, bool) {
+	if !s.oneOf(i, channelPrepositions...) {
+		return channelPhrase{}, false
+	}
+	j := s.beforeName(i + 1)
+	for k := j; k < j+3 && k < len(s.toks); k++ {
+		if s.toks[k].kind == quoted && k == j && ends(k+1) {
+			return channelPhrase{end: k + 1, said: s.unquote(k)}, true
+		}
+		if s.toks[k].kind != word || isDigit(rune(s.toks[k].norm[0])) || s.oneOf(k, channelPrepositions...) {
+			return channelPhrase{}, false
+		}
+		if ends(k + 1) {
+			return channelPhrase{end: k + 1, said: s.raw(j, k+1)}, true
+		}
+	}
+	return channelPhrase{}, false
+}

@@ -1,0 +1,221 @@
+package grammar
+
+import (
+	"regexp"
+	"strconv"
+	"strings"
+)
+
+// clock is a time of day as it was said.
+type clock struct {
+	hour, minute int
+	part         part
+	// fixed: the hour is one of twenty-four (am, pm, 18:30, 09:00, noon).
+	fixed bool
+	// midnight begins a day and ends one: with a day it is asked about.
+	midnight bool
+}
+
+var digital = regexp.MustCompile(`^(\d{1,2})[:.](\d{2})$`)
+
+// ordinals in the genitive: "половина десятого".
+var genitiveHour = map[string]int{
+	"первого": 1, "второго": 2, "третьего": 3, "четвертого": 4, "пятого": 5, "шестого": 6, "седьмого": 7, "восьмого": 8,
+	"девятого": 9, "десятого": 10, "одиннадцатого": 11, "двенадцатого": 12,
+}
+
+func (s *scan) clockAtom(i int) (atom, bool) {
+	j := i
+	prefixed := s.oneOf(i, "at", "в", "во")
+	if prefixed {
+		j++
+	} else if s.is(i, other) && s.toks[i].norm == "@" {
+		prefixed = true
+		j++
+	}
+	if prefixed && s.oneOf(j, roughly...) {
+		if _, end, reason, ok := s.clock(j+1, true); ok {
+			if reason == "" {
+				reason = Vague
+			}
+			return atom{kind: clockAtom, end: end, problem: reason}, true
+		}
+	}
+	c, end, reason, ok := s.clock(j, prefixed)
+	if !ok {
+		return atom{}, false
+	}
+	return atom{kind: clockAtom, end: end, clock: c, problem: reason}, true
+}
+
+// clock reads a time of day at i. Without a preposition in front only forms
+// that can be nothing else count: 18:30, 9 am, noon.
+func (s *scan) clock(i int, prefixed bool) (clock, int, Reason, bool) {
+	if end, ok := s.words(i, "noon", "midday", "полдень"); ok {
+		return clock{hour: 12, fixed: true}, end, "", true
+	}
+	if end, ok := s.words(i, "midnight", "полночь"); ok {
+		return clock{fixed: true, midnight: true}, end, "", true
+	}
+	if c, end, ok := s.spokenClock(i); ok {
+		return s.placeClock(c, end)
+	}
+	w := s.at(i)
+	if m := digital.FindStringSubmatch(w); m != nil && (prefixed || strings.Contains(w, ":") || s.oneOf(i+1, "am", "pm")) {
+		h, _ := strconv.Atoi(m[1])
+		mi, _ := strconv.Atoi(m[2])
+		c := clock{hour: h, minute: mi, fixed: h > 12 || w[0] == '0' || s.lang == Russian}
+		return s.placeClock(c, i+1)
+	}
+	if prefixed && s.oneOf(i, "час") { // "в час дня"
+		return s.placeClock(clock{hour: 1}, i+1)
+	}
+	h, j, ok := s.integer(i)
+	if !ok {
+		return clock{}, i, "", false
+	}
+	c := clock{hour: h, fixed: h > 12 || h == 0 || (len(w) == 2 && w[0] == '0')}
+	if s.oneOf(j, "am", "pm") || (j < len(s.toks) && partOfClock[s.at(j)] != noPart && isDigit(rune(w[0]))) {
+		prefixed = true
+	}
+	if !prefixed {
+		return clock{}, i, "", false
+	}
+	if s.oneOf(j, "o'clock", "oclock", "час", "часа", "часов", "ч") {
+		j++
+		if mi, k, ok := s.integer(j); ok && s.oneOf(k, "минут", "минуты", "минуту", "мин") {
+			c.minute, j = mi, k+1
+		}
+	} else if mi, k, ok := s.integer(j); ok && mi >= 10 && mi < 60 && !s.unitHere(k) { // "в 9 30"
+		c.minute, j = mi, k
+	}
+	if _, unit := s.unitAt(j); unit && partOfClock[s.at(j)] == noPart {
+		return clock{}, i, "", false
+	}
+	return s.placeClock(c, j)
+}
+
+// spokenClock reads "half past nine", "quarter to 10", "10 past 9", "половине
+// десятого", "без четверти десять".
+func (s *scan) spokenClock(i int) (clock, int, bool) {
+	english := func(j, minutes int) (clock, int, bool) {
+		past := s.oneOf(j, "past")
+		if !past && !s.oneOf(j, "to") {
+			return clock{}, i, false
+		}
+		h, end, ok := s.integer(j + 1)
+		if !ok || h < 1 || h > 12 {
+			return clock{}, i, false
+		}
+		if past {
+			return clock{hour: h, minute: minutes}, end, true
+		}
+		return clock{hour: (h+10)%12 + 1, minute: 60 - minutes}, end, true
+	}
+	if j, ok := s.words(i, "half"); ok && s.oneOf(j, "past") {
+		return english(j, 30)
+	}
+	if j, ok := s.words(i, "quarter", "a quarter"); ok {
+		return english(j, 15)
+	}
+	if m, j, ok := s.integer(i); ok && m > 0 && m < 30 {
+		if k, ok := s.words(j, "minutes"); ok {
+			j = k
+		}
+		if c, end, ok := english(j, m); ok {
+			return c, end, true
+		}
+	}
+	before := func(h, minutes, end int) (clock, int, bool) {
+		return clock{hour: (h+10)%12 + 1, minute: 60 - minutes}, end, true
+	}
+	if s.oneOf(i, "половине", "половину", "полу") {
+		if h := genitiveHour[s.at(i+1)]; h > 0 {
+			return before(h, 30, i+2)
+		}
+	}
+	if rest, ok := strings.CutPrefix(s.at(i), "пол"); ok {
+		if h := genitiveHour[strings.TrimPrefix(rest, "-")]; h > 0 {
+			return before(h, 30, i+1)
+		}
+	}
+	if s.oneOf(i, "четверть") {
+		if h := genitiveHour[s.at(i+1)]; h > 0 {
+			return before(h, 45, i+2)
+		}
+	}
+	if s.oneOf(i, "без") {
+		m, j, ok := 15, i+2, s.oneOf(i+1, "четверти")
+		if !ok {
+			m, j, ok = s.integer(i + 1)
+			if s.oneOf(j, "минут", "минуты") {
+				j++
+			}
+		}
+		if ok && m > 0 && m < 60 {
+			if s.oneOf(j, "час") {
+				return before(1, m, j+1)
+			}
+			if h, end, ok := s.integer(j); ok && h >= 1 && h <= 12 {
+				return before(h, m, end)
+			}
+		}
+	}
+	return clock{}, i, false
+}
+
+// placeClock reads what follows an hour (am, pm, o'clock, утра) and checks it.
+func (s *scan) placeClock(c clock, j int) (clock, int, Reason, bool) {
+	if s.oneOf(j, "o'clock", "oclock") {
+		j++
+	}
+	switch {
+	case s.oneOf(j, "am"):
+		if c.hour < 1 || c.hour > 12 {
+			return c, j + 1, NoSuchTime, true
+		}
+		c.hour, c.fixed, c.midnight = c.hour%12, true, c.hour == 12 && c.minute == 0
+		j++
+	case s.oneOf(j, "pm"):
+		if c.hour < 1 || c.hour > 12 {
+			return c, j + 1, NoSuchTime, true
+		}
+		c.hour, c.fixed = c.hour%12+12, true
+		j++
+	case partOfClock[s.at(j)] != noPart:
+		c.part = partOfClock[s.at(j)]
+		j++
+	}
+	if c.hour > 23 || c.minute > 59 {
+		return c, j, NoSuchTime, true
+	}
+	return c, j, "", true
+}
+
+// in resolves the hour within a part of the day; noPart takes it as it is.
+func (c clock) in(p part) (clock, Reason) {
+	if p == noPart {
+		p = c.part
+	} else if c.part != noPart && c.part != p {
+		return c, NoSuchTime
+	}
+	if p == noPart {
+		return c, ""
+	}
+	if c.fixed {
+		if _, ok := p.place(c.hour); !ok {
+			return c, NoSuchTime
+		}
+		if h, _ := p.place(c.hour); h != c.hour && c.hour != 12 {
+			return c, NoSuchTime
+		}
+		return c, ""
+	}
+	h, ok := p.place(c.hour)
+	if !ok {
+		return c, NoSuchTime
+	}
+	c.hour, c.fixed = h, true
+	c.midnight = h == 0 && c.minute == 0
+	return c, ""
+}

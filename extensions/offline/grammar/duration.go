@@ -1,0 +1,223 @@
+package grammar
+
+import (
+	"strings"
+	"time"
+)
+
+type unit uint8
+
+const (
+	noUnit unit = iota
+	second
+	minute
+	hour
+	day
+	week
+	month
+	year
+)
+
+var units = map[string]unit{
+	"second": second, "seconds": second, "sec": second, "secs": second,
+	"minute": minute, "minutes": minute, "min": minute, "mins": minute,
+	"hour": hour, "hours": hour, "hr": hour, "hrs": hour,
+	"day": day, "days": day, "week": week, "weeks": week, "wk": week, "month": month, "months": month, "year": year, "years": year,
+	"секунду": second, "секунды": second, "секунд": second, "секунда": second, "сек": second,
+	"минуту": minute, "минуты": minute, "минут": minute, "минута": minute, "мин": minute, "минутку": minute,
+	"час": hour, "часа": hour, "часов": hour, "часик": hour,
+	"день": day, "дня": day, "дней": day, "сутки": day, "суток": day,
+	"неделю": week, "недели": week, "недель": week, "неделя": week,
+	"месяц": month, "месяца": month, "месяцев": month, "год": year, "года": year, "лет": year,
+}
+
+// brief units stand for one only behind digits.
+var brief = map[string]unit{
+	"s": second, "m": minute, "h": hour, "d": day, "w": week,
+	"с": second, "м": minute, "ч": hour, "д": day, "н": week,
+}
+
+var exactUnit = map[unit]time.Duration{
+	second: time.Second, minute: time.Minute, hour: time.Hour, day: 24 * time.Hour, week: 7 * 24 * time.Hour,
+}
+
+// longest is how far ahead a reminder may lie.
+const longest = 10 * 366 * 24 * time.Hour
+
+// span is a length of time: calendar months and days, and an exact rest.
+type span struct {
+	months, days int
+	exact        time.Duration
+	problem      Reason
+}
+
+func (a span) calendar() bool { return a.months > 0 || a.days > 0 }
+
+// amount is a count of one unit.
+type amount struct {
+	count   float64
+	unit    unit
+	problem Reason
+}
+
+func (s *scan) unitAt(i int) (unit, bool) {
+	u, ok := units[s.at(i)]
+	if !ok && i > 0 {
+		if w := s.at(i - 1); w != "" && isDigit(rune(w[0])) {
+			u, ok = brief[s.at(i)]
+		}
+	}
+	return u, ok
+}
+
+// vague words make an amount that nobody can count on.
+var vague = []string{
+	"a couple of", "a couple", "couple of", "a few", "few", "several", "some", "пару", "пара", "несколько", "некоторое",
+}
+
+var roughly = []string{"about", "around", "roughly", "approximately", "like", "примерно", "около", "приблизительно", "где-то", "наверное"}
+
+// span reads a length of time at i: "5 minutes", "an hour and a half",
+// "1 hour 20 minutes", "полтора часа".
+func (s *scan) span(i int) (span, int, bool) {
+	var out span
+	approx := false
+	if s.oneOf(i, roughly...) {
+		approx = true
+		i++
+	}
+	last := unit(99)
+	next := i
+	for {
+		j := next
+		if last != 99 {
+			if s.is(j, comma) || s.oneOf(j, "and", "и") {
+				j++
+			}
+		}
+		a, end, ok := s.amount(j, last == 99)
+		if !ok || a.unit >= last {
+			break
+		}
+		out = out.plus(a)
+		last, next = a.unit, end
+	}
+	if last == 99 {
+		return span{}, i, false
+	}
+	if approx {
+		out.problem = Vague
+	}
+	return out, next, true
+}
+
+func (a span) plus(b amount) span {
+	if b.problem != "" {
+		a.problem = b.problem
+		return a
+	}
+	whole := b.count == float64(int(b.count))
+	switch {
+	case b.unit >= month && !whole:
+		a.problem = Vague
+	case b.unit == year && b.count <= 10:
+		a.months += 12 * int(b.count)
+	case b.unit == month && b.count <= 120:
+		a.months += int(b.count)
+	case b.unit >= month, b.count*float64(exactUnit[b.unit]) > float64(longest):
+		a.problem = TooFar
+	case b.unit == week && whole:
+		a.days += 7 * int(b.count)
+	case b.unit == day && whole:
+		a.days += int(b.count)
+	default:
+		a.exact += time.Duration(b.count * float64(exactUnit[b.unit]))
+	}
+	return a
+}
+
+// amount reads a count and its unit. A bare unit ("через час") counts as one
+// where bare allows it.
+func (s *scan) amount(i int, bare bool) (amount, int, bool) {
+	if j, ok := s.words(i, vague...); ok {
+		if u, ok := s.unitAt(j); ok {
+			return amount{unit: u, problem: Vague}, j + 1, true
+		}
+	}
+	switch s.at(i) {
+	case "полчаса", "полчасика":
+		return amount{count: 0.5, unit: hour}, i + 1, true
+	case "полминуты":
+		return amount{count: 0.5, unit: minute}, i + 1, true
+	case "полтора", "полторы", "полутора":
+		if u, ok := s.unitAt(i + 1); ok {
+			return amount{count: 1.5, unit: u}, i + 2, true
+		}
+		return amount{}, i, false
+	}
+	if j, ok := s.words(i, "half a", "half an", "half", "a half", "пол"); ok {
+		if u, ok := s.unitAt(j); ok {
+			return amount{count: 0.5, unit: u}, j + 1, true
+		}
+	}
+	for _, q := range []struct {
+		count   float64
+		phrases []string
+	}{
+		{0.25, []string{"a quarter of an", "quarter of an", "a quarter", "quarter", "четверть"}},
+		{0.75, []string{"three quarters of an", "three-quarters of an", "3 quarters of an", "три четверти"}},
+	} {
+		if j, ok := s.words(i, q.phrases...); ok && s.oneOf(j, "hour", "часа") {
+			return amount{count: q.count, unit: hour}, j + 1, true
+		}
+	}
+	if lo, hi, ok := strings.Cut(s.at(i), "-"); ok && number(lo) && number(hi) {
+		if u, ok := s.unitAt(i + 1); ok {
+			return amount{unit: u, problem: Vague}, i + 2, true
+		}
+	}
+	n, j, ok := s.decimal(i)
+	switch {
+	case ok:
+	case s.oneOf(i, "a", "an"):
+		n, j = 1, i+1
+	case bare && s.unitHere(i):
+		n, j = 1, i
+	default:
+		return amount{}, i, false
+	}
+	if k, ok := s.words(j, "and a half", "and half", "с половиной"); ok && s.unitHere(k) {
+		n, j = n+0.5, k
+	}
+	u, ok := s.unitAt(j)
+	if !ok {
+		return amount{}, i, false
+	}
+	j++
+	if k, ok := s.words(j, "and a half", "and half", "с половиной"); ok && !s.unitHere(k) {
+		n, j = n+0.5, k
+	} else if k, ok := s.words(j, "and a quarter", "с четвертью"); ok && !s.unitHere(k) {
+		n, j = n+0.25, k
+	}
+	return amount{count: n, unit: u}, j, true
+}
+
+func (s *scan) unitHere(i int) bool {
+	_, ok := s.unitAt(i)
+	return ok
+}
+
+func number(w string) bool {
+	if w == "" {
+		return false
+	}
+	if _, ok := small[w]; ok {
+		return true
+	}
+	for _, r := range w {
+		if !isDigit(r) {
+			return false
+		}
+	}
+	return true
+}

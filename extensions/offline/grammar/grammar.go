@@ -1,0 +1,161 @@
+// Package grammar reads the sentences that Switchboard understands without a
+// language model: reminders, messages to a channel, listing and cancelling
+// reminders, listing channels, greetings and help, in English and Russian.
+//
+// It promises to understand a sentence entirely or not at all. What a sentence
+// says about time is accepted only when every word of it was used and only one
+// moment fits; anything else (a second time, an hour that may be morning or
+// evening, a time that has passed, a word left over) becomes a Question, whose
+// text tells the person what was unclear. It does not guess, correct spelling,
+// or know which channels exist: it reports a channel as it was named, and
+// SameChannel compares that name with one that exists. Text that stands in
+// quotes, or behind a colon once the time is known, is never interpreted.
+//
+// Parse is a pure function and safe for concurrent use.
+package grammar
+
+import (
+	"time"
+	"unicode"
+)
+
+// Language is the language of a sentence, and of the answer to it.
+type Language string
+
+// The languages that are understood.
+const (
+	English Language = "en"
+	Russian Language = "ru"
+)
+
+// Reading is what became of a sentence: exactly one of Intent and Question is set.
+type Reading struct {
+	Language Language
+	Intent   Intent
+	Question *Question
+}
+
+// Intent is what a person asked for: one of Remind, Send, ListReminders,
+// Cancel, ListChannels, Greeting, Thanks or Help.
+type Intent interface{ intent() }
+
+// Remind asks for a message later, once or repeatedly.
+type Remind struct {
+	// Text is what to say, in the person's own words.
+	Text string
+	// When is an After, At, Every or Cron.
+	When When
+	// Channel is the channel as it was named, "" if none was.
+	Channel string
+	// Verbatim is set when the text was given as a message ("in 5 minutes
+	// send 'hi' to Telegram"), not as something to be reminded of.
+	Verbatim bool
+	// MayNameChannel is set when the text ends in words that would name a
+	// channel if one of that name existed ("put the milk in the fridge").
+	MayNameChannel bool
+}
+
+// Send asks for a message now.
+type Send struct {
+	Text string
+	// Channel is the channel as it was named; "" only if All is set.
+	Channel string
+	// All asks for every channel.
+	All bool
+}
+
+// ListReminders asks what is scheduled.
+type ListReminders struct{}
+
+// Cancel asks to cancel reminders. Without any field set it means "the
+// reminder", which is clear only if there is just one.
+type Cancel struct {
+	All bool
+	// Name is what identifies the reminder: an id, its place in the list as
+	// digits, or words of its text.
+	Name string
+}
+
+// ListChannels asks which channels there are.
+type ListChannels struct{}
+
+// Greeting is a greeting and nothing else.
+type Greeting struct{}
+
+// Thanks is a thank-you or a farewell and nothing else.
+type Thanks struct{}
+
+// Help asks what the assistant is or can do.
+type Help struct{}
+
+func (Remind) intent()        {}
+func (Send) intent()          {}
+func (ListReminders) intent() {}
+func (Cancel) intent()        {}
+func (ListChannels) intent()  {}
+func (Greeting) intent()      {}
+func (Thanks) intent()        {}
+func (Help) intent()          {}
+
+// When is the time of a reminder: After, At, Every or Cron.
+type When interface{ when() }
+
+// After is a delay from now.
+type After struct{ Delay time.Duration }
+
+// At is a moment, in the zone of the now that Parse was given.
+type At struct{ Time time.Time }
+
+// Every is an interval of at least one minute.
+type Every struct{ Interval time.Duration }
+
+// Cron is a standard five-field cron expression in the zone of now.
+type Cron struct{ Expr string }
+
+func (After) when() {}
+func (At) when()    {}
+func (Every) when() {}
+func (Cron) when()  {}
+
+// maxLength is the number of bytes above which a text is not looked at.
+const maxLength = 8 << 10
+
+// Parse reads one message of a person. The zone of now is the person's zone.
+// Names are the names and ids of channels that exist, if they are known: they
+// are recognized in places where an unknown name would be part of the text.
+func Parse(text string, now time.Time, names ...string) Reading {
+	if len(text) > maxLength {
+		lang := scriptOf(text[:1024])
+		return Reading{Language: lang, Question: &Question{Reason: TooLong, Language: lang}}
+	}
+	s := newScan(text, now, names)
+	for _, read := range []func() (Reading, bool){s.manage, s.remind, s.send} {
+		if r, ok := read(); ok {
+			if r.Language == "" {
+				r.Language = s.lang
+			}
+			if r.Question != nil {
+				r.Question.Language = r.Language
+			}
+			return r
+		}
+	}
+	return Reading{Language: s.lang, Question: &Question{Reason: Unknown, Language: s.lang}}
+}
+
+// scriptOf tells Russian from English by the letters that a text is written in.
+func scriptOf(text string) Language {
+	cyrillic, latin := 0, 0
+	for _, r := range text {
+		switch {
+		case unicode.Is(unicode.Cyrillic, r):
+			cyrillic++
+		case unicode.Is(unicode.Latin, r):
+			latin++
+		}
+	}
+	if cyrillic > 0 && cyrillic*3 >= latin {
+		return Russian
+	}
+	return English
+}

@@ -1,0 +1,224 @@
+package grammar
+
+import "time"
+
+// moment is everything that a sentence says about time.
+type moment struct {
+	atoms  []atom
+	delay  *atom
+	day    *atom
+	clock  *atom
+	part   *atom
+	repeat *atom
+}
+
+// resolve makes one When of all atoms, or says why it cannot.
+func (s *scan) resolve(atoms []atom) (When, *Question) {
+	if len(atoms) == 0 {
+		return nil, &Question{Reason: NoTime}
+	}
+	ask := func(reason Reason, a *atom) (When, *Question) {
+		q := &Question{Reason: reason}
+		if a != nil {
+			q.Said = s.raw(a.start, a.end)
+		}
+		return nil, q
+	}
+	m := moment{atoms: atoms}
+	for i := range atoms {
+		a := &atoms[i]
+		slot := map[atomKind]**atom{delayAtom: &m.delay, dayAtom: &m.day, clockAtom: &m.clock, partAtom: &m.part, repeatAtom: &m.repeat}[a.kind]
+		if *slot != nil {
+			return nil, &Question{Reason: TwoTimes, Said: s.raw((*slot).start, (*slot).end), Other: s.raw(a.start, a.end)}
+		}
+		*slot = a
+	}
+	for i := range atoms {
+		if atoms[i].problem != "" {
+			return ask(atoms[i].problem, &atoms[i])
+		}
+	}
+	if m.delay != nil {
+		return s.resolveDelay(m, ask)
+	}
+	if m.repeat != nil {
+		return s.resolveRepeat(m, ask)
+	}
+	if m.clock == nil {
+		return ask(NoClock, &atoms[0])
+	}
+	return s.resolveAt(m, ask)
+}
+
+type asker func(Reason, *atom) (When, *Question)
+
+func conflict(s *scan, a, b *atom) (When, *Question) {
+	return nil, &Question{Reason: TwoTimes, Said: s.raw(a.start, a.end), Other: s.raw(b.start, b.end)}
+}
+
+func (s *scan) resolveDelay(m moment, ask asker) (When, *Question) {
+	for _, o := range []*atom{m.repeat, m.day} {
+		if o != nil {
+			return conflict(s, m.delay, o)
+		}
+	}
+	sp := m.delay.delay
+	if sp.months > 120 || sp.days > 3660 {
+		return ask(TooFar, m.delay)
+	}
+	if m.clock == nil && m.part == nil {
+		if !sp.calendar() {
+			if sp.exact < time.Second {
+				return ask(Past, m.delay)
+			}
+			return After{Delay: sp.exact}, nil
+		}
+		day := s.now.AddDate(0, sp.months, sp.days)
+		if sp.months > 0 && sp.days == 0 && day.Day() != s.now.Day() {
+			return ask(NoSuchTime, m.delay)
+		}
+		if day.Hour() != s.now.Hour() {
+			return ask(NoSuchTime, m.delay)
+		}
+		return At{Time: day.Add(sp.exact)}, nil
+	}
+	if !sp.calendar() || sp.exact != 0 {
+		o := m.clock
+		if o == nil {
+			o = m.part
+		}
+		return conflict(s, m.delay, o)
+	}
+	if m.clock == nil {
+		return ask(NoClock, m.part)
+	}
+	day := time.Date(s.now.Year(), s.now.Month(), s.now.Day(), 12, 0, 0, 0, time.UTC).AddDate(0, sp.months, sp.days)
+	if sp.months > 0 && sp.days == 0 && day.Day() != s.now.Day() {
+		return ask(NoSuchTime, m.delay)
+	}
+	c, reason := s.hour(m, noPart, true)
+	if reason != "" {
+		return s.askClock(reason, m, c)
+	}
+	return s.atWall(day.Year(), day.Month(), day.Day(), c, m)
+}
+
+func (s *scan) resolveRepeat(m moment, ask asker) (When, *Question) {
+	r := m.repeat.repeat
+	if m.day != nil {
+		return conflict(s, m.repeat, m.day)
+	}
+	if r.interval > 0 {
+		for _, o := range []*atom{m.clock, m.part} {
+			if o != nil {
+				return conflict(s, m.repeat, o)
+			}
+		}
+		return Every{Interval: r.interval}, nil
+	}
+	if m.clock == nil {
+		return ask(NoClock, m.repeat)
+	}
+	c, reason := s.hour(m, r.part, true)
+	if c.midnight {
+		reason = "" // every midnight is one clear time
+	}
+	if reason != "" {
+		return s.askClock(reason, m, c)
+	}
+	return r.cron(c.hour, c.minute), nil
+}
+
+// hour resolves the hour of the day; onDay is set when the day is known.
+func (s *scan) hour(m moment, p part, onDay bool) (clock, Reason) {
+	if m.part != nil {
+		if p != noPart && p != m.part.part {
+			return m.clock.clock, NoSuchTime
+		}
+		p = m.part.part
+	}
+	c, reason := m.clock.clock.in(p)
+	switch {
+	case reason != "":
+		return c, reason
+	case c.fixed && c.midnight && onDay:
+		return c, Midnight
+	case c.fixed || c.part != noPart:
+		return c, ""
+	case onDay && c.hour >= 1 && c.hour <= 6:
+		return c, AmPm
+	}
+	return c, ""
+}
+
+func (s *scan) resolveAt(m moment, ask asker) (When, *Question) {
+	if m.day == nil {
+		return s.resolveClock(m)
+	}
+	c, reason := s.hour(m, m.day.day.part, true)
+	y, mo, d, dayReason := m.day.day.resolve(s.now)
+	if dayReason != "" {
+		return ask(dayReason, m.day)
+	}
+	if reason != "" {
+		return s.askClock(reason, m, c)
+	}
+	when, q := s.atWall(y, mo, d, c, m)
+	if q != nil && q.Reason == Past && !c.fixed && c.hour < 12 {
+		if later, o := s.atWall(y, mo, d, clock{hour: c.hour + 12, minute: c.minute, fixed: true}, m); o == nil && later != nil {
+			return s.askClock(AmPm, m, c)
+		}
+	}
+	return when, q
+}
+
+// resolveClock is a time of day without a day: today, if that is still to come.
+func (s *scan) resolveClock(m moment) (When, *Question) {
+	c, reason := s.hour(m, noPart, false)
+	if reason != "" {
+		return s.askClock(reason, m, c)
+	}
+	y, mo, d := s.now.Date()
+	if c.midnight || (c.fixed && c.part == night || m.part != nil && m.part.part == night) && c.hour < 6 {
+		// The coming night is tomorrow's date unless it has begun.
+		if when, q := s.atWall(y, mo, d, c, m); q == nil {
+			return when, nil
+		}
+		next := time.Date(y, mo, d, 12, 0, 0, 0, time.UTC).AddDate(0, 0, 1)
+		return s.atWall(next.Year(), next.Month(), next.Day(), c, m)
+	}
+	if !c.fixed && c.hour >= 1 && c.hour < 12 {
+		early, q := s.atWall(y, mo, d, c, m)
+		if c.hour <= 6 || q != nil {
+			late, o := s.atWall(y, mo, d, clock{hour: c.hour + 12, minute: c.minute, fixed: true}, m)
+			if o == nil && late != nil {
+				return s.askClock(AmPm, m, c)
+			}
+		}
+		return early, q
+	}
+	return s.atWall(y, mo, d, c, m)
+}
+
+func (s *scan) askClock(reason Reason, m moment, c clock) (When, *Question) {
+	return nil, &Question{Reason: reason, Said: s.raw(m.clock.start, m.clock.end), Hour: c.hour, Minute: c.minute}
+}
+
+// atWall is a time of day on a date, if it exists, once, and lies ahead.
+func (s *scan) atWall(y int, mo time.Month, d int, c clock, m moment) (When, *Question) {
+	t, reason := wall(y, mo, d, c.hour, c.minute, s.now.Location())
+	ask := func(r Reason) (When, *Question) {
+		return nil, &Question{Reason: r, Said: s.raw(m.clock.start, m.clock.end), Time: t}
+	}
+	switch {
+	case reason == NoSuchTime:
+		return ask(NoSuchTime)
+	case !t.After(s.now):
+		return ask(Past)
+	case t.Sub(s.now) > longest:
+		return ask(TooFar)
+	case reason != "":
+		return ask(reason)
+	}
+	return At{Time: t}, nil
+}

@@ -1,0 +1,58 @@
+package grammar
+
+import (
+	"regexp"
+	"strings"
+	"time"
+)
+
+var (
+	taskChannel = regexp.MustCompile(`(?i)\(\s*(?:channel|канал)\s*[:=]\s*([^)]{1,64}?)\s*\)`)
+	taskPrefix  = regexp.MustCompile(`(?i)^\s*(?:(?:pending |due |overdue )?(?:reminder|task)|напоминание|задача)\s*(?::|-|–|—)?\s*`)
+	taskUser    = regexp.MustCompile(`(?i)^(?:(?:the )?user (?:asked|wants|wanted) (?:to be reminded|a reminder|me to remind (?:him|her|them))|remind (?:the )?user|пользователь (?:просил|попросил|просит) (?:его )?напомнить(?: ему)?|напомнить пользователю)\s*`)
+	taskAbout   = regexp.MustCompile(`(?i)^(?:about|of|to|that|что)\s+`)
+)
+
+// ParseTask reads the prompt of a task that the assistant was given by a part
+// of itself ("Pending reminder (channel: telegram_channel): turn off the
+// kettle", "Pending reminder: user asked to be reminded in Telegram about the
+// kettle"): what to tell the person, and where. It reports false unless the
+// prompt names exactly one channel.
+func ParseTask(prompt string, names ...string) (Send, bool) {
+	if len(prompt) > maxLength {
+		return Send{}, false
+	}
+	text, said := prompt, ""
+	if m := taskChannel.FindStringSubmatchIndex(text); m != nil {
+		said = text[m[2]:m[3]]
+		text = text[:m[0]] + text[m[1]:]
+		if taskChannel.MatchString(text) {
+			return Send{}, false
+		}
+	} else {
+		s := newScan(text, time.Time{}, names)
+		for i := range s.toks {
+			c, ok := s.channel(i)
+			if !ok || c.said == "" {
+				continue
+			}
+			if said != "" {
+				return Send{}, false
+			}
+			said = c.said
+			text = strings.TrimSpace(s.text[:s.toks[i].start]) + " " + strings.TrimSpace(s.text[s.toks[c.end-1].end:])
+		}
+		if said == "" {
+			return Send{}, false
+		}
+	}
+	text = taskPrefix.ReplaceAllString(text, "")
+	if t := taskUser.ReplaceAllString(text, ""); t != text {
+		text = taskAbout.ReplaceAllString(t, "")
+	}
+	text = strings.Trim(strings.Join(strings.Fields(text), " "), " .:;,-–—")
+	if text == "" {
+		return Send{}, false
+	}
+	return Send{Text: text, Channel: said}, true
+}

@@ -1,0 +1,244 @@
+package grammar
+
+import (
+	"strings"
+	"time"
+	"unicode"
+	"unicode/utf8"
+)
+
+type kind uint8
+
+const (
+	word kind = iota
+	quoted
+	colon
+	comma
+	stop
+	dash
+	other
+)
+
+// token is a piece of the text; norm is how it is compared, start and end are
+// where it stands.
+type token struct {
+	kind       kind
+	start, end int
+	norm       string
+	glued      bool // no space between the token before and this one
+}
+
+// scan is one text on its way through the grammar.
+type scan struct {
+	text  string
+	toks  []token
+	now   time.Time
+	names []name
+	lang  Language
+}
+
+func newScan(text string, now time.Time, names []string) *scan {
+	s := &scan{text: text, toks: tokenize(text), now: now, lang: scriptOf(text)}
+	for _, n := range names {
+		if n := newName(n); len(n.words) > 0 {
+			s.names = append(s.names, n)
+		}
+	}
+	return s
+}
+
+// norm folds what people write differently and mean alike.
+func norm(s string) string {
+	s = strings.ToLower(s)
+	s = strings.ReplaceAll(s, "ё", "е")
+	return strings.ReplaceAll(s, "’", "'")
+}
+
+var closing = map[rune]string{'"': `"`, '“': "”“\"", '„': "“”\"", '«': "»", '`': "`", '\'': "'", '‘': "’'"}
+
+func tokenize(text string) []token {
+	var toks []token
+	for i := 0; i < len(text); {
+		r, n := utf8.DecodeRuneInString(text[i:])
+		if unicode.IsSpace(r) {
+			i += n
+			continue
+		}
+		glued := len(toks) > 0 && toks[len(toks)-1].end == i
+		if end, ok := quote(text, i, r, n); ok {
+			toks = append(toks, token{kind: quoted, start: i, end: end, glued: glued})
+			i = end
+			continue
+		}
+		if unicode.IsLetter(r) || unicode.IsDigit(r) || r == '_' {
+			end := wordEnd(text, i)
+			if m := meridiem(text[i:]); m > 0 {
+				toks = append(toks, token{kind: word, start: i, end: i + m, norm: norm(text[i:i+1]) + "m", glued: glued})
+				i += m
+				continue
+			}
+			toks = append(toks, split(text, i, end, glued)...)
+			i = end
+			continue
+		}
+		k := other
+		switch r {
+		case ':':
+			k = colon
+		case ',', ';':
+			k = comma
+		case '.', '!', '?', '…':
+			k = stop
+		case '-', '–', '—':
+			k = dash
+		}
+		toks = append(toks, token{kind: k, start: i, end: i + n, norm: text[i : i+n], glued: glued})
+		i += n
+	}
+	return toks
+}
+
+// quote finds the end of a quotation that starts at i. A single quote opens
+// one only if its partner ends a word.
+func quote(text string, i int, r rune, n int) (int, bool) {
+	ends, ok := closing[r]
+	if !ok {
+		return 0, false
+	}
+	for j := i + n; j < len(text); {
+		q, m := utf8.DecodeRuneInString(text[j:])
+		if strings.ContainsRune(ends, q) && j > i+n {
+			if r != '\'' && r != '‘' {
+				return j + m, true
+			}
+			if next, _ := utf8.DecodeRuneInString(text[j+m:]); !unicode.IsLetter(next) && !unicode.IsDigit(next) {
+				return j + m, true
+			}
+		}
+		j += m
+	}
+	return 0, false
+}
+
+// meridiem recognizes "a.m." and "p.m." and returns its length.
+func meridiem(s string) int {
+	if len(s) < 3 || (s[0]|0x20 != 'a' && s[0]|0x20 != 'p') || s[1] != '.' || s[2]|0x20 != 'm' {
+		return 0
+	}
+	if len(s) > 3 && s[3] == '.' {
+		return 4
+	}
+	if r, _ := utf8.DecodeRuneInString(s[3:]); unicode.IsLetter(r) {
+		return 0
+	}
+	return 3
+}
+
+// wordEnd returns the end of the word at i: letters and digits, joined by an
+// apostrophe or hyphen, or, between digits, by a mark as in 9:30, 1,5 or 25.12.
+func wordEnd(text string, i int) int {
+	prev := rune(0)
+	for i < len(text) {
+		r, n := utf8.DecodeRuneInString(text[i:])
+		inWord := unicode.IsLetter(r) || unicode.IsDigit(r) || unicode.IsMark(r) || r == '_'
+		if !inWord {
+			next, _ := utf8.DecodeRuneInString(text[i+n:])
+			switch r {
+			case '\'', '’', '-':
+				inWord = unicode.IsLetter(next) || unicode.IsDigit(next)
+			case ':', '.', ',', '/':
+				inWord = isDigit(prev) && isDigit(next)
+			}
+		}
+		if !inWord || (r == utf8.RuneError && n <= 1) {
+			return i
+		}
+		prev = r
+		i += n
+	}
+	return i
+}
+
+func isDigit(r rune) bool { return r >= '0' && r <= '9' }
+
+// split separates digits from the letters glued to them (9am, 5min, 1h20m,
+// 25th) in a word that starts with a digit.
+func split(text string, start, end int, glued bool) []token {
+	if !isDigit(rune(text[start])) {
+		return []token{{kind: word, start: start, end: end, norm: norm(text[start:end]), glued: glued}}
+	}
+	var toks []token
+	from, digits := start, true
+	for i := start; i < end; {
+		r, n := utf8.DecodeRuneInString(text[i:])
+		if (unicode.IsLetter(r) && digits) || (isDigit(r) && !digits) {
+			toks = append(toks, token{kind: word, start: from, end: i, norm: norm(text[from:i]), glued: glued})
+			from, digits, glued = i, !digits, true
+		}
+		i += n
+	}
+	return append(toks, token{kind: word, start: from, end: end, norm: norm(text[from:end]), glued: glued})
+}
+
+// at returns the normalized word at i, "" if there is none.
+func (s *scan) at(i int) string {
+	if i < 0 || i >= len(s.toks) || s.toks[i].kind != word {
+		return ""
+	}
+	return s.toks[i].norm
+}
+
+func (s *scan) is(i int, k kind) bool { return i >= 0 && i < len(s.toks) && s.toks[i].kind == k }
+
+// words reports the token behind the words of one of the phrases at i, the
+// longest that fits.
+func (s *scan) words(i int, phrases ...string) (int, bool) {
+	best := -1
+	for _, p := range phrases {
+		j := i
+		fits := true
+		for w := range strings.SplitSeq(p, " ") {
+			if s.at(j) != w {
+				fits = false
+				break
+			}
+			j++
+		}
+		if fits && j > best {
+			best = j
+		}
+	}
+	return best, best >= 0
+}
+
+// oneOf reports whether the word at i is one of ws.
+func (s *scan) oneOf(i int, ws ...string) bool {
+	w := s.at(i)
+	if w == "" {
+		return false
+	}
+	for _, c := range ws {
+		if c == w {
+			return true
+		}
+	}
+	return false
+}
+
+// raw returns the text of tokens i to j, without the quotes if it is one quotation.
+func (s *scan) raw(i, j int) string {
+	if i >= j {
+		return ""
+	}
+	if j-i == 1 && s.toks[i].kind == quoted {
+		return s.unquote(i)
+	}
+	return s.text[s.toks[i].start:s.toks[j-1].end]
+}
+
+func (s *scan) unquote(i int) string {
+	t := s.text[s.toks[i].start:s.toks[i].end]
+	_, n := utf8.DecodeRuneInString(t)
+	_, m := utf8.DecodeLastRuneInString(t)
+	return strings.TrimSpace(t[n : len(t)-m])
+}
