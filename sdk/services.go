@@ -1,119 +1,19 @@
 package sdk
 
-import (
-	"context"
-	"time"
+import "github.com/switchboard-run/switchboard/contract/kernelv1"
 
-	"google.golang.org/grpc"
-
-	"github.com/switchboard-run/switchboard/contract/extensionv1"
-)
-
-// The generated services, each handing over to the extension a request is for.
-type (
-	extensionService struct {
-		extensionv1.UnimplementedExtensionServer
-		s *Server
-	}
-	eventsService struct {
-		extensionv1.UnimplementedEventsServer
-		s *Server
-	}
-	toolsService struct {
-		extensionv1.UnimplementedToolsServer
-		s *Server
-	}
-	modelsService struct {
-		extensionv1.UnimplementedModelsServer
-		s *Server
-	}
-	draftsService struct {
-		extensionv1.UnimplementedDraftsServer
-		s *Server
-	}
-)
-
-func (v extensionService) Describe(ctx context.Context, _ *extensionv1.DescribeRequest) (*extensionv1.Description, error) {
-	x, err := v.s.instance(ctx)
-	if err != nil {
-		return nil, err
-	}
-	return x.description, nil
+// Services are the kernel's services as generated clients, for what the
+// methods of Kernel leave out: a run loop reads sessions, lists and calls
+// tools, completes and drafts. Requests that have a lane field need LaneOf(ctx)
+// there; errors go through contract.FromStatus.
+type Services struct {
+	Sessions kernelv1.SessionsClient
+	Tools    kernelv1.ToolsClient
+	Models   kernelv1.ModelsClient
+	Channels kernelv1.ChannelsClient
 }
 
-func (v extensionService) Init(ctx context.Context, r *extensionv1.InitRequest) (*extensionv1.InitResponse, error) {
-	x, err := v.s.instance(ctx)
-	if err != nil {
-		return nil, err
-	}
-	return x.init(ctx, r, func() { v.s.gone("extension " + r.GetId()) })
-}
-
-func (v extensionService) Health(ctx context.Context, _ *extensionv1.HealthRequest) (*extensionv1.Readiness, error) {
-	x, err := v.s.instance(ctx)
-	if err != nil {
-		return nil, err
-	}
-	return x.health(), nil
-}
-
-func (v extensionService) Shutdown(ctx context.Context, r *extensionv1.ShutdownRequest) (*extensionv1.ShutdownResponse, error) {
-	x, err := v.s.instance(ctx)
-	if err != nil {
-		return nil, err
-	}
-	grace := time.Duration(r.GetGraceMs()) * time.Millisecond
-	if grace <= 0 {
-		grace = defaultGrace
-	}
-	x.shutdown(grace)
-	v.s.leave()
-	return &extensionv1.ShutdownResponse{}, nil
-}
-
-func (v eventsService) Deliver(stream deliverServer) error {
-	l, err := v.s.life(stream.Context())
-	if err != nil {
-		return err
-	}
-	return l.deliver(stream)
-}
-
-func (v toolsService) Call(ctx context.Context, r *extensionv1.CallRequest) (*extensionv1.CallResult, error) {
-	l, err := v.s.life(ctx)
-	if err != nil {
-		return nil, err
-	}
-	ctx, leave, err := l.enter(ctx)
-	if err != nil {
-		return nil, err
-	}
-	defer leave()
-	return l.call(ctx, r)
-}
-
-func (v modelsService) Complete(r *extensionv1.CompleteRequest, stream grpc.ServerStreamingServer[extensionv1.Delta]) error {
-	l, err := v.s.life(stream.Context())
-	if err != nil {
-		return err
-	}
-	ctx, leave, err := l.enter(stream.Context())
-	if err != nil {
-		return err
-	}
-	defer leave()
-	return l.complete(ctx, r, stream.Send)
-}
-
-func (v draftsService) Draft(stream grpc.ClientStreamingServer[extensionv1.DraftUpdate, extensionv1.DraftResponse]) error {
-	l, err := v.s.life(stream.Context())
-	if err != nil {
-		return err
-	}
-	ctx, leave, err := l.enter(stream.Context())
-	if err != nil {
-		return err
-	}
-	defer leave()
-	return l.draft(ctx, stream)
+// Services returns the clients on the extension's connection.
+func (k *Kernel) Services() Services {
+	return Services{Sessions: k.sessions, Tools: k.tools, Models: k.models, Channels: k.channels}
 }
