@@ -592,3 +592,18 @@ func TestTooLong(t *testing.T) {
 		t.Errorf("got %s", show(r))
 	}
 }
+
+// What a stranger sends must not keep the model busy: no input is slow beyond
+// its length. Every one of these took seconds when work grew with its square.
+func TestHostileInput(t *testing.T) {
+	t.Parallel()
+	for _, piece := range []string{`" `, "« ", "in 5 minutes ", "at 9 ", "every Mon, ", "in Telegram ", "a ", "remind me ", "' x", "an hour and ", "в ", "please "} {
+		for _, start := range []string{"", "remind me to ", "напомни ", "say ", "send me in Telegram "} {
+			text := start + strings.Repeat(piece, (maxLength-len(start))/len(piece))
+			if r := Parse(text, noon(t)); (r.Intent == nil) == (r.Question == nil) {
+				t.Errorf("%.40q: %+v", text, r)
+			}
+			ParseTask(text)
+		}
+	}
+}

@@ -74,9 +74,13 @@ func (s *scan) tail(i, n int, also ...string) (head, bool) {
 	return h, true
 }
 
+// longestTail is the number of tokens that a tail has at most: no sensible one
+// comes near it.
+const longestTail = 48
+
 // body divides i to n into a text and the longest tail behind it.
 func (s *scan) body(i, n int, also ...string) (int, head) {
-	for k := i; k < n; k++ {
+	for k := max(i, n-longestTail); k < n; k++ {
 		if s.toks[k].kind == comma {
 			continue
 		}

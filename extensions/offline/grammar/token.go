@@ -58,6 +58,7 @@ var closing = map[rune]string{'"': `"`, '“': "”“\"", '„': "“”\"", '�
 
 func tokenize(text string) []token {
 	var toks []token
+	unclosed := map[rune]bool{} // quotation marks that no later mark closes
 	for i := 0; i < len(text); {
 		r, n := utf8.DecodeRuneInString(text[i:])
 		if unicode.IsSpace(r) {
@@ -65,10 +66,13 @@ func tokenize(text string) []token {
 			continue
 		}
 		glued := len(toks) > 0 && toks[len(toks)-1].end == i
-		if end, ok := quote(text, i, r, n); ok {
-			toks = append(toks, token{kind: quoted, start: i, end: end, glued: glued})
-			i = end
-			continue
+		if closing[r] != "" && !unclosed[r] {
+			if end, ok := quote(text, i, r, n); ok {
+				toks = append(toks, token{kind: quoted, start: i, end: end, glued: glued})
+				i = end
+				continue
+			}
+			unclosed[r] = true
 		}
 		if unicode.IsLetter(r) || unicode.IsDigit(r) || r == '_' {
 			end := wordEnd(text, i)
@@ -101,10 +105,7 @@ func tokenize(text string) []token {
 // quote finds the end of a quotation that starts at i. A single quote opens
 // one only if its partner ends a word.
 func quote(text string, i int, r rune, n int) (int, bool) {
-	ends, ok := closing[r]
-	if !ok {
-		return 0, false
-	}
+	ends := closing[r]
 	for j := i + n; j < len(text); {
 		q, m := utf8.DecodeRuneInString(text[j:])
 		if strings.ContainsRune(ends, q) && j > i+n {
