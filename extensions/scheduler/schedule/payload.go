@@ -1,0 +1,58 @@
+package schedule
+
+import (
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"github.com/switchboard-run/switchboard/contract"
+)
+
+// FirePayload is the payload of the event that a fire publishes. A late one
+// says so in the text that its reader sees; a topic without such a text gets
+// the facts under "schedule".
+func (s Schedule) FirePayload(d Decision, now time.Time) (json.RawMessage, error) {
+	text := s.Message
+	if d.Late {
+		text += " " + s.lateNote(d, now)
+	}
+	custom := map[string]any{}
+	if len(s.Payload) > 0 {
+		if err := json.Unmarshal(s.Payload, &custom); err != nil {
+			return nil, fmt.Errorf("read the payload of schedule %s: %w", s.ID, err)
+		}
+	}
+	agent, _ := custom["agent_id"].(string)
+	job := ""
+	if s.Kind == Recurring {
+		job = s.ID // runs of one schedule share a session
+	}
+	var payload any
+	switch s.Topic {
+	case contract.TopicUserNotify:
+		payload = contract.UserNotify{Text: text, ChannelID: s.ChannelID, ReplyTo: s.ReplyTo}
+	case contract.TopicAgentTask:
+		payload = contract.AgentTask{Prompt: text, ChannelID: s.ChannelID, ReplyTo: s.ReplyTo, AgentID: agent, Name: job}
+	case contract.TopicAgentBackground:
+		payload = contract.AgentBackground{Prompt: text, AgentID: agent, Name: job}
+	default:
+		if _, ok := custom["text"]; !ok && s.Message != "" {
+			custom["text"] = s.Message
+		}
+		if s.ChannelID != "" {
+			custom["channel_id"] = s.ChannelID
+		}
+		if s.ReplyTo != "" {
+			custom["reply_to"] = s.ReplyTo
+		}
+		if _, ok := custom["schedule"]; !ok {
+			custom["schedule"] = map[string]any{"id": s.ID, "due": d.Due.UTC(), "late": d.Late, "skipped": d.Skipped}
+		}
+		payload = custom
+	}
+	data, err := json.Marshal(payload)
+	if err != nil {
+		return nil, fmt.Errorf("encode the payload of schedule %s: %w", s.ID, err)
+	}
+	return data, nil
+}

@@ -1,0 +1,171 @@
+// Package schedule is the arithmetic of reminders: what a schedule is, when it
+// is due next, and what to do with one that is overdue. It does no input or
+// output and holds no clock; every function that depends on the present takes
+// it as an argument.
+//
+// Promises:
+//   - Next is strictly after its argument, and successive calls ascend.
+//   - A local time that a change of the clocks skips is due at the first
+//     instant after the gap; one that happens twice is due the first time only.
+//     Cron expressions that name every hour run by elapsed time instead, so a
+//     job that runs each quarter of an hour never pauses for an hour.
+//   - An overdue one-shot fires, once, marked late. An overdue recurring
+//     schedule fires at most once, however much was missed, and what it skips
+//     is counted.
+//   - What can never fire is refused by New and Edit, with an error that says
+//     what to write instead.
+//
+// Values are not safe for concurrent use. Instants are kept in UTC with
+// millisecond precision.
+package schedule
+
+import (
+	"encoding/json"
+	"fmt"
+	"time"
+)
+
+// State says what becomes of a schedule.
+type State string
+
+// The states. Only an active schedule fires; done and cancelled ones are kept
+// for a while so that people can see what became of them.
+const (
+	Active    State = "active"
+	Paused    State = "paused"
+	Done      State = "done"
+	Cancelled State = "cancelled"
+)
+
+// The kinds of schedules.
+const (
+	Once      = "once"
+	Recurring = "recurring"
+)
+
+// Schedule is one schedule as it is stored, as JSON.
+type Schedule struct {
+	ID       string `json:"id"`
+	Revision int64  `json:"revision"` // rises when the timing changes; part of the dedupe key
+	Kind     string `json:"kind"`
+	State    State  `json:"state"`
+	Owner    string `json:"owner,omitempty"` // the extension whose manifest declares it
+	Name     string `json:"name,omitempty"`  // its name there
+
+	Message   string          `json:"message,omitempty"`
+	Topic     string          `json:"topic"`
+	Payload   json.RawMessage `json:"payload,omitempty"`
+	ChannelID string          `json:"channel_id,omitempty"`
+	ReplyTo   string          `json:"reply_to,omitempty"` // opaque handle of the conversation that asked
+
+	Timezone     string     `json:"timezone"`
+	At           *time.Time `json:"at,omitempty"`
+	Cron         string     `json:"cron,omitempty"`
+	EverySeconds float64    `json:"every_seconds,omitempty"`
+	Anchor       time.Time  `json:"anchor"` // what every_seconds counts from
+	Until        *time.Time `json:"until,omitempty"`
+	GraceSeconds *float64   `json:"grace_seconds,omitempty"`
+
+	Next *time.Time `json:"next,omitempty"` // due next; only while active
+
+	Fired       int64      `json:"fired,omitempty"`
+	LastDue     *time.Time `json:"last_due,omitempty"`
+	LastFired   *time.Time `json:"last_fired,omitempty"`
+	LastKey     string     `json:"last_key,omitempty"` // dedupe key of the last fire
+	Skipped     int64      `json:"skipped,omitempty"`
+	LastSkipped *time.Time `json:"last_skipped,omitempty"`
+	Problem     string     `json:"problem,omitempty"` // why it could not fire
+
+	CreatedAt  time.Time  `json:"created_at"`
+	CreatedBy  string     `json:"created_by,omitempty"`
+	FinishedAt *time.Time `json:"finished_at,omitempty"`
+}
+
+// Decode reads a stored schedule and refuses rows that could not be worked
+// with.
+func Decode(data []byte) (Schedule, error) {
+	var s Schedule
+	if err := json.Unmarshal(data, &s); err != nil {
+		return Schedule{}, fmt.Errorf("read stored schedule: %w", err)
+	}
+	switch {
+	case s.ID == "":
+		return Schedule{}, fmt.Errorf("read stored schedule: it has no id")
+	case s.Kind != Once && s.Kind != Recurring:
+		return Schedule{}, fmt.Errorf("read stored schedule %s: unknown kind %q", s.ID, s.Kind)
+	case s.State != Active && s.State != Paused && s.State != Done && s.State != Cancelled:
+		return Schedule{}, fmt.Errorf("read stored schedule %s: unknown state %q", s.ID, s.State)
+	case s.State == Active && (s.Next == nil || s.Next.IsZero()):
+		return Schedule{}, fmt.Errorf("read stored schedule %s: it is active but has no next time", s.ID)
+	}
+	return s, nil
+}
+
+// Encode is the stored form.
+func (s Schedule) Encode() ([]byte, error) {
+	data, err := json.Marshal(s)
+	if err != nil {
+		return nil, fmt.Errorf("encode schedule %s: %w", s.ID, err)
+	}
+	return data, nil
+}
+
+// Finished tells whether it will never fire again.
+func (s Schedule) Finished() bool { return s.State == Done || s.State == Cancelled }
+
+// Location is the zone of the schedule, or UTC if the stored name is unknown
+// on this machine.
+func (s Schedule) Location() *time.Location {
+	loc, err := LoadZone(s.Timezone)
+	if err != nil {
+		return time.UTC
+	}
+	return loc
+}
+
+// Rule is the timing of the schedule.
+func (s Schedule) Rule() (Rule, error) {
+	loc, err := LoadZone(s.Timezone)
+	if err != nil {
+		return Rule{}, err
+	}
+	r := Rule{loc: loc}
+	if s.Until != nil {
+		r.until = *s.Until
+	}
+	switch {
+	case s.Kind == Once:
+		if s.At == nil {
+			return Rule{}, fmt.Errorf("schedule %s has no time", s.ID)
+		}
+		r.at = *s.At
+	case s.Cron != "":
+		if r.cron, err = parseCron(s.Cron); err != nil {
+			return Rule{}, err
+		}
+	case s.EverySeconds > 0:
+		r.every, r.anchor = seconds(s.EverySeconds), s.Anchor
+	default:
+		return Rule{}, fmt.Errorf("schedule %s has neither cron nor every_seconds", s.ID)
+	}
+	return r, nil
+}
+
+// DedupeKey names one fire: publishing under it again publishes nothing.
+func (s Schedule) DedupeKey(due time.Time) string {
+	return fmt.Sprintf("sched:%s:%d:%s", s.ID, s.Revision, due.UTC().Format("2006-01-02T15:04:05.000Z"))
+}
+
+func (s *Schedule) finish(state State, now time.Time) {
+	s.State, s.Next, s.FinishedAt = state, nil, instant(now)
+}
+
+// instant is t as it is stored.
+func instant(t time.Time) *time.Time {
+	t = t.Round(0).UTC().Truncate(time.Millisecond)
+	return &t
+}
+
+func seconds(s float64) time.Duration {
+	return time.Duration(s * float64(time.Second)).Round(time.Millisecond)
+}

@@ -1,0 +1,118 @@
+package schedule
+
+import (
+	_ "embed"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+	_ "time/tzdata" // machines without a zone database
+)
+
+//go:embed zones.txt
+var zoneList string
+
+var zoneNames = sync.OnceValue(func() []string { return strings.Fields(zoneList) })
+
+var zones sync.Map // name -> *time.Location
+
+// abbreviations are what people write for a zone and the database does not
+// know, or knows as something that has no summer time.
+var abbreviations = map[string]string{
+	"pst": "America/Los_Angeles", "pdt": "America/Los_Angeles", "mdt": "America/Denver",
+	"cst": "America/Chicago", "cdt": "America/Chicago", "edt": "America/New_York",
+	"bst": "Europe/London", "cest": "Europe/Berlin", "mez": "Europe/Berlin", "eest": "Europe/Helsinki",
+	"msk": "Europe/Moscow", "ist": "Asia/Kolkata", "jst": "Asia/Tokyo", "kst": "Asia/Seoul",
+	"aest": "Australia/Sydney", "aedt": "Australia/Sydney",
+}
+
+// LoadZone finds an IANA zone by its exact name.
+func LoadZone(name string) (*time.Location, error) {
+	if loc, ok := zones.Load(name); ok {
+		return loc.(*time.Location), nil
+	}
+	if name == "" || name == "Local" {
+		return nil, fmt.Errorf("timezone %q is not an IANA zone: name one such as Europe/Berlin", name)
+	}
+	loc, err := time.LoadLocation(name)
+	if err != nil {
+		return nil, badZone(name)
+	}
+	zones.Store(name, loc)
+	return loc, nil
+}
+
+// FindZone finds an IANA zone by what a person wrote: upper and lower case do
+// not matter.
+func FindZone(name string) (*time.Location, error) {
+	name = strings.TrimSpace(name)
+	for _, known := range zoneNames() {
+		if strings.EqualFold(known, name) {
+			return LoadZone(known)
+		}
+	}
+	return LoadZone(name)
+}
+
+func badZone(name string) error {
+	if similar := similarZones(name); len(similar) > 0 {
+		return fmt.Errorf("timezone %q is unknown: did you mean %s?", name, strings.Join(similar, " or "))
+	}
+	return fmt.Errorf("timezone %q is unknown: name an IANA zone such as Europe/Berlin, America/New_York or UTC; for a fixed offset write it into at, as in 2026-03-01T09:00:00+03:00", name)
+}
+
+// similarZones are at most three names that may have been meant, best first.
+func similarZones(name string) []string {
+	want := strings.ToLower(strings.NewReplacer(" ", "_", "-", "_").Replace(strings.TrimSpace(name)))
+	if zone, ok := abbreviations[want]; ok {
+		return []string{zone}
+	}
+	if len(want) < 3 {
+		return nil
+	}
+	type match struct {
+		name     string
+		distance int
+	}
+	var matches []match
+	for _, known := range zoneNames() {
+		lower := strings.ToLower(known)
+		city := lower[strings.LastIndexByte(lower, '/')+1:]
+		wanted := want[strings.LastIndexByte(want, '/')+1:]
+		distance := min(editDistance(want, lower), 1+editDistance(wanted, city))
+		if limit := max(1, min(len(wanted), len(city))/4); distance <= 1+limit {
+			matches = append(matches, match{known, distance})
+		}
+	}
+	slices.SortStableFunc(matches, func(a, b match) int { return a.distance - b.distance })
+	var names []string
+	for _, m := range matches {
+		if len(names) == 3 || m.distance > matches[0].distance+1 {
+			break
+		}
+		names = append(names, m.name)
+	}
+	return names
+}
+
+// editDistance is the number of bytes to insert, delete or replace.
+func editDistance(a, b string) int {
+	row := make([]int, len(b)+1)
+	for j := range row {
+		row[j] = j
+	}
+	for i := range len(a) {
+		diagonal := row[0]
+		row[0] = i + 1
+		for j := range len(b) {
+			cost := diagonal
+			if a[i] != b[j] {
+				cost++
+			}
+			diagonal = row[j+1]
+			row[j+1] = min(cost, row[j]+1, row[j+1]+1)
+		}
+	}
+	return row[len(b)]
+}
