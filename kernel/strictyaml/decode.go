@@ -28,11 +28,11 @@ func (d *decoder) document(root *yaml.Node, v reflect.Value) {
 	if root == nil || isNull(root) {
 		root = &yaml.Node{Kind: yaml.MappingNode, Tag: "!!map", Line: 1, Column: 1}
 	}
-	d.doc.positions[""] = position{root.Line, root.Column, root.Line, root.Column}
 	if root.Kind != yaml.MappingNode {
 		d.fault(root, "", Faultf("expected a mapping (name: value lines), found %s", describe(root)))
 		return
 	}
+	d.doc.positions[""] = position{root.Line, root.Column, root.Line, root.Column}
 	d.value(root, "", v, rules{}, false)
 }
 

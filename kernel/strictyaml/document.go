@@ -81,7 +81,18 @@ func Decode(file string, data []byte, into any, checks Checks) *Document {
 // Problems returns what was found so far, in the order of the file.
 func (d *Document) Problems() Problems { return append(Problems(nil), d.problems...).Sort() }
 
-// Has reports whether the file has a value at the path.
+// Faulty reports whether a problem was found at the path or inside of it.
+func (d *Document) Faulty(path string) bool {
+	for _, p := range d.problems {
+		if rest, ok := strings.CutPrefix(p.Path, path); ok && (rest == "" || rest[0] == '.' || rest[0] == '[') {
+			return true
+		}
+	}
+	return false
+}
+
+// Has reports whether the file has a value at the path. The empty path is the
+// whole file: it is there unless the file is no mapping at all.
 func (d *Document) Has(path string) bool {
 	_, ok := d.positions[path]
 	return ok

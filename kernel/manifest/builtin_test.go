@@ -1,0 +1,59 @@
+package manifest_test
+
+import (
+	"testing"
+
+	"github.com/switchboard-run/switchboard/kernel/manifest"
+	"github.com/switchboard-run/switchboard/manifests"
+)
+
+func TestBuiltinManifests(t *testing.T) {
+	t.Parallel()
+	entries, err := manifest.LoadBuiltin(manifests.FS, manifests.Prefix)
+	if err != nil {
+		t.Fatal(err)
+	}
+	have := map[string]bool{}
+	for _, e := range entries {
+		if e.Err != nil {
+			t.Errorf("%v", e.Err)
+		}
+		if !e.Builtin {
+			t.Errorf("%s is not marked as built in", e.ID)
+		}
+		have[e.ID] = true
+	}
+	for _, id := range []string{"cli_channel", "telegram_channel", "openai", "offline", "orchestrator", "echo", "scheduler"} {
+		if !have[id] {
+			t.Errorf("there is no manifest of %s", id)
+		}
+	}
+	set := manifest.Resolve(entries, manifest.Options{KernelVersion: "0.1.0-dev"})
+	if len(set.Disabled) > 0 {
+		t.Errorf("disabled: %+v", set.Disabled)
+	}
+	for _, topic := range []string{"system.user.notify", "system.agent.task", "memory.consolidate"} {
+		if !set.Enabled("scheduler").MayPublish(topic) {
+			t.Errorf("the scheduler may not publish %s", topic)
+		}
+	}
+	for _, topic := range []string{"user.message", "agent.output", "agent.input.orchestrator", "channel.send.cli_channel"} {
+		if set.Enabled("scheduler").MayPublish(topic) {
+			t.Errorf("the scheduler may publish %s", topic)
+		}
+	}
+	if m := set.Enabled("orchestrator"); !m.MayPublish("agent.output") || m.MayPublish("user.message") || m.Run.Builtin != "agent" {
+		t.Errorf("the orchestrator's grants or builtin are wrong: %+v", m.Run)
+	}
+	if !set.Enabled("scheduler").MayEffect("withdraw") || set.Enabled("openai").MayEffect("withdraw") {
+		t.Error("the grant of withdraw is wrong")
+	}
+}
+
+func BenchmarkLoadBuiltin(b *testing.B) {
+	for b.Loop() {
+		if _, err := manifest.LoadBuiltin(manifests.FS, manifests.Prefix); err != nil {
+			b.Fatal(err)
+		}
+	}
+}

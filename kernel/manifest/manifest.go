@@ -1,0 +1,205 @@
+// Package manifest reads what an extension declares about itself, says all
+// that is wrong with it, and works out which of several extensions may start,
+// in which order.
+//
+// Parse judges one file: nothing is guessed, and all problems are reported at
+// once with their positions. Resolve judges several together: a bad one, a
+// clash, a missing dependency or a circle disables those concerned and their
+// dependants, and nothing else. Dir holds the manifests of a directory, keeps
+// the last good version of one that was edited badly, and watches for changes.
+//
+// The package starts no process and knows no bus. It does not check that an
+// executable exists or runs: the supervisor does. Tools and the commands that
+// come with them are known only when the extension describes itself, so their
+// clashes are found there.
+//
+// A *Manifest is never changed after Parse and may be shared. All functions
+// are safe for concurrent use; the last good version lives in memory only.
+package manifest
+
+import (
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/santhosh-tekuri/jsonschema/v6"
+
+	"github.com/switchboard-run/switchboard/contract/topic"
+	"github.com/switchboard-run/switchboard/kernel/strictyaml"
+)
+
+// API is the version of the manifest format.
+const API = 1
+
+// AgentBuiltin is the built-in that runs agents without a process of their own.
+const AgentBuiltin = "agent"
+
+// Problem is one mistake in a file; Problems are all of them, as an error.
+type (
+	Problem  = strictyaml.Problem
+	Problems = strictyaml.Problems
+)
+
+// Manifest is what an extension declares. Fields that the file leaves out hold
+// their defaults.
+type Manifest struct {
+	API          int            `yaml:"api,required"`
+	ID           string         `yaml:"id,required" check:"id"`
+	Name         string         `yaml:"name,required" check:"text"`
+	Version      string         `yaml:"version,required" check:"version"`
+	Description  string         `yaml:"description"`
+	Requires     Requires       `yaml:"requires"`
+	Run          Run            `yaml:"run"`
+	Provides     Provides       `yaml:"provides"`
+	Permissions  Permissions    `yaml:"permissions"`
+	Secrets      []Secret       `yaml:"secrets" unique:"name"`
+	Restart      Restart        `yaml:"restart"`
+	Config       map[string]any `yaml:"config"`        // defaults; see EffectiveConfig
+	ConfigSchema map[string]any `yaml:"config_schema"` // nil: any config is fine
+	Agent        *Agent         `yaml:"agent"`         // nil: not an agent
+	Schedules    []Schedule     `yaml:"schedules" unique:"name"`
+
+	File   string // where it was read, as in messages
+	Digest string // of the file's bytes: equal for equal files
+
+	doc    *strictyaml.Document
+	schema *jsonschema.Schema
+}
+
+// Requires are the kernel and the extensions that must be there.
+type Requires struct {
+	Kernel     string   `yaml:"kernel" check:"semver_range"` // empty: any
+	Extensions []string `yaml:"extensions" check:"id" unique:"-"`
+}
+
+// Run says how the extension's process is started: exactly one of Command and
+// Builtin is set.
+type Run struct {
+	Command       string           `yaml:"command" check:"text"` // see Manifest.Executable
+	Args          []string         `yaml:"args"`
+	Env           []string         `yaml:"env" check:"env" unique:"-"` // NAME: handed through; NAME=value: set
+	Builtin       string           `yaml:"builtin" check:"id_syntax"`
+	Group         string           `yaml:"group" check:"id_syntax"` // built-ins of one group share a process
+	StartTimeout  time.Duration    `yaml:"start_timeout" default:"10s" min:"100ms" max:"10m"`
+	ShutdownGrace time.Duration    `yaml:"shutdown_grace" default:"5s" min:"0s" max:"10m"`
+	Memory        strictyaml.Bytes `yaml:"memory" min:"16MiB"` // 0: no limit
+}
+
+// Provides is what others can use of the extension.
+type Provides struct {
+	Channel  *Channel  `yaml:"channel"` // nil: not a channel
+	Tools    bool      `yaml:"tools"`
+	Commands []Command `yaml:"commands" unique:"name"`
+	Models   []string  `yaml:"models" check:"model_pattern" unique:"-"` // <id>/<name> or <id>/*
+}
+
+// Channel is a way to talk to people.
+type Channel struct {
+	MaxLength int      `yaml:"max_length" min:"0"` // of one message; 0: no limit
+	Formats   []string `yaml:"formats" enum:"text|markdown|html" unique:"-"`
+	Dedupe    bool     `yaml:"dedupe"` // the same send twice is shown once
+	Drafts    bool     `yaml:"drafts"` // can show text that is being written
+}
+
+// Command is a slash command; the file may give just its name.
+type Command struct {
+	Name        string `yaml:"name,required,short" check:"command"`
+	Description string `yaml:"description"`
+}
+
+// Permissions are the extension's grants. What is not here is refused.
+type Permissions struct {
+	Publish   []string       `yaml:"publish" check:"publish" unique:"-"` // topic patterns
+	Subscribe []Subscription `yaml:"subscribe" unique:"topic"`
+	Effects   []string       `yaml:"effects" check:"effect" unique:"-"`
+	Network   []string       `yaml:"network" check:"host" unique:"-"`
+}
+
+// Subscription is one declared subscription; the file may give just its topic.
+type Subscription struct {
+	Topic      string        `yaml:"topic,required,short" check:"subscribe"` // a pattern
+	Ordered    bool          `yaml:"ordered" default:"true"`                 // in order for each key
+	AckWait    time.Duration `yaml:"ack_wait" default:"30s" min:"1s" max:"24h"`
+	MaxDeliver int           `yaml:"max_deliver" default:"4" min:"1" max:"1000"`
+	MaxAge     time.Duration `yaml:"max_age" default:"24h" min:"1s"`
+}
+
+// Secret names a value that comes from the environment or the secrets file;
+// the file may give just its name.
+type Secret struct {
+	Name     string `yaml:"name,required,short" check:"env_name"`
+	Required bool   `yaml:"required"` // unconfigured without it
+}
+
+// Restart policies.
+const (
+	RestartAlways    = "always"
+	RestartOnFailure = "on-failure" // not after exit code 0
+	RestartNever     = "never"
+)
+
+// Restart says what happens when the process ends: Max restarts within Window
+// are tried, the waits between them growing from Backoff to MaxBackoff.
+type Restart struct {
+	Policy     string        `yaml:"policy" default:"always" enum:"always|on-failure|never"`
+	Backoff    time.Duration `yaml:"backoff" default:"1s" min:"1ms"`
+	MaxBackoff time.Duration `yaml:"max_backoff" default:"2m" min:"1ms"`
+	Max        int           `yaml:"max" default:"5" min:"1" max:"1000"`
+	Window     time.Duration `yaml:"window" default:"5m" min:"1s"`
+}
+
+// Agent makes the extension an agent.
+type Agent struct {
+	Model        string   `yaml:"model" default:"default" check:"model"` // default, scout or <provider>/<name>
+	Instructions string   `yaml:"instructions"`
+	UsesTools    []string `yaml:"uses_tools" check:"tool_pattern" unique:"-"` // <extension>/<tool> or <extension>/*
+	Context      []string `yaml:"context" check:"tool" unique:"-"`
+	Memory       []string `yaml:"memory" check:"id_syntax" unique:"-"`
+	Limits       Limits   `yaml:"limits"`
+	Echo         bool     `yaml:"echo"` // answers with its input and asks no model
+}
+
+// Limits bound one turn of an agent.
+type Limits struct {
+	MaxSteps    int           `yaml:"max_steps" default:"20" min:"1" max:"1000"`
+	TurnTimeout time.Duration `yaml:"turn_timeout" default:"10m" min:"1s" max:"24h"`
+	MaxTokens   int           `yaml:"max_tokens" default:"50000" min:"1000"`
+}
+
+// Schedule is published to the scheduler, which owns it.
+type Schedule struct {
+	Name     string         `yaml:"name,required" check:"id_syntax"`
+	Cron     string         `yaml:"cron,required" check:"cron"`
+	Topic    string         `yaml:"topic,required" check:"fired"`
+	Timezone string         `yaml:"timezone" check:"timezone"` // empty: the configured one
+	Payload  map[string]any `yaml:"payload"`
+}
+
+// Dir is the directory of a dropped-in extension.
+func (m *Manifest) Dir() string { return filepath.Dir(m.File) }
+
+// Executable returns the path of the command: a name with a slash is relative
+// to the manifest's directory, one without is looked up in PATH by whoever
+// starts it. It is empty for a built-in.
+func (m *Manifest) Executable() string {
+	c := m.Run.Command
+	if c == "" || filepath.IsAbs(c) || !strings.ContainsRune(c, filepath.Separator) {
+		return c
+	}
+	return filepath.Join(m.Dir(), c)
+}
+
+// MayPublish reports whether the extension may publish the topic: it is
+// granted, or the output of an agent.
+func (m *Manifest) MayPublish(t string) bool {
+	if m.Agent != nil && t == "agent.output" {
+		return true
+	}
+	return slices.ContainsFunc(m.Permissions.Publish, func(p string) bool { return topic.Match(p, t) })
+}
+
+// MayEffect reports whether one of the effects that need a grant is granted.
+func (m *Manifest) MayEffect(name string) bool {
+	return slices.Contains(m.Permissions.Effects, name)
+}
