@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -52,6 +53,7 @@ type Agent struct {
 	histories *histories
 	tools     *etagged[*toolset]
 	channels  *etagged[[]Channel]
+	zones     sync.Map     // of *time.Location by name
 	turns     atomic.Int64 // numbers turns that the kernel has not numbered yet
 }
 
@@ -89,7 +91,7 @@ func (a *Agent) Start(_ context.Context, k *sdk.Kernel) error {
 	if name == "" {
 		name = k.ID()
 	}
-	a.start(&link{k: k, services: k.Services()}, name, spec, prompts, k.Location(), k.Log())
+	a.start(link{Kernel: k, services: k.Services()}, name, spec, prompts, k.Location(), k.Log())
 	return nil
 }
 

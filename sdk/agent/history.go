@@ -5,6 +5,7 @@ import (
 	"slices"
 	"sync"
 
+	"github.com/switchboard-run/switchboard/contract"
 	"github.com/switchboard-run/switchboard/contract/busv1"
 )
 
@@ -38,6 +39,23 @@ type history struct {
 // current reports whether h still is what the kernel has.
 func (h *history) current(t *busv1.TurnContext) bool {
 	return h != nil && !t.GetResumed() && h.seq == t.GetHistorySeq() && h.epoch == t.GetHistoryEpoch()
+}
+
+// add takes over a row as the kernel has it.
+func (h *history) add(e *busv1.Entry, turn int64) {
+	if e.GetKind() == contract.EntryResult {
+		e.Text = cutText(e.GetText(), contract.MaxToolResult)
+	}
+	h.rows = append(h.rows, newRow(e, turn))
+	h.seq = max(h.seq, e.GetSeq())
+}
+
+// predict takes over rows that the kernel numbers in the order given.
+func (h *history) predict(entries []*busv1.Entry, turn int64) {
+	for _, e := range entries {
+		h.rows = append(h.rows, newRow(e, turn))
+		h.seq++
+	}
 }
 
 // window returns the index of the first row of the newest whole turns that fit

@@ -2,6 +2,8 @@ package agent
 
 import (
 	"context"
+	"errors"
+	"io"
 
 	"github.com/switchboard-run/switchboard/contract"
 	"github.com/switchboard-run/switchboard/contract/busv1"
@@ -10,96 +12,89 @@ import (
 	"github.com/switchboard-run/switchboard/sdk"
 )
 
-// kernel is what a run loop asks of the kernel. ctx carries the lane token;
+// kernel is what a run loop asks of the kernel. The ctx carries the lane token;
 // errors wrap the sentinels of package contract.
 type kernel interface {
-	history(ctx context.Context, r *kernelv1.HistoryRequest) (*kernelv1.HistoryResponse, error)
-	pending(ctx context.Context) ([]*busv1.Event, error)
-	listTools(ctx context.Context) (*kernelv1.ListToolsResponse, error)
-	call(ctx context.Context, callID string) (*extensionv1.CallResult, error)
-	complete(ctx context.Context, r *kernelv1.CompleteRequest) (deltas, error)
-	listChannels(ctx context.Context) ([]*kernelv1.Channel, error)
-	draft(ctx context.Context) (drafts, error)
-	commit(ctx context.Context, effects ...sdk.Effect) ([]*busv1.EffectResult, error)
+	History(ctx context.Context, session string, afterSeq, maxBytes int64) (rows []*busv1.Entry, more bool, err error)
+	Pending(ctx context.Context) ([]*busv1.Event, error)
+	ListTools(ctx context.Context) ([]*extensionv1.Tool, error)
+	CallTool(ctx context.Context, callID string) (*extensionv1.CallResult, error)
+	Complete(ctx context.Context, r *kernelv1.CompleteRequest, emit func(*sdk.Delta) error) error
+	Channels(ctx context.Context) ([]*kernelv1.Channel, error)
+	Drafts(ctx context.Context) (drafts, error)
+	Commit(ctx context.Context, effects ...sdk.Effect) ([]*busv1.EffectResult, error)
 }
 
-// deltas is a completion under way; io.EOF ends it.
-type deltas interface {
-	Recv() (*extensionv1.Delta, error)
-}
-
-// drafts takes texts to show.
+// drafts shows texts until its ctx ends.
 type drafts interface {
-	Send(*kernelv1.DraftRequest) error
+	Show(text string) error
 }
 
 // link is the kernel at the other end of the extension's connection.
 type link struct {
-	k        *sdk.Kernel
+	*sdk.Kernel
 	services sdk.Services
 }
 
-func (l *link) history(ctx context.Context, r *kernelv1.HistoryRequest) (*kernelv1.HistoryResponse, error) {
-	r.Lane = sdk.LaneOf(ctx)
-	h, err := l.services.Sessions.History(ctx, r)
-	return h, contract.FromStatus(err)
+func (l link) History(ctx context.Context, session string, afterSeq, maxBytes int64) ([]*busv1.Entry, bool, error) {
+	r, err := l.services.Sessions.History(ctx, &kernelv1.HistoryRequest{
+		Session: session, Lane: sdk.LaneOf(ctx), AfterSeq: afterSeq, MaxBytes: maxBytes,
+	})
+	return r.GetEntries(), r.GetTruncated(), contract.FromStatus(err)
 }
 
-func (l *link) pending(ctx context.Context) ([]*busv1.Event, error) {
-	p, err := l.services.Sessions.Pending(ctx, &kernelv1.PendingRequest{Lane: sdk.LaneOf(ctx)})
-	return p.GetInputs(), contract.FromStatus(err)
+func (l link) Pending(ctx context.Context) ([]*busv1.Event, error) {
+	r, err := l.services.Sessions.Pending(ctx, &kernelv1.PendingRequest{Lane: sdk.LaneOf(ctx)})
+	return r.GetInputs(), contract.FromStatus(err)
 }
 
-func (l *link) listTools(ctx context.Context) (*kernelv1.ListToolsResponse, error) {
+func (l link) ListTools(ctx context.Context) ([]*extensionv1.Tool, error) {
 	r, err := l.services.Tools.List(ctx, &kernelv1.ListToolsRequest{Lane: sdk.LaneOf(ctx)})
-	return r, contract.FromStatus(err)
+	return r.GetTools(), contract.FromStatus(err)
 }
 
-func (l *link) call(ctx context.Context, callID string) (*extensionv1.CallResult, error) {
+func (l link) CallTool(ctx context.Context, callID string) (*extensionv1.CallResult, error) {
 	r, err := l.services.Tools.Call(ctx, &kernelv1.CallToolRequest{Lane: sdk.LaneOf(ctx), CallId: callID})
 	return r, contract.FromStatus(err)
 }
 
-func (l *link) complete(ctx context.Context, r *kernelv1.CompleteRequest) (deltas, error) {
+func (l link) Complete(ctx context.Context, r *kernelv1.CompleteRequest, emit func(*sdk.Delta) error) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
 	r.Lane = sdk.LaneOf(ctx)
-	s, err := l.services.Models.Complete(ctx, r)
+	stream, err := l.services.Models.Complete(ctx, r)
+	if err != nil {
+		return contract.FromStatus(err)
+	}
+	for {
+		d, err := stream.Recv()
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err != nil {
+			return contract.FromStatus(err)
+		}
+		if err := emit(d); err != nil {
+			return err
+		}
+	}
+}
+
+func (l link) Drafts(ctx context.Context) (drafts, error) {
+	stream, err := l.services.Channels.Draft(ctx)
 	if err != nil {
 		return nil, contract.FromStatus(err)
 	}
-	return statusDeltas{s}, nil
+	return draftStream{stream: stream, lane: sdk.LaneOf(ctx)}, nil
 }
 
-// statusDeltas maps the errors of a stream.
-type statusDeltas struct{ stream deltas }
-
-func (s statusDeltas) Recv() (*extensionv1.Delta, error) {
-	d, err := s.stream.Recv()
-	return d, contract.FromStatus(err)
-}
-
-func (l *link) listChannels(ctx context.Context) ([]*kernelv1.Channel, error) {
-	return l.k.Channels(ctx)
-}
-
-func (l *link) draft(ctx context.Context) (drafts, error) {
-	s, err := l.services.Channels.Draft(ctx)
-	if err != nil {
-		return nil, contract.FromStatus(err)
+type draftStream struct {
+	stream interface {
+		Send(*kernelv1.DraftRequest) error
 	}
-	return laneDrafts{stream: s, lane: sdk.LaneOf(ctx)}, nil
+	lane string
 }
 
-// laneDrafts adds the lane to every update.
-type laneDrafts struct {
-	stream drafts
-	lane   string
-}
-
-func (s laneDrafts) Send(r *kernelv1.DraftRequest) error {
-	r.Lane = s.lane
-	return s.stream.Send(r)
-}
-
-func (l *link) commit(ctx context.Context, effects ...sdk.Effect) ([]*busv1.EffectResult, error) {
-	return l.k.Commit(ctx, effects...)
+func (s draftStream) Show(text string) error {
+	return s.stream.Send(&kernelv1.DraftRequest{Lane: s.lane, Text: text})
 }

@@ -18,8 +18,8 @@ type Prompts interface {
 
 // Scene is what a system prompt may name. It holds no address of a person.
 type Scene struct {
-	Name         string // of the agent
-	Instructions string // of its manifest
+	Name         string  // of the agent
+	Instructions string  // of its manifest
 	Channel      Channel // of the conversation; zero: nobody is there
 	Group        bool    // others can read along
 	Channels     []Channel
@@ -35,6 +35,8 @@ type Channel struct {
 	Name      string
 	Readiness string // ready, unconfigured, degraded, offline
 	Default   bool
+
+	drafts bool
 }
 
 // Time is the current time to the second, RFC 3339.
@@ -69,7 +71,7 @@ type Ending struct {
 }
 
 func (a *Agent) loadChannels(ctx context.Context) ([]Channel, error) {
-	list, err := a.kernel.listChannels(ctx)
+	list, err := a.kernel.Channels(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -80,7 +82,7 @@ func (a *Agent) loadChannels(ctx context.Context) ([]Channel, error) {
 			name = c.GetId()
 		}
 		channels = append(channels, Channel{
-			ID: c.GetId(), Name: name, Default: c.GetDefault(),
+			ID: c.GetId(), Name: name, Default: c.GetDefault(), drafts: c.GetDrafts(),
 			Readiness: readinessWord(c.GetReadiness().GetState()),
 		})
 	}

@@ -21,11 +21,11 @@ type toolset struct {
 }
 
 func (a *Agent) loadTools(ctx context.Context) (*toolset, error) {
-	r, err := a.kernel.listTools(ctx)
+	tools, err := a.kernel.ListTools(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("list the tools of %s: %w", a.name, err)
 	}
-	return newToolset(r.GetTools()), nil
+	return newToolset(tools), nil
 }
 
 func newToolset(tools []*extensionv1.Tool) *toolset {

@@ -1,0 +1,218 @@
+package agent
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/switchboard-run/switchboard/contract"
+	"github.com/switchboard-run/switchboard/contract/busv1"
+	"github.com/switchboard-run/switchboard/sdk"
+)
+
+const (
+	// maxAnswer is the most bytes of text that one answer may have.
+	maxAnswer = maxOutput
+	// maxCalls is the most calls of one answer that are run.
+	maxCalls = 32
+	// maxArguments is the most bytes of arguments of one call.
+	maxArguments = 256 << 10
+	// maxDetail is the most characters of a provider's error that people see.
+	maxDetail = 500
+)
+
+// Hints reach the model in one request and are not recorded.
+const (
+	hintLast  = "This is the last step of this turn. Answer now, without calling tools; say what is not done yet."
+	hintEmpty = "Your last answer was empty. Answer now; if nothing is left to say, confirm what was done."
+)
+
+// cutOff follows an answer that its provider has cut.
+const cutOff = "\n\n[The answer ends here: the model has reached its limit for one answer.]"
+
+// reconnect is how long to wait for a model whose process has died.
+var reconnect = []time.Duration{200 * time.Millisecond, time.Second, 3 * time.Second, 5 * time.Second}
+
+// answer is what a model said in one step.
+type answer struct {
+	text   string
+	calls  []*busv1.Call
+	finish string
+	model  string
+}
+
+func (a answer) empty() bool { return len(a.calls) == 0 && strings.TrimSpace(a.text) == "" }
+
+// ask has the model answer. An answer with calls is recorded; any other ends
+// the turn.
+func (t *turn) ask(s step) (sdk.Effects, error) {
+	last := s.asked+1 >= t.a.limits.steps
+	hint := ""
+	if last && s.asked > 0 {
+		hint = hintLast
+	}
+	said, err := t.complete(hint)
+	if err == nil && said.empty() && t.heard {
+		said, err = t.complete(hintEmpty)
+	}
+	switch {
+	case err != nil:
+		return t.failed(err)
+	case len(said.calls) > 0 && last:
+		t.partial = strings.TrimSpace(said.text)
+		return t.end(contract.OutcomeCapped, Ending{Why: WhyCapped, Steps: t.a.limits.steps}), nil
+	case len(said.calls) > 0:
+		return nil, t.record(said)
+	case said.empty() && t.heard:
+		return t.end(contract.OutcomeError, Ending{Why: WhyEmpty}), nil
+	}
+	text := strings.TrimSpace(said.text)
+	if said.finish == "length" && text != "" {
+		text += cutOff
+	}
+	t.fresh = append(t.fresh, &busv1.Entry{Kind: contract.EntryAnswer, Text: text, Model: said.model})
+	return t.output(contract.OutcomeOK, text), nil
+}
+
+// failed ends the turn because no model answers, unless it is not the model.
+func (t *turn) failed(err error) (sdk.Effects, error) {
+	if t.ctx.Err() != nil || t.timedOut(err) || errors.Is(err, contract.ErrStale) {
+		return nil, err
+	}
+	t.a.log.Warn("the model did not answer", "session", t.context.GetSession(), "model", t.a.model, "error", err)
+	detail := cutRunes(strings.Join(strings.Fields(err.Error()), " "), maxDetail)
+	return t.end(contract.OutcomeError, Ending{Why: WhyError, Detail: detail}), nil
+}
+
+// complete asks the model once, and again while the process that answers is
+// being restarted.
+func (t *turn) complete(hint string) (answer, error) {
+	for attempt := 0; ; attempt++ {
+		said, err := t.listen(hint)
+		if err == nil || !errors.Is(err, contract.ErrGone) || attempt == len(reconnect) {
+			return said, err
+		}
+		select {
+		case <-time.After(reconnect[attempt]):
+		case <-t.ctx.Done():
+			return answer{}, context.Cause(t.ctx)
+		}
+	}
+}
+
+// errEnough ends an answer that does not end by itself.
+var errEnough = errors.New("the answer is too long")
+
+// listen reads one answer as it comes.
+func (t *turn) listen(hint string) (answer, error) {
+	request, err := t.request(hint)
+	if err != nil {
+		return answer{}, err
+	}
+	var said answer
+	var text strings.Builder
+	t.partial = ""
+	err = t.a.kernel.Complete(t.ctx, request, func(d *sdk.Delta) error {
+		said.model = cmp.Or(d.GetModel(), said.model)
+		said.finish = cmp.Or(d.GetFinish(), said.finish)
+		if c := d.GetCall(); c != nil {
+			said.calls = append(said.calls, t.understand(c))
+		}
+		if piece := d.GetText(); piece != "" {
+			text.WriteString(piece)
+			t.partial = strings.TrimSpace(text.String())
+			t.draft.show(text.String())
+		}
+		if text.Len() > maxAnswer || len(said.calls) > 4*maxCalls {
+			return errEnough
+		}
+		return nil
+	})
+	switch {
+	case errors.Is(err, errEnough):
+		said.finish = "length"
+	case err != nil && t.ctx.Err() != nil:
+		return answer{}, context.Cause(t.ctx)
+	case err != nil:
+		return answer{}, err
+	}
+	t.partial = ""
+	said.text = cutBytes(text.String(), maxAnswer)
+	return said, nil
+}
+
+// understand is a call as it is recorded. What is wrong with it the kernel
+// tells the model.
+func (t *turn) understand(c *busv1.Call) *busv1.Call {
+	arguments := c.GetArguments()
+	if len(arguments) > maxArguments {
+		arguments = arguments[:maxArguments]
+	}
+	return &busv1.Call{
+		ProviderId: cutRunes(c.GetProviderId(), 128),
+		Name:       t.tools.full(c.GetName()),
+		Arguments:  arguments,
+	}
+}
+
+// record commits an answer with calls, before any of them runs.
+func (t *turn) record(said answer) error {
+	dropped := 0
+	if len(said.calls) > maxCalls {
+		dropped = len(said.calls) - maxCalls
+		said.calls = said.calls[:maxCalls]
+	}
+	row := &busv1.Entry{Kind: contract.EntryAnswer, Text: said.text, Model: said.model, Calls: said.calls}
+	rows := append(t.fresh, row)
+	if dropped > 0 {
+		rows = append(rows, &busv1.Entry{Kind: contract.EntryNote, Text: fmt.Sprintf(
+			"%d more calls of the last answer were not run: at most %d at once.", dropped, maxCalls)})
+	}
+	result, err := t.append(rows)
+	if err != nil {
+		return fmt.Errorf("record the answer of the model: %w", err)
+	}
+	t.fresh = nil
+	if calls := result.GetCalls(); result.GetSeq() == t.history.seq+int64(len(rows)) && allOpen(calls, len(row.Calls)) {
+		for i, c := range calls {
+			row.Calls[i].CallId, row.Calls[i].State = c.GetCallId(), c.GetState()
+		}
+		t.history.predict(rows, t.id)
+		return nil
+	}
+	return t.sync(t.ctx) // the kernel has answered some of the calls already
+}
+
+func allOpen(calls []*busv1.Call, n int) bool {
+	if len(calls) != n {
+		return false
+	}
+	for _, c := range calls {
+		if c.GetCallId() == "" || !open(c) {
+			return false
+		}
+	}
+	return true
+}
+
+// append commits rows. Rows behind those known can only be results of calls of
+// this turn: they are taken over, and the commit is repeated.
+func (t *turn) append(rows []*busv1.Entry) (*busv1.EffectResult, error) {
+	for attempt := 0; ; attempt++ {
+		results, err := t.a.kernel.Commit(t.ctx, appendRows(t.context.GetSession(), t.history.seq, rows))
+		switch {
+		case err == nil && len(results) != 1:
+			return nil, fmt.Errorf("%d results for one effect", len(results))
+		case err == nil:
+			return results[0], nil
+		case !errors.Is(err, contract.ErrConflict) || attempt > 0:
+			return nil, err
+		}
+		if err := t.sync(t.ctx); err != nil {
+			return nil, err
+		}
+	}
+}

@@ -1,0 +1,56 @@
+package agent
+
+import (
+	"errors"
+	"fmt"
+	"sync"
+
+	"github.com/switchboard-run/switchboard/contract"
+	"github.com/switchboard-run/switchboard/contract/busv1"
+)
+
+// maxTogether is the most calls of one turn that run at the same time.
+const maxTogether = 8
+
+// call runs calls that may run together. The kernel records each result with
+// the call's effects; a call that was running already is joined, one that has
+// ended is not repeated.
+func (t *turn) call(calls []*busv1.Call) error {
+	results := make([]*busv1.Entry, len(calls))
+	failed := make([]error, len(calls))
+	if len(calls) == 1 {
+		results[0], failed[0] = t.callOne(calls[0])
+	} else {
+		t.callTogether(calls, results, failed)
+	}
+	for _, e := range results {
+		if e != nil {
+			t.history.add(e, t.id)
+			t.history.seq++
+		}
+	}
+	return errors.Join(failed...)
+}
+
+func (t *turn) callTogether(calls []*busv1.Call, results []*busv1.Entry, failed []error) {
+	var all sync.WaitGroup
+	places := make(chan struct{}, maxTogether)
+	for i, c := range calls {
+		places <- struct{}{}
+		all.Go(func() {
+			defer func() { <-places }()
+			results[i], failed[i] = t.callOne(c)
+		})
+	}
+	all.Wait()
+}
+
+func (t *turn) callOne(c *busv1.Call) (*busv1.Entry, error) {
+	r, err := t.a.kernel.CallTool(t.ctx, c.GetCallId())
+	if err != nil {
+		return nil, fmt.Errorf("call %s: %w", c.GetName(), err)
+	}
+	return &busv1.Entry{
+		Kind: contract.EntryResult, CallId: c.GetCallId(), Text: r.GetContent(), IsError: r.GetIsError(),
+	}, nil
+}

@@ -1,0 +1,71 @@
+package agent
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/switchboard-run/switchboard/contract"
+	"github.com/switchboard-run/switchboard/contract/busv1"
+	"github.com/switchboard-run/switchboard/sdk"
+)
+
+// maxOutput is the most bytes of a final text; an event holds 1 MiB of JSON,
+// which may need six bytes for one of text.
+const maxOutput = 128 << 10
+
+// output ends the turn: one commit records what is not recorded yet, and gives
+// the text to whom the turn answers.
+func (t *turn) output(outcome, text string) sdk.Effects {
+	effects := outputEffects(t.context.GetSession(), t.history.seq, t.fresh, outcome, text)
+	t.history.predict(t.fresh, t.id)
+	t.a.histories.put(t.history)
+	return effects
+}
+
+// end ends the turn without an answer of the model.
+func (t *turn) end(outcome string, e Ending) sdk.Effects {
+	text := t.a.say(e)
+	if t.partial != "" {
+		text = t.partial + "\n\n" + text
+	}
+	t.fresh = append(t.fresh, &busv1.Entry{Kind: contract.EntryNote, Text: fmt.Sprintf(
+		"This turn ended without an answer (%s). What was said instead:\n%s", outcome, cutText(text, maxOutput))})
+	return t.output(outcome, text)
+}
+
+// say is the text of an ending; a person always reads something.
+func (a *Agent) say(e Ending) string {
+	text, err := a.prompts.Say(e)
+	if err == nil && strings.TrimSpace(text) != "" {
+		return strings.TrimSpace(text)
+	}
+	if err != nil {
+		a.log.Warn("the text of an ending fails, using the plain one", "ending", e.Why, "error", err)
+	}
+	text, _ = Plain{}.Say(e)
+	return text
+}
+
+// echo answers with what it hears.
+func (a *Agent) echo(d sdk.Delivery, in contract.AgentInput) sdk.Effects {
+	answer := &busv1.Entry{Kind: contract.EntryAnswer, Text: in.Text}
+	entries := []*busv1.Entry{inputRow(d.ID, in), answer}
+	if d.Turn.GetResumed() {
+		entries = entries[1:]
+	}
+	return outputEffects(d.Turn.GetSession(), d.Turn.GetHistorySeq(), entries, contract.OutcomeOK, in.Text)
+}
+
+func outputEffects(session string, seq int64, entries []*busv1.Entry, outcome, text string) sdk.Effects {
+	var effects sdk.Effects
+	if len(entries) > 0 {
+		effects = append(effects, appendRows(session, seq, entries))
+	}
+	return append(effects, sdk.Publish(contract.TopicAgentOutput, contract.AgentOutput{
+		Session: session, Outcome: outcome, Text: cutText(text, maxOutput),
+	}, sdk.Key(session)))
+}
+
+func appendRows(session string, seq int64, entries []*busv1.Entry) sdk.Effect {
+	return sdk.Raw(&busv1.Append{Session: session, ExpectedSeq: seq, Entries: entries})
+}

@@ -1,0 +1,70 @@
+package agent
+
+import (
+	"github.com/switchboard-run/switchboard/contract"
+	"github.com/switchboard-run/switchboard/contract/busv1"
+)
+
+// action is what a turn does next.
+type action int
+
+const (
+	ask    action = iota // ask the model
+	call                 // run calls of the last answer
+	capped               // end: all steps are used
+	finish               // end: the last answer is the final text
+)
+
+// step is the next action of a turn and what it needs.
+type step struct {
+	do    action
+	calls []*busv1.Call // to run now: read-only ones together, others one by one
+	asked int           // answers that the turn has
+	last  *busv1.Entry  // the newest of them
+}
+
+// next is the whole logic of a turn: what its recorded rows ask for. The same
+// rows lead to the same step, in whatever process and after whatever crash.
+func next(rows []row, maxSteps int, readOnly func(tool string) bool) step {
+	var s step
+	finished := map[string]bool{}
+	for _, r := range rows {
+		switch r.GetKind() {
+		case contract.EntryAnswer:
+			s.last = r.Entry
+			s.asked++
+		case contract.EntryResult:
+			finished[r.GetCallId()] = true
+		}
+	}
+	if s.last == nil {
+		return s
+	}
+	if len(s.last.GetCalls()) == 0 {
+		s.do = finish
+		return s
+	}
+	for _, c := range s.last.GetCalls() {
+		if finished[c.GetCallId()] || !open(c) {
+			continue
+		}
+		together := readOnly(c.GetName())
+		if len(s.calls) > 0 && !together {
+			break
+		}
+		s.calls = append(s.calls, c)
+		if !together {
+			break
+		}
+	}
+	switch {
+	case len(s.calls) > 0:
+		s.do = call
+	case s.asked >= maxSteps:
+		s.do = capped
+	}
+	return s
+}
+
+// open reports whether a call still has to end. One that runs is joined.
+func open(c *busv1.Call) bool { return c.GetState() != "done" && c.GetState() != "closed" }
