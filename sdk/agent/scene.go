@@ -42,6 +42,12 @@ type Channel struct {
 // Time is the current time to the second, RFC 3339.
 func (s Scene) Time() string { return s.Now.Format(time.RFC3339) }
 
+// With is the scene of an agent that may use these tools.
+func (s Scene) With(tools []*extensionv1.Tool) Scene {
+	s.tools = newToolset(tools)
+	return s
+}
+
 // Has reports whether the agent may use the tool with this full name.
 func (s Scene) Has(tool string) bool {
 	if s.tools == nil {

@@ -1,0 +1,180 @@
+package agent
+
+import (
+	"bytes"
+	"embed"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"text/template"
+	"time"
+
+	"github.com/hashicorp/go-hclog"
+
+	"github.com/switchboard-run/switchboard/sdk"
+	loop "github.com/switchboard-run/switchboard/sdk/agent"
+)
+
+//go:embed prompts/*.md
+var embedded embed.FS
+
+const (
+	systemFile = "system.md"
+	// lookEvery is how often the overriding files are looked at.
+	lookEvery = 2 * time.Second
+	// maxFile is the most bytes of an overriding file.
+	maxFile = 256 << 10
+)
+
+// builtin is the texts as they come with the program.
+var builtin = sync.OnceValue(func() *template.Template {
+	t := template.New("").Funcs(template.FuncMap{
+		"trim":     strings.TrimSpace,
+		"duration": func(d time.Duration) string { return d.Round(time.Second).String() },
+	})
+	return template.Must(t.ParseFS(embedded, "prompts/*.md"))
+})
+
+// prompts is the texts of one agent: the built-in ones, and in their place the
+// files of the same name in dir.
+type prompts struct {
+	dir string
+	log hclog.Logger
+
+	mu     sync.Mutex
+	looked time.Time
+	files  map[string]stamp
+	texts  *template.Template
+}
+
+// stamp tells one version of a file from another.
+type stamp struct {
+	size     int64
+	modified time.Time
+}
+
+func openPrompts(k *sdk.Kernel) (loop.Prompts, error) {
+	return newPrompts(filepath.Join(k.DataDir(), "prompts"), k.Log()), nil
+}
+
+func newPrompts(dir string, log hclog.Logger) *prompts {
+	return &prompts{dir: dir, log: log, texts: builtin()}
+}
+
+// System is the system prompt. An overriding file that fails is reported, and
+// the built-in texts serve.
+func (p *prompts) System(s loop.Scene) (string, error) { return p.render(systemFile, s) }
+
+// Say is the text of an ending.
+func (p *prompts) Say(e loop.Ending) (string, error) { return p.render(e.Why+".md", e) }
+
+func (p *prompts) render(name string, data any) (string, error) {
+	texts := p.current()
+	text, err := execute(texts, name, data)
+	if err != nil && texts != builtin() {
+		p.log.Warn("a prompt fails, using the built-in ones", "file", name, "dir", p.dir, "error", err)
+		text, err = execute(builtin(), name, data)
+	}
+	if err != nil {
+		return "", fmt.Errorf("render %s: %w", name, err)
+	}
+	return text, nil
+}
+
+func execute(t *template.Template, name string, data any) (string, error) {
+	var b bytes.Buffer
+	if err := t.ExecuteTemplate(&b, name, data); err != nil {
+		return "", err
+	}
+	return tidy(b.String()), nil
+}
+
+// tidy leaves at most one empty line between two others, whatever conditions
+// have left out.
+func tidy(text string) string {
+	for strings.Contains(text, "\n\n\n") {
+		text = strings.ReplaceAll(text, "\n\n\n", "\n\n")
+	}
+	return strings.TrimSpace(text)
+}
+
+// current is the texts with what dir overrides, as of at most lookEvery ago.
+func (p *prompts) current() *template.Template {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if !p.looked.IsZero() && time.Since(p.looked) < lookEvery {
+		return p.texts
+	}
+	p.looked = time.Now()
+	files := p.look()
+	if same(files, p.files) {
+		return p.texts
+	}
+	p.files = files
+	p.texts = p.load(files)
+	return p.texts
+}
+
+// look finds the overriding files. A folder that is not there overrides nothing.
+func (p *prompts) look() map[string]stamp {
+	entries, err := os.ReadDir(p.dir)
+	if err != nil {
+		if !errors.Is(err, fs.ErrNotExist) {
+			p.log.Warn("the prompts cannot be read", "dir", p.dir, "error", err)
+		}
+		return nil
+	}
+	files := map[string]stamp{}
+	for _, e := range entries {
+		if builtin().Lookup(e.Name()) == nil {
+			continue
+		}
+		if info, err := os.Stat(filepath.Join(p.dir, e.Name())); err == nil && info.Mode().IsRegular() {
+			files[e.Name()] = stamp{size: info.Size(), modified: info.ModTime()}
+		}
+	}
+	return files
+}
+
+func same(a, b map[string]stamp) bool {
+	if len(a) != len(b) {
+		return false
+	}
+	for name, s := range a {
+		if o, ok := b[name]; !ok || o.size != s.size || !o.modified.Equal(s.modified) {
+			return false
+		}
+	}
+	return true
+}
+
+// load parses the overriding files; one that cannot be parsed is reported and
+// leaves the built-in one in force.
+func (p *prompts) load(files map[string]stamp) *template.Template {
+	if len(files) == 0 {
+		return builtin()
+	}
+	texts := template.Must(builtin().Clone())
+	for name, s := range files {
+		if err := parseFile(texts, filepath.Join(p.dir, name), name, s.size); err != nil {
+			p.log.Error("a prompt cannot be used, the built-in one is", "file", filepath.Join(p.dir, name), "error", err)
+		}
+	}
+	return texts
+}
+
+func parseFile(texts *template.Template, path, name string, size int64) error {
+	if size > maxFile {
+		return fmt.Errorf("it has %d bytes, at most %d", size, maxFile)
+	}
+	b, err := os.ReadFile(path)
+	if err != nil {
+		return err
+	}
+	_, err = texts.New(name).Parse(string(b))
+	return err
+}

@@ -1,0 +1,197 @@
+package agent
+
+import (
+	"flag"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/hashicorp/go-hclog"
+
+	"github.com/switchboard-run/switchboard/contract/extensionv1"
+	loop "github.com/switchboard-run/switchboard/sdk/agent"
+)
+
+var update = flag.Bool("update", false, "write the golden files")
+
+func berlin(t *testing.T) *time.Location {
+	t.Helper()
+	zone, err := time.LoadLocation("Europe/Berlin")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return zone
+}
+
+func scene(t *testing.T, tools ...string) loop.Scene {
+	t.Helper()
+	zone := berlin(t)
+	s := loop.Scene{
+		Name:         "Assistant",
+		Instructions: "You are a personal assistant.\n",
+		Channel:      loop.Channel{ID: "cli_channel", Name: "Terminal", Readiness: "ready", Default: true},
+		Channels: []loop.Channel{
+			{ID: "cli_channel", Name: "Terminal", Readiness: "ready", Default: true},
+			{ID: "telegram_channel", Name: "Telegram", Readiness: "unconfigured"},
+		},
+		Now: time.Date(2026, 3, 1, 9, 30, 0, 0, zone), Zone: zone.String(),
+	}
+	var granted []*extensionv1.Tool
+	for _, name := range tools {
+		granted = append(granted, &extensionv1.Tool{Name: name})
+	}
+	return s.With(granted)
+}
+
+var allTools = []string{
+	"core/list_channels", "core/send_to_channel", "core/send_to_all_channels",
+	"scheduler/schedule_once", "scheduler/schedule_recurring", "scheduler/list_schedules", "scheduler/cancel_schedule",
+}
+
+func TestSystemPromptGolden(t *testing.T) {
+	t.Parallel()
+	group := scene(t, allTools...)
+	group.Group = true
+	group.Channel = loop.Channel{ID: "telegram_channel", Name: "Telegram", Readiness: "ready"}
+	alone := scene(t, allTools...)
+	alone.Channel = loop.Channel{}
+	bare := scene(t)
+	bare.Instructions = ""
+	bare.Channels = nil
+
+	for name, s := range map[string]loop.Scene{
+		"private": scene(t, allTools...), "group": group, "alone": alone, "bare": bare,
+		"send_only": scene(t, "core/send_to_channel"),
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			p := newPrompts(t.TempDir(), hclog.NewNullLogger())
+			got, err := p.System(s)
+			if err != nil {
+				t.Fatal(err)
+			}
+			golden(t, "system_"+name, got)
+			lines := strings.Split(got, "\n")
+			if last := lines[len(lines)-1]; last != "Current time: 2026-03-01T09:30:00+01:00 (Europe/Berlin)" {
+				t.Errorf("the time is not the last line but %q", last)
+			}
+		})
+	}
+}
+
+func TestEndingsGolden(t *testing.T) {
+	t.Parallel()
+	p := newPrompts(t.TempDir(), hclog.NewNullLogger())
+	var all strings.Builder
+	for _, e := range []loop.Ending{
+		{Why: loop.WhyError, Detail: "429 too many requests"},
+		{Why: loop.WhyEmpty},
+		{Why: loop.WhyCapped, Steps: 20},
+		{Why: loop.WhyTimeout, Limit: 10*time.Minute - 300*time.Millisecond},
+	} {
+		text, err := p.Say(e)
+		if err != nil {
+			t.Fatal(err)
+		}
+		all.WriteString(e.Why + ": " + text + "\n")
+	}
+	golden(t, "endings", all.String())
+}
+
+func golden(t *testing.T, name, got string) {
+	t.Helper()
+	path := filepath.Join("testdata", name+".golden")
+	if *update {
+		if err := os.MkdirAll("testdata", 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte(got), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(string(want), got); diff != "" {
+		t.Errorf("%s differs (-want +got), -update writes it:\n%s", path, diff)
+	}
+}
+
+// What an agent may not do is not explained to it.
+func TestSystemPromptNamesOnlyGrantedTools(t *testing.T) {
+	t.Parallel()
+	p := newPrompts(t.TempDir(), hclog.NewNullLogger())
+	for _, granted := range [][]string{nil, {"core/send_to_channel"}, {"scheduler/schedule_once"}, allTools} {
+		got, err := p.System(scene(t, granted...))
+		if err != nil {
+			t.Fatal(err)
+		}
+		wire := map[string]bool{}
+		for _, name := range granted {
+			wire[loop.WireName(name)] = true
+		}
+		for _, named := range regexp.MustCompile(`(core|scheduler)__\w+`).FindAllString(got, -1) {
+			if !wire[named] {
+				t.Errorf("granted %v, but the prompt names %s", granted, named)
+			}
+		}
+	}
+}
+
+func TestOverride(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		dir := t.TempDir()
+		p := newPrompts(dir, hclog.NewNullLogger())
+		say := func() string {
+			t.Helper()
+			text, err := p.Say(loop.Ending{Why: loop.WhyCapped, Steps: 3})
+			if err != nil {
+				t.Fatal(err)
+			}
+			return text
+		}
+		write := func(name, text string) {
+			t.Helper()
+			if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			time.Sleep(lookEvery)
+		}
+		original := say()
+
+		write("capped.md", "Хватит: {{.Steps}} шагов.\n")
+		if got := say(); got != "Хватит: 3 шагов." {
+			t.Errorf("the override does not serve: %q", got)
+		}
+		write("capped.md", "{{.Steps") // cannot be parsed
+		if got := say(); got != original {
+			t.Errorf("an override that cannot be parsed serves: %q", got)
+		}
+		write("capped.md", "{{.NoSuchField}}") // cannot be rendered
+		if got := say(); got != original {
+			t.Errorf("an override that cannot be rendered serves: %q", got)
+		}
+		write("now.md", "It is late. Current time: {{.Time}} ({{.Zone}})")
+		system, err := p.System(scene(t))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !strings.Contains(system, "It is late. Current time: 2026-03-01T09:30:00+01:00 (Europe/Berlin)") {
+			t.Errorf("the overridden part is not in the whole:\n%s", system)
+		}
+		if err := os.Remove(filepath.Join(dir, "capped.md")); err != nil {
+			t.Fatal(err)
+		}
+		write("unknown.md", "not one of ours")
+		if got := say(); got != original {
+			t.Errorf("a removed override serves: %q", got)
+		}
+	})
+}
