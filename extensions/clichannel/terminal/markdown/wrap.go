@@ -54,10 +54,10 @@ func cells(spans []span) []cell {
 // is possible.
 func wrap(spans []span, width int, color bool) []string {
 	var (
-		lines     [][]cell
-		line      []cell // the line so far
-		word      []cell // what follows the last place to break
-		used, add int    // their widths
+		lines [][]cell
+		line  []cell // the line so far
+		used  int    // its width
+		word  []cell // what follows the last place to break
 	)
 	end := func() {
 		lines = append(lines, line)
@@ -75,7 +75,7 @@ func wrap(spans []span, width int, color bool) []string {
 				line, used = append(line, c), used+c.width
 			}
 		}
-		word, add = nil, 0
+		word = nil
 	}
 	for _, c := range cells(spans) {
 		if strings.HasSuffix(c.text, "\n") {
@@ -83,8 +83,8 @@ func wrap(spans []span, width int, color bool) []string {
 			end()
 			continue
 		}
-		word, add = append(word, c), add+c.width
-		if c.brk != uniseg.LineDontBreak {
+		word = append(word, c)
+		if c.brk != uniseg.LineDontBreak && !(c.text == "/" && len(word) == 1) { // a command keeps its slash
 			place()
 		}
 	}

@@ -1,0 +1,153 @@
+// Package clichannel is the terminal channel: it serves the chat socket that
+// `switchboard chat` attaches to, from any number of terminals at once. The
+// extension itself never reads a terminal.
+//
+// Promises. A terminal's message is acknowledged when the kernel has it on
+// disk; the same message again, after a reconnect, counts once. A message to
+// people is delivered when at least one terminal has confirmed that it is on
+// the screen; until then Send asks to be called again, and whichever terminal
+// attaches next shows it. A terminal shows a message once, whatever is sent
+// again, which is why the manifest declares dedupe. All terminals of a
+// conversation see the same messages, each other's included; a message without
+// a conversation goes to every terminal that somebody looks at. The channel is
+// ready while a terminal is attached.
+//
+// It promises no delivery to a second terminal: one that cannot keep up is
+// detached, and holds up nobody. Drafts, echoes and the state of the assistant
+// may be lost. Only processes of the same user get in.
+package clichannel
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"time"
+
+	"github.com/hashicorp/go-hclog"
+
+	"github.com/switchboard-run/switchboard/contract"
+	"github.com/switchboard-run/switchboard/contract/extensionv1"
+	"github.com/switchboard-run/switchboard/extensions/clichannel/wire"
+	"github.com/switchboard-run/switchboard/sdk"
+)
+
+// ID is the extension's id.
+const ID = "cli_channel"
+
+// LocalUser is the user id of everybody who can open the socket: the owner of
+// the machine's account.
+const LocalUser = "local"
+
+// Config is the extension's configuration. Both texts are shown to a terminal
+// that attaches.
+type Config struct {
+	Greeting string `json:"greeting"` // one line, such as the model in use
+	Hint     string `json:"hint"`     // what the user may want to do about it
+}
+
+// Extension returns the extension for sdk.Serve.
+func Extension() sdk.Extension {
+	c := newChannel()
+	return sdk.Extension{ID: ID, Start: c.start, Stop: c.stop, Channel: c}
+}
+
+// kernel is what the channel needs of *sdk.Kernel.
+type kernel interface {
+	Receive(ctx context.Context, m contract.UserMessage, dedupe string, effects ...sdk.Effect) error
+	SetReadiness(state extensionv1.Readiness_State, detail string)
+	Log() hclog.Logger
+}
+
+// channel implements sdk.Channel and sdk.Drafter.
+type channel struct {
+	hub      *hub
+	patience time.Duration // how long Send waits for a terminal
+	pause    time.Duration // until it shall be called again
+
+	server *server
+}
+
+var (
+	_ sdk.Channel = (*channel)(nil)
+	_ sdk.Drafter = (*channel)(nil)
+)
+
+func newChannel() *channel {
+	return &channel{hub: newHub(), patience: 5 * time.Second, pause: 3 * time.Second}
+}
+
+func (c *channel) start(ctx context.Context, k *sdk.Kernel) error {
+	var config Config
+	if err := k.Config(&config); err != nil {
+		return err
+	}
+	dir := k.RunDir()
+	if dir == "" {
+		dir = os.Getenv(wire.RunDirVariable)
+	}
+	return c.serve(ctx, k, dir, config)
+}
+
+// serve opens the socket in dir and serves it until ctx is done.
+func (c *channel) serve(ctx context.Context, k kernel, dir string, config Config) error {
+	l, err := listen(dir)
+	if err != nil {
+		return err
+	}
+	c.server = &server{kernel: k, hub: c.hub, listener: l, config: config, sameUser: sameUser}
+	k.SetReadiness(sdk.Offline, noTerminal)
+	c.server.start(ctx)
+	return nil
+}
+
+func (c *channel) stop(context.Context) error {
+	if c.server == nil {
+		return nil
+	}
+	return c.server.stop()
+}
+
+const noTerminal = "no terminal is attached: open one with `switchboard chat`"
+
+// errNoTerminal is why a message waits.
+var errNoTerminal = errors.New(noTerminal)
+
+// Send shows m on the terminals of its conversation.
+func (c *channel) Send(ctx context.Context, m sdk.Message) (sdk.Receipt, error) {
+	d := c.hub.open(wire.Frame{
+		Type: wire.Message, ID: m.ID, Conversation: m.Conversation, Text: m.Text,
+		ReplyTo: m.ReplyTo, Notice: m.Notice, Repeat: m.Repeat, Part: m.Part, Parts: m.Parts,
+	})
+	defer c.hub.close(d)
+	late := time.NewTimer(c.patience)
+	defer late.Stop()
+	select {
+	case <-d.shown:
+		return sdk.Receipt{ProviderID: m.ID, Conversation: d.at}, nil
+	case <-ctx.Done():
+		return sdk.Receipt{}, context.Cause(ctx)
+	case <-late.C:
+		return sdk.Receipt{}, sdk.Retry(c.pause, c.hub.why(m.Conversation))
+	}
+}
+
+// Draft shows the text so far.
+func (c *channel) Draft(_ context.Context, d sdk.Draft) {
+	c.hub.draft(wire.Frame{Type: wire.Draft, Conversation: d.Conversation, ID: d.ID, Text: d.Text, Done: d.Done})
+}
+
+// why says what keeps a message from being shown.
+func (h *hub) why(conversation string) error {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for t := range h.terminals {
+		if t.wants(conversation) {
+			return errors.New("the terminal has not confirmed that it shows the message")
+		}
+	}
+	if conversation != "" && len(h.terminals) > 0 {
+		return fmt.Errorf("no terminal is attached to conversation %q", conversation)
+	}
+	return errNoTerminal
+}

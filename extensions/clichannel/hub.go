@@ -1,0 +1,154 @@
+package clichannel
+
+import (
+	"sync"
+
+	"github.com/switchboard-run/switchboard/extensions/clichannel/wire"
+)
+
+const (
+	maxTerminals = 64
+	keepIDs      = 4096 // of messages that were shown, and of messages that were echoed
+)
+
+// hub knows which terminals are attached and which messages wait to be shown.
+type hub struct {
+	mu        sync.Mutex
+	terminals map[*terminal]struct{}
+	waiting   map[string]*delivery
+	done      *recent // message id to the conversation of the terminal that showed it
+	echoed    *recent
+	changed   chan struct{} // a terminal came or went
+}
+
+// delivery is a message that Send waits for.
+type delivery struct {
+	frame   wire.Frame
+	shown   chan struct{}
+	at      string // conversation where it was shown; set before shown is closed
+	senders int
+}
+
+func newHub() *hub {
+	return &hub{
+		terminals: map[*terminal]struct{}{}, waiting: map[string]*delivery{},
+		done: newRecent(keepIDs), echoed: newRecent(keepIDs), changed: make(chan struct{}, 1),
+	}
+}
+
+// attach adds a terminal and gives it what waits for one like it. It reports
+// false when there are too many.
+func (h *hub) attach(t *terminal) bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if len(h.terminals) >= maxTerminals {
+		return false
+	}
+	h.terminals[t] = struct{}{}
+	for _, d := range h.waiting {
+		h.offer(t, d)
+	}
+	h.notify()
+	return true
+}
+
+func (h *hub) detach(t *terminal) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	delete(h.terminals, t)
+	h.notify()
+}
+
+func (h *hub) notify() {
+	select {
+	case h.changed <- struct{}{}:
+	default:
+	}
+}
+
+// attached is the number of terminals.
+func (h *hub) attached() int {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return len(h.terminals)
+}
+
+// open begins to wait until a message is shown; close ends it.
+func (h *hub) open(f wire.Frame) *delivery {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	d := h.waiting[f.ID]
+	if d == nil {
+		d = &delivery{frame: f, shown: make(chan struct{})}
+		if at, ok := h.done.get(f.ID); ok {
+			d.at = at
+			close(d.shown)
+			d.senders++
+			return d
+		}
+		h.waiting[f.ID] = d
+		for t := range h.terminals {
+			h.offer(t, d)
+		}
+	}
+	d.senders++
+	return d
+}
+
+func (h *hub) close(d *delivery) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if d.senders--; d.senders == 0 && h.waiting[d.frame.ID] == d {
+		delete(h.waiting, d.frame.ID)
+	}
+}
+
+// offer gives d to t if it is for t and t does not have it yet; h.mu is held.
+func (h *hub) offer(t *terminal, d *delivery) {
+	if !t.wants(d.frame.Conversation) || t.offered.has(d.frame.ID) {
+		return
+	}
+	t.offered.put(d.frame.ID, "")
+	t.queue.put(d.frame)
+}
+
+// confirm records that t shows message id. Only what was offered counts.
+func (h *hub) confirm(t *terminal, id string) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if !t.offered.has(id) || h.done.has(id) {
+		return
+	}
+	h.done.put(id, t.conversation)
+	if d := h.waiting[id]; d != nil {
+		delete(h.waiting, id)
+		d.at = t.conversation
+		close(d.shown)
+	}
+}
+
+// echo shows what was written at t on the other terminals of its conversation,
+// once.
+func (h *hub) echo(t *terminal, f wire.Frame) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.echoed.has(f.ID) {
+		return
+	}
+	h.echoed.put(f.ID, "")
+	for other := range h.terminals {
+		if other != t && other.conversation == t.conversation && !other.script {
+			other.queue.put(wire.Frame{Type: wire.Echo, ID: f.ID, Text: f.Text})
+		}
+	}
+}
+
+func (h *hub) draft(f wire.Frame) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for t := range h.terminals {
+		if !t.script && t.wants(f.Conversation) {
+			t.queue.put(f)
+		}
+	}
+}

@@ -1,0 +1,222 @@
+package terminal
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"sync"
+	"time"
+	"unicode/utf8"
+
+	"github.com/switchboard-run/switchboard/extensions/clichannel/terminal/markdown"
+	"github.com/switchboard-run/switchboard/extensions/clichannel/wire"
+)
+
+// filter sends the lines of the input one after the other, each when the one
+// before it is answered, and writes the answers.
+func filter(ctx context.Context, o Options) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	v := &filterView{o: o, looks: o.colorful(), welcomed: make(chan struct{}), answered: make(chan error, 1)}
+	l := newLink(o, true, v)
+	down := make(chan error, 1)
+	go func() { down <- l.run(ctx) }()
+	defer func() {
+		l.drain(ctx, drainTimeout)
+		cancel()
+		<-down
+	}()
+
+	lines, ended := readLines(ctx, o.In)
+	online := time.NewTimer(o.ConnectTimeout)
+	defer online.Stop()
+	select {
+	case <-v.welcomed:
+	case err := <-down:
+		down <- nil
+		return err
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-online.C:
+		return fmt.Errorf("%w on %s within %s: start it with `switchboard run`", ErrNoKernel, o.Socket, o.ConnectTimeout)
+	}
+
+	var refused error
+	for {
+		var line string
+		select {
+		case text, more := <-lines:
+			if !more {
+				return errors.Join(refused, <-ended)
+			}
+			line = text
+		case err := <-down:
+			down <- nil
+			return err
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+		if strings.TrimSpace(line) == "" {
+			continue
+		}
+		if isQuit(line) {
+			return refused
+		}
+		if err := checkText(line); err != nil {
+			return errors.Join(refused, err)
+		}
+		v.ask(l, line)
+		late := time.NewTimer(o.AnswerTimeout)
+		select {
+		case err := <-v.answered:
+			refused = errors.Join(refused, err)
+		case err := <-down:
+			down <- nil
+			return err
+		case <-late.C:
+			return fmt.Errorf("%w to %q within %s", unanswered(l), shorten(line), o.AnswerTimeout)
+		case <-ctx.Done():
+			return errors.Join(fmt.Errorf("%w to %q", unanswered(l), shorten(line)), ctx.Err())
+		}
+		late.Stop()
+	}
+}
+
+func unanswered(l *link) error {
+	if len(l.unsent()) > 0 {
+		return ErrUnsent
+	}
+	return ErrUnanswered
+}
+
+// readLines reads until the end or ctx is done; then lines is closed and ended
+// has the error.
+func readLines(ctx context.Context, in io.Reader) (lines <-chan string, ended <-chan error) {
+	out, end := make(chan string), make(chan error, 1)
+	go func() {
+		s := bufio.NewScanner(in)
+		s.Buffer(nil, wire.MaxText+1)
+		for s.Scan() {
+			select {
+			case out <- s.Text():
+			case <-ctx.Done():
+				end <- nil
+				close(out)
+				return
+			}
+		}
+		err := s.Err()
+		if errors.Is(err, bufio.ErrTooLong) {
+			err = fmt.Errorf("a line of the input has more than the %d bytes that a message may have", wire.MaxText)
+		}
+		end <- err
+		close(out)
+	}()
+	return out, end
+}
+
+// checkText refuses what the channel would refuse.
+func checkText(s string) error {
+	switch {
+	case len(s) > wire.MaxText:
+		return fmt.Errorf("%w: the message has %d bytes, at most %d are possible", ErrUnsent, len(s), wire.MaxText)
+	case !utf8.ValidString(s):
+		return fmt.Errorf("%w: the message %q is not UTF-8", ErrUnsent, shorten(s))
+	}
+	return nil
+}
+
+// isQuit recognizes the commands that the terminal obeys itself.
+func isQuit(s string) bool {
+	switch strings.TrimSpace(s) {
+	case "/quit", "/exit":
+		return true
+	}
+	return false
+}
+
+// shorten is the beginning of a text, for messages about it.
+func shorten(s string) string {
+	s = strings.Join(strings.Fields(markdown.Clean(s)), " ")
+	if r := []rune(s); len(r) > 40 {
+		return string(r[:39]) + "…"
+	}
+	return s
+}
+
+// filterView prints the answers to one question at a time.
+type filterView struct {
+	o        Options
+	looks    looks
+	once     sync.Once
+	welcomed chan struct{}
+	answered chan error
+
+	mu      sync.Mutex
+	current string // id of the question that waits; empty: none
+	asked   map[string]bool
+}
+
+func (v *filterView) ask(l *link, text string) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if v.asked == nil {
+		v.asked = map[string]bool{}
+	}
+	v.current, _ = l.send(text)
+	v.asked[v.current] = true
+}
+
+func (v *filterView) answer(id string, err error) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if id != "" && id == v.current {
+		v.current = ""
+		v.answered <- err
+	}
+}
+
+func (v *filterView) welcome(wire.Frame) { v.once.Do(func() { close(v.welcomed) }) }
+
+// message prints answers to what was asked here; the rest is left to terminals
+// that somebody looks at.
+func (v *filterView) message(f wire.Frame) (bool, error) {
+	v.mu.Lock()
+	id := f.ReplyTo
+	if id == "" && !f.Notice {
+		id = v.current
+	}
+	mine := v.asked[id]
+	v.mu.Unlock()
+	if !mine {
+		return false, nil
+	}
+	text := f.Text
+	if v.looks != plainOut {
+		fd, _ := isTerminal(v.o.Out)
+		width, _ := sizeOf(fd)
+		text = strings.Join(markdown.Render(f.Text, width, v.looks == colored), "\n")
+	}
+	if _, err := io.WriteString(v.o.Out, strings.TrimRight(text, "\n")+"\n"); err != nil {
+		return false, fmt.Errorf("write the answer: %w", err)
+	}
+	if f.Last() {
+		v.answer(id, nil)
+	}
+	return true, nil
+}
+
+func (v *filterView) refused(m outgoing, reason string) {
+	v.answer(m.id, fmt.Errorf("%w: %q: %s", ErrUnsent, shorten(m.text), reason))
+}
+
+func (v *filterView) complaint(text string) { fmt.Fprintln(v.o.Err, "switchboard chat:", text) }
+
+func (v *filterView) accepted(outgoing)  {}
+func (v *filterView) echo(wire.Frame)    {}
+func (v *filterView) draft(wire.Frame)   {}
+func (v *filterView) state(wire.Frame)   {}
+func (v *filterView) disconnected(error) {}

@@ -1,0 +1,326 @@
+package terminal
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"sync"
+	"time"
+
+	"github.com/switchboard-run/switchboard/extensions/clichannel/wire"
+)
+
+const (
+	minBackoff     = 25 * time.Millisecond
+	maxBackoff     = time.Second
+	writeTimeout   = 10 * time.Second
+	welcomeTimeout = 10 * time.Second
+	keepShown      = 4096 // ids of messages that are not shown again
+)
+
+// view shows what a link reports. Its methods are called by one goroutine at a
+// time, in the order of the events.
+type view interface {
+	welcome(f wire.Frame)
+	accepted(m outgoing)
+	refused(m outgoing, reason string)
+	// message shows f; false leaves it unconfirmed, an error ends the link.
+	message(f wire.Frame) (bool, error)
+	echo(f wire.Frame)
+	draft(f wire.Frame)
+	state(f wire.Frame)
+	complaint(text string)
+	disconnected(err error)
+}
+
+// outgoing is a message of the user that is not accepted yet.
+type outgoing struct{ id, text string }
+
+// link keeps one connection to the channel, over all its restarts.
+type link struct {
+	socket string
+	hello  wire.Frame
+	view   view
+	shown  *seen
+
+	mu      sync.Mutex
+	outbox  []outgoing   // not accepted, in order
+	ready   bool         // welcomed: frames may be queued
+	queue   []wire.Frame // to be written
+	queued  chan struct{}
+	busy    int           // frames being handled, and batches being written
+	settled chan struct{} // something of all this has changed
+	counter int
+}
+
+func newLink(o Options, script bool, v view) *link {
+	return &link{
+		socket:  o.Socket,
+		view:    v,
+		shown:   newSeen(keepShown),
+		queued:  make(chan struct{}, 1),
+		settled: make(chan struct{}, 1),
+		hello: wire.Frame{
+			Type: wire.Hello, Version: wire.Version, Terminal: wire.NewID(),
+			Conversation: o.Conversation, New: o.New, Agent: o.Agent, Script: script,
+		},
+	}
+}
+
+// send queues a text for the kernel and reports its id and whether there is a
+// connection to send it on.
+func (l *link) send(text string) (id string, online bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.counter++
+	m := outgoing{id: fmt.Sprintf("%s-%d", l.hello.Terminal, l.counter), text: text}
+	l.outbox = append(l.outbox, m)
+	if l.ready {
+		l.put(m.frame())
+	}
+	return m.id, l.ready
+}
+
+func (m outgoing) frame() wire.Frame { return wire.Frame{Type: wire.Message, ID: m.id, Text: m.text} }
+
+// unsent returns what the kernel has not accepted.
+func (l *link) unsent() []outgoing {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return append([]outgoing(nil), l.outbox...)
+}
+
+// work counts what drain waits for.
+func (l *link) work(n int) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.busy += n
+	select {
+	case l.settled <- struct{}{}:
+	default:
+	}
+}
+
+// drain waits until everything is accepted and confirmed, there is no
+// connection to wait for, or the time is over.
+func (l *link) drain(ctx context.Context, limit time.Duration) {
+	late := time.NewTimer(limit)
+	defer late.Stop()
+	for {
+		l.mu.Lock()
+		over := len(l.outbox)+len(l.queue)+l.busy == 0 || !l.ready
+		l.mu.Unlock()
+		if over {
+			return
+		}
+		select {
+		case <-l.settled:
+		case <-late.C:
+			return
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// put queues a frame; l.mu is held.
+func (l *link) put(f wire.Frame) {
+	l.queue = append(l.queue, f)
+	select {
+	case l.queued <- struct{}{}:
+	default:
+	}
+}
+
+// settle takes a message out of the outbox.
+func (l *link) settle(id string) (outgoing, bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for i, m := range l.outbox {
+		if m.id == id {
+			l.outbox = append(l.outbox[:i:i], l.outbox[i+1:]...)
+			return m, true
+		}
+	}
+	return outgoing{}, false
+}
+
+// errFatal marks errors after which connecting again is no use.
+type errFatal struct{ error }
+
+func (e errFatal) Unwrap() error { return e.error }
+
+// run connects, and connects again, until ctx is done or the channel says that
+// it is no use.
+func (l *link) run(ctx context.Context) error {
+	wait := minBackoff
+	defer l.work(0)
+	for {
+		welcomed, err := l.connect(ctx)
+		if ctx.Err() != nil {
+			return nil
+		}
+		var fatal errFatal
+		if errors.As(err, &fatal) {
+			return fatal.error
+		}
+		l.view.disconnected(err)
+		if welcomed {
+			wait = minBackoff
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-time.After(wait):
+		}
+		wait = min(2*wait, maxBackoff)
+	}
+}
+
+// connect is one connection from beginning to end.
+func (l *link) connect(ctx context.Context) (welcomed bool, err error) {
+	var d net.Dialer
+	c, err := d.DialContext(ctx, "unix", l.socket)
+	if err != nil {
+		return false, err
+	}
+	conn := wire.NewConn(c, writeTimeout)
+	ctx, cancel := context.WithCancel(ctx)
+	var writer sync.WaitGroup
+	defer func() {
+		l.mu.Lock()
+		l.ready, l.queue = false, nil
+		l.mu.Unlock()
+		l.work(0)
+		cancel()
+		writer.Wait()
+	}()
+	stop := context.AfterFunc(ctx, func() { _ = conn.Close() })
+	defer stop()
+	defer conn.Close()
+
+	if err := conn.Write(l.hello); err != nil {
+		return false, err
+	}
+	if err := l.awaitWelcome(conn); err != nil {
+		return false, err
+	}
+	writer.Go(func() { l.write(ctx, conn) })
+	for {
+		f, err := conn.Read()
+		if errors.Is(err, wire.ErrGarbage) {
+			l.view.complaint(err.Error())
+			continue
+		}
+		if err != nil {
+			return true, err
+		}
+		if err := l.handle(f); err != nil {
+			return true, err
+		}
+	}
+}
+
+func (l *link) awaitWelcome(conn *wire.Conn) error {
+	if err := conn.ReadWithin(welcomeTimeout); err != nil {
+		return err
+	}
+	f, err := conn.Read()
+	switch {
+	case err != nil:
+		return err
+	case f.Type == wire.Error && f.Fatal:
+		return errFatal{errors.New(f.Text)}
+	case f.Type == wire.Error:
+		return errors.New(f.Text)
+	case f.Type != wire.Welcome:
+		return errFatal{fmt.Errorf("%s does not speak the chat protocol: %s instead of a welcome", l.socket, f.Type)}
+	}
+	if err := conn.ReadWithin(0); err != nil {
+		return err
+	}
+	l.view.welcome(f)
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	// From now on it is this conversation, also on the next connection.
+	l.hello.Conversation, l.hello.New = f.Conversation, false
+	l.ready, l.queue = true, nil
+	for _, m := range l.outbox {
+		l.put(m.frame())
+	}
+	return nil
+}
+
+// write writes what is queued; an error ends the connection.
+func (l *link) write(ctx context.Context, conn *wire.Conn) {
+	for {
+		l.mu.Lock()
+		batch := l.queue
+		l.queue = nil
+		l.busy += min(len(batch), 1)
+		l.mu.Unlock()
+		for _, f := range batch {
+			if err := conn.Write(f); err != nil {
+				l.work(-1)
+				_ = conn.Close()
+				return
+			}
+		}
+		if len(batch) > 0 {
+			l.work(-1)
+			continue
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-l.queued:
+		}
+	}
+}
+
+func (l *link) handle(f wire.Frame) error {
+	l.work(1)
+	defer l.work(-1)
+	switch f.Type {
+	case wire.Accepted:
+		if m, ok := l.settle(f.ID); ok {
+			l.view.accepted(m)
+		}
+	case wire.Message:
+		if m, ok := l.settle(f.ReplyTo); ok { // who answers it has it
+			l.view.accepted(m)
+		}
+		if l.shown.has(f.ID) {
+			l.view.draft(wire.Frame{Type: wire.Draft, Done: true})
+		} else {
+			confirmed, err := l.view.message(f)
+			if err != nil {
+				return errFatal{err}
+			}
+			if !confirmed {
+				return nil
+			}
+			l.shown.add(f.ID)
+		}
+		l.mu.Lock()
+		l.put(wire.Frame{Type: wire.Shown, ID: f.ID})
+		l.mu.Unlock()
+	case wire.Echo:
+		l.view.echo(f)
+	case wire.Draft:
+		l.view.draft(f)
+	case wire.State:
+		l.view.state(f)
+	case wire.Error:
+		if f.Fatal {
+			return errFatal{errors.New(f.Text)}
+		}
+		if m, ok := l.settle(f.ID); ok {
+			l.view.refused(m, f.Text)
+		} else if f.ID == "" {
+			l.view.complaint(f.Text)
+		}
+	}
+	return nil
+}

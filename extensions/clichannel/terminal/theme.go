@@ -1,0 +1,112 @@
+package terminal
+
+import (
+	"github.com/switchboard-run/switchboard/extensions/clichannel/terminal/markdown"
+	"github.com/switchboard-run/switchboard/extensions/clichannel/wire"
+)
+
+// theme is how things look.
+type theme struct{ color bool }
+
+const indent = "  "
+
+func (t theme) paint(codes, s string) string {
+	if !t.color || s == "" {
+		return s
+	}
+	return "\x1b[" + codes + "m" + s + "\x1b[0m"
+}
+
+func (t theme) faint(s string) string   { return t.paint("2", markdown.Clean(s)) }
+func (t theme) trouble(s string) string { return t.paint("31", "✗ ") + markdown.Clean(s) }
+
+// prompt stands before the line being edited.
+func (t theme) prompt(conversation string) string {
+	if conversation != "" {
+		conversation = t.faint(conversation) + " "
+	}
+	return conversation + t.paint("1;36", "›") + " "
+}
+
+func (t theme) welcome(f wire.Frame, width int) []string {
+	text := t.paint("1", "Switchboard")
+	if f.Text != "" {
+		text += t.faint(" · " + f.Text)
+	}
+	lines := []string{text}
+	for _, l := range markdown.Text(f.Hint, width) {
+		if l != "" {
+			lines = append(lines, t.faint(l))
+		}
+	}
+	return append(lines, "")
+}
+
+// own is what the user wrote, where its own line cannot stay.
+func (t theme) own(text string, width int) []string {
+	return t.block(t.paint("1;36", "›"), markdown.Text(text, width-2))
+}
+
+// elsewhere is what was written at another terminal.
+func (t theme) elsewhere(text string, width int) []string {
+	lines := markdown.Text(text, width-2)
+	for i, l := range lines {
+		lines[i] = t.faint(l)
+	}
+	return t.block(t.paint("36", "»"), lines)
+}
+
+func (t theme) answer(f wire.Frame, width int) []string {
+	sign := t.paint("32", "●")
+	if f.Part > 1 {
+		sign = " "
+	}
+	lines := markdown.Render(f.Text, width-2, t.color)
+	if f.Repeat {
+		lines = append(lines, t.faint("(may have been shown before)"))
+	}
+	lines = t.block(sign, lines)
+	if f.Last() {
+		lines = append(lines, "")
+	}
+	return lines
+}
+
+func (t theme) notice(f wire.Frame, width int) []string {
+	return append(t.block(t.paint("1;33", "◆"), markdown.Render(f.Text, width-2, t.color)), "")
+}
+
+// draft is the end of a text that is still being written.
+func (t theme) draft(text string, width, rows int) []string {
+	lines := t.block(t.paint("2;32", "●"), markdown.Render(text, width-3, t.color))
+	if len(lines) > rows {
+		lines = append([]string{t.faint(indent + "…")}, lines[len(lines)-rows+1:]...)
+	}
+	return lines
+}
+
+// block puts sign before the first line and indents the others.
+func (t theme) block(sign string, lines []string) []string {
+	out := make([]string, len(lines))
+	for i, l := range lines {
+		switch {
+		case i == 0:
+			out[i] = sign + " " + l
+		case l != "":
+			out[i] = indent + l
+		}
+	}
+	return out
+}
+
+// cut keeps live lines to one row each: a status that is too long loses its
+// end.
+func (t theme) cut(lines []string, width int) []string {
+	for i, l := range lines {
+		if bare := stripSequences(l); markdown.Width(bare) >= width {
+			short := markdown.Text(bare, width-2)
+			lines[i] = t.faint(short[0] + "…")
+		}
+	}
+	return lines
+}
