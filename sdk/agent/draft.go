@@ -101,5 +101,5 @@ func (d *draft) wait(most time.Duration, signal <-chan struct{}) bool {
 	case <-timer.C:
 	case <-signal:
 	}
-	return true
+	return d.ctx.Err() == nil
 }

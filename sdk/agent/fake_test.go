@@ -1,0 +1,407 @@
+package agent
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/hashicorp/go-hclog"
+	"google.golang.org/protobuf/proto"
+
+	"github.com/switchboard-run/switchboard/contract"
+	"github.com/switchboard-run/switchboard/contract/busv1"
+	"github.com/switchboard-run/switchboard/contract/extensionv1"
+	"github.com/switchboard-run/switchboard/contract/kernelv1"
+	"github.com/switchboard-run/switchboard/sdk"
+)
+
+// errKilled is what a killed process would never see.
+var errKilled = errors.New("killed")
+
+// world is a kernel with one session, kept in memory: what is recorded in it
+// survives the processes that use it.
+type world struct {
+	mu      sync.Mutex
+	rows    []*busv1.Entry
+	turn    int64 // 0: none open
+	turns   int64
+	inputs  map[string]bool // events taken by the open turn
+	calls   map[string]*busv1.Call
+	results map[string]*extensionv1.CallResult
+	outputs []contract.AgentOutput
+	settled []string
+	commits int
+	dead    bool // the process
+	stale   bool // the lane belongs to somebody else
+
+	tools    []*extensionv1.Tool
+	run      map[string]func(ctx context.Context, c *busv1.Call) (*extensionv1.CallResult, error)
+	model    func(ctx context.Context, r *kernelv1.CompleteRequest, emit func(*sdk.Delta) error) error
+	requests []*kernelv1.CompleteRequest
+	ran      []string // calls that ran, in order
+	waiting  []*busv1.Event
+	channels []*kernelv1.Channel
+	drafts   []string
+	rpcs     []string
+	context  *busv1.TurnContext // template
+
+	// fault is asked before and after every step that a process can die at.
+	fault func(point string) bool
+}
+
+func newWorld() *world {
+	return &world{
+		inputs: map[string]bool{}, calls: map[string]*busv1.Call{},
+		results: map[string]*extensionv1.CallResult{},
+		run:     map[string]func(context.Context, *busv1.Call) (*extensionv1.CallResult, error){},
+		context: &busv1.TurnContext{
+			Session: "s1", Channel: "cli_channel", ChannelName: "Terminal", Timezone: "Europe/Berlin",
+			ToolsEtag: "t1", ChannelsEtag: "c1",
+		},
+		channels: []*kernelv1.Channel{{Id: "cli_channel", Name: "Terminal", Drafts: true}},
+	}
+}
+
+// tool adds a tool that answers with its name and arguments.
+func (w *world) tool(name string, readOnly bool) {
+	w.tools = append(w.tools, &extensionv1.Tool{Name: name, Description: name, Schema: []byte(`{}`), ReadOnly: readOnly})
+	w.run[name] = func(_ context.Context, c *busv1.Call) (*extensionv1.CallResult, error) {
+		return &extensionv1.CallResult{Content: c.GetName() + " did " + string(c.GetArguments())}, nil
+	}
+}
+
+// agent is a new process of the agent.
+func (w *world) agent(t *testing.T, spec *extensionv1.AgentSpec) *Agent {
+	t.Helper()
+	a := New(Options{})
+	a.start(w, "Assistant", spec, Plain{}, time.UTC, hclog.NewNullLogger())
+	return a
+}
+
+// dies reports whether the process is dead at this point: from then on nothing
+// that it does has any effect.
+func (w *world) dies(point string) bool {
+	w.dead = w.dead || w.fault != nil && w.fault(point)
+	return w.dead
+}
+
+// enter counts a call of the agent.
+func (w *world) enter(ctx context.Context, rpc string) error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.rpcs = append(w.rpcs, rpc)
+	switch {
+	case w.stale:
+		return fmt.Errorf("%s: %w", rpc, contract.ErrStale)
+	case w.dies("before " + rpc):
+		return errKilled
+	}
+	return ctx.Err()
+}
+
+func (w *world) leave(rpc string) error {
+	if w.dies("after " + rpc) {
+		return errKilled
+	}
+	return nil
+}
+
+func (w *world) History(ctx context.Context, session string, after, maxBytes int64) ([]*busv1.Entry, bool, error) {
+	if err := w.enter(ctx, "history"); err != nil {
+		return nil, false, err
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	var out []*busv1.Entry
+	for i := len(w.rows) - 1; i >= 0 && w.rows[i].GetSeq() > after; i-- {
+		maxBytes -= int64(len(w.rows[i].GetText()))
+		if maxBytes < 0 && len(out) > 0 && w.rows[i].GetTurn() != out[0].GetTurn() {
+			return out, true, nil
+		}
+		e := proto.CloneOf(w.rows[i])
+		for _, c := range e.GetCalls() {
+			c.State = w.calls[c.GetCallId()].GetState()
+		}
+		out = slices.Insert(out, 0, e)
+	}
+	return out, false, nil
+}
+
+func (w *world) Pending(ctx context.Context) ([]*busv1.Event, error) {
+	return w.waiting, w.enter(ctx, "pending")
+}
+
+func (w *world) ListTools(ctx context.Context) ([]*extensionv1.Tool, error) {
+	return w.tools, w.enter(ctx, "tools")
+}
+
+func (w *world) Channels(ctx context.Context) ([]*kernelv1.Channel, error) {
+	return w.channels, w.enter(ctx, "channels")
+}
+
+func (w *world) CallTool(ctx context.Context, id string) (*extensionv1.CallResult, error) {
+	if err := w.enter(ctx, "call"); err != nil {
+		return nil, err
+	}
+	w.mu.Lock()
+	c, done := w.calls[id], w.results[id]
+	w.mu.Unlock()
+	switch {
+	case done != nil:
+		return done, nil
+	case c == nil || c.GetState() == "closed":
+		return nil, fmt.Errorf("call %s: %w", id, contract.ErrNotFound)
+	}
+	run := w.run[c.GetName()]
+	var result *extensionv1.CallResult
+	if run == nil {
+		result = &extensionv1.CallResult{Content: "there is no tool " + c.GetName(), IsError: true}
+	} else {
+		var err error
+		if result, err = run(ctx, c); err != nil {
+			return nil, err
+		}
+		w.mu.Lock()
+		w.ran = append(w.ran, c.GetName()+string(c.GetArguments()))
+		w.mu.Unlock()
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.stale {
+		return nil, contract.ErrStale
+	}
+	if w.dead {
+		return nil, errKilled
+	}
+	c.State = "done"
+	w.results[id] = result
+	w.add(&busv1.Entry{Kind: contract.EntryResult, CallId: id, Text: result.GetContent(), IsError: result.GetIsError()})
+	return result, w.leave("call")
+}
+
+func (w *world) Complete(ctx context.Context, r *kernelv1.CompleteRequest, emit func(*sdk.Delta) error) error {
+	if err := w.enter(ctx, "complete"); err != nil {
+		return err
+	}
+	w.mu.Lock()
+	w.requests = append(w.requests, proto.CloneOf(r))
+	w.mu.Unlock()
+	if err := w.model(ctx, r, emit); err != nil {
+		return err
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.leave("complete")
+}
+
+func (w *world) Drafts(ctx context.Context) (drafts, error) {
+	return w, w.enter(ctx, "draft")
+}
+
+func (w *world) Show(text string) error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.drafts = append(w.drafts, text)
+	return nil
+}
+
+func (w *world) Commit(ctx context.Context, effects ...sdk.Effect) ([]*busv1.EffectResult, error) {
+	if err := w.enter(ctx, "commit"); err != nil {
+		return nil, err
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	results, err := w.apply(effects)
+	if err != nil {
+		return nil, err
+	}
+	return results, w.leave("commit")
+}
+
+// apply applies effects as one transaction. w.mu is held.
+func (w *world) apply(effects sdk.Effects) ([]*busv1.EffectResult, error) {
+	var results []*busv1.EffectResult
+	w.commits++
+	for _, e := range effects {
+		p, err := e.Proto()
+		if err != nil {
+			return nil, err
+		}
+		if _, err := proto.Marshal(p); err != nil {
+			return nil, err
+		}
+		switch k := proto.CloneOf(p).GetKind().(type) {
+		case *busv1.Effect_Append:
+			if k.Append.GetExpectedSeq() != int64(len(w.rows)) {
+				return nil, fmt.Errorf("append behind %d, the history has %d: %w", k.Append.GetExpectedSeq(), len(w.rows), contract.ErrConflict)
+			}
+			r := &busv1.EffectResult{}
+			for _, row := range k.Append.GetEntries() {
+				if row.GetKind() == contract.EntryInput {
+					if w.inputs[row.GetInput()] {
+						return nil, fmt.Errorf("input %s twice", row.GetInput())
+					}
+					w.inputs[row.GetInput()] = true
+				}
+				if w.turn == 0 && row.GetInputKind() != contract.InputRecord {
+					w.turns++
+					w.turn = w.turns
+				}
+				for _, c := range row.GetCalls() {
+					c.CallId, c.State = fmt.Sprintf("c%d", len(w.calls)+1), "open"
+					w.calls[c.GetCallId()] = proto.CloneOf(c)
+					r.Calls = append(r.Calls, proto.CloneOf(c))
+				}
+				w.add(row)
+			}
+			r.Seq = int64(len(w.rows))
+			results = append(results, r)
+		case *busv1.Effect_Publish:
+			var o contract.AgentOutput
+			if err := json.Unmarshal(k.Publish.GetPayload(), &o); err != nil {
+				return nil, err
+			}
+			w.endTurn(o)
+			results = append(results, &busv1.EffectResult{EventId: "e1000"})
+		default:
+			return nil, fmt.Errorf("effect %T is not expected", k)
+		}
+	}
+	return results, nil
+}
+
+func (w *world) add(e *busv1.Entry) {
+	e.Seq, e.Turn = int64(len(w.rows)+1), w.turn
+	if e.GetInputKind() == contract.InputRecord {
+		e.Turn = 0
+	}
+	w.rows = append(w.rows, e)
+}
+
+func (w *world) endTurn(o contract.AgentOutput) {
+	o.Turn = w.turn
+	w.outputs = append(w.outputs, o)
+	for _, c := range w.calls {
+		if c.GetState() == "open" {
+			c.State = "closed"
+		}
+	}
+	for id := range w.inputs {
+		w.settled = append(w.settled, id)
+	}
+	clear(w.inputs)
+	w.turn = 0
+}
+
+// input is an event of the session's queue.
+func input(id string, in contract.AgentInput) *busv1.Event {
+	in.Session = "s1"
+	b, err := json.Marshal(in)
+	if err != nil {
+		panic(err)
+	}
+	return &busv1.Event{Id: id, Topic: "agent.input.orchestrator", Key: "s1", Payload: b, CreatedAtUs: time.Now().UnixMicro()}
+}
+
+func user(text string) contract.AgentInput {
+	return contract.AgentInput{Kind: contract.InputUser, Sender: "Anna", Text: text, ReplyTo: "h1"}
+}
+
+// deliver hands one input to a process and applies its outcome.
+func (w *world) deliver(ctx context.Context, a *Agent, e *busv1.Event) error {
+	w.mu.Lock()
+	w.dead = false
+	tc := proto.CloneOf(w.context)
+	tc.Turn, tc.Resumed = w.turn, w.turn != 0
+	tc.HistorySeq, tc.Waiting = int64(len(w.rows)), int32(len(w.waiting))
+	w.mu.Unlock()
+	effects, err := a.Handle(ctx, sdk.Delivery{
+		Event: sdk.Event{ID: e.GetId(), Topic: e.GetTopic(), Payload: e.GetPayload(), CreatedAt: time.UnixMicro(e.GetCreatedAtUs())},
+		Token: "lane", Turn: tc,
+	})
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.dead {
+		return errKilled
+	}
+	if err != nil {
+		return err
+	}
+	if w.stale {
+		return contract.ErrStale
+	}
+	if w.dies("before ack") {
+		return errKilled
+	}
+	_, err = w.apply(effects)
+	return err
+}
+
+// finish delivers until the input is settled, with a new process after each
+// failure.
+func (w *world) finish(t *testing.T, spec *extensionv1.AgentSpec, e *busv1.Event) {
+	t.Helper()
+	for range 20 {
+		if err := w.deliver(t.Context(), w.agent(t, spec), e); err == nil {
+			return
+		} else if !errors.Is(err, errKilled) {
+			t.Fatalf("turn failed: %v", err)
+		}
+	}
+	t.Fatal("the turn does not end")
+}
+
+// says is a model that answers by the number of answers in the request.
+func says(answers ...*said) func(context.Context, *kernelv1.CompleteRequest, func(*sdk.Delta) error) error {
+	return func(_ context.Context, r *kernelv1.CompleteRequest, emit func(*sdk.Delta) error) error {
+		n := 0
+		for i, m := range r.GetMessages() {
+			if m.GetRole() == "user" && !strings.HasPrefix(m.GetContent(), "[note") && i > 0 {
+				n = 0
+			}
+			if m.GetRole() == "assistant" {
+				n++
+			}
+		}
+		if n >= len(answers) {
+			return fmt.Errorf("the script has no answer %d", n)
+		}
+		return answers[n].emit(emit)
+	}
+}
+
+type said struct {
+	text   string
+	calls  []*busv1.Call
+	finish string
+}
+
+func text(s string) *said { return &said{text: s} }
+
+func calls(names ...string) *said {
+	s := &said{}
+	for i, n := range names {
+		s.calls = append(s.calls, &busv1.Call{ProviderId: fmt.Sprintf("p%d", i), Name: n, Arguments: fmt.Appendf(nil, `{"n":%d}`, i)})
+	}
+	return s
+}
+
+func (s *said) emit(emit func(*sdk.Delta) error) error {
+	if s.text != "" {
+		if err := emit(&sdk.Delta{Text: s.text, Model: "test/model"}); err != nil {
+			return err
+		}
+	}
+	for _, c := range s.calls {
+		if err := emit(&sdk.Delta{Call: c}); err != nil {
+			return err
+		}
+	}
+	return emit(&sdk.Delta{Finish: s.finish})
+}
