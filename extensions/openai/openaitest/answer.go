@@ -1,0 +1,141 @@
+package openaitest
+
+import (
+	"encoding/json"
+	"net/http"
+	"time"
+)
+
+// Answer is what the server does with one request. The zero value is an empty
+// answer, as models sometimes give.
+type Answer struct {
+	// Text is what the model says, Calls what it wants to have called.
+	Text  string
+	Calls []Call
+	// Finish overrides the reason for the end: stop, or tool_calls with calls.
+	Finish string
+	// Pieces is the number of pieces in which a stream carries the text and the
+	// arguments of each call; 0 means 3.
+	Pieces int
+	// Input and Output are the token counts reported; 0 means a rough estimate.
+	Input, Output int
+
+	// Delay passes before anything is sent, Pause between two chunks.
+	Delay, Pause time.Duration
+	// Gate holds the answer back, before anything is sent, until it is closed.
+	Gate <-chan struct{}
+
+	// Status, if it is not 0 or 200, makes this an error with Message.
+	Status     int
+	Message    string
+	Code       string
+	RetryAfter string
+
+	// What goes wrong, if anything, after AfterChunks chunks of a stream.
+	Fault       Fault
+	AfterChunks int
+	// ContentType and Body replace the whole answer.
+	ContentType string
+	Body        string
+}
+
+// Call is one call that the model makes. Arguments are sent as they are, valid
+// JSON or not.
+type Call struct{ ID, Name, Arguments string }
+
+// Fault is a way in which an answer goes wrong.
+type Fault int
+
+// The faults.
+const (
+	NoFault    Fault = iota
+	Stall            // nothing more comes, the connection stays
+	Cut              // the connection breaks
+	EndEarly         // the stream ends properly, in the middle of the answer
+	Rubbish          // a chunk that is not JSON
+	ErrorChunk       // a chunk that reports an error
+)
+
+// Say is a text.
+func Say(text string) Answer { return Answer{Text: text} }
+
+// CallTool is one call; args is marshaled unless it is a string.
+func CallTool(name string, args any) Answer {
+	return Answer{Calls: []Call{NewCall(name, args)}}
+}
+
+// NewCall is a call with an id of the server's choice.
+func NewCall(name string, args any) Call {
+	if s, ok := args.(string); ok {
+		return Call{Name: name, Arguments: s}
+	}
+	b, err := json.Marshal(args)
+	if err != nil {
+		panic(err)
+	}
+	return Call{Name: name, Arguments: string(b)}
+}
+
+// Fail is an error of the API.
+func Fail(status int, message string) Answer { return Answer{Status: status, Message: message} }
+
+// RateLimited is a 429; retryAfter is the header's value, "" for none.
+func RateLimited(retryAfter string) Answer {
+	return Answer{Status: http.StatusTooManyRequests, Message: "Rate limit reached for requests", Code: "rate_limit_exceeded", RetryAfter: retryAfter}
+}
+
+// Break is text with a fault after its first chunks.
+func Break(f Fault, text string, afterChunks int) Answer {
+	return Answer{Text: text, Fault: f, AfterChunks: afterChunks}
+}
+
+func (a Answer) finish() string {
+	switch {
+	case a.Finish != "":
+		return a.Finish
+	case len(a.Calls) > 0:
+		return "tool_calls"
+	}
+	return "stop"
+}
+
+func (a Answer) usage(req Request) usage {
+	u := usage{Prompt: a.Input, Completion: a.Output}
+	if u.Prompt == 0 {
+		u.Prompt = len(req.Raw)/4 + 1
+	}
+	if u.Completion == 0 {
+		n := len(a.Text)
+		for _, c := range a.Calls {
+			n += len(c.Name) + len(c.Arguments)
+		}
+		u.Completion = n/4 + 1
+	}
+	u.Total = u.Prompt + u.Completion
+	return u
+}
+
+type usage struct {
+	Prompt     int `json:"prompt_tokens"`
+	Completion int `json:"completion_tokens"`
+	Total      int `json:"total_tokens"`
+}
+
+// split cuts text into at most n pieces, never inside a character.
+func split(text string, n int) []string {
+	if text == "" {
+		return nil
+	}
+	if n == 0 {
+		n = 3
+	}
+	runes := []rune(text)
+	size := max(1, (len(runes)+n-1)/n)
+	var out []string
+	for len(runes) > 0 {
+		k := min(size, len(runes))
+		out = append(out, string(runes[:k]))
+		runes = runes[k:]
+	}
+	return out
+}

@@ -1,0 +1,248 @@
+package openaitest
+
+import (
+	"cmp"
+	"encoding/json"
+	"net/http"
+	"strconv"
+	"time"
+)
+
+// reply is one answer on its way to the client.
+type reply struct {
+	server  *Server
+	w       http.ResponseWriter
+	r       *http.Request
+	request Request
+	answer  Answer
+	number  int
+	out     []byte // chunks that were not flushed yet
+	sent    int
+}
+
+// created is the time of every answer: what it is, nobody should depend on.
+const created = 1_700_000_000
+
+func (p *reply) run() {
+	a := p.answer
+	if !p.wait(a.Gate, a.Delay) {
+		return
+	}
+	switch {
+	case a.Status != 0 && a.Status != http.StatusOK:
+		e := &apiError{status: a.Status, Message: a.Message, Type: errorType(a.Status), header: http.Header{}}
+		if a.Code != "" {
+			e.Code = a.Code
+		}
+		if a.RetryAfter != "" {
+			e.header.Set("Retry-After", a.RetryAfter)
+		}
+		e.write(p.w)
+	case a.ContentType != "" || a.Body != "":
+		p.w.Header().Set("Content-Type", cmp.Or(a.ContentType, "text/event-stream"))
+		_, _ = p.w.Write([]byte(a.Body))
+	case p.request.Stream:
+		p.stream()
+	default:
+		p.whole()
+	}
+}
+
+func errorType(status int) string {
+	switch {
+	case status == http.StatusTooManyRequests:
+		return "requests"
+	case status >= http.StatusInternalServerError:
+		return "server_error"
+	}
+	return invalidRequest
+}
+
+// wait reports whether the answer may go on.
+func (p *reply) wait(gate <-chan struct{}, d time.Duration) bool {
+	if gate != nil {
+		select {
+		case <-gate:
+		case <-p.r.Context().Done():
+			return false
+		case <-p.server.closed:
+			return false
+		}
+	}
+	if d <= 0 {
+		return true
+	}
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return true
+	case <-p.r.Context().Done():
+	case <-p.server.closed:
+	}
+	return false
+}
+
+type chunk struct {
+	ID      string   `json:"id"`
+	Object  string   `json:"object"`
+	Created int64    `json:"created"`
+	Model   string   `json:"model"`
+	Choices []choice `json:"choices"`
+	Usage   *usage   `json:"usage,omitempty"`
+}
+
+type choice struct {
+	Index   int      `json:"index"`
+	Delta   *message `json:"delta,omitempty"`
+	Message *message `json:"message,omitempty"`
+	Finish  *string  `json:"finish_reason"`
+}
+
+type message struct {
+	Role    string    `json:"role,omitempty"`
+	Content *string   `json:"content,omitempty"`
+	Calls   []callOut `json:"tool_calls,omitempty"`
+}
+
+type callOut struct {
+	Index    *int        `json:"index,omitempty"`
+	ID       string      `json:"id,omitempty"`
+	Type     string      `json:"type,omitempty"`
+	Function functionOut `json:"function"`
+}
+
+type functionOut struct {
+	Name      string `json:"name,omitempty"`
+	Arguments string `json:"arguments"`
+}
+
+func (p *reply) id() string { return "chatcmpl-" + strconv.Itoa(p.number) }
+
+func (p *reply) callID(i int) string {
+	if id := p.answer.Calls[i].ID; id != "" {
+		return id
+	}
+	return "call_" + strconv.Itoa(p.number) + "_" + strconv.Itoa(i)
+}
+
+// stream sends the answer in chunks. Without a pause they leave together: a
+// benchmark pays for one write.
+func (p *reply) stream() {
+	p.w.Header().Set("Content-Type", "text/event-stream")
+	empty := ""
+	if !p.delta(message{Role: "assistant", Content: &empty}) {
+		return
+	}
+	for _, piece := range split(p.answer.Text, p.answer.Pieces) {
+		if !p.delta(message{Content: &piece}) {
+			return
+		}
+	}
+	for i, c := range p.answer.Calls {
+		if !p.delta(message{Calls: []callOut{{Index: &i, ID: p.callID(i), Type: "function", Function: functionOut{Name: c.Name}}}}) {
+			return
+		}
+		for _, piece := range split(c.Arguments, p.answer.Pieces) {
+			if !p.delta(message{Calls: []callOut{{Index: &i, Function: functionOut{Arguments: piece}}}}) {
+				return
+			}
+		}
+	}
+	finish := p.answer.finish()
+	if !p.chunk([]choice{{Delta: &message{}, Finish: &finish}}, nil) {
+		return
+	}
+	if o := p.request.StreamOptions; o != nil && o.IncludeUsage {
+		u := p.answer.usage(p.request)
+		if !p.chunk([]choice{}, &u) {
+			return
+		}
+	}
+	p.out = append(p.out, "data: [DONE]\n\n"...)
+	p.flush()
+}
+
+func (p *reply) delta(m message) bool { return p.chunk([]choice{{Delta: &m}}, nil) }
+
+// chunk queues one chunk, or does what is to go wrong instead. It reports
+// whether the stream goes on.
+func (p *reply) chunk(choices []choice, u *usage) bool {
+	if p.answer.Fault != NoFault && p.sent == p.answer.AfterChunks {
+		p.fault()
+		return false
+	}
+	b, err := json.Marshal(chunk{ID: p.id(), Object: "chat.completion.chunk", Created: created, Model: p.request.Model, Choices: choices, Usage: u})
+	if err != nil {
+		panic(err)
+	}
+	p.out = append(p.out, "data: "...)
+	p.out = append(append(p.out, b...), "\n\n"...)
+	p.sent++
+	if p.answer.Pause <= 0 {
+		return true
+	}
+	p.flush()
+	return p.wait(nil, p.answer.Pause)
+}
+
+func (p *reply) flush() {
+	_, _ = p.w.Write(p.out)
+	p.out = p.out[:0]
+	_ = http.NewResponseController(p.w).Flush()
+}
+
+func (p *reply) fault() {
+	switch p.answer.Fault {
+	case Stall:
+		p.flush()
+		select {
+		case <-p.r.Context().Done():
+		case <-p.server.closed:
+		}
+	case Cut:
+		if p.sent > 0 {
+			p.flush() // else the connection breaks before the header
+		}
+		panic(http.ErrAbortHandler)
+	case EndEarly:
+		p.flush()
+	case Rubbish:
+		p.out = append(p.out, "data: {\"id\": \"chatcmpl-1\", \"choices\": [{]\n\n"...)
+		p.flush()
+	case ErrorChunk:
+		p.out = append(p.out, `data: {"error": {"message": "The server had an error while processing your request", "type": "server_error", "param": null, "code": null}}`+"\n\n"...)
+		p.flush()
+	}
+}
+
+// whole sends the answer without streaming.
+func (p *reply) whole() {
+	switch p.answer.Fault {
+	case Stall:
+		p.fault()
+		return
+	case Cut:
+		panic(http.ErrAbortHandler)
+	case EndEarly, Rubbish:
+		p.w.Header().Set("Content-Type", "application/json")
+		_, _ = p.w.Write([]byte(`{"id": "chatcmpl-1", "choices": [{`))
+		return
+	case ErrorChunk:
+		(&apiError{status: http.StatusInternalServerError, Type: "server_error", Message: "The server had an error while processing your request"}).write(p.w)
+		return
+	case NoFault:
+	}
+	m := message{Role: "assistant"}
+	if p.answer.Text != "" || len(p.answer.Calls) == 0 {
+		m.Content = &p.answer.Text
+	}
+	for i, c := range p.answer.Calls {
+		m.Calls = append(m.Calls, callOut{ID: p.callID(i), Type: "function", Function: functionOut{Name: c.Name, Arguments: c.Arguments}})
+	}
+	finish := p.answer.finish()
+	u := p.answer.usage(p.request)
+	p.w.Header().Set("Content-Type", "application/json")
+	_ = json.NewEncoder(p.w).Encode(chunk{ID: p.id(), Object: "chat.completion", Created: created, Model: p.request.Model,
+		Choices: []choice{{Message: &m, Finish: &finish}}, Usage: &u})
+}

@@ -1,0 +1,128 @@
+package openaitest
+
+import (
+	"encoding/json"
+	"net/http"
+)
+
+// Request is one completion request, as it came.
+type Request struct {
+	Model         string    `json:"model"`
+	Messages      []Message `json:"messages"`
+	Tools         []Tool    `json:"tools"`
+	Stream        bool      `json:"stream"`
+	StreamOptions *struct {
+		IncludeUsage bool `json:"include_usage"`
+	} `json:"stream_options"`
+	MaxTokens           int `json:"max_tokens"`
+	MaxCompletionTokens int `json:"max_completion_tokens"`
+
+	Header http.Header     `json:"-"`
+	Raw    json.RawMessage `json:"-"`
+}
+
+// Message is one message of a request.
+type Message struct {
+	Role string `json:"role"`
+	// Content is the text; of several parts, their texts together.
+	Content    Content    `json:"content"`
+	Name       string     `json:"name"`
+	ToolCalls  []ToolCall `json:"tool_calls"`
+	ToolCallID string     `json:"tool_call_id"`
+}
+
+// ToolCall is one call in an assistant's message.
+type ToolCall struct {
+	ID       string `json:"id"`
+	Type     string `json:"type"`
+	Function struct {
+		Name      string  `json:"name"`
+		Arguments *string `json:"arguments"`
+	} `json:"function"`
+}
+
+// Tool is one tool that a request offers.
+type Tool struct {
+	Type     string `json:"type"`
+	Function struct {
+		Name        string          `json:"name"`
+		Description string          `json:"description"`
+		Parameters  json.RawMessage `json:"parameters"`
+	} `json:"function"`
+}
+
+// Content is a string, an array of parts, or null.
+type Content struct {
+	Text string
+	// Null is set for null, and for a content that is not there.
+	Null bool
+
+	present bool
+	wrong   string // the JSON type, if it is none of the three
+	parts   int    // of an array; -1 otherwise
+}
+
+// UnmarshalJSON accepts what the API accepts, and remembers what it does not.
+func (c *Content) UnmarshalJSON(b []byte) error {
+	c.present, c.parts = true, -1
+	switch b[0] {
+	case 'n':
+		c.Null = true
+	case '"':
+		return json.Unmarshal(b, &c.Text)
+	case '[':
+		var parts []struct {
+			Type string `json:"type"`
+			Text string `json:"text"`
+		}
+		if err := json.Unmarshal(b, &parts); err != nil {
+			c.wrong = "array"
+			return nil //nolint:nilerr // refused later, with the place
+		}
+		c.parts = len(parts)
+		for _, p := range parts {
+			c.Text += p.Text
+		}
+	case '{':
+		c.wrong = "object"
+	case 't', 'f':
+		c.wrong = "boolean"
+	default:
+		c.wrong = "number"
+	}
+	return nil
+}
+
+// Last is the last message of the role, "" if there is none.
+func (r Request) Last(role string) string {
+	for i := len(r.Messages) - 1; i >= 0; i-- {
+		if r.Messages[i].Role == role {
+			return r.Messages[i].Content.Text
+		}
+	}
+	return ""
+}
+
+// Results are the texts of the tool results behind the last message that is
+// not one, in order.
+func (r Request) Results() []string {
+	i := len(r.Messages)
+	for i > 0 && r.Messages[i-1].Role == "tool" {
+		i--
+	}
+	var out []string
+	for _, m := range r.Messages[i:] {
+		out = append(out, m.Content.Text)
+	}
+	return out
+}
+
+// HasTool reports whether the request offers the tool.
+func (r Request) HasTool(name string) bool {
+	for _, t := range r.Tools {
+		if t.Function.Name == name {
+			return true
+		}
+	}
+	return false
+}
