@@ -82,7 +82,7 @@ var roles = map[string]func() []sdk.Extension{
 
 // process is one extension run as the kernel runs it.
 type process struct {
-	t      *testing.T
+	t      testing.TB
 	client *plugin.Client
 	conn   *grpc.ClientConn
 	kernel *grpc.Server
@@ -116,7 +116,7 @@ func (b *lockedBuffer) String() string {
 	return b.b.String()
 }
 
-func startProcess(t *testing.T, role string) *process {
+func startProcess(t testing.TB, role string) *process {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "sb") // short: a socket path has 104 bytes
 	if err != nil {
@@ -197,8 +197,7 @@ func (p *process) outcome(stream extensionv1.Events_DeliverClient) *busv1.Outcom
 	}
 }
 
-// taken waits until the extension has given the credit of a delivery back,
-// which it does with the first frame after a handler took it.
+// waitFor polls: what it waits for happens in another process.
 func (p *process) waitFor(what string, reached func() bool) {
 	p.t.Helper()
 	deadline := time.Now().Add(20 * time.Second)
@@ -313,5 +312,19 @@ func TestGroupInOneProcess(t *testing.T) {
 	p.init.Id = "left"
 	if _, err := ext.Init(p.ctx("left"), p.init); err != nil {
 		t.Fatalf("starting it again: %v", err)
+	}
+}
+
+// BenchmarkProcessStart: from exec to the answer of Init, as a kernel sees it.
+func BenchmarkProcessStart(b *testing.B) {
+	for b.Loop() {
+		p := startProcess(b, "printer")
+		if _, err := extensionv1.NewExtensionClient(p.conn).Init(b.Context(), p.init); err != nil {
+			b.Fatal(err)
+		}
+		b.StopTimer()
+		_ = p.cmd.Process.Kill()
+		p.client.Kill()
+		b.StartTimer()
 	}
 }

@@ -128,17 +128,37 @@ func (k *Kernel) run(ext sdk.Extension, init *extensionv1.InitRequest) (*running
 	server.Register(r.extension)
 	extension := k.listen(r.extension)
 	init.KernelAddress = k.listen(r.kernel)
-	r.conn, err = grpc.NewClient(extension,
+	r.conn = k.dial(extension)
+	ctx, cancel := context.WithCancel(context.Background())
+	r.cancel = cancel
+	r.deliveries = newDeliveries(ctx, k, r.conn)
+	return r, nil
+}
+
+// Serve serves extensions without initializing them, for tests of the protocol.
+func (k *Kernel) Serve(server *sdk.Server) grpc.ClientConnInterface {
+	k.t.Helper()
+	s := grpc.NewServer(server.Options()...)
+	server.Register(s)
+	conn := k.dial(k.listen(s))
+	k.t.Cleanup(func() {
+		_ = conn.Close()
+		server.Close(0)
+		s.Stop()
+	})
+	return conn
+}
+
+func (k *Kernel) dial(address string) *grpc.ClientConn {
+	k.t.Helper()
+	conn, err := grpc.NewClient(address,
 		grpc.WithTransportCredentials(insecure.NewCredentials()), grpc.WithIdleTimeout(0),
 		grpc.WithDefaultCallOptions(
 			grpc.MaxCallRecvMsgSize(contract.MaxMessage), grpc.MaxCallSendMsgSize(contract.MaxMessage)))
 	if err != nil {
 		k.t.Fatalf("sdktest: %v", err)
 	}
-	ctx, cancel := context.WithCancel(context.Background())
-	r.cancel = cancel
-	r.deliveries = newDeliveries(ctx, k, r.conn)
-	return r, nil
+	return conn
 }
 
 // listen serves s on a fresh socket and returns its address.

@@ -38,6 +38,24 @@ func (k *Kernel) WaitFor(what string, reached func() bool) {
 	}
 }
 
+// pollPause is the pause between two looks at what nothing announces.
+const pollPause = time.Millisecond
+
+// WaitUntil is WaitFor for what the kernel does not notice: it asks again and
+// again.
+func (k *Kernel) WaitUntil(what string, reached func() bool) {
+	k.t.Helper()
+	timeout := time.NewTimer(Patience)
+	defer timeout.Stop()
+	for !reached() {
+		select {
+		case <-timeout.C:
+			k.t.Fatalf("sdktest: never came true within %s: %s", Patience, what)
+		case <-time.After(pollPause):
+		}
+	}
+}
+
 // Published is every event that the extension published on topics of a pattern,
 // in order, without withdrawn ones.
 func (k *Kernel) Published(pattern string) []*busv1.Event {
@@ -245,4 +263,14 @@ func (k *Kernel) Publish(source, topic string, payload any) *busv1.Event {
 	k.state.mu.Lock()
 	defer k.state.mu.Unlock()
 	return k.state.events[len(k.state.events)-1]
+}
+
+// AwaitWatcher waits until the extension watches.
+func (k *Kernel) AwaitWatcher() {
+	k.t.Helper()
+	k.WaitFor("a watcher", func() bool {
+		k.state.mu.Lock()
+		defer k.state.mu.Unlock()
+		return len(k.state.watchers) > 0
+	})
 }
