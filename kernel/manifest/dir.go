@@ -50,6 +50,7 @@ type place struct {
 	seenManifest, manifest  string // state in the last scan, and when acted on
 	seenProgram, program    string
 	manifestDue, programDue bool
+	removed                 bool // reported as such; the directory is still there
 }
 
 const gone = ""
@@ -141,7 +142,9 @@ func (d *Dir) scan() (changes []Change, settling bool) {
 		what, again := d.scanPlace(fsys, id, p)
 		settling = settling || again
 		if p.manifest == gone && !again && !slices.Contains(ids, id) {
-			what = Removed
+			if !p.removed {
+				what = Removed
+			}
 			delete(d.places, id)
 		}
 		if what != "" {
@@ -162,11 +165,12 @@ func (d *Dir) scanPlace(fsys fs.FS, id string, p *place) (what What, settling bo
 		if had := p.entry.Manifest != nil; now == gone && had {
 			p.entry = readEntry(fsys, d.path, id)
 			p.entry.Manifest = nil
-			p.manifestDue, p.programDue = false, false
+			p.manifestDue, p.programDue, p.removed = false, false, true
 			p.program, p.seenProgram = gone, gone
 			return Removed, false
 		}
 		p.manifestDue = p.read(fsys, d.path) || p.manifestDue
+		p.removed = false
 	}
 	program := programState(p.entry.Manifest)
 	if program != p.seenProgram {
