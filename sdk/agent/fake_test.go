@@ -27,18 +27,20 @@ var errKilled = errors.New("killed")
 // world is a kernel with one session, kept in memory: what is recorded in it
 // survives the processes that use it.
 type world struct {
-	mu      sync.Mutex
-	rows    []*busv1.Entry
-	turn    int64 // 0: none open
-	turns   int64
-	inputs  map[string]bool // events taken by the open turn
-	calls   map[string]*busv1.Call
-	results map[string]*extensionv1.CallResult
-	outputs []contract.AgentOutput
-	settled []string
-	commits int
-	dead    bool // the process
-	stale   bool // the lane belongs to somebody else
+	mu        sync.Mutex
+	rows      []*busv1.Entry
+	turn      int64 // 0: none open
+	turns     int64
+	inputs    map[string]bool // events taken by the open turn
+	calls     map[string]*busv1.Call
+	results   map[string]*extensionv1.CallResult
+	outputs   []contract.AgentOutput
+	settled   []string
+	commits   int
+	forgetful bool  // keeps no requests
+	pruned    int64 // rows that are gone
+	dead      bool  // the process
+	stale     bool  // the lane belongs to somebody else
 
 	tools    []*extensionv1.Tool
 	run      map[string]func(ctx context.Context, c *busv1.Call) (*extensionv1.CallResult, error)
@@ -190,7 +192,9 @@ func (w *world) Complete(ctx context.Context, r *kernelv1.CompleteRequest, emit 
 		return err
 	}
 	w.mu.Lock()
-	w.requests = append(w.requests, proto.CloneOf(r))
+	if !w.forgetful {
+		w.requests = append(w.requests, proto.CloneOf(r))
+	}
 	w.mu.Unlock()
 	if err := w.model(ctx, r, emit); err != nil {
 		return err
@@ -238,8 +242,8 @@ func (w *world) apply(effects sdk.Effects) ([]*busv1.EffectResult, error) {
 		}
 		switch k := proto.CloneOf(p).GetKind().(type) {
 		case *busv1.Effect_Append:
-			if k.Append.GetExpectedSeq() != int64(len(w.rows)) {
-				return nil, fmt.Errorf("append behind %d, the history has %d: %w", k.Append.GetExpectedSeq(), len(w.rows), contract.ErrConflict)
+			if k.Append.GetExpectedSeq() != w.seq() {
+				return nil, fmt.Errorf("append behind %d, the history has %d: %w", k.Append.GetExpectedSeq(), w.seq(), contract.ErrConflict)
 			}
 			r := &busv1.EffectResult{}
 			for _, row := range k.Append.GetEntries() {
@@ -260,7 +264,7 @@ func (w *world) apply(effects sdk.Effects) ([]*busv1.EffectResult, error) {
 				}
 				w.add(row)
 			}
-			r.Seq = int64(len(w.rows))
+			r.Seq = w.seq()
 			results = append(results, r)
 		case *busv1.Effect_Publish:
 			var o contract.AgentOutput
@@ -277,12 +281,14 @@ func (w *world) apply(effects sdk.Effects) ([]*busv1.EffectResult, error) {
 }
 
 func (w *world) add(e *busv1.Entry) {
-	e.Seq, e.Turn = int64(len(w.rows)+1), w.turn
+	e.Seq, e.Turn = w.seq()+1, w.turn
 	if e.GetInputKind() == contract.InputRecord {
 		e.Turn = 0
 	}
 	w.rows = append(w.rows, e)
 }
+
+func (w *world) seq() int64 { return w.pruned + int64(len(w.rows)) }
 
 func (w *world) endTurn(o contract.AgentOutput) {
 	o.Turn = w.turn
@@ -319,7 +325,7 @@ func (w *world) deliver(ctx context.Context, a *Agent, e *busv1.Event) error {
 	w.dead = false
 	tc := proto.CloneOf(w.context)
 	tc.Turn, tc.Resumed = w.turn, w.turn != 0
-	tc.HistorySeq, tc.Waiting = int64(len(w.rows)), int32(len(w.waiting))
+	tc.HistorySeq, tc.Waiting = w.seq(), int32(len(w.waiting))
 	w.mu.Unlock()
 	effects, err := a.Handle(ctx, sdk.Delivery{
 		Event: sdk.Event{ID: e.GetId(), Topic: e.GetTopic(), Payload: e.GetPayload(), CreatedAt: time.UnixMicro(e.GetCreatedAtUs())},

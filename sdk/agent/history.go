@@ -2,11 +2,11 @@ package agent
 
 import (
 	"container/list"
-	"slices"
 	"sync"
 
 	"github.com/switchboard-run/switchboard/contract"
 	"github.com/switchboard-run/switchboard/contract/busv1"
+	"github.com/switchboard-run/switchboard/contract/extensionv1"
 )
 
 // row is one row of a history in memory. Rows with the same turn that stand
@@ -15,6 +15,7 @@ type row struct {
 	*busv1.Entry
 	turn  int64 // as the kernel numbers it; negative while it is not known
 	bytes int
+	shown []*extensionv1.Message // of a row whose turn is over, once rendered
 }
 
 // entryOverhead stands for what surrounds a row's text in a request.
@@ -33,12 +34,14 @@ type history struct {
 	session string
 	seq     int64
 	epoch   int64
+	group   bool // rows are shown as in a group
 	rows    []row
 }
 
 // current reports whether h still is what the kernel has.
 func (h *history) current(t *busv1.TurnContext) bool {
-	return h != nil && !t.GetResumed() && h.seq == t.GetHistorySeq() && h.epoch == t.GetHistoryEpoch()
+	return h != nil && !t.GetResumed() && h.seq == t.GetHistorySeq() && h.epoch == t.GetHistoryEpoch() &&
+		h.group == t.GetGroup()
 }
 
 // add takes over a row as the kernel has it.
@@ -122,11 +125,12 @@ func (c *histories) remove(e *list.Element) *history {
 // put keeps h, cut to what the next turn can use.
 func (c *histories) put(h *history) {
 	if first := window(h.rows, len(h.rows), c.window); first > 0 {
-		h.rows = slices.Clone(h.rows[first:])
+		clear(h.rows[:first])
+		h.rows = h.rows[first:]
 	}
 	k := &kept{history: h, bytes: 256}
 	for _, r := range h.rows {
-		k.bytes += 128 + r.bytes
+		k.bytes += 256 + r.bytes
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -2,6 +2,7 @@ package agent
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -32,18 +33,21 @@ func (t *turn) request(hint string) (*kernelv1.CompleteRequest, error) {
 			break
 		}
 	}
-	if len(t.fresh) > 0 {
-		rows = rows[:len(rows):len(rows)]
-		for _, e := range t.fresh {
-			rows = append(rows, newRow(e, t.id))
-		}
-	}
+	fresh := make([]row, len(t.fresh))
 	budget := t.a.limits.bytes - len(t.system) - t.tools.bytes
-	omitted := omit(rows[first:], budget)
-	view := view{group: t.context.GetGroup(), inputLimit: max(4096, budget/2), omitted: omitted}
-	messages := append(
-		[]*extensionv1.Message{{Role: "system", Content: t.system}},
-		view.messages(rows[window(rows, first, budget):])...)
+	for i, e := range t.fresh {
+		fresh[i] = newRow(e, t.id)
+		budget -= fresh[i].bytes
+	}
+	view := view{
+		group: t.context.GetGroup(), inputLimit: t.a.limits.bytes / 4, current: t.id,
+		omitted: omit(rows[first:], budget),
+	}
+	start := window(rows, first, budget)
+	messages := make([]*extensionv1.Message, 1, len(rows)-start+len(fresh)+2)
+	messages[0] = &extensionv1.Message{Role: "system", Content: t.system}
+	messages = view.messages(messages, rows[start:])
+	messages = view.messages(messages, fresh)
 	if hint != "" {
 		messages = append(messages, &extensionv1.Message{Role: "user", Content: labelled(contract.EntryNote, "switchboard", hint)})
 	}
@@ -109,29 +113,61 @@ func omit(rows []row, budget int) map[string]bool {
 type view struct {
 	group      bool
 	inputLimit int
+	current    int64 // the turn that is under way: its rows may still change
 	omitted    map[string]bool
 }
 
-// messages is rows in the form that model APIs accept wherever the rows begin:
-// the results of an answer's calls follow it, all of them and no others.
-func (v view) messages(rows []row) []*extensionv1.Message {
+// messages appends rows in the form that model APIs accept wherever the rows
+// begin: the results of an answer's calls follow it, all of them and no others.
+// Rows of other turns are rendered once.
+func (v view) messages(out []*extensionv1.Message, rows []row) []*extensionv1.Message {
+	var results map[string]*busv1.Entry
+	for i := range rows {
+		r := &rows[i]
+		if len(r.shown) > 0 {
+			out = append(out, r.shown...)
+			continue
+		}
+		if results == nil && len(r.GetCalls()) > 0 {
+			results = resultsOf(rows[i:])
+		}
+		n := len(out)
+		out = v.row(out, r.Entry, results)
+		if r.turn != v.current && complete(r.Entry, results) {
+			r.shown = slices.Clone(out[n:])
+		}
+	}
+	return out
+}
+
+func resultsOf(rows []row) map[string]*busv1.Entry {
 	results := map[string]*busv1.Entry{}
 	for _, r := range rows {
 		if r.GetKind() == contract.EntryResult {
 			results[r.GetCallId()] = r.Entry
 		}
 	}
-	out := make([]*extensionv1.Message, 0, len(rows))
-	for _, r := range rows {
-		switch r.GetKind() {
-		case contract.EntryResult: // stands behind its call
-		case contract.EntryAnswer:
-			out = v.answer(out, r.Entry, results)
-		default:
-			out = append(out, &extensionv1.Message{Role: "user", Content: shown(r.Entry, v.group, v.inputLimit)})
+	return results
+}
+
+func complete(e *busv1.Entry, results map[string]*busv1.Entry) bool {
+	for _, c := range e.GetCalls() {
+		if results[c.GetCallId()] == nil {
+			return false
 		}
 	}
-	return out
+	return true
+}
+
+func (v view) row(out []*extensionv1.Message, e *busv1.Entry, results map[string]*busv1.Entry) []*extensionv1.Message {
+	switch e.GetKind() {
+	case contract.EntryResult: // stands behind its call
+		return out
+	case contract.EntryAnswer:
+		return v.answer(out, e, results)
+	default:
+		return append(out, &extensionv1.Message{Role: "user", Content: shown(e, v.group, v.inputLimit)})
+	}
 }
 
 func (v view) answer(out []*extensionv1.Message, e *busv1.Entry, results map[string]*busv1.Entry) []*extensionv1.Message {

@@ -212,7 +212,7 @@ func (a *Agent) recall(ctx context.Context, t *busv1.TurnContext) (*history, err
 	if h := a.histories.take(t.GetSession()); h.current(t) {
 		return h, nil
 	}
-	h := &history{session: t.GetSession(), seq: t.GetHistorySeq(), epoch: t.GetHistoryEpoch()}
+	h := &history{session: t.GetSession(), seq: t.GetHistorySeq(), epoch: t.GetHistoryEpoch(), group: t.GetGroup()}
 	if t.GetHistorySeq() == 0 && !t.GetResumed() {
 		return h, nil
 	}

@@ -132,8 +132,11 @@ func TestMessagesAreValidAtAnyCut(t *testing.T) {
 	rows := turns(3, 10)
 	for from := range rows {
 		for to := from; to <= len(rows); to++ {
-			messages := view{inputLimit: 1 << 20}.messages(rows[from:to])
-			checkRequests(t, []*kernelv1.CompleteRequest{{Messages: append([]*extensionv1.Message{{Role: "system", Content: "x"}}, messages...)}})
+			v := view{inputLimit: 1 << 20, current: 3}
+			for range 2 { // the second time as rendered before
+				messages := v.messages([]*extensionv1.Message{{Role: "system", Content: "x"}}, rows[from:to])
+				checkRequests(t, []*kernelv1.CompleteRequest{{Messages: messages}})
+			}
 		}
 	}
 }
