@@ -21,6 +21,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"os"
 	"time"
 
@@ -64,6 +65,7 @@ type channel struct {
 	hub      *hub
 	patience time.Duration // how long Send waits for a terminal
 	pause    time.Duration // until it shall be called again
+	sameUser func(*net.UnixConn) error
 
 	server *server
 }
@@ -74,7 +76,7 @@ var (
 )
 
 func newChannel() *channel {
-	return &channel{hub: newHub(), patience: 5 * time.Second, pause: 3 * time.Second}
+	return &channel{hub: newHub(), patience: 5 * time.Second, pause: 3 * time.Second, sameUser: sameUser}
 }
 
 func (c *channel) start(ctx context.Context, k *sdk.Kernel) error {
@@ -95,7 +97,7 @@ func (c *channel) serve(ctx context.Context, k kernel, dir string, config Config
 	if err != nil {
 		return err
 	}
-	c.server = &server{kernel: k, hub: c.hub, listener: l, config: config, sameUser: sameUser}
+	c.server = &server{kernel: k, hub: c.hub, listener: l, config: config, sameUser: c.sameUser}
 	k.SetReadiness(sdk.Offline, noTerminal)
 	c.server.start(ctx)
 	return nil

@@ -172,7 +172,7 @@ func (c *chatView) show(lines ...string) {
 	case !c.online && !c.known:
 		live = append(live, c.theme.faint("  connecting …"))
 	case !c.online:
-		live = append(live, c.theme.faint("  not connected: what you write is sent when the kernel is back"))
+		live = append(live, c.theme.faint("  not connected: what you write is sent later"))
 	case c.notReady != "":
 		live = append(live, c.theme.faint("  "+c.notReady))
 	case len(c.waiting) > 0:

@@ -1,0 +1,206 @@
+package clichannel
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net"
+	"os"
+	"path/filepath"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/hashicorp/go-hclog"
+
+	"github.com/switchboard-run/switchboard/contract"
+	"github.com/switchboard-run/switchboard/contract/extensionv1"
+	"github.com/switchboard-run/switchboard/extensions/clichannel/wire"
+	"github.com/switchboard-run/switchboard/sdk"
+)
+
+// fakeKernel takes messages as the test wants it to.
+type fakeKernel struct {
+	mu       sync.Mutex
+	changed  *sync.Cond
+	fail     error // what Receive answers
+	messages []contract.UserMessage
+	dedupe   map[string]bool
+	states   []extensionv1.Readiness_State
+}
+
+func (k *fakeKernel) Receive(_ context.Context, m contract.UserMessage, dedupe string, _ ...sdk.Effect) error {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.fail != nil {
+		return k.fail
+	}
+	if !k.dedupe[dedupe] {
+		k.dedupe[dedupe] = true
+		k.messages = append(k.messages, m)
+	}
+	return nil
+}
+
+func (k *fakeKernel) SetReadiness(state extensionv1.Readiness_State, _ string) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.states = append(k.states, state)
+	k.changed.Broadcast()
+}
+
+func (k *fakeKernel) Log() hclog.Logger { return hclog.NewNullLogger() }
+
+func (k *fakeKernel) failWith(err error) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.fail = err
+}
+
+func (k *fakeKernel) received() []contract.UserMessage {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return append([]contract.UserMessage(nil), k.messages...)
+}
+
+// awaitState waits until the channel has reported the state last.
+func (k *fakeKernel) awaitState(want extensionv1.Readiness_State) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	for len(k.states) == 0 || k.states[len(k.states)-1] != want {
+		k.changed.Wait()
+	}
+}
+
+// rig is a channel that serves a socket, and the kernel behind it.
+type rig struct {
+	*channel
+	t      *testing.T
+	kernel *fakeKernel
+	dir    string
+	guard  func(*net.UnixConn) error // instead of sameUser
+}
+
+func newRig(t *testing.T) *rig {
+	t.Helper()
+	return newGuardedRig(t, sameUser)
+}
+
+func newGuardedRig(t *testing.T, guard func(*net.UnixConn) error) *rig {
+	t.Helper()
+	dir, err := os.MkdirTemp("", "clich") // t.TempDir is too long for a socket
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(dir) })
+	r := &rig{t: t, dir: dir, guard: guard}
+	r.begin()
+	return r
+}
+
+// begin starts a new process of the extension, so to speak.
+func (r *rig) begin() {
+	r.t.Helper()
+	r.kernel = &fakeKernel{dedupe: map[string]bool{}}
+	r.kernel.changed = sync.NewCond(&r.kernel.mu)
+	r.channel = newChannel()
+	r.patience, r.sameUser = 100*time.Millisecond, r.guard
+	if err := r.serve(r.t.Context(), r.kernel, r.dir, Config{Greeting: "a test model", Hint: "no hint"}); err != nil {
+		r.t.Fatal(err)
+	}
+	c := r.channel
+	r.t.Cleanup(func() { _ = c.stop(context.Background()) })
+}
+
+// chat is a terminal whose every move the test makes.
+type chat struct {
+	t    *testing.T
+	raw  net.Conn
+	conn *wire.Conn
+}
+
+func (r *rig) dial() *chat {
+	r.t.Helper()
+	c, err := net.Dial("unix", filepath.Join(r.dir, wire.SocketName))
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	r.t.Cleanup(func() { _ = c.Close() })
+	return &chat{t: r.t, raw: c, conn: wire.NewConn(c, 0)}
+}
+
+// attach dials and is welcomed; the hub knows the terminal when it returns.
+func (r *rig) attach(hello wire.Frame) (*chat, wire.Frame) {
+	r.t.Helper()
+	c := r.dial()
+	hello.Type, hello.Version = wire.Hello, wire.Version
+	if hello.Terminal == "" {
+		hello.Terminal = wire.NewID()
+	}
+	c.write(hello)
+	welcome := c.expect(wire.Welcome)
+	c.write(wire.Frame{Type: wire.Message, ID: "probe", Text: " "}) // answered once attached
+	if f := c.expect(wire.Error); f.ID != "probe" {
+		r.t.Fatalf("got %+v", f)
+	}
+	return c, welcome
+}
+
+func (c *chat) write(f wire.Frame) {
+	c.t.Helper()
+	if err := c.conn.Write(f); err != nil {
+		c.t.Fatal("write:", err)
+	}
+}
+
+func (c *chat) read() wire.Frame {
+	c.t.Helper()
+	f, err := c.conn.Read()
+	if err != nil {
+		c.t.Fatal("read:", err)
+	}
+	return f
+}
+
+func (c *chat) expect(want wire.Type) wire.Frame {
+	c.t.Helper()
+	f := c.read()
+	if f.Type != want {
+		c.t.Fatalf("got %+v, want %s", f, want)
+	}
+	return f
+}
+
+// expectEnd reads until the channel closes the connection and returns the last
+// frame.
+func (c *chat) expectEnd() (last wire.Frame) {
+	c.t.Helper()
+	for {
+		f, err := c.conn.Read()
+		if errors.Is(err, wire.ErrGarbage) {
+			c.t.Fatal(err)
+		}
+		if err != nil {
+			if !errors.Is(err, io.EOF) && !errors.Is(err, net.ErrClosed) && !isReset(err) {
+				c.t.Fatal(err)
+			}
+			return last
+		}
+		last = f
+	}
+}
+
+// sent is what became of a Send.
+type sent struct {
+	receipt sdk.Receipt
+	err     error
+}
+
+func (r *rig) send(m sdk.Message) <-chan sent {
+	out := make(chan sent, 1)
+	go func() {
+		receipt, err := r.Send(r.t.Context(), m)
+		out <- sent{receipt, err}
+	}()
+	return out
+}
