@@ -3,9 +3,9 @@ package schedule
 import (
 	"encoding/json"
 	"fmt"
-	"strings"
 
 	"github.com/switchboard-run/switchboard/contract"
+	"github.com/switchboard-run/switchboard/contract/topic"
 )
 
 // DeclaredID is the id of a schedule that an extension's manifest declares.
@@ -16,9 +16,8 @@ func DeclaredID(extension, name string) string { return extension + "." + name }
 // its state and its counts are kept, and its next time too unless the timing
 // has changed.
 func Declare(extension string, d contract.DeclaredSchedule, was *Schedule, env Env) (Schedule, error) {
-	env.Topics = nil
-	if strings.HasPrefix(d.Topic, extension+".") {
-		env.Topics = []string{d.Topic}
+	if !systemTopic(d.Topic) && topic.Owner(d.Topic) != extension {
+		return Schedule{}, fmt.Errorf("schedule %s of %s: topic %q belongs to neither the extension nor the system", d.Name, extension, d.Topic)
 	}
 	message := fmt.Sprintf("%s of %s", d.Name, extension)
 	request := Request{Message: &message, Cron: &d.Cron, Topic: &d.Topic}

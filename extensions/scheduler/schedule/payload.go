@@ -29,11 +29,11 @@ func (s Schedule) FirePayload(d Decision, now time.Time) (json.RawMessage, error
 	}
 	var payload any
 	switch s.Topic {
-	case contract.TopicUserNotify:
+	case TopicNotify:
 		payload = contract.UserNotify{Text: text, ChannelID: s.ChannelID, ReplyTo: s.ReplyTo}
-	case contract.TopicAgentTask:
+	case TopicTask:
 		payload = contract.AgentTask{Prompt: text, ChannelID: s.ChannelID, ReplyTo: s.ReplyTo, AgentID: agent, Name: job}
-	case contract.TopicAgentBackground:
+	case TopicBackground:
 		payload = contract.AgentBackground{Prompt: text, AgentID: agent, Name: job}
 	default:
 		if _, ok := custom["text"]; !ok && s.Message != "" {

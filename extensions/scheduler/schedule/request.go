@@ -4,11 +4,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 	"time"
-
-	"github.com/switchboard-run/switchboard/contract"
 )
 
 const (
@@ -65,7 +62,6 @@ type Env struct {
 	Now      time.Time
 	Timezone string        // of schedules that name none
 	MinEvery time.Duration // shortest interval
-	Topics   []string      // topics allowed beyond the three of the system
 }
 
 // New makes a schedule from a request. It has no id yet. The notes say what a
@@ -96,6 +92,21 @@ func (s Schedule) Edit(r Request, env Env) (Schedule, []string, error) {
 	return s.apply(r, env, false)
 }
 
+// Edits tells whether the request names anything at all.
+func (r Request) Edits() bool {
+	return r.Message != nil || r.Payload != nil || r.ChannelID != nil || r.Topic != nil || r.Grace != nil || r.timing()
+}
+
+func (r Request) timing() bool {
+	return r.At != nil || r.DelaySeconds != nil || r.Cron != nil || r.EverySeconds != nil || r.Until != nil || r.Timezone != nil
+}
+
+// Cancel ends a schedule for good.
+func (s Schedule) Cancel(now time.Time) Schedule {
+	s.finish(Cancelled, now)
+	return s
+}
+
 // Pause keeps a schedule from firing.
 func (s Schedule) Pause() (Schedule, error) {
 	if s.Finished() {
@@ -119,9 +130,8 @@ func (s Schedule) Resume(now time.Time) (Schedule, error) {
 }
 
 func (s Schedule) apply(r Request, env Env, fresh bool) (Schedule, []string, error) {
-	timing := r.At != nil || r.DelaySeconds != nil || r.Cron != nil || r.EverySeconds != nil || r.Until != nil || r.Timezone != nil
 	steps := []func() error{
-		func() error { return s.applyContent(r, env) },
+		func() error { return s.applyContent(r) },
 		func() error { return s.applyZone(r, fresh) },
 	}
 	var notes []string
@@ -140,7 +150,7 @@ func (s Schedule) apply(r Request, env Env, fresh bool) (Schedule, []string, err
 	if len(problems) > 0 {
 		return Schedule{}, nil, errors.Join(problems...)
 	}
-	if !timing {
+	if !r.timing() {
 		return s, notes, nil
 	}
 	if !fresh {
@@ -281,11 +291,10 @@ func parseUntil(text string, loc *time.Location, now time.Time) (time.Time, stri
 	return ParseAt("until", text, loc, now)
 }
 
-func (s *Schedule) applyContent(r Request, env Env) error {
+func (s *Schedule) applyContent(r Request) error {
 	if r.Topic != nil && *r.Topic != "" {
-		if s.Topic = *r.Topic; !allowedTopic(s.Topic, env.Topics) {
-			return fmt.Errorf("topic %q cannot be scheduled: use %s to tell the user something, %s to have the agent act, or %s", s.Topic,
-				TopicNotify, TopicTask, strings.Join(append([]string{TopicBackground}, env.Topics...), ", "))
+		if s.Topic = *r.Topic; !allowedTopic(s.Topic) {
+			return fmt.Errorf("topic %q cannot be scheduled: use %s to tell the user something, %s to have the agent act, or a topic of an extension such as lights.on", s.Topic, TopicNotify, TopicTask)
 		}
 	}
 	if r.Message != nil {
@@ -338,12 +347,4 @@ func (s *Schedule) applyPayload(r Request) error {
 		s.Payload, _ = json.Marshal(fields) // it was JSON a moment ago
 	}
 	return nil
-}
-
-func systemTopic(topic string) bool {
-	return topic == contract.TopicUserNotify || topic == contract.TopicAgentTask || topic == contract.TopicAgentBackground
-}
-
-func allowedTopic(topic string, allowed []string) bool {
-	return systemTopic(topic) || slices.Contains(allowed, topic)
 }

@@ -14,7 +14,7 @@ const now = "2026-11-20T14:00:00Z"
 
 func env(t testing.TB) Env {
 	t.Helper()
-	return Env{Now: utc(t, now), Timezone: "Europe/Berlin", MinEvery: 10 * time.Second, Topics: []string{"lights.on"}}
+	return Env{Now: utc(t, now), Timezone: "Europe/Berlin", MinEvery: 10 * time.Second}
 }
 
 func request(t testing.TB, text string) Request {
@@ -87,6 +87,8 @@ func TestNewRefuses(t *testing.T) {
 		{Once, `{"message":"m","delay_seconds":5,"timezone":"Local"}`, []string{"IANA"}},
 		{Once, `{"message":"m","delay_seconds":5,"topic":"user.message"}`, []string{"cannot be scheduled", "system.user.notify", "system.agent.task", "lights.on"}},
 		{Once, `{"message":"m","delay_seconds":5,"topic":"channel.send.telegram_channel"}`, []string{"cannot be scheduled"}},
+		{Once, `{"message":"m","delay_seconds":5,"topic":"system.delivery.dead"}`, []string{"cannot be scheduled"}},
+		{Once, `{"message":"m","delay_seconds":5,"topic":"Lights"}`, []string{"cannot be scheduled"}},
 		{Once, `{"message":"m","delay_seconds":5,"payload":{"conversation":"123"}}`, []string{`"conversation"`}},
 		{Once, `{"message":"m","delay_seconds":5,"payload":[1]}`, []string{"not a JSON object"}},
 		{Once, `{"message":"` + strings.Repeat("x", 40000) + `","delay_seconds":5}`, []string{"at most"}},

@@ -1,0 +1,69 @@
+package scheduler_test
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/switchboard-run/switchboard/contract"
+	"github.com/switchboard-run/switchboard/contract/extensionv1"
+	"github.com/switchboard-run/switchboard/contract/kernelv1"
+	"github.com/switchboard-run/switchboard/extensions/scheduler"
+	"github.com/switchboard-run/switchboard/sdk"
+	"github.com/switchboard-run/switchboard/sdk/sdktest"
+)
+
+func options() sdktest.Options {
+	return sdktest.Options{Timezone: "Europe/Berlin", Channels: []*kernelv1.Channel{
+		{Id: "telegram_channel", Name: "Telegram", Readiness: &extensionv1.Readiness{State: sdk.Ready}},
+	}}
+}
+
+func TestConformance(t *testing.T) {
+	sdktest.Conformance(t, scheduler.New, sdktest.Facts{
+		ID: scheduler.ID, Tools: true, Subscriptions: []string{contract.TopicSchedulesDeclared}, Options: options(),
+	})
+}
+
+// TestOverTheWire goes through the protocol: a reminder that is stored, due
+// while the extension is down, and published by the next process at once.
+func TestOverTheWire(t *testing.T) {
+	t.Parallel()
+	k := sdktest.Start(t, scheduler.New(), options())
+	var made struct {
+		ID, Status, Timezone, Destination string
+	}
+	content := k.MustCall("schedule_once", map[string]any{"message": "kettle", "delay_seconds": 3600, "channel_id": "telegram_channel"},
+		func(r *extensionv1.CallRequest) { r.ReplyTo, r.Timezone = "handle", "Asia/Tokyo" })
+	if err := json.Unmarshal([]byte(content), &made); err != nil {
+		t.Fatal(err)
+	}
+	if made.ID != "r1" || made.Timezone != "Asia/Tokyo" || made.Destination != "telegram_channel" {
+		t.Errorf("got %+v", made)
+	}
+	if r := k.Call("schedule_once", map[string]any{"message": "m", "delay_seconds": 60, "channel_id": "pager"}); !r.GetIsError() || !strings.Contains(r.GetContent(), "telegram_channel (Telegram)") {
+		t.Errorf("unknown channel: %s", r.GetContent())
+	}
+	k.Lose()
+
+	var row map[string]any
+	key := k.Keys("schedule/")[0]
+	if k.Stored(key, &row) == 0 {
+		t.Fatal("nothing is stored")
+	}
+	past := time.Now().Add(-2 * time.Hour).UTC().Format(time.RFC3339)
+	row["next"], row["at"] = past, past
+	k.Put(key, row)
+	k.Restart(scheduler.New())
+	var notice contract.UserNotify
+	if err := json.Unmarshal(k.Await(contract.TopicUserNotify).GetPayload(), &notice); err != nil {
+		t.Fatal(err)
+	}
+	if !strings.HasPrefix(notice.Text, "kettle (late: was due ") || notice.ChannelID != "telegram_channel" || notice.ReplyTo != "handle" {
+		t.Errorf("got %+v", notice)
+	}
+	if content := k.MustCall("cancel_schedule", map[string]any{"id": "r1"}); !strings.Contains(content, "withdrawn") {
+		t.Errorf("cancel: %s", content)
+	}
+}

@@ -1,0 +1,61 @@
+package scheduler
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/switchboard-run/switchboard/extensions/scheduler/schedule"
+	"github.com/switchboard-run/switchboard/sdk"
+)
+
+func (s *scheduler) update(ctx context.Context, c sdk.ToolCall) (sdk.ToolResult, error) {
+	var args struct {
+		ID     string `json:"id"`
+		Action string `json:"action"`
+		schedule.Request
+	}
+	if err := arguments(c, &args); err != nil {
+		return sdk.ToolResult{}, err
+	}
+	r, err := s.find(ctx, args.ID)
+	if err != nil {
+		return sdk.ToolResult{}, err
+	}
+	sc, status, notes := r.Schedule, "", []string(nil)
+	edits := args.Edits()
+	if edits && r.Owner != "" {
+		return sdk.ToolResult{}, fmt.Errorf("%s is declared by the manifest of %s: it can be paused and resumed, not edited", r.ID, r.Owner)
+	}
+	if edits {
+		if sc, notes, err = sc.Edit(args.Request, s.env(c)); err != nil {
+			return sdk.ToolResult{}, err
+		}
+		if args.ChannelID != nil || args.Topic != nil {
+			obstacles, err := s.checkDestination(ctx, sc)
+			if err != nil {
+				return sdk.ToolResult{}, err
+			}
+			notes = append(notes, obstacles...)
+		}
+		notes = append(notes, zoneNote(args.Request, sc)...)
+		status = "changed"
+	}
+	switch args.Action {
+	case "pause":
+		sc, err = sc.Pause()
+		status = "paused"
+	case "resume":
+		sc, err = sc.Resume(s.now())
+		status = "resumed"
+	case "", "edit":
+		if !edits {
+			return sdk.ToolResult{}, fmt.Errorf("nothing to change in %s: give action pause or resume, or the fields to change", r.ID)
+		}
+	default:
+		return sdk.ToolResult{}, fmt.Errorf("action %q is unknown: it is pause, resume or edit", args.Action)
+	}
+	if err != nil {
+		return sdk.ToolResult{}, err
+	}
+	return s.changed(status, sc, c, notes, s.write(sc, r.version))
+}
