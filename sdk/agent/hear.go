@@ -18,11 +18,11 @@ const (
 	maxHeard = 50
 )
 
-// hear is the rows that a turn begins with: its input and the users' inputs
-// directly behind it that are answered at the same place.
+// hear is the rows that a turn begins with: its input and, behind that of a
+// user, the users' inputs directly behind it that are answered at the same place.
 func (t *turn) hear(ctx context.Context, d sdk.Delivery, first contract.AgentInput) ([]*busv1.Entry, error) {
 	rows := t.heardRows(nil, d.ID, d.CreatedAt, first)
-	if t.context.GetWaiting() == 0 {
+	if t.context.GetWaiting() == 0 || first.Kind != contract.InputUser {
 		return rows, nil
 	}
 	waiting, err := t.a.kernel.Pending(ctx)

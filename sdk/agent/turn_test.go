@@ -74,12 +74,14 @@ func TestWaitingInputsJoin(t *testing.T) {
 	other.ReplyTo = "h2"
 	notice := contract.AgentInput{Kind: contract.InputNotice, Text: "tick", ReplyTo: "h1"}
 	for name, c := range map[string]struct {
+		first   contract.AgentInput
 		waiting []contract.AgentInput
 		rows    int
 	}{
-		"same place":    {[]contract.AgentInput{user("two"), user("three")}, 4},
-		"another place": {[]contract.AgentInput{user("two"), other, user("four")}, 3},
-		"not a user's":  {[]contract.AgentInput{notice, user("three")}, 2},
+		"same place":       {user("one"), []contract.AgentInput{user("two"), user("three")}, 4},
+		"another place":    {user("one"), []contract.AgentInput{user("two"), other, user("four")}, 3},
+		"not a user's":     {user("one"), []contract.AgentInput{notice, user("three")}, 2},
+		"behind no user's": {notice, []contract.AgentInput{user("two")}, 2},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -88,7 +90,7 @@ func TestWaitingInputsJoin(t *testing.T) {
 			for i, in := range c.waiting {
 				w.waiting = append(w.waiting, input(fmt.Sprintf("w%d", i), in))
 			}
-			w.one(t, &extensionv1.AgentSpec{}, user("one"))
+			w.one(t, &extensionv1.AgentSpec{}, c.first)
 			if len(w.rows) != c.rows || len(w.settled) != c.rows-1 || w.commits != 1 {
 				t.Errorf("%d rows, settled %v, %d commits", len(w.rows), w.settled, w.commits)
 			}
