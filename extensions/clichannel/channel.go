@@ -49,7 +49,10 @@ type Config struct {
 
 // Extension returns the extension for sdk.Serve.
 func Extension() sdk.Extension {
-	c := newChannel()
+	return newChannel().extension()
+}
+
+func (c *channel) extension() sdk.Extension {
 	return sdk.Extension{ID: ID, Start: c.start, Stop: c.stop, Channel: c}
 }
 
@@ -76,7 +79,7 @@ var (
 )
 
 func newChannel() *channel {
-	return &channel{hub: newHub(), patience: 5 * time.Second, pause: 3 * time.Second, sameUser: sameUser}
+	return &channel{hub: newHub(), patience: 3 * time.Second, pause: 2 * time.Second, sameUser: sameUser}
 }
 
 func (c *channel) start(ctx context.Context, k *sdk.Kernel) error {
