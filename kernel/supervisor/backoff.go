@@ -1,0 +1,56 @@
+package supervisor
+
+import (
+	"slices"
+	"time"
+
+	"github.com/cenkalti/backoff/v5"
+)
+
+// recovery decides what follows a failure, and remembers what was decided.
+type recovery struct {
+	failures []time.Time // within the window
+	delays   *backoff.ExponentialBackOff
+
+	failed  bool        // for good
+	ended   bool        // ended by itself, and the policy leaves it there
+	retryAt time.Time   // of a start that is due
+	timer   *time.Timer // runs until then
+}
+
+// ready says that nothing stands against a start.
+func (r *recovery) ready() bool { return !r.failed && !r.ended && r.timer == nil }
+
+// down says that nothing but a person or another Spec brings it back.
+func (r *recovery) down() bool { return r.failed || r.ended }
+
+// next counts a failure and returns the delay until the next start, or false
+// if there shall be none.
+func (r *recovery) next(now time.Time, policy Restart) (time.Duration, bool) {
+	if policy.Policy == Never {
+		return 0, false
+	}
+	r.failures = slices.DeleteFunc(r.failures, func(t time.Time) bool { return now.Sub(t) > policy.Window })
+	if len(r.failures) == 0 {
+		r.delays = nil
+	}
+	r.failures = append(r.failures, now)
+	if policy.Max >= 0 && len(r.failures) > policy.Max {
+		return 0, false
+	}
+	if r.delays == nil {
+		r.delays = backoff.NewExponentialBackOff()
+		r.delays.InitialInterval = policy.Backoff
+		r.delays.MaxInterval = policy.MaxBackoff
+		r.delays.Multiplier = 2
+	}
+	return r.delays.NextBackOff(), true
+}
+
+// reset forgets all failures.
+func (r *recovery) reset() {
+	if r.timer != nil {
+		r.timer.Stop()
+	}
+	*r = recovery{}
+}

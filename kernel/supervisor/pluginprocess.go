@@ -1,0 +1,219 @@
+package supervisor
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/hashicorp/go-hclog"
+	"github.com/hashicorp/go-plugin"
+	"github.com/hashicorp/go-plugin/runner"
+	"google.golang.org/grpc"
+
+	"github.com/switchboard-run/switchboard/contract"
+)
+
+// forever stands for no timeout where go-plugin insists on one.
+const forever = 365 * 24 * time.Hour
+
+// pluginProcess is a process run through go-plugin. Each has a Client of its
+// own: a used one answers with the address of the dead process.
+type pluginProcess struct {
+	client *plugin.Client
+	runner *groupRunner
+	conn   *grpc.ClientConn
+	ctx    context.Context
+
+	quit     sync.Once
+	finished chan struct{} // closed when go-plugin's Kill has returned
+
+	mu    sync.Mutex
+	conns map[*grpc.ClientConn]bool // all that go-plugin opened
+	dir   string                    // of its socket
+}
+
+var _ process = (*pluginProcess)(nil)
+
+// pluginLauncher starts processes whose sockets live in runDir.
+func pluginLauncher(runDir string, spawner *spawner) launcher {
+	return func(ctx context.Context, l launch) (process, error) {
+		p, err := startPlugin(ctx, runDir, spawner, l)
+		if err != nil {
+			return nil, err
+		}
+		return p, nil
+	}
+}
+
+func startPlugin(ctx context.Context, runDir string, spawner *spawner, l launch) (*pluginProcess, error) {
+	alive, cancel := context.WithCancelCause(context.Background())
+	out := newOutput(l.IDs, l.Log)
+	p := &pluginProcess{ctx: alive, finished: make(chan struct{}), conns: map[*grpc.ClientConn]bool{}}
+	p.runner = &groupRunner{
+		cmd: newCommand(l), spawner: spawner, output: out,
+		cancel: func(cause error) { cancel(goneError{cause}) }, ended: make(chan struct{}),
+	}
+	p.client = plugin.NewClient(&plugin.ClientConfig{
+		HandshakeConfig:  contract.Handshake,
+		Plugins:          plugin.PluginSet{contract.PluginName: connection{}},
+		AllowedProtocols: []plugin.Protocol{plugin.ProtocolGRPC},
+		SkipHostEnv:      true,
+		AutoMTLS:         l.AutoMTLS,
+		// Deadlines are enforced by killing the process, which unblocks whatever
+		// go-plugin is waiting for.
+		StartTimeout:     forever,
+		UnixSocketConfig: &plugin.UnixSocketConfig{TempDir: runDir},
+		RunnerFunc: func(_ hclog.Logger, cmd *exec.Cmd, dir string) (runner.Runner, error) {
+			p.mu.Lock()
+			p.dir = dir
+			p.mu.Unlock()
+			p.runner.cmd.Env = slices.Concat(l.Env, cmd.Env) // the last one of a name counts
+			return p.runner, nil
+		},
+		// Off also keeps go-plugin from parsing the process's log lines.
+		Logger:     hclog.New(&hclog.LoggerOptions{Level: hclog.Off}),
+		SyncStdout: out.stream("stdout"),
+		SyncStderr: out.stream("stderr"),
+		GRPCDialOptions: []grpc.DialOption{
+			grpc.WithDefaultCallOptions(
+				grpc.MaxCallRecvMsgSize(contract.MaxMessage), grpc.MaxCallSendMsgSize(contract.MaxMessage)),
+			grpc.WithChainStreamInterceptor(p.noteConn),
+		},
+	})
+
+	stop := context.AfterFunc(ctx, func() { p.runner.kill(context.Cause(ctx).Error()) })
+	err := p.connect(l.AutoMTLS)
+	if !stop() && ctx.Err() != nil {
+		err = cmp.Or(err, context.Cause(ctx))
+	}
+	if err == nil {
+		return p, nil
+	}
+	err = p.explain(ctx, err)
+	cancel(err)
+	p.Release()
+	return nil, err
+}
+
+// connect starts the process and opens the connection.
+func (p *pluginProcess) connect(mtls bool) error {
+	addr, err := p.client.Start()
+	if err != nil {
+		return err
+	}
+	if addr.Network() != "unix" && !mtls {
+		return permanent{fmt.Errorf("it listens on %s %s without encryption: use a unix socket, or set AutoMTLS for it", addr.Network(), addr)}
+	}
+	protocol, err := p.client.Client()
+	if err != nil {
+		return err
+	}
+	raw, err := protocol.Dispense(contract.PluginName)
+	if err != nil {
+		return err
+	}
+	p.conn = raw.(*grpc.ClientConn)
+	return nil
+}
+
+// explain says why a start failed, and what to do.
+func (p *pluginProcess) explain(ctx context.Context, err error) error {
+	p.runner.mu.Lock()
+	started := p.runner.pid != 0
+	p.runner.mu.Unlock()
+	if !started {
+		return err
+	}
+	p.runner.kill("the start failed")
+	<-p.runner.ended
+	if ctx.Err() != nil {
+		return crashed{context.Cause(ctx), p.runner.exit.Crash}
+	}
+	if isPermanent(err) {
+		return err
+	}
+	hello := p.runner.stdout.line()
+	fields := strings.Split(hello, "|")
+	switch {
+	case len(fields) >= 4 && fields[0] == "1" && fields[1] != fmt.Sprint(contract.ProtocolVersion):
+		err = permanent{fmt.Errorf("it speaks version %s of the protocol and this kernel version %d: build both against the same one",
+			fields[1], contract.ProtocolVersion)}
+	case len(fields) >= 4 && fields[0] == "1":
+		err = fmt.Errorf("connecting to it after its handshake: %w (%s)", err, p.runner.exit.Reason)
+	case hello != "":
+		err = fmt.Errorf("it wrote %q to stdout where the handshake was expected: stdout belongs to the protocol, log on stderr", cut(hello))
+	default:
+		err = fmt.Errorf("it ended before its handshake: %s", p.runner.exit.Reason)
+	}
+	return crashed{err, p.runner.exit.Crash}
+}
+
+// noteConn remembers the connections that go-plugin opens: when the process
+// dies at the wrong moment it drops them without closing them.
+func (p *pluginProcess) noteConn(ctx context.Context, desc *grpc.StreamDesc, conn *grpc.ClientConn, method string,
+	streamer grpc.Streamer, opts ...grpc.CallOption,
+) (grpc.ClientStream, error) {
+	p.mu.Lock()
+	p.conns[conn] = true
+	p.mu.Unlock()
+	return streamer(ctx, desc, conn, method, opts...)
+}
+
+func (p *pluginProcess) PID() int                       { return p.runner.pid }
+func (p *pluginProcess) Conn() grpc.ClientConnInterface { return p.conn }
+func (p *pluginProcess) Context() context.Context       { return p.ctx }
+func (p *pluginProcess) Done() <-chan struct{}          { return p.runner.ended }
+func (p *pluginProcess) Exit() exit                     { return p.runner.exit }
+func (p *pluginProcess) Kill(reason string)             { p.runner.kill(reason) }
+func (p *pluginProcess) Memory() (int64, error)         { return residentMemory(p.runner.pid) }
+
+// Quit runs go-plugin's Kill aside: it blocks for as long as the process does
+// not answer.
+func (p *pluginProcess) Quit() {
+	p.quit.Do(func() {
+		go func() {
+			defer close(p.finished)
+			p.client.Kill()
+		}()
+	})
+}
+
+// Release waits for go-plugin to be through with a dead process, and removes
+// what it leaves.
+func (p *pluginProcess) Release() {
+	p.Quit()
+	<-p.finished
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for conn := range p.conns {
+		_ = conn.Close()
+	}
+	if p.dir != "" {
+		_ = os.RemoveAll(p.dir)
+	}
+}
+
+// connection is the one entry of the plugin map: what it dispenses is the
+// connection itself.
+type connection struct{ plugin.NetRPCUnsupportedPlugin }
+
+func (connection) GRPCServer(*plugin.GRPCBroker, *grpc.Server) error {
+	return errors.New("the kernel does not serve as an extension")
+}
+
+func (connection) GRPCClient(_ context.Context, _ *plugin.GRPCBroker, conn *grpc.ClientConn) (any, error) {
+	return conn, nil
+}
+
+// goneError is why a context of an instance ended.
+type goneError struct{ reason error }
+
+func (e goneError) Error() string   { return e.reason.Error() }
+func (e goneError) Unwrap() []error { return []error{contract.ErrGone, e.reason} }

@@ -1,0 +1,256 @@
+package supervisor
+
+import (
+	"fmt"
+	"strings"
+)
+
+// reconcile takes every step that can be taken now, tells the observer what
+// has changed, and wakes those who wait. It is called after whatever happened,
+// with mu held, and decides from the present state alone.
+func (s *Supervisor) reconcile() {
+	for s.step() || s.breakCircle() {
+	}
+	s.publish()
+	s.wake()
+}
+
+// wake ends the calls of Wait when there is nothing left to wait for.
+func (s *Supervisor) wake() {
+	if s.isSettled() {
+		for _, waiter := range s.settled {
+			close(waiter)
+		}
+		s.settled = nil
+	}
+}
+
+// step changes something, or returns false.
+func (s *Supervisor) step() bool {
+	changed := false
+	for _, key := range sortedKeys(s.units) {
+		u := s.units[key]
+		switch u.phase {
+		case idle:
+			changed = s.stepIdle(u) || changed
+		case launching:
+			if (s.stopping || u.leaving()) && u.abort != nil {
+				u.abort(errAborted)
+				u.abort = nil
+				changed = true
+			}
+		case running:
+			changed = s.stepRunning(u) || changed
+		case quitting:
+		}
+	}
+	return changed
+}
+
+func (s *Supervisor) stepIdle(u *unit) bool {
+	u.restart = false
+	if u.pending != nil {
+		if !s.adoptable(u) {
+			return false
+		}
+		s.adopt(u)
+		return true
+	}
+	if s.stopping || !u.recovery.ready() {
+		return false
+	}
+	for _, m := range u.members {
+		if s.startable(m) {
+			s.launchUnit(u)
+			return true
+		}
+	}
+	return false
+}
+
+func (s *Supervisor) stepRunning(u *unit) bool {
+	if s.stopping || u.leaving() {
+		if s.mayQuit(u) {
+			s.quit(u)
+			return true
+		}
+		return false
+	}
+	if u.proc.Context().Err() != nil {
+		return false // exited will tell
+	}
+	needed := false
+	for _, m := range u.members {
+		needed = needed || m.starting || m.stopping || s.startable(m) || (m.instance != nil && s.obstacle(m) == "")
+	}
+	if !needed {
+		s.quit(u)
+		return true
+	}
+	changed := false
+	for _, id := range sortedKeys(u.members) {
+		switch m := u.members[id]; {
+		case m.instance != nil && !m.stopping && s.obstacle(m) != "":
+			s.stopMember(m)
+			changed = true
+		case s.startable(m):
+			s.startMember(m)
+			changed = true
+		}
+	}
+	return changed
+}
+
+// adoptable says that the extensions the unit shall serve are free.
+func (s *Supervisor) adoptable(u *unit) bool {
+	for id := range u.pending {
+		if m := s.members[id]; m.unit != nil && m.unit != u {
+			return false
+		}
+	}
+	for _, m := range u.members {
+		if m.leaving > 0 || m.up() {
+			return false
+		}
+	}
+	return true
+}
+
+// adopt makes an idle unit what it shall be.
+func (s *Supervisor) adopt(u *unit) {
+	for id, m := range u.members {
+		if _, kept := u.pending[id]; !kept {
+			m.unit = nil
+			if _, wanted := s.specs[id]; !wanted {
+				s.publishMember(m)
+				delete(s.members, id)
+			}
+		}
+	}
+	u.recovery.reset()
+	u.members = make(map[string]*member, len(u.pending))
+	for id, spec := range u.pending {
+		m := s.members[id]
+		m.unit, m.spec = u, spec
+		if len(u.pending) == 1 {
+			m.recovery = &u.recovery
+		} else {
+			if m.recovery != nil && m.recovery.timer != nil {
+				m.recovery.timer.Stop()
+			}
+			m.recovery = &recovery{}
+		}
+		u.members[id] = m
+	}
+	u.pending = nil
+	if len(u.members) == 0 {
+		delete(s.units, u.key)
+	}
+}
+
+// startable says that nothing stands against describing and initialising m, in
+// its process or a new one.
+func (s *Supervisor) startable(m *member) bool {
+	if m.unit == nil || m.up() || m.leaving > 0 || !m.recovery.ready() {
+		return false
+	}
+	for _, id := range m.spec.Requires {
+		if dep := s.members[id]; dep == nil || dep.instance == nil || dep.stopping {
+			return false
+		}
+	}
+	return true
+}
+
+// obstacle is why m cannot run before a person does something: an extension it
+// requires, directly or through others, is missing or has failed.
+func (s *Supervisor) obstacle(m *member) string { return s.obstacleBehind(m, []string{m.id}) }
+
+func (s *Supervisor) obstacleBehind(m *member, path []string) string {
+	for _, id := range m.spec.Requires {
+		path := append(path[:len(path):len(path)], id)
+		dep := s.members[id]
+		if _, wanted := s.specs[id]; dep == nil || !wanted {
+			return fmt.Sprintf("requires %s, which is not installed or not enabled", id)
+		}
+		if dep.down() {
+			return fmt.Sprintf("requires %s, which is down (%s): see switchboard logs %s", id, dep.lastError, id)
+		}
+		for _, seen := range path[:len(path)-1] {
+			if seen == id {
+				return "requires itself: " + strings.Join(path, " -> ") + ": remove one of requires.extensions"
+			}
+		}
+		if s.obstacleBehind(dep, path) != "" {
+			return fmt.Sprintf("requires %s, which cannot run: see switchboard extensions list", id)
+		}
+	}
+	return ""
+}
+
+func (m *member) down() bool {
+	return m.unit != nil && (m.unit.recovery.down() || m.recovery.down())
+}
+
+// mayQuit says that the process can end now. A swap can always; what goes for
+// good waits for those who still use it and go too.
+func (s *Supervisor) mayQuit(u *unit) bool {
+	for id := range u.members {
+		if _, kept := s.specs[id]; kept && !s.stopping {
+			continue
+		}
+		for _, other := range s.members {
+			if other.unit == u || !other.up() {
+				continue
+			}
+			for _, required := range other.spec.Requires {
+				if required == id {
+					return false
+				}
+			}
+		}
+	}
+	return true
+}
+
+// breakCircle ends what waits for each other and would wait for ever.
+func (s *Supervisor) breakCircle() bool {
+	var waiting []*unit
+	for _, u := range s.units {
+		if u.phase == launching || u.phase == quitting {
+			return false
+		}
+		for _, m := range u.members {
+			if m.starting || m.stopping {
+				return false
+			}
+		}
+		if u.phase == running && (s.stopping || u.leaving()) {
+			waiting = append(waiting, u)
+		}
+	}
+	for _, u := range waiting {
+		s.quit(u)
+	}
+	return len(waiting) > 0
+}
+
+// isSettled says that nothing is under way and the observer knows.
+func (s *Supervisor) isSettled() bool {
+	for _, m := range s.members {
+		if m.leaving > 0 || m.starting || m.stopping || m.busy {
+			return false
+		}
+	}
+	for _, u := range s.units {
+		switch {
+		case u.phase == launching || u.phase == quitting:
+			return false
+		case u.phase == running && (s.stopping || u.leaving()):
+			return false
+		case u.pending != nil && !s.stopping:
+			return false
+		}
+	}
+	return true
+}

@@ -1,0 +1,254 @@
+package supervisor
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"github.com/switchboard-run/switchboard/contract"
+	"github.com/switchboard-run/switchboard/contract/extensionv1"
+)
+
+// launchUnit starts the process of an idle unit.
+func (s *Supervisor) launchUnit(u *unit) {
+	timeout := u.limits().start
+	u.phase = launching
+	u.deadline = time.Now().Add(timeout)
+	for _, m := range u.members {
+		m.booting = s.startable(m)
+	}
+	ctx, abort := context.WithCancelCause(context.Background())
+	u.abort = abort
+	l, deadline := s.launchOf(u), u.deadline
+	s.work.Go(func() {
+		ctx, cancel := context.WithDeadlineCause(ctx, deadline, tooSlow(timeout))
+		defer cancel()
+		defer abort(nil)
+		proc, err := s.launch(ctx, l)
+		s.launched(u, proc, err)
+	})
+}
+
+func tooSlow(timeout time.Duration) error {
+	return fmt.Errorf("it did not finish starting within %s (run.start_timeout)", timeout)
+}
+
+// launched takes the result of a launch.
+func (s *Supervisor) launched(u *unit, proc process, err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	u.abort = nil
+	u.phase = idle
+	for _, m := range u.members {
+		m.booting = false
+	}
+	switch {
+	case errors.Is(err, errAborted):
+	case err != nil:
+		s.unitFailed(u, err)
+	default:
+		u.phase, u.proc = running, proc
+		s.work.Go(func() { s.watch(u, proc) })
+		s.work.Go(func() { s.probe(u, proc) })
+		if memory := u.limits().memory; memory > 0 {
+			s.work.Go(func() { s.weigh(proc, memory) })
+		}
+	}
+	s.reconcile()
+	u.deadline = time.Time{}
+}
+
+// watch takes the end of a process.
+func (s *Supervisor) watch(u *unit, proc process) {
+	<-proc.Done()
+	s.exited(u, proc)
+	proc.Release()
+}
+
+func (s *Supervisor) exited(u *unit, proc process) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	end := proc.Exit()
+	planned := u.phase == quitting || (end.Clean && !u.serves())
+	if planned && !end.Killed {
+		end.Reason = "it was stopped"
+	}
+	u.phase, u.proc, u.restart = idle, nil, false
+	for _, id := range sortedKeys(u.members) {
+		m := u.members[id]
+		m.stopping = false
+		m.starting = m.starting && !m.doomed
+		m.doomed = false
+		s.tellGone(m, end.Reason)
+	}
+	s.log.Debug("extension process ended", "extensions", sortedKeys(u.members), "pid", proc.PID(), "planned", planned, "reason", end.Reason)
+	if !planned {
+		if policy := u.limits().restart; end.Clean && policy.Policy != Always {
+			u.recovery.ended = true
+			s.note(u, "it ended by itself, with success, and restart.policy is "+string(policy.Policy), "")
+		} else {
+			s.unitFailed(u, crashed{errors.New(end.Reason), end.Crash})
+		}
+	}
+	s.reconcile()
+}
+
+// serves says that somebody needs the process. One whose last extension was
+// shut down may well end by itself.
+func (u *unit) serves() bool {
+	for _, m := range u.members {
+		if m.starting || m.instance != nil && !m.stopping {
+			return true
+		}
+	}
+	return false
+}
+
+// unitFailed decides what follows the failure of a process.
+func (s *Supervisor) unitFailed(u *unit, err error) {
+	s.note(u, err.Error(), crashOf(err))
+	s.recover(&u.recovery, u.limits().restart, err, sortedKeys(u.members))
+}
+
+// note keeps an error of the process with each of its members.
+func (s *Supervisor) note(u *unit, text, crash string) {
+	for _, m := range u.members {
+		m.lastError, m.lastErrorAt, m.crash = text, time.Now(), crash
+	}
+}
+
+func crashOf(err error) string {
+	var c crashed
+	errors.As(err, &c)
+	return c.crash
+}
+
+// recover plans the next start after a failure, or gives up.
+func (s *Supervisor) recover(r *recovery, policy Restart, err error, ids []string) {
+	delay, again := r.next(time.Now(), policy)
+	if !again || isPermanent(err) {
+		r.failed = true
+		s.log.Error("extension failed", "extensions", ids, "error", err)
+		return
+	}
+	s.log.Warn("extension will be started again", "extensions", ids, "in", delay.Round(time.Millisecond), "error", err)
+	r.retryAt = time.Now().Add(delay)
+	var timer *time.Timer
+	timer = time.AfterFunc(delay, func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		if r.timer == timer {
+			r.timer, r.retryAt = nil, time.Time{}
+			s.reconcile()
+		}
+	})
+	r.timer = timer
+}
+
+// startMember describes and initialises one extension in its running process.
+func (s *Supervisor) startMember(m *member) {
+	u := m.unit
+	s.generation++
+	m.generation = s.generation
+	m.starting = true
+	m.starts++
+	deadline := u.deadline
+	if deadline.IsZero() {
+		deadline = time.Now().Add(m.spec.StartTimeout)
+	}
+	spec, proc, generation := m.spec, u.proc, m.generation
+	s.work.Go(func() {
+		ctx, cancel := context.WithDeadlineCause(proc.Context(), deadline, tooSlow(spec.StartTimeout))
+		defer cancel()
+		description, readiness, err := s.initialize(ctx, m, spec, proc, generation)
+		if err != nil {
+			err = awaitCause(ctx, proc, err)
+		}
+		s.initialized(m, proc, generation, description, readiness, err)
+	})
+}
+
+// initialize makes the calls that an extension becomes active by.
+func (s *Supervisor) initialize(ctx context.Context, m *member, spec Spec, proc process, generation int64,
+) (*extensionv1.Description, *extensionv1.Readiness, error) {
+	client := extensionv1.NewExtensionClient(addressed{proc.Conn(), spec.ID})
+	description, err := client.Describe(ctx, &extensionv1.DescribeRequest{})
+	if status.Code(err) == codes.Unimplemented {
+		return nil, nil, permanent{fmt.Errorf("it does not serve %s: build it with the SDK of protocol version %d",
+			extensionv1.Extension_ServiceDesc.ServiceName, contract.ProtocolVersion)}
+	}
+	if err != nil {
+		return nil, nil, fmt.Errorf("describing it: %w", contract.FromStatus(err))
+	}
+	if spec.Check != nil {
+		if err := spec.Check(description); err != nil {
+			return nil, nil, permanent{err}
+		}
+	}
+	s.mu.Lock()
+	m.announced = generation
+	s.mu.Unlock()
+	request, err := spec.Init(generation)
+	if err != nil {
+		return nil, nil, fmt.Errorf("preparing its configuration: %w", err)
+	}
+	answer, err := client.Init(ctx, request)
+	if err != nil {
+		return nil, nil, fmt.Errorf("initializing it: %w", contract.FromStatus(err))
+	}
+	return description, answer.GetReadiness(), nil
+}
+
+// awaitCause finds out whether a call failed because the process died, whose
+// exit then says more, or because time was up.
+func awaitCause(ctx context.Context, proc process, err error) error {
+	if errors.Is(err, contract.ErrGone) || errors.Is(err, context.Canceled) {
+		select {
+		case <-proc.Context().Done():
+		case <-time.After(drainGrace):
+		}
+	}
+	if proc.Context().Err() != nil {
+		return goneError{err}
+	}
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	return err
+}
+
+// initialized takes the result of starting a member.
+func (s *Supervisor) initialized(m *member, proc process, generation int64,
+	description *extensionv1.Description, readiness *extensionv1.Readiness, err error,
+) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	m.starting = false
+	u := m.unit
+	switch {
+	case u == nil || u.proc != proc:
+		// Its process has ended in the meantime, and with it the generation.
+		s.tellGone(m, "its process ended")
+	case u.phase == quitting || proc.Context().Err() != nil:
+		// The process is about to end, and takes the generation along.
+		m.starting, m.doomed = true, true
+	case err != nil:
+		m.lastError, m.lastErrorAt, m.crash = err.Error(), time.Now(), ""
+		s.tellGone(m, err.Error())
+		s.recover(m.recovery, m.spec.Restart, err, []string{m.id})
+	default:
+		ctx, cancel := context.WithCancelCause(proc.Context())
+		m.instance = &Instance{
+			ID: m.id, Generation: generation, Conn: addressed{proc.Conn(), m.id},
+			Description: description, PID: proc.PID(), ctx: ctx, cancel: cancel,
+		}
+		s.setReadiness(m, readiness)
+		instance := m.instance
+		s.tell(m, func() { s.options.Observer.Active(instance) })
+	}
+	s.reconcile()
+}

@@ -1,0 +1,58 @@
+package supervisor
+
+import (
+	"time"
+
+	"github.com/switchboard-run/switchboard/contract/extensionv1"
+)
+
+// State is where an extension is in its life.
+type State string
+
+// States of an extension.
+const (
+	Inactive   State = "inactive" // does not run, and nothing is wrong with it
+	Starting   State = "starting"
+	Active     State = "active"
+	BackingOff State = "backing_off" // failed, and will be started again
+	Failed     State = "failed"      // stays down until Restart or another Spec
+	Stopping   State = "stopping"
+)
+
+// Status is what is known of an extension.
+type Status struct {
+	ID    string
+	Name  string
+	State State
+	// Detail says why an extension is not active, and what to do.
+	Detail string
+	Since  time.Time // of the state
+	// RetryAt is when an extension that is backing off starts again.
+	RetryAt time.Time
+	// Readiness is what an active extension says of itself: whether it can do
+	// its work.
+	Readiness       extensionv1.Readiness_State
+	ReadinessDetail string
+	PID             int
+	Generation      int64 // of the present start, or of the last one
+	Restarts        int   // starts that followed a failure
+	// LastError is the last failure in one line, Crash what the process wrote on
+	// stderr before it: a panic with its stack, or its last lines.
+	LastError   string
+	LastErrorAt time.Time
+	Crash       string
+}
+
+// Observer is told what happens, without any lock held: it may call the
+// Supervisor. Calls for one id never overlap.
+type Observer interface {
+	// Active: the extension is described and initialised. Its streams can be
+	// opened.
+	Active(*Instance)
+	// Gone: the generation is over, whether or not it became active. The process
+	// is dead, or, in a group that lives on, the extension has answered Shutdown;
+	// nothing of it is valid any more. The next start waits for the return.
+	Gone(id string, generation int64, reason string)
+	// Changed: state, readiness or error are different from before.
+	Changed(Status)
+}

@@ -1,0 +1,302 @@
+package supervisor
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/hashicorp/go-hclog"
+
+	"github.com/switchboard-run/switchboard/contract"
+	"github.com/switchboard-run/switchboard/contract/extensionv1"
+)
+
+var (
+	errStopped = errors.New("the supervisor is stopped")
+	errAborted = errors.New("the start was called off")
+)
+
+// Options of a Supervisor.
+type Options struct {
+	Observer Observer
+	Log      hclog.Logger
+	// RunDir is a short path for the sockets of extensions, used by one kernel
+	// at a time. It is made private, and what an earlier kernel left is removed.
+	RunDir string
+	// LogSink returns where the log lines (hclog's JSON) of an extension go, one
+	// Write each. It is called once for each start. Nil: nowhere.
+	LogSink func(id string) io.Writer
+	// Generation is the last generation of the kernel's earlier runs: those of
+	// this run are greater.
+	Generation int64
+	// ProbeInterval is the time between two health probes, each of which has
+	// ProbeTimeout to answer. MemoryInterval is the time between two looks at the
+	// resident memory. Zero: 10 s, 5 s, 5 s.
+	ProbeInterval  time.Duration
+	ProbeTimeout   time.Duration
+	MemoryInterval time.Duration
+}
+
+func (o Options) withDefaults() Options {
+	if o.Log == nil {
+		o.Log = hclog.NewNullLogger()
+	}
+	if o.LogSink == nil {
+		o.LogSink = func(string) io.Writer { return io.Discard }
+	}
+	if o.ProbeInterval == 0 {
+		o.ProbeInterval = 10 * time.Second
+	}
+	if o.ProbeTimeout == 0 {
+		o.ProbeTimeout = 5 * time.Second
+	}
+	if o.MemoryInterval == 0 {
+		o.MemoryInterval = 5 * time.Second
+	}
+	return o
+}
+
+// Supervisor keeps extensions running. All methods are safe for concurrent
+// use; none but Wait and Stop blocks.
+type Supervisor struct {
+	options Options
+	log     hclog.Logger
+	launch  launcher
+	spawner *spawner // nil in tests without processes
+	work    sync.WaitGroup
+
+	mu         sync.Mutex
+	specs      map[string]Spec // as they shall be
+	units      map[string]*unit
+	members    map[string]*member
+	generation int64
+	stopping   bool
+	settled    []chan struct{} // waiters
+}
+
+// New prepares the runtime directory. The Supervisor holds one operating system
+// thread until Stop.
+func New(o Options) (*Supervisor, error) {
+	o = o.withDefaults()
+	dir, err := prepareRunDir(o.RunDir, o.Log)
+	if err != nil {
+		return nil, err
+	}
+	o.RunDir = dir
+	spawner := newSpawner()
+	s := newSupervisor(o, pluginLauncher(dir, spawner))
+	s.spawner = spawner
+	return s, nil
+}
+
+func newSupervisor(o Options, launch launcher) *Supervisor {
+	o = o.withDefaults()
+	return &Supervisor{
+		options: o, log: o.Log, launch: launch, generation: o.Generation,
+		specs: map[string]Spec{}, units: map[string]*unit{}, members: map[string]*member{},
+	}
+}
+
+// Apply makes specs what shall run, and returns at once; Wait waits until it is
+// so. New extensions start, removed ones stop, those with another Fingerprint
+// (and those that share a process with one) are swapped, and nothing else is
+// disturbed. Applying the same again does nothing; failed extensions stay so.
+func (s *Supervisor) Apply(specs []Spec) error {
+	wanted := make(map[string]Spec, len(specs))
+	groups := map[string]map[string]Spec{}
+	for _, spec := range specs {
+		spec = spec.withDefaults()
+		if spec.ID == "" || spec.Init == nil {
+			return fmt.Errorf("applying extensions: %q has no id or no Init", spec.Name)
+		}
+		if _, double := wanted[spec.ID]; double {
+			return fmt.Errorf("applying extensions: two have the id %s", spec.ID)
+		}
+		wanted[spec.ID] = spec
+		key := groupKey(spec)
+		if groups[key] == nil {
+			groups[key] = map[string]Spec{}
+		}
+		groups[key][spec.ID] = spec
+	}
+
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.stopping {
+		return errStopped
+	}
+	s.specs = wanted
+	for key, u := range s.units {
+		switch group, kept := groups[key]; {
+		case !kept:
+			u.pending = map[string]Spec{}
+		case u.runs(group):
+			u.pending = nil
+			for id, spec := range group {
+				u.members[id].spec = spec
+			}
+		default:
+			u.pending = group
+		}
+	}
+	for key, group := range groups {
+		if s.units[key] == nil {
+			s.units[key] = &unit{key: key, pending: group}
+		}
+	}
+	for id, spec := range wanted {
+		if s.members[id] == nil {
+			s.members[id] = &member{id: id, spec: spec}
+		}
+	}
+	s.reconcile()
+	return nil
+}
+
+// runs says that the unit is what the group asks for.
+func (u *unit) runs(group map[string]Spec) bool {
+	return maps.EqualFunc(u.members, group, func(m *member, spec Spec) bool {
+		return m.spec.Fingerprint == spec.Fingerprint && slices.Equal(m.spec.Command, spec.Command)
+	})
+}
+
+// Restart ends the process of an extension, gracefully, if it runs, and starts
+// it again, also if it had failed. Earlier failures are forgotten.
+func (s *Supervisor) Restart(id string) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	m := s.members[id]
+	if m == nil {
+		return fmt.Errorf("restarting extension %s: %w: see switchboard extensions list", id, contract.ErrNotFound)
+	}
+	if s.stopping {
+		return fmt.Errorf("restarting extension %s: %w", id, errStopped)
+	}
+	if u := m.unit; u != nil {
+		u.recovery.reset()
+		for _, m := range u.members {
+			m.recovery.reset()
+		}
+		u.restart = u.phase != idle && u.phase != quitting
+	}
+	s.reconcile()
+	return nil
+}
+
+// Kill ends the process of an extension with SIGKILL, which counts as a crash:
+// for one that ignores what it was told. Another generation than the present
+// one is left alone; 0 means any.
+func (s *Supervisor) Kill(id string, generation int64, reason string) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	m := s.members[id]
+	if m == nil || m.unit == nil || m.unit.proc == nil || (generation != 0 && generation != m.announced) {
+		return fmt.Errorf("killing extension %s (generation %d): %w: it does not run any more", id, generation, contract.ErrNotFound)
+	}
+	s.log.Warn("killing extension", "extension", id, "generation", m.announced, "reason", reason)
+	m.unit.proc.Kill(reason)
+	return nil
+}
+
+// Report records what an extension says of its readiness. Older generations
+// are not listened to.
+func (s *Supervisor) Report(id string, generation int64, r *extensionv1.Readiness) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if m := s.members[id]; m != nil && m.announced == generation {
+		s.setReadiness(m, r)
+		s.publish()
+	}
+}
+
+// Statuses lists all extensions by id.
+func (s *Supervisor) Statuses() []Status {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	statuses := make([]Status, 0, len(s.members))
+	for _, id := range sortedKeys(s.members) {
+		statuses = append(statuses, s.members[id].shown)
+	}
+	return statuses
+}
+
+// Wait returns when no start, stop or swap is under way and the Observer knows:
+// every extension is active, or has failed, or waits for its next start or for
+// another extension.
+func (s *Supervisor) Wait(ctx context.Context) error {
+	s.mu.Lock()
+	if s.isSettled() {
+		s.mu.Unlock()
+		return nil
+	}
+	waiter := make(chan struct{})
+	s.settled = append(s.settled, waiter)
+	s.mu.Unlock()
+	select {
+	case <-waiter:
+		return nil
+	case <-ctx.Done():
+		return fmt.Errorf("waiting for extensions to start or stop: %w", context.Cause(ctx))
+	}
+}
+
+// Stop stops all extensions, those that require others before those, and
+// returns when their processes are gone and the Observer knows. When ctx ends,
+// what is left is killed, and named in the error. A second call waits likewise.
+func (s *Supervisor) Stop(ctx context.Context) error {
+	s.mu.Lock()
+	s.stopping = true
+	for _, m := range s.members {
+		if m.recovery != nil && m.recovery.timer != nil {
+			m.recovery.timer.Stop()
+		}
+	}
+	for _, u := range s.units {
+		if u.recovery.timer != nil {
+			u.recovery.timer.Stop()
+		}
+	}
+	s.reconcile()
+	s.mu.Unlock()
+
+	err := s.Wait(ctx)
+	if err != nil {
+		err = fmt.Errorf("stopping extensions: killed in mid-work: %s: %w", s.killAll(), context.Cause(ctx))
+		last, cancel := context.WithTimeout(context.WithoutCancel(ctx), quitGrace)
+		defer cancel()
+		if s.Wait(last) != nil {
+			// A process that SIGKILL does not end hangs in the system; what waits
+			// for it is left behind.
+			return err
+		}
+	}
+	s.work.Wait()
+	if s.spawner != nil {
+		s.spawner.Close()
+	}
+	return err
+}
+
+// killAll kills what runs and returns the ids.
+func (s *Supervisor) killAll() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var ids []string
+	for _, key := range sortedKeys(s.units) {
+		u := s.units[key]
+		if u.proc != nil {
+			ids = append(ids, sortedKeys(u.members)...)
+			u.proc.Kill("it was still at work when the time to stop was over")
+			u.phase = quitting
+		}
+	}
+	return strings.Join(ids, ", ")
+}
+
+func sortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }

@@ -1,0 +1,117 @@
+package supervisor
+
+import (
+	"cmp"
+	"context"
+	"strings"
+	"time"
+
+	"github.com/switchboard-run/switchboard/contract/extensionv1"
+)
+
+// phase is where a unit's process is in its life.
+type phase int
+
+const (
+	idle      phase = iota // there is none
+	launching              // exec, handshake, connection
+	running
+	quitting // it has been asked to end, or will be killed
+)
+
+// unit is one process: the extensions that share it now, and those that shall.
+// All fields are guarded by Supervisor.mu.
+type unit struct {
+	key     string
+	members map[string]*member
+	pending map[string]Spec // what it becomes once the process has ended; nil: stays
+	restart bool            // the process ends and starts again
+
+	phase    phase
+	proc     process
+	abort    context.CancelCauseFunc // of the launch
+	deadline time.Time               // for the members that start with the process
+
+	recovery recovery // from the process's own failures
+}
+
+// leaving says that the process has to end.
+func (u *unit) leaving() bool { return u.pending != nil || u.restart }
+
+// member is one extension. Guarded by Supervisor.mu.
+type member struct {
+	id   string
+	spec Spec
+	unit *unit // the one whose process it is in or waits for; nil: none yet
+
+	booting    bool // part of the process that is launching
+	starting   bool // described and initialised right now
+	doomed     bool // starting, but the process ends
+	stopping   bool // asked to finish, within a process that lives on
+	instance   *Instance
+	generation int64 // of the last start
+	announced  int64 // generation that Init was asked for and that is not gone
+	leaving    int   // calls of Gone that have not returned
+
+	// recovery from failures of this extension alone; the unit's own if nobody
+	// shares its process.
+	recovery *recovery
+
+	readiness   *extensionv1.Readiness
+	readinessNo int // counts what was reported
+	starts      int
+	lastError   string
+	lastErrorAt time.Time
+	crash       string
+
+	shown Status
+	calls []func() // for the observer, in order
+	busy  bool     // somebody is making them
+}
+
+// up says that the process serves this extension in some way.
+func (m *member) up() bool { return m.instance != nil || m.starting || m.booting || m.stopping }
+
+// groupKey is equal for extensions that share a process.
+func groupKey(s Spec) string {
+	if s.Group == "" {
+		return "extension " + s.ID
+	}
+	return "group " + strings.Join(append([]string{s.Group, s.Dir}, s.Command...), "\x00")
+}
+
+// launchOf is what the process is started with that serves a unit's members.
+func (s *Supervisor) launchOf(u *unit) launch {
+	l := launch{Log: s.options.LogSink}
+	for _, id := range sortedKeys(u.members) {
+		spec := u.members[id].spec
+		l.IDs = append(l.IDs, id)
+		l.Command, l.Dir = spec.Command, spec.Dir
+		l.Env = mergeEnv(l.Env, spec.Env)
+		l.AutoMTLS = l.AutoMTLS || spec.AutoMTLS
+	}
+	return l
+}
+
+// limits are the bounds of a process.
+type limits struct {
+	start, grace time.Duration
+	memory       int64
+	restart      Restart
+}
+
+func (u *unit) limits() limits {
+	var l limits
+	unlimited := false
+	for _, id := range sortedKeys(u.members) {
+		spec := u.members[id].spec
+		l.start, l.grace = max(l.start, spec.StartTimeout), max(l.grace, spec.ShutdownGrace)
+		l.memory += spec.Memory
+		unlimited = unlimited || spec.Memory == 0
+		l.restart = cmp.Or(l.restart, spec.Restart)
+	}
+	if unlimited {
+		l.memory = 0
+	}
+	return l
+}
