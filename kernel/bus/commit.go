@@ -1,0 +1,302 @@
+package bus
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"google.golang.org/protobuf/proto"
+
+	"github.com/switchboard-run/switchboard/contract"
+	"github.com/switchboard-run/switchboard/contract/busv1"
+	"github.com/switchboard-run/switchboard/kernel/journal"
+)
+
+// Submit queues a commit of an actor. done learns the receipt, in the order of
+// submission; it must not block.
+func (b *Bus) Submit(a *Actor, c *busv1.Commit, done func(*busv1.CommitReceipt)) {
+	var receipt *busv1.CommitReceipt
+	b.update(a, c.GetLane(), false, func(tx *Tx) error {
+		receipt = &busv1.CommitReceipt{}
+		if c.GetId() != "" {
+			stored, found, err := tx.CommitReceipt(a.ID, c.GetId())
+			if err != nil {
+				return err
+			}
+			if found {
+				return proto.Unmarshal(stored, receipt)
+			}
+		}
+		results, err := tx.apply(c.GetEffects())
+		if err != nil {
+			return err
+		}
+		receipt.Results = results
+		if c.GetId() == "" {
+			return nil
+		}
+		stored, err := proto.Marshal(receipt)
+		if err != nil {
+			return err
+		}
+		return tx.PutCommitReceipt(a.ID, c.GetId(), stored)
+	}, func(err error) {
+		if err != nil {
+			receipt = &busv1.CommitReceipt{Error: contract.ToProto(err)}
+		}
+		done(receipt)
+	})
+}
+
+// Do applies an update of the kernel's own and waits until it is durable.
+func (b *Bus) Do(apply func(*Tx) error) error {
+	done := make(chan error, 1)
+	b.update(Kernel, "", false, apply, func(err error) { done <- err })
+	return <-done
+}
+
+// DoAs applies an update under a lease, as the actor, and waits until it is
+// durable.
+func (b *Bus) DoAs(a *Actor, l *Lease, apply func(*Tx) error) error {
+	done := make(chan error, 1)
+	b.update(a, "", false, func(tx *Tx) error {
+		if err := tx.hold(l); err != nil {
+			return err
+		}
+		return apply(tx)
+	}, func(err error) { done <- err })
+	return <-done
+}
+
+// hold makes tx a commit under the lease, if that is still valid.
+func (t *Tx) hold(l *Lease) error {
+	t.bus.mu.Lock()
+	revoked := l.revoked
+	t.bus.mu.Unlock()
+	if revoked {
+		return fmt.Errorf("%w: the delivery was given to somebody else, or its turn was ended", contract.ErrStale)
+	}
+	t.Lease, t.cause = l, l.Event
+	if l.Call == 0 {
+		return nil
+	}
+	c, err := t.Call(l.Call)
+	if err == nil && (c == nil || c.State == journal.CallFinished || c.State == journal.CallClosed) {
+		err = fmt.Errorf("%w: the call %s has ended", contract.ErrStale, journal.CallID(l.Call))
+	}
+	return err
+}
+
+// update submits one transaction: apply under the token, if there is one, and
+// afterwards what the bus has to do.
+func (b *Bus) update(a *Actor, token string, lazy bool, apply func(*Tx) error, done func(error)) {
+	var tx *Tx
+	b.store.Submit(journal.Update{
+		Lazy: lazy,
+		Apply: func(j journal.Tx) error {
+			tx = &Tx{Tx: j, Actor: a, bus: b, Now: nowUS()}
+			if token != "" {
+				b.mu.Lock()
+				l, err := b.lease(a, token)
+				b.mu.Unlock()
+				if err == nil {
+					err = tx.hold(l)
+				}
+				if err != nil {
+					return err
+				}
+			}
+			return apply(tx)
+		},
+		Done: func(err error) {
+			if err == nil && tx != nil {
+				b.committed(tx)
+			}
+			done(err)
+		},
+	})
+}
+
+// committed does what follows from a durable commit.
+func (b *Bus) committed(t *Tx) {
+	b.mu.Lock()
+	touched := map[*Sink]struct{}{}
+	for _, p := range t.gone {
+		if p.lease != nil {
+			b.ended(p.lease)
+		} else {
+			b.remove(p)
+		}
+		if p.sub != nil && p.sub.sink != nil {
+			touched[p.sub.sink] = struct{}{}
+		}
+		for _, f := range b.settling[p.seq] {
+			go f(p.delivery)
+		}
+		delete(b.settling, p.seq)
+	}
+	for _, a := range t.added {
+		b.add(a)
+		if a.sub.sink != nil {
+			touched[a.sub.sink] = struct{}{}
+		}
+	}
+	for s := range touched {
+		b.dispatch(s)
+	}
+	if len(b.watchers) > 0 {
+		for _, e := range t.seen {
+			for w := range b.watchers {
+				w.offer(e)
+			}
+		}
+	}
+	b.mu.Unlock()
+	for _, f := range t.after {
+		f()
+	}
+}
+
+// Apply applies effects in the order given, each after its grant was checked.
+func (t *Tx) Apply(effects []*busv1.Effect) ([]*busv1.EffectResult, error) { return t.apply(effects) }
+
+func (t *Tx) apply(effects []*busv1.Effect) ([]*busv1.EffectResult, error) {
+	results := make([]*busv1.EffectResult, len(effects))
+	for i, e := range effects {
+		if err := t.Actor.allowed(e); err != nil {
+			return nil, err
+		}
+		result, err := t.effect(e)
+		if err != nil {
+			return nil, err
+		}
+		if result == nil {
+			result = &busv1.EffectResult{}
+		}
+		results[i] = result
+	}
+	return results, nil
+}
+
+func (t *Tx) effect(e *busv1.Effect) (*busv1.EffectResult, error) {
+	switch k := e.GetKind().(type) {
+	case *busv1.Effect_Publish:
+		return t.publish(k.Publish)
+	case *busv1.Effect_Put:
+		return t.put(k.Put)
+	case *busv1.Effect_Delete:
+		return t.delete(k.Delete)
+	case *busv1.Effect_SessionEnsure:
+		return t.bus.sessions.Ensure(t, k.SessionEnsure)
+	case *busv1.Effect_Input:
+		return t.bus.sessions.Input(t, k.Input)
+	case *busv1.Effect_Append:
+		return t.bus.sessions.Append(t, k.Append)
+	case *busv1.Effect_Steer:
+		return nil, fmt.Errorf("%w: this kernel does not steer a running turn", contract.ErrInvalid)
+	case *busv1.Effect_TurnCancel:
+		return t.bus.sessions.Cancel(t, k.TurnCancel)
+	case *busv1.Effect_Withdraw:
+		return t.withdrawEffect(k.Withdraw)
+	case *busv1.Effect_Receipt:
+		return t.receipt(k.Receipt)
+	}
+	return nil, fmt.Errorf("%w: an effect without a kind", contract.ErrInvalid)
+}
+
+func (t *Tx) publish(p *busv1.Publish) (*busv1.EffectResult, error) {
+	if len(p.GetPayload()) > contract.MaxPayload {
+		return nil, fmt.Errorf("%w: the payload of %s has %d bytes, the limit is %d", contract.ErrTooLarge, p.GetTopic(), len(p.GetPayload()), contract.MaxPayload)
+	}
+	if !json.Valid(p.GetPayload()) {
+		return nil, fmt.Errorf("%w: the payload of %s is no JSON", contract.ErrInvalid, p.GetTopic())
+	}
+	if p.GetTopic() == contract.TopicAgentOutput {
+		e, err := t.bus.sessions.Output(t, p.GetPayload())
+		if err != nil {
+			return nil, err
+		}
+		return &busv1.EffectResult{EventId: e.GetId()}, nil
+	}
+	e := &busv1.Event{Topic: p.GetTopic(), Key: p.GetKey(), Source: t.Actor.ID, Payload: p.GetPayload(), DedupeKey: p.GetDedupeKey()}
+	duplicate, err := t.Accept(e)
+	if err != nil {
+		return nil, err
+	}
+	return &busv1.EffectResult{EventId: e.GetId(), Duplicate: duplicate}, nil
+}
+
+const maxKey = 1024
+
+func (t *Tx) put(p *busv1.Put) (*busv1.EffectResult, error) {
+	if len(p.GetValue()) > contract.MaxPayload {
+		return nil, fmt.Errorf("%w: the value of key %q has %d bytes, the limit is %d", contract.ErrTooLarge, p.GetKey(), len(p.GetValue()), contract.MaxPayload)
+	}
+	if p.GetKey() == "" || len(p.GetKey()) > maxKey {
+		return nil, fmt.Errorf("%w: a key has 1 to %d bytes", contract.ErrInvalid, maxKey)
+	}
+	if err := t.expect(p.GetKey(), p.Version); err != nil {
+		return nil, err
+	}
+	version, err := t.KVPut(t.Actor.ID, p.GetKey(), p.GetValue())
+	return &busv1.EffectResult{Version: version}, err
+}
+
+func (t *Tx) delete(d *busv1.Delete) (*busv1.EffectResult, error) {
+	if err := t.expect(d.GetKey(), d.Version); err != nil {
+		return nil, err
+	}
+	return nil, t.KVDelete(t.Actor.ID, d.GetKey())
+}
+
+func (t *Tx) expect(key string, version *int64) error {
+	if version == nil {
+		return nil
+	}
+	current, err := t.KVGet(t.Actor.ID, key)
+	if err != nil {
+		return err
+	}
+	if current.Version != *version {
+		return fmt.Errorf("%w: key %q has version %d, not %d: read it again", contract.ErrConflict, key, current.Version, *version)
+	}
+	return nil
+}
+
+func (t *Tx) withdrawEffect(w *busv1.Withdraw) (*busv1.EffectResult, error) {
+	seq := journal.ParseEventID(w.GetEventId())
+	if w.GetDedupeKey() != "" {
+		var found bool
+		var err error
+		if seq, found, err = t.EventByDedupe(t.Actor.ID, w.GetDedupeKey()); err != nil || !found {
+			return &busv1.EffectResult{}, err // never published: nothing to withdraw
+		}
+	}
+	e, err := t.Event(seq)
+	if err != nil {
+		return nil, err
+	}
+	if e == nil || e.GetSource() != t.Actor.ID {
+		return nil, fmt.Errorf("%w: %q did not publish event %q", contract.ErrNotFound, t.Actor.ID, w.GetEventId())
+	}
+	inTime, err := t.Withdraw(seq)
+	return &busv1.EffectResult{EventId: e.GetId(), TooLate: !inTime}, err
+}
+
+func (t *Tx) receipt(r *busv1.Receipt) (*busv1.EffectResult, error) {
+	l := t.Lease
+	if l == nil || l.item == nil || l.item.lane.sub.class != classSend {
+		return nil, fmt.Errorf("%w: a receipt belongs to the acknowledgement of a %s* delivery", contract.ErrInvalid, contract.TopicChannelSend)
+	}
+	handle, err := t.bus.router.Delivered(t, l.Event, r)
+	if err != nil {
+		return nil, err
+	}
+	l.item.ProviderID = r.GetProviderId()
+	return &busv1.EffectResult{Conversation: handle}, nil
+}
+
+// permanent says that repeating a commit cannot help.
+func permanent(err error) bool {
+	return errors.Is(err, contract.ErrDenied) || errors.Is(err, contract.ErrInvalid) || errors.Is(err, contract.ErrTooLarge) || errors.Is(err, contract.ErrNotFound)
+}

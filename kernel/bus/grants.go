@@ -1,0 +1,92 @@
+package bus
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/switchboard-run/switchboard/contract"
+	"github.com/switchboard-run/switchboard/contract/busv1"
+	"github.com/switchboard-run/switchboard/contract/topic"
+)
+
+// Actor is who commits: one running generation of an extension, with what its
+// manifest grants. It comes from the connection, never from a message.
+type Actor struct {
+	ID         string
+	Generation int64
+	Publish    []string // topic patterns
+	Subscribe  []string // topic patterns, for watching
+	Effects    []string // of the manifest: session.ensure, input, ...
+	Channel    bool     // provides a channel
+	Agent      bool     // is an agent
+	kernel     bool
+}
+
+// allowed says whether the actor may have the effect; the error names the line
+// that is missing in the manifest.
+func (a *Actor) allowed(e *busv1.Effect) error {
+	if a.kernel {
+		return nil
+	}
+	switch k := e.GetKind().(type) {
+	case *busv1.Effect_Publish:
+		return a.allowedToPublish(k.Publish.GetTopic())
+	case *busv1.Effect_Put, *busv1.Effect_Delete:
+		return nil
+	case *busv1.Effect_Append, *busv1.Effect_Steer:
+		if a.Agent {
+			return nil
+		}
+		return fmt.Errorf("%w: only an agent writes to a session's history: %q has no agent section", contract.ErrDenied, a.ID)
+	case *busv1.Effect_Receipt:
+		if a.Channel {
+			return nil
+		}
+		return fmt.Errorf("%w: only a channel gives receipts: %q lacks \"provides: {channel: ...}\"", contract.ErrDenied, a.ID)
+	case *busv1.Effect_SessionEnsure:
+		return a.granted("session.ensure")
+	case *busv1.Effect_Input:
+		return a.granted("input")
+	case *busv1.Effect_TurnCancel:
+		return a.granted("turn.cancel")
+	case *busv1.Effect_Withdraw:
+		return a.granted("withdraw")
+	}
+	return fmt.Errorf("%w: an effect of an unknown kind; the extension is newer than this kernel", contract.ErrInvalid)
+}
+
+func (a *Actor) granted(effect string) error {
+	if slices.Contains(a.Effects, effect) {
+		return nil
+	}
+	return fmt.Errorf("%w: the manifest of %q lacks \"permissions: {effects: [%s]}\"", contract.ErrDenied, a.ID, effect)
+}
+
+func (a *Actor) allowedToPublish(t string) error {
+	switch {
+	case !topic.ValidTopic(t):
+		return fmt.Errorf("%w: %q is no topic: lower-case words with dots between them", contract.ErrInvalid, t)
+	case t == contract.TopicAgentOutput && a.Agent:
+		return nil
+	case t == contract.TopicAgentOutput, strings.HasPrefix(t, contract.TopicAgentInput), strings.HasPrefix(t, contract.TopicChannelSend),
+		strings.HasPrefix(t, contract.TopicExtension), t == contract.TopicDeliveryDead, t == contract.TopicSchedulesDeclared, t == contract.TopicModelUsage:
+		return fmt.Errorf("%w: %q is published by the kernel alone", contract.ErrDenied, t)
+	case t == contract.TopicUserMessage && !a.Channel:
+		return fmt.Errorf("%w: only a channel reports messages of people: %q lacks \"provides: {channel: ...}\"", contract.ErrDenied, a.ID)
+	}
+	if slices.ContainsFunc(a.Publish, func(pattern string) bool { return topic.Match(pattern, t) }) {
+		return nil
+	}
+	return fmt.Errorf("%w: the manifest of %q lacks \"permissions: {publish: [%s]}\"", contract.ErrDenied, a.ID, t)
+}
+
+// MayWatch says whether the actor may read events of the pattern.
+func (a *Actor) MayWatch(pattern string) error {
+	if a.kernel || slices.ContainsFunc(a.Subscribe, func(p string) bool {
+		return p == pattern || topic.Match(p, strings.TrimSuffix(pattern, ".*"))
+	}) {
+		return nil
+	}
+	return fmt.Errorf("%w: the manifest of %q lacks \"permissions: {subscribe: [{topic: %s}]}\"", contract.ErrDenied, a.ID, pattern)
+}

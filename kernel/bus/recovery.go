@@ -1,0 +1,190 @@
+package bus
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/switchboard-run/switchboard/contract"
+	"github.com/switchboard-run/switchboard/contract/busv1"
+	"github.com/switchboard-run/switchboard/kernel/journal"
+)
+
+// patternUnroutable is the subscription whose dead letters are the events that
+// the kernel could not route. It matches no topic.
+const patternUnroutable = "unroutable"
+
+func isUnroutable(s journal.Subscription) bool {
+	return s.Extension == contract.KernelSource && s.Pattern == patternUnroutable
+}
+
+// recover loads the subscriptions and the heads of what is pending. It is the
+// normal start: an empty store is only the easiest case.
+func (b *Bus) recover(ctx context.Context) error {
+	err := journal.Do(ctx, b.store, func(tx journal.Tx) error {
+		known, err := tx.Subscriptions()
+		if err != nil || slices.ContainsFunc(known, isUnroutable) {
+			return err
+		}
+		return tx.PutSubscription(&journal.Subscription{Extension: contract.KernelSource, Pattern: patternUnroutable})
+	})
+	if err != nil {
+		return err
+	}
+	return b.store.View(ctx, func(r journal.Reader) error {
+		known, err := r.Subscriptions()
+		if err != nil {
+			return err
+		}
+		for _, k := range known {
+			b.subs[k.ID] = b.newSubscription(k)
+		}
+		b.table.Store(newTable(b.subs))
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		return r.Pending(func(d journal.Delivery) bool {
+			if sub := b.subs[d.Subscription]; sub != nil {
+				// A send that was in flight when the kernel went down may have
+				// reached its platform.
+				d.Uncertain = d.Uncertain || d.State == journal.InFlight
+				b.add(added{sub: sub, delivery: d})
+			}
+			return true
+		})
+	})
+}
+
+// Resubmit queues a dead delivery again, at the end of its lane.
+func (b *Bus) Resubmit(seq int64) (n int, err error) {
+	err = b.Do(func(tx *Tx) error {
+		n = 0
+		e, err := tx.Event(seq)
+		if err != nil {
+			return err
+		}
+		dead, err := tx.Deliveries(journal.DeliveryFilter{Seq: seq, States: []journal.DeliveryState{journal.Dead}})
+		if err != nil {
+			return err
+		}
+		last, err := tx.LastSeq()
+		if err != nil {
+			return err
+		}
+		for _, d := range dead {
+			s := b.table.Load().byID[d.Subscription]
+			if s == nil {
+				continue
+			}
+			n++
+			if s.ID == b.table.Load().unroutable {
+				if err := tx.reroute(d, e); err != nil {
+					return err
+				}
+				continue
+			}
+			d.State, d.Attempts, d.Reason, d.SettledAt, d.Rank = journal.Pending, 0, "", 0, last
+			if err := tx.UpdateDelivery(d); err != nil {
+				return err
+			}
+			tx.added = append(tx.added, added{sub: s, delivery: d, event: e})
+		}
+		return nil
+	})
+	if err == nil && n == 0 {
+		return 0, fmt.Errorf("event %s has no dead delivery", journal.EventID(seq))
+	}
+	return n, err
+}
+
+// reroute lets the router try once more what it could not route.
+func (t *Tx) reroute(d journal.Delivery, e *busv1.Event) error {
+	d.State, d.SettledAt, d.Reason = journal.Done, t.Now, "routed again"
+	if err := t.UpdateDelivery(d); err != nil {
+		return err
+	}
+	return t.Following(e, func() error { return t.bus.router.Accept(t, e) })
+}
+
+// Heads returns the heads of the lanes of a channel's sends that are in nobody's
+// hands.
+func (b *Bus) Heads(channel string) (heads []journal.Delivery) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for _, s := range b.subs {
+		if s.class != classSend || s.Extension != channel {
+			continue
+		}
+		for _, l := range s.lanes {
+			if len(l.items) > 0 && l.lease == nil && !l.fetching {
+				heads = append(heads, l.items[0].Delivery)
+			}
+		}
+	}
+	return heads
+}
+
+// Load is how much waits for an extension.
+type Load struct {
+	Pattern  string
+	Lanes    int
+	InFlight int
+}
+
+// Loads tells how much waits, by extension.
+func (b *Bus) Loads() map[string][]Load {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	loads := map[string][]Load{}
+	for _, s := range b.subs {
+		flying := 0
+		for _, l := range s.flying.leases {
+			if !l.revoked {
+				flying++
+			}
+		}
+		loads[s.Extension] = append(loads[s.Extension], Load{Pattern: s.Pattern, Lanes: len(s.lanes) + s.loose, InFlight: flying})
+	}
+	return loads
+}
+
+// Peek returns the pending deliveries of a lane with their events, the head
+// first.
+func (t *Tx) Peek(extension, pattern, key string, limit int) (ds []journal.Delivery, events []*busv1.Event, err error) {
+	for _, s := range t.bus.table.Load().all {
+		if s.Extension != extension || s.Pattern != pattern {
+			continue
+		}
+		if ds, err = t.PendingLane(s.ID, key, -1<<62, limit); err != nil {
+			return nil, nil, err
+		}
+		for _, d := range ds {
+			e, err := t.Event(d.Seq)
+			if err != nil {
+				return nil, nil, err
+			}
+			events = append(events, e)
+		}
+		return ds, events, nil
+	}
+	return nil, nil, nil
+}
+
+// Behind returns the events that wait in the lane of a lease behind the one it
+// was given for.
+func (b *Bus) Behind(r journal.Reader, l *Lease, limit int) (events []*busv1.Event, err error) {
+	if l.item == nil {
+		return nil, nil
+	}
+	ds, err := r.PendingLane(l.item.Subscription, l.item.Key, l.item.Rank, limit)
+	if err != nil {
+		return nil, err
+	}
+	for _, d := range ds {
+		e, err := r.Event(d.Seq)
+		if err != nil {
+			return nil, err
+		}
+		events = append(events, e)
+	}
+	return events, nil
+}

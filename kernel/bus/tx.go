@@ -1,0 +1,273 @@
+package bus
+
+import (
+	"encoding/json"
+	"fmt"
+
+	"github.com/switchboard-run/switchboard/contract"
+	"github.com/switchboard-run/switchboard/contract/busv1"
+	"github.com/switchboard-run/switchboard/kernel/journal"
+)
+
+// Tx is one commit while it is applied: the journal's transaction, who commits,
+// and what the bus has to do once it is durable.
+type Tx struct {
+	journal.Tx
+	Actor *Actor
+	Lease *Lease // the lane being held; nil outside of one
+	Now   int64  // Unix microseconds
+	// Ending says that the delivery of the lease is settled by this commit.
+	Ending bool
+
+	bus   *Bus
+	cause *busv1.Event
+	added []added
+	gone  []place
+	after []func()
+	seen  []*busv1.Event
+}
+
+type added struct {
+	sub      *subscription
+	delivery journal.Delivery
+	event    *busv1.Event
+	turn     *busv1.TurnContext // of an input that will be handed out at once
+}
+
+// place is where a delivery stood that has been settled.
+type place struct {
+	sub      *subscription
+	key      string
+	seq      int64
+	delivery journal.Delivery
+	lease    *Lease // that held it; nil: nobody did
+}
+
+// After runs f once the commit is durable, and not if it fails. f must not
+// block.
+func (t *Tx) After(f func()) { t.after = append(t.after, f) }
+
+// Cause is the event that what is published now follows from; nil for a root.
+func (t *Tx) Cause() *busv1.Event { return t.cause }
+
+// Following applies f with e as the cause of what f publishes.
+func (t *Tx) Following(e *busv1.Event, f func() error) error {
+	before := t.cause
+	t.cause = e
+	defer func() { t.cause = before }()
+	return f()
+}
+
+// Emit accepts an event of the kernel's own, with v as its payload.
+func (t *Tx) Emit(topic, key string, v any) (*busv1.Event, error) {
+	payload, err := json.Marshal(v)
+	if err != nil {
+		return nil, fmt.Errorf("payload of %s: %w", topic, err)
+	}
+	e := &busv1.Event{Topic: topic, Key: key, Source: contract.KernelSource, Payload: payload}
+	_, err = t.Accept(e)
+	return e, err
+}
+
+// Accept stores the event, creates its deliveries and lets the router follow
+// it. Topic, key, source, payload and dedupe key are the caller's. If the
+// source used the dedupe key before, it fills e from that event and returns
+// true.
+func (t *Tx) Accept(e *busv1.Event) (duplicate bool, err error) {
+	if e.GetDedupeKey() != "" {
+		seq, found, err := t.EventByDedupe(e.GetSource(), e.GetDedupeKey())
+		if err != nil {
+			return false, err
+		}
+		if found {
+			e.Seq, e.Id = seq, journal.EventID(seq)
+			return true, nil
+		}
+	}
+	e.CreatedAtUs = t.Now
+	if c := t.cause; c != nil {
+		e.CorrelationId, e.CausationId = c.GetCorrelationId(), c.GetId()
+		e.Hop = c.GetHop() + 1
+		if e.GetTopic() == contract.TopicAgentOutput {
+			e.Hop = 0
+		}
+	}
+	if e.GetHop() > contract.MaxHops {
+		return false, fmt.Errorf("%w: %s would be event %d in a row without a turn of a model (the chain began with %s): the limit is %d",
+			contract.ErrInvalid, e.GetTopic(), e.GetHop(), e.GetCorrelationId(), contract.MaxHops)
+	}
+	if err := t.AppendEvent(e); err != nil {
+		return false, err
+	}
+	t.seen = append(t.seen, e)
+	for _, s := range t.bus.table.Load().match(e.GetTopic()) {
+		if err := t.deliver(s, e, 0); err != nil {
+			return false, err
+		}
+	}
+	return false, t.Following(e, func() error { return t.bus.router.Accept(t, e) })
+}
+
+func (t *Tx) deliver(s *subscription, e *busv1.Event, rank int64) error {
+	d := journal.Delivery{Seq: e.GetSeq(), Subscription: s.ID, Rank: rank}
+	if s.spec.Load().Ordered {
+		d.Key = e.GetKey()
+	}
+	a := added{sub: s, event: e}
+	if s.class != classPlain && t.bus.wouldHandOut(s, d.Key) {
+		if s.class == classSend {
+			d.State = journal.InFlight
+		} else {
+			var err error
+			if a.turn, err = t.bus.sessions.Context(t, e); err != nil {
+				return err
+			}
+		}
+	}
+	if err := t.AddDelivery(d); err != nil {
+		return err
+	}
+	if d.Rank == 0 {
+		d.Rank = d.Seq
+	}
+	a.delivery = d
+	t.added = append(t.added, a)
+	return nil
+}
+
+// Replace gives the place of a delivery that no handler has taken to another
+// event. It returns false when it is too late.
+func (t *Tx) Replace(old journal.Delivery, e *busv1.Event) (bool, error) {
+	s := t.bus.table.Load().byID[old.Subscription]
+	if s == nil || !t.bus.reserve(s, old) {
+		return false, nil
+	}
+	e.CreatedAtUs = t.Now
+	if c := t.cause; c != nil {
+		e.CorrelationId, e.CausationId, e.Hop = c.GetCorrelationId(), c.GetId(), c.GetHop()+1
+	}
+	if err := t.AppendEvent(e); err != nil {
+		return false, err
+	}
+	t.seen = append(t.seen, e)
+	if err := t.Settle(old, journal.Done, "replaced by "+e.GetId()); err != nil {
+		return false, err
+	}
+	return true, t.deliver(s, e, old.Rank)
+}
+
+// Settle ends a delivery that no handler holds.
+func (t *Tx) Settle(d journal.Delivery, state journal.DeliveryState, reason string) error {
+	d.State, d.Reason, d.SettledAt = state, reason, t.Now
+	if err := t.UpdateDelivery(d); err != nil {
+		return err
+	}
+	t.gone = append(t.gone, place{sub: t.bus.table.Load().byID[d.Subscription], key: d.Key, seq: d.Seq, delivery: d})
+	return nil
+}
+
+// SettleAll ends the deliveries of an event that no handler holds and that are
+// not settled.
+func (t *Tx) SettleAll(seq int64, reason string) error {
+	ds, err := t.Deliveries(journal.DeliveryFilter{Seq: seq, States: []journal.DeliveryState{journal.Pending, journal.InFlight}})
+	if err != nil {
+		return err
+	}
+	for _, d := range ds {
+		if err := t.Settle(d, journal.Done, reason); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// TakeBack takes a lane from its holder and settles the delivery that it held,
+// which it returns; nil: nobody held it. The holder's token is void in this
+// very commit.
+func (t *Tx) TakeBack(extension, pattern, key string) (*busv1.Event, error) {
+	l := t.bus.holder(extension, pattern, key)
+	if l == nil {
+		return nil, nil
+	}
+	d := l.item.Delivery
+	d.State, d.Reason, d.StartedAt, d.SettledAt = journal.Done, "cancelled", l.started, t.Now
+	if err := t.UpdateDelivery(d); err != nil {
+		return nil, err
+	}
+	t.bus.void(l)
+	t.gone = append(t.gone, place{sub: l.item.lane.sub, seq: d.Seq, delivery: d, lease: l})
+	return l.Event, nil
+}
+
+// Withdraw settles the deliveries of the event, and of what the router made of
+// it, that no handler has taken. It returns false if one was taken.
+func (t *Tx) Withdraw(seq int64) (inTime bool, err error) {
+	return t.withdraw(seq, 0)
+}
+
+func (t *Tx) withdraw(seq int64, depth int) (inTime bool, err error) {
+	inTime = true
+	ds, err := t.Deliveries(journal.DeliveryFilter{Seq: seq})
+	if err != nil {
+		return false, err
+	}
+	for _, d := range ds {
+		switch {
+		case d.State == journal.Dead:
+		case d.State == journal.Done && d.Reason == reasonWithdrawn:
+		case d.State == journal.Done:
+			inTime = false
+		default:
+			s := t.bus.table.Load().byID[d.Subscription]
+			if s == nil || !t.bus.reserve(s, d) {
+				inTime = false
+				continue
+			}
+			if err := t.Settle(d, journal.Done, reasonWithdrawn); err != nil {
+				return false, err
+			}
+		}
+	}
+	if depth > 3 {
+		return inTime, nil
+	}
+	// What the router derived stands directly behind its cause.
+	derived, err := t.Events(journal.EventFilter{After: seq, Limit: 64, Ascending: true})
+	if err != nil {
+		return false, err
+	}
+	for _, e := range derived {
+		if e.GetSource() != contract.KernelSource || e.GetCausationId() != journal.EventID(seq) {
+			continue
+		}
+		ok, err := t.withdraw(e.GetSeq(), depth+1)
+		if err != nil {
+			return false, err
+		}
+		inTime = inTime && ok
+	}
+	return inTime, nil
+}
+
+const reasonWithdrawn = "withdrawn"
+
+// Free says whether a delivery is pending and in nobody's hands.
+func (t *Tx) Free(d journal.Delivery) bool {
+	s := t.bus.table.Load().byID[d.Subscription]
+	current, err := t.Delivery(d.Seq, d.Subscription)
+	return s != nil && err == nil && current != nil && (current.State == journal.Pending || current.State == journal.InFlight) && t.bus.reserve(s, d)
+}
+
+// Dead keeps an event that the kernel cannot route as a dead letter of its own.
+func (t *Tx) Dead(e *busv1.Event, reason string) error {
+	s := t.bus.table.Load().unroutable
+	d := journal.Delivery{Seq: e.GetSeq(), Subscription: s, State: journal.Dead, Reason: reason, SettledAt: t.Now, Rank: e.GetSeq()}
+	known, err := t.Delivery(e.GetSeq(), s)
+	if err != nil {
+		return err
+	}
+	if known != nil {
+		return t.UpdateDelivery(d)
+	}
+	return t.AddDelivery(d)
+}

@@ -1,0 +1,211 @@
+// Package directory is what the kernel knows of the extensions at one moment:
+// channels, agents, tools and models, with the configuration that routes
+// between them. A Snapshot never changes; whoever decides something takes one
+// and decides with it alone.
+package directory
+
+import (
+	"slices"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/santhosh-tekuri/jsonschema/v6"
+
+	"github.com/switchboard-run/switchboard/contract/busv1"
+	"github.com/switchboard-run/switchboard/contract/extensionv1"
+)
+
+// Directory holds the current snapshot. It is safe for concurrent use.
+type Directory struct{ current atomic.Pointer[Snapshot] }
+
+// Current is the snapshot in force; an empty one before the first Set.
+func (d *Directory) Current() *Snapshot {
+	if s := d.current.Load(); s != nil {
+		return s
+	}
+	return &Snapshot{Location: time.UTC}
+}
+
+// Set puts a snapshot in force.
+func (d *Directory) Set(s *Snapshot) { d.current.Store(s) }
+
+// Snapshot is the directory at one moment. Slices are sorted by id.
+type Snapshot struct {
+	Channels []Channel
+	Agents   []Agent
+	Tools    []Tool
+	Commands []Command
+	Models   []Provider
+
+	Location       *time.Location
+	DefaultAgent   string            // agents.default
+	EnabledAgents  []string          // agents.enabled; nil: all
+	Routing        map[string]string // channel -> agent
+	DefaultChannel string
+	Hold           time.Duration
+	ModelOrder     []string // models.default; nil: by what is ready
+	ModelNames     map[string][]string
+	MaxTurns       int // of one correlation
+
+	ToolsEtag    string // of all tools and grants
+	ChannelsEtag string
+}
+
+// Channel is a way to people.
+type Channel struct {
+	ID        string
+	Name      string
+	MaxLength int // UTF-16 units; 0: no limit
+	Formats   []string
+	Drafts    bool
+	Dedupe    bool
+	Hold      bool     // channels.<id>.uncertain: hold
+	AllowFrom []string // user ids admitted without pairing; "*": everyone
+	State     string   // of the process
+	Readiness *extensionv1.Readiness
+}
+
+// Ready says whether sends can be delivered now.
+func (c *Channel) Ready() bool {
+	return c.State == StateActive && c.Readiness.GetState() == extensionv1.Readiness_STATE_READY
+}
+
+// Configured says whether the channel can become ready by itself.
+func (c *Channel) Configured() bool {
+	return c.Readiness.GetState() != extensionv1.Readiness_STATE_UNCONFIGURED
+}
+
+// Status is the readiness in a word, with the process's state where that is
+// what matters.
+func (c *Channel) Status() string {
+	if c.State != StateActive {
+		return c.State
+	}
+	switch c.Readiness.GetState() {
+	case extensionv1.Readiness_STATE_READY:
+		return "ready"
+	case extensionv1.Readiness_STATE_UNCONFIGURED:
+		return "unconfigured"
+	case extensionv1.Readiness_STATE_DEGRADED:
+		return "degraded"
+	}
+	return "offline"
+}
+
+// StateActive is the state of a process that serves.
+const StateActive = "active"
+
+// Agent is one agent.
+type Agent struct {
+	ID          string
+	Name        string
+	Description string
+	State       string
+	Spec        *extensionv1.AgentSpec
+}
+
+// Tool is one tool under its full name.
+type Tool struct {
+	Name      string // <extension>/<tool>
+	Extension string
+	Tool      *extensionv1.Tool // its name is the short one
+	Schema    *jsonschema.Schema
+}
+
+// Command is a slash command that an extension handles with a tool.
+type Command struct {
+	Name        string
+	Description string
+	Tool        string // full name
+}
+
+// Provider is an extension that completes prompts.
+type Provider struct {
+	Extension string
+	Models    []string // patterns: <id>/<name> or <id>/*
+	State     string
+	Readiness *extensionv1.Readiness
+}
+
+// Ready says whether the provider can be asked now.
+func (p *Provider) Ready() bool {
+	return p.State == StateActive && p.Readiness.GetState() == extensionv1.Readiness_STATE_READY
+}
+
+// Channel is the channel of an id; nil if there is none.
+func (s *Snapshot) Channel(id string) *Channel {
+	return find(s.Channels, func(c *Channel) bool { return c.ID == id })
+}
+
+// Agent is the agent of an id, enabled or not; nil if there is none.
+func (s *Snapshot) Agent(id string) *Agent {
+	return find(s.Agents, func(a *Agent) bool { return a.ID == id })
+}
+
+// Tool is the tool of a full name; nil if there is none.
+func (s *Snapshot) Tool(name string) *Tool {
+	return find(s.Tools, func(t *Tool) bool { return t.Name == name })
+}
+
+// Command is the command of a name; nil if there is none.
+func (s *Snapshot) Command(name string) *Command {
+	return find(s.Commands, func(c *Command) bool { return c.Name == name })
+}
+
+// Provider is the provider of an extension's id; nil if there is none.
+func (s *Snapshot) Provider(id string) *Provider {
+	return find(s.Models, func(p *Provider) bool { return p.Extension == id })
+}
+
+func find[T any](all []T, is func(*T) bool) *T {
+	for i := range all {
+		if is(&all[i]) {
+			return &all[i]
+		}
+	}
+	return nil
+}
+
+// Enabled says whether an agent may be asked.
+func (s *Snapshot) Enabled(agent string) bool {
+	return s.Agent(agent) != nil && (s.EnabledAgents == nil || slices.Contains(s.EnabledAgents, agent))
+}
+
+// MayUse says whether the agent's manifest grants a tool. A private tool is
+// granted by its full name only.
+func (s *Snapshot) MayUse(agent string, t *Tool) bool {
+	a := s.Agent(agent)
+	if a == nil {
+		return false
+	}
+	for _, pattern := range a.Spec.GetUsesTools() {
+		if pattern == t.Name {
+			return true
+		}
+		if prefix, wild := strings.CutSuffix(pattern, "*"); wild && !t.Tool.GetPrivate() && strings.HasPrefix(t.Name, prefix) {
+			return true
+		}
+	}
+	return false
+}
+
+// PreferredChannel is where a notice goes that names none: the default channel,
+// else the first that is ready, else the default one all the same. Nil: there
+// are no channels.
+func (s *Snapshot) PreferredChannel() *Channel {
+	if c := s.Channel(s.DefaultChannel); c != nil {
+		return c
+	}
+	if c := find(s.Channels, (*Channel).Ready); c != nil {
+		return c
+	}
+	return nil
+}
+
+// Outbound kinds, for readers of stored sessions.
+const (
+	OutboundNowhere      = int32(busv1.Outbound_KIND_UNSPECIFIED)
+	OutboundConversation = int32(busv1.Outbound_KIND_CONVERSATION)
+	OutboundExtension    = int32(busv1.Outbound_KIND_EXTENSION)
+)

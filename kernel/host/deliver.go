@@ -1,0 +1,118 @@
+package host
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/switchboard-run/switchboard/contract"
+	"github.com/switchboard-run/switchboard/contract/extensionv1"
+	"github.com/switchboard-run/switchboard/kernel/bus"
+)
+
+// deliver carries deliveries to an extension and outcomes back, until it is
+// gone.
+func (h *Host) deliver(g *guest, sink *bus.Sink) {
+	ctx, cancel := context.WithCancel(g.ctx)
+	defer cancel()
+	stream, err := extensionv1.NewEventsClient(g.conn).Deliver(ctx)
+	if err != nil {
+		h.Log.Error("opening the event stream failed", "extension", g.actor.ID, "error", err)
+		return
+	}
+	go func() {
+		defer cancel()
+		for {
+			frame, ok := sink.Next(ctx)
+			if !ok {
+				return
+			}
+			if err := stream.Send(&extensionv1.DeliverFrame{Deliveries: frame.Deliveries, Cancels: frame.Cancels}); err != nil {
+				return
+			}
+		}
+	}()
+	for {
+		frame, err := stream.Recv()
+		if err != nil {
+			if g.ctx.Err() == nil && !errors.Is(err, io.EOF) {
+				h.Log.Warn("the event stream ended", "extension", g.actor.ID, "error", err)
+			}
+			return
+		}
+		sink.Credit(int(frame.GetCredit()))
+		for _, o := range frame.GetOutcomes() {
+			h.Bus.Outcome(g.actor, o)
+		}
+	}
+}
+
+// CallTool implements tools.Remote.
+func (h *Host) CallTool(ctx context.Context, extension string, r *extensionv1.CallRequest) (*extensionv1.CallResult, error) {
+	g := h.guest(extension)
+	if g == nil {
+		return nil, fmt.Errorf("%w: %s is not running", contract.ErrUnavailable, extension)
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	defer context.AfterFunc(g.ctx, cancel)()
+	result, err := extensionv1.NewToolsClient(g.conn).Call(ctx, r)
+	if err != nil {
+		return nil, gone(g, err)
+	}
+	return result, nil
+}
+
+// gone says that the process ended where that is what an error means.
+func gone(g *guest, err error) error {
+	if g.ctx.Err() != nil {
+		return fmt.Errorf("%w: the extension %s ended meanwhile", contract.ErrGone, g.actor.ID)
+	}
+	return contract.FromStatus(err)
+}
+
+// Complete implements models.Remote.
+func (h *Host) Complete(ctx context.Context, extension string, r *extensionv1.CompleteRequest, emit func(*extensionv1.Delta) error) error {
+	g := h.guest(extension)
+	if g == nil {
+		return fmt.Errorf("%w: %s is not running", contract.ErrUnavailable, extension)
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	defer context.AfterFunc(g.ctx, cancel)()
+	stream, err := extensionv1.NewModelsClient(g.conn).Complete(ctx, r)
+	if err != nil {
+		return gone(g, err)
+	}
+	for {
+		d, err := stream.Recv()
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err != nil {
+			return gone(g, err)
+		}
+		if err := emit(d); err != nil {
+			return err
+		}
+	}
+}
+
+// draft opens a stream of drafts to a channel.
+func (h *Host) draft(ctx context.Context, channel string) (func(*extensionv1.DraftUpdate) error, func(), bool) {
+	g := h.guest(channel)
+	if g == nil || !g.description.GetDrafts() {
+		return nil, nil, false
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	stream, err := extensionv1.NewDraftsClient(g.conn).Draft(ctx)
+	if err != nil {
+		cancel()
+		return nil, nil, false
+	}
+	return stream.Send, func() {
+		_, _ = stream.CloseAndRecv()
+		cancel()
+	}, true
+}

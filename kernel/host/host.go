@@ -1,0 +1,184 @@
+// Package host is the kernel's side of the contract: it serves the kernel's
+// services to the extensions on one unix socket, and carries deliveries, calls
+// and completions to them.
+//
+// Every connection authenticates with the token that its extension was given in
+// Init; who calls, and what it may, follows from the token alone, and ends with
+// the generation it was made for.
+package host
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"fmt"
+	"net"
+	"sync"
+
+	"github.com/hashicorp/go-hclog"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/metadata"
+	"google.golang.org/grpc/status"
+
+	"github.com/switchboard-run/switchboard/contract"
+	"github.com/switchboard-run/switchboard/contract/extensionv1"
+	"github.com/switchboard-run/switchboard/contract/kernelv1"
+	"github.com/switchboard-run/switchboard/kernel/bus"
+	"github.com/switchboard-run/switchboard/kernel/directory"
+	"github.com/switchboard-run/switchboard/kernel/models"
+	"github.com/switchboard-run/switchboard/kernel/session"
+	"github.com/switchboard-run/switchboard/kernel/tools"
+)
+
+// Options are what a host serves.
+type Options struct {
+	Bus       *bus.Bus
+	Sessions  *session.Book
+	Directory *directory.Directory
+	Tools     *tools.Runner
+	Models    *models.Router
+	Log       hclog.Logger
+	// Report is told a change of readiness.
+	Report func(extension string, generation int64, r *extensionv1.Readiness)
+}
+
+// Host serves extensions. It is safe for concurrent use.
+type Host struct {
+	Options
+	server *grpc.Server
+
+	mu      sync.Mutex
+	tokens  map[string]*bus.Actor
+	running map[string]*guest
+}
+
+// guest is one running generation of an extension.
+type guest struct {
+	actor       *bus.Actor
+	token       string
+	conn        grpc.ClientConnInterface
+	description *extensionv1.Description
+	ctx         context.Context
+}
+
+// New returns a host that serves nothing yet.
+func New() *Host {
+	h := &Host{tokens: map[string]*bus.Actor{}, running: map[string]*guest{}}
+	h.server = grpc.NewServer(
+		grpc.MaxRecvMsgSize(contract.MaxMessage), grpc.MaxSendMsgSize(contract.MaxMessage),
+		grpc.ChainUnaryInterceptor(h.authenticateUnary), grpc.ChainStreamInterceptor(h.authenticateStream),
+		grpc.ReadBufferSize(64<<10), grpc.WriteBufferSize(64<<10),
+	)
+	kernelv1.RegisterBusServer(h.server, busService{h: h})
+	kernelv1.RegisterSessionsServer(h.server, sessionsService{h: h})
+	kernelv1.RegisterToolsServer(h.server, toolsService{h: h})
+	kernelv1.RegisterModelsServer(h.server, modelsService{h: h})
+	kernelv1.RegisterChannelsServer(h.server, channelsService{h: h})
+	kernelv1.RegisterKVServer(h.server, kvService{h: h})
+	kernelv1.RegisterRuntimeServer(h.server, runtimeService{h: h})
+	return h
+}
+
+// Serve serves the kernel's services until Stop. Options must be set.
+func (h *Host) Serve(listener net.Listener) error {
+	if err := h.server.Serve(listener); err != nil {
+		return fmt.Errorf("serving extensions: %w", err)
+	}
+	return nil
+}
+
+// Stop ends all connections.
+func (h *Host) Stop() { h.server.Stop() }
+
+// Admit makes the token of a generation that is about to start.
+func (h *Host) Admit(a *bus.Actor) (token string) {
+	var raw [24]byte
+	_, _ = rand.Read(raw[:]) // never fails, by its documentation
+	token = hex.EncodeToString(raw[:])
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.tokens[token] = a
+	return token
+}
+
+// Open connects an active extension to the bus. Its streams end with ctx.
+func (h *Host) Open(ctx context.Context, a *bus.Actor, conn grpc.ClientConnInterface, d *extensionv1.Description) {
+	g := &guest{actor: a, conn: conn, description: d, ctx: ctx}
+	h.mu.Lock()
+	h.running[a.ID] = g
+	h.mu.Unlock()
+	if d.GetEvents() || d.GetChannel() || a.Agent {
+		go h.deliver(g, h.Bus.Attach(a))
+	}
+}
+
+// Gone voids the token of a generation.
+func (h *Host) Gone(extension string, generation int64) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for token, a := range h.tokens {
+		if a.ID == extension && a.Generation == generation {
+			delete(h.tokens, token)
+		}
+	}
+	if g := h.running[extension]; g != nil && g.actor.Generation == generation {
+		delete(h.running, extension)
+	}
+}
+
+func (h *Host) guest(extension string) *guest {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.running[extension]
+}
+
+// Actor implements tools.Remote.
+func (h *Host) Actor(extension string) *bus.Actor {
+	if g := h.guest(extension); g != nil {
+		return g.actor
+	}
+	return nil
+}
+
+type actorKey struct{}
+
+func actorOf(ctx context.Context) *bus.Actor { return ctx.Value(actorKey{}).(*bus.Actor) }
+
+func (h *Host) authenticate(ctx context.Context) (context.Context, error) {
+	md, _ := metadata.FromIncomingContext(ctx)
+	given := md.Get(contract.TokenHeader)
+	if len(given) == 1 {
+		h.mu.Lock()
+		a := h.tokens[given[0]]
+		h.mu.Unlock()
+		if a != nil {
+			return context.WithValue(ctx, actorKey{}, a), nil
+		}
+	}
+	return nil, status.Error(codes.Unauthenticated, "this connection has no valid token: it belongs to no running extension")
+}
+
+func (h *Host) authenticateUnary(ctx context.Context, request any, _ *grpc.UnaryServerInfo, next grpc.UnaryHandler) (any, error) {
+	ctx, err := h.authenticate(ctx)
+	if err != nil {
+		return nil, err
+	}
+	reply, err := next(ctx, request)
+	return reply, contract.ToStatus(err)
+}
+
+func (h *Host) authenticateStream(service any, stream grpc.ServerStream, _ *grpc.StreamServerInfo, next grpc.StreamHandler) error {
+	ctx, err := h.authenticate(stream.Context())
+	if err != nil {
+		return err
+	}
+	return contract.ToStatus(next(service, authenticated{stream, ctx}))
+}
+
+type authenticated struct {
+	grpc.ServerStream
+	ctx context.Context
+}
+
+func (s authenticated) Context() context.Context { return s.ctx }

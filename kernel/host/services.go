@@ -1,0 +1,394 @@
+package host
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"sync"
+
+	"google.golang.org/grpc"
+
+	"github.com/switchboard-run/switchboard/contract"
+	"github.com/switchboard-run/switchboard/contract/busv1"
+	"github.com/switchboard-run/switchboard/contract/extensionv1"
+	"github.com/switchboard-run/switchboard/contract/kernelv1"
+	"github.com/switchboard-run/switchboard/kernel/bus"
+	"github.com/switchboard-run/switchboard/kernel/directory"
+	"github.com/switchboard-run/switchboard/kernel/journal"
+)
+
+// The generated services.
+type (
+	busService struct {
+		kernelv1.UnimplementedBusServer
+		h *Host
+	}
+	sessionsService struct {
+		kernelv1.UnimplementedSessionsServer
+		h *Host
+	}
+	toolsService struct {
+		kernelv1.UnimplementedToolsServer
+		h *Host
+	}
+	modelsService struct {
+		kernelv1.UnimplementedModelsServer
+		h *Host
+	}
+	channelsService struct {
+		kernelv1.UnimplementedChannelsServer
+		h *Host
+	}
+	kvService struct {
+		kernelv1.UnimplementedKVServer
+		h *Host
+	}
+	runtimeService struct {
+		kernelv1.UnimplementedRuntimeServer
+		h *Host
+	}
+)
+
+// inFlight bounds the commits of one extension that wait for the disk.
+const inFlight = 8192
+
+// receipts collects receipts until the stream can take them.
+type receipts struct {
+	mu     sync.Mutex
+	ready  []*busv1.CommitReceipt
+	signal chan struct{}
+	room   chan struct{}
+}
+
+func (r *receipts) add(c *busv1.CommitReceipt) {
+	r.mu.Lock()
+	r.ready = append(r.ready, c)
+	r.mu.Unlock()
+	select {
+	case r.signal <- struct{}{}:
+	default:
+	}
+}
+
+func (r *receipts) take() []*busv1.CommitReceipt {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	ready := r.ready
+	r.ready = nil
+	return ready
+}
+
+func (s busService) Commit(stream grpc.BidiStreamingServer[kernelv1.CommitFrame, kernelv1.ReceiptFrame]) error {
+	actor := actorOf(stream.Context())
+	r := &receipts{signal: make(chan struct{}, 1), room: make(chan struct{}, inFlight)}
+	ctx, cancel := context.WithCancel(stream.Context())
+	defer cancel()
+	go func() {
+		defer cancel()
+		for {
+			select {
+			case <-r.signal:
+			case <-ctx.Done():
+				return
+			}
+			ready := r.take()
+			if len(ready) == 0 {
+				continue
+			}
+			if stream.Send(&kernelv1.ReceiptFrame{Receipts: ready}) != nil {
+				return
+			}
+			for range ready {
+				<-r.room
+			}
+		}
+	}()
+	for {
+		frame, err := stream.Recv()
+		if err != nil {
+			if errors.Is(err, io.EOF) {
+				return nil
+			}
+			return err
+		}
+		for _, c := range frame.GetCommits() {
+			select {
+			case r.room <- struct{}{}:
+			case <-ctx.Done():
+				return ctx.Err()
+			}
+			s.h.Bus.Submit(actor, c, r.add)
+		}
+	}
+}
+
+func (s busService) Watch(r *kernelv1.WatchRequest, stream grpc.ServerStreamingServer[busv1.Event]) error {
+	actor := actorOf(stream.Context())
+	if len(r.GetTopics()) == 0 {
+		return fmt.Errorf("%w: name the topics to watch", contract.ErrInvalid)
+	}
+	for _, pattern := range r.GetTopics() {
+		if err := actor.MayWatch(pattern); err != nil {
+			return err
+		}
+	}
+	w := s.h.Bus.Watch(stream.Context(), r.GetTopics()...)
+	for e := range w.Events() {
+		if err := stream.Send(e); err != nil {
+			return err
+		}
+	}
+	return w.Err()
+}
+
+// lease is the lane of a request, which an agent's services need.
+func (h *Host) lease(ctx context.Context, token string) (*bus.Lease, error) {
+	l, err := h.Bus.Lease(actorOf(ctx), token)
+	if err != nil {
+		return nil, err
+	}
+	return l, nil
+}
+
+// own is the session of a request: the lane's own one.
+func (h *Host) own(ctx context.Context, token, id string) (*bus.Lease, int64, error) {
+	l, err := h.lease(ctx, token)
+	if err != nil {
+		return nil, 0, err
+	}
+	if id != "" && id != journal.SessionID(l.Session) {
+		return nil, 0, fmt.Errorf("%w: the lane is that of session %s, not of %s", contract.ErrDenied, journal.SessionID(l.Session), id)
+	}
+	return l, l.Session, nil
+}
+
+func (s sessionsService) Get(ctx context.Context, r *kernelv1.SessionRequest) (*kernelv1.Session, error) {
+	_, id, err := s.h.own(ctx, r.GetLane(), r.GetSession())
+	if err != nil {
+		return nil, err
+	}
+	var found *kernelv1.Session
+	return found, s.h.Bus.View(ctx, func(j journal.Reader) error {
+		stored, err := j.Session(id)
+		if err != nil || stored == nil {
+			return errors.Join(err, contract.ErrNotFound)
+		}
+		found = Session(stored)
+		return nil
+	})
+}
+
+// Session is a stored session as the contract shows it.
+func Session(s *journal.Session) *kernelv1.Session {
+	state := "idle"
+	if len(s.Stack) > 0 {
+		state = "running"
+	}
+	return &kernelv1.Session{
+		Id: journal.SessionID(s.ID), Agent: s.Agent, Key: s.Key, State: state, HistorySeq: s.HistorySeq,
+		CreatedAtUs: s.CreatedAt, ActiveAtUs: s.ActiveAt,
+	}
+}
+
+func (s sessionsService) List(ctx context.Context, r *kernelv1.ListSessionsRequest) (*kernelv1.ListSessionsResponse, error) {
+	l, err := s.h.lease(ctx, r.GetLane())
+	if err != nil {
+		return nil, err
+	}
+	out := &kernelv1.ListSessionsResponse{}
+	return out, s.h.Bus.View(ctx, func(j journal.Reader) error {
+		sessions, err := j.Sessions(journal.SessionFilter{Agent: l.Agent, Limit: int(r.GetLimit())})
+		for i := range sessions {
+			out.Sessions = append(out.Sessions, Session(&sessions[i]))
+		}
+		return err
+	})
+}
+
+const defaultHistory = 256 << 10
+
+func (s sessionsService) History(ctx context.Context, r *kernelv1.HistoryRequest) (*kernelv1.HistoryResponse, error) {
+	_, id, err := s.h.own(ctx, r.GetLane(), r.GetSession())
+	if err != nil {
+		return nil, err
+	}
+	size := r.GetMaxBytes()
+	if size <= 0 {
+		size = defaultHistory
+	}
+	out := &kernelv1.HistoryResponse{}
+	return out, s.h.Bus.View(ctx, func(j journal.Reader) (err error) {
+		out.Entries, out.Truncated, err = j.History(id, r.GetAfterSeq(), min(size, contract.MaxMessage/2))
+		return err
+	})
+}
+
+func (s sessionsService) Pending(ctx context.Context, r *kernelv1.PendingRequest) (*kernelv1.PendingResponse, error) {
+	l, err := s.h.lease(ctx, r.GetLane())
+	if err != nil {
+		return nil, err
+	}
+	out := &kernelv1.PendingResponse{}
+	return out, s.h.Bus.View(ctx, func(j journal.Reader) (err error) {
+		out.Inputs, err = s.h.Bus.Behind(j, l, 100)
+		return err
+	})
+}
+
+func (s toolsService) List(ctx context.Context, r *kernelv1.ListToolsRequest) (*kernelv1.ListToolsResponse, error) {
+	l, err := s.h.lease(ctx, r.GetLane())
+	if err != nil {
+		return nil, err
+	}
+	granted, etag := s.h.Tools.List(l.Agent)
+	return &kernelv1.ListToolsResponse{Tools: granted, Etag: etag}, nil
+}
+
+func (s toolsService) Call(ctx context.Context, r *kernelv1.CallToolRequest) (*extensionv1.CallResult, error) {
+	l, err := s.h.lease(ctx, r.GetLane())
+	if err != nil {
+		return nil, err
+	}
+	if r.GetCallId() == "" {
+		return nil, fmt.Errorf("%w: a tool call needs a call_id: append the answer that asks for it first", contract.ErrInvalid)
+	}
+	return s.h.Tools.Call(ctx, l, r.GetCallId())
+}
+
+func (s modelsService) Complete(r *kernelv1.CompleteRequest, stream grpc.ServerStreamingServer[extensionv1.Delta]) error {
+	l, err := s.h.lease(stream.Context(), r.GetLane())
+	if err != nil {
+		return err
+	}
+	now := s.h.Directory.Current()
+	agent := now.Agent(l.Agent)
+	if agent == nil {
+		return fmt.Errorf("%w: only an agent completes prompts", contract.ErrDenied)
+	}
+	if r.GetModel() != agent.Spec.GetModel() {
+		return fmt.Errorf("%w: the manifest of %q grants the model %q, not %q", contract.ErrDenied, l.Agent, agent.Spec.GetModel(), r.GetModel())
+	}
+	request := &extensionv1.CompleteRequest{
+		Messages: r.GetMessages(), Tools: r.GetTools(), MaxTokens: r.GetMaxTokens(), Agent: l.Agent, Session: journal.SessionID(l.Session),
+	}
+	return s.h.Models.Complete(stream.Context(), r.GetModel(), request, stream.Send)
+}
+
+func (s channelsService) List(context.Context, *kernelv1.ListChannelsRequest) (*kernelv1.ListChannelsResponse, error) {
+	return &kernelv1.ListChannelsResponse{Channels: Channels(s.h.Directory.Current())}, nil
+}
+
+// Channels is the channels as the contract shows them.
+func Channels(now *directory.Snapshot) []*kernelv1.Channel {
+	out := make([]*kernelv1.Channel, 0, len(now.Channels))
+	for i := range now.Channels {
+		c := &now.Channels[i]
+		readiness := c.Readiness
+		if c.State != directory.StateActive {
+			readiness = &extensionv1.Readiness{State: extensionv1.Readiness_STATE_OFFLINE, Detail: "its extension is " + c.State}
+		}
+		out = append(out, &kernelv1.Channel{
+			Id: c.ID, Name: c.Name, Readiness: readiness, MaxLength: int32(c.MaxLength), Formats: c.Formats, Drafts: c.Drafts,
+			Default: c.ID == now.DefaultChannel,
+		})
+	}
+	return out
+}
+
+func (s channelsService) Draft(stream grpc.ClientStreamingServer[kernelv1.DraftRequest, kernelv1.DraftResponse]) error {
+	var send func(*extensionv1.DraftUpdate) error
+	var base *extensionv1.DraftUpdate
+	for {
+		r, err := stream.Recv()
+		if errors.Is(err, io.EOF) {
+			return stream.SendAndClose(&kernelv1.DraftResponse{})
+		}
+		if err != nil {
+			return err
+		}
+		if base == nil {
+			l, err := s.h.lease(stream.Context(), r.GetLane())
+			if err != nil {
+				return err
+			}
+			var channel string
+			if channel, base, err = s.h.draftPlace(stream.Context(), l); err != nil {
+				return err
+			}
+			if channel != "" {
+				var done func()
+				var ok bool
+				if send, done, ok = s.h.draft(stream.Context(), channel); ok {
+					defer done()
+				}
+			}
+		}
+		if send != nil {
+			if err := send(&extensionv1.DraftUpdate{
+				Conversation: base.GetConversation(), Thread: base.GetThread(), DraftId: base.GetDraftId(), Text: r.GetText(),
+			}); err != nil {
+				send = nil // drafts may be lost
+			}
+		}
+	}
+}
+
+// draftPlace is where the drafts of a turn are shown; no channel: nowhere.
+func (h *Host) draftPlace(ctx context.Context, l *bus.Lease) (channel string, base *extensionv1.DraftUpdate, err error) {
+	base = &extensionv1.DraftUpdate{}
+	err = h.Bus.View(ctx, func(j journal.Reader) error {
+		s, err := j.Session(l.Session)
+		if err != nil || s == nil || s.Conversation == 0 {
+			return err
+		}
+		c, err := j.Conversation(s.Conversation)
+		if err != nil || c == nil {
+			return err
+		}
+		channel, base.Conversation, base.Thread = c.Channel, c.Address, c.Thread
+		base.DraftId = l.Event.GetId()
+		return nil
+	})
+	return channel, base, err
+}
+
+func (s kvService) Get(ctx context.Context, r *kernelv1.GetRequest) (*kernelv1.Value, error) {
+	out := &kernelv1.Value{Key: r.GetKey()}
+	return out, s.h.Bus.View(ctx, func(j journal.Reader) error {
+		v, err := j.KVGet(actorOf(ctx).ID, r.GetKey())
+		out.Value, out.Version = v.Value, v.Version
+		return err
+	})
+}
+
+const maxScan = 1000
+
+func (s kvService) Scan(ctx context.Context, r *kernelv1.ScanRequest) (*kernelv1.ScanResponse, error) {
+	limit := int(r.GetLimit())
+	if limit <= 0 || limit > maxScan {
+		limit = maxScan
+	}
+	out := &kernelv1.ScanResponse{}
+	return out, s.h.Bus.View(ctx, func(j journal.Reader) error {
+		values, err := j.KVScan(actorOf(ctx).ID, r.GetPrefix(), r.GetAfter(), limit+1)
+		if len(values) > limit {
+			values, out.More = values[:limit], true
+		}
+		size := 0
+		for i, v := range values {
+			if size += len(v.Value); size > contract.MaxMessage/2 && i > 0 {
+				out.More = true
+				break
+			}
+			out.Values = append(out.Values, &kernelv1.Value{Key: v.Key, Value: v.Value, Version: v.Version})
+		}
+		return err
+	})
+}
+
+func (s runtimeService) Report(ctx context.Context, r *extensionv1.Readiness) (*kernelv1.ReportResponse, error) {
+	a := actorOf(ctx)
+	s.h.Options.Report(a.ID, a.Generation, r)
+	return &kernelv1.ReportResponse{}, nil
+}

@@ -1,0 +1,131 @@
+package router
+
+import (
+	"encoding/json"
+	"fmt"
+	"regexp"
+	"strings"
+
+	"github.com/switchboard-run/switchboard/contract"
+	"github.com/switchboard-run/switchboard/contract/busv1"
+	"github.com/switchboard-run/switchboard/kernel/bus"
+	"github.com/switchboard-run/switchboard/kernel/journal"
+)
+
+var commandForm = regexp.MustCompile(`^/([a-z][a-z0-9_]*)(?:\s+([\s\S]*))?$`)
+
+// parseCommand splits "/name rest". Anything else that begins with a slash (a
+// path, say) is text.
+func parseCommand(text string) (name, rest string, ok bool) {
+	m := commandForm.FindStringSubmatch(strings.TrimSpace(text))
+	if m == nil {
+		return "", "", false
+	}
+	return m[1], strings.TrimSpace(m[2]), true
+}
+
+const help = `Write to me as you would to a person. These commands always work, also while I am busy:
+
+- /new: start the conversation afresh
+- /stop: stop what I am doing
+- /agent [name]: show or choose who answers here
+- /status: how things are
+- /sethome: send notices without a place of their own here
+- /help: this list`
+
+// command answers a slash command in the commit that accepts it.
+func (r *MessageRouter) command(tx *bus.Tx, c *journal.Conversation, here *place, name, rest string) error {
+	answer, err := r.execute(tx, c, here, name, rest)
+	if err != nil || answer == "" {
+		return err
+	}
+	return r.send(tx, here, contract.ChannelSend{Text: answer, Kind: contract.SendReply})
+}
+
+func (r *MessageRouter) execute(tx *bus.Tx, c *journal.Conversation, here *place, name, rest string) (string, error) {
+	switch name {
+	case "help", "start":
+		return help, nil
+	case "status":
+		return r.status(), nil
+	case "new":
+		if _, err := r.stop(tx, c, ""); err != nil {
+			return "", err
+		}
+		c.Epoch++
+		return "A new conversation. What was said before is kept, and I begin without it.", tx.PutConversation(c)
+	case "stop":
+		n, err := r.stop(tx, c, "Stopped.")
+		if n > 0 || err != nil {
+			return "", err // the turn itself says that it was stopped
+		}
+		return "Nothing is running here.", nil
+	case "agent":
+		return r.chooseAgent(tx, c, here.channel.ID, rest)
+	case "sethome":
+		return r.setHome(tx, c, here)
+	}
+	return fmt.Sprintf("There is no command /%s. /help lists those that exist.", name), nil
+}
+
+// stop ends what runs in a conversation, whichever agent runs it.
+func (r *MessageRouter) stop(tx *bus.Tx, c *journal.Conversation, text string) (ended int, err error) {
+	for _, a := range r.directory.Current().Agents {
+		s, err := tx.SessionByKey(a.ID, chatKey(c))
+		if err != nil {
+			return ended, err
+		}
+		if s == nil {
+			continue
+		}
+		n, err := r.sessions.CancelTurns(tx, s, text)
+		if err != nil {
+			return ended, err
+		}
+		ended += n
+	}
+	return ended, nil
+}
+
+func (r *MessageRouter) chooseAgent(tx *bus.Tx, c *journal.Conversation, channel, name string) (string, error) {
+	now := r.directory.Current()
+	if name == "" {
+		current, refusal := pickAgent(now, channel, c.Agent)
+		if refusal != "" {
+			current = refusal
+		} else {
+			current = fmt.Sprintf("%s answers here.", current)
+		}
+		var names []string
+		for _, a := range now.Agents {
+			if now.Enabled(a.ID) {
+				names = append(names, a.ID)
+			}
+		}
+		return fmt.Sprintf("%s /agent NAME chooses one of: %s.", current, strings.Join(names, ", ")), nil
+	}
+	if !now.Enabled(name) {
+		return notEnabled(now, name, "/agent lists those that are."), nil
+	}
+	c.Agent = name
+	return fmt.Sprintf("%s answers here from now on.", name), tx.PutConversation(c)
+}
+
+func (r *MessageRouter) setHome(tx *bus.Tx, c *journal.Conversation, here *place) (string, error) {
+	owner, err := ownerOn(tx, here.channel)
+	if err != nil {
+		return "", err
+	}
+	owner.Channel, owner.Conversation, owner.Thread = here.channel.ID, c.Address, c.Thread
+	return "Notices on " + here.channel.Name + " that name no conversation come here from now on.", save(tx, ownerKey(here.channel.ID), owner)
+}
+
+// messageID is the platform's id of the message that an input carries.
+func messageID(e *busv1.Event) string {
+	var in contract.AgentInput
+	if json.Unmarshal(e.GetPayload(), &in) != nil {
+		return ""
+	}
+	id, _ := in.Meta["message_id"].(string)
+	return id
+}

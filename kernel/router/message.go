@@ -1,0 +1,202 @@
+package router
+
+import (
+	"crypto/rand"
+	"encoding/base32"
+	"fmt"
+	"net/url"
+	"strings"
+
+	"github.com/switchboard-run/switchboard/contract"
+	"github.com/switchboard-run/switchboard/contract/busv1"
+	"github.com/switchboard-run/switchboard/kernel/bus"
+	"github.com/switchboard-run/switchboard/kernel/directory"
+	"github.com/switchboard-run/switchboard/kernel/journal"
+)
+
+// message routes what a person wrote: admission comes before the text is read.
+func (r *MessageRouter) message(tx *bus.Tx, e *busv1.Event, m contract.UserMessage) error {
+	now := r.directory.Current()
+	c := now.Channel(e.GetSource())
+	if c == nil {
+		return r.unroutable(tx, e, fmt.Sprintf("%q is no channel", e.GetSource()))
+	}
+	ok, err := admitted(tx, c, m)
+	if err != nil {
+		return err
+	}
+	if !ok {
+		return r.greetStranger(tx, c, m)
+	}
+	if err := noteOwner(tx, c, m); err != nil {
+		return err
+	}
+	conversation, err := r.conversation(tx, c.ID, m.ConversationID, m.ThreadID, m.Group)
+	if err != nil {
+		return err
+	}
+	here := &place{channel: c, address: m.ConversationID, thread: m.ThreadID}
+	if name, rest, isCommand := parseCommand(m.Text); isCommand && !m.Edited {
+		return r.command(tx, conversation, here, name, rest)
+	}
+	agent, refusal := pickAgent(now, c.ID, firstOf(m.AgentID, conversation.Agent))
+	if refusal != "" {
+		if err := r.unroutable(tx, e, refusal); err != nil {
+			return err
+		}
+		return r.send(tx, here, contract.ChannelSend{Text: refusal, Kind: contract.SendReply})
+	}
+	s, err := r.chat(tx, agent, conversation)
+	if err != nil {
+		return err
+	}
+	in := contract.AgentInput{Kind: contract.InputUser, Sender: m.UserName, Text: withAttachments(m), ReplyTo: conversation.Handle, SentAt: m.SentAt}
+	if m.MessageID != "" {
+		in.Meta = map[string]any{"message_id": m.MessageID}
+	}
+	if m.Edited {
+		return r.edit(tx, s, m, in)
+	}
+	_, _, err = r.sessions.Queue(tx, s, in, "")
+	return err
+}
+
+// edit gives a message that no turn has begun with its new text; later, the
+// change is noted.
+func (r *MessageRouter) edit(tx *bus.Tx, s *journal.Session, m contract.UserMessage, in contract.AgentInput) error {
+	ds, events, err := r.sessions.Waiting(tx, s, 100)
+	if err != nil {
+		return err
+	}
+	for i, waiting := range events {
+		if m.MessageID == "" || !strings.Contains(string(waiting.GetPayload()), m.MessageID) || messageID(waiting) != m.MessageID {
+			continue
+		}
+		if replaced, err := r.sessions.Replace(tx, s, ds[i], in); replaced || err != nil {
+			return err
+		}
+		break
+	}
+	in.Kind = contract.InputRecord
+	in.Text = "The user has edited an earlier message of theirs. It now reads:\n\n" + in.Text
+	_, _, err = r.sessions.Queue(tx, s, in, "")
+	return err
+}
+
+func withAttachments(m contract.UserMessage) string {
+	text := m.Text
+	for _, a := range m.Attachments {
+		note := "[attached: " + a.Kind
+		if a.Name != "" {
+			note += " " + a.Name
+		}
+		text = strings.TrimSpace(text + "\n" + note + "]")
+	}
+	return text
+}
+
+// conversation is the stored conversation of an address, made on first use.
+func (r *MessageRouter) conversation(tx *bus.Tx, channel, address, thread string, group bool) (*journal.Conversation, error) {
+	c, err := tx.ConversationByAddress(channel, address, thread)
+	if err != nil || c != nil {
+		return c, err
+	}
+	var raw [10]byte
+	if _, err := rand.Read(raw[:]); err != nil {
+		return nil, err
+	}
+	c = &journal.Conversation{
+		Handle:  strings.ToLower(base32.StdEncoding.EncodeToString(raw[:])),
+		Channel: channel, Address: address, Thread: thread, Group: group, CreatedAt: tx.Now,
+	}
+	return c, tx.PutConversation(c)
+}
+
+// chat is the session of an agent with a conversation.
+func (r *MessageRouter) chat(tx *bus.Tx, agent string, c *journal.Conversation) (*journal.Session, error) {
+	return r.sessions.Open(tx, agent, chatKey(c), func(s *journal.Session) {
+		s.OutboundKind, s.OutboundTarget = directory.OutboundConversation, c.Handle
+		s.Conversation, s.Group = c.ID, c.Group
+	})
+}
+
+func chatKey(c *journal.Conversation) string {
+	key := sessionKey("chan", c.Channel, c.Address)
+	if c.Thread != "" {
+		key = sessionKey("chan", c.Channel, c.Address, c.Thread)
+	}
+	if c.Epoch > 0 {
+		key += fmt.Sprintf("~%d", c.Epoch)
+	}
+	return key
+}
+
+// sessionKey joins parts that cannot run into each other.
+func sessionKey(kind string, parts ...string) string {
+	var key strings.Builder
+	key.WriteString(kind)
+	for _, p := range parts {
+		key.WriteByte(':')
+		key.WriteString(strings.NewReplacer("~", "%7E", ":", "%3A").Replace(url.PathEscape(p)))
+	}
+	return key.String()
+}
+
+// pickAgent is the agent of a message: the one that was asked for, or the one
+// that the configuration maps the channel to, or the default. A named one that
+// is not enabled is refused, never replaced.
+func pickAgent(now *directory.Snapshot, channel, asked string) (agent, refusal string) {
+	if asked != "" {
+		if !now.Enabled(asked) {
+			return "", notEnabled(now, asked, "You asked for it: /agent chooses another one.")
+		}
+		return asked, ""
+	}
+	if mapped := now.Routing[channel]; mapped != "" {
+		if !now.Enabled(mapped) {
+			return "", notEnabled(now, mapped, "The configuration maps this channel to it: see agents.routing in config.yaml.")
+		}
+		return mapped, ""
+	}
+	if now.DefaultAgent != "" {
+		if !now.Enabled(now.DefaultAgent) {
+			return "", notEnabled(now, now.DefaultAgent, "The configuration makes it the default: see agents.default in config.yaml.")
+		}
+		return now.DefaultAgent, ""
+	}
+	for _, id := range now.EnabledAgents {
+		if now.Enabled(id) {
+			return id, ""
+		}
+	}
+	echo := ""
+	for _, a := range now.Agents {
+		switch {
+		case !now.Enabled(a.ID):
+		case a.Spec.GetEcho():
+			echo = a.ID
+		default:
+			return a.ID, ""
+		}
+	}
+	if echo == "" {
+		return "", "No agent is enabled, so nobody can answer. See agents.enabled in config.yaml."
+	}
+	return echo, ""
+}
+
+func notEnabled(now *directory.Snapshot, agent, why string) string {
+	if now.Agent(agent) == nil {
+		return fmt.Sprintf("There is no agent %q. %s", agent, why)
+	}
+	return fmt.Sprintf("The agent %q is not enabled. %s", agent, why)
+}
+
+func firstOf(values ...string) string {
+	for _, v := range values {
+		if v != "" {
+			return v
+		}
+	}
+	return ""
+}

@@ -1,0 +1,111 @@
+// Package router is the MessageRouter: the kernel's own subscriptions. It
+// decides who is admitted, which agent hears a message, where an output, a
+// notice or a job's result goes, and how a long text is split.
+//
+// It works inside of the commit that accepts the event it routes: a message and
+// the input it leads to are one commit. It is total: what cannot be routed
+// becomes a dead letter and an answer to the sender, in the same commit. It
+// never waits, calls out, or fails a publisher for what somebody else did.
+//
+// A reply goes to the conversation whose message it answers and never anywhere
+// else. Only what names no conversation may go to another channel, and says so.
+package router
+
+import (
+	"encoding/json"
+	"fmt"
+
+	"github.com/switchboard-run/switchboard/contract"
+	"github.com/switchboard-run/switchboard/contract/busv1"
+	"github.com/switchboard-run/switchboard/kernel/bus"
+	"github.com/switchboard-run/switchboard/kernel/directory"
+	"github.com/switchboard-run/switchboard/kernel/journal"
+	"github.com/switchboard-run/switchboard/kernel/session"
+)
+
+// MessageRouter routes. It is safe for concurrent use and keeps no state of its
+// own: what it remembers is in the store.
+type MessageRouter struct {
+	directory *directory.Directory
+	sessions  *session.Book
+	status    func() string // the text of /status
+}
+
+var _ bus.Router = (*MessageRouter)(nil)
+
+// New returns a router; status writes the answer to /status.
+func New(d *directory.Directory, s *session.Book, status func() string) *MessageRouter {
+	return &MessageRouter{directory: d, sessions: s, status: status}
+}
+
+// Accept implements bus.Router.
+func (r *MessageRouter) Accept(tx *bus.Tx, e *busv1.Event) error {
+	switch e.GetTopic() {
+	case contract.TopicUserMessage:
+		return decode(r, tx, e, r.message)
+	case contract.TopicAgentOutput:
+		return decode(r, tx, e, r.output)
+	case contract.TopicUserNotify:
+		return decode(r, tx, e, r.notify)
+	case contract.TopicAgentTask:
+		return decode(r, tx, e, r.task)
+	case contract.TopicAgentBackground:
+		return decode(r, tx, e, r.background)
+	}
+	return nil
+}
+
+func decode[T any](r *MessageRouter, tx *bus.Tx, e *busv1.Event, route func(*bus.Tx, *busv1.Event, T) error) error {
+	var payload T
+	if err := json.Unmarshal(e.GetPayload(), &payload); err != nil {
+		return r.unroutable(tx, e, fmt.Sprintf("its payload is not that of %s: %v", e.GetTopic(), err))
+	}
+	return route(tx, e, payload)
+}
+
+// unroutable keeps an event that leads nowhere as a dead letter.
+func (r *MessageRouter) unroutable(tx *bus.Tx, e *busv1.Event, reason string) error {
+	return tx.Dead(e, reason)
+}
+
+// place is where a text goes: a conversation of a channel, or the channel's
+// default recipient.
+type place struct {
+	channel *directory.Channel
+	address string // empty: the default recipient
+	thread  string
+}
+
+// defaultPlace is a channel as a reply target, in place of a conversation.
+const defaultPlace = "#"
+
+// resolve is the place of a reply target; nil if there is none (any more).
+func (r *MessageRouter) resolve(tx journal.Reader, target string) (*place, error) {
+	now := r.directory.Current()
+	if len(target) > 1 && target[:1] == defaultPlace {
+		c := now.Channel(target[1:])
+		if c == nil {
+			return nil, nil
+		}
+		return r.recipient(tx, c)
+	}
+	conversation, err := tx.ConversationByHandle(target)
+	if err != nil || conversation == nil {
+		return nil, err
+	}
+	c := now.Channel(conversation.Channel)
+	if c == nil {
+		return nil, nil
+	}
+	return &place{channel: c, address: conversation.Address, thread: conversation.Thread}, nil
+}
+
+// recipient is the default recipient of a channel: the owner's conversation if
+// one is known, otherwise whatever the channel makes of none.
+func (r *MessageRouter) recipient(tx journal.Reader, c *directory.Channel) (*place, error) {
+	o, err := ownerOn(tx, c)
+	if err != nil {
+		return nil, err
+	}
+	return &place{channel: c, address: o.Conversation, thread: o.Thread}, nil
+}

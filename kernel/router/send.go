@@ -1,0 +1,215 @@
+package router
+
+import (
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"github.com/switchboard-run/switchboard/contract"
+	"github.com/switchboard-run/switchboard/contract/busv1"
+	"github.com/switchboard-run/switchboard/kernel/bus"
+	"github.com/switchboard-run/switchboard/kernel/directory"
+	"github.com/switchboard-run/switchboard/kernel/journal"
+)
+
+// send publishes a text as one channel.send for each part, in the lane of its
+// conversation.
+func (r *MessageRouter) send(tx *bus.Tx, to *place, m contract.ChannelSend) error {
+	_, err := r.parts(tx, to, m)
+	return err
+}
+
+func (r *MessageRouter) parts(tx *bus.Tx, to *place, m contract.ChannelSend) (seqs []int64, err error) {
+	m.Conversation, m.Thread = to.address, to.thread
+	if m.Conversation == "" {
+		owner, err := ownerOn(tx, to.channel)
+		if err != nil {
+			return nil, err
+		}
+		m.Owner = owner.UserID
+	}
+	key := to.address
+	if key == "" {
+		key = defaultPlace
+	}
+	if to.thread != "" {
+		key += ":" + to.thread
+	}
+	texts := Split(m.Text, to.channel.MaxLength)
+	for i, text := range texts {
+		part := m
+		part.Text = text
+		if len(texts) > 1 {
+			part.Part, part.Parts = i+1, len(texts)
+		}
+		if i > 0 {
+			part.DraftID = ""
+		}
+		e, err := tx.Emit(contract.TopicChannelSend+to.channel.ID, key, part)
+		if err != nil {
+			return nil, err
+		}
+		seqs = append(seqs, e.GetSeq())
+	}
+	return seqs, nil
+}
+
+// SendTo sends a text to a channel by name, as send_to_channel and the command
+// line do: to the conversation of replyTo if that is on the channel, else to
+// its default recipient. It returns the events that carry it.
+func (r *MessageRouter) SendTo(tx *bus.Tx, channel, text, replyTo, session, call string) ([]int64, error) {
+	c := r.directory.Current().Channel(channel)
+	if c == nil {
+		return nil, fmt.Errorf("%w: there is no channel %q", contract.ErrNotFound, channel)
+	}
+	to, err := r.recipient(tx, c)
+	if err != nil {
+		return nil, err
+	}
+	if replyTo != "" {
+		from, err := r.resolve(tx, replyTo)
+		if err != nil {
+			return nil, err
+		}
+		if from != nil && from.channel.ID == channel {
+			to = from
+		}
+	}
+	return r.parts(tx, to, contract.ChannelSend{Text: text, Kind: contract.SendDirect, Session: session, Call: call})
+}
+
+// Delivered implements bus.Router: a text that came from elsewhere is recorded
+// in the session of the conversation it went to, so that an answer to it is
+// understood there.
+func (r *MessageRouter) Delivered(tx *bus.Tx, e *busv1.Event, receipt *busv1.Receipt) (string, error) {
+	var m contract.ChannelSend
+	if err := json.Unmarshal(e.GetPayload(), &m); err != nil {
+		return "", fmt.Errorf("%w: payload of %s: %w", contract.ErrInvalid, e.GetId(), err)
+	}
+	channel := e.GetTopic()[len(contract.TopicChannelSend):]
+	address := firstOf(receipt.GetConversation(), m.Conversation)
+	if address == "" || m.Kind == contract.SendReply {
+		return "", nil
+	}
+	conversation, err := r.conversation(tx, channel, address, firstOf(receipt.GetThread(), m.Thread), false)
+	if err != nil {
+		return "", err
+	}
+	agent, refusal := pickAgent(r.directory.Current(), channel, conversation.Agent)
+	if refusal != "" {
+		return conversation.Handle, nil
+	}
+	s, err := r.chat(tx, agent, conversation)
+	if err != nil || journal.SessionID(s.ID) == m.Session {
+		return conversation.Handle, err
+	}
+	_, _, err = r.sessions.Queue(tx, s, contract.AgentInput{
+		Kind: contract.InputRecord, Sender: "switchboard", Text: "You sent this to the user here, from outside of this conversation:\n\n" + m.Text,
+	}, "")
+	return conversation.Handle, err
+}
+
+// Died implements bus.Router: nobody waits for ever for what cannot come.
+func (r *MessageRouter) Died(tx *bus.Tx, d *journal.Delivery, e *busv1.Event, extension string) error {
+	now := r.directory.Current()
+	if e.GetTopic() == contract.TopicAgentInput+extension {
+		return r.sessions.Died(tx, e, fmt.Sprintf("I could not answer that: %s. Please try again.", d.Reason))
+	}
+	channel := now.Channel(extension)
+	if e.GetTopic() != contract.TopicChannelSend+extension || channel == nil {
+		return nil
+	}
+	var m contract.ChannelSend
+	if err := json.Unmarshal(e.GetPayload(), &m); err != nil {
+		return nil //nolint:nilerr // a dead letter of this is all that can be had
+	}
+	if m.Kind == contract.SendNotice {
+		moved, err := r.move(tx, channel, m, true)
+		if moved || err != nil {
+			return err
+		}
+	}
+	if len(m.Detours) > 0 {
+		return nil // the last way out was tried
+	}
+	return r.tellOwner(tx, channel, fmt.Sprintf("A message on %s could not be delivered (%s). `switchboard events dead` has it.", channel.Name, d.Reason))
+}
+
+// move publishes a notice to another channel that is ready, saying for which one
+// it was.
+func (r *MessageRouter) move(tx *bus.Tx, from *directory.Channel, m contract.ChannelSend, desperate bool) (bool, error) {
+	now := r.directory.Current()
+	usable := func(c *directory.Channel) bool {
+		if c == nil || c.ID == from.ID || !(c.Ready() || desperate && c.Configured()) {
+			return false
+		}
+		for _, tried := range m.Detours {
+			if tried == c.ID {
+				return false
+			}
+		}
+		return true
+	}
+	target := now.Channel(now.DefaultChannel)
+	if !usable(target) {
+		target = nil
+		for i := range now.Channels {
+			if usable(&now.Channels[i]) && now.Channels[i].Ready() {
+				target = &now.Channels[i]
+				break
+			}
+		}
+	}
+	if target == nil {
+		return false, nil
+	}
+	to, err := r.recipient(tx, target)
+	if err != nil {
+		return false, err
+	}
+	if len(m.Detours) == 0 {
+		m.Text = forChannel(from.ID) + m.Text
+	}
+	m.Detours = append(m.Detours, from.ID)
+	m.Part, m.Parts, m.DraftID, m.Owner = 0, 0, "", ""
+	return true, r.send(tx, to, m)
+}
+
+// Detour moves what was held for a channel that is not ready, for longer than
+// the configuration says, to one that is. Replies stay.
+func (r *MessageRouter) Detour(b *bus.Bus, now time.Time) error {
+	snapshot := r.directory.Current()
+	for i := range snapshot.Channels {
+		c := &snapshot.Channels[i]
+		if c.Ready() {
+			continue
+		}
+		for _, d := range b.Heads(c.ID) {
+			if err := b.Do(func(tx *bus.Tx) error { return r.detour(tx, c, d, now.Add(-snapshot.Hold)) }); err != nil {
+				return fmt.Errorf("moving %s away from %s: %w", journal.EventID(d.Seq), c.ID, err)
+			}
+		}
+	}
+	return nil
+}
+
+func (r *MessageRouter) detour(tx *bus.Tx, c *directory.Channel, d journal.Delivery, heldSince time.Time) error {
+	e, err := tx.Event(d.Seq)
+	if err != nil || e == nil || e.GetCreatedAtUs() > heldSince.UnixMicro() {
+		return err
+	}
+	var m contract.ChannelSend
+	if err := json.Unmarshal(e.GetPayload(), &m); err != nil || m.Kind != contract.SendNotice {
+		return nil //nolint:nilerr // it stays where it is
+	}
+	return tx.Following(e, func() error {
+		if !tx.Free(d) {
+			return nil
+		}
+		moved, err := r.move(tx, c, m, false)
+		if err != nil || !moved {
+			return err
+		}
+		return tx.Settle(d, journal.Done, "moved to another channel: this one was not ready")
+	})
+}

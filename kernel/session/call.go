@@ -1,0 +1,83 @@
+package session
+
+import (
+	"fmt"
+
+	"github.com/switchboard-run/switchboard/contract"
+	"github.com/switchboard-run/switchboard/contract/busv1"
+	"github.com/switchboard-run/switchboard/kernel/bus"
+	"github.com/switchboard-run/switchboard/kernel/journal"
+)
+
+// Call reads a call of the session; one that belongs to another does not exist.
+func (b *Book) Call(r journal.Reader, session int64, id string) (*journal.Call, error) {
+	c, err := r.Call(journal.ParseCallID(id))
+	if err != nil {
+		return nil, err
+	}
+	if c == nil || c.Session != session {
+		return nil, fmt.Errorf("%w: session %s has no call %q", contract.ErrNotFound, journal.SessionID(session), id)
+	}
+	return c, nil
+}
+
+// Start marks a call whose tool must not run twice.
+func (b *Book) Start(tx *bus.Tx, id int64, provisional string) error {
+	c, err := b.open(tx, id)
+	if err != nil {
+		return err
+	}
+	c.State, c.Result, c.StartedAt = journal.CallRunning, provisional, tx.Now
+	return tx.PutCall(c)
+}
+
+// Finish stores the result of a call and its row of the history. A call that
+// was closed takes no result any more.
+func (b *Book) Finish(tx *bus.Tx, id int64, content string, isError bool) error {
+	c, err := b.open(tx, id)
+	if err != nil {
+		return err
+	}
+	s, err := tx.Session(c.Session)
+	if err != nil {
+		return err
+	}
+	turn, err := tx.Turn(c.Turn)
+	if err != nil {
+		return err
+	}
+	c.State, c.Result, c.IsError, c.EndedAt = journal.CallFinished, content, isError, tx.Now
+	if err := tx.PutCall(c); err != nil {
+		return err
+	}
+	_, err = b.write(tx, s, turn, []*busv1.Entry{{Kind: contract.EntryResult, CallId: journal.CallID(id), Text: content, IsError: isError}})
+	return err
+}
+
+// MarkSend remembers that the turn of a call has sent something to a channel.
+func (b *Book) MarkSend(tx *bus.Tx, id int64) error {
+	c, err := tx.Call(id)
+	if err != nil || c == nil {
+		return err
+	}
+	turn, err := tx.Turn(c.Turn)
+	if err != nil || turn == nil || turn.UsedSend {
+		return err
+	}
+	turn.UsedSend = true
+	return tx.PutTurn(turn)
+}
+
+func (b *Book) open(tx *bus.Tx, id int64) (*journal.Call, error) {
+	c, err := tx.Call(id)
+	if err != nil {
+		return nil, err
+	}
+	if c == nil {
+		return nil, fmt.Errorf("%w: there is no call %s", contract.ErrNotFound, journal.CallID(id))
+	}
+	if c.State == journal.CallFinished || c.State == journal.CallClosed {
+		return nil, fmt.Errorf("%w: call %s is %s", contract.ErrStale, journal.CallID(id), c.State)
+	}
+	return c, nil
+}

@@ -1,0 +1,151 @@
+package session
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+
+	"github.com/switchboard-run/switchboard/contract"
+	"github.com/switchboard-run/switchboard/contract/busv1"
+	"github.com/switchboard-run/switchboard/kernel/bus"
+	"github.com/switchboard-run/switchboard/kernel/journal"
+)
+
+var kinds = []string{
+	contract.InputUser, contract.InputTask, contract.InputMessage, contract.InputResult, contract.InputNotice, contract.InputRecord,
+}
+
+// Open returns the session (agent, key), creating it with what init sets when
+// it does not exist.
+func (b *Book) Open(tx *bus.Tx, agent, key string, init func(*journal.Session)) (*journal.Session, error) {
+	s, err := tx.SessionByKey(agent, key)
+	if err != nil || s != nil {
+		return s, err
+	}
+	s = &journal.Session{Agent: agent, Key: key, CreatedAt: tx.Now, ActiveAt: tx.Now}
+	if init != nil {
+		init(s)
+	}
+	return s, tx.PutSession(s)
+}
+
+// Ensure implements bus.Sessions. A session whose outbound is an extension has
+// the one that makes it.
+func (b *Book) Ensure(tx *bus.Tx, e *busv1.SessionEnsure) (*busv1.EffectResult, error) {
+	if b.directory.Current().Agent(e.GetAgent()) == nil {
+		return nil, fmt.Errorf("%w: there is no agent %q", contract.ErrNotFound, e.GetAgent())
+	}
+	if e.GetKey() == "" {
+		return nil, fmt.Errorf("%w: a session needs a key", contract.ErrInvalid)
+	}
+	kind, target := e.GetOutbound().GetKind(), e.GetOutbound().GetTarget()
+	if kind == busv1.Outbound_KIND_EXTENSION {
+		target = tx.Actor.ID
+	}
+	s, err := b.Open(tx, e.GetAgent(), e.GetKey(), func(s *journal.Session) {
+		s.OutboundKind, s.OutboundTarget = int32(kind), target
+	})
+	if err != nil {
+		return nil, err
+	}
+	return &busv1.EffectResult{Session: journal.SessionID(s.ID)}, nil
+}
+
+// Input implements bus.Sessions.
+func (b *Book) Input(tx *bus.Tx, in *busv1.Input) (*busv1.EffectResult, error) {
+	var s *journal.Session
+	var err error
+	if in.GetSession() != "" {
+		s, err = tx.Session(journal.ParseSessionID(in.GetSession()))
+	} else {
+		s, err = tx.SessionByKey(in.GetAgent(), in.GetKey())
+	}
+	switch {
+	case err != nil:
+		return nil, err
+	case s == nil:
+		return nil, fmt.Errorf("%w: there is no session %q; make it with session.ensure first", contract.ErrNotFound, in.GetSession()+in.GetKey())
+	case !slices.Contains(kinds, in.GetKind()):
+		return nil, fmt.Errorf("%w: %q is no kind of input: one of %v", contract.ErrInvalid, in.GetKind(), kinds)
+	case in.GetKind() == contract.InputUser:
+		return nil, fmt.Errorf("%w: an input of a user comes from a channel alone", contract.ErrDenied)
+	}
+	payload := contract.AgentInput{Kind: in.GetKind(), Sender: in.GetSender(), Text: in.GetText(), ReplyTo: in.GetReplyTo()}
+	if len(in.GetMeta()) > 0 {
+		if err := json.Unmarshal(in.GetMeta(), &payload.Meta); err != nil {
+			return nil, fmt.Errorf("%w: the meta of an input is a JSON object: %w", contract.ErrInvalid, err)
+		}
+	}
+	dedupe := ""
+	if in.GetDedupeKey() != "" {
+		dedupe = tx.Actor.ID + ":" + in.GetDedupeKey() // the event's source is the kernel
+	}
+	e, duplicate, err := b.Queue(tx, s, payload, dedupe)
+	return result(&busv1.EffectResult{EventId: e.GetId(), Duplicate: duplicate, Session: journal.SessionID(s.ID)}, err)
+}
+
+// Queue queues an input of a session.
+func (b *Book) Queue(tx *bus.Tx, s *journal.Session, in contract.AgentInput, dedupe string) (*busv1.Event, bool, error) {
+	e, err := b.event(s, in)
+	if err != nil {
+		return nil, false, err
+	}
+	e.DedupeKey = dedupe
+	duplicate, err := tx.Accept(e)
+	return e, duplicate, err
+}
+
+// Replace gives a new text to an input that no handler has taken. It returns
+// false when it is too late.
+func (b *Book) Replace(tx *bus.Tx, s *journal.Session, old journal.Delivery, in contract.AgentInput) (bool, error) {
+	e, err := b.event(s, in)
+	if err != nil {
+		return false, err
+	}
+	return tx.Replace(old, e)
+}
+
+func (b *Book) event(s *journal.Session, in contract.AgentInput) (*busv1.Event, error) {
+	in.Session = journal.SessionID(s.ID)
+	in.Group = s.Group
+	payload, err := json.Marshal(in)
+	if err != nil {
+		return nil, fmt.Errorf("input of session %s: %w", in.Session, err)
+	}
+	return &busv1.Event{Topic: contract.TopicAgentInput + s.Agent, Key: in.Session, Source: contract.KernelSource, Payload: payload}, nil
+}
+
+// Waiting returns the inputs of a session that are not settled, in order, with
+// their deliveries.
+func (b *Book) Waiting(tx *bus.Tx, s *journal.Session, limit int) ([]journal.Delivery, []*busv1.Event, error) {
+	return tx.Peek(s.Agent, contract.TopicAgentInput+s.Agent, journal.SessionID(s.ID), limit)
+}
+
+// Context implements bus.Sessions.
+func (b *Book) Context(r journal.Reader, e *busv1.Event) (*busv1.TurnContext, error) {
+	id := journal.ParseSessionID(e.GetKey())
+	c := &busv1.TurnContext{Session: e.GetKey()}
+	s, err := r.Session(id)
+	if err != nil || s == nil {
+		return c, err
+	}
+	now := b.directory.Current()
+	c.HistorySeq, c.Group, c.HistoryEpoch = s.HistorySeq, s.Group, b.epoch(id)
+	c.Timezone, c.ToolsEtag, c.ChannelsEtag = now.Location.String(), now.ToolsEtag, now.ChannelsEtag
+	if n := len(s.Stack); n > 0 {
+		c.Turn, c.Resumed = s.Stack[n-1], true
+	}
+	if s.Conversation != 0 {
+		place, err := r.Conversation(s.Conversation)
+		if err != nil {
+			return nil, err
+		}
+		if place != nil {
+			c.Channel, c.ChannelName = place.Channel, place.Channel
+			if channel := now.Channel(place.Channel); channel != nil {
+				c.ChannelName = channel.Name
+			}
+		}
+	}
+	return c, nil
+}

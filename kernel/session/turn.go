@@ -1,0 +1,298 @@
+package session
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+
+	"github.com/switchboard-run/switchboard/contract"
+	"github.com/switchboard-run/switchboard/contract/busv1"
+	"github.com/switchboard-run/switchboard/kernel/bus"
+	"github.com/switchboard-run/switchboard/kernel/journal"
+)
+
+const closedCall = "cancelled: the turn ended before this call had a result; its outcome is unknown"
+
+// held is the session whose lane the committer holds, with the input that it
+// was handed.
+func (b *Book) held(tx *bus.Tx) (*journal.Session, contract.AgentInput, error) {
+	var in contract.AgentInput
+	l := tx.Lease
+	if l == nil || l.Session == 0 || l.Call != 0 {
+		return nil, in, fmt.Errorf("%w: only the holder of a session's lane may do that", contract.ErrDenied)
+	}
+	if err := json.Unmarshal(l.Event.GetPayload(), &in); err != nil {
+		return nil, in, fmt.Errorf("%w: the input %s: %w", contract.ErrInvalid, l.Event.GetId(), err)
+	}
+	s, err := tx.Session(l.Session)
+	if err == nil && s == nil {
+		err = fmt.Errorf("%w: session %s was deleted", contract.ErrNotFound, journal.SessionID(l.Session))
+	}
+	return s, in, err
+}
+
+// Append implements bus.Sessions. The first rows that are appended for an input
+// begin its turn; a record has none.
+func (b *Book) Append(tx *bus.Tx, a *busv1.Append) (*busv1.EffectResult, error) {
+	s, in, err := b.held(tx)
+	if err != nil {
+		return nil, err
+	}
+	if a.GetSession() != journal.SessionID(s.ID) {
+		return nil, fmt.Errorf("%w: the lane is that of session %s, not of %s", contract.ErrDenied, journal.SessionID(s.ID), a.GetSession())
+	}
+	if a.GetExpectedSeq() != s.HistorySeq {
+		return nil, fmt.Errorf("%w: the history of session %s stands at row %d, not %d", contract.ErrConflict, a.GetSession(), s.HistorySeq, a.GetExpectedSeq())
+	}
+	var turn *journal.Turn
+	if in.Kind != contract.InputRecord || len(s.Stack) > 0 {
+		if turn, err = b.running(tx, s, in, a.GetEntries()); err != nil {
+			return nil, err
+		}
+	}
+	calls, err := b.write(tx, s, turn, a.GetEntries())
+	if err != nil {
+		return nil, err
+	}
+	return &busv1.EffectResult{Session: a.GetSession(), Seq: s.HistorySeq, Calls: calls}, nil
+}
+
+// running is the turn that the rows belong to: the one on top of the stack, or
+// a new one of the inputs that the rows name.
+func (b *Book) running(tx *bus.Tx, s *journal.Session, in contract.AgentInput, rows []*busv1.Entry) (*journal.Turn, error) {
+	if n := len(s.Stack); n > 0 {
+		return tx.Turn(s.Stack[n-1])
+	}
+	inputs := []int64{tx.Lease.Event.GetSeq()}
+	for _, row := range rows {
+		seq := journal.ParseEventID(row.GetInput())
+		if row.GetKind() == contract.EntryInput && seq != 0 && !slices.Contains(inputs, seq) {
+			inputs = append(inputs, seq)
+		}
+	}
+	if err := b.checkInputs(tx, s, in, inputs); err != nil {
+		return nil, err
+	}
+	correlation := tx.Lease.Event.GetCorrelationId()
+	if limit := b.directory.Current().MaxTurns; limit > 0 {
+		n, err := tx.TurnsOfCorrelation(correlation)
+		if err != nil {
+			return nil, err
+		}
+		if n >= limit {
+			return nil, fmt.Errorf("%w: %d turns already followed from %s: the limit is %d", contract.ErrInvalid, n, correlation, limit)
+		}
+	}
+	turn := &journal.Turn{Session: s.ID, Inputs: inputs, ReplyTo: in.ReplyTo, Correlation: correlation, StartedAt: tx.Now}
+	if err := tx.PutTurn(turn); err != nil {
+		return nil, err
+	}
+	s.Stack = append(s.Stack, turn.ID)
+	return turn, nil
+}
+
+// checkInputs says whether these are the inputs that stand first in the queue,
+// all of a user and with the same reply target if they are several.
+func (b *Book) checkInputs(tx *bus.Tx, s *journal.Session, first contract.AgentInput, inputs []int64) error {
+	if len(inputs) == 1 {
+		return nil
+	}
+	ds, events, err := b.Waiting(tx, s, len(inputs))
+	if err != nil {
+		return err
+	}
+	for i, seq := range inputs {
+		if i >= len(ds) || ds[i].Seq != seq {
+			return fmt.Errorf("%w: input %s does not stand at place %d of the queue of session %s",
+				contract.ErrConflict, journal.EventID(seq), i+1, journal.SessionID(s.ID))
+		}
+		var in contract.AgentInput
+		if err := json.Unmarshal(events[i].GetPayload(), &in); err != nil {
+			return fmt.Errorf("%w: the input %s: %w", contract.ErrInvalid, journal.EventID(seq), err)
+		}
+		if in.Kind != contract.InputUser || in.ReplyTo != first.ReplyTo {
+			return fmt.Errorf("%w: input %s cannot be part of the turn: only inputs of users with one reply target share a turn",
+				contract.ErrInvalid, journal.EventID(seq))
+		}
+	}
+	return nil
+}
+
+// write appends rows; the calls of an answer become open rows of their own.
+func (b *Book) write(tx *bus.Tx, s *journal.Session, turn *journal.Turn, rows []*busv1.Entry) (calls []*busv1.Call, err error) {
+	for _, row := range rows {
+		s.HistorySeq++
+		row.Seq, row.CreatedAtUs, row.Turn = s.HistorySeq, tx.Now, 0
+		if turn != nil {
+			row.Turn = turn.ID
+		}
+		for _, c := range row.GetCalls() {
+			if turn == nil {
+				return nil, fmt.Errorf("%w: a record calls no tools", contract.ErrInvalid)
+			}
+			stored := &journal.Call{
+				Session: s.ID, Turn: turn.ID, ProviderID: c.GetProviderId(), Name: c.GetName(), Arguments: c.GetArguments(), StartedAt: tx.Now,
+			}
+			if err := tx.PutCall(stored); err != nil {
+				return nil, err
+			}
+			c.CallId, c.State = journal.CallID(stored.ID), journal.CallOpen.String()
+			calls = append(calls, c)
+		}
+	}
+	if err := tx.AppendHistory(s.ID, rows); err != nil {
+		return nil, err
+	}
+	s.ActiveAt = tx.Now
+	return calls, tx.PutSession(s)
+}
+
+// Output implements bus.Sessions: it ends the turn of the lane.
+func (b *Book) Output(tx *bus.Tx, payload []byte) (*busv1.Event, error) {
+	s, in, err := b.held(tx)
+	if err != nil {
+		return nil, err
+	}
+	if !tx.Ending {
+		return nil, fmt.Errorf("%w: %s is published together with the acknowledgement of the turn's input", contract.ErrInvalid, contract.TopicAgentOutput)
+	}
+	var out contract.AgentOutput
+	if err := json.Unmarshal(payload, &out); err != nil {
+		return nil, fmt.Errorf("%w: payload of %s: %w", contract.ErrInvalid, contract.TopicAgentOutput, err)
+	}
+	turn, err := b.running(tx, s, in, nil)
+	if err != nil {
+		return nil, err
+	}
+	return b.end(tx, s, turn, out.Outcome, out.Text)
+}
+
+var outcomes = []string{
+	contract.OutcomeOK, contract.OutcomeError, contract.OutcomeCancelled, contract.OutcomeTimeout, contract.OutcomeCapped, contract.OutcomeDead,
+}
+
+// end ends a turn: it closes the open calls, settles the inputs that nobody
+// holds and publishes the output. The held input is settled by whoever ends
+// the turn.
+func (b *Book) end(tx *bus.Tx, s *journal.Session, turn *journal.Turn, outcome, text string) (*busv1.Event, error) {
+	if !slices.Contains(outcomes, outcome) {
+		return nil, fmt.Errorf("%w: %q is no outcome of a turn: one of %v", contract.ErrInvalid, outcome, outcomes)
+	}
+	open, err := tx.OpenCalls(turn.ID)
+	if err != nil {
+		return nil, err
+	}
+	var rows []*busv1.Entry
+	for _, c := range open {
+		c.State, c.EndedAt = journal.CallClosed, tx.Now
+		if err := tx.PutCall(&c); err != nil {
+			return nil, err
+		}
+		rows = append(rows, &busv1.Entry{Kind: contract.EntryResult, CallId: journal.CallID(c.ID), Text: closedCall, IsError: true})
+	}
+	if len(rows) > 0 {
+		b.disturb(s.ID)
+	}
+	turn.Outcome, turn.EndedAt = outcome, tx.Now
+	if err := tx.PutTurn(turn); err != nil {
+		return nil, err
+	}
+	s.Stack = slices.DeleteFunc(s.Stack, func(id int64) bool { return id == turn.ID })
+	if _, err := b.write(tx, s, turn, rows); err != nil {
+		return nil, err
+	}
+	for _, seq := range turn.Inputs {
+		if tx.Lease != nil && tx.Lease.Event.GetSeq() == seq {
+			continue
+		}
+		if err := tx.SettleAll(seq, "answered together with "+journal.EventID(turn.Inputs[0])); err != nil {
+			return nil, err
+		}
+	}
+	return tx.Emit(contract.TopicAgentOutput, journal.SessionID(s.ID), contract.AgentOutput{
+		Session: journal.SessionID(s.ID), Turn: turn.ID, Outcome: outcome, Text: text, ReplyTo: turn.ReplyTo,
+	})
+}
+
+// Died ends the turn of an input whose delivery is dead, in the holder's place.
+func (b *Book) Died(tx *bus.Tx, e *busv1.Event, text string) error {
+	var in contract.AgentInput
+	if err := json.Unmarshal(e.GetPayload(), &in); err != nil {
+		return nil // nothing that could be answered
+	}
+	s, err := tx.Session(journal.ParseSessionID(e.GetKey()))
+	if err != nil || s == nil || (in.Kind == contract.InputRecord && len(s.Stack) == 0) {
+		return err
+	}
+	b.disturb(s.ID)
+	turn := &journal.Turn{Session: s.ID, Inputs: []int64{e.GetSeq()}, ReplyTo: in.ReplyTo, Correlation: e.GetCorrelationId(), StartedAt: tx.Now}
+	if n := len(s.Stack); n > 0 {
+		if turn, err = tx.Turn(s.Stack[n-1]); err != nil {
+			return err
+		}
+	} else {
+		if err := tx.PutTurn(turn); err != nil {
+			return err
+		}
+		row := &busv1.Entry{Kind: contract.EntryInput, Text: in.Text, Sender: in.Sender, Input: e.GetId(), InputKind: in.Kind}
+		if _, err := b.write(tx, s, turn, []*busv1.Entry{row}); err != nil {
+			return err
+		}
+	}
+	_, err = b.end(tx, s, turn, contract.OutcomeDead, text)
+	return err
+}
+
+// Cancel implements bus.Sessions: it ends the running turn of a session and
+// those that it interrupted, in the holder's place. Inputs that no turn has
+// begun with are kept.
+func (b *Book) Cancel(tx *bus.Tx, c *busv1.TurnCancel) (*busv1.EffectResult, error) {
+	s, err := tx.Session(journal.ParseSessionID(c.GetSession()))
+	if err != nil {
+		return nil, err
+	}
+	if s == nil {
+		return nil, fmt.Errorf("%w: there is no session %q", contract.ErrNotFound, c.GetSession())
+	}
+	_, err = b.CancelTurns(tx, s, c.GetReason())
+	return &busv1.EffectResult{Session: c.GetSession()}, err
+}
+
+// CancelTurns is Cancel for a session that was read; it returns how many turns
+// it ended. A lane that is held without a turn having begun loses its holder,
+// too: what it does has no effect any more, and its input is answered for.
+func (b *Book) CancelTurns(tx *bus.Tx, s *journal.Session, text string) (int, error) {
+	held, err := tx.TakeBack(s.Agent, contract.TopicAgentInput+s.Agent, journal.SessionID(s.ID))
+	if err != nil {
+		return 0, err
+	}
+	if held != nil && len(s.Stack) == 0 {
+		var in contract.AgentInput
+		if err := json.Unmarshal(held.GetPayload(), &in); err != nil {
+			return 0, err
+		}
+		turn := &journal.Turn{Session: s.ID, Inputs: []int64{held.GetSeq()}, ReplyTo: in.ReplyTo, Correlation: held.GetCorrelationId(), StartedAt: tx.Now}
+		if err := tx.PutTurn(turn); err != nil {
+			return 0, err
+		}
+		s.Stack = append(s.Stack, turn.ID)
+		row := &busv1.Entry{Kind: contract.EntryInput, Text: in.Text, Sender: in.Sender, Input: held.GetId(), InputKind: in.Kind}
+		if _, err := b.write(tx, s, turn, []*busv1.Entry{row}); err != nil {
+			return 0, err
+		}
+	}
+	b.disturb(s.ID)
+	ended := 0
+	for n := len(s.Stack); n > 0; n = len(s.Stack) {
+		turn, err := tx.Turn(s.Stack[n-1])
+		if err != nil {
+			return ended, err
+		}
+		if _, err := b.end(tx, s, turn, contract.OutcomeCancelled, text); err != nil {
+			return ended, err
+		}
+		text = "" // said once
+		ended++
+	}
+	return ended, nil
+}
