@@ -98,6 +98,14 @@ func (s *scheduler) settleRow(ctx context.Context, v sdk.Value) error {
 		}
 		return nil
 	}
+	if near, ok := r.Realign(now); ok {
+		if _, err := s.k.Commit(ctx, put(near, r.version)); err != nil {
+			return fmt.Errorf("move schedule %s to the clock, which was set back: %w", r.ID, err)
+		}
+		s.log.Warn("the clock was set back: a recurring schedule follows", "id", r.ID, "next", near.Next)
+		s.watch(near)
+		return nil
+	}
 	d, after, due := r.Decide(now, s.started)
 	if !due {
 		s.watch(r.Schedule)

@@ -71,6 +71,9 @@ func (s *scheduler) loadOnce(ctx context.Context) error {
 		if r, err := s.decode(v); err == nil {
 			rows++
 			s.watch(r.Schedule)
+			if _, ahead := r.Realign(s.started); ahead {
+				s.clock.Set(id, s.started)
+			}
 		}
 		return nil
 	})

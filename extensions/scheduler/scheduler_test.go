@@ -336,6 +336,27 @@ func TestWallClockIsSet(t *testing.T) {
 	})
 }
 
+// TestClockWasAhead: a machine starts with a clock that is years ahead, and
+// gets the right time later, while it runs or while it is off.
+func TestClockWasAhead(t *testing.T) {
+	for _, restart := range []bool{false, true} {
+		t.Run(fmt.Sprint("restart ", restart), func(t *testing.T) {
+			bubble(t, func(t *testing.T, b *bench) {
+				b.shift.Store(int64(10 * 365 * 24 * time.Hour))
+				b.must("schedule_recurring", `{"message":"m","every_seconds":3600}`)
+				b.pass(time.Second)
+				b.shift.Store(0)
+				if restart {
+					b.kill()
+					b.start()
+				}
+				b.pass(time.Hour + time.Minute)
+				b.expect("m")
+			})
+		})
+	}
+}
+
 func TestDeclared(t *testing.T) {
 	bubble(t, func(t *testing.T, b *bench) {
 		declare := func(source, payload string) error {

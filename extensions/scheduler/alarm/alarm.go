@@ -2,7 +2,9 @@
 //
 // Promises: what is set is handed out once its time has come by the clock, at
 // the latest 30 seconds after the clock was set or the machine woke up; in the
-// order of their times; once for each Set. Nothing is kept across a restart,
+// order of their times; once for each Set. When the clock is set back by more
+// than a day, everything is handed out, so that times that were computed under
+// the wrong clock can be corrected. Nothing is kept across a restart,
 // and nothing runs while nothing is set. Clock is safe for concurrent use.
 package alarm
 
@@ -22,6 +24,7 @@ type Clock struct {
 	now func() time.Time
 
 	mu      sync.Mutex
+	latest  time.Time // what now said last
 	queue   queue
 	entries map[string]*entry
 	changed chan struct{} // the head of the queue has become earlier
@@ -114,6 +117,12 @@ func (c *Clock) take(batch int) (ids []string, wait time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	now := c.now().Round(0)
+	if c.latest.Sub(now) > 24*time.Hour {
+		for _, e := range c.queue { // all equal: still a heap
+			e.at = now
+		}
+	}
+	c.latest = now
 	for len(c.queue) > 0 && len(ids) < batch && !c.queue[0].at.After(now) {
 		e := heap.Pop(&c.queue).(*entry)
 		delete(c.entries, e.id)

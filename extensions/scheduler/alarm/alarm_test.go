@@ -119,6 +119,21 @@ func TestClockSetBack(t *testing.T) {
 	})
 }
 
+func TestClockSetFarBack(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		b := setup(t)
+		b.Set("b", b.wall.now().Add(2*time.Hour))
+		b.Set("a", b.wall.now().Add(time.Hour))
+		synctest.Wait()
+		b.wall.jump(-25 * time.Hour)
+		time.Sleep(recheck)
+		if got := b.got(); len(got) != 2 {
+			t.Errorf("handed out %q, want both", got)
+		}
+	})
+}
+
 func TestTenThousand(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -11,9 +11,9 @@ import (
 const (
 	minDelay = time.Second
 	maxAhead = 50 * 366 * 24 * time.Hour
-	// maxMessage is the longest message in bytes: far below the limit of an
-	// event, so that everything that is added to it fits.
-	maxMessage = 32 << 10
+	// maxMessage is the longest message with its payload, in bytes: a thousand
+	// rows of this length still fit into one answer of the kernel.
+	maxMessage = 8 << 10
 )
 
 // Request is what may be said about a schedule, at creation or in an edit. An
@@ -74,6 +74,7 @@ func New(kind string, r Request, env Env) (Schedule, []string, error) {
 	if r.Payload == nil {
 		r.Payload = json.RawMessage("{}")
 	}
+	r = r.withoutBlanks()
 	if kind == Once && r.At == nil && r.DelaySeconds == nil {
 		return Schedule{}, nil, errors.New("no time is given: give delay_seconds or at")
 	}
@@ -89,7 +90,27 @@ func (s Schedule) Edit(r Request, env Env) (Schedule, []string, error) {
 	if s.Finished() {
 		return Schedule{}, nil, fmt.Errorf("%s is %s and cannot be edited: create a new schedule", s.ID, s.State)
 	}
+	until := r.Until // an empty one takes the end away
+	r = r.withoutBlanks()
+	r.Until = until
 	return s.apply(r, env, false)
+}
+
+// withoutBlanks drops what a model fills in although it does not mean it: empty
+// texts, and zero beside the field that counts.
+func (r Request) withoutBlanks() Request {
+	for _, field := range []**string{&r.At, &r.Cron, &r.Until, &r.Timezone} {
+		if *field != nil && strings.TrimSpace(**field) == "" {
+			*field = nil
+		}
+	}
+	if r.At != nil && r.DelaySeconds != nil && *r.DelaySeconds == 0 {
+		r.DelaySeconds = nil
+	}
+	if r.Cron != nil && r.EverySeconds != nil && *r.EverySeconds == 0 {
+		r.EverySeconds = nil
+	}
+	return r
 }
 
 // Edits tells whether the request names anything at all.
@@ -164,6 +185,34 @@ func (s Schedule) apply(r Request, env Env, fresh bool) (Schedule, []string, err
 		timed.Next = nil
 	}
 	return timed, notes, nil
+}
+
+// Realign gives a recurring schedule a near next time again when its row was
+// written under a clock that ran more than a day ahead of now; otherwise it
+// would be silent until the clock has caught up. A smaller difference stays:
+// the times between have fired.
+func (s Schedule) Realign(now time.Time) (Schedule, bool) {
+	if s.Kind != Recurring || s.State != Active {
+		return s, false
+	}
+	last := s.Anchor
+	if s.LastDue != nil {
+		last = *s.LastDue
+	}
+	if last.Sub(now) <= 24*time.Hour {
+		return s, false
+	}
+	if s.EverySeconds > 0 {
+		s.Anchor = *instant(now)
+	}
+	realigned, err := s.retime(now)
+	if err != nil || !realigned.Next.Before(*s.Next) {
+		return s, false
+	}
+	realigned.Revision++
+	realigned.LastDue = nil
+	realigned.Anchor = *instant(now)
+	return realigned, true
 }
 
 // retime computes the next due time after now.

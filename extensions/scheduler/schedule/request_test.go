@@ -37,6 +37,9 @@ func TestNewIsDueWhenAsked(t *testing.T) {
 		{Once, `{"message":"m","at":"2026-11-21T09:00","timezone":"America/New_York"}`, "2026-11-21T14:00:00Z", ""},
 		{Once, `{"message":"m","at":"2026-11-21T09:00+03:00"}`, "2026-11-21T06:00:00Z", ""},
 		{Once, `{"message":"m","at":"2026-11-21T09:00:00Z","timezone":"Asia/Tokyo"}`, "2026-11-21T09:00:00Z", ""},
+		{Once, `{"message":"m","at":"18:30","delay_seconds":0,"timezone":"","channel_id":"","topic":"","payload":null}`, "2026-11-20T17:30:00Z", ""},
+		{Once, `{"message":"m","delay_seconds":300,"at":""}`, "2026-11-20T14:05:00Z", ""},
+		{Recurring, `{"message":"m","cron":"@hourly","every_seconds":0,"until":""}`, "2026-11-20T15:00:00Z", ""},
 		{Once, `{"message":"m","at":"18:30"}`, "2026-11-20T17:30:00Z", ""},
 		{Once, `{"message":"m","at":"08:30"}`, "2026-11-21T07:30:00Z", ""},
 		{Once, `{"message":"m","at":"2027-03-28T02:30"}`, "2027-03-28T01:00:00Z", "skip"},
@@ -91,7 +94,7 @@ func TestNewRefuses(t *testing.T) {
 		{Once, `{"message":"m","delay_seconds":5,"topic":"Lights"}`, []string{"cannot be scheduled"}},
 		{Once, `{"message":"m","delay_seconds":5,"payload":{"conversation":"123"}}`, []string{`"conversation"`}},
 		{Once, `{"message":"m","delay_seconds":5,"payload":[1]}`, []string{"not a JSON object"}},
-		{Once, `{"message":"` + strings.Repeat("x", 40000) + `","delay_seconds":5}`, []string{"at most"}},
+		{Once, `{"message":"` + strings.Repeat("x", 9000) + `","delay_seconds":5}`, []string{"at most"}},
 		{Recurring, `{"message":"m"}`, []string{"cron or every_seconds"}},
 		{Recurring, `{"message":"m","cron":"0 0 30 2 *"}`, []string{"never fires", "no such date"}},
 		{Recurring, `{"message":"m","cron":"0 0 31 4,6,9,11 *"}`, []string{"never fires"}},
@@ -99,7 +102,7 @@ func TestNewRefuses(t *testing.T) {
 		{Recurring, `{"message":"m","cron":"61 * * * *"}`, []string{"cannot be read", "five fields"}},
 		{Recurring, `{"message":"m","cron":"0 0 8 * * *"}`, []string{"six fields", "five fields"}},
 		{Recurring, `{"message":"m","cron":"daily"}`, []string{"cannot be read", "@daily"}},
-		{Recurring, `{"message":"m","cron":""}`, []string{"empty"}},
+		{Recurring, `{"message":"m","cron":""}`, []string{"cron or every_seconds"}},
 		{Recurring, `{"message":"m","cron":"@every 5s"}`, []string{"every_seconds"}},
 		{Recurring, `{"message":"m","cron":"TZ=Europe/Berlin"}`, []string{"timezone"}},
 		{Recurring, `{"message":"m","cron":"CRON_TZ=UTC 0 8 * * *"}`, []string{"timezone"}},
@@ -205,6 +208,27 @@ func TestEdit(t *testing.T) {
 	_, done, _ := once.Decide(later, utc(t, now))
 	if _, _, err := done.Edit(request(t, `{"message":"x"}`), env(t)); err == nil {
 		t.Error("a fired one-shot was edited")
+	}
+}
+
+func TestRealign(t *testing.T) {
+	t.Parallel()
+	for _, text := range []string{`{"message":"m","cron":"0 9 * * *"}`, `{"message":"m","every_seconds":600}`} {
+		s, _, err := New(Recurring, request(t, text), env(t))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, ok := s.Realign(s.Anchor.Add(-23 * time.Hour)); ok {
+			t.Errorf("%s: realigned after a day's difference: what has fired would fire again", text)
+		}
+		back := s.Anchor.AddDate(-10, 0, 0)
+		near, ok := s.Realign(back)
+		if !ok || near.Next.Sub(back) > 24*time.Hour || near.Revision != 2 {
+			t.Errorf("%s: next %s, revision %d, after %s", text, near.Next, near.Revision, back)
+		}
+		if _, again := near.Realign(back); again {
+			t.Errorf("%s: realigned twice", text)
+		}
 	}
 }
 
