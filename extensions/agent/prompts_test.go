@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"encoding/json"
 	"flag"
 	"os"
 	"path/filepath"
@@ -19,7 +20,7 @@ import (
 
 var update = flag.Bool("update", false, "write the golden files")
 
-func berlin(t *testing.T) *time.Location {
+func berlin(t testing.TB) *time.Location {
 	t.Helper()
 	zone, err := time.LoadLocation("Europe/Berlin")
 	if err != nil {
@@ -28,7 +29,7 @@ func berlin(t *testing.T) *time.Location {
 	return zone
 }
 
-func scene(t *testing.T, tools ...string) loop.Scene {
+func scene(t testing.TB, tools ...string) loop.Scene {
 	t.Helper()
 	zone := berlin(t)
 	s := loop.Scene{
@@ -194,4 +195,22 @@ func TestOverride(t *testing.T) {
 			t.Errorf("a removed override serves: %q", got)
 		}
 	})
+}
+
+func decode(t *testing.T, b []byte, into any) {
+	t.Helper()
+	if err := json.Unmarshal(b, into); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func BenchmarkSystemPrompt(b *testing.B) {
+	p := newPrompts(b.TempDir(), hclog.NewNullLogger())
+	s := scene(b, allTools...)
+	b.ReportAllocs()
+	for b.Loop() {
+		if _, err := p.System(s); err != nil {
+			b.Fatal(err)
+		}
+	}
 }

@@ -53,6 +53,7 @@ type Agent struct {
 	histories *histories
 	tools     *etagged[*toolset]
 	channels  *etagged[[]Channel]
+	composed  composed
 	zones     sync.Map     // of *time.Location by name
 	turns     atomic.Int64 // numbers turns that the kernel has not numbered yet
 }

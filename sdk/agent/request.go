@@ -3,8 +3,6 @@ package agent
 import (
 	"fmt"
 	"slices"
-	"strings"
-	"time"
 
 	"github.com/switchboard-run/switchboard/contract"
 	"github.com/switchboard-run/switchboard/contract/busv1"
@@ -12,12 +10,8 @@ import (
 	"github.com/switchboard-run/switchboard/contract/kernelv1"
 )
 
-const (
-	// unknownOutcome is the result of a call that was closed without one.
-	unknownOutcome = "cancelled, outcome unknown"
-	// promptAge is how long a turn uses the same system prompt.
-	promptAge = time.Minute
-)
+// unknownOutcome is the result of a call that was closed without one.
+const unknownOutcome = "cancelled, outcome unknown"
 
 // request is what the model is asked next: the system prompt, the newest whole
 // turns that fit, and this turn.
@@ -52,35 +46,6 @@ func (t *turn) request(hint string) (*kernelv1.CompleteRequest, error) {
 		messages = append(messages, &extensionv1.Message{Role: "user", Content: labelled(contract.EntryNote, "switchboard", hint)})
 	}
 	return &kernelv1.CompleteRequest{Model: t.a.model, Messages: messages, Tools: t.tools.offered}, nil
-}
-
-// compose renders the system prompt unless the last one is still good.
-func (t *turn) compose() error {
-	now := time.Now()
-	if t.system != "" && now.Sub(t.systemAt) < promptAge {
-		return nil
-	}
-	scene := Scene{
-		Name: t.a.name, Instructions: t.a.persona, Group: t.context.GetGroup(), Channels: t.channels,
-		Now: now.In(t.zone), Zone: t.zone.String(), tools: t.tools,
-	}
-	if id := t.context.GetChannel(); id != "" {
-		scene.Channel = Channel{ID: id, Name: t.context.GetChannelName()}
-		for _, c := range t.channels {
-			if c.ID == id {
-				scene.Channel = c
-			}
-		}
-		if scene.Channel.Name == "" {
-			scene.Channel.Name = id
-		}
-	}
-	system, err := t.a.prompts.System(scene)
-	if err != nil {
-		return fmt.Errorf("write the system prompt of %s: %w", t.a.name, err)
-	}
-	t.system, t.systemAt = strings.TrimSpace(system), now
-	return nil
 }
 
 // omit chooses the results of a turn that are left out because it has become

@@ -1,0 +1,93 @@
+package agent
+
+import (
+	"fmt"
+	"strings"
+	"sync"
+	"time"
+)
+
+// promptAge is how long a turn uses the same system prompt.
+const promptAge = time.Minute
+
+// composed keeps the system prompts of one second: under load many turns need
+// the same one.
+type composed struct {
+	mu     sync.Mutex
+	second int64
+	texts  map[promptKey]string
+}
+
+// promptKey is what a system prompt depends on besides the manifest. Tools and
+// channels are replaced, never changed, so their address stands for them.
+type promptKey struct {
+	zone     string
+	channel  Channel
+	group    bool
+	tools    *toolset
+	channels *Channel
+}
+
+// get returns the prompt of a key, rendered at most once in a second unless
+// several need it in the same moment.
+func (c *composed) get(second int64, key promptKey, render func() (string, error)) (string, error) {
+	c.mu.Lock()
+	if c.second != second {
+		c.second, c.texts = second, map[promptKey]string{}
+	}
+	text, known := c.texts[key]
+	c.mu.Unlock()
+	if known {
+		return text, nil
+	}
+	text, err := render()
+	if err != nil {
+		return "", err
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.second == second {
+		c.texts[key] = text
+	}
+	return text, nil
+}
+
+// compose renders the system prompt unless the last one is still good.
+func (t *turn) compose() error {
+	now := time.Now()
+	if t.system != "" && now.Sub(t.systemAt) < promptAge {
+		return nil
+	}
+	scene := t.scene(now)
+	key := promptKey{zone: scene.Zone, channel: scene.Channel, group: scene.Group, tools: t.tools}
+	if len(t.channels) > 0 {
+		key.channels = &t.channels[0]
+	}
+	system, err := t.a.composed.get(now.Unix(), key, func() (string, error) { return t.a.prompts.System(scene) })
+	if err != nil {
+		return fmt.Errorf("write the system prompt of %s: %w", t.a.name, err)
+	}
+	t.system, t.systemAt = strings.TrimSpace(system), now
+	return nil
+}
+
+func (t *turn) scene(now time.Time) Scene {
+	s := Scene{
+		Name: t.a.name, Instructions: t.a.persona, Group: t.context.GetGroup(), Channels: t.channels,
+		Now: now.In(t.zone), Zone: t.zone.String(), tools: t.tools,
+	}
+	id := t.context.GetChannel()
+	if id == "" {
+		return s
+	}
+	s.Channel = Channel{ID: id, Name: t.context.GetChannelName()}
+	for _, c := range t.channels {
+		if c.ID == id {
+			s.Channel = c
+		}
+	}
+	if s.Channel.Name == "" {
+		s.Channel.Name = id
+	}
+	return s
+}
