@@ -11,6 +11,8 @@ package filewatch
 
 import (
 	"context"
+	"errors"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -96,7 +98,7 @@ func follow(w *fsnotify.Watcher, paths []string) bool {
 		if slices.Contains(have, p) {
 			continue
 		}
-		if err := w.Add(p); err != nil && !os.IsNotExist(err) {
+		if err := w.Add(p); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			all = false
 		}
 	}

@@ -152,6 +152,15 @@ func DocumentPath(doc *strictyaml.Document, prefix string, path []string) string
 	return prefix
 }
 
+// LocateConfig places a problem of CheckConfig in the manifest.
+func (m *Manifest) LocateConfig(p ConfigProblem) Problem {
+	path := DocumentPath(m.doc, "config", p.Path)
+	if p.Key {
+		return m.doc.LocateKey(path, p.Fault)
+	}
+	return m.doc.Locate(path, p.Fault)
+}
+
 // checkSchema compiles config_schema and checks the defaults in config against
 // it. What the defaults leave out, the configuration may supply.
 func (m *Manifest) checkSchema() {
