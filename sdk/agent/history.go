@@ -61,6 +61,22 @@ func (h *history) predict(entries []*busv1.Entry, turn int64) {
 	}
 }
 
+// wholeTurns leaves out the turn at which older rows were cut off, if it does
+// not begin with what it answers. The turn that is under way stays.
+func wholeTurns(rows []*busv1.Entry, current int64) []*busv1.Entry {
+	if len(rows) == 0 || rows[0].GetTurn() == current {
+		return rows
+	}
+	if kind := rows[0].GetKind(); kind != contract.EntryAnswer && kind != contract.EntryResult {
+		return rows
+	}
+	cut := rows[0].GetTurn()
+	for len(rows) > 0 && rows[0].GetTurn() == cut {
+		rows = rows[1:]
+	}
+	return rows
+}
+
 // window returns the index of the first row of the newest whole turns that fit
 // into the given size. What stands at or behind from is always in it.
 func window(rows []row, from, bytes int) int {

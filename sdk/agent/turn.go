@@ -225,6 +225,9 @@ func (a *Agent) recall(ctx context.Context, t *busv1.TurnContext) (*history, err
 	if err != nil {
 		return nil, fmt.Errorf("read the history of session %s: %w", t.GetSession(), err)
 	}
+	if more {
+		rows = wholeTurns(rows, t.GetTurn())
+	}
 	for _, e := range rows {
 		h.add(e, e.GetTurn())
 	}

@@ -126,6 +126,26 @@ func TestWindowIsWholeTurns(t *testing.T) {
 	}
 }
 
+func TestWholeTurns(t *testing.T) {
+	t.Parallel()
+	entries := func(rows []row) (out []*busv1.Entry) {
+		for _, r := range rows {
+			r.Turn = r.turn
+			out = append(out, r.Entry)
+		}
+		return out
+	}
+	for _, c := range []struct {
+		from    int
+		current int64
+		want    int
+	}{{0, 0, 12}, {1, 0, 8}, {2, 0, 8}, {3, 0, 8}, {4, 0, 8}, {5, 2, 7}, {11, 0, 0}} {
+		if got := len(wholeTurns(entries(turns(3, 10))[c.from:], c.current)); got != c.want {
+			t.Errorf("from row %d, turn %d under way: %d rows, want %d", c.from, c.current, got, c.want)
+		}
+	}
+}
+
 // Wherever a history is cut, what is left is valid.
 func TestMessagesAreValidAtAnyCut(t *testing.T) {
 	t.Parallel()
