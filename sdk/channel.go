@@ -2,7 +2,13 @@ package sdk
 
 import (
 	"context"
+
+	"github.com/switchboard-run/switchboard/contract"
 )
+
+// UserMessage is a message of a person, as a channel reports it with
+// Kernel.Receive.
+type UserMessage = contract.UserMessage
 
 // Channel is a way to people.
 type Channel interface {
@@ -12,6 +18,12 @@ type Channel interface {
 	// any other error means that it was not sent.
 	Send(ctx context.Context, m Message) (Receipt, error)
 }
+
+// ChannelFunc is a Channel that is one function.
+type ChannelFunc func(ctx context.Context, m Message) (Receipt, error)
+
+// Send calls f.
+func (f ChannelFunc) Send(ctx context.Context, m Message) (Receipt, error) { return f(ctx, m) }
 
 // Drafter is a Channel that can show text while it is being written. Drafts are
 // lost when anything is in their way.

@@ -11,6 +11,12 @@ type Extension struct {
 	// uses it. The extension is active when Start returns; an error fails the
 	// start, and the supervisor tries again.
 	Start func(ctx context.Context, k *Kernel) error
+	// Run is background work: it is called in a goroutine of its own once the
+	// extension is active, with Start's ctx, and should return when that ends.
+	// An error or a panic before disturbs nothing else: the extension says that
+	// it is offline, and why, and Run is called again after a pause that grows
+	// from a second to a minute.
+	Run func(ctx context.Context, k *Kernel) error
 	// Stop runs at shutdown after the handlers have drained; ctx carries the
 	// deadline.
 	Stop func(ctx context.Context) error

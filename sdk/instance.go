@@ -94,7 +94,9 @@ func (x *instance) init(ctx context.Context, r *extensionv1.InitRequest, lost fu
 	x.mu.Lock()
 	x.life = l
 	x.mu.Unlock()
-	return &extensionv1.InitResponse{Readiness: l.kernel.readiness.announced()}, nil
+	readiness := l.kernel.readiness.announced()
+	go l.keepRunning()
+	return &extensionv1.InitResponse{Readiness: readiness}, nil
 }
 
 // errNotInitialized is a request that came before Init or after Shutdown.

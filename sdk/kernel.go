@@ -116,9 +116,9 @@ func (k *Kernel) CommitOnce(ctx context.Context, id string, effects ...Effect) (
 }
 
 // Receive reports a message of a person: it is on disk when Receive returns.
-// The dedupe key makes reporting it again harmless. Further effects (the poll
+// The dedupe key makes reporting it again harmless; empty for none. Further effects (the poll
 // cursor) are committed with it.
-func (k *Kernel) Receive(ctx context.Context, m contract.UserMessage, dedupe string, effects ...Effect) error {
+func (k *Kernel) Receive(ctx context.Context, m UserMessage, dedupe string, effects ...Effect) error {
 	effects = append([]Effect{Publish(contract.TopicUserMessage, m, Dedupe(dedupe))}, effects...)
 	_, err := k.Commit(ctx, effects...)
 	return err

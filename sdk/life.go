@@ -39,6 +39,7 @@ type life struct {
 	idle     chan struct{}
 	streams  map[*deliveries]struct{}
 	ended    chan struct{} // closed when shutdown is complete
+	ran      chan struct{} // closed when Run is over
 	ending   sync.Once
 }
 
@@ -61,6 +62,7 @@ func (x *instance) begin(ctx context.Context, init *extensionv1.InitRequest, los
 		idle:       make(chan struct{}),
 		streams:    make(map[*deliveries]struct{}),
 		ended:      make(chan struct{}),
+		ran:        make(chan struct{}),
 	}
 	l.background, l.stop = context.WithCancel(context.Background())
 	l.handlers, l.interrupt = context.WithCancelCause(context.Background())
@@ -144,6 +146,7 @@ func (l *life) shutdown(grace time.Duration) {
 		}
 		l.interrupt(errShutdown)
 		l.stop()
+		l.awaitRun()
 		l.finish(deadline)
 		l.release()
 	})
