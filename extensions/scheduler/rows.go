@@ -128,7 +128,10 @@ func (s *scheduler) find(ctx context.Context, id string) (row, error) {
 	if err := s.ready(ctx); err != nil {
 		return row{}, err
 	}
-	id = strings.ToLower(strings.TrimPrefix(strings.TrimSpace(id), "#"))
+	id = strings.TrimPrefix(strings.TrimSpace(id), "#")
+	if number, ok := strings.CutPrefix(id, "R"); ok {
+		id = "r" + number
+	}
 	v, err := s.k.Get(ctx, rowKey(id))
 	if err != nil {
 		return row{}, fmt.Errorf("read schedule %s: %w", id, err)

@@ -2,6 +2,7 @@ package scheduler
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -204,6 +205,29 @@ func TestCancel(t *testing.T) {
 		b.pass(24 * time.Hour)
 		if len(b.store.published()) != 3 {
 			t.Errorf("something fired after its cancellation: %v", b.store.texts())
+		}
+	})
+}
+
+// TestCancelMeetsTheFire: the schedule fires between the call and the commit of
+// its result, which is therefore refused; the call runs again and takes back
+// what has fired.
+func TestCancelMeetsTheFire(t *testing.T) {
+	bubble(t, func(t *testing.T, b *bench) {
+		b.must("schedule_once", `{"message":"m","delay_seconds":60}`)
+		b.pass(59 * time.Second)
+		c := sdk.ToolCall{ID: "c", Name: "cancel_schedule", Arguments: json.RawMessage(`{"id":"r1"}`)}
+		result, err := b.tools["cancel_schedule"].Call(t.Context(), c)
+		if err != nil {
+			t.Fatal(err)
+		}
+		b.pass(2 * time.Second)
+		b.expect("m")
+		if _, err := b.store.Commit(t.Context(), result.Effects...); !errors.Is(err, contract.ErrConflict) {
+			t.Fatalf("committed over the fire: %v", err)
+		}
+		if out := b.must("cancel_schedule", `{"id":"r1"}`, func(call *sdk.ToolCall) { call.ID = "c" }); out["last_fire"] != "withdrawn" {
+			t.Errorf("got %v", out)
 		}
 	})
 }

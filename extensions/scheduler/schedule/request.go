@@ -322,6 +322,9 @@ func (s *Schedule) applyRecurring(r Request, env Env) (notes []string, err error
 			if !until.After(env.Now) {
 				return nil, fmt.Errorf("until %s is in the past (it is now %s)", LocalTime(until, s.Location()), LocalTime(env.Now, s.Location()))
 			}
+			if until.Year() > 9000 { // at 10000 the stored form ends
+				return nil, fmt.Errorf("until %q is too far ahead: leave it out if there is no end", *r.Until)
+			}
 			if note != "" {
 				notes = append(notes, note)
 			}

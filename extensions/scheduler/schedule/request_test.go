@@ -113,6 +113,8 @@ func TestNewRefuses(t *testing.T) {
 		{Recurring, `{"message":"m","every_seconds":60,"delay_seconds":5}`, []string{"schedule_once"}},
 		{Recurring, `{"message":"m","cron":"@daily","until":"2026-11-20T16:00"}`, []string{"never fires", "until"}},
 		{Recurring, `{"message":"m","cron":"@daily","until":"2020-01-01"}`, []string{"in the past"}},
+		{Recurring, `{"message":"m","cron":"@daily","until":"9999-12-31","timezone":"America/New_York"}`, []string{"too far ahead"}},
+		{Recurring, `{"message":"m","cron":"@daily","timezone":"` + strings.Repeat("Europe/", 1000) + `"}`, []string{"unknown"}},
 		// Everything that is wrong is said at once.
 		{Once, `{"message":"","at":"nonsense","timezone":"Mars/Olympus"}`, []string{"message is empty", "Mars/Olympus", "nonsense"}},
 	} {

@@ -68,7 +68,7 @@ func similarZones(name string) []string {
 	if zone, ok := abbreviations[want]; ok {
 		return []string{zone}
 	}
-	if len(want) < 3 {
+	if len(want) < 3 || len(want) > 64 {
 		return nil
 	}
 	type match struct {
