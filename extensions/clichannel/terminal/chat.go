@@ -238,6 +238,8 @@ func (c *chatView) message(f wire.Frame) (bool, error) {
 	return true, nil
 }
 
+func (c *chatView) confirmed(wire.Frame) {}
+
 func (c *chatView) echo(f wire.Frame) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -83,6 +83,17 @@ func openConsole(t *testing.T, change func(*Options)) *console {
 	return c
 }
 
+// attach is a welcome that the screen shows.
+func (c *console) attach() *peer {
+	c.t.Helper()
+	p := c.stub.attach()
+	c.await("a welcome", func([]string) bool {
+		all := c.bytes.String()
+		return strings.Contains(all, "a test model") || strings.Contains(all, "connected again")
+	})
+	return p
+}
+
 func (c *console) press(keys string) {
 	c.t.Helper()
 	if _, err := c.keyboard.WriteString(keys); err != nil {

@@ -184,14 +184,7 @@ func (v *filterView) welcome(wire.Frame) { v.once.Do(func() { close(v.welcomed) 
 // message prints answers to what was asked here; the rest is left to terminals
 // that somebody looks at.
 func (v *filterView) message(f wire.Frame) (bool, error) {
-	v.mu.Lock()
-	id := f.ReplyTo
-	if id == "" && !f.Notice {
-		id = v.current
-	}
-	mine := v.asked[id]
-	v.mu.Unlock()
-	if !mine {
+	if v.question(f) == "" {
 		return false, nil
 	}
 	text := f.Text
@@ -203,10 +196,27 @@ func (v *filterView) message(f wire.Frame) (bool, error) {
 	if _, err := io.WriteString(v.o.Out, strings.TrimRight(text, "\n")+"\n"); err != nil {
 		return false, fmt.Errorf("write the answer: %w", err)
 	}
-	if f.Last() {
-		v.answer(id, nil)
-	}
 	return true, nil
+}
+
+func (v *filterView) confirmed(f wire.Frame) {
+	if f.Last() {
+		v.answer(v.question(f), nil)
+	}
+}
+
+// question is the id of what f answers; empty if it was not asked here.
+func (v *filterView) question(f wire.Frame) string {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	id := f.ReplyTo
+	if id == "" && !f.Notice {
+		id = v.current
+	}
+	if !v.asked[id] {
+		return ""
+	}
+	return id
 }
 
 func (v *filterView) refused(m outgoing, reason string) {

@@ -27,6 +27,8 @@ type view interface {
 	refused(m outgoing, reason string)
 	// message shows f; false leaves it unconfirmed, an error ends the link.
 	message(f wire.Frame) (bool, error)
+	// confirmed follows once the confirmation is on its way.
+	confirmed(f wire.Frame)
 	echo(f wire.Frame)
 	draft(f wire.Frame)
 	state(f wire.Frame)
@@ -291,7 +293,8 @@ func (l *link) handle(f wire.Frame) error {
 		if m, ok := l.settle(f.ReplyTo); ok { // who answers it has it
 			l.view.accepted(m)
 		}
-		if l.shown.has(f.ID) {
+		known := l.shown.has(f.ID)
+		if known {
 			l.view.draft(wire.Frame{Type: wire.Draft, Done: true})
 		} else {
 			confirmed, err := l.view.message(f)
@@ -306,6 +309,9 @@ func (l *link) handle(f wire.Frame) error {
 		l.mu.Lock()
 		l.put(wire.Frame{Type: wire.Shown, ID: f.ID})
 		l.mu.Unlock()
+		if !known {
+			l.view.confirmed(f)
+		}
 	case wire.Echo:
 		l.view.echo(f)
 	case wire.Draft:
