@@ -71,8 +71,7 @@ type ListReminders struct{}
 // reminder", which is clear only if there is just one.
 type Cancel struct {
 	All bool
-	// Name is what identifies the reminder: an id, its place in the list as
-	// digits, or words of its text.
+	// Name is what identifies the reminder: an id, a number, or words of its text.
 	Name string
 }
 

@@ -27,14 +27,10 @@ var (
 		`|помощь|помоги|помоги мне|справка|что ты умеешь|что ты можешь|что умеешь|что ты знаешь|кто ты|ты кто|кто ты такой|что ты такое|команды|как тобой пользоваться|что можно сказать)$`)
 
 	cancelVerb = regexp.MustCompile(`^(?:(cancel|delete|remove|stop|clear|drop)|отмени|отменить|удали|удалить|убери|сними)(?:те)?$`)
+	scheduleID = regexp.MustCompile(`^[a-z]{1,8}_?\d+$`)
 	cancelAll  = regexp.MustCompile(`^(?:all|every|everything|all of|все|всех)(?: of)?(?: the| my| мои| эти)?(?: (?:reminders?|schedules?|напоминания|расписания))?$`)
 	cancelOne  = regexp.MustCompile(`^(?:(?:the|my|a|это|мое|одно) )?(?:reminders?|schedule|напоминание|напоминания)$`)
 )
-
-var ordinals = map[string]string{
-	"first": "1", "second": "2", "third": "3", "fourth": "4", "fifth": "5",
-	"первое": "1", "второе": "2", "третье": "3", "четвертое": "4", "пятое": "5",
-}
 
 // manage reads the sentences that are fixed phrases.
 func (s *scan) manage() (Reading, bool) {
@@ -143,7 +139,7 @@ func (s *scan) cancel(i, n int) (Reading, bool) {
 	case cancelOne.MatchString(plain):
 		return Reading{Intent: Cancel{}}, true
 	}
-	if i+1 == n && (number(s.at(i)) || s.is(i, quoted)) {
+	if i+1 == n && (number(s.at(i)) || s.is(i, quoted) || scheduleID.MatchString(s.at(i))) {
 		return Reading{Intent: Cancel{Name: s.raw(i, n)}}, true
 	}
 	if s.is(i, other) && s.toks[i].norm == "#" && i+2 == n {
@@ -165,11 +161,7 @@ func (s *scan) cancel(i, n int) (Reading, bool) {
 		return Reading{Intent: Cancel{Name: s.raw(j, n)}}, true
 	}
 	if s.oneOf(n-1, "reminder", "напоминание") { // "the kettle reminder"
-		name := s.raw(j, n-1)
-		if o, ok := ordinals[s.at(j)]; ok && j+2 == n {
-			name = o
-		}
-		return Reading{Intent: Cancel{Name: name}}, true
+		return Reading{Intent: Cancel{Name: s.raw(j, n-1)}}, true
 	}
 	return Reading{}, false
 }

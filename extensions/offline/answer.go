@@ -1,0 +1,220 @@
+package offline
+
+import (
+	"encoding/json"
+	"regexp"
+	"strings"
+
+	"github.com/switchboard-run/switchboard/extensions/offline/grammar"
+)
+
+// reply is what comes next: calls, or the final text.
+type reply struct {
+	calls []call
+	text  string
+}
+
+type call struct {
+	tool      string // on the wire
+	arguments json.RawMessage
+}
+
+func say(text string) reply { return reply{text: text} }
+
+// The tools by their plain names.
+const (
+	listChannels      = "list_channels"
+	sendToChannel     = "send_to_channel"
+	sendToAll         = "send_to_all_channels"
+	scheduleOnce      = "schedule_once"
+	scheduleRecurring = "schedule_recurring"
+	listSchedules     = "list_schedules"
+	cancelSchedule    = "cancel_schedule"
+)
+
+// answer decides what comes next.
+func answer(d dialog) reply {
+	switch d.kind {
+	case "user":
+		return d.act(d.read())
+	case "task":
+		return d.task()
+	case "message":
+		return say(words(d.text).cannotTalk)
+	}
+	if strings.TrimSpace(d.text) == "" {
+		return say(words("").unknown)
+	}
+	return say(d.text) // a notice or a result: the person is to know
+}
+
+// call asks for a tool, or says that it may not be used here.
+func (d dialog) call(w phrases, tool string, arguments any) reply {
+	c, ok := d.prepare(tool, arguments)
+	if !ok {
+		return say(w.noTool(tool))
+	}
+	return reply{calls: []call{c}}
+}
+
+func (d dialog) prepare(tool string, arguments any) (call, bool) {
+	name, ok := d.tools[tool]
+	if !ok {
+		return call{}, false
+	}
+	b, err := json.Marshal(arguments)
+	return call{tool: name, arguments: b}, err == nil
+}
+
+// sender is how a message in a group begins.
+var sender = regexp.MustCompile(`^[^:\n]{1,64}: `)
+
+// read understands what the user said: alone, without the name that it begins
+// with in a group, or as the answer to a question that was asked back.
+func (d dialog) read() grammar.Reading {
+	names := d.channelNames()
+	r := grammar.Parse(d.text, d.now, names...)
+	if !lost(r) {
+		return r
+	}
+	text, before := d.text, d.previous
+	if m := sender.FindString(text); m != "" {
+		if s := grammar.Parse(text[len(m):], d.now, names...); !lost(s) {
+			return s
+		}
+		if strings.HasPrefix(before, m) { // the same person goes on
+			text, before = text[len(m):], before[len(m):]
+		}
+	}
+	if joined, ok := d.join(before, text, names); ok {
+		return joined
+	}
+	return r
+}
+
+func lost(r grammar.Reading) bool {
+	return r.Question != nil && (r.Question.Reason == grammar.Unknown || r.Question.Reason == grammar.NotUnderstood)
+}
+
+// join completes a sentence that was asked about with the answer to the
+// question: "remind me tomorrow to call" and "at 9".
+func (d dialog) join(before, text string, names []string) (grammar.Reading, bool) {
+	text = strings.TrimRight(strings.TrimSpace(text), ".!?")
+	if before == "" || text == "" || len(text) > 200 {
+		return grammar.Reading{}, false
+	}
+	asked := grammar.Parse(before, d.now, names...)
+	before = strings.TrimRight(strings.TrimSpace(before), ".!?")
+	var attempts []string
+	switch q := asked.Question; {
+	case q == nil:
+		if _, ok := asked.Intent.(grammar.Cancel); !ok {
+			return grammar.Reading{}, false
+		}
+		attempts = []string{before + " " + text}
+	case lost(asked):
+		return grammar.Reading{}, false
+	case q.Reason == grammar.NoText:
+		attempts = []string{before + ": " + text}
+	default:
+		at := " at "
+		if asked.Language == grammar.Russian {
+			at = " в "
+		}
+		attempts = []string{before + " " + text, before + at + text}
+		if q.Said != "" && strings.Count(before, q.Said) == 1 {
+			for _, with := range []string{text, at[1:] + text, q.Said + " " + text} {
+				attempts = append(attempts, strings.Replace(before, q.Said, with, 1))
+			}
+		}
+	}
+	for _, a := range attempts {
+		if r := grammar.Parse(a, d.now, names...); r.Intent != nil {
+			return r, true
+		}
+	}
+	return grammar.Reading{}, false
+}
+
+// act does what was understood.
+func (d dialog) act(r grammar.Reading) reply {
+	w := in(r.Language)
+	// What has been done decides over what was said: a time that was ahead when
+	// the turn began may have passed by now.
+	if done, ok := d.concluded(w); ok {
+		return done
+	}
+	if q := r.Question; q != nil {
+		if q.Reason == grammar.Unknown {
+			return say(w.unknown)
+		}
+		return say(q.Text())
+	}
+	switch i := r.Intent.(type) {
+	case grammar.Remind:
+		return d.remind(w, i)
+	case grammar.Send:
+		return d.send(w, i)
+	case grammar.ListReminders:
+		return d.list(w)
+	case grammar.Cancel:
+		return d.cancel(w, i)
+	case grammar.ListChannels:
+		return d.channels(w)
+	case grammar.Thanks:
+		return say(w.welcome)
+	case grammar.Greeting:
+		return say(w.hello)
+	default:
+		return say(w.help)
+	}
+}
+
+// concluded tells the outcome of the calls that act, once they have been made.
+func (d dialog) concluded(w phrases) (reply, bool) {
+	for _, tool := range []string{scheduleOnce, scheduleRecurring} {
+		if s, ok := d.last(tool); ok {
+			return say(d.scheduled(w, s)), true
+		}
+	}
+	for _, tool := range []string{sendToChannel, sendToAll} {
+		if s, ok := d.last(tool); ok {
+			return say(d.sent(w, s)), true
+		}
+	}
+	if _, ok := d.last(cancelSchedule); ok {
+		return say(d.cancelled(w)), true
+	}
+	return reply{}, false
+}
+
+// task does the work that a part of the assistant was given. The prompt says
+// what to tell whom, or is a sentence like a user's.
+func (d dialog) task() reply {
+	w := words(d.text)
+	if done, ok := d.concluded(w); ok {
+		return done
+	}
+	if _, listed := d.last(listChannels); !listed {
+		if c, ok := d.prepare(listChannels, struct{}{}); ok { // the prompt may name any of them
+			return reply{calls: []call{c}}
+		}
+	}
+	deliver, named := grammar.ParseTask(d.text, d.channelNames()...)
+	if named && reminder.MatchString(d.text) {
+		return d.send(w, grammar.Send{Channel: deliver.Channel, Text: w.reminder + deliver.Text})
+	}
+	if r := d.read(); r.Intent != nil {
+		return d.act(r)
+	}
+	switch {
+	case named:
+		return d.send(w, grammar.Send{Channel: deliver.Channel, Text: deliver.Text})
+	case reminder.MatchString(d.text):
+		return say(w.reminder + strings.TrimSpace(reminder.ReplaceAllString(d.text, "")))
+	}
+	return say(w.undone(d.text))
+}
+
+// reminder is how the prompt of a reminder begins.
+var reminder = regexp.MustCompile(`(?i)^\s*(?:pending |due |overdue )?(?:reminder|напоминание)\s*(?:\([^)]*\))?\s*:`)

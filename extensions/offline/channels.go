@@ -1,0 +1,180 @@
+package offline
+
+import (
+	"encoding/json"
+	"regexp"
+	"strings"
+
+	"github.com/switchboard-run/switchboard/extensions/offline/grammar"
+)
+
+// channel is one entry of list_channels.
+type channel struct {
+	ID        string `json:"id"`
+	ChannelID string `json:"channel_id"`
+	Name      string `json:"name"`
+	Readiness any    `json:"readiness"`
+	Status    string `json:"status"`
+	Detail    string `json:"detail"`
+}
+
+// readiness is the state in a word, however it is written.
+func (c channel) readiness() string {
+	switch r := c.Readiness.(type) {
+	case string:
+		return r
+	case map[string]any:
+		if s, ok := r["state"].(string); ok {
+			return s
+		}
+	}
+	return c.Status
+}
+
+func (c channel) title() string {
+	if c.Name != "" {
+		return c.Name
+	}
+	return c.ID
+}
+
+// channelLine is an entry of a list that is written for people: id (Name).
+var channelLine = regexp.MustCompile(`([a-z][a-z0-9_]*) \(([^)]+)\)`)
+
+// readChannels reads the result of list_channels: an array of objects, alone or
+// in an object, or lines.
+func readChannels(result string) []channel {
+	var list []channel
+	raw := []byte(strings.TrimSpace(result))
+	if json.Unmarshal(raw, &list) != nil {
+		var object struct {
+			Channels []channel `json:"channels"`
+		}
+		if json.Unmarshal(raw, &object) == nil {
+			list = object.Channels
+		} else {
+			for _, m := range channelLine.FindAllStringSubmatch(result, -1) {
+				list = append(list, channel{ID: m[1], Name: m[2]})
+			}
+		}
+	}
+	known := list[:0]
+	for _, c := range list {
+		if c.ID == "" {
+			c.ID = c.ChannelID
+		}
+		if c.ID != "" {
+			known = append(known, c)
+		}
+	}
+	return known
+}
+
+// known are the channels that list_channels has named in this turn.
+func (d dialog) known() []channel {
+	s, ok := d.last(listChannels)
+	if !ok || s.failed {
+		return nil
+	}
+	return readChannels(s.result)
+}
+
+func (d dialog) channelNames() []string {
+	var names []string
+	for _, c := range d.known() {
+		names = append(names, c.ID, c.Name)
+	}
+	return names
+}
+
+// titleOf is the name of a channel for people.
+func (d dialog) titleOf(id string) string {
+	for _, c := range d.known() {
+		if c.ID == id {
+			return c.title()
+		}
+	}
+	return id
+}
+
+// find finds the channel that was named. With done it returns what to do or
+// say instead: ask for the list, or that there is no such channel.
+func (d dialog) find(w phrases, said string) (id string, instead reply, done bool) {
+	s, ok := d.last(listChannels)
+	switch {
+	case !ok:
+		return "", d.call(w, listChannels, struct{}{}), true
+	case s.failed:
+		return "", say(w.failed(s.result)), true
+	}
+	var found []channel
+	all := readChannels(s.result)
+	for _, c := range all {
+		if c.ID == said {
+			return c.ID, reply{}, false
+		}
+		if grammar.SameChannel(said, c.ID, c.Name) {
+			found = append(found, c)
+		}
+	}
+	switch len(found) {
+	case 1:
+		return found[0].ID, reply{}, false
+	case 0:
+		return "", say(w.noChannel(said, all)), true
+	}
+	return "", say(w.whichChannel(said, found)), true
+}
+
+// channels answers which channels there are.
+func (d dialog) channels(w phrases) reply {
+	s, ok := d.last(listChannels)
+	switch {
+	case !ok:
+		return d.call(w, listChannels, struct{}{})
+	case s.failed:
+		return say(w.failed(s.result))
+	}
+	return say(w.channelList(readChannels(s.result)))
+}
+
+// send sends a text now.
+func (d dialog) send(w phrases, i grammar.Send) reply {
+	if i.All {
+		return d.call(w, sendToAll, map[string]any{"text": i.Text})
+	}
+	id, instead, done := d.find(w, i.Channel)
+	if done {
+		return instead
+	}
+	return d.call(w, sendToChannel, map[string]any{"channel_id": id, "text": i.Text})
+}
+
+// sent tells what became of a send.
+func (d dialog) sent(w phrases, s step) string {
+	if s.failed {
+		return w.failed(s.result)
+	}
+	var arguments struct {
+		ChannelID string `json:"channel_id"`
+	}
+	_ = json.Unmarshal(s.arguments, &arguments) // our own, or nothing to name
+	return w.sent(d.titleOf(arguments.ChannelID), status(s.result))
+}
+
+// status is what a result says happened: delivered, queued, or nothing known.
+func status(result string) string {
+	var object struct {
+		Status string `json:"status"`
+	}
+	if json.Unmarshal([]byte(result), &object) == nil && object.Status != "" {
+		return object.Status
+	}
+	lower := strings.ToLower(result)
+	for _, word := range []string{"queued", "delivered"} {
+		if strings.Contains(lower, word) {
+			return word
+		}
+	}
+	return ""
+}

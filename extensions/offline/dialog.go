@@ -1,0 +1,164 @@
+package offline
+
+import (
+	"encoding/json"
+	"regexp"
+	"strings"
+	"time"
+
+	"github.com/switchboard-run/switchboard/contract/extensionv1"
+	"github.com/switchboard-run/switchboard/sdk"
+)
+
+// dialog is what matters of a request: the input to answer, and what has been
+// called for it so far.
+type dialog struct {
+	kind     string // user, or the kind of a labelled input
+	text     string
+	previous string // what the user said before, if that was answered without a call
+	steps    []step
+	now      time.Time
+	tools    map[string]string // names on the wire by plain name
+}
+
+// step is one call with its result.
+type step struct {
+	tool      string // plain name
+	arguments json.RawMessage
+	result    string
+	failed    bool
+}
+
+// failure is how the run loop marks the result of a failed call.
+const failure = "error: "
+
+// label is the first line of an input that no user wrote.
+var label = regexp.MustCompile(`^\[(task|message|result|notice|record|note|context|summary) from [^\]\n]*\]\n(~{3,})\n`)
+
+// readLabel returns the kind and the text of a labelled message.
+func readLabel(content string) (kind, text string) {
+	m := label.FindStringSubmatch(content)
+	if m == nil {
+		return "user", content
+	}
+	return m[1], strings.TrimSuffix(strings.TrimPrefix(content, m[0]), "\n"+m[2])
+}
+
+// aside are kinds that need no answer of their own.
+var aside = map[string]bool{"record": true, "note": true, "context": true, "summary": true}
+
+func readDialog(r *sdk.CompleteRequest, now time.Time) dialog {
+	d := dialog{now: now, tools: map[string]string{}}
+	for _, t := range r.GetTools() {
+		name := t.GetName()
+		plain := name
+		if _, rest, ok := strings.Cut(name, "__"); ok {
+			plain = rest
+		} else if _, rest, ok := strings.Cut(name, "/"); ok {
+			plain = rest
+		}
+		if _, taken := d.tools[plain]; !taken {
+			d.tools[plain] = name
+		}
+	}
+	messages := r.GetMessages()
+	input := -1
+	for i, m := range messages {
+		switch m.GetRole() {
+		case "system":
+			d.now = clock(m.GetContent(), d.now)
+		case "user":
+			if kind, _ := readLabel(m.GetContent()); !aside[kind] {
+				input = i
+			}
+		}
+	}
+	if input < 0 {
+		d.kind = "user"
+		return d
+	}
+	d.kind, d.text = readLabel(messages[input].GetContent())
+	d.previous = previous(messages[:input])
+	d.steps = steps(messages[input+1:])
+	return d
+}
+
+// previous is what the user said before, if the answer to it called nothing:
+// then it may have been a question back.
+func previous(messages []*extensionv1.Message) string {
+	for i := len(messages) - 1; i >= 0; i-- {
+		switch m := messages[i]; m.GetRole() {
+		case "tool":
+			return ""
+		case "user":
+			kind, text := readLabel(m.GetContent())
+			if aside[kind] {
+				continue
+			}
+			if kind != "user" {
+				return ""
+			}
+			return text
+		}
+	}
+	return ""
+}
+
+func steps(messages []*extensionv1.Message) []step {
+	results := map[string]string{}
+	for _, m := range messages {
+		if m.GetRole() == "tool" {
+			results[m.GetCallId()] = m.GetContent()
+		}
+	}
+	var out []step
+	for _, m := range messages {
+		for _, c := range m.GetCalls() {
+			_, name, ok := strings.Cut(c.GetName(), "__")
+			if !ok {
+				if _, name, ok = strings.Cut(c.GetName(), "/"); !ok {
+					name = c.GetName()
+				}
+			}
+			s := step{tool: name, arguments: c.GetArguments()}
+			result, there := results[c.GetCallId()]
+			s.result, s.failed = strings.CutPrefix(result, failure)
+			if !there {
+				s.result, s.failed = "there is no result", true
+			}
+			out = append(out, s)
+		}
+	}
+	return out
+}
+
+// last returns the last step of the tool.
+func (d dialog) last(tool string) (step, bool) {
+	for i := len(d.steps) - 1; i >= 0; i-- {
+		if d.steps[i].tool == tool {
+			return d.steps[i], true
+		}
+	}
+	return step{}, false
+}
+
+// timeLine is the line of the system prompt that says what time it is. The last
+// one counts: what stands above may be quoted.
+var timeLine = regexp.MustCompile(`(?m)^\s*Current time: (\S+)(?: \(([A-Za-z0-9_+/-]+)\))?\s*$`)
+
+// clock reads the time and the zone from a system prompt.
+func clock(prompt string, otherwise time.Time) time.Time {
+	all := timeLine.FindAllStringSubmatch(prompt, -1)
+	if len(all) == 0 {
+		return otherwise
+	}
+	m := all[len(all)-1]
+	now, err := time.Parse(time.RFC3339, m[1])
+	if err != nil {
+		return otherwise
+	}
+	if zone, err := time.LoadLocation(m[2]); err == nil && m[2] != "" {
+		return now.In(zone)
+	}
+	return now
+}

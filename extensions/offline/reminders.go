@@ -1,0 +1,275 @@
+package offline
+
+import (
+	"encoding/json"
+	"strings"
+	"time"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/switchboard-run/switchboard/extensions/offline/grammar"
+)
+
+// schedule is one entry of list_schedules, and the result of creating one.
+type schedule struct {
+	ID        string     `json:"id"`
+	Kind      string     `json:"kind"`
+	State     string     `json:"state"`
+	Message   string     `json:"message"`
+	Timing    string     `json:"timing"`
+	Timezone  string     `json:"timezone"`
+	Next      *time.Time `json:"next"`
+	ChannelID string     `json:"channel_id"`
+	Owner     string     `json:"declared_by"`
+	Notes     []string   `json:"notes"`
+	Status    string     `json:"status"`
+}
+
+// remind sets a reminder.
+func (d dialog) remind(w phrases, i grammar.Remind) reply {
+	channelID := ""
+	_, listed := d.last(listChannels)
+	switch {
+	case i.Channel != "":
+		id, instead, done := d.find(w, i.Channel)
+		if done {
+			return instead
+		}
+		channelID = id
+	case i.MayNameChannel && !listed:
+		// "Put the milk in the fridge": is there a channel of that name? With the
+		// list the sentence is read again.
+		if c, ok := d.prepare(listChannels, struct{}{}); ok {
+			return reply{calls: []call{c}}
+		}
+	}
+	arguments := map[string]any{"message": i.Text}
+	if !i.Verbatim {
+		arguments["message"] = w.reminder + i.Text
+	}
+	if channelID != "" {
+		arguments["channel_id"] = channelID
+	}
+	tool := scheduleOnce
+	switch when := i.When.(type) {
+	case grammar.After:
+		arguments["delay_seconds"] = when.Delay.Seconds()
+	case grammar.At:
+		arguments["at"] = when.Time.Format(time.RFC3339)
+		d.addZone(arguments)
+	case grammar.Every:
+		tool = scheduleRecurring
+		arguments["every_seconds"] = when.Interval.Seconds()
+	case grammar.Cron:
+		tool = scheduleRecurring
+		arguments["cron"] = when.Expr
+		d.addZone(arguments)
+	}
+	return d.call(w, tool, arguments)
+}
+
+// addZone names the zone that the times were read in, if it has a name.
+func (d dialog) addZone(arguments map[string]any) {
+	if name := d.now.Location().String(); name != "" && name != "Local" && name != "UTC" {
+		arguments["timezone"] = name
+	}
+}
+
+// scheduled confirms a reminder with what the scheduler says of it.
+func (d dialog) scheduled(w phrases, s step) string {
+	if s.failed {
+		return w.failed(s.result)
+	}
+	var made schedule
+	if json.Unmarshal([]byte(s.result), &made) != nil || made.Next == nil {
+		return w.done(s.result)
+	}
+	where := ""
+	if made.ChannelID != "" {
+		where = d.titleOf(made.ChannelID)
+	}
+	text := w.scheduled(made, w.at(*made.Next, d.now, made.Timezone), where)
+	for _, n := range made.Notes {
+		text += "\n" + w.note + n
+	}
+	return text
+}
+
+// schedules are the reminders of people in the result of list_schedules: what a
+// manifest declares is none.
+func (d dialog) schedules(s step) ([]schedule, bool) {
+	var listing struct {
+		Schedules []schedule `json:"schedules"`
+	}
+	if json.Unmarshal([]byte(s.result), &listing) != nil {
+		if json.Unmarshal([]byte(s.result), &listing.Schedules) != nil {
+			return nil, false
+		}
+	}
+	own := listing.Schedules[:0]
+	for _, sc := range listing.Schedules {
+		if sc.Owner == "" && sc.ID != "" && sc.State != "done" && sc.State != "cancelled" {
+			own = append(own, sc)
+		}
+	}
+	return own, true
+}
+
+// list answers which reminders there are.
+func (d dialog) list(w phrases) reply {
+	s, ok := d.last(listSchedules)
+	switch {
+	case !ok:
+		return d.call(w, listSchedules, struct{}{})
+	case s.failed:
+		return say(w.failed(s.result))
+	}
+	own, readable := d.schedules(s)
+	if !readable {
+		return say(s.result)
+	}
+	return say(w.reminderList(own, d.now))
+}
+
+// atOnce bounds the calls of one answer.
+const atOnce = 20
+
+// cancel finds the reminders that are meant and cancels them.
+func (d dialog) cancel(w phrases, i grammar.Cancel) reply {
+	s, ok := d.last(listSchedules)
+	switch {
+	case !ok:
+		return d.call(w, listSchedules, map[string]any{"limit": 500})
+	case s.failed:
+		return say(w.failed(s.result))
+	}
+	own, readable := d.schedules(s)
+	if !readable {
+		return say(w.failed(s.result))
+	}
+	meant := choose(own, i)
+	switch {
+	case len(own) == 0:
+		return say(w.noReminders)
+	case len(meant) == 0:
+		return say(w.noSuchReminder(i.Name, own, d.now))
+	case len(meant) > 1 && !i.All:
+		return say(w.whichReminder(meant, d.now))
+	}
+	var r reply
+	for _, sc := range meant[:min(len(meant), atOnce)] {
+		c, ok := d.prepare(cancelSchedule, map[string]any{"id": sc.ID})
+		if !ok {
+			return say(w.noTool(cancelSchedule))
+		}
+		r.calls = append(r.calls, c)
+	}
+	return r
+}
+
+// choose finds the reminders that a name means: by id, by the number in the
+// id, or by words that all stand in its text.
+func choose(own []schedule, i grammar.Cancel) []schedule {
+	if i.All || i.Name == "" {
+		return own
+	}
+	var byWords []schedule
+	for _, sc := range own {
+		if strings.EqualFold(sc.ID, i.Name) || strings.EqualFold(strings.TrimLeftFunc(sc.ID, unicode.IsLetter), i.Name) {
+			return []schedule{sc}
+		}
+		if strings.EqualFold(bare(sc.Message), i.Name) {
+			return []schedule{sc}
+		}
+		if mentions(sc.Message, i.Name) {
+			byWords = append(byWords, sc)
+		}
+	}
+	return byWords
+}
+
+// mentions reports whether all words of name stand in the text, compared by
+// their beginnings, so that "чайнике" is found in "выключить чайник".
+func mentions(text, name string) bool {
+	have := split(text)
+	found := 0
+	for _, w := range split(name) {
+		if utf8.RuneCountInString(w) < 3 || w == "the" || w == "про" {
+			continue
+		}
+		ok := false
+		for _, h := range have {
+			ok = ok || alike(w, h)
+		}
+		if !ok {
+			return false
+		}
+		found++
+	}
+	return found > 0
+}
+
+func split(text string) []string {
+	return strings.FieldsFunc(strings.ReplaceAll(strings.ToLower(text), "ё", "е"), func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsDigit(r) })
+}
+
+// alike compares two words without an ending of up to two letters.
+func alike(a, b string) bool {
+	x, y := []rune(a), []rune(b)
+	n := 0
+	for n < len(x) && n < len(y) && x[n] == y[n] {
+		n++
+	}
+	return n >= 3 && len(x)-n <= 2 && len(y)-n <= 2
+}
+
+// cancelled tells what became of the calls that cancel.
+func (d dialog) cancelled(w phrases) string {
+	var lines []string
+	names := map[string]string{}
+	left := 0
+	if s, ok := d.last(listSchedules); ok {
+		own, _ := d.schedules(s)
+		left = len(own)
+		for _, sc := range own {
+			names[sc.ID] = bare(sc.Message)
+		}
+	}
+	count := 0
+	for _, s := range d.steps {
+		if s.tool != cancelSchedule {
+			continue
+		}
+		count++
+		var arguments struct {
+			ID string `json:"id"`
+		}
+		_ = json.Unmarshal(s.arguments, &arguments) // our own
+		name := arguments.ID
+		if n := names[arguments.ID]; n != "" {
+			name = n
+		}
+		switch {
+		case s.failed:
+			lines = append(lines, w.failed(s.result))
+		case status(s.result) == "too_late":
+			lines = append(lines, w.tooLate(name))
+		default:
+			lines = append(lines, w.cancelled(name))
+		}
+	}
+	if count == atOnce && left > atOnce {
+		lines = append(lines, w.moreLeft(left-atOnce))
+	}
+	return strings.Join(lines, "\n")
+}
+
+// bare is a message without the word that marks it as a reminder.
+func bare(message string) string {
+	for _, w := range []phrases{english, russian} {
+		if rest, ok := strings.CutPrefix(message, w.reminder); ok {
+			return rest
+		}
+	}
+	return message
+}
