@@ -3,7 +3,9 @@ package sdk_test
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"fmt"
+	"io"
 	"net"
 	"os"
 	"os/exec"
@@ -24,6 +26,7 @@ import (
 	"github.com/switchboard-run/switchboard/contract"
 	"github.com/switchboard-run/switchboard/contract/busv1"
 	"github.com/switchboard-run/switchboard/contract/extensionv1"
+	"github.com/switchboard-run/switchboard/contract/kernelv1"
 	"github.com/switchboard-run/switchboard/sdk"
 )
 
@@ -31,7 +34,12 @@ import (
 const roleEnv = "SDK_TEST_EXTENSION"
 
 func TestMain(m *testing.M) {
-	if role := os.Getenv(roleEnv); role != "" {
+	switch role := os.Getenv(roleEnv); role {
+	case "":
+	case "host":
+		host()
+		return
+	default:
 		sdk.Serve(roles[role]()...)
 		return
 	}
@@ -86,10 +94,51 @@ type process struct {
 	client *plugin.Client
 	conn   *grpc.ClientConn
 	kernel *grpc.Server
+	bus    *recordingBus
 	cmd    *exec.Cmd
 	init   *extensionv1.InitRequest
 	stdout *lockedBuffer
 	stderr *lockedBuffer
+}
+
+// recordingBus confirms every commit and keeps its effects.
+type recordingBus struct {
+	kernelv1.UnimplementedBusServer
+	mu      sync.Mutex
+	effects []*busv1.Effect
+}
+
+func (b *recordingBus) Commit(stream grpc.BidiStreamingServer[kernelv1.CommitFrame, kernelv1.ReceiptFrame]) error {
+	for {
+		in, err := stream.Recv()
+		if err != nil {
+			return err
+		}
+		out := &kernelv1.ReceiptFrame{}
+		b.mu.Lock()
+		for _, c := range in.GetCommits() {
+			b.effects = append(b.effects, c.GetEffects()...)
+			out.Receipts = append(out.Receipts, &busv1.CommitReceipt{
+				Results: make([]*busv1.EffectResult, len(c.GetEffects())),
+			})
+		}
+		b.mu.Unlock()
+		if err := stream.Send(out); err != nil {
+			return err
+		}
+	}
+}
+
+func (b *recordingBus) published() []*busv1.Publish {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	var out []*busv1.Publish
+	for _, e := range b.effects {
+		if p := e.GetPublish(); p != nil {
+			out = append(out, p)
+		}
+	}
+	return out
 }
 
 type hostGlue struct{ plugin.NetRPCUnsupportedPlugin }
@@ -118,6 +167,14 @@ func (b *lockedBuffer) String() string {
 
 func startProcess(t testing.TB, role string) *process {
 	t.Helper()
+	cmd := exec.Command(os.Args[0])
+	cmd.Env = append(os.Environ(), roleEnv+"="+role)
+	return startCommand(t, cmd, role)
+}
+
+// startCommand runs a program as the extension id.
+func startCommand(t testing.TB, cmd *exec.Cmd, id string) *process {
+	t.Helper()
 	dir, err := os.MkdirTemp("", "sb") // short: a socket path has 104 bytes
 	if err != nil {
 		t.Fatal(err)
@@ -127,12 +184,12 @@ func startProcess(t testing.TB, role string) *process {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := &process{t: t, kernel: grpc.NewServer(), stdout: &lockedBuffer{}, stderr: &lockedBuffer{}}
+	p := &process{t: t, cmd: cmd, bus: &recordingBus{}, kernel: grpc.NewServer(), stdout: &lockedBuffer{}, stderr: &lockedBuffer{}}
+	kernelv1.RegisterBusServer(p.kernel, p.bus)
 	go func() { _ = p.kernel.Serve(lis) }()
 	t.Cleanup(p.kernel.Stop)
 
-	p.cmd = exec.Command(os.Args[0])
-	p.cmd.Env = append(os.Environ(), roleEnv+"="+role, "TMPDIR="+dir)
+	cmd.Env = append(cmd.Env, "TMPDIR="+dir)
 	p.client = plugin.NewClient(&plugin.ClientConfig{
 		HandshakeConfig:  contract.Handshake,
 		Plugins:          plugin.PluginSet{contract.PluginName: hostGlue{}},
@@ -152,7 +209,7 @@ func startProcess(t testing.TB, role string) *process {
 		t.Fatal(err)
 	}
 	p.conn = raw.(*grpc.ClientConn)
-	p.init = &extensionv1.InitRequest{Id: role, KernelAddress: "unix:" + lis.Addr().String(), KernelToken: "secret"}
+	p.init = &extensionv1.InitRequest{Id: id, KernelAddress: "unix:" + lis.Addr().String(), KernelToken: "secret"}
 	return p
 }
 
@@ -312,6 +369,127 @@ func TestGroupInOneProcess(t *testing.T) {
 	p.init.Id = "left"
 	if _, err := ext.Init(p.ctx("left"), p.init); err != nil {
 		t.Fatalf("starting it again: %v", err)
+	}
+}
+
+// host is a kernel in a process of its own: it starts an extension that
+// inherits file 3, says so on stdout, and waits to be killed.
+func host() {
+	lis, err := net.Listen("unix", filepath.Join(os.Getenv("TMPDIR"), "k"))
+	if err != nil {
+		panic(err)
+	}
+	go func() { _ = grpc.NewServer().Serve(lis) }()
+	cmd := exec.Command(os.Args[0])
+	cmd.Env = append(os.Environ(), roleEnv+"=stubborn")
+	cmd.ExtraFiles = []*os.File{os.NewFile(3, "held by every process")}
+	client := plugin.NewClient(&plugin.ClientConfig{
+		HandshakeConfig:  contract.Handshake,
+		Plugins:          plugin.PluginSet{contract.PluginName: hostGlue{}},
+		AllowedProtocols: []plugin.Protocol{plugin.ProtocolGRPC},
+		Cmd:              cmd, SkipHostEnv: true, Logger: hclog.NewNullLogger(),
+	})
+	rpc, err := client.Client()
+	if err != nil {
+		panic(err)
+	}
+	raw, err := rpc.Dispense(contract.PluginName)
+	if err != nil {
+		panic(err)
+	}
+	_, err = extensionv1.NewExtensionClient(raw.(*grpc.ClientConn)).Init(context.Background(), &extensionv1.InitRequest{
+		Id: "stubborn", KernelAddress: "unix:" + lis.Addr().String(),
+	})
+	if err != nil {
+		panic(err)
+	}
+	fmt.Println("ready")
+	select {}
+}
+
+func TestKilledKernelLeavesNoProcess(t *testing.T) {
+	t.Parallel()
+	dir, err := os.MkdirTemp("", "sb")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(dir) })
+	held, inherited, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command(os.Args[0])
+	cmd.Env = append(os.Environ(), roleEnv+"=host", "TMPDIR="+dir)
+	cmd.ExtraFiles = []*os.File{inherited}
+	stdout, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	_ = inherited.Close()
+	if _, err := io.ReadFull(stdout, make([]byte, len("ready"))); err != nil {
+		t.Fatalf("the host did not start: %v", err)
+	}
+	if err := cmd.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	_ = cmd.Wait()
+	// The pipe ends when the last process that inherited it is gone.
+	if err := held.SetReadDeadline(time.Now().Add(20 * time.Second)); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := held.Read(make([]byte, 1)); err != io.EOF { //nolint:errorlint // Read returns it bare
+		t.Fatalf("the extension outlives its kernel: %v", err)
+	}
+}
+
+func TestFileChannelExample(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	program, box := filepath.Join(dir, "filechannel"), filepath.Join(dir, "box")
+	if out, err := exec.Command("go", "build", "-o", program, "./examples/filechannel").CombinedOutput(); err != nil {
+		t.Fatalf("build: %v\n%s", err, out)
+	}
+	if err := os.Mkdir(box, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := syscall.Mkfifo(filepath.Join(box, "in"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command(program, box)
+	cmd.Env = os.Environ()
+	p := startCommand(t, cmd, "file_channel")
+	p.start()
+	in, err := os.OpenFile(filepath.Join(box, "in"), os.O_RDWR, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = in.Close() }()
+	if _, err := in.WriteString("hello there\n"); err != nil {
+		t.Fatal(err)
+	}
+	p.waitFor("the line was received", func() bool { return len(p.bus.published()) == 1 })
+	var m contract.UserMessage
+	if got := p.bus.published()[0]; got.GetTopic() != contract.TopicUserMessage || json.Unmarshal(got.GetPayload(), &m) != nil || m.Text != "hello there" {
+		t.Errorf("received %v", got)
+	}
+	stream, err := extensionv1.NewEventsClient(p.conn).Deliver(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = stream.Send(&extensionv1.DeliverFrame{Deliveries: []*busv1.Delivery{{Token: "t", Event: &busv1.Event{
+		Id: "e1", Topic: contract.TopicChannelSend + "file_channel", Payload: []byte(`{"text":"good day","conversation":"file"}`),
+	}}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if o := p.outcome(stream); o.GetKind() != busv1.Outcome_KIND_ACK || o.GetEffects()[0].GetReceipt().GetProviderId() != "e1" {
+		t.Errorf("outcome %v", o)
+	}
+	if out, err := os.ReadFile(filepath.Join(box, "out")); err != nil || string(out) != "good day\n" {
+		t.Errorf("out: %q, %v", out, err)
 	}
 }
 

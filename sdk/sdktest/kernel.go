@@ -106,12 +106,15 @@ func (k *Kernel) TryStart(ext sdk.Extension) error {
 
 	ctx, cancel := context.WithTimeout(context.Background(), Patience)
 	defer cancel()
+	before := k.state.reported()
 	answer, err := extensionv1.NewExtensionClient(r.conn).Init(ctx, init)
 	if err != nil {
 		k.Lose()
 		return contract.FromStatus(err)
 	}
-	k.state.report(answer.GetReadiness())
+	if k.state.reported() == before { // else it has reported something newer already
+		k.state.report(answer.GetReadiness())
+	}
 	return nil
 }
 

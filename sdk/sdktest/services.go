@@ -276,9 +276,22 @@ func (v runtimeService) Report(_ context.Context, r *extensionv1.Readiness) (*ke
 	return &kernelv1.ReportResponse{}, nil
 }
 
+// reported is how often the extension has said something of its readiness.
+func (s *state) reported() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.reports)
+}
+
 func (s *state) report(r *extensionv1.Readiness) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.reports = append(s.reports, r)
 	s.notify()
+}
+
+func (s *state) reportCount() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.reports)
 }
