@@ -112,9 +112,9 @@ func (b *Bus) newSubscription(s journal.Subscription) *subscription {
 // under the same pattern keep their deliveries, new ones begin with the next
 // event, and the others are parked: they collect for a day, in case they come
 // back, and go with their deliveries then.
-func (b *Bus) Subscribe(ctx context.Context, extension string, wanted []Subscription) error {
+func (b *Bus) Subscribe(extension string, wanted []Subscription) error {
 	var stored []journal.Subscription
-	err := journal.Do(ctx, b.store, func(tx journal.Tx) error {
+	return journal.Do(context.Background(), b.store, func(tx journal.Tx) error {
 		stored = stored[:0]
 		now := nowUS()
 		known, err := tx.Subscriptions()
@@ -156,7 +156,17 @@ func (b *Bus) Subscribe(ctx context.Context, extension string, wanted []Subscrip
 		b.install(stored, wanted)
 		return nil
 	})
-	return err
+}
+
+// Subscribers returns the extensions that have subscriptions, parked ones
+// included.
+func (b *Bus) Subscribers() (ids []string) {
+	for _, s := range b.table.Load().all {
+		if s.Extension != contract.KernelSource && !slices.Contains(ids, s.Extension) {
+			ids = append(ids, s.Extension)
+		}
+	}
+	return ids
 }
 
 func (b *Bus) install(stored []journal.Subscription, wanted []Subscription) {

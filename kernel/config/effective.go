@@ -12,7 +12,11 @@ import (
 // written, mostly in config.yaml; a value that is required and absent is one of
 // them.
 func (c *Config) Effective(m *manifest.Manifest) (map[string]any, error) {
-	effective := merge(m.Config, c.Extensions[m.ID].Config)
+	overlay := c.Extensions[m.ID].Config
+	effective := merge(m.Config, overlay)
+	if len(overlay) == 0 && m.Unquestioned() {
+		return effective, nil
+	}
 	prefix := strictyaml.Path("extensions", m.ID, "config")
 	var problems Problems
 	for _, p := range m.CheckConfig(effective) {

@@ -51,8 +51,20 @@ func Run(ctx context.Context, t Target) {
 		poll = min(poll, unaided)
 	}
 	scan := func() (again bool) {
-		if watcher != nil && !follow(watcher, t.Paths()) {
-			poll = min(poll, unaided)
+		// Watching one path may come too late to hear of the next one below it,
+		// so ask until there is nothing to add. Two names of one directory take
+		// turns, and so would never end.
+		for range 16 {
+			if watcher == nil {
+				break
+			}
+			added, all := follow(watcher, t.Paths())
+			if !all {
+				poll = min(poll, unaided)
+			}
+			if !added {
+				break
+			}
 		}
 		return t.Scan()
 	}
@@ -84,25 +96,28 @@ func Run(ctx context.Context, t Target) {
 	}
 }
 
-// follow makes the watcher watch exactly the paths that exist; false if one
-// cannot be watched.
-func follow(w *fsnotify.Watcher, paths []string) bool {
+// follow makes the watcher watch exactly the paths that exist. Added: it
+// watches one more than before; all: every one that exists is watched.
+func follow(w *fsnotify.Watcher, paths []string) (added, all bool) {
 	have := w.WatchList()
 	for _, p := range have {
 		if !slices.Contains(paths, p) {
 			_ = w.Remove(p)
 		}
 	}
-	all := true
+	all = true
 	for _, p := range paths {
 		if slices.Contains(have, p) {
 			continue
 		}
-		if err := w.Add(p); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		switch err := w.Add(p); {
+		case err == nil:
+			added = true
+		case !errors.Is(err, fs.ErrNotExist):
 			all = false
 		}
 	}
-	return all
+	return added, all
 }
 
 // Existing returns the path if it exists, else the nearest directory above it

@@ -1,6 +1,7 @@
 package manifest_test
 
 import (
+	"io/fs"
 	"testing"
 
 	"github.com/switchboard-run/switchboard/kernel/manifest"
@@ -22,6 +23,18 @@ func TestBuiltinManifests(t *testing.T) {
 			t.Errorf("%s is not marked as built in", e.ID)
 		}
 		have[e.ID] = true
+		data, err := fs.ReadFile(manifests.FS, e.ID+".yaml")
+		if err != nil {
+			t.Fatal(err)
+		}
+		m, err := manifest.Parse(e.File, data)
+		if err != nil {
+			t.Errorf("read as a third party's: %v", err)
+			continue
+		}
+		for _, p := range m.CheckConfig(m.Config) {
+			t.Errorf("%s: its own config does not fit: %v: %s", e.ID, p.Path, p.Fault.Message)
+		}
 	}
 	for _, id := range []string{"cli_channel", "telegram_channel", "openai", "offline", "orchestrator", "echo", "scheduler"} {
 		if !have[id] {

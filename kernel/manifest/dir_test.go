@@ -159,6 +159,29 @@ func TestWatch(t *testing.T) {
 	}
 }
 
+// Two names for one directory do not keep each other from being watched.
+func TestWatchLinkedDirectory(t *testing.T) {
+	t.Parallel()
+	root, elsewhere := t.TempDir(), t.TempDir()
+	file := filepath.Join(elsewhere, "manifest.yaml")
+	write(t, file, text("a", "One"))
+	for _, name := range []string{"a", "twin"} {
+		if err := os.Symlink(elsewhere, filepath.Join(root, name)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	d, expect := watch(t, root)
+	if e := only(t, d, "twin"); e.Err == nil {
+		t.Fatalf("the id of another directory: %+v", e)
+	}
+	replace(t, file, text("a", "Two"))
+	expect("a manifest")
+	expect("twin manifest")
+	if e := only(t, d, "a"); e.Manifest.Name != "Two" {
+		t.Fatalf("entry: %+v", e)
+	}
+}
+
 // What happens between opening and watching is not lost, and what was there
 // at opening is no change.
 func TestWatchSeesWhatHappenedBefore(t *testing.T) {

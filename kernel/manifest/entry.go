@@ -22,7 +22,7 @@ type Entry struct {
 
 // LoadBuiltin reads all *.yaml files at the top of fsys, in the order of their
 // names. A file is called as the id. The prefix is put before names in
-// messages.
+// messages. That config fits config_schema is left to the tests of the binary.
 func LoadBuiltin(fsys fs.FS, prefix string) ([]Entry, error) {
 	names, err := fs.Glob(fsys, "*.yaml")
 	if err != nil {
@@ -35,7 +35,7 @@ func LoadBuiltin(fsys fs.FS, prefix string) ([]Entry, error) {
 		if err != nil {
 			e.Err = fmt.Errorf("read manifest %s: %w", e.File, err)
 		} else {
-			e.Manifest, e.Err = Parse(e.File, data)
+			e.Manifest, e.Err = parse(e.File, data, true)
 		}
 		out = append(out, e)
 	}

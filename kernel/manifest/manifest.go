@@ -21,6 +21,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
@@ -63,8 +64,11 @@ type Manifest struct {
 	File   string // where it was read, as in messages
 	Digest string // of the file's bytes: equal for equal files
 
-	doc    *strictyaml.Document
-	schema *jsonschema.Schema
+	doc     *strictyaml.Document
+	compile sync.Once
+	schema  *jsonschema.Schema
+	invalid error // of the schema
+	trusted bool  // config and config_schema were checked when the binary was built
 }
 
 // Requires are the kernel and the extensions that must be there.

@@ -38,11 +38,12 @@ type ConfigProblem struct {
 // CheckConfig checks a config, as the extension would get it, against the
 // manifest's config_schema.
 func (m *Manifest) CheckConfig(config map[string]any) []ConfigProblem {
-	if m.schema == nil {
+	schema, _ := m.compiled()
+	if schema == nil {
 		return nil
 	}
 	var invalid *jsonschema.ValidationError
-	if err := m.schema.Validate(asAny(config)); err == nil || !errors.As(err, &invalid) {
+	if err := schema.Validate(asAny(config)); err == nil || !errors.As(err, &invalid) {
 		return nil
 	}
 	var out []ConfigProblem
@@ -161,7 +162,29 @@ func (m *Manifest) LocateConfig(p ConfigProblem) Problem {
 	return m.doc.Locate(path, p.Fault)
 }
 
-// checkSchema compiles config_schema and checks the defaults in config against
+// compiled returns the schema, nil if there is none. It is compiled when it is
+// needed first: reading the rules of JSON Schema takes several milliseconds,
+// which a start with built-in extensions only can do without.
+func (m *Manifest) compiled() (*jsonschema.Schema, error) {
+	m.compile.Do(func() {
+		if m.ConfigSchema == nil {
+			return
+		}
+		compiler := jsonschema.NewCompiler()
+		compiler.AssertFormat()
+		compiler.UseLoader(noLoader{})
+		if m.invalid = compiler.AddResource(schemaURL, m.ConfigSchema); m.invalid == nil {
+			m.schema, m.invalid = compiler.Compile(schemaURL)
+		}
+	})
+	return m.schema, m.invalid
+}
+
+// Unquestioned reports whether the manifest's own config needs no check
+// against its schema: it is a built-in's, which tests have checked.
+func (m *Manifest) Unquestioned() bool { return m.trusted }
+
+// checkSchema checks config_schema and checks the defaults in config against
 // it. What the defaults leave out, the configuration may supply.
 func (m *Manifest) checkSchema() {
 	if m.ConfigSchema == nil {
@@ -171,14 +194,7 @@ func (m *Manifest) checkSchema() {
 		m.doc.Report("config_schema.type", "must be object: a config is a mapping")
 		return
 	}
-	compiler := jsonschema.NewCompiler()
-	compiler.AssertFormat()
-	compiler.UseLoader(noLoader{})
-	err := compiler.AddResource(schemaURL, m.ConfigSchema)
-	if err == nil {
-		m.schema, err = compiler.Compile(schemaURL)
-	}
-	if err != nil {
+	if _, err := m.compiled(); err != nil {
 		m.reportSchema(err)
 		return
 	}

@@ -21,7 +21,7 @@ func (r *MessageRouter) output(tx *bus.Tx, e *busv1.Event, out contract.AgentOut
 	if err != nil || s == nil {
 		return err
 	}
-	send := contract.ChannelSend{Text: out.Text, Kind: contract.SendReply, Session: out.Session, }
+	send := contract.ChannelSend{Text: out.Text, Kind: contract.SendReply, Session: out.Session}
 	turn, err := tx.Turn(out.Turn)
 	if err != nil {
 		return err

@@ -232,7 +232,7 @@ func (x *testExtension) Call(ctx context.Context, r *extensionv1.CallRequest) (*
 		return answer(len(x.held))
 	case "grandchild", "escaped grandchild":
 		// Its outputs are the extension's own.
-		cmd := exec.Command("/proc/self/exe")
+		cmd := exec.Command(self())
 		cmd.Env = append(os.Environ(), modeEnv+"=grandchild")
 		cmd.Stdout, cmd.Stderr = os.NewFile(1, "stdout"), x.stderr
 		cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: r.GetName() == "escaped grandchild"}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 	"syscall"
@@ -303,6 +304,9 @@ func freeze(t *testing.T, i *Instance) {
 	t.Helper()
 	if err := syscall.Kill(i.PID, syscall.SIGSTOP); err != nil {
 		t.Fatal(err)
+	}
+	if runtime.GOOS != "linux" {
+		return
 	}
 	for end := time.Now().Add(patience); ; time.Sleep(time.Millisecond) {
 		threads, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/stat", i.PID))

@@ -8,25 +8,25 @@ import (
 	"github.com/switchboard-run/switchboard/contract/extensionv1"
 )
 
-// tell queues a call of the observer. Calls of one extension are made in order
-// and without mu, by one goroutine that lives as long as there are any.
-func (s *Supervisor) tell(m *member, call func()) {
-	m.calls = append(m.calls, call)
-	if m.busy {
+// tell queues a call of the observer. Calls for one id are made in order and
+// without mu, by one goroutine that lives as long as there are any.
+func (s *Supervisor) tell(id string, call func()) {
+	waiting, busy := s.calls[id]
+	s.calls[id] = append(waiting, call)
+	if busy {
 		return
 	}
-	m.busy = true
 	s.work.Go(func() {
 		s.mu.Lock()
 		defer s.mu.Unlock()
-		for len(m.calls) > 0 {
-			call := m.calls[0]
-			m.calls = m.calls[1:]
+		for len(s.calls[id]) > 0 {
+			call := s.calls[id][0]
+			s.calls[id] = s.calls[id][1:]
 			s.mu.Unlock()
 			call()
 			s.mu.Lock()
 		}
-		m.busy = false
+		delete(s.calls, id)
 		s.wake()
 	})
 }
@@ -45,7 +45,7 @@ func (s *Supervisor) tellGone(m *member, reason string) {
 	m.announced = 0
 	m.readiness = nil
 	m.leaving++
-	s.tell(m, func() {
+	s.tell(m.id, func() {
 		s.options.Observer.Gone(id, generation, reason)
 		s.mu.Lock()
 		defer s.mu.Unlock()
@@ -71,7 +71,7 @@ func (s *Supervisor) publishMember(m *member) {
 		return
 	}
 	m.shown = status
-	s.tell(m, func() { s.options.Observer.Changed(status) })
+	s.tell(m.id, func() { s.options.Observer.Changed(status) })
 }
 
 // status describes m as it is now.

@@ -35,37 +35,40 @@ func (s *Supervisor) probe(u *unit, proc process) {
 	}
 }
 
-// answers probes each member; an error is an answer too.
+// answers probes all members at once.
 func (s *Supervisor) answers(u *unit, proc process) bool {
-	type asked struct {
-		m        *member
-		instance *Instance
-		no       int
-	}
-	var all []asked
+	ctx, cancel := context.WithTimeout(proc.Context(), s.options.ProbeTimeout)
+	defer cancel()
 	s.mu.Lock()
-	if u.proc == proc && u.phase == running {
-		for _, m := range u.members {
-			if m.instance != nil && !m.stopping {
-				all = append(all, asked{m, m.instance, m.readinessNo})
-			}
+	results := make(chan bool, len(u.members))
+	asked := 0
+	for _, m := range u.members {
+		if u.proc == proc && u.phase == running && m.instance != nil && !m.stopping {
+			instance, reported := m.instance, m.readinessNo
+			asked++
+			go func() { results <- s.healthy(ctx, m, instance, reported) }()
 		}
 	}
 	s.mu.Unlock()
-	ctx, cancel := context.WithTimeout(proc.Context(), s.options.ProbeTimeout)
-	defer cancel()
-	for _, a := range all {
-		readiness, err := extensionv1.NewExtensionClient(a.instance.Conn).Health(ctx, &extensionv1.HealthRequest{})
-		switch status.Code(err) {
-		case codes.OK:
-			s.mu.Lock()
-			if a.m.instance == a.instance && a.m.readinessNo == a.no { // nothing newer was reported
-				s.setReadiness(a.m, readiness)
-				s.publish()
-			}
-			s.mu.Unlock()
-		case codes.DeadlineExceeded, codes.Unavailable, codes.Canceled:
-			return false
+	all := true
+	for range asked {
+		all = <-results && all
+	}
+	return all
+}
+
+// healthy probes one member. An error that it answers with is an answer too.
+func (s *Supervisor) healthy(ctx context.Context, m *member, instance *Instance, reported int) bool {
+	readiness, err := extensionv1.NewExtensionClient(instance.Conn).Health(ctx, &extensionv1.HealthRequest{})
+	switch status.Code(err) {
+	case codes.DeadlineExceeded, codes.Unavailable, codes.Canceled:
+		return false
+	case codes.OK:
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		if m.instance == instance && m.readinessNo == reported { // it has reported nothing newer
+			s.setReadiness(m, readiness)
+			s.publish()
 		}
 	}
 	return true

@@ -44,14 +44,21 @@ func (s *Supervisor) step() bool {
 		case quitting:
 		}
 	}
+	for id, m := range s.members {
+		if _, wanted := s.specs[id]; !wanted && m.unit == nil {
+			s.publishMember(m)
+			delete(s.members, id)
+		}
+	}
 	return changed
 }
 
 func (s *Supervisor) stepIdle(u *unit) bool {
 	u.restart = false
 	if u.pending != nil {
+		released := s.release(u)
 		if !s.adoptable(u) {
-			return false
+			return released
 		}
 		s.adopt(u)
 		return true
@@ -101,6 +108,25 @@ func (s *Supervisor) stepRunning(u *unit) bool {
 	return changed
 }
 
+// release lets the extensions go that an idle unit serves no longer: another
+// one may be waiting for them, while this one waits for those of the other.
+func (s *Supervisor) release(u *unit) bool {
+	released := false
+	for id, m := range u.members {
+		if _, kept := u.pending[id]; kept || m.leaving > 0 || m.up() {
+			continue
+		}
+		released = true
+		delete(u.members, id)
+		m.unit = nil
+		if m.recovery.timer != nil {
+			m.recovery.timer.Stop()
+		}
+		m.recovery = &recovery{}
+	}
+	return released
+}
+
 // adoptable says that the extensions the unit shall serve are free.
 func (s *Supervisor) adoptable(u *unit) bool {
 	for id := range u.pending {
@@ -116,29 +142,18 @@ func (s *Supervisor) adoptable(u *unit) bool {
 	return true
 }
 
-// adopt makes an idle unit what it shall be.
+// adopt makes an idle unit what it shall be, with all failures forgotten.
 func (s *Supervisor) adopt(u *unit) {
-	for id, m := range u.members {
-		if _, kept := u.pending[id]; !kept {
-			m.unit = nil
-			if _, wanted := s.specs[id]; !wanted {
-				s.publishMember(m)
-				delete(s.members, id)
-			}
-		}
+	for _, m := range u.members {
+		m.recovery.reset()
 	}
 	u.recovery.reset()
 	u.members = make(map[string]*member, len(u.pending))
 	for id, spec := range u.pending {
 		m := s.members[id]
-		m.unit, m.spec = u, spec
+		m.unit, m.spec, m.recovery = u, spec, &recovery{}
 		if len(u.pending) == 1 {
 			m.recovery = &u.recovery
-		} else {
-			if m.recovery != nil && m.recovery.timer != nil {
-				m.recovery.timer.Stop()
-			}
-			m.recovery = &recovery{}
 		}
 		u.members[id] = m
 	}
@@ -237,8 +252,11 @@ func (s *Supervisor) breakCircle() bool {
 
 // isSettled says that nothing is under way and the observer knows.
 func (s *Supervisor) isSettled() bool {
+	if len(s.calls) > 0 {
+		return false
+	}
 	for _, m := range s.members {
-		if m.leaving > 0 || m.starting || m.stopping || m.busy {
+		if m.starting || m.stopping {
 			return false
 		}
 	}

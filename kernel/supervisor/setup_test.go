@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -218,6 +219,15 @@ func setup(t testing.TB, change ...func(*Options)) *bench {
 	return b
 }
 
+// self is the test binary.
+func self() string {
+	path, err := os.Executable()
+	if err != nil {
+		panic(err)
+	}
+	return path
+}
+
 // spec is an extension played by the test binary.
 func spec(id, mode string, b behavior) Spec {
 	config, err := json.Marshal(b)
@@ -225,7 +235,7 @@ func spec(id, mode string, b behavior) Spec {
 		panic(err)
 	}
 	return Spec{
-		ID: id, Name: strings.ToUpper(id), Command: []string{"/proc/self/exe"},
+		ID: id, Name: strings.ToUpper(id), Command: []string{self()},
 		Env:          AllowedEnv(os.Environ(), modeEnv+"="+mode, "GOCOVERDIR=/tmp"),
 		StartTimeout: patience, ShutdownGrace: patience,
 		Restart:     Restart{Backoff: time.Millisecond, MaxBackoff: 5 * time.Millisecond},
@@ -288,7 +298,7 @@ func dead(pid int) bool {
 	}
 	stat, err := os.ReadFile(filepath.Join("/proc", fmt.Sprint(pid), "stat"))
 	if err != nil {
-		return true
+		return runtime.GOOS == "linux"
 	}
 	_, rest, _ := bytes.Cut(stat, []byte(") "))
 	return bytes.HasPrefix(rest, []byte("Z")) || bytes.HasPrefix(rest, []byte("X"))

@@ -246,9 +246,11 @@ func (s *Supervisor) initialized(m *member, proc process, generation int64,
 			ID: m.id, Generation: generation, Conn: addressed{proc.Conn(), m.id},
 			Description: description, PID: proc.PID(), ctx: ctx, cancel: cancel,
 		}
-		s.setReadiness(m, readiness)
+		if m.readiness == nil { // else it has reported something newer already
+			s.setReadiness(m, readiness)
+		}
 		instance := m.instance
-		s.tell(m, func() { s.options.Observer.Active(instance) })
+		s.tell(m.id, func() { s.options.Observer.Active(instance) })
 	}
 	s.reconcile()
 }

@@ -75,6 +75,7 @@ type Supervisor struct {
 	specs      map[string]Spec // as they shall be
 	units      map[string]*unit
 	members    map[string]*member
+	calls      map[string][]func() // of the observer, by id; an entry is being made
 	generation int64
 	stopping   bool
 	settled    []chan struct{} // waiters
@@ -100,6 +101,7 @@ func newSupervisor(o Options, launch launcher) *Supervisor {
 	return &Supervisor{
 		options: o, log: o.Log, launch: launch, generation: o.Generation,
 		specs: map[string]Spec{}, units: map[string]*unit{}, members: map[string]*member{},
+		calls: map[string][]func(){},
 	}
 }
 

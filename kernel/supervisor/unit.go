@@ -65,8 +65,6 @@ type member struct {
 	crash       string
 
 	shown Status
-	calls []func() // for the observer, in order
-	busy  bool     // somebody is making them
 }
 
 // up says that the process serves this extension in some way.

@@ -1,0 +1,59 @@
+package kernel
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/switchboard-run/switchboard/kernel/config"
+)
+
+// ErrRunning: another kernel runs on the home.
+var ErrRunning = errors.New("a kernel is already running on this home")
+
+// lockHome makes sure that one kernel runs on a home. The lock goes with the
+// process.
+func lockHome(home *config.Home) (*os.File, error) {
+	path := filepath.Join(home.Path(), "lock")
+	f, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o600)
+	if err != nil {
+		return nil, fmt.Errorf("taking the home %s: %w", home.Path(), err)
+	}
+	if err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
+		_ = f.Close()
+		if errors.Is(err, unix.EWOULDBLOCK) {
+			return nil, fmt.Errorf("%w (%s): talk to it with `switchboard chat`, or stop it first", ErrRunning, home.Path())
+		}
+		return nil, fmt.Errorf("locking %s: %w", path, err)
+	}
+	return f, nil
+}
+
+// listenPrivate listens on a socket that only this user can open.
+func listenPrivate(path string) (net.Listener, error) {
+	if err := os.Remove(path); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return nil, fmt.Errorf("removing the socket of an earlier kernel: %w", err)
+	}
+	before := unix.Umask(0o177)
+	listener, err := net.Listen("unix", path)
+	unix.Umask(before)
+	if err != nil {
+		return nil, fmt.Errorf("listening on %s: %w", path, err)
+	}
+	return listener, nil
+}
+
+// isolateStdin keeps the terminal from extensions: go-plugin hands the kernel's
+// stdin to every process that it starts.
+func isolateStdin() error {
+	null, err := os.Open(os.DevNull)
+	if err != nil {
+		return fmt.Errorf("opening %s: %w", os.DevNull, err)
+	}
+	os.Stdin = null
+	return nil
+}

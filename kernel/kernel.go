@@ -1,0 +1,262 @@
+// Package kernel is the nano-kernel: it hosts the durable bus and the
+// MessageRouter, and runs everything else as extensions. This package wires its
+// parts together and owns their life; what they promise stands in each of them:
+//
+//	journal     the one durable store, and its engines
+//	bus         events, deliveries, lanes, commits
+//	session     sessions, turns, tool calls
+//	router      who is admitted, which agent hears, where texts go
+//	tools       tool calls made once; the core tools
+//	models      which provider completes
+//	manifest    what extensions declare
+//	config      what the user set
+//	supervisor  processes
+//	host        the kernel's side of the contract
+//	directory   what is known of all of them at one moment
+//	control     the socket of the command line
+//
+// # Promises
+//
+// One kernel runs on a home. Killed at any instant, it goes on from the store
+// at the next start: recovery is the normal start.
+package kernel
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net"
+	"os"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"github.com/hashicorp/go-hclog"
+
+	"github.com/switchboard-run/switchboard/contract"
+	"github.com/switchboard-run/switchboard/kernel/bus"
+	"github.com/switchboard-run/switchboard/kernel/config"
+	"github.com/switchboard-run/switchboard/kernel/directory"
+	"github.com/switchboard-run/switchboard/kernel/host"
+	"github.com/switchboard-run/switchboard/kernel/journal"
+	"github.com/switchboard-run/switchboard/kernel/journal/sqlite"
+	"github.com/switchboard-run/switchboard/kernel/manifest"
+	"github.com/switchboard-run/switchboard/kernel/models"
+	"github.com/switchboard-run/switchboard/kernel/router"
+	"github.com/switchboard-run/switchboard/kernel/session"
+	"github.com/switchboard-run/switchboard/kernel/supervisor"
+	"github.com/switchboard-run/switchboard/kernel/tools"
+)
+
+// Options are what a kernel needs to know.
+type Options struct {
+	Home    *config.Home
+	Version string
+	// Env looks up the environment, Environ lists it: os.LookupEnv and
+	// os.Environ.
+	Env     func(string) (string, bool)
+	Environ []string
+	// Builtins holds the manifests of the built-in extensions; Builtin is the
+	// command that runs some of them in one process, given as <builtin>:<id>.
+	Builtins       fs.FS
+	BuiltinsPrefix string
+	Builtin        func(members []string) []string
+	// MaxTurns bounds the turns that follow from one event; 0: 200.
+	MaxTurns int
+}
+
+const (
+	defaultMaxTurns = 200
+	stopTimeout     = 20 * time.Second
+	detourEvery     = 5 * time.Second
+)
+
+// Kernel is a running kernel. Its methods are safe for concurrent use.
+type Kernel struct {
+	options    Options
+	log        hclog.Logger
+	logs       *logs
+	lock       *os.File
+	started    time.Time
+	live       *config.Live
+	dropped    *manifest.Dir
+	builtins   []manifest.Entry
+	store      journal.Store
+	bus        *bus.Bus
+	directory  *directory.Directory
+	sessions   *session.Book
+	router     *router.MessageRouter
+	tools      *tools.Runner
+	host       *host.Host
+	super      *supervisor.Supervisor
+	listener   net.Listener
+	generation int64
+
+	planning sync.Mutex // one plan at a time
+	mu       sync.Mutex // guards what follows
+	plan     *plan
+	status   map[string]supervisor.Status
+	active   map[string]*supervisor.Instance
+	actors   map[string]*bus.Actor // of the latest generation
+	stopping map[string]bool       // being stopped on purpose
+}
+
+// Open takes the home, opens the store and recovers what was under way. Nothing
+// runs before Run. Close must be called, also without Run.
+func Open(ctx context.Context, o Options) (k *Kernel, err error) {
+	k = &Kernel{
+		options: o, started: time.Now(), directory: &directory.Directory{}, status: map[string]supervisor.Status{},
+		active: map[string]*supervisor.Instance{}, actors: map[string]*bus.Actor{}, stopping: map[string]bool{},
+	}
+	defer func() {
+		if err != nil {
+			_ = k.Close()
+		}
+	}()
+	if k.lock, err = lockHome(o.Home); err != nil {
+		return nil, err
+	}
+	if k.logs, err = openLogs(o.Home); err != nil {
+		return nil, err
+	}
+	k.log = k.logs.kernel()
+	if err := isolateStdin(); err != nil {
+		return nil, err
+	}
+	k.live = config.Open(o.Home, o.Env)
+	if configErr, secretsErr := k.live.Errors(); configErr != nil || secretsErr != nil {
+		return nil, fmt.Errorf("the configuration cannot be used; correct it and start again:\n%w", errors.Join(configErr, secretsErr))
+	}
+	if k.builtins, err = manifest.LoadBuiltin(o.Builtins, o.BuiltinsPrefix); err != nil {
+		return nil, err
+	}
+	if k.dropped, err = manifest.OpenDir(o.Home.Extensions()); err != nil {
+		return nil, err
+	}
+	if k.store, err = sqlite.Open(o.Home.Database()); err != nil {
+		return nil, err
+	}
+	if k.generation, err = k.nextRun(ctx); err != nil {
+		return nil, err
+	}
+	k.sessions = session.New(k.directory)
+	k.router = router.New(k.directory, k.sessions, k.statusText)
+	retention := k.live.Config().Retention
+	k.host = host.New()
+	k.bus, err = bus.New(ctx, bus.Options{
+		Store: k.store, Router: k.router, Sessions: k.sessions, Log: k.log.Named("bus"),
+		Stuck: k.stuck, Events: retention.Events, Dead: retention.Dead,
+	})
+	if err != nil {
+		return nil, err
+	}
+	k.tools = &tools.Runner{
+		Bus: k.bus, Sessions: k.sessions, Directory: k.directory, Router: k.router, Remote: k.host, Log: k.log.Named("tools"),
+	}
+	k.host.Options = host.Options{
+		Bus: k.bus, Sessions: k.sessions, Directory: k.directory, Tools: k.tools,
+		Models: &models.Router{Directory: k.directory, Remote: k.host}, Log: k.log.Named("host"), Report: k.report,
+	}
+	return k, nil
+}
+
+// nextRun numbers the runs of kernels on this store, so that generations of
+// extensions are never used twice.
+func (k *Kernel) nextRun(ctx context.Context) (generation int64, err error) {
+	err = journal.Do(ctx, k.store, func(tx journal.Tx) error {
+		var run int64
+		stored, err := tx.KVGet(contract.KernelSource, "run")
+		if err != nil {
+			return err
+		}
+		if stored.Version != 0 {
+			if _, err := fmt.Sscan(string(stored.Value), &run); err != nil {
+				return fmt.Errorf("reading the number of the last run: %w", err)
+			}
+		}
+		run++
+		generation = run << 20
+		_, err = tx.KVPut(contract.KernelSource, "run", []byte(fmt.Sprint(run)))
+		return err
+	})
+	return generation, err
+}
+
+// Run starts the extensions and serves until ctx ends; then it stops them.
+func (k *Kernel) Run(ctx context.Context) error {
+	listener, err := listenPrivate(filepath.Join(k.options.Home.RuntimeDir(), "kernel.sock"))
+	if err != nil {
+		return err
+	}
+	k.listener = listener
+	var background sync.WaitGroup
+	defer background.Wait()
+	background.Go(func() {
+		if err := k.host.Serve(listener); err != nil && ctx.Err() == nil {
+			k.log.Error("serving extensions ended", "error", err)
+		}
+	})
+	k.super, err = supervisor.New(supervisor.Options{
+		Observer: observer{k}, Log: k.log.Named("supervisor"), RunDir: filepath.Join(k.options.Home.RuntimeDir(), "x"),
+		LogSink: k.logs.extension, Generation: k.generation,
+	})
+	if err != nil {
+		k.host.Stop()
+		return err
+	}
+	watching, stopWatching := context.WithCancel(ctx)
+	defer stopWatching()
+	k.Replan()
+	background.Go(func() { k.live.Watch(watching, func(config.Change) { k.Replan() }) })
+	background.Go(func() { k.dropped.Watch(watching, func([]manifest.Change) { k.Replan() }) })
+	background.Go(func() { k.detourLoop(watching) })
+	k.log.Info("the kernel is running", "home", k.options.Home.Path(), "version", k.options.Version)
+	<-ctx.Done()
+	stopWatching()
+	stop, cancel := context.WithTimeout(context.WithoutCancel(ctx), stopTimeout)
+	defer cancel()
+	err = k.super.Stop(stop)
+	k.host.Stop()
+	return err
+}
+
+// Close releases the store and the home.
+func (k *Kernel) Close() error {
+	var errs []error
+	if k.bus != nil {
+		k.bus.Close()
+	}
+	if k.store != nil {
+		errs = append(errs, k.store.Close())
+	}
+	if k.logs != nil {
+		errs = append(errs, k.logs.close())
+	}
+	if k.lock != nil {
+		errs = append(errs, k.lock.Close())
+	}
+	return errors.Join(errs...)
+}
+
+// stuck restarts an extension with a handler that does not end.
+func (k *Kernel) stuck(extension string, generation int64, reason string) {
+	if err := k.super.Kill(extension, generation, reason); err != nil {
+		k.log.Warn("restarting a stuck extension failed", "extension", extension, "error", err)
+	}
+}
+
+func (k *Kernel) detourLoop(ctx context.Context) {
+	ticker := time.NewTicker(detourEvery)
+	defer ticker.Stop()
+	for {
+		select {
+		case now := <-ticker.C:
+			if err := k.router.Detour(k.bus, now); err != nil && !errors.Is(err, journal.ErrClosed) {
+				k.log.Error("moving held messages failed", "error", err)
+			}
+		case <-ctx.Done():
+			return
+		}
+	}
+}

@@ -1,0 +1,100 @@
+package kernel
+
+import (
+	"fmt"
+
+	"github.com/switchboard-run/switchboard/contract"
+	"github.com/switchboard-run/switchboard/contract/extensionv1"
+	"github.com/switchboard-run/switchboard/kernel/bus"
+	"github.com/switchboard-run/switchboard/kernel/supervisor"
+)
+
+// observer connects what the supervisor sees to the bus and the directory.
+type observer struct{ k *Kernel }
+
+var _ supervisor.Observer = observer{}
+
+// Active implements supervisor.Observer.
+func (o observer) Active(i *supervisor.Instance) {
+	k := o.k
+	k.mu.Lock()
+	k.active[i.ID] = i
+	a := k.actors[i.ID]
+	delete(k.stopping, i.ID)
+	k.mu.Unlock()
+	if a == nil || a.Generation != i.Generation {
+		k.log.Error("an extension became active that was never initialised", "extension", i.ID)
+		return
+	}
+	k.host.Open(i.Context(), a, i.Conn, i.Description)
+	k.refresh()
+}
+
+// Gone implements supervisor.Observer.
+func (o observer) Gone(id string, generation int64, reason string) {
+	k := o.k
+	k.mu.Lock()
+	if i := k.active[id]; i != nil && i.Generation == generation {
+		delete(k.active, id)
+	}
+	onPurpose := k.stopping[id]
+	k.mu.Unlock()
+	k.host.Gone(id, generation)
+	k.bus.Gone(id, generation, fmt.Sprintf("its extension ended while it ran: %s", reason), onPurpose)
+	k.refresh()
+}
+
+// Changed implements supervisor.Observer.
+func (o observer) Changed(s supervisor.Status) {
+	k := o.k
+	k.mu.Lock()
+	previous := k.status[s.ID]
+	k.status[s.ID] = s
+	if s.State == supervisor.Stopping {
+		k.stopping[s.ID] = true
+	}
+	k.mu.Unlock()
+	if s.State == supervisor.Stopping {
+		k.bus.Pause(s.ID)
+	}
+	k.refresh()
+	if worthTelling(previous.State, s.State) {
+		go k.tell(s)
+	}
+}
+
+// worthTelling says whether a change of state is news: that something failed,
+// or came back.
+func worthTelling(before, after supervisor.State) bool {
+	bad := func(s supervisor.State) bool { return s == supervisor.BackingOff || s == supervisor.Failed }
+	return before != after && (bad(after) || bad(before) && after == supervisor.Active)
+}
+
+func (k *Kernel) tell(s supervisor.Status) {
+	state := contract.ExtensionState{Extension: s.ID, State: string(s.State), Readiness: readinessWord(s.Readiness), Detail: s.Detail}
+	if err := k.bus.Do(func(tx *bus.Tx) error {
+		_, err := tx.Emit(contract.TopicExtension+string(s.State), s.ID, state)
+		return err
+	}); err != nil {
+		k.log.Warn("publishing the state of an extension failed", "extension", s.ID, "error", err)
+	}
+}
+
+// report takes a change of readiness from an extension.
+func (k *Kernel) report(extension string, generation int64, r *extensionv1.Readiness) {
+	k.super.Report(extension, generation, r)
+}
+
+func readinessWord(r extensionv1.Readiness_State) string {
+	switch r {
+	case extensionv1.Readiness_STATE_READY:
+		return "ready"
+	case extensionv1.Readiness_STATE_UNCONFIGURED:
+		return "unconfigured"
+	case extensionv1.Readiness_STATE_DEGRADED:
+		return "degraded"
+	case extensionv1.Readiness_STATE_OFFLINE:
+		return "offline"
+	}
+	return ""
+}

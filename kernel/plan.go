@@ -1,0 +1,350 @@
+package kernel
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/switchboard-run/switchboard/contract"
+	"github.com/switchboard-run/switchboard/contract/extensionv1"
+	"github.com/switchboard-run/switchboard/kernel/bus"
+	"github.com/switchboard-run/switchboard/kernel/config"
+	"github.com/switchboard-run/switchboard/kernel/manifest"
+	"github.com/switchboard-run/switchboard/kernel/supervisor"
+	"github.com/switchboard-run/switchboard/kernel/tools"
+)
+
+// plan is which extensions shall run, and how, as manifests, configuration and
+// secrets say it now.
+type plan struct {
+	config   *config.Config
+	zone     *time.Location
+	entries  []manifest.Entry
+	disabled map[string]manifest.Disabled
+	members  map[string]*member // those that may start
+	problems map[string]error   // of an edit that is not in force, by extension
+}
+
+// member is one extension of a plan.
+type member struct {
+	manifest *manifest.Manifest
+	config   map[string]any
+	raw      []byte // config as JSON
+	secrets  map[string]string
+	missing  []string // required secrets that nobody has set
+	builtin  bool
+}
+
+// Replan reads the files as they are now and makes it so. What is wrong with
+// one extension concerns it and its dependants alone.
+func (k *Kernel) Replan() {
+	k.planning.Lock()
+	defer k.planning.Unlock()
+	next := k.makePlan()
+	k.mu.Lock()
+	previous := k.plan
+	k.plan = next
+	k.mu.Unlock()
+	k.reportProblems(previous, next)
+	k.subscribe(next)
+	k.refresh()
+	if err := k.super.Apply(k.specs(next)); err != nil {
+		k.log.Error("applying the plan failed", "error", err)
+	}
+	k.declareSchedules(next)
+}
+
+func (k *Kernel) makePlan() *plan {
+	c := k.live.Config()
+	p := &plan{
+		config: c, entries: append(slices.Clone(k.builtins), k.dropped.Entries()...),
+		disabled: map[string]manifest.Disabled{}, members: map[string]*member{}, problems: map[string]error{},
+	}
+	p.zone, _ = c.Zone(config.ThisMachine())
+	set := manifest.Resolve(p.entries, manifest.Options{KernelVersion: k.options.Version, Enabled: c.EnabledExtension})
+	for _, d := range set.Disabled {
+		p.disabled[d.ID] = d
+	}
+	builtin := map[*manifest.Manifest]bool{}
+	for _, e := range p.entries {
+		if e.Err != nil {
+			p.problems[e.ID] = e.Err
+		}
+		if e.Builtin && e.Manifest != nil {
+			builtin[e.Manifest] = true
+		}
+	}
+	for _, m := range slices.Concat(set.Levels...) {
+		effective, err := c.Effective(m)
+		if err != nil {
+			p.problems[m.ID] = err
+			k.mu.Lock()
+			if k.plan != nil && k.plan.members[m.ID] != nil {
+				effective, err = k.plan.members[m.ID].config, nil // the last good one stays in force
+			}
+			k.mu.Unlock()
+		}
+		if err != nil {
+			p.disabled[m.ID] = manifest.Disabled{ID: m.ID, File: m.File, Cause: manifest.Invalid, Reason: err.Error()}
+			continue
+		}
+		raw, err := json.Marshal(effective)
+		if err != nil {
+			p.disabled[m.ID] = manifest.Disabled{ID: m.ID, File: m.File, Cause: manifest.Invalid, Reason: err.Error()}
+			continue
+		}
+		member := &member{manifest: m, config: effective, raw: raw, secrets: map[string]string{}, builtin: builtin[m]}
+		for _, s := range m.Secrets {
+			value, ok := k.live.Secrets().Lookup(s.Name)
+			if ok {
+				member.secrets[s.Name] = value
+			} else if s.Required {
+				member.missing = append(member.missing, s.Name)
+			}
+		}
+		p.members[m.ID] = member
+	}
+	return p
+}
+
+// reportProblems logs each problem once.
+func (k *Kernel) reportProblems(previous, next *plan) {
+	for id, err := range next.problems {
+		if previous == nil || previous.problems[id] == nil || previous.problems[id].Error() != err.Error() {
+			k.log.Warn("a file of an extension is wrong; what was in force before stays", "extension", id, "error", err)
+		}
+	}
+	configErr, secretsErr := k.live.Errors()
+	if err := errors.Join(configErr, secretsErr); err != nil {
+		k.log.Warn("the configuration is wrong; what was in force before stays", "error", err)
+	}
+}
+
+// subscribe makes the manifests' subscriptions those of the bus.
+func (k *Kernel) subscribe(p *plan) {
+	wanted := map[string][]bus.Subscription{}
+	for _, id := range k.bus.Subscribers() {
+		wanted[id] = nil
+	}
+	for id, m := range p.members {
+		wanted[id] = m.subscriptions(p.config)
+	}
+	for _, id := range slices.Sorted(maps.Keys(wanted)) {
+		if err := k.bus.Subscribe(id, wanted[id]); err != nil {
+			k.log.Error("storing subscriptions failed", "extension", id, "error", err)
+		}
+	}
+}
+
+// What the kernel grants by itself: a channel its own sends, an agent its own
+// inputs.
+const (
+	sendWait    = time.Minute
+	sendDeliver = 10
+	sendAge     = 7 * 24 * time.Hour
+	turnMargin  = 30 * time.Second
+	turnDeliver = 5
+)
+
+func (m *member) subscriptions(c *config.Config) (subs []bus.Subscription) {
+	id := m.manifest.ID
+	for _, s := range m.manifest.Permissions.Subscribe {
+		subs = append(subs, bus.Subscription{Pattern: s.Topic, Ordered: s.Ordered, AckWait: s.AckWait, MaxDeliver: s.MaxDeliver, MaxAge: s.MaxAge})
+	}
+	if channel := m.manifest.Provides.Channel; channel != nil {
+		subs = append(subs, bus.Subscription{
+			Pattern: contract.TopicChannelSend + id, Ordered: true, AckWait: sendWait, MaxDeliver: sendDeliver, MaxAge: sendAge,
+			Hold: !channel.Dedupe && c.Channels.Of(id).Uncertain == config.UncertainHold,
+		})
+	}
+	if agent := m.manifest.Agent; agent != nil {
+		subs = append(subs, bus.Subscription{
+			Pattern: contract.TopicAgentInput + id, Ordered: true, AckWait: agent.Limits.TurnTimeout + turnMargin, MaxDeliver: turnDeliver,
+		})
+	}
+	return subs
+}
+
+func (m *member) actor(generation int64) *bus.Actor {
+	a := &bus.Actor{
+		ID: m.manifest.ID, Generation: generation, Publish: m.manifest.Permissions.Publish, Effects: m.manifest.Permissions.Effects,
+		Channel: m.manifest.Provides.Channel != nil, Agent: m.manifest.Agent != nil,
+	}
+	for _, s := range m.manifest.Permissions.Subscribe {
+		a.Subscribe = append(a.Subscribe, s.Topic)
+	}
+	return a
+}
+
+// specs is the plan as the supervisor takes it.
+func (k *Kernel) specs(p *plan) []supervisor.Spec {
+	groups := map[string][]string{} // the members of each process of built-ins
+	for _, id := range slices.Sorted(maps.Keys(p.members)) {
+		if m := p.members[id]; m.manifest.Run.Builtin != "" {
+			group := m.group()
+			groups[group] = append(groups[group], m.manifest.Run.Builtin+":"+id)
+		}
+	}
+	specs := make([]supervisor.Spec, 0, len(p.members))
+	for _, id := range slices.Sorted(maps.Keys(p.members)) {
+		specs = append(specs, k.spec(p, p.members[id], groups))
+	}
+	return specs
+}
+
+// group is the process that a built-in shares. Only built-ins do.
+func (m *member) group() string {
+	if m.manifest.Run.Group != "" {
+		return m.manifest.Run.Group
+	}
+	return m.manifest.ID
+}
+
+func (k *Kernel) spec(p *plan, m *member, groups map[string][]string) supervisor.Spec {
+	run := m.manifest.Run
+	s := supervisor.Spec{
+		ID: m.manifest.ID, Name: m.manifest.Name, Env: supervisor.AllowedEnv(k.options.Environ, run.Env...),
+		StartTimeout: run.StartTimeout, ShutdownGrace: run.ShutdownGrace, Memory: int64(run.Memory), Requires: m.manifest.Requires.Extensions,
+		Restart: supervisor.Restart{
+			Policy: supervisor.Policy(m.manifest.Restart.Policy), Backoff: m.manifest.Restart.Backoff, MaxBackoff: m.manifest.Restart.MaxBackoff,
+			Max: m.manifest.Restart.Max, Window: m.manifest.Restart.Window,
+		},
+		Check: func(d *extensionv1.Description) error { return k.check(m, d) },
+		Init:  func(generation int64) (*extensionv1.InitRequest, error) { return k.init(p, m, generation) },
+	}
+	if run.Builtin != "" {
+		s.Group = m.group()
+		s.Command = k.options.Builtin(groups[s.Group])
+	} else {
+		s.Command = append([]string{m.manifest.Executable()}, run.Args...)
+		s.Dir = m.manifest.Dir()
+	}
+	s.Fingerprint = m.fingerprint(p, s.Command)
+	return s
+}
+
+// fingerprint changes when the extension has to be started anew.
+func (m *member) fingerprint(p *plan, command []string) string {
+	h := sha256.New()
+	fmt.Fprintln(h, m.manifest.Digest, string(m.raw), p.zone, command)
+	for _, name := range slices.Sorted(maps.Keys(m.secrets)) {
+		fmt.Fprintln(h, name, m.secrets[name])
+	}
+	if info, err := os.Stat(command[0]); err == nil && m.manifest.Run.Builtin == "" {
+		fmt.Fprintln(h, info.Size(), info.ModTime().UnixNano())
+	}
+	return hex.EncodeToString(h.Sum(nil))
+}
+
+// init is what a generation is told at its start.
+func (k *Kernel) init(p *plan, m *member, generation int64) (*extensionv1.InitRequest, error) {
+	id := m.manifest.ID
+	data := k.options.Home.Path() + "/data/" + id
+	if err := os.MkdirAll(data, 0o700); err != nil {
+		return nil, fmt.Errorf("making the data directory of %s: %w", id, err)
+	}
+	a := m.actor(generation)
+	k.mu.Lock()
+	k.actors[id] = a
+	k.mu.Unlock()
+	r := &extensionv1.InitRequest{
+		Id: id, Name: m.manifest.Name, Generation: generation, KernelAddress: "unix:" + k.listener.Addr().String(), KernelToken: k.host.Admit(a),
+		Config: m.raw, Secrets: m.secrets, RunDir: k.options.Home.RuntimeDir(), DataDir: data, Timezone: p.zone.String(),
+		Agent: agentSpec(m.manifest.Agent),
+	}
+	if m.manifest.Provides.Channel != nil {
+		r.Dedupe = m.manifest.Provides.Channel.Dedupe
+	}
+	return r, nil
+}
+
+func agentSpec(a *manifest.Agent) *extensionv1.AgentSpec {
+	if a == nil {
+		return nil
+	}
+	return &extensionv1.AgentSpec{
+		Model: a.Model, Instructions: a.Instructions, UsesTools: a.UsesTools, Context: a.Context, Echo: a.Echo,
+		MaxSteps: int32(a.Limits.MaxSteps), TurnTimeoutMs: a.Limits.TurnTimeout.Milliseconds(), MaxTokens: int64(a.Limits.MaxTokens),
+	}
+}
+
+// check refuses a description that is more than the manifest provides, or that
+// claims what another extension has.
+func (k *Kernel) check(m *member, d *extensionv1.Description) error {
+	id, provides := m.manifest.ID, m.manifest.Provides
+	switch {
+	case d.GetChannel() && provides.Channel == nil:
+		return fmt.Errorf("%w: it is a channel, but the manifest lacks \"provides: {channel: ...}\"", contract.ErrDenied)
+	case d.GetModels() && len(provides.Models) == 0:
+		return fmt.Errorf("%w: it completes prompts, but the manifest lacks \"provides: {models: [%s/*]}\"", contract.ErrDenied, id)
+	case len(d.GetTools()) > 0 && !provides.Tools:
+		return fmt.Errorf("%w: it has tools, but the manifest lacks \"provides: {tools: true}\"", contract.ErrDenied)
+	}
+	seen := map[string]bool{}
+	for _, t := range d.GetTools() {
+		if seen[t.GetName()] {
+			return fmt.Errorf("%w: it describes the tool %q twice", contract.ErrInvalid, t.GetName())
+		}
+		seen[t.GetName()] = true
+		if _, err := tools.Compile(id, t); err != nil {
+			return err
+		}
+		if t.GetCommand() == "" {
+			continue
+		}
+		if c := k.directory.Current().Command(t.GetCommand()); c != nil && !strings.HasPrefix(c.Tool, id+"/") {
+			return fmt.Errorf("%w: its command /%s is already that of %s; rename one of them", contract.ErrInvalid, t.GetCommand(), c.Tool)
+		}
+	}
+	return nil
+}
+
+// declareSchedules publishes the manifests' schedules where they differ from
+// what was published last.
+func (k *Kernel) declareSchedules(p *plan) {
+	err := k.bus.Do(func(tx *bus.Tx) error {
+		known, err := tx.KVScan(contract.KernelSource, "schedules/", "", 10_000)
+		if err != nil {
+			return err
+		}
+		published := map[string]string{}
+		for _, v := range known {
+			published[strings.TrimPrefix(v.Key, "schedules/")] = string(v.Value)
+		}
+		wanted := map[string][]contract.DeclaredSchedule{}
+		for id := range published {
+			wanted[id] = []contract.DeclaredSchedule{}
+		}
+		for id, m := range p.members {
+			for _, s := range m.manifest.Schedules {
+				wanted[id] = append(wanted[id], contract.DeclaredSchedule{Name: s.Name, Cron: s.Cron, Topic: s.Topic, Timezone: s.Timezone, Payload: s.Payload})
+			}
+		}
+		for _, id := range slices.Sorted(maps.Keys(wanted)) {
+			text, err := json.Marshal(wanted[id])
+			if err != nil {
+				return err
+			}
+			if string(text) == published[id] {
+				continue
+			}
+			if _, err := tx.Emit(contract.TopicSchedulesDeclared, id, contract.SchedulesDeclared{Extension: id, Schedules: wanted[id]}); err != nil {
+				return err
+			}
+			if _, err := tx.KVPut(contract.KernelSource, "schedules/"+id, text); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		k.log.Error("publishing the declared schedules failed", "error", err)
+	}
+}

@@ -1,0 +1,151 @@
+package kernel
+
+import (
+	"cmp"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/switchboard-run/switchboard/contract/extensionv1"
+	"github.com/switchboard-run/switchboard/kernel/directory"
+	"github.com/switchboard-run/switchboard/kernel/supervisor"
+	"github.com/switchboard-run/switchboard/kernel/tools"
+)
+
+// refresh puts a new snapshot of what is known in force, and lets the bus hold
+// or resume the sends of channels accordingly.
+func (k *Kernel) refresh() {
+	k.mu.Lock()
+	if k.plan == nil {
+		k.mu.Unlock()
+		return
+	}
+	s := k.snapshot()
+	k.directory.Set(s)
+	k.mu.Unlock()
+	for i := range s.Channels {
+		k.bus.Hold(s.Channels[i].ID, !s.Channels[i].Ready())
+	}
+}
+
+// snapshot builds the directory; the caller holds k.mu.
+func (k *Kernel) snapshot() *directory.Snapshot {
+	c := k.plan.config
+	s := &directory.Snapshot{
+		Location: k.plan.zone, DefaultAgent: c.Agents.Default, EnabledAgents: c.Agents.Enabled, Routing: c.Agents.Routing,
+		DefaultChannel: c.Channels.Default, Hold: c.Channels.Hold, ModelOrder: c.Models.Default, ModelNames: map[string][]string{},
+		MaxTurns: cmp.Or(k.options.MaxTurns, defaultMaxTurns),
+	}
+	if c.Models.Scout != "" {
+		s.ModelNames["scout"] = []string{c.Models.Scout}
+	}
+	for _, t := range tools.Core() {
+		s.Tools = append(s.Tools, tools.Entry(tools.CoreExtension, t))
+	}
+	for id, m := range k.plan.members {
+		k.describe(s, id, m)
+	}
+	slices.SortFunc(s.Channels, func(a, b directory.Channel) int { return cmp.Compare(a.ID, b.ID) })
+	slices.SortFunc(s.Agents, func(a, b directory.Agent) int { return cmp.Compare(a.ID, b.ID) })
+	slices.SortFunc(s.Tools, func(a, b directory.Tool) int { return cmp.Compare(a.Name, b.Name) })
+	slices.SortFunc(s.Models, func(a, b directory.Provider) int { return cmp.Compare(a.Extension, b.Extension) })
+	slices.SortFunc(s.Commands, func(a, b directory.Command) int { return cmp.Compare(a.Name, b.Name) })
+	if s.DefaultAgent == "" && s.EnabledAgents == nil && s.Agent(defaultAgent) != nil {
+		s.DefaultAgent = defaultAgent
+	}
+	s.ToolsEtag, s.ChannelsEtag = etags(s)
+	return s
+}
+
+// defaultAgent answers when the configuration says nothing about agents.
+const defaultAgent = "orchestrator"
+
+func (k *Kernel) describe(s *directory.Snapshot, id string, m *member) {
+	status := k.status[id]
+	state := string(cmp.Or(status.State, supervisor.Inactive))
+	readiness := &extensionv1.Readiness{State: cmp.Or(status.Readiness, extensionv1.Readiness_STATE_OFFLINE), Detail: status.ReadinessDetail}
+	if len(m.missing) > 0 {
+		readiness = &extensionv1.Readiness{
+			State:  extensionv1.Readiness_STATE_UNCONFIGURED,
+			Detail: fmt.Sprintf("set %s in the environment or in %s", strings.Join(m.missing, " and "), k.options.Home.Secrets()),
+		}
+	}
+	if channel := m.manifest.Provides.Channel; channel != nil {
+		settings := k.plan.config.Channels.Of(id)
+		allow := settings.AllowFrom
+		if m.manifest.Run.Builtin == terminalBuiltin {
+			allow = append(slices.Clone(allow), "*") // whoever can open its socket is the owner
+		}
+		s.Channels = append(s.Channels, directory.Channel{
+			ID: id, Name: m.manifest.Name, MaxLength: channel.MaxLength, Formats: channel.Formats, Drafts: channel.Drafts, Dedupe: channel.Dedupe,
+			Hold: settings.Uncertain == "hold", AllowFrom: allow, State: state, Readiness: readiness,
+		})
+	}
+	if m.manifest.Agent != nil {
+		s.Agents = append(s.Agents, directory.Agent{
+			ID: id, Name: m.manifest.Name, Description: m.manifest.Description, State: state, Spec: agentSpec(m.manifest.Agent),
+		})
+	}
+	if len(m.manifest.Provides.Models) > 0 {
+		s.Models = append(s.Models, directory.Provider{Extension: id, Models: m.manifest.Provides.Models, State: state, Readiness: readiness})
+	}
+	if i := k.active[id]; i != nil {
+		for _, t := range i.Description.GetTools() {
+			entry := tools.Entry(id, t)
+			s.Tools = append(s.Tools, entry)
+			if t.GetCommand() != "" {
+				s.Commands = append(s.Commands, directory.Command{Name: t.GetCommand(), Description: t.GetDescription(), Tool: entry.Name})
+			}
+		}
+	}
+}
+
+const terminalBuiltin = "cli_channel"
+
+// etags stand for what agents are told of tools and of channels.
+func etags(s *directory.Snapshot) (toolset, channels string) {
+	h := sha256.New()
+	for _, t := range s.Tools {
+		fmt.Fprintln(h, t.Name, t.Tool.GetDescription(), string(t.Tool.GetSchema()))
+	}
+	for _, a := range s.Agents {
+		fmt.Fprintln(h, a.ID, a.Spec.GetUsesTools())
+	}
+	toolset = hex.EncodeToString(h.Sum(nil)[:8])
+	h.Reset()
+	for i := range s.Channels {
+		c := &s.Channels[i]
+		fmt.Fprintln(h, c.ID, c.Name, c.Status(), c.Readiness.GetDetail(), c.ID == s.DefaultChannel)
+	}
+	return toolset, hex.EncodeToString(h.Sum(nil)[:8])
+}
+
+// statusText is the answer to /status.
+func (k *Kernel) statusText() string {
+	now := k.directory.Current()
+	var b strings.Builder
+	for i := range now.Channels {
+		c := &now.Channels[i]
+		fmt.Fprintf(&b, "- %s: %s", c.Name, c.Status())
+		if c.Readiness.GetDetail() != "" && !c.Ready() {
+			fmt.Fprintf(&b, " (%s)", c.Readiness.GetDetail())
+		}
+		b.WriteByte('\n')
+	}
+	for i := range now.Models {
+		p := &now.Models[i]
+		if word := readinessWord(p.Readiness.GetState()); word != "unconfigured" {
+			fmt.Fprintf(&b, "- model provider %s: %s\n", p.Extension, word)
+		}
+	}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	for id, s := range k.status {
+		if s.State == supervisor.Failed || s.State == supervisor.BackingOff {
+			fmt.Fprintf(&b, "- %s: %s: %s\n", id, s.State, s.LastError)
+		}
+	}
+	return strings.TrimSpace(b.String())
+}

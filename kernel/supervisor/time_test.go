@@ -1,0 +1,350 @@
+package supervisor
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/switchboard-run/switchboard/contract/extensionv1"
+)
+
+func TestBackOffGrowsAndEnds(t *testing.T) {
+	t.Parallel()
+	inBubble(t, func(t *testing.T, b *fakeBench) {
+		b.world.launch = func(context.Context, []string) error { return errors.New("no luck") }
+		if err := b.Apply([]Spec{fakeSpec("one")}); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Hour)
+		starts := b.world.launches
+		if len(starts) != 6 {
+			t.Fatalf("%d starts, want one and 5 repeats", len(starts))
+		}
+		for i := range starts[1:] {
+			delay, want := starts[i+1].Sub(starts[i]), time.Second<<i
+			if delay < want/2 || delay > want*3/2+1 {
+				t.Errorf("delay %d is %s, want about %s", i+1, delay, want)
+			}
+		}
+		if s := b.status("one"); s.State != Failed || s.LastError != "no luck" || !s.RetryAt.IsZero() {
+			t.Errorf("status: %+v", s)
+		}
+	})
+}
+
+func TestJitter(t *testing.T) {
+	t.Parallel()
+	seen := map[time.Duration]bool{}
+	for range 20 {
+		delay, _ := new(recovery).next(time.Time{}, Restart{}.withDefaults())
+		seen[delay] = true
+	}
+	if len(seen) < 2 {
+		t.Error("the delays are all the same")
+	}
+}
+
+// Failures that are further apart than the window never add up.
+func TestWindow(t *testing.T) {
+	t.Parallel()
+	inBubble(t, func(t *testing.T, b *fakeBench) {
+		if err := b.Apply([]Spec{fakeSpec("one")}); err != nil {
+			t.Fatal(err)
+		}
+		for range 20 {
+			time.Sleep(5*time.Minute + time.Second)
+			if s := b.status("one"); s.State != Active {
+				t.Fatalf("status: %+v", s)
+			}
+			b.world.processes()[0].end(exit{Reason: "exit status 1"})
+			synctest.Wait()
+			if s := b.status("one"); s.State != BackingOff || time.Until(s.RetryAt) > 1500*time.Millisecond {
+				t.Fatalf("status: %+v", s)
+			}
+		}
+		// Close together they do.
+		for range 6 {
+			time.Sleep(49 * time.Second)
+			for _, p := range b.world.processes() {
+				p.end(exit{Reason: "exit status 1"})
+			}
+			synctest.Wait()
+		}
+		if s := b.status("one"); s.State != Failed {
+			t.Errorf("status: %+v", s)
+		}
+	})
+}
+
+func TestPolicy(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct {
+		policy Policy
+		clean  bool
+		want   State
+	}{
+		{"", true, BackingOff},
+		{Always, false, BackingOff},
+		{Always, true, BackingOff},
+		{OnFailure, false, BackingOff},
+		{OnFailure, true, Inactive},
+		{Never, false, Failed},
+		{Never, true, Inactive},
+	} {
+		t.Run(fmt.Sprintf("%s, clean %v", test.policy, test.clean), func(t *testing.T) {
+			t.Parallel()
+			inBubble(t, func(t *testing.T, b *fakeBench) {
+				s := fakeSpec("one")
+				s.Restart.Policy = test.policy
+				if err := b.Apply([]Spec{s}); err != nil {
+					t.Fatal(err)
+				}
+				synctest.Wait()
+				b.world.processes()[0].end(exit{Clean: test.clean, Reason: "it ended"})
+				synctest.Wait()
+				if s := b.status("one"); s.State != test.want {
+					t.Errorf("status: %+v", s)
+				}
+				time.Sleep(time.Minute)
+				if s := b.status("one"); test.want != BackingOff && s.State != test.want {
+					t.Errorf("a minute later: %+v", s)
+				}
+				if err := b.Restart("one"); err != nil {
+					t.Fatal(err)
+				}
+				synctest.Wait()
+				if s := b.status("one"); s.State != Active {
+					t.Errorf("restarted: %+v", s)
+				}
+			})
+		})
+	}
+}
+
+func TestProbes(t *testing.T) {
+	t.Parallel()
+	inBubble(t, func(t *testing.T, b *fakeBench) {
+		probes, silent := 0, 2
+		b.world.call = func(ctx context.Context, _, method string) error {
+			if method != "Health" {
+				return nil
+			}
+			if probes++; probes > silent {
+				return nil
+			}
+			<-ctx.Done()
+			return ctx.Err()
+		}
+		if err := b.Apply([]Spec{fakeSpec("one")}); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Minute)
+		if s := b.status("one"); s.State != Active || s.Restarts != 0 {
+			t.Fatalf("two silent probes ended it: %+v", s)
+		}
+		probes, silent = 0, 3
+		start := time.Now()
+		e, _ := b.await(t, 0, "gone", func(e event) bool { return e.kind == "gone" })
+		if took := time.Since(start); took > 40*time.Second || !strings.Contains(e.reason, "unanswered") {
+			t.Errorf("after %s: %v", took, e)
+		}
+	})
+}
+
+func TestMemoryOfAGroup(t *testing.T) {
+	t.Parallel()
+	inBubble(t, func(t *testing.T, b *fakeBench) {
+		one, two := fakeSpec("one"), fakeSpec("two")
+		one.Group, two.Group, one.Memory, two.Memory = "g", "g", 10<<20, 20<<20
+		if err := b.Apply([]Spec{one, two}); err != nil {
+			t.Fatal(err)
+		}
+		synctest.Wait()
+		p := b.world.processes()[0]
+		p.memory = 30 << 20
+		time.Sleep(time.Minute)
+		if s := b.status("one"); s.Restarts != 0 {
+			t.Errorf("status: %+v", s)
+		}
+		p.memory++
+		e, _ := b.await(t, 0, "gone", func(e event) bool { return e.kind == "gone" })
+		if !strings.Contains(e.reason, "run.memory allows 30 MiB") {
+			t.Errorf("gone: %v", e)
+		}
+	})
+}
+
+func TestGroupMemberStops(t *testing.T) {
+	t.Parallel()
+	inBubble(t, func(t *testing.T, b *fakeBench) {
+		base, one, two := fakeSpec("base"), fakeSpec("one"), fakeSpec("two")
+		one.Group, two.Group = "g", "g"
+		two.Requires = []string{"base"}
+		base.Restart.Policy = Never
+		if err := b.Apply([]Spec{base, one, two}); err != nil {
+			t.Fatal(err)
+		}
+		synctest.Wait()
+		if err := b.Kill("base", 0, "test"); err != nil {
+			t.Fatal(err)
+		}
+		synctest.Wait()
+		if s, r := b.status("one"), b.status("two"); s.State != Active || s.Generation > 3 || r.State != Inactive {
+			t.Errorf("one: %+v\ntwo: %+v", s, r)
+		}
+		if err := b.Restart("base"); err != nil {
+			t.Fatal(err)
+		}
+		synctest.Wait()
+		if s, r := b.status("one"), b.status("two"); r.State != Active || s.PID != r.PID || s.Generation > 3 {
+			t.Errorf("one: %+v\ntwo: %+v", s, r)
+		}
+	})
+}
+
+// Whatever is asked for, and whatever breaks: no extension ever runs twice, the
+// observer is told in order (the recorder and the world check both), and once
+// it is quiet, what can run does.
+func TestRandomLife(t *testing.T) {
+	t.Parallel()
+	for seed := range uint64(2500) {
+		inBubble(t, func(t *testing.T, b *fakeBench) {
+			randomLife(t, b, rand.New(rand.NewPCG(seed, 1)))
+			if t.Failed() {
+				t.Fatalf("seed %d:\n%s", seed, b.recorder)
+			}
+		})
+	}
+}
+
+func randomLife(t *testing.T, b *fakeBench, r *rand.Rand) {
+	broken := true
+	pause := func(ctx context.Context) error {
+		b.world.mu.Lock()
+		d, fail := time.Duration(r.IntN(3000))*time.Millisecond, broken && r.IntN(8) == 0
+		b.world.mu.Unlock()
+		select {
+		case <-time.After(d):
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+		if fail {
+			return errors.New("bad luck")
+		}
+		return nil
+	}
+	b.world.launch = func(ctx context.Context, _ []string) error { return pause(ctx) }
+	b.world.call = func(ctx context.Context, _, _ string) error { return pause(ctx) }
+
+	ids := []string{"a", "b", "c", "d", "e", "f"}
+	specs := func() []Spec {
+		var all []Spec
+		for i, id := range ids {
+			if r.IntN(5) == 0 {
+				continue
+			}
+			s := fakeSpec(id)
+			s.Fingerprint = fmt.Sprint(r.IntN(3))
+			s.Group = []string{"", "", "g", "h"}[r.IntN(4)]
+			s.Restart = Restart{Max: r.IntN(4) - 1}
+			for range r.IntN(3) {
+				if i > 0 && r.IntN(2) == 0 {
+					s.Requires = append(s.Requires, ids[r.IntN(i)])
+				} else if r.IntN(10) == 0 {
+					s.Requires = append(s.Requires, ids[r.IntN(len(ids))])
+				}
+			}
+			all = append(all, s)
+		}
+		return all
+	}
+	for range 30 {
+		b.world.mu.Lock()
+		what := r.IntN(8)
+		b.world.mu.Unlock()
+		switch what {
+		case 0, 1:
+			b.world.mu.Lock()
+			next := specs()
+			b.world.mu.Unlock()
+			if err := b.Apply(next); err != nil {
+				t.Fatal(err)
+			}
+		case 2, 3:
+			if live := b.world.processes(); len(live) > 0 {
+				live[len(live)/2].end(exit{Clean: what == 2, Reason: "it broke"})
+			}
+		case 4:
+			_ = b.Restart(ids[3])
+		case 5:
+			_ = b.Kill(ids[2], 0, "test")
+		default:
+			time.Sleep(time.Duration(1+what) * time.Second)
+		}
+	}
+	b.world.mu.Lock()
+	broken = false
+	last := specs()
+	b.world.mu.Unlock()
+	if err := b.Apply(last); err != nil {
+		t.Fatal(err)
+	}
+	for _, id := range ids {
+		_ = b.Restart(id)
+	}
+	time.Sleep(time.Hour)
+	if err := b.Wait(context.Background()); err != nil {
+		t.Fatal(err)
+	}
+	can := map[string]bool{}
+	for changed := true; changed; {
+		changed = false
+		for _, s := range last {
+			if !can[s.ID] && !slices.ContainsFunc(s.Requires, func(id string) bool { return !can[id] }) {
+				can[s.ID], changed = true, true
+			}
+		}
+	}
+	statuses := b.Statuses()
+	if len(statuses) != len(last) {
+		t.Errorf("%d statuses for %d extensions", len(statuses), len(last))
+	}
+	for _, s := range statuses {
+		if want := map[bool]State{true: Active, false: Inactive}[can[s.ID]]; s.State != want {
+			t.Errorf("%s is %s (%s), want %s", s.ID, s.State, s.Detail, want)
+		}
+	}
+}
+
+// What an extension reports survives a probe that was under way meanwhile, and
+// a later probe replaces it.
+func TestReportWinsOverProbe(t *testing.T) {
+	t.Parallel()
+	inBubble(t, func(t *testing.T, b *fakeBench) {
+		b.world.call = func(_ context.Context, _, method string) error {
+			if method == "Health" {
+				time.Sleep(time.Second)
+			}
+			return nil
+		}
+		if err := b.Apply([]Spec{fakeSpec("one")}); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(10*time.Second + time.Millisecond)
+		b.Report("one", 1, &extensionv1.Readiness{State: extensionv1.Readiness_STATE_OFFLINE, Detail: "no network"})
+		time.Sleep(5 * time.Second)
+		if s := b.status("one"); s.Readiness != extensionv1.Readiness_STATE_OFFLINE || s.ReadinessDetail != "no network" {
+			t.Errorf("status: %+v", s)
+		}
+		time.Sleep(10 * time.Second)
+		if s := b.status("one"); s.Readiness != extensionv1.Readiness_STATE_READY || s.ReadinessDetail != "" {
+			t.Errorf("after the next probe: %+v", s)
+		}
+	})
+}
