@@ -54,6 +54,7 @@ func chat(ctx context.Context, o Options) error {
 
 // loop reads lines until the user leaves.
 func (c *chatView) loop(o Options) error {
+	defer c.screen.release()
 	h := history{o.HistoryFile}
 	idle := 0 // interrupts in a row
 	for {
@@ -223,19 +224,27 @@ func (c *chatView) refused(m outgoing, reason string) {
 }
 
 func (c *chatView) message(f wire.Frame) (bool, error) {
+	c.print(f)
+	err := c.screen.settled()
+	if errors.Is(err, errLeft) {
+		return false, nil
+	}
+	return err == nil, err
+}
+
+func (c *chatView) print(f wire.Frame) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	width, _ := c.screen.size()
 	if f.Notice {
 		c.screen.alert(c.theme.notice(f, width)...)
-		return true, nil
+		return
 	}
 	c.drafting = ""
 	if f.Last() {
 		c.working = false
 	}
 	c.show(c.theme.answer(f, width)...)
-	return true, nil
 }
 
 func (c *chatView) confirmed(wire.Frame) {}

@@ -225,6 +225,19 @@ func TestChatPastesSeveralLinesAsOneMessage(t *testing.T) {
 	}
 }
 
+func TestChatTakesWhatIsTypedAhead(t *testing.T) {
+	t.Parallel()
+	c := openConsole(t, nil)
+	p := c.attach()
+	c.press("one\rдва\rthree\rfour")
+	for _, want := range []string{"one", "два", "three"} {
+		if m := p.expect(wire.Message); m.Text != want {
+			t.Errorf("sent %q, want %q", m.Text, want)
+		}
+	}
+	c.see("› one", "› два", "› three", "  sending …", "› four")
+}
+
 func TestChatInterruptClearsTheLine(t *testing.T) {
 	t.Parallel()
 	c := openConsole(t, nil)

@@ -42,7 +42,7 @@ func newEditor(o Options, past []string) (*editor, error) {
 	e := &editor{in: in, outFD: outFD, keys: newKeys(o.In), resize: make(chan os.Signal, 1)}
 	e.out = &drawing{to: o.Out, asked: e.keys.cursorAtStart}
 	size := func() (int, int) { return sizeOf(outFD) }
-	e.screen = &screen{size: size}
+	e.screen = newScreen(size)
 
 	before, err := term.MakeRaw(in)
 	if err != nil {
@@ -81,8 +81,9 @@ func newEditor(o Options, past []string) (*editor, error) {
 		_ = e.rl.SaveToHistory(toLine(line))
 	}
 	e.screen.out = writerFunc(func(b []byte) (int, error) {
-		defer e.out.batch()()
-		return e.rl.Write(b)
+		end := e.out.batch()
+		n, err := e.rl.Write(b)
+		return n, errors.Join(err, end())
 	})
 	_, _ = io.WriteString(o.Out, enableMode)
 	return e, nil
@@ -219,16 +220,17 @@ func (d *drawing) Write(b []byte) (int, error) {
 }
 
 // batch keeps what is written until the function it returns is called.
-func (d *drawing) batch() func() {
+func (d *drawing) batch() func() error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.depth++
-	return func() {
+	return func() error {
 		d.mu.Lock()
 		defer d.mu.Unlock()
 		if d.depth--; d.depth == 0 {
-			_ = d.flush()
+			return d.flush()
 		}
+		return nil
 	}
 }
 

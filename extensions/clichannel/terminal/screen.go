@@ -1,8 +1,10 @@
 package terminal
 
 import (
+	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"sync"
 
@@ -26,6 +28,30 @@ type screen struct {
 	bell   bool
 	held   bool
 	closed bool
+	moved  *sync.Cond // held or closed has changed
+	err    error      // of the first write that failed
+}
+
+// errLeft says that the user has left before a line could be written.
+var errLeft = errors.New("the terminal was left")
+
+func newScreen(size func() (width, height int)) *screen {
+	s := &screen{size: size}
+	s.moved = sync.NewCond(&s.mu)
+	return s
+}
+
+// settled waits until all that was printed is on the screen, or never will be.
+func (s *screen) settled() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for s.held && !s.closed {
+		s.moved.Wait()
+	}
+	if len(s.lines) > 0 && s.err == nil {
+		return errLeft
+	}
+	return s.err
 }
 
 // print adds lines that stay.
@@ -73,6 +99,7 @@ func (s *screen) release() {
 	if s.held {
 		s.held = false
 		s.flush()
+		s.moved.Broadcast()
 	}
 }
 
@@ -91,11 +118,12 @@ func (s *screen) close() {
 	s.held, s.next = false, nil
 	s.flush()
 	s.closed = true
+	s.moved.Broadcast()
 }
 
 // flush brings the screen up to date; s.mu is held.
 func (s *screen) flush() {
-	if s.held || s.closed || len(s.lines) == 0 && equal(s.live, s.next) {
+	if s.held || s.closed || len(s.lines) == 0 && slices.Equal(s.live, s.next) {
 		return
 	}
 	var b strings.Builder
@@ -116,7 +144,9 @@ func (s *screen) flush() {
 		b.WriteString(l + "\n")
 	}
 	s.live, s.lines = s.next, nil
-	_, _ = io.WriteString(s.out, b.String())
+	if _, err := io.WriteString(s.out, b.String()); err != nil && s.err == nil {
+		s.err = fmt.Errorf("write to the terminal: %w", err)
+	}
 }
 
 // rowsOf is the number of rows that lines take: more than their number when the
@@ -143,16 +173,4 @@ func stripSequences(s string) string {
 		}
 		s = s[i+j+1:]
 	}
-}
-
-func equal(a, b []string) bool {
-	if len(a) != len(b) {
-		return false
-	}
-	for i := range a {
-		if a[i] != b[i] {
-			return false
-		}
-	}
-	return true
 }
