@@ -79,7 +79,8 @@ func (s *scheduler) withdraw(ctx context.Context, c sdk.ToolCall, sc schedule.Sc
 	if err != nil {
 		return false, fmt.Errorf("withdraw what %s has fired: %w", sc.ID, err)
 	}
-	return len(results) == 1 && !results[0].GetTooLate(), nil
+	// Without an event there was nothing left to withdraw.
+	return len(results) == 1 && results[0].GetEventId() != "" && !results[0].GetTooLate(), nil
 }
 
 // remove is the effect that deletes a row.

@@ -209,6 +209,19 @@ func TestCancel(t *testing.T) {
 	})
 }
 
+// TestCancelAfterTheEventIsPruned: nothing is left to withdraw, which is not
+// the same as having withdrawn it.
+func TestCancelAfterTheEventIsPruned(t *testing.T) {
+	bubble(t, func(t *testing.T, b *bench) {
+		b.must("schedule_once", `{"message":"m","delay_seconds":60}`)
+		b.pass(time.Hour)
+		b.edit(func(s *store) { s.events = nil })
+		if out := b.must("cancel_schedule", `{"id":"r1"}`); out["status"] != "too_late" {
+			t.Errorf("got %v", out)
+		}
+	})
+}
+
 // TestCancelMeetsTheFire: the schedule fires between the call and the commit of
 // its result, which is therefore refused; the call runs again and takes back
 // what has fired.

@@ -207,10 +207,10 @@ func (tx *transaction) withdraw(w *busv1.Withdraw) (*busv1.EffectResult, error) 
 		return nil, fmt.Errorf("withdraw: no such event: %w", contract.ErrNotFound)
 	}
 	if tx.tooLate[id] {
-		return &busv1.EffectResult{TooLate: true}, nil
+		return &busv1.EffectResult{EventId: id, TooLate: true}, nil
 	}
 	set(tx, tx.withdrawn, id, true)
-	return &busv1.EffectResult{}, nil
+	return &busv1.EffectResult{EventId: id}, nil
 }
 
 // show passes an event to those who watch its topic; a slow one loses it.
