@@ -187,9 +187,7 @@ func TestReadiness(t *testing.T) {
 
 	var r reports
 	m := &models{}
-	if err := m.start(Config{BaseURL: s.BaseURL()}, "", silent(), r.set); err != nil {
-		t.Fatal(err)
-	}
+	m.start(Config{BaseURL: s.BaseURL()}, "", silent(), r.set)
 	if got := r.last(); !strings.HasPrefix(got, "unconfigured") || !strings.Contains(got, KeyName) {
 		t.Errorf("without a key: %q", got)
 	}
@@ -199,9 +197,7 @@ func TestReadiness(t *testing.T) {
 	}
 
 	m = &models{}
-	if err := m.start(Config{BaseURL: s.BaseURL()}, testKey, silent(), r.set); err != nil {
-		t.Fatal(err)
-	}
+	m.start(Config{BaseURL: s.BaseURL()}, testKey, silent(), r.set)
 	t.Cleanup(m.provider.Load().close)
 	if got := r.last(); got != "ready" {
 		t.Errorf("with a key: %q", got)
@@ -227,6 +223,17 @@ func TestReadiness(t *testing.T) {
 	if n := len(r.states); n != 4 { // unconfigured, ready, degraded, ready
 		t.Errorf("%d reports: %q", n, r.states)
 	}
+}
+
+func TestWrongConfiguration(t *testing.T) {
+	t.Parallel()
+	var r reports
+	m := &models{}
+	m.start(Config{BaseURL: "localhost:11434"}, testKey, silent(), r.set)
+	if got := r.last(); !strings.HasPrefix(got, "unconfigured") || !strings.Contains(got, URLEnv) {
+		t.Errorf("reported %q", got)
+	}
+	wantFailure(t, m.Complete(t.Context(), ask("hi"), func(*sdk.Delta) error { return nil }), Unconfigured, URLEnv)
 }
 
 func TestConfig(t *testing.T) {

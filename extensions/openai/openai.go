@@ -22,7 +22,8 @@
 //
 // # Readiness
 //
-// Without a key it is unconfigured, which is no error. A key that is refused
+// Without a key, or with an address that is none, it is unconfigured, which is
+// no error. A key that is refused
 // makes it degraded until a completion succeeds.
 package openai
 
@@ -56,7 +57,8 @@ func New() sdk.Extension {
 			if err := k.Config(&c); err != nil {
 				return err
 			}
-			return m.start(c.withEnvironment(), k.Secret(KeyName), k.Log(), k.SetReadiness)
+			m.start(c.withEnvironment(), k.Secret(KeyName), k.Log(), k.SetReadiness)
+			return nil
 		},
 		Stop: func(context.Context) error {
 			if p := m.provider.Load(); p != nil {
@@ -71,30 +73,37 @@ func New() sdk.Extension {
 // models is the provider once Start has run, and its readiness.
 type models struct {
 	provider atomic.Pointer[provider]
+	wrong    error // with the configuration
 	log      hclog.Logger
 	report   func(extensionv1.Readiness_State, string)
 	refused  atomic.Bool
 }
 
-func (m *models) start(c Config, key string, log hclog.Logger, report func(extensionv1.Readiness_State, string)) error {
+// start runs before the first completion. A configuration that cannot work is
+// reported, and told to whoever asks: restarting would not mend it.
+func (m *models) start(c Config, key string, log hclog.Logger, report func(extensionv1.Readiness_State, string)) {
+	m.log, m.report = log, report
 	p, err := newProvider(c, key)
 	if err != nil {
-		return err
+		m.wrong = failf(Unconfigured, "%v", err)
+		report(sdk.Unconfigured, err.Error())
+		return
 	}
-	m.log, m.report = log, report
 	m.provider.Store(p)
-	if key == "" {
+	if p.key == "" {
 		report(sdk.Unconfigured, noKey)
 	} else {
 		report(sdk.Ready, "")
 	}
-	return nil
 }
 
 // Complete answers one request and keeps the readiness up to date.
 func (m *models) Complete(ctx context.Context, r *sdk.CompleteRequest, emit func(*sdk.Delta) error) error {
 	p := m.provider.Load()
-	if p == nil {
+	switch {
+	case p == nil && m.wrong != nil:
+		return m.wrong
+	case p == nil:
 		return failf(Unavailable, "the OpenAI models have not started yet")
 	}
 	err := p.complete(ctx, r, emit)
