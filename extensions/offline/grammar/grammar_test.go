@@ -600,7 +600,7 @@ func TestTooLong(t *testing.T) {
 func TestHostileInput(t *testing.T) {
 	t.Parallel()
 	for _, piece := range []string{`" `, "« ", "in 5 minutes ", "at 9 ", "every Mon, ", "in Telegram ", "a ", "remind me ", "' x", "an hour and ", "в ", "please "} {
-		for _, start := range []string{"", "remind me to ", "напомни ", "say ", "send me in Telegram "} {
+		for _, start := range []string{"", "remind me to ", "send me in Telegram "} {
 			text := start + strings.Repeat(piece, (maxLength-len(start))/len(piece))
 			if r := Parse(text, noon(t)); (r.Intent == nil) == (r.Question == nil) {
 				t.Errorf("%.40q: %+v", text, r)

@@ -144,6 +144,8 @@ func checkCall(at string, c ToolCall) *apiError {
 	switch {
 	case c.ID == "":
 		return bad(at+".id", "Missing required parameter: '%s.id'.", at)
+	case len(c.ID) > 40:
+		return bad(at+".id", "Invalid '%s.id': string too long. Expected a string with maximum length 40, but got a string with length %d instead.", at, len(c.ID))
 	case c.Type != "function":
 		return bad(at+".type", "Invalid value: '%s'. Supported values are: 'function'.", c.Type)
 	case !functionName.MatchString(c.Function.Name):
