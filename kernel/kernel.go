@@ -104,8 +104,8 @@ type Kernel struct {
 
 // Open takes the home, opens the store and recovers what was under way. Nothing
 // runs before Run. Close must be called, also without Run.
-func Open(ctx context.Context, o Options) (k *Kernel, err error) {
-	k = &Kernel{
+func Open(ctx context.Context, o Options) (_ *Kernel, err error) {
+	k := &Kernel{
 		options: o, started: time.Now(), directory: &directory.Directory{}, status: map[string]supervisor.Status{},
 		active: map[string]*supervisor.Instance{}, actors: map[string]*bus.Actor{}, stopping: map[string]bool{},
 	}
@@ -134,9 +134,11 @@ func Open(ctx context.Context, o Options) (k *Kernel, err error) {
 	if k.dropped, err = manifest.OpenDir(o.Home.Extensions()); err != nil {
 		return nil, err
 	}
-	if k.store, err = sqlite.Open(o.Home.Database()); err != nil {
+	store, err := sqlite.Open(o.Home.Database())
+	if err != nil {
 		return nil, err
 	}
+	k.store = store
 	if k.generation, err = k.nextRun(ctx); err != nil {
 		return nil, err
 	}

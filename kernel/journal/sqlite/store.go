@@ -10,7 +10,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"strings"
 	"sync"
 
 	"zombiezen.com/go/sqlite"
@@ -122,9 +121,8 @@ func migrate(conn *sqlite.Conn, path string) error {
 		}
 	}
 	for ; version < len(migrations); version++ {
-		script := fmt.Sprintf("BEGIN IMMEDIATE;%s;PRAGMA user_version=%d;COMMIT;", migrations[version], version+1)
-		if err := sqlitex.ExecScript(conn, strings.TrimSpace(script)); err != nil {
-			_ = sqlitex.ExecuteTransient(conn, "ROLLBACK", nil)
+		script := fmt.Sprintf("%s\nPRAGMA user_version=%d;", migrations[version], version+1)
+		if err := sqlitex.ExecScript(conn, script); err != nil { // in one transaction
 			return fmt.Errorf("migrating from version %d: %w", version, err)
 		}
 	}

@@ -1,0 +1,45 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"strings"
+
+	"github.com/switchboard-run/switchboard/extensions/agent"
+	"github.com/switchboard-run/switchboard/extensions/clichannel"
+	"github.com/switchboard-run/switchboard/extensions/offline"
+	"github.com/switchboard-run/switchboard/extensions/openai"
+	"github.com/switchboard-run/switchboard/extensions/scheduler"
+	"github.com/switchboard-run/switchboard/extensions/telegramchannel"
+	"github.com/switchboard-run/switchboard/sdk"
+)
+
+// extensionCommand makes the binary serve built-in extensions instead of being
+// the command line.
+const extensionCommand = "extension"
+
+// builtins are the extensions that live in this binary, by the name that a
+// manifest's run.builtin gives.
+var builtins = map[string]func(id string) sdk.Extension{
+	"agent":            agent.New,
+	"cli_channel":      func(string) sdk.Extension { return clichannel.Extension() },
+	"offline":          func(string) sdk.Extension { return offline.New() },
+	"openai":           func(string) sdk.Extension { return openai.New() },
+	"scheduler":        func(string) sdk.Extension { return scheduler.New() },
+	"telegram_channel": func(string) sdk.Extension { return telegramchannel.New() },
+}
+
+// serveBuiltins serves the members of one process, each <builtin>:<id>.
+func serveBuiltins(members []string) {
+	exts := make([]sdk.Extension, 0, len(members))
+	for _, m := range members {
+		name, id, _ := strings.Cut(m, ":")
+		make, ok := builtins[name]
+		if !ok {
+			fmt.Fprintf(os.Stderr, "switchboard: there is no built-in extension %q; the manifest's run.builtin names one of those in `switchboard extensions list`\n", name)
+			os.Exit(1)
+		}
+		exts = append(exts, make(id))
+	}
+	sdk.Serve(exts...)
+}
