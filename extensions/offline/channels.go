@@ -150,19 +150,52 @@ func (d dialog) send(w phrases, i grammar.Send) reply {
 	return d.call(w, sendToChannel, map[string]any{"channel_id": id, "text": i.Text})
 }
 
-// sent tells what became of a send.
-func (d dialog) sent(w phrases, s step) string {
-	if s.failed {
-		return w.failed(s.result)
+// delivery is what a sending tool says of one channel.
+type delivery struct {
+	Status    string `json:"status"` // delivered, queued, failed
+	ChannelID string `json:"channel_id"`
+	Detail    string `json:"detail"`
+}
+
+// deliveries reads the result of a sending tool: one delivery, or several under
+// "sent". What is neither says only what its words say.
+func deliveries(result string) []delivery {
+	var object struct {
+		delivery
+		Sent []delivery `json:"sent"`
 	}
+	if json.Unmarshal([]byte(result), &object) == nil {
+		if len(object.Sent) > 0 {
+			return object.Sent
+		}
+		if object.Status != "" {
+			return []delivery{object.delivery}
+		}
+	}
+	return []delivery{{Status: status(result)}}
+}
+
+// sent tells what became of a send, channel by channel.
+func (d dialog) sent(w phrases, s step) string {
 	var arguments struct {
 		ChannelID string `json:"channel_id"`
 	}
 	_ = json.Unmarshal(s.arguments, &arguments) // our own, or nothing to name
-	return w.sent(d.titleOf(arguments.ChannelID), status(s.result))
+	all := deliveries(s.result)
+	if s.failed && all[0].ChannelID == "" {
+		return w.failed(s.result)
+	}
+	lines := make([]string, len(all))
+	for i, one := range all {
+		if one.ChannelID == "" {
+			one.ChannelID = arguments.ChannelID
+		}
+		lines[i] = w.sent(d.titleOf(one.ChannelID), one)
+	}
+	return strings.Join(lines, "\n")
 }
 
-// status is what a result says happened: delivered, queued, or nothing known.
+// status is what a result says happened, "" if that is not known.
 func status(result string) string {
 	var object struct {
 		Status string `json:"status"`

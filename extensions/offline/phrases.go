@@ -156,14 +156,17 @@ func (w phrases) state(s string) string {
 	return s
 }
 
-func (w phrases) sent(where, status string) string {
-	switch {
-	case where == "" && status == "queued":
-		return w.pick("It is queued for all channels.", "Сообщение поставлено в очередь во все каналы.")
-	case where == "":
-		return w.pick("Done: sent to all channels.", "Готово: отправлено во все каналы.")
-	case status == "queued":
+func (w phrases) sent(where string, one delivery) string {
+	if where == "" {
+		where = w.pick("all channels", "все каналы")
+	}
+	switch one.Status {
+	case "failed":
+		return fmt.Sprintf(w.pick("Not delivered to %s: %s", "Не доставлено в %s: %s"), where, one.Detail)
+	case "queued":
 		return fmt.Sprintf(w.pick("It is queued for %s and goes out as soon as that channel can deliver it.", "Сообщение поставлено в очередь в %s и уйдёт, как только канал сможет его доставить."), where)
+	case "delivered":
+		return fmt.Sprintf(w.pick("Done: delivered to %s.", "Готово: доставлено в %s."), where)
 	}
 	return fmt.Sprintf(w.pick("Done: sent to %s.", "Готово: отправлено в %s."), where)
 }
