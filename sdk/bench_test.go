@@ -73,7 +73,6 @@ func benchExtension(b *testing.B, ext sdk.Extension) *grpc.ClientConn {
 	server.Register(s)
 	conn, err := grpc.NewClient(benchServe(b, s),
 		grpc.WithTransportCredentials(insecure.NewCredentials()),
-		grpc.WithReadBufferSize(64<<10), grpc.WithWriteBufferSize(64<<10),
 		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(contract.MaxMessage)))
 	if err != nil {
 		b.Fatal(err)

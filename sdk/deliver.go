@@ -22,6 +22,8 @@ const (
 	maxRunning = 1024
 	// initialCredit is the number of deliveries that may wait for a handler.
 	initialCredit = 1024
+	// outcomeBytes is about what an outcome takes besides reason and effects.
+	outcomeBytes = 64
 )
 
 var errCancelled = errors.New("the kernel has ended this delivery")
@@ -73,8 +75,8 @@ func (s *deliveries) serve(stream deliverServer, cancel context.CancelCauseFunc)
 		select {
 		case err := <-received:
 			if err != nil {
-				cancel(fmt.Errorf("%w: the stream broke", errCancelled))
-				return nil //nolint:nilerr // the stream's own end needs no answer
+				s.abandon(cancel)
+				return err
 			}
 			received = nil
 			s.end()
@@ -90,9 +92,22 @@ func (s *deliveries) serve(stream deliverServer, cancel context.CancelCauseFunc)
 				break
 			}
 			if err := stream.Send(frame); err != nil {
-				cancel(fmt.Errorf("%w: the stream broke", errCancelled))
+				s.abandon(cancel)
 				return err
 			}
+		}
+	}
+}
+
+// abandon cancels the handlers of a broken stream and returns when they have.
+func (s *deliveries) abandon(cancel context.CancelCauseFunc) {
+	cancel(fmt.Errorf("%w: the stream broke", errCancelled))
+	s.end()
+	for {
+		if frame, idle := s.frame(); frame == nil && idle {
+			return
+		} else if frame == nil {
+			<-s.wake
 		}
 	}
 }
@@ -257,10 +272,12 @@ func (s *deliveries) frame() (frame *extensionv1.OutcomeFrame, idle bool) {
 	}
 	n, size := 0, 0
 	for n < len(s.outcomes) {
-		if o := s.outcomes[n]; len(o.Effects) != 0 {
-			if size += proto.Size(o); size > frameBytes && n > 0 {
-				break
-			}
+		o := s.outcomes[n]
+		if size += len(o.GetReason()) + outcomeBytes; len(o.GetEffects()) != 0 {
+			size += proto.Size(o)
+		}
+		if size > frameBytes && n > 0 {
+			break
 		}
 		n++
 	}

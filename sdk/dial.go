@@ -14,10 +14,6 @@ import (
 	"github.com/switchboard-run/switchboard/contract/extensionv1"
 )
 
-// bufferSize is the size of gRPC's buffers for one connection: room for a
-// frame of some hundred events.
-const bufferSize = 64 << 10
-
 // dial connects to the kernel's services as Init describes them. lost is called
 // when a connection that was up is not any more; closing it is no loss.
 func dial(ctx context.Context, init *extensionv1.InitRequest, lost func()) (*grpc.ClientConn, error) {
@@ -28,8 +24,7 @@ func dial(ctx context.Context, init *extensionv1.InitRequest, lost func()) (*grp
 		grpc.WithDisableRetry(),
 		grpc.WithDisableServiceConfig(),
 		grpc.WithIdleTimeout(0),
-		grpc.WithReadBufferSize(bufferSize),
-		grpc.WithWriteBufferSize(bufferSize),
+		grpc.WithSharedWriteBuffer(true), // an idle connection holds none
 		grpc.WithDefaultCallOptions(
 			grpc.MaxCallRecvMsgSize(contract.MaxMessage),
 			grpc.MaxCallSendMsgSize(contract.MaxMessage)),

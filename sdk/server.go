@@ -66,8 +66,7 @@ func (s *Server) Options() []grpc.ServerOption {
 	return []grpc.ServerOption{
 		grpc.MaxRecvMsgSize(contract.MaxMessage),
 		grpc.MaxSendMsgSize(contract.MaxMessage),
-		grpc.ReadBufferSize(bufferSize),
-		grpc.WriteBufferSize(bufferSize),
+		grpc.SharedWriteBuffer(true), // an idle connection holds none
 		grpc.StatsHandler((*connections)(s)),
 		grpc.UnaryInterceptor(func(ctx context.Context, r any, info *grpc.UnaryServerInfo, handler grpc.UnaryHandler) (reply any, err error) {
 			defer func() { err = contract.ToStatus(err) }()
