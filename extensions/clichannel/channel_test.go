@@ -253,7 +253,9 @@ func TestARestartOfTheExtensionLosesNothing(t *testing.T) {
 	if err := r.stop(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	c.expectEnd()
+	if f := c.expectEnd(); f.Type != wire.State || f.Ready {
+		t.Errorf("the last word was %+v", f)
+	}
 	if s := <-result; s.err == nil {
 		t.Error("a message that nobody confirmed has a receipt")
 	}

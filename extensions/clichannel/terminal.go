@@ -18,6 +18,8 @@ const (
 	helloTimeout = 5 * time.Second
 	writeTimeout = 10 * time.Second
 	maxGarbage   = 5
+	// farewellTimeout is how long a stop waits for a terminal that does not read.
+	farewellTimeout = 500 * time.Millisecond
 )
 
 // terminal is one attached chat.
@@ -50,7 +52,7 @@ func (s *server) serve(ctx context.Context, c *net.UnixConn) {
 		return
 	}
 	stop := context.AfterFunc(ctx, func() { _ = conn.Close() })
-	defer stop()
+	defer func() { stop() }()
 	t, err := greet(conn)
 	if err != nil {
 		log.Debug("a terminal did not introduce itself", "error", err)
@@ -66,6 +68,9 @@ func (s *server) serve(ctx context.Context, c *net.UnixConn) {
 		return
 	}
 	log.Debug("terminal attached", "terminal", t.id, "conversation", t.conversation)
+	if stop() {
+		stop = context.AfterFunc(ctx, t.farewell)
+	}
 	written := make(chan struct{})
 	go func() {
 		defer close(written)
@@ -115,6 +120,14 @@ func greet(conn *wire.Conn) (*terminal, error) {
 		t.conversation = wire.DefaultConversation
 	}
 	return t, nil
+}
+
+// farewell ends the connection when the extension stops, once what is queued is
+// written.
+func (t *terminal) farewell() {
+	t.queue.put(wire.Frame{Type: wire.State, Text: "the kernel is stopping"})
+	t.queue.close()
+	time.AfterFunc(farewellTimeout, func() { _ = t.conn.Close() })
 }
 
 // write writes what is queued until the queue ends; then nothing can be read

@@ -57,9 +57,9 @@ type Options struct {
 type Color int
 
 const (
-	ColorAuto   Color = iota // on a terminal, unless NO_COLOR is set
-	ColorAlways              //
-	ColorNever               //
+	ColorAuto Color = iota // on a terminal, unless NO_COLOR is set
+	ColorAlways
+	ColorNever
 )
 
 // Errors of Run that a caller may want to tell apart.
