@@ -33,7 +33,7 @@ var fillers = []string{
 	"не забудь", "давай", "будь добр", "будь добра", "будьте добры",
 }
 
-var tailFillers = []string{"please", "thanks", "thank you", "ok", "okay", "пожалуйста", "плиз", "спасибо"}
+var tailFillers = []string{"now", "right now", "сейчас", "прямо сейчас", "please", "thanks", "thank you", "ok", "okay", "пожалуйста", "плиз", "спасибо"}
 
 // take reads one element of a head at i.
 func (s *scan) take(h *head, i int) (int, bool) {

@@ -133,7 +133,7 @@ func (s *scan) cancel(i, n int) (Reading, bool) {
 	plain := s.plain(i, n)
 	switch {
 	case i >= n:
-		return Reading{Intent: Cancel{}}, true
+		return Reading{}, false // what?
 	case cancelAll.MatchString(plain):
 		return Reading{Intent: Cancel{All: true}}, true
 	case cancelOne.MatchString(plain):

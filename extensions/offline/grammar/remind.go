@@ -3,7 +3,7 @@ package grammar
 import "strings"
 
 var remindVerbs = []string{
-	"remind", "set a reminder", "create a reminder", "add a reminder", "make a reminder", "set reminder", "set up a reminder",
+	"remind", "set a reminder", "create a reminder", "add a reminder", "make a reminder", "set reminder", "set up a reminder", "send me a reminder", "give me a reminder",
 	"напомни", "напомните", "напомнить", "напоминай", "напоминайте", "поставь напоминание", "создай напоминание", "добавь напоминание", "сделай напоминание", "установи напоминание",
 }
 
@@ -105,6 +105,7 @@ func (s *scan) remindText(h *head, i, n int, lang Language) (Intent, *Question) 
 		begin = i + 1
 	case s.oneOf(i, "to", "that", "about", "of") && lang == English:
 		begin = i + 1
+	case s.oneOf(i, "not") && s.oneOf(i+1, "to"): // belongs to the text
 	case s.oneOf(i, "что"):
 		begin = i + 1
 	case lang == English:
@@ -133,7 +134,7 @@ func (s *scan) remindText(h *head, i, n int, lang Language) (Intent, *Question) 
 		return nil, behind.conflict
 	}
 	text := strings.TrimSpace(s.raw(begin, end))
-	if text == "" {
+	if blank(text) {
 		return nil, &Question{Reason: NoText}
 	}
 	if !literal {

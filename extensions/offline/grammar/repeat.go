@@ -199,7 +199,7 @@ func (s *scan) weekdayList(i int, names map[string]int) ([]int, int, bool) {
 		if wd == 0 && (len(days) > 0 || s.lang == English || !s.is(j+1, stop)) {
 			wd = briefWeekdays[s.at(j)]
 		}
-		if wd == 0 {
+		if wd == 0 || len(days) == 14 {
 			return days, end, len(days) > 0
 		}
 		days = append(days, wd)

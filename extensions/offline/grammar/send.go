@@ -118,7 +118,7 @@ func (s *scan) sendWhat(h *head, verb, i, n int) (Intent, *Question, bool) {
 		}
 		return nil, nil, false
 	}
-	if s.oneOf(i, "that", "what", "что") {
+	if s.oneOf(i, "that", "saying", "что") {
 		i++
 	} else if len(h.atoms) > 0 && s.continues(i) || s.is(i, dash) || s.is(i, other) {
 		return nil, &Question{Reason: NotUnderstood, Said: s.raw(i, min(i+3, n))}, true
@@ -128,10 +128,13 @@ func (s *scan) sendWhat(h *head, verb, i, n int) (Intent, *Question, bool) {
 	if behind.channel != nil {
 		return nil, &Question{Reason: TwoChannels, Said: h.channel.label(), Other: behind.channel.label()}, true
 	}
-	if q := s.inner(i, end, len(behind.atoms) > 0); q != nil {
+	if len(behind.atoms) > 0 { // "that dinner is ready in 5 minutes": send it then, or say so?
+		a := behind.atoms[0]
+		return nil, &Question{Reason: InnerTime, Said: s.raw(a.start, a.end)}, true
+	}
+	if q := s.inner(i, end, false); q != nil {
 		return nil, q, true
 	}
-	h.atoms = append(h.atoms, behind.atoms...)
 	return s.sent(h, s.raw(i, end))
 }
 
@@ -184,7 +187,7 @@ func (s *scan) sent(h *head, text string) (Intent, *Question, bool) {
 	switch {
 	case h.conflict != nil:
 		return nil, h.conflict, true
-	case text == "":
+	case blank(text):
 		return nil, &Question{Reason: NoText}, true
 	case len(h.atoms) > 0:
 		when, q := s.resolve(h.atoms)

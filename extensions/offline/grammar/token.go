@@ -237,6 +237,9 @@ func (s *scan) raw(i, j int) string {
 	return s.text[s.toks[i].start:s.toks[j-1].end]
 }
 
+// blank reports whether nothing is left of a text without its quotes.
+func blank(text string) bool { return strings.Trim(text, " \t\r\n\"'`“”„«»‘’") == "" }
+
 func (s *scan) unquote(i int) string {
 	t := s.text[s.toks[i].start:s.toks[i].end]
 	_, n := utf8.DecodeRuneInString(t)
