@@ -246,7 +246,7 @@ func (s *Supervisor) initialized(m *member, proc process, generation int64,
 			ID: m.id, Generation: generation, Conn: addressed{proc.Conn(), m.id},
 			Description: description, PID: proc.PID(), ctx: ctx, cancel: cancel,
 		}
-		{
+		if m.readiness == nil { // else it has reported something newer already
 			s.setReadiness(m, readiness)
 		}
 		instance := m.instance
