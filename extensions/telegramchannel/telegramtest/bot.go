@@ -95,7 +95,8 @@ func (b *bot) push(u update) {
 	b.wake = make(chan struct{})
 }
 
-func (b *bot) poll(ctx context.Context, a ask) ([]json.RawMessage, *apiError) {
+// poll waits for updates; confirmed is called once the offset has taken effect.
+func (b *bot) poll(ctx context.Context, a ask, confirmed func()) ([]json.RawMessage, *apiError) {
 	mine := make(chan struct{})
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -115,6 +116,7 @@ func (b *bot) poll(ctx context.Context, a ask) ([]json.RawMessage, *apiError) {
 		b.allowed = a.allowed
 	}
 	b.confirm(a.offset)
+	confirmed()
 	timer := time.NewTimer(a.timeout)
 	defer timer.Stop()
 	for waiting := a.timeout > 0; ; {

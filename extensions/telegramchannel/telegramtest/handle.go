@@ -19,9 +19,8 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	method = strings.ToLower(method)
 	call := Call{Method: method, Chat: p.int("chat_id"), At: s.now()}
-	s.book.called(call)
-
 	fault, faulty := s.faults.take(method, call.Chat)
+	s.book.called(call)
 	if faulty && fault.instead() {
 		s.book.answered(call, fault.Status, fault.describe())
 		fault.happen(w, r)
@@ -90,10 +89,9 @@ func (s *Server) getUpdates(ctx context.Context, b *bot, p params) (any, *apiErr
 		}
 	}
 	ask.timeout = time.Duration(min(max(p.int("timeout"), 0), 50)) * time.Second
-	updates, refusal := b.poll(ctx, ask)
+	updates, refusal := b.poll(ctx, ask, s.book.changed)
 	if refusal != nil {
 		return nil, refusal
 	}
-	s.book.changed()
 	return updates, nil
 }

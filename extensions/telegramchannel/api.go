@@ -1,0 +1,188 @@
+package telegramchannel
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptrace"
+	"net/url"
+	"regexp"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/go-telegram/bot"
+	"github.com/go-telegram/bot/models"
+	"github.com/hashicorp/go-hclog"
+)
+
+const (
+	callTimeout = 30 * time.Second
+	// pollGrace is what a poll may take longer than Telegram was asked to hold it.
+	pollGrace = 10 * time.Second
+	// idleTimeout closes connections before the server does: a request that is
+	// written into a closing connection has an unknown outcome.
+	idleTimeout  = 45 * time.Second
+	maxIdleConns = 256
+	maxAnswer    = 16 << 20
+)
+
+var tokenShape = regexp.MustCompile(`^[0-9]+:[A-Za-z0-9_-]+$`)
+
+// api is the connection to the Bot API. The library makes the calls; api is its
+// HTTP client, which tells what was sent when a call fails, and polls itself,
+// since the library confirms updates before anyone has stored them.
+type api struct {
+	bot       *bot.Bot
+	url       string
+	token     string
+	transport *http.Transport
+}
+
+func newAPI(base, token string, log hclog.Logger) (*api, error) {
+	dialer := &net.Dialer{Timeout: 10 * time.Second, KeepAlive: 15 * time.Second}
+	a := &api{url: base, token: token, transport: &http.Transport{
+		Proxy:               http.ProxyFromEnvironment,
+		DialContext:         dialer.DialContext,
+		MaxIdleConns:        maxIdleConns,
+		MaxIdleConnsPerHost: maxIdleConns,
+		IdleConnTimeout:     idleTimeout,
+		TLSHandshakeTimeout: 10 * time.Second,
+	}}
+	b, err := bot.New(token,
+		bot.WithSkipGetMe(),
+		bot.WithServerURL(base),
+		bot.WithHTTPClient(callTimeout, a),
+		bot.WithErrorsHandler(func(err error) { log.Debug("Telegram client", "error", a.redact(err)) }),
+	)
+	if err != nil {
+		return nil, fmt.Errorf("make a Telegram client: %s", a.redact(err))
+	}
+	a.bot = b
+	return a, nil
+}
+
+func (a *api) close() { a.transport.CloseIdleConnections() }
+
+// redact is the text of an error without the token.
+func (a *api) redact(err error) string {
+	text := strings.ReplaceAll(err.Error(), a.token, "<token>")
+	return strings.ReplaceAll(text, url.PathEscape(a.token), "<token>")
+}
+
+// callError is a call that the Bot API did not answer.
+type callError struct {
+	status int  // of an answer that came from something in front of the Bot API
+	sent   bool // Telegram may have processed the request
+	err    error
+}
+
+func (e *callError) Error() string {
+	if e.status != 0 {
+		return fmt.Sprintf("the server answers with status %d %s", e.status, http.StatusText(e.status))
+	}
+	return e.err.Error()
+}
+
+func (e *callError) Unwrap() error { return e.err }
+
+// Do sends one request with its whole body and returns the answer with its
+// whole body. Its errors are of type *callError and do not contain the URL.
+func (a *api) Do(req *http.Request) (*http.Response, error) {
+	if req.Body != nil && req.GetBody == nil {
+		body, err := io.ReadAll(req.Body)
+		_ = req.Body.Close()
+		if err != nil {
+			return nil, &callError{err: fmt.Errorf("encode the request: %w", err)}
+		}
+		req.ContentLength = int64(len(body))
+		req.GetBody = func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(body)), nil }
+		req.Body, _ = req.GetBody()
+	}
+	var sent atomic.Bool
+	trace := &httptrace.ClientTrace{
+		GetConn:      func(string) { sent.Store(false) }, // again, if a kept connection turned out to be dead
+		WroteHeaders: func() { sent.Store(true) },
+	}
+	resp, err := a.transport.RoundTrip(req.WithContext(httptrace.WithClientTrace(req.Context(), trace)))
+	if err != nil {
+		return nil, &callError{sent: sent.Load(), err: err}
+	}
+	answer, err := io.ReadAll(io.LimitReader(resp.Body, maxAnswer))
+	_ = resp.Body.Close()
+	if err != nil {
+		return nil, &callError{sent: true, err: fmt.Errorf("read the answer: %w", err)}
+	}
+	if resp.StatusCode >= http.StatusInternalServerError || !bytes.HasPrefix(bytes.TrimSpace(answer), []byte("{")) {
+		return nil, &callError{status: resp.StatusCode, sent: resp.StatusCode == http.StatusGatewayTimeout}
+	}
+	resp.Body = io.NopCloser(bytes.NewReader(answer))
+	return resp, nil
+}
+
+type pollRequest struct {
+	Offset  int64    `json:"offset,omitempty"`
+	Limit   int      `json:"limit,omitempty"`
+	Timeout int      `json:"timeout"`
+	Allowed []string `json:"allowed_updates"`
+}
+
+var allowedUpdates = []string{"message", "edited_message"}
+
+// getUpdates waits for updates. A positive offset confirms those below it.
+func (a *api) getUpdates(ctx context.Context, offset int64, wait time.Duration) ([]json.RawMessage, error) {
+	ctx, cancel := context.WithTimeout(ctx, wait+pollGrace)
+	defer cancel()
+	body, err := json.Marshal(pollRequest{Offset: offset, Limit: 100, Timeout: int(wait / time.Second), Allowed: allowedUpdates})
+	if err != nil {
+		return nil, err
+	}
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, a.url+"/bot"+a.token+"/getUpdates", bytes.NewReader(body))
+	if err != nil {
+		return nil, &callError{err: err}
+	}
+	req.Header.Set("Content-Type", "application/json")
+	resp, err := a.Do(req)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = resp.Body.Close() }()
+	var answer struct {
+		OK          bool              `json:"ok"`
+		Result      []json.RawMessage `json:"result"`
+		Description string            `json:"description"`
+		Code        int               `json:"error_code"`
+		Parameters  struct {
+			RetryAfter int `json:"retry_after"`
+		} `json:"parameters"`
+	}
+	if err := json.NewDecoder(resp.Body).Decode(&answer); err != nil {
+		return nil, &callError{sent: true, err: fmt.Errorf("decode the answer of getUpdates: %w", err)}
+	}
+	if answer.OK {
+		return answer.Result, nil
+	}
+	for code, kind := range map[int]error{
+		http.StatusUnauthorized: bot.ErrorUnauthorized, http.StatusNotFound: bot.ErrorNotFound,
+		http.StatusConflict: bot.ErrorConflict, http.StatusForbidden: bot.ErrorForbidden,
+	} {
+		if answer.Code == code {
+			return nil, fmt.Errorf("%w, %s", kind, answer.Description)
+		}
+	}
+	if answer.Code == http.StatusTooManyRequests {
+		return nil, &bot.TooManyRequestsError{Message: answer.Description, RetryAfter: answer.Parameters.RetryAfter}
+	}
+	return nil, fmt.Errorf("%w, %s", bot.ErrorBadRequest, answer.Description)
+}
+
+// getMe is the bot as Telegram knows it.
+func (a *api) getMe(ctx context.Context) (*models.User, error) {
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	return a.bot.GetMe(ctx)
+}

@@ -1,0 +1,50 @@
+package telegramchannel
+
+import (
+	"testing"
+
+	tg "github.com/switchboard-run/switchboard/extensions/telegramchannel/telegramtest"
+	"github.com/switchboard-run/switchboard/sdk"
+	"github.com/switchboard-run/switchboard/sdk/sdktest"
+)
+
+func TestConformance(t *testing.T) {
+	s := tg.Start(t)
+	sdktest.Conformance(t, New, sdktest.Facts{
+		ID: ID, Channel: true, Drafts: true,
+		Options: sdktest.Options{
+			Config:  Config{APIURL: s.URL()},
+			Secrets: map[string]string{TokenName: s.Token()},
+		},
+	})
+}
+
+// The whole way over the real protocol: a message in, its cursor with it, an answer out.
+func TestOverTheProtocol(t *testing.T) {
+	t.Parallel()
+	s := tg.Start(t)
+	k := sdktest.Start(t, New(), sdktest.Options{
+		Config:  Config{APIURL: s.URL()},
+		Secrets: map[string]string{TokenName: s.Token()},
+	})
+	k.AwaitReadiness(sdk.Ready)
+	sent := s.Say(7, "hello")
+	if got := k.AwaitReceived(1); got[0].Text != "hello" || got[0].ConversationID != "7" {
+		t.Errorf("received %+v", got)
+	}
+	var c cursor
+	if k.Stored("cursor/100001", &c); c.Next != sent.Update+1 {
+		t.Errorf("cursor %+v, want %d", c, sent.Update+1)
+	}
+	r := k.Send(sendOf(text(7, "**hi**"))).MustAck(t).Receipt()
+	if r.GetProviderId() != "7/2" || r.GetConversation() != "7" {
+		t.Errorf("receipt %v", r)
+	}
+	// After a crash, with the same store, nothing is reported twice.
+	k.Restart(New())
+	k.AwaitReadiness(sdk.Ready)
+	s.Say(7, "again")
+	if got := k.AwaitReceived(2); len(got) != 2 || got[1].Text != "again" {
+		t.Errorf("received %+v", got)
+	}
+}

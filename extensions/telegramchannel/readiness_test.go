@@ -1,0 +1,320 @@
+package telegramchannel
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	tg "github.com/switchboard-run/switchboard/extensions/telegramchannel/telegramtest"
+	"github.com/switchboard-run/switchboard/sdk"
+)
+
+func TestNoToken(t *testing.T) {
+	t.Parallel()
+	s := tg.Start(t)
+	k := newMemory()
+	c, _ := begin(t, k, s, "")
+	k.ready(t, "unconfigured: no bot token: make a bot with @BotFather")
+	if _, err := c.Send(t.Context(), text(7, "x")); err == nil || !strings.Contains(err.Error(), TokenName) {
+		t.Errorf("send: %v", err)
+	}
+	c.Draft(t.Context(), sdk.Draft{Conversation: "7"})
+	if s.Connections() != 0 {
+		t.Error("it connects without a token")
+	}
+}
+
+func TestWrongToken(t *testing.T) {
+	t.Parallel()
+	for _, token := range []string{"100001:AAnot-this-one", "not a token at all", "1:a/b"} {
+		t.Run(token, func(t *testing.T) {
+			t.Parallel()
+			s := tg.Start(t)
+			k := newMemory()
+			begin(t, k, s, token)
+			k.ready(t, "degraded: Telegram does not know this bot token: ask @BotFather")
+		})
+	}
+}
+
+func TestStartsWhileTelegramIsDown(t *testing.T) {
+	t.Parallel()
+	s := tg.Start(t)
+	k := newMemory()
+	s.Down()
+	begin(t, k, s, s.Token())
+	k.ready(t, "offline: no connection to 127.0.0.1")
+	if err := s.Up(); err != nil {
+		t.Fatal(err)
+	}
+	k.ready(t, "ready")
+	s.Say(7, "hi")
+	k.messages(t, 1)
+}
+
+func TestTelegramGoesDownAndComesBack(t *testing.T) {
+	t.Parallel()
+	c, s, k := running(t)
+	sent := s.Say(7, "before")
+	if err := s.WaitConfirmed(t.Context(), sent.Update); err != nil {
+		t.Fatal(err)
+	}
+	s.Down()
+	k.ready(t, "offline: no connection to 127.0.0.1")
+	if _, err := c.Send(t.Context(), text(7, "x")); err == nil {
+		t.Error("sent while down")
+	}
+	s.Say(7, "meanwhile")
+	if err := s.Up(); err != nil {
+		t.Fatal(err)
+	}
+	k.ready(t, "ready")
+	if got := k.messages(t, 2); got[1].Text != "meanwhile" {
+		t.Errorf("messages %+v", got)
+	}
+	if _, err := c.Send(t.Context(), text(7, "x")); err != nil {
+		t.Errorf("send after: %v", err)
+	}
+}
+
+// One poll that is cut is nothing to report.
+func TestCutPollIsNoNews(t *testing.T) {
+	t.Parallel()
+	s := tg.Start(t)
+	k := newMemory()
+	s.Fail("getUpdates", 1, tg.Fault{Break: tg.BreakAfter})
+	begin(t, k, s, s.Token())
+	s.Say(7, "hi")
+	k.messages(t, 1)
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if i := slices.IndexFunc(k.readiness[1:], func(r string) bool { return !strings.HasPrefix(r, "ready") }); i >= 0 {
+		t.Errorf("readiness: %q", k.readiness)
+	}
+}
+
+func TestRevokedToken(t *testing.T) {
+	t.Parallel()
+	s := tg.Start(t)
+	k := newMemory()
+	begin(t, k, s, s.Token())
+	k.ready(t, "ready")
+	s.Revoke("100001:AAother")
+	s.Say(7, "ends the poll")
+	k.ready(t, "degraded: Telegram does not know this bot token")
+}
+
+func TestAnotherProgramPolls(t *testing.T) {
+	t.Parallel()
+	s := tg.Start(t)
+	k := newMemory()
+	s.FailStatus("getUpdates", patience, 409)
+	begin(t, k, s, s.Token())
+	k.ready(t, "degraded: another program reads this bot's messages")
+	s.Say(7, "hi")
+	k.ready(t, "ready")
+	k.messages(t, 1)
+}
+
+func TestWebhookIsRemoved(t *testing.T) {
+	t.Parallel()
+	s := tg.Start(t)
+	k := newMemory()
+	s.Webhook("https://example.com/hook")
+	begin(t, k, s, s.Token())
+	s.Say(7, "hi")
+	k.messages(t, 1)
+	if s.Calls("deleteWebhook") != 1 {
+		t.Errorf("deleteWebhook was called %d times", s.Calls("deleteWebhook"))
+	}
+}
+
+func TestCommandMenu(t *testing.T) {
+	t.Parallel()
+	_, s, _ := running(t)
+	if err := s.Wait(t.Context(), "commands", func() bool { return len(s.Commands()) > 0 }); err != nil {
+		t.Fatal(err)
+	}
+	var names []string
+	for _, c := range s.Commands() {
+		names = append(names, c.Command)
+	}
+	if !slices.Equal(names, []string{"help", "new", "stop", "status"}) {
+		t.Errorf("commands %q", names)
+	}
+}
+
+// Whatever fails, the token is in no log and no readiness.
+func TestTokenStaysSecret(t *testing.T) {
+	t.Parallel()
+	s := tg.Start(t)
+	k := newMemory()
+	s.Fail("getMe", 1, tg.Fault{Break: tg.BreakAfter})
+	s.Fail("getMe", 1, tg.Fault{Status: 502, Body: "<html>" + s.Token()})
+	s.Fail("setMyCommands", 1, tg.Fault{Status: 500})
+	c, end := begin(t, k, s, s.Token())
+	k.ready(t, "ready")
+	s.AddChat(tg.Chat{ID: 7})
+	for _, f := range []tg.Fault{
+		{Break: tg.BreakAfter},
+		{Break: tg.BreakInsideAnswer},
+		{Status: 400, Description: "Bad Request: " + s.Token()},
+		{Status: 418, Description: s.Token()},
+		{Status: 404, Body: "no such page " + s.Token()},
+	} {
+		s.Fail("sendMessage", 4, f)
+		for range 2 {
+			if _, err := c.Send(t.Context(), text(7, "**x**")); err == nil || strings.Contains(err.Error(), s.Token()) {
+				t.Errorf("%+v: %v", f, err)
+			}
+		}
+		s.Heal()
+	}
+	s.Down()
+	k.ready(t, "offline")
+	if _, err := c.Send(t.Context(), text(7, "x")); err == nil || strings.Contains(err.Error(), s.Token()) {
+		t.Errorf("down: %v", err)
+	}
+	end()
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	_, secret, _ := strings.Cut(s.Token(), ":")
+	if all := k.logs.String() + strings.Join(k.readiness, "\n"); strings.Contains(all, secret) {
+		t.Errorf("the token was told:\n%s", all)
+	}
+}
+
+func TestTypingIsShownWhileATurnRuns(t *testing.T) {
+	t.Parallel()
+	c, s, _ := running(t)
+	s.AddChat(tg.Chat{ID: 7})
+	c.Draft(t.Context(), sdk.Draft{Conversation: "7", ID: "1"})
+	if err := s.WaitActions(t.Context(), 7, 1); err != nil {
+		t.Fatal(err)
+	}
+	if got := s.Actions(7)[0].Action; got != "typing" {
+		t.Errorf("action %q", got)
+	}
+	if _, err := c.Send(t.Context(), text(7, "answer")); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestTypist(t *testing.T) {
+	t.Parallel()
+	a, b := place{chat: 7}, place{chat: 8}
+	setup := func(t *testing.T, act func(context.Context, place) error) (*typist, *atomic.Int32) {
+		var calls atomic.Int32
+		ty := newTypist(t.Context(), func(ctx context.Context, p place) error {
+			calls.Add(1)
+			return act(ctx, p)
+		})
+		return ty, &calls
+	}
+	fine := func(context.Context, place) error { return nil }
+	for name, run := range map[string]func(*testing.T){
+		"a quick turn shows nothing": func(t *testing.T) {
+			ty, calls := setup(t, fine)
+			ty.show(a)
+			time.Sleep(typingDelay / 2)
+			ty.hide(a)
+			time.Sleep(time.Minute)
+			if calls.Load() != 0 {
+				t.Errorf("%d calls", calls.Load())
+			}
+		},
+		"a long turn renews it": func(t *testing.T) {
+			ty, calls := setup(t, fine)
+			ty.show(a)
+			ty.show(a)
+			time.Sleep(typingDelay + 2*typingEvery + time.Second)
+			ty.hide(a)
+			time.Sleep(time.Minute)
+			if calls.Load() != 3 {
+				t.Errorf("%d calls, want 3", calls.Load())
+			}
+		},
+		"a turn that nobody ends": func(t *testing.T) {
+			ty, calls := setup(t, fine)
+			ty.show(a)
+			time.Sleep(time.Hour)
+			if most := int32(typingLimit/typingEvery) + 1; calls.Load() > most {
+				t.Errorf("%d calls, want at most %d", calls.Load(), most)
+			}
+			if synctest.Wait(); len(ty.shown) != 0 {
+				t.Error("it is remembered")
+			}
+		},
+		"a chat that refuses": func(t *testing.T) {
+			ty, calls := setup(t, func(context.Context, place) error { return context.DeadlineExceeded })
+			ty.show(a)
+			time.Sleep(time.Minute)
+			ty.show(a)
+			if calls.Load() != 1 {
+				t.Errorf("%d calls, want 1", calls.Load())
+			}
+			ty.hide(a)
+		},
+		"a slow call holds no other": func(t *testing.T) {
+			ty, calls := setup(t, func(ctx context.Context, p place) error {
+				if p == a {
+					<-ctx.Done()
+				}
+				return nil
+			})
+			ty.show(a)
+			ty.show(b)
+			time.Sleep(typingDelay + time.Second)
+			if calls.Load() != 2 {
+				t.Errorf("%d calls, want 2", calls.Load())
+			}
+			ty.stop()
+			ty.show(a)
+			if synctest.Wait(); len(ty.shown) != 0 {
+				t.Error("shown after stop")
+			}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, run)
+		})
+	}
+}
+
+func TestSettings(t *testing.T) {
+	t.Parallel()
+	yes := true
+	for name, tc := range map[string]struct {
+		c       Config
+		env     string
+		want    settings
+		problem string
+	}{
+		"nothing":      {Config{}, "", settings{url: DefaultURL, pollTimeout: 30 * time.Second, pace: true}, ""},
+		"self-hosted":  {Config{APIURL: "http://bots:8081/"}, "", settings{url: "http://bots:8081", pollTimeout: 30 * time.Second}, ""},
+		"paced anyway": {Config{APIURL: "http://bots:8081", Pace: &yes}, "", settings{url: "http://bots:8081", pollTimeout: 30 * time.Second, pace: true}, ""},
+		"environment":  {Config{APIURL: DefaultURL}, "http://localhost:1", settings{url: "http://localhost:1", pollTimeout: 30 * time.Second}, ""},
+		"timeout":      {Config{PollTimeout: "5s"}, "", settings{url: DefaultURL, pollTimeout: 5 * time.Second, pace: true}, ""},
+		"no address":   {Config{APIURL: "bots"}, "", settings{}, "api_url"},
+		"bad env":      {Config{}, "bots", settings{}, URLEnv},
+		"no duration":  {Config{PollTimeout: "soon"}, "", settings{}, "poll_timeout"},
+		"too long":     {Config{PollTimeout: "5m"}, "", settings{}, "50s"},
+	} {
+		got, err := tc.c.settings(tc.env)
+		if tc.problem != "" {
+			if err == nil || !strings.Contains(err.Error(), tc.problem) {
+				t.Errorf("%s: %v", name, err)
+			}
+			continue
+		}
+		tc.want.rivalPause = defaultRivalPause
+		if err != nil || got != tc.want {
+			t.Errorf("%s: %+v, %v", name, got, err)
+		}
+	}
+}
