@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -80,7 +81,7 @@ type fakeProcess struct {
 	once   sync.Once
 	done   chan struct{}
 	exit   exit
-	memory int64
+	memory atomic.Int64
 }
 
 func (p *fakeProcess) end(e exit) {
@@ -102,7 +103,7 @@ func (p *fakeProcess) Exit() exit                     { return p.exit }
 func (p *fakeProcess) Kill(reason string)             { p.end(exit{Killed: true, Reason: reason}) }
 func (p *fakeProcess) Quit()                          { p.end(exit{Clean: true, Reason: "exit status 0"}) }
 func (p *fakeProcess) Release()                       {}
-func (p *fakeProcess) Memory() (int64, error)         { return p.memory, nil }
+func (p *fakeProcess) Memory() (int64, error)         { return p.memory.Load(), nil }
 
 func (p *fakeProcess) Invoke(ctx context.Context, method string, _, reply any, _ ...grpc.CallOption) error {
 	md, _ := metadata.FromOutgoingContext(ctx)
