@@ -45,7 +45,7 @@ func (nullBus) Commit(stream grpc.BidiStreamingServer[kernelv1.CommitFrame, kern
 
 func benchServe(b *testing.B, s *grpc.Server) string {
 	b.Helper()
-	dir, err := os.MkdirTemp("", "sb")
+	dir, err := os.MkdirTemp("", "sb") //nolint:usetesting // short, for sockets
 	if err != nil {
 		b.Fatal(err)
 	}

@@ -133,9 +133,7 @@ func (s *drafts) update(ctx context.Context, d Draft) {
 	if running {
 		return
 	}
-	s.wg.Add(1)
-	go func() {
-		defer s.wg.Done()
+	s.wg.Go(func() {
 		for {
 			s.mu.Lock()
 			next := s.newest[which]
@@ -148,5 +146,5 @@ func (s *drafts) update(ctx context.Context, d Draft) {
 			s.mu.Unlock()
 			s.show(ctx, *next)
 		}
-	}()
+	})
 }

@@ -58,7 +58,7 @@ func (k *Kernel) commit(ctx context.Context, c *busv1.Commit) ([]*busv1.EffectRe
 	if p.size > maxCommit {
 		return nil, fmt.Errorf("commit of %d effects with %d bytes (at most %d): %w", len(c.GetEffects()), p.size, maxCommit, contract.ErrTooLarge)
 	}
-	s, err := k.enqueue(p)
+	s, err := k.enqueue(p) //nolint:contextcheck // the stream outlives this commit
 	if err != nil {
 		return nil, err
 	}

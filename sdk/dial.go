@@ -24,7 +24,6 @@ func dial(ctx context.Context, init *extensionv1.InitRequest, lost func()) (*grp
 		grpc.WithDisableRetry(),
 		grpc.WithDisableServiceConfig(),
 		grpc.WithIdleTimeout(0),
-		grpc.WithSharedWriteBuffer(true), // an idle connection holds none
 		grpc.WithDefaultCallOptions(
 			grpc.MaxCallRecvMsgSize(contract.MaxMessage),
 			grpc.MaxCallSendMsgSize(contract.MaxMessage)),
@@ -45,7 +44,7 @@ func dial(ctx context.Context, init *extensionv1.InitRequest, lost func()) (*grp
 			return nil, fmt.Errorf("connect to the kernel at %q: %w", strings.TrimSpace(init.GetKernelAddress()), contract.ErrGone)
 		}
 	}
-	go func() {
+	go func() { //nolint:gosec // it watches the connection, which outlives Init
 		conn.WaitForStateChange(context.Background(), connectivity.Ready)
 		if conn.GetState() != connectivity.Shutdown {
 			lost()

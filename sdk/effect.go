@@ -10,16 +10,15 @@ import (
 	"github.com/switchboard-run/switchboard/contract/busv1"
 )
 
-// Effect is one durable change; Effects happen all or not at all. Each kind is
-// a grant of the manifest. An effect that cannot be built (a payload that is no
-// JSON) is reported by the commit.
-type (
-	Effect struct {
-		pb  *busv1.Effect
-		err error
-	}
-	Effects []Effect
-)
+// Effect is one durable change. Each kind is a grant of the manifest. An effect
+// that cannot be built (a payload that is no JSON) is reported by the commit.
+type Effect struct {
+	pb  *busv1.Effect
+	err error
+}
+
+// Effects happen all or not at all, in order.
+type Effects []Effect
 
 // PublishOption refines a publish.
 type PublishOption func(*busv1.Publish)

@@ -95,7 +95,7 @@ func (x *instance) init(ctx context.Context, r *extensionv1.InitRequest, lost fu
 	x.life = l
 	x.mu.Unlock()
 	readiness := l.kernel.readiness.announced()
-	go l.keepRunning()
+	go l.keepRunning() //nolint:contextcheck // it runs for a whole life
 	return &extensionv1.InitResponse{Readiness: readiness}, nil
 }
 

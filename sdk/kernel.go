@@ -65,8 +65,10 @@ func NewKernel(conn grpc.ClientConnInterface, init *extensionv1.InitRequest, log
 	}
 }
 
-// ID is the extension's id, Name what people see.
-func (k *Kernel) ID() string   { return k.init.GetId() }
+// ID is the extension's id.
+func (k *Kernel) ID() string { return k.init.GetId() }
+
+// Name is what people see.
 func (k *Kernel) Name() string { return k.init.GetName() }
 
 // Config decodes the configuration into v: manifest and config.yaml merged,
@@ -84,9 +86,11 @@ func (k *Kernel) Config(v any) error {
 // Secret is a secret that the manifest names; empty if nobody has set it.
 func (k *Kernel) Secret(name string) string { return k.init.GetSecrets()[name] }
 
-// RunDir is for sockets, DataDir for files that outlive the process. Both exist
-// and are private to the user.
-func (k *Kernel) RunDir() string  { return k.init.GetRunDir() }
+// RunDir is for sockets. It exists and is private to the user.
+func (k *Kernel) RunDir() string { return k.init.GetRunDir() }
+
+// DataDir is for files that outlive the process. It exists and is private to
+// the user.
 func (k *Kernel) DataDir() string { return k.init.GetDataDir() }
 
 // Location is the configured time zone.

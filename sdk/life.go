@@ -81,7 +81,7 @@ func (l *life) start(ctx context.Context) (err error) {
 	}
 	defer context.AfterFunc(ctx, l.stop)()
 	defer guard(l.log, "start", &err)
-	return l.instance.ext.Start(l.background, l.kernel)
+	return l.instance.ext.Start(l.background, l.kernel) //nolint:contextcheck // its work outlives Init
 }
 
 // enter counts a call or stream in; its context also ends when the handlers'

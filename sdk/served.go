@@ -46,7 +46,7 @@ func (v extensionService) Init(ctx context.Context, r *extensionv1.InitRequest) 
 	if err != nil {
 		return nil, err
 	}
-	return x.init(ctx, r, func() { v.s.gone("extension " + r.GetId()) })
+	return x.init(ctx, r, func() { v.s.gone("extension " + r.GetId()) }) //nolint:contextcheck // the kernel is gone: its request ends nothing
 }
 
 func (v extensionService) Health(ctx context.Context, _ *extensionv1.HealthRequest) (*extensionv1.Readiness, error) {
@@ -66,8 +66,8 @@ func (v extensionService) Shutdown(ctx context.Context, r *extensionv1.ShutdownR
 	if grace <= 0 {
 		grace = defaultGrace
 	}
-	x.shutdown(grace)
-	v.s.leave()
+	x.shutdown(grace) //nolint:contextcheck // the grace bounds it, not the request
+	v.s.leave()       //nolint:contextcheck // after the answer
 	return &extensionv1.ShutdownResponse{}, nil
 }
 

@@ -66,7 +66,6 @@ func (s *Server) Options() []grpc.ServerOption {
 	return []grpc.ServerOption{
 		grpc.MaxRecvMsgSize(contract.MaxMessage),
 		grpc.MaxSendMsgSize(contract.MaxMessage),
-		grpc.SharedWriteBuffer(true), // an idle connection holds none
 		grpc.StatsHandler((*connections)(s)),
 		grpc.UnaryInterceptor(func(ctx context.Context, r any, info *grpc.UnaryServerInfo, handler grpc.UnaryHandler) (reply any, err error) {
 			defer func() { err = contract.ToStatus(err) }()
@@ -215,7 +214,7 @@ func (c *connections) HandleConn(_ context.Context, e stats.ConnStats) {
 		c.connections++
 	case *stats.ConnEnd:
 		if c.connections--; c.connections == 0 {
-			go (*Server)(c).gone("its last connection")
+			go (*Server)(c).gone("its last connection") //nolint:contextcheck // the connection has no context any more
 		}
 	}
 }

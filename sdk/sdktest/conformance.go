@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"regexp"
+	"slices"
 	"testing"
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
@@ -201,7 +202,7 @@ func (c conformance) garbage(t *testing.T) {
 	k := c.start(t, c.facts.Options)
 	topics := c.facts.Subscriptions
 	if c.facts.Channel {
-		topics = append(topics[:len(topics):len(topics)], contract.TopicChannelSend+c.facts.ID)
+		topics = append(slices.Clip(topics), contract.TopicChannelSend+c.facts.ID)
 	}
 	for _, topic := range topics {
 		for _, payload := range []string{"null", "[]", `"text"`, "0", `{"text":17}`, `{"session":[]}`, "\xff"} {

@@ -62,19 +62,19 @@ func (o Outcome) Acked() bool {
 }
 
 // MustAck fails the test unless the event was acked.
-func (o Outcome) MustAck(t testing.TB) Outcome {
-	t.Helper()
+func (o Outcome) MustAck(tb testing.TB) Outcome {
+	tb.Helper()
 	if !o.Acked() {
-		t.Fatalf("the delivery was not acked: %s", o)
+		tb.Fatalf("the delivery was not acked: %s", o)
 	}
 	return o
 }
 
 // MustBe fails the test unless the outcome has this kind.
-func (o Outcome) MustBe(t testing.TB, kind busv1.Outcome_Kind) Outcome {
-	t.Helper()
+func (o Outcome) MustBe(tb testing.TB, kind busv1.Outcome_Kind) Outcome {
+	tb.Helper()
 	if o.Kind != kind || o.Lost != nil {
-		t.Fatalf("the delivery ended otherwise than by %s: %s", kind, o)
+		tb.Fatalf("the delivery ended otherwise than by %s: %s", kind, o)
 	}
 	return o
 }
@@ -277,7 +277,7 @@ func (d *deliveries) write() {
 		n := min(len(d.queue), int(d.credit))
 		frame := &extensionv1.DeliverFrame{Deliveries: d.queue[:n:n], Cancels: d.cancels}
 		d.queue, d.cancels = d.queue[n:], nil
-		d.credit -= int32(n) //nolint:gosec // at most the credit
+		d.credit -= int32(n)
 		d.mu.Unlock()
 		if n == 0 && len(frame.GetCancels()) == 0 {
 			continue

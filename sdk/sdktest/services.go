@@ -289,9 +289,3 @@ func (s *state) report(r *extensionv1.Readiness) {
 	s.reports = append(s.reports, r)
 	s.notify()
 }
-
-func (s *state) reportCount() int {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return len(s.reports)
-}

@@ -3,6 +3,7 @@ package sdktest
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -24,8 +25,8 @@ type transaction struct {
 }
 
 func (tx *transaction) rollback() {
-	for i := len(tx.undo) - 1; i >= 0; i-- {
-		tx.undo[i]()
+	for _, undo := range slices.Backward(tx.undo) {
+		undo()
 	}
 }
 
