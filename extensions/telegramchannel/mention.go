@@ -48,6 +48,7 @@ func hear(text string, entities []models.MessageEntity, me *models.User) heard {
 			case from == 0:
 				h.forAnother = true
 			}
+		default:
 		}
 	}
 	h.text = strings.TrimSpace(text)

@@ -2,6 +2,7 @@ package telegramchannel
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 	"time"
@@ -91,7 +92,7 @@ func (p *pacer) enter(ctx context.Context, chat int64) error {
 	wait := c.closed.Sub(now)
 	p.mu.Unlock()
 	if wait > maxHold {
-		return sdk.Retry(wait, fmt.Errorf("Telegram allows no message to this chat for another %s", wait.Round(time.Second)))
+		return sdk.Retry(wait, fmt.Errorf("held for another %s, as Telegram asked for this chat", wait.Round(time.Second)))
 	}
 	if c.limiter == nil {
 		return p.hold(ctx, wait)
@@ -101,7 +102,7 @@ func (p *pacer) enter(ctx context.Context, chat int64) error {
 	wait = max(wait, own.DelayFrom(now))
 	if wait > maxHold {
 		own.CancelAt(now)
-		return sdk.Retry(wait, fmt.Errorf("messages to this chat are sent slowly, as Telegram wants it"))
+		return sdk.Retry(wait, errors.New("held: messages to one chat are sent slowly, as Telegram wants it"))
 	}
 	if err := p.hold(ctx, wait); err != nil {
 		own.Cancel()
@@ -111,7 +112,7 @@ func (p *pacer) enter(ctx context.Context, chat int64) error {
 	all := p.all.ReserveN(now, 1)
 	if wait = all.DelayFrom(now); wait > maxHold {
 		all.CancelAt(now)
-		return sdk.Retry(wait, fmt.Errorf("the bot sends as many messages as Telegram allows it"))
+		return sdk.Retry(wait, errors.New("held: the bot sends as many messages as Telegram allows it"))
 	}
 	return p.hold(ctx, wait)
 }

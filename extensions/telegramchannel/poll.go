@@ -16,7 +16,7 @@ import (
 const (
 	noToken = "no bot token: make a bot with @BotFather in Telegram (/newbot) and set " + TokenName +
 		" in the environment or in secrets.env"
-	badToken = "Telegram does not know this bot token: ask @BotFather for it (/mybots, API Token) and correct " +
+	badToken = "the bot token is not one that Telegram knows: ask @BotFather for it (/mybots, API Token) and correct " +
 		TokenName + " in the environment or in secrets.env"
 	rivalPoll = "another program reads this bot's messages: stop it, or make a bot of its own for it " +
 		"with @BotFather; messages arrive here as soon as it is gone"
@@ -75,6 +75,7 @@ func (a *activation) report(err error, n int) time.Duration {
 	case limited:
 		a.kernel.SetReadiness(sdk.Offline, fmt.Sprintf("Telegram asks to wait %s", after))
 		return after
+	default:
 	}
 	if n == 1 {
 		a.log.Info("Telegram does not answer", "error", a.api.redact(err))

@@ -36,7 +36,7 @@ func TestWrongToken(t *testing.T) {
 			s := tg.Start(t)
 			k := newMemory()
 			begin(t, k, s, token)
-			k.ready(t, "degraded: Telegram does not know this bot token: ask @BotFather")
+			k.ready(t, "degraded: the bot token is not one that Telegram knows: ask @BotFather")
 		})
 	}
 }
@@ -105,7 +105,7 @@ func TestRevokedToken(t *testing.T) {
 	k.ready(t, "ready")
 	s.Revoke("100001:AAother")
 	s.Say(7, "ends the poll")
-	k.ready(t, "degraded: Telegram does not know this bot token")
+	k.ready(t, "degraded: the bot token is not one that Telegram knows")
 }
 
 func TestAnotherProgramPolls(t *testing.T) {
@@ -207,18 +207,19 @@ func TestTypingIsShownWhileATurnRuns(t *testing.T) {
 func TestTypist(t *testing.T) {
 	t.Parallel()
 	a, b := place{chat: 7}, place{chat: 8}
-	setup := func(t *testing.T, act func(context.Context, place) error) (*typist, *atomic.Int32) {
+	setup := func(ctx context.Context, act func(context.Context, place) error) (*typist, *atomic.Int32) {
 		var calls atomic.Int32
-		ty := newTypist(t.Context(), func(ctx context.Context, p place) error {
+		ty := newTypist(ctx, func(ctx context.Context, p place) error {
 			calls.Add(1)
 			return act(ctx, p)
 		})
 		return ty, &calls
 	}
 	fine := func(context.Context, place) error { return nil }
-	for name, run := range map[string]func(*testing.T){
-		"a quick turn shows nothing": func(t *testing.T) {
-			ty, calls := setup(t, fine)
+	t.Run("a quick turn shows nothing", func(t *testing.T) {
+		t.Parallel()
+		synctest.Test(t, func(t *testing.T) {
+			ty, calls := setup(t.Context(), fine)
 			ty.show(a)
 			time.Sleep(typingDelay / 2)
 			ty.hide(a)
@@ -226,9 +227,12 @@ func TestTypist(t *testing.T) {
 			if calls.Load() != 0 {
 				t.Errorf("%d calls", calls.Load())
 			}
-		},
-		"a long turn renews it": func(t *testing.T) {
-			ty, calls := setup(t, fine)
+		})
+	})
+	t.Run("a long turn renews it", func(t *testing.T) {
+		t.Parallel()
+		synctest.Test(t, func(t *testing.T) {
+			ty, calls := setup(t.Context(), fine)
 			ty.show(a)
 			ty.show(a)
 			time.Sleep(typingDelay + 2*typingEvery + time.Second)
@@ -237,9 +241,12 @@ func TestTypist(t *testing.T) {
 			if calls.Load() != 3 {
 				t.Errorf("%d calls, want 3", calls.Load())
 			}
-		},
-		"a turn that nobody ends": func(t *testing.T) {
-			ty, calls := setup(t, fine)
+		})
+	})
+	t.Run("a turn that nobody ends", func(t *testing.T) {
+		t.Parallel()
+		synctest.Test(t, func(t *testing.T) {
+			ty, calls := setup(t.Context(), fine)
 			ty.show(a)
 			time.Sleep(time.Hour)
 			if most := int32(typingLimit/typingEvery) + 1; calls.Load() > most {
@@ -248,9 +255,12 @@ func TestTypist(t *testing.T) {
 			if synctest.Wait(); len(ty.shown) != 0 {
 				t.Error("it is remembered")
 			}
-		},
-		"a chat that refuses": func(t *testing.T) {
-			ty, calls := setup(t, func(context.Context, place) error { return context.DeadlineExceeded })
+		})
+	})
+	t.Run("a chat that refuses", func(t *testing.T) {
+		t.Parallel()
+		synctest.Test(t, func(t *testing.T) {
+			ty, calls := setup(t.Context(), func(context.Context, place) error { return context.DeadlineExceeded })
 			ty.show(a)
 			time.Sleep(time.Minute)
 			ty.show(a)
@@ -258,9 +268,12 @@ func TestTypist(t *testing.T) {
 				t.Errorf("%d calls, want 1", calls.Load())
 			}
 			ty.hide(a)
-		},
-		"a slow call holds no other": func(t *testing.T) {
-			ty, calls := setup(t, func(ctx context.Context, p place) error {
+		})
+	})
+	t.Run("a slow call holds no other", func(t *testing.T) {
+		t.Parallel()
+		synctest.Test(t, func(t *testing.T) {
+			ty, calls := setup(t.Context(), func(ctx context.Context, p place) error {
 				if p == a {
 					<-ctx.Done()
 				}
@@ -277,13 +290,8 @@ func TestTypist(t *testing.T) {
 			if synctest.Wait(); len(ty.shown) != 0 {
 				t.Error("shown after stop")
 			}
-		},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			synctest.Test(t, run)
 		})
-	}
+	})
 }
 
 func TestSettings(t *testing.T) {

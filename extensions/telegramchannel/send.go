@@ -103,17 +103,18 @@ func (a *activation) outcome(kind failure, after time.Duration, err error) error
 	text := a.api.redact(err)
 	switch kind {
 	case limited:
-		return sdk.Retry(after, fmt.Errorf("Telegram asks to wait %s", after))
+		return sdk.Retry(after, fmt.Errorf("held for %s, as Telegram asks", after))
 	case serverError:
-		return sdk.Retry(serverPause, fmt.Errorf("Telegram has trouble: %s", text))
+		return sdk.Retry(serverPause, fmt.Errorf("trouble at Telegram: %s", text))
 	case unreachable:
-		return sdk.Retry(serverPause, fmt.Errorf("Telegram cannot be reached: %s", text))
+		return sdk.Retry(serverPause, fmt.Errorf("no connection to Telegram: %s", text))
 	case tokenWrong:
 		return sdk.Retry(tokenPause, errors.New(badToken))
 	case unknown, conflicting:
-		return sdk.Unknown(fmt.Errorf("Telegram may or may not have taken the message: %s", text))
+		return sdk.Unknown(fmt.Errorf("it is unknown whether Telegram has taken the message: %s", text))
+	default:
+		return sdk.Drop("Telegram refuses the message: " + text + hint(text))
 	}
-	return sdk.Drop("Telegram refuses the message: " + text + hint(text))
 }
 
 // hint is what a person can do about a refusal.

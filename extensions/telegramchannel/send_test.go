@@ -85,11 +85,11 @@ func TestSendOutcomes(t *testing.T) {
 		"server error":    {func(s *tg.Server) { s.FailStatus("sendMessage", 1, 500) }, text(7, "x"), busv1.Outcome_KIND_RETRY, "500", serverPause, 0},
 		"proxy's page":    {func(s *tg.Server) { s.Fail("sendMessage", 1, tg.Fault{Status: 502, Body: "<html>"}) }, text(7, "x"), busv1.Outcome_KIND_RETRY, "502", serverPause, 0},
 		"gateway timeout": {func(s *tg.Server) { s.FailStatus("sendMessage", 1, 504) }, text(7, "x"), busv1.Outcome_KIND_UNKNOWN, "504", 0, 0},
-		"down":            {func(s *tg.Server) { s.Down() }, text(7, "x"), busv1.Outcome_KIND_RETRY, "cannot be reached", serverPause, 0},
-		"reset before":    {func(s *tg.Server) { s.Fail("sendMessage", 1, tg.Fault{Break: tg.BreakBefore}) }, text(7, "x"), busv1.Outcome_KIND_UNKNOWN, "may or may not", 0, 0},
-		"reset after":     {func(s *tg.Server) { s.Fail("sendMessage", 1, tg.Fault{Break: tg.BreakAfter}) }, text(7, "x"), busv1.Outcome_KIND_UNKNOWN, "may or may not", 0, 1},
-		"half an answer":  {func(s *tg.Server) { s.Fail("sendMessage", 1, tg.Fault{Break: tg.BreakInsideAnswer}) }, text(7, "x"), busv1.Outcome_KIND_UNKNOWN, "may or may not", 0, 1},
-		"slow down":       {func(s *tg.Server) { s.Fail("sendMessage", 1, tg.Fault{Status: 429, RetryAfter: 300}) }, text(7, "x"), busv1.Outcome_KIND_RETRY, "wait 5m", 5 * time.Minute, 0},
+		"down":            {func(s *tg.Server) { s.Down() }, text(7, "x"), busv1.Outcome_KIND_RETRY, "no connection", serverPause, 0},
+		"reset before":    {func(s *tg.Server) { s.Fail("sendMessage", 1, tg.Fault{Break: tg.BreakBefore}) }, text(7, "x"), busv1.Outcome_KIND_UNKNOWN, "unknown whether", 0, 0},
+		"reset after":     {func(s *tg.Server) { s.Fail("sendMessage", 1, tg.Fault{Break: tg.BreakAfter}) }, text(7, "x"), busv1.Outcome_KIND_UNKNOWN, "unknown whether", 0, 1},
+		"half an answer":  {func(s *tg.Server) { s.Fail("sendMessage", 1, tg.Fault{Break: tg.BreakInsideAnswer}) }, text(7, "x"), busv1.Outcome_KIND_UNKNOWN, "unknown whether", 0, 1},
+		"slow down":       {func(s *tg.Server) { s.Fail("sendMessage", 1, tg.Fault{Status: 429, RetryAfter: 300}) }, text(7, "x"), busv1.Outcome_KIND_RETRY, "held for 5m", 5 * time.Minute, 0},
 		"token revoked":   {func(s *tg.Server) { s.Revoke("100001:AAother") }, text(7, "x"), busv1.Outcome_KIND_RETRY, "BotFather", tokenPause, 0},
 		"refused format": {func(s *tg.Server) {
 			s.Fail("sendMessage", 1, tg.Fault{Status: 400, Description: "Bad Request: can't parse entities: x"})
@@ -137,7 +137,7 @@ func TestSendThatHangs(t *testing.T) {
 		cancel()
 	}()
 	_, err := c.Send(ctx, text(7, "x"))
-	if err == nil || !strings.Contains(err.Error(), "may or may not") {
+	if err == nil || !strings.Contains(err.Error(), "unknown whether") {
 		t.Errorf("a send that was given up: %v", err)
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -91,9 +92,7 @@ func (k *memory) Commit(ctx context.Context, effects ...sdk.Effect) ([]*busv1.Ef
 			return nil, err
 		}
 	}
-	for key, v := range values {
-		k.values[key] = v
-	}
+	maps.Copy(k.values, values)
 	for _, key := range fresh {
 		k.seen[key] = true
 	}

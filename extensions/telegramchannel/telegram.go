@@ -48,7 +48,7 @@ import (
 const ID = "telegram_channel"
 
 // TokenName is the name of the secret that holds the bot's token.
-const TokenName = "TELEGRAM_BOT_TOKEN"
+const TokenName = "TELEGRAM_BOT_TOKEN" //nolint:gosec // a name, not the token
 
 // New is the extension, ready to be served.
 func New() sdk.Extension {
@@ -156,7 +156,7 @@ func (c *channel) Draft(_ context.Context, d sdk.Draft) {
 	case d.Done:
 		a.typing.hide(to)
 	default:
-		a.typing.show(to)
+		a.typing.show(to) //nolint:contextcheck // the indicator outlives this call
 	}
 }
 

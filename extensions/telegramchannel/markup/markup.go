@@ -83,6 +83,7 @@ func rank(e models.MessageEntity) int {
 		return 0
 	case models.MessageEntityTypeTextLink:
 		return 1
+	default:
+		return 2
 	}
-	return 2
 }

@@ -149,12 +149,13 @@ func (f faultAt) after(w http.ResponseWriter, body []byte) bool {
 	case BreakInsideAnswer:
 		w.Header().Set("Content-Type", "application/json")
 		w.Header().Set("Content-Length", "100000")
-		_, _ = w.Write(body[:len(body)/2])
+		_, _ = w.Write(body[:len(body)/2]) //nolint:gosec // JSON for a test
 		_ = http.NewResponseController(w).Flush()
 		reset(w)
 		return false
+	default:
+		return true
 	}
-	return true
 }
 
 // reset breaks the connection with an RST.

@@ -2,6 +2,7 @@ package telegramtest
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"mime"
@@ -52,7 +53,7 @@ func (p params) addForm(form url.Values) {
 func (p params) addMultipart(mr *multipart.Reader) error {
 	for {
 		part, err := mr.NextPart()
-		if err == io.EOF {
+		if errors.Is(err, io.EOF) {
 			return nil
 		}
 		if err != nil {

@@ -12,7 +12,7 @@ import (
 )
 
 // DefaultToken is the token of a server's first bot unless [WithToken] names another.
-const DefaultToken = "100001:AAtelegramtestDefaultTokenForLoopback00"
+const DefaultToken = "100001:AAtelegramtestDefaultTokenForLoopback00" //nolint:gosec // known to this server alone
 
 // User is a person, or a bot.
 type User struct {
