@@ -3,6 +3,7 @@ package offline
 import (
 	"encoding/json"
 	"regexp"
+	"slices"
 	"strings"
 	"time"
 
@@ -86,8 +87,8 @@ func readDialog(r *sdk.CompleteRequest, now time.Time) dialog {
 // previous is what the user said before, if the answer to it called nothing:
 // then it may have been a question back.
 func previous(messages []*extensionv1.Message) string {
-	for i := len(messages) - 1; i >= 0; i-- {
-		switch m := messages[i]; m.GetRole() {
+	for _, m := range slices.Backward(messages) {
+		switch m.GetRole() {
 		case "tool":
 			return ""
 		case "user":
@@ -134,9 +135,9 @@ func steps(messages []*extensionv1.Message) []step {
 
 // last returns the last step of the tool.
 func (d dialog) last(tool string) (step, bool) {
-	for i := len(d.steps) - 1; i >= 0; i-- {
-		if d.steps[i].tool == tool {
-			return d.steps[i], true
+	for _, s := range slices.Backward(d.steps) {
+		if s.tool == tool {
+			return s, true
 		}
 	}
 	return step{}, false

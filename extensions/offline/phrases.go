@@ -183,10 +183,10 @@ func (w phrases) at(t, now time.Time, zone string) string {
 		clock = t.Format("15:04:05")
 	}
 	day := ""
-	switch days := daysBetween(now, t); {
-	case days == 0:
+	switch daysBetween(now, t) {
+	case 0:
 		day = w.pick("today", "сегодня")
-	case days == 1:
+	case 1:
 		day = w.pick("tomorrow", "завтра")
 	default:
 		day = fmt.Sprintf("%s %d %s", w.weekdays[t.Weekday()], t.Day(), w.months[t.Month()-1])

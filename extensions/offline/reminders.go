@@ -88,11 +88,11 @@ func (d dialog) scheduled(w phrases, s step) string {
 	if made.ChannelID != "" {
 		where = d.titleOf(made.ChannelID)
 	}
-	text := w.scheduled(made, w.at(*made.Next, d.now, made.Timezone), where)
+	lines := []string{w.scheduled(made, w.at(*made.Next, d.now, made.Timezone), where)}
 	for _, n := range made.Notes {
-		text += "\n" + w.note + n
+		lines = append(lines, w.note+n)
 	}
-	return text
+	return strings.Join(lines, "\n")
 }
 
 // schedules are the reminders of people in the result of list_schedules: what a

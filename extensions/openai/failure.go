@@ -150,8 +150,7 @@ func show(d Duration) string { return time.Duration(d).String() }
 // reach is why a connection could not be made, without the address, which the
 // sentence has already.
 func reach(err error) string {
-	var dns *net.DNSError
-	if errors.As(err, &dns) {
+	if dns, ok := errors.AsType[*net.DNSError](err); ok {
 		return "the name " + dns.Name + " is not known"
 	}
 	if o := (*net.OpError)(nil); errors.As(err, &o) && o.Err != nil {

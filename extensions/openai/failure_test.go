@@ -150,7 +150,7 @@ func TestUnreachable(t *testing.T) {
 		t.Fatal(err)
 	}
 	address := "http://" + l.Addr().String() + "/v1"
-	l.Close()
+	_ = l.Close()
 	none := 0
 	p := connect(t, Config{BaseURL: address, Retries: &none})
 	_, err = complete(t, p, ask("hi"))

@@ -76,7 +76,7 @@ func (p *provider) complete(ctx context.Context, r *sdk.CompleteRequest, emit fu
 	if err != nil {
 		return explain(err)
 	}
-	defer stream.Close()
+	defer func() { _ = stream.Close() }()
 	if err := checkContentType(stream.Header().Get("Content-Type")); err != nil {
 		return explain(err)
 	}

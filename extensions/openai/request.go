@@ -32,7 +32,7 @@ func (p *provider) request(r *sdk.CompleteRequest, model string) api.ChatComplet
 		if p.own || reasons(model) {
 			out.MaxCompletionTokens = n
 		} else {
-			out.MaxTokens = n // what most other servers know
+			out.MaxTokens = n //nolint:staticcheck // what most other servers know
 		}
 	}
 	for _, t := range r.GetTools() {

@@ -113,7 +113,7 @@ func backoff(least, most time.Duration, attempt int, resp *http.Response) time.D
 		return min(wait, most)
 	}
 	wait := min(least<<min(attempt, 20), most)
-	return wait/2 + rand.N(wait/2+1)
+	return wait/2 + rand.N(wait/2+1) //nolint:gosec // spreads retries, guards nothing
 }
 
 // retryAfter reads the Retry-After header: seconds, with a fraction or not, or

@@ -57,13 +57,13 @@ func ask(text string) *sdk.CompleteRequest {
 }
 
 // connect is a provider that talks to the server.
-func connect(t testing.TB, c Config) *provider {
-	t.Helper()
+func connect(tb testing.TB, c Config) *provider {
+	tb.Helper()
 	p, err := newProvider(c, testKey)
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
-	t.Cleanup(p.close)
+	tb.Cleanup(p.close)
 	return p
 }
 

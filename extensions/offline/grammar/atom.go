@@ -94,6 +94,7 @@ func (s *scan) partAtom(i int) (atom, bool) {
 // place puts an hour of the twelve-hour clock into a part of the day.
 func (p part) place(h int) (int, bool) {
 	switch p {
+	case noPart:
 	case morning:
 		return h, h >= 1 && h <= 11
 	case afternoon:

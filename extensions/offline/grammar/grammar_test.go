@@ -7,19 +7,19 @@ import (
 	"time"
 )
 
-func berlin(t testing.TB) *time.Location {
-	t.Helper()
+func berlin(tb testing.TB) *time.Location {
+	tb.Helper()
 	loc, err := time.LoadLocation("Europe/Berlin")
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	return loc
 }
 
 // Thursday noon, in winter time.
-func noon(t testing.TB) time.Time {
-	t.Helper()
-	return time.Date(2025, 11, 20, 12, 0, 0, 0, berlin(t))
+func noon(tb testing.TB) time.Time {
+	tb.Helper()
+	return time.Date(2025, 11, 20, 12, 0, 0, 0, berlin(tb))
 }
 
 // show writes a reading on one line, as the tables expect it.

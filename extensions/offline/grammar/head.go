@@ -8,7 +8,7 @@ type head struct {
 	conflict *Question
 }
 
-func (h *head) setChannel(s *scan, c channelPhrase) {
+func (h *head) setChannel(c channelPhrase) {
 	if h.channel != nil && h.conflict == nil {
 		h.conflict = &Question{Reason: TwoChannels, Said: h.channel.label(), Other: c.label()}
 		return
@@ -46,7 +46,7 @@ func (s *scan) take(h *head, i int) (int, bool) {
 		return a.end, true
 	}
 	if c, ok := s.channel(i); ok {
-		h.setChannel(s, c)
+		h.setChannel(c)
 		return c.end, true
 	}
 	return i, false

@@ -46,7 +46,7 @@ func (s *scan) remind() (Reading, bool) {
 			continue
 		}
 		if c, ok := s.freeChannel(i, s.marker); verb >= 0 && lang == English && ok && s.at(i) != "to" {
-			h.setChannel(s, c)
+			h.setChannel(c)
 			i = c.end
 			continue
 		}
@@ -154,7 +154,7 @@ func (s *scan) remindText(h *head, i, n int, lang Language) (Intent, *Question) 
 		return nil, &Question{Reason: TwoTimes, Said: s.raw(a.start, a.end), Other: s.raw(b.start, b.end)}
 	}
 	if behind.channel != nil {
-		h.setChannel(s, *behind.channel)
+		h.setChannel(*behind.channel)
 	}
 	if h.conflict != nil {
 		return nil, h.conflict

@@ -77,7 +77,7 @@ func (s *scan) sendWhat(h *head, verb, i, n int) (Intent, *Question, bool) {
 			continue
 		}
 		if c, ok := s.freeChannel(i, func(k int) bool { return s.is(k, colon) || s.is(k, quoted) }); ok {
-			h.setChannel(s, c)
+			h.setChannel(c)
 			i = c.end
 			continue
 		}
@@ -163,7 +163,7 @@ func (s *scan) sendRest(h *head, text string, i, n int) (Intent, *Question, bool
 		}
 		ends := func(k int) bool { return k >= n || s.tailOnly(k, n) }
 		if c, ok := s.freeChannel(i, ends); ok {
-			h.setChannel(s, c)
+			h.setChannel(c)
 			i = c.end
 			continue
 		}

@@ -1,6 +1,7 @@
 package grammar
 
 import (
+	"slices"
 	"strings"
 	"time"
 	"unicode"
@@ -215,15 +216,7 @@ func (s *scan) words(i int, phrases ...string) (int, bool) {
 // oneOf reports whether the word at i is one of ws.
 func (s *scan) oneOf(i int, ws ...string) bool {
 	w := s.at(i)
-	if w == "" {
-		return false
-	}
-	for _, c := range ws {
-		if c == w {
-			return true
-		}
-	}
-	return false
+	return w != "" && slices.Contains(ws, w)
 }
 
 // raw returns the text of tokens i to j, without the quotes if it is one quotation.

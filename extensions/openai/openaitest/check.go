@@ -3,6 +3,7 @@ package openaitest
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"net/http"
 	"regexp"
 	"slices"
@@ -23,9 +24,7 @@ type apiError struct {
 }
 
 func (e *apiError) write(w http.ResponseWriter) {
-	for k, v := range e.header {
-		w.Header()[k] = v
-	}
+	maps.Copy(w.Header(), e.header)
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(e.status)
 	_ = json.NewEncoder(w).Encode(map[string]any{"error": e})
@@ -85,7 +84,7 @@ func checkMessages(messages []Message) *apiError {
 			case m.ToolCallID == "":
 				return bad(at+".tool_call_id", "Missing parameter 'tool_call_id': messages with role 'tool' must have a 'tool_call_id'.")
 			case !inCalls || k < 0:
-				return bad(at+".role", "Invalid parameter: messages with role 'tool' must be a response to a preceeding message with 'tool_calls'.")
+				return bad(at+".role", "Invalid parameter: messages with role 'tool' must be a response to a preceding message with 'tool_calls'.")
 			}
 			open = slices.Delete(open, k, k+1)
 		} else {

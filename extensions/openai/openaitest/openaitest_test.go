@@ -33,7 +33,7 @@ func try(t *testing.T, s *Server, body string) (int, http.Header, string, error)
 	if err != nil {
 		return 0, nil, "", err
 	}
-	defer resp.Body.Close()
+	defer func() { _ = resp.Body.Close() }()
 	b, err := io.ReadAll(resp.Body)
 	return resp.StatusCode, resp.Header, string(b), err
 }
@@ -67,11 +67,11 @@ func TestChecks(t *testing.T) {
 		{"assistant with nothing", messages(`{"role":"assistant"}`), "content"},
 		{"empty calls", messages(`{"role":"assistant","content":"x","tool_calls":[]}`), "tool_calls"},
 		{"user that calls", messages(`{"role":"user","content":"x","tool_calls":[` + call("a") + `]}`), "tool_calls"},
-		{"result of nothing", messages(user + `,{"role":"tool","tool_call_id":"a","content":"x"}`), "preceeding message"},
+		{"result of nothing", messages(user + `,{"role":"tool","tool_call_id":"a","content":"x"}`), "preceding message"},
 		{"result without an id", messages(`{"role":"assistant","tool_calls":[` + call("a") + `]},{"role":"tool","content":"x"}`), "tool_call_id"},
 		{"result without content", messages(`{"role":"assistant","tool_calls":[` + call("a") + `]},{"role":"tool","tool_call_id":"a"}`), "content"},
-		{"result of another call", messages(`{"role":"assistant","tool_calls":[` + call("a") + `]},{"role":"tool","tool_call_id":"b","content":"x"}`), "preceeding message"},
-		{"result twice", messages(`{"role":"assistant","tool_calls":[` + call("a") + `]},{"role":"tool","tool_call_id":"a","content":"x"},{"role":"tool","tool_call_id":"a","content":"x"}`), "preceeding message"},
+		{"result of another call", messages(`{"role":"assistant","tool_calls":[` + call("a") + `]},{"role":"tool","tool_call_id":"b","content":"x"}`), "preceding message"},
+		{"result twice", messages(`{"role":"assistant","tool_calls":[` + call("a") + `]},{"role":"tool","tool_call_id":"a","content":"x"},{"role":"tool","tool_call_id":"a","content":"x"}`), "preceding message"},
 		{"result too late", messages(`{"role":"assistant","tool_calls":[` + call("a") + `]},` + user + `,{"role":"tool","tool_call_id":"a","content":"x"}`), "did not have response messages: a"},
 		{"no result at the end", messages(`{"role":"assistant","tool_calls":[` + call("a") + `,` + call("b") + `]},{"role":"tool","tool_call_id":"b","content":"x"}`), "did not have response messages: a"},
 		{"call without an id", messages(`{"role":"assistant","tool_calls":[` + call("") + `]}`), "id"},
@@ -225,11 +225,11 @@ func TestKeyAndModels(t *testing.T) {
 	if status != http.StatusUnauthorized || !strings.Contains(answer, "invalid_api_key") || strings.Contains(answer, "quite-secret") {
 		t.Errorf("wrong key: %d %s", status, answer)
 	}
-	resp, err := http.Get(s.BaseURL() + "/models") //nolint:noctx // loopback
+	resp, err := http.Get(s.BaseURL() + "/models")
 	if err != nil {
 		t.Fatal(err)
 	}
-	resp.Body.Close()
+	_ = resp.Body.Close()
 	if resp.StatusCode != http.StatusUnauthorized {
 		t.Errorf("no key: %d", resp.StatusCode)
 	}
@@ -251,7 +251,7 @@ func TestKeyAndModels(t *testing.T) {
 	if resp, err = http.DefaultClient.Do(req); err != nil {
 		t.Fatal(err)
 	}
-	defer resp.Body.Close()
+	defer func() { _ = resp.Body.Close() }()
 	var list struct{ Data []struct{ ID string } }
 	if err := json.NewDecoder(resp.Body).Decode(&list); err != nil || len(list.Data) != 2 || list.Data[0].ID != "m" {
 		t.Errorf("models %+v, %v", list, err)
@@ -260,7 +260,7 @@ func TestKeyAndModels(t *testing.T) {
 	if resp, err = http.DefaultClient.Do(req); err != nil {
 		t.Fatal(err)
 	}
-	resp.Body.Close()
+	_ = resp.Body.Close()
 	if resp.StatusCode != http.StatusNotFound {
 		t.Errorf("unknown path: %d", resp.StatusCode)
 	}
@@ -348,7 +348,7 @@ func BenchmarkServer(b *testing.B) {
 				return
 			}
 			_, _ = io.Copy(io.Discard, resp.Body)
-			resp.Body.Close()
+			_ = resp.Body.Close()
 		}
 	})
 }

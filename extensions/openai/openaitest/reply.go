@@ -213,6 +213,7 @@ func (p *reply) fault() {
 	case ErrorChunk:
 		p.out = append(p.out, `data: {"error": {"message": "The server had an error while processing your request", "type": "server_error", "param": null, "code": null}}`+"\n\n"...)
 		p.flush()
+	case NoFault:
 	}
 }
 

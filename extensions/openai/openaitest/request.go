@@ -3,6 +3,7 @@ package openaitest
 import (
 	"encoding/json"
 	"net/http"
+	"slices"
 )
 
 // Request is one completion request, as it came.
@@ -95,9 +96,9 @@ func (c *Content) UnmarshalJSON(b []byte) error {
 
 // Last is the last message of the role, "" if there is none.
 func (r Request) Last(role string) string {
-	for i := len(r.Messages) - 1; i >= 0; i-- {
-		if r.Messages[i].Role == role {
-			return r.Messages[i].Content.Text
+	for _, m := range slices.Backward(r.Messages) {
+		if m.Role == role {
+			return m.Content.Text
 		}
 	}
 	return ""
