@@ -1,0 +1,192 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/switchboard-run/switchboard/extensions/openai/openaitest"
+	"github.com/switchboard-run/switchboard/extensions/telegramchannel/telegramtest"
+)
+
+type bench struct {
+	binary string
+	rounds int
+	quick  bool
+}
+
+func (b *bench) build() error {
+	b.binary = filepath.Join(os.TempDir(), fmt.Sprintf("switchboard-bench-%d", os.Getpid()))
+	build := exec.Command("go", "build", "-o", b.binary, "github.com/switchboard-run/switchboard/cmd/switchboard")
+	build.Stderr = os.Stderr
+	return build.Run()
+}
+
+// scale is n, or a tenth of it for a quick look.
+func (b *bench) scale(n int) int {
+	if b.quick {
+		return max(n/10, 1)
+	}
+	return n
+}
+
+// bed is one home, one kernel and the servers around it.
+type bed struct {
+	home     string
+	telegram *telegramtest.Server
+	model    *openaitest.Server
+	kernel   *exec.Cmd
+	replies  chan telegramtest.Message
+}
+
+// newBed makes a home and the servers; the kernel is not started.
+func newBed() (*bed, error) {
+	home, err := os.MkdirTemp("/tmp", "sbb")
+	if err != nil {
+		return nil, err
+	}
+	d := &bed{home: home, replies: make(chan telegramtest.Message, 1<<16)}
+	if d.telegram, err = telegramtest.New(telegramtest.OnMessage(func(m telegramtest.Message) { d.replies <- m })); err != nil {
+		return nil, err
+	}
+	if d.model, err = openaitest.Start(); err != nil {
+		return nil, err
+	}
+	d.model.Keep(1)
+	d.model.Handle(func(r openaitest.Request) openaitest.Answer {
+		return openaitest.Answer{Text: "You said: " + r.Last("user"), Pieces: 1}
+	})
+	config := "channels: {telegram_channel: {allow_from: [\"*\"]}}\n"
+	return d, os.WriteFile(filepath.Join(home, "config.yaml"), []byte(config), 0o600)
+}
+
+func (d *bed) start(binary string) error {
+	d.kernel = exec.Command(binary, "run")
+	d.kernel.Env = []string{
+		"PATH=" + os.Getenv("PATH"), "HOME=" + d.home, "SWITCHBOARD_HOME=" + d.home, "TZ=Europe/Berlin",
+		"TELEGRAM_BOT_TOKEN=" + d.telegram.Token(), "TELEGRAM_API_URL=" + d.telegram.URL(),
+		"OPENAI_API_KEY=bench", "OPENAI_BASE_URL=" + d.model.BaseURL(), "OPENAI_MODEL=instant",
+	}
+	d.kernel.Stderr = os.Stderr
+	return d.kernel.Start()
+}
+
+func (d *bed) stop() error {
+	if d.kernel == nil {
+		return nil
+	}
+	_ = d.kernel.Process.Signal(syscall.SIGTERM)
+	err := d.kernel.Wait()
+	d.kernel = nil
+	return err
+}
+
+func (d *bed) close() {
+	_ = d.stop()
+	d.telegram.Close()
+	d.model.Close()
+	_ = os.RemoveAll(d.home)
+}
+
+func (d *bed) say(chat int64, text string) {
+	d.telegram.Inject(telegramtest.Incoming{From: telegramtest.User{ID: chat, FirstName: "Anna"}, Text: text})
+}
+
+var errNoReply = errors.New("no reply within a minute")
+
+func (d *bed) reply(ctx context.Context) (telegramtest.Message, error) {
+	ctx, cancel := context.WithTimeout(ctx, time.Minute)
+	defer cancel()
+	select {
+	case m := <-d.replies:
+		return m, nil
+	case <-ctx.Done():
+		return telegramtest.Message{}, errNoReply
+	}
+}
+
+// warm waits for the first reply and lets a few more pass.
+func (d *bed) warm() error {
+	for i := range 20 {
+		d.say(1, fmt.Sprint("warm ", i))
+		if _, err := d.reply(context.Background()); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// tree is the kernel's process and all that descend from it.
+func (d *bed) tree() (pids []int) {
+	children := map[int][]int{}
+	stats, _ := filepath.Glob("/proc/[0-9]*/stat")
+	for _, path := range stats {
+		fields := statFields(path)
+		if fields == nil {
+			continue
+		}
+		pid, _ := strconv.Atoi(strings.Split(path, "/")[2])
+		parent, _ := strconv.Atoi(fields[1])
+		children[parent] = append(children[parent], pid)
+	}
+	pids = []int{d.kernel.Process.Pid}
+	for i := 0; i < len(pids); i++ {
+		pids = append(pids, children[pids[i]]...)
+	}
+	return pids
+}
+
+// statFields is /proc/<pid>/stat behind the name: state, parent, ...
+func statFields(path string) []string {
+	raw, err := os.ReadFile(path)
+	if err != nil {
+		return nil
+	}
+	_, rest, ok := strings.Cut(string(raw), ") ")
+	if !ok {
+		return nil
+	}
+	return strings.Fields(rest)
+}
+
+// cpu is the processor time of all processes so far, from the scheduler's own
+// nanosecond counts of each thread.
+func (d *bed) cpu() (total time.Duration) {
+	for _, pid := range d.tree() {
+		tasks, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/schedstat", pid))
+		for _, task := range tasks {
+			raw, err := os.ReadFile(task)
+			if err != nil {
+				continue
+			}
+			ns, _ := strconv.ParseInt(strings.Fields(string(raw))[0], 10, 64)
+			total += time.Duration(ns)
+		}
+	}
+	return total
+}
+
+// pss is the memory of all processes, shared pages counted once.
+func (d *bed) pss() (kib int64, processes int) {
+	for _, pid := range d.tree() {
+		raw, err := os.ReadFile(fmt.Sprintf("/proc/%d/smaps_rollup", pid))
+		if err != nil {
+			continue
+		}
+		processes++
+		for line := range strings.Lines(string(raw)) {
+			if rest, ok := strings.CutPrefix(line, "Pss:"); ok {
+				n, _ := strconv.ParseInt(strings.Fields(rest)[0], 10, 64)
+				kib += n
+			}
+		}
+	}
+	return kib, processes
+}

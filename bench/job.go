@@ -1,0 +1,169 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/switchboard-run/switchboard/extensions/telegramchannel/telegramtest"
+)
+
+// startToReply is the time from starting the kernel's process to its first
+// reply, to a message that was waiting at the platform.
+func startToReply(b *bench) error {
+	var times []time.Duration
+	for range b.rounds {
+		d, err := newBed()
+		if err != nil {
+			return err
+		}
+		// The first start makes the store; the second one is what is measured.
+		for attempt := range 2 {
+			d.say(1, "good morning")
+			began := time.Now()
+			if err := d.start(b.binary); err != nil {
+				return err
+			}
+			if _, err := d.reply(context.Background()); err != nil {
+				return err
+			}
+			if attempt > 0 {
+				times = append(times, time.Since(began))
+			}
+			if err := d.stop(); err != nil {
+				return err
+			}
+		}
+		d.close()
+	}
+	fmt.Println("start to first reply:", spread(times, milliseconds))
+	return nil
+}
+
+// idle is memory and processor time when nothing happens.
+func idle(b *bench) error {
+	var memory []int64
+	var load []float64
+	processes := 0
+	for range min(b.rounds, 3) {
+		d, err := newBed()
+		if err != nil {
+			return err
+		}
+		if err := d.start(b.binary); err != nil {
+			return err
+		}
+		if err := d.warm(); err != nil {
+			return err
+		}
+		time.Sleep(3 * time.Second) //nolint:forbidigo // idling is what is measured
+		before, began := d.cpu(), time.Now()
+		time.Sleep(10 * time.Second) //nolint:forbidigo // likewise
+		load = append(load, float64(d.cpu()-before)/float64(time.Since(began))*100)
+		kib, n := d.pss()
+		memory, processes = append(memory, kib), n
+		d.close()
+	}
+	fmt.Printf("idle memory (PSS) of %d processes: %s\n", processes, spread(memory, func(k int64) string { return fmt.Sprintf("%.1f MiB", float64(k)/1024) }))
+	fmt.Printf("idle CPU: %s\n", spread(load, func(f float64) string { return fmt.Sprintf("%.2f %% of a core", f) }))
+	return nil
+}
+
+// paced is what one message to its reply costs, at a low rate.
+type paced struct {
+	p50, p99, cpu time.Duration
+}
+
+func pace(d *bed, n int) (paced, error) {
+	times := make([]time.Duration, 0, n)
+	before := d.cpu()
+	for i := range n {
+		began := time.Now()
+		d.say(1, fmt.Sprint("message ", i))
+		if _, err := d.reply(context.Background()); err != nil {
+			return paced{}, err
+		}
+		times = append(times, time.Since(began))
+		time.Sleep(10 * time.Millisecond) //nolint:forbidigo // the pace
+	}
+	return paced{median(times), quantile(times, 0.99), (d.cpu() - before) / time.Duration(n)}, nil
+}
+
+// latency is one message to its reply with a model that answers at once.
+func latency(b *bench) error {
+	var p50, p99, cpu []time.Duration
+	for range b.rounds {
+		d, err := newBed()
+		if err != nil {
+			return err
+		}
+		if err := d.start(b.binary); err != nil {
+			return err
+		}
+		if err := d.warm(); err != nil {
+			return err
+		}
+		p, err := pace(d, b.scale(500))
+		if err != nil {
+			return err
+		}
+		p50, p99, cpu = append(p50, p.p50), append(p99, p.p99), append(cpu, p.cpu)
+		d.close()
+	}
+	fmt.Println("message to reply, p50:", spread(p50, milliseconds))
+	fmt.Println("message to reply, p99:", spread(p99, milliseconds))
+	fmt.Println("CPU of all processes per message:", spread(cpu, milliseconds))
+	return nil
+}
+
+// crowd has each of some chats write again as soon as it is answered.
+func crowd(d *bed, chats, messages int) (perSecond float64, cpu time.Duration, err error) {
+	for c := range chats {
+		d.telegram.AddChat(telegramtest.Chat{ID: int64(100 + c), Type: telegramtest.Private})
+	}
+	before, began := d.cpu(), time.Now()
+	sent := 0
+	for c := range min(chats, messages) {
+		d.say(int64(100+c), "first")
+		sent++
+	}
+	for range messages {
+		m, err := d.reply(context.Background())
+		if err != nil {
+			return 0, 0, err
+		}
+		if sent < messages {
+			d.say(m.Chat, "next")
+			sent++
+		}
+	}
+	took := time.Since(began)
+	return float64(messages) / took.Seconds(), (d.cpu() - before) / time.Duration(messages), nil
+}
+
+func throughput(b *bench) error {
+	for _, chats := range []int{1, 16, 256} {
+		var rates []float64
+		var cpu []time.Duration
+		for range b.rounds {
+			d, err := newBed()
+			if err != nil {
+				return err
+			}
+			if err := d.start(b.binary); err != nil {
+				return err
+			}
+			if err := d.warm(); err != nil {
+				return err
+			}
+			rate, spent, err := crowd(d, chats, b.scale(5000))
+			if err != nil {
+				return err
+			}
+			rates, cpu = append(rates, rate), append(cpu, spent)
+			d.close()
+		}
+		fmt.Printf("%d chats: %s replies, CPU per message %s\n", chats, spread(rates, perSecond), spread(cpu, milliseconds))
+	}
+	return nil
+}

@@ -1,0 +1,62 @@
+// Command bench measures Switchboard from the outside: the real binary, its
+// extensions as processes, and servers on loopback that speak the real
+// protocols. README.md says how, and what was seen.
+package main
+
+import (
+	"flag"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+)
+
+// measurements in the order in which they run.
+var measurements = []struct {
+	name string
+	run  func(*bench) error
+}{
+	{"start", startToReply},
+	{"idle", idle},
+	{"latency", latency},
+	{"throughput", throughput},
+	{"bus", busLoad},
+	{"stored", stored},
+}
+
+func main() {
+	if len(os.Args) > 1 && os.Args[1] == "extension" {
+		serveLoad(os.Args[2:])
+		return
+	}
+	b := &bench{}
+	flag.StringVar(&b.binary, "binary", "", "the switchboard binary; empty: build it")
+	flag.IntVar(&b.rounds, "rounds", 5, "rounds of each measurement; the median counts")
+	flag.BoolVar(&b.quick, "quick", false, "less of everything, for a look")
+	only := flag.String("only", "", "comma-separated: start,idle,latency,throughput,bus,stored")
+	flag.Parse()
+	if err := b.all(*only); err != nil {
+		fmt.Fprintln(os.Stderr, "bench:", err)
+		os.Exit(1)
+	}
+}
+
+func (b *bench) all(only string) error {
+	if b.binary == "" {
+		if err := b.build(); err != nil {
+			return err
+		}
+		defer os.Remove(b.binary) //nolint:errcheck // a temporary file
+	}
+	for _, m := range measurements {
+		if only != "" && !slices.Contains(strings.Split(only, ","), m.name) {
+			continue
+		}
+		fmt.Printf("## %s\n", m.name)
+		if err := m.run(b); err != nil {
+			return fmt.Errorf("%s: %w", m.name, err)
+		}
+		fmt.Println()
+	}
+	return nil
+}
