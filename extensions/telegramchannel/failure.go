@@ -3,6 +3,7 @@ package telegramchannel
 import (
 	"errors"
 	"net/http"
+	"strings"
 	"time"
 
 	"github.com/go-telegram/bot"
@@ -22,6 +23,10 @@ const (
 	conflicting                // another program polls, or there is a webhook
 	migrated                   // the group has another id now
 )
+
+// otherAnswer begins the library's error for an answer of the Bot API with a
+// code that it has no error of its own for.
+const otherAnswer = "error response from telegram"
 
 // classify says what an error of a call means; after is Telegram's wish, if it has one.
 func classify(err error) (kind failure, after time.Duration) {
@@ -49,7 +54,7 @@ func classify(err error) (kind failure, after time.Duration) {
 		return conflicting, 0
 	case errors.Is(err, bot.ErrorBadRequest):
 		return malformed, 0
-	case errors.Is(err, bot.ErrorForbidden):
+	case errors.Is(err, bot.ErrorForbidden), strings.HasPrefix(err.Error(), otherAnswer):
 		return refused, 0
 	}
 	return unknown, 0

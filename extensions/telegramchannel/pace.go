@@ -53,7 +53,7 @@ func (p *pacer) chat(id int64) *chatPace {
 		switch {
 		case p.all == nil:
 		case id < 0:
-			c.limiter = rate.NewLimiter(rate.Every(3*time.Second), 15)
+			c.limiter = rate.NewLimiter(rate.Every(4*time.Second), 5) // 20 in any minute
 		default:
 			c.limiter = rate.NewLimiter(1, 3)
 		}

@@ -86,6 +86,7 @@ func TestSendOutcomes(t *testing.T) {
 		"proxy's page":    {func(s *tg.Server) { s.Fail("sendMessage", 1, tg.Fault{Status: 502, Body: "<html>"}) }, text(7, "x"), busv1.Outcome_KIND_RETRY, "502", serverPause, 0},
 		"gateway timeout": {func(s *tg.Server) { s.FailStatus("sendMessage", 1, 504) }, text(7, "x"), busv1.Outcome_KIND_UNKNOWN, "504", 0, 0},
 		"down":            {func(s *tg.Server) { s.Down() }, text(7, "x"), busv1.Outcome_KIND_RETRY, "no connection", serverPause, 0},
+		"other code":      {func(s *tg.Server) { s.FailStatus("sendMessage", 1, 418) }, text(7, "x"), busv1.Outcome_KIND_DROP, "refuses the message", 0, 0},
 		"reset before":    {func(s *tg.Server) { s.Fail("sendMessage", 1, tg.Fault{Break: tg.BreakBefore}) }, text(7, "x"), busv1.Outcome_KIND_UNKNOWN, "unknown whether", 0, 0},
 		"reset after":     {func(s *tg.Server) { s.Fail("sendMessage", 1, tg.Fault{Break: tg.BreakAfter}) }, text(7, "x"), busv1.Outcome_KIND_UNKNOWN, "unknown whether", 0, 1},
 		"half an answer":  {func(s *tg.Server) { s.Fail("sendMessage", 1, tg.Fault{Break: tg.BreakInsideAnswer}) }, text(7, "x"), busv1.Outcome_KIND_UNKNOWN, "unknown whether", 0, 1},
@@ -240,6 +241,26 @@ func TestPacer(t *testing.T) {
 		begin = time.Now()
 		if err := p.enter(t.Context(), 8); err != nil || time.Since(begin) != 0 {
 			t.Errorf("another chat: %v after %s", err, time.Since(begin))
+		}
+	})
+}
+
+// Telegram allows 20 messages a minute to a group, whichever minute.
+func TestPacerOfGroups(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		p := newPacer(true)
+		begin := time.Now()
+		passed := 0
+		for time.Since(begin) < time.Minute {
+			if p.enter(t.Context(), -7) == nil {
+				passed++
+			} else {
+				time.Sleep(100 * time.Millisecond)
+			}
+		}
+		if passed < 15 || passed > 20 {
+			t.Errorf("%d messages in the first minute", passed)
 		}
 	})
 }
