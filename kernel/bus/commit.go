@@ -16,7 +16,7 @@ import (
 // submission; it must not block.
 func (b *Bus) Submit(a *Actor, c *busv1.Commit, done func(*busv1.CommitReceipt)) {
 	var receipt *busv1.CommitReceipt
-	b.update(a, c.GetLane(), false, func(tx *Tx) error {
+	b.update(a, c.GetLane(), func(tx *Tx) error {
 		receipt = &busv1.CommitReceipt{}
 		if c.GetId() != "" {
 			stored, found, err := tx.CommitReceipt(a.ID, c.GetId())
@@ -51,7 +51,7 @@ func (b *Bus) Submit(a *Actor, c *busv1.Commit, done func(*busv1.CommitReceipt))
 // Do applies an update of the kernel's own and waits until it is durable.
 func (b *Bus) Do(apply func(*Tx) error) error {
 	done := make(chan error, 1)
-	b.update(Kernel, "", false, apply, func(err error) { done <- err })
+	b.update(Kernel, "", apply, func(err error) { done <- err })
 	return <-done
 }
 
@@ -59,7 +59,7 @@ func (b *Bus) Do(apply func(*Tx) error) error {
 // durable.
 func (b *Bus) DoAs(a *Actor, l *Lease, apply func(*Tx) error) error {
 	done := make(chan error, 1)
-	b.update(a, "", false, func(tx *Tx) error {
+	b.update(a, "", func(tx *Tx) error {
 		if err := tx.hold(l); err != nil {
 			return err
 		}
@@ -89,10 +89,9 @@ func (t *Tx) hold(l *Lease) error {
 
 // update submits one transaction: apply under the token, if there is one, and
 // afterwards what the bus has to do.
-func (b *Bus) update(a *Actor, token string, lazy bool, apply func(*Tx) error, done func(error)) {
+func (b *Bus) update(a *Actor, token string, apply func(*Tx) error, done func(error)) {
 	var tx *Tx
 	b.store.Submit(journal.Update{
-		Lazy: lazy,
 		Apply: func(j journal.Tx) error {
 			tx = &Tx{Tx: j, Actor: a, bus: b, Now: nowUS()}
 			if token != "" {

@@ -220,9 +220,11 @@ func (b *Bus) refill(l *lane, ds []journal.Delivery) {
 	}
 	l.items = l.items[:0]
 	for _, d := range ds {
-		l.items = append(l.items, &item{Delivery: d, lane: l})
+		if _, acked := l.sub.acking[d.Seq]; !acked {
+			l.items = append(l.items, &item{Delivery: d, lane: l})
+		}
 	}
-	if len(l.items) == 0 {
+	if len(l.items) == 0 && !l.further {
 		delete(l.sub.lanes, l.key)
 		return
 	}

@@ -10,9 +10,73 @@ import (
 	"github.com/switchboard-run/switchboard/kernel/journal"
 )
 
-// Outcome applies what a handler answered: its effects together with the
+// Outcomes applies what handlers answered: their effects together with the
 // acknowledgement, or what has to happen instead. An answer under a token that
 // is not valid any more changes nothing.
+func (b *Bus) Outcomes(a *Actor, outcomes []*busv1.Outcome) {
+	for _, o := range b.acknowledge(a, outcomes) {
+		b.Outcome(a, o)
+	}
+}
+
+// acknowledge settles the plain acknowledgements among the outcomes and returns
+// the others. They change nothing else, so their lanes go on at once and the
+// store learns of them with the next commit: losing that only repeats
+// deliveries.
+func (b *Bus) acknowledge(a *Actor, outcomes []*busv1.Outcome) (others []*busv1.Outcome) {
+	var acked []*Lease
+	b.mu.Lock()
+	for _, o := range outcomes {
+		l, err := b.lease(a, o.GetToken())
+		if err != nil || l.item == nil || o.GetKind() != busv1.Outcome_KIND_ACK || len(o.GetEffects()) > 0 || l.item.lane.sub.class != classPlain {
+			others = append(others, o)
+			continue
+		}
+		acked = append(acked, l)
+		l.item.lane.sub.acking[l.item.Seq] = struct{}{}
+		b.ended(l)
+	}
+	if len(acked) > 0 {
+		b.dispatch(acked[0].sink)
+	}
+	b.mu.Unlock()
+	if len(acked) == 0 {
+		return others
+	}
+	b.store.Submit(journal.Update{
+		Lazy: true,
+		Apply: func(tx journal.Tx) error {
+			now := nowUS()
+			for _, l := range acked {
+				d := l.item.Delivery
+				d.StartedAt, d.State, d.SettledAt = l.started, journal.Done, now
+				if err := tx.UpdateDelivery(d); err != nil {
+					return err
+				}
+			}
+			return nil
+		},
+		Done: func(err error) {
+			b.mu.Lock()
+			defer b.mu.Unlock()
+			for _, l := range acked {
+				d := l.item.Delivery
+				d.State = journal.Done
+				delete(l.item.lane.sub.acking, d.Seq)
+				for _, f := range b.settling[d.Seq] {
+					go f(d)
+				}
+				delete(b.settling, d.Seq)
+			}
+			if err != nil && !errors.Is(err, journal.ErrClosed) {
+				b.log.Error("storing acknowledgements failed; they are handled again after a restart", "events", len(acked), "error", err)
+			}
+		},
+	})
+	return others
+}
+
+// Outcome is Outcomes for one answer that is no plain acknowledgement.
 func (b *Bus) Outcome(a *Actor, o *busv1.Outcome) {
 	b.mu.Lock()
 	l, err := b.lease(a, o.GetToken())
@@ -40,11 +104,7 @@ func (b *Bus) settle(l *Lease, o *busv1.Outcome, state journal.DeliveryState) {
 	if l.sink != nil {
 		actor = l.sink.actor
 	}
-	class := l.item.lane.sub.class
-	// An acknowledgement that changes nothing else may wait for company: losing
-	// it only repeats the delivery.
-	lazy := state == journal.Done && class == classPlain && len(o.GetEffects()) == 0
-	b.update(actor, l.Token, lazy, func(tx *Tx) error {
+	b.update(actor, l.Token, func(tx *Tx) error {
 		tx.Ending = true
 		if _, err := tx.apply(o.GetEffects()); err != nil {
 			return err
@@ -140,7 +200,7 @@ func (b *Bus) refused(l *Lease, err error) {
 		b.mu.Unlock()
 		b.again(l, after, err.Error())
 	case permanent(err):
-		b.update(Kernel, "", false, func(tx *Tx) error {
+		b.update(Kernel, "", func(tx *Tx) error {
 			if err := tx.hold(l); err != nil {
 				return err
 			}
@@ -188,7 +248,7 @@ func (b *Bus) tooOld(l *Lease) bool {
 }
 
 func (b *Bus) bury(l *Lease, reason string) {
-	b.update(Kernel, "", false, func(tx *Tx) error {
+	b.update(Kernel, "", func(tx *Tx) error {
 		if err := tx.hold(l); err != nil {
 			return err
 		}
@@ -219,7 +279,7 @@ func (b *Bus) retryLater(l *Lease, err error) {
 // buries it.
 func (b *Bus) failed(l *Lease, reason string, uncertain bool) {
 	var dead bool
-	b.update(Kernel, "", false, func(tx *Tx) error {
+	b.update(Kernel, "", func(tx *Tx) error {
 		if err := tx.hold(l); err != nil {
 			return err
 		}
@@ -287,7 +347,7 @@ func (b *Bus) Gone(extension string, generation int64, reason string, onPurpose 
 		sub.sink = nil
 	}
 	for token, l := range b.leases {
-		if l.Call != 0 && l.Extension == extension && l.Generation == generation {
+		if l.item == nil && l.Extension == extension && l.Generation == generation {
 			l.revoked = true
 			delete(b.leases, token)
 		}
@@ -301,7 +361,7 @@ func (b *Bus) Gone(extension string, generation int64, reason string, onPurpose 
 func (b *Bus) abandoned(l *Lease, reason string, onPurpose bool) {
 	class := l.item.lane.sub.class
 	var dead bool
-	b.update(Kernel, "", false, func(tx *Tx) error {
+	b.update(Kernel, "", func(tx *Tx) error {
 		if err := tx.hold(l); err != nil {
 			return err
 		}
@@ -347,6 +407,9 @@ func (b *Bus) abandoned(l *Lease, reason string, onPurpose bool) {
 func (b *Bus) reserve(s *subscription, d journal.Delivery) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
+	if _, acked := s.acking[d.Seq]; acked {
+		return false
+	}
 	for l := range b.sinkLeases(s) {
 		if l.item != nil && l.item.Seq == d.Seq && l.item.Subscription == d.Subscription && !l.revoked {
 			return false

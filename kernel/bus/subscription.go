@@ -51,6 +51,8 @@ type subscription struct {
 	loose   int       // loaded items without a lane of their own
 	loaded  int64     // highest rank of a loose item that is or was loaded
 	further bool      // there are loose ones in the store behind loaded
+	// acking holds the events whose acknowledgement is not durable yet.
+	acking map[int64]struct{}
 }
 
 // table is the immutable set of subscriptions that accept events.
@@ -101,7 +103,7 @@ func classOf(extension, pattern string) class {
 var defaultSubscription = Subscription{Ordered: true, AckWait: 30 * time.Second, MaxDeliver: 4, MaxAge: 24 * time.Hour}
 
 func (b *Bus) newSubscription(s journal.Subscription) *subscription {
-	sub := &subscription{Subscription: s, class: classOf(s.Extension, s.Pattern), lanes: map[string]*lane{}}
+	sub := &subscription{Subscription: s, class: classOf(s.Extension, s.Pattern), lanes: map[string]*lane{}, acking: map[int64]struct{}{}}
 	spec := defaultSubscription
 	spec.Pattern = s.Pattern
 	sub.spec.Store(&spec)

@@ -9,6 +9,7 @@ import (
 	"github.com/switchboard-run/switchboard/contract"
 	"github.com/switchboard-run/switchboard/contract/extensionv1"
 	"github.com/switchboard-run/switchboard/kernel/bus"
+	"github.com/switchboard-run/switchboard/kernel/models"
 )
 
 // deliver carries deliveries to an extension and outcomes back, until it is
@@ -42,9 +43,7 @@ func (h *Host) deliver(g *guest, sink *bus.Sink) {
 			return
 		}
 		sink.Credit(int(frame.GetCredit()))
-		for _, o := range frame.GetOutcomes() {
-			h.Bus.Outcome(g.actor, o)
-		}
+		h.Bus.Outcomes(g.actor, frame.GetOutcomes())
 	}
 }
 
@@ -76,7 +75,7 @@ func gone(g *guest, err error) error {
 func (h *Host) Complete(ctx context.Context, extension string, r *extensionv1.CompleteRequest, emit func(*extensionv1.Delta) error) error {
 	g := h.guest(extension)
 	if g == nil {
-		return fmt.Errorf("%w: %s is not running", contract.ErrUnavailable, extension)
+		return fmt.Errorf("the extension %s: %w", extension, models.ErrNotRunning)
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
