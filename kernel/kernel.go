@@ -209,6 +209,14 @@ func (k *Kernel) Run(ctx context.Context) error {
 	}
 	watching, stopWatching := context.WithCancel(ctx)
 	defer stopWatching()
+	answer, err := k.serveControl()
+	if err != nil {
+		k.host.Stop()
+		return errors.Join(err, k.super.Stop(ctx))
+	}
+	serving, stopServing := context.WithCancel(context.WithoutCancel(ctx))
+	defer stopServing() // last: until then it tells what is being stopped
+	background.Go(func() { answer(serving) })
 	k.Replan()
 	background.Go(func() { k.live.Watch(watching, func(config.Change) { k.Replan() }) })
 	background.Go(func() { k.dropped.Watch(watching, func([]manifest.Change) { k.Replan() }) })

@@ -73,6 +73,16 @@ func (b *Bus) LeaseCall(a *Actor, turn *Lease, call int64) *Lease {
 	return l
 }
 
+// LeaseAlone gives a lease to an extension that runs a tool outside of any
+// turn. It is void with the extension's generation, or when it is released.
+func (b *Bus) LeaseAlone(a *Actor) *Lease {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	l := &Lease{Token: b.newToken(), Extension: a.ID, Generation: a.Generation, started: nowUS()}
+	b.leases[l.Token] = l
+	return l
+}
+
 // Release ends the lease of a tool call.
 func (b *Bus) Release(l *Lease) {
 	b.mu.Lock()

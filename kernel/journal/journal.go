@@ -199,6 +199,7 @@ type DeliveryFilter struct {
 	Seq          int64 // of one event
 	Subscription int64
 	States       []DeliveryState
+	ProviderID   string // from a receipt; reads everything
 	Before       int64
 	Limit        int // 0: 100
 }

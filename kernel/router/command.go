@@ -71,7 +71,7 @@ func (r *MessageRouter) execute(tx *bus.Tx, c *journal.Conversation, here *place
 // stop ends what runs in a conversation, whichever agent runs it.
 func (r *MessageRouter) stop(tx *bus.Tx, c *journal.Conversation, text string) (ended int, err error) {
 	for _, a := range r.directory.Current().Agents {
-		s, err := tx.SessionByKey(a.ID, chatKey(c))
+		s, err := tx.SessionByKey(a.ID, ChatKey(c))
 		if err != nil {
 			return ended, err
 		}

@@ -114,13 +114,14 @@ func (r *MessageRouter) conversation(tx *bus.Tx, channel, address, thread string
 
 // chat is the session of an agent with a conversation.
 func (r *MessageRouter) chat(tx *bus.Tx, agent string, c *journal.Conversation) (*journal.Session, error) {
-	return r.sessions.Open(tx, agent, chatKey(c), func(s *journal.Session) {
+	return r.sessions.Open(tx, agent, ChatKey(c), func(s *journal.Session) {
 		s.OutboundKind, s.OutboundTarget = directory.OutboundConversation, c.Handle
 		s.Conversation, s.Group = c.ID, c.Group
 	})
 }
 
-func chatKey(c *journal.Conversation) string {
+// ChatKey is the key of the sessions that a conversation has now.
+func ChatKey(c *journal.Conversation) string {
 	key := sessionKey("chan", c.Channel, c.Address)
 	if c.Thread != "" {
 		key = sessionKey("chan", c.Channel, c.Address, c.Thread)

@@ -260,15 +260,20 @@ func (r *Runner) refuse(now *directory.Snapshot, agent string, t *directory.Tool
 		}
 		return fmt.Sprintf("There is no tool %q. There are: %s.", call.Name, strings.Join(names, ", "))
 	}
+	return misfit(t, call.Arguments)
+}
+
+// misfit says what is wrong with the arguments of a call.
+func misfit(t *directory.Tool, raw []byte) string {
 	var v any
-	if err := json.Unmarshal(arguments(call.Arguments), &v); err != nil {
-		return fmt.Sprintf("The arguments of %s are no JSON (%v). Call it again with a JSON object that fits its schema.", call.Name, err)
+	if err := json.Unmarshal(arguments(raw), &v); err != nil {
+		return fmt.Sprintf("The arguments of %s are no JSON (%v). Call it again with a JSON object that fits its schema.", t.Name, err)
 	}
 	if t.Schema == nil {
 		return ""
 	}
 	if err := t.Schema.Validate(v); err != nil {
-		return fmt.Sprintf("The arguments of %s do not fit its schema: %s. Call it again with arguments that do.", call.Name, firstLines(err.Error()))
+		return fmt.Sprintf("The arguments of %s do not fit its schema: %s. Call it again with arguments that do.", t.Name, firstLines(err.Error()))
 	}
 	return ""
 }

@@ -169,6 +169,9 @@ func (t *tx) Deliveries(f journal.DeliveryFilter) ([]journal.Delivery, error) {
 	if f.Subscription > 0 {
 		where, args = append(where, "subscription = ?"), append(args, f.Subscription)
 	}
+	if f.ProviderID != "" {
+		where, args = append(where, "provider_id = ?"), append(args, f.ProviderID)
+	}
 	if len(f.States) > 0 {
 		states := make([]string, len(f.States))
 		for i, s := range f.States {

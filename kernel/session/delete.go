@@ -1,0 +1,36 @@
+package session
+
+import (
+	"fmt"
+	"math"
+
+	"github.com/switchboard-run/switchboard/contract"
+	"github.com/switchboard-run/switchboard/kernel/bus"
+	"github.com/switchboard-run/switchboard/kernel/journal"
+)
+
+// Delete removes a session with its history. What runs in it ends without a
+// word, and what waits for it is settled. The conversation that it belonged to
+// begins a new one with its next message.
+func (b *Book) Delete(tx *bus.Tx, id int64) error {
+	s, err := tx.Session(id)
+	if err != nil {
+		return err
+	}
+	if s == nil {
+		return fmt.Errorf("%w: there is no session %s", contract.ErrNotFound, journal.SessionID(id))
+	}
+	if _, err := b.CancelTurns(tx, s, ""); err != nil {
+		return err
+	}
+	waiting, _, err := b.Waiting(tx, s, math.MaxInt32)
+	if err != nil {
+		return err
+	}
+	for _, d := range waiting {
+		if err := tx.Settle(d, journal.Done, "the session was deleted"); err != nil {
+			return err
+		}
+	}
+	return tx.DeleteSession(id)
+}

@@ -1,0 +1,128 @@
+package tools
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/switchboard-run/switchboard/contract"
+	"github.com/switchboard-run/switchboard/contract/extensionv1"
+	"github.com/switchboard-run/switchboard/kernel/bus"
+	"github.com/switchboard-run/switchboard/kernel/journal"
+)
+
+// Alone runs a tool of an extension outside of a turn, for a person at the
+// command line: its effects are one commit, made as that extension. There is no
+// row that a repeat could join, so nothing is repeated but a version conflict.
+func (r *Runner) Alone(ctx context.Context, name string, raw json.RawMessage) (*extensionv1.CallResult, error) {
+	now := r.Directory.Current()
+	t := now.Tool(name)
+	if t == nil || t.Extension == CoreExtension {
+		extension, _, _ := strings.Cut(name, "/")
+		return nil, fmt.Errorf("%w: the tool %s is not there: its extension %s is not running; `switchboard extensions list` says why",
+			contract.ErrNotFound, name, extension)
+	}
+	if bad := misfit(t, raw); bad != "" {
+		return nil, fmt.Errorf("%w: %s", contract.ErrInvalid, bad)
+	}
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	for conflicts := 0; ; conflicts++ {
+		result, err := r.alone(ctx, t.Extension, &extensionv1.CallRequest{
+			Name: t.Tool.GetName(), Arguments: arguments(raw), Timezone: now.Location.String(), Repeat: conflicts > 0,
+		})
+		if !errors.Is(err, contract.ErrConflict) || conflicts >= maxConflicts {
+			return result, err
+		}
+	}
+}
+
+func (r *Runner) alone(ctx context.Context, extension string, request *extensionv1.CallRequest) (*extensionv1.CallResult, error) {
+	actor := r.Remote.Actor(extension)
+	if actor == nil {
+		return nil, fmt.Errorf("%w: the extension %s is not running", contract.ErrUnavailable, extension)
+	}
+	lease := r.Bus.LeaseAlone(actor)
+	defer r.Bus.Release(lease)
+	request.Lane = lease.Token
+	result, err := r.Remote.CallTool(ctx, extension, request)
+	if err != nil || len(result.GetEffects()) == 0 {
+		return result, err
+	}
+	return result, r.Bus.DoAs(actor, lease, func(tx *bus.Tx) error {
+		_, err := tx.Apply(result.GetEffects())
+		return err
+	})
+}
+
+// Delivered is what became of a text that was sent outside of a turn.
+type Delivered struct {
+	Status, Detail string // delivered, queued, failed
+	Events         []string
+	ProviderIDs    []string
+}
+
+// Send sends a text to the default recipient of a channel and waits for the
+// platform's word, if the channel is ready.
+func (r *Runner) Send(ctx context.Context, channel, text string) (*Delivered, error) {
+	now := r.Directory.Current()
+	if why := unreachable(now, channel); why != "" {
+		kind := contract.ErrUnavailable
+		if now.Channel(channel) == nil {
+			kind = contract.ErrNotFound
+		}
+		return nil, fmt.Errorf("%w: %s Nothing was sent", kind, why)
+	}
+	settled, over := make(chan settlement), make(chan struct{})
+	defer close(over)
+	d := &Delivered{}
+	err := r.Bus.Do(func(tx *bus.Tx) error {
+		d.Events = nil
+		seqs, err := r.Router.SendTo(tx, channel, text, "", "", "")
+		for _, seq := range seqs {
+			d.Events = append(d.Events, journal.EventID(seq))
+			tx.After(func() {
+				r.Bus.OnSettled(seq, func(d journal.Delivery) {
+					select {
+					case settled <- settlement{0, d}:
+					case <-over:
+					}
+				})
+			})
+		}
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	d.Status = "queued"
+	c := now.Channel(channel)
+	wait, cancel := context.WithTimeout(ctx, receiptWait)
+	defer cancel()
+	for left := len(d.Events); left > 0 && c.Ready(); {
+		select {
+		case s := <-settled:
+			left--
+			if s.delivery.ProviderID != "" {
+				d.ProviderIDs = append(d.ProviderIDs, s.delivery.ProviderID)
+			}
+			switch {
+			case s.delivery.State == journal.Dead:
+				d.Status, d.Detail = "failed", s.delivery.Reason
+			case left == 0 && d.Status == "queued":
+				d.Status = "delivered"
+			}
+		case <-wait.Done():
+			left = 0
+		}
+	}
+	if d.Status == "queued" {
+		d.Detail = fmt.Sprintf("no word from %s yet; it is tried until it is delivered", c.Name)
+		if !c.Ready() {
+			d.Detail = fmt.Sprintf("%s is %s now; it is delivered when that changes", c.Name, c.Status())
+		}
+	}
+	return d, nil
+}
