@@ -35,6 +35,7 @@ import (
 	"github.com/hashicorp/go-hclog"
 
 	"github.com/switchboard-run/switchboard/contract"
+	"github.com/switchboard-run/switchboard/contract/extensionv1"
 	"github.com/switchboard-run/switchboard/kernel/bus"
 	"github.com/switchboard-run/switchboard/kernel/config"
 	"github.com/switchboard-run/switchboard/kernel/directory"
@@ -93,13 +94,16 @@ type Kernel struct {
 	listener   net.Listener
 	generation int64
 
-	planning sync.Mutex // one plan at a time
-	mu       sync.Mutex // guards what follows
-	plan     *plan
-	status   map[string]supervisor.Status
-	active   map[string]*supervisor.Instance
-	actors   map[string]*bus.Actor // of the latest generation
-	stopping map[string]bool       // being stopped on purpose
+	planning   sync.Mutex // one plan at a time
+	refreshing sync.Mutex // one snapshot at a time
+	mu         sync.Mutex // guards what follows
+	plan       *plan
+	status     map[string]supervisor.Status
+	active     map[string]*supervisor.Instance
+	actors     map[string]*bus.Actor // of the latest generation
+	// described is what extensions said of themselves when they were last active.
+	described map[string]*extensionv1.Description
+	stopping  map[string]bool // being stopped on purpose
 }
 
 // Open takes the home, opens the store and recovers what was under way. Nothing
@@ -108,6 +112,7 @@ func Open(ctx context.Context, o Options) (_ *Kernel, err error) {
 	k := &Kernel{
 		options: o, started: time.Now(), directory: &directory.Directory{}, status: map[string]supervisor.Status{},
 		active: map[string]*supervisor.Instance{}, actors: map[string]*bus.Actor{}, stopping: map[string]bool{},
+		described: map[string]*extensionv1.Description{},
 	}
 	defer func() {
 		if err != nil {

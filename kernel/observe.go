@@ -18,7 +18,7 @@ var _ supervisor.Observer = observer{}
 func (o observer) Active(i *supervisor.Instance) {
 	k := o.k
 	k.mu.Lock()
-	k.active[i.ID] = i
+	k.active[i.ID], k.described[i.ID] = i, i.Description
 	a := k.actors[i.ID]
 	delete(k.stopping, i.ID)
 	k.mu.Unlock()

@@ -17,6 +17,8 @@ import (
 // refresh puts a new snapshot of what is known in force, and lets the bus hold
 // or resume the sends of channels accordingly.
 func (k *Kernel) refresh() {
+	k.refreshing.Lock() // an older snapshot must not come into force after a newer one
+	defer k.refreshing.Unlock()
 	k.mu.Lock()
 	if k.plan == nil {
 		k.mu.Unlock()
@@ -64,7 +66,7 @@ const defaultAgent = "orchestrator"
 
 func (k *Kernel) describe(s *directory.Snapshot, id string, m *member) {
 	status := k.status[id]
-	state := string(cmp.Or(status.State, supervisor.Inactive))
+	state := string(cmp.Or(status.State, supervisor.Starting)) // not told yet: it is about to be started
 	readiness := &extensionv1.Readiness{State: cmp.Or(status.Readiness, extensionv1.Readiness_STATE_OFFLINE), Detail: status.ReadinessDetail}
 	if len(m.missing) > 0 {
 		readiness = &extensionv1.Readiness{
@@ -91,8 +93,13 @@ func (k *Kernel) describe(s *directory.Snapshot, id string, m *member) {
 	if len(m.manifest.Provides.Models) > 0 {
 		s.Models = append(s.Models, directory.Provider{Extension: id, Models: m.manifest.Provides.Models, State: state, Readiness: readiness})
 	}
-	if i := k.active[id]; i != nil {
-		for _, t := range i.Description.GetTools() {
+	description := k.described[id]
+	switch {
+	case status.State == supervisor.Failed:
+	case description == nil && m.manifest.Provides.Tools && state == directory.StateStarting:
+		s.Arriving = append(s.Arriving, id)
+	default: // what it offered last is what it offers again once it is back
+		for _, t := range description.GetTools() {
 			entry := tools.Entry(id, t)
 			s.Tools = append(s.Tools, entry)
 			if t.GetCommand() != "" {

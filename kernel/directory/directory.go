@@ -5,8 +5,10 @@
 package directory
 
 import (
+	"context"
 	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -17,7 +19,12 @@ import (
 )
 
 // Directory holds the current snapshot. It is safe for concurrent use.
-type Directory struct{ current atomic.Pointer[Snapshot] }
+type Directory struct {
+	current atomic.Pointer[Snapshot]
+
+	mu      sync.Mutex
+	changed chan struct{} // closed by the next Set; nil: nobody waits
+}
 
 // Current is the snapshot in force; an empty one before the first Set.
 func (d *Directory) Current() *Snapshot {
@@ -28,7 +35,37 @@ func (d *Directory) Current() *Snapshot {
 }
 
 // Set puts a snapshot in force.
-func (d *Directory) Set(s *Snapshot) { d.current.Store(s) }
+func (d *Directory) Set(s *Snapshot) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.current.Store(s)
+	if d.changed != nil {
+		close(d.changed)
+		d.changed = nil
+	}
+}
+
+// Await returns the first snapshot, from the current one on, that is good. When
+// ctx ends before, it returns the one that is in force then, and false.
+func (d *Directory) Await(ctx context.Context, good func(*Snapshot) bool) (*Snapshot, bool) {
+	for {
+		d.mu.Lock()
+		if d.changed == nil {
+			d.changed = make(chan struct{})
+		}
+		changed := d.changed
+		d.mu.Unlock()
+		now := d.Current()
+		if good(now) {
+			return now, true
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return now, false
+		}
+	}
+}
 
 // Snapshot is the directory at one moment. Slices are sorted by id.
 type Snapshot struct {
@@ -37,6 +74,9 @@ type Snapshot struct {
 	Tools    []Tool
 	Commands []Command
 	Models   []Provider
+	// Arriving are the extensions whose tools are not known yet, because they
+	// are being started for the first time.
+	Arriving []string
 
 	Location       *time.Location
 	DefaultAgent   string            // agents.default
@@ -93,8 +133,20 @@ func (c *Channel) Status() string {
 	return "offline"
 }
 
-// StateActive is the state of a process that serves.
-const StateActive = "active"
+// States of a process that matter to who wants something of it.
+const (
+	StateActive     = "active" // it serves
+	StateInactive   = "inactive"
+	StateStarting   = "starting"
+	StateStopping   = "stopping"
+	StateBackingOff = "backing_off"
+)
+
+// Coming says whether a process that is in the state, and does not serve, may
+// do so soon.
+func Coming(state string) bool {
+	return state == StateStarting || state == StateStopping || state == StateBackingOff
+}
 
 // Agent is one agent.
 type Agent struct {
@@ -188,6 +240,18 @@ func (s *Snapshot) MayUse(agent string, t *Tool) bool {
 		}
 	}
 	return false
+}
+
+// UsesToolsOf says whether the agent's manifest grants tools of an extension.
+func (s *Snapshot) UsesToolsOf(agent, extension string) bool {
+	a := s.Agent(agent)
+	if a == nil {
+		return false
+	}
+	return slices.ContainsFunc(a.Spec.GetUsesTools(), func(pattern string) bool {
+		prefix, wild := strings.CutSuffix(pattern, "*")
+		return strings.HasPrefix(pattern, extension+"/") || wild && strings.HasPrefix(extension+"/", prefix)
+	})
 }
 
 // PreferredChannel is where a notice goes that names none: the default channel,

@@ -241,7 +241,7 @@ func (s toolsService) List(ctx context.Context, r *kernelv1.ListToolsRequest) (*
 	if err != nil {
 		return nil, err
 	}
-	granted, etag := s.h.Tools.List(l.Agent)
+	granted, etag := s.h.Tools.List(ctx, l.Agent)
 	return &kernelv1.ListToolsResponse{Tools: granted, Etag: etag}, nil
 }
 

@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/switchboard-run/switchboard/contract"
 	"github.com/switchboard-run/switchboard/contract/extensionv1"
@@ -20,7 +21,11 @@ import (
 // provider is configured.
 const OfflineExtension = "offline"
 
-// Remote reaches the extensions that provide models.
+// ErrNotRunning: the provider's process is not there.
+var ErrNotRunning = fmt.Errorf("%w: it is not running", contract.ErrUnavailable)
+
+// Remote reaches the extensions that provide models. Complete wraps
+// ErrNotRunning or contract.ErrGone if the process is not there, or ended.
 type Remote interface {
 	Complete(ctx context.Context, extension string, r *extensionv1.CompleteRequest, emit func(*extensionv1.Delta) error) error
 }
@@ -31,21 +36,61 @@ type Router struct {
 	Remote    Remote
 }
 
+// absent is how long a completion waits for a provider that is being started.
+const absent = 30 * time.Second
+
+// pause keeps a completion from asking a provider that has just ended before
+// that is known everywhere.
+const pause = 100 * time.Millisecond
+
 // Complete completes with the named model: "default", another name of the
 // configuration, or <extension>/<model>. The first delta says which one answers.
-// Its error is meant for people.
+// When none can, but one of them is being started, it is waited for. Its error
+// is meant for people.
 func (r *Router) Complete(ctx context.Context, name string, request *extensionv1.CompleteRequest, emit func(*extensionv1.Delta) error) error {
+	waiting, cancel := context.WithTimeout(ctx, absent)
+	defer cancel()
+	for {
+		away, err := r.attempt(ctx, name, request, emit)
+		if err == nil || !away {
+			return err
+		}
+		select {
+		case <-time.After(pause):
+		case <-waiting.Done():
+			return err
+		}
+		r.Directory.Await(waiting, func(now *directory.Snapshot) bool {
+			candidates := Candidates(now, name)
+			some := func(is func(*directory.Provider) bool) bool {
+				return slices.ContainsFunc(candidates, func(c string) bool {
+					extension, _, _ := strings.Cut(c, "/")
+					p := now.Provider(extension)
+					return p != nil && is(p)
+				})
+			}
+			return some(func(p *directory.Provider) bool { return p.State == directory.StateActive }) ||
+				!some(func(p *directory.Provider) bool { return directory.Coming(p.State) })
+		})
+	}
+}
+
+// attempt asks the candidates in turn. Away says that none of them refused or
+// failed: at least one that does not run now may run soon.
+func (r *Router) attempt(ctx context.Context, name string, request *extensionv1.CompleteRequest, emit func(*extensionv1.Delta) error) (away bool, err error) {
 	now := r.Directory.Current()
 	candidates := Candidates(now, name)
 	if len(candidates) == 0 {
-		return fmt.Errorf("%w: there is no model to ask: set OPENAI_API_KEY, or enable the extension %q", contract.ErrUnavailable, OfflineExtension)
+		return false, fmt.Errorf("%w: there is no model to ask: set OPENAI_API_KEY, or enable the extension %q", contract.ErrUnavailable, OfflineExtension)
 	}
 	var failures []string
+	failed := false
 	for _, c := range candidates {
 		extension, model, _ := strings.Cut(c, "/")
 		p := now.Provider(extension)
 		if why := unusable(p, extension); why != "" {
 			failures = append(failures, why)
+			away = away || p != nil && directory.Coming(p.State)
 			continue
 		}
 		request.Model = strings.TrimSuffix(model, "*")
@@ -61,13 +106,17 @@ func (r *Router) Complete(ctx context.Context, name string, request *extensionv1
 		})
 		switch {
 		case err == nil || began || ctx.Err() != nil:
-			return err
+			return false, err
 		case errors.Is(err, contract.ErrStale):
-			return err
+			return false, err
+		case errors.Is(err, contract.ErrGone), errors.Is(err, ErrNotRunning):
+			away = true
+		default:
+			failed = true
 		}
 		failures = append(failures, err.Error())
 	}
-	return fmt.Errorf("%w: %s", contract.ErrUnavailable, strings.Join(failures, "; "))
+	return away && !failed, fmt.Errorf("%w: %s", contract.ErrUnavailable, strings.Join(failures, "; "))
 }
 
 func unusable(p *directory.Provider, extension string) string {

@@ -14,6 +14,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -32,6 +33,7 @@ import (
 const (
 	callTimeout  = 10 * time.Minute // of one call, whatever it does
 	absent       = 30 * time.Second // how long a call waits for its extension to come back
+	late         = 10 * time.Second // how long an extension is waited for that is being started for the first time
 	maxConflicts = 10
 )
 
@@ -65,9 +67,24 @@ type running struct {
 }
 
 // List returns the tools that an agent may use, under their full names, and
-// what changes when they do.
-func (r *Runner) List(agent string) ([]*extensionv1.Tool, string) {
-	now := r.Directory.Current()
+// what changes when they do. It waits for extensions that are being started for
+// the first time: until then nobody knows what they offer.
+func (r *Runner) List(ctx context.Context, agent string) ([]*extensionv1.Tool, string) {
+	now := r.known(ctx, func(now *directory.Snapshot) bool {
+		return !slices.ContainsFunc(now.Arriving, func(id string) bool { return now.UsesToolsOf(agent, id) })
+	})
+	return list(now, agent), now.ToolsEtag
+}
+
+// known is the directory as soon as it is good, or late is over.
+func (r *Runner) known(ctx context.Context, good func(*directory.Snapshot) bool) *directory.Snapshot {
+	ctx, cancel := context.WithTimeout(ctx, late)
+	defer cancel()
+	now, _ := r.Directory.Await(ctx, good)
+	return now
+}
+
+func list(now *directory.Snapshot, agent string) []*extensionv1.Tool {
 	var granted []*extensionv1.Tool
 	for i := range now.Tools {
 		t := &now.Tools[i]
@@ -79,7 +96,7 @@ func (r *Runner) List(agent string) ([]*extensionv1.Tool, string) {
 			Idempotent: t.Tool.GetIdempotent(), Interruptible: t.Tool.GetInterruptible(), Private: t.Tool.GetPrivate(),
 		})
 	}
-	return granted, now.ToolsEtag
+	return granted
 }
 
 // Call runs the open call of a turn, or returns what became of it.
@@ -133,7 +150,8 @@ func (r *Runner) run(run *running, l *bus.Lease, call journal.Call) {
 
 // once runs a call to its one result.
 func (r *Runner) once(ctx context.Context, l *bus.Lease, call journal.Call) (*extensionv1.CallResult, error) {
-	now := r.Directory.Current()
+	owner, _, _ := strings.Cut(call.Name, "/")
+	now := r.known(ctx, func(now *directory.Snapshot) bool { return !slices.Contains(now.Arriving, owner) })
 	t := now.Tool(call.Name)
 	if refusal := r.refuse(now, l.Agent, t, call); refusal != "" {
 		return r.finish(l, call, &extensionv1.CallResult{Content: refusal, IsError: true})
@@ -250,7 +268,7 @@ func (r *Runner) finish(_ *bus.Lease, call journal.Call, result *extensionv1.Cal
 // refuse says why a call must not run: the reason is for the model.
 func (r *Runner) refuse(now *directory.Snapshot, agent string, t *directory.Tool, call journal.Call) string {
 	if t == nil || !now.MayUse(agent, t) {
-		granted, _ := r.List(agent)
+		granted := list(now, agent)
 		names := make([]string, len(granted))
 		for i, g := range granted {
 			names[i] = g.GetName()

@@ -1,0 +1,139 @@
+// Command probe is an extension that does what a test wants: probe ID MODE. It
+// works in the directory of its manifest. With every mode it writes its
+// environment to the file env.
+//
+//	bus      takes requests, JSON lines, from the fifo in, publishes, and
+//	         answers in the file out
+//	tools    two tools that note each run in the file calls: slow waits until
+//	         the file release exists, and must not run twice; look may
+//	chatter  writes much to stdout before, while and after it starts
+//	crash    ends with status 3 once it is active
+//	exit     ends at once
+//	hang     never finishes starting
+//	mute     says nothing at all, not even the handshake
+//	child    leaves a process that holds stdout
+//	channel  a channel that notes what it sends in the file out
+package main
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"strings"
+	"time"
+
+	"github.com/switchboard-run/switchboard/sdk"
+)
+
+func main() {
+	id, mode := os.Args[1], os.Args[2]
+	note("env", strings.Join(os.Environ(), "\n"))
+	e := sdk.Extension{ID: id}
+	switch mode {
+	case "bus":
+		e.Run = bus
+	case "tools":
+		e.Tools = tools
+	case "chatter":
+		chatter("before")
+		e.Start = func(context.Context, *sdk.Kernel) error { chatter("while"); return nil }
+		e.Run = func(context.Context, *sdk.Kernel) error { chatter("after"); note("out", "done"); return nil }
+	case "crash":
+		e.Run = func(context.Context, *sdk.Kernel) error { os.Exit(3); return nil }
+	case "exit":
+		os.Exit(3)
+	case "hang":
+		e.Start = func(context.Context, *sdk.Kernel) error { select {} }
+	case "mute":
+		time.Sleep(time.Hour)
+	case "child":
+		e.Start = func(context.Context, *sdk.Kernel) error {
+			child := exec.Command("sleep", "3607")
+			child.Stdout, child.Stderr = os.Stdout, os.Stderr
+			return child.Start()
+		}
+	case "channel":
+		e.Channel = sdk.ChannelFunc(func(_ context.Context, m sdk.Message) (sdk.Receipt, error) {
+			note("out", m.Text)
+			return sdk.Receipt{ProviderID: m.ID, Conversation: "box"}, nil
+		})
+	}
+	sdk.Serve(e)
+}
+
+// note appends a line to a file.
+func note(file, line string) {
+	f, err := os.OpenFile(file, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	_, _ = f.WriteString(line + "\n")
+	_ = f.Close()
+}
+
+func chatter(when string) {
+	for range 200 {
+		fmt.Println(when, strings.Repeat("blah ", 1000))
+	}
+}
+
+// request is one line of the fifo.
+type request struct {
+	Topic   string         `json:"topic"`
+	Payload map[string]any `json:"payload"`
+	Size    int            `json:"size"` // bytes of text to add to the payload
+}
+
+func bus(ctx context.Context, k *sdk.Kernel) error {
+	in, err := os.OpenFile("in", os.O_RDWR, 0)
+	if err != nil {
+		return err
+	}
+	for lines := bufio.NewScanner(in); lines.Scan(); {
+		var r request
+		if err := json.Unmarshal(lines.Bytes(), &r); err != nil {
+			return err
+		}
+		if r.Size > 0 {
+			r.Payload["filling"] = strings.Repeat("x", r.Size)
+		}
+		if _, err := k.Commit(ctx, sdk.Publish(r.Topic, r.Payload)); err != nil {
+			note("out", "error: "+err.Error())
+		} else {
+			note("out", "ok")
+		}
+	}
+	return nil
+}
+
+var tools = []sdk.Tool{
+	{
+		Name: "slow", Description: "Does something once, and takes its time.",
+		Schema: json.RawMessage(`{"type":"object","properties":{"n":{"type":"integer"}},"required":["n"],"additionalProperties":false}`),
+		Call:   call("slow"),
+	},
+	{
+		Name: "look", Description: "Looks at something, and takes its time.", ReadOnly: true,
+		Call: call("look"),
+	},
+}
+
+func call(name string) func(context.Context, sdk.ToolCall) (sdk.ToolResult, error) {
+	return func(ctx context.Context, c sdk.ToolCall) (sdk.ToolResult, error) {
+		note("calls", name+" "+c.ID)
+		for {
+			if _, err := os.Stat("release"); err == nil {
+				return sdk.ToolResult{Content: "the result of " + name}, nil
+			}
+			select {
+			case <-time.After(5 * time.Millisecond):
+			case <-ctx.Done():
+				return sdk.ToolResult{}, ctx.Err()
+			}
+		}
+	}
+}

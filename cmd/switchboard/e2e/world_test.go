@@ -1,0 +1,335 @@
+package e2e
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/switchboard-run/switchboard/extensions/openai/openaitest"
+	"github.com/switchboard-run/switchboard/extensions/telegramchannel/telegramtest"
+)
+
+// People of the tests, as Telegram numbers them.
+const (
+	anna  = 1001 // the owner
+	boris = 1002 // admitted as well
+	clara = 1003 // a stranger
+	group = -2001
+)
+
+// openaiKey is a key that must be seen nowhere.
+const openaiKey = "sk-canary-5f1d0b7c9e"
+
+// world is one home with what is around it.
+type world struct {
+	t        *testing.T
+	home     string
+	env      map[string]string
+	telegram *telegramtest.Server // nil: there is no token
+	model    *openaitest.Server   // nil: there is no key
+	kernel   *kernel              // the one that was started last
+	polls    int                  // of bots, before it was started
+}
+
+// option adds something to a new world.
+type option func(*world)
+
+// withTelegram adds Telegram, where Anna and Boris are admitted by name.
+func withTelegram(opts ...telegramtest.Option) option {
+	return func(w *world) {
+		strangers(opts...)(w)
+		w.config(fmt.Sprintf(`channels: {telegram_channel: {allow_from: ["%d", "%d"]}}`, anna, boris))
+	}
+}
+
+// strangers adds Telegram, where nobody is admitted.
+func strangers(opts ...telegramtest.Option) option {
+	return func(w *world) {
+		w.telegram = telegramtest.Start(w.t, opts...)
+		w.env["TELEGRAM_BOT_TOKEN"], w.env["TELEGRAM_API_URL"] = w.telegram.Token(), w.telegram.URL()
+		for _, id := range []int64{anna, boris, clara} {
+			w.telegram.AddChat(telegramtest.Chat{ID: id, Type: telegramtest.Private})
+		}
+	}
+}
+
+// withModel adds a server for a model.
+func withModel(w *world) {
+	w.model = openaitest.New(w.t)
+	w.model.RequireKey(openaiKey)
+	w.env["OPENAI_API_KEY"], w.env["OPENAI_BASE_URL"], w.env["OPENAI_MODEL"] = openaiKey, w.model.BaseURL(), "test-model"
+}
+
+// newWorld makes a home. Nothing runs in it yet.
+func newWorld(t *testing.T, opts ...option) *world {
+	t.Helper()
+	home, err := os.MkdirTemp("/tmp", "sb") // short: the paths of sockets are
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := &world{t: t, home: home, env: map[string]string{
+		"PATH": os.Getenv("PATH"), "HOME": home, "SWITCHBOARD_HOME": home, "TZ": "Europe/Berlin",
+	}}
+	t.Cleanup(func() {
+		if t.Failed() {
+			w.report()
+		}
+		_ = os.Chmod(home, 0o700)
+		_ = os.RemoveAll(home)
+	})
+	for _, o := range opts {
+		o(w)
+	}
+	return w
+}
+
+// report shows what the kernel and its extensions wrote.
+func (w *world) report() {
+	files, _ := filepath.Glob(filepath.Join(w.home, "logs", "*.log"))
+	for _, name := range files {
+		text, _ := os.ReadFile(name)
+		if len(text) > 6000 {
+			text = append([]byte("..."), text[len(text)-6000:]...)
+		}
+		w.t.Logf("%s:\n%s", filepath.Base(name), text)
+	}
+	if _, err := os.Stat(w.file("switchboard.db")); err == nil {
+		w.t.Logf("under way: %q", w.pending())
+	}
+	if w.kernel != nil {
+		w.t.Logf("the kernel wrote:\n%s", w.kernel.output.String())
+	}
+}
+
+// file is the path of a file of the home.
+func (w *world) file(parts ...string) string {
+	return filepath.Join(append([]string{w.home}, parts...)...)
+}
+
+// write replaces a file of the home as an editor does: at once.
+func (w *world) write(text string, perm os.FileMode, parts ...string) {
+	w.t.Helper()
+	path := w.file(parts...)
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		w.t.Fatal(err)
+	}
+	if err := os.WriteFile(path+"~", []byte(text), perm); err != nil {
+		w.t.Fatal(err)
+	}
+	if err := os.Rename(path+"~", path); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+func (w *world) config(text string) { w.write(text, 0o600, "config.yaml") }
+
+func (w *world) environ() []string {
+	var env []string
+	for name, value := range w.env {
+		env = append(env, name+"="+value)
+	}
+	return env
+}
+
+// ctx ends with the test's patience.
+func (w *world) ctx() context.Context {
+	ctx, cancel := context.WithTimeout(w.t.Context(), patience)
+	w.t.Cleanup(cancel)
+	return ctx
+}
+
+// waitFor looks again and again whether something has happened.
+func (w *world) waitFor(done func() bool) bool {
+	for deadline := time.Now().Add(patience); ; time.Sleep(10 * time.Millisecond) {
+		if done() {
+			return true
+		}
+		if time.Now().After(deadline) {
+			return false
+		}
+	}
+}
+
+func (w *world) eventually(what string, done func() bool) {
+	w.t.Helper()
+	if !w.waitFor(done) {
+		w.t.Fatalf("in %s there was not: %s", patience, what)
+	}
+}
+
+// kernel is one running `switchboard run`.
+type kernel struct {
+	cmd    *exec.Cmd
+	output *buffer
+	ended  chan struct{}
+}
+
+func (k *kernel) pid() int { return k.cmd.Process.Pid }
+
+// command is the program with arguments, not started yet.
+func (w *world) command(args ...string) *exec.Cmd {
+	cmd := exec.CommandContext(w.t.Context(), binary("switchboard"), args...)
+	cmd.Env = w.environ()
+	return cmd
+}
+
+// cli runs a command to its end.
+func (w *world) cli(args ...string) (stdout, stderr string, code int) {
+	w.t.Helper()
+	cmd := w.command(args...)
+	var out, complaints bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &complaints
+	err := cmd.Run()
+	if cmd.ProcessState == nil {
+		w.t.Fatalf("switchboard %s: %v", strings.Join(args, " "), err)
+	}
+	return out.String(), complaints.String(), cmd.ProcessState.ExitCode()
+}
+
+// must runs a command that has to work.
+func (w *world) must(args ...string) string {
+	w.t.Helper()
+	out, complaints, code := w.cli(args...)
+	if code != 0 {
+		w.t.Fatalf("switchboard %s: exit status %d: %s%s", strings.Join(args, " "), code, complaints, out)
+	}
+	return out
+}
+
+// list decodes what a command prints with --json.
+func list[T any](w *world, args ...string) T {
+	w.t.Helper()
+	var v T
+	out := w.must(append(args, "--json")...)
+	if err := json.Unmarshal([]byte(out), &v); err != nil {
+		w.t.Fatalf("switchboard %s --json: %v in %s", strings.Join(args, " "), err, out)
+	}
+	return v
+}
+
+// start starts a kernel and returns when it takes terminals.
+func (w *world) start() {
+	w.t.Helper()
+	cmd := w.command("run")
+	k := &kernel{cmd: cmd, output: &buffer{}, ended: make(chan struct{})}
+	cmd.Stdout, cmd.Stderr = k.output, k.output
+	cmd.WaitDelay = time.Second
+	if w.telegram != nil {
+		w.polls = w.telegram.Calls("getUpdates")
+	}
+	if err := cmd.Start(); err != nil {
+		w.t.Fatal(err)
+	}
+	w.kernel = k
+	go func() {
+		_ = cmd.Wait()
+		close(k.ended)
+	}()
+	w.t.Cleanup(func() { w.kill(k) })
+	w.eventually("a socket for terminals", func() bool {
+		select {
+		case <-k.ended:
+			w.t.Fatalf("the kernel ended: %s", k.output)
+		default:
+		}
+		c, err := w.dial()
+		if err == nil {
+			_ = c.Close()
+		}
+		return err == nil
+	})
+}
+
+// kill ends a kernel with -9 and checks that nothing of it is left.
+func (w *world) kill(k *kernel) {
+	w.t.Helper()
+	select {
+	case <-k.ended:
+		return
+	default:
+	}
+	below := descendants(w.t, k.pid())
+	_ = k.cmd.Process.Kill()
+	<-k.ended
+	w.gone(below)
+}
+
+// crash kills the running kernel with -9; restart starts the next one, too.
+func (w *world) crash() { w.t.Helper(); w.kill(w.kernel) }
+
+func (w *world) restart() {
+	w.t.Helper()
+	w.crash()
+	w.start()
+}
+
+// stop ends the running kernel as Ctrl-C does.
+func (w *world) stop() {
+	w.t.Helper()
+	below := descendants(w.t, w.kernel.pid())
+	_ = w.kernel.cmd.Process.Signal(syscall.SIGINT)
+	select {
+	case <-w.kernel.ended:
+	case <-time.After(patience):
+		w.t.Error("the kernel does not end when asked to")
+		w.crash()
+	}
+	w.gone(below)
+}
+
+// telegramReady waits until the bot of the running kernel polls.
+func (w *world) telegramReady() {
+	w.t.Helper()
+	if err := w.telegram.WaitCalls(w.ctx(), "getUpdates", w.polls+1); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+// told waits for the nth message to a chat.
+func (w *world) told(chat int64, n int) telegramtest.Message {
+	w.t.Helper()
+	m, err := w.telegram.WaitMessage(w.ctx(), chat, n)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return m
+}
+
+// texts are what the bot wrote in a chat so far.
+func (w *world) texts(chat int64) []string {
+	var out []string
+	for _, m := range w.telegram.Messages(chat) {
+		out = append(out, m.Text)
+	}
+	return out
+}
+
+// buffer is a bytes.Buffer for several goroutines.
+type buffer struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+var _ io.Writer = (*buffer)(nil)
+
+func (b *buffer) Write(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.b.Write(p)
+}
+
+func (b *buffer) String() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.b.String()
+}
