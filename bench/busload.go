@@ -30,6 +30,7 @@ type result struct {
 	Events  int             `json:"events"`
 	Took    time.Duration   `json:"took"`
 	Latency []time.Duration `json:"latency"`
+	CPU     time.Duration   `json:"-"` // of all processes, start included
 }
 
 // serveLoad is the bench binary as an extension: publisher COUNT WINDOW
@@ -124,16 +125,17 @@ func busLoad(b *bench) error {
 		{"4096 in flight", 300_000, 4096, 0},
 	} {
 		var rates []float64
-		var p50, p99 []time.Duration
+		var p50, p99, cpu []time.Duration
 		for range b.rounds {
 			r, err := oneLoad(b, b.scale(c.count), c.window, c.interval)
 			if err != nil {
 				return err
 			}
 			rates = append(rates, float64(r.Events)/r.Took.Seconds())
-			p50, p99 = append(p50, r.Latency[0]), append(p99, r.Latency[1])
+			p50, p99, cpu = append(p50, r.Latency[0]), append(p99, r.Latency[1]), append(cpu, r.CPU/time.Duration(r.Events))
 		}
-		fmt.Printf("%s: %s, published to handled p50 %s, p99 %s\n", c.name, spread(rates, perSecond), spread(p50, milliseconds), spread(p99, milliseconds))
+		fmt.Printf("%s: %s, published to handled p50 %s, p99 %s, CPU per event %s\n",
+			c.name, spread(rates, perSecond), spread(p50, milliseconds), spread(p99, milliseconds), spread(cpu, time.Duration.String))
 	}
 	return nil
 }
@@ -171,6 +173,7 @@ func oneLoad(b *bench, count, window int, interval time.Duration) (r result, err
 	deadline := time.Now().Add(2 * time.Minute)
 	for time.Now().Before(deadline) {
 		if raw, err := os.ReadFile(file); err == nil && len(raw) > 0 {
+			r.CPU = d.cpu()
 			return r, json.Unmarshal(raw, &r)
 		}
 		time.Sleep(20 * time.Millisecond) //nolint:forbidigo // waiting for another process

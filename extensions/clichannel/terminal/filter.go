@@ -181,11 +181,13 @@ func (v *filterView) answer(id string, err error) {
 
 func (v *filterView) welcome(wire.Frame) { v.once.Do(func() { close(v.welcomed) }) }
 
-// message prints answers to what was asked here; the rest is left to terminals
-// that somebody looks at.
+// message prints answers to what was asked here. What comes besides (a reminder,
+// an answer to another terminal) goes to the error output, where it disturbs no
+// script: left unshown, it would hold up the answers behind it.
 func (v *filterView) message(f wire.Frame) (bool, error) {
 	if v.question(f) == "" {
-		return false, nil
+		_, err := fmt.Fprintln(v.o.Err, strings.TrimRight(f.Text, "\n"))
+		return err == nil, err
 	}
 	text := f.Text
 	if v.looks != plainOut {

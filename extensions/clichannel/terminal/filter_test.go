@@ -72,20 +72,26 @@ func TestFilterSendsOneAtATime(t *testing.T) {
 	}
 }
 
-func TestFilterLeavesTheRestToOthers(t *testing.T) {
+// What nobody asked for here must not hold up the answers behind it.
+func TestFilterShowsTheRestAside(t *testing.T) {
 	t.Parallel()
 	f := runFilter(t, "hi\n", nil)
 	p := f.attach()
 	m := p.expect(wire.Message)
 	p.write(wire.Frame{Type: wire.Message, ID: "1", Notice: true, Text: "a reminder"})
+	p.expect(wire.Shown)
 	p.write(wire.Frame{Type: wire.Message, ID: "2", ReplyTo: "another-1", Text: "for another terminal"})
+	p.expect(wire.Shown)
 	p.write(wire.Frame{Type: wire.Echo, ID: "another-2", Text: "typed elsewhere"})
-	p.answer(m, "hello") // its confirmation is the first frame that comes back
+	p.answer(m, "hello")
 	if err := <-f.result; err != nil {
 		t.Fatal(err)
 	}
 	if got := f.out.String(); got != "hello\n" {
 		t.Errorf("printed %q", got)
+	}
+	if got := f.err.String(); got != "a reminder\nfor another terminal\n" {
+		t.Errorf("printed aside: %q", got)
 	}
 }
 
