@@ -36,6 +36,11 @@ func (r *MessageRouter) message(tx *bus.Tx, e *busv1.Event, m contract.UserMessa
 		return err
 	}
 	here := &place{channel: c, address: m.ConversationID, thread: m.ThreadID}
+	if len(m.Attachments) > 0 && !m.Edited {
+		if err := r.send(tx, here, contract.ChannelSend{Text: unread(m.Attachments), Kind: contract.SendReply}); err != nil || m.Text == "" {
+			return err
+		}
+	}
 	if name, rest, isCommand := parseCommand(m.Text); isCommand && !m.Edited {
 		return r.command(tx, conversation, here, name, rest)
 	}
@@ -81,6 +86,15 @@ func (r *MessageRouter) edit(tx *bus.Tx, s *journal.Session, m contract.UserMess
 	in.Text = "The user has edited an earlier message of theirs. It now reads:\n\n" + in.Text
 	_, _, err = r.sessions.Queue(tx, s, in, "")
 	return err
+}
+
+// unread says that attachments were not looked at.
+func unread(attachments []contract.Attachment) string {
+	kinds := make([]string, len(attachments))
+	for i, a := range attachments {
+		kinds[i] = strings.ReplaceAll(a.Kind, "_", " ")
+	}
+	return "I can only read text so far, and did not look at the " + strings.Join(kinds, ", ") + "."
 }
 
 func withAttachments(m contract.UserMessage) string {
