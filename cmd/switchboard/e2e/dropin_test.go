@@ -1,7 +1,6 @@
 package e2e
 
 import (
-	"bufio"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -61,14 +60,19 @@ func (w *world) probe(id, mode, more string) {
 		id, strings.ToUpper(id), id, mode, more), "in")
 }
 
-// requests sends a line to an extension that reads a fifo.
+// request sends a line to an extension that reads a fifo, now or once it runs.
 func (w *world) request(id, fifo, line string) {
 	w.t.Helper()
-	f, err := os.OpenFile(w.file("extensions", id, fifo), os.O_RDWR, 0) // never blocks, somebody reads or not
-	if err != nil {
-		w.t.Fatal(err)
+	path := w.file("extensions", id, fifo)
+	f := w.fifos[path]
+	if f == nil {
+		var err error
+		if f, err = os.OpenFile(path, os.O_RDWR, 0o600); err != nil { // both ways: what nobody reads yet is kept
+			w.t.Fatal(err)
+		}
+		w.t.Cleanup(func() { _ = f.Close() })
+		w.fifos[path] = f
 	}
-	defer f.Close()
 	if _, err := f.WriteString(line + "\n"); err != nil {
 		w.t.Fatal(err)
 	}
@@ -76,16 +80,15 @@ func (w *world) request(id, fifo, line string) {
 
 // lines are those of a file of an extension; none if it does not exist yet.
 func (w *world) lines(id string, file ...string) []string {
-	f, err := os.Open(w.file(append([]string{"extensions", id}, file...)...))
-	if err != nil {
+	return w.linesOf(w.file(append([]string{"extensions", id}, file...)...))
+}
+
+func (w *world) linesOf(path string) []string {
+	text, err := os.ReadFile(path)
+	if err != nil || len(text) == 0 {
 		return nil
 	}
-	defer f.Close()
-	var all []string
-	for s := bufio.NewScanner(f); s.Scan(); {
-		all = append(all, s.Text())
-	}
-	return all
+	return strings.Split(strings.TrimSuffix(string(text), "\n"), "\n")
 }
 
 // line waits for the nth line of a file of an extension.

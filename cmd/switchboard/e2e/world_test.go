@@ -39,6 +39,7 @@ type world struct {
 	model    *openaitest.Server   // nil: there is no key
 	kernel   *kernel              // the one that was started last
 	polls    int                  // of bots, before it was started
+	fifos    map[string]*os.File
 }
 
 // option adds something to a new world.
@@ -77,7 +78,7 @@ func newWorld(t *testing.T, opts ...option) *world {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w := &world{t: t, home: home, env: map[string]string{
+	w := &world{t: t, home: home, fifos: map[string]*os.File{}, env: map[string]string{
 		"PATH": os.Getenv("PATH"), "HOME": home, "SWITCHBOARD_HOME": home, "TZ": "Europe/Berlin",
 	}}
 	t.Cleanup(func() {
