@@ -107,7 +107,9 @@ func Row(event string, in contract.AgentInput) *busv1.Entry {
 
 // Append is the effect that appends rows where the turn knows the history to
 // end.
-func (t *Turn) Append(rows ...*busv1.Entry) *busv1.Effect { return AppendAt(t.Session(), t.seq, rows...) }
+func (t *Turn) Append(rows ...*busv1.Entry) *busv1.Effect {
+	return AppendAt(t.Session(), t.seq, rows...)
+}
 
 // AppendAt is the effect that appends rows behind a row.
 func AppendAt(session, seq int64, rows ...*busv1.Entry) *busv1.Effect {

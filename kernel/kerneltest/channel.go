@@ -61,7 +61,9 @@ func (c *Channel) Becomes(state extensionv1.Readiness_State, detail string) {
 }
 
 // GoesOffline makes the channel unable to send for a while.
-func (c *Channel) GoesOffline() { c.Becomes(extensionv1.Readiness_STATE_OFFLINE, "the network is down") }
+func (c *Channel) GoesOffline() {
+	c.Becomes(extensionv1.Readiness_STATE_OFFLINE, "the network is down")
+}
 
 // IsUnconfigured takes the channel's set-up away.
 func (c *Channel) IsUnconfigured() {

@@ -4,86 +4,197 @@ import (
 	"strings"
 	"unicode/utf16"
 	"unicode/utf8"
+
+	"github.com/rivo/uniseg"
 )
 
 // Split cuts a Markdown text into parts of at most limit UTF-16 units: between
 // paragraphs if it can, else between lines, sentences or words, never inside of
-// a character. A code fence that has to be cut is closed and opened again. A
-// limit of 0 cuts nothing.
+// what people see as one character, unless that alone is too long. A code fence
+// that has to be cut is closed and opened again, so that every part can be
+// rendered by itself; a limit that leaves no room for that cuts fences like
+// text. White space around a cut is lost, nothing else is. A limit of 0 cuts
+// nothing.
 func Split(text string, limit int) []string {
 	if limit <= 0 || units(text) <= limit {
 		return []string{text}
 	}
-	var parts []string
-	fence := "" // the line that opened the fence the rest begins in
-	for units(text) > 0 {
-		opening, room := "", limit
-		if fence != "" {
-			opening = fence + "\n"
-			room -= units(opening)
+	s := splitter{limit: limit}
+	for _, mark := range []string{"```", "~~~"} {
+		for rest := text; strings.Contains(rest, mark); {
+			rest = rest[strings.Index(rest, mark):]
+			fence := closing(rest)
+			s.reserve, rest = max(s.reserve, len("\n"+fence)), rest[len(fence):]
 		}
-		if units(text) <= room {
-			parts = append(parts, opening+text)
-			break
+	}
+	if 4*s.reserve > limit {
+		s.reserve, s.plain = 0, true
+	}
+	return s.split(text)
+}
+
+type splitter struct {
+	limit   int
+	reserve int  // what closing the longest fence of the text takes
+	plain   bool // there is no room for fences
+}
+
+func (s *splitter) split(text string) (parts []string) {
+	again := "" // the line that opens the fence again which the rest begins in
+	for strings.TrimSpace(text) != "" {
+		if len(text) <= 3*s.limit { // otherwise it is too long, whatever is in it
+			if rest := s.close(again + text); units(rest) <= s.limit {
+				return append(parts, rest)
+			}
 		}
-		cut := cutAt(text, room-units("\n```"))
-		head := text[:cut]
-		rest := strings.TrimLeft(text[cut:], "\n")
-		open := openFence(opening + head)
-		if open != "" {
-			parts = append(parts, strings.TrimRight(opening+head, "\n")+"\n"+closing(open))
-		} else {
-			parts = append(parts, strings.TrimSpace(opening+head))
-			rest = strings.TrimLeft(rest, " ")
+		cut := s.cut(again, text)
+		head, rest := again+text[:cut], text[cut:]
+		open := s.open(head)
+		if open == "" {
+			rest = strings.TrimLeft(rest, "\r\n")
+			if !strings.HasSuffix(head, "\n") {
+				rest = strings.TrimLeft(rest, " ")
+			}
+		} else if line, behind, _ := strings.Cut(rest, "\n"); strings.HasSuffix(head, "\n") && closes(open, line) {
+			open, rest = "", behind // closed here, too
 		}
-		// A fence line that leaves no room for text is not worth repeating.
-		if fence = open; units(fence) > limit/2 {
-			fence = closing(fence)
+		if head = s.close(head); strings.TrimSpace(head) != "" {
+			parts = append(parts, head)
 		}
-		text = rest
+		again, text = s.reopen(open), rest
+	}
+	if len(parts) == 0 {
+		parts = []string{" "}
 	}
 	return parts
 }
 
-// cutAt is the byte offset of the best place to cut within room units.
-func cutAt(text string, room int) int {
-	end, n := 0, 0
-	for i, r := range text {
-		if n += utf16.RuneLen(r); n > room {
-			end = i
+// reopen is the line that opens a fence again. What it says of the language is
+// dropped if it takes too much room.
+func (s *splitter) reopen(open string) string {
+	switch {
+	case open == "":
+		return ""
+	case units(open) >= s.limit/4:
+		return closing(open) + "\n"
+	}
+	return open + "\n"
+}
+
+// close closes the fence that a part ends in.
+func (s *splitter) close(part string) string {
+	if open := s.open(part); open != "" {
+		return strings.TrimSuffix(part, "\n") + "\n" + closing(open)
+	}
+	return strings.TrimRight(part, " \t\r\n")
+}
+
+func (s *splitter) open(part string) string {
+	if s.plain {
+		return ""
+	}
+	return openFence(part)
+}
+
+// cut is the byte offset at which to cut text, which stands behind the line
+// that opens a fence again.
+func (s *splitter) cut(again, text string) int {
+	room := s.limit - units(again)
+	var paragraph, outside, line, sentence, word int // the last place behind one of these
+	open := s.open(again)
+	at, end, n, began, state := 0, 0, 0, 0, -1
+	for rest, c, before := text, "", ""; rest != ""; before = c {
+		c, rest, _, state = uniseg.FirstGraphemeClusterInString(rest, state)
+		ends := c == "\n" || c == "\r\n"
+		if n += units(c); n > room && !(ends && n-units(c) <= room) { // the end of a line is cut off
 			break
 		}
-	}
-	if end == 0 { // not even one character fits: take one all the same
-		_, size := utf8.DecodeRuneInString(text)
-		return size
-	}
-	for _, mark := range []string{"\n\n", "\n", ". ", " "} {
-		if i := strings.LastIndex(text[:end], mark); i > end/3 {
-			if i += len(mark); openFence(text[:i]) == "" || mark == "\n" || mark == "\n\n" {
-				return i
+		at += len(c)
+		closable := n <= room-s.reserve
+		if closable {
+			end = at
+		}
+		switch {
+		case ends:
+			full := strings.TrimRight(text[began:at], "\r\n")
+			if !s.plain {
+				open = after(open, full)
+			}
+			began = at
+			if open == "" {
+				outside = at
+				if strings.TrimSpace(full) == "" {
+					paragraph = at
+				}
+			}
+			if closable {
+				line = at
+			}
+		case c == " " && closable:
+			if word = at; before != "" && strings.Contains(".!?…:;", before) {
+				sentence = at
 			}
 		}
+	}
+	for _, place := range []struct{ at, least int }{{paragraph, end / 3}, {outside, end / 2}, {line, end / 3}, {sentence, end / 3}, {word, end / 3}} {
+		if place.at > place.least {
+			return place.at
+		}
+	}
+	if end > 0 {
+		return end
+	}
+	return someRunes(text, room-s.reserve)
+}
+
+// someRunes is the longest prefix within room units, of one rune at least.
+func someRunes(text string, room int) int {
+	end, n := 0, 0
+	for end < len(text) {
+		r, size := utf8.DecodeRuneInString(text[end:])
+		if n += utf16.RuneLen(r); n > room && end > 0 {
+			break
+		}
+		end += size
 	}
 	return end
 }
 
 // openFence is the line that opened the code fence which text ends in; empty if
 // it ends outside.
-func openFence(text string) string {
-	open := ""
+func openFence(text string) (open string) {
 	for line := range strings.Lines(text) {
-		line = strings.TrimRight(line, "\n")
-		mark := strings.TrimLeft(line, " ")
-		switch {
-		case len(line)-len(mark) > 3 || !strings.HasPrefix(mark, "```") && !strings.HasPrefix(mark, "~~~"):
-		case open == "":
-			open = mark
-		case strings.HasPrefix(mark, closing(open)) && strings.Trim(mark, open[:1]) == "":
-			open = ""
-		}
+		open = after(open, line)
 	}
 	return open
+}
+
+// after is the fence that is open behind a line.
+func after(open, line string) string {
+	switch {
+	case open == "":
+		return opens(line)
+	case closes(open, line):
+		return ""
+	}
+	return open
+}
+
+// opens is the line without indentation if it opens a fence.
+func opens(line string) string {
+	mark := strings.TrimSpace(line)
+	if !strings.HasPrefix(mark, "```") && !strings.HasPrefix(mark, "~~~") {
+		return ""
+	}
+	if info := mark[len(closing(mark)):]; mark[0] == '`' && strings.Contains(info, "`") {
+		return "" // code within a line
+	}
+	return mark
+}
+
+func closes(open, line string) bool {
+	mark := strings.TrimSpace(line)
+	return strings.HasPrefix(mark, closing(open)) && strings.Trim(mark, open[:1]) == ""
 }
 
 // closing is the line that closes a fence.
