@@ -88,7 +88,8 @@ type Bus struct {
 	sinks    map[string]*Sink // by extension
 	leases   map[string]*Lease
 	wakeups  wakeups
-	unready  []*item // heads that need the store before they can be handed out
+	wants    []*want         // what dispatching needs of the store
+	held     map[string]bool // channels whose sends are held
 	watchers map[*Watcher]struct{}
 	settling map[int64][]func(journal.Delivery) // by event
 	closing  bool
@@ -108,7 +109,7 @@ func New(ctx context.Context, o Options) (*Bus, error) {
 		store: o.Store, router: o.Router, sessions: o.Sessions, log: o.Log, stuck: o.Stuck, keep: [2]time.Duration{o.Events, o.Dead},
 		subs: map[int64]*subscription{}, sinks: map[string]*Sink{}, leases: map[string]*Lease{},
 		watchers: map[*Watcher]struct{}{}, settling: map[int64][]func(journal.Delivery){},
-		random: newRandom(), prepare: make(chan struct{}, 1),
+		held: map[string]bool{}, random: newRandom(), prepare: make(chan struct{}, 1), alarm: time.NewTimer(time.Hour),
 	}
 	if b.stuck == nil {
 		b.stuck = func(string, int64, string) {}
@@ -119,7 +120,6 @@ func New(ctx context.Context, o Options) (*Bus, error) {
 	}
 	run, stop := context.WithCancel(context.WithoutCancel(ctx))
 	b.stop = stop
-	b.alarm = time.NewTimer(time.Hour)
 	for _, loop := range []func(context.Context){b.prepareLoop, b.alarmLoop, b.retentionLoop} {
 		b.running.Go(func() { loop(run) })
 	}

@@ -1,9 +1,11 @@
 package bus
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 
 	"google.golang.org/protobuf/proto"
 
@@ -16,7 +18,7 @@ import (
 // submission; it must not block.
 func (b *Bus) Submit(a *Actor, c *busv1.Commit, done func(*busv1.CommitReceipt)) {
 	var receipt *busv1.CommitReceipt
-	b.update(a, c.GetLane(), func(tx *Tx) error {
+	b.update(a, "", func(tx *Tx) error {
 		receipt = &busv1.CommitReceipt{}
 		if c.GetId() != "" {
 			stored, found, err := tx.CommitReceipt(a.ID, c.GetId())
@@ -26,6 +28,9 @@ func (b *Bus) Submit(a *Actor, c *busv1.Commit, done func(*busv1.CommitReceipt))
 			if found {
 				return proto.Unmarshal(stored, receipt)
 			}
+		}
+		if err := tx.holdToken(c.GetLane()); err != nil {
+			return err
 		}
 		results, err := tx.apply(c.GetEffects())
 		if err != nil {
@@ -55,6 +60,18 @@ func (b *Bus) Do(apply func(*Tx) error) error {
 	return <-done
 }
 
+// doContext is Do that gives up waiting when ctx ends.
+func (b *Bus) doContext(ctx context.Context, apply func(*Tx) error) error {
+	done := make(chan error, 1)
+	b.update(Kernel, "", apply, func(err error) { done <- err })
+	select {
+	case err := <-done:
+		return err
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
 // DoAs applies an update under a lease, as the actor, and waits until it is
 // durable.
 func (b *Bus) DoAs(a *Actor, l *Lease, apply func(*Tx) error) error {
@@ -74,7 +91,7 @@ func (t *Tx) hold(l *Lease) error {
 	revoked := l.revoked
 	t.bus.mu.Unlock()
 	if revoked {
-		return fmt.Errorf("%w: the delivery was given to somebody else, or its turn was ended", contract.ErrStale)
+		return errTaken
 	}
 	t.Lease, t.cause = l, l.Event
 	if l.Call == 0 {
@@ -87,28 +104,33 @@ func (t *Tx) hold(l *Lease) error {
 	return err
 }
 
+// holdToken is hold for the lease of a token, if there is one.
+func (t *Tx) holdToken(token string) error {
+	if token == "" {
+		return nil
+	}
+	l, err := t.bus.Lease(t.Actor, token)
+	if err != nil {
+		return err
+	}
+	return t.hold(l)
+}
+
 // update submits one transaction: apply under the token, if there is one, and
 // afterwards what the bus has to do.
 func (b *Bus) update(a *Actor, token string, apply func(*Tx) error, done func(error)) {
-	var tx *Tx
+	tx := &Tx{}
 	b.store.Submit(journal.Update{
 		Apply: func(j journal.Tx) error {
-			tx = &Tx{Tx: j, Actor: a, bus: b, Now: nowUS()}
-			if token != "" {
-				b.mu.Lock()
-				l, err := b.lease(a, token)
-				b.mu.Unlock()
-				if err == nil {
-					err = tx.hold(l)
-				}
-				if err != nil {
-					return err
-				}
+			*tx = Tx{Tx: j, Actor: a, bus: b, Now: nowUS()}
+			if err := tx.holdToken(token); err != nil {
+				return err
 			}
 			return apply(tx)
 		},
+		Undo: func() { b.rollback(tx) },
 		Done: func(err error) {
-			if err == nil && tx != nil {
+			if err == nil {
 				b.committed(tx)
 			}
 			done(err)
@@ -116,32 +138,49 @@ func (b *Bus) update(a *Actor, token string, apply func(*Tx) error, done func(er
 	})
 }
 
+// rollback takes back what a commit that came to nothing did to the bus.
+func (b *Bus) rollback(t *Tx) {
+	if len(t.undo) == 0 && len(t.claims) == 0 {
+		return
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	t.unclaim()
+	for _, f := range slices.Backward(t.undo) {
+		f()
+	}
+	t.undo = nil
+}
+
 // committed does what follows from a durable commit.
 func (b *Bus) committed(t *Tx) {
 	b.mu.Lock()
-	touched := map[*Sink]struct{}{}
+	t.unclaim()
+	for _, f := range t.then {
+		f()
+	}
 	for _, p := range t.gone {
 		if p.lease != nil {
-			b.ended(p.lease)
-		} else {
-			b.remove(p)
+			b.release(p.lease)
 		}
-		if p.sub != nil && p.sub.sink != nil {
-			touched[p.sub.sink] = struct{}{}
-		}
-		for _, f := range b.settling[p.seq] {
-			go f(p.delivery)
-		}
-		delete(b.settling, p.seq)
+		b.remove(p.sub, p.delivery.Key, p.delivery.Seq)
+		b.tellSettled(p.delivery)
 	}
 	for _, a := range t.added {
 		b.add(a)
-		if a.sub.sink != nil {
-			touched[a.sub.sink] = struct{}{}
+	}
+	for _, p := range t.gone {
+		if p.sub != nil {
+			b.dispatch(p.sub.sink)
 		}
 	}
-	for s := range touched {
-		b.dispatch(s)
+	for _, a := range t.added {
+		b.dispatch(a.sub.sink)
+	}
+	for _, a := range t.added {
+		if a.sub.class != classPlain {
+			b.notHandedOut(a.sub.lane(a.delivery.Key, a.delivery.Seq))
+		}
 	}
 	if len(b.watchers) > 0 {
 		for _, e := range t.seen {
@@ -284,14 +323,14 @@ func (t *Tx) withdrawEffect(w *busv1.Withdraw) (*busv1.EffectResult, error) {
 
 func (t *Tx) receipt(r *busv1.Receipt) (*busv1.EffectResult, error) {
 	l := t.Lease
-	if l == nil || l.item == nil || l.item.lane.sub.class != classSend {
+	if l == nil || l.item == nil || l.item.lane.sub.class != classSend || !t.Ending {
 		return nil, fmt.Errorf("%w: a receipt belongs to the acknowledgement of a %s* delivery", contract.ErrInvalid, contract.TopicChannelSend)
 	}
 	handle, err := t.bus.router.Delivered(t, l.Event, r)
 	if err != nil {
 		return nil, err
 	}
-	l.item.ProviderID = r.GetProviderId()
+	t.providerID = r.GetProviderId()
 	return &busv1.EffectResult{Conversation: handle}, nil
 }
 

@@ -3,7 +3,6 @@ package bus
 import (
 	"container/heap"
 	"context"
-	"errors"
 	"time"
 
 	"github.com/switchboard-run/switchboard/contract/busv1"
@@ -13,14 +12,15 @@ import (
 // grace is how long a handler may go on after its context has ended.
 const grace = 10 * time.Second
 
-// dispatch hands out what is ready, as long as there is credit, one lane of each
-// subscription in turn. The caller holds b.mu.
+// dispatch hands out what is ready, as long as there is credit that is not kept
+// for what is on its way, one lane of each subscription in turn. The caller
+// holds b.mu.
 func (b *Bus) dispatch(s *Sink) {
-	if s.closed || s.paused || b.closing {
+	if s == nil || s.closed || s.paused || b.closing {
 		return
 	}
 	sent := false
-	for idle := 0; s.credit > 0 && idle < len(s.subs); {
+	for idle := 0; s.credit > s.claimed && idle < len(s.subs); {
 		s.next = (s.next + 1) % len(s.subs)
 		sub := s.subs[s.next]
 		if sub.held || sub.ready.head == nil {
@@ -30,39 +30,57 @@ func (b *Bus) dispatch(s *Sink) {
 		idle = 0
 		l := sub.ready.pop()
 		l.queued = false
-		if len(l.items) == 0 && !l.further {
-			continue
+		if len(l.items) == 0 && !l.further || l.fetching || sub.isEnding(l) {
+			continue // who has it offers it again
 		}
-		if !b.prepared(l) {
-			continue
+		if b.prepared(s, l) {
+			b.handOut(s, l)
+			sent = true
 		}
-		b.handOut(s, l)
-		sent = true
 	}
 	if sent {
 		s.signal()
 	}
 }
 
-// prepared says whether the head can be handed out; if not, it has the store
-// asked for what is missing.
-func (b *Bus) prepared(l *lane) bool {
+// isEnding says whether a commit that is not durable yet settles the head.
+func (s *subscription) isEnding(l *lane) bool {
+	if len(s.ending) == 0 || len(l.items) == 0 {
+		return false
+	}
+	_, ending := s.ending[l.items[0].Seq]
+	return ending
+}
+
+// prepared says whether the head can be handed out; if not, the prepare loop
+// gets the lane.
+func (b *Bus) prepared(s *Sink, l *lane) bool {
+	w := want{lane: l, sub: l.sub, sink: s, kind: wantMore}
 	if len(l.items) > 0 {
-		it := l.items[0]
-		marked := l.sub.class != classSend || it.State == journal.InFlight
-		if it.event != nil && marked && (l.sub.class != classInput || it.turn != nil) {
+		it, spec := l.items[0], l.sub.spec.Load()
+		w.item = it
+		switch {
+		case l.sub.class == classSend && it.Uncertain && spec.Hold:
+			w.kind, w.reason = wantDead, reasonHeld
+		case it.event != nil && it.tooOld(it.event):
+			w.kind, w.reason = wantDead, "it was not handled within "+spec.MaxAge.String()
+		case it.event == nil, l.sub.class == classSend && it.State != journal.InFlight, l.sub.class == classInput && it.turn == nil:
+			w.kind = wantHead
+		default:
 			return true
 		}
-		b.unready = append(b.unready, it)
-	} else {
-		b.unready = append(b.unready, &item{lane: l})
 	}
+	s.claimed++
 	l.fetching = true
-	select {
-	case b.prepare <- struct{}{}:
-	default:
-	}
+	b.want(w)
 	return false
+}
+
+const reasonHeld = "it is unknown whether it was sent, and the configuration says not to repeat it then"
+
+func (it *item) tooOld(e *busv1.Event) bool {
+	age := it.lane.sub.spec.Load().MaxAge
+	return age > 0 && nowUS()-max(e.GetCreatedAtUs(), it.Resubmitted) > age.Microseconds()
 }
 
 func (b *Bus) handOut(s *Sink, l *lane) {
@@ -91,169 +109,6 @@ func (b *Bus) handOut(s *Sink, l *lane) {
 	s.deliveries = append(s.deliveries, d)
 	s.credit--
 	b.ring(now + spec.AckWait.Microseconds())
-}
-
-// prepareLoop asks the store for heads that are not in memory, and marks sends
-// as in flight before they are.
-func (b *Bus) prepareLoop(ctx context.Context) {
-	for {
-		select {
-		case <-b.prepare:
-		case <-ctx.Done():
-			return
-		}
-		b.mu.Lock()
-		heads := b.unready
-		b.unready = nil
-		b.mu.Unlock()
-		if len(heads) == 0 {
-			continue
-		}
-		if err := b.fetch(ctx, heads); err != nil {
-			if ctx.Err() != nil || errors.Is(err, journal.ErrClosed) {
-				return
-			}
-			b.log.Error("reading pending deliveries failed; trying again", "error", err)
-			b.mu.Lock()
-			for _, it := range heads {
-				it.lane.fetching = false
-				it.lane.wake = nowUS() + time.Second.Microseconds()
-				b.offer(it.lane)
-			}
-			b.mu.Unlock()
-		}
-	}
-}
-
-func (b *Bus) fetch(ctx context.Context, heads []*item) error {
-	var marks []*item
-	var refill []*lane
-	for _, it := range heads {
-		if it.Seq == 0 {
-			refill = append(refill, it.lane)
-		} else if it.lane.sub.class == classSend && it.State == journal.Pending {
-			marks = append(marks, it)
-		}
-	}
-	if len(marks) > 0 {
-		err := journal.Do(ctx, b.store, func(tx journal.Tx) error {
-			for _, it := range marks {
-				b.mu.Lock()
-				d, current := it.Delivery, it.lane.holds(it)
-				b.mu.Unlock()
-				if !current {
-					continue
-				}
-				d.State = journal.InFlight
-				if err := tx.UpdateDelivery(d); err != nil {
-					return err
-				}
-			}
-			return nil
-		})
-		if err != nil {
-			return err
-		}
-	}
-	events := make([]*busv1.Event, len(heads))
-	turns := make([]*busv1.TurnContext, len(heads))
-	more := make(map[*lane][]journal.Delivery, len(refill))
-	err := b.store.View(ctx, func(r journal.Reader) (err error) {
-		for i, it := range heads {
-			if it.Seq == 0 {
-				continue
-			}
-			if events[i] = it.event; events[i] == nil {
-				if events[i], err = r.Event(it.Seq); err != nil {
-					return err
-				}
-			}
-			if it.lane.sub.class == classInput && events[i] != nil {
-				if turns[i], err = b.sessions.Context(r, events[i]); err != nil {
-					return err
-				}
-			}
-		}
-		for _, l := range refill {
-			if more[l], err = r.PendingLane(l.sub.ID, l.key, -1<<62, laneWindow+1); err != nil {
-				return err
-			}
-		}
-		return nil
-	})
-	if err != nil {
-		return err
-	}
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	for i, it := range heads {
-		l := it.lane
-		l.fetching = false
-		if it.Seq == 0 {
-			b.refill(l, more[l])
-			continue
-		}
-		it.event, it.turn = events[i], turns[i]
-		if l.sub.class == classSend {
-			it.State = journal.InFlight
-		}
-		b.offer(l)
-	}
-	for _, s := range b.sinks {
-		b.dispatch(s)
-	}
-	return nil
-}
-
-func (l *lane) holds(it *item) bool {
-	for _, x := range l.items {
-		if x == it {
-			return true
-		}
-	}
-	return false
-}
-
-func (b *Bus) refill(l *lane, ds []journal.Delivery) {
-	if l.further = len(ds) > laneWindow; l.further {
-		ds = ds[:laneWindow]
-	}
-	l.items = l.items[:0]
-	for _, d := range ds {
-		if _, acked := l.sub.acking[d.Seq]; !acked {
-			l.items = append(l.items, &item{Delivery: d, lane: l})
-		}
-	}
-	if len(l.items) == 0 && !l.further {
-		delete(l.sub.lanes, l.key)
-		return
-	}
-	b.offer(l)
-}
-
-// refillLoose loads further deliveries without an order.
-func (b *Bus) refillLoose(s *subscription) {
-	after := s.loaded
-	b.running.Go(func() {
-		var ds []journal.Delivery
-		err := b.store.View(context.Background(), func(r journal.Reader) (err error) {
-			ds, err = r.PendingLane(s.ID, "", after, looseWindow/2)
-			return err
-		})
-		b.mu.Lock()
-		defer b.mu.Unlock()
-		if err != nil {
-			s.further = true
-			return
-		}
-		for _, d := range ds {
-			b.add(added{sub: s, delivery: d})
-		}
-		s.further = s.further || len(ds) == looseWindow/2
-		if s.sink != nil {
-			b.dispatch(s.sink)
-		}
-	})
 }
 
 // wakeAt has a lane offered again at its time.
@@ -305,11 +160,13 @@ func (b *Bus) alarmLoop(ctx context.Context) {
 	}
 }
 
+// expire ends what a subscription's handlers had too long. One that has
+// answered is done, however long the commit of its answer takes.
 func (b *Bus) expire(s *subscription, now int64) {
 	wait := s.spec.Load().AckWait.Microseconds()
 	s.flying.trim()
 	for _, l := range s.flying.leases {
-		if l.revoked {
+		if l.released || l.answered {
 			continue
 		}
 		if l.over == 0 && l.started+wait > now {
@@ -322,8 +179,7 @@ func (b *Bus) expire(s *subscription, now int64) {
 		}
 		if l.over == 0 {
 			l.over = now
-			l.sink.cancels = append(l.sink.cancels, l.Token)
-			l.sink.signal()
+			l.sink.cancel(l)
 			b.ring(now + grace.Microseconds())
 			continue
 		}

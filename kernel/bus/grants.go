@@ -83,10 +83,25 @@ func (a *Actor) allowedToPublish(t string) error {
 
 // MayWatch says whether the actor may read events of the pattern.
 func (a *Actor) MayWatch(pattern string) error {
-	if a.kernel || slices.ContainsFunc(a.Subscribe, func(p string) bool {
-		return p == pattern || topic.Match(p, strings.TrimSuffix(pattern, ".*"))
-	}) {
+	if a.kernel || slices.ContainsFunc(a.Subscribe, func(granted string) bool { return covers(granted, pattern) }) {
 		return nil
 	}
 	return fmt.Errorf("%w: the manifest of %q lacks \"permissions: {subscribe: [{topic: %s}]}\"", contract.ErrDenied, a.ID, pattern)
+}
+
+// covers says whether every topic of a pattern is one of the granted pattern.
+func covers(granted, pattern string) bool {
+	prefix, wild := strings.CutSuffix(pattern, "*")
+	switch {
+	case granted == pattern:
+		return true
+	case !topic.ValidPattern(pattern), pattern == "*":
+		return false
+	case !wild:
+		return topic.Match(granted, pattern)
+	case granted == "*":
+		return !topic.Reserved(topic.Owner(pattern))
+	}
+	outer, wild := strings.CutSuffix(granted, "*")
+	return wild && strings.HasPrefix(prefix, outer)
 }

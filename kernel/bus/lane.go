@@ -2,6 +2,7 @@ package bus
 
 import (
 	"container/heap"
+	"slices"
 
 	"github.com/switchboard-run/switchboard/contract/busv1"
 	"github.com/switchboard-run/switchboard/kernel/journal"
@@ -10,9 +11,10 @@ import (
 // Bounds of what is kept in memory. What is beyond them is read from the store
 // when its turn comes.
 const (
-	laneWindow  = 64   // items of a lane
-	looseWindow = 8192 // items of a subscription that have no order
-	eventWindow = 4096 // items of a subscription that keep their event
+	laneWindow  = 64      // items of a lane
+	looseWindow = 8192    // items of a subscription that have no order
+	eventWindow = 4096    // items of a subscription that keep their event
+	eventBytes  = 8 << 10 // payload of an event that is kept
 )
 
 // item is a pending delivery that is loaded.
@@ -28,39 +30,45 @@ type item struct {
 type lane struct {
 	sub      *subscription
 	key      string
-	items    []*item // head first
-	further  bool    // there are more in the store behind the last
-	queued   bool    // in sub.ready
-	fetching bool    // the store is being asked for the head
+	items    []*item // head first; everything pending up to the rank loaded
+	loaded   int64
+	further  bool // there are more in the store behind loaded
+	missed   bool // one of them came while the store was being read
+	queued   bool // in sub.ready
+	fetching bool // with the prepare loop
 	lease    *Lease
 	wake     int64 // Unix microseconds before which the head waits
 	alarm    int   // index in the heap; -1: none
 	conflict int   // conflicts in a row
 }
 
-// wouldHandOut says whether a new delivery would be handed out at once.
-func (b *Bus) wouldHandOut(s *subscription, key string) bool {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if s.sink == nil || s.held || s.sink.credit <= 0 || s.sink.paused {
-		return false
+// lane is the lane of a delivery, if it is loaded.
+func (s *subscription) lane(key string, seq int64) *lane {
+	if key == "" {
+		return s.singles[seq]
 	}
-	return key == "" || s.lanes[key] == nil
+	return s.lanes[key]
 }
 
 // add loads a delivery that has just become durable, or was found at the start.
+// One that the store was read for in the same moment may be there already.
 func (b *Bus) add(a added) {
-	s, d, e := a.sub, a.delivery, a.event
+	s, d := a.sub, a.delivery
+	if _, acked := s.acked[d.Seq]; acked {
+		return
+	}
 	if d.Key == "" {
-		if s.further || s.loose >= looseWindow {
+		switch {
+		case s.singles[d.Seq] != nil:
+		case d.Rank > s.loaded && (s.further || len(s.singles) >= looseWindow):
 			s.further = true
-			return
+			s.missed = s.missed || s.refilling
+			if !s.refilling && len(s.singles) == 0 {
+				b.readLoose(s)
+			}
+		default:
+			b.addSingle(a)
 		}
-		l := &lane{sub: s, alarm: -1}
-		l.items = append(l.items, &item{Delivery: d, lane: l, event: s.keep(e)})
-		s.loose++
-		s.loaded = max(s.loaded, d.Rank)
-		b.offer(l)
 		return
 	}
 	l := s.lanes[d.Key]
@@ -68,100 +76,106 @@ func (b *Bus) add(a added) {
 		l = &lane{sub: s, key: d.Key, alarm: -1}
 		s.lanes[d.Key] = l
 	}
-	switch {
-	case len(l.items) > 0 && d.Rank < l.items[len(l.items)-1].Rank: // replaces one further in front
-		i := 0
-		for i < len(l.items) && l.items[i].Rank < d.Rank {
-			i++
+	i := len(l.items)
+	for i > 0 && l.items[i-1].Rank >= d.Rank {
+		if i--; l.items[i].Seq == d.Seq {
+			return
 		}
-		it := &item{Delivery: d, lane: l, event: s.keep(e)}
-		l.items = append(l.items[:i], append([]*item{it}, l.items[i:]...)...)
-	case l.further || len(l.items) >= laneWindow:
-		l.further = true
-	default:
-		it := &item{Delivery: d, lane: l, event: s.keep(e)}
-		if len(l.items) == 0 {
-			it.turn = a.turn
-		}
-		l.items = append(l.items, it)
 	}
+	if d.Rank > l.loaded && (l.further || len(l.items) >= laneWindow) {
+		l.further = true
+		l.missed = l.missed || l.fetching
+	} else {
+		it := &item{Delivery: d, lane: l, event: s.keep(a.event), turn: a.turn}
+		l.items = slices.Insert(l.items, i, it)
+		l.loaded = max(l.loaded, d.Rank)
+	}
+	b.offer(l)
+}
+
+func (b *Bus) addSingle(a added) {
+	s := a.sub
+	l := &lane{sub: s, alarm: -1, loaded: a.delivery.Rank}
+	l.items = []*item{{Delivery: a.delivery, lane: l, event: s.keep(a.event)}}
+	s.singles[a.delivery.Seq] = l
+	s.loaded = max(s.loaded, a.delivery.Rank)
 	b.offer(l)
 }
 
 // keep is the event if there is room to keep it in memory.
 func (s *subscription) keep(e *busv1.Event) *busv1.Event {
-	if s.loose+len(s.lanes) > eventWindow {
+	if len(s.singles)+len(s.lanes) > eventWindow || len(e.GetPayload()) > eventBytes {
 		return nil
 	}
 	return e
 }
 
-// remove takes a settled delivery out of its lane.
-func (b *Bus) remove(p place) {
-	if p.sub == nil || p.key == "" {
-		if p.sub != nil {
-			b.removeLoose(p.sub, p.seq)
-		}
+// remove takes a settled delivery out of its lane, which goes on.
+func (b *Bus) remove(s *subscription, key string, seq int64) {
+	if s == nil {
 		return
 	}
-	l := p.sub.lanes[p.key]
+	delete(s.ending, seq)
+	if s.reading > 0 {
+		s.gone[seq] = struct{}{} // what is being read may be older than this
+	}
+	l := s.lane(key, seq)
 	if l == nil {
 		return
 	}
-	for i, it := range l.items {
-		if it.Seq == p.seq {
-			l.items = append(l.items[:i], l.items[i+1:]...)
-			b.settled(l)
-			return
-		}
-	}
-}
-
-func (b *Bus) removeLoose(s *subscription, seq int64) {
-	for l := s.ready.head; l != nil; l = l.next {
-		if l.lane.key == "" && len(l.lane.items) == 1 && l.lane.items[0].Seq == seq {
-			l.lane.items = nil
-			s.loose--
-			return
-		}
-	}
-	for _, l := range b.wakeups {
-		if l.sub == s && l.key == "" && len(l.items) == 1 && l.items[0].Seq == seq {
-			l.items = nil
-			s.loose--
-			heap.Remove(&b.wakeups, l.alarm)
-			return
-		}
-	}
-}
-
-// settled continues a lane whose head has gone.
-func (b *Bus) settled(l *lane) {
-	l.conflict, l.wake = 0, 0
-	if l.alarm >= 0 {
-		heap.Remove(&b.wakeups, l.alarm)
-	}
-	if len(l.items) == 0 && !l.further && l.key != "" {
-		delete(l.sub.lanes, l.key)
+	i := slices.IndexFunc(l.items, func(it *item) bool { return it.Seq == seq })
+	if i < 0 {
 		return
 	}
-	b.offer(l)
+	l.items = slices.Delete(l.items, i, i+1)
+	if i == 0 {
+		l.conflict, l.wake = 0, 0
+		if l.alarm >= 0 {
+			heap.Remove(&b.wakeups, l.alarm)
+		}
+	}
+	switch {
+	case key == "":
+		delete(s.singles, seq)
+		if s.further && !s.refilling && len(s.singles) < looseWindow/8 {
+			b.readLoose(s)
+		}
+	case len(l.items) == 0 && !l.further:
+		s.forget(l)
+	default:
+		b.offer(l)
+	}
+}
+
+// forget drops an empty lane.
+func (s *subscription) forget(l *lane) {
+	if s.lanes[l.key] == l {
+		delete(s.lanes, l.key)
+	}
 }
 
 // offer queues a lane whose head can be handed out.
-func (b *Bus) offer(l *lane) {
+func (b *Bus) offer(l *lane) { b.offerAt(l, (*laneQueue).push) }
+
+// offerFirst is offer in front of the others.
+func (b *Bus) offerFirst(l *lane) { b.offerAt(l, (*laneQueue).pushFront) }
+
+func (b *Bus) offerAt(l *lane, push func(*laneQueue, *lane)) {
 	if l.lease != nil || l.queued || l.fetching || (len(l.items) == 0 && !l.further) {
 		return
 	}
-	if l.wake > 0 {
-		if l.wake > nowUS() {
-			b.wakeAt(l)
-			return
-		}
-		l.wake = 0
+	wake := l.wake
+	if len(l.items) > 0 {
+		wake = max(wake, l.items[0].NotBefore)
 	}
+	if wake > 0 && wake > nowUS() {
+		l.wake = wake
+		b.wakeAt(l)
+		return
+	}
+	l.wake = 0
 	l.queued = true
-	l.sub.ready.push(l)
+	push(&l.sub.ready, l)
 }
 
 // laneQueue is a FIFO of lanes.
@@ -182,6 +196,13 @@ func (q *laneQueue) push(l *lane) {
 	q.tail = n
 }
 
+func (q *laneQueue) pushFront(l *lane) {
+	q.head = &laneNode{lane: l, next: q.head}
+	if q.tail == nil {
+		q.tail = q.head
+	}
+}
+
 func (q *laneQueue) pop() *lane {
 	n := q.head
 	if n == nil {
@@ -191,28 +212,6 @@ func (q *laneQueue) pop() *lane {
 		q.tail = nil
 	}
 	return n.lane
-}
-
-// leaseList is the leases of a subscription, oldest first; ended ones are
-// skipped when they come to the front.
-type leaseList struct{ leases []*Lease }
-
-func (f *leaseList) push(l *Lease) {
-	if len(f.leases) == cap(f.leases) {
-		f.trim()
-	}
-	f.leases = append(f.leases, l)
-}
-
-// trim forgets ended leases at the front.
-func (f *leaseList) trim() {
-	for len(f.leases) > 0 && f.leases[0].revoked {
-		f.leases[0] = nil
-		f.leases = f.leases[1:]
-	}
-	if len(f.leases) == 0 {
-		f.leases = nil
-	}
 }
 
 // wakeups is a heap of lanes by the time they wait for.

@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 
 	"github.com/switchboard-run/switchboard/contract"
 	"github.com/switchboard-run/switchboard/contract/busv1"
@@ -23,12 +24,14 @@ type Lease struct {
 	Session    int64
 	Call       int64 // of a tool call: its row
 
-	item    *item
-	sink    *Sink
-	started int64 // Unix microseconds
-	taken   bool  // a handler has it
-	over    int64 // Unix microseconds at which its context was cancelled
-	revoked bool
+	item     *item
+	sink     *Sink
+	started  int64 // Unix microseconds
+	taken    bool  // a handler has it
+	answered bool  // the handler has answered
+	over     int64 // Unix microseconds at which its context was cancelled
+	revoked  bool  // void, or about to be by the commit that is being applied
+	released bool  // its lane is free again
 }
 
 func newRandom() *rand.ChaCha8 {
@@ -63,22 +66,21 @@ func (b *Bus) lease(a *Actor, token string) (*Lease, error) {
 // the tool. It belongs to the call's row: it outlives the attempt that asked for
 // the call, and is void once the row is closed.
 func (b *Bus) LeaseCall(a *Actor, turn *Lease, call int64) *Lease {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	l := &Lease{
-		Token: b.newToken(), Extension: a.ID, Generation: a.Generation, Event: turn.Event, Agent: turn.Agent, Session: turn.Session,
-		Call: call, started: nowUS(),
-	}
-	b.leases[l.Token] = l
-	return l
+	return b.leaseWork(&Lease{
+		Extension: a.ID, Generation: a.Generation, Event: turn.Event, Agent: turn.Agent, Session: turn.Session, Call: call,
+	})
 }
 
 // LeaseAlone gives a lease to an extension that runs a tool outside of any
 // turn. It is void with the extension's generation, or when it is released.
 func (b *Bus) LeaseAlone(a *Actor) *Lease {
+	return b.leaseWork(&Lease{Extension: a.ID, Generation: a.Generation})
+}
+
+func (b *Bus) leaseWork(l *Lease) *Lease {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	l := &Lease{Token: b.newToken(), Extension: a.ID, Generation: a.Generation, started: nowUS()}
+	l.Token, l.started = b.newToken(), nowUS()
 	b.leases[l.Token] = l
 	return l
 }
@@ -87,42 +89,83 @@ func (b *Bus) LeaseAlone(a *Actor) *Lease {
 func (b *Bus) Release(l *Lease) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	l.revoked = true
-	delete(b.leases, l.Token)
+	b.release(l)
 }
 
-// revoke makes the token void and frees the lane; what becomes of the delivery
-// is the caller's.
-func (b *Bus) revoke(l *Lease) {
-	l.revoked = true
+// release makes the token void for good and frees the lane; what becomes of the
+// delivery is the caller's. It returns false if that was done before.
+func (b *Bus) release(l *Lease) bool {
+	if l.released {
+		return false
+	}
+	l.revoked, l.released = true, true
 	delete(b.leases, l.Token)
 	if l.sink != nil {
 		delete(l.sink.leases, l)
 	}
-	if l.item != nil {
+	if l.item != nil && l.item.lane.lease == l {
 		l.item.lane.lease = nil
 	}
+	return true
 }
 
-// holder is the valid lease of a lane.
-func (b *Bus) holder(extension, pattern, key string) *Lease {
+// void makes a token worthless within a commit: an update behind this one must
+// not be made under it. If the commit fails, it never was.
+func (t *Tx) void(l *Lease) error {
+	t.bus.mu.Lock()
+	defer t.bus.mu.Unlock()
+	if l.revoked {
+		return errTaken
+	}
+	t.voidLocked(l)
+	return nil
+}
+
+func (t *Tx) voidLocked(l *Lease) {
+	l.revoked = true
+	t.undo = append(t.undo, func() { l.revoked = l.released })
+}
+
+var errTaken = fmt.Errorf("%w: the delivery was given to somebody else, or its turn was ended", contract.ErrStale)
+
+// takeHolder voids the lease of a lane, if somebody holds it.
+func (t *Tx) takeHolder(extension, pattern, key string) *Lease {
+	b := t.bus
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	for _, s := range b.subs {
-		if s.Extension == extension && s.Pattern == pattern {
-			if l := s.lanes[key]; l != nil && l.lease != nil && !l.lease.revoked {
-				return l.lease
-			}
+		if s.Extension != extension || s.Pattern != pattern {
+			continue
+		}
+		if l := s.lanes[key]; l != nil && l.lease != nil && !l.lease.revoked {
+			t.voidLocked(l.lease)
+			return l.lease
 		}
 	}
 	return nil
 }
 
-// void ends a lease in the middle of a commit and cancels its handler.
-func (b *Bus) void(l *Lease) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	l.revoked = true
-	l.sink.cancels = append(l.sink.cancels, l.Token)
-	l.sink.signal()
+// leaseList is the leases of a subscription, oldest first; released ones are
+// skipped, and forgotten when room is needed.
+type leaseList struct{ leases []*Lease }
+
+func (f *leaseList) push(l *Lease) {
+	if len(f.leases) == cap(f.leases) {
+		f.leases = slices.DeleteFunc(f.leases, func(l *Lease) bool { return l.released })
+		f.leases = slices.Grow(f.leases, len(f.leases)+1) // not again for as many
+	}
+	f.leases = append(f.leases, l)
+}
+
+// trim forgets released leases at the front.
+func (f *leaseList) trim() {
+	i := 0
+	for i < len(f.leases) && f.leases[i].released {
+		f.leases[i] = nil
+		i++
+	}
+	f.leases = f.leases[i:]
+	if len(f.leases) == 0 {
+		f.leases = nil
+	}
 }

@@ -12,37 +12,50 @@ import (
 
 // Outcomes applies what handlers answered: their effects together with the
 // acknowledgement, or what has to happen instead. An answer under a token that
-// is not valid any more changes nothing.
+// is not valid any more, and a second one under the same, changes nothing.
 func (b *Bus) Outcomes(a *Actor, outcomes []*busv1.Outcome) {
-	for _, o := range b.acknowledge(a, outcomes) {
-		b.Outcome(a, o)
-	}
-}
-
-// acknowledge settles the plain acknowledgements among the outcomes and returns
-// the others. They change nothing else, so their lanes go on at once and the
-// store learns of them with the next commit: losing that only repeats
-// deliveries.
-func (b *Bus) acknowledge(a *Actor, outcomes []*busv1.Outcome) (others []*busv1.Outcome) {
 	var acked []*Lease
+	var others []func()
 	b.mu.Lock()
 	for _, o := range outcomes {
 		l, err := b.lease(a, o.GetToken())
-		if err != nil || l.item == nil || o.GetKind() != busv1.Outcome_KIND_ACK || len(o.GetEffects()) > 0 || l.item.lane.sub.class != classPlain {
-			others = append(others, o)
+		if err != nil || l.item == nil || l.answered {
 			continue
 		}
-		acked = append(acked, l)
-		l.item.lane.sub.acking[l.item.Seq] = struct{}{}
-		b.ended(l)
-	}
-	if len(acked) > 0 {
-		b.dispatch(acked[0].sink)
+		l.answered, l.taken = true, true
+		if l.item.lane.sub.class == classPlain && o.GetKind() == busv1.Outcome_KIND_ACK && len(o.GetEffects()) == 0 {
+			acked = append(acked, l)
+			b.acknowledge(l)
+		} else {
+			others = append(others, func() { b.outcome(l, o) })
+		}
 	}
 	b.mu.Unlock()
-	if len(acked) == 0 {
-		return others
+	if len(acked) > 0 {
+		b.storeAcks(acked) // before what follows in their lanes
+		b.mu.Lock()
+		b.dispatch(acked[0].sink)
+		b.mu.Unlock()
 	}
+	for _, f := range others {
+		f()
+	}
+}
+
+// Outcome is Outcomes for one answer.
+func (b *Bus) Outcome(a *Actor, o *busv1.Outcome) { b.Outcomes(a, []*busv1.Outcome{o}) }
+
+// acknowledge takes a delivery out of memory whose acknowledgement changes
+// nothing else: its lane goes on at once, and the store learns of it with the
+// next commit. Losing that only repeats the delivery.
+func (b *Bus) acknowledge(l *Lease) {
+	sub := l.item.lane.sub
+	sub.acked[l.item.Seq] = struct{}{}
+	b.release(l)
+	b.remove(sub, l.item.Key, l.item.Seq)
+}
+
+func (b *Bus) storeAcks(acked []*Lease) {
 	b.store.Submit(journal.Update{
 		Lazy: true,
 		Apply: func(tx journal.Tx) error {
@@ -57,33 +70,47 @@ func (b *Bus) acknowledge(a *Actor, outcomes []*busv1.Outcome) (others []*busv1.
 			return nil
 		},
 		Done: func(err error) {
+			if errors.Is(err, journal.ErrClosed) {
+				return
+			}
 			b.mu.Lock()
 			defer b.mu.Unlock()
+			if err != nil {
+				b.log.Error("storing acknowledgements failed; trying again", "events", len(acked), "error", err)
+				b.later(func() { b.storeAcks(acked) })
+				return
+			}
 			for _, l := range acked {
 				d := l.item.Delivery
 				d.State = journal.Done
-				delete(l.item.lane.sub.acking, d.Seq)
-				for _, f := range b.settling[d.Seq] {
-					go f(d)
-				}
-				delete(b.settling, d.Seq)
-			}
-			if err != nil && !errors.Is(err, journal.ErrClosed) {
-				b.log.Error("storing acknowledgements failed; they are handled again after a restart", "events", len(acked), "error", err)
+				delete(l.item.lane.sub.acked, d.Seq)
+				b.tellSettled(d)
 			}
 		},
 	})
-	return others
 }
 
-// Outcome is Outcomes for one answer that is no plain acknowledgement.
-func (b *Bus) Outcome(a *Actor, o *busv1.Outcome) {
-	b.mu.Lock()
-	l, err := b.lease(a, o.GetToken())
-	b.mu.Unlock()
-	if err != nil || l.item == nil {
-		return
+// later runs f after a while, on a goroutine of its own, unless the bus is
+// closed then. The caller holds b.mu.
+func (b *Bus) later(f func()) {
+	time.AfterFunc(retryPrepare, func() {
+		b.mu.Lock()
+		closing := b.closing
+		b.mu.Unlock()
+		if !closing {
+			f()
+		}
+	})
+}
+
+func (b *Bus) tellSettled(d journal.Delivery) {
+	for _, f := range b.settling[d.Seq] {
+		go f(d)
 	}
+	delete(b.settling, d.Seq)
+}
+
+func (b *Bus) outcome(l *Lease, o *busv1.Outcome) {
 	switch o.GetKind() {
 	case busv1.Outcome_KIND_ACK:
 		b.settle(l, o, journal.Done)
@@ -100,11 +127,7 @@ func (b *Bus) Outcome(a *Actor, o *busv1.Outcome) {
 
 // settle commits the effects and the end of the delivery.
 func (b *Bus) settle(l *Lease, o *busv1.Outcome, state journal.DeliveryState) {
-	actor := &Actor{}
-	if l.sink != nil {
-		actor = l.sink.actor
-	}
-	b.update(actor, l.Token, func(tx *Tx) error {
+	b.update(l.sink.actor, l.Token, func(tx *Tx) error {
 		tx.Ending = true
 		if _, err := tx.apply(o.GetEffects()); err != nil {
 			return err
@@ -112,59 +135,39 @@ func (b *Bus) settle(l *Lease, o *busv1.Outcome, state journal.DeliveryState) {
 		return tx.end(l, state, o.GetReason())
 	}, func(err error) {
 		if err != nil {
-			go b.refused(l, err)
+			go b.refused(l, o, err)
 		}
 	})
 }
 
-// end settles the delivery of the lease.
+// end settles the delivery of the lease. The lane goes on when that is durable.
 func (t *Tx) end(l *Lease, state journal.DeliveryState, reason string) error {
-	d := l.item.Delivery
+	if err := t.void(l); err != nil {
+		return err
+	}
+	d := t.bus.delivery(l)
 	d.StartedAt, d.State, d.Reason, d.SettledAt = l.started, state, reason, t.Now
+	if t.providerID != "" {
+		d.ProviderID = t.providerID
+	}
+	if t.attempt != nil {
+		d.Attempts, d.Uncertain = t.attempt.Attempts, t.attempt.Uncertain
+	}
 	if err := t.UpdateDelivery(d); err != nil {
 		return err
 	}
+	t.gone = append(t.gone, place{sub: l.item.lane.sub, delivery: d, lease: l})
 	if state == journal.Dead {
-		if err := t.died(d, l.Event, l.item.lane.sub.Extension); err != nil {
-			return err
-		}
+		return t.died(d, l.Event, l.item.lane.sub.Extension)
 	}
-	t.gone = append(t.gone, place{sub: l.item.lane.sub, seq: d.Seq, delivery: d, lease: l})
-	// Void from here on: an update behind this one must not be made under it. If
-	// this one fails, revive gives the lane back.
-	t.bus.mu.Lock()
-	defer t.bus.mu.Unlock()
-	l.revoked = true
 	return nil
 }
 
-// ended frees the lane of a lease whose delivery is settled.
-func (b *Bus) ended(l *Lease) {
-	lane := l.item.lane
-	b.revoke(l)
-	lane.items = lane.items[1:]
-	if lane.key == "" {
-		b.looseEnded(lane.sub)
-		return
-	}
-	b.settled(lane)
-}
-
-// revive takes back that a lease ended, because the commit that ended it failed.
-func (b *Bus) revive(l *Lease) {
+// delivery is what is known of the delivery of a lease.
+func (b *Bus) delivery(l *Lease) journal.Delivery {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if b.leases[l.Token] == l {
-		l.revoked = false
-	}
-}
-
-func (b *Bus) looseEnded(s *subscription) {
-	s.loose--
-	if s.further && s.loose < looseWindow/8 {
-		s.further = false
-		b.refillLoose(s)
-	}
+	return l.item.Delivery
 }
 
 // died tells the world that a delivery is dead; one of such an event dies
@@ -174,8 +177,12 @@ func (t *Tx) died(d journal.Delivery, e *busv1.Event, extension string) error {
 		return nil
 	}
 	return t.Following(e, func() error {
-		if err := t.bus.router.Died(t, &d, e, extension); err != nil {
-			return err
+		if !t.quiet {
+			t.dying = true
+			err := t.bus.router.Died(t, &d, e, extension)
+			if t.dying = false; err != nil {
+				return err
+			}
 		}
 		if e.GetHop() >= contract.MaxHops {
 			return nil // what dies by the cap publishes nothing more
@@ -188,10 +195,22 @@ func (t *Tx) died(d journal.Delivery, e *busv1.Event, extension string) error {
 }
 
 // refused deals with an answer that could not be committed.
-func (b *Bus) refused(l *Lease, err error) {
-	b.revive(l)
-	switch {
-	case errors.Is(err, contract.ErrStale), errors.Is(err, journal.ErrClosed):
+func (b *Bus) refused(l *Lease, o *busv1.Outcome, err error) {
+	b.mu.Lock()
+	void := l.revoked
+	b.mu.Unlock()
+	switch sent := l.item.lane.sub.class == classSend && o.GetKind() == busv1.Outcome_KIND_ACK; {
+	case void, errors.Is(err, journal.ErrClosed):
+	case permanent(err):
+		b.bury(l, err.Error())
+	case sent && errors.Is(err, contract.ErrConflict):
+		b.bury(l, "it was sent, but what should follow from that was refused: "+err.Error())
+	case sent:
+		// It must not be sent again only because that could not be written down.
+		b.log.Error("storing that a message was sent failed; trying again", "event", l.Event.GetId(), "error", err)
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		b.later(func() { b.outcome(l, o) })
 	case errors.Is(err, contract.ErrConflict):
 		b.mu.Lock()
 		lane := l.item.lane
@@ -199,17 +218,6 @@ func (b *Bus) refused(l *Lease, err error) {
 		after := time.Duration(min(lane.conflict-1, 20)) * 50 * time.Millisecond
 		b.mu.Unlock()
 		b.again(l, after, err.Error())
-	case permanent(err):
-		b.update(Kernel, "", func(tx *Tx) error {
-			if err := tx.hold(l); err != nil {
-				return err
-			}
-			return tx.end(l, journal.Dead, err.Error())
-		}, func(e error) {
-			if e != nil {
-				go b.retryLater(l, e)
-			}
-		})
 	default:
 		b.log.Error("committing an answer failed; the delivery is repeated", "event", l.Event.GetId(), "topic", l.Event.GetTopic(), "error", err)
 		b.again(l, time.Second, err.Error())
@@ -218,113 +226,156 @@ func (b *Bus) refused(l *Lease, err error) {
 
 // again gives the delivery out later, without counting this attempt.
 func (b *Bus) again(l *Lease, after time.Duration, reason string) {
-	if b.tooOld(l) {
-		b.bury(l, fmt.Sprintf("not handled within %s; the last word was: %s", l.item.lane.sub.spec.Load().MaxAge, reason))
+	if l.item.tooOld(l.Event) {
+		b.bury(l, fmt.Sprintf("it was not handled within %s; the last word was: %s", l.item.lane.sub.spec.Load().MaxAge, reason))
 		return
 	}
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if l.revoked {
+	if l.item.lane.sub.class != classSend && after < time.Second {
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		if !l.revoked {
+			b.requeue(l, after)
+		}
 		return
 	}
-	b.revoke(l)
-	b.requeue(l.item, after)
+	b.update(Kernel, "", func(tx *Tx) error {
+		if err := tx.hold(l); err != nil {
+			return err
+		}
+		d := b.delivery(l)
+		if d.Reason, d.NotBefore = reason, tx.Now+after.Microseconds(); !d.Uncertain {
+			d.State = journal.Pending // nothing was sent
+		}
+		return tx.postpone(l, d, after)
+	}, func(err error) {
+		if err != nil {
+			go b.retryLater(l, err)
+		}
+	})
 }
 
-func (b *Bus) requeue(it *item, after time.Duration) {
-	lane := it.lane
+// postpone writes down how an attempt ended and frees the lane when that is
+// durable.
+func (t *Tx) postpone(l *Lease, d journal.Delivery, after time.Duration) error {
+	if err := t.void(l); err != nil {
+		return err
+	}
+	t.then = append(t.then, func() {
+		l.item.Delivery = d
+		t.bus.requeue(l, after)
+	})
+	return t.UpdateDelivery(d)
+}
+
+// requeue frees the lane and has its head handed out again. The caller holds
+// b.mu.
+func (b *Bus) requeue(l *Lease, after time.Duration) {
+	lane := l.item.lane
+	if !b.release(l) {
+		return
+	}
 	if after > 0 {
 		lane.wake = nowUS() + after.Microseconds()
 	}
 	b.offer(lane)
-	if lane.sub.sink != nil {
-		b.dispatch(lane.sub.sink)
-	}
+	b.dispatch(lane.sub.sink)
 }
 
-func (b *Bus) tooOld(l *Lease) bool {
-	age := l.item.lane.sub.spec.Load().MaxAge
-	return age > 0 && nowUS()-l.Event.GetCreatedAtUs() > age.Microseconds()
-}
+// bury ends a leased delivery as dead.
+func (b *Bus) bury(l *Lease, reason string) { b.buryWith(l, reason, false) }
 
-func (b *Bus) bury(l *Lease, reason string) {
+func (b *Bus) buryWith(l *Lease, reason string, quiet bool) {
 	b.update(Kernel, "", func(tx *Tx) error {
+		tx.quiet = quiet
 		if err := tx.hold(l); err != nil {
 			return err
 		}
 		return tx.end(l, journal.Dead, reason)
 	}, func(err error) {
-		if err != nil && !errors.Is(err, contract.ErrStale) {
-			b.log.Error("burying a delivery failed", "event", l.Event.GetId(), "error", err)
-			go b.retryLater(l, err)
+		if err != nil {
+			go b.unburied(l, reason, quiet, err)
 		}
 	})
 }
 
-// retryLater gives a delivery out again after the store refused its end.
-func (b *Bus) retryLater(l *Lease, err error) {
-	if errors.Is(err, contract.ErrStale) || errors.Is(err, journal.ErrClosed) {
+// unburied deals with a death that could not be committed. What the router
+// wants to follow from it must not keep the delivery alive.
+func (b *Bus) unburied(l *Lease, reason string, quiet bool, err error) {
+	if permanent(err) && !quiet {
+		b.log.Error("what follows from a dead delivery was refused; it dies silently", "event", l.Event.GetId(), "error", err)
+		b.buryWith(l, reason, true)
 		return
 	}
-	b.revive(l)
+	b.retryLater(l, err)
+}
+
+// retryLater gives a delivery out again after the store did not take what became
+// of it.
+func (b *Bus) retryLater(l *Lease, err error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if !l.revoked {
-		b.revoke(l)
-		b.requeue(l.item, time.Second)
+	if l.revoked || errors.Is(err, journal.ErrClosed) {
+		return
 	}
+	b.log.Error("storing how an attempt ended failed; the delivery is repeated", "event", l.Event.GetId(), "error", err)
+	b.requeue(l, time.Second)
 }
 
 // failed counts a failure, and gives the delivery out again with back-off, or
 // buries it.
 func (b *Bus) failed(l *Lease, reason string, uncertain bool) {
-	var dead bool
+	b.failedWith(l, reason, uncertain, false)
+}
+
+func (b *Bus) failedWith(l *Lease, reason string, uncertain, quiet bool) {
 	b.update(Kernel, "", func(tx *Tx) error {
+		tx.quiet = quiet
 		if err := tx.hold(l); err != nil {
 			return err
 		}
-		var err error
-		dead, err = tx.fail(l, reason, uncertain)
-		return err
+		return tx.fail(l, reason, uncertain)
 	}, func(err error) {
-		if err != nil {
-			go b.retryLater(l, err)
-			return
+		switch {
+		case err == nil:
+		case permanent(err) && !quiet:
+			go b.failedWith(l, reason, uncertain, true)
+		default:
+			go func() {
+				b.mu.Lock()
+				l.item.Uncertain = l.item.Uncertain || uncertain && !l.revoked
+				b.mu.Unlock()
+				b.retryLater(l, err)
+			}()
 		}
-		if dead {
-			return
-		}
-		b.mu.Lock()
-		defer b.mu.Unlock()
-		b.revoke(l)
-		b.requeue(l.item, b.backoff(l.item.Attempts))
 	})
 }
 
 // fail writes down a failed attempt.
-func (t *Tx) fail(l *Lease, reason string, uncertain bool) (dead bool, err error) {
+func (t *Tx) fail(l *Lease, reason string, uncertain bool) error {
 	b := t.bus
 	sub := l.item.lane.sub
 	spec := sub.spec.Load()
-	d := l.item.Delivery
+	d := b.delivery(l)
 	d.Attempts++
 	d.Reason, d.StartedAt = reason, l.started
 	d.Uncertain = d.Uncertain || uncertain
 	if sub.class == classSend && !d.Uncertain {
 		d.State = journal.Pending // it is known that nothing was sent
 	}
-	b.mu.Lock()
-	l.item.Delivery = d
-	b.mu.Unlock()
+	t.attempt = &d
 	switch {
 	case spec.MaxDeliver > 0 && d.Attempts >= spec.MaxDeliver:
-		return true, t.end(l, journal.Dead, fmt.Sprintf("failed %d times; the last time: %s", d.Attempts, reason))
-	case uncertain && spec.Hold:
-		return true, t.end(l, journal.Dead, "it is unknown whether it was sent, and the configuration says not to repeat it then: "+reason)
-	case b.tooOld(l):
-		return true, t.end(l, journal.Dead, fmt.Sprintf("not handled within %s; the last time: %s", spec.MaxAge, reason))
+		return t.end(l, journal.Dead, fmt.Sprintf("failed %d times; the last time: %s", d.Attempts, reason))
+	case sub.class == classSend && d.Uncertain && spec.Hold:
+		return t.end(l, journal.Dead, reasonHeld+": "+reason)
+	case l.item.tooOld(l.Event):
+		return t.end(l, journal.Dead, fmt.Sprintf("it was not handled within %s; the last time: %s", spec.MaxAge, reason))
 	}
-	return false, t.UpdateDelivery(d)
+	b.mu.Lock()
+	wait := b.backoff(d.Attempts)
+	b.mu.Unlock()
+	d.NotBefore = t.Now + wait.Microseconds()
+	return t.postpone(l, d, wait)
 }
 
 // Gone ends a generation of an extension: its tokens are void, and its
@@ -332,73 +383,111 @@ func (t *Tx) fail(l *Lease, reason string, uncertain bool) (dead bool, err error
 // counted, unless the extension was stopped on purpose.
 func (b *Bus) Gone(extension string, generation int64, reason string, onPurpose bool) {
 	b.mu.Lock()
-	s := b.sinks[extension]
-	if s == nil || s.actor.Generation != generation {
-		b.mu.Unlock()
-		return
+	var leases []*Lease
+	if s := b.sinks[extension]; s != nil && s.actor.Generation == generation {
+		s.close()
+		delete(b.sinks, extension)
+		for _, sub := range s.subs {
+			sub.sink = nil
+		}
+		for l := range s.leases {
+			if !l.answered { // else the answer decides
+				leases = append(leases, l)
+			}
+		}
 	}
-	s.close()
-	delete(b.sinks, extension)
-	leases := make([]*Lease, 0, len(s.leases))
-	for l := range s.leases {
-		leases = append(leases, l)
-	}
-	for _, sub := range s.subs {
-		sub.sink = nil
-	}
-	for token, l := range b.leases {
+	for _, l := range b.leases {
 		if l.item == nil && l.Extension == extension && l.Generation == generation {
-			l.revoked = true
-			delete(b.leases, token)
+			b.release(l)
 		}
 	}
 	b.mu.Unlock()
 	for _, l := range leases {
-		b.abandoned(l, reason, onPurpose)
+		b.abandoned(l, reason, onPurpose, false)
 	}
 }
 
-func (b *Bus) abandoned(l *Lease, reason string, onPurpose bool) {
+func (b *Bus) abandoned(l *Lease, reason string, onPurpose, quiet bool) {
 	class := l.item.lane.sub.class
-	var dead bool
 	b.update(Kernel, "", func(tx *Tx) error {
+		tx.quiet = quiet
 		if err := tx.hold(l); err != nil {
 			return err
 		}
 		b.mu.Lock()
-		taken := l.taken
+		taken, answered := l.taken, l.answered
 		b.mu.Unlock()
-		var err error
-		switch {
-		case taken && !onPurpose:
-			dead, err = tx.fail(l, reason, class == classSend)
-		case class == classSend:
-			d := l.item.Delivery
-			d.Uncertain = d.Uncertain || taken
-			if !taken && !d.Uncertain {
-				d.State = journal.Pending
+		if answered {
+			return nil
+		}
+		if taken && !onPurpose {
+			return tx.fail(l, reason, class == classSend)
+		}
+		d := b.delivery(l)
+		if d.Uncertain = d.Uncertain || taken && class == classSend; !d.Uncertain {
+			d.State = journal.Pending
+		}
+		if class != classSend { // nothing to write down
+			if err := tx.void(l); err != nil {
+				return err
 			}
-			b.mu.Lock()
-			l.item.Delivery = d
-			b.mu.Unlock()
-			err = tx.UpdateDelivery(d)
+			tx.then = append(tx.then, func() { b.requeue(l, 0) })
+			return nil
 		}
-		return err
+		return tx.postpone(l, d, 0)
 	}, func(err error) {
-		if dead && err == nil || errors.Is(err, contract.ErrStale) || errors.Is(err, journal.ErrClosed) {
-			return
+		switch {
+		case err == nil:
+		case permanent(err) && !quiet:
+			go b.abandoned(l, reason, onPurpose, true)
+		default:
+			go func() {
+				b.mu.Lock()
+				l.item.Uncertain = l.item.Uncertain || l.taken && class == classSend && !l.revoked
+				b.mu.Unlock()
+				b.retryLater(l, err)
+			}()
 		}
+	})
+}
+
+// buryItem ends a delivery as dead that nobody holds; its lane is fetching until
+// that is done.
+func (b *Bus) buryItem(it *item, reason string) { b.buryItemWith(it, reason, false) }
+
+func (b *Bus) buryItemWith(it *item, reason string, quiet bool) {
+	sub := it.lane.sub
+	go b.update(Kernel, "", func(tx *Tx) error {
+		tx.quiet = quiet
+		d, err := tx.Delivery(it.Seq, sub.ID)
+		if err != nil || d == nil || d.State == journal.Done || d.State == journal.Dead {
+			return err
+		}
+		e, err := tx.Event(it.Seq)
 		if err != nil {
-			b.revive(l)
+			return err
+		}
+		d.Uncertain = d.Uncertain || it.Uncertain
+		if err := tx.Settle(*d, journal.Dead, reason); err != nil || e == nil {
+			return err
+		}
+		d.State, d.Reason, d.SettledAt = journal.Dead, reason, tx.Now
+		return tx.died(*d, e, sub.Extension)
+	}, func(err error) {
+		if err != nil && permanent(err) && !quiet {
+			b.buryItemWith(it, reason, true)
+			return
 		}
 		b.mu.Lock()
 		defer b.mu.Unlock()
-		b.revoke(l)
-		var after time.Duration
-		if l.taken && !onPurpose {
-			after = b.backoff(l.item.Attempts)
+		it.lane.fetching = false
+		if err != nil && !errors.Is(err, journal.ErrClosed) {
+			b.log.Error("burying a delivery failed; trying again", "event", journal.EventID(it.Seq), "error", err)
+			b.delay(it.lane)
+			return
 		}
-		b.requeue(l.item, after)
+		b.offer(it.lane)
+		b.dispatch(sub.sink)
 	})
 }
 
@@ -407,23 +496,18 @@ func (b *Bus) abandoned(l *Lease, reason string, onPurpose bool) {
 func (b *Bus) reserve(s *subscription, d journal.Delivery) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if _, acked := s.acking[d.Seq]; acked {
+	if _, acked := s.acked[d.Seq]; acked {
 		return false
 	}
-	for l := range b.sinkLeases(s) {
-		if l.item != nil && l.item.Seq == d.Seq && l.item.Subscription == d.Subscription && !l.revoked {
-			return false
-		}
-	}
-	if lane := s.lanes[d.Key]; lane != nil && len(lane.items) > 0 && lane.items[0].Seq == d.Seq && lane.fetching {
+	if _, ending := s.ending[d.Seq]; ending {
 		return false
 	}
-	return true
-}
-
-func (b *Bus) sinkLeases(s *subscription) map[*Lease]struct{} {
-	if s.sink == nil {
-		return nil
+	l := s.lane(d.Key, d.Seq)
+	if l == nil {
+		return true
 	}
-	return s.sink.leases
+	if l.lease != nil && l.lease.item.Seq == d.Seq {
+		return false
+	}
+	return !l.fetching || len(l.items) == 0 || l.items[0].Seq != d.Seq
 }

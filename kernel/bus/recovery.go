@@ -3,6 +3,8 @@ package bus
 import (
 	"context"
 	"fmt"
+	"iter"
+	"maps"
 	"slices"
 
 	"github.com/switchboard-run/switchboard/contract"
@@ -44,20 +46,19 @@ func (b *Bus) recover(ctx context.Context) error {
 		defer b.mu.Unlock()
 		return r.Pending(func(d journal.Delivery) bool {
 			if sub := b.subs[d.Subscription]; sub != nil {
-				// A send that was in flight when the kernel went down may have
-				// reached its platform.
-				d.Uncertain = d.Uncertain || d.State == journal.InFlight
-				b.add(added{sub: sub, delivery: d})
+				b.add(added{sub: sub, delivery: asFound(d)})
 			}
 			return true
 		})
 	})
 }
 
-// Resubmit queues a dead delivery again, at the end of its lane.
+// Resubmit queues the dead deliveries of an event again, each at the end of its
+// lane, and returns how many.
 func (b *Bus) Resubmit(seq int64) (n int, err error) {
+	orphans := 0
 	err = b.Do(func(tx *Tx) error {
-		n = 0
+		n, orphans = 0, 0
 		e, err := tx.Event(seq)
 		if err != nil {
 			return err
@@ -66,13 +67,10 @@ func (b *Bus) Resubmit(seq int64) (n int, err error) {
 		if err != nil {
 			return err
 		}
-		last, err := tx.LastSeq()
-		if err != nil {
-			return err
-		}
 		for _, d := range dead {
 			s := b.table.Load().byID[d.Subscription]
 			if s == nil {
+				orphans++
 				continue
 			}
 			n++
@@ -82,7 +80,11 @@ func (b *Bus) Resubmit(seq int64) (n int, err error) {
 				}
 				continue
 			}
-			d.State, d.Attempts, d.Reason, d.SettledAt, d.Rank = journal.Pending, 0, "", 0, last
+			if d.Rank, err = tx.endOfLane(d); err != nil {
+				return err
+			}
+			d.State, d.Attempts, d.Reason, d.SettledAt, d.NotBefore, d.Resubmitted = journal.Pending, 0, "", 0, 0, tx.Now
+			d.Uncertain = d.Uncertain && !s.spec.Load().Hold // who resubmits it accepts that
 			if err := tx.UpdateDelivery(d); err != nil {
 				return err
 			}
@@ -90,10 +92,30 @@ func (b *Bus) Resubmit(seq int64) (n int, err error) {
 		}
 		return nil
 	})
-	if err == nil && n == 0 {
-		return 0, fmt.Errorf("event %s has no dead delivery", journal.EventID(seq))
+	switch {
+	case err != nil:
+		return 0, err
+	case n == 0 && orphans > 0:
+		return 0, fmt.Errorf("%w: what had subscribed to event %s does not exist any more", contract.ErrNotFound, journal.EventID(seq))
+	case n == 0:
+		return 0, fmt.Errorf("%w: event %s has no dead delivery", contract.ErrNotFound, journal.EventID(seq))
 	}
-	return n, err
+	return n, nil
+}
+
+// endOfLane is a rank behind everything that the lane of a delivery holds, and
+// in front of every event that is accepted later.
+func (t *Tx) endOfLane(d journal.Delivery) (int64, error) {
+	last, err := t.LastSeq()
+	if err != nil {
+		return 0, err
+	}
+	rank := journal.RankOf(last)
+	behind, err := t.PendingLane(d.Subscription, d.Key, rank-1, 1<<20)
+	if n := len(behind); n > 0 {
+		rank = behind[n-1].Rank
+	}
+	return rank + 1, err
 }
 
 // reroute lets the router try once more what it could not route.
@@ -114,9 +136,11 @@ func (b *Bus) Heads(channel string) (heads []journal.Delivery) {
 		if s.class != classSend || s.Extension != channel {
 			continue
 		}
-		for _, l := range s.lanes {
-			if len(l.items) > 0 && l.lease == nil && !l.fetching {
-				heads = append(heads, l.items[0].Delivery)
+		for _, lanes := range []iter.Seq[*lane]{maps.Values(s.lanes), maps.Values(s.singles)} {
+			for l := range lanes {
+				if len(l.items) > 0 && l.lease == nil && !l.fetching && !s.isEnding(l) {
+					heads = append(heads, l.items[0].Delivery)
+				}
 			}
 		}
 	}
@@ -138,11 +162,11 @@ func (b *Bus) Loads() map[string][]Load {
 	for _, s := range b.subs {
 		flying := 0
 		for _, l := range s.flying.leases {
-			if !l.revoked {
+			if !l.released {
 				flying++
 			}
 		}
-		loads[s.Extension] = append(loads[s.Extension], Load{Pattern: s.Pattern, Lanes: len(s.lanes) + s.loose, InFlight: flying})
+		loads[s.Extension] = append(loads[s.Extension], Load{Pattern: s.Pattern, Lanes: len(s.lanes) + len(s.singles), InFlight: flying})
 	}
 	return loads
 }

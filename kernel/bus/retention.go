@@ -3,8 +3,6 @@ package bus
 import (
 	"context"
 	"time"
-
-	"github.com/switchboard-run/switchboard/kernel/journal"
 )
 
 const (
@@ -38,36 +36,39 @@ func (b *Bus) retentionLoop(ctx context.Context) {
 // may be more.
 func (b *Bus) Prune(ctx context.Context, now time.Time) (more bool, err error) {
 	events, dead := b.keep[0], b.keep[1]
-	var doomed []int64
-	err = journal.Do(ctx, b.store, func(tx journal.Tx) error {
-		doomed = doomed[:0]
-		known, err := tx.Subscriptions()
-		if err != nil {
+	err = b.doContext(ctx, func(tx *Tx) error {
+		more = false
+		if err := tx.endParked(now.Add(-parkedFor).UnixMicro()); err != nil || events <= 0 {
 			return err
 		}
-		for _, s := range known {
-			if s.ParkedAt > 0 && s.ParkedAt < now.Add(-parkedFor).UnixMicro() {
-				doomed = append(doomed, s.ID)
-				if err := tx.DeleteSubscription(s.ID); err != nil {
-					return err
-				}
-			}
-		}
-		if events <= 0 {
-			return nil
-		}
-		n, err := tx.Prune(now.Add(-events).UnixMicro(), now.Add(-max(dead, events)).UnixMicro(), pruneBatch)
-		more = n == pruneBatch
+		more, err = tx.Prune(now.Add(-events).UnixMicro(), now.Add(-max(dead, events)).UnixMicro(), pruneBatch)
 		return err
 	})
-	if err != nil || len(doomed) == 0 {
-		return more, err
+	return more && err == nil, err
+}
+
+// endParked deletes the subscriptions that were parked before the time. Nothing
+// is delivered to them from this commit on.
+func (t *Tx) endParked(before int64) error {
+	known, err := t.Subscriptions()
+	if err != nil {
+		return err
 	}
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	for _, id := range doomed {
-		delete(b.subs, id)
+	var doomed []int64
+	for _, s := range known {
+		if s.ParkedAt > 0 && s.ParkedAt < before {
+			doomed = append(doomed, s.ID)
+			if err := t.DeleteSubscription(s.ID); err != nil {
+				return err
+			}
+		}
 	}
-	b.table.Store(newTable(b.subs))
-	return more, nil
+	if len(doomed) > 0 {
+		t.changeSubscriptions(func(b *Bus) {
+			for _, id := range doomed {
+				delete(b.subs, id)
+			}
+		})
+	}
+	return nil
 }

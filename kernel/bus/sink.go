@@ -2,7 +2,6 @@ package bus
 
 import (
 	"context"
-	"slices"
 
 	"github.com/switchboard-run/switchboard/contract/busv1"
 )
@@ -17,6 +16,7 @@ type Sink struct {
 	subs       []*subscription
 	next       int // the subscription that is served first
 	credit     int // deliveries that may be sent
+	claimed    int // of them, those kept for what is on its way
 	granted    bool
 	paused     bool // the extension is stopping
 	closed     bool
@@ -34,18 +34,22 @@ type Frame struct {
 }
 
 // Attach connects a running extension to its subscriptions. An older generation
-// must be Gone before.
+// is gone with that.
 func (b *Bus) Attach(a *Actor) *Sink {
 	b.mu.Lock()
 	defer b.mu.Unlock()
+	if old := b.sinks[a.ID]; old != nil {
+		generation := old.actor.Generation
+		b.mu.Unlock()
+		b.Gone(a.ID, generation, "a newer generation was started", true)
+		b.mu.Lock()
+	}
 	s := &Sink{actor: a, bus: b, leases: map[*Lease]struct{}{}, wake: make(chan struct{}, 1)}
 	b.sinks[a.ID] = s
-	for _, sub := range b.subs {
-		if sub.Extension == a.ID && sub.ParkedAt == 0 {
-			sub.sink = s
-			s.subs = append(s.subs, sub)
-		}
+	if b.closing {
+		s.close()
 	}
+	b.connect()
 	return s
 }
 
@@ -58,13 +62,31 @@ func (b *Bus) Pause(extension string) {
 	}
 }
 
+// frameBytes is about the size of a frame: one event may be a sixteenth of what
+// a message can hold.
+const frameBytes = 4 << 20
+
+// frame takes what is waiting, as far as it fits. The caller holds Bus.mu.
+func (s *Sink) frame() Frame {
+	n, size := 0, 0
+	for n < len(s.deliveries) && size < frameBytes {
+		size += len(s.deliveries[n].GetEvent().GetPayload()) + 512
+		n++
+	}
+	f := Frame{s.deliveries[:n:n], s.cancels}
+	s.cancels = nil
+	if s.deliveries = s.deliveries[n:]; len(s.deliveries) == 0 {
+		s.deliveries = nil
+	}
+	return f
+}
+
 // Next waits for the next frame. It returns false when the sink is closed or
 // ctx ends.
 func (s *Sink) Next(ctx context.Context) (Frame, bool) {
 	for {
 		s.bus.mu.Lock()
-		f := Frame{s.deliveries, s.cancels}
-		s.deliveries, s.cancels = nil, nil
+		f := s.frame()
 		closed := s.closed
 		s.bus.mu.Unlock()
 		if len(f.Deliveries) > 0 || len(f.Cancels) > 0 {
@@ -107,11 +129,13 @@ func (s *Sink) signal() {
 	}
 }
 
-func (s *Sink) close() {
-	s.closed = true
+// cancel ends the context of the handler of a lease. The caller holds Bus.mu.
+func (s *Sink) cancel(l *Lease) {
+	s.cancels = append(s.cancels, l.Token)
 	s.signal()
 }
 
-func (s *Sink) drop(sub *subscription) {
-	s.subs = slices.DeleteFunc(s.subs, func(x *subscription) bool { return x == sub })
+func (s *Sink) close() {
+	s.closed = true
+	s.signal()
 }

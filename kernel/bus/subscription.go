@@ -1,9 +1,8 @@
 package bus
 
 import (
-	"context"
+	"maps"
 	"slices"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -46,13 +45,20 @@ type subscription struct {
 	sink    *Sink // nil: nobody is attached
 	held    bool  // the channel is not ready
 	lanes   map[string]*lane
-	ready   laneQueue // lanes whose head can be handed out
-	flying  leaseList // in order of their start
-	loose   int       // loaded items without a lane of their own
-	loaded  int64     // highest rank of a loose item that is or was loaded
-	further bool      // there are loose ones in the store behind loaded
-	// acking holds the events whose acknowledgement is not durable yet.
-	acking map[int64]struct{}
+	singles map[int64]*lane // of deliveries that have no order, by event
+	ready   laneQueue       // lanes whose head can be handed out
+	flying  leaseList       // in order of their start
+	claims  map[string]bool // lanes that a commit being applied will begin
+
+	loaded    int64 // highest rank of a single that is or was loaded
+	further   bool  // there are singles in the store behind loaded
+	refilling bool  // they are being read
+	missed    bool  // another one came meanwhile
+
+	reading int                // reads of further deliveries under way
+	gone    map[int64]struct{} // settled while there was one
+	ending  map[int64]struct{} // settled by a commit that is not durable yet
+	acked   map[int64]struct{} // acknowledged, which is not durable yet
 }
 
 // table is the immutable set of subscriptions that accept events.
@@ -94,7 +100,7 @@ func classOf(extension, pattern string) class {
 	switch {
 	case pattern == contract.TopicChannelSend+extension:
 		return classSend
-	case strings.HasPrefix(pattern, contract.TopicAgentInput):
+	case pattern == contract.TopicAgentInput+extension:
 		return classInput
 	}
 	return classPlain
@@ -103,7 +109,11 @@ func classOf(extension, pattern string) class {
 var defaultSubscription = Subscription{Ordered: true, AckWait: 30 * time.Second, MaxDeliver: 4, MaxAge: 24 * time.Hour}
 
 func (b *Bus) newSubscription(s journal.Subscription) *subscription {
-	sub := &subscription{Subscription: s, class: classOf(s.Extension, s.Pattern), lanes: map[string]*lane{}, acking: map[int64]struct{}{}}
+	sub := &subscription{
+		Subscription: s, class: classOf(s.Extension, s.Pattern), lanes: map[string]*lane{}, singles: map[int64]*lane{},
+		claims: map[string]bool{}, ending: map[int64]struct{}{}, acked: map[int64]struct{}{},
+	}
+	sub.held = sub.class == classSend && b.held[s.Extension]
 	spec := defaultSubscription
 	spec.Pattern = s.Pattern
 	sub.spec.Store(&spec)
@@ -115,10 +125,8 @@ func (b *Bus) newSubscription(s journal.Subscription) *subscription {
 // event, and the others are parked: they collect for a day, in case they come
 // back, and go with their deliveries then.
 func (b *Bus) Subscribe(extension string, wanted []Subscription) error {
-	var stored []journal.Subscription
-	return journal.Do(context.Background(), b.store, func(tx journal.Tx) error {
-		stored = stored[:0]
-		now := nowUS()
+	return b.Do(func(tx *Tx) error {
+		var stored []journal.Subscription
 		known, err := tx.Subscriptions()
 		if err != nil {
 			return err
@@ -133,7 +141,7 @@ func (b *Bus) Subscribe(extension string, wanted []Subscription) error {
 			case want:
 				k.ParkedAt = 0
 			case parked == 0:
-				k.ParkedAt = now
+				k.ParkedAt = tx.Now
 			}
 			if k.ParkedAt != parked {
 				if err := tx.PutSubscription(&k); err != nil {
@@ -152,12 +160,38 @@ func (b *Bus) Subscribe(extension string, wanted []Subscription) error {
 			}
 			stored = append(stored, k)
 		}
-		// In force from here on: the writer applies what follows after this.
-		b.mu.Lock()
-		defer b.mu.Unlock()
-		b.install(stored, wanted)
+		tx.changeSubscriptions(func(b *Bus) { b.install(stored, wanted) })
 		return nil
 	})
+}
+
+// changeSubscriptions changes what is in force for the commits behind this one,
+// and changes it back if this one fails. Only the writer changes it.
+func (t *Tx) changeSubscriptions(change func(*Bus)) {
+	b := t.bus
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	subs := maps.Clone(b.subs)
+	type state struct {
+		spec   *Subscription
+		parked int64
+	}
+	states := make(map[*subscription]state, len(subs))
+	for _, s := range subs {
+		states[s] = state{s.spec.Load(), s.ParkedAt}
+	}
+	change(b)
+	b.table.Store(newTable(b.subs))
+	t.undo = append(t.undo, func() {
+		b.subs = subs
+		for s, before := range states {
+			s.spec.Store(before.spec)
+			s.ParkedAt = before.parked
+		}
+		b.table.Store(newTable(b.subs))
+		b.connect()
+	})
+	b.connect()
 }
 
 // Subscribers returns the extensions that have subscriptions, parked ones
@@ -182,16 +216,26 @@ func (b *Bus) install(stored []journal.Subscription, wanted []Subscription) {
 		if i := slices.IndexFunc(wanted, func(s Subscription) bool { return s.Pattern == k.Pattern }); i >= 0 {
 			spec := wanted[i]
 			sub.spec.Store(&spec)
-			if sink := b.sinks[k.Extension]; sink != nil && sub.sink == nil {
-				sub.sink = sink
-				sink.subs = append(sink.subs, sub)
-			}
-		} else if sub.sink != nil {
-			sub.sink.drop(sub)
-			sub.sink = nil
 		}
 	}
-	b.table.Store(newTable(b.subs))
+}
+
+// connect gives every sink the subscriptions of its extension that are in force.
+// The caller holds b.mu.
+func (b *Bus) connect() {
+	for _, s := range b.sinks {
+		for _, sub := range s.subs {
+			sub.sink = nil
+		}
+		s.subs = s.subs[:0]
+	}
+	for _, id := range slices.Sorted(maps.Keys(b.subs)) {
+		sub := b.subs[id]
+		if s := b.sinks[sub.Extension]; s != nil && sub.ParkedAt == 0 {
+			sub.sink = s
+			s.subs = append(s.subs, sub)
+		}
+	}
 	for _, s := range b.sinks {
 		b.dispatch(s)
 	}
@@ -201,6 +245,7 @@ func (b *Bus) install(stored []journal.Subscription, wanted []Subscription) {
 func (b *Bus) Hold(channel string, held bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
+	b.held[channel] = held
 	for _, s := range b.subs {
 		if s.class == classSend && s.Extension == channel && s.held != held {
 			s.held = held

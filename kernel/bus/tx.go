@@ -19,12 +19,20 @@ type Tx struct {
 	// Ending says that the delivery of the lease is settled by this commit.
 	Ending bool
 
-	bus   *Bus
-	cause *busv1.Event
-	added []added
-	gone  []place
-	after []func()
-	seen  []*busv1.Event
+	bus        *Bus
+	cause      *busv1.Event
+	quiet      bool              // a death is not told to the router
+	dying      bool              // the router is told of one
+	attempt    *journal.Delivery // how a failed attempt leaves the delivery that ends
+	providerID string            // from a receipt
+
+	added  []added
+	gone   []place
+	claims []claim
+	undo   []func() // under Bus.mu, if it fails or is applied again
+	then   []func() // under Bus.mu, once it is durable
+	after  []func()
+	seen   []*busv1.Event
 }
 
 type added struct {
@@ -37,10 +45,45 @@ type added struct {
 // place is where a delivery stood that has been settled.
 type place struct {
 	sub      *subscription
-	key      string
-	seq      int64
 	delivery journal.Delivery
 	lease    *Lease // that held it; nil: nobody did
+}
+
+// claim is a credit that is kept for a delivery until its commit is durable.
+type claim struct {
+	sub  *subscription
+	sink *Sink
+	key  string
+}
+
+// claim says whether a delivery that is being accepted will be handed out as
+// soon as it is durable.
+func (t *Tx) claim(s *subscription, key string) bool {
+	b := t.bus
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	k := s.sink
+	if k == nil || k.closed || k.paused || s.held || b.closing || k.credit <= k.claimed {
+		return false
+	}
+	if key != "" {
+		if s.lanes[key] != nil || s.claims[key] {
+			return false
+		}
+		s.claims[key] = true
+	}
+	k.claimed++
+	t.claims = append(t.claims, claim{s, k, key})
+	return true
+}
+
+// unclaim gives back what was kept. The caller holds Bus.mu.
+func (t *Tx) unclaim() {
+	for _, c := range t.claims {
+		c.sink.claimed--
+		delete(c.sub.claims, c.key)
+	}
+	t.claims = nil
 }
 
 // After runs f once the commit is durable, and not if it fails. f must not
@@ -92,9 +135,13 @@ func (t *Tx) Accept(e *busv1.Event) (duplicate bool, err error) {
 			e.Hop = 0
 		}
 	}
-	if e.GetHop() > contract.MaxHops {
+	limit := int32(contract.MaxHops)
+	if t.dying {
+		limit += hopsOfDeath
+	}
+	if e.GetHop() > limit {
 		return false, fmt.Errorf("%w: %s would be event %d in a row without a turn of a model (the chain began with %s): the limit is %d",
-			contract.ErrInvalid, e.GetTopic(), e.GetHop(), e.GetCorrelationId(), contract.MaxHops)
+			contract.ErrInvalid, e.GetTopic(), e.GetHop(), e.GetCorrelationId(), limit)
 	}
 	if err := t.AppendEvent(e); err != nil {
 		return false, err
@@ -108,13 +155,17 @@ func (t *Tx) Accept(e *busv1.Event) (duplicate bool, err error) {
 	return false, t.Following(e, func() error { return t.bus.router.Accept(t, e) })
 }
 
+// hopsOfDeath is how many events beyond the limit may tell a person what died
+// there.
+const hopsOfDeath = 4
+
 func (t *Tx) deliver(s *subscription, e *busv1.Event, rank int64) error {
 	d := journal.Delivery{Seq: e.GetSeq(), Subscription: s.ID, Rank: rank}
 	if s.spec.Load().Ordered {
 		d.Key = e.GetKey()
 	}
 	a := added{sub: s, event: e}
-	if s.class != classPlain && t.bus.wouldHandOut(s, d.Key) {
+	if s.class != classPlain && t.claim(s, d.Key) {
 		if s.class == classSend {
 			d.State = journal.InFlight
 		} else {
@@ -128,7 +179,7 @@ func (t *Tx) deliver(s *subscription, e *busv1.Event, rank int64) error {
 		return err
 	}
 	if d.Rank == 0 {
-		d.Rank = d.Seq
+		d.Rank = journal.RankOf(d.Seq)
 	}
 	a.delivery = d
 	t.added = append(t.added, a)
@@ -162,18 +213,37 @@ func (t *Tx) Settle(d journal.Delivery, state journal.DeliveryState, reason stri
 	if err := t.UpdateDelivery(d); err != nil {
 		return err
 	}
-	t.gone = append(t.gone, place{sub: t.bus.table.Load().byID[d.Subscription], key: d.Key, seq: d.Seq, delivery: d})
+	s := t.bus.table.Load().byID[d.Subscription]
+	t.gone = append(t.gone, place{sub: s, delivery: d})
+	if s == nil {
+		return nil
+	}
+	// Not handed out from here on, although it may be in memory for a while.
+	b := t.bus
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	s.ending[d.Seq] = struct{}{}
+	t.undo = append(t.undo, func() {
+		delete(s.ending, d.Seq)
+		if l := s.lane(d.Key, d.Seq); l != nil {
+			b.offer(l)
+			b.dispatch(s.sink)
+		}
+	})
 	return nil
 }
 
-// SettleAll ends the deliveries of an event that no handler holds and that are
-// not settled.
+// SettleAll ends the deliveries of an agent's input that are not settled. No
+// handler holds one: they stand behind the one whose turn they became part of.
 func (t *Tx) SettleAll(seq int64, reason string) error {
 	ds, err := t.Deliveries(journal.DeliveryFilter{Seq: seq, States: []journal.DeliveryState{journal.Pending, journal.InFlight}})
 	if err != nil {
 		return err
 	}
 	for _, d := range ds {
+		if s := t.bus.table.Load().byID[d.Subscription]; s == nil || s.class != classInput {
+			continue
+		}
 		if err := t.Settle(d, journal.Done, reason); err != nil {
 			return err
 		}
@@ -185,17 +255,17 @@ func (t *Tx) SettleAll(seq int64, reason string) error {
 // which it returns; nil: nobody held it. The holder's token is void in this
 // very commit.
 func (t *Tx) TakeBack(extension, pattern, key string) (*busv1.Event, error) {
-	l := t.bus.holder(extension, pattern, key)
+	l := t.takeHolder(extension, pattern, key)
 	if l == nil {
 		return nil, nil
 	}
-	d := l.item.Delivery
+	d := t.bus.delivery(l)
 	d.State, d.Reason, d.StartedAt, d.SettledAt = journal.Done, "cancelled", l.started, t.Now
 	if err := t.UpdateDelivery(d); err != nil {
 		return nil, err
 	}
-	t.bus.void(l)
-	t.gone = append(t.gone, place{sub: l.item.lane.sub, seq: d.Seq, delivery: d, lease: l})
+	t.gone = append(t.gone, place{sub: l.item.lane.sub, delivery: d, lease: l})
+	t.then = append(t.then, func() { l.sink.cancel(l) })
 	return l.Event, nil
 }
 

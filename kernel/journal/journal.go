@@ -36,14 +36,14 @@ var (
 
 // Store is a journal engine. All methods are safe for concurrent use.
 type Store interface {
-	// Submit queues an update. done is called once, after the update is durable
-	// or has failed, in the order of submission; it must not block. With Lazy
-	// the update may wait up to LazyDelay for another one to ride with.
+	// Submit queues an update; it waits while too many are queued. The outcome
+	// of a store that is closed is ErrClosed, at once.
 	Submit(u Update)
 	// View reads a consistent state that includes every update whose outcome
 	// was reported before.
 	View(ctx context.Context, read func(Reader) error) error
-	// Backup writes a consistent copy to a file that does not exist yet.
+	// Backup writes a consistent copy to a file that does not exist yet, and
+	// returns when it is durable. One that failed leaves no file.
 	Backup(ctx context.Context, path string) error
 	// Size is the space in use, in bytes.
 	Size() int64
@@ -56,12 +56,17 @@ const LazyDelay = 20 * time.Millisecond
 
 // Update is one atomic change.
 type Update struct {
-	// Apply makes the change. It runs alone, may run more than once, and must
-	// not touch anything but tx and what it alone owns.
+	// Apply makes the change. No other update is applied meanwhile. It may run
+	// more than once: the last run counts. It must not submit.
 	Apply func(tx Tx) error
-	// Done learns the outcome.
+	// Undo, if set, takes back what a run of Apply noted outside of tx, when the
+	// run comes to nothing: newest run first, and before anything else is
+	// applied.
+	Undo func()
+	// Done learns the outcome, once, after the update is durable or has failed,
+	// in the order of submission. It must neither block nor submit.
 	Done func(error)
-	// Lazy lets the update wait for the next one.
+	// Lazy lets the update wait up to LazyDelay for another one to ride with.
 	Lazy bool
 }
 
@@ -88,13 +93,16 @@ type Reader interface {
 	Subscriptions() ([]Subscription, error)
 	Delivery(seq, subscription int64) (*Delivery, error)
 	Deliveries(f DeliveryFilter) ([]Delivery, error)
-	// Pending calls each for every unsettled delivery behind after, ascending
-	// by subscription, key and seq, until it returns false.
+	// Pending calls each for every unsettled delivery, ascending by
+	// subscription, key and rank, until it returns false.
 	Pending(each func(Delivery) bool) error
-	// PendingLane returns unsettled deliveries of one lane behind a seq.
+	// PendingLane returns unsettled deliveries of one lane behind a rank, in
+	// order.
 	PendingLane(subscription int64, key string, after int64, limit int) ([]Delivery, error)
 
 	KVGet(owner, key string) (KV, error)
+	// KVScan returns the keys with the prefix that sort, by their bytes, behind
+	// after, in order. A limit of 0 is 1000.
 	KVScan(owner, prefix, after string, limit int) ([]KV, error)
 
 	Session(id int64) (*Session, error)
@@ -121,10 +129,13 @@ type Tx interface {
 	// AppendEvent stores the event and sets its Seq and Id.
 	AppendEvent(e *busv1.Event) error
 	PutSubscription(s *Subscription) error // sets ID when zero
-	DeleteSubscription(id int64) error     // with its deliveries
+	DeleteSubscription(id int64) error     // with its unsettled deliveries
+	// AddDelivery stores a new one; a Rank of 0 is RankOf its event.
 	AddDelivery(d Delivery) error
 	UpdateDelivery(d Delivery) error
 
+	// KVPut returns a version that is higher than every one this key ever had,
+	// also before it was deleted.
 	KVPut(owner, key string, value []byte) (version int64, err error)
 	KVDelete(owner, key string) error
 
@@ -137,10 +148,11 @@ type Tx interface {
 	PutConversation(c *Conversation) error
 
 	PutCommitReceipt(owner, id string, receipt []byte) error
-	// Prune removes at most limit settled events accepted before the time (Unix
-	// microseconds), with their deliveries, and returns how many went. Dead
-	// deliveries keep their event until deadBefore.
-	Prune(before, deadBefore int64, limit int) (int, error)
+	// Prune removes at most limit events accepted before the time (Unix
+	// microseconds), with their deliveries, and as many receipts of commits, and
+	// says whether there may be more. An event with an unsettled delivery stays,
+	// and so does one with a delivery that died at deadBefore or later.
+	Prune(before, deadBefore int64, limit int) (more bool, err error)
 }
 
 // EventFilter selects events, newest first unless Ascending.
@@ -191,8 +203,13 @@ type Delivery struct {
 	Reason       string
 	ProviderID   string // from a receipt
 	Conversation int64  // from a receipt
-	Rank         int64  // place in the lane: seq, or later after a resubmission
+	Rank         int64  // place in the lane, unique there
+	Resubmitted  int64  // Unix microseconds of the last time; 0: never
 }
+
+// RankOf is the place in its lane of a delivery of the event. There is room
+// behind each for those that are queued again.
+func RankOf(seq int64) int64 { return seq << 20 }
 
 // DeliveryFilter selects deliveries, newest first.
 type DeliveryFilter struct {

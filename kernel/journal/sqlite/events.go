@@ -1,8 +1,10 @@
 package sqlite
 
 import (
+	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"zombiezen.com/go/sqlite"
 
@@ -124,13 +126,14 @@ func (t *tx) PutSubscription(s *journal.Subscription) error {
 }
 
 func (t *tx) DeleteSubscription(id int64) error {
-	if err := t.write("DELETE FROM delivery WHERE subscription = ?", id); err != nil {
+	// Settled ones go with their events: only the unsettled have an index.
+	if err := t.write("DELETE FROM delivery WHERE state < 2 AND subscription = ?", id); err != nil {
 		return err
 	}
 	return t.write("DELETE FROM subscription WHERE id = ?", id)
 }
 
-const deliveryColumns = "seq, subscription, key, state, attempts, not_before, started_at, settled_at, uncertain, reason, provider_id, conversation, rank"
+const deliveryColumns = "seq, subscription, key, state, attempts, not_before, started_at, settled_at, uncertain, reason, provider_id, conversation, rank, resubmitted"
 
 func scanDelivery(stmt *sqlite.Stmt) journal.Delivery {
 	return journal.Delivery{
@@ -138,6 +141,7 @@ func scanDelivery(stmt *sqlite.Stmt) journal.Delivery {
 		State: journal.DeliveryState(stmt.ColumnInt64(3)), Attempts: stmt.ColumnInt(4), NotBefore: stmt.ColumnInt64(5),
 		StartedAt: stmt.ColumnInt64(6), SettledAt: stmt.ColumnInt64(7), Uncertain: stmt.ColumnBool(8), Reason: stmt.ColumnText(9),
 		ProviderID: stmt.ColumnText(10), Conversation: stmt.ColumnInt64(11), Rank: stmt.ColumnInt64(12),
+		Resubmitted: stmt.ColumnInt64(13),
 	}
 }
 
@@ -178,6 +182,9 @@ func (t *tx) Deliveries(f journal.DeliveryFilter) ([]journal.Delivery, error) {
 			states[i] = "state = " + strconv.Itoa(int(s)) // literal: lets the partial indexes be used
 		}
 		where = append(where, "("+strings.Join(states, " OR ")+")")
+		if slices.Max(f.States) < journal.Done {
+			where = append(where, "state < 2") // as in the index
+		}
 	}
 	args = append(args, limitOr(f.Limit, 100))
 	return t.deliveries("SELECT "+deliveryColumns+" FROM delivery WHERE "+strings.Join(where, " AND ")+" ORDER BY seq DESC LIMIT ?", args...)
@@ -199,7 +206,7 @@ func (t *tx) PendingLane(subscription int64, key string, after int64, limit int)
 
 func (t *tx) AddDelivery(d journal.Delivery) error {
 	if d.Rank == 0 {
-		d.Rank = d.Seq
+		d.Rank = journal.RankOf(d.Seq)
 	}
 	return t.write("INSERT INTO delivery (seq, subscription, key, state, rank, settled_at, reason) VALUES (?, ?, ?, ?, ?, ?, ?)",
 		d.Seq, d.Subscription, d.Key, int(d.State), d.Rank, d.SettledAt, d.Reason)
@@ -207,33 +214,48 @@ func (t *tx) AddDelivery(d journal.Delivery) error {
 
 func (t *tx) UpdateDelivery(d journal.Delivery) error {
 	return t.write(`UPDATE delivery SET state = ?, attempts = ?, not_before = ?, started_at = ?, settled_at = ?, uncertain = ?, reason = ?,
-		provider_id = ?, conversation = ?, rank = ? WHERE seq = ? AND subscription = ?`,
-		int(d.State), d.Attempts, d.NotBefore, d.StartedAt, d.SettledAt, d.Uncertain, d.Reason, d.ProviderID, d.Conversation, d.Rank, d.Seq, d.Subscription)
+		provider_id = ?, conversation = ?, rank = ?, resubmitted = ? WHERE seq = ? AND subscription = ?`,
+		int(d.State), d.Attempts, d.NotBefore, d.StartedAt, d.SettledAt, d.Uncertain, d.Reason, d.ProviderID, d.Conversation, d.Rank, d.Resubmitted,
+		d.Seq, d.Subscription)
 }
 
-func (t *tx) Prune(before, deadBefore int64, limit int) (int, error) {
-	var doomed []int64
-	err := t.query(func(stmt *sqlite.Stmt) error {
-		doomed = append(doomed, stmt.ColumnInt64(0))
-		return nil
-	}, `SELECT e.seq FROM event e WHERE e.created_at < ?1 AND e.seq < (SELECT max(seq) FROM event)
-		AND NOT EXISTS (SELECT 1 FROM delivery d WHERE d.seq = e.seq AND (d.state < 2 OR (d.state = 3 AND e.created_at >= ?2)))
-		ORDER BY e.seq LIMIT ?3`, before, deadBefore, limit)
+func (t *tx) Prune(before, deadBefore int64, limit int) (more bool, err error) {
+	doomed, err := t.prunable(before, deadBefore, limit)
 	if err != nil {
-		return 0, err
+		return false, err
 	}
 	for _, seq := range doomed {
 		if err := t.write("DELETE FROM delivery WHERE seq = ?", seq); err != nil {
-			return 0, err
+			return false, err
 		}
 		if err := t.write("DELETE FROM event WHERE seq = ?", seq); err != nil {
-			return 0, err
+			return false, err
 		}
 	}
-	if err := t.write("DELETE FROM commit_receipt WHERE created_at < ?", before); err != nil {
-		return 0, err
+	err = t.write(`DELETE FROM commit_receipt WHERE (owner, id) IN
+		(SELECT owner, id FROM commit_receipt WHERE created_at < ? LIMIT ?)`, before, limit)
+	return len(doomed) == limit || t.conn.Changes() == limit, err
+}
+
+// prunable walks from the oldest event to the first that is too young, so that
+// its work does not depend on how much is kept behind that one.
+func (t *tx) prunable(before, deadBefore int64, limit int) (seqs []int64, err error) {
+	last, err := t.LastSeq() // is kept: seqs go on behind it
+	if err != nil {
+		return nil, err
 	}
-	return len(doomed), nil
+	err = t.query(func(stmt *sqlite.Stmt) error {
+		if len(seqs) == limit || stmt.ColumnInt64(1) >= before {
+			return errStop
+		}
+		if !stmt.ColumnBool(2) {
+			seqs = append(seqs, stmt.ColumnInt64(0))
+		}
+		return nil
+	}, `SELECT e.seq, e.created_at, EXISTS (SELECT 1 FROM delivery d WHERE d.seq = e.seq
+		AND (d.state < 2 OR (d.state = 3 AND d.settled_at >= ?)))
+		FROM event e WHERE e.seq < ? ORDER BY e.seq`, deadBefore, last)
+	return seqs, err
 }
 
 func (t *tx) CommitReceipt(owner, id string) (receipt []byte, found bool, err error) {
@@ -245,5 +267,5 @@ func (t *tx) CommitReceipt(owner, id string) (receipt []byte, found bool, err er
 }
 
 func (t *tx) PutCommitReceipt(owner, id string, receipt []byte) error {
-	return t.write("INSERT INTO commit_receipt (owner, id, receipt, created_at) VALUES (?, ?, ?, cast(unixepoch('subsec') * 1000000 AS INTEGER))", owner, id, receipt)
+	return t.write("INSERT INTO commit_receipt (owner, id, receipt, created_at) VALUES (?, ?, ?, ?)", owner, id, receipt, time.Now().UnixMicro())
 }

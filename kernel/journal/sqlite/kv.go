@@ -16,11 +16,9 @@ func (t *tx) KVGet(owner, key string) (v journal.KV, err error) {
 }
 
 func (t *tx) KVScan(owner, prefix, after string, limit int) (values []journal.KV, err error) {
-	from := "key >= ?"
-	if after == "" {
-		after = prefix
-	} else {
-		from = "key > ?"
+	from := "key > ?"
+	if after < prefix || after == "" {
+		from, after = "key >= ?", prefix
 	}
 	// Keys are compared bytewise, and no text contains the byte 0xff.
 	err = t.query(func(stmt *sqlite.Stmt) error {
@@ -32,17 +30,19 @@ func (t *tx) KVScan(owner, prefix, after string, limit int) (values []journal.KV
 }
 
 func (t *tx) KVPut(owner, key string, value []byte) (version int64, err error) {
-	// Versions never start again, so that a deleted and recreated key is not
-	// taken for the one that was read.
 	err = t.writeReturning(func(stmt *sqlite.Stmt) error {
 		version = stmt.ColumnInt64(0)
 		return nil
-	}, `INSERT INTO kv (owner, key, value, version) VALUES (?1, ?2, ?3, ?4)
+	}, `INSERT INTO kv (owner, key, value, version) VALUES (?1, ?2, ?3, (SELECT version + 1 FROM kv_floor))
 		ON CONFLICT (owner, key) DO UPDATE SET value = excluded.value, version = kv.version + 1 RETURNING version`,
-		owner, key, value, t.store.seq+1)
+		owner, key, value)
 	return version, err
 }
 
 func (t *tx) KVDelete(owner, key string) error {
+	err := t.write(`UPDATE kv_floor SET version = max(version, coalesce((SELECT version FROM kv WHERE owner = ? AND key = ?), 0))`, owner, key)
+	if err != nil {
+		return err
+	}
 	return t.write("DELETE FROM kv WHERE owner = ? AND key = ?", owner, key)
 }

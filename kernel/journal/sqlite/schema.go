@@ -8,17 +8,17 @@ CREATE TABLE event (
   topic TEXT NOT NULL,
   key TEXT NOT NULL,
   source TEXT NOT NULL,
-  payload BLOB NOT NULL,
   correlation TEXT NOT NULL,
   causation TEXT NOT NULL,
   hop INTEGER NOT NULL,
   dedupe TEXT,
-  created_at INTEGER NOT NULL
+  created_at INTEGER NOT NULL,
+  payload BLOB NOT NULL -- last: what follows a long one is slow to reach
 );
 CREATE UNIQUE INDEX event_dedupe ON event (source, dedupe) WHERE dedupe IS NOT NULL;
 
 CREATE TABLE subscription (
-  id INTEGER PRIMARY KEY,
+  id INTEGER PRIMARY KEY AUTOINCREMENT,
   extension TEXT NOT NULL,
   pattern TEXT NOT NULL,
   parked_at INTEGER NOT NULL,
@@ -39,6 +39,7 @@ CREATE TABLE delivery (
   provider_id TEXT NOT NULL DEFAULT '',
   conversation INTEGER NOT NULL DEFAULT 0,
   rank INTEGER NOT NULL,
+  resubmitted INTEGER NOT NULL DEFAULT 0,
   PRIMARY KEY (seq, subscription)
 ) WITHOUT ROWID;
 CREATE INDEX delivery_pending ON delivery (subscription, key, rank) WHERE state < 2;
@@ -51,6 +52,10 @@ CREATE TABLE kv (
   version INTEGER NOT NULL,
   PRIMARY KEY (owner, key)
 ) WITHOUT ROWID;
+
+-- The highest version of a key that was deleted: others begin above it.
+CREATE TABLE kv_floor (version INTEGER NOT NULL);
+INSERT INTO kv_floor VALUES (0);
 
 CREATE TABLE session (
   id INTEGER PRIMARY KEY AUTOINCREMENT,

@@ -10,6 +10,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"sync"
 
 	"zombiezen.com/go/sqlite"
@@ -54,6 +55,9 @@ func open(path string) (s *Store, err error) {
 	if err := createPrivate(path); err != nil {
 		return nil, err
 	}
+	if err := checkSize(path); err != nil {
+		return nil, err
+	}
 	conn, err := sqlite.OpenConn(path, sqlite.OpenReadWrite)
 	if err != nil {
 		return nil, err
@@ -92,30 +96,60 @@ func open(path string) (s *Store, err error) {
 
 // createPrivate creates the file for the user alone; SQLite would use the umask.
 func createPrivate(path string) error {
-	f, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o600)
+	f, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_RDWR, 0o600)
+	if errors.Is(err, os.ErrExist) {
+		f, err = os.OpenFile(path, os.O_RDWR, 0o600)
+	} else if err == nil {
+		err = errors.Join(syncDir(path), f.Sync())
+	}
 	if err != nil {
-		return err
+		return fmt.Errorf("%s: %w", hintOpen, err)
 	}
 	return f.Close()
 }
 
-func migrate(conn *sqlite.Conn, path string) error {
-	if err := sqlitex.ExecuteTransient(conn, "PRAGMA journal_mode=WAL", nil); err != nil {
+// syncDir makes the entry of a new file durable.
+func syncDir(path string) error {
+	dir, err := os.Open(filepath.Dir(path))
+	if err != nil {
 		return err
 	}
+	return errors.Join(dir.Sync(), dir.Close())
+}
+
+// checkSize refuses an empty file with a log of changes beside it: SQLite would
+// take it for a new store and drop the log.
+func checkSize(path string) error {
+	file, err := os.Stat(path)
+	if err != nil || file.Size() > 0 {
+		return err
+	}
+	if log, err := os.Stat(path + "-wal"); err == nil && log.Size() > 0 {
+		return fmt.Errorf("%w (the file is empty, but %s-wal is not): %s", journal.ErrDamaged, path, hintDamaged)
+	}
+	return nil
+}
+
+func migrate(conn *sqlite.Conn, path string) error {
 	version, err := userVersion(conn)
 	if err != nil {
 		return err
 	}
-	switch {
-	case version == len(migrations):
-		return nil
-	case version > len(migrations):
+	if version > len(migrations) {
 		return fmt.Errorf("%w: its version is %d, this program knows %d; install the newer program again, or restore a backup",
 			journal.ErrNewer, version, len(migrations))
-	case version > 0:
+	}
+	if err := sqlitex.ExecuteTransient(conn, "PRAGMA journal_mode=WAL", nil); err != nil {
+		return err
+	}
+	if version == len(migrations) {
+		return nil
+	}
+	if version > 0 {
 		backup := fmt.Sprintf("%s.v%d.backup", path, version)
-		_ = os.Remove(backup)
+		if err := os.Remove(backup); err != nil && !errors.Is(err, os.ErrNotExist) {
+			return err
+		}
 		if err := backupTo(conn, backup); err != nil {
 			return fmt.Errorf("backing up before the migration from version %d: %w", version, err)
 		}
@@ -139,27 +173,38 @@ func userVersion(conn *sqlite.Conn) (version int, err error) {
 	return version, err
 }
 
-func backupTo(conn *sqlite.Conn, path string) error {
-	if _, err := os.Stat(path); err == nil {
-		return fmt.Errorf("%s: %w", path, os.ErrExist)
+// backupTo writes a copy, for the user alone, and returns when it is durable.
+func backupTo(conn *sqlite.Conn, path string) (err error) {
+	f, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_RDWR, 0o600)
+	if err != nil {
+		return err
 	}
+	defer func() {
+		if err != nil {
+			_ = f.Close()
+			_ = os.Remove(path)
+		}
+	}()
 	if err := sqlitex.ExecuteTransient(conn, "VACUUM INTO ?", &sqlitex.ExecOptions{Args: []any{path}}); err != nil {
 		return err
 	}
-	return os.Chmod(path, 0o600)
+	return errors.Join(f.Sync(), f.Close(), syncDir(path)) // SQLite does not sync this one
 }
+
+const (
+	hintOpen    = "the file cannot be opened for writing: check that its directory exists and is writable, or choose another SWITCHBOARD_HOME"
+	hintDamaged = "restore a backup, or move the file away to start afresh"
+)
 
 // explain says in words what a person can do about an error of SQLite.
 func explain(err error) error {
 	switch sqlite.ErrCode(err).ToPrimary() {
 	case sqlite.ResultNotADB, sqlite.ResultCorrupt:
-		return fmt.Errorf("%w (%w): restore a backup, or move the file away to start afresh", journal.ErrDamaged, err)
+		return fmt.Errorf("%w (%w): %s", journal.ErrDamaged, err, hintDamaged)
 	case sqlite.ResultFull:
 		return fmt.Errorf("the disk is full: make room, nothing that was accepted is lost: %w", err)
-	case sqlite.ResultReadOnly:
-		return fmt.Errorf("the file or its directory is read-only: make it writable, or choose another SWITCHBOARD_HOME: %w", err)
-	case sqlite.ResultCantOpen:
-		return fmt.Errorf("the file cannot be opened: check that its directory exists and is writable: %w", err)
+	case sqlite.ResultReadOnly, sqlite.ResultCantOpen:
+		return fmt.Errorf("%s: %w", hintOpen, err)
 	}
 	return err
 }
@@ -176,24 +221,34 @@ func (s *Store) View(ctx context.Context, read func(journal.Reader) error) error
 	defer s.read.Put(conn)
 	t := &tx{conn: conn}
 	if err := t.exec("BEGIN"); err != nil {
-		return explain(err)
+		return viewError(ctx, err)
 	}
 	defer func() {
 		conn.SetInterrupt(nil)
 		_ = t.exec("COMMIT")
 	}()
-	return explain(read(t))
+	return viewError(ctx, read(t))
+}
+
+func viewError(ctx context.Context, err error) error {
+	if sqlite.ErrCode(err) == sqlite.ResultInterrupt && ctx.Err() != nil {
+		return ctx.Err()
+	}
+	return explain(err)
 }
 
 // Backup implements journal.Store.
 func (s *Store) Backup(ctx context.Context, path string) error {
 	conn, err := s.read.Take(ctx)
 	if err != nil {
-		return err
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		return errors.Join(journal.ErrClosed, err)
 	}
 	defer s.read.Put(conn)
 	if err := backupTo(conn, path); err != nil {
-		return fmt.Errorf("writing the backup %s: %w", path, explain(err))
+		return fmt.Errorf("writing the backup %s: %w", path, viewError(ctx, err))
 	}
 	return nil
 }

@@ -1,7 +1,9 @@
 package sqlite
 
 import (
+	"errors"
 	"fmt"
+	"runtime/debug"
 	"time"
 
 	"github.com/switchboard-run/switchboard/contract"
@@ -97,51 +99,75 @@ func (s *Store) drain(group []journal.Update, open bool) ([]journal.Update, bool
 	return group, open
 }
 
-// commit applies a group in one transaction and reports the outcomes.
+// commit applies a group in one transaction and reports the outcomes. If the
+// engine fails, each member is tried alone: one that is too much for the disk
+// does not take others with it, and none is judged by what was rolled back.
 func (s *Store) commit(group []journal.Update) {
 	outcomes, err := s.apply(group)
-	if err != nil {
-		err = fmt.Errorf("writing to the store failed, nothing of it is kept: %w: %w", contract.ErrFull, explain(err))
+	if err != nil && len(group) > 1 {
+		for i := range group {
+			s.commit(group[i : i+1])
+		}
+		return
 	}
 	for i, u := range group {
 		if u.Done == nil {
 			continue
 		}
-		if outcomes[i] != nil {
-			u.Done(outcomes[i])
+		if err != nil {
+			u.Done(refusal(err))
 		} else {
-			u.Done(err)
+			u.Done(explain(outcomes[i]))
 		}
 	}
 }
 
+// refusal is why the engine did not take an update.
+func refusal(err error) error {
+	if err = explain(err); errors.Is(err, journal.ErrDamaged) {
+		return err
+	}
+	return fmt.Errorf("%w, nothing of this is kept: %w", contract.ErrFull, err)
+}
+
 func (s *Store) apply(group []journal.Update) (outcomes []error, err error) {
 	outcomes = make([]error, len(group))
-	t := &tx{conn: s.write, store: s}
+	t := &tx{conn: s.write, store: s, nested: len(group) > 1}
 	before := s.seq
 	if err := t.exec("BEGIN IMMEDIATE"); err != nil {
 		return outcomes, err
 	}
+	ran := 0
 	defer func() {
-		if err != nil {
-			s.seq = before
-			if !s.write.AutocommitEnabled() {
-				_ = t.exec("ROLLBACK")
+		if err == nil {
+			return
+		}
+		s.seq = before
+		if !s.write.AutocommitEnabled() {
+			_ = t.exec("ROLLBACK")
+		}
+		for ; ran > 0; ran-- {
+			if outcomes[ran-1] == nil {
+				undo(group[ran-1])
 			}
 		}
 	}()
 	for i, u := range group {
 		seq := s.seq
-		t.saved, t.nested = false, len(group) > 1
+		t.saved = false
 		outcomes[i] = applyOne(u, t)
+		ran++
+		if t.failed == nil && outcomes[i] == nil && t.saved {
+			err = t.exec("RELEASE member")
+		}
+		if outcomes[i] != nil {
+			undo(u)
+			s.seq = seq
+		}
 		if t.failed != nil {
 			return outcomes, t.failed
 		}
-		switch {
-		case outcomes[i] == nil && t.saved:
-			err = t.exec("RELEASE member")
-		case outcomes[i] != nil:
-			s.seq = seq
+		if outcomes[i] != nil {
 			err = t.undo()
 		}
 		if err != nil {
@@ -154,12 +180,18 @@ func (s *Store) apply(group []journal.Update) (outcomes []error, err error) {
 	return outcomes, t.exec("COMMIT")
 }
 
+func undo(u journal.Update) {
+	if u.Undo != nil {
+		u.Undo()
+	}
+}
+
 // applyOne turns a panic of a member into its own failure: the writer serves
 // everyone.
 func applyOne(u journal.Update, t *tx) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
-			err = fmt.Errorf("applying an update panicked: %v", p)
+			err = fmt.Errorf("applying an update panicked: %v\n%s", p, debug.Stack())
 		}
 	}()
 	return u.Apply(t)
