@@ -22,6 +22,7 @@ import (
 
 	"github.com/switchboard-run/switchboard/contract"
 	"github.com/switchboard-run/switchboard/contract/extensionv1"
+	"github.com/switchboard-run/switchboard/sdk"
 )
 
 // play is what the test binary does in one of the modes.
@@ -31,6 +32,8 @@ func play(mode string) {
 		playHost()
 	case "extension":
 		serveExtension(contract.Handshake)
+	case "sdk":
+		sdk.Serve(sdk.Extension{ID: "one"}, sdk.Extension{ID: "two"})
 	case "stubborn": // ignores the end of its connection
 		serveExtension(contract.Handshake)
 		select {}

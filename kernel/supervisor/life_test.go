@@ -128,7 +128,7 @@ func TestBadStart(t *testing.T) {
 	for i, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
 			s := b.state(t, 0, fmt.Sprintf("bad%d", i), Failed)
-			if !strings.Contains(s.LastError, test.want) || !strings.Contains(s.Crash, test.crash) {
+			if strings.Contains(s.LastError, "Unknown") || !strings.Contains(s.LastError, test.want) || !strings.Contains(s.Crash, test.crash) {
 				t.Errorf("error %q, crash %q; want %q, %q", s.LastError, s.Crash, test.want, test.crash)
 			}
 			if !strings.Contains(s.Detail, "switchboard extensions restart") || s.LastErrorAt.IsZero() {

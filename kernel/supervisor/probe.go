@@ -60,16 +60,15 @@ func (s *Supervisor) answers(u *unit, proc process) bool {
 // healthy probes one member. An error that it answers with is an answer too.
 func (s *Supervisor) healthy(ctx context.Context, m *member, instance *Instance, reported int) bool {
 	readiness, err := extensionv1.NewExtensionClient(instance.Conn).Health(ctx, &extensionv1.HealthRequest{})
-	switch status.Code(err) {
-	case codes.DeadlineExceeded, codes.Unavailable, codes.Canceled:
-		return false
-	case codes.OK:
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		if m.instance == instance && m.readinessNo == reported { // it has reported nothing newer
-			s.setReadiness(m, readiness)
-			s.publish()
-		}
+	if err != nil {
+		code := status.Code(err)
+		return code != codes.DeadlineExceeded && code != codes.Unavailable && code != codes.Canceled
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if m.instance == instance && m.readinessNo == reported { // it has reported nothing newer
+		s.setReadiness(m, readiness)
+		s.publish()
 	}
 	return true
 }

@@ -16,8 +16,10 @@ import (
 	"testing"
 
 	"github.com/hashicorp/go-plugin"
+	"google.golang.org/grpc"
 
 	"github.com/switchboard-run/switchboard/contract"
+	"github.com/switchboard-run/switchboard/contract/extensionv1"
 )
 
 func TestEnvironment(t *testing.T) {
@@ -96,23 +98,13 @@ func TestGrandchild(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	b.apply(t, spec("one", "extension", behavior{}))
+	i := b.active(t, 0, "one")
 	for _, how := range []string{"exit", "panic", "restart"} {
-		mark := b.mark()
-		if how == "exit" {
-			mark = 0
-		}
-		i := b.active(t, 0, "one")
-		if s := b.status(t, "one"); s.Generation != i.Generation {
-			e, _ := b.await(t, 0, "the present generation", func(e event) bool {
-				return e.kind == "active" && e.generation == s.Generation
-			})
-			i = e.instance
-		}
 		pid, err := strconv.Atoi(mustCall(t, i, "grandchild", ""))
 		if err != nil || dead(pid) {
 			t.Fatalf("grandchild %d: %v", pid, err)
 		}
-		mark = b.mark()
+		mark := b.mark()
 		if how == "restart" {
 			if err := b.Restart("one"); err != nil {
 				t.Fatal(err)
@@ -122,8 +114,7 @@ func TestGrandchild(t *testing.T) {
 		}
 		b.gone(t, mark, "one")
 		awaitDead(t, pid)
-		b.active(t, mark, "one")
-		b.state(t, mark, "one", Active)
+		i = b.active(t, mark, "one")
 	}
 }
 
@@ -246,6 +237,57 @@ func TestGroup(t *testing.T) {
 	}
 }
 
+// Extensions on the SDK: a group, one member of which is stopped and comes back
+// while the other works on.
+func TestSDK(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	address := filepath.Join(shortDir(t), "kernel.sock")
+	listener, err := net.Listen("unix", address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	kernel := grpc.NewServer()
+	served := make(chan struct{})
+	go func() { defer close(served); _ = kernel.Serve(listener) }()
+	t.Cleanup(func() { kernel.Stop(); <-served })
+	member := func(id string) Spec {
+		s := spec(id, "sdk", behavior{})
+		s.Group = "sdk"
+		s.Init = func(generation int64) (*extensionv1.InitRequest, error) {
+			return &extensionv1.InitRequest{Id: id, Generation: generation, KernelAddress: "unix:" + address}, nil
+		}
+		return s
+	}
+	base, one, two := spec("base", "extension", behavior{}), member("one"), member("two")
+	base.Restart.Policy = Never
+	two.Requires = []string{"base"}
+	b.apply(t, base, one, two)
+	b.settle(t)
+	i := b.active(t, 0, "one")
+	mark := b.mark()
+	if err := b.Kill("base", 0, "test"); err != nil {
+		t.Fatal(err)
+	}
+	b.gone(t, mark, "two")
+	if err := b.Restart("base"); err != nil {
+		t.Fatal(err)
+	}
+	if j := b.active(t, mark, "two"); j.PID != i.PID || i.Context().Err() != nil {
+		t.Errorf("the process was swapped: %d, %d", i.PID, j.PID)
+	}
+	mark = b.mark()
+	if err := b.Restart("one"); err != nil {
+		t.Fatal(err)
+	}
+	for _, id := range []string{"one", "two"} {
+		if e := b.gone(t, mark, id); e.reason != "it was stopped" {
+			t.Errorf("gone: %v", e)
+		}
+		b.active(t, mark, id)
+	}
+}
+
 func TestAutoMTLS(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
@@ -271,6 +313,44 @@ func TestLargeMessages(t *testing.T) {
 	}
 	if _, err := call(t, i, "who", strings.Repeat("x", contract.MaxMessage+1)); err == nil || !strings.Contains(err.Error(), "larger than max") {
 		t.Errorf("over the limit: %v", err)
+	}
+}
+
+func TestStamp(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	stamp := func() string { return Stamp([]string{"./program", "argument"}, dir) }
+	write := func(name, content string) {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(content), 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	missing := stamp()
+	write("program", "one")
+	first := stamp()
+	if first == missing || first != stamp() {
+		t.Errorf("%q, %q, %q", missing, first, stamp())
+	}
+	write("next", "two")
+	if err := os.Rename(filepath.Join(dir, "next"), filepath.Join(dir, "program")); err != nil {
+		t.Fatal(err)
+	}
+	if stamp() == first {
+		t.Error("replacing the file changes nothing")
+	}
+}
+
+func TestForeignRunDir(t *testing.T) {
+	t.Parallel()
+	file := filepath.Join(shortDir(t), "f")
+	if err := os.WriteFile(file, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, dir := range []string{"", "/tmp", file} {
+		if s, err := New(Options{RunDir: dir}); err == nil {
+			t.Errorf("%q is accepted", dir)
+			_ = s.Stop(t.Context())
+		}
 	}
 }
 
@@ -302,7 +382,7 @@ func TestRunDir(t *testing.T) {
 	if err := os.WriteFile(foreign, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	b := setup(t, func(o *Options) { o.RunDir = dir })
+	setup(t, func(o *Options) { o.RunDir = dir })
 	if _, err := os.Stat(old); !os.IsNotExist(err) {
 		t.Errorf("the old socket is still there: %v", err)
 	}
@@ -315,7 +395,7 @@ func TestRunDir(t *testing.T) {
 	}
 	// The longest path that is accepted works.
 	deep := filepath.Join(dir, strings.Repeat("y", maxSocketPath-len(longestSocket)-len(dir)-1))
-	b = setup(t, func(o *Options) { o.RunDir = deep })
+	b := setup(t, func(o *Options) { o.RunDir = deep })
 	b.apply(t, spec("one", "extension", behavior{}))
 	b.active(t, 0, "one")
 }
@@ -323,7 +403,7 @@ func TestRunDir(t *testing.T) {
 // playHost is a kernel that runs a stubborn extension with a grandchild, says
 // what their pids are, and waits to be killed.
 func playHost() {
-	r := newRecorder(nil)
+	r := newRecorder(hostTB{})
 	s, err := New(Options{Observer: r, RunDir: os.Args[1]})
 	if err != nil {
 		panic(err)

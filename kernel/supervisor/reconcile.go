@@ -2,6 +2,7 @@ package supervisor
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 )
 
@@ -183,7 +184,7 @@ func (s *Supervisor) obstacle(m *member) string { return s.obstacleBehind(m, []s
 
 func (s *Supervisor) obstacleBehind(m *member, path []string) string {
 	for _, id := range m.spec.Requires {
-		path := append(path[:len(path):len(path)], id)
+		behind := append(slices.Clip(path), id)
 		dep := s.members[id]
 		if _, wanted := s.specs[id]; dep == nil || !wanted {
 			return fmt.Sprintf("requires %s, which is not installed or not enabled", id)
@@ -191,12 +192,10 @@ func (s *Supervisor) obstacleBehind(m *member, path []string) string {
 		if dep.down() {
 			return fmt.Sprintf("requires %s, which is down (%s): see switchboard logs %s", id, dep.lastError, id)
 		}
-		for _, seen := range path[:len(path)-1] {
-			if seen == id {
-				return "requires itself: " + strings.Join(path, " -> ") + ": remove one of requires.extensions"
-			}
+		if slices.Contains(path, id) {
+			return "requires itself: " + strings.Join(behind, " -> ") + ": remove one of requires.extensions"
 		}
-		if s.obstacleBehind(dep, path) != "" {
+		if s.obstacleBehind(dep, behind) != "" {
 			return fmt.Sprintf("requires %s, which cannot run: see switchboard extensions list", id)
 		}
 	}
@@ -218,10 +217,8 @@ func (s *Supervisor) mayQuit(u *unit) bool {
 			if other.unit == u || !other.up() {
 				continue
 			}
-			for _, required := range other.spec.Requires {
-				if required == id {
-					return false
-				}
+			if slices.Contains(other.spec.Requires, id) {
+				return false
 			}
 		}
 	}

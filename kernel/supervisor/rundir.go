@@ -1,6 +1,7 @@
 package supervisor
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -22,6 +23,9 @@ const (
 // enough, and holds nothing of an earlier kernel, whose processes are ended if
 // any are left.
 func prepareRunDir(dir string, log hclog.Logger) (string, error) {
+	if dir == "" {
+		return "", errors.New("runtime directory: none is given")
+	}
 	dir, err := filepath.Abs(dir)
 	if err != nil {
 		return "", fmt.Errorf("runtime directory: %w", err)
@@ -34,8 +38,8 @@ func prepareRunDir(dir string, log hclog.Logger) (string, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return "", fmt.Errorf("runtime directory: %w", err)
 	}
-	if err := os.Chmod(dir, 0o700); err != nil {
-		return "", fmt.Errorf("runtime directory must be private: %w", err)
+	if err := makePrivate(dir); err != nil {
+		return "", fmt.Errorf("runtime directory %s: %w", dir, err)
 	}
 	left, err := filepath.Glob(filepath.Join(escapeGlob(dir), socketDirPrefix+"*"))
 	if err != nil {
@@ -50,6 +54,22 @@ func prepareRunDir(dir string, log hclog.Logger) (string, error) {
 		}
 	}
 	return dir, nil
+}
+
+// makePrivate refuses a directory that others made or use.
+func makePrivate(dir string) error {
+	info, err := os.Lstat(dir)
+	if err != nil {
+		return err
+	}
+	owner, ok := info.Sys().(*syscall.Stat_t)
+	switch {
+	case !info.IsDir():
+		return errors.New("it is not a directory: remove it, or use another")
+	case info.Mode()&os.ModeSticky != 0, ok && int(owner.Uid) != os.Geteuid():
+		return errors.New("it belongs to others too: use a directory of your own")
+	}
+	return os.Chmod(dir, 0o700) //nolint:gosec // a directory needs the x
 }
 
 // endLeftovers kills processes of an earlier kernel that outlived it: children

@@ -9,7 +9,6 @@ import (
 	"io/fs"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"strconv"
 	"strings"
 	"sync"
@@ -180,23 +179,6 @@ func (r *groupRunner) Name() string                                     { return
 func (r *groupRunner) Diagnose(context.Context) string                  { return "" }
 func (r *groupRunner) PluginToHost(n, a string) (string, string, error) { return n, a, nil }
 func (r *groupRunner) HostToPlugin(n, a string) (string, string, error) { return n, a, nil }
-
-// newCommand is the command of l. It never fails: what is wrong with it shows
-// when it is started.
-func newCommand(l launch) *exec.Cmd {
-	if len(l.Command) == 0 {
-		return &exec.Cmd{}
-	}
-	path := l.Command[0]
-	if strings.ContainsRune(path, filepath.Separator) && !filepath.IsAbs(path) {
-		path = filepath.Join(l.Dir, path)
-	}
-	cmd := exec.Command(path, l.Command[1:]...)
-	cmd.Args[0] = l.Command[0]
-	cmd.Dir = l.Dir
-	cmd.SysProcAttr = processAttributes()
-	return cmd
-}
 
 // explainStart turns the error of exec into what to do about it.
 func explainStart(cmd *exec.Cmd, err error) error {

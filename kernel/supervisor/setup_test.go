@@ -47,8 +47,9 @@ type recorder struct {
 	calling map[string]bool
 }
 
-func newRecorder(t testing.TB) *recorder {
-	return &recorder{t: t, more: make(chan struct{}), current: map[string]int64{}, calling: map[string]bool{}}
+func newRecorder(tb testing.TB) *recorder {
+	tb.Helper()
+	return &recorder{t: tb, more: make(chan struct{}), current: map[string]int64{}, calling: map[string]bool{}}
 }
 
 func (r *recorder) add(e event) {
@@ -87,8 +88,8 @@ func (r *recorder) Changed(s Status) {
 }
 
 // await returns the first event from the given one on that fits.
-func (r *recorder) await(t testing.TB, from int, what string, fits func(event) bool) (event, int) {
-	t.Helper()
+func (r *recorder) await(tb testing.TB, from int, what string, fits func(event) bool) (event, int) {
+	tb.Helper()
 	timeout := time.After(patience)
 	for {
 		r.mu.Lock()
@@ -104,7 +105,7 @@ func (r *recorder) await(t testing.TB, from int, what string, fits func(event) b
 		select {
 		case <-more:
 		case <-timeout:
-			t.Fatalf("waited in vain for %s; seen:\n%s", what, r)
+			tb.Fatalf("waited in vain for %s; seen:\n%s", what, r)
 		}
 	}
 }
@@ -126,21 +127,21 @@ func (r *recorder) mark() int {
 }
 
 // active waits for an extension to become active after the mark.
-func (r *recorder) active(t testing.TB, from int, id string) *Instance {
-	t.Helper()
-	e, _ := r.await(t, from, id+" to be active", func(e event) bool { return e.kind == "active" && e.id == id })
+func (r *recorder) active(tb testing.TB, from int, id string) *Instance {
+	tb.Helper()
+	e, _ := r.await(tb, from, id+" to be active", func(e event) bool { return e.kind == "active" && e.id == id })
 	return e.instance
 }
 
-func (r *recorder) gone(t testing.TB, from int, id string) event {
-	t.Helper()
-	e, _ := r.await(t, from, id+" to be gone", func(e event) bool { return e.kind == "gone" && e.id == id })
+func (r *recorder) gone(tb testing.TB, from int, id string) event {
+	tb.Helper()
+	e, _ := r.await(tb, from, id+" to be gone", func(e event) bool { return e.kind == "gone" && e.id == id })
 	return e
 }
 
-func (r *recorder) state(t testing.TB, from int, id string, state State) Status {
-	t.Helper()
-	e, _ := r.await(t, from, id+" to be "+string(state), func(e event) bool {
+func (r *recorder) state(tb testing.TB, from int, id string, state State) Status {
+	tb.Helper()
+	e, _ := r.await(tb, from, id+" to be "+string(state), func(e event) bool {
 		return e.kind == "changed" && e.id == id && e.status.State == state
 	})
 	return e.status
@@ -187,33 +188,33 @@ type bench struct {
 }
 
 // shortDir is a directory whose path leaves room for sockets.
-func shortDir(t testing.TB) string {
-	t.Helper()
-	dir, err := os.MkdirTemp("/tmp", "sv")
+func shortDir(tb testing.TB) string {
+	tb.Helper()
+	dir, err := os.MkdirTemp("/tmp", "sv") //nolint:usetesting // its paths are too long
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
-	t.Cleanup(func() { _ = os.RemoveAll(dir) })
+	tb.Cleanup(func() { _ = os.RemoveAll(dir) })
 	return dir
 }
 
-func setup(t testing.TB, change ...func(*Options)) *bench {
-	t.Helper()
-	b := &bench{recorder: newRecorder(t), logs: &logs{by: map[string]*bytes.Buffer{}}, dir: shortDir(t)}
+func setup(tb testing.TB, change ...func(*Options)) *bench {
+	tb.Helper()
+	b := &bench{recorder: newRecorder(tb), logs: &logs{by: map[string]*bytes.Buffer{}}, dir: shortDir(tb)}
 	o := Options{Observer: b.recorder, RunDir: b.dir, LogSink: b.logs.sink}
 	for _, f := range change {
 		f(&o)
 	}
 	s, err := New(o)
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	b.Supervisor = s
-	t.Cleanup(func() {
+	tb.Cleanup(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), patience)
 		defer cancel()
 		if err := s.Stop(ctx); err != nil {
-			t.Errorf("stopping: %v", err)
+			tb.Errorf("stopping: %v", err)
 		}
 	})
 	return b
@@ -246,47 +247,47 @@ func spec(id, mode string, b behavior) Spec {
 	}
 }
 
-func (b *bench) apply(t testing.TB, specs ...Spec) {
-	t.Helper()
+func (b *bench) apply(tb testing.TB, specs ...Spec) {
+	tb.Helper()
 	if err := b.Apply(specs); err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 }
 
 // settle waits until nothing is under way.
-func (b *bench) settle(t testing.TB) {
-	t.Helper()
+func (b *bench) settle(tb testing.TB) {
+	tb.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
 	if err := b.Wait(ctx); err != nil {
-		t.Fatalf("%v\n%s", err, b.recorder)
+		tb.Fatalf("%v\n%s", err, b.recorder)
 	}
 }
 
-func (b *bench) status(t testing.TB, id string) Status {
-	t.Helper()
+func (b *bench) status(tb testing.TB, id string) Status {
+	tb.Helper()
 	all := b.Statuses()
 	i := slices.IndexFunc(all, func(s Status) bool { return s.ID == id })
 	if i < 0 {
-		t.Fatalf("no status of %s", id)
+		tb.Fatalf("no status of %s", id)
 	}
 	return all[i]
 }
 
 // call has the extension do something.
-func call(t testing.TB, i *Instance, name, argument string) (string, error) {
-	t.Helper()
+func call(tb testing.TB, i *Instance, name, argument string) (string, error) {
+	tb.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
 	r, err := extensionv1.NewToolsClient(i.Conn).Call(ctx, &extensionv1.CallRequest{Name: name, Arguments: []byte(argument)})
 	return r.GetContent(), err
 }
 
-func mustCall(t testing.TB, i *Instance, name, argument string) string {
-	t.Helper()
-	content, err := call(t, i, name, argument)
+func mustCall(tb testing.TB, i *Instance, name, argument string) string {
+	tb.Helper()
+	content, err := call(tb, i, name, argument)
 	if err != nil {
-		t.Fatalf("%s: %v", name, err)
+		tb.Fatalf("%s: %v", name, err)
 	}
 	return content
 }
@@ -306,11 +307,11 @@ func dead(pid int) bool {
 
 // awaitDead waits for a process that has been killed, which takes the system a
 // moment.
-func awaitDead(t testing.TB, pid int) {
-	t.Helper()
+func awaitDead(tb testing.TB, pid int) {
+	tb.Helper()
 	for end := time.Now().Add(patience); !dead(pid); time.Sleep(time.Millisecond) {
 		if time.Now().After(end) {
-			t.Fatalf("process %d is alive", pid)
+			tb.Fatalf("process %d is alive", pid)
 		}
 	}
 }

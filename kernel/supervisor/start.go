@@ -29,7 +29,7 @@ func (s *Supervisor) launchUnit(u *unit) {
 		defer cancel()
 		defer abort(nil)
 		proc, err := s.launch(ctx, l)
-		s.launched(u, proc, err)
+		s.launched(u, proc, err) //nolint:contextcheck // starts others, which have deadlines of their own
 	})
 }
 
@@ -182,7 +182,7 @@ func (s *Supervisor) initialize(ctx context.Context, m *member, spec Spec, proc 
 			extensionv1.Extension_ServiceDesc.ServiceName, contract.ProtocolVersion)}
 	}
 	if err != nil {
-		return nil, nil, fmt.Errorf("describing it: %w", contract.FromStatus(err))
+		return nil, nil, fmt.Errorf("describing it: %w", answered(err))
 	}
 	if spec.Check != nil {
 		if err := spec.Check(description); err != nil {
@@ -198,17 +198,26 @@ func (s *Supervisor) initialize(ctx context.Context, m *member, spec Spec, proc 
 	}
 	answer, err := client.Init(ctx, request)
 	if err != nil {
-		return nil, nil, fmt.Errorf("initializing it: %w", contract.FromStatus(err))
+		return nil, nil, fmt.Errorf("initializing it: %w", answered(err))
 	}
 	return description, answer.GetReadiness(), nil
+}
+
+// answered is the error of a call in the extension's own words.
+func answered(err error) error {
+	if s, ok := status.FromError(err); ok && s.Code() == codes.Unknown {
+		return errors.New(s.Message())
+	}
+	return contract.FromStatus(err)
 }
 
 // awaitCause finds out whether a call failed because the process died, whose
 // exit then says more, or because time was up.
 func awaitCause(ctx context.Context, proc process, err error) error {
-	if errors.Is(err, contract.ErrGone) || errors.Is(err, context.Canceled) {
+	if errors.Is(err, contract.ErrGone) || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
+		// gRPC may know before the context, which ends with the process too.
 		select {
-		case <-proc.Context().Done():
+		case <-ctx.Done():
 		case <-time.After(drainGrace):
 		}
 	}

@@ -47,7 +47,7 @@ type Status struct {
 // Supervisor. Calls for one id never overlap.
 type Observer interface {
 	// Active: the extension is described and initialised. Its streams can be
-	// opened.
+	// opened; its process may be gone again already, then Gone comes next.
 	Active(*Instance)
 	// Gone: the generation is over, whether or not it became active. The process
 	// is dead, or, in a group that lives on, the extension has answered Shutdown;

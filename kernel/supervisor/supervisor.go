@@ -30,7 +30,8 @@ type Options struct {
 	// at a time. It is made private, and what an earlier kernel left is removed.
 	RunDir string
 	// LogSink returns where the log lines (hclog's JSON) of an extension go, one
-	// Write each. It is called once for each start. Nil: nowhere.
+	// Write each, which must not block for long. It is called once for each start
+	// of a process. Nil: nowhere.
 	LogSink func(id string) io.Writer
 	// Generation is the last generation of the kernel's earlier runs: those of
 	// this run are greater.
@@ -264,7 +265,7 @@ func (s *Supervisor) Stop(ctx context.Context) error {
 			u.recovery.timer.Stop()
 		}
 	}
-	s.reconcile()
+	s.reconcile() //nolint:contextcheck // what it starts to stop is bounded by its own grace
 	s.mu.Unlock()
 
 	err := s.Wait(ctx)

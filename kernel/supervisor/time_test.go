@@ -17,7 +17,7 @@ import (
 
 func TestBackOffGrowsAndEnds(t *testing.T) {
 	t.Parallel()
-	inBubble(t, func(t *testing.T, b *fakeBench) {
+	inBubble(t, func(t *testing.T, b *fakeBench) { //nolint:thelper // it is the test
 		b.world.launch = func(context.Context, []string) error { return errors.New("no luck") }
 		if err := b.Apply([]Spec{fakeSpec("one")}); err != nil {
 			t.Fatal(err)
@@ -56,7 +56,7 @@ func TestJitter(t *testing.T) {
 // Failures that are further apart than the window never add up.
 func TestWindow(t *testing.T) {
 	t.Parallel()
-	inBubble(t, func(t *testing.T, b *fakeBench) {
+	inBubble(t, func(t *testing.T, b *fakeBench) { //nolint:thelper // it is the test
 		if err := b.Apply([]Spec{fakeSpec("one")}); err != nil {
 			t.Fatal(err)
 		}
@@ -102,7 +102,7 @@ func TestPolicy(t *testing.T) {
 	} {
 		t.Run(fmt.Sprintf("%s, clean %v", test.policy, test.clean), func(t *testing.T) {
 			t.Parallel()
-			inBubble(t, func(t *testing.T, b *fakeBench) {
+			inBubble(t, func(t *testing.T, b *fakeBench) { //nolint:thelper // it is the test
 				s := fakeSpec("one")
 				s.Restart.Policy = test.policy
 				if err := b.Apply([]Spec{s}); err != nil {
@@ -132,7 +132,7 @@ func TestPolicy(t *testing.T) {
 
 func TestProbes(t *testing.T) {
 	t.Parallel()
-	inBubble(t, func(t *testing.T, b *fakeBench) {
+	inBubble(t, func(t *testing.T, b *fakeBench) { //nolint:thelper // it is the test
 		var silent atomic.Int32
 		silent.Store(2)
 		b.world.call = func(ctx context.Context, _, method string) error {
@@ -160,7 +160,7 @@ func TestProbes(t *testing.T) {
 
 func TestMemoryOfAGroup(t *testing.T) {
 	t.Parallel()
-	inBubble(t, func(t *testing.T, b *fakeBench) {
+	inBubble(t, func(t *testing.T, b *fakeBench) { //nolint:thelper // it is the test
 		one, two := fakeSpec("one"), fakeSpec("two")
 		one.Group, two.Group, one.Memory, two.Memory = "g", "g", 10<<20, 20<<20
 		if err := b.Apply([]Spec{one, two}); err != nil {
@@ -183,7 +183,7 @@ func TestMemoryOfAGroup(t *testing.T) {
 
 func TestGroupMemberStops(t *testing.T) {
 	t.Parallel()
-	inBubble(t, func(t *testing.T, b *fakeBench) {
+	inBubble(t, func(t *testing.T, b *fakeBench) { //nolint:thelper // it is the test
 		base, one, two := fakeSpec("base"), fakeSpec("one"), fakeSpec("two")
 		one.Group, two.Group = "g", "g"
 		two.Requires = []string{"base"}
@@ -215,7 +215,7 @@ func TestGroupMemberStops(t *testing.T) {
 func TestRandomLife(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(100) {
-		inBubble(t, func(t *testing.T, b *fakeBench) {
+		inBubble(t, func(t *testing.T, b *fakeBench) { //nolint:thelper // it is the test
 			randomLife(t, b, rand.New(rand.NewPCG(seed, 1)))
 			if t.Failed() {
 				t.Fatalf("seed %d:\n%s", seed, b.recorder)
@@ -225,6 +225,7 @@ func TestRandomLife(t *testing.T) {
 }
 
 func randomLife(t *testing.T, b *fakeBench, r *rand.Rand) {
+	t.Helper()
 	broken := true
 	pause := func(ctx context.Context) error {
 		b.world.mu.Lock()
@@ -327,7 +328,7 @@ func randomLife(t *testing.T, b *fakeBench, r *rand.Rand) {
 // a later probe replaces it.
 func TestReportWinsOverProbe(t *testing.T) {
 	t.Parallel()
-	inBubble(t, func(t *testing.T, b *fakeBench) {
+	inBubble(t, func(t *testing.T, b *fakeBench) { //nolint:thelper // it is the test
 		b.world.call = func(_ context.Context, _, method string) error {
 			if method == "Health" {
 				time.Sleep(time.Second)
