@@ -229,11 +229,7 @@ func (a admin) Resubmit(ctx context.Context, id string) (int, error) {
 	}); err != nil {
 		return 0, err
 	}
-	n, err := a.bus.Resubmit(e.GetSeq())
-	if err != nil && n == 0 {
-		return 0, fmt.Errorf("%w: %w", contract.ErrNotFound, err)
-	}
-	return n, err
+	return a.bus.Resubmit(e.GetSeq())
 }
 
 // Trace implements control.Kernel.

@@ -1,19 +1,15 @@
 package main
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"os"
-	"path/filepath"
+	"strings"
 
 	"github.com/spf13/cobra"
 
-	"github.com/switchboard-run/switchboard/extensions/clichannel/terminal"
-	"github.com/switchboard-run/switchboard/extensions/clichannel/wire"
-	"github.com/switchboard-run/switchboard/kernel"
+	"github.com/switchboard-run/switchboard/contract"
 	"github.com/switchboard-run/switchboard/kernel/config"
-	"github.com/switchboard-run/switchboard/manifests"
 )
 
 // version is set by the linker for releases.
@@ -21,96 +17,95 @@ var version = "0.1.0"
 
 func newRootCommand() *cobra.Command {
 	root := &cobra.Command{
-		Use:           "switchboard",
-		Short:         "A personal assistant that loses nothing",
+		Use:   "switchboard",
+		Short: "A personal assistant that loses nothing",
+		Long: "Switchboard is a personal assistant: a small kernel, and extensions for everything else.\n\n" +
+			"Without a command it starts the kernel and opens a chat; beside a kernel that runs\nalready, it opens a chat with that one.",
 		Version:       version,
 		SilenceUsage:  true,
 		SilenceErrors: true,
-		Args:          cobra.NoArgs,
-		RunE:          func(c *cobra.Command, _ []string) error { return startAndChat(c.Context()) },
+		Args: func(c *cobra.Command, args []string) error {
+			if len(args) > 0 {
+				return unknownCommand(c, args[0])
+			}
+			return nil
+		},
+		RunE: func(c *cobra.Command, _ []string) error { return startAndChat(c.Context()) },
 	}
-	root.AddCommand(newRunCommand(), newChatCommand())
+	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
+		return fmt.Errorf("%w; `%s --help` lists the flags", err, c.CommandPath())
+	})
+	root.AddGroup(&cobra.Group{ID: "main", Title: "To begin:"}, &cobra.Group{ID: "manage", Title: "To manage:"}, &cobra.Group{ID: "find", Title: "To find out:"})
+	add := func(group string, commands ...*cobra.Command) {
+		for _, c := range commands {
+			c.GroupID = group
+			root.AddCommand(c)
+		}
+	}
+	add("main", newRunCommand(), newChatCommand(), newStatusCommand(), newDoctorCommand())
+	add("manage", newChannelsCommand(), newPairingCommand(), newAgentsCommand(), newExtensionsCommand(), newSessionsCommand(), newSchedulesCommand())
+	add("find", newEventsCommand(), newTraceCommand(), newLogsCommand())
+	strict(root)
 	return root
 }
 
-func newRunCommand() *cobra.Command {
-	return &cobra.Command{
-		Use:   "run",
-		Short: "Run the kernel until it is interrupted",
-		Args:  cobra.NoArgs,
-		RunE: func(c *cobra.Command, _ []string) error {
-			home, err := config.OpenHome(os.LookupEnv)
-			if err != nil {
-				return err
-			}
-			k, err := openKernel(c.Context(), home)
-			if err != nil {
-				return err
-			}
-			defer func() { _ = k.Close() }()
-			return k.Run(c.Context())
-		},
-	}
-}
-
-func openKernel(ctx context.Context, home *config.Home) (*kernel.Kernel, error) {
-	self, err := os.Executable()
-	if err != nil {
-		return nil, fmt.Errorf("finding the own executable: %w", err)
-	}
-	return kernel.Open(ctx, kernel.Options{
-		Home: home, Version: version, Env: os.LookupEnv, Environ: os.Environ(),
-		Builtins: manifests.FS, BuiltinsPrefix: manifests.Prefix,
-		Builtin: func(members []string) []string { return append([]string{self, extensionCommand}, members...) },
-	})
-}
-
-func newChatCommand() *cobra.Command {
-	var o terminal.Options
-	c := &cobra.Command{
-		Use:   "chat",
-		Short: "Talk to a running kernel",
-		Args:  cobra.NoArgs,
-		RunE: func(c *cobra.Command, _ []string) error {
-			home, err := config.OpenHome(os.LookupEnv)
-			if err != nil {
-				return err
-			}
-			return chat(c.Context(), home, o)
-		},
-	}
-	c.Flags().StringVar(&o.Agent, "agent", "", "the agent that shall answer")
-	c.Flags().StringVar(&o.Conversation, "session", "", "go on with a session")
-	c.Flags().BoolVar(&o.New, "new", false, "begin a conversation of its own")
-	c.MarkFlagsMutuallyExclusive("session", "new")
+// group is a noun whose verbs are commands of their own.
+func group(use, short string, verbs ...*cobra.Command) *cobra.Command {
+	c := &cobra.Command{Use: use, Short: short}
+	c.AddCommand(verbs...)
 	return c
 }
 
-func chat(ctx context.Context, home *config.Home, o terminal.Options) error {
-	o.Socket = filepath.Join(home.RuntimeDir(), wire.SocketName)
-	o.HistoryFile = filepath.Join(home.Path(), "history")
-	return terminal.Run(ctx, o)
+// strict makes a noun without a known verb an error instead of a help text, and
+// says of every wrong number of arguments how the command is used.
+func strict(c *cobra.Command) {
+	for _, child := range c.Commands() {
+		strict(child)
+	}
+	if c.HasSubCommands() && !c.Runnable() {
+		c.Args = cobra.ArbitraryArgs
+		c.RunE = func(c *cobra.Command, args []string) error {
+			if len(args) == 0 {
+				return c.Help()
+			}
+			return unknownCommand(c, args[0])
+		}
+		return
+	}
+	if check := c.Args; check != nil && c.HasParent() {
+		c.Args = func(c *cobra.Command, args []string) error {
+			if err := check(c, args); err != nil {
+				return fmt.Errorf("%w; the command is used like this: %s", err, c.UseLine())
+			}
+			return nil
+		}
+	}
 }
 
-// startAndChat is what a new user runs: the kernel and a chat in one process,
-// or only the chat if a kernel is running already.
-func startAndChat(ctx context.Context) error {
-	home, err := config.OpenHome(os.LookupEnv)
-	if err != nil {
-		return err
+func unknownCommand(c *cobra.Command, name string) error {
+	hint := fmt.Sprintf("`%s --help` lists those there are", c.CommandPath())
+	c.SuggestionsMinimumDistance = 2
+	if near := c.SuggestionsFor(name); len(near) > 0 {
+		hint = fmt.Sprintf("did you mean `%s %s`?", c.CommandPath(), near[0])
 	}
-	in := os.Stdin // the kernel takes it from extensions
-	k, err := openKernel(ctx, home)
-	if errors.Is(err, kernel.ErrRunning) {
-		return chat(ctx, home, terminal.Options{In: in})
-	}
-	if err != nil {
-		return err
-	}
-	ctx, cancel := context.WithCancel(ctx)
-	done := make(chan error, 1)
-	go func() { done <- k.Run(ctx) }()
-	chatErr := chat(ctx, home, terminal.Options{In: in, NoSuspend: true})
-	cancel()
-	return errors.Join(chatErr, <-done, k.Close())
+	return fmt.Errorf("%s has no command %q: %s", c.CommandPath(), name, hint)
 }
+
+// message is an error as a person reads it: without the sentinels that only
+// programs decide on, where the sentence says it anyway.
+func message(err error) string {
+	text := err.Error()
+	for _, sentinel := range []error{
+		contract.ErrNotFound, contract.ErrInvalid, contract.ErrUnavailable, contract.ErrDenied, contract.ErrTooLarge, contract.ErrGone,
+		contract.ErrStale, contract.ErrFull,
+	} {
+		if errors.Is(err, sentinel) {
+			text = strings.ReplaceAll(text, sentinel.Error()+": ", "")
+			text = strings.TrimSuffix(text, ": "+sentinel.Error())
+		}
+	}
+	return text
+}
+
+// openHome is the home that the environment names.
+func openHome() (*config.Home, error) { return config.OpenHome(os.LookupEnv) }

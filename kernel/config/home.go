@@ -37,7 +37,7 @@ type Home struct {
 // that no other user can look into it. The environment is asked for
 // $SWITCHBOARD_HOME first, then the system's directory for such data is used.
 func OpenHome(env func(string) (string, bool)) (*Home, error) {
-	path, err := homePath(env, runtime.GOOS)
+	path, err := HomePath(env)
 	if err != nil {
 		return nil, err
 	}
@@ -69,6 +69,11 @@ func OpenHomeAt(path string) (*Home, error) {
 		return nil, err
 	}
 	return h, nil
+}
+
+// HomePath is where the home is, or would be; nothing is created.
+func HomePath(env func(string) (string, bool)) (string, error) {
+	return homePath(env, runtime.GOOS)
 }
 
 func homePath(env func(string) (string, bool), goos string) (string, error) {

@@ -71,7 +71,7 @@ func (r *Runner) Send(ctx context.Context, channel, text string) (*Delivered, er
 	if why := unreachable(now, channel); why != "" {
 		kind := contract.ErrUnavailable
 		if now.Channel(channel) == nil {
-			kind = contract.ErrNotFound
+			kind, why = contract.ErrNotFound, strings.ToLower(why[:1])+why[1:]
 		}
 		return nil, fmt.Errorf("%w: %s Nothing was sent", kind, why)
 	}

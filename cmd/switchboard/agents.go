@@ -1,0 +1,34 @@
+package main
+
+import (
+	"github.com/spf13/cobra"
+
+	"github.com/switchboard-run/switchboard/kernel/control"
+)
+
+func newAgentsCommand() *cobra.Command {
+	return group("agents", "Who answers", newAgentsList())
+}
+
+func newAgentsList() *cobra.Command {
+	c := &cobra.Command{Use: "list", Short: "List the agents", Args: cobra.NoArgs}
+	asJSON := jsonFlag(c)
+	c.RunE = withKernel("listing the agents", func(c *cobra.Command, k control.Kernel, _ []string) error {
+		all, err := k.Agents(c.Context())
+		if err != nil {
+			return err
+		}
+		return list(c, *asJSON, all, "ID NAME STATE MODEL TOOLS DESCRIPTION", "There are no agents: all of them are disabled in config.yaml.",
+			func(_ *printer, x control.Agent) []cell {
+				id, is := x.ID, state(x.State)
+				if x.Default {
+					id += " (default)"
+				}
+				if !x.Enabled {
+					is = state("disabled")
+				}
+				return []cell{text(id), text(x.Name), is, text(dash(x.Model)), text(count(len(x.Tools), "tool")), text(shorten(x.Description, 70))}
+			})
+	})
+	return c
+}

@@ -1,0 +1,92 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/switchboard-run/switchboard/contract"
+	"github.com/switchboard-run/switchboard/kernel/control"
+)
+
+func newChannelsCommand() *cobra.Command {
+	return group("channels", "The ways to reach you", newChannelsList(), newChannelsSend())
+}
+
+func newChannelsList() *cobra.Command {
+	c := &cobra.Command{Use: "list", Short: "List the channels and whether they are ready", Args: cobra.NoArgs}
+	asJSON := jsonFlag(c)
+	c.RunE = withKernel("listing the channels", func(c *cobra.Command, k control.Kernel, _ []string) error {
+		all, err := k.Channels(c.Context())
+		if err != nil {
+			return err
+		}
+		return list(c, *asJSON, all, "ID NAME STATUS AGENT DETAIL", "There are no channels: all of them are disabled in config.yaml.",
+			func(_ *printer, x control.Channel) []cell {
+				id := x.ID
+				if x.Default {
+					id += " (default)"
+				}
+				return []cell{text(id), text(x.Name), state(x.Status), text(dash(x.Agent)), text(x.Detail)}
+			})
+	})
+	return c
+}
+
+func newChannelsSend() *cobra.Command {
+	c := &cobra.Command{
+		Use:   "send <channel> [text...|-]",
+		Short: "Send a text to the default recipient of a channel",
+		Long: "Sends a text to the default recipient of a channel: on Telegram the owner's private chat, in the\n" +
+			"terminal everyone who is attached. Without a text, or with -, it is read from the input.\n\n" +
+			"It waits up to ten seconds for the platform's word. A channel that is down gets the text later.",
+		Example:           "  switchboard channels send telegram_channel the tea is ready\n  df -h | switchboard channels send telegram_channel -",
+		Args:              cobra.MinimumNArgs(1),
+		ValidArgsFunction: first(channelIDs),
+	}
+	asJSON := jsonFlag(c)
+	c.RunE = withKernel("sending to", func(c *cobra.Command, k control.Kernel, args []string) error {
+		message, err := textOf(c, args[1:])
+		if err != nil {
+			return err
+		}
+		sent, err := k.Send(c.Context(), args[0], message)
+		if err != nil {
+			return err
+		}
+		if *asJSON {
+			if err := printJSON(c, sent); err != nil {
+				return err
+			}
+		}
+		switch {
+		case sent.Status == control.SentFailed:
+			return fmt.Errorf("it was not delivered: %s; `switchboard events show %s` has it, `switchboard events resubmit %[2]s` tries again",
+				sent.Detail, sent.Events[0])
+		case *asJSON:
+		case sent.Status == control.SentQueued:
+			p := printerOf(c)
+			p.line("%s: %s", p.paint(yellow, "queued"), sent.Detail)
+			p.faint("`switchboard events show " + sent.Events[0] + "` says what became of it.")
+		default:
+			p := printerOf(c)
+			p.line("%s to %s", p.paint(green, sent.Status), args[0])
+		}
+		return nil
+	})
+	return c
+}
+
+// textOf is what to send: the words of the command line, or the input.
+func textOf(c *cobra.Command, words []string) (string, error) {
+	if len(words) > 0 && (len(words) != 1 || words[0] != "-") {
+		return strings.Join(words, " "), nil
+	}
+	data, err := io.ReadAll(io.LimitReader(c.InOrStdin(), contract.MaxPayload+1))
+	if err != nil {
+		return "", fmt.Errorf("reading the text: %w", err)
+	}
+	return strings.TrimRight(string(data), "\n"), nil
+}

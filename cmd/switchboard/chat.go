@@ -1,0 +1,122 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/switchboard-run/switchboard/extensions/clichannel/terminal"
+	"github.com/switchboard-run/switchboard/extensions/clichannel/wire"
+	"github.com/switchboard-run/switchboard/kernel/config"
+	"github.com/switchboard-run/switchboard/kernel/control"
+	"github.com/switchboard-run/switchboard/kernel/journal"
+)
+
+// startingTime is how long a chat waits for a kernel that is just being
+// started.
+const startingTime = 2 * time.Second
+
+func newChatCommand() *cobra.Command {
+	var o terminal.Options
+	var session string
+	c := &cobra.Command{
+		Use:   "chat",
+		Short: "Talk to a running kernel",
+		Long: "Opens a chat with the kernel that runs. All chats share one conversation, unless --new or\n" +
+			"--session asks for another.\n\n" +
+			"Without a terminal it is a filter: every line of the input is a message, and the output is\nthe answers.",
+		Example: "  switchboard chat\n  switchboard chat --new --agent echo\n  echo 'list reminders' | switchboard chat",
+		Args:    cobra.NoArgs,
+		RunE: func(c *cobra.Command, _ []string) error {
+			home, err := openHome()
+			if err != nil {
+				return err
+			}
+			k, err := awaitKernel(c.Context(), home)
+			if err != nil {
+				return fmt.Errorf("opening a chat: %w", err)
+			}
+			defer k.Close()
+			if o.Agent != "" {
+				if err := knownAgent(c.Context(), k, o.Agent); err != nil {
+					return fmt.Errorf("opening a chat: %w", err)
+				}
+			}
+			if o.Conversation, err = conversationOf(c.Context(), k, session); err != nil {
+				return fmt.Errorf("opening a chat: %w", err)
+			}
+			return chat(c.Context(), home, o)
+		},
+	}
+	c.Flags().StringVar(&o.Agent, "agent", "", "the agent that shall answer")
+	c.Flags().StringVar(&session, "session", "", "go on with a conversation: a session's id, or a name")
+	c.Flags().BoolVar(&o.New, "new", false, "begin a conversation of its own")
+	c.MarkFlagsMutuallyExclusive("session", "new")
+	completeFlag(c, "agent", agentIDs)
+	completeFlag(c, "session", sessionIDs)
+	return c
+}
+
+func chat(ctx context.Context, home *config.Home, o terminal.Options) error {
+	o.Socket = filepath.Join(home.RuntimeDir(), wire.SocketName)
+	o.HistoryFile = filepath.Join(home.Path(), "history")
+	err := terminal.Run(ctx, o)
+	if errors.Is(err, terminal.ErrNoKernel) {
+		return fmt.Errorf("%w; `switchboard status` says how the kernel is, `switchboard logs cli_channel` why it does not take chats", err)
+	}
+	return err
+}
+
+// awaitKernel is dial with some patience, for scripts that start both.
+func awaitKernel(ctx context.Context, home *config.Home) (*control.Client, error) {
+	limit := time.Now().Add(startingTime)
+	for {
+		k, err := dial(ctx, home)
+		if !errors.Is(err, control.ErrNotRunning) || time.Now().After(limit) {
+			return k, err
+		}
+		select {
+		case <-time.After(50 * time.Millisecond):
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+	}
+}
+
+func knownAgent(ctx context.Context, k control.Kernel, id string) error {
+	agents, err := k.Agents(ctx)
+	if err != nil {
+		return err
+	}
+	for _, a := range agents {
+		switch {
+		case a.ID == id && a.Enabled:
+			return nil
+		case a.ID == id:
+			return fmt.Errorf("the agent %s is not enabled: add it to agents.enabled in config.yaml", id)
+		}
+	}
+	return fmt.Errorf("there is no agent %q: `switchboard agents list` shows those there are", id)
+}
+
+// conversationOf is the terminal's conversation that a session's id stands for;
+// anything else is the name of one.
+func conversationOf(ctx context.Context, k control.Kernel, session string) (string, error) {
+	if journal.ParseSessionID(session) == 0 {
+		return session, nil
+	}
+	s, err := k.Session(ctx, session)
+	switch {
+	case err != nil:
+		return "", err
+	case s.Channel != "cli_channel":
+		return "", fmt.Errorf("session %s (%s) is no conversation of a terminal: it goes on where it takes place; `switchboard sessions show %s` reads it", session, s.Key, session)
+	case s.Ended:
+		return "", fmt.Errorf("session %s was ended with /new; the conversation goes on with `switchboard chat --session %s`", session, s.Conversation)
+	}
+	return s.Conversation, nil
+}

@@ -1,0 +1,175 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/switchboard-run/switchboard/kernel/config"
+	"github.com/switchboard-run/switchboard/kernel/control"
+)
+
+// connect is the kernel that runs on the home of the environment.
+func connect(ctx context.Context) (*control.Client, error) {
+	home, err := openHome()
+	if err != nil {
+		return nil, err
+	}
+	return dial(ctx, home)
+}
+
+func dial(ctx context.Context, home *config.Home) (*control.Client, error) {
+	k, err := control.Dial(ctx, filepath.Join(home.RuntimeDir(), control.SocketName), filepath.Join(home.Path(), control.TokenName))
+	if errors.Is(err, control.ErrNotRunning) {
+		return nil, fmt.Errorf("%w on %s; start one with `switchboard run`, or with `switchboard`, which also opens a chat", err, home.Path())
+	}
+	return k, err
+}
+
+// withKernel makes a command of what needs a running kernel; attempt says what
+// it tries to do.
+func withKernel(attempt string, f func(c *cobra.Command, k control.Kernel, args []string) error) func(*cobra.Command, []string) error {
+	return func(c *cobra.Command, args []string) error {
+		k, err := connect(c.Context())
+		if err == nil {
+			defer k.Close()
+			err = f(c, k, args)
+		}
+		switch {
+		case err == nil || errors.Is(err, errReported):
+			return err
+		case c.Context().Err() != nil:
+			return errReported // the person interrupted it
+		}
+		if len(args) > 0 {
+			attempt += " " + args[0]
+		}
+		return fmt.Errorf("%s: %w", attempt, err)
+	}
+}
+
+// suggestTime bounds how long completion may take.
+const suggestTime = time.Second
+
+// ids are suggestions, "id\tdescription".
+type ids func(ctx context.Context, k control.Kernel) ([]string, error)
+
+func suggest(f ids) cobra.CompletionFunc {
+	return func(c *cobra.Command, _ []string, begun string) ([]string, cobra.ShellCompDirective) {
+		ctx, cancel := context.WithTimeout(c.Context(), suggestTime)
+		defer cancel()
+		k, err := connect(ctx)
+		if err != nil {
+			return nil, cobra.ShellCompDirectiveNoFileComp
+		}
+		defer k.Close()
+		all, err := f(ctx, k)
+		if err != nil {
+			return nil, cobra.ShellCompDirectiveNoFileComp
+		}
+		var fitting []string
+		for _, s := range all {
+			if strings.HasPrefix(s, begun) {
+				fitting = append(fitting, s)
+			}
+		}
+		return fitting, cobra.ShellCompDirectiveNoFileComp
+	}
+}
+
+// first completes the first argument only.
+func first(f ids) cobra.CompletionFunc {
+	return func(c *cobra.Command, args []string, begun string) ([]string, cobra.ShellCompDirective) {
+		if len(args) > 0 {
+			return nil, cobra.ShellCompDirectiveNoFileComp
+		}
+		return suggest(f)(c, args, begun)
+	}
+}
+
+func completeFlag(c *cobra.Command, flag string, f ids) {
+	if err := c.RegisterFlagCompletionFunc(flag, suggest(f)); err != nil {
+		panic(err) // there is no such flag
+	}
+}
+
+func channelIDs(ctx context.Context, k control.Kernel) (out []string, err error) {
+	all, err := k.Channels(ctx)
+	for _, x := range all {
+		out = append(out, x.ID+"\t"+x.Name+", "+x.Status)
+	}
+	return out, err
+}
+
+func agentIDs(ctx context.Context, k control.Kernel) (out []string, err error) {
+	all, err := k.Agents(ctx)
+	for _, x := range all {
+		out = append(out, x.ID+"\t"+x.Name)
+	}
+	return out, err
+}
+
+func extensionIDs(ctx context.Context, k control.Kernel) (out []string, err error) {
+	all, err := k.Extensions(ctx)
+	for _, x := range all {
+		out = append(out, x.ID+"\t"+x.State)
+	}
+	return out, err
+}
+
+func sessionIDs(ctx context.Context, k control.Kernel) (out []string, err error) {
+	all, err := k.Sessions(ctx, control.SessionQuery{})
+	for _, x := range all {
+		out = append(out, x.ID+"\t"+x.Agent+" "+x.Key)
+	}
+	return out, err
+}
+
+func deadIDs(ctx context.Context, k control.Kernel) (out []string, err error) {
+	all, err := k.DeadLetters(ctx, 50)
+	for _, x := range all {
+		out = append(out, x.Event+"\t"+x.Topic)
+	}
+	return out, err
+}
+
+func eventIDs(ctx context.Context, k control.Kernel) (out []string, err error) {
+	all, err := k.Events(ctx, control.EventQuery{Limit: 30})
+	for _, x := range all {
+		out = append(out, x.ID+"\t"+x.Topic)
+	}
+	return out, err
+}
+
+func scheduleIDs(ctx context.Context, k control.Kernel) (out []string, err error) {
+	found, err := readSchedules(ctx, k, false)
+	for _, x := range found.Schedules {
+		out = append(out, x.ID+"\t"+x.Message)
+	}
+	return out, err
+}
+
+func pairingCodes(ctx context.Context, k control.Kernel) (out []string, err error) {
+	all, err := k.People(ctx)
+	for _, x := range all.Waiting {
+		out = append(out, x.Code+"\t"+x.Name+" on "+x.Channel)
+	}
+	return out, err
+}
+
+func peopleOn(channel string) ids {
+	return func(ctx context.Context, k control.Kernel) (out []string, err error) {
+		all, err := k.People(ctx)
+		for _, x := range all.Approved {
+			if x.Channel == channel {
+				out = append(out, x.UserID+"\t"+x.Name)
+			}
+		}
+		return out, err
+	}
+}

@@ -1,0 +1,195 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/switchboard-run/switchboard/kernel"
+	"github.com/switchboard-run/switchboard/kernel/config"
+	"github.com/switchboard-run/switchboard/kernel/control"
+)
+
+// Levels of a finding.
+const (
+	levelOK      = "ok"
+	levelNote    = "note"    // nothing wrong, but worth knowing
+	levelWarning = "warning" // works, but probably not as meant
+	levelError   = "error"   // does not work
+)
+
+// finding is one thing that the doctor looked at.
+type finding struct {
+	Area   string `json:"area"`
+	Level  string `json:"level"`
+	Text   string `json:"text"`
+	Hint   string `json:"hint,omitempty"`   // what to do
+	Detail string `json:"detail,omitempty"` // such as the end of what a process wrote
+}
+
+// diagnosis collects findings.
+type diagnosis struct{ findings []finding }
+
+func (d *diagnosis) add(area, level, hint, format string, args ...any) *finding {
+	d.findings = append(d.findings, finding{Area: area, Level: level, Text: fmt.Sprintf(format, args...), Hint: hint})
+	return &d.findings[len(d.findings)-1]
+}
+
+func newDoctorCommand() *cobra.Command {
+	c := &cobra.Command{
+		Use: "doctor", Short: "Look for what is wrong, and say what to do about it", Args: cobra.NoArgs,
+		Long: "Looks at the home, the configuration, the manifests, the secrets and the store, and, if a kernel runs,\n" +
+			"at how its extensions are. The exit status is 1 if something does not work.",
+	}
+	asJSON := jsonFlag(c)
+	c.RunE = func(c *cobra.Command, _ []string) error {
+		d := &diagnosis{}
+		d.examine(c.Context())
+		if *asJSON {
+			if err := printJSON(c, d.findings); err != nil {
+				return err
+			}
+		} else {
+			printerOf(c).diagnosis(d)
+		}
+		if d.count(levelError) > 0 {
+			return errReported
+		}
+		return nil
+	}
+	return c
+}
+
+func (d *diagnosis) count(level string) (n int) {
+	for _, f := range d.findings {
+		if f.Level == level {
+			n++
+		}
+	}
+	return n
+}
+
+func (p *printer) diagnosis(d *diagnosis) {
+	area := ""
+	for _, f := range d.findings {
+		if f.Area != area {
+			area = f.Area
+			p.line("%s", area)
+		}
+		mark := map[string]string{
+			levelOK: p.paint(green, "✓"), levelNote: p.paint(gray, "·"), levelWarning: p.paint(yellow, "!"), levelError: p.paint(red, "✗"),
+		}[f.Level]
+		lines := strings.Split(f.Text, "\n")
+		p.line("  %s %s", mark, lines[0])
+		for _, l := range lines[1:] {
+			p.line("    %s", l)
+		}
+		if f.Hint != "" {
+			p.faint("    " + f.Hint)
+		}
+		if f.Detail != "" {
+			p.faint(indent(f.Detail, "      "))
+		}
+	}
+	p.line("")
+	switch bad, odd := d.count(levelError), d.count(levelWarning); {
+	case bad > 0 && odd > 0:
+		p.line("%s and %s.", p.paint(red, count(bad, "problem")), p.paint(yellow, count(odd, "warning")))
+	case bad > 0:
+		p.line("%s.", p.paint(red, count(bad, "problem")))
+	case odd > 0:
+		p.line("No problems, %s.", p.paint(yellow, count(odd, "warning")))
+	default:
+		p.line("%s", p.paint(green, "No problems."))
+	}
+}
+
+// examine looks at everything.
+func (d *diagnosis) examine(ctx context.Context) {
+	home := d.home()
+	if home == nil {
+		return
+	}
+	k, err := dial(ctx, home)
+	var status *control.Status
+	switch {
+	case errors.Is(err, control.ErrNotRunning):
+		d.add("Kernel", levelNote, "`switchboard run` starts one; what only a kernel knows is not looked at.", "no kernel is running")
+	case err != nil:
+		d.add("Kernel", levelError, "stop the kernel and start it again", "a kernel runs, but does not answer: %s", message(err))
+	default:
+		defer k.Close()
+		if s, err := k.Status(ctx); err != nil {
+			d.add("Kernel", levelError, "stop the kernel and start it again", "a kernel runs, but does not answer: %s", message(err))
+		} else {
+			status = &s
+			d.kernel(s)
+		}
+	}
+	o, err := kernelOptions(home)
+	if err == nil {
+		var seen *kernel.Inspection
+		if seen, err = kernel.Inspect(o); err == nil {
+			d.files(home, seen)
+			d.extensionFiles(home, seen, status)
+			if status == nil {
+				d.offlineModel(seen)
+			}
+		}
+	}
+	if err != nil {
+		d.add("Configuration", levelError, "", "%s", err)
+	}
+	if status == nil {
+		d.store(home)
+		return
+	}
+	d.running(*status)
+	d.deadLetters(ctx, k, *status)
+}
+
+// home opens the home; its directory is closed to others by that, which is
+// said.
+func (d *diagnosis) home() *config.Home {
+	path, err := config.HomePath(os.LookupEnv)
+	if err != nil {
+		d.add("Home", levelError, "", "%s", err)
+		return nil
+	}
+	before, statErr := os.Stat(path)
+	home, err := config.OpenHome(os.LookupEnv)
+	if err != nil {
+		d.add("Home", levelError, "", "%s", err)
+		return nil
+	}
+	switch {
+	case statErr != nil:
+		d.add("Home", levelOK, "", "%s, made just now", home.Path())
+	case before.Mode().Perm()&0o077 != 0:
+		d.add("Home", levelWarning, "", "%s could be read by other users (mode %04o); it is closed to them now", home.Path(), before.Mode().Perm())
+	default:
+		d.add("Home", levelOK, "", "%s, open to you alone", home.Path())
+	}
+	for _, file := range []string{home.Config(), home.Database()} {
+		if info, err := os.Stat(file); err == nil && info.Mode().Perm()&0o022 != 0 {
+			d.add("Home", levelWarning, "chmod 600 "+file, "%s can be written by other users (mode %04o)", file, info.Mode().Perm())
+		}
+	}
+	if err := writable(home.Path()); err != nil {
+		d.add("Home", levelError, "make it writable, or set "+config.HomeEnv+" to another directory", "nothing can be written there: %s", err)
+	}
+	d.space(home.Path())
+	return home
+}
+
+func writable(dir string) error {
+	f, err := os.CreateTemp(dir, ".doctor-*")
+	if err != nil {
+		return err
+	}
+	return errors.Join(f.Close(), os.Remove(f.Name()))
+}

@@ -1,0 +1,230 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"slices"
+	"strings"
+
+	"github.com/dustin/go-humanize"
+	"golang.org/x/sys/unix"
+
+	"github.com/switchboard-run/switchboard/kernel"
+	"github.com/switchboard-run/switchboard/kernel/config"
+	"github.com/switchboard-run/switchboard/kernel/control"
+	"github.com/switchboard-run/switchboard/kernel/journal/sqlite"
+	"github.com/switchboard-run/switchboard/kernel/manifest"
+)
+
+// Space on the disk that is little, and too little.
+const (
+	littleSpace = 500 << 20
+	noSpace     = 50 << 20
+)
+
+func (d *diagnosis) space(dir string) {
+	var fs unix.Statfs_t
+	if err := unix.Statfs(dir, &fs); err != nil {
+		d.add("Home", levelWarning, "", "the space on its disk is not known: %s", err)
+		return
+	}
+	free := fs.Bavail * uint64(fs.Bsize) //nolint:gosec,unconvert // a size is not negative; its type differs between systems
+	switch said := humanize.IBytes(free) + " free on its disk"; {
+	case free < noSpace:
+		d.add("Home", levelError, "make room: new messages are refused when the disk is full", "%s", said)
+	case free < littleSpace:
+		d.add("Home", levelWarning, "make room: new messages are refused when the disk is full", "%s", said)
+	default:
+		d.add("Home", levelOK, "", "%s", said)
+	}
+}
+
+func (d *diagnosis) kernel(s control.Status) {
+	d.add("Kernel", levelOK, "", "version %s runs since %s, pid %d", s.Version, s.StartedAt.Format("2006-01-02 15:04:05"), s.PID)
+	if s.Version != version {
+		d.add("Kernel", levelWarning, "restart the kernel", "this command line is version %s", version)
+	}
+}
+
+// files looks at config.yaml and secrets.env.
+func (d *diagnosis) files(home *config.Home, seen *kernel.Inspection) {
+	for _, f := range []struct {
+		path string
+		err  error
+	}{{home.Config(), seen.ConfigErr}, {home.Secrets(), seen.SecretsErr}} {
+		switch _, err := os.Stat(f.path); {
+		case f.err != nil:
+			for _, problem := range strings.Split(f.err.Error(), "\n") {
+				d.add("Configuration", levelError, "", "%s", problem)
+			}
+			d.findings[len(d.findings)-1].Hint = "correct it; a kernel that runs keeps to what it said before, and one cannot be started"
+		case err != nil:
+			d.add("Configuration", levelOK, "", "%s: there is none, and none is needed", f.path)
+		default:
+			d.add("Configuration", levelOK, "", "%s", f.path)
+		}
+	}
+	for _, p := range seen.References {
+		d.add("Configuration", levelWarning, "", "%s", p)
+	}
+	if seen.UTC != "" {
+		d.add("Configuration", levelWarning, fmt.Sprintf("echo 'timezone: Europe/Berlin' >> %s", home.Config()), "%s", seen.UTC)
+	} else {
+		d.add("Configuration", levelOK, "", "timezone %s", seen.Timezone)
+	}
+}
+
+// extensionFiles looks at manifests, executables and secrets. What a running
+// kernel says of readiness counts more than the environment of this process.
+func (d *diagnosis) extensionFiles(home *config.Home, seen *kernel.Inspection, status *control.Status) {
+	good := 0
+	for _, e := range seen.Entries {
+		switch {
+		case e.Disabled != nil && e.Disabled.Cause == manifest.SwitchedOff:
+			d.add("Extensions", levelNote, "", "%s is disabled in config.yaml", e.ID)
+			continue
+		case e.Err != nil:
+			for _, problem := range strings.Split(e.Err.Error(), "\n") {
+				d.add("Extensions", levelError, "", "%s", problem)
+			}
+			if e.Disabled == nil {
+				d.findings[len(d.findings)-1].Hint = "what it said before is in force"
+			}
+			continue
+		case e.Disabled != nil:
+			d.add("Extensions", levelError, "", "%s cannot start: %s", e.ID, e.Disabled.Reason)
+			continue
+		}
+		good++
+		if command := e.Manifest.Executable(); command != "" {
+			if err := executable(command); err != nil {
+				d.add("Extensions", levelError, "build it, or correct run.command in "+e.Manifest.File, "%s cannot start: %s", e.ID, err)
+			}
+		}
+		if status != nil {
+			continue
+		}
+		for _, name := range e.Missing {
+			d.add("Extensions", levelNote, setSecret(home, name), "%s (%s) is not set up: %s is missing", e.Manifest.Name, e.ID, name)
+		}
+	}
+	d.add("Extensions", levelOK, "", "%s can start", count(good, "extension"))
+}
+
+func setSecret(home *config.Home, name string) string {
+	return fmt.Sprintf("to set it up: (umask 077; echo '%s=...' >> %s), or set it in the environment of the kernel", name, home.Secrets())
+}
+
+func executable(command string) error {
+	if !strings.ContainsRune(command, os.PathSeparator) {
+		_, err := exec.LookPath(command)
+		return err
+	}
+	switch info, err := os.Stat(command); {
+	case errors.Is(err, os.ErrNotExist):
+		return fmt.Errorf("there is no %s", command)
+	case err != nil:
+		return err
+	case info.IsDir() || info.Mode().Perm()&0o111 == 0:
+		return fmt.Errorf("%s cannot be executed: chmod +x %[1]s", command)
+	}
+	return nil
+}
+
+// offlineModel says which model a kernel would ask.
+func (d *diagnosis) offlineModel(seen *kernel.Inspection) {
+	if len(seen.ModelOrder) > 0 {
+		d.add("Model", levelOK, "", "%s, as config.yaml says", strings.Join(seen.ModelOrder, ", then "))
+		return
+	}
+	for _, e := range seen.Entries {
+		if e.Disabled == nil && e.Err == nil && len(e.Manifest.Provides.Models) > 0 && len(e.Missing) == 0 && e.ID != "offline" {
+			d.add("Model", levelOK, "", "%s", e.Manifest.Provides.Models[0])
+			return
+		}
+	}
+	d.offline()
+}
+
+func (d *diagnosis) offline() {
+	d.add("Model", levelNote, "set OPENAI_API_KEY (and OPENAI_BASE_URL, OPENAI_MODEL for another server or model) to have a language model",
+		"the offline model answers: a small fixed grammar")
+}
+
+// store looks at a store that nobody has open.
+func (d *diagnosis) store(home *config.Home) {
+	info, err := os.Stat(home.Database())
+	if err != nil {
+		d.add("Store", levelOK, "", "there is none yet; it is made at the first start")
+		return
+	}
+	if err := sqlite.Check(home.Database()); err != nil {
+		d.add("Store", levelError, "", "%s", err)
+		return
+	}
+	d.add("Store", levelOK, "", "%s can be opened and is whole (%s)", home.Database(), humanize.IBytes(uint64(info.Size()))) //nolint:gosec // not negative
+}
+
+// running looks at what only a kernel knows.
+func (d *diagnosis) running(s control.Status) {
+	for _, x := range s.Extensions {
+		switch {
+		case x.State == "failed" || x.State == "backing_off":
+			hint := fmt.Sprintf("`switchboard logs %s` may say more", x.ID)
+			if x.State == "failed" {
+				hint += fmt.Sprintf("; `switchboard extensions restart %s` starts it again", x.ID)
+			}
+			f := d.add("Extensions", levelError, hint, "%s is %s: %s", x.ID, strings.ReplaceAll(x.State, "_", " "), x.LastError)
+			f.Detail = lastLines(x.Crash, 12)
+		case x.State == "inactive" && x.Detail != "":
+			d.add("Extensions", levelError, "", "%s does not run: %s", x.ID, x.Detail)
+		case x.State != "active" && x.State != control.StateDisabled && x.State != control.StateInvalid:
+			d.add("Extensions", levelNote, "", "%s is %s", x.ID, x.State)
+		case x.Readiness == "unconfigured":
+			d.add("Extensions", levelNote, "", "%s (%s) is not set up: %s", x.Name, x.ID, x.Detail)
+		case x.Readiness == "degraded", x.Readiness == "offline" && x.ID != "cli_channel":
+			d.add("Extensions", levelError, "", "%s (%s) is %s: %s", x.Name, x.ID, x.Readiness, x.Detail)
+		}
+	}
+	switch {
+	case len(s.Models) == 0:
+		d.add("Model", levelError, "set OPENAI_API_KEY, or enable the extension offline", "there is no model to ask")
+	case strings.HasPrefix(s.Models[0], "offline/"):
+		d.offline()
+	default:
+		d.add("Model", levelOK, "", "%s", strings.Join(s.Models, ", then "))
+	}
+	newest := "empty"
+	if s.LastEvent != "" {
+		newest = "newest event " + s.LastEvent
+	}
+	d.add("Store", levelOK, "", "%s, %s", humanize.IBytes(uint64(s.StoreBytes)), newest) //nolint:gosec // not negative
+	if s.Strangers > 0 {
+		d.add("People", levelNote, "`switchboard pairing list`", "%s for approval", waits(s.Strangers, "person", "people"))
+	}
+}
+
+func lastLines(s string, n int) string {
+	lines := strings.Split(strings.TrimSpace(s), "\n")
+	return strings.Join(lines[max(0, len(lines)-n):], "\n")
+}
+
+func (d *diagnosis) deadLetters(ctx context.Context, k control.Kernel, s control.Status) {
+	if s.DeadLetters == 0 {
+		d.add("Store", levelOK, "", "no dead letters")
+		return
+	}
+	f := d.add("Store", levelWarning, "`switchboard events dead` lists them, `switchboard events resubmit ID` tries one again", "%s", count(s.DeadLetters, "dead letter"))
+	newest, err := k.DeadLetters(ctx, 3)
+	if err != nil {
+		return
+	}
+	var lines []string
+	for _, one := range slices.Backward(newest) {
+		lines = append(lines, fmt.Sprintf("%s %s: %s", one.Event, one.Topic, shorten(one.Reason, 100)))
+	}
+	f.Detail = strings.Join(lines, "\n")
+}

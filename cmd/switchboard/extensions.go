@@ -1,0 +1,128 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/switchboard-run/switchboard/kernel"
+	"github.com/switchboard-run/switchboard/kernel/control"
+)
+
+func newExtensionsCommand() *cobra.Command {
+	return group("extensions", "What runs, and how to add to it",
+		newExtensionsList(), newExtensionsRestart(), newExtensionsVerify(), newExtensionsNew())
+}
+
+func newExtensionsList() *cobra.Command {
+	c := &cobra.Command{Use: "list", Short: "List the extensions, running or not", Args: cobra.NoArgs}
+	asJSON := jsonFlag(c)
+	c.RunE = withKernel("listing the extensions", func(c *cobra.Command, k control.Kernel, _ []string) error {
+		all, err := k.Extensions(c.Context())
+		if err != nil {
+			return err
+		}
+		return list(c, *asJSON, all, "ID NAME VERSION KIND STATE READINESS RESTARTS SINCE DETAIL", "There are no extensions.",
+			func(p *printer, x control.Extension) []cell {
+				detail := x.Detail
+				if x.Problem != "" && x.State != control.StateInvalid {
+					detail = strings.TrimSpace(detail + " its last edit is not in force: " + x.Problem)
+				}
+				return []cell{
+					text(x.ID), text(dash(x.Name)), text(dash(x.Version)), text(dash(strings.Join(x.Kinds, ", "))), state(x.State),
+					state(dash(x.Readiness)), text(fmt.Sprint(x.Restarts)), text(since(x.Since)), text(detail),
+				}
+			})
+	})
+	return c
+}
+
+func newExtensionsRestart() *cobra.Command {
+	c := &cobra.Command{
+		Use: "restart ID", Short: "Start an extension anew, a failed one too", Args: cobra.ExactArgs(1), ValidArgsFunction: first(extensionIDs),
+		Long: "Stops an extension gracefully, if it runs, and starts it again. Earlier failures are forgotten. What\n" +
+			"it was handling is given to it again; nothing is lost. Built-ins that share a process restart together.",
+	}
+	asJSON := jsonFlag(c)
+	c.RunE = withKernel("restarting", func(c *cobra.Command, k control.Kernel, args []string) error {
+		x, err := k.RestartExtension(c.Context(), args[0])
+		if err != nil {
+			return err
+		}
+		if *asJSON {
+			return printJSON(c, x)
+		}
+		if x.State == "failed" || x.State == "backing_off" {
+			return fmt.Errorf("it is %s: %s; `switchboard logs %s` may say more", x.State, x.LastError, x.ID)
+		}
+		p := printerOf(c)
+		p.line("%s is %s%s.", x.ID, p.paint(stateColor(x.State), x.State), also(x.Readiness))
+		if x.Detail != "" {
+			p.faint(x.Detail)
+		}
+		return nil
+	})
+	return c
+}
+
+func also(readiness string) string {
+	if readiness == "" || readiness == "ready" {
+		return ""
+	}
+	return " (" + readiness + ")"
+}
+
+func newExtensionsVerify() *cobra.Command {
+	c := &cobra.Command{
+		Use: "verify DIR", Short: "Check an extension before it is dropped in", Args: cobra.ExactArgs(1),
+		Long: "Reads the manifest in a directory, starts the executable, has it describe itself, and checks that\n" +
+			"against what the manifest grants. It needs no kernel, and changes nothing.",
+	}
+	c.RunE = func(c *cobra.Command, args []string) error {
+		p := printerOf(c)
+		home, err := openHome()
+		if err != nil {
+			return err
+		}
+		o, err := kernelOptions(home)
+		if err != nil {
+			return err
+		}
+		v, err := kernel.Verify(c.Context(), args[0], o)
+		ok := p.paint(green, "✓")
+		if v.Manifest != nil && v.Manifest.ID != "" {
+			p.line("%s %s %s (%s)", ok, v.Manifest.ID, v.Manifest.Version, v.Manifest.Name)
+		}
+		if err != nil {
+			if v.Crash != "" {
+				err = fmt.Errorf("%w\nit wrote:\n%s", err, indent(v.Crash, "  "))
+			}
+			return fmt.Errorf("verifying %s: %w", args[0], err)
+		}
+		switch said := v.Summary(); {
+		case v.Description == nil:
+			p.line("%s needs no process of its own", ok)
+		case said == "":
+			return errors.New("verifying " + args[0] + ": it starts, but offers nothing: no channel, no tool, no model, no handler of events")
+		default:
+			p.line("%s starts and describes itself: %s", ok, said)
+			p.line("%s does nothing that its manifest does not grant", ok)
+		}
+		p.faint(fmt.Sprintf("Drop it in: cp -r %s %s/", args[0], home.Extensions()))
+		return nil
+	}
+	return c
+}
+
+// indent puts by before every line that is not empty.
+func indent(s, by string) string {
+	lines := strings.Split(s, "\n")
+	for i, l := range lines {
+		if strings.TrimSpace(l) != "" {
+			lines[i] = by + l
+		}
+	}
+	return strings.Join(lines, "\n")
+}

@@ -1,0 +1,181 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/dustin/go-humanize"
+	"github.com/spf13/cobra"
+	"golang.org/x/term"
+
+	"github.com/switchboard-run/switchboard/kernel/config"
+)
+
+// paint is a color. All have escape sequences of one length, so that the cells
+// of a column stay aligned.
+type paint int
+
+const (
+	plain paint = iota
+	red
+	green
+	yellow
+	gray
+)
+
+var codes = [...]string{"\x1b[39m", "\x1b[31m", "\x1b[32m", "\x1b[33m", "\x1b[90m"}
+
+// printer writes for people.
+type printer struct {
+	w     io.Writer
+	color bool
+	zone  *time.Location
+}
+
+func printerOf(c *cobra.Command) *printer {
+	p := &printer{w: c.OutOrStdout(), zone: time.Local}
+	if f, ok := p.w.(*os.File); ok {
+		p.color = term.IsTerminal(int(f.Fd())) && os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb" //nolint:gosec // a descriptor is an int
+	}
+	if home, err := openHome(); err == nil {
+		if settings, err := config.Load(home.Config()); err == nil {
+			p.zone, _ = settings.Zone(config.ThisMachine())
+		}
+	}
+	return p
+}
+
+func (p *printer) paint(c paint, s string) string {
+	if !p.color {
+		return s
+	}
+	return codes[c] + s + codes[plain]
+}
+
+func (p *printer) line(format string, args ...any) { fmt.Fprintf(p.w, format+"\n", args...) }
+
+func (p *printer) faint(s string) { fmt.Fprintln(p.w, p.paint(gray, s)) }
+
+// cell is one field of a table.
+type cell struct {
+	text  string
+	color paint
+}
+
+func text(s string) cell { return cell{text: s} }
+
+// table prints rows under a header; nothing at all without rows.
+func (p *printer) table(header string, rows [][]cell) {
+	if len(rows) == 0 {
+		return
+	}
+	w := tabwriter.NewWriter(p.w, 0, 8, 2, ' ', 0)
+	print := func(cells []cell) {
+		for len(cells) > 0 && cells[len(cells)-1].text == "" {
+			cells = cells[:len(cells)-1]
+		}
+		for i, c := range cells {
+			if i > 0 {
+				fmt.Fprint(w, "\t")
+			}
+			fmt.Fprint(w, p.paint(c.color, oneLine(c.text)))
+		}
+		fmt.Fprintln(w)
+	}
+	var titles []cell
+	for _, title := range strings.Fields(header) {
+		titles = append(titles, cell{strings.ReplaceAll(title, "_", " "), gray})
+	}
+	print(titles)
+	for _, row := range rows {
+		print(row)
+	}
+	_ = w.Flush()
+}
+
+func oneLine(s string) string { return strings.Join(strings.Fields(s), " ") }
+
+// shorten is the beginning of a text in one line.
+func shorten(s string, limit int) string {
+	s = oneLine(s)
+	if r := []rune(s); len(r) > limit {
+		return string(r[:limit-1]) + "…"
+	}
+	return s
+}
+
+func quote(s string) string { return "“" + shorten(s, 60) + "”" }
+
+// clock is a moment, as short as it can be.
+func (p *printer) clock(t time.Time) string {
+	t = t.In(p.zone)
+	if now := time.Now().In(p.zone); t.YearDay() == now.YearDay() && t.Year() == now.Year() {
+		return t.Format("15:04:05")
+	}
+	return t.Format("2006-01-02 15:04")
+}
+
+func ago(t time.Time) string { return humanize.Time(t) }
+
+func count(n int, one string) string {
+	if n == 1 {
+		return "1 " + one
+	}
+	return fmt.Sprintf("%d %ss", n, one)
+}
+
+// stateColor tells good from bad.
+func stateColor(s string) paint {
+	switch s {
+	case "active", "ready", "delivered", "done", "ok", "running":
+		return green
+	case "failed", "invalid", "dead", "error":
+		return red
+	case "backing_off", "degraded", "starting", "stopping", "pending", "in flight", "queued", "paused", "timeout", "cancelled", "capped":
+		return yellow
+	case "unconfigured", "offline", "disabled", "inactive", "idle":
+		return gray
+	}
+	return plain
+}
+
+func state(s string) cell { return cell{s, stateColor(s)} }
+
+// jsonFlag adds --json.
+func jsonFlag(c *cobra.Command) *bool {
+	return c.Flags().Bool("json", false, "print JSON")
+}
+
+// printJSON prints a value with field names that programs can rely on.
+func printJSON(c *cobra.Command, v any) error {
+	e := json.NewEncoder(c.OutOrStdout())
+	e.SetEscapeHTML(false)
+	e.SetIndent("", "  ")
+	if err := e.Encode(v); err != nil {
+		return fmt.Errorf("printing the answer: %w", err)
+	}
+	return nil
+}
+
+// list prints a listing: JSON, a table, or the sentence for none.
+func list[T any](c *cobra.Command, asJSON bool, all []T, header, none string, row func(*printer, T) []cell) error {
+	if asJSON {
+		return printJSON(c, all)
+	}
+	p := printerOf(c)
+	if len(all) == 0 {
+		p.faint(none)
+		return nil
+	}
+	rows := make([][]cell, len(all))
+	for i, x := range all {
+		rows[i] = row(p, x)
+	}
+	p.table(header, rows)
+	return nil
+}

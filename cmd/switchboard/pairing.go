@@ -1,0 +1,126 @@
+package main
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/dustin/go-humanize"
+	"github.com/spf13/cobra"
+
+	"github.com/switchboard-run/switchboard/kernel/control"
+)
+
+func newPairingCommand() *cobra.Command {
+	return group("pairing", "Who may talk to the assistant", newPairingList(), newPairingApprove(), newPairingRevoke())
+}
+
+func newPairingList() *cobra.Command {
+	c := &cobra.Command{
+		Use: "list", Short: "List who is approved, and who asks to be", Args: cobra.NoArgs,
+		Long: "Lists who is approved on which channel, and the codes of those who have written and wait.\n" +
+			"People whom config.yaml admits (channels.<id>.allow_from) need no approval.",
+	}
+	asJSON := jsonFlag(c)
+	c.RunE = withKernel("listing the people", func(c *cobra.Command, k control.Kernel, _ []string) error {
+		people, err := k.People(c.Context())
+		if err != nil {
+			return err
+		}
+		if *asJSON {
+			return printJSON(c, people)
+		}
+		channels, err := k.Channels(c.Context())
+		if err != nil {
+			return err
+		}
+		printerOf(c).people(people, channels)
+		return nil
+	})
+	return c
+}
+
+func (p *printer) people(people control.People, channels []control.Channel) {
+	if len(people.Waiting) > 0 {
+		p.line("Waiting for approval")
+		var rows [][]cell
+		for _, w := range people.Waiting {
+			rows = append(rows, []cell{{w.Code, yellow}, text(w.Channel), text(dash(w.Name)), text(w.UserID), text(humanize.Time(w.ExpiresAt))})
+		}
+		p.table("CODE CHANNEL NAME USER EXPIRES", rows)
+		p.faint("Approve one with `switchboard pairing approve CODE`, if you know who it is.")
+		p.line("")
+	}
+	var rows [][]cell
+	for _, one := range people.Approved {
+		role := text("")
+		if one.Owner {
+			role = text("owner")
+		}
+		rows = append(rows, []cell{text(one.Channel), text(dash(one.Name)), text(one.UserID), role, text(ago(one.ApprovedAt))})
+	}
+	for _, x := range channels {
+		if len(x.AllowFrom) > 0 {
+			rows = append(rows, []cell{text(x.ID), text("by config.yaml"), text(strings.Join(x.AllowFrom, ", ")), text(""), text("-")})
+		}
+	}
+	if len(rows) == 0 {
+		p.line("Nobody is approved yet.")
+		p.faint("Whoever writes to a channel for the first time is given a code, which is listed here.")
+		return
+	}
+	p.line("Approved")
+	p.table("CHANNEL NAME USER ROLE SINCE", rows)
+}
+
+func newPairingApprove() *cobra.Command {
+	c := &cobra.Command{
+		Use: "approve CODE", Short: "Let somebody talk to the assistant", Args: cobra.ExactArgs(1),
+		Long:              "Approves the person who was given the code. The first one on a channel becomes its owner, who\nis sent notices and reminders there.",
+		ValidArgsFunction: first(pairingCodes),
+	}
+	asJSON := jsonFlag(c)
+	c.RunE = withKernel("approving", func(c *cobra.Command, k control.Kernel, args []string) error {
+		one, err := k.Approve(c.Context(), args[0])
+		if err != nil {
+			return err
+		}
+		if *asJSON {
+			return printJSON(c, one)
+		}
+		who := one.UserID
+		if one.Name != "" {
+			who = fmt.Sprintf("%s (%s)", one.Name, one.UserID)
+		}
+		p := printerOf(c)
+		if one.Owner {
+			p.line("%s is approved on %s, as its owner.", who, one.Channel)
+		} else {
+			p.line("%s is approved on %s.", who, one.Channel)
+		}
+		return nil
+	})
+	return c
+}
+
+func newPairingRevoke() *cobra.Command {
+	c := &cobra.Command{
+		Use: "revoke CHANNEL USER", Short: "Take an approval back", Args: cobra.ExactArgs(2),
+		ValidArgsFunction: func(c *cobra.Command, args []string, begun string) ([]string, cobra.ShellCompDirective) {
+			switch len(args) {
+			case 0:
+				return suggest(channelIDs)(c, args, begun)
+			case 1:
+				return suggest(peopleOn(args[0]))(c, args, begun)
+			}
+			return nil, cobra.ShellCompDirectiveNoFileComp
+		},
+	}
+	c.RunE = withKernel("revoking the approval on", func(c *cobra.Command, k control.Kernel, args []string) error {
+		if err := k.Revoke(c.Context(), args[0], args[1]); err != nil {
+			return err
+		}
+		printerOf(c).line("%s is not approved on %s any more.", args[1], args[0])
+		return nil
+	})
+	return c
+}

@@ -1,0 +1,156 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/switchboard-run/switchboard/extensions/clichannel/terminal"
+	"github.com/switchboard-run/switchboard/kernel"
+	"github.com/switchboard-run/switchboard/kernel/config"
+	"github.com/switchboard-run/switchboard/manifests"
+)
+
+func newRunCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "run",
+		Short: "Run the kernel until it is interrupted",
+		Long: "Runs the kernel with its extensions until it is interrupted (Ctrl-C or SIGTERM).\n" +
+			"It reads config.yaml and secrets.env in the home, and again whenever they change.",
+		Args: cobra.NoArgs,
+		RunE: func(c *cobra.Command, _ []string) error {
+			home, err := openHome()
+			if err != nil {
+				return err
+			}
+			k, err := openKernel(c.Context(), home)
+			if err != nil {
+				return err
+			}
+			p := printerOf(c)
+			p.line("Switchboard %s runs on %s.", version, home.Path())
+			p.faint("Talk to it with `switchboard chat`; look at it with `switchboard status` and `switchboard logs -f`.")
+			for _, hint := range configHints(home) {
+				p.faint("Hint: " + hint)
+			}
+			return errors.Join(k.Run(c.Context()), k.Close())
+		},
+	}
+}
+
+func kernelOptions(home *config.Home) (kernel.Options, error) {
+	self, err := os.Executable()
+	if err != nil {
+		return kernel.Options{}, fmt.Errorf("finding the own executable: %w", err)
+	}
+	return kernel.Options{
+		Home: home, Version: version, Env: os.LookupEnv, Environ: os.Environ(),
+		Builtins: manifests.FS, BuiltinsPrefix: manifests.Prefix,
+		Builtin: func(members []string) []string { return append([]string{self, extensionCommand}, members...) },
+	}, nil
+}
+
+func openKernel(ctx context.Context, home *config.Home) (*kernel.Kernel, error) {
+	o, err := kernelOptions(home)
+	if err != nil {
+		return nil, err
+	}
+	k, err := kernel.Open(ctx, o)
+	if err != nil {
+		return nil, fmt.Errorf("starting the kernel: %w", err)
+	}
+	return k, nil
+}
+
+// configHints are what a person may want to change.
+func configHints(home *config.Home) (hints []string) {
+	o, err := kernelOptions(home)
+	if err != nil {
+		return nil
+	}
+	seen, err := kernel.Inspect(o)
+	if err != nil {
+		return nil
+	}
+	if seen.UTC != "" {
+		hints = append(hints, seen.UTC)
+	}
+	for _, p := range seen.References {
+		hints = append(hints, p.String())
+	}
+	return hints
+}
+
+// startAndChat is what a new user runs: the kernel and a chat in one process,
+// or only the chat if a kernel is running already.
+func startAndChat(ctx context.Context) error {
+	home, err := openHome()
+	if err != nil {
+		return err
+	}
+	in := os.Stdin // the kernel takes it from extensions
+	k, err := openKernel(ctx, home)
+	if errors.Is(err, kernel.ErrRunning) {
+		return chat(ctx, home, terminal.Options{In: in})
+	}
+	if err != nil {
+		return err
+	}
+	running, stop := context.WithCancel(ctx)
+	defer stop()
+	chatting, leave := context.WithCancel(ctx)
+	defer leave()
+	done := make(chan error, 1)
+	go func() {
+		done <- k.Run(running)
+		leave() // a kernel that could not run leaves nobody waiting for it
+	}()
+	o := terminal.Options{In: in, NoSuspend: true, Hint: strings.Join(configHints(home), "\n")}
+	chatErr := chat(chatting, home, o)
+	if chatting.Err() == nil {
+		sayPending(ctx, os.Stdout, k)
+	}
+	stop()
+	err = <-done
+	return errors.Join(chatErr, err, k.Close())
+}
+
+// sayPending names the reminders that need a kernel to come.
+func sayPending(ctx context.Context, w io.Writer, k *kernel.Kernel) {
+	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
+	defer cancel()
+	result, err := k.Control().CallTool(ctx, listSchedules, json.RawMessage(`{"limit":5}`))
+	if err != nil || result.IsError {
+		return
+	}
+	var found scheduleList
+	if json.Unmarshal([]byte(result.Content), &found) != nil {
+		return
+	}
+	var lines []string
+	for _, s := range found.Schedules {
+		if s.State == "active" && s.Next != nil {
+			lines = append(lines, fmt.Sprintf("  %s  %s, %s, in %s", s.ID, quote(s.Message), s.NextLocal, s.In))
+		}
+	}
+	switch n := len(lines) + found.More; n {
+	case 0:
+		return
+	case 1:
+		fmt.Fprintln(w, "One reminder is pending, and comes only while Switchboard runs:")
+	default:
+		fmt.Fprintf(w, "%d reminders are pending, and come only while Switchboard runs:\n", n)
+	}
+	fmt.Fprintln(w, strings.Join(lines, "\n"))
+	if found.More > 0 {
+		fmt.Fprintf(w, "  and %d more\n", found.More)
+	}
+	fmt.Fprintln(w, "`switchboard run` keeps it running. What comes due meanwhile is delivered late, when it runs again.")
+}

@@ -1,0 +1,151 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/switchboard-run/switchboard/kernel/control"
+)
+
+// The scheduler's tools.
+const (
+	listSchedules  = "scheduler/list_schedules"
+	updateSchedule = "scheduler/update_schedule"
+	cancelSchedule = "scheduler/cancel_schedule"
+)
+
+// scheduleList is the result of list_schedules.
+type scheduleList struct {
+	Schedules  []schedule        `json:"schedules"`
+	More       int               `json:"more"`
+	Unreadable []json.RawMessage `json:"unreadable"`
+}
+
+// schedule is what is shown of one; raw is all of it.
+type schedule struct {
+	ID          string  `json:"id"`
+	State       string  `json:"state"`
+	Message     string  `json:"message"`
+	Topic       string  `json:"topic"`
+	Timing      string  `json:"timing"`
+	Next        *string `json:"next"`
+	NextLocal   string  `json:"next_local"`
+	In          string  `json:"in"`
+	Destination string  `json:"destination"`
+	Problem     string  `json:"problem"`
+	raw         json.RawMessage
+}
+
+func (s *schedule) UnmarshalJSON(data []byte) error {
+	type fields schedule
+	s.raw = append(s.raw[:0], data...)
+	return json.Unmarshal(data, (*fields)(s))
+}
+
+func (s schedule) MarshalJSON() ([]byte, error) { return s.raw, nil }
+
+func newSchedulesCommand() *cobra.Command {
+	return group("schedules", "Reminders and what recurs",
+		newSchedulesList(),
+		changeSchedule("pause", "Keep a schedule from firing until it is resumed", updateSchedule, "pausing"),
+		changeSchedule("resume", "Let a paused schedule fire again", updateSchedule, "resuming"),
+		changeSchedule("cancel", "Cancel a schedule for good", cancelSchedule, "cancelling"))
+}
+
+func newSchedulesList() *cobra.Command {
+	c := &cobra.Command{Use: "list", Short: "List reminders and recurring schedules, the next due first", Args: cobra.NoArgs}
+	asJSON := jsonFlag(c)
+	all := c.Flags().Bool("all", false, "also those that are done or cancelled")
+	c.RunE = withKernel("listing the schedules", func(c *cobra.Command, k control.Kernel, _ []string) error {
+		found, err := readSchedules(c.Context(), k, *all)
+		if err != nil {
+			return err
+		}
+		err = list(c, *asJSON, found.Schedules, "ID WHAT NEXT IN TIMING STATE TO", "Nothing is scheduled. Ask the assistant: “remind me in 5 minutes to turn off the kettle”.",
+			func(_ *printer, s schedule) []cell {
+				what := s.Topic
+				if s.Message != "" {
+					what = quote(s.Message)
+				}
+				to := s.Destination
+				if s.Problem != "" {
+					to += "; problem: " + s.Problem
+				}
+				timing := s.Timing
+				if s.NextLocal != "" && strings.HasPrefix(timing, "once") {
+					timing = "once" // and when stands beside it
+				}
+				return []cell{text(s.ID), text(what), text(dash(s.NextLocal)), text(dash(s.In)), text(timing), state(s.State), text(to)}
+			})
+		if err != nil || *asJSON {
+			return err
+		}
+		p := printerOf(c)
+		if found.More > 0 {
+			p.faint(fmt.Sprintf("and %d more", found.More))
+		}
+		for _, u := range found.Unreadable {
+			p.line("%s", p.paint(red, "cannot be read and will not fire: "+string(u)))
+		}
+		return nil
+	})
+	return c
+}
+
+func readSchedules(ctx context.Context, k control.Kernel, all bool) (found scheduleList, err error) {
+	arguments, err := json.Marshal(map[string]any{"all": all, "limit": 1000})
+	if err != nil {
+		return found, err
+	}
+	content, err := tool(ctx, k, listSchedules, arguments)
+	if err != nil {
+		return found, err
+	}
+	if err := json.Unmarshal([]byte(content), &found); err != nil {
+		return found, fmt.Errorf("reading the scheduler's answer: %w", err)
+	}
+	return found, nil
+}
+
+// tool is the answer of a tool, or its complaint as an error.
+func tool(ctx context.Context, k control.Kernel, name string, arguments json.RawMessage) (string, error) {
+	result, err := k.CallTool(ctx, name, arguments)
+	if err == nil && result.IsError {
+		err = errors.New(result.Content)
+	}
+	return result.Content, err
+}
+
+func changeSchedule(verb, short, name, attempt string) *cobra.Command {
+	c := &cobra.Command{Use: verb + " ID", Short: short, Args: cobra.ExactArgs(1), ValidArgsFunction: first(scheduleIDs)}
+	asJSON := jsonFlag(c)
+	c.RunE = withKernel(attempt, func(c *cobra.Command, k control.Kernel, args []string) error {
+		fields := map[string]any{"id": args[0]}
+		if name == updateSchedule {
+			fields["action"] = verb
+		}
+		arguments, err := json.Marshal(fields)
+		if err != nil {
+			return err
+		}
+		content, err := tool(c.Context(), k, name, arguments)
+		if err != nil {
+			return err
+		}
+		if *asJSON {
+			return printJSON(c, json.RawMessage(content))
+		}
+		var said struct{ Text string }
+		if err := json.Unmarshal([]byte(content), &said); err != nil {
+			return fmt.Errorf("reading the scheduler's answer: %w", err)
+		}
+		printerOf(c).line("%s", said.Text)
+		return nil
+	})
+	return c
+}

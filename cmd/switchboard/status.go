@@ -1,0 +1,94 @@
+package main
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/dustin/go-humanize"
+	"github.com/spf13/cobra"
+
+	"github.com/switchboard-run/switchboard/kernel/control"
+)
+
+func newStatusCommand() *cobra.Command {
+	c := &cobra.Command{Use: "status", Short: "Say how the kernel is: extensions, what waits, what needs attention", Args: cobra.NoArgs}
+	asJSON := jsonFlag(c)
+	c.RunE = withKernel("asking for the status", func(c *cobra.Command, k control.Kernel, _ []string) error {
+		s, err := k.Status(c.Context())
+		if err != nil {
+			return err
+		}
+		if *asJSON {
+			return printJSON(c, s)
+		}
+		printerOf(c).status(s)
+		return nil
+	})
+	return c
+}
+
+func (p *printer) status(s control.Status) {
+	p.line("Switchboard %s is running, pid %d, since %s (%s)", s.Version, s.PID, p.clock(s.StartedAt), strings.TrimSuffix(ago(s.StartedAt), " ago"))
+	if s.Version != version {
+		p.line("%s", p.paint(yellow, fmt.Sprintf("This command line is version %s: restart the kernel to have it run this one.", version)))
+	}
+	model := "none"
+	if len(s.Models) > 0 {
+		model = strings.Join(s.Models, ", then ")
+	}
+	newest := "no events yet"
+	if s.LastEvent != "" {
+		newest = "newest event " + s.LastEvent
+	}
+	p.line("  home      %s", s.Home)
+	p.line("  store     %s, %s", humanize.IBytes(uint64(s.StoreBytes)), newest) //nolint:gosec // a size is not negative
+	p.line("  model     %s", model)
+	p.line("  timezone  %s", s.Timezone)
+	p.line("")
+	rows := make([][]cell, len(s.Extensions))
+	for i, x := range s.Extensions {
+		rows[i] = []cell{text(x.ID), state(x.State), state(dash(x.Readiness)), text(x.Detail)}
+	}
+	p.table("EXTENSION STATE READINESS DETAIL", rows)
+	p.line("")
+	if len(s.Waiting) == 0 {
+		p.line("Nothing waits.")
+	}
+	for _, w := range s.Waiting {
+		p.line("%s %s for %s: %s, %d of them in its hands", p.paint(yellow, "Waiting"), w.Topic, w.Extension, count(w.Lanes, "lane"), w.InFlight)
+	}
+	if s.Strangers > 0 {
+		p.line("%s for approval: `switchboard pairing list`", p.paint(yellow, waits(s.Strangers, "person", "people")))
+	}
+	if s.DeadLetters > 0 {
+		p.line("%s: `switchboard events dead`", p.paint(yellow, count(s.DeadLetters, "dead letter")))
+	}
+	for _, problem := range s.Problems {
+		p.line("%s", p.paint(red, problem))
+	}
+	for _, hint := range s.Hints {
+		p.faint("Hint: " + hint)
+	}
+}
+
+func waits(n int, one, many string) string {
+	if n == 1 {
+		return "1 " + one + " waits"
+	}
+	return fmt.Sprintf("%d %s wait", n, many)
+}
+
+func dash(s string) string {
+	if s == "" {
+		return "-"
+	}
+	return s
+}
+
+func since(t *time.Time) string {
+	if t == nil {
+		return "-"
+	}
+	return ago(*t)
+}
