@@ -113,6 +113,9 @@ type ChannelSend struct {
 	Call         string `json:"call,omitempty"`    // the tool call that waits for the receipt
 	// Detours counts the channels this text was moved from.
 	Detours []string `json:"detours,omitempty"`
+	// Anywhere says that no channel was named and none was ready: the first one
+	// that is may have it.
+	Anywhere bool `json:"anywhere,omitempty"`
 }
 
 // Kinds of a send.

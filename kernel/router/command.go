@@ -33,16 +33,24 @@ const help = `Write to me as you would to a person. These commands always work, 
 - /sethome: send notices without a place of their own here
 - /help: this list`
 
+// request is who gives a command, and where.
+type request struct {
+	conversation *journal.Conversation
+	here         *place
+	user         string
+}
+
 // command answers a slash command in the commit that accepts it.
-func (r *MessageRouter) command(tx *bus.Tx, c *journal.Conversation, here *place, name, rest string) error {
-	answer, err := r.execute(tx, c, here, name, rest)
+func (r *MessageRouter) command(tx *bus.Tx, q request, name, rest string) error {
+	answer, err := r.execute(tx, q, name, rest)
 	if err != nil || answer == "" {
 		return err
 	}
-	return r.send(tx, here, contract.ChannelSend{Text: answer, Kind: contract.SendReply})
+	return r.send(tx, q.here, contract.ChannelSend{Text: answer, Kind: contract.SendReply})
 }
 
-func (r *MessageRouter) execute(tx *bus.Tx, c *journal.Conversation, here *place, name, rest string) (string, error) {
+func (r *MessageRouter) execute(tx *bus.Tx, q request, name, rest string) (string, error) {
+	c := q.conversation
 	switch name {
 	case "help", "start":
 		return help, nil
@@ -61,28 +69,34 @@ func (r *MessageRouter) execute(tx *bus.Tx, c *journal.Conversation, here *place
 		}
 		return "Nothing is running here.", nil
 	case "agent":
-		return r.chooseAgent(tx, c, here.channel.ID, rest)
+		return r.chooseAgent(tx, c, q.here.channel.ID, rest)
 	case "sethome":
-		return r.setHome(tx, c, here)
+		return r.setHome(tx, q)
 	}
 	return fmt.Sprintf("There is no command /%s. /help lists those that exist.", name), nil
 }
 
+// formerly is how many of a conversation's earlier sessions /stop reaches:
+// messages that were waiting at a /new are still answered there.
+const formerly = 3
+
 // stop ends what runs in a conversation, whichever agent runs it.
 func (r *MessageRouter) stop(tx *bus.Tx, c *journal.Conversation, text string) (ended int, err error) {
 	for _, a := range r.directory.Current().Agents {
-		s, err := tx.SessionByKey(a.ID, ChatKey(c))
-		if err != nil {
-			return ended, err
+		for then := *c; then.Epoch >= max(0, c.Epoch-formerly); then.Epoch-- {
+			s, err := tx.SessionByKey(a.ID, ChatKey(&then))
+			if err != nil {
+				return ended, err
+			}
+			if s == nil {
+				continue
+			}
+			n, err := r.sessions.CancelTurns(tx, s, text)
+			if err != nil {
+				return ended, err
+			}
+			ended += n
 		}
-		if s == nil {
-			continue
-		}
-		n, err := r.sessions.CancelTurns(tx, s, text)
-		if err != nil {
-			return ended, err
-		}
-		ended += n
 	}
 	return ended, nil
 }
@@ -111,13 +125,20 @@ func (r *MessageRouter) chooseAgent(tx *bus.Tx, c *journal.Conversation, channel
 	return fmt.Sprintf("%s answers here from now on.", name), tx.PutConversation(c)
 }
 
-func (r *MessageRouter) setHome(tx *bus.Tx, c *journal.Conversation, here *place) (string, error) {
-	owner, err := ownerOn(tx, here.channel)
-	if err != nil {
+func (r *MessageRouter) setHome(tx *bus.Tx, q request) (string, error) {
+	channel, c := q.here.channel, q.conversation
+	owner, err := ownerOn(tx, channel)
+	switch {
+	case err != nil:
 		return "", err
+	case owner.UserID == "":
+		return fmt.Sprintf("Nobody is known as the owner on %s, so there is nobody whose notices could come here. "+
+			"The owner is the first person approved, or the first named in channels.%s.allow_from.", channel.Name, channel.ID), nil
+	case owner.UserID != q.user:
+		return "Only the owner of this assistant can have notices come here.", nil
 	}
-	owner.Channel, owner.Conversation, owner.Thread = here.channel.ID, c.Address, c.Thread
-	return "Notices on " + here.channel.Name + " that name no conversation come here from now on.", save(tx, ownerKey(here.channel.ID), owner)
+	owner.Channel, owner.Conversation, owner.Thread = channel.ID, c.Address, c.Thread
+	return "Notices on " + channel.Name + " that name no conversation come here from now on.", save(tx, ownerKey(channel.ID), owner)
 }
 
 // messageID is the platform's id of the message that an input carries.

@@ -21,7 +21,10 @@ func (r *MessageRouter) message(tx *bus.Tx, e *busv1.Event, m contract.UserMessa
 	if c == nil {
 		return r.unroutable(tx, e, fmt.Sprintf("%q is no channel", e.GetSource()))
 	}
-	ok, err := admitted(tx, c, m)
+	if m.ConversationID == "" {
+		return r.unroutable(tx, e, "it names no conversation")
+	}
+	ok, err := admitted(tx, c, m.UserID)
 	if err != nil {
 		return err
 	}
@@ -42,7 +45,7 @@ func (r *MessageRouter) message(tx *bus.Tx, e *busv1.Event, m contract.UserMessa
 		}
 	}
 	if name, rest, isCommand := parseCommand(m.Text); isCommand && !m.Edited {
-		return r.command(tx, conversation, here, name, rest)
+		return r.command(tx, request{conversation, here, m.UserID}, name, rest)
 	}
 	agent, refusal := pickAgent(now, c.ID, firstOf(m.AgentID, conversation.Agent))
 	if refusal != "" {
@@ -74,7 +77,7 @@ func (r *MessageRouter) edit(tx *bus.Tx, s *journal.Session, m contract.UserMess
 		return err
 	}
 	for i, waiting := range events {
-		if m.MessageID == "" || !strings.Contains(string(waiting.GetPayload()), m.MessageID) || messageID(waiting) != m.MessageID {
+		if m.MessageID == "" || messageID(waiting) != m.MessageID {
 			continue
 		}
 		if replaced, err := r.sessions.Replace(tx, s, ds[i], in); replaced || err != nil {
@@ -112,7 +115,14 @@ func withAttachments(m contract.UserMessage) string {
 // conversation is the stored conversation of an address, made on first use.
 func (r *MessageRouter) conversation(tx *bus.Tx, channel, address, thread string, group bool) (*journal.Conversation, error) {
 	c, err := tx.ConversationByAddress(channel, address, thread)
-	if err != nil || c != nil {
+	if err != nil {
+		return nil, err
+	}
+	if c != nil {
+		if group && !c.Group { // it was made by something sent there
+			c.Group = true
+			err = tx.PutConversation(c)
+		}
 		return c, err
 	}
 	var raw [10]byte
@@ -128,10 +138,15 @@ func (r *MessageRouter) conversation(tx *bus.Tx, channel, address, thread string
 
 // chat is the session of an agent with a conversation.
 func (r *MessageRouter) chat(tx *bus.Tx, agent string, c *journal.Conversation) (*journal.Session, error) {
-	return r.sessions.Open(tx, agent, ChatKey(c), func(s *journal.Session) {
+	s, err := r.sessions.Open(tx, agent, ChatKey(c), func(s *journal.Session) {
 		s.OutboundKind, s.OutboundTarget = directory.OutboundConversation, c.Handle
 		s.Conversation, s.Group = c.ID, c.Group
 	})
+	if err == nil && c.Group && !s.Group {
+		s.Group = true
+		err = tx.PutSession(s)
+	}
+	return s, err
 }
 
 // ChatKey is the key of the sessions that a conversation has now.

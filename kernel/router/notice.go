@@ -46,6 +46,13 @@ func (r *MessageRouter) output(tx *bus.Tx, e *busv1.Event, out contract.AgentOut
 	if err != nil {
 		return err
 	}
+	if to == nil && isJob(s) {
+		d, err := r.destination(tx, "", "")
+		if err != nil {
+			return err
+		}
+		to, send.Anywhere = d.to, d.anywhere
+	}
 	if to == nil {
 		return r.unroutable(tx, e, fmt.Sprintf("the conversation or channel %q that it answers does not exist any more", target))
 	}
@@ -59,53 +66,63 @@ func (r *MessageRouter) notify(tx *bus.Tx, e *busv1.Event, n contract.UserNotify
 	if strings.TrimSpace(n.Text) == "" {
 		return r.unroutable(tx, e, "it has no text")
 	}
-	to, prefix, err := r.destination(tx, n.ChannelID, n.ReplyTo)
+	d, err := r.destination(tx, n.ChannelID, n.ReplyTo)
 	if err != nil {
 		return err
 	}
-	if to == nil {
+	if d.to == nil {
 		return r.unroutable(tx, e, "there is no channel to send it to")
 	}
-	if prefix != "" {
-		if err := r.unroutable(tx, e, fmt.Sprintf("channel %q does not exist; it was sent to %s instead", n.ChannelID, to.channel.ID)); err != nil {
+	if d.unknown {
+		n.Text = forChannel(n.ChannelID) + n.Text
+		if err := r.unroutable(tx, e, fmt.Sprintf("channel %q does not exist; it was sent to %s instead", n.ChannelID, d.to.channel.ID)); err != nil {
 			return err
 		}
 	}
-	return r.send(tx, to, contract.ChannelSend{Text: prefix + n.Text, Kind: contract.SendNotice})
+	return r.send(tx, d.to, contract.ChannelSend{Text: n.Text, Kind: contract.SendNotice, Anywhere: d.anywhere})
+}
+
+// destination is where a notice goes.
+type destination struct {
+	to       *place // nil: there are no channels
+	unknown  bool   // the named channel does not exist, this is another one
+	anywhere bool   // none was named and none is ready: the first that is may have it
 }
 
 // destination is where a notice goes: the named channel (to the conversation it
-// comes from if that is on it), the conversation, the preferred channel. The
-// prefix says that the named channel does not exist.
-func (r *MessageRouter) destination(tx *bus.Tx, channel, replyTo string) (to *place, prefix string, err error) {
+// comes from if that is on it), the conversation, the preferred channel.
+func (r *MessageRouter) destination(tx *bus.Tx, channel, replyTo string) (d destination, err error) {
 	now := r.directory.Current()
 	if replyTo != "" {
-		if to, err = r.resolve(tx, replyTo); err != nil {
-			return nil, "", err
+		if d.to, err = r.resolve(tx, replyTo); err != nil {
+			return d, err
 		}
 	}
 	if channel != "" {
 		if c := now.Channel(channel); c != nil {
-			if to != nil && to.channel.ID == channel {
-				return to, "", nil
+			if d.to == nil || d.to.channel.ID != channel {
+				d.to, err = r.recipient(tx, c)
 			}
-			to, err = r.recipient(tx, c)
-			return to, "", err
+			return d, err
 		}
-		prefix, to = forChannel(channel), nil
+		d.to, d.unknown = nil, true
 	}
-	if to != nil {
-		return to, prefix, nil
+	if d.to != nil {
+		return d, nil
 	}
 	c := now.PreferredChannel()
-	if c == nil && len(now.Channels) > 0 {
-		c = &now.Channels[0] // held until it, or another one, is ready
-	}
 	if c == nil {
-		return nil, prefix, nil
+		d.anywhere = true
+		for i := range now.Channels {
+			if other := &now.Channels[i]; c == nil || other.Configured() && !c.Configured() {
+				c = other
+			}
+		}
 	}
-	to, err = r.recipient(tx, c)
-	return to, prefix, err
+	if c != nil {
+		d.to, err = r.recipient(tx, c)
+	}
+	return d, err
 }
 
 func forChannel(id string) string { return "[for " + id + "] " }
@@ -125,16 +142,20 @@ func (r *MessageRouter) task(tx *bus.Tx, e *busv1.Event, t contract.AgentTask) e
 			if err := r.unroutable(tx, e, fmt.Sprintf("channel %q does not exist", t.ChannelID)); err != nil {
 				return err
 			}
+			if err := r.tellOwner(tx, nil, fmt.Sprintf("The answer to a job of %s was to go to %q, but there is no such channel. It comes here instead.",
+				e.GetSource(), t.ChannelID)); err != nil {
+				return err
+			}
 			target = ""
 		}
 	}
 	if target == "" {
-		to, _, err := r.destination(tx, "", "")
+		d, err := r.destination(tx, "", "")
 		if err != nil {
 			return err
 		}
-		if to != nil {
-			target = defaultPlace + to.channel.ID
+		if d.to != nil {
+			target = defaultPlace + d.to.channel.ID
 		}
 	}
 	return r.job(tx, e, t.Prompt, t.AgentID, t.Name, target)
@@ -172,25 +193,26 @@ func (r *MessageRouter) job(tx *bus.Tx, e *busv1.Event, prompt, asked, name, tar
 	return err
 }
 
-// tellOwner sends a notice to the preferred channel, or to another one if that
-// is the one to avoid.
+// tellOwner sends a notice to the preferred channel, or to another one if there
+// is one and that is the one to avoid.
 func (r *MessageRouter) tellOwner(tx *bus.Tx, avoid *directory.Channel, text string) error {
-	now := r.directory.Current()
-	c := now.PreferredChannel()
-	if avoid != nil && (c == nil || c.ID == avoid.ID) {
-		c = nil
+	d, err := r.destination(tx, "", "")
+	if err != nil || d.to == nil {
+		return err
+	}
+	if avoid != nil && d.to.channel.ID == avoid.ID {
+		now := r.directory.Current()
+		var c *directory.Channel
 		for i := range now.Channels {
 			if other := &now.Channels[i]; other.ID != avoid.ID && other.Configured() && (c == nil || other.Ready() && !c.Ready()) {
 				c = other
 			}
 		}
+		if c != nil {
+			if d.to, err = r.recipient(tx, c); err != nil {
+				return err
+			}
+		}
 	}
-	if c == nil {
-		return nil
-	}
-	to, err := r.recipient(tx, c)
-	if err != nil {
-		return err
-	}
-	return r.send(tx, to, contract.ChannelSend{Text: text, Kind: contract.SendNotice})
+	return r.send(tx, d.to, contract.ChannelSend{Text: text, Kind: contract.SendNotice, Anywhere: d.anywhere})
 }

@@ -86,15 +86,17 @@ func loadAll[T any](tx journal.Reader, prefix string) (all []T, err error) {
 }
 
 // ownerOn is the owner on a channel: the first person approved there, or the
-// first that the configuration admits by name. Without one, everything in it is
-// empty.
+// first that the configuration admits by name, as long as they are admitted.
+// Without one, everything in it is empty.
 func ownerOn(tx journal.Reader, c *directory.Channel) (Person, error) {
 	o, err := load[Person](tx, ownerKey(c.ID))
-	if err != nil || o != nil {
-		if o == nil {
-			o = &Person{}
+	if err != nil {
+		return Person{}, err
+	}
+	if o != nil {
+		if ok, err := admitted(tx, c, o.UserID); ok || err != nil {
+			return *o, err
 		}
-		return *o, err
 	}
 	for _, id := range c.AllowFrom {
 		if id != "*" {
@@ -105,11 +107,11 @@ func ownerOn(tx journal.Reader, c *directory.Channel) (Person, error) {
 }
 
 // admitted says whether a person may talk to the assistant.
-func admitted(tx *bus.Tx, c *directory.Channel, m contract.UserMessage) (bool, error) {
-	if slices.Contains(c.AllowFrom, m.UserID) || slices.Contains(c.AllowFrom, "*") {
+func admitted(tx journal.Reader, c *directory.Channel, user string) (bool, error) {
+	if slices.Contains(c.AllowFrom, user) || slices.Contains(c.AllowFrom, "*") {
 		return true, nil
 	}
-	p, err := load[Person](tx, personKey(c.ID, m.UserID))
+	p, err := load[Person](tx, personKey(c.ID, user))
 	return p != nil, err
 }
 
@@ -138,18 +140,13 @@ func (r *MessageRouter) greetStranger(tx *bus.Tx, c *directory.Channel, m contra
 	if err != nil {
 		return err
 	}
+	hourAgo := tx.Now - time.Hour.Microseconds()
 	if p == nil {
-		waiting, err := loadAll[Pairing](tx, "pairing/"+c.ID+"/")
-		if err != nil {
+		if n, err := forgetPairings(tx, c.ID, hourAgo); err != nil || n >= pendingPerChan {
 			return err
-		}
-		waiting = slices.DeleteFunc(waiting, func(p Pairing) bool { return p.ExpiresAt < tx.Now })
-		if len(waiting) >= pendingPerChan {
-			return nil
 		}
 		p = &Pairing{Channel: c.ID, UserID: m.UserID}
 	}
-	hourAgo := tx.Now - time.Hour.Microseconds()
 	p.Asked = slices.DeleteFunc(p.Asked, func(at int64) bool { return at < hourAgo })
 	if len(p.Asked) >= codesPerHour {
 		return nil
@@ -169,6 +166,26 @@ func (r *MessageRouter) greetStranger(tx *bus.Tx, c *directory.Channel, m contra
 	return r.send(tx, &place{channel: c, address: m.ConversationID, thread: m.ThreadID}, contract.ChannelSend{Text: text, Kind: contract.SendReply})
 }
 
+// forgetPairings removes what strangers left behind: codes that have expired, of
+// people who did not ask for one since. It returns how many are valid.
+func forgetPairings(tx *bus.Tx, channel string, askedBefore int64) (valid int, err error) {
+	known, err := loadAll[Pairing](tx, "pairing/"+channel+"/")
+	if err != nil {
+		return 0, err
+	}
+	for _, p := range known {
+		switch {
+		case p.ExpiresAt >= tx.Now:
+			valid++
+		case !slices.ContainsFunc(p.Asked, func(at int64) bool { return at >= askedBefore }):
+			if err := tx.KVDelete(contract.KernelSource, pairingKey(channel, p.UserID)); err != nil {
+				return 0, err
+			}
+		}
+	}
+	return valid, nil
+}
+
 func newCode() (string, error) {
 	var code strings.Builder
 	for range codeLength {
@@ -182,7 +199,7 @@ func newCode() (string, error) {
 }
 
 // Approve admits the person who was given the code. The first one on a channel
-// is its owner.
+// is its owner, unless the configuration admits somebody there by name.
 func (r *MessageRouter) Approve(tx *bus.Tx, code string) (*Person, error) {
 	code = strings.ToUpper(strings.TrimSpace(code))
 	waiting, err := loadAll[Pairing](tx, "pairing/")
@@ -196,11 +213,15 @@ func (r *MessageRouter) Approve(tx *bus.Tx, code string) (*Person, error) {
 		person := Person{
 			Channel: p.Channel, UserID: p.UserID, Name: p.Name, Conversation: p.Conversation, Thread: p.Thread, ApprovedAt: tx.Now,
 		}
-		owner, err := load[Person](tx, ownerKey(p.Channel))
+		c := r.directory.Current().Channel(p.Channel)
+		if c == nil {
+			return nil, fmt.Errorf("%w: there is no channel %q any more", contract.ErrNotFound, p.Channel)
+		}
+		owner, err := ownerOn(tx, c)
 		if err != nil {
 			return nil, err
 		}
-		if person.Owner = owner == nil; person.Owner {
+		if person.Owner = owner.UserID == "" || owner.UserID == p.UserID; person.Owner {
 			if err := save(tx, ownerKey(p.Channel), person); err != nil {
 				return nil, err
 			}
@@ -211,15 +232,10 @@ func (r *MessageRouter) Approve(tx *bus.Tx, code string) (*Person, error) {
 		if err := tx.KVDelete(contract.KernelSource, pairingKey(p.Channel, p.UserID)); err != nil {
 			return nil, err
 		}
-		if c := r.directory.Current().Channel(p.Channel); c != nil {
-			greeting := contract.ChannelSend{Text: "You are connected. Write to me whenever you like.", Kind: contract.SendNotice}
-			if err := r.send(tx, &place{channel: c, address: p.Conversation, thread: p.Thread}, greeting); err != nil {
-				return nil, err
-			}
-		}
-		return &person, nil
+		greeting := contract.ChannelSend{Text: "You are connected. Write to me whenever you like.", Kind: contract.SendReply}
+		return &person, r.send(tx, &place{channel: c, address: p.Conversation, thread: p.Thread}, greeting)
 	}
-	return nil, fmt.Errorf("%w: no code %q is waiting; codes are valid for %s, `switchboard pairing list` shows them", contract.ErrNotFound, code, codeLife)
+	return nil, fmt.Errorf("%w: no code %q is waiting: codes are valid for an hour, `switchboard pairing list` shows them", contract.ErrNotFound, code)
 }
 
 // Revoke takes the approval of a person back. An owner who is revoked leaves

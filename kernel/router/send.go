@@ -3,6 +3,7 @@ package router
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/switchboard-run/switchboard/contract"
@@ -35,7 +36,7 @@ func (r *MessageRouter) parts(tx *bus.Tx, to *place, m contract.ChannelSend) (se
 	if to.thread != "" {
 		key += ":" + to.thread
 	}
-	texts := Split(m.Text, to.channel.MaxLength)
+	texts := Split(m.Text, room(to.channel))
 	for i, text := range texts {
 		part := m
 		part.Text = text
@@ -52,6 +53,16 @@ func (r *MessageRouter) parts(tx *bus.Tx, to *place, m contract.ChannelSend) (se
 		seqs = append(seqs, e.GetSeq())
 	}
 	return seqs, nil
+}
+
+// room is the longest text that a channel takes, with the mark of a repetition
+// where it may have to put one.
+func room(c *directory.Channel) int {
+	mark := units(contract.RepeatMark)
+	if c.Dedupe || c.MaxLength < 4*mark {
+		return c.MaxLength
+	}
+	return c.MaxLength - mark
 }
 
 // SendTo sends a text to a channel by name, as send_to_channel and the command
@@ -103,8 +114,13 @@ func (r *MessageRouter) Delivered(tx *bus.Tx, e *busv1.Event, receipt *busv1.Rec
 	if err != nil || journal.SessionID(s.ID) == m.Session {
 		return conversation.Handle, err
 	}
+	part := ""
+	if m.Parts > 1 {
+		part = fmt.Sprintf(" (part %d of %d)", m.Part, m.Parts)
+	}
 	_, _, err = r.sessions.Queue(tx, s, contract.AgentInput{
-		Kind: contract.InputRecord, Sender: "switchboard", Text: "You sent this to the user here, from outside of this conversation:\n\n" + m.Text,
+		Kind: contract.InputRecord, Sender: "switchboard",
+		Text: "You sent this to the user here, from outside of this conversation" + part + ":\n\n" + m.Text,
 	}, "")
 	return conversation.Handle, err
 }
@@ -115,8 +131,15 @@ func (r *MessageRouter) Died(tx *bus.Tx, d *journal.Delivery, e *busv1.Event, ex
 	if e.GetTopic() == contract.TopicAgentInput+extension {
 		return r.sessions.Died(tx, e, fmt.Sprintf("I could not answer that: %s. Please try again.", d.Reason))
 	}
+	if e.GetTopic() != contract.TopicChannelSend+extension {
+		if e.GetHop() < contract.MaxHops-1 {
+			return nil
+		}
+		return r.tellOwner(tx, nil, fmt.Sprintf("Something went in circles and was stopped: %s was handling %s. `switchboard events dead` has it.",
+			extension, e.GetTopic()))
+	}
 	channel := now.Channel(extension)
-	if e.GetTopic() != contract.TopicChannelSend+extension || channel == nil {
+	if channel == nil {
 		return nil
 	}
 	var m contract.ChannelSend
@@ -129,8 +152,9 @@ func (r *MessageRouter) Died(tx *bus.Tx, d *journal.Delivery, e *busv1.Event, ex
 			return err
 		}
 	}
-	if len(m.Detours) > 0 {
-		return nil // the last way out was tried
+	if m.Kind == contract.SendNotice && !slices.ContainsFunc(now.Channels, func(c directory.Channel) bool { return c.ID != channel.ID && c.Configured() }) ||
+		len(m.Detours) > 0 {
+		return nil // there is no other way, or the last one was tried
 	}
 	return r.tellOwner(tx, channel, fmt.Sprintf("A message on %s could not be delivered (%s). `switchboard events dead` has it.", channel.Name, d.Reason))
 }
@@ -167,11 +191,11 @@ func (r *MessageRouter) move(tx *bus.Tx, from *directory.Channel, m contract.Cha
 	if err != nil {
 		return false, err
 	}
-	if len(m.Detours) == 0 {
+	if len(m.Detours) == 0 && !m.Anywhere && m.Part <= 1 {
 		m.Text = forChannel(from.ID) + m.Text
 	}
 	m.Detours = append(m.Detours, from.ID)
-	m.Part, m.Parts, m.DraftID, m.Owner = 0, 0, "", ""
+	m.Part, m.Parts, m.DraftID, m.Owner, m.ReplyTo = 0, 0, "", "", ""
 	return true, r.send(tx, to, m)
 }
 
@@ -195,12 +219,15 @@ func (r *MessageRouter) Detour(b *bus.Bus, now time.Time) error {
 
 func (r *MessageRouter) detour(tx *bus.Tx, c *directory.Channel, d journal.Delivery, heldSince time.Time) error {
 	e, err := tx.Event(d.Seq)
-	if err != nil || e == nil || e.GetCreatedAtUs() > heldSince.UnixMicro() {
+	if err != nil || e == nil {
 		return err
 	}
 	var m contract.ChannelSend
 	if err := json.Unmarshal(e.GetPayload(), &m); err != nil || m.Kind != contract.SendNotice {
 		return nil //nolint:nilerr // it stays where it is
+	}
+	if !m.Anywhere && e.GetCreatedAtUs() > heldSince.UnixMicro() {
+		return nil
 	}
 	return tx.Following(e, func() error {
 		if !tx.Free(d) {

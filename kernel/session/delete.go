@@ -20,6 +20,9 @@ func (b *Book) Delete(tx *bus.Tx, id int64) error {
 	if s == nil {
 		return fmt.Errorf("%w: there is no session %s", contract.ErrNotFound, journal.SessionID(id))
 	}
+	if _, err := tx.TakeBack(s.Agent, contract.TopicAgentInput+s.Agent, journal.SessionID(s.ID)); err != nil {
+		return err
+	}
 	if _, err := b.CancelTurns(tx, s, ""); err != nil {
 		return err
 	}

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/switchboard-run/switchboard/contract"
 	"github.com/switchboard-run/switchboard/contract/busv1"
@@ -35,8 +36,11 @@ func (b *Book) Ensure(tx *bus.Tx, e *busv1.SessionEnsure) (*busv1.EffectResult, 
 	if b.directory.Current().Agent(e.GetAgent()) == nil {
 		return nil, fmt.Errorf("%w: there is no agent %q", contract.ErrNotFound, e.GetAgent())
 	}
-	if e.GetKey() == "" {
+	switch kind, _, _ := strings.Cut(e.GetKey(), ":"); {
+	case e.GetKey() == "":
 		return nil, fmt.Errorf("%w: a session needs a key", contract.ErrInvalid)
+	case kind == "chan", kind == "job":
+		return nil, fmt.Errorf("%w: sessions with keys %s:... are made by the kernel alone", contract.ErrDenied, kind)
 	}
 	kind, target := e.GetOutbound().GetKind(), e.GetOutbound().GetTarget()
 	if kind == busv1.Outbound_KIND_EXTENSION {
@@ -95,9 +99,14 @@ func (b *Book) Queue(tx *bus.Tx, s *journal.Session, in contract.AgentInput, ded
 	return e, duplicate, err
 }
 
-// Replace gives a new text to an input that no handler has taken. It returns
-// false when it is too late.
+// Replace gives a new text to an input that no handler has taken and no turn has
+// begun with. It returns false when it is too late.
 func (b *Book) Replace(tx *bus.Tx, s *journal.Session, old journal.Delivery, in contract.AgentInput) (bool, error) {
+	for _, id := range s.Stack {
+		if turn, err := tx.Turn(id); err != nil || slices.Contains(turn.Inputs, old.Seq) {
+			return false, err
+		}
+	}
 	e, err := b.event(s, in)
 	if err != nil {
 		return false, err

@@ -254,14 +254,28 @@ func (b *Book) Cancel(tx *bus.Tx, c *busv1.TurnCancel) (*busv1.EffectResult, err
 	if s == nil {
 		return nil, fmt.Errorf("%w: there is no session %q", contract.ErrNotFound, c.GetSession())
 	}
+	if l := tx.Lease; l != nil && l.Session == s.ID {
+		return nil, fmt.Errorf("%w: who runs a turn ends it with %s, not with turn.cancel", contract.ErrDenied, contract.TopicAgentOutput)
+	}
 	_, err = b.CancelTurns(tx, s, c.GetReason())
 	return &busv1.EffectResult{Session: c.GetSession()}, err
 }
 
 // CancelTurns is Cancel for a session that was read; it returns how many turns
 // it ended. A lane that is held without a turn having begun loses its holder,
-// too: what it does has no effect any more, and its input is answered for.
+// too: what it does has no effect any more, and its input is answered for. A
+// record is no turn, and is left to its holder.
 func (b *Book) CancelTurns(tx *bus.Tx, s *journal.Session, text string) (int, error) {
+	if len(s.Stack) == 0 {
+		_, waiting, err := b.Waiting(tx, s, 1)
+		if err != nil || len(waiting) == 0 {
+			return 0, err
+		}
+		var first contract.AgentInput
+		if json.Unmarshal(waiting[0].GetPayload(), &first) != nil || first.Kind == contract.InputRecord {
+			return 0, nil
+		}
+	}
 	held, err := tx.TakeBack(s.Agent, contract.TopicAgentInput+s.Agent, journal.SessionID(s.ID))
 	if err != nil {
 		return 0, err

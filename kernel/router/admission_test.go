@@ -1,0 +1,294 @@
+package router_test
+
+import (
+	"fmt"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/switchboard-run/switchboard/contract"
+	"github.com/switchboard-run/switchboard/kernel/bus"
+	"github.com/switchboard-run/switchboard/kernel/directory"
+	"github.com/switchboard-run/switchboard/kernel/journal"
+	"github.com/switchboard-run/switchboard/kernel/kerneltest"
+	"github.com/switchboard-run/switchboard/kernel/router"
+)
+
+var codeForm = regexp.MustCompile("`switchboard pairing approve ([A-Z2-9]{8})`")
+
+// code is the pairing code in a text.
+func code(t *testing.T, text string) string {
+	t.Helper()
+	m := codeForm.FindStringSubmatch(text)
+	if m == nil {
+		t.Fatalf("no code in %q", text)
+	}
+	return m[1]
+}
+
+// asksIn has a stranger write and returns the code that they are given.
+func asksIn(w *kerneltest.World, c *kerneltest.Channel, person string) string {
+	w.T.Helper()
+	c.Says(person, "hello?")
+	shown := c.ShowsOne("I don't know you yet")
+	if shown.Conversation != person {
+		w.T.Fatalf("the code for %s goes to %q", person, shown.Conversation)
+	}
+	return code(w.T, shown.Text)
+}
+
+func approve(w *kerneltest.World, code string) (p *router.Person, err error) {
+	err = w.Bus.Do(func(tx *bus.Tx) (err error) {
+		p, err = w.Router.Approve(tx, code)
+		return err
+	})
+	w.Settle()
+	return p, err
+}
+
+func people(w *kerneltest.World) (approved []router.Person, waiting []router.Pairing) {
+	w.T.Helper()
+	w.Read(func(r journal.Reader) (err error) {
+		approved, waiting, err = router.People(r, time.Now())
+		return err
+	})
+	return approved, waiting
+}
+
+func TestAStrangerIsGivenACodeAndHeardByNobody(t *testing.T) {
+	kerneltest.Run(t, func(w *kerneltest.World) {
+		telegram, orchestrator := w.Channel("telegram"), w.Agent("orchestrator")
+		first := asksIn(w, telegram, "carl")
+		orchestrator.HearsNothing()
+		if again := asksIn(w, telegram, "carl"); again != first {
+			t.Errorf("while a code is valid, another one is given: %s, %s", first, again)
+		}
+		if other := asksIn(w, telegram, "dora"); other == first {
+			t.Error("two strangers have one code")
+		}
+		approved, waiting := people(w)
+		if len(approved) != 0 || len(waiting) != 2 {
+			t.Errorf("approved: %v, waiting: %v", approved, waiting)
+		}
+	})
+}
+
+func TestAdmissionComesBeforeCommands(t *testing.T) {
+	kerneltest.Run(t, func(w *kerneltest.World) {
+		telegram, orchestrator := w.Channel("telegram"), w.Agent("orchestrator")
+		telegram.Admits("anna")
+		telegram.Says("anna", "work")
+		running := orchestrator.Hears("work")
+		for _, text := range []string{"/status", "/stop", "/sethome"} {
+			telegram.Says("carl", text)
+			telegram.ShowsOne("I don't know you yet")
+		}
+		telegram.Reports(contract.UserMessage{UserID: "carl", ConversationID: "anna", Group: true, Text: "/stop"})
+		telegram.IsSilent()
+		running.Answers("done")
+		telegram.Shows("anna: done")
+	})
+}
+
+func TestStrangersInAGroupMeetSilence(t *testing.T) {
+	kerneltest.Run(t, func(w *kerneltest.World) {
+		telegram, orchestrator := w.Channel("telegram"), w.Agent("orchestrator")
+		telegram.Reports(contract.UserMessage{UserID: "carl", ConversationID: "family", Group: true, Text: "hello"})
+		telegram.Reports(contract.UserMessage{UserID: "", ConversationID: "feed", Text: "nobody wrote this"})
+		telegram.IsSilent()
+		orchestrator.HearsNothing()
+		if _, waiting := people(w); len(waiting) != 0 {
+			t.Errorf("codes were made: %v", waiting)
+		}
+	})
+}
+
+func TestCodesAreLimitedForAPerson(t *testing.T) {
+	kerneltest.Run(t, func(w *kerneltest.World) {
+		telegram := w.Channel("telegram")
+		for range 3 {
+			asksIn(w, telegram, "carl")
+		}
+		telegram.Says("carl", "and now?")
+		telegram.IsSilent()
+		w.Wait(time.Hour + time.Second)
+		asksIn(w, telegram, "carl")
+	})
+}
+
+func TestCodesAreLimitedForAChannel(t *testing.T) {
+	kerneltest.Run(t, func(w *kerneltest.World) {
+		telegram, matrix := w.Channel("telegram"), w.Channel("matrix")
+		for i := range 50 {
+			asksIn(w, telegram, fmt.Sprintf("stranger%d", i))
+		}
+		telegram.Says("one too many", "hello?")
+		telegram.IsSilent()
+		asksIn(w, matrix, "somebody") // one channel does not use up another's
+		asksIn(w, telegram, "stranger7")
+		w.Wait(2 * time.Hour)
+		asksIn(w, telegram, "one too many")
+		w.Read(func(r journal.Reader) error {
+			kept, err := r.KVScan(contract.KernelSource, "pairing/telegram/", "", 1000)
+			if len(kept) != 1 {
+				t.Errorf("%d pairings are kept, want the one that is valid", len(kept))
+			}
+			return err
+		})
+	})
+}
+
+func TestApproving(t *testing.T) {
+	kerneltest.Run(t, func(w *kerneltest.World) {
+		telegram, orchestrator := w.Channel("telegram"), w.Agent("orchestrator")
+		anna := asksIn(w, telegram, "anna")
+		boris := asksIn(w, telegram, "boris")
+		if _, err := approve(w, "WRONGONE"); err == nil || !strings.Contains(err.Error(), "WRONGONE") {
+			t.Errorf("a wrong code: %v", err)
+		}
+		p, err := approve(w, " "+strings.ToLower(boris)+"\n")
+		if err != nil || !p.Owner || p.UserID != "boris" {
+			t.Fatalf("the first one approved: %+v, %v", p, err)
+		}
+		telegram.ShowsOne("You are connected")
+		if p, err = approve(w, anna); err != nil || p.Owner {
+			t.Fatalf("the second one approved: %+v, %v", p, err)
+		}
+		telegram.ShowsOne("You are connected")
+		if _, err := approve(w, anna); err == nil {
+			t.Error("a code was good twice")
+		}
+		telegram.Says("anna", "hello")
+		orchestrator.Hears("hello").Answers("hi")
+		telegram.Shows("anna: hi")
+		w.Emits(contract.TopicUserNotify, contract.UserNotify{Text: "for the owner"})
+		telegram.Shows("boris: for the owner")
+		orchestrator.HearsRecord("for the owner")
+	})
+}
+
+func TestACodeExpires(t *testing.T) {
+	kerneltest.Run(t, func(w *kerneltest.World) {
+		telegram := w.Channel("telegram")
+		old := asksIn(w, telegram, "anna")
+		w.Wait(time.Hour + time.Second)
+		if _, err := approve(w, old); err == nil {
+			t.Error("an expired code was good")
+		}
+		if _, waiting := people(w); len(waiting) != 0 {
+			t.Errorf("it is listed as waiting: %v", waiting)
+		}
+		if fresh := asksIn(w, telegram, "anna"); fresh == old {
+			t.Error("the expired code is given again")
+		} else if _, err := approve(w, fresh); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+func TestRevoking(t *testing.T) {
+	kerneltest.Run(t, func(w *kerneltest.World) {
+		telegram, orchestrator := w.Channel("telegram"), w.Agent("orchestrator")
+		if _, err := approve(w, asksIn(w, telegram, "anna")); err != nil {
+			t.Fatal(err)
+		}
+		telegram.ShowsOne("You are connected")
+		w.Do(func(tx *bus.Tx) error { return w.Router.Revoke(tx, "telegram", "anna") })
+		if err := w.Bus.Do(func(tx *bus.Tx) error { return w.Router.Revoke(tx, "telegram", "anna") }); err == nil {
+			t.Error("somebody who is not approved was revoked")
+		}
+		asksIn(w, telegram, "anna")
+		orchestrator.HearsNothing()
+		if p, err := approve(w, asksIn(w, telegram, "boris")); err != nil || !p.Owner {
+			t.Errorf("the next one approved is not the owner: %+v, %v", p, err)
+		}
+	})
+}
+
+func TestTheConfigurationAdmits(t *testing.T) {
+	kerneltest.Run(t, func(w *kerneltest.World) {
+		telegram, orchestrator := w.Channel("telegram"), w.Agent("orchestrator")
+		telegram.Admits("anna", "boris")
+		telegram.Says("boris", "hello")
+		orchestrator.Hears("hello").Answers("hi")
+		telegram.Shows("boris: hi")
+
+		// The first one named is the owner, at first without a conversation.
+		w.Emits(contract.TopicUserNotify, contract.UserNotify{Text: "one"})
+		if m := telegram.ShowsOne("one"); m.Conversation != "" || m.Owner != "anna" {
+			t.Errorf("the notice goes to %q of %q", m.Conversation, m.Owner)
+		}
+		orchestrator.HearsRecord("one")
+		telegram.Reports(contract.UserMessage{UserID: "anna", ConversationID: "family", Group: true, Text: "in a group"})
+		orchestrator.Hears("in a group").Answers("")
+		telegram.Says("anna", "in private")
+		orchestrator.Hears("in private").Answers("")
+		w.Emits(contract.TopicUserNotify, contract.UserNotify{Text: "two"})
+		telegram.Shows("anna: two")
+		orchestrator.HearsRecord("two")
+
+		// Approving somebody else does not change that, taking her name away does.
+		if p, err := approve(w, asksIn(w, telegram, "carl")); err != nil || p.Owner {
+			t.Errorf("approved beside an owner: %+v, %v", p, err)
+		}
+		telegram.ShowsOne("You are connected")
+		telegram.Admits("boris")
+		w.Emits(contract.TopicUserNotify, contract.UserNotify{Text: "three"})
+		if m := telegram.ShowsOne("three"); m.Owner != "boris" {
+			t.Errorf("the notice goes to %q of %q", m.Conversation, m.Owner)
+		}
+	})
+}
+
+func TestEveryoneIsAdmittedAndNobodyOwns(t *testing.T) {
+	kerneltest.Run(t, func(w *kerneltest.World) {
+		telegram, orchestrator := w.Channel("telegram"), w.Agent("orchestrator")
+		telegram.Admits("*")
+		telegram.Says("carl", "/sethome")
+		telegram.ShowsOne("Nobody is known as the owner")
+		telegram.Says("carl", "hello")
+		orchestrator.Hears("hello").Answers("hi")
+		telegram.Shows("carl: hi")
+		w.Emits(contract.TopicUserNotify, contract.UserNotify{Text: "for whom?"})
+		if m := telegram.ShowsOne("for whom?"); m.Conversation != "" || m.Owner != "" {
+			t.Errorf("a notice goes to %q of %q, who is nobody's owner", m.Conversation, m.Owner)
+		}
+	})
+}
+
+func TestHome(t *testing.T) {
+	kerneltest.Run(t, func(w *kerneltest.World) {
+		telegram, orchestrator := w.Channel("telegram"), w.Agent("orchestrator")
+		telegram.Admits("anna", "boris")
+		telegram.Says("boris", "/sethome")
+		telegram.ShowsOne("Only the owner")
+		telegram.Reports(contract.UserMessage{UserID: "anna", ConversationID: "family", ThreadID: "7", Group: true, Text: "/sethome"})
+		telegram.ShowsOne("come here from now on")
+		telegram.Says("anna", "in private") // does not move it back
+		orchestrator.Hears("in private").Answers("")
+		w.Emits(contract.TopicUserNotify, contract.UserNotify{Text: "dinner"})
+		telegram.Shows("family/7: dinner")
+	})
+}
+
+func TestAMessageWithoutAPlaceIsADeadLetter(t *testing.T) {
+	kerneltest.Run(t, func(w *kerneltest.World) {
+		telegram, orchestrator := w.Channel("telegram"), w.Agent("orchestrator")
+		telegram.Admits("anna")
+		telegram.Reports(contract.UserMessage{UserID: "anna", Text: "where am I?"})
+		telegram.Must("", kerneltest.Publish(contract.TopicUserMessage, []string{"no", "message"}))
+		w.Know(func(s *directory.Snapshot) { s.Channels = nil })
+		telegram.Says("anna", "my channel is gone")
+		orchestrator.HearsNothing()
+		dead := w.Dead(contract.TopicUserMessage)
+		for i, word := range []string{"no conversation", "payload", "no channel"} {
+			if i >= len(dead) || !strings.Contains(dead[i], word) {
+				t.Errorf("dead letters: %q, want %q in number %d", dead, word, i)
+			}
+		}
+		if len(dead) != 3 {
+			t.Errorf("%d dead letters, want 3", len(dead))
+		}
+	})
+}

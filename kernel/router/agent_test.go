@@ -1,0 +1,105 @@
+package router
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/switchboard-run/switchboard/contract/extensionv1"
+	"github.com/switchboard-run/switchboard/kernel/directory"
+)
+
+func TestWhichAgentHears(t *testing.T) {
+	t.Parallel()
+	agents := func(ids ...string) (all []directory.Agent) {
+		for _, id := range ids {
+			all = append(all, directory.Agent{ID: id, Spec: &extensionv1.AgentSpec{Echo: id == "echo"}})
+		}
+		return all
+	}
+	routing := map[string]string{"telegram": "chat"}
+	tests := []struct {
+		name    string
+		now     directory.Snapshot
+		asked   string
+		want    string
+		refusal []string
+	}{
+		{"asked for", directory.Snapshot{Agents: agents("chat", "echo", "helper"), Routing: routing, DefaultAgent: "chat"}, "helper", "helper", nil},
+		{"asked for, not there", directory.Snapshot{Agents: agents("chat")}, "ghost", "", []string{`There is no agent "ghost"`, "/agent"}},
+		{"asked for, not enabled", directory.Snapshot{Agents: agents("chat", "helper"), EnabledAgents: []string{"chat"}}, "helper", "", []string{`"helper" is not enabled`, "/agent"}},
+		{"mapped", directory.Snapshot{Agents: agents("chat", "helper"), Routing: routing, DefaultAgent: "helper"}, "", "chat", nil},
+		{"mapped, not enabled", directory.Snapshot{Agents: agents("chat", "helper"), Routing: routing, EnabledAgents: []string{"helper"}}, "", "", []string{`"chat" is not enabled`, "agents.routing"}},
+		{"mapped, not there", directory.Snapshot{Agents: agents("helper"), Routing: routing}, "", "", []string{`There is no agent "chat"`, "agents.routing"}},
+		{"another channel is mapped", directory.Snapshot{Agents: agents("chat", "helper"), Routing: map[string]string{"cli": "chat"}, DefaultAgent: "helper"}, "", "helper", nil},
+		{"the default", directory.Snapshot{Agents: agents("a", "helper"), DefaultAgent: "helper"}, "", "helper", nil},
+		{"the default, not enabled", directory.Snapshot{Agents: agents("a", "helper"), DefaultAgent: "helper", EnabledAgents: []string{"a"}}, "", "", []string{`"helper" is not enabled`, "agents.default"}},
+		{"first of those enabled", directory.Snapshot{Agents: agents("a", "b", "c"), EnabledAgents: []string{"gone", "c", "b"}}, "", "c", nil},
+		{"by id", directory.Snapshot{Agents: agents("b", "c")}, "", "b", nil},
+		{"echo comes last", directory.Snapshot{Agents: agents("echo", "zed")}, "", "zed", nil},
+		{"echo when nobody else is there", directory.Snapshot{Agents: agents("echo")}, "", "echo", nil},
+		{"echo is not put in a named one's place", directory.Snapshot{Agents: agents("echo")}, "ghost", "", []string{"ghost"}},
+		{"nobody", directory.Snapshot{}, "", "", []string{"No agent is enabled", "agents.enabled"}},
+		{"nobody enabled", directory.Snapshot{Agents: agents("a", "echo"), EnabledAgents: []string{}}, "", "", []string{"No agent is enabled"}},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			got, refusal := pickAgent(&test.now, "telegram", test.asked)
+			if got != test.want || (refusal == "") != (test.refusal == nil) {
+				t.Errorf("got %q, %q; want %q", got, refusal, test.want)
+			}
+			for _, word := range test.refusal {
+				if !strings.Contains(refusal, word) {
+					t.Errorf("the refusal %q lacks %q", refusal, word)
+				}
+			}
+		})
+	}
+}
+
+func TestWhatIsACommand(t *testing.T) {
+	t.Parallel()
+	tests := []struct {
+		text, name, rest string
+	}{
+		{"/stop", "stop", ""},
+		{"  /agent   helper  ", "agent", "helper"},
+		{"/note two\nlines", "note", "two\nlines"},
+		{"/etc/passwd looks odd", "", ""},
+		{"/", "", ""},
+		{"/ stop", "", ""},
+		{"//stop", "", ""},
+		{"/2nd", "", ""},
+		{"/Stop", "", ""},
+		{"please /stop", "", ""},
+		{"/stop!", "", ""},
+		{"", "", ""},
+	}
+	for _, test := range tests {
+		t.Run(test.text, func(t *testing.T) {
+			t.Parallel()
+			name, rest, ok := parseCommand(test.text)
+			if name != test.name || rest != test.rest || ok != (test.name != "") {
+				t.Errorf("parseCommand(%q) = %q, %q, %v", test.text, name, rest, ok)
+			}
+		})
+	}
+}
+
+func TestKeysOfDifferentConversationsDiffer(t *testing.T) {
+	t.Parallel()
+	seen := map[string][]string{}
+	parts := []string{"a", "a:b", "b", "a~1", "a%7E1", "a%3Ab", "", "a/b", "~", "%"}
+	for _, one := range parts {
+		for _, two := range parts {
+			key := sessionKey("chan", "telegram", one, two)
+			if before := seen[key]; before != nil {
+				t.Errorf("%q and %q have the key %q", before, []string{one, two}, key)
+			}
+			seen[key] = []string{one, two}
+			if strings.Contains(strings.TrimPrefix(key, "chan:"), "~") {
+				t.Errorf("the key %q contains the mark of /new", key)
+			}
+		}
+	}
+}
