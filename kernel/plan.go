@@ -189,7 +189,7 @@ func (k *Kernel) specs(p *plan) []supervisor.Spec {
 	groups := map[string][]string{} // the members of each process of built-ins
 	for _, id := range slices.Sorted(maps.Keys(p.members)) {
 		if m := p.members[id]; m.manifest.Run.Builtin != "" {
-			group := m.group()
+			group := m.group(p.config)
 			groups[group] = append(groups[group], m.manifest.Run.Builtin+":"+id)
 		}
 	}
@@ -201,8 +201,8 @@ func (k *Kernel) specs(p *plan) []supervisor.Spec {
 }
 
 // group is the process that a built-in shares. Only built-ins do.
-func (m *member) group() string {
-	if m.manifest.Run.Group != "" {
+func (m *member) group(c *config.Config) string {
+	if m.manifest.Run.Group != "" && c.Processes == config.ProcessesGrouped {
 		return m.manifest.Run.Group
 	}
 	return m.manifest.ID
@@ -221,7 +221,7 @@ func (k *Kernel) spec(p *plan, m *member, groups map[string][]string) supervisor
 		Init:  func(generation int64) (*extensionv1.InitRequest, error) { return k.init(p, m, generation) },
 	}
 	if run.Builtin != "" {
-		s.Group = m.group()
+		s.Group = m.group(p.config)
 		s.Command = k.options.Builtin(groups[s.Group])
 	} else {
 		s.Command = append([]string{m.manifest.Executable()}, run.Args...)

@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"os"
+	"runtime"
 	"strings"
 
 	"github.com/switchboard-run/switchboard/extensions/agent"
@@ -31,6 +32,11 @@ var builtins = map[string]func(id string) sdk.Extension{
 
 // serveBuiltins serves the members of one process, each <builtin>:<id>.
 func serveBuiltins(members []string) {
+	// Built-ins wait for others far more than they compute. With one processor
+	// they do not wake each other's threads at every message.
+	if os.Getenv("GOMAXPROCS") == "" {
+		runtime.GOMAXPROCS(1)
+	}
 	exts := make([]sdk.Extension, 0, len(members))
 	for _, m := range members {
 		name, id, _ := strings.Cut(m, ":")

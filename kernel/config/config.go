@@ -31,7 +31,10 @@ type (
 
 // Config is config.yaml. What the file leaves out holds its default.
 type Config struct {
-	Timezone   string               `yaml:"timezone" check:"timezone"` // empty: the machine's, see Zone
+	Timezone string `yaml:"timezone" check:"timezone"` // empty: the machine's, see Zone
+	// Processes says whether built-ins of one group share a process; separate
+	// ones cost about 11 MiB each, and fall alone.
+	Processes  string               `yaml:"processes" default:"grouped" enum:"grouped|separate"`
 	Agents     Agents               `yaml:"agents"`
 	Channels   Channels             `yaml:"channels"`
 	Models     Models               `yaml:"models"`
@@ -85,6 +88,12 @@ type Models struct {
 
 // TotalTokens is the key of the limit over all models in DailyTokens.
 const TotalTokens = "total"
+
+// How the built-in extensions run.
+const (
+	ProcessesGrouped  = "grouped"  // those of a group share a process
+	ProcessesSeparate = "separate" // each has its own
+)
 
 // Modes of a link.
 const (

@@ -25,6 +25,7 @@ models:
   default: [openai/gpt-4.1-mini]             # tried in this order
   scout: openai/gpt-4.1-nano
   daily_tokens: {total: 2_000_000, openai/gpt-4.1-mini: 1500000}
+processes: separate
 links: [{from: chief, to: researcher, mode: task, max_messages: 10, idle: 10m}]
 retention: {events: 7d, dead: 60d}
 extensions:
@@ -39,7 +40,7 @@ func TestParse(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := &config.Config{
-		Timezone: "Europe/Berlin",
+		Timezone: "Europe/Berlin", Processes: config.ProcessesSeparate,
 		Agents: config.Agents{
 			Default: "orchestrator", Enabled: []string{"orchestrator", "chat"},
 			Routing: map[string]string{"telegram_channel": "orchestrator"},
@@ -73,6 +74,7 @@ func TestParse(t *testing.T) {
 func TestDefaults(t *testing.T) {
 	t.Parallel()
 	want := &config.Config{
+		Processes: config.ProcessesGrouped,
 		Channels:  config.Channels{Hold: 15 * time.Minute},
 		Retention: config.Retention{Events: 30 * 24 * time.Hour, Dead: 90 * 24 * time.Hour},
 	}

@@ -77,8 +77,13 @@ func wholeTurns(rows []*busv1.Entry, current int64) []*busv1.Entry {
 	return rows
 }
 
+// maxRows bounds what a model is sent of a history, however short its rows are:
+// hundreds of old exchanges cost every further one and help none.
+const maxRows = 400
+
 // window returns the index of the first row of the newest whole turns that fit
-// into the given size. What stands at or behind from is always in it.
+// into the given size and are not too many. What stands at or behind from is
+// always in it.
 func window(rows []row, from, bytes int) int {
 	for _, r := range rows[from:] {
 		bytes -= r.bytes
@@ -90,7 +95,7 @@ func window(rows []row, from, bytes int) int {
 			start--
 			size += rows[start].bytes
 		}
-		if bytes -= size; bytes < 0 {
+		if bytes -= size; bytes < 0 || len(rows)-start > maxRows {
 			return from
 		}
 		from = start
