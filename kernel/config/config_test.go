@@ -25,12 +25,12 @@ models:
   default: [openai/gpt-4.1-mini]             # tried in this order
   scout: openai/gpt-4.1-nano
   daily_tokens: {total: 2_000_000, openai/gpt-4.1-mini: 1500000}
-processes: separate
 links: [{from: chief, to: researcher, mode: task, max_messages: 10, idle: 10m}]
 retention: {events: 7d, dead: 60d}
 extensions:
   telegram_channel: {enabled: false, config: {api_url: "https://api.telegram.org"}}
   heartbeat: {config: {every: 10m, active_hours: "08:00-22:00"}}
+processes: separate
 `
 
 func TestParse(t *testing.T) {
