@@ -199,7 +199,7 @@ func (s *deliveries) next(done *delivery) (*busv1.Delivery, *delivery) {
 		s.queue, s.head = s.queue[:0], 0
 	}
 	s.credit++
-	if s.credit == initialCredit/2 { // else it rides with an outcome
+	if s.credit == 1 { // rides with the outcome of a handler that is quick
 		s.signal()
 	}
 	d := &delivery{}

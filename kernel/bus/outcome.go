@@ -416,6 +416,9 @@ func (b *Bus) abandoned(l *Lease, reason string, onPurpose, quiet bool) {
 		}
 		b.mu.Lock()
 		taken, answered := l.taken, l.answered
+		// Whether a handler took it may have been lost with a process that was
+		// killed, and a send that is called new must be one.
+		taken = taken || class == classSend && !onPurpose
 		b.mu.Unlock()
 		if answered {
 			return nil
@@ -443,7 +446,7 @@ func (b *Bus) abandoned(l *Lease, reason string, onPurpose, quiet bool) {
 		default:
 			go func() {
 				b.mu.Lock()
-				l.item.Uncertain = l.item.Uncertain || l.taken && class == classSend && !l.revoked
+				l.item.Uncertain = l.item.Uncertain || (l.taken || !onPurpose) && class == classSend && !l.revoked
 				b.mu.Unlock()
 				b.retryLater(l, err)
 			}()

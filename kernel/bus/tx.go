@@ -3,6 +3,7 @@ package bus
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 
 	"github.com/switchboard-run/switchboard/contract"
 	"github.com/switchboard-run/switchboard/contract/busv1"
@@ -215,6 +216,9 @@ func (t *Tx) Settle(d journal.Delivery, state journal.DeliveryState, reason stri
 	}
 	s := t.bus.table.Load().byID[d.Subscription]
 	t.gone = append(t.gone, place{sub: s, delivery: d})
+	t.added = slices.DeleteFunc(t.added, func(a added) bool { // this very commit made it
+		return a.delivery.Seq == d.Seq && a.delivery.Subscription == d.Subscription
+	})
 	if s == nil {
 		return nil
 	}

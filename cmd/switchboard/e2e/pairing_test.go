@@ -1,0 +1,175 @@
+package e2e
+
+import (
+	"errors"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/switchboard-run/switchboard/contract"
+	"github.com/switchboard-run/switchboard/extensions/telegramchannel/telegramtest"
+)
+
+var pairingCode = regexp.MustCompile(`pairing approve ([A-Z2-9]{8})`)
+
+// pair has a stranger write and be approved, who is greeted then; n is how many
+// messages the chat had before.
+func (w *world) pair(user int64, n int) {
+	w.t.Helper()
+	w.telegram.Say(user, "hello")
+	m := pairingCode.FindStringSubmatch(w.told(user, n+1).Text)
+	if m == nil {
+		w.t.Fatalf("there is no code in %q", w.texts(user))
+	}
+	person, err := w.control().Approve(w.ctx(), strings.ToLower(m[1]))
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	if person.UserID != strconv.FormatInt(user, 10) {
+		w.t.Errorf("approved was %+v", person)
+	}
+	if got := w.told(user, n+2).Text; !strings.Contains(got, "You are connected") {
+		w.t.Errorf("the greeting is %q", got)
+	}
+}
+
+func TestStrangerGetsACodeAFewTimesAndNothingElse(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, strangers())
+	w.start()
+	w.telegramReady()
+	for i := range 3 {
+		w.telegram.Say(clara, "/status")
+		code := pairingCode.FindString(w.told(clara, i+1).Text)
+		if first := pairingCode.FindString(w.texts(clara)[0]); code == "" || code != first {
+			t.Errorf("message %d is %q", i+1, w.texts(clara)[i])
+		}
+	}
+	w.telegram.Say(clara, "say hi to me in Telegram")
+	w.telegram.Say(clara, "/help")
+	w.eventually("all messages", func() bool { return w.count("user.message") == 5 })
+	w.settled()
+	if n := len(w.texts(clara)); n != 3 {
+		t.Errorf("the stranger got %d messages", n)
+	}
+	if rows := w.query(`SELECT count(*) FROM session`); rows[0] != "0" {
+		t.Errorf("there are %s sessions", rows[0])
+	}
+}
+
+func TestStrangerInAGroupIsMetWithSilence(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, withTelegram())
+	w.start()
+	w.telegramReady()
+	mention := "@" + w.telegram.Bot().Username + " list channels"
+	say := func(user int64) {
+		w.telegram.Inject(telegramtest.Incoming{
+			Chat: telegramtest.Chat{ID: group, Type: telegramtest.Group, Title: "Family"}, From: telegramtest.User{ID: user, FirstName: "Someone"}, Text: mention,
+		})
+	}
+	say(clara)
+	w.eventually("the stranger's message", func() bool { return w.count("user.message") == 1 })
+	say(anna)
+	if got := w.told(group, 1).Text; !strings.Contains(got, "Telegram") {
+		t.Errorf("the group reads %q", got)
+	}
+	w.settled()
+	if n := len(w.texts(group)); n != 1 {
+		t.Errorf("the group reads %q", w.texts(group))
+	}
+	if n := len(w.texts(clara)); n != 0 {
+		t.Errorf("the stranger got %q", w.texts(clara))
+	}
+}
+
+func TestFirstApprovedIsTheOwnerAndNoticesGoThere(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, strangers())
+	w.start()
+	w.telegramReady()
+	w.telegram.Say(clara, "I was here first")
+	w.told(clara, 1)
+	w.pair(boris, 0)
+	w.pair(anna, 0)
+	people, err := w.control().People(w.ctx())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, p := range people.Approved {
+		if owner := p.UserID == strconv.Itoa(boris); p.Owner != owner {
+			t.Errorf("%s is the owner: %v", p.UserID, p.Owner)
+		}
+	}
+	if len(people.Approved) != 2 || len(people.Waiting) != 1 {
+		t.Errorf("people are %+v", people)
+	}
+	// The second one is served in a conversation of their own.
+	w.telegram.Say(anna, "list channels")
+	if got := w.told(anna, 3).Text; !strings.Contains(got, "telegram_channel") {
+		t.Errorf("the second person reads %q", got)
+	}
+	// What is sent from elsewhere is for the owner.
+	w.attach().ask(`send "dinner is ready" to Telegram`)
+	if got := w.told(boris, 3).Text; !strings.Contains(got, "dinner is ready") {
+		t.Errorf("the owner reads %q", got)
+	}
+	w.settled()
+	if a, b, c := len(w.texts(anna)), len(w.texts(boris)), len(w.texts(clara)); a != 3 || b != 3 || c != 1 {
+		t.Errorf("messages: %d, %d, %d", a, b, c)
+	}
+}
+
+func TestRevokedPersonIsAStrangerAgain(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, strangers())
+	w.start()
+	w.telegramReady()
+	w.pair(anna, 0)
+	c := w.control()
+	if err := c.Revoke(w.ctx(), "telegram_channel", strconv.Itoa(anna)); err != nil {
+		t.Fatal(err)
+	}
+	if err := c.Revoke(w.ctx(), "telegram_channel", strconv.Itoa(anna)); !errors.Is(err, contract.ErrNotFound) {
+		t.Errorf("revoking twice: %v", err)
+	}
+	w.restart()
+	w.telegramReady()
+	w.telegram.Say(anna, "list channels")
+	if got := w.told(anna, 3).Text; !pairingCode.MatchString(got) {
+		t.Errorf("the revoked person reads %q", got)
+	}
+	if _, err := w.control().Approve(w.ctx(), "AAAAAAAA"); !errors.Is(err, contract.ErrNotFound) {
+		t.Errorf("approving a made-up code: %v", err)
+	}
+}
+
+func TestAllowFromAdmitsWithoutPairingAndCanBeEditedWhileRunning(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, strangers())
+	w.start()
+	w.telegramReady()
+	w.telegram.Say(clara, "list channels")
+	if got := w.told(clara, 1).Text; !pairingCode.MatchString(got) {
+		t.Fatalf("the stranger reads %q", got)
+	}
+	w.config(`channels: {default: telegram_channel, telegram_channel: {allow_from: ["1003"]}}`)
+	c := w.control()
+	w.eventually("the edit to be in force", func() bool {
+		channels, err := c.Channels(w.ctx())
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, ch := range channels {
+			if ch.ID == "telegram_channel" {
+				return ch.Default
+			}
+		}
+		return false
+	})
+	w.telegram.Say(clara, "list channels")
+	if got := w.told(clara, 2).Text; !strings.Contains(got, "telegram_channel") {
+		t.Errorf("the admitted person reads %q", got)
+	}
+}
