@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -49,6 +50,7 @@ func newChatCommand() *cobra.Command {
 			if o.Conversation, err = conversationOf(c.Context(), k, session); err != nil {
 				return fmt.Errorf("opening a chat: %w", err)
 			}
+			o.Greeting = greetingOf(c.Context(), home)
 			return chat(c.Context(), home, o)
 		},
 	}
@@ -69,6 +71,31 @@ func chat(ctx context.Context, home *config.Home, o terminal.Options) error {
 		return fmt.Errorf("%w; `switchboard status` says how the kernel is, `switchboard logs cli_channel` why it does not take chats", err)
 	}
 	return err
+}
+
+// greetingOf is the greeting of a chat with the kernel that runs on the home.
+func greetingOf(ctx context.Context, home *config.Home) string {
+	k, err := dial(ctx, home)
+	if err != nil {
+		return ""
+	}
+	defer k.Close()
+	s, err := k.Status(ctx)
+	if err != nil {
+		return ""
+	}
+	return greeting(s.Models)
+}
+
+// greeting says who answers, with the models that are asked.
+func greeting(models []string) string {
+	switch {
+	case len(models) == 0:
+		return "no model is configured"
+	case models[0] == offlineModel:
+		return "the offline model answers: reminders and channels only; /help helps"
+	}
+	return strings.TrimSuffix(models[0], "/*") + " answers"
 }
 
 // awaitKernel is dial with some patience, for scripts that start both.

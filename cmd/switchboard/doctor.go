@@ -137,7 +137,7 @@ func (d *diagnosis) examine(ctx context.Context) {
 			d.files(home, seen)
 			d.extensionFiles(home, seen, status)
 			if status == nil {
-				d.offlineModel(seen)
+				d.models(modelsOf(seen))
 			}
 		}
 	}

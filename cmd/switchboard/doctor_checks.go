@@ -134,24 +134,40 @@ func executable(command string) error {
 	return nil
 }
 
-// offlineModel says which model a kernel would ask.
-func (d *diagnosis) offlineModel(seen *kernel.Inspection) {
-	if len(seen.ModelOrder) > 0 {
-		d.add("Model", levelOK, "", "%s, as config.yaml says", strings.Join(seen.ModelOrder, ", then "))
-		return
+// offlineModel is the one that needs no configuration.
+const offlineModel = "offline/grammar"
+
+// modelsOf are the models that a kernel would ask, in this order.
+func modelsOf(seen *kernel.Inspection) []string {
+	if seen == nil {
+		return nil
 	}
+	if len(seen.ModelOrder) > 0 {
+		return seen.ModelOrder
+	}
+	var models []string
 	for _, e := range seen.Entries {
-		if e.Disabled == nil && e.Err == nil && len(e.Manifest.Provides.Models) > 0 && len(e.Missing) == 0 && e.ID != "offline" {
-			d.add("Model", levelOK, "", "%s", e.Manifest.Provides.Models[0])
-			return
+		if e.Disabled == nil && e.Manifest != nil && len(e.Manifest.Provides.Models) > 0 && len(e.Missing) == 0 {
+			models = append(models, e.Manifest.Provides.Models[0])
 		}
 	}
-	d.offline()
+	if others := slices.DeleteFunc(slices.Clone(models), func(m string) bool { return m == offlineModel }); len(others) > 0 {
+		return others
+	}
+	return models
 }
 
-func (d *diagnosis) offline() {
-	d.add("Model", levelNote, "set OPENAI_API_KEY (and OPENAI_BASE_URL, OPENAI_MODEL for another server or model) to have a language model",
-		"the offline model answers: a small fixed grammar")
+// models says which model is asked.
+func (d *diagnosis) models(models []string) {
+	switch {
+	case len(models) == 0:
+		d.add("Model", levelError, "set OPENAI_API_KEY, or enable the extension offline", "there is no model to ask")
+	case models[0] == offlineModel:
+		d.add("Model", levelNote, "set OPENAI_API_KEY (and OPENAI_BASE_URL, OPENAI_MODEL for another server or model) to have a language model",
+			"the offline model answers: a small fixed grammar")
+	default:
+		d.add("Model", levelOK, "", "%s", strings.Join(models, ", then "))
+	}
 }
 
 // store looks at a store that nobody has open.
@@ -189,14 +205,7 @@ func (d *diagnosis) running(s control.Status) {
 			d.add("Extensions", levelError, "", "%s (%s) is %s: %s", x.Name, x.ID, x.Readiness, x.Detail)
 		}
 	}
-	switch {
-	case len(s.Models) == 0:
-		d.add("Model", levelError, "set OPENAI_API_KEY, or enable the extension offline", "there is no model to ask")
-	case strings.HasPrefix(s.Models[0], "offline/"):
-		d.offline()
-	default:
-		d.add("Model", levelOK, "", "%s", strings.Join(s.Models, ", then "))
-	}
+	d.models(s.Models)
 	newest := "empty"
 	if s.LastEvent != "" {
 		newest = "newest event " + s.LastEvent

@@ -99,7 +99,11 @@ func newExtensionsVerify() *cobra.Command {
 			if v.Crash != "" {
 				err = fmt.Errorf("%w\nit wrote:\n%s", err, indent(v.Crash, "  "))
 			}
-			return fmt.Errorf("verifying %s: %w", args[0], err)
+			between := " "
+			if strings.Contains(err.Error(), "\n") {
+				between = "\n"
+			}
+			return fmt.Errorf("verifying %s:%s%w", args[0], between, err)
 		}
 		switch said := v.Summary(); {
 		case v.Description == nil:

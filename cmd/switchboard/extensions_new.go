@@ -8,7 +8,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"runtime"
 	"strings"
 	"text/template"
 
@@ -22,7 +21,10 @@ import (
 //go:embed scaffold
 var scaffold embed.FS
 
-const module = "github.com/switchboard-run/switchboard"
+const (
+	module    = "github.com/switchboard-run/switchboard"
+	goVersion = "1.26.0" // that the module asks for
+)
 
 func newExtensionsNew() *cobra.Command {
 	c := &cobra.Command{
@@ -69,10 +71,7 @@ func writeScaffold(kind, id, replace string) (files []string, err error) {
 	if f := manifest.Checks["id"](id); f != nil {
 		return nil, errors.New(f.Message)
 	}
-	x := scaffolded{ID: id, Name: title(id), Module: module, Version: "v" + version, Go: strings.TrimPrefix(runtime.Version(), "go")}
-	if i := strings.IndexByte(x.Go, ' '); i > 0 {
-		x.Go = x.Go[:i] // a development version says more
-	}
+	x := scaffolded{ID: id, Name: title(id), Module: module, Version: "v" + version, Go: goVersion}
 	if replace != "" {
 		if x.Replace, err = filepath.Abs(replace); err != nil {
 			return nil, err

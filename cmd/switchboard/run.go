@@ -37,7 +37,7 @@ func newRunCommand() *cobra.Command {
 			p := printerOf(c)
 			p.line("Switchboard %s runs on %s.", version, home.Path())
 			p.faint("Talk to it with `switchboard chat`; look at it with `switchboard status` and `switchboard logs -f`.")
-			for _, hint := range configHints(home) {
+			for _, hint := range configHints(inspect(home)) {
 				p.faint("Hint: " + hint)
 			}
 			return errors.Join(k.Run(c.Context()), k.Close())
@@ -69,14 +69,23 @@ func openKernel(ctx context.Context, home *config.Home) (*kernel.Kernel, error) 
 	return k, nil
 }
 
-// configHints are what a person may want to change.
-func configHints(home *config.Home) (hints []string) {
+// inspect reads the files of the home; nil if that fails, which whoever needs
+// them will say.
+func inspect(home *config.Home) *kernel.Inspection {
 	o, err := kernelOptions(home)
 	if err != nil {
 		return nil
 	}
 	seen, err := kernel.Inspect(o)
 	if err != nil {
+		return nil
+	}
+	return seen
+}
+
+// configHints are what a person may want to change.
+func configHints(seen *kernel.Inspection) (hints []string) {
+	if seen == nil {
 		return nil
 	}
 	if seen.UTC != "" {
@@ -96,9 +105,10 @@ func startAndChat(ctx context.Context) error {
 		return err
 	}
 	in := os.Stdin // the kernel takes it from extensions
+	seen := inspect(home)
 	k, err := openKernel(ctx, home)
 	if errors.Is(err, kernel.ErrRunning) {
-		return chat(ctx, home, terminal.Options{In: in})
+		return chat(ctx, home, terminal.Options{In: in, Greeting: greetingOf(ctx, home)})
 	}
 	if err != nil {
 		return err
@@ -112,7 +122,7 @@ func startAndChat(ctx context.Context) error {
 		done <- k.Run(running)
 		leave() // a kernel that could not run leaves nobody waiting for it
 	}()
-	o := terminal.Options{In: in, NoSuspend: true, Hint: strings.Join(configHints(home), "\n")}
+	o := terminal.Options{In: in, NoSuspend: true, Greeting: greeting(modelsOf(seen)), Hint: strings.Join(configHints(seen), "\n")}
 	chatErr := chat(chatting, home, o)
 	if chatting.Err() == nil {
 		sayPending(ctx, os.Stdout, k)
