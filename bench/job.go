@@ -74,12 +74,19 @@ type paced struct {
 	p50, p99, cpu time.Duration
 }
 
+// pacedChats keeps conversations short: what a long one costs is measured by
+// itself.
+const pacedChats = 50
+
 func pace(d *bed, n int) (paced, error) {
+	for c := range pacedChats {
+		d.telegram.AddChat(telegramtest.Chat{ID: int64(2 + c), Type: telegramtest.Private})
+	}
 	times := make([]time.Duration, 0, n)
 	before := d.cpu()
 	for i := range n {
 		began := time.Now()
-		d.say(1, fmt.Sprint("message ", i))
+		d.say(int64(2+i%pacedChats), fmt.Sprint("message ", i))
 		if _, err := d.reply(context.Background()); err != nil {
 			return paced{}, err
 		}
@@ -142,7 +149,7 @@ func crowd(d *bed, chats, messages int) (perSecond float64, cpu time.Duration, e
 }
 
 func throughput(b *bench) error {
-	for _, chats := range []int{1, 16, 256} {
+	for _, chats := range []int{16, 256} {
 		var rates []float64
 		var cpu []time.Duration
 		for range b.rounds {
@@ -164,6 +171,48 @@ func throughput(b *bench) error {
 			d.close()
 		}
 		fmt.Printf("%d chats: %s replies, CPU per message %s\n", chats, spread(rates, perSecond), spread(cpu, milliseconds))
+	}
+	return nil
+}
+
+// longChat is one chat back to back: what a message costs as the conversation
+// grows.
+func longChat(b *bench) error {
+	marks := []int{100, 1000, 10_000}
+	if b.quick {
+		marks = marks[:2]
+	}
+	rates := make([][]float64, len(marks))
+	for range min(b.rounds, 3) {
+		d, err := newBed()
+		if err != nil {
+			return err
+		}
+		if err := d.start(b.binary); err != nil {
+			return err
+		}
+		if err := d.warm(); err != nil {
+			return err
+		}
+		const window = 100
+		began := time.Now()
+		for i, mark := 1, 0; mark < len(marks); i++ {
+			if i == marks[mark]-window+1 {
+				began = time.Now()
+			}
+			d.say(1, fmt.Sprint("message ", i))
+			if _, err := d.reply(context.Background()); err != nil {
+				return err
+			}
+			if i == marks[mark] {
+				rates[mark] = append(rates[mark], window/time.Since(began).Seconds())
+				mark++
+			}
+		}
+		d.close()
+	}
+	for i, mark := range marks {
+		fmt.Printf("one chat back to back, up to message %d: %s\n", mark, spread(rates[i], perSecond))
 	}
 	return nil
 }

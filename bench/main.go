@@ -20,6 +20,7 @@ var measurements = []struct {
 	{"idle", idle},
 	{"latency", latency},
 	{"throughput", throughput},
+	{"long", longChat},
 	{"bus", busLoad},
 	{"stored", stored},
 }
@@ -33,7 +34,7 @@ func main() {
 	flag.StringVar(&b.binary, "binary", "", "the switchboard binary; empty: build it")
 	flag.IntVar(&b.rounds, "rounds", 5, "rounds of each measurement; the median counts")
 	flag.BoolVar(&b.quick, "quick", false, "less of everything, for a look")
-	only := flag.String("only", "", "comma-separated: start,idle,latency,throughput,bus,stored")
+	only := flag.String("only", "", "comma-separated: start,idle,latency,throughput,long,bus,stored")
 	flag.Parse()
 	if err := b.all(*only); err != nil {
 		fmt.Fprintln(os.Stderr, "bench:", err)
