@@ -31,12 +31,13 @@ type Store struct {
 	write *sqlite.Conn
 	read  *sqlitex.Pool
 
-	queue  chan journal.Update
-	closed chan struct{}
-	once   sync.Once
-	submit sync.RWMutex // held for reading while submitting, for writing to close
-	done   bool
-	seq    int64 // newest event, of the writing goroutine
+	queue   chan journal.Update
+	closed  chan struct{}
+	once    sync.Once
+	closing error        // of Close
+	submit  sync.RWMutex // held for reading while submitting, for writing to close
+	done    bool
+	seq     int64 // newest event, of the writing goroutine
 }
 
 var _ journal.Store = (*Store)(nil)
@@ -117,12 +118,18 @@ func syncDir(path string) error {
 	return errors.Join(dir.Sync(), dir.Close())
 }
 
-// checkSize refuses an empty file with a log of changes beside it: SQLite would
-// take it for a new store and drop the log.
+// checkSize refuses what SQLite would take for a new store: a file that is
+// shorter than any store, and an empty one with a log of changes beside it,
+// which would be dropped.
 func checkSize(path string) error {
 	file, err := os.Stat(path)
-	if err != nil || file.Size() > 0 {
+	switch {
+	case err != nil:
 		return err
+	case file.Size() >= 512:
+		return nil
+	case file.Size() > 0:
+		return fmt.Errorf("%w (it has only %d bytes): %s", journal.ErrDamaged, file.Size(), hintDamaged)
 	}
 	if log, err := os.Stat(path + "-wal"); err == nil && log.Size() > 0 {
 		return fmt.Errorf("%w (the file is empty, but %s-wal is not): %s", journal.ErrDamaged, path, hintDamaged)
@@ -231,10 +238,13 @@ func (s *Store) View(ctx context.Context, read func(journal.Reader) error) error
 }
 
 func viewError(ctx context.Context, err error) error {
-	if sqlite.ErrCode(err) == sqlite.ResultInterrupt && ctx.Err() != nil {
+	if sqlite.ErrCode(err) != sqlite.ResultInterrupt {
+		return explain(err)
+	}
+	if ctx.Err() != nil {
 		return ctx.Err()
 	}
-	return explain(err)
+	return journal.ErrClosed // interrupts what is being read
 }
 
 // Backup implements journal.Store.

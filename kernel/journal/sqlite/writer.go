@@ -30,13 +30,10 @@ func (s *Store) Close() error {
 		s.done = true
 		close(s.queue)
 		s.submit.Unlock()
+		<-s.closed
+		s.closing = errors.Join(s.read.Close(), s.write.Close())
 	})
-	<-s.closed
-	err := s.read.Close()
-	if e := s.write.Close(); e != nil {
-		err = e
-	}
-	return err
+	return s.closing
 }
 
 func (s *Store) writeLoop() {

@@ -1,0 +1,7 @@
+//go:build !linux
+
+package sqlite_test
+
+import "testing"
+
+func fullDisk(*testing.T, string) {}

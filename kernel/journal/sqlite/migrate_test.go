@@ -1,0 +1,86 @@
+package sqlite
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+
+	"github.com/switchboard-run/switchboard/kernel/journal"
+)
+
+// TestMigration has a program of the future open a store of today. It changes
+// the list of migrations, so it cannot run beside others.
+func TestMigration(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "test.db")
+	s, err := Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	set := func(tx journal.Tx) error { _, err := tx.KVPut("x", "k", []byte("kept")); return err }
+	if err := journal.Do(context.Background(), s, set); err != nil {
+		t.Fatal(err)
+	}
+	must(t, s.Close())
+
+	today := migrations
+	t.Cleanup(func() { migrations = today })
+	good := []string{"ALTER TABLE kv ADD COLUMN future INTEGER NOT NULL DEFAULT 7;", "CREATE TABLE later (id INTEGER PRIMARY KEY);"}
+	migrations = append(slices.Clone(today), good[0], "CREATE TABLE half (x); CREATE TABLE kv (x);")
+	if _, err := Open(path); err == nil {
+		t.Fatal("a migration that fails was taken for a success")
+	}
+	backup := path + ".v1.backup"
+	if got := value(t, today, backup); got != "kept" {
+		t.Errorf("the backup that was made before migrating has %q", got)
+	}
+
+	// The one that worked stays; the one that failed left nothing.
+	migrations = append(slices.Clone(today), good...)
+	if got := value(t, migrations, path); got != "kept" {
+		t.Errorf("after migrating the store has %q", got)
+	}
+	if _, err := os.Stat(path + ".v2.backup"); err != nil {
+		t.Errorf("there is no backup of the version in between: %v", err)
+	}
+	if got := value(t, migrations, path); got != "kept" {
+		t.Errorf("opened once more, the store has %q", got)
+	}
+	migrations = today
+	if _, err := Open(path); !errors.Is(err, journal.ErrNewer) {
+		t.Errorf("today's program opens the migrated store: %v", err)
+	}
+	// The way back: the backup in the place of the store.
+	must(t, os.Rename(backup, path))
+	if got := value(t, today, path); got != "kept" {
+		t.Errorf("the restored backup has %q", got)
+	}
+}
+
+// value opens the store as a program with these migrations would.
+func value(t *testing.T, known []string, path string) string {
+	t.Helper()
+	before := migrations
+	migrations = known
+	defer func() { migrations = before }()
+	s, err := Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var v journal.KV
+	must(t, s.View(context.Background(), func(r journal.Reader) (err error) {
+		v, err = r.KVGet("x", "k")
+		return err
+	}))
+	must(t, s.Close())
+	return string(v.Value)
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
