@@ -40,7 +40,9 @@ type world struct {
 func (w *world) start(ctx context.Context, l launch) (process, error) {
 	w.mu.Lock()
 	w.launches = append(w.launches, time.Now())
-	w.pids++
+	if w.pids++; w.pids > 5000 {
+		panic("processes are started for ever")
+	}
 	pid := w.pids
 	w.mu.Unlock()
 	if w.launch != nil {

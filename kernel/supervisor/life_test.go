@@ -152,6 +152,7 @@ func TestCrashIsRestarted(t *testing.T) {
 	b := setup(t)
 	b.apply(t, spec("one", "extension", behavior{}), spec("other", "extension", behavior{}))
 	one, other := b.active(t, 0, "one"), b.active(t, 0, "other")
+	b.settle(t)
 	mark := b.mark()
 	_, err := call(t, one, "panic", "")
 	if err == nil {

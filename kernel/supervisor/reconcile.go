@@ -171,11 +171,12 @@ func (s *Supervisor) startable(m *member) bool {
 		return false
 	}
 	for _, id := range m.spec.Requires {
-		if dep := s.members[id]; dep == nil || dep.instance == nil || dep.stopping {
+		dep := s.members[id]
+		if dep == nil || dep.instance == nil || dep.stopping || dep.unit.phase != running {
 			return false
 		}
 	}
-	return true
+	return s.obstacle(m) == ""
 }
 
 // obstacle is why m cannot run before a person does something: an extension it
