@@ -127,9 +127,9 @@ func (t *Tx) reroute(d journal.Delivery, e *busv1.Event) error {
 	return t.Following(e, func() error { return t.bus.router.Accept(t, e) })
 }
 
-// Heads returns the heads of the lanes of a channel's sends that are in nobody's
-// hands.
-func (b *Bus) Heads(channel string) (heads []journal.Delivery) {
+// Waiting returns what waits to be sent by a channel and is in memory, each lane
+// in order. Some of it may be taken meanwhile: Tx.Free says so.
+func (b *Bus) Waiting(channel string) (waiting []journal.Delivery) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	for _, s := range b.subs {
@@ -138,13 +138,15 @@ func (b *Bus) Heads(channel string) (heads []journal.Delivery) {
 		}
 		for _, lanes := range []iter.Seq[*lane]{maps.Values(s.lanes), maps.Values(s.singles)} {
 			for l := range lanes {
-				if len(l.items) > 0 && l.lease == nil && !l.fetching && !s.isEnding(l) {
-					heads = append(heads, l.items[0].Delivery)
+				for i, it := range l.items {
+					if i > 0 || l.lease == nil && !l.fetching {
+						waiting = append(waiting, it.Delivery)
+					}
 				}
 			}
 		}
 	}
-	return heads
+	return waiting
 }
 
 // Load is how much waits for an extension.

@@ -254,3 +254,13 @@ func Decode[T any](t testing.TB, e *busv1.Event) (v T) {
 	}
 	return v
 }
+
+// Detours does what the kernel does every few seconds: it moves what was held
+// for too long to another channel.
+func (w *World) Detours() {
+	w.T.Helper()
+	w.Settle()
+	if err := w.Router.Detour(w.Bus, time.Now()); err != nil {
+		w.T.Fatal(err)
+	}
+}

@@ -208,7 +208,7 @@ func (r *MessageRouter) Detour(b *bus.Bus, now time.Time) error {
 		if c.Ready() {
 			continue
 		}
-		for _, d := range b.Heads(c.ID) {
+		for _, d := range b.Waiting(c.ID) {
 			if err := b.Do(func(tx *bus.Tx) error { return r.detour(tx, c, d, now.Add(-snapshot.Hold)) }); err != nil {
 				return fmt.Errorf("moving %s away from %s: %w", journal.EventID(d.Seq), c.ID, err)
 			}
