@@ -13,6 +13,7 @@ import (
 	"path/filepath"
 	"reflect"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -236,8 +237,7 @@ type field struct{ path, name, fallback string }
 
 // fields lists the keys of a struct that is read from YAML.
 func fields(t reflect.Type, prefix string) (all []field) {
-	for i := range t.NumField() {
-		f := t.Field(i)
+	for f := range t.Fields() {
 		name, _, _ := strings.Cut(f.Tag.Get("yaml"), ",")
 		inner := f.Type
 		for inner.Kind() == reflect.Pointer || inner.Kind() == reflect.Slice || inner.Kind() == reflect.Map {
@@ -332,7 +332,7 @@ func commandTree(t *testing.T, binary string, path ...string) *command {
 	list, _, _ = strings.Cut(list, "\nFlags:")
 	for line := range strings.Lines(list) {
 		if m := verbLine.FindStringSubmatch(line); m != nil && m[1] != "switchboard" {
-			c.verbs[m[1]] = commandTree(t, binary, append(path[:len(path):len(path)], m[1])...)
+			c.verbs[m[1]] = commandTree(t, binary, append(slices.Clip(path), m[1])...)
 		}
 	}
 	if len(path) == 0 && len(c.verbs) < 10 {
