@@ -85,7 +85,7 @@ func (k *Kernel) makePlan() *plan {
 	for _, m := range slices.Concat(set.Levels...) {
 		effective, err := c.Effective(m)
 		if err != nil {
-			p.problems[m.ID] = err
+			p.problems[m.ID] = errors.Join(p.problems[m.ID], err)
 			k.mu.Lock()
 			if k.plan != nil && k.plan.members[m.ID] != nil {
 				effective, err = k.plan.members[m.ID].config, nil // the last good one stays in force

@@ -2,6 +2,8 @@ package e2e
 
 import (
 	"fmt"
+	"os"
+	"strconv"
 	"strings"
 
 	"zombiezen.com/go/sqlite"
@@ -59,4 +61,17 @@ func (w *world) count(topic string) (n int) {
 	w.t.Helper()
 	_, _ = fmt.Sscan(w.query(`SELECT count(*) FROM event WHERE topic = ?`, topic)[0], &n)
 	return n
+}
+
+// storeSize is a limit for the size of files, in KiB, that the store reaches
+// soon.
+func (w *world) storeSize() string {
+	w.t.Helper()
+	var largest int64
+	for _, name := range []string{"switchboard.db", "switchboard.db-wal"} {
+		if info, err := os.Stat(w.file(name)); err == nil {
+			largest = max(largest, info.Size())
+		}
+	}
+	return strconv.FormatInt(largest/1024+200, 10)
 }

@@ -40,6 +40,7 @@ type world struct {
 	kernel   *kernel              // the one that was started last
 	polls    int                  // of bots, before it was started
 	fifos    map[string]*os.File
+	full     bool // kernels are started on a disk that is nearly full
 }
 
 // option adds something to a new world.
@@ -222,6 +223,9 @@ func list[T any](w *world, args ...string) T {
 func (w *world) start() {
 	w.t.Helper()
 	cmd := w.command("run")
+	if w.full {
+		cmd = limited(cmd, w.storeSize())
+	}
 	k := &kernel{cmd: cmd, output: &buffer{}, ended: make(chan struct{})}
 	cmd.Stdout, cmd.Stderr = k.output, k.output
 	cmd.WaitDelay = time.Second

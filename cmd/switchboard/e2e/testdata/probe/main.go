@@ -6,8 +6,10 @@
 //	         answers in the file out
 //	tools    two tools that note each run in the file calls: slow waits until
 //	         the file release exists, and must not run twice; look may
-//	chatter  writes much to stdout before, while and after it starts
+//	chatter  writes much to stdout while and after it starts
+//	garbage  writes to stdout before it starts
 //	crash    ends with status 3 once it is active
+//	once     as crash, unless the file repaired exists
 //	exit     ends at once
 //	hang     never finishes starting
 //	mute     says nothing at all, not even the handshake
@@ -37,12 +39,20 @@ func main() {
 		e.Run = bus
 	case "tools":
 		e.Tools = tools
-	case "chatter":
+	case "garbage":
 		chatter("before")
+	case "chatter":
 		e.Start = func(context.Context, *sdk.Kernel) error { chatter("while"); return nil }
 		e.Run = func(context.Context, *sdk.Kernel) error { chatter("after"); note("out", "done"); return nil }
 	case "crash":
 		e.Run = func(context.Context, *sdk.Kernel) error { os.Exit(3); return nil }
+	case "once":
+		e.Run = func(context.Context, *sdk.Kernel) error {
+			if _, err := os.Stat("repaired"); err != nil {
+				os.Exit(3)
+			}
+			return nil
+		}
 	case "exit":
 		os.Exit(3)
 	case "hang":
