@@ -19,6 +19,9 @@ type Tx struct {
 	Now   int64  // Unix microseconds
 	// Ending says that the delivery of the lease is settled by this commit.
 	Ending bool
+	// KeepHops says that an agent.output published now does not begin a new count
+	// of hops, because no model ran for it.
+	KeepHops bool
 
 	bus        *Bus
 	cause      *busv1.Event
@@ -132,7 +135,7 @@ func (t *Tx) Accept(e *busv1.Event) (duplicate bool, err error) {
 	if c := t.cause; c != nil {
 		e.CorrelationId, e.CausationId = c.GetCorrelationId(), c.GetId()
 		e.Hop = c.GetHop() + 1
-		if e.GetTopic() == contract.TopicAgentOutput {
+		if e.GetTopic() == contract.TopicAgentOutput && !t.KeepHops {
 			e.Hop = 0
 		}
 	}

@@ -32,6 +32,9 @@ func (r *MessageRouter) output(tx *bus.Tx, e *busv1.Event, out contract.AgentOut
 	target := out.ReplyTo
 	if target == "" {
 		if s.OutboundKind != directory.OutboundConversation {
+			if out.Outcome == contract.OutcomeCapped && e.GetHop() > 0 { // it never ran
+				return r.tellOwner(tx, nil, out.Text)
+			}
 			return nil // nowhere, or to the extension that subscribed
 		}
 		target = s.OutboundTarget

@@ -135,6 +135,9 @@ func (r *MessageRouter) Died(tx *bus.Tx, d *journal.Delivery, e *busv1.Event, ex
 		if e.GetHop() < contract.MaxHops-1 {
 			return nil
 		}
+		if said, err := r.sessions.Capped(tx, e.GetCorrelationId()); said || err != nil {
+			return err
+		}
 		return r.tellOwner(tx, nil, fmt.Sprintf("Something went in circles and was stopped: %s was handling %s. `switchboard events dead` has it.",
 			extension, e.GetTopic()))
 	}

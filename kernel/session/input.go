@@ -88,7 +88,8 @@ func (b *Book) Input(tx *bus.Tx, in *busv1.Input) (*busv1.EffectResult, error) {
 	return result(&busv1.EffectResult{EventId: e.GetId(), Duplicate: duplicate, Session: journal.SessionID(s.ID)}, err)
 }
 
-// Queue queues an input of a session.
+// Queue queues an input of a session. A user's message begins a chain of events,
+// so it is never beyond the bound of turns; a record has no turn.
 func (b *Book) Queue(tx *bus.Tx, s *journal.Session, in contract.AgentInput, dedupe string) (*busv1.Event, bool, error) {
 	e, err := b.event(s, in)
 	if err != nil {
@@ -96,7 +97,14 @@ func (b *Book) Queue(tx *bus.Tx, s *journal.Session, in contract.AgentInput, ded
 	}
 	e.DedupeKey = dedupe
 	duplicate, err := tx.Accept(e)
-	return e, duplicate, err
+	if err != nil || duplicate || in.Kind == contract.InputUser || in.Kind == contract.InputRecord {
+		return e, duplicate, err
+	}
+	over, text, err := b.overCap(tx, e.GetCorrelationId())
+	if over && err == nil {
+		err = b.refuse(tx, s, e, in, text)
+	}
+	return e, false, err
 }
 
 // Replace gives a new text to an input that no handler has taken and no turn has

@@ -45,7 +45,16 @@ func (b *Book) Append(tx *bus.Tx, a *busv1.Append) (*busv1.EffectResult, error) 
 		return nil, fmt.Errorf("%w: the history of session %s stands at row %d, not %d", contract.ErrConflict, a.GetSession(), s.HistorySeq, a.GetExpectedSeq())
 	}
 	var turn *journal.Turn
+	over, text := false, ""
 	if in.Kind != contract.InputRecord || len(s.Stack) > 0 {
+		if len(s.Stack) == 0 {
+			if over, text, err = b.overCap(tx, tx.Lease.Event.GetCorrelationId()); err != nil {
+				return nil, err
+			}
+		}
+		if over && tx.Ending {
+			return nil, fmt.Errorf("%w: the turns that followed from %s are used up", contract.ErrInvalid, tx.Lease.Event.GetCorrelationId())
+		}
 		if turn, err = b.running(tx, s, in, a.GetEntries()); err != nil {
 			return nil, err
 		}
@@ -54,7 +63,11 @@ func (b *Book) Append(tx *bus.Tx, a *busv1.Append) (*busv1.EffectResult, error) 
 	if err != nil {
 		return nil, err
 	}
-	return &busv1.EffectResult{Session: a.GetSession(), Seq: s.HistorySeq, Calls: calls}, nil
+	appended := &busv1.EffectResult{Session: a.GetSession(), Seq: s.HistorySeq, Calls: calls}
+	if over {
+		err = b.stopHere(tx, s, turn, text)
+	}
+	return appended, err
 }
 
 // running is the turn that the rows belong to: the one on top of the stack, or
@@ -73,17 +86,7 @@ func (b *Book) running(tx *bus.Tx, s *journal.Session, in contract.AgentInput, r
 	if err := b.checkInputs(tx, s, in, inputs); err != nil {
 		return nil, err
 	}
-	correlation := tx.Lease.Event.GetCorrelationId()
-	if limit := b.directory.Current().MaxTurns; limit > 0 {
-		n, err := tx.TurnsOfCorrelation(correlation)
-		if err != nil {
-			return nil, err
-		}
-		if n >= limit {
-			return nil, fmt.Errorf("%w: %d turns already followed from %s: the limit is %d", contract.ErrInvalid, n, correlation, limit)
-		}
-	}
-	turn := &journal.Turn{Session: s.ID, Inputs: inputs, ReplyTo: in.ReplyTo, Correlation: correlation, StartedAt: tx.Now}
+	turn := &journal.Turn{Session: s.ID, Inputs: inputs, ReplyTo: in.ReplyTo, Correlation: tx.Lease.Event.GetCorrelationId(), StartedAt: tx.Now}
 	if err := tx.PutTurn(turn); err != nil {
 		return nil, err
 	}
@@ -164,7 +167,7 @@ func (b *Book) Output(tx *bus.Tx, payload []byte) (*busv1.Event, error) {
 	if err != nil {
 		return nil, err
 	}
-	return b.end(tx, s, turn, out.Outcome, out.Text)
+	return b.end(tx, s, turn, out.Outcome, out.Text, false)
 }
 
 var outcomes = []string{
@@ -173,8 +176,8 @@ var outcomes = []string{
 
 // end ends a turn: it closes the open calls, settles the inputs that nobody
 // holds and publishes the output. The held input is settled by whoever ends
-// the turn.
-func (b *Book) end(tx *bus.Tx, s *journal.Session, turn *journal.Turn, outcome, text string) (*busv1.Event, error) {
+// the turn. A turn beyond the bound does not begin a new count of hops.
+func (b *Book) end(tx *bus.Tx, s *journal.Session, turn *journal.Turn, outcome, text string, capped bool) (*busv1.Event, error) {
 	if !slices.Contains(outcomes, outcome) {
 		return nil, fmt.Errorf("%w: %q is no outcome of a turn: one of %v", contract.ErrInvalid, outcome, outcomes)
 	}
@@ -209,8 +212,15 @@ func (b *Book) end(tx *bus.Tx, s *journal.Session, turn *journal.Turn, outcome, 
 			return nil, err
 		}
 	}
+	return b.publish(tx, s, turn, text, capped)
+}
+
+// publish publishes the output of a turn that has ended.
+func (b *Book) publish(tx *bus.Tx, s *journal.Session, turn *journal.Turn, text string, capped bool) (*busv1.Event, error) {
+	tx.KeepHops = capped
+	defer func() { tx.KeepHops = false }()
 	return tx.Emit(contract.TopicAgentOutput, journal.SessionID(s.ID), contract.AgentOutput{
-		Session: journal.SessionID(s.ID), Turn: turn.ID, Outcome: outcome, Text: text, ReplyTo: turn.ReplyTo,
+		Session: journal.SessionID(s.ID), Turn: turn.ID, Outcome: turn.Outcome, Text: text, ReplyTo: turn.ReplyTo,
 	})
 }
 
@@ -225,6 +235,14 @@ func (b *Book) Died(tx *bus.Tx, e *busv1.Event, text string) error {
 		return err
 	}
 	b.disturb(s.ID)
+	outcome := contract.OutcomeDead
+	over, said, err := b.overCap(tx, e.GetCorrelationId())
+	if err != nil {
+		return err
+	}
+	if over = over && len(s.Stack) == 0; over {
+		outcome, text = contract.OutcomeCapped, said
+	}
 	turn := &journal.Turn{Session: s.ID, Inputs: []int64{e.GetSeq()}, ReplyTo: in.ReplyTo, Correlation: e.GetCorrelationId(), StartedAt: tx.Now}
 	if n := len(s.Stack); n > 0 {
 		if turn, err = tx.Turn(s.Stack[n-1]); err != nil {
@@ -239,7 +257,7 @@ func (b *Book) Died(tx *bus.Tx, e *busv1.Event, text string) error {
 			return err
 		}
 	}
-	_, err = b.end(tx, s, turn, contract.OutcomeDead, text)
+	_, err = b.end(tx, s, turn, outcome, text, over)
 	return err
 }
 
@@ -302,7 +320,7 @@ func (b *Book) CancelTurns(tx *bus.Tx, s *journal.Session, text string) (int, er
 		if err != nil {
 			return ended, err
 		}
-		if _, err := b.end(tx, s, turn, contract.OutcomeCancelled, text); err != nil {
+		if _, err := b.end(tx, s, turn, contract.OutcomeCancelled, text, false); err != nil {
 			return ended, err
 		}
 		text = "" // said once

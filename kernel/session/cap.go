@@ -1,0 +1,76 @@
+package session
+
+import (
+	"fmt"
+	"math"
+
+	"github.com/switchboard-run/switchboard/contract"
+	"github.com/switchboard-run/switchboard/contract/busv1"
+	"github.com/switchboard-run/switchboard/kernel/bus"
+	"github.com/switchboard-run/switchboard/kernel/journal"
+)
+
+// The turns that follow from one event are bounded: agents, tasks and links that
+// keep each other busy come to an end. An input beyond the bound dies where it
+// is queued, before a model is asked. One that was queued earlier ends with its
+// first rows. Each is answered with an output, so that nobody waits for it, but
+// only the first one has a text, and none begins a new count of hops.
+
+// Capped says whether the turns of a chain of events are used up.
+func (b *Book) Capped(r journal.Reader, correlation string) (bool, error) {
+	over, _, err := b.overCap(r, correlation)
+	return over, err
+}
+
+// overCap is Capped with what to say of it: nothing, if it was said before.
+func (b *Book) overCap(r journal.Reader, correlation string) (over bool, text string, err error) {
+	limit := b.directory.Current().MaxTurns
+	if limit <= 0 {
+		return false, "", nil
+	}
+	n, err := r.TurnsOfCorrelation(correlation)
+	if err != nil || n < limit {
+		return false, "", err
+	}
+	if n == limit {
+		text = fmt.Sprintf("I have stopped here: %d turns followed from one event without you, and that is the limit. Write to me if I am to go on.", limit)
+	}
+	return true, text, nil
+}
+
+// refuse answers for an input that was queued beyond the bound.
+func (b *Book) refuse(tx *bus.Tx, s *journal.Session, e *busv1.Event, in contract.AgentInput, text string) error {
+	waiting, _, err := b.Waiting(tx, s, math.MaxInt32)
+	if err != nil {
+		return err
+	}
+	for _, d := range waiting {
+		if d.Seq != e.GetSeq() {
+			continue
+		}
+		if err := tx.Settle(d, journal.Dead, fmt.Sprintf("the turns that followed from %s are used up", e.GetCorrelationId())); err != nil {
+			return err
+		}
+	}
+	turn := &journal.Turn{
+		Session: s.ID, Inputs: []int64{e.GetSeq()}, ReplyTo: in.ReplyTo, Correlation: e.GetCorrelationId(),
+		Outcome: contract.OutcomeCapped, StartedAt: tx.Now, EndedAt: tx.Now,
+	}
+	if err := tx.PutTurn(turn); err != nil {
+		return err
+	}
+	return tx.Following(e, func() error {
+		_, err := b.publish(tx, s, turn, text, true)
+		return err
+	})
+}
+
+// stopHere ends a turn that began beyond the bound, in its holder's place.
+func (b *Book) stopHere(tx *bus.Tx, s *journal.Session, turn *journal.Turn, text string) error {
+	if _, err := tx.TakeBack(s.Agent, contract.TopicAgentInput+s.Agent, journal.SessionID(s.ID)); err != nil {
+		return err
+	}
+	b.disturb(s.ID)
+	_, err := b.end(tx, s, turn, contract.OutcomeCapped, text, true)
+	return err
+}

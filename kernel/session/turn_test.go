@@ -1,0 +1,459 @@
+package session_test
+
+import (
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/switchboard-run/switchboard/contract"
+	"github.com/switchboard-run/switchboard/contract/busv1"
+	"github.com/switchboard-run/switchboard/kernel/bus"
+	"github.com/switchboard-run/switchboard/kernel/directory"
+	"github.com/switchboard-run/switchboard/kernel/journal"
+	"github.com/switchboard-run/switchboard/kernel/kerneltest"
+)
+
+// world is a chat of Anna with the orchestrator on Telegram.
+type world struct {
+	*kerneltest.World
+	telegram     *kerneltest.Channel
+	orchestrator *kerneltest.Agent
+}
+
+func play(t *testing.T, do func(w world)) {
+	t.Helper()
+	kerneltest.Run(t, func(k *kerneltest.World) {
+		w := world{World: k, telegram: k.Channel("telegram"), orchestrator: k.Agent("orchestrator")}
+		w.telegram.Admits("anna")
+		do(w)
+	})
+}
+
+func (w world) turn(id int64) (turn *journal.Turn) {
+	w.T.Helper()
+	w.Read(func(r journal.Reader) (err error) {
+		turn, err = r.Turn(id)
+		return err
+	})
+	return turn
+}
+
+func (w world) call(id string) (c *journal.Call) {
+	w.T.Helper()
+	w.Read(func(r journal.Reader) (err error) {
+		c, err = r.Call(journal.ParseCallID(id))
+		return err
+	})
+	return c
+}
+
+// outputs is what was published as agent.output.
+func (w world) outputs() (all []contract.AgentOutput) {
+	w.T.Helper()
+	for _, e := range w.Events(contract.TopicAgentOutput) {
+		all = append(all, kerneltest.Decode[contract.AgentOutput](w.T, e))
+	}
+	return all
+}
+
+func TestATurnBeginsWithItsFirstRows(t *testing.T) {
+	play(t, func(w world) {
+		w.telegram.Says("anna", "hello")
+		turn := w.orchestrator.Hears("hello")
+		if got := w.Session("orchestrator", "chan:telegram:anna"); len(got.Stack) != 0 {
+			t.Errorf("a turn has begun by itself: %+v", got)
+		}
+		turn.Asks([2]string{"core/list_channels", "{}"})
+		s := w.Session("orchestrator", "chan:telegram:anna")
+		if len(s.Stack) != 1 || s.HistorySeq != 2 {
+			t.Fatalf("the session is %+v", s)
+		}
+		if begun := w.turn(s.Stack[0]); begun.ReplyTo != turn.Input.ReplyTo || begun.Outcome != "" || len(begun.Inputs) != 1 {
+			t.Errorf("the turn is %+v", begun)
+		}
+		turn.Asks([2]string{"core/list_channels", "{}"}) // the same turn
+		if s := w.Session("orchestrator", "chan:telegram:anna"); len(s.Stack) != 1 || s.HistorySeq != 3 {
+			t.Errorf("the session is %+v", s)
+		}
+	})
+}
+
+func TestAResumedTurnGoesOn(t *testing.T) {
+	play(t, func(w world) {
+		w.telegram.Says("anna", "hello")
+		turn := w.orchestrator.Hears("hello")
+		call := turn.Asks([2]string{"core/list_channels", "{}"})[0]
+		begun := w.Session("orchestrator", "chan:telegram:anna").Stack
+		for _, interrupt := range []func(){w.Restart, func() { w.orchestrator.Stops(); w.orchestrator.Starts() }} {
+			interrupt()
+			turn = w.orchestrator.Hears("hello")
+			c := turn.Delivery.GetTurn()
+			if !c.GetResumed() || c.GetTurn() != begun[0] || c.GetHistorySeq() != 2 {
+				t.Errorf("the turn is resumed with %v", c)
+			}
+		}
+		if _, err := turn.Call(call); err != nil {
+			t.Error(err)
+		}
+		turn.Answers("done")
+		w.telegram.Shows("anna: done")
+		if s := w.Session("orchestrator", "chan:telegram:anna"); len(s.Stack) != 0 {
+			t.Errorf("the session is %+v", s)
+		}
+	})
+}
+
+func TestOnlyTheHolderWritesWhereItKnowsTheHistoryToEnd(t *testing.T) {
+	play(t, func(w world) {
+		w.telegram.Says("anna", "hello")
+		turn := w.orchestrator.Hears("hello")
+		other := w.Agent("other")
+		w.telegram.Reports(contract.UserMessage{UserID: "anna", ConversationID: "elsewhere", Text: "hi", AgentID: "other"})
+		elsewhere := other.Hears("hi")
+		note := &busv1.Entry{Kind: contract.EntryNote, Text: "x"}
+		token := turn.Delivery.GetToken()
+		refused := []struct {
+			name   string
+			by     *kerneltest.Agent
+			token  string
+			effect *busv1.Effect
+			want   error
+		}{
+			{"no lane", w.orchestrator, "", turn.Append(note), contract.ErrDenied},
+			{"an unknown lane", w.orchestrator, "0123", turn.Append(note), contract.ErrStale},
+			{"another's lane", other, token, turn.Append(note), contract.ErrStale},
+			{"another session", other, elsewhere.Delivery.GetToken(), turn.Append(note), contract.ErrDenied},
+			{"behind the end", w.orchestrator, token, kerneltest.AppendAt(turn.Session(), 1, note), contract.ErrConflict},
+			{"before the end", w.orchestrator, token, kerneltest.AppendAt(turn.Session(), -1, note), contract.ErrConflict},
+		}
+		for _, r := range refused {
+			if _, err := r.by.Commits(r.token, r.effect); !errors.Is(err, r.want) {
+				t.Errorf("%s: %v, want %v", r.name, err, r.want)
+			}
+		}
+		channel := w.telegram.Extension
+		if _, err := channel.Commits("", turn.Append(note)); !errors.Is(err, contract.ErrDenied) {
+			t.Errorf("a channel writes to a history: %v", err)
+		}
+		turn.Asks([2]string{"core/list_channels", "{}"})
+		if _, err := w.orchestrator.Commits(token, kerneltest.AppendAt(turn.Session(), 0, note)); !errors.Is(err, contract.ErrConflict) {
+			t.Errorf("rows were written twice: %v", err)
+		}
+		if rows := w.History(turn.Session()); len(rows) != 2 {
+			t.Errorf("the history is %q", rows)
+		}
+	})
+}
+
+func TestInputsOfOneTurn(t *testing.T) {
+	play(t, func(w world) {
+		w.orchestrator.Dies()
+		for _, text := range []string{"one", "two", "three", "four"} {
+			w.telegram.Says("anna", text)
+		}
+		tasks := w.Extension(bus.Actor{ID: "tasks", Effects: []string{"input"}})
+		tasks.Must("", kerneltest.Input("orchestrator", "chan:telegram:anna", contract.InputNotice, "a notice"))
+		w.orchestrator.Starts()
+		turn := w.orchestrator.Hears("one")
+		inputs := w.Events(contract.TopicAgentInput + "orchestrator")
+		row := func(i int) *busv1.Entry {
+			return kerneltest.Row(inputs[i].GetId(), kerneltest.Decode[contract.AgentInput](t, inputs[i]))
+		}
+		refused := []struct {
+			name string
+			rows []*busv1.Entry
+			want error
+		}{
+			{"a gap", []*busv1.Entry{row(0), row(2)}, contract.ErrConflict},
+			{"another order", []*busv1.Entry{row(0), row(2), row(1)}, contract.ErrConflict},
+			{"one that is not a user's", []*busv1.Entry{row(0), row(1), row(2), row(3), row(4)}, contract.ErrInvalid},
+			{"one that does not exist", []*busv1.Entry{row(0), {Kind: contract.EntryInput, Input: "e999"}}, contract.ErrConflict},
+		}
+		for _, r := range refused {
+			if _, err := w.orchestrator.Commits(turn.Delivery.GetToken(), turn.Append(r.rows...)); !errors.Is(err, r.want) {
+				t.Errorf("%s: %v, want %v", r.name, err, r.want)
+			}
+		}
+		w.orchestrator.Must(turn.Delivery.GetToken(), turn.Append(row(0), row(1), row(2)))
+		w.Restart()
+		turn = w.orchestrator.Hears("one")
+		if !turn.Delivery.GetTurn().GetResumed() {
+			t.Error("the turn is not resumed")
+		}
+		w.orchestrator.Acks(turn.Delivery, turn.Output(contract.OutcomeOK, "one to three"))
+		w.orchestrator.Hears("four").Answers("four")
+		w.orchestrator.Hears("a notice").Answers("")
+		w.orchestrator.HearsNothing()
+		w.telegram.Shows("anna: one to three", "anna: four")
+		if ended := w.turn(1); !slices.Equal(ended.Inputs, []int64{inputs[0].GetSeq(), inputs[1].GetSeq(), inputs[2].GetSeq()}) {
+			t.Errorf("the turn is %+v", ended)
+		}
+	})
+}
+
+func TestInputsOfAnotherSessionAreAnotherTurn(t *testing.T) {
+	play(t, func(w world) {
+		w.orchestrator.Dies()
+		for _, place := range []string{"one", "two"} {
+			w.telegram.Reports(contract.UserMessage{UserID: "anna", ConversationID: place, Text: place})
+		}
+		w.orchestrator.Starts()
+		turn := w.orchestrator.HearsNext()
+		var rows []*busv1.Entry
+		for _, e := range w.Events(contract.TopicAgentInput + "orchestrator") {
+			rows = append(rows, kerneltest.Row(e.GetId(), kerneltest.Decode[contract.AgentInput](t, e)))
+		}
+		if _, err := w.orchestrator.Commits(turn.Delivery.GetToken(), turn.Append(rows...)); !errors.Is(err, contract.ErrConflict) {
+			t.Errorf("an input of another session is part of the turn: %v", err)
+		}
+	})
+}
+
+func TestARecordHasNoTurn(t *testing.T) {
+	play(t, func(w world) {
+		message := w.telegram.Says("anna", "hello")
+		w.orchestrator.Hears("hello").Answers("hi")
+		w.telegram.Edits("anna", message, "hello!")
+		record := w.orchestrator.HearsNext()
+		call := &busv1.Entry{Kind: contract.EntryAnswer, Calls: []*busv1.Call{{Name: "core/list_channels"}}}
+		if _, err := w.orchestrator.Commits(record.Delivery.GetToken(), record.Append(call)); !errors.Is(err, contract.ErrInvalid) {
+			t.Errorf("a record calls a tool: %v", err)
+		}
+		w.orchestrator.Acks(record.Delivery, record.Append(record.InputRow()))
+		if s := w.Session("orchestrator", "chan:telegram:anna"); len(s.Stack) != 0 || s.HistorySeq != 3 {
+			t.Errorf("the session is %+v", s)
+		}
+		if got := w.outputs(); len(got) != 1 {
+			t.Errorf("outputs: %+v", got)
+		}
+	})
+}
+
+func TestAnOutputComesWithTheAcknowledgement(t *testing.T) {
+	play(t, func(w world) {
+		w.telegram.Says("anna", "hello")
+		turn := w.orchestrator.Hears("hello")
+		token := turn.Delivery.GetToken()
+		if _, err := w.orchestrator.Commits(token, turn.Append(turn.InputRow()), turn.Output(contract.OutcomeOK, "hi")); !errors.Is(err, contract.ErrInvalid) {
+			t.Errorf("an output without an acknowledgement: %v", err)
+		}
+		if _, err := w.orchestrator.Commits("", turn.Output(contract.OutcomeOK, "hi")); !errors.Is(err, contract.ErrDenied) {
+			t.Errorf("an output without a lane: %v", err)
+		}
+		if _, err := w.telegram.Commits("", turn.Output(contract.OutcomeOK, "hi")); !errors.Is(err, contract.ErrDenied) {
+			t.Errorf("an output of a channel: %v", err)
+		}
+		w.telegram.IsSilent()
+		if rows := w.History(turn.Session()); len(rows) != 0 {
+			t.Errorf("the history is %q", rows)
+		}
+		turn.Answers("hi")
+		w.telegram.Shows("anna: hi")
+	})
+}
+
+func TestAnOutcomeThatIsNoneIsADeadTurn(t *testing.T) {
+	play(t, func(w world) {
+		w.telegram.Says("anna", "hello")
+		w.orchestrator.Hears("hello").Ends("splendid", "hi")
+		w.telegram.ShowsOne("I could not answer that", "splendid")
+		w.telegram.Says("anna", "again")
+		w.orchestrator.Hears("again").Answers("hi")
+		w.telegram.Shows("anna: hi")
+	})
+}
+
+func TestTheEndOfATurnClosesItsCalls(t *testing.T) {
+	play(t, func(w world) {
+		w.telegram.Says("anna", "hello")
+		turn := w.orchestrator.Hears("hello")
+		calls := turn.Asks([2]string{"core/list_channels", "{}"}, [2]string{"core/list_agents", "{}"})
+		if _, err := turn.Call(calls[0]); err != nil {
+			t.Fatal(err)
+		}
+		turn.Ends(contract.OutcomeTimeout, "It took too long.")
+		if c := w.call(calls[0]); c.State != journal.CallFinished {
+			t.Errorf("the first call is %+v", c)
+		}
+		if c := w.call(calls[1]); c.State != journal.CallClosed || c.EndedAt == 0 {
+			t.Errorf("the second call is %+v", c)
+		}
+		rows := w.History(turn.Session())
+		if last := rows[len(rows)-1]; !strings.HasPrefix(last, "result: cancelled") || !strings.Contains(last, "unknown") {
+			t.Errorf("the history is %q", rows)
+		}
+		err := w.Bus.Do(func(tx *bus.Tx) error { return w.Sessions.Finish(tx, journal.ParseCallID(calls[1]), "late", false) })
+		if !errors.Is(err, contract.ErrStale) {
+			t.Errorf("a closed call took a result: %v", err)
+		}
+		if after := w.History(turn.Session()); len(after) != len(rows) {
+			t.Errorf("the history is %q", after)
+		}
+	})
+}
+
+func TestADeadTurnIsAnswered(t *testing.T) {
+	play(t, func(w world) {
+		w.telegram.Says("anna", "hello")
+		for i := range 3 {
+			turn := w.orchestrator.Hears("hello")
+			if i == 0 {
+				turn.Asks([2]string{"core/list_channels", "{}"})
+			}
+			w.orchestrator.Fails(turn.Delivery, "it does not work")
+			w.Wait(2 * time.Minute)
+		}
+		w.telegram.ShowsOne("I could not answer that", "it does not work")
+		if got := w.outputs(); len(got) != 1 || got[0].Outcome != contract.OutcomeDead {
+			t.Errorf("outputs: %+v", got)
+		}
+		if s := w.Session("orchestrator", "chan:telegram:anna"); len(s.Stack) != 0 {
+			t.Errorf("the session is %+v", s)
+		}
+		epoch := int64(0)
+		w.telegram.Says("anna", "and now?")
+		turn := w.orchestrator.Hears("and now?")
+		if epoch = turn.Delivery.GetTurn().GetHistoryEpoch(); epoch == 0 {
+			t.Error("the agent is not told that the kernel wrote to the history")
+		}
+		turn.Answers("fine")
+		w.telegram.Shows("anna: fine")
+	})
+}
+
+func TestATurnThatDiedBeforeItBeganIsKept(t *testing.T) {
+	play(t, func(w world) {
+		w.telegram.Says("anna", "hello")
+		turn := w.orchestrator.Hears("hello")
+		w.orchestrator.Drops(turn.Delivery, "it is poison")
+		w.telegram.ShowsOne("I could not answer that", "it is poison")
+		if rows := w.History(turn.Session()); !slices.Equal(rows, []string{"input: hello"}) {
+			t.Errorf("the history is %q", rows)
+		}
+		if n, err := w.Bus.Resubmit(turn.Delivery.GetEvent().GetSeq()); n != 1 || err != nil {
+			t.Fatal(n, err)
+		}
+		w.orchestrator.Hears("hello").Answers("no poison")
+		w.telegram.Shows("anna: no poison")
+	})
+}
+
+func TestADeadRecordSaysNothing(t *testing.T) {
+	play(t, func(w world) {
+		message := w.telegram.Says("anna", "hello")
+		w.orchestrator.Hears("hello").Answers("")
+		w.telegram.Edits("anna", message, "hello!")
+		w.orchestrator.Drops(w.orchestrator.HearsNext().Delivery, "no")
+		w.telegram.IsSilent()
+		if dead := w.Dead(contract.TopicAgentInput + "orchestrator"); len(dead) != 1 {
+			t.Errorf("dead letters: %q", dead)
+		}
+	})
+}
+
+func TestCancellingTakesTheLaneFromItsHolder(t *testing.T) {
+	play(t, func(w world) {
+		tasks := w.Extension(bus.Actor{ID: "tasks", Effects: []string{"turn.cancel"}}, kerneltest.On(contract.TopicAgentOutput))
+		w.telegram.Says("anna", "work")
+		turn := w.orchestrator.Hears("work")
+		call := turn.Asks([2]string{"core/list_channels", "{}"})[0]
+		w.telegram.Says("anna", "more")
+		tasks.Must("", kerneltest.CancelTurn(turn.Session(), "It is cancelled."))
+		out := kerneltest.Decode[contract.AgentOutput](t, tasks.Take().GetEvent())
+		if out.Outcome != contract.OutcomeCancelled || out.Text != "It is cancelled." {
+			t.Errorf("the output is %+v", out)
+		}
+		w.telegram.Shows("anna: It is cancelled.")
+		if _, err := turn.TriesToAsk([2]string{"core/list_channels", "{}"}); !errors.Is(err, contract.ErrStale) {
+			t.Errorf("the holder goes on: %v", err)
+		}
+		if _, err := turn.Call(call); !errors.Is(err, contract.ErrStale) {
+			t.Errorf("the holder calls a tool: %v", err)
+		}
+		turn.Answers("too late")
+		w.orchestrator.Fails(turn.Delivery, "too late")
+		w.orchestrator.Hears("more").Answers("more")
+		w.telegram.Shows("anna: more")
+		if _, err := tasks.Commits("", kerneltest.CancelTurn(99, "")); !errors.Is(err, contract.ErrNotFound) {
+			t.Errorf("a session that does not exist: %v", err)
+		}
+	})
+}
+
+// A cancellation is one effect of a commit: if that fails, nothing has happened.
+func TestACancellationThatIsRolledBackLeavesTheTurnAlone(t *testing.T) {
+	play(t, func(w world) {
+		tasks := w.Extension(bus.Actor{ID: "tasks", Effects: []string{"turn.cancel"}})
+		w.telegram.Says("anna", "work")
+		turn := w.orchestrator.Hears("work")
+		turn.Asks([2]string{"core/list_channels", "{}"})
+		if _, err := tasks.Commits("", kerneltest.CancelTurn(turn.Session(), "no"), kerneltest.PutAt("k", "v", 7)); !errors.Is(err, contract.ErrConflict) {
+			t.Fatalf("the commit: %v", err)
+		}
+		if w.orchestrator.Cancelled(turn.Delivery.GetToken()) {
+			t.Error("the holder was told to end")
+		}
+		turn.Answers("done")
+		w.telegram.Shows("anna: done")
+	})
+}
+
+func TestATurnDoesNotCancelItself(t *testing.T) {
+	play(t, func(w world) {
+		w.orchestrator.Actor.Effects = []string{"turn.cancel"}
+		w.telegram.Says("anna", "work")
+		turn := w.orchestrator.Hears("work")
+		if _, err := w.orchestrator.Commits(turn.Delivery.GetToken(), kerneltest.CancelTurn(turn.Session(), "no")); !errors.Is(err, contract.ErrDenied) {
+			t.Errorf("a turn cancels itself: %v", err)
+		}
+		turn.Answers("done")
+		w.telegram.Shows("anna: done")
+	})
+}
+
+func TestASessionIsDeletedWithWhatRunsInIt(t *testing.T) {
+	play(t, func(w world) {
+		message := w.telegram.Says("anna", "work")
+		turn := w.orchestrator.Hears("work")
+		turn.Asks([2]string{"core/list_channels", "{}"})
+		w.telegram.Says("anna", "more")
+		w.Do(func(tx *bus.Tx) error { return w.Sessions.Delete(tx, turn.Session()) })
+		w.orchestrator.HearsNothing()
+		turn.Answers("too late")
+		w.telegram.IsSilent()
+		w.telegram.Says("anna", "afresh")
+		again := w.orchestrator.Hears("afresh")
+		if again.Session() == turn.Session() || again.Delivery.GetTurn().GetHistorySeq() != 0 {
+			t.Errorf("the session %d goes on", turn.Session())
+		}
+		again.Answers("hi")
+		w.telegram.Shows("anna: hi")
+
+		w.telegram.Edits("anna", message, "a record in somebody's hands")
+		record := w.orchestrator.HearsNext()
+		w.Do(func(tx *bus.Tx) error { return w.Sessions.Delete(tx, record.Session()) })
+		w.orchestrator.Acks(record.Delivery, record.Append(record.InputRow()))
+		w.telegram.Says("anna", "and again")
+		w.orchestrator.Hears("and again").Answers("hi again")
+		w.telegram.Shows("anna: hi again")
+		if err := w.Bus.Do(func(tx *bus.Tx) error { return w.Sessions.Delete(tx, record.Session()) }); !errors.Is(err, contract.ErrNotFound) {
+			t.Errorf("deleted twice: %v", err)
+		}
+	})
+}
+
+func TestWhatTheRunLoopIsTold(t *testing.T) {
+	play(t, func(w world) {
+		w.Know(func(s *directory.Snapshot) {
+			s.Location, s.ToolsEtag, s.ChannelsEtag = time.FixedZone("Europe/Berlin", 3600), "tools1", "channels1"
+		})
+		w.telegram.Says("anna", "hello")
+		c := w.orchestrator.Hears("hello").Delivery.GetTurn()
+		if c.GetChannel() != "telegram" || c.GetChannelName() != "Telegram" || c.GetTimezone() != "Europe/Berlin" || c.GetToolsEtag() != "tools1" ||
+			c.GetChannelsEtag() != "channels1" || c.GetTurn() != 0 || c.GetResumed() || c.GetGroup() {
+			t.Errorf("the context is %v", c)
+		}
+	})
+}
