@@ -199,14 +199,22 @@ func (a admin) RestartExtension(ctx context.Context, id string) (control.Extensi
 	}
 	wait, cancel := context.WithTimeout(ctx, settleTime)
 	defer cancel()
-	_ = a.super.Wait(wait) // what the state is then, is the answer
-	x := all[i]
-	for _, s := range a.super.Statuses() {
-		if s.ID == id {
-			show(&x, s)
+	for {
+		_ = a.super.Wait(wait) // what the state is then, is the answer
+		x := all[i]
+		for _, s := range a.super.Statuses() {
+			if s.ID == id {
+				show(&x, s)
+			}
+		}
+		if wait.Err() != nil || x.State != string(supervisor.Starting) && x.State != string(supervisor.Stopping) {
+			return x, nil
+		}
+		select {
+		case <-time.After(20 * time.Millisecond):
+		case <-wait.Done():
 		}
 	}
-	return x, nil
 }
 
 // Channels implements control.Kernel.

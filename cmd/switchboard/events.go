@@ -36,6 +36,9 @@ func newEventsTail() *cobra.Command {
 			if *asJSON {
 				return lines.Encode(e)
 			}
+			if *follow && summary(e.Deliveries) != "dead" {
+				e.Deliveries = nil // of what has just happened, nothing is known yet
+			}
 			p.event(e)
 			return nil
 		}

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"strings"
 	"time"
 
@@ -15,6 +16,7 @@ import (
 	"github.com/switchboard-run/switchboard/extensions/clichannel/terminal"
 	"github.com/switchboard-run/switchboard/kernel"
 	"github.com/switchboard-run/switchboard/kernel/config"
+	"github.com/switchboard-run/switchboard/kernel/control"
 	"github.com/switchboard-run/switchboard/manifests"
 )
 
@@ -125,7 +127,7 @@ func startAndChat(ctx context.Context) error {
 	o := terminal.Options{In: in, NoSuspend: true, Greeting: greeting(modelsOf(seen)), Hint: strings.Join(configHints(seen), "\n")}
 	chatErr := chat(chatting, home, o)
 	if chatting.Err() == nil {
-		sayPending(ctx, os.Stdout, k)
+		sayPending(ctx, os.Stderr, k) // the output may be a script's
 	}
 	stop()
 	err = <-done
@@ -137,6 +139,10 @@ func sayPending(ctx context.Context, w io.Writer, k *kernel.Kernel) {
 	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
 	defer cancel()
 	result, err := k.Control().CallTool(ctx, listSchedules, json.RawMessage(`{"limit":5}`))
+	for err != nil && schedulerStarts(ctx, k) {
+		time.Sleep(20 * time.Millisecond)
+		result, err = k.Control().CallTool(ctx, listSchedules, json.RawMessage(`{"limit":5}`))
+	}
 	if err != nil || result.IsError {
 		return
 	}
@@ -163,4 +169,12 @@ func sayPending(ctx context.Context, w io.Writer, k *kernel.Kernel) {
 		fmt.Fprintf(w, "  and %d more\n", found.More)
 	}
 	fmt.Fprintln(w, "`switchboard run` keeps it running. What comes due meanwhile is delivered late, when it runs again.")
+}
+
+// schedulerStarts says that there will be a scheduler to ask in a moment.
+func schedulerStarts(ctx context.Context, k *kernel.Kernel) bool {
+	all, err := k.Control().Extensions(ctx)
+	return err == nil && ctx.Err() == nil && slices.ContainsFunc(all, func(x control.Extension) bool {
+		return x.ID == "scheduler" && (x.State == "starting" || x.State == "inactive" || x.State == "active")
+	})
 }

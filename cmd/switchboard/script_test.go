@@ -1,0 +1,146 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/rogpeppe/go-internal/testscript"
+
+	"github.com/switchboard-run/switchboard/sdk"
+)
+
+// The scripts run this test binary as switchboard, and as the executable of a
+// channel that is dropped in.
+func TestMain(m *testing.M) {
+	testscript.Main(m, map[string]func(){"switchboard": main, "postbox": postbox})
+}
+
+// TestScript runs the command line as people do, each script with a home of its
+// own.
+func TestScript(t *testing.T) {
+	t.Parallel()
+	testscript.Run(t, testscript.Params{
+		Dir:                 "testdata/script",
+		RequireExplicitExec: true,
+		RequireUniqueNames:  true,
+		Setup: func(e *testscript.Env) error {
+			// Short, for the sockets in it.
+			home, err := os.MkdirTemp("/tmp", "sb")
+			if err != nil {
+				return err
+			}
+			e.Defer(func() { _ = os.RemoveAll(home) })
+			e.Setenv("SWITCHBOARD_HOME", home)
+			e.Setenv("H", home)
+			e.Setenv("TZ", "Europe/Berlin")
+			e.Setenv("NO_PROXY", "*")
+			return nil
+		},
+		Cmds: map[string]func(*testscript.TestScript, bool, []string){
+			"until":   until,
+			"capture": capture,
+			"json":    isJSON,
+		},
+	})
+}
+
+// patience is how long a condition may take to come true.
+const patience = 20 * time.Second
+
+// until runs a command until its output matches: until 'regexp' command args...
+func until(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) < 2 {
+		ts.Fatalf("usage: until regexp command [args...]")
+	}
+	want, err := regexp.Compile("(?m)" + args[0])
+	ts.Check(err)
+	for end := time.Now().Add(patience); ; time.Sleep(50 * time.Millisecond) {
+		err := ts.Exec(args[1], args[2:]...)
+		if err == nil && want.MatchString(ts.ReadFile("stdout")) {
+			return
+		}
+		if time.Now().After(end) {
+			ts.Fatalf("%q did not come: %v", args[0], err)
+		}
+	}
+}
+
+// capture keeps what a group of a regexp matches in the last output:
+// capture NAME 'regexp'
+func capture(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 2 {
+		ts.Fatalf("usage: capture name regexp")
+	}
+	found := regexp.MustCompile("(?m)" + args[1]).FindStringSubmatch(ts.ReadFile("stdout"))
+	if len(found) < 2 {
+		ts.Fatalf("no %s in the output", args[1])
+	}
+	ts.Setenv(args[0], found[1])
+}
+
+// isJSON checks that the last output is JSON.
+func isJSON(ts *testscript.TestScript, neg bool, _ []string) {
+	if out := strings.TrimSpace(ts.ReadFile("stdout")); json.Valid([]byte(out)) == neg {
+		ts.Fatalf("JSON: %v, want %v:\n%s", !neg, neg, out)
+	}
+}
+
+// postbox is a channel: a file in its data directory named <user>.in is a
+// message of that user, and what goes to them is appended to <user>.out. It
+// refuses texts with the word unwanted.
+func postbox() {
+	var dir string
+	send := func(_ context.Context, m sdk.Message) (sdk.Receipt, error) {
+		if strings.Contains(m.Text, "unwanted") {
+			return sdk.Receipt{}, sdk.Drop("nobody wants that")
+		}
+		to := m.Conversation
+		if to == "" {
+			to = "nobody"
+		}
+		f, err := os.OpenFile(filepath.Join(dir, to+".out"), os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
+		if err != nil {
+			return sdk.Receipt{}, err
+		}
+		_, err = f.WriteString(m.Text + "\n")
+		return sdk.Receipt{ProviderID: "letter-" + m.ID, Conversation: to}, errors.Join(err, f.Close())
+	}
+	sdk.Serve(sdk.Extension{
+		ID:      "postbox",
+		Start:   func(_ context.Context, k *sdk.Kernel) error { dir = k.DataDir(); return nil },
+		Channel: sdk.ChannelFunc(send),
+		Run:     func(ctx context.Context, k *sdk.Kernel) error { return collect(ctx, k, dir) },
+	})
+}
+
+func collect(ctx context.Context, k *sdk.Kernel, dir string) error {
+	for {
+		files, _ := filepath.Glob(filepath.Join(dir, "*.in"))
+		for _, f := range files {
+			text, err := os.ReadFile(f)
+			if err != nil {
+				return err
+			}
+			user := strings.TrimSuffix(filepath.Base(f), ".in")
+			message := sdk.UserMessage{Text: string(text), UserID: user, UserName: user, ConversationID: user, MessageID: "card-" + user}
+			if err := k.Receive(ctx, message, ""); err != nil {
+				return err
+			}
+			if err := os.Remove(f); err != nil {
+				return err
+			}
+		}
+		select {
+		case <-time.After(20 * time.Millisecond):
+		case <-ctx.Done():
+			return nil
+		}
+	}
+}
