@@ -22,6 +22,7 @@
 package bus
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"math/rand/v2"
@@ -70,6 +71,8 @@ type Options struct {
 	Stuck func(extension string, generation int64, reason string)
 	// Events and Dead say how long settled events and dead letters are kept.
 	Events, Dead time.Duration
+
+	windows windows // zero: defaultWindows
 }
 
 // Bus is the event bus. All methods are safe for concurrent use.
@@ -79,7 +82,8 @@ type Bus struct {
 	sessions Sessions
 	log      hclog.Logger
 	stuck    func(extension string, generation int64, reason string)
-	keep     [2]time.Duration
+	retain   [2]time.Duration
+	windows  windows
 
 	table atomic.Pointer[table] // the subscriptions in force
 
@@ -106,7 +110,7 @@ type Bus struct {
 // their extensions to attach.
 func New(ctx context.Context, o Options) (*Bus, error) {
 	b := &Bus{
-		store: o.Store, router: o.Router, sessions: o.Sessions, log: o.Log, stuck: o.Stuck, keep: [2]time.Duration{o.Events, o.Dead},
+		store: o.Store, router: o.Router, sessions: o.Sessions, log: o.Log, stuck: o.Stuck, retain: [2]time.Duration{o.Events, o.Dead}, windows: cmp.Or(o.windows, defaultWindows),
 		subs: map[int64]*subscription{}, sinks: map[string]*Sink{}, leases: map[string]*Lease{},
 		watchers: map[*Watcher]struct{}{}, settling: map[int64][]func(journal.Delivery){},
 		held: map[string]bool{}, random: newRandom(), prepare: make(chan struct{}, 1), alarm: time.NewTimer(time.Hour),

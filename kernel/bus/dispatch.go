@@ -62,8 +62,8 @@ func (b *Bus) prepared(s *Sink, l *lane) bool {
 		switch {
 		case l.sub.class == classSend && it.Uncertain && spec.Hold:
 			w.kind, w.reason = wantDead, reasonHeld
-		case it.event != nil && it.tooOld(it.event):
-			w.kind, w.reason = wantDead, "it was not handled within "+spec.MaxAge.String()
+		case it.tooOld():
+			w.kind, w.reason = wantDead, it.oldAge()
 		case it.event == nil, l.sub.class == classSend && it.State != journal.InFlight, l.sub.class == classInput && it.turn == nil:
 			w.kind = wantHead
 		default:
@@ -78,9 +78,15 @@ func (b *Bus) prepared(s *Sink, l *lane) bool {
 
 const reasonHeld = "it is unknown whether it was sent, and the configuration says not to repeat it then"
 
-func (it *item) tooOld(e *busv1.Event) bool {
+// tooOld says whether the delivery has to give up. One whose age is not known
+// yet has not.
+func (it *item) tooOld() bool {
 	age := it.lane.sub.spec.Load().MaxAge
-	return age > 0 && nowUS()-max(e.GetCreatedAtUs(), it.Resubmitted) > age.Microseconds()
+	return age > 0 && it.created > 0 && nowUS()-max(it.created, it.Resubmitted) > age.Microseconds()
+}
+
+func (it *item) oldAge() string {
+	return "it was not handled within " + it.lane.sub.spec.Load().MaxAge.String()
 }
 
 func (b *Bus) handOut(s *Sink, l *lane) {

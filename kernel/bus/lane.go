@@ -2,27 +2,33 @@ package bus
 
 import (
 	"container/heap"
+	"iter"
 	"slices"
 
 	"github.com/switchboard-run/switchboard/contract/busv1"
 	"github.com/switchboard-run/switchboard/kernel/journal"
 )
 
-// Bounds of what is kept in memory. What is beyond them is read from the store
+// windows bounds what is kept in memory. What is beyond is read from the store
 // when its turn comes.
-const (
-	laneWindow  = 64      // items of a lane
-	looseWindow = 8192    // items of a subscription that have no order
-	eventWindow = 4096    // items of a subscription that keep their event
-	eventBytes  = 8 << 10 // payload of an event that is kept
-)
+type windows struct {
+	lane   int // items of a lane
+	loose  int // items of a subscription that have no order
+	events int // items of a subscription that keep their event
+}
+
+var defaultWindows = windows{lane: 64, loose: 8192, events: 4096}
+
+// eventBytes is the largest payload of an event that is kept.
+const eventBytes = 8 << 10
 
 // item is a pending delivery that is loaded.
 type item struct {
 	journal.Delivery
-	lane  *lane
-	event *busv1.Event // nil: in the store
-	turn  *busv1.TurnContext
+	lane    *lane
+	event   *busv1.Event // nil: in the store
+	created int64        // of the event, Unix microseconds; 0: not known yet
+	turn    *busv1.TurnContext
 }
 
 // lane is the deliveries of a subscription with one key, or a single one that
@@ -50,6 +56,22 @@ func (s *subscription) lane(key string, seq int64) *lane {
 	return s.lanes[key]
 }
 
+// allLanes goes through the lanes and the deliveries that have none.
+func (s *subscription) allLanes() iter.Seq[*lane] {
+	return func(yield func(*lane) bool) {
+		for _, l := range s.lanes {
+			if !yield(l) {
+				return
+			}
+		}
+		for _, l := range s.singles {
+			if !yield(l) {
+				return
+			}
+		}
+	}
+}
+
 // add loads a delivery that has just become durable, or was found at the start.
 // One that the store was read for in the same moment may be there already.
 func (b *Bus) add(a added) {
@@ -60,7 +82,7 @@ func (b *Bus) add(a added) {
 	if d.Key == "" {
 		switch {
 		case s.singles[d.Seq] != nil:
-		case d.Rank > s.loaded && (s.further || len(s.singles) >= looseWindow):
+		case d.Rank > s.loaded && (s.further || len(s.singles) >= b.windows.loose):
 			s.further = true
 			s.missed = s.missed || s.refilling
 			if !s.refilling && len(s.singles) == 0 {
@@ -82,11 +104,11 @@ func (b *Bus) add(a added) {
 			return
 		}
 	}
-	if d.Rank > l.loaded && (l.further || len(l.items) >= laneWindow) {
+	if d.Rank > l.loaded && (l.further || len(l.items) >= b.windows.lane) {
 		l.further = true
 		l.missed = l.missed || l.fetching
 	} else {
-		it := &item{Delivery: d, lane: l, event: s.keep(a.event), turn: a.turn}
+		it := &item{Delivery: d, lane: l, event: b.keep(s, a.event), created: a.event.GetCreatedAtUs(), turn: a.turn}
 		l.items = slices.Insert(l.items, i, it)
 		l.loaded = max(l.loaded, d.Rank)
 	}
@@ -96,15 +118,15 @@ func (b *Bus) add(a added) {
 func (b *Bus) addSingle(a added) {
 	s := a.sub
 	l := &lane{sub: s, alarm: -1, loaded: a.delivery.Rank}
-	l.items = []*item{{Delivery: a.delivery, lane: l, event: s.keep(a.event)}}
+	l.items = []*item{{Delivery: a.delivery, lane: l, event: b.keep(s, a.event), created: a.event.GetCreatedAtUs()}}
 	s.singles[a.delivery.Seq] = l
 	s.loaded = max(s.loaded, a.delivery.Rank)
 	b.offer(l)
 }
 
 // keep is the event if there is room to keep it in memory.
-func (s *subscription) keep(e *busv1.Event) *busv1.Event {
-	if len(s.singles)+len(s.lanes) > eventWindow || len(e.GetPayload()) > eventBytes {
+func (b *Bus) keep(s *subscription, e *busv1.Event) *busv1.Event {
+	if len(s.singles)+len(s.lanes) > b.windows.events || len(e.GetPayload()) > eventBytes {
 		return nil
 	}
 	return e
@@ -137,7 +159,7 @@ func (b *Bus) remove(s *subscription, key string, seq int64) {
 	switch {
 	case key == "":
 		delete(s.singles, seq)
-		if s.further && !s.refilling && len(s.singles) < looseWindow/8 {
+		if s.further && !s.refilling && len(s.singles) < b.windows.loose/8 {
 			b.readLoose(s)
 		}
 	case len(l.items) == 0 && !l.further:

@@ -226,8 +226,8 @@ func (b *Bus) refused(l *Lease, o *busv1.Outcome, err error) {
 
 // again gives the delivery out later, without counting this attempt.
 func (b *Bus) again(l *Lease, after time.Duration, reason string) {
-	if l.item.tooOld(l.Event) {
-		b.bury(l, fmt.Sprintf("it was not handled within %s; the last word was: %s", l.item.lane.sub.spec.Load().MaxAge, reason))
+	if l.item.tooOld() {
+		b.bury(l, l.item.oldAge()+"; the last word was: "+reason)
 		return
 	}
 	if l.item.lane.sub.class != classSend && after < time.Second {
@@ -368,8 +368,8 @@ func (t *Tx) fail(l *Lease, reason string, uncertain bool) error {
 		return t.end(l, journal.Dead, fmt.Sprintf("failed %d times; the last time: %s", d.Attempts, reason))
 	case sub.class == classSend && d.Uncertain && spec.Hold:
 		return t.end(l, journal.Dead, reasonHeld+": "+reason)
-	case l.item.tooOld(l.Event):
-		return t.end(l, journal.Dead, fmt.Sprintf("it was not handled within %s; the last time: %s", spec.MaxAge, reason))
+	case l.item.tooOld():
+		return t.end(l, journal.Dead, l.item.oldAge()+"; the last time: "+reason)
 	}
 	b.mu.Lock()
 	wait := b.backoff(d.Attempts)
@@ -451,46 +451,6 @@ func (b *Bus) abandoned(l *Lease, reason string, onPurpose, quiet bool) {
 				b.retryLater(l, err)
 			}()
 		}
-	})
-}
-
-// buryItem ends a delivery as dead that nobody holds; its lane is fetching until
-// that is done.
-func (b *Bus) buryItem(it *item, reason string) { b.buryItemWith(it, reason, false) }
-
-func (b *Bus) buryItemWith(it *item, reason string, quiet bool) {
-	sub := it.lane.sub
-	go b.update(Kernel, "", func(tx *Tx) error {
-		tx.quiet = quiet
-		d, err := tx.Delivery(it.Seq, sub.ID)
-		if err != nil || d == nil || d.State == journal.Done || d.State == journal.Dead {
-			return err
-		}
-		e, err := tx.Event(it.Seq)
-		if err != nil {
-			return err
-		}
-		d.Uncertain = d.Uncertain || it.Uncertain
-		if err := tx.Settle(*d, journal.Dead, reason); err != nil || e == nil {
-			return err
-		}
-		d.State, d.Reason, d.SettledAt = journal.Dead, reason, tx.Now
-		return tx.died(*d, e, sub.Extension)
-	}, func(err error) {
-		if err != nil && permanent(err) && !quiet {
-			b.buryItemWith(it, reason, true)
-			return
-		}
-		b.mu.Lock()
-		defer b.mu.Unlock()
-		it.lane.fetching = false
-		if err != nil && !errors.Is(err, journal.ErrClosed) {
-			b.log.Error("burying a delivery failed; trying again", "event", journal.EventID(it.Seq), "error", err)
-			b.delay(it.lane)
-			return
-		}
-		b.offer(it.lane)
-		b.dispatch(sub.sink)
 	})
 }
 

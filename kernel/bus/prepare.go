@@ -196,9 +196,9 @@ func (b *Bus) mark(ctx context.Context, wants []*want) error {
 func (b *Bus) read(r journal.Reader, w *want) (err error) {
 	switch w.kind {
 	case wantMore:
-		w.more, err = r.PendingLane(w.sub.ID, w.lane.key, w.lane.loaded, laneWindow+1)
+		w.more, err = r.PendingLane(w.sub.ID, w.lane.key, w.lane.loaded, b.windows.lane+1)
 	case wantLoose:
-		w.more, err = r.PendingLane(w.sub.ID, "", w.sub.loaded, looseWindow/2)
+		w.more, err = r.PendingLane(w.sub.ID, "", w.sub.loaded, b.windows.loose/2)
 	case wantHead:
 		if w.event = w.item.event; w.event == nil {
 			if w.event, err = r.Event(w.item.Seq); err != nil {
@@ -227,7 +227,7 @@ func (b *Bus) deliverWant(w *want) {
 			b.buryItem(w.item, "its event is missing from the store")
 			return
 		}
-		w.item.event, w.item.turn = w.event, w.turn
+		w.item.event, w.item.turn, w.item.created = w.event, w.turn, w.event.GetCreatedAtUs()
 		if w.marked {
 			w.item.State = journal.InFlight
 		} else if w.sub.class == classSend {
@@ -249,9 +249,9 @@ func (b *Bus) deliverWant(w *want) {
 }
 
 func (b *Bus) refill(l *lane, ds []journal.Delivery, gone map[int64]struct{}) {
-	l.further = l.missed || len(ds) > laneWindow
+	l.further = l.missed || len(ds) > b.windows.lane
 	l.missed = false
-	for _, d := range ds[:min(len(ds), laneWindow)] {
+	for _, d := range ds[:min(len(ds), b.windows.lane)] {
 		l.loaded = max(l.loaded, d.Rank)
 		if _, settled := gone[d.Seq]; !settled {
 			l.items = append(l.items, &item{Delivery: asFound(d), lane: l})
@@ -266,14 +266,14 @@ func (b *Bus) refill(l *lane, ds []journal.Delivery, gone map[int64]struct{}) {
 
 func (b *Bus) refillLoose(s *subscription, ds []journal.Delivery, gone map[int64]struct{}) {
 	s.refilling = false
-	s.further = s.missed || len(ds) == looseWindow/2
+	s.further = s.missed || len(ds) == b.windows.loose/2
 	for _, d := range ds {
 		s.loaded = max(s.loaded, d.Rank)
 		if _, settled := gone[d.Seq]; !settled && s.singles[d.Seq] == nil {
 			b.addSingle(added{sub: s, delivery: asFound(d)})
 		}
 	}
-	if s.further && len(s.singles) < looseWindow/8 {
+	if s.further && len(s.singles) < b.windows.loose/8 {
 		b.readLoose(s)
 	}
 }

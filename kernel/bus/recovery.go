@@ -3,8 +3,6 @@ package bus
 import (
 	"context"
 	"fmt"
-	"iter"
-	"maps"
 	"slices"
 
 	"github.com/switchboard-run/switchboard/contract"
@@ -136,12 +134,10 @@ func (b *Bus) Waiting(channel string) (waiting []journal.Delivery) {
 		if s.class != classSend || s.Extension != channel {
 			continue
 		}
-		for _, lanes := range []iter.Seq[*lane]{maps.Values(s.lanes), maps.Values(s.singles)} {
-			for l := range lanes {
-				for i, it := range l.items {
-					if i > 0 || l.lease == nil && !l.fetching {
-						waiting = append(waiting, it.Delivery)
-					}
+		for l := range s.allLanes() {
+			for i, it := range l.items {
+				if i > 0 || l.lease == nil && !l.fetching {
+					waiting = append(waiting, it.Delivery)
 				}
 			}
 		}

@@ -6,6 +6,7 @@ import (
 )
 
 const (
+	ageEvery   = time.Minute
 	pruneEvery = time.Hour
 	pruneBatch = 200 // events of one transaction: small, so that nobody waits for it
 	prunePause = 50 * time.Millisecond
@@ -16,8 +17,15 @@ const (
 func (b *Bus) retentionLoop(ctx context.Context) {
 	timer := time.NewTimer(time.Minute)
 	defer timer.Stop()
+	ticker := time.NewTicker(ageEvery)
+	defer ticker.Stop()
 	for {
 		select {
+		case <-ticker.C:
+			if err := b.age(ctx); err != nil && ctx.Err() == nil {
+				b.log.Error("looking for old deliveries failed", "error", err)
+			}
+			continue
 		case <-timer.C:
 		case <-ctx.Done():
 			return
@@ -35,7 +43,7 @@ func (b *Bus) retentionLoop(ctx context.Context) {
 // Prune removes one batch of what may go at the time, and says whether there
 // may be more.
 func (b *Bus) Prune(ctx context.Context, now time.Time) (more bool, err error) {
-	events, dead := b.keep[0], b.keep[1]
+	events, dead := b.retain[0], b.retain[1]
 	err = b.doContext(ctx, func(tx *Tx) error {
 		more = false
 		if err := tx.endParked(now.Add(-parkedFor).UnixMicro()); err != nil || events <= 0 {
