@@ -161,6 +161,7 @@ func Open(ctx context.Context, o Options) (_ *Kernel, err error) {
 	k.tools = &tools.Runner{
 		Bus: k.bus, Sessions: k.sessions, Directory: k.directory, Router: k.router, Remote: k.host, Log: k.log.Named("tools"),
 	}
+	k.sessions.OnClosed(k.tools.Closed)
 	k.host.Options = host.Options{
 		Bus: k.bus, Sessions: k.sessions, Directory: k.directory, Tools: k.tools,
 		Models: &models.Router{Directory: k.directory, Remote: k.host}, Log: k.log.Named("host"), Report: k.report,

@@ -11,8 +11,11 @@ import (
 	"github.com/switchboard-run/switchboard/kernel/tools"
 )
 
-// remote reaches the extensions that the test plays.
-type remote struct{ w *World }
+// remote reaches the extensions that the test plays, for one run of the kernel.
+type remote struct {
+	w   *World
+	run int
+}
 
 var _ tools.Remote = remote{}
 
@@ -26,7 +29,7 @@ func (r remote) CallTool(ctx context.Context, extension string, request *extensi
 
 // Actor implements tools.Remote.
 func (r remote) Actor(extension string) *bus.Actor {
-	if x := r.w.extensions[extension]; x != nil && x.Running() {
+	if x := r.w.extensions[extension]; x != nil && x.Running() && r.run == r.w.run {
 		return x.Actor
 	}
 	return nil

@@ -39,6 +39,7 @@ type World struct {
 	subscribed map[string][]bus.Subscription
 	serving    map[string]func(context.Context, *extensionv1.CallRequest) (*extensionv1.CallResult, error)
 	closed     bool
+	run        int // of the kernel
 }
 
 // Run plays a test in a world of its own, in parallel to others.
@@ -47,6 +48,7 @@ func Run(t *testing.T, play func(w *World)) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		t.Helper()
+		t.Cleanup(func() { time.Sleep(24 * time.Hour) }) // what still waits gives up
 		play(New(t))
 	})
 }
@@ -74,6 +76,7 @@ func New(t *testing.T) *World {
 
 func (w *World) open() {
 	w.T.Helper()
+	w.run++
 	var err error
 	if w.Store, err = sqlite.Open(w.path); err != nil {
 		w.T.Fatal(err)
@@ -86,8 +89,9 @@ func (w *World) open() {
 		w.T.Fatal(err)
 	}
 	w.Tools = &tools.Runner{
-		Bus: w.Bus, Sessions: w.Sessions, Directory: w.Directory, Router: w.Router, Remote: remote{w}, Log: hclog.NewNullLogger(),
+		Bus: w.Bus, Sessions: w.Sessions, Directory: w.Directory, Router: w.Router, Remote: remote{w, w.run}, Log: hclog.NewNullLogger(),
 	}
+	w.Sessions.OnClosed(w.Tools.Closed)
 	w.closed = false
 }
 

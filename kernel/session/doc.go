@@ -21,6 +21,7 @@ import (
 // use; it keeps nothing but the epochs below.
 type Book struct {
 	directory *directory.Directory
+	closed    func(call int64)
 
 	mu     sync.Mutex
 	epochs map[int64]int64 // changes of a history by the kernel itself, since its start
@@ -30,8 +31,12 @@ var _ bus.Sessions = (*Book)(nil)
 
 // New returns a book that resolves names with the directory.
 func New(d *directory.Directory) *Book {
-	return &Book{directory: d, epochs: map[int64]int64{}}
+	return &Book{directory: d, closed: func(int64) {}, epochs: map[int64]int64{}}
 }
+
+// OnClosed has f told of each call that is closed without a result. It must be
+// set before anything happens, and f must not block.
+func (b *Book) OnClosed(f func(call int64)) { b.closed = f }
 
 func (b *Book) epoch(session int64) int64 {
 	b.mu.Lock()

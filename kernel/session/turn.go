@@ -191,6 +191,7 @@ func (b *Book) end(tx *bus.Tx, s *journal.Session, turn *journal.Turn, outcome, 
 		if err := tx.PutCall(&c); err != nil {
 			return nil, err
 		}
+		tx.After(func() { b.closed(c.ID) })
 		rows = append(rows, &busv1.Entry{Kind: contract.EntryResult, CallId: journal.CallID(c.ID), Text: closedCall, IsError: true})
 	}
 	if len(rows) > 0 {

@@ -75,54 +75,42 @@ func (r *Runner) Send(ctx context.Context, channel, text string) (*Delivered, er
 		}
 		return nil, fmt.Errorf("%w: %s Nothing was sent", kind, why)
 	}
-	settled, over := make(chan settlement), make(chan struct{})
-	defer close(over)
-	d := &Delivered{}
+	c := now.Channel(channel)
+	d := &Delivered{Status: "queued"}
+	receipts := newReceipts(r.Bus)
+	defer receipts.close()
 	err := r.Bus.Do(func(tx *bus.Tx) error {
 		d.Events = nil
 		seqs, err := r.Router.SendTo(tx, channel, text, "", "", "")
 		for _, seq := range seqs {
 			d.Events = append(d.Events, journal.EventID(seq))
-			tx.After(func() {
-				r.Bus.OnSettled(seq, func(d journal.Delivery) {
-					select {
-					case settled <- settlement{0, d}:
-					case <-over:
-					}
-				})
-			})
+		}
+		if c.Ready() {
+			receipts.await(tx, 0, seqs)
 		}
 		return err
 	})
 	if err != nil {
 		return nil, err
 	}
-	d.Status = "queued"
-	c := now.Channel(channel)
-	wait, cancel := context.WithTimeout(ctx, receiptWait)
+	waiting, cancel := context.WithTimeout(ctx, receiptWait)
 	defer cancel()
-	for left := len(d.Events); left > 0 && c.Ready(); {
-		select {
-		case s := <-settled:
-			left--
-			if s.delivery.ProviderID != "" {
-				d.ProviderIDs = append(d.ProviderIDs, s.delivery.ProviderID)
-			}
-			switch {
-			case s.delivery.State == journal.Dead:
-				d.Status, d.Detail = "failed", s.delivery.Reason
-			case left == 0 && d.Status == "queued":
-				d.Status = "delivered"
-			}
-		case <-wait.Done():
-			left = 0
+	receipts.each(waiting, func(_ int, part journal.Delivery, last bool) {
+		if part.ProviderID != "" {
+			d.ProviderIDs = append(d.ProviderIDs, part.ProviderID)
 		}
-	}
-	if d.Status == "queued" {
+		switch {
+		case part.State == journal.Dead:
+			d.Status, d.Detail = "failed", part.Reason
+		case last && d.Status == "queued":
+			d.Status = "delivered"
+		}
+	})
+	switch {
+	case d.Status == "queued" && !c.Ready():
+		d.Detail = notReady(c)
+	case d.Status == "queued":
 		d.Detail = fmt.Sprintf("no word from %s yet; it is tried until it is delivered", c.Name)
-		if !c.Ready() {
-			d.Detail = fmt.Sprintf("%s is %s now; it is delivered when that changes", c.Name, c.Status())
-		}
 	}
 	return d, nil
 }

@@ -1,0 +1,57 @@
+package tools
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	"github.com/switchboard-run/switchboard/kernel/directory"
+	"github.com/switchboard-run/switchboard/kernel/journal"
+)
+
+// refuse says why a call must not run: the reason is for the model.
+func refuse(now *directory.Snapshot, agent string, t *directory.Tool, call journal.Call) string {
+	if t == nil || !now.MayUse(agent, t) {
+		granted := list(now, agent)
+		names := make([]string, len(granted))
+		for i, g := range granted {
+			names[i] = g.GetName()
+		}
+		if t != nil {
+			return fmt.Sprintf("The tool %s is not granted to this agent: its manifest lacks \"uses_tools: [%s]\". Granted: %s.", call.Name, call.Name, strings.Join(names, ", "))
+		}
+		return fmt.Sprintf("There is no tool %q. There are: %s.", call.Name, strings.Join(names, ", "))
+	}
+	return misfit(t, call.Arguments)
+}
+
+// misfit says what is wrong with the arguments of a call.
+func misfit(t *directory.Tool, raw []byte) string {
+	var v any
+	if err := json.Unmarshal(arguments(raw), &v); err != nil {
+		return fmt.Sprintf("The arguments of %s are no JSON (%v). Call it again with a JSON object that fits its schema.", t.Name, err)
+	}
+	if t.Schema == nil {
+		return ""
+	}
+	if err := t.Schema.Validate(v); err != nil {
+		return fmt.Sprintf("The arguments of %s do not fit its schema: %s. Call it again with arguments that do.", t.Name, firstLines(err.Error()))
+	}
+	return ""
+}
+
+// arguments treats none as an empty object, as models do.
+func arguments(raw []byte) []byte {
+	if len(strings.TrimSpace(string(raw))) == 0 {
+		return []byte("{}")
+	}
+	return raw
+}
+
+func firstLines(s string) string {
+	lines := strings.Split(strings.TrimSpace(s), "\n")
+	if len(lines) > 1 {
+		lines = lines[1:] // the first one names the schema's address
+	}
+	return strings.Join(lines[:min(len(lines), 5)], " ")
+}

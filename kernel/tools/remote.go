@@ -1,0 +1,165 @@
+package tools
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/switchboard-run/switchboard/contract"
+	"github.com/switchboard-run/switchboard/contract/extensionv1"
+	"github.com/switchboard-run/switchboard/kernel/bus"
+	"github.com/switchboard-run/switchboard/kernel/directory"
+	"github.com/switchboard-run/switchboard/kernel/journal"
+)
+
+const (
+	absent = 30 * time.Second       // how long a call waits for its extension to come back
+	pause  = 100 * time.Millisecond // between two looks for it
+)
+
+// remote has the tool's extension run the call, again where that is allowed.
+func (r *running) remote(ctx context.Context, t *directory.Tool) (*extensionv1.CallResult, error) {
+	repeatable := t.Tool.GetReadOnly() || t.Tool.GetIdempotent()
+	if r.call.State == journal.CallRunning && !repeatable {
+		return r.fail(unknownOutcome(r.call.Name))
+	}
+	request, err := r.request(ctx, t)
+	if err != nil {
+		return nil, err
+	}
+	back := time.Now().Add(absent)
+	for conflicts, marked := 0, repeatable; ; {
+		actor := r.Remote.Actor(t.Extension)
+		if actor == nil {
+			if !sleep(ctx, back) {
+				return r.absent(t, request.GetRepeat())
+			}
+			continue
+		}
+		if !marked {
+			if err := r.Bus.Do(func(tx *bus.Tx) error { return r.Sessions.Start(tx, r.call.ID, "") }); err != nil {
+				return nil, err
+			}
+			marked = true
+		}
+		result, err := r.attempt(ctx, actor, t, request)
+		ended := r.Remote.Actor(t.Extension) != actor // its own process said so, otherwise
+		switch {
+		case err == nil, errors.Is(err, contract.ErrStale):
+			return result, err
+		case errors.Is(err, contract.ErrConflict) && conflicts < maxConflicts:
+			conflicts++
+			request.Repeat = true
+		case errors.Is(err, contract.ErrGone) && !repeatable:
+			return r.fail(unknownOutcome(r.call.Name))
+		case errors.Is(err, contract.ErrGone), errors.Is(err, contract.ErrUnavailable) && ended:
+			request.Repeat = request.GetRepeat() || errors.Is(err, contract.ErrGone)
+			if !sleep(ctx, back) {
+				return r.absent(t, request.GetRepeat())
+			}
+		case ctx.Err() != nil:
+			return r.overtime(repeatable)
+		default:
+			return r.fail(err.Error())
+		}
+	}
+}
+
+// sleep waits for a moment; false: there is no more time.
+func sleep(ctx context.Context, until time.Time) bool {
+	if !time.Now().Before(until) {
+		return false
+	}
+	select {
+	case <-time.After(pause):
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
+
+// attempt runs the tool once.
+func (r *running) attempt(ctx context.Context, actor *bus.Actor, t *directory.Tool, request *extensionv1.CallRequest) (*extensionv1.CallResult, error) {
+	lease := r.Bus.LeaseCall(actor, r.lease, r.call.ID)
+	defer r.Bus.Release(lease)
+	request.Lane = lease.Token
+	result, err := r.Remote.CallTool(ctx, t.Extension, request)
+	if err != nil {
+		return nil, err
+	}
+	// Result, effects and the row of the history at once, as the tool's extension.
+	content, isError := cut(result.GetContent()), result.GetIsError()
+	err = r.Bus.DoAs(actor, lease, func(tx *bus.Tx) error {
+		if _, err := tx.Apply(result.GetEffects()); err != nil {
+			return err
+		}
+		return r.Sessions.Finish(tx, r.call.ID, content, isError)
+	})
+	if err != nil {
+		return nil, err
+	}
+	return &extensionv1.CallResult{Content: content, IsError: isError}, nil
+}
+
+func (r *running) request(ctx context.Context, t *directory.Tool) (*extensionv1.CallRequest, error) {
+	q := &extensionv1.CallRequest{
+		CallId: journal.CallID(r.call.ID), Name: t.Tool.GetName(), Arguments: arguments(r.call.Arguments), Session: journal.SessionID(r.call.Session),
+		Agent: r.lease.Agent, Timezone: r.Directory.Current().Location.String(), Repeat: r.call.State == journal.CallRunning,
+	}
+	in, err := r.input(ctx)
+	if err != nil {
+		return nil, err
+	}
+	q.Sender, q.ReplyTo = in.Sender, in.ReplyTo
+	return q, r.Bus.View(ctx, func(j journal.Reader) error {
+		if channel, isDefault := strings.CutPrefix(q.GetReplyTo(), "#"); isDefault {
+			q.Channel = channel
+			return nil
+		}
+		c, err := j.ConversationByHandle(q.GetReplyTo())
+		if c != nil {
+			q.Channel = c.Channel
+		}
+		return err
+	})
+}
+
+// input is what the turn answers, with the reply target that is in force.
+func (r *running) input(ctx context.Context) (in contract.AgentInput, err error) {
+	if err := json.Unmarshal(r.lease.Event.GetPayload(), &in); err != nil {
+		return in, fmt.Errorf("%w: the input %s: %w", contract.ErrInvalid, r.lease.Event.GetId(), err)
+	}
+	if in.ReplyTo != "" {
+		return in, nil
+	}
+	return in, r.Bus.View(ctx, func(j journal.Reader) error {
+		s, err := j.Session(r.call.Session)
+		if s != nil && s.OutboundKind == directory.OutboundConversation {
+			in.ReplyTo = s.OutboundTarget
+		}
+		return err
+	})
+}
+
+func (r *running) absent(t *directory.Tool, tried bool) (*extensionv1.CallResult, error) {
+	what := "Tell the user; nothing was done."
+	if tried {
+		what = "Tell the user. It was interrupted before: calling it again later does no harm."
+	}
+	return r.fail(fmt.Sprintf("%s cannot run now: its extension %s is not running. %s", r.call.Name, t.Extension, what))
+}
+
+func (r *running) overtime(repeatable bool) (*extensionv1.CallResult, error) {
+	if repeatable {
+		return r.fail(fmt.Sprintf("%s took longer than %s and was stopped.", r.call.Name, callTimeout))
+	}
+	return r.fail(unknownOutcome(r.call.Name))
+}
+
+func unknownOutcome(name string) string {
+	return name + " was interrupted while it ran: it is unknown whether it had its effect. " +
+		"Do not simply repeat it: find out first, or tell the user."
+}
