@@ -18,10 +18,10 @@ var token = regexp.MustCompile(`<\w+>`)
 func echo(r openaitest.Request) openaitest.Answer {
 	var waiting []string
 	for _, m := range r.Messages {
-		switch m.Role {
-		case "user":
+		switch {
+		case m.Role == "user":
 			waiting = append(waiting, token.FindAllString(m.Content.Text, -1)...)
-		case "assistant":
+		case m.Role == "assistant" && len(m.ToolCalls) == 0:
 			waiting = nil
 		}
 	}

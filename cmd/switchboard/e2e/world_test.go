@@ -2,6 +2,7 @@ package e2e
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -38,7 +39,8 @@ type world struct {
 	telegram *telegramtest.Server // nil: there is no token
 	model    *openaitest.Server   // nil: there is no key
 	kernel   *kernel              // the one that was started last
-	polls    int                  // of bots, before it was started
+	started  time.Time
+	polls    int // of bots, before it was started
 	fifos    map[string]*os.File
 	full     bool // kernels are started on a disk that is nearly full
 }
@@ -83,6 +85,7 @@ func newWorld(t *testing.T, opts ...option) *world {
 		"PATH": os.Getenv("PATH"), "HOME": home, "SWITCHBOARD_HOME": home, "TZ": "Europe/Berlin",
 	}}
 	t.Cleanup(func() {
+		w.trouble()
 		if t.Failed() {
 			w.report()
 		}
@@ -93,6 +96,23 @@ func newWorld(t *testing.T, opts ...option) *world {
 		o(w)
 	}
 	return w
+}
+
+// trouble fails the test if a process told of something that must never happen.
+func (w *world) trouble() {
+	files, _ := filepath.Glob(filepath.Join(w.home, "logs", "*.log"))
+	for _, name := range append(files, "") {
+		text, _ := os.ReadFile(name)
+		if name == "" && w.kernel != nil {
+			text = []byte(w.kernel.output.String())
+		}
+		for _, sign := range []string{"DATA RACE", "panic:", "panicked", "fatal error:", "goroutine 1 ["} {
+			if bytes.Contains(text, []byte(sign)) {
+				w.t.Errorf("%q stands in what %s wrote:\n%s", sign, cmp.Or(strings.TrimSuffix(filepath.Base(name), "."), "the kernel"), text)
+				break
+			}
+		}
+	}
 }
 
 // report shows what the kernel and its extensions wrote.
@@ -235,7 +255,7 @@ func (w *world) start() {
 	if err := cmd.Start(); err != nil {
 		w.t.Fatal(err)
 	}
-	w.kernel = k
+	w.kernel, w.started = k, time.Now()
 	go func() {
 		_ = cmd.Wait()
 		close(k.ended)

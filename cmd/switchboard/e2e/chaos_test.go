@@ -1,0 +1,152 @@
+package e2e
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/switchboard-run/switchboard/contract"
+	"github.com/switchboard-run/switchboard/extensions/openai/openaitest"
+	"github.com/switchboard-run/switchboard/extensions/telegramchannel/telegramtest"
+)
+
+// answered checks that each of n messages to each chat was answered, none
+// twice without a mark.
+func (w *world) answered(chats, n int) {
+	w.t.Helper()
+	for c := range chats {
+		chat := int64(5000 + c)
+		unmarked, all := map[string]int{}, map[string]int{}
+		for _, text := range w.texts(chat) {
+			for _, id := range token.FindAllString(text, -1) {
+				if all[id]++; !strings.HasPrefix(text, contract.RepeatMark) {
+					unmarked[id]++
+				}
+			}
+		}
+		for i := range n {
+			id := fmt.Sprintf("<c%dm%d>", c, i)
+			if all[id] == 0 || unmarked[id] > 1 {
+				w.t.Errorf("%s was answered %d times, %d times without a mark: %q", id, all[id], unmarked[id], w.texts(chat))
+			}
+		}
+	}
+}
+
+// TestNothingIsLostWhateverIsKilled has people write while the kernel, the
+// channels, the agent and the model are killed in no particular order, each as
+// soon as a few more answers have come, and Telegram loses some requests.
+func TestNothingIsLostWhateverIsKilled(t *testing.T) {
+	t.Parallel()
+	const chats, each = 8, 12
+	w := newWorld(t, strangers(), withModel)
+	w.config(`channels: {telegram_channel: {allow_from: ["*"]}}`)
+	w.model.Handle(func(r openaitest.Request) openaitest.Answer {
+		if len(r.Results()) == 0 && rand.IntN(3) == 0 {
+			return openaitest.CallTool("scheduler__list_schedules", map[string]any{})
+		}
+		return echo(r)
+	})
+	seed := rand.Uint64()
+	t.Logf("seed %d", seed)
+	random := rand.New(rand.NewPCG(seed, 0))
+	w.start()
+	w.telegramReady()
+	victims := []string{"", "", "telegram_channel", "agent:orchestrator", "openai:openai", "scheduler:scheduler"}
+	for i := range each {
+		for c := range chats {
+			w.telegram.Say(int64(5000+c), fmt.Sprintf("message <c%dm%d>", c, i))
+		}
+		switch random.IntN(4) {
+		case 0:
+			w.telegram.Fail("sendMessage", 1, telegramtest.Fault{Break: telegramtest.BreakBefore})
+		case 1:
+			w.telegram.Fail("sendMessage", 1, telegramtest.Fault{Break: telegramtest.BreakAfter})
+		case 2:
+			w.telegram.Fail("sendMessage", 1, telegramtest.Fault{Status: 502, Body: "<html>Bad Gateway</html>"})
+		}
+		if err := w.telegram.WaitAccepted(w.ctx(), w.telegram.Accepted()+random.IntN(chats/2)); err != nil {
+			t.Fatal(err)
+		}
+		if victim := victims[random.IntN(len(victims))]; victim == "" {
+			w.restart()
+		} else {
+			kill(w.extensionProcess(victim), syscall.SIGKILL)
+		}
+	}
+	w.telegram.Heal()
+	w.eventually("all messages", func() bool { return w.count("user.message") == chats*each })
+	w.settled()
+	w.answered(chats, each)
+	if dead := w.dead(); len(dead) != 0 {
+		t.Errorf("dead letters: %q", dead)
+	}
+}
+
+func TestKernelStoppedInMidTurnGoesOnWhenItIsBack(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, withTelegram(), withModel)
+	gate := make(chan struct{})
+	w.model.Queue(openaitest.CallTool("scheduler__list_schedules", `{}`), openaitest.Answer{Gate: gate})
+	w.start()
+	w.telegramReady()
+	w.telegram.Say(anna, "what is on today?")
+	w.eventually("the second request", func() bool { return w.model.Total() == 2 })
+	w.stop()
+	close(gate)
+	w.model.Queue(openaitest.Say("Nothing."))
+	w.start()
+	if got := w.told(anna, 1).Text; got != "Nothing." {
+		t.Errorf("Telegram has %q", got)
+	}
+	w.settled()
+	if n := w.model.Total(); n != 3 || len(w.texts(anna)) != 1 {
+		t.Errorf("the model was asked %d times, Telegram has %q", n, w.texts(anna))
+	}
+}
+
+func TestKernelKilledWhileASendHangsSendsAgainWithAMark(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, withTelegram(), withModel)
+	w.model.Queue(openaitest.Say("Hello."))
+	w.start()
+	w.telegramReady()
+	w.telegram.Fail("sendMessage", 1, telegramtest.Fault{Hang: true})
+	w.telegram.Say(anna, "hello")
+	if err := w.telegram.WaitCalls(w.ctx(), "sendMessage", 1); err != nil {
+		t.Fatal(err)
+	}
+	w.restart()
+	w.settled()
+	if got := w.texts(anna); len(got) != 1 || got[0] != contract.RepeatMark+"Hello." {
+		t.Errorf("Telegram has %q", got)
+	}
+	if n := w.model.Total(); n != 1 {
+		t.Errorf("the model was asked %d times", n)
+	}
+}
+
+func TestUncertainSendIsHeldIfTheConfigurationSaysSo(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, withTelegram(), withModel)
+	w.config(`channels: {telegram_channel: {allow_from: ["1001"], uncertain: hold}}`)
+	w.model.Handle(echo)
+	w.start()
+	w.telegramReady()
+	p := w.attach()
+	w.telegram.Fail("sendMessage", 1, telegramtest.Fault{Break: telegramtest.BreakAfter})
+	w.telegram.Say(anna, "<one>")
+	w.eventually("a dead letter", func() bool { return len(w.dead()) == 1 })
+	contains(t, "what the owner is told", p.hears(1), "Telegram", "could not be delivered")
+	if strings.Contains(p.hears(1), "<one>") {
+		t.Errorf("the owner is told what it was: %q", p.hears(1))
+	}
+	w.telegram.Say(anna, "<two>")
+	w.told(anna, 2)
+	w.settled()
+	if got := w.texts(anna); len(got) != 2 || got[1] != "You said <two>" {
+		t.Errorf("Telegram has %q", got)
+	}
+}

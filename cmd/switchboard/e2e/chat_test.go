@@ -1,0 +1,96 @@
+package e2e
+
+import (
+	"bytes"
+	"strings"
+	"syscall"
+	"testing"
+)
+
+func TestChatOnAPipeAnswersEachLine(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.start()
+	cmd := w.command("chat")
+	cmd.Stdin = strings.NewReader("list channels\n\npokaż kanały\n")
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	contains(t, "the output", string(out), "cli_channel", "offline model")
+}
+
+func TestProgramWithoutArgumentsRunsAndChats(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	cmd := w.command()
+	cmd.Stdin = strings.NewReader("list channels\n")
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	contains(t, "the output", string(out), "cli_channel", "Telegram")
+	// And again, on what the first one left.
+	cmd = w.command()
+	cmd.Stdin = strings.NewReader("напомни завтра в 9 утра позвонить домой\n")
+	if out, err = cmd.CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	contains(t, "the output", string(out), "09:00")
+	for _, p := range processes(t) {
+		if strings.Contains(p.command, w.home) {
+			t.Errorf("left behind: %v", p)
+		}
+	}
+}
+
+func TestProgramWithoutArgumentsAttachesToARunningKernel(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.start()
+	below := descendants(t, w.kernel.pid())
+	cmd := w.command()
+	cmd.Stdin = strings.NewReader("list channels\n")
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	contains(t, "the output", string(out), "cli_channel")
+	if after := descendants(t, w.kernel.pid()); len(after) != len(below) {
+		t.Errorf("the kernel ran %v and now runs %v", below, after)
+	}
+	w.works()
+}
+
+func TestChatWithoutAKernelSaysWhatToDo(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	_, complaints, code := w.cli("chat")
+	if code == 0 {
+		t.Error("exit status 0")
+	}
+	contains(t, "stderr", complaints, "switchboard run")
+}
+
+func TestProgramInterruptedInTheMiddleLeavesNothingBehind(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	cmd := w.command()
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out buffer
+	cmd.Stdout, cmd.Stderr = &out, &out
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := in.Write([]byte("list channels\n")); err != nil {
+		t.Fatal(err)
+	}
+	w.eventually("an answer", func() bool { return bytes.Contains([]byte(out.String()), []byte("cli_channel")) })
+	below := descendants(t, cmd.Process.Pid)
+	_ = cmd.Process.Signal(syscall.SIGTERM)
+	_ = cmd.Wait()
+	w.gone(below)
+}
