@@ -40,12 +40,12 @@ func serveBuiltins(members []string) {
 	exts := make([]sdk.Extension, 0, len(members))
 	for _, m := range members {
 		name, id, _ := strings.Cut(m, ":")
-		make, ok := builtins[name]
+		build, ok := builtins[name]
 		if !ok {
 			fmt.Fprintf(os.Stderr, "switchboard: there is no built-in extension %q; the manifest's run.builtin names one of those in `switchboard extensions list`\n", name)
 			os.Exit(1)
 		}
-		exts = append(exts, make(id))
+		exts = append(exts, build(id))
 	}
 	sdk.Serve(exts...)
 }

@@ -25,7 +25,7 @@ func newExtensionsList() *cobra.Command {
 			return err
 		}
 		return list(c, *asJSON, all, "ID NAME VERSION KIND STATE READINESS RESTARTS SINCE DETAIL", "There are no extensions.",
-			func(p *printer, x control.Extension) []cell {
+			func(_ *printer, x control.Extension) []cell {
 				detail := x.Detail
 				if x.Problem != "" && x.State != control.StateInvalid {
 					detail = strings.TrimSpace(detail + " its last edit is not in force: " + x.Problem)

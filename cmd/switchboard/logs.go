@@ -152,16 +152,16 @@ func (p *printer) logLine(l logLine, several bool) {
 		who += part + ": "
 	}
 	head := p.paint(gray, at) + p.paint(c, fmt.Sprintf("%-5s ", l.level)) + p.paint(gray, who)
-	long := ""
 	var short []string
+	var long strings.Builder
 	for _, f := range l.fields {
 		if strings.Contains(f, "\n") {
-			long += "\n" + indent(f, "      ")
+			long.WriteString("\n" + indent(f, "      "))
 		} else {
 			short = append(short, f)
 		}
 	}
-	p.line("%s%s%s", head, strings.TrimRight(l.text, "\n"), suffix(p, short)+long)
+	p.line("%s%s%s", head, strings.TrimRight(l.text, "\n"), suffix(p, short)+long.String())
 }
 
 func suffix(p *printer, fields []string) string {

@@ -75,7 +75,7 @@ func (p *printer) table(header string, rows [][]cell) {
 		return
 	}
 	w := tabwriter.NewWriter(p.w, 0, 8, 2, ' ', 0)
-	print := func(cells []cell) {
+	row := func(cells []cell) {
 		for len(cells) > 0 && cells[len(cells)-1].text == "" {
 			cells = cells[:len(cells)-1]
 		}
@@ -88,12 +88,12 @@ func (p *printer) table(header string, rows [][]cell) {
 		fmt.Fprintln(w)
 	}
 	var titles []cell
-	for _, title := range strings.Fields(header) {
+	for _, title := range strings.FieldsSeq(header) {
 		titles = append(titles, cell{strings.ReplaceAll(title, "_", " "), gray})
 	}
-	print(titles)
-	for _, row := range rows {
-		print(row)
+	row(titles)
+	for _, cells := range rows {
+		row(cells)
 	}
 	_ = w.Flush()
 }

@@ -47,7 +47,7 @@ func (s *schedule) UnmarshalJSON(data []byte) error {
 	return json.Unmarshal(data, (*fields)(s))
 }
 
-func (s schedule) MarshalJSON() ([]byte, error) { return s.raw, nil }
+func (s schedule) MarshalJSON() ([]byte, error) { return s.raw, nil } //nolint:unparam // json.Marshaler wants it
 
 func newSchedulesCommand() *cobra.Command {
 	return group("schedules", "Reminders and what recurs",

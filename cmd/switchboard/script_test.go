@@ -7,12 +7,14 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/rogpeppe/go-internal/testscript"
 
+	"github.com/switchboard-run/switchboard/kernel/control"
 	"github.com/switchboard-run/switchboard/sdk"
 )
 
@@ -45,6 +47,7 @@ func TestScript(t *testing.T) {
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
 			"until":   until,
+			"started": started,
 			"capture": capture,
 			"json":    isJSON,
 		},
@@ -68,6 +71,27 @@ func until(ts *testscript.TestScript, neg bool, args []string) {
 		}
 		if time.Now().After(end) {
 			ts.Fatalf("%q did not come: %v", args[0], err)
+		}
+	}
+}
+
+// started waits until no extension is on its way.
+func started(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) > 0 {
+		ts.Fatalf("usage: started")
+	}
+	for end := time.Now().Add(patience); ; time.Sleep(20 * time.Millisecond) {
+		var s control.Status
+		err := ts.Exec("switchboard", "status", "--json")
+		if err == nil {
+			err = json.Unmarshal([]byte(ts.ReadFile("stdout")), &s)
+		}
+		onTheWay := slices.ContainsFunc(s.Extensions, func(x control.Extension) bool { return x.State == "starting" || x.State == "inactive" })
+		if err == nil && len(s.Extensions) > 0 && !onTheWay {
+			return
+		}
+		if time.Now().After(end) {
+			ts.Fatalf("the kernel did not start: %v, %+v", err, s.Extensions)
 		}
 	}
 }

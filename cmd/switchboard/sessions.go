@@ -33,7 +33,7 @@ func newSessionsList() *cobra.Command {
 			return err
 		}
 		return list(c, *asJSON, all, "ID AGENT PLACE STATE ROWS ACTIVE LAST", "There are no sessions yet: `switchboard chat` begins one.",
-			func(p *printer, s control.Session) []cell {
+			func(_ *printer, s control.Session) []cell {
 				is := s.State
 				if s.Ended {
 					is = "ended"
