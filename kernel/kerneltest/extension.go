@@ -18,10 +18,11 @@ type Extension struct {
 	Actor *bus.Actor
 
 	sink *bus.Sink
-	stop context.CancelFunc // nil: it does not run
+	stop context.CancelFunc
 	done chan struct{}
 
 	mu      sync.Mutex
+	running *bus.Actor // nil: it does not run
 	waiting []*busv1.Delivery
 	cancels []string
 }
@@ -51,7 +52,9 @@ func (x *Extension) connect() {
 	x.sink = x.w.Bus.Attach(x.Actor)
 	ctx, stop := context.WithCancel(context.Background())
 	x.stop, x.done = stop, make(chan struct{})
-	x.waiting, x.cancels = nil, nil
+	x.mu.Lock()
+	x.running, x.waiting, x.cancels = x.Actor, nil, nil
+	x.mu.Unlock()
 	sink, done := x.sink, x.done
 	go func() {
 		defer close(done)
@@ -70,12 +73,11 @@ func (x *Extension) connect() {
 }
 
 func (x *Extension) disconnect() {
-	if x.stop == nil {
-		return
-	}
+	x.mu.Lock()
+	x.running = nil
+	x.mu.Unlock()
 	x.stop()
 	<-x.done
-	x.stop = nil
 }
 
 // Dies ends the process, as a crash does.
@@ -94,8 +96,12 @@ func (x *Extension) gone(reason string, onPurpose bool) {
 // Starts runs the next generation.
 func (x *Extension) Starts() { x.connect() }
 
-// Running says whether there is a process.
-func (x *Extension) Running() bool { return x.stop != nil }
+// Running is who the process is; nil: there is none.
+func (x *Extension) Running() *bus.Actor {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	return x.running
+}
 
 // Next takes the next delivery; nil: none waits.
 func (x *Extension) Next() *busv1.Delivery {

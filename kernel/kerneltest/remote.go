@@ -14,7 +14,7 @@ import (
 // remote reaches the extensions that the test plays, for one run of the kernel.
 type remote struct {
 	w   *World
-	run int
+	run int64
 }
 
 var _ tools.Remote = remote{}
@@ -29,8 +29,8 @@ func (r remote) CallTool(ctx context.Context, extension string, request *extensi
 
 // Actor implements tools.Remote.
 func (r remote) Actor(extension string) *bus.Actor {
-	if x := r.w.extensions[extension]; x != nil && x.Running() && r.run == r.w.run {
-		return x.Actor
+	if x := r.w.extensions[extension]; x != nil && r.run == r.w.run.Load() {
+		return x.Running()
 	}
 	return nil
 }

@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -39,7 +40,7 @@ type World struct {
 	subscribed map[string][]bus.Subscription
 	serving    map[string]func(context.Context, *extensionv1.CallRequest) (*extensionv1.CallResult, error)
 	closed     bool
-	run        int // of the kernel
+	run        atomic.Int64 // of the kernel
 }
 
 // Run plays a test in a world of its own, in parallel to others.
@@ -76,7 +77,7 @@ func New(t *testing.T) *World {
 
 func (w *World) open() {
 	w.T.Helper()
-	w.run++
+	run := w.run.Add(1)
 	var err error
 	if w.Store, err = sqlite.Open(w.path); err != nil {
 		w.T.Fatal(err)
@@ -89,7 +90,7 @@ func (w *World) open() {
 		w.T.Fatal(err)
 	}
 	w.Tools = &tools.Runner{
-		Bus: w.Bus, Sessions: w.Sessions, Directory: w.Directory, Router: w.Router, Remote: remote{w, w.run}, Log: hclog.NewNullLogger(),
+		Bus: w.Bus, Sessions: w.Sessions, Directory: w.Directory, Router: w.Router, Remote: remote{w, run}, Log: hclog.NewNullLogger(),
 	}
 	w.Sessions.OnClosed(w.Tools.Closed)
 	w.closed = false
