@@ -21,7 +21,7 @@ import (
 // provider is configured.
 const OfflineExtension = "offline"
 
-// ErrNotRunning: the provider's process is not there.
+// ErrNotRunning says that the provider's process is not there.
 var ErrNotRunning = fmt.Errorf("%w: it is not running", contract.ErrUnavailable)
 
 // Remote reaches the extensions that provide models. Complete wraps

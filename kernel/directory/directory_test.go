@@ -1,0 +1,115 @@
+package directory_test
+
+import (
+	"context"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/switchboard-run/switchboard/contract/extensionv1"
+	"github.com/switchboard-run/switchboard/kernel/directory"
+)
+
+func TestWhatAnAgentMayUse(t *testing.T) {
+	t.Parallel()
+	tests := []struct {
+		grants  []string
+		tool    string
+		private bool
+		want    bool
+	}{
+		{[]string{"core/*"}, "core/list_agents", false, true},
+		{[]string{"core/*"}, "corelike/list", false, false},
+		{[]string{"core/list_agents"}, "core/list_agents", false, true},
+		{[]string{"core/list"}, "core/list_agents", false, false},
+		{[]string{"*"}, "notes/add", false, true},
+		{[]string{"*", "notes/*"}, "notes/wipe", true, false},
+		{[]string{"notes/wipe"}, "notes/wipe", true, true},
+		{nil, "core/list_agents", false, false},
+	}
+	for _, test := range tests {
+		s := &directory.Snapshot{Agents: []directory.Agent{{ID: "a", Spec: &extensionv1.AgentSpec{UsesTools: test.grants}}}}
+		tool := &directory.Tool{Name: test.tool, Tool: &extensionv1.Tool{Private: test.private}}
+		if got := s.MayUse("a", tool); got != test.want {
+			t.Errorf("%v grants %s (private: %v): %v", test.grants, test.tool, test.private, got)
+		}
+		if s.MayUse("nobody", tool) {
+			t.Error("somebody who is no agent may use a tool")
+		}
+	}
+}
+
+func TestWhoseToolsAnAgentUses(t *testing.T) {
+	t.Parallel()
+	tests := []struct {
+		grant, extension string
+		want             bool
+	}{
+		{"*", "notes", true},
+		{"notes/*", "notes", true},
+		{"notes/add", "notes", true},
+		{"notes/add", "note", false},
+		{"not*", "notes", true},
+		{"core/*", "notes", false},
+	}
+	for _, test := range tests {
+		s := &directory.Snapshot{Agents: []directory.Agent{{ID: "a", Spec: &extensionv1.AgentSpec{UsesTools: []string{test.grant}}}}}
+		if got := s.UsesToolsOf("a", test.extension); got != test.want {
+			t.Errorf("%s grants tools of %s: %v", test.grant, test.extension, got)
+		}
+	}
+}
+
+func TestReadinessOfAChannel(t *testing.T) {
+	t.Parallel()
+	tests := []struct {
+		state      string
+		readiness  extensionv1.Readiness_State
+		ready, set bool
+		status     string
+	}{
+		{directory.StateActive, extensionv1.Readiness_STATE_READY, true, true, "ready"},
+		{directory.StateActive, extensionv1.Readiness_STATE_DEGRADED, false, true, "degraded"},
+		{directory.StateActive, extensionv1.Readiness_STATE_OFFLINE, false, true, "offline"},
+		{directory.StateActive, extensionv1.Readiness_STATE_UNCONFIGURED, false, false, "unconfigured"},
+		{directory.StateBackingOff, extensionv1.Readiness_STATE_READY, false, true, "backing_off"},
+	}
+	for _, test := range tests {
+		c := &directory.Channel{State: test.state, Readiness: &extensionv1.Readiness{State: test.readiness}}
+		if c.Ready() != test.ready || c.Configured() != test.set || c.Status() != test.status {
+			t.Errorf("%s and %s: ready %v, configured %v, %q", test.state, test.readiness, c.Ready(), c.Configured(), c.Status())
+		}
+	}
+}
+
+func TestAwait(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		d := &directory.Directory{}
+		if d.Current().Location == nil {
+			t.Error("the empty snapshot has no time zone")
+		}
+		good := func(s *directory.Snapshot) bool { return s.MaxTurns == 3 }
+		var waiting sync.WaitGroup
+		for range 10 {
+			waiting.Go(func() {
+				if s, ok := d.Await(t.Context(), good); !ok || s.MaxTurns != 3 {
+					t.Errorf("got %+v, %v", s, ok)
+				}
+			})
+		}
+		for i := range 5 {
+			d.Set(&directory.Snapshot{MaxTurns: i})
+			synctest.Wait()
+			if i == 3 {
+				waiting.Wait()
+			}
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		if s, ok := d.Await(ctx, good); ok || s.MaxTurns != 4 {
+			t.Errorf("got %+v, %v", s, ok)
+		}
+	})
+}
