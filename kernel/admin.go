@@ -62,16 +62,6 @@ func (a admin) Status(ctx context.Context) (control.Status, error) {
 	if hint := a.live.Config().AccidentalUTC(config.ThisMachine()); hint != "" {
 		s.Hints = append(s.Hints, hint)
 	}
-	for id, loads := range a.bus.Loads() {
-		for _, l := range loads {
-			if l.Lanes > 0 {
-				s.Waiting = append(s.Waiting, control.Waiting{Extension: id, Topic: l.Pattern, Lanes: l.Lanes, InFlight: l.InFlight})
-			}
-		}
-	}
-	slices.SortFunc(s.Waiting, func(x, y control.Waiting) int {
-		return cmp.Or(cmp.Compare(x.Extension, y.Extension), cmp.Compare(x.Topic, y.Topic))
-	})
 	return s, a.bus.View(ctx, func(r journal.Reader) error {
 		last, err := r.LastSeq()
 		if err != nil {
@@ -85,10 +75,46 @@ func (a admin) Status(ctx context.Context) (control.Status, error) {
 			return err
 		}
 		s.DeadLetters = len(dead)
+		if s.Waiting, err = a.waiting(r); err != nil {
+			return err
+		}
 		_, waiting, err := router.People(r, time.Now())
 		s.Strangers = len(waiting)
 		return err
 	})
+}
+
+// waiting counts the deliveries that are not settled.
+func (a admin) waiting(r journal.Reader) ([]control.Waiting, error) {
+	subs, err := r.Subscriptions()
+	if err != nil {
+		return nil, err
+	}
+	counts := map[int64]int{}
+	if err := r.Pending(func(d journal.Delivery) bool {
+		counts[d.Subscription]++
+		return true
+	}); err != nil {
+		return nil, err
+	}
+	loads := a.bus.Loads()
+	waiting := []control.Waiting{}
+	for _, s := range subs {
+		if counts[s.ID] == 0 {
+			continue
+		}
+		w := control.Waiting{Extension: s.Extension, Topic: s.Pattern, Deliveries: counts[s.ID], Parked: s.ParkedAt != 0}
+		for _, l := range loads[s.Extension] {
+			if l.Pattern == s.Pattern {
+				w.InFlight = l.InFlight
+			}
+		}
+		waiting = append(waiting, w)
+	}
+	slices.SortFunc(waiting, func(x, y control.Waiting) int {
+		return cmp.Or(cmp.Compare(x.Extension, y.Extension), cmp.Compare(x.Topic, y.Topic))
+	})
+	return waiting, nil
 }
 
 // problems are what is wrong with files as they are now, in any of which an

@@ -57,7 +57,7 @@ func (d *diagnosis) files(home *config.Home, seen *kernel.Inspection) {
 	}{{home.Config(), seen.ConfigErr}, {home.Secrets(), seen.SecretsErr}} {
 		switch _, err := os.Stat(f.path); {
 		case f.err != nil:
-			for _, problem := range strings.SplitSeq(f.err.Error(), "\n") {
+			for problem := range strings.SplitSeq(f.err.Error(), "\n") {
 				d.add("Configuration", levelError, "", "%s", problem)
 			}
 			d.findings[len(d.findings)-1].Hint = "correct it; a kernel that runs keeps to what it said before, and one cannot be started"
@@ -87,7 +87,7 @@ func (d *diagnosis) extensionFiles(home *config.Home, seen *kernel.Inspection, s
 			d.add("Extensions", levelNote, "", "%s is disabled in config.yaml", e.ID)
 			continue
 		case e.Err != nil:
-			for _, problem := range strings.SplitSeq(e.Err.Error(), "\n") {
+			for problem := range strings.SplitSeq(e.Err.Error(), "\n") {
 				d.add("Extensions", levelError, "", "%s", problem)
 			}
 			if e.Disabled == nil {

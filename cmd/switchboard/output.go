@@ -88,7 +88,7 @@ func (p *printer) table(header string, rows [][]cell) {
 		fmt.Fprintln(w)
 	}
 	var titles []cell
-	for _, title := range strings.FieldsSeq(header) {
+	for title := range strings.FieldsSeq(header) {
 		titles = append(titles, cell{strings.ReplaceAll(title, "_", " "), gray})
 	}
 	row(titles)

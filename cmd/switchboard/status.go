@@ -56,7 +56,14 @@ func (p *printer) status(s control.Status) {
 		p.line("Nothing waits.")
 	}
 	for _, w := range s.Waiting {
-		p.line("%s %s for %s: %s, %d of them in its hands", p.paint(yellow, "Waiting"), w.Topic, w.Extension, count(w.Lanes, "lane"), w.InFlight)
+		note := ""
+		if w.InFlight > 0 {
+			note = fmt.Sprintf(", %d in its hands", w.InFlight)
+		}
+		if w.Parked {
+			note = ", which is not there; they are kept for a day"
+		}
+		p.line("%s: %d %s for %s%s", p.paint(yellow, "Waiting"), w.Deliveries, w.Topic, w.Extension, note)
 	}
 	if s.Strangers > 0 {
 		p.line("%s for approval: `switchboard pairing list`", p.paint(yellow, waits(s.Strangers, "person", "people")))

@@ -27,10 +27,11 @@ type Status struct {
 
 // Waiting is what waits for one extension under one subscription.
 type Waiting struct {
-	Extension string `json:"extension"`
-	Topic     string `json:"topic"` // the pattern
-	Lanes     int    `json:"lanes"`
-	InFlight  int    `json:"in_flight"`
+	Extension  string `json:"extension"`
+	Topic      string `json:"topic"` // the pattern
+	Deliveries int    `json:"deliveries"`
+	InFlight   int    `json:"in_flight"`        // of them, in its hands
+	Parked     bool   `json:"parked,omitempty"` // it was removed or disabled; they are kept for a day
 }
 
 // Extension is one extension, running or not.
