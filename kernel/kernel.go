@@ -164,7 +164,7 @@ func Open(ctx context.Context, o Options) (_ *Kernel, err error) {
 	k.sessions.OnClosed(k.tools.Closed)
 	k.host.Options = host.Options{
 		Bus: k.bus, Sessions: k.sessions, Directory: k.directory, Tools: k.tools,
-		Models: &models.Router{Directory: k.directory, Remote: k.host}, Log: k.log.Named("host"), Report: k.report,
+		Models: &models.Router{Directory: k.directory, Remote: k.host}, Log: k.log.Named("host"), Report: k.report, Stuck: k.stuck,
 	}
 	return k, nil
 }

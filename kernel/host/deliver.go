@@ -5,6 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"time"
+
+	"google.golang.org/protobuf/proto"
 
 	"github.com/switchboard-run/switchboard/contract"
 	"github.com/switchboard-run/switchboard/contract/extensionv1"
@@ -12,24 +15,40 @@ import (
 	"github.com/switchboard-run/switchboard/kernel/models"
 )
 
+const (
+	// frameSize is about how much a frame of deliveries holds; a single one is
+	// always smaller than the largest message.
+	frameSize = contract.MaxMessage / 4
+	// farewell is how long a process may live on without its event stream.
+	farewell = 10 * time.Second
+)
+
 // deliver carries deliveries to an extension and outcomes back, until it is
-// gone.
+// gone. One whose stream ends, but not its process, gets nothing any more: it
+// has to be restarted.
 func (h *Host) deliver(g *guest, sink *bus.Sink) {
+	err := h.exchange(g, sink)
+	select {
+	case <-g.ctx.Done():
+		return
+	case <-time.After(farewell):
+	}
+	h.Log.Error("the event stream ended", "extension", g.actor.ID, "error", err)
+	h.Stuck(g.actor.ID, g.actor.Generation, fmt.Sprintf("its event stream ended: %v", err))
+}
+
+func (h *Host) exchange(g *guest, sink *bus.Sink) error {
 	ctx, cancel := context.WithCancel(g.ctx)
 	defer cancel()
 	stream, err := extensionv1.NewEventsClient(g.conn).Deliver(ctx)
 	if err != nil {
-		h.Log.Error("opening the event stream failed", "extension", g.actor.ID, "error", err)
-		return
+		return err
 	}
 	go func() {
 		defer cancel()
 		for {
 			frame, ok := sink.Next(ctx)
-			if !ok {
-				return
-			}
-			if err := stream.Send(&extensionv1.DeliverFrame{Deliveries: frame.Deliveries, Cancels: frame.Cancels}); err != nil {
+			if !ok || !sendFrames(stream.Send, frame) {
 				return
 			}
 		}
@@ -37,14 +56,28 @@ func (h *Host) deliver(g *guest, sink *bus.Sink) {
 	for {
 		frame, err := stream.Recv()
 		if err != nil {
-			if g.ctx.Err() == nil && !errors.Is(err, io.EOF) {
-				h.Log.Warn("the event stream ended", "extension", g.actor.ID, "error", err)
-			}
-			return
+			return err
 		}
 		sink.Credit(int(frame.GetCredit()))
 		h.Bus.Outcomes(g.actor, frame.GetOutcomes())
 	}
+}
+
+// sendFrames sends what is waiting in as many frames as its size needs.
+func sendFrames(send func(*extensionv1.DeliverFrame) error, f bus.Frame) bool {
+	frame, size := &extensionv1.DeliverFrame{Cancels: f.Cancels}, 0
+	for _, d := range f.Deliveries {
+		n := proto.Size(d)
+		if size > 0 && size+n > frameSize {
+			if send(frame) != nil {
+				return false
+			}
+			frame, size = &extensionv1.DeliverFrame{}, 0
+		}
+		frame.Deliveries = append(frame.Deliveries, d)
+		size += n
+	}
+	return send(frame) == nil
 }
 
 // CallTool implements tools.Remote.

@@ -41,6 +41,9 @@ type Options struct {
 	Log       hclog.Logger
 	// Report is told a change of readiness.
 	Report func(extension string, generation int64, r *extensionv1.Readiness)
+	// Stuck is told that a running extension does not take deliveries any more:
+	// its process has to be restarted.
+	Stuck func(extension string, generation int64, reason string)
 }
 
 // Host serves extensions. It is safe for concurrent use.
@@ -48,15 +51,15 @@ type Host struct {
 	Options
 	server *grpc.Server
 
-	mu      sync.Mutex
-	tokens  map[string]*bus.Actor
-	running map[string]*guest
+	mu       sync.Mutex
+	tokens   map[string]*bus.Actor
+	admitted map[*bus.Actor]struct{} // those that have a token
+	running  map[string]*guest
 }
 
 // guest is one running generation of an extension.
 type guest struct {
 	actor       *bus.Actor
-	token       string
 	conn        grpc.ClientConnInterface
 	description *extensionv1.Description
 	ctx         context.Context
@@ -64,7 +67,7 @@ type guest struct {
 
 // New returns a host that serves nothing yet.
 func New() *Host {
-	h := &Host{tokens: map[string]*bus.Actor{}, running: map[string]*guest{}}
+	h := &Host{tokens: map[string]*bus.Actor{}, admitted: map[*bus.Actor]struct{}{}, running: map[string]*guest{}}
 	h.server = grpc.NewServer(
 		grpc.MaxRecvMsgSize(contract.MaxMessage), grpc.MaxSendMsgSize(contract.MaxMessage),
 		grpc.ChainUnaryInterceptor(h.authenticateUnary), grpc.ChainStreamInterceptor(h.authenticateStream),
@@ -99,6 +102,7 @@ func (h *Host) Admit(a *bus.Actor) (token string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.tokens[token] = a
+	h.admitted[a] = struct{}{}
 	return token
 }
 
@@ -120,11 +124,23 @@ func (h *Host) Gone(extension string, generation int64) {
 	for token, a := range h.tokens {
 		if a.ID == extension && a.Generation == generation {
 			delete(h.tokens, token)
+			delete(h.admitted, a)
 		}
 	}
 	if g := h.running[extension]; g != nil && g.actor.Generation == generation {
 		delete(h.running, extension)
 	}
+}
+
+// valid says whether the generation is not gone: a stream may outlive it for a
+// moment.
+func (h *Host) valid(a *bus.Actor) error {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if _, ok := h.admitted[a]; !ok {
+		return fmt.Errorf("%w: generation %d of %s has ended", contract.ErrStale, a.Generation, a.ID)
+	}
+	return nil
 }
 
 func (h *Host) guest(extension string) *guest {

@@ -5,9 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"sync"
 
 	"google.golang.org/grpc"
+	"google.golang.org/protobuf/proto"
 
 	"github.com/switchboard-run/switchboard/contract"
 	"github.com/switchboard-run/switchboard/contract/busv1"
@@ -50,79 +50,6 @@ type (
 	}
 )
 
-// inFlight bounds the commits of one extension that wait for the disk.
-const inFlight = 8192
-
-// receipts collects receipts until the stream can take them.
-type receipts struct {
-	mu     sync.Mutex
-	ready  []*busv1.CommitReceipt
-	signal chan struct{}
-	room   chan struct{}
-}
-
-func (r *receipts) add(c *busv1.CommitReceipt) {
-	r.mu.Lock()
-	r.ready = append(r.ready, c)
-	r.mu.Unlock()
-	select {
-	case r.signal <- struct{}{}:
-	default:
-	}
-}
-
-func (r *receipts) take() []*busv1.CommitReceipt {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	ready := r.ready
-	r.ready = nil
-	return ready
-}
-
-func (s busService) Commit(stream grpc.BidiStreamingServer[kernelv1.CommitFrame, kernelv1.ReceiptFrame]) error {
-	actor := actorOf(stream.Context())
-	r := &receipts{signal: make(chan struct{}, 1), room: make(chan struct{}, inFlight)}
-	ctx, cancel := context.WithCancel(stream.Context())
-	defer cancel()
-	go func() {
-		defer cancel()
-		for {
-			select {
-			case <-r.signal:
-			case <-ctx.Done():
-				return
-			}
-			ready := r.take()
-			if len(ready) == 0 {
-				continue
-			}
-			if stream.Send(&kernelv1.ReceiptFrame{Receipts: ready}) != nil {
-				return
-			}
-			for range ready {
-				<-r.room
-			}
-		}
-	}()
-	for {
-		frame, err := stream.Recv()
-		if err != nil {
-			if errors.Is(err, io.EOF) {
-				return nil
-			}
-			return err
-		}
-		for _, c := range frame.GetCommits() {
-			select {
-			case r.room <- struct{}{}:
-			case <-ctx.Done():
-				return ctx.Err()
-			}
-			s.h.Bus.Submit(actor, c, r.add)
-		}
-	}
-}
-
 func (s busService) Watch(r *kernelv1.WatchRequest, stream grpc.ServerStreamingServer[busv1.Event]) error {
 	actor := actorOf(stream.Context())
 	if len(r.GetTopics()) == 0 {
@@ -152,19 +79,22 @@ func (h *Host) lease(ctx context.Context, token string) (*bus.Lease, error) {
 }
 
 // own is the session of a request: the lane's own one.
-func (h *Host) own(ctx context.Context, token, id string) (*bus.Lease, int64, error) {
+func (h *Host) own(ctx context.Context, token, id string) (int64, error) {
 	l, err := h.lease(ctx, token)
 	if err != nil {
-		return nil, 0, err
+		return 0, err
+	}
+	if l.Session == 0 {
+		return 0, fmt.Errorf("%w: the lane is that of no session", contract.ErrDenied)
 	}
 	if id != "" && id != journal.SessionID(l.Session) {
-		return nil, 0, fmt.Errorf("%w: the lane is that of session %s, not of %s", contract.ErrDenied, journal.SessionID(l.Session), id)
+		return 0, fmt.Errorf("%w: the lane is that of session %s, not of %s", contract.ErrDenied, journal.SessionID(l.Session), id)
 	}
-	return l, l.Session, nil
+	return l.Session, nil
 }
 
 func (s sessionsService) Get(ctx context.Context, r *kernelv1.SessionRequest) (*kernelv1.Session, error) {
-	_, id, err := s.h.own(ctx, r.GetLane(), r.GetSession())
+	id, err := s.h.own(ctx, r.GetLane(), r.GetSession())
 	if err != nil {
 		return nil, err
 	}
@@ -209,7 +139,7 @@ func (s sessionsService) List(ctx context.Context, r *kernelv1.ListSessionsReque
 const defaultHistory = 256 << 10
 
 func (s sessionsService) History(ctx context.Context, r *kernelv1.HistoryRequest) (*kernelv1.HistoryResponse, error) {
-	_, id, err := s.h.own(ctx, r.GetLane(), r.GetSession())
+	id, err := s.h.own(ctx, r.GetLane(), r.GetSession())
 	if err != nil {
 		return nil, err
 	}
@@ -224,14 +154,23 @@ func (s sessionsService) History(ctx context.Context, r *kernelv1.HistoryRequest
 	})
 }
 
+const maxPending = 100
+
 func (s sessionsService) Pending(ctx context.Context, r *kernelv1.PendingRequest) (*kernelv1.PendingResponse, error) {
 	l, err := s.h.lease(ctx, r.GetLane())
 	if err != nil {
 		return nil, err
 	}
 	out := &kernelv1.PendingResponse{}
-	return out, s.h.Bus.View(ctx, func(j journal.Reader) (err error) {
-		out.Inputs, err = s.h.Bus.Behind(j, l, 100)
+	return out, s.h.Bus.View(ctx, func(j journal.Reader) error {
+		inputs, err := s.h.Bus.Behind(j, l, maxPending)
+		size := 0
+		for _, e := range inputs {
+			if size += proto.Size(e); size > contract.MaxMessage/2 && len(out.GetInputs()) > 0 {
+				break // it can ask again when these are settled
+			}
+			out.Inputs = append(out.Inputs, e)
+		}
 		return err
 	})
 }
@@ -362,7 +301,10 @@ func (s kvService) Get(ctx context.Context, r *kernelv1.GetRequest) (*kernelv1.V
 	})
 }
 
-const maxScan = 1000
+const (
+	maxScan   = 1000
+	scanChunk = 16 // values may be large: few are read at once
+)
 
 func (s kvService) Scan(ctx context.Context, r *kernelv1.ScanRequest) (*kernelv1.ScanResponse, error) {
 	limit := int(r.GetLimit())
@@ -371,24 +313,29 @@ func (s kvService) Scan(ctx context.Context, r *kernelv1.ScanRequest) (*kernelv1
 	}
 	out := &kernelv1.ScanResponse{}
 	return out, s.h.Bus.View(ctx, func(j journal.Reader) error {
-		values, err := j.KVScan(actorOf(ctx).ID, r.GetPrefix(), r.GetAfter(), limit+1)
-		if len(values) > limit {
-			values, out.More = values[:limit], true
-		}
-		size := 0
-		for i, v := range values {
-			if size += len(v.Value); size > contract.MaxMessage/2 && i > 0 {
-				out.More = true
-				break
+		for after, size := r.GetAfter(), 0; ; {
+			values, err := j.KVScan(actorOf(ctx).ID, r.GetPrefix(), after, scanChunk)
+			if err != nil {
+				return err
 			}
-			out.Values = append(out.Values, &kernelv1.Value{Key: v.Key, Value: v.Value, Version: v.Version})
+			for _, v := range values {
+				size += len(v.Key) + len(v.Value)
+				if len(out.GetValues()) == limit || size > contract.MaxMessage/2 && len(out.GetValues()) > 0 {
+					out.More = true
+					return nil
+				}
+				out.Values = append(out.Values, &kernelv1.Value{Key: v.Key, Value: v.Value, Version: v.Version})
+				after = v.Key
+			}
+			if len(values) < scanChunk {
+				return nil
+			}
 		}
-		return err
 	})
 }
 
 func (s runtimeService) Report(ctx context.Context, r *extensionv1.Readiness) (*kernelv1.ReportResponse, error) {
 	a := actorOf(ctx)
-	s.h.Options.Report(a.ID, a.Generation, r)
+	s.h.Report(a.ID, a.Generation, r)
 	return &kernelv1.ReportResponse{}, nil
 }
