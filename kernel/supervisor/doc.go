@@ -4,8 +4,10 @@
 // processes until that is so, and keeps it so. Starts happen in parallel, each
 // as soon as the extensions it requires are active. A swap stops the old
 // process before the next starts. Several extensions may share one process (a
-// group): they start, crash and are swapped together, and everything else here
-// is per extension.
+// group): they start and crash together, and everything else here is per
+// extension. What changes how the process is started, or who shares it, swaps
+// it; what concerns one of them alone shuts that one down and initialises it
+// again, and the others go on.
 //
 // An extension that ends, does not answer three health probes, or outgrows its
 // memory is started again with growing, jittered delays; too many failures

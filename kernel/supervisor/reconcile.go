@@ -31,6 +31,7 @@ func (s *Supervisor) step() bool {
 	changed := false
 	for _, key := range sortedKeys(s.units) {
 		u := s.units[key]
+		changed = u.takeNext() || changed
 		switch u.phase {
 		case idle:
 			changed = s.stepIdle(u) || changed
@@ -98,8 +99,11 @@ func (s *Supervisor) stepRunning(u *unit) bool {
 	changed := false
 	for _, id := range sortedKeys(u.members) {
 		switch m := u.members[id]; {
+		case m.instance != nil && !m.stopping && m.next != nil:
+			s.stopMember(m, "it was stopped")
+			changed = true
 		case m.instance != nil && !m.stopping && s.obstacle(m) != "":
-			s.stopMember(m)
+			s.stopMember(m, "an extension it requires is down")
 			changed = true
 		case s.startable(m):
 			s.startMember(m)
@@ -156,6 +160,7 @@ func (s *Supervisor) adopt(u *unit) {
 		if len(u.pending) == 1 {
 			m.recovery = &u.recovery
 		}
+		m.next = nil
 		u.members[id] = m
 	}
 	u.pending = nil
@@ -254,7 +259,7 @@ func (s *Supervisor) isSettled() bool {
 		return false
 	}
 	for _, m := range s.members {
-		if m.starting || m.stopping {
+		if m.starting || m.stopping || m.next != nil {
 			return false
 		}
 	}

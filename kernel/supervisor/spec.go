@@ -39,7 +39,9 @@ type Spec struct {
 	// ms.
 	AutoMTLS bool
 	// Fingerprint stands for everything the extension was started with
-	// (manifest, configuration, secrets, executable). Another one is a swap.
+	// (manifest, configuration, secrets, executable). Another one is a swap: of
+	// the process, or, in a group that is otherwise started in the same way, of
+	// the extension alone, which is shut down and initialised again.
 	Fingerprint string
 	// Check refuses a description, for good: what it reports is not granted, or
 	// clashes with another extension. It must not wait for the Supervisor.

@@ -63,7 +63,7 @@ func shutdown(proc process, i *Instance, grace time.Duration) error {
 }
 
 // stopMember ends one extension of a process that others go on using.
-func (s *Supervisor) stopMember(m *member) {
+func (s *Supervisor) stopMember(m *member, reason string) {
 	m.stopping = true
 	instance, proc, grace := m.instance, m.unit.proc, m.spec.ShutdownGrace
 	s.work.Go(func() {
@@ -75,7 +75,7 @@ func (s *Supervisor) stopMember(m *member) {
 		defer s.mu.Unlock()
 		if m.instance == instance && m.stopping {
 			m.stopping = false
-			s.tellGone(m, "an extension it requires is down")
+			s.tellGone(m, reason)
 			s.reconcile()
 		}
 	})

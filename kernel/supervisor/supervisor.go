@@ -142,7 +142,16 @@ func (s *Supervisor) Apply(specs []Spec) error {
 		case u.runs(group):
 			u.pending = nil
 			for id, spec := range group {
-				u.members[id].spec = spec
+				u.members[id].spec, u.members[id].next = spec, nil
+			}
+		case u.exchanges(group):
+			u.pending = nil
+			for id, spec := range group {
+				if m := u.members[id]; m.spec.Fingerprint == spec.Fingerprint {
+					m.spec, m.next = spec, nil
+				} else {
+					m.next = &spec
+				}
 			}
 		default:
 			u.pending = group
@@ -167,6 +176,35 @@ func (u *unit) runs(group map[string]Spec) bool {
 	return maps.EqualFunc(u.members, group, func(m *member, spec Spec) bool {
 		return m.spec.Fingerprint == spec.Fingerprint && slices.Equal(m.spec.Command, spec.Command)
 	})
+}
+
+// exchanges says that the process can go on with other specs of the extensions
+// that share it: it would be started in the same way.
+func (u *unit) exchanges(group map[string]Spec) bool {
+	if u.phase != running || u.leaving() || len(group) < 2 || len(group) != len(u.members) {
+		return false
+	}
+	var before, after []string
+	for _, id := range sortedKeys(u.members) {
+		was, is := u.members[id].spec, group[id]
+		if is.ID == "" || !slices.Equal(was.Command, is.Command) || was.AutoMTLS != is.AutoMTLS {
+			return false
+		}
+		before, after = mergeEnv(before, was.Env), mergeEnv(after, is.Env)
+	}
+	return slices.Equal(before, after)
+}
+
+// takeNext gives extensions that have stopped the specs they were stopped for.
+func (u *unit) takeNext() (changed bool) {
+	for _, m := range u.members {
+		if m.next != nil && !m.up() && m.leaving == 0 {
+			m.spec, m.next = *m.next, nil
+			m.recovery.reset()
+			changed = true
+		}
+	}
+	return changed
 }
 
 // Restart ends the process of an extension, gracefully, if it runs, and starts

@@ -42,6 +42,7 @@ func (u *unit) leaving() bool { return u.pending != nil || u.restart }
 type member struct {
 	id   string
 	spec Spec
+	next *Spec // what it becomes once it has stopped, in the process that it is in
 	unit *unit // the one whose process it is in or waits for; nil: none yet
 
 	booting    bool // part of the process that is launching

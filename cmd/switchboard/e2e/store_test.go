@@ -17,7 +17,7 @@ func (w *world) query(sql string, args ...any) []string {
 	if err != nil {
 		w.t.Fatalf("opening the store: %v", err)
 	}
-	defer conn.Close()
+	defer func() { _ = conn.Close() }()
 	var rows []string
 	err = sqlitex.Execute(conn, sql, &sqlitex.ExecOptions{Args: args, ResultFunc: func(s *sqlite.Stmt) error {
 		columns := make([]string, s.ColumnCount())

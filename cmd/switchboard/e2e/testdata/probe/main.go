@@ -6,6 +6,7 @@
 //	         answers in the file out
 //	tools    two tools that note each run in the file calls: slow waits until
 //	         the file release exists, and must not run twice; look may
+//	command  a tool that is also the command /shout
 //	chatter  writes much to stdout while and after it starts
 //	garbage  writes to stdout before it starts
 //	crash    ends with status 3 once it is active
@@ -39,6 +40,10 @@ func main() {
 		e.Run = bus
 	case "tools":
 		e.Tools = tools
+	case "command":
+		e.Tools = []sdk.Tool{{Name: "shout", Description: "Shouts.", Command: "shout", ReadOnly: true, Call: func(_ context.Context, c sdk.ToolCall) (sdk.ToolResult, error) {
+			return sdk.ToolResult{Content: "HEY " + string(c.Arguments)}, nil
+		}}}
 	case "garbage":
 		chatter("before")
 	case "chatter":
