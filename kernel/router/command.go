@@ -38,6 +38,7 @@ type request struct {
 	conversation *journal.Conversation
 	here         *place
 	user         string
+	message      string // the platform's id of it
 }
 
 // command answers a slash command in the commit that accepts it.
@@ -46,7 +47,7 @@ func (r *MessageRouter) command(tx *bus.Tx, q request, name, rest string) error 
 	if err != nil || answer == "" {
 		return err
 	}
-	return r.send(tx, q.here, contract.ChannelSend{Text: answer, Kind: contract.SendReply})
+	return r.send(tx, q.here, contract.ChannelSend{Text: answer, Kind: contract.SendReply, ReplyTo: q.message})
 }
 
 func (r *MessageRouter) execute(tx *bus.Tx, q request, name, rest string) (string, error) {

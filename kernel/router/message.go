@@ -40,19 +40,19 @@ func (r *MessageRouter) message(tx *bus.Tx, e *busv1.Event, m contract.UserMessa
 	}
 	here := &place{channel: c, address: m.ConversationID, thread: m.ThreadID}
 	if len(m.Attachments) > 0 && !m.Edited {
-		if err := r.send(tx, here, contract.ChannelSend{Text: unread(m.Attachments), Kind: contract.SendReply}); err != nil || m.Text == "" {
+		if err := r.send(tx, here, contract.ChannelSend{Text: unread(m.Attachments), Kind: contract.SendReply, ReplyTo: m.MessageID}); err != nil || m.Text == "" {
 			return err
 		}
 	}
 	if name, rest, isCommand := parseCommand(m.Text); isCommand && !m.Edited {
-		return r.command(tx, request{conversation, here, m.UserID}, name, rest)
+		return r.command(tx, request{conversation, here, m.UserID, m.MessageID}, name, rest)
 	}
 	agent, refusal := pickAgent(now, c.ID, firstOf(m.AgentID, conversation.Agent))
 	if refusal != "" {
 		if err := r.unroutable(tx, e, refusal); err != nil {
 			return err
 		}
-		return r.send(tx, here, contract.ChannelSend{Text: refusal, Kind: contract.SendReply})
+		return r.send(tx, here, contract.ChannelSend{Text: refusal, Kind: contract.SendReply, ReplyTo: m.MessageID})
 	}
 	s, err := r.chat(tx, agent, conversation)
 	if err != nil {

@@ -2,6 +2,7 @@ package router
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/switchboard-run/switchboard/contract"
@@ -28,6 +29,9 @@ func (r *MessageRouter) output(tx *bus.Tx, e *busv1.Event, out contract.AgentOut
 	}
 	if turn != nil {
 		send.DraftID = journal.EventID(turn.Inputs[0])
+		if send.ReplyTo, err = newestMessage(tx, turn); err != nil {
+			return err
+		}
 	}
 	target := out.ReplyTo
 	if target == "" {
@@ -60,6 +64,24 @@ func (r *MessageRouter) output(tx *bus.Tx, e *busv1.Event, out contract.AgentOut
 		return r.unroutable(tx, e, fmt.Sprintf("the conversation or channel %q that it answers does not exist any more", target))
 	}
 	return r.send(tx, to, send)
+}
+
+// newestMessage is the platform's id of the last message of a person that a turn
+// has heard; empty if there is none.
+func newestMessage(tx *bus.Tx, turn *journal.Turn) (string, error) {
+	for _, seq := range slices.Backward(turn.Inputs) {
+		e, err := tx.Event(seq)
+		if err != nil {
+			return "", err
+		}
+		if e == nil {
+			continue
+		}
+		if id := messageID(e); id != "" {
+			return id, nil
+		}
+	}
+	return "", nil
 }
 
 func isJob(s *journal.Session) bool { return strings.HasPrefix(s.Key, "job:") }

@@ -134,3 +134,22 @@ func TestAnAnswerToAChannelThatIsGoneIsKept(t *testing.T) {
 		}
 	})
 }
+
+// A channel may quote what an answer is for; the terminal takes it as accepted.
+func TestAnAnswerNamesTheMessageItAnswers(t *testing.T) {
+	kerneltest.Run(t, func(w *kerneltest.World) {
+		telegram, orchestrator := w.Channel("telegram"), w.Agent("orchestrator")
+		telegram.Admits("anna")
+		command := telegram.Says("anna", "/status")
+		if got := telegram.ShowsOne(); got.ReplyTo != command {
+			t.Errorf("the answer to a command is to message %q, want %q", got.ReplyTo, command)
+		}
+		message := telegram.Says("anna", "one")
+		running := orchestrator.Hears("one")
+		telegram.Says("anna", "two")
+		running.Answers("to one")
+		if got := telegram.ShowsOne("to one"); got.ReplyTo != message {
+			t.Errorf("the answer is to message %q, want %q", got.ReplyTo, message)
+		}
+	})
+}
