@@ -27,7 +27,7 @@ func filter(ctx context.Context, o Options) error {
 	defer func() {
 		l.drain(ctx, drainTimeout)
 		cancel()
-		<-down
+		<-down //nolint:errcheck // this waits; what went wrong was returned below
 	}()
 
 	lines, ended := readLines(ctx, o.In)

@@ -75,7 +75,7 @@ func TestKeysFoldsLargePastes(t *testing.T) {
 func TestKeysAnswersForTheTerminal(t *testing.T) {
 	t.Parallel()
 	r, w := io.Pipe()
-	defer w.Close()
+	defer func() { _ = w.Close() }()
 	k := newKeys(r)
 	k.cursorAtStart()
 	b := make([]byte, 16)

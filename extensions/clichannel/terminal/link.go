@@ -163,8 +163,7 @@ func (l *link) run(ctx context.Context) error {
 		if ctx.Err() != nil {
 			return nil
 		}
-		var fatal errFatal
-		if errors.As(err, &fatal) {
+		if fatal, ok := errors.AsType[errFatal](err); ok {
 			return fatal.error
 		}
 		l.view.disconnected(err)

@@ -57,8 +57,11 @@ type Options struct {
 type Color int
 
 const (
-	ColorAuto Color = iota // on a terminal, unless NO_COLOR is set
+	// ColorAuto is color on a terminal, unless NO_COLOR is set.
+	ColorAuto Color = iota
+	// ColorAlways is color whatever the output is.
 	ColorAlways
+	// ColorNever is plain text.
 	ColorNever
 )
 
@@ -78,7 +81,7 @@ func Run(ctx context.Context, o Options) error {
 		o.In = os.Stdin
 	}
 	if o.Out == nil {
-		o.Out = os.Stdout
+		o.Out = os.Stdout //nolint:forbidigo // this is the command line's side, not the extension
 	}
 	if o.Err == nil {
 		o.Err = os.Stderr
