@@ -30,6 +30,7 @@ func TestKilledBetweenAnyTwoSteps(t *testing.T) {
 
 // killedAt plays the scenario with a kill at a step; false: it has no such step.
 func killedAt(t *testing.T, step int, pause time.Duration) (reached bool) {
+	t.Helper()
 	b := setup(t)
 	b.edit(func(s *store) { s.dieAt = step })
 	begun := b.now()

@@ -89,7 +89,7 @@ func (s *scheduler) settleRow(ctx context.Context, v sdk.Value) error {
 	}
 	r, err := s.decode(v)
 	if err != nil {
-		return nil // reported; nothing will come of it
+		return nil //nolint:nilerr // reported; nothing will come of it
 	}
 	now := s.now()
 	if r.Finished() && !deleteAt(r.Schedule).After(now) {
