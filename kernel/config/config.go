@@ -15,6 +15,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"slices"
 	"time"
@@ -23,9 +24,10 @@ import (
 	"github.com/switchboard-run/switchboard/kernel/strictyaml"
 )
 
-// Problem is one mistake in a file; Problems are all of them, as an error.
 type (
-	Problem  = strictyaml.Problem
+	// Problem is one mistake in a file.
+	Problem = strictyaml.Problem
+	// Problems are all mistakes in a file, as an error.
 	Problems = strictyaml.Problems
 )
 
@@ -130,9 +132,7 @@ func (c *Config) EnabledExtension(id string) bool {
 
 var checks = func() strictyaml.Checks {
 	all := strictyaml.Checks{}
-	for name, c := range manifest.Checks {
-		all[name] = c
-	}
+	maps.Copy(all, manifest.Checks)
 	all["model_name"] = checkModelName
 	all["token_key"] = func(s string) *strictyaml.Fault {
 		if s == TotalTokens {

@@ -1,6 +1,8 @@
 package config_test
 
 import (
+	"errors"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -243,11 +245,11 @@ func FuzzParse(f *testing.F) {
 		if (c == nil) == (err == nil) {
 			t.Fatalf("config %v with error %v", c, err)
 		}
-		problems, _ := err.(config.Problems)
+		problems, _ := errors.AsType[config.Problems](err)
 		if c != nil {
 			_, err := c.Effective(m)
-			more, _ := err.(config.Problems)
-			problems = append(more, c.References(nil)...)
+			more, _ := errors.AsType[config.Problems](err)
+			problems = slices.Concat(more, c.References(nil))
 		}
 		lines := strings.Split(string(data), "\n")
 		for _, p := range problems {

@@ -1,6 +1,7 @@
 package config_test
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -93,7 +94,7 @@ func FuzzParseSecrets(f *testing.F) {
 	f.Add([]byte("export \n=\nA=\"\\"))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		_, err := config.ParseSecrets("F", data)
-		problems, _ := err.(config.Problems)
+		problems, _ := errors.AsType[config.Problems](err)
 		lines := strings.Split(string(data), "\n")
 		for _, p := range problems {
 			if p.Line < 1 || p.Line > len(lines) || p.Column < 1 || p.Column > len([]rune(lines[p.Line-1]))+1 {

@@ -36,9 +36,10 @@ const API = 1
 // AgentBuiltin is the built-in that runs agents without a process of their own.
 const AgentBuiltin = "agent"
 
-// Problem is one mistake in a file; Problems are all of them, as an error.
 type (
-	Problem  = strictyaml.Problem
+	// Problem is one mistake in a file.
+	Problem = strictyaml.Problem
+	// Problems are all mistakes in a file, as an error.
 	Problems = strictyaml.Problems
 )
 

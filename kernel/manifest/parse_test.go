@@ -1,6 +1,7 @@
 package manifest_test
 
 import (
+	"errors"
 	"strings"
 	"testing"
 	"time"
@@ -308,7 +309,7 @@ func FuzzParse(f *testing.F) {
 			t.Fatalf("manifest %v with error %v", m, err)
 		}
 		lines := strings.Split(string(data), "\n")
-		problems, _ := err.(manifest.Problems)
+		problems, _ := errors.AsType[manifest.Problems](err)
 		for _, p := range problems {
 			if p.Line < 1 || p.Line > len(lines) || p.Column < 1 || p.Column > len([]rune(lines[p.Line-1]))+1 {
 				t.Fatalf("position outside the file: %s", p)

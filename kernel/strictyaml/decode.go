@@ -3,6 +3,7 @@ package strictyaml
 import (
 	"fmt"
 	"reflect"
+	"slices"
 	"strings"
 
 	"gopkg.in/yaml.v3"
@@ -120,10 +121,8 @@ func (d *decoder) scalar(n *yaml.Node, path string, v reflect.Value, r rules) {
 }
 
 func oneOf(value string, allowed []string) *Fault {
-	for _, a := range allowed {
-		if a == value {
-			return nil
-		}
+	if slices.Contains(allowed, value) {
+		return nil
 	}
 	return &Fault{
 		Message:    fmt.Sprintf("%s is not one of %s", quote(value), strings.Join(allowed, ", ")),

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"reflect"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -59,10 +60,10 @@ func ParseDuration(s string) (time.Duration, error) {
 
 // wanted says in words what a type takes, with an article.
 func wanted(t reflect.Type) string {
-	switch {
-	case t == durationType:
+	switch t {
+	case durationType:
 		return "a duration such as 30s"
-	case t == bytesType:
+	case bytesType:
 		return "a size such as 256MiB"
 	}
 	switch t.Kind() {
@@ -95,16 +96,9 @@ func setScalar(v reflect.Value, text, tag string) *Fault {
 		}
 		return f
 	}
-	is := func(tags ...string) bool {
-		for _, one := range append(tags, "") {
-			if tag == one {
-				return true
-			}
-		}
-		return false
-	}
-	switch {
-	case t == durationType:
+	is := func(tags ...string) bool { return tag == "" || slices.Contains(tags, tag) }
+	switch t {
+	case durationType:
 		if !is("!!str") && text != "0" {
 			return mismatch()
 		}
@@ -114,7 +108,7 @@ func setScalar(v reflect.Value, text, tag string) *Fault {
 		}
 		v.SetInt(int64(d))
 		return nil
-	case t == bytesType:
+	case bytesType:
 		if !is("!!str") {
 			return mismatch()
 		}
