@@ -12,7 +12,7 @@ import (
 	"github.com/switchboard-run/switchboard/kernel/config"
 )
 
-// ErrRunning: another kernel runs on the home.
+// ErrRunning says that another kernel runs on the home.
 var ErrRunning = errors.New("a kernel is already running on this home")
 
 // lockHome makes sure that one kernel runs on a home. The lock goes with the
@@ -39,7 +39,7 @@ func listenPrivate(path string) (net.Listener, error) {
 		return nil, fmt.Errorf("removing the socket of an earlier kernel: %w", err)
 	}
 	before := unix.Umask(0o177)
-	listener, err := net.Listen("unix", path)
+	listener, err := net.Listen("unix", path) //nolint:noctx // making a socket does not wait
 	unix.Umask(before)
 	if err != nil {
 		return nil, fmt.Errorf("listening on %s: %w", path, err)

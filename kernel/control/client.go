@@ -19,7 +19,7 @@ import (
 	"github.com/switchboard-run/switchboard/kernel/trace"
 )
 
-// ErrNotRunning: no kernel runs on the home.
+// ErrNotRunning says that no kernel runs on the home.
 var ErrNotRunning = errors.New("no kernel is running")
 
 // Client is a kernel in another process.
@@ -72,8 +72,7 @@ func (c *Client) send(ctx context.Context, method, path string, query url.Values
 	r.Header.Set("Content-Type", "application/json")
 	response, err := c.http.Do(r)
 	if err != nil {
-		var where *url.Error
-		if errors.As(err, &where) {
+		if where, ok := errors.AsType[*url.Error](err); ok {
 			err = where.Err // without the made-up address
 		}
 		if ctx.Err() != nil {

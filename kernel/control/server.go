@@ -190,8 +190,7 @@ func number(s string) int {
 
 func read(r *http.Request, v any) error {
 	if err := json.NewDecoder(r.Body).Decode(v); err != nil {
-		var large *http.MaxBytesError
-		if errors.As(err, &large) {
+		if large, ok := errors.AsType[*http.MaxBytesError](err); ok {
 			return fmt.Errorf("%w: the request has more than %d bytes", contract.ErrTooLarge, large.Limit)
 		}
 		return fmt.Errorf("%w: the body is not the JSON that is expected: %w", contract.ErrInvalid, err)

@@ -80,7 +80,7 @@ func Run(ctx context.Context, t Target) {
 				soon = true
 				timer.Reset(settle)
 			}
-		case <-errs:
+		case <-errs: //nolint:errcheck // that something was missed is a hint as well
 			if !soon {
 				soon = true
 				timer.Reset(settle)

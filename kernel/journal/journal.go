@@ -26,11 +26,11 @@ import (
 )
 
 var (
-	// ErrNewer: the store was written by a newer version of the program.
+	// ErrNewer says that the store was written by a newer version of the program.
 	ErrNewer = errors.New("the store was written by a newer version")
-	// ErrDamaged: the store's file cannot be read as one.
+	// ErrDamaged says that the store's file cannot be read as one.
 	ErrDamaged = errors.New("the store is damaged")
-	// ErrClosed: the store is closed.
+	// ErrClosed says that the store is closed.
 	ErrClosed = errors.New("the store is closed")
 )
 

@@ -147,7 +147,7 @@ func TestDamageFoundLater(t *testing.T) {
 	}
 	s, err := engine.Open(path)
 	if err == nil {
-		defer s.Close()
+		defer func() { _ = s.Close() }()
 		err = put(t.Context(), s, "k", nil)
 	}
 	if !errors.Is(err, journal.ErrDamaged) {
@@ -181,7 +181,7 @@ func TestFileIsPrivate(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer s.Close()
+	defer func() { _ = s.Close() }()
 	if err := put(t.Context(), s, "k", nil); err != nil {
 		t.Fatal(err)
 	}
@@ -198,7 +198,7 @@ func TestFileIsPrivate(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer copied.Close()
+	defer func() { _ = copied.Close() }()
 	if err := copied.View(t.Context(), func(r journal.Reader) error {
 		if last, err := r.LastSeq(); err != nil || last != 1 {
 			t.Errorf("the backup ends with event %d (%v), want 1", last, err)
@@ -295,7 +295,9 @@ func readOnly(t *testing.T, dir string) {
 	if err != nil {
 		t.Fatalf("writable again: %v", err)
 	}
-	s.Close()
+	if err := s.Close(); err != nil {
+		t.Errorf("closing the store: %v", err)
+	}
 }
 
 // TestFullDisk runs out of room in the middle of large and small updates. What
