@@ -167,15 +167,10 @@ func (r *MessageRouter) Died(tx *bus.Tx, d *journal.Delivery, e *busv1.Event, ex
 func (r *MessageRouter) move(tx *bus.Tx, from *directory.Channel, m contract.ChannelSend, desperate bool) (bool, error) {
 	now := r.directory.Current()
 	usable := func(c *directory.Channel) bool {
-		if c == nil || c.ID == from.ID || !(c.Ready() || desperate && c.Configured()) {
+		if c == nil || c.ID == from.ID || slices.Contains(m.Detours, c.ID) {
 			return false
 		}
-		for _, tried := range m.Detours {
-			if tried == c.ID {
-				return false
-			}
-		}
-		return true
+		return c.Ready() || desperate && c.Configured()
 	}
 	target := now.Channel(now.DefaultChannel)
 	if !usable(target) {

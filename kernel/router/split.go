@@ -21,10 +21,13 @@ func Split(text string, limit int) []string {
 	}
 	s := splitter{limit: limit}
 	for _, mark := range []string{"```", "~~~"} {
-		for rest := text; strings.Contains(rest, mark); {
-			rest = rest[strings.Index(rest, mark):]
-			fence := closing(rest)
-			s.reserve, rest = max(s.reserve, len("\n"+fence)), rest[len(fence):]
+		for rest := text; ; {
+			at := strings.Index(rest, mark)
+			if at < 0 {
+				break
+			}
+			fence := closing(rest[at:])
+			s.reserve, rest = max(s.reserve, len("\n"+fence)), rest[at+len(fence):]
 		}
 	}
 	if 4*s.reserve > limit {
@@ -106,7 +109,7 @@ func (s *splitter) cut(again, text string) int {
 	for rest, c, before := text, "", ""; rest != ""; before = c {
 		c, rest, _, state = uniseg.FirstGraphemeClusterInString(rest, state)
 		ends := c == "\n" || c == "\r\n"
-		if n += units(c); n > room && !(ends && n-units(c) <= room) { // the end of a line is cut off
+		if n += units(c); n > room && (!ends || n-units(c) > room) { // the end of a line is cut off
 			break
 		}
 		at += len(c)
@@ -131,7 +134,7 @@ func (s *splitter) cut(again, text string) int {
 				line = at
 			}
 		case c == " " && closable:
-			if word = at; before != "" && strings.Contains(".!?…:;", before) {
+			if word = at; before != "" && strings.Contains(".!?…:;", before) { //nolint:gocritic // argOrder: it is one of these
 				sentence = at
 			}
 		}
