@@ -16,9 +16,11 @@ type Models interface {
 	Complete(ctx context.Context, r *CompleteRequest, emit func(*Delta) error) error
 }
 
-// What a model sees and says.
 type (
+	// CompleteRequest is what a model sees.
 	CompleteRequest = extensionv1.CompleteRequest
-	Delta           = extensionv1.Delta
-	Usage           = extensionv1.Usage
+	// Delta is a piece of what it says.
+	Delta = extensionv1.Delta
+	// Usage is how many tokens the completion took.
+	Usage = extensionv1.Usage
 )

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -166,7 +167,7 @@ func (t *turn) record(said answer) error {
 		said.calls = said.calls[:maxCalls]
 	}
 	row := &busv1.Entry{Kind: contract.EntryAnswer, Text: said.text, Model: said.model, Calls: said.calls}
-	rows := append(t.fresh, row)
+	rows := append(slices.Clone(t.fresh), row)
 	if dropped > 0 {
 		rows = append(rows, &busv1.Entry{Kind: contract.EntryNote, Text: fmt.Sprintf(
 			"%d more calls of the last answer were not run: at most %d at once.", dropped, maxCalls)})

@@ -36,7 +36,7 @@ func (t *turn) hear(ctx context.Context, d sdk.Delivery, first contract.AgentInp
 		}
 		rows = t.heardRows(rows, e.GetId(), time.UnixMicro(e.GetCreatedAtUs()), in)
 	}
-	return rows, nil
+	return rows, nil //nolint:nilerr // what cannot be read ends in a turn of its own
 }
 
 // heardRows appends the row of an input, behind a note if it comes late.

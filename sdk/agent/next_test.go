@@ -16,7 +16,7 @@ func rowsOf(script string) []row {
 	add := func(e *busv1.Entry) { rows = append(rows, newRow(e, 1)) }
 	script = strings.NewReplacer("a(", "a( ", ")", " )").Replace(script)
 	var answer *busv1.Entry
-	for _, f := range strings.Fields(script) {
+	for f := range strings.FieldsSeq(script) {
 		switch {
 		case f == "i":
 			add(&busv1.Entry{Kind: contract.EntryInput, InputKind: contract.InputUser, Text: "hi"})
