@@ -14,7 +14,7 @@ func TestSessionsOfExtensions(t *testing.T) {
 	play(t, func(w world) {
 		tasks := w.Extension(bus.Actor{ID: "tasks", Effects: []string{"session.ensure", "input"}})
 		poor := w.Extension(bus.Actor{ID: "poor"})
-		ensure := func(agent, key string) *busv1.Effect { return kerneltest.Ensure(agent, key) }
+		ensure := kerneltest.Ensure
 		input := func(key, kind string) *busv1.Effect { return kerneltest.Input("orchestrator", key, kind, "text") }
 		first := tasks.Must("", ensure("orchestrator", "task:1"))[0].GetSession()
 		if again := tasks.Must("", ensure("orchestrator", "task:1"))[0].GetSession(); again != first {
