@@ -19,8 +19,8 @@ const (
 	// frameSize is about how much a frame of deliveries holds; a single one is
 	// always smaller than the largest message.
 	frameSize = contract.MaxMessage / 4
-	// farewell is how long a process may live on without its event stream.
-	farewell = 10 * time.Second
+	// defaultFarewell is how long a process may live on without its event stream.
+	defaultFarewell = 10 * time.Second
 )
 
 // deliver carries deliveries to an extension and outcomes back, until it is
@@ -31,7 +31,7 @@ func (h *Host) deliver(g *guest, sink *bus.Sink) {
 	select {
 	case <-g.ctx.Done():
 		return
-	case <-time.After(farewell):
+	case <-time.After(h.farewell):
 	}
 	h.Log.Error("the event stream ended", "extension", g.actor.ID, "error", err)
 	h.Stuck(g.actor.ID, g.actor.Generation, fmt.Sprintf("its event stream ended: %v", err))

@@ -14,6 +14,7 @@ import (
 	"fmt"
 	"net"
 	"sync"
+	"time"
 
 	"github.com/hashicorp/go-hclog"
 	"google.golang.org/grpc"
@@ -49,7 +50,8 @@ type Options struct {
 // Host serves extensions. It is safe for concurrent use.
 type Host struct {
 	Options
-	server *grpc.Server
+	server   *grpc.Server
+	farewell time.Duration
 
 	mu       sync.Mutex
 	tokens   map[string]*bus.Actor
@@ -67,7 +69,7 @@ type guest struct {
 
 // New returns a host that serves nothing yet.
 func New() *Host {
-	h := &Host{tokens: map[string]*bus.Actor{}, admitted: map[*bus.Actor]struct{}{}, running: map[string]*guest{}}
+	h := &Host{farewell: defaultFarewell, tokens: map[string]*bus.Actor{}, admitted: map[*bus.Actor]struct{}{}, running: map[string]*guest{}}
 	h.server = grpc.NewServer(
 		grpc.MaxRecvMsgSize(contract.MaxMessage), grpc.MaxSendMsgSize(contract.MaxMessage),
 		grpc.ChainUnaryInterceptor(h.authenticateUnary), grpc.ChainStreamInterceptor(h.authenticateStream),

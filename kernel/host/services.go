@@ -211,7 +211,20 @@ func (s modelsService) Complete(r *kernelv1.CompleteRequest, stream grpc.ServerS
 	request := &extensionv1.CompleteRequest{
 		Messages: r.GetMessages(), Tools: r.GetTools(), MaxTokens: r.GetMaxTokens(), Agent: l.Agent, Session: journal.SessionID(l.Session),
 	}
-	return s.h.Models.Complete(stream.Context(), r.GetModel(), request, stream.Send)
+	used := contract.ModelUsage{Agent: l.Agent, Session: request.Session}
+	err = s.h.Models.Complete(stream.Context(), r.GetModel(), request, func(d *extensionv1.Delta) error {
+		if d.GetModel() != "" {
+			used.Model = d.GetModel()
+		}
+		if u := d.GetUsage(); u != nil {
+			used.InputTokens, used.OutputTokens = u.GetInputTokens(), u.GetOutputTokens()
+		}
+		return stream.Send(d)
+	})
+	if used.InputTokens > 0 || used.OutputTokens > 0 {
+		s.h.Bus.Note(l.Event, contract.TopicModelUsage, used)
+	}
+	return err
 }
 
 func (s channelsService) List(context.Context, *kernelv1.ListChannelsRequest) (*kernelv1.ListChannelsResponse, error) {
