@@ -71,7 +71,7 @@ func (k *Kernel) describe(s *directory.Snapshot, id string, m *member) {
 	if len(m.missing) > 0 {
 		readiness = &extensionv1.Readiness{
 			State:  extensionv1.Readiness_STATE_UNCONFIGURED,
-			Detail: fmt.Sprintf("set %s in the environment or in %s", strings.Join(m.missing, " and "), k.options.Home.Secrets()),
+			Detail: k.howToConfigure(m, status),
 		}
 	}
 	if channel := m.manifest.Provides.Channel; channel != nil {
@@ -107,6 +107,16 @@ func (k *Kernel) describe(s *directory.Snapshot, id string, m *member) {
 			}
 		}
 	}
+}
+
+// howToConfigure is what the extension says itself, and where to put it.
+func (k *Kernel) howToConfigure(m *member, status supervisor.Status) string {
+	set := fmt.Sprintf("set %s in the environment or in %s", strings.Join(m.missing, " and "), k.options.Home.Secrets())
+	own := strings.TrimSuffix(strings.TrimSpace(status.ReadinessDetail), ".")
+	if status.Readiness != extensionv1.Readiness_STATE_UNCONFIGURED || own == "" {
+		return set
+	}
+	return own + "; " + set
 }
 
 const terminalBuiltin = "cli_channel"
