@@ -109,14 +109,12 @@ func (k *Kernel) describe(s *directory.Snapshot, id string, m *member) {
 	}
 }
 
-// howToConfigure is what the extension says itself, and where to put it.
+// howToConfigure is what the extension itself says it needs, if it says so.
 func (k *Kernel) howToConfigure(m *member, status supervisor.Status) string {
-	set := fmt.Sprintf("set %s in the environment or in %s", strings.Join(m.missing, " and "), k.options.Home.Secrets())
-	own := strings.TrimSuffix(strings.TrimSpace(status.ReadinessDetail), ".")
-	if status.Readiness != extensionv1.Readiness_STATE_UNCONFIGURED || own == "" {
-		return set
+	if status.Readiness == extensionv1.Readiness_STATE_UNCONFIGURED && status.ReadinessDetail != "" {
+		return status.ReadinessDetail
 	}
-	return own + "; " + set
+	return fmt.Sprintf("set %s in the environment or in %s", strings.Join(m.missing, " and "), k.options.Home.Secrets())
 }
 
 const terminalBuiltin = "cli_channel"
