@@ -137,7 +137,7 @@ func (d *diagnosis) examine(ctx context.Context) {
 			d.files(home, seen)
 			d.extensionFiles(home, seen, status)
 			if status == nil {
-				d.models(modelsOf(seen))
+				d.models(modelsOf(seen), provides(seen))
 			}
 		}
 	}
@@ -150,6 +150,7 @@ func (d *diagnosis) examine(ctx context.Context) {
 	}
 	d.running(*status)
 	d.deadLetters(ctx, k, *status)
+	d.people(*status)
 }
 
 // home opens the home; its directory is closed to others by that, which is

@@ -60,7 +60,7 @@ func (d *diagnosis) files(home *config.Home, seen *kernel.Inspection) {
 			for problem := range strings.SplitSeq(f.err.Error(), "\n") {
 				d.add("Configuration", levelError, "", "%s", problem)
 			}
-			d.findings[len(d.findings)-1].Hint = "correct it; a kernel that runs keeps to what it said before, and one cannot be started"
+			d.findings[len(d.findings)-1].Hint = "correct it: a kernel that runs keeps to what the file said before, and a new one does not start"
 		case err != nil:
 			d.add("Configuration", levelOK, "", "%s: there is none, and none is needed", f.path)
 		default:
@@ -157,11 +157,26 @@ func modelsOf(seen *kernel.Inspection) []string {
 	return models
 }
 
+// provides reports whether an extension on disk provides models.
+func provides(seen *kernel.Inspection) func(id string) bool {
+	return func(id string) bool {
+		return slices.ContainsFunc(seen.Entries, func(e kernel.InspectedEntry) bool {
+			return e.ID == id && e.Manifest != nil && len(e.Manifest.Provides.Models) > 0
+		})
+	}
+}
+
 // models says which model is asked.
-func (d *diagnosis) models(models []string) {
+func (d *diagnosis) models(models []string, provided func(id string) bool) {
+	missing := slices.DeleteFunc(slices.Clone(models), func(m string) bool {
+		provider, _, _ := strings.Cut(m, "/")
+		return provided(provider)
+	})
 	switch {
 	case len(models) == 0:
 		d.add("Model", levelError, "set OPENAI_API_KEY, or enable the extension offline", "there is no model to ask")
+	case len(missing) > 0:
+		d.add("Model", levelError, "correct models.default in config.yaml", "no extension provides %s", strings.Join(missing, " and "))
 	case models[0] == offlineModel:
 		d.add("Model", levelNote, "set OPENAI_API_KEY (and OPENAI_BASE_URL, OPENAI_MODEL for another server or model) to have a language model",
 			"the offline model answers: a small fixed grammar")
@@ -205,12 +220,19 @@ func (d *diagnosis) running(s control.Status) {
 			d.add("Extensions", levelError, "", "%s (%s) is %s: %s", x.Name, x.ID, x.Readiness, x.Detail)
 		}
 	}
-	d.models(s.Models)
+	d.models(s.Models, func(provider string) bool {
+		return slices.ContainsFunc(s.Extensions, func(x control.Extension) bool {
+			return x.ID == provider && slices.Contains(x.Kinds, "models")
+		})
+	})
 	newest := "empty"
 	if s.LastEvent != "" {
 		newest = "newest event " + s.LastEvent
 	}
 	d.add("Store", levelOK, "", "%s, %s", humanize.IBytes(uint64(s.StoreBytes)), newest) //nolint:gosec // not negative
+}
+
+func (d *diagnosis) people(s control.Status) {
 	if s.Strangers > 0 {
 		d.add("People", levelNote, "`switchboard pairing list`", "%s for approval", waits(s.Strangers, "person", "people"))
 	}

@@ -136,7 +136,7 @@ func (p *printer) wholeEvent(e control.Event) {
 		p.line("  %s", strings.TrimSpace(pretty.String()))
 	}
 	if len(e.Deliveries) == 0 {
-		p.faint("No extension has subscribed to it.")
+		p.faint("It has no deliveries. What the kernel does with an event happens as it is accepted: `switchboard trace " + e.ID + "` shows what followed.")
 		return
 	}
 	p.line("")

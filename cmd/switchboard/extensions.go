@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"fmt"
+	"path/filepath"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -28,7 +29,7 @@ func newExtensionsList() *cobra.Command {
 			func(_ *printer, x control.Extension) []cell {
 				detail := x.Detail
 				if x.Problem != "" && x.State != control.StateInvalid {
-					detail = strings.TrimSpace(detail + " its last edit is not in force: " + x.Problem)
+					detail = strings.TrimSpace(detail + " its last edit is not in force: `switchboard status` says why")
 				}
 				return []cell{
 					text(x.ID), text(dash(x.Name)), text(dash(x.Version)), text(dash(strings.Join(x.Kinds, ", "))), state(x.State),
@@ -114,7 +115,7 @@ func newExtensionsVerify() *cobra.Command {
 			p.line("%s starts and describes itself: %s", ok, said)
 			p.line("%s does nothing that its manifest does not grant", ok)
 		}
-		p.faint(fmt.Sprintf("Drop it in: cp -r %s %s/", args[0], home.Extensions()))
+		p.faint(fmt.Sprintf("Drop it in: cp -r %s %s", filepath.Clean(args[0])+"/.", filepath.Join(home.Extensions(), v.Manifest.ID)))
 		return nil
 	}
 	return c

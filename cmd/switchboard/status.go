@@ -74,6 +74,14 @@ func (p *printer) status(s control.Status) {
 	for _, problem := range s.Problems {
 		p.line("%s", p.paint(red, problem))
 	}
+	for _, x := range s.Extensions {
+		if x.Problem == "" || x.State == control.StateInvalid { // then the table has it
+			continue
+		}
+		for problem := range strings.SplitSeq(x.Problem, "\n") {
+			p.line("%s", p.paint(red, problem))
+		}
+	}
 	for _, hint := range s.Hints {
 		p.faint("Hint: " + hint)
 	}

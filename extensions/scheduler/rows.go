@@ -155,7 +155,7 @@ func (s *scheduler) unknown(ctx context.Context, id string) error {
 	for _, r := range rows[:min(len(rows), 20)] {
 		ids = append(ids, r.ID)
 	}
-	return fmt.Errorf("there is no schedule %q: active are %s; list_schedules tells more: %w", id, strings.Join(ids, ", "), contract.ErrNotFound)
+	return fmt.Errorf("there is no schedule %q: active are %s: %w", id, strings.Join(ids, ", "), contract.ErrNotFound)
 }
 
 // all reads the rows that are wanted, those due first in front.
