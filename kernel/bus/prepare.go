@@ -3,6 +3,7 @@ package bus
 import (
 	"context"
 	"errors"
+	"slices"
 	"time"
 
 	"github.com/switchboard-run/switchboard/contract/busv1"
@@ -144,8 +145,8 @@ func (b *Bus) serve(ctx context.Context, wants []*want) error {
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	for i := len(wants) - 1; i >= 0; i-- { // each goes to the front
-		b.deliverWant(wants[i])
+	for _, w := range slices.Backward(wants) { // each goes to the front
+		b.deliverWant(w)
 	}
 	for _, s := range b.sinks {
 		b.dispatch(s)

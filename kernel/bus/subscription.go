@@ -97,10 +97,10 @@ func (t *table) match(name string) []*subscription {
 }
 
 func classOf(extension, pattern string) class {
-	switch {
-	case pattern == contract.TopicChannelSend+extension:
+	switch pattern {
+	case contract.TopicChannelSend + extension:
 		return classSend
-	case pattern == contract.TopicAgentInput+extension:
+	case contract.TopicAgentInput + extension:
 		return classInput
 	}
 	return classPlain
