@@ -84,7 +84,8 @@ func (t *turn) failed(err error) (sdk.Effects, error) {
 		return nil, err
 	}
 	t.a.log.Warn("the model did not answer", "session", t.context.GetSession(), "model", t.a.model, "error", err)
-	detail := cutRunes(strings.Join(strings.Fields(err.Error()), " "), maxDetail)
+	detail := strings.Join(strings.Fields(err.Error()), " ")
+	detail = cutRunes(strings.TrimPrefix(detail, contract.ErrUnavailable.Error()+": "), maxDetail)
 	return t.end(contract.OutcomeError, Ending{Why: WhyError, Detail: detail}), nil
 }
 

@@ -153,7 +153,7 @@ func TestModelErrorIsTold(t *testing.T) {
 		if err := emit(&sdk.Delta{Text: "Once upon"}); err != nil {
 			return err
 		}
-		return errors.New("openai: 401\ninvalid key")
+		return fmt.Errorf("%w: openai: 401\ninvalid key", contract.ErrUnavailable)
 	}
 	out := w.one(t, &extensionv1.AgentSpec{}, user("hi"))
 	if out.Outcome != contract.OutcomeError || out.Text != "Once upon\n\nThe model could not answer: openai: 401 invalid key" {
