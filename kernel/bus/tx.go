@@ -135,7 +135,7 @@ func (t *Tx) Accept(e *busv1.Event) (duplicate bool, err error) {
 	if c := t.cause; c != nil {
 		e.CorrelationId, e.CausationId = c.GetCorrelationId(), c.GetId()
 		e.Hop = c.GetHop() + 1
-		if e.GetTopic() == contract.TopicAgentOutput && !t.KeepHops {
+		if (e.GetTopic() == contract.TopicAgentOutput || t.turns()) && !t.KeepHops {
 			e.Hop = 0
 		}
 	}
@@ -188,6 +188,12 @@ func (t *Tx) deliver(s *subscription, e *busv1.Event, rank int64) error {
 	a.delivery = d
 	t.added = append(t.added, a)
 	return nil
+}
+
+// turns says that what is published now is what a turn or one of its tools
+// does: a model has asked for it, and the turns of a chain are bounded.
+func (t *Tx) turns() bool {
+	return t.Lease != nil && t.Lease.Session != 0 && t.cause == t.Lease.Event
 }
 
 // Replace gives the place of a delivery that no handler has taken to another

@@ -1,11 +1,15 @@
 package e2e
 
 import (
+	"errors"
 	"os"
 	"os/exec"
 	"strings"
 	"testing"
 	"time"
+
+	"zombiezen.com/go/sqlite"
+	"zombiezen.com/go/sqlite/sqlitex"
 
 	"github.com/switchboard-run/switchboard/extensions/openai/openaitest"
 )
@@ -263,4 +267,70 @@ func limited(cmd *exec.Cmd, kib string) *exec.Cmd {
 	l := exec.Command("bash", append([]string{"-c", `ulimit -f ` + kib + ` && exec "$0" "$@"`, cmd.Path}, cmd.Args[1:]...)...)
 	l.Env = cmd.Env
 	return l
+}
+
+func TestStoreThatCannotBeReadIsLeftAsItIs(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		spoil func(w *world)
+		told  []string
+	}{
+		"newer": {func(w *world) {
+			conn, err := sqlite.OpenConn(w.file("switchboard.db"), sqlite.OpenReadWrite)
+			if err != nil {
+				w.t.Fatal(err)
+			}
+			if err := errors.Join(sqlitex.ExecuteTransient(conn, `PRAGMA user_version = 4711`, nil), conn.Close()); err != nil {
+				w.t.Fatal(err)
+			}
+		}, []string{"switchboard.db", "newer"}},
+		"damaged": {func(w *world) {
+			w.write(strings.Repeat("This is no database. ", 1000), 0o600, "switchboard.db")
+			_ = os.Remove(w.file("switchboard.db-wal"))
+		}, []string{"switchboard.db", "damaged"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			w.start()
+			w.works()
+			w.stop()
+			tt.spoil(w)
+			before := w.text("switchboard.db")
+			_, complaints, code := w.cli("run")
+			if code != 1 {
+				t.Errorf("exit status %d", code)
+			}
+			contains(t, "stderr", complaints, tt.told...)
+			if w.text("switchboard.db") != before {
+				t.Error("the store was changed")
+			}
+			_ = os.Remove(w.file("switchboard.db")) // this test cannot report what is in it
+		})
+	}
+}
+
+func TestStormEndsAndItsUserIsTold(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, withModel)
+	// A model that has itself asked again and again.
+	w.model.Handle(func(r openaitest.Request) openaitest.Answer {
+		if len(r.Results()) > 0 {
+			return openaitest.Say("Going on.")
+		}
+		return openaitest.CallTool("storm__again", `{}`)
+	})
+	w.config("agents: {default: chief}")
+	w.dropIn("chief", "", strings.ReplaceAll(chief, "lab/*", "storm/*"))
+	w.probe("storm", "storm", "provides: {tools: true}\npermissions: {publish: [system.agent.task]}")
+	w.start()
+	w.state(w.control(), "storm", "active")
+	p := w.attach()
+	p.ask("begin")
+	p.hearsLike("200 turns")
+	w.settled()
+	if n := w.count("agent.output"); n > 210 {
+		t.Errorf("there were %d turns", n)
+	}
+	contains(t, "the dead letters", strings.Join(w.dead(), "\n"), "used up")
 }

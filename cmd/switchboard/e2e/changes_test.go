@@ -53,10 +53,15 @@ func TestChannelSwitchedOffAndOnAgainLosesNothing(t *testing.T) {
 	c := w.control()
 	w.telegram.Say(anna, "<one>")
 	w.told(anna, 1)
+	process := w.state(c, "cli_channel", "active").PID // the channels share it
 	w.config(`{channels: {telegram_channel: {allow_from: ["1001"]}}, extensions: {telegram_channel: {enabled: false}}}`)
 	w.state(c, "telegram_channel", "disabled")
+	w.eventually("a process without Telegram", func() bool {
+		e := w.extension(c, "cli_channel")
+		return e.State == "active" && e.PID != process
+	})
 	w.telegram.Say(anna, "<two>")
-	if got := w.attach().ask("<here>"); got != "You said <here>" { // the channels share a process
+	if got := w.attach().ask("<here>"); got != "You said <here>" {
 		t.Errorf("the terminal shows %q", got)
 	}
 	w.config(`{channels: {telegram_channel: {allow_from: ["1001"]}}}`)

@@ -55,6 +55,7 @@ func TestNothingIsLostWhateverIsKilled(t *testing.T) {
 	w.start()
 	w.telegramReady()
 	victims := []string{"", "", "telegram_channel", "agent:orchestrator", "openai:openai", "scheduler:scheduler"}
+	killed := 0
 	for i := range each {
 		for c := range chats {
 			w.telegram.Say(int64(5000+c), fmt.Sprintf("message <c%dm%d>", c, i))
@@ -70,10 +71,13 @@ func TestNothingIsLostWhateverIsKilled(t *testing.T) {
 		if err := w.telegram.WaitAccepted(w.ctx(), w.telegram.Accepted()+random.IntN(chats/2)); err != nil {
 			t.Fatal(err)
 		}
-		if victim := victims[random.IntN(len(victims))]; victim == "" {
+		// What fails too often is given up, and rightly so.
+		if victim := victims[random.IntN(len(victims))]; victim == "" || killed == 3 {
 			w.restart()
+			killed = 0
 		} else {
 			kill(w.extensionProcess(victim), syscall.SIGKILL)
+			killed++
 		}
 	}
 	w.telegram.Heal()

@@ -7,6 +7,7 @@
 //	tools    two tools that note each run in the file calls: slow waits until
 //	         the file release exists, and must not run twice; look may
 //	command  a tool that is also the command /shout
+//	storm    a tool that has an agent do something, which calls it again
 //	chatter  writes much to stdout while and after it starts
 //	garbage  writes to stdout before it starts
 //	crash    ends with status 3 once it is active
@@ -43,6 +44,10 @@ func main() {
 	case "command":
 		e.Tools = []sdk.Tool{{Name: "shout", Description: "Shouts.", Command: "shout", ReadOnly: true, Call: func(_ context.Context, c sdk.ToolCall) (sdk.ToolResult, error) {
 			return sdk.ToolResult{Content: "HEY " + string(c.Arguments)}, nil
+		}}}
+	case "storm":
+		e.Tools = []sdk.Tool{{Name: "again", Description: "Begins again.", Idempotent: true, Call: func(context.Context, sdk.ToolCall) (sdk.ToolResult, error) {
+			return sdk.JSON("begun", sdk.Publish("system.agent.task", map[string]string{"prompt": "begin"}))
 		}}}
 	case "garbage":
 		chatter("before")
