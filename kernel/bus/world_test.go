@@ -87,7 +87,7 @@ func (w *world) boot() {
 }
 
 func (w *world) stop() {
-	w.Bus.Close()
+	w.Close()
 	if err := w.store.Close(); err != nil {
 		w.Errorf("closing the store: %v", err)
 	}
@@ -134,20 +134,22 @@ func (r *fakeRouter) set(change func()) {
 
 func (r *fakeRouter) Accept(tx *bus.Tx, e *busv1.Event) error {
 	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.accept == nil {
+	accept := r.accept
+	r.mu.Unlock()
+	if accept == nil {
 		return nil
 	}
-	return r.accept(tx, e)
+	return accept(tx, e)
 }
 
 func (r *fakeRouter) Died(tx *bus.Tx, d *journal.Delivery, e *busv1.Event, _ string) error {
 	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.died == nil {
+	died := r.died
+	r.mu.Unlock()
+	if died == nil {
 		return nil
 	}
-	return r.died(tx, d, e)
+	return died(tx, d, e)
 }
 
 func (r *fakeRouter) Delivered(*bus.Tx, *busv1.Event, *busv1.Receipt) (string, error) {
