@@ -2,7 +2,9 @@ package host_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io"
 	"net"
 	"os"
 	"path/filepath"
@@ -129,7 +131,8 @@ func (g *guest) commit(lane string, effects ...*busv1.Effect) (*busv1.CommitRece
 	if err != nil {
 		return nil, contract.FromStatus(err)
 	}
-	if err := stream.Send(&kernelv1.CommitFrame{Commits: []*busv1.Commit{{Lane: lane, Effects: effects}}}); err != nil {
+	err = stream.Send(&kernelv1.CommitFrame{Commits: []*busv1.Commit{{Lane: lane, Effects: effects}}})
+	if err != nil && !errors.Is(err, io.EOF) { // Recv says why the stream has ended
 		return nil, err
 	}
 	if err := stream.CloseSend(); err != nil {
