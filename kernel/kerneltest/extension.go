@@ -3,6 +3,7 @@ package kerneltest
 import (
 	"context"
 	"encoding/json"
+	"slices"
 	"sync"
 	"time"
 
@@ -132,12 +133,7 @@ func (x *Extension) Cancelled(token string) bool {
 	x.w.Settle()
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	for _, c := range x.cancels {
-		if c == token {
-			return true
-		}
-	}
-	return false
+	return slices.Contains(x.cancels, token)
 }
 
 // Outcome answers a delivery.

@@ -229,7 +229,7 @@ func (b *Book) publish(tx *bus.Tx, s *journal.Session, turn *journal.Turn, text 
 func (b *Book) Died(tx *bus.Tx, e *busv1.Event, text string) error {
 	var in contract.AgentInput
 	if err := json.Unmarshal(e.GetPayload(), &in); err != nil {
-		return nil // nothing that could be answered
+		return nil //nolint:nilerr // nothing that could be answered
 	}
 	s, err := tx.Session(journal.ParseSessionID(e.GetKey()))
 	if err != nil || s == nil || (in.Kind == contract.InputRecord && len(s.Stack) == 0) {
@@ -292,7 +292,7 @@ func (b *Book) CancelTurns(tx *bus.Tx, s *journal.Session, text string) (int, er
 		}
 		var first contract.AgentInput
 		if json.Unmarshal(waiting[0].GetPayload(), &first) != nil || first.Kind == contract.InputRecord {
-			return 0, nil
+			return 0, nil //nolint:nilerr // what cannot be read, like a record, never becomes a turn
 		}
 	}
 	held, err := tx.TakeBack(s.Agent, contract.TopicAgentInput+s.Agent, journal.SessionID(s.ID))

@@ -292,6 +292,7 @@ func (k *Kernel) SetChannels(channels ...*kernelv1.Channel) {
 
 // Logger writes to the test's log until the test is over.
 func Logger(t testing.TB) hclog.Logger {
+	t.Helper()
 	w := &testWriter{t: t}
 	t.Cleanup(w.close)
 	return hclog.New(&hclog.LoggerOptions{Level: hclog.Debug, Output: w, DisableTime: true})

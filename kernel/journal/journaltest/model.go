@@ -31,6 +31,7 @@ func (m *model) clone() *model {
 // Checks sets how often rapid checks, unless the command line does: each check
 // here opens a store of its own, which costs more than what is done to it.
 func Checks(t testing.TB, n int) {
+	t.Helper()
 	given := false
 	flag.Visit(func(f *flag.Flag) { given = given || f.Name == "rapid.checks" })
 	if !given {
