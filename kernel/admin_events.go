@@ -229,6 +229,13 @@ func (a admin) Resubmit(ctx context.Context, id string) (int, error) {
 	}); err != nil {
 		return 0, err
 	}
+	again := 0
+	if err := a.bus.Do(func(tx *bus.Tx) (err error) {
+		again, err = a.router.Again(tx, e)
+		return err
+	}); err != nil || again > 0 {
+		return again, err
+	}
 	return a.bus.Resubmit(e.GetSeq())
 }
 

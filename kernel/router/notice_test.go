@@ -6,7 +6,9 @@ import (
 	"time"
 
 	"github.com/switchboard-run/switchboard/contract"
+	"github.com/switchboard-run/switchboard/contract/busv1"
 	"github.com/switchboard-run/switchboard/contract/extensionv1"
+	"github.com/switchboard-run/switchboard/kernel/bus"
 	"github.com/switchboard-run/switchboard/kernel/directory"
 	"github.com/switchboard-run/switchboard/kernel/kerneltest"
 )
@@ -301,6 +303,42 @@ func TestTwoDeadChannelsDoNotPlayPingPong(t *testing.T) {
 		s.Wait(time.Hour)
 		s.telegram.IsSilent()
 		s.cli.IsSilent()
+	})
+}
+
+// What died because nobody was there to have it goes to whoever is approved
+// later.
+func TestADeadSendWithoutARecipientIsSentAgainToTheOwner(t *testing.T) {
+	kerneltest.Run(t, func(w *kerneltest.World) {
+		telegram := w.Channel("telegram")
+		again := func(e *busv1.Event) (n int) {
+			w.Do(func(tx *bus.Tx) (err error) {
+				n, err = w.Router.Again(tx, e)
+				return err
+			})
+			return n
+		}
+		w.Emits(contract.TopicUserNotify, contract.UserNotify{Text: "dinner"})
+		d := telegram.Take()
+		telegram.Drops(d, "there is no default recipient")
+		w.Settle()
+		if n := again(d.GetEvent()); n != 0 {
+			t.Errorf("without an owner, %d deliveries were sent again", n)
+		}
+		telegram.Admits("anna")
+		if n := again(d.GetEvent()); n != 1 {
+			t.Errorf("%d deliveries were sent again, want 1", n)
+		}
+		if m := telegram.ShowsOne("dinner"); m.Owner != "anna" {
+			t.Errorf("it goes to %q", m.Owner)
+		}
+		if dead := w.Dead(d.GetEvent().GetTopic()); len(dead) != 0 {
+			t.Errorf("dead letters: %q", dead)
+		}
+		if n := again(d.GetEvent()); n != 0 {
+			t.Errorf("a second time, %d deliveries were sent again", n)
+		}
+		telegram.IsSilent()
 	})
 }
 

@@ -159,7 +159,10 @@ func (r *MessageRouter) Died(tx *bus.Tx, d *journal.Delivery, e *busv1.Event, ex
 		len(m.Detours) > 0 {
 		return nil // there is no other way, or the last one was tried
 	}
-	return r.tellOwner(tx, channel, fmt.Sprintf("A message on %s could not be delivered (%s). `switchboard events dead` has it.", channel.Name, d.Reason))
+	if c, err := tx.Call(journal.ParseCallID(m.Call)); err != nil || c != nil && (c.State == journal.CallOpen || c.State == journal.CallRunning) {
+		return err // the tool that sent it waits for this, and its result tells the agent
+	}
+	return r.tellOwner(tx, channel, fmt.Sprintf("A message to %s could not be delivered (%s). `switchboard events dead` has it.", channel.Name, d.Reason))
 }
 
 // move publishes a notice to another channel that is ready, saying for which one

@@ -287,7 +287,7 @@ func TestSendToAllChannels(t *testing.T) {
 		began := time.Now()
 		result := turn.Calls(turn.Asks([2]string{"core/send_to_all_channels", `{"text":"fire"}`})[0])
 		cli.Drops(cli.Take(), "no")
-		if told := w.telegram.Sends(); len(told) != 2 || told[0].Text != "fire" || !strings.Contains(told[1].Text, "could not be delivered") {
+		if told := w.telegram.Sends(); len(told) != 1 || told[0].Text != "fire" { // of the terminal, the result tells
 			t.Errorf("Telegram shows %+v", told)
 		}
 		r, err := result()
