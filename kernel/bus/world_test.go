@@ -54,6 +54,7 @@ func inWorld(t *testing.T, test func(w *world)) {
 }
 
 func newWorld(t testing.TB) *world {
+	t.Helper()
 	w := &world{TB: t, dir: t.TempDir(), router: &fakeRouter{}, keep: [2]time.Duration{time.Hour, 2 * time.Hour}, subs: map[string][]bus.Subscription{}}
 	w.boot()
 	return w
