@@ -56,6 +56,8 @@ type Sessions interface {
 	Cancel(tx *Tx, e *busv1.TurnCancel) (*busv1.EffectResult, error)
 	// Output ends the turn of the lane and returns the event that says so.
 	Output(tx *Tx, payload []byte) (*busv1.Event, error)
+	// Acked refuses the acknowledgement of an input whose turn has not ended.
+	Acked(tx *Tx) error
 	// Context is what the run loop needs to begin or resume the turn.
 	Context(r journal.Reader, e *busv1.Event) (*busv1.TurnContext, error)
 }

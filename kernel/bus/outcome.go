@@ -132,6 +132,11 @@ func (b *Bus) settle(l *Lease, o *busv1.Outcome, state journal.DeliveryState) {
 		if _, err := tx.apply(o.GetEffects()); err != nil {
 			return err
 		}
+		if state == journal.Done && l.item.lane.sub.class == classInput {
+			if err := b.sessions.Acked(tx); err != nil {
+				return err
+			}
+		}
 		return tx.end(l, state, o.GetReason())
 	}, func(err error) {
 		if err != nil {

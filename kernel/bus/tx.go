@@ -19,6 +19,8 @@ type Tx struct {
 	Now   int64  // Unix microseconds
 	// Ending says that the delivery of the lease is settled by this commit.
 	Ending bool
+	// Answered says that this commit has ended the turn of the lease.
+	Answered bool
 	// KeepHops says that an agent.output published now does not begin a new count
 	// of hops, because no model ran for it.
 	KeepHops bool
@@ -70,10 +72,12 @@ func (t *Tx) claim(s *subscription, key string) bool {
 	if k == nil || k.closed || k.paused || s.held || b.closing || k.credit <= k.claimed {
 		return false
 	}
-	if key != "" {
-		if s.lanes[key] != nil || s.claims[key] {
-			return false
-		}
+	switch {
+	case key == "" && (s.further || len(s.singles)+k.claimed >= b.windows.loose):
+		return false // it will not be kept in memory
+	case key != "" && (s.lanes[key] != nil || s.claims[key]):
+		return false
+	case key != "":
 		s.claims[key] = true
 	}
 	k.claimed++

@@ -174,6 +174,7 @@ func (fakeSessions) Cancel(*bus.Tx, *busv1.TurnCancel) (*busv1.EffectResult, err
 	return nil, errNoSessions
 }
 func (fakeSessions) Output(*bus.Tx, []byte) (*busv1.Event, error) { return nil, errNoSessions }
+func (fakeSessions) Acked(*bus.Tx) error                          { return nil }
 
 // Context tells how many keys the owner "context" has, so that a test sees when
 // it was made.

@@ -167,7 +167,21 @@ func (b *Book) Output(tx *bus.Tx, payload []byte) (*busv1.Event, error) {
 	if err != nil {
 		return nil, err
 	}
+	tx.Answered = true
 	return b.end(tx, s, turn, out.Outcome, out.Text, false)
+}
+
+// Acked implements bus.Sessions: who acknowledges an input ends its turn, and a
+// record has none. Otherwise somebody would wait for ever.
+func (b *Book) Acked(tx *bus.Tx) error {
+	if tx.Answered {
+		return nil
+	}
+	s, in, err := b.held(tx)
+	if err != nil || in.Kind == contract.InputRecord && len(s.Stack) == 0 {
+		return err
+	}
+	return fmt.Errorf("%w: an input is acknowledged together with %s, which ends its turn", contract.ErrInvalid, contract.TopicAgentOutput)
 }
 
 var outcomes = []string{

@@ -254,6 +254,23 @@ func TestAnOutputComesWithTheAcknowledgement(t *testing.T) {
 	})
 }
 
+func TestAnAcknowledgementWithoutAnOutputIsADeadTurn(t *testing.T) {
+	play(t, func(w world) {
+		w.telegram.Says("anna", "hello")
+		turn := w.orchestrator.Hears("hello")
+		w.orchestrator.Acks(turn.Delivery)
+		w.telegram.ShowsOne("I could not answer that", "agent.output")
+		w.telegram.Says("anna", "again")
+		turn = w.orchestrator.Hears("again")
+		turn.Asks([2]string{"core/list_channels", "{}"})
+		w.orchestrator.Acks(turn.Delivery)
+		w.telegram.ShowsOne("I could not answer that")
+		if s := w.Session("orchestrator", "chan:telegram:anna"); len(s.Stack) != 0 {
+			t.Errorf("the turn goes on: %+v", s)
+		}
+	})
+}
+
 func TestAnOutcomeThatIsNoneIsADeadTurn(t *testing.T) {
 	play(t, func(w world) {
 		w.telegram.Says("anna", "hello")
