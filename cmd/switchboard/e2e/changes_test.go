@@ -156,3 +156,39 @@ func TestTwoExtensionsWithOneCommandAreBothNamed(t *testing.T) {
 	})
 	w.works()
 }
+
+func TestSettingsThatChangeAgainAndAgainLoseNothing(t *testing.T) {
+	t.Parallel()
+	const rounds = 12
+	w := newWorld(t, withTelegram(), withModel)
+	w.model.Handle(echo)
+	w.start()
+	w.telegramReady()
+	c := w.control()
+	channels, agents := w.state(c, "telegram_channel", "active").PID, w.state(c, "orchestrator", "active").PID
+	p := w.attach()
+	for i := range rounds {
+		w.config(fmt.Sprintf(`{channels: {telegram_channel: {allow_from: ["1001"]}}, extensions: {telegram_channel: {config: {poll_timeout: %ds}},
+  openai: {config: {max_calls: %d}}, scheduler: {config: {min_every_seconds: %d}}}}`, 20+i, 20+i, 20+i))
+		w.telegram.Say(anna, fmt.Sprintf("<m%d>", i))
+		p.say(fmt.Sprintf("<t%d>", i))
+		w.eventually("an answer", func() bool { return strings.Contains(strings.Join(w.texts(anna), ""), fmt.Sprintf("<m%d>", i)) })
+	}
+	w.eventually("the last answer", func() bool { return strings.Contains(strings.Join(p.texts(), ""), fmt.Sprintf("<t%d>", rounds-1)) })
+	w.settled()
+	for where, all := range map[string]string{"m": strings.Join(w.texts(anna), "\n"), "t": strings.Join(p.texts(), "\n")} {
+		for i := range rounds {
+			if n := strings.Count(all, fmt.Sprintf("<%s%d>", where, i)); n != 1 {
+				t.Errorf("<%s%d> was answered %d times:\n%s", where, i, n, all)
+			}
+		}
+	}
+	for id, pid := range map[string]int{"telegram_channel": channels, "orchestrator": agents} {
+		if e := w.state(c, id, "active"); e.PID != pid {
+			t.Errorf("the process of %s was started again", id)
+		}
+	}
+	if dead := w.dead(); len(dead) != 0 {
+		t.Errorf("dead letters: %q", dead)
+	}
+}

@@ -154,3 +154,34 @@ func TestUncertainSendIsHeldIfTheConfigurationSaysSo(t *testing.T) {
 		t.Errorf("Telegram has %q", got)
 	}
 }
+
+func TestKernelThatIsAskedToStopInMidWorkRepeatsNothing(t *testing.T) {
+	t.Parallel()
+	const chats, each = 20, 3
+	w := newWorld(t, strangers(), withModel)
+	w.config(`channels: {telegram_channel: {allow_from: ["*"]}}`)
+	w.model.Handle(echo)
+	w.start()
+	w.telegramReady()
+	for i := range each {
+		for c := range chats {
+			w.telegram.Say(int64(5000+c), fmt.Sprintf("message <c%dm%d>", c, i))
+		}
+		if err := w.telegram.WaitAccepted(w.ctx(), w.telegram.Accepted()+chats/4); err != nil {
+			t.Fatal(err)
+		}
+		w.stop()
+		w.start()
+		w.telegramReady()
+	}
+	w.eventually("all messages", func() bool { return w.count("user.message") == chats*each })
+	w.settled()
+	w.answered(chats, each)
+	for c := range chats {
+		for _, text := range w.texts(int64(5000 + c)) {
+			if strings.HasPrefix(text, contract.RepeatMark) {
+				t.Errorf("chat %d reads %q", c, text)
+			}
+		}
+	}
+}
