@@ -18,7 +18,7 @@ func (r *MessageRouter) Again(tx *bus.Tx, e *busv1.Event) (int, error) {
 	channel := r.directory.Current().Channel(id)
 	var m contract.ChannelSend
 	if !isSend || channel == nil || json.Unmarshal(e.GetPayload(), &m) != nil || m.Conversation != "" || m.Owner != "" {
-		return 0, nil
+		return 0, nil //nolint:nilerr // what is no such text is resubmitted as it is
 	}
 	owner, err := ownerOn(tx, channel)
 	if err != nil || owner.UserID == "" {
