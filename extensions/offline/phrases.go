@@ -212,18 +212,25 @@ func (w phrases) scheduled(made schedule, when, where string) string {
 		where = fmt.Sprintf(w.pick(" in %s", " в %s"), where)
 	}
 	repeats := made.Kind == "recurring"
-	var format string
+	var format, often string
+	if made.Timing != "" {
+		often = " " + w.rhythm(made.Timing)
+	}
 	switch {
 	case reminds && repeats:
-		format = w.pick("Agreed. I will remind you%[2]s, first %[1]s: %[3]s", "Хорошо. Буду напоминать%[2]s, первый раз %[1]s: %[3]s")
+		format = w.pick("Agreed. I will remind you%[2]s%[4]s, first %[1]s: %[3]s", "Хорошо. Буду напоминать%[2]s%[4]s, первый раз %[1]s: %[3]s")
 	case reminds:
 		format = w.pick("Agreed. I will remind you%[2]s %[1]s: %[3]s", "Хорошо. Напомню%[2]s %[1]s: %[3]s")
 	case repeats:
-		format = w.pick("Agreed. I will send this%[2]s, first %[1]s: %[3]s", "Хорошо. Буду отправлять%[2]s, первый раз %[1]s: %[3]s")
+		format = w.pick("Agreed. I will send this%[2]s%[4]s, first %[1]s: %[3]s", "Хорошо. Буду отправлять%[2]s%[4]s, первый раз %[1]s: %[3]s")
 	default:
 		format = w.pick("Agreed. I will send this%[2]s %[1]s: %[3]s", "Хорошо. Отправлю%[2]s %[1]s: %[3]s")
 	}
-	out := fmt.Sprintf(format, when, where, text)
+	args := []any{when, where, text}
+	if repeats {
+		args = append(args, often)
+	}
+	out := fmt.Sprintf(format, args...)
 	if made.ID != "" {
 		out += " [" + made.ID + "]"
 	}
@@ -231,20 +238,22 @@ func (w phrases) scheduled(made schedule, when, where string) string {
 }
 
 func (w phrases) line(sc schedule, now time.Time) string {
-	text := "- " + sc.ID + ": " + bare(sc.Message)
+	parts := []string{"- " + sc.ID + ": " + bare(sc.Message)}
+	next := ""
 	if sc.Kind == "recurring" && sc.Timing != "" {
-		text += ", " + sc.Timing
+		parts = append(parts, w.rhythm(sc.Timing))
+		next = w.pick("next ", "в следующий раз ")
 	}
 	if sc.Next != nil {
-		text += ", " + w.at(*sc.Next, now, sc.Timezone)
+		parts = append(parts, next+w.at(*sc.Next, now, sc.Timezone))
 	}
 	if sc.State != "" && sc.State != "active" {
-		text += ", " + w.scheduleState(sc.State)
+		parts = append(parts, w.scheduleState(sc.State))
 	}
 	if sc.ChannelID != "" {
-		text += ", " + sc.ChannelID
+		parts = append(parts, sc.ChannelID)
 	}
-	return text
+	return strings.Join(parts, ", ")
 }
 
 func (w phrases) scheduleState(s string) string {
