@@ -27,7 +27,7 @@ func newExtensionsList() *cobra.Command {
 		}
 		return list(c, *asJSON, all, "ID NAME VERSION KIND STATE READINESS RESTARTS SINCE DETAIL", "There are no extensions.",
 			func(_ *printer, x control.Extension) []cell {
-				detail := x.Detail
+				detail := brief(x.Detail)
 				if x.Problem != "" && x.State != control.StateInvalid {
 					detail = strings.TrimSpace(detail + " its last edit is not in force: `switchboard status` says why")
 				}

@@ -17,6 +17,7 @@ import (
 	"github.com/switchboard-run/switchboard/kernel"
 	"github.com/switchboard-run/switchboard/kernel/config"
 	"github.com/switchboard-run/switchboard/kernel/control"
+	"github.com/switchboard-run/switchboard/kernel/manifest"
 	"github.com/switchboard-run/switchboard/manifests"
 )
 
@@ -92,6 +93,11 @@ func configHints(seen *kernel.Inspection) (hints []string) {
 	}
 	if seen.UTC != "" {
 		hints = append(hints, seen.UTC)
+	}
+	for _, e := range seen.Entries {
+		if e.Disabled != nil && e.Disabled.Cause != manifest.SwitchedOff {
+			hints = append(hints, fmt.Sprintf("%s is not started: `switchboard doctor` says what is wrong with it", e.ID))
+		}
 	}
 	for _, p := range seen.References {
 		hints = append(hints, p.String())

@@ -48,7 +48,7 @@ func (p *printer) status(s control.Status) {
 	p.line("")
 	rows := make([][]cell, len(s.Extensions))
 	for i, x := range s.Extensions {
-		rows[i] = []cell{text(x.ID), state(x.State), state(dash(x.Readiness)), text(x.Detail)}
+		rows[i] = []cell{text(x.ID), state(x.State), state(dash(x.Readiness)), text(brief(x.Detail))}
 	}
 	p.table("EXTENSION STATE READINESS DETAIL", rows)
 	p.line("")
@@ -92,6 +92,15 @@ func waits(n int, one, many string) string {
 		return "1 " + one + " waits"
 	}
 	return fmt.Sprintf("%d %s wait", n, many)
+}
+
+// brief is the first of several problems, in one line.
+func brief(detail string) string {
+	first, rest, several := strings.Cut(detail, "\n")
+	if several {
+		first += fmt.Sprintf(" (and %d more: `switchboard doctor` shows all)", 1+strings.Count(rest, "\n"))
+	}
+	return first
 }
 
 func dash(s string) string {
