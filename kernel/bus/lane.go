@@ -159,7 +159,7 @@ func (b *Bus) remove(s *subscription, key string, seq int64) {
 	switch {
 	case key == "":
 		delete(s.singles, seq)
-		if s.further && !s.refilling && len(s.singles) < b.windows.loose/8 {
+		if s.further && !s.refilling && len(s.singles) <= b.windows.loose/8 {
 			b.readLoose(s)
 		}
 	case len(l.items) == 0 && !l.further:

@@ -284,6 +284,7 @@ func (b *Bus) requeue(l *Lease, after time.Duration) {
 	}
 	b.offer(lane)
 	b.dispatch(lane.sub.sink)
+	b.notHandedOut(lane)
 }
 
 // bury ends a leased delivery as dead.

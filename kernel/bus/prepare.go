@@ -94,19 +94,28 @@ func (b *Bus) postpone(w *want, err error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.served(w)
-	if w.lane != nil {
-		w.lane.fetching = false
-		b.delay(w.lane)
-		return
+	switch l := w.lane; w.kind {
+	case wantLoose:
+		w.sub.refilling = false
+		b.later(func() {
+			b.mu.Lock()
+			defer b.mu.Unlock()
+			if !w.sub.refilling {
+				b.readLoose(w.sub)
+			}
+		})
+	case wantUnmark:
+		l.fetching = false
+		b.offer(l)
+		b.later(func() {
+			b.mu.Lock()
+			defer b.mu.Unlock()
+			b.notHandedOut(l)
+		})
+	default:
+		l.fetching = false
+		b.delay(l)
 	}
-	time.AfterFunc(retryPrepare, func() {
-		b.mu.Lock()
-		defer b.mu.Unlock()
-		if !b.closing && !w.sub.refilling {
-			b.readLoose(w.sub)
-		}
-	})
-	w.sub.refilling = false
 }
 
 // delay offers a lane again after a while.
@@ -274,7 +283,7 @@ func (b *Bus) refillLoose(s *subscription, ds []journal.Delivery, gone map[int64
 			b.addSingle(added{sub: s, delivery: asFound(d)})
 		}
 	}
-	if s.further && len(s.singles) < b.windows.loose/8 {
+	if s.further && len(s.singles) <= b.windows.loose/8 {
 		b.readLoose(s)
 	}
 }
