@@ -83,6 +83,51 @@ func TestReadinessOfAChannel(t *testing.T) {
 	}
 }
 
+func TestWhatIsKnownIsFoundByItsName(t *testing.T) {
+	t.Parallel()
+	s := &directory.Snapshot{
+		Channels: []directory.Channel{{ID: "a"}, {ID: "b"}}, Agents: []directory.Agent{{ID: "a"}, {ID: "b"}},
+		Tools: []directory.Tool{{Name: "a/x"}, {Name: "b/x"}}, Commands: []directory.Command{{Name: "a"}, {Name: "b"}},
+		Models: []directory.Provider{{Extension: "a"}, {Extension: "b"}}, EnabledAgents: []string{"b", "c"},
+	}
+	if s.Channel("b").ID != "b" || s.Agent("b").ID != "b" || s.Tool("b/x").Name != "b/x" || s.Command("b").Name != "b" || s.Provider("b").Extension != "b" {
+		t.Error("something else is found")
+	}
+	if s.Channel("c") != nil || s.Agent("c") != nil || s.Tool("c/x") != nil || s.Command("c") != nil || s.Provider("c") != nil {
+		t.Error("something is found that is not there")
+	}
+	if s.Enabled("a") || !s.Enabled("b") || s.Enabled("c") {
+		t.Error("who is not there or not named is enabled")
+	}
+}
+
+func TestPreferredChannel(t *testing.T) {
+	t.Parallel()
+	ready := &extensionv1.Readiness{State: extensionv1.Readiness_STATE_READY}
+	channels := []directory.Channel{{ID: "a", State: directory.StateActive}, {ID: "b", State: directory.StateActive, Readiness: ready}}
+	tests := []struct {
+		channels []directory.Channel
+		named    string
+		want     string
+	}{
+		{channels, "a", "a"},
+		{channels, "", "b"},
+		{channels, "gone", "b"},
+		{channels[:1], "", ""},
+		{nil, "a", ""},
+	}
+	for _, test := range tests {
+		s := &directory.Snapshot{Channels: test.channels, DefaultChannel: test.named}
+		got := ""
+		if c := s.PreferredChannel(); c != nil {
+			got = c.ID
+		}
+		if got != test.want {
+			t.Errorf("with the default %q: %q, want %q", test.named, got, test.want)
+		}
+	}
+}
+
 func TestAwait(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
