@@ -26,7 +26,7 @@ func (l *life) keepRunning() {
 		if err == nil || l.background.Err() != nil {
 			return
 		}
-		l.log.Error("background work ended; it starts again after a pause", "error", err, "pause", pause)
+		l.log.Error("background work ended; it starts again after a pause", "error", err, "pause", pause.String())
 		before := l.kernel.readiness.now()
 		l.kernel.SetReadiness(Offline, err.Error())
 		if !sleep(l.background, pause) {

@@ -51,7 +51,7 @@ func (s *scheduler) fireOne(ctx context.Context, id string) {
 	wait := min(time.Second<<min(s.failures[id]-1, 10), maxBackoff)
 	s.clock.SetEarlier(id, s.now().Add(wait))
 	if !errors.Is(err, context.Canceled) {
-		s.log.Warn("a schedule could not be settled", "id", id, "error", err, "again_in", wait)
+		s.log.Warn("a schedule could not be settled", "id", id, "error", err, "again_in", wait.String())
 	}
 }
 

@@ -41,7 +41,7 @@ func (s *scheduler) load(ctx context.Context) bool {
 		if ctx.Err() != nil {
 			return false
 		}
-		s.log.Error("reading the stored schedules failed", "error", err, "again_in", wait)
+		s.log.Error("reading the stored schedules failed", "error", err, "again_in", wait.String())
 		select {
 		case <-time.After(wait):
 		case <-ctx.Done():

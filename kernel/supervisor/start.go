@@ -135,7 +135,7 @@ func (s *Supervisor) recover(r *recovery, policy Restart, err error, ids []strin
 		s.log.Error("extension failed", "extensions", ids, "error", err)
 		return
 	}
-	s.log.Warn("extension will be started again", "extensions", ids, "in", delay.Round(time.Millisecond), "error", err)
+	s.log.Warn("extension will be started again", "extensions", ids, "in", delay.Round(time.Millisecond).String(), "error", err)
 	r.retryAt = time.Now().Add(delay)
 	var timer *time.Timer
 	timer = time.AfterFunc(delay, func() {
