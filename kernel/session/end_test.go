@@ -1,0 +1,193 @@
+package session_test
+
+import (
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/switchboard-run/switchboard/contract"
+	"github.com/switchboard-run/switchboard/kernel/bus"
+	"github.com/switchboard-run/switchboard/kernel/journal"
+	"github.com/switchboard-run/switchboard/kernel/kerneltest"
+)
+
+func TestTheEndOfATurnClosesItsCalls(t *testing.T) {
+	play(t, func(w world) {
+		w.telegram.Says("anna", "hello")
+		turn := w.orchestrator.Hears("hello")
+		calls := turn.Asks([2]string{"core/list_channels", "{}"}, [2]string{"core/list_agents", "{}"})
+		if _, err := turn.Call(calls[0]); err != nil {
+			t.Fatal(err)
+		}
+		turn.Ends(contract.OutcomeTimeout, "It took too long.")
+		if c := w.call(calls[0]); c.State != journal.CallFinished {
+			t.Errorf("the first call is %+v", c)
+		}
+		if c := w.call(calls[1]); c.State != journal.CallClosed || c.EndedAt == 0 {
+			t.Errorf("the second call is %+v", c)
+		}
+		rows := w.History(turn.Session())
+		if last := rows[len(rows)-1]; !strings.HasPrefix(last, "result: cancelled") || !strings.Contains(last, "unknown") {
+			t.Errorf("the history is %q", rows)
+		}
+		err := w.Bus.Do(func(tx *bus.Tx) error { return w.Sessions.Finish(tx, journal.ParseCallID(calls[1]), "late", false) })
+		if !errors.Is(err, contract.ErrStale) {
+			t.Errorf("a closed call took a result: %v", err)
+		}
+		if after := w.History(turn.Session()); len(after) != len(rows) {
+			t.Errorf("the history is %q", after)
+		}
+	})
+}
+
+func TestADeadTurnIsAnswered(t *testing.T) {
+	play(t, func(w world) {
+		w.telegram.Says("anna", "hello")
+		for i := range 3 {
+			turn := w.orchestrator.Hears("hello")
+			if i == 0 {
+				turn.Asks([2]string{"core/list_channels", "{}"})
+			}
+			w.orchestrator.Fails(turn.Delivery, "it does not work")
+			w.Wait(2 * time.Minute)
+		}
+		w.telegram.ShowsOne("I could not answer that", "it does not work")
+		if got := w.outputs(); len(got) != 1 || got[0].Outcome != contract.OutcomeDead {
+			t.Errorf("outputs: %+v", got)
+		}
+		if s := w.Session("orchestrator", "chan:telegram:anna"); len(s.Stack) != 0 {
+			t.Errorf("the session is %+v", s)
+		}
+		epoch := int64(0)
+		w.telegram.Says("anna", "and now?")
+		turn := w.orchestrator.Hears("and now?")
+		if epoch = turn.Delivery.GetTurn().GetHistoryEpoch(); epoch == 0 {
+			t.Error("the agent is not told that the kernel wrote to the history")
+		}
+		turn.Answers("fine")
+		w.telegram.Shows("anna: fine")
+	})
+}
+
+func TestATurnThatDiedBeforeItBeganIsKept(t *testing.T) {
+	play(t, func(w world) {
+		w.telegram.Says("anna", "hello")
+		turn := w.orchestrator.Hears("hello")
+		w.orchestrator.Drops(turn.Delivery, "it is poison")
+		w.telegram.ShowsOne("I could not answer that", "it is poison")
+		if rows := w.History(turn.Session()); !slices.Equal(rows, []string{"input: hello"}) {
+			t.Errorf("the history is %q", rows)
+		}
+		if n, err := w.Bus.Resubmit(turn.Delivery.GetEvent().GetSeq()); n != 1 || err != nil {
+			t.Fatal(n, err)
+		}
+		w.orchestrator.Hears("hello").Answers("no poison")
+		w.telegram.Shows("anna: no poison")
+	})
+}
+
+func TestADeadRecordSaysNothing(t *testing.T) {
+	play(t, func(w world) {
+		message := w.telegram.Says("anna", "hello")
+		w.orchestrator.Hears("hello").Answers("")
+		w.telegram.Edits("anna", message, "hello!")
+		w.orchestrator.Drops(w.orchestrator.HearsNext().Delivery, "no")
+		w.telegram.IsSilent()
+		if dead := w.Dead(contract.TopicAgentInput + "orchestrator"); len(dead) != 1 {
+			t.Errorf("dead letters: %q", dead)
+		}
+	})
+}
+
+func TestCancellingTakesTheLaneFromItsHolder(t *testing.T) {
+	play(t, func(w world) {
+		tasks := w.Extension(bus.Actor{ID: "tasks", Effects: []string{"turn.cancel"}}, kerneltest.On(contract.TopicAgentOutput))
+		w.telegram.Says("anna", "work")
+		turn := w.orchestrator.Hears("work")
+		call := turn.Asks([2]string{"core/list_channels", "{}"})[0]
+		w.telegram.Says("anna", "more")
+		tasks.Must("", kerneltest.CancelTurn(turn.Session(), "It is cancelled."))
+		out := kerneltest.Decode[contract.AgentOutput](t, tasks.Take().GetEvent())
+		if out.Outcome != contract.OutcomeCancelled || out.Text != "It is cancelled." {
+			t.Errorf("the output is %+v", out)
+		}
+		w.telegram.Shows("anna: It is cancelled.")
+		if _, err := turn.TriesToAsk([2]string{"core/list_channels", "{}"}); !errors.Is(err, contract.ErrStale) {
+			t.Errorf("the holder goes on: %v", err)
+		}
+		if _, err := turn.Call(call); !errors.Is(err, contract.ErrStale) {
+			t.Errorf("the holder calls a tool: %v", err)
+		}
+		turn.Answers("too late")
+		w.orchestrator.Fails(turn.Delivery, "too late")
+		w.orchestrator.Hears("more").Answers("more")
+		w.telegram.Shows("anna: more")
+		if _, err := tasks.Commits("", kerneltest.CancelTurn(99, "")); !errors.Is(err, contract.ErrNotFound) {
+			t.Errorf("a session that does not exist: %v", err)
+		}
+	})
+}
+
+// A cancellation is one effect of a commit: if that fails, nothing has happened.
+func TestACancellationThatIsRolledBackLeavesTheTurnAlone(t *testing.T) {
+	play(t, func(w world) {
+		tasks := w.Extension(bus.Actor{ID: "tasks", Effects: []string{"turn.cancel"}})
+		w.telegram.Says("anna", "work")
+		turn := w.orchestrator.Hears("work")
+		turn.Asks([2]string{"core/list_channels", "{}"})
+		if _, err := tasks.Commits("", kerneltest.CancelTurn(turn.Session(), "no"), kerneltest.PutAt("k", "v", 7)); !errors.Is(err, contract.ErrConflict) {
+			t.Fatalf("the commit: %v", err)
+		}
+		if w.orchestrator.Cancelled(turn.Delivery.GetToken()) {
+			t.Error("the holder was told to end")
+		}
+		turn.Answers("done")
+		w.telegram.Shows("anna: done")
+	})
+}
+
+func TestATurnDoesNotCancelItself(t *testing.T) {
+	play(t, func(w world) {
+		w.orchestrator.Actor.Effects = []string{"turn.cancel"}
+		w.telegram.Says("anna", "work")
+		turn := w.orchestrator.Hears("work")
+		if _, err := w.orchestrator.Commits(turn.Delivery.GetToken(), kerneltest.CancelTurn(turn.Session(), "no")); !errors.Is(err, contract.ErrDenied) {
+			t.Errorf("a turn cancels itself: %v", err)
+		}
+		turn.Answers("done")
+		w.telegram.Shows("anna: done")
+	})
+}
+
+func TestASessionIsDeletedWithWhatRunsInIt(t *testing.T) {
+	play(t, func(w world) {
+		message := w.telegram.Says("anna", "work")
+		turn := w.orchestrator.Hears("work")
+		turn.Asks([2]string{"core/list_channels", "{}"})
+		w.telegram.Says("anna", "more")
+		w.Do(func(tx *bus.Tx) error { return w.Sessions.Delete(tx, turn.Session()) })
+		w.orchestrator.HearsNothing()
+		turn.Answers("too late")
+		w.telegram.IsSilent()
+		w.telegram.Says("anna", "afresh")
+		again := w.orchestrator.Hears("afresh")
+		if again.Session() == turn.Session() || again.Delivery.GetTurn().GetHistorySeq() != 0 {
+			t.Errorf("the session %d goes on", turn.Session())
+		}
+		again.Answers("hi")
+		w.telegram.Shows("anna: hi")
+
+		w.telegram.Edits("anna", message, "a record in somebody's hands")
+		record := w.orchestrator.HearsNext()
+		w.Do(func(tx *bus.Tx) error { return w.Sessions.Delete(tx, record.Session()) })
+		w.orchestrator.Acks(record.Delivery, record.Append(record.InputRow()))
+		w.telegram.Says("anna", "and again")
+		w.orchestrator.Hears("and again").Answers("hi again")
+		w.telegram.Shows("anna: hi again")
+		if err := w.Bus.Do(func(tx *bus.Tx) error { return w.Sessions.Delete(tx, record.Session()) }); !errors.Is(err, contract.ErrNotFound) {
+			t.Errorf("deleted twice: %v", err)
+		}
+	})
+}
