@@ -55,6 +55,7 @@ func (o observer) Changed(s supervisor.Status) {
 	}
 	k.mu.Unlock()
 	if s.State == supervisor.Stopping {
+		k.host.Stopping(s.ID)
 		k.bus.Pause(s.ID)
 	}
 	k.refresh()

@@ -115,7 +115,7 @@ func (h *Host) Complete(ctx context.Context, extension string, r *extensionv1.Co
 	defer context.AfterFunc(g.ctx, cancel)()
 	stream, err := extensionv1.NewModelsClient(g.conn).Complete(ctx, r)
 	if err != nil {
-		return gone(g, err)
+		return interrupted(g, err)
 	}
 	for {
 		d, err := stream.Recv()
@@ -123,12 +123,22 @@ func (h *Host) Complete(ctx context.Context, extension string, r *extensionv1.Co
 			return nil
 		}
 		if err != nil {
-			return gone(g, err)
+			return interrupted(g, err)
 		}
 		if err := emit(d); err != nil {
 			return err
 		}
 	}
+}
+
+// interrupted is gone for a completion, which a provider that is stopping may
+// end, and which can be made again.
+func interrupted(g *guest, err error) error {
+	err = gone(g, err)
+	if g.stopping.Load() && !errors.Is(err, contract.ErrGone) {
+		return fmt.Errorf("%w: the extension %s was stopped meanwhile (%v)", contract.ErrGone, g.actor.ID, err)
+	}
+	return err
 }
 
 // draft opens a stream of drafts to a channel.

@@ -14,6 +14,7 @@ import (
 	"fmt"
 	"net"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/hashicorp/go-hclog"
@@ -65,6 +66,7 @@ type guest struct {
 	conn        grpc.ClientConnInterface
 	description *extensionv1.Description
 	ctx         context.Context
+	stopping    atomic.Bool // it has been asked to finish
 }
 
 // New returns a host that serves nothing yet.
@@ -145,10 +147,22 @@ func (h *Host) valid(a *bus.Actor) error {
 	return nil
 }
 
+// Stopping says that an extension is being asked to finish: what it has begun
+// may end, and nothing new is given to it.
+func (h *Host) Stopping(extension string) {
+	if g := h.guest(extension); g != nil {
+		g.stopping.Store(true)
+	}
+}
+
+// guest is the running generation of an extension, unless it is stopping.
 func (h *Host) guest(extension string) *guest {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	return h.running[extension]
+	if g := h.running[extension]; g != nil && !g.stopping.Load() {
+		return g
+	}
+	return nil
 }
 
 // Actor implements tools.Remote.
