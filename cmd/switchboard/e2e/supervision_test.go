@@ -152,6 +152,8 @@ func TestKilledKernelLeavesNothingBehind(t *testing.T) {
 	w.start()
 	w.gone([]process{child})
 	w.works()
+	w.state(w.control(), "mother", "active")
+	w.stop() // takes the new child along
 }
 
 func TestStoppedKernelLeavesNothingBehindAndEndsWell(t *testing.T) {
