@@ -2,10 +2,13 @@ package sdk
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"time"
 
 	"google.golang.org/grpc"
 
+	"github.com/switchboard-run/switchboard/contract"
 	"github.com/switchboard-run/switchboard/contract/extensionv1"
 )
 
@@ -95,14 +98,23 @@ func (v toolsService) Call(ctx context.Context, r *extensionv1.CallRequest) (*ex
 func (v modelsService) Complete(r *extensionv1.CompleteRequest, stream grpc.ServerStreamingServer[extensionv1.Delta]) error {
 	l, err := v.s.life(stream.Context())
 	if err != nil {
-		return err
+		return notHere(err)
 	}
 	ctx, leave, err := l.enter(stream.Context())
 	if err != nil {
-		return err
+		return notHere(err)
 	}
 	defer leave()
 	return l.complete(ctx, r, stream.Send)
+}
+
+// notHere is what a completion hears that came between two lives. Nothing of it
+// was begun, so it can be made again, unlike one that the provider refuses.
+func notHere(err error) error {
+	if errors.Is(err, contract.ErrUnavailable) {
+		return fmt.Errorf("%w: %v", contract.ErrGone, err) //nolint:errorlint // an error wraps one sentinel only
+	}
+	return err
 }
 
 func (v draftsService) Draft(stream grpc.ClientStreamingServer[extensionv1.DraftUpdate, extensionv1.DraftResponse]) error {
