@@ -187,6 +187,9 @@ func (b *Bus) committed(t *Tx) {
 		b.remove(p.sub, p.delivery.Key, p.delivery.Seq)
 		b.tellSettled(p.delivery)
 	}
+	for _, f := range t.kept {
+		f()
+	}
 	for _, a := range t.added {
 		b.add(a)
 	}

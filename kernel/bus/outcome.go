@@ -459,24 +459,3 @@ func (b *Bus) abandoned(l *Lease, reason string, onPurpose, quiet bool) {
 		}
 	})
 }
-
-// reserve says whether a pending delivery is in nobody's hands, so that it may
-// be settled by the commit being applied.
-func (b *Bus) reserve(s *subscription, d journal.Delivery) bool {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if _, acked := s.acked[d.Seq]; acked {
-		return false
-	}
-	if _, ending := s.ending[d.Seq]; ending {
-		return false
-	}
-	l := s.lane(d.Key, d.Seq)
-	if l == nil {
-		return true
-	}
-	if l.lease != nil && l.lease.item.Seq == d.Seq {
-		return false
-	}
-	return !l.fetching || len(l.items) == 0 || l.items[0].Seq != d.Seq
-}

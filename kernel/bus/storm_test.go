@@ -28,6 +28,7 @@ func TestStorm(t *testing.T) {
 		w.subscribe("x", s)
 		const publishers, each = 6, 40
 		for phase := range 3 {
+			w.store.slow.Store(true)
 			ctx, stop := context.WithCancel(w.Context())
 			var players sync.WaitGroup
 			players.Go(func() { w.playHandlers(ctx) })
@@ -41,8 +42,10 @@ func TestStorm(t *testing.T) {
 			stop()
 			players.Wait()
 			w.store.full.Store(false)
+			w.store.slow.Store(false)
 			w.crash()
 		}
+		w.store.slow.Store(true)
 		x := w.attach("x", 64)
 		for {
 			time.Sleep(time.Minute)
@@ -159,6 +162,7 @@ func TestRaces(t *testing.T) {
 		w.tune = func(o bus.Options) bus.Options { return o.WithWindows(2, 4, 3) }
 		w.crash()
 		w.subscribe("x", on("a.b")...)
+		w.store.slow.Store(true)
 		ctx, stop := context.WithCancel(w.Context())
 		a := &bus.Actor{ID: "x", Generation: 1, Publish: []string{"*"}}
 		sink := w.Attach(a)

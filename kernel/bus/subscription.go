@@ -57,7 +57,7 @@ type subscription struct {
 
 	reading int                // reads of further deliveries under way
 	gone    map[int64]struct{} // settled while there was one
-	ending  map[int64]struct{} // settled by a commit that is not durable yet
+	ending  map[int64]*Tx      // settled, or about to be, by a commit that is not durable yet
 	acked   map[int64]struct{} // acknowledged, which is not durable yet
 }
 
@@ -111,7 +111,7 @@ var defaultSubscription = Subscription{Ordered: true, AckWait: 30 * time.Second,
 func (b *Bus) newSubscription(s journal.Subscription) *subscription {
 	sub := &subscription{
 		Subscription: s, class: classOf(s.Extension, s.Pattern), lanes: map[string]*lane{}, singles: map[int64]*lane{},
-		claims: map[string]bool{}, ending: map[int64]struct{}{}, acked: map[int64]struct{}{},
+		claims: map[string]bool{}, ending: map[int64]*Tx{}, acked: map[int64]struct{}{},
 	}
 	sub.held = sub.class == classSend && b.held[s.Extension]
 	spec := defaultSubscription

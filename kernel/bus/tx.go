@@ -37,6 +37,7 @@ type Tx struct {
 	claims []claim
 	undo   []func() // under Bus.mu, if it fails or is applied again
 	then   []func() // under Bus.mu, once it is durable
+	kept   []func() // the same, after what it settled was taken out
 	after  []func()
 	seen   []*busv1.Event
 }
@@ -204,7 +205,7 @@ func (t *Tx) turns() bool {
 // event. It returns false when it is too late.
 func (t *Tx) Replace(old journal.Delivery, e *busv1.Event) (bool, error) {
 	s := t.bus.table.Load().byID[old.Subscription]
-	if s == nil || !t.bus.reserve(s, old) {
+	if s == nil || !t.reserve(s, old) {
 		return false, nil
 	}
 	e.CreatedAtUs = t.Now
@@ -232,22 +233,53 @@ func (t *Tx) Settle(d journal.Delivery, state journal.DeliveryState, reason stri
 	t.added = slices.DeleteFunc(t.added, func(a added) bool { // this very commit made it
 		return a.delivery.Seq == d.Seq && a.delivery.Subscription == d.Subscription
 	})
-	if s == nil {
-		return nil
+	if s != nil {
+		t.bus.mu.Lock()
+		defer t.bus.mu.Unlock()
+		t.keepBack(s, d)
 	}
-	// Not handed out from here on, although it may be in memory for a while.
-	b := t.bus
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	s.ending[d.Seq] = struct{}{}
-	t.undo = append(t.undo, func() {
+	return nil
+}
+
+// reserve says whether a pending delivery is in nobody's hands. If so, nobody is
+// handed it until this commit has settled it, or has come to its end without.
+func (t *Tx) reserve(s *subscription, d journal.Delivery) bool {
+	t.bus.mu.Lock()
+	defer t.bus.mu.Unlock()
+	if _, acked := s.acked[d.Seq]; acked {
+		return false
+	}
+	if by := s.ending[d.Seq]; by != nil {
+		return by == t
+	}
+	if l := s.lane(d.Key, d.Seq); l != nil {
+		if l.lease != nil && l.lease.item.Seq == d.Seq || l.fetching && len(l.items) > 0 && l.items[0].Seq == d.Seq {
+			return false
+		}
+	}
+	t.keepBack(s, d)
+	return true
+}
+
+// keepBack keeps a delivery from being handed out, although it may be in memory,
+// until the commit is durable or has failed. The caller holds Bus.mu.
+func (t *Tx) keepBack(s *subscription, d journal.Delivery) {
+	if s.ending[d.Seq] == t {
+		return
+	}
+	s.ending[d.Seq] = t
+	back := func() {
+		if s.ending[d.Seq] != t {
+			return // it is settled
+		}
 		delete(s.ending, d.Seq)
 		if l := s.lane(d.Key, d.Seq); l != nil {
-			b.offer(l)
-			b.dispatch(s.sink)
+			t.bus.offer(l)
+			t.bus.dispatch(s.sink)
 		}
-	})
-	return nil
+	}
+	t.undo = append(t.undo, back)
+	t.kept = append(t.kept, back)
 }
 
 // SettleAll ends the deliveries of an agent's input that are not settled. No
@@ -306,7 +338,7 @@ func (t *Tx) withdraw(seq int64, depth int) (inTime bool, err error) {
 			inTime = false
 		default:
 			s := t.bus.table.Load().byID[d.Subscription]
-			if s == nil || !t.bus.reserve(s, d) {
+			if s == nil || !t.reserve(s, d) {
 				inTime = false
 				continue
 			}
@@ -342,7 +374,7 @@ const reasonWithdrawn = "withdrawn"
 func (t *Tx) Free(d journal.Delivery) bool {
 	s := t.bus.table.Load().byID[d.Subscription]
 	current, err := t.Delivery(d.Seq, d.Subscription)
-	return s != nil && err == nil && current != nil && (current.State == journal.Pending || current.State == journal.InFlight) && t.bus.reserve(s, d)
+	return s != nil && err == nil && current != nil && (current.State == journal.Pending || current.State == journal.InFlight) && t.reserve(s, d)
 }
 
 // Dead keeps an event that the kernel cannot route as a dead letter of its own.

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -103,22 +104,42 @@ func (w *world) crash() {
 	w.boot()
 }
 
-// faultyStore refuses updates while it is full.
+// faultyStore refuses updates while it is full, and takes its time while it is
+// slow: between applying an update, its being durable and its outcome, and
+// between reading and returning what was read.
 type faultyStore struct {
 	journal.Store
-	full atomic.Bool
+	full, slow atomic.Bool
+}
+
+func (s *faultyStore) pause() {
+	if s.slow.Load() && rand.IntN(3) == 0 {
+		time.Sleep(time.Duration(rand.IntN(10)) * time.Millisecond)
+	}
 }
 
 func (s *faultyStore) Submit(u journal.Update) {
-	apply := u.Apply
+	apply, done := u.Apply, u.Done
 	u.Apply = func(tx journal.Tx) error {
 		err := apply(tx)
+		s.pause()
 		if s.full.Load() {
 			return fmt.Errorf("%w: no room", contract.ErrFull)
 		}
 		return err
 	}
+	u.Done = func(err error) {
+		s.pause()
+		if done != nil {
+			done(err)
+		}
+	}
 	s.Store.Submit(u)
+}
+
+func (s *faultyStore) View(ctx context.Context, read func(journal.Reader) error) error {
+	defer s.pause()
+	return s.Store.View(ctx, read)
 }
 
 type fakeRouter struct {
