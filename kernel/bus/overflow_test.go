@@ -113,3 +113,71 @@ func TestOverflow(t *testing.T) {
 		}
 	})
 }
+
+// TestReadMeetsChange holds up what was read of the store while another event is
+// accepted and one of those that were read is withdrawn.
+func TestReadMeetsChange(t *testing.T) {
+	for _, key := range []string{"k", ""} {
+		t.Run("key_"+key, func(t *testing.T) {
+			inWorld(t, func(w *world) {
+				w.tune = func(o bus.Options) bus.Options { return o.WithWindows(2, 4, 3) }
+				w.crash()
+				w.subscribe("x", on("a.b")...)
+				name := func(n int) string { return fmt.Sprintf("%s/%d", key, n) }
+				x := w.attach("x", 10)
+				w.publish("a.b", name(1), name(2))
+				x.ack(name(1), publishEffect("c.d", ""))
+				x.wantHeld(name(2))
+				if key == "" {
+					w.publish("a.b", "/fill", "/fill")
+				}
+				w.publish("a.b", name(3), name(4), name(5)) // 4 and 5 are not kept in memory
+				held := x.holds()
+				gate := make(chan struct{})
+				w.store.gate.Store(&gate)
+				for _, h := range held {
+					x.ack(h)
+				}
+				for len(x.holds()) > 0 {
+					x.ack(x.holds()[0])
+				}
+				// They are being read.
+				w.publish("a.b", name(6))
+				last := w.publish("a.b", name(7))[0]
+				withdraw := func(seq int64) {
+					if err := w.Do(func(tx *bus.Tx) error {
+						if inTime, err := tx.Withdraw(seq); err != nil || !inTime {
+							w.Errorf("withdrawing: in time %t, %v", inTime, err)
+						}
+						return nil
+					}); err != nil {
+						w.Fatal(err)
+					}
+				}
+				withdraw(last - 2) // 5, which was read
+				withdraw(last)     // 7, which was not
+				synctest.Wait()
+				w.store.gate.Store(nil)
+				close(gate)
+				var got []string
+				for {
+					time.Sleep(time.Minute)
+					held := x.holds()
+					if len(held) == 0 {
+						break
+					}
+					for _, h := range held {
+						got = append(got, h)
+						x.ack(h)
+					}
+				}
+				if !slices.Contains(got, name(6)) || slices.Contains(got, name(5)) || slices.Contains(got, name(7)) {
+					w.Errorf("after the change it hands out %v", got)
+				}
+				if n := w.Loads()["x"][0].Lanes; n != 0 {
+					w.Errorf("%d lanes are left", n)
+				}
+			})
+		})
+	}
+}

@@ -110,6 +110,7 @@ func (w *world) crash() {
 type faultyStore struct {
 	journal.Store
 	full, slow atomic.Bool
+	gate       atomic.Pointer[chan struct{}] // what was read is returned when it is closed
 }
 
 func (s *faultyStore) pause() {
@@ -139,7 +140,11 @@ func (s *faultyStore) Submit(u journal.Update) {
 
 func (s *faultyStore) View(ctx context.Context, read func(journal.Reader) error) error {
 	defer s.pause()
-	return s.Store.View(ctx, read)
+	err := s.Store.View(ctx, read)
+	if gate := s.gate.Load(); gate != nil {
+		<-*gate
+	}
+	return err
 }
 
 type fakeRouter struct {
