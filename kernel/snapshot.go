@@ -109,13 +109,17 @@ func (k *Kernel) describe(s *directory.Snapshot, id string, m *member) {
 	}
 }
 
-// howToConfigure is what the extension itself says it needs, if it says so.
+// howToConfigure is what the extension itself says it needs, if it says so. It
+// does not know where the secrets are kept.
 func (k *Kernel) howToConfigure(m *member, status supervisor.Status) string {
 	if status.Readiness == extensionv1.Readiness_STATE_UNCONFIGURED && status.ReadinessDetail != "" {
-		return status.ReadinessDetail
+		return strings.ReplaceAll(status.ReadinessDetail, secretsName, k.options.Home.Secrets())
 	}
 	return fmt.Sprintf("set %s in the environment or in %s", strings.Join(m.missing, " and "), k.options.Home.Secrets())
 }
+
+// secretsName is what extensions call the file of secrets.
+const secretsName = "secrets.env"
 
 const terminalBuiltin = "cli_channel"
 
