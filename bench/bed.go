@@ -67,6 +67,18 @@ func newBed() (*bed, error) {
 	return d, os.WriteFile(filepath.Join(home, "config.yaml"), []byte(config), 0o600)
 }
 
+// warmBed is a new bed whose kernel runs and has answered a few messages.
+func (b *bench) warmBed() (*bed, error) {
+	d, err := newBed()
+	if err != nil {
+		return nil, err
+	}
+	if err := d.start(b.binary); err != nil {
+		return nil, err
+	}
+	return d, d.warm()
+}
+
 func (d *bed) start(binary string) error {
 	d.kernel = exec.Command(binary, "run")
 	d.kernel.Env = []string{

@@ -46,14 +46,8 @@ func idle(b *bench) error {
 	var load []float64
 	processes := 0
 	for range min(b.rounds, 3) {
-		d, err := newBed()
+		d, err := b.warmBed()
 		if err != nil {
-			return err
-		}
-		if err := d.start(b.binary); err != nil {
-			return err
-		}
-		if err := d.warm(); err != nil {
 			return err
 		}
 		time.Sleep(3 * time.Second) //nolint:forbidigo // idling is what is measured
@@ -100,14 +94,8 @@ func pace(d *bed, n int) (paced, error) {
 func latency(b *bench) error {
 	var p50, p99, cpu []time.Duration
 	for range b.rounds {
-		d, err := newBed()
+		d, err := b.warmBed()
 		if err != nil {
-			return err
-		}
-		if err := d.start(b.binary); err != nil {
-			return err
-		}
-		if err := d.warm(); err != nil {
 			return err
 		}
 		p, err := pace(d, b.scale(500))
@@ -153,14 +141,8 @@ func throughput(b *bench) error {
 		var rates []float64
 		var cpu []time.Duration
 		for range b.rounds {
-			d, err := newBed()
+			d, err := b.warmBed()
 			if err != nil {
-				return err
-			}
-			if err := d.start(b.binary); err != nil {
-				return err
-			}
-			if err := d.warm(); err != nil {
 				return err
 			}
 			rate, spent, err := crowd(d, chats, b.scale(5000))
@@ -184,14 +166,8 @@ func longChat(b *bench) error {
 	}
 	rates := make([][]float64, len(marks))
 	for range min(b.rounds, 3) {
-		d, err := newBed()
+		d, err := b.warmBed()
 		if err != nil {
-			return err
-		}
-		if err := d.start(b.binary); err != nil {
-			return err
-		}
-		if err := d.warm(); err != nil {
 			return err
 		}
 		const window = 100
