@@ -38,7 +38,7 @@ func BenchmarkFlow(b *testing.B) {
 		for _, publishers := range []int{1, 16, 256} {
 			b.Run(fmt.Sprintf("effects=%t/publishers=%d", effects, publishers), func(b *testing.B) {
 				k, store := benchBus(b, filepath.Join(b.TempDir(), "bench.db"))
-				defer store.Close()
+				defer func() { _ = store.Close() }()
 				defer k.Close()
 				if err := k.Subscribe("x", on("a.b")); err != nil {
 					b.Fatal(err)

@@ -16,7 +16,7 @@ func BenchmarkAppend(b *testing.B) {
 	for _, submitters := range []int{1, 16, 256} {
 		b.Run(fmt.Sprint(submitters), func(b *testing.B) {
 			s := open(b, b.TempDir())
-			defer s.Close()
+			defer func() { _ = s.Close() }()
 			b.ReportAllocs()
 			b.ResetTimer()
 			var wg sync.WaitGroup
@@ -49,7 +49,7 @@ func BenchmarkAppend(b *testing.B) {
 // BenchmarkPrune: 200 of 200,000 settled events; the others are too young.
 func BenchmarkPrune(b *testing.B) {
 	s := open(b, b.TempDir())
-	defer s.Close()
+	defer func() { _ = s.Close() }()
 	fillSettled(b, s, 200_000)
 	b.ResetTimer()
 	for n := range b.N {

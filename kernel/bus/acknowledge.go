@@ -1,0 +1,73 @@
+package bus
+
+import (
+	"errors"
+	"time"
+
+	"github.com/switchboard-run/switchboard/kernel/journal"
+)
+
+// acknowledge takes a delivery out of memory whose acknowledgement changes
+// nothing else: its lane goes on at once, and the store learns of it with the
+// next commit. Losing that only repeats the delivery.
+func (b *Bus) acknowledge(l *Lease) {
+	sub := l.item.lane.sub
+	sub.acked[l.item.Seq] = struct{}{}
+	b.release(l)
+	b.remove(sub, l.item.Key, l.item.Seq)
+}
+
+func (b *Bus) storeAcks(acked []*Lease) {
+	b.store.Submit(journal.Update{
+		Lazy: true,
+		Apply: func(tx journal.Tx) error {
+			now := nowUS()
+			for _, l := range acked {
+				d := l.item.Delivery
+				d.StartedAt, d.State, d.SettledAt = l.started, journal.Done, now
+				if err := tx.UpdateDelivery(d); err != nil {
+					return err
+				}
+			}
+			return nil
+		},
+		Done: func(err error) {
+			if errors.Is(err, journal.ErrClosed) {
+				return
+			}
+			b.mu.Lock()
+			defer b.mu.Unlock()
+			if err != nil {
+				b.log.Error("storing acknowledgements failed; trying again", "events", len(acked), "error", err)
+				b.later(func() { b.storeAcks(acked) })
+				return
+			}
+			for _, l := range acked {
+				d := l.item.Delivery
+				d.State = journal.Done
+				delete(l.item.lane.sub.acked, d.Seq)
+				b.tellSettled(d)
+			}
+		},
+	})
+}
+
+// later runs f after a while, on a goroutine of its own, unless the bus is
+// closed then. The caller holds b.mu.
+func (b *Bus) later(f func()) {
+	time.AfterFunc(retryPrepare, func() {
+		b.mu.Lock()
+		closing := b.closing
+		b.mu.Unlock()
+		if !closing {
+			f()
+		}
+	})
+}
+
+func (b *Bus) tellSettled(d journal.Delivery) {
+	for _, f := range b.settling[d.Seq] {
+		go f(d)
+	}
+	delete(b.settling, d.Seq)
+}
