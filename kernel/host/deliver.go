@@ -136,7 +136,7 @@ func (h *Host) Complete(ctx context.Context, extension string, r *extensionv1.Co
 func interrupted(g *guest, err error) error {
 	err = gone(g, err)
 	if g.stopping.Load() && !errors.Is(err, contract.ErrGone) {
-		return fmt.Errorf("%w: the extension %s was stopped meanwhile (%v)", contract.ErrGone, g.actor.ID, err)
+		return fmt.Errorf("%w: the extension %s was stopped meanwhile (%s)", contract.ErrGone, g.actor.ID, err.Error())
 	}
 	return err
 }
