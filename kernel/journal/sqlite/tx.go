@@ -14,6 +14,7 @@ type tx struct {
 	store  *Store
 	nested bool  // a member of a larger group: writes need a savepoint
 	saved  bool  // the savepoint is set
+	wrote  bool  // the member has written something
 	failed error // of the engine itself: the group cannot go on
 }
 
@@ -40,6 +41,7 @@ func (t *tx) writeReturning(row func(*sqlite.Stmt) error, query string, args ...
 	if t.store == nil {
 		return errors.New("a view cannot write")
 	}
+	t.wrote = true
 	if t.nested && !t.saved {
 		if err := t.exec("SAVEPOINT member"); err != nil {
 			t.failed = err

@@ -96,11 +96,20 @@ func (s *Store) drain(group []journal.Update, open bool) ([]journal.Update, bool
 	return group, open
 }
 
-// commit applies a group in one transaction and reports the outcomes. If the
-// engine fails, each member is tried alone: one that is too much for the disk
-// does not take others with it, and none is judged by what was rolled back.
+// errHalfDone says that a member failed after it had written something, in a
+// group without savepoints.
+var errHalfDone = errors.New("a member of the group failed half done")
+
+// commit applies a group in one transaction and reports the outcomes. Members
+// rarely fail once they write, so the group is applied without savepoints at
+// first, and from the start with them if one does. If the engine fails, each
+// member is tried alone: one that is too much for the disk does not take others
+// with it, and none is judged by what was rolled back.
 func (s *Store) commit(group []journal.Update) {
-	outcomes, err := s.apply(group)
+	outcomes, err := s.apply(group, false)
+	if errors.Is(err, errHalfDone) {
+		outcomes, err = s.apply(group, true)
+	}
 	if err != nil && len(group) > 1 {
 		for i := range group {
 			s.commit(group[i : i+1])
@@ -127,9 +136,9 @@ func refusal(err error) error {
 	return fmt.Errorf("%w, nothing of this is kept: %w", contract.ErrFull, err)
 }
 
-func (s *Store) apply(group []journal.Update) (outcomes []error, err error) {
+func (s *Store) apply(group []journal.Update, savepoints bool) (outcomes []error, err error) {
 	outcomes = make([]error, len(group))
-	t := &tx{conn: s.write, store: s, nested: len(group) > 1}
+	t := &tx{conn: s.write, store: s, nested: savepoints}
 	before := s.seq
 	if err := t.exec("BEGIN IMMEDIATE"); err != nil {
 		return outcomes, err
@@ -151,7 +160,7 @@ func (s *Store) apply(group []journal.Update) (outcomes []error, err error) {
 	}()
 	for i, u := range group {
 		seq := s.seq
-		t.saved = false
+		t.saved, t.wrote = false, false
 		outcomes[i] = applyOne(u, t)
 		ran++
 		if t.failed == nil && outcomes[i] == nil && t.saved {
@@ -164,14 +173,20 @@ func (s *Store) apply(group []journal.Update) (outcomes []error, err error) {
 		if t.failed != nil {
 			return outcomes, t.failed
 		}
-		if outcomes[i] != nil {
+		if outcomes[i] != nil && t.wrote {
+			if !t.nested && len(group) > 1 {
+				return outcomes, errHalfDone
+			}
 			err = t.undo()
 		}
 		if err != nil {
 			return outcomes, err
 		}
-		if !t.nested && outcomes[i] != nil {
-			return outcomes, nil // the only member is rolled back
+		if outcomes[i] != nil && len(group) == 1 {
+			if !t.wrote {
+				err = t.exec("ROLLBACK")
+			}
+			return outcomes, err
 		}
 	}
 	return outcomes, t.exec("COMMIT")
