@@ -1,8 +1,8 @@
 // Package sqlite is the embedded journal engine: one file in WAL mode with
 // synchronous=FULL, one goroutine that writes. It commits whatever is waiting
-// as one group, without lingering; each member of a group is a savepoint of its
-// own, so that one that fails takes nothing with it. Reads run beside it on
-// connections of their own.
+// as one group, without lingering. A member that fails takes nothing with it: if
+// it has written something, the group is applied again, with a savepoint for
+// each member. Reads run beside it on connections of their own.
 package sqlite
 
 import (

@@ -12,7 +12,7 @@ import (
 type tx struct {
 	conn   *sqlite.Conn
 	store  *Store
-	nested bool  // a member of a larger group: writes need a savepoint
+	nested bool  // members have savepoints of their own
 	saved  bool  // the savepoint is set
 	wrote  bool  // the member has written something
 	failed error // of the engine itself: the group cannot go on
