@@ -52,6 +52,9 @@ func newExtensionsNew() *cobra.Command {
 			p.line("%s %s", p.paint(green, "✓"), f)
 		}
 		p.faint(fmt.Sprintf("Next: cd %s && go mod tidy && go build . && switchboard extensions verify .", args[0]))
+		if *replace == "" {
+			p.faint("With a checkout of Switchboard instead of a released version: --replace DIR")
+		}
 		return nil
 	}
 	return c
