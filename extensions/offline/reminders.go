@@ -125,7 +125,10 @@ func (d dialog) list(w phrases) reply {
 		return say(w.failed(s.result))
 	}
 	own, readable := d.schedules(s)
-	if !readable {
+	switch {
+	case !readable && strings.TrimSpace(s.result) == "":
+		return say(w.failed(w.pick("the tool answered nothing", "инструмент ничего не ответил")))
+	case !readable:
 		return say(s.result)
 	}
 	return say(w.reminderList(own, d.now))
