@@ -238,8 +238,8 @@ func (m *member) fingerprint(p *plan, command []string) string {
 	for _, name := range slices.Sorted(maps.Keys(m.secrets)) {
 		fmt.Fprintln(h, name, m.secrets[name])
 	}
-	if info, err := os.Stat(command[0]); err == nil && m.manifest.Run.Builtin == "" {
-		fmt.Fprintln(h, info.Size(), info.ModTime().UnixNano())
+	if m.manifest.Run.Builtin == "" {
+		fmt.Fprintln(h, supervisor.Stamp(command, m.manifest.Dir()))
 	}
 	return hex.EncodeToString(h.Sum(nil))
 }
