@@ -22,19 +22,13 @@ func (r *MessageRouter) send(tx *bus.Tx, to *place, m contract.ChannelSend) erro
 
 func (r *MessageRouter) parts(tx *bus.Tx, to *place, m contract.ChannelSend) (seqs []int64, err error) {
 	m.Conversation, m.Thread = to.address, to.thread
+	owner, err := ownerOn(tx, to.channel)
+	if err != nil {
+		return nil, err
+	}
+	key := to.lane(owner)
 	if m.Conversation == "" {
-		owner, err := ownerOn(tx, to.channel)
-		if err != nil {
-			return nil, err
-		}
 		m.Owner = owner.UserID
-	}
-	key := to.address
-	if key == "" {
-		key = defaultPlace
-	}
-	if to.thread != "" {
-		key += ":" + to.thread
 	}
 	texts := Split(m.Text, room(to.channel))
 	for i, text := range texts {
@@ -53,6 +47,19 @@ func (r *MessageRouter) parts(tx *bus.Tx, to *place, m contract.ChannelSend) (se
 		seqs = append(seqs, e.GetSeq())
 	}
 	return seqs, nil
+}
+
+// lane is the ordering key of what is sent to a place. The default recipient is
+// one lane, also while the first message from there, which makes its address
+// known, comes between two sends.
+func (p *place) lane(owner Person) string {
+	if p.address == "" || p.address == owner.Conversation && p.thread == owner.Thread {
+		return defaultPlace
+	}
+	if p.thread != "" {
+		return p.address + ":" + p.thread
+	}
+	return p.address
 }
 
 // room is the longest text that a channel takes, with the mark of a repetition
