@@ -9,6 +9,7 @@ const (
 	TopicChannelSend       = "channel.send." // + channel id
 	TopicCommand           = "command."      // + command name
 	TopicUserNotify        = "system.user.notify"
+	TopicUserAsk           = "system.user.ask"
 	TopicAgentTask         = "system.agent.task"
 	TopicAgentBackground   = "system.agent.background"
 	TopicDeliveryDead      = "system.delivery.dead"
@@ -88,6 +89,10 @@ type AgentOutput struct {
 	ReplyTo string `json:"reply_to,omitempty"` // assigned by the kernel
 }
 
+// MaxInterruptions is how often a turn may be interrupted by newer messages of
+// its user; after that it runs to its end first.
+const MaxInterruptions = 3
+
 // Outcomes of a turn.
 const (
 	OutcomeOK        = "ok"
@@ -130,6 +135,61 @@ type UserNotify struct {
 	Text      string `json:"text"`
 	ChannelID string `json:"channel_id,omitempty"`
 	ReplyTo   string `json:"reply_to,omitempty"`
+}
+
+// UserAsk is the payload of system.user.ask: ask a person something. It holds
+// nothing up: the answer, or that none came in time, is an event of its own.
+type UserAsk struct {
+	Text string `json:"text"`
+	// Kind is approve (yes or no), choose (one of Options) or answer (any text).
+	Kind    string   `json:"kind"`
+	Options []string `json:"options,omitempty"`
+	// ExpiresSeconds is how long an answer is waited for; 0: a day.
+	ExpiresSeconds int64  `json:"expires_seconds,omitempty"`
+	ChannelID      string `json:"channel_id,omitempty"`
+	ReplyTo        string `json:"reply_to,omitempty"` // as of a notice
+	// Topic is where the answer is published: one that the asking extension owns.
+	Topic string `json:"topic"`
+	Ref   string `json:"ref,omitempty"` // handed back with the answer
+}
+
+// Kinds of a question.
+const (
+	AskApprove = "approve"
+	AskChoose  = "choose"
+	AskAnswer  = "answer"
+)
+
+// UserAnswer is the payload of the event that ends a question.
+type UserAnswer struct {
+	Question string `json:"question"`
+	Ref      string `json:"ref,omitempty"`
+	Outcome  string `json:"outcome"`          // answered, expired, withdrawn
+	Answer   string `json:"answer,omitempty"` // of approve: yes or no; of choose: the option
+	By       string `json:"by,omitempty"`     // who answered, as shown to people
+}
+
+// Outcomes of a question.
+const (
+	AskAnswered  = "answered"
+	AskExpired   = "expired"
+	AskWithdrawn = "withdrawn"
+)
+
+// Command is the payload of command.<name>: a person gave a slash command that
+// an extension declares. The answer goes back to ReplyTo.
+type Command struct {
+	Name    string   `json:"name"`
+	Text    string   `json:"text,omitempty"` // what stood behind the name
+	Session string   `json:"session"`        // of the conversation, with the agent that answers there
+	Agent   string   `json:"agent"`
+	ReplyTo string   `json:"reply_to"`
+	Channel string   `json:"channel"`
+	Group   bool     `json:"group,omitempty"`
+	Sender  string   `json:"sender,omitempty"`
+	Memory  []string `json:"memory,omitempty"` // scopes of memory that the agent may read and write
+	// MessageID is the platform's id of the message with the command.
+	MessageID string `json:"message_id,omitempty"`
 }
 
 // AgentTask is the payload of system.agent.task: have an agent do something.
@@ -176,7 +236,8 @@ type SchedulesDeclared struct {
 // DeclaredSchedule is one entry of a manifest's schedules.
 type DeclaredSchedule struct {
 	Name     string         `json:"name"`
-	Cron     string         `json:"cron"`
+	Cron     string         `json:"cron,omitempty"`
+	Every    int64          `json:"every_seconds,omitempty"` // instead of Cron
 	Topic    string         `json:"topic"`
 	Timezone string         `json:"timezone,omitempty"`
 	Payload  map[string]any `json:"payload,omitempty"`
@@ -189,6 +250,7 @@ type ModelUsage struct {
 	Model        string `json:"model"`
 	InputTokens  int64  `json:"input_tokens"`
 	OutputTokens int64  `json:"output_tokens"`
+	Purpose      string `json:"purpose,omitempty"` // empty: a step of a turn
 }
 
 // KernelSource is the source of events that the kernel publishes.

@@ -176,6 +176,7 @@ func (m *member) subscriptions(c *config.Config) (subs []bus.Subscription) {
 func (m *member) actor(generation int64) *bus.Actor {
 	a := &bus.Actor{
 		ID: m.manifest.ID, Generation: generation, Publish: m.manifest.Permissions.Publish, Effects: m.manifest.Permissions.Effects,
+		Tools: m.manifest.Permissions.Tools, Models: m.manifest.Permissions.Models,
 		Channel: m.manifest.Provides.Channel != nil, Agent: m.manifest.Agent != nil,
 	}
 	for _, s := range m.manifest.Permissions.Subscribe {
@@ -272,6 +273,7 @@ func agentSpec(a *manifest.Agent) *extensionv1.AgentSpec {
 	}
 	return &extensionv1.AgentSpec{
 		Model: a.Model, Instructions: a.Instructions, UsesTools: a.UsesTools, Context: a.Context, Echo: a.Echo,
+		NoHistory: a.History == manifest.HistoryNone, Memory: a.Memory,
 		MaxSteps: int32(a.Limits.MaxSteps), TurnTimeoutMs: a.Limits.TurnTimeout.Milliseconds(), MaxTokens: int64(a.Limits.MaxTokens),
 	}
 }

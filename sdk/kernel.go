@@ -3,7 +3,9 @@ package sdk
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"io"
 	"sync"
 	"time"
 
@@ -169,6 +171,45 @@ func (k *Kernel) Scan(ctx context.Context, prefix string, each func(Value) error
 		}
 		if !page.GetMore() {
 			return nil
+		}
+	}
+}
+
+// Ask asks a read-only tool, full name, outside of any turn: nothing of it is
+// recorded. The manifest has to name the tool under permissions.tools. What the
+// tool itself says went wrong is a result with IsError, not an error.
+func (k *Kernel) Ask(ctx context.Context, tool string, arguments any) (ToolResult, error) {
+	raw, err := json.Marshal(arguments)
+	if err != nil {
+		return ToolResult{}, fmt.Errorf("arguments of %s: %w", tool, err)
+	}
+	r, err := k.tools.Call(ctx, &kernelv1.CallToolRequest{Lane: LaneOf(ctx), Name: tool, Arguments: raw})
+	if err != nil {
+		return ToolResult{}, contract.FromStatus(err)
+	}
+	return ToolResult{Content: r.GetContent(), IsError: r.GetIsError()}, nil
+}
+
+// Complete asks a model outside of any turn: a name of the configuration
+// (default, scout) or <extension>/<model>, which the manifest has to name under
+// permissions.models. The purpose is kept with what it costs.
+func (k *Kernel) Complete(ctx context.Context, model, purpose string, messages []*extensionv1.Message, emit func(*Delta) error) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	stream, err := k.models.Complete(ctx, &kernelv1.CompleteRequest{Lane: LaneOf(ctx), Model: model, Purpose: purpose, Messages: messages})
+	if err != nil {
+		return contract.FromStatus(err)
+	}
+	for {
+		d, err := stream.Recv()
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err != nil {
+			return contract.FromStatus(err)
+		}
+		if err := emit(d); err != nil {
+			return err
 		}
 	}
 }

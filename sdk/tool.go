@@ -16,6 +16,7 @@ type Tool struct {
 	Idempotent  bool   // repeating it has no further effect
 	Interrupt   bool   // may be cancelled when a new message of the user waits
 	Private     bool   // granted by full name only, never by a wildcard
+	Approve     bool   // a person is asked before each call
 	Command     string // also a slash command for people, without the slash
 	Call        func(ctx context.Context, c ToolCall) (ToolResult, error)
 }
@@ -28,9 +29,11 @@ type ToolCall struct {
 	Arguments json.RawMessage
 	Session   string
 	Agent     string
-	ReplyTo   string // opaque handle of the conversation that asked; may be empty
-	Channel   string // id of that conversation's channel; may be empty
-	Sender    string // who asked, as shown to people
+	ReplyTo   string   // opaque handle of the conversation that asked; may be empty
+	Channel   string   // id of that conversation's channel; may be empty
+	Sender    string   // who asked, as shown to people
+	Group     bool     // others can read that conversation
+	Memory    []string // scopes of memory that the agent may read and write
 	Location  *time.Location
 	Repeat    bool // an earlier attempt may have run
 }

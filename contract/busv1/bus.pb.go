@@ -957,6 +957,8 @@ type Entry struct {
 	CreatedAtUs   int64                  `protobuf:"varint,10,opt,name=created_at_us,json=createdAtUs,proto3" json:"created_at_us,omitempty"` // assigned by the kernel
 	Turn          int64                  `protobuf:"varint,11,opt,name=turn,proto3" json:"turn,omitempty"`                                    // assigned by the kernel
 	InputKind     string                 `protobuf:"bytes,12,opt,name=input_kind,json=inputKind,proto3" json:"input_kind,omitempty"`          // of an input
+	Backlog       bool                   `protobuf:"varint,13,opt,name=backlog,proto3" json:"backlog,omitempty"`                              // of an input: it interrupted a turn, and is shown with its like
+	Covers        int64                  `protobuf:"varint,14,opt,name=covers,proto3" json:"covers,omitempty"`                                // of a summary: the last row that it stands for
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1075,6 +1077,20 @@ func (x *Entry) GetInputKind() string {
 	return ""
 }
 
+func (x *Entry) GetBacklog() bool {
+	if x != nil {
+		return x.Backlog
+	}
+	return false
+}
+
+func (x *Entry) GetCovers() int64 {
+	if x != nil {
+		return x.Covers
+	}
+	return 0
+}
+
 // Call is a tool call as the model asked for it, and as the kernel stored it.
 type Call struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -1152,7 +1168,12 @@ func (x *Call) GetState() string {
 	return ""
 }
 
-// Steer begins a new turn above the running one with waiting user inputs.
+// Steer interrupts the turn whose lane the committer holds. Its open calls are
+// closed as skipped, and a new turn begins above it with waiting user inputs:
+// the first of the queue and those behind it with the same reply target. It is
+// refused while a call of the turn runs (conflict), and when the turn was
+// interrupted too often (invalid). The rows that an append of the same commit
+// adds belong to the new turn; it stands behind the rows of skipped results.
 type Steer struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Session       string                 `protobuf:"bytes,1,opt,name=session,proto3" json:"session,omitempty"`
@@ -1493,15 +1514,19 @@ func (x *CommitReceipt) GetError() *Error {
 
 // EffectResult is what the kernel assigned while applying an effect.
 type EffectResult struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	EventId       string                 `protobuf:"bytes,1,opt,name=event_id,json=eventId,proto3" json:"event_id,omitempty"`  // publish, input: the event; of a repeat the first one
-	Duplicate     bool                   `protobuf:"varint,2,opt,name=duplicate,proto3" json:"duplicate,omitempty"`            // publish, input: the dedupe_key was known
-	Version       int64                  `protobuf:"varint,3,opt,name=version,proto3" json:"version,omitempty"`                // put: the new version
-	Session       string                 `protobuf:"bytes,4,opt,name=session,proto3" json:"session,omitempty"`                 // session_ensure, input
-	Seq           int64                  `protobuf:"varint,5,opt,name=seq,proto3" json:"seq,omitempty"`                        // append: the last history row
-	Calls         []*Call                `protobuf:"bytes,6,rep,name=calls,proto3" json:"calls,omitempty"`                     // append: the rows of the answer's calls
-	TooLate       bool                   `protobuf:"varint,7,opt,name=too_late,json=tooLate,proto3" json:"too_late,omitempty"` // withdraw: something of it was already taken
-	Conversation  string                 `protobuf:"bytes,8,opt,name=conversation,proto3" json:"conversation,omitempty"`       // receipt: opaque handle of the conversation
+	state        protoimpl.MessageState `protogen:"open.v1"`
+	EventId      string                 `protobuf:"bytes,1,opt,name=event_id,json=eventId,proto3" json:"event_id,omitempty"`  // publish, input: the event; of a repeat the first one
+	Duplicate    bool                   `protobuf:"varint,2,opt,name=duplicate,proto3" json:"duplicate,omitempty"`            // publish, input: the dedupe_key was known
+	Version      int64                  `protobuf:"varint,3,opt,name=version,proto3" json:"version,omitempty"`                // put: the new version
+	Session      string                 `protobuf:"bytes,4,opt,name=session,proto3" json:"session,omitempty"`                 // session_ensure, input
+	Seq          int64                  `protobuf:"varint,5,opt,name=seq,proto3" json:"seq,omitempty"`                        // append: the last history row
+	Calls        []*Call                `protobuf:"bytes,6,rep,name=calls,proto3" json:"calls,omitempty"`                     // append: the rows of the answer's calls
+	TooLate      bool                   `protobuf:"varint,7,opt,name=too_late,json=tooLate,proto3" json:"too_late,omitempty"` // withdraw: something of it was already taken
+	Conversation string                 `protobuf:"bytes,8,opt,name=conversation,proto3" json:"conversation,omitempty"`       // receipt: opaque handle of the conversation
+	// steer: the turn that begins; agent.output of a turn that had interrupted
+	// another one: that one, which goes on under the same lane.
+	Turn          *TurnContext `protobuf:"bytes,9,opt,name=turn,proto3" json:"turn,omitempty"`
+	Waiting       int32        `protobuf:"varint,10,opt,name=waiting,proto3" json:"waiting,omitempty"` // append: inputs behind the one being handled
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1590,6 +1615,20 @@ func (x *EffectResult) GetConversation() string {
 		return x.Conversation
 	}
 	return ""
+}
+
+func (x *EffectResult) GetTurn() *TurnContext {
+	if x != nil {
+		return x.Turn
+	}
+	return nil
+}
+
+func (x *EffectResult) GetWaiting() int32 {
+	if x != nil {
+		return x.Waiting
+	}
+	return 0
 }
 
 // Error is a refusal with a code that programs decide on (a gRPC status code)
@@ -1759,7 +1798,10 @@ type TurnContext struct {
 	ChannelsEtag string `protobuf:"bytes,11,opt,name=channels_etag,json=channelsEtag,proto3" json:"channels_etag,omitempty"`
 	// Counts how often somebody else than the run loop changed the history (a
 	// cancelled or timed out turn, /new): a copy of another epoch is worthless.
-	HistoryEpoch  int64 `protobuf:"varint,12,opt,name=history_epoch,json=historyEpoch,proto3" json:"history_epoch,omitempty"`
+	HistoryEpoch  int64  `protobuf:"varint,12,opt,name=history_epoch,json=historyEpoch,proto3" json:"history_epoch,omitempty"`
+	Depth         int32  `protobuf:"varint,13,opt,name=depth,proto3" json:"depth,omitempty"`                         // turns begun and not ended, this one included; 0: none yet
+	Interruptions int32  `protobuf:"varint,14,opt,name=interruptions,proto3" json:"interruptions,omitempty"`         // how often this turn was interrupted
+	InputKind     string `protobuf:"bytes,15,opt,name=input_kind,json=inputKind,proto3" json:"input_kind,omitempty"` // of the turn's first input
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1878,14 +1920,38 @@ func (x *TurnContext) GetHistoryEpoch() int64 {
 	return 0
 }
 
+func (x *TurnContext) GetDepth() int32 {
+	if x != nil {
+		return x.Depth
+	}
+	return 0
+}
+
+func (x *TurnContext) GetInterruptions() int32 {
+	if x != nil {
+		return x.Interruptions
+	}
+	return 0
+}
+
+func (x *TurnContext) GetInputKind() string {
+	if x != nil {
+		return x.InputKind
+	}
+	return ""
+}
+
 // Outcome answers one delivery. Its effects are committed together with it.
 type Outcome struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Token         string                 `protobuf:"bytes,1,opt,name=token,proto3" json:"token,omitempty"`
-	Kind          Outcome_Kind           `protobuf:"varint,2,opt,name=kind,proto3,enum=switchboard.bus.v1.Outcome_Kind" json:"kind,omitempty"`
-	RetryAfterMs  int64                  `protobuf:"varint,3,opt,name=retry_after_ms,json=retryAfterMs,proto3" json:"retry_after_ms,omitempty"`
-	Reason        string                 `protobuf:"bytes,4,opt,name=reason,proto3" json:"reason,omitempty"`
-	Effects       []*Effect              `protobuf:"bytes,5,rep,name=effects,proto3" json:"effects,omitempty"` // only with KIND_ACK and KIND_DROP
+	state        protoimpl.MessageState `protogen:"open.v1"`
+	Token        string                 `protobuf:"bytes,1,opt,name=token,proto3" json:"token,omitempty"`
+	Kind         Outcome_Kind           `protobuf:"varint,2,opt,name=kind,proto3,enum=switchboard.bus.v1.Outcome_Kind" json:"kind,omitempty"`
+	RetryAfterMs int64                  `protobuf:"varint,3,opt,name=retry_after_ms,json=retryAfterMs,proto3" json:"retry_after_ms,omitempty"`
+	Reason       string                 `protobuf:"bytes,4,opt,name=reason,proto3" json:"reason,omitempty"`
+	Effects      []*Effect              `protobuf:"bytes,5,rep,name=effects,proto3" json:"effects,omitempty"` // only with KIND_ACK and KIND_DROP
+	// Of an acknowledged command: the answer to who gave it, Markdown. It is sent
+	// where the command was given, in the same commit.
+	Content       string `protobuf:"bytes,6,opt,name=content,proto3" json:"content,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1953,6 +2019,13 @@ func (x *Outcome) GetEffects() []*Effect {
 		return x.Effects
 	}
 	return nil
+}
+
+func (x *Outcome) GetContent() string {
+	if x != nil {
+		return x.Content
+	}
+	return ""
 }
 
 var File_switchboard_bus_v1_bus_proto protoreflect.FileDescriptor
@@ -2030,7 +2103,7 @@ const file_switchboard_bus_v1_bus_proto_rawDesc = "" +
 	"\x06Append\x12\x18\n" +
 	"\asession\x18\x01 \x01(\tR\asession\x12!\n" +
 	"\fexpected_seq\x18\x02 \x01(\x03R\vexpectedSeq\x123\n" +
-	"\aentries\x18\x03 \x03(\v2\x19.switchboard.bus.v1.EntryR\aentries\"\xc0\x02\n" +
+	"\aentries\x18\x03 \x03(\v2\x19.switchboard.bus.v1.EntryR\aentries\"\xf2\x02\n" +
 	"\x05Entry\x12\x12\n" +
 	"\x04kind\x18\x01 \x01(\tR\x04kind\x12\x12\n" +
 	"\x04text\x18\x02 \x01(\tR\x04text\x12\x16\n" +
@@ -2045,7 +2118,9 @@ const file_switchboard_bus_v1_bus_proto_rawDesc = "" +
 	" \x01(\x03R\vcreatedAtUs\x12\x12\n" +
 	"\x04turn\x18\v \x01(\x03R\x04turn\x12\x1d\n" +
 	"\n" +
-	"input_kind\x18\f \x01(\tR\tinputKind\"\x88\x01\n" +
+	"input_kind\x18\f \x01(\tR\tinputKind\x12\x18\n" +
+	"\abacklog\x18\r \x01(\bR\abacklog\x12\x16\n" +
+	"\x06covers\x18\x0e \x01(\x03R\x06covers\"\x88\x01\n" +
 	"\x04Call\x12\x17\n" +
 	"\acall_id\x18\x01 \x01(\tR\x06callId\x12\x1f\n" +
 	"\vprovider_id\x18\x02 \x01(\tR\n" +
@@ -2075,7 +2150,7 @@ const file_switchboard_bus_v1_bus_proto_rawDesc = "" +
 	"\aeffects\x18\x03 \x03(\v2\x1a.switchboard.bus.v1.EffectR\aeffects\"|\n" +
 	"\rCommitReceipt\x12:\n" +
 	"\aresults\x18\x01 \x03(\v2 .switchboard.bus.v1.EffectResultR\aresults\x12/\n" +
-	"\x05error\x18\x02 \x01(\v2\x19.switchboard.bus.v1.ErrorR\x05error\"\xfc\x01\n" +
+	"\x05error\x18\x02 \x01(\v2\x19.switchboard.bus.v1.ErrorR\x05error\"\xcb\x02\n" +
 	"\fEffectResult\x12\x19\n" +
 	"\bevent_id\x18\x01 \x01(\tR\aeventId\x12\x1c\n" +
 	"\tduplicate\x18\x02 \x01(\bR\tduplicate\x12\x18\n" +
@@ -2084,7 +2159,10 @@ const file_switchboard_bus_v1_bus_proto_rawDesc = "" +
 	"\x03seq\x18\x05 \x01(\x03R\x03seq\x12.\n" +
 	"\x05calls\x18\x06 \x03(\v2\x18.switchboard.bus.v1.CallR\x05calls\x12\x19\n" +
 	"\btoo_late\x18\a \x01(\bR\atooLate\x12\"\n" +
-	"\fconversation\x18\b \x01(\tR\fconversation\"5\n" +
+	"\fconversation\x18\b \x01(\tR\fconversation\x123\n" +
+	"\x04turn\x18\t \x01(\v2\x1f.switchboard.bus.v1.TurnContextR\x04turn\x12\x18\n" +
+	"\awaiting\x18\n" +
+	" \x01(\x05R\awaiting\"5\n" +
 	"\x05Error\x12\x12\n" +
 	"\x04code\x18\x01 \x01(\x05R\x04code\x12\x18\n" +
 	"\amessage\x18\x02 \x01(\tR\amessage\"\x83\x02\n" +
@@ -2096,7 +2174,7 @@ const file_switchboard_bus_v1_bus_proto_rawDesc = "" +
 	"\tuncertain\x18\x05 \x01(\bR\tuncertain\x12\x1f\n" +
 	"\vdeadline_us\x18\x06 \x01(\x03R\n" +
 	"deadlineUs\x123\n" +
-	"\x04turn\x18\a \x01(\v2\x1f.switchboard.bus.v1.TurnContextR\x04turn\"\xe8\x02\n" +
+	"\x04turn\x18\a \x01(\v2\x1f.switchboard.bus.v1.TurnContextR\x04turn\"\xc3\x03\n" +
 	"\vTurnContext\x12\x18\n" +
 	"\asession\x18\x01 \x01(\tR\asession\x12\x12\n" +
 	"\x04turn\x18\x02 \x01(\x03R\x04turn\x12\x1f\n" +
@@ -2112,13 +2190,18 @@ const file_switchboard_bus_v1_bus_proto_rawDesc = "" +
 	"tools_etag\x18\n" +
 	" \x01(\tR\ttoolsEtag\x12#\n" +
 	"\rchannels_etag\x18\v \x01(\tR\fchannelsEtag\x12#\n" +
-	"\rhistory_epoch\x18\f \x01(\x03R\fhistoryEpoch\"\xb5\x02\n" +
+	"\rhistory_epoch\x18\f \x01(\x03R\fhistoryEpoch\x12\x14\n" +
+	"\x05depth\x18\r \x01(\x05R\x05depth\x12$\n" +
+	"\rinterruptions\x18\x0e \x01(\x05R\rinterruptions\x12\x1d\n" +
+	"\n" +
+	"input_kind\x18\x0f \x01(\tR\tinputKind\"\xcf\x02\n" +
 	"\aOutcome\x12\x14\n" +
 	"\x05token\x18\x01 \x01(\tR\x05token\x124\n" +
 	"\x04kind\x18\x02 \x01(\x0e2 .switchboard.bus.v1.Outcome.KindR\x04kind\x12$\n" +
 	"\x0eretry_after_ms\x18\x03 \x01(\x03R\fretryAfterMs\x12\x16\n" +
 	"\x06reason\x18\x04 \x01(\tR\x06reason\x124\n" +
-	"\aeffects\x18\x05 \x03(\v2\x1a.switchboard.bus.v1.EffectR\aeffects\"j\n" +
+	"\aeffects\x18\x05 \x03(\v2\x1a.switchboard.bus.v1.EffectR\aeffects\x12\x18\n" +
+	"\acontent\x18\x06 \x01(\tR\acontent\"j\n" +
 	"\x04Kind\x12\x14\n" +
 	"\x10KIND_UNSPECIFIED\x10\x00\x12\f\n" +
 	"\bKIND_ACK\x10\x01\x12\x0e\n" +
@@ -2188,15 +2271,16 @@ var file_switchboard_bus_v1_bus_proto_depIdxs = []int32{
 	19, // 15: switchboard.bus.v1.CommitReceipt.results:type_name -> switchboard.bus.v1.EffectResult
 	20, // 16: switchboard.bus.v1.CommitReceipt.error:type_name -> switchboard.bus.v1.Error
 	12, // 17: switchboard.bus.v1.EffectResult.calls:type_name -> switchboard.bus.v1.Call
-	2,  // 18: switchboard.bus.v1.Delivery.event:type_name -> switchboard.bus.v1.Event
-	22, // 19: switchboard.bus.v1.Delivery.turn:type_name -> switchboard.bus.v1.TurnContext
-	1,  // 20: switchboard.bus.v1.Outcome.kind:type_name -> switchboard.bus.v1.Outcome.Kind
-	3,  // 21: switchboard.bus.v1.Outcome.effects:type_name -> switchboard.bus.v1.Effect
-	22, // [22:22] is the sub-list for method output_type
-	22, // [22:22] is the sub-list for method input_type
-	22, // [22:22] is the sub-list for extension type_name
-	22, // [22:22] is the sub-list for extension extendee
-	0,  // [0:22] is the sub-list for field type_name
+	22, // 18: switchboard.bus.v1.EffectResult.turn:type_name -> switchboard.bus.v1.TurnContext
+	2,  // 19: switchboard.bus.v1.Delivery.event:type_name -> switchboard.bus.v1.Event
+	22, // 20: switchboard.bus.v1.Delivery.turn:type_name -> switchboard.bus.v1.TurnContext
+	1,  // 21: switchboard.bus.v1.Outcome.kind:type_name -> switchboard.bus.v1.Outcome.Kind
+	3,  // 22: switchboard.bus.v1.Outcome.effects:type_name -> switchboard.bus.v1.Effect
+	23, // [23:23] is the sub-list for method output_type
+	23, // [23:23] is the sub-list for method input_type
+	23, // [23:23] is the sub-list for extension type_name
+	23, // [23:23] is the sub-list for extension extendee
+	0,  // [0:23] is the sub-list for field type_name
 }
 
 func init() { file_switchboard_bus_v1_bus_proto_init() }

@@ -211,6 +211,7 @@ type Tool struct {
 	Interruptible bool                   `protobuf:"varint,6,opt,name=interruptible,proto3" json:"interruptible,omitempty"`       // may be cancelled when a new user input waits
 	Private       bool                   `protobuf:"varint,7,opt,name=private,proto3" json:"private,omitempty"`                   // granted by full name only, never by a wildcard
 	Command       string                 `protobuf:"bytes,8,opt,name=command,proto3" json:"command,omitempty"`                    // also offered to people as this slash command
+	Approve       bool                   `protobuf:"varint,9,opt,name=approve,proto3" json:"approve,omitempty"`                   // a person is asked before each call
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -299,6 +300,13 @@ func (x *Tool) GetCommand() string {
 		return x.Command
 	}
 	return ""
+}
+
+func (x *Tool) GetApprove() bool {
+	if x != nil {
+		return x.Approve
+	}
+	return false
 }
 
 type InitRequest struct {
@@ -445,7 +453,10 @@ type AgentSpec struct {
 	MaxSteps      int32                  `protobuf:"varint,5,opt,name=max_steps,json=maxSteps,proto3" json:"max_steps,omitempty"`
 	TurnTimeoutMs int64                  `protobuf:"varint,6,opt,name=turn_timeout_ms,json=turnTimeoutMs,proto3" json:"turn_timeout_ms,omitempty"`
 	MaxTokens     int64                  `protobuf:"varint,7,opt,name=max_tokens,json=maxTokens,proto3" json:"max_tokens,omitempty"`
-	Echo          bool                   `protobuf:"varint,8,opt,name=echo,proto3" json:"echo,omitempty"` // answers with its input and asks no model
+	Echo          bool                   `protobuf:"varint,8,opt,name=echo,proto3" json:"echo,omitempty"`                            // answers with its input and asks no model
+	NoHistory     bool                   `protobuf:"varint,9,opt,name=no_history,json=noHistory,proto3" json:"no_history,omitempty"` // hears each input as if it were the first
+	Memory        []string               `protobuf:"bytes,10,rep,name=memory,proto3" json:"memory,omitempty"`                        // scopes of memory that it may read and write
+	Completions   int32                  `protobuf:"varint,11,opt,name=completions,proto3" json:"completions,omitempty"`             // how many it may ask for at the same time; 0: no limit
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -534,6 +545,27 @@ func (x *AgentSpec) GetEcho() bool {
 		return x.Echo
 	}
 	return false
+}
+
+func (x *AgentSpec) GetNoHistory() bool {
+	if x != nil {
+		return x.NoHistory
+	}
+	return false
+}
+
+func (x *AgentSpec) GetMemory() []string {
+	if x != nil {
+		return x.Memory
+	}
+	return nil
+}
+
+func (x *AgentSpec) GetCompletions() int32 {
+	if x != nil {
+		return x.Completions
+	}
+	return 0
 }
 
 type InitResponse struct {
@@ -870,6 +902,8 @@ type CallRequest struct {
 	Timezone      string                 `protobuf:"bytes,9,opt,name=timezone,proto3" json:"timezone,omitempty"`
 	Sender        string                 `protobuf:"bytes,10,opt,name=sender,proto3" json:"sender,omitempty"`  // who asked, as shown to people
 	Repeat        bool                   `protobuf:"varint,11,opt,name=repeat,proto3" json:"repeat,omitempty"` // an earlier attempt may have run
+	Memory        []string               `protobuf:"bytes,12,rep,name=memory,proto3" json:"memory,omitempty"`  // scopes of memory that the agent may read and write
+	Group         bool                   `protobuf:"varint,13,opt,name=group,proto3" json:"group,omitempty"`   // others can read the conversation
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -981,12 +1015,29 @@ func (x *CallRequest) GetRepeat() bool {
 	return false
 }
 
+func (x *CallRequest) GetMemory() []string {
+	if x != nil {
+		return x.Memory
+	}
+	return nil
+}
+
+func (x *CallRequest) GetGroup() bool {
+	if x != nil {
+		return x.Group
+	}
+	return false
+}
+
 // CallResult is committed together with its effects and the history row.
 type CallResult struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Content       string                 `protobuf:"bytes,1,opt,name=content,proto3" json:"content,omitempty"` // for the model; usually JSON
-	IsError       bool                   `protobuf:"varint,2,opt,name=is_error,json=isError,proto3" json:"is_error,omitempty"`
-	Effects       []*busv1.Effect        `protobuf:"bytes,3,rep,name=effects,proto3" json:"effects,omitempty"`
+	state   protoimpl.MessageState `protogen:"open.v1"`
+	Content string                 `protobuf:"bytes,1,opt,name=content,proto3" json:"content,omitempty"` // for the model; usually JSON
+	IsError bool                   `protobuf:"varint,2,opt,name=is_error,json=isError,proto3" json:"is_error,omitempty"`
+	Effects []*busv1.Effect        `protobuf:"bytes,3,rep,name=effects,proto3" json:"effects,omitempty"`
+	// Set by the kernel in its answer to an agent: inputs behind the one being
+	// handled.
+	Waiting       int32 `protobuf:"varint,4,opt,name=waiting,proto3" json:"waiting,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1042,6 +1093,13 @@ func (x *CallResult) GetEffects() []*busv1.Effect {
 	return nil
 }
 
+func (x *CallResult) GetWaiting() int32 {
+	if x != nil {
+		return x.Waiting
+	}
+	return 0
+}
+
 type CompleteRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Model         string                 `protobuf:"bytes,1,opt,name=model,proto3" json:"model,omitempty"` // name at the provider, without its extension's id
@@ -1050,6 +1108,7 @@ type CompleteRequest struct {
 	MaxTokens     int64                  `protobuf:"varint,4,opt,name=max_tokens,json=maxTokens,proto3" json:"max_tokens,omitempty"`
 	Agent         string                 `protobuf:"bytes,5,opt,name=agent,proto3" json:"agent,omitempty"`
 	Session       string                 `protobuf:"bytes,6,opt,name=session,proto3" json:"session,omitempty"`
+	Purpose       string                 `protobuf:"bytes,7,opt,name=purpose,proto3" json:"purpose,omitempty"` // what it is for: empty, a step of a turn; summary; triage
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1122,6 +1181,13 @@ func (x *CompleteRequest) GetAgent() string {
 func (x *CompleteRequest) GetSession() string {
 	if x != nil {
 		return x.Session
+	}
+	return ""
+}
+
+func (x *CompleteRequest) GetPurpose() string {
+	if x != nil {
+		return x.Purpose
 	}
 	return ""
 }
@@ -1457,7 +1523,7 @@ const file_switchboard_extension_v1_extension_proto_rawDesc = "" +
 	"\x06models\x18\x03 \x01(\bR\x06models\x12\x16\n" +
 	"\x06events\x18\x04 \x01(\bR\x06events\x124\n" +
 	"\x05tools\x18\x05 \x03(\v2\x1e.switchboard.extension.v1.ToolR\x05tools\x12\x10\n" +
-	"\x03sdk\x18\x06 \x01(\tR\x03sdk\"\xeb\x01\n" +
+	"\x03sdk\x18\x06 \x01(\tR\x03sdk\"\x85\x02\n" +
 	"\x04Tool\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12 \n" +
 	"\vdescription\x18\x02 \x01(\tR\vdescription\x12\x16\n" +
@@ -1468,7 +1534,8 @@ const file_switchboard_extension_v1_extension_proto_rawDesc = "" +
 	"idempotent\x12$\n" +
 	"\rinterruptible\x18\x06 \x01(\bR\rinterruptible\x12\x18\n" +
 	"\aprivate\x18\a \x01(\bR\aprivate\x12\x18\n" +
-	"\acommand\x18\b \x01(\tR\acommand\"\xe0\x03\n" +
+	"\acommand\x18\b \x01(\tR\acommand\x12\x18\n" +
+	"\aapprove\x18\t \x01(\bR\aapprove\"\xe0\x03\n" +
 	"\vInitRequest\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x1e\n" +
 	"\n" +
@@ -1487,7 +1554,7 @@ const file_switchboard_extension_v1_extension_proto_rawDesc = "" +
 	"\x06dedupe\x18\f \x01(\bR\x06dedupe\x1a:\n" +
 	"\fSecretsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
-	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"\xf6\x01\n" +
+	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"\xcf\x02\n" +
 	"\tAgentSpec\x12\x14\n" +
 	"\x05model\x18\x01 \x01(\tR\x05model\x12\"\n" +
 	"\finstructions\x18\x02 \x01(\tR\finstructions\x12\x1d\n" +
@@ -1498,7 +1565,12 @@ const file_switchboard_extension_v1_extension_proto_rawDesc = "" +
 	"\x0fturn_timeout_ms\x18\x06 \x01(\x03R\rturnTimeoutMs\x12\x1d\n" +
 	"\n" +
 	"max_tokens\x18\a \x01(\x03R\tmaxTokens\x12\x12\n" +
-	"\x04echo\x18\b \x01(\bR\x04echo\"Q\n" +
+	"\x04echo\x18\b \x01(\bR\x04echo\x12\x1d\n" +
+	"\n" +
+	"no_history\x18\t \x01(\bR\tnoHistory\x12\x16\n" +
+	"\x06memory\x18\n" +
+	" \x03(\tR\x06memory\x12 \n" +
+	"\vcompletions\x18\v \x01(\x05R\vcompletions\"Q\n" +
 	"\fInitResponse\x12A\n" +
 	"\treadiness\x18\x01 \x01(\v2#.switchboard.extension.v1.ReadinessR\treadiness\"\x0f\n" +
 	"\rHealthRequest\"\xd4\x01\n" +
@@ -1521,7 +1593,7 @@ const file_switchboard_extension_v1_extension_proto_rawDesc = "" +
 	"\acancels\x18\x02 \x03(\tR\acancels\"_\n" +
 	"\fOutcomeFrame\x127\n" +
 	"\boutcomes\x18\x01 \x03(\v2\x1b.switchboard.bus.v1.OutcomeR\boutcomes\x12\x16\n" +
-	"\x06credit\x18\x02 \x01(\x05R\x06credit\"\x9d\x02\n" +
+	"\x06credit\x18\x02 \x01(\x05R\x06credit\"\xcb\x02\n" +
 	"\vCallRequest\x12\x17\n" +
 	"\acall_id\x18\x01 \x01(\tR\x06callId\x12\x12\n" +
 	"\x04name\x18\x02 \x01(\tR\x04name\x12\x1c\n" +
@@ -1534,12 +1606,15 @@ const file_switchboard_extension_v1_extension_proto_rawDesc = "" +
 	"\btimezone\x18\t \x01(\tR\btimezone\x12\x16\n" +
 	"\x06sender\x18\n" +
 	" \x01(\tR\x06sender\x12\x16\n" +
-	"\x06repeat\x18\v \x01(\bR\x06repeat\"w\n" +
+	"\x06repeat\x18\v \x01(\bR\x06repeat\x12\x16\n" +
+	"\x06memory\x18\f \x03(\tR\x06memory\x12\x14\n" +
+	"\x05group\x18\r \x01(\bR\x05group\"\x91\x01\n" +
 	"\n" +
 	"CallResult\x12\x18\n" +
 	"\acontent\x18\x01 \x01(\tR\acontent\x12\x19\n" +
 	"\bis_error\x18\x02 \x01(\bR\aisError\x124\n" +
-	"\aeffects\x18\x03 \x03(\v2\x1a.switchboard.bus.v1.EffectR\aeffects\"\xeb\x01\n" +
+	"\aeffects\x18\x03 \x03(\v2\x1a.switchboard.bus.v1.EffectR\aeffects\x12\x18\n" +
+	"\awaiting\x18\x04 \x01(\x05R\awaiting\"\x85\x02\n" +
 	"\x0fCompleteRequest\x12\x14\n" +
 	"\x05model\x18\x01 \x01(\tR\x05model\x12=\n" +
 	"\bmessages\x18\x02 \x03(\v2!.switchboard.extension.v1.MessageR\bmessages\x124\n" +
@@ -1547,7 +1622,8 @@ const file_switchboard_extension_v1_extension_proto_rawDesc = "" +
 	"\n" +
 	"max_tokens\x18\x04 \x01(\x03R\tmaxTokens\x12\x14\n" +
 	"\x05agent\x18\x05 \x01(\tR\x05agent\x12\x18\n" +
-	"\asession\x18\x06 \x01(\tR\asession\"\x94\x01\n" +
+	"\asession\x18\x06 \x01(\tR\asession\x12\x18\n" +
+	"\apurpose\x18\a \x01(\tR\apurpose\"\x94\x01\n" +
 	"\aMessage\x12\x12\n" +
 	"\x04role\x18\x01 \x01(\tR\x04role\x12\x18\n" +
 	"\acontent\x18\x02 \x01(\tR\acontent\x12.\n" +

@@ -220,6 +220,7 @@ type Session struct {
 	CreatedAtUs   int64                  `protobuf:"varint,6,opt,name=created_at_us,json=createdAtUs,proto3" json:"created_at_us,omitempty"`
 	ActiveAtUs    int64                  `protobuf:"varint,7,opt,name=active_at_us,json=activeAtUs,proto3" json:"active_at_us,omitempty"`
 	Channel       string                 `protobuf:"bytes,8,opt,name=channel,proto3" json:"channel,omitempty"`
+	UserAtUs      int64                  `protobuf:"varint,9,opt,name=user_at_us,json=userAtUs,proto3" json:"user_at_us,omitempty"` // when a turn heard a person last, Unix microseconds; 0: never
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -308,6 +309,13 @@ func (x *Session) GetChannel() string {
 		return x.Channel
 	}
 	return ""
+}
+
+func (x *Session) GetUserAtUs() int64 {
+	if x != nil {
+		return x.UserAtUs
+	}
+	return 0
 }
 
 type ListSessionsRequest struct {
@@ -722,7 +730,9 @@ type CallToolRequest struct {
 	state  protoimpl.MessageState `protogen:"open.v1"`
 	Lane   string                 `protobuf:"bytes,1,opt,name=lane,proto3" json:"lane,omitempty"`
 	CallId string                 `protobuf:"bytes,2,opt,name=call_id,json=callId,proto3" json:"call_id,omitempty"`
-	// A read-only tool may be asked without a row: name and arguments instead.
+	// A read-only tool may be asked without a row: name and arguments instead. An
+	// agent may ask what its manifest lets it use, any other extension what its
+	// manifest names under permissions.tools.
 	Name          string `protobuf:"bytes,3,opt,name=name,proto3" json:"name,omitempty"`
 	Arguments     []byte `protobuf:"bytes,4,opt,name=arguments,proto3" json:"arguments,omitempty"`
 	unknownFields protoimpl.UnknownFields
@@ -794,6 +804,7 @@ type CompleteRequest struct {
 	Messages      []*extensionv1.Message `protobuf:"bytes,3,rep,name=messages,proto3" json:"messages,omitempty"`
 	Tools         []*extensionv1.Tool    `protobuf:"bytes,4,rep,name=tools,proto3" json:"tools,omitempty"`
 	MaxTokens     int64                  `protobuf:"varint,5,opt,name=max_tokens,json=maxTokens,proto3" json:"max_tokens,omitempty"`
+	Purpose       string                 `protobuf:"bytes,6,opt,name=purpose,proto3" json:"purpose,omitempty"` // empty: a step of a turn; summary; triage
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -861,6 +872,13 @@ func (x *CompleteRequest) GetMaxTokens() int64 {
 		return x.MaxTokens
 	}
 	return 0
+}
+
+func (x *CompleteRequest) GetPurpose() string {
+	if x != nil {
+		return x.Purpose
+	}
+	return ""
 }
 
 type ListChannelsRequest struct {
@@ -1388,7 +1406,7 @@ const file_switchboard_kernel_v1_kernel_proto_rawDesc = "" +
 	"\x06topics\x18\x01 \x03(\tR\x06topics\">\n" +
 	"\x0eSessionRequest\x12\x18\n" +
 	"\asession\x18\x01 \x01(\tR\asession\x12\x12\n" +
-	"\x04lane\x18\x02 \x01(\tR\x04lane\"\xd8\x01\n" +
+	"\x04lane\x18\x02 \x01(\tR\x04lane\"\xf6\x01\n" +
 	"\aSession\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x14\n" +
 	"\x05agent\x18\x02 \x01(\tR\x05agent\x12\x10\n" +
@@ -1399,7 +1417,9 @@ const file_switchboard_kernel_v1_kernel_proto_rawDesc = "" +
 	"\rcreated_at_us\x18\x06 \x01(\x03R\vcreatedAtUs\x12 \n" +
 	"\factive_at_us\x18\a \x01(\x03R\n" +
 	"activeAtUs\x12\x18\n" +
-	"\achannel\x18\b \x01(\tR\achannel\"U\n" +
+	"\achannel\x18\b \x01(\tR\achannel\x12\x1c\n" +
+	"\n" +
+	"user_at_us\x18\t \x01(\x03R\buserAtUs\"U\n" +
 	"\x13ListSessionsRequest\x12\x14\n" +
 	"\x05agent\x18\x01 \x01(\tR\x05agent\x12\x14\n" +
 	"\x05limit\x18\x02 \x01(\x05R\x05limit\x12\x12\n" +
@@ -1427,14 +1447,15 @@ const file_switchboard_kernel_v1_kernel_proto_rawDesc = "" +
 	"\x04lane\x18\x01 \x01(\tR\x04lane\x12\x17\n" +
 	"\acall_id\x18\x02 \x01(\tR\x06callId\x12\x12\n" +
 	"\x04name\x18\x03 \x01(\tR\x04name\x12\x1c\n" +
-	"\targuments\x18\x04 \x01(\fR\targuments\"\xcf\x01\n" +
+	"\targuments\x18\x04 \x01(\fR\targuments\"\xe9\x01\n" +
 	"\x0fCompleteRequest\x12\x12\n" +
 	"\x04lane\x18\x01 \x01(\tR\x04lane\x12\x14\n" +
 	"\x05model\x18\x02 \x01(\tR\x05model\x12=\n" +
 	"\bmessages\x18\x03 \x03(\v2!.switchboard.extension.v1.MessageR\bmessages\x124\n" +
 	"\x05tools\x18\x04 \x03(\v2\x1e.switchboard.extension.v1.ToolR\x05tools\x12\x1d\n" +
 	"\n" +
-	"max_tokens\x18\x05 \x01(\x03R\tmaxTokens\"\x15\n" +
+	"max_tokens\x18\x05 \x01(\x03R\tmaxTokens\x12\x18\n" +
+	"\apurpose\x18\x06 \x01(\tR\apurpose\"\x15\n" +
 	"\x13ListChannelsRequest\"R\n" +
 	"\x14ListChannelsResponse\x12:\n" +
 	"\bchannels\x18\x01 \x03(\v2\x1e.switchboard.kernel.v1.ChannelR\bchannels\"\xdb\x01\n" +

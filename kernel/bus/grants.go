@@ -18,6 +18,8 @@ type Actor struct {
 	Publish    []string // topic patterns
 	Subscribe  []string // topic patterns, for watching
 	Effects    []string // of the manifest: session.ensure, input, ...
+	Tools      []string // full names of read-only tools it may ask outside of turns
+	Models     []string // it may ask outside of turns
 	Channel    bool     // provides a channel
 	Agent      bool     // is an agent
 	kernel     bool

@@ -185,14 +185,21 @@ func (s toolsService) List(ctx context.Context, r *kernelv1.ListToolsRequest) (*
 }
 
 func (s toolsService) Call(ctx context.Context, r *kernelv1.CallToolRequest) (*extensionv1.CallResult, error) {
+	if r.GetCallId() == "" && r.GetLane() == "" { // outside of everything
+		return s.h.Tools.Ask(ctx, actorOf(ctx), nil, r.GetName(), r.GetArguments())
+	}
 	l, err := s.h.lease(ctx, r.GetLane())
 	if err != nil {
 		return nil, err
 	}
 	if r.GetCallId() == "" {
-		return nil, fmt.Errorf("%w: a tool call needs a call_id: append the answer that asks for it first", contract.ErrInvalid)
+		return s.h.Tools.Ask(ctx, actorOf(ctx), l, r.GetName(), r.GetArguments())
 	}
-	return s.h.Tools.Call(ctx, l, r.GetCallId())
+	result, err := s.h.Tools.Call(ctx, l, r.GetCallId())
+	if err != nil {
+		return nil, err
+	}
+	return &extensionv1.CallResult{Content: result.GetContent(), IsError: result.GetIsError(), Waiting: s.h.Bus.WaitingBehind(l)}, nil
 }
 
 func (s modelsService) Complete(r *kernelv1.CompleteRequest, stream grpc.ServerStreamingServer[extensionv1.Delta]) error {

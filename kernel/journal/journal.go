@@ -241,6 +241,7 @@ type Session struct {
 	Stack          []int64 // turns, the running one last
 	CreatedAt      int64   // Unix microseconds
 	ActiveAt       int64
+	UserAt         int64 // when a turn heard a person last; 0: never
 }
 
 // SessionFilter selects sessions, most recently active first.
@@ -258,6 +259,7 @@ type Turn struct {
 	Correlation string
 	Outcome     string // empty: not ended
 	UsedSend    bool   // a send_to_channel was part of it
+	Interrupted int    // how often a newer message has interrupted it
 	StartedAt   int64
 	EndedAt     int64
 }

@@ -119,6 +119,8 @@ type Permissions struct {
 	Subscribe []Subscription `yaml:"subscribe" unique:"topic"`
 	Effects   []string       `yaml:"effects" check:"effect" unique:"-"`
 	Network   []string       `yaml:"network" check:"host" unique:"-"`
+	Tools     []string       `yaml:"tools" check:"tool" unique:"-"`   // read-only ones it may ask outside of turns
+	Models    []string       `yaml:"models" check:"model" unique:"-"` // it may ask outside of turns
 }
 
 // Subscription is one declared subscription; the file may give just its topic.
@@ -161,15 +163,24 @@ type Agent struct {
 	UsesTools    []string `yaml:"uses_tools" check:"tool_pattern" unique:"-"` // <extension>/<tool> or <extension>/*
 	Context      []string `yaml:"context" check:"tool" unique:"-"`
 	Memory       []string `yaml:"memory" check:"id_syntax" unique:"-"`
+	Approve      []string `yaml:"approve" check:"tool_pattern" unique:"-"` // tools for which a person is asked first
+	History      string   `yaml:"history" default:"session" enum:"session|none"`
 	Limits       Limits   `yaml:"limits"`
 	Echo         bool     `yaml:"echo"` // answers with its input and asks no model
 }
 
-// Limits bound one turn of an agent.
+// Histories of an agent.
+const (
+	HistorySession = "session" // it hears what was said before in its session
+	HistoryNone    = "none"    // it hears each input as if it were the first
+)
+
+// Limits bound one turn of an agent, and what it may spend in a day.
 type Limits struct {
 	MaxSteps    int           `yaml:"max_steps" default:"20" min:"1" max:"1000"`
 	TurnTimeout time.Duration `yaml:"turn_timeout" default:"10m" min:"1s" max:"24h"`
 	MaxTokens   int           `yaml:"max_tokens" default:"50000" min:"1000"`
+	DailyTokens int64         `yaml:"daily_tokens" min:"0"` // 0: no limit of its own
 }
 
 // Schedule is published to the scheduler, which owns it.

@@ -5,16 +5,28 @@ import (
 	"encoding/json"
 
 	"github.com/switchboard-run/switchboard/contract/extensionv1"
-	"github.com/switchboard-run/switchboard/kernel/directory"
+	"github.com/switchboard-run/switchboard/kernel/bus"
 )
 
 // CoreExtension is the prefix of the kernel's own tools.
 const CoreExtension = "core"
 
-// coreTool is a tool of the kernel: it stores its result itself.
+// coreTool is a tool of the kernel: it only reads, or it runs and stores its
+// result itself.
 type coreTool struct {
 	description *extensionv1.Tool
+	read        func(ctx context.Context, r *Runner, l *bus.Lease, arguments []byte) (any, error)
 	run         func(context.Context, *running) (*extensionv1.CallResult, error)
+}
+
+// answer is what a tool that only reads says to the holder of a lease.
+func (c coreTool) answer(ctx context.Context, r *Runner, l *bus.Lease, raw []byte) (string, error) {
+	v, err := c.read(ctx, r, l, arguments(raw))
+	if err != nil {
+		return "", err
+	}
+	b, err := json.Marshal(v)
+	return string(b), err
 }
 
 var core = map[string]coreTool{
@@ -24,7 +36,7 @@ var core = map[string]coreTool{
 			Description: "List the channels by which the user can be reached: id, name, whether it is ready. Use the id with send_to_channel.",
 			Schema:      []byte(`{"type":"object","properties":{},"additionalProperties":false}`),
 		},
-		run: answer(listChannels),
+		read: listChannels,
 	},
 	"core/list_agents": {
 		description: &extensionv1.Tool{
@@ -32,7 +44,7 @@ var core = map[string]coreTool{
 			Description: "List the agents: id, name, what each is for.",
 			Schema:      []byte(`{"type":"object","properties":{},"additionalProperties":false}`),
 		},
-		run: answer(listAgents),
+		read: listAgents,
 	},
 	"core/send_to_channel": {
 		description: &extensionv1.Tool{
@@ -63,16 +75,6 @@ func Core() []*extensionv1.Tool {
 	return tools
 }
 
-func answer(read func(*directory.Snapshot) any) func(context.Context, *running) (*extensionv1.CallResult, error) {
-	return func(_ context.Context, r *running) (*extensionv1.CallResult, error) {
-		b, err := json.Marshal(read(r.Directory.Current()))
-		if err != nil {
-			return nil, err
-		}
-		return r.finish(string(b), false)
-	}
-}
-
 type channelRow struct {
 	ID        string `json:"id"`
 	Name      string `json:"name"`
@@ -82,7 +84,8 @@ type channelRow struct {
 	Default   bool   `json:"default,omitempty"`
 }
 
-func listChannels(now *directory.Snapshot) any {
+func listChannels(_ context.Context, r *Runner, _ *bus.Lease, _ []byte) (any, error) {
+	now := r.Directory.Current()
 	rows := []channelRow{}
 	for i := range now.Channels {
 		c := &now.Channels[i]
@@ -90,10 +93,11 @@ func listChannels(now *directory.Snapshot) any {
 			ID: c.ID, Name: c.Name, Readiness: c.Status(), Detail: c.Readiness.GetDetail(), MaxLength: c.MaxLength, Default: c.ID == now.DefaultChannel,
 		})
 	}
-	return map[string]any{"channels": rows}
+	return map[string]any{"channels": rows}, nil
 }
 
-func listAgents(now *directory.Snapshot) any {
+func listAgents(_ context.Context, r *Runner, _ *bus.Lease, _ []byte) (any, error) {
+	now := r.Directory.Current()
 	type row struct {
 		ID          string `json:"id"`
 		Name        string `json:"name"`
@@ -105,5 +109,5 @@ func listAgents(now *directory.Snapshot) any {
 			rows = append(rows, row{a.ID, a.Name, a.Description})
 		}
 	}
-	return map[string]any{"agents": rows}
+	return map[string]any{"agents": rows}, nil
 }

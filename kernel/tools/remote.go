@@ -106,15 +106,24 @@ func (r *running) attempt(ctx context.Context, actor *bus.Actor, t *directory.To
 
 func (r *running) request(ctx context.Context, t *directory.Tool) (*extensionv1.CallRequest, error) {
 	q := &extensionv1.CallRequest{
-		CallId: journal.CallID(r.call.ID), Name: t.Tool.GetName(), Arguments: arguments(r.call.Arguments), Session: journal.SessionID(r.call.Session),
+		CallId: journal.CallID(r.call.ID), Name: t.Tool.GetName(), Arguments: arguments(r.call.Arguments),
 		Agent: r.lease.Agent, Timezone: r.Directory.Current().Location.String(), Repeat: r.call.State == journal.CallRunning,
 	}
-	in, err := r.input(ctx)
+	return q, r.describe(ctx, r.lease, q)
+}
+
+// describe fills in for whom a tool works: who holds the lane, and where they
+// were asked.
+func (r *Runner) describe(ctx context.Context, l *bus.Lease, q *extensionv1.CallRequest) error {
+	in, err := r.input(ctx, l)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	q.Sender, q.ReplyTo = in.Sender, in.ReplyTo
-	return q, r.Bus.View(ctx, func(j journal.Reader) error {
+	q.Session, q.Sender, q.ReplyTo, q.Group = journal.SessionID(l.Session), in.Sender, in.ReplyTo, in.Group
+	if agent := r.Directory.Current().Agent(l.Agent); agent != nil {
+		q.Memory = agent.Spec.GetMemory()
+	}
+	return r.Bus.View(ctx, func(j journal.Reader) error {
 		if channel, isDefault := strings.CutPrefix(q.GetReplyTo(), "#"); isDefault {
 			q.Channel = channel
 			return nil
@@ -128,15 +137,15 @@ func (r *running) request(ctx context.Context, t *directory.Tool) (*extensionv1.
 }
 
 // input is what the turn answers, with the reply target that is in force.
-func (r *running) input(ctx context.Context) (in contract.AgentInput, err error) {
-	if err := json.Unmarshal(r.lease.Event.GetPayload(), &in); err != nil {
-		return in, fmt.Errorf("%w: the input %s: %w", contract.ErrInvalid, r.lease.Event.GetId(), err)
+func (r *Runner) input(ctx context.Context, l *bus.Lease) (in contract.AgentInput, err error) {
+	if err := json.Unmarshal(l.Event.GetPayload(), &in); err != nil {
+		return in, fmt.Errorf("%w: the input %s: %w", contract.ErrInvalid, l.Event.GetId(), err)
 	}
 	if in.ReplyTo != "" {
 		return in, nil
 	}
 	return in, r.Bus.View(ctx, func(j journal.Reader) error {
-		s, err := j.Session(r.call.Session)
+		s, err := j.Session(l.Session)
 		if s != nil && s.OutboundKind == directory.OutboundConversation {
 			in.ReplyTo = s.OutboundTarget
 		}

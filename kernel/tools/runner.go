@@ -199,8 +199,14 @@ func (r *running) once(ctx context.Context) (*extensionv1.CallResult, error) {
 	if refusal := refuse(now, r.lease.Agent, t, r.call); refusal != "" {
 		return r.fail(refusal)
 	}
-	if tool, ok := core[call.Name]; ok {
+	if tool, ok := core[call.Name]; ok && tool.read == nil {
 		return tool.run(ctx, r)
+	} else if ok {
+		content, err := tool.answer(ctx, r.Runner, r.lease, call.Arguments)
+		if err != nil {
+			return r.fail(err.Error())
+		}
+		return r.finish(content, false)
 	}
 	return r.remote(ctx, t)
 }

@@ -71,7 +71,7 @@ func (r *running) sendTo(ctx context.Context, channels []string, text string) (*
 	if strings.TrimSpace(text) == "" {
 		return r.fail("The text is empty. Nothing was sent.")
 	}
-	in, err := r.input(ctx)
+	in, err := r.input(ctx, r.lease)
 	if err != nil {
 		return nil, err
 	}

@@ -411,3 +411,7 @@ func (s *said) emit(emit func(*sdk.Delta) error) error {
 	}
 	return emit(&sdk.Delta{Finish: s.finish})
 }
+
+func (w *world) Ask(context.Context, string, []byte) (*extensionv1.CallResult, error) {
+	return nil, contract.ErrNotFound
+}

@@ -18,6 +18,8 @@ type kernel interface {
 	History(ctx context.Context, session string, afterSeq, maxBytes int64) (rows []*busv1.Entry, more bool, err error)
 	Pending(ctx context.Context) ([]*busv1.Event, error)
 	ListTools(ctx context.Context) ([]*extensionv1.Tool, error)
+	// Ask asks a read-only tool outside of the history.
+	Ask(ctx context.Context, tool string, arguments []byte) (*extensionv1.CallResult, error)
 	CallTool(ctx context.Context, callID string) (*extensionv1.CallResult, error)
 	Complete(ctx context.Context, r *kernelv1.CompleteRequest, emit func(*sdk.Delta) error) error
 	Channels(ctx context.Context) ([]*kernelv1.Channel, error)
@@ -51,6 +53,11 @@ func (l link) Pending(ctx context.Context) ([]*busv1.Event, error) {
 func (l link) ListTools(ctx context.Context) ([]*extensionv1.Tool, error) {
 	r, err := l.services.Tools.List(ctx, &kernelv1.ListToolsRequest{Lane: sdk.LaneOf(ctx)})
 	return r.GetTools(), contract.FromStatus(err)
+}
+
+func (l link) Ask(ctx context.Context, tool string, arguments []byte) (*extensionv1.CallResult, error) {
+	r, err := l.services.Tools.Call(ctx, &kernelv1.CallToolRequest{Lane: sdk.LaneOf(ctx), Name: tool, Arguments: arguments})
+	return r, contract.FromStatus(err)
 }
 
 func (l link) CallTool(ctx context.Context, callID string) (*extensionv1.CallResult, error) {

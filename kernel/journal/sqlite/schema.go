@@ -69,6 +69,7 @@ CREATE TABLE session (
   stack TEXT NOT NULL,
   created_at INTEGER NOT NULL,
   active_at INTEGER NOT NULL,
+  user_at INTEGER NOT NULL DEFAULT 0,
   UNIQUE (agent, key)
 );
 
@@ -87,6 +88,7 @@ CREATE TABLE turn (
   correlation TEXT NOT NULL,
   outcome TEXT NOT NULL,
   used_send INTEGER NOT NULL,
+  interrupted INTEGER NOT NULL DEFAULT 0,
   started_at INTEGER NOT NULL,
   ended_at INTEGER NOT NULL
 );

@@ -12,14 +12,14 @@ import (
 	"github.com/switchboard-run/switchboard/kernel/journal"
 )
 
-const sessionColumns = "id, agent, key, outbound_kind, outbound_target, conversation, is_group, history_seq, stack, created_at, active_at"
+const sessionColumns = "id, agent, key, outbound_kind, outbound_target, conversation, is_group, history_seq, stack, created_at, active_at, user_at"
 
 func (t *tx) sessions(query string, args ...any) (sessions []journal.Session, err error) {
 	err = t.query(func(stmt *sqlite.Stmt) error {
 		s := journal.Session{
 			ID: stmt.ColumnInt64(0), Agent: stmt.ColumnText(1), Key: stmt.ColumnText(2), OutboundKind: int32(stmt.ColumnInt64(3)),
 			OutboundTarget: stmt.ColumnText(4), Conversation: stmt.ColumnInt64(5), Group: stmt.ColumnBool(6), HistorySeq: stmt.ColumnInt64(7),
-			CreatedAt: stmt.ColumnInt64(9), ActiveAt: stmt.ColumnInt64(10),
+			CreatedAt: stmt.ColumnInt64(9), ActiveAt: stmt.ColumnInt64(10), UserAt: stmt.ColumnInt64(11),
 		}
 		if s.Stack, err = parseIDs(stmt.ColumnText(8)); err != nil {
 			return err
@@ -56,11 +56,11 @@ func (t *tx) Sessions(f journal.SessionFilter) ([]journal.Session, error) {
 
 func (t *tx) PutSession(s *journal.Session) error {
 	if s.ID != 0 {
-		return t.write("UPDATE session SET outbound_kind = ?, outbound_target = ?, conversation = ?, is_group = ?, history_seq = ?, stack = ?, active_at = ? WHERE id = ?",
-			s.OutboundKind, s.OutboundTarget, s.Conversation, s.Group, s.HistorySeq, formatIDs(s.Stack), s.ActiveAt, s.ID)
+		return t.write("UPDATE session SET outbound_kind = ?, outbound_target = ?, conversation = ?, is_group = ?, history_seq = ?, stack = ?, active_at = ?, user_at = ? WHERE id = ?",
+			s.OutboundKind, s.OutboundTarget, s.Conversation, s.Group, s.HistorySeq, formatIDs(s.Stack), s.ActiveAt, s.UserAt, s.ID)
 	}
-	err := t.write("INSERT INTO session ("+sessionColumns+") VALUES (NULL, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-		s.Agent, s.Key, s.OutboundKind, s.OutboundTarget, s.Conversation, s.Group, s.HistorySeq, formatIDs(s.Stack), s.CreatedAt, s.ActiveAt)
+	err := t.write("INSERT INTO session ("+sessionColumns+") VALUES (NULL, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+		s.Agent, s.Key, s.OutboundKind, s.OutboundTarget, s.Conversation, s.Group, s.HistorySeq, formatIDs(s.Stack), s.CreatedAt, s.ActiveAt, s.UserAt)
 	if err == nil {
 		s.ID = t.conn.LastInsertRowID()
 	}
@@ -115,11 +115,12 @@ func (t *tx) Turn(id int64) (turn *journal.Turn, err error) {
 	err = t.query(func(stmt *sqlite.Stmt) error {
 		turn = &journal.Turn{
 			ID: stmt.ColumnInt64(0), Session: stmt.ColumnInt64(1), ReplyTo: stmt.ColumnText(3), Correlation: stmt.ColumnText(4),
-			Outcome: stmt.ColumnText(5), UsedSend: stmt.ColumnBool(6), StartedAt: stmt.ColumnInt64(7), EndedAt: stmt.ColumnInt64(8),
+			Outcome: stmt.ColumnText(5), UsedSend: stmt.ColumnBool(6), Interrupted: stmt.ColumnInt(7),
+			StartedAt: stmt.ColumnInt64(8), EndedAt: stmt.ColumnInt64(9),
 		}
 		turn.Inputs, err = parseIDs(stmt.ColumnText(2))
 		return err
-	}, "SELECT id, session, inputs, reply_to, correlation, outcome, used_send, started_at, ended_at FROM turn WHERE id = ?", id)
+	}, "SELECT id, session, inputs, reply_to, correlation, outcome, used_send, interrupted, started_at, ended_at FROM turn WHERE id = ?", id)
 	return turn, err
 }
 
@@ -133,11 +134,11 @@ func (t *tx) TurnsOfCorrelation(correlation string) (n int, err error) {
 
 func (t *tx) PutTurn(turn *journal.Turn) error {
 	if turn.ID != 0 {
-		return t.write("UPDATE turn SET inputs = ?, reply_to = ?, outcome = ?, used_send = ?, ended_at = ? WHERE id = ?",
-			formatIDs(turn.Inputs), turn.ReplyTo, turn.Outcome, turn.UsedSend, turn.EndedAt, turn.ID)
+		return t.write("UPDATE turn SET inputs = ?, reply_to = ?, outcome = ?, used_send = ?, interrupted = ?, ended_at = ? WHERE id = ?",
+			formatIDs(turn.Inputs), turn.ReplyTo, turn.Outcome, turn.UsedSend, turn.Interrupted, turn.EndedAt, turn.ID)
 	}
-	err := t.write("INSERT INTO turn (session, inputs, reply_to, correlation, outcome, used_send, started_at, ended_at) VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
-		turn.Session, formatIDs(turn.Inputs), turn.ReplyTo, turn.Correlation, turn.Outcome, turn.UsedSend, turn.StartedAt, turn.EndedAt)
+	err := t.write("INSERT INTO turn (session, inputs, reply_to, correlation, outcome, used_send, interrupted, started_at, ended_at) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
+		turn.Session, formatIDs(turn.Inputs), turn.ReplyTo, turn.Correlation, turn.Outcome, turn.UsedSend, turn.Interrupted, turn.StartedAt, turn.EndedAt)
 	if err == nil {
 		turn.ID = t.conn.LastInsertRowID()
 	}
