@@ -149,8 +149,21 @@ func TestTheServicesOfATurn(t *testing.T) {
 	if err != nil || !strings.Contains(result.GetContent(), `"id":"telegram"`) {
 		t.Errorf("the result is %v, %v", result, err)
 	}
-	if _, err := s.agent.tools.Call(t.Context(), &kernelv1.CallToolRequest{Lane: lane, Name: "core/list_channels"}); !errors.Is(contract.FromStatus(err), contract.ErrInvalid) {
-		t.Errorf("a call without a row: %v", err)
+	asked, err := s.agent.tools.Call(t.Context(), &kernelv1.CallToolRequest{Lane: lane, Name: "core/list_channels"})
+	if err != nil || asked.GetContent() != result.GetContent() {
+		t.Errorf("asked without a row: %v, %v", asked, err)
+	}
+	for name, c := range map[string]struct {
+		request *kernelv1.CallToolRequest
+		want    error
+	}{
+		"one with effects":            {&kernelv1.CallToolRequest{Lane: lane, Name: "core/send_to_channel"}, contract.ErrInvalid},
+		"one that does not exist":     {&kernelv1.CallToolRequest{Lane: lane, Name: "core/nothing"}, contract.ErrNotFound},
+		"outside of turns, ungranted": {&kernelv1.CallToolRequest{Name: "core/list_channels"}, contract.ErrDenied},
+	} {
+		if _, err := s.agent.tools.Call(t.Context(), c.request); !errors.Is(contract.FromStatus(err), c.want) {
+			t.Errorf("%s without a row: %v", name, err)
+		}
 	}
 	boris := s.says("boris", "hello")
 	if _, err := s.agent.tools.Call(t.Context(), &kernelv1.CallToolRequest{Lane: boris.GetToken(), CallId: calls[1].GetCallId()}); !errors.Is(contract.FromStatus(err), contract.ErrNotFound) {

@@ -91,7 +91,8 @@ func TestParseFull(t *testing.T) {
 		Agent: &manifest.Agent{
 			Model: "openai/gpt-4.1-mini", Instructions: "Be kind.\n", UsesTools: []string{"core/*", "memory/search"},
 			Context: []string{"memory/relevant"}, Memory: []string{"personal"},
-			Limits: manifest.Limits{MaxSteps: 3, TurnTimeout: time.Minute, MaxTokens: 2000},
+			History: manifest.HistorySession,
+			Limits:  manifest.Limits{MaxSteps: 3, TurnTimeout: time.Minute, MaxTokens: 2000},
 		},
 		Schedules: []manifest.Schedule{{
 			Name: "nightly", Cron: "0 3 * * *", Topic: "memory.consolidate", Timezone: "Europe/Berlin",
@@ -119,7 +120,8 @@ func TestParseDefaults(t *testing.T) {
 		Restart: manifest.Restart{Policy: manifest.RestartAlways, Backoff: time.Second, MaxBackoff: 2 * time.Minute, Max: 5, Window: 5 * time.Minute},
 		Agent: &manifest.Agent{
 			Model: "default", Instructions: "Hi",
-			Limits: manifest.Limits{MaxSteps: 20, TurnTimeout: 10 * time.Minute, MaxTokens: 50000},
+			History: manifest.HistorySession,
+			Limits:  manifest.Limits{MaxSteps: 20, TurnTimeout: 10 * time.Minute, MaxTokens: 50000},
 		},
 	}
 	if diff := cmp.Diff(want, got, ignore); diff != "" {
