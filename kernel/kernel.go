@@ -65,6 +65,9 @@ type Options struct {
 	Builtin        func(members []string) []string
 	// MaxTurns bounds the turns that follow from one event; 0: 200.
 	MaxTurns int
+	// Wrap, if set, stands between the kernel and its store. It is there for
+	// tests of what a crash leaves.
+	Wrap func(journal.Store) journal.Store
 }
 
 const (
@@ -144,6 +147,9 @@ func Open(ctx context.Context, o Options) (_ *Kernel, err error) {
 		return nil, err
 	}
 	k.store = store
+	if o.Wrap != nil {
+		k.store = o.Wrap(store)
+	}
 	if k.generation, err = k.nextRun(ctx); err != nil {
 		return nil, err
 	}

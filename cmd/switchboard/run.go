@@ -17,6 +17,7 @@ import (
 	"github.com/switchboard-run/switchboard/kernel"
 	"github.com/switchboard-run/switchboard/kernel/config"
 	"github.com/switchboard-run/switchboard/kernel/control"
+	"github.com/switchboard-run/switchboard/kernel/journal"
 	"github.com/switchboard-run/switchboard/kernel/manifest"
 	"github.com/switchboard-run/switchboard/manifests"
 )
@@ -48,6 +49,9 @@ func newRunCommand() *cobra.Command {
 	}
 }
 
+// wrapStore is set in a build with crash points alone.
+var wrapStore func(journal.Store) journal.Store
+
 func kernelOptions(home *config.Home) (kernel.Options, error) {
 	self, err := os.Executable()
 	if err != nil {
@@ -57,6 +61,7 @@ func kernelOptions(home *config.Home) (kernel.Options, error) {
 		Home: home, Version: version, Env: os.LookupEnv, Environ: os.Environ(),
 		Builtins: manifests.FS, BuiltinsPrefix: manifests.Prefix,
 		Builtin: func(members []string) []string { return append([]string{self, extensionCommand}, members...) },
+		Wrap:    wrapStore,
 	}, nil
 }
 

@@ -26,7 +26,7 @@ func run(m *testing.M) int {
 	}
 	defer os.RemoveAll(dir)
 	built = dir
-	args := []string{"build", "-o", dir + string(filepath.Separator)}
+	args := []string{"build", "-tags", "crashpoints", "-o", dir + string(filepath.Separator)}
 	if raceDetector {
 		args = append(args, "-race")
 	}

@@ -1,0 +1,208 @@
+//go:build crashpoints
+
+package main
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"strconv"
+	"strings"
+	"syscall"
+
+	"github.com/switchboard-run/switchboard/contract/busv1"
+	"github.com/switchboard-run/switchboard/kernel/journal"
+)
+
+// Crash points are in the binary that the tests drive, not in the one that
+// people run. They kill a process with -9 exactly before or after a commit of
+// the kernel, which nothing outside could hit:
+//
+//	SWITCHBOARD_CRASH         "before 7": when the 7th commit has been applied,
+//	                          and nothing of it is on disk; "after 7": when it is
+//	                          on disk, and nobody has been told
+//	SWITCHBOARD_CRASH_FROM    the topic of an event with which the counting
+//	                          begins; empty: the start
+//	SWITCHBOARD_CRASH_VICTIM  part of the command line of the extension's process
+//	                          to kill; empty: the kernel itself
+//	SWITCHBOARD_CRASH_TRACE   a file that gets one line for each commit counted
+//
+// Only updates that write something are commits here.
+func init() {
+	point, from, trace := os.Getenv("SWITCHBOARD_CRASH"), os.Getenv("SWITCHBOARD_CRASH_FROM"), os.Getenv("SWITCHBOARD_CRASH_TRACE")
+	if point == "" && trace == "" {
+		return
+	}
+	when, number, _ := strings.Cut(point, " ")
+	n, err := strconv.Atoi(number)
+	if point != "" && (err != nil || when != "before" && when != "after") {
+		panic("SWITCHBOARD_CRASH is " + strconv.Quote(point) + `, not "before 7" or "after 7"`)
+	}
+	wrapStore = func(s journal.Store) journal.Store {
+		return &crashStore{Store: s, after: when == "after", n: n, from: from, counting: from == "", victim: os.Getenv("SWITCHBOARD_CRASH_VICTIM"), trace: trace}
+	}
+}
+
+// crashStore counts commits and kills at one of them. What it notes belongs to
+// the writer of the store, the only one that applies and reports.
+type crashStore struct {
+	journal.Store
+	after    bool
+	n        int
+	from     string
+	victim   string
+	trace    string
+	counting bool
+	applied  int
+}
+
+// Submit implements journal.Store.
+func (c *crashStore) Submit(u journal.Update) {
+	number, apply, done := 0, u.Apply, u.Done
+	var noted *crashTx
+	u.Apply = func(tx journal.Tx) error {
+		noted = &crashTx{Tx: tx, from: c.from}
+		if err := apply(noted); err != nil {
+			return err
+		}
+		c.counting = c.counting || noted.begins
+		if number == 0 && c.counting && len(noted.did) > 0 {
+			c.applied++
+			number = c.applied
+		}
+		if number > 0 && number == c.n && !c.after {
+			c.strike()
+		}
+		return nil
+	}
+	u.Done = func(err error) {
+		if err == nil && number > 0 {
+			c.note(number, noted)
+			if number == c.n && c.after {
+				c.strike()
+			}
+		}
+		if done != nil {
+			done(err)
+		}
+	}
+	c.Store.Submit(u)
+}
+
+func (c *crashStore) note(number int, noted *crashTx) {
+	if c.trace == "" {
+		return
+	}
+	f, err := os.OpenFile(c.trace, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
+	if err != nil {
+		panic(err)
+	}
+	fmt.Fprintf(f, "%d %s\n", number, strings.Join(noted.did, ", "))
+	_ = f.Close()
+}
+
+// strike kills. It comes back only if the victim was another process.
+func (c *crashStore) strike() {
+	if c.victim == "" {
+		_ = syscall.Kill(os.Getpid(), syscall.SIGKILL)
+		select {}
+	}
+	out, err := exec.Command("ps", "-A", "-ww", "-o", "pid=,ppid=,args=").Output()
+	if err != nil {
+		panic(fmt.Sprint("looking for the process to kill: ", err))
+	}
+	for line := range strings.Lines(string(out)) {
+		f := strings.Fields(line)
+		if len(f) < 3 || f[1] != strconv.Itoa(os.Getpid()) || !strings.Contains(line, c.victim) {
+			continue
+		}
+		if pid, err := strconv.Atoi(f[0]); err == nil {
+			_ = syscall.Kill(pid, syscall.SIGKILL)
+		}
+	}
+}
+
+// crashTx notes what an update writes.
+type crashTx struct {
+	journal.Tx
+	from   string
+	begins bool
+	did    []string
+}
+
+func (t *crashTx) add(format string, args ...any) {
+	t.did = append(t.did, fmt.Sprintf(format, args...))
+}
+
+func (t *crashTx) AppendEvent(e *busv1.Event) error {
+	t.begins = t.begins || t.from != "" && e.GetTopic() == t.from
+	t.add("event %s", e.GetTopic())
+	return t.Tx.AppendEvent(e)
+}
+
+func (t *crashTx) PutSubscription(s *journal.Subscription) error {
+	t.add("subscription %s %s", s.Extension, s.Pattern)
+	return t.Tx.PutSubscription(s)
+}
+
+func (t *crashTx) DeleteSubscription(id int64) error {
+	t.add("no subscription")
+	return t.Tx.DeleteSubscription(id)
+}
+
+func (t *crashTx) AddDelivery(d journal.Delivery) error {
+	t.add("delivery")
+	return t.Tx.AddDelivery(d)
+}
+
+func (t *crashTx) UpdateDelivery(d journal.Delivery) error {
+	t.add("delivery of e%d %s", d.Seq, d.State)
+	return t.Tx.UpdateDelivery(d)
+}
+
+func (t *crashTx) KVPut(owner, key string, value []byte) (int64, error) {
+	t.add("key %s/%s", owner, key)
+	return t.Tx.KVPut(owner, key, value)
+}
+
+func (t *crashTx) KVDelete(owner, key string) error {
+	t.add("no key %s/%s", owner, key)
+	return t.Tx.KVDelete(owner, key)
+}
+
+func (t *crashTx) PutSession(s *journal.Session) error {
+	t.add("session")
+	return t.Tx.PutSession(s)
+}
+
+func (t *crashTx) DeleteSession(id int64) error {
+	t.add("no session")
+	return t.Tx.DeleteSession(id)
+}
+
+func (t *crashTx) AppendHistory(session int64, rows []*busv1.Entry) error {
+	for _, r := range rows {
+		t.add("row %s", r.GetKind())
+	}
+	return t.Tx.AppendHistory(session, rows)
+}
+
+func (t *crashTx) PutTurn(turn *journal.Turn) error {
+	t.add("turn %s", turn.Outcome)
+	return t.Tx.PutTurn(turn)
+}
+
+func (t *crashTx) PutCall(c *journal.Call) error {
+	t.add("call %s %s", c.Name, c.State)
+	return t.Tx.PutCall(c)
+}
+
+func (t *crashTx) PutConversation(v *journal.Conversation) error {
+	t.add("conversation")
+	return t.Tx.PutConversation(v)
+}
+
+func (t *crashTx) PutCommitReceipt(owner, id string, receipt []byte) error {
+	t.add("receipt of a commit")
+	return t.Tx.PutCommitReceipt(owner, id, receipt)
+}
