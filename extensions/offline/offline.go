@@ -45,6 +45,9 @@ func (m model) Complete(ctx context.Context, r *sdk.CompleteRequest, emit func(*
 	default:
 		return fmt.Errorf("there is no model %s/%s, only %s/%s: %w", ID, r.GetModel(), ID, Model, contract.ErrNotFound)
 	}
+	if p := r.GetPurpose(); p != "" {
+		return fmt.Errorf("the offline model only answers people, it makes no %s: %w", p, contract.ErrInvalid)
+	}
 	if err := ctx.Err(); err != nil {
 		return err
 	}

@@ -421,6 +421,9 @@ func TestOddRequests(t *testing.T) {
 	if err := m.Complete(t.Context(), &sdk.CompleteRequest{Model: "gpt"}, nil); !errors.Is(err, contract.ErrNotFound) {
 		t.Errorf("another model: %v", err)
 	}
+	if err := m.Complete(t.Context(), &sdk.CompleteRequest{Purpose: "summary"}, nil); !errors.Is(err, contract.ErrInvalid) {
+		t.Errorf("not for a person: %v", err)
+	}
 	for _, r := range []*sdk.CompleteRequest{
 		{},
 		{Messages: []*extensionv1.Message{{Role: "system"}}},

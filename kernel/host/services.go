@@ -202,38 +202,6 @@ func (s toolsService) Call(ctx context.Context, r *kernelv1.CallToolRequest) (*e
 	return &extensionv1.CallResult{Content: result.GetContent(), IsError: result.GetIsError(), Waiting: s.h.Bus.WaitingBehind(l)}, nil
 }
 
-func (s modelsService) Complete(r *kernelv1.CompleteRequest, stream grpc.ServerStreamingServer[extensionv1.Delta]) error {
-	l, err := s.h.lease(stream.Context(), r.GetLane())
-	if err != nil {
-		return err
-	}
-	now := s.h.Directory.Current()
-	agent := now.Agent(l.Agent)
-	if agent == nil {
-		return fmt.Errorf("%w: only an agent completes prompts", contract.ErrDenied)
-	}
-	if r.GetModel() != agent.Spec.GetModel() {
-		return fmt.Errorf("%w: the manifest of %q grants the model %q, not %q", contract.ErrDenied, l.Agent, agent.Spec.GetModel(), r.GetModel())
-	}
-	request := &extensionv1.CompleteRequest{
-		Messages: r.GetMessages(), Tools: r.GetTools(), MaxTokens: r.GetMaxTokens(), Agent: l.Agent, Session: journal.SessionID(l.Session),
-	}
-	used := contract.ModelUsage{Agent: l.Agent, Session: request.Session}
-	err = s.h.Models.Complete(stream.Context(), r.GetModel(), request, func(d *extensionv1.Delta) error {
-		if d.GetModel() != "" {
-			used.Model = d.GetModel()
-		}
-		if u := d.GetUsage(); u != nil {
-			used.InputTokens, used.OutputTokens = u.GetInputTokens(), u.GetOutputTokens()
-		}
-		return stream.Send(d)
-	})
-	if used.InputTokens > 0 || used.OutputTokens > 0 {
-		s.h.Bus.Note(l.Event, contract.TopicModelUsage, used)
-	}
-	return err
-}
-
 func (s channelsService) List(context.Context, *kernelv1.ListChannelsRequest) (*kernelv1.ListChannelsResponse, error) {
 	return &kernelv1.ListChannelsResponse{Channels: Channels(s.h.Directory.Current())}, nil
 }

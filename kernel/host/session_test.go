@@ -222,6 +222,9 @@ func TestAnAgentCompletesWithItsModel(t *testing.T) {
 		t.Errorf("another model: %v", err)
 	}
 	if _, err := complete(s.agent, "0123", "default"); !errors.Is(err, contract.ErrStale) {
+		t.Errorf("under a lane that it does not hold: %v", err)
+	}
+	if _, err := complete(s.agent, "", "default"); !errors.Is(err, contract.ErrDenied) {
 		t.Errorf("without a lane: %v", err)
 	}
 }

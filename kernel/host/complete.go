@@ -1,0 +1,89 @@
+package host
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"google.golang.org/grpc"
+
+	"github.com/switchboard-run/switchboard/contract"
+	"github.com/switchboard-run/switchboard/contract/busv1"
+	"github.com/switchboard-run/switchboard/contract/extensionv1"
+	"github.com/switchboard-run/switchboard/contract/kernelv1"
+	"github.com/switchboard-run/switchboard/kernel/bus"
+	"github.com/switchboard-run/switchboard/kernel/journal"
+)
+
+// Complete asks a model: for the agent whose turn is being run, the one that its
+// manifest names; for any other extension, what its manifest names under
+// permissions.models. What it took is recorded with who asked, and why.
+func (s modelsService) Complete(r *kernelv1.CompleteRequest, stream grpc.ServerStreamingServer[extensionv1.Delta]) error {
+	asker, err := s.h.asker(stream.Context(), r)
+	if err != nil {
+		return err
+	}
+	request := &extensionv1.CompleteRequest{
+		Messages: r.GetMessages(), Tools: r.GetTools(), MaxTokens: r.GetMaxTokens(), Agent: asker.name, Session: asker.session,
+		Purpose: r.GetPurpose(),
+	}
+	used := contract.ModelUsage{Agent: asker.name, Session: asker.session, Purpose: r.GetPurpose()}
+	err = s.h.Models.Complete(stream.Context(), r.GetModel(), request, func(d *extensionv1.Delta) error {
+		if d.GetModel() != "" {
+			used.Model = d.GetModel()
+		}
+		if u := d.GetUsage(); u != nil {
+			used.InputTokens, used.OutputTokens = u.GetInputTokens(), u.GetOutputTokens()
+		}
+		return stream.Send(d)
+	})
+	if used.InputTokens > 0 || used.OutputTokens > 0 {
+		s.h.Bus.Note(asker.cause(), contract.TopicModelUsage, used)
+	}
+	return err
+}
+
+// asker is who a completion is for.
+type asker struct {
+	lease   *bus.Lease // nil: it is asked outside of everything
+	name    string     // of the agent, or of the extension
+	session string     // whose turn it belongs to; may be empty
+}
+
+// cause is the event that a completion follows from; nil if there is none.
+func (a asker) cause() *busv1.Event {
+	if a.lease == nil {
+		return nil
+	}
+	return a.lease.Event
+}
+
+// asker says for whom a completion is, and refuses what no manifest grants. A
+// tool that is called in a turn asks in its own extension's name.
+func (h *Host) asker(ctx context.Context, r *kernelv1.CompleteRequest) (asker, error) {
+	actor := actorOf(ctx)
+	a := asker{name: actor.ID}
+	if r.GetLane() != "" {
+		var err error
+		if a.lease, err = h.lease(ctx, r.GetLane()); err != nil {
+			return asker{}, err
+		}
+		if a.lease.Session != 0 {
+			a.session = journal.SessionID(a.lease.Session)
+		}
+	}
+	if a.lease != nil && a.lease.Agent == actor.ID && a.lease.Call == 0 {
+		agent := h.Directory.Current().Agent(actor.ID)
+		switch {
+		case agent == nil:
+			return asker{}, fmt.Errorf("%w: %q is no agent (any more)", contract.ErrDenied, actor.ID)
+		case r.GetModel() != agent.Spec.GetModel():
+			return asker{}, fmt.Errorf("%w: the manifest of %q grants the model %q, not %q", contract.ErrDenied, actor.ID, agent.Spec.GetModel(), r.GetModel())
+		}
+		return a, nil
+	}
+	if !slices.Contains(actor.Models, r.GetModel()) {
+		return asker{}, fmt.Errorf("%w: the manifest of %q lacks \"permissions: {models: [%s]}\"", contract.ErrDenied, actor.ID, r.GetModel())
+	}
+	return a, nil
+}

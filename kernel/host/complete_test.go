@@ -1,0 +1,106 @@
+package host_test
+
+import (
+	"encoding/json"
+	"errors"
+	"io"
+	"strings"
+	"testing"
+
+	"github.com/switchboard-run/switchboard/contract"
+	"github.com/switchboard-run/switchboard/contract/busv1"
+	"github.com/switchboard-run/switchboard/contract/extensionv1"
+	"github.com/switchboard-run/switchboard/contract/kernelv1"
+	"github.com/switchboard-run/switchboard/kernel/bus"
+	"github.com/switchboard-run/switchboard/kernel/directory"
+)
+
+// provides makes a guest a provider of models that answers with answer.
+func (w *world) provides(id string, answer func(*extensionv1.CompleteRequest, extensionv1.Models_CompleteServer) error) *guest {
+	w.T.Helper()
+	g := w.admit(bus.Actor{ID: id})
+	g.runs(&process{complete: answer}, &extensionv1.Description{Models: true})
+	w.Know(func(d *directory.Snapshot) {
+		d.Models = append(d.Models, directory.Provider{
+			Extension: id, Models: []string{id + "/*"}, State: directory.StateActive, Readiness: &extensionv1.Readiness{State: extensionv1.Readiness_STATE_READY},
+		})
+	})
+	return g
+}
+
+// completes asks a model and returns what it says.
+func (g *guest) completes(r *kernelv1.CompleteRequest) (text string, err error) {
+	g.w.T.Helper()
+	stream, err := g.models.Complete(g.w.T.Context(), r)
+	if err != nil {
+		return "", contract.FromStatus(err)
+	}
+	for {
+		d, err := stream.Recv()
+		if errors.Is(err, io.EOF) {
+			return text, nil
+		}
+		if err != nil {
+			return text, contract.FromStatus(err)
+		}
+		text += d.GetText()
+	}
+}
+
+func used(t *testing.T, w *bus.Watcher) (contract.ModelUsage, *busv1.Event) {
+	t.Helper()
+	var u contract.ModelUsage
+	e := <-w.Events()
+	if err := json.Unmarshal(e.GetPayload(), &u); err != nil {
+		t.Fatal(err)
+	}
+	return u, e
+}
+
+// An extension asks the models that its manifest names, with or without a lane.
+func TestAnExtensionCompletes(t *testing.T) {
+	w := newWorld(t)
+	s := withChat(w)
+	asked := make(chan *extensionv1.CompleteRequest, 10)
+	w.provides("openai", func(r *extensionv1.CompleteRequest, stream extensionv1.Models_CompleteServer) error {
+		asked <- r
+		return stream.Send(&extensionv1.Delta{Text: "noop", Finish: "stop", Usage: &extensionv1.Usage{InputTokens: 5, OutputTokens: 1}})
+	})
+	usage := w.Bus.Watch(t.Context(), contract.TopicModelUsage)
+	heartbeat := w.admit(bus.Actor{ID: "heartbeat", Models: []string{"scout"}})
+
+	text, err := heartbeat.completes(&kernelv1.CompleteRequest{Model: "scout", Purpose: "triage"})
+	if err != nil || text != "noop" {
+		t.Errorf("it hears %q, %v", text, err)
+	}
+	if r := <-asked; r.GetAgent() != "heartbeat" || r.GetSession() != "" || r.GetPurpose() != "triage" {
+		t.Errorf("the provider was asked %v", r)
+	}
+	want := contract.ModelUsage{Agent: "heartbeat", Model: "openai/*", InputTokens: 5, OutputTokens: 1, Purpose: "triage"}
+	if u, e := used(t, usage); u != want || e.GetCausationId() != "" {
+		t.Errorf("recorded is %+v, following from %q", u, e.GetCausationId())
+	}
+
+	_, err = heartbeat.completes(&kernelv1.CompleteRequest{Model: "default"})
+	if !errors.Is(err, contract.ErrDenied) || !strings.Contains(err.Error(), `the manifest of "heartbeat" lacks "permissions: {models: [default]}"`) {
+		t.Errorf("another model: %v", err)
+	}
+
+	// A tool asks in its own name: the model of the agent that calls it is not its.
+	d := s.says("anna", "hello")
+	turn, err := w.Bus.Lease(s.agent.actor, d.GetToken())
+	if err != nil {
+		t.Fatal(err)
+	}
+	lane := w.Bus.LeaseCall(heartbeat.actor, turn, 1).Token
+	if _, err := heartbeat.completes(&kernelv1.CompleteRequest{Lane: lane, Model: "default"}); !errors.Is(err, contract.ErrDenied) {
+		t.Errorf("the model of the agent: %v", err)
+	}
+	if _, err := heartbeat.completes(&kernelv1.CompleteRequest{Lane: lane, Model: "scout"}); err != nil {
+		t.Error(err)
+	}
+	<-asked
+	if u, e := used(t, usage); u.Agent != "heartbeat" || u.Session != d.GetTurn().GetSession() || e.GetCausationId() != d.GetEvent().GetId() {
+		t.Errorf("recorded is %+v, following from %q", u, e.GetCausationId())
+	}
+}
