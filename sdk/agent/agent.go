@@ -48,6 +48,7 @@ type Agent struct {
 	limits    limits
 	model     string
 	echoes    bool
+	forgets   bool // hears each input as if it were the first
 	persona   string
 	prompts   Prompts
 	histories *histories
@@ -99,14 +100,18 @@ func (a *Agent) Start(_ context.Context, k *sdk.Kernel) error {
 func (a *Agent) start(k kernel, name string, spec *extensionv1.AgentSpec, p Prompts, zone *time.Location, log hclog.Logger) {
 	a.kernel, a.name, a.prompts, a.zone, a.log = k, name, p, zone, log
 	a.model = cmp.Or(spec.GetModel(), defaultModel)
-	a.echoes = spec.GetEcho()
+	a.echoes, a.forgets = spec.GetEcho(), spec.GetNoHistory()
 	a.persona = spec.GetInstructions()
 	a.limits = limits{
 		steps: cmp.Or(int(spec.GetMaxSteps()), defaultSteps),
 		time:  cmp.Or(time.Duration(spec.GetTurnTimeoutMs())*time.Millisecond, defaultTime),
 		bytes: cmp.Or(int(spec.GetMaxTokens()), defaultTokens) * bytesPerToken,
 	}
-	a.histories = newHistories(cmp.Or(a.options.CacheBytes, defaultCache), a.limits.bytes)
+	cache := cmp.Or(a.options.CacheBytes, defaultCache)
+	if a.forgets {
+		cache = 0
+	}
+	a.histories = newHistories(cache, a.limits.bytes)
 	a.tools = newEtagged(a.loadTools)
 	a.channels = newEtagged(a.loadChannels)
 }

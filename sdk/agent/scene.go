@@ -57,6 +57,9 @@ func (s Scene) Has(tool string) bool {
 	return ok
 }
 
+// HasTools reports whether the agent may use any tool.
+func (s Scene) HasTools() bool { return s.tools != nil && len(s.tools.offered) > 0 }
+
 // Tool is the name under which the model calls a tool.
 func (s Scene) Tool(name string) string { return WireName(name) }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/switchboard-run/switchboard/contract"
@@ -213,7 +214,7 @@ func (a *Agent) recall(ctx context.Context, t *busv1.TurnContext) (*history, err
 		return h, nil
 	}
 	h := &history{session: t.GetSession(), seq: t.GetHistorySeq(), epoch: t.GetHistoryEpoch(), group: t.GetGroup()}
-	if t.GetHistorySeq() == 0 && !t.GetResumed() {
+	if (t.GetHistorySeq() == 0 || a.forgets) && !t.GetResumed() {
 		return h, nil
 	}
 	size := int64(a.limits.bytes)
@@ -227,6 +228,9 @@ func (a *Agent) recall(ctx context.Context, t *busv1.TurnContext) (*history, err
 	}
 	if more {
 		rows = wholeTurns(rows, t.GetTurn())
+	}
+	if a.forgets {
+		rows = slices.DeleteFunc(rows, func(e *busv1.Entry) bool { return e.GetTurn() != t.GetTurn() })
 	}
 	for _, e := range rows {
 		h.add(e, e.GetTurn())
