@@ -630,6 +630,94 @@ func (x *PendingResponse) GetInputs() []*busv1.Event {
 	return nil
 }
 
+type PresenceRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *PresenceRequest) Reset() {
+	*x = PresenceRequest{}
+	mi := &file_switchboard_kernel_v1_kernel_proto_msgTypes[11]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *PresenceRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*PresenceRequest) ProtoMessage() {}
+
+func (x *PresenceRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_switchboard_kernel_v1_kernel_proto_msgTypes[11]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use PresenceRequest.ProtoReflect.Descriptor instead.
+func (*PresenceRequest) Descriptor() ([]byte, []int) {
+	return file_switchboard_kernel_v1_kernel_proto_rawDescGZIP(), []int{11}
+}
+
+type PresenceResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	UserAtUs      int64                  `protobuf:"varint,1,opt,name=user_at_us,json=userAtUs,proto3" json:"user_at_us,omitempty"` // when a turn heard a person last, Unix microseconds; 0: never
+	Busy          bool                   `protobuf:"varint,2,opt,name=busy,proto3" json:"busy,omitempty"`                           // a message of a person waits, or is being answered
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *PresenceResponse) Reset() {
+	*x = PresenceResponse{}
+	mi := &file_switchboard_kernel_v1_kernel_proto_msgTypes[12]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *PresenceResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*PresenceResponse) ProtoMessage() {}
+
+func (x *PresenceResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_switchboard_kernel_v1_kernel_proto_msgTypes[12]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use PresenceResponse.ProtoReflect.Descriptor instead.
+func (*PresenceResponse) Descriptor() ([]byte, []int) {
+	return file_switchboard_kernel_v1_kernel_proto_rawDescGZIP(), []int{12}
+}
+
+func (x *PresenceResponse) GetUserAtUs() int64 {
+	if x != nil {
+		return x.UserAtUs
+	}
+	return 0
+}
+
+func (x *PresenceResponse) GetBusy() bool {
+	if x != nil {
+		return x.Busy
+	}
+	return false
+}
+
 type ListToolsRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Lane          string                 `protobuf:"bytes,1,opt,name=lane,proto3" json:"lane,omitempty"`
@@ -639,7 +727,7 @@ type ListToolsRequest struct {
 
 func (x *ListToolsRequest) Reset() {
 	*x = ListToolsRequest{}
-	mi := &file_switchboard_kernel_v1_kernel_proto_msgTypes[11]
+	mi := &file_switchboard_kernel_v1_kernel_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -651,7 +739,7 @@ func (x *ListToolsRequest) String() string {
 func (*ListToolsRequest) ProtoMessage() {}
 
 func (x *ListToolsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_switchboard_kernel_v1_kernel_proto_msgTypes[11]
+	mi := &file_switchboard_kernel_v1_kernel_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -664,7 +752,7 @@ func (x *ListToolsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListToolsRequest.ProtoReflect.Descriptor instead.
 func (*ListToolsRequest) Descriptor() ([]byte, []int) {
-	return file_switchboard_kernel_v1_kernel_proto_rawDescGZIP(), []int{11}
+	return file_switchboard_kernel_v1_kernel_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *ListToolsRequest) GetLane() string {
@@ -684,7 +772,7 @@ type ListToolsResponse struct {
 
 func (x *ListToolsResponse) Reset() {
 	*x = ListToolsResponse{}
-	mi := &file_switchboard_kernel_v1_kernel_proto_msgTypes[12]
+	mi := &file_switchboard_kernel_v1_kernel_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -696,7 +784,7 @@ func (x *ListToolsResponse) String() string {
 func (*ListToolsResponse) ProtoMessage() {}
 
 func (x *ListToolsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_switchboard_kernel_v1_kernel_proto_msgTypes[12]
+	mi := &file_switchboard_kernel_v1_kernel_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -709,7 +797,7 @@ func (x *ListToolsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListToolsResponse.ProtoReflect.Descriptor instead.
 func (*ListToolsResponse) Descriptor() ([]byte, []int) {
-	return file_switchboard_kernel_v1_kernel_proto_rawDescGZIP(), []int{12}
+	return file_switchboard_kernel_v1_kernel_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *ListToolsResponse) GetTools() []*extensionv1.Tool {
@@ -741,7 +829,7 @@ type CallToolRequest struct {
 
 func (x *CallToolRequest) Reset() {
 	*x = CallToolRequest{}
-	mi := &file_switchboard_kernel_v1_kernel_proto_msgTypes[13]
+	mi := &file_switchboard_kernel_v1_kernel_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -753,7 +841,7 @@ func (x *CallToolRequest) String() string {
 func (*CallToolRequest) ProtoMessage() {}
 
 func (x *CallToolRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_switchboard_kernel_v1_kernel_proto_msgTypes[13]
+	mi := &file_switchboard_kernel_v1_kernel_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -766,7 +854,7 @@ func (x *CallToolRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CallToolRequest.ProtoReflect.Descriptor instead.
 func (*CallToolRequest) Descriptor() ([]byte, []int) {
-	return file_switchboard_kernel_v1_kernel_proto_rawDescGZIP(), []int{13}
+	return file_switchboard_kernel_v1_kernel_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *CallToolRequest) GetLane() string {
@@ -811,7 +899,7 @@ type CompleteRequest struct {
 
 func (x *CompleteRequest) Reset() {
 	*x = CompleteRequest{}
-	mi := &file_switchboard_kernel_v1_kernel_proto_msgTypes[14]
+	mi := &file_switchboard_kernel_v1_kernel_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -823,7 +911,7 @@ func (x *CompleteRequest) String() string {
 func (*CompleteRequest) ProtoMessage() {}
 
 func (x *CompleteRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_switchboard_kernel_v1_kernel_proto_msgTypes[14]
+	mi := &file_switchboard_kernel_v1_kernel_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -836,7 +924,7 @@ func (x *CompleteRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CompleteRequest.ProtoReflect.Descriptor instead.
 func (*CompleteRequest) Descriptor() ([]byte, []int) {
-	return file_switchboard_kernel_v1_kernel_proto_rawDescGZIP(), []int{14}
+	return file_switchboard_kernel_v1_kernel_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *CompleteRequest) GetLane() string {
@@ -889,7 +977,7 @@ type ListChannelsRequest struct {
 
 func (x *ListChannelsRequest) Reset() {
 	*x = ListChannelsRequest{}
-	mi := &file_switchboard_kernel_v1_kernel_proto_msgTypes[15]
+	mi := &file_switchboard_kernel_v1_kernel_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -901,7 +989,7 @@ func (x *ListChannelsRequest) String() string {
 func (*ListChannelsRequest) ProtoMessage() {}
 
 func (x *ListChannelsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_switchboard_kernel_v1_kernel_proto_msgTypes[15]
+	mi := &file_switchboard_kernel_v1_kernel_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -914,7 +1002,7 @@ func (x *ListChannelsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListChannelsRequest.ProtoReflect.Descriptor instead.
 func (*ListChannelsRequest) Descriptor() ([]byte, []int) {
-	return file_switchboard_kernel_v1_kernel_proto_rawDescGZIP(), []int{15}
+	return file_switchboard_kernel_v1_kernel_proto_rawDescGZIP(), []int{17}
 }
 
 type ListChannelsResponse struct {
@@ -926,7 +1014,7 @@ type ListChannelsResponse struct {
 
 func (x *ListChannelsResponse) Reset() {
 	*x = ListChannelsResponse{}
-	mi := &file_switchboard_kernel_v1_kernel_proto_msgTypes[16]
+	mi := &file_switchboard_kernel_v1_kernel_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -938,7 +1026,7 @@ func (x *ListChannelsResponse) String() string {
 func (*ListChannelsResponse) ProtoMessage() {}
 
 func (x *ListChannelsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_switchboard_kernel_v1_kernel_proto_msgTypes[16]
+	mi := &file_switchboard_kernel_v1_kernel_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -951,7 +1039,7 @@ func (x *ListChannelsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListChannelsResponse.ProtoReflect.Descriptor instead.
 func (*ListChannelsResponse) Descriptor() ([]byte, []int) {
-	return file_switchboard_kernel_v1_kernel_proto_rawDescGZIP(), []int{16}
+	return file_switchboard_kernel_v1_kernel_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *ListChannelsResponse) GetChannels() []*Channel {
@@ -976,7 +1064,7 @@ type Channel struct {
 
 func (x *Channel) Reset() {
 	*x = Channel{}
-	mi := &file_switchboard_kernel_v1_kernel_proto_msgTypes[17]
+	mi := &file_switchboard_kernel_v1_kernel_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -988,7 +1076,7 @@ func (x *Channel) String() string {
 func (*Channel) ProtoMessage() {}
 
 func (x *Channel) ProtoReflect() protoreflect.Message {
-	mi := &file_switchboard_kernel_v1_kernel_proto_msgTypes[17]
+	mi := &file_switchboard_kernel_v1_kernel_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1001,7 +1089,7 @@ func (x *Channel) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Channel.ProtoReflect.Descriptor instead.
 func (*Channel) Descriptor() ([]byte, []int) {
-	return file_switchboard_kernel_v1_kernel_proto_rawDescGZIP(), []int{17}
+	return file_switchboard_kernel_v1_kernel_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *Channel) GetId() string {
@@ -1063,7 +1151,7 @@ type DraftRequest struct {
 
 func (x *DraftRequest) Reset() {
 	*x = DraftRequest{}
-	mi := &file_switchboard_kernel_v1_kernel_proto_msgTypes[18]
+	mi := &file_switchboard_kernel_v1_kernel_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1075,7 +1163,7 @@ func (x *DraftRequest) String() string {
 func (*DraftRequest) ProtoMessage() {}
 
 func (x *DraftRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_switchboard_kernel_v1_kernel_proto_msgTypes[18]
+	mi := &file_switchboard_kernel_v1_kernel_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1088,7 +1176,7 @@ func (x *DraftRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DraftRequest.ProtoReflect.Descriptor instead.
 func (*DraftRequest) Descriptor() ([]byte, []int) {
-	return file_switchboard_kernel_v1_kernel_proto_rawDescGZIP(), []int{18}
+	return file_switchboard_kernel_v1_kernel_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *DraftRequest) GetLane() string {
@@ -1113,7 +1201,7 @@ type DraftResponse struct {
 
 func (x *DraftResponse) Reset() {
 	*x = DraftResponse{}
-	mi := &file_switchboard_kernel_v1_kernel_proto_msgTypes[19]
+	mi := &file_switchboard_kernel_v1_kernel_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1125,7 +1213,7 @@ func (x *DraftResponse) String() string {
 func (*DraftResponse) ProtoMessage() {}
 
 func (x *DraftResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_switchboard_kernel_v1_kernel_proto_msgTypes[19]
+	mi := &file_switchboard_kernel_v1_kernel_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1138,7 +1226,7 @@ func (x *DraftResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DraftResponse.ProtoReflect.Descriptor instead.
 func (*DraftResponse) Descriptor() ([]byte, []int) {
-	return file_switchboard_kernel_v1_kernel_proto_rawDescGZIP(), []int{19}
+	return file_switchboard_kernel_v1_kernel_proto_rawDescGZIP(), []int{21}
 }
 
 type GetRequest struct {
@@ -1150,7 +1238,7 @@ type GetRequest struct {
 
 func (x *GetRequest) Reset() {
 	*x = GetRequest{}
-	mi := &file_switchboard_kernel_v1_kernel_proto_msgTypes[20]
+	mi := &file_switchboard_kernel_v1_kernel_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1162,7 +1250,7 @@ func (x *GetRequest) String() string {
 func (*GetRequest) ProtoMessage() {}
 
 func (x *GetRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_switchboard_kernel_v1_kernel_proto_msgTypes[20]
+	mi := &file_switchboard_kernel_v1_kernel_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1175,7 +1263,7 @@ func (x *GetRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetRequest.ProtoReflect.Descriptor instead.
 func (*GetRequest) Descriptor() ([]byte, []int) {
-	return file_switchboard_kernel_v1_kernel_proto_rawDescGZIP(), []int{20}
+	return file_switchboard_kernel_v1_kernel_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *GetRequest) GetKey() string {
@@ -1196,7 +1284,7 @@ type Value struct {
 
 func (x *Value) Reset() {
 	*x = Value{}
-	mi := &file_switchboard_kernel_v1_kernel_proto_msgTypes[21]
+	mi := &file_switchboard_kernel_v1_kernel_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1208,7 +1296,7 @@ func (x *Value) String() string {
 func (*Value) ProtoMessage() {}
 
 func (x *Value) ProtoReflect() protoreflect.Message {
-	mi := &file_switchboard_kernel_v1_kernel_proto_msgTypes[21]
+	mi := &file_switchboard_kernel_v1_kernel_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1221,7 +1309,7 @@ func (x *Value) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Value.ProtoReflect.Descriptor instead.
 func (*Value) Descriptor() ([]byte, []int) {
-	return file_switchboard_kernel_v1_kernel_proto_rawDescGZIP(), []int{21}
+	return file_switchboard_kernel_v1_kernel_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *Value) GetKey() string {
@@ -1256,7 +1344,7 @@ type ScanRequest struct {
 
 func (x *ScanRequest) Reset() {
 	*x = ScanRequest{}
-	mi := &file_switchboard_kernel_v1_kernel_proto_msgTypes[22]
+	mi := &file_switchboard_kernel_v1_kernel_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1268,7 +1356,7 @@ func (x *ScanRequest) String() string {
 func (*ScanRequest) ProtoMessage() {}
 
 func (x *ScanRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_switchboard_kernel_v1_kernel_proto_msgTypes[22]
+	mi := &file_switchboard_kernel_v1_kernel_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1281,7 +1369,7 @@ func (x *ScanRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ScanRequest.ProtoReflect.Descriptor instead.
 func (*ScanRequest) Descriptor() ([]byte, []int) {
-	return file_switchboard_kernel_v1_kernel_proto_rawDescGZIP(), []int{22}
+	return file_switchboard_kernel_v1_kernel_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *ScanRequest) GetPrefix() string {
@@ -1315,7 +1403,7 @@ type ScanResponse struct {
 
 func (x *ScanResponse) Reset() {
 	*x = ScanResponse{}
-	mi := &file_switchboard_kernel_v1_kernel_proto_msgTypes[23]
+	mi := &file_switchboard_kernel_v1_kernel_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1327,7 +1415,7 @@ func (x *ScanResponse) String() string {
 func (*ScanResponse) ProtoMessage() {}
 
 func (x *ScanResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_switchboard_kernel_v1_kernel_proto_msgTypes[23]
+	mi := &file_switchboard_kernel_v1_kernel_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1340,7 +1428,7 @@ func (x *ScanResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ScanResponse.ProtoReflect.Descriptor instead.
 func (*ScanResponse) Descriptor() ([]byte, []int) {
-	return file_switchboard_kernel_v1_kernel_proto_rawDescGZIP(), []int{23}
+	return file_switchboard_kernel_v1_kernel_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *ScanResponse) GetValues() []*Value {
@@ -1365,7 +1453,7 @@ type ReportResponse struct {
 
 func (x *ReportResponse) Reset() {
 	*x = ReportResponse{}
-	mi := &file_switchboard_kernel_v1_kernel_proto_msgTypes[24]
+	mi := &file_switchboard_kernel_v1_kernel_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1377,7 +1465,7 @@ func (x *ReportResponse) String() string {
 func (*ReportResponse) ProtoMessage() {}
 
 func (x *ReportResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_switchboard_kernel_v1_kernel_proto_msgTypes[24]
+	mi := &file_switchboard_kernel_v1_kernel_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1390,7 +1478,7 @@ func (x *ReportResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReportResponse.ProtoReflect.Descriptor instead.
 func (*ReportResponse) Descriptor() ([]byte, []int) {
-	return file_switchboard_kernel_v1_kernel_proto_rawDescGZIP(), []int{24}
+	return file_switchboard_kernel_v1_kernel_proto_rawDescGZIP(), []int{26}
 }
 
 var File_switchboard_kernel_v1_kernel_proto protoreflect.FileDescriptor
@@ -1437,7 +1525,12 @@ const file_switchboard_kernel_v1_kernel_proto_rawDesc = "" +
 	"\x0ePendingRequest\x12\x12\n" +
 	"\x04lane\x18\x01 \x01(\tR\x04lane\"D\n" +
 	"\x0fPendingResponse\x121\n" +
-	"\x06inputs\x18\x01 \x03(\v2\x19.switchboard.bus.v1.EventR\x06inputs\"&\n" +
+	"\x06inputs\x18\x01 \x03(\v2\x19.switchboard.bus.v1.EventR\x06inputs\"\x11\n" +
+	"\x0fPresenceRequest\"D\n" +
+	"\x10PresenceResponse\x12\x1c\n" +
+	"\n" +
+	"user_at_us\x18\x01 \x01(\x03R\buserAtUs\x12\x12\n" +
+	"\x04busy\x18\x02 \x01(\bR\x04busy\"&\n" +
 	"\x10ListToolsRequest\x12\x12\n" +
 	"\x04lane\x18\x01 \x01(\tR\x04lane\"]\n" +
 	"\x11ListToolsResponse\x124\n" +
@@ -1489,12 +1582,13 @@ const file_switchboard_kernel_v1_kernel_proto_rawDesc = "" +
 	"\x0eReportResponse2\xa7\x01\n" +
 	"\x03Bus\x12U\n" +
 	"\x06Commit\x12\".switchboard.kernel.v1.CommitFrame\x1a#.switchboard.kernel.v1.ReceiptFrame(\x010\x01\x12I\n" +
-	"\x05Watch\x12#.switchboard.kernel.v1.WatchRequest\x1a\x19.switchboard.bus.v1.Event0\x012\xed\x02\n" +
+	"\x05Watch\x12#.switchboard.kernel.v1.WatchRequest\x1a\x19.switchboard.bus.v1.Event0\x012\xca\x03\n" +
 	"\bSessions\x12L\n" +
 	"\x03Get\x12%.switchboard.kernel.v1.SessionRequest\x1a\x1e.switchboard.kernel.v1.Session\x12_\n" +
 	"\x04List\x12*.switchboard.kernel.v1.ListSessionsRequest\x1a+.switchboard.kernel.v1.ListSessionsResponse\x12X\n" +
 	"\aHistory\x12%.switchboard.kernel.v1.HistoryRequest\x1a&.switchboard.kernel.v1.HistoryResponse\x12X\n" +
-	"\aPending\x12%.switchboard.kernel.v1.PendingRequest\x1a&.switchboard.kernel.v1.PendingResponse2\xb8\x01\n" +
+	"\aPending\x12%.switchboard.kernel.v1.PendingRequest\x1a&.switchboard.kernel.v1.PendingResponse\x12[\n" +
+	"\bPresence\x12&.switchboard.kernel.v1.PresenceRequest\x1a'.switchboard.kernel.v1.PresenceResponse2\xb8\x01\n" +
 	"\x05Tools\x12Y\n" +
 	"\x04List\x12'.switchboard.kernel.v1.ListToolsRequest\x1a(.switchboard.kernel.v1.ListToolsResponse\x12T\n" +
 	"\x04Call\x12&.switchboard.kernel.v1.CallToolRequest\x1a$.switchboard.extension.v1.CallResult2_\n" +
@@ -1522,7 +1616,7 @@ func file_switchboard_kernel_v1_kernel_proto_rawDescGZIP() []byte {
 	return file_switchboard_kernel_v1_kernel_proto_rawDescData
 }
 
-var file_switchboard_kernel_v1_kernel_proto_msgTypes = make([]protoimpl.MessageInfo, 25)
+var file_switchboard_kernel_v1_kernel_proto_msgTypes = make([]protoimpl.MessageInfo, 27)
 var file_switchboard_kernel_v1_kernel_proto_goTypes = []any{
 	(*CommitFrame)(nil),            // 0: switchboard.kernel.v1.CommitFrame
 	(*ReceiptFrame)(nil),           // 1: switchboard.kernel.v1.ReceiptFrame
@@ -1535,72 +1629,76 @@ var file_switchboard_kernel_v1_kernel_proto_goTypes = []any{
 	(*HistoryResponse)(nil),        // 8: switchboard.kernel.v1.HistoryResponse
 	(*PendingRequest)(nil),         // 9: switchboard.kernel.v1.PendingRequest
 	(*PendingResponse)(nil),        // 10: switchboard.kernel.v1.PendingResponse
-	(*ListToolsRequest)(nil),       // 11: switchboard.kernel.v1.ListToolsRequest
-	(*ListToolsResponse)(nil),      // 12: switchboard.kernel.v1.ListToolsResponse
-	(*CallToolRequest)(nil),        // 13: switchboard.kernel.v1.CallToolRequest
-	(*CompleteRequest)(nil),        // 14: switchboard.kernel.v1.CompleteRequest
-	(*ListChannelsRequest)(nil),    // 15: switchboard.kernel.v1.ListChannelsRequest
-	(*ListChannelsResponse)(nil),   // 16: switchboard.kernel.v1.ListChannelsResponse
-	(*Channel)(nil),                // 17: switchboard.kernel.v1.Channel
-	(*DraftRequest)(nil),           // 18: switchboard.kernel.v1.DraftRequest
-	(*DraftResponse)(nil),          // 19: switchboard.kernel.v1.DraftResponse
-	(*GetRequest)(nil),             // 20: switchboard.kernel.v1.GetRequest
-	(*Value)(nil),                  // 21: switchboard.kernel.v1.Value
-	(*ScanRequest)(nil),            // 22: switchboard.kernel.v1.ScanRequest
-	(*ScanResponse)(nil),           // 23: switchboard.kernel.v1.ScanResponse
-	(*ReportResponse)(nil),         // 24: switchboard.kernel.v1.ReportResponse
-	(*busv1.Commit)(nil),           // 25: switchboard.bus.v1.Commit
-	(*busv1.CommitReceipt)(nil),    // 26: switchboard.bus.v1.CommitReceipt
-	(*busv1.Entry)(nil),            // 27: switchboard.bus.v1.Entry
-	(*busv1.Event)(nil),            // 28: switchboard.bus.v1.Event
-	(*extensionv1.Tool)(nil),       // 29: switchboard.extension.v1.Tool
-	(*extensionv1.Message)(nil),    // 30: switchboard.extension.v1.Message
-	(*extensionv1.Readiness)(nil),  // 31: switchboard.extension.v1.Readiness
-	(*extensionv1.CallResult)(nil), // 32: switchboard.extension.v1.CallResult
-	(*extensionv1.Delta)(nil),      // 33: switchboard.extension.v1.Delta
+	(*PresenceRequest)(nil),        // 11: switchboard.kernel.v1.PresenceRequest
+	(*PresenceResponse)(nil),       // 12: switchboard.kernel.v1.PresenceResponse
+	(*ListToolsRequest)(nil),       // 13: switchboard.kernel.v1.ListToolsRequest
+	(*ListToolsResponse)(nil),      // 14: switchboard.kernel.v1.ListToolsResponse
+	(*CallToolRequest)(nil),        // 15: switchboard.kernel.v1.CallToolRequest
+	(*CompleteRequest)(nil),        // 16: switchboard.kernel.v1.CompleteRequest
+	(*ListChannelsRequest)(nil),    // 17: switchboard.kernel.v1.ListChannelsRequest
+	(*ListChannelsResponse)(nil),   // 18: switchboard.kernel.v1.ListChannelsResponse
+	(*Channel)(nil),                // 19: switchboard.kernel.v1.Channel
+	(*DraftRequest)(nil),           // 20: switchboard.kernel.v1.DraftRequest
+	(*DraftResponse)(nil),          // 21: switchboard.kernel.v1.DraftResponse
+	(*GetRequest)(nil),             // 22: switchboard.kernel.v1.GetRequest
+	(*Value)(nil),                  // 23: switchboard.kernel.v1.Value
+	(*ScanRequest)(nil),            // 24: switchboard.kernel.v1.ScanRequest
+	(*ScanResponse)(nil),           // 25: switchboard.kernel.v1.ScanResponse
+	(*ReportResponse)(nil),         // 26: switchboard.kernel.v1.ReportResponse
+	(*busv1.Commit)(nil),           // 27: switchboard.bus.v1.Commit
+	(*busv1.CommitReceipt)(nil),    // 28: switchboard.bus.v1.CommitReceipt
+	(*busv1.Entry)(nil),            // 29: switchboard.bus.v1.Entry
+	(*busv1.Event)(nil),            // 30: switchboard.bus.v1.Event
+	(*extensionv1.Tool)(nil),       // 31: switchboard.extension.v1.Tool
+	(*extensionv1.Message)(nil),    // 32: switchboard.extension.v1.Message
+	(*extensionv1.Readiness)(nil),  // 33: switchboard.extension.v1.Readiness
+	(*extensionv1.CallResult)(nil), // 34: switchboard.extension.v1.CallResult
+	(*extensionv1.Delta)(nil),      // 35: switchboard.extension.v1.Delta
 }
 var file_switchboard_kernel_v1_kernel_proto_depIdxs = []int32{
-	25, // 0: switchboard.kernel.v1.CommitFrame.commits:type_name -> switchboard.bus.v1.Commit
-	26, // 1: switchboard.kernel.v1.ReceiptFrame.receipts:type_name -> switchboard.bus.v1.CommitReceipt
+	27, // 0: switchboard.kernel.v1.CommitFrame.commits:type_name -> switchboard.bus.v1.Commit
+	28, // 1: switchboard.kernel.v1.ReceiptFrame.receipts:type_name -> switchboard.bus.v1.CommitReceipt
 	4,  // 2: switchboard.kernel.v1.ListSessionsResponse.sessions:type_name -> switchboard.kernel.v1.Session
-	27, // 3: switchboard.kernel.v1.HistoryResponse.entries:type_name -> switchboard.bus.v1.Entry
-	28, // 4: switchboard.kernel.v1.PendingResponse.inputs:type_name -> switchboard.bus.v1.Event
-	29, // 5: switchboard.kernel.v1.ListToolsResponse.tools:type_name -> switchboard.extension.v1.Tool
-	30, // 6: switchboard.kernel.v1.CompleteRequest.messages:type_name -> switchboard.extension.v1.Message
-	29, // 7: switchboard.kernel.v1.CompleteRequest.tools:type_name -> switchboard.extension.v1.Tool
-	17, // 8: switchboard.kernel.v1.ListChannelsResponse.channels:type_name -> switchboard.kernel.v1.Channel
-	31, // 9: switchboard.kernel.v1.Channel.readiness:type_name -> switchboard.extension.v1.Readiness
-	21, // 10: switchboard.kernel.v1.ScanResponse.values:type_name -> switchboard.kernel.v1.Value
+	29, // 3: switchboard.kernel.v1.HistoryResponse.entries:type_name -> switchboard.bus.v1.Entry
+	30, // 4: switchboard.kernel.v1.PendingResponse.inputs:type_name -> switchboard.bus.v1.Event
+	31, // 5: switchboard.kernel.v1.ListToolsResponse.tools:type_name -> switchboard.extension.v1.Tool
+	32, // 6: switchboard.kernel.v1.CompleteRequest.messages:type_name -> switchboard.extension.v1.Message
+	31, // 7: switchboard.kernel.v1.CompleteRequest.tools:type_name -> switchboard.extension.v1.Tool
+	19, // 8: switchboard.kernel.v1.ListChannelsResponse.channels:type_name -> switchboard.kernel.v1.Channel
+	33, // 9: switchboard.kernel.v1.Channel.readiness:type_name -> switchboard.extension.v1.Readiness
+	23, // 10: switchboard.kernel.v1.ScanResponse.values:type_name -> switchboard.kernel.v1.Value
 	0,  // 11: switchboard.kernel.v1.Bus.Commit:input_type -> switchboard.kernel.v1.CommitFrame
 	2,  // 12: switchboard.kernel.v1.Bus.Watch:input_type -> switchboard.kernel.v1.WatchRequest
 	3,  // 13: switchboard.kernel.v1.Sessions.Get:input_type -> switchboard.kernel.v1.SessionRequest
 	5,  // 14: switchboard.kernel.v1.Sessions.List:input_type -> switchboard.kernel.v1.ListSessionsRequest
 	7,  // 15: switchboard.kernel.v1.Sessions.History:input_type -> switchboard.kernel.v1.HistoryRequest
 	9,  // 16: switchboard.kernel.v1.Sessions.Pending:input_type -> switchboard.kernel.v1.PendingRequest
-	11, // 17: switchboard.kernel.v1.Tools.List:input_type -> switchboard.kernel.v1.ListToolsRequest
-	13, // 18: switchboard.kernel.v1.Tools.Call:input_type -> switchboard.kernel.v1.CallToolRequest
-	14, // 19: switchboard.kernel.v1.Models.Complete:input_type -> switchboard.kernel.v1.CompleteRequest
-	15, // 20: switchboard.kernel.v1.Channels.List:input_type -> switchboard.kernel.v1.ListChannelsRequest
-	18, // 21: switchboard.kernel.v1.Channels.Draft:input_type -> switchboard.kernel.v1.DraftRequest
-	20, // 22: switchboard.kernel.v1.KV.Get:input_type -> switchboard.kernel.v1.GetRequest
-	22, // 23: switchboard.kernel.v1.KV.Scan:input_type -> switchboard.kernel.v1.ScanRequest
-	31, // 24: switchboard.kernel.v1.Runtime.Report:input_type -> switchboard.extension.v1.Readiness
-	1,  // 25: switchboard.kernel.v1.Bus.Commit:output_type -> switchboard.kernel.v1.ReceiptFrame
-	28, // 26: switchboard.kernel.v1.Bus.Watch:output_type -> switchboard.bus.v1.Event
-	4,  // 27: switchboard.kernel.v1.Sessions.Get:output_type -> switchboard.kernel.v1.Session
-	6,  // 28: switchboard.kernel.v1.Sessions.List:output_type -> switchboard.kernel.v1.ListSessionsResponse
-	8,  // 29: switchboard.kernel.v1.Sessions.History:output_type -> switchboard.kernel.v1.HistoryResponse
-	10, // 30: switchboard.kernel.v1.Sessions.Pending:output_type -> switchboard.kernel.v1.PendingResponse
-	12, // 31: switchboard.kernel.v1.Tools.List:output_type -> switchboard.kernel.v1.ListToolsResponse
-	32, // 32: switchboard.kernel.v1.Tools.Call:output_type -> switchboard.extension.v1.CallResult
-	33, // 33: switchboard.kernel.v1.Models.Complete:output_type -> switchboard.extension.v1.Delta
-	16, // 34: switchboard.kernel.v1.Channels.List:output_type -> switchboard.kernel.v1.ListChannelsResponse
-	19, // 35: switchboard.kernel.v1.Channels.Draft:output_type -> switchboard.kernel.v1.DraftResponse
-	21, // 36: switchboard.kernel.v1.KV.Get:output_type -> switchboard.kernel.v1.Value
-	23, // 37: switchboard.kernel.v1.KV.Scan:output_type -> switchboard.kernel.v1.ScanResponse
-	24, // 38: switchboard.kernel.v1.Runtime.Report:output_type -> switchboard.kernel.v1.ReportResponse
-	25, // [25:39] is the sub-list for method output_type
-	11, // [11:25] is the sub-list for method input_type
+	11, // 17: switchboard.kernel.v1.Sessions.Presence:input_type -> switchboard.kernel.v1.PresenceRequest
+	13, // 18: switchboard.kernel.v1.Tools.List:input_type -> switchboard.kernel.v1.ListToolsRequest
+	15, // 19: switchboard.kernel.v1.Tools.Call:input_type -> switchboard.kernel.v1.CallToolRequest
+	16, // 20: switchboard.kernel.v1.Models.Complete:input_type -> switchboard.kernel.v1.CompleteRequest
+	17, // 21: switchboard.kernel.v1.Channels.List:input_type -> switchboard.kernel.v1.ListChannelsRequest
+	20, // 22: switchboard.kernel.v1.Channels.Draft:input_type -> switchboard.kernel.v1.DraftRequest
+	22, // 23: switchboard.kernel.v1.KV.Get:input_type -> switchboard.kernel.v1.GetRequest
+	24, // 24: switchboard.kernel.v1.KV.Scan:input_type -> switchboard.kernel.v1.ScanRequest
+	33, // 25: switchboard.kernel.v1.Runtime.Report:input_type -> switchboard.extension.v1.Readiness
+	1,  // 26: switchboard.kernel.v1.Bus.Commit:output_type -> switchboard.kernel.v1.ReceiptFrame
+	30, // 27: switchboard.kernel.v1.Bus.Watch:output_type -> switchboard.bus.v1.Event
+	4,  // 28: switchboard.kernel.v1.Sessions.Get:output_type -> switchboard.kernel.v1.Session
+	6,  // 29: switchboard.kernel.v1.Sessions.List:output_type -> switchboard.kernel.v1.ListSessionsResponse
+	8,  // 30: switchboard.kernel.v1.Sessions.History:output_type -> switchboard.kernel.v1.HistoryResponse
+	10, // 31: switchboard.kernel.v1.Sessions.Pending:output_type -> switchboard.kernel.v1.PendingResponse
+	12, // 32: switchboard.kernel.v1.Sessions.Presence:output_type -> switchboard.kernel.v1.PresenceResponse
+	14, // 33: switchboard.kernel.v1.Tools.List:output_type -> switchboard.kernel.v1.ListToolsResponse
+	34, // 34: switchboard.kernel.v1.Tools.Call:output_type -> switchboard.extension.v1.CallResult
+	35, // 35: switchboard.kernel.v1.Models.Complete:output_type -> switchboard.extension.v1.Delta
+	18, // 36: switchboard.kernel.v1.Channels.List:output_type -> switchboard.kernel.v1.ListChannelsResponse
+	21, // 37: switchboard.kernel.v1.Channels.Draft:output_type -> switchboard.kernel.v1.DraftResponse
+	23, // 38: switchboard.kernel.v1.KV.Get:output_type -> switchboard.kernel.v1.Value
+	25, // 39: switchboard.kernel.v1.KV.Scan:output_type -> switchboard.kernel.v1.ScanResponse
+	26, // 40: switchboard.kernel.v1.Runtime.Report:output_type -> switchboard.kernel.v1.ReportResponse
+	26, // [26:41] is the sub-list for method output_type
+	11, // [11:26] is the sub-list for method input_type
 	11, // [11:11] is the sub-list for extension type_name
 	11, // [11:11] is the sub-list for extension extendee
 	0,  // [0:11] is the sub-list for field type_name
@@ -1617,7 +1715,7 @@ func file_switchboard_kernel_v1_kernel_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_switchboard_kernel_v1_kernel_proto_rawDesc), len(file_switchboard_kernel_v1_kernel_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   25,
+			NumMessages:   27,
 			NumExtensions: 0,
 			NumServices:   7,
 		},

@@ -169,10 +169,11 @@ var Bus_ServiceDesc = grpc.ServiceDesc{
 }
 
 const (
-	Sessions_Get_FullMethodName     = "/switchboard.kernel.v1.Sessions/Get"
-	Sessions_List_FullMethodName    = "/switchboard.kernel.v1.Sessions/List"
-	Sessions_History_FullMethodName = "/switchboard.kernel.v1.Sessions/History"
-	Sessions_Pending_FullMethodName = "/switchboard.kernel.v1.Sessions/Pending"
+	Sessions_Get_FullMethodName      = "/switchboard.kernel.v1.Sessions/Get"
+	Sessions_List_FullMethodName     = "/switchboard.kernel.v1.Sessions/List"
+	Sessions_History_FullMethodName  = "/switchboard.kernel.v1.Sessions/History"
+	Sessions_Pending_FullMethodName  = "/switchboard.kernel.v1.Sessions/Pending"
+	Sessions_Presence_FullMethodName = "/switchboard.kernel.v1.Sessions/Presence"
 )
 
 // SessionsClient is the client API for Sessions service.
@@ -185,6 +186,9 @@ type SessionsClient interface {
 	History(ctx context.Context, in *HistoryRequest, opts ...grpc.CallOption) (*HistoryResponse, error)
 	// Pending returns the inputs that wait behind the one being handled.
 	Pending(ctx context.Context, in *PendingRequest, opts ...grpc.CallOption) (*PendingResponse, error)
+	// Presence tells when a person was there last, and neither who nor where. It
+	// needs a grant.
+	Presence(ctx context.Context, in *PresenceRequest, opts ...grpc.CallOption) (*PresenceResponse, error)
 }
 
 type sessionsClient struct {
@@ -235,6 +239,16 @@ func (c *sessionsClient) Pending(ctx context.Context, in *PendingRequest, opts .
 	return out, nil
 }
 
+func (c *sessionsClient) Presence(ctx context.Context, in *PresenceRequest, opts ...grpc.CallOption) (*PresenceResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(PresenceResponse)
+	err := c.cc.Invoke(ctx, Sessions_Presence_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
 // SessionsServer is the server API for Sessions service.
 // All implementations must embed UnimplementedSessionsServer
 // for forward compatibility.
@@ -245,6 +259,9 @@ type SessionsServer interface {
 	History(context.Context, *HistoryRequest) (*HistoryResponse, error)
 	// Pending returns the inputs that wait behind the one being handled.
 	Pending(context.Context, *PendingRequest) (*PendingResponse, error)
+	// Presence tells when a person was there last, and neither who nor where. It
+	// needs a grant.
+	Presence(context.Context, *PresenceRequest) (*PresenceResponse, error)
 	mustEmbedUnimplementedSessionsServer()
 }
 
@@ -266,6 +283,9 @@ func (UnimplementedSessionsServer) History(context.Context, *HistoryRequest) (*H
 }
 func (UnimplementedSessionsServer) Pending(context.Context, *PendingRequest) (*PendingResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method Pending not implemented")
+}
+func (UnimplementedSessionsServer) Presence(context.Context, *PresenceRequest) (*PresenceResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method Presence not implemented")
 }
 func (UnimplementedSessionsServer) mustEmbedUnimplementedSessionsServer() {}
 func (UnimplementedSessionsServer) testEmbeddedByValue()                  {}
@@ -360,6 +380,24 @@ func _Sessions_Pending_Handler(srv interface{}, ctx context.Context, dec func(in
 	return interceptor(ctx, in, info, handler)
 }
 
+func _Sessions_Presence_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(PresenceRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(SessionsServer).Presence(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Sessions_Presence_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(SessionsServer).Presence(ctx, req.(*PresenceRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
 // Sessions_ServiceDesc is the grpc.ServiceDesc for Sessions service.
 // It's only intended for direct use with grpc.RegisterService,
 // and not to be introspected or modified (even as a copy)
@@ -382,6 +420,10 @@ var Sessions_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "Pending",
 			Handler:    _Sessions_Pending_Handler,
+		},
+		{
+			MethodName: "Presence",
+			Handler:    _Sessions_Presence_Handler,
 		},
 	},
 	Streams:  []grpc.StreamDesc{},
