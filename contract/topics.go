@@ -89,6 +89,10 @@ type AgentOutput struct {
 	ReplyTo string `json:"reply_to,omitempty"` // assigned by the kernel
 }
 
+// SkippedCall is the result of a call that was not run because a newer message
+// of the user interrupted its turn.
+const SkippedCall = "skipped: new message"
+
 // MaxInterruptions is how often a turn may be interrupted by newer messages of
 // its user; after that it runs to its end first.
 const MaxInterruptions = 3

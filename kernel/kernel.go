@@ -168,6 +168,7 @@ func Open(ctx context.Context, o Options) (_ *Kernel, err error) {
 		Bus: k.bus, Sessions: k.sessions, Directory: k.directory, Router: k.router, Remote: k.host, Log: k.log.Named("tools"),
 	}
 	k.sessions.OnClosed(k.tools.Closed)
+	k.sessions.OnQueued(k.tools.Interrupt)
 	k.host.Options = host.Options{
 		Bus: k.bus, Sessions: k.sessions, Directory: k.directory, Tools: k.tools,
 		Models: &models.Router{Directory: k.directory, Remote: k.host}, Log: k.log.Named("host"), Report: k.report, Stuck: k.stuck,

@@ -1694,9 +1694,11 @@ type Delivery struct {
 	Attempt      int32                  `protobuf:"varint,4,opt,name=attempt,proto3" json:"attempt,omitempty"`          // 1 for the first
 	// An earlier attempt may have had its effect outside of the kernel: the
 	// process or the kernel died while it ran.
-	Uncertain     bool         `protobuf:"varint,5,opt,name=uncertain,proto3" json:"uncertain,omitempty"`
-	DeadlineUs    int64        `protobuf:"varint,6,opt,name=deadline_us,json=deadlineUs,proto3" json:"deadline_us,omitempty"` // Unix microseconds: the context is cancelled then
-	Turn          *TurnContext `protobuf:"bytes,7,opt,name=turn,proto3" json:"turn,omitempty"`                                // of an agent.input
+	Uncertain bool `protobuf:"varint,5,opt,name=uncertain,proto3" json:"uncertain,omitempty"`
+	// Unix microseconds: the context is cancelled then. 0: when the kernel says
+	// so (DeliverFrame.cancels), which it does for turns.
+	DeadlineUs    int64        `protobuf:"varint,6,opt,name=deadline_us,json=deadlineUs,proto3" json:"deadline_us,omitempty"`
+	Turn          *TurnContext `protobuf:"bytes,7,opt,name=turn,proto3" json:"turn,omitempty"` // of an agent.input
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1798,10 +1800,9 @@ type TurnContext struct {
 	ChannelsEtag string `protobuf:"bytes,11,opt,name=channels_etag,json=channelsEtag,proto3" json:"channels_etag,omitempty"`
 	// Counts how often somebody else than the run loop changed the history (a
 	// cancelled or timed out turn, /new): a copy of another epoch is worthless.
-	HistoryEpoch  int64  `protobuf:"varint,12,opt,name=history_epoch,json=historyEpoch,proto3" json:"history_epoch,omitempty"`
-	Depth         int32  `protobuf:"varint,13,opt,name=depth,proto3" json:"depth,omitempty"`                         // turns begun and not ended, this one included; 0: none yet
-	Interruptions int32  `protobuf:"varint,14,opt,name=interruptions,proto3" json:"interruptions,omitempty"`         // how often this turn was interrupted
-	InputKind     string `protobuf:"bytes,15,opt,name=input_kind,json=inputKind,proto3" json:"input_kind,omitempty"` // of the turn's first input
+	HistoryEpoch  int64 `protobuf:"varint,12,opt,name=history_epoch,json=historyEpoch,proto3" json:"history_epoch,omitempty"`
+	Below         int64 `protobuf:"varint,13,opt,name=below,proto3" json:"below,omitempty"`                 // the turn that this one has interrupted, and that goes on after it; 0: none
+	Interruptions int32 `protobuf:"varint,14,opt,name=interruptions,proto3" json:"interruptions,omitempty"` // how often this turn was interrupted
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1920,9 +1921,9 @@ func (x *TurnContext) GetHistoryEpoch() int64 {
 	return 0
 }
 
-func (x *TurnContext) GetDepth() int32 {
+func (x *TurnContext) GetBelow() int64 {
 	if x != nil {
-		return x.Depth
+		return x.Below
 	}
 	return 0
 }
@@ -1932,13 +1933,6 @@ func (x *TurnContext) GetInterruptions() int32 {
 		return x.Interruptions
 	}
 	return 0
-}
-
-func (x *TurnContext) GetInputKind() string {
-	if x != nil {
-		return x.InputKind
-	}
-	return ""
 }
 
 // Outcome answers one delivery. Its effects are committed together with it.
@@ -2174,7 +2168,7 @@ const file_switchboard_bus_v1_bus_proto_rawDesc = "" +
 	"\tuncertain\x18\x05 \x01(\bR\tuncertain\x12\x1f\n" +
 	"\vdeadline_us\x18\x06 \x01(\x03R\n" +
 	"deadlineUs\x123\n" +
-	"\x04turn\x18\a \x01(\v2\x1f.switchboard.bus.v1.TurnContextR\x04turn\"\xc3\x03\n" +
+	"\x04turn\x18\a \x01(\v2\x1f.switchboard.bus.v1.TurnContextR\x04turn\"\xa4\x03\n" +
 	"\vTurnContext\x12\x18\n" +
 	"\asession\x18\x01 \x01(\tR\asession\x12\x12\n" +
 	"\x04turn\x18\x02 \x01(\x03R\x04turn\x12\x1f\n" +
@@ -2191,10 +2185,8 @@ const file_switchboard_bus_v1_bus_proto_rawDesc = "" +
 	" \x01(\tR\ttoolsEtag\x12#\n" +
 	"\rchannels_etag\x18\v \x01(\tR\fchannelsEtag\x12#\n" +
 	"\rhistory_epoch\x18\f \x01(\x03R\fhistoryEpoch\x12\x14\n" +
-	"\x05depth\x18\r \x01(\x05R\x05depth\x12$\n" +
-	"\rinterruptions\x18\x0e \x01(\x05R\rinterruptions\x12\x1d\n" +
-	"\n" +
-	"input_kind\x18\x0f \x01(\tR\tinputKind\"\xcf\x02\n" +
+	"\x05below\x18\r \x01(\x03R\x05below\x12$\n" +
+	"\rinterruptions\x18\x0e \x01(\x05R\rinterruptions\"\xcf\x02\n" +
 	"\aOutcome\x12\x14\n" +
 	"\x05token\x18\x01 \x01(\tR\x05token\x124\n" +
 	"\x04kind\x18\x02 \x01(\x0e2 .switchboard.bus.v1.Outcome.KindR\x04kind\x12$\n" +

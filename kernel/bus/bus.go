@@ -54,8 +54,13 @@ type Sessions interface {
 	Input(tx *Tx, e *busv1.Input) (*busv1.EffectResult, error)
 	Append(tx *Tx, e *busv1.Append) (*busv1.EffectResult, error)
 	Cancel(tx *Tx, e *busv1.TurnCancel) (*busv1.EffectResult, error)
-	// Output ends the turn of the lane and returns the event that says so.
-	Output(tx *Tx, payload []byte) (*busv1.Event, error)
+	// Steer begins a turn above the running one of the lane.
+	Steer(tx *Tx, e *busv1.Steer) (*busv1.EffectResult, error)
+	// Output ends the turn of the lane. The result names the event that says so,
+	// and the turn that goes on, if it had interrupted one.
+	Output(tx *Tx, payload []byte) (*busv1.EffectResult, error)
+	// Begun reports whether a turn that has not ended is about the input.
+	Begun(r journal.Reader, e *busv1.Event) (bool, error)
 	// Acked refuses the acknowledgement of an input whose turn has not ended.
 	Acked(tx *Tx) error
 	// Context is what the run loop needs to begin or resume the turn.

@@ -253,9 +253,13 @@ func (t *Tx) effect(e *busv1.Effect) (*busv1.EffectResult, error) {
 	case *busv1.Effect_Input:
 		return t.bus.sessions.Input(t, k.Input)
 	case *busv1.Effect_Append:
-		return t.bus.sessions.Append(t, k.Append)
+		r, err := t.bus.sessions.Append(t, k.Append)
+		if err == nil {
+			r.Waiting = t.bus.WaitingBehind(t.Lease)
+		}
+		return r, err
 	case *busv1.Effect_Steer:
-		return nil, fmt.Errorf("%w: this kernel does not steer a running turn", contract.ErrInvalid)
+		return t.bus.sessions.Steer(t, k.Steer)
 	case *busv1.Effect_TurnCancel:
 		return t.bus.sessions.Cancel(t, k.TurnCancel)
 	case *busv1.Effect_Withdraw:
@@ -274,11 +278,7 @@ func (t *Tx) publish(p *busv1.Publish) (*busv1.EffectResult, error) {
 		return nil, fmt.Errorf("%w: the payload of %s is no JSON", contract.ErrInvalid, p.GetTopic())
 	}
 	if p.GetTopic() == contract.TopicAgentOutput {
-		e, err := t.bus.sessions.Output(t, p.GetPayload())
-		if err != nil {
-			return nil, err
-		}
-		return &busv1.EffectResult{EventId: e.GetId()}, nil
+		return t.bus.sessions.Output(t, p.GetPayload())
 	}
 	e := &busv1.Event{Topic: p.GetTopic(), Key: p.GetKey(), Source: t.Actor.ID, Payload: p.GetPayload(), DedupeKey: p.GetDedupeKey()}
 	duplicate, err := t.Accept(e)

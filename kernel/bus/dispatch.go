@@ -94,7 +94,7 @@ func (b *Bus) handOut(s *Sink, l *lane) {
 	now := nowUS()
 	lease := &Lease{
 		Token: b.newToken(), Extension: s.actor.ID, Generation: s.actor.Generation, Event: it.event,
-		item: it, sink: s, started: now,
+		item: it, sink: s, started: now, clock: now,
 	}
 	spec := l.sub.spec.Load()
 	d := &busv1.Delivery{
@@ -104,6 +104,7 @@ func (b *Bus) handOut(s *Sink, l *lane) {
 	if l.sub.class == classInput {
 		lease.Agent = l.sub.Extension
 		lease.Session = journal.ParseSessionID(it.turn.GetSession())
+		d.DeadlineUs = 0 // the kernel tells: the time of a turn can stand still
 		it.turn.Waiting = int32(len(l.items) - 1)
 		it.turn = nil // read again for the next attempt
 	}
@@ -172,11 +173,11 @@ func (b *Bus) expire(s *subscription, now int64) {
 	wait := s.spec.Load().AckWait.Microseconds()
 	s.flying.trim()
 	for _, l := range s.flying.leases {
-		if l.released || l.answered {
+		if l.released || l.answered || l.stops > 0 {
 			continue
 		}
-		if l.over == 0 && l.started+wait > now {
-			b.ring(l.started + wait) // those behind it started later
+		if l.over == 0 && l.clock+wait > now {
+			b.ring(l.clock + wait) // those behind it started later
 			return
 		}
 		if due := l.over + grace.Microseconds(); l.over > 0 && due > now {

@@ -27,6 +27,9 @@ type Lease struct {
 	item     *item
 	sink     *Sink
 	started  int64 // Unix microseconds
+	clock    int64 // Unix microseconds from which its time counts
+	stops    int   // how many wait, so that its time stands still
+	stopped  int64 // Unix microseconds since when
 	taken    bool  // a handler has it
 	answered bool  // the handler has answered
 	over     int64 // Unix microseconds at which its context was cancelled
@@ -63,11 +66,11 @@ func (b *Bus) lease(a *Actor, token string) (*Lease, error) {
 }
 
 // LeaseCall gives a lease for a tool call of a turn to the extension that runs
-// the tool. It belongs to the call's row: it outlives the attempt that asked for
+// the tool, for the input that the turn answers. It belongs to the call's row: it outlives the attempt that asked for
 // the call, and is void once the row is closed.
-func (b *Bus) LeaseCall(a *Actor, turn *Lease, call int64) *Lease {
+func (b *Bus) LeaseCall(a *Actor, turn *Lease, input *busv1.Event, call int64) *Lease {
 	return b.leaseWork(&Lease{
-		Extension: a.ID, Generation: a.Generation, Event: turn.Event, Agent: turn.Agent, Session: turn.Session, Call: call,
+		Extension: a.ID, Generation: a.Generation, Event: input, Agent: turn.Agent, Session: turn.Session, Call: call,
 	})
 }
 

@@ -192,7 +192,7 @@ func (t *Tx) Peek(extension, pattern, key string, limit int) (ds []journal.Deliv
 }
 
 // Behind returns the events that wait in the lane of a lease behind the one it
-// was given for.
+// was given for, those included that its turn is about.
 func (b *Bus) Behind(r journal.Reader, l *Lease, limit int) (events []*busv1.Event, err error) {
 	if l.item == nil {
 		return nil, nil

@@ -338,7 +338,11 @@ func (t *Tx) withdraw(seq int64, depth int) (inTime bool, err error) {
 			inTime = false
 		default:
 			s := t.bus.table.Load().byID[d.Subscription]
-			if s == nil || !t.reserve(s, d) {
+			begun, err := t.begun(s, d)
+			if err != nil {
+				return false, err
+			}
+			if s == nil || begun || !t.reserve(s, d) {
 				inTime = false
 				continue
 			}
@@ -366,6 +370,19 @@ func (t *Tx) withdraw(seq int64, depth int) (inTime bool, err error) {
 		inTime = inTime && ok
 	}
 	return inTime, nil
+}
+
+// begun reports whether a delivery is an input that a running turn is about,
+// though its lane has not come to it.
+func (t *Tx) begun(s *subscription, d journal.Delivery) (bool, error) {
+	if s == nil || s.class != classInput {
+		return false, nil
+	}
+	e, err := t.Event(d.Seq)
+	if err != nil || e == nil {
+		return false, err
+	}
+	return t.bus.sessions.Begun(t, e)
 }
 
 const reasonWithdrawn = "withdrawn"

@@ -201,7 +201,7 @@ func TestCallLeases(t *testing.T) {
 		commit := func(l *bus.Lease) error {
 			return w.DoAs(tool, l, func(tx *bus.Tx) error { _, err := tx.KVPut("tool", "k", nil); return err })
 		}
-		l := w.LeaseCall(tool, turn, call.ID)
+		l := w.LeaseCall(tool, turn, turn.Event, call.ID)
 		if err := commit(l); err != nil {
 			w.Error(err)
 		}

@@ -199,8 +199,15 @@ func (fakeSessions) Append(*bus.Tx, *busv1.Append) (*busv1.EffectResult, error) 
 func (fakeSessions) Cancel(*bus.Tx, *busv1.TurnCancel) (*busv1.EffectResult, error) {
 	return nil, errNoSessions
 }
-func (fakeSessions) Output(*bus.Tx, []byte) (*busv1.Event, error) { return nil, errNoSessions }
-func (fakeSessions) Acked(*bus.Tx) error                          { return nil }
+func (fakeSessions) Output(*bus.Tx, []byte) (*busv1.EffectResult, error) {
+	return nil, errNoSessions
+}
+
+func (fakeSessions) Steer(*bus.Tx, *busv1.Steer) (*busv1.EffectResult, error) {
+	return nil, errNoSessions
+}
+func (fakeSessions) Acked(*bus.Tx) error                              { return nil }
+func (fakeSessions) Begun(journal.Reader, *busv1.Event) (bool, error) { return false, nil }
 
 // Context tells how many keys the owner "context" has, so that a test sees when
 // it was made.

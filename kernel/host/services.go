@@ -163,7 +163,7 @@ func (s sessionsService) Pending(ctx context.Context, r *kernelv1.PendingRequest
 	}
 	out := &kernelv1.PendingResponse{}
 	return out, s.h.Bus.View(ctx, func(j journal.Reader) error {
-		inputs, err := s.h.Bus.Behind(j, l, maxPending)
+		inputs, err := s.h.Sessions.Pending(j, s.h.Bus, l, maxPending)
 		size := 0
 		for _, e := range inputs {
 			if size += proto.Size(e); size > contract.MaxMessage/2 && len(out.GetInputs()) > 0 {

@@ -93,6 +93,7 @@ func (w *World) open() {
 		Bus: w.Bus, Sessions: w.Sessions, Directory: w.Directory, Router: w.Router, Remote: remote{w, run}, Log: hclog.NewNullLogger(),
 	}
 	w.Sessions.OnClosed(w.Tools.Closed)
+	w.Sessions.OnQueued(w.Tools.Interrupt)
 	w.closed = false
 }
 

@@ -22,6 +22,7 @@ import (
 type Book struct {
 	directory *directory.Directory
 	closed    func(call int64)
+	queued    func(session int64)
 
 	mu     sync.Mutex
 	epochs map[int64]int64 // changes of a history by the kernel itself, since its start
@@ -31,12 +32,16 @@ var _ bus.Sessions = (*Book)(nil)
 
 // New returns a book that resolves names with the directory.
 func New(d *directory.Directory) *Book {
-	return &Book{directory: d, closed: func(int64) {}, epochs: map[int64]int64{}}
+	return &Book{directory: d, closed: func(int64) {}, queued: func(int64) {}, epochs: map[int64]int64{}}
 }
 
 // OnClosed has f told of each call that is closed without a result. It must be
 // set before anything happens, and f must not block.
 func (b *Book) OnClosed(f func(call int64)) { b.closed = f }
+
+// OnQueued has f told of each session in which a message of a person was queued.
+// It must be set before anything happens, and f must not block.
+func (b *Book) OnQueued(f func(session int64)) { b.queued = f }
 
 func (b *Book) epoch(session int64) int64 {
 	b.mu.Lock()

@@ -97,6 +97,9 @@ func (b *Book) Queue(tx *bus.Tx, s *journal.Session, in contract.AgentInput, ded
 	}
 	e.DedupeKey = dedupe
 	duplicate, err := tx.Accept(e)
+	if in.Kind == contract.InputUser {
+		tx.After(func() { b.queued(s.ID) })
+	}
 	if err != nil || duplicate || in.Kind == contract.InputUser || in.Kind == contract.InputRecord {
 		return e, duplicate, err
 	}
@@ -151,6 +154,14 @@ func (b *Book) Context(r journal.Reader, e *busv1.Event) (*busv1.TurnContext, er
 	c.Timezone, c.ToolsEtag, c.ChannelsEtag = now.Location.String(), now.ToolsEtag, now.ChannelsEtag
 	if n := len(s.Stack); n > 0 {
 		c.Turn, c.Resumed = s.Stack[n-1], true
+		if n > 1 {
+			c.Below = s.Stack[n-2]
+		}
+		turn, err := r.Turn(c.GetTurn())
+		if err != nil {
+			return nil, err
+		}
+		c.Interruptions = int32(turn.Interrupted)
 	}
 	if s.Conversation != 0 {
 		place, err := r.Conversation(s.Conversation)

@@ -91,6 +91,9 @@ func (b *Book) running(tx *bus.Tx, s *journal.Session, in contract.AgentInput, r
 		return nil, err
 	}
 	s.Stack = append(s.Stack, turn.ID)
+	if in.Kind == contract.InputUser {
+		s.UserAt = tx.Now
+	}
 	return turn, nil
 }
 
@@ -150,13 +153,20 @@ func (b *Book) write(tx *bus.Tx, s *journal.Session, turn *journal.Turn, rows []
 	return calls, tx.PutSession(s)
 }
 
-// Output implements bus.Sessions: it ends the turn of the lane.
-func (b *Book) Output(tx *bus.Tx, payload []byte) (*busv1.Event, error) {
+// Output implements bus.Sessions: it ends the turn of the lane together with
+// the acknowledgement; one that has interrupted another ends by itself, and the
+// lane goes on with that.
+func (b *Book) Output(tx *bus.Tx, payload []byte) (*busv1.EffectResult, error) {
 	s, in, err := b.held(tx)
 	if err != nil {
 		return nil, err
 	}
-	if !tx.Ending {
+	above := len(s.Stack) > 1
+	switch {
+	case above && tx.Ending:
+		return nil, fmt.Errorf("%w: the turn has interrupted another one: publish %s in a commit of its own, and go on with that one",
+			contract.ErrInvalid, contract.TopicAgentOutput)
+	case !above && !tx.Ending:
 		return nil, fmt.Errorf("%w: %s is published together with the acknowledgement of the turn's input", contract.ErrInvalid, contract.TopicAgentOutput)
 	}
 	var out contract.AgentOutput
@@ -167,8 +177,35 @@ func (b *Book) Output(tx *bus.Tx, payload []byte) (*busv1.Event, error) {
 	if err != nil {
 		return nil, err
 	}
-	tx.Answered = true
-	return b.end(tx, s, turn, out.Outcome, out.Text, false)
+	if !above {
+		tx.Answered = true
+		e, err := b.end(tx, s, turn, out.Outcome, out.Text, false)
+		return result(&busv1.EffectResult{EventId: e.GetId()}, err)
+	}
+	var e *busv1.Event
+	err = b.about(tx, turn, func() (err error) {
+		e, err = b.end(tx, s, turn, out.Outcome, out.Text, false)
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	tx.RestartClock()
+	c, err := b.Context(tx, tx.Lease.Event)
+	return result(&busv1.EffectResult{EventId: e.GetId(), Turn: c}, err)
+}
+
+// about applies f with the first input of the turn as the cause of what f
+// publishes.
+func (b *Book) about(tx *bus.Tx, turn *journal.Turn, f func() error) error {
+	e, err := tx.Event(turn.Inputs[0])
+	if err != nil {
+		return err
+	}
+	if e == nil {
+		return f()
+	}
+	return tx.Following(e, f)
 }
 
 // Acked implements bus.Sessions: who acknowledges an input ends its turn, and a
@@ -239,7 +276,8 @@ func (b *Book) publish(tx *bus.Tx, s *journal.Session, turn *journal.Turn, text 
 	})
 }
 
-// Died ends the turn of an input whose delivery is dead, in the holder's place.
+// Died ends the turn of an input whose delivery is dead, in the holder's place,
+// and those that it was interrupted by: each is answered for.
 func (b *Book) Died(tx *bus.Tx, e *busv1.Event, text string) error {
 	var in contract.AgentInput
 	if err := json.Unmarshal(e.GetPayload(), &in); err != nil {
@@ -260,7 +298,19 @@ func (b *Book) Died(tx *bus.Tx, e *busv1.Event, text string) error {
 	}
 	turn := &journal.Turn{Session: s.ID, Inputs: []int64{e.GetSeq()}, ReplyTo: in.ReplyTo, Correlation: e.GetCorrelationId(), StartedAt: tx.Now}
 	if n := len(s.Stack); n > 0 {
-		if turn, err = tx.Turn(s.Stack[n-1]); err != nil {
+		for ; n > 1; n-- {
+			above, err := tx.Turn(s.Stack[n-1])
+			if err != nil {
+				return err
+			}
+			if err := b.about(tx, above, func() error {
+				_, err := b.end(tx, s, above, outcome, text, false)
+				return err
+			}); err != nil {
+				return err
+			}
+		}
+		if turn, err = tx.Turn(s.Stack[0]); err != nil {
 			return err
 		}
 	} else {

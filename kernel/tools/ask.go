@@ -45,7 +45,7 @@ func (r *Runner) Ask(ctx context.Context, a *bus.Actor, l *bus.Lease, name strin
 		Name: t.Tool.GetName(), Arguments: arguments(raw), Agent: agent, Timezone: now.Location.String(),
 	}
 	if l != nil && l.Session != 0 {
-		if err := r.describe(ctx, l, request); err != nil {
+		if err := r.describe(ctx, l, l.Event, request); err != nil {
 			return nil, err
 		}
 	}

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/switchboard-run/switchboard/contract"
+	"github.com/switchboard-run/switchboard/contract/busv1"
 	"github.com/switchboard-run/switchboard/contract/extensionv1"
 	"github.com/switchboard-run/switchboard/kernel/bus"
 	"github.com/switchboard-run/switchboard/kernel/directory"
@@ -30,11 +31,23 @@ func (r *running) remote(ctx context.Context, t *directory.Tool) (*extensionv1.C
 	if err != nil {
 		return nil, err
 	}
+	if t.Tool.GetInterruptible() {
+		var done func()
+		ctx, done = r.wait(ctx)
+		defer done()
+	} else {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, callTimeout)
+		defer cancel()
+	}
 	back := time.Now().Add(absent)
 	for conflicts, marked := 0, repeatable; ; {
 		actor := r.Remote.Actor(t.Extension)
 		if actor == nil {
 			if !sleep(ctx, back) {
+				if wasInterrupted(ctx) {
+					return r.fail(interrupted)
+				}
 				return r.absent(t, request.GetRepeat())
 			}
 			continue
@@ -50,6 +63,8 @@ func (r *running) remote(ctx context.Context, t *directory.Tool) (*extensionv1.C
 		switch {
 		case err == nil, errors.Is(err, contract.ErrStale):
 			return result, err
+		case wasInterrupted(ctx):
+			return r.fail(interrupted)
 		case errors.Is(err, contract.ErrConflict) && conflicts < maxConflicts:
 			conflicts++
 			request.Repeat = true
@@ -83,7 +98,7 @@ func sleep(ctx context.Context, until time.Time) bool {
 
 // attempt runs the tool once.
 func (r *running) attempt(ctx context.Context, actor *bus.Actor, t *directory.Tool, request *extensionv1.CallRequest) (*extensionv1.CallResult, error) {
-	lease := r.Bus.LeaseCall(actor, r.lease, r.call.ID)
+	lease := r.Bus.LeaseCall(actor, r.lease, r.event, r.call.ID)
 	defer r.Bus.Release(lease)
 	request.Lane = lease.Token
 	result, err := r.Remote.CallTool(ctx, t.Extension, request)
@@ -109,13 +124,13 @@ func (r *running) request(ctx context.Context, t *directory.Tool) (*extensionv1.
 		CallId: journal.CallID(r.call.ID), Name: t.Tool.GetName(), Arguments: arguments(r.call.Arguments),
 		Agent: r.lease.Agent, Timezone: r.Directory.Current().Location.String(), Repeat: r.call.State == journal.CallRunning,
 	}
-	return q, r.describe(ctx, r.lease, q)
+	return q, r.describe(ctx, r.lease, r.event, q)
 }
 
-// describe fills in for whom a tool works: who holds the lane, and where they
-// were asked.
-func (r *Runner) describe(ctx context.Context, l *bus.Lease, q *extensionv1.CallRequest) error {
-	in, err := r.input(ctx, l)
+// describe fills in for whom a tool works: who holds the lane, and where the
+// input was given that the turn answers.
+func (r *Runner) describe(ctx context.Context, l *bus.Lease, e *busv1.Event, q *extensionv1.CallRequest) error {
+	in, err := r.input(ctx, l, e)
 	if err != nil {
 		return err
 	}
@@ -137,9 +152,9 @@ func (r *Runner) describe(ctx context.Context, l *bus.Lease, q *extensionv1.Call
 }
 
 // input is what the turn answers, with the reply target that is in force.
-func (r *Runner) input(ctx context.Context, l *bus.Lease) (in contract.AgentInput, err error) {
-	if err := json.Unmarshal(l.Event.GetPayload(), &in); err != nil {
-		return in, fmt.Errorf("%w: the input %s: %w", contract.ErrInvalid, l.Event.GetId(), err)
+func (r *Runner) input(ctx context.Context, l *bus.Lease, e *busv1.Event) (in contract.AgentInput, err error) {
+	if err := json.Unmarshal(e.GetPayload(), &in); err != nil {
+		return in, fmt.Errorf("%w: the input %s: %w", contract.ErrInvalid, e.GetId(), err)
 	}
 	if in.ReplyTo != "" {
 		return in, nil

@@ -22,6 +22,7 @@ import (
 	"github.com/hashicorp/go-hclog"
 
 	"github.com/switchboard-run/switchboard/contract"
+	"github.com/switchboard-run/switchboard/contract/busv1"
 	"github.com/switchboard-run/switchboard/contract/extensionv1"
 	"github.com/switchboard-run/switchboard/kernel/bus"
 	"github.com/switchboard-run/switchboard/kernel/directory"
@@ -63,10 +64,16 @@ type running struct {
 	*Runner
 	lease  *bus.Lease // of the turn's attempt that asked first
 	call   journal.Call
+	event  *busv1.Event  // the input that the turn answers
+	turn   *journal.Turn // of the call
 	stop   context.CancelFunc
 	done   chan struct{}
 	result *extensionv1.CallResult
 	err    error
+
+	// Guarded by Runner.mu.
+	holders   []*bus.Lease            // of the attempts that have asked for it
+	interrupt context.CancelCauseFunc // ends a wait; nil: it does not wait
 }
 
 // List returns the tools that an agent may use, under their full names, and
@@ -151,11 +158,12 @@ func (r *Runner) join(l *bus.Lease, call journal.Call) *running {
 		if r.running == nil {
 			r.running = map[int64]*running{}
 		}
-		ctx, stop := context.WithTimeout(context.Background(), callTimeout)
+		ctx, stop := context.WithCancel(context.Background())
 		run = &running{Runner: r, lease: l, call: call, stop: stop, done: make(chan struct{})}
 		r.running[call.ID] = run
 		go run.run(ctx)
 	}
+	run.hold(l)
 	return run
 }
 
@@ -193,6 +201,9 @@ func (r *running) once(ctx context.Context) (*extensionv1.CallResult, error) {
 		return ended(call)
 	}
 	r.call = *call
+	if err := r.answers(ctx); err != nil {
+		return nil, err
+	}
 	owner, _, _ := strings.Cut(call.Name, "/")
 	now := r.known(ctx, func(now *directory.Snapshot) bool { return !slices.Contains(now.Arriving, owner) })
 	t := now.Tool(call.Name)
@@ -209,6 +220,21 @@ func (r *running) once(ctx context.Context) (*extensionv1.CallResult, error) {
 		return r.finish(content, false)
 	}
 	return r.remote(ctx, t)
+}
+
+// answers reads what the turn of the call answers.
+func (r *running) answers(ctx context.Context) error {
+	r.event = r.lease.Event
+	return r.Bus.View(ctx, func(j journal.Reader) (err error) {
+		if r.turn, err = j.Turn(r.call.Turn); err != nil || r.turn == nil || r.turn.Inputs[0] == r.event.GetSeq() {
+			return err
+		}
+		e, err := j.Event(r.turn.Inputs[0])
+		if e != nil {
+			r.event = e
+		}
+		return err
+	})
 }
 
 // finish stores a result that the kernel gives itself.

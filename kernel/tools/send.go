@@ -71,7 +71,7 @@ func (r *running) sendTo(ctx context.Context, channels []string, text string) (*
 	if strings.TrimSpace(text) == "" {
 		return r.fail("The text is empty. Nothing was sent.")
 	}
-	in, err := r.input(ctx, r.lease)
+	in, err := r.input(ctx, r.lease, r.event)
 	if err != nil {
 		return nil, err
 	}
@@ -81,7 +81,9 @@ func (r *running) sendTo(ctx context.Context, channels []string, text string) (*
 	}
 	receipts := newReceipts(r.Bus)
 	defer receipts.close()
-	err = r.Bus.DoAs(bus.Kernel, r.lease, func(tx *bus.Tx) error {
+	lease := r.Bus.LeaseCall(bus.Kernel, r.lease, r.event, r.call.ID)
+	defer r.Bus.Release(lease)
+	err = r.Bus.DoAs(bus.Kernel, lease, func(tx *bus.Tx) error {
 		for i, id := range channels {
 			seqs, err := r.Router.SendTo(tx, id, text, in.ReplyTo, journal.SessionID(r.call.Session), journal.CallID(r.call.ID))
 			if err != nil {

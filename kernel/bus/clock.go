@@ -1,0 +1,54 @@
+package bus
+
+import "slices"
+
+// RestartClock has the time of the delivery that is held begin anew once the
+// commit is durable: another turn of its session runs now.
+func (t *Tx) RestartClock() {
+	l := t.Lease
+	if l == nil || l.item == nil {
+		return
+	}
+	t.then = append(t.then, func() { t.bus.restart(l, nowUS()) })
+}
+
+// StopClock stops the time of a delivery while its handler waits for something
+// that takes as long as it likes: a person, or another agent. Each call needs
+// one of StartClock.
+func (b *Bus) StopClock(l *Lease) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if l.stops++; l.stops == 1 {
+		l.stopped = nowUS()
+	}
+}
+
+// StartClock lets the time go on where it stood.
+func (b *Bus) StartClock(l *Lease) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if l.stops--; l.stops == 0 {
+		b.restart(l, l.clock+nowUS()-l.stopped)
+	}
+}
+
+// restart sets when the time of a lease began. The caller holds b.mu.
+func (b *Bus) restart(l *Lease, clock int64) {
+	if l.item == nil || l.released || l.over != 0 {
+		return
+	}
+	l.clock = clock
+	sub := l.item.lane.sub
+	sub.flying.move(l)
+	b.ring(clock + sub.spec.Load().AckWait.Microseconds())
+}
+
+// move puts a lease to its place by when its time began.
+func (f *leaseList) move(l *Lease) {
+	f.leases = slices.DeleteFunc(f.leases, func(x *Lease) bool { return x == l })
+	i := len(f.leases)
+	for i > 0 && f.leases[i-1].clock > l.clock {
+		i--
+	}
+	f.leases = slices.Insert(f.leases, i, l)
+}

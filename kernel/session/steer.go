@@ -1,0 +1,181 @@
+package session
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+
+	"github.com/switchboard-run/switchboard/contract"
+	"github.com/switchboard-run/switchboard/contract/busv1"
+	"github.com/switchboard-run/switchboard/kernel/bus"
+	"github.com/switchboard-run/switchboard/kernel/journal"
+)
+
+// Steer implements bus.Sessions: newer messages of the user interrupt the turn
+// on top of the stack. What it has not run yet is skipped, and a turn about the
+// messages begins above it; when that has ended, the interrupted one goes on.
+func (b *Book) Steer(tx *bus.Tx, e *busv1.Steer) (*busv1.EffectResult, error) {
+	s, _, err := b.held(tx)
+	switch {
+	case err != nil:
+		return nil, err
+	case e.GetSession() != journal.SessionID(s.ID):
+		return nil, fmt.Errorf("%w: the lane is that of session %s, not of %s", contract.ErrDenied, journal.SessionID(s.ID), e.GetSession())
+	case len(s.Stack) == 0 || tx.Ending:
+		return nil, fmt.Errorf("%w: no turn of session %s runs that could be interrupted", contract.ErrInvalid, e.GetSession())
+	}
+	below, err := tx.Turn(s.Stack[len(s.Stack)-1])
+	if err != nil {
+		return nil, err
+	}
+	if below.Interrupted >= contract.MaxInterruptions {
+		return nil, fmt.Errorf("%w: the turn was interrupted %d times and now runs to its end", contract.ErrInvalid, below.Interrupted)
+	}
+	inputs, replyTo, err := b.steering(tx, s)
+	if err != nil {
+		return nil, err
+	}
+	if n := len(e.GetInputs()); n == 0 || n > len(inputs) {
+		return nil, fmt.Errorf("%w: %d of %d waiting messages cannot interrupt a turn", contract.ErrConflict, n, len(inputs))
+	}
+	inputs = inputs[:len(e.GetInputs())]
+	turn := &journal.Turn{Session: s.ID, ReplyTo: replyTo, Correlation: inputs[0].GetCorrelationId(), StartedAt: tx.Now}
+	for i, id := range e.GetInputs() {
+		if inputs[i].GetId() != id {
+			return nil, fmt.Errorf("%w: input %s does not stand at place %d of those that may interrupt session %s",
+				contract.ErrConflict, id, i+1, e.GetSession())
+		}
+		turn.Inputs = append(turn.Inputs, inputs[i].GetSeq())
+	}
+	if err := b.skip(tx, s, below); err != nil {
+		return nil, err
+	}
+	below.Interrupted++
+	if err := tx.PutTurn(below); err != nil {
+		return nil, err
+	}
+	if err := tx.PutTurn(turn); err != nil {
+		return nil, err
+	}
+	s.Stack = append(s.Stack, turn.ID)
+	s.UserAt = tx.Now
+	if err := tx.PutSession(s); err != nil {
+		return nil, err
+	}
+	tx.RestartClock()
+	c, err := b.Context(tx, tx.Lease.Event)
+	return result(&busv1.EffectResult{Session: e.GetSession(), Seq: s.HistorySeq, Turn: c}, err)
+}
+
+// steering is the waiting messages of users that may interrupt the running turn:
+// the first one, and those behind it that are answered at the same place.
+func (b *Book) steering(tx *bus.Tx, s *journal.Session) (inputs []*busv1.Event, replyTo string, err error) {
+	begun, err := b.begun(tx, s)
+	if err != nil {
+		return nil, "", err
+	}
+	_, events, err := b.Waiting(tx, s, maxSteering+len(begun))
+	if err != nil {
+		return nil, "", err
+	}
+	for _, e := range events {
+		var in contract.AgentInput
+		if slices.Contains(begun, e.GetSeq()) || json.Unmarshal(e.GetPayload(), &in) != nil || in.Kind != contract.InputUser {
+			continue
+		}
+		if len(inputs) == 0 {
+			replyTo = in.ReplyTo
+		}
+		if in.ReplyTo == replyTo {
+			inputs = append(inputs, e)
+		}
+	}
+	return inputs, replyTo, nil
+}
+
+// maxSteering is how far into a queue an interruption looks.
+const maxSteering = 200
+
+// skip closes the calls of a turn that have not begun. It refuses while one
+// runs: its outcome would be lost.
+func (b *Book) skip(tx *bus.Tx, s *journal.Session, turn *journal.Turn) error {
+	open, err := tx.OpenCalls(turn.ID)
+	if err != nil {
+		return err
+	}
+	rows := make([]*busv1.Entry, 0, len(open))
+	for _, c := range open {
+		if c.State == journal.CallRunning {
+			return fmt.Errorf("%w: call %s of the turn is running", contract.ErrConflict, journal.CallID(c.ID))
+		}
+		c.State, c.EndedAt = journal.CallClosed, tx.Now
+		if err := tx.PutCall(&c); err != nil {
+			return err
+		}
+		tx.After(func() { b.closed(c.ID) })
+		rows = append(rows, &busv1.Entry{Kind: contract.EntryResult, CallId: journal.CallID(c.ID), Text: contract.SkippedCall, IsError: true})
+	}
+	if len(rows) == 0 {
+		return nil
+	}
+	_, err = b.write(tx, s, turn, rows)
+	return err
+}
+
+// Interruptible reports whether a message of the user waits that may interrupt
+// the turn of the lease.
+func (b *Book) Interruptible(r journal.Reader, all *bus.Bus, l *bus.Lease) (bool, error) {
+	s, err := r.Session(l.Session)
+	if err != nil || s == nil || len(s.Stack) == 0 {
+		return false, err
+	}
+	turn, err := r.Turn(s.Stack[len(s.Stack)-1])
+	if err != nil || turn.Interrupted >= contract.MaxInterruptions {
+		return false, err
+	}
+	events, err := b.Pending(r, all, l, maxSteering)
+	return slices.ContainsFunc(events, func(e *busv1.Event) bool {
+		var in contract.AgentInput
+		return json.Unmarshal(e.GetPayload(), &in) == nil && in.Kind == contract.InputUser
+	}), err
+}
+
+// begun is the inputs that turns of a session which have not ended are about.
+func (b *Book) begun(r journal.Reader, s *journal.Session) (inputs []int64, err error) {
+	for _, id := range s.Stack {
+		turn, err := r.Turn(id)
+		if err != nil {
+			return nil, err
+		}
+		if turn != nil {
+			inputs = append(inputs, turn.Inputs...)
+		}
+	}
+	return inputs, nil
+}
+
+// Begun implements bus.Sessions.
+func (b *Book) Begun(r journal.Reader, e *busv1.Event) (bool, error) {
+	s, err := r.Session(journal.ParseSessionID(e.GetKey()))
+	if err != nil || s == nil {
+		return false, err
+	}
+	inputs, err := b.begun(r, s)
+	return slices.Contains(inputs, e.GetSeq()), err
+}
+
+// Pending is the inputs of a session that no turn is about yet, of those that
+// wait behind the lease.
+func (b *Book) Pending(r journal.Reader, all *bus.Bus, l *bus.Lease, limit int) ([]*busv1.Event, error) {
+	s, err := r.Session(l.Session)
+	if err != nil || s == nil {
+		return nil, err
+	}
+	begun, err := b.begun(r, s)
+	if err != nil {
+		return nil, err
+	}
+	events, err := all.Behind(r, l, limit+len(begun))
+	events = slices.DeleteFunc(events, func(e *busv1.Event) bool { return slices.Contains(begun, e.GetSeq()) })
+	return events[:min(len(events), limit)], err
+}
