@@ -251,7 +251,7 @@ func (a admin) Channels(context.Context) ([]control.Channel, error) {
 		c := &now.Channels[i]
 		channels = append(channels, control.Channel{
 			ID: c.ID, Name: c.Name, Status: c.Status(), Detail: c.Readiness.GetDetail(), Default: c.ID == now.DefaultChannel,
-			MaxLength: c.MaxLength, AllowFrom: a.live.Config().Channels.Of(c.ID).AllowFrom, Agent: cmp.Or(now.Routing[c.ID], now.DefaultAgent),
+			MaxLength: c.MaxLength, AllowFrom: a.live.Config().Channels.Of(c.ID).AllowFrom, Agent: cmp.Or(now.Routing[c.ID], router.DefaultAgent(now)),
 		})
 	}
 	return channels, nil
@@ -278,7 +278,7 @@ func (a admin) Agents(context.Context) ([]control.Agent, error) {
 	agents := make([]control.Agent, 0, len(now.Agents))
 	for _, g := range now.Agents {
 		x := control.Agent{
-			ID: g.ID, Name: g.Name, Description: g.Description, State: g.State, Enabled: now.Enabled(g.ID), Default: g.ID == now.DefaultAgent,
+			ID: g.ID, Name: g.Name, Description: g.Description, State: g.State, Enabled: now.Enabled(g.ID), Default: g.ID == router.DefaultAgent(now),
 			Model: g.Spec.GetModel(), Tools: []string{},
 		}
 		if g.Spec.GetEcho() {

@@ -54,15 +54,9 @@ func (k *Kernel) snapshot() *directory.Snapshot {
 	slices.SortFunc(s.Tools, func(a, b directory.Tool) int { return cmp.Compare(a.Name, b.Name) })
 	slices.SortFunc(s.Models, func(a, b directory.Provider) int { return cmp.Compare(a.Extension, b.Extension) })
 	slices.SortFunc(s.Commands, func(a, b directory.Command) int { return cmp.Compare(a.Name, b.Name) })
-	if s.DefaultAgent == "" && s.EnabledAgents == nil && s.Agent(defaultAgent) != nil {
-		s.DefaultAgent = defaultAgent
-	}
 	s.ToolsEtag, s.ChannelsEtag = etags(s)
 	return s
 }
-
-// defaultAgent answers when the configuration says nothing about agents.
-const defaultAgent = "orchestrator"
 
 func (k *Kernel) describe(s *directory.Snapshot, id string, m *member) {
 	status := k.status[id]

@@ -47,9 +47,11 @@ type Config struct {
 	doc *strictyaml.Document
 }
 
-// Agents says which agents there are and who answers where.
+// Agents says which agents there are and who answers where. The default agent
+// is one that is there: a file that lists others as enabled, or switches it off,
+// has none unless it names one.
 type Agents struct {
-	Default string            `yaml:"default" check:"id"`
+	Default string            `yaml:"default" default:"orchestrator" check:"id"`
 	Enabled []string          `yaml:"enabled" check:"id" unique:"-"` // nil: all; empty: none
 	Routing map[string]string `yaml:"routing" alias:"channel_map" check:"id" keys:"id"`
 }
@@ -181,6 +183,9 @@ func Load(file string) (*Config, error) {
 }
 
 func (c *Config) checkTogether() {
+	if !c.doc.Has("agents.default") && (c.Agents.Enabled != nil || !c.EnabledExtension(c.Agents.Default)) {
+		c.Agents.Default = ""
+	}
 	a := c.Agents
 	if a.Default != "" && c.doc.Has("agents.enabled") && !c.doc.Faulty("agents.enabled") && !slices.Contains(a.Enabled, a.Default) {
 		c.doc.ReportFault("agents.default", strictyaml.Fault{

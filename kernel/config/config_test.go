@@ -77,6 +77,7 @@ func TestDefaults(t *testing.T) {
 	t.Parallel()
 	want := &config.Config{
 		Processes: config.ProcessesGrouped,
+		Agents:    config.Agents{Default: "orchestrator"},
 		Channels:  config.Channels{Hold: 15 * time.Minute},
 		Retention: config.Retention{Events: 30 * 24 * time.Hour, Dead: 90 * 24 * time.Hour},
 	}
@@ -106,6 +107,28 @@ func TestDefaults(t *testing.T) {
 	single, err := config.Parse("config.yaml", []byte("models: {default: offline/grammar}\nagents: {channel_map: {a: b}}"))
 	if err != nil || !cmp.Equal(single.Models.Default, []string{"offline/grammar"}) || single.Agents.Routing["a"] != "b" {
 		t.Errorf("a single model or the alias: %+v, %v", single, err)
+	}
+}
+
+// The default agent is the orchestrator, unless the file says who is enabled and
+// not who is the default, or switches the orchestrator off.
+func TestDefaultAgent(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]string{
+		"":                          "orchestrator",
+		"agents: {routing: {a: b}}": "orchestrator",
+		"agents: {default: chat}":   "chat",
+		"agents: {default: chat, enabled: [echo, chat]}":                                "chat",
+		"agents: {enabled: [chat]}":                                                     "",
+		"agents: {enabled: []}":                                                         "",
+		"extensions: {orchestrator: {enabled: false}}":                                  "",
+		"extensions: {orchestrator: {enabled: false}}\nagents: {default: orchestrator}": "orchestrator", // as it was asked for: an error to who writes
+		"extensions: {chat: {enabled: false}}":                                          "orchestrator",
+	} {
+		c, err := config.Parse("config.yaml", []byte(text))
+		if err != nil || c.Agents.Default != want {
+			t.Errorf("%s: the default agent is %q, %v; want %q", text, c.Agents.Default, err, want)
+		}
 	}
 }
 

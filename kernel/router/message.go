@@ -215,6 +215,13 @@ func pickAgent(now *directory.Snapshot, channel, asked string) (agent, refusal s
 	return echo, ""
 }
 
+// DefaultAgent is who answers where nobody is asked for and nobody is mapped;
+// empty: nobody can.
+func DefaultAgent(now *directory.Snapshot) string {
+	agent, _ := pickAgent(now, "", "")
+	return agent
+}
+
 func notEnabled(now *directory.Snapshot, agent, why string) string {
 	if now.Agent(agent) == nil {
 		return fmt.Sprintf("There is no agent %q. %s", agent, why)
