@@ -1406,6 +1406,7 @@ type DraftUpdate struct {
 	DraftId       string                 `protobuf:"bytes,3,opt,name=draft_id,json=draftId,proto3" json:"draft_id,omitempty"` // the turn; the final message carries it too
 	Text          string                 `protobuf:"bytes,4,opt,name=text,proto3" json:"text,omitempty"`                      // all of the text so far; empty: "is typing"
 	Done          bool                   `protobuf:"varint,5,opt,name=done,proto3" json:"done,omitempty"`                     // no more of this draft
+	ReplyTo       string                 `protobuf:"bytes,6,opt,name=reply_to,json=replyTo,proto3" json:"reply_to,omitempty"` // the platform's id of the message that is being answered
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1473,6 +1474,13 @@ func (x *DraftUpdate) GetDone() bool {
 		return x.Done
 	}
 	return false
+}
+
+func (x *DraftUpdate) GetReplyTo() string {
+	if x != nil {
+		return x.ReplyTo
+	}
+	return ""
 }
 
 type DraftResponse struct {
@@ -1638,13 +1646,14 @@ const file_switchboard_extension_v1_extension_proto_rawDesc = "" +
 	"\x05model\x18\x05 \x01(\tR\x05model\"O\n" +
 	"\x05Usage\x12!\n" +
 	"\finput_tokens\x18\x01 \x01(\x03R\vinputTokens\x12#\n" +
-	"\routput_tokens\x18\x02 \x01(\x03R\foutputTokens\"\x8c\x01\n" +
+	"\routput_tokens\x18\x02 \x01(\x03R\foutputTokens\"\xa7\x01\n" +
 	"\vDraftUpdate\x12\"\n" +
 	"\fconversation\x18\x01 \x01(\tR\fconversation\x12\x16\n" +
 	"\x06thread\x18\x02 \x01(\tR\x06thread\x12\x19\n" +
 	"\bdraft_id\x18\x03 \x01(\tR\adraftId\x12\x12\n" +
 	"\x04text\x18\x04 \x01(\tR\x04text\x12\x12\n" +
-	"\x04done\x18\x05 \x01(\bR\x04done\"\x0f\n" +
+	"\x04done\x18\x05 \x01(\bR\x04done\x12\x19\n" +
+	"\breply_to\x18\x06 \x01(\tR\areplyTo\"\x0f\n" +
 	"\rDraftResponse2\xfb\x02\n" +
 	"\tExtension\x12\\\n" +
 	"\bDescribe\x12).switchboard.extension.v1.DescribeRequest\x1a%.switchboard.extension.v1.Description\x12U\n" +
