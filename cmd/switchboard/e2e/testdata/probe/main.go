@@ -17,6 +17,7 @@
 //	mute     says nothing at all, not even the handshake
 //	child    leaves a process that holds stdout
 //	channel  a channel that notes what it sends in the file out
+//	shop     see shop.go
 package main
 
 import (
@@ -75,6 +76,8 @@ func main() {
 			child.Stdout, child.Stderr = os.Stdout, os.Stderr
 			return child.Start()
 		}
+	case "shop":
+		e.Tools, e.Channel = shopTools, sdk.ChannelFunc(shopSend)
 	case "channel":
 		e.Channel = sdk.ChannelFunc(func(_ context.Context, m sdk.Message) (sdk.Receipt, error) {
 			note("out", m.Text)
