@@ -176,7 +176,7 @@ func (m *member) subscriptions(c *config.Config) (subs []bus.Subscription) {
 func (m *member) actor(generation int64) *bus.Actor {
 	a := &bus.Actor{
 		ID: m.manifest.ID, Generation: generation, Publish: m.manifest.Permissions.Publish, Effects: m.manifest.Permissions.Effects,
-		Tools: m.manifest.Permissions.Tools, Models: m.manifest.Permissions.Models,
+		Tools: m.manifest.Permissions.Tools, Models: m.manifest.Permissions.Models, Presence: m.manifest.Permissions.Presence,
 		Channel: m.manifest.Provides.Channel != nil, Agent: m.manifest.Agent != nil,
 	}
 	for _, s := range m.manifest.Permissions.Subscribe {
@@ -327,7 +327,13 @@ func (k *Kernel) declareSchedules(p *plan) {
 		}
 		for id, m := range p.members {
 			for _, s := range m.manifest.Schedules {
-				wanted[id] = append(wanted[id], contract.DeclaredSchedule{Name: s.Name, Cron: s.Cron, Topic: s.Topic, Timezone: s.Timezone, Payload: s.Payload})
+				t, err := m.manifest.Timing(s, m.config)
+				if err != nil {
+					return err
+				}
+				wanted[id] = append(wanted[id], contract.DeclaredSchedule{
+					Name: s.Name, Cron: t.Cron, Every: int64(t.Every / time.Second), Topic: s.Topic, Timezone: s.Timezone, Payload: s.Payload,
+				})
 			}
 		}
 		for _, id := range slices.Sorted(maps.Keys(wanted)) {

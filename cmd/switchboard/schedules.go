@@ -60,7 +60,7 @@ func newSchedulesCommand() *cobra.Command {
 func newSchedulesList() *cobra.Command {
 	c := &cobra.Command{Use: "list", Short: "List reminders and recurring schedules, the next due first", Args: cobra.NoArgs}
 	asJSON := jsonFlag(c)
-	all := c.Flags().Bool("all", false, "also those that are done or cancelled")
+	all := c.Flags().Bool("all", false, "also those that are done or cancelled, and those of extensions")
 	c.RunE = withKernel("listing the schedules", func(c *cobra.Command, k control.Kernel, _ []string) error {
 		found, err := readSchedules(c.Context(), k, *all)
 		if err != nil {

@@ -37,7 +37,7 @@ func (s *scheduler) list(ctx context.Context, c sdk.ToolCall) (sdk.ToolResult, e
 	if args.Limit <= 0 {
 		args.Limit = defaultLimit
 	}
-	rows, err := s.all(ctx, func(sc schedule.Schedule) bool { return args.All || !sc.Finished() })
+	rows, err := s.all(ctx, func(sc schedule.Schedule) bool { return args.All || !sc.Finished() && sc.Owner == "" })
 	if err != nil {
 		return sdk.ToolResult{}, err
 	}

@@ -57,7 +57,7 @@ func (s *scheduler) tools() []sdk.Tool {
 			Name:        "list_schedules",
 			Description: "List the reminders and recurring schedules of the household, the next due first.",
 			Schema: schema(``,
-				`"all": {"type": "boolean", "description": "Also those that are done or cancelled."}`,
+				`"all": {"type": "boolean", "description": "Also those that are done or cancelled, and those of extensions."}`,
 				`"limit": {"type": "integer", "minimum": 1, "description": "At most so many; 50 if not given."}`),
 			ReadOnly: true,
 			Call:     s.list,

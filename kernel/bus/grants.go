@@ -20,6 +20,7 @@ type Actor struct {
 	Effects    []string // of the manifest: session.ensure, input, ...
 	Tools      []string // full names of read-only tools it may ask outside of turns
 	Models     []string // it may ask outside of turns
+	Presence   bool     // it may ask when a person was there last
 	Channel    bool     // provides a channel
 	Agent      bool     // is an agent
 	kernel     bool
@@ -89,6 +90,14 @@ func (a *Actor) MayWatch(pattern string) error {
 		return nil
 	}
 	return fmt.Errorf("%w: the manifest of %q lacks \"permissions: {subscribe: [{topic: %s}]}\"", contract.ErrDenied, a.ID, pattern)
+}
+
+// MayAskPresence says whether the actor may know when a person was there last.
+func (a *Actor) MayAskPresence() error {
+	if a.kernel || a.Presence {
+		return nil
+	}
+	return fmt.Errorf("%w: the manifest of %q lacks \"permissions: {presence: true}\"", contract.ErrDenied, a.ID)
 }
 
 // covers says whether every topic of a pattern is one of the granted pattern.

@@ -240,6 +240,39 @@ F:6:17: extensions.heartbeat.config.list[1]: got string, want integer`},
 	}
 }
 
+func TestEffectiveTimesSchedules(t *testing.T) {
+	t.Parallel()
+	m, err := manifest.Parse("x/beat/manifest.yaml", []byte(`api: 1
+id: beat
+name: Beat
+version: 1.0.0
+run: {command: ./beat}
+schedules: [{name: beat, every: $config.every, topic: beat.beat}]
+config: {every: 10m}
+`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for in, want := range map[string]string{
+		"{every: 5m}":    "",
+		"{every: often}": `F:3:21: extensions.beat.config.every: expected a duration such as 30s, 10m or 30d, found "often"`,
+		"{every: 10}":    `F:3:21: extensions.beat.config.every: must be a string: the schedule beat is timed by it`,
+		"{every: null}":  `F:3:14: extensions.beat.config.every: is required: the schedule beat is timed by it`,
+	} {
+		c, err := config.Parse("F", []byte("extensions:\n  beat:\n    config: "+in+"\n"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := ""
+		if _, err := c.Effective(m); err != nil {
+			got = err.Error()
+		}
+		if got != want {
+			t.Errorf("%s:\ngot  %s\nwant %s", in, got, want)
+		}
+	}
+}
+
 func TestReferences(t *testing.T) {
 	t.Parallel()
 	c, err := config.Parse("F", []byte(shape))

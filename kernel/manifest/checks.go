@@ -60,8 +60,10 @@ var Checks = strictyaml.Checks{
 	"publish":       checkPublish,
 	"subscribe":     checkSubscribe,
 	"fired":         checkFired,
-	"cron":          checkCron,
 	"timezone":      checkTimezone,
+
+	"cron_or_reference":  orReference(checkCron),
+	"every_or_reference": orReference(checkEvery),
 }
 
 func checkIDSyntax(s string) *strictyaml.Fault {

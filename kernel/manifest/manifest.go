@@ -121,6 +121,7 @@ type Permissions struct {
 	Network   []string       `yaml:"network" check:"host" unique:"-"`
 	Tools     []string       `yaml:"tools" check:"tool" unique:"-"`   // read-only ones it may ask outside of turns
 	Models    []string       `yaml:"models" check:"model" unique:"-"` // it may ask outside of turns
+	Presence  bool           `yaml:"presence"`                        // it may ask when a person was there last
 }
 
 // Subscription is one declared subscription; the file may give just its topic.
@@ -183,10 +184,12 @@ type Limits struct {
 	DailyTokens int64         `yaml:"daily_tokens" min:"0"` // 0: no limit of its own
 }
 
-// Schedule is published to the scheduler, which owns it.
+// Schedule is published to the scheduler, which owns it. Exactly one of Cron and
+// Every is set, and either may refer to the extension's config; see Timing.
 type Schedule struct {
 	Name     string         `yaml:"name,required" check:"id_syntax"`
-	Cron     string         `yaml:"cron,required" check:"cron"`
+	Cron     string         `yaml:"cron" check:"cron_or_reference"`
+	Every    string         `yaml:"every" check:"every_or_reference"` // a duration
 	Topic    string         `yaml:"topic,required" check:"fired"`
 	Timezone string         `yaml:"timezone" check:"timezone"` // empty: the configured one
 	Payload  map[string]any `yaml:"payload"`

@@ -29,6 +29,7 @@ func parse(file string, data []byte, trusted bool) (*Manifest, error) {
 		m.checkProvides()
 		m.checkPermissions()
 		m.checkTimes()
+		m.checkSchedules()
 		m.checkAgent()
 		m.checkSecrets()
 		if !trusted {

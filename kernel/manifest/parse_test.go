@@ -260,6 +260,30 @@ F:9:19: schedules[2].cron: the zone does not belong into the expression: use tim
 F:9:46: schedules[2].topic: "nothing" is not a topic pattern: write segments of lower-case letters, digits and underscores joined by dots, with .* only at the end
 F:10:3: schedules[3].name: is required
 F:10:10: schedules[3].cron: "60 * * * *" is not a cron expression such as "0 3 * * *": end of range (60) above maximum (59): 60`},
+		"schedules by the config": {head + `schedules:
+- {name: a, every: $config.evry, topic: a.b}
+- {name: b, every: $config.every, cron: $config.cron, topic: a.b}
+- {name: c, topic: a.b}
+- {name: d, every: $every, topic: a.b}
+- {name: e, every: 500ms, topic: a.b}
+- {name: f, every: soon, topic: a.b}
+- {name: g, cron: $config.deep.cron, topic: a.b}
+- {name: h, cron: $config.deep., topic: a.b}
+- {name: i, every: $config.deep.n, topic: a.b}
+- {name: j, every: $config.missing, topic: a.b}
+config: {every: 10 minutes, deep: {cron: "* * *", n: 5}}
+config_schema: {type: object, properties: {missing: {type: string}}}`, `
+F:7:20: schedules[0].every: "$config.evry" refers to nothing: neither config nor config_schema has evry (did you mean $config.every?)
+F:8:20: schedules[1].every: cron and every exclude each other: remove one
+F:8:41: schedules[1].cron: "$config.cron" refers to nothing: neither config nor config_schema has cron
+F:9:3: schedules[2]: needs cron (such as "0 3 * * *") or every (such as 10m)
+F:10:20: schedules[3].every: "$every" is no reference: write $config. and a key of the config, such as $config.every
+F:11:20: schedules[4].every: "500ms" is too short: must be at least 1s
+F:12:20: schedules[5].every: expected a duration such as 30s, 10m or 30d, found "soon"
+F:14:19: schedules[7].cron: "$config.deep." names no key of the config
+F:17:17: config.every: expected a duration such as 30s, 10m or 30d, found "10 minutes"
+F:17:42: config.deep.cron: "* * *" is not a cron expression such as "0 3 * * *": expected exactly 5 fields, found 3: [* * *]
+F:17:54: config.deep.n: must be a string: the schedule i is timed by it`},
 		"config": {head + `config:
   api_ulr: x
   api_url: not a url

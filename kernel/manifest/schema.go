@@ -36,21 +36,18 @@ type ConfigProblem struct {
 }
 
 // CheckConfig checks a config, as the extension would get it, against the
-// manifest's config_schema.
+// manifest's config_schema and what its schedules take from it.
 func (m *Manifest) CheckConfig(config map[string]any) []ConfigProblem {
-	schema, _ := m.compiled()
-	if schema == nil {
-		return nil
-	}
-	var invalid *jsonschema.ValidationError
-	if err := schema.Validate(asAny(config)); err == nil || !errors.As(err, &invalid) {
-		return nil
-	}
 	var out []ConfigProblem
-	flatten(invalid, func(e *jsonschema.ValidationError) {
-		out = append(out, m.configProblems(e)...)
-	})
-	return out
+	if schema, _ := m.compiled(); schema != nil {
+		var invalid *jsonschema.ValidationError
+		if err := schema.Validate(asAny(config)); errors.As(err, &invalid) {
+			flatten(invalid, func(e *jsonschema.ValidationError) {
+				out = append(out, m.configProblems(e)...)
+			})
+		}
+	}
+	return append(out, m.timingProblems(config, out)...)
 }
 
 // asAny gives an absent config the form of an empty object.
@@ -185,11 +182,9 @@ func (m *Manifest) compiled() (*jsonschema.Schema, error) {
 func (m *Manifest) Unquestioned() bool { return m.trusted }
 
 // checkSchema checks config_schema and checks the defaults in config against
-// it. What the defaults leave out, the configuration may supply.
+// it, and what schedules take from them. What the defaults leave out, the
+// configuration may supply.
 func (m *Manifest) checkSchema() {
-	if m.ConfigSchema == nil {
-		return
-	}
 	if t, ok := m.ConfigSchema["type"]; ok && t != "object" {
 		m.doc.Report("config_schema.type", "must be object: a config is a mapping")
 		return

@@ -10,6 +10,7 @@ import (
 	"github.com/switchboard-run/switchboard/contract/busv1"
 	"github.com/switchboard-run/switchboard/contract/extensionv1"
 	"github.com/switchboard-run/switchboard/contract/kernelv1"
+	"github.com/switchboard-run/switchboard/sdk"
 )
 
 // state is what outlives the extension.
@@ -32,6 +33,7 @@ type state struct {
 	sessions map[string]*session
 	pending  []*busv1.Event
 	channels []*kernelv1.Channel
+	presence sdk.Presence
 	reports  []*extensionv1.Readiness
 	drafts   []string
 	watchers map[chan *busv1.Event][]string

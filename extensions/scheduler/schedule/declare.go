@@ -14,13 +14,17 @@ func DeclaredID(extension, name string) string { return extension + "." + name }
 // Declare makes a schedule of a manifest's declaration. It may publish to the
 // owner's own topics and to the system's. was is what is stored for it, or nil:
 // its state and its counts are kept, and its next time too unless the timing
-// has changed.
+// has changed: an interval then counts from now.
 func Declare(extension string, d contract.DeclaredSchedule, was *Schedule, env Env) (Schedule, error) {
 	if !systemTopic(d.Topic) && topic.Owner(d.Topic) != extension {
 		return Schedule{}, fmt.Errorf("schedule %s of %s: topic %q belongs to neither the extension nor the system", d.Name, extension, d.Topic)
 	}
 	message := fmt.Sprintf("%s of %s", d.Name, extension)
 	request := Request{Message: &message, Cron: &d.Cron, Topic: &d.Topic}
+	if d.Every != 0 {
+		every := float64(d.Every)
+		request.Cron, request.EverySeconds = nil, &every
+	}
 	if d.Timezone != "" {
 		request.Timezone = &d.Timezone
 	}
@@ -44,10 +48,10 @@ func Declare(extension string, d contract.DeclaredSchedule, was *Schedule, env E
 	}
 	kept := *was
 	kept.Message, kept.Topic, kept.Payload, kept.ChannelID = s.Message, s.Topic, s.Payload, s.ChannelID
-	if kept.Cron == s.Cron && kept.Timezone == s.Timezone && !kept.Finished() {
+	if kept.Cron == s.Cron && kept.EverySeconds == s.EverySeconds && kept.Timezone == s.Timezone && !kept.Finished() {
 		return kept, nil
 	}
-	kept.Cron, kept.Timezone, kept.Anchor = s.Cron, s.Timezone, s.Anchor
+	kept.Cron, kept.EverySeconds, kept.Timezone, kept.Anchor = s.Cron, s.EverySeconds, s.Timezone, s.Anchor
 	kept.Revision, kept.Problem, kept.FinishedAt = kept.Revision+1, "", nil
 	if kept.State != Paused {
 		kept.State, kept.Next = Active, s.Next

@@ -207,6 +207,24 @@ func TestDeclare(t *testing.T) {
 	if kept, err := Declare("heartbeat", tick, &paused, later); err != nil || kept.State != Paused || kept.Next != nil {
 		t.Errorf("paused by a person: %+v, %v", kept, err)
 	}
+	minutely := contract.DeclaredSchedule{Name: "tick", Every: 60, Topic: "heartbeat.tick"}
+	every, err := Declare("heartbeat", minutely, &s, later)
+	if err != nil || every.Cron != "" || every.Revision != 2 || !every.Next.Equal(later.Now.Add(time.Minute)) {
+		t.Errorf("declared with an interval: %+v, %v", every, err)
+	}
+	after := later
+	after.Now = later.Now.Add(30 * time.Second)
+	if same, err := Declare("heartbeat", minutely, &every, after); err != nil || !same.Next.Equal(*every.Next) || same.Revision != 2 {
+		t.Errorf("declared again with an interval: %+v, %v", same, err)
+	}
+	minutely.Every = 120
+	if longer, err := Declare("heartbeat", minutely, &every, after); err != nil || !longer.Next.Equal(after.Now.Add(2*time.Minute)) || longer.Revision != 3 {
+		t.Errorf("another interval: %+v, %v", longer, err)
+	}
+	minutely.Every = 1
+	if _, err := Declare("heartbeat", minutely, &every, after); err == nil {
+		t.Error("an interval below the minimum was accepted")
+	}
 	for _, topic := range []string{"user.message", "tasks.run", "heartbeat", "channel.send.x"} {
 		tick.Topic = topic
 		if _, err := Declare("heartbeat", tick, nil, later); err == nil {

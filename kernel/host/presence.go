@@ -1,0 +1,74 @@
+package host
+
+import (
+	"context"
+	"encoding/json"
+	"strings"
+
+	"github.com/switchboard-run/switchboard/contract"
+	"github.com/switchboard-run/switchboard/contract/kernelv1"
+	"github.com/switchboard-run/switchboard/kernel/journal"
+)
+
+// Presence tells when a person was there last, in whatever session, and whether
+// one waits for an answer now.
+func (s sessionsService) Presence(ctx context.Context, _ *kernelv1.PresenceRequest) (*kernelv1.PresenceResponse, error) {
+	if err := actorOf(ctx).MayAskPresence(); err != nil {
+		return nil, err
+	}
+	out := &kernelv1.PresenceResponse{}
+	return out, s.h.Bus.View(ctx, func(j journal.Reader) (err error) {
+		if out.UserAtUs, err = lastUser(j); err == nil {
+			out.Busy, err = personWaits(j)
+		}
+		return err
+	})
+}
+
+// recentSessions is how many sessions are looked at: more have not been active
+// since a person was heard.
+const recentSessions = 1000
+
+func lastUser(j journal.Reader) (at int64, err error) {
+	sessions, err := j.Sessions(journal.SessionFilter{Limit: recentSessions})
+	for i := range sessions {
+		at = max(at, sessions[i].UserAt)
+	}
+	return at, err
+}
+
+// manyInputs are more unsettled inputs than are looked at: that many mean work.
+const manyInputs = 1000
+
+// personWaits says whether an input of a person is not settled yet.
+func personWaits(j journal.Reader) (bool, error) {
+	subscriptions, err := j.Subscriptions()
+	if err != nil {
+		return false, err
+	}
+	inputs := map[int64]bool{}
+	for _, s := range subscriptions {
+		inputs[s.ID] = s.ParkedAt == 0 && strings.HasPrefix(s.Pattern, contract.TopicAgentInput)
+	}
+	var open []int64
+	err = j.Pending(func(d journal.Delivery) bool {
+		if inputs[d.Subscription] {
+			open = append(open, d.Seq)
+		}
+		return len(open) <= manyInputs
+	})
+	if err != nil || len(open) > manyInputs {
+		return err == nil, err
+	}
+	for _, seq := range open {
+		e, err := j.Event(seq)
+		if err != nil {
+			return false, err
+		}
+		var in contract.AgentInput
+		if e != nil && json.Unmarshal(e.GetPayload(), &in) == nil && in.Kind == contract.InputUser {
+			return true, nil
+		}
+	}
+	return false, nil
+}
