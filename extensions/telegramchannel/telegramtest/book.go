@@ -145,6 +145,17 @@ func (s *Server) History(chatID int64) []Message {
 	return slices.Clone(c.messages)
 }
 
+// Deleted are the messages that bots deleted in the chat, in order, as they were last.
+func (s *Server) Deleted(chatID int64) []Message {
+	c := s.lookup(chatID)
+	if c == nil {
+		return nil
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return slices.Clone(c.deleted)
+}
+
 // Chats are the ids of all known chats, ascending.
 func (s *Server) Chats() []int64 {
 	s.chatMu.RLock()

@@ -65,6 +65,7 @@ type chat struct {
 	nextID   int
 	messages []Message
 	byBot    int // how many of them a bot wrote
+	deleted  []Message
 	actions  []Action
 	topics   []int
 	refusal  *apiError     // every send is answered with it: blocked, kicked

@@ -1,8 +1,9 @@
 // Package telegramtest is a Telegram Bot API server for tests and benchmarks.
 // It listens on loopback, speaks the methods a text bot needs (getMe,
-// getUpdates, sendMessage, editMessageText, sendChatAction, setMyCommands,
-// getMyCommands, getWebhookInfo, setWebhook, deleteWebhook) and enforces the
-// rules a bot meets in the real service, with its error codes and texts.
+// getUpdates, sendMessage, editMessageText, deleteMessage, sendChatAction,
+// setMyCommands, getMyCommands, getWebhookInfo, setWebhook, deleteWebhook) and
+// enforces the rules a bot meets in the real service, with its error codes and
+// texts.
 //
 // # What is enforced
 //
@@ -14,8 +15,8 @@
 //   - updates: offset, limit, timeout and allowed_updates; an update is given
 //     again until a higher offset confirms it; a second getUpdates ends the
 //     first with 409, and so does a webhook;
-//   - with [WithLimits]: the rates per chat, per group and per bot, refused with
-//     429 and retry_after, measured on the clock of [WithClock].
+//   - with [WithLimits]: the rates per chat, per group and per bot, which edits
+//     use up as messages do, refused with 429 and retry_after, measured on the clock of [WithClock].
 //
 // Rate limits are off unless asked for, so that a test which is not about them
 // need not wait. Everything else cannot be switched off.

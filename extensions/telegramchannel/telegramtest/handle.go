@@ -62,6 +62,8 @@ func (s *Server) dispatch(ctx context.Context, token, method string, p params) (
 		return s.sendMessage(b, p)
 	case "editmessagetext":
 		return s.editMessageText(b, p)
+	case "deletemessage":
+		return s.deleteMessage(b, p)
 	case "sendchataction":
 		return s.sendChatAction(p)
 	case "setmycommands":

@@ -2,18 +2,22 @@ package telegramtest
 
 import (
 	"math"
+	"slices"
 	"sync"
 	"time"
 )
 
-// Rate allows Burst messages at once and one more every Every. The zero Rate allows all.
+// Rate allows Burst messages at once and one more every Every; with a Window
+// instead, Burst messages within any time of that length. The zero Rate allows all.
 type Rate struct {
-	Every time.Duration
-	Burst int
+	Every  time.Duration
+	Burst  int
+	Window time.Duration
 }
 
-// Limits are the rates that the server enforces on sends and edits. Chat
-// actions are free, as long as Actions is false; then they count like messages.
+// Limits are the rates that the server enforces on sends and edits alike;
+// deleting is free. Chat actions are free, too, unless Actions is true: then they
+// count like messages.
 type Limits struct {
 	Chat    Rate // a private chat
 	Group   Rate
@@ -22,28 +26,38 @@ type Limits struct {
 }
 
 // TelegramLimits are the rates that Telegram documents: one message a second
-// to a chat with short bursts, 20 a minute to a group, 30 a second altogether.
+// to a chat with short bursts, 20 in any minute to a group, 30 a second altogether.
 func TelegramLimits() Limits {
 	return Limits{
 		Chat:  Rate{Every: time.Second, Burst: 3},
-		Group: Rate{Every: 3 * time.Second, Burst: 20},
+		Group: Rate{Window: time.Minute, Burst: 20},
 		Bot:   Rate{Every: time.Second / 30, Burst: 30},
 	}
 }
 
-// bucket is a token bucket, kept as the time at which it will be full again.
+// bucket is a token bucket, kept as the time at which it will be full again, or
+// the times of what was admitted within the last window.
 type bucket struct {
-	mu   sync.Mutex
-	full time.Time
+	mu       sync.Mutex
+	full     time.Time
+	admitted []time.Time
 }
 
 // take takes a token, or says in how many seconds to come back.
 func (b *bucket) take(now time.Time, r Rate) (retryAfter int) {
-	if r.Every <= 0 {
-		return 0
-	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
+	switch {
+	case r.Window > 0:
+		b.admitted = slices.DeleteFunc(b.admitted, func(t time.Time) bool { return now.Sub(t) >= r.Window })
+		if len(b.admitted) >= max(r.Burst, 1) {
+			return int(math.Ceil((r.Window - now.Sub(b.admitted[0])).Seconds()))
+		}
+		b.admitted = append(b.admitted, now)
+		return 0
+	case r.Every <= 0:
+		return 0
+	}
 	full := b.full
 	if full.Before(now) {
 		full = now
@@ -56,7 +70,7 @@ func (b *bucket) take(now time.Time, r Rate) (retryAfter int) {
 	return 0
 }
 
-// admit applies the rates to a send into the chat.
+// admit applies the rates to a send or an edit in the chat.
 func (s *Server) admit(c *chat) *apiError {
 	r := s.limits.Chat
 	if c.info.Type != Private {

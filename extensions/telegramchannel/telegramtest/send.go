@@ -104,15 +104,13 @@ func (s *Server) editMessageText(b *bot, p params) (any, *apiError) {
 		refusal = badRequest("message can't be edited")
 	case c.messages[i].Text == text && slices.Equal(c.messages[i].Entities, entities):
 		refusal = badRequest("message is not modified: specified new message content and reply markup are exactly the same as a current content and reply markup of the message")
-	}
-	c.mu.Unlock()
-	if refusal == nil {
+	default:
 		refusal = s.admit(c)
 	}
 	if refusal != nil {
+		c.mu.Unlock()
 		return nil, refusal
 	}
-	c.mu.Lock()
 	m := &c.messages[i]
 	m.Text, m.Entities, m.EditedAt, m.Edits = text, entities, s.now(), m.Edits+1
 	done := *m
@@ -123,6 +121,29 @@ func (s *Server) editMessageText(b *bot, p params) (any, *apiError) {
 		s.onAccept(done)
 	}
 	return answer, nil
+}
+
+func (s *Server) deleteMessage(b *bot, p params) (any, *apiError) {
+	c, refusal := s.target(p)
+	if refusal != nil {
+		return nil, refusal
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	i := c.find(int(p.int("message_id")))
+	switch {
+	case i < 0:
+		return nil, badRequest("message to delete not found")
+	case c.messages[i].From != b.user.ID && c.info.Type != Private:
+		return nil, badRequest("message can't be deleted")
+	}
+	if c.messages[i].ByBot {
+		c.byBot--
+	}
+	c.deleted = append(c.deleted, c.messages[i])
+	c.messages = slices.Delete(c.messages, i, i+1)
+	c.tell()
+	return true, nil
 }
 
 var actions = []string{

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"fmt"
 	"net/http"
 	"slices"
 	"strings"
@@ -145,6 +146,34 @@ func TestEdit(t *testing.T) {
 	}
 }
 
+func TestDelete(t *testing.T) {
+	t.Parallel()
+	s := telegramtest.Start(t)
+	theirs := s.Inject(telegramtest.Incoming{Chat: telegramtest.Chat{ID: -5, Type: telegramtest.Group}, Text: "hi"}).Message
+	for range 2 {
+		call(t, s, "sendMessage", m{"chat_id": -5, "text": "mine"})
+	}
+	first := s.Messages(-5)[0].ID
+	for _, tc := range []struct {
+		id   int
+		want string
+	}{
+		{first, ""},
+		{first, "Bad Request: message to delete not found"},
+		{theirs, "Bad Request: message can't be deleted"},
+	} {
+		if r := call(t, s, "deleteMessage", m{"chat_id": -5, "message_id": tc.id}); r.OK != (tc.want == "") || r.Description != tc.want {
+			t.Errorf("delete %d: %+v", tc.id, r)
+		}
+	}
+	if left, gone := s.Messages(-5), s.Deleted(-5); len(left) != 1 || left[0].ID == first || len(gone) != 1 || gone[0].ID != first {
+		t.Errorf("left are %+v, deleted %+v", left, gone)
+	}
+	if r := call(t, s, "editMessageText", m{"chat_id": -5, "message_id": first, "text": "x"}); r.Description != "Bad Request: message to edit not found" {
+		t.Errorf("edit of what was deleted: %+v", r)
+	}
+}
+
 func TestTokens(t *testing.T) {
 	t.Parallel()
 	s := telegramtest.Start(t)
@@ -271,6 +300,25 @@ func TestLimits(t *testing.T) {
 		clock.Advance(time.Millisecond)
 		if r := send(-5); r.OK != (i < 20) {
 			t.Fatalf("message %d to the group: %+v", i+1, r)
+		}
+	}
+	clock.Advance(40 * time.Second)
+	if r := send(-5); r.ErrorCode != 429 || r.Parameters.RetryAfter != 20 {
+		t.Errorf("message 21 of the minute: %+v", r)
+	}
+	clock.Advance(time.Minute)
+	edit := func(chat int64, i int) reply {
+		return call(t, s, "editMessageText", m{"chat_id": chat, "message_id": s.Messages(chat)[0].ID, "text": fmt.Sprint(i)})
+	}
+	for i := range 4 {
+		if r := edit(7, i); r.OK != (i < 3) || !r.OK && r.ErrorCode != 429 {
+			t.Errorf("edit %d of a private chat: %+v", i+1, r)
+		}
+	}
+	for i := range 21 {
+		clock.Advance(2 * time.Second)
+		if r := edit(-5, i); r.OK != (i < 20) || !r.OK && r.ErrorCode != 429 {
+			t.Errorf("edit %d of a group: %+v", i+1, r)
 		}
 	}
 	clock.Advance(time.Minute)
