@@ -107,7 +107,9 @@ const (
 	OutcomeDead      = "dead"
 )
 
-// ChannelSend is the payload of channel.send.<channel>: one part of one text.
+// ChannelSend is the payload of channel.send.<channel>: one part of one text. Its
+// first part takes the place of the draft. A channel that shows drafts may also
+// get a draft with an empty text: there is nothing to say, the draft is removed.
 type ChannelSend struct {
 	Text         string `json:"text"`
 	Conversation string `json:"conversation,omitempty"` // empty: the default recipient
@@ -126,6 +128,9 @@ type ChannelSend struct {
 	// that is may have it.
 	Anywhere bool `json:"anywhere,omitempty"`
 }
+
+// RemovesDraft reports whether this only removes a draft.
+func (s ChannelSend) RemovesDraft() bool { return s.Text == "" && s.DraftID != "" }
 
 // Kinds of a send.
 const (

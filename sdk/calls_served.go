@@ -119,7 +119,7 @@ func (l *life) draft(ctx context.Context, stream grpc.ClientStreamingServer[exte
 		}
 		s.update(ctx, Draft{
 			Conversation: u.GetConversation(), Thread: u.GetThread(), ID: u.GetDraftId(),
-			Text: u.GetText(), Done: u.GetDone(),
+			ReplyTo: u.GetReplyTo(), Text: u.GetText(), Done: u.GetDone(),
 		})
 	}
 }

@@ -26,9 +26,20 @@ type ChannelFunc func(ctx context.Context, m Message) (Receipt, error)
 func (f ChannelFunc) Send(ctx context.Context, m Message) (Receipt, error) { return f(ctx, m) }
 
 // Drafter is a Channel that can show text while it is being written. Drafts are
-// lost when anything is in their way.
+// lost when anything is in their way. A message with the DraftID takes the
+// draft's place; when a turn ends with nothing to say, the draft is Done instead.
 type Drafter interface {
 	Draft(ctx context.Context, d Draft)
+}
+
+// DraftRemover is a Drafter whose drafts stay where they are until something
+// takes their place, also when its process has ended. RemoveDraft is called, in
+// the place of Draft with Done, when a turn ends with nothing to say, and again
+// until it has succeeded; its errors mean what those of Send mean. Of the draft
+// it is given the id and the address.
+type DraftRemover interface {
+	Drafter
+	RemoveDraft(ctx context.Context, d Draft) error
 }
 
 // Message is one message to send. When an earlier attempt may have been sent
@@ -36,6 +47,7 @@ type Drafter interface {
 type Message struct {
 	ID           string // stays the same when the message is sent again
 	Text         string // Markdown
+	Unmarked     string // Text without the mark: for sending that repeats nothing, as an edit does
 	Conversation string // the channel's own address; empty: the default recipient
 	Thread       string
 	Owner        string // user id of the owner on this channel, if one is known
@@ -51,6 +63,7 @@ type Receipt struct {
 	ProviderID   string // the platform's id of the message
 	Conversation string // where it really went
 	Thread       string
+	Effects      Effects // committed together with the acknowledgement
 }
 
 // Draft is the text so far.
@@ -58,6 +71,7 @@ type Draft struct {
 	Conversation string
 	Thread       string
 	ID           string
+	ReplyTo      string // the platform's id of the message that is being answered
 	Text         string // empty: the assistant is working
 	Done         bool   // nothing more comes of this draft
 }

@@ -15,8 +15,11 @@ func send(ctx context.Context, channel Channel, d Delivery, dedupes bool) (Effec
 	if err := d.Decode(&s); err != nil {
 		return nil, err
 	}
+	if s.RemovesDraft() {
+		return nil, removeDraft(ctx, channel, Draft{Conversation: s.Conversation, Thread: s.Thread, ID: s.DraftID, Done: true})
+	}
 	m := Message{
-		ID: d.ID, Text: s.Text, Conversation: s.Conversation, Thread: s.Thread, Owner: s.Owner,
+		ID: d.ID, Text: s.Text, Unmarked: s.Text, Conversation: s.Conversation, Thread: s.Thread, Owner: s.Owner,
 		ReplyTo: s.ReplyTo, DraftID: s.DraftID, Part: s.Part, Parts: s.Parts,
 		Repeat: d.Uncertain, Notice: s.Kind != contract.SendReply,
 	}
@@ -27,7 +30,19 @@ func send(ctx context.Context, channel Channel, d Delivery, dedupes bool) (Effec
 	if err != nil {
 		return nil, err
 	}
-	return Effects{Raw(&busv1.Receipt{ProviderId: r.ProviderID, Conversation: r.Conversation, Thread: r.Thread})}, nil
+	receipt := Raw(&busv1.Receipt{ProviderId: r.ProviderID, Conversation: r.Conversation, Thread: r.Thread})
+	return append(Effects{receipt}, r.Effects...), nil
+}
+
+// removeDraft has a channel take away a draft that nothing takes the place of.
+func removeDraft(ctx context.Context, channel Channel, d Draft) error {
+	switch c := channel.(type) {
+	case DraftRemover:
+		return c.RemoveDraft(ctx, d)
+	case Drafter:
+		c.Draft(ctx, d)
+	}
+	return nil
 }
 
 // marked is a text that says of itself that it may be a repeat. Markdown that
