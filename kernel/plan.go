@@ -170,7 +170,7 @@ func (m *member) subscriptions(c *config.Config) (subs []bus.Subscription) {
 			Pattern: contract.TopicAgentInput + id, Ordered: true, AckWait: agent.Limits.TurnTimeout + turnMargin, MaxDeliver: turnDeliver,
 		})
 	}
-	return subs
+	return append(subs, m.commands()...)
 }
 
 func (m *member) actor(generation int64) *bus.Actor {
@@ -299,11 +299,8 @@ func (k *Kernel) check(m *member, d *extensionv1.Description) error {
 		if _, err := tools.Compile(id, t); err != nil {
 			return err
 		}
-		if t.GetCommand() == "" {
-			continue
-		}
-		if c := k.directory.Current().Command(t.GetCommand()); c != nil && !strings.HasPrefix(c.Tool, id+"/") {
-			return fmt.Errorf("%w: its command /%s is already that of %s; rename one of them", contract.ErrInvalid, t.GetCommand(), c.Tool)
+		if err := m.checkCommand(t); err != nil {
+			return err
 		}
 	}
 	return nil

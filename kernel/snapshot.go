@@ -10,6 +10,7 @@ import (
 
 	"github.com/switchboard-run/switchboard/contract/extensionv1"
 	"github.com/switchboard-run/switchboard/kernel/directory"
+	"github.com/switchboard-run/switchboard/kernel/manifest"
 	"github.com/switchboard-run/switchboard/kernel/supervisor"
 	"github.com/switchboard-run/switchboard/kernel/tools"
 )
@@ -94,13 +95,26 @@ func (k *Kernel) describe(s *directory.Snapshot, id string, m *member) {
 		s.Arriving = append(s.Arriving, id)
 	default: // what it offered last is what it offers again once it is back
 		for _, t := range description.GetTools() {
-			entry := tools.Entry(id, t)
-			s.Tools = append(s.Tools, entry)
-			if t.GetCommand() != "" {
-				s.Commands = append(s.Commands, directory.Command{Name: t.GetCommand(), Description: t.GetDescription(), Tool: entry.Name})
-			}
+			s.Tools = append(s.Tools, tools.Entry(id, t))
 		}
 	}
+	s.Commands = append(s.Commands, commands(m.manifest, description, state)...)
+}
+
+// commands are the slash commands of an extension. What its manifest does not
+// say of one, the tool of the same command does.
+func commands(m *manifest.Manifest, d *extensionv1.Description, state string) (all []directory.Command) {
+	for _, c := range m.Provides.Commands {
+		command := directory.Command{Name: c.Name, Description: c.Description, Extension: m.ID, Title: m.Name, State: state}
+		for _, t := range d.GetTools() {
+			if t.GetCommand() == c.Name && command.Description == "" {
+				command.Description, _, _ = strings.Cut(t.GetDescription(), ". ")
+			}
+		}
+		command.Description = cmp.Or(command.Description, "of "+m.Name)
+		all = append(all, command)
+	}
+	return all
 }
 
 // howToConfigure is what the extension itself says it needs, if it says so. It

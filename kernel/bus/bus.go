@@ -46,6 +46,9 @@ type Router interface {
 	Died(tx *Tx, d *journal.Delivery, e *busv1.Event, extension string) error
 	// Delivered runs in the commit of a receipt of a channel.
 	Delivered(tx *Tx, e *busv1.Event, r *busv1.Receipt) (handle string, err error)
+	// Answered runs in the commit that acknowledges a command: content is what the
+	// extension says to who gave it.
+	Answered(tx *Tx, e *busv1.Event, extension, content string) error
 }
 
 // Sessions applies the effects that concern sessions.

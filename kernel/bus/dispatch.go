@@ -64,7 +64,7 @@ func (b *Bus) prepared(s *Sink, l *lane) bool {
 			w.kind, w.reason = wantDead, reasonHeld
 		case it.tooOld():
 			w.kind, w.reason = wantDead, it.oldAge()
-		case it.event == nil, l.sub.class == classSend && it.State != journal.InFlight, l.sub.class == classInput && it.turn == nil:
+		case it.event == nil, l.sub.class.marked() && it.State != journal.InFlight, l.sub.class == classInput && it.turn == nil:
 			w.kind = wantHead
 		default:
 			return true

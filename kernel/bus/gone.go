@@ -42,19 +42,19 @@ func (b *Bus) abandoned(l *Lease, reason string, onPurpose, quiet bool) {
 		taken, answered := l.taken, l.answered
 		// Whether a handler took it may have been lost with a process that was
 		// killed, and a send that is called new must be one.
-		taken = taken || class == classSend && !onPurpose
+		taken = taken || class.marked() && !onPurpose
 		b.mu.Unlock()
 		if answered {
 			return nil
 		}
 		if taken && !onPurpose {
-			return tx.fail(l, reason, class == classSend)
+			return tx.fail(l, reason, class.marked())
 		}
 		d := b.delivery(l)
-		if d.Uncertain = d.Uncertain || taken && class == classSend; !d.Uncertain {
+		if d.Uncertain = d.Uncertain || taken && class.marked(); !d.Uncertain {
 			d.State = journal.Pending
 		}
-		if class != classSend { // nothing to write down
+		if !class.marked() { // nothing to write down
 			if err := tx.void(l); err != nil {
 				return err
 			}
@@ -70,7 +70,7 @@ func (b *Bus) abandoned(l *Lease, reason string, onPurpose, quiet bool) {
 		default:
 			go func() {
 				b.mu.Lock()
-				l.item.Uncertain = l.item.Uncertain || (l.taken || !onPurpose) && class == classSend && !l.revoked
+				l.item.Uncertain = l.item.Uncertain || (l.taken || !onPurpose) && class.marked() && !l.revoked
 				b.mu.Unlock()
 				b.retryLater(l, err)
 			}()

@@ -67,8 +67,14 @@ func (b *Bus) settle(l *Lease, o *busv1.Outcome, state journal.DeliveryState) {
 		if _, err := tx.apply(o.GetEffects()); err != nil {
 			return err
 		}
-		if state == journal.Done && l.item.lane.sub.class == classInput {
+		switch class := l.item.lane.sub.class; {
+		case state != journal.Done:
+		case class == classInput:
 			if err := b.sessions.Acked(tx); err != nil {
+				return err
+			}
+		case class == classCommand && o.GetContent() != "":
+			if err := b.router.Answered(tx, l.Event, l.Extension, o.GetContent()); err != nil {
 				return err
 			}
 		}
@@ -170,7 +176,7 @@ func (b *Bus) again(l *Lease, after time.Duration, reason string) {
 		b.bury(l, l.item.oldAge()+"; the last word was: "+reason)
 		return
 	}
-	if l.item.lane.sub.class != classSend && after < time.Second {
+	if !l.item.lane.sub.class.marked() && after < time.Second {
 		b.mu.Lock()
 		defer b.mu.Unlock()
 		if !l.revoked {
@@ -300,8 +306,8 @@ func (t *Tx) fail(l *Lease, reason string, uncertain bool) error {
 	d.Attempts++
 	d.Reason, d.StartedAt = reason, l.started
 	d.Uncertain = d.Uncertain || uncertain
-	if sub.class == classSend && !d.Uncertain {
-		d.State = journal.Pending // it is known that nothing was sent
+	if sub.class.marked() && !d.Uncertain {
+		d.State = journal.Pending // it is known that nothing was done
 	}
 	t.attempt = &d
 	switch {

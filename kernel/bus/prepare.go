@@ -166,14 +166,14 @@ func (b *Bus) serve(ctx context.Context, wants []*want) error {
 	return nil
 }
 
-// mark writes down that sends are in flight before they are, so that a crash is
-// not taken for never having tried; and the contrary for those that were not
-// handed out after all.
+// mark writes down that sends and commands are in flight before they are, so
+// that a crash is not taken for never having tried; and the contrary for those
+// that were not handed out after all.
 func (b *Bus) mark(ctx context.Context, wants []*want) error {
 	var marks []*want
 	for _, w := range wants {
 		w.marked = false
-		if w.kind == wantUnmark || w.kind == wantHead && w.sub.class == classSend {
+		if w.kind == wantUnmark || w.kind == wantHead && w.sub.class.marked() {
 			marks = append(marks, w)
 		}
 	}
@@ -240,7 +240,7 @@ func (b *Bus) deliverWant(w *want) {
 		w.item.event, w.item.turn, w.item.created = w.event, w.turn, w.event.GetCreatedAtUs()
 		if w.marked {
 			w.item.State = journal.InFlight
-		} else if w.sub.class == classSend {
+		} else if w.sub.class.marked() {
 			b.remove(w.sub, l.key, w.item.Seq) // it was settled meanwhile
 		}
 		b.offerFirst(l)
@@ -303,7 +303,7 @@ func (b *Bus) notHandedOut(l *lane) {
 	}
 	it := l.items[0]
 	it.turn = nil // it may change until then
-	if l.sub.class == classSend && it.State == journal.InFlight && !it.Uncertain && !b.closing {
+	if l.sub.class.marked() && it.State == journal.InFlight && !it.Uncertain && !b.closing {
 		l.fetching = true
 		b.want(want{kind: wantUnmark, sub: l.sub, lane: l, item: it})
 	}

@@ -3,6 +3,7 @@ package bus
 import (
 	"maps"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -28,10 +29,15 @@ type Subscription struct {
 type class int
 
 const (
-	classPlain class = iota
-	classSend        // channel.send.<id>: repeating may be visible
-	classInput       // agent.input.<id>: a turn
+	classPlain   class = iota
+	classSend          // channel.send.<id>: repeating may be visible
+	classInput         // agent.input.<id>: a turn
+	classCommand       // command.<name>: its acknowledgement may answer who gave it
 )
+
+// marked says that a delivery is written down as in flight before it is handed
+// out: after a crash it must be known whether a handler may have had it.
+func (c class) marked() bool { return c == classSend || c == classCommand }
 
 // parkedFor is how long a subscription that is not in force collects.
 const parkedFor = 24 * time.Hour
@@ -102,6 +108,9 @@ func classOf(extension, pattern string) class {
 		return classSend
 	case contract.TopicAgentInput + extension:
 		return classInput
+	}
+	if name, isCommand := strings.CutPrefix(pattern, contract.TopicCommand); isCommand && name != "*" {
+		return classCommand
 	}
 	return classPlain
 }

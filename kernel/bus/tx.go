@@ -175,7 +175,7 @@ func (t *Tx) deliver(s *subscription, e *busv1.Event, rank int64) error {
 	}
 	a := added{sub: s, event: e}
 	if s.class != classPlain && t.claim(s, d.Key) {
-		if s.class == classSend {
+		if s.class.marked() {
 			d.State = journal.InFlight
 		} else {
 			var err error

@@ -148,9 +148,11 @@ func (s *faultyStore) View(ctx context.Context, read func(journal.Reader) error)
 }
 
 type fakeRouter struct {
-	mu     sync.Mutex
-	accept func(tx *bus.Tx, e *busv1.Event) error
-	died   func(tx *bus.Tx, d *journal.Delivery, e *busv1.Event) error
+	mu      sync.Mutex
+	accept  func(tx *bus.Tx, e *busv1.Event) error
+	died    func(tx *bus.Tx, d *journal.Delivery, e *busv1.Event) error
+	answers []string
+	refuses error // what becomes of an answer
 }
 
 func (r *fakeRouter) set(change func()) {
@@ -181,6 +183,13 @@ func (r *fakeRouter) Died(tx *bus.Tx, d *journal.Delivery, e *busv1.Event, _ str
 
 func (r *fakeRouter) Delivered(*bus.Tx, *busv1.Event, *busv1.Receipt) (string, error) {
 	return "handle", nil
+}
+
+func (r *fakeRouter) Answered(tx *bus.Tx, e *busv1.Event, extension, content string) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.answers = append(r.answers, extension+" to "+e.GetTopic()+": "+content)
+	return r.refuses
 }
 
 type fakeSessions struct{}

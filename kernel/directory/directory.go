@@ -72,7 +72,7 @@ type Snapshot struct {
 	Channels []Channel
 	Agents   []Agent
 	Tools    []Tool
-	Commands []Command
+	Commands []Command // of extensions
 	Models   []Provider
 	// Arriving are the extensions whose tools are not known yet, because they
 	// are being started for the first time.
@@ -140,6 +140,7 @@ const (
 	StateStarting   = "starting"
 	StateStopping   = "stopping"
 	StateBackingOff = "backing_off"
+	StateFailed     = "failed" // it stays down until somebody does something
 )
 
 // Coming says whether a process that is in the state, and does not serve, may
@@ -163,13 +164,6 @@ type Tool struct {
 	Extension string
 	Tool      *extensionv1.Tool // its name is the short one
 	Schema    *jsonschema.Schema
-}
-
-// Command is a slash command that an extension handles with a tool.
-type Command struct {
-	Name        string
-	Description string
-	Tool        string // full name
 }
 
 // Provider is an extension that completes prompts.
@@ -198,11 +192,6 @@ func (s *Snapshot) Agent(id string) *Agent {
 // Tool is the tool of a full name; nil if there is none.
 func (s *Snapshot) Tool(name string) *Tool {
 	return find(s.Tools, func(t *Tool) bool { return t.Name == name })
-}
-
-// Command is the command of a name; nil if there is none.
-func (s *Snapshot) Command(name string) *Command {
-	return find(s.Commands, func(c *Command) bool { return c.Name == name })
 }
 
 // Provider is the provider of an extension's id; nil if there is none.

@@ -13,15 +13,13 @@ import (
 	"github.com/robfig/cron/v3"
 
 	"github.com/switchboard-run/switchboard/contract/topic"
+	"github.com/switchboard-run/switchboard/kernel/directory"
 	"github.com/switchboard-run/switchboard/kernel/strictyaml"
 )
 
 // Effects are the effects that an extension has only when granted; all others
 // are implied by what it provides.
 var Effects = []string{"session.ensure", "input", "turn.cancel", "withdraw"}
-
-// KernelCommands are the slash commands of the kernel itself.
-var KernelCommands = []string{"stop", "new", "agent", "help", "status", "schedules", "sethome"}
 
 // notIDs may not be ids: they are topic prefixes of the kernel, the name of
 // its tools, or keys beside ids in the configuration.
@@ -147,8 +145,8 @@ func checkCommand(s string) *strictyaml.Fault {
 		}
 		return f
 	}
-	if slices.Contains(KernelCommands, s) {
-		return strictyaml.Faultf("/%s is a command of the kernel", s)
+	if directory.IsBuiltin(s) {
+		return strictyaml.Faultf("/%s is a command of the kernel itself: choose another name", s)
 	}
 	return nil
 }

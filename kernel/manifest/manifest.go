@@ -9,9 +9,8 @@
 // the last good version of one that was edited badly, and watches for changes.
 //
 // The package starts no process and knows no bus. It does not check that an
-// executable exists or runs: the supervisor does. Tools and the commands that
-// come with them are known only when the extension describes itself, so their
-// clashes are found there.
+// executable exists or runs: the supervisor does. Tools are known only when the
+// extension describes itself.
 //
 // A *Manifest is never changed after Parse and may be shared. All functions
 // are safe for concurrent use; the last good version lives in memory only.
@@ -95,7 +94,7 @@ type Run struct {
 type Provides struct {
 	Channel  *Channel  `yaml:"channel"` // nil: not a channel
 	Tools    bool      `yaml:"tools"`
-	Commands []Command `yaml:"commands" unique:"name"`
+	Commands []Command `yaml:"commands" unique:"name"`                  // for people
 	Models   []string  `yaml:"models" check:"model_pattern" unique:"-"` // <id>/<name> or <id>/*
 }
 

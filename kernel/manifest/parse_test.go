@@ -191,7 +191,7 @@ F:6:55: restart.window: must be at least 1s`},
 F:7:25: provides.channel.max_length: must be at least 20, or 0 for no limit
 F:7:38: provides.channel.formats[0]: "markdwon" is not one of text, markdown, html (did you mean markdown?)
 F:8:14: provides.commands[0].name: "/photo" must be lower-case letters, digits and underscores, a letter first, at most 32 (did you mean photo?)
-F:8:22: provides.commands[1].name: /stop is a command of the kernel
+F:8:22: provides.commands[1].name: /stop is a command of the kernel itself: choose another name
 F:8:35: provides.commands[3]: "photo" stands in the list twice, first in line 8
 F:9:12: provides.models[0]: "openai/*" must start with the extension's own id: telegram_channel/
 F:9:22: provides.models[1]: "telegram_channel" is neither <id>/<model> nor <id>/*

@@ -9,6 +9,7 @@ import (
 	"github.com/switchboard-run/switchboard/contract"
 	"github.com/switchboard-run/switchboard/contract/busv1"
 	"github.com/switchboard-run/switchboard/kernel/bus"
+	"github.com/switchboard-run/switchboard/kernel/directory"
 	"github.com/switchboard-run/switchboard/kernel/journal"
 )
 
@@ -24,20 +25,36 @@ func parseCommand(text string) (name, rest string, ok bool) {
 	return m[1], strings.TrimSpace(m[2]), true
 }
 
-const help = `Write to me as you would to a person. These commands always work, also while I am busy:
-
-- /new: start the conversation afresh
-- /stop: stop what I am doing
-- /agent [name]: show or choose who answers here
-- /status: how things are
-- /sethome: send notices without a place of their own here
-- /help: this list`
+// help is the answer to /help: the commands of the kernel, and those that
+// extensions have.
+func (r *MessageRouter) help() string {
+	var b strings.Builder
+	b.WriteString("Write to me as you would to a person. These commands always work, also while I am busy:\n")
+	for _, c := range directory.Builtin() {
+		name := c.Name
+		if name == "agent" {
+			name += " [name]"
+		}
+		fmt.Fprintf(&b, "\n- /%s: %s", name, c.Description)
+	}
+	if extensions := r.directory.Current().Commands; len(extensions) > 0 {
+		b.WriteString("\n\nExtensions add these:\n")
+		for _, c := range extensions {
+			fmt.Fprintf(&b, "\n- /%s: %s", c.Name, c.Description)
+			if c.State == directory.StateFailed {
+				fmt.Fprintf(&b, " (%s has failed)", c.Title)
+			}
+		}
+	}
+	return b.String()
+}
 
 // request is who gives a command, and where.
 type request struct {
 	conversation *journal.Conversation
 	here         *place
-	user         string
+	user, name   string // the id, and as shown to people
+	agent        string // that was asked for by name
 	message      string // the platform's id of it
 }
 
@@ -54,7 +71,7 @@ func (r *MessageRouter) execute(tx *bus.Tx, q request, name, rest string) (strin
 	c := q.conversation
 	switch name {
 	case "help", "start":
-		return help, nil
+		return r.help(), nil
 	case "status":
 		return r.status(), nil
 	case "new":
@@ -73,6 +90,9 @@ func (r *MessageRouter) execute(tx *bus.Tx, q request, name, rest string) (strin
 		return r.chooseAgent(tx, c, q.here.channel.ID, rest)
 	case "sethome":
 		return r.setHome(tx, q)
+	}
+	if known := r.directory.Current().Command(name); known != nil {
+		return r.handOver(tx, q, known, rest)
 	}
 	return fmt.Sprintf("There is no command /%s. /help lists those that exist.", name), nil
 }

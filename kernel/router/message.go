@@ -44,8 +44,9 @@ func (r *MessageRouter) message(tx *bus.Tx, e *busv1.Event, m contract.UserMessa
 			return err
 		}
 	}
+	q := request{conversation: conversation, here: here, user: m.UserID, name: m.UserName, agent: m.AgentID, message: m.MessageID}
 	if name, rest, isCommand := parseCommand(m.Text); isCommand && !m.Edited {
-		return r.command(tx, request{conversation, here, m.UserID, m.MessageID}, name, rest)
+		return r.command(tx, q, name, rest)
 	}
 	agent, refusal := pickAgent(now, c.ID, firstOf(m.AgentID, conversation.Agent))
 	if refusal != "" {

@@ -138,6 +138,9 @@ func (r *MessageRouter) Died(tx *bus.Tx, d *journal.Delivery, e *busv1.Event, ex
 	if e.GetTopic() == contract.TopicAgentInput+extension {
 		return r.sessions.Died(tx, e, fmt.Sprintf("I could not answer that: %s. Please try again.", d.Reason))
 	}
+	if told, err := r.commandDied(tx, d, e, extension); told || err != nil {
+		return err
+	}
 	if e.GetTopic() != contract.TopicChannelSend+extension {
 		if e.GetHop() < contract.MaxHops-1 {
 			return nil

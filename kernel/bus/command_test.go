@@ -1,0 +1,119 @@
+package bus_test
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/switchboard-run/switchboard/contract"
+	"github.com/switchboard-run/switchboard/contract/busv1"
+	"github.com/switchboard-run/switchboard/kernel/bus"
+	"github.com/switchboard-run/switchboard/kernel/journal"
+)
+
+func commandSub(name string) bus.Subscription {
+	return bus.Subscription{Pattern: "command." + name, Ordered: true, AckWait: time.Minute, MaxDeliver: 2, MaxAge: 10 * time.Minute}
+}
+
+func (w *world) wantAnswers(want ...string) {
+	w.Helper()
+	synctest.Wait()
+	w.router.mu.Lock()
+	defer w.router.mu.Unlock()
+	if !slices.Equal(w.router.answers, want) {
+		w.Fatalf("the answers are %q, want %q", w.router.answers, want)
+	}
+}
+
+// The answer to a command is routed in the commit that acknowledges it, with its
+// effects.
+func TestCommandIsAnsweredWithItsAcknowledgement(t *testing.T) {
+	inWorld(t, func(w *world) {
+		w.subscribe("lab", append(on("lab.in"), commandSub("shout"))...)
+		w.subscribe("lab_watcher", on("lab.done")...)
+		lab, watcher := w.attach("lab", 10), w.attach("lab_watcher", 10)
+		seq := w.publish("command.shout", "chat/1")[0]
+		lab.answer(lab.take("chat/1"), &busv1.Outcome{
+			Kind: busv1.Outcome_KIND_ACK, Content: "HEY", Effects: []*busv1.Effect{publishEffect("lab.done", "done/1")},
+		})
+		w.wantAnswers("lab to command.shout: HEY")
+		watcher.wantHeld("done/1")
+		w.wantState(seq, journal.Done)
+
+		// Without an answer there is none; nor with another outcome, or for another event.
+		w.publish("command.shout", "chat/2", "chat/3")
+		lab.ack("chat/2")
+		lab.answer(lab.take("chat/3"), &busv1.Outcome{Kind: busv1.Outcome_KIND_DROP, Content: "HEY", Reason: "no"})
+		w.publish("lab.in", "chat/4")
+		lab.answer(lab.take("chat/4"), &busv1.Outcome{Kind: busv1.Outcome_KIND_ACK, Content: "HEY"})
+		w.wantAnswers("lab to command.shout: HEY")
+	})
+}
+
+// What cannot be answered has no effect either.
+func TestRefusedAnswerTakesTheEffectsWithIt(t *testing.T) {
+	inWorld(t, func(w *world) {
+		w.subscribe("lab", commandSub("shout"))
+		lab := w.attach("lab", 10)
+		w.router.set(func() { w.router.refuses = fmt.Errorf("%w: not now", contract.ErrConflict) })
+		w.publish("command.shout", "chat/1")
+		lab.answer(lab.take("chat/1"), &busv1.Outcome{
+			Kind: busv1.Outcome_KIND_ACK, Content: "HEY", Effects: []*busv1.Effect{publishEffect("lab.done", "done/1")},
+		})
+		lab.wantHeld("chat/1")
+		if n := len(w.events("lab.done")); n != 0 {
+			w.Errorf("%d events were published", n)
+		}
+		w.router.set(func() { w.router.refuses, w.router.answers = nil, nil })
+		lab.answer(lab.take("chat/1"), &busv1.Outcome{Kind: busv1.Outcome_KIND_ACK, Content: "HEY"})
+		w.wantAnswers("lab to command.shout: HEY")
+	})
+}
+
+// Whether a handler may have run is known after a crash of either side.
+func TestInterruptedCommandIsUncertain(t *testing.T) {
+	inWorld(t, func(w *world) {
+		w.subscribe("lab", commandSub("shout"))
+		lab := w.attach("lab", 10)
+		w.publish("command.shout", "a/1", "a/2", "b/1")
+		lab.wantHeld("a/1", "b/1")
+		lab.fail("b/1")
+		lab.holds()
+		w.crash()
+		lab = w.attach("lab", 10)
+		time.Sleep(time.Minute)
+		uncertain := map[string]bool{}
+		for _, name := range []string{"a/1", "b/1"} {
+			d := lab.take(name)
+			uncertain[name] = d.GetUncertain()
+			if name == "a/1" {
+				lab.answer(d, &busv1.Outcome{Kind: busv1.Outcome_KIND_ACK, Content: "HEY"})
+			}
+		}
+		uncertain["a/2"] = lab.take("a/2").GetUncertain()
+		if want := map[string]bool{"a/1": true, "a/2": false, "b/1": false}; !equalMaps(uncertain, want) {
+			w.Errorf("uncertain are %v, want %v", uncertain, want)
+		}
+		lab.gone(false)
+		lab = w.attach("lab", 10)
+		time.Sleep(time.Minute)
+		if !lab.take("a/2").GetUncertain() {
+			w.Error("a/2 was handed out to a process that died, and is not uncertain")
+		}
+	})
+}
+
+// A command is handled in order within a conversation, and holds up no other.
+func TestCommandsOfAConversationKeepTheirOrder(t *testing.T) {
+	inWorld(t, func(w *world) {
+		w.subscribe("lab", commandSub("shout"), commandSub("look"))
+		lab := w.attach("lab", 10)
+		w.publish("command.shout", "a/1", "a/2", "b/1")
+		w.publish("command.look", "a/3")
+		lab.wantHeld("a/1", "b/1", "a/3")
+		lab.ack("a/1")
+		lab.wantHeld("a/2", "b/1", "a/3")
+	})
+}

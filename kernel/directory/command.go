@@ -1,0 +1,42 @@
+package directory
+
+import "slices"
+
+// Command is a slash command that people can give in every conversation, also
+// while a turn runs there.
+type Command struct {
+	Name        string
+	Description string // for people, in a line
+	Extension   string // that handles it; empty: the kernel itself
+	Title       string // of the extension, as shown to people
+	State       string // of its process
+}
+
+// builtin are the commands that the kernel itself answers.
+var builtin = []Command{
+	{Name: "new", Description: "start the conversation afresh"},
+	{Name: "stop", Description: "stop what I am doing"},
+	{Name: "agent", Description: "show or choose who answers here"},
+	{Name: "status", Description: "how things are"},
+	{Name: "sethome", Description: "send notices without a place of their own here"},
+	{Name: "help", Description: "this list"},
+}
+
+// otherNames are further names of commands of the kernel: /start is what some
+// platforms send when somebody opens the conversation.
+var otherNames = []string{"start"}
+
+// Builtin returns the commands that the kernel itself answers, for people in
+// the order of their use.
+func Builtin() []Command { return slices.Clone(builtin) }
+
+// IsBuiltin says whether the kernel itself answers a command, so that no
+// extension can have it.
+func IsBuiltin(name string) bool {
+	return slices.Contains(otherNames, name) || slices.ContainsFunc(builtin, func(c Command) bool { return c.Name == name })
+}
+
+// Command is the command of an extension by its name; nil if there is none.
+func (s *Snapshot) Command(name string) *Command {
+	return find(s.Commands, func(c *Command) bool { return c.Name == name })
+}

@@ -1,0 +1,39 @@
+package kerneltest
+
+import (
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/switchboard-run/switchboard/contract"
+	"github.com/switchboard-run/switchboard/contract/busv1"
+	"github.com/switchboard-run/switchboard/kernel/bus"
+	"github.com/switchboard-run/switchboard/kernel/directory"
+)
+
+// Commands returns a running extension that handles slash commands.
+func (w *World) Commands(id string, names ...string) *Extension {
+	w.T.Helper()
+	var subs []bus.Subscription
+	for _, name := range names {
+		subs = append(subs, bus.Subscription{
+			Pattern: contract.TopicCommand + name, Ordered: true, AckWait: 10 * time.Minute, MaxDeliver: 3, MaxAge: 10 * time.Minute,
+		})
+	}
+	x := w.Extension(bus.Actor{ID: id}, subs...)
+	w.Know(func(s *directory.Snapshot) {
+		s.Commands = slices.Clone(s.Commands)
+		for _, name := range names {
+			s.Commands = append(s.Commands, directory.Command{
+				Name: name, Description: "what " + name + " does", Extension: id, Title: strings.ToUpper(id[:1]) + id[1:], State: directory.StateActive,
+			})
+		}
+	})
+	return x
+}
+
+// Says acknowledges a command with an answer to who gave it.
+func (x *Extension) Says(d *busv1.Delivery, content string, effects ...*busv1.Effect) {
+	x.w.Bus.Outcome(x.Actor, &busv1.Outcome{Token: d.GetToken(), Kind: busv1.Outcome_KIND_ACK, Content: content, Effects: effects})
+	x.w.Settle()
+}

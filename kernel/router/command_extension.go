@@ -1,0 +1,103 @@
+package router
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	"github.com/switchboard-run/switchboard/contract"
+	"github.com/switchboard-run/switchboard/contract/busv1"
+	"github.com/switchboard-run/switchboard/kernel/bus"
+	"github.com/switchboard-run/switchboard/kernel/directory"
+	"github.com/switchboard-run/switchboard/kernel/journal"
+)
+
+// longestAnswer bounds what an extension can say to a command.
+const longestAnswer = 32 << 10
+
+// handOver publishes a command for the extension that handles it, in the order
+// of the conversation. It has a lane of its own, so it waits for no turn. What is
+// said at once, if anything, is returned.
+func (r *MessageRouter) handOver(tx *bus.Tx, q request, c *directory.Command, rest string) (string, error) {
+	if c.State == directory.StateFailed {
+		return fmt.Sprintf("/%s cannot run: %s has failed. `switchboard extensions restart %s` starts it again.", c.Name, c.Title, c.Extension), nil
+	}
+	now, conversation := r.directory.Current(), q.conversation
+	given := contract.Command{
+		Name: c.Name, Text: rest, ReplyTo: conversation.Handle, Channel: q.here.channel.ID, Group: conversation.Group,
+		Sender: q.name, MessageID: q.message,
+	}
+	// Without an agent that answers here there is no session, and the command runs.
+	if agent, refusal := pickAgent(now, q.here.channel.ID, firstOf(q.agent, conversation.Agent)); refusal == "" {
+		s, err := r.chat(tx, agent, conversation)
+		if err != nil {
+			return "", err
+		}
+		given.Session, given.Agent, given.Memory = journal.SessionID(s.ID), agent, now.Agent(agent).Spec.GetMemory()
+	}
+	if _, err := tx.Emit(contract.TopicCommand+c.Name, conversation.Handle, given); err != nil {
+		return "", err
+	}
+	if c.State == directory.StateBackingOff || c.State == directory.StateInactive {
+		return fmt.Sprintf("%s is not running just now. /%s runs as soon as it is back.", c.Title, c.Name), nil
+	}
+	return "", nil
+}
+
+// given is the command that an event carries to the extension that handles it;
+// nil: the event is none, or the extension only looks on.
+func (r *MessageRouter) given(e *busv1.Event, extension string) *contract.Command {
+	name, isCommand := strings.CutPrefix(e.GetTopic(), contract.TopicCommand)
+	if !isCommand || e.GetSource() != contract.KernelSource {
+		return nil
+	}
+	if c := r.directory.Current().Command(name); c != nil && c.Extension != extension {
+		return nil
+	}
+	var given contract.Command
+	if json.Unmarshal(e.GetPayload(), &given) != nil {
+		return nil
+	}
+	return &given
+}
+
+// Answered implements bus.Router: what an extension says to a command goes to
+// where it was given.
+func (r *MessageRouter) Answered(tx *bus.Tx, e *busv1.Event, extension, content string) error {
+	given := r.given(e, extension)
+	if given == nil {
+		return nil
+	}
+	if len(content) > longestAnswer {
+		content = strings.ToValidUTF8(content[:longestAnswer], "") + "\n\n[cut: it was longer]"
+	}
+	return r.answer(tx, e, given, content)
+}
+
+func (r *MessageRouter) answer(tx *bus.Tx, e *busv1.Event, given *contract.Command, text string) error {
+	if strings.TrimSpace(text) == "" {
+		return nil
+	}
+	to, err := r.resolve(tx, given.ReplyTo)
+	if err != nil {
+		return err
+	}
+	if to == nil {
+		return r.unroutable(tx, e, fmt.Sprintf("the conversation %q that it answers does not exist any more", given.ReplyTo))
+	}
+	return r.send(tx, to, contract.ChannelSend{Text: text, Kind: contract.SendReply, ReplyTo: given.MessageID})
+}
+
+// commandDied tells who gave a command that nothing comes of it. It returns
+// false if the event is no command of the extension.
+func (r *MessageRouter) commandDied(tx *bus.Tx, d *journal.Delivery, e *busv1.Event, extension string) (bool, error) {
+	given := r.given(e, extension)
+	if given == nil {
+		return false, nil
+	}
+	text := fmt.Sprintf("/%s was not run: %s.", given.Name, d.Reason)
+	if d.Uncertain {
+		text = fmt.Sprintf("/%s was begun, and it is not known whether it had its effect: %s.", given.Name, d.Reason)
+	}
+	return true, r.answer(tx, e, given, text)
+}
