@@ -4,14 +4,17 @@ package main
 
 import (
 	"fmt"
+	"io/fs"
 	"os"
 	"os/exec"
 	"strconv"
 	"strings"
 	"syscall"
+	"testing/fstest"
 
 	"github.com/switchboard-run/switchboard/contract/busv1"
 	"github.com/switchboard-run/switchboard/kernel/journal"
+	"github.com/switchboard-run/switchboard/manifests"
 )
 
 // Crash points are in the binary that the tests drive, not in the one that
@@ -26,9 +29,14 @@ import (
 //	SWITCHBOARD_CRASH_VICTIM  part of the command line of the extension's process
 //	                          to kill; empty: the kernel itself
 //	SWITCHBOARD_CRASH_TRACE   a file that gets one line for each commit counted
+//	SWITCHBOARD_CRASH_OFTEN   not empty: built-in extensions that fall are back
+//	                          at once, however often they do
 //
 // Only updates that write something are commits here.
 func init() {
+	if os.Getenv("SWITCHBOARD_CRASH_OFTEN") != "" {
+		builtinManifests = backAtOnce(manifests.FS)
+	}
 	point, from, trace := os.Getenv("SWITCHBOARD_CRASH"), os.Getenv("SWITCHBOARD_CRASH_FROM"), os.Getenv("SWITCHBOARD_CRASH_TRACE")
 	if point == "" && trace == "" {
 		return
@@ -41,6 +49,23 @@ func init() {
 	wrapStore = func(s journal.Store) journal.Store {
 		return &crashStore{Store: s, after: when == "after", n: n, from: from, counting: from == "", victim: os.Getenv("SWITCHBOARD_CRASH_VICTIM"), trace: trace}
 	}
+}
+
+// backAtOnce is manifests of extensions that may fall as often as they like.
+func backAtOnce(from fs.FS) fs.FS {
+	to := fstest.MapFS{}
+	err := fs.WalkDir(from, ".", func(path string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			return err
+		}
+		text, err := fs.ReadFile(from, path)
+		to[path] = &fstest.MapFile{Data: append(text, "\nrestart: {backoff: 20ms, max_backoff: 20ms, max: 1000}\n"...)}
+		return err
+	})
+	if err != nil {
+		panic(err)
+	}
+	return to
 }
 
 // crashStore counts commits and kills at one of them. What it notes belongs to

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"slices"
 	"strings"
@@ -49,8 +50,11 @@ func newRunCommand() *cobra.Command {
 	}
 }
 
-// wrapStore is set in a build with crash points alone.
-var wrapStore func(journal.Store) journal.Store
+// A build with crash points sets the first and may replace the second.
+var (
+	wrapStore        func(journal.Store) journal.Store
+	builtinManifests fs.FS = manifests.FS
+)
 
 func kernelOptions(home *config.Home) (kernel.Options, error) {
 	self, err := os.Executable()
@@ -59,7 +63,7 @@ func kernelOptions(home *config.Home) (kernel.Options, error) {
 	}
 	return kernel.Options{
 		Home: home, Version: version, Env: os.LookupEnv, Environ: os.Environ(),
-		Builtins: manifests.FS, BuiltinsPrefix: manifests.Prefix,
+		Builtins: builtinManifests, BuiltinsPrefix: manifests.Prefix,
 		Builtin: func(members []string) []string { return append([]string{self, extensionCommand}, members...) },
 		Wrap:    wrapStore,
 	}, nil

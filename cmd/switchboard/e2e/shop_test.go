@@ -26,7 +26,11 @@ agent:
   model: default
   instructions: You keep the shop.
   uses_tools: [core/*, shop/*]
-`
+` + backAtOnce
+
+// backAtOnce lets an extension fall as often as a test likes.
+const backAtOnce = "restart: {backoff: 20ms, max_backoff: 20ms, max: 1000}\n"
+
 
 // shop is a home where people write in Telegram, each message with a token of
 // its own, and where every turn takes several rounds of tools: some that may be
@@ -81,7 +85,8 @@ channels: {telegram_channel: {allow_from: ["*"]}}
 extensions: {scheduler: {enabled: false}, offline: {enabled: false}}
 ` + config)
 	s.dropIn("keeper", "", keeper)
-	s.probe("shop", "shop", "provides: {tools: true, channel: {max_length: 0}}\npermissions: {publish: [shop.did]}\nrestart: {backoff: 20ms, max: 1000}")
+	s.probe("shop", "shop", "provides: {tools: true, channel: {max_length: 0}}\npermissions: {publish: [shop.did]}\n"+backAtOnce)
+	s.env["SWITCHBOARD_CRASH_OFTEN"] = "1"
 	s.model.Handle(s.answer)
 	return s
 }
