@@ -53,7 +53,7 @@ func (l *life) call(ctx context.Context, r *extensionv1.CallRequest) (*extension
 		return failed(fmt.Sprintf("effects of %s: %v", r.GetName(), err)), nil
 	}
 	out := &extensionv1.CallResult{
-		Content: strings.ToValidUTF8(result.Content, "\uFFFD"), IsError: result.IsError, Effects: effects,
+		Content: strings.ToValidUTF8(result.Content, "\uFFFD"), IsError: result.IsError, Nothing: result.Nothing, Effects: effects,
 	}
 	if size := proto.Size(out); size > maxCommit {
 		return failed(fmt.Sprintf("result of %s has %d bytes (at most %d)", r.GetName(), size, maxCommit)), nil

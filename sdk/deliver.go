@@ -26,7 +26,7 @@ const (
 	outcomeBytes = 64
 )
 
-var errCancelled = errors.New("the kernel has ended this delivery")
+var errBroken = errors.New("the connection to the kernel broke")
 
 type deliverServer = grpc.BidiStreamingServer[extensionv1.DeliverFrame, extensionv1.OutcomeFrame]
 
@@ -101,7 +101,7 @@ func (s *deliveries) serve(stream deliverServer, cancel context.CancelCauseFunc)
 
 // abandon cancels the handlers of a broken stream and returns when they have.
 func (s *deliveries) abandon(cancel context.CancelCauseFunc) {
-	cancel(fmt.Errorf("%w: the stream broke", errCancelled))
+	cancel(errBroken)
 	s.end()
 	for {
 		if frame, idle := s.frame(); frame == nil && idle {
@@ -146,7 +146,7 @@ func (s *deliveries) take(frame *extensionv1.DeliverFrame) {
 		go s.work()
 	}
 	for _, d := range cancels {
-		d.end(errCancelled)
+		d.end(ErrEnded)
 	}
 }
 
@@ -156,7 +156,7 @@ func (s *deliveries) unqueue(token string) {
 		if s.queue[i].GetToken() == token {
 			s.queue = append(s.queue[:i], s.queue[i+1:]...)
 			s.credit++
-			s.answer(&busv1.Outcome{Token: token, Kind: busv1.Outcome_KIND_RETRY, Reason: errCancelled.Error()})
+			s.answer(&busv1.Outcome{Token: token, Kind: busv1.Outcome_KIND_RETRY, Reason: ErrEnded.Error()})
 			return
 		}
 	}

@@ -6,6 +6,12 @@ import (
 	"time"
 )
 
+// ErrEnded is the cause of a handler's ctx that the kernel has ended: the time
+// for the delivery is over, or it was taken away. In the first case an answer
+// is still taken for ten seconds; in the second, whatever is done with the lane
+// is refused (contract.ErrStale).
+var ErrEnded = errors.New("the kernel has ended this delivery")
+
 // Retry says: not now, again after the given time. It is not counted as a
 // failure; the delivery gives up by age. err says why, for people.
 func Retry(after time.Duration, err error) error {

@@ -19,9 +19,9 @@ func TestLaneContext(t *testing.T) {
 	if LaneOf(child) != "t1" || child.Value(otherKey{}) != "value" || child.Err() != nil {
 		t.Errorf("lane %q, value %v, err %v", LaneOf(child), child.Value(otherKey{}), child.Err())
 	}
-	c.end(errCancelled)
+	c.end(ErrEnded)
 	<-child.Done()
-	if !errors.Is(context.Cause(child), errCancelled) || !errors.Is(c.Err(), context.Canceled) {
+	if !errors.Is(context.Cause(child), ErrEnded) || !errors.Is(c.Err(), context.Canceled) {
 		t.Errorf("cause %v, err %v", context.Cause(child), c.Err())
 	}
 }

@@ -114,7 +114,7 @@ func (l *life) deliver(stream deliverServer) error {
 	}
 	defer leave()
 	base, cancel := context.WithCancelCause(l.handlers)
-	defer cancel(errCancelled)
+	defer cancel(errBroken)
 	s := newDeliveries(base, l.log, l.dispatch)
 	l.mu.Lock()
 	l.streams[s] = struct{}{}

@@ -44,6 +44,9 @@ type ToolCall struct {
 type ToolResult struct {
 	Content string
 	IsError bool
+	// Nothing says, of a read-only tool that gives context, that it knows nothing
+	// at all, whatever it is asked: an agent need not ask it again at once.
+	Nothing bool
 	Effects Effects
 }
 

@@ -1037,7 +1037,10 @@ type CallResult struct {
 	Effects []*busv1.Effect        `protobuf:"bytes,3,rep,name=effects,proto3" json:"effects,omitempty"`
 	// Set by the kernel in its answer to an agent: inputs behind the one being
 	// handled.
-	Waiting       int32 `protobuf:"varint,4,opt,name=waiting,proto3" json:"waiting,omitempty"`
+	Waiting int32 `protobuf:"varint,4,opt,name=waiting,proto3" json:"waiting,omitempty"`
+	// Of a read-only tool that gives context: it knows nothing at all, whatever it
+	// is asked. An agent need not ask it again at once.
+	Nothing       bool `protobuf:"varint,5,opt,name=nothing,proto3" json:"nothing,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1098,6 +1101,13 @@ func (x *CallResult) GetWaiting() int32 {
 		return x.Waiting
 	}
 	return 0
+}
+
+func (x *CallResult) GetNothing() bool {
+	if x != nil {
+		return x.Nothing
+	}
+	return false
 }
 
 type CompleteRequest struct {
@@ -1616,13 +1626,14 @@ const file_switchboard_extension_v1_extension_proto_rawDesc = "" +
 	" \x01(\tR\x06sender\x12\x16\n" +
 	"\x06repeat\x18\v \x01(\bR\x06repeat\x12\x16\n" +
 	"\x06memory\x18\f \x03(\tR\x06memory\x12\x14\n" +
-	"\x05group\x18\r \x01(\bR\x05group\"\x91\x01\n" +
+	"\x05group\x18\r \x01(\bR\x05group\"\xab\x01\n" +
 	"\n" +
 	"CallResult\x12\x18\n" +
 	"\acontent\x18\x01 \x01(\tR\acontent\x12\x19\n" +
 	"\bis_error\x18\x02 \x01(\bR\aisError\x124\n" +
 	"\aeffects\x18\x03 \x03(\v2\x1a.switchboard.bus.v1.EffectR\aeffects\x12\x18\n" +
-	"\awaiting\x18\x04 \x01(\x05R\awaiting\"\x85\x02\n" +
+	"\awaiting\x18\x04 \x01(\x05R\awaiting\x12\x18\n" +
+	"\anothing\x18\x05 \x01(\bR\anothing\"\x85\x02\n" +
 	"\x0fCompleteRequest\x12\x14\n" +
 	"\x05model\x18\x01 \x01(\tR\x05model\x12=\n" +
 	"\bmessages\x18\x02 \x03(\v2!.switchboard.extension.v1.MessageR\bmessages\x124\n" +

@@ -50,12 +50,15 @@ type Agent struct {
 	echoes    bool
 	forgets   bool // hears each input as if it were the first
 	persona   string
+	consults  []string // tools of agent.context
 	prompts   Prompts
 	histories *histories
 	tools     *etagged[*toolset]
 	channels  *etagged[[]Channel]
 	composed  composed
 	zones     sync.Map     // of *time.Location by name
+	unsummed  atomic.Int64 // Unix nanoseconds until which no summary is asked for
+	silent    sync.Map     // of time.Time by tool: until then it is not consulted
 	turns     atomic.Int64 // numbers turns that the kernel has not numbered yet
 }
 
@@ -101,7 +104,7 @@ func (a *Agent) start(k kernel, name string, spec *extensionv1.AgentSpec, p Prom
 	a.kernel, a.name, a.prompts, a.zone, a.log = k, name, p, zone, log
 	a.model = cmp.Or(spec.GetModel(), defaultModel)
 	a.echoes, a.forgets = spec.GetEcho(), spec.GetNoHistory()
-	a.persona = spec.GetInstructions()
+	a.persona, a.consults = spec.GetInstructions(), spec.GetContext()
 	a.limits = limits{
 		steps: cmp.Or(int(spec.GetMaxSteps()), defaultSteps),
 		time:  cmp.Or(time.Duration(spec.GetTurnTimeoutMs())*time.Millisecond, defaultTime),
@@ -111,7 +114,7 @@ func (a *Agent) start(k kernel, name string, spec *extensionv1.AgentSpec, p Prom
 	if a.forgets {
 		cache = 0
 	}
-	a.histories = newHistories(cache, a.limits.bytes)
+	a.histories = newHistories(cache, 2*a.limits.bytes)
 	a.tools = newEtagged(a.loadTools)
 	a.channels = newEtagged(a.loadChannels)
 }

@@ -80,7 +80,7 @@ func (t *turn) ask(s step) (sdk.Effects, error) {
 
 // failed ends the turn because no model answers, unless it is not the model.
 func (t *turn) failed(err error) (sdk.Effects, error) {
-	if t.ctx.Err() != nil || t.timedOut(err) || errors.Is(err, contract.ErrStale) {
+	if t.ctx.Err() != nil || errors.Is(err, contract.ErrStale) {
 		return nil, err
 	}
 	t.a.log.Warn("the model did not answer", "session", t.context.GetSession(), "model", t.a.model, "error", err)
@@ -178,6 +178,9 @@ func (t *turn) record(said answer) error {
 		return fmt.Errorf("record the answer of the model: %w", err)
 	}
 	t.fresh = nil
+	if result.GetWaiting() > 0 {
+		t.waiting.Store(true)
+	}
 	if calls := result.GetCalls(); result.GetSeq() == t.history.seq+int64(len(rows)) && allOpen(calls, len(row.Calls)) {
 		for i, c := range calls {
 			row.Calls[i].CallId, row.Calls[i].State = c.GetCallId(), c.GetState()

@@ -50,6 +50,10 @@ func (t *turn) callOne(c *busv1.Call) (*busv1.Entry, error) {
 	if err != nil {
 		return nil, fmt.Errorf("call %s: %w", c.GetName(), err)
 	}
+	t.a.called(c.GetName())
+	if r.GetWaiting() > 0 {
+		t.waiting.Store(true)
+	}
 	return &busv1.Entry{
 		Kind: contract.EntryResult, CallId: c.GetCallId(), Text: r.GetContent(), IsError: r.GetIsError(),
 	}, nil

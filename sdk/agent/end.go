@@ -16,10 +16,7 @@ const maxOutput = 128 << 10
 // output ends the turn: one commit records what is not recorded yet, and gives
 // the text to whom the turn answers.
 func (t *turn) output(outcome, text string) sdk.Effects {
-	effects := outputEffects(t.context.GetSession(), t.history.seq, t.fresh, outcome, text)
-	t.history.predict(t.fresh, t.id)
-	t.a.histories.put(t.history)
-	return effects
+	return outputEffects(t.context.GetSession(), t.history.seq, t.fresh, outcome, text)
 }
 
 // end ends the turn without an answer of the model.

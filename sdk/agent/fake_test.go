@@ -327,6 +327,9 @@ func (w *world) deliver(ctx context.Context, a *Agent, e *busv1.Event) error {
 	tc.Turn, tc.Resumed = w.turn, w.turn != 0
 	tc.HistorySeq, tc.Waiting = w.seq(), int32(len(w.waiting))
 	w.mu.Unlock()
+	ctx, end := context.WithCancelCause(ctx)
+	defer end(nil)
+	defer time.AfterFunc(a.limits.time, func() { end(sdk.ErrEnded) }).Stop() // as the kernel does
 	effects, err := a.Handle(ctx, sdk.Delivery{
 		Event: sdk.Event{ID: e.GetId(), Topic: e.GetTopic(), Payload: e.GetPayload(), CreatedAt: time.UnixMicro(e.GetCreatedAtUs())},
 		Token: "lane", Turn: tc,

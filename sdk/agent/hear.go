@@ -14,42 +14,67 @@ import (
 const (
 	// late is the age at which a message says when it was sent.
 	late = 5 * time.Minute
+	// outage is the age from which on messages are answered together, whatever
+	// else has come between them.
+	outage = time.Hour
 	// maxHeard is the most inputs that one turn begins with.
-	maxHeard = 50
+	maxHeard = 100
 )
 
 // hear is the rows that a turn begins with: its input and, behind that of a
 // user, the users' inputs directly behind it that are answered at the same place.
+// After an outage those are not directly behind it only.
 func (t *turn) hear(ctx context.Context, d sdk.Delivery, first contract.AgentInput) ([]*busv1.Entry, error) {
-	rows := t.heardRows(nil, d.ID, d.CreatedAt, first)
-	if t.context.GetWaiting() == 0 || first.Kind != contract.InputUser {
+	rows := []*busv1.Entry{inputRow(d.ID, first)}
+	if first.Kind != contract.InputUser {
 		return rows, nil
 	}
-	waiting, err := t.a.kernel.Pending(ctx)
-	if err != nil {
-		return nil, fmt.Errorf("read what waits for session %s: %w", t.context.GetSession(), err)
-	}
-	for i, e := range waiting {
-		var in contract.AgentInput
-		if json.Unmarshal(e.GetPayload(), &in) != nil || in.Kind != contract.InputUser || in.ReplyTo != first.ReplyTo || i+1 >= maxHeard {
-			break
+	sent := []time.Time{sentAt(d.CreatedAt, first)}
+	if t.context.GetWaiting() > 0 {
+		waiting, err := t.a.kernel.Pending(ctx)
+		if err != nil {
+			return nil, fmt.Errorf("read what waits for session %s: %w", t.context.GetSession(), err)
 		}
-		rows = t.heardRows(rows, e.GetId(), time.UnixMicro(e.GetCreatedAtUs()), in)
+		t.waiting.Store(false)
+		for _, e := range waiting {
+			var in contract.AgentInput
+			ours := json.Unmarshal(e.GetPayload(), &in) == nil && in.Kind == contract.InputUser && in.ReplyTo == first.ReplyTo
+			if !ours && time.Since(sent[0]) < outage || len(sent) == maxHeard {
+				t.waiting.Store(true)
+				break
+			}
+			if ours {
+				rows = append(rows, inputRow(e.GetId(), in))
+				sent = append(sent, sentAt(time.UnixMicro(e.GetCreatedAtUs()), in))
+			}
+		}
 	}
-	return rows, nil //nolint:nilerr // what cannot be read ends in a turn of its own
+	if note := t.late(sent); note != nil {
+		rows = append([]*busv1.Entry{note}, rows...)
+	}
+	return rows, nil
 }
 
-// heardRows appends the row of an input, behind a note if it comes late.
-func (t *turn) heardRows(rows []*busv1.Entry, id string, accepted time.Time, in contract.AgentInput) []*busv1.Entry {
-	sent := accepted
+// sentAt is when a person wrote an input.
+func sentAt(accepted time.Time, in contract.AgentInput) time.Time {
 	if in.SentAt > 0 {
-		sent = time.Unix(in.SentAt, 0)
+		return time.Unix(in.SentAt, 0)
 	}
-	if age := time.Since(sent); in.Kind == contract.InputUser && !sent.IsZero() && age >= late {
-		rows = append(rows, &busv1.Entry{Kind: contract.EntryNote, Text: fmt.Sprintf(
-			"The next message was sent at %s, %s before it could be read.", sent.In(t.zone).Format(time.RFC3339), roughly(age))})
+	return accepted
+}
+
+// late is a note that messages come late; nil: they do not.
+func (t *turn) late(sent []time.Time) *busv1.Entry {
+	if len(sent) == 0 || sent[0].IsZero() || time.Since(sent[0]) < late {
+		return nil
 	}
-	return append(rows, inputRow(id, in))
+	first := sent[0].In(t.zone).Format(time.RFC3339)
+	text := fmt.Sprintf("The next message was sent at %s, %s before it could be read.", first, roughly(time.Since(sent[0])))
+	if n := len(sent); n > 1 {
+		text = fmt.Sprintf("The next %d messages were sent from %s on, %s before they could be read, the last one at %s. Answer them together.",
+			n, first, roughly(time.Since(sent[0])), sent[n-1].In(t.zone).Format(time.RFC3339))
+	}
+	return &busv1.Entry{Kind: contract.EntryNote, Text: text}
 }
 
 func inputRow(id string, in contract.AgentInput) *busv1.Entry {

@@ -56,8 +56,9 @@ func (h *history) add(e *busv1.Entry, turn int64) {
 // predict takes over rows that the kernel numbers in the order given.
 func (h *history) predict(entries []*busv1.Entry, turn int64) {
 	for _, e := range entries {
-		h.rows = append(h.rows, newRow(e, turn))
 		h.seq++
+		e.Seq = h.seq
+		h.rows = append(h.rows, newRow(e, turn))
 	}
 }
 
@@ -82,9 +83,9 @@ func wholeTurns(rows []*busv1.Entry, current int64) []*busv1.Entry {
 const maxRows = 400
 
 // window returns the index of the first row of the newest whole turns that fit
-// into the given size and are not too many. What stands at or behind from is
-// always in it.
-func window(rows []row, from, bytes int) int {
+// into the given size and are not more than most. What stands at or behind from
+// is always in it.
+func window(rows []row, from, bytes, most int) int {
 	for _, r := range rows[from:] {
 		bytes -= r.bytes
 	}
@@ -95,7 +96,7 @@ func window(rows []row, from, bytes int) int {
 			start--
 			size += rows[start].bytes
 		}
-		if bytes -= size; bytes < 0 || len(rows)-start > maxRows {
+		if bytes -= size; bytes < 0 || len(rows)-start > most {
 			return from
 		}
 		from = start
@@ -145,7 +146,7 @@ func (c *histories) remove(e *list.Element) *history {
 
 // put keeps h, cut to what the next turn can use.
 func (c *histories) put(h *history) {
-	if first := window(h.rows, len(h.rows), c.window); first > 0 {
+	if first := window(h.rows, len(h.rows), c.window, 2*maxRows); first > 0 {
 		clear(h.rows[:first])
 		h.rows = h.rows[first:]
 	}

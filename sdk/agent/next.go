@@ -27,14 +27,10 @@ type step struct {
 // rows lead to the same step, in whatever process and after whatever crash.
 func next(rows []row, maxSteps int, readOnly func(tool string) bool) step {
 	var s step
-	finished := map[string]bool{}
 	for _, r := range rows {
-		switch r.GetKind() {
-		case contract.EntryAnswer:
+		if r.GetKind() == contract.EntryAnswer {
 			s.last = r.Entry
 			s.asked++
-		case contract.EntryResult:
-			finished[r.GetCallId()] = true
 		}
 	}
 	if s.last == nil {
@@ -44,10 +40,7 @@ func next(rows []row, maxSteps int, readOnly func(tool string) bool) step {
 		s.do = finish
 		return s
 	}
-	for _, c := range s.last.GetCalls() {
-		if finished[c.GetCallId()] || !open(c) {
-			continue
-		}
+	for _, c := range unfinished(rows) {
 		together := readOnly(c.GetName())
 		if len(s.calls) > 0 && !together {
 			break
@@ -64,6 +57,26 @@ func next(rows []row, maxSteps int, readOnly func(tool string) bool) step {
 		s.do = capped
 	}
 	return s
+}
+
+// unfinished is the calls of the last answer that have no result.
+func unfinished(rows []row) (calls []*busv1.Call) {
+	finished := map[string]bool{}
+	var last *busv1.Entry
+	for _, r := range rows {
+		switch r.GetKind() {
+		case contract.EntryAnswer:
+			last = r.Entry
+		case contract.EntryResult:
+			finished[r.GetCallId()] = true
+		}
+	}
+	for _, c := range last.GetCalls() {
+		if !finished[c.GetCallId()] && open(c) {
+			calls = append(calls, c)
+		}
+	}
+	return calls
 }
 
 // open reports whether a call still has to end. One that runs is joined.

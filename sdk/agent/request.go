@@ -3,6 +3,7 @@ package agent
 import (
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/switchboard-run/switchboard/contract"
 	"github.com/switchboard-run/switchboard/contract/busv1"
@@ -33,13 +34,21 @@ func (t *turn) request(hint string) (*kernelv1.CompleteRequest, error) {
 		fresh[i] = newRow(e, t.id)
 		budget -= fresh[i].bytes
 	}
+	summary := summaryOf(fresh)
+	if summary == nil {
+		summary = summaryOf(rows)
+	}
+	budget -= len(summary.GetText())
 	view := view{
 		group: t.context.GetGroup(), inputLimit: t.a.limits.bytes / 4, current: t.id,
 		omitted: omit(rows[first:], budget),
 	}
-	start := window(rows, first, budget)
-	messages := make([]*extensionv1.Message, 1, len(rows)-start+len(fresh)+2)
+	start := max(window(rows, first, budget, maxRows), min(first, firstBehind(rows, summary.GetCovers())))
+	messages := make([]*extensionv1.Message, 1, len(rows)-start+len(fresh)+3)
 	messages[0] = &extensionv1.Message{Role: "system", Content: t.system}
+	if summary != nil {
+		messages = append(messages, &extensionv1.Message{Role: "user", Content: shown(summary, false, view.inputLimit)})
+	}
 	messages = view.messages(messages, rows[start:])
 	messages = view.messages(messages, fresh)
 	if hint != "" {
@@ -96,6 +105,15 @@ func (v view) messages(out []*extensionv1.Message, rows []row) []*extensionv1.Me
 		if results == nil && len(r.GetCalls()) > 0 {
 			results = resultsOf(rows[i:])
 		}
+		switch {
+		case r.GetKind() == contract.EntrySummary, r.GetKind() == contract.EntryContext && r.turn != v.current:
+			continue // a summary stands at the beginning, a context belongs to its turn
+		case r.GetBacklog():
+			if i == 0 || !rows[i-1].GetBacklog() || rows[i-1].turn != r.turn {
+				out = append(out, &extensionv1.Message{Role: "user", Content: v.backlog(rows[i:])})
+			}
+			continue
+		}
 		n := len(out)
 		out = v.row(out, r.Entry, results)
 		if r.turn != v.current && complete(r.Entry, results) {
@@ -103,6 +121,21 @@ func (v view) messages(out []*extensionv1.Message, rows []row) []*extensionv1.Me
 		}
 	}
 	return out
+}
+
+// backlog is the messages that interrupted a turn, as the one that they are to
+// the model.
+func (v view) backlog(rows []row) string {
+	var b strings.Builder
+	b.WriteString("[Backlog]")
+	for _, r := range rows {
+		if !r.GetBacklog() || r.turn != rows[0].turn {
+			break
+		}
+		b.WriteString("\n")
+		b.WriteString(shown(r.Entry, v.group, v.inputLimit))
+	}
+	return b.String()
 }
 
 func resultsOf(rows []row) map[string]*busv1.Entry {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync/atomic"
 	"time"
 
 	"github.com/switchboard-run/switchboard/contract"
@@ -12,23 +13,14 @@ import (
 	"github.com/switchboard-run/switchboard/sdk"
 )
 
-// errTime ends a turn that has used its time.
-var errTime = errors.New("the turn has used its time")
+// maxHistory is the most that is read of a history at once.
+const maxHistory = contract.MaxMessage / 2
 
-const (
-	// maxMargin is the most that a turn keeps of its time to say that it is over.
-	maxMargin = 2 * time.Second
-	// maxHistory is the most that is read of a history at once.
-	maxHistory = contract.MaxMessage / 2
-)
-
-// turn is one attempt to bring a turn to its end.
+// turn is one attempt to bring a turn to its end, and after it those that it
+// has interrupted.
 type turn struct {
 	a       *Agent
-	base    context.Context // of the delivery
-	ctx     context.Context // base, up to the turn's time limit
-	cancel  context.CancelFunc
-	limit   time.Duration
+	ctx     context.Context // of the delivery
 	context *busv1.TurnContext
 	zone    *time.Location
 
@@ -36,6 +28,7 @@ type turn struct {
 	id      int64          // marks the turn's own rows
 	fresh   []*busv1.Entry // not recorded yet: they go into the next commit
 	heard   bool           // a user is waiting for an answer
+	waiting atomic.Bool    // something may wait behind what the turn is about
 
 	tools    *toolset
 	channels []Channel
@@ -47,7 +40,8 @@ type turn struct {
 
 // begin opens the turn of an input: a new one, or the one that is under way.
 func (a *Agent) begin(ctx context.Context, d sdk.Delivery, in contract.AgentInput) (*turn, error) {
-	t := &turn{a: a, base: ctx, context: d.Turn, zone: a.location(d.Turn.GetTimezone())}
+	t := &turn{a: a, ctx: ctx, context: d.Turn, zone: a.location(d.Turn.GetTimezone())}
+	t.waiting.Store(d.Turn.GetWaiting() > 0)
 	var err error
 	if t.history, err = a.recall(ctx, d.Turn); err != nil {
 		return nil, err
@@ -60,7 +54,6 @@ func (a *Agent) begin(ctx context.Context, d sdk.Delivery, in contract.AgentInpu
 			return nil, err
 		}
 	}
-	t.heard = t.userWaits()
 	if t.tools, err = a.tools.get(ctx, d.Turn.GetToolsEtag()); err != nil {
 		return nil, err
 	}
@@ -70,50 +63,67 @@ func (a *Agent) begin(ctx context.Context, d sdk.Delivery, in contract.AgentInpu
 		}
 		a.log.Warn("the prompt names no channels: listing them failed", "error", err)
 	}
-	t.start(d.Deadline)
-	return t, nil
+	return t, t.enter()
 }
 
-// start runs the clock of the turn. The kernel ends a turn at the delivery's
-// deadline; a little before that the turn ends itself, and says so.
-func (t *turn) start(deadline time.Time) {
-	now := time.Now()
-	end := now.Add(t.a.limits.time)
-	if !deadline.IsZero() {
-		left := deadline.Sub(now)
-		if soft := deadline.Add(-min(maxMargin, left/10)); soft.Before(end) {
-			end = soft
-		}
+// enter prepares the turn that runs now, a new one or one that goes on.
+func (t *turn) enter() error {
+	t.partial = ""
+	t.heard = t.userWaits()
+	if t.wasInterrupted() {
+		t.fresh = append(t.fresh, t.reminder())
 	}
-	t.limit = end.Sub(now)
-	t.ctx, t.cancel = context.WithDeadlineCause(t.base, end, errTime)
+	t.draft.stop()
+	t.draft = nil
 	if t.showsDrafts() {
 		t.draft = newDraft(t.ctx, t.a.kernel)
 	}
+	if err := t.summarize(); err != nil {
+		return err
+	}
+	return t.consult()
 }
 
-func (t *turn) close() {
-	t.draft.stop()
-	t.cancel()
-}
+func (t *turn) close() { t.draft.stop() }
 
-// run takes one action after the other until one of them ends the turn.
+// run takes one action after the other until the turn has ended, and with it
+// every turn below.
 func (t *turn) run() (sdk.Effects, error) {
 	for {
-		s := next(t.own(), t.a.limits.steps, t.tools.readOnly)
-		effects, err := t.take(s)
-		if err == nil && effects == nil {
-			err = t.checkpoint()
+		effects, err := t.advance()
+		over := t.over(err)
+		if over {
+			effects, err = t.overtime()
 		}
 		switch {
-		case err != nil && t.timedOut(err):
-			return t.overtime()
 		case err != nil:
 			return nil, fmt.Errorf("turn of session %s: %w", t.context.GetSession(), err)
-		case effects != nil:
+		case effects == nil:
+			continue
+		case t.context.GetBelow() == 0:
+			t.history.predict(t.fresh, t.id)
+			t.a.histories.put(t.history)
 			return effects, nil
 		}
+		if err := t.goBack(effects); err != nil {
+			return nil, fmt.Errorf("turn of session %s: %w", t.context.GetSession(), err)
+		}
+		if over { // the turn below has time of its own
+			return nil, sdk.Retry(0, errors.New("the turn that had interrupted this one took too long"))
+		}
 	}
+}
+
+// advance takes the next action. Effects end the turn.
+func (t *turn) advance() (sdk.Effects, error) {
+	if t.ctx.Err() != nil {
+		return nil, context.Cause(t.ctx)
+	}
+	effects, err := t.take(next(t.own(), t.a.limits.steps, t.tools.readOnly))
+	if err == nil && effects == nil {
+		err = t.checkpoint()
+	}
+	return effects, err
 }
 
 // take takes one action. Effects end the turn.
@@ -131,32 +141,31 @@ func (t *turn) take(s step) (sdk.Effects, error) {
 }
 
 // checkpoint stands between two actions: after every round of calls and between
-// calls that run in order. Only here may a turn be diverted from what its rows
-// ask for.
+// calls that run in order. Only here may newer messages interrupt the turn.
 func (t *turn) checkpoint() error {
-	return context.Cause(t.ctx)
+	if t.ctx.Err() != nil {
+		return context.Cause(t.ctx)
+	}
+	if !t.waiting.Load() || t.context.GetInterruptions() >= contract.MaxInterruptions {
+		return nil
+	}
+	return t.steer()
 }
 
-// timedOut reports whether err means that the turn has used its time, and not
-// that the kernel has ended it. The other side of a call sees the same deadline
-// a moment earlier or later.
-func (t *turn) timedOut(err error) bool {
-	if t.base.Err() != nil || errors.Is(err, contract.ErrStale) {
-		return false
-	}
-	end, _ := t.ctx.Deadline()
-	return errors.Is(context.Cause(t.ctx), errTime) ||
-		errors.Is(err, context.DeadlineExceeded) && time.Until(end) < maxMargin/4
+// over reports whether err means that the kernel has ended the turn's time. It
+// looks the same when the turn was taken away: then its end is refused.
+func (t *turn) over(err error) bool {
+	return err != nil && errors.Is(context.Cause(t.ctx), sdk.ErrEnded) && !errors.Is(err, contract.ErrStale)
 }
 
 // overtime ends the turn after its time. Calls may have ended meanwhile.
 func (t *turn) overtime() (sdk.Effects, error) {
 	if t.running() {
-		if err := t.sync(t.base); err != nil {
-			return nil, fmt.Errorf("turn of session %s: end it after its time: %w", t.context.GetSession(), err)
+		if err := t.sync(context.WithoutCancel(t.ctx)); err != nil {
+			return nil, fmt.Errorf("end it after its time: %w", err)
 		}
 	}
-	return t.end(contract.OutcomeTimeout, Ending{Why: WhyTimeout, Limit: t.limit}), nil
+	return t.end(contract.OutcomeTimeout, Ending{Why: WhyTimeout, Limit: t.a.limits.time}), nil
 }
 
 // running reports whether calls of the last answer have no result yet.
@@ -245,9 +254,25 @@ func (t *turn) sync(ctx context.Context) error {
 		return fmt.Errorf("read the history of session %s again: %w", t.context.GetSession(), err)
 	}
 	for _, e := range rows {
-		t.history.add(e, t.id)
+		if t.id < 0 { // the first of them tells the number that the kernel gave this turn
+			t.renumber(e.GetTurn())
+		}
+		t.history.add(e, e.GetTurn())
 	}
 	return nil
+}
+
+// renumber gives the turn the number that the kernel knows it by.
+func (t *turn) renumber(id int64) {
+	if id == 0 || id == t.id {
+		return
+	}
+	for i := range t.history.rows {
+		if r := &t.history.rows[i]; r.turn == t.id {
+			r.turn = id
+		}
+	}
+	t.id = id
 }
 
 // location is a zone by name; the agent's own if there is none of that name.

@@ -352,21 +352,6 @@ func TestTimeout(t *testing.T) {
 			}
 		})
 	})
-	t.Run("before the delivery's deadline", func(t *testing.T) {
-		t.Parallel()
-		synctest.Test(t, func(t *testing.T) {
-			w := newWorld()
-			w.model = stall
-			start := time.Now()
-			in := input("e1", user("hi"))
-			effects, err := w.agent(t, &extensionv1.AgentSpec{TurnTimeoutMs: 60_000}).Handle(t.Context(), sdk.Delivery{
-				Event: sdk.Event{ID: "e1", Payload: in.GetPayload(), CreatedAt: start}, Turn: w.context, Deadline: start.Add(time.Minute),
-			})
-			if err != nil || len(effects) != 2 || time.Since(start) != 58*time.Second {
-				t.Errorf("after %s: %v, %v", time.Since(start), effects, err)
-			}
-		})
-	})
 	t.Run("of a tool", func(t *testing.T) {
 		t.Parallel()
 		synctest.Test(t, func(t *testing.T) {

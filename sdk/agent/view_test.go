@@ -109,7 +109,7 @@ func TestWindowIsWholeTurns(t *testing.T) {
 	t.Parallel()
 	rows := turns(20, 1000)
 	for budget := range 25_000 / 250 {
-		first := window(rows, len(rows), budget*250)
+		first := window(rows, len(rows), budget*250, maxRows)
 		if first%4 != 0 {
 			t.Fatalf("budget %d begins in the middle of a turn: row %d", budget*250, first)
 		}
@@ -121,7 +121,7 @@ func TestWindowIsWholeTurns(t *testing.T) {
 			t.Errorf("budget %d: %d bytes from row %d", budget*250, size, first)
 		}
 	}
-	if first := window(rows, 76, 0); first != 76 {
+	if first := window(rows, 76, 0, maxRows); first != 76 {
 		t.Errorf("the turn that runs is cut at row %d", first)
 	}
 }

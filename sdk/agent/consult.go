@@ -1,0 +1,117 @@
+package agent
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/switchboard-run/switchboard/contract"
+	"github.com/switchboard-run/switchboard/contract/busv1"
+)
+
+const (
+	// consultTime is how long the tools of agent.context are waited for.
+	consultTime = 500 * time.Millisecond
+	// consultBytes is the most of what they answer that a model is sent.
+	consultBytes = 1500 * bytesPerToken
+	// silence is how long a tool that knows nothing, or is not there, is not asked
+	// again, unless a tool of its extension was called.
+	silence = 5 * time.Second
+	// maxQuery is the most bytes of the inputs that they are asked about.
+	maxQuery = 4 << 10
+)
+
+// consult asks the read-only tools of agent.context what they know about the
+// turn's inputs, before its first step. What they say in time is recorded with
+// that step; a turn goes on without the others.
+func (t *turn) consult() error {
+	tools := t.a.consulted(time.Now())
+	if len(tools) == 0 {
+		return nil
+	}
+	query, asked := t.about()
+	if asked {
+		return nil
+	}
+	arguments, err := json.Marshal(map[string]string{"query": query})
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(t.ctx, consultTime)
+	defer cancel()
+	said := make([]string, len(tools))
+	var all sync.WaitGroup
+	for i, tool := range tools {
+		all.Go(func() {
+			r, err := t.a.kernel.Ask(ctx, tool, arguments)
+			if r.GetNothing() || errors.Is(err, contract.ErrNotFound) || errors.Is(err, contract.ErrUnavailable) {
+				t.a.silent.Store(tool, time.Now().Add(silence))
+			}
+			switch {
+			case err != nil:
+				t.a.log.Debug("a turn goes on without what a tool knows about it", "tool", tool, "error", err)
+			case r.GetIsError():
+				t.a.log.Debug("a turn goes on without what a tool knows about it", "tool", tool, "error", r.GetContent())
+			default:
+				said[i] = strings.TrimSpace(r.GetContent())
+			}
+		})
+	}
+	all.Wait()
+	if t.ctx.Err() != nil {
+		return context.Cause(t.ctx)
+	}
+	left := consultBytes
+	for i, text := range said {
+		if text = cutText(text, left); text == "" || left < 200 {
+			continue
+		}
+		left -= len(text)
+		t.fresh = append(t.fresh, &busv1.Entry{Kind: contract.EntryContext, Sender: tools[i], Text: text})
+	}
+	return nil
+}
+
+// consulted is the tools of agent.context that are worth asking now.
+func (a *Agent) consulted(now time.Time) (tools []string) {
+	for _, tool := range a.consults {
+		if until, ok := a.silent.Load(tool); !ok || now.After(until.(time.Time)) {
+			tools = append(tools, tool)
+		}
+	}
+	return tools
+}
+
+// called notes that a tool may have changed what its extension knows.
+func (a *Agent) called(tool string) {
+	extension, _, _ := strings.Cut(tool, "/")
+	for _, other := range a.consults {
+		if strings.HasPrefix(other, extension+"/") {
+			a.silent.Delete(other)
+		}
+	}
+}
+
+// about is the text of the turn's inputs, and whether its first step was made or
+// its context is known.
+func (t *turn) about() (query string, asked bool) {
+	var texts []string
+	hear := func(e *busv1.Entry) {
+		switch e.GetKind() {
+		case contract.EntryInput:
+			texts = append(texts, e.GetText())
+		case contract.EntryAnswer, contract.EntryContext:
+			asked = true
+		}
+	}
+	for _, r := range t.own() {
+		hear(r.Entry)
+	}
+	for _, e := range t.fresh {
+		hear(e)
+	}
+	return strings.ToValidUTF8(cutBytes(strings.Join(texts, "\n"), maxQuery), ""), asked
+}

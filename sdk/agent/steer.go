@@ -1,0 +1,187 @@
+package agent
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/switchboard-run/switchboard/contract"
+	"github.com/switchboard-run/switchboard/contract/busv1"
+	"github.com/switchboard-run/switchboard/sdk"
+)
+
+// steer lets newer messages of the user interrupt the turn, if there are any:
+// one commit skips the calls that have not run, and begins a turn about the
+// messages above this one.
+func (t *turn) steer() error {
+	waiting, err := t.a.kernel.Pending(t.ctx)
+	if err != nil {
+		return fmt.Errorf("read what waits for session %s: %w", t.context.GetSession(), err)
+	}
+	inputs, rows := t.backlog(waiting)
+	if len(inputs) == 0 {
+		t.waiting.Store(false)
+		return nil
+	}
+	skipped := skippedRows(t.own())
+	session := t.context.GetSession()
+	results, err := t.a.kernel.Commit(t.ctx,
+		sdk.Raw(&busv1.Steer{Session: session, Inputs: inputs}),
+		appendRows(session, t.history.seq+int64(len(skipped)), rows))
+	switch {
+	case errors.Is(err, contract.ErrConflict): // the queue or a call has changed: the next checkpoint looks again
+		return t.sync(t.ctx)
+	case err != nil:
+		return fmt.Errorf("interrupt the turn: %w", err)
+	case len(results) != 2 || results[0].GetTurn() == nil:
+		return fmt.Errorf("interrupt the turn: the kernel gave %d results and no new turn", len(results))
+	}
+	t.renumber(results[0].GetTurn().GetBelow())
+	t.history.predict(skipped, t.id)
+	t.context, t.id = results[0].GetTurn(), results[0].GetTurn().GetTurn()
+	t.history.predict(rows, t.id)
+	t.waiting.Store(results[1].GetWaiting() > 0)
+	t.fresh = nil
+	return t.enter()
+}
+
+// backlog is the waiting messages that may interrupt the turn: the first of a
+// user, and those behind it that are answered at the same place.
+func (t *turn) backlog(waiting []*busv1.Event) (inputs []string, rows []*busv1.Entry) {
+	replyTo := ""
+	for _, e := range waiting {
+		var in contract.AgentInput
+		if json.Unmarshal(e.GetPayload(), &in) != nil || in.Kind != contract.InputUser {
+			continue
+		}
+		if len(inputs) == 0 {
+			replyTo = in.ReplyTo
+		}
+		if in.ReplyTo != replyTo || len(inputs) == maxHeard {
+			continue
+		}
+		row := inputRow(e.GetId(), in)
+		row.Backlog = true
+		inputs, rows = append(inputs, e.GetId()), append(rows, row)
+	}
+	if note := t.lateNote(waiting, inputs); note != nil {
+		rows = append([]*busv1.Entry{note}, rows...)
+	}
+	return inputs, rows
+}
+
+// skippedRows is what the kernel records for the calls that did not run.
+func skippedRows(own []row) (rows []*busv1.Entry) {
+	for _, c := range unfinished(own) {
+		rows = append(rows, &busv1.Entry{Kind: contract.EntryResult, CallId: c.GetCallId(), Text: contract.SkippedCall, IsError: true})
+	}
+	return rows
+}
+
+// goBack ends the turn and goes on with the one below.
+func (t *turn) goBack(effects sdk.Effects) error {
+	results, err := t.a.kernel.Commit(contextToEnd(t.ctx), effects...)
+	if err != nil {
+		return fmt.Errorf("end the turn that had interrupted another: %w", err)
+	}
+	var below *busv1.TurnContext
+	for _, r := range results {
+		if r.GetTurn() != nil {
+			below = r.GetTurn()
+		}
+	}
+	if below == nil {
+		return errors.New("end the turn that had interrupted another: the kernel does not say which one goes on")
+	}
+	t.history.predict(t.fresh, t.id)
+	t.context, t.id, t.fresh = below, below.GetTurn(), nil
+	t.waiting.Store(true)
+	if own := t.own(); len(own) == 0 || own[0].GetKind() != contract.EntryInput || t.history.seq != below.GetHistorySeq() {
+		if t.history, err = t.a.recall(contextToEnd(t.ctx), below); err != nil {
+			return err
+		}
+	}
+	t.history.epoch = below.GetHistoryEpoch()
+	if t.ctx.Err() != nil {
+		return nil
+	}
+	return t.enter()
+}
+
+// contextToEnd is ctx for what ends a turn, also when its time is over.
+func contextToEnd(ctx context.Context) context.Context {
+	if errors.Is(context.Cause(ctx), sdk.ErrEnded) {
+		return context.WithoutCancel(ctx)
+	}
+	return ctx
+}
+
+// wasInterrupted reports whether rows of another turn stand behind those of this
+// one: it goes on, and has to be told.
+func (t *turn) wasInterrupted() bool {
+	if t.context.GetInterruptions() == 0 {
+		return false
+	}
+	for i := len(t.history.rows) - 1; i >= 0; i-- {
+		switch r := t.history.rows[i]; {
+		case r.turn == t.id:
+			return false
+		case r.GetKind() == contract.EntryAnswer:
+			return true
+		}
+	}
+	return false
+}
+
+// reminder tells the model where an interrupted turn stands.
+func (t *turn) reminder() *busv1.Entry {
+	var asked string
+	names := map[string]string{}
+	var ran, skipped []string
+	for _, r := range t.own() {
+		switch r.GetKind() {
+		case contract.EntryInput:
+			if asked == "" {
+				asked = cutRunes(strings.Join(strings.Fields(r.GetText()), " "), 200)
+			}
+		case contract.EntryAnswer:
+			for _, c := range r.GetCalls() {
+				names[c.GetCallId()] = c.GetName()
+			}
+		case contract.EntryResult:
+			name := names[r.GetCallId()]
+			if r.GetText() == contract.SkippedCall {
+				skipped = append(skipped, name)
+			} else {
+				ran = append(ran, name)
+			}
+		}
+	}
+	text := fmt.Sprintf("The newer message was answered. Go on with the earlier request now (%q).", asked)
+	if len(ran) > 0 {
+		text += fmt.Sprintf(" These calls have run, do not repeat them: %s.", strings.Join(ran, ", "))
+	}
+	if len(skipped) > 0 {
+		text += fmt.Sprintf(" These were skipped and did not run: %s.", strings.Join(skipped, ", "))
+	}
+	return &busv1.Entry{Kind: contract.EntryNote, Text: text}
+}
+
+// lateNote tells that messages come late; nil: they do not.
+func (t *turn) lateNote(waiting []*busv1.Event, inputs []string) *busv1.Entry {
+	of := make(map[string]bool, len(inputs))
+	for _, id := range inputs {
+		of[id] = true
+	}
+	var sent []time.Time
+	for _, e := range waiting {
+		var in contract.AgentInput
+		if of[e.GetId()] && json.Unmarshal(e.GetPayload(), &in) == nil {
+			sent = append(sent, sentAt(time.UnixMicro(e.GetCreatedAtUs()), in))
+		}
+	}
+	return t.late(sent)
+}
