@@ -208,6 +208,9 @@ type AgentTask struct {
 	ReplyTo   string `json:"reply_to,omitempty"`
 	AgentID   string `json:"agent_id,omitempty"`
 	Name      string `json:"name,omitempty"` // of the job; empty: one session per event
+	// Quiet says that only what the agent sends by itself reaches anybody; its
+	// final text stays in the session's history.
+	Quiet bool `json:"quiet,omitempty"`
 }
 
 // AgentBackground is the payload of system.agent.background: as a task, whose

@@ -155,3 +155,20 @@ func TestTheAnswerOfAJobFindsAnotherChannelWhenItsOwnIsGone(t *testing.T) {
 		cli.Shows(": gone")
 	})
 }
+
+func TestAQuietJobReachesPeopleOnlyByWhatItSends(t *testing.T) {
+	kerneltest.Run(t, func(w *kerneltest.World) {
+		cli, telegram, orchestrator := w.Channel("cli"), w.Channel("telegram"), w.Agent("orchestrator")
+		cli.Admits("*")
+		telegram.Admits("anna")
+		w.Know(func(s *directory.Snapshot) { s.DefaultChannel = "cli" })
+		quiet := contract.AgentTask{Prompt: "look", Name: "heartbeat", Quiet: true}
+		w.Emits(contract.TopicAgentTask, quiet)
+		orchestrator.Hears("look").Answers("OK")
+		w.Emits(contract.TopicAgentTask, quiet)
+		orchestrator.Hears("look").Ends(contract.OutcomeError, "Sorry, that did not work.")
+		w.Settle()
+		cli.IsSilent()
+		telegram.IsSilent()
+	})
+}

@@ -154,6 +154,9 @@ func forChannel(id string) string { return "[for " + id + "] " }
 
 // task has an agent do something; its final text goes where the task says.
 func (r *MessageRouter) task(tx *bus.Tx, e *busv1.Event, t contract.AgentTask) error {
+	if t.Quiet {
+		return r.job(tx, e, t.Prompt, t.AgentID, t.Name, "")
+	}
 	target := t.ReplyTo
 	if t.ChannelID != "" {
 		to, err := r.resolve(tx, t.ReplyTo)
