@@ -122,6 +122,8 @@ type ChannelSend struct {
 	Kind         string `json:"kind"`              // reply, notice, send
 	Session      string `json:"session,omitempty"` // the session that sent it
 	Call         string `json:"call,omitempty"`    // the tool call that waits for the receipt
+	// Question is the id of the question that this text asks.
+	Question string `json:"question,omitempty"`
 	// Detours counts the channels this text was moved from.
 	Detours []string `json:"detours,omitempty"`
 	// Anywhere says that no channel was named and none was ready: the first one

@@ -6,6 +6,7 @@
 //	bus         events, deliveries, lanes, commits
 //	session     sessions, turns, tool calls
 //	router      who is admitted, which agent hears, where texts go
+//	questions   what people are asked
 //	tools       tool calls made once; the core tools
 //	models      which provider completes
 //	manifest    what extensions declare
@@ -277,6 +278,9 @@ func (k *Kernel) detourLoop(ctx context.Context) {
 		case now := <-ticker.C:
 			if err := k.router.Detour(k.bus, now); err != nil && !errors.Is(err, journal.ErrClosed) {
 				k.log.Error("moving held messages failed", "error", err)
+			}
+			if err := k.router.EndQuestions(ctx, k.bus, now); err != nil && ctx.Err() == nil && !errors.Is(err, journal.ErrClosed) {
+				k.log.Error("ending old questions failed", "error", err)
 			}
 		case <-ctx.Done():
 			return

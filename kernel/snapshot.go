@@ -71,13 +71,13 @@ func (k *Kernel) describe(s *directory.Snapshot, id string, m *member) {
 	}
 	if channel := m.manifest.Provides.Channel; channel != nil {
 		settings := k.plan.config.Channels.Of(id)
-		allow := settings.AllowFrom
-		if m.manifest.Run.Builtin == terminalBuiltin {
+		allow, local := settings.AllowFrom, m.manifest.Run.Builtin == terminalBuiltin
+		if local {
 			allow = append(slices.Clone(allow), "*") // whoever can open its socket is the owner
 		}
 		s.Channels = append(s.Channels, directory.Channel{
 			ID: id, Name: m.manifest.Name, MaxLength: channel.MaxLength, Formats: channel.Formats, Drafts: channel.Drafts, Dedupe: channel.Dedupe,
-			Hold: settings.Uncertain == "hold", AllowFrom: allow, State: state, Readiness: readiness,
+			Hold: settings.Uncertain == "hold", AllowFrom: allow, Local: local, State: state, Readiness: readiness,
 		})
 	}
 	if m.manifest.Agent != nil {

@@ -23,6 +23,7 @@ var kernel = [...]string{
 	"channel.send.*",
 	"command.*",
 	"system.user.notify",
+	"system.user.ask",
 	"system.agent.task",
 	"system.agent.background",
 	"system.delivery.dead",

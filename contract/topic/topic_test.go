@@ -82,7 +82,7 @@ func TestKernelTopics(t *testing.T) {
 	t.Parallel()
 	topics := []string{
 		contract.TopicUserMessage, contract.TopicAgentInput + "x", contract.TopicAgentOutput,
-		contract.TopicChannelSend + "x", contract.TopicCommand + "x", contract.TopicUserNotify,
+		contract.TopicChannelSend + "x", contract.TopicCommand + "x", contract.TopicUserNotify, contract.TopicUserAsk,
 		contract.TopicAgentTask, contract.TopicAgentBackground, contract.TopicDeliveryDead,
 		contract.TopicExtension + "x", contract.TopicSchedulesDeclared, contract.TopicModelUsage,
 	}

@@ -102,6 +102,7 @@ type Channel struct {
 	Dedupe    bool
 	Hold      bool     // channels.<id>.uncertain: hold
 	AllowFrom []string // user ids admitted without pairing; "*": everyone
+	Local     bool     // only the owner can reach it
 	State     string   // of the process
 	Readiness *extensionv1.Readiness
 }

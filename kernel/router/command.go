@@ -90,6 +90,8 @@ func (r *MessageRouter) execute(tx *bus.Tx, q request, name, rest string) (strin
 		return r.chooseAgent(tx, c, q.here.channel.ID, rest)
 	case "sethome":
 		return r.setHome(tx, q)
+	case "questions", "answer", "approve", "deny":
+		return r.aboutQuestions(tx, q, name, rest)
 	}
 	if known := r.directory.Current().Command(name); known != nil {
 		return r.handOver(tx, q, known, rest)

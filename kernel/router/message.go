@@ -48,6 +48,11 @@ func (r *MessageRouter) message(tx *bus.Tx, e *busv1.Event, m contract.UserMessa
 	if name, rest, isCommand := parseCommand(m.Text); isCommand && !m.Edited {
 		return r.command(tx, q, name, rest)
 	}
+	if !m.Edited && len(m.Attachments) == 0 {
+		if settled, err := r.replied(tx, q, m.Text); settled || err != nil {
+			return err
+		}
+	}
 	agent, refusal := pickAgent(now, c.ID, firstOf(m.AgentID, conversation.Agent))
 	if refusal != "" {
 		if err := r.unroutable(tx, e, refusal); err != nil {

@@ -20,14 +20,16 @@ import (
 	"github.com/switchboard-run/switchboard/kernel/bus"
 	"github.com/switchboard-run/switchboard/kernel/directory"
 	"github.com/switchboard-run/switchboard/kernel/journal"
+	"github.com/switchboard-run/switchboard/kernel/questions"
 	"github.com/switchboard-run/switchboard/kernel/session"
 )
 
 // MessageRouter routes. It is safe for concurrent use and keeps no state of its
-// own: what it remembers is in the store.
+// own, besides who waits for an answer: what it remembers is in the store.
 type MessageRouter struct {
 	directory *directory.Directory
 	sessions  *session.Book
+	questions *questions.Book
 	status    func() string // the text of /status
 }
 
@@ -35,7 +37,7 @@ var _ bus.Router = (*MessageRouter)(nil)
 
 // New returns a router; status writes the answer to /status.
 func New(d *directory.Directory, s *session.Book, status func() string) *MessageRouter {
-	return &MessageRouter{directory: d, sessions: s, status: status}
+	return &MessageRouter{directory: d, sessions: s, questions: &questions.Book{}, status: status}
 }
 
 // Accept implements bus.Router.
@@ -47,6 +49,8 @@ func (r *MessageRouter) Accept(tx *bus.Tx, e *busv1.Event) error {
 		return decode(r, tx, e, r.output)
 	case contract.TopicUserNotify:
 		return decode(r, tx, e, r.notify)
+	case contract.TopicUserAsk:
+		return decode(r, tx, e, r.ask)
 	case contract.TopicAgentTask:
 		return decode(r, tx, e, r.task)
 	case contract.TopicAgentBackground:

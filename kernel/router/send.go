@@ -165,6 +165,9 @@ func (r *MessageRouter) Died(tx *bus.Tx, d *journal.Delivery, e *busv1.Event, ex
 			return err
 		}
 	}
+	if err := r.unasked(tx, m); err != nil {
+		return err
+	}
 	if m.Kind == contract.SendNotice && !slices.ContainsFunc(now.Channels, func(c directory.Channel) bool { return c.ID != channel.ID && c.Configured() }) ||
 		len(m.Detours) > 0 {
 		return nil // there is no other way, or the last one was tried
@@ -207,7 +210,7 @@ func (r *MessageRouter) move(tx *bus.Tx, from *directory.Channel, m contract.Cha
 	}
 	m.Detours = append(m.Detours, from.ID)
 	m.Part, m.Parts, m.DraftID, m.Owner, m.ReplyTo = 0, 0, "", "", ""
-	return true, r.send(tx, to, m)
+	return true, r.showElsewhere(tx, to, m)
 }
 
 // Detour moves what was held for a channel that is not ready, for longer than

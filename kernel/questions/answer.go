@@ -1,0 +1,94 @@
+package questions
+
+import (
+	"fmt"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/switchboard-run/switchboard/contract"
+)
+
+// Answers of a question of kind approve.
+const (
+	Yes = "yes"
+	No  = "no"
+)
+
+var words = map[string]string{
+	"yes": Yes, "y": Yes, "ok": Yes, "okay": Yes, "да": Yes, "ок": Yes,
+	"no": No, "n": No, "нет": No,
+}
+
+var idForm = regexp.MustCompile(`^[qQ][0-9]{1,12}$`)
+
+// ParseID is the id that a person has typed.
+func ParseID(text string) (id string, ok bool) {
+	if !idForm.MatchString(text) {
+		return "", false
+	}
+	return strings.ToLower(text), true
+}
+
+// Fits says which answer a text is, if it is one: yes or no, the number or the
+// text of an option, or any text at all.
+func (q *Question) Fits(text string) (answer string, ok bool) {
+	text = strings.TrimSpace(text)
+	bare := strings.ToLower(strings.TrimRight(text, ".!"))
+	switch q.Kind {
+	case contract.AskApprove:
+		answer, ok = words[bare]
+		return answer, ok
+	case contract.AskChoose:
+		if n, err := strconv.Atoi(bare); err == nil && n >= 1 && n <= len(q.Options) {
+			return q.Options[n-1], true
+		}
+		i := slices.IndexFunc(q.Options, func(o string) bool {
+			return strings.EqualFold(strings.TrimSpace(o), text) || strings.EqualFold(strings.TrimSpace(o), bare)
+		})
+		if i < 0 {
+			return "", false
+		}
+		return q.Options[i], true
+	}
+	return text, text != ""
+}
+
+// Message is the question as a person is shown it, with how to answer.
+func (q *Question) Message() string {
+	text := strings.TrimSpace(q.Text)
+	for i, o := range q.Options {
+		if i == 0 {
+			text += "\n"
+		}
+		text += fmt.Sprintf("\n%d. %s", i+1, o)
+	}
+	return text + "\n\n" + q.How()
+}
+
+// How says how to answer.
+func (q *Question) How() string {
+	switch q.Kind {
+	case contract.AskApprove:
+		return fmt.Sprintf("Reply yes or no. (Question %s; from elsewhere: /approve %s or /deny %s)", q.ID, q.ID, q.ID)
+	case contract.AskChoose:
+		return fmt.Sprintf("Reply with a number from 1 to %d. (Question %s; from elsewhere: /answer %s NUMBER)", len(q.Options), q.ID, q.ID)
+	}
+	return fmt.Sprintf("Your next message here is the answer. (Question %s; from elsewhere: /answer %s TEXT)", q.ID, q.ID)
+}
+
+// briefly is the longest line that stands for a question.
+const briefly = 100
+
+// Brief is the question in a line.
+func (q *Question) Brief() string {
+	line, _, more := strings.Cut(strings.TrimSpace(q.Text), "\n")
+	if r := []rune(line); len(r) > briefly {
+		line, more = string(r[:briefly]), true
+	}
+	if more {
+		line = strings.TrimRight(line, " :") + " ..."
+	}
+	return line
+}

@@ -1,0 +1,333 @@
+// Package questions holds the questions that people are asked: by an extension,
+// by an agent in the middle of a turn, or by the kernel before it runs a tool.
+//
+// A question is durable. It is asked once, ends once (answered, expired or
+// withdrawn), and says so in the commit that ends it: an extension gets an event
+// on the topic that it named, a call that waits is woken. Everything else goes
+// on meanwhile. After a restart a question is what it was; who waited for it
+// waits again.
+//
+// Everything here runs inside of a commit of the bus. Where a question is shown,
+// and who may answer it, is the router's.
+package questions
+
+import (
+	"encoding/json"
+	"fmt"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/switchboard-run/switchboard/contract"
+	"github.com/switchboard-run/switchboard/kernel/bus"
+	"github.com/switchboard-run/switchboard/kernel/journal"
+)
+
+// Question is one question and what became of it.
+type Question struct {
+	ID      string   `json:"id"`   // q7
+	Kind    string   `json:"kind"` // contract.AskApprove, ...
+	Text    string   `json:"text"`
+	Options []string `json:"options,omitempty"`
+	Asker   string   `json:"asker"`           // the extension, or the agent in whose turn it is asked
+	Call    string   `json:"call,omitempty"`  // the tool call that waits; empty: an extension asks
+	Event   int64    `json:"event,omitempty"` // system.user.ask of an extension
+	Topic   string   `json:"topic,omitempty"` // where an extension is answered
+	Ref     string   `json:"ref,omitempty"`
+
+	Channel  string  `json:"channel"`          // where it was asked
+	Handle   string  `json:"handle,omitempty"` // of the conversation; empty: the channel's default recipient
+	Sends    []int64 `json:"sends,omitempty"`  // the events that carry it there
+	AskedAt  int64   `json:"asked_at"`         // Unix microseconds
+	Deadline int64   `json:"deadline"`         // Unix microseconds
+
+	Outcome string `json:"outcome,omitempty"` // empty: open
+	Answer  string `json:"answer,omitempty"`
+	By      string `json:"by,omitempty"`
+	EndedAt int64  `json:"ended_at,omitempty"`
+}
+
+// Life is how long the question was open for an answer.
+func (q *Question) Life() time.Duration {
+	return time.Duration(q.Deadline-q.AskedAt) * time.Microsecond
+}
+
+const (
+	// kept is how long it is known what became of a question.
+	kept = 7 * 24 * time.Hour
+	// forgetBatch is how many old questions go when a new one comes.
+	forgetBatch = 100
+	// MaxOpen is how many questions of one asker can be open.
+	MaxOpen = 50
+
+	openPrefix  = "question/open/"
+	endedPrefix = "question/ended/"
+	callPrefix  = "question/call/" // the question of a call
+	lastKey     = "question/last"
+)
+
+// Book applies what happens to questions. It is safe for concurrent use; it
+// keeps nothing but who waits.
+type Book struct {
+	mu      sync.Mutex
+	waiting map[string][]chan struct{} // by question
+}
+
+// Ask stores a new question and gives it its id.
+func (b *Book) Ask(tx *bus.Tx, q *Question) error {
+	stored, err := tx.KVGet(contract.KernelSource, lastKey)
+	if err != nil {
+		return err
+	}
+	n := int64(0)
+	if stored.Version != 0 {
+		if err := json.Unmarshal(stored.Value, &n); err != nil {
+			return fmt.Errorf("reading the number of the last question: %w", err)
+		}
+	}
+	n++
+	if _, err := tx.KVPut(contract.KernelSource, lastKey, fmt.Append(nil, n)); err != nil {
+		return err
+	}
+	q.ID, q.AskedAt = fmt.Sprintf("q%d", n), tx.Now
+	if q.Call != "" {
+		if _, err := tx.KVPut(contract.KernelSource, callPrefix+q.Call, []byte(q.ID)); err != nil {
+			return err
+		}
+	}
+	if err := forget(tx); err != nil {
+		return err
+	}
+	return b.Move(tx, q)
+}
+
+// Move stores where an open question was asked.
+func (b *Book) Move(tx *bus.Tx, q *Question) error { return put(tx, openPrefix, q) }
+
+// End ends an open question, once: it returns false if that was done before.
+// unseen says that it was withdrawn before anybody was shown it.
+func (b *Book) End(tx *bus.Tx, q *Question, outcome, answer, by string) (ended, unseen bool, err error) {
+	stored, err := tx.KVGet(contract.KernelSource, openPrefix+rank(q.ID))
+	if err != nil || stored.Version == 0 {
+		return false, false, err
+	}
+	q.Outcome, q.Answer, q.By, q.EndedAt = outcome, answer, by, tx.Now
+	if err := tx.KVDelete(contract.KernelSource, openPrefix+rank(q.ID)); err != nil {
+		return false, false, err
+	}
+	if err := put(tx, endedPrefix, q); err != nil {
+		return false, false, err
+	}
+	if unseen, err = takeBack(tx, q.Sends); err != nil {
+		return false, false, err
+	}
+	tx.After(func() { b.wake(q.ID) })
+	if q.Topic == "" {
+		return true, unseen, nil
+	}
+	publish := func() error {
+		_, err := tx.Emit(q.Topic, "", contract.UserAnswer{Question: q.ID, Ref: q.Ref, Outcome: outcome, Answer: answer, By: by})
+		return err
+	}
+	if tx.Cause() != nil { // what a person wrote
+		return true, unseen, publish()
+	}
+	asked, err := tx.Event(q.Event)
+	if err != nil {
+		return false, false, err
+	}
+	return true, unseen, tx.Following(asked, publish)
+}
+
+// takeBack withdraws what has not been sent yet, and says whether that is all.
+func takeBack(tx *bus.Tx, sends []int64) (all bool, err error) {
+	all = len(sends) > 0
+	for _, seq := range sends {
+		ds, err := tx.Deliveries(journal.DeliveryFilter{Seq: seq})
+		if err != nil {
+			return false, err
+		}
+		for _, d := range ds {
+			if !tx.Free(d) {
+				all = all && d.State == journal.Dead
+				continue
+			}
+			if err := tx.Settle(d, journal.Done, "withdrawn: the question has ended"); err != nil {
+				return false, err
+			}
+		}
+	}
+	return all, nil
+}
+
+// Open returns the questions that can be answered, oldest first.
+func (b *Book) Open(r journal.Reader, now int64) (open []Question, err error) {
+	return b.all(r, func(q *Question) (bool, error) {
+		over, err := over(r, q, now)
+		return !over, err
+	})
+}
+
+// Over returns the questions that are to be ended: their time is over, or so is
+// the call that waited.
+func (b *Book) Over(r journal.Reader, now int64) ([]Question, error) {
+	return b.all(r, func(q *Question) (bool, error) { return over(r, q, now) })
+}
+
+// Answerable says whether a question can still be answered.
+func (b *Book) Answerable(r journal.Reader, q *Question, now int64) (bool, error) {
+	if q.Outcome != "" {
+		return false, nil
+	}
+	over, err := over(r, q, now)
+	return !over, err
+}
+
+// Count is how many questions of an asker are open.
+func (b *Book) Count(r journal.Reader, asker string) (int, error) {
+	of, err := b.all(r, func(q *Question) (bool, error) { return q.Asker == asker, nil })
+	return len(of), err
+}
+
+// Abandoned says whether the call that waited for the answer is over.
+func Abandoned(r journal.Reader, q *Question) (bool, error) {
+	if q.Call == "" {
+		return false, nil
+	}
+	c, err := r.Call(journal.ParseCallID(q.Call))
+	return c == nil || c.State == journal.CallFinished || c.State == journal.CallClosed, err
+}
+
+func over(r journal.Reader, q *Question, now int64) (bool, error) {
+	if q.Deadline <= now {
+		return true, nil
+	}
+	return Abandoned(r, q)
+}
+
+func (b *Book) all(r journal.Reader, is func(*Question) (bool, error)) (all []Question, err error) {
+	stored, err := r.KVScan(contract.KernelSource, openPrefix, "", 10_000)
+	if err != nil {
+		return nil, err
+	}
+	for _, s := range stored {
+		q, err := decode(s)
+		if err != nil {
+			return nil, err
+		}
+		if ok, err := is(q); err != nil {
+			return nil, err
+		} else if ok {
+			all = append(all, *q)
+		}
+	}
+	return all, nil
+}
+
+// Get is a question by its id; nil: there is none, or it ended long ago.
+func (b *Book) Get(r journal.Reader, id string) (*Question, error) {
+	for _, prefix := range []string{openPrefix, endedPrefix} {
+		stored, err := r.KVGet(contract.KernelSource, prefix+rank(id))
+		if err != nil {
+			return nil, err
+		}
+		if stored.Version != 0 {
+			return decode(stored)
+		}
+	}
+	return nil, nil
+}
+
+// OfCall is the question that a call has asked; nil: none.
+func (b *Book) OfCall(r journal.Reader, call string) (*Question, error) {
+	stored, err := r.KVGet(contract.KernelSource, callPrefix+call)
+	if err != nil || stored.Version == 0 {
+		return nil, err
+	}
+	return b.Get(r, string(stored.Value))
+}
+
+// Await returns what is closed once the question has ended, if it had not ended
+// before. stop must be called when nobody waits any more.
+func (b *Book) Await(id string) (ended <-chan struct{}, stop func()) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.waiting == nil {
+		b.waiting = map[string][]chan struct{}{}
+	}
+	c := make(chan struct{})
+	b.waiting[id] = append(b.waiting[id], c)
+	return c, func() {
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		left := b.waiting[id][:0:0]
+		for _, w := range b.waiting[id] {
+			if w != c {
+				left = append(left, w)
+			}
+		}
+		if b.waiting[id] = left; len(left) == 0 {
+			delete(b.waiting, id)
+		}
+	}
+}
+
+func (b *Book) wake(id string) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for _, c := range b.waiting[id] {
+		close(c)
+	}
+	delete(b.waiting, id)
+}
+
+// forget removes what ended long ago.
+func forget(tx *bus.Tx) error {
+	stored, err := tx.KVScan(contract.KernelSource, endedPrefix, "", forgetBatch)
+	if err != nil {
+		return err
+	}
+	for _, s := range stored {
+		q, err := decode(s)
+		if err != nil {
+			return err
+		}
+		if q.EndedAt > tx.Now-kept.Microseconds() {
+			continue
+		}
+		if err := tx.KVDelete(contract.KernelSource, s.Key); err != nil {
+			return err
+		}
+		if q.Call == "" {
+			continue
+		}
+		if err := tx.KVDelete(contract.KernelSource, callPrefix+q.Call); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func put(tx *bus.Tx, prefix string, q *Question) error {
+	v, err := json.Marshal(q)
+	if err != nil {
+		return fmt.Errorf("storing question %s: %w", q.ID, err)
+	}
+	_, err = tx.KVPut(contract.KernelSource, prefix+rank(q.ID), v)
+	return err
+}
+
+func decode(s journal.KV) (*Question, error) {
+	q := &Question{}
+	if err := json.Unmarshal(s.Value, q); err != nil {
+		return nil, fmt.Errorf("reading %s: %w", s.Key, err)
+	}
+	return q, nil
+}
+
+// rank writes an id so that keys sort by age.
+func rank(id string) string {
+	n, _ := strconv.ParseInt(strings.TrimPrefix(id, "q"), 10, 64) // 0 is nobody's
+	return fmt.Sprintf("%012d", n)
+}

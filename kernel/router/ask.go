@@ -1,0 +1,233 @@
+package router
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/switchboard-run/switchboard/contract"
+	"github.com/switchboard-run/switchboard/contract/busv1"
+	"github.com/switchboard-run/switchboard/contract/topic"
+	"github.com/switchboard-run/switchboard/kernel/bus"
+	"github.com/switchboard-run/switchboard/kernel/journal"
+	"github.com/switchboard-run/switchboard/kernel/questions"
+)
+
+const (
+	askLife    = 24 * time.Hour // of an extension's question that says nothing
+	maxAskLife = 30 * 24 * time.Hour
+	maxOptions = 20
+)
+
+// Questions are those that people are asked.
+func (r *MessageRouter) Questions() *questions.Book { return r.questions }
+
+// ask asks a person for an extension.
+func (r *MessageRouter) ask(tx *bus.Tx, e *busv1.Event, a contract.UserAsk) error {
+	if topic.Owner(a.Topic) != e.GetSource() || !topic.ValidTopic(a.Topic) {
+		return r.unroutable(tx, e, fmt.Sprintf("the answer would go to the topic %q, and that is none of %s: its topics begin with \"%s.\"",
+			a.Topic, e.GetSource(), e.GetSource()))
+	}
+	refuse := func(reason string) error {
+		if err := r.unroutable(tx, e, reason); err != nil {
+			return err
+		}
+		_, err := tx.Emit(a.Topic, "", contract.UserAnswer{Ref: a.Ref, Outcome: contract.AskWithdrawn})
+		return err
+	}
+	if wrong := checkAsk(a); wrong != "" {
+		return refuse(wrong)
+	}
+	n, err := r.questions.Count(tx, e.GetSource())
+	if err != nil {
+		return err
+	}
+	if n >= questions.MaxOpen {
+		return refuse(fmt.Sprintf("%s has %d questions open already, and that is the limit", e.GetSource(), n))
+	}
+	d, err := r.destination(tx, a.ChannelID, a.ReplyTo)
+	if err != nil {
+		return err
+	}
+	if d.to == nil {
+		return refuse("there is no channel to ask on")
+	}
+	life := askLife
+	if a.ExpiresSeconds > 0 {
+		life = time.Duration(a.ExpiresSeconds) * time.Second
+	}
+	q := &questions.Question{
+		Kind: a.Kind, Text: a.Text, Options: a.Options, Asker: e.GetSource(), Event: e.GetSeq(), Topic: a.Topic, Ref: a.Ref,
+		Deadline: tx.Now + life.Microseconds(),
+	}
+	if d.unknown {
+		q.Text = forChannel(a.ChannelID) + q.Text
+		if err := r.unroutable(tx, e, fmt.Sprintf("channel %q does not exist; it was asked on %s instead", a.ChannelID, d.to.channel.ID)); err != nil {
+			return err
+		}
+	}
+	return r.put(tx, q, d.to, contract.ChannelSend{Kind: contract.SendNotice, Anywhere: d.anywhere})
+}
+
+// checkAsk says what is wrong with a question; empty: nothing.
+func checkAsk(a contract.UserAsk) string {
+	switch {
+	case strings.TrimSpace(a.Text) == "":
+		return "it has no text"
+	case !slices.Contains([]string{contract.AskApprove, contract.AskChoose, contract.AskAnswer}, a.Kind):
+		return fmt.Sprintf("%q is no kind of question: one of %s, %s and %s", a.Kind, contract.AskApprove, contract.AskChoose, contract.AskAnswer)
+	case a.Kind == contract.AskChoose && (len(a.Options) < 2 || len(a.Options) > maxOptions):
+		return fmt.Sprintf("a question of kind %s has 2 to %d options, not %d", contract.AskChoose, maxOptions, len(a.Options))
+	case a.Kind != contract.AskChoose && len(a.Options) > 0:
+		return fmt.Sprintf("only a question of kind %s has options", contract.AskChoose)
+	case slices.ContainsFunc(a.Options, func(o string) bool { return strings.TrimSpace(o) == "" }):
+		return "an option is empty"
+	case a.ExpiresSeconds < 0 || a.ExpiresSeconds > int64(maxAskLife/time.Second):
+		return fmt.Sprintf("expires_seconds is 0 (a day) to %d, not %d", int64(maxAskLife/time.Second), a.ExpiresSeconds)
+	}
+	return ""
+}
+
+// ErrNobody says that there is no channel to ask on.
+var ErrNobody = errors.New("there is no channel on which a person could be asked")
+
+// AskFor asks a person for a call of a turn: in the conversation that the turn
+// answers, otherwise where a notice would go.
+func (r *MessageRouter) AskFor(tx *bus.Tx, q *questions.Question, replyTo string, turn *journal.Turn) error {
+	d, err := r.destination(tx, "", replyTo)
+	if err != nil {
+		return err
+	}
+	if d.to == nil {
+		return ErrNobody
+	}
+	send := contract.ChannelSend{Kind: contract.SendNotice, Anywhere: d.anywhere}
+	if c, err := tx.Call(journal.ParseCallID(q.Call)); err != nil {
+		return err
+	} else if c != nil {
+		send.Session = journal.SessionID(c.Session)
+	}
+	if replyTo != "" && !strings.HasPrefix(replyTo, defaultPlace) && d.to.address != "" {
+		send.Kind = contract.SendReply
+		if turn != nil {
+			if send.ReplyTo, err = newestMessage(tx, turn); err != nil {
+				return err
+			}
+		}
+	}
+	return r.put(tx, q, d.to, send)
+}
+
+// put stores a question and sends it to a place.
+func (r *MessageRouter) put(tx *bus.Tx, q *questions.Question, to *place, send contract.ChannelSend) error {
+	if err := r.questions.Ask(tx, q); err != nil {
+		return err
+	}
+	send.Text, send.Question = q.Message(), q.ID
+	return r.show(tx, q, to, send)
+}
+
+// show sends a question to a place and remembers where that is.
+func (r *MessageRouter) show(tx *bus.Tx, q *questions.Question, to *place, send contract.ChannelSend) (err error) {
+	if q.Sends, err = r.parts(tx, to, send); err != nil {
+		return err
+	}
+	q.Channel, q.Handle = to.channel.ID, ""
+	if to.address != "" {
+		c, err := r.conversation(tx, to.channel.ID, to.address, to.thread, false)
+		if err != nil {
+			return err
+		}
+		q.Handle = c.Handle
+	}
+	return r.questions.Move(tx, q)
+}
+
+// showElsewhere sends a text again to another place; a question that it carries
+// is asked there from now on.
+func (r *MessageRouter) showElsewhere(tx *bus.Tx, to *place, m contract.ChannelSend) error {
+	if m.Question == "" {
+		return r.send(tx, to, m)
+	}
+	q, err := r.questions.Get(tx, m.Question)
+	if err != nil {
+		return err
+	}
+	if q == nil || q.Outcome != "" {
+		return nil
+	}
+	return r.show(tx, q, to, m)
+}
+
+// unasked ends the question that a dead text carries: nobody will read it.
+func (r *MessageRouter) unasked(tx *bus.Tx, m contract.ChannelSend) error {
+	if m.Question == "" {
+		return nil
+	}
+	q, err := r.questions.Get(tx, m.Question)
+	if err != nil || q == nil {
+		return err
+	}
+	_, _, err = r.questions.End(tx, q, contract.AskWithdrawn, "", "")
+	return err
+}
+
+// EndQuestions ends the questions whose time is over, or for whose answer nobody
+// waits any more.
+func (r *MessageRouter) EndQuestions(ctx context.Context, b *bus.Bus, now time.Time) error {
+	var over []questions.Question
+	err := b.View(ctx, func(j journal.Reader) (err error) {
+		over, err = r.questions.Over(j, now.UnixMicro())
+		return err
+	})
+	for i := range over {
+		if err == nil {
+			err = b.Do(func(tx *bus.Tx) error { return r.EndQuestion(tx, over[i].ID) })
+		}
+	}
+	return err
+}
+
+// EndQuestion is EndQuestions for one of them.
+func (r *MessageRouter) EndQuestion(tx *bus.Tx, id string) error {
+	q, err := r.questions.Get(tx, id)
+	if err != nil || q == nil || q.Outcome != "" {
+		return err
+	}
+	abandoned, err := questions.Abandoned(tx, q)
+	if err != nil {
+		return err
+	}
+	if abandoned {
+		_, _, err := r.questions.End(tx, q, contract.AskWithdrawn, "", "")
+		return err
+	}
+	if q.Deadline > tx.Now {
+		return nil
+	}
+	_, unseen, err := r.questions.End(tx, q, contract.AskExpired, "", "")
+	if err != nil || unseen {
+		return err
+	}
+	means := "It is not waited for any longer."
+	if q.Kind == contract.AskApprove {
+		means = "That counts as no."
+	}
+	return r.tellWhereAsked(tx, q, fmt.Sprintf("Question %s was not answered in time: %s\n\n%s", q.ID, q.Brief(), means))
+}
+
+// tellWhereAsked says something where a question was asked.
+func (r *MessageRouter) tellWhereAsked(tx *bus.Tx, q *questions.Question, text string) error {
+	target, kind := q.Handle, contract.SendReply
+	if target == "" {
+		target, kind = defaultPlace+q.Channel, contract.SendNotice
+	}
+	to, err := r.resolve(tx, target)
+	if err != nil || to == nil {
+		return err
+	}
+	return r.send(tx, to, contract.ChannelSend{Text: text, Kind: kind})
+}
