@@ -111,6 +111,9 @@ type Reader interface {
 	// History returns the newest rows behind after whose sizes add up to at most
 	// maxBytes (at least one row), oldest first, and whether older ones exist.
 	History(session, after int64, maxBytes int64) (rows []*busv1.Entry, truncated bool, err error)
+	// HistoryBefore returns at most limit rows, the newest in front of row before
+	// (0: of all), oldest first.
+	HistoryBefore(session, before int64, limit int) ([]*busv1.Entry, error)
 	Turn(id int64) (*Turn, error)
 	TurnsOfCorrelation(correlation string) (int, error)
 	Call(id int64) (*Call, error)

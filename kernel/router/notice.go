@@ -10,17 +10,21 @@ import (
 	"github.com/switchboard-run/switchboard/kernel/bus"
 	"github.com/switchboard-run/switchboard/kernel/directory"
 	"github.com/switchboard-run/switchboard/kernel/journal"
+	"github.com/switchboard-run/switchboard/kernel/session"
 )
 
 // output sends the final text of a turn to its reply target: the one rule
-// behind replies, error messages and the results of jobs.
+// behind replies, error messages and the results of jobs. What one agent says
+// that works for a call of another goes to that call.
 func (r *MessageRouter) output(tx *bus.Tx, e *busv1.Event, out contract.AgentOutput) error {
-	if strings.TrimSpace(out.Text) == "" {
-		return nil
-	}
 	s, err := tx.Session(journal.ParseSessionID(out.Session))
-	if err != nil || s == nil {
+	switch {
+	case err != nil || s == nil:
 		return err
+	case session.Delegated(s) != 0:
+		return r.sessions.Report(tx, s, out.Outcome, out.Text)
+	case strings.TrimSpace(out.Text) == "":
+		return nil
 	}
 	send := contract.ChannelSend{Text: out.Text, Kind: contract.SendReply, Session: out.Session}
 	turn, err := tx.Turn(out.Turn)

@@ -54,7 +54,8 @@ func (b *Book) Finish(tx *bus.Tx, id int64, content string, isError bool) error 
 	return err
 }
 
-// MarkSend remembers that the turn of a call has sent something to a channel.
+// MarkSend remembers that the turn of a call has sent something to a channel,
+// and so has the turn that it works for.
 func (b *Book) MarkSend(tx *bus.Tx, id int64) error {
 	c, err := tx.Call(id)
 	if err != nil || c == nil {
@@ -65,7 +66,14 @@ func (b *Book) MarkSend(tx *bus.Tx, id int64) error {
 		return err
 	}
 	turn.UsedSend = true
-	return tx.PutTurn(turn)
+	if err := tx.PutTurn(turn); err != nil {
+		return err
+	}
+	s, err := tx.Session(c.Session)
+	if err != nil || s == nil || Delegated(s) == 0 {
+		return err
+	}
+	return b.MarkSend(tx, Delegated(s))
 }
 
 func (b *Book) open(tx *bus.Tx, id int64) (*journal.Call, error) {

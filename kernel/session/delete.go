@@ -10,7 +10,8 @@ import (
 )
 
 // Delete removes a session with its history. What runs in it ends without a
-// word, and what waits for it is settled. The conversation that it belonged to
+// word, and what waits for it is settled; a call that it works for fails. The
+// conversation that it belonged to
 // begins a new one with its next message.
 func (b *Book) Delete(tx *bus.Tx, id int64) error {
 	s, err := tx.Session(id)
@@ -20,20 +21,31 @@ func (b *Book) Delete(tx *bus.Tx, id int64) error {
 	if s == nil {
 		return fmt.Errorf("%w: there is no session %s", contract.ErrNotFound, journal.SessionID(id))
 	}
+	if err := b.Report(tx, s, contract.OutcomeCancelled, "its session was deleted"); err != nil {
+		return err
+	}
 	if _, err := tx.TakeBack(s.Agent, contract.TopicAgentInput+s.Agent, journal.SessionID(s.ID)); err != nil {
 		return err
 	}
 	if _, err := b.CancelTurns(tx, s, ""); err != nil {
 		return err
 	}
+	if err := b.settleWaiting(tx, s, "the session was deleted"); err != nil {
+		return err
+	}
+	return tx.DeleteSession(id)
+}
+
+// settleWaiting settles what waits for a session and is in nobody's hands.
+func (b *Book) settleWaiting(tx *bus.Tx, s *journal.Session, reason string) error {
 	waiting, _, err := b.Waiting(tx, s, math.MaxInt32)
 	if err != nil {
 		return err
 	}
 	for _, d := range waiting {
-		if err := tx.Settle(d, journal.Done, "the session was deleted"); err != nil {
+		if err := tx.Settle(d, journal.Done, reason); err != nil {
 			return err
 		}
 	}
-	return tx.DeleteSession(id)
+	return nil
 }

@@ -41,6 +41,8 @@ func (b *Book) Ensure(tx *bus.Tx, e *busv1.SessionEnsure) (*busv1.EffectResult, 
 		return nil, fmt.Errorf("%w: a session needs a key", contract.ErrInvalid)
 	case kind == "chan", kind == "job":
 		return nil, fmt.Errorf("%w: sessions with keys %s:... are made by the kernel alone", contract.ErrDenied, kind)
+	case delegated(e.GetKey()) != 0:
+		return nil, fmt.Errorf("%w: sessions with keys task:c<number> are made by the kernel alone: choose another id", contract.ErrDenied)
 	}
 	kind, target := e.GetOutbound().GetKind(), e.GetOutbound().GetTarget()
 	if kind == busv1.Outbound_KIND_EXTENSION {

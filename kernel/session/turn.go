@@ -243,6 +243,9 @@ func (b *Book) end(tx *bus.Tx, s *journal.Session, turn *journal.Turn, outcome, 
 			return nil, err
 		}
 		tx.After(func() { b.closed(c.ID) })
+		if err := b.abandon(tx, &c); err != nil {
+			return nil, err
+		}
 		rows = append(rows, &busv1.Entry{Kind: contract.EntryResult, CallId: journal.CallID(c.ID), Text: closedCall, IsError: true})
 	}
 	if len(rows) > 0 {

@@ -32,6 +32,7 @@ func play(t *testing.T, do func(w *world)) {
 	kerneltest.Run(t, func(k *kerneltest.World) {
 		w := &world{World: k, telegram: k.Channel("telegram"), orchestrator: k.Agent("orchestrator")}
 		w.notes = k.Extension(bus.Actor{ID: "notes", Publish: []string{"notes.added"}}, kerneltest.On("notes.added"))
+		w.Know(func(s *directory.Snapshot) { s.DefaultAgent = "orchestrator" })
 		w.telegram.Admits("anna")
 		do(w)
 	})

@@ -6,6 +6,7 @@ import (
 
 	"github.com/switchboard-run/switchboard/contract/extensionv1"
 	"github.com/switchboard-run/switchboard/kernel/bus"
+	"github.com/switchboard-run/switchboard/kernel/session"
 )
 
 // CoreExtension is the prefix of the kernel's own tools.
@@ -41,7 +42,7 @@ var core = map[string]coreTool{
 	"core/list_agents": {
 		description: &extensionv1.Tool{
 			Name: "list_agents", ReadOnly: true,
-			Description: "List the agents: id, name, what each is for.",
+			Description: "List the agents: id, name, what each is for, and whether it can be given a task with delegate_task.",
 			Schema:      []byte(`{"type":"object","properties":{},"additionalProperties":false}`),
 		},
 		read: listAgents,
@@ -63,6 +64,35 @@ var core = map[string]coreTool{
 			Schema:      []byte(`{"type":"object","properties":{"text":{"type":"string","minLength":1}},"required":["text"],"additionalProperties":false}`),
 		},
 		run: sendToAll,
+	},
+	session.DelegateTool: {
+		description: &extensionv1.Tool{
+			Name: "delegate_task",
+			Description: "Give another agent a task and wait for its result. The agent knows nothing of this conversation: " +
+				"the prompt says everything that it needs, and what it is to answer. Its final text comes back to you and goes to nobody else.",
+			Schema: []byte(`{"type":"object","properties":{"agent":{"type":"string","description":"id from list_agents"},` +
+				`"prompt":{"type":"string","minLength":1}},"required":["agent","prompt"],"additionalProperties":false}`),
+		},
+		run: delegateTask,
+	},
+	"core/list_sessions": {
+		description: &extensionv1.Tool{
+			Name: "list_sessions", ReadOnly: true, Private: true,
+			Description: "List the sessions (conversations, jobs, tasks), the most recently active first: id, agent, channel, state, when it was begun and active.",
+			Schema: []byte(`{"type":"object","properties":{"agent":{"type":"string","description":"only those of this agent"},` +
+				`"limit":{"type":"integer","minimum":1,"maximum":100}},"additionalProperties":false}`),
+		},
+		read: listSessions,
+	},
+	"core/get_session": {
+		description: &extensionv1.Tool{
+			Name: "get_session", ReadOnly: true, Private: true,
+			Description: "Read a session: what list_sessions tells of it, and the newest rows of its transcript. For older ones call it again with the result's \"before\".",
+			Schema: []byte(`{"type":"object","properties":{"session_id":{"type":"string","description":"id from list_sessions"},` +
+				`"limit":{"type":"integer","minimum":1,"maximum":100,"description":"rows"},"before":{"type":"integer","minimum":1}},` +
+				`"required":["session_id"],"additionalProperties":false}`),
+		},
+		read: getSession,
 	},
 }
 
@@ -102,11 +132,12 @@ func listAgents(_ context.Context, r *Runner, _ *bus.Lease, _ []byte) (any, erro
 		ID          string `json:"id"`
 		Name        string `json:"name"`
 		Description string `json:"description,omitempty"`
+		Delegate    bool   `json:"can_be_given_tasks"`
 	}
 	rows := []row{}
 	for _, a := range now.Agents {
 		if now.Enabled(a.ID) {
-			rows = append(rows, row{a.ID, a.Name, a.Description})
+			rows = append(rows, row{a.ID, a.Name, a.Description, undelegable(now, a.ID) == ""})
 		}
 	}
 	return map[string]any{"agents": rows}, nil

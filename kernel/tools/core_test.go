@@ -61,9 +61,11 @@ func TestListAgents(t *testing.T) {
 		w.Know(func(s *directory.Snapshot) {
 			s.EnabledAgents = []string{"orchestrator", "helper"}
 			s.Agents[0].Description = "helps"
+			s.Agents[2].State = "failed"
 		})
 		got := w.hears().Uses("core/list_agents", map[string]any{}).GetContent()
-		if want := `{"agents":[{"id":"helper","name":"helper","description":"helps"},{"id":"orchestrator","name":"orchestrator"}]}`; got != want {
+		if want := `{"agents":[{"id":"helper","name":"helper","description":"helps","can_be_given_tasks":true},` +
+			`{"id":"orchestrator","name":"orchestrator","can_be_given_tasks":false}]}`; got != want {
 			t.Errorf("the agents are %s, want %s", got, want)
 		}
 	})
@@ -79,7 +81,7 @@ func TestCoreToolsAreDescribed(t *testing.T) {
 		names = append(names, tool.GetName())
 	}
 	slices.Sort(names)
-	if want := []string{"list_agents", "list_channels", "send_to_all_channels", "send_to_channel"}; !slices.Equal(names, want) {
+	if want := []string{"delegate_task", "get_session", "list_agents", "list_channels", "list_sessions", "send_to_all_channels", "send_to_channel"}; !slices.Equal(names, want) {
 		t.Errorf("the tools are %v", names)
 	}
 }

@@ -126,7 +126,7 @@ func (r *Runner) Call(ctx context.Context, l *bus.Lease, id string) (*extensionv
 		case <-ctx.Done():
 			return nil, ctx.Err()
 		}
-		if errors.Is(run.err, contract.ErrStale) && run.lease != l {
+		if errors.Is(run.err, errWorking) || errors.Is(run.err, contract.ErrStale) && run.lease != l {
 			continue // it was an earlier attempt of the turn that is over, perhaps not the call
 		}
 		return run.result, run.err
@@ -207,7 +207,7 @@ func (r *running) once(ctx context.Context) (*extensionv1.CallResult, error) {
 	owner, _, _ := strings.Cut(call.Name, "/")
 	now := r.known(ctx, func(now *directory.Snapshot) bool { return !slices.Contains(now.Arriving, owner) })
 	t := now.Tool(call.Name)
-	if refusal := refuse(now, r.lease.Agent, t, r.call); refusal != "" {
+	if refusal := refuse(now, r.lease.Agent, t, r.call); refusal != "" && !begun(r.call) {
 		return r.fail(refusal)
 	}
 	if tool, ok := core[call.Name]; ok && tool.read == nil {

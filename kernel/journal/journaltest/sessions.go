@@ -117,6 +117,24 @@ func testHistory(t *testing.T, open Open) {
 				t.Errorf("%s (-want +got):\n%s", name, diff)
 			}
 		}
+		for name, c := range map[string]struct {
+			before int64
+			limit  int
+			want   []*busv1.Entry
+		}{
+			"the newest":           {0, 3, rows[7:]},
+			"in front of a row":    {8, 3, rows[4:7]},
+			"fewer than the limit": {3, 5, rows[:2]},
+			"in front of the last": {10, 1, rows[8:9]},
+			"in front of none":     {1, 5, nil},
+			"behind the end":       {99, 2, rows[8:]},
+		} {
+			got, err := r.HistoryBefore(1, c.before, c.limit)
+			must(err)
+			if diff := cmp.Diff(c.want, got, protocmp.Transform()); diff != "" {
+				t.Errorf("a page, %s (-want +got):\n%s", name, diff)
+			}
+		}
 	})
 }
 

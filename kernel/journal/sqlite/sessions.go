@@ -3,6 +3,7 @@ package sqlite
 import (
 	"encoding/json"
 	"fmt"
+	"math"
 	"slices"
 
 	"google.golang.org/protobuf/proto"
@@ -96,6 +97,22 @@ func (t *tx) History(session, after, maxBytes int64) (rows []*busv1.Entry, trunc
 	}, "SELECT seq, row FROM history WHERE session = ? AND seq > ? ORDER BY seq DESC", session, after)
 	slices.Reverse(rows)
 	return rows, truncated, err
+}
+
+func (t *tx) HistoryBefore(session, before int64, limit int) (rows []*busv1.Entry, err error) {
+	if before <= 0 {
+		before = math.MaxInt64
+	}
+	err = t.query(func(stmt *sqlite.Stmt) error {
+		row := &busv1.Entry{}
+		if err := proto.Unmarshal(column(stmt, 1), row); err != nil {
+			return fmt.Errorf("history row %d of session %d: %w", stmt.ColumnInt64(0), session, err)
+		}
+		rows = append(rows, row)
+		return nil
+	}, "SELECT seq, row FROM history WHERE session = ? AND seq < ? ORDER BY seq DESC LIMIT ?", session, before, limit)
+	slices.Reverse(rows)
+	return rows, err
 }
 
 func (t *tx) AppendHistory(session int64, rows []*busv1.Entry) error {
