@@ -1,0 +1,212 @@
+package heartbeat
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/hashicorp/go-hclog"
+
+	"github.com/switchboard-run/switchboard/contract"
+	"github.com/switchboard-run/switchboard/contract/busv1"
+	"github.com/switchboard-run/switchboard/contract/extensionv1"
+	"github.com/switchboard-run/switchboard/contract/kernelv1"
+	"github.com/switchboard-run/switchboard/sdk"
+)
+
+// played is a kernel whose clock, memory, people and model the test plays.
+type played struct {
+	t    *testing.T
+	now  time.Time
+	zone *time.Location
+	h    *heartbeat
+
+	presence    sdk.Presence
+	items       string // as memory answers; empty: memory is not there
+	preferences string
+	says        string // the scout
+	fails       error  // the scout, after it said that
+	asked       []string
+	kv          sdk.Value
+	tasks       []contract.AgentTask
+	seq         int64
+}
+
+var _ kernel = (*played)(nil)
+
+// noon is a Friday in winter.
+var noon = time.Date(2026, 11, 20, 11, 0, 0, 0, time.UTC) // 12:00 in Berlin
+
+func play(t *testing.T, c config) *played {
+	t.Helper()
+	zone, err := time.LoadLocation("Europe/Berlin")
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := &played{t: t, now: noon, zone: zone, says: `{"action":"noop","reason":""}`, items: `{"memories":[]}`, preferences: `{"memories":[]}`}
+	p.starts(c)
+	return p
+}
+
+// starts starts the extension, or starts it anew with what is stored.
+func (p *played) starts(c config) {
+	p.t.Helper()
+	p.h = &heartbeat{}
+	if err := p.h.start(p, hclog.NewNullLogger(), func() time.Time { return p.now }, p.zone, c); err != nil {
+		p.t.Fatal(err)
+	}
+}
+
+// open sets what memory holds open: each is "id text", "id text @channel" or
+// with "!due".
+func (p *played) open(items ...string) {
+	type row struct {
+		ID      string `json:"id"`
+		Text    string `json:"text"`
+		Channel string `json:"channel_id,omitempty"`
+		Due     string `json:"due,omitempty"`
+	}
+	rows := []row{}
+	for _, i := range items {
+		i, due, _ := strings.Cut(i, " !")
+		i, channel, _ := strings.Cut(i, " @")
+		id, text, _ := strings.Cut(i, " ")
+		rows = append(rows, row{id, text, channel, due})
+	}
+	b, _ := json.Marshal(map[string]any{"memories": rows})
+	p.items = string(b)
+}
+
+func (p *played) Get(context.Context, string) (sdk.Value, error) { return p.kv, nil }
+func (p *played) Presence(context.Context) (sdk.Presence, error) { return p.presence, nil }
+func (p *played) Channels(context.Context) ([]*kernelv1.Channel, error) {
+	return []*kernelv1.Channel{{Id: "cli_channel", Default: true}, {Id: "telegram_channel"}}, nil
+}
+
+func (p *played) Ask(_ context.Context, tool string, _ any) (sdk.ToolResult, error) {
+	content := map[string]string{openItems: p.items, listMemories: p.preferences}[tool]
+	if content == "" {
+		return sdk.ToolResult{}, fmt.Errorf("%w: there is no tool %q now", contract.ErrNotFound, tool)
+	}
+	return sdk.ToolResult{Content: content}, nil
+}
+
+func (p *played) Complete(ctx context.Context, model, purpose string, messages []*extensionv1.Message, emit func(*sdk.Delta) error) error {
+	if model != "scout" || purpose != "triage" {
+		p.t.Errorf("asked the model %q for %q", model, purpose)
+	}
+	p.asked = append(p.asked, messages[len(messages)-1].GetContent())
+	half := len(p.says) / 2
+	for _, d := range []*sdk.Delta{{Text: p.says[:half]}, {Text: p.says[half:]}} {
+		if d.GetText() == "" {
+			continue
+		}
+		if err := emit(d); err != nil {
+			return err
+		}
+	}
+	if err := errors.Join(p.fails, ctx.Err()); err != nil {
+		return err
+	}
+	return emit(&sdk.Delta{Usage: &sdk.Usage{InputTokens: 100, OutputTokens: 10}})
+}
+
+// handles has a beat handled, and returns what is to be committed.
+func (p *played) handles(e sdk.Event) []*busv1.Effect {
+	p.t.Helper()
+	effects, err := p.h.handle(p.t.Context(), e)
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	var out []*busv1.Effect
+	for _, e := range effects {
+		pb, err := e.Proto()
+		if err != nil {
+			p.t.Fatal(err)
+		}
+		out = append(out, pb)
+	}
+	return out
+}
+
+func (p *played) commits(effects []*busv1.Effect) {
+	p.t.Helper()
+	for _, e := range effects {
+		if put := e.GetPut(); put != nil {
+			if put.GetVersion() != p.kv.Version {
+				p.t.Fatalf("a write at version %d, stored is %d", put.GetVersion(), p.kv.Version)
+			}
+			p.kv = sdk.Value{Key: put.GetKey(), Value: put.GetValue(), Version: p.kv.Version + 1}
+		}
+		if publish := e.GetPublish(); publish != nil {
+			var task contract.AgentTask
+			if err := json.Unmarshal(publish.GetPayload(), &task); err != nil || publish.GetTopic() != contract.TopicAgentTask {
+				p.t.Fatalf("published %v: %v", publish, err)
+			}
+			p.tasks = append(p.tasks, task)
+		}
+	}
+}
+
+func (p *played) event() sdk.Event {
+	p.seq++
+	return sdk.Event{Seq: p.seq, ID: fmt.Sprintf("e%d", p.seq), Topic: TopicBeat, CreatedAt: p.now}
+}
+
+// beats is one beat, with its commit.
+func (p *played) beats() {
+	p.t.Helper()
+	p.commits(p.handles(p.event()))
+}
+
+// passes lets time pass, with a beat every ten minutes.
+func (p *played) passes(d time.Duration) {
+	p.t.Helper()
+	for end := p.now.Add(d); p.now.Before(end); {
+		p.now = p.now.Add(10 * time.Minute)
+		p.beats()
+	}
+}
+
+func (p *played) figures() figures {
+	p.t.Helper()
+	var s state
+	if err := json.Unmarshal(p.kv.Value, &s); err != nil {
+		p.t.Fatal(err)
+	}
+	return s.Figures
+}
+
+// expect checks how often the scout was asked and how often something was
+// escalated.
+func (p *played) expect(asked, escalated int) {
+	p.t.Helper()
+	if len(p.asked) != asked || len(p.tasks) != escalated {
+		p.t.Errorf("the scout was asked %d times and %d tasks were made, not %d and %d; %+v", len(p.asked), len(p.tasks), asked, escalated, p.figures())
+	}
+}
+
+// skipped checks that the last beat asked no model, and why.
+func (p *played) skipped(reason string) {
+	p.t.Helper()
+	if got := p.figures().LastResult; got != "skipped: "+reason {
+		p.t.Errorf("the last beat: %s, not skipped: %s", got, reason)
+	}
+}
+
+// keys tells effects apart.
+func keys(effects []*busv1.Effect) (out []string) {
+	for _, e := range effects {
+		switch {
+		case e.GetPut() != nil:
+			out = append(out, fmt.Sprintf("put %s@%d", e.GetPut().GetKey(), e.GetPut().GetVersion()))
+		case e.GetPublish() != nil:
+			out = append(out, "publish "+e.GetPublish().GetDedupeKey())
+		}
+	}
+	return out
+}
