@@ -93,49 +93,6 @@ func (h *Host) own(ctx context.Context, token, id string) (int64, error) {
 	return l.Session, nil
 }
 
-func (s sessionsService) Get(ctx context.Context, r *kernelv1.SessionRequest) (*kernelv1.Session, error) {
-	id, err := s.h.own(ctx, r.GetLane(), r.GetSession())
-	if err != nil {
-		return nil, err
-	}
-	var found *kernelv1.Session
-	return found, s.h.Bus.View(ctx, func(j journal.Reader) error {
-		stored, err := j.Session(id)
-		if err != nil || stored == nil {
-			return errors.Join(err, contract.ErrNotFound)
-		}
-		found = Session(stored)
-		return nil
-	})
-}
-
-// Session is a stored session as the contract shows it.
-func Session(s *journal.Session) *kernelv1.Session {
-	state := "idle"
-	if len(s.Stack) > 0 {
-		state = "running"
-	}
-	return &kernelv1.Session{
-		Id: journal.SessionID(s.ID), Agent: s.Agent, Key: s.Key, State: state, HistorySeq: s.HistorySeq,
-		CreatedAtUs: s.CreatedAt, ActiveAtUs: s.ActiveAt,
-	}
-}
-
-func (s sessionsService) List(ctx context.Context, r *kernelv1.ListSessionsRequest) (*kernelv1.ListSessionsResponse, error) {
-	l, err := s.h.lease(ctx, r.GetLane())
-	if err != nil {
-		return nil, err
-	}
-	out := &kernelv1.ListSessionsResponse{}
-	return out, s.h.Bus.View(ctx, func(j journal.Reader) error {
-		sessions, err := j.Sessions(journal.SessionFilter{Agent: l.Agent, Limit: int(r.GetLimit())})
-		for i := range sessions {
-			out.Sessions = append(out.Sessions, Session(&sessions[i]))
-		}
-		return err
-	})
-}
-
 const defaultHistory = 256 << 10
 
 func (s sessionsService) History(ctx context.Context, r *kernelv1.HistoryRequest) (*kernelv1.HistoryResponse, error) {

@@ -74,6 +74,14 @@ func (r *Runner) asker(j journal.Reader, l *bus.Lease) (asker, error) {
 	return a, err
 }
 
+// SeesOtherSessions says whether who holds a lease may read other sessions than
+// its own: if its agent may list them, and nobody else reads along.
+func (r *Runner) SeesOtherSessions(j journal.Reader, l *bus.Lease) (bool, error) {
+	a, err := r.asker(j, l)
+	t := a.now.Tool("core/list_sessions")
+	return !a.only && t != nil && a.now.MayUse(l.Agent, t), err
+}
+
 func (a asker) describe(j journal.Reader, s *journal.Session) (sessionRow, error) {
 	row := sessionRow{
 		ID: journal.SessionID(s.ID), Agent: s.Agent, Kind: sessionKind(s.Key), Group: s.Group, CreatedAt: a.time(s.CreatedAt), ActiveAt: a.time(s.ActiveAt),
