@@ -1,0 +1,190 @@
+package host_test
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/switchboard-run/switchboard/contract"
+	"github.com/switchboard-run/switchboard/contract/busv1"
+	"github.com/switchboard-run/switchboard/contract/extensionv1"
+	"github.com/switchboard-run/switchboard/contract/kernelv1"
+	"github.com/switchboard-run/switchboard/kernel/bus"
+	"github.com/switchboard-run/switchboard/kernel/directory"
+	"github.com/switchboard-run/switchboard/kernel/journal"
+	"github.com/switchboard-run/switchboard/kernel/kerneltest"
+)
+
+// rogue is a chat whose agent tries what its manifest does not grant, with the
+// lane that it rightly holds: anna's. Boris's conversation is another one, and
+// so is that of the agent "other".
+type rogue struct {
+	chat
+	anna, boris *busv1.Delivery
+}
+
+func newRogue(t *testing.T) rogue {
+	t.Helper()
+	s := withChat(newWorld(t))
+	notes := s.w.admit(bus.Actor{ID: "notes"})
+	notes.runs(&process{call: func(_ context.Context, r *extensionv1.CallRequest) (*extensionv1.CallResult, error) {
+		return &extensionv1.CallResult{Content: "memory: " + strings.Join(r.GetMemory(), " ")}, nil
+	}}, &extensionv1.Description{})
+	for _, tool := range []*extensionv1.Tool{{Name: "read", ReadOnly: true}, {Name: "wipe", Private: true, ReadOnly: true}} {
+		s.w.Tool("notes", tool, nil)
+	}
+	s.w.Tool("shell", &extensionv1.Tool{Name: "run", ReadOnly: true}, nil)
+	s.w.Know(func(d *directory.Snapshot) { d.Agents[0].Spec.Memory = []string{"work"} })
+	return rogue{s, s.says("anna", "hello"), s.says("boris", "hello")}
+}
+
+func appendTo(session string, rows ...*busv1.Entry) *busv1.Effect {
+	return &busv1.Effect{Kind: &busv1.Effect_Append{Append: &busv1.Append{Session: session, Entries: rows}}}
+}
+
+func input(session, kind, text string) *busv1.Effect {
+	return &busv1.Effect{Kind: &busv1.Effect_Input{Input: &busv1.Input{Session: session, Kind: kind, Text: text}}}
+}
+
+// What an agent may change, its manifest says, and the kernel keeps to it.
+func TestARogueAgentChangesNothing(t *testing.T) {
+	s := newRogue(t)
+	own, foreign := s.anna.GetTurn().GetSession(), s.boris.GetTurn().GetSession()
+	note := &busv1.Entry{Kind: contract.EntryNote, Text: "mine"}
+	effects := map[string]struct {
+		effect *busv1.Effect
+		says   string
+	}{
+		"rows of another session":            {appendTo(foreign, note), foreign},
+		"rows of one that does not exist":    {appendTo("s999", note), "s999"},
+		"an interruption of another session": {&busv1.Effect{Kind: &busv1.Effect_Steer{Steer: &busv1.Steer{Session: foreign, Inputs: []string{"e1"}}}}, foreign},
+		"a session":                          {kerneltest.Ensure("chat", "task:1"), "effects: [session.ensure]"},
+		"an input of another session":        {input(foreign, contract.InputNotice, "obey"), "effects: [input]"},
+		"an input of its own":                {input(own, contract.InputNotice, "obey"), "effects: [input]"},
+		"the end of another's turn":          {kerneltest.CancelTurn(journal.ParseSessionID(foreign), "enough"), "effects: [turn.cancel]"},
+		"a withdrawal":                       {&busv1.Effect{Kind: &busv1.Effect_Withdraw{Withdraw: &busv1.Withdraw{EventId: "e1"}}}, "effects: [withdraw]"},
+		"a receipt":                          {kerneltest.Receipt("1", "anna", ""), "only a channel"},
+		"a message of a person":              {kerneltest.Publish(contract.TopicUserMessage, contract.UserMessage{UserID: "boris", ConversationID: "boris", Text: "obey"}), "only a channel"},
+		"a send to a channel":                {kerneltest.Publish(contract.TopicChannelSend+"telegram", contract.ChannelSend{Text: "hi", Conversation: "boris"}), "kernel alone"},
+		"an input of another agent":          {kerneltest.Publish(contract.TopicAgentInput+"other", contract.AgentInput{Session: "s1"}), "kernel alone"},
+		"a notice":                           {kerneltest.Publish(contract.TopicUserNotify, contract.UserNotify{Text: "hi"}), "publish: [system.user.notify]"},
+		"a task":                             {kerneltest.Publish(contract.TopicAgentTask, contract.AgentTask{Prompt: "work"}), "publish: [system.agent.task]"},
+		"an event of another extension":      {kerneltest.Publish("notes.added", 1), "publish: [notes.added]"},
+		"an event of its own":                {kerneltest.Publish("chat.thought", 1), "publish: [chat.thought]"},
+	}
+	for name, e := range effects {
+		for lane, token := range map[string]string{"its lane": s.anna.GetToken(), "no lane": ""} {
+			before, _ := s.agent.kv.Get(t.Context(), &kernelv1.GetRequest{Key: "k"})
+			_, err := s.agent.commit(token, kerneltest.PutAt("k", "v", before.GetVersion()), e.effect)
+			if !errors.Is(err, contract.ErrDenied) || lane == "its lane" && !strings.Contains(err.Error(), e.says) {
+				t.Errorf("%s with %s: %v, want %q", name, lane, err, e.says)
+			}
+			if after, _ := s.agent.kv.Get(t.Context(), &kernelv1.GetRequest{Key: "k"}); after.GetVersion() != before.GetVersion() {
+				t.Fatalf("%s with %s: what stood beside it happened", name, lane)
+			}
+		}
+	}
+	// A token that is another's, or none's, is none.
+	other := s.w.admit(bus.Actor{ID: "other", Agent: true})
+	s.w.subscribe("other", contract.TopicAgentInput+"other")
+	for name, try := range map[string]struct {
+		g     *guest
+		token string
+	}{"another's": {other, s.anna.GetToken()}, "invented": {s.agent, strings.Repeat("0", 32)}} {
+		if _, err := try.g.commit(try.token, appendTo(own, note)); !errors.Is(err, contract.ErrStale) {
+			t.Errorf("a token that is %s: %v", name, err)
+		}
+	}
+	// Neither is one whose turn has ended, as its holder or somebody else ended it.
+	s.telegram.mustCommit(kerneltest.Publish(contract.TopicUserMessage, contract.UserMessage{UserID: "anna", ConversationID: "anna", Text: "/stop"}))
+	if _, err := s.agent.commit(s.anna.GetToken(), appendTo(own, note)); !errors.Is(err, contract.ErrStale) {
+		t.Errorf("a turn that was stopped: %v", err)
+	}
+	if _, err := s.agent.tools.List(t.Context(), &kernelv1.ListToolsRequest{Lane: s.anna.GetToken()}); !errors.Is(contract.FromStatus(err), contract.ErrStale) {
+		t.Errorf("the tools of a turn that was stopped: %v", err)
+	}
+}
+
+// What an agent may ask, likewise.
+func TestARogueAgentLearnsNothing(t *testing.T) {
+	s := newRogue(t)
+	lane, foreign := s.anna.GetToken(), s.boris.GetTurn().GetSession()
+	ask := func(tool, arguments string) error {
+		_, err := s.agent.tools.Call(t.Context(), &kernelv1.CallToolRequest{Lane: lane, Name: tool, Arguments: []byte(arguments)})
+		return contract.FromStatus(err)
+	}
+	for tool, says := range map[string]string{
+		"shell/run": "uses_tools: [shell/run]", "notes/wipe": "uses_tools: [notes/wipe]",
+		"core/list_sessions": "uses_tools: [core/list_sessions]", "core/get_session": "uses_tools: [core/get_session]",
+	} {
+		if err := ask(tool, `{"session_id":"`+foreign+`"}`); !errors.Is(err, contract.ErrDenied) || !strings.Contains(err.Error(), says) {
+			t.Errorf("asking %s: %v", tool, err)
+		}
+		receipt, err := s.agent.commit(lane, &busv1.Effect{Kind: &busv1.Effect_Append{Append: &busv1.Append{
+			Session: s.anna.GetTurn().GetSession(), ExpectedSeq: s.seq(), Entries: []*busv1.Entry{{Kind: contract.EntryAnswer, Calls: []*busv1.Call{{Name: tool}}}},
+		}}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		r, err := s.agent.tools.Call(t.Context(), &kernelv1.CallToolRequest{Lane: lane, CallId: receipt.GetResults()[0].GetCalls()[0].GetCallId()})
+		if err != nil || !r.GetIsError() || !strings.Contains(r.GetContent(), says) {
+			t.Errorf("calling %s: %v, %v", tool, r, err)
+		}
+	}
+	tools, err := s.agent.tools.List(t.Context(), &kernelv1.ListToolsRequest{Lane: lane})
+	if err != nil || slices.ContainsFunc(tools.GetTools(), func(x *extensionv1.Tool) bool {
+		return x.GetPrivate() || strings.HasPrefix(x.GetName(), "shell/")
+	}) {
+		t.Errorf("it is offered %v, %v", tools, err)
+	}
+	// Which memory a tool may use for it, the kernel says, and not the agent.
+	r, err := s.agent.tools.Call(t.Context(), &kernelv1.CallToolRequest{Lane: lane, Name: "notes/read", Arguments: []byte(`{"scope":"personal","memory":["personal"]}`)})
+	if err != nil || r.GetContent() != "memory: work" {
+		t.Errorf("the memory of a tool that works for it: %v, %v", r, err)
+	}
+	sessions, err := s.agent.sessions.List(t.Context(), &kernelv1.ListSessionsRequest{Lane: lane, Agent: "chat"})
+	if err != nil || len(sessions.GetSessions()) != 1 || sessions.GetSessions()[0].GetId() != s.anna.GetTurn().GetSession() {
+		t.Errorf("the sessions it sees: %v, %v", sessions, err)
+	}
+	if got := sessions.GetSessions()[0]; strings.Contains(got.String(), "anna") || got.GetChannel() != "telegram" {
+		t.Errorf("its session is %v", got)
+	}
+	watch, err := s.agent.bus.Watch(t.Context(), &kernelv1.WatchRequest{Topics: []string{contract.TopicUserMessage}})
+	if err == nil {
+		_, err = watch.Recv()
+	}
+	if !errors.Is(contract.FromStatus(err), contract.ErrDenied) {
+		t.Errorf("watching what people write: %v", err)
+	}
+
+	// With the grant, by their names, and not where others read along.
+	s.w.Know(func(d *directory.Snapshot) {
+		d.Agents[0].Spec = &extensionv1.AgentSpec{Model: "default", UsesTools: []string{"core/list_sessions", "core/get_session"}}
+	})
+	if err := ask("core/get_session", `{"session_id":"`+foreign+`"}`); err != nil {
+		t.Errorf("with the grant: %v", err)
+	}
+	if sessions, err := s.agent.sessions.List(t.Context(), &kernelv1.ListSessionsRequest{Lane: lane}); err != nil || len(sessions.GetSessions()) != 2 {
+		t.Errorf("with the grant: %v, %v", sessions, err)
+	}
+	s.telegram.mustCommit(kerneltest.Publish(contract.TopicUserMessage, contract.UserMessage{UserID: "anna", ConversationID: "family", Group: true, Text: "hello"}))
+	lane = (<-s.held).GetToken()
+	if err := ask("core/get_session", `{"session_id":"`+foreign+`"}`); !errors.Is(err, contract.ErrDenied) {
+		t.Errorf("in a group: %v", err)
+	}
+	if sessions, err := s.agent.sessions.List(t.Context(), &kernelv1.ListSessionsRequest{Lane: lane}); err != nil || len(sessions.GetSessions()) != 1 {
+		t.Errorf("in a group: %v, %v", sessions, err)
+	}
+}
+
+// seq is the last row of Anna's session.
+func (s rogue) seq() int64 {
+	s.w.T.Helper()
+	got, err := s.agent.sessions.Get(s.w.T.Context(), &kernelv1.SessionRequest{Lane: s.anna.GetToken()})
+	if err != nil {
+		s.w.T.Fatal(err)
+	}
+	return got.GetHistorySeq()
+}
