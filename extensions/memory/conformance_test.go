@@ -1,0 +1,11 @@
+package memory
+
+import (
+	"testing"
+
+	"github.com/switchboard-run/switchboard/sdk/sdktest"
+)
+
+func TestConformance(t *testing.T) {
+	sdktest.Conformance(t, New, sdktest.Facts{ID: ID, Tools: true, Commands: []string{"memories"}, Options: options()})
+}

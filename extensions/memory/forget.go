@@ -1,0 +1,106 @@
+package memory
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/switchboard-run/switchboard/contract"
+	"github.com/switchboard-run/switchboard/sdk"
+)
+
+// forgotten is the result of forget and forget_all.
+type forgotten struct {
+	Forgotten []gone   `json:"forgotten"`
+	Unknown   []string `json:"unknown,omitempty"`
+	Text      string   `json:"text"`
+}
+
+type gone struct {
+	ID   string `json:"id"`
+	Text string `json:"text,omitempty"`
+}
+
+func (m *memory) forget(ctx context.Context, c sdk.ToolCall) (sdk.ToolResult, error) {
+	var a struct {
+		IDs []string `json:"ids"`
+	}
+	if err := arguments(c, &a); err != nil {
+		return sdk.ToolResult{}, err
+	}
+	out := forgotten{Forgotten: []gone{}}
+	var effects sdk.Effects
+	err := m.use(ctx, c, "", func(all *rows, may func(string) bool) error {
+		var drop []row
+		seen := map[string]bool{}
+		for _, id := range a.IDs {
+			id = cleanID(id)
+			if seen[id] {
+				continue
+			}
+			seen[id] = true
+			if b, ok := all.unreadable[id]; ok && c.Agent == "" {
+				drop = append(drop, brokenRow(id, b))
+				out.Forgotten = append(out.Forgotten, gone{ID: id})
+			} else if x, ok := all.byID[id]; ok && may(x.Scope) {
+				drop = append(drop, x)
+				out.Forgotten = append(out.Forgotten, gone{x.ID, x.Text})
+			} else {
+				out.Unknown = append(out.Unknown, id)
+			}
+		}
+		effects = m.store.write(nil, drop)
+		return nil
+	})
+	switch {
+	case err != nil:
+		return sdk.ToolResult{}, err
+	case len(out.Forgotten) == 0:
+		return sdk.ToolResult{}, fmt.Errorf("nothing was forgotten: there is no memory %s (any more): list_memories and recall tell the ids: %w",
+			strings.Join(out.Unknown, ", "), contract.ErrNotFound)
+	}
+	out.Text = out.forPeople()
+	return sdk.JSON(out, effects...)
+}
+
+func (f forgotten) forPeople() string {
+	lines := make([]string, 0, len(f.Forgotten)+1)
+	for _, g := range f.Forgotten {
+		lines = append(lines, strings.TrimSuffix(fmt.Sprintf("forgotten: %s %s", g.ID, quoted(g.Text)), " “”"))
+	}
+	if len(f.Unknown) > 0 {
+		lines = append(lines, "there is no "+strings.Join(f.Unknown, ", "))
+	}
+	return strings.Join(lines, "\n")
+}
+
+func brokenRow(id string, b broken) row {
+	r := row{version: b.version}
+	r.ID = id
+	return r
+}
+
+func (m *memory) forgetAll(ctx context.Context, c sdk.ToolCall) (sdk.ToolResult, error) {
+	var a struct {
+		Scope string `json:"scope"`
+	}
+	if err := arguments(c, &a); err != nil {
+		return sdk.ToolResult{}, err
+	}
+	var drop []row
+	var effects sdk.Effects
+	err := m.use(ctx, c, a.Scope, func(all *rows, may func(string) bool) error {
+		drop = all.in(may)
+		if c.Agent == "" && a.Scope == "" {
+			for id, b := range all.unreadable {
+				drop = append(drop, brokenRow(id, b))
+			}
+		}
+		effects = m.store.write(nil, drop)
+		return nil
+	})
+	if err != nil {
+		return sdk.ToolResult{}, err
+	}
+	return sdk.JSON(map[string]any{"forgotten": len(drop), "text": fmt.Sprintf("forgotten: %d", len(drop))}, effects...)
+}

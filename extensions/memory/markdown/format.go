@@ -1,0 +1,115 @@
+// Package markdown writes memories as a Markdown document that people can read
+// and edit, and reads it back: a list under a heading for each scope and kind,
+// with what else is known of a memory in a list below it.
+//
+//	# Memory
+//
+//	## Scope: personal
+//
+//	### Open items
+//
+//	- [ ] Water the plants
+//	  - due: 2026-03-01
+//	  - channel: telegram_channel
+//	  - id: m4k2q7
+//	  - created: 2026-02-01T10:00:00+01:00
+//
+// Everything but the text may be left out; without any heading a list is one of
+// facts. Reading what was written gives the same again. A document is read
+// whole or not at all: every line that means nothing is an error that names it.
+package markdown
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/switchboard-run/switchboard/extensions/memory/item"
+)
+
+var titles = map[item.Kind]string{item.Preference: "Preferences", item.Open: "Open items", item.Fact: "Facts"}
+
+// Format writes a document. Items of one scope and kind stay in their order.
+func Format(items []item.Item) string {
+	var b strings.Builder
+	b.WriteString("# Memory\n")
+	var scopes []string
+	for _, i := range items {
+		if !slices.Contains(scopes, i.Scope) {
+			scopes = append(scopes, i.Scope)
+		}
+	}
+	slices.Sort(scopes)
+	for _, scope := range scopes {
+		fmt.Fprintf(&b, "\n## Scope: %s\n", scope)
+		for _, kind := range item.Kinds {
+			begun := false
+			for _, i := range items {
+				if i.Scope != scope || i.Kind != kind {
+					continue
+				}
+				if !begun {
+					fmt.Fprintf(&b, "\n### %s\n\n", titles[kind])
+					begun = true
+				}
+				write(&b, i)
+			}
+		}
+	}
+	return b.String()
+}
+
+func write(b *strings.Builder, i item.Item) {
+	box := ""
+	if i.Kind == item.Open {
+		box = "[ ] "
+	}
+	for k, line := range strings.Split(item.Clean(i.Text), "\n") {
+		switch {
+		case k == 0:
+			b.WriteString("- " + box + escape(line) + "\n")
+		case line == "":
+			b.WriteString("\n")
+		default:
+			b.WriteString("  " + escape(line) + "\n")
+		}
+	}
+	field := func(name, value string) {
+		if value != "" {
+			fmt.Fprintf(b, "  - %s: %s\n", name, value)
+		}
+	}
+	field("due", i.Due.String())
+	field("channel", i.ChannelID)
+	field("by", i.By)
+	field("id", i.ID)
+	field("created", stamp(i.Created))
+	if !i.Updated.Equal(i.Created) {
+		field("updated", stamp(i.Updated))
+	}
+}
+
+func stamp(t time.Time) string {
+	if t.IsZero() {
+		return ""
+	}
+	return t.Format(time.RFC3339)
+}
+
+// marks begin something else than text at the beginning of a line.
+const marks = `-*+#[<>\`
+
+func escape(line string) string {
+	if line != "" && strings.ContainsRune(marks, rune(line[0])) {
+		return `\` + line
+	}
+	return line
+}
+
+func unescape(line string) string {
+	if len(line) > 1 && line[0] == '\\' && strings.ContainsRune(marks, rune(line[1])) {
+		return line[1:]
+	}
+	return line
+}

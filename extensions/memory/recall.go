@@ -1,0 +1,75 @@
+package memory
+
+import (
+	"context"
+	"slices"
+
+	"github.com/switchboard-run/switchboard/extensions/memory/item"
+	"github.com/switchboard-run/switchboard/sdk"
+)
+
+const (
+	defaultRecall = 10
+	defaultList   = 50
+)
+
+// listing is the result of recall, list_memories and open_items.
+type listing struct {
+	Memories   []view       `json:"memories"`
+	More       int          `json:"more,omitempty"` // that the limit left out
+	Unreadable []unreadable `json:"unreadable,omitempty"`
+	Text       string       `json:"text,omitempty"` // for people
+}
+
+type unreadable struct {
+	ID    string `json:"id"`
+	Error string `json:"error"`
+}
+
+func (m *memory) recall(ctx context.Context, c sdk.ToolCall) (sdk.ToolResult, error) {
+	var a struct {
+		Query string `json:"query"`
+		Kind  string `json:"kind"`
+		Scope string `json:"scope"`
+		Limit int    `json:"limit"`
+	}
+	if err := arguments(c, &a); err != nil {
+		return sdk.ToolResult{}, err
+	}
+	if a.Limit <= 0 {
+		a.Limit = defaultRecall
+	}
+	out := listing{Memories: []view{}}
+	err := m.use(ctx, c, a.Scope, func(all *rows, may func(string) bool) error {
+		found := all.find(a.Query, func(r row) bool { return may(r.Scope) && (a.Kind == "" || string(r.Kind) == a.Kind) })
+		for _, h := range found[:min(len(found), a.Limit)] {
+			out.Memories = append(out.Memories, m.view(h.Item, c))
+		}
+		out.More = len(found) - len(out.Memories)
+		return nil
+	})
+	if err != nil {
+		return sdk.ToolResult{}, err
+	}
+	return sdk.JSON(out)
+}
+
+func (m *memory) openItems(ctx context.Context, c sdk.ToolCall) (sdk.ToolResult, error) {
+	var a struct {
+		Scope string `json:"scope"`
+	}
+	if err := arguments(c, &a); err != nil {
+		return sdk.ToolResult{}, err
+	}
+	out := listing{}
+	err := m.use(ctx, c, a.Scope, func(all *rows, may func(string) bool) error {
+		open := all.pick(func(r row) bool { return r.Kind == item.Open && may(r.Scope) })
+		slices.SortFunc(open, dueFirst)
+		out.Memories = m.views(open, c)
+		return nil
+	})
+	if err != nil {
+		return sdk.ToolResult{}, err
+	}
+	return sdk.JSON(out)
+}

@@ -1,0 +1,161 @@
+package memory
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/switchboard-run/switchboard/extensions/memory/item"
+	"github.com/switchboard-run/switchboard/extensions/memory/search"
+	"github.com/switchboard-run/switchboard/sdk"
+)
+
+const (
+	// similarShare is how many of its words another memory has to share to be
+	// named as similar, and similarMost how many are named.
+	similarShare = 0.4
+	similarMost  = 3
+)
+
+type rememberArgs struct {
+	ID        string  `json:"id"`
+	Text      string  `json:"text"`
+	Kind      string  `json:"kind"`
+	ChannelID *string `json:"channel_id"`
+	Due       *string `json:"due"`
+	Scope     string  `json:"scope"`
+}
+
+// remembered is the result of remember.
+type remembered struct {
+	Status string `json:"status"` // remembered, updated, known
+	view
+	Similar []view   `json:"similar,omitempty"`
+	Notes   []string `json:"notes,omitempty"`
+	Summary string   `json:"summary"`
+}
+
+func (m *memory) remember(ctx context.Context, c sdk.ToolCall) (sdk.ToolResult, error) {
+	var a rememberArgs
+	if err := arguments(c, &a); err != nil {
+		return sdk.ToolResult{}, err
+	}
+	scope, err := writable(c, a.Scope)
+	if err != nil {
+		return sdk.ToolResult{}, err
+	}
+	notes, err := m.checkChannel(ctx, a.ChannelID)
+	if err != nil {
+		return sdk.ToolResult{}, err
+	}
+	out := remembered{Notes: notes}
+	var effects sdk.Effects
+	err = m.use(ctx, c, "", func(all *rows, may func(string) bool) error {
+		old, changing, err := m.meant(all, a, scope, may)
+		if err != nil {
+			return err
+		}
+		fresh, err := m.apply(old.Item, a, scope, changing, c)
+		if err != nil {
+			return err
+		}
+		switch {
+		case !changing:
+			out.Status = "remembered"
+			fresh.ID = item.NewID(scope, fresh.Text, all.free)
+		case sameContent(old.Item, fresh):
+			out.Status = "known"
+		default:
+			out.Status = "updated"
+		}
+		near := all.find(fresh.Text, func(r row) bool { return may(r.Scope) && r.ID != fresh.ID })
+		for _, h := range near[:min(len(near), 10*similarMost)] {
+			if len(out.Similar) < similarMost && search.Shared(h.Text, fresh.Text) >= similarShare {
+				out.Similar = append(out.Similar, m.view(h.Item, c))
+			}
+		}
+		effects = m.store.write([]row{{fresh, old.version}}, nil)
+		out.view = m.view(fresh, c)
+		return nil
+	})
+	if err != nil {
+		return sdk.ToolResult{}, err
+	}
+	out.Summary = out.Status + ": " + out.line()
+	return sdk.JSON(out, effects...)
+}
+
+// meant finds the memory that is to be changed: the one that is named, or the
+// one that says the same.
+func (m *memory) meant(all *rows, a rememberArgs, scope string, may func(string) bool) (row, bool, error) {
+	if a.ID != "" {
+		old, err := all.named(a.ID, may)
+		if err == nil && a.Scope != "" && a.Scope != old.Scope {
+			err = fmt.Errorf("memory %s is of the scope %s: to have it in %s, remember it there and forget this one", old.ID, old.Scope, a.Scope)
+		}
+		if other, taken := all.same(old.Scope, a.Text); err == nil && taken && other.ID != old.ID {
+			err = fmt.Errorf("memory %s says that already: forget %s instead", other.ID, old.ID)
+		}
+		return old, true, err
+	}
+	old, found := all.same(scope, a.Text)
+	return old, found, nil
+}
+
+// apply is what a memory is after the call.
+func (m *memory) apply(old item.Item, a rememberArgs, scope string, changing bool, c sdk.ToolCall) (item.Item, error) {
+	fresh := old
+	if !changing {
+		fresh = item.Item{Scope: scope, Kind: item.Fact, By: shorten(c.Sender, 80), Created: m.moment(c)}
+	}
+	fresh.Updated = m.moment(c)
+	fresh.Text = item.Clean(a.Text)
+	if a.ChannelID != nil {
+		fresh.ChannelID = strings.TrimSpace(*a.ChannelID)
+	}
+	if a.Due != nil {
+		due, err := item.ParseDue(*a.Due, m.zoneOf(c))
+		if err != nil {
+			return fresh, err
+		}
+		if fresh.Due = due; !due.IsZero() && a.Kind == "" {
+			fresh.Kind = item.Open
+		}
+	}
+	if a.Kind != "" {
+		if fresh.Kind = item.Kind(a.Kind); fresh.Kind != item.Open && a.Due == nil {
+			fresh.Due = item.Due{}
+		}
+	}
+	return fresh, fresh.CheckContent()
+}
+
+func sameContent(a, b item.Item) bool {
+	return a.Text == b.Text && a.Kind == b.Kind && a.ChannelID == b.ChannelID && a.Due.Equal(b.Due)
+}
+
+// checkChannel refuses a channel that does not exist. The notes say what stands
+// in its way for the time being.
+func (m *memory) checkChannel(ctx context.Context, id *string) ([]string, error) {
+	if id == nil || strings.TrimSpace(*id) == "" {
+		return nil, nil
+	}
+	channels, err := m.k.Channels(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("list the channels to check %s: %w", *id, err)
+	}
+	var known []string
+	for _, ch := range channels {
+		if ch.GetId() == strings.TrimSpace(*id) {
+			if state := ch.GetReadiness().GetState(); state == sdk.Unconfigured {
+				return []string{fmt.Sprintf("channel %s is not configured yet: nothing can be sent there", ch.GetId())}, nil
+			}
+			return nil, nil
+		}
+		known = append(known, fmt.Sprintf("%s (%s)", ch.GetId(), ch.GetName()))
+	}
+	if len(known) == 0 {
+		return nil, fmt.Errorf("there is no channel %q: there are none", *id)
+	}
+	return nil, fmt.Errorf("there is no channel %q: there are %s", *id, strings.Join(known, ", "))
+}

@@ -1,0 +1,104 @@
+package memory
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/switchboard-run/switchboard/extensions/memory/item"
+	"github.com/switchboard-run/switchboard/sdk"
+)
+
+// view is a memory as the tools show it.
+type view struct {
+	ID        string    `json:"id"`
+	Kind      item.Kind `json:"kind"`
+	Text      string    `json:"text"`
+	Scope     string    `json:"scope,omitempty"` // unless it is personal
+	ChannelID string    `json:"channel_id,omitempty"`
+	Due       item.Due  `json:"due,omitzero"`
+	DueLocal  string    `json:"due_local,omitempty"`
+	IsDue     bool      `json:"is_due,omitempty"`  // it is that time or day, or later
+	Overdue   bool      `json:"overdue,omitempty"` // the time is past, or the day over
+	By        string    `json:"by,omitempty"`
+	Created   time.Time `json:"created"`
+	Updated   time.Time `json:"updated,omitzero"` // unless it has never changed
+}
+
+func (m *memory) view(i item.Item, c sdk.ToolCall) view {
+	zone := m.zoneOf(c)
+	now := m.now().In(zone)
+	v := view{
+		ID: i.ID, Kind: i.Kind, Text: i.Text, ChannelID: i.ChannelID, Due: i.Due, DueLocal: i.Due.Local(zone),
+		IsDue: i.IsDue(now), Overdue: i.Overdue(now),
+		By: i.By, Created: i.Created.In(zone),
+	}
+	if !i.Updated.Equal(i.Created) {
+		v.Updated = i.Updated.In(zone)
+	}
+	if i.Scope != item.Personal {
+		v.Scope = i.Scope
+	}
+	return v
+}
+
+func (m *memory) views(all []row, c sdk.ToolCall) []view {
+	out := make([]view, len(all))
+	for k, r := range all {
+		out[k] = m.view(r.Item, c)
+	}
+	return out
+}
+
+// date is when it was last said to be so.
+func (v view) date() string {
+	at := v.Updated
+	if at.IsZero() {
+		at = v.Created
+	}
+	return at.Format("2 Jan 2006")
+}
+
+// about is all but the text, for people and for prompts.
+func (v view) about() string {
+	var parts []string
+	switch {
+	case v.Overdue:
+		parts = append(parts, "overdue since "+v.DueLocal)
+	case v.DueLocal != "":
+		parts = append(parts, "due "+v.DueLocal)
+	}
+	if v.ChannelID != "" {
+		parts = append(parts, "channel "+v.ChannelID)
+	}
+	if v.By != "" {
+		parts = append(parts, "told by "+v.By)
+	}
+	parts = append(parts, v.date())
+	if v.Scope != "" {
+		parts = append(parts, "scope "+v.Scope)
+	}
+	return strings.Join(parts, "; ")
+}
+
+// line is a memory for people.
+func (v view) line() string {
+	kind := ""
+	if v.Kind != item.Fact {
+		kind = string(v.Kind) + "; "
+	}
+	return fmt.Sprintf("%s  %s (%s%s)", v.ID, oneLine(v.Text), kind, v.about())
+}
+
+func oneLine(s string) string { return strings.Join(strings.Fields(s), " ") }
+
+// shorten cuts a text to so many letters.
+func shorten(s string, letters int) string {
+	s = oneLine(s)
+	if r := []rune(s); len(r) > letters {
+		return string(r[:letters-1]) + "…"
+	}
+	return s
+}
+
+func quoted(s string) string { return "“" + shorten(s, 80) + "”" }
