@@ -30,6 +30,8 @@ type world struct {
 	mu        sync.Mutex
 	rows      []*busv1.Entry
 	turn      int64 // 0: none open
+	stack     []interruptedTurn
+	times     int // how often the open turn was interrupted
 	turns     int64
 	inputs    map[string]bool // events taken by the open turn
 	calls     map[string]*busv1.Call
@@ -50,11 +52,20 @@ type world struct {
 	waiting  []*busv1.Event
 	channels []*kernelv1.Channel
 	drafts   []string
+	knows    func(context.Context) (*extensionv1.CallResult, error) // answers what is asked without a row
+	asked    []string
 	rpcs     []string
 	context  *busv1.TurnContext // template
 
 	// fault is asked before and after every step that a process can die at.
 	fault func(point string) bool
+}
+
+// interruptedTurn is a turn below the open one.
+type interruptedTurn struct {
+	id     int64
+	inputs map[string]bool
+	times  int
 }
 
 func newWorld() *world {
@@ -183,6 +194,8 @@ func (w *world) CallTool(ctx context.Context, id string) (*extensionv1.CallResul
 	}
 	c.State = "done"
 	w.results[id] = result
+	result = proto.CloneOf(result)
+	result.Waiting = int32(len(w.waiting))
 	w.add(&busv1.Entry{Kind: contract.EntryResult, CallId: id, Text: result.GetContent(), IsError: result.GetIsError()})
 	return result, w.leave("call")
 }
@@ -205,7 +218,7 @@ func (w *world) Complete(ctx context.Context, r *kernelv1.CompleteRequest, emit 
 }
 
 func (w *world) Drafts(ctx context.Context) (drafts, error) {
-	return w, w.enter(ctx, "draft")
+	return w, ctx.Err() // no point to die at: drafts come when they come
 }
 
 func (w *world) Show(text string) error {
@@ -264,7 +277,7 @@ func (w *world) apply(effects sdk.Effects) ([]*busv1.EffectResult, error) {
 				}
 				w.add(row)
 			}
-			r.Seq = w.seq()
+			r.Seq, r.Waiting = w.seq(), int32(len(w.waiting))
 			results = append(results, r)
 		case *busv1.Effect_Publish:
 			var o contract.AgentOutput
@@ -272,7 +285,16 @@ func (w *world) apply(effects sdk.Effects) ([]*busv1.EffectResult, error) {
 				return nil, err
 			}
 			w.endTurn(o)
-			results = append(results, &busv1.EffectResult{EventId: "e1000"})
+			r := &busv1.EffectResult{EventId: "e1000"}
+			if w.turn != 0 {
+				r.Turn = w.contextNow()
+			}
+			results = append(results, r)
+		case *busv1.Effect_Steer:
+			if err := w.steer(k.Steer); err != nil {
+				return nil, err
+			}
+			results = append(results, &busv1.EffectResult{Turn: w.contextNow(), Seq: w.seq()})
 		default:
 			return nil, fmt.Errorf("effect %T is not expected", k)
 		}
@@ -301,8 +323,47 @@ func (w *world) endTurn(o contract.AgentOutput) {
 	for id := range w.inputs {
 		w.settled = append(w.settled, id)
 	}
-	clear(w.inputs)
-	w.turn = 0
+	w.inputs = map[string]bool{}
+	w.turn, w.times = 0, 0
+	if n := len(w.stack); n > 0 {
+		below := w.stack[n-1]
+		w.stack = w.stack[:n-1]
+		w.turn, w.inputs, w.times = below.id, below.inputs, below.times
+	}
+}
+
+// steer begins a turn above the open one. w.mu is held.
+func (w *world) steer(s *busv1.Steer) error {
+	if w.times >= contract.MaxInterruptions {
+		return fmt.Errorf("interrupted too often: %w", contract.ErrInvalid)
+	}
+	for i, id := range s.GetInputs() {
+		if i >= len(w.waiting) || w.waiting[i].GetId() != id {
+			return fmt.Errorf("input %s is not waiting: %w", id, contract.ErrConflict)
+		}
+	}
+	w.waiting = w.waiting[len(s.GetInputs()):]
+	for i := range len(w.calls) {
+		if c := w.calls[fmt.Sprintf("c%d", i+1)]; c.GetState() == "open" {
+			c.State = "closed"
+			w.add(&busv1.Entry{Kind: contract.EntryResult, CallId: c.GetCallId(), Text: contract.SkippedCall, IsError: true})
+		}
+	}
+	w.stack = append(w.stack, interruptedTurn{w.turn, w.inputs, w.times + 1})
+	w.turns++
+	w.turn, w.inputs, w.times = w.turns, map[string]bool{}, 0
+	return nil
+}
+
+// contextNow is what a process is told of the open turn. w.mu is held.
+func (w *world) contextNow() *busv1.TurnContext {
+	tc := proto.CloneOf(w.context)
+	tc.Turn, tc.Resumed, tc.Interruptions = w.turn, w.turn != 0, int32(w.times)
+	tc.HistorySeq, tc.Waiting = w.seq(), int32(len(w.waiting))
+	if n := len(w.stack); n > 0 {
+		tc.Below = w.stack[n-1].id
+	}
+	return tc
 }
 
 // input is an event of the session's queue.
@@ -323,9 +384,7 @@ func user(text string) contract.AgentInput {
 func (w *world) deliver(ctx context.Context, a *Agent, e *busv1.Event) error {
 	w.mu.Lock()
 	w.dead = false
-	tc := proto.CloneOf(w.context)
-	tc.Turn, tc.Resumed = w.turn, w.turn != 0
-	tc.HistorySeq, tc.Waiting = w.seq(), int32(len(w.waiting))
+	tc := w.contextNow()
 	w.mu.Unlock()
 	ctx, end := context.WithCancelCause(ctx)
 	defer end(nil)
@@ -415,6 +474,12 @@ func (s *said) emit(emit func(*sdk.Delta) error) error {
 	return emit(&sdk.Delta{Finish: s.finish})
 }
 
-func (w *world) Ask(context.Context, string, []byte) (*extensionv1.CallResult, error) {
-	return nil, contract.ErrNotFound
+func (w *world) Ask(ctx context.Context, tool string, arguments []byte) (*extensionv1.CallResult, error) {
+	w.mu.Lock()
+	w.asked = append(w.asked, tool+string(arguments))
+	w.mu.Unlock()
+	if w.knows == nil {
+		return nil, contract.ErrNotFound
+	}
+	return w.knows(ctx)
 }

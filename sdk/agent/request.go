@@ -29,16 +29,14 @@ func (t *turn) request(hint string) (*kernelv1.CompleteRequest, error) {
 		}
 	}
 	fresh := make([]row, len(t.fresh))
-	budget := t.a.limits.bytes - len(t.system) - t.tools.bytes
 	for i, e := range t.fresh {
 		fresh[i] = newRow(e, t.id)
-		budget -= fresh[i].bytes
 	}
 	summary := summaryOf(fresh)
 	if summary == nil {
 		summary = summaryOf(rows)
 	}
-	budget -= len(summary.GetText())
+	budget := t.budget(summary)
 	view := view{
 		group: t.context.GetGroup(), inputLimit: t.a.limits.bytes / 4, current: t.id,
 		omitted: omit(rows[first:], budget),
@@ -55,6 +53,17 @@ func (t *turn) request(hint string) (*kernelv1.CompleteRequest, error) {
 		messages = append(messages, &extensionv1.Message{Role: "user", Content: labelled(contract.EntryNote, "switchboard", hint)})
 	}
 	return &kernelv1.CompleteRequest{Model: t.a.model, Messages: messages, Tools: t.tools.offered}, nil
+}
+
+// budget is the size that the recorded rows may have in a request.
+func (t *turn) budget(summary *busv1.Entry) int {
+	n := t.a.limits.bytes - len(t.system) - t.tools.bytes - len(summary.GetText())
+	for _, e := range t.fresh {
+		if e != summary {
+			n -= newRow(e, t.id).bytes
+		}
+	}
+	return n
 }
 
 // omit chooses the results of a turn that are left out because it has become

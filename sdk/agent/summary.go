@@ -42,7 +42,7 @@ func (t *turn) summarize() error {
 	rows := t.history.rows
 	old := summaryOf(rows)
 	rows = rows[firstBehind(rows, old.GetCovers()):]
-	room := t.a.limits.bytes - len(t.system) - t.tools.bytes - len(old.GetText())
+	room := max(t.budget(old)-t.a.limits.bytes/4, t.a.limits.bytes/8) // a quarter is for what the turn itself will add
 	if window(rows, len(rows), room, maxRows) == 0 {
 		return nil
 	}

@@ -63,7 +63,13 @@ func (a *Agent) begin(ctx context.Context, d sdk.Delivery, in contract.AgentInpu
 		}
 		a.log.Warn("the prompt names no channels: listing them failed", "error", err)
 	}
-	return t, t.enter()
+	if err := t.enter(); err != nil {
+		return nil, err
+	}
+	if d.Turn.GetResumed() && len(t.fresh) == 0 && len(unfinished(t.own())) > 0 {
+		return t, t.checkpoint() // the process may have died there
+	}
+	return t, nil
 }
 
 // enter prepares the turn that runs now, a new one or one that goes on.
