@@ -3,40 +3,64 @@ package e2e
 import (
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
 )
 
 // crashAt starts the shop, ready to be killed at a commit: "before 7" is when
 // the 7th since the first message has been applied and is not on disk, "after 7"
-// when it is on disk and nobody was told.
-func (s *shop) crashAt(point, from, victim string) {
+// when it is on disk and nobody was told. The kernels that follow crash at the
+// other points, counted from their start.
+func (s *shop) crashAt(point string, then ...string) {
 	s.t.Helper()
-	s.env["SWITCHBOARD_CRASH"], s.env["SWITCHBOARD_CRASH_FROM"], s.env["SWITCHBOARD_CRASH_VICTIM"] = point, from, victim
+	s.env["SWITCHBOARD_CRASH"], s.env["SWITCHBOARD_CRASH_FROM"] = point, "user.message"
+	s.then = then
 	s.open()
-	delete(s.env, "SWITCHBOARD_CRASH")
+	s.watch()
 }
 
-// crashed waits until the kernel has killed itself, or until there is nothing
-// left at which it could.
-func (s *shop) crashed(tokens ...string) bool {
+// watch takes note of the processes that a crash must not leave behind.
+func (s *shop) watch() {
 	s.t.Helper()
-	below := descendants(s.t, s.kernel.pid())
-	ended := func() bool {
-		select {
-		case <-s.kernel.ended:
-			return true
-		default:
-			return false
+	for _, p := range descendants(s.t, s.kernel.pid()) {
+		if !slices.Contains(s.below, p) {
+			s.below = append(s.below, p)
 		}
 	}
-	s.eventually("the crash", func() bool { return ended() || s.answeredAll(tokens) && len(s.pending()) == 0 })
-	if !ended() {
-		return false
+}
+
+// revive starts a kernel if the running one has killed itself.
+func (s *shop) revive() {
+	s.t.Helper()
+	select {
+	case <-s.kernel.ended:
+		s.gone(s.below)
+		s.leeway.add(s.frozen())
+		delete(s.env, "SWITCHBOARD_CRASH")
+		delete(s.env, "SWITCHBOARD_CRASH_FROM")
+		if s.anew = len(s.then) > 0; s.anew {
+			s.env["SWITCHBOARD_CRASH"], s.then = s.then[0], s.then[1:]
+		}
+		s.below = nil
+		s.launch()
+	default:
 	}
-	s.gone(below)
-	s.leeway.add(s.frozen())
-	return true
+}
+
+// reaches waits for something, over the crash if it comes meanwhile.
+func (s *shop) reaches(what string, done func() bool) {
+	s.t.Helper()
+	s.eventually(what, func() bool {
+		s.revive()
+		return done()
+	})
+}
+
+// over waits until nothing is left to do.
+func (s *shop) over(tokens ...string) {
+	s.t.Helper()
+	s.reaches("the end", func() bool { return s.answeredAll(tokens) && len(s.pending()) == 0 })
 }
 
 // commits runs a turn whole and returns what each of its commits did.
@@ -87,13 +111,31 @@ func TestTurnSurvivesACrashOfTheKernelAtEveryCommit(t *testing.T) {
 		t.Run(point, func(t *testing.T) {
 			t.Parallel()
 			s := newShop(t, "")
-			s.crashAt(point, "user.message", "")
+			s.crashAt(point)
 			s.write("<c0m0>")
-			if s.crashed("<c0m0>") {
-				s.open()
-			} else {
-				t.Logf("this turn had fewer commits")
-			}
+			s.over("<c0m0>")
+			s.survived("<c0m0>")
+		})
+	}
+}
+
+func TestTurnSurvivesACrashWhileItIsTakenUpAgain(t *testing.T) {
+	t.Parallel()
+	seed := rand.Uint64()
+	t.Logf("seed %d", seed)
+	random := rand.New(rand.NewPCG(seed, 0))
+	for i := range 6 {
+		first := fmt.Sprint([]string{"before ", "after "}[i%2], 2+random.IntN(16))
+		var then []string
+		for range 3 {
+			then = append(then, fmt.Sprint([]string{"before ", "after "}[random.IntN(2)], 1+random.IntN(12)))
+		}
+		t.Run(fmt.Sprint(first, then), func(t *testing.T) {
+			t.Parallel()
+			s := newShop(t, "")
+			s.crashAt(first, then...)
+			s.write("<c0m0>")
+			s.over("<c0m0>")
 			s.survived("<c0m0>")
 		})
 	}

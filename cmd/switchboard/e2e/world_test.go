@@ -242,6 +242,24 @@ func list[T any](w *world, args ...string) T {
 // start starts a kernel and returns when it takes terminals.
 func (w *world) start() {
 	w.t.Helper()
+	k := w.launch()
+	w.eventually("a socket for terminals", func() bool {
+		select {
+		case <-k.ended:
+			w.t.Fatalf("the kernel ended: %s", k.output)
+		default:
+		}
+		c, err := w.dial()
+		if err == nil {
+			_ = c.Close()
+		}
+		return err == nil
+	})
+}
+
+// launch starts a kernel.
+func (w *world) launch() *kernel {
+	w.t.Helper()
 	cmd := w.command("run")
 	if w.full {
 		cmd = limited(cmd, w.storeSize())
@@ -261,18 +279,7 @@ func (w *world) start() {
 		close(k.ended)
 	}()
 	w.t.Cleanup(func() { w.kill(k) })
-	w.eventually("a socket for terminals", func() bool {
-		select {
-		case <-k.ended:
-			w.t.Fatalf("the kernel ended: %s", k.output)
-		default:
-		}
-		c, err := w.dial()
-		if err == nil {
-			_ = c.Close()
-		}
-		return err == nil
-	})
+	return k
 }
 
 // kill ends a kernel with -9 and checks that nothing of it is left.
