@@ -20,6 +20,7 @@ type instance struct {
 	ext         Extension
 	log         hclog.Logger
 	tools       map[string]*Tool
+	commands    map[string]*command // by topic
 	description *extensionv1.Description
 
 	initializing sync.Mutex // one Init or Shutdown at a time
@@ -30,7 +31,7 @@ type instance struct {
 }
 
 func newInstance(log hclog.Logger, ext Extension) (*instance, error) {
-	x := &instance{ext: ext, log: log, name: ext.ID, tools: make(map[string]*Tool, len(ext.Tools))}
+	x := &instance{ext: ext, log: log, name: ext.ID, tools: make(map[string]*Tool, len(ext.Tools)), commands: map[string]*command{}}
 	if ext.ID != "" {
 		x.log = log.Named(ext.ID)
 	}
@@ -58,13 +59,39 @@ func newInstance(log hclog.Logger, ext Extension) (*instance, error) {
 			return nil, fmt.Errorf("extension %s: the Schema of tool %s is no valid JSON", ext.ID, t.Name)
 		}
 		x.tools[t.Name] = t
+		if err := x.addCommand(t, schema); err != nil {
+			return nil, fmt.Errorf("extension %s: %w", ext.ID, err)
+		}
 		d.Tools = append(d.Tools, &extensionv1.Tool{
 			Name: t.Name, Description: t.Description, Schema: schema, ReadOnly: t.ReadOnly,
 			Idempotent: t.Idempotent, Interruptible: t.Interrupt, Private: t.Private, Approve: t.Approve, Command: t.Command,
 		})
 	}
+	d.Events = d.Events || len(x.commands) > 0
 	x.description = d
 	return x, nil
+}
+
+// addCommand makes a tool a slash command, if it is to be one.
+func (x *instance) addCommand(t *Tool, schema json.RawMessage) error {
+	topic := contract.TopicCommand + t.Command
+	if t.Command == "" {
+		return nil
+	}
+	if first := x.commands[topic]; first != nil {
+		return fmt.Errorf("the tools %s and %s are both the command /%s", first.tool.Name, t.Name, t.Command)
+	}
+	c, err := newCommand(t, schema)
+	x.commands[topic] = c
+	return err
+}
+
+// command is the command of a topic; nil if a tool handles none.
+func (x *instance) command(topic string) *command {
+	if len(x.commands) == 0 {
+		return nil
+	}
+	return x.commands[topic]
 }
 
 // id is the extension's id; empty until the manifest has named it.

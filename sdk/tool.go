@@ -12,13 +12,25 @@ type Tool struct {
 	Name        string // lower-case letters, digits, underscores
 	Description string // for the model: what it does and when to use it
 	Schema      json.RawMessage
-	ReadOnly    bool   // no effect at all
-	Idempotent  bool   // repeating it has no further effect
-	Interrupt   bool   // may be cancelled when a new message of the user waits
-	Private     bool   // granted by full name only, never by a wildcard
-	Approve     bool   // a person is asked before each call
-	Command     string // also a slash command for people, without the slash
-	Call        func(ctx context.Context, c ToolCall) (ToolResult, error)
+	ReadOnly    bool // no effect at all
+	Idempotent  bool // repeating it has no further effect
+	Interrupt   bool // may be cancelled when a new message of the user waits
+	Private     bool // granted by full name only, never by a wildcard
+	Approve     bool // a person is asked before each call
+	// Command makes it also a slash command for people, without the slash; the
+	// manifest names it under provides.commands. The call's ID is then that of
+	// the event, and an error of Call is the answer.
+	Command string
+	Call    func(ctx context.Context, c ToolCall) (ToolResult, error)
+	// Parse makes arguments of what stands behind the command; an error is for
+	// people. Without it, key=value and --key name parameters of the Schema, and
+	// what else is there fills the required ones in their order, the last text
+	// taking all that is left. In both cases the Schema is checked before Call.
+	Parse func(text string) (json.RawMessage, error)
+	// Say writes the content of a result for people, as the answer to the
+	// command, in Markdown. Without it, that is the content itself, or, of a JSON
+	// object, its field text.
+	Say func(content string) string
 }
 
 // ToolCall is one call, made once: a second call with the same ID is a repeat

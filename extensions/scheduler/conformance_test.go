@@ -2,6 +2,7 @@ package scheduler_test
 
 import (
 	"encoding/json"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -22,8 +23,42 @@ func options() sdktest.Options {
 
 func TestConformance(t *testing.T) {
 	sdktest.Conformance(t, scheduler.New, sdktest.Facts{
-		ID: scheduler.ID, Tools: true, Subscriptions: []string{contract.TopicSchedulesDeclared}, Options: options(),
+		ID: scheduler.ID, Tools: true, Commands: []string{"schedules"}, Subscriptions: []string{contract.TopicSchedulesDeclared}, Options: options(),
 	})
+}
+
+// TestSchedulesIsACommand goes through what people see of it.
+func TestSchedulesIsACommand(t *testing.T) {
+	t.Parallel()
+	k := sdktest.Start(t, scheduler.New(), options())
+	if got := k.MustCommand("schedules", ""); !strings.Contains(got, "Nothing is scheduled") {
+		t.Errorf("the answer is %q", got)
+	}
+	tokyo := func(r *extensionv1.CallRequest) { r.ReplyTo, r.Timezone = "handle", "Asia/Tokyo" }
+	year := time.Now().Year() + 2
+	k.MustCall("schedule_once", map[string]any{"message": "kettle", "at": fmt.Sprintf("%d-07-01T09:00", year)}, tokyo)
+	k.MustCall("schedule_recurring", map[string]any{"message": "pills", "cron": "30 8 * * *"}, func(r *extensionv1.CallRequest) {
+		r.ReplyTo, r.Timezone = "elsewhere", "Europe/Berlin"
+	})
+	got := k.MustCommand("schedules", "")
+	for _, part := range []string{
+		"(times in Europe/Berlin):\n\n- r2: “pills”, ", "08:30, in ", "\n- r1: “kettle”, ", fmt.Sprintf(" 1 Jul %d 02:00 (", year),
+		fmt.Sprintf(" 1 Jul %d 09:00 (Asia/Tokyo)), in ", year), "to this conversation",
+	} {
+		if !strings.Contains(got, part) {
+			t.Errorf("the answer is %q, without %q", got, part)
+		}
+	}
+	k.MustCall("cancel_schedule", map[string]any{"id": "r1"})
+	if got := k.MustCommand("schedules", "all"); !strings.Contains(got, "“kettle”, ") || !strings.Contains(got, ", cancelled") {
+		t.Errorf("all of them are %q", got)
+	}
+	if got := k.MustCommand("schedules", "--all --limit 1"); !strings.Contains(got, "1 more") {
+		t.Errorf("one of them is %q", got)
+	}
+	if got := k.MustCommand("schedules", "soon"); !strings.Contains(got, "Limit is \"soon\"") || !strings.Contains(got, "Usage") {
+		t.Errorf("a wrong value is answered with %q", got)
+	}
 }
 
 // TestOverTheWire goes through the protocol: a reminder that is stored, due

@@ -60,6 +60,8 @@ func (s *scheduler) tools() []sdk.Tool {
 				`"all": {"type": "boolean", "description": "Also those that are done or cancelled, and those of extensions."}`,
 				`"limit": {"type": "integer", "minimum": 1, "description": "At most so many; 50 if not given."}`),
 			ReadOnly: true,
+			Command:  "schedules",
+			Say:      s.forPeople,
 			Call:     s.list,
 		},
 		{

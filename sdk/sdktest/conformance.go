@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"regexp"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
@@ -21,11 +22,11 @@ import (
 // Facts is what an extension's manifest says of it, and what it needs to run.
 type Facts struct {
 	ID       string
-	Channel  bool // provides.channel
-	Drafts   bool // provides.channel.drafts
-	Tools    bool // provides.tools
-	Models   bool // provides.models
-	Commands []string
+	Channel  bool     // provides.channel
+	Drafts   bool     // provides.channel.drafts
+	Tools    bool     // provides.tools
+	Models   bool     // provides.models
+	Commands []string // provides.commands
 	// Subscriptions are topics that match the manifest's subscriptions, one of
 	// each: garbage is delivered on them.
 	Subscriptions []string
@@ -48,6 +49,7 @@ func Conformance(t *testing.T, newExtension func() sdk.Extension, facts Facts) {
 	t.Run("names its tools well", c.tools)
 	t.Run("refuses bad calls", c.badCalls)
 	t.Run("survives garbage on its topics", c.garbage)
+	t.Run("answers its commands", c.commands)
 	t.Run("drops topics it does not know", c.unknownTopic)
 	t.Run("is healthy while it works", c.health)
 	t.Run("runs without configuration", c.unconfigured)
@@ -204,12 +206,37 @@ func (c conformance) garbage(t *testing.T) {
 	if c.facts.Channel {
 		topics = append(slices.Clip(topics), contract.TopicChannelSend+c.facts.ID)
 	}
+	for _, command := range c.facts.Commands {
+		topics = append(slices.Clip(topics), contract.TopicCommand+command)
+	}
 	for _, topic := range topics {
 		for _, payload := range []string{"null", "[]", `"text"`, "0", `{"text":17}`, `{"session":[]}`, "\xff"} {
 			o := k.Deliver(topic, []byte(payload))
 			c.noPanic(t, o.Reason, o.Lost)
 			if o.Kind == busv1.Outcome_KIND_UNSPECIFIED {
 				t.Errorf("%s with %q has no outcome: %s", topic, payload, o)
+			}
+		}
+	}
+	c.alive(t, k)
+}
+
+// commands gives every command in ways that nobody thinks of.
+func (c conformance) commands(t *testing.T) {
+	k := c.start(t, c.facts.Options)
+	for _, command := range c.facts.Commands {
+		o := k.Command(command, "--no_such_parameter=1", contract.Command{})
+		c.noPanic(t, o.Reason+o.Content, o.Lost)
+		if !o.Acked() || o.Content == "" {
+			t.Errorf("/%s with a parameter that does not exist is not answered: %s", command, o)
+		}
+		for _, text := range []string{"", "--", `"not closed`, "=", "—x\u0000", "{}", strings.Repeat("many words ", 1000)} {
+			h := k.Begin(contract.TopicCommand+command, contract.Command{Name: command, Text: text, ReplyTo: "handle"})
+			h.Cancel() // it may be one that waits
+			o := h.Wait()
+			c.noPanic(t, o.Reason+o.Content, o.Lost)
+			if o.Kind == busv1.Outcome_KIND_UNSPECIFIED {
+				t.Errorf("/%s %.20s has no outcome: %s", command, text, o)
 			}
 		}
 	}

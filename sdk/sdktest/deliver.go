@@ -50,6 +50,7 @@ type Outcome struct {
 	Kind       busv1.Outcome_Kind
 	RetryAfter time.Duration
 	Reason     string
+	Content    string // of a command: the answer to who gave it
 	Effects    []*busv1.Effect
 	Results    []*busv1.EffectResult
 	Refused    error
@@ -124,6 +125,28 @@ func (k *Kernel) Hear(in contract.AgentInput, turn *busv1.TurnContext, options .
 		in.Kind = contract.InputUser
 	}
 	return k.Deliver(contract.TopicAgentInput+k.ID(), in, append([]DeliveryOption{Keyed(in.Session), Turn(turn)}, options...)...)
+}
+
+// Command has somebody give one of the extension's slash commands; text is what
+// stands behind its name. The fields of given that are empty are made up.
+func (k *Kernel) Command(name, text string, given contract.Command, options ...DeliveryOption) Outcome {
+	k.t.Helper()
+	given.Name, given.Text = name, text
+	for _, field := range []struct {
+		value *string
+		made  string
+	}{{&given.Session, "s1"}, {&given.Agent, "agent"}, {&given.ReplyTo, "handle"}, {&given.Channel, "cli_channel"}, {&given.Sender, "Anna"}} {
+		if *field.value == "" {
+			*field.value = field.made
+		}
+	}
+	return k.Deliver(contract.TopicCommand+name, given, append([]DeliveryOption{Keyed(given.ReplyTo)}, options...)...)
+}
+
+// MustCommand is Command that is acked, and returns the answer.
+func (k *Kernel) MustCommand(name, text string) string {
+	k.t.Helper()
+	return k.Command(name, text, contract.Command{}).MustAck(k.t).Content
 }
 
 // Handling is a delivery that has no outcome yet.
@@ -309,14 +332,14 @@ func (d *deliveries) read() {
 // outcome commits what an outcome carries and ends its lane.
 func (d *deliveries) outcome(o *busv1.Outcome) {
 	out := Outcome{
-		Kind: o.GetKind(), Reason: o.GetReason(), Effects: o.GetEffects(),
+		Kind: o.GetKind(), Reason: o.GetReason(), Content: o.GetContent(), Effects: o.GetEffects(),
 		RetryAfter: time.Duration(o.GetRetryAfterMs()) * time.Millisecond,
 	}
 	if len(o.GetEffects()) > 0 {
 		receipt := d.k.commit(&busv1.Commit{Lane: o.GetToken(), Effects: o.GetEffects()})
 		out.Results, out.Refused = receipt.GetResults(), contract.FromProto(receipt.GetError())
 		if out.Refused != nil {
-			out.Effects = nil
+			out.Effects, out.Content = nil, ""
 		}
 	}
 	d.k.state.endLane(o.GetToken())

@@ -30,7 +30,7 @@ func notebook() sdk.Extension {
 		Channel: book{},
 		Models:  book{},
 		Tools: []sdk.Tool{{
-			Name: "write", Description: "Writes a note.",
+			Name: "write", Description: "Writes a note.", Command: "note",
 			Schema: json.RawMessage(`{"type":"object","required":["text"],"properties":{"text":{"type":"string"}}}`),
 			Call: func(_ context.Context, c sdk.ToolCall) (sdk.ToolResult, error) {
 				var n note
@@ -84,7 +84,7 @@ func (book) Complete(_ context.Context, r *sdk.CompleteRequest, emit func(*sdk.D
 
 func TestNotebookConforms(t *testing.T) { //nolint:paralleltest // goroutines are counted
 	sdktest.Conformance(t, notebook, sdktest.Facts{
-		ID: "notebook", Channel: true, Drafts: true, Tools: true, Models: true,
+		ID: "notebook", Channel: true, Drafts: true, Tools: true, Models: true, Commands: []string{"note"},
 		Subscriptions: []string{"notebook.add", "notebook.count"},
 	})
 }

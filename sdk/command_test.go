@@ -1,0 +1,234 @@
+package sdk_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/switchboard-run/switchboard/contract"
+	"github.com/switchboard-run/switchboard/contract/busv1"
+	"github.com/switchboard-run/switchboard/sdk"
+	"github.com/switchboard-run/switchboard/sdk/sdktest"
+)
+
+// megaphone is an extension whose tool is also the command /shout.
+func megaphone(tool sdk.Tool) sdk.Extension {
+	tool.Name, tool.Command, tool.Description = "shout", "shout", "Shouts."
+	if tool.Schema == nil {
+		tool.Schema = json.RawMessage(`{"type":"object","properties":{"text":{"type":"string"},"volume":{"type":"integer","maximum":11}},"required":["text"]}`)
+	}
+	return sdk.Extension{ID: "megaphone", Tools: []sdk.Tool{tool}}
+}
+
+func shout(_ context.Context, c sdk.ToolCall) (sdk.ToolResult, error) {
+	var in struct{ Text string }
+	if err := json.Unmarshal(c.Arguments, &in); err != nil {
+		return sdk.ToolResult{}, err
+	}
+	return sdk.ToolResult{Content: strings.ToUpper(in.Text), Effects: sdk.Effects{sdk.Publish("megaphone.shouted", in.Text), sdk.Put("last", in.Text)}}, nil
+}
+
+func TestCommandRunsItsTool(t *testing.T) {
+	t.Parallel()
+	calls := make(chan sdk.ToolCall, 1)
+	k := sdktest.Start(t, megaphone(sdk.Tool{Call: func(ctx context.Context, c sdk.ToolCall) (sdk.ToolResult, error) {
+		calls <- c
+		return shout(ctx, c)
+	}}), sdktest.Options{Timezone: "Europe/Berlin"})
+	if !k.Describe().GetEvents() {
+		t.Error("it does not say that it handles events")
+	}
+	given := contract.Command{
+		Session: "s7", Agent: "chief", ReplyTo: "h", Channel: "telegram_channel", Group: true, Sender: "Boris", Memory: []string{"personal"},
+	}
+	o := k.Command("shout", "volume=11 hey you", given, sdktest.Identified("e42")).MustAck(t)
+	if o.Content != "HEY YOU" {
+		t.Errorf("the answer is %q", o.Content)
+	}
+	var last string
+	if k.Stored("last", &last) == 0 || last != "hey you" || k.Await("megaphone.shouted") == nil {
+		t.Errorf("its effects are not committed with it; stored is %q", last)
+	}
+	c := <-calls
+	c.Location = nil
+	if want := (sdk.ToolCall{
+		ID: "e42", Name: "shout", Arguments: json.RawMessage(`{"text":"hey you","volume":11}`), Session: "s7", Agent: "chief", ReplyTo: "h",
+		Channel: "telegram_channel", Group: true, Sender: "Boris", Memory: []string{"personal"},
+	}); !reflect.DeepEqual(c, want) {
+		t.Errorf("the call is\n%+v, want\n%+v", c, want)
+	}
+	for text, words := range map[string][]string{
+		"":                {"Text is missing.", "Usage: `/shout <text ...> [volume=number]`"},
+		"volume=loud hey": {`Volume is "loud"`, "Usage"},
+		"volume=12 hey":   {"Volume: maximum", "Usage"},
+	} {
+		answer := k.MustCommand("shout", text)
+		for _, word := range words {
+			if !strings.Contains(answer, word) {
+				t.Errorf("/shout %s is answered with %q, without %q", text, answer, word)
+			}
+		}
+	}
+	select {
+	case c := <-calls:
+		t.Errorf("the tool was called with %s", c.Arguments)
+	default:
+	}
+}
+
+func TestCommandIsAnsweredWhateverItsToolDoes(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		name   string
+		result sdk.ToolResult
+		err    error
+		say    func(string) string
+		kind   busv1.Outcome_Kind
+		answer string
+	}{
+		{name: "text", result: sdk.ToolResult{Content: "**hi**"}, answer: "**hi**"},
+		{name: "nothing", result: sdk.ToolResult{Content: " \n"}, answer: "Done."},
+		{name: "a JSON string", result: sdk.ToolResult{Content: `"hi"`}, answer: "hi"},
+		{name: "JSON with a text", result: sdk.ToolResult{Content: `{"n":1,"text":"one"}`}, answer: "one"},
+		{name: "other JSON", result: sdk.ToolResult{Content: `{"n":1}`}, answer: "```json\n{\n  \"n\": 1\n}\n```"},
+		{name: "not quite JSON", result: sdk.ToolResult{Content: `[sic] {`}, answer: "[sic] {"},
+		{name: "prose", result: sdk.ToolResult{Content: `{"n":1}`}, say: func(c string) string { return "so: " + c }, answer: `so: {"n":1}`},
+		{name: "a failed result", result: sdk.ToolResult{Content: "no voice", IsError: true}, say: func(string) string { return "never" }, answer: "no voice"},
+		{name: "an error", err: errors.New("no voice left"), answer: "No voice left."},
+		{name: "a drop", err: sdk.Drop("never"), answer: "Never."},
+		{name: "a panic", err: errPanic, answer: "Tool shout: panic: boom."},
+		{name: "a conflict", err: contract.ErrConflict, kind: busv1.Outcome_KIND_RETRY},
+		{name: "a retry", err: sdk.Retry(time.Second, errors.New("busy")), kind: busv1.Outcome_KIND_RETRY},
+		{name: "an answer among effects", result: sdk.ToolResult{Content: "hi", Effects: sdk.Effects{sdk.Answer("there")}}, answer: "hi\n\nthere"},
+		{name: "effects that cannot be", result: sdk.ToolResult{Content: "hi", Effects: sdk.Effects{sdk.Put("k", make(chan int))}}, kind: busv1.Outcome_KIND_DROP},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			k := sdktest.Start(t, megaphone(sdk.Tool{Say: tt.say, Call: func(context.Context, sdk.ToolCall) (sdk.ToolResult, error) {
+				if errors.Is(tt.err, errPanic) {
+					panic("boom")
+				}
+				return tt.result, tt.err
+			}}), sdktest.Options{})
+			o := k.Command("shout", "hey", contract.Command{})
+			if want := max(tt.kind, busv1.Outcome_KIND_ACK); o.Kind != want || o.Content != tt.answer {
+				t.Errorf("the outcome is %s with the answer %q", o, o.Content)
+			}
+		})
+	}
+}
+
+var errPanic = errors.New("panic")
+
+// What may have run before is told so, and is not run again if that could do harm.
+func TestInterruptedCommandIsRepeatedOnlyIfThatIsHarmless(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		name   string
+		tool   sdk.Tool
+		answer string
+	}{
+		{"harmful", sdk.Tool{}, "/shout was interrupted while it ran"},
+		{"read-only", sdk.Tool{ReadOnly: true}, "repeat: true"},
+		{"idempotent", sdk.Tool{Idempotent: true}, "repeat: true"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			tt.tool.Call = func(_ context.Context, c sdk.ToolCall) (sdk.ToolResult, error) {
+				return sdk.ToolResult{Content: fmt.Sprint("repeat: ", c.Repeat)}, nil
+			}
+			k := sdktest.Start(t, megaphone(tt.tool), sdktest.Options{})
+			if answer := k.MustCommand("shout", "hey"); answer != "repeat: false" {
+				t.Errorf("the first answer is %q", answer)
+			}
+			o := k.Command("shout", "hey", contract.Command{}, sdktest.Uncertain()).MustAck(t)
+			if !strings.HasPrefix(o.Content, tt.answer) {
+				t.Errorf("the answer is %q", o.Content)
+			}
+		})
+	}
+}
+
+func TestCommandThatTakesTooLongIsAnswered(t *testing.T) {
+	t.Parallel()
+	k := sdktest.Start(t, megaphone(sdk.Tool{Call: func(ctx context.Context, _ sdk.ToolCall) (sdk.ToolResult, error) {
+		<-ctx.Done()
+		return sdk.ToolResult{}, ctx.Err()
+	}}), sdktest.Options{})
+	o := k.Command("shout", "hey", contract.Command{}, sdktest.Until(time.Now())).MustAck(t)
+	if o.Content != "/shout took too long and was stopped." {
+		t.Errorf("the answer is %q", o.Content)
+	}
+}
+
+func TestCommandThatParsesItself(t *testing.T) {
+	t.Parallel()
+	k := sdktest.Start(t, megaphone(sdk.Tool{Call: shout, Parse: func(text string) (json.RawMessage, error) {
+		switch text {
+		case "":
+			return nil, errors.New("say something")
+		case "wrong":
+			return json.RawMessage(`{"text":1}`), nil
+		case "broken":
+			return json.RawMessage(`{`), nil
+		}
+		return json.Marshal(map[string]string{"text": text + "!"})
+	}}), sdktest.Options{})
+	for text, want := range map[string]string{"volume=1": "VOLUME=1!", "": "Say something.", "wrong": "Text: got number, want string.", "broken": "Usage"} {
+		if answer := k.MustCommand("shout", text); !strings.Contains(answer, want) {
+			t.Errorf("/shout %s is answered with %q, want %q", text, answer, want)
+		}
+	}
+}
+
+// An extension without a tool for it answers in Handle.
+func TestHandleAnswersACommand(t *testing.T) {
+	t.Parallel()
+	k := sdktest.Start(t, sdk.Extension{ID: "bare", Handle: func(_ context.Context, e sdk.Event) (sdk.Effects, error) {
+		return sdk.Effects{sdk.Put("a", 1), sdk.Answer("HEY"), sdk.Put("b", 2)}, nil
+	}}, sdktest.Options{})
+	o := k.Command("shout", "", contract.Command{}).MustAck(t)
+	if o.Content != "HEY" || len(o.Effects) != 2 || k.Stored("a", nil) == 0 || k.Stored("b", nil) == 0 {
+		t.Errorf("the outcome is %s with %q and %d effects", o, o.Content, len(o.Effects))
+	}
+}
+
+func TestAnswerIsRefusedElsewhere(t *testing.T) {
+	t.Parallel()
+	refused := make(chan error, 1)
+	e := megaphone(sdk.Tool{Call: func(context.Context, sdk.ToolCall) (sdk.ToolResult, error) {
+		return sdk.ToolResult{Content: "hi", Effects: sdk.Effects{sdk.Answer("there")}}, nil
+	}})
+	e.Start = func(ctx context.Context, k *sdk.Kernel) error {
+		_, err := k.Commit(ctx, sdk.Answer("hi"))
+		refused <- err
+		return nil
+	}
+	k := sdktest.Start(t, e, sdktest.Options{})
+	if err := <-refused; !errors.Is(err, contract.ErrInvalid) {
+		t.Errorf("a commit with an answer: %v", err)
+	}
+	if r := k.Call("shout", map[string]string{"text": "x"}); !r.GetIsError() || !strings.Contains(r.GetContent(), "Answer") {
+		t.Errorf("the result of a call with an answer is %v", r)
+	}
+}
+
+func TestCommandsThatCannotBeAreRefused(t *testing.T) {
+	t.Parallel()
+	tool := func(name, schema string) sdk.Tool {
+		return sdk.Tool{Name: name, Command: "shout", Schema: json.RawMessage(schema), Call: shout}
+	}
+	for want, tools := range map[string][]sdk.Tool{
+		"both the command /shout": {tool("a", "{}"), tool("b", "{}")},
+		"Schema of tool a":        {tool("a", `{"type":"nonsense"}`)},
+	} {
+		if _, err := sdk.NewServer(sdktest.Logger(t), sdk.Extension{ID: "x", Tools: tools}); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("got %v, want %q", err, want)
+		}
+	}
+}
