@@ -40,7 +40,12 @@ type api struct {
 	bot       *bot.Bot
 	url       string
 	token     string
-	transport *http.Transport
+	transport transport
+}
+
+type transport interface {
+	http.RoundTripper
+	CloseIdleConnections()
 }
 
 func newAPI(base, token string, log hclog.Logger) (*api, error) {

@@ -29,22 +29,48 @@ const nobody = "nobody is approved on Telegram yet, so there is no default recip
 
 // Send implements sdk.Channel.
 func (c *channel) Send(ctx context.Context, m sdk.Message) (sdk.Receipt, error) {
-	a := c.active.Load()
-	switch {
-	case a == nil:
-		return sdk.Receipt{}, sdk.Retry(time.Second, errors.New("the channel is starting"))
-	case a.api == nil:
-		return sdk.Receipt{}, sdk.Retry(tokenPause, errors.New(noToken))
+	a, err := c.usable()
+	if err != nil {
+		return sdk.Receipt{}, err
 	}
 	to, err := recipient(m)
 	if err != nil {
 		return sdk.Receipt{}, sdk.Drop(err.Error())
 	}
-	if err := a.pace.enter(ctx, to.chat); err != nil {
+	where, message, err := a.drafts.finish(ctx, m.DraftID)
+	if err != nil {
 		return sdk.Receipt{}, err
 	}
+	if message != 0 && where.chat == to.chat {
+		r, err := a.paced(ctx, to, func() (sdk.Receipt, error) { return a.replace(ctx, to, message, m) })
+		if !errors.Is(err, errLost) {
+			return r, err
+		}
+	}
+	return a.paced(ctx, to, func() (sdk.Receipt, error) { return a.send(ctx, to, m) })
+}
+
+// usable is the activation, if messages can go out.
+func (c *channel) usable() (*activation, error) {
+	a := c.active.Load()
+	switch {
+	case a == nil:
+		return nil, sdk.Retry(time.Second, errors.New("the channel is starting"))
+	case a.api == nil:
+		return nil, sdk.Retry(tokenPause, errors.New(noToken))
+	}
+	return a, nil
+}
+
+// paced makes a request when it may be made.
+func (a *activation) paced(ctx context.Context, to place, request func() (sdk.Receipt, error)) (sdk.Receipt, error) {
+	leave, err := a.pace.enter(ctx, to.chat)
+	if err != nil {
+		return sdk.Receipt{}, err
+	}
+	defer leave()
 	a.typing.hide(to)
-	return a.send(ctx, to, m)
+	return request()
 }
 
 // recipient is where a message goes; without a conversation, to the owner's private chat.
@@ -59,18 +85,16 @@ func recipient(m sdk.Message) (place, error) {
 }
 
 func (a *activation) send(ctx context.Context, to place, m sdk.Message) (sdk.Receipt, error) {
-	p := &bot.SendMessageParams{ChatID: to.chat, MessageThreadID: to.topic}
-	p.Text, p.Entities = render(m.Text)
-	if id := messageID(m.ReplyTo); id != 0 && to.group() && m.Part <= 1 {
-		p.ReplyParameters = &models.ReplyParameters{MessageID: id, AllowSendingWithoutReply: true}
+	answers := 0
+	if m.Part <= 1 {
+		answers = messageID(m.ReplyTo)
 	}
+	p := newMessage(to, answers)
+	p.Text, p.Entities = render(m.Text)
 	for {
 		sent, err := a.call(ctx, p)
 		if err == nil {
-			return sdk.Receipt{
-				ProviderID:   fmt.Sprintf("%d/%d", sent.Chat.ID, sent.ID),
-				Conversation: to.conversation(), Thread: to.thread(),
-			}, nil
+			return a.receipt(to, sent.Chat.ID, sent.ID, m.DraftID), nil
 		}
 		kind, after := classify(err)
 		switch {
@@ -89,6 +113,24 @@ func (a *activation) send(ctx context.Context, to place, m sdk.Message) (sdk.Rec
 			a.pace.close(to.chat, after)
 		}
 		return sdk.Receipt{}, a.outcome(kind, after, err)
+	}
+}
+
+// newMessage is a message without its text. In a group it quotes what it answers.
+func newMessage(to place, answers int) *bot.SendMessageParams {
+	p := &bot.SendMessageParams{ChatID: to.chat, MessageThreadID: to.topic}
+	if answers != 0 && to.group() {
+		p.ReplyParameters = &models.ReplyParameters{MessageID: answers, AllowSendingWithoutReply: true}
+	}
+	return p
+}
+
+// receipt is that of a text which has got where it belongs.
+func (a *activation) receipt(to place, chat int64, message int, draft string) sdk.Receipt {
+	return sdk.Receipt{
+		ProviderID:   fmt.Sprintf("%d/%d", chat, message),
+		Conversation: to.conversation(), Thread: to.thread(),
+		Effects: a.drafts.settled(draft),
 	}
 }
 

@@ -58,6 +58,7 @@ func (k *memory) Commit(ctx context.Context, effects ...sdk.Effect) ([]*busv1.Ef
 	var fresh []string
 	results := make([]*busv1.EffectResult, len(effects))
 	values := map[string]sdk.Value{}
+	var gone []string
 	for i, e := range effects {
 		pb, err := e.Proto()
 		if err != nil {
@@ -85,6 +86,8 @@ func (k *memory) Commit(ctx context.Context, effects ...sdk.Effect) ([]*busv1.Ef
 			v := sdk.Value{Key: put.GetKey(), Value: put.GetValue(), Version: k.values[put.GetKey()].Version + 1}
 			values[v.Key] = v
 			results[i].Version = v.Version
+		case pb.GetDelete() != nil:
+			gone = append(gone, pb.GetDelete().GetKey())
 		}
 	}
 	if k.refuse != nil {
@@ -93,6 +96,9 @@ func (k *memory) Commit(ctx context.Context, effects ...sdk.Effect) ([]*busv1.Ef
 		}
 	}
 	maps.Copy(k.values, values)
+	for _, key := range gone {
+		delete(k.values, key)
+	}
 	for _, key := range fresh {
 		k.seen[key] = true
 	}
@@ -107,6 +113,20 @@ func (k *memory) Get(_ context.Context, key string) (sdk.Value, error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	return k.values[key], nil
+}
+
+func (k *memory) Scan(_ context.Context, prefix string, each func(sdk.Value) error) error {
+	k.mu.Lock()
+	values := maps.Clone(k.values)
+	k.mu.Unlock()
+	for _, key := range slices.Sorted(maps.Keys(values)) {
+		if strings.HasPrefix(key, prefix) {
+			if err := each(values[key]); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
 }
 
 func (k *memory) SetReadiness(state extensionv1.Readiness_State, detail string) {

@@ -22,6 +22,19 @@
 // a new message: when a connection breaks after a request was written, Send
 // says that the outcome is unknown.
 //
+// # Drafts
+//
+// While a turn runs its chat shows that the bot is typing, and once there is
+// enough of it the text so far, in a message that ends in a mark and grows. The
+// final text is an edit of that message. Drafts keep Telegram's rates whatever is
+// configured, and use only what sends leave over, so that they never delay one.
+// Which message is the draft of which turn is stored after Telegram has accepted
+// it and before it is edited, until the final text has been acknowledged. A final
+// text that is repeated after a crash edits the same message again, and needs no
+// mark of a repetition. If the process is killed between the acceptance and the
+// store, a beginning of the text with its mark is left behind: Telegram gives a
+// message its id only when it has it, and has no way to ask for it later.
+//
 // # Failures
 //
 // No token is a state, not an error; neither is a network that is down. The
@@ -75,14 +88,15 @@ func New() sdk.Extension {
 type kernel interface {
 	Commit(ctx context.Context, effects ...sdk.Effect) ([]*busv1.EffectResult, error)
 	Get(ctx context.Context, key string) (sdk.Value, error)
+	Scan(ctx context.Context, prefix string, each func(sdk.Value) error) error
 	SetReadiness(state extensionv1.Readiness_State, detail string)
 	Log() hclog.Logger
 }
 
 var (
-	_ kernel      = (*sdk.Kernel)(nil)
-	_ sdk.Channel = (*channel)(nil)
-	_ sdk.Drafter = (*channel)(nil)
+	_ kernel           = (*sdk.Kernel)(nil)
+	_ sdk.Channel      = (*channel)(nil)
+	_ sdk.DraftRemover = (*channel)(nil)
 )
 
 // channel outlives its activations: the extension may be started again.
@@ -98,6 +112,7 @@ type activation struct {
 	api    *api // nil without a usable token
 	pace   *pacer
 	typing *typist
+	drafts *drafter
 	done   chan struct{} // closed when polling has ended
 }
 
@@ -116,11 +131,15 @@ func (c *channel) start(ctx context.Context, k kernel, set settings, token strin
 			return err
 		}
 		a.typing = newTypist(ctx, a.act)
+		if a.drafts, err = newDrafter(ctx, a, token); err != nil {
+			return err
+		}
 		k.SetReadiness(sdk.Offline, "connecting to Telegram")
 		go func() {
 			defer close(a.done)
 			defer a.api.close()
 			defer a.typing.stop()
+			defer a.drafts.stop()
 			a.run(ctx)
 		}()
 	}
@@ -140,23 +159,6 @@ func (c *channel) stop(ctx context.Context) error {
 		return nil
 	case <-ctx.Done():
 		return errors.New("polling Telegram has not ended yet")
-	}
-}
-
-// Draft implements sdk.Drafter: while a turn runs, its chat shows that the bot
-// is typing. The text itself is not shown before it is final.
-func (c *channel) Draft(_ context.Context, d sdk.Draft) {
-	a := c.active.Load()
-	if a == nil || a.api == nil {
-		return
-	}
-	to, err := address(d.Conversation, d.Thread)
-	switch {
-	case err != nil:
-	case d.Done:
-		a.typing.hide(to)
-	default:
-		a.typing.show(to) //nolint:contextcheck // the indicator outlives this call
 	}
 }
 

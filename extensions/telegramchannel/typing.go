@@ -61,6 +61,15 @@ func (t *typist) show(p place) {
 	i.until = time.Now().Add(t.limit)
 }
 
+// rest says that the text of a place has moved, which shows as much.
+func (t *typist) rest(p place) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if i := t.shown[p]; i != nil && !t.ended {
+		i.timer.Reset(t.every)
+	}
+}
+
 // hide ends the indicator of a place, if there is one.
 func (t *typist) hide(p place) {
 	t.mu.Lock()
