@@ -35,58 +35,59 @@ func (w *world) answered(chats, n int) {
 	}
 }
 
-// TestNothingIsLostWhateverIsKilled has people write while the kernel, the
-// channels, the agent and the model are killed in no particular order, each as
-// soon as a few more answers have come, and Telegram loses some requests.
+// TestNothingIsLostWhateverIsKilled has people write, to turns that run already
+// as well, while the kernel dies at commits that chance chooses, the channels, the
+// agent, the model and the tools are killed in no particular order, and Telegram
+// loses some requests.
 func TestNothingIsLostWhateverIsKilled(t *testing.T) {
 	t.Parallel()
-	const chats, each = 8, 12
-	w := newWorld(t, strangers(), withModel)
-	w.config(`channels: {telegram_channel: {allow_from: ["*"]}}`)
-	w.model.Handle(func(r openaitest.Request) openaitest.Answer {
-		if len(r.Results()) == 0 && rand.IntN(3) == 0 {
-			return openaitest.CallTool("scheduler__list_schedules", map[string]any{})
-		}
-		return echo(r)
-	})
+	const chats, each, crashes = 20, 5, 6
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
 	random := rand.New(rand.NewPCG(seed, 0))
-	w.start()
-	w.telegramReady()
-	victims := []string{"", "", "telegram_channel", "agent:orchestrator", "openai:openai", "scheduler:scheduler"}
-	killed := 0
+	s := newShop(t, "processes: separate")
+	s.leeway = leeway{telegram: true, shop: true, unknown: true, often: true}
+	s.plan = func(token string) [][]openaitest.Call {
+		if strings.HasSuffix(token, "2>") {
+			return [][]openaitest.Call{{work("act", token, 0, "")}, {openaitest.NewCall(sendTool, map[string]string{"channel_id": "shop", "text": "News of " + token})}}
+		}
+		return [][]openaitest.Call{{work("peek", token, 0, ""), work("act", token, 1, "")}, {work("act", token, 2, "")}}
+	}
+	var points []string
+	for range crashes {
+		points = append(points, fmt.Sprint([]string{"before ", "after "}[random.IntN(2)], 20+random.IntN(200)))
+	}
+	t.Logf("the kernels die %q", points)
+	s.crashAt(points[0], points[1:]...)
+	var tokens []string
+	agents := 3 // what kills its agent too often is given up, and rightly so
 	for i := range each {
 		for c := range chats {
-			w.telegram.Say(int64(5000+c), fmt.Sprintf("message <c%dm%d>", c, i))
+			tokens = append(tokens, fmt.Sprintf("<c%dm%d>", c, i))
+			s.write(tokens[len(tokens)-1])
 		}
-		switch random.IntN(4) {
-		case 0:
-			w.telegram.Fail("sendMessage", 1, telegramtest.Fault{Break: telegramtest.BreakBefore})
-		case 1:
-			w.telegram.Fail("sendMessage", 1, telegramtest.Fault{Break: telegramtest.BreakAfter})
-		case 2:
-			w.telegram.Fail("sendMessage", 1, telegramtest.Fault{Status: 502, Body: "<html>Bad Gateway</html>"})
-		}
-		if err := w.telegram.WaitAccepted(w.ctx(), w.telegram.Accepted()+random.IntN(chats/2)); err != nil {
-			t.Fatal(err)
-		}
-		// What fails too often is given up, and rightly so.
-		if victim := victims[random.IntN(len(victims))]; victim == "" || killed == 3 {
-			w.restart()
-			killed = 0
-		} else {
-			kill(w.extensionProcess(victim), syscall.SIGKILL)
-			killed++
+		for range 3 {
+			s.telegram.Fail("sendMessage", 1, []telegramtest.Fault{
+				{Break: telegramtest.BreakBefore}, {Break: telegramtest.BreakAfter}, {Status: 502, Body: "<html>Bad Gateway</html>"},
+			}[random.IntN(3)])
+			accepted := s.telegram.Accepted() + random.IntN(chats/4)
+			s.reaches("more answers", func() bool { return s.telegram.Accepted() >= accepted || s.answeredAll(tokens) })
+			victim := []string{"telegram_channel", "agent:keeper", "openai:openai", "probe shop"}[random.IntN(4)]
+			if victim == "agent:keeper" {
+				if agents--; agents < 0 {
+					continue
+				}
+			}
+			for _, p := range descendants(t, s.kernel.pid()) {
+				if strings.Contains(p.command, victim) {
+					kill(p, syscall.SIGKILL)
+				}
+			}
 		}
 	}
-	w.telegram.Heal()
-	w.eventually("all messages", func() bool { return w.count("user.message") == chats*each })
-	w.settled()
-	w.answered(chats, each)
-	if dead := w.dead(); len(dead) != 0 {
-		t.Errorf("dead letters: %q", dead)
-	}
+	s.telegram.Heal()
+	s.over(tokens...)
+	s.survived(tokens...)
 }
 
 func TestKernelStoppedInMidTurnGoesOnWhenItIsBack(t *testing.T) {

@@ -54,9 +54,11 @@ type leeway struct {
 	telegram bool // a reply may come with a mark: one was being sent
 	shop     bool // likewise a message through the shop
 	unknown  bool // the outcome of a call may be unknown: one was running
+	often    bool // it happened more than once
 }
 
 func (l *leeway) add(more leeway) {
+	l.often = l.often || l.telegram || l.shop
 	l.telegram, l.shop, l.unknown = l.telegram || more.telegram, l.shop || more.shop, l.unknown || more.unknown
 }
 
@@ -313,7 +315,7 @@ func (s *shop) once(what, token string, texts []string) {
 			plain += n
 		}
 	}
-	if plain > 1 || marked > 1 || plain+marked == 0 {
+	if plain > 1 || marked > 1 && !s.leeway.often || plain+marked == 0 {
 		s.t.Errorf("%s came %d times without a mark and %d times with one: %q", what, plain, marked, texts)
 	}
 }
