@@ -18,13 +18,14 @@ var builtin = []Command{
 	{Name: "stop", Description: "stop what I am doing"},
 	{Name: "agent", Description: "show or choose who answers here"},
 	{Name: "status", Description: "how things are"},
+	{Name: "questions", Description: "what I wait for you to answer; /answer, /approve and /deny answer it"},
 	{Name: "sethome", Description: "send notices without a place of their own here"},
 	{Name: "help", Description: "this list"},
 }
 
 // otherNames are further names of commands of the kernel: /start is what some
 // platforms send when somebody opens the conversation.
-var otherNames = []string{"start"}
+var otherNames = []string{"start", "answer", "approve", "deny"}
 
 // Builtin returns the commands that the kernel itself answers, for people in
 // the order of their use.
