@@ -79,7 +79,11 @@ func (a admin) Status(ctx context.Context) (control.Status, error) {
 			return err
 		}
 		_, waiting, err := router.People(r, time.Now())
+		if err != nil {
+			return err
+		}
 		s.Strangers = len(waiting)
+		s.Heartbeat, err = a.heartbeat(r)
 		return err
 	})
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -151,6 +152,7 @@ func (d *diagnosis) examine(ctx context.Context) {
 	d.running(*status)
 	d.deadLetters(ctx, k, *status)
 	d.people(*status)
+	d.heartbeat(status.Heartbeat, time.Now())
 }
 
 // home opens the home; its directory is closed to others by that, which is

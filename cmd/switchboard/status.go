@@ -52,6 +52,7 @@ func (p *printer) status(s control.Status) {
 	}
 	p.table("EXTENSION STATE READINESS DETAIL", rows)
 	p.line("")
+	p.heartbeat(s.Heartbeat)
 	if len(s.Waiting) == 0 {
 		p.line("Nothing waits.")
 	}

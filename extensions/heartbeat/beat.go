@@ -159,8 +159,10 @@ func (h *heartbeat) triage(ctx context.Context, e sdk.Event, s *state, open []it
 		f.Escalations++
 		f.LastEscalation, f.LastResult = &now, actionEscalate
 		h.log.Info("escalated", "reason", d.Reason)
+		key := "beat:" + e.ID
+		s.note(recent{Key: key, At: now, Reason: d.Reason})
 		task := contract.AgentTask{Prompt: escalation(d.Reason, concerned, home), Name: ID, Quiet: true}
-		return sdk.Effects{s.effect(), sdk.Publish(contract.TopicAgentTask, task, sdk.Dedupe("beat:"+e.ID))}, nil
+		return sdk.Effects{s.effect(), sdk.Publish(contract.TopicAgentTask, task, sdk.Dedupe(key))}, nil
 	default:
 		f.Noops++
 	}

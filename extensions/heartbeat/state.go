@@ -9,7 +9,8 @@ import (
 	"github.com/switchboard-run/switchboard/sdk"
 )
 
-// stateKey is where everything is stored. The kernel's status reads its figures.
+// stateKey is where everything is stored. The kernel's status reads figures and
+// recent of it.
 const stateKey = "state"
 
 // state is what the heartbeat remembers.
@@ -24,10 +25,28 @@ type state struct {
 	// Reasons are escalations that named no items, by what they said.
 	Reasons map[string]int64 `json:"reasons,omitempty"`
 
+	// Recent are the last escalations, the newest last: who follows them finds
+	// their events by these keys.
+	Recent []recent `json:"recent,omitempty"`
 	// Failures is how many answers of the scout have broken off in a row.
 	Failures int `json:"failures,omitempty"`
 
 	version int64
+}
+
+// maxRecent is how many escalations are kept to be followed.
+const maxRecent = 50
+
+// recent is one escalation.
+type recent struct {
+	Key    string    `json:"key"` // the dedupe key of its event
+	At     time.Time `json:"at"`
+	Reason string    `json:"reason"`
+}
+
+func (s *state) note(r recent) {
+	s.Recent = append(s.Recent, r)
+	s.Recent = s.Recent[max(0, len(s.Recent)-maxRecent):]
 }
 
 // figures is what became of the beats since the beginning.

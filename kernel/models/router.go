@@ -18,7 +18,7 @@ import (
 )
 
 // OfflineExtension answers without a model; it is asked only when no other
-// provider is configured.
+// provider is configured, and only for a step of a turn.
 const OfflineExtension = "offline"
 
 // ErrNotRunning says that the provider's process is not there.
@@ -61,7 +61,7 @@ func (r *Router) Complete(ctx context.Context, name string, request *extensionv1
 			return err
 		}
 		r.Directory.Await(waiting, func(now *directory.Snapshot) bool {
-			candidates := Candidates(now, name)
+			candidates := candidatesFor(now, name, request)
 			some := func(is func(*directory.Provider) bool) bool {
 				return slices.ContainsFunc(candidates, func(c string) bool {
 					extension, _, _ := strings.Cut(c, "/")
@@ -79,7 +79,10 @@ func (r *Router) Complete(ctx context.Context, name string, request *extensionv1
 // failed: at least one that does not run now may run soon.
 func (r *Router) attempt(ctx context.Context, name string, request *extensionv1.CompleteRequest, emit func(*extensionv1.Delta) error) (away bool, err error) {
 	now := r.Directory.Current()
-	candidates := Candidates(now, name)
+	candidates := candidatesFor(now, name, request)
+	if len(candidates) == 0 && request.GetPurpose() != "" {
+		return false, fmt.Errorf("%w: there is no language model to ask: set OPENAI_API_KEY", contract.ErrUnavailable)
+	}
 	if len(candidates) == 0 {
 		return false, fmt.Errorf("%w: there is no model to ask: set OPENAI_API_KEY, or enable the extension %q", contract.ErrUnavailable, OfflineExtension)
 	}
@@ -129,6 +132,16 @@ func unusable(p *directory.Provider, extension string) string {
 		return fmt.Sprintf("%s is not set up: %s", extension, p.Readiness.GetDetail())
 	}
 	return ""
+}
+
+// candidatesFor are the models to try for a request: a grammar for what people
+// say is asked for nothing but a step of a turn.
+func candidatesFor(now *directory.Snapshot, name string, request *extensionv1.CompleteRequest) []string {
+	candidates := Candidates(now, name)
+	if request.GetPurpose() == "" {
+		return candidates
+	}
+	return slices.DeleteFunc(slices.Clone(candidates), func(c string) bool { return strings.HasPrefix(c, OfflineExtension+"/") })
 }
 
 // Candidates are the models to try for a name, in order, as <extension>/<model>;

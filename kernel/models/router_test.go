@@ -197,3 +197,32 @@ func TestARefusalIsNotRepeated(t *testing.T) {
 		}
 	})
 }
+
+// The offline grammar understands what people say, and nothing else.
+func TestOnlyStepsOfTurnsAskTheGrammar(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct {
+		name  string
+		order []string
+		ask   string
+		asked []string
+	}{
+		{"it is all there is", []string{"offline/grammar"}, "default", nil},
+		{"it is the scout by the configuration", nil, "offline/grammar", nil},
+		{"another one comes behind it", []string{"offline/grammar", "a/m"}, "scout", []string{"a/m"}},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			d, remote := &directory.Directory{}, &fake{providers: map[string]provider{"a": {texts: []string{"one"}}, "offline": {texts: []string{"no"}}}}
+			d.Set(&directory.Snapshot{Models: []directory.Provider{active("a", "a/m"), active("offline", "offline/grammar")}, ModelOrder: test.order})
+			r := models.Router{Directory: d, Remote: remote}
+			err := r.Complete(t.Context(), test.ask, &extensionv1.CompleteRequest{Purpose: "triage"}, func(*extensionv1.Delta) error { return nil })
+			if !slices.Equal(remote.asked, test.asked) || (err == nil) != (test.asked != nil) {
+				t.Errorf("asked %v: %v", remote.asked, err)
+			}
+			if err != nil && !errors.Is(err, contract.ErrUnavailable) {
+				t.Errorf("the error is %v", err)
+			}
+		})
+	}
+}
