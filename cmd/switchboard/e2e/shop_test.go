@@ -15,6 +15,7 @@ import (
 	"github.com/switchboard-run/switchboard/contract"
 	"github.com/switchboard-run/switchboard/contract/busv1"
 	"github.com/switchboard-run/switchboard/extensions/openai/openaitest"
+	"github.com/switchboard-run/switchboard/extensions/telegramchannel/telegramtest"
 )
 
 // keeper is the agent of a shop: nothing but a manifest.
@@ -81,9 +82,9 @@ func work(tool, token string, n int, hold string) openaitest.Call {
 	return openaitest.NewCall("shop__"+tool, arguments)
 }
 
-func newShop(t *testing.T, config string) *shop {
+func newShop(t *testing.T, config string, telegram ...telegramtest.Option) *shop {
 	t.Helper()
-	s := &shop{world: newWorld(t, strangers(), withModel), plan: rounds}
+	s := &shop{world: newWorld(t, strangers(telegram...), withModel), plan: rounds}
 	s.config(`agents: {default: keeper, enabled: [keeper]}
 channels: {telegram_channel: {allow_from: ["*"]}}
 extensions: {scheduler: {enabled: false}, offline: {enabled: false}}
