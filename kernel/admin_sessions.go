@@ -21,7 +21,7 @@ func (a admin) Sessions(ctx context.Context, q control.SessionQuery) ([]control.
 	return sessions, a.bus.View(ctx, func(r journal.Reader) error {
 		stored, err := r.Sessions(journal.SessionFilter{Agent: q.Agent, Limit: q.Limit})
 		for i := range stored {
-			s, err := showSession(r, &stored[i])
+			s, err := a.showSession(r, &stored[i])
 			if err != nil {
 				return err
 			}
@@ -46,14 +46,19 @@ func beginning(s string) string {
 	return s
 }
 
-func showSession(r journal.Reader, s *journal.Session) (control.Session, error) {
+func (a admin) showSession(r journal.Reader, s *journal.Session) (control.Session, error) {
 	x := control.Session{
-		ID: journal.SessionID(s.ID), Agent: s.Agent, Key: s.Key, State: "idle", Group: s.Group, Rows: s.HistorySeq,
+		ID: journal.SessionID(s.ID), Agent: s.Agent, Key: s.Key, Group: s.Group, Rows: s.HistorySeq, Memory: []string{},
 		CreatedAt: time.UnixMicro(s.CreatedAt), ActiveAt: time.UnixMicro(s.ActiveAt),
 	}
-	if len(s.Stack) > 0 {
-		x.State = "running"
+	if agent := a.directory.Current().Agent(s.Agent); agent != nil {
+		x.Memory = append(x.Memory, agent.Spec.GetMemory()...)
 	}
+	state, err := a.sessions.State(r, a.bus, s)
+	if err != nil {
+		return x, err
+	}
+	x.State, x.Turns, x.Waiting = state.Name, state.Turns, state.Waiting
 	if s.Conversation == 0 {
 		return x, nil
 	}
@@ -78,7 +83,7 @@ func (a admin) Session(ctx context.Context, id string) (x control.Session, err e
 	return x, a.bus.View(ctx, func(r journal.Reader) error {
 		s, err := readSession(r, id)
 		if err == nil {
-			x, err = showSession(r, s)
+			x, err = a.showSession(r, s)
 		}
 		return err
 	})
@@ -92,7 +97,7 @@ func (a admin) Transcript(ctx context.Context, id string) (control.Transcript, e
 		if err != nil {
 			return err
 		}
-		if t.Session, err = showSession(r, s); err != nil {
+		if t.Session, err = a.showSession(r, s); err != nil {
 			return err
 		}
 		rows, _, err := r.History(s.ID, 0, math.MaxInt64)

@@ -55,6 +55,7 @@ type Message struct {
 	DraftID      string // the draft that this message replaces
 	Part, Parts  int    // of a text that was split
 	Repeat       bool   // an earlier attempt may have been sent
+	Session      string // the session that says it; may be empty
 	Notice       bool   // not an answer: a reminder or a message from elsewhere
 }
 

@@ -21,7 +21,7 @@ func send(ctx context.Context, channel Channel, d Delivery, dedupes bool) (Effec
 	m := Message{
 		ID: d.ID, Text: s.Text, Unmarked: s.Text, Conversation: s.Conversation, Thread: s.Thread, Owner: s.Owner,
 		ReplyTo: s.ReplyTo, DraftID: s.DraftID, Part: s.Part, Parts: s.Parts,
-		Repeat: d.Uncertain, Notice: s.Kind != contract.SendReply,
+		Repeat: d.Uncertain, Notice: s.Kind != contract.SendReply, Session: s.Session,
 	}
 	if d.Uncertain && !dedupes {
 		m.Text = marked(m.Text)

@@ -29,8 +29,9 @@ func newChatCommand() *cobra.Command {
 		Short: "Talk to a running kernel",
 		Long: "Opens a chat with the kernel that runs. All chats share one conversation, unless --new or\n" +
 			"--session asks for another.\n\n" +
-			"Without a terminal it is a filter: every line of the input is a message, and the output is\nthe answers.",
-		Example: "  switchboard chat\n  switchboard chat --new --agent echo\n  echo 'list reminders' | switchboard chat",
+			"Without a terminal it is a filter: every line of the input is a message, and the output is\nthe answers. " +
+			"With --json each is an object with the id of its session, which --session takes.",
+		Example: "  switchboard chat\n  switchboard chat --new --agent echo\n  echo 'list reminders' | switchboard chat\n  echo 'and now?' | switchboard chat --session s7 --json",
 		Args:    cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
 			home, err := openHome()
@@ -42,13 +43,13 @@ func newChatCommand() *cobra.Command {
 				return fmt.Errorf("opening a chat: %w", err)
 			}
 			defer k.Close()
+			if err := resume(c.Context(), k, session, &o); err != nil {
+				return fmt.Errorf("opening a chat: %w", err)
+			}
 			if o.Agent != "" {
 				if err := knownAgent(c.Context(), k, o.Agent); err != nil {
 					return fmt.Errorf("opening a chat: %w", err)
 				}
-			}
-			if o.Conversation, err = conversationOf(c.Context(), k, session); err != nil {
-				return fmt.Errorf("opening a chat: %w", err)
 			}
 			o.Greeting = greetingOf(c.Context(), home)
 			return chat(c.Context(), home, o)
@@ -57,6 +58,7 @@ func newChatCommand() *cobra.Command {
 	c.Flags().StringVar(&o.Agent, "agent", "", "the agent that shall answer")
 	c.Flags().StringVar(&session, "session", "", "go on with a conversation: a session's id, or a name")
 	c.Flags().BoolVar(&o.New, "new", false, "begin a conversation of its own")
+	c.Flags().BoolVar(&o.JSON, "json", false, "read lines and write JSON, one object for each answer, with its session")
 	c.MarkFlagsMutuallyExclusive("session", "new")
 	completeFlag(c, "agent", agentIDs)
 	completeFlag(c, "session", sessionIDs)
@@ -130,20 +132,24 @@ func knownAgent(ctx context.Context, k control.Kernel, id string) error {
 	return fmt.Errorf("there is no agent %q: `switchboard agents list` shows those there are", id)
 }
 
-// conversationOf is the terminal's conversation that a session's id stands for;
-// anything else is the name of one.
-func conversationOf(ctx context.Context, k control.Kernel, session string) (string, error) {
+// resume has a chat go on with a session: given by its id, its conversation with
+// its agent; anything else is the name of a conversation.
+func resume(ctx context.Context, k control.Kernel, session string, o *terminal.Options) error {
 	if journal.ParseSessionID(session) == 0 {
-		return session, nil
+		o.Conversation = session
+		return nil
 	}
 	s, err := k.Session(ctx, session)
 	switch {
 	case err != nil:
-		return "", err
+		return err
 	case s.Channel != "cli_channel":
-		return "", fmt.Errorf("session %s (%s) is no conversation of a terminal: it goes on where it takes place; `switchboard sessions show %s` reads it", session, s.Key, session)
+		return fmt.Errorf("session %s (%s) is no conversation of a terminal: it goes on where it takes place; `switchboard sessions show %s` reads it", session, s.Key, session)
 	case s.Ended:
-		return "", fmt.Errorf("session %s was ended with /new; the conversation goes on with `switchboard chat --session %s`", session, s.Conversation)
+		return fmt.Errorf("session %s was ended with /new; the conversation goes on with `switchboard chat --session %s`", session, s.Conversation)
+	case o.Agent != "" && o.Agent != s.Agent:
+		return fmt.Errorf("session %s is one of the agent %s: leave --agent out, or give --session %s to talk to %s there", session, s.Agent, s.Conversation, o.Agent)
 	}
-	return s.Conversation, nil
+	o.Conversation, o.Agent = s.Conversation, s.Agent
+	return nil
 }

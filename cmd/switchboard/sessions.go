@@ -34,13 +34,23 @@ func newSessionsList() *cobra.Command {
 		}
 		return list(c, *asJSON, all, "ID AGENT PLACE STATE ROWS ACTIVE LAST", "There are no sessions yet: `switchboard chat` begins one.",
 			func(_ *printer, s control.Session) []cell {
-				is := s.State
-				if s.Ended {
-					is = "ended"
-				}
-				return []cell{text(s.ID), text(s.Agent), text(place(s)), state(is), text(fmt.Sprint(s.Rows)), text(ago(s.ActiveAt)), text(shorten(s.Last, 60))}
+				return []cell{text(s.ID), text(s.Agent), text(place(s)), doing(s), text(fmt.Sprint(s.Rows)), text(ago(s.ActiveAt)), text(shorten(s.Last, 60))}
 			})
 	})
+	return c
+}
+
+// doing is what a session is doing.
+func doing(s control.Session) cell {
+	c := state(s.State)
+	switch {
+	case s.Ended && s.State == "idle":
+		return state("ended")
+	case s.Turns > 1:
+		c.text += fmt.Sprintf(", %d interrupted", s.Turns-1)
+	case s.Waiting > 0 && s.State == "running":
+		c.text += fmt.Sprintf(", %d waiting", s.Waiting)
+	}
 	return c
 }
 
@@ -85,7 +95,11 @@ func newSessionsShow() *cobra.Command {
 
 func (p *printer) transcript(t control.Transcript) {
 	p.line("%s  %s  %s", t.ID, t.Agent, place(t.Session))
-	p.faint(fmt.Sprintf("begun %s, %s", p.clock(t.CreatedAt), count(int(t.Rows), "row")))
+	about := fmt.Sprintf("%s, begun %s, active %s, %s", doing(t.Session).text, p.clock(t.CreatedAt), p.clock(t.ActiveAt), count(int(t.Rows), "row"))
+	if len(t.Memory) > 0 {
+		about += ", memory: " + strings.Join(t.Memory, ", ")
+	}
+	p.faint(about)
 	names := map[string]string{}
 	for _, e := range t.Entries {
 		who, body, c := said(t.Session, e, names)

@@ -122,7 +122,7 @@ var errNoTerminal = errors.New(noTerminal)
 func (c *channel) Send(ctx context.Context, m sdk.Message) (sdk.Receipt, error) {
 	d := c.hub.open(wire.Frame{
 		Type: wire.Message, ID: m.ID, Conversation: m.Conversation, Text: m.Text,
-		ReplyTo: m.ReplyTo, Notice: m.Notice, Repeat: m.Repeat, Part: m.Part, Parts: m.Parts,
+		ReplyTo: m.ReplyTo, Notice: m.Notice, Repeat: m.Repeat, Part: m.Part, Parts: m.Parts, Session: m.Session,
 	})
 	defer c.hub.close(d)
 	late := time.NewTimer(c.patience)

@@ -137,7 +137,10 @@ type Session struct {
 	ID           string    `json:"id"`
 	Agent        string    `json:"agent"`
 	Key          string    `json:"key"`
-	State        string    `json:"state"` // idle, running
+	State        string    `json:"state"`             // idle; waiting: its agent does not have it now; running
+	Turns        int       `json:"turns,omitempty"`   // begun and not ended: all but the last were interrupted
+	Waiting      int       `json:"waiting,omitempty"` // inputs that no turn has begun with
+	Memory       []string  `json:"memory"`            // scopes that its agent may read and write
 	Channel      string    `json:"channel,omitempty"`
 	Conversation string    `json:"conversation,omitempty"` // the channel's address of it
 	Thread       string    `json:"thread,omitempty"`

@@ -16,6 +16,10 @@ func TestWhichAgentHears(t *testing.T) {
 		}
 		return all
 	}
+	down := func(s directory.Snapshot) directory.Snapshot {
+		s.Agents[0].State = "failed"
+		return s
+	}
 	routing := map[string]string{"telegram": "chat"}
 	tests := []struct {
 		name    string
@@ -24,18 +28,22 @@ func TestWhichAgentHears(t *testing.T) {
 		want    string
 		refusal []string
 	}{
-		{"asked for", directory.Snapshot{Agents: agents("chat", "echo", "helper"), Routing: routing, DefaultAgent: "chat"}, "helper", "helper", nil},
-		{"asked for, not there", directory.Snapshot{Agents: agents("chat")}, "ghost", "", []string{`There is no agent "ghost"`, "/agent"}},
-		{"asked for, not enabled", directory.Snapshot{Agents: agents("chat", "helper"), EnabledAgents: []string{"chat"}}, "helper", "", []string{`"helper" is not enabled`, "/agent"}},
-		{"mapped", directory.Snapshot{Agents: agents("chat", "helper"), Routing: routing, DefaultAgent: "helper"}, "", "chat", nil},
-		{"mapped, not enabled", directory.Snapshot{Agents: agents("chat", "helper"), Routing: routing, EnabledAgents: []string{"helper"}}, "", "", []string{`"chat" is not enabled`, "agents.routing"}},
-		{"mapped, not there", directory.Snapshot{Agents: agents("helper"), Routing: routing}, "", "", []string{`There is no agent "chat"`, "agents.routing"}},
+		{"explicit before mapped and default", directory.Snapshot{Agents: agents("chat", "echo", "helper"), Routing: routing, DefaultAgent: "chat"}, "helper", "helper", nil},
+		{"explicit, not there: an error that names it", directory.Snapshot{Agents: agents("chat")}, "ghost", "", []string{`There is no agent "ghost"`, "/agent"}},
+		{"explicit, not enabled: an error that names it", directory.Snapshot{Agents: agents("chat", "helper"), EnabledAgents: []string{"chat"}}, "helper", "", []string{`"helper" is not enabled`, "/agent"}},
+		{"mapped before default", directory.Snapshot{Agents: agents("chat", "helper"), Routing: routing, DefaultAgent: "helper"}, "", "chat", nil},
+		{"mapped, not enabled: an error that names it", directory.Snapshot{Agents: agents("chat", "helper"), Routing: routing, EnabledAgents: []string{"helper"}}, "", "", []string{`"chat" is not enabled`, "agents.routing"}},
+		{"mapped, not there: an error that names it", directory.Snapshot{Agents: agents("helper"), Routing: routing}, "", "", []string{`There is no agent "chat"`, "agents.routing"}},
 		{"another channel is mapped", directory.Snapshot{Agents: agents("chat", "helper"), Routing: map[string]string{"cli": "chat"}, DefaultAgent: "helper"}, "", "helper", nil},
-		{"the default", directory.Snapshot{Agents: agents("a", "helper"), DefaultAgent: "helper"}, "", "helper", nil},
-		{"the default, not enabled", directory.Snapshot{Agents: agents("a", "helper"), DefaultAgent: "helper", EnabledAgents: []string{"a"}}, "", "", []string{`"helper" is not enabled`, "agents.default"}},
-		{"first of those enabled", directory.Snapshot{Agents: agents("a", "b", "c"), EnabledAgents: []string{"gone", "c", "b"}}, "", "c", nil},
-		{"by id", directory.Snapshot{Agents: agents("b", "c")}, "", "b", nil},
-		{"echo comes last", directory.Snapshot{Agents: agents("echo", "zed")}, "", "zed", nil},
+		{"default before the first by id", directory.Snapshot{Agents: agents("a", "helper"), DefaultAgent: "helper"}, "", "helper", nil},
+		{"default, not enabled: an error that names it", directory.Snapshot{Agents: agents("a", "helper"), DefaultAgent: "helper", EnabledAgents: []string{"a"}}, "", "", []string{`"helper" is not enabled`, "agents.default"}},
+		{"first of those enabled before the first by id", directory.Snapshot{Agents: agents("a", "b", "c"), EnabledAgents: []string{"gone", "c", "b"}}, "", "c", nil},
+		{"default before the first of those enabled", directory.Snapshot{Agents: agents("a", "b"), EnabledAgents: []string{"a", "b"}, DefaultAgent: "b"}, "", "b", nil},
+		{"explicit before echo alone", directory.Snapshot{Agents: agents("a", "echo"), EnabledAgents: []string{"echo", "a"}}, "a", "a", nil},
+		{"mapped but down: it waits there", down(directory.Snapshot{Agents: agents("chat", "helper"), Routing: routing, DefaultAgent: "helper"}), "", "chat", nil},
+		{"explicit but down: it waits there", down(directory.Snapshot{Agents: agents("chat", "helper"), DefaultAgent: "helper"}), "chat", "chat", nil},
+		{"first by id", directory.Snapshot{Agents: agents("b", "c")}, "", "b", nil},
+		{"echo, which is enabled like any other, comes last", directory.Snapshot{Agents: agents("echo", "zed")}, "", "zed", nil},
 		{"echo when nobody else is there", directory.Snapshot{Agents: agents("echo")}, "", "echo", nil},
 		{"echo is not put in a named one's place", directory.Snapshot{Agents: agents("echo")}, "ghost", "", []string{"ghost"}},
 		{"nobody", directory.Snapshot{}, "", "", []string{"No agent is enabled", "agents.enabled"}},

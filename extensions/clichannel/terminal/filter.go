@@ -3,6 +3,7 @@ package terminal
 import (
 	"bufio"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -185,6 +186,9 @@ func (v *filterView) welcome(wire.Frame) { v.once.Do(func() { close(v.welcomed) 
 // an answer to another terminal) goes to the error output, where it disturbs no
 // script: left unshown, it would hold up the answers behind it.
 func (v *filterView) message(f wire.Frame) (bool, error) {
+	if v.o.JSON {
+		return v.object(f)
+	}
 	if v.question(f) == "" {
 		_, err := fmt.Fprintln(v.o.Err, strings.TrimRight(f.Text, "\n"))
 		return err == nil, err
@@ -196,6 +200,19 @@ func (v *filterView) message(f wire.Frame) (bool, error) {
 		text = strings.Join(markdown.Render(f.Text, width, v.looks == colored), "\n")
 	}
 	if _, err := io.WriteString(v.o.Out, strings.TrimRight(text, "\n")+"\n"); err != nil {
+		return false, fmt.Errorf("write the answer: %w", err)
+	}
+	return true, nil
+}
+
+// object prints a text as an object in a line.
+func (v *filterView) object(f wire.Frame) (bool, error) {
+	e := json.NewEncoder(v.o.Out)
+	e.SetEscapeHTML(false)
+	if err := e.Encode(Answer{
+		Session: f.Session, Conversation: f.Conversation, Text: f.Text, Part: f.Part, Parts: f.Parts,
+		Notice: f.Notice || v.question(f) == "",
+	}); err != nil {
 		return false, fmt.Errorf("write the answer: %w", err)
 	}
 	return true, nil

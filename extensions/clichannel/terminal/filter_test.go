@@ -248,3 +248,27 @@ func TestConversationOf(t *testing.T) {
 		t.Error("a named conversation that shall be new")
 	}
 }
+
+// A program reads where each text belongs, and goes on there by the id.
+func TestFilterWritesJSON(t *testing.T) {
+	t.Parallel()
+	f := runFilter(t, "first\n", func(o *Options) { o.JSON = true })
+	p := f.attach()
+	m := p.expect(wire.Message)
+	p.write(wire.Frame{Type: wire.Message, ID: "n", Text: "Tea!", Notice: true})
+	p.expect(wire.Shown)
+	p.write(wire.Frame{Type: wire.Accepted, ID: m.ID})
+	p.write(wire.Frame{Type: wire.Message, ID: "a", ReplyTo: m.ID, Session: "s7", Conversation: "terminal", Text: "<one>\ntwo"})
+	p.expect(wire.Shown)
+	if err := <-f.result; err != nil {
+		t.Fatal(err)
+	}
+	want := `{"conversation":"","text":"Tea!","notice":true}` + "\n" +
+		`{"session":"s7","conversation":"terminal","text":"<one>\ntwo"}` + "\n"
+	if got := f.out.String(); got != want {
+		t.Errorf("printed %q, want %q", got, want)
+	}
+	if f.err.Len() > 0 {
+		t.Errorf("complained %q", f.err.String())
+	}
+}

@@ -40,6 +40,8 @@ type Options struct {
 	Greeting string // after the name, if the channel has nothing to say there
 	Hint     string // below it, likewise
 
+	JSON bool // a filter that writes one Answer for each answer and notice
+
 	In  io.Reader // os.Stdin if nil
 	Out io.Writer // os.Stdout if nil
 	Err io.Writer // for the filter's complaints; os.Stderr if nil
@@ -96,10 +98,20 @@ func Run(ctx context.Context, o Options) error {
 	if o.New && o.Conversation != "" {
 		return fmt.Errorf("conversation %q and a new one were both asked for: choose one", o.Conversation)
 	}
-	if _, in := isTerminal(o.In); in && o.colorful() != plainOut {
+	if _, in := isTerminal(o.In); in && !o.JSON && o.colorful() != plainOut {
 		return chat(ctx, o)
 	}
 	return filter(ctx, o)
+}
+
+// Answer is what a filter writes for each text with Options.JSON, in a line.
+type Answer struct {
+	Session      string `json:"session,omitempty"` // that says it: to go on with it, give its id
+	Conversation string `json:"conversation"`
+	Text         string `json:"text"`
+	Notice       bool   `json:"notice,omitempty"` // not an answer: a reminder, a message from elsewhere
+	Part         int    `json:"part,omitempty"`   // of a text that was split, from 1
+	Parts        int    `json:"parts,omitempty"`
 }
 
 // looks of the output.

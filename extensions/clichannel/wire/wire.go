@@ -56,7 +56,7 @@ const (
 	// for: Conversation or New, Agent, Script.
 	Hello Type = "hello"
 	// Message is one text: ID and Text. To the terminal also Conversation, and
-	// Notice, ReplyTo, Part and Parts where they apply.
+	// Notice, ReplyTo, Session, Part and Parts where they apply.
 	Message Type = "message"
 	// Shown says that message ID is on the screen.
 	Shown Type = "shown"
@@ -92,6 +92,7 @@ type Frame struct {
 	Text         string `json:"text,omitempty"`
 	Hint         string `json:"hint,omitempty"`
 	ReplyTo      string `json:"reply_to,omitempty"` // the message of a terminal that this answers
+	Session      string `json:"session,omitempty"`  // that says it
 	Notice       bool   `json:"notice,omitempty"`   // not an answer: a reminder, a message from elsewhere
 	Repeat       bool   `json:"repeat,omitempty"`   // may have been shown before
 	Part         int    `json:"part,omitempty"`     // of a text that was split, from 1
