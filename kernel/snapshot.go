@@ -39,7 +39,7 @@ func (k *Kernel) snapshot() *directory.Snapshot {
 	s := &directory.Snapshot{
 		Location: k.plan.zone, DefaultAgent: c.Agents.Default, EnabledAgents: c.Agents.Enabled, Routing: c.Agents.Routing,
 		DefaultChannel: c.Channels.Default, Hold: c.Channels.Hold, ModelOrder: c.Models.Default, ModelNames: map[string][]string{},
-		MaxTurns: cmp.Or(k.options.MaxTurns, defaultMaxTurns),
+		Approve: c.Approve, MaxTurns: cmp.Or(k.options.MaxTurns, defaultMaxTurns),
 	}
 	if c.Models.Scout != "" {
 		s.ModelNames["scout"] = []string{c.Models.Scout}
@@ -83,6 +83,7 @@ func (k *Kernel) describe(s *directory.Snapshot, id string, m *member) {
 	if m.manifest.Agent != nil {
 		s.Agents = append(s.Agents, directory.Agent{
 			ID: id, Name: m.manifest.Name, Description: m.manifest.Description, State: state, Spec: agentSpec(m.manifest.Agent),
+			Approve: m.manifest.Agent.Approve,
 		})
 	}
 	if len(m.manifest.Provides.Models) > 0 {

@@ -37,6 +37,7 @@ type Config struct {
 	// Processes says whether built-ins of one group share a process; separate
 	// ones cost about 11 MiB each, and fall alone.
 	Processes  string               `yaml:"processes" default:"grouped" enum:"grouped|separate"`
+	Approve    []string             `yaml:"approve" check:"tool_pattern" unique:"-"` // tools for which a person is asked first
 	Agents     Agents               `yaml:"agents"`
 	Channels   Channels             `yaml:"channels"`
 	Models     Models               `yaml:"models"`

@@ -86,7 +86,8 @@ type Snapshot struct {
 	Hold           time.Duration
 	ModelOrder     []string // models.default; nil: by what is ready
 	ModelNames     map[string][]string
-	MaxTurns       int // of one correlation
+	MaxTurns       int      // of one correlation
+	Approve        []string // tools, as patterns, for which a person is asked first
 
 	ToolsEtag    string // of all tools and grants
 	ChannelsEtag string
@@ -157,6 +158,7 @@ type Agent struct {
 	Description string
 	State       string
 	Spec        *extensionv1.AgentSpec
+	Approve     []string // tools, as patterns, for which a person is asked first
 }
 
 // Tool is one tool under its full name.
@@ -230,6 +232,19 @@ func (s *Snapshot) MayUse(agent string, t *Tool) bool {
 		}
 	}
 	return false
+}
+
+// NeedsApproval says whether a person is asked before the agent runs a tool: the
+// tool itself says so, the agent's manifest, or the configuration.
+func (s *Snapshot) NeedsApproval(agent string, t *Tool) bool {
+	patterns := s.Approve
+	if a := s.Agent(agent); a != nil {
+		patterns = slices.Concat(patterns, a.Approve)
+	}
+	return t.Tool.GetApprove() || slices.ContainsFunc(patterns, func(pattern string) bool {
+		prefix, wild := strings.CutSuffix(pattern, "*")
+		return pattern == t.Name || wild && strings.HasPrefix(t.Name, prefix)
+	})
 }
 
 // UsesToolsOf says whether the agent's manifest grants tools of an extension.

@@ -110,7 +110,7 @@ func (r *MessageRouter) aboutQuestions(tx *bus.Tx, q request, command, rest stri
 	}
 	switch {
 	case command == "deny" && o.Kind != contract.AskApprove:
-		if _, _, err := r.questions.End(tx, o, contract.AskWithdrawn, "", q.name); err != nil {
+		if _, _, err := r.questions.End(tx, o, contract.AskWithdrawn, "", q.who()); err != nil {
 			return "", err
 		}
 		return fmt.Sprintf("Question %s is dropped.", o.ID), nil
@@ -164,19 +164,19 @@ func (r *MessageRouter) meant(tx *bus.Tx, q request, command, id string, here, e
 	if open, err := r.questions.Answerable(tx, o, tx.Now); open || err != nil {
 		return o, "", err
 	}
-	return nil, tooLate(o), nil
+	return nil, tooLate(o, tx.Now), nil
 }
 
 // tooLate says what became of a question before the answer came.
-func tooLate(o *questions.Question) string {
+func tooLate(o *questions.Question, now int64) string {
 	what := "is not open any more: nobody waits for the answer"
-	switch o.Outcome {
-	case contract.AskAnswered:
+	switch {
+	case o.Outcome == contract.AskAnswered:
 		what = "was answered already: " + o.Answer
 		if o.By != "" {
 			what += " (" + o.By + ")"
 		}
-	case contract.AskExpired, "":
+	case o.Outcome == contract.AskExpired, o.Outcome == "" && o.Deadline <= now:
 		what = "is too old to be answered: it was not answered in time"
 	}
 	return fmt.Sprintf("Question %s %s.", o.ID, what)
@@ -184,19 +184,15 @@ func tooLate(o *questions.Question) string {
 
 // settle ends a question with an answer, and returns what to say of that.
 func (r *MessageRouter) settle(tx *bus.Tx, q request, o *questions.Question, answer string) (string, error) {
-	ended, unseen, err := r.questions.End(tx, o, contract.AskAnswered, answer, q.name)
+	ended, unseen, err := r.questions.End(tx, o, contract.AskAnswered, answer, q.who())
 	if err != nil {
 		return "", err
 	}
 	if !ended {
-		return tooLate(o), nil
+		return tooLate(o, tx.Now), nil
 	}
 	if o.Handle != q.conversation.Handle && !unseen {
-		by := ""
-		if q.name != "" {
-			by = " by " + q.name
-		}
-		text := fmt.Sprintf("Question %s was answered%s on %s: %s", o.ID, by, q.here.channel.Name, answer)
+		text := fmt.Sprintf("Question %s was answered by %s on %s: %s", o.ID, q.who(), q.here.channel.Name, answer)
 		if o.Handle != "" || o.Channel != q.here.channel.ID {
 			if err := r.tellWhereAsked(tx, o, text); err != nil {
 				return "", err
@@ -211,6 +207,9 @@ func (r *MessageRouter) settle(tx *bus.Tx, q request, o *questions.Question, ans
 	}
 	return fmt.Sprintf("Question %s is answered: %s", o.ID, answer), nil
 }
+
+// who is somebody as shown to people.
+func (q request) who() string { return firstOf(q.name, q.user) }
 
 // answerable are the open questions that somebody can answer: those asked where
 // they write, and others.

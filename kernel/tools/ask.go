@@ -24,6 +24,8 @@ func (r *Runner) Ask(ctx context.Context, a *bus.Actor, l *bus.Lease, name strin
 	switch {
 	case t == nil:
 		return nil, fmt.Errorf("%w: there is no tool %q now", contract.ErrNotFound, name)
+	case now.NeedsApproval(agent, t):
+		return nil, fmt.Errorf("%w: %s needs the approval of a person, and is run as a call of a turn only", contract.ErrDenied, name)
 	case !t.Tool.GetReadOnly():
 		return nil, fmt.Errorf("%w: %s is not read-only: it is run as a call of a turn", contract.ErrInvalid, name)
 	case agent != "" && !now.MayUse(agent, t) && !slices.Contains(now.Agent(agent).Spec.GetContext(), name):

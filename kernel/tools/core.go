@@ -59,12 +59,13 @@ var core = map[string]coreTool{
 	},
 	"core/send_to_all_channels": {
 		description: &extensionv1.Tool{
-			Name:        "send_to_all_channels",
+			Name: "send_to_all_channels", Approve: true,
 			Description: "Send a message to the user on every channel that is set up. Only when the user asks for that.",
 			Schema:      []byte(`{"type":"object","properties":{"text":{"type":"string","minLength":1}},"required":["text"],"additionalProperties":false}`),
 		},
 		run: sendToAll,
 	},
+	"core/ask_user": askUser,
 	session.DelegateTool: {
 		description: &extensionv1.Tool{
 			Name: "delegate_task",

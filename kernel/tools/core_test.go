@@ -81,7 +81,7 @@ func TestCoreToolsAreDescribed(t *testing.T) {
 		names = append(names, tool.GetName())
 	}
 	slices.Sort(names)
-	if want := []string{"delegate_task", "get_session", "list_agents", "list_channels", "list_sessions", "send_to_all_channels", "send_to_channel"}; !slices.Equal(names, want) {
+	if want := []string{"ask_user", "delegate_task", "get_session", "list_agents", "list_channels", "list_sessions", "send_to_all_channels", "send_to_channel"}; !slices.Equal(names, want) {
 		t.Errorf("the tools are %v", names)
 	}
 }
@@ -288,6 +288,9 @@ func TestSendToAllChannels(t *testing.T) {
 		turn := w.hears()
 		began := time.Now()
 		result := turn.Calls(turn.Asks([2]string{"core/send_to_all_channels", `{"text":"fire"}`})[0])
+		w.telegram.ShowsOne("wants to run core/send_to_all_channels", `"text": "fire"`, "Reply yes or no.")
+		cli.IsSilent()
+		w.telegram.Says("anna", "yes")
 		cli.Drops(cli.Take(), "no")
 		if told := w.telegram.Sends(); len(told) != 1 || told[0].Text != "fire" { // of the terminal, the result tells
 			t.Errorf("Telegram shows %+v", told)
@@ -312,9 +315,12 @@ func TestSendToAllChannels(t *testing.T) {
 func TestSendToAllChannelsWithoutAny(t *testing.T) {
 	play(t, func(w *world) {
 		turn := w.hears()
+		result := turn.Calls(turn.Asks([2]string{"core/send_to_all_channels", `{"text":"fire"}`})[0])
+		w.telegram.Sends()
 		w.telegram.IsUnconfigured()
-		r := turn.Uses("core/send_to_all_channels", map[string]string{"text": "fire"})
-		if !r.GetIsError() || !strings.Contains(r.GetContent(), "Nothing was sent") {
+		w.telegram.Says("anna", "yes")
+		r, err := result()
+		if err != nil || !r.GetIsError() || !strings.Contains(r.GetContent(), "Nothing was sent") {
 			t.Errorf("the result is %v", r)
 		}
 	})

@@ -204,10 +204,16 @@ func (r *running) once(ctx context.Context) (*extensionv1.CallResult, error) {
 	if err := r.answers(ctx); err != nil {
 		return nil, err
 	}
-	owner, _, _ := strings.Cut(call.Name, "/")
-	now := r.known(ctx, func(now *directory.Snapshot) bool { return !slices.Contains(now.Arriving, owner) })
-	t := now.Tool(call.Name)
-	if refusal := refuse(now, r.lease.Agent, t, r.call); refusal != "" && !begun(r.call) {
+	now, t, refusal := r.look(ctx)
+	if refusal == "" && r.call.State == journal.CallOpen && now.NeedsApproval(r.lease.Agent, t) {
+		if refusal, err = r.approval(ctx); err != nil {
+			return nil, err
+		}
+		if refusal == "" {
+			_, t, refusal = r.look(ctx) // time has passed
+		}
+	}
+	if refusal != "" && !begun(r.call) {
 		return r.fail(refusal)
 	}
 	if tool, ok := core[call.Name]; ok && tool.read == nil {
@@ -220,6 +226,14 @@ func (r *running) once(ctx context.Context) (*extensionv1.CallResult, error) {
 		return r.finish(content, false)
 	}
 	return r.remote(ctx, t)
+}
+
+// look is the tool of the call as it is now, or why it must not run.
+func (r *running) look(ctx context.Context) (now *directory.Snapshot, t *directory.Tool, refusal string) {
+	owner, _, _ := strings.Cut(r.call.Name, "/")
+	now = r.known(ctx, func(now *directory.Snapshot) bool { return !slices.Contains(now.Arriving, owner) })
+	t = now.Tool(r.call.Name)
+	return now, t, refuse(now, r.lease.Agent, t, r.call)
 }
 
 // answers reads what the turn of the call answers.

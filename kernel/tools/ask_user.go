@@ -1,0 +1,66 @@
+package tools
+
+import (
+	"context"
+	"encoding/json"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/switchboard-run/switchboard/contract"
+	"github.com/switchboard-run/switchboard/contract/extensionv1"
+	"github.com/switchboard-run/switchboard/kernel/questions"
+)
+
+// answerLife is how long an answer is waited for if the model does not say.
+const answerLife = time.Hour
+
+var askUser = coreTool{
+	description: &extensionv1.Tool{
+		Name: "ask_user", Interruptible: true,
+		Description: "Ask the user a question and wait for the answer, when you cannot go on without it in the middle of a task. " +
+			"To ask something at the end of your turn, just write it.",
+		Schema: []byte(`{"type":"object","properties":{"question":{"type":"string","minLength":1,"maxLength":4000},` +
+			`"options":{"type":"array","items":{"type":"string","minLength":1,"maxLength":200},"minItems":2,"maxItems":20,` +
+			`"description":"to choose from; without them any text is an answer"},` +
+			`"timeout_seconds":{"type":"integer","minimum":10,"maximum":86400,"description":"an hour if not given"}},` +
+			`"required":["question"],"additionalProperties":false}`),
+	},
+	run: askTheUser,
+}
+
+func askTheUser(ctx context.Context, r *running) (*extensionv1.CallResult, error) {
+	var args struct {
+		Question string
+		Options  []string
+		Timeout  int `json:"timeout_seconds"`
+	}
+	if err := json.Unmarshal(arguments(r.call.Arguments), &args); err != nil {
+		return nil, err
+	}
+	empty := func(s string) bool { return strings.TrimSpace(s) == "" }
+	if empty(args.Question) || slices.ContainsFunc(args.Options, empty) {
+		return r.fail("The question or an option is empty. Nobody was asked.")
+	}
+	q, life := questions.Question{Kind: contract.AskAnswer, Text: args.Question}, answerLife
+	if len(args.Options) > 0 {
+		q.Kind, q.Options = contract.AskChoose, args.Options
+	}
+	if args.Timeout > 0 {
+		life = time.Duration(args.Timeout) * time.Second
+	}
+	answered, reason, err := r.ask(ctx, q, life)
+	switch {
+	case err != nil:
+		return nil, err
+	case reason == interrupted:
+		return r.fail(interrupted)
+	case reason != "":
+		return r.fail("There is no answer: " + reason + ".")
+	}
+	result, err := json.Marshal(map[string]string{"answer": answered.Answer, "by": answered.By})
+	if err != nil {
+		return nil, err
+	}
+	return r.finish(string(result), false)
+}

@@ -1,0 +1,118 @@
+package tools
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/switchboard-run/switchboard/contract"
+	"github.com/switchboard-run/switchboard/kernel/bus"
+	"github.com/switchboard-run/switchboard/kernel/journal"
+	"github.com/switchboard-run/switchboard/kernel/questions"
+	"github.com/switchboard-run/switchboard/kernel/router"
+)
+
+// ask asks a person for the call, and waits for the end of that as long as it
+// takes. A call asks once, whoever dies meanwhile: a repeat goes on waiting, or
+// finds the answer. A new message of the user withdraws the question. The reason,
+// if there is one, is why there is no answer, for the model.
+func (r *running) ask(ctx context.Context, q questions.Question, life time.Duration) (asked *questions.Question, reason string, err error) {
+	if asked, err = r.question(ctx); err != nil {
+		return nil, "", err
+	}
+	if asked == nil {
+		asked, err = r.put(ctx, q, life)
+		switch {
+		case errors.Is(err, router.ErrNobody):
+			return nil, "nobody could be asked, because " + err.Error(), nil
+		case err != nil:
+			return nil, "", fmt.Errorf("asking for %s: %w", r.call.Name, err)
+		}
+	}
+	waiting, done := r.wait(ctx)
+	defer done()
+	if asked, err = r.ended(waiting, asked.ID); err != nil {
+		return nil, "", err
+	}
+	if asked == nil || ctx.Err() != nil {
+		return nil, "", fmt.Errorf("%w: the turn of call %s has ended", contract.ErrStale, journal.CallID(r.call.ID))
+	}
+	return asked, unanswered(asked, life), nil
+}
+
+// ended waits until the question has ended, which the end of waiting brings
+// about.
+func (r *running) ended(waiting context.Context, id string) (*questions.Question, error) {
+	ended, stop := r.Router.Questions().Await(id)
+	defer stop()
+	for {
+		q, err := r.question(context.WithoutCancel(waiting))
+		if err != nil || q == nil || q.Outcome != "" {
+			return q, err
+		}
+		expiry := time.NewTimer(time.Until(time.UnixMicro(q.Deadline)))
+		select {
+		case <-ended:
+		case <-expiry.C:
+			err = r.Bus.Do(func(tx *bus.Tx) error { return r.Router.EndQuestion(tx, id) })
+		case <-waiting.Done():
+			err = r.withdraw(id)
+		}
+		expiry.Stop()
+		if err != nil {
+			return nil, err
+		}
+	}
+}
+
+// unanswered says why there is no answer; empty: there is one.
+func unanswered(q *questions.Question, life time.Duration) string {
+	switch {
+	case q.Outcome == contract.AskExpired:
+		return "nobody answered within " + life.String()
+	case q.Outcome == contract.AskWithdrawn && q.By != "":
+		return "the user did not want to answer"
+	case q.Outcome == contract.AskWithdrawn:
+		return interrupted
+	}
+	return ""
+}
+
+// question is what the call has asked; nil: nothing yet.
+func (r *running) question(ctx context.Context) (q *questions.Question, err error) {
+	err = r.Bus.View(ctx, func(j journal.Reader) (err error) {
+		q, err = r.Router.Questions().OfCall(j, journal.CallID(r.call.ID))
+		return err
+	})
+	return q, err
+}
+
+func (r *running) put(ctx context.Context, q questions.Question, life time.Duration) (asked *questions.Question, err error) {
+	in, err := r.input(ctx, r.lease, r.event)
+	if err != nil {
+		return nil, err
+	}
+	lease := r.Bus.LeaseCall(bus.Kernel, r.lease, r.event, r.call.ID)
+	defer r.Bus.Release(lease)
+	err = r.Bus.DoAs(bus.Kernel, lease, func(tx *bus.Tx) error {
+		asked = &questions.Question{
+			Kind: q.Kind, Text: q.Text, Options: q.Options, Asker: r.lease.Agent, Call: journal.CallID(r.call.ID),
+			Deadline: tx.Now + life.Microseconds(),
+		}
+		return r.Router.AskFor(tx, asked, in.ReplyTo, r.turn)
+	})
+	return asked, err
+}
+
+// withdraw ends a question without an answer, if none has come before.
+func (r *running) withdraw(id string) error {
+	return r.Bus.Do(func(tx *bus.Tx) error {
+		q, err := r.Router.Questions().Get(tx, id)
+		if err != nil || q == nil || q.Outcome != "" {
+			return err
+		}
+		_, _, err = r.Router.Questions().End(tx, q, contract.AskWithdrawn, "", "")
+		return err
+	})
+}
