@@ -25,7 +25,7 @@ func testSessions(t *testing.T, open Open) {
 	})
 	s := &all[1]
 	s.OutboundKind, s.OutboundTarget, s.Conversation, s.Group = 2, "target", 5, true
-	s.HistorySeq, s.Stack, s.ActiveAt = 9, []int64{3, 1 << 40}, 77
+	s.HistorySeq, s.Stack, s.ActiveAt, s.UserAt = 9, []int64{3, 1 << 40}, 77, 1<<50 + 1
 	f.do(func(tx journal.Tx) { must(tx.PutSession(s)) })
 	if err := journal.Do(t.Context(), f, func(tx journal.Tx) error {
 		return tx.PutSession(&journal.Session{Agent: "b", Key: "chan:1"})
@@ -159,7 +159,7 @@ func testTurnsAndCalls(t *testing.T, open Open) {
 			must(tx.PutCall(&calls[i]))
 		}
 	})
-	turn.Outcome, turn.UsedSend, turn.EndedAt, turn.Inputs = "ok", true, 8, []int64{4, 5}
+	turn.Outcome, turn.UsedSend, turn.Interrupted, turn.EndedAt, turn.Inputs = "ok", true, 3, 8, []int64{4, 5}
 	calls[2].Result, calls[2].IsError, calls[2].EndedAt = "the result", true, 9
 	f.do(func(tx journal.Tx) {
 		must(tx.PutTurn(&turn))
