@@ -50,7 +50,7 @@ func scene(t testing.TB, tools ...string) loop.Scene {
 }
 
 var allTools = []string{
-	"core/list_channels", "core/send_to_channel", "core/send_to_all_channels",
+	"core/list_channels", "core/send_to_channel", "core/send_to_all_channels", "core/ask_user",
 	"scheduler/schedule_once", "scheduler/schedule_recurring", "scheduler/list_schedules", "scheduler/cancel_schedule",
 }
 
