@@ -214,6 +214,13 @@ func (k *Kernel) Complete(ctx context.Context, model, purpose string, messages [
 	}
 }
 
+// Commands lists the slash commands that people can give on every channel, the
+// kernel's own and those of extensions. It changes as extensions come and go.
+func (k *Kernel) Commands(ctx context.Context) ([]*kernelv1.Command, error) {
+	r, err := k.channels.List(ctx, &kernelv1.ListChannelsRequest{})
+	return r.GetCommands(), contract.FromStatus(err)
+}
+
 // Channels lists the channels with their readiness.
 func (k *Kernel) Channels(ctx context.Context) ([]*kernelv1.Channel, error) {
 	r, err := k.channels.List(ctx, &kernelv1.ListChannelsRequest{})

@@ -1008,6 +1008,7 @@ func (*ListChannelsRequest) Descriptor() ([]byte, []int) {
 type ListChannelsResponse struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Channels      []*Channel             `protobuf:"bytes,1,rep,name=channels,proto3" json:"channels,omitempty"`
+	Commands      []*Command             `protobuf:"bytes,2,rep,name=commands,proto3" json:"commands,omitempty"` // that people can give on every channel
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1049,6 +1050,66 @@ func (x *ListChannelsResponse) GetChannels() []*Channel {
 	return nil
 }
 
+func (x *ListChannelsResponse) GetCommands() []*Command {
+	if x != nil {
+		return x.Commands
+	}
+	return nil
+}
+
+// Command is a slash command, of the kernel or of an extension.
+type Command struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Name          string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`               // without the slash
+	Description   string                 `protobuf:"bytes,2,opt,name=description,proto3" json:"description,omitempty"` // for people, in a line
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Command) Reset() {
+	*x = Command{}
+	mi := &file_switchboard_kernel_v1_kernel_proto_msgTypes[19]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Command) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Command) ProtoMessage() {}
+
+func (x *Command) ProtoReflect() protoreflect.Message {
+	mi := &file_switchboard_kernel_v1_kernel_proto_msgTypes[19]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Command.ProtoReflect.Descriptor instead.
+func (*Command) Descriptor() ([]byte, []int) {
+	return file_switchboard_kernel_v1_kernel_proto_rawDescGZIP(), []int{19}
+}
+
+func (x *Command) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *Command) GetDescription() string {
+	if x != nil {
+		return x.Description
+	}
+	return ""
+}
+
 type Channel struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Id            string                 `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"`
@@ -1064,7 +1125,7 @@ type Channel struct {
 
 func (x *Channel) Reset() {
 	*x = Channel{}
-	mi := &file_switchboard_kernel_v1_kernel_proto_msgTypes[19]
+	mi := &file_switchboard_kernel_v1_kernel_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1076,7 +1137,7 @@ func (x *Channel) String() string {
 func (*Channel) ProtoMessage() {}
 
 func (x *Channel) ProtoReflect() protoreflect.Message {
-	mi := &file_switchboard_kernel_v1_kernel_proto_msgTypes[19]
+	mi := &file_switchboard_kernel_v1_kernel_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1089,7 +1150,7 @@ func (x *Channel) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Channel.ProtoReflect.Descriptor instead.
 func (*Channel) Descriptor() ([]byte, []int) {
-	return file_switchboard_kernel_v1_kernel_proto_rawDescGZIP(), []int{19}
+	return file_switchboard_kernel_v1_kernel_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *Channel) GetId() string {
@@ -1151,7 +1212,7 @@ type DraftRequest struct {
 
 func (x *DraftRequest) Reset() {
 	*x = DraftRequest{}
-	mi := &file_switchboard_kernel_v1_kernel_proto_msgTypes[20]
+	mi := &file_switchboard_kernel_v1_kernel_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1163,7 +1224,7 @@ func (x *DraftRequest) String() string {
 func (*DraftRequest) ProtoMessage() {}
 
 func (x *DraftRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_switchboard_kernel_v1_kernel_proto_msgTypes[20]
+	mi := &file_switchboard_kernel_v1_kernel_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1176,7 +1237,7 @@ func (x *DraftRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DraftRequest.ProtoReflect.Descriptor instead.
 func (*DraftRequest) Descriptor() ([]byte, []int) {
-	return file_switchboard_kernel_v1_kernel_proto_rawDescGZIP(), []int{20}
+	return file_switchboard_kernel_v1_kernel_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *DraftRequest) GetLane() string {
@@ -1201,7 +1262,7 @@ type DraftResponse struct {
 
 func (x *DraftResponse) Reset() {
 	*x = DraftResponse{}
-	mi := &file_switchboard_kernel_v1_kernel_proto_msgTypes[21]
+	mi := &file_switchboard_kernel_v1_kernel_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1213,7 +1274,7 @@ func (x *DraftResponse) String() string {
 func (*DraftResponse) ProtoMessage() {}
 
 func (x *DraftResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_switchboard_kernel_v1_kernel_proto_msgTypes[21]
+	mi := &file_switchboard_kernel_v1_kernel_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1226,7 +1287,7 @@ func (x *DraftResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DraftResponse.ProtoReflect.Descriptor instead.
 func (*DraftResponse) Descriptor() ([]byte, []int) {
-	return file_switchboard_kernel_v1_kernel_proto_rawDescGZIP(), []int{21}
+	return file_switchboard_kernel_v1_kernel_proto_rawDescGZIP(), []int{22}
 }
 
 type GetRequest struct {
@@ -1238,7 +1299,7 @@ type GetRequest struct {
 
 func (x *GetRequest) Reset() {
 	*x = GetRequest{}
-	mi := &file_switchboard_kernel_v1_kernel_proto_msgTypes[22]
+	mi := &file_switchboard_kernel_v1_kernel_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1250,7 +1311,7 @@ func (x *GetRequest) String() string {
 func (*GetRequest) ProtoMessage() {}
 
 func (x *GetRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_switchboard_kernel_v1_kernel_proto_msgTypes[22]
+	mi := &file_switchboard_kernel_v1_kernel_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1263,7 +1324,7 @@ func (x *GetRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetRequest.ProtoReflect.Descriptor instead.
 func (*GetRequest) Descriptor() ([]byte, []int) {
-	return file_switchboard_kernel_v1_kernel_proto_rawDescGZIP(), []int{22}
+	return file_switchboard_kernel_v1_kernel_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *GetRequest) GetKey() string {
@@ -1284,7 +1345,7 @@ type Value struct {
 
 func (x *Value) Reset() {
 	*x = Value{}
-	mi := &file_switchboard_kernel_v1_kernel_proto_msgTypes[23]
+	mi := &file_switchboard_kernel_v1_kernel_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1296,7 +1357,7 @@ func (x *Value) String() string {
 func (*Value) ProtoMessage() {}
 
 func (x *Value) ProtoReflect() protoreflect.Message {
-	mi := &file_switchboard_kernel_v1_kernel_proto_msgTypes[23]
+	mi := &file_switchboard_kernel_v1_kernel_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1309,7 +1370,7 @@ func (x *Value) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Value.ProtoReflect.Descriptor instead.
 func (*Value) Descriptor() ([]byte, []int) {
-	return file_switchboard_kernel_v1_kernel_proto_rawDescGZIP(), []int{23}
+	return file_switchboard_kernel_v1_kernel_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *Value) GetKey() string {
@@ -1344,7 +1405,7 @@ type ScanRequest struct {
 
 func (x *ScanRequest) Reset() {
 	*x = ScanRequest{}
-	mi := &file_switchboard_kernel_v1_kernel_proto_msgTypes[24]
+	mi := &file_switchboard_kernel_v1_kernel_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1356,7 +1417,7 @@ func (x *ScanRequest) String() string {
 func (*ScanRequest) ProtoMessage() {}
 
 func (x *ScanRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_switchboard_kernel_v1_kernel_proto_msgTypes[24]
+	mi := &file_switchboard_kernel_v1_kernel_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1369,7 +1430,7 @@ func (x *ScanRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ScanRequest.ProtoReflect.Descriptor instead.
 func (*ScanRequest) Descriptor() ([]byte, []int) {
-	return file_switchboard_kernel_v1_kernel_proto_rawDescGZIP(), []int{24}
+	return file_switchboard_kernel_v1_kernel_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *ScanRequest) GetPrefix() string {
@@ -1403,7 +1464,7 @@ type ScanResponse struct {
 
 func (x *ScanResponse) Reset() {
 	*x = ScanResponse{}
-	mi := &file_switchboard_kernel_v1_kernel_proto_msgTypes[25]
+	mi := &file_switchboard_kernel_v1_kernel_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1415,7 +1476,7 @@ func (x *ScanResponse) String() string {
 func (*ScanResponse) ProtoMessage() {}
 
 func (x *ScanResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_switchboard_kernel_v1_kernel_proto_msgTypes[25]
+	mi := &file_switchboard_kernel_v1_kernel_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1428,7 +1489,7 @@ func (x *ScanResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ScanResponse.ProtoReflect.Descriptor instead.
 func (*ScanResponse) Descriptor() ([]byte, []int) {
-	return file_switchboard_kernel_v1_kernel_proto_rawDescGZIP(), []int{25}
+	return file_switchboard_kernel_v1_kernel_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *ScanResponse) GetValues() []*Value {
@@ -1453,7 +1514,7 @@ type ReportResponse struct {
 
 func (x *ReportResponse) Reset() {
 	*x = ReportResponse{}
-	mi := &file_switchboard_kernel_v1_kernel_proto_msgTypes[26]
+	mi := &file_switchboard_kernel_v1_kernel_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1465,7 +1526,7 @@ func (x *ReportResponse) String() string {
 func (*ReportResponse) ProtoMessage() {}
 
 func (x *ReportResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_switchboard_kernel_v1_kernel_proto_msgTypes[26]
+	mi := &file_switchboard_kernel_v1_kernel_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1478,7 +1539,7 @@ func (x *ReportResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReportResponse.ProtoReflect.Descriptor instead.
 func (*ReportResponse) Descriptor() ([]byte, []int) {
-	return file_switchboard_kernel_v1_kernel_proto_rawDescGZIP(), []int{26}
+	return file_switchboard_kernel_v1_kernel_proto_rawDescGZIP(), []int{27}
 }
 
 var File_switchboard_kernel_v1_kernel_proto protoreflect.FileDescriptor
@@ -1549,9 +1610,13 @@ const file_switchboard_kernel_v1_kernel_proto_rawDesc = "" +
 	"\n" +
 	"max_tokens\x18\x05 \x01(\x03R\tmaxTokens\x12\x18\n" +
 	"\apurpose\x18\x06 \x01(\tR\apurpose\"\x15\n" +
-	"\x13ListChannelsRequest\"R\n" +
+	"\x13ListChannelsRequest\"\x8e\x01\n" +
 	"\x14ListChannelsResponse\x12:\n" +
-	"\bchannels\x18\x01 \x03(\v2\x1e.switchboard.kernel.v1.ChannelR\bchannels\"\xdb\x01\n" +
+	"\bchannels\x18\x01 \x03(\v2\x1e.switchboard.kernel.v1.ChannelR\bchannels\x12:\n" +
+	"\bcommands\x18\x02 \x03(\v2\x1e.switchboard.kernel.v1.CommandR\bcommands\"?\n" +
+	"\aCommand\x12\x12\n" +
+	"\x04name\x18\x01 \x01(\tR\x04name\x12 \n" +
+	"\vdescription\x18\x02 \x01(\tR\vdescription\"\xdb\x01\n" +
 	"\aChannel\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x12\n" +
 	"\x04name\x18\x02 \x01(\tR\x04name\x12A\n" +
@@ -1616,7 +1681,7 @@ func file_switchboard_kernel_v1_kernel_proto_rawDescGZIP() []byte {
 	return file_switchboard_kernel_v1_kernel_proto_rawDescData
 }
 
-var file_switchboard_kernel_v1_kernel_proto_msgTypes = make([]protoimpl.MessageInfo, 27)
+var file_switchboard_kernel_v1_kernel_proto_msgTypes = make([]protoimpl.MessageInfo, 28)
 var file_switchboard_kernel_v1_kernel_proto_goTypes = []any{
 	(*CommitFrame)(nil),            // 0: switchboard.kernel.v1.CommitFrame
 	(*ReceiptFrame)(nil),           // 1: switchboard.kernel.v1.ReceiptFrame
@@ -1637,71 +1702,73 @@ var file_switchboard_kernel_v1_kernel_proto_goTypes = []any{
 	(*CompleteRequest)(nil),        // 16: switchboard.kernel.v1.CompleteRequest
 	(*ListChannelsRequest)(nil),    // 17: switchboard.kernel.v1.ListChannelsRequest
 	(*ListChannelsResponse)(nil),   // 18: switchboard.kernel.v1.ListChannelsResponse
-	(*Channel)(nil),                // 19: switchboard.kernel.v1.Channel
-	(*DraftRequest)(nil),           // 20: switchboard.kernel.v1.DraftRequest
-	(*DraftResponse)(nil),          // 21: switchboard.kernel.v1.DraftResponse
-	(*GetRequest)(nil),             // 22: switchboard.kernel.v1.GetRequest
-	(*Value)(nil),                  // 23: switchboard.kernel.v1.Value
-	(*ScanRequest)(nil),            // 24: switchboard.kernel.v1.ScanRequest
-	(*ScanResponse)(nil),           // 25: switchboard.kernel.v1.ScanResponse
-	(*ReportResponse)(nil),         // 26: switchboard.kernel.v1.ReportResponse
-	(*busv1.Commit)(nil),           // 27: switchboard.bus.v1.Commit
-	(*busv1.CommitReceipt)(nil),    // 28: switchboard.bus.v1.CommitReceipt
-	(*busv1.Entry)(nil),            // 29: switchboard.bus.v1.Entry
-	(*busv1.Event)(nil),            // 30: switchboard.bus.v1.Event
-	(*extensionv1.Tool)(nil),       // 31: switchboard.extension.v1.Tool
-	(*extensionv1.Message)(nil),    // 32: switchboard.extension.v1.Message
-	(*extensionv1.Readiness)(nil),  // 33: switchboard.extension.v1.Readiness
-	(*extensionv1.CallResult)(nil), // 34: switchboard.extension.v1.CallResult
-	(*extensionv1.Delta)(nil),      // 35: switchboard.extension.v1.Delta
+	(*Command)(nil),                // 19: switchboard.kernel.v1.Command
+	(*Channel)(nil),                // 20: switchboard.kernel.v1.Channel
+	(*DraftRequest)(nil),           // 21: switchboard.kernel.v1.DraftRequest
+	(*DraftResponse)(nil),          // 22: switchboard.kernel.v1.DraftResponse
+	(*GetRequest)(nil),             // 23: switchboard.kernel.v1.GetRequest
+	(*Value)(nil),                  // 24: switchboard.kernel.v1.Value
+	(*ScanRequest)(nil),            // 25: switchboard.kernel.v1.ScanRequest
+	(*ScanResponse)(nil),           // 26: switchboard.kernel.v1.ScanResponse
+	(*ReportResponse)(nil),         // 27: switchboard.kernel.v1.ReportResponse
+	(*busv1.Commit)(nil),           // 28: switchboard.bus.v1.Commit
+	(*busv1.CommitReceipt)(nil),    // 29: switchboard.bus.v1.CommitReceipt
+	(*busv1.Entry)(nil),            // 30: switchboard.bus.v1.Entry
+	(*busv1.Event)(nil),            // 31: switchboard.bus.v1.Event
+	(*extensionv1.Tool)(nil),       // 32: switchboard.extension.v1.Tool
+	(*extensionv1.Message)(nil),    // 33: switchboard.extension.v1.Message
+	(*extensionv1.Readiness)(nil),  // 34: switchboard.extension.v1.Readiness
+	(*extensionv1.CallResult)(nil), // 35: switchboard.extension.v1.CallResult
+	(*extensionv1.Delta)(nil),      // 36: switchboard.extension.v1.Delta
 }
 var file_switchboard_kernel_v1_kernel_proto_depIdxs = []int32{
-	27, // 0: switchboard.kernel.v1.CommitFrame.commits:type_name -> switchboard.bus.v1.Commit
-	28, // 1: switchboard.kernel.v1.ReceiptFrame.receipts:type_name -> switchboard.bus.v1.CommitReceipt
+	28, // 0: switchboard.kernel.v1.CommitFrame.commits:type_name -> switchboard.bus.v1.Commit
+	29, // 1: switchboard.kernel.v1.ReceiptFrame.receipts:type_name -> switchboard.bus.v1.CommitReceipt
 	4,  // 2: switchboard.kernel.v1.ListSessionsResponse.sessions:type_name -> switchboard.kernel.v1.Session
-	29, // 3: switchboard.kernel.v1.HistoryResponse.entries:type_name -> switchboard.bus.v1.Entry
-	30, // 4: switchboard.kernel.v1.PendingResponse.inputs:type_name -> switchboard.bus.v1.Event
-	31, // 5: switchboard.kernel.v1.ListToolsResponse.tools:type_name -> switchboard.extension.v1.Tool
-	32, // 6: switchboard.kernel.v1.CompleteRequest.messages:type_name -> switchboard.extension.v1.Message
-	31, // 7: switchboard.kernel.v1.CompleteRequest.tools:type_name -> switchboard.extension.v1.Tool
-	19, // 8: switchboard.kernel.v1.ListChannelsResponse.channels:type_name -> switchboard.kernel.v1.Channel
-	33, // 9: switchboard.kernel.v1.Channel.readiness:type_name -> switchboard.extension.v1.Readiness
-	23, // 10: switchboard.kernel.v1.ScanResponse.values:type_name -> switchboard.kernel.v1.Value
-	0,  // 11: switchboard.kernel.v1.Bus.Commit:input_type -> switchboard.kernel.v1.CommitFrame
-	2,  // 12: switchboard.kernel.v1.Bus.Watch:input_type -> switchboard.kernel.v1.WatchRequest
-	3,  // 13: switchboard.kernel.v1.Sessions.Get:input_type -> switchboard.kernel.v1.SessionRequest
-	5,  // 14: switchboard.kernel.v1.Sessions.List:input_type -> switchboard.kernel.v1.ListSessionsRequest
-	7,  // 15: switchboard.kernel.v1.Sessions.History:input_type -> switchboard.kernel.v1.HistoryRequest
-	9,  // 16: switchboard.kernel.v1.Sessions.Pending:input_type -> switchboard.kernel.v1.PendingRequest
-	11, // 17: switchboard.kernel.v1.Sessions.Presence:input_type -> switchboard.kernel.v1.PresenceRequest
-	13, // 18: switchboard.kernel.v1.Tools.List:input_type -> switchboard.kernel.v1.ListToolsRequest
-	15, // 19: switchboard.kernel.v1.Tools.Call:input_type -> switchboard.kernel.v1.CallToolRequest
-	16, // 20: switchboard.kernel.v1.Models.Complete:input_type -> switchboard.kernel.v1.CompleteRequest
-	17, // 21: switchboard.kernel.v1.Channels.List:input_type -> switchboard.kernel.v1.ListChannelsRequest
-	20, // 22: switchboard.kernel.v1.Channels.Draft:input_type -> switchboard.kernel.v1.DraftRequest
-	22, // 23: switchboard.kernel.v1.KV.Get:input_type -> switchboard.kernel.v1.GetRequest
-	24, // 24: switchboard.kernel.v1.KV.Scan:input_type -> switchboard.kernel.v1.ScanRequest
-	33, // 25: switchboard.kernel.v1.Runtime.Report:input_type -> switchboard.extension.v1.Readiness
-	1,  // 26: switchboard.kernel.v1.Bus.Commit:output_type -> switchboard.kernel.v1.ReceiptFrame
-	30, // 27: switchboard.kernel.v1.Bus.Watch:output_type -> switchboard.bus.v1.Event
-	4,  // 28: switchboard.kernel.v1.Sessions.Get:output_type -> switchboard.kernel.v1.Session
-	6,  // 29: switchboard.kernel.v1.Sessions.List:output_type -> switchboard.kernel.v1.ListSessionsResponse
-	8,  // 30: switchboard.kernel.v1.Sessions.History:output_type -> switchboard.kernel.v1.HistoryResponse
-	10, // 31: switchboard.kernel.v1.Sessions.Pending:output_type -> switchboard.kernel.v1.PendingResponse
-	12, // 32: switchboard.kernel.v1.Sessions.Presence:output_type -> switchboard.kernel.v1.PresenceResponse
-	14, // 33: switchboard.kernel.v1.Tools.List:output_type -> switchboard.kernel.v1.ListToolsResponse
-	34, // 34: switchboard.kernel.v1.Tools.Call:output_type -> switchboard.extension.v1.CallResult
-	35, // 35: switchboard.kernel.v1.Models.Complete:output_type -> switchboard.extension.v1.Delta
-	18, // 36: switchboard.kernel.v1.Channels.List:output_type -> switchboard.kernel.v1.ListChannelsResponse
-	21, // 37: switchboard.kernel.v1.Channels.Draft:output_type -> switchboard.kernel.v1.DraftResponse
-	23, // 38: switchboard.kernel.v1.KV.Get:output_type -> switchboard.kernel.v1.Value
-	25, // 39: switchboard.kernel.v1.KV.Scan:output_type -> switchboard.kernel.v1.ScanResponse
-	26, // 40: switchboard.kernel.v1.Runtime.Report:output_type -> switchboard.kernel.v1.ReportResponse
-	26, // [26:41] is the sub-list for method output_type
-	11, // [11:26] is the sub-list for method input_type
-	11, // [11:11] is the sub-list for extension type_name
-	11, // [11:11] is the sub-list for extension extendee
-	0,  // [0:11] is the sub-list for field type_name
+	30, // 3: switchboard.kernel.v1.HistoryResponse.entries:type_name -> switchboard.bus.v1.Entry
+	31, // 4: switchboard.kernel.v1.PendingResponse.inputs:type_name -> switchboard.bus.v1.Event
+	32, // 5: switchboard.kernel.v1.ListToolsResponse.tools:type_name -> switchboard.extension.v1.Tool
+	33, // 6: switchboard.kernel.v1.CompleteRequest.messages:type_name -> switchboard.extension.v1.Message
+	32, // 7: switchboard.kernel.v1.CompleteRequest.tools:type_name -> switchboard.extension.v1.Tool
+	20, // 8: switchboard.kernel.v1.ListChannelsResponse.channels:type_name -> switchboard.kernel.v1.Channel
+	19, // 9: switchboard.kernel.v1.ListChannelsResponse.commands:type_name -> switchboard.kernel.v1.Command
+	34, // 10: switchboard.kernel.v1.Channel.readiness:type_name -> switchboard.extension.v1.Readiness
+	24, // 11: switchboard.kernel.v1.ScanResponse.values:type_name -> switchboard.kernel.v1.Value
+	0,  // 12: switchboard.kernel.v1.Bus.Commit:input_type -> switchboard.kernel.v1.CommitFrame
+	2,  // 13: switchboard.kernel.v1.Bus.Watch:input_type -> switchboard.kernel.v1.WatchRequest
+	3,  // 14: switchboard.kernel.v1.Sessions.Get:input_type -> switchboard.kernel.v1.SessionRequest
+	5,  // 15: switchboard.kernel.v1.Sessions.List:input_type -> switchboard.kernel.v1.ListSessionsRequest
+	7,  // 16: switchboard.kernel.v1.Sessions.History:input_type -> switchboard.kernel.v1.HistoryRequest
+	9,  // 17: switchboard.kernel.v1.Sessions.Pending:input_type -> switchboard.kernel.v1.PendingRequest
+	11, // 18: switchboard.kernel.v1.Sessions.Presence:input_type -> switchboard.kernel.v1.PresenceRequest
+	13, // 19: switchboard.kernel.v1.Tools.List:input_type -> switchboard.kernel.v1.ListToolsRequest
+	15, // 20: switchboard.kernel.v1.Tools.Call:input_type -> switchboard.kernel.v1.CallToolRequest
+	16, // 21: switchboard.kernel.v1.Models.Complete:input_type -> switchboard.kernel.v1.CompleteRequest
+	17, // 22: switchboard.kernel.v1.Channels.List:input_type -> switchboard.kernel.v1.ListChannelsRequest
+	21, // 23: switchboard.kernel.v1.Channels.Draft:input_type -> switchboard.kernel.v1.DraftRequest
+	23, // 24: switchboard.kernel.v1.KV.Get:input_type -> switchboard.kernel.v1.GetRequest
+	25, // 25: switchboard.kernel.v1.KV.Scan:input_type -> switchboard.kernel.v1.ScanRequest
+	34, // 26: switchboard.kernel.v1.Runtime.Report:input_type -> switchboard.extension.v1.Readiness
+	1,  // 27: switchboard.kernel.v1.Bus.Commit:output_type -> switchboard.kernel.v1.ReceiptFrame
+	31, // 28: switchboard.kernel.v1.Bus.Watch:output_type -> switchboard.bus.v1.Event
+	4,  // 29: switchboard.kernel.v1.Sessions.Get:output_type -> switchboard.kernel.v1.Session
+	6,  // 30: switchboard.kernel.v1.Sessions.List:output_type -> switchboard.kernel.v1.ListSessionsResponse
+	8,  // 31: switchboard.kernel.v1.Sessions.History:output_type -> switchboard.kernel.v1.HistoryResponse
+	10, // 32: switchboard.kernel.v1.Sessions.Pending:output_type -> switchboard.kernel.v1.PendingResponse
+	12, // 33: switchboard.kernel.v1.Sessions.Presence:output_type -> switchboard.kernel.v1.PresenceResponse
+	14, // 34: switchboard.kernel.v1.Tools.List:output_type -> switchboard.kernel.v1.ListToolsResponse
+	35, // 35: switchboard.kernel.v1.Tools.Call:output_type -> switchboard.extension.v1.CallResult
+	36, // 36: switchboard.kernel.v1.Models.Complete:output_type -> switchboard.extension.v1.Delta
+	18, // 37: switchboard.kernel.v1.Channels.List:output_type -> switchboard.kernel.v1.ListChannelsResponse
+	22, // 38: switchboard.kernel.v1.Channels.Draft:output_type -> switchboard.kernel.v1.DraftResponse
+	24, // 39: switchboard.kernel.v1.KV.Get:output_type -> switchboard.kernel.v1.Value
+	26, // 40: switchboard.kernel.v1.KV.Scan:output_type -> switchboard.kernel.v1.ScanResponse
+	27, // 41: switchboard.kernel.v1.Runtime.Report:output_type -> switchboard.kernel.v1.ReportResponse
+	27, // [27:42] is the sub-list for method output_type
+	12, // [12:27] is the sub-list for method input_type
+	12, // [12:12] is the sub-list for extension type_name
+	12, // [12:12] is the sub-list for extension extendee
+	0,  // [0:12] is the sub-list for field type_name
 }
 
 func init() { file_switchboard_kernel_v1_kernel_proto_init() }
@@ -1715,7 +1782,7 @@ func file_switchboard_kernel_v1_kernel_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_switchboard_kernel_v1_kernel_proto_rawDesc), len(file_switchboard_kernel_v1_kernel_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   27,
+			NumMessages:   28,
 			NumExtensions: 0,
 			NumServices:   7,
 		},

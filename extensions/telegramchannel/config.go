@@ -36,11 +36,12 @@ type settings struct {
 	pollTimeout time.Duration
 	pace        bool
 	rivalPause  time.Duration // between polls while another program polls
+	menuPause   time.Duration // between looks at the commands for the menu
 }
 
 // settings checks the configuration; fromEnv is the value of URLEnv.
 func (c Config) settings(fromEnv string) (settings, error) {
-	s := settings{url: c.APIURL, pollTimeout: defaultPollTimeout, rivalPause: defaultRivalPause}
+	s := settings{url: c.APIURL, pollTimeout: defaultPollTimeout, rivalPause: defaultRivalPause, menuPause: defaultMenuPause}
 	name := "api_url"
 	if fromEnv != "" {
 		s.url, name = fromEnv, URLEnv

@@ -42,7 +42,7 @@ func (a *activation) run(ctx context.Context) {
 	menu := make(chan struct{})
 	go func() {
 		defer close(menu)
-		a.registerCommands(ctx)
+		a.keepMenu(ctx)
 	}()
 	p.poll(ctx)
 	<-menu
@@ -89,22 +89,6 @@ func host(base string) string {
 		return u.Host
 	}
 	return base
-}
-
-// menu is what people see when they type a slash.
-var menu = []models.BotCommand{
-	{Command: "help", Description: "What the assistant can do"},
-	{Command: "new", Description: "Start the conversation afresh"},
-	{Command: "stop", Description: "Stop what the assistant is doing"},
-	{Command: "status", Description: "How the assistant is doing"},
-}
-
-func (a *activation) registerCommands(ctx context.Context) {
-	ctx, cancel := context.WithTimeout(ctx, callTimeout)
-	defer cancel()
-	if _, err := a.api.bot.SetMyCommands(ctx, &bot.SetMyCommandsParams{Commands: menu}); err != nil && ctx.Err() == nil {
-		a.log.Warn("the command menu could not be set", "error", a.api.redact(err))
-	}
 }
 
 // poller reads the updates of one bot.

@@ -2,6 +2,7 @@ package telegramchannel
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -9,6 +10,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/switchboard-run/switchboard/contract/kernelv1"
 	tg "github.com/switchboard-run/switchboard/extensions/telegramchannel/telegramtest"
 	"github.com/switchboard-run/switchboard/sdk"
 )
@@ -133,18 +135,40 @@ func TestWebhookIsRemoved(t *testing.T) {
 	}
 }
 
+// The menu follows the extensions that come and go, and comes through when
+// Telegram refused it.
 func TestCommandMenu(t *testing.T) {
 	t.Parallel()
-	_, s, _ := running(t)
-	if err := s.Wait(t.Context(), "commands", func() bool { return len(s.Commands()) > 0 }); err != nil {
-		t.Fatal(err)
+	s := tg.Start(t)
+	k := newMemory()
+	begin(t, k, s, s.Token())
+	for _, names := range [][]string{{"new", "stop"}, {"new", "stop", "schedules"}, {"new"}} {
+		s.Fail("setMyCommands", 1, tg.Fault{Status: 500})
+		k.offers(names...)
+		if err := s.Wait(t.Context(), fmt.Sprintf("the menu %q", names), func() bool {
+			var shown []string
+			for _, c := range s.Commands() {
+				shown = append(shown, c.Command)
+				if c.Description != "What "+c.Command+" does" {
+					t.Errorf("/%s is described as %q", c.Command, c.Description)
+				}
+			}
+			return slices.Equal(shown, names)
+		}); err != nil {
+			t.Fatal(err)
+		}
 	}
-	var names []string
-	for _, c := range s.Commands() {
-		names = append(names, c.Command)
+}
+
+func TestMenuIsWhatTelegramTakes(t *testing.T) {
+	t.Parallel()
+	commands := []*kernelv1.Command{{Name: "long", Description: strings.Repeat("ä", 300)}, {Name: "bare"}}
+	for i := range 200 {
+		commands = append(commands, &kernelv1.Command{Name: fmt.Sprintf("c%d", i), Description: "x"})
 	}
-	if !slices.Equal(names, []string{"help", "new", "stop", "status"}) {
-		t.Errorf("commands %q", names)
+	menu := menuOf(commands)
+	if len(menu) != 100 || menu[0].Description != "Ä"+strings.Repeat("ä", 255) || menu[1].Description != "Bare" {
+		t.Errorf("%d commands, the first two %+v", len(menu), menu[:2])
 	}
 }
 
@@ -153,6 +177,7 @@ func TestTokenStaysSecret(t *testing.T) {
 	t.Parallel()
 	s := tg.Start(t)
 	k := newMemory()
+	k.offers("new")
 	s.Fail("getMe", 1, tg.Fault{Break: tg.BreakAfter})
 	s.Fail("getMe", 1, tg.Fault{Status: 502, Body: "<html>" + s.Token()})
 	s.Fail("setMyCommands", 1, tg.Fault{Status: 500})
@@ -320,7 +345,7 @@ func TestSettings(t *testing.T) {
 			}
 			continue
 		}
-		tc.want.rivalPause = defaultRivalPause
+		tc.want.rivalPause, tc.want.menuPause = defaultRivalPause, defaultMenuPause
 		if err != nil || got != tc.want {
 			t.Errorf("%s: %+v, %v", name, got, err)
 		}

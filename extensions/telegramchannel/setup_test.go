@@ -18,6 +18,7 @@ import (
 	"github.com/switchboard-run/switchboard/contract"
 	"github.com/switchboard-run/switchboard/contract/busv1"
 	"github.com/switchboard-run/switchboard/contract/extensionv1"
+	"github.com/switchboard-run/switchboard/contract/kernelv1"
 	"github.com/switchboard-run/switchboard/extensions/telegramchannel/telegramtest"
 	"github.com/switchboard-run/switchboard/sdk"
 )
@@ -33,6 +34,7 @@ type memory struct {
 	got       []contract.UserMessage
 	batches   []int // number of messages in each commit that had some
 	readiness []string
+	commands  []*kernelv1.Command
 	refuse    func(messages []contract.UserMessage) error // called with mu held
 	logs      bytes.Buffer
 }
@@ -113,6 +115,22 @@ func (k *memory) Get(_ context.Context, key string) (sdk.Value, error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	return k.values[key], nil
+}
+
+func (k *memory) Commands(context.Context) ([]*kernelv1.Command, error) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.commands, nil
+}
+
+// offers changes what people can give.
+func (k *memory) offers(names ...string) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.commands = nil
+	for _, name := range names {
+		k.commands = append(k.commands, &kernelv1.Command{Name: name, Description: "what " + name + " does"})
+	}
 }
 
 func (k *memory) Scan(_ context.Context, prefix string, each func(sdk.Value) error) error {
@@ -202,7 +220,7 @@ func begin(t *testing.T, k *memory, s *telegramtest.Server, token string, change
 	if err != nil {
 		t.Fatal(err)
 	}
-	set.rivalPause = 10 * time.Millisecond
+	set.rivalPause, set.menuPause = 10*time.Millisecond, 10*time.Millisecond
 	for _, f := range change {
 		f(&set)
 	}

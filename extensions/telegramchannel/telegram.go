@@ -54,6 +54,7 @@ import (
 
 	"github.com/switchboard-run/switchboard/contract/busv1"
 	"github.com/switchboard-run/switchboard/contract/extensionv1"
+	"github.com/switchboard-run/switchboard/contract/kernelv1"
 	"github.com/switchboard-run/switchboard/sdk"
 )
 
@@ -89,6 +90,7 @@ type kernel interface {
 	Commit(ctx context.Context, effects ...sdk.Effect) ([]*busv1.EffectResult, error)
 	Get(ctx context.Context, key string) (sdk.Value, error)
 	Scan(ctx context.Context, prefix string, each func(sdk.Value) error) error
+	Commands(ctx context.Context) ([]*kernelv1.Command, error)
 	SetReadiness(state extensionv1.Readiness_State, detail string)
 	Log() hclog.Logger
 }

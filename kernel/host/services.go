@@ -160,7 +160,8 @@ func (s toolsService) Call(ctx context.Context, r *kernelv1.CallToolRequest) (*e
 }
 
 func (s channelsService) List(context.Context, *kernelv1.ListChannelsRequest) (*kernelv1.ListChannelsResponse, error) {
-	return &kernelv1.ListChannelsResponse{Channels: Channels(s.h.Directory.Current())}, nil
+	now := s.h.Directory.Current()
+	return &kernelv1.ListChannelsResponse{Channels: Channels(now), Commands: commands(now)}, nil
 }
 
 // Channels is the channels as the contract shows them.

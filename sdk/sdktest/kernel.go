@@ -65,7 +65,7 @@ func New(t testing.TB, options Options) *Kernel {
 		t.Fatalf("sdktest: %v", err)
 	}
 	k := &Kernel{t: t, options: options, dir: dir, state: newState(), id: options.ID}
-	k.state.channels = options.Channels
+	k.state.channels, k.state.commands = options.Channels, options.Commands
 	if k.options.DataDir == "" {
 		k.options.DataDir = t.TempDir()
 	}

@@ -24,6 +24,7 @@ type Options struct {
 	DataDir  string
 	KV       map[string]any // encoded as JSON unless []byte
 	Channels []*kernelv1.Channel
+	Commands []*kernelv1.Command // slash commands that people can give
 }
 
 func (o Options) init(t testing.TB, id string) *extensionv1.InitRequest {

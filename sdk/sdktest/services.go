@@ -251,7 +251,7 @@ func (v channelsService) List(context.Context, *kernelv1.ListChannelsRequest) (*
 	s := v.k.state
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return &kernelv1.ListChannelsResponse{Channels: slices.Clone(s.channels)}, nil
+	return &kernelv1.ListChannelsResponse{Channels: slices.Clone(s.channels), Commands: slices.Clone(s.commands)}, nil
 }
 
 func (v channelsService) Draft(stream grpc.ClientStreamingServer[kernelv1.DraftRequest, kernelv1.DraftResponse]) error {

@@ -33,6 +33,7 @@ type state struct {
 	sessions map[string]*session
 	pending  []*busv1.Event
 	channels []*kernelv1.Channel
+	commands []*kernelv1.Command
 	presence sdk.Presence
 	reports  []*extensionv1.Readiness
 	drafts   []string
