@@ -4,6 +4,8 @@
 //
 //	bus      takes requests, JSON lines, from the fifo in, publishes, and
 //	         answers in the file out
+//	asker    as bus; what comes on its topic <id>.answered is noted in the file
+//	         answers
 //	tools    two tools that note each run in the file calls: slow waits until
 //	         the file release exists, and must not run twice; look may
 //	command  a tool that is also the command /shout
@@ -40,6 +42,12 @@ func main() {
 	switch mode {
 	case "bus":
 		e.Run = bus
+	case "asker":
+		e.Run = bus
+		e.Handle = func(_ context.Context, ev sdk.Event) (sdk.Effects, error) {
+			note("answers", string(ev.Payload))
+			return nil, nil
+		}
 	case "tools":
 		e.Tools = tools
 	case "command":

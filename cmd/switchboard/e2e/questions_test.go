@@ -1,0 +1,203 @@
+package e2e
+
+import (
+	"fmt"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/switchboard-run/switchboard/extensions/openai/openaitest"
+)
+
+// guarded is a home where every tool of the lab needs a person's approval.
+func guarded(t *testing.T) (*world, *person) {
+	t.Helper()
+	w := newWorld(t, withModel)
+	w.config("agents: {default: chief}\napprove: [lab/*]")
+	w.dropIn("chief", "", chief)
+	w.probe("lab", "tools", "provides: {tools: true}")
+	w.start()
+	w.state(w.control(), "lab", "active")
+	w.release()
+	return w, w.attach()
+}
+
+// results is what the model was told by the tools in its nth request.
+func (w *world) results(n int) string {
+	w.t.Helper()
+	w.eventually(fmt.Sprintf("request %d to the model", n), func() bool { return w.model.Total() >= n })
+	return strings.Join(w.model.Requests()[n-1].Results(), "\n")
+}
+
+func TestToolThatNeedsApprovalRunsAfterAYesOnly(t *testing.T) {
+	t.Parallel()
+	w, p := guarded(t)
+	w.model.Queue(openaitest.CallTool("lab__slow", `{"n": 1}`), openaitest.Say("I left it."))
+	p.say("do it")
+	if got := p.hears(1); !strings.Contains(got, "Chief wants to run lab/slow:") || !strings.Contains(got, `"n": 1`) {
+		t.Fatalf("the question is %q", got)
+	}
+	if got := p.ask("no"); got != "I left it." {
+		t.Errorf("the terminal shows %q", got)
+	}
+	if told := w.results(2); !strings.Contains(told, "The user declined") {
+		t.Errorf("the model was told %q", told)
+	}
+	if got := w.text("extensions", "lab", "calls"); got != "" {
+		t.Errorf("the tool ran: %s", got)
+	}
+	w.model.Queue(openaitest.CallTool("lab__slow", `{"n": 2}`), openaitest.Say("It is done."))
+	if got := p.ask("do it after all"); !strings.Contains(got, "q2") {
+		t.Fatalf("the question is %q", got)
+	}
+	if got := p.ask("Yes."); got != "It is done." {
+		t.Errorf("the terminal shows %q", got)
+	}
+	if told := w.results(4); !strings.Contains(told, "the result of slow") {
+		t.Errorf("the model was told %q", told)
+	}
+	if got := w.lines("lab", "calls"); len(got) != 1 {
+		t.Errorf("the tool ran %d times", len(got))
+	}
+}
+
+// Kernel and agent die while a person is asked. Nobody is asked twice, the tool
+// runs once.
+func TestApprovalSurvivesTheDeathOfTheKernelAndOfTheAgent(t *testing.T) {
+	t.Parallel()
+	w, p := guarded(t)
+	w.model.Queue(openaitest.CallTool("lab__slow", `{"n": 1}`), openaitest.Say("It is done."))
+	p.say("do it")
+	p.hears(1)
+	w.settledBut("agent.input.chief")
+	w.restart()
+	p = w.attach()
+	agent := w.extensionProcess("agent:chief")
+	kill(agent, syscall.SIGKILL)
+	w.eventually("another process of the agent", func() bool { return w.extensionProcess("agent:chief").pid != agent.pid })
+	if got := p.ask("yes"); got != "It is done." {
+		t.Errorf("the terminal shows %q", got)
+	}
+	w.settled()
+	if got := w.lines("lab", "calls"); len(got) != 1 || w.model.Total() != 2 {
+		t.Errorf("the tool ran %d times, the model was asked %d times", len(got), w.model.Total())
+	}
+	if all := p.texts(); len(all) != 1 {
+		t.Errorf("the terminal has shown %q", all)
+	}
+}
+
+// settledBut waits until nothing but a turn is under way.
+func (w *world) settledBut(topic string) {
+	w.t.Helper()
+	w.eventually("nothing under way but "+topic, func() bool {
+		left := w.pending()
+		return len(left) == 1 && strings.Contains(left[0], topic)
+	})
+}
+
+func TestNewMessageWithdrawsTheQuestionOfATurn(t *testing.T) {
+	t.Parallel()
+	w, p := guarded(t)
+	w.model.Queue(openaitest.CallTool("lab__slow", `{"n": 1}`), openaitest.Say("The one in the cellar."), openaitest.Say("Then I leave it."))
+	p.say("do it")
+	p.hears(1)
+	p.say("which lab do you mean?")
+	p.hearsLike("The one in the cellar.")
+	p.hearsLike("Then I leave it.")
+	w.settled()
+	if told := fmt.Sprint(w.model.Requests()[2].Messages); !strings.Contains(told, "interrupted: the user has written something new") {
+		t.Errorf("the model was told %s", told)
+	}
+	if got := p.ask("/approve q1"); !strings.Contains(got, "q1 is not open any more") {
+		t.Errorf("the terminal shows %q", got)
+	}
+	if got := w.text("extensions", "lab", "calls"); got != "" {
+		t.Errorf("the tool ran: %s", got)
+	}
+}
+
+// Anna is asked in Telegram; the kernel dies; Boris tries; she answers at the
+// terminal.
+func TestQuestionIsAnsweredOnAnotherChannelByItsPersonAlone(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, withTelegram(), withModel)
+	w.start()
+	w.telegramReady()
+	w.model.Queue(openaitest.CallTool("core__ask_user", map[string]any{"question": "Which day?", "options": []string{"Monday", "Friday"}}), openaitest.Say("Friday it is."))
+	w.telegram.Say(anna, "book a table")
+	if got := w.told(anna, 1).Text; !strings.Contains(got, "Which day?") || !strings.Contains(got, "2. Friday") || !strings.Contains(got, "q1") {
+		t.Fatalf("the question is %q", got)
+	}
+	w.settledBut("agent.input.orchestrator")
+	w.restart()
+	w.telegramReady()
+	w.telegram.Say(boris, "/answer q1 1")
+	if got := w.told(boris, 1).Text; !strings.Contains(got, "no question q1 that you could answer") {
+		t.Errorf("Boris is told %q", got)
+	}
+	p := w.attach()
+	if got := p.ask("/questions"); !strings.Contains(got, "q1: Which day?") {
+		t.Errorf("the terminal shows %q", got)
+	}
+	if got := p.ask("/answer 2"); !strings.Contains(got, "q1 is answered: Friday") {
+		t.Errorf("the terminal shows %q", got)
+	}
+	if got := w.told(anna, 2).Text; !strings.Contains(got, "Question q1 was answered") {
+		t.Errorf("Anna is told %q", got)
+	}
+	if got := w.told(anna, 3).Text; got != "Friday it is." {
+		t.Errorf("Anna is told %q", got)
+	}
+	if told := w.results(2); !strings.Contains(told, `"answer":"Friday"`) {
+		t.Errorf("the model was told %q", told)
+	}
+	w.settled()
+	if got := w.texts(anna); len(got) != 3 {
+		t.Errorf("Anna has %q", got)
+	}
+}
+
+func TestExtensionAsksAndLearnsTheEndOnce(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.probe("asker", "asker", "permissions: {publish: [system.user.ask], subscribe: [asker.answered]}")
+	w.start()
+	p := w.attach()
+	asks := func(ref, more string) {
+		w.request("asker", "in", fmt.Sprintf(`{"topic": "system.user.ask", "payload": {"text": "Deploy %s?", "kind": "approve", "ref": %q, "topic": "asker.answered"%s}}`, ref, ref, more))
+	}
+	asks("one", "")
+	p.hearsLike("Deploy one?")
+	w.restart()
+	p = w.attach()
+	p.say("да")
+	if got := w.line(1, "asker", "answers"); !strings.Contains(got, `"ref":"one"`) || !strings.Contains(got, `"answer":"yes"`) {
+		t.Errorf("the asker is told %s", got)
+	}
+	asks("two", `, "expires_seconds": 1`)
+	if got := w.line(2, "asker", "answers"); !strings.Contains(got, `"ref":"two"`) || !strings.Contains(got, `"outcome":"expired"`) {
+		t.Errorf("the asker is told %s", got)
+	}
+	p.hearsLike("was not answered in time: Deploy two?")
+	w.settled()
+	if n := w.count("asker.answered"); n != 2 {
+		t.Errorf("%d answers", n)
+	}
+}
+
+func TestSendingToAllChannelsIsApprovedFirst(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, withTelegram()) // the offline model
+	w.start()
+	w.telegramReady()
+	p := w.attach()
+	if got := p.ask(`send "fire" to all channels`); !strings.Contains(got, "core/send_to_all_channels") {
+		t.Fatalf("the terminal shows %q", got)
+	}
+	p.say("yes")
+	p.hearsLike("Done")
+	if got := w.told(anna, 1).Text; got != "fire" {
+		t.Errorf("Anna is told %q", got)
+	}
+}
