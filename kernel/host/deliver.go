@@ -140,21 +140,3 @@ func interrupted(g *guest, err error) error {
 	}
 	return err
 }
-
-// draft opens a stream of drafts to a channel.
-func (h *Host) draft(ctx context.Context, channel string) (func(*extensionv1.DraftUpdate) error, func(), bool) {
-	g := h.guest(channel)
-	if g == nil || !g.description.GetDrafts() {
-		return nil, nil, false
-	}
-	ctx, cancel := context.WithCancel(ctx)
-	stream, err := extensionv1.NewDraftsClient(g.conn).Draft(ctx)
-	if err != nil {
-		cancel()
-		return nil, nil, false
-	}
-	return stream.Send, func() {
-		_, _ = stream.CloseAndRecv()
-		cancel()
-	}, true
-}

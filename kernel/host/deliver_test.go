@@ -15,7 +15,6 @@ import (
 	"github.com/switchboard-run/switchboard/contract/busv1"
 	"github.com/switchboard-run/switchboard/contract/extensionv1"
 	"github.com/switchboard-run/switchboard/kernel/bus"
-	"github.com/switchboard-run/switchboard/kernel/directory"
 	"github.com/switchboard-run/switchboard/kernel/kerneltest"
 	"github.com/switchboard-run/switchboard/kernel/models"
 )
@@ -258,60 +257,5 @@ func TestComplete(t *testing.T) {
 	g.dies()
 	if err := <-failed; !errors.Is(err, contract.ErrGone) {
 		t.Errorf("the process ended: %v", err)
-	}
-}
-
-func TestDraftsAreShownWhereTheTurnIs(t *testing.T) {
-	w := newWorld(t)
-	s := withChat(w)
-	drafts := make(chan *extensionv1.DraftUpdate, 10)
-	s.telegram.runs(&process{draft: func(d extensionv1.Drafts_DraftServer) error {
-		for {
-			u, err := d.Recv()
-			if err != nil {
-				return d.SendAndClose(&extensionv1.DraftResponse{})
-			}
-			drafts <- u
-		}
-	}}, &extensionv1.Description{Drafts: true})
-	d := s.says("anna", "hello")
-	stream, err := s.agent.channels.Draft(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, text := range []string{"", "Once", "Once upon"} {
-		if err := stream.Send(draft(d.GetToken(), text)); err != nil {
-			t.Fatal(err)
-		}
-		u := <-drafts
-		if u.GetText() != text || u.GetConversation() != "anna" || u.GetDraftId() != d.GetEvent().GetId() {
-			t.Errorf("the draft is %v", u)
-		}
-	}
-	if _, err := stream.CloseAndRecv(); err != nil {
-		t.Error(err)
-	}
-	// Drafts may be lost, but never hold up a turn.
-	w.Know(func(s *directory.Snapshot) {})
-	s.telegram.dies()
-	if stream, err = s.agent.channels.Draft(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	for range 3 {
-		if err := stream.Send(draft(d.GetToken(), "lost")); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if _, err := stream.CloseAndRecv(); err != nil {
-		t.Error(err)
-	}
-	if stream, err = s.agent.channels.Draft(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	if err := stream.Send(draft("0123", "whose?")); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := stream.CloseAndRecv(); !errors.Is(contract.FromStatus(err), contract.ErrStale) {
-		t.Errorf("a draft without a lane: %v", err)
 	}
 }

@@ -2,9 +2,7 @@ package host
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"io"
 
 	"google.golang.org/grpc"
 	"google.golang.org/protobuf/proto"
@@ -179,63 +177,6 @@ func Channels(now *directory.Snapshot) []*kernelv1.Channel {
 		})
 	}
 	return out
-}
-
-func (s channelsService) Draft(stream grpc.ClientStreamingServer[kernelv1.DraftRequest, kernelv1.DraftResponse]) error {
-	var send func(*extensionv1.DraftUpdate) error
-	var base *extensionv1.DraftUpdate
-	for {
-		r, err := stream.Recv()
-		if errors.Is(err, io.EOF) {
-			return stream.SendAndClose(&kernelv1.DraftResponse{})
-		}
-		if err != nil {
-			return err
-		}
-		if base == nil {
-			l, err := s.h.lease(stream.Context(), r.GetLane())
-			if err != nil {
-				return err
-			}
-			var channel string
-			if channel, base, err = s.h.draftPlace(stream.Context(), l); err != nil {
-				return err
-			}
-			if channel != "" {
-				var done func()
-				var ok bool
-				if send, done, ok = s.h.draft(stream.Context(), channel); ok {
-					defer done()
-				}
-			}
-		}
-		if send != nil {
-			if err := send(&extensionv1.DraftUpdate{
-				Conversation: base.GetConversation(), Thread: base.GetThread(), DraftId: base.GetDraftId(), Text: r.GetText(),
-			}); err != nil {
-				send = nil // drafts may be lost
-			}
-		}
-	}
-}
-
-// draftPlace is where the drafts of a turn are shown; no channel: nowhere.
-func (h *Host) draftPlace(ctx context.Context, l *bus.Lease) (channel string, base *extensionv1.DraftUpdate, err error) {
-	base = &extensionv1.DraftUpdate{}
-	err = h.Bus.View(ctx, func(j journal.Reader) error {
-		s, err := j.Session(l.Session)
-		if err != nil || s == nil || s.Conversation == 0 {
-			return err
-		}
-		c, err := j.Conversation(s.Conversation)
-		if err != nil || c == nil {
-			return err
-		}
-		channel, base.Conversation, base.Thread = c.Channel, c.Address, c.Thread
-		base.DraftId = l.Event.GetId()
-		return nil
-	})
-	return channel, base, err
 }
 
 func (s kvService) Get(ctx context.Context, r *kernelv1.GetRequest) (*kernelv1.Value, error) {

@@ -113,7 +113,7 @@ func (r *MessageRouter) AskFor(tx *bus.Tx, q *questions.Question, replyTo string
 	if replyTo != "" && !strings.HasPrefix(replyTo, defaultPlace) && d.to.address != "" {
 		send.Kind = contract.SendReply
 		if turn != nil {
-			if send.ReplyTo, err = newestMessage(tx, turn); err != nil {
+			if send.ReplyTo, err = NewestMessage(tx, turn.Inputs); err != nil {
 				return err
 			}
 		}

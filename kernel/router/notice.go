@@ -24,7 +24,7 @@ func (r *MessageRouter) output(tx *bus.Tx, e *busv1.Event, out contract.AgentOut
 	case session.Delegated(s) != 0:
 		return r.sessions.Report(tx, s, out.Outcome, out.Text)
 	case strings.TrimSpace(out.Text) == "":
-		return nil
+		return r.undraft(tx, s, out)
 	}
 	send := contract.ChannelSend{Text: out.Text, Kind: contract.SendReply, Session: out.Session}
 	turn, err := tx.Turn(out.Turn)
@@ -33,7 +33,7 @@ func (r *MessageRouter) output(tx *bus.Tx, e *busv1.Event, out contract.AgentOut
 	}
 	if turn != nil {
 		send.DraftID = journal.EventID(turn.Inputs[0])
-		if send.ReplyTo, err = newestMessage(tx, turn); err != nil {
+		if send.ReplyTo, err = NewestMessage(tx, turn.Inputs); err != nil {
 			return err
 		}
 	}
@@ -70,11 +70,11 @@ func (r *MessageRouter) output(tx *bus.Tx, e *busv1.Event, out contract.AgentOut
 	return r.send(tx, to, send)
 }
 
-// newestMessage is the platform's id of the last message of a person that a turn
-// has heard; empty if there is none.
-func newestMessage(tx *bus.Tx, turn *journal.Turn) (string, error) {
-	for _, seq := range slices.Backward(turn.Inputs) {
-		e, err := tx.Event(seq)
+// NewestMessage is the platform's id of the last message of a person among the
+// inputs of a turn; empty if there is none.
+func NewestMessage(r journal.Reader, inputs []int64) (string, error) {
+	for _, seq := range slices.Backward(inputs) {
+		e, err := r.Event(seq)
 		if err != nil {
 			return "", err
 		}

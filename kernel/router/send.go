@@ -159,6 +159,9 @@ func (r *MessageRouter) Died(tx *bus.Tx, d *journal.Delivery, e *busv1.Event, ex
 	if err := json.Unmarshal(e.GetPayload(), &m); err != nil {
 		return nil //nolint:nilerr // a dead letter of this is all that can be had
 	}
+	if m.RemovesDraft() {
+		return nil // what is left behind says of itself that it is a draft
+	}
 	if m.Kind == contract.SendNotice {
 		moved, err := r.move(tx, channel, m, true)
 		if moved || err != nil {
