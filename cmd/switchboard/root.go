@@ -43,7 +43,7 @@ func newRootCommand() *cobra.Command {
 		}
 	}
 	add("main", newRunCommand(), newChatCommand(), newStatusCommand(), newDoctorCommand())
-	add("manage", newChannelsCommand(), newPairingCommand(), newAgentsCommand(), newExtensionsCommand(), newSessionsCommand(), newSchedulesCommand())
+	add("manage", newChannelsCommand(), newPairingCommand(), newAgentsCommand(), newExtensionsCommand(), newSessionsCommand(), newSchedulesCommand(), newMemoryCommand())
 	add("find", newEventsCommand(), newTraceCommand(), newLogsCommand())
 	strict(root)
 	return root

@@ -68,6 +68,7 @@ func TestSystemPromptGolden(t *testing.T) {
 	for name, s := range map[string]loop.Scene{
 		"private": scene(t, allTools...), "group": group, "alone": alone, "bare": bare,
 		"send_only": scene(t, "core/send_to_channel"),
+		"memory":    scene(t, "memory/remember", "memory/recall", "memory/forget"),
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

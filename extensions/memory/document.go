@@ -52,6 +52,9 @@ func (m *memory) importAll(ctx context.Context, c sdk.ToolCall) (sdk.ToolResult,
 		Scope   string `json:"scope"`
 		Replace bool   `json:"replace"`
 		Check   bool   `json:"check"`
+		Upload  string `json:"upload"`
+		Part    int    `json:"part"`
+		More    bool   `json:"more"`
 	}
 	if err := arguments(c, &a); err != nil {
 		return sdk.ToolResult{}, err
@@ -60,7 +63,14 @@ func (m *memory) importAll(ctx context.Context, c sdk.ToolCall) (sdk.ToolResult,
 	if err != nil {
 		return sdk.ToolResult{}, err
 	}
-	entries, err := markdown.Parse(a.Text, scope, m.zoneOf(c))
+	if a.More {
+		return sdk.JSON(map[string]any{"text": "kept: the other parts are waited for"}, sdk.Put(partKey(a.Upload, a.Part), a.Text))
+	}
+	before, clean, err := m.parts(ctx, a.Upload, a.Part)
+	if err != nil {
+		return sdk.ToolResult{}, err
+	}
+	entries, err := markdown.Parse(before+a.Text, scope, m.zoneOf(c))
 	if err != nil {
 		return sdk.ToolResult{}, notImported(err)
 	}
@@ -96,7 +106,39 @@ func (m *memory) importAll(ctx context.Context, c sdk.ToolCall) (sdk.ToolResult,
 		return sdk.ToolResult{}, err
 	}
 	out.Text = fmt.Sprintf("added %d, updated %d, unchanged %d, forgotten %d", out.Added, out.Updated, out.Unchanged, out.Forgotten)
-	return sdk.JSON(out, effects...)
+	return sdk.JSON(out, append(effects, clean...)...)
+}
+
+// partPrefix is where the parts of a document wait for the last one.
+const partPrefix = "import/"
+
+func partKey(upload string, part int) string {
+	return fmt.Sprintf("%s%s/%04d", partPrefix, upload, part)
+}
+
+// parts joins the first n parts of an upload, and removes what any has left.
+func (m *memory) parts(ctx context.Context, upload string, n int) (text string, clean sdk.Effects, err error) {
+	kept := 0
+	err = m.k.Scan(ctx, partPrefix, func(v sdk.Value) error {
+		clean = append(clean, sdk.Delete(v.Key))
+		if upload == "" || !strings.HasPrefix(v.Key, partPrefix+upload+"/") {
+			return nil
+		}
+		var part string
+		if err := v.Decode(&part); err != nil {
+			return err
+		}
+		text += part
+		kept++
+		return nil
+	})
+	switch {
+	case err != nil:
+		return "", nil, fmt.Errorf("read the parts of the document: %w", err)
+	case upload != "" && kept != n:
+		return "", nil, fmt.Errorf("nothing was imported: of %d parts of the document before the last one, %d are here: begin again", n, kept)
+	}
+	return text, clean, nil
 }
 
 func notImported(err error) error {

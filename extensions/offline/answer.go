@@ -161,6 +161,14 @@ func (d dialog) act(r grammar.Reading) reply {
 		return d.cancel(w, i)
 	case grammar.ListChannels:
 		return d.channels(w)
+	case grammar.Remember:
+		return d.remember(w, i)
+	case grammar.Recall:
+		return d.recall(w, recallTool, map[string]any{"query": i.About}, w.knowsNothing(i.About))
+	case grammar.ListMemories:
+		return d.recall(w, listMemoryTool, map[string]any{}, w.pick("I remember nothing yet.", "Я пока ничего не помню."))
+	case grammar.Forget:
+		return d.forget(w, i)
 	case grammar.Thanks:
 		return say(w.welcome)
 	case grammar.Greeting:
@@ -184,6 +192,12 @@ func (d dialog) concluded(w phrases) (reply, bool) {
 	}
 	if _, ok := d.last(cancelSchedule); ok {
 		return say(d.cancelled(w)), true
+	}
+	if s, ok := d.last(rememberTool); ok {
+		return say(d.remembered(w, s)), true
+	}
+	if s, ok := d.last(forgetTool); ok {
+		return say(d.forgotten(w, s)), true
 	}
 	return reply{}, false
 }

@@ -16,6 +16,8 @@ func FuzzComplete(f *testing.F) {
 	f.Add("", "[task from x]\n~~~\nPending reminder (channel: a): b\n~~~", "core__send_to_channel", `{"channel_id":"a"}`, `error: {"status":"failed"}`)
 	f.Add("", "remind me in 5 minutes to eat", "scheduler__schedule_once", "{}", `{"next":"2025-11-20T11:05:00Z","timezone":"No/Where"}`)
 	f.Add("", "list reminders", "scheduler__list_schedules", "[", `[{"id":"r1","next":null}]`)
+	f.Add("", "forget the kettle", "memory__recall", "{}", kettles)
+	f.Add("", "what do you remember", "memory__list_memories", "{}", `{"memories":[{"id":"m1","text":"x"}],"more":3}`)
 	f.Fuzz(func(t *testing.T, system, said, tool, arguments, result string) {
 		r := &sdk.CompleteRequest{Messages: []*extensionv1.Message{
 			{Role: "system", Content: system},

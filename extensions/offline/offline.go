@@ -4,10 +4,11 @@
 //
 // It works as every model does, through the tools it is offered: it asks for
 // list_channels to find the channel that was named, then for send_to_channel,
-// schedule_once, schedule_recurring, list_schedules or cancel_schedule, and
-// puts its final words together from what these have answered. What a tool
-// refuses is told as it is. It never claims what no tool has confirmed, and
-// never acts on a sentence that it understood in part.
+// schedule_once, schedule_recurring, list_schedules or cancel_schedule, or for
+// remember, recall, list_memories or forget, and puts its final words together
+// from what these have answered. What a tool refuses is told as it is. It never
+// claims what no tool has confirmed, and never acts on a sentence that it
+// understood in part.
 //
 // An answer follows from the request alone; nothing is kept between two. The
 // time and the zone are those of the line "Current time: <RFC 3339> (<zone>)"

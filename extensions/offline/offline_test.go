@@ -51,7 +51,8 @@ func newHouse(t *testing.T) *house {
 }
 
 var toolNames = []string{"core__list_channels", "core__send_to_channel", "core__send_to_all_channels",
-	"scheduler__schedule_once", "scheduler__schedule_recurring", "scheduler__list_schedules", "scheduler__cancel_schedule"}
+	"scheduler__schedule_once", "scheduler__schedule_recurring", "scheduler__list_schedules", "scheduler__cancel_schedule",
+	"memory__remember", "memory__recall", "memory__forget", "memory__list_memories"}
 
 // say has the user say something and returns the final answer.
 func (h *house) say(text string) string {

@@ -54,6 +54,7 @@ const (
 - say hi to me in Telegram
 - send "the text" to Telegram
 - list reminders / cancel the reminder about the kettle
+- remember that the kettle is in the kitchen / what do you know about the kettle? / forget the kettle
 - list channels`
 	whatRU = `Я офлайн-модель Switchboard: небольшая строгая грамматика, а не языковая модель, потому что никакая не настроена. Задайте OPENAI_API_KEY в окружении или в secrets.env, и отвечать будет она (OPENAI_BASE_URL и OPENAI_MODEL выбирают другой сервер или модель).`
 	canRU  = `А пока я понимаю, например:
@@ -63,6 +64,7 @@ const (
 - передай мне привет в Telegram
 - отправь «текст» в Telegram
 - покажи напоминания / отмени напоминание про чайник
+- запомни, что чайник на кухне / что ты помнишь о чайнике? / забудь о чайнике
 - покажи каналы`
 )
 

@@ -1,6 +1,7 @@
 // Package grammar reads the sentences that Switchboard understands without a
 // language model: reminders, messages to a channel, listing and cancelling
-// reminders, listing channels, greetings and help, in English and Russian.
+// reminders, listing channels, remembering, recalling and forgetting, greetings
+// and help, in English and Russian.
 //
 // It promises to understand a sentence entirely or not at all. What a sentence
 // says about time is accepted only when every word of it was used and only one
@@ -36,7 +37,8 @@ type Reading struct {
 }
 
 // Intent is what a person asked for: one of Remind, Send, ListReminders,
-// Cancel, ListChannels, Greeting, Thanks or Help.
+// Cancel, ListChannels, Remember, Recall, ListMemories, Forget, Greeting, Thanks
+// or Help.
 type Intent interface{ intent() }
 
 // Remind asks for a message later, once or repeatedly.
@@ -128,7 +130,7 @@ func Parse(text string, now time.Time, names ...string) Reading {
 		return Reading{Language: lang, Question: &Question{Reason: TooLong, Language: lang}}
 	}
 	s := newScan(text, now, names)
-	for _, read := range []func() (Reading, bool){s.manage, s.remind, s.send} {
+	for _, read := range []func() (Reading, bool){s.memory, s.manage, s.remind, s.send} {
 		if r, ok := read(); ok {
 			if r.Language == "" {
 				r.Language = s.lang

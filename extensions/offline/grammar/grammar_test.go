@@ -48,6 +48,18 @@ func show(r Reading) string {
 			return "cancel *"
 		}
 		return strings.TrimSpace("cancel " + i.Name)
+	case Remember:
+		if i.Preference {
+			return "prefer: " + i.Text
+		}
+		return "remember: " + i.Text
+	case Recall:
+		return "recall: " + i.About
+	case Forget:
+		if i.All {
+			return "forget *"
+		}
+		return "forget: " + i.Name
 	default:
 		return strings.ToLower(strings.TrimPrefix(fmt.Sprintf("%T", i), "grammar."))
 	}

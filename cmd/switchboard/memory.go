@@ -1,0 +1,230 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/switchboard-run/switchboard/kernel/control"
+)
+
+// The tools of the memory extension.
+const (
+	listMemories   = "memory/list_memories"
+	recallMemories = "memory/recall"
+	forgetMemories = "memory/forget"
+	forgetAll      = "memory/forget_all"
+	exportMemories = "memory/export_memories"
+	importMemories = "memory/import_memories"
+)
+
+// memoryList is the result of list_memories and recall.
+type memoryList struct {
+	Memories   []remembered `json:"memories"`
+	More       int          `json:"more"`
+	Unreadable []struct {
+		ID    string `json:"id"`
+		Error string `json:"error"`
+	} `json:"unreadable"`
+}
+
+// remembered is what is shown of a memory; raw is all of it.
+type remembered struct {
+	ID        string    `json:"id"`
+	Kind      string    `json:"kind"`
+	Text      string    `json:"text"`
+	Scope     string    `json:"scope"`
+	ChannelID string    `json:"channel_id"`
+	DueLocal  string    `json:"due_local"`
+	Overdue   bool      `json:"overdue"`
+	By        string    `json:"by"`
+	Created   time.Time `json:"created"`
+	Updated   time.Time `json:"updated"`
+	raw       json.RawMessage
+}
+
+func (r *remembered) UnmarshalJSON(data []byte) error {
+	type fields remembered
+	r.raw = append(r.raw[:0], data...)
+	return json.Unmarshal(data, (*fields)(r))
+}
+
+func (r remembered) MarshalJSON() ([]byte, error) { return r.raw, nil } //nolint:unparam // json.Marshaler wants it
+
+func newMemoryCommand() *cobra.Command {
+	return group("memory", "What is remembered: facts, preferences and open items",
+		newMemoryList(), newMemoryExport(), newMemoryImport(), newMemoryForget())
+}
+
+// memoryPage is how many memories one request asks for.
+const memoryPage = 1000
+
+// memoryQuery is what is to be listed.
+type memoryQuery struct {
+	about, kind, scope string
+	limit              int // 0: all
+}
+
+func newMemoryList() *cobra.Command {
+	c := &cobra.Command{
+		Use: "list", Short: "List what is remembered, or what fits some words", Args: cobra.NoArgs,
+		Example: "  switchboard memory list --kind open\n  switchboard memory list --about kettle",
+	}
+	asJSON := jsonFlag(c)
+	var q memoryQuery
+	c.Flags().StringVar(&q.about, "about", "", "only what fits these words, the best first")
+	c.Flags().StringVar(&q.kind, "kind", "", "only one kind: fact, preference or open")
+	c.Flags().StringVar(&q.scope, "scope", "", "only one scope")
+	c.Flags().IntVarP(&q.limit, "lines", "n", 50, "how many (0: all)")
+	c.RunE = withKernel("listing the memories", func(c *cobra.Command, k control.Kernel, _ []string) error {
+		if q.limit < 0 {
+			return fmt.Errorf("-n %d: give 0 or more", q.limit)
+		}
+		found, err := readMemories(c.Context(), k, q)
+		if err != nil {
+			return err
+		}
+		none := "Nothing is remembered. Tell the assistant: “remember that the kettle is in the kitchen”."
+		if q.about+q.kind+q.scope != "" {
+			none = "Nothing of that is remembered."
+		}
+		err = list(c, *asJSON, found.Memories, "ID KIND WHAT DUE CHANNEL BY SINCE", none, func(p *printer, r remembered) []cell {
+			since := r.Updated
+			if since.IsZero() {
+				since = r.Created
+			}
+			kind := r.Kind
+			if r.Scope != "" {
+				kind += " (" + r.Scope + ")"
+			}
+			due := text(dash(r.DueLocal))
+			if r.Overdue {
+				due.color = yellow
+			}
+			return []cell{text(r.ID), text(kind), text(shorten(r.Text, 80)), due, text(dash(r.ChannelID)), text(dash(r.By)), text(p.clock(since))}
+		})
+		if err != nil || *asJSON {
+			return err
+		}
+		p := printerOf(c)
+		if found.More > 0 {
+			p.faint(fmt.Sprintf("and %d more: -n 0 shows all", found.More))
+		}
+		for _, u := range found.Unreadable {
+			p.line("%s", p.paint(red, fmt.Sprintf("%s cannot be read: %s: `switchboard memory forget %s` removes it", u.ID, u.Error, u.ID)))
+		}
+		return nil
+	})
+	return c
+}
+
+// readMemories lists page by page.
+func readMemories(ctx context.Context, k control.Kernel, q memoryQuery) (all memoryList, err error) {
+	all.Memories = []remembered{}
+	name, fields := listMemories, map[string]any{}
+	if q.about != "" {
+		name, fields["query"] = recallMemories, q.about
+	}
+	if q.kind != "" {
+		fields["kind"] = q.kind
+	}
+	if q.scope != "" {
+		fields["scope"] = q.scope
+	}
+	for {
+		fields["limit"] = memoryPage
+		if q.limit > 0 {
+			fields["limit"] = min(memoryPage, q.limit-len(all.Memories))
+		}
+		if name == listMemories {
+			fields["offset"] = len(all.Memories)
+		}
+		page, err := callMemory[memoryList](ctx, k, name, fields)
+		if err != nil {
+			return all, err
+		}
+		all.Memories = append(all.Memories, page.Memories...)
+		all.More, all.Unreadable = page.More, page.Unreadable
+		if page.More == 0 || len(page.Memories) == 0 || name == recallMemories || q.limit > 0 && len(all.Memories) >= q.limit {
+			return all, nil
+		}
+	}
+}
+
+// callMemory is the decoded answer of a tool.
+func callMemory[T any](ctx context.Context, k control.Kernel, name string, fields map[string]any) (answer T, err error) {
+	arguments, err := json.Marshal(fields)
+	if err != nil {
+		return answer, err
+	}
+	content, err := tool(ctx, k, name, arguments)
+	if err != nil {
+		return answer, err
+	}
+	if err := json.Unmarshal([]byte(content), &answer); err != nil {
+		return answer, fmt.Errorf("reading the answer of %s: %w", name, err)
+	}
+	return answer, nil
+}
+
+func newMemoryForget() *cobra.Command {
+	c := &cobra.Command{
+		Use: "forget ID...", Short: "Forget memories for good", ValidArgsFunction: suggest(memoryIDs),
+		Example: "  switchboard memory forget m4k2q7\n  switchboard memory forget --all --yes",
+		Args: func(c *cobra.Command, args []string) error {
+			if all, _ := c.Flags().GetBool("all"); all == (len(args) > 0) {
+				return errors.New("give ids of `switchboard memory list`, or --all")
+			}
+			return nil
+		},
+	}
+	asJSON := jsonFlag(c)
+	all := c.Flags().Bool("all", false, "everything that is remembered")
+	scope := c.Flags().String("scope", "", "with --all: only one scope")
+	yes := c.Flags().BoolP("yes", "y", false, "with --all: do not ask")
+	c.RunE = withKernel("forgetting", func(c *cobra.Command, k control.Kernel, args []string) error {
+		name, fields := forgetMemories, map[string]any{"ids": args}
+		if *all {
+			name, fields = forgetAll, map[string]any{}
+			what := "everything that is remembered"
+			if *scope != "" {
+				fields["scope"] = *scope
+				what = "everything of the scope " + *scope
+			}
+			if ok, err := confirm(c, *yes, "Forget "+what+" for good?", "`switchboard memory export` keeps a copy"); err != nil || !ok {
+				return err
+			}
+		}
+		said, err := callMemory[json.RawMessage](c.Context(), k, name, fields)
+		if err != nil {
+			return err
+		}
+		return sayMemory(c, *asJSON, said)
+	})
+	return c
+}
+
+// sayMemory prints what a tool did.
+func sayMemory(c *cobra.Command, asJSON bool, said json.RawMessage) error {
+	if asJSON {
+		return printJSON(c, said)
+	}
+	var answer struct{ Text string }
+	if err := json.Unmarshal(said, &answer); err != nil {
+		return fmt.Errorf("reading the answer: %w", err)
+	}
+	printerOf(c).line("%s", answer.Text)
+	return nil
+}
+
+func memoryIDs(ctx context.Context, k control.Kernel) (out []string, err error) {
+	found, err := readMemories(ctx, k, memoryQuery{limit: 200})
+	for _, r := range found.Memories {
+		out = append(out, r.ID+"\t"+shorten(r.Text, 60))
+	}
+	return out, err
+}
