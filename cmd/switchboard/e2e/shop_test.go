@@ -156,6 +156,7 @@ func (s *shop) answer(r openaitest.Request) openaitest.Answer {
 	} else if stored != now.asked {
 		s.note("the model is asked for answer %d of the turn of %s, and %d are recorded:\n%s", now.asked+1, now.tokens, stored, transcript(r))
 	}
+	s.heardOnce(r)
 	s.mu.Lock()
 	before := s.before
 	s.mu.Unlock()
@@ -168,6 +169,22 @@ func (s *shop) answer(r openaitest.Request) openaitest.Answer {
 		}
 	}
 	return openaitest.Say("You said " + strings.Join(now.tokens, " "))
+}
+
+// heardOnce checks that no message stands twice in what the model is told.
+func (s *shop) heardOnce(r openaitest.Request) {
+	heard := map[string]bool{}
+	for _, m := range r.Messages[1:] {
+		if m.Role != "user" || strings.HasPrefix(m.Content.Text, "[note") {
+			continue
+		}
+		for _, t := range token.FindAllString(m.Content.Text, -1) {
+			if heard[t] {
+				s.note("the model is told %s twice:\n%s", t, transcript(r))
+			}
+			heard[t] = true
+		}
+	}
 }
 
 func (s *shop) note(format string, args ...any) {
@@ -261,23 +278,30 @@ func (s *shop) answeredAll(tokens []string) bool {
 func (s *shop) survived(tokens ...string) {
 	s.t.Helper()
 	all := s.waitFor(func() bool { return s.answeredAll(tokens) })
-	s.mu.Lock()
-	for _, wrong := range s.wrong {
-		s.t.Error(wrong)
-	}
-	s.mu.Unlock()
+	s.nothingWrong()
 	if !all {
 		s.t.Fatalf("in %s not all of %q were answered", patience, tokens)
 	}
 	s.settled()
-	if dead := s.dead(); len(dead) > 0 {
-		s.t.Errorf("dead letters: %q", dead)
-	}
 	if bad := s.query(`SELECT id, inputs, outcome FROM turn WHERE outcome != 'ok'`); len(bad) > 0 {
 		s.t.Errorf("turns that did not end well: %q", bad)
 	}
 	s.repliedOnce(tokens)
 	s.didOnce(tokens)
+}
+
+// nothingWrong checks what was noted about the requests to the model, and that
+// nothing was given up.
+func (s *shop) nothingWrong() {
+	s.t.Helper()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, wrong := range s.wrong {
+		s.t.Error(wrong)
+	}
+	if dead := s.dead(); len(dead) > 0 {
+		s.t.Errorf("dead letters: %q", dead)
+	}
 }
 
 func (s *shop) repliedOnce(tokens []string) {

@@ -55,6 +55,7 @@ func TestMessagesSteerATurnThatGoesOnAfterwards(t *testing.T) {
 		t.Errorf("the model was interrupted with %q", got)
 	}
 	contains(t, "the interrupted turn", transcript(steered), "did <c0m0>1", "skipped: new message")
+	contains(t, "the end", transcript(requests[6]), "assistant: You said <c0m1> <c0m2>")
 	contains(t, "the turn that goes on", requests[4].Last("user"), "<c0m0>", "shop/act")
 	if got := s.lines("shop", "calls"); !slices.Equal(got, []string{"peek <c0m0>0", "act <c0m0>1", "act <c0m1>0", "act <c0m0>2"}) {
 		t.Errorf("the tools ran in this order: %q", got)
@@ -69,19 +70,33 @@ func TestSteeredTurnSurvivesACrashOfTheKernelAtEveryCommit(t *testing.T) {
 		s.steered()
 	})
 	t.Logf("commits:\n%s", strings.Join(did, "\n"))
-	all := points(t, len(did))
-	seed := rand.IntN(2)
-	t.Logf("seed %d", seed)
-	for i, point := range all {
-		if len(all) == 2*len(did) && (i+i/2+seed)%2 == 0 { // one side of each
-			continue
-		}
+	for _, point := range oneSide(points(t, len(did))) {
 		t.Run(point, func(t *testing.T) {
 			t.Parallel()
 			s := newShop(t, "")
 			s.plan = busy
 			s.crashAt(point)
 			s.steered()
+		})
+	}
+}
+
+func TestSteeredTurnSurvivesTheDeathOfItsAgentAtACommit(t *testing.T) {
+	t.Parallel()
+	seed := rand.Uint64()
+	t.Logf("seed %d", seed)
+	random := rand.New(rand.NewPCG(seed, 0))
+	for i := range 6 {
+		point := fmt.Sprint([]string{"before ", "after "}[i%2], 2+4*i+random.IntN(4))
+		t.Run(point, func(t *testing.T) {
+			t.Parallel()
+			s := newShop(t, "processes: separate")
+			s.plan = busy
+			s.env["SWITCHBOARD_CRASH_VICTIM"] = "agent:keeper"
+			s.crashAt(point)
+			agent := s.extensionProcess("agent:keeper")
+			s.steered()
+			s.gone([]process{agent})
 		})
 	}
 }

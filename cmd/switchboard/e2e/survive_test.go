@@ -96,6 +96,14 @@ func points(t *testing.T, n int) []string {
 	return some
 }
 
+// oneSide is one point of each two: where a run is long.
+func oneSide(points []string) (half []string) {
+	for i := 0; i < len(points); i += 2 {
+		half = append(half, points[min(i+i/2%2, len(points)-1)])
+	}
+	return half
+}
+
 func TestTurnSurvivesACrashOfTheKernelAtEveryCommit(t *testing.T) {
 	t.Parallel()
 	did := commits(t, func(s *shop) {
@@ -107,6 +115,9 @@ func TestTurnSurvivesACrashOfTheKernelAtEveryCommit(t *testing.T) {
 		}
 	})
 	t.Logf("commits of the turn:\n%s", strings.Join(did, "\n"))
+	if len(did) > 22 {
+		t.Errorf("the turn took %d commits", len(did))
+	}
 	for _, point := range points(t, len(did)) {
 		t.Run(point, func(t *testing.T) {
 			t.Parallel()
