@@ -44,6 +44,9 @@ type Router interface {
 	Accept(tx *Tx, e *busv1.Event) error
 	// Died runs in the commit in which a delivery dies.
 	Died(tx *Tx, d *journal.Delivery, e *busv1.Event, extension string) error
+	// Unask withdraws the question of an event of system.user.ask; false: it has
+	// ended before.
+	Unask(tx *Tx, e *busv1.Event) (bool, error)
 	// Delivered runs in the commit of a receipt of a channel.
 	Delivered(tx *Tx, e *busv1.Event, r *busv1.Receipt) (handle string, err error)
 	// Answered runs in the commit that acknowledges a command: content is what the

@@ -341,7 +341,11 @@ func (t *Tx) withdrawEffect(w *busv1.Withdraw) (*busv1.EffectResult, error) {
 	if e == nil || e.GetSource() != t.Actor.ID {
 		return nil, fmt.Errorf("%w: %q did not publish event %q", contract.ErrNotFound, t.Actor.ID, w.GetEventId())
 	}
-	inTime, err := t.Withdraw(seq)
+	withdraw := t.Withdraw
+	if e.GetTopic() == contract.TopicUserAsk {
+		withdraw = func(int64) (bool, error) { return t.bus.router.Unask(t, e) }
+	}
+	inTime, err := withdraw(seq)
 	return &busv1.EffectResult{EventId: e.GetId(), TooLate: !inTime}, err
 }
 

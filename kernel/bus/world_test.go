@@ -181,6 +181,8 @@ func (r *fakeRouter) Died(tx *bus.Tx, d *journal.Delivery, e *busv1.Event, _ str
 	return died(tx, d, e)
 }
 
+func (r *fakeRouter) Unask(*bus.Tx, *busv1.Event) (bool, error) { return false, nil }
+
 func (r *fakeRouter) Delivered(*bus.Tx, *busv1.Event, *busv1.Receipt) (string, error) {
 	return "handle", nil
 }

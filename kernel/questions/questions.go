@@ -248,6 +248,15 @@ func (b *Book) OfCall(r journal.Reader, call string) (*Question, error) {
 	return b.Get(r, string(stored.Value))
 }
 
+// OfEvent is the open question that an event has asked; nil: none.
+func (b *Book) OfEvent(r journal.Reader, seq int64) (*Question, error) {
+	of, err := b.all(r, func(q *Question) (bool, error) { return q.Event == seq, nil })
+	if err != nil || len(of) == 0 {
+		return nil, err
+	}
+	return &of[0], nil
+}
+
 // Await returns what is closed once the question has ended, if it had not ended
 // before. stop must be called when nobody waits any more.
 func (b *Book) Await(id string) (ended <-chan struct{}, stop func()) {

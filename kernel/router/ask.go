@@ -175,6 +175,19 @@ func (r *MessageRouter) unasked(tx *bus.Tx, m contract.ChannelSend) error {
 	return err
 }
 
+// Unask implements bus.Router: who asked does not need the answer any more.
+func (r *MessageRouter) Unask(tx *bus.Tx, e *busv1.Event) (bool, error) {
+	q, err := r.questions.OfEvent(tx, e.GetSeq())
+	if err != nil || q == nil {
+		return false, err
+	}
+	ended, unseen, err := r.questions.End(tx, q, contract.AskWithdrawn, "", "")
+	if err != nil || !ended || unseen {
+		return ended, err
+	}
+	return true, r.tellWhereAsked(tx, q, fmt.Sprintf("Question %s needs no answer any more: %s", q.ID, q.Brief()))
+}
+
 // EndQuestions ends the questions whose time is over, or for whose answer nobody
 // waits any more.
 func (r *MessageRouter) EndQuestions(ctx context.Context, b *bus.Bus, now time.Time) error {

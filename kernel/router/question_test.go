@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/switchboard-run/switchboard/contract"
+	"github.com/switchboard-run/switchboard/contract/busv1"
 	"github.com/switchboard-run/switchboard/kernel/bus"
 	"github.com/switchboard-run/switchboard/kernel/directory"
 	"github.com/switchboard-run/switchboard/kernel/journal"
@@ -372,6 +373,39 @@ func TestAQuestionThatCannotBeAsked(t *testing.T) {
 			})
 		})
 	}
+}
+
+func TestTheAskerWithdrawsAQuestion(t *testing.T) {
+	withInquiry(t, func(q inquiry) {
+		q.deploy.Actor.Effects = []string{"withdraw"}
+		var ids []string
+		for range 2 {
+			asked := q.deploy.Must("", kerneltest.Publish(contract.TopicUserAsk, contract.UserAsk{
+				Text: "Deploy?", Kind: contract.AskApprove, Topic: "deploy.answered", ReplyTo: q.boris,
+			}))
+			ids = append(ids, asked[0].GetEventId())
+		}
+		q.telegram.Confirms(q.telegram.Take()) // of the other one nobody has read
+		withdraws := func(id string) bool {
+			done := q.deploy.Must("", &busv1.Effect{Kind: &busv1.Effect_Withdraw{Withdraw: &busv1.Withdraw{EventId: id}}})
+			return !done[0].GetTooLate()
+		}
+		if !withdraws(ids[0]) || !withdraws(ids[1]) || withdraws(ids[0]) {
+			t.Error("a question is withdrawn once")
+		}
+		q.answered(
+			contract.UserAnswer{Question: "q1", Outcome: contract.AskWithdrawn},
+			contract.UserAnswer{Question: "q2", Outcome: contract.AskWithdrawn},
+		)
+		q.telegram.Says("boris", "/approve q1")
+		var said []string
+		for _, m := range q.telegram.Sends() {
+			said = append(said, m.Text)
+		}
+		if all := strings.Join(said, "\n"); !strings.Contains(all, "Question q1 needs no answer any more: Deploy?") || !strings.Contains(all, "q1 is not open any more") {
+			t.Errorf("Boris is told %q", said)
+		}
+	})
 }
 
 func TestQuestionsOfOneAskerAreLimited(t *testing.T) {

@@ -247,6 +247,29 @@ func TestANewMessageWithdrawsAQuestion(t *testing.T) {
 	}
 }
 
+// The agent's process has been replaced while a person was asked.
+func TestANewMessageWithdrawsTheQuestionOfAnEarlierAttempt(t *testing.T) {
+	play(t, func(w *world) {
+		a := w.guarded()
+		id, _ := w.wants(w.hears())
+		w.telegram.ShowsOne("q1")
+		w.orchestrator.Dies()
+		w.orchestrator.Starts()
+		w.Wait(time.Minute)
+		turn := w.orchestrator.Hears("go")
+		result := turn.Calls(id)
+		w.Wait(30 * time.Minute)
+		if w.orchestrator.Cancelled(turn.Delivery.GetToken()) {
+			t.Fatal("the time of the turn does not stand still")
+		}
+		w.telegram.Says("anna", "what do you mean?")
+		w.says(result, true, "the user has written something new")
+		if len(a.requests) != 0 || w.open() != 0 {
+			t.Errorf("the tool ran %d times, %d questions are open", len(a.requests), w.open())
+		}
+	})
+}
+
 func TestWhatEndsATurnWithdrawsItsQuestion(t *testing.T) {
 	play(t, func(w *world) {
 		a := w.guarded()
