@@ -123,6 +123,7 @@ func (c *channel) Send(ctx context.Context, m sdk.Message) (sdk.Receipt, error) 
 	d := c.hub.open(wire.Frame{
 		Type: wire.Message, ID: m.ID, Conversation: m.Conversation, Text: m.Text,
 		ReplyTo: m.ReplyTo, Notice: m.Notice, Repeat: m.Repeat, Part: m.Part, Parts: m.Parts, Session: m.Session,
+		Draft: m.DraftID,
 	})
 	defer c.hub.close(d)
 	late := time.NewTimer(c.patience)
@@ -137,7 +138,7 @@ func (c *channel) Send(ctx context.Context, m sdk.Message) (sdk.Receipt, error) 
 	}
 }
 
-// Draft shows the text so far.
+// Draft shows the text so far, also to terminals that attach later.
 func (c *channel) Draft(_ context.Context, d sdk.Draft) {
 	c.hub.draft(wire.Frame{Type: wire.Draft, Conversation: d.Conversation, ID: d.ID, Text: d.Text, Done: d.Done})
 }

@@ -95,7 +95,7 @@ func TestSendIsDoneWhenATerminalShowsIt(t *testing.T) {
 	}
 	c.write(wire.Frame{Type: wire.Shown, ID: "never sent"})
 	c.write(wire.Frame{Type: wire.Shown, ID: "e1"})
-	if s := <-result; s.err != nil || s.receipt != (sdk.Receipt{ProviderID: "e1", Conversation: "terminal"}) {
+	if s := <-result; s.err != nil || s.receipt.ProviderID != "e1" || s.receipt.Conversation != "terminal" {
 		t.Errorf("got %+v", s)
 	}
 	// Sent again, because the receipt was lost: shown is shown.

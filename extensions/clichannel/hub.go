@@ -8,7 +8,7 @@ import (
 
 const (
 	maxTerminals = 64
-	keepIDs      = 4096 // of messages that were shown, and of messages that were echoed
+	keepIDs      = 4096 // of messages that were shown or echoed, and of drafts that have ended
 )
 
 // hub knows which terminals are attached and which messages wait to be shown.
@@ -18,7 +18,9 @@ type hub struct {
 	waiting   map[string]*delivery
 	done      *recent // message id to the conversation of the terminal that showed it
 	echoed    *recent
-	changed   chan struct{} // a terminal came or went
+	drafts    map[string]wire.Frame // the newest draft of a conversation
+	drafted   *recent               // ids of drafts that have ended
+	changed   chan struct{}         // a terminal came or went
 }
 
 // delivery is a message that Send waits for.
@@ -32,7 +34,8 @@ type delivery struct {
 func newHub() *hub {
 	return &hub{
 		terminals: map[*terminal]struct{}{}, waiting: map[string]*delivery{},
-		done: newRecent(keepIDs), echoed: newRecent(keepIDs), changed: make(chan struct{}, 1),
+		done: newRecent(keepIDs), echoed: newRecent(keepIDs), drafts: map[string]wire.Frame{},
+		drafted: newRecent(keepIDs), changed: make(chan struct{}, 1),
 	}
 }
 
@@ -47,6 +50,9 @@ func (h *hub) attach(t *terminal) bool {
 	h.terminals[t] = struct{}{}
 	for _, d := range h.waiting {
 		h.offer(t, d)
+	}
+	if f, ok := h.drafts[t.conversation]; ok && !t.script {
+		t.queue.put(f)
 	}
 	h.notify()
 	return true
@@ -77,6 +83,7 @@ func (h *hub) attached() int {
 func (h *hub) open(f wire.Frame) *delivery {
 	h.mu.Lock()
 	defer h.mu.Unlock()
+	h.endDraft(f.Conversation, f.Draft)
 	d := h.waiting[f.ID]
 	if d == nil {
 		d = &delivery{frame: f, shown: make(chan struct{})}
@@ -143,12 +150,31 @@ func (h *hub) echo(t *terminal, f wire.Frame) {
 	}
 }
 
+// draft shows a draft; one that comes after its end is late, and shown no more.
 func (h *hub) draft(f wire.Frame) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
+	switch {
+	case f.Done:
+		h.endDraft(f.Conversation, f.ID)
+	case f.ID != "" && h.drafted.has(f.ID):
+		return
+	default:
+		h.drafts[f.Conversation] = f
+	}
 	for t := range h.terminals {
 		if !t.script && t.wants(f.Conversation) {
 			t.queue.put(f)
 		}
+	}
+}
+
+// endDraft forgets a draft; h.mu is held.
+func (h *hub) endDraft(conversation, id string) {
+	if h.drafts[conversation].ID == id {
+		delete(h.drafts, conversation)
+	}
+	if id != "" {
+		h.drafted.put(id, "")
 	}
 }

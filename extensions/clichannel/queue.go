@@ -29,14 +29,15 @@ type queue struct {
 
 func newQueue() *queue { return &queue{more: make(chan struct{}, 1)} }
 
-// put adds a frame. A draft replaces the draft it stands directly behind.
+// put adds a frame. A draft replaces what it stands directly behind, if that is
+// an older state of it.
 func (q *queue) put(f wire.Frame) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if q.err != nil {
 		return
 	}
-	if n := len(q.frames); f.Type == wire.Draft && n > 0 && q.frames[n-1].Type == wire.Draft {
+	if n := len(q.frames); f.Type == wire.Draft && n > 0 && q.frames[n-1].Type == wire.Draft && q.frames[n-1].ID == f.ID {
 		q.bytes -= len(q.frames[n-1].Text)
 		q.frames = q.frames[:n-1]
 	}

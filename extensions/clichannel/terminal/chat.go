@@ -133,7 +133,8 @@ type chatView struct {
 	failed   bool            // to connect, at least once
 	waiting  map[string]bool // ids not accepted while online is or was
 	working  bool
-	drafting string
+	draftID  string // the draft that came last and has not ended
+	drafting string // its text
 	notReady string
 	late     map[string]bool // typed while there was no connection
 }
@@ -240,9 +241,12 @@ func (c *chatView) print(f wire.Frame) {
 		c.screen.alert(c.theme.notice(f, width)...)
 		return
 	}
-	c.drafting = ""
-	if f.Last() {
-		c.working = false
+	// What answers something else, such as a command, leaves the draft alone.
+	if c.draftID == "" || c.draftID == f.Draft {
+		c.draftID, c.drafting = "", ""
+		if f.Last() {
+			c.working = false
+		}
 	}
 	c.show(c.theme.answer(f, width)...)
 }
@@ -260,9 +264,11 @@ func (c *chatView) echo(f wire.Frame) {
 func (c *chatView) draft(f wire.Frame) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.working, c.drafting = !f.Done, f.Text
-	if f.Done {
-		c.drafting = ""
+	switch {
+	case !f.Done:
+		c.working, c.draftID, c.drafting = true, f.ID, f.Text
+	case c.draftID == f.ID:
+		c.working, c.draftID, c.drafting = false, "", ""
 	}
 	c.show()
 }
@@ -284,7 +290,7 @@ func (c *chatView) disconnected(error) {
 	defer c.mu.Unlock()
 	c.failed = true
 	if c.online {
-		c.online, c.working, c.drafting = false, false, ""
+		c.online, c.working, c.draftID, c.drafting = false, false, "", ""
 	}
 	c.show()
 }

@@ -294,7 +294,7 @@ func (l *link) handle(f wire.Frame) error {
 		}
 		known := l.shown.has(f.ID)
 		if known {
-			l.view.draft(wire.Frame{Type: wire.Draft, Done: true})
+			l.view.draft(wire.Frame{Type: wire.Draft, ID: f.Draft, Done: true})
 		} else {
 			confirmed, err := l.view.message(f)
 			if err != nil {

@@ -56,7 +56,7 @@ const (
 	// for: Conversation or New, Agent, Script.
 	Hello Type = "hello"
 	// Message is one text: ID and Text. To the terminal also Conversation, and
-	// Notice, ReplyTo, Session, Part and Parts where they apply.
+	// Notice, ReplyTo, Session, Draft, Part and Parts where they apply.
 	Message Type = "message"
 	// Shown says that message ID is on the screen.
 	Shown Type = "shown"
@@ -68,8 +68,9 @@ const (
 	Accepted Type = "accepted"
 	// Echo is what was written at another terminal of the conversation: ID, Text.
 	Echo Type = "echo"
-	// Draft is all of the text so far, as an answer is being written; without
-	// Text, the assistant is working; with Done, it no longer is.
+	// Draft is all of the text so far, as an answer is being written: ID (of the
+	// draft, not of a message) and Text; without Text, the assistant is working;
+	// with Done, it has nothing to say. Otherwise a message takes its place.
 	Draft Type = "draft"
 	// State says whether the channel can take messages: Ready, and Text for
 	// people if not.
@@ -92,6 +93,7 @@ type Frame struct {
 	Text         string `json:"text,omitempty"`
 	Hint         string `json:"hint,omitempty"`
 	ReplyTo      string `json:"reply_to,omitempty"` // the message of a terminal that this answers
+	Draft        string `json:"draft,omitempty"`    // id of the draft whose place this takes
 	Session      string `json:"session,omitempty"`  // that says it
 	Notice       bool   `json:"notice,omitempty"`   // not an answer: a reminder, a message from elsewhere
 	Repeat       bool   `json:"repeat,omitempty"`   // may have been shown before
