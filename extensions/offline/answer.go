@@ -32,6 +32,33 @@ const (
 	cancelSchedule    = "cancel_schedule"
 )
 
+// answerAll answers the inputs of a turn one after the other, each with the
+// calls that were made for it. An answer follows from what it has seen alone, so
+// going through them again finds out which calls those are.
+func answerAll(d dialog) reply {
+	var said []string
+	steps := d.steps
+	for _, in := range d.inputs {
+		d.kind, d.text, d.steps = in.kind, in.text, nil
+		if len(d.inputs) == 1 {
+			d.steps = steps
+		}
+		a := answer(d)
+		for len(a.calls) > 0 {
+			made := len(d.steps) + len(a.calls)
+			if made > len(steps) {
+				return a
+			}
+			d.steps = steps[:made]
+			a = answer(d)
+		}
+		steps = steps[len(d.steps):]
+		d.previous = ""
+		said = append(said, a.text)
+	}
+	return say(strings.Join(said, "\n\n"))
+}
+
 // answer decides what comes next.
 func answer(d dialog) reply {
 	switch d.kind {

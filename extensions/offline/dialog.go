@@ -7,19 +7,26 @@ import (
 	"strings"
 	"time"
 
+	"github.com/switchboard-run/switchboard/contract"
 	"github.com/switchboard-run/switchboard/contract/extensionv1"
 	"github.com/switchboard-run/switchboard/sdk"
 )
 
-// dialog is what matters of a request: the input to answer, and what has been
-// called for it so far.
+// dialog is what matters of a request: the inputs to answer, and what has been
+// called for them so far.
 type dialog struct {
-	kind     string // user, or the kind of a labelled input
-	text     string
+	inputs   []heard
+	heard           // the input that is being answered
 	previous string // what the user said before, if that was answered without a call
 	steps    []step
 	now      time.Time
 	tools    map[string]string // names on the wire by plain name
+}
+
+// heard is one input.
+type heard struct {
+	kind string // user, or the kind of a labelled input
+	text string
 }
 
 // step is one call with its result.
@@ -63,25 +70,62 @@ func readDialog(r *sdk.CompleteRequest, now time.Time) dialog {
 		}
 	}
 	messages := r.GetMessages()
-	input := -1
-	for i, m := range messages {
-		switch m.GetRole() {
-		case "system":
+	for _, m := range messages {
+		if m.GetRole() == "system" {
 			d.now = clock(m.GetContent(), d.now)
+		}
+	}
+	t := running(messages)
+	if len(t.inputs) == 0 {
+		d.inputs = []heard{{kind: "user"}}
+		return d
+	}
+	d.inputs, d.steps, d.previous = t.inputs, steps(t.messages), previous(messages[:t.begin])
+	return d
+}
+
+// stretch is what belongs to one turn: it may have been interrupted by others.
+type stretch struct {
+	begin    int // index of the first input
+	inputs   []heard
+	messages []*extensionv1.Message // answers and results
+}
+
+// How a run loop shows that a turn is interrupted, and that it goes on.
+const (
+	backlog = "[Backlog]\n"
+	goesOn  = "The newer message was answered. Go on with the earlier request"
+)
+
+// running is the turn that the request is about: the last one that began, or one
+// below it that goes on.
+func running(messages []*extensionv1.Message) stretch {
+	stack := []stretch{{}}
+	for i, m := range messages {
+		top := &stack[len(stack)-1]
+		switch m.GetRole() {
+		case "assistant", "tool":
+			top.messages = append(top.messages, m)
 		case "user":
-			if kind, _ := readLabel(m.GetContent()); !aside[kind] {
-				input = i
+			kind, text := readLabel(m.GetContent())
+			switch {
+			case kind == "note" && strings.HasPrefix(text, goesOn) && len(stack) > 1:
+				stack = stack[:len(stack)-1]
+			case aside[kind]:
+			case strings.HasPrefix(text, backlog):
+				above := stretch{begin: i}
+				for line := range strings.Lines(strings.TrimPrefix(text, backlog)) {
+					above.inputs = append(above.inputs, heard{kind, strings.TrimSpace(line)})
+				}
+				stack = append(stack, above)
+			case len(top.messages) > 0 || len(top.inputs) == 0: // another turn
+				*top = stretch{begin: i, inputs: []heard{{kind, text}}}
+			default:
+				top.inputs = append(top.inputs, heard{kind, text})
 			}
 		}
 	}
-	if input < 0 {
-		d.kind = "user"
-		return d
-	}
-	d.kind, d.text = readLabel(messages[input].GetContent())
-	d.previous = previous(messages[:input])
-	d.steps = steps(messages[input+1:])
-	return d
+	return stack[len(stack)-1]
 }
 
 // previous is what the user said before, if the answer to it called nothing:
@@ -123,6 +167,9 @@ func steps(messages []*extensionv1.Message) []step {
 			}
 			s := step{tool: name, arguments: c.GetArguments()}
 			result, there := results[c.GetCallId()]
+			if result == failure+contract.SkippedCall {
+				continue // it was not run: it is called again
+			}
 			s.result, s.failed = strings.CutPrefix(result, failure)
 			if !there {
 				s.result, s.failed = "there is no result", true

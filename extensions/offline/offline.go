@@ -52,7 +52,7 @@ func (m model) Complete(ctx context.Context, r *sdk.CompleteRequest, emit func(*
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	a := answer(readDialog(r, m.now()))
+	a := answerAll(readDialog(r, m.now()))
 	name := ID + "/" + Model
 	for i, c := range a.calls {
 		call := &busv1.Call{ProviderId: "offline_" + strconv.Itoa(i), Name: c.tool, Arguments: c.arguments}
