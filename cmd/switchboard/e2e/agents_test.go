@@ -94,7 +94,9 @@ func TestChatRemembersAndBasicChatDoesNot(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, withModel)
 	var n atomic.Int32
-	w.model.Handle(func(openaitest.Request) openaitest.Answer { return openaitest.Say(fmt.Sprintf("<answer %d>", n.Add(1))) })
+	w.model.Handle(func(openaitest.Request) openaitest.Answer {
+		return openaitest.Say(fmt.Sprintf("<answer %d>", n.Add(1)))
+	})
 	w.start()
 	for _, agent := range []string{"chat", "basic_chat"} {
 		p := w.attach(wire.Frame{New: true, Agent: agent})
