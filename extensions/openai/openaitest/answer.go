@@ -24,6 +24,9 @@ type Answer struct {
 	Delay, Pause time.Duration
 	// Gate holds the answer back, before anything is sent, until it is closed.
 	Gate <-chan struct{}
+	// Steps holds back each piece of the text of a stream until it gives a value;
+	// once it is closed, the rest comes.
+	Steps <-chan struct{}
 
 	// Status, if it is not 0 or 200, makes this an error with Message.
 	Status     int

@@ -135,6 +135,12 @@ func (p *reply) stream() {
 		return
 	}
 	for _, piece := range split(p.answer.Text, p.answer.Pieces) {
+		if p.answer.Steps != nil {
+			p.flush()
+			if !p.wait(p.answer.Steps, 0) {
+				return
+			}
+		}
 		if !p.delta(message{Content: &piece}) {
 			return
 		}
