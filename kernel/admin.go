@@ -283,7 +283,10 @@ func (a admin) Agents(context.Context) ([]control.Agent, error) {
 	for _, g := range now.Agents {
 		x := control.Agent{
 			ID: g.ID, Name: g.Name, Description: g.Description, State: g.State, Enabled: now.Enabled(g.ID), Default: g.ID == router.DefaultAgent(now),
-			Model: g.Spec.GetModel(), Tools: []string{},
+			Model: g.Spec.GetModel(), Tools: []string{}, Memory: append([]string{}, g.Spec.GetMemory()...), History: manifest.HistorySession,
+		}
+		if g.Spec.GetNoHistory() {
+			x.History = manifest.HistoryNone
 		}
 		if g.Spec.GetEcho() {
 			x.Model = ""

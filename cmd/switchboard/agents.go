@@ -1,6 +1,8 @@
 package main
 
 import (
+	"strings"
+
 	"github.com/spf13/cobra"
 
 	"github.com/switchboard-run/switchboard/kernel/control"
@@ -18,7 +20,7 @@ func newAgentsList() *cobra.Command {
 		if err != nil {
 			return err
 		}
-		return list(c, *asJSON, all, "ID NAME STATE MODEL TOOLS DESCRIPTION", "There are no agents: all of them are disabled in config.yaml.",
+		return list(c, *asJSON, all, "ID NAME STATE MODEL TOOLS MEMORY DESCRIPTION", "There are no agents: all of them are disabled in config.yaml.",
 			func(_ *printer, x control.Agent) []cell {
 				id, is := x.ID, state(x.State)
 				if x.Default {
@@ -27,7 +29,7 @@ func newAgentsList() *cobra.Command {
 				if !x.Enabled {
 					is = state("disabled")
 				}
-				return []cell{text(id), text(x.Name), is, text(dash(x.Model)), text(count(len(x.Tools), "tool")), text(shorten(x.Description, 70))}
+				return []cell{text(id), text(x.Name), is, text(dash(x.Model)), text(count(len(x.Tools), "tool")), text(dash(strings.Join(x.Memory, " "))), text(shorten(x.Description, 70))}
 			})
 	})
 	return c

@@ -123,7 +123,9 @@ type Agent struct {
 	Enabled     bool     `json:"enabled"`
 	Default     bool     `json:"default"`
 	Model       string   `json:"model,omitempty"`
-	Tools       []string `json:"tools"` // that it may use
+	Tools       []string `json:"tools"`   // that it may use
+	Memory      []string `json:"memory"`  // scopes that it may read and write
+	History     string   `json:"history"` // session; none: it hears each input as if it were the first
 }
 
 // SessionQuery selects sessions, the most recently active first.

@@ -266,11 +266,21 @@ func TestATaskEndsWithItsTurn(t *testing.T) {
 				if _, err := advice.TriesToAsk([2]string{"core/list_channels", "{}"}); !errors.Is(err, contract.ErrStale) {
 					t.Errorf("the work goes on: %v", err)
 				}
+				advice.Answers("too late")
+				task.Answers("too late")
 				helper.HearsNothing()
 				expert.HearsNothing()
 				for id, agent := range map[string]string{first: "helper", second: "expert"} {
 					if s := w.Session(agent, "task:"+id); len(s.Stack) != 0 {
 						t.Errorf("session %+v goes on", s)
+					}
+					if c := w.stored(id); c != nil && (c.State != journal.CallClosed || strings.Contains(c.Result, "too late")) {
+						t.Errorf("the call is %+v", c)
+					}
+				}
+				for _, e := range w.Events(contract.TopicAgentOutput) {
+					if out := kerneltest.Decode[contract.AgentOutput](t, e); out.Session != journal.SessionID(turn.Session()) && out.Outcome != contract.OutcomeCancelled {
+						t.Errorf("an output: %+v", out)
 					}
 				}
 				w.Restart()
