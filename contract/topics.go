@@ -265,6 +265,8 @@ type ModelUsage struct {
 	InputTokens  int64  `json:"input_tokens"`
 	OutputTokens int64  `json:"output_tokens"`
 	Purpose      string `json:"purpose,omitempty"` // empty: a step of a turn
+	// Estimated: the provider did not say; the tokens follow from sizes.
+	Estimated bool `json:"estimated,omitempty"`
 }
 
 // KernelSource is the source of events that the kernel publishes.

@@ -8,7 +8,8 @@
 //	router      who is admitted, which agent hears, where texts go
 //	questions   what people are asked
 //	tools       tool calls made once; the core tools
-//	models      which provider completes
+//	models      which provider completes, and when
+//	spending    what completions cost, and may cost
 //	manifest    what extensions declare
 //	config      what the user set
 //	supervisor  processes
@@ -47,6 +48,7 @@ import (
 	"github.com/switchboard-run/switchboard/kernel/models"
 	"github.com/switchboard-run/switchboard/kernel/router"
 	"github.com/switchboard-run/switchboard/kernel/session"
+	"github.com/switchboard-run/switchboard/kernel/spending"
 	"github.com/switchboard-run/switchboard/kernel/supervisor"
 	"github.com/switchboard-run/switchboard/kernel/tools"
 )
@@ -93,6 +95,7 @@ type Kernel struct {
 	sessions   *session.Book
 	router     *router.MessageRouter
 	tools      *tools.Runner
+	ledger     *spending.Ledger
 	host       *host.Host
 	super      *supervisor.Supervisor
 	listener   net.Listener
@@ -169,10 +172,11 @@ func Open(ctx context.Context, o Options) (_ *Kernel, err error) {
 		Bus: k.bus, Sessions: k.sessions, Directory: k.directory, Router: k.router, Remote: k.host, Log: k.log.Named("tools"),
 	}
 	k.sessions.OnClosed(k.tools.Closed)
+	k.ledger = spending.New(k.bus, k.directory, k.log.Named("spending"))
 	k.sessions.OnQueued(k.tools.Interrupt)
 	k.host.Options = host.Options{
 		Bus: k.bus, Sessions: k.sessions, Directory: k.directory, Tools: k.tools,
-		Models: &models.Router{Directory: k.directory, Remote: k.host}, Log: k.log.Named("host"), Report: k.report, Stuck: k.stuck,
+		Models: &models.Router{Directory: k.directory, Remote: k.host, Ledger: k.ledger}, Log: k.log.Named("host"), Report: k.report, Stuck: k.stuck,
 	}
 	return k, nil
 }

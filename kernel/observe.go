@@ -26,6 +26,7 @@ func (o observer) Active(i *supervisor.Instance) {
 		k.log.Error("an extension became active that was never initialised", "extension", i.ID)
 		return
 	}
+	k.ledger.Forget(i.ID)
 	k.host.Open(i.Context(), a, i.Conn, i.Description)
 	k.refresh()
 }

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"math"
 	"os"
 	"slices"
 	"strings"
@@ -239,6 +240,9 @@ func (m *member) fingerprint(p *plan, command []string) string {
 	for _, name := range slices.Sorted(maps.Keys(m.secrets)) {
 		fmt.Fprintln(h, name, m.secrets[name])
 	}
+	if m.manifest.Agent != nil {
+		fmt.Fprintln(h, "completions", p.config.Models.Concurrency)
+	}
 	if m.manifest.Run.Builtin == "" {
 		fmt.Fprintln(h, supervisor.Stamp(command, m.manifest.Dir()))
 	}
@@ -260,6 +264,9 @@ func (k *Kernel) init(p *plan, m *member, generation int64) (*extensionv1.InitRe
 		Id: id, Name: m.manifest.Name, Generation: generation, KernelAddress: "unix:" + k.listener.Addr().String(), KernelToken: k.host.Admit(a),
 		Config: m.raw, Secrets: m.secrets, RunDir: k.options.Home.RuntimeDir(), DataDir: data, Timezone: p.zone.String(),
 		Agent: agentSpec(m.manifest.Agent),
+	}
+	if r.Agent != nil {
+		r.Agent.Completions = int32(min(p.config.Models.Concurrency, math.MaxInt32))
 	}
 	if m.manifest.Provides.Channel != nil {
 		r.Dedupe = m.manifest.Provides.Channel.Dedupe

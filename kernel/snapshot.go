@@ -44,6 +44,7 @@ func (k *Kernel) snapshot() *directory.Snapshot {
 	if c.Models.Scout != "" {
 		s.ModelNames["scout"] = []string{c.Models.Scout}
 	}
+	s.DailyTokens, s.Completions = c.Models.DailyTokens, c.Models.Concurrency
 	for _, t := range tools.Core() {
 		s.Tools = append(s.Tools, tools.Entry(tools.CoreExtension, t))
 	}
@@ -85,6 +86,7 @@ func (k *Kernel) describe(s *directory.Snapshot, id string, m *member) {
 			ID: id, Name: m.manifest.Name, Description: m.manifest.Description, State: state, Spec: agentSpec(m.manifest.Agent),
 			Approve: m.manifest.Agent.Approve,
 		})
+		s.Agents[len(s.Agents)-1].DailyTokens = m.manifest.Agent.Limits.DailyTokens
 	}
 	if len(m.manifest.Provides.Models) > 0 {
 		s.Models = append(s.Models, directory.Provider{Extension: id, Models: m.manifest.Provides.Models, State: state, Readiness: readiness})

@@ -116,22 +116,6 @@ func (t *Tx) holdToken(token string) error {
 	return t.hold(l)
 }
 
-// Note publishes what followed from an event, with the next commit and without
-// waiting for it: for what is counted, not for what is acted on. A crash within
-// journal.LazyDelay loses it, together with what it would have counted.
-func (b *Bus) Note(cause *busv1.Event, topic string, payload any) {
-	b.submit(Kernel, "", true, func(tx *Tx) error {
-		return tx.Following(cause, func() error {
-			_, err := tx.Emit(topic, "", payload)
-			return err
-		})
-	}, func(err error) {
-		if err != nil && !errors.Is(err, journal.ErrClosed) {
-			b.log.Warn("noting something failed", "topic", topic, "error", err)
-		}
-	})
-}
-
 // update submits one transaction: apply under the token, if there is one, and
 // afterwards what the bus has to do.
 func (b *Bus) update(a *Actor, token string, apply func(*Tx) error, done func(error)) {
@@ -232,6 +216,7 @@ func (t *Tx) apply(effects []*busv1.Effect) ([]*busv1.EffectResult, error) {
 		if err != nil {
 			return nil, err
 		}
+		t.countAnew(e)
 		if result == nil {
 			result = &busv1.EffectResult{}
 		}

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
+	"sync/atomic"
 
 	"github.com/switchboard-run/switchboard/contract"
 	"github.com/switchboard-run/switchboard/contract/busv1"
@@ -24,6 +25,7 @@ type Lease struct {
 	Session    int64
 	Call       int64 // of a tool call: its row
 
+	asked    atomic.Int64 // completions of the turn
 	item     *item
 	sink     *Sink
 	started  int64 // Unix microseconds

@@ -89,6 +89,7 @@ type Models struct {
 	Default     []string         `yaml:"default,single" check:"model_name" unique:"-"` // in this order
 	Scout       string           `yaml:"scout" check:"model_name"`
 	DailyTokens map[string]int64 `yaml:"daily_tokens" keys:"token_key" min:"1"` // by model, or TotalTokens
+	Concurrency int              `yaml:"concurrency" default:"64" min:"1"`      // completions at a time
 }
 
 // TotalTokens is the key of the limit over all models in DailyTokens.

@@ -54,6 +54,7 @@ func TestParse(t *testing.T) {
 		Models: config.Models{
 			Default: []string{"openai/gpt-4.1-mini"}, Scout: "openai/gpt-4.1-nano",
 			DailyTokens: map[string]int64{"total": 2000000, "openai/gpt-4.1-mini": 1500000},
+			Concurrency: 64,
 		},
 		Links:     []config.Link{{From: "chief", To: "researcher", Mode: config.LinkTask, MaxMessages: 10, Idle: 10 * time.Minute}},
 		Retention: config.Retention{Events: 7 * 24 * time.Hour, Dead: 60 * 24 * time.Hour},
@@ -79,6 +80,7 @@ func TestDefaults(t *testing.T) {
 		Processes: config.ProcessesGrouped,
 		Agents:    config.Agents{Default: "orchestrator"},
 		Channels:  config.Channels{Hold: 15 * time.Minute},
+		Models:    config.Models{Concurrency: 64},
 		Retention: config.Retention{Events: 30 * 24 * time.Hour, Dead: 90 * 24 * time.Hour},
 	}
 	for name, text := range map[string]string{

@@ -88,6 +88,9 @@ type Snapshot struct {
 	ModelNames     map[string][]string
 	MaxTurns       int      // of one correlation
 	Approve        []string // tools, as patterns, for which a person is asked first
+	// DailyTokens is models.daily_tokens: limits by model, and of all together.
+	DailyTokens map[string]int64
+	Completions int // models.concurrency; 0: no limit
 
 	ToolsEtag    string // of all tools and grants
 	ChannelsEtag string
@@ -159,6 +162,7 @@ type Agent struct {
 	State       string
 	Spec        *extensionv1.AgentSpec
 	Approve     []string // tools, as patterns, for which a person is asked first
+	DailyTokens int64    // its own limit; 0: none
 }
 
 // Tool is one tool under its full name.

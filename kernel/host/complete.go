@@ -1,6 +1,7 @@
 package host
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -12,7 +13,9 @@ import (
 	"github.com/switchboard-run/switchboard/contract/extensionv1"
 	"github.com/switchboard-run/switchboard/contract/kernelv1"
 	"github.com/switchboard-run/switchboard/kernel/bus"
+	"github.com/switchboard-run/switchboard/kernel/directory"
 	"github.com/switchboard-run/switchboard/kernel/journal"
+	"github.com/switchboard-run/switchboard/kernel/models"
 )
 
 // Complete asks a model: for the agent whose turn is being run, the one that its
@@ -27,20 +30,8 @@ func (s modelsService) Complete(r *kernelv1.CompleteRequest, stream grpc.ServerS
 		Messages: r.GetMessages(), Tools: r.GetTools(), MaxTokens: r.GetMaxTokens(), Agent: asker.name, Session: asker.session,
 		Purpose: r.GetPurpose(),
 	}
-	used := contract.ModelUsage{Agent: asker.name, Session: asker.session, Purpose: r.GetPurpose()}
-	err = s.h.Models.Complete(stream.Context(), r.GetModel(), request, func(d *extensionv1.Delta) error {
-		if d.GetModel() != "" {
-			used.Model = d.GetModel()
-		}
-		if u := d.GetUsage(); u != nil {
-			used.InputTokens, used.OutputTokens = u.GetInputTokens(), u.GetOutputTokens()
-		}
-		return stream.Send(d)
-	})
-	if used.InputTokens > 0 || used.OutputTokens > 0 {
-		s.h.Bus.Note(asker.cause(), contract.TopicModelUsage, used)
-	}
-	return err
+	order := models.Order{Model: r.GetModel(), Cause: asker.cause(), Request: request}
+	return s.h.Models.Complete(stream.Context(), order, stream.Send)
 }
 
 // asker is who a completion is for.
@@ -80,10 +71,28 @@ func (h *Host) asker(ctx context.Context, r *kernelv1.CompleteRequest) (asker, e
 		case r.GetModel() != agent.Spec.GetModel():
 			return asker{}, fmt.Errorf("%w: the manifest of %q grants the model %q, not %q", contract.ErrDenied, actor.ID, agent.Spec.GetModel(), r.GetModel())
 		}
-		return a, nil
+		return a, bounded(a.lease, agent)
 	}
 	if !slices.Contains(actor.Models, r.GetModel()) {
 		return asker{}, fmt.Errorf("%w: the manifest of %q lacks \"permissions: {models: [%s]}\"", contract.ErrDenied, actor.ID, r.GetModel())
 	}
 	return a, nil
 }
+
+// spare is how many completions beyond two for each step a turn may take: for
+// answers that were empty, too long a history, a provider that died.
+const spare = 16
+
+// bounded refuses what a turn cannot need: a run loop that goes on without end
+// is stopped here.
+func bounded(l *bus.Lease, agent *directory.Agent) error {
+	steps := cmp.Or(int64(agent.Spec.GetMaxSteps()), defaultSteps)
+	if n := l.Asks(); n > 2*steps+spare {
+		return fmt.Errorf("%w: this turn has asked a model %d times, and agent.limits.max_steps in the manifest of %q allows %d steps",
+			contract.ErrInvalid, n-1, agent.ID, steps)
+	}
+	return nil
+}
+
+// defaultSteps is that of the run loop.
+const defaultSteps = 20

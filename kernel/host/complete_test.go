@@ -92,7 +92,7 @@ func TestAnExtensionCompletes(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	lane := w.Bus.LeaseCall(heartbeat.actor, turn, 1).Token
+	lane := w.Bus.LeaseCall(heartbeat.actor, turn, turn.Event, 1).Token
 	if _, err := heartbeat.completes(&kernelv1.CompleteRequest{Lane: lane, Model: "default"}); !errors.Is(err, contract.ErrDenied) {
 		t.Errorf("the model of the agent: %v", err)
 	}

@@ -50,6 +50,10 @@ func with(p directory.Provider, state string, readiness extensionv1.Readiness_St
 	return p
 }
 
+func order() models.Order {
+	return models.Order{Model: "default", Request: &extensionv1.CompleteRequest{Agent: "chat", Session: "s1"}}
+}
+
 const (
 	ready        = extensionv1.Readiness_STATE_READY
 	unconfigured = extensionv1.Readiness_STATE_UNCONFIGURED
@@ -118,7 +122,7 @@ func TestComplete(t *testing.T) {
 			d.Set(&directory.Snapshot{Models: test.providers, ModelOrder: []string{"a/*", "b/m"}})
 			r := models.Router{Directory: d, Remote: remote}
 			var text, model string
-			err := r.Complete(t.Context(), "default", &extensionv1.CompleteRequest{}, func(d *extensionv1.Delta) error {
+			err := r.Complete(t.Context(), order(), func(d *extensionv1.Delta) error {
 				text += d.GetText()
 				model += d.GetModel()
 				return nil
@@ -138,7 +142,7 @@ func TestComplete(t *testing.T) {
 func TestWithoutAnyModelTheErrorSaysWhatToDo(t *testing.T) {
 	t.Parallel()
 	r := models.Router{Directory: &directory.Directory{}, Remote: &fake{}}
-	err := r.Complete(t.Context(), "default", &extensionv1.CompleteRequest{}, nil)
+	err := r.Complete(t.Context(), order(), nil)
 	if !errors.Is(err, contract.ErrUnavailable) || !strings.Contains(err.Error(), "OPENAI_API_KEY") {
 		t.Errorf("the error is %v", err)
 	}
@@ -150,7 +154,7 @@ func TestAReaderThatStopsEndsTheCompletion(t *testing.T) {
 	d.Set(&directory.Snapshot{Models: []directory.Provider{active("a", "a/*"), active("b", "b/*")}})
 	r := models.Router{Directory: d, Remote: remote}
 	enough := errors.New("enough")
-	err := r.Complete(t.Context(), "default", &extensionv1.CompleteRequest{}, func(*extensionv1.Delta) error { return enough })
+	err := r.Complete(t.Context(), order(), func(*extensionv1.Delta) error { return enough })
 	if !errors.Is(err, enough) || len(remote.asked) != 1 {
 		t.Errorf("%v after asking %v", err, remote.asked)
 	}
@@ -171,7 +175,7 @@ func TestAProviderThatIsBeingStartedIsWaitedFor(t *testing.T) {
 					})
 				}
 				r := models.Router{Directory: d, Remote: remote}
-				err := r.Complete(t.Context(), "default", &extensionv1.CompleteRequest{}, func(*extensionv1.Delta) error { return nil })
+				err := r.Complete(t.Context(), order(), func(*extensionv1.Delta) error { return nil })
 				if took := time.Since(began); (err == nil) != comes || comes && took > 6*time.Second || took > 31*time.Second {
 					t.Errorf("%v after %s", err, took)
 				}
@@ -191,7 +195,7 @@ func TestARefusalIsNotRepeated(t *testing.T) {
 		d.Set(&directory.Snapshot{Models: []directory.Provider{active("a", "a/*"), with(active("b", "b/*"), directory.StateStarting, ready, "")}})
 		began := time.Now()
 		r := models.Router{Directory: d, Remote: remote}
-		err := r.Complete(t.Context(), "default", &extensionv1.CompleteRequest{}, func(*extensionv1.Delta) error { return nil })
+		err := r.Complete(t.Context(), order(), func(*extensionv1.Delta) error { return nil })
 		if err == nil || time.Since(began) > 0 || len(remote.asked) != 1 {
 			t.Errorf("%v after %s and %v", err, time.Since(began), remote.asked)
 		}
@@ -216,7 +220,7 @@ func TestOnlyStepsOfTurnsAskTheGrammar(t *testing.T) {
 			d, remote := &directory.Directory{}, &fake{providers: map[string]provider{"a": {texts: []string{"one"}}, "offline": {texts: []string{"no"}}}}
 			d.Set(&directory.Snapshot{Models: []directory.Provider{active("a", "a/m"), active("offline", "offline/grammar")}, ModelOrder: test.order})
 			r := models.Router{Directory: d, Remote: remote}
-			err := r.Complete(t.Context(), test.ask, &extensionv1.CompleteRequest{Purpose: "triage"}, func(*extensionv1.Delta) error { return nil })
+			err := r.Complete(t.Context(), models.Order{Model: test.ask, Request: &extensionv1.CompleteRequest{Purpose: "triage"}}, func(*extensionv1.Delta) error { return nil })
 			if !slices.Equal(remote.asked, test.asked) || (err == nil) != (test.asked != nil) {
 				t.Errorf("asked %v: %v", remote.asked, err)
 			}

@@ -59,6 +59,7 @@ type Agent struct {
 	zones     sync.Map     // of *time.Location by name
 	unsummed  atomic.Int64 // Unix nanoseconds until which no summary is asked for
 	silent    sync.Map     // of time.Time by tool: until then it is not consulted
+	places    places       // of requests to the model
 	turns     atomic.Int64 // numbers turns that the kernel has not numbered yet
 }
 
@@ -110,6 +111,7 @@ func (a *Agent) start(k kernel, name string, spec *extensionv1.AgentSpec, p Prom
 		time:  cmp.Or(time.Duration(spec.GetTurnTimeoutMs())*time.Millisecond, defaultTime),
 		bytes: cmp.Or(int(spec.GetMaxTokens()), defaultTokens) * bytesPerToken,
 	}
+	a.places = newPlaces(spec.GetCompletions())
 	cache := cmp.Or(a.options.CacheBytes, defaultCache)
 	if a.forgets {
 		cache = 0

@@ -110,6 +110,11 @@ var errEnough = errors.New("the answer is too long")
 
 // listen reads one answer as it comes.
 func (t *turn) listen(hint string) (answer, error) {
+	leave, err := t.a.places.enter(t.ctx)
+	if err != nil {
+		return answer{}, err
+	}
+	defer leave()
 	request, err := t.request(hint)
 	if err != nil {
 		return answer{}, err

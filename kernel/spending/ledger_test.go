@@ -1,0 +1,313 @@
+package spending_test
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/hashicorp/go-hclog"
+
+	"github.com/switchboard-run/switchboard/contract"
+	"github.com/switchboard-run/switchboard/contract/busv1"
+	"github.com/switchboard-run/switchboard/contract/extensionv1"
+	"github.com/switchboard-run/switchboard/kernel/bus"
+	"github.com/switchboard-run/switchboard/kernel/directory"
+	"github.com/switchboard-run/switchboard/kernel/journal"
+	"github.com/switchboard-run/switchboard/kernel/kerneltest"
+	"github.com/switchboard-run/switchboard/kernel/spending"
+)
+
+// world is a kernel with a ledger; its time is that of the bubble.
+type world struct {
+	*kerneltest.World
+	ledger *spending.Ledger
+}
+
+func run(t *testing.T, play func(w *world)) {
+	t.Helper()
+	kerneltest.Run(t, func(k *kerneltest.World) {
+		w := &world{World: k}
+		w.Know(func(s *directory.Snapshot) {
+			for _, id := range []string{"chat", "orchestrator"} {
+				s.Agents = append(s.Agents, directory.Agent{ID: id, Spec: &extensionv1.AgentSpec{}})
+			}
+		})
+		w.open()
+		play(w)
+	})
+}
+
+func (w *world) open() { w.ledger = spending.New(w.Bus, w.Directory, hclog.NewNullLogger()) }
+
+func (w *world) restart() {
+	w.Restart()
+	w.open()
+}
+
+// spends has an agent complete with a model.
+func (w *world) spends(agent, model string, input, output int64) {
+	w.T.Helper()
+	c, err := w.ledger.Begin(agent, model, 10)
+	if err != nil {
+		w.T.Fatal(err)
+	}
+	c.Spent(nil, contract.ModelUsage{Agent: agent, Session: "s-" + agent, Model: model, InputTokens: input, OutputTokens: output})
+}
+
+// refuses says that a completion is refused with the words.
+func (w *world) refuses(agent, model string, words ...string) {
+	w.T.Helper()
+	err := w.ledger.Check(agent, model)
+	if !errors.Is(err, contract.ErrUnavailable) {
+		w.T.Fatalf("%s may ask %s: %v", agent, model, err)
+	}
+	for _, word := range words {
+		if !strings.Contains(err.Error(), word) {
+			w.T.Errorf("the refusal %q lacks %q", err, word)
+		}
+	}
+}
+
+func (w *world) allows(agent, model string) {
+	w.T.Helper()
+	if err := w.ledger.Check(agent, model); err != nil {
+		w.T.Errorf("%s may not ask %s: %v", agent, model, err)
+	}
+}
+
+func (w *world) limit(limits map[string]int64) {
+	w.Know(func(s *directory.Snapshot) { s.DailyTokens = limits })
+}
+
+// reports compares a report, each row as "name calls input output estimated".
+func (w *world) reports(by string, days int, want ...string) {
+	w.T.Helper()
+	w.Wait(journal.LazyDelay)
+	rows, err := w.ledger.Report(w.T.Context(), by, days)
+	if err != nil {
+		w.T.Fatal(err)
+	}
+	got := []string{}
+	for _, r := range rows {
+		got = append(got, fmt.Sprint(r.Name, " ", r.Calls, " ", r.Input, " ", r.Output, " ", r.Estimated))
+	}
+	if !slices.Equal(got, want) {
+		w.T.Errorf("by %s, %d days: got %q, want %q", by, days, got, want)
+	}
+}
+
+func TestSumsAreKept(t *testing.T) {
+	run(t, func(w *world) {
+		w.spends("chat", "openai/mini", 100, 10)
+		w.spends("chat", "openai/mini", 200, 20)
+		w.spends("orchestrator", "openai/mini", 1000, 1)
+		w.Wait(24 * time.Hour) // the bubble begins at 2000-01-01
+		w.restart()
+		w.spends("chat", "local/a/b", 7, 7)
+		c, err := w.ledger.Begin("chat", "local/a/b", 10)
+		if err != nil {
+			w.T.Fatal(err)
+		}
+		c.Spent(nil, contract.ModelUsage{Agent: "chat", Session: "s-chat", Model: "local/a/b", InputTokens: 1, Estimated: true})
+
+		w.reports(spending.ByDay, 30, "2000-01-01 3 1300 31 0", "2000-01-02 2 8 7 1")
+		w.reports(spending.ByDay, 1, "2000-01-02 2 8 7 1")
+		w.reports(spending.ByAgent, 2, "orchestrator 1 1000 1 0", "chat 4 308 37 1")
+		w.reports(spending.ByModel, 2, "openai/mini 3 1300 31 0", "local/a/b 2 8 7 1")
+		w.reports(spending.BySession, 2, "s-orchestrator 1 1000 1 0", "s-chat 4 308 37 1")
+		w.reports(spending.BySession, 1, "s-chat 2 8 7 1")
+		for by, days := range map[string]int{"moon": 1, spending.ByDay: 0, spending.ByAgent: 401} {
+			if _, err := w.ledger.Report(w.T.Context(), by, days); !errors.Is(err, contract.ErrInvalid) {
+				w.T.Errorf("by %s, %d days: %v", by, days, err)
+			}
+		}
+	})
+}
+
+// What is submitted after an answer was paid for implies that it was.
+func TestWhatIsSubmittedLaterImpliesTheSum(t *testing.T) {
+	run(t, func(w *world) {
+		for i := range 20 {
+			w.spends("chat", "openai/mini", 1, 1)
+			w.Do(func(tx *bus.Tx) error {
+				v, err := tx.KVGet(contract.KernelSource, "usage/2000-01-01/chat/openai/mini")
+				if want := fmt.Sprintf(`{"calls":%d,"input":%d,"output":%d}`, i+1, i+1, i+1); string(v.Value) != want {
+					w.T.Errorf("the sum is %s, want %s", v.Value, want)
+				}
+				return err
+			})
+		}
+		if n := len(w.Events(contract.TopicModelUsage)); n != 20 {
+			w.T.Errorf("%d events of 20 completions", n)
+		}
+	})
+}
+
+func TestLimits(t *testing.T) {
+	for name, limited := range map[string]struct {
+		limits      map[string]int64
+		agent       int64
+		who, what   string // is refused
+		also, model string // is not
+		words       []string
+	}{
+		"of all": {map[string]int64{"total": 500}, 0, "orchestrator", "local/other", "", "",
+			[]string{"today's limit of 500 tokens for all models is reached", "models.daily_tokens: {total: 500} in config.yaml", "until midnight (UTC)"}},
+		"of a model": {map[string]int64{"openai/mini": 500}, 0, "orchestrator", "openai/mini", "chat", "openai/nano",
+			[]string{"today's limit of 500 tokens for openai/mini is reached", "models.daily_tokens: {openai/mini: 500} in config.yaml"}},
+		"of an agent": {nil, 500, "chat", "openai/nano", "orchestrator", "openai/mini",
+			[]string{"today's limit of 500 tokens for the agent chat is reached", "agent.limits.daily_tokens: 500 in its manifest"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			run(t, func(w *world) {
+				w.limit(limited.limits)
+				w.Know(func(s *directory.Snapshot) { s.Agents[0].DailyTokens = limited.agent })
+				w.spends("chat", "openai/mini", 400, 99)
+				w.allows(limited.who, limited.what)
+				w.spends("chat", "openai/mini", 1, 0)
+				w.refuses(limited.who, limited.what, limited.words...)
+				if limited.also != "" {
+					w.allows(limited.also, limited.model)
+				}
+				w.Wait(journal.LazyDelay)
+				w.restart()
+				w.refuses(limited.who, limited.what)
+
+				before := w.Directory.Current()
+				w.limit(nil)
+				w.Know(func(s *directory.Snapshot) { s.Agents[0].DailyTokens = 0 })
+				w.allows(limited.who, limited.what) // at once
+				w.Directory.Set(before)
+				w.refuses(limited.who, limited.what)
+				w.Wait(24 * time.Hour)
+				w.allows(limited.who, limited.what)
+			})
+		})
+	}
+}
+
+// Many at the same time do not go beyond a limit that each alone keeps.
+func TestWhatIsUnderwayCounts(t *testing.T) {
+	run(t, func(w *world) {
+		w.limit(map[string]int64{"total": 100})
+		first, err := w.ledger.Begin("chat", "openai/mini", 60)
+		if err != nil {
+			w.T.Fatal(err)
+		}
+		second, err := w.ledger.Begin("chat", "openai/mini", 60)
+		if err != nil {
+			w.T.Fatal(err)
+		}
+		w.refuses("chat", "openai/mini")
+		first.Drop()
+		first.Drop()
+		w.allows("chat", "openai/mini")
+		second.Spent(nil, contract.ModelUsage{Agent: "chat", Model: "openai/mini", InputTokens: 99})
+		w.allows("chat", "openai/mini")
+	})
+}
+
+// A day is one of the configured zone.
+func TestADayEndsAtMidnightOfTheZone(t *testing.T) {
+	run(t, func(w *world) {
+		w.Know(func(s *directory.Snapshot) { s.Location = time.FixedZone("West", -3*3600) })
+		w.limit(map[string]int64{"total": 10})
+		w.spends("chat", "openai/mini", 10, 0) // 21:00 of the day before
+		w.reports(spending.ByDay, 1, "1999-12-31 1 10 0 0")
+		w.refuses("chat", "openai/mini", "until midnight (West)")
+		w.Wait(2*time.Hour + 59*time.Minute)
+		w.refuses("chat", "openai/mini")
+		w.Wait(time.Minute)
+		w.allows("chat", "openai/mini")
+	})
+}
+
+// What <extension>/* answers as is what its limit counts for.
+func TestALimitOfAModelThatTheProviderChooses(t *testing.T) {
+	run(t, func(w *world) {
+		w.limit(map[string]int64{"openai/mini": 10})
+		c, err := w.ledger.Begin("chat", "openai/*", 1)
+		if err != nil {
+			w.T.Fatal(err)
+		}
+		c.Spent(nil, contract.ModelUsage{Agent: "chat", Model: "openai/mini", InputTokens: 10})
+		w.refuses("chat", "openai/*", "for openai/mini is reached")
+		w.ledger.Forget("openai") // it may be set up for another one now
+		w.allows("chat", "openai/*")
+	})
+}
+
+func TestTheOwnerIsToldOnceADay(t *testing.T) {
+	run(t, func(w *world) {
+		told := func() (texts []string) {
+			w.Wait(journal.LazyDelay)
+			for _, e := range w.Events(contract.TopicUserNotify) {
+				texts = append(texts, kerneltest.Decode[contract.UserNotify](w.T, e).Text)
+			}
+			return texts
+		}
+		w.limit(map[string]int64{"total": 100})
+		w.spends("chat", "openai/mini", 79, 0)
+		if n := len(told()); n != 0 {
+			w.T.Errorf("told %d times below four fifths", n)
+		}
+		w.spends("chat", "openai/mini", 1, 0)
+		w.spends("chat", "openai/mini", 1, 0)
+		w.Wait(time.Second)
+		w.restart()
+		w.spends("chat", "openai/mini", 1, 0)
+		texts := told()
+		if len(texts) != 1 || !strings.Contains(texts[0], "80 of the 100 tokens") || !strings.Contains(texts[0], "models.daily_tokens: {total: 100}") {
+			w.T.Errorf("told %q", texts)
+		}
+		w.Wait(24 * time.Hour)
+		w.spends("chat", "openai/mini", 90, 0)
+		if n := len(told()); n != 2 {
+			w.T.Errorf("told %d times in two days", n)
+		}
+	})
+}
+
+func TestOldSumsAreDeleted(t *testing.T) {
+	run(t, func(w *world) {
+		days := 0
+		w.ledger.Clock(func() time.Time { return time.Now().AddDate(0, 0, days) })
+		w.spends("chat", "openai/mini", 1, 0)
+		kept := func() (n int) {
+			w.Wait(time.Second)
+			w.Read(func(r journal.Reader) error {
+				values, err := r.KVScan(contract.KernelSource, "usage/", "", 100)
+				n = len(values)
+				return err
+			})
+			return n
+		}
+		days = spending.Kept
+		w.spends("chat", "openai/mini", 1, 0)
+		if n := kept(); n != 2 {
+			w.T.Errorf("%d sums after %d days", n, days)
+		}
+		days++
+		w.allows("chat", "openai/mini")
+		if n := kept(); n != 1 {
+			w.T.Errorf("%d sums after %d days", n, days)
+		}
+	})
+}
+
+// A chain of events that has become too long does not keep its cost, and that
+// of others, from being recorded.
+func TestAnEventAtTheEndOfItsChain(t *testing.T) {
+	run(t, func(w *world) {
+		w.spends("chat", "openai/mini", 1, 0)
+		c, err := w.ledger.Begin("chat", "openai/mini", 1)
+		if err != nil {
+			w.T.Fatal(err)
+		}
+		c.Spent(&busv1.Event{Id: "e1", CorrelationId: "e1", Hop: contract.MaxHops}, contract.ModelUsage{Agent: "chat", Session: "s1", Model: "openai/mini", InputTokens: 2})
+		w.reports(spending.BySession, 1, "s1 1 2 0 0", "s-chat 1 1 0 0")
+	})
+}
