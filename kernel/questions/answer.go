@@ -57,14 +57,14 @@ func (q *Question) Fits(text string) (answer string, ok bool) {
 
 // Message is the question as a person is shown it, with how to answer.
 func (q *Question) Message() string {
-	text := strings.TrimSpace(q.Text)
+	lines := []string{strings.TrimSpace(q.Text), ""}
 	for i, o := range q.Options {
-		if i == 0 {
-			text += "\n"
-		}
-		text += fmt.Sprintf("\n%d. %s", i+1, o)
+		lines = append(lines, fmt.Sprintf("%d. %s", i+1, o))
 	}
-	return text + "\n\n" + q.How()
+	if len(q.Options) > 0 {
+		lines = append(lines, "")
+	}
+	return strings.Join(append(lines, q.How()), "\n")
 }
 
 // How says how to answer.
