@@ -83,6 +83,16 @@ func (h hearth) status() control.Heartbeat {
 	return *s.Heartbeat
 }
 
+// since is when each extension became what it is.
+func (h hearth) since() map[string]time.Time {
+	h.t.Helper()
+	out := map[string]time.Time{}
+	for _, x := range list[[]control.Extension](h.world, "extensions", "list") {
+		out[x.ID] = *x.Since
+	}
+	return out
+}
+
 // beats waits for a number of further looks.
 func (h hearth) beats(n int64) {
 	h.t.Helper()
@@ -121,8 +131,17 @@ func TestHeartbeatIsSilentWithoutNews(t *testing.T) {
 	if n := h.questions(); n != 1 {
 		t.Errorf("about the same item the scout was asked %d times", n)
 	}
-	h.beating(true, "timezone: Asia/Tokyo") // restarts it; what it has asked is not forgotten
+	// Another interval restarts the heartbeat and nothing else; what it has asked is
+	// not forgotten.
+	before := h.since()
+	h.write(strings.Replace(h.text("config.yaml"), "every: 1s", "every: 2s", 1), 0o600, "config.yaml")
+	h.eventually("the new interval", func() bool { return strings.Contains(h.must("schedules", "list", "--all"), "every 2 s") })
 	h.beats(2)
+	for id, at := range h.since() {
+		if changed := !at.Equal(before[id]); changed != (id == "heartbeat") {
+			t.Errorf("%s is active since %s, before since %s", id, at, before[id])
+		}
+	}
 	h.must("schedules", "pause", "heartbeat.beat")
 	h.settled()
 	if n := h.questions(); n != 1 {
