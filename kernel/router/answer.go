@@ -10,6 +10,7 @@ import (
 	"github.com/switchboard-run/switchboard/kernel/directory"
 	"github.com/switchboard-run/switchboard/kernel/journal"
 	"github.com/switchboard-run/switchboard/kernel/questions"
+	"github.com/switchboard-run/switchboard/kernel/session"
 )
 
 // A question is answered where it was asked, by whoever is admitted there, and
@@ -29,21 +30,29 @@ func (r *MessageRouter) replied(tx *bus.Tx, q request, text string) (bool, error
 		return false, err
 	}
 	var fitting []questions.Question
+	var first *questions.Question // that has to end before the message is read
 	for _, o := range open {
-		if _, fits := o.Fits(text); !fits || !askedHere(&o, q, isOwner) {
+		if !askedHere(&o, q, isOwner) {
 			continue
 		}
 		shown, err := shown(tx, &o)
 		if err != nil {
 			return false, err
 		}
-		if shown {
+		if _, fits := o.Fits(text); fits && shown {
 			fitting = append(fitting, o)
+		} else if holds, err := holds(tx, &o); err != nil {
+			return false, err
+		} else if holds && shown {
+			first = &o
 		}
 	}
 	switch len(fitting) {
 	case 0:
-		return false, nil
+		if first == nil {
+			return false, nil
+		}
+		return false, r.say(tx, q, fmt.Sprintf("I come to that when question %s is answered: %s\n\n%s", first.ID, first.Brief(), first.How()))
 	case 1:
 		answer, _ := fitting[0].Fits(text)
 		said, err := r.settle(tx, q, &fitting[0], answer)
@@ -53,6 +62,25 @@ func (r *MessageRouter) replied(tx *bus.Tx, q request, text string) (bool, error
 		return true, r.say(tx, q, said)
 	}
 	return true, r.say(tx, q, ambiguous(fitting))
+}
+
+// holds says whether a new message where a question was asked does not end the
+// wait for its answer: the turn that asks was interrupted often enough, or works
+// for another one.
+func holds(tx journal.Reader, o *questions.Question) (bool, error) {
+	if o.Call == "" {
+		return false, nil
+	}
+	c, err := tx.Call(journal.ParseCallID(o.Call))
+	if err != nil || c == nil {
+		return false, err
+	}
+	turn, err := tx.Turn(c.Turn)
+	if err != nil || turn == nil || turn.Interrupted >= contract.MaxInterruptions {
+		return turn != nil, err
+	}
+	s, err := tx.Session(c.Session)
+	return s != nil && session.Delegated(s) != 0, err
 }
 
 // shown says whether a person may have read a question: what they write before

@@ -270,6 +270,38 @@ func TestANewMessageWithdrawsTheQuestionOfAnEarlierAttempt(t *testing.T) {
 	})
 }
 
+func TestATurnThatCannotBeInterruptedSaysWhatItWaitsFor(t *testing.T) {
+	play(t, func(w *world) {
+		a := w.guarded()
+		turn := w.hears()
+		w.telegram.IsSilent()
+		id := turn.Asks([2]string{burn, "{}"})[0]
+		w.Do(func(tx *bus.Tx) error {
+			c, err := tx.Call(journal.ParseCallID(id))
+			if err != nil {
+				return err
+			}
+			row, err := tx.Turn(c.Turn)
+			if err != nil {
+				return err
+			}
+			row.Interrupted = contract.MaxInterruptions
+			return tx.PutTurn(row)
+		})
+		result := turn.Calls(id)
+		w.telegram.ShowsOne("q1")
+		w.telegram.Says("anna", "what do you mean?")
+		w.telegram.ShowsOne("I come to that when question q1 is answered: orchestrator wants to run notes/burn", "Reply yes or no.")
+		w.telegram.Says("anna", "yes")
+		w.says(result, false, "burned")
+		turn.Answers("")
+		w.orchestrator.Hears("what do you mean?").Answers("")
+		if len(a.requests) != 1 {
+			t.Errorf("the tool ran %d times", len(a.requests))
+		}
+	})
+}
+
 func TestWhatEndsATurnWithdrawsItsQuestion(t *testing.T) {
 	play(t, func(w *world) {
 		a := w.guarded()
