@@ -302,6 +302,27 @@ func TestATurnThatCannotBeInterruptedSaysWhatItWaitsFor(t *testing.T) {
 	})
 }
 
+// Another agent works for the conversation, and asks there.
+func TestATaskAsksWhereItWasGiven(t *testing.T) {
+	play(t, func(w *world) {
+		w.guarded()
+		helper := w.Agent("helper")
+		turn := w.hears()
+		_, whole := delegates(turn, "helper", "tidy up")
+		task := helper.Hears("tidy up")
+		_, result := w.wants(task)
+		if m := w.telegram.ShowsOne("helper wants to run notes/burn"); m.Conversation != "anna" {
+			t.Errorf("it is asked in %q", m.Conversation)
+		}
+		w.telegram.Says("anna", "what do you mean?")
+		w.telegram.ShowsOne("I come to that when question q1 is answered")
+		w.telegram.Says("anna", "yes")
+		w.says(result, false, "burned")
+		task.Answers("All is tidy.")
+		w.says(whole, false, "All is tidy.")
+	})
+}
+
 func TestWhatEndsATurnWithdrawsItsQuestion(t *testing.T) {
 	play(t, func(w *world) {
 		a := w.guarded()
