@@ -43,8 +43,8 @@ func build(now func() time.Time) sdk.Extension {
 	m := &memory{}
 	return sdk.Extension{
 		ID: ID,
-		Start: func(_ context.Context, k *sdk.Kernel) error {
-			m.start(k, k.Log(), now, k.Location())
+		Start: func(ctx context.Context, k *sdk.Kernel) error {
+			m.start(ctx, k, k.Log(), now, k.Location())
 			return nil
 		},
 		Tools: m.tools(),
@@ -68,12 +68,12 @@ type memory struct {
 	store *store
 }
 
-func (m *memory) start(k kernel, log hclog.Logger, now func() time.Time, zone *time.Location) {
+func (m *memory) start(ctx context.Context, k kernel, log hclog.Logger, now func() time.Time, zone *time.Location) {
 	if zone.String() == "Local" {
 		zone = time.UTC
 	}
 	m.k, m.log, m.now, m.zone = k, log, now, zone
-	m.store = newStore(k, log, now)
+	m.store = newStore(ctx, k, log, now)
 }
 
 // moment is now, as it is stored: to the second, where the caller is.

@@ -71,6 +71,10 @@ func (m *memory) section(b *strings.Builder, title string, all []row, room int, 
 		if said[r.ID] {
 			continue
 		}
+		if left > 0 {
+			left++
+			continue
+		}
 		v := m.view(r.Item, c)
 		kind := ""
 		if v.Kind == item.Open && title == "Remembered" {

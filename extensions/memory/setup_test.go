@@ -26,8 +26,9 @@ type bench struct {
 	*sdktest.Kernel
 	t *testing.T
 
-	mu  sync.Mutex
-	now time.Time
+	mu    sync.Mutex
+	now   time.Time
+	calls int
 }
 
 // setup starts the extension on a Sunday at noon.
@@ -84,6 +85,15 @@ func decode[T any](t *testing.T, content string) T {
 func (b *bench) remember(f fields, options ...sdktest.CallOption) remembered {
 	b.t.Helper()
 	return decode[remembered](b.t, b.MustCall("remember", f, options...))
+}
+
+func encode(t *testing.T, v any) string {
+	t.Helper()
+	out, err := json.Marshal(v)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(out)
 }
 
 // list returns the texts that a listing tool answers.

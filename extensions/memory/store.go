@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"maps"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/hashicorp/go-hclog"
@@ -39,12 +38,13 @@ func rowKey(id string) string { return rowPrefix + id }
 // were returned are read again; and when the mark is not one that this store
 // has made, all rows are.
 type store struct {
+	ctx context.Context // until the extension ends
 	k   kernel
 	log hclog.Logger
 	now func() time.Time
 
-	mu      sync.Mutex
-	seen    int64 // version of changeKey that the rows are as new as; -1: nothing was read
+	lock    chan struct{} // holds one while somebody uses what follows
+	seen    int64         // version of changeKey that the rows are as new as; -1: nothing was read
 	rows    *rows
 	changes map[string]change // by mark
 }
@@ -55,8 +55,8 @@ type change struct {
 	rows map[string]int64 // id -> the version that it replaces
 }
 
-func newStore(k kernel, log hclog.Logger, now func() time.Time) *store {
-	return &store{k: k, log: log, now: now, seen: -1, changes: map[string]change{}}
+func newStore(ctx context.Context, k kernel, log hclog.Logger, now func() time.Time) *store {
+	return &store{ctx: ctx, k: k, log: log, now: now, lock: make(chan struct{}, 1), seen: -1, changes: map[string]change{}}
 }
 
 // write is the effects that store what put holds and delete what drop holds,
@@ -82,14 +82,31 @@ func (s *store) write(put []row, drop []row) sdk.Effects {
 }
 
 // use calls f with the rows as they are stored now: at least all that was
-// committed before. They are f's until it returns.
+// committed before. They are f's until it returns. Reading goes on when ctx ends
+// meanwhile, so that whoever has little time does not begin it again and again.
 func (s *store) use(ctx context.Context, f func(*rows) error) error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if err := s.follow(ctx); err != nil {
-		return err
+	select {
+	case s.lock <- struct{}{}:
+	case <-ctx.Done():
+		return fmt.Errorf("the stored memories are still being read: %w", context.Cause(ctx))
 	}
-	return f(s.rows)
+	unlock := func() { <-s.lock }
+	followed := make(chan error, 1)
+	go func() { followed <- s.follow(s.ctx) }()
+	select {
+	case err := <-followed:
+		defer unlock()
+		if err != nil {
+			return err
+		}
+		return f(s.rows)
+	case <-ctx.Done():
+		go func() {
+			<-followed
+			unlock()
+		}()
+		return fmt.Errorf("the stored memories are still being read: %w", context.Cause(ctx))
+	}
 }
 
 func (s *store) follow(ctx context.Context) error {

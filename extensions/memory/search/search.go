@@ -23,11 +23,15 @@ import (
 type Index struct {
 	texts map[string][]string            // the stems of each text
 	stems map[string]map[string]struct{} // the texts of each stem
+	known map[string]stemmed             // words that were reduced before
 }
+
+// maxKnown bounds the words whose stems are kept.
+const maxKnown = 50_000
 
 // New is an index without any text.
 func New() *Index {
-	return &Index{texts: map[string][]string{}, stems: map[string]map[string]struct{}{}}
+	return &Index{texts: map[string][]string{}, stems: map[string]map[string]struct{}{}, known: map[string]stemmed{}}
 }
 
 // Len is the number of texts.
@@ -36,7 +40,7 @@ func (x *Index) Len() int { return len(x.texts) }
 // Set adds a text, or replaces the one of the same id.
 func (x *Index) Set(id, text string) {
 	x.Remove(id)
-	stems := Stems(text)
+	stems := stems(text, x.stem)
 	x.texts[id] = stems
 	for _, s := range stems {
 		of := x.stems[s]
@@ -46,6 +50,20 @@ func (x *Index) Set(id, text string) {
 		}
 		of[id] = struct{}{}
 	}
+}
+
+// stem reduces a word, or remembers how it was: texts say the same words again
+// and again.
+func (x *Index) stem(word string) stemmed {
+	s, ok := x.known[word]
+	if !ok {
+		s = stem(word)
+		if len(x.known) >= maxKnown {
+			clear(x.known)
+		}
+		x.known[strings.Clone(word)] = s
+	}
+	return s
 }
 
 // Remove forgets a text.

@@ -15,26 +15,35 @@ const maxWord = 64
 
 // Stems are the words of a text, each once, reduced to what their forms have in
 // common, without those that carry no meaning unless there are no others.
-func Stems(text string) []string {
+func Stems(text string) []string { return stems(text, stem) }
+
+func stems(text string, stem func(word string) stemmed) []string {
 	var stems, empty []string
 	for word := range words(text) {
-		s, meaning := stem(word)
-		if meaning {
-			stems = append(stems, s)
+		if s := stem(word); s.meaning {
+			stems = append(stems, s.text)
 		} else {
-			empty = append(empty, s)
+			empty = append(empty, s.text)
 		}
 	}
 	if len(stems) == 0 {
 		stems = empty
 	}
 	slices.Sort(stems)
-	return slices.Compact(stems)
+	return slices.Clip(slices.Compact(stems))
 }
+
+// stemmed is a word without its endings, and whether it carries a meaning.
+type stemmed struct {
+	text    string
+	meaning bool
+}
+
+var same = strings.NewReplacer("ё", "е", "’", "'", "_", " ")
 
 // words are the runs of letters and digits, in lower case.
 func words(text string) func(yield func(string) bool) {
-	text = strings.NewReplacer("ё", "е", "’", "'", "_", " ").Replace(strings.ToLower(norm.NFC.String(text)))
+	text = same.Replace(strings.ToLower(norm.NFC.String(text)))
 	return func(yield func(string) bool) {
 		for word := range strings.FieldsFuncSeq(text, func(r rune) bool {
 			return r != '\'' && !unicode.IsLetter(r) && !unicode.IsDigit(r) && !unicode.IsMark(r)
@@ -52,12 +61,11 @@ func words(text string) func(yield func(string) bool) {
 	}
 }
 
-// stem is a word without its endings, and whether it carries a meaning.
-func stem(word string) (string, bool) {
+func stem(word string) stemmed {
 	if strings.ContainsFunc(word, func(r rune) bool { return unicode.Is(unicode.Cyrillic, r) }) {
-		return russian.Stem(word, true), !russian.IsStopWord(word) && !russianAlso[word]
+		return stemmed{strings.Clone(russian.Stem(word, true)), !russian.IsStopWord(word) && !russianAlso[word]}
 	}
-	return english.Stem(word, true), !english.IsStopWord(word) && !englishAlso[word]
+	return stemmed{strings.Clone(english.Stem(word, true)), !english.IsStopWord(word) && !englishAlso[word]}
 }
 
 // Words of questions and requests that the lists of the library leave out.
