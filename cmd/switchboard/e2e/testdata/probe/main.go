@@ -9,6 +9,8 @@
 //	tools    two tools that note each run in the file calls: slow waits until
 //	         the file release exists, and must not run twice; look may
 //	command  a tool that is also the command /shout
+//	commands /shout, which answers at once, and the tools of the mode tools as
+//	         the commands /slow and /look; each run is noted in the file calls
 //	storm    a tool that has an agent do something, which calls it again
 //	chatter  writes much to stdout while and after it starts
 //	garbage  writes to stdout before it starts
@@ -51,9 +53,13 @@ func main() {
 	case "tools":
 		e.Tools = tools
 	case "command":
-		e.Tools = []sdk.Tool{{Name: "shout", Description: "Shouts.", Command: "shout", ReadOnly: true, Call: func(_ context.Context, c sdk.ToolCall) (sdk.ToolResult, error) {
-			return sdk.ToolResult{Content: "HEY " + string(c.Arguments)}, nil
-		}}}
+		e.Tools = []sdk.Tool{shout}
+	case "commands":
+		e.Tools = []sdk.Tool{shout}
+		for _, t := range tools {
+			t.Command = t.Name
+			e.Tools = append(e.Tools, t)
+		}
 	case "storm":
 		e.Tools = []sdk.Tool{{Name: "again", Description: "Begins again.", Idempotent: true, Call: func(context.Context, sdk.ToolCall) (sdk.ToolResult, error) {
 			return sdk.JSON("begun", sdk.Publish("system.agent.task", map[string]string{"prompt": "begin"}))
@@ -139,6 +145,17 @@ func bus(ctx context.Context, k *sdk.Kernel) error {
 		}
 	}
 	return nil
+}
+
+var shout = sdk.Tool{
+	Name: "shout", Description: "Shouts.", Command: "shout", ReadOnly: true,
+	Schema: json.RawMessage(`{"type":"object","properties":{"text":{"type":"string"}},"required":["text"]}`),
+	Call: func(_ context.Context, c sdk.ToolCall) (sdk.ToolResult, error) {
+		note("calls", "shout "+c.ID)
+		var in struct{ Text string }
+		err := json.Unmarshal(c.Arguments, &in)
+		return sdk.ToolResult{Content: strings.ToUpper(in.Text) + "!"}, err
+	},
 }
 
 var tools = []sdk.Tool{
