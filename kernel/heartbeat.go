@@ -19,9 +19,12 @@ const (
 
 func (a admin) heartbeat(r journal.Reader) (*control.Heartbeat, error) {
 	a.mu.Lock()
-	there := a.plan != nil && a.plan.members[heartbeatExtension] != nil
+	var m *member
+	if a.plan != nil {
+		m = a.plan.members[heartbeatExtension]
+	}
 	a.mu.Unlock()
-	if !there {
+	if m == nil {
 		return nil, nil //nolint:nilnil // there is none
 	}
 	v, err := r.KVGet(heartbeatExtension, heartbeatState)
@@ -42,6 +45,11 @@ func (a admin) heartbeat(r journal.Reader) (*control.Heartbeat, error) {
 		}
 	}
 	h := stored.Figures
+	for _, s := range m.manifest.Schedules {
+		if t, err := m.manifest.Timing(s, m.config); err == nil {
+			h.EverySeconds = int64(t.Every / time.Second)
+		}
+	}
 	h.Undelivered = []control.Escalation{}
 	for _, e := range stored.Recent {
 		seq, found, err := r.EventByDedupe(heartbeatExtension, e.Key)

@@ -152,7 +152,7 @@ func (d *diagnosis) examine(ctx context.Context) {
 	d.running(*status)
 	d.deadLetters(ctx, k, *status)
 	d.people(*status)
-	d.heartbeat(status.Heartbeat, time.Now())
+	d.heartbeat(status.Heartbeat, status.StartedAt, time.Now())
 }
 
 // home opens the home; its directory is closed to others by that, which is

@@ -30,8 +30,12 @@ func (p *printer) heartbeat(h *control.Heartbeat) {
 		p.line("Heartbeat: has not looked yet.")
 		return
 	}
-	p.line("Heartbeat: %s, %s (%d tokens), %s, %d delivered.", count(int(h.Runs), "run"), count(int(h.ModelCalls), "model call"),
-		h.InputTokens+h.OutputTokens, count(int(h.Escalations), "escalation"), h.Deliveries)
+	delivered := fmt.Sprintf("%d delivered", h.Deliveries)
+	if int64(h.Followed) < h.Escalations {
+		delivered = fmt.Sprintf("of the last %d %s", h.Followed, delivered)
+	}
+	p.line("Heartbeat: %s, %s (%d tokens), %s, %s.", count(int(h.Runs), "run"), count(int(h.ModelCalls), "model call"),
+		h.InputTokens+h.OutputTokens, count(int(h.Escalations), "escalation"), delivered)
 	last := h.LastResult
 	if reason, skipped := strings.CutPrefix(last, "skipped: "); skipped {
 		last = cmp.Or(heartbeatSkips[reason], reason)
@@ -61,9 +65,20 @@ func overdue(h *control.Heartbeat, now time.Time) (out []control.Escalation) {
 // maxShown is how many escalations are listed.
 const maxShown = 5
 
-func (d *diagnosis) heartbeat(h *control.Heartbeat, now time.Time) {
+// looks is how many times it may fail to look before that is worth a word.
+const looks = 3
+
+func (d *diagnosis) heartbeat(h *control.Heartbeat, started, now time.Time) {
 	if h == nil {
 		return
+	}
+	last := started
+	if h.LastRun != nil && h.LastRun.After(started) {
+		last = *h.LastRun
+	}
+	if every := time.Duration(h.EverySeconds) * time.Second; every > 0 && now.Sub(last) > looks*every+time.Minute {
+		d.add("Heartbeat", levelWarning, "`switchboard schedules list --all` shows whether heartbeat.beat is paused or missing, `switchboard logs scheduler` why",
+			"it has not looked since %s, and should every %s", last.Local().Format("2006-01-02 15:04"), every)
 	}
 	late := overdue(h, now)
 	for _, e := range late[max(0, len(late)-maxShown):] {

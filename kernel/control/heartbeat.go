@@ -4,6 +4,7 @@ import "time"
 
 // Heartbeat is what the heartbeat has done since the beginning.
 type Heartbeat struct {
+	EverySeconds int64            `json:"every_seconds"` // how often it should look
 	Runs         int64            `json:"runs"`
 	Skipped      map[string]int64 `json:"skipped"` // runs that asked no model, by reason
 	ModelCalls   int64            `json:"model_calls"`
