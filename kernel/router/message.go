@@ -179,8 +179,9 @@ func sessionKey(kind string, parts ...string) string {
 }
 
 // pickAgent is the agent of a message: the one that was asked for, or the one
-// that the configuration maps the channel to, or the default. A named one that
-// is not enabled is refused, never replaced.
+// that the configuration maps the channel to, or the default, or the first of
+// those enabled; where the configuration enables none, echo. A named one that is
+// not enabled is refused, never replaced.
 func pickAgent(now *directory.Snapshot, channel, asked string) (agent, refusal string) {
 	if asked != "" {
 		if !now.Enabled(asked) {
@@ -205,9 +206,11 @@ func pickAgent(now *directory.Snapshot, channel, asked string) (agent, refusal s
 			return id, ""
 		}
 	}
-	echo := ""
+	echo, none := "", now.EnabledAgents != nil && len(now.EnabledAgents) == 0
 	for _, a := range now.Agents {
 		switch {
+		case none && a.Spec.GetEcho():
+			echo = a.ID
 		case !now.Enabled(a.ID):
 		case a.Spec.GetEcho():
 			echo = a.ID

@@ -214,6 +214,26 @@ func (w *world) killAgent(id string) {
 
 func TestStopEndsTheWorkOfOtherAgents(t *testing.T) {
 	t.Parallel()
+	w, p := working(t)
+	contains(t, "the answer", p.ask("/stop"), "Stopped")
+	w.restful(p, 2, 1)
+}
+
+func TestDeletingASessionEndsWhatRunsInIt(t *testing.T) {
+	t.Parallel()
+	w, p := working(t)
+	for _, s := range list[[]control.Session](w, "sessions", "list", "--agent", "orchestrator") {
+		contains(t, "the confirmation", w.must("sessions", "delete", s.ID, "--yes"), s.ID, "is deleted")
+	}
+	w.restful(p, 1, 0)
+	if got := p.ask("/status"); got == "" || len(p.texts()) != 1 {
+		t.Errorf("the terminal shows %q", p.texts())
+	}
+}
+
+// working is a chat where one agent works for another.
+func working(t *testing.T) (*world, *person) {
+	t.Helper()
 	w := newWorld(t, withModel)
 	w.dropIn("helper", "", helper)
 	w.probe("lab", "tools", "provides: {tools: true}")
@@ -235,14 +255,21 @@ func TestStopEndsTheWorkOfOtherAgents(t *testing.T) {
 			t.Errorf("session %+v", s)
 		}
 	}
-	contains(t, "the answer", p.ask("/stop"), "Stopped")
+	return w, p
+}
+
+// restful checks that nothing goes on, and how many sessions and texts there are.
+func (w *world) restful(p *person, sessions, texts int) {
+	w.t.Helper()
 	w.settled()
-	for _, s := range list[[]control.Session](w, "sessions", "list") {
+	w.release()
+	all := list[[]control.Session](w, "sessions", "list")
+	for _, s := range all {
 		if s.State != "idle" {
-			t.Errorf("session %+v", s)
+			w.t.Errorf("session %+v", s)
 		}
 	}
-	if n := w.model.Total(); n != 2 || len(p.texts()) != 1 {
-		t.Errorf("the model was asked %d times, and the terminal shows %q", n, p.texts())
+	if n := w.model.Total(); n != 2 || len(p.texts()) != texts || len(all) != sessions {
+		w.t.Errorf("the model was asked %d times, %d sessions are left, and the terminal shows %q", n, len(all), p.texts())
 	}
 }
