@@ -44,7 +44,7 @@ func newRootCommand() *cobra.Command {
 	}
 	add("main", newRunCommand(), newChatCommand(), newStatusCommand(), newDoctorCommand())
 	add("manage", newChannelsCommand(), newPairingCommand(), newAgentsCommand(), newExtensionsCommand(), newSessionsCommand(), newSchedulesCommand(), newMemoryCommand())
-	add("find", newEventsCommand(), newTraceCommand(), newLogsCommand())
+	add("find", newEventsCommand(), newTraceCommand(), newLogsCommand(), newUsageCommand())
 	strict(root)
 	return root
 }

@@ -175,6 +175,11 @@ func (c *Client) DeleteSession(ctx context.Context, id string) error {
 	return err
 }
 
+// Usage implements Kernel.
+func (c *Client) Usage(ctx context.Context, by string, days int) ([]Usage, error) {
+	return ask[[]Usage](ctx, c, http.MethodGet, "/v1/usage", url.Values{"by": {by}, "days": {strconv.Itoa(days)}}, nil)
+}
+
 // CallTool implements Kernel.
 func (c *Client) CallTool(ctx context.Context, name string, arguments json.RawMessage) (ToolResult, error) {
 	return ask[ToolResult](ctx, c, http.MethodPost, "/v1/tools/"+name, nil, arguments)

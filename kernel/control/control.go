@@ -65,6 +65,9 @@ type Kernel interface {
 	// history.
 	DeleteSession(ctx context.Context, id string) error
 
+	// Usage is what models cost on the last days, by day, agent, model or session.
+	Usage(ctx context.Context, by string, days int) ([]Usage, error)
+
 	// CallTool runs a tool, <extension>/<tool>, outside of a turn. Its effects
 	// are one commit, made as that extension.
 	CallTool(ctx context.Context, name string, arguments json.RawMessage) (ToolResult, error)

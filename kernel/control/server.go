@@ -118,6 +118,9 @@ func routes(k Kernel) *http.ServeMux {
 	handle("DELETE /v1/sessions/{id}", func(r *http.Request) (any, error) {
 		return struct{}{}, k.DeleteSession(r.Context(), r.PathValue("id"))
 	})
+	handle("GET /v1/usage", func(r *http.Request) (any, error) {
+		return k.Usage(r.Context(), r.URL.Query().Get("by"), number(r.URL.Query().Get("days")))
+	})
 	handle("POST /v1/tools/{extension}/{tool}", func(r *http.Request) (any, error) {
 		var arguments json.RawMessage
 		if err := read(r, &arguments); err != nil {

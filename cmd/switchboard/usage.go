@@ -1,0 +1,62 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/dustin/go-humanize"
+	"github.com/spf13/cobra"
+
+	"github.com/switchboard-run/switchboard/kernel/control"
+)
+
+var usageBy = []string{"day", "agent", "model", "session"}
+
+func newUsageCommand() *cobra.Command {
+	c := &cobra.Command{
+		Use: "usage", Short: "Show how many tokens models took", Args: cobra.NoArgs,
+		Long: "Shows how many tokens the completions of the last days took, today included. Sums by day, agent and\n" +
+			"model are kept for 400 days, those by session as long as events are. A ~ marks what the provider did\n" +
+			"not say in part, and was estimated.",
+		Example: "  switchboard usage --days 30 --by model",
+	}
+	asJSON := jsonFlag(c)
+	days := c.Flags().Int("days", 7, "how many days, with today")
+	by := c.Flags().String("by", "day", "add up by "+strings.Join(usageBy, ", "))
+	completeFlag(c, "by", func(context.Context, control.Kernel) ([]string, error) { return usageBy, nil })
+	c.RunE = withKernel("showing the usage", func(c *cobra.Command, k control.Kernel, _ []string) error {
+		if !slices.Contains(usageBy, *by) {
+			return fmt.Errorf("--by %s: give one of %s", *by, strings.Join(usageBy, ", "))
+		}
+		if *days < 1 {
+			return fmt.Errorf("--days %d: give 1 or more", *days)
+		}
+		rows, err := k.Usage(c.Context(), *by, *days)
+		if err != nil {
+			return err
+		}
+		if *asJSON {
+			return printJSON(c, rows)
+		}
+		var sum control.Usage
+		for _, u := range rows {
+			sum.Calls, sum.Input, sum.Output, sum.Estimated = sum.Calls+u.Calls, sum.Input+u.Input, sum.Output+u.Output, sum.Estimated+u.Estimated
+		}
+		if len(rows) > 1 {
+			sum.Name = "total"
+			rows = append(rows, sum)
+		}
+		return list(c, false, rows, strings.ToUpper(*by)+" CALLS INPUT OUTPUT TOKENS",
+			fmt.Sprintf("No model was asked in the last %s. The offline model takes no tokens.", count(*days, "day")),
+			func(_ *printer, u control.Usage) []cell {
+				mark := ""
+				if u.Estimated > 0 {
+					mark = "~"
+				}
+				return []cell{text(u.Name), text(humanize.Comma(u.Calls)), text(mark + humanize.Comma(u.Input)), text(mark + humanize.Comma(u.Output)), text(mark + humanize.Comma(u.Input+u.Output))}
+			})
+	})
+	return c
+}
