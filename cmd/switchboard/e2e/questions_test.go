@@ -6,6 +6,7 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/switchboard-run/switchboard/contract"
 	"github.com/switchboard-run/switchboard/extensions/openai/openaitest"
 )
 
@@ -84,6 +85,62 @@ func TestApprovalSurvivesTheDeathOfTheKernelAndOfTheAgent(t *testing.T) {
 	}
 	if all := p.texts(); len(all) != 1 {
 		t.Errorf("the terminal has shown %q", all)
+	}
+}
+
+// The kernel dies at one of the commits that follow from a yes. It is asked for
+// once, and what was approved runs once.
+func TestApprovedToolRunsOnceWhereverTheKernelDies(t *testing.T) {
+	t.Parallel()
+	for _, point := range []string{"before 1", "after 1", "after 2", "after 3", "after 4"} {
+		t.Run(point, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t, withTelegram(), withModel)
+			w.config(fmt.Sprintf("agents: {default: chief}\napprove: [lab/*]\nchannels: {telegram_channel: {allow_from: [\"%d\"]}}", anna))
+			w.dropIn("chief", "", chief)
+			w.probe("lab", "tools", "provides: {tools: true}")
+			w.start()
+			w.telegramReady()
+			w.state(w.control(), "lab", "active")
+			w.release()
+			w.model.Handle(func(r openaitest.Request) openaitest.Answer {
+				if len(r.Results()) == 0 {
+					return openaitest.CallTool("lab__slow", `{"n": 1}`)
+				}
+				return openaitest.Say("It is done.")
+			})
+			w.telegram.Say(anna, "do it")
+			w.told(anna, 1)
+			w.settledBut("agent.input.chief")
+			w.crash()
+			w.env["SWITCHBOARD_CRASH"], w.env["SWITCHBOARD_CRASH_FROM"] = point, "user.message"
+			w.start()
+			w.telegramReady()
+			w.telegram.Say(anna, "yes")
+			w.eventually("the death of the kernel", func() bool {
+				select {
+				case <-w.kernel.ended:
+					return true
+				default:
+					return false
+				}
+			})
+			delete(w.env, "SWITCHBOARD_CRASH")
+			w.start()
+			w.telegramReady()
+			w.told(anna, 2)
+			w.settled()
+			got := w.texts(anna)
+			for i, text := range got[1:] { // one that may have been sent before says so
+				if !strings.HasSuffix(text, "It is done.") || i > 0 && !strings.HasPrefix(text, contract.RepeatMark) {
+					t.Errorf("Anna is told %q", got)
+				}
+			}
+			told, runs := w.results(w.model.Total()), strings.Count(w.text("extensions", "lab", "calls"), "slow")
+			if known := strings.Contains(told, "the result of slow"); runs > 1 || known && runs != 1 || !known && !strings.Contains(told, "unknown whether") {
+				t.Errorf("the tool ran %d times, and the model was told %q", runs, told)
+			}
+		})
 	}
 }
 
