@@ -11,8 +11,9 @@ const (
 	draftAfter = 100 * time.Millisecond
 	// draftEvery is the least time between two updates.
 	draftEvery = 150 * time.Millisecond
-	// typingEvery is how often "is typing" is said again.
-	typingEvery = 4 * time.Second
+	// sameEvery is how often the same is shown again: a channel whose process was
+	// not there for the last time has missed it.
+	sameEvery = 4 * time.Second
 )
 
 // draft shows what is being written, off the path of the turn: what is shown
@@ -81,11 +82,7 @@ func (d *draft) run() {
 		if !d.wait(draftEvery, nil) {
 			return
 		}
-		again := typingEvery
-		if text != "" {
-			again = time.Hour
-		}
-		if !d.wait(again, d.fresh) {
+		if !d.wait(sameEvery, d.fresh) {
 			return
 		}
 	}
