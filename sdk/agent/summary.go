@@ -57,7 +57,7 @@ func (t *turn) summarize() error {
 	case errors.Is(err, contract.ErrStale):
 		return err
 	case err != nil:
-		t.a.log.Warn("a long history is not summarized: its oldest turns are left out", "session", t.context.GetSession(), "error", err)
+		t.a.log.Info("a long history is not summarized: its oldest turns are left out", "session", t.context.GetSession(), "error", err)
 		t.a.unsummed.Store(time.Now().Add(summaryPause).UnixNano())
 		return nil
 	}
