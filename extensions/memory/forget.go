@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/switchboard-run/switchboard/contract"
 	"github.com/switchboard-run/switchboard/sdk"
 )
 
@@ -56,8 +55,8 @@ func (m *memory) forget(ctx context.Context, c sdk.ToolCall) (sdk.ToolResult, er
 	case err != nil:
 		return sdk.ToolResult{}, err
 	case len(out.Forgotten) == 0:
-		return sdk.ToolResult{}, fmt.Errorf("nothing was forgotten: there is no memory %s (any more): list_memories and recall tell the ids: %w",
-			strings.Join(out.Unknown, ", "), contract.ErrNotFound)
+		return sdk.ToolResult{}, fmt.Errorf("nothing was forgotten: there is no memory %s (any more): list_memories and recall tell the ids",
+			strings.Join(out.Unknown, ", "))
 	}
 	out.Text = out.forPeople()
 	return sdk.JSON(out, effects...)

@@ -17,6 +17,7 @@ var headings = map[item.Kind]string{item.Preference: "Preferences", item.Open: "
 func (m *memory) list(ctx context.Context, c sdk.ToolCall) (sdk.ToolResult, error) {
 	var a struct {
 		Kind   string `json:"kind"`
+		About  string `json:"about"`
 		Scope  string `json:"scope"`
 		Limit  int    `json:"limit"`
 		Offset int    `json:"offset"`
@@ -29,12 +30,13 @@ func (m *memory) list(ctx context.Context, c sdk.ToolCall) (sdk.ToolResult, erro
 	}
 	out := listing{Memories: []view{}}
 	err := m.use(ctx, c, a.Scope, func(all *rows, may func(string) bool) error {
-		var wanted []row
-		for _, r := range inOrder(all.in(may)) {
-			if a.Kind == "" || string(r.Kind) == a.Kind {
-				wanted = append(wanted, r)
-			}
+		about := map[string]bool{}
+		for _, h := range all.find(a.About, func(row) bool { return true }) {
+			about[h.ID] = true
 		}
+		wanted := inOrder(all.pick(func(r row) bool {
+			return may(r.Scope) && (a.Kind == "" || string(r.Kind) == a.Kind) && (a.About == "" || about[r.ID])
+		}))
 		wanted = wanted[min(a.Offset, len(wanted)):]
 		out.More = max(0, len(wanted)-a.Limit)
 		out.Memories = m.views(wanted[:len(wanted)-out.More], c)

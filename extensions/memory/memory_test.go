@@ -86,6 +86,10 @@ func TestChange(t *testing.T) {
 	if !cleared.Due.IsZero() || cleared.ChannelID != "" || cleared.Kind != "open" {
 		t.Errorf("got %+v", cleared)
 	}
+	if later := b.remember(fields{"id": made.ID, "due": "2026-03-07"}); later.Text != "Call the dentist" || later.Due.String() != "2026-03-07" {
+		t.Errorf("got %+v", later)
+	}
+	b.refuses("remember", fields{"due": "2026-03-07"}, "the text is empty")
 	other := b.remember(fields{"text": "Something else"})
 	b.refuses("remember", fields{"id": other.ID, "text": "call the dentist"}, "memory "+made.ID+" says that already")
 	b.refuses("remember", fields{"id": "mnothing", "text": "x"}, `there is no memory "mnothing"`)

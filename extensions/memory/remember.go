@@ -90,6 +90,9 @@ func (m *memory) remember(ctx context.Context, c sdk.ToolCall) (sdk.ToolResult, 
 func (m *memory) meant(all *rows, a rememberArgs, scope string, may func(string) bool) (row, bool, error) {
 	if a.ID != "" {
 		old, err := all.named(a.ID, may)
+		if a.Text == "" {
+			a.Text = old.Text
+		}
 		if err == nil && a.Scope != "" && a.Scope != old.Scope {
 			err = fmt.Errorf("memory %s is of the scope %s: to have it in %s, remember it there and forget this one", old.ID, old.Scope, a.Scope)
 		}
@@ -109,7 +112,9 @@ func (m *memory) apply(old item.Item, a rememberArgs, scope string, changing boo
 		fresh = item.Item{Scope: scope, Kind: item.Fact, By: shorten(c.Sender, 80), Created: m.moment(c)}
 	}
 	fresh.Updated = m.moment(c)
-	fresh.Text = item.Clean(a.Text)
+	if a.Text != "" || !changing {
+		fresh.Text = item.Clean(a.Text)
+	}
 	if a.ChannelID != nil {
 		fresh.ChannelID = strings.TrimSpace(*a.ChannelID)
 	}

@@ -7,7 +7,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/switchboard-run/switchboard/contract"
 	"github.com/switchboard-run/switchboard/extensions/memory/item"
 	"github.com/switchboard-run/switchboard/extensions/memory/search"
 )
@@ -137,7 +136,7 @@ func (r *rows) named(id string, may func(scope string) bool) (row, error) {
 	}
 	x, ok := r.byID[id]
 	if !ok || !may(x.Scope) {
-		return row{}, fmt.Errorf("there is no memory %q: list_memories and recall tell the ids: %w", id, contract.ErrNotFound)
+		return row{}, fmt.Errorf("there is no memory %q: list_memories and recall tell the ids", id)
 	}
 	return x, nil
 }

@@ -32,11 +32,14 @@ func (m *memory) tools() []sdk.Tool {
 			Description: "Keep something for later conversations: a fact, a preference (how the user wants things done, such as the channel to be written to), " +
 				"or an open item (something that remains to be done, with a due date if there is one). One statement each, that stands alone: names instead of “he”, dates instead of “tomorrow”. " +
 				"The same text again updates it. The result names similar memories: forget those that are no longer true.",
-			Schema: schema(`"text"`,
-				`"text": {"type": "string", "minLength": 1, "description": "One statement, in the language of the user."}`,
+			Schema: schema(``,
+				`"text": {"type": "string", "minLength": 1, "description": "One statement, in the language of the user. Needed unless id is given."}`,
 				fmt.Sprintf(kindField, "fact if not given; open if due is given."), channelField, dueField,
 				`"id": {"type": "string", "description": "Of a memory to change, instead of adding one. What is not given stays; an empty due or channel_id is removed."}`, scopeField),
 			Idempotent: true,
+			Command:    "remember",
+			Parse:      parseRemember,
+			Say:        sayRemembered,
 			Call:       m.remember,
 		},
 		{
@@ -53,15 +56,19 @@ func (m *memory) tools() []sdk.Tool {
 			Description: "Forget memories for good: what is wrong, what the user wants forgotten, and every open item that is done. Forgetting is how an open item is finished.",
 			Schema:      schema(`"ids"`, `"ids": {"type": "array", "minItems": 1, "maxItems": 100, "items": {"type": "string"}, "description": "Such as m4k2q7."}`),
 			Idempotent:  true,
+			Command:     "forget",
+			Parse:       parseForget,
 			Call:        m.forget,
 		},
 		{
 			Name:        "list_memories",
 			Description: "List what is remembered: preferences, open items by due date, then facts, the newest first.",
-			Schema: schema(``, fmt.Sprintf(kindField, "Only these."), scopeField, fmt.Sprintf(limitField, defaultList),
+			Schema: schema(``, fmt.Sprintf(kindField, "Only these."), `"about": {"type": "string", "description": "Only what has one of these words."}`,
+				scopeField, fmt.Sprintf(limitField, defaultList),
 				`"offset": {"type": "integer", "minimum": 0, "description": "Leave out so many of the first."}`),
 			ReadOnly: true,
 			Command:  "memories",
+			Parse:    parseMemories,
 			Call:     m.list,
 		},
 		{
