@@ -10,12 +10,18 @@ import (
 	"github.com/switchboard-run/switchboard/extensions/openai/openaitest"
 )
 
-// guarded is a home where every tool of the lab needs a person's approval.
-func guarded(t *testing.T) (*world, *person) {
+// Two ways to have tools of the lab need a person's approval.
+const (
+	byConfig   = "approve: [lab/*]"
+	byManifest = "  approve: [lab/slow]\n"
+)
+
+// guarded is a lab where they do, either way.
+func guarded(t *testing.T, config, manifest string) (*world, *person) {
 	t.Helper()
 	w := newWorld(t, withModel)
-	w.config("agents: {default: chief}\napprove: [lab/*]")
-	w.dropIn("chief", "", chief)
+	w.config("agents: {default: chief}\n" + config)
+	w.dropIn("chief", "", chief+manifest)
 	w.probe("lab", "tools", "provides: {tools: true}")
 	w.start()
 	w.state(w.control(), "lab", "active")
@@ -32,7 +38,7 @@ func (w *world) results(n int) string {
 
 func TestToolThatNeedsApprovalRunsAfterAYesOnly(t *testing.T) {
 	t.Parallel()
-	w, p := guarded(t)
+	w, p := guarded(t, byConfig, "")
 	w.model.Queue(openaitest.CallTool("lab__slow", `{"n": 1}`), openaitest.Say("I left it."))
 	p.say("do it")
 	if got := p.hears(1); !strings.Contains(got, "Chief wants to run lab/slow:") || !strings.Contains(got, `"n": 1`) {
@@ -66,7 +72,7 @@ func TestToolThatNeedsApprovalRunsAfterAYesOnly(t *testing.T) {
 // runs once.
 func TestApprovalSurvivesTheDeathOfTheKernelAndOfTheAgent(t *testing.T) {
 	t.Parallel()
-	w, p := guarded(t)
+	w, p := guarded(t, byConfig, "")
 	w.model.Queue(openaitest.CallTool("lab__slow", `{"n": 1}`), openaitest.Say("It is done."))
 	p.say("do it")
 	p.hears(1)
@@ -155,7 +161,7 @@ func (w *world) settledBut(topic string) {
 
 func TestNewMessageWithdrawsTheQuestionOfATurn(t *testing.T) {
 	t.Parallel()
-	w, p := guarded(t)
+	w, p := guarded(t, "", byManifest)
 	w.model.Queue(openaitest.CallTool("lab__slow", `{"n": 1}`), openaitest.Say("The one in the cellar."), openaitest.Say("Then I leave it."))
 	p.say("do it")
 	p.hears(1)
