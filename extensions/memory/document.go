@@ -223,7 +223,7 @@ func (g *merging) old(e markdown.Entry) (row, bool) {
 // dates fills in the dates that the document does not give, and says that what
 // was edited has changed now.
 func dates(fresh *item.Item, old item.Item, known bool, now time.Time) {
-	edited := known && !(sameContent(*fresh, old) && fresh.Scope == old.Scope && fresh.By == old.By)
+	edited := known && (!sameContent(*fresh, old) || fresh.Scope != old.Scope || fresh.By != old.By)
 	if fresh.Created.IsZero() {
 		if fresh.Created = now; known {
 			fresh.Created = old.Created

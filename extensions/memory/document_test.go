@@ -2,6 +2,7 @@ package memory
 
 import (
 	"fmt"
+	"maps"
 	"strings"
 	"testing"
 	"time"
@@ -53,9 +54,7 @@ func TestExportAndImport(t *testing.T) {
 func (b *bench) wantImport(doc string, f fields, want imported) {
 	b.t.Helper()
 	all := fields{"text": doc}
-	for k, v := range f {
-		all[k] = v
-	}
+	maps.Copy(all, f)
 	got := decode[imported](b.t, b.MustCall("import_memories", all))
 	if got.Text = ""; got != want {
 		b.t.Errorf("import: got %+v, want %+v", got, want)

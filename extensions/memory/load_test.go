@@ -13,12 +13,12 @@ import (
 func many(n int) string {
 	var doc strings.Builder
 	for i := range n {
-		switch {
-		case i%100 == 0:
+		switch i % 100 {
+		case 0:
 			doc.WriteString("## Preferences\n")
-		case i%100 == 10:
+		case 10:
 			doc.WriteString("## Open items\n")
-		case i%100 == 20:
+		case 20:
 			doc.WriteString("## Facts\n")
 		}
 		fmt.Fprintf(&doc, "- memory %d tells of thing%d and place%d in a sentence of some length, о чайнике и кухне номер %d\n", i, i%500, i%37, i%11)

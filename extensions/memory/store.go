@@ -102,7 +102,9 @@ func (s *store) use(ctx context.Context, f func(*rows) error) error {
 		return f(s.rows)
 	case <-ctx.Done():
 		go func() {
-			<-followed
+			if err := <-followed; err != nil {
+				s.log.Debug("reading the memories failed", "error", err)
+			}
 			unlock()
 		}()
 		return fmt.Errorf("the stored memories are still being read: %w", context.Cause(ctx))

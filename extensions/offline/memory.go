@@ -57,14 +57,14 @@ func (d dialog) remembered(w phrases, s step) string {
 	if json.Unmarshal([]byte(s.result), &made) != nil || made.Text == "" {
 		return w.done(s.result)
 	}
-	text := w.remembered(made)
+	lines := []string{w.remembered(made)}
 	for _, n := range made.Notes {
-		text += "\n" + w.note + n
+		lines = append(lines, w.note+n)
 	}
 	if len(made.Similar) > 0 {
-		text += "\n" + w.pick("Similar, and remembered as well:\n", "Похожее, тоже помню:\n") + w.memoryLines(made.Similar)
+		lines = append(lines, w.pick("Similar, and remembered as well:", "Похожее, тоже помню:"), w.memoryLines(made.Similar))
 	}
-	return text
+	return strings.Join(lines, "\n")
 }
 
 // readMemories are the memories that a listing tool answered.
