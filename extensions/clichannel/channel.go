@@ -29,6 +29,7 @@ import (
 
 	"github.com/switchboard-run/switchboard/contract"
 	"github.com/switchboard-run/switchboard/contract/extensionv1"
+	"github.com/switchboard-run/switchboard/contract/kernelv1"
 	"github.com/switchboard-run/switchboard/extensions/clichannel/wire"
 	"github.com/switchboard-run/switchboard/sdk"
 )
@@ -59,6 +60,7 @@ func (c *channel) extension() sdk.Extension {
 // kernel is what the channel needs of *sdk.Kernel.
 type kernel interface {
 	Receive(ctx context.Context, m contract.UserMessage, dedupe string, effects ...sdk.Effect) error
+	Commands(ctx context.Context) ([]*kernelv1.Command, error)
 	SetReadiness(state extensionv1.Readiness_State, detail string)
 	Log() hclog.Logger
 }

@@ -15,6 +15,7 @@ import (
 
 	"github.com/switchboard-run/switchboard/contract"
 	"github.com/switchboard-run/switchboard/contract/extensionv1"
+	"github.com/switchboard-run/switchboard/contract/kernelv1"
 	"github.com/switchboard-run/switchboard/extensions/clichannel/wire"
 	"github.com/switchboard-run/switchboard/sdk"
 )
@@ -47,6 +48,10 @@ func (k *fakeKernel) SetReadiness(state extensionv1.Readiness_State, _ string) {
 	defer k.mu.Unlock()
 	k.states = append(k.states, state)
 	k.changed.Broadcast()
+}
+
+func (k *fakeKernel) Commands(context.Context) ([]*kernelv1.Command, error) {
+	return []*kernelv1.Command{{Name: "new"}, {Name: "schedules"}}, nil
 }
 
 func (k *fakeKernel) Log() hclog.Logger { return hclog.NewNullLogger() }

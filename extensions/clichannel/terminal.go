@@ -61,7 +61,7 @@ func (s *server) serve(ctx context.Context, c *net.UnixConn) {
 	}
 	t.queue.put(wire.Frame{
 		Type: wire.Welcome, Version: wire.Version, Conversation: t.conversation,
-		Text: s.config.Greeting, Hint: s.config.Hint,
+		Text: s.config.Greeting, Hint: s.config.Hint, Commands: s.commands(ctx),
 	})
 	if !s.hub.attach(t) {
 		refuse(conn, fmt.Errorf("%d terminals are attached, which is the most there can be: close one", maxTerminals))
@@ -85,6 +85,22 @@ func (s *server) serve(ctx context.Context, c *net.UnixConn) {
 	}
 	t.queue.close()
 	<-written
+}
+
+// commands are the names that a terminal completes; none if the kernel does not
+// tell them at once.
+func (s *server) commands(ctx context.Context) string {
+	ctx, cancel := context.WithTimeout(ctx, time.Second)
+	defer cancel()
+	all, err := s.kernel.Commands(ctx)
+	if err != nil {
+		s.kernel.Log().Debug("the commands are not known", "error", err)
+	}
+	names := make([]string, len(all))
+	for i, c := range all {
+		names[i] = c.GetName()
+	}
+	return strings.Join(names, " ")
 }
 
 // refuse tells a terminal why it cannot attach.

@@ -188,6 +188,8 @@ func (c *chatView) show(lines ...string) {
 func (c *chatView) welcome(f wire.Frame) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	commands := strings.Fields(f.Commands)
+	c.editor.commands.Store(&commands)
 	width, _ := c.screen.size()
 	var lines []string
 	if c.known {

@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/signal"
 	"sync"
+	"sync/atomic"
 	"syscall"
 
 	"github.com/ergochat/readline"
@@ -33,6 +34,8 @@ type editor struct {
 	before *term.State
 	resize chan os.Signal
 	once   sync.Once
+
+	commands atomic.Pointer[[]string] // what can be completed; nil: nothing is known yet
 }
 
 // newEditor takes over the terminal; close gives it back.
@@ -127,8 +130,11 @@ func (e *editor) key(r rune, noSuspend bool) (rune, bool) {
 }
 
 // typed is called after every key that did not end the line.
-func (e *editor) typed([]rune, int, rune) ([]rune, int, bool) {
+func (e *editor) typed(line []rune, at int, key rune) ([]rune, int, bool) {
 	e.screen.release()
+	if commands := e.commands.Load(); key == tabRune && commands != nil {
+		return completed(line, at, *commands)
+	}
 	return nil, 0, false
 }
 

@@ -61,8 +61,8 @@ const (
 	// Shown says that message ID is on the screen.
 	Shown Type = "shown"
 
-	// Welcome answers Hello: Version, Conversation, Text (one line of greeting)
-	// and Hint (what the user may want to do about it).
+	// Welcome answers Hello: Version, Conversation, Text (one line of greeting),
+	// Hint (what the user may want to do about it) and Commands.
 	Welcome Type = "welcome"
 	// Accepted says that message ID is on disk.
 	Accepted Type = "accepted"
@@ -92,6 +92,7 @@ type Frame struct {
 	ID           string `json:"id,omitempty"`
 	Text         string `json:"text,omitempty"`
 	Hint         string `json:"hint,omitempty"`
+	Commands     string `json:"commands,omitempty"` // names of slash commands, with spaces between them
 	ReplyTo      string `json:"reply_to,omitempty"` // the message of a terminal that this answers
 	Draft        string `json:"draft,omitempty"`    // id of the draft whose place this takes
 	Session      string `json:"session,omitempty"`  // that says it

@@ -1,0 +1,45 @@
+package terminal
+
+import (
+	"testing"
+
+	"github.com/switchboard-run/switchboard/extensions/clichannel/wire"
+)
+
+func TestCompleted(t *testing.T) {
+	t.Parallel()
+	commands := []string{"new", "status", "stop", "schedules", "sethome"}
+	const tab = string(tabRune)
+	for line, want := range map[string]string{
+		"/n" + tab: "/new ", "/sc" + tab: "/schedules ", "/st" + tab: "/st", "/sta" + tab: "/status ", "/" + tab: "/", "/x" + tab: "/x",
+		"/schedules" + tab: "/schedules ", "n" + tab: "", tab: "", "": "", "/new x" + tab: "", "/tmp/n" + tab: "", "/n": "",
+	} {
+		runes := []rune(line)
+		got, at, changed := completed(runes, len(runes), commands)
+		if changed != (want != "") || string(got) != want || changed && at != len(got) {
+			t.Errorf("%q becomes %q, %d, %t, want %q", line, string(got), at, changed, want)
+		}
+	}
+	if _, _, changed := completed([]rune("/n"+tab+"ew"), 3, commands); changed {
+		t.Error("a tab in the middle completes")
+	}
+}
+
+func TestChatCompletesCommands(t *testing.T) {
+	t.Parallel()
+	c := openConsole(t, nil)
+	p := c.stub.accept()
+	p.write(wire.Frame{
+		Type: wire.Welcome, Version: wire.Version, Conversation: wire.DefaultConversation, Text: "a test model", Commands: "new status stop schedules",
+	})
+	c.see("Switchboard · a test model", "", "›")
+	c.press("/sc\tall\r")
+	if m := p.expect(wire.Message); m.Text != "/schedules all" {
+		t.Errorf("sent %q", m.Text)
+	}
+	p.write(wire.Frame{Type: wire.Accepted, ID: "x"})
+	c.press("/s\tx a\tb\r")
+	if m := p.expect(wire.Message); m.Text != "/sx a\tb" {
+		t.Errorf("sent %q", m.Text)
+	}
+}
