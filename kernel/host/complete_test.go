@@ -104,3 +104,28 @@ func TestAnExtensionCompletes(t *testing.T) {
 		t.Errorf("recorded is %+v, following from %q", u, e.GetCausationId())
 	}
 }
+
+// A run loop that asks a model without end is stopped.
+func TestATurnThatAsksWithoutEnd(t *testing.T) {
+	w := newWorld(t)
+	s := withChat(w)
+	w.provides("openai", func(_ *extensionv1.CompleteRequest, stream extensionv1.Models_CompleteServer) error {
+		return stream.Send(&extensionv1.Delta{Text: "hm", Finish: "stop"})
+	})
+	w.Know(func(d *directory.Snapshot) { d.Agent("chat").Spec.MaxSteps = 3 })
+	d := s.says("anna", "hello")
+	n := 0
+	for ; n < 100; n++ {
+		_, err := s.agent.completes(&kernelv1.CompleteRequest{Lane: d.GetToken(), Model: "default"})
+		if err == nil {
+			continue
+		}
+		if !errors.Is(err, contract.ErrInvalid) || !strings.Contains(err.Error(), `agent.limits.max_steps in the manifest of "chat" allows 3 steps`) {
+			t.Errorf("it is refused with %v", err)
+		}
+		break
+	}
+	if n < 2*3 || n > 2*3+20 {
+		t.Errorf("a turn of 3 steps has asked %d times", n)
+	}
+}

@@ -285,7 +285,11 @@ func (l *Ledger) warning(now *directory.Snapshot) *notice {
 		return nil
 	}
 	d.told = true
+	when := "When none is left"
+	if d.used.total >= limit {
+		when = "As none is left"
+	}
 	return &notice{day: d.name, text: fmt.Sprintf(
-		"%d of the %d tokens that models may use today are spent (%d %%). When none is left, no model is asked until midnight (%s). The limit is models.daily_tokens: {%s: %d} in config.yaml; `switchboard usage` shows where they went.",
-		d.used.total, limit, d.used.total*100/limit, now.Location, Total, limit)}
+		"%d of the %d tokens that models may use today are spent (%d %%). %s, no model is asked until midnight (%s). The limit is models.daily_tokens: {%s: %d} in config.yaml; `switchboard usage` shows where they went.",
+		d.used.total, limit, d.used.total*100/limit, when, now.Location, Total, limit)}
 }

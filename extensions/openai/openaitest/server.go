@@ -44,6 +44,8 @@ type Server struct {
 	requests []Request
 	keep     int
 	total    int
+	running  int
+	most     int // running at once
 	schemas  map[string]error
 }
 
@@ -256,6 +258,7 @@ func (s *Server) complete(w http.ResponseWriter, r *http.Request) {
 		refusal.write(w)
 		return
 	}
+	defer s.underway()()
 	(&reply{server: s, w: w, r: r, request: req, answer: answer, number: number}).run()
 }
 

@@ -1,0 +1,117 @@
+package e2e
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/switchboard-run/switchboard/extensions/openai/openaitest"
+	"github.com/switchboard-run/switchboard/extensions/telegramchannel/telegramtest"
+)
+
+// spent is a row of `switchboard usage --json`.
+type spent struct {
+	Name      string
+	Calls     int
+	Input     int `json:"input_tokens"`
+	Output    int `json:"output_tokens"`
+	Estimated int `json:"estimated_calls"`
+}
+
+func (w *world) usage(args ...string) []spent {
+	w.t.Helper()
+	return list[[]spent](w, append([]string{"usage"}, args...)...)
+}
+
+// A limit that is reached is said once, with its reason, and asks no model; what
+// was spent survives a kill; a higher limit counts at once.
+func TestLimitOfTokens(t *testing.T) {
+	t.Parallel()
+	w, zone := newWorld(t, withModel), noon()
+	limit := func(n int) { w.config(fmt.Sprintf("timezone: %s\nmodels: {daily_tokens: {total: %d}}\n", zone, n)) }
+	limit(1000)
+	w.start()
+	p := w.attach()
+	w.model.Queue(openaitest.Answer{Text: "First.", Input: 600, Output: 100}, openaitest.Answer{Text: "Second.", Input: 200, Output: 100})
+	p.ask("one")
+	p.say("two")
+	p.hearsLike("Second.")
+	p.hearsLike("1000 of the 1000 tokens") // beyond four fifths
+	w.restart()
+	p = w.attach()
+	p.say("three")
+	p.hearsLike("today's limit of 1000 tokens for all models is reached (models.daily_tokens: {total: 1000} in config.yaml): no model is asked until midnight (" + zone + ")")
+	if n := w.model.Total(); n != 2 {
+		t.Errorf("the model was asked %d times", n)
+	}
+	if got := w.usage(); len(got) != 1 || got[0].Calls != 2 || got[0].Input != 800 || got[0].Output != 200 || got[0].Estimated != 0 {
+		t.Errorf("by day: %+v", got)
+	}
+	if got := w.usage("--by", "agent"); len(got) != 1 || got[0].Name != "orchestrator" {
+		t.Errorf("by agent: %+v", got)
+	}
+	if got := w.usage("--by", "model"); len(got) != 1 || got[0].Name != "openai/test-model" {
+		t.Errorf("by model: %+v", got)
+	}
+	if got := w.usage("--by", "session"); len(got) != 1 || !strings.HasPrefix(got[0].Name, "s") || got[0].Calls != 2 {
+		t.Errorf("by session: %+v", got)
+	}
+	if got := w.must("usage", "--by", "model"); !strings.Contains(got, "openai/test-model") || !strings.Contains(got, "1,000") {
+		t.Errorf("for people: %s", got)
+	}
+	if _, complaint, code := w.cli("usage", "--by", "moon"); code == 0 || !strings.Contains(complaint, "give one of day, agent, model, session") {
+		t.Errorf("by the moon: %q, status %d", complaint, code)
+	}
+
+	limit(5000)
+	w.model.Handle(func(openaitest.Request) openaitest.Answer { return openaitest.Say("Here again.") })
+	w.eventually("an answer below the new limit", func() bool { return strings.Contains(p.ask("four"), "Here again.") })
+	if n := strings.Count(strings.Join(p.texts(), "\n"), "tokens that models may use today"); n > 1 {
+		t.Errorf("told %d times that the limit is near", n)
+	}
+}
+
+// No more completions run at a time than the configuration says, whoever asks,
+// and each conversation gets its answer once.
+func TestCompletionsAtATime(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, withModel, strangers())
+	w.config("models: {concurrency: 2}\nchannels: {telegram_channel: {allow_from: [\"*\"]}}\n")
+	w.start()
+	w.telegramReady()
+	gate := make(chan struct{})
+	w.model.Handle(func(openaitest.Request) openaitest.Answer { return openaitest.Answer{Text: "Done.", Gate: gate} })
+	const chats = 6
+	for chat := range int64(chats) {
+		w.telegram.AddChat(telegramtest.Chat{ID: 5001 + chat, Type: telegramtest.Private})
+		w.telegram.Say(5001+chat, "hello")
+	}
+	w.eventually("a message of each chat", func() bool { return w.count("user.message") == chats })
+	w.eventually("two completions under way", func() bool { return w.model.MostAtOnce() == 2 })
+	close(gate)
+	for chat := range int64(chats) {
+		if _, err := w.telegram.WaitMessage(w.ctx(), 5001+chat, 1); err != nil {
+			t.Fatal(err)
+		}
+	}
+	w.settled()
+	if n, most := w.model.Total(), w.model.MostAtOnce(); n != chats || most != 2 {
+		t.Errorf("the model was asked %d times, %d at once", n, most)
+	}
+	if got := w.usage(); len(got) != 1 || got[0].Calls != chats {
+		t.Errorf("the usage is %+v", got)
+	}
+}
+
+// noon is a zone in which no day ends while a test runs.
+func noon() string {
+	switch ahead := 12 - time.Now().UTC().Hour(); {
+	case ahead == 0:
+		return "UTC"
+	case ahead > 0:
+		return fmt.Sprintf("Etc/GMT-%d", ahead) // these names count the other way
+	default:
+		return fmt.Sprintf("Etc/GMT+%d", -ahead)
+	}
+}
