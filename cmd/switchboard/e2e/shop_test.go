@@ -87,7 +87,7 @@ func newShop(t *testing.T, config string, telegram ...telegramtest.Option) *shop
 	s := &shop{world: newWorld(t, strangers(telegram...), withModel), plan: rounds}
 	s.config(`agents: {default: keeper, enabled: [keeper]}
 channels: {telegram_channel: {allow_from: ["*"]}}
-extensions: {scheduler: {enabled: false}, offline: {enabled: false}}
+extensions: {scheduler: {enabled: false}, offline: {enabled: false}, memory: {enabled: false}, heartbeat: {enabled: false}}
 ` + config)
 	s.dropIn("keeper", "", keeper)
 	s.probe("shop", "shop", "provides: {tools: true, channel: {max_length: 0}}\npermissions: {publish: [shop.did]}\n"+backAtOnce)

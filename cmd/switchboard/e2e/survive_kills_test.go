@@ -54,7 +54,7 @@ func TestTurnSurvivesAnExtensionKilledAtEveryStep(t *testing.T) {
 		processes string
 		victims   []string
 	}{
-		{"grouped", []string{"keeper", channel, shopProcess}},
+		{"grouped", []string{"keeper", channel}},
 		{"separate", []string{"agent:keeper", channel, shopProcess, "openai:openai"}},
 	} {
 		for first := range tt.victims {

@@ -70,7 +70,7 @@ func TestSteeredTurnSurvivesACrashOfTheKernelAtEveryCommit(t *testing.T) {
 		s.steered()
 	})
 	t.Logf("commits:\n%s", strings.Join(did, "\n"))
-	for _, point := range oneSide(points(t, len(did))) {
+	for _, point := range fewerPoints(t, len(did), 4) {
 		t.Run(point, func(t *testing.T) {
 			t.Parallel()
 			s := newShop(t, "")
@@ -86,8 +86,8 @@ func TestSteeredTurnSurvivesTheDeathOfItsAgentAtACommit(t *testing.T) {
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
 	random := rand.New(rand.NewPCG(seed, 0))
-	for i := range 6 {
-		point := fmt.Sprint([]string{"before ", "after "}[i%2], 2+4*i+random.IntN(4))
+	for i := range 4 {
+		point := fmt.Sprint([]string{"before ", "after "}[i%2], 2+6*i+random.IntN(6))
 		t.Run(point, func(t *testing.T) {
 			t.Parallel()
 			s := newShop(t, "processes: separate")

@@ -58,7 +58,7 @@ func TestStoppedTurnStaysStoppedOverACrashAtEveryCommit(t *testing.T) {
 		s.stopped()
 	})
 	t.Logf("commits:\n%s", strings.Join(did, "\n"))
-	for _, point := range oneSide(points(t, len(did))) {
+	for _, point := range points(t, len(did)) {
 		t.Run(point, func(t *testing.T) {
 			t.Parallel()
 			s := newShop(t, "")

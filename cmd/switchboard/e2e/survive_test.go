@@ -3,6 +3,7 @@ package e2e
 import (
 	"fmt"
 	"math/rand/v2"
+	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -73,35 +74,29 @@ func commits(t *testing.T, run func(*shop)) []string {
 	return s.linesOf(trace)
 }
 
-// points are both sides of every commit; of fewer in a short run and with the
-// race detector: every fourth, and some by chance.
-func points(t *testing.T, n int) []string {
+// points are places to crash at among n commits: of each commit one of its two
+// sides, as chance chooses.
+func points(t *testing.T, n int) []string { t.Helper(); return fewerPoints(t, n, 2) }
+
+// fewerPoints is one of so many sides of commits that follow each other. In a
+// short run and with the race detector there are fewer; all of them if
+// SWITCHBOARD_CRASH_POINTS is "all".
+func fewerPoints(t *testing.T, n, each int) (chosen []string) {
 	t.Helper()
-	var all []string
-	for i := range n {
-		all = append(all, fmt.Sprintf("before %d", i+1), fmt.Sprintf("after %d", i+1))
+	if testing.Short() || raceDetector {
+		each *= 4
 	}
-	if !testing.Short() && !raceDetector {
-		return all
+	if os.Getenv("SWITCHBOARD_CRASH_POINTS") == "all" {
+		each = 1
 	}
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
 	random := rand.New(rand.NewPCG(seed, 0))
-	var some []string
-	for i, p := range all {
-		if i%8 == 0 || random.IntN(10) == 0 {
-			some = append(some, p)
-		}
+	for i := 0; i < 2*n; i += each {
+		k := min(i+random.IntN(each), 2*n-1)
+		chosen = append(chosen, fmt.Sprint([]string{"before ", "after "}[k%2], 1+k/2))
 	}
-	return some
-}
-
-// oneSide is one point of each two: where a run is long.
-func oneSide(points []string) (half []string) {
-	for i := 0; i < len(points); i += 2 {
-		half = append(half, points[min(i+i/2%2, len(points)-1)])
-	}
-	return half
+	return chosen
 }
 
 func TestTurnSurvivesACrashOfTheKernelAtEveryCommit(t *testing.T) {
@@ -135,7 +130,7 @@ func TestTurnSurvivesACrashWhileItIsTakenUpAgain(t *testing.T) {
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
 	random := rand.New(rand.NewPCG(seed, 0))
-	for i := range 6 {
+	for i := range 4 {
 		first := fmt.Sprint([]string{"before ", "after "}[i%2], 2+random.IntN(16))
 		var then []string
 		for range 3 {
