@@ -34,8 +34,8 @@ type delivery struct {
 func newHub() *hub {
 	return &hub{
 		terminals: map[*terminal]struct{}{}, waiting: map[string]*delivery{},
-		done: newRecent(keepIDs), echoed: newRecent(keepIDs), drafts: map[string]wire.Frame{},
-		drafted: newRecent(keepIDs), changed: make(chan struct{}, 1),
+		done: newRecent(), echoed: newRecent(), drafts: map[string]wire.Frame{},
+		drafted: newRecent(), changed: make(chan struct{}, 1),
 	}
 }
 

@@ -1,13 +1,12 @@
 package clichannel
 
-// recent remembers the newest keys it was given, each with a word.
+// recent remembers the newest keepIDs keys it was given, each with a word.
 type recent struct {
-	limit int
 	words map[string]string
 	order []string
 }
 
-func newRecent(limit int) *recent { return &recent{limit: limit, words: map[string]string{}} }
+func newRecent() *recent { return &recent{words: map[string]string{}} }
 
 func (r *recent) has(key string) bool {
 	_, ok := r.words[key]
@@ -21,7 +20,7 @@ func (r *recent) get(key string) (string, bool) {
 
 func (r *recent) put(key, word string) {
 	if !r.has(key) {
-		if len(r.order) == r.limit {
+		if len(r.order) == keepIDs {
 			delete(r.words, r.order[0])
 			r.order = r.order[1:]
 		}

@@ -127,7 +127,7 @@ func greet(conn *wire.Conn) (*terminal, error) {
 	}
 	t := &terminal{
 		conn: conn, id: f.Terminal, conversation: f.Conversation, agent: f.Agent, script: f.Script,
-		queue: newQueue(), offered: newRecent(keepIDs),
+		queue: newQueue(), offered: newRecent(),
 	}
 	switch {
 	case f.New:

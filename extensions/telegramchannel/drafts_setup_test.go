@@ -195,7 +195,7 @@ func (b *bench) stored() (keys []string) {
 func (b *bench) unrefused() {
 	b.t.Helper()
 	for _, r := range b.Refused() {
-		b.t.Errorf("refused: %s in chat %d: %d %s", r.Call.Method, r.Call.Chat, r.Status, r.Description)
+		b.t.Errorf("refused: %s in chat %d: %d %s", r.Method, r.Chat, r.Status, r.Description)
 	}
 }
 

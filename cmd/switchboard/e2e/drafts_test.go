@@ -62,7 +62,7 @@ func (w *world) unlimited() {
 	w.t.Helper()
 	for _, r := range w.telegram.Refused() {
 		if r.Status == http.StatusTooManyRequests {
-			w.t.Errorf("Telegram refused %s in chat %d: %s", r.Call.Method, r.Call.Chat, r.Description)
+			w.t.Errorf("Telegram refused %s in chat %d: %s", r.Method, r.Chat, r.Description)
 		}
 	}
 }
