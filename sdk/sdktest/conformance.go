@@ -50,6 +50,7 @@ func Conformance(t *testing.T, newExtension func() sdk.Extension, facts Facts) {
 	t.Run("refuses bad calls", c.badCalls)
 	t.Run("survives garbage on its topics", c.garbage)
 	t.Run("answers its commands", c.commands)
+	t.Run("takes back a draft", c.drafts)
 	t.Run("drops topics it does not know", c.unknownTopic)
 	t.Run("is healthy while it works", c.health)
 	t.Run("runs without configuration", c.unconfigured)
@@ -238,6 +239,24 @@ func (c conformance) commands(t *testing.T) {
 			if o.Kind == busv1.Outcome_KIND_UNSPECIFIED {
 				t.Errorf("/%s %.20s has no outcome: %s", command, text, o)
 			}
+		}
+	}
+	c.alive(t, k)
+}
+
+// drafts ends a draft with nothing to say, twice, and one that there never was.
+func (c conformance) drafts(t *testing.T) {
+	if !c.facts.Drafts {
+		t.Skip("it shows no drafts")
+	}
+	k := c.start(t, c.facts.Options)
+	update := &extensionv1.DraftUpdate{Conversation: "1", DraftId: "d1", Text: "Well"}
+	if err := k.Draft(t.Context(), update); err != nil {
+		t.Errorf("a draft is refused: %v", err)
+	}
+	for _, id := range []string{"d1", "d1", "d2"} {
+		if o := k.Send(contract.ChannelSend{Conversation: "1", DraftID: id}); !o.Acked() {
+			t.Errorf("draft %s cannot be removed: %s", id, o)
 		}
 	}
 	c.alive(t, k)
