@@ -29,7 +29,7 @@ func (m *memory) tools() []sdk.Tool {
 	return []sdk.Tool{
 		{
 			Name: "remember",
-			Description: "Keep something for later conversations: a fact, a preference (how the user wants things done, such as the channel to be written to), " +
+			Description: "Keep something for later conversations. It is a fact, a preference (how the user wants things done, such as the channel to be written to), " +
 				"or an open item (something that remains to be done, with a due date if there is one). One statement each, that stands alone: names instead of “he”, dates instead of “tomorrow”. " +
 				"The same text again updates it. The result names similar memories: forget those that are no longer true.",
 			Schema: schema(``,
@@ -53,7 +53,7 @@ func (m *memory) tools() []sdk.Tool {
 		},
 		{
 			Name:        "forget",
-			Description: "Forget memories for good: what is wrong, what the user wants forgotten, and every open item that is done. Forgetting is how an open item is finished.",
+			Description: "Forget memories for good. Do so with what is wrong, what the user wants forgotten, and every open item that is done: forgetting is how an open item is finished.",
 			Schema:      schema(`"ids"`, `"ids": {"type": "array", "minItems": 1, "maxItems": 100, "items": {"type": "string"}, "description": "Such as m4k2q7."}`),
 			Idempotent:  true,
 			Command:     "forget",
@@ -62,7 +62,7 @@ func (m *memory) tools() []sdk.Tool {
 		},
 		{
 			Name:        "list_memories",
-			Description: "List what is remembered: preferences, open items by due date, then facts, the newest first.",
+			Description: "List what is remembered. Preferences come first, then open items by due date, then facts, the newest first.",
 			Schema: schema(``, fmt.Sprintf(kindField, "Only these."), `"about": {"type": "string", "description": "Only what has one of these words."}`,
 				scopeField, fmt.Sprintf(limitField, defaultList),
 				`"offset": {"type": "integer", "minimum": 0, "description": "Leave out so many of the first."}`),

@@ -18,6 +18,7 @@ type dialog struct {
 	inputs   []heard
 	heard           // the input that is being answered
 	previous string // what the user said before, if that was answered without a call
+	prefers  string // the channel that memory says is preferred, if it names one
 	steps    []step
 	now      time.Time
 	tools    map[string]string // names on the wire by plain name
@@ -81,6 +82,7 @@ func readDialog(r *sdk.CompleteRequest, now time.Time) dialog {
 		return d
 	}
 	d.inputs, d.steps, d.previous = t.inputs, steps(t.messages), previous(messages[:t.begin])
+	d.prefers = preferred(messages[t.begin:])
 	return d
 }
 

@@ -7,7 +7,9 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"unicode"
 
+	"github.com/switchboard-run/switchboard/contract/extensionv1"
 	"github.com/switchboard-run/switchboard/extensions/offline/grammar"
 )
 
@@ -39,13 +41,59 @@ type memories struct {
 	More     int      `json:"more"`
 }
 
-// remember keeps something in mind.
+// remember keeps something in mind. A preference may be one for a channel.
 func (d dialog) remember(w phrases, i grammar.Remember) reply {
 	arguments := map[string]any{"text": i.Text}
 	if i.Preference {
+		if _, listed := d.last(listChannels); !listed {
+			if c, ok := d.prepare(listChannels, struct{}{}); ok {
+				return reply{calls: []call{c}}
+			}
+		}
 		arguments["kind"] = "preference"
+		if id := d.channelIn(i.Text); id != "" {
+			arguments["channel_id"] = id
+		}
 	}
 	return d.call(w, rememberTool, arguments)
+}
+
+// channelIn is the one channel whose name or id stands in a text.
+func (d dialog) channelIn(text string) (id string) {
+	for _, c := range d.known() {
+		for _, word := range strings.FieldsFunc(text, func(r rune) bool { return r != '_' && !unicode.IsLetter(r) && !unicode.IsDigit(r) }) {
+			if !grammar.SameChannel(word, c.ID, c.Name) {
+				continue
+			}
+			if id != "" && id != c.ID {
+				return ""
+			}
+			id = c.ID
+		}
+	}
+	return id
+}
+
+var (
+	preferences       = regexp.MustCompile(`(?s)(?:^|\n)Preferences:\n(.*?)(?:\n\n|$)`)
+	preferenceChannel = regexp.MustCompile(`(?m)^- .*\(channel ([a-z][a-z0-9_]*);[^()]*\) \[[a-z0-9]+\]$`)
+)
+
+// preferred is the channel of the newest preference that names one, as memory
+// told it for this turn.
+func preferred(messages []*extensionv1.Message) string {
+	for _, m := range messages {
+		kind, text := readLabel(m.GetContent())
+		if m.GetRole() != "user" || kind != "context" {
+			continue
+		}
+		if section := preferences.FindStringSubmatch(text); section != nil {
+			if channel := preferenceChannel.FindStringSubmatch(section[1]); channel != nil {
+				return channel[1]
+			}
+		}
+	}
+	return ""
 }
 
 // remembered confirms it with what memory says of it.

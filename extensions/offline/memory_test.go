@@ -1,6 +1,10 @@
 package offline
 
-import "testing"
+import (
+	"testing"
+
+	"github.com/switchboard-run/switchboard/contract/extensionv1"
+)
 
 const kettles = `{"memories":[
 	{"id":"m1k3t4","kind":"fact","text":"the kettle is in the kitchen","created":"2025-11-19T10:00:00+01:00"},
@@ -21,7 +25,7 @@ func TestMemory(t *testing.T) {
 			[]string{`remember {"text":"the kettle is in the kitchen"}`}, "I will remember: the kettle is in the kitchen [m1k3t4]"},
 		{"remember, Russian", "Запомни, что я предпочитаю Telegram",
 			map[string]string{"remember": `{"status":"known","id":"m9","text":"я предпочитаю Telegram"}`},
-			[]string{`remember {"kind":"preference","text":"я предпочитаю Telegram"}`}, "Это я уже помню: я предпочитаю Telegram [m9]"},
+			[]string{"list_channels {}", `remember {"channel_id":"telegram_channel","kind":"preference","text":"я предпочитаю Telegram"}`}, "Это я уже помню: я предпочитаю Telegram [m9]"},
 		{"remember what is similar", "remember: the kettle is in the hall",
 			map[string]string{"remember": `{"status":"updated","id":"m9","text":"the kettle is in the hall","similar":[{"id":"m1k3t4","kind":"fact","text":"the kettle is in the kitchen"}]}`},
 			[]string{`remember {"text":"the kettle is in the hall"}`},
@@ -76,4 +80,34 @@ func TestMemoryThatRefuses(t *testing.T) {
 	if got := h.say("remember that I like tea"); got != "I cannot do that here: the tool remember is not available to me." {
 		t.Error(got)
 	}
+}
+
+// TestPreferredChannel: it decides where a reminder goes that names none.
+func TestPreferredChannel(t *testing.T) {
+	t.Parallel()
+	const context = "[context from memory/relevant]\n~~~\nPreferences:\n- Speak (channel nowhere; briefly) to me (1 Mar 2026) [m1]\n" +
+		"- I prefer (my) Telegram (channel telegram_channel; told by Anna; 1 Mar 2026) [m2]\n- Not here (channel pigeon; 1 Feb 2026) [m3]\n\n" +
+		"Remembered:\n- A bird (channel pigeon; 1 Mar 2026) [m4]\n~~~"
+	for said, want := range map[string]string{
+		"in 5 minutes remind me to leave":                   `schedule_once {"channel_id":"telegram_channel","delay_seconds":300,"message":"Reminder: leave"}`,
+		"in 5 minutes remind me here to leave":              `schedule_once {"delay_seconds":300,"message":"Reminder: leave"}`,
+		"in 5 minutes remind me in carrier pigeon to leave": `schedule_once {"channel_id":"pigeon","delay_seconds":300,"message":"Reminder: leave"}`,
+	} {
+		h := newHouse(t)
+		h.messages = append(h.messages, &extensionv1.Message{Role: "user", Content: said}, &extensionv1.Message{Role: "user", Content: context})
+		for said := h.ask(); len(said.GetCalls()) > 0; said = h.ask() {
+			h.messages = append(h.messages, said)
+			for _, c := range said.GetCalls() {
+				h.messages = append(h.messages, &extensionv1.Message{Role: "tool", CallId: c.GetCallId(), Content: h.run(c)})
+			}
+		}
+		if last := h.calls[len(h.calls)-1]; last != want {
+			t.Errorf("%s: got %s", said, last)
+		}
+	}
+	h := newHouse(t)
+	h.messages = append(h.messages, &extensionv1.Message{Role: "user", Content: "hello"}, &extensionv1.Message{Role: "user", Content: context},
+		&extensionv1.Message{Role: "assistant", Content: "Hello!"})
+	h.say("in 5 minutes remind me to leave")
+	h.wantCalls(`schedule_once {"delay_seconds":300,"message":"Reminder: leave"}`) // that was another turn's
 }

@@ -43,6 +43,9 @@ func (d dialog) remind(w phrases, i grammar.Remind) reply {
 			return reply{calls: []call{c}}
 		}
 	}
+	if channelID == "" && !i.Here {
+		channelID = d.prefers
+	}
 	arguments := map[string]any{"message": i.Text}
 	if !i.Verbatim {
 		arguments["message"] = w.reminder + i.Text

@@ -126,6 +126,11 @@ func TestMemoryWithoutAModel(t *testing.T) {
 	if len(w.memories()) != n {
 		t.Errorf("left are %v", w.memories())
 	}
+
+	// A preferred channel decides where a reminder goes that names none.
+	contains(t, "the answer", p.ask("remember that I prefer Telegram"), "I will remember: I prefer Telegram [m")
+	contains(t, "the answer", p.ask("in 1 second remind me to turn off the kettle"), "telegram_channel")
+	contains(t, "the reminder", w.told(anna, 3).Text, "turn off the kettle")
 }
 
 func TestAgentReachesOnlyTheMemoryOfItsManifest(t *testing.T) {

@@ -49,6 +49,8 @@ type Remind struct {
 	When When
 	// Channel is the channel as it was named, "" if none was.
 	Channel string
+	// Here is set when this conversation was named.
+	Here bool
 	// Verbatim is set when the text was given as a message ("in 5 minutes
 	// send 'hi' to Telegram"), not as something to be reminded of.
 	Verbatim bool

@@ -168,7 +168,7 @@ func (s *scan) remindText(h *head, i, n int, lang Language) (Intent, *Question) 
 		if c.all {
 			return nil, &Question{Reason: NotUnderstood, Said: c.label()}
 		}
-		r.Channel = c.said
+		r.Channel, r.Here = c.said, c.here
 	} else if !literal {
 		for k := begin; k < end; k++ {
 			r.MayNameChannel = r.MayNameChannel || s.oneOf(k, "in", "on", "via", "through", "в", "во", "на", "через", "по")

@@ -199,7 +199,7 @@ func (s *scan) sent(h *head, text string) (Intent, *Question, bool) {
 			if c.all {
 				return nil, &Question{Reason: NotUnderstood, Said: c.label()}, true
 			}
-			r.Channel = c.said
+			r.Channel, r.Here = c.said, c.here
 		}
 		return r, nil, true
 	case h.channel == nil || h.channel.here:
