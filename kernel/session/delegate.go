@@ -142,7 +142,7 @@ const cutDelegation = "\n[cut: it was longer]"
 func (b *Book) abandon(tx *bus.Tx, c *journal.Call) error {
 	var d Delegation
 	if c.Name != DelegateTool || json.Unmarshal([]byte(c.Result), &d) != nil {
-		return nil // it had not begun
+		return nil //nolint:nilerr // it had not begun
 	}
 	s, err := tx.SessionByKey(d.Agent, "task:"+journal.CallID(c.ID))
 	if err != nil || s == nil {
