@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"strings"
+	"slices"
 	"testing"
 
 	"google.golang.org/protobuf/proto"
@@ -32,6 +33,7 @@ func withChat(w *world) chat {
 	w.T.Helper()
 	s := chat{w: w, held: make(chan *busv1.Delivery, 1000)}
 	w.Know(func(d *directory.Snapshot) {
+		d.Commands = []directory.Command{{Name: "shout", Description: "shouts", Extension: "lab"}}
 		d.Channels = []directory.Channel{{
 			ID: "telegram", Name: "Telegram", State: directory.StateActive, AllowFrom: []string{"*"}, Drafts: true, MaxLength: 4096,
 			Readiness: &extensionv1.Readiness{State: extensionv1.Readiness_STATE_READY},
@@ -172,6 +174,13 @@ func TestTheServicesOfATurn(t *testing.T) {
 	channels, err := s.agent.channels.List(t.Context(), &kernelv1.ListChannelsRequest{})
 	if err != nil || len(channels.GetChannels()) != 1 || channels.GetChannels()[0].GetMaxLength() != 4096 {
 		t.Errorf("the channels are %v, %v", channels, err)
+	}
+	var commands []string
+	for _, c := range channels.GetCommands() {
+		commands = append(commands, c.GetName()+": "+c.GetDescription())
+	}
+	if !slices.Contains(commands, "stop: stop what I am doing") || !slices.Contains(commands, "shout: shouts") {
+		t.Errorf("the commands are %q", commands)
 	}
 }
 
