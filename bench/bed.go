@@ -172,15 +172,20 @@ func statFields(path string) []string {
 // nanosecond counts of each thread.
 func (d *bed) cpu() (total time.Duration) {
 	for _, pid := range d.tree() {
-		tasks, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/schedstat", pid))
-		for _, task := range tasks {
-			raw, err := os.ReadFile(task)
-			if err != nil {
-				continue
-			}
-			ns, _ := strconv.ParseInt(strings.Fields(string(raw))[0], 10, 64)
-			total += time.Duration(ns)
+		total += cpuOf(pid)
+	}
+	return total
+}
+
+func cpuOf(pid int) (total time.Duration) {
+	tasks, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/schedstat", pid))
+	for _, task := range tasks {
+		raw, err := os.ReadFile(task)
+		if err != nil {
+			continue
 		}
+		ns, _ := strconv.ParseInt(strings.Fields(string(raw))[0], 10, 64)
+		total += time.Duration(ns)
 	}
 	return total
 }

@@ -23,6 +23,9 @@ var measurements = []struct {
 	{"long", longChat},
 	{"bus", busLoad},
 	{"stored", stored},
+	{"rounds", rounds},
+	{"history", history},
+	{"resume", resume},
 }
 
 func main() {
@@ -34,7 +37,7 @@ func main() {
 	flag.StringVar(&b.binary, "binary", "", "the switchboard binary; empty: build it")
 	flag.IntVar(&b.rounds, "rounds", 5, "rounds of each measurement; the median counts")
 	flag.BoolVar(&b.quick, "quick", false, "less of everything, for a look")
-	only := flag.String("only", "", "comma-separated: start,idle,latency,throughput,long,bus,stored")
+	only := flag.String("only", "", "comma-separated: start,idle,latency,throughput,long,bus,stored,rounds,history,resume")
 	flag.Parse()
 	if err := b.all(*only); err != nil {
 		fmt.Fprintln(os.Stderr, "bench:", err)

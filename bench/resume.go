@@ -1,0 +1,244 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"github.com/switchboard-run/switchboard/extensions/openai/openaitest"
+	"github.com/switchboard-run/switchboard/extensions/telegramchannel/telegramtest"
+)
+
+// modelTime is how long the model of this measurement takes, completionsAtOnce
+// how many it is asked at a time: the default of models.concurrency.
+const (
+	modelTime         = 20 * time.Millisecond
+	completionsAtOnce = 64
+)
+
+// resume kills a kernel with an input of each of many sessions waiting, and
+// measures what the next one takes to hand them all out, while the model holds
+// back, and to have them all answered.
+func resume(b *bench) error {
+	sessions := b.scale(10_000)
+	var out, outCPU, all, allCPU []time.Duration
+	var memory []int64
+	for range min(b.rounds, 3) {
+		r, err := b.resumeOnce(sessions)
+		if err != nil {
+			return err
+		}
+		out, outCPU, all, allCPU, memory = append(out, r.out), append(outCPU, r.outCPU), append(all, r.all), append(allCPU, r.allCPU), append(memory, r.memory)
+		if r.most > completionsAtOnce || r.again > 0 {
+			return fmt.Errorf("%d completions at once; %d sessions were answered twice while others waited", r.most, r.again)
+		}
+		fmt.Printf("completions at once: %d; answered twice while others waited: %d\n", r.most, r.again)
+	}
+	fmt.Printf("%d sessions with an input waiting, kernel killed:\n", sessions)
+	fmt.Printf("all handed out: %s, kernel CPU %s\n", spread(out, milliseconds), spread(outCPU, milliseconds))
+	fmt.Printf("all answered, counted from the model's first answer: %s, kernel CPU from the start %s\n", spread(all, milliseconds), spread(allCPU, milliseconds))
+	fmt.Println("memory (PSS) of all processes at most:", spread(memory, func(k int64) string { return fmt.Sprintf("%.1f MiB", float64(k)/1024) }))
+	return nil
+}
+
+type resumed struct {
+	out, outCPU time.Duration // until all were handed out
+	all, allCPU time.Duration // until all were answered
+	most        int           // completions at once
+	again       int           // answered a second time too early
+	memory      int64         // KiB
+}
+
+func (b *bench) resumeOnce(sessions int) (r resumed, err error) {
+	d, err := newBed()
+	if err != nil {
+		return r, err
+	}
+	defer d.close()
+	gate := make(chan struct{})
+	d.model.Handle(func(openaitest.Request) openaitest.Answer {
+		return openaitest.Answer{Text: "Welcome back.", Pieces: 1, Gate: gate, Delay: modelTime}
+	})
+	if err := d.start(b.binary); err != nil {
+		return r, err
+	}
+	for i := range sessions {
+		chat := int64(100 + i)
+		d.telegram.AddChat(telegramtest.Chat{ID: chat, Type: telegramtest.Private})
+		d.say(chat, "are you there?")
+	}
+	if err := until("the platform's messages were not taken", func() bool { return len(d.telegram.PendingUpdates()) == 0 }); err != nil {
+		return r, err
+	}
+	_ = d.kernel.Process.Kill()
+	_ = d.kernel.Wait()
+
+	began := time.Now()
+	if err := d.start(b.binary); err != nil {
+		return r, err
+	}
+	stop, peak := d.watchMemory()
+	defer stop()
+	// It is at rest once all turns are with their agent, and none can go on.
+	const window = time.Second
+	before, since := d.kernelCPU(), began
+	if err := until("the kernel did not come to rest", func() bool {
+		time.Sleep(window) //nolint:forbidigo // resting is what is waited for
+		used := d.kernelCPU()
+		resting := used-before < window/20 && d.model.MostAtOnce() > 0
+		if !resting {
+			before, since = used, time.Now()
+		}
+		return resting
+	}); err != nil {
+		return r, err
+	}
+	r.out, r.outCPU = since.Sub(began), before
+
+	opened := time.Now()
+	close(gate)
+	answered := map[int64]bool{}
+	for len(answered) < sessions {
+		m, err := d.reply(context.Background())
+		if err != nil {
+			return r, fmt.Errorf("after %d answers: %w", len(answered), err)
+		}
+		if answered[m.Chat] && sessions-len(answered) > completionsAtOnce {
+			r.again++ // the others are not just being answered
+		}
+		answered[m.Chat] = true
+		if len(answered) <= sessions/20 {
+			d.say(m.Chat, "and again") // its turn comes behind all others
+		}
+	}
+	r.all, r.allCPU, r.most = time.Since(opened), d.kernelCPU(), d.model.MostAtOnce()
+	stop()
+	r.memory = peak()
+	return r, nil
+}
+
+// until looks again and again, for two minutes at most.
+func until(otherwise string, done func() bool) error {
+	for deadline := time.Now().Add(2 * time.Minute); !done(); time.Sleep(20 * time.Millisecond) { //nolint:forbidigo // processes are what is waited for
+		if time.Now().After(deadline) {
+			return errors.New(otherwise)
+		}
+	}
+	return nil
+}
+
+// kernelCPU is the processor time of the kernel's own process so far.
+func (d *bed) kernelCPU() time.Duration { return cpuOf(d.kernel.Process.Pid) }
+
+// watchMemory samples the memory of all processes until it is stopped.
+func (d *bed) watchMemory() (stop func(), peak func() int64) {
+	done := make(chan struct{})
+	var watching sync.WaitGroup
+	most := int64(0)
+	watching.Go(func() {
+		for {
+			select {
+			case <-done:
+				return
+			case <-time.After(200 * time.Millisecond):
+				kib, _ := d.pss()
+				most = max(most, kib)
+			}
+		}
+	})
+	stop = sync.OnceFunc(func() {
+		close(done)
+		watching.Wait()
+	})
+	return stop, func() int64 { return most }
+}
+
+// rounds compares a turn with two rounds of a tool, three completions, with a
+// plain one.
+func rounds(b *bench) error {
+	var p50, cpu []float64
+	for range b.rounds {
+		var seen [2]paced
+		for i, tools := range []int{0, 2} {
+			d, err := newBed()
+			if err != nil {
+				return err
+			}
+			d.model.Handle(func(r openaitest.Request) openaitest.Answer {
+				if roundsOf(r) < tools {
+					return openaitest.CallTool("core__list_channels", "{}")
+				}
+				return openaitest.Answer{Text: "Done.", Pieces: 1}
+			})
+			if err := d.start(b.binary); err != nil {
+				return err
+			}
+			if err := d.warm(); err != nil {
+				return err
+			}
+			if seen[i], err = pace(d, b.scale(500)); err != nil {
+				return err
+			}
+			d.close()
+		}
+		p50 = append(p50, float64(seen[1].p50)/float64(seen[0].p50))
+		cpu = append(cpu, float64(seen[1].cpu)/float64(seen[0].cpu))
+	}
+	times := func(f float64) string { return fmt.Sprintf("%.2f times", f) }
+	fmt.Println("a turn with two rounds of a tool beside a plain one, p50:", spread(p50, times))
+	fmt.Println("the same, CPU:", spread(cpu, times))
+	return nil
+}
+
+// roundsOf is how many answers with calls stand behind the last message of the
+// user.
+func roundsOf(r openaitest.Request) (n int) {
+	for _, m := range r.Messages {
+		switch {
+		case m.Role == "user":
+			n = 0
+		case len(m.ToolCalls) > 0:
+			n++
+		}
+	}
+	return n
+}
+
+// history compares conversations of many stored messages with new ones.
+func history(b *bench) error {
+	rows := b.scale(10_000)
+	var p50, cpu []float64
+	for range min(b.rounds, 3) {
+		var seen [2]paced
+		for i, filled := range []bool{false, true} {
+			d, err := newBed()
+			if err != nil {
+				return err
+			}
+			if filled {
+				if err := fillChats(filepath.Join(d.home, "switchboard.db"), rows); err != nil {
+					return err
+				}
+			}
+			if err := d.start(b.binary); err != nil {
+				return err
+			}
+			if err := d.warm(); err != nil {
+				return err
+			}
+			if seen[i], err = pace(d, b.scale(500)); err != nil {
+				return err
+			}
+			d.close()
+		}
+		p50 = append(p50, float64(seen[1].p50)/float64(seen[0].p50))
+		cpu = append(cpu, float64(seen[1].cpu)/float64(seen[0].cpu))
+	}
+	times := func(f float64) string { return fmt.Sprintf("%.2f times", f) }
+	fmt.Printf("in chats of %d stored messages beside new ones, p50: %s\n", rows, spread(p50, times))
+	fmt.Println("the same, CPU:", spread(cpu, times))
+	return nil
+}
