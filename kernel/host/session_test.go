@@ -6,8 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"strings"
 	"slices"
+	"strings"
 	"testing"
 
 	"google.golang.org/protobuf/proto"
