@@ -89,6 +89,7 @@ func (m *memory) importAll(ctx context.Context, c sdk.ToolCall) (sdk.ToolResult,
 		if a.Replace {
 			merge.dropOthers()
 		}
+		merge.findTwins()
 		if len(merge.problems) > 0 {
 			return notImported(merge.problems)
 		}
@@ -249,6 +250,20 @@ func (g *merging) dropOthers() {
 	for _, r := range g.all.in(g.may) {
 		if !g.keep[r.ID] {
 			g.drop = append(g.drop, r)
+		}
+	}
+}
+
+// findTwins refuses what would say the same as a memory that the document does
+// not hold.
+func (g *merging) findTwins() {
+	gone := map[string]bool{}
+	for _, r := range g.drop {
+		gone[r.ID] = true
+	}
+	for _, r := range g.put {
+		if twin, ok := g.all.same(r.Scope, r.Text); ok && twin.ID != r.ID && !gone[twin.ID] && g.lines[twin.ID] == 0 {
+			g.wrong(g.lines[r.ID], "memory %s says that already: give this the id %s, or remove it", twin.ID, twin.ID)
 		}
 	}
 }

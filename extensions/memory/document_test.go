@@ -71,12 +71,15 @@ func TestImportIsRefusedWhole(t *testing.T) {
 		"- good\n- Good!\n":                                         "line 2: this says the same as line 1",
 		"- a\n  - id: mx\n- b\n  - id: mx":                          "line 3: this is memory mx, as line 1 is",
 		"- new words\n  - id: " + one.ID + "\n- one":                "line 3: this is memory " + one.ID + ", as line 1 is",
+		"- good\n- two!\n  - id: " + one.ID:                         "line 2: memory " + two.ID + " says that already",
 		"- good\n## Scope: A\n- bad":                                `line 2: "A" is no scope`,
 		"- three\n  - id: " + two.ID + "\n  - due: 2026-01-01\n- x": "line 1: a due date belongs to an open item",
 	} {
 		b.refuses("import_memories", fields{"text": doc}, want)
 	}
 	b.wantList("list_memories", fields{"kind": "fact", "limit": 5, "offset": 2})
+	b.wantImport("- two\n  - id: "+one.ID+"\n- one\n  - id: "+two.ID, nil, imported{Updated: 2}) // they change places
+	b.wantImport("- one\n  - id: "+one.ID, fields{"replace": true}, imported{Updated: 1, Forgotten: 1})
 }
 
 func TestImportByHandKeepsWhatIsKnown(t *testing.T) {
