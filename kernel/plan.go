@@ -151,7 +151,6 @@ const (
 	sendWait    = time.Minute
 	sendDeliver = 10
 	sendAge     = 7 * 24 * time.Hour
-	turnMargin  = 30 * time.Second
 	turnDeliver = 5
 )
 
@@ -168,7 +167,7 @@ func (m *member) subscriptions(c *config.Config) (subs []bus.Subscription) {
 	}
 	if agent := m.manifest.Agent; agent != nil {
 		subs = append(subs, bus.Subscription{
-			Pattern: contract.TopicAgentInput + id, Ordered: true, AckWait: agent.Limits.TurnTimeout + turnMargin, MaxDeliver: turnDeliver,
+			Pattern: contract.TopicAgentInput + id, Ordered: true, AckWait: agent.Limits.TurnTimeout, MaxDeliver: turnDeliver,
 		})
 	}
 	return append(subs, m.commands()...)
