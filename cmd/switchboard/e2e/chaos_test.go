@@ -41,7 +41,10 @@ func (w *world) answered(chats, n int) {
 // loses some requests.
 func TestNothingIsLostWhateverIsKilled(t *testing.T) {
 	t.Parallel()
-	const chats, each, crashes = 20, 5, 6
+	chats, each, crashes := 20, 5, 6
+	if raceDetector || testing.Short() {
+		chats, each, crashes = 8, 4, 3
+	}
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
 	random := rand.New(rand.NewPCG(seed, 0))
