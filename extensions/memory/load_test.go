@@ -32,13 +32,13 @@ func many(n int) string {
 func TestManyMemories(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
-	const n = 3000
+	const n = 1500
 	b.wantImport(many(n), nil, imported{Added: n})
 	b.restart()
 	if got := b.list("recall", fields{"query": "thing42 place5"}); len(got) != defaultRecall || !strings.Contains(got[0], "thing42 and place5 ") {
 		t.Errorf("got %q", got)
 	}
-	all := decode[listing](t, b.MustCall("list_memories", fields{"limit": 1000, "offset": 2500}))
+	all := decode[listing](t, b.MustCall("list_memories", fields{"limit": 1000, "offset": 1000}))
 	if len(all.Memories) != 500 || all.More != 0 {
 		t.Errorf("the last page has %d, and %d more", len(all.Memories), all.More)
 	}

@@ -73,7 +73,7 @@ func TestRelevantHasABudget(t *testing.T) {
 	var doc strings.Builder
 	for _, kind := range []string{"Preferences", "Facts", "Open items"} {
 		fmt.Fprintf(&doc, "## %s\n", kind)
-		for i := range 200 {
+		for i := range 60 {
 			fmt.Fprintf(&doc, "- %s № %d: о чайнике и кухне %s\n", kind, i, strings.Repeat("очень длинное предложение ", 1+i%40))
 			if kind == "Open items" {
 				doc.WriteString("  - due: 2026-02-01\n")

@@ -161,12 +161,12 @@ func TestConcurrentCalls(t *testing.T) {
 // or are the last of a process, and compares what is found with what is stored.
 func TestFollowsTheStore(t *testing.T) {
 	t.Parallel()
+	b := setup(t)
 	rapid.Check(t, func(r *rapid.T) {
-		b := setup(t)
-		defer b.Stop()
+		b.MustCall("forget_all", nil)
 		words := []string{"apple", "pear", "plum", "cherry", "kettle"}
 		var late [][]*busv1.Effect
-		for range rapid.IntRange(1, 12).Draw(r, "steps") {
+		for range rapid.IntRange(1, 8).Draw(r, "steps") {
 			f := fields{"text": rapid.SampledFrom(words).Draw(r, "word") + " " + rapid.SampledFrom(words).Draw(r, "word")}
 			b.pass(1e9)
 			switch rapid.IntRange(0, 7).Draw(r, "step") {
