@@ -97,29 +97,34 @@ func (b *Book) running(tx *bus.Tx, s *journal.Session, in contract.AgentInput, r
 	return turn, nil
 }
 
-// checkInputs says whether these are the inputs that stand first in the queue,
-// all of a user and with the same reply target if they are several.
+// checkInputs says whether these are the input that stands first in the queue
+// and the next ones that are of a user and have the same reply target, with none
+// of those left out. What else waits between them keeps its place.
 func (b *Book) checkInputs(tx *bus.Tx, s *journal.Session, first contract.AgentInput, inputs []int64) error {
 	if len(inputs) == 1 {
 		return nil
 	}
-	ds, events, err := b.Waiting(tx, s, len(inputs))
+	ds, events, err := b.Waiting(tx, s, maxSteering)
 	if err != nil {
 		return err
 	}
-	for i, seq := range inputs {
-		if i >= len(ds) || ds[i].Seq != seq {
-			return fmt.Errorf("%w: input %s does not stand at place %d of the queue of session %s",
-				contract.ErrConflict, journal.EventID(seq), i+1, journal.SessionID(s.ID))
-		}
+	next := 0
+	for i := 0; i < len(ds) && next < len(inputs); i++ {
 		var in contract.AgentInput
-		if err := json.Unmarshal(events[i].GetPayload(), &in); err != nil {
-			return fmt.Errorf("%w: the input %s: %w", contract.ErrInvalid, journal.EventID(seq), err)
-		}
-		if in.Kind != contract.InputUser || in.ReplyTo != first.ReplyTo {
+		fits := json.Unmarshal(events[i].GetPayload(), &in) == nil && in.Kind == contract.InputUser && in.ReplyTo == first.ReplyTo
+		switch named := ds[i].Seq == inputs[next]; {
+		case named && !fits:
 			return fmt.Errorf("%w: input %s cannot be part of the turn: only inputs of users with one reply target share a turn",
-				contract.ErrInvalid, journal.EventID(seq))
+				contract.ErrInvalid, journal.EventID(inputs[next]))
+		case named:
+			next++
+		case fits || next == 0:
+			i = len(ds)
 		}
+	}
+	if next < len(inputs) {
+		return fmt.Errorf("%w: input %s does not stand at place %d of those in the queue of session %s that may share a turn",
+			contract.ErrConflict, journal.EventID(inputs[next]), next+1, journal.SessionID(s.ID))
 	}
 	return nil
 }

@@ -192,6 +192,39 @@ func TestInputsOfOneTurn(t *testing.T) {
 	})
 }
 
+// After an outage what came between a person's messages keeps its place, and
+// they are answered together.
+func TestInputsOfOneTurnWithOthersBetweenThem(t *testing.T) {
+	play(t, func(w world) {
+		w.orchestrator.Dies()
+		tasks := w.Extension(bus.Actor{ID: "tasks", Effects: []string{"input"}})
+		w.telegram.Says("anna", "one")
+		for i, kind := range []string{contract.InputNotice, contract.InputRecord} {
+			tasks.Must("", kerneltest.Input("orchestrator", "chan:telegram:anna", kind, kind))
+			w.telegram.Says("anna", []string{"two", "three"}[i])
+		}
+		w.orchestrator.Starts()
+		turn := w.orchestrator.Hears("one")
+		inputs := w.Events(contract.TopicAgentInput + "orchestrator")
+		row := func(i int) *busv1.Entry {
+			return kerneltest.Row(inputs[i].GetId(), kerneltest.Decode[contract.AgentInput](t, inputs[i]))
+		}
+		for name, rows := range map[string][]*busv1.Entry{
+			"one is left out": {row(0), row(4)},
+			"a notice":        {row(0), row(1), row(2)},
+		} {
+			if _, err := w.orchestrator.Commits(turn.Delivery.GetToken(), turn.Append(rows...)); err == nil {
+				t.Errorf("%s: they are a turn", name)
+			}
+		}
+		w.orchestrator.Acks(turn.Delivery, turn.Append(row(0), row(2), row(4)), turn.Output(contract.OutcomeOK, "to all"))
+		w.orchestrator.Hears(contract.InputNotice).Answers("noted")
+		w.orchestrator.HearsRecord(contract.InputRecord)
+		w.orchestrator.HearsNothing()
+		w.telegram.Shows("anna: to all", "anna: noted")
+	})
+}
+
 func TestInputsOfAnotherSessionAreAnotherTurn(t *testing.T) {
 	play(t, func(w world) {
 		w.orchestrator.Dies()
