@@ -3,6 +3,7 @@ package tools
 import (
 	"context"
 	"errors"
+	"slices"
 
 	"github.com/switchboard-run/switchboard/kernel/bus"
 	"github.com/switchboard-run/switchboard/kernel/journal"
@@ -41,10 +42,8 @@ func (r *running) wait(ctx context.Context) (waiting context.Context, done func(
 // hold has the clock of a lease stand still as long as the call waits. The
 // caller holds r.mu.
 func (r *running) hold(l *bus.Lease) {
-	for _, h := range r.holders {
-		if h == l {
-			return
-		}
+	if slices.Contains(r.holders, l) {
+		return
 	}
 	r.holders = append(r.holders, l)
 	if r.interrupt != nil {
