@@ -24,9 +24,9 @@ func (t *turn) call(calls []*busv1.Call) error {
 		t.callTogether(calls, results, failed)
 	}
 	for _, e := range results {
-		if e != nil {
+		if e != nil { // those that ran together may stand in another order
+			e.Seq = t.history.seq + 1
 			t.history.add(e, t.id)
-			t.history.seq++
 		}
 	}
 	return errors.Join(failed...)

@@ -2,6 +2,7 @@ package agent
 
 import (
 	"container/list"
+	"slices"
 	"sync"
 
 	"github.com/switchboard-run/switchboard/contract"
@@ -60,6 +61,14 @@ func (h *history) predict(entries []*busv1.Entry, turn int64) {
 		e.Seq = h.seq
 		h.rows = append(h.rows, newRow(e, turn))
 	}
+}
+
+// whole reports whether rows at which older ones were cut off hold all of a turn,
+// behind some of whose rows may stand those of a turn that had interrupted it.
+func whole(rows []*busv1.Entry, turn int64) bool {
+	return len(rows) > 0 && rows[0].GetTurn() != turn && slices.ContainsFunc(rows, func(e *busv1.Entry) bool {
+		return e.GetTurn() == turn && e.GetKind() == contract.EntryInput
+	})
 }
 
 // wholeTurns leaves out the turn at which older rows were cut off, if it does

@@ -234,8 +234,8 @@ func (a *Agent) recall(ctx context.Context, t *busv1.TurnContext) (*history, err
 	}
 	size := int64(a.limits.bytes)
 	rows, more, err := a.kernel.History(ctx, t.GetSession(), 0, size)
-	for err == nil && more && t.GetResumed() && len(rows) > 0 && rows[0].GetTurn() == t.GetTurn() && size < maxHistory {
-		size = min(2*size, maxHistory) // the turn that goes on is needed whole
+	for err == nil && more && !a.enough(rows, t) && size < maxHistory {
+		size = min(2*size, maxHistory)
 		rows, more, err = a.kernel.History(ctx, t.GetSession(), 0, size)
 	}
 	if err != nil {
@@ -251,6 +251,21 @@ func (a *Agent) recall(ctx context.Context, t *busv1.TurnContext) (*history, err
 		h.add(e, e.GetTurn())
 	}
 	return h, nil
+}
+
+// enough reports whether the newest rows are all that the next request can use:
+// a turn that goes on, whole, and what stands behind the newest summary, or as
+// much as fits. A stored result can be far longer than what is shown of it.
+func (a *Agent) enough(rows []*busv1.Entry, t *busv1.TurnContext) bool {
+	if len(rows) == 0 || t.GetResumed() && !whole(rows, t.GetTurn()) {
+		return false
+	}
+	size, covers := 0, int64(0)
+	for _, e := range rows {
+		size += min(newRow(e, 0).bytes, contract.MaxToolResult)
+		covers = max(covers, e.GetCovers())
+	}
+	return a.forgets || size >= a.limits.bytes || covers > 0 && rows[0].GetSeq() <= covers+1
 }
 
 // sync takes over the rows that the kernel has recorded behind those known.
