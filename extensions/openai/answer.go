@@ -156,6 +156,14 @@ func (a *answer) end() error {
 	return a.pass(&sdk.Delta{Usage: a.usage, Finish: a.reason()})
 }
 
+// spent tells what an answer took that has failed, if the server has said so.
+func (a *answer) spent() error {
+	if !a.started || a.usage == nil {
+		return nil
+	}
+	return a.emit(&sdk.Delta{Usage: a.usage})
+}
+
 // reason is the reason for the end in the contract's words.
 func (a *answer) reason() string {
 	switch {

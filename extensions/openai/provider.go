@@ -99,6 +99,9 @@ func (p *provider) complete(ctx context.Context, r *sdk.CompleteRequest, emit fu
 			return e.err
 		}
 		if err != nil {
+			if e := a.spent(); e != nil {
+				return e
+			}
 			return explain(err)
 		}
 	}

@@ -67,6 +67,9 @@ type Ledger struct {
 // day is what the limits of one day are checked against.
 type day struct {
 	name     string
+	zone     *time.Location
+	begins   time.Time
+	ends     time.Time
 	used     spent
 	underway spent // estimated
 	told     bool  // the owner knows that the limit is near
@@ -98,11 +101,19 @@ func (l *Ledger) Clock(now func() time.Time) { l.now = now }
 // open is today; the caller holds l.mu. What was used before is read from the
 // store when a day is opened: nothing of it can be on its way there then.
 func (l *Ledger) open(now *directory.Snapshot) (*day, error) {
-	name := l.now().In(now.Location).Format(time.DateOnly)
-	if l.today != nil && l.today.name == name {
-		return l.today, nil
+	at := l.now()
+	if d := l.today; d != nil && d.zone == now.Location && !at.Before(d.begins) && at.Before(d.ends) {
+		return d, nil
 	}
-	d := &day{name: name, used: newSpent(), underway: newSpent()}
+	local := at.In(now.Location)
+	name := local.Format(time.DateOnly)
+	begins := time.Date(local.Year(), local.Month(), local.Day(), 0, 0, 0, 0, now.Location)
+	ends := time.Date(local.Year(), local.Month(), local.Day()+1, 0, 0, 0, 0, now.Location)
+	if d := l.today; d != nil && d.name == name { // in another zone
+		d.zone, d.begins, d.ends = now.Location, begins, ends
+		return d, nil
+	}
+	d := &day{name: name, zone: now.Location, begins: begins, ends: ends, used: newSpent(), underway: newSpent()}
 	if err := l.bus.View(contextOfStore, func(r journal.Reader) error {
 		return scan(r, prefix+name+"/", func(k key, s Sum) error {
 			d.used.add(k.agent, k.model, s.Input+s.Output)
@@ -226,10 +237,11 @@ func (c *Completion) Spent(cause *busv1.Event, u contract.ModelUsage) {
 	if strings.HasSuffix(c.asked, "/*") && u.Model != c.asked {
 		l.names[c.asked] = u.Model
 	}
-	name := l.now().In(now.Location).Format(time.DateOnly)
+	name := c.day.name
 	if d, err := l.open(now); err != nil {
 		l.log.Error("the limits do not know what was spent before", "error", err)
 	} else {
+		name = d.name
 		d.used.add(u.Agent, u.Model, u.InputTokens+u.OutputTokens)
 	}
 	l.record(key{name, u.Agent, u.Model}, use{cause, u}, l.warning(now))

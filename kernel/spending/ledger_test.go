@@ -202,6 +202,8 @@ func TestWhatIsUnderwayCounts(t *testing.T) {
 			w.T.Fatal(err)
 		}
 		w.refuses("chat", "openai/mini")
+		w.Know(func(s *directory.Snapshot) { s.Location = time.FixedZone("East", 3600) }) // the same day
+		w.refuses("chat", "openai/mini")
 		first.Drop()
 		first.Drop()
 		w.allows("chat", "openai/mini")
