@@ -21,8 +21,8 @@ const (
 )
 
 // resume kills a kernel with an input of each of many sessions waiting, and
-// measures what the next one takes to hand them all out, while the model holds
-// back, and to have them all answered.
+// measures what the next one takes to come to rest, while the model holds back,
+// and to have them all answered.
 func resume(b *bench) error {
 	sessions := b.scale(10_000)
 	var out, outCPU, all, allCPU []time.Duration
@@ -39,14 +39,14 @@ func resume(b *bench) error {
 		fmt.Printf("completions at once: %d; asked for twice while others waited: %d\n", r.most, r.again)
 	}
 	fmt.Printf("%d sessions with an input waiting, kernel killed:\n", sessions)
-	fmt.Printf("all handed out: %s, kernel CPU %s\n", spread(out, milliseconds), spread(outCPU, milliseconds))
+	fmt.Printf("started, recovered and handing out until nothing goes on: %s, kernel CPU %s\n", spread(out, milliseconds), spread(outCPU, milliseconds))
 	fmt.Printf("all answered, counted from the model's first answer: %s, kernel CPU from the start %s\n", spread(all, milliseconds), spread(allCPU, milliseconds))
 	fmt.Println("memory (PSS) of all processes at most:", spread(memory, func(k int64) string { return fmt.Sprintf("%.1f MiB", float64(k)/1024) }))
 	return nil
 }
 
 type resumed struct {
-	out, outCPU time.Duration // until all were handed out
+	out, outCPU time.Duration // until the kernel was at rest
 	all, allCPU time.Duration // until all were answered
 	most        int           // completions at once
 	again       int           // asked for a second time too early
@@ -95,17 +95,20 @@ func (b *bench) resumeOnce(sessions int) (r resumed, err error) {
 	}
 	stop, peak := d.watchMemory()
 	defer stop()
-	// It is at rest once all turns are with their agent, and none can go on.
+	// It is at rest once as many turns are with their agent as that runs at a time,
+	// and none can go on.
 	const window = time.Second
-	before, since := d.kernelCPU(), began
+	before, since, quiet := d.kernelCPU(), began, 0
 	if err := until("the kernel did not come to rest", func() bool {
 		time.Sleep(window) //nolint:forbidigo // resting is what is waited for
 		used := d.kernelCPU()
-		resting := used-before < window/20 && d.model.MostAtOnce() > 0
-		if !resting {
-			before, since = used, time.Now()
+		asking.Lock()
+		busy := len(asked) < min(sessions, completionsAtOnce)
+		asking.Unlock()
+		if quiet++; busy || used-before > window/20*time.Duration(quiet) {
+			before, since, quiet = used, time.Now(), 0
 		}
-		return resting
+		return quiet == 3
 	}); err != nil {
 		return r, err
 	}
