@@ -18,12 +18,12 @@ func (b *Bus) Outcomes(a *Actor, outcomes []*busv1.Outcome) {
 	var others []func()
 	b.mu.Lock()
 	for _, o := range outcomes {
-		l, err := b.lease(a, o.GetToken())
-		if err != nil || l.item == nil || l.answered {
+		l := b.leases[o.GetToken()] // one that is void is taken out when that is durable
+		if l == nil || l.Extension != a.ID || l.Generation != a.Generation || l.item == nil || l.answered {
 			continue
 		}
 		l.answered, l.taken = true, true
-		if l.item.lane.sub.class == classPlain && o.GetKind() == busv1.Outcome_KIND_ACK && len(o.GetEffects()) == 0 {
+		if !l.revoked && l.item.lane.sub.class == classPlain && o.GetKind() == busv1.Outcome_KIND_ACK && len(o.GetEffects()) == 0 {
 			acked = append(acked, l)
 			b.acknowledge(l)
 		} else {
@@ -144,7 +144,11 @@ func (t *Tx) died(d journal.Delivery, e *busv1.Event, extension string) error {
 func (b *Bus) refused(l *Lease, o *busv1.Outcome, err error) {
 	b.mu.Lock()
 	void := l.revoked
+	undecided := b.undecided(l, func() { b.refused(l, o, err) })
 	b.mu.Unlock()
+	if undecided {
+		return
+	}
 	switch sent := l.item.lane.sub.class == classSend && o.GetKind() == busv1.Outcome_KIND_ACK; {
 	case void, errors.Is(err, journal.ErrClosed):
 	case permanent(err):
@@ -170,6 +174,17 @@ func (b *Bus) refused(l *Lease, o *busv1.Outcome, err error) {
 	}
 }
 
+// undecided reports whether a commit that is being applied has made the token
+// void. What to do is known when that is durable or has failed: then comes soon
+// after. The caller holds b.mu.
+func (b *Bus) undecided(l *Lease, then func()) bool {
+	if !l.revoked || l.released {
+		return false
+	}
+	b.later(then)
+	return true
+}
+
 // again gives the delivery out later, without counting this attempt.
 func (b *Bus) again(l *Lease, after time.Duration, reason string) {
 	if l.item.tooOld() {
@@ -181,6 +196,8 @@ func (b *Bus) again(l *Lease, after time.Duration, reason string) {
 		defer b.mu.Unlock()
 		if !l.revoked {
 			b.requeue(l, after)
+		} else {
+			b.undecided(l, func() { b.again(l, after, reason) })
 		}
 		return
 	}
@@ -261,7 +278,7 @@ func (b *Bus) unburied(l *Lease, reason string, quiet bool, err error) {
 func (b *Bus) retryLater(l *Lease, err error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if l.revoked || errors.Is(err, journal.ErrClosed) {
+	if errors.Is(err, journal.ErrClosed) || b.undecided(l, func() { b.retryLater(l, err) }) || l.revoked {
 		return
 	}
 	b.log.Error("storing how an attempt ended failed; the delivery is repeated", "event", l.Event.GetId(), "error", err)

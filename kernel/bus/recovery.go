@@ -197,7 +197,8 @@ func (b *Bus) Behind(r journal.Reader, l *Lease, limit int) (events []*busv1.Eve
 	if l.item == nil {
 		return nil, nil
 	}
-	ds, err := r.PendingLane(l.item.Subscription, l.item.Key, l.item.Rank, limit)
+	held := b.delivery(l)
+	ds, err := r.PendingLane(held.Subscription, held.Key, held.Rank, limit)
 	if err != nil {
 		return nil, err
 	}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/switchboard-run/switchboard/contract"
+	"github.com/switchboard-run/switchboard/contract/busv1"
 	"github.com/switchboard-run/switchboard/kernel/bus"
 	"github.com/switchboard-run/switchboard/kernel/journal"
 	"github.com/switchboard-run/switchboard/kernel/kerneltest"
@@ -146,6 +147,47 @@ func TestACancellationThatIsRolledBackLeavesTheTurnAlone(t *testing.T) {
 		turn.Answers("done")
 		w.telegram.Shows("anna: done")
 	})
+}
+
+// What the holder says while such a commit is being applied is not lost.
+func TestAnAnswerDuringACancellationThatIsRolledBackCounts(t *testing.T) {
+	for name, o := range map[string]*busv1.Outcome{
+		"an acknowledgement": {Kind: busv1.Outcome_KIND_ACK},
+		"a retry":            {Kind: busv1.Outcome_KIND_RETRY},
+		"a late retry":       {Kind: busv1.Outcome_KIND_RETRY, RetryAfterMs: 5000},
+		"a failure":          {Kind: busv1.Outcome_KIND_FAIL},
+	} {
+		t.Run(name, func(t *testing.T) {
+			play(t, func(w world) {
+				w.telegram.Says("anna", "work")
+				turn := w.orchestrator.Hears("work")
+				o.Token = turn.Delivery.GetToken()
+				if o.Kind == busv1.Outcome_KIND_ACK {
+					o.Effects = []*busv1.Effect{turn.Append(turn.InputRow()), turn.Output(contract.OutcomeOK, "done")}
+				}
+				err := w.Bus.Do(func(tx *bus.Tx) error {
+					s, err := tx.Session(turn.Session())
+					if err != nil {
+						return err
+					}
+					if _, err := w.Sessions.CancelTurns(tx, s, "no"); err != nil {
+						return err
+					}
+					w.Bus.Outcome(w.orchestrator.Actor, o)
+					return contract.ErrConflict
+				})
+				if !errors.Is(err, contract.ErrConflict) {
+					t.Fatal(err)
+				}
+				w.Wait(10 * time.Second)
+				if o.Kind != busv1.Outcome_KIND_ACK {
+					w.orchestrator.Hears("work").Answers("done")
+				}
+				w.telegram.Shows("anna: done")
+				w.orchestrator.HearsNothing()
+			})
+		})
+	}
 }
 
 func TestATurnDoesNotCancelItself(t *testing.T) {
