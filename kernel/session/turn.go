@@ -21,6 +21,9 @@ func (b *Book) held(tx *bus.Tx) (*journal.Session, contract.AgentInput, error) {
 	if l == nil || l.Session == 0 || l.Call != 0 {
 		return nil, in, fmt.Errorf("%w: only the holder of a session's lane may do that", contract.ErrDenied)
 	}
+	if tx.Answered {
+		return nil, in, fmt.Errorf("%w: %s ends the turn: nothing of it can follow in the same commit", contract.ErrInvalid, contract.TopicAgentOutput)
+	}
 	if err := json.Unmarshal(l.Event.GetPayload(), &in); err != nil {
 		return nil, in, fmt.Errorf("%w: the input %s: %w", contract.ErrInvalid, l.Event.GetId(), err)
 	}
@@ -285,8 +288,12 @@ func (b *Book) publish(tx *bus.Tx, s *journal.Session, turn *journal.Turn, text 
 }
 
 // Died ends the turn of an input whose delivery is dead, in the holder's place,
-// and those that it was interrupted by: each is answered for.
+// and those that it was interrupted by: each is answered for. A holder that drops
+// its input may have answered itself.
 func (b *Book) Died(tx *bus.Tx, e *busv1.Event, text string) error {
+	if tx.Answered {
+		return nil
+	}
 	var in contract.AgentInput
 	if err := json.Unmarshal(e.GetPayload(), &in); err != nil {
 		return nil //nolint:nilerr // nothing that could be answered

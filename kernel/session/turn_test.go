@@ -327,3 +327,39 @@ func TestWhatTheRunLoopIsTold(t *testing.T) {
 		}
 	})
 }
+
+// An acknowledgement ends one turn, once: what stands behind its output would
+// begin another that nobody ends.
+func TestNothingFollowsTheOutputOfATurn(t *testing.T) {
+	for name, behind := range map[string]func(*kerneltest.Turn) *busv1.Effect{
+		"a row":          func(turn *kerneltest.Turn) *busv1.Effect { return turn.Append(turn.InputRow()) },
+		"another output": func(turn *kerneltest.Turn) *busv1.Effect { return turn.Output(contract.OutcomeOK, "hi again") },
+	} {
+		t.Run(name, func(t *testing.T) {
+			play(t, func(w world) {
+				w.telegram.Says("anna", "hello")
+				turn := w.orchestrator.Hears("hello")
+				w.orchestrator.Acks(turn.Delivery, turn.Output(contract.OutcomeOK, "hi"), behind(turn))
+				w.telegram.ShowsOne("I could not answer that")
+				w.telegram.Says("anna", "again")
+				w.orchestrator.Hears("again").Answers("yes")
+				w.telegram.Shows("anna: yes")
+				if s := w.Session("orchestrator", "chan:telegram:anna"); len(s.Stack) != 0 {
+					t.Errorf("the session is %+v", s)
+				}
+			})
+		})
+	}
+}
+
+func TestWhoDropsAnInputDoesNotAnswerIt(t *testing.T) {
+	play(t, func(w world) {
+		w.telegram.Says("anna", "hello")
+		turn := w.orchestrator.Hears("hello")
+		w.orchestrator.Outcome(turn.Delivery, busv1.Outcome_KIND_DROP, "no", turn.Append(turn.InputRow()), turn.Output(contract.OutcomeError, "I cannot."))
+		w.telegram.Shows("anna: I cannot.")
+		if got := w.outputs(); len(got) != 1 {
+			t.Errorf("outputs: %+v", got)
+		}
+	})
+}
