@@ -208,3 +208,24 @@ func TestSteeringTakesOneReplyTarget(t *testing.T) {
 		}
 	}
 }
+
+// Time that is over in the moment in which the newer message is answered was not
+// that of the interrupted turn, which goes on in the next attempt.
+func TestTheTurnBelowDoesNotEndByTheTimeOfTheOneAbove(t *testing.T) {
+	t.Parallel()
+	w := steered()
+	ctx, end := context.WithCancelCause(t.Context())
+	w.fault = func(point string) bool {
+		if point == "after commit" && len(w.outputs) == 1 {
+			end(sdk.ErrEnded)
+		}
+		return false
+	}
+	err := w.deliver(ctx, w.agent(t, &extensionv1.AgentSpec{}), input("e1", user("do it")))
+	if err == nil || len(w.outputs) != 1 {
+		t.Fatalf("%v; outputs %v", err, w.outputs)
+	}
+	w.fault = nil
+	w.finish(t, &extensionv1.AgentSpec{}, input("e1", user("do it")))
+	w.steeredOnce(t)
+}

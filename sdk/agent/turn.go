@@ -114,7 +114,7 @@ func (t *turn) run() (sdk.Effects, error) {
 		if err := t.goBack(effects); err != nil {
 			return nil, fmt.Errorf("turn of session %s: %w", t.context.GetSession(), err)
 		}
-		if over { // the turn below has time of its own
+		if over || t.ctx.Err() != nil { // the turn below has time of its own
 			return nil, sdk.Retry(0, errors.New("the turn that had interrupted this one took too long"))
 		}
 	}
