@@ -1,8 +1,13 @@
 package bus
 
 import (
+	"cmp"
 	"context"
+	"math"
+	"slices"
 	"time"
+
+	"github.com/switchboard-run/switchboard/kernel/journal"
 )
 
 const (
@@ -66,6 +71,9 @@ func (t *Tx) endParked(before int64) error {
 	for _, s := range known {
 		if s.ParkedAt > 0 && s.ParkedAt < before {
 			doomed = append(doomed, s.ID)
+			if err := t.endInputs(s); err != nil {
+				return err
+			}
 			if err := t.DeleteSubscription(s.ID); err != nil {
 				return err
 			}
@@ -77,6 +85,45 @@ func (t *Tx) endParked(before int64) error {
 				delete(b.subs, id)
 			}
 		})
+	}
+	return nil
+}
+
+// endInputs has the inputs of an agent die whose subscription is deleted: whoever
+// waits for an answer is told, and no turn stays begun.
+func (t *Tx) endInputs(s journal.Subscription) error {
+	if classOf(s.Extension, s.Pattern) != classInput {
+		return nil
+	}
+	ds, err := t.Deliveries(journal.DeliveryFilter{
+		Subscription: s.ID, States: []journal.DeliveryState{journal.Pending, journal.InFlight}, Limit: math.MaxInt32,
+	})
+	if err != nil {
+		return err
+	}
+	slices.SortFunc(ds, func(a, b journal.Delivery) int { return cmp.Compare(a.Rank, b.Rank) })
+	for _, d := range ds {
+		current, err := t.Delivery(d.Seq, s.ID)
+		if err != nil {
+			return err
+		}
+		if current == nil || current.State == journal.Done || current.State == journal.Dead {
+			continue // it was part of a turn that has ended just now
+		}
+		e, err := t.Event(d.Seq)
+		if err != nil {
+			return err
+		}
+		d.State, d.Reason, d.SettledAt = journal.Dead, s.Extension+" was away for more than "+parkedFor.String(), t.Now
+		if err := t.Settle(d, d.State, d.Reason); err != nil {
+			return err
+		}
+		if e == nil {
+			continue
+		}
+		if err := t.died(d, e, s.Extension); err != nil {
+			return err
+		}
 	}
 	return nil
 }

@@ -233,3 +233,37 @@ func TestASessionIsDeletedWithWhatRunsInIt(t *testing.T) {
 		}
 	})
 }
+
+// An agent that is taken away for more than a day leaves nothing behind that
+// its next message could be taken for.
+func TestTheTurnsOfAnAgentThatIsGoneAreEnded(t *testing.T) {
+	play(t, func(w world) {
+		w.telegram.Says("anna", "work")
+		w.orchestrator.Hears("work").Asks([2]string{"core/list_channels", "{}"})
+		w.telegram.Says("anna", "more")
+		w.orchestrator.Stops()
+		if err := w.Bus.Subscribe("orchestrator", nil); err != nil {
+			t.Fatal(err)
+		}
+		w.Wait(26 * time.Hour)
+		w.telegram.Shows("anna: I could not answer that: orchestrator was away for more than 24h0m0s. Please try again.",
+			"anna: I could not answer that: orchestrator was away for more than 24h0m0s. Please try again.")
+		if s := w.Session("orchestrator", "chan:telegram:anna"); len(s.Stack) != 0 {
+			t.Errorf("the session is %+v", s)
+		}
+		if err := w.Bus.Subscribe("orchestrator", []bus.Subscription{{
+			Pattern: contract.TopicAgentInput + "orchestrator", Ordered: true, AckWait: 10 * time.Minute, MaxDeliver: 3,
+		}}); err != nil {
+			t.Fatal(err)
+		}
+		w.orchestrator.Starts()
+		w.orchestrator.HearsNothing()
+		w.telegram.Says("anna", "again")
+		turn := w.orchestrator.Hears("again")
+		if turn.Delivery.GetTurn().GetResumed() {
+			t.Error("a message is taken for a turn that was begun a day ago")
+		}
+		turn.Answers("yes")
+		w.telegram.Shows("anna: yes")
+	})
+}
