@@ -122,18 +122,8 @@ func contextToEnd(ctx context.Context) context.Context {
 // wasInterrupted reports whether rows of another turn stand behind those of this
 // one: it goes on, and has to be told.
 func (t *turn) wasInterrupted() bool {
-	if t.context.GetInterruptions() == 0 {
-		return false
-	}
-	for i := len(t.history.rows) - 1; i >= 0; i-- {
-		switch r := t.history.rows[i]; {
-		case r.turn == t.id:
-			return false
-		case r.GetKind() == contract.EntryAnswer:
-			return true
-		}
-	}
-	return false
+	n := len(t.history.rows)
+	return t.context.GetInterruptions() > 0 && n > 0 && t.history.rows[n-1].turn != t.id
 }
 
 // reminder tells the model where an interrupted turn stands.

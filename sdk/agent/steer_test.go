@@ -229,3 +229,28 @@ func TestTheTurnBelowDoesNotEndByTheTimeOfTheOneAbove(t *testing.T) {
 	w.finish(t, &extensionv1.AgentSpec{}, input("e1", user("do it")))
 	w.steeredOnce(t)
 }
+
+// The interrupted turn is told to go on also if the newer message got no answer
+// of the model.
+func TestATurnGoesOnAfterOneThatFailed(t *testing.T) {
+	t.Parallel()
+	w := steered()
+	answer := w.model
+	w.model = func(ctx context.Context, r *kernelv1.CompleteRequest, emit func(*sdk.Delta) error) error {
+		all := contents(r)
+		if strings.HasPrefix(all[len(all)-1], "user: [Backlog]") {
+			return fmt.Errorf("it is overloaded: %w", contract.ErrUnavailable)
+		}
+		return answer(ctx, r, emit)
+	}
+	if err := w.deliver(t.Context(), w.agent(t, &extensionv1.AgentSpec{}), input("e1", user("do it"))); err != nil {
+		t.Fatal(err)
+	}
+	all := contents(w.requests[2])
+	if last := all[len(all)-1]; !strings.Contains(last, `Go on with the earlier request now ("do it").`) {
+		t.Errorf("the turn goes on with %q", all)
+	}
+	if n := len(w.outputs); n != 2 || w.outputs[0].Outcome != contract.OutcomeError || w.outputs[1].Text != "All done." {
+		t.Errorf("outputs %+v", w.outputs)
+	}
+}
