@@ -246,3 +246,14 @@ func (a admin) Trace(ctx context.Context, id string) (t *trace.Trace, err error)
 		return err
 	})
 }
+
+// Reached implements control.Kernel.
+func (a admin) Reached(ctx context.Context, events []trace.Ref) (reached []trace.Reach, err error) {
+	if len(events) > control.MaxReached {
+		return nil, fmt.Errorf("%w: %d events are too many at once: ask for at most %d", contract.ErrInvalid, len(events), control.MaxReached)
+	}
+	return reached, a.bus.View(ctx, func(r journal.Reader) (err error) {
+		reached, err = trace.Reached(r, events)
+		return err
+	})
+}

@@ -242,3 +242,8 @@ func (c *Client) Resubmit(ctx context.Context, id string) (int, error) {
 func (c *Client) Trace(ctx context.Context, id string) (*trace.Trace, error) {
 	return ask[*trace.Trace](ctx, c, http.MethodGet, "/v1/trace/"+url.PathEscape(id), nil, nil)
 }
+
+// Reached implements Kernel.
+func (c *Client) Reached(ctx context.Context, events []trace.Ref) ([]trace.Reach, error) {
+	return ask[[]trace.Reach](ctx, c, http.MethodPost, "/v1/reached", nil, events)
+}

@@ -32,6 +32,8 @@ const (
 	SocketName = "control.sock"
 	// TokenName is the file in the home that holds the token.
 	TokenName = "control.token"
+	// MaxReached is how many events one question to Reached may name.
+	MaxReached = 100
 	// host is the only host that requests may name.
 	host = "switchboard"
 )
@@ -84,4 +86,6 @@ type Kernel interface {
 	// Trace follows a message from its root; id is of an event, or of a message
 	// as its platform knows it.
 	Trace(ctx context.Context, id string) (*trace.Trace, error)
+	// Reached says of each event, at most MaxReached, how far it came.
+	Reached(ctx context.Context, events []trace.Ref) ([]trace.Reach, error)
 }

@@ -17,6 +17,7 @@ import (
 
 	"github.com/switchboard-run/switchboard/contract"
 	"github.com/switchboard-run/switchboard/kernel/control"
+	"github.com/switchboard-run/switchboard/kernel/trace"
 )
 
 // fake is a kernel that answers what it was asked.
@@ -46,6 +47,11 @@ func (f *fake) Send(_ context.Context, channel, text string) (control.Sent, erro
 func (f *fake) CallTool(_ context.Context, name string, arguments json.RawMessage) (control.ToolResult, error) {
 	f.note("tool %s %s", name, arguments)
 	return control.ToolResult{Content: "done"}, nil
+}
+
+func (f *fake) Reached(_ context.Context, events []trace.Ref) ([]trace.Reach, error) {
+	f.note("reached %v", events)
+	return []trace.Reach{{Event: "e3", Delivered: true}, {}}, nil
 }
 
 func (f *fake) Follow(_ context.Context, q control.EventQuery, each func(control.Event) error) error {
@@ -105,13 +111,17 @@ func TestClient(t *testing.T) {
 	if r, err := c.CallTool(t.Context(), "x/y", json.RawMessage(`{"a":1}`)); err != nil || r.Content != "done" {
 		t.Errorf("%+v, %v", r, err)
 	}
+	got, err := c.Reached(t.Context(), []trace.Ref{{Source: "x", DedupeKey: "a:1"}, {ID: "e4"}})
+	if err != nil || len(got) != 2 || got[0] != (trace.Reach{Event: "e3", Delivered: true}) || got[1] != (trace.Reach{}) {
+		t.Errorf("%+v, %v", got, err)
+	}
 	if _, err := c.Send(t.Context(), "x", strings.Repeat("é", contract.MaxPayload/4)); err != nil {
 		t.Errorf("a long text: %v", err)
 	}
 	if _, err := c.Send(t.Context(), "x", strings.Repeat("x", 3*contract.MaxPayload)); !errors.Is(err, contract.ErrTooLarge) {
 		t.Errorf("a text that is too long: %v", err)
 	}
-	want := fmt.Sprintf("[session a/../b?c tool x/y {\"a\":1} send x %d]", contract.MaxPayload/2)
+	want := fmt.Sprintf("[session a/../b?c tool x/y {\"a\":1} reached [{ x a:1} {e4  }] send x %d]", contract.MaxPayload/2)
 	if got := fmt.Sprint(f.asked); got != want {
 		t.Errorf("asked %s, want %s", got, want)
 	}

@@ -16,6 +16,7 @@ import (
 	"google.golang.org/grpc/codes"
 
 	"github.com/switchboard-run/switchboard/contract"
+	"github.com/switchboard-run/switchboard/kernel/trace"
 )
 
 // maxBody is the largest request: a payload of an event, escaped.
@@ -138,6 +139,13 @@ func routes(k Kernel) *http.ServeMux {
 		return resubmitted{n}, err
 	})
 	handle("GET /v1/trace/{id...}", func(r *http.Request) (any, error) { return k.Trace(r.Context(), r.PathValue("id")) })
+	handle("POST /v1/reached", func(r *http.Request) (any, error) {
+		var events []trace.Ref
+		if err := read(r, &events); err != nil {
+			return nil, err
+		}
+		return k.Reached(r.Context(), events)
+	})
 	mux.HandleFunc("GET /v1/follow", func(w http.ResponseWriter, r *http.Request) { follow(k, w, r) })
 	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
 		refuse(w, fmt.Errorf("%w: this kernel does not know %s %s; the command line and the kernel may be of different versions: restart the kernel", contract.ErrNotFound, r.Method, r.URL.Path))
