@@ -19,8 +19,8 @@
 //     took, what came of it.
 //
 // Beats are handled one at a time. What is not promised: that the agent delivers
-// what was escalated. Who wants to know looks at the events, as the kernel's
-// status does.
+// what was escalated. The tool figures tells which events were published; what
+// became of them is the kernel's to tell.
 package heartbeat
 
 import (
@@ -54,12 +54,14 @@ func New() sdk.Extension {
 			return h.start(k, k.Log(), time.Now, k.Location(), c)
 		},
 		Handle: h.handle,
+		Tools:  h.tools(),
 	}
 }
 
 // config is the configuration; what is empty has its default. The interval is
-// the schedule's.
+// the schedule's: here it is only told.
 type config struct {
+	Every       string  `json:"every"`
 	ActiveHours *string `json:"active_hours"` // 08:00-22:00; empty: always
 	Quiet       string  `json:"quiet"`        // no look so soon after a person wrote
 	Cooldown    string  `json:"cooldown"`     // no second escalation within
@@ -87,6 +89,7 @@ type heartbeat struct {
 	log      hclog.Logger
 	now      func() time.Time
 	zone     *time.Location
+	every    string
 	hours    hours
 	quiet    time.Duration
 	cooldown time.Duration
@@ -96,7 +99,7 @@ func (h *heartbeat) start(k kernel, log hclog.Logger, now func() time.Time, zone
 	if zone.String() == "Local" {
 		zone = time.UTC
 	}
-	h.k, h.log, h.now, h.zone = k, log, now, zone
+	h.k, h.log, h.now, h.zone, h.every = k, log, now, zone, c.Every
 	active := defaultHours
 	if c.ActiveHours != nil {
 		active = *c.ActiveHours

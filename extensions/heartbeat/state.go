@@ -9,8 +9,7 @@ import (
 	"github.com/switchboard-run/switchboard/sdk"
 )
 
-// stateKey is where everything is stored. The kernel's status reads figures and
-// recent of it.
+// stateKey is where everything is stored.
 const stateKey = "state"
 
 // state is what the heartbeat remembers.
@@ -79,7 +78,7 @@ func (h *heartbeat) load(ctx context.Context) (*state, error) {
 	if v.Version != 0 {
 		if err := v.Decode(s); err != nil {
 			h.log.Error("the stored state cannot be read: beginning anew", "error", err)
-			s = &state{}
+			s = &state{Figures: figures{Problem: "what was stored cannot be read: " + err.Error()}}
 		}
 	}
 	s.version = v.Version
