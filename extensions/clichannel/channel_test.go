@@ -162,6 +162,26 @@ func TestAnUnconfirmedMessageIsNotSentTwiceToOneConnection(t *testing.T) {
 	}
 }
 
+func TestAnAnswerStandsBelowWhatItAnswers(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	a, _ := r.attach(wire.Frame{})
+	b, _ := r.attach(wire.Frame{})
+	var answer <-chan sent
+	r.kernel.taking = func() {
+		answer = r.send(sdk.Message{ID: "e1", Text: "so it is", Conversation: "terminal"})
+		b.expect(wire.Echo)
+		b.expect(wire.Message)
+	}
+	a.write(wire.Frame{Type: wire.Message, ID: "a-1", Text: "/agent ghost"})
+	a.expect(wire.Message)
+	a.expect(wire.Accepted)
+	b.write(wire.Frame{Type: wire.Shown, ID: "e1"})
+	if s := <-answer; s.err != nil {
+		t.Errorf("got %+v", s)
+	}
+}
+
 func TestTerminalsOfAConversationSeeTheSame(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)

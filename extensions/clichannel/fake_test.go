@@ -24,13 +24,17 @@ import (
 type fakeKernel struct {
 	mu       sync.Mutex
 	changed  *sync.Cond
-	fail     error // what Receive answers
+	taking   func() // while Receive runs
+	fail     error  // what Receive answers
 	messages []contract.UserMessage
 	dedupe   map[string]bool
 	states   []extensionv1.Readiness_State
 }
 
 func (k *fakeKernel) Receive(_ context.Context, m contract.UserMessage, dedupe string, _ ...sdk.Effect) error {
+	if k.taking != nil {
+		k.taking()
+	}
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if k.fail != nil {

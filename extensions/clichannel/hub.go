@@ -16,11 +16,18 @@ type hub struct {
 	mu        sync.Mutex
 	terminals map[*terminal]struct{}
 	waiting   map[string]*delivery
-	done      *recent // message id to the conversation of the terminal that showed it
+	done      *recent            // message id to the conversation of the terminal that showed it
+	arriving  map[string]arrival // messages that the kernel is being given, by id
 	echoed    *recent
 	drafts    map[string]wire.Frame // the newest draft of a conversation
 	drafted   *recent               // ids of drafts that have ended
 	changed   chan struct{}         // a terminal came or went
+}
+
+// arrival is a message written at a terminal.
+type arrival struct {
+	from  *terminal
+	frame wire.Frame
 }
 
 // delivery is a message that Send waits for.
@@ -34,7 +41,7 @@ type delivery struct {
 func newHub() *hub {
 	return &hub{
 		terminals: map[*terminal]struct{}{}, waiting: map[string]*delivery{},
-		done: newRecent(), echoed: newRecent(), drafts: map[string]wire.Frame{},
+		arriving: map[string]arrival{}, done: newRecent(), echoed: newRecent(), drafts: map[string]wire.Frame{},
 		drafted: newRecent(), changed: make(chan struct{}, 1),
 	}
 }
@@ -83,6 +90,7 @@ func (h *hub) attached() int {
 func (h *hub) open(f wire.Frame) *delivery {
 	h.mu.Lock()
 	defer h.mu.Unlock()
+	h.echoArriving(f.Conversation)
 	h.endDraft(f.Conversation, f.Draft)
 	d := h.waiting[f.ID]
 	if d == nil {
@@ -139,6 +147,36 @@ func (h *hub) confirm(t *terminal, id string) {
 func (h *hub) echo(t *terminal, f wire.Frame) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
+	delete(h.arriving, f.ID)
+	h.show(t, f)
+}
+
+// arrive notes that the kernel is being given what was written at t. The answer
+// to a command can be faster than the word that it was taken: what is shown in
+// the conversation meanwhile stands below it, not above. left takes the note back.
+func (h *hub) arrive(t *terminal, f wire.Frame) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.arriving[f.ID] = arrival{t, f}
+}
+
+func (h *hub) left(id string) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	delete(h.arriving, id)
+}
+
+// echoArriving echoes what arrives in a conversation; h.mu is held.
+func (h *hub) echoArriving(conversation string) {
+	for _, a := range h.arriving {
+		if a.from.conversation == conversation {
+			h.show(a.from, a.frame)
+		}
+	}
+}
+
+// show is echo; h.mu is held.
+func (h *hub) show(t *terminal, f wire.Frame) {
 	if h.echoed.has(f.ID) {
 		return
 	}

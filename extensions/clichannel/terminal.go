@@ -213,10 +213,14 @@ func (s *server) receive(ctx context.Context, t *terminal, f wire.Frame) error {
 		refusal = "the message is empty"
 	}
 	if refusal == "" {
+		s.hub.arrive(t, f)
 		err := s.kernel.Receive(ctx, contract.UserMessage{
 			Text: f.Text, UserID: LocalUser, ConversationID: t.conversation, AgentID: t.agent,
 			MessageID: f.ID, SentAt: time.Now().Unix(),
 		}, t.conversation+"/"+f.ID)
+		if err != nil {
+			s.hub.left(f.ID)
+		}
 		switch {
 		case err == nil:
 			s.hub.echo(t, f)

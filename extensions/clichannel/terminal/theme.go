@@ -1,6 +1,8 @@
 package terminal
 
 import (
+	"strings"
+
 	"github.com/switchboard-run/switchboard/extensions/clichannel/terminal/markdown"
 	"github.com/switchboard-run/switchboard/extensions/clichannel/wire"
 )
@@ -29,11 +31,19 @@ func (t theme) prompt(conversation string) string {
 }
 
 func (t theme) welcome(f wire.Frame, width int) []string {
-	text := t.paint("1", "Switchboard")
+	const name = "Switchboard"
+	text := name
 	if f.Text != "" {
-		text += t.faint(" · " + f.Text)
+		text += " · " + f.Text
 	}
-	lines := []string{text}
+	var lines []string
+	for i, l := range markdown.Text(text, width) {
+		if rest, first := strings.CutPrefix(l, name); first && i == 0 {
+			lines = append(lines, t.paint("1", name)+t.faint(rest))
+			continue
+		}
+		lines = append(lines, t.faint(l))
+	}
 	for _, l := range markdown.Text(f.Hint, width) {
 		if l != "" {
 			lines = append(lines, t.faint(l))

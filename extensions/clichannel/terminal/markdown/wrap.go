@@ -84,7 +84,7 @@ func wrap(spans []span, width int, color bool) []string {
 			continue
 		}
 		word = append(word, c)
-		if c.brk != uniseg.LineDontBreak && (c.text != "/" || len(word) > 1) { // a command keeps its slash
+		if c.brk != uniseg.LineDontBreak && c.text != "/" && c.text != "-" { // paths, addresses and commands stay whole
 			place()
 		}
 	}
