@@ -3,6 +3,7 @@ package memory
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 
@@ -45,9 +46,16 @@ func sayRemembered(content string) string {
 	if json.Unmarshal([]byte(content), &r) != nil {
 		return content
 	}
-	lines := []string{r.Summary}
-	for _, s := range r.Similar {
-		lines = append(lines, "similar: "+s.line())
+	done := map[string]string{"remembered": "Remembered", "updated": "Updated", "known": "Known already"}[r.Status]
+	lines := []string{fmt.Sprintf("%s: %s [%s]", done, oneLine(r.Text), r.ID)}
+	if len(r.Similar) > 0 {
+		lines = append(lines, "", "This is similar; /forget what no longer holds:", "")
 	}
-	return strings.Join(append(lines, r.Notes...), "\n")
+	for _, s := range r.Similar {
+		lines = append(lines, fmt.Sprintf("- %s (%s) [%s]", oneLine(s.Text), s.about(), s.ID))
+	}
+	if len(r.Notes) > 0 {
+		lines = append(append(lines, ""), r.Notes...)
+	}
+	return strings.Join(lines, "\n")
 }

@@ -19,8 +19,11 @@ func TestCommands(t *testing.T) {
 	}
 	give("memories", "", "Nothing is remembered.")
 	give("remember", "", "Write what to remember behind it")
-	give("remember", "The kettle is in the kitchen\nand hot", "remembered: m")
-	give("remember", "The kettle is in the hall", "similar: m")
+	give("remember", "The kettle is in the kitchen\nand hot", "Remembered: The kettle is in the kitchen and hot [m")
+	give("remember", "The kettle is in the hall", "This is similar; /forget what no longer holds:\n\n- The kettle is in the kitchen and hot (")
+	give("remember", "The kettle is in the hall", "Known already: The kettle is in the hall [m")
+	give("memories", "zebra", "Nothing of that is remembered.")
+	give("memories", "preference", "Nothing of that is remembered.")
 	b.remember(fields{"text": "Water the plants", "kind": "open"})
 	give("memories", "", "Open items:\n- Water the plants (1 Mar 2026) [m")
 	give("memories", "", "Facts:\n- The kettle is in the")
@@ -35,7 +38,7 @@ func TestCommands(t *testing.T) {
 	for _, v := range decode[listing](t, b.MustCall("recall", fields{"query": "kettle"})).Memories {
 		ids = append(ids, v.ID)
 	}
-	give("forget", strings.Join(ids, ", "), "forgotten: "+ids[0])
+	give("forget", strings.Join(ids, ", "), "Forgotten: "+ids[0])
 	b.wantList("list_memories", nil, "Water the plants")
 	from.Memory = nil
 	give("memories", "", `the manifest of "chat" lacks "memory: [personal]"`)

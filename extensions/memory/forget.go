@@ -55,7 +55,7 @@ func (m *memory) forget(ctx context.Context, c sdk.ToolCall) (sdk.ToolResult, er
 	case err != nil:
 		return sdk.ToolResult{}, err
 	case len(out.Forgotten) == 0:
-		return sdk.ToolResult{}, fmt.Errorf("nothing was forgotten: there is no memory %s (any more): list_memories and recall tell the ids",
+		return sdk.ToolResult{}, fmt.Errorf("nothing was forgotten: there is no memory %s (any more)",
 			strings.Join(out.Unknown, ", "))
 	}
 	out.Text = out.forPeople()
@@ -65,10 +65,10 @@ func (m *memory) forget(ctx context.Context, c sdk.ToolCall) (sdk.ToolResult, er
 func (f forgotten) forPeople() string {
 	lines := make([]string, 0, len(f.Forgotten)+1)
 	for _, g := range f.Forgotten {
-		lines = append(lines, strings.TrimSuffix(fmt.Sprintf("forgotten: %s %s", g.ID, quoted(g.Text)), " “”"))
+		lines = append(lines, strings.TrimSuffix(fmt.Sprintf("Forgotten: %s %s", g.ID, quoted(g.Text)), " “”"))
 	}
 	if len(f.Unknown) > 0 {
-		lines = append(lines, "there is no "+strings.Join(f.Unknown, ", "))
+		lines = append(lines, "There is no "+strings.Join(f.Unknown, ", "))
 	}
 	return strings.Join(lines, "\n")
 }

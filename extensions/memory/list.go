@@ -49,6 +49,9 @@ func (m *memory) list(ctx context.Context, c sdk.ToolCall) (sdk.ToolResult, erro
 		return sdk.ToolResult{}, err
 	}
 	out.Text = out.forPeople()
+	if len(out.Memories)+len(out.Unreadable) == 0 && (a.Kind != "" || a.About != "" || a.Scope != "" || a.Offset > 0) {
+		out.Text = "Nothing of that is remembered."
+	}
 	return sdk.JSON(out)
 }
 
