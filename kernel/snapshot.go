@@ -167,7 +167,7 @@ func (k *Kernel) statusText() string {
 	for i := range now.Models {
 		p := &now.Models[i]
 		if word := readinessWord(p.Readiness.GetState()); word != "unconfigured" {
-			fmt.Fprintf(&b, "- model provider %s: %s\n", p.Extension, word)
+			fmt.Fprintf(&b, "- Model provider %s: %s\n", p.Extension, word)
 		}
 	}
 	k.mu.Lock()

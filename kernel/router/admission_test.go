@@ -257,6 +257,17 @@ func TestEveryoneIsAdmittedAndNobodyOwns(t *testing.T) {
 	})
 }
 
+func TestHomeNeedsNoneInATerminal(t *testing.T) {
+	kerneltest.Run(t, func(w *kerneltest.World) {
+		cli := w.Channel("cli")
+		w.Agent("orchestrator")
+		cli.Admits("local")
+		cli.Change(func(c *directory.Channel) { c.Local = true })
+		cli.Says("local", "/sethome")
+		cli.ShowsOne("What names no conversation comes up here anyway")
+	})
+}
+
 func TestHome(t *testing.T) {
 	kerneltest.Run(t, func(w *kerneltest.World) {
 		telegram, orchestrator := w.Channel("telegram"), w.Agent("orchestrator")

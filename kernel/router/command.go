@@ -150,6 +150,9 @@ func (r *MessageRouter) chooseAgent(tx *bus.Tx, c *journal.Conversation, channel
 
 func (r *MessageRouter) setHome(tx *bus.Tx, q request) (string, error) {
 	channel, c := q.here.channel, q.conversation
+	if channel.Local {
+		return "What names no conversation comes up here anyway, if it goes to " + channel.Name + ". Give /sethome where other notices shall come.", nil
+	}
 	owner, err := ownerOn(tx, channel)
 	switch {
 	case err != nil:
