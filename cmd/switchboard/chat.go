@@ -95,7 +95,7 @@ func greeting(models []string) string {
 	case len(models) == 0:
 		return "no model is configured"
 	case models[0] == offlineModel:
-		return "the offline model answers: reminders and channels only; /help helps"
+		return "the offline model answers (a small grammar): write help or /help"
 	}
 	return strings.TrimSuffix(models[0], "/*") + " answers"
 }
