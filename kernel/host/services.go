@@ -14,6 +14,7 @@ import (
 	"github.com/switchboard-run/switchboard/kernel/bus"
 	"github.com/switchboard-run/switchboard/kernel/directory"
 	"github.com/switchboard-run/switchboard/kernel/journal"
+	"github.com/switchboard-run/switchboard/kernel/session"
 )
 
 // The generated services.
@@ -109,8 +110,6 @@ func (s sessionsService) History(ctx context.Context, r *kernelv1.HistoryRequest
 	})
 }
 
-const maxPending = 100
-
 func (s sessionsService) Pending(ctx context.Context, r *kernelv1.PendingRequest) (*kernelv1.PendingResponse, error) {
 	l, err := s.h.lease(ctx, r.GetLane())
 	if err != nil {
@@ -118,7 +117,7 @@ func (s sessionsService) Pending(ctx context.Context, r *kernelv1.PendingRequest
 	}
 	out := &kernelv1.PendingResponse{}
 	return out, s.h.Bus.View(ctx, func(j journal.Reader) error {
-		inputs, err := s.h.Sessions.Pending(j, s.h.Bus, l, maxPending)
+		inputs, err := s.h.Sessions.Pending(j, s.h.Bus, l, session.MaxPending)
 		size := 0
 		for _, e := range inputs {
 			if size += proto.Size(e); size > contract.MaxMessage/2 && len(out.GetInputs()) > 0 {

@@ -29,7 +29,7 @@ func (b *Book) Steer(tx *bus.Tx, e *busv1.Steer) (*busv1.EffectResult, error) {
 		return nil, err
 	}
 	if below.Interrupted >= contract.MaxInterruptions {
-		return nil, fmt.Errorf("%w: the turn was interrupted %d times and now runs to its end", contract.ErrInvalid, below.Interrupted)
+		return nil, fmt.Errorf("%w: the turn, or one that it has interrupted, was interrupted %d times and now runs to its end", contract.ErrInvalid, below.Interrupted)
 	}
 	inputs, replyTo, err := b.steering(tx, s)
 	if err != nil {
@@ -50,8 +50,7 @@ func (b *Book) Steer(tx *bus.Tx, e *busv1.Steer) (*busv1.EffectResult, error) {
 	if err := b.skip(tx, s, below); err != nil {
 		return nil, err
 	}
-	below.Interrupted++
-	if err := tx.PutTurn(below); err != nil {
+	if turn.Interrupted, err = b.interrupt(tx, s); err != nil {
 		return nil, err
 	}
 	if err := tx.PutTurn(turn); err != nil {
@@ -65,6 +64,24 @@ func (b *Book) Steer(tx *bus.Tx, e *busv1.Steer) (*busv1.EffectResult, error) {
 	tx.RestartClock()
 	c, err := b.Context(tx, tx.Lease.Event)
 	return result(&busv1.EffectResult{Session: e.GetSession(), Seq: s.HistorySeq, Turn: c}, err)
+}
+
+// interrupt counts an interruption for every turn of a stack: the lowest waits the
+// longest. It returns the most that one has, which the new turn begins with:
+// interrupting that holds up those below, too.
+func (b *Book) interrupt(tx *bus.Tx, s *journal.Session) (most int, err error) {
+	for _, id := range s.Stack {
+		turn, err := tx.Turn(id)
+		if err != nil {
+			return 0, err
+		}
+		turn.Interrupted++
+		most = max(most, turn.Interrupted)
+		if err := tx.PutTurn(turn); err != nil {
+			return 0, err
+		}
+	}
+	return most, nil
 }
 
 // steering is the waiting messages of users that may interrupt the running turn:
@@ -92,6 +109,9 @@ func (b *Book) steering(tx *bus.Tx, s *journal.Session) (inputs []*busv1.Event, 
 	}
 	return inputs, replyTo, nil
 }
+
+// MaxPending is how many waiting inputs a run loop is shown.
+const MaxPending = 100
 
 // maxSteering is how far into a queue an interruption looks.
 const maxSteering = 200
@@ -133,7 +153,7 @@ func (b *Book) Interruptible(r journal.Reader, all *bus.Bus, l *bus.Lease) (bool
 	if err != nil || turn.Interrupted >= contract.MaxInterruptions {
 		return false, err
 	}
-	events, err := b.Pending(r, all, l, maxSteering)
+	events, err := b.Pending(r, all, l, MaxPending) // not more than the run loop finds
 	return slices.ContainsFunc(events, func(e *busv1.Event) bool {
 		var in contract.AgentInput
 		return json.Unmarshal(e.GetPayload(), &in) == nil && in.Kind == contract.InputUser

@@ -13,6 +13,7 @@ import (
 	"github.com/switchboard-run/switchboard/kernel/bus"
 	"github.com/switchboard-run/switchboard/kernel/journal"
 	"github.com/switchboard-run/switchboard/kernel/kerneltest"
+	"github.com/switchboard-run/switchboard/kernel/session"
 )
 
 // working is a turn about "first" with two calls, the first of which has run.
@@ -164,6 +165,58 @@ func TestATurnThatInterruptedAnotherIsInterruptedItself(t *testing.T) {
 		turn.Answers("first")
 		w.telegram.Shows("anna: third", "anna: second", "anna: first")
 		w.orchestrator.HearsNothing()
+	})
+}
+
+// A message that interrupts a turn holds up those below that, too.
+func TestTheLowestTurnIsNotHeldUpForEver(t *testing.T) {
+	play(t, func(w world) {
+		turn := w.working()
+		for i := range contract.MaxInterruptions {
+			w.telegram.Says("anna", "again")
+			w.must(turn.Steers(1, 1))
+			if i < contract.MaxInterruptions-1 {
+				turn.Asks([2]string{"core/list_agents", "{}"})
+			}
+		}
+		w.telegram.Says("anna", "once more")
+		if c := turn.Delivery.GetTurn(); c.GetInterruptions() != contract.MaxInterruptions {
+			t.Errorf("the run loop is told %v", c)
+		}
+		if err := turn.Steers(1, 0); !errors.Is(err, contract.ErrInvalid) {
+			t.Errorf("they are interrupted once more: %v", err)
+		}
+		for range contract.MaxInterruptions {
+			w.must(turn.AnswersAbove("yes"))
+		}
+		turn.Answers("at last")
+		w.telegram.Shows("anna: yes", "anna: yes", "anna: yes", "anna: at last")
+		w.orchestrator.Hears("once more").Answers("here")
+		w.telegram.Shows("anna: here")
+	})
+}
+
+// A message that the run loop is not shown yet would end each call anew.
+func TestAMessageBehindManyInputsEndsNoCall(t *testing.T) {
+	play(t, func(w world) {
+		w.waiter(&extensionv1.Tool{Name: "wait", Interruptible: true})
+		tasks := w.Extension(bus.Actor{ID: "tasks", Effects: []string{"input"}})
+		w.telegram.Says("anna", "first")
+		turn := w.orchestrator.Hears("first")
+		for range session.MaxPending {
+			tasks.Must("", kerneltest.Input("orchestrator", "chan:telegram:anna", contract.InputNotice, "notice"))
+		}
+		done := turn.Calls(turn.Asks([2]string{"box/wait", "{}"})[0])
+		w.telegram.Says("anna", "second")
+		w.Wait(time.Minute)
+		id := journal.ParseCallID("c1")
+		if c := w.call(journal.CallID(id)); c == nil || c.State != journal.CallRunning {
+			t.Errorf("the call is %+v", c)
+		}
+		w.telegram.Says("anna", "/stop")
+		if _, err := done(); !errors.Is(err, contract.ErrStale) {
+			t.Errorf("the call ends with %v", err)
+		}
 	})
 }
 

@@ -349,9 +349,12 @@ func (w *world) steer(s *busv1.Steer) error {
 			w.add(&busv1.Entry{Kind: contract.EntryResult, CallId: c.GetCallId(), Text: contract.SkippedCall, IsError: true})
 		}
 	}
-	w.stack = append(w.stack, interruptedTurn{w.turn, w.inputs, w.times + 1})
+	w.stack = append(w.stack, interruptedTurn{w.turn, w.inputs, w.times})
+	for i := range w.stack {
+		w.stack[i].times++
+	}
 	w.turns++
-	w.turn, w.inputs, w.times = w.turns, map[string]bool{}, 0
+	w.turn, w.inputs, w.times = w.turns, map[string]bool{}, w.stack[len(w.stack)-1].times
 	return nil
 }
 
