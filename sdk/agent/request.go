@@ -107,7 +107,7 @@ func (v view) messages(out []*extensionv1.Message, rows []row) []*extensionv1.Me
 	var results map[string]*busv1.Entry
 	for i := range rows {
 		r := &rows[i]
-		if len(r.shown) > 0 {
+		if len(r.shown) > 0 && r.turn != v.current {
 			out = append(out, r.shown...)
 			continue
 		}

@@ -2,6 +2,7 @@ package agent
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"unicode/utf8"
@@ -203,5 +204,23 @@ func TestHistoriesAreBounded(t *testing.T) {
 	}
 	if c.bytes != 0 {
 		t.Errorf("%d bytes in nothing", c.bytes)
+	}
+}
+
+// What was rendered while a newer message was answered is rendered anew when the
+// turn goes on: some of it may have to be left out.
+func TestATurnThatGoesOnLeavesOutResults(t *testing.T) {
+	t.Parallel()
+	rows := rowsOf("i a(r1) =1 a(r2) =2")
+	var results []string
+	for _, v := range []view{{current: 2}, {current: 1, omitted: map[string]bool{"1": true}}} {
+		for _, m := range v.messages(nil, rows) {
+			if m.GetRole() == "tool" {
+				results = append(results, m.GetContent())
+			}
+		}
+	}
+	if want := []string{"ok", "ok", "[left out: a result of 2 bytes, read before]", "ok"}; !slices.Equal(results, want) {
+		t.Errorf("results %q, want %q", results, want)
 	}
 }
