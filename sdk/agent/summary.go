@@ -50,6 +50,7 @@ func (t *turn) summarize() error {
 	if kept == 0 {
 		return nil
 	}
+	kept = summable(rows[:kept], t.a.limits.bytes*3/4-len(old.GetText()))
 	text, err := t.summary(old, rows[:kept])
 	switch {
 	case t.ctx.Err() != nil:
@@ -64,6 +65,21 @@ func (t *turn) summarize() error {
 	row := &busv1.Entry{Kind: contract.EntrySummary, Text: text, Covers: rows[kept-1].GetSeq()}
 	t.fresh = append([]*busv1.Entry{row}, t.fresh...)
 	return nil
+}
+
+// summable is how many of the rows fit into one request for a summary, up to the
+// end of a turn, the first one in any case. What is behind them is for the next.
+func summable(rows []row, bytes int) int {
+	end := 0
+	for i, r := range rows {
+		if bytes -= min(r.bytes, entryOverhead+summaryLine); bytes < 0 && end > 0 {
+			return end
+		}
+		if i+1 < len(rows) && rows[i+1].turn != r.turn {
+			end = i + 1
+		}
+	}
+	return len(rows)
 }
 
 // summary asks the model for one.

@@ -107,3 +107,48 @@ func TestATurnGoesOnWithoutASummary(t *testing.T) {
 		}
 	})
 }
+
+// After a time without summaries there is more to sum up than fits into one
+// request: nothing that a summary stands for was cut off in front of it.
+func TestASummaryStandsForNothingThatWasCutOff(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld()
+		works, source := false, ""
+		w.model = func(_ context.Context, r *kernelv1.CompleteRequest, emit func(*sdk.Delta) error) error {
+			switch {
+			case r.GetPurpose() == purposeSummary && !works:
+				return contract.ErrUnavailable
+			case r.GetPurpose() == purposeSummary:
+				source += r.GetMessages()[1].GetContent()
+				return text("sum").emit(emit)
+			}
+			return text("noted").emit(emit)
+		}
+		a := w.agent(t, &extensionv1.AgentSpec{MaxTokens: 2000})
+		say := func(i int) {
+			if err := w.deliver(t.Context(), a, input(fmt.Sprintf("e%d", i), user(fmt.Sprintf("fact %03d %s", i, strings.Repeat("x", 300))))); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for i := range 60 {
+			say(i)
+		}
+		works = true
+		time.Sleep(summaryPause + time.Second)
+		for i := range 3 {
+			say(60 + i)
+		}
+		first := strings.Index(source, "fact ")
+		var oldest int
+		if _, err := fmt.Sscanf(source[first:], "fact %d", &oldest); err != nil {
+			t.Fatal(err)
+		}
+		last := strings.Join(contents(w.requests[len(w.requests)-1]), "\n")
+		for i := oldest; i < 63; i++ {
+			if fact := fmt.Sprintf("fact %03d", i); !strings.Contains(source, fact) && !strings.Contains(last, fact) {
+				t.Errorf("%s is in no summary and not in the request", fact)
+			}
+		}
+	})
+}
