@@ -83,8 +83,7 @@ func (a admin) Status(ctx context.Context) (control.Status, error) {
 			return err
 		}
 		s.Strangers = len(waiting)
-		s.Heartbeat, err = a.heartbeat(r)
-		return err
+		return nil
 	})
 }
 

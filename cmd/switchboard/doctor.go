@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"os"
 	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 
@@ -152,7 +151,7 @@ func (d *diagnosis) examine(ctx context.Context) {
 	d.running(*status)
 	d.deadLetters(ctx, k, *status)
 	d.people(*status)
-	d.heartbeat(status.Heartbeat, status.StartedAt, time.Now())
+	d.askHeartbeat(ctx, k, *status)
 }
 
 // home opens the home; its directory is closed to others by that, which is

@@ -2,12 +2,124 @@ package main
 
 import (
 	"cmp"
+	"context"
+	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/switchboard-run/switchboard/kernel/control"
+	"github.com/switchboard-run/switchboard/kernel/strictyaml"
+	"github.com/switchboard-run/switchboard/kernel/trace"
 )
+
+const (
+	heartbeatID      = "heartbeat"
+	heartbeatFigures = heartbeatID + "/figures"
+	// heartbeatPatience is how long the heartbeat may take to tell its figures.
+	heartbeatPatience = 3 * time.Second
+)
+
+// beats is what the heartbeat has done since the beginning, and what came of
+// it.
+type beats struct {
+	EverySeconds int64            `json:"every_seconds"` // how often it should look
+	Runs         int64            `json:"runs"`
+	Skipped      map[string]int64 `json:"skipped"` // runs that asked no model, by reason
+	ModelCalls   int64            `json:"model_calls"`
+	ModelErrors  int64            `json:"model_errors"`
+	Invalid      int64            `json:"invalid"` // answers that could not be read
+	InputTokens  int64            `json:"input_tokens"`
+	OutputTokens int64            `json:"output_tokens"`
+	Noops        int64            `json:"noops"`
+	Done         int64            `json:"done"`
+	Escalations  int64            `json:"escalations"`
+	Repeated     int64            `json:"repeated"` // escalations that were not made again
+
+	LastRun        *time.Time `json:"last_run,omitempty"`
+	LastResult     string     `json:"last_result,omitempty"`
+	LastCall       *time.Time `json:"last_call,omitempty"`
+	LastEscalation *time.Time `json:"last_escalation,omitempty"`
+	Problem        string     `json:"problem,omitempty"` // of the last run
+
+	// Followed is how many escalations were followed to their end: the newest, as
+	// far as their events are kept. Deliveries is how many of them led to
+	// something that a channel delivered, Undelivered are the others.
+	Followed    int          `json:"followed"`
+	Deliveries  int          `json:"deliveries"`
+	Undelivered []escalation `json:"undelivered"`
+}
+
+// escalation is one time that the heartbeat has asked an agent to act.
+type escalation struct {
+	Event  string    `json:"event"`
+	At     time.Time `json:"at"`
+	Reason string    `json:"reason"`
+}
+
+// askHeartbeat asks the heartbeat what it has done, and the kernel what came of
+// it; nil without an error: there is none, or it is switched off. It answers
+// within heartbeatPatience, whatever they do.
+func askHeartbeat(ctx context.Context, k control.Kernel, extensions []control.Extension) (*beats, error) {
+	i := slices.IndexFunc(extensions, func(x control.Extension) bool { return x.ID == heartbeatID })
+	if i < 0 || extensions[i].State == control.StateDisabled {
+		return nil, nil //nolint:nilnil // there is none
+	}
+	if state := extensions[i].State; state != "active" {
+		return nil, fmt.Errorf("it is %s", strings.ReplaceAll(state, "_", " "))
+	}
+	ctx, cancel := context.WithTimeout(ctx, heartbeatPatience)
+	defer cancel()
+	h, err := readHeartbeat(ctx, k)
+	if err != nil && errors.Is(ctx.Err(), context.DeadlineExceeded) {
+		err = fmt.Errorf("it has not answered within %s", heartbeatPatience)
+	}
+	return h, err
+}
+
+func readHeartbeat(ctx context.Context, k control.Kernel) (*beats, error) {
+	said, err := callTool[struct {
+		beats
+		Every  string `json:"every"`
+		Recent []struct {
+			Key    string    `json:"key"`
+			At     time.Time `json:"at"`
+			Reason string    `json:"reason"`
+		} `json:"recent"`
+	}](ctx, k, heartbeatFigures, map[string]any{})
+	if err != nil {
+		return nil, err
+	}
+	h := said.beats
+	if every, err := strictyaml.ParseDuration(said.Every); err == nil {
+		h.EverySeconds = int64(every / time.Second)
+	}
+	h.Undelivered = []escalation{}
+	newest := said.Recent[max(0, len(said.Recent)-control.MaxReached):]
+	if len(newest) == 0 {
+		return &h, nil
+	}
+	events := make([]trace.Ref, len(newest))
+	for i, e := range newest {
+		events[i] = trace.Ref{Source: heartbeatID, DedupeKey: e.Key}
+	}
+	reached, err := k.Reached(ctx, events)
+	if err != nil {
+		return nil, fmt.Errorf("asking what came of its escalations: %w", err)
+	}
+	for i, r := range reached[:min(len(reached), len(newest))] {
+		if r.Event == "" {
+			continue // retention has removed it
+		}
+		if h.Followed++; r.Delivered {
+			h.Deliveries++
+		} else {
+			h.Undelivered = append(h.Undelivered, escalation{Event: r.Event, At: newest[i].At, Reason: newest[i].Reason})
+		}
+	}
+	return &h, nil
+}
 
 // heartbeatSkips says for people why the heartbeat asked no model.
 var heartbeatSkips = map[string]string{
@@ -21,13 +133,19 @@ var heartbeatSkips = map[string]string{
 	"model":     "there was no model to ask",
 }
 
-// heartbeat shows what the heartbeat has done.
-func (p *printer) heartbeat(h *control.Heartbeat) {
-	if h == nil {
+// heartbeat shows what the heartbeat has done, or why that is not known.
+func (p *printer) heartbeat(h *beats, problem string) {
+	switch {
+	case problem != "":
+		p.line("%s: it could not be asked: %s", p.paint(yellow, "Heartbeat"), problem)
 		return
-	}
-	if h.Runs == 0 {
+	case h == nil:
+		return
+	case h.Runs == 0:
 		p.line("Heartbeat: has not looked yet.")
+		if h.Problem != "" {
+			p.line("  %s", p.paint(yellow, h.Problem))
+		}
 		return
 	}
 	delivered := fmt.Sprintf("%d delivered", h.Deliveries)
@@ -53,7 +171,7 @@ func (p *printer) heartbeat(h *control.Heartbeat) {
 const deliveryPatience = time.Hour
 
 // overdue are the escalations that should have been delivered by now.
-func overdue(h *control.Heartbeat, now time.Time) (out []control.Escalation) {
+func overdue(h *beats, now time.Time) (out []escalation) {
 	for _, e := range h.Undelivered {
 		if now.Sub(e.At) > deliveryPatience {
 			out = append(out, e)
@@ -68,7 +186,21 @@ const maxShown = 5
 // looks is how many times it may fail to look before that is worth a word.
 const looks = 3
 
-func (d *diagnosis) heartbeat(h *control.Heartbeat, started, now time.Time) {
+// askHeartbeat asks the heartbeat, and looks at its answer.
+func (d *diagnosis) askHeartbeat(ctx context.Context, k control.Kernel, s control.Status) {
+	h, err := askHeartbeat(ctx, k, s.Extensions)
+	if err != nil {
+		level := levelWarning
+		if slices.ContainsFunc(s.Extensions, func(x control.Extension) bool { return x.ID == heartbeatID && x.State != "active" }) {
+			level = levelNote // that it does not run stands elsewhere
+		}
+		d.add("Heartbeat", level, "`switchboard extensions list` and `switchboard logs heartbeat` may say why", "it could not be asked what it has done: %s", message(err))
+		return
+	}
+	d.heartbeat(h, s.StartedAt, time.Now())
+}
+
+func (d *diagnosis) heartbeat(h *beats, started, now time.Time) {
 	if h == nil {
 		return
 	}

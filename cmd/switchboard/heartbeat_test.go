@@ -1,43 +1,156 @@
 package main
 
 import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
 	"fmt"
+	"reflect"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/switchboard-run/switchboard/kernel/control"
+	"github.com/switchboard-run/switchboard/kernel/trace"
 )
+
+// heartbeatKernel is a kernel whose heartbeat the test plays.
+type heartbeatKernel struct {
+	control.Kernel
+	says    func(ctx context.Context) (control.ToolResult, error)
+	reached map[string]trace.Reach // by dedupe key
+	fails   error                  // of what became of events
+}
+
+func (k heartbeatKernel) CallTool(ctx context.Context, name string, arguments json.RawMessage) (control.ToolResult, error) {
+	if name != "heartbeat/figures" || string(arguments) != "{}" {
+		return control.ToolResult{}, fmt.Errorf("called %s with %s", name, arguments)
+	}
+	return k.says(ctx)
+}
+
+func (k heartbeatKernel) Reached(_ context.Context, events []trace.Ref) (out []trace.Reach, err error) {
+	for _, e := range events {
+		if e.Source != "heartbeat" || e.ID != "" {
+			return nil, fmt.Errorf("asked for %+v", e)
+		}
+		out = append(out, k.reached[e.DedupeKey])
+	}
+	return out, k.fails
+}
+
+func says(content string, isError bool) func(context.Context) (control.ToolResult, error) {
+	return func(context.Context) (control.ToolResult, error) {
+		return control.ToolResult{Content: content, IsError: isError}, nil
+	}
+}
+
+func heartbeatIs(state string) []control.Extension {
+	return []control.Extension{{ID: "agent", State: "active"}, {ID: "heartbeat", State: state}}
+}
+
+func TestAskHeartbeat(t *testing.T) {
+	t.Parallel()
+	k := heartbeatKernel{
+		says: says(`{"every": "1d12h", "runs": 9, "skipped": {"nothing": 4}, "escalations": 3, "last_result": "noop", "recent": [
+			{"key": "beat:e1", "at": "2026-11-20T08:00:00Z", "reason": "too old"},
+			{"key": "beat:e2", "at": "2026-11-20T09:00:00Z", "reason": "the kettle"},
+			{"key": "beat:e3", "at": "2026-11-20T10:00:00Z", "reason": "the stove"}]}`, false),
+		reached: map[string]trace.Reach{"beat:e2": {Event: "e12"}, "beat:e3": {Event: "e13", Delivered: true}},
+	}
+	h, err := askHeartbeat(t.Context(), k, heartbeatIs("active"))
+	want := &beats{
+		EverySeconds: 36 * 3600, Runs: 9, Skipped: map[string]int64{"nothing": 4}, Escalations: 3, LastResult: "noop", Followed: 2, Deliveries: 1,
+		Undelivered: []escalation{{Event: "e12", At: time.Date(2026, 11, 20, 9, 0, 0, 0, time.UTC), Reason: "the kettle"}},
+	}
+	if err != nil || !reflect.DeepEqual(h, want) {
+		t.Errorf("%+v, %v, want %+v", h, err, want)
+	}
+	k.fails = errors.New("the store is closed")
+	if _, err := askHeartbeat(t.Context(), k, heartbeatIs("active")); err == nil || !strings.Contains(err.Error(), "the store is closed") {
+		t.Errorf("when nobody knows what became of it: %v", err)
+	}
+}
+
+// Whatever state the heartbeat is in, status ends soon and says what is known.
+func TestHeartbeatThatDoesNotAnswer(t *testing.T) {
+	t.Parallel()
+	hangs := func(ctx context.Context) (control.ToolResult, error) {
+		<-ctx.Done()
+		return control.ToolResult{}, ctx.Err()
+	}
+	never := func(context.Context) (control.ToolResult, error) {
+		t.Error("it was asked")
+		return control.ToolResult{}, nil
+	}
+	for name, tc := range map[string]struct {
+		extensions []control.Extension
+		says       func(context.Context) (control.ToolResult, error)
+		want       string // what status says; empty: nothing
+	}{
+		"there is none": {nil, never, ""},
+		"switched off":  {heartbeatIs(control.StateDisabled), never, ""},
+		"starting":      {heartbeatIs("starting"), never, "Heartbeat: it could not be asked: it is starting"},
+		"crashed":       {heartbeatIs("backing_off"), never, "Heartbeat: it could not be asked: it is backing off"},
+		"a bad file":    {heartbeatIs(control.StateInvalid), never, "Heartbeat: it could not be asked: it is invalid"},
+		"it hangs":      {heartbeatIs("active"), hangs, "Heartbeat: it could not be asked: it has not answered within 3s"},
+		"it fails":      {heartbeatIs("active"), says("read the state: no", true), "Heartbeat: it could not be asked: read the state: no"},
+		"nonsense":      {heartbeatIs("active"), says("nonsense", false), "Heartbeat: it could not be asked: reading the answer of heartbeat/figures"},
+		"it is new":     {heartbeatIs("active"), says(`{"every": "10m", "recent": []}`, false), "Heartbeat: has not looked yet."},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				began := time.Now()
+				h, err := askHeartbeat(t.Context(), heartbeatKernel{says: tc.says}, tc.extensions)
+				if took := time.Since(began); took > heartbeatPatience {
+					t.Errorf("it took %s", took)
+				}
+				problem := ""
+				if err != nil {
+					problem = message(err)
+				}
+				var out bytes.Buffer
+				(&printer{w: &out}).heartbeat(h, problem)
+				if got := out.String(); !strings.HasPrefix(got, tc.want) || tc.want == "" && got != "" {
+					t.Errorf("status says %q, not %q", got, tc.want)
+				}
+			})
+		})
+	}
+}
 
 func TestDoctorOnTheHeartbeat(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 	at := func(d time.Duration) *time.Time { x := now.Add(-d); return &x }
-	escalation := func(n int, age time.Duration) control.Escalation {
-		return control.Escalation{Event: fmt.Sprintf("e%d", n), At: *at(age), Reason: "the kettle"}
+	sent := func(n int, age time.Duration) escalation {
+		return escalation{Event: fmt.Sprintf("e%d", n), At: *at(age), Reason: "the kettle"}
 	}
-	var many []control.Escalation
+	var many []escalation
 	for i := range 8 {
-		many = append(many, escalation(i+1, 20*time.Hour-time.Duration(i)*time.Hour))
+		many = append(many, sent(i+1, 20*time.Hour-time.Duration(i)*time.Hour))
 	}
 	for name, tc := range map[string]struct {
-		h    *control.Heartbeat
+		h    *beats
 		want []string // level and a part of the text or hint
 	}{
 		"there is none": {nil, nil},
-		"healthy":       {&control.Heartbeat{EverySeconds: 600, LastRun: at(10 * time.Minute), Escalations: 2, Followed: 2, Deliveries: 2}, []string{"ok 2 of the last 2"}},
-		"on its way":    {&control.Heartbeat{LastRun: at(0), Undelivered: []control.Escalation{escalation(7, time.Hour)}}, []string{"ok "}},
+		"healthy":       {&beats{EverySeconds: 600, LastRun: at(10 * time.Minute), Escalations: 2, Followed: 2, Deliveries: 2}, []string{"ok 2 of the last 2"}},
+		"on its way":    {&beats{LastRun: at(0), Undelivered: []escalation{sent(7, time.Hour)}}, []string{"ok "}},
 		"an hour and a bit": {
-			&control.Heartbeat{LastRun: at(0), Undelivered: []control.Escalation{escalation(7, time.Hour+time.Second)}},
+			&beats{LastRun: at(0), Undelivered: []escalation{sent(7, time.Hour+time.Second)}},
 			[]string{"warning `switchboard trace e7`"},
 		},
-		"many": {&control.Heartbeat{LastRun: at(0), Undelivered: many}, []string{
+		"many": {&beats{LastRun: at(0), Undelivered: many}, []string{
 			"warning trace e4`", "warning trace e5`", "warning trace e6`", "warning trace e7`", "warning trace e8`", "warning 3 escalations before",
 		}},
-		"it has stopped":    {&control.Heartbeat{EverySeconds: 600, LastRun: at(32 * time.Minute)}, []string{"warning has not looked since", "ok "}},
-		"it has never run":  {&control.Heartbeat{EverySeconds: 60}, []string{"warning has not looked since", "ok "}},
-		"it has yet to run": {&control.Heartbeat{EverySeconds: 7200}, []string{"ok "}},
-		"a problem":         {&control.Heartbeat{LastRun: at(0), Problem: "no model"}, []string{"note no model", "ok "}},
+		"it has stopped":    {&beats{EverySeconds: 600, LastRun: at(32 * time.Minute)}, []string{"warning has not looked since", "ok "}},
+		"it has never run":  {&beats{EverySeconds: 60}, []string{"warning has not looked since", "ok "}},
+		"it has yet to run": {&beats{EverySeconds: 7200}, []string{"ok "}},
+		"a problem":         {&beats{LastRun: at(0), Problem: "no model"}, []string{"note no model", "ok "}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

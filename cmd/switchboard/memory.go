@@ -143,7 +143,7 @@ func readMemories(ctx context.Context, k control.Kernel, q memoryQuery) (all mem
 		if name == listMemories {
 			fields["offset"] = len(all.Memories)
 		}
-		page, err := callMemory[memoryList](ctx, k, name, fields)
+		page, err := callTool[memoryList](ctx, k, name, fields)
 		if err != nil {
 			return all, err
 		}
@@ -155,8 +155,8 @@ func readMemories(ctx context.Context, k control.Kernel, q memoryQuery) (all mem
 	}
 }
 
-// callMemory is the decoded answer of a tool.
-func callMemory[T any](ctx context.Context, k control.Kernel, name string, fields map[string]any) (answer T, err error) {
+// callTool is the decoded answer of a tool.
+func callTool[T any](ctx context.Context, k control.Kernel, name string, fields map[string]any) (answer T, err error) {
 	arguments, err := json.Marshal(fields)
 	if err != nil {
 		return answer, err
@@ -199,7 +199,7 @@ func newMemoryForget() *cobra.Command {
 				return err
 			}
 		}
-		said, err := callMemory[json.RawMessage](c.Context(), k, name, fields)
+		said, err := callTool[json.RawMessage](c.Context(), k, name, fields)
 		if err != nil {
 			return err
 		}

@@ -106,7 +106,7 @@ func newMemoryImport() *cobra.Command {
 				return fmt.Errorf("%s has a line of more than %d bytes: this is no document of memories", args[0], documentPart)
 			}
 			kept := map[string]any{"text": document[:end], "upload": upload, "part": part, "more": true}
-			if _, err := callMemory[json.RawMessage](c.Context(), k, importMemories, kept); err != nil {
+			if _, err := callTool[json.RawMessage](c.Context(), k, importMemories, kept); err != nil {
 				return err
 			}
 			document = document[end:]
@@ -114,7 +114,7 @@ func newMemoryImport() *cobra.Command {
 		if fields["text"] = document; part > 0 {
 			fields["upload"], fields["part"] = upload, part
 		}
-		said, err := callMemory[json.RawMessage](c.Context(), k, importMemories, fields)
+		said, err := callTool[json.RawMessage](c.Context(), k, importMemories, fields)
 		if err != nil {
 			return err
 		}

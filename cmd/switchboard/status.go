@@ -19,16 +19,32 @@ func newStatusCommand() *cobra.Command {
 		if err != nil {
 			return err
 		}
-		if *asJSON {
-			return printJSON(c, s)
+		r := statusReport{Status: s}
+		r.Heartbeat, err = askHeartbeat(c.Context(), k, s.Extensions)
+		switch {
+		case c.Context().Err() != nil:
+			return c.Context().Err()
+		case err != nil:
+			r.HeartbeatProblem = message(err)
 		}
-		printerOf(c).status(s)
+		if *asJSON {
+			return printJSON(c, r)
+		}
+		printerOf(c).status(r)
 		return nil
 	})
 	return c
 }
 
-func (p *printer) status(s control.Status) {
+// statusReport is how the kernel is, and what the heartbeat says of itself.
+type statusReport struct {
+	control.Status
+	Heartbeat *beats `json:"heartbeat,omitempty"` // nil: there is none, or it could not be asked
+	// HeartbeatProblem is why it could not be asked.
+	HeartbeatProblem string `json:"heartbeat_problem,omitempty"`
+}
+
+func (p *printer) status(s statusReport) {
 	p.line("Switchboard %s is running, pid %d, since %s (%s)", s.Version, s.PID, p.clock(s.StartedAt), strings.TrimSuffix(ago(s.StartedAt), " ago"))
 	if s.Version != version {
 		p.line("%s", p.paint(yellow, fmt.Sprintf("This command line is version %s: restart the kernel to have it run this one.", version)))
@@ -52,7 +68,7 @@ func (p *printer) status(s control.Status) {
 	}
 	p.table("EXTENSION STATE READINESS DETAIL", rows)
 	p.line("")
-	p.heartbeat(s.Heartbeat)
+	p.heartbeat(s.Heartbeat, s.HeartbeatProblem)
 	if len(s.Waiting) == 0 {
 		p.line("Nothing waits.")
 	}

@@ -19,8 +19,6 @@ type Status struct {
 	Waiting     []Waiting   `json:"waiting"` // deliveries that are not settled
 	DeadLetters int         `json:"dead_letters"`
 	Strangers   int         `json:"strangers"` // pairing codes that wait for approval
-	// Heartbeat is what the heartbeat has done; nil: there is none.
-	Heartbeat *Heartbeat `json:"heartbeat,omitempty"`
 	// Problems are of files whose last edit is not in force.
 	Problems []string `json:"problems"`
 	// Hints are for a person to act upon.

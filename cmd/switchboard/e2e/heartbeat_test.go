@@ -74,13 +74,46 @@ func (h hearth) questions() (n int) {
 	return n
 }
 
-func (h hearth) status() control.Heartbeat {
+// figures are what status says of the heartbeat.
+type figures struct {
+	Runs         int64            `json:"runs"`
+	Skipped      map[string]int64 `json:"skipped"`
+	ModelCalls   int64            `json:"model_calls"`
+	InputTokens  int64            `json:"input_tokens"`
+	OutputTokens int64            `json:"output_tokens"`
+	Escalations  int64            `json:"escalations"`
+	Deliveries   int              `json:"deliveries"`
+	Undelivered  []struct {
+		Event  string `json:"event"`
+		Reason string `json:"reason"`
+	} `json:"undelivered"`
+}
+
+// asked is what status says of the heartbeat now: nothing, its figures, or why
+// it could not be asked.
+func (h hearth) asked() (s struct {
+	Heartbeat *figures `json:"heartbeat"`
+	Problem   string   `json:"heartbeat_problem"`
+},
+) {
 	h.t.Helper()
-	s := list[control.Status](h.world, "status")
-	if s.Heartbeat == nil {
-		h.t.Fatal("status does not know the heartbeat")
+	if err := json.Unmarshal([]byte(h.must("status", "--json")), &s); err != nil {
+		h.t.Fatal(err)
 	}
-	return *s.Heartbeat
+	return s
+}
+
+// status waits for the figures: while the heartbeat starts, nobody knows them.
+func (h hearth) status() (f figures) {
+	h.t.Helper()
+	h.eventually("figures of the heartbeat", func() bool {
+		s := h.asked()
+		if s.Heartbeat != nil {
+			f = *s.Heartbeat
+		}
+		return s.Heartbeat != nil
+	})
+	return f
 }
 
 // since is when each extension became what it is.
@@ -178,6 +211,9 @@ func (h hearth) remembered() {
 		h.t.Fatalf("the terminal shows %q", got)
 	}
 	p.leave()
+	if s := h.asked(); s.Heartbeat != nil || s.Problem != "" {
+		h.t.Errorf("of a heartbeat that is turned off, status says %+v", s)
+	}
 	h.stop()
 	h.says("escalate", kettleReason)
 }
