@@ -105,6 +105,9 @@ func (r *running) attempt(ctx context.Context, actor *bus.Actor, t *directory.To
 	if err != nil {
 		return nil, err
 	}
+	if t.Tool.GetReadOnly() && len(result.GetEffects()) == 0 {
+		return r.note(result.GetContent(), result.GetIsError()), nil
+	}
 	// Result, effects and the row of the history at once, as the tool's extension.
 	content, isError := cut(result.GetContent()), result.GetIsError()
 	err = r.Bus.DoAs(actor, lease, func(tx *bus.Tx) error {

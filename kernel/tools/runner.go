@@ -223,7 +223,7 @@ func (r *running) once(ctx context.Context) (*extensionv1.CallResult, error) {
 		if err != nil {
 			return r.fail(err.Error())
 		}
-		return r.finish(content, false)
+		return r.note(content, false), nil
 	}
 	return r.remote(ctx, t)
 }
@@ -259,6 +259,19 @@ func (r *running) finish(content string, isError bool) (*extensionv1.CallResult,
 		return nil, err
 	}
 	return &extensionv1.CallResult{Content: content, IsError: isError}, nil
+}
+
+// note stores the result of a call that only read, with the next commit: nothing
+// is lost if a crash comes first, for the call may be repeated. What its turn
+// commits from now on stands behind it.
+func (r *running) note(content string, isError bool) *extensionv1.CallResult {
+	content = cut(content)
+	r.Bus.Lazily(func(tx *bus.Tx) error { return r.Sessions.Finish(tx, r.call.ID, content, isError) }, func(err error) {
+		if err != nil && !errors.Is(err, contract.ErrStale) && !errors.Is(err, journal.ErrClosed) {
+			r.Log.Error("storing a result failed", "call", journal.CallID(r.call.ID), "tool", r.call.Name, "error", err)
+		}
+	})
+	return &extensionv1.CallResult{Content: content, IsError: isError}
 }
 
 func (r *running) fail(reason string) (*extensionv1.CallResult, error) { return r.finish(reason, true) }
