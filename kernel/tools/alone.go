@@ -5,22 +5,25 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/switchboard-run/switchboard/contract"
 	"github.com/switchboard-run/switchboard/contract/extensionv1"
 	"github.com/switchboard-run/switchboard/kernel/bus"
+	"github.com/switchboard-run/switchboard/kernel/directory"
 	"github.com/switchboard-run/switchboard/kernel/journal"
 )
 
 // Alone runs a tool of an extension outside of a turn, for a person at the
 // command line: its effects are one commit, made as that extension. There is no
-// row that a repeat could join, so nothing is repeated but a version conflict.
+// row that a repeat could join, so nothing is repeated but a version conflict. An
+// extension that is being started for the first time is waited for.
 func (r *Runner) Alone(ctx context.Context, name string, raw json.RawMessage) (*extensionv1.CallResult, error) {
-	now := r.Directory.Current()
+	extension, _, _ := strings.Cut(name, "/")
+	now := r.known(ctx, func(now *directory.Snapshot) bool { return !slices.Contains(now.Arriving, extension) })
 	t := now.Tool(name)
 	if t == nil || t.Extension == CoreExtension {
-		extension, _, _ := strings.Cut(name, "/")
 		return nil, fmt.Errorf("%w: the tool %s is not there: its extension %s is not running; `switchboard extensions list` says why",
 			contract.ErrNotFound, name, extension)
 	}

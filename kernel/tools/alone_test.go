@@ -12,6 +12,7 @@ import (
 	"github.com/switchboard-run/switchboard/contract/busv1"
 	"github.com/switchboard-run/switchboard/contract/extensionv1"
 	"github.com/switchboard-run/switchboard/kernel/bus"
+	"github.com/switchboard-run/switchboard/kernel/directory"
 	"github.com/switchboard-run/switchboard/kernel/journal"
 	"github.com/switchboard-run/switchboard/kernel/kerneltest"
 )
@@ -83,6 +84,29 @@ func TestAlone(t *testing.T) {
 		x.Dies()
 		if _, err := w.Tools.Alone(w.T.Context(), "counter/add", json.RawMessage(`{"by":1}`)); !errors.Is(err, contract.ErrUnavailable) {
 			t.Errorf("without the extension: %v", err)
+		}
+	})
+}
+
+// Right after the start of the kernel nobody knows yet what tools there are.
+func TestAloneWaitsForAnExtensionThatIsStartedForTheFirstTime(t *testing.T) {
+	kerneltest.Run(t, func(w *kerneltest.World) {
+		w.Know(func(s *directory.Snapshot) { s.Arriving = []string{"counter"} })
+		result := make(chan error)
+		go func() {
+			_, err := w.Tools.Alone(w.T.Context(), "counter/add", json.RawMessage(`{"by":1}`))
+			result <- err
+		}()
+		w.Wait(5 * time.Second)
+		counter(w, func() {})
+		w.Know(func(s *directory.Snapshot) { s.Arriving = nil })
+		if err := <-result; err != nil || stored(w) != `{"by":1}` {
+			t.Errorf("%v, stored %s", err, stored(w))
+		}
+		w.Know(func(s *directory.Snapshot) { s.Arriving = []string{"other"} })
+		began := time.Now()
+		if _, err := w.Tools.Alone(w.T.Context(), "nobody/add", nil); !errors.Is(err, contract.ErrNotFound) || time.Since(began) > 0 {
+			t.Errorf("of an extension that is not there: %v after %s", err, time.Since(began))
 		}
 	})
 }
