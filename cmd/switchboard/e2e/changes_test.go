@@ -93,8 +93,8 @@ func TestModelThatIsConfiguredWhileATurnRunsDisturbsNothing(t *testing.T) {
 		t.Errorf("the agent was started again: %+v", after)
 	}
 	// And a setting of the scheduler alone.
-	w.config(`{channels: {telegram_channel: {allow_from: ["1001"]}}, extensions: {scheduler: {config: {min_every_seconds: 1}}}}`)
 	since := *w.state(c, "scheduler", "active").Since
+	w.config(`{channels: {telegram_channel: {allow_from: ["1001"]}}, extensions: {scheduler: {config: {min_every_seconds: 1}}}}`)
 	w.eventually("the scheduler to be initialised again", func() bool {
 		e := w.extension(c, "scheduler")
 		return e.State == "active" && e.Since.After(since)

@@ -168,10 +168,11 @@ func TestKernelThatIsAskedToStopInMidWorkRepeatsNothing(t *testing.T) {
 	w.start()
 	w.telegramReady()
 	for i := range each {
+		before := w.telegram.Accepted()
 		for c := range chats {
 			w.telegram.Say(int64(5000+c), fmt.Sprintf("message <c%dm%d>", c, i))
 		}
-		if err := w.telegram.WaitAccepted(w.ctx(), w.telegram.Accepted()+chats/4); err != nil {
+		if err := w.telegram.WaitAccepted(w.ctx(), before+chats/4); err != nil {
 			t.Fatal(err)
 		}
 		w.stop()

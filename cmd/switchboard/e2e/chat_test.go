@@ -2,9 +2,12 @@ package e2e
 
 import (
 	"bytes"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
+
+	"github.com/switchboard-run/switchboard/kernel/control"
 )
 
 func TestChatOnAPipeAnswersEachLine(t *testing.T) {
@@ -48,6 +51,11 @@ func TestProgramWithoutArgumentsAttachesToARunningKernel(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.start()
+	c := w.control()
+	w.eventually("all extensions", func() bool {
+		all, err := c.Extensions(w.ctx())
+		return err == nil && !slices.ContainsFunc(all, func(e control.Extension) bool { return e.State == "starting" || e.State == "inactive" })
+	})
 	below := descendants(t, w.kernel.pid())
 	cmd := w.command()
 	cmd.Stdin = strings.NewReader("list channels\n")

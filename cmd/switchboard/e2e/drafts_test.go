@@ -3,6 +3,7 @@ package e2e
 import (
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -190,8 +191,28 @@ func TestDraftsOfManyChatsKeepTelegramsLimits(t *testing.T) {
 	w := newWorld(t, strangers(telegramtest.WithLimits(telegramtest.TelegramLimits())), withModel)
 	w.config(`channels: {telegram_channel: {allow_from: ["*"]}}
 extensions: {telegram_channel: {config: {pace: true}}}`)
+	const pieces = 40
+	told := make(chan struct{}) // everybody has a draft
 	w.model.Handle(func(r openaitest.Request) openaitest.Answer {
-		return openaitest.Answer{Text: tale, Pieces: 40, Pause: 100 * time.Millisecond}
+		steps := make(chan struct{})
+		go func() {
+			defer close(steps)
+			pace := time.NewTicker(100 * time.Millisecond)
+			defer pace.Stop()
+			for range pieces - 1 {
+				select {
+				case steps <- struct{}{}:
+				case <-t.Context().Done():
+					return
+				}
+				<-pace.C
+			}
+			select {
+			case <-told:
+			case <-t.Context().Done():
+			}
+		}()
+		return openaitest.Answer{Text: tale, Pieces: pieces, Steps: steps}
 	})
 	w.start()
 	w.telegramReady()
@@ -209,6 +230,10 @@ extensions: {telegram_channel: {config: {pace: true}}}`)
 		w.telegram.Say(5000+c, "Tell me a story.")
 	}
 	w.eventually("all messages", func() bool { return w.count("user.message") == chats+6 })
+	w.eventually("a draft for everybody", func() bool {
+		return !slices.ContainsFunc(ids[2:], func(id int64) bool { return len(w.texts(id)) == 0 })
+	})
+	close(told)
 	w.settled()
 	edits := 0
 	for _, id := range ids {

@@ -210,6 +210,7 @@ func (h hearth) remembered() {
 	if got := p.ask("Remind me in Telegram of the kettle, some time"); got != "Noted." {
 		h.t.Fatalf("the terminal shows %q", got)
 	}
+	h.settled()
 	p.leave()
 	if s := h.asked(); s.Heartbeat != nil || s.Problem != "" {
 		h.t.Errorf("of a heartbeat that is turned off, status says %+v", s)

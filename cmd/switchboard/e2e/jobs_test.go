@@ -82,14 +82,18 @@ func TestTaskWithAChannelSendsItsFinalTextThereOnce(t *testing.T) {
 func TestReminderMadeByAScheduleOfTasksRunsTheAgent(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, withTelegram(), withModel)
-	w.model.Queue(
-		openaitest.CallTool("scheduler__schedule_once", map[string]any{
-			"message": "Tell the user a joke in Telegram", "delay_seconds": 1, "topic": "system.agent.task",
-		}),
-		openaitest.Say("I will."),
-		openaitest.CallTool(sendTool, map[string]string{"channel_id": "telegram_channel", "text": "A joke."}),
-		openaitest.Say("Done."),
-	)
+	const job = "Tell the user a joke in Telegram"
+	w.model.Handle(func(r openaitest.Request) openaitest.Answer {
+		switch due, done := strings.Contains(r.Last("user"), job), len(r.Results()) > 0; {
+		case due && done:
+			return openaitest.Say("Done.")
+		case due:
+			return openaitest.CallTool(sendTool, map[string]string{"channel_id": "telegram_channel", "text": "A joke."})
+		case done:
+			return openaitest.Say("I will.")
+		}
+		return openaitest.CallTool("scheduler__schedule_once", map[string]any{"message": job, "delay_seconds": 1, "topic": "system.agent.task"})
+	})
 	w.start()
 	w.telegramReady()
 	p := w.attach()
@@ -99,7 +103,7 @@ func TestReminderMadeByAScheduleOfTasksRunsTheAgent(t *testing.T) {
 	if got := w.told(anna, 1).Text; got != "A joke." {
 		t.Errorf("Telegram shows %q", got)
 	}
-	w.eventually("the end of the job", func() bool { return w.model.Left() == 0 })
+	w.eventually("the end of the job", func() bool { return w.count("agent.output") == 2 })
 	w.settled()
 	if all := w.texts(anna); len(all) != 1 {
 		t.Errorf("Telegram has %q", all)

@@ -11,7 +11,7 @@ import (
 
 // patience bounds every wait. It is long because the machine may be busy, and
 // only a test that fails takes it.
-const patience = 90 * time.Second
+const patience = 3 * time.Minute
 
 // built is the directory of the executables.
 var built string

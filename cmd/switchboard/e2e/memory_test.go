@@ -114,6 +114,7 @@ func TestMemoryWithoutAModel(t *testing.T) {
 	w.telegramReady()
 	w.telegram.Say(anna, "Запомни, что чайник стоит на кухне")
 	contains(t, "the answer", w.told(anna, 1).Text, "Запомнено: чайник стоит на кухне [m")
+	w.settled()
 	w.restart()
 	w.telegramReady()
 	w.telegram.Say(anna, "Что ты помнишь о чайниках?")

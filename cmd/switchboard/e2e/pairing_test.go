@@ -134,6 +134,7 @@ func TestRevokedPersonIsAStrangerAgain(t *testing.T) {
 	if err := c.Revoke(w.ctx(), "telegram_channel", strconv.Itoa(anna)); !errors.Is(err, contract.ErrNotFound) {
 		t.Errorf("revoking twice: %v", err)
 	}
+	w.settled()
 	w.restart()
 	w.telegramReady()
 	w.telegram.Say(anna, "list channels")

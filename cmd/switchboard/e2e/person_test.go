@@ -6,7 +6,6 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"time"
 
 	"github.com/switchboard-run/switchboard/extensions/clichannel/wire"
 )
@@ -38,12 +37,14 @@ func (w *world) attach(hello ...wire.Frame) *person {
 		if err != nil {
 			return false
 		}
-		p = &person{w: w, conn: wire.NewConn(c, 10*time.Second), seen: map[string]bool{}}
-		if p.conn.Write(first) != nil {
-			return false
+		p = &person{w: w, conn: wire.NewConn(c, patience), seen: map[string]bool{}}
+		if p.conn.Write(first) == nil {
+			if f, err := p.conn.Read(); err == nil && f.Type == wire.Welcome {
+				return true
+			}
 		}
-		f, err := p.conn.Read()
-		return err == nil && f.Type == wire.Welcome
+		p.leave()
+		return false
 	})
 	w.t.Cleanup(p.leave)
 	go p.read()
@@ -61,15 +62,15 @@ func (p *person) read() {
 			p.mu.Unlock()
 			return
 		}
+		if f.Type == wire.Message { // first: who is done once it is seen may close the terminal
+			_ = p.conn.Write(wire.Frame{Type: wire.Shown, ID: f.ID})
+		}
 		p.mu.Lock()
 		if f.Type != wire.Message || !p.seen[f.ID] {
 			p.frames = append(p.frames, f)
 		}
 		p.seen[f.ID] = true
 		p.mu.Unlock()
-		if f.Type == wire.Message {
-			_ = p.conn.Write(wire.Frame{Type: wire.Shown, ID: f.ID})
-		}
 	}
 }
 

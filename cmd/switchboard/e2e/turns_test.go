@@ -186,7 +186,7 @@ func TestModelIsToldWhatIsWrongWithItsCalls(t *testing.T) {
 func TestModelInTroubleIsExplainedAndAnswersOnceItIsBack(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, withModel)
-	w.config("extensions: {openai: {config: {retries: 1, idle_timeout: 1s}}}")
+	w.config("extensions: {openai: {config: {retries: 1, idle_timeout: 10s}}}") // for the one that is stalled
 	w.start()
 	p := w.attach()
 	twice := func(a openaitest.Answer) []openaitest.Answer { return []openaitest.Answer{a, a} }

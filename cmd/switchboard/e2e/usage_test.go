@@ -38,6 +38,7 @@ func TestLimitOfTokens(t *testing.T) {
 	p.say("two")
 	p.hearsLike("Second.")
 	p.hearsLike("1000 of the 1000 tokens") // beyond four fifths
+	w.settled()
 	w.restart()
 	p = w.attach()
 	p.say("three")

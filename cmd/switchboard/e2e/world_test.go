@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -18,6 +19,7 @@ import (
 
 	"github.com/switchboard-run/switchboard/extensions/openai/openaitest"
 	"github.com/switchboard-run/switchboard/extensions/telegramchannel/telegramtest"
+	"github.com/switchboard-run/switchboard/kernel/control"
 )
 
 // People of the tests, as Telegram numbers them.
@@ -319,12 +321,30 @@ func (w *world) stop() {
 	w.gone(below)
 }
 
-// telegramReady waits until the bot of the running kernel polls.
+// telegramReady waits until the bot of the running kernel polls and the kernel
+// knows it, or has killed itself, as some tests want.
 func (w *world) telegramReady() {
 	w.t.Helper()
-	if err := w.telegram.WaitCalls(w.ctx(), "getUpdates", w.polls+1); err != nil {
+	ctx := w.ctx()
+	if err := w.telegram.WaitCalls(ctx, "getUpdates", w.polls+1); err != nil {
 		w.t.Fatal(err)
 	}
+	w.eventually("Telegram to be ready", func() bool {
+		select {
+		case <-w.kernel.ended:
+			return true
+		default:
+		}
+		c, err := control.Dial(ctx, w.file("run", control.SocketName), w.file(control.TokenName))
+		if err != nil {
+			return false
+		}
+		defer c.Close()
+		channels, err := c.Channels(ctx)
+		return err == nil && slices.ContainsFunc(channels, func(ch control.Channel) bool {
+			return ch.ID == "telegram_channel" && (ch.Status == "ready" || ch.Status == "degraded")
+		})
+	})
 }
 
 // told waits for the nth message to a chat.
