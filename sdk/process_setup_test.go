@@ -251,7 +251,7 @@ func (p *process) outcome(stream extensionv1.Events_DeliverClient) *busv1.Outcom
 // waitFor polls: what it waits for happens in another process.
 func (p *process) waitFor(what string, reached func() bool) {
 	p.t.Helper()
-	deadline := time.Now().Add(20 * time.Second)
+	deadline := time.Now().Add(2 * time.Minute)
 	for !reached() {
 		if time.Now().After(deadline) {
 			p.t.Fatalf("never came true: %s\nstdout: %s\nstderr: %s", what, p.stdout, p.stderr)

@@ -55,7 +55,7 @@ func TestScript(t *testing.T) {
 }
 
 // patience is how long a condition may take to come true.
-const patience = 20 * time.Second
+const patience = 2 * time.Minute
 
 // until runs a command until its output matches: until 'regexp' command args...
 func until(ts *testscript.TestScript, neg bool, args []string) {

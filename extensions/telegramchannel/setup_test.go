@@ -180,7 +180,7 @@ func (k *memory) await(t *testing.T, what string, done func() bool) {
 		case <-moved:
 		case <-t.Context().Done():
 			t.Fatalf("waiting for %s", what)
-		case <-time.After(20 * time.Second):
+		case <-time.After(2 * time.Minute):
 			k.mu.Lock()
 			defer k.mu.Unlock()
 			t.Fatalf("waiting for %s: messages %+v, readiness %q, logs:\n%s", what, k.got, k.readiness, k.logs.String())

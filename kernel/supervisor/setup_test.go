@@ -21,7 +21,7 @@ import (
 
 // patience bounds waiting for what must happen; no test depends on how long it
 // takes.
-const patience = 60 * time.Second
+const patience = 2 * time.Minute
 
 // event is a call of the observer.
 type event struct {

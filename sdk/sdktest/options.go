@@ -10,7 +10,7 @@ import (
 )
 
 // Patience bounds every wait for something that should happen soon.
-const Patience = 15 * time.Second
+const Patience = time.Minute
 
 // Options is what Init hands over, and the state that the kernel begins with.
 type Options struct {

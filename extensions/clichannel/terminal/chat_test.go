@@ -33,7 +33,7 @@ type console struct {
 
 const (
 	columns, rows = 60, 20
-	patience      = 20 * time.Second // with a screen that never becomes as it should
+	patience      = 2 * time.Minute // with a screen that never becomes as it should
 )
 
 func openConsole(t *testing.T, change func(*Options)) *console {

@@ -18,7 +18,7 @@ func Example() {
 		return
 	}
 	defer server.Close()
-	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
 
 	server.Say(7, "hello?")
