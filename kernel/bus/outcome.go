@@ -165,13 +165,27 @@ func (b *Bus) refused(l *Lease, o *busv1.Outcome, err error) {
 		b.mu.Lock()
 		lane := l.item.lane
 		lane.conflict++
-		after := time.Duration(min(lane.conflict-1, 20)) * 50 * time.Millisecond
+		conflicts := lane.conflict
 		b.mu.Unlock()
-		b.again(l, after, err.Error())
+		if conflicts > maxConflicts(lane.sub) {
+			b.failed(l, fmt.Sprintf("%d conflicts in a row: %v", conflicts, err), false)
+			return
+		}
+		b.again(l, time.Duration(min(conflicts-1, 20))*50*time.Millisecond, err.Error())
 	default:
 		b.log.Error("committing an answer failed; the delivery is repeated", "event", l.Event.GetId(), "topic", l.Event.GetTopic(), "error", err)
 		b.again(l, time.Second, err.Error())
 	}
+}
+
+// maxConflicts is how many conflicts in a row are taken for others' changes. With
+// more of them handler and kernel disagree for good, and each counts as a
+// failure; every attempt of a turn may ask a model anew.
+func maxConflicts(s *subscription) int {
+	if s.class == classInput {
+		return 3
+	}
+	return 50
 }
 
 // undecided reports whether a commit that is being applied has made the token

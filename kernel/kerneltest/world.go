@@ -94,6 +94,7 @@ func (w *World) open() {
 	}
 	w.Sessions.OnClosed(w.Tools.Closed)
 	w.Sessions.OnQueued(w.Tools.Interrupt)
+	w.Sessions.WhetherRunning(w.Tools.Running)
 	w.closed = false
 }
 

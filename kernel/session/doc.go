@@ -23,6 +23,7 @@ type Book struct {
 	directory *directory.Directory
 	closed    func(call int64)
 	queued    func(session int64)
+	busy      func(call int64) bool
 
 	mu     sync.Mutex
 	epochs map[int64]int64 // changes of a history by the kernel itself, since its start
@@ -32,12 +33,17 @@ var _ bus.Sessions = (*Book)(nil)
 
 // New returns a book that resolves names with the directory.
 func New(d *directory.Directory) *Book {
-	return &Book{directory: d, closed: func(int64) {}, queued: func(int64) {}, epochs: map[int64]int64{}}
+	return &Book{directory: d, closed: func(int64) {}, queued: func(int64) {}, busy: func(int64) bool { return false }, epochs: map[int64]int64{}}
 }
 
 // OnClosed has f told of each call that is closed without a result. It must be
 // set before anything happens, and f must not block.
 func (b *Book) OnClosed(f func(call int64)) { b.closed = f }
+
+// WhetherRunning has the book ask f whether a call runs now, of those that may be
+// repeated and are therefore not marked in the store. It must be set before
+// anything happens; f must not block.
+func (b *Book) WhetherRunning(f func(call int64) bool) { b.busy = f }
 
 // OnQueued has f told of each session in which a message of a person was queued.
 // It must be set before anything happens, and f must not block.

@@ -267,3 +267,26 @@ func TestTheTurnsOfAnAgentThatIsGoneAreEnded(t *testing.T) {
 		w.telegram.Shows("anna: yes")
 	})
 }
+
+// A run loop that disagrees with the kernel for good comes to an end: each of its
+// attempts asks a model anew.
+func TestATurnThatAlwaysConflictsIsGivenUp(t *testing.T) {
+	play(t, func(w world) {
+		w.telegram.Says("anna", "hello")
+		attempts := 0
+		for d := w.orchestrator.Next(); d != nil; d = w.orchestrator.Next() {
+			if attempts++; attempts > 50 {
+				t.Fatal("it never ends")
+			}
+			session := journal.ParseSessionID(d.GetTurn().GetSession())
+			in := kerneltest.Decode[contract.AgentInput](t, d.GetEvent())
+			w.orchestrator.Acks(d, kerneltest.AppendAt(session, 99, kerneltest.Row(d.GetEvent().GetId(), in)),
+				kerneltest.Publish(contract.TopicAgentOutput, contract.AgentOutput{Session: d.GetTurn().GetSession(), Outcome: contract.OutcomeOK, Text: "hi"}))
+			w.Wait(5 * time.Minute)
+		}
+		if attempts > 8 {
+			t.Errorf("%d attempts", attempts)
+		}
+		w.telegram.ShowsOne("I could not answer that", "conflicts in a row")
+	})
+}

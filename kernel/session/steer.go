@@ -125,7 +125,7 @@ func (b *Book) skip(tx *bus.Tx, s *journal.Session, turn *journal.Turn) error {
 	}
 	rows := make([]*busv1.Entry, 0, len(open))
 	for _, c := range open {
-		if c.State == journal.CallRunning {
+		if c.State == journal.CallRunning || b.busy(c.ID) {
 			return fmt.Errorf("%w: call %s of the turn is running", contract.ErrConflict, journal.CallID(c.ID))
 		}
 		c.State, c.EndedAt = journal.CallClosed, tx.Now

@@ -390,3 +390,26 @@ func TestATurnIsNotInterruptedWhileACallRuns(t *testing.T) {
 		w.telegram.Shows("anna: fine")
 	})
 }
+
+// A call that may be repeated is not marked in the store while it runs; it is not
+// taken for one that has not begun all the same.
+func TestARunningCallThatMayBeRepeatedIsNotSkipped(t *testing.T) {
+	play(t, func(w world) {
+		w.waiter(&extensionv1.Tool{Name: "look", ReadOnly: true})
+		w.telegram.Says("anna", "first")
+		turn := w.orchestrator.Hears("first")
+		call := turn.Asks([2]string{"box/look", "{}"})[0]
+		turn.Calls(call)
+		w.telegram.Says("anna", "second")
+		if err := turn.Steers(1, 1); !errors.Is(err, contract.ErrConflict) {
+			t.Errorf("a running call is said not to have run: %v", err)
+		}
+		if c := w.call(call); c.State != journal.CallOpen {
+			t.Errorf("the call is %+v", c)
+		}
+		w.telegram.Says("anna", "/stop")
+		w.telegram.Shows("anna: Stopped.")
+		w.orchestrator.Hears("second").Answers("fine")
+		w.telegram.Shows("anna: fine")
+	})
+}

@@ -167,6 +167,13 @@ func (r *Runner) join(l *bus.Lease, call journal.Call) *running {
 	return run
 }
 
+// Running reports whether a call runs now.
+func (r *Runner) Running(call int64) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.running[call] != nil
+}
+
 // Closed ends what runs for a call whose turn has ended.
 func (r *Runner) Closed(call int64) {
 	r.mu.Lock()
@@ -266,7 +273,11 @@ func (r *running) finish(content string, isError bool) (*extensionv1.CallResult,
 // commits from now on stands behind it.
 func (r *running) note(content string, isError bool) *extensionv1.CallResult {
 	content = cut(content)
-	r.Bus.Lazily(func(tx *bus.Tx) error { return r.Sessions.Finish(tx, r.call.ID, content, isError) }, func(err error) {
+	now := time.Now().UnixMicro()
+	r.Bus.Lazily(func(tx *bus.Tx) error {
+		tx.Now = now // not when there was company
+		return r.Sessions.Finish(tx, r.call.ID, content, isError)
+	}, func(err error) {
 		if err != nil && !errors.Is(err, contract.ErrStale) && !errors.Is(err, journal.ErrClosed) {
 			r.Log.Error("storing a result failed", "call", journal.CallID(r.call.ID), "tool", r.call.Name, "error", err)
 		}

@@ -136,6 +136,11 @@ func (a *Agent) Handle(ctx context.Context, d sdk.Delivery) (sdk.Effects, error)
 		// Draining, or the kernel has ended the turn: neither is a failure.
 		return nil, sdk.Retry(0, fmt.Errorf("turn of session %s: %w", d.Turn.GetSession(), context.Cause(ctx)))
 	}
+	if errors.Is(err, contract.ErrConflict) {
+		// Nobody else writes to this history: a conflict that is left is a failure,
+		// which is counted, and nothing to try again for ever.
+		return nil, errors.New(err.Error())
+	}
 	return effects, err
 }
 

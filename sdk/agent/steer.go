@@ -34,6 +34,9 @@ func (t *turn) steer() error {
 	switch {
 	case errors.Is(err, contract.ErrConflict): // the queue or a call has changed: the next checkpoint looks again
 		return t.sync(t.ctx)
+	case errors.Is(err, contract.ErrInvalid): // it may not be interrupted
+		t.waiting.Store(false)
+		return nil
 	case err != nil:
 		return fmt.Errorf("interrupt the turn: %w", err)
 	case len(results) != 2 || results[0].GetTurn() == nil:

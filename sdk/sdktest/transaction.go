@@ -58,7 +58,9 @@ func (tx *transaction) apply(e *busv1.Effect) (*busv1.EffectResult, error) {
 		return tx.withdraw(k.Withdraw)
 	case *busv1.Effect_Receipt:
 		return &busv1.EffectResult{Conversation: "conversation:" + k.Receipt.GetConversation()}, nil
-	case *busv1.Effect_Steer, *busv1.Effect_TurnCancel:
+	case *busv1.Effect_Steer:
+		return nil, fmt.Errorf("steer: this fake interrupts no turn: %w", contract.ErrInvalid)
+	case *busv1.Effect_TurnCancel:
 		return &busv1.EffectResult{}, nil
 	default:
 		return nil, fmt.Errorf("an effect of no kind: %w", contract.ErrInvalid)
