@@ -107,6 +107,7 @@ func TestSendIsDoneWhenATerminalShowsIt(t *testing.T) {
 func TestAMessageWaitsForATerminal(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
+	r.patience = little
 	m := sdk.Message{ID: "e1", Text: "hello", Conversation: "terminal"}
 	if s := <-r.send(m); s.err == nil || !strings.Contains(s.err.Error(), "switchboard chat") {
 		t.Fatalf("got %+v with no terminal", s)
@@ -119,7 +120,7 @@ func TestAMessageWaitsForATerminal(t *testing.T) {
 	}
 
 	// A terminal that goes before it has confirmed leaves it waiting.
-	r.patience = time.Minute
+	r.patience = time.Hour
 	c, _ := r.attach(wire.Frame{})
 	result := r.send(m)
 	c.expect(wire.Message)
@@ -148,6 +149,7 @@ func TestAnUnconfirmedMessageIsNotSentTwiceToOneConnection(t *testing.T) {
 	r := newRig(t)
 	c, _ := r.attach(wire.Frame{})
 	m := sdk.Message{ID: "e1", Text: "hello", Conversation: "terminal"}
+	r.patience = little
 	for range 2 {
 		if s := <-r.send(m); s.err == nil {
 			t.Fatalf("got %+v", s)
@@ -157,6 +159,7 @@ func TestAnUnconfirmedMessageIsNotSentTwiceToOneConnection(t *testing.T) {
 	c.write(wire.Frame{Type: wire.Shown, ID: "e1"}) // late, while nobody waits
 	c.write(wire.Frame{Type: wire.Message, ID: "1", Text: "x"})
 	c.expect(wire.Accepted) // and not the message again
+	r.patience = time.Hour
 	if s := <-r.send(m); s.err != nil {
 		t.Errorf("got %+v", s)
 	}
@@ -254,7 +257,6 @@ func TestReadyWhileATerminalIsAttached(t *testing.T) {
 func TestSendEndsWithItsContext(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
-	r.patience = time.Hour
 	cause := errors.New("the cause")
 	ctx, cancel := context.WithCancelCause(t.Context())
 	cancel(cause)
@@ -268,6 +270,7 @@ func TestARestartOfTheExtensionLosesNothing(t *testing.T) {
 	r := newRig(t)
 	c, _ := r.attach(wire.Frame{})
 	m := sdk.Message{ID: "e1", Text: "hello", Conversation: "terminal"}
+	r.patience = little
 	result := r.send(m)
 	c.expect(wire.Message)
 	if err := r.stop(t.Context()); err != nil {
@@ -280,7 +283,6 @@ func TestARestartOfTheExtensionLosesNothing(t *testing.T) {
 		t.Error("a message that nobody confirmed has a receipt")
 	}
 	r.begin()
-	r.patience = time.Minute
 	result = r.send(m)
 	c, _ = r.attachWaiting(wire.Frame{})
 	c.expect(wire.Message)

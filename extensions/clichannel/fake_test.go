@@ -113,13 +113,16 @@ func (r *rig) begin() {
 	r.kernel = &fakeKernel{dedupe: map[string]bool{}}
 	r.kernel.changed = sync.NewCond(&r.kernel.mu)
 	r.channel = newChannel()
-	r.patience, r.sameUser = 100*time.Millisecond, r.guard
+	r.patience, r.sameUser = time.Hour, r.guard
 	if err := r.serve(r.t.Context(), r.kernel, r.dir, Config{Greeting: "a test model", Hint: "no hint"}); err != nil {
 		r.t.Fatal(err)
 	}
 	c := r.channel
 	r.t.Cleanup(func() { _ = c.stop(context.Background()) })
 }
+
+// little patience is for sends that are to be given up.
+const little = 100 * time.Millisecond
 
 // chat is a terminal whose every move the test makes.
 type chat struct {

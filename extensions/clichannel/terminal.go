@@ -19,7 +19,7 @@ const (
 	writeTimeout = 10 * time.Second
 	maxGarbage   = 5
 	// farewellTimeout is how long a stop waits for a terminal that does not read.
-	farewellTimeout = 500 * time.Millisecond
+	farewellTimeout = 2 * time.Second
 )
 
 // terminal is one attached chat.
