@@ -16,6 +16,7 @@ type reply struct {
 	request Request
 	answer  Answer
 	number  int
+	ending  func() // called before what ends the answer is sent
 	out     []byte // chunks that were not flushed yet
 	sent    int
 }
@@ -30,6 +31,7 @@ func (p *reply) run() {
 	}
 	switch {
 	case a.Status != 0 && a.Status != http.StatusOK:
+		p.ending()
 		e := &apiError{status: a.Status, Message: a.Message, Type: errorType(a.Status), header: http.Header{}}
 		if a.Code != "" {
 			e.Code = a.Code
@@ -39,6 +41,7 @@ func (p *reply) run() {
 		}
 		e.write(p.w)
 	case a.ContentType != "" || a.Body != "":
+		p.ending()
 		p.w.Header().Set("Content-Type", cmp.Or(a.ContentType, "text/event-stream"))
 		_, _ = p.w.Write([]byte(a.Body))
 	case p.request.Stream:
@@ -155,6 +158,7 @@ func (p *reply) stream() {
 			}
 		}
 	}
+	p.ending()
 	finish := p.answer.finish()
 	if !p.chunk([]choice{{Delta: &message{}, Finish: &finish}}, nil) {
 		return
@@ -199,6 +203,9 @@ func (p *reply) flush() {
 }
 
 func (p *reply) fault() {
+	if p.answer.Fault != Stall {
+		p.ending()
+	}
 	switch p.answer.Fault {
 	case Stall:
 		p.flush()
@@ -225,10 +232,12 @@ func (p *reply) fault() {
 
 // whole sends the answer without streaming.
 func (p *reply) whole() {
-	switch p.answer.Fault {
-	case Stall:
+	if p.answer.Fault == Stall {
 		p.fault()
 		return
+	}
+	p.ending()
+	switch p.answer.Fault {
 	case Cut:
 		panic(http.ErrAbortHandler)
 	case EndEarly, Rubbish:
@@ -238,7 +247,7 @@ func (p *reply) whole() {
 	case ErrorChunk:
 		(&apiError{status: http.StatusInternalServerError, Type: "server_error", Message: "The server had an error while processing your request"}).write(p.w)
 		return
-	case NoFault:
+	case Stall, NoFault:
 	}
 	m := message{Role: "assistant"}
 	if p.answer.Text != "" || len(p.answer.Calls) == 0 {

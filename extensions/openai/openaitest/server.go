@@ -258,8 +258,9 @@ func (s *Server) complete(w http.ResponseWriter, r *http.Request) {
 		refusal.write(w)
 		return
 	}
-	defer s.underway()()
-	(&reply{server: s, w: w, r: r, request: req, answer: answer, number: number}).run()
+	ending := s.underway()
+	defer ending()
+	(&reply{server: s, w: w, r: r, request: req, answer: answer, number: number, ending: ending}).run()
 }
 
 // take records a request and finds its answer.
