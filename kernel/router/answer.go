@@ -237,7 +237,12 @@ func (r *MessageRouter) settle(tx *bus.Tx, q request, o *questions.Question, ans
 }
 
 // who is somebody as shown to people.
-func (q request) who() string { return firstOf(q.name, q.user) }
+func (q request) who() string {
+	if q.here.channel.Local && (q.name == "" || q.name == q.user) { // an id that says nothing to people
+		return "the owner"
+	}
+	return firstOf(q.name, q.user)
+}
 
 // answerable are the open questions that somebody can answer: those asked where
 // they write, and others.

@@ -179,7 +179,11 @@ func TestWhoMayAnswer(t *testing.T) {
 					}
 					return
 				}
-				q.answered(contract.UserAnswer{Question: "q1", Outcome: contract.AskAnswered, Answer: "yes", By: tt.person})
+				by := tt.person
+				if by == "local" {
+					by = "the owner"
+				}
+				q.answered(contract.UserAnswer{Question: "q1", Outcome: contract.AskAnswered, Answer: "yes", By: by})
 				if !strings.Contains(said, "q1: approved") {
 					t.Errorf("they are told %q", said)
 				}
@@ -219,7 +223,7 @@ func TestAnAnswerFromElsewhereIsToldWhereItWasAsked(t *testing.T) {
 		q.shown(q.telegram, "Deploy?")
 		q.cli.Says("local", "/approve")
 		q.cli.ShowsOne("q1: approved")
-		q.telegram.ShowsOne("Question q1 was answered by local on Cli: yes")
+		q.telegram.ShowsOne("Question q1 was answered by the owner on Cli: yes")
 	})
 }
 
@@ -289,8 +293,8 @@ func TestCommandsAboutQuestions(t *testing.T) {
 			q.cli.ShowsOne(tt[1:]...)
 		}
 		q.answered(
-			contract.UserAnswer{Question: "q1", Outcome: contract.AskAnswered, Answer: "b", By: "local"},
-			contract.UserAnswer{Question: "q2", Outcome: contract.AskWithdrawn, By: "local"},
+			contract.UserAnswer{Question: "q1", Outcome: contract.AskAnswered, Answer: "b", By: "the owner"},
+			contract.UserAnswer{Question: "q2", Outcome: contract.AskWithdrawn, By: "the owner"},
 		)
 	})
 }
