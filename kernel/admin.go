@@ -62,6 +62,10 @@ func (a admin) Status(ctx context.Context) (control.Status, error) {
 	if hint := a.live.Config().AccidentalUTC(config.ThisMachine()); hint != "" {
 		s.Hints = append(s.Hints, hint)
 	}
+	var err error
+	if s.Limits, err = a.ledger.Reached(); err != nil {
+		return s, err
+	}
 	return s, a.bus.View(ctx, func(r journal.Reader) error {
 		last, err := r.LastSeq()
 		if err != nil {

@@ -43,7 +43,7 @@ func (d *diagnosis) space(dir string) {
 }
 
 func (d *diagnosis) kernel(s control.Status) {
-	d.add("Kernel", levelOK, "", "version %s runs since %s, pid %d", s.Version, s.StartedAt.Format("2006-01-02 15:04:05"), s.PID)
+	d.add("Kernel", levelOK, "", "version %s runs since %s, pid %d", s.Version, s.StartedAt.Local().Format("2006-01-02 15:04:05"), s.PID)
 	if s.Version != version {
 		d.add("Kernel", levelWarning, "restart the kernel", "this command line is version %s", version)
 	}
@@ -225,6 +225,9 @@ func (d *diagnosis) running(s control.Status) {
 			return x.ID == provider && slices.Contains(x.Kinds, "models")
 		})
 	})
+	for _, limit := range s.Limits {
+		d.add("Model", levelWarning, "`switchboard usage` shows what took the tokens, also --by agent, model or session", "%s", limit)
+	}
 	newest := "empty"
 	if s.LastEvent != "" {
 		newest = "newest event " + s.LastEvent

@@ -152,7 +152,7 @@ func (p *printer) heartbeat(h *beats, problem string) {
 	if int64(h.Followed) < h.Escalations {
 		delivered = fmt.Sprintf("of the last %d %s", h.Followed, delivered)
 	}
-	p.line("Heartbeat: %s, %s (%d tokens), %s, %s.", count(int(h.Runs), "run"), count(int(h.ModelCalls), "model call"),
+	p.line("Heartbeat: %s, %s (%d tokens), %s, %s.", count(int(h.Runs), "look"), count(int(h.ModelCalls), "model call"),
 		h.InputTokens+h.OutputTokens, count(int(h.Escalations), "escalation"), delivered)
 	last := h.LastResult
 	if reason, skipped := strings.CutPrefix(last, "skipped: "); skipped {
@@ -223,7 +223,13 @@ func (d *diagnosis) heartbeat(h *beats, started, now time.Time) {
 	if h.Problem != "" {
 		d.add("Heartbeat", levelNote, "", "the last look: %s", h.Problem)
 	}
-	if len(late) == 0 {
-		d.add("Heartbeat", levelOK, "", "%s, %s, %d of the last %d delivered", count(int(h.Runs), "run"), count(int(h.Escalations), "escalation"), h.Deliveries, h.Followed)
+	switch {
+	case len(late) > 0:
+	case h.Runs == 0 && h.Followed == 0:
+		d.add("Heartbeat", levelOK, "", "it has not looked yet")
+	case h.Escalations == 0 && h.Followed == 0:
+		d.add("Heartbeat", levelOK, "", "%s, nothing was escalated", count(int(h.Runs), "look"))
+	default:
+		d.add("Heartbeat", levelOK, "", "%s, %s, %d of the last %d delivered", count(int(h.Runs), "look"), count(int(h.Escalations), "escalation"), h.Deliveries, h.Followed)
 	}
 }

@@ -74,11 +74,9 @@ func (p *printer) table(header string, rows [][]cell) {
 	if len(rows) == 0 {
 		return
 	}
-	w := tabwriter.NewWriter(p.w, 0, 8, 2, ' ', 0)
-	row := func(cells []cell) {
-		for len(cells) > 0 && cells[len(cells)-1].text == "" {
-			cells = cells[:len(cells)-1]
-		}
+	var aligned strings.Builder
+	w := tabwriter.NewWriter(&aligned, 0, 8, 2, ' ', 0)
+	row := func(cells []cell) { // with all its cells: a column ends at a row that has none of it
 		for i, c := range cells {
 			if i > 0 {
 				fmt.Fprint(w, "\t")
@@ -96,6 +94,9 @@ func (p *printer) table(header string, rows [][]cell) {
 		row(cells)
 	}
 	_ = w.Flush()
+	for line := range strings.Lines(aligned.String()) {
+		fmt.Fprintln(p.w, strings.TrimRight(line, " \n"))
+	}
 }
 
 func oneLine(s string) string { return strings.Join(strings.Fields(s), " ") }

@@ -88,6 +88,9 @@ func (p *printer) status(s statusReport) {
 	if s.DeadLetters > 0 {
 		p.line("%s: `switchboard events dead`", p.paint(yellow, count(s.DeadLetters, "dead letter")))
 	}
+	for _, limit := range s.Limits {
+		p.line("%s: %s", p.paint(yellow, "Spending"), limit)
+	}
 	for _, problem := range s.Problems {
 		p.line("%s", p.paint(red, problem))
 	}

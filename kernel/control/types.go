@@ -21,6 +21,8 @@ type Status struct {
 	Strangers   int         `json:"strangers"` // pairing codes that wait for approval
 	// Problems are of files whose last edit is not in force.
 	Problems []string `json:"problems"`
+	// Limits are the limits of spending that are reached today.
+	Limits []string `json:"limits,omitempty"`
 	// Hints are for a person to act upon.
 	Hints []string `json:"hints"`
 }

@@ -24,6 +24,8 @@ package spending
 import (
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -183,6 +185,32 @@ func (l *Ledger) Check(agent, model string) error {
 		c.Drop()
 	}
 	return err
+}
+
+// Reached are the limits that are reached now, in sentences for people.
+func (l *Ledger) Reached() ([]string, error) {
+	now := l.directory.Current()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	d, err := l.open(now)
+	if err != nil {
+		return nil, err
+	}
+	if refused := d.refuse(now, "", ""); refused != nil {
+		return []string{refused.Error()}, nil
+	}
+	var all []string
+	for i := range now.Agents {
+		if refused := d.refuse(now, now.Agents[i].ID, ""); refused != nil {
+			all = append(all, refused.Error())
+		}
+	}
+	for _, model := range slices.Sorted(maps.Keys(now.DailyTokens)) {
+		if refused := d.refuse(now, "", model); refused != nil {
+			all = append(all, refused.Error())
+		}
+	}
+	return all, nil
 }
 
 func (d *day) refuse(now *directory.Snapshot, agent, model string) error {

@@ -167,8 +167,14 @@ func TestLimits(t *testing.T) {
 				w.Know(func(s *directory.Snapshot) { s.Agents[0].DailyTokens = limited.agent })
 				w.spends("chat", "openai/mini", 400, 99)
 				w.allows(limited.who, limited.what)
+				if reached, err := w.ledger.Reached(); err != nil || len(reached) > 0 {
+					t.Errorf("reached too early: %q, %v", reached, err)
+				}
 				w.spends("chat", "openai/mini", 1, 0)
 				w.refuses(limited.who, limited.what, limited.words...)
+				if reached, err := w.ledger.Reached(); err != nil || len(reached) != 1 || !strings.Contains(reached[0], limited.words[0]) {
+					t.Errorf("reached: %q, %v; want %q", reached, err, limited.words[0])
+				}
 				if limited.also != "" {
 					w.allows(limited.also, limited.model)
 				}
