@@ -325,7 +325,7 @@ func freeze(t *testing.T, i *Instance) {
 
 func TestUnresponsive(t *testing.T) {
 	t.Parallel()
-	b := setup(t, func(o *Options) { o.ProbeInterval, o.ProbeTimeout = 20*time.Millisecond, 200*time.Millisecond })
+	b := setup(t, func(o *Options) { o.ProbeInterval, o.ProbeTimeout = 20*time.Millisecond, 2*time.Second }) // which one that runs answers
 	b.apply(t, spec("frozen", "extension", behavior{}))
 	first := b.active(t, 0, "frozen")
 	mark := b.mark()
