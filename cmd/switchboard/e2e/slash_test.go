@@ -259,6 +259,9 @@ func TestCommandsInSeveralChatsSurviveKills(t *testing.T) {
 			kill(w.extensionProcess("probe lab"), syscall.SIGKILL)
 		case 7:
 			w.eventually("some answers", func() bool { return len(w.texts(anna)) > 2 })
+			w.eventually("what was written to the file", func() bool { // a fifo keeps nothing that was read
+				return len(w.query(`SELECT seq FROM event WHERE topic = 'user.message' AND source = 'file_channel'`)) == i+1
+			})
 			w.restart()
 		}
 	}
