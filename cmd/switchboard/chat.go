@@ -34,6 +34,9 @@ func newChatCommand() *cobra.Command {
 		Example: "  switchboard chat\n  switchboard chat --new --agent echo\n  echo 'list reminders' | switchboard chat\n  echo 'and now?' | switchboard chat --session s7 --json",
 		Args:    cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
+			if o.New && session != "" {
+				return errors.New("opening a chat: --session goes on with a conversation, --new begins one: give one of the two")
+			}
 			home, err := openHome()
 			if err != nil {
 				return err
@@ -59,7 +62,6 @@ func newChatCommand() *cobra.Command {
 	c.Flags().StringVar(&session, "session", "", "go on with a conversation: a session's id, or a name")
 	c.Flags().BoolVar(&o.New, "new", false, "begin a conversation of its own")
 	c.Flags().BoolVar(&o.JSON, "json", false, "read lines and write JSON, one object for each answer, with its session")
-	c.MarkFlagsMutuallyExclusive("session", "new")
 	completeFlag(c, "agent", agentIDs)
 	completeFlag(c, "session", sessionIDs)
 	return c

@@ -37,10 +37,12 @@ func newExtensionsNew() *cobra.Command {
 	channel := c.Flags().Bool("channel", false, "a channel: a way to people (the default)")
 	tool := c.Flags().Bool("tool", false, "a tool for agents")
 	replace := c.Flags().String("replace", "", "build against a checkout of Switchboard in this directory, instead of a release")
-	c.MarkFlagsMutuallyExclusive("channel", "tool")
 	c.RunE = func(c *cobra.Command, args []string) error {
 		kind := "channel"
-		if *tool && !*channel {
+		if *tool && *channel {
+			return fmt.Errorf("writing the extension %s: give one of --channel and --tool", args[0])
+		}
+		if *tool {
 			kind = "tool"
 		}
 		files, err := writeScaffold(kind, args[0], *replace)

@@ -62,6 +62,9 @@ func newLogsCommand() *cobra.Command {
 		if *follow {
 			return l.follow(c.Context())
 		}
+		if len(logNames(home)) == 0 {
+			fmt.Fprintln(c.ErrOrStderr(), "Nothing has been logged yet: no kernel has run on this home.")
+		}
 		return nil
 	}
 	return c

@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"regexp"
+	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -33,6 +35,9 @@ func newRootCommand() *cobra.Command {
 		RunE: func(c *cobra.Command, _ []string) error { return startAndChat(c.Context()) },
 	}
 	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
+		if m := wrongValue.FindStringSubmatch(err.Error()); m != nil {
+			err = fmt.Errorf("%s %s: give a whole number", m[2], m[1])
+		}
 		return fmt.Errorf("%w; `%s --help` lists the flags", err, c.CommandPath())
 	})
 	root.AddGroup(&cobra.Group{ID: "main", Title: "To begin:"}, &cobra.Group{ID: "manage", Title: "To manage:"}, &cobra.Group{ID: "find", Title: "To find out:"})
@@ -75,11 +80,32 @@ func strict(c *cobra.Command) {
 	if check := c.Args; check != nil && c.HasParent() {
 		c.Args = func(c *cobra.Command, args []string) error {
 			if err := check(c, args); err != nil {
-				return fmt.Errorf("%w; the command is used like this: %s", err, c.UseLine())
+				return fmt.Errorf("%w; the command is used like this: %s", plainly(err, args), c.UseLine())
 			}
 			return nil
 		}
 	}
+}
+
+var (
+	wantedArguments = regexp.MustCompile(`^(?:accepts|requires).* (\d+) arg\(s\),.* received (\d+)$`)
+	wrongValue      = regexp.MustCompile(`^invalid argument ("(?:.*)") for "(?:.*)(--[a-z-]+)" flag: strconv`)
+)
+
+// plainly says what cobra finds wrong about arguments in words for people.
+func plainly(err error, args []string) error {
+	if strings.HasPrefix(err.Error(), "unknown command") { // of a command that takes none
+		return fmt.Errorf("%q is too much", args[0])
+	}
+	m := wantedArguments.FindStringSubmatch(err.Error())
+	if m == nil {
+		return err
+	}
+	wanted, _ := strconv.Atoi(m[1])
+	if len(args) > wanted {
+		return fmt.Errorf("%q is too much", args[wanted])
+	}
+	return errors.New("something is missing")
 }
 
 func unknownCommand(c *cobra.Command, name string) error {
