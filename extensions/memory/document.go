@@ -107,6 +107,9 @@ func (m *memory) importAll(ctx context.Context, c sdk.ToolCall) (sdk.ToolResult,
 		return sdk.ToolResult{}, err
 	}
 	out.Text = fmt.Sprintf("added %d, updated %d, unchanged %d, forgotten %d", out.Added, out.Updated, out.Unchanged, out.Forgotten)
+	if a.Check {
+		out.Text = "nothing is changed yet; it would be: " + out.Text
+	}
 	return sdk.JSON(out, append(effects, clean...)...)
 }
 

@@ -34,7 +34,7 @@ func (s *scheduler) cancel(ctx context.Context, c sdk.ToolCall) (sdk.ToolResult,
 	case err != nil:
 		return sdk.ToolResult{}, err
 	case r.Owner != "" && !r.Finished():
-		return sdk.ToolResult{}, fmt.Errorf("%s is declared by the manifest of %s and cannot be cancelled: pause it with update_schedule", r.ID, r.Owner)
+		return sdk.ToolResult{}, fmt.Errorf("%s is declared by the manifest of %s and cannot be cancelled, only paused", r.ID, r.Owner)
 	case r.State == schedule.Cancelled:
 		return sdk.JSON(cancelled{ID: r.ID, Status: "cancelled", Text: r.ID + " was cancelled before"})
 	}

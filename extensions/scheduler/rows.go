@@ -146,16 +146,22 @@ func (s *scheduler) find(ctx context.Context, id string) (row, error) {
 	return r, nil
 }
 
+// unknown is a contract.ErrNotFound in a sentence for people.
+type unknown string
+
+func (u unknown) Error() string        { return string(u) }
+func (u unknown) Is(target error) bool { return target == contract.ErrNotFound }
+
 func (s *scheduler) unknown(ctx context.Context, id string) error {
-	rows, err := s.all(ctx, func(sc schedule.Schedule) bool { return !sc.Finished() })
+	rows, err := s.all(ctx, func(sc schedule.Schedule) bool { return !sc.Finished() && sc.Owner == "" })
 	if err != nil || len(rows) == 0 {
-		return fmt.Errorf("there is no schedule %q: none is active: %w", id, contract.ErrNotFound)
+		return unknown(fmt.Sprintf("there is no schedule %q: none is active", id))
 	}
 	var ids []string
 	for _, r := range rows[:min(len(rows), 20)] {
 		ids = append(ids, r.ID)
 	}
-	return fmt.Errorf("there is no schedule %q: active are %s: %w", id, strings.Join(ids, ", "), contract.ErrNotFound)
+	return unknown(fmt.Sprintf("there is no schedule %q: active are %s", id, strings.Join(ids, ", ")))
 }
 
 // all reads the rows that are wanted, those due first in front.
