@@ -6,7 +6,6 @@ import (
 	"io"
 	"os"
 	"strings"
-	"text/tabwriter"
 	"time"
 
 	"github.com/dustin/go-humanize"
@@ -16,8 +15,7 @@ import (
 	"github.com/switchboard-run/switchboard/kernel/config"
 )
 
-// paint is a color. All have escape sequences of one length, so that the cells
-// of a column stay aligned.
+// paint is a color.
 type paint int
 
 const (
@@ -34,13 +32,15 @@ var codes = [...]string{"\x1b[39m", "\x1b[31m", "\x1b[32m", "\x1b[33m", "\x1b[90
 type printer struct {
 	w     io.Writer
 	color bool
+	width int // of the terminal; 0: it is none
 	zone  *time.Location
 }
 
 func printerOf(c *cobra.Command) *printer {
 	p := &printer{w: c.OutOrStdout(), zone: time.Local}
-	if f, ok := p.w.(*os.File); ok {
-		p.color = term.IsTerminal(int(f.Fd())) && os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb" //nolint:gosec // a descriptor is an int
+	if f, ok := p.w.(*os.File); ok && term.IsTerminal(int(f.Fd())) { //nolint:gosec // a descriptor is an int
+		p.color = os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb"
+		p.width, _, _ = term.GetSize(int(f.Fd())) //nolint:gosec // likewise
 	}
 	if home, err := openHome(); err == nil {
 		if settings, err := config.Load(home.Config()); err == nil {
@@ -60,44 +60,6 @@ func (p *printer) paint(c paint, s string) string {
 func (p *printer) line(format string, args ...any) { fmt.Fprintf(p.w, format+"\n", args...) }
 
 func (p *printer) faint(s string) { fmt.Fprintln(p.w, p.paint(gray, s)) }
-
-// cell is one field of a table.
-type cell struct {
-	text  string
-	color paint
-}
-
-func text(s string) cell { return cell{text: s} }
-
-// table prints rows under a header; nothing at all without rows.
-func (p *printer) table(header string, rows [][]cell) {
-	if len(rows) == 0 {
-		return
-	}
-	var aligned strings.Builder
-	w := tabwriter.NewWriter(&aligned, 0, 8, 2, ' ', 0)
-	row := func(cells []cell) { // with all its cells: a column ends at a row that has none of it
-		for i, c := range cells {
-			if i > 0 {
-				fmt.Fprint(w, "\t")
-			}
-			fmt.Fprint(w, p.paint(c.color, oneLine(c.text)))
-		}
-		fmt.Fprintln(w)
-	}
-	var titles []cell
-	for title := range strings.FieldsSeq(header) {
-		titles = append(titles, cell{strings.ReplaceAll(title, "_", " "), gray})
-	}
-	row(titles)
-	for _, cells := range rows {
-		row(cells)
-	}
-	_ = w.Flush()
-	for line := range strings.Lines(aligned.String()) {
-		fmt.Fprintln(p.w, strings.TrimRight(line, " \n"))
-	}
-}
 
 func oneLine(s string) string { return strings.Join(strings.Fields(s), " ") }
 

@@ -77,14 +77,16 @@ func wrap(spans []span, width int, color bool) []string {
 		}
 		word = nil
 	}
-	for _, c := range cells(spans) {
+	all := cells(spans)
+	for i, c := range all {
 		if strings.HasSuffix(c.text, "\n") {
 			place()
 			end()
 			continue
 		}
 		word = append(word, c)
-		if c.brk != uniseg.LineDontBreak && c.text != "/" && c.text != "-" { // paths, addresses and commands stay whole
+		path := c.text == " " && i+1 < len(all) && all[i+1].text == "/" // may begin a line, as Unicode has it not
+		if path || c.brk != uniseg.LineDontBreak && c.text != "/" && c.text != "-" { // paths, addresses and commands stay whole
 			place()
 		}
 	}
