@@ -73,7 +73,7 @@ func (r *MessageRouter) execute(tx *bus.Tx, q request, name, rest string) (strin
 	case "help", "start":
 		return r.help(), nil
 	case "status":
-		return r.status(), nil
+		return r.howThingsAre(tx, c, q.here.channel.ID)
 	case "new":
 		if _, err := r.stop(tx, c, ""); err != nil {
 			return "", err
@@ -98,6 +98,36 @@ func (r *MessageRouter) execute(tx *bus.Tx, q request, name, rest string) (strin
 	}
 	return fmt.Sprintf("There is no command /%s. /help lists those that exist.", name), nil
 }
+
+// howThingsAre is the answer to /status: what is done in this conversation, and
+// how the system is.
+func (r *MessageRouter) howThingsAre(tx *bus.Tx, c *journal.Conversation, channel string) (string, error) {
+	name, refusal := pickAgent(r.directory.Current(), channel, c.Agent)
+	if refusal != "" {
+		return "- " + refusal + "\n" + r.status(), nil
+	}
+	s, err := tx.SessionByKey(name, ChatKey(c))
+	if err != nil {
+		return "", err
+	}
+	here := name + " has nothing to do"
+	if s != nil {
+		_, waiting, err := r.sessions.Waiting(tx, s, manyInputs)
+		if err != nil {
+			return "", err
+		}
+		switch n := len(waiting); {
+		case n > 1:
+			here = fmt.Sprintf("%s is at work on %d messages", name, n)
+		case n == 1 || len(s.Stack) > 0:
+			here = name + " is at work"
+		}
+	}
+	return "- Here: " + here + "\n" + r.status(), nil
+}
+
+// manyInputs is up to how many inputs /status counts.
+const manyInputs = 100
 
 // formerly is how many of a conversation's earlier sessions /stop reaches:
 // messages that were waiting at a /new are still answered there.
