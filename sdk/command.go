@@ -117,11 +117,11 @@ func prose(content string) string {
 	if json.Unmarshal([]byte(trimmed), &object) == nil && object.Text != nil {
 		return *object.Text
 	}
-	var any any
-	if json.Unmarshal([]byte(trimmed), &any) != nil {
+	var value any
+	if json.Unmarshal([]byte(trimmed), &value) != nil {
 		return content
 	}
-	pretty, err := json.MarshalIndent(any, "", "  ")
+	pretty, err := json.MarshalIndent(value, "", "  ")
 	if err != nil {
 		return content
 	}

@@ -114,8 +114,7 @@ func (f *form) check(command string, raw json.RawMessage) error {
 	if err == nil {
 		err = f.schema.Validate(v)
 	}
-	var invalid *jsonschema.ValidationError
-	if errors.As(err, &invalid) {
+	if invalid, ok := errors.AsType[*jsonschema.ValidationError](err); ok {
 		err = misfit(invalid)
 	}
 	if err != nil {
@@ -236,7 +235,7 @@ func (f *form) placed(values map[string]any, rest string, literal bool) (after s
 		wanted = slices.DeleteFunc(unset(f.parameters), func(p *parameter) bool { return p.is("boolean") || p.is("object") })
 		if len(wanted) == 0 {
 			value, _, _ = strings.Cut(rest, "\n")
-			return "", fmt.Errorf("I do not know what %q is for", cut(value))
+			return "", fmt.Errorf("it is not clear what %q is for", cut(value))
 		}
 		wanted = wanted[:1]
 	}
@@ -390,7 +389,7 @@ func (p *parameter) set(values map[string]any, text string) error {
 	more, areMore := v.([]any)
 	switch {
 	case given && isList && areMore:
-		v = append(list, more...)
+		v = slices.Concat(list, more)
 	case given:
 		return fmt.Errorf("%s is given twice", p.name)
 	}

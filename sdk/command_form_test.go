@@ -19,7 +19,7 @@ func TestFormReadsWhatPeopleWrite(t *testing.T) {
 	)
 	for _, tt := range []struct{ name, schema, text, want, wrong string }{
 		{name: "nothing", schema: none, text: "", want: `{}`},
-		{name: "too much", schema: none, text: "hello", wrong: `I do not know what "hello" is for.`},
+		{name: "too much", schema: none, text: "hello", wrong: `It is not clear what "hello" is for.`},
 		{name: "a text", schema: text, text: " to be, or\n  not to be ", want: `{"text":"to be, or\n  not to be"}`},
 		{name: "a text in quotation marks", schema: text, text: `“to be”`, want: `{"text":"to be"}`},
 		{name: "quotation marks within", schema: text, text: `"to be" or not`, want: `{"text":"\"to be\" or not"}`},
@@ -30,7 +30,7 @@ func TestFormReadsWhatPeopleWrite(t *testing.T) {
 		{name: "no text", schema: text, text: "", wrong: "Text is missing."},
 		{name: "not closed", schema: send, text: `"anna hello`, wrong: `To: the quotation mark before "anna hello" is not closed.`},
 		{name: "twice", schema: text, text: "text=a text=b", wrong: "Text is given twice."},
-		{name: "more behind", schema: text, text: "text=a b", wrong: `I do not know what "b" is for.`},
+		{name: "more behind", schema: text, text: "text=a b", wrong: `It is not clear what "b" is for.`},
 		{name: "by place", schema: send, text: `anna hello there timeout=5`, want: `{"message":"hello there timeout=5","to":"anna"}`},
 		{name: "names before", schema: send, text: `timeout=1.5 anna hello`, want: `{"message":"hello","timeout":1.5,"to":"anna"}`},
 		{name: "names between", schema: send, text: `anna --timeout 2 hello`, want: `{"message":"hello","timeout":2,"to":"anna"}`},

@@ -3,6 +3,7 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"io/fs"
 	"os"
@@ -132,7 +133,7 @@ func (c *crashStore) strike() {
 		_ = syscall.Kill(os.Getpid(), syscall.SIGKILL)
 		select {}
 	}
-	out, err := exec.Command("ps", "-A", "-ww", "-o", "pid=,ppid=,args=").Output()
+	out, err := exec.CommandContext(context.Background(), "ps", "-A", "-ww", "-o", "pid=,ppid=,args=").Output()
 	if err != nil {
 		panic(fmt.Sprint("looking for the process to kill: ", err))
 	}

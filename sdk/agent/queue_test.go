@@ -81,7 +81,7 @@ func (q *queue) mayInterrupt(ids []string) error {
 	}
 	steering := func(e *busv1.Event) bool { return slices.Contains(ids, e.GetId()) }
 	first := slices.DeleteFunc(slices.Clone(q.waiting), func(e *busv1.Event) bool { return !steering(e) })
-	q.waiting = append(first, slices.DeleteFunc(q.waiting, steering)...)
+	q.waiting = slices.Concat(first, slices.DeleteFunc(q.waiting, steering))
 	return nil
 }
 

@@ -108,10 +108,10 @@ func (t *turn) goBack(effects sdk.Effects) error {
 		}
 	}
 	t.history.epoch = below.GetHistoryEpoch()
-	if t.ctx.Err() != nil {
-		return nil
+	if t.ctx.Err() == nil {
+		err = t.enter()
 	}
-	return t.enter()
+	return err
 }
 
 // contextToEnd is ctx for what ends a turn, also when its time is over.

@@ -71,7 +71,7 @@ func TestSteering(t *testing.T) {
 	if diff := cmp.Diff(steer, contents(w.requests[1])); diff != "" {
 		t.Errorf("the steered turn asks (-want +got):\n%s", diff)
 	}
-	back := append(steer, "assistant: It is noon.", "user: [note from switchboard]\n~~~\nThe newer message was answered. "+
+	back := append(slices.Clone(steer), "assistant: It is noon.", "user: [note from switchboard]\n~~~\nThe newer message was answered. "+
 		`Go on with the earlier request now ("do it"). These calls have run, do not repeat them: notes/add. These were skipped and did not run: notes/sum.`+"\n~~~")
 	if diff := cmp.Diff(back, contents(w.requests[2])); diff != "" {
 		t.Errorf("the turn that goes on asks (-want +got):\n%s", diff)

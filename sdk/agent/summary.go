@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -127,9 +128,9 @@ func (t *turn) summary(old *busv1.Entry, rows []row) (string, error) {
 
 // summaryOf is the newest summary among rows; nil if there is none.
 func summaryOf(rows []row) *busv1.Entry {
-	for i := len(rows) - 1; i >= 0; i-- {
-		if rows[i].GetKind() == contract.EntrySummary {
-			return rows[i].Entry
+	for _, r := range slices.Backward(rows) {
+		if r.GetKind() == contract.EntrySummary {
+			return r.Entry
 		}
 	}
 	return nil

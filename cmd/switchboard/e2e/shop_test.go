@@ -369,7 +369,7 @@ func (s *shop) didOnce(tokens []string) {
 	}
 	out := s.lines("shop", "out")
 	for _, text := range out {
-		if !strings.HasPrefix(text, "News of <") && !(s.leeway.shop && strings.HasPrefix(text, contract.RepeatMark+"News of <")) {
+		if news, marked := strings.CutPrefix(text, contract.RepeatMark); !strings.HasPrefix(news, "News of <") || marked && !s.leeway.shop {
 			s.t.Errorf("the shop sent %q", text)
 		}
 	}

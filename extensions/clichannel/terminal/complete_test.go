@@ -28,7 +28,7 @@ func TestCompleted(t *testing.T) {
 func TestChatCompletesCommands(t *testing.T) {
 	t.Parallel()
 	c := openConsole(t, nil)
-	p := c.stub.accept()
+	p := c.accept()
 	p.write(wire.Frame{
 		Type: wire.Welcome, Version: wire.Version, Conversation: wire.DefaultConversation, Text: "a test model", Commands: "new status stop schedules",
 	})

@@ -85,7 +85,7 @@ func wrap(spans []span, width int, color bool) []string {
 			continue
 		}
 		word = append(word, c)
-		path := c.text == " " && i+1 < len(all) && all[i+1].text == "/" // may begin a line, as Unicode has it not
+		path := c.text == " " && i+1 < len(all) && all[i+1].text == "/"              // may begin a line, as Unicode has it not
 		if path || c.brk != uniseg.LineDontBreak && c.text != "/" && c.text != "-" { // paths, addresses and commands stay whole
 			place()
 		}
