@@ -419,7 +419,7 @@ func TestDeclared(t *testing.T) {
 		}
 		b.pass(20 * time.Minute)
 		b.expect("tick", "tick")
-		if _, err := b.call("cancel_schedule", `{"id":"heartbeat.tick"}`); err == nil || !strings.Contains(err.Error(), "pause it") {
+		if _, err := b.call("cancel_schedule", `{"id":"heartbeat.tick"}`); err == nil || !strings.Contains(err.Error(), "cannot be cancelled, only paused") {
 			t.Errorf("cancel: %v", err)
 		}
 		b.must("update_schedule", `{"id":"heartbeat.tick","action":"pause"}`)
