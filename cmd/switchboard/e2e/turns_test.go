@@ -201,11 +201,11 @@ func TestModelInTroubleIsExplainedAndAnswersOnceItIsBack(t *testing.T) {
 		{"stalled", []openaitest.Answer{openaitest.Break(openaitest.Stall, "This is never", 1)}, "stopped sending"},
 		{"rubbish", []openaitest.Answer{openaitest.Break(openaitest.Rubbish, "This is never", 1)}, "cannot be used"},
 		{"cut", []openaitest.Answer{openaitest.Break(openaitest.Cut, "This is never", 1)}, "closed the connection"},
-		{"empty", twice(openaitest.Answer{}), "empty"},
+		{"empty", twice(openaitest.Answer{}), "the model gave an empty answer"},
 	} {
 		w.model.Queue(tt.answers...)
 		got := p.ask("say something: " + tt.name)
-		contains(t, tt.name, got, tt.told, "model")
+		contains(t, tt.name, got, "Sorry", tt.told)
 		w.eventually("all answers of "+tt.name, func() bool { return w.model.Left() == 0 })
 		w.model.Queue(openaitest.Say("I am back."))
 		if got := p.ask("and now?"); got != "I am back." {
@@ -226,7 +226,7 @@ func TestModelThatIsDownIsExplainedAndAnswersOnceItIsBack(t *testing.T) {
 	w.start()
 	p := w.attach()
 	w.model.Close()
-	contains(t, "the answer", p.ask("hello?"), "model", "cannot be reached", "OPENAI_BASE_URL")
+	contains(t, "the answer", p.ask("hello?"), "I could not answer", "cannot be reached", "OPENAI_BASE_URL")
 	l, err := net.Listen("tcp", strings.TrimPrefix(w.model.URL, "http://"))
 	if err != nil {
 		t.Skipf("the address was taken meanwhile: %v", err)
