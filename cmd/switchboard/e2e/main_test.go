@@ -1,10 +1,13 @@
 package e2e
 
 import (
+	"flag"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
+	"strconv"
 	"testing"
 	"time"
 )
@@ -13,12 +16,20 @@ import (
 // only a test that fails takes it.
 const patience = 3 * time.Minute
 
+// atOnce is how many tests run at the same time, at the least.
+const atOnce = 4
+
 // built is the directory of the executables.
 var built string
 
 func TestMain(m *testing.M) { os.Exit(run(m)) }
 
 func run(m *testing.M) int {
+	// Much of a test's time it waits: for processes to start, for pauses to end.
+	flag.Parse()
+	if f := flag.Lookup("test.parallel"); f.Value.String() == f.DefValue {
+		_ = flag.Set(f.Name, strconv.Itoa(max(atOnce, runtime.GOMAXPROCS(0))))
+	}
 	dir, err := os.MkdirTemp("", "switchboard-e2e-")
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
