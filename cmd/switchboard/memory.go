@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -63,6 +65,9 @@ func newMemoryCommand() *cobra.Command {
 // memoryPage is how many memories one request asks for.
 const memoryPage = 1000
 
+// memoryKinds are the kinds of memories, as the extension names them.
+var memoryKinds = []string{"fact", "preference", "open"}
+
 // memoryQuery is what is to be listed.
 type memoryQuery struct {
 	about, kind, scope string
@@ -81,8 +86,11 @@ func newMemoryList() *cobra.Command {
 	c.Flags().StringVar(&q.scope, "scope", "", "only one scope")
 	c.Flags().IntVarP(&q.limit, "lines", "n", 50, "how many (0: all)")
 	c.RunE = withKernel("listing the memories", func(c *cobra.Command, k control.Kernel, _ []string) error {
-		if q.limit < 0 {
+		switch {
+		case q.limit < 0:
 			return fmt.Errorf("-n %d: give 0 or more", q.limit)
+		case q.kind != "" && !slices.Contains(memoryKinds, q.kind):
+			return fmt.Errorf("--kind %s: there are %s", q.kind, strings.Join(memoryKinds, ", "))
 		}
 		found, err := readMemories(c.Context(), k, q)
 		if err != nil {
