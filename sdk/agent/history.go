@@ -88,8 +88,8 @@ func wholeTurns(rows []*busv1.Entry, current int64) []*busv1.Entry {
 }
 
 // maxRows bounds what a model is sent of a history, however short its rows are:
-// hundreds of old exchanges cost every further one and help none.
-const maxRows = 400
+// what is older stands in the summary, and old exchanges cost every further one.
+const maxRows = 100
 
 // window returns the index of the first row of the newest whole turns that fit
 // into the given size and are not more than most. What stands at or behind from
