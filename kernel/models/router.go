@@ -82,15 +82,17 @@ func (r *Router) Complete(ctx context.Context, o Order, emit func(*extensionv1.D
 	defer leave()
 	waiting, cancel := context.WithTimeout(ctx, absent)
 	defer cancel()
-	for {
-		away, err := r.attempt(ctx, o, emit)
+	for tried := false; ; tried = true {
+		away, ended, err := r.attempt(ctx, o, emit)
 		if err == nil || !away {
 			return err
 		}
-		select {
-		case <-time.After(pause):
-		case <-waiting.Done():
-			return err
+		if tried || ended {
+			select {
+			case <-time.After(pause):
+			case <-waiting.Done():
+				return err
+			}
 		}
 		r.Directory.Await(waiting, func(now *directory.Snapshot) bool {
 			candidates := candidatesFor(now, o)
@@ -108,15 +110,16 @@ func (r *Router) Complete(ctx context.Context, o Order, emit func(*extensionv1.D
 }
 
 // attempt asks the candidates in turn. Away says that none of them refused or
-// failed: at least one that does not run now may run soon.
-func (r *Router) attempt(ctx context.Context, o Order, emit func(*extensionv1.Delta) error) (away bool, err error) {
+// failed: at least one that does not run now may run soon. Ended says that one
+// was taken for running and is not.
+func (r *Router) attempt(ctx context.Context, o Order, emit func(*extensionv1.Delta) error) (away, ended bool, err error) {
 	now := r.Directory.Current()
 	candidates := candidatesFor(now, o)
 	if len(candidates) == 0 && o.Request.GetPurpose() != "" {
-		return false, fmt.Errorf("%w: there is no language model to ask: set OPENAI_API_KEY", contract.ErrUnavailable)
+		return false, false, fmt.Errorf("%w: there is no language model to ask: set OPENAI_API_KEY", contract.ErrUnavailable)
 	}
 	if len(candidates) == 0 {
-		return false, fmt.Errorf("%w: there is no model to ask: set OPENAI_API_KEY, or enable the extension %q", contract.ErrUnavailable, OfflineExtension)
+		return false, false, fmt.Errorf("%w: there is no model to ask: set OPENAI_API_KEY, or enable the extension %q", contract.ErrUnavailable, OfflineExtension)
 	}
 	var failures []string
 	failed := false
@@ -133,18 +136,18 @@ func (r *Router) attempt(ctx context.Context, o Order, emit func(*extensionv1.De
 		refused := (*spending.Refused)(nil)
 		switch {
 		case err == nil || began || ctx.Err() != nil:
-			return false, err
+			return false, false, err
 		case errors.Is(err, contract.ErrStale), errors.As(err, &refused) && refused.Whole:
-			return false, err
+			return false, false, err
 		case refused != nil:
 		case errors.Is(err, contract.ErrGone), errors.Is(err, ErrNotRunning):
-			away = true
+			away, ended = true, true
 		default:
 			failed = true
 		}
 		failures = append(failures, err.Error())
 	}
-	return away && !failed, fmt.Errorf("%w: %s", contract.ErrUnavailable, strings.Join(failures, "; "))
+	return away && !failed, ended, fmt.Errorf("%w: %s", contract.ErrUnavailable, strings.Join(failures, "; "))
 }
 
 // refused says why a completion is not made, whichever candidate is asked; nil:
