@@ -102,7 +102,8 @@ func orders(r *kernelv1.CompleteRequest) (open []*order) {
 		}
 		about := inputID.FindAllString(m.GetContent(), -1)
 		switch {
-		case m.GetRole() == "user" && (strings.HasPrefix(m.GetContent(), "[note") || strings.HasPrefix(m.GetContent(), "[record")):
+		case m.GetRole() == "user" && (strings.HasPrefix(m.GetContent(), "[note") || strings.HasPrefix(m.GetContent(), "[record") ||
+			strings.HasPrefix(m.GetContent(), "[summary")):
 		case m.GetRole() == "user" && top != nil && top.asked == 0:
 			top.about = append(top.about, about...)
 		case m.GetRole() == "user":
@@ -124,6 +125,9 @@ func orders(r *kernelv1.CompleteRequest) (open []*order) {
 
 // answer is the model: two calls in each round, those first that were skipped.
 func (q *queue) answer(_ context.Context, r *kernelv1.CompleteRequest, emit func(*sdk.Delta) error) error {
+	if r.GetPurpose() == purposeSummary {
+		return text("What was settled before.").emit(emit)
+	}
 	open := orders(r)
 	if len(open) == 0 {
 		q.fail("asked though all is answered: %q", contents(r))
