@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"path/filepath"
 	"strings"
 	"sync"
 	"time"
@@ -170,91 +169,4 @@ func (d *bed) watchMemory() (stop func(), peak func() int64) {
 		watching.Wait()
 	})
 	return stop, func() int64 { return most }
-}
-
-// rounds compares a turn with two rounds of a tool, three completions, with a
-// plain one.
-func rounds(b *bench) error {
-	var p50, cpu []float64
-	for range b.rounds {
-		var seen [2]paced
-		for i, tools := range []int{0, 2} {
-			d, err := newBed()
-			if err != nil {
-				return err
-			}
-			d.model.Handle(func(r openaitest.Request) openaitest.Answer {
-				if roundsOf(r) < tools {
-					return openaitest.CallTool("core__list_channels", "{}")
-				}
-				return openaitest.Answer{Text: "Done.", Pieces: 1}
-			})
-			if err := d.start(b.binary); err != nil {
-				return err
-			}
-			if err := d.warm(); err != nil {
-				return err
-			}
-			if seen[i], err = pace(d, b.scale(500)); err != nil {
-				return err
-			}
-			d.close()
-		}
-		p50 = append(p50, float64(seen[1].p50)/float64(seen[0].p50))
-		cpu = append(cpu, float64(seen[1].cpu)/float64(seen[0].cpu))
-	}
-	times := func(f float64) string { return fmt.Sprintf("%.2f times", f) }
-	fmt.Println("a turn with two rounds of a tool beside a plain one, p50:", spread(p50, times))
-	fmt.Println("the same, CPU:", spread(cpu, times))
-	return nil
-}
-
-// roundsOf is how many answers with calls stand behind the last message of the
-// user.
-func roundsOf(r openaitest.Request) (n int) {
-	for _, m := range r.Messages {
-		switch {
-		case m.Role == "user":
-			n = 0
-		case len(m.ToolCalls) > 0:
-			n++
-		}
-	}
-	return n
-}
-
-// history compares conversations of many stored messages with new ones.
-func history(b *bench) error {
-	rows := b.scale(10_000)
-	var p50, cpu []float64
-	for range min(b.rounds, 3) {
-		var seen [2]paced
-		for i, filled := range []bool{false, true} {
-			d, err := newBed()
-			if err != nil {
-				return err
-			}
-			if filled {
-				if err := fillChats(filepath.Join(d.home, "switchboard.db"), rows); err != nil {
-					return err
-				}
-			}
-			if err := d.start(b.binary); err != nil {
-				return err
-			}
-			if err := d.warm(); err != nil {
-				return err
-			}
-			if seen[i], err = pace(d, b.scale(500)); err != nil {
-				return err
-			}
-			d.close()
-		}
-		p50 = append(p50, float64(seen[1].p50)/float64(seen[0].p50))
-		cpu = append(cpu, float64(seen[1].cpu)/float64(seen[0].cpu))
-	}
-	times := func(f float64) string { return fmt.Sprintf("%.2f times", f) }
-	fmt.Printf("in chats of %d stored messages beside new ones, p50: %s\n", rows, spread(p50, times))
-	fmt.Println("the same, CPU:", spread(cpu, times))
-	return nil
 }

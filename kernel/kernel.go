@@ -171,10 +171,8 @@ func Open(ctx context.Context, o Options) (_ *Kernel, err error) {
 	k.tools = &tools.Runner{
 		Bus: k.bus, Sessions: k.sessions, Directory: k.directory, Router: k.router, Remote: k.host, Log: k.log.Named("tools"),
 	}
-	k.sessions.OnClosed(k.tools.Closed)
+	k.sessions.Run(k.tools)
 	k.ledger = spending.New(k.bus, k.directory, k.log.Named("spending"))
-	k.sessions.OnQueued(k.tools.Interrupt)
-	k.sessions.WhetherRunning(k.tools.Running)
 	k.host.Options = host.Options{
 		Bus: k.bus, Sessions: k.sessions, Directory: k.directory, Tools: k.tools,
 		Models: &models.Router{Directory: k.directory, Remote: k.host, Ledger: k.ledger}, Log: k.log.Named("host"), Report: k.report, Stuck: k.stuck,

@@ -3,9 +3,7 @@ package sdk
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
-	"io"
 	"sync"
 	"time"
 
@@ -194,24 +192,7 @@ func (k *Kernel) Ask(ctx context.Context, tool string, arguments any) (ToolResul
 // (default, scout) or <extension>/<model>, which the manifest has to name under
 // permissions.models. The purpose is kept with what it costs.
 func (k *Kernel) Complete(ctx context.Context, model, purpose string, messages []*extensionv1.Message, emit func(*Delta) error) error {
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	stream, err := k.models.Complete(ctx, &kernelv1.CompleteRequest{Lane: LaneOf(ctx), Model: model, Purpose: purpose, Messages: messages})
-	if err != nil {
-		return contract.FromStatus(err)
-	}
-	for {
-		d, err := stream.Recv()
-		if errors.Is(err, io.EOF) {
-			return nil
-		}
-		if err != nil {
-			return contract.FromStatus(err)
-		}
-		if err := emit(d); err != nil {
-			return err
-		}
-	}
+	return k.Services().Complete(ctx, &kernelv1.CompleteRequest{Model: model, Purpose: purpose, Messages: messages}, emit)
 }
 
 // Commands lists the slash commands that people can give on every channel, the

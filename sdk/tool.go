@@ -3,6 +3,7 @@ package sdk
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"time"
 )
 
@@ -48,6 +49,17 @@ type ToolCall struct {
 	Memory    []string // scopes of memory that the agent may read and write
 	Location  *time.Location
 	Repeat    bool // an earlier attempt may have run
+}
+
+// Decode reads the arguments into v; without any, v stays as it is.
+func (c ToolCall) Decode(v any) error {
+	if len(c.Arguments) == 0 {
+		return nil
+	}
+	if err := json.Unmarshal(c.Arguments, v); err != nil {
+		return fmt.Errorf("the arguments of %s cannot be read: %w", c.Name, err)
+	}
+	return nil
 }
 
 // ToolResult is committed together with its effects. Content is for the model,

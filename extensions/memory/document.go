@@ -17,7 +17,7 @@ func (m *memory) exportAll(ctx context.Context, c sdk.ToolCall) (sdk.ToolResult,
 	var a struct {
 		Scope string `json:"scope"`
 	}
-	if err := arguments(c, &a); err != nil {
+	if err := c.Decode(&a); err != nil {
 		return sdk.ToolResult{}, err
 	}
 	var items []item.Item
@@ -56,7 +56,7 @@ func (m *memory) importAll(ctx context.Context, c sdk.ToolCall) (sdk.ToolResult,
 		Part    int    `json:"part"`
 		More    bool   `json:"more"`
 	}
-	if err := arguments(c, &a); err != nil {
+	if err := c.Decode(&a); err != nil {
 		return sdk.ToolResult{}, err
 	}
 	scope, err := writable(c, a.Scope)

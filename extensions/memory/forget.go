@@ -24,7 +24,7 @@ func (m *memory) forget(ctx context.Context, c sdk.ToolCall) (sdk.ToolResult, er
 	var a struct {
 		IDs []string `json:"ids"`
 	}
-	if err := arguments(c, &a); err != nil {
+	if err := c.Decode(&a); err != nil {
 		return sdk.ToolResult{}, err
 	}
 	out := forgotten{Forgotten: []gone{}}
@@ -83,7 +83,7 @@ func (m *memory) forgetAll(ctx context.Context, c sdk.ToolCall) (sdk.ToolResult,
 	var a struct {
 		Scope string `json:"scope"`
 	}
-	if err := arguments(c, &a); err != nil {
+	if err := c.Decode(&a); err != nil {
 		return sdk.ToolResult{}, err
 	}
 	var drop []row

@@ -22,7 +22,7 @@ func (m *memory) list(ctx context.Context, c sdk.ToolCall) (sdk.ToolResult, erro
 		Limit  int    `json:"limit"`
 		Offset int    `json:"offset"`
 	}
-	if err := arguments(c, &a); err != nil {
+	if err := c.Decode(&a); err != nil {
 		return sdk.ToolResult{}, err
 	}
 	if a.Limit <= 0 {

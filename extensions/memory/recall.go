@@ -33,7 +33,7 @@ func (m *memory) recall(ctx context.Context, c sdk.ToolCall) (sdk.ToolResult, er
 		Scope string `json:"scope"`
 		Limit int    `json:"limit"`
 	}
-	if err := arguments(c, &a); err != nil {
+	if err := c.Decode(&a); err != nil {
 		return sdk.ToolResult{}, err
 	}
 	if a.Limit <= 0 {
@@ -58,7 +58,7 @@ func (m *memory) openItems(ctx context.Context, c sdk.ToolCall) (sdk.ToolResult,
 	var a struct {
 		Scope string `json:"scope"`
 	}
-	if err := arguments(c, &a); err != nil {
+	if err := c.Decode(&a); err != nil {
 		return sdk.ToolResult{}, err
 	}
 	out := listing{}

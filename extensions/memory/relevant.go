@@ -30,7 +30,7 @@ func (m *memory) relevant(ctx context.Context, c sdk.ToolCall) (sdk.ToolResult, 
 		Query string `json:"query"`
 		Scope string `json:"scope"`
 	}
-	if err := arguments(c, &a); err != nil {
+	if err := c.Decode(&a); err != nil {
 		return sdk.ToolResult{}, err
 	}
 	var b strings.Builder

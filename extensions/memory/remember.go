@@ -37,7 +37,7 @@ type remembered struct {
 
 func (m *memory) remember(ctx context.Context, c sdk.ToolCall) (sdk.ToolResult, error) {
 	var a rememberArgs
-	if err := arguments(c, &a); err != nil {
+	if err := c.Decode(&a); err != nil {
 		return sdk.ToolResult{}, err
 	}
 	scope, err := writable(c, a.Scope)

@@ -120,14 +120,3 @@ func (m *memory) tools() []sdk.Tool {
 		},
 	}
 }
-
-// arguments reads the arguments of a call.
-func arguments(c sdk.ToolCall, into any) error {
-	if len(c.Arguments) == 0 {
-		return nil
-	}
-	if err := json.Unmarshal(c.Arguments, into); err != nil {
-		return fmt.Errorf("the arguments of %s cannot be read: %w", c.Name, err)
-	}
-	return nil
-}

@@ -24,7 +24,7 @@ func (s *scheduler) cancel(ctx context.Context, c sdk.ToolCall) (sdk.ToolResult,
 	var args struct {
 		ID string `json:"id"`
 	}
-	if err := arguments(c, &args); err != nil {
+	if err := c.Decode(&args); err != nil {
 		return sdk.ToolResult{}, err
 	}
 	r, err := s.find(ctx, args.ID)

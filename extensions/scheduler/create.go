@@ -17,7 +17,7 @@ func (s *scheduler) scheduleRecurring(ctx context.Context, c sdk.ToolCall) (sdk.
 
 func (s *scheduler) create(ctx context.Context, c sdk.ToolCall, kind string) (sdk.ToolResult, error) {
 	var r schedule.Request
-	if err := arguments(c, &r); err != nil {
+	if err := c.Decode(&r); err != nil {
 		return sdk.ToolResult{}, err
 	}
 	sc, notes, err := schedule.New(kind, r, s.env(c))

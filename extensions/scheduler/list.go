@@ -31,7 +31,7 @@ func (s *scheduler) list(ctx context.Context, c sdk.ToolCall) (sdk.ToolResult, e
 		All   bool `json:"all"`
 		Limit int  `json:"limit"`
 	}
-	if err := arguments(c, &args); err != nil {
+	if err := c.Decode(&args); err != nil {
 		return sdk.ToolResult{}, err
 	}
 	if args.Limit <= 0 {

@@ -82,17 +82,6 @@ func (s *scheduler) tools() []sdk.Tool {
 	}
 }
 
-// arguments reads the arguments of a call.
-func arguments(c sdk.ToolCall, into any) error {
-	if len(c.Arguments) == 0 {
-		return nil
-	}
-	if err := json.Unmarshal(c.Arguments, into); err != nil {
-		return fmt.Errorf("the arguments of %s cannot be read: %w", c.Name, err)
-	}
-	return nil
-}
-
 // env is what the request of a call is judged against.
 func (s *scheduler) env(c sdk.ToolCall) schedule.Env {
 	zone := s.location

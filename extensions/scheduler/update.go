@@ -14,7 +14,7 @@ func (s *scheduler) update(ctx context.Context, c sdk.ToolCall) (sdk.ToolResult,
 		Action string `json:"action"`
 		schedule.Request
 	}
-	if err := arguments(c, &args); err != nil {
+	if err := c.Decode(&args); err != nil {
 		return sdk.ToolResult{}, err
 	}
 	r, err := s.find(ctx, args.ID)

@@ -68,8 +68,8 @@ func (b *Bus) lease(a *Actor, token string) (*Lease, error) {
 }
 
 // LeaseCall gives a lease for a tool call of a turn to the extension that runs
-// the tool, for the input that the turn answers. It belongs to the call's row: it outlives the attempt that asked for
-// the call, and is void once the row is closed.
+// the tool, for the input that the turn answers. It belongs to the call's row: it
+// outlives the attempt that asked for the call, and is void once the row is closed.
 func (b *Bus) LeaseCall(a *Actor, turn *Lease, input *busv1.Event, call int64) *Lease {
 	return b.leaseWork(&Lease{
 		Extension: a.ID, Generation: a.Generation, Event: input, Agent: turn.Agent, Session: turn.Session, Call: call,

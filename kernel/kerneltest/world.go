@@ -92,9 +92,7 @@ func (w *World) open() {
 	w.Tools = &tools.Runner{
 		Bus: w.Bus, Sessions: w.Sessions, Directory: w.Directory, Router: w.Router, Remote: remote{w, run}, Log: hclog.NewNullLogger(),
 	}
-	w.Sessions.OnClosed(w.Tools.Closed)
-	w.Sessions.OnQueued(w.Tools.Interrupt)
-	w.Sessions.WhetherRunning(w.Tools.Running)
+	w.Sessions.Run(w.Tools)
 	w.closed = false
 }
 

@@ -76,6 +76,23 @@ func (b *Book) MarkSend(tx *bus.Tx, id int64) error {
 	return b.MarkSend(tx, Delegated(s))
 }
 
+// close ends calls without a result, and what works for them; it returns the rows
+// that say why.
+func (b *Book) close(tx *bus.Tx, open []journal.Call, why string) (rows []*busv1.Entry, err error) {
+	for _, c := range open {
+		c.State, c.EndedAt = journal.CallClosed, tx.Now
+		if err := tx.PutCall(&c); err != nil {
+			return nil, err
+		}
+		tx.After(func() { b.calls.Closed(c.ID) })
+		if err := b.abandon(tx, &c); err != nil {
+			return nil, err
+		}
+		rows = append(rows, &busv1.Entry{Kind: contract.EntryResult, CallId: journal.CallID(c.ID), Text: why, IsError: true})
+	}
+	return rows, nil
+}
+
 func (b *Book) open(tx *bus.Tx, id int64) (*journal.Call, error) {
 	c, err := tx.Call(id)
 	if err != nil {

@@ -104,7 +104,7 @@ func (b *Book) Report(tx *bus.Tx, s *journal.Session, outcome, text string) erro
 	} else if d.Error = text; text == "" {
 		d.Error = failures[outcome]
 	}
-	tx.After(func() { b.closed(c.ID) })
+	tx.After(func() { b.calls.Closed(c.ID) })
 	return b.Finish(tx, c.ID, d.String(), !d.Success)
 }
 

@@ -21,9 +21,7 @@ import (
 // use; it keeps nothing but the epochs below.
 type Book struct {
 	directory *directory.Directory
-	closed    func(call int64)
-	queued    func(session int64)
-	busy      func(call int64) bool
+	calls     Calls
 
 	mu     sync.Mutex
 	epochs map[int64]int64 // changes of a history by the kernel itself, since its start
@@ -33,21 +31,28 @@ var _ bus.Sessions = (*Book)(nil)
 
 // New returns a book that resolves names with the directory.
 func New(d *directory.Directory) *Book {
-	return &Book{directory: d, closed: func(int64) {}, queued: func(int64) {}, busy: func(int64) bool { return false }, epochs: map[int64]int64{}}
+	return &Book{directory: d, calls: noCalls{}, epochs: map[int64]int64{}}
 }
 
-// OnClosed has f told of each call that is closed without a result. It must be
-// set before anything happens, and f must not block.
-func (b *Book) OnClosed(f func(call int64)) { b.closed = f }
+// Calls is who runs the tool calls. Its methods must not block.
+type Calls interface {
+	// Closed is told of each call that ended without its runner: it may stop.
+	Closed(call int64)
+	// Interrupt is told of each session in which a message of a person was queued.
+	Interrupt(session int64)
+	// Running says whether a call runs now, of those that may be repeated and are
+	// therefore not marked in the store.
+	Running(call int64) bool
+}
 
-// WhetherRunning has the book ask f whether a call runs now, of those that may be
-// repeated and are therefore not marked in the store. It must be set before
-// anything happens; f must not block.
-func (b *Book) WhetherRunning(f func(call int64) bool) { b.busy = f }
+// Run sets who runs the calls, before anything happens.
+func (b *Book) Run(c Calls) { b.calls = c }
 
-// OnQueued has f told of each session in which a message of a person was queued.
-// It must be set before anything happens, and f must not block.
-func (b *Book) OnQueued(f func(session int64)) { b.queued = f }
+type noCalls struct{}
+
+func (noCalls) Closed(int64)       {}
+func (noCalls) Interrupt(int64)    {}
+func (noCalls) Running(int64) bool { return false }
 
 func (b *Book) epoch(session int64) int64 {
 	b.mu.Lock()

@@ -100,7 +100,7 @@ func (b *Book) Queue(tx *bus.Tx, s *journal.Session, in contract.AgentInput, ded
 	e.DedupeKey = dedupe
 	duplicate, err := tx.Accept(e)
 	if in.Kind == contract.InputUser {
-		tx.After(func() { b.queued(s.ID) })
+		tx.After(func() { b.calls.Interrupt(s.ID) })
 	}
 	if err != nil || duplicate || in.Kind == contract.InputUser || in.Kind == contract.InputRecord {
 		return e, duplicate, err

@@ -123,20 +123,14 @@ func (b *Book) skip(tx *bus.Tx, s *journal.Session, turn *journal.Turn) error {
 	if err != nil {
 		return err
 	}
-	rows := make([]*busv1.Entry, 0, len(open))
 	for _, c := range open {
-		if c.State == journal.CallRunning || b.busy(c.ID) {
+		if c.State == journal.CallRunning || b.calls.Running(c.ID) {
 			return fmt.Errorf("%w: call %s of the turn is running", contract.ErrConflict, journal.CallID(c.ID))
 		}
-		c.State, c.EndedAt = journal.CallClosed, tx.Now
-		if err := tx.PutCall(&c); err != nil {
-			return err
-		}
-		tx.After(func() { b.closed(c.ID) })
-		rows = append(rows, &busv1.Entry{Kind: contract.EntryResult, CallId: journal.CallID(c.ID), Text: contract.SkippedCall, IsError: true})
 	}
-	if len(rows) == 0 {
-		return nil
+	rows, err := b.close(tx, open, contract.SkippedCall)
+	if err != nil || len(rows) == 0 {
+		return err
 	}
 	_, err = b.write(tx, s, turn, rows)
 	return err

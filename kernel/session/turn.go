@@ -244,17 +244,9 @@ func (b *Book) end(tx *bus.Tx, s *journal.Session, turn *journal.Turn, outcome, 
 	if err != nil {
 		return nil, err
 	}
-	var rows []*busv1.Entry
-	for _, c := range open {
-		c.State, c.EndedAt = journal.CallClosed, tx.Now
-		if err := tx.PutCall(&c); err != nil {
-			return nil, err
-		}
-		tx.After(func() { b.closed(c.ID) })
-		if err := b.abandon(tx, &c); err != nil {
-			return nil, err
-		}
-		rows = append(rows, &busv1.Entry{Kind: contract.EntryResult, CallId: journal.CallID(c.ID), Text: closedCall, IsError: true})
+	rows, err := b.close(tx, open, closedCall)
+	if err != nil {
+		return nil, err
 	}
 	if len(rows) > 0 {
 		b.disturb(s.ID)

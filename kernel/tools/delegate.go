@@ -74,9 +74,7 @@ func (r *running) delegate(ctx context.Context) (refusal string, err error) {
 	if err != nil {
 		return "", err
 	}
-	lease := r.Bus.LeaseCall(bus.Kernel, r.lease, r.event, r.call.ID)
-	defer r.Bus.Release(lease)
-	err = r.Bus.DoAs(bus.Kernel, lease, func(tx *bus.Tx) error {
+	err = r.commit(func(tx *bus.Tx) error {
 		return r.Sessions.Delegate(tx, r.call.ID, args.Agent, contract.AgentInput{Sender: r.lease.Agent, Text: args.Prompt, ReplyTo: in.ReplyTo})
 	})
 	if err == nil || errors.Is(err, contract.ErrStale) {

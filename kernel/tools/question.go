@@ -93,9 +93,7 @@ func (r *running) put(ctx context.Context, q questions.Question, life time.Durat
 	if err != nil {
 		return nil, err
 	}
-	lease := r.Bus.LeaseCall(bus.Kernel, r.lease, r.event, r.call.ID)
-	defer r.Bus.Release(lease)
-	err = r.Bus.DoAs(bus.Kernel, lease, func(tx *bus.Tx) error {
+	err = r.commit(func(tx *bus.Tx) error {
 		asked = &questions.Question{
 			Kind: q.Kind, Text: q.Text, Options: q.Options, Asker: r.lease.Agent, Call: journal.CallID(r.call.ID),
 			Deadline: tx.Now + life.Microseconds(),

@@ -258,6 +258,14 @@ func (r *running) answers(ctx context.Context) error {
 	})
 }
 
+// commit commits what the kernel itself does for the call, unless that has ended.
+// It follows from what the turn answers.
+func (r *running) commit(apply func(*bus.Tx) error) error {
+	lease := r.Bus.LeaseCall(bus.Kernel, r.lease, r.event, r.call.ID)
+	defer r.Bus.Release(lease)
+	return r.Bus.DoAs(bus.Kernel, lease, apply)
+}
+
 // finish stores a result that the kernel gives itself.
 func (r *running) finish(content string, isError bool) (*extensionv1.CallResult, error) {
 	content = cut(content)

@@ -81,9 +81,7 @@ func (r *running) sendTo(ctx context.Context, channels []string, text string) (*
 	}
 	receipts := newReceipts(r.Bus)
 	defer receipts.close()
-	lease := r.Bus.LeaseCall(bus.Kernel, r.lease, r.event, r.call.ID)
-	defer r.Bus.Release(lease)
-	err = r.Bus.DoAs(bus.Kernel, lease, func(tx *bus.Tx) error {
+	err = r.commit(func(tx *bus.Tx) error {
 		for i, id := range channels {
 			seqs, err := r.Router.SendTo(tx, id, text, in.ReplyTo, journal.SessionID(r.call.Session), journal.CallID(r.call.ID))
 			if err != nil {

@@ -2,8 +2,6 @@ package agent
 
 import (
 	"context"
-	"errors"
-	"io"
 
 	"github.com/switchboard-run/switchboard/contract"
 	"github.com/switchboard-run/switchboard/contract/busv1"
@@ -66,25 +64,7 @@ func (l link) CallTool(ctx context.Context, callID string) (*extensionv1.CallRes
 }
 
 func (l link) Complete(ctx context.Context, r *kernelv1.CompleteRequest, emit func(*sdk.Delta) error) error {
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	r.Lane = sdk.LaneOf(ctx)
-	stream, err := l.services.Models.Complete(ctx, r)
-	if err != nil {
-		return contract.FromStatus(err)
-	}
-	for {
-		d, err := stream.Recv()
-		if errors.Is(err, io.EOF) {
-			return nil
-		}
-		if err != nil {
-			return contract.FromStatus(err)
-		}
-		if err := emit(d); err != nil {
-			return err
-		}
-	}
+	return l.services.Complete(ctx, r, emit)
 }
 
 func (l link) Drafts(ctx context.Context) (drafts, error) {

@@ -55,6 +55,7 @@ func (t *turn) steer() error {
 // user, and those behind it that are answered at the same place.
 func (t *turn) backlog(waiting []*busv1.Event) (inputs []string, rows []*busv1.Entry) {
 	replyTo := ""
+	var sent []time.Time
 	for _, e := range waiting {
 		var in contract.AgentInput
 		if json.Unmarshal(e.GetPayload(), &in) != nil || in.Kind != contract.InputUser {
@@ -69,8 +70,9 @@ func (t *turn) backlog(waiting []*busv1.Event) (inputs []string, rows []*busv1.E
 		row := inputRow(e.GetId(), in)
 		row.Backlog = true
 		inputs, rows = append(inputs, e.GetId()), append(rows, row)
+		sent = append(sent, sentAt(time.UnixMicro(e.GetCreatedAtUs()), in))
 	}
-	if note := t.lateNote(waiting, inputs); note != nil {
+	if note := t.late(sent); note != nil {
 		rows = append([]*busv1.Entry{note}, rows...)
 	}
 	return inputs, rows
@@ -161,20 +163,4 @@ func (t *turn) reminder() *busv1.Entry {
 		text += fmt.Sprintf(" These were skipped and did not run: %s.", strings.Join(skipped, ", "))
 	}
 	return &busv1.Entry{Kind: contract.EntryNote, Text: text}
-}
-
-// lateNote tells that messages come late; nil: they do not.
-func (t *turn) lateNote(waiting []*busv1.Event, inputs []string) *busv1.Entry {
-	of := make(map[string]bool, len(inputs))
-	for _, id := range inputs {
-		of[id] = true
-	}
-	var sent []time.Time
-	for _, e := range waiting {
-		var in contract.AgentInput
-		if of[e.GetId()] && json.Unmarshal(e.GetPayload(), &in) == nil {
-			sent = append(sent, sentAt(time.UnixMicro(e.GetCreatedAtUs()), in))
-		}
-	}
-	return t.late(sent)
 }

@@ -166,17 +166,12 @@ func (t *turn) over(err error) bool {
 
 // overtime ends the turn after its time. Calls may have ended meanwhile.
 func (t *turn) overtime() (sdk.Effects, error) {
-	if t.running() {
+	if len(unfinished(t.own())) > 0 {
 		if err := t.sync(context.WithoutCancel(t.ctx)); err != nil {
 			return nil, fmt.Errorf("end it after its time: %w", err)
 		}
 	}
 	return t.end(contract.OutcomeTimeout, Ending{Why: WhyTimeout, Limit: t.a.limits.time}), nil
-}
-
-// running reports whether calls of the last answer have no result yet.
-func (t *turn) running() bool {
-	return next(t.own(), t.a.limits.steps, t.tools.readOnly).do == call
 }
 
 // own is the recorded rows of this turn.
