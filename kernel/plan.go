@@ -157,7 +157,7 @@ const (
 func (m *member) subscriptions(c *config.Config) (subs []bus.Subscription) {
 	id := m.manifest.ID
 	for _, s := range m.manifest.Permissions.Subscribe {
-		subs = append(subs, bus.Subscription{Pattern: s.Topic, Ordered: s.Ordered, AckWait: s.AckWait, MaxDeliver: s.MaxDeliver, MaxAge: s.MaxAge})
+		subs = append(subs, bus.Subscription{Pattern: s.Topic, Ordered: s.Ordered, AckWait: s.AckWait, MaxDeliver: s.MaxDeliver, MaxAge: s.MaxAge, Own: s.Own})
 	}
 	if channel := m.manifest.Provides.Channel; channel != nil {
 		subs = append(subs, bus.Subscription{
