@@ -155,8 +155,7 @@ func (l *links) start(ctx context.Context, k kernel, log hclog.Logger, now func(
 			one.IdleSeconds = int64(defaultIdle / time.Second)
 		}
 		l.links = append(l.links, one)
-		if one.Problem != "" {
-			log.Warn("a link is not in force", "problem", one.Problem)
+		if one.Problem != "" { // the kernel has said so
 			continue
 		}
 		if err := l.open(ctx, one); err != nil {

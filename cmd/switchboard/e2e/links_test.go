@@ -1,0 +1,285 @@
+package e2e
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+
+	"github.com/switchboard-run/switchboard/extensions/openai/openaitest"
+	"github.com/switchboard-run/switchboard/kernel/control"
+)
+
+// linkedAgent is an agent that is nothing but a manifest. What it needs for its
+// links comes from the links.
+const linkedAgent = `api: 1
+id: %[1]s
+name: The %[1]s
+version: 1.0.0
+description: Is the %[1]s.
+agent:
+  model: default
+  instructions: You are the %[1]s.
+`
+
+// heard is the last thing that an agent was told, by whomever.
+func heard(r openaitest.Request) string {
+	for i := len(r.Messages) - 1; i >= 0; i-- {
+		if m := r.Messages[i]; m.Role == "user" && !strings.HasPrefix(m.Content.Text, "[context ") {
+			return m.Content.Text
+		}
+	}
+	return ""
+}
+
+// linkedWorld is chief - lead - community.
+func linkedWorld(t *testing.T, community func(openaitest.Request) openaitest.Answer) *world {
+	t.Helper()
+	w := newWorld(t, withModel)
+	w.config(`agents: {default: chief}
+links:
+  - {from: chief, to: lead}
+  - {from: lead, to: community}
+`)
+	for _, id := range []string{"chief", "lead", "community"} {
+		w.dropIn(id, "", fmt.Sprintf(linkedAgent, id))
+	}
+	send := func(target, message string) openaitest.Answer {
+		return openaitest.CallTool("links__send_agent_message", map[string]string{"target": target, "message": message})
+	}
+	said := func(r openaitest.Request, word string) bool { return strings.Contains(strings.Join(r.Results(), " "), word) }
+	w.model.Handle(by(map[string]func(openaitest.Request) openaitest.Answer{
+		"You are the chief.": func(r openaitest.Request) openaitest.Answer {
+			switch {
+			case said(r, "sent"):
+				return openaitest.Say("I have asked.")
+			case strings.HasPrefix(heard(r), "[result from lead]"):
+				_, word, _ := strings.Cut(heard(r), "The word was ")
+				return openaitest.Say("It came back: " + strings.TrimRight(word, "~ \n"))
+			}
+			return send("lead", "have community pick a random word: "+heard(r))
+		},
+		"You are the lead.": func(r openaitest.Request) openaitest.Answer {
+			switch {
+			case said(r, "concluded"):
+				return openaitest.Say("Got the word back.")
+			case said(r, "sent"):
+				return openaitest.Say("NO_REPLY")
+			case strings.HasPrefix(heard(r), "[result from community]"):
+				_, word, _ := strings.Cut(heard(r), "picked ")
+				return openaitest.CallTool("links__conclude_link", map[string]string{"summary": "The word was " + strings.TrimRight(word, "~ \n")})
+			}
+			return send("community", "pick a random word: "+heard(r))
+		},
+		"You are the community.": func(r openaitest.Request) openaitest.Answer {
+			if said(r, "concluded") {
+				return openaitest.Say("Done.")
+			}
+			return community(r)
+		},
+	}))
+	return w
+}
+
+func picks(word string) openaitest.Answer {
+	return openaitest.CallTool("links__conclude_link", map[string]string{"summary": "picked " + word})
+}
+
+// The example of three agents: the word comes back to the conversation, once,
+// whoever dies meanwhile.
+func TestNebulaComesBackOnce(t *testing.T) {
+	t.Parallel()
+	for _, name := range []string{"undisturbed", "the kernel is killed", "the process of the extensions is killed"} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			reached, release := make(chan struct{}), make(chan struct{})
+			var once sync.Once
+			w := linkedWorld(t, func(openaitest.Request) openaitest.Answer {
+				once.Do(func() { close(reached); <-release })
+				return picks("nebula")
+			})
+			w.start()
+			for _, id := range []string{"links", "chief", "lead", "community"} {
+				w.state(w.control(), id, "active")
+			}
+			p := w.attach()
+			p.say("which word?")
+			<-reached
+			switch name {
+			case "the kernel is killed":
+				w.crash()
+				close(release)
+				w.start()
+				p = w.attach()
+			case "the process of the extensions is killed":
+				before := w.extensionProcess("links:links")
+				kill(before, syscall.SIGKILL)
+				w.eventually("another process of links", func() bool { return w.extensionProcess("links:links").pid != before.pid })
+				close(release)
+			default:
+				close(release)
+			}
+			w.eventually("the word", func() bool { return strings.Contains(strings.Join(p.texts(), "\n"), "It came back: nebula") })
+			w.settled()
+			if n := strings.Count(strings.Join(p.texts(), "\n"), "nebula"); n != 1 {
+				t.Errorf("the terminal shows %q", p.texts())
+			}
+			if dead := w.dead(); len(dead) != 0 {
+				t.Errorf("dead letters: %q", dead)
+			}
+			sides := 0
+			for _, s := range list[[]control.Session](w, "sessions", "list") {
+				if !strings.HasPrefix(s.Key, "link:") {
+					continue
+				}
+				sides++
+				contains(t, s.Key, w.must("sessions", "show", s.ID), "pick a random word", "nebula", "is over")
+			}
+			if sides != 4 {
+				t.Errorf("%d sides of 2 links", sides)
+			}
+			contains(t, "the list", w.must("links", "list", "--all"), "chief - lead", "lead - community", "concluded", "ready")
+			var found struct{ Exchanges []struct{ ID, Outcome string } }
+			if err := json.Unmarshal([]byte(w.must("links", "list", "--all", "--json")), &found); err != nil || len(found.Exchanges) != 2 {
+				t.Fatalf("%+v, %v", found, err)
+			}
+			for _, x := range found.Exchanges {
+				contains(t, x.ID, w.must("links", "show", x.ID), "pick a random word", "nebula", "concluded by")
+			}
+			if channels := w.must("channels", "list"); strings.Contains(channels, "link") {
+				t.Errorf("links are channels:\n%s", channels)
+			}
+		})
+	}
+}
+
+// An agent sees on a link the exchange that it is about, and what came of those
+// that are over.
+func TestAnAgentSeesOneExchangeOfALink(t *testing.T) {
+	t.Parallel()
+	var mu sync.Mutex
+	var seen []string
+	w := linkedWorld(t, func(r openaitest.Request) openaitest.Answer {
+		var all []string
+		for _, m := range r.Messages[1:] {
+			all = append(all, m.Content.Text)
+		}
+		mu.Lock()
+		defer mu.Unlock()
+		seen = append(seen, strings.Join(all, "\n"))
+		return picks([]string{"apple", "pear"}[len(seen)-1])
+	})
+	w.start()
+	for _, id := range []string{"links", "chief", "lead", "community"} {
+		w.state(w.control(), id, "active")
+	}
+	p := w.attach()
+	p.say("from-anna")
+	w.eventually("the first word", func() bool { return strings.Contains(strings.Join(p.texts(), "\n"), "It came back: apple") })
+	p.say("from-bert")
+	w.eventually("the second word", func() bool { return strings.Contains(strings.Join(p.texts(), "\n"), "It came back: pear") })
+	mu.Lock()
+	defer mu.Unlock()
+	contains(t, "the second exchange", seen[1], "from-bert", "picked apple", "conclude_link")
+	if strings.Contains(seen[1], "from-anna") {
+		t.Errorf("the first exchange is seen in the second:\n%s", seen[1])
+	}
+}
+
+func TestALinkThatCannotBeInForceIsReportedWithItsLine(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.config(`agents: {enabled: [orchestrator, echo]}
+links:
+  - {from: orchestrator, to: nobody}
+  - {from: chat, to: orchestrator}
+  - {from: orchestrator, to: echo}
+`)
+	w.start()
+	w.state(w.control(), "links", "active")
+	problems := []string{
+		`config.yaml:3:30: links[0].to: there is no agent "nobody"`,
+		`config.yaml:4:12: links[1].from: the agent "chat" is not in agents.enabled`,
+	}
+	doctor, _, _ := w.cli("doctor")
+	for _, problem := range problems {
+		contains(t, "the start", w.kernel.output.String(), problem)
+		contains(t, "status", w.must("status"), problem)
+		contains(t, "doctor", doctor, problem)
+		contains(t, "links list", w.must("links", "list"), problem)
+	}
+	if got := w.attach().ask("/status"); got == "" {
+		t.Error("nobody answers")
+	}
+	keys := map[string]bool{}
+	w.eventually("the sessions of the link", func() bool {
+		for _, s := range list[[]control.Session](w, "sessions", "list") {
+			keys[s.Key] = true
+		}
+		return keys["link:orchestrator:echo"] && keys["link:echo:orchestrator"]
+	})
+	// An agent that is enabled later is linked then.
+	w.config(`agents: {enabled: [orchestrator, chat, echo]}
+links:
+  - {from: chat, to: orchestrator}
+`)
+	w.eventually("the other link", func() bool {
+		for _, s := range list[[]control.Session](w, "sessions", "list") {
+			keys[s.Key] = true
+		}
+		return keys["link:chat:orchestrator"] && keys["link:orchestrator:chat"]
+	})
+}
+
+// An exchange ends, whatever the agents do, and whoever asked is told.
+func TestExchangesEndByThemselves(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		link  string
+		lead  openaitest.Answer
+		words string
+	}{
+		"they thank each other": {"{from: chief, to: lead, max_messages: 6}", openaitest.Say("Thank you!"), "6 messages are used up"},
+		"nothing is said":       {"{from: chief, to: lead, idle: 1s}", openaitest.Say("NO_REPLY"), "nothing was said for too long"},
+		"the model is gone":     {"{from: chief, to: lead}", openaitest.Fail(400, "no"), "lead failed"},
+		"a task":                {"{from: chief, to: lead, mode: task}", openaitest.Say("It is nebula."), "It is nebula."},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t, withModel)
+			w.config("agents: {default: chief}\nlinks: [" + c.link + "]\n")
+			for _, id := range []string{"chief", "lead"} {
+				w.dropIn(id, "", fmt.Sprintf(linkedAgent, id))
+			}
+			w.model.Handle(by(map[string]func(openaitest.Request) openaitest.Answer{
+				"You are the lead.": func(openaitest.Request) openaitest.Answer { return c.lead },
+				"You are the chief.": func(r openaitest.Request) openaitest.Answer {
+					switch {
+					case len(r.Results()) > 0:
+						return openaitest.Say("I have asked.")
+					case strings.HasPrefix(heard(r), "[message from lead]"):
+						return openaitest.Say("No, thank you!")
+					case strings.HasPrefix(heard(r), "[result from lead]"):
+						return openaitest.Say("The end: " + heard(r))
+					}
+					return openaitest.CallTool("links__send_agent_message", map[string]string{"target": "lead", "message": "thank you"})
+				},
+			}))
+			w.start()
+			for _, id := range []string{"links", "chief", "lead"} {
+				w.state(w.control(), id, "active")
+			}
+			p := w.attach()
+			p.say("thank the lead")
+			p.hearsLike("The end: ")
+			contains(t, "the result", strings.Join(p.texts(), "\n"), c.words)
+			w.settled()
+			if n := strings.Count(strings.Join(p.texts(), "\n"), "The end:"); n != 1 {
+				t.Errorf("the terminal shows %q", p.texts())
+			}
+			contains(t, "the list", w.must("links", "list"), "No exchange is open.")
+		})
+	}
+}
