@@ -42,7 +42,6 @@ type playedSession struct {
 	heard          []string // all that reached its history, as "kind from sender [thread]: text"
 	records        []string
 	results        []contract.AgentInput
-	busy           bool
 }
 
 func (s *playedSession) link() bool { return strings.HasPrefix(s.key, "link:") }

@@ -3,6 +3,7 @@ package e2e
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -26,8 +27,8 @@ agent:
 
 // heard is the last thing that an agent was told, by whomever.
 func heard(r openaitest.Request) string {
-	for i := len(r.Messages) - 1; i >= 0; i-- {
-		if m := r.Messages[i]; m.Role == "user" && !strings.HasPrefix(m.Content.Text, "[context ") {
+	for _, m := range slices.Backward(r.Messages) {
+		if m.Role == "user" && !strings.HasPrefix(m.Content.Text, "[context ") {
 			return m.Content.Text
 		}
 	}
@@ -49,7 +50,9 @@ links:
 	send := func(target, message string) openaitest.Answer {
 		return openaitest.CallTool("links__send_agent_message", map[string]string{"target": target, "message": message})
 	}
-	said := func(r openaitest.Request, word string) bool { return strings.Contains(strings.Join(r.Results(), " "), word) }
+	said := func(r openaitest.Request, word string) bool {
+		return strings.Contains(strings.Join(r.Results(), " "), word)
+	}
 	w.model.Handle(by(map[string]func(openaitest.Request) openaitest.Answer{
 		"You are the chief.": func(r openaitest.Request) openaitest.Answer {
 			switch {
@@ -141,12 +144,18 @@ func TestNebulaComesBackOnce(t *testing.T) {
 				t.Errorf("%d sides of 2 links", sides)
 			}
 			contains(t, "the list", w.must("links", "list", "--all"), "chief - lead", "lead - community", "concluded", "ready")
-			var found struct{ Exchanges []struct{ ID, Outcome string } }
+			var found struct {
+				Exchanges []struct{ ID, Outcome string }
+			}
 			if err := json.Unmarshal([]byte(w.must("links", "list", "--all", "--json")), &found); err != nil || len(found.Exchanges) != 2 {
 				t.Fatalf("%+v, %v", found, err)
 			}
 			for _, x := range found.Exchanges {
 				contains(t, x.ID, w.must("links", "show", x.ID), "pick a random word", "nebula", "concluded by")
+			}
+			if name == "undisturbed" {
+				root := w.query(`SELECT seq FROM event WHERE topic = 'user.message'`)[0]
+				contains(t, "the trace", w.must("trace", "e"+root), "agent.input.lead", "agent.input.community", "links/send_agent_message", "links/conclude_link")
 			}
 			if channels := w.must("channels", "list"); strings.Contains(channels, "link") {
 				t.Errorf("links are channels:\n%s", channels)
