@@ -9,6 +9,7 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/switchboard-run/switchboard/extensions/clichannel/wire"
 	"github.com/switchboard-run/switchboard/extensions/openai/openaitest"
 	"github.com/switchboard-run/switchboard/kernel/control"
 )
@@ -290,5 +291,87 @@ func TestExchangesEndByThemselves(t *testing.T) {
 			}
 			contains(t, "the list", w.must("links", "list"), "No exchange is open.")
 		})
+	}
+}
+
+// Four conversations ask at once, and something is killed again and again: each
+// exchange is concluded, and each conversation has its own result, once.
+func TestLinksSurviveKills(t *testing.T) {
+	t.Parallel()
+	w := linkedWorld(t, func(r openaitest.Request) openaitest.Answer {
+		return picks(heard(r)[strings.Index(heard(r), "word-"):][:len("word-0")])
+	})
+	w.start()
+	for _, id := range []string{"links", "chief", "lead", "community"} {
+		w.state(w.control(), id, "active")
+	}
+	const n = 4
+	for i := range n {
+		w.attach(wire.Frame{New: true}).say(fmt.Sprintf("word-%d", i))
+	}
+	type exchanges struct {
+		Exchanges []struct {
+			ID, Outcome string
+			Over        bool
+		}
+	}
+	found := func() (all exchanges) {
+		out, _, code := w.cli("links", "list", "--all", "--json")
+		if code != 0 {
+			return all
+		}
+		_ = json.Unmarshal([]byte(out), &all)
+		return all
+	}
+	over := func() bool {
+		all := found()
+		for _, x := range all.Exchanges {
+			if !x.Over {
+				return false
+			}
+		}
+		return len(all.Exchanges) == 2*n
+	}
+	for i := range 5 {
+		want := w.model.Total() + 3
+		w.eventually("something to happen", func() bool { return w.model.Total() >= want || over() })
+		if i%2 == 0 {
+			w.crash()
+			w.start()
+			continue
+		}
+		kill(w.extensionProcess("links:links"), syscall.SIGKILL)
+	}
+	w.eventually("the end of all exchanges", over)
+	w.eventually("all agents to rest", func() bool { // no terminal is there that could show what they say
+		return !slices.ContainsFunc(list[[]control.Session](w, "sessions", "list"), func(s control.Session) bool { return s.State != "idle" })
+	})
+	for _, x := range found().Exchanges {
+		if x.Outcome != "concluded" {
+			t.Errorf("%s ended as %s", x.ID, x.Outcome)
+		}
+	}
+	told := map[string]int{}
+	for _, s := range list[[]control.Session](w, "sessions", "list", "--agent", "chief") {
+		if strings.HasPrefix(s.Key, "link:") {
+			continue
+		}
+		shown := w.must("sessions", "show", s.ID)
+		for i := range n {
+			word := fmt.Sprintf("word-%d", i)
+			if results := strings.Count(shown, "The word was "+word); results > 0 {
+				if told[word] += results; !strings.Contains(shown, "\n  "+word+"\n") {
+					t.Errorf("%s came to another conversation:\n%s", word, shown)
+				}
+			}
+		}
+	}
+	for i := range n {
+		if word := fmt.Sprintf("word-%d", i); told[word] != 1 {
+			t.Errorf("%s came back %d times", word, told[word])
+		}
+	}
+	if dead := w.dead(); len(dead) != 0 {
+		t.Errorf("dead letters: %q", dead)
 	}
 }
