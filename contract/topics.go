@@ -56,6 +56,9 @@ type AgentInput struct {
 	Group   bool           `json:"group,omitempty"`
 	SentAt  int64          `json:"sent_at,omitempty"`
 	Meta    map[string]any `json:"meta,omitempty"`
+	// Thread names the conversation that it belongs to, where the session holds
+	// several at once. A model sees of the others nothing.
+	Thread string `json:"thread,omitempty"`
 }
 
 // Kinds of an input.
@@ -87,6 +90,9 @@ type AgentOutput struct {
 	Outcome string `json:"outcome"` // ok, error, cancelled, timeout, capped, dead
 	Text    string `json:"text"`
 	ReplyTo string `json:"reply_to,omitempty"` // assigned by the kernel
+	// Thread is that of the turn's input, in a session whose outbound is an
+	// extension; assigned by the kernel.
+	Thread string `json:"thread,omitempty"`
 }
 
 // SkippedCall is the result of a call that was not run because a newer message

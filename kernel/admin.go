@@ -134,6 +134,13 @@ func (a admin) problems() []string {
 			problems = append(problems, strings.Split(err.Error(), "\n")...)
 		}
 	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.plan != nil {
+		for _, problem := range a.plan.linkProblems {
+			problems = append(problems, problem.String())
+		}
+	}
 	return problems
 }
 

@@ -62,5 +62,11 @@ func Inspect(o Options) (*Inspection, error) {
 	}
 	slices.SortStableFunc(seen.Entries, func(a, b InspectedEntry) int { return cmp.Compare(a.ID, b.ID) })
 	seen.References = c.References(known)
+	for _, problem := range p.linkProblems {
+		if !slices.Contains(seen.References, problem) {
+			seen.References = append(seen.References, problem)
+		}
+	}
+	seen.References = seen.References.Sort()
 	return seen, nil
 }

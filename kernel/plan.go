@@ -31,6 +31,8 @@ type plan struct {
 	disabled map[string]manifest.Disabled
 	members  map[string]*member // those that may start
 	problems map[string]error   // of an edit that is not in force, by extension
+	// linkProblems are of links that are not in force.
+	linkProblems config.Problems
 }
 
 // member is one extension of a plan.
@@ -41,6 +43,7 @@ type member struct {
 	secrets  map[string]string
 	missing  []string // required secrets that nobody has set
 	builtin  bool
+	linked   bool // an agent that a link in force names
 }
 
 // Replan reads the files as they are now and makes it so. What is wrong with
@@ -113,6 +116,9 @@ func (k *Kernel) makePlan() *plan {
 		}
 		p.members[m.ID] = member
 	}
+	if err := p.planLinks(); err != nil {
+		p.problems[linksExtension] = errors.Join(p.problems[linksExtension], err)
+	}
 	return p
 }
 
@@ -122,6 +128,9 @@ func (k *Kernel) reportProblems(previous, next *plan) {
 		if previous == nil || previous.problems[id] == nil || previous.problems[id].Error() != err.Error() {
 			k.log.Warn("a file of an extension is wrong; what was in force before stays", "extension", id, "error", err)
 		}
+	}
+	for _, problem := range newProblems(previous, next) {
+		k.log.Warn("a link is not in force", "problem", problem.String())
 	}
 	configErr, secretsErr := k.live.Errors()
 	if err := errors.Join(configErr, secretsErr); err != nil {
@@ -157,7 +166,7 @@ const (
 func (m *member) subscriptions(c *config.Config) (subs []bus.Subscription) {
 	id := m.manifest.ID
 	for _, s := range m.manifest.Permissions.Subscribe {
-		subs = append(subs, bus.Subscription{Pattern: s.Topic, Ordered: s.Ordered, AckWait: s.AckWait, MaxDeliver: s.MaxDeliver, MaxAge: s.MaxAge})
+		subs = append(subs, bus.Subscription{Pattern: s.Topic, Ordered: s.Ordered, AckWait: s.AckWait, MaxDeliver: s.MaxDeliver, MaxAge: s.MaxAge, Own: s.Own})
 	}
 	if channel := m.manifest.Provides.Channel; channel != nil {
 		subs = append(subs, bus.Subscription{
@@ -241,6 +250,9 @@ func (m *member) fingerprint(p *plan, command []string) string {
 	}
 	if m.manifest.Agent != nil {
 		fmt.Fprintln(h, "completions", p.config.Models.Concurrency)
+		if m.linked {
+			fmt.Fprintln(h, "linked")
+		}
 	}
 	if m.manifest.Run.Builtin == "" {
 		fmt.Fprintln(h, supervisor.Stamp(command, m.manifest.Dir()))
@@ -262,7 +274,7 @@ func (k *Kernel) init(p *plan, m *member, generation int64) (*extensionv1.InitRe
 	r := &extensionv1.InitRequest{
 		Id: id, Name: m.manifest.Name, Generation: generation, KernelAddress: "unix:" + k.listener.Addr().String(), KernelToken: k.host.Admit(a),
 		Config: m.raw, Secrets: m.secrets, RunDir: k.options.Home.RuntimeDir(), DataDir: data, Timezone: p.zone.String(),
-		Agent: agentSpec(m.manifest.Agent),
+		Agent: m.agentSpec(),
 	}
 	if r.Agent != nil {
 		r.Agent.Completions = int32(min(p.config.Models.Concurrency, math.MaxInt32))

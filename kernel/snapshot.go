@@ -83,7 +83,7 @@ func (k *Kernel) describe(s *directory.Snapshot, id string, m *member) {
 	}
 	if m.manifest.Agent != nil {
 		s.Agents = append(s.Agents, directory.Agent{
-			ID: id, Name: m.manifest.Name, Description: m.manifest.Description, State: state, Spec: agentSpec(m.manifest.Agent),
+			ID: id, Name: m.manifest.Name, Description: m.manifest.Description, State: state, Spec: m.agentSpec(),
 			Approve: m.manifest.Agent.Approve,
 		})
 		s.Agents[len(s.Agents)-1].DailyTokens = m.manifest.Agent.Limits.DailyTokens

@@ -46,6 +46,7 @@ type ToolCall struct {
 	Channel   string   // id of that conversation's channel; may be empty
 	Sender    string   // who asked, as shown to people
 	Group     bool     // others can read that conversation
+	Thread    string   // of the input that the turn answers; see busv1.Input
 	Memory    []string // scopes of memory that the agent may read and write
 	Location  *time.Location
 	Repeat    bool // an earlier attempt may have run

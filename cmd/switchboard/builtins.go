@@ -9,6 +9,7 @@ import (
 	"github.com/switchboard-run/switchboard/extensions/agent"
 	"github.com/switchboard-run/switchboard/extensions/clichannel"
 	"github.com/switchboard-run/switchboard/extensions/heartbeat"
+	"github.com/switchboard-run/switchboard/extensions/links"
 	"github.com/switchboard-run/switchboard/extensions/memory"
 	"github.com/switchboard-run/switchboard/extensions/offline"
 	"github.com/switchboard-run/switchboard/extensions/openai"
@@ -27,6 +28,7 @@ var builtins = map[string]func(id string) sdk.Extension{
 	"agent":            agent.New,
 	"cli_channel":      func(string) sdk.Extension { return clichannel.Extension() },
 	"heartbeat":        func(string) sdk.Extension { return heartbeat.New() },
+	"links":            func(string) sdk.Extension { return links.New() },
 	"memory":           func(string) sdk.Extension { return memory.New() },
 	"offline":          func(string) sdk.Extension { return offline.New() },
 	"openai":           func(string) sdk.Extension { return openai.New() },

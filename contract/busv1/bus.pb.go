@@ -773,16 +773,21 @@ func (x *Outbound) GetTarget() string {
 
 // Input queues something for a session to hear.
 type Input struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Session       string                 `protobuf:"bytes,1,opt,name=session,proto3" json:"session,omitempty"` // session id; or empty, with agent and key
-	Agent         string                 `protobuf:"bytes,2,opt,name=agent,proto3" json:"agent,omitempty"`
-	Key           string                 `protobuf:"bytes,3,opt,name=key,proto3" json:"key,omitempty"`
-	Kind          string                 `protobuf:"bytes,4,opt,name=kind,proto3" json:"kind,omitempty"`     // user, task, message, result, notice or record
-	Sender        string                 `protobuf:"bytes,5,opt,name=sender,proto3" json:"sender,omitempty"` // a name shown to the model
-	Text          string                 `protobuf:"bytes,6,opt,name=text,proto3" json:"text,omitempty"`
-	ReplyTo       string                 `protobuf:"bytes,7,opt,name=reply_to,json=replyTo,proto3" json:"reply_to,omitempty"` // opaque handle; empty: the session's outbound
-	Meta          []byte                 `protobuf:"bytes,8,opt,name=meta,proto3" json:"meta,omitempty"`                      // JSON object, kept with the input
-	DedupeKey     string                 `protobuf:"bytes,9,opt,name=dedupe_key,json=dedupeKey,proto3" json:"dedupe_key,omitempty"`
+	state     protoimpl.MessageState `protogen:"open.v1"`
+	Session   string                 `protobuf:"bytes,1,opt,name=session,proto3" json:"session,omitempty"` // session id; or empty, with agent and key
+	Agent     string                 `protobuf:"bytes,2,opt,name=agent,proto3" json:"agent,omitempty"`
+	Key       string                 `protobuf:"bytes,3,opt,name=key,proto3" json:"key,omitempty"`
+	Kind      string                 `protobuf:"bytes,4,opt,name=kind,proto3" json:"kind,omitempty"`     // user, task, message, result, notice or record
+	Sender    string                 `protobuf:"bytes,5,opt,name=sender,proto3" json:"sender,omitempty"` // a name shown to the model
+	Text      string                 `protobuf:"bytes,6,opt,name=text,proto3" json:"text,omitempty"`
+	ReplyTo   string                 `protobuf:"bytes,7,opt,name=reply_to,json=replyTo,proto3" json:"reply_to,omitempty"` // opaque handle; empty: the session's outbound
+	Meta      []byte                 `protobuf:"bytes,8,opt,name=meta,proto3" json:"meta,omitempty"`                      // JSON object, kept with the input
+	DedupeKey string                 `protobuf:"bytes,9,opt,name=dedupe_key,json=dedupeKey,proto3" json:"dedupe_key,omitempty"`
+	// What the input belongs to, where a session holds several conversations at
+	// once; a name that who queues it chooses. It comes back with agent.output and
+	// with the calls of the turn, and a model sees of the history only what belongs
+	// to the same thread or to none.
+	Thread        string `protobuf:"bytes,10,opt,name=thread,proto3" json:"thread,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -880,6 +885,13 @@ func (x *Input) GetDedupeKey() string {
 	return ""
 }
 
+func (x *Input) GetThread() string {
+	if x != nil {
+		return x.Thread
+	}
+	return ""
+}
+
 // Append adds rows to the history of the session whose lane the committer
 // holds. expected_seq is the last row it has seen; another value aborts.
 type Append struct {
@@ -959,6 +971,7 @@ type Entry struct {
 	InputKind     string                 `protobuf:"bytes,12,opt,name=input_kind,json=inputKind,proto3" json:"input_kind,omitempty"`          // of an input
 	Backlog       bool                   `protobuf:"varint,13,opt,name=backlog,proto3" json:"backlog,omitempty"`                              // of an input: it interrupted a turn, and is shown with its like
 	Covers        int64                  `protobuf:"varint,14,opt,name=covers,proto3" json:"covers,omitempty"`                                // of a summary: the last row that it stands for
+	Thread        string                 `protobuf:"bytes,15,opt,name=thread,proto3" json:"thread,omitempty"`                                 // of an input: see Input.thread
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1089,6 +1102,13 @@ func (x *Entry) GetCovers() int64 {
 		return x.Covers
 	}
 	return 0
+}
+
+func (x *Entry) GetThread() string {
+	if x != nil {
+		return x.Thread
+	}
+	return ""
 }
 
 // Call is a tool call as the model asked for it, and as the kernel stored it.
@@ -2082,7 +2102,7 @@ const file_switchboard_bus_v1_bus_proto_rawDesc = "" +
 	"\x04Kind\x12\x14\n" +
 	"\x10KIND_UNSPECIFIED\x10\x00\x12\x15\n" +
 	"\x11KIND_CONVERSATION\x10\x01\x12\x12\n" +
-	"\x0eKIND_EXTENSION\x10\x02\"\xd7\x01\n" +
+	"\x0eKIND_EXTENSION\x10\x02\"\xef\x01\n" +
 	"\x05Input\x12\x18\n" +
 	"\asession\x18\x01 \x01(\tR\asession\x12\x14\n" +
 	"\x05agent\x18\x02 \x01(\tR\x05agent\x12\x10\n" +
@@ -2093,11 +2113,13 @@ const file_switchboard_bus_v1_bus_proto_rawDesc = "" +
 	"\breply_to\x18\a \x01(\tR\areplyTo\x12\x12\n" +
 	"\x04meta\x18\b \x01(\fR\x04meta\x12\x1d\n" +
 	"\n" +
-	"dedupe_key\x18\t \x01(\tR\tdedupeKey\"z\n" +
+	"dedupe_key\x18\t \x01(\tR\tdedupeKey\x12\x16\n" +
+	"\x06thread\x18\n" +
+	" \x01(\tR\x06thread\"z\n" +
 	"\x06Append\x12\x18\n" +
 	"\asession\x18\x01 \x01(\tR\asession\x12!\n" +
 	"\fexpected_seq\x18\x02 \x01(\x03R\vexpectedSeq\x123\n" +
-	"\aentries\x18\x03 \x03(\v2\x19.switchboard.bus.v1.EntryR\aentries\"\xf2\x02\n" +
+	"\aentries\x18\x03 \x03(\v2\x19.switchboard.bus.v1.EntryR\aentries\"\x8a\x03\n" +
 	"\x05Entry\x12\x12\n" +
 	"\x04kind\x18\x01 \x01(\tR\x04kind\x12\x12\n" +
 	"\x04text\x18\x02 \x01(\tR\x04text\x12\x16\n" +
@@ -2114,7 +2136,8 @@ const file_switchboard_bus_v1_bus_proto_rawDesc = "" +
 	"\n" +
 	"input_kind\x18\f \x01(\tR\tinputKind\x12\x18\n" +
 	"\abacklog\x18\r \x01(\bR\abacklog\x12\x16\n" +
-	"\x06covers\x18\x0e \x01(\x03R\x06covers\"\x88\x01\n" +
+	"\x06covers\x18\x0e \x01(\x03R\x06covers\x12\x16\n" +
+	"\x06thread\x18\x0f \x01(\tR\x06thread\"\x88\x01\n" +
 	"\x04Call\x12\x17\n" +
 	"\acall_id\x18\x01 \x01(\tR\x06callId\x12\x1f\n" +
 	"\vprovider_id\x18\x02 \x01(\tR\n" +

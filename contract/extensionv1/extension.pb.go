@@ -904,6 +904,7 @@ type CallRequest struct {
 	Repeat        bool                   `protobuf:"varint,11,opt,name=repeat,proto3" json:"repeat,omitempty"` // an earlier attempt may have run
 	Memory        []string               `protobuf:"bytes,12,rep,name=memory,proto3" json:"memory,omitempty"`  // scopes of memory that the agent may read and write
 	Group         bool                   `protobuf:"varint,13,opt,name=group,proto3" json:"group,omitempty"`   // others can read the conversation
+	Thread        string                 `protobuf:"bytes,14,opt,name=thread,proto3" json:"thread,omitempty"`  // of the input that the turn answers; see Input.thread
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1027,6 +1028,13 @@ func (x *CallRequest) GetGroup() bool {
 		return x.Group
 	}
 	return false
+}
+
+func (x *CallRequest) GetThread() string {
+	if x != nil {
+		return x.Thread
+	}
+	return ""
 }
 
 // CallResult is committed together with its effects and the history row.
@@ -1611,7 +1619,7 @@ const file_switchboard_extension_v1_extension_proto_rawDesc = "" +
 	"\acancels\x18\x02 \x03(\tR\acancels\"_\n" +
 	"\fOutcomeFrame\x127\n" +
 	"\boutcomes\x18\x01 \x03(\v2\x1b.switchboard.bus.v1.OutcomeR\boutcomes\x12\x16\n" +
-	"\x06credit\x18\x02 \x01(\x05R\x06credit\"\xcb\x02\n" +
+	"\x06credit\x18\x02 \x01(\x05R\x06credit\"\xe3\x02\n" +
 	"\vCallRequest\x12\x17\n" +
 	"\acall_id\x18\x01 \x01(\tR\x06callId\x12\x12\n" +
 	"\x04name\x18\x02 \x01(\tR\x04name\x12\x1c\n" +
@@ -1626,7 +1634,8 @@ const file_switchboard_extension_v1_extension_proto_rawDesc = "" +
 	" \x01(\tR\x06sender\x12\x16\n" +
 	"\x06repeat\x18\v \x01(\bR\x06repeat\x12\x16\n" +
 	"\x06memory\x18\f \x03(\tR\x06memory\x12\x14\n" +
-	"\x05group\x18\r \x01(\bR\x05group\"\xab\x01\n" +
+	"\x05group\x18\r \x01(\bR\x05group\x12\x16\n" +
+	"\x06thread\x18\x0e \x01(\tR\x06thread\"\xab\x01\n" +
 	"\n" +
 	"CallResult\x12\x18\n" +
 	"\acontent\x18\x01 \x01(\tR\acontent\x12\x19\n" +

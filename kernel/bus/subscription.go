@@ -23,6 +23,9 @@ type Subscription struct {
 	// Hold keeps a failure's outcome uncertain from being repeated: the delivery
 	// dies instead.
 	Hold bool
+	// Own leaves out every agent.output of a session whose outbound is not this
+	// extension.
+	Own bool
 }
 
 // class says what the kernel itself knows of a subscription.

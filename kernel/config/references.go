@@ -8,6 +8,27 @@ import (
 	"github.com/switchboard-run/switchboard/kernel/strictyaml"
 )
 
+// UnknownAgent has LinkProblem say that nobody has the id.
+const UnknownAgent = "unknown"
+
+// LinkProblem is why a link is not in force, positioned at one of its keys; at
+// the link itself without one.
+func (c *Config) LinkProblem(link int, key, id, why string, known []string) Problem {
+	path := strictyaml.Path("links", link)
+	if key != "" {
+		path = strictyaml.Path("links", link, key)
+	}
+	f := strictyaml.Fault{Message: why}
+	if why == UnknownAgent {
+		f = unknown("agent", id, known)
+	}
+	return c.doc.Locate(path, f)
+}
+
+func unknown(what, id string, known []string) strictyaml.Fault {
+	return strictyaml.Fault{Message: fmt.Sprintf("there is no %s %q", what, id), Suggestion: strictyaml.Suggest(id, known)}
+}
+
 // References returns a problem for every extension, agent and channel that the
 // configuration names and that is not among the ids known. They are hints, not
 // errors: an extension may be dropped in later.
@@ -17,7 +38,7 @@ func (c *Config) References(known []string) Problems {
 		if id == "" || slices.Contains(known, id) {
 			return
 		}
-		f := strictyaml.Fault{Message: fmt.Sprintf("there is no %s %q", what, id), Suggestion: strictyaml.Suggest(id, known)}
+		f := unknown(what, id, known)
 		if key {
 			out = append(out, c.doc.LocateKey(path, f))
 		} else {

@@ -19,7 +19,7 @@ type Status struct {
 	Waiting     []Waiting   `json:"waiting"` // deliveries that are not settled
 	DeadLetters int         `json:"dead_letters"`
 	Strangers   int         `json:"strangers"` // pairing codes that wait for approval
-	// Problems are of files whose last edit is not in force.
+	// Problems are of files whose last edit is not in force, and of links.
 	Problems []string `json:"problems"`
 	// Limits are the limits of spending that are reached today.
 	Limits []string `json:"limits,omitempty"`

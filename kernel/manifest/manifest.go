@@ -130,6 +130,7 @@ type Subscription struct {
 	AckWait    time.Duration `yaml:"ack_wait" default:"30s" min:"1s" max:"24h"`
 	MaxDeliver int           `yaml:"max_deliver" default:"4" min:"1" max:"1000"`
 	MaxAge     time.Duration `yaml:"max_age" default:"24h" min:"1s"`
+	Own        bool          `yaml:"own"` // of agent.output: only what goes to this extension
 }
 
 // Secret names a value that comes from the environment or the secrets file;

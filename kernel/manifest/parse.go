@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"github.com/switchboard-run/switchboard/contract"
 	"github.com/switchboard-run/switchboard/contract/topic"
 	"github.com/switchboard-run/switchboard/kernel/strictyaml"
 )
@@ -139,6 +140,9 @@ func (m *Manifest) checkPermissions() {
 		at := strictyaml.Path("permissions", "subscribe", i)
 		if by, ok := implied[s.Topic]; ok {
 			m.doc.Report(at+".topic", "is implied by %s: remove it here", by)
+		}
+		if s.Own && s.Topic != contract.TopicAgentOutput {
+			m.doc.Report(at+".own", "is for the topic %s alone", contract.TopicAgentOutput)
 		}
 		if s.MaxAge > 0 && s.MaxAge < s.AckWait {
 			m.doc.Report(at+".max_age", "%s is shorter than ack_wait (%s)", s.MaxAge, s.AckWait)

@@ -76,7 +76,7 @@ func (b *Book) Input(tx *bus.Tx, in *busv1.Input) (*busv1.EffectResult, error) {
 	case in.GetKind() == contract.InputUser:
 		return nil, fmt.Errorf("%w: an input of a user comes from a channel alone", contract.ErrDenied)
 	}
-	payload := contract.AgentInput{Kind: in.GetKind(), Sender: in.GetSender(), Text: in.GetText(), ReplyTo: in.GetReplyTo()}
+	payload := contract.AgentInput{Kind: in.GetKind(), Sender: in.GetSender(), Text: in.GetText(), ReplyTo: in.GetReplyTo(), Thread: in.GetThread()}
 	if len(in.GetMeta()) > 0 {
 		if err := json.Unmarshal(in.GetMeta(), &payload.Meta); err != nil {
 			return nil, fmt.Errorf("%w: the meta of an input is a JSON object: %w", contract.ErrInvalid, err)

@@ -8,6 +8,7 @@ import (
 	"github.com/switchboard-run/switchboard/contract"
 	"github.com/switchboard-run/switchboard/contract/busv1"
 	"github.com/switchboard-run/switchboard/kernel/bus"
+	"github.com/switchboard-run/switchboard/kernel/directory"
 	"github.com/switchboard-run/switchboard/kernel/journal"
 )
 
@@ -274,9 +275,30 @@ func (b *Book) end(tx *bus.Tx, s *journal.Session, turn *journal.Turn, outcome, 
 func (b *Book) publish(tx *bus.Tx, s *journal.Session, turn *journal.Turn, text string, capped bool) (*busv1.Event, error) {
 	tx.KeepHops = capped
 	defer func() { tx.KeepHops = false }()
+	thread, err := threadOf(tx, s, turn)
+	if err != nil {
+		return nil, err
+	}
 	return tx.Emit(contract.TopicAgentOutput, journal.SessionID(s.ID), contract.AgentOutput{
-		Session: journal.SessionID(s.ID), Turn: turn.ID, Outcome: turn.Outcome, Text: text, ReplyTo: turn.ReplyTo,
+		Session: journal.SessionID(s.ID), Turn: turn.ID, Outcome: turn.Outcome, Text: text, ReplyTo: turn.ReplyTo, Thread: thread,
 	})
+}
+
+// threadOf is the thread of a turn's input, for the extension that hears what is
+// said there.
+func threadOf(tx *bus.Tx, s *journal.Session, turn *journal.Turn) (string, error) {
+	if s.OutboundKind != directory.OutboundExtension {
+		return "", nil
+	}
+	e, err := tx.Event(turn.Inputs[0])
+	if err != nil || e == nil {
+		return "", err
+	}
+	var in contract.AgentInput
+	if err := json.Unmarshal(e.GetPayload(), &in); err != nil {
+		return "", nil //nolint:nilerr // it belongs to none
+	}
+	return in.Thread, nil
 }
 
 // Died ends the turn of an input whose delivery is dead, in the holder's place,
@@ -324,7 +346,7 @@ func (b *Book) Died(tx *bus.Tx, e *busv1.Event, text string) error {
 		if err := tx.PutTurn(turn); err != nil {
 			return err
 		}
-		row := &busv1.Entry{Kind: contract.EntryInput, Text: in.Text, Sender: in.Sender, Input: e.GetId(), InputKind: in.Kind}
+		row := &busv1.Entry{Kind: contract.EntryInput, Text: in.Text, Sender: in.Sender, Input: e.GetId(), InputKind: in.Kind, Thread: in.Thread}
 		if _, err := b.write(tx, s, turn, []*busv1.Entry{row}); err != nil {
 			return err
 		}
@@ -380,7 +402,7 @@ func (b *Book) CancelTurns(tx *bus.Tx, s *journal.Session, text string) (int, er
 			return 0, err
 		}
 		s.Stack = append(s.Stack, turn.ID)
-		row := &busv1.Entry{Kind: contract.EntryInput, Text: in.Text, Sender: in.Sender, Input: held.GetId(), InputKind: in.Kind}
+		row := &busv1.Entry{Kind: contract.EntryInput, Text: in.Text, Sender: in.Sender, Input: held.GetId(), InputKind: in.Kind, Thread: in.Thread}
 		if _, err := b.write(tx, s, turn, []*busv1.Entry{row}); err != nil {
 			return 0, err
 		}

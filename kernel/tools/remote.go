@@ -138,6 +138,7 @@ func (r *Runner) describe(ctx context.Context, l *bus.Lease, e *busv1.Event, q *
 		return err
 	}
 	q.Session, q.Sender, q.ReplyTo, q.Group = journal.SessionID(l.Session), in.Sender, in.ReplyTo, in.Group
+	q.Thread = in.Thread
 	if agent := r.Directory.Current().Agent(l.Agent); agent != nil {
 		q.Memory = agent.Spec.GetMemory()
 	}

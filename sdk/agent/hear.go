@@ -78,7 +78,7 @@ func (t *turn) late(sent []time.Time) *busv1.Entry {
 }
 
 func inputRow(id string, in contract.AgentInput) *busv1.Entry {
-	return &busv1.Entry{Kind: contract.EntryInput, Input: id, InputKind: in.Kind, Sender: in.Sender, Text: in.Text}
+	return &busv1.Entry{Kind: contract.EntryInput, Input: id, InputKind: in.Kind, Sender: in.Sender, Text: in.Text, Thread: in.Thread}
 }
 
 // roughly is a duration in its largest unit.

@@ -20,7 +20,7 @@ func (t *turn) request(hint string) (*kernelv1.CompleteRequest, error) {
 	if err := t.compose(); err != nil {
 		return nil, err
 	}
-	rows := t.history.rows
+	rows := ofThread(t.history.rows, t.thread())
 	first := len(rows)
 	for i, r := range rows {
 		if r.turn == t.id {

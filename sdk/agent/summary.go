@@ -34,7 +34,7 @@ const summaryInstructions = `You keep the memory of a conversation between an as
 // turn begins. The rows that it stands for stay stored. A turn goes on without
 // one that fails, with the newest turns alone.
 func (t *turn) summarize() error {
-	if t.a.forgets || len(t.own()) > 0 || len(t.history.rows) == 0 || time.Now().UnixNano() < t.a.unsummed.Load() {
+	if t.a.forgets || t.thread() != "" || len(t.own()) > 0 || len(t.history.rows) == 0 || time.Now().UnixNano() < t.a.unsummed.Load() {
 		return nil
 	}
 	if err := t.compose(); err != nil {

@@ -159,7 +159,7 @@ func (tx *transaction) input(in *busv1.Input) (*busv1.EffectResult, error) {
 	if s == nil {
 		return nil, fmt.Errorf("input: session %q: %w", id, contract.ErrNotFound)
 	}
-	payload := contract.AgentInput{Session: id, Kind: in.GetKind(), Sender: in.GetSender(), Text: in.GetText(), ReplyTo: in.GetReplyTo()}
+	payload := contract.AgentInput{Session: id, Kind: in.GetKind(), Sender: in.GetSender(), Text: in.GetText(), ReplyTo: in.GetReplyTo(), Thread: in.GetThread()}
 	if len(in.GetMeta()) > 0 {
 		if err := json.Unmarshal(in.GetMeta(), &payload.Meta); err != nil {
 			return nil, fmt.Errorf("input: meta: %w: %w", contract.ErrInvalid, err)

@@ -1,0 +1,175 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/switchboard-run/switchboard/kernel/control"
+)
+
+// The tools of the extension links.
+const (
+	listLinks    = "links/list_links"
+	showExchange = "links/show_exchange"
+)
+
+// linkList is the result of list_links.
+type linkList struct {
+	Links     []linked   `json:"links"`
+	Exchanges []exchange `json:"exchanges"`
+	More      int        `json:"more"`
+}
+
+// linked is one link of the configuration.
+type linked struct {
+	From        string            `json:"from"`
+	To          string            `json:"to"`
+	Mode        string            `json:"mode"`
+	MaxMessages int               `json:"max_messages"`
+	IdleSeconds int64             `json:"idle_seconds"`
+	Sessions    map[string]string `json:"sessions,omitempty"`
+	Problem     string            `json:"problem,omitempty"`
+}
+
+// exchange is one errand on a link.
+type exchange struct {
+	ID        string `json:"id"`
+	Initiator string `json:"initiator"`
+	Peer      string `json:"peer"`
+	From      struct {
+		Session  string `json:"session"`
+		Exchange string `json:"exchange,omitempty"`
+	} `json:"initiated_from"`
+	Mode        string     `json:"mode"`
+	MaxMessages int        `json:"max_messages"`
+	Messages    int        `json:"messages"`
+	OpenedAt    time.Time  `json:"opened_at"`
+	ActiveAt    time.Time  `json:"active_at"`
+	Over        bool       `json:"over"`
+	Outcome     string     `json:"outcome,omitempty"`
+	Summary     string     `json:"summary,omitempty"`
+	EndedBy     string     `json:"ended_by,omitempty"`
+	EndedAt     *time.Time `json:"ended_at,omitempty"`
+	Result      string     `json:"result_session,omitempty"`
+}
+
+func (x exchange) state() string {
+	if x.Over {
+		return x.Outcome
+	}
+	return "open"
+}
+
+func (x exchange) from() string {
+	if x.From.Exchange != "" {
+		return x.From.Session + " (" + x.From.Exchange + ")"
+	}
+	return x.From.Session
+}
+
+func newLinksCommand() *cobra.Command {
+	return group("links", "Links between agents, and what is said on them", newLinksList(), newLinksShow())
+}
+
+func newLinksList() *cobra.Command {
+	c := &cobra.Command{Use: "list", Short: "List the links of the configuration and the exchanges that are open", Args: cobra.NoArgs}
+	asJSON := jsonFlag(c)
+	all := c.Flags().Bool("all", false, "also exchanges that are over")
+	c.RunE = withKernel("listing the links", func(c *cobra.Command, k control.Kernel, _ []string) error {
+		found, err := callTool[linkList](c.Context(), k, listLinks, map[string]any{"all": *all, "limit": 1000})
+		if err != nil {
+			return err
+		}
+		if *asJSON {
+			return printJSON(c, found)
+		}
+		err = list(c, false, found.Links, "AGENTS MODE MESSAGES IDLE SESSIONS STATE", "No agents are linked: `links` in config.yaml links two.",
+			func(_ *printer, l linked) []cell {
+				state := state("ready")
+				if l.Problem != "" {
+					state = cell{l.Problem, red}
+				}
+				sessions := dash(strings.TrimSpace(l.Sessions[l.From] + " " + l.Sessions[l.To]))
+				return []cell{
+					text(l.From + " - " + l.To), text(l.Mode), text(fmt.Sprint(l.MaxMessages)),
+					text((time.Duration(l.IdleSeconds) * time.Second).String()), text(sessions), state,
+				}
+			})
+		if err != nil || len(found.Links) == 0 && len(found.Exchanges) == 0 {
+			return err
+		}
+		p := printerOf(c)
+		p.line("")
+		err = list(c, false, found.Exchanges, "EXCHANGE FROM TO MESSAGES STATE ACTIVE BEGUN_IN", "No exchange is open.",
+			func(_ *printer, x exchange) []cell {
+				return []cell{
+					text(x.ID), text(x.Initiator), text(x.Peer), text(fmt.Sprintf("%d of %d", x.Messages, x.MaxMessages)), state(x.state()),
+					text(ago(x.ActiveAt)), text(x.from()),
+				}
+			})
+		if err == nil && found.More > 0 {
+			p.faint(fmt.Sprintf("and %d more", found.More))
+		}
+		return err
+	})
+	return c
+}
+
+func newLinksShow() *cobra.Command {
+	c := &cobra.Command{Use: "show EXCHANGE", Short: "Show what was said on an exchange, and how it ended", Args: cobra.ExactArgs(1), ValidArgsFunction: first(exchangeIDs)}
+	asJSON := jsonFlag(c)
+	c.RunE = withKernel("showing the exchange", func(c *cobra.Command, k control.Kernel, args []string) error {
+		raw, err := callTool[json.RawMessage](c.Context(), k, showExchange, map[string]any{"id": args[0]})
+		if err != nil {
+			return err
+		}
+		if *asJSON {
+			return printJSON(c, raw)
+		}
+		var shown struct {
+			Exchange exchange `json:"exchange"`
+			Messages []struct {
+				From string    `json:"from"`
+				Text string    `json:"text"`
+				At   time.Time `json:"at"`
+			} `json:"messages"`
+			Sessions map[string]string `json:"sessions"`
+			Ending   string            `json:"ending"`
+		}
+		if err := json.Unmarshal(raw, &shown); err != nil {
+			return fmt.Errorf("reading the answer of %s: %w", showExchange, err)
+		}
+		p, x := printerOf(c), shown.Exchange
+		p.line("%s: %s asked %s, begun in %s, %d of %d messages", x.ID, x.Initiator, x.Peer, x.from(), x.Messages, x.MaxMessages)
+		for agent, session := range shown.Sessions {
+			p.faint(fmt.Sprintf("the side of %s: `switchboard sessions show %s`", agent, session))
+		}
+		for _, m := range shown.Messages {
+			p.line("\n%s  %s", p.paint(gray, p.clock(m.At)), m.From)
+			p.line("%s", m.Text)
+		}
+		if x.Over {
+			p.line("\n%s", shown.Ending)
+			if x.Summary != "" {
+				p.line("%s", x.Summary)
+			}
+			p.faint("the result went to session " + dash(x.Result))
+		}
+		return nil
+	})
+	return c
+}
+
+// exchangeIDs are completed with who talks to whom.
+func exchangeIDs(ctx context.Context, k control.Kernel) (ids []string, err error) {
+	found, err := callTool[linkList](ctx, k, listLinks, map[string]any{"all": true})
+	for _, x := range found.Exchanges {
+		ids = append(ids, x.ID+"\t"+x.Initiator+" - "+x.Peer)
+	}
+	return ids, err
+}

@@ -1,0 +1,327 @@
+package links
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/hashicorp/go-hclog"
+
+	"github.com/switchboard-run/switchboard/contract"
+	"github.com/switchboard-run/switchboard/contract/busv1"
+	"github.com/switchboard-run/switchboard/sdk"
+)
+
+// played is a kernel whose clock and agents the test plays. Commits are atomic,
+// versions are checked, each input makes one turn and each turn one output.
+type played struct {
+	t   testing.TB
+	now time.Time
+	c   config
+	l   *links
+
+	version  int64
+	kv       map[string]sdk.Value
+	dedupe   map[string]bool
+	sessions map[string]*playedSession
+	keys     map[string]string // agent and key -> session
+	calls    int
+	outputs  []contract.AgentOutput // not handled yet
+	killed   bool                   // the next commit of a handler is lost, and its process with it
+}
+
+type playedSession struct {
+	id, agent, key string
+	queue          []contract.AgentInput
+	heard          []string // all that reached its history, as "kind from sender [thread]: text"
+	records        []string
+	results        []contract.AgentInput
+}
+
+func (s *playedSession) link() bool { return strings.HasPrefix(s.key, "link:") }
+
+func play(t testing.TB, all ...link) *played {
+	t.Helper()
+	p := &played{
+		t: t, now: time.Date(2026, 11, 20, 11, 0, 0, 0, time.UTC), c: config{Links: all},
+		kv: map[string]sdk.Value{}, dedupe: map[string]bool{}, sessions: map[string]*playedSession{}, keys: map[string]string{},
+	}
+	p.starts()
+	return p
+}
+
+// starts starts the extension, or starts it anew with what is stored.
+func (p *played) starts() {
+	p.t.Helper()
+	p.l = &links{}
+	c := config{Links: slices.Clone(p.c.Links)}
+	if err := p.l.start(p.t.Context(), p, hclog.NewNullLogger(), func() time.Time { return p.now }, c); err != nil {
+		p.t.Fatal(err)
+	}
+}
+
+func (p *played) Get(_ context.Context, key string) (sdk.Value, error) {
+	v := p.kv[key]
+	v.Key = key
+	return v, nil
+}
+
+func (p *played) Scan(_ context.Context, prefix string, each func(sdk.Value) error) error {
+	for _, key := range slices.Sorted(maps.Keys(p.kv)) {
+		if strings.HasPrefix(key, prefix) {
+			if err := each(p.kv[key]); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func (p *played) Commit(_ context.Context, effects ...sdk.Effect) ([]*busv1.EffectResult, error) {
+	return p.commit(effects)
+}
+
+func (p *played) session(agent, key string) *playedSession {
+	id := p.keys[agent+" "+key]
+	if id == "" {
+		id = fmt.Sprintf("s%d", len(p.sessions)+1)
+		p.keys[agent+" "+key] = id
+		p.sessions[id] = &playedSession{id: id, agent: agent, key: key}
+	}
+	return p.sessions[id]
+}
+
+// commit applies all effects or none.
+func (p *played) commit(effects sdk.Effects) (results []*busv1.EffectResult, err error) {
+	kv, dedupe := maps.Clone(p.kv), maps.Clone(p.dedupe)
+	var queued []func()
+	for _, e := range effects {
+		pb, err := e.Proto()
+		if err != nil {
+			return nil, err
+		}
+		r := &busv1.EffectResult{}
+		switch k := pb.GetKind().(type) {
+		case *busv1.Effect_Put:
+			if k.Put.Version != nil && k.Put.GetVersion() != kv[k.Put.GetKey()].Version {
+				return nil, fmt.Errorf("key %s: %w", k.Put.GetKey(), contract.ErrConflict)
+			}
+			p.version++
+			kv[k.Put.GetKey()] = sdk.Value{Key: k.Put.GetKey(), Value: k.Put.GetValue(), Version: p.version}
+		case *busv1.Effect_Delete:
+			if k.Delete.Version != nil && k.Delete.GetVersion() != kv[k.Delete.GetKey()].Version {
+				return nil, fmt.Errorf("key %s: %w", k.Delete.GetKey(), contract.ErrConflict)
+			}
+			delete(kv, k.Delete.GetKey())
+		case *busv1.Effect_SessionEnsure:
+			r.Session = p.session(k.SessionEnsure.GetAgent(), k.SessionEnsure.GetKey()).id
+		case *busv1.Effect_Input:
+			s := p.sessions[k.Input.GetSession()]
+			if k.Input.GetSession() == "" {
+				s = p.sessions[p.keys[k.Input.GetAgent()+" "+k.Input.GetKey()]]
+			}
+			if s == nil {
+				return nil, fmt.Errorf("session %s %s: %w", k.Input.GetAgent(), k.Input.GetKey(), contract.ErrNotFound)
+			}
+			if d := k.Input.GetDedupeKey(); d != "" {
+				if dedupe[d] {
+					p.t.Errorf("the input %s is queued twice", d)
+				}
+				dedupe[d] = true
+			}
+			in := contract.AgentInput{
+				Session: s.id, Kind: k.Input.GetKind(), Sender: k.Input.GetSender(), Text: k.Input.GetText(), Thread: k.Input.GetThread(),
+			}
+			queued = append(queued, func() { s.queue = append(s.queue, in) })
+		default:
+			return nil, fmt.Errorf("%T is not granted: %w", k, contract.ErrDenied)
+		}
+		results = append(results, r)
+	}
+	p.kv, p.dedupe = kv, dedupe
+	for _, f := range queued {
+		f()
+	}
+	return results, nil
+}
+
+// portal is a conversation of a person with an agent.
+func (p *played) portal(agent, name string) *playedTurn {
+	s := p.session(agent, "chan:telegram:"+name)
+	return &playedTurn{p: p, s: s}
+}
+
+// playedTurn is a turn that the test plays.
+type playedTurn struct {
+	p  *played
+	s  *playedSession
+	in contract.AgentInput
+}
+
+func (p *played) side(self, peer string) *playedSession {
+	p.t.Helper()
+	id := p.keys[self+" "+sessionKey(self, peer)]
+	if id == "" {
+		p.t.Fatalf("there is no side of %s towards %s", self, peer)
+	}
+	return p.sessions[id]
+}
+
+// next begins the next turn of a session; nil: nothing waits there but records.
+func (p *played) next(s *playedSession) *playedTurn {
+	for len(s.queue) > 0 {
+		in := s.queue[0]
+		s.queue = s.queue[1:]
+		s.heard = append(s.heard, fmt.Sprintf("%s from %s [%s]: %s", in.Kind, in.Sender, in.Thread, in.Text))
+		switch in.Kind {
+		case contract.InputRecord:
+			s.records = append(s.records, in.Text)
+			continue
+		case contract.InputResult:
+			s.results = append(s.results, in)
+		}
+		return &playedTurn{p: p, s: s, in: in}
+	}
+	return nil
+}
+
+// hears begins the turn of a side about something of a kind with the words.
+func (p *played) hears(s *playedSession, kind, words string) *playedTurn {
+	p.t.Helper()
+	turn := p.next(s)
+	if turn == nil {
+		p.t.Fatalf("%s hears nothing on %s, want %q", s.agent, s.key, words)
+	}
+	if turn.in.Kind != kind || !strings.Contains(turn.in.Text, words) {
+		p.t.Fatalf("%s hears on %s the %s %q, want the %s %q", s.agent, s.key, turn.in.Kind, turn.in.Text, kind, words)
+	}
+	return turn
+}
+
+func (p *played) hearsNothing(s *playedSession) {
+	p.t.Helper()
+	if turn := p.next(s); turn != nil {
+		p.t.Fatalf("%s hears on %s the %s %q", s.agent, s.key, turn.in.Kind, turn.in.Text)
+	}
+}
+
+// uses calls a tool as the kernel does: its effects are committed with its
+// result, and a conflict runs it again.
+func (u *playedTurn) uses(tool string, arguments map[string]any) sdk.ToolResult {
+	u.p.t.Helper()
+	u.p.calls++
+	raw, err := json.Marshal(arguments)
+	if err != nil {
+		u.p.t.Fatal(err)
+	}
+	i := slices.IndexFunc(u.p.l.tools(), func(t sdk.Tool) bool { return t.Name == tool })
+	for range 10 {
+		r, err := u.p.l.tools()[i].Call(u.p.t.Context(), sdk.ToolCall{
+			ID: fmt.Sprintf("c%d", u.p.calls), Name: tool, Arguments: raw, Session: u.s.id, Agent: u.s.agent, Thread: u.in.Thread,
+		})
+		if err == nil {
+			_, err = u.p.commit(r.Effects)
+		}
+		switch {
+		case errors.Is(err, contract.ErrConflict):
+			continue
+		case err != nil:
+			u.p.t.Fatalf("%s: %v", tool, err)
+		}
+		return r
+	}
+	u.p.t.Fatalf("%s conflicts again and again", tool)
+	return sdk.ToolResult{}
+}
+
+func (u *playedTurn) sends(target, message string) string {
+	u.p.t.Helper()
+	r := u.uses("send_agent_message", map[string]any{"target": target, "message": message})
+	if r.IsError {
+		u.p.t.Fatalf("%s cannot write to %s: %s", u.s.agent, target, r.Content)
+	}
+	var sent struct{ Exchange string }
+	if err := json.Unmarshal([]byte(r.Content), &sent); err != nil {
+		u.p.t.Fatal(err)
+	}
+	return sent.Exchange
+}
+
+func (u *playedTurn) concludes(summary string) {
+	u.p.t.Helper()
+	if r := u.uses("conclude_link", map[string]any{"summary": summary}); r.IsError {
+		u.p.t.Fatalf("%s cannot conclude: %s", u.s.agent, r.Content)
+	}
+}
+
+// ends ends the turn; what is said goes to the extension if it is the outbound.
+func (u *playedTurn) ends(outcome, text string) {
+	u.p.t.Helper()
+	u.ended(outcome, text)
+	u.p.settle()
+}
+
+func (u *playedTurn) ended(outcome, text string) {
+	if u.s.link() {
+		u.p.outputs = append(u.p.outputs, contract.AgentOutput{Session: u.s.id, Outcome: outcome, Text: text, Thread: u.in.Thread})
+	}
+}
+
+func (u *playedTurn) says(text string) {
+	u.p.t.Helper()
+	u.ends(contract.OutcomeOK, text)
+}
+
+// settle has the extension handle what was said.
+func (p *played) settle() {
+	p.t.Helper()
+	for len(p.outputs) > 0 {
+		p.handle()
+	}
+}
+
+// handle has it handle the first that was said.
+func (p *played) handle() {
+	p.t.Helper()
+	payload, err := json.Marshal(p.outputs[0])
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	effects, err := p.l.handle(p.t.Context(), sdk.Event{Topic: contract.TopicAgentOutput, Key: p.outputs[0].Session, Payload: payload})
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	if p.killed {
+		p.killed = false
+		p.starts()
+		return
+	}
+	if _, err := p.commit(effects); err != nil {
+		p.t.Fatal(err)
+	}
+	p.outputs = p.outputs[1:]
+}
+
+// passes lets time pass, and the extension look at what is idle.
+func (p *played) passes(d time.Duration) {
+	p.t.Helper()
+	p.now = p.now.Add(d)
+	if err := p.l.sweep(p.t.Context()); err != nil {
+		p.t.Fatal(err)
+	}
+}
+
+func (p *played) exchange(id string) *exchange {
+	p.t.Helper()
+	x, err := p.l.load(p.t.Context(), id)
+	if err != nil || x == nil {
+		p.t.Fatalf("exchange %s: %v", id, err)
+	}
+	return x
+}

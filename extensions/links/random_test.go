@@ -1,0 +1,156 @@
+package links
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/switchboard-run/switchboard/contract"
+)
+
+// Whatever agents do, whenever the process dies, in whatever order things come:
+// each exchange ends, and each result is delivered once, to where it belongs.
+func TestEveryExchangeEndsAndEachResultIsDeliveredOnce(t *testing.T) {
+	t.Parallel()
+	for seed := range uint64(400) {
+		if !t.Run(fmt.Sprint(seed), func(t *testing.T) { schedule(t, seed) }) {
+			return
+		}
+	}
+}
+
+func schedule(t *testing.T, seed uint64) {
+	t.Helper()
+	r := rand.New(rand.NewPCG(seed, 1))
+	agents := []string{"a", "b", "c", "d"}
+	var all []link
+	for i, from := range agents {
+		for _, to := range agents[i+1:] {
+			all = append(all, link{
+				From: from, To: to, MaxMessages: 1 + r.IntN(6), IdleSeconds: 60,
+				Mode: []string{conversation, conversation, task}[r.IntN(3)],
+			})
+		}
+	}
+	p := play(t, all...)
+	portals := []*playedTurn{p.portal("a", "anna"), p.portal("a", "bert"), p.portal("b", "anna")}
+	running := map[*playedSession]*playedTurn{} // turns of sides
+	began := map[string]origin{}
+	say := func(u *playedTurn) {
+		target := agents[r.IntN(len(agents))]
+		if target == u.s.agent {
+			return
+		}
+		p.calls++
+		before := len(p.kv)
+		answer := u.uses("send_agent_message", map[string]any{"target": target, "message": fmt.Sprintf("message %d", p.calls)})
+		if !answer.IsError && before != len(p.kv) {
+			for key := range p.kv {
+				if id, ok := strings.CutPrefix(key, exchangePrefix); ok {
+					if _, known := began[id]; !known {
+						began[id] = origin{u.s.id, map[bool]string{true: u.in.Thread}[u.s.link()]}
+					}
+				}
+			}
+		}
+	}
+	step := func(talk bool) bool {
+		var sides []*playedSession
+		for _, id := range slices.Sorted(func(yield func(string) bool) {
+			for id := range p.sessions {
+				if !yield(id) {
+					return
+				}
+			}
+		}) {
+			sides = append(sides, p.sessions[id])
+		}
+		r.Shuffle(len(sides), func(i, j int) { sides[i], sides[j] = sides[j], sides[i] })
+		for _, s := range sides {
+			u := running[s]
+			if u == nil {
+				if u = p.next(s); u == nil {
+					continue
+				}
+				if s.link() {
+					running[s] = u
+				}
+				return true
+			}
+			switch n := r.IntN(12); {
+			case talk && n < 3:
+				say(u)
+			case talk && n == 3:
+				u.uses("conclude_link", map[string]any{"summary": fmt.Sprintf("summary %d", p.calls)})
+			case n < 10:
+				delete(running, s)
+				u.ended(contract.OutcomeOK, []string{"a text", "another", silence, ""}[r.IntN(4)])
+			case n == 10:
+				delete(running, s)
+				u.ended([]string{contract.OutcomeError, contract.OutcomeTimeout, contract.OutcomeDead}[r.IntN(3)], "it failed")
+			}
+			return true
+		}
+		return false
+	}
+	for range 300 {
+		switch n := r.IntN(20); {
+		case n == 0:
+			say(portals[r.IntN(len(portals))])
+		case n == 1:
+			p.starts()
+		case n == 2:
+			p.passes(time.Duration(r.IntN(70)) * time.Second)
+		case n < 8 && len(p.outputs) > 0:
+			p.killed = r.IntN(4) == 0
+			p.handle()
+		default:
+			step(true)
+		}
+	}
+	// From now on nobody begins anything, and time passes.
+	for range 60 {
+		for len(p.outputs) > 0 || step(false) {
+			p.settle()
+		}
+		p.passes(61 * time.Second)
+	}
+	results := map[string]int{}
+	for _, s := range p.sessions {
+		for _, in := range s.results {
+			fields := strings.Fields(in.Text)
+			if fields[0] == "The" {
+				results[fields[2]]++
+			}
+			if in.Thread != "" && !s.link() {
+				t.Errorf("seed %d: a portal has a result of the exchange %s", seed, in.Thread)
+			}
+		}
+	}
+	if len(began) == 0 && seed > 10 {
+		t.Logf("seed %d began nothing", seed)
+	}
+	for key := range p.kv {
+		if strings.HasPrefix(key, openPrefix) {
+			t.Errorf("seed %d: %s is still open", seed, key)
+		}
+	}
+	for id, from := range began {
+		x := p.exchange(id)
+		switch {
+		case !x.Over:
+			t.Errorf("seed %d: %s has no end", seed, id)
+		case results[id] != 1:
+			t.Errorf("seed %d: %s (%s) has %d results", seed, id, x.Outcome, results[id])
+		case x.From != from:
+			t.Errorf("seed %d: %s was begun in %v, and says %v", seed, id, from, x.From)
+		case x.Messages > x.MaxMessages:
+			t.Errorf("seed %d: %s took %d messages of %d", seed, id, x.Messages, x.MaxMessages)
+		case len(x.Owed) > 0:
+			t.Errorf("seed %d: results that %s was given are lost: %v", seed, id, x.Owed)
+		}
+	}
+}

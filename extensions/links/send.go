@@ -1,0 +1,195 @@
+package links
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/switchboard-run/switchboard/contract"
+	"github.com/switchboard-run/switchboard/sdk"
+)
+
+// maxText is the most bytes of a message or a summary.
+const maxText = 64 << 10
+
+// send is send_agent_message: it goes on with the open exchange of the place
+// that asks with that agent, or begins one.
+func (l *links) send(ctx context.Context, c sdk.ToolCall) (sdk.ToolResult, error) {
+	var args struct{ Target, Message string }
+	if err := json.Unmarshal(c.Arguments, &args); err != nil {
+		return sdk.ToolResult{}, fmt.Errorf("the arguments of %s cannot be read: %w", c.Name, err)
+	}
+	message := strings.TrimSpace(args.Message)
+	switch {
+	case c.Session == "" || c.Agent == "":
+		return refuse("only an agent sends messages to agents. Nothing was sent.")
+	case message == "":
+		return refuse("the message is empty. Nothing was sent.")
+	case len(message) > maxText:
+		return refuse("the message has %d bytes, at most %d can be sent. Nothing was sent.", len(message), maxText)
+	}
+	one := l.between(c.Agent, args.Target)
+	switch {
+	case one == nil:
+		return refuse("there is no link between you and %q. You can write to: %s. Nothing was sent.", args.Target, list(l.peersOf(c.Agent)))
+	case one.Problem != "":
+		return refuse("the link to %q is not in force: %s. Nothing was sent.", args.Target, one.Problem)
+	}
+	from := origin{c.Session, ""}
+	if s := l.sides[c.Session]; s != nil && c.Thread != "" {
+		from.Thread = c.Thread
+		if s.peer == args.Target {
+			return l.reply(ctx, c.Thread, s, message)
+		}
+	}
+	v, err := l.k.Get(ctx, openKey(from, args.Target))
+	if err != nil {
+		return sdk.ToolResult{}, fmt.Errorf("look for an open exchange with %s: %w", args.Target, err)
+	}
+	if v.Version == 0 {
+		return l.begin(c, from, one, args.Target, message)
+	}
+	var id string
+	if err := v.Decode(&id); err != nil {
+		return sdk.ToolResult{}, err
+	}
+	x, err := l.load(ctx, id)
+	if err != nil {
+		return sdk.ToolResult{}, err
+	}
+	if x == nil || x.Over {
+		return sdk.ToolResult{}, fmt.Errorf("the exchange %s has just ended; nothing was sent: %w", id, contract.ErrConflict)
+	}
+	return l.say(ctx, x, c.Agent, message, true)
+}
+
+// reply is a message on the exchange that the turn is part of.
+func (l *links) reply(ctx context.Context, id string, s *side, message string) (sdk.ToolResult, error) {
+	x, err := l.load(ctx, id)
+	switch {
+	case err != nil:
+		return sdk.ToolResult{}, err
+	case x == nil:
+		return refuse("the exchange %s is not known any more. Nothing was sent.", id)
+	case x.Over:
+		return refuse("the exchange %s with %s is over: %s. Nothing was sent, and nothing more can be said on it.", x.ID, s.peer, x.ending())
+	}
+	return l.say(ctx, x, s.self, message, false)
+}
+
+func (l *links) begin(c sdk.ToolCall, from origin, one *link, target, message string) (sdk.ToolResult, error) {
+	id := "x" + strings.TrimLeft(c.ID, "abcdefghijklmnopqrstuvwxyz")
+	if id == "x" {
+		return refuse("the call has no number. Nothing was sent.")
+	}
+	x := &exchange{
+		ID: id, Initiator: c.Agent, Peer: target, From: from, Mode: one.Mode, MaxMessages: one.MaxMessages, IdleSeconds: one.IdleSeconds,
+		Opened: l.now(), Heard: map[string]int{}, Spoken: map[string]int{},
+	}
+	effects := sdk.Effects{sdk.PutAt(openKey(from, target), x.ID, 0)}
+	effects = append(effects, l.message(x, c.Agent, message)...)
+	effects = append(effects, x.record(c.Agent, c.Agent, message, x.ID), x.put())
+	l.lookAt(x.idleAt())
+	return sent(x, target, effects)
+}
+
+// say is a further message of an agent. What is said on the side itself stands
+// in its history already.
+func (l *links) say(ctx context.Context, x *exchange, from, message string, elsewhere bool) (sdk.ToolResult, error) {
+	if x.Messages >= x.MaxMessages {
+		effects, err := l.finish(ctx, x, cappedEnd, "", message)
+		if err != nil {
+			return sdk.ToolResult{}, err
+		}
+		r, err := refuse("the exchange %s is over: its %d messages are used up. The message was not delivered.", x.ID, x.MaxMessages)
+		r.Effects = effects
+		return r, err
+	}
+	effects := l.message(x, from, message)
+	if elsewhere {
+		effects = append(effects, x.record(from, from, message, x.ID))
+	}
+	return sent(x, x.other(from), append(effects, x.put()))
+}
+
+func sent(x *exchange, target string, effects sdk.Effects) (sdk.ToolResult, error) {
+	return sdk.JSON(map[string]any{
+		"exchange": x.ID, "status": "sent", "to": target, "messages_left": x.MaxMessages - x.Messages,
+		"text": fmt.Sprintf("sent to %s; the result comes to this conversation later, by itself", target),
+	}, effects...)
+}
+
+// conclude is conclude_link.
+func (l *links) conclude(ctx context.Context, c sdk.ToolCall) (sdk.ToolResult, error) {
+	var args struct{ Summary string }
+	if err := json.Unmarshal(c.Arguments, &args); err != nil {
+		return sdk.ToolResult{}, fmt.Errorf("the arguments of %s cannot be read: %w", c.Name, err)
+	}
+	summary := strings.TrimSpace(args.Summary)
+	s := l.sides[c.Session]
+	switch {
+	case s == nil || c.Thread == "":
+		return refuse("this is no conversation with another agent: there is nothing to conclude here.")
+	case summary == "":
+		return refuse("the summary is empty: it is all that the one who asked will read. Nothing was concluded.")
+	case len(summary) > maxText:
+		return refuse("the summary has %d bytes, at most %d can be sent. Nothing was concluded.", len(summary), maxText)
+	}
+	x, err := l.load(ctx, c.Thread)
+	switch {
+	case err != nil:
+		return sdk.ToolResult{}, err
+	case x == nil:
+		return refuse("the exchange %s is not known any more.", c.Thread)
+	case x.Over && slices.ContainsFunc(x.Owed, func(o owed) bool { return o.Agent == s.self && o.Turn == x.Spoken[s.self]+1 }):
+		return refuse("the exchange %s is over already: %s. What you were just told is passed on to who asked for it, with your final text.", x.ID, x.ending())
+	case x.Over:
+		return refuse("the exchange %s is over already: %s. Nothing was sent; a conclusion is not answered.", x.ID, x.ending())
+	}
+	effects, err := l.finish(ctx, x, concluded, s.self, summary)
+	if err != nil {
+		return sdk.ToolResult{}, err
+	}
+	return sdk.JSON(map[string]any{
+		"exchange": x.ID, "status": concluded, "text": "concluded: the summary has gone to who asked for it; say no more than a word",
+	}, effects...)
+}
+
+func refuse(format string, args ...any) (sdk.ToolResult, error) {
+	return sdk.ToolResult{Content: fmt.Sprintf(format, args...), IsError: true}, nil
+}
+
+func list(names []string) string {
+	if len(names) == 0 {
+		return "nobody"
+	}
+	return strings.Join(names, ", ")
+}
+
+// peersOf is the agents that one can write to.
+func (l *links) peersOf(agent string) (peers []string) {
+	for _, one := range l.links {
+		if peer := one.peer(agent); peer != "" && one.Problem == "" {
+			peers = append(peers, peer)
+		}
+	}
+	slices.Sort(peers)
+	return peers
+}
+
+// lookAt has the exchanges be looked at not later than at a time.
+func (l *links) lookAt(at time.Time) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if !l.next.IsZero() && !at.Before(l.next) {
+		return
+	}
+	l.next = at
+	select {
+	case l.wake <- struct{}{}:
+	default:
+	}
+}
