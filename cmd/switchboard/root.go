@@ -43,7 +43,7 @@ func newRootCommand() *cobra.Command {
 		}
 	}
 	add("main", newRunCommand(), newChatCommand(), newStatusCommand(), newDoctorCommand())
-	add("manage", newChannelsCommand(), newPairingCommand(), newAgentsCommand(), newExtensionsCommand(), newSessionsCommand(), newSchedulesCommand(), newMemoryCommand())
+	add("manage", newChannelsCommand(), newPairingCommand(), newAgentsCommand(), newExtensionsCommand(), newSessionsCommand(), newSchedulesCommand(), newTasksCommand(), newMemoryCommand())
 	add("find", newEventsCommand(), newTraceCommand(), newLogsCommand(), newUsageCommand())
 	strict(root)
 	return root
