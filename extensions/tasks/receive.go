@@ -29,11 +29,6 @@ func (t *tasks) receive(ctx context.Context, call sdk.ToolCall) (sdk.ToolResult,
 		return sdk.ToolResult{}, err
 	}
 	var over <-chan time.Time
-	if args.Timeout > 0 && !byCommand(call) {
-		timer := time.NewTimer(time.Duration(args.Timeout * float64(time.Second)))
-		defer timer.Stop()
-		over = timer.C
-	}
 	expired, w := false, (*waiter)(nil)
 	var me agent
 	defer func() { t.leave(me, w) }()
@@ -45,6 +40,11 @@ func (t *tasks) receive(ctx context.Context, call sdk.ToolCall) (sdk.ToolResult,
 		}
 		if w == nil && !byCommand(call) {
 			w = t.enter(me, args.From)
+			if wait := args.patience(me); wait > 0 {
+				timer := time.NewTimer(wait)
+				defer timer.Stop()
+				over = timer.C
+			}
 		}
 		result, wait, err := c.once(call, me, args, w, expired)
 		if err != nil && !errors.Is(err, contract.ErrConflict) || err == nil && !wait {
@@ -63,6 +63,18 @@ func (t *tasks) receive(ctx context.Context, call sdk.ToolCall) (sdk.ToolResult,
 		case <-time.After(look):
 		}
 	}
+}
+
+// workerWaits is how long a worker waits that gives no timeout: an idle main may
+// write to it, and may never do so.
+const workerWaits = time.Hour
+
+// patience is how long a call of receive waits; 0: as long as it takes.
+func (w which) patience(me agent) time.Duration {
+	if w.Timeout == 0 && me.task != nil {
+		return workerWaits
+	}
+	return time.Duration(w.Timeout * float64(time.Second))
 }
 
 // once looks whether there is an answer; wait: not yet.

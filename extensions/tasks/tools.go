@@ -73,7 +73,7 @@ func (t *tasks) tools() []sdk.Tool {
 		{
 			Name: "receive", Command: "receive", Call: t.receive, Interrupt: true,
 			Description: "Take one message or result out of your inbox; wait for it if there is none. Returns at once when none can come.",
-			Schema:      schema(``, fromField, orderField, lifoField, timeout("as long as it takes if not given.")),
+			Schema:      schema(``, fromField, orderField, lifoField, timeout("if not given, an hour in a task, and otherwise as long as it takes.")),
 		},
 		{
 			Name: "check", Command: "check", Call: t.check,
