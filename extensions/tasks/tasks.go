@@ -141,7 +141,7 @@ func (t *tasks) handle(ctx context.Context, e sdk.Event) (sdk.Effects, error) {
 		}
 		return t.turnEnded(ctx, out.Session)
 	}
-	return nil, nil
+	return nil, sdk.Drop(ID + " handles no " + e.Topic)
 }
 
 // number gives out numbers that rise, over restarts too.
