@@ -49,7 +49,7 @@ func parsePush(text string) (json.RawMessage, error) {
 // parseRun reads what stands behind /run: a number, and a timeout.
 func parseRun(text string) (json.RawMessage, error) {
 	fields := map[string]any{}
-	for _, word := range strings.Fields(text) {
+	for word := range strings.FieldsSeq(text) {
 		value, isTimeout := strings.CutPrefix(strings.TrimPrefix(word, "--"), "timeout=")
 		value = strings.TrimPrefix(value, "count=")
 		n, err := strconv.ParseFloat(value, 64)

@@ -65,8 +65,10 @@ func TestRandomSchedules(t *testing.T) {
 
 func (p *player) start() {
 	ctx, stop := context.WithCancel(p.ctx)
-	p.t2, p.stop = p.extension(ctx), stop
-	t := p.t2
+	t := p.extension(ctx)
+	p.mu.Lock()
+	p.t2, p.stop = t, stop
+	p.mu.Unlock()
 	p.wg.Go(func() { _ = t.sweep(ctx) })
 }
 
@@ -181,10 +183,13 @@ func (p *player) deliver() {
 
 // acts has somebody call a tool.
 func (p *player) acts() {
-	s := p.pick(func(s *session) bool { return !s.busy && (s.running != nil || s.id == root) })
+	s := p.pick(func(s *session) bool { return s.id == root || !s.busy && s.running != nil })
 	if s == nil {
 		return
 	}
+	p.mu.Lock()
+	busy := s.busy
+	p.mu.Unlock()
 	names := []string{main, "task-1", "task-2", "task-3", "task-5", "task-8", "a", "b", "c"}
 	name := names[p.rand.IntN(len(names))]
 	timeout := float64(p.rand.IntN(30))/10 + 0.1
@@ -215,7 +220,7 @@ func (p *player) acts() {
 			args["from"] = name
 		}
 		p.call(s, p.t2.check, args)
-	case n < 10:
+	case n < 10 && !busy:
 		args := map[string]any{}
 		if p.rand.IntN(2) == 0 {
 			args["from"] = name
@@ -240,7 +245,9 @@ func (p *player) request(s *session, args map[string]any) sdk.ToolCall {
 
 // call runs a tool and commits its result, as the kernel does.
 func (p *player) call(s *session, f tool, args map[string]any) {
+	p.mu.Lock()
 	turn := s.running
+	p.mu.Unlock()
 	for range 10 {
 		result, err := f(p.ctx, p.request(s, args))
 		if err != nil {
@@ -256,7 +263,7 @@ var errClosed = errors.New("the call is closed")
 
 func (p *player) commit(s *session, turn *busv1.Input, result sdk.ToolResult) error {
 	err := p.apply(result.Effects, func() error {
-		if s.running != turn {
+		if s.running != turn && s.id != root {
 			return errClosed
 		}
 		return nil
@@ -305,7 +312,9 @@ func (p *player) sleeps(s *session, args map[string]any) {
 			}
 		}()
 		for ctx.Err() == nil {
+			p.mu.Lock()
 			t := p.t2
+			p.mu.Unlock()
 			of, done := context.WithCancel(ctx)
 			stop := context.AfterFunc(t.ctx, done)
 			result, err := t.receive(of, p.request(s, args))
@@ -336,12 +345,12 @@ func (p *player) finish() {
 		p.workerBegins()
 		p.workerEnds(contract.OutcomeOK)
 		p.mu.Lock()
-		waiting := len(p.events)
+		waiting, busy := len(p.events), p.sessions[root].busy
 		p.mu.Unlock()
 		for range waiting {
 			p.deliver()
 		}
-		if q := stored[queue](p.world, queueKey(root, main)); len(q.Queued) > 0 && !q.Active && !p.sessions[root].busy {
+		if q := stored[queue](p.world, queueKey(root, main)); len(q.Queued) > 0 && !q.Active && !busy {
 			p.call(p.sessions[root], p.t2.run, map[string]any{"count": 2})
 		}
 		if p.quiet() {

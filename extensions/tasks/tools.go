@@ -108,7 +108,7 @@ func patient(call func(context.Context, sdk.ToolCall) (sdk.ToolResult, error)) f
 	return func(ctx context.Context, c sdk.ToolCall) (sdk.ToolResult, error) {
 		if c.Repeat {
 			select {
-			case <-time.After(rand.N(30 * time.Millisecond)):
+			case <-time.After(rand.N(30 * time.Millisecond)): //nolint:gosec // it only keeps callers apart
 			case <-ctx.Done():
 				return sdk.ToolResult{}, context.Cause(ctx)
 			}

@@ -42,6 +42,7 @@ type session struct {
 }
 
 func newWorld(t testing.TB) *world {
+	t.Helper()
 	w := &world{
 		t: t, kv: map[string]sdk.Value{}, sessions: map[string]*session{}, byKey: map[string]*session{}, known: map[string]bool{}, history: map[string]Task{},
 	}
