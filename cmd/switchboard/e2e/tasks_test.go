@@ -123,13 +123,17 @@ func TestCommandsForSubAgents(t *testing.T) {
 	contains(t, "/push", p.ask("/push name=one Again."), "is taken")
 	contains(t, "/push", p.ask("/push name=two Wait, too."), "Queued as two")
 	contains(t, "/send to a queued one", p.ask("/send one the word"), "Sent to one")
-	contains(t, "/run", p.ask("/run"), "Started: one, two")
-	contains(t, "/receive", p.ask("/receive from=two"), "Waiting")
-	contains(t, "/queue", p.ask("/queue"), "two (started")
+	// From here on the assistant may be told of a result, and say so, at any time.
 	before := len(p.texts())
 	since := func(text string) func() bool {
 		return func() bool { return strings.Contains(strings.Join(p.texts()[before:], "\n"), text) }
 	}
+	p.say("/run")
+	w.eventually("the start", since("Started: one, two"))
+	p.say("/receive from=two")
+	w.eventually("the wait", since("Waiting. What comes next"))
+	p.say("/queue")
+	w.eventually("the queue", since("two (started"))
 	p.say("/task_cancel two")
 	w.eventually("the cancelling", since("Cancelled two"))
 	w.eventually("the result of two", since("two** has failed (cancelled)"))
