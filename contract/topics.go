@@ -90,10 +90,20 @@ type AgentOutput struct {
 	Outcome string `json:"outcome"` // ok, error, cancelled, timeout, capped, dead
 	Text    string `json:"text"`
 	ReplyTo string `json:"reply_to,omitempty"` // assigned by the kernel
-	// Thread is that of the turn's input, in a session whose outbound is an
-	// extension; assigned by the kernel.
-	Thread string `json:"thread,omitempty"`
+	// Of a session whose outbound is an extension, assigned by the kernel: the
+	// extension, by what it knows the session, the thread of the turn's input, and,
+	// if the turn did not end well, what the model had said in it so far.
+	Extension string `json:"extension,omitempty"`
+	Key       string `json:"key,omitempty"`
+	Thread    string `json:"thread,omitempty"`
+	Partial   string `json:"partial,omitempty"`
 }
+
+// Keys of an input's meta that the run loop of an agent heeds.
+const (
+	MetaModel        = "model"        // asked in this turn instead of the agent's own
+	MetaInstructions = "instructions" // in this turn instead of the agent's own; it is asked without agent.context
+)
 
 // SkippedCall is the result of a call that was not run because a newer message
 // of the user interrupted its turn.

@@ -1246,11 +1246,17 @@ func (x *Steer) GetInputs() []string {
 	return nil
 }
 
-// TurnCancel ends the running turn of a session and those it interrupted.
+// TurnCancel ends the running turn of a session and those it interrupted. Each
+// is answered with an agent.output whose outcome is cancelled.
 type TurnCancel struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Session       string                 `protobuf:"bytes,1,opt,name=session,proto3" json:"session,omitempty"`
-	Reason        string                 `protobuf:"bytes,2,opt,name=reason,proto3" json:"reason,omitempty"`
+	state   protoimpl.MessageState `protogen:"open.v1"`
+	Session string                 `protobuf:"bytes,1,opt,name=session,proto3" json:"session,omitempty"` // session id; or empty, with agent and key
+	Reason  string                 `protobuf:"bytes,2,opt,name=reason,proto3" json:"reason,omitempty"`
+	Agent   string                 `protobuf:"bytes,3,opt,name=agent,proto3" json:"agent,omitempty"`
+	Key     string                 `protobuf:"bytes,4,opt,name=key,proto3" json:"key,omitempty"`
+	// Also the inputs that no turn has begun with: each is answered in the same
+	// way, as the turn that it would have been. Records are kept.
+	Waiting       bool `protobuf:"varint,5,opt,name=waiting,proto3" json:"waiting,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1299,12 +1305,33 @@ func (x *TurnCancel) GetReason() string {
 	return ""
 }
 
+func (x *TurnCancel) GetAgent() string {
+	if x != nil {
+		return x.Agent
+	}
+	return ""
+}
+
+func (x *TurnCancel) GetKey() string {
+	if x != nil {
+		return x.Key
+	}
+	return ""
+}
+
+func (x *TurnCancel) GetWaiting() bool {
+	if x != nil {
+		return x.Waiting
+	}
+	return false
+}
+
 // Withdraw settles the deliveries of an event, and of what the router derived
 // from it, that no handler has taken yet. The result says whether all were in
 // time.
 type Withdraw struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
-	EventId       string                 `protobuf:"bytes,1,opt,name=event_id,json=eventId,proto3" json:"event_id,omitempty"` // or, for an event of the own source:
+	EventId       string                 `protobuf:"bytes,1,opt,name=event_id,json=eventId,proto3" json:"event_id,omitempty"` // or, for an event of the own source or an own input:
 	DedupeKey     string                 `protobuf:"bytes,2,opt,name=dedupe_key,json=dedupeKey,proto3" json:"dedupe_key,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -2147,11 +2174,14 @@ const file_switchboard_bus_v1_bus_proto_rawDesc = "" +
 	"\x05state\x18\x05 \x01(\tR\x05state\"9\n" +
 	"\x05Steer\x12\x18\n" +
 	"\asession\x18\x01 \x01(\tR\asession\x12\x16\n" +
-	"\x06inputs\x18\x02 \x03(\tR\x06inputs\">\n" +
+	"\x06inputs\x18\x02 \x03(\tR\x06inputs\"\x80\x01\n" +
 	"\n" +
 	"TurnCancel\x12\x18\n" +
 	"\asession\x18\x01 \x01(\tR\asession\x12\x16\n" +
-	"\x06reason\x18\x02 \x01(\tR\x06reason\"D\n" +
+	"\x06reason\x18\x02 \x01(\tR\x06reason\x12\x14\n" +
+	"\x05agent\x18\x03 \x01(\tR\x05agent\x12\x10\n" +
+	"\x03key\x18\x04 \x01(\tR\x03key\x12\x18\n" +
+	"\awaiting\x18\x05 \x01(\bR\awaiting\"D\n" +
 	"\bWithdraw\x12\x19\n" +
 	"\bevent_id\x18\x01 \x01(\tR\aeventId\x12\x1d\n" +
 	"\n" +

@@ -310,12 +310,18 @@ func (t *Tx) expect(key string, version *int64) error {
 	return nil
 }
 
+// InputDedupe is the dedupe key of an input that an extension has queued: the
+// event's source is the kernel.
+func InputDedupe(extension, key string) string { return extension + ":" + key }
+
 func (t *Tx) withdrawEffect(w *busv1.Withdraw) (*busv1.EffectResult, error) {
-	seq := journal.ParseEventID(w.GetEventId())
+	seq, own := journal.ParseEventID(w.GetEventId()), false
 	if w.GetDedupeKey() != "" {
-		var found bool
 		var err error
-		if seq, found, err = t.EventByDedupe(t.Actor.ID, w.GetDedupeKey()); err != nil || !found {
+		if seq, own, err = t.EventByDedupe(t.Actor.ID, w.GetDedupeKey()); err == nil && !own {
+			seq, own, err = t.EventByDedupe(contract.KernelSource, InputDedupe(t.Actor.ID, w.GetDedupeKey()))
+		}
+		if err != nil || !own {
 			return &busv1.EffectResult{}, err // never published: nothing to withdraw
 		}
 	}
@@ -323,7 +329,7 @@ func (t *Tx) withdrawEffect(w *busv1.Withdraw) (*busv1.EffectResult, error) {
 	if err != nil {
 		return nil, err
 	}
-	if e == nil || e.GetSource() != t.Actor.ID {
+	if e == nil || !own && e.GetSource() != t.Actor.ID {
 		return nil, fmt.Errorf("%w: %q did not publish event %q", contract.ErrNotFound, t.Actor.ID, w.GetEventId())
 	}
 	withdraw := t.Withdraw

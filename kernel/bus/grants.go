@@ -92,6 +92,9 @@ func (a *Actor) MayWatch(pattern string) error {
 	return fmt.Errorf("%w: the manifest of %q lacks \"permissions: {subscribe: [{topic: %s}]}\"", contract.ErrDenied, a.ID, pattern)
 }
 
+// MayQueue says whether the actor may queue inputs of sessions.
+func (a *Actor) MayQueue() bool { return a.kernel || slices.Contains(a.Effects, "input") }
+
 // MayAskPresence says whether the actor may know when a person was there last.
 func (a *Actor) MayAskPresence() error {
 	if a.kernel || a.Presence {

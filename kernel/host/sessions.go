@@ -10,10 +10,15 @@ import (
 	"github.com/switchboard-run/switchboard/kernel/journal"
 )
 
+// Get implements kernelv1.SessionsServer: of its own session whoever holds the
+// lane, of any whoever may queue inputs there. Nothing that was said is in it.
 func (s sessionsService) Get(ctx context.Context, r *kernelv1.SessionRequest) (*kernelv1.Session, error) {
-	id, err := s.h.own(ctx, r.GetLane(), r.GetSession())
-	if err != nil {
-		return nil, err
+	id := journal.ParseSessionID(r.GetSession())
+	if !actorOf(ctx).MayQueue() || id == 0 {
+		var err error
+		if id, err = s.h.own(ctx, r.GetLane(), r.GetSession()); err != nil {
+			return nil, err
+		}
 	}
 	var found *kernelv1.Session
 	return found, s.h.Bus.View(ctx, func(j journal.Reader) error {

@@ -6,6 +6,7 @@ import (
 
 	"github.com/switchboard-run/switchboard/contract"
 	"github.com/switchboard-run/switchboard/kernel/bus"
+	"github.com/switchboard-run/switchboard/kernel/directory"
 	"github.com/switchboard-run/switchboard/kernel/journal"
 )
 
@@ -29,6 +30,11 @@ func (b *Book) Delete(tx *bus.Tx, id int64) error {
 	}
 	if _, err := b.CancelTurns(tx, s, ""); err != nil {
 		return err
+	}
+	if s.OutboundKind == directory.OutboundExtension { // it waits for what is said here
+		if err := b.cancelWaiting(tx, s, ""); err != nil {
+			return err
+		}
 	}
 	if err := b.settleWaiting(tx, s, "the session was deleted"); err != nil {
 		return err

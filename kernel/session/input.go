@@ -57,15 +57,18 @@ func (b *Book) Ensure(tx *bus.Tx, e *busv1.SessionEnsure) (*busv1.EffectResult, 
 	return &busv1.EffectResult{Session: journal.SessionID(s.ID)}, nil
 }
 
+// named is the session of an id or, without one, of an agent and a key; nil if
+// there is none.
+func named(r journal.Reader, id, agent, key string) (*journal.Session, error) {
+	if id != "" {
+		return r.Session(journal.ParseSessionID(id))
+	}
+	return r.SessionByKey(agent, key)
+}
+
 // Input implements bus.Sessions.
 func (b *Book) Input(tx *bus.Tx, in *busv1.Input) (*busv1.EffectResult, error) {
-	var s *journal.Session
-	var err error
-	if in.GetSession() != "" {
-		s, err = tx.Session(journal.ParseSessionID(in.GetSession()))
-	} else {
-		s, err = tx.SessionByKey(in.GetAgent(), in.GetKey())
-	}
+	s, err := named(tx, in.GetSession(), in.GetAgent(), in.GetKey())
 	switch {
 	case err != nil:
 		return nil, err
@@ -84,7 +87,7 @@ func (b *Book) Input(tx *bus.Tx, in *busv1.Input) (*busv1.EffectResult, error) {
 	}
 	dedupe := ""
 	if in.GetDedupeKey() != "" {
-		dedupe = tx.Actor.ID + ":" + in.GetDedupeKey() // the event's source is the kernel
+		dedupe = bus.InputDedupe(tx.Actor.ID, in.GetDedupeKey())
 	}
 	e, duplicate, err := b.Queue(tx, s, payload, dedupe)
 	return result(&busv1.EffectResult{EventId: e.GetId(), Duplicate: duplicate, Session: journal.SessionID(s.ID)}, err)

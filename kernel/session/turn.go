@@ -8,7 +8,6 @@ import (
 	"github.com/switchboard-run/switchboard/contract"
 	"github.com/switchboard-run/switchboard/contract/busv1"
 	"github.com/switchboard-run/switchboard/kernel/bus"
-	"github.com/switchboard-run/switchboard/kernel/directory"
 	"github.com/switchboard-run/switchboard/kernel/journal"
 )
 
@@ -275,30 +274,11 @@ func (b *Book) end(tx *bus.Tx, s *journal.Session, turn *journal.Turn, outcome, 
 func (b *Book) publish(tx *bus.Tx, s *journal.Session, turn *journal.Turn, text string, capped bool) (*busv1.Event, error) {
 	tx.KeepHops = capped
 	defer func() { tx.KeepHops = false }()
-	thread, err := threadOf(tx, s, turn)
-	if err != nil {
+	out := contract.AgentOutput{Session: journal.SessionID(s.ID), Turn: turn.ID, Outcome: turn.Outcome, Text: text, ReplyTo: turn.ReplyTo}
+	if err := b.forExtension(tx, s, turn, &out); err != nil {
 		return nil, err
 	}
-	return tx.Emit(contract.TopicAgentOutput, journal.SessionID(s.ID), contract.AgentOutput{
-		Session: journal.SessionID(s.ID), Turn: turn.ID, Outcome: turn.Outcome, Text: text, ReplyTo: turn.ReplyTo, Thread: thread,
-	})
-}
-
-// threadOf is the thread of a turn's input, for the extension that hears what is
-// said there.
-func threadOf(tx *bus.Tx, s *journal.Session, turn *journal.Turn) (string, error) {
-	if s.OutboundKind != directory.OutboundExtension {
-		return "", nil
-	}
-	e, err := tx.Event(turn.Inputs[0])
-	if err != nil || e == nil {
-		return "", err
-	}
-	var in contract.AgentInput
-	if err := json.Unmarshal(e.GetPayload(), &in); err != nil {
-		return "", nil //nolint:nilerr // it belongs to none
-	}
-	return in.Thread, nil
+	return tx.Emit(contract.TopicAgentOutput, journal.SessionID(s.ID), out)
 }
 
 // Died ends the turn of an input whose delivery is dead, in the holder's place,
@@ -359,18 +339,20 @@ func (b *Book) Died(tx *bus.Tx, e *busv1.Event, text string) error {
 // those that it interrupted, in the holder's place. Inputs that no turn has
 // begun with are kept.
 func (b *Book) Cancel(tx *bus.Tx, c *busv1.TurnCancel) (*busv1.EffectResult, error) {
-	s, err := tx.Session(journal.ParseSessionID(c.GetSession()))
+	s, err := named(tx, c.GetSession(), c.GetAgent(), c.GetKey())
 	if err != nil {
 		return nil, err
 	}
 	if s == nil {
-		return nil, fmt.Errorf("%w: there is no session %q", contract.ErrNotFound, c.GetSession())
+		return nil, fmt.Errorf("%w: there is no session %q", contract.ErrNotFound, c.GetSession()+c.GetKey())
 	}
 	if l := tx.Lease; l != nil && l.Session == s.ID {
 		return nil, fmt.Errorf("%w: who runs a turn ends it with %s, not with turn.cancel", contract.ErrDenied, contract.TopicAgentOutput)
 	}
-	_, err = b.CancelTurns(tx, s, c.GetReason())
-	return &busv1.EffectResult{Session: c.GetSession()}, err
+	if _, err = b.CancelTurns(tx, s, c.GetReason()); err == nil && c.GetWaiting() {
+		err = b.cancelWaiting(tx, s, c.GetReason())
+	}
+	return &busv1.EffectResult{Session: journal.SessionID(s.ID)}, err
 }
 
 // CancelTurns is Cancel for a session that was read; it returns how many turns

@@ -22,6 +22,7 @@ type composed struct {
 // channels are replaced, never changed, so their address stands for them.
 type promptKey struct {
 	zone     string
+	persona  string
 	channel  Channel
 	group    bool
 	tools    *toolset
@@ -59,7 +60,7 @@ func (t *turn) compose() error {
 		return nil
 	}
 	scene := t.scene(now)
-	key := promptKey{zone: scene.Zone, channel: scene.Channel, group: scene.Group, tools: t.tools}
+	key := promptKey{zone: scene.Zone, persona: scene.Instructions, channel: scene.Channel, group: scene.Group, tools: t.tools}
 	if len(t.channels) > 0 {
 		key.channels = &t.channels[0]
 	}
@@ -75,6 +76,9 @@ func (t *turn) scene(now time.Time) Scene {
 	s := Scene{
 		Name: t.a.name, Instructions: t.a.persona, Group: t.context.GetGroup(), Channels: t.channels,
 		Now: now.In(t.zone), Zone: t.zone.String(), tools: t.tools,
+	}
+	if t.persona != nil {
+		s.Instructions = *t.persona
 	}
 	id := t.context.GetChannel()
 	if id == "" {

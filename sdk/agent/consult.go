@@ -29,7 +29,7 @@ const (
 // that step; a turn goes on without the others.
 func (t *turn) consult() error {
 	tools := t.a.consulted(time.Now())
-	if len(tools) == 0 {
+	if len(tools) == 0 || t.persona != nil {
 		return nil
 	}
 	query, asked := t.about()

@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -52,7 +53,7 @@ func (t *turn) request(hint string) (*kernelv1.CompleteRequest, error) {
 	if hint != "" {
 		messages = append(messages, &extensionv1.Message{Role: "user", Content: labelled(contract.EntryNote, "switchboard", hint)})
 	}
-	return &kernelv1.CompleteRequest{Model: t.a.model, Messages: messages, Tools: t.tools.offered}, nil
+	return &kernelv1.CompleteRequest{Model: cmp.Or(t.model, t.a.model), Messages: messages, Tools: t.tools.offered}, nil
 }
 
 // budget is the size that the recorded rows may have in a request.

@@ -36,11 +36,18 @@ type turn struct {
 	systemAt time.Time
 	draft    *draft
 	partial  string // what the model has said in a step that did not end
+
+	model   string  // asked instead of the agent's own; empty: that
+	persona *string // instructions instead of the agent's own; nil: those
 }
 
 // begin opens the turn of an input: a new one, or the one that is under way.
 func (a *Agent) begin(ctx context.Context, d sdk.Delivery, in contract.AgentInput) (*turn, error) {
 	t := &turn{a: a, ctx: ctx, context: d.Turn, zone: a.location(d.Turn.GetTimezone())}
+	t.model, _ = in.Meta[contract.MetaModel].(string)
+	if instead, ok := in.Meta[contract.MetaInstructions].(string); ok {
+		t.persona = &instead
+	}
 	t.waiting.Store(d.Turn.GetWaiting() > 0)
 	var err error
 	if t.history, err = a.recall(ctx, d.Turn); err != nil {

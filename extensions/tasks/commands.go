@@ -1,0 +1,106 @@
+package tasks
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+)
+
+// parsePush reads what stands behind /push: key=value of what is known, then the
+// prompt as it is.
+func parsePush(text string) (json.RawMessage, error) {
+	fields := map[string]any{}
+	rest := strings.TrimSpace(text)
+	for {
+		word, behind, _ := strings.Cut(rest, " ")
+		key, value, given := strings.Cut(strings.TrimPrefix(word, "--"), "=")
+		if !given || value == "" {
+			break
+		}
+		switch key {
+		case "model", "name", "agent", "deliver":
+			fields[key] = value
+		case "timeout":
+			seconds, err := strconv.ParseFloat(strings.TrimSuffix(value, "s"), 64)
+			if err != nil {
+				return nil, fmt.Errorf("timeout is a number of seconds, not %q", value)
+			}
+			fields[key] = seconds
+		default:
+			given = false
+		}
+		if !given {
+			break
+		}
+		rest = strings.TrimSpace(behind)
+	}
+	if len(rest) > 1 && rest[0] == '"' && strings.IndexByte(rest[1:], '"') == len(rest)-2 {
+		rest = rest[1 : len(rest)-1]
+	}
+	if rest == "" {
+		return nil, errors.New("write what is to be done behind it: /push [name=NAME model=MODEL agent=AGENT timeout=SECONDS] PROMPT")
+	}
+	fields["prompt"] = rest
+	return json.Marshal(fields)
+}
+
+// parseRun reads what stands behind /run: a number, and a timeout.
+func parseRun(text string) (json.RawMessage, error) {
+	fields := map[string]any{}
+	for word := range strings.FieldsSeq(text) {
+		value, isTimeout := strings.CutPrefix(strings.TrimPrefix(word, "--"), "timeout=")
+		value = strings.TrimPrefix(value, "count=")
+		n, err := strconv.ParseFloat(value, 64)
+		if err != nil || !isTimeout && n != float64(int(n)) {
+			return nil, errors.New("write how many at a time behind it, or nothing: /run [N] [timeout=SECONDS]")
+		}
+		if isTimeout {
+			fields["timeout"] = n
+		} else {
+			fields["count"] = int(n)
+		}
+	}
+	return json.Marshal(fields)
+}
+
+// parseAll reads what stands behind /queue and /inbox: nothing, or all.
+func parseAll(text string) (json.RawMessage, error) {
+	switch strings.TrimLeft(strings.TrimSpace(text), "-") {
+	case "":
+		return json.RawMessage(`{}`), nil
+	case "all":
+		return json.RawMessage(`{"all": true}`), nil
+	}
+	return nil, errors.New("write nothing behind it, or all for those of other conversations")
+}
+
+// parseSend reads what stands behind /send: a name and a text.
+func parseSend(text string) (json.RawMessage, error) {
+	to, message, _ := strings.Cut(strings.TrimSpace(text), " ")
+	if message = strings.TrimSpace(message); message == "" {
+		return nil, errors.New("write to whom and what behind it: /send NAME TEXT")
+	}
+	return json.Marshal(map[string]string{"to": to, "message": message})
+}
+
+// sayMessages is what was collected, for people.
+func sayMessages(content string) string {
+	var m messages
+	if json.Unmarshal([]byte(content), &m) != nil {
+		return content
+	}
+	var parts []string
+	for _, message := range m.Messages {
+		item := Item{From: message.From, Message: message.Message, Result: message.Result}
+		parts = append(parts, item.prose())
+	}
+	if m.Text != "" {
+		parts = append(parts, m.Text)
+	}
+	if m.More {
+		parts = append(parts, "There is more.")
+	}
+	return strings.Join(parts, "\n\n")
+}

@@ -1,0 +1,329 @@
+package tasks
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/switchboard-run/switchboard/sdk"
+)
+
+// entry is a task as it is listed.
+type entry struct {
+	Name         string `json:"name"`
+	By           string `json:"by,omitempty"`           // who gave it, if not the caller
+	Conversation string `json:"conversation,omitempty"` // if others are listed, too
+	State        string `json:"state"`
+	Outcome      string `json:"outcome,omitempty"`
+	Age          string `json:"age"`
+}
+
+type listed struct {
+	Tasks []entry `json:"tasks"`
+	More  int     `json:"more,omitempty"`
+	Text  string  `json:"text"`
+}
+
+const maxListed = 200
+
+// queue shows the tasks of the caller and of its children.
+func (t *tasks) queue(ctx context.Context, call sdk.ToolCall) (sdk.ToolResult, error) {
+	var args struct{ All bool }
+	if err := arguments(call, &args); err != nil {
+		return sdk.ToolResult{}, err
+	}
+	c := t.change(ctx)
+	me, err := c.who(call)
+	if err != nil {
+		return sdk.ToolResult{}, err
+	}
+	root := me.root
+	if args.All && !byCommand(call) {
+		return sdk.ToolResult{}, errors.New("other conversations are shown to people only")
+	}
+	if args.All {
+		root = ""
+	}
+	all, err := t.sorted(ctx, root)
+	if err != nil {
+		return sdk.ToolResult{}, err
+	}
+	out := listed{Tasks: []entry{}}
+	for _, task := range all {
+		if !args.All && me.task != nil && task.Requester != me.name {
+			continue
+		}
+		e := entry{Name: task.Name, State: task.State, Outcome: task.Outcome, Age: ago(c.now, task.since())}
+		if task.Requester != me.name {
+			e.By = task.Requester
+		}
+		if args.All {
+			e.Conversation = task.Root
+		}
+		if task.Stop != "" && task.State == Running {
+			e.State = "stopping"
+		}
+		out.Tasks = append(out.Tasks, e)
+	}
+	if over := len(out.Tasks) - maxListed; over > 0 {
+		out.More, out.Tasks = over, out.Tasks[:maxListed]
+	}
+	out.Text = out.prose()
+	return sdk.JSON(out)
+}
+
+// sorted is the tasks of a root, or of all: those that are unfinished in front,
+// then the newest.
+func (t *tasks) sorted(ctx context.Context, root string) (all []*Task, err error) {
+	err = t.each(ctx, root, func(task *Task) error {
+		all = append(all, task)
+		return nil
+	})
+	slices.SortStableFunc(all, func(a, b *Task) int {
+		if fa, fb := a.State == Finished, b.State == Finished; fa != fb {
+			if fa {
+				return 1
+			}
+			return -1
+		} else if fa {
+			return b.FinishedAt.Compare(a.FinishedAt)
+		}
+		return a.CreatedAt.Compare(b.CreatedAt)
+	})
+	return all, err
+}
+
+func (t *Task) since() time.Time {
+	switch t.State {
+	case Running:
+		return t.StartedAt
+	case Finished:
+		return t.FinishedAt
+	}
+	return t.CreatedAt
+}
+
+func ago(now, at time.Time) string { return now.Sub(at).Round(time.Second).String() }
+
+func (l listed) prose() string {
+	var b strings.Builder
+	for _, group := range []struct{ title, state string }{{"Queued", Queued}, {"Running", Running}, {"Stopping", "stopping"}, {"Finished", Finished}} {
+		first := true
+		for _, e := range l.Tasks {
+			if e.State != group.state {
+				continue
+			}
+			if first {
+				b.WriteString(group.title + ":\n")
+				first = false
+			}
+			line := "- " + e.Name
+			if e.Conversation != "" {
+				line += " in " + e.Conversation
+			}
+			if e.By != "" {
+				line += ", for " + e.By
+			}
+			switch e.State {
+			case Finished:
+				line += fmt.Sprintf(" (%s, %s ago)", e.Outcome, e.Age)
+			case Running:
+				line += fmt.Sprintf(" (started %s ago)", e.Age)
+			}
+			b.WriteString(line + "\n")
+		}
+		if !first {
+			b.WriteString("\n")
+		}
+	}
+	if l.More > 0 {
+		fmt.Fprintf(&b, "and %d more\n", l.More)
+	}
+	if b.Len() == 0 {
+		return "The queue is empty."
+	}
+	return strings.TrimSpace(b.String())
+}
+
+type waitingItem struct {
+	From         string `json:"from"`
+	Kind         string `json:"kind"` // result or message
+	Conversation string `json:"conversation,omitempty"`
+	Age          string `json:"age"`
+}
+
+type inboxList struct {
+	Messages []waitingItem `json:"messages"`
+	More     int           `json:"more,omitempty"`
+	Text     string        `json:"text"`
+}
+
+// inbox shows what lies in the caller's inbox and takes nothing out of it.
+func (t *tasks) inbox(ctx context.Context, call sdk.ToolCall) (sdk.ToolResult, error) {
+	var args struct{ All bool }
+	if err := arguments(call, &args); err != nil {
+		return sdk.ToolResult{}, err
+	}
+	c := t.change(ctx)
+	me, err := c.who(call)
+	if err != nil {
+		return sdk.ToolResult{}, err
+	}
+	if args.All && !byCommand(call) {
+		return sdk.ToolResult{}, errors.New("other conversations are shown to people only")
+	}
+	prefix := "order/" + me.root + "/" + me.name + "/"
+	if args.All {
+		prefix = "order/"
+	}
+	out := inboxList{Messages: []waitingItem{}}
+	err = t.k.Scan(ctx, prefix, func(v sdk.Value) error {
+		parts := strings.Split(v.Key, "/") // order, root, name, seq
+		var from string
+		if err := json.Unmarshal(v.Value, &from); err != nil || len(parts) != 4 {
+			return nil //nolint:nilerr // it cannot be shown
+		}
+		if len(out.Messages) == maxListed {
+			out.More++
+			return nil
+		}
+		item, err := read[Item](c, inboxPrefix(parts[1], parts[2], from)+parts[3])
+		if err != nil || item == nil {
+			return err
+		}
+		w := waitingItem{From: from, Kind: "message", Age: ago(c.now, item.At)}
+		if item.Result != nil {
+			w.Kind = "result"
+		}
+		if args.All {
+			w.Conversation = parts[1] + "/" + parts[2]
+		}
+		out.Messages = append(out.Messages, w)
+		return nil
+	})
+	if err != nil {
+		return sdk.ToolResult{}, fmt.Errorf("read the inbox: %w", err)
+	}
+	out.Text = out.prose()
+	return sdk.JSON(out)
+}
+
+func (l inboxList) prose() string {
+	if len(l.Messages) == 0 {
+		return "The inbox is empty."
+	}
+	var b strings.Builder
+	b.WriteString("Messages:\n")
+	for _, m := range l.Messages {
+		where := ""
+		if m.Conversation != "" {
+			where = " in " + m.Conversation
+		}
+		fmt.Fprintf(&b, "- %s from %s%s (%s ago)\n", m.Kind, m.From, where, m.Age)
+	}
+	if l.More > 0 {
+		fmt.Fprintf(&b, "and %d more\n", l.More)
+	}
+	return strings.TrimSpace(b.String())
+}
+
+// overview is a task as the command line shows it.
+type overview struct {
+	*Task
+	*Texts `json:",omitempty"`
+	Key    string `json:"session_key"`
+}
+
+// list shows all tasks to the command line.
+func (t *tasks) list(ctx context.Context, call sdk.ToolCall) (sdk.ToolResult, error) {
+	var args struct{ All bool }
+	if err := arguments(call, &args); err != nil {
+		return sdk.ToolResult{}, err
+	}
+	all, err := t.sorted(ctx, "")
+	if err != nil {
+		return sdk.ToolResult{}, err
+	}
+	out := struct {
+		Tasks []overview `json:"tasks"`
+		More  int        `json:"more,omitempty"`
+	}{Tasks: []overview{}}
+	for _, task := range all {
+		switch {
+		case task.State == Finished && !args.All && time.Since(task.FinishedAt) > 24*time.Hour:
+			out.More++
+		case len(out.Tasks) == 1000:
+			out.More++
+		default:
+			out.Tasks = append(out.Tasks, overview{Task: task, Key: task.sessionKey()})
+		}
+	}
+	return sdk.JSON(out)
+}
+
+// byID is a task by its id, or by its name if only one has it.
+func (t *tasks) byID(ctx context.Context, id string) (found *Task, err error) {
+	named := 0
+	err = t.each(ctx, "", func(task *Task) error {
+		if task.ID == id {
+			found, named = task, 1
+			return errEnough
+		}
+		if task.Name == id {
+			found = task
+			named++
+		}
+		return nil
+	})
+	switch {
+	case err != nil:
+		return nil, err
+	case found == nil:
+		return nil, fmt.Errorf("there is no task %q", id)
+	case named > 1:
+		return nil, fmt.Errorf("%d tasks are named %q: give the id", named, id)
+	}
+	return found, nil
+}
+
+// show tells all of one task.
+func (t *tasks) show(ctx context.Context, call sdk.ToolCall) (sdk.ToolResult, error) {
+	var args struct{ ID string }
+	if err := arguments(call, &args); err != nil {
+		return sdk.ToolResult{}, err
+	}
+	task, err := t.byID(ctx, args.ID)
+	if err != nil {
+		return sdk.ToolResult{}, err
+	}
+	texts, err := readOrNew[Texts](t.change(ctx), textKey(task.ID))
+	if err != nil {
+		return sdk.ToolResult{}, err
+	}
+	return sdk.JSON(overview{task, texts, task.sessionKey()})
+}
+
+// cancelByID cancels a task for the command line.
+func (t *tasks) cancelByID(ctx context.Context, call sdk.ToolCall) (sdk.ToolResult, error) {
+	var args struct{ ID string }
+	if err := arguments(call, &args); err != nil {
+		return sdk.ToolResult{}, err
+	}
+	found, err := t.byID(ctx, args.ID)
+	if err != nil {
+		return sdk.ToolResult{}, err
+	}
+	c := t.change(ctx)
+	task, err := c.find(found.Root, found.Name)
+	if err != nil {
+		return sdk.ToolResult{}, err
+	}
+	if err := c.cancel(task, "it was cancelled"); err != nil {
+		return sdk.ToolResult{}, err
+	}
+	return sdk.JSON(cancelled{task.Name, "cancelled", "Cancelled " + task.Name + "."}, c.effects()...)
+}
