@@ -91,23 +91,29 @@ func (c *change) once(call sdk.ToolCall, me agent, args which, w *waiter, expire
 	if err != nil {
 		return result, false, err
 	}
-	if len(items) > 0 {
+	why := ""
+	switch {
+	case len(items) > 0:
+	case expired:
+		why = "Nothing has come in time."
+	default:
+		if why, err = c.hopeless(me, args.From); err == nil && why != "" { // that may be so because the last thing has come meanwhile
+			items, _, err = c.look(me.root, me.name, args.From, args.newestFirst(), 1)
+		}
+		if err != nil {
+			return result, false, err
+		}
+	}
+	if len(items) > 0 || why != "" {
 		if back, err := c.takePlace(me, w); err != nil || !back {
 			return result, true, err
 		}
+	}
+	switch {
+	case len(items) > 0:
 		result, err = c.give(call, me, items, false)
 		return result, false, err
-	}
-	why := ""
-	if expired {
-		why = "Nothing has come in time."
-	} else if why, err = c.hopeless(me, args.From); err != nil {
-		return result, false, err
-	}
-	if why != "" {
-		if back, err := c.takePlace(me, w); err != nil || !back {
-			return result, true, err
-		}
+	case why != "":
 		result, err = sdk.JSON(messages{Messages: []Message{}, Text: why}, c.effects()...)
 		return result, false, err
 	}
@@ -218,15 +224,10 @@ func (t *tasks) returning(root string, q *queue) (n int) {
 
 // hopeless says why nothing can come, if that is so.
 func (c *change) hopeless(me agent, from string) (string, error) {
-	waits := map[string]string{me.name: from}
-	c.mu.Lock()
-	for name, w := range c.waits[me.root] {
-		if !w.returns {
-			waits[name] = w.from
-		}
+	waits, err := c.waiting(me, from)
+	if err != nil {
+		return "", err
 	}
-	c.mu.Unlock()
-	waits[me.name] = from
 	if from == "" { // often enough one of its own is at work
 		q, err := readOrNew[queue](c, queueKey(me.root, me.name))
 		if err != nil {
@@ -274,6 +275,33 @@ func (c *change) hopeless(me agent, from string) (string, error) {
 		return fmt.Sprintf("Nothing can come from %s: it is queued, and nobody has started it. Call run first.", from), nil
 	}
 	return fmt.Sprintf("Nothing can come from %s: it waits, directly or through others, for you.", from), nil
+}
+
+// waiting is who waits for whom, for one that waits itself. One that has what it
+// waits for does not, even if it has not taken it yet.
+func (c *change) waiting(me agent, from string) (map[string]string, error) {
+	waits := map[string]string{}
+	c.mu.Lock()
+	for name, w := range c.waits[me.root] {
+		if !w.returns {
+			waits[name] = w.from
+		}
+	}
+	c.mu.Unlock()
+	waits[me.name] = from
+	for name, of := range waits {
+		prefix := orderPrefix(me.root, name)
+		if of != "" {
+			prefix = inboxPrefix(me.root, name, of)
+		}
+		switch lies, err := c.anything(prefix); {
+		case err != nil:
+			return nil, fmt.Errorf("read the inbox of %s: %w", name, err)
+		case lies && name != me.name:
+			delete(waits, name)
+		}
+	}
+	return waits, nil
 }
 
 // alive is the agents of a tree that may still say something: those who work,
