@@ -15,6 +15,7 @@ const (
 	TopicDeliveryDead      = "system.delivery.dead"
 	TopicExtension         = "system.extension." // + state
 	TopicSchedulesDeclared = "schedules.declared"
+	TopicSessionIdle       = "session.idle." // + extension id
 	TopicModelUsage        = "model.usage"
 )
 
@@ -44,6 +45,12 @@ type UserMessage struct {
 type Attachment struct {
 	Kind string `json:"kind"` // photo, voice, document, ...
 	Name string `json:"name,omitempty"`
+}
+
+// SessionIdle is the payload of session.idle.<extension>, which that extension
+// has asked for.
+type SessionIdle struct {
+	Session string `json:"session"`
 }
 
 // AgentInput is the payload of agent.input.<agent>.

@@ -83,6 +83,12 @@ func Withdraw(dedupeKey string) Effect {
 	return Effect{pb: &busv1.Effect{Kind: &busv1.Effect_Withdraw{Withdraw: &busv1.Withdraw{DedupeKey: dedupeKey}}}}
 }
 
+// WhenIdle has session.idle.<id of this extension> be published once, as soon as
+// the session has nothing to do; in the same commit if that is so now.
+func WhenIdle(session string) Effect {
+	return Effect{pb: &busv1.Effect{Kind: &busv1.Effect_SessionIdle{SessionIdle: &busv1.SessionIdle{Session: session}}}}
+}
+
 // Raw is any effect as the contract has it.
 func Raw[T isEffect](kind T) Effect {
 	e := &busv1.Effect{}

@@ -128,7 +128,7 @@ func (x Outcome_Kind) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use Outcome_Kind.Descriptor instead.
 func (Outcome_Kind) EnumDescriptor() ([]byte, []int) {
-	return file_switchboard_bus_v1_bus_proto_rawDescGZIP(), []int{21, 0}
+	return file_switchboard_bus_v1_bus_proto_rawDescGZIP(), []int{22, 0}
 }
 
 // Event is one immutable fact. The kernel assigns seq, id, source,
@@ -273,6 +273,7 @@ type Effect struct {
 	//	*Effect_TurnCancel
 	//	*Effect_Withdraw
 	//	*Effect_Receipt
+	//	*Effect_SessionIdle
 	Kind          isEffect_Kind `protobuf_oneof:"kind"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -405,6 +406,15 @@ func (x *Effect) GetReceipt() *Receipt {
 	return nil
 }
 
+func (x *Effect) GetSessionIdle() *SessionIdle {
+	if x != nil {
+		if x, ok := x.Kind.(*Effect_SessionIdle); ok {
+			return x.SessionIdle
+		}
+	}
+	return nil
+}
+
 type isEffect_Kind interface {
 	isEffect_Kind()
 }
@@ -449,6 +459,10 @@ type Effect_Receipt struct {
 	Receipt *Receipt `protobuf:"bytes,10,opt,name=receipt,proto3,oneof"`
 }
 
+type Effect_SessionIdle struct {
+	SessionIdle *SessionIdle `protobuf:"bytes,11,opt,name=session_idle,json=sessionIdle,proto3,oneof"`
+}
+
 func (*Effect_Publish) isEffect_Kind() {}
 
 func (*Effect_Put) isEffect_Kind() {}
@@ -468,6 +482,8 @@ func (*Effect_TurnCancel) isEffect_Kind() {}
 func (*Effect_Withdraw) isEffect_Kind() {}
 
 func (*Effect_Receipt) isEffect_Kind() {}
+
+func (*Effect_SessionIdle) isEffect_Kind() {}
 
 // Publish accepts an event. With a dedupe_key that this source used before,
 // nothing happens and the result names the first event.
@@ -659,10 +675,16 @@ func (x *Delete) GetVersion() int64 {
 // SessionEnsure creates the session (agent, key) unless it exists; an existing
 // one keeps its outbound.
 type SessionEnsure struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Agent         string                 `protobuf:"bytes,1,opt,name=agent,proto3" json:"agent,omitempty"`
-	Key           string                 `protobuf:"bytes,2,opt,name=key,proto3" json:"key,omitempty"`
-	Outbound      *Outbound              `protobuf:"bytes,3,opt,name=outbound,proto3" json:"outbound,omitempty"`
+	state    protoimpl.MessageState `protogen:"open.v1"`
+	Agent    string                 `protobuf:"bytes,1,opt,name=agent,proto3" json:"agent,omitempty"`
+	Key      string                 `protobuf:"bytes,2,opt,name=key,proto3" json:"key,omitempty"`
+	Outbound *Outbound              `protobuf:"bytes,3,opt,name=outbound,proto3" json:"outbound,omitempty"`
+	// Another session, in whose conversation this one is made: whoever reads along
+	// there can read what is said here.
+	Within string `protobuf:"bytes,4,opt,name=within,proto3" json:"within,omitempty"`
+	// A name for a piece of work. The turns that follow from one event are bounded;
+	// those of the sessions that name one piece of work are counted by themselves.
+	Chain         string `protobuf:"bytes,5,opt,name=chain,proto3" json:"chain,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -716,6 +738,20 @@ func (x *SessionEnsure) GetOutbound() *Outbound {
 		return x.Outbound
 	}
 	return nil
+}
+
+func (x *SessionEnsure) GetWithin() string {
+	if x != nil {
+		return x.Within
+	}
+	return ""
+}
+
+func (x *SessionEnsure) GetChain() string {
+	if x != nil {
+		return x.Chain
+	}
+	return ""
 }
 
 // Outbound says where the final text of a session's internal turns goes.
@@ -1326,6 +1362,53 @@ func (x *TurnCancel) GetWaiting() bool {
 	return false
 }
 
+// SessionIdle has session.idle.<extension> published, once, as soon as a session
+// has nothing to do: no turn, and no input but records. That is in this very
+// commit if it has nothing to do now. A session that is deleted counts as idle.
+type SessionIdle struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Session       string                 `protobuf:"bytes,1,opt,name=session,proto3" json:"session,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *SessionIdle) Reset() {
+	*x = SessionIdle{}
+	mi := &file_switchboard_bus_v1_bus_proto_msgTypes[13]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *SessionIdle) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*SessionIdle) ProtoMessage() {}
+
+func (x *SessionIdle) ProtoReflect() protoreflect.Message {
+	mi := &file_switchboard_bus_v1_bus_proto_msgTypes[13]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use SessionIdle.ProtoReflect.Descriptor instead.
+func (*SessionIdle) Descriptor() ([]byte, []int) {
+	return file_switchboard_bus_v1_bus_proto_rawDescGZIP(), []int{13}
+}
+
+func (x *SessionIdle) GetSession() string {
+	if x != nil {
+		return x.Session
+	}
+	return ""
+}
+
 // Withdraw settles the deliveries of an event, and of what the router derived
 // from it, that no handler has taken yet. The result says whether all were in
 // time.
@@ -1339,7 +1422,7 @@ type Withdraw struct {
 
 func (x *Withdraw) Reset() {
 	*x = Withdraw{}
-	mi := &file_switchboard_bus_v1_bus_proto_msgTypes[13]
+	mi := &file_switchboard_bus_v1_bus_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1351,7 +1434,7 @@ func (x *Withdraw) String() string {
 func (*Withdraw) ProtoMessage() {}
 
 func (x *Withdraw) ProtoReflect() protoreflect.Message {
-	mi := &file_switchboard_bus_v1_bus_proto_msgTypes[13]
+	mi := &file_switchboard_bus_v1_bus_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1364,7 +1447,7 @@ func (x *Withdraw) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Withdraw.ProtoReflect.Descriptor instead.
 func (*Withdraw) Descriptor() ([]byte, []int) {
-	return file_switchboard_bus_v1_bus_proto_rawDescGZIP(), []int{13}
+	return file_switchboard_bus_v1_bus_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *Withdraw) GetEventId() string {
@@ -1393,7 +1476,7 @@ type Receipt struct {
 
 func (x *Receipt) Reset() {
 	*x = Receipt{}
-	mi := &file_switchboard_bus_v1_bus_proto_msgTypes[14]
+	mi := &file_switchboard_bus_v1_bus_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1405,7 +1488,7 @@ func (x *Receipt) String() string {
 func (*Receipt) ProtoMessage() {}
 
 func (x *Receipt) ProtoReflect() protoreflect.Message {
-	mi := &file_switchboard_bus_v1_bus_proto_msgTypes[14]
+	mi := &file_switchboard_bus_v1_bus_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1418,7 +1501,7 @@ func (x *Receipt) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Receipt.ProtoReflect.Descriptor instead.
 func (*Receipt) Descriptor() ([]byte, []int) {
-	return file_switchboard_bus_v1_bus_proto_rawDescGZIP(), []int{14}
+	return file_switchboard_bus_v1_bus_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *Receipt) GetProviderId() string {
@@ -1456,7 +1539,7 @@ type Commit struct {
 
 func (x *Commit) Reset() {
 	*x = Commit{}
-	mi := &file_switchboard_bus_v1_bus_proto_msgTypes[15]
+	mi := &file_switchboard_bus_v1_bus_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1468,7 +1551,7 @@ func (x *Commit) String() string {
 func (*Commit) ProtoMessage() {}
 
 func (x *Commit) ProtoReflect() protoreflect.Message {
-	mi := &file_switchboard_bus_v1_bus_proto_msgTypes[15]
+	mi := &file_switchboard_bus_v1_bus_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1481,7 +1564,7 @@ func (x *Commit) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Commit.ProtoReflect.Descriptor instead.
 func (*Commit) Descriptor() ([]byte, []int) {
-	return file_switchboard_bus_v1_bus_proto_rawDescGZIP(), []int{15}
+	return file_switchboard_bus_v1_bus_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *Commit) GetId() string {
@@ -1517,7 +1600,7 @@ type CommitReceipt struct {
 
 func (x *CommitReceipt) Reset() {
 	*x = CommitReceipt{}
-	mi := &file_switchboard_bus_v1_bus_proto_msgTypes[16]
+	mi := &file_switchboard_bus_v1_bus_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1529,7 +1612,7 @@ func (x *CommitReceipt) String() string {
 func (*CommitReceipt) ProtoMessage() {}
 
 func (x *CommitReceipt) ProtoReflect() protoreflect.Message {
-	mi := &file_switchboard_bus_v1_bus_proto_msgTypes[16]
+	mi := &file_switchboard_bus_v1_bus_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1542,7 +1625,7 @@ func (x *CommitReceipt) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CommitReceipt.ProtoReflect.Descriptor instead.
 func (*CommitReceipt) Descriptor() ([]byte, []int) {
-	return file_switchboard_bus_v1_bus_proto_rawDescGZIP(), []int{16}
+	return file_switchboard_bus_v1_bus_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *CommitReceipt) GetResults() []*EffectResult {
@@ -1580,7 +1663,7 @@ type EffectResult struct {
 
 func (x *EffectResult) Reset() {
 	*x = EffectResult{}
-	mi := &file_switchboard_bus_v1_bus_proto_msgTypes[17]
+	mi := &file_switchboard_bus_v1_bus_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1592,7 +1675,7 @@ func (x *EffectResult) String() string {
 func (*EffectResult) ProtoMessage() {}
 
 func (x *EffectResult) ProtoReflect() protoreflect.Message {
-	mi := &file_switchboard_bus_v1_bus_proto_msgTypes[17]
+	mi := &file_switchboard_bus_v1_bus_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1605,7 +1688,7 @@ func (x *EffectResult) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EffectResult.ProtoReflect.Descriptor instead.
 func (*EffectResult) Descriptor() ([]byte, []int) {
-	return file_switchboard_bus_v1_bus_proto_rawDescGZIP(), []int{17}
+	return file_switchboard_bus_v1_bus_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *EffectResult) GetEventId() string {
@@ -1690,7 +1773,7 @@ type Error struct {
 
 func (x *Error) Reset() {
 	*x = Error{}
-	mi := &file_switchboard_bus_v1_bus_proto_msgTypes[18]
+	mi := &file_switchboard_bus_v1_bus_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1702,7 +1785,7 @@ func (x *Error) String() string {
 func (*Error) ProtoMessage() {}
 
 func (x *Error) ProtoReflect() protoreflect.Message {
-	mi := &file_switchboard_bus_v1_bus_proto_msgTypes[18]
+	mi := &file_switchboard_bus_v1_bus_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1715,7 +1798,7 @@ func (x *Error) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Error.ProtoReflect.Descriptor instead.
 func (*Error) Descriptor() ([]byte, []int) {
-	return file_switchboard_bus_v1_bus_proto_rawDescGZIP(), []int{18}
+	return file_switchboard_bus_v1_bus_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *Error) GetCode() int32 {
@@ -1752,7 +1835,7 @@ type Delivery struct {
 
 func (x *Delivery) Reset() {
 	*x = Delivery{}
-	mi := &file_switchboard_bus_v1_bus_proto_msgTypes[19]
+	mi := &file_switchboard_bus_v1_bus_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1764,7 +1847,7 @@ func (x *Delivery) String() string {
 func (*Delivery) ProtoMessage() {}
 
 func (x *Delivery) ProtoReflect() protoreflect.Message {
-	mi := &file_switchboard_bus_v1_bus_proto_msgTypes[19]
+	mi := &file_switchboard_bus_v1_bus_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1777,7 +1860,7 @@ func (x *Delivery) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Delivery.ProtoReflect.Descriptor instead.
 func (*Delivery) Descriptor() ([]byte, []int) {
-	return file_switchboard_bus_v1_bus_proto_rawDescGZIP(), []int{19}
+	return file_switchboard_bus_v1_bus_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *Delivery) GetToken() string {
@@ -1856,7 +1939,7 @@ type TurnContext struct {
 
 func (x *TurnContext) Reset() {
 	*x = TurnContext{}
-	mi := &file_switchboard_bus_v1_bus_proto_msgTypes[20]
+	mi := &file_switchboard_bus_v1_bus_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1868,7 +1951,7 @@ func (x *TurnContext) String() string {
 func (*TurnContext) ProtoMessage() {}
 
 func (x *TurnContext) ProtoReflect() protoreflect.Message {
-	mi := &file_switchboard_bus_v1_bus_proto_msgTypes[20]
+	mi := &file_switchboard_bus_v1_bus_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1881,7 +1964,7 @@ func (x *TurnContext) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TurnContext.ProtoReflect.Descriptor instead.
 func (*TurnContext) Descriptor() ([]byte, []int) {
-	return file_switchboard_bus_v1_bus_proto_rawDescGZIP(), []int{20}
+	return file_switchboard_bus_v1_bus_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *TurnContext) GetSession() string {
@@ -1999,7 +2082,7 @@ type Outcome struct {
 
 func (x *Outcome) Reset() {
 	*x = Outcome{}
-	mi := &file_switchboard_bus_v1_bus_proto_msgTypes[21]
+	mi := &file_switchboard_bus_v1_bus_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2011,7 +2094,7 @@ func (x *Outcome) String() string {
 func (*Outcome) ProtoMessage() {}
 
 func (x *Outcome) ProtoReflect() protoreflect.Message {
-	mi := &file_switchboard_bus_v1_bus_proto_msgTypes[21]
+	mi := &file_switchboard_bus_v1_bus_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2024,7 +2107,7 @@ func (x *Outcome) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Outcome.ProtoReflect.Descriptor instead.
 func (*Outcome) Descriptor() ([]byte, []int) {
-	return file_switchboard_bus_v1_bus_proto_rawDescGZIP(), []int{21}
+	return file_switchboard_bus_v1_bus_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *Outcome) GetToken() string {
@@ -2087,7 +2170,7 @@ const file_switchboard_bus_v1_bus_proto_rawDesc = "" +
 	"\n" +
 	"dedupe_key\x18\n" +
 	" \x01(\tR\tdedupeKey\x12\"\n" +
-	"\rcreated_at_us\x18\v \x01(\x03R\vcreatedAtUs\"\xcc\x04\n" +
+	"\rcreated_at_us\x18\v \x01(\x03R\vcreatedAtUs\"\x92\x05\n" +
 	"\x06Effect\x127\n" +
 	"\apublish\x18\x01 \x01(\v2\x1b.switchboard.bus.v1.PublishH\x00R\apublish\x12+\n" +
 	"\x03put\x18\x02 \x01(\v2\x17.switchboard.bus.v1.PutH\x00R\x03put\x124\n" +
@@ -2100,7 +2183,8 @@ const file_switchboard_bus_v1_bus_proto_rawDesc = "" +
 	"turnCancel\x12:\n" +
 	"\bwithdraw\x18\t \x01(\v2\x1c.switchboard.bus.v1.WithdrawH\x00R\bwithdraw\x127\n" +
 	"\areceipt\x18\n" +
-	" \x01(\v2\x1b.switchboard.bus.v1.ReceiptH\x00R\areceiptB\x06\n" +
+	" \x01(\v2\x1b.switchboard.bus.v1.ReceiptH\x00R\areceipt\x12D\n" +
+	"\fsession_idle\x18\v \x01(\v2\x1f.switchboard.bus.v1.SessionIdleH\x00R\vsessionIdleB\x06\n" +
 	"\x04kind\"j\n" +
 	"\aPublish\x12\x14\n" +
 	"\x05topic\x18\x01 \x01(\tR\x05topic\x12\x10\n" +
@@ -2118,11 +2202,13 @@ const file_switchboard_bus_v1_bus_proto_rawDesc = "" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x1d\n" +
 	"\aversion\x18\x02 \x01(\x03H\x00R\aversion\x88\x01\x01B\n" +
 	"\n" +
-	"\b_version\"q\n" +
+	"\b_version\"\x9f\x01\n" +
 	"\rSessionEnsure\x12\x14\n" +
 	"\x05agent\x18\x01 \x01(\tR\x05agent\x12\x10\n" +
 	"\x03key\x18\x02 \x01(\tR\x03key\x128\n" +
-	"\boutbound\x18\x03 \x01(\v2\x1c.switchboard.bus.v1.OutboundR\boutbound\"\xa2\x01\n" +
+	"\boutbound\x18\x03 \x01(\v2\x1c.switchboard.bus.v1.OutboundR\boutbound\x12\x16\n" +
+	"\x06within\x18\x04 \x01(\tR\x06within\x12\x14\n" +
+	"\x05chain\x18\x05 \x01(\tR\x05chain\"\xa2\x01\n" +
 	"\bOutbound\x125\n" +
 	"\x04kind\x18\x01 \x01(\x0e2!.switchboard.bus.v1.Outbound.KindR\x04kind\x12\x16\n" +
 	"\x06target\x18\x02 \x01(\tR\x06target\"G\n" +
@@ -2181,7 +2267,9 @@ const file_switchboard_bus_v1_bus_proto_rawDesc = "" +
 	"\x06reason\x18\x02 \x01(\tR\x06reason\x12\x14\n" +
 	"\x05agent\x18\x03 \x01(\tR\x05agent\x12\x10\n" +
 	"\x03key\x18\x04 \x01(\tR\x03key\x12\x18\n" +
-	"\awaiting\x18\x05 \x01(\bR\awaiting\"D\n" +
+	"\awaiting\x18\x05 \x01(\bR\awaiting\"'\n" +
+	"\vSessionIdle\x12\x18\n" +
+	"\asession\x18\x01 \x01(\tR\asession\"D\n" +
 	"\bWithdraw\x12\x19\n" +
 	"\bevent_id\x18\x01 \x01(\tR\aeventId\x12\x1d\n" +
 	"\n" +
@@ -2270,7 +2358,7 @@ func file_switchboard_bus_v1_bus_proto_rawDescGZIP() []byte {
 }
 
 var file_switchboard_bus_v1_bus_proto_enumTypes = make([]protoimpl.EnumInfo, 2)
-var file_switchboard_bus_v1_bus_proto_msgTypes = make([]protoimpl.MessageInfo, 22)
+var file_switchboard_bus_v1_bus_proto_msgTypes = make([]protoimpl.MessageInfo, 23)
 var file_switchboard_bus_v1_bus_proto_goTypes = []any{
 	(Outbound_Kind)(0),    // 0: switchboard.bus.v1.Outbound.Kind
 	(Outcome_Kind)(0),     // 1: switchboard.bus.v1.Outcome.Kind
@@ -2287,15 +2375,16 @@ var file_switchboard_bus_v1_bus_proto_goTypes = []any{
 	(*Call)(nil),          // 12: switchboard.bus.v1.Call
 	(*Steer)(nil),         // 13: switchboard.bus.v1.Steer
 	(*TurnCancel)(nil),    // 14: switchboard.bus.v1.TurnCancel
-	(*Withdraw)(nil),      // 15: switchboard.bus.v1.Withdraw
-	(*Receipt)(nil),       // 16: switchboard.bus.v1.Receipt
-	(*Commit)(nil),        // 17: switchboard.bus.v1.Commit
-	(*CommitReceipt)(nil), // 18: switchboard.bus.v1.CommitReceipt
-	(*EffectResult)(nil),  // 19: switchboard.bus.v1.EffectResult
-	(*Error)(nil),         // 20: switchboard.bus.v1.Error
-	(*Delivery)(nil),      // 21: switchboard.bus.v1.Delivery
-	(*TurnContext)(nil),   // 22: switchboard.bus.v1.TurnContext
-	(*Outcome)(nil),       // 23: switchboard.bus.v1.Outcome
+	(*SessionIdle)(nil),   // 15: switchboard.bus.v1.SessionIdle
+	(*Withdraw)(nil),      // 16: switchboard.bus.v1.Withdraw
+	(*Receipt)(nil),       // 17: switchboard.bus.v1.Receipt
+	(*Commit)(nil),        // 18: switchboard.bus.v1.Commit
+	(*CommitReceipt)(nil), // 19: switchboard.bus.v1.CommitReceipt
+	(*EffectResult)(nil),  // 20: switchboard.bus.v1.EffectResult
+	(*Error)(nil),         // 21: switchboard.bus.v1.Error
+	(*Delivery)(nil),      // 22: switchboard.bus.v1.Delivery
+	(*TurnContext)(nil),   // 23: switchboard.bus.v1.TurnContext
+	(*Outcome)(nil),       // 24: switchboard.bus.v1.Outcome
 }
 var file_switchboard_bus_v1_bus_proto_depIdxs = []int32{
 	4,  // 0: switchboard.bus.v1.Effect.publish:type_name -> switchboard.bus.v1.Publish
@@ -2306,26 +2395,27 @@ var file_switchboard_bus_v1_bus_proto_depIdxs = []int32{
 	10, // 5: switchboard.bus.v1.Effect.append:type_name -> switchboard.bus.v1.Append
 	13, // 6: switchboard.bus.v1.Effect.steer:type_name -> switchboard.bus.v1.Steer
 	14, // 7: switchboard.bus.v1.Effect.turn_cancel:type_name -> switchboard.bus.v1.TurnCancel
-	15, // 8: switchboard.bus.v1.Effect.withdraw:type_name -> switchboard.bus.v1.Withdraw
-	16, // 9: switchboard.bus.v1.Effect.receipt:type_name -> switchboard.bus.v1.Receipt
-	8,  // 10: switchboard.bus.v1.SessionEnsure.outbound:type_name -> switchboard.bus.v1.Outbound
-	0,  // 11: switchboard.bus.v1.Outbound.kind:type_name -> switchboard.bus.v1.Outbound.Kind
-	11, // 12: switchboard.bus.v1.Append.entries:type_name -> switchboard.bus.v1.Entry
-	12, // 13: switchboard.bus.v1.Entry.calls:type_name -> switchboard.bus.v1.Call
-	3,  // 14: switchboard.bus.v1.Commit.effects:type_name -> switchboard.bus.v1.Effect
-	19, // 15: switchboard.bus.v1.CommitReceipt.results:type_name -> switchboard.bus.v1.EffectResult
-	20, // 16: switchboard.bus.v1.CommitReceipt.error:type_name -> switchboard.bus.v1.Error
-	12, // 17: switchboard.bus.v1.EffectResult.calls:type_name -> switchboard.bus.v1.Call
-	22, // 18: switchboard.bus.v1.EffectResult.turn:type_name -> switchboard.bus.v1.TurnContext
-	2,  // 19: switchboard.bus.v1.Delivery.event:type_name -> switchboard.bus.v1.Event
-	22, // 20: switchboard.bus.v1.Delivery.turn:type_name -> switchboard.bus.v1.TurnContext
-	1,  // 21: switchboard.bus.v1.Outcome.kind:type_name -> switchboard.bus.v1.Outcome.Kind
-	3,  // 22: switchboard.bus.v1.Outcome.effects:type_name -> switchboard.bus.v1.Effect
-	23, // [23:23] is the sub-list for method output_type
-	23, // [23:23] is the sub-list for method input_type
-	23, // [23:23] is the sub-list for extension type_name
-	23, // [23:23] is the sub-list for extension extendee
-	0,  // [0:23] is the sub-list for field type_name
+	16, // 8: switchboard.bus.v1.Effect.withdraw:type_name -> switchboard.bus.v1.Withdraw
+	17, // 9: switchboard.bus.v1.Effect.receipt:type_name -> switchboard.bus.v1.Receipt
+	15, // 10: switchboard.bus.v1.Effect.session_idle:type_name -> switchboard.bus.v1.SessionIdle
+	8,  // 11: switchboard.bus.v1.SessionEnsure.outbound:type_name -> switchboard.bus.v1.Outbound
+	0,  // 12: switchboard.bus.v1.Outbound.kind:type_name -> switchboard.bus.v1.Outbound.Kind
+	11, // 13: switchboard.bus.v1.Append.entries:type_name -> switchboard.bus.v1.Entry
+	12, // 14: switchboard.bus.v1.Entry.calls:type_name -> switchboard.bus.v1.Call
+	3,  // 15: switchboard.bus.v1.Commit.effects:type_name -> switchboard.bus.v1.Effect
+	20, // 16: switchboard.bus.v1.CommitReceipt.results:type_name -> switchboard.bus.v1.EffectResult
+	21, // 17: switchboard.bus.v1.CommitReceipt.error:type_name -> switchboard.bus.v1.Error
+	12, // 18: switchboard.bus.v1.EffectResult.calls:type_name -> switchboard.bus.v1.Call
+	23, // 19: switchboard.bus.v1.EffectResult.turn:type_name -> switchboard.bus.v1.TurnContext
+	2,  // 20: switchboard.bus.v1.Delivery.event:type_name -> switchboard.bus.v1.Event
+	23, // 21: switchboard.bus.v1.Delivery.turn:type_name -> switchboard.bus.v1.TurnContext
+	1,  // 22: switchboard.bus.v1.Outcome.kind:type_name -> switchboard.bus.v1.Outcome.Kind
+	3,  // 23: switchboard.bus.v1.Outcome.effects:type_name -> switchboard.bus.v1.Effect
+	24, // [24:24] is the sub-list for method output_type
+	24, // [24:24] is the sub-list for method input_type
+	24, // [24:24] is the sub-list for extension type_name
+	24, // [24:24] is the sub-list for extension extendee
+	0,  // [0:24] is the sub-list for field type_name
 }
 
 func init() { file_switchboard_bus_v1_bus_proto_init() }
@@ -2344,6 +2434,7 @@ func file_switchboard_bus_v1_bus_proto_init() {
 		(*Effect_TurnCancel)(nil),
 		(*Effect_Withdraw)(nil),
 		(*Effect_Receipt)(nil),
+		(*Effect_SessionIdle)(nil),
 	}
 	file_switchboard_bus_v1_bus_proto_msgTypes[3].OneofWrappers = []any{}
 	file_switchboard_bus_v1_bus_proto_msgTypes[4].OneofWrappers = []any{}
@@ -2353,7 +2444,7 @@ func file_switchboard_bus_v1_bus_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_switchboard_bus_v1_bus_proto_rawDesc), len(file_switchboard_bus_v1_bus_proto_rawDesc)),
 			NumEnums:      2,
-			NumMessages:   22,
+			NumMessages:   23,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

@@ -29,6 +29,7 @@ var kernel = [...]string{
 	"system.delivery.dead",
 	"system.extension.*",
 	"schedules.declared",
+	"session.idle.*",
 	"model.usage",
 }
 

@@ -84,7 +84,7 @@ func TestKernelTopics(t *testing.T) {
 		contract.TopicUserMessage, contract.TopicAgentInput + "x", contract.TopicAgentOutput,
 		contract.TopicChannelSend + "x", contract.TopicCommand + "x", contract.TopicUserNotify, contract.TopicUserAsk,
 		contract.TopicAgentTask, contract.TopicAgentBackground, contract.TopicDeliveryDead,
-		contract.TopicExtension + "x", contract.TopicSchedulesDeclared, contract.TopicModelUsage,
+		contract.TopicExtension + "x", contract.TopicSchedulesDeclared, contract.TopicSessionIdle + "x", contract.TopicModelUsage,
 	}
 	if got := len(topic.KernelPatterns()); got != len(topics) {
 		t.Errorf("%d kernel patterns, the contract has %d topics", got, len(topics))

@@ -65,6 +65,10 @@ type Sessions interface {
 	// Output ends the turn of the lane. The result names the event that says so,
 	// and the turn that goes on, if it had interrupted one.
 	Output(tx *Tx, payload []byte) (*busv1.EffectResult, error)
+	// WhenIdle has the actor told when a session has nothing to do.
+	WhenIdle(tx *Tx, e *busv1.SessionIdle) (*busv1.EffectResult, error)
+	// Rested runs at the end of a commit that has settled an input of the session.
+	Rested(tx *Tx, session int64) error
 	// Begun reports whether a turn that has not ended is about the input.
 	Begun(r journal.Reader, e *busv1.Event) (bool, error)
 	// Acked refuses the acknowledgement of an input whose turn has not ended.

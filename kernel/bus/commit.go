@@ -131,7 +131,10 @@ func (b *Bus) submit(a *Actor, token string, lazy bool, apply func(*Tx) error, d
 			if err := tx.holdToken(token); err != nil {
 				return err
 			}
-			return apply(tx)
+			if err := apply(tx); err != nil {
+				return err
+			}
+			return tx.rest()
 		},
 		Undo: func() { b.rollback(tx) },
 		Done: func(err error) {
@@ -247,6 +250,8 @@ func (t *Tx) effect(e *busv1.Effect) (*busv1.EffectResult, error) {
 		return t.bus.sessions.Steer(t, k.Steer)
 	case *busv1.Effect_TurnCancel:
 		return t.bus.sessions.Cancel(t, k.TurnCancel)
+	case *busv1.Effect_SessionIdle:
+		return t.bus.sessions.WhenIdle(t, k.SessionIdle)
 	case *busv1.Effect_Withdraw:
 		return t.withdrawEffect(k.Withdraw)
 	case *busv1.Effect_Receipt:

@@ -49,7 +49,7 @@ func (a *Actor) allowed(e *busv1.Effect) error {
 		return fmt.Errorf("%w: only a channel gives receipts: %q lacks \"provides: {channel: ...}\"", contract.ErrDenied, a.ID)
 	case *busv1.Effect_SessionEnsure:
 		return a.granted("session.ensure")
-	case *busv1.Effect_Input:
+	case *busv1.Effect_Input, *busv1.Effect_SessionIdle:
 		return a.granted("input")
 	case *busv1.Effect_TurnCancel:
 		return a.granted("turn.cancel")
@@ -73,7 +73,7 @@ func (a *Actor) allowedToPublish(t string) error {
 	case t == contract.TopicAgentOutput && a.Agent:
 		return nil
 	case t == contract.TopicAgentOutput, strings.HasPrefix(t, contract.TopicAgentInput), strings.HasPrefix(t, contract.TopicChannelSend),
-		strings.HasPrefix(t, contract.TopicCommand), strings.HasPrefix(t, contract.TopicExtension), t == contract.TopicDeliveryDead, t == contract.TopicSchedulesDeclared, t == contract.TopicModelUsage:
+		strings.HasPrefix(t, contract.TopicCommand), strings.HasPrefix(t, contract.TopicExtension), strings.HasPrefix(t, contract.TopicSessionIdle), t == contract.TopicDeliveryDead, t == contract.TopicSchedulesDeclared, t == contract.TopicModelUsage:
 		return fmt.Errorf("%w: %q is published by the kernel alone", contract.ErrDenied, t)
 	case t == contract.TopicUserMessage && !a.Channel:
 		return fmt.Errorf("%w: only a channel reports messages of people: %q lacks \"provides: {channel: ...}\"", contract.ErrDenied, a.ID)

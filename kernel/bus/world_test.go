@@ -217,6 +217,10 @@ func (fakeSessions) Output(*bus.Tx, []byte) (*busv1.EffectResult, error) {
 func (fakeSessions) Steer(*bus.Tx, *busv1.Steer) (*busv1.EffectResult, error) {
 	return nil, errNoSessions
 }
+func (fakeSessions) WhenIdle(*bus.Tx, *busv1.SessionIdle) (*busv1.EffectResult, error) {
+	return &busv1.EffectResult{}, nil
+}
+func (fakeSessions) Rested(*bus.Tx, int64) error                      { return nil }
 func (fakeSessions) Acked(*bus.Tx) error                              { return nil }
 func (fakeSessions) Begun(journal.Reader, *busv1.Event) (bool, error) { return false, nil }
 

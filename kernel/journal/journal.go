@@ -115,7 +115,9 @@ type Reader interface {
 	// (0: of all), oldest first.
 	HistoryBefore(session, before int64, limit int) ([]*busv1.Entry, error)
 	Turn(id int64) (*Turn, error)
-	TurnsOfCorrelation(correlation string) (int, error)
+	// TurnsOf counts the turns of a chain, those that have not ended included, and
+	// stops at most.
+	TurnsOf(chain string, most int) (int, error)
 	Call(id int64) (*Call, error)
 	OpenCalls(turn int64) ([]Call, error)
 	Conversation(id int64) (*Conversation, error)
@@ -244,7 +246,9 @@ type Session struct {
 	Stack          []int64 // turns, the running one last
 	CreatedAt      int64   // Unix microseconds
 	ActiveAt       int64
-	UserAt         int64 // when a turn heard a person last; 0: never
+	UserAt         int64    // when a turn heard a person last; 0: never
+	Chain          string   // the piece of work that its turns are counted for; empty: none
+	Idle           []string // extensions to tell when it has nothing to do
 }
 
 // SessionFilter selects sessions, most recently active first.
@@ -259,7 +263,7 @@ type Turn struct {
 	Session     int64
 	Inputs      []int64 // seqs of the input events
 	ReplyTo     string
-	Correlation string
+	Chain       string // what its turn is counted for
 	Outcome     string // empty: not ended
 	UsedSend    bool   // a send_to_channel was part of it
 	Interrupted int    // how often a newer message has interrupted it

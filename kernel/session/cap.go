@@ -15,20 +15,31 @@ import (
 // is queued, before a model is asked. One that was queued earlier ends with its
 // first rows. Each is answered with an output, so that nobody waits for it, but
 // only the first one has a text, and none begins a new count of hops.
+//
+// A session may name a piece of work: its turns are counted for that, so that a
+// hundred pieces that follow from one event are bounded each, and not together.
 
-// Capped says whether the turns of a chain of events are used up.
-func (b *Book) Capped(r journal.Reader, correlation string) (bool, error) {
-	over, _, err := b.overCap(r, correlation)
+// chain is what a turn is counted for.
+func chain(s *journal.Session, e *busv1.Event) string {
+	if s.Chain == "" {
+		return e.GetCorrelationId()
+	}
+	return e.GetCorrelationId() + "/" + s.Chain
+}
+
+// Capped says whether the turns of a chain are used up.
+func (b *Book) Capped(r journal.Reader, chain string) (bool, error) {
+	over, _, err := b.overCap(r, chain)
 	return over, err
 }
 
 // overCap is Capped with what to say of it: nothing, if it was said before.
-func (b *Book) overCap(r journal.Reader, correlation string) (over bool, text string, err error) {
+func (b *Book) overCap(r journal.Reader, chain string) (over bool, text string, err error) {
 	limit := b.directory.Current().MaxTurns
 	if limit <= 0 {
 		return false, "", nil
 	}
-	n, err := r.TurnsOfCorrelation(correlation)
+	n, err := r.TurnsOf(chain, limit+1)
 	if err != nil || n < limit {
 		return false, "", err
 	}
@@ -53,7 +64,7 @@ func (b *Book) refuse(tx *bus.Tx, s *journal.Session, e *busv1.Event, in contrac
 		}
 	}
 	turn := &journal.Turn{
-		Session: s.ID, Inputs: []int64{e.GetSeq()}, ReplyTo: in.ReplyTo, Correlation: e.GetCorrelationId(),
+		Session: s.ID, Inputs: []int64{e.GetSeq()}, ReplyTo: in.ReplyTo, Chain: chain(s, e),
 		Outcome: contract.OutcomeCapped, StartedAt: tx.Now, EndedAt: tx.Now,
 	}
 	if err := tx.PutTurn(turn); err != nil {

@@ -11,9 +11,9 @@ import (
 )
 
 // Delete removes a session with its history. What runs in it ends without a
-// word, and what waits for it is settled; a call that it works for fails. The
-// conversation that it belonged to
-// begins a new one with its next message.
+// word, and what waits for it is settled; a call that it works for fails, and an
+// extension that it is for hears that it was cancelled. The conversation that it
+// belonged to begins a new one with its next message.
 func (b *Book) Delete(tx *bus.Tx, id int64) error {
 	s, err := tx.Session(id)
 	if err != nil {
@@ -28,18 +28,35 @@ func (b *Book) Delete(tx *bus.Tx, id int64) error {
 	if _, err := tx.TakeBack(s.Agent, contract.TopicAgentInput+s.Agent, journal.SessionID(s.ID)); err != nil {
 		return err
 	}
-	if _, err := b.CancelTurns(tx, s, ""); err != nil {
+	ended, err := b.CancelTurns(tx, s, "")
+	if err != nil {
 		return err
 	}
 	if s.OutboundKind == directory.OutboundExtension { // it waits for what is said here
-		if err := b.cancelWaiting(tx, s, ""); err != nil {
+		said, err := b.cancelWaiting(tx, s, "")
+		if err == nil && ended+said == 0 {
+			err = b.lastWord(tx, s)
+		}
+		if err != nil {
 			return err
 		}
 	}
 	if err := b.settleWaiting(tx, s, "the session was deleted"); err != nil {
 		return err
 	}
+	if err := b.tellIdle(tx, s); err != nil {
+		return err
+	}
 	return tx.DeleteSession(id)
+}
+
+// lastWord is the output of a session that is deleted while nothing is said in
+// it: the extension that it is for hears no more of it.
+func (b *Book) lastWord(tx *bus.Tx, s *journal.Session) error {
+	_, err := tx.Emit(contract.TopicAgentOutput, journal.SessionID(s.ID), contract.AgentOutput{
+		Session: journal.SessionID(s.ID), Outcome: contract.OutcomeCancelled, Extension: s.OutboundTarget, Key: s.Key,
+	})
+	return err
 }
 
 // settleWaiting settles what waits for a session and is in nobody's hands.

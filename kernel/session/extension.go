@@ -6,7 +6,6 @@ import (
 	"strings"
 
 	"github.com/switchboard-run/switchboard/contract"
-	"github.com/switchboard-run/switchboard/contract/busv1"
 	"github.com/switchboard-run/switchboard/kernel/bus"
 	"github.com/switchboard-run/switchboard/kernel/directory"
 	"github.com/switchboard-run/switchboard/kernel/journal"
@@ -52,12 +51,13 @@ func (b *Book) forExtension(r journal.Reader, s *journal.Session, turn *journal.
 }
 
 // cancelWaiting answers for the inputs of a session that no turn has begun with,
-// as if each had been a turn that was cancelled. Records are kept.
-func (b *Book) cancelWaiting(tx *bus.Tx, s *journal.Session, text string) error {
+// as if each had been a turn that was cancelled, and says for how many. Records are
+// kept.
+func (b *Book) cancelWaiting(tx *bus.Tx, s *journal.Session, text string) (said int, err error) {
 	b.disturb(s.ID)
 	waiting, events, err := b.Waiting(tx, s, math.MaxInt32)
 	if err != nil {
-		return err
+		return said, err
 	}
 	for i, d := range waiting {
 		var in contract.AgentInput
@@ -65,25 +65,19 @@ func (b *Book) cancelWaiting(tx *bus.Tx, s *journal.Session, text string) error 
 			continue
 		}
 		if err := tx.Settle(d, journal.Done, "cancelled before it began"); err != nil {
-			return err
+			return said, err
 		}
-		turn := &journal.Turn{
-			Session: s.ID, Inputs: []int64{d.Seq}, ReplyTo: in.ReplyTo, Correlation: events[i].GetCorrelationId(), StartedAt: tx.Now,
-			Outcome: contract.OutcomeCancelled, EndedAt: tx.Now,
-		}
-		if err := tx.PutTurn(turn); err != nil {
-			return err
-		}
-		row := &busv1.Entry{Kind: contract.EntryInput, Text: in.Text, Sender: in.Sender, Input: events[i].GetId(), InputKind: in.Kind, Thread: in.Thread}
-		if _, err := b.write(tx, s, turn, []*busv1.Entry{row}); err != nil {
-			return err
+		turn, err := b.inItsPlace(tx, s, events[i], in)
+		if err != nil {
+			return said, err
 		}
 		if err := tx.Following(events[i], func() error {
-			_, err := b.publish(tx, s, turn, text, false)
+			_, err := b.end(tx, s, turn, contract.OutcomeCancelled, text, false)
 			return err
 		}); err != nil {
-			return err
+			return said, err
 		}
+		said++
 	}
-	return nil
+	return said, nil
 }

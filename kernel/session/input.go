@@ -48,8 +48,19 @@ func (b *Book) Ensure(tx *bus.Tx, e *busv1.SessionEnsure) (*busv1.EffectResult, 
 	if kind == busv1.Outbound_KIND_EXTENSION {
 		target = tx.Actor.ID
 	}
+	group := false
+	if id := e.GetWithin(); id != "" {
+		within, err := tx.Session(journal.ParseSessionID(id))
+		switch {
+		case err != nil:
+			return nil, err
+		case within == nil:
+			return nil, fmt.Errorf("%w: there is no session %q, within which one was to be made", contract.ErrNotFound, id)
+		}
+		group = within.Group
+	}
 	s, err := b.Open(tx, e.GetAgent(), e.GetKey(), func(s *journal.Session) {
-		s.OutboundKind, s.OutboundTarget = int32(kind), target
+		s.OutboundKind, s.OutboundTarget, s.Group, s.Chain = int32(kind), target, group, e.GetChain()
 	})
 	if err != nil {
 		return nil, err
@@ -108,7 +119,7 @@ func (b *Book) Queue(tx *bus.Tx, s *journal.Session, in contract.AgentInput, ded
 	if err != nil || duplicate || in.Kind == contract.InputUser || in.Kind == contract.InputRecord {
 		return e, duplicate, err
 	}
-	over, text, err := b.overCap(tx, e.GetCorrelationId())
+	over, text, err := b.overCap(tx, chain(s, e))
 	if over && err == nil {
 		err = b.refuse(tx, s, e, in, text)
 	}

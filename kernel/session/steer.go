@@ -39,7 +39,7 @@ func (b *Book) Steer(tx *bus.Tx, e *busv1.Steer) (*busv1.EffectResult, error) {
 		return nil, fmt.Errorf("%w: %d of %d waiting messages cannot interrupt a turn", contract.ErrConflict, n, len(inputs))
 	}
 	inputs = inputs[:len(e.GetInputs())]
-	turn := &journal.Turn{Session: s.ID, ReplyTo: replyTo, Correlation: inputs[0].GetCorrelationId(), StartedAt: tx.Now}
+	turn := &journal.Turn{Session: s.ID, ReplyTo: replyTo, Chain: chain(s, inputs[0]), StartedAt: tx.Now}
 	for i, id := range e.GetInputs() {
 		if inputs[i].GetId() != id {
 			return nil, fmt.Errorf("%w: input %s does not stand at place %d of those that may interrupt session %s",

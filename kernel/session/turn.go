@@ -51,7 +51,7 @@ func (b *Book) Append(tx *bus.Tx, a *busv1.Append) (*busv1.EffectResult, error) 
 	over, text := false, ""
 	if in.Kind != contract.InputRecord || len(s.Stack) > 0 {
 		if len(s.Stack) == 0 {
-			if over, text, err = b.overCap(tx, tx.Lease.Event.GetCorrelationId()); err != nil {
+			if over, text, err = b.overCap(tx, chain(s, tx.Lease.Event)); err != nil {
 				return nil, err
 			}
 		}
@@ -89,7 +89,7 @@ func (b *Book) running(tx *bus.Tx, s *journal.Session, in contract.AgentInput, r
 	if err := b.checkInputs(tx, s, in, inputs); err != nil {
 		return nil, err
 	}
-	turn := &journal.Turn{Session: s.ID, Inputs: inputs, ReplyTo: in.ReplyTo, Correlation: tx.Lease.Event.GetCorrelationId(), StartedAt: tx.Now}
+	turn := &journal.Turn{Session: s.ID, Inputs: inputs, ReplyTo: in.ReplyTo, Chain: chain(s, tx.Lease.Event), StartedAt: tx.Now}
 	if err := tx.PutTurn(turn); err != nil {
 		return nil, err
 	}
@@ -298,14 +298,14 @@ func (b *Book) Died(tx *bus.Tx, e *busv1.Event, text string) error {
 	}
 	b.disturb(s.ID)
 	outcome := contract.OutcomeDead
-	over, said, err := b.overCap(tx, e.GetCorrelationId())
+	over, said, err := b.overCap(tx, chain(s, e))
 	if err != nil {
 		return err
 	}
 	if over = over && len(s.Stack) == 0; over {
 		outcome, text = contract.OutcomeCapped, said
 	}
-	turn := &journal.Turn{Session: s.ID, Inputs: []int64{e.GetSeq()}, ReplyTo: in.ReplyTo, Correlation: e.GetCorrelationId(), StartedAt: tx.Now}
+	var turn *journal.Turn
 	if n := len(s.Stack); n > 0 {
 		for ; n > 1; n-- {
 			above, err := tx.Turn(s.Stack[n-1])
@@ -323,16 +323,24 @@ func (b *Book) Died(tx *bus.Tx, e *busv1.Event, text string) error {
 			return err
 		}
 	} else {
-		if err := tx.PutTurn(turn); err != nil {
-			return err
-		}
-		row := &busv1.Entry{Kind: contract.EntryInput, Text: in.Text, Sender: in.Sender, Input: e.GetId(), InputKind: in.Kind, Thread: in.Thread}
-		if _, err := b.write(tx, s, turn, []*busv1.Entry{row}); err != nil {
+		if turn, err = b.inItsPlace(tx, s, e, in); err != nil {
 			return err
 		}
 	}
 	_, err = b.end(tx, s, turn, outcome, text, over)
 	return err
+}
+
+// inItsPlace begins a turn of one input in its holder's place, so that it can be
+// ended.
+func (b *Book) inItsPlace(tx *bus.Tx, s *journal.Session, e *busv1.Event, in contract.AgentInput) (*journal.Turn, error) {
+	turn := &journal.Turn{Session: s.ID, Inputs: []int64{e.GetSeq()}, ReplyTo: in.ReplyTo, Chain: chain(s, e), StartedAt: tx.Now}
+	if err := tx.PutTurn(turn); err != nil {
+		return nil, err
+	}
+	row := &busv1.Entry{Kind: contract.EntryInput, Text: in.Text, Sender: in.Sender, Input: e.GetId(), InputKind: in.Kind, Thread: in.Thread}
+	_, err := b.write(tx, s, turn, []*busv1.Entry{row})
+	return turn, err
 }
 
 // Cancel implements bus.Sessions: it ends the running turn of a session and
@@ -350,7 +358,7 @@ func (b *Book) Cancel(tx *bus.Tx, c *busv1.TurnCancel) (*busv1.EffectResult, err
 		return nil, fmt.Errorf("%w: who runs a turn ends it with %s, not with turn.cancel", contract.ErrDenied, contract.TopicAgentOutput)
 	}
 	if _, err = b.CancelTurns(tx, s, c.GetReason()); err == nil && c.GetWaiting() {
-		err = b.cancelWaiting(tx, s, c.GetReason())
+		_, err = b.cancelWaiting(tx, s, c.GetReason())
 	}
 	return &busv1.EffectResult{Session: journal.SessionID(s.ID)}, err
 }
@@ -379,15 +387,11 @@ func (b *Book) CancelTurns(tx *bus.Tx, s *journal.Session, text string) (int, er
 		if err := json.Unmarshal(held.GetPayload(), &in); err != nil {
 			return 0, err
 		}
-		turn := &journal.Turn{Session: s.ID, Inputs: []int64{held.GetSeq()}, ReplyTo: in.ReplyTo, Correlation: held.GetCorrelationId(), StartedAt: tx.Now}
-		if err := tx.PutTurn(turn); err != nil {
+		turn, err := b.inItsPlace(tx, s, held, in)
+		if err != nil {
 			return 0, err
 		}
 		s.Stack = append(s.Stack, turn.ID)
-		row := &busv1.Entry{Kind: contract.EntryInput, Text: in.Text, Sender: in.Sender, Input: held.GetId(), InputKind: in.Kind, Thread: in.Thread}
-		if _, err := b.write(tx, s, turn, []*busv1.Entry{row}); err != nil {
-			return 0, err
-		}
 	}
 	b.disturb(s.ID)
 	ended := 0

@@ -62,6 +62,8 @@ func (tx *transaction) apply(e *busv1.Effect) (*busv1.EffectResult, error) {
 		return nil, fmt.Errorf("steer: this fake interrupts no turn: %w", contract.ErrInvalid)
 	case *busv1.Effect_TurnCancel:
 		return &busv1.EffectResult{}, nil
+	case *busv1.Effect_SessionIdle: // nothing runs here
+		return tx.publish(&busv1.Publish{Topic: contract.TopicSessionIdle + tx.source, Payload: fmt.Appendf(nil, `{"session":%q}`, k.SessionIdle.GetSession())})
 	default:
 		return nil, fmt.Errorf("an effect of no kind: %w", contract.ErrInvalid)
 	}

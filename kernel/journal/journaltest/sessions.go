@@ -19,13 +19,13 @@ func testSessions(t *testing.T, open Open) {
 	all := make([]journal.Session, 4)
 	f.do(func(tx journal.Tx) {
 		for i := range all {
-			all[i] = journal.Session{Agent: []string{"a", "b"}[i%2], Key: fmt.Sprint("chan:", i), CreatedAt: 1, ActiveAt: int64(i)}
+			all[i] = journal.Session{Agent: []string{"a", "b"}[i%2], Key: fmt.Sprint("chan:", i), CreatedAt: 1, ActiveAt: int64(i), Chain: fmt.Sprint("work ", i)}
 			must(tx.PutSession(&all[i]))
 		}
 	})
 	s := &all[1]
 	s.OutboundKind, s.OutboundTarget, s.Conversation, s.Group = 2, "target", 5, true
-	s.HistorySeq, s.Stack, s.ActiveAt, s.UserAt = 9, []int64{3, 1 << 40}, 77, 1<<50+1
+	s.HistorySeq, s.Stack, s.ActiveAt, s.UserAt, s.Idle = 9, []int64{3, 1 << 40}, 77, 1<<50+1, []string{"one", "two"}
 	f.do(func(tx journal.Tx) { must(tx.PutSession(s)) })
 	if err := journal.Do(t.Context(), f, func(tx journal.Tx) error {
 		return tx.PutSession(&journal.Session{Agent: "b", Key: "chan:1"})
@@ -140,11 +140,11 @@ func testHistory(t *testing.T, open Open) {
 
 func testTurnsAndCalls(t *testing.T, open Open) {
 	f := start(t, open)
-	turn := journal.Turn{Session: 1, Inputs: []int64{4, 5}, ReplyTo: "r", Correlation: "e1", StartedAt: 6}
+	turn := journal.Turn{Session: 1, Inputs: []int64{4, 5}, ReplyTo: "r", Chain: "e1", StartedAt: 6}
 	call := journal.Call{Session: 1, ProviderID: "p", Name: "tool", Arguments: []byte("not json"), StartedAt: 7}
 	f.do(func(tx journal.Tx) {
 		must(tx.PutTurn(&turn))
-		must(tx.PutTurn(&journal.Turn{Session: 2, Correlation: "e1"}))
+		must(tx.PutTurn(&journal.Turn{Session: 2, Chain: "e1"}))
 		call.Turn = turn.ID
 		for range 4 {
 			call.ID = 0
@@ -176,10 +176,10 @@ func testTurnsAndCalls(t *testing.T, open Open) {
 		if diff := cmp.Diff(calls[:2], ok(r.OpenCalls(turn.ID))); diff != "" {
 			t.Errorf("the open calls, in order (-want +got):\n%s", diff)
 		}
-		if n := ok(r.TurnsOfCorrelation("e1")); n != 2 {
+		if n := ok(r.TurnsOf("e1", 10)); n != 2 {
 			t.Errorf("%d turns follow from e1, want 2", n)
 		}
-		if ok(r.Turn(99)) != nil || ok(r.Call(99)) != nil || ok(r.TurnsOfCorrelation("e2")) != 0 {
+		if ok(r.Turn(99)) != nil || ok(r.Call(99)) != nil || ok(r.TurnsOf("e1", 1)) != 1 || ok(r.TurnsOf("e2", 10)) != 0 {
 			t.Error("there are turns or calls that nobody stored")
 		}
 	})

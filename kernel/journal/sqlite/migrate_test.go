@@ -3,6 +3,7 @@ package sqlite
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -32,7 +33,7 @@ func TestMigration(t *testing.T) {
 	if _, err := Open(path); err == nil {
 		t.Fatal("a migration that fails was taken for a success")
 	}
-	backup := path + ".v1.backup"
+	backup := fmt.Sprintf("%s.v%d.backup", path, len(today))
 	if got := value(t, today, backup); got != "kept" {
 		t.Errorf("the backup that was made before migrating has %q", got)
 	}
@@ -42,7 +43,7 @@ func TestMigration(t *testing.T) {
 	if got := value(t, migrations, path); got != "kept" {
 		t.Errorf("after migrating the store has %q", got)
 	}
-	if _, err := os.Stat(path + ".v2.backup"); err != nil {
+	if _, err := os.Stat(fmt.Sprintf("%s.v%d.backup", path, len(today)+1)); err != nil {
 		t.Errorf("there is no backup of the version in between: %v", err)
 	}
 	if got := value(t, migrations, path); got != "kept" {

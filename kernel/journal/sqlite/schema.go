@@ -130,4 +130,8 @@ CREATE TABLE commit_receipt (
   PRIMARY KEY (owner, id)
 ) WITHOUT ROWID;
 CREATE INDEX commit_receipt_age ON commit_receipt (created_at);
+`, `
+ALTER TABLE session ADD COLUMN chain TEXT NOT NULL DEFAULT '';
+ALTER TABLE session ADD COLUMN idle TEXT NOT NULL DEFAULT '';
+ALTER TABLE turn RENAME COLUMN correlation TO chain;
 `}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strings"
 
 	"google.golang.org/protobuf/proto"
 	"zombiezen.com/go/sqlite"
@@ -13,7 +14,7 @@ import (
 	"github.com/switchboard-run/switchboard/kernel/journal"
 )
 
-const sessionColumns = "id, agent, key, outbound_kind, outbound_target, conversation, is_group, history_seq, stack, created_at, active_at, user_at"
+const sessionColumns = "id, agent, key, outbound_kind, outbound_target, conversation, is_group, history_seq, stack, created_at, active_at, user_at, chain, idle"
 
 func (t *tx) sessions(query string, args ...any) (sessions []journal.Session, err error) {
 	err = t.query(func(stmt *sqlite.Stmt) error {
@@ -21,6 +22,7 @@ func (t *tx) sessions(query string, args ...any) (sessions []journal.Session, er
 			ID: stmt.ColumnInt64(0), Agent: stmt.ColumnText(1), Key: stmt.ColumnText(2), OutboundKind: int32(stmt.ColumnInt64(3)),
 			OutboundTarget: stmt.ColumnText(4), Conversation: stmt.ColumnInt64(5), Group: stmt.ColumnBool(6), HistorySeq: stmt.ColumnInt64(7),
 			CreatedAt: stmt.ColumnInt64(9), ActiveAt: stmt.ColumnInt64(10), UserAt: stmt.ColumnInt64(11),
+			Chain: stmt.ColumnText(12), Idle: words(stmt.ColumnText(13)),
 		}
 		if s.Stack, err = parseIDs(stmt.ColumnText(8)); err != nil {
 			return err
@@ -57,11 +59,11 @@ func (t *tx) Sessions(f journal.SessionFilter) ([]journal.Session, error) {
 
 func (t *tx) PutSession(s *journal.Session) error {
 	if s.ID != 0 {
-		return t.write("UPDATE session SET outbound_kind = ?, outbound_target = ?, conversation = ?, is_group = ?, history_seq = ?, stack = ?, active_at = ?, user_at = ? WHERE id = ?",
-			s.OutboundKind, s.OutboundTarget, s.Conversation, s.Group, s.HistorySeq, formatIDs(s.Stack), s.ActiveAt, s.UserAt, s.ID)
+		return t.write("UPDATE session SET outbound_kind = ?, outbound_target = ?, conversation = ?, is_group = ?, history_seq = ?, stack = ?, active_at = ?, user_at = ?, idle = ? WHERE id = ?",
+			s.OutboundKind, s.OutboundTarget, s.Conversation, s.Group, s.HistorySeq, formatIDs(s.Stack), s.ActiveAt, s.UserAt, strings.Join(s.Idle, " "), s.ID)
 	}
-	err := t.write("INSERT INTO session ("+sessionColumns+") VALUES (NULL, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-		s.Agent, s.Key, s.OutboundKind, s.OutboundTarget, s.Conversation, s.Group, s.HistorySeq, formatIDs(s.Stack), s.CreatedAt, s.ActiveAt, s.UserAt)
+	err := t.write("INSERT INTO session ("+sessionColumns+") VALUES (NULL, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+		s.Agent, s.Key, s.OutboundKind, s.OutboundTarget, s.Conversation, s.Group, s.HistorySeq, formatIDs(s.Stack), s.CreatedAt, s.ActiveAt, s.UserAt, s.Chain, strings.Join(s.Idle, " "))
 	if err == nil {
 		s.ID = t.conn.LastInsertRowID()
 	}
@@ -131,21 +133,21 @@ func (t *tx) AppendHistory(session int64, rows []*busv1.Entry) error {
 func (t *tx) Turn(id int64) (turn *journal.Turn, err error) {
 	err = t.query(func(stmt *sqlite.Stmt) error {
 		turn = &journal.Turn{
-			ID: stmt.ColumnInt64(0), Session: stmt.ColumnInt64(1), ReplyTo: stmt.ColumnText(3), Correlation: stmt.ColumnText(4),
+			ID: stmt.ColumnInt64(0), Session: stmt.ColumnInt64(1), ReplyTo: stmt.ColumnText(3), Chain: stmt.ColumnText(4),
 			Outcome: stmt.ColumnText(5), UsedSend: stmt.ColumnBool(6), Interrupted: stmt.ColumnInt(7),
 			StartedAt: stmt.ColumnInt64(8), EndedAt: stmt.ColumnInt64(9),
 		}
 		turn.Inputs, err = parseIDs(stmt.ColumnText(2))
 		return err
-	}, "SELECT id, session, inputs, reply_to, correlation, outcome, used_send, interrupted, started_at, ended_at FROM turn WHERE id = ?", id)
+	}, "SELECT id, session, inputs, reply_to, chain, outcome, used_send, interrupted, started_at, ended_at FROM turn WHERE id = ?", id)
 	return turn, err
 }
 
-func (t *tx) TurnsOfCorrelation(correlation string) (n int, err error) {
+func (t *tx) TurnsOf(chain string, most int) (n int, err error) {
 	err = t.query(func(stmt *sqlite.Stmt) error {
 		n = stmt.ColumnInt(0)
 		return nil
-	}, "SELECT count(*) FROM turn WHERE correlation = ?", correlation)
+	}, "SELECT count(*) FROM (SELECT 1 FROM turn WHERE chain = ? LIMIT ?)", chain, most)
 	return n, err
 }
 
@@ -154,8 +156,8 @@ func (t *tx) PutTurn(turn *journal.Turn) error {
 		return t.write("UPDATE turn SET inputs = ?, reply_to = ?, outcome = ?, used_send = ?, interrupted = ?, ended_at = ? WHERE id = ?",
 			formatIDs(turn.Inputs), turn.ReplyTo, turn.Outcome, turn.UsedSend, turn.Interrupted, turn.EndedAt, turn.ID)
 	}
-	err := t.write("INSERT INTO turn (session, inputs, reply_to, correlation, outcome, used_send, interrupted, started_at, ended_at) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
-		turn.Session, formatIDs(turn.Inputs), turn.ReplyTo, turn.Correlation, turn.Outcome, turn.UsedSend, turn.Interrupted, turn.StartedAt, turn.EndedAt)
+	err := t.write("INSERT INTO turn (session, inputs, reply_to, chain, outcome, used_send, interrupted, started_at, ended_at) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
+		turn.Session, formatIDs(turn.Inputs), turn.ReplyTo, turn.Chain, turn.Outcome, turn.UsedSend, turn.Interrupted, turn.StartedAt, turn.EndedAt)
 	if err == nil {
 		turn.ID = t.conn.LastInsertRowID()
 	}
@@ -244,6 +246,14 @@ func formatIDs(ids []int64) string {
 	}
 	b, _ := json.Marshal(ids)
 	return string(b)
+}
+
+// words is what strings.Join with blanks makes of ids of extensions, read again.
+func words(text string) []string {
+	if text == "" {
+		return nil
+	}
+	return strings.Fields(text)
 }
 
 func parseIDs(text string) (ids []int64, err error) {

@@ -1,0 +1,84 @@
+package session
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+
+	"github.com/switchboard-run/switchboard/contract"
+	"github.com/switchboard-run/switchboard/contract/busv1"
+	"github.com/switchboard-run/switchboard/kernel/bus"
+	"github.com/switchboard-run/switchboard/kernel/journal"
+)
+
+// WhenIdle implements bus.Sessions. Asking again before the answer changes
+// nothing.
+func (b *Book) WhenIdle(tx *bus.Tx, e *busv1.SessionIdle) (*busv1.EffectResult, error) {
+	s, err := tx.Session(journal.ParseSessionID(e.GetSession()))
+	switch {
+	case err != nil:
+		return nil, err
+	case s == nil:
+		return nil, fmt.Errorf("%w: there is no session %q", contract.ErrNotFound, e.GetSession())
+	case slices.Contains(s.Idle, tx.Actor.ID):
+		return &busv1.EffectResult{}, nil
+	}
+	s.Idle = append(s.Idle, tx.Actor.ID)
+	busy, err := b.busy(tx, s)
+	if err != nil {
+		return nil, err
+	}
+	if busy {
+		return &busv1.EffectResult{}, tx.PutSession(s)
+	}
+	return &busv1.EffectResult{}, b.tellIdle(tx, s)
+}
+
+// Rested implements bus.Sessions.
+func (b *Book) Rested(tx *bus.Tx, session int64) error {
+	s, err := tx.Session(session)
+	if err != nil || s == nil || len(s.Idle) == 0 {
+		return err
+	}
+	if busy, err := b.busy(tx, s); err != nil || busy {
+		return err
+	}
+	return b.tellIdle(tx, s)
+}
+
+// tellIdle tells all who have asked that a session has nothing to do.
+func (b *Book) tellIdle(tx *bus.Tx, s *journal.Session) error {
+	told := s.Idle
+	s.Idle = nil
+	if err := tx.PutSession(s); err != nil {
+		return err
+	}
+	id := journal.SessionID(s.ID)
+	for _, extension := range told {
+		if _, err := tx.Emit(contract.TopicSessionIdle+extension, id, contract.SessionIdle{Session: id}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// manyRecords is how many records may wait for a session that counts as idle.
+const manyRecords = 100
+
+// busy says whether a session has a turn, or an input that becomes one.
+func (b *Book) busy(tx *bus.Tx, s *journal.Session) (bool, error) {
+	if len(s.Stack) > 0 {
+		return true, nil
+	}
+	_, inputs, err := b.Waiting(tx, s, manyRecords)
+	if err != nil || len(inputs) == manyRecords {
+		return true, err
+	}
+	for _, e := range inputs {
+		var in contract.AgentInput
+		if json.Unmarshal(e.GetPayload(), &in) == nil && in.Kind != contract.InputRecord {
+			return true, nil
+		}
+	}
+	return false, nil
+}
