@@ -104,12 +104,18 @@ type AgentOutput struct {
 	Key       string `json:"key,omitempty"`
 	Thread    string `json:"thread,omitempty"`
 	Partial   string `json:"partial,omitempty"`
+	// Input is the dedupe key under which that extension had queued the first
+	// input of the turn; empty: somebody else had, or without one.
+	Input string `json:"input,omitempty"`
 }
 
 // Keys of an input's meta that the run loop of an agent heeds.
 const (
 	MetaModel        = "model"        // asked in this turn instead of the agent's own
 	MetaInstructions = "instructions" // in this turn instead of the agent's own; it is asked without agent.context
+	// What tools of agent.context would say about this turn, as texts by the names
+	// of the tools. It is recorded with the input, and they are not asked.
+	MetaContext = "context"
 )
 
 // SkippedCall is the result of a call that was not run because a newer message

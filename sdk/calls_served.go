@@ -40,7 +40,7 @@ func (l *life) call(ctx context.Context, r *extensionv1.CallRequest) (*extension
 	result, err := l.run(WithLane(ctx, r.GetLane()), tool, ToolCall{
 		ID: r.GetCallId(), Name: r.GetName(), Arguments: arguments,
 		Session: r.GetSession(), Agent: r.GetAgent(), ReplyTo: r.GetReplyTo(), Channel: r.GetChannel(),
-		Group: r.GetGroup(), Memory: r.GetMemory(), Sender: r.GetSender(), Thread: r.GetThread(), Location: location, Repeat: r.GetRepeat(),
+		Group: r.GetGroup(), Memory: r.GetMemory(), Sender: r.GetSender(), Thread: r.GetThread(), Input: r.GetInput(), Location: location, Repeat: r.GetRepeat(),
 	})
 	if err != nil {
 		if ctx.Err() != nil && errors.Is(err, ctx.Err()) {

@@ -231,7 +231,7 @@ func deliveryOf(in *busv1.Delivery, deadline time.Time) Delivery {
 func eventOf(e *busv1.Event) Event {
 	return Event{
 		Seq: e.GetSeq(), ID: e.GetId(), Topic: e.GetTopic(), Key: e.GetKey(), Source: e.GetSource(),
-		Payload: e.GetPayload(), CorrelationID: e.GetCorrelationId(), CausationID: e.GetCausationId(),
+		Payload: e.GetPayload(), CorrelationID: e.GetCorrelationId(), CausationID: e.GetCausationId(), Hop: int(e.GetHop()),
 		CreatedAt: time.UnixMicro(e.GetCreatedAtUs()),
 	}
 }

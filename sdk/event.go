@@ -18,6 +18,7 @@ type Event struct {
 	Payload       json.RawMessage
 	CorrelationID string
 	CausationID   string
+	Hop           int // events since the last turn of a model
 	CreatedAt     time.Time
 }
 

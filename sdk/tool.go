@@ -47,6 +47,7 @@ type ToolCall struct {
 	Sender    string   // who asked, as shown to people
 	Group     bool     // others can read that conversation
 	Thread    string   // of the input that the turn answers; see busv1.Input
+	Input     string   // the dedupe key of that input, if this extension had queued it
 	Memory    []string // scopes of memory that the agent may read and write
 	Location  *time.Location
 	Repeat    bool // an earlier attempt may have run

@@ -823,7 +823,9 @@ type Input struct {
 	// once; a name that who queues it chooses. It comes back with agent.output and
 	// with the calls of the turn, and a model sees of the history only what belongs
 	// to the same thread or to none.
-	Thread        string `protobuf:"bytes,10,opt,name=thread,proto3" json:"thread,omitempty"`
+	Thread string `protobuf:"bytes,10,opt,name=thread,proto3" json:"thread,omitempty"`
+	// Where there is no such session, nothing is queued, and that is no error.
+	IfExists      bool `protobuf:"varint,11,opt,name=if_exists,json=ifExists,proto3" json:"if_exists,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -926,6 +928,13 @@ func (x *Input) GetThread() string {
 		return x.Thread
 	}
 	return ""
+}
+
+func (x *Input) GetIfExists() bool {
+	if x != nil {
+		return x.IfExists
+	}
+	return false
 }
 
 // Append adds rows to the history of the session whose lane the committer
@@ -2215,7 +2224,7 @@ const file_switchboard_bus_v1_bus_proto_rawDesc = "" +
 	"\x04Kind\x12\x14\n" +
 	"\x10KIND_UNSPECIFIED\x10\x00\x12\x15\n" +
 	"\x11KIND_CONVERSATION\x10\x01\x12\x12\n" +
-	"\x0eKIND_EXTENSION\x10\x02\"\xef\x01\n" +
+	"\x0eKIND_EXTENSION\x10\x02\"\x8c\x02\n" +
 	"\x05Input\x12\x18\n" +
 	"\asession\x18\x01 \x01(\tR\asession\x12\x14\n" +
 	"\x05agent\x18\x02 \x01(\tR\x05agent\x12\x10\n" +
@@ -2228,7 +2237,8 @@ const file_switchboard_bus_v1_bus_proto_rawDesc = "" +
 	"\n" +
 	"dedupe_key\x18\t \x01(\tR\tdedupeKey\x12\x16\n" +
 	"\x06thread\x18\n" +
-	" \x01(\tR\x06thread\"z\n" +
+	" \x01(\tR\x06thread\x12\x1b\n" +
+	"\tif_exists\x18\v \x01(\bR\bifExists\"z\n" +
 	"\x06Append\x12\x18\n" +
 	"\asession\x18\x01 \x01(\tR\asession\x12!\n" +
 	"\fexpected_seq\x18\x02 \x01(\x03R\vexpectedSeq\x123\n" +

@@ -890,21 +890,24 @@ func (x *OutcomeFrame) GetCredit() int32 {
 // CallRequest runs a tool for a row of a session's history. The call_id is
 // that row: a second request with it is a repeat of the same call.
 type CallRequest struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	CallId        string                 `protobuf:"bytes,1,opt,name=call_id,json=callId,proto3" json:"call_id,omitempty"`
-	Name          string                 `protobuf:"bytes,2,opt,name=name,proto3" json:"name,omitempty"`
-	Arguments     []byte                 `protobuf:"bytes,3,opt,name=arguments,proto3" json:"arguments,omitempty"` // JSON that fits the tool's schema
-	Lane          string                 `protobuf:"bytes,4,opt,name=lane,proto3" json:"lane,omitempty"`           // token for the kernel's services while the call runs
-	Session       string                 `protobuf:"bytes,5,opt,name=session,proto3" json:"session,omitempty"`
-	Agent         string                 `protobuf:"bytes,6,opt,name=agent,proto3" json:"agent,omitempty"`
-	ReplyTo       string                 `protobuf:"bytes,7,opt,name=reply_to,json=replyTo,proto3" json:"reply_to,omitempty"` // opaque handle of the conversation; may be empty
-	Channel       string                 `protobuf:"bytes,8,opt,name=channel,proto3" json:"channel,omitempty"`                // id of the conversation's channel; may be empty
-	Timezone      string                 `protobuf:"bytes,9,opt,name=timezone,proto3" json:"timezone,omitempty"`
-	Sender        string                 `protobuf:"bytes,10,opt,name=sender,proto3" json:"sender,omitempty"`  // who asked, as shown to people
-	Repeat        bool                   `protobuf:"varint,11,opt,name=repeat,proto3" json:"repeat,omitempty"` // an earlier attempt may have run
-	Memory        []string               `protobuf:"bytes,12,rep,name=memory,proto3" json:"memory,omitempty"`  // scopes of memory that the agent may read and write
-	Group         bool                   `protobuf:"varint,13,opt,name=group,proto3" json:"group,omitempty"`   // others can read the conversation
-	Thread        string                 `protobuf:"bytes,14,opt,name=thread,proto3" json:"thread,omitempty"`  // of the input that the turn answers; see Input.thread
+	state     protoimpl.MessageState `protogen:"open.v1"`
+	CallId    string                 `protobuf:"bytes,1,opt,name=call_id,json=callId,proto3" json:"call_id,omitempty"`
+	Name      string                 `protobuf:"bytes,2,opt,name=name,proto3" json:"name,omitempty"`
+	Arguments []byte                 `protobuf:"bytes,3,opt,name=arguments,proto3" json:"arguments,omitempty"` // JSON that fits the tool's schema
+	Lane      string                 `protobuf:"bytes,4,opt,name=lane,proto3" json:"lane,omitempty"`           // token for the kernel's services while the call runs
+	Session   string                 `protobuf:"bytes,5,opt,name=session,proto3" json:"session,omitempty"`
+	Agent     string                 `protobuf:"bytes,6,opt,name=agent,proto3" json:"agent,omitempty"`
+	ReplyTo   string                 `protobuf:"bytes,7,opt,name=reply_to,json=replyTo,proto3" json:"reply_to,omitempty"` // opaque handle of the conversation; may be empty
+	Channel   string                 `protobuf:"bytes,8,opt,name=channel,proto3" json:"channel,omitempty"`                // id of the conversation's channel; may be empty
+	Timezone  string                 `protobuf:"bytes,9,opt,name=timezone,proto3" json:"timezone,omitempty"`
+	Sender    string                 `protobuf:"bytes,10,opt,name=sender,proto3" json:"sender,omitempty"`  // who asked, as shown to people
+	Repeat    bool                   `protobuf:"varint,11,opt,name=repeat,proto3" json:"repeat,omitempty"` // an earlier attempt may have run
+	Memory    []string               `protobuf:"bytes,12,rep,name=memory,proto3" json:"memory,omitempty"`  // scopes of memory that the agent may read and write
+	Group     bool                   `protobuf:"varint,13,opt,name=group,proto3" json:"group,omitempty"`   // others can read the conversation
+	Thread    string                 `protobuf:"bytes,14,opt,name=thread,proto3" json:"thread,omitempty"`  // of the input that the turn answers; see Input.thread
+	// The dedupe key under which the tool's own extension had queued that input;
+	// empty: somebody else had, or without one.
+	Input         string `protobuf:"bytes,15,opt,name=input,proto3" json:"input,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1033,6 +1036,13 @@ func (x *CallRequest) GetGroup() bool {
 func (x *CallRequest) GetThread() string {
 	if x != nil {
 		return x.Thread
+	}
+	return ""
+}
+
+func (x *CallRequest) GetInput() string {
+	if x != nil {
+		return x.Input
 	}
 	return ""
 }
@@ -1619,7 +1629,7 @@ const file_switchboard_extension_v1_extension_proto_rawDesc = "" +
 	"\acancels\x18\x02 \x03(\tR\acancels\"_\n" +
 	"\fOutcomeFrame\x127\n" +
 	"\boutcomes\x18\x01 \x03(\v2\x1b.switchboard.bus.v1.OutcomeR\boutcomes\x12\x16\n" +
-	"\x06credit\x18\x02 \x01(\x05R\x06credit\"\xe3\x02\n" +
+	"\x06credit\x18\x02 \x01(\x05R\x06credit\"\xf9\x02\n" +
 	"\vCallRequest\x12\x17\n" +
 	"\acall_id\x18\x01 \x01(\tR\x06callId\x12\x12\n" +
 	"\x04name\x18\x02 \x01(\tR\x04name\x12\x1c\n" +
@@ -1635,7 +1645,8 @@ const file_switchboard_extension_v1_extension_proto_rawDesc = "" +
 	"\x06repeat\x18\v \x01(\bR\x06repeat\x12\x16\n" +
 	"\x06memory\x18\f \x03(\tR\x06memory\x12\x14\n" +
 	"\x05group\x18\r \x01(\bR\x05group\x12\x16\n" +
-	"\x06thread\x18\x0e \x01(\tR\x06thread\"\xab\x01\n" +
+	"\x06thread\x18\x0e \x01(\tR\x06thread\x12\x14\n" +
+	"\x05input\x18\x0f \x01(\tR\x05input\"\xab\x01\n" +
 	"\n" +
 	"CallResult\x12\x18\n" +
 	"\acontent\x18\x01 \x01(\tR\acontent\x12\x19\n" +

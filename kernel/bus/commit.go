@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
 	"google.golang.org/protobuf/proto"
 
@@ -189,7 +190,7 @@ func (b *Bus) committed(t *Tx) {
 		b.dispatch(a.sub.sink)
 	}
 	for _, a := range t.added {
-		if a.sub.class != classPlain {
+		if a.sub.class() != classPlain {
 			b.notHandedOut(a.sub.lane(a.delivery.Key, a.delivery.Seq))
 		}
 	}
@@ -319,6 +320,15 @@ func (t *Tx) expect(key string, version *int64) error {
 // event's source is the kernel.
 func InputDedupe(extension, key string) string { return extension + ":" + key }
 
+// OwnInput is the key under which an extension had queued an input; empty: it
+// had not, or without one.
+func OwnInput(extension string, e *busv1.Event) string {
+	if key, own := strings.CutPrefix(e.GetDedupeKey(), InputDedupe(extension, "")); own && e.GetSource() == contract.KernelSource {
+		return key
+	}
+	return ""
+}
+
 func (t *Tx) withdrawEffect(w *busv1.Withdraw) (*busv1.EffectResult, error) {
 	seq, own := journal.ParseEventID(w.GetEventId()), false
 	if w.GetDedupeKey() != "" {
@@ -347,7 +357,7 @@ func (t *Tx) withdrawEffect(w *busv1.Withdraw) (*busv1.EffectResult, error) {
 
 func (t *Tx) receipt(r *busv1.Receipt) (*busv1.EffectResult, error) {
 	l := t.Lease
-	if l == nil || l.item == nil || l.item.lane.sub.class != classSend || !t.Ending {
+	if l == nil || l.item == nil || l.item.lane.sub.class() != classSend || !t.Ending {
 		return nil, fmt.Errorf("%w: a receipt belongs to the acknowledgement of a %s* delivery", contract.ErrInvalid, contract.TopicChannelSend)
 	}
 	handle, err := t.bus.router.Delivered(t, l.Event, r)

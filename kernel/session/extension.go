@@ -26,6 +26,7 @@ func (b *Book) forExtension(r journal.Reader, s *journal.Session, turn *journal.
 	if err != nil {
 		return err
 	}
+	out.Input = bus.OwnInput(s.OutboundTarget, heard)
 	var in contract.AgentInput
 	if json.Unmarshal(heard.GetPayload(), &in) == nil {
 		out.Thread = in.Thread

@@ -83,6 +83,8 @@ func (b *Book) Input(tx *bus.Tx, in *busv1.Input) (*busv1.EffectResult, error) {
 	switch {
 	case err != nil:
 		return nil, err
+	case s == nil && in.GetIfExists():
+		return &busv1.EffectResult{}, nil
 	case s == nil:
 		return nil, fmt.Errorf("%w: there is no session %q; make it with session.ensure first", contract.ErrNotFound, in.GetSession()+in.GetKey())
 	case !slices.Contains(kinds, in.GetKind()):

@@ -77,3 +77,19 @@ func TestInputsAreQueuedInOrderAndOnce(t *testing.T) {
 		w.orchestrator.HearsNothing()
 	})
 }
+
+// Who does not know whether a session is still there may say so: the commit goes
+// on without the input.
+func TestAnInputForASessionThatIsGone(t *testing.T) {
+	kerneltest.Run(t, func(w *kerneltest.World) {
+		x := w.Extension(bus.Actor{ID: "x", Effects: []string{"input"}, Publish: []string{"x.said"}})
+		in := kerneltest.Input("worker", "gone", contract.InputRecord, "hello")
+		if _, err := x.Commits("", kerneltest.Publish("x.said", "one"), in); !errors.Is(err, contract.ErrNotFound) {
+			t.Errorf("the input is refused with %v", err)
+		}
+		in.GetInput().IfExists = true
+		if r := x.Must("", kerneltest.Publish("x.said", "two"), in); r[0].GetEventId() == "" || r[1].GetEventId() != "" {
+			t.Errorf("the commit says %v", r)
+		}
+	})
+}

@@ -127,6 +127,7 @@ func (r *running) request(ctx context.Context, t *directory.Tool) (*extensionv1.
 		CallId: journal.CallID(r.call.ID), Name: t.Tool.GetName(), Arguments: arguments(r.call.Arguments),
 		Agent: r.lease.Agent, Timezone: r.Directory.Current().Location.String(), Repeat: r.call.State == journal.CallRunning,
 	}
+	q.Input = bus.OwnInput(t.Extension, r.event)
 	return q, r.describe(ctx, r.lease, r.event, q)
 }
 

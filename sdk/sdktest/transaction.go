@@ -158,6 +158,9 @@ func (tx *transaction) input(in *busv1.Input) (*busv1.EffectResult, error) {
 		id = sessionID(in.GetAgent(), in.GetKey())
 	}
 	s := tx.sessions[id]
+	if s == nil && in.GetIfExists() {
+		return &busv1.EffectResult{}, nil
+	}
 	if s == nil {
 		return nil, fmt.Errorf("input: session %q: %w", id, contract.ErrNotFound)
 	}
