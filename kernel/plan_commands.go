@@ -20,12 +20,16 @@ const (
 )
 
 func (m *member) commands() (subs []bus.Subscription) {
+	var names []string
 	for _, c := range m.manifest.Provides.Commands {
-		subs = append(subs, bus.Subscription{
-			Pattern: contract.TopicCommand + c.Name, Ordered: true, AckWait: commandWait, MaxDeliver: commandDeliver, MaxAge: commandAge,
-		})
+		names = append(names, c.Name)
 	}
-	return subs
+	if len(names) == 0 {
+		return nil
+	}
+	return []bus.Subscription{{
+		Pattern: contract.TopicCommand + "*", Commands: names, Ordered: true, AckWait: commandWait, MaxDeliver: commandDeliver, MaxAge: commandAge,
+	}}
 }
 
 // checkCommand refuses a command that the manifest does not provide. Of two

@@ -13,8 +13,8 @@ import (
 	"github.com/switchboard-run/switchboard/kernel/journal"
 )
 
-func commandSub(name string) bus.Subscription {
-	return bus.Subscription{Pattern: "command." + name, Ordered: true, AckWait: time.Minute, MaxDeliver: 2, MaxAge: 10 * time.Minute}
+func commandSub(names ...string) bus.Subscription {
+	return bus.Subscription{Pattern: "command.*", Commands: names, Ordered: true, AckWait: time.Minute, MaxDeliver: 2, MaxAge: 10 * time.Minute}
 }
 
 func (w *world) wantAnswers(want ...string) {
@@ -105,15 +105,29 @@ func TestInterruptedCommandIsUncertain(t *testing.T) {
 	})
 }
 
-// A command is handled in order within a conversation, and holds up no other.
+// Commands are handled in order within a conversation, whatever their names, and
+// hold up no other conversation. An extension gets those that it provides, and
+// who looks on gets all.
 func TestCommandsOfAConversationKeepTheirOrder(t *testing.T) {
 	inWorld(t, func(w *world) {
-		w.subscribe("lab", commandSub("shout"), commandSub("look"))
-		lab := w.attach("lab", 10)
-		w.publish("command.shout", "a/1", "a/2", "b/1")
+		w.subscribe("lab", commandSub("shout", "look"))
+		w.subscribe("auditor", on("command.*")...)
+		lab, auditor := w.attach("lab", 10), w.attach("auditor", 10)
+		w.publish("command.shout", "a/1", "b/1")
+		w.publish("command.sing", "a/2")
 		w.publish("command.look", "a/3")
-		lab.wantHeld("a/1", "b/1", "a/3")
+		lab.wantHeld("a/1", "b/1")
 		lab.ack("a/1")
-		lab.wantHeld("a/2", "b/1", "a/3")
+		lab.wantHeld("b/1", "a/3")
+		auditor.wantHeld("a/1", "b/1")
+		auditor.ack("a/1")
+		auditor.wantHeld("b/1", "a/2")
+
+		// A command that is provided no more is not handed out, one that is new is.
+		w.subscribe("lab", commandSub("shout", "sing"))
+		w.publish("command.look", "c/1")
+		w.publish("command.sing", "c/2")
+		lab.ack("a/3")
+		lab.wantHeld("b/1", "c/2")
 	})
 }

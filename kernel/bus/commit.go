@@ -190,7 +190,7 @@ func (b *Bus) committed(t *Tx) {
 		b.dispatch(a.sub.sink)
 	}
 	for _, a := range t.added {
-		if a.sub.class != classPlain {
+		if a.sub.class() != classPlain {
 			b.notHandedOut(a.sub.lane(a.delivery.Key, a.delivery.Seq))
 		}
 	}
@@ -357,7 +357,7 @@ func (t *Tx) withdrawEffect(w *busv1.Withdraw) (*busv1.EffectResult, error) {
 
 func (t *Tx) receipt(r *busv1.Receipt) (*busv1.EffectResult, error) {
 	l := t.Lease
-	if l == nil || l.item == nil || l.item.lane.sub.class != classSend || !t.Ending {
+	if l == nil || l.item == nil || l.item.lane.sub.class() != classSend || !t.Ending {
 		return nil, fmt.Errorf("%w: a receipt belongs to the acknowledgement of a %s* delivery", contract.ErrInvalid, contract.TopicChannelSend)
 	}
 	handle, err := t.bus.router.Delivered(t, l.Event, r)

@@ -60,11 +60,11 @@ func (b *Bus) prepared(s *Sink, l *lane) bool {
 		it, spec := l.items[0], l.sub.spec.Load()
 		w.item = it
 		switch {
-		case l.sub.class == classSend && it.Uncertain && spec.Hold:
+		case l.sub.class() == classSend && it.Uncertain && spec.Hold:
 			w.kind, w.reason = wantDead, reasonHeld
 		case it.tooOld():
 			w.kind, w.reason = wantDead, it.oldAge()
-		case it.event == nil, l.sub.class.marked() && it.State != journal.InFlight, l.sub.class == classInput && it.turn == nil:
+		case it.event == nil, l.sub.class().marked() && it.State != journal.InFlight, l.sub.class() == classInput && it.turn == nil:
 			w.kind = wantHead
 		default:
 			return true
@@ -101,7 +101,7 @@ func (b *Bus) handOut(s *Sink, l *lane) {
 		Token: lease.Token, Event: it.event, Subscription: l.sub.Pattern, Attempt: int32(it.Attempts) + 1, Uncertain: it.Uncertain,
 		DeadlineUs: now + spec.AckWait.Microseconds(), Turn: it.turn,
 	}
-	if l.sub.class == classInput {
+	if l.sub.class() == classInput {
 		lease.Agent = l.sub.Extension
 		lease.Session = journal.ParseSessionID(it.turn.GetSession())
 		d.DeadlineUs = 0 // the kernel tells: the time of a turn can stand still

@@ -32,7 +32,7 @@ func (b *Bus) Gone(extension string, generation int64, reason string, onPurpose 
 }
 
 func (b *Bus) abandoned(l *Lease, reason string, onPurpose, quiet bool) {
-	class := l.item.lane.sub.class
+	class := l.item.lane.sub.class()
 	b.update(Kernel, "", func(tx *Tx) error {
 		tx.quiet = quiet
 		if err := tx.hold(l); err != nil {

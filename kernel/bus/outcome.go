@@ -23,7 +23,7 @@ func (b *Bus) Outcomes(a *Actor, outcomes []*busv1.Outcome) {
 			continue
 		}
 		l.answered, l.taken = true, true
-		if !l.revoked && l.item.lane.sub.class == classPlain && o.GetKind() == busv1.Outcome_KIND_ACK && len(o.GetEffects()) == 0 {
+		if !l.revoked && l.item.lane.sub.class() == classPlain && o.GetKind() == busv1.Outcome_KIND_ACK && len(o.GetEffects()) == 0 {
 			acked = append(acked, l)
 			b.acknowledge(l)
 		} else {
@@ -67,7 +67,7 @@ func (b *Bus) settle(l *Lease, o *busv1.Outcome, state journal.DeliveryState) {
 		if _, err := tx.apply(o.GetEffects()); err != nil {
 			return err
 		}
-		switch class := l.item.lane.sub.class; {
+		switch class := l.item.lane.sub.class(); {
 		case state != journal.Done:
 		case class == classInput:
 			if err := b.sessions.Acked(tx); err != nil {
@@ -149,7 +149,7 @@ func (b *Bus) refused(l *Lease, o *busv1.Outcome, err error) {
 	if undecided {
 		return
 	}
-	switch sent := l.item.lane.sub.class == classSend && o.GetKind() == busv1.Outcome_KIND_ACK; {
+	switch sent := l.item.lane.sub.class() == classSend && o.GetKind() == busv1.Outcome_KIND_ACK; {
 	case void, errors.Is(err, journal.ErrClosed):
 	case permanent(err):
 		b.bury(l, err.Error())
@@ -182,7 +182,7 @@ func (b *Bus) refused(l *Lease, o *busv1.Outcome, err error) {
 // more of them handler and kernel disagree for good, and each counts as a
 // failure; every attempt of a turn may ask a model anew.
 func maxConflicts(s *subscription) int {
-	if s.class == classInput {
+	if s.class() == classInput {
 		return 3
 	}
 	return 50
@@ -205,7 +205,7 @@ func (b *Bus) again(l *Lease, after time.Duration, reason string) {
 		b.bury(l, l.item.oldAge()+"; the last word was: "+reason)
 		return
 	}
-	if !l.item.lane.sub.class.marked() && after < time.Second {
+	if !l.item.lane.sub.class().marked() && after < time.Second {
 		b.mu.Lock()
 		defer b.mu.Unlock()
 		if !l.revoked {
@@ -337,14 +337,14 @@ func (t *Tx) fail(l *Lease, reason string, uncertain bool) error {
 	d.Attempts++
 	d.Reason, d.StartedAt = reason, l.started
 	d.Uncertain = d.Uncertain || uncertain
-	if sub.class.marked() && !d.Uncertain {
+	if sub.class().marked() && !d.Uncertain {
 		d.State = journal.Pending // it is known that nothing was done
 	}
 	t.attempt = &d
 	switch {
 	case spec.MaxDeliver > 0 && d.Attempts >= spec.MaxDeliver:
 		return t.end(l, journal.Dead, fmt.Sprintf("failed %d times; the last time: %s", d.Attempts, reason))
-	case sub.class == classSend && d.Uncertain && spec.Hold:
+	case sub.class() == classSend && d.Uncertain && spec.Hold:
 		return t.end(l, journal.Dead, reasonHeld+": "+reason)
 	case l.item.tooOld():
 		return t.end(l, journal.Dead, l.item.oldAge()+"; the last time: "+reason)

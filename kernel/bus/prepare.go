@@ -173,7 +173,7 @@ func (b *Bus) mark(ctx context.Context, wants []*want) error {
 	var marks []*want
 	for _, w := range wants {
 		w.marked = false
-		if w.kind == wantUnmark || w.kind == wantHead && w.sub.class.marked() {
+		if w.kind == wantUnmark || w.kind == wantHead && w.sub.class().marked() {
 			marks = append(marks, w)
 		}
 	}
@@ -215,7 +215,7 @@ func (b *Bus) read(r journal.Reader, w *want) (err error) {
 				return err
 			}
 		}
-		if w.sub.class == classInput && w.event != nil {
+		if w.sub.class() == classInput && w.event != nil {
 			w.turn, err = b.sessions.Context(r, w.event)
 		}
 	}
@@ -240,7 +240,7 @@ func (b *Bus) deliverWant(w *want) {
 		w.item.event, w.item.turn, w.item.created = w.event, w.turn, w.event.GetCreatedAtUs()
 		if w.marked {
 			w.item.State = journal.InFlight
-		} else if w.sub.class.marked() {
+		} else if w.sub.class().marked() {
 			b.remove(w.sub, l.key, w.item.Seq) // it was settled meanwhile
 		}
 		b.offerFirst(l)
@@ -303,7 +303,7 @@ func (b *Bus) notHandedOut(l *lane) {
 	}
 	it := l.items[0]
 	it.turn = nil // it may change until then
-	if l.sub.class.marked() && it.State == journal.InFlight && !it.Uncertain && !b.closing {
+	if l.sub.class().marked() && it.State == journal.InFlight && !it.Uncertain && !b.closing {
 		l.fetching = true
 		b.want(want{kind: wantUnmark, sub: l.sub, lane: l, item: it})
 	}

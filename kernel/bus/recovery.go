@@ -131,7 +131,7 @@ func (b *Bus) Waiting(channel string) (waiting []journal.Delivery) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	for _, s := range b.subs {
-		if s.class != classSend || s.Extension != channel {
+		if s.class() != classSend || s.Extension != channel {
 			continue
 		}
 		for l := range s.allLanes() {

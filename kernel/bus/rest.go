@@ -11,7 +11,7 @@ func (t *Tx) rest() error {
 	var told []string
 	for i := 0; i < len(t.gone); i++ {
 		p := t.gone[i]
-		if p.sub == nil || p.sub.class != classInput || slices.Contains(told, p.delivery.Key) {
+		if p.sub == nil || p.sub.class() != classInput || slices.Contains(told, p.delivery.Key) {
 			continue
 		}
 		told = append(told, p.delivery.Key)

@@ -92,7 +92,7 @@ func (t *Tx) endParked(before int64) error {
 // endInputs has the inputs of an agent die whose subscription is deleted: whoever
 // waits for an answer is told, and no turn stays begun.
 func (t *Tx) endInputs(s journal.Subscription) error {
-	if classOf(s.Extension, s.Pattern) != classInput {
+	if s.Pattern != inputPattern(s.Extension) {
 		return nil
 	}
 	ds, err := t.Deliveries(journal.DeliveryFilter{

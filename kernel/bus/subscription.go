@@ -26,6 +26,12 @@ type Subscription struct {
 	// Own leaves out every agent.output of a session whose outbound is not this
 	// extension.
 	Own bool
+	// Commands are those that the extension provides: with the pattern command.*,
+	// the only ones that it gets. They share their lanes, so that those which are
+	// given in one conversation keep their order.
+	Commands []string
+
+	class class
 }
 
 // class says what the kernel itself knows of a subscription.
@@ -47,8 +53,7 @@ const parkedFor = 24 * time.Hour
 
 type subscription struct {
 	journal.Subscription
-	class class
-	spec  atomic.Pointer[Subscription]
+	spec atomic.Pointer[Subscription]
 
 	// Guarded by Bus.mu.
 	sink    *Sink // nil: nobody is attached
@@ -97,7 +102,7 @@ func (t *table) match(name string) []*subscription {
 	}
 	var matching []*subscription
 	for _, s := range t.all {
-		if topic.Match(s.Pattern, name) {
+		if s.matches(name) {
 			matching = append(matching, s)
 		}
 	}
@@ -105,30 +110,45 @@ func (t *table) match(name string) []*subscription {
 	return matching
 }
 
-func classOf(extension, pattern string) class {
-	switch pattern {
-	case contract.TopicChannelSend + extension:
-		return classSend
-	case contract.TopicAgentInput + extension:
-		return classInput
+func (s *subscription) matches(name string) bool {
+	if !topic.Match(s.Pattern, name) {
+		return false
 	}
-	if name, isCommand := strings.CutPrefix(pattern, contract.TopicCommand); isCommand && name != "*" {
-		return classCommand
-	}
-	return classPlain
+	command, isCommand := strings.CutPrefix(name, contract.TopicCommand)
+	return !isCommand || s.class() != classCommand || slices.Contains(s.spec.Load().Commands, command)
 }
+
+// class is what the kernel itself knows of it. Only a command's can change.
+func (s *subscription) class() class { return s.spec.Load().class }
+
+// use puts a specification in force.
+func (s *subscription) use(spec Subscription) {
+	switch {
+	case s.Pattern == contract.TopicChannelSend+s.Extension:
+		spec.class = classSend
+	case s.Pattern == inputPattern(s.Extension):
+		spec.class = classInput
+	case len(spec.Commands) > 0:
+		spec.class = classCommand
+	default:
+		spec.class = classPlain
+	}
+	s.spec.Store(&spec)
+}
+
+func inputPattern(agent string) string { return contract.TopicAgentInput + agent }
 
 var defaultSubscription = Subscription{Ordered: true, AckWait: 30 * time.Second, MaxDeliver: 4, MaxAge: 24 * time.Hour}
 
 func (b *Bus) newSubscription(s journal.Subscription) *subscription {
 	sub := &subscription{
-		Subscription: s, class: classOf(s.Extension, s.Pattern), lanes: map[string]*lane{}, singles: map[int64]*lane{},
+		Subscription: s, lanes: map[string]*lane{}, singles: map[int64]*lane{},
 		claims: map[string]bool{}, ending: map[int64]*Tx{}, acked: map[int64]struct{}{},
 	}
-	sub.held = sub.class == classSend && b.held[s.Extension]
 	spec := defaultSubscription
 	spec.Pattern = s.Pattern
-	sub.spec.Store(&spec)
+	sub.use(spec)
+	sub.held = sub.class() == classSend && b.held[s.Extension]
 	return sub
 }
 
@@ -226,8 +246,7 @@ func (b *Bus) install(stored []journal.Subscription, wanted []Subscription) {
 		}
 		sub.ParkedAt = k.ParkedAt
 		if i := slices.IndexFunc(wanted, func(s Subscription) bool { return s.Pattern == k.Pattern }); i >= 0 {
-			spec := wanted[i]
-			sub.spec.Store(&spec)
+			sub.use(wanted[i])
 		}
 	}
 }
@@ -259,7 +278,7 @@ func (b *Bus) Hold(channel string, held bool) {
 	defer b.mu.Unlock()
 	b.held[channel] = held
 	for _, s := range b.subs {
-		if s.class == classSend && s.Extension == channel && s.held != held {
+		if s.class() == classSend && s.Extension == channel && s.held != held {
 			s.held = held
 			if !held && s.sink != nil {
 				b.dispatch(s.sink)

@@ -194,8 +194,8 @@ func (t *Tx) deliver(s *subscription, e *busv1.Event, rank int64) error {
 		d.Key = e.GetKey()
 	}
 	a := added{sub: s, event: e}
-	if s.class != classPlain && t.claim(s, d.Key) {
-		if s.class.marked() {
+	if s.class() != classPlain && t.claim(s, d.Key) {
+		if s.class().marked() {
 			d.State = journal.InFlight
 		} else {
 			var err error
@@ -310,7 +310,7 @@ func (t *Tx) SettleAll(seq int64, reason string) error {
 		return err
 	}
 	for _, d := range ds {
-		if s := t.bus.table.Load().byID[d.Subscription]; s == nil || s.class != classInput {
+		if s := t.bus.table.Load().byID[d.Subscription]; s == nil || s.class() != classInput {
 			continue
 		}
 		if err := t.Settle(d, journal.Done, reason); err != nil {
@@ -395,7 +395,7 @@ func (t *Tx) withdraw(seq int64, depth int) (inTime bool, err error) {
 // begun reports whether a delivery is an input that a running turn is about,
 // though its lane has not come to it.
 func (t *Tx) begun(s *subscription, d journal.Delivery) (bool, error) {
-	if s == nil || s.class != classInput {
+	if s == nil || s.class() != classInput {
 		return false, nil
 	}
 	e, err := t.Event(d.Seq)

@@ -14,13 +14,9 @@ import (
 // Commands returns a running extension that handles slash commands.
 func (w *World) Commands(id string, names ...string) *Extension {
 	w.T.Helper()
-	var subs []bus.Subscription
-	for _, name := range names {
-		subs = append(subs, bus.Subscription{
-			Pattern: contract.TopicCommand + name, Ordered: true, AckWait: 10 * time.Minute, MaxDeliver: 3, MaxAge: 10 * time.Minute,
-		})
-	}
-	x := w.Extension(bus.Actor{ID: id}, subs...)
+	x := w.Extension(bus.Actor{ID: id}, bus.Subscription{
+		Pattern: contract.TopicCommand + "*", Commands: names, Ordered: true, AckWait: 10 * time.Minute, MaxDeliver: 3, MaxAge: 10 * time.Minute,
+	})
 	w.Know(func(s *directory.Snapshot) {
 		s.Commands = slices.Clone(s.Commands)
 		for _, name := range names {

@@ -134,7 +134,7 @@ func (m *Manifest) checkPermissions() {
 		implied["agent.input."+m.ID] = "agent"
 	}
 	for _, c := range m.Provides.Commands {
-		implied["command."+c.Name] = "provides.commands"
+		implied["command."+c.Name], implied["command.*"] = "provides.commands", "provides.commands"
 	}
 	for i, s := range m.Permissions.Subscribe {
 		at := strictyaml.Path("permissions", "subscribe", i)
