@@ -4,6 +4,8 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"maps"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -17,6 +19,8 @@ const (
 	consultTime = 500 * time.Millisecond
 	// consultBytes is the most of what they answer that a model is sent.
 	consultBytes = 1500 * bytesPerToken
+	// leastContext is the room that is worth filling.
+	leastContext = 200
 	// silence is how long a tool that knows nothing, or is not there, is not asked
 	// again, unless a tool of its extension was called.
 	silence = 5 * time.Second
@@ -24,19 +28,37 @@ const (
 	maxQuery = 4 << 10
 )
 
+// given is the context that an input brings along: rows of their own, by the
+// names of the tools that would say it.
+func given(in contract.AgentInput) (rows []*busv1.Entry) {
+	texts, _ := in.Meta[contract.MetaContext].(map[string]any)
+	left := consultBytes
+	for _, tool := range slices.Sorted(maps.Keys(texts)) {
+		text, _ := texts[tool].(string)
+		if text = cutText(strings.TrimSpace(text), left); text == "" || left < leastContext {
+			continue
+		}
+		left -= len(text)
+		rows = append(rows, &busv1.Entry{Kind: contract.EntryContext, Sender: tool, Text: text})
+	}
+	return rows
+}
+
 // consult asks the read-only tools of agent.context what they know about the
-// turn's inputs, before its first step. What they say in time is recorded with
-// that step; a turn goes on without the others.
+// turn's inputs, before its first step, except for what an input brings along.
+// What they say in time is recorded with that step; a turn goes on without the
+// others.
 func (t *turn) consult() error {
 	tools := t.a.consulted(time.Now())
 	if len(tools) == 0 || t.persona != nil {
 		return nil
 	}
-	query, asked := t.about()
-	if asked {
+	about := t.about()
+	tools = slices.DeleteFunc(tools, func(tool string) bool { return about.known[tool] })
+	if about.begun || len(tools) == 0 {
 		return nil
 	}
-	arguments, err := json.Marshal(map[string]string{"query": query})
+	arguments, err := json.Marshal(map[string]string{"query": about.query()})
 	if err != nil {
 		return err
 	}
@@ -64,9 +86,9 @@ func (t *turn) consult() error {
 	if t.ctx.Err() != nil {
 		return context.Cause(t.ctx)
 	}
-	left := consultBytes
+	left := consultBytes - about.bytes
 	for i, text := range said {
-		if text = cutText(text, left); text == "" || left < 200 {
+		if text = cutText(text, left); text == "" || left < leastContext {
 			continue
 		}
 		left -= len(text)
@@ -95,16 +117,25 @@ func (a *Agent) called(tool string) {
 	}
 }
 
-// about is the text of the turn's inputs, and whether its first step was made or
-// its context is known.
-func (t *turn) about() (query string, asked bool) {
-	var texts []string
+// subject is what a turn is about.
+type subject struct {
+	texts []string        // of its inputs
+	known map[string]bool // tools whose context it has
+	bytes int             // of that
+	begun bool            // its first step was made
+}
+
+func (t *turn) about() subject {
+	s := subject{known: map[string]bool{}}
 	hear := func(e *busv1.Entry) {
 		switch e.GetKind() {
 		case contract.EntryInput:
-			texts = append(texts, e.GetText())
-		case contract.EntryAnswer, contract.EntryContext:
-			asked = true
+			s.texts = append(s.texts, e.GetText())
+		case contract.EntryContext:
+			s.known[e.GetSender()] = true
+			s.bytes += len(e.GetText())
+		case contract.EntryAnswer:
+			s.begun = true
 		}
 	}
 	for _, r := range t.own() {
@@ -113,5 +144,10 @@ func (t *turn) about() (query string, asked bool) {
 	for _, e := range t.fresh {
 		hear(e)
 	}
-	return strings.ToValidUTF8(cutBytes(strings.Join(texts, "\n"), maxQuery), ""), asked
+	return s
+}
+
+// query is what tools are asked about it.
+func (s subject) query() string {
+	return strings.ToValidUTF8(cutBytes(strings.Join(s.texts, "\n"), maxQuery), "")
 }

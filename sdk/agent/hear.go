@@ -21,11 +21,11 @@ const (
 	maxHeard = 100
 )
 
-// hear is the rows that a turn begins with: its input and, behind that of a
-// user, the users' inputs directly behind it that are answered at the same place.
+// hear is the rows that a turn begins with: its input with the context that it
+// brings along and, behind that of a user, the users' inputs directly behind it that are answered at the same place.
 // After an outage those are not directly behind it only.
 func (t *turn) hear(ctx context.Context, d sdk.Delivery, first contract.AgentInput) ([]*busv1.Entry, error) {
-	rows := []*busv1.Entry{inputRow(d.ID, first)}
+	rows := append([]*busv1.Entry{inputRow(d.ID, first)}, given(first)...)
 	if first.Kind != contract.InputUser {
 		return rows, nil
 	}
