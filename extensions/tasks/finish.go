@@ -71,10 +71,10 @@ func (c *change) finish(task *Task, result Result) error {
 	}
 	texts.Output, texts.Error, texts.Partial = result.Output, result.Error, result.Partial
 	c.write(textKey(task.ID), texts)
+	if result.Uncollected, err = c.clearInbox(task.Root, task.Name); err != nil {
+		return err
+	}
 	if was == Running {
-		if result.Uncollected, err = c.clearInbox(task.Root, task.Name); err != nil {
-			return err
-		}
 		if err := c.abandon(task.Root, task.Name); err != nil {
 			return err
 		}
@@ -150,6 +150,9 @@ func (c *change) abandon(root, name string) error {
 		}
 		task.State, task.Outcome, task.FinishedAt = Finished, Cancelled, c.now
 		c.write(taskKey(root, child), task)
+		if _, err := c.clearInbox(root, child); err != nil {
+			return err
+		}
 	}
 	q.Queued, q.Active = nil, false
 	c.write(queueKey(root, name), q)

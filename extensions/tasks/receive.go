@@ -224,6 +224,15 @@ func (t *tasks) returning(root string, q *queue) (n int) {
 
 // hopeless says why nothing can come, if that is so.
 func (c *change) hopeless(me agent, from string) (string, error) {
+	all := map[string]*Task{}
+	// The tasks are read first: of one that has finished by then, the result lies
+	// where those who wait for it are seen to have it.
+	if err := c.each(c.ctx, me.root, func(task *Task) error {
+		all[task.Name] = task
+		return nil
+	}); err != nil {
+		return "", err
+	}
 	waits, err := c.waiting(me, from)
 	if err != nil {
 		return "", err
@@ -238,13 +247,6 @@ func (c *change) hopeless(me agent, from string) (string, error) {
 				return "", nil
 			}
 		}
-	}
-	all := map[string]*Task{}
-	if err := c.each(c.ctx, me.root, func(task *Task) error {
-		all[task.Name] = task
-		return nil
-	}); err != nil {
-		return "", err
 	}
 	active := map[string]bool{}
 	for _, task := range all {
@@ -280,25 +282,32 @@ func (c *change) hopeless(me agent, from string) (string, error) {
 // waiting is who waits for whom, for one that waits itself. One that has what it
 // waits for does not, even if it has not taken it yet.
 func (c *change) waiting(me agent, from string) (map[string]string, error) {
-	waits := map[string]string{}
+	wait := map[string]*waiter{}
 	c.mu.Lock()
 	for name, w := range c.waits[me.root] {
-		if !w.returns {
-			waits[name] = w.from
+		if !w.returns && name != me.name {
+			wait[name] = w
 		}
 	}
 	c.mu.Unlock()
-	waits[me.name] = from
-	for name, of := range waits {
+	for name, w := range wait {
 		prefix := orderPrefix(me.root, name)
-		if of != "" {
-			prefix = inboxPrefix(me.root, name, of)
+		if w.from != "" {
+			prefix = inboxPrefix(me.root, name, w.from)
 		}
 		switch lies, err := c.anything(prefix); {
 		case err != nil:
 			return nil, fmt.Errorf("read the inbox of %s: %w", name, err)
-		case lies && name != me.name:
-			delete(waits, name)
+		case lies:
+			delete(wait, name)
+		}
+	}
+	waits := map[string]string{me.name: from}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for name, w := range wait {
+		if c.waits[me.root][name] == w { // it has not taken anything meanwhile
+			waits[name] = w.from
 		}
 	}
 	return waits, nil

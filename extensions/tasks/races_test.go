@@ -1,0 +1,131 @@
+package tasks
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/switchboard-run/switchboard/contract"
+	"github.com/switchboard-run/switchboard/sdk"
+)
+
+// paused is a world in which something happens behind the nth scan.
+type paused struct {
+	*world
+	left int
+	then func()
+}
+
+func (p *paused) Scan(ctx context.Context, prefix string, each func(sdk.Value) error) error {
+	err := p.world.Scan(ctx, prefix, each)
+	if p.left--; p.left == 0 {
+		p.then()
+	}
+	return err
+}
+
+// does makes a call and commits it.
+func (w *world) does(ctx context.Context, t *tasks, session, name string, fields map[string]any) string {
+	w.t.Helper()
+	arguments, _ := json.Marshal(fields)
+	i := slices.IndexFunc(t.tools(), func(tool sdk.Tool) bool { return tool.Name == name })
+	result, err := t.tools()[i].Call(ctx, sdk.ToolCall{ID: "c1", Name: ID + "/" + name, Session: session, Agent: "orchestrator", Arguments: arguments})
+	if err == nil {
+		err = w.apply(result.Effects, nil)
+	}
+	if err != nil {
+		w.t.Fatalf("%s %s: %v", name, arguments, err)
+	}
+	return result.Content
+}
+
+// worker is the session of a task.
+func (w *world) worker(name string) *session {
+	w.t.Helper()
+	for _, s := range w.sessions {
+		if strings.HasSuffix(s.key, ":"+name) {
+			return s
+		}
+	}
+	w.t.Fatalf("there is no task %s", name)
+	return nil
+}
+
+// ends has a worker say its last word.
+func (w *world) ends(ctx context.Context, t *tasks, name string) {
+	w.t.Helper()
+	s := w.worker(name)
+	effects, err := t.finished(ctx, contract.AgentOutput{Session: s.id, Extension: ID, Key: s.key, Outcome: contract.OutcomeOK, Text: "done"})
+	if err == nil {
+		err = w.apply(effects, nil)
+	}
+	if err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+// Whoever waits for one that waits for a third does not give up because the
+// third has finished just then.
+func TestAResultThatJustComesIsWaitedFor(t *testing.T) {
+	t.Parallel()
+	for n := range 8 {
+		t.Run(fmt.Sprint("behind read ", n+1), func(t *testing.T) {
+			t.Parallel()
+			ctx := t.Context()
+			w := newWorld(t)
+			p := &paused{world: w}
+			x := newTasks()
+			if err := x.begin(ctx, p); err != nil {
+				t.Fatal(err)
+			}
+			w.does(ctx, x, root, "push", map[string]any{"name": "a", "prompt": "Have b do it."})
+			w.does(ctx, x, root, "run", nil)
+			a := w.worker("a").id
+			w.does(ctx, x, a, "push", map[string]any{"name": "b", "prompt": "Do it."})
+			w.does(ctx, x, a, "run", nil)
+			x.enter(agent{root: root, name: "a"}, "b")
+			p.left, p.then = n+1, func() { w.ends(ctx, x, "b") }
+			why, err := x.change(ctx).hopeless(agent{root: root, name: main}, "a")
+			if err != nil || why != "" {
+				t.Errorf("main is told %q, %v", why, err)
+			}
+		})
+	}
+}
+
+// What was sent to a task that was cancelled before it began does not wait for
+// another one of its name.
+func TestMessagesToATaskThatNeverBeganAreGoneWithIt(t *testing.T) {
+	t.Parallel()
+	ctx := t.Context()
+	w := newWorld(t)
+	x := w.extension(ctx)
+	lies := func() (n int) {
+		for key := range w.kv {
+			if strings.HasPrefix(key, "inbox/"+root+"/b/") || strings.HasPrefix(key, orderPrefix(root, "b")) {
+				n++
+			}
+		}
+		return n
+	}
+	w.does(ctx, x, root, "push", map[string]any{"name": "b", "prompt": "Do it."})
+	w.does(ctx, x, root, "send", map[string]any{"to": "b", "message": "Hurry."})
+	w.does(ctx, x, root, "task_cancel", map[string]any{"name": "b"})
+	if n := lies(); n != 0 {
+		t.Errorf("%d rows are left of a task that was cancelled", n)
+	}
+	if got := w.does(ctx, x, root, "receive", map[string]any{"from": "b"}); !strings.Contains(got, `"uncollected_messages":1`) {
+		t.Errorf("the result is %s", got)
+	}
+	w.does(ctx, x, root, "push", map[string]any{"name": "a", "prompt": "Have b do it."})
+	w.does(ctx, x, root, "run", nil)
+	w.does(ctx, x, w.worker("a").id, "push", map[string]any{"name": "b", "prompt": "Do it."})
+	w.does(ctx, x, root, "send", map[string]any{"to": "b", "message": "Hurry."})
+	w.ends(ctx, x, "a")
+	if n := lies(); n != 0 {
+		t.Errorf("%d rows are left of a task whose parent has ended", n)
+	}
+}
