@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"math"
 	"sync"
 	"time"
 
@@ -157,20 +158,35 @@ func (k *Kernel) Get(ctx context.Context, key string) (Value, error) {
 func (k *Kernel) Scan(ctx context.Context, prefix string, each func(Value) error) error {
 	after := ""
 	for {
-		page, err := k.kv.Scan(ctx, &kernelv1.ScanRequest{Prefix: prefix, After: after})
+		page, more, err := k.Page(ctx, prefix, after, 0)
 		if err != nil {
-			return contract.FromStatus(err)
+			return err
 		}
-		for _, v := range page.GetValues() {
-			after = v.GetKey()
-			if err := each(Value{Key: v.GetKey(), Value: v.GetValue(), Version: v.GetVersion()}); err != nil {
+		for _, v := range page {
+			after = v.Key
+			if err := each(v); err != nil {
 				return err
 			}
 		}
-		if !page.GetMore() {
+		if !more {
 			return nil
 		}
 	}
+}
+
+// Page returns the first keys of the prefix behind one of them, in ascending
+// order, at most so many (0: as many as the kernel gives at once), and whether
+// there are more.
+func (k *Kernel) Page(ctx context.Context, prefix, after string, most int) (page []Value, more bool, err error) {
+	found, err := k.kv.Scan(ctx, &kernelv1.ScanRequest{Prefix: prefix, After: after, Limit: int32(min(most, math.MaxInt32))})
+	if err != nil {
+		return nil, false, contract.FromStatus(err)
+	}
+	page = make([]Value, len(found.GetValues()))
+	for i, v := range found.GetValues() {
+		page[i] = Value{Key: v.GetKey(), Value: v.GetValue(), Version: v.GetVersion()}
+	}
+	return page, found.GetMore(), nil
 }
 
 // Ask asks a read-only tool, full name, outside of any turn: nothing of it is
@@ -193,6 +209,16 @@ func (k *Kernel) Ask(ctx context.Context, tool string, arguments any) (ToolResul
 // permissions.models. The purpose is kept with what it costs.
 func (k *Kernel) Complete(ctx context.Context, model, purpose string, messages []*extensionv1.Message, emit func(*Delta) error) error {
 	return k.Services().Complete(ctx, &kernelv1.CompleteRequest{Model: model, Purpose: purpose, Messages: messages}, emit)
+}
+
+// Session is what the kernel tells of a session, to whoever holds its lane or may
+// queue inputs. Where there is none, the error is contract.ErrNotFound.
+func (k *Kernel) Session(ctx context.Context, id string) (*kernelv1.Session, error) {
+	s, err := k.sessions.Get(ctx, &kernelv1.SessionRequest{Session: id, Lane: LaneOf(ctx)})
+	if err != nil {
+		return nil, fmt.Errorf("read session %s: %w", id, contract.FromStatus(err))
+	}
+	return s, nil
 }
 
 // Commands lists the slash commands that people can give on every channel, the

@@ -38,7 +38,7 @@ func (r *MessageRouter) output(tx *bus.Tx, e *busv1.Event, out contract.AgentOut
 		}
 	}
 	target := out.ReplyTo
-	if target == "" {
+	if target == "" || s.OutboundKind == directory.OutboundExtension { // what that says, its extension has to hear, wherever it was asked
 		if s.OutboundKind != directory.OutboundConversation {
 			if out.Outcome == contract.OutcomeCapped && e.GetHop() > 0 { // it never ran
 				return r.tellOwner(tx, nil, out.Text)

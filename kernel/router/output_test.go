@@ -88,7 +88,8 @@ func TestALongAnswerIsOneSendForEachPart(t *testing.T) {
 	})
 }
 
-// What an extension has a session do is answered to the session's outbound.
+// What an extension has a session do is answered to the session's outbound, also
+// if the input names the conversation for which it works.
 func TestTheOutputOfAnExtensionsSessionIsTheExtensionsAlone(t *testing.T) {
 	kerneltest.Run(t, func(w *kerneltest.World) {
 		telegram, orchestrator := w.Channel("telegram"), w.Agent("orchestrator")
@@ -100,6 +101,17 @@ func TestTheOutputOfAnExtensionsSessionIsTheExtensionsAlone(t *testing.T) {
 		if out.Text != "dug" || out.Outcome != contract.OutcomeOK {
 			t.Errorf("the output is %+v", out)
 		}
+		telegram.IsSilent()
+
+		telegram.Says("anna", "hello")
+		turn := orchestrator.Hears("hello")
+		asked := turn.Input.ReplyTo
+		turn.Answers("hi")
+		telegram.Shows("anna: hi")
+		in := kerneltest.Input("orchestrator", "task:1", contract.InputTask, "dig on")
+		in.GetInput().ReplyTo = asked
+		tasks.Must("", in)
+		orchestrator.Hears("dig on").Answers("dug on")
 		telegram.IsSilent()
 	})
 }

@@ -2,7 +2,6 @@ package session
 
 import (
 	"encoding/json"
-	"fmt"
 	"slices"
 
 	"github.com/switchboard-run/switchboard/contract"
@@ -12,14 +11,16 @@ import (
 )
 
 // WhenIdle implements bus.Sessions. Asking again before the answer changes
-// nothing.
+// nothing. A session that does not exist any more has nothing to do: who only
+// wants to know that must not fail because of it.
 func (b *Book) WhenIdle(tx *bus.Tx, e *busv1.SessionIdle) (*busv1.EffectResult, error) {
 	s, err := tx.Session(journal.ParseSessionID(e.GetSession()))
 	switch {
 	case err != nil:
 		return nil, err
 	case s == nil:
-		return nil, fmt.Errorf("%w: there is no session %q", contract.ErrNotFound, e.GetSession())
+		_, err := tx.Emit(contract.TopicSessionIdle+tx.Actor.ID, e.GetSession(), contract.SessionIdle{Session: e.GetSession()})
+		return &busv1.EffectResult{}, err
 	case slices.Contains(s.Idle, tx.Actor.ID):
 		return &busv1.EffectResult{}, nil
 	}
