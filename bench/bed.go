@@ -135,6 +135,23 @@ func (d *bed) warm() error {
 	return nil
 }
 
+// quiet waits until nothing is asked of the model and nothing is sent any more,
+// and forgets what was sent.
+func (d *bed) quiet() error {
+	const still = 300 * time.Millisecond
+	asked, sent, since := d.model.Total(), d.telegram.Accepted(), time.Now()
+	err := until("the agents did not come to rest", func() bool {
+		if a, s := d.model.Total(), d.telegram.Accepted(); a != asked || s != sent {
+			asked, sent, since = a, s, time.Now()
+		}
+		return time.Since(since) > still
+	})
+	for len(d.replies) > 0 {
+		<-d.replies
+	}
+	return err
+}
+
 // tree is the kernel's process and all that descend from it.
 func (d *bed) tree() (pids []int) {
 	children := map[int][]int{}

@@ -75,7 +75,6 @@ func (b *bench) beside(what string, rounds int, prepare ...func(*bed) error) err
 		p50 = append(p50, float64(seen[1].p50)/float64(seen[0].p50))
 		cpu = append(cpu, float64(seen[1].cpu)/float64(seen[0].cpu))
 	}
-	times := func(f float64) string { return fmt.Sprintf("%.2f times", f) }
 	fmt.Printf("%s, p50: %s\n", what, spread(p50, times))
 	fmt.Println("the same, CPU:", spread(cpu, times))
 	return nil

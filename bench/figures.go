@@ -27,3 +27,5 @@ func spread[T int64 | float64 | time.Duration](values []T, show func(T) string) 
 }
 
 func perSecond(f float64) string { return fmt.Sprintf("%.0f/s", f) }
+
+func times(f float64) string { return fmt.Sprintf("%.2f times", f) }

@@ -26,6 +26,9 @@ var measurements = []struct {
 	{"rounds", rounds},
 	{"history", history},
 	{"resume", resume},
+	{"tasks", taskLoad},
+	{"links", linkTrips},
+	{"inbox", fullInbox},
 }
 
 func main() {
@@ -37,7 +40,7 @@ func main() {
 	flag.StringVar(&b.binary, "binary", "", "the switchboard binary; empty: build it")
 	flag.IntVar(&b.rounds, "rounds", 5, "rounds of each measurement; the median counts")
 	flag.BoolVar(&b.quick, "quick", false, "less of everything, for a look")
-	only := flag.String("only", "", "comma-separated: start,idle,latency,throughput,long,bus,stored,rounds,history,resume")
+	only := flag.String("only", "", "comma-separated: start,idle,latency,throughput,long,bus,stored,rounds,history,resume,tasks,links,inbox")
 	flag.Parse()
 	if err := b.all(*only); err != nil {
 		fmt.Fprintln(os.Stderr, "bench:", err)
