@@ -35,6 +35,7 @@ import (
 	"time"
 
 	"github.com/switchboard-run/switchboard/sdk"
+	"github.com/switchboard-run/switchboard/sdk/agent"
 )
 
 func main() {
@@ -42,6 +43,8 @@ func main() {
 	note("env", strings.Join(os.Environ(), "\n"))
 	e := sdk.Extension{ID: id}
 	switch mode {
+	case "agent":
+		e = agent.Extension(id, agent.Options{})
 	case "bus":
 		e.Run = bus
 	case "asker":
