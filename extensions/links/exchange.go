@@ -1,8 +1,8 @@
 package links
 
 import (
-	"cmp"
 	"context"
+	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
@@ -18,7 +18,7 @@ const (
 	concluded   = "concluded"
 	cappedEnd   = "capped" // its messages are used up
 	idleEnd     = "idle"
-	unavailable = "unavailable" // the link or an agent is not there any more
+	unavailable = "unavailable" // the link, a side of it or who began it is not there any more
 )
 
 // exchange is one errand on a link.
@@ -35,21 +35,18 @@ type exchange struct {
 	Messages int       `json:"messages"` // of both sides
 	Opened   time.Time `json:"opened_at"`
 	Active   time.Time `json:"active_at"`
+	// Unanswered is what the sides were given and have not answered yet.
+	Unanswered []given `json:"unanswered,omitempty"`
 
 	Over    bool      `json:"over"`
 	Outcome string    `json:"outcome,omitempty"`
 	Summary string    `json:"summary,omitempty"`
 	EndedBy string    `json:"ended_by,omitempty"` // an agent; empty: the extension
 	Ended   time.Time `json:"ended_at,omitzero"`
+	// Last is the input whose turn has concluded: it may still have a text.
+	Last string `json:"last,omitempty"`
 	// Result is the session that was told; empty: none could be.
 	Result string `json:"result_session,omitempty"`
-
-	// Each input of a side makes one turn there, and each turn one output, in the
-	// same order: so the counts say which input an output is about.
-	Heard  map[string]int `json:"heard"`             // inputs, by agent
-	Spoken map[string]int `json:"spoken"`            // outputs
-	Last   int            `json:"last,omitempty"`    // the turn of EndedBy that concluded
-	Owed   []owed         `json:"results,omitempty"` // results that a side has not answered yet
 
 	version int64
 }
@@ -61,24 +58,32 @@ type origin struct {
 	Thread  string `json:"exchange,omitempty"`
 }
 
-// owed is the result of another exchange that a side of this one was given.
-type owed struct {
-	Agent string `json:"agent"`
-	Turn  int    `json:"turn"` // of Heard
-	From  string `json:"from"` // whose result
-	Text  string `json:"text"`
+// given is an input of one side. The kernel names it with each call and with the
+// output of the turn that answers it.
+type given struct {
+	Input  string `json:"input"` // its dedupe key
+	Agent  string `json:"agent"`
+	Result string `json:"result,omitempty"` // the exchange whose result it is; empty: a message
 }
 
-// other is the agent on the other side.
+// other is the agent on the other side; empty: the agent is on neither.
 func (x *exchange) other(agent string) string {
-	if agent == x.Initiator {
+	switch agent {
+	case x.Initiator:
 		return x.Peer
+	case x.Peer:
+		return x.Initiator
 	}
-	return x.Initiator
+	return ""
 }
 
 func (x *exchange) idleAt() time.Time {
 	return x.Active.Add(time.Duration(x.IdleSeconds) * time.Second)
+}
+
+// answered takes an input out of those that are not answered.
+func (x *exchange) answered(input string) {
+	x.Unanswered = slices.DeleteFunc(x.Unanswered, func(g given) bool { return g.Input == input })
 }
 
 const (
@@ -89,11 +94,18 @@ const (
 
 func exchangeKey(id string) string { return exchangePrefix + id }
 
-// openKey holds the id of the open exchange of an origin with a peer, of which
-// there is one at most.
-func openKey(o origin, peer string) string { return childrenPrefix(o) + peer }
+// openKey holds the id of the open exchange that an agent has begun in one place
+// with a peer; there is one at most.
+func openKey(o origin, agent, peer string) string { return openedPrefix(o, agent) + peer }
 
-func childrenPrefix(o origin) string { return openPrefix + o.Session + "/" + o.Thread + "/" }
+// openedPrefix is that of all open exchanges that an agent has begun in a place.
+// The side of a link may be made anew; the exchange stays the same.
+func openedPrefix(o origin, agent string) string {
+	if o.Thread == "" {
+		return openPrefix + o.Session + "/"
+	}
+	return openPrefix + o.Thread + "/" + agent + "/"
+}
 
 func (x *exchange) put() sdk.Effect { return sdk.PutAt(exchangeKey(x.ID), x, x.version) }
 
@@ -111,41 +123,53 @@ func (l *links) load(ctx context.Context, id string) (*exchange, error) {
 
 func decode(v sdk.Value) (*exchange, error) {
 	x := &exchange{version: v.Version}
-	if err := v.Decode(x); err != nil {
-		return nil, err
-	}
-	if x.Heard == nil {
-		x.Heard = map[string]int{}
-	}
-	if x.Spoken == nil {
-		x.Spoken = map[string]int{}
-	}
-	return x, nil
+	return x, v.Decode(x)
 }
 
-// children reports whether exchanges are open that were begun on one side of x.
-func (l *links) children(ctx context.Context, x *exchange, session string) (found bool, err error) {
-	err = l.k.Scan(ctx, childrenPrefix(origin{session, x.ID}), func(sdk.Value) error {
+// waits reports whether exchanges are open that an agent has begun on its side of
+// x, or, without an agent, that were begun on either.
+func (l *links) waits(ctx context.Context, x *exchange, agent string) (bool, error) {
+	prefix := openPrefix + x.ID + "/"
+	if agent != "" {
+		prefix = openedPrefix(origin{Thread: x.ID}, agent)
+	}
+	found := false
+	err := l.k.Scan(ctx, prefix, func(sdk.Value) error {
 		found = true
-		return nil
+		return errEnough
 	})
-	return found, err
+	if found {
+		return true, nil
+	}
+	return false, err
 }
 
 // message has the other side hear what an agent says, and counts it.
 func (l *links) message(x *exchange, from, text string) sdk.Effects {
-	to := x.other(from)
 	x.Messages++
-	x.Heard[to]++
-	x.Active = l.now()
+	to, key := x.other(from), fmt.Sprintf("%s/%d", x.ID, x.Messages)
 	return sdk.Effects{
-		l.note(x, from, text),
-		input(to, from, contract.InputMessage, from, text, x.ID, fmt.Sprintf("%s/%s/%d", x.ID, to, x.Heard[to])),
+		sdk.Put(saidKey(x.ID, x.Messages), said{From: from, Text: cut(text, maxNoted, "the session has all of it"), At: l.now()}),
+		l.give(x, given{Input: key, Agent: to}, contract.InputMessage, from, text),
 	}
 }
 
-// maxNoted is the most of a message that links show keeps.
-const maxNoted = 4 << 10
+// give queues something that a side of x is to answer.
+func (l *links) give(x *exchange, g given, kind, sender, text string) sdk.Effect {
+	x.Unanswered = append(x.Unanswered, g)
+	x.Active = l.now()
+	return sdk.Raw(&busv1.Input{
+		Agent: g.Agent, Key: sessionKey(g.Agent, x.other(g.Agent)), Kind: kind, Sender: sender, Text: text,
+		Thread: x.ID, DedupeKey: g.Input, Meta: l.frame(x, g.Agent), IfExists: true,
+	})
+}
+
+// record is something to know on one side of x, without a turn.
+func (x *exchange) record(agent, sender, text, thread string) sdk.Effect {
+	return sdk.Raw(&busv1.Input{
+		Agent: agent, Key: sessionKey(agent, x.other(agent)), Kind: contract.InputRecord, Sender: sender, Text: text, Thread: thread, IfExists: true,
+	})
+}
 
 // said is a message as people read it.
 type said struct {
@@ -154,109 +178,23 @@ type said struct {
 	At   time.Time `json:"at"`
 }
 
-func (l *links) note(x *exchange, from, text string) sdk.Effect {
-	if len(text) > maxNoted {
-		text = strings.ToValidUTF8(text[:maxNoted], "") + " [cut: the session has all of it]"
-	}
-	return sdk.Put(fmt.Sprintf("%s%s/%06d", saidPrefix, x.ID, x.Messages), said{From: from, Text: text, At: l.now()})
+// maxNoted is the most of a message that is kept beside the sessions.
+const maxNoted = 4 << 10
+
+func saidKey(exchange string, message int) string {
+	return fmt.Sprintf("%s%s/%06d", saidPrefix, exchange, message)
 }
 
-// input queues something on the side that self has towards peer.
-func input(self, peer, kind, sender, text, thread, dedupe string) sdk.Effect {
-	return sdk.Raw(&busv1.Input{
-		Agent: self, Key: sessionKey(self, peer), Kind: kind, Sender: sender, Text: text, Thread: thread, DedupeKey: dedupe,
-	})
+// cut is the first part of a text, and where the rest is.
+func cut(text string, limit int, rest string) string {
+	if len(text) <= limit {
+		return text
+	}
+	return strings.ToValidUTF8(text[:limit], "") + " [cut: " + rest + "]"
 }
 
-// record is something to know on one side of x, without a turn.
-func (x *exchange) record(self, sender, text, thread string) sdk.Effect {
-	return input(self, x.other(self), contract.InputRecord, sender, text, thread, "")
-}
-
-// finish ends x: in one commit both sides take note of it, and whoever waits for
-// it has its result. The origin may be told under a new version only, so that it
-// cannot end at the same moment without knowing of the result.
-func (l *links) finish(ctx context.Context, x *exchange, outcome, by, text string) (sdk.Effects, error) {
-	if x.Over {
-		return nil, fmt.Errorf("%w: the exchange %s is over already", contract.ErrInvalid, x.ID)
-	}
-	if outcome == unavailable { // no turn will be about them any more
-		for _, o := range x.Owed {
-			text = strings.TrimSpace(text + "\n\n" + o.unanswered())
-		}
-		x.Owed = nil
-	}
-	now := l.now()
-	x.Over, x.Outcome, x.Summary, x.EndedBy, x.Ended, x.Active = true, outcome, text, by, now, now
-	if by != "" {
-		x.Last = x.Spoken[by] + 1
-	}
-	to, parent, err := l.waiting(ctx, x.From)
-	if err != nil {
-		return nil, err
-	}
-	effects := sdk.Effects{sdk.Delete(openKey(x.From, x.Peer))}
-	for _, agent := range []string{x.Initiator, x.Peer} {
-		effects = append(effects, x.record(agent, ID, x.epitaph(agent), ""))
-	}
-	effects = append(effects, l.result(x, to, parent, x.Peer, x.report(to), "end")...)
-	return append(effects, x.put()), nil
-}
-
-// waiting is the first open place on the way up from where an exchange was
-// begun: a conversation, or an exchange that is open.
-func (l *links) waiting(ctx context.Context, o origin) (origin, *exchange, error) {
-	for range maxHops {
-		if o.Thread == "" {
-			return o, nil, nil
-		}
-		parent, err := l.load(ctx, o.Thread)
-		switch {
-		case err != nil:
-			return o, nil, err
-		case parent == nil:
-			return origin{}, nil, nil
-		case !parent.Over:
-			return o, parent, nil
-		}
-		o = parent.From
-	}
-	return origin{}, nil, nil
-}
-
-// maxHops bounds the way up; each step leads to an older exchange.
-const maxHops = 1000
-
-// result tells a place what came of x.
-func (l *links) result(x *exchange, to origin, parent *exchange, sender, text, which string) sdk.Effects {
-	x.Result = cmp.Or(to.Session, x.Result)
-	if to.Session == "" {
-		l.log.Warn("nobody is there any more who could be told what came of an exchange", "exchange", x.ID)
-		return nil
-	}
-	effects := sdk.Effects{sdk.Raw(&busv1.Input{
-		Session: to.Session, Kind: contract.InputResult, Sender: sender, Text: text, Thread: to.Thread, DedupeKey: x.ID + "/" + which,
-	})}
-	if parent == nil {
-		return effects
-	}
-	agent := parent.Initiator
-	if s := l.sides[to.Session]; s != nil {
-		agent = s.self
-	}
-	parent.Heard[agent]++
-	parent.Owed = append(parent.Owed, owed{Agent: agent, Turn: parent.Heard[agent], From: sender, Text: text})
-	parent.Active = l.now()
-	return append(effects, parent.put())
-}
-
-// answered takes the result out that a turn was about, if it was about one.
-func (x *exchange) answered(agent string, turn int) (owed, bool) {
-	i := slices.IndexFunc(x.Owed, func(o owed) bool { return o.Agent == agent && o.Turn == turn })
-	if i < 0 {
-		return owed{}, false
-	}
-	o := x.Owed[i]
-	x.Owed = slices.Delete(x.Owed, i, i+1)
-	return o, true
+// meta is the meta of an input that brings context along.
+func meta(context string) []byte {
+	raw, _ := json.Marshal(map[string]any{contract.MetaContext: map[string]string{ID + "/" + peersTool: context}}) // strings
+	return raw
 }

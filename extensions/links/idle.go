@@ -22,12 +22,18 @@ func (l *links) run(ctx context.Context) error {
 	if err := l.prune(ctx); err != nil {
 		return err
 	}
-	timer := time.NewTimer(0)
+	timer, daily := time.NewTimer(0), time.NewTicker(24*time.Hour)
 	defer timer.Stop()
+	defer daily.Stop()
 	for {
 		select {
 		case <-ctx.Done():
 			return nil
+		case <-daily.C:
+			if err := l.prune(ctx); err != nil {
+				l.log.Warn("old exchanges could not be deleted", "error", err)
+			}
+			continue
 		case <-l.wake:
 		case <-timer.C:
 			if err := l.sweep(ctx); err != nil {
@@ -54,71 +60,32 @@ func (l *links) sweep(ctx context.Context) error {
 	l.mu.Lock()
 	l.next = time.Time{}
 	l.mu.Unlock()
-	var ids []string
-	err := l.k.Scan(ctx, openPrefix, func(v sdk.Value) error {
-		var id string
-		if err := v.Decode(&id); err != nil {
-			return err
-		}
-		ids = append(ids, id)
-		return nil
-	})
-	if err != nil {
-		return fmt.Errorf("list the open exchanges: %w", err)
-	}
-	var failed error
-	for _, id := range ids {
-		err := l.look(ctx, id)
-		for tries := 0; errors.Is(err, contract.ErrConflict) && tries < 10; tries++ {
-			err = l.look(ctx, id)
-		}
-		if err != nil {
-			failed = errors.Join(failed, fmt.Errorf("exchange %s: %w", id, err))
-		}
-	}
-	return failed
+	return l.endThose(ctx, l.look)
 }
 
-// look ends one exchange if it is time, and sets when to look at it again.
-func (l *links) look(ctx context.Context, id string) error {
-	x, err := l.load(ctx, id)
-	if err != nil || x == nil || x.Over {
-		return err
-	}
-	outcome, why := "", ""
+// look says whether it is time for an exchange to end, or sets when to look at it
+// again.
+func (l *links) look(ctx context.Context, x *exchange) (ending, error) {
 	one := l.between(x.Initiator, x.Peer)
 	switch now := l.now(); {
 	case one == nil:
-		outcome, why = unavailable, fmt.Sprintf("The configuration does not link %s and %s any more.", x.Initiator, x.Peer)
+		return ending{outcome: unavailable, text: fmt.Sprintf("The configuration does not link %s and %s any more.", x.Initiator, x.Peer)}, nil
 	case one.Problem != "":
-		outcome, why = unavailable, one.Problem
+		return ending{outcome: unavailable, text: one.Problem}, nil
 	case x.idleAt().After(now):
 		l.lookAt(x.idleAt())
-		return nil
+		return ending{}, nil
 	default:
-		for _, agent := range []string{x.Initiator, x.Peer} {
-			waits, err := l.children(ctx, x, one.sessions[agent])
-			if err != nil {
-				return err
-			}
-			if waits { // for another exchange, which has an end of its own
-				l.lookAt(now.Add(time.Duration(x.IdleSeconds) * time.Second))
-				return nil
-			}
+		waits, err := l.waits(ctx, x, "")
+		if err != nil {
+			return ending{}, err
 		}
-		outcome = idleEnd
+		if waits { // for another exchange, which has an end of its own
+			l.lookAt(now.Add(time.Duration(x.IdleSeconds) * time.Second))
+			return ending{}, nil
+		}
+		return ending{outcome: idleEnd}, nil
 	}
-	effects, err := l.finish(ctx, x, outcome, "", why)
-	if err != nil {
-		return err
-	}
-	_, err = l.k.Commit(ctx, effects...)
-	if errors.Is(err, contract.ErrNotFound) || errors.Is(err, contract.ErrDenied) || errors.Is(err, contract.ErrInvalid) {
-		l.log.Error("an exchange is over, and nobody can be told: the sessions are gone", "exchange", x.ID, "error", err)
-		x.Result = ""
-		_, err = l.k.Commit(ctx, sdk.Delete(openKey(x.From, x.Peer)), x.put())
-	}
-	return err
 }
 
 // prune deletes what nobody looks at any more.
@@ -130,7 +97,7 @@ func (l *links) prune(ctx context.Context) error {
 			l.log.Error("an exchange cannot be read", "key", v.Key, "error", err)
 			return nil
 		}
-		if !x.Over || len(x.Owed) > 0 || l.now().Sub(x.Ended) < kept || len(effects) > 500 {
+		if !x.Over || l.now().Sub(x.Ended) < kept || len(effects) > 500 {
 			return nil
 		}
 		effects = append(effects, sdk.DeleteAt(v.Key, v.Version))

@@ -18,25 +18,33 @@
 //     from which it was begun; if that was an exchange that is over too, to where
 //     that one was begun, and so on up to the first that is open.
 //   - A result that reached an exchange which ended before it was answered is
-//     passed on in the same way, with what the agent said of it.
+//     passed on with the result of that one.
 //   - State changes by version, in the commit of what follows from it: killed at
 //     any instant, a message is passed on once.
-//   - Nothing is said on an exchange that is over: its tools refuse, and a text
-//     that comes too late is recorded on both sides as not delivered.
+//   - Nothing is said on an exchange that is over: what no turn has begun with is
+//     withdrawn, its tools refuse, and a text that comes too late is recorded on
+//     both sides as not delivered.
+//   - A turn on a link knows what the exchange is about and how to end it: each
+//     input brings that along.
+//   - A session that is deleted ends its exchanges, and holds nothing else up.
 //
 // Exchanges are independent of each other; within one, each side is in order.
+// Handlers and tools may run at once: versions, not locks, keep them apart.
 // Not promised: that an agent says anything sensible, or concludes.
 package links
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"strings"
 	"sync"
 	"time"
 
 	"github.com/hashicorp/go-hclog"
 
 	"github.com/switchboard-run/switchboard/contract/busv1"
+	"github.com/switchboard-run/switchboard/contract/kernelv1"
 	"github.com/switchboard-run/switchboard/sdk"
 )
 
@@ -82,8 +90,6 @@ type link struct {
 	MaxMessages int    `json:"max_messages"`
 	IdleSeconds int64  `json:"idle_seconds"`
 	Problem     string `json:"problem"` // why it is not in force
-
-	sessions map[string]string // of each agent
 }
 
 // about is what the other agent is told of one.
@@ -105,34 +111,43 @@ func (l *link) peer(agent string) string {
 	return ""
 }
 
-// side is one of the two sessions of a link.
-type side struct {
-	link       *link
-	self, peer string
-	session    string
-}
+// sessionKey is the key of the side that self has towards peer.
+func sessionKey(self, peer string) string { return sidePrefix + self + ":" + peer }
 
-func sessionKey(self, peer string) string { return "link:" + self + ":" + peer }
+const sidePrefix = "link:"
+
+// sideOf reads a key.
+func sideOf(key string) (self, peer string, ok bool) {
+	both, ok := strings.CutPrefix(key, sidePrefix)
+	if !ok {
+		return "", "", false
+	}
+	return strings.Cut(both, ":")
+}
 
 // kernel is what links need of the kernel.
 type kernel interface {
 	Get(ctx context.Context, key string) (sdk.Value, error)
 	Scan(ctx context.Context, prefix string, each func(sdk.Value) error) error
 	Commit(ctx context.Context, effects ...sdk.Effect) ([]*busv1.EffectResult, error)
+	Session(ctx context.Context, id string) (*kernelv1.Session, error)
 }
 
 var _ kernel = (*sdk.Kernel)(nil)
+
+// errEnough ends a scan that has found what it was for.
+var errEnough = errors.New("enough")
 
 type links struct {
 	k     kernel
 	log   hclog.Logger
 	now   func() time.Time
 	links []*link
-	sides map[string]*side // by session
 
-	mu   sync.Mutex
-	next time.Time     // when to look for exchanges that are idle; zero: never
-	wake chan struct{} // it has become earlier
+	mu       sync.Mutex
+	sessions map[string]string // of the sides, by key
+	next     time.Time         // when to look for exchanges that are idle; zero: never
+	wake     chan struct{}     // it has become earlier
 }
 
 const (
@@ -145,7 +160,7 @@ const (
 func (l *links) start(ctx context.Context, k kernel, log hclog.Logger, now func() time.Time, c config) error {
 	l.k, l.log, l.now = k, log, now
 	l.next = time.Time{}
-	l.links, l.sides, l.wake = nil, map[string]*side{}, make(chan struct{}, 1)
+	l.links, l.sessions, l.wake = nil, map[string]string{}, make(chan struct{}, 1)
 	for i := range c.Links {
 		one := &c.Links[i]
 		if one.MaxMessages <= 0 {
@@ -165,16 +180,30 @@ func (l *links) start(ctx context.Context, k kernel, log hclog.Logger, now func(
 	return nil
 }
 
+// open makes the sessions of a link, unless they exist.
 func (l *links) open(ctx context.Context, one *link) error {
 	results, err := l.k.Commit(ctx, ensure(one.From, one.To), ensure(one.To, one.From))
 	if err != nil {
 		return fmt.Errorf("make the sessions of the link between %s and %s: %w", one.From, one.To, err)
 	}
-	one.sessions = map[string]string{one.From: results[0].GetSession(), one.To: results[1].GetSession()}
-	for self, session := range one.sessions {
-		l.sides[session] = &side{link: one, self: self, peer: one.peer(self), session: session}
-	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.sessions[sessionKey(one.From, one.To)] = results[0].GetSession()
+	l.sessions[sessionKey(one.To, one.From)] = results[1].GetSession()
 	return nil
+}
+
+// sessionsOf is the sessions of a link, by their agents.
+func (l *links) sessionsOf(one *link) map[string]string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	sessions := map[string]string{}
+	for _, self := range []string{one.From, one.To} {
+		if id := l.sessions[sessionKey(self, one.peer(self))]; id != "" {
+			sessions[self] = id
+		}
+	}
+	return sessions
 }
 
 func ensure(self, peer string) sdk.Effect {

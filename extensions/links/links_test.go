@@ -160,10 +160,8 @@ func TestACapIsNotResetByTheNextMessage(t *testing.T) {
 	}
 	want(t, "the refusal", r.Content, x, "used up", "not delivered")
 	p.hears(portal.s, result, "its 3 messages are used up")
-	for _, word := range []string{"one", "two", "three"} {
-		p.hears(p.side("lead", "chief"), message, word)
-	}
-	p.hearsNothing(p.side("lead", "chief"))
+	p.hearsNothing(p.side("lead", "chief")) // what it had not read is withdrawn, and noted
+	want(t, "the records of the lead", strings.Join(p.side("lead", "chief").records, "\n"), "not answered any more", "one", "two", "three")
 	if y := portal.sends("lead", "five"); y == x {
 		t.Error("a message after the end goes on with what is over")
 	}
@@ -294,13 +292,44 @@ func TestAnIntermediaryThatConcludesEarlyLosesNothing(t *testing.T) {
 		lead.concludes("I have asked community")
 		lead.says("Done.")
 		p.hears(portal.s, result, "I have asked community")
-		lead = p.hears(p.side("lead", "chief"), result, "nebula")
-		r := lead.uses("conclude_link", map[string]any{"summary": "nebula"})
-		want(t, "the refusal", r.Content, "is passed on")
+		want(t, "the result", portal.s.results[0].Text, "lead had received this from community", "nebula")
+		p.hearsNothing(p.side("lead", "chief"))
 		p.hearsNothing(portal.s)
+	})
+	t.Run("while the result is being read", func(t *testing.T) {
+		t.Parallel()
+		p := chain(t, func(l *link) { l.MaxMessages = 2 })
+		portal := p.portal("chief", "anna")
+		portal.sends("lead", "a word")
+		lead := p.hears(p.side("lead", "chief"), message, "a word")
+		lead.sends("community", "a word")
+		lead.says("I have asked community")
+		p.hears(p.side("community", "lead"), message, "a word").concludes("nebula")
+		lead = p.hears(p.side("lead", "chief"), result, "nebula")
+		p.hears(p.side("chief", "lead"), message, "I have asked").says("And?") // one too many: it ends
+		p.hears(portal.s, result, "messages are used up")
+		want(t, "the result", portal.s.results[0].Text, "lead had received this from community", "nebula")
+		r := lead.uses("conclude_link", map[string]any{"summary": "nebula"})
+		want(t, "the refusal", r.Content, "is over", "was passed on")
 		lead.says("They picked it with care.")
-		p.hears(portal.s, result, "nebula")
-		want(t, "what is passed on", portal.s.results[1].Text, "They picked it with care.")
+		want(t, "the records of the chief", strings.Join(p.read(p.side("chief", "lead")), "\n"), "Too late", "with care")
+		p.hearsNothing(portal.s)
+	})
+	t.Run("in the turn about the result", func(t *testing.T) {
+		t.Parallel()
+		p := chain(t)
+		portal := p.portal("chief", "anna")
+		portal.sends("lead", "a word")
+		lead := p.hears(p.side("lead", "chief"), message, "a word")
+		lead.sends("community", "a word")
+		lead.ended(contract.OutcomeOK, silence) // and this is handled after what follows
+		p.hears(p.side("community", "lead"), message, "a word").concludes("nebula")
+		p.hears(p.side("lead", "chief"), result, "nebula").concludes("It is nebula")
+		p.settle()
+		p.hears(portal.s, result, "It is nebula")
+		if text := portal.s.results[0].Text; strings.Contains(text, "had received") {
+			t.Errorf("what was concluded is passed on as if nobody had read it: %s", text)
+		}
 		p.hearsNothing(portal.s)
 	})
 	t.Run("and fails over it", func(t *testing.T) {
@@ -356,7 +385,7 @@ func TestALinkThatIsNotInForceAnyMoreEndsItsExchanges(t *testing.T) {
 			change(p)
 			p.starts()
 			p.passes(0)
-			p.hears(portal.s, result, "not in force any more")
+			p.hears(portal.s, result, "is not there any more")
 			r := portal.uses("send_agent_message", map[string]any{"target": "lead", "message": "hello?"})
 			if !r.IsError {
 				t.Errorf("it is sent all the same: %s", r.Content)
@@ -425,7 +454,8 @@ func TestWhereNothingCanBeSaid(t *testing.T) {
 	}
 }
 
-func TestContext(t *testing.T) {
+// Each input on a link says what the exchange is about, whoever may be late.
+func TestATurnKnowsWhatItIsAbout(t *testing.T) {
 	t.Parallel()
 	p := chain(t, func(l *link) { l.ToAbout = "Knows " + l.To })
 	portal := p.portal("chief", "anna")
@@ -433,10 +463,21 @@ func TestContext(t *testing.T) {
 	x := portal.sends("lead", "a word")
 	want(t, "the context of the portal", portal.uses("peers", nil).Content, "Open: "+x+" with lead, 1 of 20 messages")
 	lead := p.hears(p.side("lead", "chief"), message, "a word")
-	want(t, "the context of the lead", lead.uses("peers", nil).Content, "chat", "chief began this exchange", "conclude_link", "19 of 20 messages", silence)
+	want(t, "the frame of the lead", lead.in.frame, "chat", "chief began this exchange ("+x+")", "conclude_link", "19 of 20 messages", silence, "community (Knows community)")
+	if strings.Contains(lead.in.frame, "- chief") {
+		t.Errorf("the lead is told to ask the chief first:\n%s", lead.in.frame)
+	}
 	lead.says("which?")
 	chief := p.hears(p.side("chief", "lead"), message, "which?")
-	want(t, "the context of the chief", chief.uses("peers", nil).Content, "You began this exchange")
+	want(t, "the frame of the chief", chief.in.frame, "You began this exchange", `"[record from chief]"`, "18 of 20 messages")
+	chief.says(silence)
+	lead.sends("community", "a word")
+	community := p.hears(p.side("community", "lead"), message, "a word")
+	if strings.Contains(community.in.frame, "write to") {
+		t.Errorf("community has nobody else to write to:\n%s", community.in.frame)
+	}
+	community.concludes("nebula")
+	want(t, "the frame of a result", p.hears(p.side("lead", "chief"), result, "nebula").in.frame, "chief began this exchange", "18 of 20")
 	if r := p.portal("stranger", "anna").uses("peers", nil); !r.Nothing || r.Content != "" {
 		t.Errorf("an agent without links is told %q", r.Content)
 	}

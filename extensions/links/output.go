@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/switchboard-run/switchboard/contract"
 	"github.com/switchboard-run/switchboard/sdk"
@@ -21,97 +22,120 @@ func (l *links) handle(ctx context.Context, e sdk.Event) (sdk.Effects, error) {
 	if err := e.Decode(&out); err != nil {
 		return nil, err
 	}
-	s := l.sides[out.Session]
-	if s == nil || out.Thread == "" { // somebody else's, or said on the side outside of an exchange
+	self, peer, ours := sideOf(out.Key)
+	if !ours {
+		return nil, nil
+	}
+	if out.Outcome == contract.OutcomeCancelled {
+		switch there, err := l.there(ctx, out.Session); {
+		case err != nil:
+			return nil, err
+		case !there:
+			return nil, l.deleted(ctx, self, peer, e.CreatedAt)
+		}
+	}
+	if out.Thread == "" { // said on the side outside of an exchange
 		return nil, nil
 	}
 	x, err := l.load(ctx, out.Thread)
 	switch {
 	case err != nil:
 		return nil, err
-	case x == nil:
+	case x == nil || x.other(self) == "":
 		l.log.Warn("something was said on an exchange that is not known any more", "exchange", out.Thread, "session", out.Session)
 		return nil, nil
+	case x.Over:
+		return l.late(x, self, out), nil
+	case out.Outcome != contract.OutcomeOK:
+		return l.end(ctx, x, ending{outcome: out.Outcome, by: self, text: failure(out), input: out.Input, spent: e.Hop > 0})
 	}
-	text := strings.TrimSpace(out.Text)
-	if text == silence {
-		text = ""
-	}
-	x.Spoken[s.self]++
-	turn := x.Spoken[s.self]
-	about, owes := x.answered(s.self, turn)
-	if x.Over {
-		return l.afterwards(ctx, x, s, out.Outcome, text, turn, about, owes)
-	}
-	if out.Outcome != contract.OutcomeOK {
-		x.Spoken[s.self]-- // finish takes this turn for the one that ends it
-		said := out.Text
-		if owes { // nobody else will pass it on
-			said = strings.TrimSpace(said + "\n\n" + about.unanswered())
-		}
-		effects, err := l.finish(ctx, x, out.Outcome, s.self, said)
-		x.Spoken[s.self]++
-		return rewritten(x, effects), err
-	}
-	if text == "" {
-		x.Active = l.now()
-		return sdk.Effects{x.put()}, nil
-	}
-	if x.Mode == task && s.self == x.Peer {
-		waits, err := l.children(ctx, x, s.session)
+	return l.replied(ctx, x, self, out)
+}
+
+// replied is the final text of a turn on an open exchange.
+func (l *links) replied(ctx context.Context, x *exchange, self string, out contract.AgentOutput) (sdk.Effects, error) {
+	text := spoken(out)
+	concludes := x.Mode == task && self == x.Peer
+	if text != "" && concludes {
+		waits, err := l.waits(ctx, x, self)
 		if err != nil {
 			return nil, err
 		}
 		if !waits {
-			x.Spoken[s.self]--
-			effects, err := l.finish(ctx, x, concluded, s.self, text)
-			x.Spoken[s.self]++
-			return rewritten(x, effects), err
+			return l.end(ctx, x, ending{outcome: concluded, by: self, text: text, input: out.Input})
 		}
-		x.Active = l.now()
-		return sdk.Effects{x.record(x.Initiator, s.self, text, x.ID), x.put()}, nil
 	}
-	if x.Messages >= x.MaxMessages {
-		effects, err := l.finish(ctx, x, cappedEnd, "", text)
-		return effects, err
+	if text != "" && !concludes && x.Messages >= x.MaxMessages {
+		return l.end(ctx, x, ending{outcome: cappedEnd, text: text, input: out.Input})
 	}
-	effects := l.message(x, s.self, text)
-	return append(effects, x.put()), nil
-}
-
-// rewritten is the effects with the exchange as it is now: the last one.
-func rewritten(x *exchange, effects sdk.Effects) sdk.Effects {
-	if len(effects) > 0 {
-		effects[len(effects)-1] = x.put()
+	if text != "" && self == x.Peer && x.From.Thread == "" {
+		switch there, err := l.there(ctx, x.From.Session); {
+		case err != nil:
+			return nil, err
+		case !there:
+			return l.end(ctx, x, ending{outcome: unavailable, text: "The conversation that had asked for it was deleted.", input: out.Input})
+		}
 	}
-	return effects
-}
-
-// afterwards is what becomes of something that is said on an exchange that is
-// over. The turn that concluded may have a text, which the other side takes note
-// of; a result that had come before the end is passed on; all else is too late,
-// and both sides read that.
-func (l *links) afterwards(ctx context.Context, x *exchange, s *side, outcome, text string, turn int, about owed, owes bool) (sdk.Effects, error) {
-	concluding := s.self == x.EndedBy && turn == x.Last
-	if outcome != contract.OutcomeOK {
-		text = ""
-	}
+	x.answered(out.Input)
+	x.Active = l.now()
 	var effects sdk.Effects
 	switch {
-	case concluding && text != "":
-		effects = append(effects, x.record(s.peer, s.self, text, x.ID))
-	case concluding:
-	case owes:
-		to, parent, err := l.waiting(ctx, x.From)
-		if err != nil {
-			return nil, err
-		}
-		effects = append(effects, l.result(x, to, parent, s.self, x.late(about, text), fmt.Sprintf("late/%s/%d", s.self, turn))...)
-	case text != "":
-		l.log.Warn("something was said too late and is not delivered", "exchange", x.ID, "agent", s.self, "ended", x.Outcome)
-		effects = append(effects,
-			x.record(s.self, ID, fmt.Sprintf("Error: your last text was not delivered, because the exchange %s is over: %s.", x.ID, x.ending()), x.ID),
-			x.record(s.peer, s.self, fmt.Sprintf("Too late, after the exchange %s was over: %s", x.ID, text), x.ID))
+	case text == "":
+	case concludes: // not yet: it waits for another agent itself
+		effects = append(effects, x.record(x.Initiator, self, text, x.ID))
+	default:
+		effects = l.message(x, self, text)
 	}
 	return append(effects, x.put()), nil
+}
+
+// late is what becomes of something that is said on an exchange that is over. The
+// turn that concluded may have a text, which the other side takes note of; all
+// else is too late, and both sides read that.
+func (l *links) late(x *exchange, self string, out contract.AgentOutput) sdk.Effects {
+	text := spoken(out)
+	switch {
+	case text == "" || out.Outcome != contract.OutcomeOK:
+		return nil
+	case out.Input == x.Last && x.Last != "":
+		return sdk.Effects{x.record(x.other(self), self, text, x.ID)}
+	}
+	l.log.Warn("something was said too late and is not delivered", "exchange", x.ID, "agent", self, "ended", x.Outcome)
+	return sdk.Effects{
+		x.record(self, ID, fmt.Sprintf("Error: your last text was not delivered, because the exchange %s is over: %s.", x.ID, x.ending()), x.ID),
+		x.record(x.other(self), self, fmt.Sprintf("Too late, after the exchange %s was over: %s", x.ID, text), x.ID),
+	}
+}
+
+// deleted ends what was open on a side whose session was deleted, and makes the
+// session anew. What was begun later is not concerned: it had made one.
+func (l *links) deleted(ctx context.Context, self, peer string, at time.Time) error {
+	if one := l.between(self, peer); one != nil && one.Problem == "" {
+		if err := l.open(ctx, one); err != nil {
+			l.log.Warn("a session that was deleted is made again when it is needed", "session", sessionKey(self, peer), "error", err)
+		}
+	}
+	return l.endThose(ctx, func(_ context.Context, x *exchange) (ending, error) {
+		if x.other(self) != peer || x.Opened.After(at) {
+			return ending{}, nil
+		}
+		return ending{outcome: unavailable, text: fmt.Sprintf("The side of %s was deleted.", self)}, nil
+	})
+}
+
+// spoken is what an agent said, if it said anything.
+func spoken(out contract.AgentOutput) string {
+	if text := strings.TrimSpace(out.Text); text != silence {
+		return text
+	}
+	return ""
+}
+
+// failure is what there is to say of a turn that did not end well.
+func failure(out contract.AgentOutput) string {
+	text := strings.TrimSpace(out.Text)
+	if out.Partial != "" {
+		text += "\n\nBefore that it had said:\n\n" + out.Partial
+	}
+	return strings.TrimSpace(text)
 }

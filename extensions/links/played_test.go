@@ -12,9 +12,11 @@ import (
 	"time"
 
 	"github.com/hashicorp/go-hclog"
+	"google.golang.org/protobuf/proto"
 
 	"github.com/switchboard-run/switchboard/contract"
 	"github.com/switchboard-run/switchboard/contract/busv1"
+	"github.com/switchboard-run/switchboard/contract/kernelv1"
 	"github.com/switchboard-run/switchboard/sdk"
 )
 
@@ -32,16 +34,29 @@ type played struct {
 	sessions map[string]*playedSession
 	keys     map[string]string // agent and key -> session
 	calls    int
-	outputs  []contract.AgentOutput // not handled yet
-	killed   bool                   // the next commit of a handler is lost, and its process with it
+	made     int            // sessions
+	outputs  []playedOutput // not handled yet
+	killed   bool           // the next commit of a handler is lost, and its process with it
 }
 
 type playedSession struct {
 	id, agent, key string
-	queue          []contract.AgentInput
+	queue          []playedInput
 	heard          []string // all that reached its history, as "kind from sender [thread]: text"
 	records        []string
-	results        []contract.AgentInput
+	results        []playedInput
+}
+
+type playedInput struct {
+	contract.AgentInput
+	dedupe string
+	frame  string // the context that it brings along
+}
+
+type playedOutput struct {
+	contract.AgentOutput
+	at  time.Time
+	hop int
 }
 
 func (s *playedSession) link() bool { return strings.HasPrefix(s.key, "link:") }
@@ -73,11 +88,16 @@ func (p *played) Get(_ context.Context, key string) (sdk.Value, error) {
 }
 
 func (p *played) Scan(_ context.Context, prefix string, each func(sdk.Value) error) error {
-	for _, key := range slices.Sorted(maps.Keys(p.kv)) {
+	var found []string
+	for key := range p.kv {
 		if strings.HasPrefix(key, prefix) {
-			if err := each(p.kv[key]); err != nil {
-				return err
-			}
+			found = append(found, key)
+		}
+	}
+	slices.Sort(found)
+	for _, key := range found {
+		if err := each(p.kv[key]); err != nil {
+			return err
 		}
 	}
 	return nil
@@ -87,10 +107,18 @@ func (p *played) Commit(_ context.Context, effects ...sdk.Effect) ([]*busv1.Effe
 	return p.commit(effects)
 }
 
+func (p *played) Session(_ context.Context, id string) (*kernelv1.Session, error) {
+	if p.sessions[id] == nil {
+		return nil, contract.ErrNotFound
+	}
+	return &kernelv1.Session{Id: id}, nil
+}
+
 func (p *played) session(agent, key string) *playedSession {
 	id := p.keys[agent+" "+key]
 	if id == "" {
-		id = fmt.Sprintf("s%d", len(p.sessions)+1)
+		p.made++
+		id = fmt.Sprintf("s%d", p.made)
 		p.keys[agent+" "+key] = id
 		p.sessions[id] = &playedSession{id: id, agent: agent, key: key}
 	}
@@ -101,12 +129,14 @@ func (p *played) session(agent, key string) *playedSession {
 func (p *played) commit(effects sdk.Effects) (results []*busv1.EffectResult, err error) {
 	kv, dedupe := maps.Clone(p.kv), maps.Clone(p.dedupe)
 	var queued []func()
+	size := 0
 	for _, e := range effects {
 		pb, err := e.Proto()
 		if err != nil {
 			return nil, err
 		}
 		r := &busv1.EffectResult{}
+		size = max(size, proto.Size(pb))
 		switch k := pb.GetKind().(type) {
 		case *busv1.Effect_Put:
 			if k.Put.Version != nil && k.Put.GetVersion() != kv[k.Put.GetKey()].Version {
@@ -126,6 +156,9 @@ func (p *played) commit(effects sdk.Effects) (results []*busv1.EffectResult, err
 			if k.Input.GetSession() == "" {
 				s = p.sessions[p.keys[k.Input.GetAgent()+" "+k.Input.GetKey()]]
 			}
+			if s == nil && k.Input.GetIfExists() {
+				break
+			}
 			if s == nil {
 				return nil, fmt.Errorf("session %s %s: %w", k.Input.GetAgent(), k.Input.GetKey(), contract.ErrNotFound)
 			}
@@ -135,14 +168,35 @@ func (p *played) commit(effects sdk.Effects) (results []*busv1.EffectResult, err
 				}
 				dedupe[d] = true
 			}
-			in := contract.AgentInput{
+			in := playedInput{dedupe: k.Input.GetDedupeKey(), AgentInput: contract.AgentInput{
 				Session: s.id, Kind: k.Input.GetKind(), Sender: k.Input.GetSender(), Text: k.Input.GetText(), Thread: k.Input.GetThread(),
+			}}
+			payload, err := json.Marshal(in.AgentInput)
+			if err != nil {
+				return nil, err
+			}
+			size = max(size, len(payload)+len(k.Input.GetMeta()))
+			if m := k.Input.GetMeta(); len(m) > 0 {
+				var along struct{ Context map[string]string }
+				if err := json.Unmarshal(m, &along); err != nil {
+					return nil, err
+				}
+				in.frame = along.Context["links/peers"]
 			}
 			queued = append(queued, func() { s.queue = append(s.queue, in) })
+		case *busv1.Effect_Withdraw:
+			queued = append(queued, func() {
+				for _, s := range p.sessions {
+					s.queue = slices.DeleteFunc(s.queue, func(in playedInput) bool { return in.dedupe == k.Withdraw.GetDedupeKey() })
+				}
+			})
 		default:
 			return nil, fmt.Errorf("%T is not granted: %w", k, contract.ErrDenied)
 		}
 		results = append(results, r)
+	}
+	if size > contract.MaxPayload {
+		return nil, fmt.Errorf("an effect of %d bytes: %w", size, contract.ErrTooLarge)
 	}
 	p.kv, p.dedupe = kv, dedupe
 	for _, f := range queued {
@@ -161,7 +215,7 @@ func (p *played) portal(agent, name string) *playedTurn {
 type playedTurn struct {
 	p  *played
 	s  *playedSession
-	in contract.AgentInput
+	in playedInput
 }
 
 func (p *played) side(self, peer string) *playedSession {
@@ -189,6 +243,13 @@ func (p *played) next(s *playedSession) *playedTurn {
 		return &playedTurn{p: p, s: s, in: in}
 	}
 	return nil
+}
+
+// read is the records of a session, which has nothing else to do.
+func (p *played) read(s *playedSession) []string {
+	p.t.Helper()
+	p.hearsNothing(s)
+	return s.records
 }
 
 // hears begins the turn of a side about something of a kind with the words.
@@ -223,7 +284,8 @@ func (u *playedTurn) uses(tool string, arguments map[string]any) sdk.ToolResult 
 	i := slices.IndexFunc(u.p.l.tools(), func(t sdk.Tool) bool { return t.Name == tool })
 	for range 10 {
 		r, err := u.p.l.tools()[i].Call(u.p.t.Context(), sdk.ToolCall{
-			ID: fmt.Sprintf("c%d", u.p.calls), Name: tool, Arguments: raw, Session: u.s.id, Agent: u.s.agent, Thread: u.in.Thread,
+			ID: fmt.Sprintf("c%d", u.p.calls), Name: tool, Arguments: raw, Session: u.s.id, Agent: u.s.agent,
+			Thread: u.in.Thread, Input: u.in.dedupe,
 		})
 		if err == nil {
 			_, err = u.p.commit(r.Effects)
@@ -268,9 +330,32 @@ func (u *playedTurn) ends(outcome, text string) {
 }
 
 func (u *playedTurn) ended(outcome, text string) {
-	if u.s.link() {
-		u.p.outputs = append(u.p.outputs, contract.AgentOutput{Session: u.s.id, Outcome: outcome, Text: text, Thread: u.in.Thread})
+	u.p.say(u.s, outcome, text, u.in)
+}
+
+// say is the end of the turn of an input.
+func (p *played) say(s *playedSession, outcome, text string, in playedInput) {
+	if s.link() {
+		p.outputs = append(p.outputs, playedOutput{at: p.now, AgentOutput: contract.AgentOutput{
+			Session: s.id, Key: s.key, Outcome: outcome, Text: text, Thread: in.Thread, Input: in.dedupe,
+		}})
 	}
+}
+
+// deletes deletes a session as the kernel does.
+func (p *played) deletes(s *playedSession) {
+	said := false
+	for _, in := range s.queue {
+		if in.Kind != contract.InputRecord {
+			p.say(s, contract.OutcomeCancelled, "", in)
+			said = true
+		}
+	}
+	if !said {
+		p.say(s, contract.OutcomeCancelled, "", playedInput{})
+	}
+	delete(p.sessions, s.id)
+	delete(p.keys, s.agent+" "+s.key)
 }
 
 func (u *playedTurn) says(text string) {
@@ -289,11 +374,14 @@ func (p *played) settle() {
 // handle has it handle the first that was said.
 func (p *played) handle() {
 	p.t.Helper()
-	payload, err := json.Marshal(p.outputs[0])
+	out := p.outputs[0]
+	payload, err := json.Marshal(out.AgentOutput)
 	if err != nil {
 		p.t.Fatal(err)
 	}
-	effects, err := p.l.handle(p.t.Context(), sdk.Event{Topic: contract.TopicAgentOutput, Key: p.outputs[0].Session, Payload: payload})
+	effects, err := p.l.handle(p.t.Context(), sdk.Event{
+		Topic: contract.TopicAgentOutput, Key: out.Session, Payload: payload, CreatedAt: out.at, Hop: out.hop,
+	})
 	if err != nil {
 		p.t.Fatal(err)
 	}

@@ -2,7 +2,6 @@ package links
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
@@ -19,8 +18,8 @@ const maxText = 64 << 10
 // that asks with that agent, or begins one.
 func (l *links) send(ctx context.Context, c sdk.ToolCall) (sdk.ToolResult, error) {
 	var args struct{ Target, Message string }
-	if err := json.Unmarshal(c.Arguments, &args); err != nil {
-		return sdk.ToolResult{}, fmt.Errorf("the arguments of %s cannot be read: %w", c.Name, err)
+	if err := c.Decode(&args); err != nil {
+		return sdk.ToolResult{}, err
 	}
 	message := strings.TrimSpace(args.Message)
 	switch {
@@ -38,14 +37,14 @@ func (l *links) send(ctx context.Context, c sdk.ToolCall) (sdk.ToolResult, error
 	case one.Problem != "":
 		return refuse("the link to %q is not in force: %s. Nothing was sent.", args.Target, one.Problem)
 	}
-	from := origin{c.Session, ""}
-	if s := l.sides[c.Session]; s != nil && c.Thread != "" {
-		from.Thread = c.Thread
-		if s.peer == args.Target {
-			return l.reply(ctx, c.Thread, s, message)
-		}
+	here, from, err := l.here(ctx, c)
+	switch {
+	case err != nil:
+		return sdk.ToolResult{}, err
+	case here != nil && here.other(c.Agent) == args.Target:
+		return l.reply(ctx, here, c, message)
 	}
-	v, err := l.k.Get(ctx, openKey(from, args.Target))
+	v, err := l.k.Get(ctx, openKey(from, c.Agent, args.Target))
 	if err != nil {
 		return sdk.ToolResult{}, fmt.Errorf("look for an open exchange with %s: %w", args.Target, err)
 	}
@@ -63,21 +62,29 @@ func (l *links) send(ctx context.Context, c sdk.ToolCall) (sdk.ToolResult, error
 	if x == nil || x.Over {
 		return sdk.ToolResult{}, fmt.Errorf("the exchange %s has just ended; nothing was sent: %w", id, contract.ErrConflict)
 	}
-	return l.say(ctx, x, c.Agent, message, true)
+	return l.say(ctx, x, c, message, x.record(c.Agent, c.Agent, message, x.ID))
 }
 
-// reply is a message on the exchange that the turn is part of.
-func (l *links) reply(ctx context.Context, id string, s *side, message string) (sdk.ToolResult, error) {
-	x, err := l.load(ctx, id)
-	switch {
-	case err != nil:
-		return sdk.ToolResult{}, err
-	case x == nil:
-		return refuse("the exchange %s is not known any more. Nothing was sent.", id)
-	case x.Over:
-		return refuse("the exchange %s with %s is over: %s. Nothing was sent, and nothing more can be said on it.", x.ID, s.peer, x.ending())
+// here is the exchange that a call is made on, if it is made on one, and what is
+// begun there has as its origin.
+func (l *links) here(ctx context.Context, c sdk.ToolCall) (*exchange, origin, error) {
+	if c.Input == "" || c.Thread == "" { // the turn answers something else than what was said on a link
+		return nil, origin{Session: c.Session}, nil
 	}
-	return l.say(ctx, x, s.self, message, false)
+	x, err := l.load(ctx, c.Thread)
+	if err == nil && (x == nil || x.other(c.Agent) == "") {
+		err = fmt.Errorf("the exchange %s is not known any more", c.Thread)
+	}
+	return x, origin{Session: c.Session, Thread: c.Thread}, err
+}
+
+// reply is a message on the exchange that the turn is part of, in whose history it
+// stands already.
+func (l *links) reply(ctx context.Context, x *exchange, c sdk.ToolCall, message string) (sdk.ToolResult, error) {
+	if x.Over {
+		return refuse("the exchange %s with %s is over: %s. Nothing was sent, and nothing more can be said on it.", x.ID, x.other(c.Agent), x.ending())
+	}
+	return l.say(ctx, x, c, message)
 }
 
 func (l *links) begin(c sdk.ToolCall, from origin, one *link, target, message string) (sdk.ToolResult, error) {
@@ -87,20 +94,21 @@ func (l *links) begin(c sdk.ToolCall, from origin, one *link, target, message st
 	}
 	x := &exchange{
 		ID: id, Initiator: c.Agent, Peer: target, From: from, Mode: one.Mode, MaxMessages: one.MaxMessages, IdleSeconds: one.IdleSeconds,
-		Opened: l.now(), Heard: map[string]int{}, Spoken: map[string]int{},
+		Opened: l.now(),
 	}
-	effects := sdk.Effects{sdk.PutAt(openKey(from, target), x.ID, 0)}
+	effects := sdk.Effects{ // a side that was deleted is made again
+		ensure(c.Agent, target), ensure(target, c.Agent), sdk.PutAt(openKey(from, c.Agent, target), x.ID, 0),
+	}
 	effects = append(effects, l.message(x, c.Agent, message)...)
 	effects = append(effects, x.record(c.Agent, c.Agent, message, x.ID), x.put())
 	l.lookAt(x.idleAt())
 	return sent(x, target, effects)
 }
 
-// say is a further message of an agent. What is said on the side itself stands
-// in its history already.
-func (l *links) say(ctx context.Context, x *exchange, from, message string, elsewhere bool) (sdk.ToolResult, error) {
+// say is a further message of an agent.
+func (l *links) say(ctx context.Context, x *exchange, c sdk.ToolCall, message string, also ...sdk.Effect) (sdk.ToolResult, error) {
 	if x.Messages >= x.MaxMessages {
-		effects, err := l.finish(ctx, x, cappedEnd, "", message)
+		effects, err := l.end(ctx, x, ending{outcome: cappedEnd, text: message, input: c.Input})
 		if err != nil {
 			return sdk.ToolResult{}, err
 		}
@@ -108,11 +116,8 @@ func (l *links) say(ctx context.Context, x *exchange, from, message string, else
 		r.Effects = effects
 		return r, err
 	}
-	effects := l.message(x, from, message)
-	if elsewhere {
-		effects = append(effects, x.record(from, from, message, x.ID))
-	}
-	return sent(x, x.other(from), append(effects, x.put()))
+	effects := append(l.message(x, c.Agent, message), also...)
+	return sent(x, x.other(c.Agent), append(effects, x.put()))
 }
 
 func sent(x *exchange, target string, effects sdk.Effects) (sdk.ToolResult, error) {
@@ -125,31 +130,29 @@ func sent(x *exchange, target string, effects sdk.Effects) (sdk.ToolResult, erro
 // conclude is conclude_link.
 func (l *links) conclude(ctx context.Context, c sdk.ToolCall) (sdk.ToolResult, error) {
 	var args struct{ Summary string }
-	if err := json.Unmarshal(c.Arguments, &args); err != nil {
-		return sdk.ToolResult{}, fmt.Errorf("the arguments of %s cannot be read: %w", c.Name, err)
+	if err := c.Decode(&args); err != nil {
+		return sdk.ToolResult{}, err
 	}
 	summary := strings.TrimSpace(args.Summary)
-	s := l.sides[c.Session]
 	switch {
-	case s == nil || c.Thread == "":
-		return refuse("this is no conversation with another agent: there is nothing to conclude here.")
 	case summary == "":
 		return refuse("the summary is empty: it is all that the one who asked will read. Nothing was concluded.")
 	case len(summary) > maxText:
 		return refuse("the summary has %d bytes, at most %d can be sent. Nothing was concluded.", len(summary), maxText)
 	}
-	x, err := l.load(ctx, c.Thread)
+	x, _, err := l.here(ctx, c)
 	switch {
 	case err != nil:
 		return sdk.ToolResult{}, err
 	case x == nil:
-		return refuse("the exchange %s is not known any more.", c.Thread)
-	case x.Over && slices.ContainsFunc(x.Owed, func(o owed) bool { return o.Agent == s.self && o.Turn == x.Spoken[s.self]+1 }):
-		return refuse("the exchange %s is over already: %s. What you were just told is passed on to who asked for it, with your final text.", x.ID, x.ending())
+		return refuse("this is no conversation with another agent: there is nothing to conclude here.")
+	case x.Over && strings.HasSuffix(c.Input, resultSuffix) && c.Input != x.Last:
+		return refuse("the exchange %s is over already: %s. What you were just told was passed on to who asked for it.", x.ID, x.ending())
 	case x.Over:
 		return refuse("the exchange %s is over already: %s. Nothing was sent; a conclusion is not answered.", x.ID, x.ending())
 	}
-	effects, err := l.finish(ctx, x, concluded, s.self, summary)
+	x.Last = c.Input
+	effects, err := l.end(ctx, x, ending{outcome: concluded, by: c.Agent, text: summary, input: c.Input})
 	if err != nil {
 		return sdk.ToolResult{}, err
 	}

@@ -4,11 +4,13 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
-	"fmt"
 	"slices"
 
 	"github.com/switchboard-run/switchboard/sdk"
 )
+
+// peersTool is the tool that tells agents whom they can talk to.
+const peersTool = "peers"
 
 func (l *links) tools() []sdk.Tool {
 	return []sdk.Tool{
@@ -32,11 +34,11 @@ func (l *links) tools() []sdk.Tool {
 			Call:       l.conclude,
 		},
 		{
-			Name:        "peers",
-			Description: "Which agents you are linked with, or, on a link, what the exchange is about and when to conclude it.",
+			Name:        peersTool,
+			Description: "Which agents you are linked with, and which exchanges with them are open here.",
 			Schema:      json.RawMessage(`{"type":"object","additionalProperties":false,"properties":{"query":{"type":"string"}}}`),
 			ReadOnly:    true,
-			Call:        l.peers,
+			Call:        l.tellPeers,
 		},
 		{
 			Name:        "list_links",
@@ -72,12 +74,12 @@ func (l *links) list(ctx context.Context, c sdk.ToolCall) (sdk.ToolResult, error
 		All   bool `json:"all"`
 		Limit int  `json:"limit"`
 	}
-	if err := json.Unmarshal(c.Arguments, &args); err != nil {
-		return sdk.ToolResult{}, fmt.Errorf("the arguments of %s cannot be read: %w", c.Name, err)
+	if err := c.Decode(&args); err != nil {
+		return sdk.ToolResult{}, err
 	}
 	shown := []shownLink{}
 	for _, one := range l.links {
-		shown = append(shown, shownLink{one.From, one.To, one.Mode, one.MaxMessages, one.IdleSeconds, one.sessions, one.Problem})
+		shown = append(shown, shownLink{one.From, one.To, one.Mode, one.MaxMessages, one.IdleSeconds, l.sessionsOf(one), one.Problem})
 	}
 	exchanges := []*exchange{}
 	err := l.k.Scan(ctx, exchangePrefix, func(v sdk.Value) error {
@@ -101,8 +103,8 @@ func (l *links) list(ctx context.Context, c sdk.ToolCall) (sdk.ToolResult, error
 
 func (l *links) show(ctx context.Context, c sdk.ToolCall) (sdk.ToolResult, error) {
 	var args struct{ ID string }
-	if err := json.Unmarshal(c.Arguments, &args); err != nil {
-		return sdk.ToolResult{}, fmt.Errorf("the arguments of %s cannot be read: %w", c.Name, err)
+	if err := c.Decode(&args); err != nil {
+		return sdk.ToolResult{}, err
 	}
 	x, err := l.load(ctx, args.ID)
 	if err != nil {
@@ -125,7 +127,7 @@ func (l *links) show(ctx context.Context, c sdk.ToolCall) (sdk.ToolResult, error
 	}
 	var sessions map[string]string
 	if one := l.between(x.Initiator, x.Peer); one != nil {
-		sessions = one.sessions
+		sessions = l.sessionsOf(one)
 	}
 	return sdk.JSON(map[string]any{"exchange": x, "messages": messages, "sessions": sessions, "ending": map[bool]string{true: x.ending()}[x.Over]})
 }

@@ -18,7 +18,7 @@ func (x *exchange) ending() string {
 	case idleEnd:
 		return "ended without a conclusion: nothing was said for too long"
 	case unavailable:
-		return "ended without a conclusion: the link is not in force any more"
+		return "ended without a conclusion: what it needs is not there any more"
 	case "timeout":
 		return fmt.Sprintf("ended without a conclusion: %s took too long", x.EndedBy)
 	case "cancelled":
@@ -33,7 +33,7 @@ func (x *exchange) last() string {
 		return ""
 	}
 	switch x.Outcome {
-	case concluded:
+	case concluded, unavailable:
 		return "\n\n" + x.Summary
 	case cappedEnd:
 		return "\n\nThe last message, which was not delivered:\n\n" + x.Summary
@@ -47,26 +47,12 @@ func (x *exchange) epitaph(agent string) string {
 	return fmt.Sprintf("The exchange %s with %s is over: %s.%s", x.ID, x.other(agent), x.ending(), x.last())
 }
 
-// report is the result for the place that waits for it.
-func (x *exchange) report(to origin) string {
-	if to == x.From {
+// report is the result for the place that waits for it: the one where x was
+// begun, or one further up.
+func (x *exchange) report(asked bool) string {
+	if asked {
 		return fmt.Sprintf("The exchange %s that you began with %s is over: %s.%s", x.ID, x.Peer, x.ending(), x.last())
 	}
 	return fmt.Sprintf("The exchange %s between %s and %s, which followed from what you asked for, is over: %s.%s",
 		x.ID, x.Initiator, x.Peer, x.ending(), x.last())
-}
-
-// unanswered is a result that nobody will answer.
-func (o owed) unanswered() string {
-	return fmt.Sprintf("%s had received this from %s:\n\n%s", o.Agent, o.From, o.Text)
-}
-
-// late is what a place is told of a result that came when the exchange for which
-// it was had ended, and of what the agent said of it.
-func (x *exchange) late(o owed, comment string) string {
-	text := fmt.Sprintf("After its exchange %s was over, %s received this from %s:\n\n%s", x.ID, o.Agent, o.From, o.Text)
-	if comment != "" {
-		text += fmt.Sprintf("\n\n%s says of it:\n\n%s", o.Agent, comment)
-	}
-	return text
 }
