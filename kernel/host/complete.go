@@ -3,8 +3,10 @@ package host
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"fmt"
 	"slices"
+	"strings"
 
 	"google.golang.org/grpc"
 
@@ -19,7 +21,7 @@ import (
 )
 
 // Complete asks a model: for the agent whose turn is being run, the one that its
-// manifest names; for any other extension, what its manifest names under
+// manifest or the input of the turn names; for any other extension, what its manifest names under
 // permissions.models. What it took is recorded with who asked, and why.
 func (s modelsService) Complete(r *kernelv1.CompleteRequest, stream grpc.ServerStreamingServer[extensionv1.Delta]) error {
 	asker, err := s.h.asker(stream.Context(), r)
@@ -68,8 +70,11 @@ func (h *Host) asker(ctx context.Context, r *kernelv1.CompleteRequest) (asker, e
 		switch {
 		case agent == nil:
 			return asker{}, fmt.Errorf("%w: %q is no agent (any more)", contract.ErrDenied, actor.ID)
-		case r.GetModel() != agent.Spec.GetModel():
+		case r.GetModel() == agent.Spec.GetModel():
+		case r.GetModel() != modelOf(a.lease.Event):
 			return asker{}, fmt.Errorf("%w: the manifest of %q grants the model %q, not %q", contract.ErrDenied, actor.ID, agent.Spec.GetModel(), r.GetModel())
+		case !h.knowsModel(r.GetModel()):
+			return asker{}, fmt.Errorf("%w: there is no model %q: name it with its extension, as openai/%[2]s", contract.ErrInvalid, r.GetModel())
 		}
 		return a, bounded(a.lease, agent)
 	}
@@ -96,3 +101,20 @@ func bounded(l *bus.Lease, agent *directory.Agent) error {
 
 // defaultSteps is that of the run loop.
 const defaultSteps = 20
+
+// modelOf is the model that an input names for its turn. Only who may make
+// inputs can have it do so.
+func modelOf(input *busv1.Event) string {
+	var in contract.AgentInput
+	if json.Unmarshal(input.GetPayload(), &in) != nil {
+		return ""
+	}
+	model, _ := in.Meta[contract.MetaModel].(string)
+	return model
+}
+
+// knowsModel reports whether a name is one of the configuration, or a whole one.
+func (h *Host) knowsModel(name string) bool {
+	_, named := h.Directory.Current().ModelNames[name]
+	return named || name == "default" || strings.Contains(name, "/")
+}

@@ -3,6 +3,7 @@ package host_test
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"strings"
 	"testing"
@@ -13,6 +14,7 @@ import (
 	"github.com/switchboard-run/switchboard/contract/kernelv1"
 	"github.com/switchboard-run/switchboard/kernel/bus"
 	"github.com/switchboard-run/switchboard/kernel/directory"
+	"github.com/switchboard-run/switchboard/kernel/kerneltest"
 )
 
 // provides makes a guest a provider of models that answers with answer.
@@ -102,6 +104,41 @@ func TestAnExtensionCompletes(t *testing.T) {
 	<-asked
 	if u, e := used(t, usage); u.Agent != "heartbeat" || u.Session != d.GetTurn().GetSession() || e.GetCausationId() != d.GetEvent().GetId() {
 		t.Errorf("recorded is %+v, following from %q", u, e.GetCausationId())
+	}
+}
+
+// An agent asks the model of its manifest, and in a turn whose input names
+// another one, that.
+func TestAnInputNamesTheModelOfItsTurn(t *testing.T) {
+	w := newWorld(t)
+	s := withChat(w)
+	w.provides("openai", func(r *extensionv1.CompleteRequest, stream extensionv1.Models_CompleteServer) error {
+		return stream.Send(&extensionv1.Delta{Text: "by " + r.GetModel(), Finish: "stop"})
+	})
+	boss := w.admit(bus.Actor{ID: "boss", Effects: []string{"session.ensure", "input"}})
+	given := func(model string) *busv1.Delivery {
+		t.Helper()
+		input := kerneltest.Input("chat", "task:"+model, contract.InputTask, "do it")
+		input.GetInput().Meta = fmt.Appendf(nil, `{%q: %q}`, contract.MetaModel, model)
+		boss.mustCommit(kerneltest.Ensure("chat", "task:"+model), input)
+		return <-s.held
+	}
+	for _, tt := range []struct {
+		input *busv1.Delivery
+		model string
+		says  string
+		fails error
+	}{
+		{given("openai/big"), "openai/big", "by big", nil},
+		{given("openai/big2"), "default", "by ", nil},
+		{given("openai/big3"), "openai/small", `grants the model "default", not "openai/small"`, contract.ErrDenied},
+		{given("big"), "big", `there is no model "big": name it with its extension, as openai/big`, contract.ErrInvalid},
+		{s.says("anna", "hello"), "openai/big", `grants the model "default"`, contract.ErrDenied},
+	} {
+		text, err := s.agent.completes(&kernelv1.CompleteRequest{Lane: tt.input.GetToken(), Model: tt.model})
+		if !errors.Is(err, tt.fails) || err == nil && text != tt.says || err != nil && !strings.Contains(err.Error(), tt.says) {
+			t.Errorf("%s: %q, %v", tt.model, text, err)
+		}
 	}
 }
 
