@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
+	"github.com/santhosh-tekuri/jsonschema/v6/kind"
 	"golang.org/x/text/language"
 	"golang.org/x/text/message"
 )
@@ -131,6 +132,12 @@ func misfit(e *jsonschema.ValidationError) error {
 		e = e.Causes[0]
 	}
 	text := e.ErrorKind.LocalizedString(english)
+	switch bound := e.ErrorKind.(type) { // "got 0, want 0" says nothing
+	case *kind.ExclusiveMinimum:
+		text = fmt.Sprintf("got %s, want more than %s", bound.Got.RatString(), bound.Want.RatString())
+	case *kind.ExclusiveMaximum:
+		text = fmt.Sprintf("got %s, want less than %s", bound.Got.RatString(), bound.Want.RatString())
+	}
 	if len(e.InstanceLocation) > 0 {
 		text = strings.Join(e.InstanceLocation, ".") + ": " + text
 	}

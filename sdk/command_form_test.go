@@ -13,6 +13,7 @@ func TestFormReadsWhatPeopleWrite(t *testing.T) {
 		text     = `{"type":"object","properties":{"text":{"type":"string"}},"required":["text"]}`
 		send     = `{"type":"object","required":["to","message"],"properties":{"message":{"type":"string"},"to":{"type":"string"},"timeout":{"type":"number"}}}`
 		run      = `{"type":"object","properties":{"quiet":{"type":"boolean"},"count":{"type":"integer","minimum":1},"timeout":{"type":["number","string"]}},"additionalProperties":false}`
+		above    = `{"type":"object","properties":{"count":{"type":"number","exclusiveMinimum":0,"exclusiveMaximum":1}}}`
 		order    = `{"type":"object","properties":{"order":{"enum":["fifo","lifo",3]},"dry_run":{"type":"boolean"}}}`
 		tags     = `{"type":"object","properties":{"tags":{"type":"array","items":{"type":"integer"}},"more":{"type":"object"},"any":true}}`
 		optional = `{"type":"object","properties":{"name":{"type":"string"},"text":{"type":"string","maxLength":5}}}`
@@ -44,6 +45,8 @@ func TestFormReadsWhatPeopleWrite(t *testing.T) {
 		{name: "a bare flag", schema: run, text: "QUIET", want: `{"quiet":true}`},
 		{name: "no number", schema: run, text: "count=many", wrong: `Count is "many", which is no whole number.`},
 		{name: "no whole number", schema: run, text: "1.5", wrong: `Count is "1.5", which is no whole number.`},
+		{name: "not above", schema: above, text: "count=0", wrong: "Count: got 0, want more than 0."},
+		{name: "not below", schema: above, text: "count=1", wrong: "Count: got 1, want less than 1."},
 		{name: "too small", schema: run, text: "0", wrong: "Count: minimum: got 0, want 1."},
 		{name: "neither yes nor no", schema: run, text: "quiet=perhaps", wrong: `Quiet is "perhaps", which is no yes or no.`},
 		{name: "an unknown flag", schema: run, text: "--loud", wrong: "There is no parameter loud."},
