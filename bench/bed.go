@@ -87,7 +87,11 @@ func (d *bed) start(binary string) error {
 		"OPENAI_API_KEY=bench", "OPENAI_BASE_URL=" + d.model.BaseURL(), "OPENAI_MODEL=instant",
 	}
 	d.kernel.Stderr = os.Stderr
-	return d.kernel.Start()
+	err := d.kernel.Start()
+	if err != nil {
+		d.kernel = nil // there is nothing to stop
+	}
+	return err
 }
 
 func (d *bed) stop() error {

@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"fmt"
-	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -13,7 +12,7 @@ import (
 )
 
 const (
-	tasksQueued   = 150 // all follow from one event, and so do at most 200 turns
+	tasksQueued   = 1000
 	tasksAtOnce   = 4
 	pushesAtOnce  = 30  // tool calls of one answer of the model; more than 32 are not made
 	pushesPerTurn = 250 // a turn has a bounded number of steps
@@ -37,8 +36,8 @@ func taskLoad(b *bench) error {
 	for _, idle := range []bool{false, true} {
 		var wall, cpu, long []float64
 		var notices []int64
-		for round := range min(b.rounds, 3) {
-			r, err := b.tasksOnce(n, idle, round%2 == 1)
+		for range min(b.rounds, 3) {
+			r, err := b.tasksOnce(n, idle)
 			if err != nil {
 				return err
 			}
@@ -65,7 +64,7 @@ type tasksRun struct {
 	notices           int64
 }
 
-func (b *bench) tasksOnce(n int, idle, tasksFirst bool) (r tasksRun, err error) {
+func (b *bench) tasksOnce(n int, idle bool) (r tasksRun, err error) {
 	d, err := newBed()
 	if err != nil {
 		return r, err
@@ -79,13 +78,16 @@ func (b *bench) tasksOnce(n int, idle, tasksFirst bool) (r tasksRun, err error) 
 	if err := d.warm(); err != nil {
 		return r, err
 	}
-	work := []func() error{
-		func() (err error) { r.plain, err = visitors(d, n); return err },
-		func() (err error) { r.long, err = fourChats(d, n); return err },
-		func() (err error) { r.task, err = s.run(); r.notices = s.notices; return err },
+	half := func() error {
+		turns, err := visitors(d, n/2)
+		r.plain.wall, r.plain.cpu = r.plain.wall+turns.wall/2, r.plain.cpu+turns.cpu/2
+		return err
 	}
-	if tasksFirst {
-		slices.Reverse(work)
+	work := []func() error{
+		half, // before and behind the tasks: what else the machine does, changes
+		func() (err error) { r.task, err = s.run(); r.notices = s.notices; return err },
+		half,
+		func() (err error) { r.long, err = fourChats(d, n); return err },
 	}
 	for _, part := range work {
 		if err := part(); err != nil {
