@@ -46,7 +46,7 @@ links:
 `, anna, boris))
 	agents := map[string]func(openaitest.Request) openaitest.Answer{"You are the chief.": o.chief}
 	for _, id := range []string{"chief", "lead", "community", "poet", "sleeper", "talker"} {
-		o.dropIn(id, "", fmt.Sprintf(linkedAgent, id))
+		o.dropIn(id, "", fmt.Sprintf(linkedAgent, id)+"  uses_tools: [core/list_channels]\n")
 		if id != "chief" {
 			agents["You are the "+id+"."] = o.worker
 		}
@@ -62,8 +62,12 @@ links:
 func (o *office) chief(r openaitest.Request) openaitest.Answer {
 	last := heard(r)
 	switch {
+	case len(allResults(r)) > 0 && strings.HasPrefix(last, "channels?"):
+		return openaitest.Say("CHANNELS " + allResults(r)[0])
 	case len(allResults(r)) > 0:
 		return openaitest.Say("I have asked.")
+	case strings.HasPrefix(last, "channels?"):
+		return openaitest.CallTool("core__list_channels", map[string]string{})
 	case strings.HasPrefix(last, "[result from "):
 		return openaitest.Say("RESULT " + last)
 	case strings.HasPrefix(last, "[message from "):
@@ -218,6 +222,18 @@ func TestLinks(t *testing.T) {
 			o.settled()
 		})
 	}
+
+	run("links are no channels", func(t *testing.T) {
+		p := o.attach(wire.Frame{New: true})
+		p.say("channels?")
+		listed := p.hearsLike("CHANNELS")
+		contains(t, "list_channels", listed, "telegram_channel")
+		for what, text := range map[string]string{"list_channels": listed, "channels list": o.must("channels", "list", "--json")} {
+			if strings.Contains(text, "link") {
+				t.Errorf("%s names links: %s", what, text)
+			}
+		}
+	})
 
 	run("two delegations from one portal to two agents", func(t *testing.T) {
 		p := o.portal("lead: <pick apple>", "poet: <hold pear>")
