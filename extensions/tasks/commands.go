@@ -93,8 +93,7 @@ func sayMessages(content string) string {
 	}
 	var parts []string
 	for _, message := range m.Messages {
-		item := Item{From: message.From, Message: message.Message, Result: message.Result}
-		parts = append(parts, item.prose())
+		parts = append(parts, message.prose())
 	}
 	if m.Text != "" {
 		parts = append(parts, m.Text)

@@ -11,7 +11,7 @@ import (
 //nolint:paralleltest // the suite counts goroutines
 func TestConformance(t *testing.T) {
 	sdktest.Conformance(t, tasks.New, sdktest.Facts{
-		ID: tasks.ID, Tools: true, Subscriptions: []string{contract.TopicAgentOutput, tasks.TopicChanged},
+		ID: tasks.ID, Tools: true, Subscriptions: []string{contract.TopicAgentOutput, tasks.TopicIdle, tasks.TopicChanged},
 		Commands: []string{"push", "run", "queue", "queue_remove", "task_cancel", "send", "receive", "check", "inbox"},
 	})
 }

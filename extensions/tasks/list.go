@@ -1,8 +1,8 @@
 package tasks
 
 import (
+	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -33,10 +33,10 @@ const maxListed = 200
 // queue shows the tasks of the caller and of its children.
 func (t *tasks) queue(ctx context.Context, call sdk.ToolCall) (sdk.ToolResult, error) {
 	var args struct{ All bool }
-	if err := arguments(call, &args); err != nil {
+	if err := call.Decode(&args); err != nil {
 		return sdk.ToolResult{}, err
 	}
-	c := t.change(ctx)
+	c := t.change(ctx, call.ID)
 	me, err := c.who(call)
 	if err != nil {
 		return sdk.ToolResult{}, err
@@ -54,11 +54,11 @@ func (t *tasks) queue(ctx context.Context, call sdk.ToolCall) (sdk.ToolResult, e
 	}
 	out := listed{Tasks: []entry{}}
 	for _, task := range all {
-		if !args.All && me.task != nil && task.Requester != me.name {
+		if !args.All && me.task != nil && task.RequesterID != me.id {
 			continue
 		}
 		e := entry{Name: task.Name, State: task.State, Outcome: task.Outcome, Age: ago(c.now, task.since())}
-		if task.Requester != me.name {
+		if task.RequesterID != me.id {
 			e.By = task.Requester
 		}
 		if args.All {
@@ -95,16 +95,6 @@ func (t *tasks) sorted(ctx context.Context, root string) (all []*Task, err error
 		return a.CreatedAt.Compare(b.CreatedAt)
 	})
 	return all, err
-}
-
-func (t *Task) since() time.Time {
-	switch t.State {
-	case Running:
-		return t.StartedAt
-	case Finished:
-		return t.FinishedAt
-	}
-	return t.CreatedAt
 }
 
 func ago(now, at time.Time) string { return now.Sub(at).Round(time.Second).String() }
@@ -165,10 +155,10 @@ type inboxList struct {
 // inbox shows what lies in the caller's inbox and takes nothing out of it.
 func (t *tasks) inbox(ctx context.Context, call sdk.ToolCall) (sdk.ToolResult, error) {
 	var args struct{ All bool }
-	if err := arguments(call, &args); err != nil {
+	if err := call.Decode(&args); err != nil {
 		return sdk.ToolResult{}, err
 	}
-	c := t.change(ctx)
+	c := t.change(ctx, call.ID)
 	me, err := c.who(call)
 	if err != nil {
 		return sdk.ToolResult{}, err
@@ -176,37 +166,42 @@ func (t *tasks) inbox(ctx context.Context, call sdk.ToolCall) (sdk.ToolResult, e
 	if args.All && !byCommand(call) {
 		return sdk.ToolResult{}, errors.New("other conversations are shown to people only")
 	}
-	prefix := "order/" + me.root + "/" + me.name + "/"
+	prefix, names := orderOf(me.root, me.id), map[string]string{}
 	if args.All {
-		prefix = "order/"
+		prefix = orderPrefix
+		if err := t.each(ctx, "", func(task *Task) error {
+			names[task.ID] = task.Name
+			return nil
+		}); err != nil {
+			return sdk.ToolResult{}, err
+		}
 	}
 	out := inboxList{Messages: []waitingItem{}}
-	err = t.k.Scan(ctx, prefix, func(v sdk.Value) error {
-		parts := strings.Split(v.Key, "/") // order, root, name, seq
-		var from string
-		if err := json.Unmarshal(v.Value, &from); err != nil || len(parts) != 4 {
-			return nil //nolint:nilerr // it cannot be shown
-		}
+	err = t.scan(ctx, prefix, func(v sdk.Value) error {
 		if len(out.Messages) == maxListed {
 			out.More++
 			return nil
 		}
-		item, err := read[Item](c, inboxPrefix(parts[1], parts[2], from)+parts[3])
+		parts := strings.Split(v.Key, "/") // order, root, agent, number
+		if len(parts) != 4 {
+			return nil
+		}
+		item, _, err := c.itemAt(agent{root: parts[1], id: parts[2]}, "", v)
 		if err != nil || item == nil {
 			return err
 		}
-		w := waitingItem{From: from, Kind: "message", Age: ago(c.now, item.At)}
-		if item.Result != nil {
+		w := waitingItem{From: item.From, Kind: "message", Age: ago(c.now, item.At)}
+		if item.Task != "" {
 			w.Kind = "result"
 		}
 		if args.All {
-			w.Conversation = parts[1] + "/" + parts[2]
+			w.Conversation = parts[1] + "/" + cmp.Or(names[parts[2]], parts[2])
 		}
 		out.Messages = append(out.Messages, w)
 		return nil
 	})
 	if err != nil {
-		return sdk.ToolResult{}, fmt.Errorf("read the inbox: %w", err)
+		return sdk.ToolResult{}, err
 	}
 	out.Text = out.prose()
 	return sdk.JSON(out)
@@ -229,101 +224,4 @@ func (l inboxList) prose() string {
 		fmt.Fprintf(&b, "and %d more\n", l.More)
 	}
 	return strings.TrimSpace(b.String())
-}
-
-// overview is a task as the command line shows it.
-type overview struct {
-	*Task
-	*Texts `json:",omitempty"`
-	Key    string `json:"session_key"`
-}
-
-// list shows all tasks to the command line.
-func (t *tasks) list(ctx context.Context, call sdk.ToolCall) (sdk.ToolResult, error) {
-	var args struct{ All bool }
-	if err := arguments(call, &args); err != nil {
-		return sdk.ToolResult{}, err
-	}
-	all, err := t.sorted(ctx, "")
-	if err != nil {
-		return sdk.ToolResult{}, err
-	}
-	out := struct {
-		Tasks []overview `json:"tasks"`
-		More  int        `json:"more,omitempty"`
-	}{Tasks: []overview{}}
-	for _, task := range all {
-		switch {
-		case task.State == Finished && !args.All && time.Since(task.FinishedAt) > 24*time.Hour:
-			out.More++
-		case len(out.Tasks) == 1000:
-			out.More++
-		default:
-			out.Tasks = append(out.Tasks, overview{Task: task, Key: task.sessionKey()})
-		}
-	}
-	return sdk.JSON(out)
-}
-
-// byID is a task by its id, or by its name if only one has it.
-func (t *tasks) byID(ctx context.Context, id string) (found *Task, err error) {
-	named := 0
-	err = t.each(ctx, "", func(task *Task) error {
-		if task.ID == id {
-			found, named = task, 1
-			return errEnough
-		}
-		if task.Name == id {
-			found = task
-			named++
-		}
-		return nil
-	})
-	switch {
-	case err != nil:
-		return nil, err
-	case found == nil:
-		return nil, fmt.Errorf("there is no task %q", id)
-	case named > 1:
-		return nil, fmt.Errorf("%d tasks are named %q: give the id", named, id)
-	}
-	return found, nil
-}
-
-// show tells all of one task.
-func (t *tasks) show(ctx context.Context, call sdk.ToolCall) (sdk.ToolResult, error) {
-	var args struct{ ID string }
-	if err := arguments(call, &args); err != nil {
-		return sdk.ToolResult{}, err
-	}
-	task, err := t.byID(ctx, args.ID)
-	if err != nil {
-		return sdk.ToolResult{}, err
-	}
-	texts, err := readOrNew[Texts](t.change(ctx), textKey(task.ID))
-	if err != nil {
-		return sdk.ToolResult{}, err
-	}
-	return sdk.JSON(overview{task, texts, task.sessionKey()})
-}
-
-// cancelByID cancels a task for the command line.
-func (t *tasks) cancelByID(ctx context.Context, call sdk.ToolCall) (sdk.ToolResult, error) {
-	var args struct{ ID string }
-	if err := arguments(call, &args); err != nil {
-		return sdk.ToolResult{}, err
-	}
-	found, err := t.byID(ctx, args.ID)
-	if err != nil {
-		return sdk.ToolResult{}, err
-	}
-	c := t.change(ctx)
-	task, err := c.find(found.Root, found.Name)
-	if err != nil {
-		return sdk.ToolResult{}, err
-	}
-	if err := c.cancel(task, "it was cancelled"); err != nil {
-		return sdk.ToolResult{}, err
-	}
-	return sdk.JSON(cancelled{task.Name, "cancelled", "Cancelled " + task.Name + "."}, c.effects()...)
 }

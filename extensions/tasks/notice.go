@@ -2,68 +2,74 @@ package tasks
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"slices"
+	"strconv"
 	"strings"
-	"time"
 
 	"github.com/switchboard-run/switchboard/contract"
 	"github.com/switchboard-run/switchboard/contract/busv1"
 	"github.com/switchboard-run/switchboard/sdk"
 )
 
-// note remembers a result that lies in the inbox of main, and tells main of it
-// if it is idle.
-func (c *change) note(root string, m mark) error {
-	n, err := readOrNew[notice](c, noticePrefix+root)
-	if err != nil {
-		return err
-	}
-	n.Unnamed = append(n.Unnamed, m)
-	c.write(noticePrefix+root, n)
-	c.mu.Lock()
-	c.unnamed[root] = time.Now()
-	c.mu.Unlock()
-	return c.tell(root, n)
+// notice is the newest notice that main was given.
+type notice struct {
+	Number int64 `json:"number"`
+	Named  int   `json:"named"` // results in it that are not collected yet
 }
 
-// tell names the results that no notice has named, once, to a main that is idle.
-// One that is not is told when its turn has ended.
-func (c *change) tell(root string, n *notice) error {
-	c.mu.Lock()
-	waiting := c.waits[root][main] != nil
-	c.mu.Unlock()
-	if len(n.Unnamed) == 0 || waiting {
-		return nil
+// note remembers a result that lies in the inbox of main, which is told of it
+// once it has nothing to do.
+func (c *change) note(root, seq, name string) {
+	c.write(unnamedOf(root)+seq, &name)
+	c.effect(sdk.WhenIdle(root))
+}
+
+const (
+	maxNamed = 500 // results in one notice
+	maxShown = 50  // whose names are written out
+)
+
+// idle names the results to main that no notice has named. It has nothing to do,
+// or had a moment ago.
+func (t *tasks) idle(ctx context.Context, e contract.SessionIdle) (sdk.Effects, error) {
+	c, root := t.change(ctx, "idle:"+e.Session), e.Session
+	page, more, err := c.k.Page(ctx, unnamedOf(root), "", maxNamed)
+	if err != nil {
+		return nil, fmt.Errorf("read the results of %s: %w", root, err)
 	}
-	switch _, state, err := c.k.Session(c.ctx, root); {
-	case errors.Is(err, contract.ErrNotFound):
-		return nil // the conversation was deleted
-	case err != nil:
-		return fmt.Errorf("find out whether %s is idle: %w", root, err)
-	case state != stateIdle:
-		return nil
+	if len(page) == 0 {
+		return nil, nil
 	}
-	n.Number++
-	var names []string
-	for _, m := range n.Unnamed {
-		if !slices.Contains(names, m.Name) {
-			names = append(names, m.Name)
-		}
+	n, err := readOrNew[notice](c, noticePrefix+root)
+	if err != nil {
+		return nil, err
 	}
-	const most = 50
-	shown := strings.Join(names[:min(most, len(names))], ", ")
-	if len(names) > most {
-		shown += fmt.Sprintf(" and %d more", len(names)-most)
-	}
-	text := "Results lie in your inbox: " + shown + ". receive or check collects them."
-	c.effect(sdk.Raw(&busv1.Input{
-		Session: root, Kind: contract.InputNotice, Sender: ID, Text: text, DedupeKey: noticeDedupe(root, n.Number),
-	}))
-	n.Named, n.Unnamed = append(n.Named, n.Unnamed...), nil
+	n.Number, n.Named = n.Number+1, len(page)
 	c.write(noticePrefix+root, n)
-	return nil
+	names := make([]string, 0, maxShown)
+	for _, v := range page {
+		name, err := seen[string](c, v)
+		if err != nil {
+			return nil, err
+		}
+		if len(names) < maxShown {
+			names = append(names, *name)
+		}
+		c.write(v.Key, nil)
+		c.effect(sdk.Put(namedOf(root)+lastOf(v.Key), n.Number))
+	}
+	shown := strings.Join(names, ", ")
+	if over := len(page) - len(names); over > 0 {
+		shown += " and " + strconv.Itoa(over) + " more"
+	}
+	c.effect(sdk.Raw(&busv1.Input{
+		Session: root, Kind: contract.InputNotice, Sender: ID, DedupeKey: noticeDedupe(root, n.Number), IfExists: true,
+		Text: "Results lie in your inbox: " + shown + ". receive or check collects them.",
+	}))
+	if more {
+		c.effect(sdk.WhenIdle(root))
+	}
+	return c.effects(), nil
 }
 
 func noticeDedupe(root string, number int64) string { return fmt.Sprintf("notice:%s:%d", root, number) }
@@ -71,42 +77,38 @@ func noticeDedupe(root string, number int64) string { return fmt.Sprintf("notice
 // unnote forgets results that are collected. The notice of them is withdrawn
 // with the last.
 func (c *change) unnote(root string, items []lying) error {
-	if !slices.ContainsFunc(items, func(i lying) bool { return i.Result != nil }) {
-		return nil
+	for _, item := range items {
+		if item.Result == nil {
+			continue
+		}
+		seq := lastOf(item.item)
+		if unnamed, err := read[string](c, unnamedOf(root)+seq); err != nil {
+			return err
+		} else if unnamed != nil {
+			c.write(unnamedOf(root)+seq, nil)
+			continue
+		}
+		if err := c.unname(root, seq); err != nil {
+			return err
+		}
 	}
-	n, err := read[notice](c, noticePrefix+root)
-	if err != nil || n == nil {
+	return nil
+}
+
+// unname is unnote for a result that was in a notice.
+func (c *change) unname(root, seq string) error {
+	in, err := read[int64](c, namedOf(root)+seq)
+	if err != nil || in == nil {
 		return err
 	}
-	collected := func(m mark) bool { return slices.ContainsFunc(items, func(i lying) bool { return i.seq == m.Seq }) }
-	named := len(n.Named)
-	n.Named, n.Unnamed = slices.DeleteFunc(n.Named, collected), slices.DeleteFunc(n.Unnamed, collected)
-	if named > 0 && len(n.Named) == 0 {
+	c.write(namedOf(root)+seq, nil)
+	n, err := read[notice](c, noticePrefix+root)
+	if err != nil || n == nil || n.Number != *in {
+		return err
+	}
+	if n.Named--; n.Named == 0 {
 		c.effect(sdk.Withdraw(noticeDedupe(root, n.Number)))
 	}
 	c.write(noticePrefix+root, n)
 	return nil
-}
-
-// turnEnded tells a main whose turn has ended of its results.
-func (t *tasks) turnEnded(ctx context.Context, root string) (sdk.Effects, error) {
-	t.mu.Lock()
-	_, known := t.unnamed[root]
-	t.mu.Unlock()
-	if !known {
-		return nil, nil
-	}
-	c := t.change(ctx)
-	n, err := readOrNew[notice](c, noticePrefix+root)
-	if err != nil {
-		return nil, err
-	}
-	if len(n.Unnamed) == 0 {
-		t.forget(t.unnamed, root)
-		return nil, nil
-	}
-	if err := c.tell(root, n); err != nil {
-		return nil, err
-	}
-	return c.effects(), nil
 }

@@ -12,19 +12,27 @@ import (
 	"github.com/switchboard-run/switchboard/sdk"
 )
 
-// paused is a world in which something happens behind the nth scan.
+// paused is a world in which something happens behind the nth read.
 type paused struct {
 	*world
 	left int
 	then func()
 }
 
-func (p *paused) Scan(ctx context.Context, prefix string, each func(sdk.Value) error) error {
-	err := p.world.Scan(ctx, prefix, each)
+func (p *paused) Page(ctx context.Context, prefix, after string, most int) ([]sdk.Value, bool, error) {
+	defer p.step()
+	return p.world.Page(ctx, prefix, after, most)
+}
+
+func (p *paused) Get(ctx context.Context, key string) (sdk.Value, error) {
+	defer p.step()
+	return p.world.Get(ctx, key)
+}
+
+func (p *paused) step() {
 	if p.left--; p.left == 0 {
 		p.then()
 	}
-	return err
 }
 
 // does makes a call and commits it.
@@ -86,9 +94,10 @@ func TestAResultThatJustComesIsWaitedFor(t *testing.T) {
 			a := w.worker("a").id
 			w.does(ctx, x, a, "push", map[string]any{"name": "b", "prompt": "Do it."})
 			w.does(ctx, x, a, "run", nil)
-			x.enter(agent{root: root, name: "a"}, "b")
+			task := stored[Task](w, taskKey(root, "a"))
+			x.enter(agent{root: root, name: "a", id: task.ID, task: &task}, "b")
 			p.left, p.then = n+1, func() { w.ends(ctx, x, "b") }
-			why, err := x.change(ctx).hopeless(agent{root: root, name: main}, "a")
+			why, err := x.change(ctx, "").hopeless(agent{root: root, name: main, id: main}, "a")
 			if err != nil || why != "" {
 				t.Errorf("main is told %q, %v", why, err)
 			}
@@ -105,7 +114,10 @@ func TestMessagesToATaskThatNeverBeganAreGoneWithIt(t *testing.T) {
 	x := w.extension(ctx)
 	lies := func() (n int) {
 		for key := range w.kv {
-			if strings.HasPrefix(key, "inbox/"+root+"/b/") || strings.HasPrefix(key, orderPrefix(root, "b")) {
+			if box, found := strings.CutPrefix(key, orderPrefix); found && !strings.HasPrefix(box, root+"/"+main) {
+				n++
+			}
+			if box, found := strings.CutPrefix(key, inboxPrefix); found && !strings.HasPrefix(box, root+"/"+main) {
 				n++
 			}
 		}

@@ -26,6 +26,7 @@ type player struct {
 	t2    *tasks
 	stop  context.CancelFunc // of the process
 	calls int
+	calm  bool // no process is killed any more
 	wg    sync.WaitGroup
 
 	gotMu   sync.Mutex
@@ -69,7 +70,7 @@ func (p *player) start() {
 	p.mu.Lock()
 	p.t2, p.stop = t, stop
 	p.mu.Unlock()
-	p.wg.Go(func() { _ = t.sweep(ctx) })
+	p.wg.Go(func() { t.sweep(ctx) })
 }
 
 // crash kills the process of the extension.
@@ -167,7 +168,7 @@ func (p *player) deliver() {
 	if err == nil && p.rand.IntN(8) == 0 {
 		p.acts() // something changes meanwhile
 	}
-	if err == nil && p.rand.IntN(10) == 0 {
+	if err == nil && !p.calm && p.rand.IntN(10) == 0 {
 		err = errors.New("killed")
 		p.crash()
 	}
@@ -338,6 +339,7 @@ func (p *player) sleeps(s *session, args map[string]any) {
 func (p *player) finish() {
 	for i := range 600 {
 		if i == 300 {
+			p.calm = true
 			time.Sleep(workerWaits) // only main could write to those who still wait, and has no more to say
 		}
 		time.Sleep(50 * time.Millisecond)
@@ -350,7 +352,7 @@ func (p *player) finish() {
 		for range waiting {
 			p.deliver()
 		}
-		if q := stored[queue](p.world, queueKey(root, main)); len(q.Queued) > 0 && !q.Active && !busy {
+		if q := stored[queue](p.world, queueKey(root, main)); p.queued() && !q.Active && !busy {
 			p.call(p.sessions[root], p.t2.run, map[string]any{"count": 2})
 		}
 		if p.quiet() {
@@ -371,9 +373,23 @@ func (p *player) quiet() bool {
 			return false
 		}
 	}
-	var q queue
-	_ = json.Unmarshal(p.kv[queueKey(root, main)].Value, &q)
-	return len(p.events) == 0 && len(q.Queued) == 0
+	return len(p.events) == 0 && !p.lies(queuedPrefix)
+}
+
+// queued says whether something waits to begin.
+func (p *player) queued() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.lies(queuedOf(root, main))
+}
+
+func (w *world) lies(prefix string) bool {
+	for key := range w.kv {
+		if strings.HasPrefix(key, prefix) {
+			return true
+		}
+	}
+	return false
 }
 
 func (p *player) verdict() {
@@ -381,23 +397,18 @@ func (p *player) verdict() {
 	defer p.mu.Unlock()
 	for _, s := range p.sessions {
 		if s.busy || s.running != nil || len(s.pending) > 0 {
-			p.t.Logf("%+v waits: %+v", s, p.t2.waits)
+			p.t.Logf("%+v waits: %+v, queue %s", s, *p.t2.waits[root][0], p.kv[queueKey(root, main)].Value)
 			p.t.Errorf("session %s (%s) has not come to its end", s.id, s.key)
 		}
 	}
 	for key, v := range p.kv {
-		switch {
-		case strings.HasPrefix(key, "inbox/"+root+"/"+main+"/"), strings.HasPrefix(key, orderPrefix(root, main)):
-			p.t.Errorf("%s was not collected: %s", key, v.Value)
-		case strings.HasPrefix(key, noticePrefix):
-			var n notice
-			_ = json.Unmarshal(v.Value, &n)
-			if len(n.Named)+len(n.Unnamed) > 0 {
-				p.t.Errorf("what is collected is still noted: %+v", n)
+		for _, prefix := range []string{inboxPrefix, orderPrefix, unnamedPrefix, namedPrefix, queuedPrefix, workingPrefix, followPrefix} {
+			if strings.HasPrefix(key, prefix) {
+				p.t.Errorf("%s was not cleaned up: %s", key, v.Value)
 			}
 		}
 	}
-	removed := func(id string) bool { _, there := p.kv[textKey(id)]; return !there }
+	removed := func(id string) bool { _, there := p.kv[promptPrefix+id]; return !there }
 	for id, task := range p.history {
 		if removed(id) {
 			continue

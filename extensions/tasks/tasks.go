@@ -11,15 +11,19 @@
 // order in which they were sent; between senders, in about that order.
 //
 // All state is in the extension's own store and changed by version: what is kept
-// in memory only wakes those who wait, and can be lost. Names are unique in the
-// tree of a conversation, which is the session that its tasks come from.
+// in memory only wakes those who wait and keeps those apart who work at the same
+// time, and can be lost. Names are unique in the tree of a conversation, which is
+// the session that its tasks come from.
+//
+// Costs do not grow with the number of tasks: what is queued, at work and not
+// collected is one row each, and tasks that end at the same time change no row
+// together, as long as there are others to take their places.
 //
 // Not promised: that a task begins soon (its agent may be down), and what a
 // worker that was cancelled has done with its tools before.
 package tasks
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"sync"
@@ -28,14 +32,20 @@ import (
 	"github.com/hashicorp/go-hclog"
 
 	"github.com/switchboard-run/switchboard/contract"
+	"github.com/switchboard-run/switchboard/contract/kernelv1"
 	"github.com/switchboard-run/switchboard/sdk"
 )
 
 // ID is the extension's id.
 const ID = "tasks"
 
-// TopicChanged says that what somebody waits for may have come.
-const TopicChanged = "tasks.changed"
+// Topics that the extension handles beside agent.output.
+const (
+	// TopicChanged says that what somebody waits for may have come.
+	TopicChanged = "tasks.changed"
+	// TopicIdle says that a conversation in which results lie has nothing to do.
+	TopicIdle = contract.TopicSessionIdle + ID
+)
 
 // changed is the payload of TopicChanged.
 type changed struct {
@@ -52,10 +62,10 @@ type config struct {
 // store is what the extension needs of the kernel.
 type store interface {
 	Get(ctx context.Context, key string) (sdk.Value, error)
-	Scan(ctx context.Context, prefix string, each func(sdk.Value) error) error
+	Page(ctx context.Context, prefix, after string, most int) (page []sdk.Value, more bool, err error)
 	Commit(ctx context.Context, effects ...sdk.Effect) error
-	// Session tells the key and the state of a session.
-	Session(ctx context.Context, id string) (key, state string, err error)
+	// Session is the key of a session, which never changes.
+	Session(ctx context.Context, id string) (key string, err error)
 }
 
 // tasks is the extension.
@@ -65,28 +75,29 @@ type tasks struct {
 	log    hclog.Logger
 	ctx    context.Context // ends at shutdown
 
-	mu      sync.Mutex
-	last    int64                         // the newest number given out
-	names   map[string]int                // of each root, the newest number in a name that was made up
-	keys    map[string]string             // the keys of sessions that have asked
-	waits   map[string]map[string]*waiter // by root and name: who waits in receive
-	unnamed map[string]time.Time          // roots with results that no notice has named, and maybe others: since when
-	follows map[string]time.Time          // roots where a person waits, and maybe others: since when
-	timers  map[string]*time.Timer        // by task
+	mu       sync.Mutex
+	last     int64                  // the newest number given out
+	names    map[string]int         // of each root, the newest number in a name that was made up
+	keys     map[string]string      // the keys of sessions that have asked
+	waits    map[string][]*waiter   // by root: who waits in receive, the longest first
+	followed map[string]bool        // roots where a person waits, and maybe others
+	claims   map[string]claim       // queued rows that a change under way is about to begin
+	timers   map[string]*time.Timer // by task
 }
 
 // New returns the extension.
 func New() sdk.Extension {
 	t := newTasks()
 	return sdk.Extension{ID: ID, Tools: t.tools(), Handle: t.handle, Start: t.start, Run: func(ctx context.Context, _ *sdk.Kernel) error {
-		return t.sweep(ctx)
+		t.sweep(ctx)
+		return nil
 	}}
 }
 
 func newTasks() *tasks {
 	return &tasks{
-		names: map[string]int{}, keys: map[string]string{}, waits: map[string]map[string]*waiter{}, unnamed: map[string]time.Time{},
-		follows: map[string]time.Time{}, timers: map[string]*time.Timer{}, log: hclog.NewNullLogger(),
+		log: hclog.NewNullLogger(), names: map[string]int{}, keys: map[string]string{}, waits: map[string][]*waiter{},
+		followed: map[string]bool{}, claims: map[string]claim{}, timers: map[string]*time.Timer{},
 	}
 }
 
@@ -99,49 +110,51 @@ func (t *tasks) start(ctx context.Context, k *sdk.Kernel) error {
 	return t.begin(ctx, kernel{k})
 }
 
-// begin takes up what is stored.
+// begin takes up what is stored: the time of those at work, and who waits.
 func (t *tasks) begin(ctx context.Context, k store) error {
 	t.k, t.ctx = k, ctx
-	if err := k.Scan(ctx, noticePrefix, func(v sdk.Value) error {
-		t.unnamed[v.Key[len(noticePrefix):]] = time.Now()
-		return nil
-	}); err != nil {
-		return fmt.Errorf("read the notices: %w", err)
-	}
-	if err := k.Scan(ctx, followPrefix, func(v sdk.Value) error {
-		t.follows[v.Key[len(followPrefix):]] = time.Now()
+	if err := t.scan(ctx, followPrefix, func(v sdk.Value) error {
+		t.followed[rootOf(v.Key)] = true
 		return nil
 	}); err != nil {
 		return fmt.Errorf("read who waits: %w", err)
 	}
-	return t.each(ctx, "", func(task *Task) error {
-		t.watchTime(task)
-		return nil
+	return t.scan(ctx, workingPrefix, func(v sdk.Value) error {
+		var name string
+		if err := v.Decode(&name); err != nil {
+			return err
+		}
+		task, err := read[Task](t.change(ctx, ""), taskKey(rootOf(v.Key), name))
+		if err == nil && task != nil {
+			t.watchTime(task)
+		}
+		return err
 	})
 }
 
-// handle handles what workers and roots say, and what the extension tells
-// itself.
+// handle handles what workers say, that main is idle, and what the extension
+// tells itself.
 func (t *tasks) handle(ctx context.Context, e sdk.Event) (sdk.Effects, error) {
 	switch e.Topic {
-	case TopicChanged:
-		var c changed
-		if err := e.Decode(&c); err != nil {
-			return nil, err
-		}
-		t.wake(c.Root)
-		return nil, nil
 	case contract.TopicAgentOutput:
-		var out contract.AgentOutput
-		if err := e.Decode(&out); err != nil {
-			return nil, err
-		}
-		if out.Extension == ID {
-			return t.finished(ctx, out)
-		}
-		return t.turnEnded(ctx, out.Session)
+		return decode(ctx, e, t.finished)
+	case TopicIdle:
+		return decode(ctx, e, t.idle)
+	case TopicChanged:
+		return decode(ctx, e, func(_ context.Context, c changed) (sdk.Effects, error) {
+			t.wake(c.Root)
+			return nil, nil
+		})
 	}
 	return nil, sdk.Drop(ID + " handles no " + e.Topic)
+}
+
+func decode[T any](ctx context.Context, e sdk.Event, f func(context.Context, T) (sdk.Effects, error)) (sdk.Effects, error) {
+	var payload T
+	if err := e.Decode(&payload); err != nil {
+		return nil, err
+	}
+	return f(ctx, payload)
 }
 
 // number gives out numbers that rise, over restarts too.
@@ -152,47 +165,27 @@ func (t *tasks) number() int64 {
 	return t.last
 }
 
-// lookEvery is how often is looked for what nothing announces.
-const lookEvery = 3 * time.Second
+const (
+	followEvery = 3 * time.Second // how often is looked for people who have waited long enough
+	pruneEvery  = time.Hour
+)
 
-// sweep tells people and idle agents what could not be told when it came.
-func (t *tasks) sweep(ctx context.Context) error {
-	tick := time.NewTicker(lookEvery)
-	defer tick.Stop()
+// sweep does what nothing announces, until ctx ends.
+func (t *tasks) sweep(ctx context.Context) {
+	follow, prune := time.NewTicker(followEvery), time.NewTicker(pruneEvery)
+	defer follow.Stop()
+	defer prune.Stop()
 	for {
 		select {
 		case <-ctx.Done():
-			return nil
-		case <-tick.C:
+			return
+		case <-follow.C:
+			t.serveFollowers(ctx)
+		case <-prune.C:
+			if err := t.prune(ctx, time.Now()); err != nil && ctx.Err() == nil {
+				t.log.Warn("removing old tasks failed; trying again later", "error", err)
+			}
 		}
-		t.mu.Lock()
-		var roots []string
-		for root := range t.unnamed {
-			roots = append(roots, root)
-		}
-		var follows []string
-		for root := range t.follows {
-			follows = append(follows, root)
-		}
-		t.mu.Unlock()
-		for _, root := range roots {
-			t.quietly(ctx, "telling an idle agent of its results", func() (sdk.Effects, error) { return t.turnEnded(ctx, root) })
-		}
-		for _, root := range follows {
-			t.quietly(ctx, "ending a wait", func() (sdk.Effects, error) { return t.giveUp(ctx, root) })
-		}
-	}
-}
-
-// settled is how long after it was said that something may be stored it surely is.
-const settled = time.Minute
-
-// forget forgets a root of which nothing is stored, unless that may just come.
-func (t *tasks) forget(known map[string]time.Time, root string) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if time.Since(known[root]) > settled {
-		delete(known, root)
 	}
 }
 
@@ -209,7 +202,7 @@ func (t *tasks) quietly(ctx context.Context, what string, change func() (sdk.Eff
 	return err == nil
 }
 
-// kernel is the store that production has.
+// kernel is the store that is not played.
 type kernel struct{ *sdk.Kernel }
 
 func (k kernel) Commit(ctx context.Context, effects ...sdk.Effect) error {
@@ -217,10 +210,7 @@ func (k kernel) Commit(ctx context.Context, effects ...sdk.Effect) error {
 	return err
 }
 
-func (k kernel) Session(ctx context.Context, id string) (key, state string, err error) {
-	s, err := k.Services().Sessions.Get(ctx, sessionRequest(ctx, id))
-	if err != nil {
-		return "", "", contract.FromStatus(err)
-	}
-	return s.GetKey(), cmp.Or(s.GetState(), stateIdle), nil
+func (k kernel) Session(ctx context.Context, id string) (key string, err error) {
+	s, err := k.Services().Sessions.Get(ctx, &kernelv1.SessionRequest{Session: id, Lane: sdk.LaneOf(ctx)})
+	return s.GetKey(), contract.FromStatus(err)
 }

@@ -12,7 +12,8 @@ import (
 // agent is an agent by its place in a tree.
 type agent struct {
 	root, name string
-	task       *Task // of a worker; nil: it is main
+	id         string // in keys: main, or that of its task
+	task       *Task  // of a worker; nil: it is main
 }
 
 var errNobody = errors.New("queues and inboxes belong to conversations: this works only in one")
@@ -26,7 +27,7 @@ func (c *change) who(call sdk.ToolCall) (agent, error) {
 		return agent{}, errNobody
 	}
 	if byCommand(call) { // people talk to main alone
-		return agent{root: call.Session, name: main}, nil
+		return agent{root: call.Session, name: main, id: main}, nil
 	}
 	key, err := c.keyOf(c.ctx, call.Session)
 	if err != nil {
@@ -34,16 +35,16 @@ func (c *change) who(call sdk.ToolCall) (agent, error) {
 	}
 	id, root, name, ok := ofSession(key)
 	if !ok {
-		return agent{root: call.Session, name: main}, nil
+		return agent{root: call.Session, name: main, id: main}, nil
 	}
 	task, err := read[Task](c, taskKey(root, name))
 	switch {
 	case err != nil:
 		return agent{}, err
-	case task == nil || task.ID != id || task.State != Running || task.Stop != "":
+	case task == nil || task.ID != id || task.State != Running || task.over():
 		return agent{}, fmt.Errorf("the task %q has ended", name)
 	}
-	return agent{root: root, name: name, task: task}, nil
+	return agent{root: root, name: name, id: id, task: task}, nil
 }
 
 // keyOf is the key of a session, which never changes.
@@ -54,7 +55,7 @@ func (t *tasks) keyOf(ctx context.Context, session string) (string, error) {
 	if known {
 		return key, nil
 	}
-	key, _, err := t.k.Session(ctx, session)
+	key, err := t.k.Session(ctx, session)
 	if err != nil {
 		return "", fmt.Errorf("find out who asks: %w", err)
 	}

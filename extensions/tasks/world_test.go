@@ -22,15 +22,19 @@ const root = "s1"
 type world struct {
 	t testing.TB
 
-	mu       sync.Mutex
-	kv       map[string]sdk.Value
-	version  int64
-	sessions map[string]*session // by id
-	byKey    map[string]*session
-	known    map[string]bool // dedupe keys
-	events   []sdk.Event     // not handled yet
-	notified []string
-	history  map[string]Task // of each task, as it was stored last
+	mu        sync.Mutex
+	kv        map[string]sdk.Value
+	version   int64
+	sessions  map[string]*session // by id
+	byKey     map[string]*session
+	known     map[string]bool // dedupe keys
+	events    []sdk.Event     // not handled yet
+	notified  []string
+	history   map[string]Task // of each task, as it was stored last
+	read      int             // rows
+	written   int             // rows, and bytes in them
+	bytes     int
+	conflicts int
 }
 
 type session struct {
@@ -39,6 +43,7 @@ type session struct {
 	running        *busv1.Input
 	busy           bool // a call of its turn runs
 	asleep         context.CancelFunc
+	asked          bool // to be told when it is idle
 }
 
 func newWorld(t testing.TB) *world {
@@ -63,42 +68,38 @@ func (w *world) extension(ctx context.Context) *tasks {
 func (w *world) Get(_ context.Context, key string) (sdk.Value, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	w.read++
 	v := w.kv[key]
 	v.Key = key
 	return v, nil
 }
 
-func (w *world) Scan(_ context.Context, prefix string, each func(sdk.Value) error) error {
-	w.mu.Lock()
-	var found []sdk.Value
-	for key, v := range w.kv {
-		if strings.HasPrefix(key, prefix) {
-			found = append(found, v)
-		}
-	}
-	w.mu.Unlock()
-	slices.SortFunc(found, func(a, b sdk.Value) int { return strings.Compare(a.Key, b.Key) })
-	for _, v := range found {
-		if err := each(v); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-func (w *world) Session(_ context.Context, id string) (key, state string, err error) {
+func (w *world) Page(_ context.Context, prefix, after string, most int) (page []sdk.Value, more bool, err error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	s := w.sessions[id]
-	switch {
-	case s == nil:
-		return "", "", contract.ErrNotFound
-	case s.running != nil || s.busy:
-		return s.key, "running", nil
-	case len(s.pending) > 0:
-		return s.key, "waiting", nil
+	for key, v := range w.kv {
+		if strings.HasPrefix(key, prefix) && key > after {
+			page = append(page, v)
+		}
 	}
-	return s.key, stateIdle, nil
+	slices.SortFunc(page, func(a, b sdk.Value) int { return strings.Compare(a.Key, b.Key) })
+	if most <= 0 {
+		most = 10 // so that pages matter
+	}
+	w.read += min(len(page), most)
+	if len(page) > most {
+		page, more = page[:most], true
+	}
+	return page, more, nil
+}
+
+func (w *world) Session(_ context.Context, id string) (key string, err error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if s := w.sessions[id]; s != nil {
+		return s.key, nil
+	}
+	return "", contract.ErrNotFound
 }
 
 func (w *world) Commit(_ context.Context, effects ...sdk.Effect) error { return w.apply(effects, nil) }
@@ -128,22 +129,29 @@ func (w *world) apply(effects sdk.Effects, allowed func() error) error {
 			key, version = d.GetKey(), d.Version
 		}
 		if key != "" && version != nil && w.kv[key].Version != *version {
+			w.conflicts++
 			return fmt.Errorf("%w: %s", contract.ErrConflict, key)
 		}
 	}
+	before := w.atWork()
 	for _, e := range all {
 		w.effect(e)
 	}
+	w.rest()
+	w.places(before)
 	return nil
 }
 
 func (w *world) effect(e *busv1.Effect) {
 	switch k := e.GetKind().(type) {
 	case *busv1.Effect_Put:
-		w.check(k.Put.GetKey(), w.kv[k.Put.GetKey()].Value, k.Put.GetValue())
+		w.check(k.Put.GetKey(), k.Put.GetValue())
 		w.version++
+		w.written++
+		w.bytes += len(k.Put.GetValue())
 		w.kv[k.Put.GetKey()] = sdk.Value{Key: k.Put.GetKey(), Value: k.Put.GetValue(), Version: w.version}
 	case *busv1.Effect_Delete:
+		w.written++
 		delete(w.kv, k.Delete.GetKey())
 	case *busv1.Effect_Publish:
 		if k.Publish.GetTopic() == contract.TopicUserNotify {
@@ -151,6 +159,12 @@ func (w *world) effect(e *busv1.Effect) {
 			return
 		}
 		w.events = append(w.events, sdk.Event{Topic: k.Publish.GetTopic(), Payload: k.Publish.GetPayload()})
+	case *busv1.Effect_SessionIdle:
+		if s := w.sessions[k.SessionIdle.GetSession()]; s != nil {
+			s.asked = true
+			return
+		}
+		w.idle(k.SessionIdle.GetSession())
 	case *busv1.Effect_SessionEnsure:
 		key := k.SessionEnsure.GetAgent() + " " + k.SessionEnsure.GetKey()
 		if w.byKey[key] == nil {
@@ -158,6 +172,9 @@ func (w *world) effect(e *busv1.Effect) {
 			w.byKey[key], w.sessions[s.id] = s, s
 		}
 	case *busv1.Effect_Input:
+		if k.Input.GetIfExists() && w.lookUp(k.Input.GetSession(), k.Input.GetAgent(), k.Input.GetKey()) == nil {
+			return
+		}
 		s := w.named(k.Input.GetSession(), k.Input.GetAgent(), k.Input.GetKey())
 		if d := k.Input.GetDedupeKey(); d == "" || !w.known[d] {
 			w.known[d] = true
@@ -179,16 +196,55 @@ func (w *world) effect(e *busv1.Effect) {
 	}
 }
 
-func (w *world) named(id, agent, key string) *session {
-	s := w.sessions[id]
+func (w *world) lookUp(id, agent, key string) *session {
 	if id == "" {
-		s = w.byKey[agent+" "+key]
+		return w.byKey[agent+" "+key]
 	}
+	return w.sessions[id]
+}
+
+func (w *world) named(id, agent, key string) *session {
+	s := w.lookUp(id, agent, key)
 	if s == nil {
 		w.t.Errorf("there is no session %s %s", id, key)
 		return &session{}
 	}
 	return s
+}
+
+// rest tells of the sessions that have nothing to do, if somebody has asked.
+func (w *world) rest() {
+	for _, s := range w.sessions {
+		waits := slices.ContainsFunc(s.pending, func(in *busv1.Input) bool { return in.GetKind() != contract.InputRecord })
+		if s.asked && s.running == nil && !s.busy && !waits {
+			s.asked = false
+			w.idle(s.id)
+		}
+	}
+}
+
+func (w *world) idle(id string) {
+	payload, _ := json.Marshal(contract.SessionIdle{Session: id})
+	w.events = append(w.events, sdk.Event{Topic: TopicIdle, Payload: payload})
+}
+
+// remove deletes a session.
+func (w *world) remove(s *session) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	ran := s.running != nil
+	w.says(s, contract.OutcomeCancelled, "")
+	for range s.pending {
+		w.say(s, contract.OutcomeCancelled, "")
+	}
+	if !ran && len(s.pending) == 0 {
+		w.say(s, contract.OutcomeCancelled, "")
+	}
+	if s.asked {
+		w.idle(s.id)
+	}
+	delete(w.sessions, s.id)
+	delete(w.byKey, s.agent+" "+s.key)
 }
 
 // says ends the running turn of a session, if there is one.
@@ -197,6 +253,7 @@ func (w *world) says(s *session, outcome, text string) {
 		return
 	}
 	s.running, s.busy = nil, false
+	defer w.rest()
 	if s.asleep != nil {
 		s.asleep()
 	}
@@ -216,7 +273,7 @@ func (w *world) say(s *session, outcome, text string) {
 }
 
 // check says whether a row may follow another one.
-func (w *world) check(key string, before, after []byte) {
+func (w *world) check(key string, after []byte) {
 	if strings.HasPrefix(key, taskPrefix) {
 		var task Task
 		_ = json.Unmarshal(after, &task)
@@ -225,12 +282,47 @@ func (w *world) check(key string, before, after []byte) {
 		}
 		w.history[task.ID] = task
 	}
-	if strings.HasPrefix(key, queuePrefix) {
-		var old, now queue
-		_ = json.Unmarshal(before, &old)
-		_ = json.Unmarshal(after, &now)
-		if now.Limit > 0 && len(now.Running) > now.Limit && len(now.Running) > len(old.Running) {
-			w.t.Errorf("%s: %v run, at most %d may", key, now.Running, now.Limit)
+}
+
+// work is what the tasks of an agent do.
+type work struct{ working, placed int }
+
+// atWork is what is at work, by the row of its queue.
+func (w *world) atWork() map[string]work {
+	all := map[string]work{}
+	for key, v := range w.kv {
+		var task Task
+		if !strings.HasPrefix(key, taskPrefix) || json.Unmarshal(v.Value, &task) != nil || task.State != Running {
+			continue
+		}
+		of := queueKey(task.Root, task.RequesterID)
+		now := all[of]
+		if !task.Waiting {
+			now.working++
+		}
+		if task.Placed {
+			now.placed++
+		}
+		all[of] = now
+	}
+	return all
+}
+
+// places says whether more are at work than may be, and whether the places are
+// counted right.
+func (w *world) places(before map[string]work) {
+	for key, now := range w.atWork() {
+		var q queue
+		row, there := w.kv[key]
+		if !there {
+			continue // its agent has ended
+		}
+		_ = json.Unmarshal(row.Value, &q)
+		if q.Limit > 0 && now.working > q.Limit && now.working > before[key].working {
+			w.t.Errorf("%s: %d are at work, at most %d may", key, now.working, q.Limit)
+		}
+		if q.Placed != now.placed {
+			w.t.Errorf("%s: %d places are counted and %d taken", key, q.Placed, now.placed)
 		}
 	}
 }
