@@ -12,6 +12,7 @@ import (
 	"github.com/switchboard-run/switchboard/kernel/bus"
 	"github.com/switchboard-run/switchboard/kernel/control"
 	"github.com/switchboard-run/switchboard/kernel/journal"
+	"github.com/switchboard-run/switchboard/kernel/naming"
 	"github.com/switchboard-run/switchboard/kernel/router"
 )
 
@@ -53,6 +54,10 @@ func (a admin) showSession(r journal.Reader, s *journal.Session) (control.Sessio
 	}
 	if agent := a.directory.Current().Agent(s.Agent); agent != nil {
 		x.Memory = append(x.Memory, agent.Spec.GetMemory()...)
+	}
+	var err error
+	if x.Name, err = naming.Session(r, s, naming.Owner); err != nil {
+		return x, err
 	}
 	state, err := a.sessions.State(r, a.bus, s)
 	if err != nil {

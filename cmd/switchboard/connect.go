@@ -125,7 +125,7 @@ func extensionIDs(ctx context.Context, k control.Kernel) (out []string, err erro
 func sessionIDs(ctx context.Context, k control.Kernel) (out []string, err error) {
 	all, err := k.Sessions(ctx, control.SessionQuery{})
 	for _, x := range all {
-		out = append(out, x.ID+"\t"+x.Agent+" "+x.Key)
+		out = append(out, x.ID+"\t"+x.Agent+", "+x.Name)
 	}
 	return out, err
 }

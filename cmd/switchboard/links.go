@@ -65,11 +65,12 @@ func (x exchange) state() string {
 	return "open"
 }
 
-func (x exchange) from() string {
+// begunIn is where it was begun.
+func (x exchange) begunIn(where *names) string {
 	if x.From.Exchange != "" {
-		return x.From.Session + " (" + x.From.Exchange + ")"
+		return x.From.Exchange
 	}
-	return x.From.Session
+	return where.of(x.From.Session)
 }
 
 func newLinksCommand() *cobra.Command {
@@ -92,24 +93,33 @@ func newLinksList() *cobra.Command {
 			func(_ *printer, l linked) []cell {
 				state := state("ready")
 				if l.Problem != "" {
-					state = cell{l.Problem, red}
+					state = cell{"not in force", red}
 				}
 				sessions := dash(strings.TrimSpace(l.Sessions[l.From] + " " + l.Sessions[l.To]))
+				idle := (time.Duration(l.IdleSeconds) * time.Second).String()
+				if whole, ok := strings.CutSuffix(idle, "m0s"); ok {
+					idle = whole + "m"
+				}
 				return []cell{
-					text(l.From + " - " + l.To), text(l.Mode), text(fmt.Sprint(l.MaxMessages)),
-					text((time.Duration(l.IdleSeconds) * time.Second).String()), text(sessions), state,
+					text(l.From + " - " + l.To), text(l.Mode), text(fmt.Sprint(l.MaxMessages)), text(idle),
+					text(sessions), state,
 				}
 			})
 		if err != nil || len(found.Links) == 0 && len(found.Exchanges) == 0 {
 			return err
 		}
-		p := printerOf(c)
+		p, where := printerOf(c), namesOf(c.Context(), k)
+		for _, l := range found.Links {
+			if l.Problem != "" {
+				p.wrapped(red, l.Problem, "  ")
+			}
+		}
 		p.line("")
 		err = list(c, false, found.Exchanges, "EXCHANGE FROM TO MESSAGES STATE ACTIVE BEGUN_IN", "No exchange is open.",
 			func(_ *printer, x exchange) []cell {
 				return []cell{
 					text(x.ID), text(x.Initiator), text(x.Peer), text(fmt.Sprintf("%d of %d", x.Messages, x.MaxMessages)), state(x.state()),
-					text(ago(x.ActiveAt)), text(x.from()),
+					text(age(x.ActiveAt)), text(x.begunIn(where)),
 				}
 			})
 		if err == nil && found.More > 0 {
@@ -118,6 +128,18 @@ func newLinksList() *cobra.Command {
 		return err
 	})
 	return c
+}
+
+// shownExchange is the result of show_exchange.
+type shownExchange struct {
+	Exchange exchange `json:"exchange"`
+	Messages []struct {
+		From string    `json:"from"`
+		Text string    `json:"text"`
+		At   time.Time `json:"at"`
+	} `json:"messages"`
+	Sessions map[string]string `json:"sessions"`
+	Ending   string            `json:"ending"`
 }
 
 func newLinksShow() *cobra.Command {
@@ -131,45 +153,63 @@ func newLinksShow() *cobra.Command {
 		if *asJSON {
 			return printJSON(c, raw)
 		}
-		var shown struct {
-			Exchange exchange `json:"exchange"`
-			Messages []struct {
-				From string    `json:"from"`
-				Text string    `json:"text"`
-				At   time.Time `json:"at"`
-			} `json:"messages"`
-			Sessions map[string]string `json:"sessions"`
-			Ending   string            `json:"ending"`
-		}
+		var shown shownExchange
 		if err := json.Unmarshal(raw, &shown); err != nil {
 			return fmt.Errorf("reading the answer of %s: %w", showExchange, err)
 		}
-		p, x := printerOf(c), shown.Exchange
-		p.line("%s: %s asked %s, begun in %s, %d of %d messages", x.ID, x.Initiator, x.Peer, x.from(), x.Messages, x.MaxMessages)
-		for agent, session := range shown.Sessions {
-			p.faint(fmt.Sprintf("the side of %s: `switchboard sessions show %s`", agent, session))
-		}
-		for _, m := range shown.Messages {
-			p.line("\n%s  %s", p.paint(gray, p.clock(m.At)), m.From)
-			p.line("%s", m.Text)
-		}
-		if x.Over {
-			p.line("\n%s", shown.Ending)
-			if x.Summary != "" {
-				p.line("%s", x.Summary)
-			}
-			p.faint("the result went to session " + dash(x.Result))
-		}
+		// What followed from it is told, too; an error only leaves that out.
+		all, _ := callTool[linkList](c.Context(), k, listLinks, map[string]any{"all": true, "limit": 1000})
+		printerOf(c).exchange(shown, all.Exchanges, namesOf(c.Context(), k))
 		return nil
 	})
 	return c
+}
+
+func (p *printer) exchange(shown shownExchange, all []exchange, where *names) {
+	x := shown.Exchange
+	p.line("%s  %s → %s  %s", x.ID, x.Initiator, x.Peer, p.paint(stateColor(x.state()), x.state()))
+	begun := "in " + where.with(x.From.Session)
+	if x.From.Exchange != "" {
+		begun = fmt.Sprintf("on the exchange %s, %s", x.From.Exchange, begun)
+	}
+	p.wrapped(gray, fmt.Sprintf("begun %s %s, mode %s, %d of %d messages", p.clock(x.OpenedAt), begun, x.Mode, x.Messages, x.MaxMessages), "")
+	for _, agent := range []string{x.Initiator, x.Peer} {
+		if session := shown.Sessions[agent]; session != "" {
+			p.wrapped(gray, fmt.Sprintf("the side of %s: `switchboard sessions show %s`", agent, session), "  ")
+		}
+	}
+	for _, other := range all {
+		if other.From.Exchange == x.ID {
+			p.wrapped(gray, fmt.Sprintf("it led to %s, %s → %s: `switchboard links show %s`", other.ID, other.Initiator, other.Peer, other.ID), "  ")
+		}
+	}
+	for _, m := range shown.Messages {
+		p.line("\n%s  %s", p.paint(gray, p.clock(m.At)), p.paint(green, m.From))
+		p.body(m.Text, "  ")
+	}
+	if !x.Over {
+		return
+	}
+	at := ""
+	if x.EndedAt != nil {
+		at = p.paint(gray, p.clock(*x.EndedAt)) + "  "
+	}
+	p.line("\n%s%s", at, p.paint(stateColor(x.state()), shown.Ending))
+	if x.Summary != "" {
+		p.body(x.Summary, "  ")
+	}
+	if x.Result == "" {
+		p.faint("nobody was there who could be told the result")
+		return
+	}
+	p.wrapped(gray, "the result went to "+where.with(x.Result), "")
 }
 
 // exchangeIDs are completed with who talks to whom.
 func exchangeIDs(ctx context.Context, k control.Kernel) (ids []string, err error) {
 	found, err := callTool[linkList](ctx, k, listLinks, map[string]any{"all": true})
 	for _, x := range found.Exchanges {
-		ids = append(ids, x.ID+"\t"+x.Initiator+" - "+x.Peer)
+		ids = append(ids, x.ID+"\t"+x.Initiator+" - "+x.Peer+", "+x.state())
 	}
 	return ids, err
 }

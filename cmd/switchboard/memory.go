@@ -163,22 +163,6 @@ func readMemories(ctx context.Context, k control.Kernel, q memoryQuery) (all mem
 	}
 }
 
-// callTool is the decoded answer of a tool.
-func callTool[T any](ctx context.Context, k control.Kernel, name string, fields map[string]any) (answer T, err error) {
-	arguments, err := json.Marshal(fields)
-	if err != nil {
-		return answer, err
-	}
-	content, err := tool(ctx, k, name, arguments)
-	if err != nil {
-		return answer, err
-	}
-	if err := json.Unmarshal([]byte(content), &answer); err != nil {
-		return answer, fmt.Errorf("reading the answer of %s: %w", name, err)
-	}
-	return answer, nil
-}
-
 func newMemoryForget() *cobra.Command {
 	c := &cobra.Command{
 		Use: "forget ID...", Short: "Forget memories for good", ValidArgsFunction: suggest(memoryIDs),

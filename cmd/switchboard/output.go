@@ -95,9 +95,9 @@ func count(n int, one string) string {
 // stateColor tells good from bad.
 func stateColor(s string) paint {
 	switch s {
-	case "active", "ready", "delivered", "done", "ok", "running":
+	case "active", "ready", "delivered", "done", "ok", "running", "concluded":
 		return green
-	case "failed", "invalid", "dead", "error":
+	case "failed", "invalid", "dead", "error", "interrupted", "unavailable":
 		return red
 	case "backing_off", "degraded", "starting", "stopping", "pending", "in flight", "queued", "paused", "timeout", "cancelled", "capped":
 		return yellow

@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"strings"
 
@@ -110,15 +109,6 @@ func readSchedules(ctx context.Context, k control.Kernel, all bool) (found sched
 		return found, fmt.Errorf("reading the scheduler's answer: %w", err)
 	}
 	return found, nil
-}
-
-// tool is the answer of a tool, or its complaint as an error.
-func tool(ctx context.Context, k control.Kernel, name string, arguments json.RawMessage) (string, error) {
-	result, err := k.CallTool(ctx, name, arguments)
-	if err == nil && result.IsError {
-		err = errors.New(result.Content)
-	}
-	return result.Content, err
 }
 
 func changeSchedule(verb, short, name, attempt string) *cobra.Command {

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bufio"
+	"cmp"
 	"fmt"
 	"io"
 	"os"
@@ -34,7 +35,7 @@ func newSessionsList() *cobra.Command {
 		}
 		return list(c, *asJSON, all, "ID AGENT PLACE STATE ROWS ACTIVE LAST", "There are no sessions yet: `switchboard chat` begins one.",
 			func(_ *printer, s control.Session) []cell {
-				return []cell{text(s.ID), text(s.Agent), text(place(s)), doing(s), text(fmt.Sprint(s.Rows)), text(ago(s.ActiveAt)), text(shorten(s.Last, 60))}
+				return []cell{text(s.ID), text(s.Agent), text(place(s)), doing(s), text(fmt.Sprint(s.Rows)), text(age(s.ActiveAt)), text(shorten(s.Last, 60))}
 			})
 	})
 	return c
@@ -56,17 +57,10 @@ func doing(s control.Session) cell {
 
 // place is where a session takes place.
 func place(s control.Session) string {
-	if s.Channel == "" {
-		return s.Key
-	}
-	where := s.Channel + " " + s.Conversation
-	if s.Thread != "" {
-		where += " thread " + s.Thread
-	}
 	if s.Group {
-		where += " (group)"
+		return s.Name + " (group)"
 	}
-	return where
+	return cmp.Or(s.Name, s.Key)
 }
 
 func newSessionsShow() *cobra.Command {
@@ -102,15 +96,23 @@ func (p *printer) transcript(t control.Transcript) {
 	p.faint(about)
 	names := map[string]string{}
 	for _, e := range t.Entries {
-		who, body, c := said(t.Session, e, names)
-		p.line("\n%s  %s", p.paint(gray, p.clock(e.At)), p.paint(c, who))
-		if body != "" {
-			p.line("%s", indent(body, "  "))
-		}
+		p.entry(t.Session, e, names)
 		for _, call := range e.Calls {
 			names[call.ID] = call.Name
-			p.line("  %s %s %s", p.paint(yellow, "calls"), call.Name, shorten(call.Arguments, 200))
 		}
+	}
+}
+
+// entry shows a row; names are the tools of earlier calls.
+func (p *printer) entry(s control.Session, e control.Entry, names map[string]string) {
+	who, body, c := said(s, e, names)
+	p.line("\n%s  %s", p.paint(gray, p.clock(e.At)), p.paint(c, who))
+	if body != "" {
+		p.body(body, "  ")
+	}
+	for _, call := range e.Calls {
+		text := p.broken("calls "+call.Name+" "+shorten(call.Arguments, 200), "  ")
+		p.line("%s", strings.Replace(text, "calls", p.paint(yellow, "calls"), 1))
 	}
 }
 
@@ -140,7 +142,7 @@ func said(s control.Session, e control.Entry, names map[string]string) (who, bod
 		if e.IsError {
 			return who + " failed", e.Text, red
 		}
-		return who + " answers", shorten(e.Text, 400), c
+		return who + " answers", shorten(gist(names[e.CallID], e.Text), 400), c
 	}
 	return e.Kind, e.Text, gray
 }

@@ -7,6 +7,8 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/switchboard-run/switchboard/contract"
+	"github.com/switchboard-run/switchboard/extensions/clichannel/terminal/markdown"
 	"github.com/switchboard-run/switchboard/kernel/control"
 	"github.com/switchboard-run/switchboard/kernel/trace"
 )
@@ -15,14 +17,16 @@ func newTraceCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "trace <event id | platform message id>",
 		Short: "Show what one message led to, step by step, with times",
-		Long: "Shows what one message led to as a tree: the agent's input, its turn with each step of the model\n" +
-			"and each call of a tool, the answer, and every message sent, down to the id that its platform gave it.\n\n" +
+		Long: "Shows what one message led to as a tree: what each agent was told, each step of its model and each\n" +
+			"call of a tool, the tasks that it gave and the messages to other agents with what came of them, and\n" +
+			"every message sent, down to the id that its platform gave it. --all shows every event that was needed.\n\n" +
 			"The message is named by an event (`switchboard events tail`) anywhere in the tree, or as its\nplatform calls it, such as a Telegram chat/message.",
 		Example:           "  switchboard trace e42\n  switchboard trace 123456789/77",
 		Args:              cobra.ExactArgs(1),
 		ValidArgsFunction: first(eventIDs),
 	}
 	asJSON := jsonFlag(c)
+	all := c.Flags().Bool("all", false, "every event and delivery, also those that nothing followed from")
 	c.RunE = withKernel("tracing", func(c *cobra.Command, k control.Kernel, args []string) error {
 		t, err := k.Trace(c.Context(), args[0])
 		if err != nil {
@@ -31,14 +35,18 @@ func newTraceCommand() *cobra.Command {
 		if *asJSON {
 			return printJSON(c, t)
 		}
-		printerOf(c).trace(t)
+		p := printerOf(c)
+		if !*all {
+			t.Tree = story(t.Tree, t.Asked)
+		}
+		p.trace(t)
 		return nil
 	})
 	return c
 }
 
 func (p *printer) trace(t *trace.Trace) {
-	p.faint(fmt.Sprintf("%10s %9s", "after", "took"))
+	p.faint(fmt.Sprintf("%7s %7s", "after", "took"))
 	p.node(t, t.Tree, "", "", map[string]bool{})
 	p.line("")
 	p.line("%s in all, from %s", duration(t.Millis), t.At.In(p.zone).Format("2006-01-02 15:04:05.000 MST"))
@@ -62,7 +70,9 @@ func (p *printer) node(t *trace.Trace, n *trace.Node, lead, below string, told m
 	if n.ID == t.Asked && t.Asked != t.Root {
 		mark = ">"
 	}
-	p.line("%s%s%s", p.paint(gray, fmt.Sprintf("%10s %9s %s ", after, took, mark)), p.paint(gray, lead), p.step(n, !told[n.Text]))
+	before := fmt.Sprintf("%7s %7s %s ", after, took, mark) + lead
+	step := p.step(n, !told[n.Text], p.width-markdown.Width(before))
+	p.line("%s%s", p.paint(gray, before), step)
 	told[n.Text] = true
 	for i, child := range n.Children {
 		if i == len(n.Children)-1 {
@@ -73,42 +83,71 @@ func (p *printer) node(t *trace.Trace, n *trace.Node, lead, below string, told m
 	}
 }
 
-// step is a step in words.
-func (p *printer) step(n *trace.Node, tell bool) string {
-	var b strings.Builder
-	switch n.Kind {
-	case trace.KindEvent:
-		fmt.Fprintf(&b, "%s %s", n.ID, p.paint(green, n.Name))
+// step is a step in words. On a terminal it is made to fit into the room that its
+// line has: its text gives way first.
+func (p *printer) step(n *trace.Node, tell bool, room int) string {
+	text, result := "", ""
+	if n.Text != "" && tell {
+		text = " " + quote(n.Text)
+		if n.Kind == trace.KindTool {
+			text = " " + shorten(n.Text, 80)
+		}
+	}
+	if n.Result != "" && n.Kind == trace.KindTool && n.State == "done" && together(n.Name) {
+		result = ", " + quote(n.Result)
+	}
+	if p.width == 0 {
+		return p.what(n) + text + p.ended(n) + result
+	}
+	bare := printer{}
+	left := room - markdown.Width(bare.what(n)+bare.ended(n))
+	if result != "" { // it shares with what was asked for
+		result = cut(result, max(leastColumn, left-min(markdown.Width(text), left/2)))
+		left -= markdown.Width(result)
+	}
+	if text != "" {
+		text = cut(text, max(leastColumn, left))
+	}
+	if s := bare.what(n) + text + bare.ended(n) + result; markdown.Width(s) > room {
+		return cut(s, max(room, leastColumn))
+	}
+	return p.what(n) + text + p.ended(n) + result
+}
+
+// what says what a step is.
+func (p *printer) what(n *trace.Node) string {
+	switch {
+	case n.Kind == kindStory:
+		return n.ID + " " + heard(p, n)
+	case n.Kind == kindSent:
+		return fmt.Sprintf("%s to %s %s", n.ID, p.paint(green, strings.TrimPrefix(n.Name, contract.TopicChannelSend)), n.Conversation)
+	case n.Kind == trace.KindEvent:
+		s := n.ID + " " + p.paint(green, n.Name)
 		if n.Source != "" && n.Source != "kernel" {
-			fmt.Fprintf(&b, " from %s", n.Source)
+			s += " from " + n.Source
 		}
 		if n.Session != "" {
-			fmt.Fprintf(&b, " (%s)", n.Session)
+			s += " (" + n.Session + ")"
 		}
 		if n.Conversation != "" {
-			fmt.Fprintf(&b, " to %s", n.Conversation)
+			s += " to " + n.Conversation
 		}
-	case trace.KindDelivery:
-		fmt.Fprintf(&b, "handled by %s", n.Name)
-	case trace.KindTurn:
-		fmt.Fprintf(&b, "turn %s of %s", n.ID, n.Name)
-	case trace.KindModel:
-		fmt.Fprintf(&b, "model %s", n.Name)
-		if len(n.Calls) > 0 {
-			fmt.Fprintf(&b, " calls %s", strings.Join(n.Calls, ", "))
-		}
-	case trace.KindTool:
-		fmt.Fprintf(&b, "tool %s", n.Name)
-	default:
-		b.WriteString(n.Name)
+		return s
+	case n.Kind == trace.KindDelivery:
+		return "handled by " + n.Name
+	case n.Kind == trace.KindTurn:
+		return fmt.Sprintf("turn %s of %s", n.ID, n.Name)
+	case n.Kind == trace.KindModel && len(n.Calls) > 0:
+		return fmt.Sprintf("model %s calls %s", n.Name, strings.Join(n.Calls, ", "))
+	case n.Kind == trace.KindModel, n.Kind == trace.KindTool:
+		return n.Kind + " " + n.Name
 	}
-	if n.Text != "" && tell {
-		if n.Kind == trace.KindTool {
-			fmt.Fprintf(&b, " %s", shorten(n.Text, 80))
-		} else {
-			fmt.Fprintf(&b, " %s", quote(n.Text))
-		}
-	}
+	return n.Name
+}
+
+// ended says how a step ended.
+func (p *printer) ended(n *trace.Node) string {
+	var b strings.Builder
 	if n.State != "" && (n.Kind != trace.KindModel || n.State != "done") {
 		fmt.Fprintf(&b, ": %s", p.paint(stateColor(n.State), n.State))
 	}

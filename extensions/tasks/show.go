@@ -63,9 +63,9 @@ func (t *tasks) byID(ctx context.Context, id string) (found *Task, err error) {
 	case err != nil:
 		return nil, err
 	case found == nil:
-		return nil, fmt.Errorf("there is no task %q", id)
+		return nil, fmt.Errorf("there is no task %q: `switchboard tasks list --all` shows those that are kept", id)
 	case named > 1:
-		return nil, fmt.Errorf("%d tasks are named %q: give the id", named, id)
+		return nil, fmt.Errorf("%d tasks are named %q: give the id of one (`switchboard tasks list --all`)", named, id)
 	}
 	return found, nil
 }

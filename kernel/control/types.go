@@ -139,6 +139,7 @@ type Session struct {
 	ID           string    `json:"id"`
 	Agent        string    `json:"agent"`
 	Key          string    `json:"key"`
+	Name         string    `json:"name"`              // in words
 	State        string    `json:"state"`             // idle; waiting: its agent does not have it now; running
 	Turns        int       `json:"turns,omitempty"`   // begun and not ended: all but the last were interrupted
 	Waiting      int       `json:"waiting,omitempty"` // inputs that no turn has begun with

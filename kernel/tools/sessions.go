@@ -13,6 +13,7 @@ import (
 	"github.com/switchboard-run/switchboard/kernel/bus"
 	"github.com/switchboard-run/switchboard/kernel/directory"
 	"github.com/switchboard-run/switchboard/kernel/journal"
+	"github.com/switchboard-run/switchboard/kernel/naming"
 )
 
 // What of a transcript reaches a model at once.
@@ -28,6 +29,7 @@ type sessionRow struct {
 	ID        string   `json:"id"`
 	Agent     string   `json:"agent"` // the only one that was ever in it
 	Kind      string   `json:"kind"`  // chat, job, task, link, other
+	Name      string   `json:"name"`  // in words
 	Channel   string   `json:"channel,omitempty"`
 	Group     bool     `json:"group,omitempty"`
 	State     string   `json:"state"` // idle, waiting, running
@@ -90,10 +92,15 @@ func (a asker) describe(j journal.Reader, s *journal.Session) (sessionRow, error
 	if agent := a.now.Agent(s.Agent); agent != nil {
 		row.Memory = append(row.Memory, agent.Spec.GetMemory()...)
 	}
+	name, err := naming.Session(j, s, naming.Model)
+	if err != nil {
+		return row, err
+	}
 	state, err := a.Sessions.State(j, a.Bus, s)
 	if err != nil {
 		return row, err
 	}
+	row.Name = name
 	row.State = state.Name
 	if s.Conversation == 0 {
 		return row, nil

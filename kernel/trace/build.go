@@ -12,6 +12,7 @@ import (
 	"github.com/switchboard-run/switchboard/contract"
 	"github.com/switchboard-run/switchboard/contract/busv1"
 	"github.com/switchboard-run/switchboard/kernel/journal"
+	"github.com/switchboard-run/switchboard/kernel/naming"
 )
 
 type builder struct {
@@ -20,7 +21,17 @@ type builder struct {
 	nodes map[string]*Node // events
 	turns map[int64]*Node
 	calls map[string]*Node
-	last  int64 // Unix microseconds of the newest thing known
+	// What a call has published was accepted at its end, because of the input that
+	// its turn is about.
+	committed map[commit]*Node
+	places    map[string]string // sessions in words
+	last      int64             // Unix microseconds of the newest thing known
+}
+
+// commit is what the events of a call have in common.
+type commit struct {
+	cause string
+	at    int64
 }
 
 // build makes the tree of events that are in the order of their acceptance.
@@ -81,6 +92,9 @@ func (b *builder) above(e *busv1.Event) *Node {
 			return b.calls[send.Call]
 		}
 	}
+	if call := b.committed[commit{e.GetCausationId(), e.GetCreatedAtUs()}]; call != nil && e.GetTopic() != contract.TopicModelUsage {
+		return call
+	}
 	return b.nodes[e.GetCausationId()]
 }
 
@@ -89,6 +103,9 @@ func (b *builder) event(e *busv1.Event) (*Node, error) {
 	n := &Node{Kind: KindEvent, ID: e.GetId(), Name: e.GetTopic(), Source: e.GetSource(), At: time.UnixMicro(e.GetCreatedAtUs())}
 	b.seen(e.GetCreatedAtUs())
 	describe(n, e)
+	if err := b.place(n); err != nil {
+		return nil, err
+	}
 	ds, err := b.r.Deliveries(journal.DeliveryFilter{Seq: e.GetSeq()})
 	if err != nil {
 		return nil, err
@@ -128,6 +145,24 @@ func (b *builder) delivery(n *Node, e *busv1.Event, d journal.Delivery) {
 
 func (b *builder) seen(at int64) { b.last = max(b.last, at) }
 
+// place says in words where a step takes place.
+func (b *builder) place(n *Node) error {
+	if n.Session == "" {
+		return nil
+	}
+	if _, known := b.places[n.Session]; !known {
+		s, err := b.r.Session(journal.ParseSessionID(n.Session))
+		if err == nil && s != nil {
+			b.places[n.Session], err = naming.Session(b.r, s, naming.Owner)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	n.Place = b.places[n.Session]
+	return nil
+}
+
 // describe tells what an event of the kernel's topics says.
 func describe(n *Node, e *busv1.Event) {
 	var p struct {
@@ -137,9 +172,15 @@ func describe(n *Node, e *busv1.Event) {
 		Session      string
 		Outcome      string
 		Reason       string
+		Kind         string
+		Sender       string
+		Thread       string
 	}
 	if json.Unmarshal(e.GetPayload(), &p) != nil {
 		return
+	}
+	if strings.HasPrefix(e.GetTopic(), contract.TopicAgentInput) {
+		n.Input, n.Sender, n.Thread, p.Text = p.Kind, p.Sender, p.Thread, Gist(p.Text)
 	}
 	n.Text, n.Session, n.State, n.Reason = shorten(cmp.Or(p.Text, p.Prompt)), p.Session, p.Outcome, shorten(p.Reason)
 	if strings.HasPrefix(e.GetTopic(), contract.TopicChannelSend) {
@@ -183,6 +224,12 @@ func (b *builder) turn(e *busv1.Event, s *journal.Session, t *journal.Turn) erro
 	n := &Node{
 		Kind: KindTurn, ID: fmt.Sprint(t.ID), Name: s.Agent, Session: e.GetKey(), State: cmp.Or(t.Outcome, "running"),
 		At: time.UnixMicro(began), TookMillis: span(began, t.EndedAt),
+	}
+	for _, seq := range t.Inputs {
+		n.inputs = append(n.inputs, journal.EventID(seq))
+	}
+	if err := b.place(n); err != nil {
+		return err
 	}
 	b.turns[t.ID] = n
 	input.Children = append(input.Children, n)
@@ -236,6 +283,11 @@ func (b *builder) row(turn *Node, row *busv1.Entry, before int64) error {
 			}
 			if stored.IsError {
 				call.State, call.Reason = "failed", shorten(stored.Result)
+			} else {
+				call.Result = shorten(Gist(stored.Result))
+			}
+			for _, input := range turn.inputs {
+				b.committed[commit{input, stored.EndedAt}] = call
 			}
 			over = max(over, stored.EndedAt)
 			b.calls[c.GetCallId()] = call

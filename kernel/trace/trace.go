@@ -50,14 +50,22 @@ type Node struct {
 	// ID is an event's (e1), a call's (c1), or a turn's number.
 	ID string `json:"id,omitempty"`
 	// Name is a topic, a model, a tool, an extension or an agent.
-	Name    string    `json:"name"`
-	Source  string    `json:"source,omitempty"` // of an event
-	Session string    `json:"session,omitempty"`
-	Text    string    `json:"text,omitempty"`
-	Calls   []string  `json:"calls,omitempty"` // names of the tools that an answer asks for
-	State   string    `json:"state,omitempty"`
-	Reason  string    `json:"reason,omitempty"`
-	At      time.Time `json:"at"`
+	Name    string `json:"name"`
+	Source  string `json:"source,omitempty"` // of an event
+	Session string `json:"session,omitempty"`
+	Place   string `json:"place,omitempty"` // the session in words
+	// Input is the kind of an input, Sender whose it is, and Thread the exchange
+	// on a link that it belongs to.
+	Input  string `json:"input_kind,omitempty"`
+	Sender string `json:"sender,omitempty"`
+	Thread string `json:"thread,omitempty"`
+	Text   string `json:"text,omitempty"`
+	// Result is the beginning of what a call returned.
+	Result string    `json:"result,omitempty"`
+	Calls  []string  `json:"calls,omitempty"` // names of the tools that an answer asks for
+	State  string    `json:"state,omitempty"`
+	Reason string    `json:"reason,omitempty"`
+	At     time.Time `json:"at"`
 	// WaitMillis is the time until somebody took it, TookMillis from then, or
 	// from At, until it was done. Nil: not known (yet).
 	WaitMillis *float64 `json:"wait_millis,omitempty"`
@@ -68,6 +76,8 @@ type Node struct {
 	Conversation string  `json:"conversation,omitempty"`
 	ProviderID   string  `json:"provider_id,omitempty"`
 	Children     []*Node `json:"children,omitempty"`
+
+	inputs []string // of a turn
 }
 
 // maxEvents bounds the events of one tree.
@@ -84,7 +94,7 @@ func Build(r journal.Reader, id string) (*Trace, error) {
 	if err != nil {
 		return nil, err
 	}
-	b := &builder{r: r, nodes: map[string]*Node{}, turns: map[int64]*Node{}, calls: map[string]*Node{}}
+	b := &builder{r: r, nodes: map[string]*Node{}, turns: map[int64]*Node{}, calls: map[string]*Node{}, committed: map[commit]*Node{}, places: map[string]string{}}
 	t := &Trace{Asked: asked.GetId(), Also: also, More: len(events) > maxEvents}
 	if t.More {
 		events = events[:maxEvents]

@@ -1,0 +1,45 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"errors"
+
+	"github.com/switchboard-run/switchboard/contract"
+	"github.com/switchboard-run/switchboard/kernel/control"
+)
+
+// names knows what sessions are in words.
+type names struct {
+	ctx   context.Context
+	k     control.Kernel
+	known map[string]string
+}
+
+func namesOf(ctx context.Context, k control.Kernel) *names {
+	return &names{ctx: ctx, k: k, known: map[string]string{}}
+}
+
+// of is a session in words; only its id if there is nothing to know.
+func (n *names) of(id string) string {
+	if id == "" {
+		return "-"
+	}
+	name, known := n.known[id]
+	if !known {
+		s, err := n.k.Session(n.ctx, id)
+		if name = cmp.Or(s.Name, id); errors.Is(err, contract.ErrNotFound) {
+			name = id + ", which was deleted"
+		}
+		n.known[id] = name
+	}
+	return name
+}
+
+// with is a session in words, with its id.
+func (n *names) with(id string) string {
+	if name := n.of(id); name != id && id != "" {
+		return name + " (" + id + ")"
+	}
+	return cmp.Or(id, "-")
+}

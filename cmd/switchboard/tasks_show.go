@@ -1,0 +1,203 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/switchboard-run/switchboard/contract"
+	"github.com/switchboard-run/switchboard/kernel/control"
+)
+
+func newTasksShow() *cobra.Command {
+	c := &cobra.Command{
+		Use: "show ID", Short: "Show what was asked in a task, what its agent did, and its result", Args: cobra.ExactArgs(1), ValidArgsFunction: first(taskIDs),
+		Long: "Shows the prompt of a task, each step of its agent with the calls of tools and their results, and its\n" +
+			"result. A task is named by its id, or by its name if only one has it.\n\n" +
+			"With --follow each step is shown as it comes, until the task has finished, also if the kernel is started\nanew meanwhile.",
+		Example: "  switchboard tasks show research-a --follow",
+	}
+	asJSON := jsonFlag(c)
+	follow := c.Flags().BoolP("follow", "f", false, "go on until it has finished")
+	c.RunE = withKernel("showing task", func(c *cobra.Command, k control.Kernel, args []string) error {
+		w := &taskWatch{c: c, p: printerOf(c), k: k, names: map[string]string{}}
+		defer w.close()
+		if err := w.read(args[0]); err != nil {
+			return err
+		}
+		if !*asJSON {
+			w.head()
+		}
+		for {
+			if !*asJSON {
+				w.steps()
+			}
+			if !*follow || w.t.State == taskFinished {
+				break
+			}
+			if err := w.wait(); err != nil {
+				return err
+			}
+		}
+		if *asJSON {
+			return printJSON(c, w.t)
+		}
+		w.end()
+		return nil
+	})
+	return c
+}
+
+// tasksEvery is how often is looked for what has been added.
+const tasksEvery = 300 * time.Millisecond
+
+// taskWatch shows one task as it goes on.
+type taskWatch struct {
+	c     *cobra.Command
+	p     *printer
+	k     control.Kernel
+	own   *control.Client // a connection made anew
+	t     task
+	said  control.Transcript
+	shown int64             // the last row shown
+	names map[string]string // of tools, by call
+	last  string            // the last text of the agent
+}
+
+func (w *taskWatch) close() {
+	if w.own != nil {
+		w.own.Close()
+	}
+}
+
+// read reads the task and what was said in it. The task comes first: of one
+// that has finished nothing is missing.
+func (w *taskWatch) read(id string) error {
+	t, err := readTask(w.c.Context(), w.k, id)
+	if err != nil {
+		return err
+	}
+	if t.Session == "" {
+		t.Session = w.t.Session
+	}
+	w.t = t
+	w.said, err = transcriptOf(w.c.Context(), w.k, &w.t)
+	return err
+}
+
+// wait reads the task again after a moment. If the kernel is gone, it is waited
+// for.
+func (w *taskWatch) wait() error {
+	ctx, told := w.c.Context(), false
+	for {
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-time.After(tasksEvery):
+		}
+		err := w.read(w.t.ID)
+		if err == nil {
+			if told {
+				w.p.faint("\nThe kernel is back.")
+			}
+			return nil
+		}
+		if _, alive := w.k.Status(ctx); alive == nil && !comes(ctx, w.k, showTask) {
+			return err // it is something else
+		}
+		if !told {
+			told = true
+			w.p.faint("\nThe kernel is gone. This goes on as soon as it is back; Ctrl-C ends it.")
+		}
+		if again, err := connect(ctx); err == nil {
+			w.close()
+			w.own, w.k = again, again
+		}
+	}
+}
+
+// head shows what is known from the start.
+func (w *taskWatch) head() {
+	t, p := w.t, w.p
+	where := namesOf(w.c.Context(), w.k)
+	p.line("%s  %s  %s", t.Name, p.paint(gray, t.ID), p.paint(stateColor(t.doing()), t.doing()))
+	about := fmt.Sprintf("for %s of %s, by %s", t.Requester, where.with(t.Root), t.Agent)
+	if t.Model != "" {
+		about += " with " + t.Model
+	}
+	if t.Session != "" {
+		about += " in " + t.Session
+	}
+	about += ", given " + p.clock(t.CreatedAt)
+	if t.Timeout > 0 {
+		about += ", may take " + time.Duration(t.Timeout*float64(time.Second)).String()
+	}
+	if t.Deliver != "" {
+		about += ", deliver: " + t.Deliver
+	}
+	p.wrapped(gray, about, "")
+	p.line("")
+	p.body(t.Prompt, "  ")
+}
+
+// steps shows what its agent did since it was looked at last.
+func (w *taskWatch) steps() {
+	for _, e := range w.said.Entries {
+		if e.Seq > w.shown && (e.Kind != "input" || e.Of != contract.InputTask) {
+			w.p.entry(w.said.Session, e, w.names)
+		}
+		for _, call := range e.Calls {
+			w.names[call.ID] = call.Name
+		}
+		if e.Kind == "answer" {
+			w.last = e.Text
+		}
+		w.shown = max(w.shown, e.Seq)
+	}
+}
+
+// end shows how it stands, and what came of it, if that was not said just now.
+func (w *taskWatch) end() {
+	t, p := w.t, w.p
+	switch how := p.paint(stateColor(t.doing()), t.doing()); {
+	case t.State != taskFinished:
+		p.line("\n%s", how)
+		p.faint(fmt.Sprintf("`switchboard tasks show %s --follow` shows how it goes on.", t.ID))
+	case t.StartedAt.IsZero():
+		p.line("\nfinished: %s, before it began", how)
+	default:
+		p.line("\nfinished: %s, after %s", how, duration(float64(t.FinishedAt.Sub(t.StartedAt))/float64(time.Millisecond)))
+	}
+	for _, part := range []struct{ title, text string }{{"partial output", t.Partial}, {"error", t.Error}, {"result", t.Output}} {
+		if said := strings.TrimSpace(part.text); said != "" && said != strings.TrimSpace(w.last) {
+			p.line("%s:", part.title)
+			p.body(part.text, "  ")
+		}
+	}
+}
+
+// transcriptOf is what was said in the session of a task so far.
+func transcriptOf(ctx context.Context, k control.Kernel, t *task) (control.Transcript, error) {
+	if t.Session == "" { // it has not said its last word
+		sessions, err := k.Sessions(ctx, control.SessionQuery{Agent: t.Agent, Limit: 1000})
+		if err != nil {
+			return control.Transcript{}, err
+		}
+		i := slices.IndexFunc(sessions, func(s control.Session) bool { return s.Key == t.SessionKey })
+		if i < 0 {
+			return control.Transcript{}, nil
+		}
+		t.Session = sessions[i].ID
+	}
+	said, err := k.Transcript(ctx, t.Session)
+	if errors.Is(err, contract.ErrNotFound) { // it was deleted, and the task is still known
+		return control.Transcript{Session: control.Session{ID: t.Session, Agent: cmp.Or(t.Agent, "the agent")}}, nil
+	}
+	return said, err
+}

@@ -1,0 +1,62 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/switchboard-run/switchboard/kernel/control"
+)
+
+// An extension that is just starting is waited for so long.
+const (
+	startsIn  = 10 * time.Second
+	startLook = 100 * time.Millisecond
+)
+
+// tool is the answer of a tool, or its complaint as an error. If its extension
+// is on its way, it is waited for.
+func tool(ctx context.Context, k control.Kernel, name string, arguments json.RawMessage) (string, error) {
+	for end := time.Now().Add(startsIn); ; {
+		result, err := k.CallTool(ctx, name, arguments)
+		if err == nil && result.IsError {
+			err = errors.New(result.Content)
+		} else if err != nil && ctx.Err() == nil && time.Now().Before(end) && comes(ctx, k, name) {
+			select {
+			case <-ctx.Done():
+			case <-time.After(startLook):
+				continue
+			}
+		}
+		return result.Content, err
+	}
+}
+
+// comes reports whether the extension of a tool is on its way.
+func comes(ctx context.Context, k control.Kernel, name string) bool {
+	extension, _, _ := strings.Cut(name, "/")
+	all, err := k.Extensions(ctx)
+	return err == nil && slices.ContainsFunc(all, func(x control.Extension) bool {
+		return x.ID == extension && (x.State == "starting" || x.State == "inactive" || x.State == "backing_off")
+	})
+}
+
+// callTool is the answer of a tool, read.
+func callTool[T any](ctx context.Context, k control.Kernel, name string, fields map[string]any) (answer T, err error) {
+	arguments, err := json.Marshal(fields)
+	if err != nil {
+		return answer, err
+	}
+	content, err := tool(ctx, k, name, arguments)
+	if err != nil {
+		return answer, err
+	}
+	if err := json.Unmarshal([]byte(content), &answer); err != nil {
+		return answer, fmt.Errorf("reading the answer of %s: %w", name, err)
+	}
+	return answer, nil
+}

@@ -1,0 +1,98 @@
+package main
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/switchboard-run/switchboard/contract"
+	"github.com/switchboard-run/switchboard/kernel/trace"
+)
+
+// Kinds of steps as they are told.
+const (
+	kindStory = "story" // an input of an agent, together with the turn that it began
+	kindSent  = "sent"  // what a channel is to send
+)
+
+// story is a tree as a person wants it told: an input and its turn are one step,
+// what a turn has said is told by what followed from it, and deliveries and
+// events that nothing came of are left out, except the one that was asked for.
+func story(n *trace.Node, asked string) *trace.Node {
+	told := *n
+	told.Children = nil
+	for _, c := range n.Children {
+		told.Children = append(told.Children, chapters(c, asked)...)
+	}
+	switch {
+	case n.Kind == trace.KindEvent && n.Input != "":
+		merge(&told)
+	case n.Kind == trace.KindEvent && strings.HasPrefix(n.Name, contract.TopicChannelSend):
+		told.Kind = kindSent
+	}
+	return &told
+}
+
+// chapters is what is told of a step and of what followed from it.
+func chapters(n *trace.Node, asked string) []*trace.Node {
+	s := story(n, asked)
+	quiet := n.Reason == "" && n.Attempts == 0 && n.ID != asked
+	switch {
+	case n.Kind == trace.KindNote && n.Name == contract.EntryContext,
+		n.Kind == trace.KindEvent && n.Name == contract.TopicModelUsage && quiet,
+		n.Kind == trace.KindDelivery && quiet && n.State == "done" && len(s.Children) == 0,
+		n.Kind == trace.KindEvent && n.Source != "kernel" && quiet && n.Text == "" && n.State == "" && len(s.Children) == 0:
+		return nil
+	case n.Kind == trace.KindEvent && n.Name == contract.TopicAgentOutput && quiet && n.State == contract.OutcomeOK:
+		return s.Children
+	}
+	return []*trace.Node{s}
+}
+
+// merge makes an input and the turn that it began one step.
+func merge(n *trace.Node) {
+	n.Kind = kindStory
+	var rest []*trace.Node
+	var turn *trace.Node
+	for _, c := range n.Children {
+		if c.Kind == trace.KindTurn && turn == nil {
+			turn = c
+			rest = append(rest, c.Children...)
+			continue
+		}
+		rest = append(rest, c)
+	}
+	switch n.Children = rest; {
+	case turn != nil:
+		n.State, n.TookMillis = turn.State, turn.TookMillis
+	case n.Input == contract.InputRecord && n.State == "done":
+		n.State = ""
+	}
+}
+
+// heard says who is told what by whom.
+func heard(p *printer, n *trace.Node) string {
+	agent := p.paint(green, strings.TrimPrefix(n.Name, contract.TopicAgentInput))
+	on := ""
+	if n.Thread != "" {
+		on = " on " + n.Thread
+	}
+	switch n.Input {
+	case contract.InputUser:
+		return fmt.Sprintf("%s in %s", agent, n.Place)
+	case contract.InputTask:
+		what, _, _ := strings.Cut(n.Place, " of ")
+		if !strings.HasPrefix(what, "task") && !strings.HasPrefix(what, "job") {
+			what = "task of " + n.Sender
+		}
+		return fmt.Sprintf("%s, done by %s", what, agent)
+	case contract.InputMessage:
+		return fmt.Sprintf("%s hears %s%s", agent, n.Sender, on)
+	case contract.InputResult:
+		return fmt.Sprintf("%s gets the result of %s%s", agent, n.Sender, on)
+	case contract.InputRecord:
+		return fmt.Sprintf("%s takes note%s in %s", agent, on, n.Place)
+	case contract.InputNotice:
+		return fmt.Sprintf("%s is reminded by %s", agent, n.Sender)
+	}
+	return fmt.Sprintf("%s, %s of %s", agent, n.Input, n.Sender)
+}
