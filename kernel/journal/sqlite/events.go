@@ -53,19 +53,19 @@ func (t *tx) Events(f journal.EventFilter) (events []*busv1.Event, err error) {
 	}
 	if f.Topic != "" {
 		if prefix, wild := strings.CutSuffix(f.Topic, "*"); wild {
-			add("substr(topic, 1, "+strconv.Itoa(len(prefix))+") = ?", prefix)
+			add("substr(topic, 1, "+strconv.Itoa(len(prefix))+") = +?", prefix)
 		} else {
-			add("topic = ?", f.Topic)
+			add("topic = +?", f.Topic)
 		}
 	}
 	if f.Correlation != "" {
-		add("correlation = ?", f.Correlation)
+		add("correlation = +?", f.Correlation)
 	}
 	query := "SELECT " + eventColumns + " FROM event"
 	if len(where) > 0 {
 		query += " WHERE " + strings.Join(where, " AND ")
 	}
-	if query += " ORDER BY seq DESC LIMIT ?"; f.Ascending {
+	if query += " ORDER BY seq DESC LIMIT +?"; f.Ascending {
 		query = strings.Replace(query, "seq DESC", "seq", 1)
 	}
 	args = append(args, limitOr(f.Limit, 100))
@@ -165,16 +165,16 @@ func (t *tx) Deliveries(f journal.DeliveryFilter) ([]journal.Delivery, error) {
 	where := []string{"1"}
 	var args []any
 	if f.Seq > 0 {
-		where, args = append(where, "seq = ?"), append(args, f.Seq)
+		where, args = append(where, "seq = +?"), append(args, f.Seq)
 	}
 	if f.Before > 0 {
 		where, args = append(where, "seq < ?"), append(args, f.Before)
 	}
 	if f.Subscription > 0 {
-		where, args = append(where, "subscription = ?"), append(args, f.Subscription)
+		where, args = append(where, "subscription = +?"), append(args, f.Subscription)
 	}
 	if f.ProviderID != "" {
-		where, args = append(where, "provider_id = ?"), append(args, f.ProviderID)
+		where, args = append(where, "provider_id = +?"), append(args, f.ProviderID)
 	}
 	if len(f.States) > 0 {
 		states := make([]string, len(f.States))
@@ -187,7 +187,7 @@ func (t *tx) Deliveries(f journal.DeliveryFilter) ([]journal.Delivery, error) {
 		}
 	}
 	args = append(args, limitOr(f.Limit, 100))
-	return t.deliveries("SELECT "+deliveryColumns+" FROM delivery WHERE "+strings.Join(where, " AND ")+" ORDER BY seq DESC LIMIT ?", args...)
+	return t.deliveries("SELECT "+deliveryColumns+" FROM delivery WHERE "+strings.Join(where, " AND ")+" ORDER BY seq DESC LIMIT +?", args...)
 }
 
 func (t *tx) Pending(each func(journal.Delivery) bool) error {
@@ -200,7 +200,7 @@ func (t *tx) Pending(each func(journal.Delivery) bool) error {
 }
 
 func (t *tx) PendingLane(subscription int64, key string, after int64, limit int) ([]journal.Delivery, error) {
-	return t.deliveries("SELECT "+deliveryColumns+" FROM delivery WHERE state < 2 AND subscription = ? AND key = ? AND rank > ? ORDER BY rank LIMIT ?",
+	return t.deliveries("SELECT "+deliveryColumns+" FROM delivery WHERE state < 2 AND subscription = +? AND key = +? AND rank > ? ORDER BY rank LIMIT +?",
 		subscription, key, after, limit)
 }
 
@@ -233,7 +233,7 @@ func (t *tx) Prune(before, deadBefore int64, limit int) (more bool, err error) {
 		}
 	}
 	err = t.write(`DELETE FROM commit_receipt WHERE (owner, id) IN
-		(SELECT owner, id FROM commit_receipt WHERE created_at < ? LIMIT ?)`, before, limit)
+		(SELECT owner, id FROM commit_receipt WHERE created_at < ? LIMIT +?)`, before, limit)
 	return len(doomed) == limit || t.conn.Changes() == limit, err
 }
 

@@ -24,7 +24,7 @@ func (t *tx) KVScan(owner, prefix, after string, limit int) (values []journal.KV
 	err = t.query(func(stmt *sqlite.Stmt) error {
 		values = append(values, journal.KV{Key: stmt.ColumnText(0), Value: column(stmt, 1), Version: stmt.ColumnInt64(2)})
 		return nil
-	}, "SELECT key, value, version FROM kv WHERE owner = ? AND "+from+" AND key < ? ORDER BY key LIMIT ?",
+	}, "SELECT key, value, version FROM kv WHERE owner = +? AND "+from+" AND key < ? ORDER BY key LIMIT +?",
 		owner, after, prefix+"\xff", limitOr(limit, 1000))
 	return values, err
 }

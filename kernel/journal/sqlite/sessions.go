@@ -52,9 +52,9 @@ func (t *tx) SessionByKey(agent, key string) (*journal.Session, error) {
 func (t *tx) Sessions(f journal.SessionFilter) ([]journal.Session, error) {
 	limit := limitOr(f.Limit, 100)
 	if f.Agent != "" {
-		return t.sessions("SELECT "+sessionColumns+" FROM session WHERE agent = ? ORDER BY active_at DESC LIMIT ?", f.Agent, limit)
+		return t.sessions("SELECT "+sessionColumns+" FROM session WHERE agent = +? ORDER BY active_at DESC LIMIT +?", f.Agent, limit)
 	}
-	return t.sessions("SELECT "+sessionColumns+" FROM session ORDER BY active_at DESC LIMIT ?", limit)
+	return t.sessions("SELECT "+sessionColumns+" FROM session ORDER BY active_at DESC LIMIT +?", limit)
 }
 
 func (t *tx) PutSession(s *journal.Session) error {
@@ -96,7 +96,7 @@ func (t *tx) History(session, after, maxBytes int64) (rows []*busv1.Entry, trunc
 		}
 		rows = append(rows, row)
 		return nil
-	}, "SELECT seq, row FROM history WHERE session = ? AND seq > ? ORDER BY seq DESC", session, after)
+	}, "SELECT seq, row FROM history WHERE session = +? AND seq > ? ORDER BY seq DESC", session, after)
 	slices.Reverse(rows)
 	return rows, truncated, err
 }
@@ -112,7 +112,7 @@ func (t *tx) HistoryBefore(session, before int64, limit int) (rows []*busv1.Entr
 		}
 		rows = append(rows, row)
 		return nil
-	}, "SELECT seq, row FROM history WHERE session = ? AND seq < ? ORDER BY seq DESC LIMIT ?", session, before, limit)
+	}, "SELECT seq, row FROM history WHERE session = +? AND seq < ? ORDER BY seq DESC LIMIT +?", session, before, limit)
 	slices.Reverse(rows)
 	return rows, err
 }
@@ -147,7 +147,7 @@ func (t *tx) TurnsOf(chain string, most int) (n int, err error) {
 	err = t.query(func(stmt *sqlite.Stmt) error {
 		n = stmt.ColumnInt(0)
 		return nil
-	}, "SELECT count(*) FROM (SELECT 1 FROM turn WHERE chain = ? LIMIT ?)", chain, most)
+	}, "SELECT count(*) FROM (SELECT 1 FROM turn WHERE chain = ? LIMIT +?)", chain, most)
 	return n, err
 }
 
@@ -187,7 +187,7 @@ func (t *tx) Call(id int64) (*journal.Call, error) {
 }
 
 func (t *tx) OpenCalls(turn int64) ([]journal.Call, error) {
-	return t.calls("SELECT "+callColumns+" FROM call WHERE turn = ? AND state < 2 ORDER BY id", turn)
+	return t.calls("SELECT "+callColumns+" FROM call WHERE turn = +? AND state < 2 ORDER BY id", turn)
 }
 
 func (t *tx) PutCall(c *journal.Call) error {

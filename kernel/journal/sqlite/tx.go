@@ -75,6 +75,11 @@ var errStop = errors.New("stop")
 
 // query binds args, steps through the rows, and resets the statement. Bound
 // values are int64, int32, int, bool, string, []byte and nil.
+//
+// SQLite plans a statement again for every new value of a parameter that the plan
+// may depend on, which takes several times as long as running it: that of a LIMIT,
+// and in a statement with ORDER BY one that a column is equal to. Such a parameter
+// is written as +?, an expression that no plan looks into.
 func (t *tx) query(row func(*sqlite.Stmt) error, query string, args ...any) (err error) {
 	stmt, err := t.conn.Prepare(query)
 	if err != nil {
