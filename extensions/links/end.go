@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/switchboard-run/switchboard/contract"
 	"github.com/switchboard-run/switchboard/contract/busv1"
@@ -123,11 +124,11 @@ func resultKey(id string) string { return id + resultSuffix }
 const resultSuffix = "/end"
 
 func (l *links) tellConversation(ctx context.Context, x *exchange, at origin, spent bool) (sdk.Effects, error) {
-	there, err := l.there(ctx, at.Session)
+	listens, err := l.listens(ctx, at.Session)
 	if err != nil {
 		return nil, err
 	}
-	if !there {
+	if !listens {
 		l.log.Warn("the conversation is gone that could be told what came of an exchange", "exchange", x.ID, "session", at.Session)
 		return nil, nil
 	}
@@ -151,6 +152,31 @@ func (l *links) there(ctx context.Context, session string) (bool, error) {
 		return false, nil
 	}
 	return err == nil, err
+}
+
+// seen is how long a conversation that was there is taken to be there. What is
+// queued for one that is not is lost without harm; this is about not working for
+// nobody.
+const seen = 10 * time.Second
+
+// listens reports whether a conversation still waits for something.
+func (l *links) listens(ctx context.Context, session string) (bool, error) {
+	l.mu.Lock()
+	known := l.now().Sub(l.listened[session]) < seen
+	l.mu.Unlock()
+	if known {
+		return true, nil
+	}
+	there, err := l.there(ctx, session)
+	if there {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		if len(l.listened) > 10_000 {
+			clear(l.listened)
+		}
+		l.listened[session] = l.now()
+	}
+	return there, err
 }
 
 // endThose ends the open exchanges for which why gives an end. Each end is a

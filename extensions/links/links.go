@@ -145,9 +145,10 @@ type links struct {
 	links []*link
 
 	mu       sync.Mutex
-	sessions map[string]string // of the sides, by key
-	next     time.Time         // when to look for exchanges that are idle; zero: never
-	wake     chan struct{}     // it has become earlier
+	sessions map[string]string    // of the sides, by key
+	listened map[string]time.Time // when conversations were there
+	next     time.Time            // when to look for exchanges that are idle; zero: never
+	wake     chan struct{}        // it has become earlier
 }
 
 const (
@@ -160,7 +161,8 @@ const (
 func (l *links) start(ctx context.Context, k kernel, log hclog.Logger, now func() time.Time, c config) error {
 	l.k, l.log, l.now = k, log, now
 	l.next = time.Time{}
-	l.links, l.sessions, l.wake = nil, map[string]string{}, make(chan struct{}, 1)
+	l.links, l.wake = nil, make(chan struct{}, 1)
+	l.sessions, l.listened = map[string]string{}, map[string]time.Time{}
 	for i := range c.Links {
 		one := &c.Links[i]
 		if one.MaxMessages <= 0 {

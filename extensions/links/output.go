@@ -69,10 +69,10 @@ func (l *links) replied(ctx context.Context, x *exchange, self string, out contr
 		return l.end(ctx, x, ending{outcome: cappedEnd, text: text, input: out.Input})
 	}
 	if text != "" && self == x.Peer && x.From.Thread == "" {
-		switch there, err := l.there(ctx, x.From.Session); {
+		switch listens, err := l.listens(ctx, x.From.Session); {
 		case err != nil:
 			return nil, err
-		case !there:
+		case !listens:
 			return l.end(ctx, x, ending{outcome: unavailable, text: "The conversation that had asked for it was deleted.", input: out.Input})
 		}
 	}

@@ -25,12 +25,18 @@ func (t *turn) thread() string {
 	return ""
 }
 
-// ofThread leaves out the rows of other threads. Without a thread all are kept.
+// maxAside bounds what a model is shown in a thread of rows that belong to none:
+// a session of many threads has a record of each that is over.
+const maxAside = 20
+
+// ofThread leaves out the rows of other threads, and the older ones of those of
+// no thread. Without a thread all are kept.
 func ofThread(rows []row, thread string) []row {
 	if thread == "" {
 		return rows
 	}
 	kept := make([]row, 0, len(rows))
+	var aside []int // where rows of no thread stand in kept
 	of, turn := "", int64(0)
 	for i, r := range rows {
 		if i == 0 || r.turn != turn {
@@ -39,9 +45,24 @@ func ofThread(rows []row, thread string) []row {
 		if r.GetKind() == contract.EntryInput {
 			of = r.GetThread()
 		}
+		if of == "" {
+			aside = append(aside, len(kept))
+		}
 		if of == "" || of == thread {
 			kept = append(kept, r)
 		}
 	}
-	return kept
+	if len(aside) <= maxAside {
+		return kept
+	}
+	old := aside[:len(aside)-maxAside]
+	newer := kept[:0]
+	for i, r := range kept {
+		if len(old) > 0 && old[0] == i {
+			old = old[1:]
+			continue
+		}
+		newer = append(newer, r)
+	}
+	return newer
 }

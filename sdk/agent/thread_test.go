@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
@@ -87,5 +88,29 @@ func TestRowsOfATurnBelongToTheThreadOfItsInput(t *testing.T) {
 		if got != want {
 			t.Errorf("thread %q: %s, want %s", thread, got, want)
 		}
+	}
+}
+
+// A session of many threads holds a record of each that is over: a model is shown
+// the newest of them, and all of its own thread.
+func TestOfWhatBelongsToNoThreadTheNewestIsShown(t *testing.T) {
+	t.Parallel()
+	var rows []row
+	want := ""
+	for i := range 3 * maxAside {
+		over := row{Entry: &busv1.Entry{Kind: contract.EntryInput, InputKind: contract.InputRecord, Text: fmt.Sprintf("o%d ", i)}}
+		own := row{Entry: &busv1.Entry{Kind: contract.EntryInput, Thread: "x1", Text: fmt.Sprintf("m%d ", i)}, turn: int64(i + 1)}
+		rows = append(rows, over, own)
+		if i >= 2*maxAside {
+			want += over.GetText()
+		}
+		want += own.GetText()
+	}
+	got := ""
+	for _, r := range ofThread(rows, "x1") {
+		got += r.GetText()
+	}
+	if got != want {
+		t.Errorf("shown are %s, want %s", got, want)
 	}
 }
