@@ -40,8 +40,8 @@ func replies() openaitest.Answer { return openaitest.Answer{Text: "It is 42.", P
 // The ways: the question is always one turn of the chief with a call and a final
 // text, and the result another one without a call.
 var trips = []trip{
-	{what: "message, reply, conclusion by the one who asked, result", mode: "conversation", turns: 4, completions: 6, peer: replies, chief: concludes},
-	{what: "message, conclusion by the one who was asked, result", mode: "conversation", turns: 3, completions: 5, peer: concludes},
+	{what: "message, reply, conclusion by the one who asked, result", mode: "conversation", turns: 4, completions: 5, peer: replies, chief: concludes},
+	{what: "message, conclusion by the one who was asked, result", mode: "conversation", turns: 3, completions: 4, peer: concludes},
 	{what: "message, final text as the result (mode task)", mode: "task", turns: 3, completions: 4, peer: replies},
 }
 

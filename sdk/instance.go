@@ -64,7 +64,7 @@ func newInstance(log hclog.Logger, ext Extension) (*instance, error) {
 		}
 		d.Tools = append(d.Tools, &extensionv1.Tool{
 			Name: t.Name, Description: t.Description, Schema: schema, ReadOnly: t.ReadOnly,
-			Idempotent: t.Idempotent, Interruptible: t.Interrupt, Private: t.Private, Approve: t.Approve, Command: t.Command,
+			Idempotent: t.Idempotent, Interruptible: t.Interrupt, Private: t.Private, Approve: t.Approve, Final: t.Final, Command: t.Command,
 		})
 	}
 	d.Events = d.Events || len(x.commands) > 0

@@ -18,6 +18,7 @@ type Tool struct {
 	Interrupt   bool // may be cancelled when a new message of the user waits
 	Private     bool // granted by full name only, never by a wildcard
 	Approve     bool // a person is asked before each call
+	Final       bool // a call that succeeds ends its turn: the text beside it is the final one
 	// Command makes it also a slash command for people, without the slash; the
 	// manifest names it under provides.commands. The call's ID is then that of
 	// the event, and an error of Call is the answer.

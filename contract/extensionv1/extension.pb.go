@@ -212,6 +212,9 @@ type Tool struct {
 	Private       bool                   `protobuf:"varint,7,opt,name=private,proto3" json:"private,omitempty"`                   // granted by full name only, never by a wildcard
 	Command       string                 `protobuf:"bytes,8,opt,name=command,proto3" json:"command,omitempty"`                    // also offered to people as this slash command
 	Approve       bool                   `protobuf:"varint,9,opt,name=approve,proto3" json:"approve,omitempty"`                   // a person is asked before each call
+	// A call that succeeds is the last word of its turn: the model is not asked
+	// again, and the text beside the call is the final one.
+	Final         bool `protobuf:"varint,10,opt,name=final,proto3" json:"final,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -305,6 +308,13 @@ func (x *Tool) GetCommand() string {
 func (x *Tool) GetApprove() bool {
 	if x != nil {
 		return x.Approve
+	}
+	return false
+}
+
+func (x *Tool) GetFinal() bool {
+	if x != nil {
+		return x.Final
 	}
 	return false
 }
@@ -1559,7 +1569,7 @@ const file_switchboard_extension_v1_extension_proto_rawDesc = "" +
 	"\x06models\x18\x03 \x01(\bR\x06models\x12\x16\n" +
 	"\x06events\x18\x04 \x01(\bR\x06events\x124\n" +
 	"\x05tools\x18\x05 \x03(\v2\x1e.switchboard.extension.v1.ToolR\x05tools\x12\x10\n" +
-	"\x03sdk\x18\x06 \x01(\tR\x03sdk\"\x85\x02\n" +
+	"\x03sdk\x18\x06 \x01(\tR\x03sdk\"\x9b\x02\n" +
 	"\x04Tool\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12 \n" +
 	"\vdescription\x18\x02 \x01(\tR\vdescription\x12\x16\n" +
@@ -1571,7 +1581,9 @@ const file_switchboard_extension_v1_extension_proto_rawDesc = "" +
 	"\rinterruptible\x18\x06 \x01(\bR\rinterruptible\x12\x18\n" +
 	"\aprivate\x18\a \x01(\bR\aprivate\x12\x18\n" +
 	"\acommand\x18\b \x01(\tR\acommand\x12\x18\n" +
-	"\aapprove\x18\t \x01(\bR\aapprove\"\xe0\x03\n" +
+	"\aapprove\x18\t \x01(\bR\aapprove\x12\x14\n" +
+	"\x05final\x18\n" +
+	" \x01(\bR\x05final\"\xe0\x03\n" +
 	"\vInitRequest\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x1e\n" +
 	"\n" +

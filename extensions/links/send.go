@@ -157,7 +157,7 @@ func (l *links) conclude(ctx context.Context, c sdk.ToolCall) (sdk.ToolResult, e
 		return sdk.ToolResult{}, err
 	}
 	return sdk.JSON(map[string]any{
-		"exchange": x.ID, "status": concluded, "text": "concluded: the summary has gone to who asked for it; say no more than a word",
+		"exchange": x.ID, "status": concluded, "text": "concluded: the summary has gone to who asked for it",
 	}, effects...)
 }
 

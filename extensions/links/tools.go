@@ -31,6 +31,7 @@ func (l *links) tools() []sdk.Tool {
 			Schema: json.RawMessage(`{"type":"object","additionalProperties":false,"required":["summary"],"properties":{` +
 				`"summary":{"type":"string","minLength":1}}}`),
 			Idempotent: true,
+			Final:      true, // a model that is asked again says thank you
 			Call:       l.conclude,
 		},
 		{

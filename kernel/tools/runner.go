@@ -104,6 +104,7 @@ func list(now *directory.Snapshot, agent string) []*extensionv1.Tool {
 		granted = append(granted, &extensionv1.Tool{
 			Name: t.Name, Description: t.Tool.GetDescription(), Schema: t.Tool.GetSchema(), ReadOnly: t.Tool.GetReadOnly(),
 			Idempotent: t.Tool.GetIdempotent(), Interruptible: t.Tool.GetInterruptible(), Private: t.Tool.GetPrivate(),
+			Final: t.Tool.GetFinal(),
 		})
 	}
 	return granted

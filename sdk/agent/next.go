@@ -1,6 +1,8 @@
 package agent
 
 import (
+	"slices"
+
 	"github.com/switchboard-run/switchboard/contract"
 	"github.com/switchboard-run/switchboard/contract/busv1"
 )
@@ -23,9 +25,15 @@ type step struct {
 	last  *busv1.Entry  // the newest of them
 }
 
+// manners is what a step depends on besides the rows: how the called tools are.
+type manners interface {
+	readOnly(tool string) bool
+	final(tool string) bool
+}
+
 // next is the whole logic of a turn: what its recorded rows ask for. The same
 // rows lead to the same step, in whatever process and after whatever crash.
-func next(rows []row, maxSteps int, readOnly func(tool string) bool) step {
+func next(rows []row, maxSteps int, tools manners) step {
 	var s step
 	for _, r := range rows {
 		if r.GetKind() == contract.EntryAnswer {
@@ -41,7 +49,7 @@ func next(rows []row, maxSteps int, readOnly func(tool string) bool) step {
 		return s
 	}
 	for _, c := range unfinished(rows) {
-		together := readOnly(c.GetName())
+		together := tools.readOnly(c.GetName())
 		if len(s.calls) > 0 && !together {
 			break
 		}
@@ -53,10 +61,24 @@ func next(rows []row, maxSteps int, readOnly func(tool string) bool) step {
 	switch {
 	case len(s.calls) > 0:
 		s.do = call
+	case saidAll(rows, s.last, tools):
+		s.do = finish
 	case s.asked >= maxSteps:
 		s.do = capped
 	}
 	return s
+}
+
+// saidAll reports whether a call of the last answer was the last word.
+func saidAll(rows []row, last *busv1.Entry, tools manners) bool {
+	for _, c := range last.GetCalls() {
+		if tools.final(c.GetName()) && slices.ContainsFunc(rows, func(r row) bool {
+			return r.GetKind() == contract.EntryResult && r.GetCallId() == c.GetCallId() && !r.GetIsError()
+		}) {
+			return true
+		}
+	}
+	return false
 }
 
 // unfinished is the calls of the last answer that have no result.

@@ -76,10 +76,16 @@ func TestNext(t *testing.T) {
 		{"i a(w1) =1 a(w2) =2", ask, ""},
 		{"i a(w1) =1 a(w2) =2 a(w3)", call, "3"},
 		{"i a(w1) =1 a(w2) =2 a(w3) =3", capped, ""},
+		{"i a(f1) =1", finish, ""},
+		{"i a(f1 w2) =1", call, "2"},
+		{"i a(w1 f2) =1 =2", finish, ""},
+		{"i a(f1) ", call, "1"},
+		{"i a(f1!)", ask, ""},
+		{"i a(w1) =1 a(w2) =2 a(f3) =3", finish, ""},
 		{"i t", finish, ""},
 		{"i a(w1) =1 t", finish, ""},
 	} {
-		s := next(rowsOf(c.rows), 3, func(name string) bool { return name == "r" })
+		s := next(rowsOf(c.rows), 3, played{})
 		var ids []string
 		for _, c := range s.calls {
 			ids = append(ids, c.GetCallId())
@@ -89,3 +95,9 @@ func TestNext(t *testing.T) {
 		}
 	}
 }
+
+// played is tools by their first letter.
+type played struct{}
+
+func (played) readOnly(name string) bool { return name == "r" }
+func (played) final(name string) bool    { return name == "f" }

@@ -63,6 +63,8 @@ func (s *toolset) full(wire string) string {
 
 func (s *toolset) readOnly(name string) bool { return s.byName[name].GetReadOnly() }
 
+func (s *toolset) final(name string) bool { return s.byName[name].GetFinal() }
+
 // WireName is the name of a tool in a request to a model, whose API allows only
 // letters, digits, "_" and "-", and 64 of them: "core/send_to_channel" is
 // "core__send_to_channel".

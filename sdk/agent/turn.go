@@ -132,7 +132,7 @@ func (t *turn) advance() (sdk.Effects, error) {
 	if t.ctx.Err() != nil {
 		return nil, context.Cause(t.ctx)
 	}
-	effects, err := t.take(next(t.own(), t.a.limits.steps, t.tools.readOnly))
+	effects, err := t.take(next(t.own(), t.a.limits.steps, t.tools))
 	if err == nil && effects == nil {
 		err = t.checkpoint()
 	}

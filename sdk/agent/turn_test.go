@@ -496,3 +496,31 @@ func TestGroupNamesSenders(t *testing.T) {
 		t.Errorf("the model sees %q", got)
 	}
 }
+
+// A call that is the last word of its turn ends it, with the text beside it; one
+// that failed does not.
+func TestAFinalCallEndsItsTurn(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		fails bool
+		text  string
+		asked int
+	}{"it succeeds": {false, "There it is.", 1}, "it fails": {true, "I could not.", 2}} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld()
+			w.tool("links/conclude_link", false)
+			w.tools[0].Final = true
+			w.run["links/conclude_link"] = func(context.Context, *busv1.Call) (*extensionv1.CallResult, error) {
+				return &extensionv1.CallResult{Content: "said", IsError: c.fails}, nil
+			}
+			first := calls("links__conclude_link")
+			first.text = "There it is."
+			w.model = says(first, text("I could not."))
+			out := w.one(t, &extensionv1.AgentSpec{}, contract.AgentInput{Kind: contract.InputMessage, Sender: "lead", Text: "a word"})
+			if out.Outcome != contract.OutcomeOK || out.Text != c.text || len(w.requests) != c.asked {
+				t.Errorf("after %d requests it says %+v", len(w.requests), out)
+			}
+		})
+	}
+}
