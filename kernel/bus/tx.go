@@ -40,6 +40,8 @@ type Tx struct {
 	kept   []func() // the same, after what it settled was taken out
 	after  []func()
 	seen   []*busv1.Event
+
+	sessions map[int64]*journal.Session // as they are now
 }
 
 type added struct {
