@@ -55,7 +55,7 @@ func (t *tasks) roots(ctx context.Context) (roots []string, err error) {
 				break
 			}
 			root := rootOf(page[0].Key)
-			after = prefix + root + "/\xff" // the next one
+			after = prefix + root + "/\U0010FFFF" // the next one
 			if len(page[0].Key) == len(prefix)+len(root) {
 				after = page[0].Key
 			}

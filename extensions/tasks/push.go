@@ -112,7 +112,7 @@ func (c *change) allowed(me agent) error {
 	for _, prefix := range []string{queuedPrefix, workingPrefix} {
 		prefix += me.root + "/"
 		// What main has pushed stands in front and is not counted.
-		page, _, err := c.k.Page(c.ctx, prefix, prefix+main+"/\xff", most)
+		page, _, err := c.k.Page(c.ctx, prefix, prefix+main+"/\U0010FFFF", most)
 		if err != nil {
 			return fmt.Errorf("count the tasks of sub-agents: %w", err)
 		}

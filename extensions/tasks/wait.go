@@ -2,6 +2,7 @@ package tasks
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/switchboard-run/switchboard/sdk"
 )
@@ -11,13 +12,14 @@ type waiter struct {
 	root, id, name string // of who waits
 	owner          string // id of who gave it its task
 	from           string // whom it waits for; empty: whoever it is
+	at             int64  // since when: a number that rises
 	returns        bool   // it has what it waited for, and wants its place
 	changed        chan struct{}
 }
 
 // enter makes a wait known.
 func (t *tasks) enter(me agent, from string) *waiter {
-	w := &waiter{root: me.root, id: me.id, name: me.name, from: from, changed: make(chan struct{}, 1)}
+	w := &waiter{root: me.root, id: me.id, name: me.name, from: from, at: t.number(), changed: make(chan struct{}, 1)}
 	if me.task != nil {
 		w.owner = me.task.RequesterID
 	}
@@ -126,21 +128,43 @@ type hope struct {
 // speaks says whether an agent can still say something, itself or because one
 // for whom it waits can.
 func (h *hope) speaks(name string) (bool, error) {
-	for asked := map[string]bool{h.me.name: true}; !asked[name]; {
+	if name != main {
+		task, err := read[Task](h.change, taskKey(h.me.root, name))
+		if err != nil {
+			return false, err
+		}
+		if task == nil || task.State == Finished {
+			return h.mistaken()
+		}
+	}
+	speaks, anybody, err := h.follow(name)
+	switch {
+	case err != nil || speaks:
+		return speaks, err
+	case anybody:
+		return h.somebody()
+	}
+	return h.mistaken()
+}
+
+// follow follows who waits for whom from an agent on. One speaks if it reaches
+// somebody who works or begins; or a wait that ends by itself, because what it
+// is for cannot come, or those who wait for one another are told. It does not
+// if it reaches the one who asks, and that depends on others if somebody waits
+// for anybody.
+func (h *hope) follow(name string) (speaks, anybody bool, err error) {
+	for asked := map[string]bool{}; name != h.me.name && !asked[name]; {
 		asked[name] = true
 		id := main
 		if name != main {
 			task, err := read[Task](h.change, taskKey(h.me.root, name))
-			if err != nil {
-				return false, err
-			}
-			if task == nil || task.State == Finished {
-				return h.mistaken()
+			if err != nil || task == nil || task.State == Finished {
+				return true, false, err
 			}
 			if task.State == Queued {
 				q, err := readOrNew[queue](h.change, queueKey(h.me.root, task.RequesterID))
 				if err != nil || q.Active {
-					return true, err
+					return true, false, err
 				}
 				name = task.Requester // who could start it
 				continue
@@ -149,18 +173,19 @@ func (h *hope) speaks(name string) (bool, error) {
 		}
 		w := h.waiting(h.me.root, id)
 		if w == nil {
-			return true, nil
+			return true, false, nil
 		}
 		h.waiters = append(h.waiters, w)
 		if w.from == "" {
-			return h.somebody()
+			return false, true, nil
 		}
 		name = w.from
 	}
-	return h.mistaken()
+	return name != h.me.name, false, nil
 }
 
-// somebody says whether there is anybody in the tree who does not wait.
+// somebody says whether there is anybody in the tree who does not wait, or not
+// much longer.
 func (h *hope) somebody() (bool, error) {
 	root := h.me.root
 	works := func(id string) bool {
@@ -197,13 +222,26 @@ func (h *hope) somebody() (bool, error) {
 	}); err != nil || found {
 		return found, err
 	}
+	for _, w := range slices.Clone(h.waiters) {
+		if w.from == "" {
+			continue
+		}
+		if speaks, _, err := h.follow(w.name); err != nil || speaks {
+			return speaks, err
+		}
+	}
 	return h.mistaken()
 }
 
 // mistaken says whether one of those who were found to wait does not: what it
-// waits for lies there, or has just been collected.
+// waits for lies there, or has just been collected. Of those who wait for one
+// another only the one that came last is told so; the others go on with it.
 func (h *hope) mistaken() (bool, error) {
+	own := h.waiting(h.me.root, h.me.id)
 	for _, w := range h.waiters {
+		if own != nil && w.at > own.at {
+			return true, nil
+		}
 		prefix := orderOf(w.root, w.id)
 		if w.from != "" {
 			prefix = from(w.root, w.id, w.from)
