@@ -103,13 +103,20 @@ func (c *change) end(task *Task, result *Result) (err error) {
 	return nil
 }
 
-// gone says whether the agent that gave a task has ended.
+// gone says whether the agent that gave a task has ended, or is being stopped: it
+// collects nothing any more. If it has not, it cannot end before this change is
+// committed.
 func (c *change) gone(task *Task) (bool, error) {
 	if task.RequesterID == main {
 		return false, nil
 	}
-	above, err := read[Task](c, taskKey(task.Root, task.Requester))
-	return above == nil || above.ID != task.RequesterID || above.State == Finished, err
+	key := taskKey(task.Root, task.Requester)
+	above, err := read[Task](c, key)
+	if err != nil || above == nil || above.ID != task.RequesterID || above.State == Finished || above.Stop != "" {
+		return true, err
+	}
+	c.write(key, above)
+	return false, nil
 }
 
 // announce gives a result to the session of main as an input, which runs it.
