@@ -2,7 +2,6 @@ package links
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
@@ -191,10 +190,4 @@ func cut(text string, limit int, rest string) string {
 		return text
 	}
 	return strings.ToValidUTF8(text[:limit], "") + " [cut: " + rest + "]"
-}
-
-// meta is the meta of an input that brings context along.
-func meta(context string) []byte {
-	raw, _ := json.Marshal(map[string]any{contract.MetaContext: map[string]string{ID + "/" + peersTool: context}}) // strings
-	return raw
 }

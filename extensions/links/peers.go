@@ -4,10 +4,12 @@ import (
 	"bytes"
 	"context"
 	"embed"
+	"encoding/json"
 	"fmt"
 	"slices"
 	"text/template"
 
+	"github.com/switchboard-run/switchboard/contract"
 	"github.com/switchboard-run/switchboard/sdk"
 )
 
@@ -42,7 +44,8 @@ func (l *links) frame(x *exchange, self string) []byte {
 		l.log.Error("a turn on a link does not know what it is about", "exchange", x.ID, "error", err)
 		return nil
 	}
-	return meta(text)
+	raw, _ := json.Marshal(map[string]any{contract.MetaContext: map[string]string{ID + "/" + peersTool: text}}) // strings
+	return raw
 }
 
 // tellPeers is the context of a turn that is on no link: who can be written to.
