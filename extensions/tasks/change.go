@@ -31,6 +31,7 @@ type row struct {
 // change begins a change; by names what it is made for, and is the same when that
 // is tried again.
 func (t *tasks) change(ctx context.Context, by string) *change {
+	t.unclaim(by)
 	return &change{tasks: t, ctx: ctx, by: by, rows: map[string]*row{}, poked: map[string]bool{}, now: time.Now().UTC()}
 }
 

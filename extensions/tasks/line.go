@@ -71,15 +71,19 @@ func (c *change) claim(key string) bool {
 	if other, taken := c.claims[key]; taken && other.by != c.by && time.Now().Before(other.until) {
 		return false
 	}
-	if len(c.claims) > 1000 {
-		for key, old := range c.claims {
-			if !time.Now().Before(old.until) {
-				delete(c.claims, key)
-			}
-		}
-	}
 	c.claims[key] = claim{c.by, time.Now().Add(claimLasts)}
 	return true
+}
+
+// unclaim forgets what is claimed by who tries again, and what has lapsed.
+func (t *tasks) unclaim(by string) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for key, old := range t.claims {
+		if old.by == by || !time.Now().Before(old.until) {
+			delete(t.claims, key)
+		}
+	}
 }
 
 // lookAfter begins, a little later, what another change had claimed and has not

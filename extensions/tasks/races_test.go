@@ -35,8 +35,8 @@ func (p *paused) step() {
 	}
 }
 
-// does makes a call and commits it.
-func (w *world) does(ctx context.Context, t *tasks, session, name string, fields map[string]any) string {
+// calls makes a call and commits it.
+func (w *world) calls(ctx context.Context, t *tasks, session, name string, fields map[string]any) string {
 	w.t.Helper()
 	arguments, _ := json.Marshal(fields)
 	i := slices.IndexFunc(t.tools(), func(tool sdk.Tool) bool { return tool.Name == name })
@@ -50,20 +50,24 @@ func (w *world) does(ctx context.Context, t *tasks, session, name string, fields
 	return result.Content
 }
 
-// worker is the session of a task.
+// worker is the session of the task that has a name.
 func (w *world) worker(name string) *session {
 	w.t.Helper()
-	for _, s := range w.sessions {
-		if strings.HasSuffix(s.key, ":"+name) {
+	for key, v := range w.kv {
+		var task Task
+		if !strings.HasPrefix(key, taskPrefix) || !strings.HasSuffix(key, "/"+name) || json.Unmarshal(v.Value, &task) != nil {
+			continue
+		}
+		if s := w.byKey[task.Agent+" "+task.sessionKey()]; s != nil {
 			return s
 		}
 	}
-	w.t.Fatalf("there is no task %s", name)
+	w.t.Fatalf("there is no worker %s", name)
 	return nil
 }
 
-// ends has a worker say its last word.
-func (w *world) ends(ctx context.Context, t *tasks, name string) {
+// finishes has a worker say its last word.
+func (w *world) finishes(ctx context.Context, t *tasks, name string) {
 	w.t.Helper()
 	s := w.worker(name)
 	effects, err := t.finished(ctx, contract.AgentOutput{Session: s.id, Extension: ID, Key: s.key, Outcome: contract.OutcomeOK, Text: "done"})
@@ -89,14 +93,14 @@ func TestAResultThatJustComesIsWaitedFor(t *testing.T) {
 			if err := x.begin(ctx, p); err != nil {
 				t.Fatal(err)
 			}
-			w.does(ctx, x, root, "push", map[string]any{"name": "a", "prompt": "Have b do it."})
-			w.does(ctx, x, root, "run", nil)
+			w.calls(ctx, x, root, "push", map[string]any{"name": "a", "prompt": "Have b do it."})
+			w.calls(ctx, x, root, "run", nil)
 			a := w.worker("a").id
-			w.does(ctx, x, a, "push", map[string]any{"name": "b", "prompt": "Do it."})
-			w.does(ctx, x, a, "run", nil)
+			w.calls(ctx, x, a, "push", map[string]any{"name": "b", "prompt": "Do it."})
+			w.calls(ctx, x, a, "run", nil)
 			task := stored[Task](w, taskKey(root, "a"))
 			x.enter(agent{root: root, name: "a", id: task.ID, task: &task}, "b")
-			p.left, p.then = n+1, func() { w.ends(ctx, x, "b") }
+			p.left, p.then = n+1, func() { w.finishes(ctx, x, "b") }
 			why, err := x.change(ctx, "").hopeless(agent{root: root, name: main, id: main}, "a")
 			if err != nil || why != "" {
 				t.Errorf("main is told %q, %v", why, err)
@@ -123,20 +127,20 @@ func TestMessagesToATaskThatNeverBeganAreGoneWithIt(t *testing.T) {
 		}
 		return n
 	}
-	w.does(ctx, x, root, "push", map[string]any{"name": "b", "prompt": "Do it."})
-	w.does(ctx, x, root, "send", map[string]any{"to": "b", "message": "Hurry."})
-	w.does(ctx, x, root, "task_cancel", map[string]any{"name": "b"})
+	w.calls(ctx, x, root, "push", map[string]any{"name": "b", "prompt": "Do it."})
+	w.calls(ctx, x, root, "send", map[string]any{"to": "b", "message": "Hurry."})
+	w.calls(ctx, x, root, "task_cancel", map[string]any{"name": "b"})
 	if n := lies(); n != 0 {
 		t.Errorf("%d rows are left of a task that was cancelled", n)
 	}
-	if got := w.does(ctx, x, root, "receive", map[string]any{"from": "b"}); !strings.Contains(got, `"uncollected_messages":1`) {
+	if got := w.calls(ctx, x, root, "receive", map[string]any{"from": "b"}); !strings.Contains(got, `"uncollected_messages":1`) {
 		t.Errorf("the result is %s", got)
 	}
-	w.does(ctx, x, root, "push", map[string]any{"name": "a", "prompt": "Have b do it."})
-	w.does(ctx, x, root, "run", nil)
-	w.does(ctx, x, w.worker("a").id, "push", map[string]any{"name": "b", "prompt": "Do it."})
-	w.does(ctx, x, root, "send", map[string]any{"to": "b", "message": "Hurry."})
-	w.ends(ctx, x, "a")
+	w.calls(ctx, x, root, "push", map[string]any{"name": "a", "prompt": "Have b do it."})
+	w.calls(ctx, x, root, "run", nil)
+	w.calls(ctx, x, w.worker("a").id, "push", map[string]any{"name": "b", "prompt": "Do it."})
+	w.calls(ctx, x, root, "send", map[string]any{"to": "b", "message": "Hurry."})
+	w.finishes(ctx, x, "a")
 	if n := lies(); n != 0 {
 		t.Errorf("%d rows are left of a task whose parent has ended", n)
 	}

@@ -4,10 +4,12 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
 	"testing"
+	"unicode/utf8"
 
 	"github.com/switchboard-run/switchboard/contract"
 	"github.com/switchboard-run/switchboard/contract/busv1"
@@ -24,12 +26,15 @@ type world struct {
 
 	mu        sync.Mutex
 	kv        map[string]sdk.Value
+	keys      []string        // of kv, in their order
+	atWork    map[string]work // by the row of a queue
 	version   int64
 	sessions  map[string]*session // by id
 	byKey     map[string]*session
 	known     map[string]bool // dedupe keys
 	events    []sdk.Event     // not handled yet
 	notified  []string
+	made      []*busv1.SessionEnsure
 	history   map[string]Task // of each task, as it was stored last
 	read      int             // rows
 	written   int             // rows, and bytes in them
@@ -49,7 +54,7 @@ type session struct {
 func newWorld(t testing.TB) *world {
 	t.Helper()
 	w := &world{
-		t: t, kv: map[string]sdk.Value{}, sessions: map[string]*session{}, byKey: map[string]*session{}, known: map[string]bool{}, history: map[string]Task{},
+		t: t, kv: map[string]sdk.Value{}, atWork: map[string]work{}, sessions: map[string]*session{}, byKey: map[string]*session{}, known: map[string]bool{}, history: map[string]Task{},
 	}
 	w.sessions[root] = &session{id: root, agent: "orchestrator", key: "chan"}
 	return w
@@ -77,20 +82,24 @@ func (w *world) Get(_ context.Context, key string) (sdk.Value, error) {
 func (w *world) Page(_ context.Context, prefix, after string, most int) (page []sdk.Value, more bool, err error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	for key, v := range w.kv {
-		if strings.HasPrefix(key, prefix) && key > after {
-			page = append(page, v)
-		}
-	}
-	slices.SortFunc(page, func(a, b sdk.Value) int { return strings.Compare(a.Key, b.Key) })
 	if most <= 0 {
 		most = 10 // so that pages matter
 	}
-	w.read += min(len(page), most)
-	if len(page) > most {
-		page, more = page[:most], true
+	if !utf8.ValidString(prefix + after) {
+		return nil, false, fmt.Errorf("%w: the key %q is no UTF-8", contract.ErrInvalid, after)
 	}
-	return page, more, nil
+	i, _ := slices.BinarySearch(w.keys, max(prefix, after))
+	for ; i < len(w.keys) && strings.HasPrefix(w.keys[i], prefix); i++ {
+		switch {
+		case w.keys[i] <= after:
+			continue
+		case len(page) == most:
+			return page, true, nil
+		}
+		w.read++
+		page = append(page, w.kv[w.keys[i]])
+	}
+	return page, false, nil
 }
 
 func (w *world) Session(_ context.Context, id string) (key string, err error) {
@@ -133,7 +142,7 @@ func (w *world) apply(effects sdk.Effects, allowed func() error) error {
 			return fmt.Errorf("%w: %s", contract.ErrConflict, key)
 		}
 	}
-	before := w.atWork()
+	before := maps.Clone(w.atWork)
 	for _, e := range all {
 		w.effect(e)
 	}
@@ -145,14 +154,25 @@ func (w *world) apply(effects sdk.Effects, allowed func() error) error {
 func (w *world) effect(e *busv1.Effect) {
 	switch k := e.GetKind().(type) {
 	case *busv1.Effect_Put:
-		w.check(k.Put.GetKey(), k.Put.GetValue())
+		key, value := k.Put.GetKey(), k.Put.GetValue()
+		w.check(key, value)
+		w.count(key, -1)
+		if i, there := slices.BinarySearch(w.keys, key); !there {
+			w.keys = slices.Insert(w.keys, i, key)
+		}
 		w.version++
 		w.written++
-		w.bytes += len(k.Put.GetValue())
-		w.kv[k.Put.GetKey()] = sdk.Value{Key: k.Put.GetKey(), Value: k.Put.GetValue(), Version: w.version}
+		w.bytes += len(value)
+		w.kv[key] = sdk.Value{Key: key, Value: value, Version: w.version}
+		w.count(key, 1)
 	case *busv1.Effect_Delete:
+		key := k.Delete.GetKey()
 		w.written++
-		delete(w.kv, k.Delete.GetKey())
+		w.count(key, -1)
+		if i, there := slices.BinarySearch(w.keys, key); there {
+			w.keys = slices.Delete(w.keys, i, i+1)
+		}
+		delete(w.kv, key)
 	case *busv1.Effect_Publish:
 		if k.Publish.GetTopic() == contract.TopicUserNotify {
 			w.notified = append(w.notified, string(k.Publish.GetPayload()))
@@ -166,6 +186,7 @@ func (w *world) effect(e *busv1.Effect) {
 		}
 		w.idle(k.SessionIdle.GetSession())
 	case *busv1.Effect_SessionEnsure:
+		w.made = append(w.made, k.SessionEnsure)
 		key := k.SessionEnsure.GetAgent() + " " + k.SessionEnsure.GetKey()
 		if w.byKey[key] == nil {
 			s := &session{id: fmt.Sprintf("s%d", len(w.sessions)+1), agent: k.SessionEnsure.GetAgent(), key: k.SessionEnsure.GetKey()}
@@ -287,31 +308,28 @@ func (w *world) check(key string, after []byte) {
 // work is what the tasks of an agent do.
 type work struct{ working, placed int }
 
-// atWork is what is at work, by the row of its queue.
-func (w *world) atWork() map[string]work {
-	all := map[string]work{}
-	for key, v := range w.kv {
-		var task Task
-		if !strings.HasPrefix(key, taskPrefix) || json.Unmarshal(v.Value, &task) != nil || task.State != Running {
-			continue
-		}
-		of := queueKey(task.Root, task.RequesterID)
-		now := all[of]
-		if !task.Waiting {
-			now.working++
-		}
-		if task.Placed {
-			now.placed++
-		}
-		all[of] = now
+// count counts a stored task among those at work, or takes it out.
+func (w *world) count(key string, by int) {
+	row, there := w.kv[key]
+	var task Task
+	if !there || !strings.HasPrefix(key, taskPrefix) || json.Unmarshal(row.Value, &task) != nil || task.State != Running {
+		return
 	}
-	return all
+	of := queueKey(task.Root, task.RequesterID)
+	now := w.atWork[of]
+	if !task.Waiting {
+		now.working += by
+	}
+	if task.Placed {
+		now.placed += by
+	}
+	w.atWork[of] = now
 }
 
 // places says whether more are at work than may be, and whether the places are
 // counted right.
 func (w *world) places(before map[string]work) {
-	for key, now := range w.atWork() {
+	for key, now := range w.atWork {
 		var q queue
 		row, there := w.kv[key]
 		if !there {

@@ -1,0 +1,333 @@
+package tasks
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/switchboard-run/switchboard/contract"
+)
+
+// Nobody waits for one that waits for them.
+func TestThoseWhoWaitForEachOtherDoNot(t *testing.T) {
+	t.Parallel()
+	t.Run("parent and child", func(t *testing.T) {
+		play(t, func(g *game) {
+			g.push(main, "a")
+			g.does(main, "run", nil)
+			g.works("a")
+			child := g.later("a", "receive", fields{"from": main})
+			g.silent(child) // main may write
+			parent := g.later(main, "receive", fields{"from": "a"})
+			g.says(parent, "it waits, directly or through others, for you")
+			g.silent(child)
+			g.does(main, "send", fields{"to": "a", "message": "go"})
+			g.settle()
+			g.says(child, `"message":"go"`)
+		})
+	})
+	t.Run("parent that takes anything", func(t *testing.T) {
+		play(t, func(g *game) {
+			g.push(main, "a")
+			g.does(main, "run", nil)
+			g.works("a")
+			child := g.later("a", "receive", nil)
+			parent := g.later(main, "receive", nil)
+			g.settle()
+			g.says(parent, "Nothing can come")
+			g.silent(child) // main goes on, and may write
+		})
+	})
+	t.Run("siblings", func(t *testing.T) {
+		play(t, func(g *game) {
+			g.push(main, "a", "b", "c")
+			g.does(main, "run", nil)
+			for _, name := range []string{"a", "b", "c"} {
+				g.works(name)
+			}
+			a := g.later("a", "receive", fields{"from": "b"})
+			b := g.later("b", "receive", fields{"from": "c"})
+			parent := g.later(main, "receive", fields{"from": "a"})
+			g.silent(a)
+			g.silent(b)
+			g.silent(parent)
+			c := g.later("c", "receive", fields{"from": "a"})
+			g.says(c, "it waits, directly or through others, for you")
+			g.does("c", "send", fields{"to": "b", "message": "go"}) // as it has waited in vain
+			g.settle()
+			g.says(b, `"message":"go"`)
+			g.silent(a)
+			g.done("b")
+			g.says(a, "Nothing more can come from b: it has finished")
+			g.silent(parent)
+			g.done("a")
+			g.says(parent, "a is done")
+		})
+	})
+	t.Run("one that has its message is not waited for in vain", func(t *testing.T) {
+		play(t, func(g *game) {
+			g.push(main, "a", "b")
+			g.does(main, "run", fields{"count": 1})
+			g.works("a")
+			a := g.later("a", "receive", fields{"from": main})
+			g.states(Running, "b") // a has given its place back
+			g.works("b")
+			g.does(main, "send", fields{"to": "a", "message": "go"})
+			g.settle()
+			g.silent(a) // b has its place
+			parent := g.later(main, "receive", fields{"from": "a"})
+			g.silent(parent)
+			g.done("b")
+			g.says(a, "go")
+			g.done("a")
+			g.says(parent, "a is done")
+		})
+	})
+}
+
+// What cannot come is said at once.
+func TestWaitsInVain(t *testing.T) {
+	play(t, func(g *game) {
+		g.says(g.later(main, "receive", nil), "Nothing can come: nothing is running")
+		g.fails(main, "receive", fields{"from": "nobody"}, "there is no task")
+		g.fails(main, "receive", fields{"from": main}, "wait for yourself")
+		g.push(main, "a")
+		g.says(g.later(main, "receive", fields{"from": "a"}), "nobody has started it")
+		g.says(g.later(main, "receive", nil), "Nothing can come: nothing is running")
+		g.does(main, "run", nil)
+		g.done("a")
+		g.collects(main, "receive", nil, "a")
+		g.says(g.later(main, "receive", fields{"from": "a"}), "it has finished (ok)")
+	})
+}
+
+// A wait with a time looks before that is over, and says when it is.
+func TestAWaitWithATimeLooksFirst(t *testing.T) {
+	play(t, func(g *game) {
+		g.push(main, "a", "b")
+		g.does(main, "run", nil)
+		g.done("a")
+		g.collects(main, "receive", fields{"timeout": 1e-9}, "a")
+		wait := g.later(main, "receive", fields{"timeout": 60})
+		g.silent(wait)
+		time.Sleep(59 * time.Second)
+		g.silent(wait)
+		time.Sleep(time.Second)
+		g.says(wait, "Nothing has come in time")
+		wait = g.later(main, "receive", fields{"timeout": 60})
+		time.Sleep(59 * time.Second)
+		g.done("b")
+		g.says(wait, "b is done")
+
+		// What came just before is there, also if nobody has said so.
+		g.push(main, "c")
+		g.does(main, "run", nil)
+		task := g.task("c")
+		effects, err := g.x.finished(g.ctx, contract.AgentOutput{Session: "s9", Extension: ID, Key: task.sessionKey(), Outcome: contract.OutcomeOK, Text: "c is done"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		wait = g.later(main, "receive", fields{"timeout": 60})
+		time.Sleep(60*time.Second - time.Nanosecond)
+		g.silent(wait)
+		if err := g.apply(effects, nil); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Nanosecond)
+		g.says(wait, "c is done")
+	})
+}
+
+// A new message of the user ends a wait, and nothing is taken by it.
+func TestAnInterruptedWaitTakesNothing(t *testing.T) {
+	play(t, func(g *game) {
+		g.push(main, "a")
+		g.does(main, "run", nil)
+		ctx, interrupt := context.WithCancel(g.ctx)
+		call := g.tool("receive")
+		ended := make(chan error, 1)
+		go func() {
+			_, err := call(ctx, g.request(root, "c9", "receive", nil))
+			ended <- err
+		}()
+		synctest.Wait()
+		interrupt()
+		if err := <-ended; err == nil {
+			t.Error("the wait was not ended")
+		}
+		if g.x.anyWaits(root) {
+			t.Error("it still counts as waiting")
+		}
+		g.done("a")
+		g.collects(main, "receive", nil, "a")
+	})
+}
+
+// The hard timeout of a task also ends a wait, and the place is free.
+func TestTimeoutWhileItWaits(t *testing.T) {
+	play(t, func(g *game) {
+		g.does(main, "push", fields{"name": "a", "prompt": "wait", "timeout": 5})
+		g.push(main, "b")
+		g.does(main, "run", fields{"count": 1})
+		g.works("a")
+		wait := g.later("a", "receive", fields{"from": main})
+		g.settle()
+		g.states(Running, "a", "b")
+		time.Sleep(6 * time.Second)
+		g.settle()
+		g.says(wait, "error")
+		if task := g.task("a"); task.Outcome != Timeout {
+			t.Errorf("a has ended with %q", task.Outcome)
+		}
+		got := g.received(g.does(main, "receive", fields{"from": "a"}))
+		if len(got) != 1 || got[0].Success || got[0].Outcome != Timeout || got[0].Partial != "so far" || got[0].Error == "" {
+			t.Errorf("the result of a: %+v", got)
+		}
+		g.states(Running, "b")
+		g.done("b")
+	})
+}
+
+// A message that lies there when one begins to wait, or comes while it does, is
+// collected by exactly one of two who want it, whichever way and however they
+// are killed.
+func TestTwoWaitOnOneMessage(t *testing.T) {
+	play(t, func(g *game) {
+		g.push(main, "a", "b")
+		g.does(main, "run", nil)
+		one, two := g.later(main, "receive", nil), g.later(main, "receive", nil)
+		g.done("a")
+		var first string
+		select {
+		case first = <-one:
+			one = two
+		case first = <-two:
+		}
+		if from := senders(g.received(first)); len(from) != 1 || from[0] != "a" {
+			t.Errorf("the first has something of %q", from)
+		}
+		g.silent(one)
+		g.done("b")
+		g.says(one, "b is done")
+	})
+}
+
+// Collectors that read at the same time: one of them commits.
+func TestTwoCollectAtTheSameTime(t *testing.T) {
+	play(t, func(g *game) {
+		for _, tools := range [][2]string{{"check", "check"}, {"check", "receive"}, {"receive", "receive"}} {
+			for _, ids := range [][2]string{{"c1", "c2"}, {"c1", "e2"}, {"e1", "c2"}} {
+				g.push(main, "a")
+				g.does(main, "run", nil)
+				g.done("a")
+				one, err := g.tool(tools[0])(g.ctx, g.request(root, ids[0], tools[0], nil))
+				if err != nil {
+					t.Fatal(err)
+				}
+				two, err := g.tool(tools[1])(g.ctx, g.request(root, ids[1], tools[1], nil))
+				if err != nil {
+					t.Fatal(err)
+				}
+				if len(g.received(one.Content)) != 1 || len(g.received(two.Content)) != 1 {
+					t.Fatalf("they see %s and %s", one.Content, two.Content)
+				}
+				g.restart() // what they have said is on its way
+				if err := g.apply(two.Effects, nil); err != nil {
+					t.Fatal(err)
+				}
+				if err := g.apply(one.Effects, nil); contract.Code(err) != contract.Code(contract.ErrConflict) {
+					t.Errorf("%v %v: the second commit ends with %v", tools, ids, err)
+				}
+				g.collects(main, "check", nil)
+				g.clean(inboxPrefix, orderPrefix)
+			}
+		}
+	})
+}
+
+// A collector that is killed before its answer is stored has taken nothing.
+func TestACollectorIsKilled(t *testing.T) {
+	play(t, func(g *game) {
+		g.push(main, "a")
+		g.does(main, "run", nil)
+		g.done("a")
+		for _, tool := range []string{"check", "receive"} {
+			if _, err := g.tool(tool)(g.ctx, g.request(root, "c1", tool, nil)); err != nil {
+				t.Fatal(err)
+			}
+			g.restart()
+		}
+		g.collects(main, "receive", nil, "a")
+		g.collects(main, "check", nil)
+	})
+}
+
+// Each /receive of a person gets one message, in their order; what they wait for
+// is sent to where they asked, and recorded.
+func TestPeopleWait(t *testing.T) {
+	play(t, func(g *game) {
+		g.push(main, "a", "b", "c")
+		g.does(main, "run", nil)
+		for _, from := range []string{"b", "", ""} {
+			g.types("receive", fields{"from": from})
+		}
+		g.restart()
+		g.done("a", "b")
+		g.done("c")
+		if len(g.told()) != 3 {
+			t.Fatalf("the person is told %q", g.told())
+		}
+		for i, name := range []string{"a", "b", "c"} {
+			if want := fmt.Sprintf(`{"text":"**%s** has finished:\n\n%s is done","reply_to":"the chat"}`, name, name); g.told()[i] != want {
+				t.Errorf("they are told %s, want %s", g.told()[i], want)
+			}
+		}
+		g.mu.Lock()
+		records := len(g.sessions[root].pending)
+		g.mu.Unlock()
+		if n := records; n != 3 {
+			t.Errorf("%d records wait for main", n)
+		}
+		g.collects(main, "check", nil)
+		g.clean(followPrefix, inboxPrefix, orderPrefix, unnamedPrefix)
+		if n := g.notices(); len(n) != 0 {
+			t.Errorf("main is told of what the person has: %q", n)
+		}
+
+		g.push(main, "d", "e")
+		g.does(main, "run", nil)
+		g.types("receive", fields{"from": "d", "timeout": 10})
+		g.done("e") // not what they wait for
+		g.collects(main, "check", nil, "e")
+		time.Sleep(20 * time.Second)
+		if last := g.told()[len(g.told())-1]; len(g.told()) != 4 || last != `{"text":"Nothing has come in time.","reply_to":"the chat"}` {
+			t.Errorf("they are told %s", last)
+		}
+		g.done("d")
+		g.collects(main, "check", nil, "d")
+	})
+}
+
+// What comes in the very moment in which a person begins to wait follows, too.
+func TestAMessageComesAsAPersonBeginsToWait(t *testing.T) {
+	play(t, func(g *game) {
+		g.push(main, "a")
+		g.does(main, "run", nil)
+		wait, err := g.tool("receive")(g.ctx, g.request(root, "e1", "receive", nil))
+		if err != nil {
+			t.Fatal(err)
+		}
+		g.done("a")
+		g.reset()
+		if err := g.apply(wait.Effects, nil); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(2 * followEvery)
+		if len(g.told()) != 1 {
+			t.Errorf("the person is told %q", g.told())
+		}
+		g.collects(main, "check", nil)
+	})
+}
