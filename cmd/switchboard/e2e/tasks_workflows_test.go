@@ -200,14 +200,12 @@ func (s *stage) twoOfFive(play string, each func(name string)) {
 	s.t.Helper()
 	for done := range five {
 		at := min(2, len(five)-done)
-		s.onceAtWork(play, at)
-		s.eventually("the states of the tasks", func() bool {
-			return s.inState(play, "finished") == done && s.inState(play, "running") == at && s.inState(play, "queued") == len(five)-done-at
+		var now []string
+		s.eventually(fmt.Sprintf("%d at work, and %d finished", at, done), func() bool {
+			right := s.inState(play, "finished") == done && s.inState(play, "running") == at && s.inState(play, "queued") == len(five)-done-at
+			now = s.atWork(play) // who has finished has left by now
+			return right && len(now) == at
 		})
-		now := s.atWork(play)
-		if len(now) != at {
-			s.t.Fatalf("at work are %q, with %d finished", now, done)
-		}
 		last := now[len(now)-1]
 		s.lift(play + "/" + last)
 		each(last)
