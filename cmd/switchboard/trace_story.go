@@ -42,7 +42,7 @@ func chapters(n *trace.Node, asked string) []*trace.Node {
 		n.Kind == trace.KindDelivery && quiet && n.State == "done" && len(s.Children) == 0,
 		n.Kind == trace.KindEvent && n.Source != "kernel" && quiet && n.Text == "" && n.State == "" && len(s.Children) == 0:
 		return nil
-	case n.Kind == trace.KindEvent && n.Name == contract.TopicAgentOutput && quiet && n.State == contract.OutcomeOK:
+	case n.Kind == trace.KindEvent && quiet && (n.Name == contract.TopicAgentOutput && n.State == contract.OutcomeOK || strings.HasPrefix(n.Name, contract.TopicSessionIdle)):
 		return s.Children
 	}
 	return []*trace.Node{s}

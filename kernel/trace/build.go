@@ -221,6 +221,18 @@ func (b *builder) turn(e *busv1.Event, s *journal.Session, t *journal.Turn) erro
 	if input.WaitMillis != nil {
 		began += int64(*input.WaitMillis * 1000)
 	}
+	rows, _, err := b.r.History(s.ID, 0, math.MaxInt64)
+	if err != nil {
+		return err
+	}
+	// What is known of a start is the last one: a turn that was taken up again began
+	// before that.
+	if slices.ContainsFunc(rows, func(row *busv1.Entry) bool {
+		return row.GetTurn() == t.ID && row.GetKind() != contract.EntryInput && row.GetCreatedAtUs() < began
+	}) {
+		began, input.WaitMillis = e.GetCreatedAtUs(), nil
+	}
+	before := began
 	n := &Node{
 		Kind: KindTurn, ID: fmt.Sprint(t.ID), Name: s.Agent, Session: e.GetKey(), State: cmp.Or(t.Outcome, "running"),
 		At: time.UnixMicro(began), TookMillis: span(began, t.EndedAt),
@@ -233,11 +245,6 @@ func (b *builder) turn(e *busv1.Event, s *journal.Session, t *journal.Turn) erro
 	}
 	b.turns[t.ID] = n
 	input.Children = append(input.Children, n)
-	rows, _, err := b.r.History(s.ID, 0, math.MaxInt64)
-	if err != nil {
-		return err
-	}
-	before := began
 	for _, row := range rows {
 		if row.GetTurn() != t.ID {
 			continue

@@ -25,7 +25,7 @@ type listedExchange struct {
 
 	Over   bool
 	Result string            `json:"result_session"`
-	Owed   []json.RawMessage `json:"results"`
+	Owed   []json.RawMessage `json:"unanswered"`
 }
 
 // madeCall is a call of a tool, as stored.
@@ -190,6 +190,7 @@ func (h *house) counted(answered ...string) {
 			h.t.Errorf("%s was collected %d times: %+v", key, len(all), all)
 		}
 	}
+	h.refused()
 	h.tasksEnded(tasks, by)
 	h.lettersArrived(tasks, by)
 	h.exchangesEnded()
@@ -205,6 +206,20 @@ func (h *house) counted(answered ...string) {
 	}
 	if h.t.Failed() {
 		h.t.Log(h.everything())
+	}
+}
+
+// refusals are the only errors that the tools of tasks and links may give: each
+// says something that is so.
+var refusals = regexp.MustCompile(`has finished|has ended|there is no task|not in the queue|is over|skipped: new message|^interrupted: |unknown whether`)
+
+// refused checks that nothing has failed that could have been done.
+func (h *house) refused() {
+	h.t.Helper()
+	for _, row := range h.query(`SELECT 'c' || id, session, name, CAST(arguments AS TEXT), result FROM call WHERE is_error = 1 AND (name LIKE 'tasks/%' OR name LIKE 'links/%')`) {
+		if result := strings.SplitN(row, "|", 5)[4]; result != "" && !refusals.MatchString(result) {
+			h.t.Errorf("a call has failed: %s", row)
+		}
 	}
 }
 
