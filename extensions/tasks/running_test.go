@@ -167,20 +167,28 @@ func TestTasksThatEndTogether(t *testing.T) {
 }
 
 // What another change was about to begin, and then has not, begins a little
-// later.
+// later, over a restart too.
 func TestATaskThatNobodyBegins(t *testing.T) {
-	play(t, func(g *game) {
-		g.push(main, "a", "b", "c")
-		g.does(main, "run", fields{"count": 2})
-		task := g.task("a")
-		if _, err := g.x.finished(g.ctx, contract.AgentOutput{Session: "s9", Extension: ID, Key: task.sessionKey()}); err != nil {
-			t.Fatal(err)
-		}
-		g.done("b") // c is claimed by what is lost
-		g.states(Queued, "c")
-		time.Sleep(2 * claimLasts)
-		g.states(Running, "c")
-	})
+	t.Parallel()
+	for _, restart := range []bool{false, true} {
+		t.Run(fmt.Sprint("restart ", restart), func(t *testing.T) {
+			play(t, func(g *game) {
+				g.push(main, "a", "b", "c")
+				g.does(main, "run", fields{"count": 2})
+				task := g.task("a")
+				if _, err := g.x.finished(g.ctx, contract.AgentOutput{Session: "s9", Extension: ID, Key: task.sessionKey()}); err != nil {
+					t.Fatal(err)
+				}
+				g.done("b") // c is claimed by what is lost
+				g.states(Queued, "c")
+				if restart {
+					g.restart()
+				}
+				time.Sleep(2 * claimLasts)
+				g.states(Running, "c")
+			})
+		})
+	}
 }
 
 // What a task costs does not depend on how many others there are.

@@ -110,7 +110,8 @@ func (t *tasks) start(ctx context.Context, k *sdk.Kernel) error {
 	return t.begin(ctx, kernel{k})
 }
 
-// begin takes up what is stored: the time of those at work, and who waits.
+// begin takes up what is stored: the time of those at work, what is to begin, and
+// who waits.
 func (t *tasks) begin(ctx context.Context, k store) error {
 	t.k, t.ctx = k, ctx
 	if err := t.scan(ctx, followPrefix, func(v sdk.Value) error {
@@ -118,6 +119,16 @@ func (t *tasks) begin(ctx context.Context, k store) error {
 		return nil
 	}); err != nil {
 		return fmt.Errorf("read who waits: %w", err)
+	}
+	if err := t.scan(ctx, queuePrefix, func(v sdk.Value) error {
+		var q queue
+		err := v.Decode(&q)
+		if q.Active {
+			t.lookAfter(rootOf(v.Key), lastOf(v.Key))
+		}
+		return err
+	}); err != nil {
+		return fmt.Errorf("read the queues: %w", err)
 	}
 	return t.scan(ctx, workingPrefix, func(v sdk.Value) error {
 		var name string
