@@ -258,10 +258,6 @@ func onLink(r openaitest.Request, turn told, kind, id string) openaitest.Answer 
 	return openaitest.Say("NO_REPLY")
 }
 
-// errands are the kinds of what the lead is asked for, with the outcome of the
-// exchange.
-var errands = map[string]string{"tell": "concluded", "ask": "concluded", "pass": "concluded", "early": "concluded", "thank": "capped", "fail": "error"}
-
 // say is the sending of a message on a link.
 func say(to, kind, id string) openaitest.Call {
 	return openaitest.NewCall("links__send_agent_message", map[string]string{"target": to, "message": fmt.Sprintf("please {%s %s}", kind, id)})
