@@ -10,6 +10,7 @@ import (
 	"github.com/switchboard-run/switchboard/contract/extensionv1"
 	"github.com/switchboard-run/switchboard/kernel/bus"
 	"github.com/switchboard-run/switchboard/kernel/directory"
+	"github.com/switchboard-run/switchboard/kernel/journal"
 	"github.com/switchboard-run/switchboard/kernel/kerneltest"
 )
 
@@ -378,9 +379,9 @@ func TestTheReceiptSaysWhereItWent(t *testing.T) {
 		s.notifies(contract.UserNotify{})
 		d := s.cli.Take()
 		s.cli.Acks(d, kerneltest.Receipt("r1", "window 3", ""))
-		turn := s.orchestrator.HearsNext()
-		if session := s.Session("orchestrator", "chan:cli:window%203"); session.ID != turn.Session() {
-			t.Errorf("the record is in session %d", turn.Session())
+		record := s.orchestrator.HearsRecord()
+		if session := s.Session("orchestrator", "chan:cli:window%203"); journal.SessionID(session.ID) != record.Session || session.HistorySeq != 1 {
+			t.Errorf("the record is in session %s, not in %+v", record.Session, session)
 		}
 	})
 }

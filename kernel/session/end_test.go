@@ -92,8 +92,9 @@ func TestATurnThatDiedBeforeItBeganIsKept(t *testing.T) {
 func TestADeadRecordSaysNothing(t *testing.T) {
 	play(t, func(w world) {
 		message := w.telegram.Says("anna", "hello")
-		w.orchestrator.Hears("hello").Answers("")
+		hello := w.orchestrator.Hears("hello")
 		w.telegram.Edits("anna", message, "hello!")
+		hello.Answers("")
 		w.orchestrator.Drops(w.orchestrator.HearsNext().Delivery, "no")
 		w.telegram.IsSilent()
 		if dead := w.Dead(contract.TopicAgentInput + "orchestrator"); len(dead) != 1 {
@@ -218,10 +219,10 @@ func TestASessionIsDeletedWithWhatRunsInIt(t *testing.T) {
 		if again.Session() == turn.Session() || again.Delivery.GetTurn().GetHistorySeq() != 0 {
 			t.Errorf("the session %d goes on", turn.Session())
 		}
+		w.telegram.Edits("anna", message, "a record in somebody's hands")
 		again.Answers("hi")
 		w.telegram.Shows("anna: hi")
 
-		w.telegram.Edits("anna", message, "a record in somebody's hands")
 		record := w.orchestrator.HearsNext()
 		w.Do(func(tx *bus.Tx) error { return w.Sessions.Delete(tx, record.Session()) })
 		w.orchestrator.Acks(record.Delivery, record.Append(record.InputRow()))

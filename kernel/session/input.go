@@ -114,11 +114,15 @@ func (b *Book) Queue(tx *bus.Tx, s *journal.Session, in contract.AgentInput, ded
 		return nil, false, err
 	}
 	e.DedupeKey = dedupe
+	if in.Kind == contract.InputRecord {
+		duplicate, err := b.record(tx, s, e, in)
+		return e, duplicate, err
+	}
 	duplicate, err := tx.Accept(e)
 	if in.Kind == contract.InputUser {
 		tx.After(func() { b.calls.Interrupt(s.ID) })
 	}
-	if err != nil || duplicate || in.Kind == contract.InputUser || in.Kind == contract.InputRecord {
+	if err != nil || duplicate || in.Kind == contract.InputUser {
 		return e, duplicate, err
 	}
 	over, text, err := b.overCap(tx, chain(s, e))
@@ -126,6 +130,32 @@ func (b *Book) Queue(tx *bus.Tx, s *journal.Session, in contract.AgentInput, ded
 		err = b.refuse(tx, s, e, in, text)
 	}
 	return e, false, err
+}
+
+// record writes a record into the history of a session that has nothing to do.
+// One for a session that is at work waits for its agent, which has the history.
+func (b *Book) record(tx *bus.Tx, s *journal.Session, e *busv1.Event, in contract.AgentInput) (duplicate bool, err error) {
+	free := len(s.Stack) == 0
+	if free {
+		waiting, _, err := b.Waiting(tx, s, 1)
+		if err != nil {
+			return false, err
+		}
+		free = len(waiting) == 0
+	}
+	if duplicate, err = tx.Accept(e); err != nil || duplicate || !free {
+		return duplicate, err
+	}
+	if err := tx.SettleAll(e.GetSeq(), "recorded"); err != nil {
+		return false, err
+	}
+	_, err = b.write(tx, s, nil, []*busv1.Entry{inputRow(e, in)})
+	return false, err
+}
+
+// inputRow is an input as the history has it.
+func inputRow(e *busv1.Event, in contract.AgentInput) *busv1.Entry {
+	return &busv1.Entry{Kind: contract.EntryInput, Text: in.Text, Sender: in.Sender, Input: e.GetId(), InputKind: in.Kind, Thread: in.Thread}
 }
 
 // Replace gives a new text to an input that no handler has taken and no turn has

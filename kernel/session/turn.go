@@ -338,8 +338,7 @@ func (b *Book) inItsPlace(tx *bus.Tx, s *journal.Session, e *busv1.Event, in con
 	if err := tx.PutTurn(turn); err != nil {
 		return nil, err
 	}
-	row := &busv1.Entry{Kind: contract.EntryInput, Text: in.Text, Sender: in.Sender, Input: e.GetId(), InputKind: in.Kind, Thread: in.Thread}
-	_, err := b.write(tx, s, turn, []*busv1.Entry{row})
+	_, err := b.write(tx, s, turn, []*busv1.Entry{inputRow(e, in)})
 	return turn, err
 }
 

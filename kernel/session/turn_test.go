@@ -3,6 +3,7 @@ package session_test
 import (
 	"errors"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -243,11 +244,46 @@ func TestInputsOfAnotherSessionAreAnotherTurn(t *testing.T) {
 	})
 }
 
+// The kernel writes a record down by itself where nothing is to be done, and only
+// there: else the agent would not know its own history.
+func TestARecordForAnIdleSessionIsWrittenAtOnce(t *testing.T) {
+	play(t, func(w world) {
+		x := w.Extension(bus.Actor{ID: "x", Effects: []string{"session.ensure", "input"}})
+		in := kerneltest.Input("orchestrator", "k", contract.InputRecord, "one")
+		in.GetInput().DedupeKey = "once"
+		x.Must("", kerneltest.Ensure("orchestrator", "k"), in)
+		if r := x.Must("", in); !r[0].GetDuplicate() {
+			t.Error("the same record was written twice")
+		}
+		x.Must("", kerneltest.Input("orchestrator", "k", contract.InputRecord, "two"), kerneltest.Input("orchestrator", "k", contract.InputMessage, "three"),
+			kerneltest.Input("orchestrator", "k", contract.InputRecord, "four"))
+		id := w.Session("orchestrator", "k").ID
+		if rows := w.History(id); !slices.Equal(rows, []string{"input: one", "input: two"}) {
+			t.Errorf("the history is %q", rows)
+		}
+		three := w.orchestrator.Hears("three")
+		if seq := three.Delivery.GetTurn().GetHistorySeq(); seq != 2 {
+			t.Errorf("the agent is told of %d rows", seq)
+		}
+		three.Answers("yes")
+		record := w.orchestrator.HearsNext()
+		x.Must("", kerneltest.Input("orchestrator", "k", contract.InputRecord, "five")) // order is kept
+		if rows := w.History(id); !strings.HasSuffix(rows[len(rows)-1], "yes") {
+			t.Errorf("the history is %q", rows)
+		}
+		w.orchestrator.Acks(record.Delivery, record.Append(record.InputRow()))
+		if five := w.orchestrator.HearsNext(); five.Input.Text != "five" {
+			t.Errorf("the agent hears %+v", five.Input)
+		}
+	})
+}
+
 func TestARecordHasNoTurn(t *testing.T) {
 	play(t, func(w world) {
 		message := w.telegram.Says("anna", "hello")
-		w.orchestrator.Hears("hello").Answers("hi")
+		hello := w.orchestrator.Hears("hello")
 		w.telegram.Edits("anna", message, "hello!")
+		hello.Answers("hi")
 		record := w.orchestrator.HearsNext()
 		call := &busv1.Entry{Kind: contract.EntryAnswer, Calls: []*busv1.Call{{Name: "core/list_channels"}}}
 		if _, err := w.orchestrator.Commits(record.Delivery.GetToken(), record.Append(call)); !errors.Is(err, contract.ErrInvalid) {

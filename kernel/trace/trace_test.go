@@ -104,7 +104,7 @@ event user.message
       model model done 20ms
       tool core/send_to_channel done 0ms
         event channel.send.terminal delivered 0ms as r1
-          event agent.input.orchestrator pending
+          event agent.input.orchestrator done
       model model done 0ms
       event agent.output ok
         event channel.send.telegram delivered 0ms as r1

@@ -41,8 +41,17 @@ type history struct {
 
 // current reports whether h still is what the kernel has.
 func (h *history) current(t *busv1.TurnContext) bool {
-	return h != nil && !t.GetResumed() && h.seq == t.GetHistorySeq() && h.epoch == t.GetHistoryEpoch() &&
-		h.group == t.GetGroup()
+	return h.valid(t) && h.seq == t.GetHistorySeq()
+}
+
+// behind reports whether it is as the kernel has it, but for rows behind it: what
+// the kernel has recorded since.
+func (h *history) behind(t *busv1.TurnContext) bool {
+	return h.valid(t) && h.seq < t.GetHistorySeq()
+}
+
+func (h *history) valid(t *busv1.TurnContext) bool {
+	return h != nil && !t.GetResumed() && h.epoch == t.GetHistoryEpoch() && h.group == t.GetGroup()
 }
 
 // add takes over a row as the kernel has it.

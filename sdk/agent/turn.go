@@ -227,10 +227,15 @@ func (t *turn) showsDrafts() bool {
 
 // recall is the history of a session: the one in memory while it is current.
 func (a *Agent) recall(ctx context.Context, t *busv1.TurnContext) (*history, error) {
-	if h := a.histories.take(t.GetSession()); h.current(t) {
+	h := a.histories.take(t.GetSession())
+	switch {
+	case h.current(t):
 		return h, nil
+	case h.behind(t):
+		_, err := a.further(ctx, h)
+		return h, err
 	}
-	h := &history{session: t.GetSession(), seq: t.GetHistorySeq(), epoch: t.GetHistoryEpoch(), group: t.GetGroup()}
+	h = &history{session: t.GetSession(), seq: t.GetHistorySeq(), epoch: t.GetHistoryEpoch(), group: t.GetGroup()}
 	if (t.GetHistorySeq() == 0 || a.forgets) && !t.GetResumed() {
 		return h, nil
 	}
@@ -272,17 +277,25 @@ func (a *Agent) enough(rows []*busv1.Entry, t *busv1.TurnContext) bool {
 
 // sync takes over the rows that the kernel has recorded behind those known.
 func (t *turn) sync(ctx context.Context) error {
-	rows, _, err := t.a.kernel.History(ctx, t.context.GetSession(), t.history.seq, maxHistory)
-	if err != nil {
-		return fmt.Errorf("read the history of session %s again: %w", t.context.GetSession(), err)
-	}
+	rows, err := t.a.further(ctx, t.history)
 	for _, e := range rows {
 		if t.id < 0 { // the first of them tells the number that the kernel gave this turn
 			t.renumber(e.GetTurn())
 		}
-		t.history.add(e, e.GetTurn())
 	}
-	return nil
+	return err
+}
+
+// further takes over the rows that the kernel has behind those known.
+func (a *Agent) further(ctx context.Context, h *history) ([]*busv1.Entry, error) {
+	rows, _, err := a.kernel.History(ctx, h.session, h.seq, maxHistory)
+	if err != nil {
+		return nil, fmt.Errorf("read what is new in the history of session %s: %w", h.session, err)
+	}
+	for _, e := range rows {
+		h.add(e, e.GetTurn())
+	}
+	return rows, nil
 }
 
 // renumber gives the turn the number that the kernel knows it by.
