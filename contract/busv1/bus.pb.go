@@ -1292,7 +1292,8 @@ func (x *Steer) GetInputs() []string {
 }
 
 // TurnCancel ends the running turn of a session and those it interrupted. Each
-// is answered with an agent.output whose outcome is cancelled.
+// is answered with an agent.output whose outcome is cancelled. Where there is no
+// such session, nothing is to end, and that is no error.
 type TurnCancel struct {
 	state   protoimpl.MessageState `protogen:"open.v1"`
 	Session string                 `protobuf:"bytes,1,opt,name=session,proto3" json:"session,omitempty"` // session id; or empty, with agent and key

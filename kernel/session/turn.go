@@ -344,14 +344,15 @@ func (b *Book) inItsPlace(tx *bus.Tx, s *journal.Session, e *busv1.Event, in con
 
 // Cancel implements bus.Sessions: it ends the running turn of a session and
 // those that it interrupted, in the holder's place. Inputs that no turn has
-// begun with are kept.
+// begun with are kept, unless they are to end, too. Where there is no session,
+// nothing runs: it was deleted, and had its last word.
 func (b *Book) Cancel(tx *bus.Tx, c *busv1.TurnCancel) (*busv1.EffectResult, error) {
 	s, err := named(tx, c.GetSession(), c.GetAgent(), c.GetKey())
 	if err != nil {
 		return nil, err
 	}
 	if s == nil {
-		return nil, fmt.Errorf("%w: there is no session %q", contract.ErrNotFound, c.GetSession()+c.GetKey())
+		return &busv1.EffectResult{}, nil
 	}
 	if l := tx.Lease; l != nil && l.Session == s.ID {
 		return nil, fmt.Errorf("%w: who runs a turn ends it with %s, not with turn.cancel", contract.ErrDenied, contract.TopicAgentOutput)
