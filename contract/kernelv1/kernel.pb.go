@@ -159,9 +159,12 @@ func (x *WatchRequest) GetTopics() []string {
 }
 
 type SessionRequest struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Session       string                 `protobuf:"bytes,1,opt,name=session,proto3" json:"session,omitempty"`
-	Lane          string                 `protobuf:"bytes,2,opt,name=lane,proto3" json:"lane,omitempty"`
+	state   protoimpl.MessageState `protogen:"open.v1"`
+	Session string                 `protobuf:"bytes,1,opt,name=session,proto3" json:"session,omitempty"`
+	Lane    string                 `protobuf:"bytes,2,opt,name=lane,proto3" json:"lane,omitempty"`
+	// In place of an id, for whoever may queue inputs:
+	Agent         string `protobuf:"bytes,3,opt,name=agent,proto3" json:"agent,omitempty"`
+	Key           string `protobuf:"bytes,4,opt,name=key,proto3" json:"key,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -206,6 +209,20 @@ func (x *SessionRequest) GetSession() string {
 func (x *SessionRequest) GetLane() string {
 	if x != nil {
 		return x.Lane
+	}
+	return ""
+}
+
+func (x *SessionRequest) GetAgent() string {
+	if x != nil {
+		return x.Agent
+	}
+	return ""
+}
+
+func (x *SessionRequest) GetKey() string {
+	if x != nil {
+		return x.Key
 	}
 	return ""
 }
@@ -1552,10 +1569,12 @@ const file_switchboard_kernel_v1_kernel_proto_rawDesc = "" +
 	"\fReceiptFrame\x12=\n" +
 	"\breceipts\x18\x01 \x03(\v2!.switchboard.bus.v1.CommitReceiptR\breceipts\"&\n" +
 	"\fWatchRequest\x12\x16\n" +
-	"\x06topics\x18\x01 \x03(\tR\x06topics\">\n" +
+	"\x06topics\x18\x01 \x03(\tR\x06topics\"f\n" +
 	"\x0eSessionRequest\x12\x18\n" +
 	"\asession\x18\x01 \x01(\tR\asession\x12\x12\n" +
-	"\x04lane\x18\x02 \x01(\tR\x04lane\"\xf6\x01\n" +
+	"\x04lane\x18\x02 \x01(\tR\x04lane\x12\x14\n" +
+	"\x05agent\x18\x03 \x01(\tR\x05agent\x12\x10\n" +
+	"\x03key\x18\x04 \x01(\tR\x03key\"\xf6\x01\n" +
 	"\aSession\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x14\n" +
 	"\x05agent\x18\x02 \x01(\tR\x05agent\x12\x10\n" +

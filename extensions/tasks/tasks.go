@@ -25,6 +25,7 @@ package tasks
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 	"time"
@@ -66,6 +67,8 @@ type store interface {
 	Commit(ctx context.Context, effects ...sdk.Effect) error
 	// Session is the key of a session, which never changes.
 	Session(ctx context.Context, id string) (key string, err error)
+	// Busy says whether a session has something to do; one that does not exist has not.
+	Busy(ctx context.Context, agent, key string) (bool, error)
 }
 
 // tasks is the extension.
@@ -83,6 +86,7 @@ type tasks struct {
 	followed map[string]bool        // roots where a person waits, and maybe others
 	claims   map[string]claim       // queued rows that a change under way is about to begin
 	timers   map[string]*time.Timer // by task
+	silent   map[string]time.Time   // since when workers, by task, were seen to do nothing; of the sweep alone
 }
 
 // New returns the extension.
@@ -177,21 +181,26 @@ func (t *tasks) number() int64 {
 }
 
 const (
-	followEvery = 3 * time.Second // how often is looked for people who have waited long enough
+	followEvery = 3 * time.Second  // how often is looked for people who have waited long enough
+	lostEvery   = 10 * time.Minute // and for workers that were lost
 	pruneEvery  = time.Hour
 )
 
 // sweep does what nothing announces, until ctx ends.
 func (t *tasks) sweep(ctx context.Context) {
-	follow, prune := time.NewTicker(followEvery), time.NewTicker(pruneEvery)
+	follow, lost, prune := time.NewTicker(followEvery), time.NewTicker(lostEvery), time.NewTicker(pruneEvery)
 	defer follow.Stop()
+	defer lost.Stop()
 	defer prune.Stop()
+	t.endLost(ctx)
 	for {
 		select {
 		case <-ctx.Done():
 			return
 		case <-follow.C:
 			t.serveFollowers(ctx)
+		case <-lost.C:
+			t.endLost(ctx)
 		case <-prune.C:
 			if err := t.prune(ctx, time.Now()); err != nil && ctx.Err() == nil {
 				t.log.Warn("removing old tasks failed; trying again later", "error", err)
@@ -224,4 +233,12 @@ func (k kernel) Commit(ctx context.Context, effects ...sdk.Effect) error {
 func (k kernel) Session(ctx context.Context, id string) (key string, err error) {
 	s, err := k.Services().Sessions.Get(ctx, &kernelv1.SessionRequest{Session: id, Lane: sdk.LaneOf(ctx)})
 	return s.GetKey(), contract.FromStatus(err)
+}
+
+func (k kernel) Busy(ctx context.Context, agent, key string) (bool, error) {
+	s, err := k.Services().Sessions.Get(ctx, &kernelv1.SessionRequest{Agent: agent, Key: key})
+	if err = contract.FromStatus(err); errors.Is(err, contract.ErrNotFound) {
+		return false, nil
+	}
+	return s.GetState() != "idle", err
 }

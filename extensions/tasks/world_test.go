@@ -111,6 +111,13 @@ func (w *world) Session(_ context.Context, id string) (key string, err error) {
 	return "", contract.ErrNotFound
 }
 
+func (w *world) Busy(_ context.Context, agent, key string) (bool, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	s := w.byKey[agent+" "+key]
+	return s != nil && (s.running != nil || len(s.pending) > 0), nil
+}
+
 func (w *world) Commit(_ context.Context, effects ...sdk.Effect) error { return w.apply(effects, nil) }
 
 // apply commits effects, all or none.
@@ -202,7 +209,10 @@ func (w *world) effect(e *busv1.Effect) {
 			s.pending = append(s.pending, k.Input)
 		}
 	case *busv1.Effect_TurnCancel:
-		s := w.named(k.TurnCancel.GetSession(), k.TurnCancel.GetAgent(), k.TurnCancel.GetKey())
+		s := w.lookUp(k.TurnCancel.GetSession(), k.TurnCancel.GetAgent(), k.TurnCancel.GetKey())
+		if s == nil {
+			return // it had its last word
+		}
 		w.says(s, contract.OutcomeCancelled, k.TurnCancel.GetReason())
 		for range s.pending {
 			w.say(s, contract.OutcomeCancelled, "")

@@ -11,10 +11,11 @@ import (
 )
 
 // Get implements kernelv1.SessionsServer: of its own session whoever holds the
-// lane, of any whoever may queue inputs there. Nothing that was said is in it.
+// lane, of any whoever may queue inputs there, by its agent and key, too. Nothing
+// that was said is in it.
 func (s sessionsService) Get(ctx context.Context, r *kernelv1.SessionRequest) (*kernelv1.Session, error) {
-	id := journal.ParseSessionID(r.GetSession())
-	if !actorOf(ctx).MayQueue() || id == 0 {
+	id, named := journal.ParseSessionID(r.GetSession()), r.GetKey() != ""
+	if !actorOf(ctx).MayQueue() || id == 0 && !named {
 		var err error
 		if id, err = s.h.own(ctx, r.GetLane(), r.GetSession()); err != nil {
 			return nil, err
@@ -22,7 +23,13 @@ func (s sessionsService) Get(ctx context.Context, r *kernelv1.SessionRequest) (*
 	}
 	var found *kernelv1.Session
 	return found, s.h.Bus.View(ctx, func(j journal.Reader) error {
-		stored, err := j.Session(id)
+		var stored *journal.Session
+		var err error
+		if id != 0 {
+			stored, err = j.Session(id)
+		} else {
+			stored, err = j.SessionByKey(r.GetAgent(), r.GetKey())
+		}
 		if err != nil || stored == nil {
 			return errors.Join(err, contract.ErrNotFound)
 		}

@@ -168,6 +168,11 @@ func (v sessionsService) Get(_ context.Context, r *kernelv1.SessionRequest) (*ke
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	found := s.sessions[r.GetSession()]
+	for _, one := range s.sessions {
+		if r.GetKey() != "" && one.info.GetAgent() == r.GetAgent() && one.info.GetKey() == r.GetKey() {
+			found = one
+		}
+	}
 	if found == nil {
 		return nil, fmt.Errorf("session %q: %w", r.GetSession(), contract.ErrNotFound)
 	}
