@@ -32,6 +32,7 @@ type Subscription struct {
 	Commands []string
 
 	class class
+	vague bool // what it leaves out is not known yet
 }
 
 // class says what the kernel itself knows of a subscription.
@@ -138,7 +139,7 @@ func (s *subscription) use(spec Subscription) {
 
 func inputPattern(agent string) string { return contract.TopicAgentInput + agent }
 
-var defaultSubscription = Subscription{Ordered: true, AckWait: 30 * time.Second, MaxDeliver: 4, MaxAge: 24 * time.Hour}
+var defaultSubscription = Subscription{Ordered: true, AckWait: 30 * time.Second, MaxDeliver: 4, MaxAge: 24 * time.Hour, vague: true}
 
 func (b *Bus) newSubscription(s journal.Subscription) *subscription {
 	sub := &subscription{
@@ -167,11 +168,14 @@ func (b *Bus) Subscribe(extension string, wanted []Subscription) error {
 			if k.Extension != extension {
 				continue
 			}
-			want := slices.ContainsFunc(wanted, func(s Subscription) bool { return s.Pattern == k.Pattern })
+			want := slices.IndexFunc(wanted, func(s Subscription) bool { return s.Pattern == k.Pattern })
 			parked := k.ParkedAt
 			switch {
-			case want:
+			case want >= 0:
 				k.ParkedAt = 0
+				if err := tx.leaveOut(k, wanted[want]); err != nil {
+					return err
+				}
 			case parked == 0:
 				k.ParkedAt = tx.Now
 			}
