@@ -37,7 +37,6 @@ import (
 	"github.com/hashicorp/go-hclog"
 
 	"github.com/switchboard-run/switchboard/contract"
-	"github.com/switchboard-run/switchboard/contract/extensionv1"
 	"github.com/switchboard-run/switchboard/kernel/bus"
 	"github.com/switchboard-run/switchboard/kernel/config"
 	"github.com/switchboard-run/switchboard/kernel/directory"
@@ -109,7 +108,7 @@ type Kernel struct {
 	active     map[string]*supervisor.Instance
 	actors     map[string]*bus.Actor // of the latest generation
 	// described is what extensions said of themselves when they were last active.
-	described map[string]*extensionv1.Description
+	described map[string]*offer
 	stopping  map[string]bool // being stopped on purpose
 }
 
@@ -119,7 +118,7 @@ func Open(ctx context.Context, o Options) (_ *Kernel, err error) {
 	k := &Kernel{
 		options: o, started: time.Now(), directory: &directory.Directory{}, status: map[string]supervisor.Status{},
 		active: map[string]*supervisor.Instance{}, actors: map[string]*bus.Actor{}, stopping: map[string]bool{},
-		described: map[string]*extensionv1.Description{},
+		described: map[string]*offer{},
 	}
 	defer func() {
 		if err != nil {

@@ -16,9 +16,9 @@ var _ supervisor.Observer = observer{}
 
 // Active implements supervisor.Observer.
 func (o observer) Active(i *supervisor.Instance) {
-	k := o.k
+	k, described := o.k, offerOf(i.ID, i.Description)
 	k.mu.Lock()
-	k.active[i.ID], k.described[i.ID] = i, i.Description
+	k.active[i.ID], k.described[i.ID] = i, described
 	a := k.actors[i.ID]
 	delete(k.stopping, i.ID)
 	k.mu.Unlock()

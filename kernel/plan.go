@@ -55,7 +55,7 @@ func (k *Kernel) Replan() {
 	k.mu.Lock()
 	previous := k.plan
 	k.plan = next
-	maps.DeleteFunc(k.described, func(id string, _ *extensionv1.Description) bool { return next.members[id] == nil })
+	maps.DeleteFunc(k.described, func(id string, _ *offer) bool { return next.members[id] == nil })
 	k.mu.Unlock()
 	k.reportProblems(previous, next)
 	k.subscribe(next)

@@ -12,7 +12,6 @@ import (
 	"github.com/switchboard-run/switchboard/kernel/directory"
 	"github.com/switchboard-run/switchboard/kernel/manifest"
 	"github.com/switchboard-run/switchboard/kernel/supervisor"
-	"github.com/switchboard-run/switchboard/kernel/tools"
 )
 
 // refresh puts a new snapshot of what is known in force, and lets the bus hold
@@ -45,9 +44,7 @@ func (k *Kernel) snapshot() *directory.Snapshot {
 		s.ModelNames["scout"] = []string{c.Models.Scout}
 	}
 	s.DailyTokens, s.Completions = c.Models.DailyTokens, c.Models.Concurrency
-	for _, t := range tools.Core() {
-		s.Tools = append(s.Tools, tools.Entry(tools.CoreExtension, t))
-	}
+	s.Tools = append(s.Tools, coreTools()...)
 	for id, m := range k.plan.members {
 		k.describe(s, id, m)
 	}
@@ -91,17 +88,15 @@ func (k *Kernel) describe(s *directory.Snapshot, id string, m *member) {
 	if len(m.manifest.Provides.Models) > 0 {
 		s.Models = append(s.Models, directory.Provider{Extension: id, Models: m.manifest.Provides.Models, State: state, Readiness: readiness})
 	}
-	description := k.described[id]
+	offered := k.described[id]
 	switch {
 	case status.State == supervisor.Failed:
-	case description == nil && m.manifest.Provides.Tools && state == directory.StateStarting:
+	case offered == nil && m.manifest.Provides.Tools && state == directory.StateStarting:
 		s.Arriving = append(s.Arriving, id)
 	default: // what it offered last is what it offers again once it is back
-		for _, t := range description.GetTools() {
-			s.Tools = append(s.Tools, tools.Entry(id, t))
-		}
+		s.Tools = append(s.Tools, offered.entries()...)
 	}
-	s.Commands = append(s.Commands, commands(m.manifest, description, state)...)
+	s.Commands = append(s.Commands, commands(m.manifest, offered.said(), state)...)
 }
 
 // commands are the slash commands of an extension. What its manifest does not

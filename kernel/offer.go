@@ -1,0 +1,46 @@
+package kernel
+
+import (
+	"sync"
+
+	"github.com/switchboard-run/switchboard/contract/extensionv1"
+	"github.com/switchboard-run/switchboard/kernel/directory"
+	"github.com/switchboard-run/switchboard/kernel/tools"
+)
+
+// offer is what an extension said of itself when it was last active. Its schemas
+// are compiled once: a snapshot is made at each change of any extension. A nil
+// offer is empty.
+type offer struct {
+	description *extensionv1.Description
+	tools       []directory.Tool
+}
+
+func offerOf(id string, d *extensionv1.Description) *offer {
+	return &offer{description: d, tools: entries(id, d.GetTools())}
+}
+
+func (o *offer) said() *extensionv1.Description {
+	if o == nil {
+		return nil
+	}
+	return o.description
+}
+
+func (o *offer) entries() []directory.Tool {
+	if o == nil {
+		return nil
+	}
+	return o.tools
+}
+
+// coreTools are the kernel's own.
+var coreTools = sync.OnceValue(func() []directory.Tool { return entries(tools.CoreExtension, tools.Core()) })
+
+func entries(extension string, described []*extensionv1.Tool) []directory.Tool {
+	all := make([]directory.Tool, 0, len(described))
+	for _, t := range described {
+		all = append(all, tools.Entry(extension, t))
+	}
+	return all
+}
