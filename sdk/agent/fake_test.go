@@ -134,7 +134,7 @@ func (w *world) History(ctx context.Context, session string, after, maxBytes int
 	var out []*busv1.Entry
 	for i := len(w.rows) - 1; i >= 0 && w.rows[i].GetSeq() > after; i-- {
 		maxBytes -= int64(len(w.rows[i].GetText()))
-		if maxBytes < 0 && len(out) > 0 && w.rows[i].GetTurn() != out[0].GetTurn() {
+		if maxBytes < 0 && len(out) > 0 && (w.rows[i].GetTurn() == 0 || w.rows[i].GetTurn() != out[0].GetTurn()) {
 			return out, true, nil
 		}
 		e := proto.CloneOf(w.rows[i])

@@ -2,6 +2,7 @@ package agent
 
 import (
 	"container/list"
+	"math"
 	"slices"
 	"sync"
 
@@ -54,8 +55,12 @@ func (h *history) valid(t *busv1.TurnContext) bool {
 	return h != nil && !t.GetResumed() && h.epoch == t.GetHistoryEpoch() && h.group == t.GetGroup()
 }
 
-// add takes over a row as the kernel has it.
+// add takes over a row as the kernel has it. One that belongs to no turn stands
+// for itself.
 func (h *history) add(e *busv1.Entry, turn int64) {
+	if turn == 0 {
+		turn = math.MinInt64 + e.GetSeq()
+	}
 	if e.GetKind() == contract.EntryResult {
 		e.Text = cutText(e.GetText(), contract.MaxToolResult)
 	}

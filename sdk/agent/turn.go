@@ -232,8 +232,9 @@ func (a *Agent) recall(ctx context.Context, t *busv1.TurnContext) (*history, err
 	case h.current(t):
 		return h, nil
 	case h.behind(t):
-		_, err := a.further(ctx, h)
-		return h, err
+		if _, more, err := a.further(ctx, h); err != nil || !more {
+			return h, err
+		}
 	}
 	h = &history{session: t.GetSession(), seq: t.GetHistorySeq(), epoch: t.GetHistoryEpoch(), group: t.GetGroup()}
 	if (t.GetHistorySeq() == 0 || a.forgets) && !t.GetResumed() {
@@ -277,7 +278,7 @@ func (a *Agent) enough(rows []*busv1.Entry, t *busv1.TurnContext) bool {
 
 // sync takes over the rows that the kernel has recorded behind those known.
 func (t *turn) sync(ctx context.Context) error {
-	rows, err := t.a.further(ctx, t.history)
+	rows, _, err := t.a.further(ctx, t.history)
 	for _, e := range rows {
 		if t.id < 0 { // the first of them tells the number that the kernel gave this turn
 			t.renumber(e.GetTurn())
@@ -286,16 +287,17 @@ func (t *turn) sync(ctx context.Context) error {
 	return err
 }
 
-// further takes over the rows that the kernel has behind those known.
-func (a *Agent) further(ctx context.Context, h *history) ([]*busv1.Entry, error) {
-	rows, _, err := a.kernel.History(ctx, h.session, h.seq, maxHistory)
+// further takes over the rows that the kernel has behind those known. With more of
+// them than are read at once, the oldest are missing.
+func (a *Agent) further(ctx context.Context, h *history) (rows []*busv1.Entry, more bool, err error) {
+	rows, more, err = a.kernel.History(ctx, h.session, h.seq, maxHistory)
 	if err != nil {
-		return nil, fmt.Errorf("read what is new in the history of session %s: %w", h.session, err)
+		return nil, false, fmt.Errorf("read what is new in the history of session %s: %w", h.session, err)
 	}
 	for _, e := range rows {
 		h.add(e, e.GetTurn())
 	}
-	return rows, nil
+	return rows, more, nil
 }
 
 // renumber gives the turn the number that the kernel knows it by.
