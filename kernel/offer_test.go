@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/switchboard-run/switchboard/contract/extensionv1"
+	"github.com/switchboard-run/switchboard/kernel/config"
 	"github.com/switchboard-run/switchboard/kernel/directory"
 	"github.com/switchboard-run/switchboard/kernel/supervisor"
 )
@@ -14,6 +15,7 @@ func TestASnapshotDoesNotCompileSchemasAgain(t *testing.T) {
 	t.Parallel()
 	lookup := &extensionv1.Tool{Name: "lookup", Description: "Looks it up.", Schema: []byte(`{"type":"object"}`)}
 	k := &Kernel{
+		options:   Options{Home: &config.Home{}},
 		plan:      planned(t, ""),
 		status:    map[string]supervisor.Status{},
 		described: map[string]*offer{"memory": offerOf("memory", &extensionv1.Description{Tools: []*extensionv1.Tool{lookup}})},
