@@ -261,7 +261,7 @@ func TestHeartbeatKilledWhileItEscalates(t *testing.T) {
 				h.remembered()
 				h.beating(true, "processes: separate")
 				h.env["SWITCHBOARD_CRASH"], h.env["SWITCHBOARD_CRASH_FROM"], h.env["SWITCHBOARD_CRASH_VICTIM"] = point, contract.TopicAgentTask, victim
-				h.start()
+				h.launch() // it may die before it takes terminals
 				delete(h.env, "SWITCHBOARD_CRASH")
 				delete(h.env, "SWITCHBOARD_CRASH_FROM")
 				if victim == "" {

@@ -17,6 +17,8 @@ import (
 	"testing"
 	"time"
 
+	"gopkg.in/yaml.v3"
+
 	"github.com/switchboard-run/switchboard/extensions/openai/openaitest"
 	"github.com/switchboard-run/switchboard/extensions/telegramchannel/telegramtest"
 	"github.com/switchboard-run/switchboard/kernel/control"
@@ -97,6 +99,9 @@ func newWorld(t *testing.T, opts ...option) *world {
 	for _, o := range opts {
 		o(w)
 	}
+	if w.model != nil {
+		w.config(w.text("config.yaml"))
+	}
 	return w
 }
 
@@ -155,7 +160,40 @@ func (w *world) write(text string, perm os.FileMode, parts ...string) {
 	}
 }
 
-func (w *world) config(text string) { w.write(text, 0o600, "config.yaml") }
+// config replaces the configuration. A model that a test holds back is waited for.
+func (w *world) config(text string) {
+	w.t.Helper()
+	if w.model != nil {
+		text = patiently(w.t, text)
+	}
+	w.write(text, 0o600, "config.yaml")
+}
+
+// patiently is a configuration that leaves a model as much time as a test has,
+// unless it says otherwise.
+func patiently(t *testing.T, text string) string {
+	t.Helper()
+	all := map[string]any{}
+	if err := yaml.Unmarshal([]byte(text), &all); err != nil {
+		t.Fatalf("reading the configuration %q: %v", text, err)
+	}
+	in := all
+	for _, key := range []string{"extensions", "openai", "config"} {
+		below, _ := in[key].(map[string]any)
+		if below == nil {
+			below = map[string]any{}
+		}
+		in[key], in = below, below
+	}
+	if in["idle_timeout"] == nil {
+		in["idle_timeout"] = patience.String()
+	}
+	out, err := yaml.Marshal(all)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(out)
+}
 
 func (w *world) environ() []string {
 	var env []string
@@ -174,13 +212,17 @@ func (w *world) ctx() context.Context {
 
 // waitFor looks again and again whether something has happened.
 func (w *world) waitFor(done func() bool) bool {
-	for deadline := time.Now().Add(patience); ; time.Sleep(10 * time.Millisecond) {
+	for began := time.Now(); ; {
+		look := time.Now()
 		if done() {
 			return true
 		}
-		if time.Now().After(deadline) {
+		waited := time.Since(began)
+		if waited > patience {
 			return false
 		}
+		// What takes long to look at, or to happen, is looked at less often.
+		time.Sleep(max(10*time.Millisecond, time.Since(look), min(waited/20, 100*time.Millisecond)))
 	}
 }
 
