@@ -26,10 +26,15 @@ type exchange struct {
 	Initiator string `json:"initiator"`
 	Peer      string `json:"peer"`
 	// From is where it was begun, and never changes.
-	From        origin `json:"initiated_from"`
-	Mode        string `json:"mode"`
-	MaxMessages int    `json:"max_messages"`
-	IdleSeconds int64  `json:"idle_seconds"`
+	From origin `json:"initiated_from"`
+	// Within is the session where others read along, in which it or the first of
+	// those that it followed from was begun; empty: nobody does.
+	Within string `json:"within,omitempty"`
+	// Sides is the sessions within it, by their agents, as far as they are known.
+	Sides       map[string]string `json:"sides,omitempty"`
+	Mode        string            `json:"mode"`
+	MaxMessages int               `json:"max_messages"`
+	IdleSeconds int64             `json:"idle_seconds"`
 
 	Messages int       `json:"messages"` // of both sides
 	Opened   time.Time `json:"opened_at"`
@@ -74,6 +79,20 @@ func (x *exchange) other(agent string) string {
 		return x.Initiator
 	}
 	return ""
+}
+
+// key is that of the session of an agent's side.
+func (x *exchange) key(agent string) string { return sessionKey(agent, x.other(agent), x.Within) }
+
+// spokeIn notes the session of an agent's side.
+func (x *exchange) spokeIn(agent, session string) {
+	if x.Within == "" { // it is there from the start
+		return
+	}
+	if x.Sides == nil {
+		x.Sides = map[string]string{}
+	}
+	x.Sides[agent] = session
 }
 
 func (x *exchange) idleAt() time.Time {
@@ -158,7 +177,7 @@ func (l *links) give(x *exchange, g given, kind, sender, text string) sdk.Effect
 	x.Unanswered = append(x.Unanswered, g)
 	x.Active = l.now()
 	return sdk.Raw(&busv1.Input{
-		Agent: g.Agent, Key: sessionKey(g.Agent, x.other(g.Agent)), Kind: kind, Sender: sender, Text: text,
+		Agent: g.Agent, Key: x.key(g.Agent), Kind: kind, Sender: sender, Text: text,
 		Thread: x.ID, DedupeKey: g.Input, Meta: l.frame(x, g.Agent), IfExists: true,
 	})
 }
@@ -166,7 +185,7 @@ func (l *links) give(x *exchange, g given, kind, sender, text string) sdk.Effect
 // record is something to know on one side of x, without a turn.
 func (x *exchange) record(agent, sender, text, thread string) sdk.Effect {
 	return sdk.Raw(&busv1.Input{
-		Agent: agent, Key: sessionKey(agent, x.other(agent)), Kind: contract.InputRecord, Sender: sender, Text: text, Thread: thread, IfExists: true,
+		Agent: agent, Key: x.key(agent), Kind: contract.InputRecord, Sender: sender, Text: text, Thread: thread, IfExists: true,
 	})
 }
 

@@ -27,6 +27,10 @@
 //   - A turn on a link knows what the exchange is about and how to end it: each
 //     input brings that along.
 //   - A session that is deleted ends its exchanges, and holds nothing else up.
+//   - What is begun where others read along has sessions of its own, link:A:B:S and
+//     link:B:A:S for the session S, which others read along in, too: its agents
+//     are given nothing private, and see nothing of what was said on the link
+//     for somebody else.
 //
 // Exchanges are independent of each other; within one, each side is in order.
 // Handlers and tools may run at once: versions, not locks, keep them apart.
@@ -111,18 +115,30 @@ func (l *link) peer(agent string) string {
 	return ""
 }
 
-// sessionKey is the key of the side that self has towards peer.
-func sessionKey(self, peer string) string { return sidePrefix + self + ":" + peer }
+// sessionKey is the key of the side that self has towards peer, within a session
+// where others read along, if there is one.
+func sessionKey(self, peer, within string) string {
+	key := sidePrefix + self + ":" + peer
+	if within != "" {
+		key += ":" + within
+	}
+	return key
+}
 
 const sidePrefix = "link:"
 
+// side is one end of a link.
+type side struct{ self, peer, within string }
+
 // sideOf reads a key.
-func sideOf(key string) (self, peer string, ok bool) {
+func sideOf(key string) (s side, ok bool) {
 	both, ok := strings.CutPrefix(key, sidePrefix)
 	if !ok {
-		return "", "", false
+		return side{}, false
 	}
-	return strings.Cut(both, ":")
+	s.self, both, ok = strings.Cut(both, ":")
+	s.peer, s.within, _ = strings.Cut(both, ":")
+	return s, ok
 }
 
 // kernel is what links need of the kernel.
@@ -184,14 +200,14 @@ func (l *links) start(ctx context.Context, k kernel, log hclog.Logger, now func(
 
 // open makes the sessions of a link, unless they exist.
 func (l *links) open(ctx context.Context, one *link) error {
-	results, err := l.k.Commit(ctx, ensure(one.From, one.To), ensure(one.To, one.From))
+	results, err := l.k.Commit(ctx, ensure(one.From, one.To, "", ""), ensure(one.To, one.From, "", ""))
 	if err != nil {
 		return fmt.Errorf("make the sessions of the link between %s and %s: %w", one.From, one.To, err)
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.sessions[sessionKey(one.From, one.To)] = results[0].GetSession()
-	l.sessions[sessionKey(one.To, one.From)] = results[1].GetSession()
+	l.sessions[sessionKey(one.From, one.To, "")] = results[0].GetSession()
+	l.sessions[sessionKey(one.To, one.From, "")] = results[1].GetSession()
 	return nil
 }
 
@@ -201,17 +217,23 @@ func (l *links) sessionsOf(one *link) map[string]string {
 	defer l.mu.Unlock()
 	sessions := map[string]string{}
 	for _, self := range []string{one.From, one.To} {
-		if id := l.sessions[sessionKey(self, one.peer(self))]; id != "" {
+		if id := l.sessions[sessionKey(self, one.peer(self), "")]; id != "" {
 			sessions[self] = id
 		}
 	}
 	return sessions
 }
 
-func ensure(self, peer string) sdk.Effect {
-	return sdk.Raw(&busv1.SessionEnsure{
-		Agent: self, Key: sessionKey(self, peer), Outbound: &busv1.Outbound{Kind: busv1.Outbound_KIND_EXTENSION},
-	})
+// ensure makes a side, unless it exists. One within a session is read along by
+// whoever reads along in the session from which it is made.
+func ensure(self, peer, within, from string) sdk.Effect {
+	e := &busv1.SessionEnsure{
+		Agent: self, Key: sessionKey(self, peer, within), Outbound: &busv1.Outbound{Kind: busv1.Outbound_KIND_EXTENSION},
+	}
+	if within != "" {
+		e.Within = from
+	}
+	return sdk.Raw(e)
 }
 
 // between is the link of two agents; nil: there is none.

@@ -22,7 +22,8 @@ func (l *links) handle(ctx context.Context, e sdk.Event) (sdk.Effects, error) {
 	if err := e.Decode(&out); err != nil {
 		return nil, err
 	}
-	self, peer, ours := sideOf(out.Key)
+	at, ours := sideOf(out.Key)
+	self := at.self
 	if !ours {
 		return nil, nil
 	}
@@ -31,7 +32,7 @@ func (l *links) handle(ctx context.Context, e sdk.Event) (sdk.Effects, error) {
 		case err != nil:
 			return nil, err
 		case !there:
-			return nil, l.deleted(ctx, self, peer, e.CreatedAt)
+			return nil, l.deleted(ctx, at, e.CreatedAt)
 		}
 	}
 	if out.Thread == "" { // said on the side outside of an exchange
@@ -46,7 +47,9 @@ func (l *links) handle(ctx context.Context, e sdk.Event) (sdk.Effects, error) {
 		return nil, nil
 	case x.Over:
 		return l.late(x, self, out), nil
-	case out.Outcome != contract.OutcomeOK:
+	}
+	x.spokeIn(self, out.Session)
+	if out.Outcome != contract.OutcomeOK {
 		return l.end(ctx, x, ending{outcome: out.Outcome, by: self, text: failure(out), input: out.Input, spent: e.Hop > 0})
 	}
 	return l.replied(ctx, x, self, out)
@@ -107,19 +110,19 @@ func (l *links) late(x *exchange, self string, out contract.AgentOutput) sdk.Eff
 	}
 }
 
-// deleted ends what was open on a side whose session was deleted, and makes the
-// session anew. What was begun later is not concerned: it had made one.
-func (l *links) deleted(ctx context.Context, self, peer string, at time.Time) error {
-	if one := l.between(self, peer); one != nil && one.Problem == "" {
+// deleted ends what was open on a side whose session was deleted, and makes a
+// session anew that is there from the start. What was begun later is not concerned: it had made one.
+func (l *links) deleted(ctx context.Context, s side, at time.Time) error {
+	if one := l.between(s.self, s.peer); one != nil && one.Problem == "" && s.within == "" {
 		if err := l.open(ctx, one); err != nil {
-			l.log.Warn("a session that was deleted is made again when it is needed", "session", sessionKey(self, peer), "error", err)
+			l.log.Warn("a session that was deleted is made again when it is needed", "session", sessionKey(s.self, s.peer, ""), "error", err)
 		}
 	}
 	return l.endThose(ctx, func(_ context.Context, x *exchange) (ending, error) {
-		if x.other(self) != peer || x.Opened.After(at) {
+		if x.other(s.self) != s.peer || x.Within != s.within || x.Opened.After(at) {
 			return ending{}, nil
 		}
-		return ending{outcome: unavailable, text: fmt.Sprintf("The side of %s was deleted.", self)}, nil
+		return ending{outcome: unavailable, text: fmt.Sprintf("The side of %s was deleted.", s.self)}, nil
 	})
 }
 

@@ -41,6 +41,7 @@ type played struct {
 
 type playedSession struct {
 	id, agent, key string
+	group          bool // others read along
 	queue          []playedInput
 	heard          []string // all that reached its history, as "kind from sender [thread]: text"
 	records        []string
@@ -150,7 +151,20 @@ func (p *played) commit(effects sdk.Effects) (results []*busv1.EffectResult, err
 			}
 			delete(kv, k.Delete.GetKey())
 		case *busv1.Effect_SessionEnsure:
-			r.Session = p.session(k.SessionEnsure.GetAgent(), k.SessionEnsure.GetKey()).id
+			group := false
+			if id := k.SessionEnsure.GetWithin(); id != "" {
+				within := p.sessions[id]
+				if within == nil {
+					return nil, fmt.Errorf("within %s: %w", id, contract.ErrNotFound)
+				}
+				group = within.group
+			}
+			known := len(p.sessions)
+			s := p.session(k.SessionEnsure.GetAgent(), k.SessionEnsure.GetKey())
+			if len(p.sessions) > known {
+				s.group = group
+			}
+			r.Session = s.id
 		case *busv1.Effect_Input:
 			s := p.sessions[k.Input.GetSession()]
 			if k.Input.GetSession() == "" {
@@ -220,7 +234,7 @@ type playedTurn struct {
 
 func (p *played) side(self, peer string) *playedSession {
 	p.t.Helper()
-	id := p.keys[self+" "+sessionKey(self, peer)]
+	id := p.keys[self+" "+sessionKey(self, peer, "")]
 	if id == "" {
 		p.t.Fatalf("there is no side of %s towards %s", self, peer)
 	}
@@ -285,7 +299,7 @@ func (u *playedTurn) uses(tool string, arguments map[string]any) sdk.ToolResult 
 	for range 10 {
 		r, err := u.p.l.tools()[i].Call(u.p.t.Context(), sdk.ToolCall{
 			ID: fmt.Sprintf("c%d", u.p.calls), Name: tool, Arguments: raw, Session: u.s.id, Agent: u.s.agent,
-			Thread: u.in.Thread, Input: u.in.dedupe,
+			Thread: u.in.Thread, Input: u.in.dedupe, Group: u.s.group,
 		})
 		if err == nil {
 			_, err = u.p.commit(r.Effects)

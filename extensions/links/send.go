@@ -49,7 +49,7 @@ func (l *links) send(ctx context.Context, c sdk.ToolCall) (sdk.ToolResult, error
 		return sdk.ToolResult{}, fmt.Errorf("look for an open exchange with %s: %w", args.Target, err)
 	}
 	if v.Version == 0 {
-		return l.begin(c, from, one, args.Target, message)
+		return l.begin(c, here, from, one, args.Target, message)
 	}
 	var id string
 	if err := v.Decode(&id); err != nil {
@@ -87,7 +87,7 @@ func (l *links) reply(ctx context.Context, x *exchange, c sdk.ToolCall, message 
 	return l.say(ctx, x, c, message)
 }
 
-func (l *links) begin(c sdk.ToolCall, from origin, one *link, target, message string) (sdk.ToolResult, error) {
+func (l *links) begin(c sdk.ToolCall, here *exchange, from origin, one *link, target, message string) (sdk.ToolResult, error) {
 	id := "x" + strings.TrimLeft(c.ID, "abcdefghijklmnopqrstuvwxyz")
 	if id == "x" {
 		return refuse("the call has no number. Nothing was sent.")
@@ -96,8 +96,14 @@ func (l *links) begin(c sdk.ToolCall, from origin, one *link, target, message st
 		ID: id, Initiator: c.Agent, Peer: target, From: from, Mode: one.Mode, MaxMessages: one.MaxMessages, IdleSeconds: one.IdleSeconds,
 		Opened: l.now(),
 	}
+	switch {
+	case here != nil:
+		x.Within = here.Within
+	case c.Group:
+		x.Within = c.Session
+	}
 	effects := sdk.Effects{ // a side that was deleted is made again
-		ensure(c.Agent, target), ensure(target, c.Agent), sdk.PutAt(openKey(from, c.Agent, target), x.ID, 0),
+		ensure(c.Agent, target, x.Within, c.Session), ensure(target, c.Agent, x.Within, c.Session), sdk.PutAt(openKey(from, c.Agent, target), x.ID, 0),
 	}
 	effects = append(effects, l.message(x, c.Agent, message)...)
 	effects = append(effects, x.record(c.Agent, c.Agent, message, x.ID), x.put())
@@ -152,6 +158,7 @@ func (l *links) conclude(ctx context.Context, c sdk.ToolCall) (sdk.ToolResult, e
 		return refuse("the exchange %s is over already: %s. Nothing was sent; a conclusion is not answered.", x.ID, x.ending())
 	}
 	x.Last = c.Input
+	x.spokeIn(c.Agent, c.Session)
 	effects, err := l.end(ctx, x, ending{outcome: concluded, by: c.Agent, text: summary, input: c.Input})
 	if err != nil {
 		return sdk.ToolResult{}, err

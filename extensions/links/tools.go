@@ -127,7 +127,9 @@ func (l *links) show(ctx context.Context, c sdk.ToolCall) (sdk.ToolResult, error
 		return sdk.ToolResult{}, err
 	}
 	var sessions map[string]string
-	if one := l.between(x.Initiator, x.Peer); one != nil {
+	if one := l.between(x.Initiator, x.Peer); x.Within != "" {
+		sessions = x.Sides
+	} else if one != nil {
 		sessions = l.sessionsOf(one)
 	}
 	return sdk.JSON(map[string]any{"exchange": x, "messages": messages, "sessions": sessions, "ending": map[bool]string{true: x.ending()}[x.Over]})

@@ -41,6 +41,9 @@ func name(r journal.Reader, s *journal.Session, reader Audience, left int) (stri
 		return conversation(r, s, reader)
 	case kind == "link" && n == 3:
 		return "link " + plain(parts[1]) + " → " + plain(parts[2]), nil
+	case kind == "link" && n == 4: // the session where others read along
+		of, err := other(r, journal.ParseSessionID(parts[3]), parts[3], reader, left)
+		return "link " + plain(parts[1]) + " → " + plain(parts[2]) + of, err
 	case kind == "job" && reader == Model:
 		return "job", nil
 	case kind == "job" && n > 1 && parts[n-1] != "":

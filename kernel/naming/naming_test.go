@@ -34,6 +34,7 @@ func TestSessionsHaveNames(t *testing.T) {
 		{key: "job:chief:nightly%20tea", owner: "job nightly tea", model: "job"},
 		{key: "mine", owner: "mine", model: "mine"},
 		{key: "task", owner: "task", model: "task"},
+		{key: "link:lead:community:s1", owner: "link lead → community of telegram 4711 thread 7", model: "link lead → community of s1"},
 	}
 	done := make(chan error, 1)
 	store.Submit(journal.Update{Apply: func(tx journal.Tx) error {
