@@ -23,9 +23,10 @@ type listedTask struct {
 type listedExchange struct {
 	ID, Initiator, Peer, Outcome, Summary string
 
-	Over   bool
-	Result string            `json:"result_session"`
-	Owed   []json.RawMessage `json:"unanswered"`
+	Over     bool
+	Messages int
+	Result   string            `json:"result_session"`
+	Owed     []json.RawMessage `json:"unanswered"`
 }
 
 // madeCall is a call of a tool, as stored.

@@ -1,7 +1,6 @@
 package e2e
 
 import (
-	"encoding/json"
 	"fmt"
 	"regexp"
 	"slices"
@@ -28,13 +27,14 @@ type office struct {
 	*world
 	mu    sync.Mutex
 	holds map[string]chan struct{}
+	ids   map[string]string // of exchanges, by what was said on them
 }
 
 var ordered = regexp.MustCompile(`<(\w+)(?: (\w+))?>`)
 
 func newOffice(t *testing.T) *office {
 	t.Helper()
-	o := &office{world: newWorld(t, withTelegram(), withModel), holds: map[string]chan struct{}{}}
+	o := &office{world: newWorld(t, withTelegram(), withModel), holds: map[string]chan struct{}{}, ids: map[string]string{}}
 	o.config(fmt.Sprintf(`agents: {default: chief}
 channels: {telegram_channel: {allow_from: ["%d", "%d"]}}
 links:
@@ -164,27 +164,19 @@ func results(texts []string) (found []string) {
 	return found
 }
 
-// errand is the exchange on which something was said.
-func (o *office) errand(words string) (x struct {
-	ID, Outcome, Initiator, Peer string
-	Over                         bool
-	Messages                     int
-}) {
+// errand waits for the exchange on which something is said, and returns it.
+func (o *office) errand(words string) (found listedExchange) {
 	o.t.Helper()
-	var all struct{ Exchanges []json.RawMessage }
-	if err := json.Unmarshal([]byte(o.must("links", "list", "--all", "--json")), &all); err != nil {
-		o.t.Fatal(err)
-	}
-	for _, raw := range all.Exchanges {
-		if err := json.Unmarshal(raw, &x); err != nil {
-			o.t.Fatal(err)
+	o.eventually("an exchange about "+words, func() bool {
+		for _, x := range list[struct{ Exchanges []listedExchange }](o.world, "links", "list", "--all").Exchanges {
+			if id := o.ids[words]; id == x.ID || id == "" && strings.Contains(o.must("links", "show", x.ID), words) {
+				o.ids[words], found = x.ID, x
+				return true
+			}
 		}
-		if strings.Contains(o.must("links", "show", x.ID), words) {
-			return x
-		}
-	}
-	o.t.Fatalf("there is no exchange about %q", words)
-	return x
+		return false
+	})
+	return found
 }
 
 // sides are what the histories of both sides of a link show.

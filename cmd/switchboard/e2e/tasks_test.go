@@ -32,6 +32,7 @@ type cast struct {
 	gates map[string]chan struct{}
 	acts  map[string][]string // of each play, the sub-agents whose completions are held
 	most  map[string]int      // of each play, how many were at once
+	tasks map[string]string   // the prompts of tasks, which do not change
 }
 
 // part is what an agent answers; results are those of its turn so far.
@@ -42,7 +43,7 @@ func newStage(t *testing.T, opts ...option) *stage {
 	t.Helper()
 	s := &stage{world: newWorld(t, append(opts, withModel)...), cast: &cast{
 		parts: map[string]part{}, asked: map[string][]openaitest.Request{}, gates: map[string]chan struct{}{},
-		acts: map[string][]string{}, most: map[string]int{},
+		acts: map[string][]string{}, most: map[string]int{}, tasks: map[string]string{},
 	}}
 	s.model.Handle(s.answer)
 	return s
@@ -277,15 +278,30 @@ func (s *stage) rows(play string) (found []taskRow) {
 		s.t.Fatal("the tasks cannot be listed")
 	}
 	for _, row := range all.Tasks {
-		var shown taskRow
-		if !s.asks("tasks/show", fmt.Sprintf(`{"id": %q}`, row.ID), &shown) {
-			continue // it has just been removed, or its name was given to another one
-		}
-		if m := playing.FindStringSubmatch(shown.Prompt); m != nil && m[1] == play {
-			found = append(found, shown)
+		row.Prompt = s.promptOf(row.ID)
+		if m := playing.FindStringSubmatch(row.Prompt); m != nil && m[1] == play {
+			found = append(found, row)
 		}
 	}
 	return found
+}
+
+// promptOf is what a task was told; nothing if it has just been removed.
+func (s *stage) promptOf(id string) string {
+	s.t.Helper()
+	s.mu.Lock()
+	known := s.tasks[id]
+	s.mu.Unlock()
+	if known != "" {
+		return known
+	}
+	var shown taskRow
+	if s.asks("tasks/show", fmt.Sprintf(`{"id": %q}`, id), &shown) {
+		s.mu.Lock()
+		s.tasks[id] = shown.Prompt
+		s.mu.Unlock()
+	}
+	return shown.Prompt
 }
 
 // asks calls a tool as the command line does; false: it says that it failed.
@@ -302,12 +318,17 @@ func (s *stage) asks(tool, arguments string, into any) bool {
 }
 
 // inState is how many tasks of a play are in a state.
-func (s *stage) inState(play, state string) (n int) {
+func (s *stage) inState(play, state string) int {
 	s.t.Helper()
+	return s.states(play)[state]
+}
+
+// states is how many tasks of a play are in each state.
+func (s *stage) states(play string) map[string]int {
+	s.t.Helper()
+	n := map[string]int{}
 	for _, j := range s.rows(play) {
-		if j.State == state {
-			n++
-		}
+		n[j.State]++
 	}
 	return n
 }

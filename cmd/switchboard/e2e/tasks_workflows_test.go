@@ -202,9 +202,9 @@ func (s *stage) twoOfFive(play string, each func(name string)) {
 		at := min(2, len(five)-done)
 		var now []string
 		s.eventually(fmt.Sprintf("%d at work, and %d finished", at, done), func() bool {
-			right := s.inState(play, "finished") == done && s.inState(play, "running") == at && s.inState(play, "queued") == len(five)-done-at
+			in := s.states(play)
 			now = s.atWork(play) // who has finished has left by now
-			return right && len(now) == at
+			return in["finished"] == done && in["running"] == at && in["queued"] == len(five)-done-at && len(now) == at
 		})
 		last := now[len(now)-1]
 		s.lift(play + "/" + last)
