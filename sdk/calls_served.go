@@ -37,13 +37,22 @@ func (l *life) call(ctx context.Context, r *extensionv1.CallRequest) (*extension
 			location = loaded
 		}
 	}
+	if tool.Interrupt { // it waits, perhaps for days
+		var cancel context.CancelCauseFunc
+		ctx, cancel = context.WithCancelCause(ctx)
+		defer cancel(nil)
+		defer context.AfterFunc(l.kernel.leaving, func() { cancel(errShutdown) })()
+	}
 	result, err := l.run(WithLane(ctx, r.GetLane()), tool, ToolCall{
 		ID: r.GetCallId(), Name: r.GetName(), Arguments: arguments,
 		Session: r.GetSession(), Agent: r.GetAgent(), ReplyTo: r.GetReplyTo(), Channel: r.GetChannel(),
 		Group: r.GetGroup(), Memory: r.GetMemory(), Sender: r.GetSender(), Thread: r.GetThread(), Input: r.GetInput(), Location: location, Repeat: r.GetRepeat(),
 	})
 	if err != nil {
-		if ctx.Err() != nil && errors.Is(err, ctx.Err()) {
+		switch {
+		case errors.Is(interrupted(ctx, err), errShutdown): // no result: the kernel has it repeated, if it may be
+			return nil, fmt.Errorf("%w: extension %s is shutting down", contract.ErrGone, l.kernel.ID())
+		case ctx.Err() != nil && errors.Is(err, ctx.Err()):
 			return nil, err
 		}
 		return failed(err.Error()), nil

@@ -39,6 +39,9 @@ type Kernel struct {
 	ctx   context.Context // ends with the connection
 	close context.CancelFunc
 
+	leaving context.Context // ends when the extension is asked to finish
+	leave   context.CancelFunc
+
 	committing sync.Mutex
 	commits    *commitStream
 
@@ -53,9 +56,11 @@ func NewKernel(conn grpc.ClientConnInterface, init *extensionv1.InitRequest, log
 		location = time.Local
 	}
 	ctx, cancel := context.WithCancel(context.Background())
+	leaving, leave := context.WithCancel(ctx)
 	return &Kernel{
 		init: init, log: log, location: location,
 		ctx: ctx, close: cancel,
+		leaving: leaving, leave: leave,
 		bus:      kernelv1.NewBusClient(conn),
 		kv:       kernelv1.NewKVClient(conn),
 		channels: kernelv1.NewChannelsClient(conn),
@@ -65,6 +70,10 @@ func NewKernel(conn grpc.ClientConnInterface, init *extensionv1.InitRequest, log
 		runtime:  kernelv1.NewRuntimeClient(conn),
 	}
 }
+
+// Leaving ends when the extension is asked to finish. Handlers may go on for a
+// while then; who waits for somebody else need not.
+func (k *Kernel) Leaving() context.Context { return k.leaving }
 
 // ID is the extension's id.
 func (k *Kernel) ID() string { return k.init.GetId() }

@@ -18,8 +18,9 @@ const defaultGrace = 5 * time.Second
 
 // life is one activation of an extension, from Init to Shutdown.
 //
-// At shutdown it takes nothing more; what runs may finish for three quarters of
-// the grace; then its contexts end; the last eighth belongs to Stop.
+// At shutdown it takes nothing more, and tools that may be interrupted are. What
+// else runs may finish for three quarters of the grace; then its contexts end;
+// the last eighth belongs to Stop.
 type life struct {
 	instance *instance
 	kernel   *Kernel
@@ -158,6 +159,7 @@ func (l *life) drain() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.draining = true
+	l.kernel.leave()
 	for s := range l.streams {
 		s.end()
 	}

@@ -84,6 +84,38 @@ func TestShutdownInterruptsWhoDoesNotFinish(t *testing.T) {
 	}
 }
 
+// A tool that waits for somebody is given up at once. That is no result: the
+// kernel has the call repeated.
+func TestShutdownInterruptsToolsThatMayBe(t *testing.T) {
+	t.Parallel()
+	started := make(chan struct{})
+	k := sdktest.Start(t, sdk.Extension{
+		ID: "subject",
+		Tools: []sdk.Tool{{
+			Name: "wait", Description: "Waits.", Interrupt: true, Schema: json.RawMessage(`{"type":"object"}`),
+			Call: func(ctx context.Context, _ sdk.ToolCall) (sdk.ToolResult, error) {
+				close(started)
+				<-ctx.Done()
+				return sdk.ToolResult{}, context.Cause(ctx)
+			},
+		}},
+	}, sdktest.Options{})
+	answered := make(chan error, 1)
+	go func() {
+		_, err := k.TryCall(t.Context(), "wait", []byte("{}"))
+		answered <- err
+	}()
+	<-started
+	down := make(chan error, 1)
+	go func() { down <- k.Shutdown(time.Hour) }()
+	if err := <-answered; !errors.Is(err, contract.ErrGone) {
+		t.Errorf("the kernel hears %v", err)
+	}
+	if err := <-down; err != nil {
+		t.Error(err)
+	}
+}
+
 func TestShutdownDoesNotWaitForTheStubborn(t *testing.T) {
 	t.Parallel()
 	started, release := make(chan struct{}), make(chan struct{})

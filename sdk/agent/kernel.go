@@ -2,6 +2,8 @@ package agent
 
 import (
 	"context"
+	"errors"
+	"time"
 
 	"github.com/switchboard-run/switchboard/contract"
 	"github.com/switchboard-run/switchboard/contract/busv1"
@@ -58,10 +60,23 @@ func (l link) Ask(ctx context.Context, tool string, arguments []byte) (*extensio
 	return r, contract.FromStatus(err)
 }
 
+// patience is how long a call is waited for once the agent is asked to finish.
+// The kernel goes on with it, and the turn finds its result when it is resumed.
+const patience = 500 * time.Millisecond
+
 func (l link) CallTool(ctx context.Context, callID string) (*extensionv1.CallResult, error) {
-	r, err := l.services.Tools.Call(ctx, &kernelv1.CallToolRequest{Lane: sdk.LaneOf(ctx), CallId: callID})
+	lane := sdk.LaneOf(ctx)
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	defer context.AfterFunc(l.Leaving(), func() { time.AfterFunc(patience, func() { cancel(errLeft) }) })()
+	r, err := l.services.Tools.Call(ctx, &kernelv1.CallToolRequest{Lane: lane, CallId: callID})
+	if err != nil && errors.Is(context.Cause(ctx), errLeft) {
+		return nil, sdk.Retry(0, errLeft)
+	}
 	return r, contract.FromStatus(err)
 }
+
+var errLeft = errors.New("the agent was asked to finish while a call waited; its turn goes on later")
 
 func (l link) Complete(ctx context.Context, r *kernelv1.CompleteRequest, emit func(*sdk.Delta) error) error {
 	return l.services.Complete(ctx, r, emit)
