@@ -189,17 +189,16 @@ func (g *game) settle() {
 		e := g.events[0]
 		g.events = g.events[1:]
 		g.mu.Unlock()
-		for {
-			effects, err := g.x.handle(g.ctx, e)
-			if err == nil {
-				err = g.apply(effects, nil)
-			}
-			if err == nil {
-				break
-			}
-			if !errors.Is(err, contract.ErrConflict) {
-				g.t.Fatalf("handling %s %s: %v", e.Topic, e.Payload, err)
-			}
+		effects, err := g.x.handle(g.ctx, e)
+		if err == nil {
+			err = g.apply(effects, nil)
+		}
+		if errors.Is(err, contract.ErrConflict) { // again, behind what has happened meanwhile
+			g.mu.Lock()
+			g.events = append(g.events, e)
+			g.mu.Unlock()
+		} else if err != nil {
+			g.t.Fatalf("handling %s %s: %v", e.Topic, e.Payload, err)
 		}
 	}
 }

@@ -20,6 +20,7 @@ const (
 	namedPrefix   = "named/"   // root/number: number of the notice that has told main of it
 	noticePrefix  = "notice/"  // root: notice
 	followPrefix  = "follow/"  // root/number: follow
+	fencePrefix   = "fence/"   // root: that people wait there; written with each of their waits
 	countPrefix   = "count/"   // root: the newest number in a name that was made up, about
 )
 

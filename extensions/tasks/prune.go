@@ -39,7 +39,7 @@ func (t *tasks) prune(ctx context.Context, now time.Time) error {
 
 // ofRoots is the prefixes of rows that belong to a conversation.
 var ofRoots = []string{
-	taskPrefix, queuePrefix, queuedPrefix, workingPrefix, inboxPrefix, orderPrefix, unnamedPrefix, namedPrefix, noticePrefix, followPrefix, countPrefix,
+	taskPrefix, queuePrefix, queuedPrefix, workingPrefix, inboxPrefix, orderPrefix, unnamedPrefix, namedPrefix, noticePrefix, followPrefix, fencePrefix, countPrefix,
 }
 
 // roots is the conversations of which something is stored.

@@ -50,7 +50,8 @@ const (
 
 // changed is the payload of TopicChanged.
 type changed struct {
-	Root string `json:"root"`
+	Root   string `json:"root"`
+	Follow bool   `json:"follow,omitempty"` // a person has begun to wait
 }
 
 // config bounds what nested agents may do; 0: no bound.
@@ -118,7 +119,7 @@ func (t *tasks) start(ctx context.Context, k *sdk.Kernel) error {
 // who waits.
 func (t *tasks) begin(ctx context.Context, k store) error {
 	t.k, t.ctx = k, ctx
-	if err := t.scan(ctx, followPrefix, func(v sdk.Value) error {
+	if err := t.scan(ctx, fencePrefix, func(v sdk.Value) error {
 		t.followed[rootOf(v.Key)] = true
 		return nil
 	}); err != nil {
@@ -156,9 +157,13 @@ func (t *tasks) handle(ctx context.Context, e sdk.Event) (sdk.Effects, error) {
 	case TopicIdle:
 		return decode(ctx, e, t.idle)
 	case TopicChanged:
-		return decode(ctx, e, func(_ context.Context, c changed) (sdk.Effects, error) {
+		return decode(ctx, e, func(ctx context.Context, c changed) (sdk.Effects, error) {
 			t.wake(c.Root)
-			return nil, nil
+			if !c.Follow {
+				return nil, nil
+			}
+			t.follow(c.Root, true)
+			return t.serve(ctx, c.Root, e.ID)
 		})
 	}
 	return nil, sdk.Drop(ID + " handles no " + e.Topic)

@@ -3,6 +3,7 @@ package tasks
 import (
 	"context"
 	"fmt"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -310,24 +311,67 @@ func TestPeopleWait(t *testing.T) {
 	})
 }
 
-// What comes in the very moment in which a person begins to wait follows, too.
+// What comes in the very moment in which a person begins to wait follows at once,
+// whoever is committed first, and whether others wait there already.
 func TestAMessageComesAsAPersonBeginsToWait(t *testing.T) {
-	play(t, func(g *game) {
-		g.push(main, "a")
-		g.does(main, "run", nil)
-		wait, err := g.tool("receive")(g.ctx, g.request(root, "e1", "receive", nil))
-		if err != nil {
-			t.Fatal(err)
+	t.Parallel()
+	for _, others := range []bool{false, true} {
+		for _, waitsFirst := range []bool{false, true} {
+			for _, restart := range []bool{false, true} {
+				t.Run(fmt.Sprintf("others wait: %t, waits first: %t, restart: %t", others, waitsFirst, restart), func(t *testing.T) {
+					play(t, func(g *game) {
+						g.push(main, "a", "b")
+						g.does(main, "run", nil)
+						if others {
+							g.types("receive", fields{"from": "b"})
+							g.settle()
+						}
+						wait, err := g.tool("receive")(g.ctx, g.request(root, "e1", "receive", fields{"from": "a"}))
+						if err != nil {
+							t.Fatal(err)
+						}
+						g.works("a")
+						g.mu.Lock()
+						g.world.says(g.worker("a"), contract.OutcomeOK, "a is done")
+						word := g.events[0]
+						g.mu.Unlock()
+						if restart {
+							g.restart() // the person's wait is on its way, and this process knows nothing of it
+						}
+						effects, err := g.x.handle(g.ctx, word)
+						if err != nil {
+							t.Fatal(err)
+						}
+						if !waitsFirst {
+							effects, wait.Effects = wait.Effects, effects
+						}
+						if err := g.apply(wait.Effects, nil); err != nil {
+							t.Fatal(err)
+						}
+						answer := ""
+						if err := g.apply(effects, nil); err != nil && contract.Code(err) != contract.Code(contract.ErrConflict) {
+							t.Fatal(err)
+						} else if err != nil && !waitsFirst { // the kernel makes the call again
+							answer = g.types("receive", fields{"from": "a"})
+						}
+						g.settle()
+						if told := append(g.told(), answer); strings.Count(strings.Join(told, ""), "a is done") != 1 {
+							t.Errorf("the person is told %q", told)
+						}
+						g.collects(main, "check", nil)
+						if n := g.notices(); len(n) > 0 {
+							t.Errorf("main is told %q", n)
+						}
+						if others {
+							g.done("b")
+							if !strings.Contains(strings.Join(g.told(), ""), "b is done") {
+								t.Errorf("the other person is told %q", g.told())
+							}
+						}
+						g.clean(followPrefix, fencePrefix, inboxPrefix, orderPrefix, unnamedPrefix)
+					})
+				})
+			}
 		}
-		g.done("a")
-		g.reset()
-		if err := g.apply(wait.Effects, nil); err != nil {
-			t.Fatal(err)
-		}
-		time.Sleep(2 * followEvery)
-		if len(g.told()) != 1 {
-			t.Errorf("the person is told %q", g.told())
-		}
-		g.collects(main, "check", nil)
-	})
+	}
 }
