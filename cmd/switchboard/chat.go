@@ -37,7 +37,7 @@ func newChatCommand() *cobra.Command {
 			if o.New && session != "" {
 				return errors.New("opening a chat: --session goes on with a conversation, --new begins one: give one of the two")
 			}
-			home, err := openHome()
+			home, err := findHome()
 			if err != nil {
 				return err
 			}

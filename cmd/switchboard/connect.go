@@ -16,7 +16,7 @@ import (
 
 // connect is the kernel that runs on the home of the environment.
 func connect(ctx context.Context) (*control.Client, error) {
-	home, err := openHome()
+	home, err := findHome()
 	if err != nil {
 		return nil, err
 	}
@@ -25,7 +25,11 @@ func connect(ctx context.Context) (*control.Client, error) {
 
 func dial(ctx context.Context, home *config.Home) (*control.Client, error) {
 	k, err := control.Dial(ctx, filepath.Join(home.RuntimeDir(), control.SocketName), filepath.Join(home.Path(), control.TokenName))
-	if errors.Is(err, control.ErrNotRunning) {
+	switch {
+	case errors.Is(err, control.ErrNotRunning) && !home.Exists():
+		return nil, fmt.Errorf("%w: there is nothing at %s; start one there with `switchboard run`, or with `switchboard`, which also opens a chat, or set %s to another home",
+			err, home.Path(), config.HomeEnv)
+	case errors.Is(err, control.ErrNotRunning):
 		return nil, fmt.Errorf("%w on %s; start one with `switchboard run`, or with `switchboard`, which also opens a chat", err, home.Path())
 	}
 	return k, err

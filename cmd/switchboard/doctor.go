@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"strings"
 
@@ -154,23 +155,27 @@ func (d *diagnosis) examine(ctx context.Context) {
 	d.askHeartbeat(ctx, k, *status)
 }
 
-// home opens the home; its directory is closed to others by that, which is
-// said.
+// home opens the home if there is one; its directory is closed to others by that,
+// which is said.
 func (d *diagnosis) home() *config.Home {
-	path, err := config.HomePath(os.LookupEnv)
+	home, err := findHome()
 	if err != nil {
 		d.add("Home", levelError, "", "%s", err)
 		return nil
 	}
-	before, statErr := os.Stat(path)
-	home, err := config.OpenHome(os.LookupEnv)
+	before, err := os.Stat(home.Path())
+	if errors.Is(err, fs.ErrNotExist) {
+		d.add("Home", levelNote, "to put files there before: mkdir -p "+home.Path(), "there is nothing at %s yet; it is made at the first start", home.Path())
+		return home
+	}
+	if err == nil {
+		home, err = openHome()
+	}
 	if err != nil {
 		d.add("Home", levelError, "", "%s", err)
 		return nil
 	}
 	switch {
-	case statErr != nil:
-		d.add("Home", levelOK, "", "%s, made just now", home.Path())
 	case before.Mode().Perm()&0o077 != 0:
 		d.add("Home", levelWarning, "", "%s could be read by other users (mode %04o); it is closed to them now", home.Path(), before.Mode().Perm())
 	default:

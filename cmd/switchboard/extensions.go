@@ -83,7 +83,7 @@ func newExtensionsVerify() *cobra.Command {
 	}
 	c.RunE = func(c *cobra.Command, args []string) error {
 		p := printerOf(c)
-		home, err := openHome()
+		home, err := findHome()
 		if err != nil {
 			return err
 		}

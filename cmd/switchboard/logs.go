@@ -29,7 +29,7 @@ func newLogsCommand() *cobra.Command {
 		Long:    "Shows the log files of the home, all together in the order of time, or that of one extension, or of the\nkernel. It needs no kernel.",
 		Example: "  switchboard logs -f\n  switchboard logs telegram_channel -n 200",
 		ValidArgsFunction: func(_ *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
-			if home, err := openHome(); err == nil && len(args) == 0 {
+			if home, err := findHome(); err == nil && len(args) == 0 {
 				return logNames(home), cobra.ShellCompDirectiveNoFileComp
 			}
 			return nil, cobra.ShellCompDirectiveNoFileComp
@@ -42,7 +42,7 @@ func newLogsCommand() *cobra.Command {
 		if *n < 0 {
 			return fmt.Errorf("reading the logs: -n %d: give 0 or more", *n)
 		}
-		home, err := openHome()
+		home, err := findHome()
 		if err != nil {
 			return err
 		}
@@ -63,7 +63,7 @@ func newLogsCommand() *cobra.Command {
 			return l.follow(c.Context())
 		}
 		if len(logNames(home)) == 0 {
-			fmt.Fprintln(c.ErrOrStderr(), "Nothing has been logged yet: no kernel has run on this home.")
+			fmt.Fprintf(c.ErrOrStderr(), "Nothing has been logged yet: no kernel has run on %s.\n", home.Path())
 		}
 		return nil
 	}

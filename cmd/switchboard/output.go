@@ -42,7 +42,7 @@ func printerOf(c *cobra.Command) *printer {
 		p.color = os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb"
 		p.width, _, _ = term.GetSize(int(f.Fd())) //nolint:gosec // likewise
 	}
-	if home, err := openHome(); err == nil {
+	if home, err := findHome(); err == nil {
 		if settings, err := config.Load(home.Config()); err == nil {
 			p.zone, _ = settings.Zone(config.ThisMachine())
 		}

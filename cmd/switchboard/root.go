@@ -133,5 +133,9 @@ func message(err error) string {
 	return text
 }
 
-// openHome is the home that the environment names.
+// openHome is the home that the environment names, made if it is not there.
 func openHome() (*config.Home, error) { return config.OpenHome(os.LookupEnv) }
+
+// findHome is that home for commands that only look, or need a kernel: it may
+// not be there.
+func findHome() (*config.Home, error) { return config.FindHome(os.LookupEnv) }

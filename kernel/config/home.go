@@ -71,6 +71,41 @@ func OpenHomeAt(path string) (*Home, error) {
 	return h, nil
 }
 
+// FindHome is the home as it is, for who only looks at it: nothing is created or
+// changed, and what it names need not exist. A directory of others is refused.
+func FindHome(env func(string) (string, bool)) (*Home, error) {
+	path, err := HomePath(env)
+	if err == nil {
+		path, err = filepath.Abs(path)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("find the home: %w", err)
+	}
+	real, err := filepath.EvalSymlinks(path)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+	case err != nil:
+		return nil, fmt.Errorf("open the home: %w", err)
+	default:
+		path = real
+		info, err := os.Stat(path)
+		if err == nil {
+			err = owned(path, info)
+		}
+		if err != nil {
+			return nil, fmt.Errorf("open the home: %w; set %s to another directory", err, HomeEnv)
+		}
+	}
+	dir, err := findRuntimeDir(path, "/tmp", os.TempDir())
+	return &Home{path: path, runtime: dir}, err
+}
+
+// Exists says whether the home is there.
+func (h *Home) Exists() bool {
+	_, err := os.Stat(h.path)
+	return err == nil
+}
+
 // HomePath is where the home is, or would be; nothing is created.
 func HomePath(env func(string) (string, bool)) (string, error) {
 	return homePath(env, runtime.GOOS)
@@ -105,12 +140,13 @@ func (h *Home) Secrets() string { return filepath.Join(h.path, "secrets.env") }
 // Database is the journal.
 func (h *Home) Database() string { return filepath.Join(h.path, "switchboard.db") }
 
-// Extensions holds a directory for each dropped-in extension. It exists.
+// Extensions holds a directory for each dropped-in extension. It exists in a home
+// that was opened.
 func (h *Home) Extensions() string { return filepath.Join(h.path, "extensions") }
 
-// RuntimeDir is for sockets. It exists, and nobody else can look into it. It
-// is the same for everyone who opens this home, and short enough for the name
-// of a socket to fit.
+// RuntimeDir is for sockets. In a home that was opened it exists, and nobody else
+// can look into it. It is the same for everyone who opens this home, and short
+// enough for the name of a socket to fit.
 func (h *Home) RuntimeDir() string { return h.runtime }
 
 // runtimeDir is <home>/run if socket names fit, else a directory of this home
@@ -122,11 +158,8 @@ func runtimeDir(home string, temps ...string) (string, error) {
 		}
 		return dir, nil
 	}
-	sum := sha256.Sum256([]byte(home))
-	name := "switchboard-" + hex.EncodeToString(sum[:6])
 	var failed error
-	for _, temp := range temps {
-		dir := filepath.Join(temp, name)
+	for _, dir := range runtimeDirs(home, temps) {
 		if len(dir)+socketRoom >= maxSocket {
 			failed = errors.Join(failed, fmt.Errorf("%s is too long for sockets too", dir))
 			continue
@@ -141,6 +174,37 @@ func runtimeDir(home string, temps ...string) (string, error) {
 		failed = errors.Join(failed, err)
 	}
 	return "", fmt.Errorf("there is no place for sockets, as %s is too long; set %s to a shorter path: %w", home, HomeEnv, failed)
+}
+
+// runtimeDirs are the directories of a home in those for temporary files.
+func runtimeDirs(home string, temps []string) (dirs []string) {
+	sum := sha256.Sum256([]byte(home))
+	for _, temp := range temps {
+		dirs = append(dirs, filepath.Join(temp, "switchboard-"+hex.EncodeToString(sum[:6])))
+	}
+	return dirs
+}
+
+// findRuntimeDir is what runtimeDir has made, or would make.
+func findRuntimeDir(home string, temps ...string) (string, error) {
+	if dir := filepath.Join(home, "run"); len(dir)+socketRoom < maxSocket {
+		return dir, nil
+	}
+	dirs := runtimeDirs(home, temps)
+	for _, dir := range dirs {
+		info, err := os.Lstat(dir)
+		if errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		if err == nil {
+			err = owned(dir, info)
+		}
+		if err != nil {
+			return "", fmt.Errorf("find the runtime directory: %w", err)
+		}
+		return dir, nil
+	}
+	return dirs[0], nil
 }
 
 // private makes sure that a directory exists, is ours and open to us alone.

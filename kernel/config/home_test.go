@@ -1,8 +1,11 @@
 package config
 
 import (
+	"errors"
+	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -90,6 +93,42 @@ func TestOpenHome(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, err := OpenHomeAt(file); err == nil || !strings.Contains(err.Error(), file+" is not a directory; set SWITCHBOARD_HOME") {
+		t.Errorf("a file as the home: %v", err)
+	}
+}
+
+func TestFindHomeChangesNothing(t *testing.T) {
+	t.Parallel()
+	base, err := os.MkdirTemp("/tmp", "sb")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { os.RemoveAll(base) })
+	for _, path := range []string{filepath.Join(base, "a", "home"), filepath.Join(base, strings.Repeat("long", 25))} {
+		found, err := FindHome(env(HomeEnv, path))
+		if err != nil || found.Exists() || found.Path() != path {
+			t.Fatalf("a home that is not there: %+v, %v", found, err)
+		}
+		if left, err := os.ReadDir(base); err != nil || slices.ContainsFunc(left, func(e os.DirEntry) bool { return filepath.Join(base, e.Name()) == path }) || mode(t, base).Perm() != 0o700 {
+			t.Errorf("it was made: %v, %v", left, err)
+		}
+		if _, err := os.Stat(found.RuntimeDir()); !errors.Is(err, fs.ErrNotExist) {
+			t.Errorf("its runtime directory was made: %v", err)
+		}
+		opened, err := OpenHomeAt(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { os.RemoveAll(opened.RuntimeDir()) })
+		if found, err = FindHome(env(HomeEnv, path)); err != nil || !found.Exists() || *found != *opened {
+			t.Errorf("a home that is there: %+v instead of %+v, %v", found, opened, err)
+		}
+	}
+	file := filepath.Join(base, "file")
+	if err := os.WriteFile(file, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := FindHome(env(HomeEnv, file)); err == nil || !strings.Contains(err.Error(), file+" is not a directory; set SWITCHBOARD_HOME") {
 		t.Errorf("a file as the home: %v", err)
 	}
 }
