@@ -25,7 +25,7 @@ type follow struct {
 // word that it follows.
 func (t *tasks) receiveLater(ctx context.Context, call sdk.ToolCall, me agent, args which) (sdk.ToolResult, error) {
 	c := t.change(ctx, call.ID)
-	items, why, err := c.found(me, args, false)
+	items, why, err := c.found(me, args, nil, false)
 	switch {
 	case err != nil:
 		return sdk.ToolResult{}, err

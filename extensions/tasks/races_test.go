@@ -101,7 +101,7 @@ func TestAResultThatJustComesIsWaitedFor(t *testing.T) {
 			task := stored[Task](w, taskKey(root, "a"))
 			x.enter(agent{root: root, name: "a", id: task.ID, task: &task}, "b")
 			p.left, p.then = n+1, func() { w.finishes(ctx, x, "b") }
-			why, err := x.change(ctx, "").hopeless(agent{root: root, name: main, id: main}, "a")
+			why, err := x.change(ctx, "").hopeless(agent{root: root, name: main, id: main}, "a", nil)
 			if err != nil || why != "" {
 				t.Errorf("main is told %q, %v", why, err)
 			}

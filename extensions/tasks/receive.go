@@ -84,7 +84,7 @@ func (t *tasks) tryReceive(ctx context.Context, call sdk.ToolCall, args which, w
 	if err != nil {
 		return result, false, err
 	}
-	items, why, err := c.found(me, args, expired)
+	items, why, err := c.found(me, args, w, expired)
 	if err != nil {
 		return result, false, err
 	}
@@ -103,8 +103,8 @@ func (t *tasks) tryReceive(ctx context.Context, call sdk.ToolCall, args which, w
 }
 
 // found is the item that receive is to give, or why there is none; neither: it
-// has to wait.
-func (c *change) found(me agent, args which, expired bool) (items []lying, why string, err error) {
+// has to wait. A person has no wait of their own.
+func (c *change) found(me agent, args which, w *waiter, expired bool) (items []lying, why string, err error) {
 	if items, _, err = c.look(me, args, 1); err != nil || len(items) > 0 {
 		return items, "", err
 	}
@@ -117,7 +117,7 @@ func (c *change) found(me agent, args which, expired bool) (items []lying, why s
 		}
 		return nil, "", err
 	}
-	if why, err = c.hopeless(me, args.From); err != nil || why == "" {
+	if why, err = c.hopeless(me, args.From, w); err != nil || why == "" {
 		return nil, "", err
 	}
 	// That may be so because the last thing has come meanwhile.

@@ -3,6 +3,7 @@ package tasks
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -11,62 +12,71 @@ import (
 	"github.com/switchboard-run/switchboard/contract"
 )
 
-// Nobody waits for one that waits for them.
+// Nobody waits for one that waits for them: all of a circle are told at once, and
+// those who wait for one of them wait on. Nobody is told as long as somebody goes on.
 func TestThoseWhoWaitForEachOtherDoNot(t *testing.T) {
 	t.Parallel()
-	t.Run("parent and child", func(t *testing.T) {
-		play(t, func(g *game) {
-			g.push(main, "a")
-			g.does(main, "run", nil)
-			g.works("a")
-			child := g.later("a", "receive", fields{"from": main})
-			g.silent(child) // main may write
-			parent := g.later(main, "receive", fields{"from": "a"})
-			g.says(parent, "it waits, directly or through others, for you")
-			g.silent(child)
-			g.does(main, "send", fields{"to": "a", "message": "go"})
-			g.settle()
-			g.says(child, `"message":"go"`)
+	for name, test := range map[string]struct {
+		waits []string // who for whom, in this order; for whoever it is: ?
+		works string   // who else there is
+		told  string
+	}{
+		"a parent for a child":                        {[]string{"a main", "main a"}, "", "a main"},
+		"a child for a parent":                        {[]string{"main a", "a main"}, "", "a main"},
+		"a child for any, a parent for it":            {[]string{"a ?", "main a"}, "", "a main"},
+		"a child for any, a parent for any":           {[]string{"a ?", "main ?"}, "", "a main"},
+		"a parent for any, a child for it":            {[]string{"main ?", "a main"}, "", "a main"},
+		"a parent for any, a child for any":           {[]string{"main ?", "a ?"}, "", "a main"},
+		"a child alone":                               {[]string{"a ?"}, "", ""},
+		"a child alone, for main":                     {[]string{"a main"}, "", ""},
+		"a parent whose child works":                  {[]string{"main a"}, "a", ""},
+		"two siblings":                                {[]string{"a b", "b a"}, "", "a b"},
+		"two siblings and a parent for any":           {[]string{"main ?", "a b", "b a"}, "", "a b"},
+		"a parent for any and two siblings":           {[]string{"a b", "main ?", "b a"}, "", "a b"},
+		"three siblings and a parent for one":         {[]string{"a b", "b c", "main a", "c a"}, "", "a b c"},
+		"three siblings through a parent":             {[]string{"a b", "b main", "main a"}, "", "a b main"},
+		"a sibling for any, the other for it":         {[]string{"a ?", "b a"}, "", ""},
+		"all for any":                                 {[]string{"a ?", "b ?", "c ?", "main ?"}, "", "a b c main"},
+		"all for any, but one works":                  {[]string{"a ?", "b ?", "main ?"}, "c", ""},
+		"all, each in its way":                        {[]string{"a main", "b ?", "c b", "main a"}, "", "a main"},
+		"all, one for any":                            {[]string{"a main", "b ?", "c b", "main b"}, "", "a b c main"},
+		"one for itself through who starts it":        {[]string{"main q"}, "", "main"},
+		"a sibling for one that main has not started": {[]string{"a q"}, "", ""},
+		"main waits for who waits for its queued one": {[]string{"a q", "main a"}, "", "a main"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			play(t, func(g *game) {
+				all := strings.Fields(test.works)
+				for _, wait := range test.waits {
+					if who, _, _ := strings.Cut(wait, " "); who != main {
+						all = append(all, who)
+					}
+				}
+				g.push(main, all...)
+				g.does(main, "run", nil)
+				g.push(main, "q")
+				said := map[string]<-chan string{}
+				for _, wait := range test.waits {
+					who, whom, _ := strings.Cut(wait, " ")
+					if who != main {
+						g.works(who)
+					}
+					arguments := fields{"from": whom}
+					if whom == "?" {
+						arguments = nil
+					}
+					said[who] = g.later(who, "receive", arguments)
+				}
+				for who, said := range said {
+					if slices.Contains(strings.Fields(test.told), who) {
+						g.says(said, "Nothing can come")
+					} else {
+						g.silent(said)
+					}
+				}
+			})
 		})
-	})
-	t.Run("parent that takes anything", func(t *testing.T) {
-		play(t, func(g *game) {
-			g.push(main, "a")
-			g.does(main, "run", nil)
-			g.works("a")
-			child := g.later("a", "receive", nil)
-			parent := g.later(main, "receive", nil)
-			g.settle()
-			g.says(parent, "Nothing can come")
-			g.silent(child) // main goes on, and may write
-		})
-	})
-	t.Run("siblings", func(t *testing.T) {
-		play(t, func(g *game) {
-			g.push(main, "a", "b", "c")
-			g.does(main, "run", nil)
-			for _, name := range []string{"a", "b", "c"} {
-				g.works(name)
-			}
-			a := g.later("a", "receive", fields{"from": "b"})
-			b := g.later("b", "receive", fields{"from": "c"})
-			parent := g.later(main, "receive", fields{"from": "a"})
-			g.silent(a)
-			g.silent(b)
-			g.silent(parent)
-			c := g.later("c", "receive", fields{"from": "a"})
-			g.says(c, "it waits, directly or through others, for you")
-			g.does("c", "send", fields{"to": "b", "message": "go"}) // as it has waited in vain
-			g.settle()
-			g.says(b, `"message":"go"`)
-			g.silent(a)
-			g.done("b")
-			g.says(a, "Nothing more can come from b: it has finished")
-			g.silent(parent)
-			g.done("a")
-			g.says(parent, "a is done")
-		})
-	})
+	}
 	t.Run("one that has its message is not waited for in vain", func(t *testing.T) {
 		play(t, func(g *game) {
 			g.push(main, "a", "b")
