@@ -156,3 +156,26 @@ func TestEventsInACircleAreStoppedAndTold(t *testing.T) {
 		}
 	})
 }
+
+// Who cancels what went on for too long does so on its own account. What follows
+// from that is still counted for the event that all of it came from.
+func TestWhatIsCancelledAgainAndAgainComesToAnEnd(t *testing.T) {
+	kerneltest.Run(t, func(w *kerneltest.World) {
+		w.Know(func(s *directory.Snapshot) { s.MaxTurns = 3 })
+		x, worker := employer(w), w.Agent("worker")
+		x.Must("", kerneltest.Ensure("worker", "k"), kerneltest.Input("worker", "k", contract.InputTask, "do it"))
+		turns := 0
+		for ; turns < 10; turns++ {
+			d := worker.Next()
+			if d == nil {
+				break
+			}
+			x.Must("", dismiss("k"))
+			out := x.Take()
+			x.Acks(out, kerneltest.Input("worker", "k", contract.InputTask, "do it again"))
+		}
+		if turns != 3 {
+			t.Errorf("%d turns followed from one event, want 3", turns)
+		}
+	})
+}

@@ -288,6 +288,7 @@ func (b *Book) Died(tx *bus.Tx, e *busv1.Event, text string) error {
 	if tx.Answered {
 		return nil
 	}
+	b.disturb(journal.ParseSessionID(e.GetKey())) // its holder may have taken for written what is not
 	var in contract.AgentInput
 	if err := json.Unmarshal(e.GetPayload(), &in); err != nil {
 		return nil //nolint:nilerr // nothing that could be answered
@@ -296,7 +297,6 @@ func (b *Book) Died(tx *bus.Tx, e *busv1.Event, text string) error {
 	if err != nil || s == nil || (in.Kind == contract.InputRecord && len(s.Stack) == 0) {
 		return err
 	}
-	b.disturb(s.ID)
 	outcome := contract.OutcomeDead
 	over, said, err := b.overCap(tx, chain(s, e))
 	if err != nil {
@@ -400,7 +400,16 @@ func (b *Book) CancelTurns(tx *bus.Tx, s *journal.Session, text string) (int, er
 		if err != nil {
 			return ended, err
 		}
-		if _, err := b.end(tx, s, turn, contract.OutcomeCancelled, text, false); err != nil {
+		end := func() error {
+			_, err := b.end(tx, s, turn, contract.OutcomeCancelled, text, false)
+			return err
+		}
+		if tx.Cause() == nil { // nobody's event: what it leads to is counted with what it was about
+			err = b.about(tx, turn, end)
+		} else {
+			err = end()
+		}
+		if err != nil {
 			return ended, err
 		}
 		text = "" // said once
