@@ -30,6 +30,9 @@ type exchange struct {
 	// Within is the session where others read along, in which it or the first of
 	// those that it followed from was begun; empty: nobody does.
 	Within string `json:"within,omitempty"`
+	// Row is how many exchanges before it ended because nothing was said, each begun
+	// in the turn that heard the end of the one before.
+	Row int `json:"row,omitempty"`
 	// Sides is the sessions within it, by their agents, as far as they are known.
 	Sides       map[string]string `json:"sides,omitempty"`
 	Mode        string            `json:"mode"`

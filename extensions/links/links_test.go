@@ -508,3 +508,25 @@ func TestListAndShow(t *testing.T) {
 		}
 	}
 }
+
+// An end by the clock begins a new count of turns in the kernel. An agent that
+// tries again and again is stopped here.
+func TestWhoIsNotAnsweredDoesNotAskForEver(t *testing.T) {
+	t.Parallel()
+	p := chain(t)
+	portal := p.portal("chief", "anna")
+	begun := 0
+	for turn := portal; begun < 100; begun++ {
+		if r := turn.uses("send_agent_message", map[string]any{"target": "lead", "message": "are you there?"}); r.IsError {
+			want(t, "the refusal", r.Content, "in a row")
+			break
+		}
+		p.hears(p.side("lead", "chief"), message, "are you there?").says(silence)
+		p.passes(time.Hour)
+		turn = p.hears(portal.s, result, "nothing was said for too long")
+	}
+	if begun != maxRow {
+		t.Errorf("%d exchanges were begun, want %d", begun, maxRow)
+	}
+	portal.sends("lead", "a person asks again")
+}

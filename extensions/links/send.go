@@ -49,7 +49,7 @@ func (l *links) send(ctx context.Context, c sdk.ToolCall) (sdk.ToolResult, error
 		return sdk.ToolResult{}, fmt.Errorf("look for an open exchange with %s: %w", args.Target, err)
 	}
 	if v.Version == 0 {
-		return l.begin(c, here, from, one, args.Target, message)
+		return l.begin(ctx, c, here, from, one, args.Target, message)
 	}
 	var id string
 	if err := v.Decode(&id); err != nil {
@@ -87,7 +87,7 @@ func (l *links) reply(ctx context.Context, x *exchange, c sdk.ToolCall, message 
 	return l.say(ctx, x, c, message)
 }
 
-func (l *links) begin(c sdk.ToolCall, here *exchange, from origin, one *link, target, message string) (sdk.ToolResult, error) {
+func (l *links) begin(ctx context.Context, c sdk.ToolCall, here *exchange, from origin, one *link, target, message string) (sdk.ToolResult, error) {
 	id := "x" + strings.TrimLeft(c.ID, "abcdefghijklmnopqrstuvwxyz")
 	if id == "x" {
 		return refuse("the call has no number. Nothing was sent.")
@@ -101,6 +101,13 @@ func (l *links) begin(c sdk.ToolCall, here *exchange, from origin, one *link, ta
 		x.Within = here.Within
 	case c.Group:
 		x.Within = c.Session
+	}
+	row, err := l.idleBefore(ctx, c)
+	if err != nil {
+		return sdk.ToolResult{}, err
+	}
+	if x.Row = row; row >= maxRow {
+		return refuse("%d exchanges in a row ended because nothing was said, each begun about the one before. Say so to who asked, and write to nobody until somebody asks again. Nothing was sent.", row)
 	}
 	effects := sdk.Effects{ // a side that was deleted is made again
 		ensure(c.Agent, target, x.Within, c.Session), ensure(target, c.Agent, x.Within, c.Session), sdk.PutAt(openKey(from, c.Agent, target), x.ID, 0),
@@ -124,6 +131,24 @@ func (l *links) say(ctx context.Context, x *exchange, c sdk.ToolCall, message st
 	}
 	effects := append(l.message(x, c.Agent, message), also...)
 	return sent(x, x.other(c.Agent), append(effects, x.put()))
+}
+
+// maxRow bounds the exchanges that end because nothing is said and are begun
+// again. Such an end follows from the clock, so that the kernel does not count
+// the turns behind it with those before.
+const maxRow = 5
+
+// idleBefore is how many exchanges in a row ended so before what a turn begins now.
+func (l *links) idleBefore(ctx context.Context, c sdk.ToolCall) (int, error) {
+	id, heard := strings.CutSuffix(c.Input, resultSuffix)
+	if !heard {
+		return 0, nil
+	}
+	before, err := l.load(ctx, id)
+	if err != nil || before == nil || before.Outcome != idleEnd {
+		return 0, err
+	}
+	return before.Row + 1, nil
 }
 
 func sent(x *exchange, target string, effects sdk.Effects) (sdk.ToolResult, error) {
