@@ -97,6 +97,9 @@ func (b *Book) Input(tx *bus.Tx, in *busv1.Input) (*busv1.EffectResult, error) {
 		if err := json.Unmarshal(in.GetMeta(), &payload.Meta); err != nil {
 			return nil, fmt.Errorf("%w: the meta of an input is a JSON object: %w", contract.ErrInvalid, err)
 		}
+		if err := ownContext(tx.Actor.ID, payload.Meta); err != nil {
+			return nil, err
+		}
 	}
 	dedupe := ""
 	if in.GetDedupeKey() != "" {
@@ -104,6 +107,17 @@ func (b *Book) Input(tx *bus.Tx, in *busv1.Input) (*busv1.EffectResult, error) {
 	}
 	e, duplicate, err := b.Queue(tx, s, payload, dedupe)
 	return result(&busv1.EffectResult{EventId: e.GetId(), Duplicate: duplicate, Session: journal.SessionID(s.ID)}, err)
+}
+
+// ownContext refuses a context in the name of another extension's tools.
+func ownContext(extension string, meta map[string]any) error {
+	texts, _ := meta[contract.MetaContext].(map[string]any)
+	for tool := range texts {
+		if !strings.HasPrefix(tool, extension+"/") {
+			return fmt.Errorf("%w: %q gives a context in the name of %q: only its own tools, %s/..., speak for it", contract.ErrDenied, extension, tool, extension)
+		}
+	}
+	return nil
 }
 
 // Queue queues an input of a session. A user's message begins a chain of events,
