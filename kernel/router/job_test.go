@@ -172,3 +172,26 @@ func TestAQuietJobReachesPeopleOnlyByWhatItSends(t *testing.T) {
 		telegram.IsSilent()
 	})
 }
+
+// What is asked for in a group is answered there: its job is told nothing private.
+func TestAJobOfAGroupIsReadByTheGroup(t *testing.T) {
+	kerneltest.Run(t, func(w *kerneltest.World) {
+		telegram, orchestrator := w.Channel("telegram"), w.Agent("orchestrator")
+		telegram.Admits("anna")
+		telegram.Reports(contract.UserMessage{UserID: "anna", ConversationID: "family", Group: true, Text: "hello"})
+		here := orchestrator.HearsNext()
+		here.Answers("hi")
+		for _, group := range []bool{false, true} { // the second has the session of the first
+			task := contract.AgentTask{Prompt: "look", Name: "nightly"}
+			if group {
+				task.ReplyTo = here.Input.ReplyTo
+			}
+			w.Emits(contract.TopicAgentTask, task)
+			turn := orchestrator.Hears("look")
+			if turn.Input.Group != group || turn.Delivery.GetTurn().GetGroup() != group {
+				t.Errorf("of a group: %v; the job is %+v in %v", group, turn.Input, turn.Delivery.GetTurn())
+			}
+			turn.Answers("")
+		}
+	})
+}

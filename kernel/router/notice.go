@@ -221,6 +221,16 @@ func (r *MessageRouter) job(tx *bus.Tx, e *busv1.Event, prompt, asked, name, tar
 	if err != nil {
 		return err
 	}
+	c, err := tx.ConversationByHandle(target)
+	if err != nil {
+		return err
+	}
+	if c != nil && c.Group && !s.Group { // whoever is there reads what it says
+		s.Group = true
+		if err := tx.PutSession(s); err != nil {
+			return err
+		}
+	}
 	_, _, err = r.sessions.Queue(tx, s, contract.AgentInput{Kind: contract.InputTask, Sender: e.GetSource(), Text: prompt, ReplyTo: target}, "")
 	return err
 }
