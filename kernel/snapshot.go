@@ -52,7 +52,9 @@ func (k *Kernel) snapshot() *directory.Snapshot {
 	slices.SortFunc(s.Agents, func(a, b directory.Agent) int { return cmp.Compare(a.ID, b.ID) })
 	slices.SortFunc(s.Tools, func(a, b directory.Tool) int { return cmp.Compare(a.Name, b.Name) })
 	slices.SortFunc(s.Models, func(a, b directory.Provider) int { return cmp.Compare(a.Extension, b.Extension) })
-	slices.SortFunc(s.Commands, func(a, b directory.Command) int { return cmp.Compare(a.Name, b.Name) })
+	slices.SortStableFunc(s.Commands, func(a, b directory.Command) int {
+		return cmp.Or(cmp.Compare(strings.ToLower(a.Title), strings.ToLower(b.Title)), cmp.Compare(a.Extension, b.Extension))
+	})
 	s.ToolsEtag, s.ChannelsEtag = etags(s)
 	return s
 }

@@ -81,13 +81,13 @@ func FindHome(env func(string) (string, bool)) (*Home, error) {
 	if err != nil {
 		return nil, fmt.Errorf("find the home: %w", err)
 	}
-	real, err := filepath.EvalSymlinks(path)
+	resolved, err := filepath.EvalSymlinks(path)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 	case err != nil:
 		return nil, fmt.Errorf("open the home: %w", err)
 	default:
-		path = real
+		path = resolved
 		info, err := os.Stat(path)
 		if err == nil {
 			err = owned(path, info)

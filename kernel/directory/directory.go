@@ -72,7 +72,7 @@ type Snapshot struct {
 	Channels []Channel
 	Agents   []Agent
 	Tools    []Tool
-	Commands []Command // of extensions
+	Commands []Command // of extensions: by their names, then as their manifests list them
 	Models   []Provider
 	// Arriving are the extensions whose tools are not known yet, because they
 	// are being started for the first time.

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"regexp"
+	"slices"
 	"strings"
 
 	"github.com/switchboard-run/switchboard/contract"
@@ -25,9 +26,14 @@ func parseCommand(text string) (name, rest string, ok bool) {
 	return m[1], strings.TrimSpace(m[2]), true
 }
 
-// help is the answer to /help: the commands of the kernel, and those that
-// extensions have.
-func (r *MessageRouter) help() string {
+// help is the answer to /help: the commands of the kernel, and the names of those
+// that extensions have. With the name of a command or an extension behind it, it
+// is what they do.
+func (r *MessageRouter) help(about string) string {
+	extensions := r.directory.Current().Commands
+	if about != "" {
+		return describe(extensions, about)
+	}
 	var b strings.Builder
 	b.WriteString("Write to me as you would to a person. These commands always work, also while I am busy:\n")
 	for _, c := range directory.Builtin() {
@@ -37,16 +43,41 @@ func (r *MessageRouter) help() string {
 		}
 		fmt.Fprintf(&b, "\n- /%s: %s", name, c.Description)
 	}
-	if extensions := r.directory.Current().Commands; len(extensions) > 0 {
-		b.WriteString("\n\nExtensions add these:\n")
-		for _, c := range extensions {
-			fmt.Fprintf(&b, "\n- /%s: %s", c.Name, c.Description)
-			if c.State == directory.StateFailed {
-				fmt.Fprintf(&b, " (%s has failed)", c.Title)
-			}
+	if len(extensions) > 0 {
+		b.WriteString("\n\nExtensions add these; /help NAME says what one does:\n")
+	}
+	for i, c := range extensions {
+		switch {
+		case i > 0 && extensions[i-1].Extension == c.Extension:
+			b.WriteString(", ")
+		case c.State == directory.StateFailed:
+			fmt.Fprintf(&b, "\n- %s (has failed): ", c.Title)
+		default:
+			fmt.Fprintf(&b, "\n- %s: ", c.Title)
 		}
+		b.WriteString("/" + c.Name)
 	}
 	return b.String()
+}
+
+// describe says what a command does, or all of an extension.
+func describe(extensions []directory.Command, about string) string {
+	about = strings.ToLower(strings.TrimPrefix(about, "/"))
+	var lines []string
+	for _, c := range slices.Concat(directory.Builtin(), extensions) {
+		if about != c.Name && (c.Extension == "" || about != c.Extension && about != strings.ToLower(c.Title)) {
+			continue
+		}
+		line := fmt.Sprintf("- /%s: %s", c.Name, c.Description)
+		if c.State == directory.StateFailed {
+			line += fmt.Sprintf(" (%s has failed)", c.Title)
+		}
+		lines = append(lines, line)
+	}
+	if lines == nil {
+		return fmt.Sprintf("There is no command and no extension with commands named %s. /help lists those that exist.", about)
+	}
+	return strings.Join(lines, "\n")
 }
 
 // request is who gives a command, and where.
@@ -70,8 +101,10 @@ func (r *MessageRouter) command(tx *bus.Tx, q request, name, rest string) error 
 func (r *MessageRouter) execute(tx *bus.Tx, q request, name, rest string) (string, error) {
 	c := q.conversation
 	switch name {
-	case "help", "start":
-		return r.help(), nil
+	case "start": // what stands behind it is the platform's
+		return r.help(""), nil
+	case "help":
+		return r.help(rest), nil
 	case "status":
 		return r.howThingsAre(tx, c, q.here.channel.ID)
 	case "new":

@@ -182,7 +182,21 @@ func TestHelpListsTheCommandsOfExtensions(t *testing.T) {
 		}
 		w.Commands("lab", "shout", "look")
 		telegram.Says("anna", "/help")
-		telegram.ShowsOne("/new: start", "/sethome: send", "\n- /shout: what shout does", "\n- /look: what look does")
+		telegram.ShowsOne("/new: start", "/sethome: send", "\n- Lab: /shout, /look")
+		for _, name := range []string{"lab", "LAB"} {
+			telegram.Says("anna", "/help "+name)
+			telegram.Shows("anna: - /shout: what shout does\n- /look: what look does")
+		}
+		for _, name := range []string{"look", "/look"} {
+			telegram.Says("anna", "/help "+name)
+			telegram.Shows("anna: - /look: what look does")
+		}
+		telegram.Says("anna", "/help new")
+		telegram.Shows("anna: - /new: start the conversation afresh")
+		telegram.Says("anna", "/help nothing")
+		telegram.ShowsOne("no command and no extension with commands named nothing", "/help")
+		telegram.Says("anna", "/start reference")
+		telegram.ShowsOne("/new: start")
 	})
 }
 
