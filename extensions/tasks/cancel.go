@@ -116,7 +116,7 @@ func (t *tasks) queueRemove(ctx context.Context, call sdk.ToolCall) (sdk.ToolRes
 	}
 	c.effect(sdk.Delete(queuedOf(task.Root, task.RequesterID) + task.Line))
 	c.forgetTask(task)
-	if _, err := c.clearInbox(task.Root, task.ID); err != nil {
+	if _, err := c.clearInbox(task); err != nil {
 		return sdk.ToolResult{}, err
 	}
 	c.poke(task.Root)

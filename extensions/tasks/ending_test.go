@@ -254,6 +254,19 @@ func TestNamesAreFreeAgain(t *testing.T) {
 	})
 }
 
+// A worker whose own name is the next one to be made up stays itself.
+func TestAMadeUpNameIsNotTheWorkersOwn(t *testing.T) {
+	play(t, func(g *game) {
+		g.push(main, "task-1")
+		g.does(main, "run", nil)
+		if said := g.does("task-1", "push", fields{"prompt": "Do it."}); !strings.Contains(said, `"name":"task-2"`) {
+			t.Errorf("the name: %s", said)
+		}
+		g.states(Running, "task-1")
+		g.states(Queued, "task-2")
+	})
+}
+
 // What is removed from a queue never was there.
 func TestQueueRemove(t *testing.T) {
 	play(t, func(g *game) {

@@ -90,11 +90,12 @@ func (c *change) end(task *Task, result *Result) (err error) {
 		if err := c.abandon(task); err != nil {
 			return err
 		}
+		c.forgetPrompt(task.ID)
 	}
 	task.State, task.Outcome, task.FinishedAt = Finished, result.Outcome, c.now
 	c.write(taskKey(task.Root, task.Name), task)
 	c.forgetTime(task.ID)
-	if result.Uncollected, err = c.clearInbox(task.Root, task.ID); err != nil {
+	if result.Uncollected, err = c.clearInbox(task); err != nil {
 		return err
 	}
 	result.From, result.TaskID = task.Name, task.ID
@@ -112,9 +113,10 @@ func (c *change) gone(task *Task) (bool, error) {
 	}
 	key := taskKey(task.Root, task.Requester)
 	above, err := read[Task](c, key)
-	if err != nil || above == nil || above.ID != task.RequesterID || above.State == Finished || above.Stop != "" {
+	if err != nil || above == nil || above.ID != task.RequesterID || above.over() {
 		return true, err
 	}
+	above.Mail = true
 	c.write(key, above)
 	return false, nil
 }
@@ -134,6 +136,9 @@ func (c *change) announce(task *Task, result Result) error {
 
 // abandon cancels the unfinished children of a task that ends, and theirs.
 func (c *change) abandon(task *Task) error {
+	if !task.Gives {
+		return nil
+	}
 	const why = "what it worked for has ended"
 	for _, prefix := range []string{queuedOf(task.Root, task.ID), workingOf(task.Root, task.ID)} {
 		if err := c.scan(c.ctx, prefix, func(v sdk.Value) error {

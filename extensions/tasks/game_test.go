@@ -326,5 +326,6 @@ func (g *game) tally() (read, written, bytes, conflicts int) {
 func (g *game) reset() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
+	g.trips = 0
 	g.read, g.written, g.bytes, g.conflicts, g.notified = 0, 0, 0, 0, nil
 }

@@ -53,7 +53,7 @@ func (t *tasks) send(ctx context.Context, call sdk.ToolCall) (sdk.ToolResult, er
 		if task.over() {
 			return sdk.ToolResult{}, fmt.Errorf("the task %s has finished (%s) and reads nothing any more", task.Name, task.outcome())
 		}
-		to = task.ID
+		to, task.Mail = task.ID, true
 		c.write(taskKey(me.root, task.Name), task) // it must not finish meanwhile
 	}
 	if err := c.put(me.root, to, Item{From: me.name, Message: cut(args.Message), At: c.now}, nil); err != nil {
@@ -239,8 +239,11 @@ func (c *change) collect(me agent, items []lying) error {
 const maxCleared = 500
 
 // clearInbox empties the inbox of an agent that ends, and says how much lay in it.
-func (c *change) clearInbox(root, agent string) (n int, err error) {
-	err = c.scan(c.ctx, orderOf(root, agent), func(v sdk.Value) error {
+func (c *change) clearInbox(task *Task) (n int, err error) {
+	if !task.Mail {
+		return 0, nil
+	}
+	err = c.scan(c.ctx, orderOf(task.Root, task.ID), func(v sdk.Value) error {
 		if n++; n > maxCleared {
 			return nil
 		}
@@ -248,7 +251,7 @@ func (c *change) clearInbox(root, agent string) (n int, err error) {
 		if err := v.Decode(&sender); err != nil {
 			return err
 		}
-		c.effect(sdk.Delete(v.Key), sdk.Delete(from(root, agent, sender)+lastOf(v.Key)))
+		c.effect(sdk.Delete(v.Key), sdk.Delete(from(task.Root, task.ID, sender)+lastOf(v.Key)))
 		return nil
 	})
 	return n, err

@@ -14,8 +14,9 @@ var nameSyntax = regexp.MustCompile(`^[\pL\pN][\pL\pN_.-]{0,63}$`)
 const madeUp = "task-"
 
 // newName is a name for a new task: the one asked for, or one that is made up.
-// What is left of a task that had it is removed.
-func (c *change) newName(root, asked string) (string, error) {
+// What is left of a task that had it is removed. One that is made up is looked at
+// only if the last one was taken.
+func (c *change) newName(root, asked string, again bool) (string, error) {
 	if asked != "" {
 		if !nameSyntax.MatchString(asked) || asked == main {
 			return "", fmt.Errorf("%q cannot be a name: letters, digits, and then also _ . - , at most 64, and not %q", asked, main)
@@ -32,7 +33,11 @@ func (c *change) newName(root, asked string) (string, error) {
 			return "", err
 		}
 		name := madeUp + strconv.Itoa(n)
-		if free, err := c.free(root, name); err != nil || free {
+		free := true
+		if again || c.rows[taskKey(root, name)] != nil { // otherwise a name that is taken is noticed as the task is stored
+			free, err = c.free(root, name)
+		}
+		if err != nil || free {
 			// It only says where to look after a restart, so the last one to be
 			// written may be any of those that are made at the same time.
 			c.effect(sdk.Put(countPrefix+root, n))
@@ -77,5 +82,6 @@ func (c *change) free(root, name string) (bool, error) {
 // forgetTask removes the rows of a task that has finished.
 func (c *change) forgetTask(task *Task) {
 	c.write(taskKey(task.Root, task.Name), nil)
+	c.forgetPrompt(task.ID)
 	c.effect(sdk.Delete(promptPrefix+task.ID), sdk.Delete(resultPrefix+task.ID))
 }

@@ -41,7 +41,7 @@ func (t *tasks) push(ctx context.Context, call sdk.ToolCall) (sdk.ToolResult, er
 	if err := c.allowed(me); err != nil {
 		return sdk.ToolResult{}, err
 	}
-	name, err := c.newName(me.root, args.Name)
+	name, err := c.newName(me.root, args.Name, call.Repeat)
 	if err != nil {
 		return sdk.ToolResult{}, err
 	}
@@ -64,8 +64,10 @@ func (t *tasks) push(ctx context.Context, call sdk.ToolCall) (sdk.ToolResult, er
 			task.Model = me.task.Model
 		}
 	}
+	c.gives(me)
 	c.write(taskKey(me.root, name), task)
 	c.write(promptPrefix+task.ID, &args.Prompt)
+	c.keepPrompt(task.ID, args.Prompt)
 	c.write(queuedOf(me.root, me.id)+task.Line, &name)
 	// The session is made now: so an agent that does not exist is refused here.
 	c.effect(sdk.Raw(&busv1.SessionEnsure{
@@ -78,6 +80,14 @@ func (t *tasks) push(ctx context.Context, call sdk.ToolCall) (sdk.ToolResult, er
 	c.poke(me.root)
 	out := pushed{Name: name, TaskID: task.ID, State: task.State, Text: fmt.Sprintf("Queued as %s. /run starts it.", name)}
 	return sdk.JSON(out, c.effects()...)
+}
+
+// gives notes that an agent has a queue, which has to be emptied when it ends.
+func (c *change) gives(me agent) {
+	if me.task != nil && !me.task.Gives {
+		me.task.Gives = true
+		c.write(taskKey(me.root, me.name), me.task)
+	}
 }
 
 // outrun ends a run that has come to the end of its queue: what is pushed from

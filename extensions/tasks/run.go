@@ -47,6 +47,7 @@ func (t *tasks) run(ctx context.Context, call sdk.ToolCall) (sdk.ToolResult, err
 	if most := t.config.Concurrency; me.task != nil && most > 0 && (q.Limit == 0 || q.Limit > most) {
 		q.Limit = most
 	}
+	c.gives(me)
 	c.write(queueKey(me.root, me.id), q)
 	working, err := c.bound(me, q)
 	if err != nil {
@@ -181,7 +182,7 @@ func (c *change) vacate(task *Task, capped bool) error {
 
 // begin starts a queued task.
 func (c *change) begin(task *Task, timeout float64) error {
-	prompt, err := readOrNew[string](c, promptPrefix+task.ID)
+	prompt, err := c.prompt(task.ID)
 	if err != nil {
 		return err
 	}
@@ -207,7 +208,7 @@ func (c *change) begin(task *Task, timeout float64) error {
 	// If its session was deleted, that ends the task: the word is on its way.
 	c.effect(sdk.Raw(&busv1.Input{
 		Agent: task.Agent, Key: task.sessionKey(), Kind: contract.InputTask, Sender: task.Requester, ReplyTo: task.ReplyTo, Meta: raw,
-		Text:      *prompt + fmt.Sprintf("\n\n(Your name is %s. Your final answer is delivered by itself.)", task.Name),
+		Text:      prompt + fmt.Sprintf("\n\n(Your name is %s. Your final answer is delivered by itself.)", task.Name),
 		DedupeKey: "start:" + task.ID, IfExists: true,
 	}))
 	c.watchTime(task)

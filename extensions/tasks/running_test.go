@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/switchboard-run/switchboard/contract"
@@ -222,6 +223,40 @@ func TestCostsDoNotGrow(t *testing.T) {
 		if few[0] != many[0] || few[1] != many[1] || many[2] > few[2]+20 {
 			t.Errorf("with 60 tasks %v rows read, rows written and bytes, with 500 %v", few, many)
 		}
+	})
+}
+
+// What a task that gives no work and gets no mail costs is few questions to the
+// kernel, each of which wakes two processes.
+func TestFewQuestions(t *testing.T) {
+	play(t, func(g *game) {
+		g.mu.Lock()
+		g.sessions[root].busy = true // so that it is told of nothing
+		g.mu.Unlock()
+		g.does(main, "push", fields{"prompt": "Do it."})
+		asks := func(what string, most int, f func()) {
+			t.Helper()
+			synctest.Wait()
+			g.mu.Lock()
+			g.trips = 0
+			g.mu.Unlock()
+			f()
+			g.mu.Lock()
+			defer g.mu.Unlock()
+			if t.Logf("%s: %d", what, g.trips); g.trips > most {
+				t.Errorf("%s: the kernel is asked %d times, at most %d times would do", what, g.trips, most)
+			}
+		}
+		asks("push", 1, func() { g.does(main, "push", fields{"prompt": "Do it."}) })
+		asks("push by name", 2, func() { g.push(main, "c") })
+		asks("push by name", 2, func() { g.push(main, "d") })
+		g.does(main, "run", fields{"count": 2})
+		asks("an end and a beginning", 4, func() { g.done("task-1") })
+		g.restart()
+		asks("the same after a restart", 5, func() { g.done("task-2") })
+		asks("collecting", 4, func() { g.collects(main, "receive", nil, "task-1") })
+		g.collects(main, "receive", nil, "task-2")
+		asks("an end", 3, func() { g.done("c") })
 	})
 }
 

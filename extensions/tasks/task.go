@@ -51,6 +51,8 @@ type Task struct {
 	State       string    `json:"state"`
 	Placed      bool      `json:"placed,omitempty"`  // it has one of the places of its queue
 	Waiting     bool      `json:"waiting,omitempty"` // it has given its place back while it waits
+	Gives       bool      `json:"gives,omitempty"`   // it has a queue of its own, or had
+	Mail        bool      `json:"mail,omitempty"`    // something was put into its inbox
 	Stop        string    `json:"stop,omitempty"`    // the outcome that it will have, because it was stopped
 	Outcome     string    `json:"outcome,omitempty"`
 	CreatedAt   time.Time `json:"created_at"`

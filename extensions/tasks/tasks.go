@@ -80,12 +80,13 @@ type tasks struct {
 	ctx    context.Context // ends at shutdown
 
 	mu       sync.Mutex
-	last     int64                  // the newest number given out
-	names    map[string]int         // of each root, the newest number in a name that was made up
-	keys     map[string]string      // the keys of sessions that have asked
-	waits    map[string][]*waiter   // by root: who waits in receive, the longest first
-	followed map[string]bool        // roots where a person waits, and maybe others
-	claims   map[string]claim       // queued rows that a change under way is about to begin
+	last     int64                // the newest number given out
+	names    map[string]int       // of each root, the newest number in a name that was made up
+	keys     map[string]string    // the keys of sessions that have asked
+	waits    map[string][]*waiter // by root: who waits in receive, the longest first
+	followed map[string]bool      // roots where a person waits, and maybe others
+	claims   map[string]claim     // queued rows that a change under way is about to begin
+	prompts  prompts
 	timers   map[string]*time.Timer // by task
 	silent   map[string]time.Time   // since when workers, by task, were seen to do nothing; of the sweep alone
 }
@@ -102,7 +103,7 @@ func New() sdk.Extension {
 func newTasks() *tasks {
 	return &tasks{
 		log: hclog.NewNullLogger(), names: map[string]int{}, keys: map[string]string{}, waits: map[string][]*waiter{},
-		followed: map[string]bool{}, claims: map[string]claim{}, timers: map[string]*time.Timer{},
+		followed: map[string]bool{}, claims: map[string]claim{}, timers: map[string]*time.Timer{}, prompts: prompts{texts: map[string]string{}},
 	}
 }
 

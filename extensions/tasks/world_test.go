@@ -36,6 +36,7 @@ type world struct {
 	notified  []string
 	made      []*busv1.SessionEnsure
 	history   map[string]Task // of each task, as it was stored last
+	trips     int             // calls of Get and Page
 	read      int             // rows
 	written   int             // rows, and bytes in them
 	bytes     int
@@ -73,6 +74,7 @@ func (w *world) extension(ctx context.Context) *tasks {
 func (w *world) Get(_ context.Context, key string) (sdk.Value, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	w.trips++
 	w.read++
 	v := w.kv[key]
 	v.Key = key
@@ -82,6 +84,7 @@ func (w *world) Get(_ context.Context, key string) (sdk.Value, error) {
 func (w *world) Page(_ context.Context, prefix, after string, most int) (page []sdk.Value, more bool, err error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	w.trips++
 	if most <= 0 {
 		most = 10 // so that pages matter
 	}
