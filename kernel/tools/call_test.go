@@ -244,6 +244,28 @@ func TestWhatBecomesOfACallWhoseExtensionDies(t *testing.T) {
 	}
 }
 
+// A call that has waited for long goes on waiting when its extension starts again.
+func TestALongWaitOutlivesItsExtension(t *testing.T) {
+	play(t, func(w *world) {
+		var a attempts
+		w.Tool("notes", &extensionv1.Tool{Name: "t", Idempotent: true, Interruptible: true}, a.of(func(n int) (*extensionv1.CallResult, error) {
+			if n > 2 {
+				return text("done")
+			}
+			time.Sleep(10 * time.Minute)
+			w.notes.Dies()
+			time.AfterFunc(20*time.Second, w.notes.Starts)
+			return nil, fmt.Errorf("%w: it ended", contract.ErrGone)
+		}))
+		if r := w.hears().Uses("notes/t", map[string]any{}); r.GetIsError() || r.GetContent() != "done" {
+			t.Errorf("the result is %v", r)
+		}
+		if len(a.requests) != 3 {
+			t.Errorf("the tool was asked %v", a.requests)
+		}
+	})
+}
+
 func TestACallWaitsForAnExtensionThatIsDown(t *testing.T) {
 	for _, tool := range []*extensionv1.Tool{{Name: "t"}, {Name: "t", ReadOnly: true}} {
 		t.Run(fmt.Sprint("read only: ", tool.GetReadOnly()), func(t *testing.T) {

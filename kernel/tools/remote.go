@@ -58,7 +58,11 @@ func (r *running) remote(ctx context.Context, t *directory.Tool) (*extensionv1.C
 			}
 			marked = true
 		}
+		began := time.Now()
 		result, err := r.attempt(ctx, actor, t, request)
+		if time.Since(began) > absent { // it had waited: its extension was there all that time
+			back = time.Now().Add(absent)
+		}
 		ended := r.Remote.Actor(t.Extension) != actor // its own process said so, otherwise
 		switch {
 		case err == nil, errors.Is(err, contract.ErrStale):
