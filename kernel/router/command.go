@@ -143,6 +143,14 @@ func (r *MessageRouter) howThingsAre(tx *bus.Tx, c *journal.Conversation, channe
 	if err != nil {
 		return "", err
 	}
+	var others string
+	switch n := working(tx, c, s); n {
+	case 0:
+	case 1:
+		others = "; another agent is at work for this conversation"
+	default:
+		others = fmt.Sprintf("; %d others are at work for this conversation", n)
+	}
 	here := name + " has nothing to do"
 	if s != nil {
 		_, waiting, err := r.sessions.Waiting(tx, s, manyInputs)
@@ -156,7 +164,20 @@ func (r *MessageRouter) howThingsAre(tx *bus.Tx, c *journal.Conversation, channe
 			here = name + " is at work"
 		}
 	}
-	return "- Here: " + here + "\n" + r.status(), nil
+	return "- Here: " + here + others + "\n" + r.status(), nil
+}
+
+// working is how many sessions other than that of a conversation are at work on
+// what answers there in the end, such as its tasks.
+func working(tx *bus.Tx, c *journal.Conversation, own *journal.Session) int {
+	busy := map[int64]bool{}
+	for _, l := range tx.Working() {
+		var in contract.AgentInput
+		if (own == nil || l.Session != own.ID) && json.Unmarshal(l.Event.GetPayload(), &in) == nil && in.ReplyTo == c.Handle {
+			busy[l.Session] = true
+		}
+	}
+	return len(busy)
 }
 
 // manyInputs is up to how many inputs /status counts.
