@@ -98,12 +98,14 @@ type AgentOutput struct {
 	Text    string `json:"text"`
 	ReplyTo string `json:"reply_to,omitempty"` // assigned by the kernel
 	// Of a session whose outbound is an extension, assigned by the kernel: the
-	// extension, by what it knows the session, the thread of the turn's input, and,
-	// if the turn did not end well, what the model had said in it so far.
+	// extension, by what it knows the session, and the thread of the turn's input.
 	Extension string `json:"extension,omitempty"`
 	Key       string `json:"key,omitempty"`
 	Thread    string `json:"thread,omitempty"`
-	Partial   string `json:"partial,omitempty"`
+	// Partial, published by an agent, is the words of an answer that did not end,
+	// with which its text begins. An extension gets, if the turn did not end well, all
+	// that the model had said in it so far, and the text without those words.
+	Partial string `json:"partial,omitempty"`
 	// Input is the dedupe key under which that extension had queued the first
 	// input of the turn; empty: somebody else had, or without one.
 	Input string `json:"input,omitempty"`

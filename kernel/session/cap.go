@@ -71,7 +71,7 @@ func (b *Book) refuse(tx *bus.Tx, s *journal.Session, e *busv1.Event, in contrac
 		return err
 	}
 	return tx.Following(e, func() error {
-		_, err := b.publish(tx, s, turn, text, true)
+		_, err := b.publish(tx, s, turn, contract.AgentOutput{Text: text}, true)
 		return err
 	})
 }

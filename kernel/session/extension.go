@@ -16,8 +16,9 @@ import (
 const maxPartial = 16 << 10
 
 // forExtension completes the output of a session whose outbound is an extension
-// with what that needs to know what it is about.
-func (b *Book) forExtension(r journal.Reader, s *journal.Session, turn *journal.Turn, out *contract.AgentOutput) error {
+// with what that needs to know what it is about; partial is the words of an answer
+// that did not end.
+func (b *Book) forExtension(r journal.Reader, s *journal.Session, turn *journal.Turn, out *contract.AgentOutput, partial string) error {
 	if s.OutboundKind != directory.OutboundExtension {
 		return nil
 	}
@@ -43,6 +44,10 @@ func (b *Book) forExtension(r journal.Reader, s *journal.Session, turn *journal.
 		if text := strings.TrimSpace(row.GetText()); row.GetTurn() == turn.ID && row.GetKind() == contract.EntryAnswer && text != "" && text != out.Text {
 			said = append(said, text)
 		}
+	}
+	if partial != "" {
+		said = append(said, partial)
+		out.Text = strings.TrimSpace(strings.TrimPrefix(out.Text, partial))
 	}
 	out.Partial = strings.Join(said, "\n\n")
 	if over := len(out.Partial) - maxPartial; over > 0 {

@@ -187,12 +187,12 @@ func (b *Book) Output(tx *bus.Tx, payload []byte) (*busv1.EffectResult, error) {
 	}
 	if !above {
 		tx.Answered = true
-		e, err := b.end(tx, s, turn, out.Outcome, out.Text, false)
+		e, err := b.say(tx, s, turn, out, false)
 		return result(&busv1.EffectResult{EventId: e.GetId()}, err)
 	}
 	var e *busv1.Event
 	err = b.about(tx, turn, func() (err error) {
-		e, err = b.end(tx, s, turn, out.Outcome, out.Text, false)
+		e, err = b.say(tx, s, turn, out, false)
 		return err
 	})
 	if err != nil {
@@ -233,12 +233,17 @@ var outcomes = []string{
 	contract.OutcomeOK, contract.OutcomeError, contract.OutcomeCancelled, contract.OutcomeTimeout, contract.OutcomeCapped, contract.OutcomeDead,
 }
 
-// end ends a turn: it closes the open calls, settles the inputs that nobody
+// end ends a turn with an outcome and a text.
+func (b *Book) end(tx *bus.Tx, s *journal.Session, turn *journal.Turn, outcome, text string, capped bool) (*busv1.Event, error) {
+	return b.say(tx, s, turn, contract.AgentOutput{Outcome: outcome, Text: text}, capped)
+}
+
+// say ends a turn: it closes the open calls, settles the inputs that nobody
 // holds and publishes the output. The held input is settled by whoever ends
 // the turn. A turn beyond the bound does not begin a new count of hops.
-func (b *Book) end(tx *bus.Tx, s *journal.Session, turn *journal.Turn, outcome, text string, capped bool) (*busv1.Event, error) {
-	if !slices.Contains(outcomes, outcome) {
-		return nil, fmt.Errorf("%w: %q is no outcome of a turn: one of %v", contract.ErrInvalid, outcome, outcomes)
+func (b *Book) say(tx *bus.Tx, s *journal.Session, turn *journal.Turn, said contract.AgentOutput, capped bool) (*busv1.Event, error) {
+	if !slices.Contains(outcomes, said.Outcome) {
+		return nil, fmt.Errorf("%w: %q is no outcome of a turn: one of %v", contract.ErrInvalid, said.Outcome, outcomes)
 	}
 	open, err := tx.OpenCalls(turn.ID)
 	if err != nil {
@@ -251,7 +256,7 @@ func (b *Book) end(tx *bus.Tx, s *journal.Session, turn *journal.Turn, outcome, 
 	if len(rows) > 0 {
 		b.disturb(s.ID)
 	}
-	turn.Outcome, turn.EndedAt = outcome, tx.Now
+	turn.Outcome, turn.EndedAt = said.Outcome, tx.Now
 	if err := tx.PutTurn(turn); err != nil {
 		return nil, err
 	}
@@ -267,15 +272,15 @@ func (b *Book) end(tx *bus.Tx, s *journal.Session, turn *journal.Turn, outcome, 
 			return nil, err
 		}
 	}
-	return b.publish(tx, s, turn, text, capped)
+	return b.publish(tx, s, turn, said, capped)
 }
 
 // publish publishes the output of a turn that has ended.
-func (b *Book) publish(tx *bus.Tx, s *journal.Session, turn *journal.Turn, text string, capped bool) (*busv1.Event, error) {
+func (b *Book) publish(tx *bus.Tx, s *journal.Session, turn *journal.Turn, said contract.AgentOutput, capped bool) (*busv1.Event, error) {
 	tx.KeepHops = capped
 	defer func() { tx.KeepHops = false }()
-	out := contract.AgentOutput{Session: journal.SessionID(s.ID), Turn: turn.ID, Outcome: turn.Outcome, Text: text, ReplyTo: turn.ReplyTo}
-	if err := b.forExtension(tx, s, turn, &out); err != nil {
+	out := contract.AgentOutput{Session: journal.SessionID(s.ID), Turn: turn.ID, Outcome: turn.Outcome, Text: said.Text, ReplyTo: turn.ReplyTo}
+	if err := b.forExtension(tx, s, turn, &out, said.Partial); err != nil {
 		return nil, err
 	}
 	return tx.Emit(contract.TopicAgentOutput, journal.SessionID(s.ID), out)

@@ -16,18 +16,18 @@ const maxOutput = 128 << 10
 // output ends the turn: one commit records what is not recorded yet, and gives
 // the text to whom the turn answers.
 func (t *turn) output(outcome, text string) sdk.Effects {
-	return outputEffects(t.context.GetSession(), t.history.seq, t.fresh, outcome, text)
+	return outputEffects(t.context.GetSession(), t.history.seq, t.fresh, outcome, text, "")
 }
 
 // end ends the turn without an answer of the model.
 func (t *turn) end(outcome string, e Ending) sdk.Effects {
-	text := t.a.say(e)
-	if t.partial != "" {
-		text = t.partial + "\n\n" + text
+	text, partial := t.a.say(e), cutText(t.partial, maxOutput/2)
+	if partial != "" {
+		text = partial + "\n\n" + text
 	}
 	t.fresh = append(t.fresh, &busv1.Entry{Kind: contract.EntryNote, Text: fmt.Sprintf(
 		"This turn ended without an answer (%s). What was said instead:\n%s", outcome, cutText(text, maxOutput))})
-	return t.output(outcome, text)
+	return outputEffects(t.context.GetSession(), t.history.seq, t.fresh, outcome, text, partial)
 }
 
 // say is the text of an ending; a person always reads something.
@@ -50,16 +50,18 @@ func (a *Agent) echo(d sdk.Delivery, in contract.AgentInput) sdk.Effects {
 	if d.Turn.GetResumed() {
 		entries = entries[1:]
 	}
-	return outputEffects(d.Turn.GetSession(), d.Turn.GetHistorySeq(), entries, contract.OutcomeOK, in.Text)
+	return outputEffects(d.Turn.GetSession(), d.Turn.GetHistorySeq(), entries, contract.OutcomeOK, in.Text, "")
 }
 
-func outputEffects(session string, seq int64, entries []*busv1.Entry, outcome, text string) sdk.Effects {
+// outputEffects end a turn with a text, which begins with what the model had said
+// of an answer that did not end.
+func outputEffects(session string, seq int64, entries []*busv1.Entry, outcome, text, partial string) sdk.Effects {
 	var effects sdk.Effects
 	if len(entries) > 0 {
 		effects = append(effects, appendRows(session, seq, entries))
 	}
 	return append(effects, sdk.Publish(contract.TopicAgentOutput, contract.AgentOutput{
-		Session: session, Outcome: outcome, Text: cutText(text, maxOutput),
+		Session: session, Outcome: outcome, Text: cutText(text, maxOutput), Partial: partial,
 	}, sdk.Key(session)))
 }
 

@@ -82,8 +82,10 @@ func failInAnAnswer(s *stage, play string) {
 	s.plays(play, "w", saysHalf(broken))
 	s.plays(play, "main", collects(play))
 	result := s.perform(play)[2]
-	failed(s.t, result, "w", "error", "The server had an error", half)
-	contains(s.t, "the result", result, "Three quarters of it.")
+	failed(s.t, result, "w", "error", "The server had an error", half, "Three quarters of it.")
+	if strings.Contains(letters(s.t, result)[0].Error, "Three") {
+		s.t.Errorf("what it had said stands in the error: %s", result)
+	}
 }
 
 // Nothing else is asked instead of a model that does not exist.
