@@ -30,7 +30,7 @@ func (c *change) stop(task *Task, outcome, why string) error {
 func (c *change) cancel(task *Task) error {
 	switch task.State {
 	case Finished:
-		return fmt.Errorf("the task %s has finished already: %s", task.Name, task.Outcome)
+		return fmt.Errorf("the task %q has finished already: %s", task.Name, task.Outcome)
 	case Queued:
 		return c.finish(task, Result{Outcome: Cancelled, Error: "it was cancelled before it began"})
 	}
@@ -76,7 +76,7 @@ func (c *change) mine(call sdk.ToolCall) (*Task, error) {
 		return nil, err
 	}
 	if own, err := c.owns(me, task); err != nil || !own {
-		return nil, cmp.Or(err, fmt.Errorf("the task %s is not one of yours", task.Name))
+		return nil, cmp.Or(err, fmt.Errorf("the task %q is not one of yours", task.Name))
 	}
 	return task, nil
 }
@@ -112,7 +112,7 @@ func (t *tasks) queueRemove(ctx context.Context, call sdk.ToolCall) (sdk.ToolRes
 		return sdk.ToolResult{}, err
 	}
 	if task.State != Queued {
-		return sdk.ToolResult{}, fmt.Errorf("the task %s is %s and not in the queue any more: task_cancel stops one that runs", task.Name, task.State)
+		return sdk.ToolResult{}, fmt.Errorf("the task %q is %s and not in the queue any more: task_cancel stops one that runs", task.Name, task.State)
 	}
 	c.effect(sdk.Delete(queuedOf(task.Root, task.RequesterID) + task.Line))
 	c.forgetTask(task)

@@ -46,21 +46,20 @@ func parsePush(text string) (json.RawMessage, error) {
 	return json.Marshal(fields)
 }
 
-// parseRun reads what stands behind /run: a number, and a timeout.
+// parseRun reads what stands behind /run: a number, and a timeout, each once.
 func parseRun(text string) (json.RawMessage, error) {
 	fields := map[string]any{}
 	for word := range strings.FieldsSeq(text) {
-		value, isTimeout := strings.CutPrefix(strings.TrimPrefix(word, "--"), "timeout=")
-		value = strings.TrimPrefix(value, "count=")
+		key, value, named := strings.Cut(strings.TrimPrefix(word, "--"), "=")
+		if !named {
+			key, value = "count", word
+		}
 		n, err := strconv.ParseFloat(value, 64)
-		if err != nil || !isTimeout && n != float64(int(n)) {
+		_, twice := fields[key]
+		if err != nil || twice || key != "timeout" && (key != "count" || n != float64(int(n))) {
 			return nil, errors.New("write how many at a time behind it, or nothing: /run [N] [timeout=SECONDS]")
 		}
-		if isTimeout {
-			fields["timeout"] = n
-		} else {
-			fields["count"] = int(n)
-		}
+		fields[key] = n
 	}
 	return json.Marshal(fields)
 }

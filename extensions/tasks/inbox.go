@@ -51,7 +51,7 @@ func (t *tasks) send(ctx context.Context, call sdk.ToolCall) (sdk.ToolResult, er
 			return sdk.ToolResult{}, err
 		}
 		if task.over() {
-			return sdk.ToolResult{}, fmt.Errorf("the task %s has finished (%s) and reads nothing any more", task.Name, task.outcome())
+			return sdk.ToolResult{}, fmt.Errorf("the task %q has finished (%s) and reads nothing any more", task.Name, task.outcome())
 		}
 		to, task.Mail = task.ID, true
 		c.write(taskKey(me.root, task.Name), task) // it must not finish meanwhile

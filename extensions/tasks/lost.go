@@ -14,10 +14,12 @@ import (
 // every minute at the latest.
 const lostAfter = 10 * time.Minute
 
-// endLost ends the tasks whose worker has nothing to do any more and of whose end
-// nothing is heard: its last word has died on the way here, while the extension was
-// away for days, or its session is gone without one.
-func (t *tasks) endLost(ctx context.Context) {
+// lookForLost sees to tasks of which the extension has missed something while it
+// was away. It ends those whose worker has nothing to do any more, and of whose end
+// nothing is heard: its last word has died on the way here, in days, or its session
+// is gone without one. And those have a place again that had given it back for a
+// wait, which has failed: they went on.
+func (t *tasks) lookForLost(ctx context.Context) {
 	silent, now := map[string]time.Time{}, time.Now()
 	err := t.scan(ctx, workingPrefix, func(v sdk.Value) error {
 		id, root := lastOf(v.Key), rootOf(v.Key)
@@ -29,8 +31,15 @@ func (t *tasks) endLost(ctx context.Context) {
 		if err != nil || task == nil || task.ID != id || task.State != Running {
 			return err
 		}
-		if busy, err := t.k.Busy(ctx, task.Agent, task.sessionKey()); err != nil || busy {
+		busy, err := t.k.Busy(ctx, task.Agent, task.sessionKey())
+		switch {
+		case err != nil:
 			return err
+		case busy && task.Waiting && !t.waitsAtAll(root, id):
+			t.quietly(ctx, "giving a worker its place again", func() (sdk.Effects, error) { return t.goesOn(ctx, root, name, id) })
+		}
+		if busy {
+			return nil
 		}
 		since, before := t.silent[id]
 		if !before {
@@ -47,6 +56,27 @@ func (t *tasks) endLost(ctx context.Context) {
 		t.log.Warn("looking for workers that were lost failed; trying again later", "error", err)
 	}
 	t.silent = silent
+}
+
+// goesOn has a worker take a place that does not wait any more. It is at work, so
+// there may be one more than should be; then the next to end hands no place on.
+func (t *tasks) goesOn(ctx context.Context, root, name, id string) (sdk.Effects, error) {
+	c := t.change(ctx, "goes on:"+id)
+	task, err := read[Task](c, taskKey(root, name))
+	if err != nil || task == nil || task.ID != id || task.State != Running || !task.Waiting {
+		return nil, err
+	}
+	q, err := readOrNew[queue](c, queueKey(root, task.RequesterID))
+	if err != nil {
+		return nil, err
+	}
+	if q.Limit > 0 {
+		q.Placed++
+		c.write(queueKey(root, task.RequesterID), q)
+	}
+	task.Waiting, task.Placed = false, q.Limit > 0
+	c.write(taskKey(root, name), task)
+	return c.effects(), nil
 }
 
 // lost ends a task without the last word of its worker.

@@ -95,3 +95,29 @@ func TestALastWordThatComesLate(t *testing.T) {
 		}
 	})
 }
+
+// A worker whose wait has failed, as the extension was away for too long, goes on,
+// and counts as at work again. One that still waits does not.
+func TestAWaitThatHasFailed(t *testing.T) {
+	play(t, func(g *game) {
+		g.push(main, "a", "b")
+		g.does(main, "run", fields{"count": 2})
+		for _, name := range []string{"a", "b"} {
+			g.works(name)
+			g.later(name, "receive", fields{"from": main})
+		}
+		g.mu.Lock()
+		g.worker("a").asleep()
+		g.mu.Unlock()
+		time.Sleep(2 * lostEvery)
+		g.push(main, "c", "d")
+		g.does(main, "run", fields{"count": 2})
+		g.states(Running, "c")
+		g.states(Queued, "d")
+		if a, b := g.task("a"), g.task("b"); a.Waiting || !a.Placed || !b.Waiting || b.Placed {
+			t.Errorf("a is %+v, b %+v", a, b)
+		}
+		g.done("a")
+		g.states(Running, "d")
+	})
+}

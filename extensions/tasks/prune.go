@@ -85,7 +85,7 @@ func (t *tasks) pruneRoot(ctx context.Context, root string, now time.Time) error
 	}
 	for _, task := range old {
 		if err := t.k.Commit(ctx, t.pruned(ctx, task)...); err != nil && !errors.Is(err, contract.ErrConflict) {
-			return fmt.Errorf("remove the task %s: %w", task.Name, err)
+			return fmt.Errorf("remove the task %q: %w", task.Name, err)
 		}
 	}
 	recent := place(now.Add(-pruneEvery).UnixMicro()) // whose receiver may have been made since

@@ -187,8 +187,8 @@ func (t *tasks) number() int64 {
 }
 
 const (
-	followEvery = 3 * time.Second  // how often is looked for people who have waited long enough
-	lostEvery   = 10 * time.Minute // and for workers that were lost
+	followEvery = 3 * time.Second // how often is looked for people who have waited long enough
+	lostEvery   = 2 * time.Minute // and for workers that were lost
 	pruneEvery  = time.Hour
 )
 
@@ -198,7 +198,6 @@ func (t *tasks) sweep(ctx context.Context) {
 	defer follow.Stop()
 	defer lost.Stop()
 	defer prune.Stop()
-	t.endLost(ctx)
 	for {
 		select {
 		case <-ctx.Done():
@@ -206,7 +205,7 @@ func (t *tasks) sweep(ctx context.Context) {
 		case <-follow.C:
 			t.serveFollowers(ctx)
 		case <-lost.C:
-			t.endLost(ctx)
+			t.lookForLost(ctx)
 		case <-prune.C:
 			if err := t.prune(ctx, time.Now()); err != nil && ctx.Err() == nil {
 				t.log.Warn("removing old tasks failed; trying again later", "error", err)

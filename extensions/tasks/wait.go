@@ -1,5 +1,7 @@
 package tasks
 
+import "slices"
+
 // waiter is a call of receive that waits.
 type waiter struct {
 	root, id, name string // of who waits
@@ -68,6 +70,13 @@ func (t *tasks) waiting(root, id string) *waiter {
 		}
 	}
 	return nil
+}
+
+// waitsAtAll says whether an agent is in a call of receive, whatever it does there.
+func (t *tasks) waitsAtAll(root, id string) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return slices.ContainsFunc(t.waits[root], func(w *waiter) bool { return w.id == id })
 }
 
 // inVain has those who wait told that nothing can come, unless something has.
