@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -133,6 +134,36 @@ func TestConcurrentRequestsJoinOneCall(t *testing.T) {
 		}
 		if len(a.requests) != 1 || string(a.requests[0].GetArguments()) != "{}" {
 			t.Errorf("the tool ran %d times: %v", len(a.requests), a.requests)
+		}
+	})
+}
+
+// Messages of the user may come at any moment of a call.
+func TestMessagesComeWhileACallBegins(t *testing.T) {
+	play(t, func(w *world) {
+		begun, over := make(chan struct{}), make(chan struct{})
+		w.Tool("notes", &extensionv1.Tool{Name: "slow"}, func(context.Context, *extensionv1.CallRequest) (*extensionv1.CallResult, error) {
+			close(begun)
+			<-over
+			return text("done")
+		})
+		turn := w.hears()
+		id := turn.Asks([2]string{"notes/slow", ""})[0]
+		go func() {
+			const session = 1
+			defer close(over)
+			for {
+				w.Tools.Interrupt(session)
+				select {
+				case <-begun:
+					return
+				default:
+					runtime.Gosched()
+				}
+			}
+		}()
+		if r, err := turn.Calls(id)(); err != nil || r.GetContent() != "done" {
+			t.Errorf("%v, %v", r, err)
 		}
 	})
 }

@@ -208,7 +208,9 @@ func (r *running) once(ctx context.Context) (*extensionv1.CallResult, error) {
 	if call.State == journal.CallFinished || call.State == journal.CallClosed {
 		return ended(call)
 	}
+	r.mu.Lock() // Interrupt looks at it
 	r.call = *call
+	r.mu.Unlock()
 	if err := r.answers(ctx); err != nil {
 		return nil, err
 	}
