@@ -68,7 +68,7 @@ func (s *search) from(id, name string) (goesOn bool, err error) {
 	for {
 		if name == "" {
 			s.next[id] = ""
-			return s.everybody(id)
+			return s.everybody()
 		}
 		to, goesOn, err := s.resolve(name)
 		if err != nil || goesOn {
@@ -109,8 +109,8 @@ func (s *search) resolve(name string) (id string, goesOn bool, err error) {
 	return main, false, nil
 }
 
-// everybody follows all others of the tree.
-func (s *search) everybody(id string) (goesOn bool, err error) {
+// everybody follows all of the tree.
+func (s *search) everybody() (goesOn bool, err error) {
 	if s.all {
 		return false, nil
 	}

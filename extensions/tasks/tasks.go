@@ -19,6 +19,13 @@
 // collected is one row each, and tasks that end at the same time change no row
 // together, as long as there are others to take their places.
 //
+// The way of a task: push (push.go) stores it and makes its session; run (run.go)
+// begins it in its turn (line.go) with an input of that session; the last word that
+// the session says ends it (finish.go) and puts its result into an inbox (inbox.go),
+// or sends it to a person who waits (follow.go); receive (receive.go) waits for that,
+// unless nothing can come (hope.go). Cancel and deadline stop it, lost sees to what
+// was never heard of.
+//
 // Not promised: that a task begins soon (its agent may be down), and what a
 // worker that was cancelled has done with its tools before.
 package tasks
