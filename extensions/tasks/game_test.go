@@ -322,8 +322,10 @@ func (g *game) tally() (read, written, bytes, conflicts int) {
 	return g.read, g.written, g.bytes, g.conflicts
 }
 
-// reset begins the tally, and what people are told, anew.
+// reset begins the tally, and what people are told, anew, once what runs beside
+// the calls has come to rest: it reads, too.
 func (g *game) reset() {
+	synctest.Wait()
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.trips = 0
