@@ -20,6 +20,7 @@ type change struct {
 	further sdk.Effects
 	poked   map[string]bool
 	now     time.Time
+	began   int64 // a number that rises
 }
 
 type row struct {
@@ -32,7 +33,7 @@ type row struct {
 // is tried again.
 func (t *tasks) change(ctx context.Context, by string) *change {
 	t.unclaim(by)
-	return &change{tasks: t, ctx: ctx, by: by, rows: map[string]*row{}, poked: map[string]bool{}, now: time.Now().UTC()}
+	return &change{tasks: t, ctx: ctx, by: by, rows: map[string]*row{}, poked: map[string]bool{}, now: time.Now().UTC(), began: t.number()}
 }
 
 // read is a row as this change sees it; nil: it does not exist.

@@ -174,9 +174,14 @@ func (s *search) members() (all []*waiter) {
 }
 
 // mistaken says whether one of those who were found to wait does not: what it
-// waits for lies there, or has just been collected.
+// waits for lies there, or has just been collected. Of one that began to wait when
+// this search was under way it is not known for whom it does: what it had started
+// before may not have been seen. It has woken all others, so they look again.
 func (s *search) mistaken() (bool, error) {
 	for _, w := range s.waits {
+		if w.at > s.began {
+			return true, nil
+		}
 		prefix := orderOf(w.root, w.id)
 		if w.from != "" {
 			prefix = from(w.root, w.id, w.from)

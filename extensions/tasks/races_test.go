@@ -109,6 +109,40 @@ func TestAResultThatJustComesIsWaitedFor(t *testing.T) {
 	}
 }
 
+// Whoever waits is not told that all wait because one of them has given work to a
+// third, and waits for that, while it was looked.
+func TestOneThatBeginsToWaitHasStartedAnother(t *testing.T) {
+	t.Parallel()
+	for n := range 8 {
+		for _, from := range []string{"", "a"} {
+			t.Run(fmt.Sprintf("behind read %d from %q", n+1, from), func(t *testing.T) {
+				t.Parallel()
+				ctx := t.Context()
+				w := newWorld(t)
+				p := &paused{world: w}
+				x := newTasks()
+				if err := x.begin(ctx, p); err != nil {
+					t.Fatal(err)
+				}
+				w.calls(ctx, x, root, "push", map[string]any{"name": "a", "prompt": "Have b do it."})
+				w.calls(ctx, x, root, "run", nil)
+				a := w.worker("a").id
+				p.left, p.then = n+1, func() {
+					w.calls(ctx, x, a, "push", map[string]any{"name": "b", "prompt": "Do it."})
+					w.calls(ctx, x, a, "run", nil)
+					task := stored[Task](w, taskKey(root, "a"))
+					x.enter(agent{root: root, name: "a", id: task.ID, task: &task}, "")
+				}
+				me := agent{root: root, name: main, id: main}
+				why, err := x.change(ctx, "").hopeless(me, from, x.enter(me, from))
+				if err != nil || why != "" {
+					t.Errorf("main is told %q, %v", why, err)
+				}
+			})
+		}
+	}
+}
+
 // What was sent to a task that was cancelled before it began does not wait for
 // another one of its name.
 func TestMessagesToATaskThatNeverBeganAreGoneWithIt(t *testing.T) {
