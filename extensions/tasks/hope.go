@@ -33,7 +33,7 @@ func (c *change) hopeless(me agent, from string, own *waiter) (string, error) {
 		if len(members) < len(s.waits) && len(members) == 0 {
 			return "", nil // some of the others are told, and go on
 		}
-		if mistaken, err := s.mistaken(); err != nil || mistaken {
+		if mistaken, err := s.mistaken(from); err != nil || mistaken {
 			return "", err
 		}
 		if own != nil {
@@ -173,21 +173,19 @@ func (s *search) members() (all []*waiter) {
 	return all
 }
 
-// mistaken says whether one of those who were found to wait does not: what it
-// waits for lies there, or has just been collected. Of one that began to wait when
+// mistaken says whether the one that asks, or one of those who were found to wait,
+// does not: what it waits for lies there, or has just been collected. Of one that began to wait when
 // this search was under way it is not known for whom it does: what it had started
 // before may not have been seen. It has woken all others, so they look again.
-func (s *search) mistaken() (bool, error) {
+func (s *search) mistaken(mine string) (bool, error) {
+	if lies, err := s.lies(s.me.root, s.me.id, mine); err != nil || lies {
+		return lies, err
+	}
 	for _, w := range s.waits {
 		if w.at > s.began {
 			return true, nil
 		}
-		prefix := orderOf(w.root, w.id)
-		if w.from != "" {
-			prefix = from(w.root, w.id, w.from)
-		}
-		lies, err := s.any(prefix)
-		if err != nil || lies {
+		if lies, err := s.lies(w.root, w.id, w.from); err != nil || lies {
 			return lies, err
 		}
 		if s.waiting(w.root, w.id) != w {
@@ -195,4 +193,12 @@ func (s *search) mistaken() (bool, error) {
 		}
 	}
 	return false, nil
+}
+
+// lies says whether an agent has something in its inbox, of one sender or at all.
+func (s *search) lies(root, id, sender string) (bool, error) {
+	if sender == "" {
+		return s.any(orderOf(root, id))
+	}
+	return s.any(from(root, id, sender))
 }

@@ -143,6 +143,40 @@ func TestOneThatBeginsToWaitHasStartedAnother(t *testing.T) {
 	}
 }
 
+// One whose result comes while it looks tells nobody that all wait: it goes on.
+func TestWhoLooksAsItsResultComesTellsNobodyToGiveUp(t *testing.T) {
+	t.Parallel()
+	for n := range 8 {
+		t.Run(fmt.Sprint("behind read ", n+1), func(t *testing.T) {
+			t.Parallel()
+			ctx := t.Context()
+			w := newWorld(t)
+			p := &paused{world: w}
+			x := newTasks()
+			if err := x.begin(ctx, p); err != nil {
+				t.Fatal(err)
+			}
+			w.calls(ctx, x, root, "push", map[string]any{"name": "a", "prompt": "Have b do it."})
+			w.calls(ctx, x, root, "run", nil)
+			a := w.worker("a").id
+			w.calls(ctx, x, a, "push", map[string]any{"name": "b", "prompt": "Do it."})
+			w.calls(ctx, x, a, "run", nil)
+			waits := x.enter(agent{root: root, name: main, id: main}, "")
+			task := stored[Task](w, taskKey(root, "a"))
+			me := agent{root: root, name: "a", id: task.ID, task: &task}
+			own := x.enter(me, "")
+			p.left, p.then = n+1, func() { w.finishes(ctx, x, "b") }
+			items, why, err := x.change(ctx, "").found(me, which{}, own, false)
+			if err != nil || why != "" {
+				t.Errorf("it is told %q, %v and gets %v", why, err, items)
+			}
+			if x.isVain(waits) {
+				t.Error("main is told that nothing can come")
+			}
+		})
+	}
+}
+
 // What was sent to a task that was cancelled before it began does not wait for
 // another one of its name.
 func TestMessagesToATaskThatNeverBeganAreGoneWithIt(t *testing.T) {
