@@ -62,23 +62,20 @@ func (c *change) owns(me agent, task *Task) (bool, error) {
 }
 
 // mine is a task that the caller may stop or remove.
-func (c *change) mine(call sdk.ToolCall) (*Task, error) {
+func (t *tasks) mine(ctx context.Context, call sdk.ToolCall) (*change, *Task, error) {
 	var args struct{ Name string }
-	if err := call.Decode(&args); err != nil {
-		return nil, err
-	}
-	me, err := c.who(call)
+	c, me, err := t.asked(ctx, call, &args)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	task, err := c.find(me.root, args.Name)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	if own, err := c.owns(me, task); err != nil || !own {
-		return nil, cmp.Or(err, fmt.Errorf("the task %q is not one of yours", task.Name))
+		return nil, nil, cmp.Or(err, fmt.Errorf("the task %q is not one of yours", task.Name))
 	}
-	return task, nil
+	return c, task, nil
 }
 
 type cancelled struct {
@@ -89,8 +86,7 @@ type cancelled struct {
 
 // taskCancel stops a task at once.
 func (t *tasks) taskCancel(ctx context.Context, call sdk.ToolCall) (sdk.ToolResult, error) {
-	c := t.change(ctx, call.ID)
-	task, err := c.mine(call)
+	c, task, err := t.mine(ctx, call)
 	if err != nil {
 		return sdk.ToolResult{}, err
 	}
@@ -106,8 +102,7 @@ func (c *change) cancelled(task *Task) (sdk.ToolResult, error) {
 
 // queueRemove takes a task out of a queue as if it had never been there.
 func (t *tasks) queueRemove(ctx context.Context, call sdk.ToolCall) (sdk.ToolResult, error) {
-	c := t.change(ctx, call.ID)
-	task, err := c.mine(call)
+	c, task, err := t.mine(ctx, call)
 	if err != nil {
 		return sdk.ToolResult{}, err
 	}

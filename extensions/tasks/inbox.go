@@ -33,11 +33,7 @@ func (c *change) put(root, agent string, item Item, result *Result) error {
 // send lays a message into the inbox of an agent of the same tree.
 func (t *tasks) send(ctx context.Context, call sdk.ToolCall) (sdk.ToolResult, error) {
 	var args struct{ To, Message string }
-	if err := call.Decode(&args); err != nil {
-		return sdk.ToolResult{}, err
-	}
-	c := t.change(ctx, call.ID)
-	me, err := c.who(call)
+	c, me, err := t.asked(ctx, call, &args)
 	if err != nil {
 		return sdk.ToolResult{}, err
 	}
@@ -85,11 +81,7 @@ const maxChecked = 20
 // check collects what is there.
 func (t *tasks) check(ctx context.Context, call sdk.ToolCall) (sdk.ToolResult, error) {
 	var args which
-	if err := call.Decode(&args); err != nil {
-		return sdk.ToolResult{}, err
-	}
-	c := t.change(ctx, call.ID)
-	me, err := c.who(call)
+	c, me, err := t.asked(ctx, call, &args)
 	if err != nil {
 		return sdk.ToolResult{}, err
 	}

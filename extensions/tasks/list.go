@@ -30,20 +30,18 @@ type listed struct {
 
 const maxListed = 200
 
+var errPeopleOnly = errors.New("other conversations are shown to people only")
+
 // queue shows the tasks of the caller and of its children.
 func (t *tasks) queue(ctx context.Context, call sdk.ToolCall) (sdk.ToolResult, error) {
 	var args struct{ All bool }
-	if err := call.Decode(&args); err != nil {
-		return sdk.ToolResult{}, err
-	}
-	c := t.change(ctx, call.ID)
-	me, err := c.who(call)
+	c, me, err := t.asked(ctx, call, &args)
 	if err != nil {
 		return sdk.ToolResult{}, err
 	}
 	root := me.root
 	if args.All && !byCommand(call) {
-		return sdk.ToolResult{}, errors.New("other conversations are shown to people only")
+		return sdk.ToolResult{}, errPeopleOnly
 	}
 	if args.All {
 		root = ""
@@ -155,16 +153,12 @@ type inboxList struct {
 // inbox shows what lies in the caller's inbox and takes nothing out of it.
 func (t *tasks) inbox(ctx context.Context, call sdk.ToolCall) (sdk.ToolResult, error) {
 	var args struct{ All bool }
-	if err := call.Decode(&args); err != nil {
-		return sdk.ToolResult{}, err
-	}
-	c := t.change(ctx, call.ID)
-	me, err := c.who(call)
+	c, me, err := t.asked(ctx, call, &args)
 	if err != nil {
 		return sdk.ToolResult{}, err
 	}
 	if args.All && !byCommand(call) {
-		return sdk.ToolResult{}, errors.New("other conversations are shown to people only")
+		return sdk.ToolResult{}, errPeopleOnly
 	}
 	prefix, names := orderOf(me.root, me.id), map[string]string{}
 	if args.All {

@@ -24,11 +24,7 @@ func (t *tasks) push(ctx context.Context, call sdk.ToolCall) (sdk.ToolResult, er
 		Prompt, Name, Model, Agent, Deliver string
 		Timeout                             float64
 	}
-	if err := call.Decode(&args); err != nil {
-		return sdk.ToolResult{}, err
-	}
-	c := t.change(ctx, call.ID)
-	me, err := c.who(call)
+	c, me, err := t.asked(ctx, call, &args)
 	if err != nil {
 		return sdk.ToolResult{}, err
 	}

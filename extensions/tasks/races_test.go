@@ -79,6 +79,26 @@ func (w *world) finishes(ctx context.Context, t *tasks, name string) {
 	}
 }
 
+// pausedAtWork is such a world, in which a works for main and is to have b work.
+func pausedAtWork(t *testing.T) (*paused, *tasks) {
+	t.Helper()
+	p, x := &paused{world: newWorld(t)}, newTasks()
+	if err := x.begin(t.Context(), p); err != nil {
+		t.Fatal(err)
+	}
+	p.calls(t.Context(), x, root, "push", map[string]any{"name": "a", "prompt": "Have b do it."})
+	p.calls(t.Context(), x, root, "run", nil)
+	return p, x
+}
+
+// startsB has a push and run b.
+func (w *world) startsB(ctx context.Context, t *tasks) {
+	w.t.Helper()
+	a := w.worker("a").id
+	w.calls(ctx, t, a, "push", map[string]any{"name": "b", "prompt": "Do it."})
+	w.calls(ctx, t, a, "run", nil)
+}
+
 // Whoever waits for one that waits for a third does not give up because the
 // third has finished just then.
 func TestAResultThatJustComesIsWaitedFor(t *testing.T) {
@@ -87,17 +107,9 @@ func TestAResultThatJustComesIsWaitedFor(t *testing.T) {
 		t.Run(fmt.Sprint("behind read ", n+1), func(t *testing.T) {
 			t.Parallel()
 			ctx := t.Context()
-			w := newWorld(t)
-			p := &paused{world: w}
-			x := newTasks()
-			if err := x.begin(ctx, p); err != nil {
-				t.Fatal(err)
-			}
-			w.calls(ctx, x, root, "push", map[string]any{"name": "a", "prompt": "Have b do it."})
-			w.calls(ctx, x, root, "run", nil)
-			a := w.worker("a").id
-			w.calls(ctx, x, a, "push", map[string]any{"name": "b", "prompt": "Do it."})
-			w.calls(ctx, x, a, "run", nil)
+			p, x := pausedAtWork(t)
+			w := p.world
+			w.startsB(ctx, x)
 			task := stored[Task](w, taskKey(root, "a"))
 			x.enter(agent{root: root, name: "a", id: task.ID, task: &task}, "b")
 			p.left, p.then = n+1, func() { w.finishes(ctx, x, "b") }
@@ -118,18 +130,10 @@ func TestOneThatBeginsToWaitHasStartedAnother(t *testing.T) {
 			t.Run(fmt.Sprintf("behind read %d from %q", n+1, from), func(t *testing.T) {
 				t.Parallel()
 				ctx := t.Context()
-				w := newWorld(t)
-				p := &paused{world: w}
-				x := newTasks()
-				if err := x.begin(ctx, p); err != nil {
-					t.Fatal(err)
-				}
-				w.calls(ctx, x, root, "push", map[string]any{"name": "a", "prompt": "Have b do it."})
-				w.calls(ctx, x, root, "run", nil)
-				a := w.worker("a").id
+				p, x := pausedAtWork(t)
+				w := p.world
 				p.left, p.then = n+1, func() {
-					w.calls(ctx, x, a, "push", map[string]any{"name": "b", "prompt": "Do it."})
-					w.calls(ctx, x, a, "run", nil)
+					w.startsB(ctx, x)
 					task := stored[Task](w, taskKey(root, "a"))
 					x.enter(agent{root: root, name: "a", id: task.ID, task: &task}, "")
 				}
@@ -150,17 +154,9 @@ func TestWhoLooksAsItsResultComesTellsNobodyToGiveUp(t *testing.T) {
 		t.Run(fmt.Sprint("behind read ", n+1), func(t *testing.T) {
 			t.Parallel()
 			ctx := t.Context()
-			w := newWorld(t)
-			p := &paused{world: w}
-			x := newTasks()
-			if err := x.begin(ctx, p); err != nil {
-				t.Fatal(err)
-			}
-			w.calls(ctx, x, root, "push", map[string]any{"name": "a", "prompt": "Have b do it."})
-			w.calls(ctx, x, root, "run", nil)
-			a := w.worker("a").id
-			w.calls(ctx, x, a, "push", map[string]any{"name": "b", "prompt": "Do it."})
-			w.calls(ctx, x, a, "run", nil)
+			p, x := pausedAtWork(t)
+			w := p.world
+			w.startsB(ctx, x)
 			waits := x.enter(agent{root: root, name: main, id: main}, "")
 			task := stored[Task](w, taskKey(root, "a"))
 			me := agent{root: root, name: "a", id: task.ID, task: &task}

@@ -31,11 +31,7 @@ func (t *tasks) run(ctx context.Context, call sdk.ToolCall) (sdk.ToolResult, err
 		Count   int
 		Timeout float64
 	}
-	if err := call.Decode(&args); err != nil {
-		return sdk.ToolResult{}, err
-	}
-	c := t.change(ctx, call.ID)
-	me, err := c.who(call)
+	c, me, err := t.asked(ctx, call, &args)
 	if err != nil {
 		return sdk.ToolResult{}, err
 	}

@@ -47,6 +47,16 @@ func (c *change) who(call sdk.ToolCall) (agent, error) {
 	return agent{root: root, name: name, id: id, task: task}, nil
 }
 
+// asked begins what a call of an agent, or of a person for it, changes.
+func (t *tasks) asked(ctx context.Context, call sdk.ToolCall, args any) (*change, agent, error) {
+	if err := call.Decode(args); err != nil {
+		return nil, agent{}, err
+	}
+	c := t.change(ctx, call.ID)
+	me, err := c.who(call)
+	return c, me, err
+}
+
 // keyOf is the key of a session, which never changes.
 func (t *tasks) keyOf(ctx context.Context, session string) (string, error) {
 	t.mu.Lock()
