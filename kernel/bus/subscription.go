@@ -3,7 +3,6 @@ package bus
 import (
 	"maps"
 	"slices"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -103,20 +102,12 @@ func (t *table) match(name string) []*subscription {
 	}
 	var matching []*subscription
 	for _, s := range t.all {
-		if s.matches(name) {
+		if topic.Match(s.Pattern, name) {
 			matching = append(matching, s)
 		}
 	}
 	t.cache.Store(name, matching)
 	return matching
-}
-
-func (s *subscription) matches(name string) bool {
-	if !topic.Match(s.Pattern, name) {
-		return false
-	}
-	command, isCommand := strings.CutPrefix(name, contract.TopicCommand)
-	return !isCommand || s.class() != classCommand || slices.Contains(s.spec.Load().Commands, command)
 }
 
 // class is what the kernel itself knows of it. Only a command's can change.

@@ -159,11 +159,7 @@ func (t *Tx) Accept(e *busv1.Event) (duplicate bool, err error) {
 	}
 	t.seen = append(t.seen, e)
 	for _, s := range t.bus.table.Load().match(e.GetTopic()) {
-		concerns, err := t.concerns(s, e)
-		if err != nil {
-			return false, err
-		}
-		if !concerns {
+		if !s.spec.Load().owns(s.Extension, e) {
 			continue
 		}
 		if err := t.deliver(s, e, 0); err != nil {
@@ -171,19 +167,6 @@ func (t *Tx) Accept(e *busv1.Event) (duplicate bool, err error) {
 		}
 	}
 	return false, t.Following(e, func() error { return t.bus.router.Accept(t, e) })
-}
-
-// concerns says whether an event whose topic matches is one for a subscription
-// that only wants its own.
-func (t *Tx) concerns(s *subscription, e *busv1.Event) (bool, error) {
-	if !s.spec.Load().Own || e.GetTopic() != contract.TopicAgentOutput {
-		return true, nil
-	}
-	session, err := t.Session(journal.ParseSessionID(e.GetKey()))
-	if err != nil || session == nil {
-		return false, err
-	}
-	return session.OutboundKind == int32(busv1.Outbound_KIND_EXTENSION) && session.OutboundTarget == s.Extension, nil
 }
 
 // hopsOfDeath is how many events beyond the limit may tell a person what died

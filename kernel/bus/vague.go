@@ -45,7 +45,7 @@ func (t *Tx) leaveOut(k journal.Subscription, wanted Subscription) error {
 }
 
 // owns says whether an event whose topic matches is not left out.
-func (s Subscription) owns(extension string, e *busv1.Event) bool {
+func (s *Subscription) owns(extension string, e *busv1.Event) bool {
 	if command, is := strings.CutPrefix(e.GetTopic(), contract.TopicCommand); is && len(s.Commands) > 0 {
 		return slices.Contains(s.Commands, command)
 	}
