@@ -6,12 +6,21 @@ const (
 	MaxPayload = 1 << 20
 	// MaxMessage is the largest gRPC message in either direction, in bytes.
 	MaxMessage = 16 << 20
+	// StreamWindow and ConnWindow are how many bytes of one stream, and of all of a
+	// connection, may be on their way before they are read. They are the same from
+	// the beginning to the end: a transport that measures what they should be asks
+	// and answers with each message, and wakes both processes twice for it.
+	StreamWindow = 1 << 20
+	ConnWindow   = 4 << 20
 	// MaxHops is the number of events since the last model turn after which a
 	// chain is ended.
 	MaxHops = 16
 	// MaxToolResult is the number of bytes of a tool result that reach a model;
 	// what is longer is cut, with a note.
 	MaxToolResult = 32 << 10
+	// MaxEffects is the largest number of effects of one commit: while they are
+	// applied, everybody else waits.
+	MaxEffects = 4096
 )
 
 // RepeatMark begins a text that may have been sent before, on a channel that

@@ -39,7 +39,8 @@ type ExtensionClient interface {
 	// provides. Called before Init.
 	Describe(ctx context.Context, in *DescribeRequest, opts ...grpc.CallOption) (*Description, error)
 	// Init hands over configuration, secrets and the way to the kernel. The
-	// extension is active when it returns.
+	// extension is active when it returns. One that is active already begins anew:
+	// the kernel did not hear in time that it was.
 	Init(ctx context.Context, in *InitRequest, opts ...grpc.CallOption) (*InitResponse, error)
 	// Health answers at once while the extension is alive.
 	Health(ctx context.Context, in *HealthRequest, opts ...grpc.CallOption) (*Readiness, error)
@@ -106,7 +107,8 @@ type ExtensionServer interface {
 	// provides. Called before Init.
 	Describe(context.Context, *DescribeRequest) (*Description, error)
 	// Init hands over configuration, secrets and the way to the kernel. The
-	// extension is active when it returns.
+	// extension is active when it returns. One that is active already begins anew:
+	// the kernel did not hear in time that it was.
 	Init(context.Context, *InitRequest) (*InitResponse, error)
 	// Health answers at once while the extension is alive.
 	Health(context.Context, *HealthRequest) (*Readiness, error)
