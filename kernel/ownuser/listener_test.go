@@ -1,0 +1,107 @@
+package ownuser
+
+import (
+	"io"
+	"net"
+	"path/filepath"
+	"testing"
+)
+
+func listen(t *testing.T, refused func(int)) (l *Listener, dial func() net.Conn) {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "s")
+	raw, err := net.Listen("unix", path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	l = Listen(raw, refused)
+	t.Cleanup(func() { _ = l.Close() })
+	return l, func() net.Conn {
+		t.Helper()
+		c, err := net.Dial("unix", path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = c.Close() })
+		return c
+	}
+}
+
+func (l *Listener) accept(t *testing.T) *Conn {
+	t.Helper()
+	c, err := l.Accept()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = c.Close() })
+	return c.(*Conn)
+}
+
+// ended says that the other side has closed a connection.
+func ended(c net.Conn) bool {
+	_, err := io.ReadFull(c, make([]byte, 1))
+	return err != nil
+}
+
+func TestStrangersAreBoundedAndThoseWhoAreKnownStay(t *testing.T) {
+	t.Parallel()
+	l, dial := listen(t, nil)
+	known, oldest := dial(), dial()
+	first := l.accept(t)
+	first.Known()
+	l.accept(t)
+	for range maxStrangers {
+		dial()
+		l.accept(t)
+	}
+	if !ended(oldest) {
+		t.Error("the oldest stranger is still there")
+	}
+	if _, err := first.Write([]byte("x")); err != nil || ended(known) {
+		t.Errorf("who is known was sent away: %v", err)
+	}
+	if len(l.strangers) != maxStrangers {
+		t.Errorf("there are %d strangers", len(l.strangers))
+	}
+}
+
+func TestTheGreediestProcessLoses(t *testing.T) {
+	t.Parallel()
+	l := Listen(nil, nil)
+	modest := &Conn{l: l, pid: 1}
+	l.strangers = []*Conn{modest, {l: l, pid: 2}, {l: l, pid: 3}, {l: l, pid: 2}}
+	if got := l.greediest(); got != l.strangers[1] {
+		t.Errorf("process %d loses", got.pid)
+	}
+}
+
+func TestWhoConnectsWithoutEndIsRefused(t *testing.T) {
+	t.Parallel()
+	refused := make(chan int, 1)
+	l, dial := listen(t, func(pid int) {
+		select {
+		case refused <- pid:
+		default:
+		}
+	})
+	go func() {
+		for {
+			c, err := l.Accept()
+			if err != nil {
+				return
+			}
+			_ = c.Close()
+		}
+	}()
+	for {
+		_ = dial().Close()
+		select {
+		case <-refused:
+			if l.allows(-1) && l.allows(-2) { // others can
+				return
+			}
+			t.Fatal("others are refused, too")
+		default:
+		}
+	}
+}

@@ -1,0 +1,13 @@
+package ownuser
+
+import "golang.org/x/sys/unix"
+
+// peer is the user and the id of the process at the other end of a unix socket.
+func peer(fd int) (uid, pid int, err error) {
+	c, err := unix.GetsockoptXucred(fd, unix.SOL_LOCAL, unix.LOCAL_PEERCRED)
+	if err != nil {
+		return 0, 0, err
+	}
+	pid, err = unix.GetsockoptInt(fd, unix.SOL_LOCAL, unix.LOCAL_PEERPID)
+	return int(c.Uid), pid, err
+}

@@ -1,0 +1,99 @@
+package sandbox
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+)
+
+// Support is what this system can enforce.
+type Support struct {
+	Landlock int  // version of its interface; 0: there is none
+	Seccomp  bool // sockets can be kept from a process
+}
+
+// Versions of Landlock's interface that bring something.
+const (
+	abiRename   = 2 // files can move between directories
+	abiPorts    = 4
+	abiScopes   = 6
+	abiSockets  = 9 // sockets in the file system
+	abiUDP      = 10
+	nameService = 53
+)
+
+// Detect asks the system, once.
+var Detect = sync.OnceValue(detect)
+
+// Levels of a sandbox.
+const (
+	LevelFull    = "full"    // files, network and signals are limited
+	LevelPartial = "partial" // some of them are
+	LevelNone    = "none"
+)
+
+// Level is how much of a sandbox is in force.
+func (s Support) Level() string {
+	switch {
+	case s.Landlock >= abiScopes && s.Seccomp:
+		return LevelFull
+	case s.Landlock > 0 || s.Seccomp:
+		return LevelPartial
+	}
+	return LevelNone
+}
+
+// String says in one line what is enforced, and what is not.
+func (s Support) String() string {
+	if s.Level() == LevelNone {
+		return "this system cannot limit extensions: no Landlock, no seccomp"
+	}
+	var does, lacks []string
+	sort := func(what string, is bool) {
+		if is {
+			does = append(does, what)
+		} else {
+			lacks = append(lacks, what)
+		}
+	}
+	sort("files", s.Landlock > 0)
+	sort("network or none", s.Seccomp)
+	sort("TCP ports", s.Landlock >= abiPorts)
+	sort("signals", s.Landlock >= abiScopes)
+	sort("sockets of other programs", s.Landlock >= abiSockets)
+	sort("UDP", s.Landlock >= abiUDP)
+	text := "limits " + strings.Join(does, ", ")
+	if len(lacks) > 0 {
+		text += "; does not limit " + strings.Join(lacks, ", ")
+	}
+	return fmt.Sprintf("%s (Landlock ABI %d)", text, s.Landlock)
+}
+
+// Summary says in a few words what a process with the policy may use of the
+// network, as far as the system enforces it.
+func (s Support) Summary(p *Policy) string {
+	switch n := p.Network; {
+	case n == nil && s.Seccomp:
+		return "no network"
+	case n == nil && s.Landlock >= abiPorts:
+		return "no TCP"
+	case n == nil || n.Any || s.Landlock < abiPorts:
+		return "any network"
+	default:
+		text := "TCP to port " + ports(n.Connect)
+		if len(n.Listen) > 0 {
+			text += ", listens on " + ports(n.Listen)
+		}
+		return text
+	}
+}
+
+func ports(all []uint16) string {
+	var words []string
+	for _, p := range slices.Sorted(slices.Values(all)) {
+		words = append(words, strconv.Itoa(int(p)))
+	}
+	return strings.Join(words, ", ")
+}
