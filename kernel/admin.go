@@ -20,6 +20,7 @@ import (
 	"github.com/switchboard-run/switchboard/kernel/manifest"
 	"github.com/switchboard-run/switchboard/kernel/models"
 	"github.com/switchboard-run/switchboard/kernel/router"
+	"github.com/switchboard-run/switchboard/kernel/sandbox"
 	"github.com/switchboard-run/switchboard/kernel/supervisor"
 )
 
@@ -51,13 +52,21 @@ func (k *Kernel) answer(ctx context.Context, listener net.Listener, token string
 	}
 }
 
-// Status implements control.Kernel.
+// Status implements control.Kernel. A damaged store is part of it.
 func (a admin) Status(ctx context.Context) (control.Status, error) {
+	s, err := a.examine(ctx)
+	if s.Damage = a.damaged(err); s.Damage != "" {
+		return s, nil
+	}
+	return s, err
+}
+
+func (a admin) examine(ctx context.Context) (control.Status, error) {
 	now := a.directory.Current()
 	s := control.Status{
 		Version: a.options.Version, PID: os.Getpid(), Home: a.options.Home.Path(), StartedAt: a.started, Timezone: now.Location.String(),
-		StoreBytes: a.store.Size(), Models: models.Candidates(now, "default"), Extensions: a.extensions(), Waiting: []control.Waiting{},
-		Problems: a.problems(), Hints: []string{},
+		StoreBytes: a.store.Size(), Sandbox: sandbox.Detect().String(), Models: models.Candidates(now, "default"), Extensions: a.extensions(), Waiting: []control.Waiting{},
+		Problems: a.problems(), Hints: []string{}, Backup: a.keeper.State(time.Now()),
 	}
 	if hint := a.live.Config().AccidentalUTC(config.ThisMachine()); hint != "" {
 		s.Hints = append(s.Hints, hint)
@@ -172,6 +181,9 @@ func (a admin) extensions() []control.Extension {
 			continue
 		}
 		show(&x, a.status[e.ID])
+		if x.PID != 0 {
+			x.Sandbox = a.sandboxOf(e.ID, x.PID)
+		}
 		if c := now.Channel(e.ID); c != nil && x.State == string(supervisor.Active) {
 			x.Readiness, x.Detail = readinessWord(c.Readiness.GetState()), c.Readiness.GetDetail()
 		} else if p := now.Provider(e.ID); p != nil && x.State == string(supervisor.Active) {

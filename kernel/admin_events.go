@@ -50,14 +50,23 @@ func (a admin) Events(ctx context.Context, q control.EventQuery) ([]control.Even
 	})
 }
 
-// newestEvents are the newest that match, the oldest of them first.
+// newestEvents are the newest that match, the oldest of them first. A topic is
+// looked for among the newest control.Searched.
 func newestEvents(r journal.Reader, q control.EventQuery) (found []*busv1.Event, err error) {
 	limit := q.Limit
 	if limit <= 0 {
 		limit = 100
 	}
-	for before := int64(0); len(found) < limit; {
-		events, err := r.Events(journal.EventFilter{Before: before, Limit: page})
+	last, err := r.LastSeq()
+	if err != nil {
+		return nil, err
+	}
+	f := journal.EventFilter{Topic: q.Topic, After: last - control.Searched, Limit: page}
+	if q.Topic == everything || q.Topic == "*" {
+		f = journal.EventFilter{Limit: page}
+	}
+	for len(found) < limit {
+		events, err := r.Events(f)
 		if err != nil {
 			return nil, err
 		}
@@ -69,7 +78,7 @@ func newestEvents(r journal.Reader, q control.EventQuery) (found []*busv1.Event,
 		if len(events) < page {
 			break
 		}
-		before = events[len(events)-1].GetSeq()
+		f.Before = events[len(events)-1].GetSeq()
 	}
 	slices.Reverse(found)
 	return found, nil

@@ -3,9 +3,11 @@ package kernel
 import (
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"os"
 	"path/filepath"
+	"strings"
 
 	"golang.org/x/sys/unix"
 
@@ -15,21 +17,36 @@ import (
 // ErrRunning says that another kernel runs on the home.
 var ErrRunning = errors.New("a kernel is already running on this home")
 
-// lockHome makes sure that one kernel runs on a home. The lock goes with the
-// process.
-func lockHome(home *config.Home) (*os.File, error) {
+// ErrBusy says that a backup of the home is being made or restored.
+var ErrBusy = errors.New("a backup of this home is being made or restored")
+
+// What holds a home stands in its lock.
+const (
+	heldByKernel = "kernel"
+	heldByBackup = "backup"
+)
+
+// lockHome makes sure that one kernel runs on a home, or that a backup of it is
+// made or restored without one. The lock goes with the process.
+func lockHome(home *config.Home, holder string) (*os.File, error) {
 	path := filepath.Join(home.Path(), "lock")
 	f, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {
 		return nil, fmt.Errorf("taking the home %s: %w", home.Path(), err)
 	}
 	if err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
+		held, _ := io.ReadAll(io.LimitReader(f, 100))
 		_ = f.Close()
+		if by, pid, _ := strings.Cut(string(held), " "); errors.Is(err, unix.EWOULDBLOCK) && by == heldByBackup {
+			return nil, fmt.Errorf("%w (%s, pid %s): wait until that has ended", ErrBusy, home.Path(), strings.TrimSpace(pid))
+		}
 		if errors.Is(err, unix.EWOULDBLOCK) {
 			return nil, fmt.Errorf("%w (%s): talk to it with `switchboard chat`, or stop it first", ErrRunning, home.Path())
 		}
 		return nil, fmt.Errorf("locking %s: %w", path, err)
 	}
+	_ = f.Truncate(0) // who holds it is only for a message
+	_, _ = fmt.Fprintf(f, "%s %d\n", holder, os.Getpid())
 	return f, nil
 }
 

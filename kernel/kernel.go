@@ -10,6 +10,7 @@
 //	tools       tool calls made once; the core tools
 //	models      which provider completes, and when
 //	spending    what completions cost, and may cost
+//	backup      copies of the home, and the way back
 //	manifest    what extensions declare
 //	config      what the user set
 //	supervisor  processes
@@ -35,8 +36,10 @@ import (
 	"time"
 
 	"github.com/hashicorp/go-hclog"
+	"golang.org/x/sys/unix"
 
 	"github.com/switchboard-run/switchboard/contract"
+	"github.com/switchboard-run/switchboard/kernel/backup"
 	"github.com/switchboard-run/switchboard/kernel/bus"
 	"github.com/switchboard-run/switchboard/kernel/config"
 	"github.com/switchboard-run/switchboard/kernel/directory"
@@ -46,6 +49,7 @@ import (
 	"github.com/switchboard-run/switchboard/kernel/manifest"
 	"github.com/switchboard-run/switchboard/kernel/models"
 	"github.com/switchboard-run/switchboard/kernel/router"
+	"github.com/switchboard-run/switchboard/kernel/sandbox"
 	"github.com/switchboard-run/switchboard/kernel/session"
 	"github.com/switchboard-run/switchboard/kernel/spending"
 	"github.com/switchboard-run/switchboard/kernel/supervisor"
@@ -65,6 +69,9 @@ type Options struct {
 	Builtins       fs.FS
 	BuiltinsPrefix string
 	Builtin        func(members []string) []string
+	// Confine is the command that puts a sandbox in force and becomes the command
+	// behind it: for extensions that are not built in.
+	Confine []string
 	// MaxTurns bounds the turns that follow from one event; 0: 200.
 	MaxTurns int
 	// Wrap, if set, stands between the kernel and its store. It is there for
@@ -89,6 +96,7 @@ type Kernel struct {
 	dropped    *manifest.Dir
 	builtins   []manifest.Entry
 	store      journal.Store
+	damage     func() error // of the store, as far as it was met
 	bus        *bus.Bus
 	directory  *directory.Directory
 	sessions   *session.Book
@@ -97,11 +105,13 @@ type Kernel struct {
 	ledger     *spending.Ledger
 	host       *host.Host
 	super      *supervisor.Supervisor
+	keeper     *backup.Keeper
 	listener   net.Listener
 	generation int64
 
 	planning   sync.Mutex // one plan at a time
 	refreshing sync.Mutex // one snapshot at a time
+	backing    sync.Mutex // one backup at a time
 	mu         sync.Mutex // guards what follows
 	plan       *plan
 	status     map[string]supervisor.Status
@@ -109,7 +119,8 @@ type Kernel struct {
 	actors     map[string]*bus.Actor // of the latest generation
 	// described is what extensions said of themselves when they were last active.
 	described map[string]*offer
-	stopping  map[string]bool // being stopped on purpose
+	stopping  map[string]bool            // being stopped on purpose
+	policies  map[string]*sandbox.Policy // of the plan
 }
 
 // Open takes the home, opens the store and recovers what was under way. Nothing
@@ -125,7 +136,11 @@ func Open(ctx context.Context, o Options) (_ *Kernel, err error) {
 			_ = k.Close()
 		}
 	}()
-	if k.lock, err = lockHome(o.Home); err != nil {
+	unix.Umask(0o077) // also for extensions: what they make is the user's alone
+	if k.lock, err = lockHome(o.Home, heldByKernel); err != nil {
+		return nil, err
+	}
+	if err := completeHome(o.Home); err != nil {
 		return nil, err
 	}
 	if k.logs, err = openLogs(o.Home); err != nil {
@@ -135,27 +150,37 @@ func Open(ctx context.Context, o Options) (_ *Kernel, err error) {
 	if err := isolateStdin(); err != nil {
 		return nil, err
 	}
+	var builtins []manifest.Entry
+	var builtinsErr error
+	var reading sync.WaitGroup
+	reading.Go(func() { builtins, builtinsErr = manifest.LoadBuiltin(o.Builtins, o.BuiltinsPrefix) })
+	defer reading.Wait()
 	k.live = config.Open(o.Home, o.Env)
 	if configErr, secretsErr := k.live.Errors(); configErr != nil || secretsErr != nil {
 		return nil, fmt.Errorf("the configuration cannot be used; correct it and start again:\n%w", errors.Join(configErr, secretsErr))
 	}
-	if k.builtins, err = manifest.LoadBuiltin(o.Builtins, o.BuiltinsPrefix); err != nil {
+	if k.dropped, err = manifest.OpenDir(o.Home.Extensions()); err != nil {
 		return nil, err
 	}
-	if k.dropped, err = manifest.OpenDir(o.Home.Extensions()); err != nil {
+	if err := k.keepBackups(); err != nil {
 		return nil, err
 	}
 	store, err := sqlite.Open(o.Home.Database())
 	if err != nil {
-		return nil, err
+		return nil, withBackups(o.Home, err)
 	}
-	k.store = store
+	k.store, k.damage = store, store.Damage
 	if o.Wrap != nil {
 		k.store = o.Wrap(store)
 	}
 	if k.generation, err = k.nextRun(ctx); err != nil {
-		return nil, err
+		return nil, withBackups(o.Home, err)
 	}
+	if reading.Wait(); builtinsErr != nil {
+		return nil, builtinsErr
+	}
+	k.builtins = builtins
+	k.keeper = k.newKeeper()
 	k.sessions = session.New(k.directory)
 	k.router = router.New(k.directory, k.sessions, k.statusText)
 	retention := k.live.Config().Retention
@@ -165,7 +190,7 @@ func Open(ctx context.Context, o Options) (_ *Kernel, err error) {
 		Stuck: k.stuck, Events: retention.Events, Dead: retention.Dead,
 	})
 	if err != nil {
-		return nil, err
+		return nil, withBackups(o.Home, err)
 	}
 	k.tools = &tools.Runner{
 		Bus: k.bus, Sessions: k.sessions, Directory: k.directory, Router: k.router, Remote: k.host, Log: k.log.Named("tools"),
@@ -217,7 +242,7 @@ func (k *Kernel) Run(ctx context.Context) error {
 	})
 	k.super, err = supervisor.New(supervisor.Options{
 		Observer: observer{k}, Log: k.log.Named("supervisor"), RunDir: filepath.Join(k.options.Home.RuntimeDir(), "x"),
-		LogSink: k.logs.extension, Generation: k.generation,
+		LogSink: k.logs.extension, Generation: k.generation, Adopt: true,
 	})
 	if err != nil {
 		k.host.Stop()
@@ -237,6 +262,7 @@ func (k *Kernel) Run(ctx context.Context) error {
 	background.Go(func() { k.live.Watch(watching, func(config.Change) { k.Replan() }) })
 	background.Go(func() { k.dropped.Watch(watching, func([]manifest.Change) { k.Replan() }) })
 	background.Go(func() { k.detourLoop(watching) })
+	background.Go(func() { k.keeper.Run(watching) })
 	k.log.Info("the kernel is running", "home", k.options.Home.Path(), "version", k.options.Version)
 	<-ctx.Done()
 	stopWatching()

@@ -9,7 +9,7 @@ import (
 )
 
 // offer is what an extension said of itself when it was last active. Its schemas
-// are compiled once: a snapshot is made at each change of any extension. A nil
+// are compiled once at most: a snapshot is made at each change of any extension. A nil
 // offer is empty.
 type offer struct {
 	description *extensionv1.Description

@@ -26,7 +26,7 @@ func TestASnapshotDoesNotCompileSchemasAgain(t *testing.T) {
 		if a == nil || b == nil || a.Schema == nil {
 			t.Fatalf("%s is not there, or has no schema", name)
 		}
-		if a.Schema != b.Schema {
+		if a.Schema() != b.Schema() {
 			t.Errorf("the schema of %s was compiled twice", name)
 		}
 	}

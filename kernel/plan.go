@@ -8,10 +8,11 @@ import (
 	"fmt"
 	"maps"
 	"math"
-	"os"
 	"slices"
 	"strings"
 	"time"
+
+	"google.golang.org/protobuf/proto"
 
 	"github.com/switchboard-run/switchboard/contract"
 	"github.com/switchboard-run/switchboard/contract/extensionv1"
@@ -60,7 +61,7 @@ func (k *Kernel) Replan() {
 	k.reportProblems(previous, next)
 	k.subscribe(next)
 	k.refresh()
-	if err := k.super.Apply(k.specs(next)); err != nil {
+	if err := k.super.Apply(k.keepPolicies(k.specs(next))); err != nil {
 		k.log.Error("applying the plan failed", "error", err)
 	}
 	k.declareSchedules(next)
@@ -73,7 +74,7 @@ func (k *Kernel) makePlan() *plan {
 		disabled: map[string]manifest.Disabled{}, members: map[string]*member{}, problems: map[string]error{},
 	}
 	p.zone, _ = c.Zone(config.ThisMachine())
-	set := manifest.Resolve(p.entries, manifest.Options{KernelVersion: k.options.Version, Enabled: c.EnabledExtension})
+	set := manifest.Resolve(p.entries, manifest.Options{KernelVersion: k.options.Version, Enabled: c.EnabledExtension, Refuse: refuseFor(k.options, c)})
 	for _, d := range set.Disabled {
 		p.disabled[d.ID] = d
 	}
@@ -184,7 +185,7 @@ func (m *member) subscriptions(c *config.Config) (subs []bus.Subscription) {
 
 func (m *member) actor(generation int64) *bus.Actor {
 	a := &bus.Actor{
-		ID: m.manifest.ID, Generation: generation, Publish: m.manifest.Permissions.Publish, Effects: m.manifest.Permissions.Effects,
+		Builtin: m.builtin, ID: m.manifest.ID, Generation: generation, Publish: m.manifest.Permissions.Publish, Effects: m.manifest.Permissions.Effects,
 		Tools: m.manifest.Permissions.Tools, Models: m.manifest.Permissions.Models, Presence: m.manifest.Permissions.Presence,
 		Channel: m.manifest.Provides.Channel != nil, Agent: m.manifest.Agent != nil,
 	}
@@ -210,9 +211,18 @@ func (k *Kernel) specs(p *plan) []supervisor.Spec {
 	return specs
 }
 
+// sharedGroup is the process of all built-ins that have a group. The space keeps
+// it apart from those that manifests name.
+const sharedGroup = "built-in extensions"
+
 // group is the process that a built-in shares. Only built-ins do.
 func (m *member) group(c *config.Config) string {
-	if m.manifest.Run.Group != "" && c.Processes == config.ProcessesGrouped {
+	switch {
+	case m.manifest.Run.Group == "":
+		return m.manifest.ID
+	case c.Processes == config.ProcessesShared:
+		return sharedGroup
+	case c.Processes == config.ProcessesGrouped:
 		return m.manifest.Run.Group
 	}
 	return m.manifest.ID
@@ -222,7 +232,8 @@ func (k *Kernel) spec(p *plan, m *member, groups map[string][]string) supervisor
 	run := m.manifest.Run
 	s := supervisor.Spec{
 		ID: m.manifest.ID, Name: m.manifest.Name, Env: supervisor.AllowedEnv(k.options.Environ, run.Env...),
-		StartTimeout: run.StartTimeout, ShutdownGrace: run.ShutdownGrace, Memory: int64(run.Memory), Requires: m.manifest.Requires.Extensions,
+		StartTimeout: run.StartTimeout, ShutdownGrace: run.ShutdownGrace, Memory: int64(run.Memory),
+		Processes: run.Processes, Disk: int64(run.Disk), Requires: m.manifest.Requires.Extensions,
 		Restart: supervisor.Restart{
 			Policy: supervisor.Policy(m.manifest.Restart.Policy), Backoff: m.manifest.Restart.Backoff, MaxBackoff: m.manifest.Restart.MaxBackoff,
 			Max: m.manifest.Restart.Max, Window: m.manifest.Restart.Window,
@@ -232,19 +243,25 @@ func (k *Kernel) spec(p *plan, m *member, groups map[string][]string) supervisor
 	}
 	if run.Builtin != "" {
 		s.Group = m.group(p.config)
+		s.Alone = true
 		s.Command = k.options.Builtin(groups[s.Group])
 	} else {
 		s.Command = append([]string{m.manifest.Executable()}, run.Args...)
 		s.Dir = m.manifest.Dir()
+		s.Confine = k.options.Confine
 	}
-	s.Fingerprint = m.fingerprint(p, s.Command)
+	k.confine(p, m, &s)
+	s.Fingerprint = m.fingerprint(p, s)
 	return s
 }
 
 // fingerprint changes when the extension has to be started anew.
-func (m *member) fingerprint(p *plan, command []string) string {
+func (m *member) fingerprint(p *plan, s supervisor.Spec) string {
 	h := sha256.New()
-	fmt.Fprintln(h, m.manifest.Digest, string(m.raw), p.zone, command)
+	fmt.Fprintln(h, m.manifest.Digest, string(m.raw), p.zone, s.Command)
+	if s.Policy != nil {
+		fmt.Fprintln(h, s.Policy.Encode())
+	}
 	for _, name := range slices.Sorted(maps.Keys(m.secrets)) {
 		fmt.Fprintln(h, name, m.secrets[name])
 	}
@@ -255,7 +272,7 @@ func (m *member) fingerprint(p *plan, command []string) string {
 		}
 	}
 	if m.manifest.Run.Builtin == "" {
-		fmt.Fprintln(h, supervisor.Stamp(command, m.manifest.Dir()))
+		fmt.Fprintln(h, supervisor.Stamp(s.Command, m.manifest.Dir()))
 	}
 	return hex.EncodeToString(h.Sum(nil))
 }
@@ -263,9 +280,9 @@ func (m *member) fingerprint(p *plan, command []string) string {
 // init is what a generation is told at its start.
 func (k *Kernel) init(p *plan, m *member, generation int64) (*extensionv1.InitRequest, error) {
 	id := m.manifest.ID
-	data := k.options.Home.Path() + "/data/" + id
-	if err := os.MkdirAll(data, 0o700); err != nil {
-		return nil, fmt.Errorf("making the data directory of %s: %w", id, err)
+	dirs := k.directories(m)
+	if err := dirs.make(); err != nil {
+		return nil, fmt.Errorf("making the directories of %s: %w", id, err)
 	}
 	a := m.actor(generation)
 	k.mu.Lock()
@@ -273,7 +290,7 @@ func (k *Kernel) init(p *plan, m *member, generation int64) (*extensionv1.InitRe
 	k.mu.Unlock()
 	r := &extensionv1.InitRequest{
 		Id: id, Name: m.manifest.Name, Generation: generation, KernelAddress: "unix:" + k.listener.Addr().String(), KernelToken: k.host.Admit(a),
-		Config: m.raw, Secrets: m.secrets, RunDir: k.options.Home.RuntimeDir(), DataDir: data, Timezone: p.zone.String(),
+		Config: m.raw, Secrets: m.secrets, RunDir: dirs.run, DataDir: dirs.data, Timezone: p.zone.String(),
 		Agent: m.agentSpec(),
 	}
 	if r.Agent != nil {
@@ -296,11 +313,17 @@ func agentSpec(a *manifest.Agent) *extensionv1.AgentSpec {
 	}
 }
 
+// maxDescription is what an extension may say of itself, in bytes: it is kept,
+// and models are told of the tools.
+const maxDescription = 512 << 10
+
 // check refuses a description that is more than the manifest provides, or that
 // claims what another extension has.
 func (k *Kernel) check(m *member, d *extensionv1.Description) error {
 	id, provides := m.manifest.ID, m.manifest.Provides
-	switch {
+	switch size := proto.Size(d); {
+	case size > maxDescription:
+		return fmt.Errorf("%w: its description of itself has %d KiB, mostly its tools, and may have %d", contract.ErrTooLarge, size>>10, maxDescription>>10)
 	case d.GetChannel() && provides.Channel == nil:
 		return fmt.Errorf("%w: it is a channel, but the manifest lacks \"provides: {channel: ...}\"", contract.ErrDenied)
 	case d.GetModels() && len(provides.Models) == 0:
@@ -314,7 +337,7 @@ func (k *Kernel) check(m *member, d *extensionv1.Description) error {
 			return fmt.Errorf("%w: it describes the tool %q twice", contract.ErrInvalid, t.GetName())
 		}
 		seen[t.GetName()] = true
-		if _, err := tools.Compile(id, t); err != nil {
+		if err := m.checkTool(t); err != nil {
 			return err
 		}
 		if err := m.checkCommand(t); err != nil {
@@ -322,6 +345,16 @@ func (k *Kernel) check(m *member, d *extensionv1.Description) error {
 		}
 	}
 	return nil
+}
+
+// checkTool refuses a tool with a bad name or schema. The schemas of built-ins
+// were checked when the binary was tested, and are compiled when they are needed.
+func (m *member) checkTool(t *extensionv1.Tool) error {
+	if m.builtin {
+		return tools.CheckName(t)
+	}
+	_, err := tools.Compile(m.manifest.ID, t)
+	return err
 }
 
 // declareSchedules publishes the manifests' schedules where they differ from

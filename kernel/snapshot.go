@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/switchboard-run/switchboard/contract/extensionv1"
 	"github.com/switchboard-run/switchboard/kernel/directory"
@@ -61,7 +62,7 @@ func (k *Kernel) snapshot() *directory.Snapshot {
 
 func (k *Kernel) describe(s *directory.Snapshot, id string, m *member) {
 	status := k.status[id]
-	state := string(cmp.Or(status.State, supervisor.Starting)) // not told yet: it is about to be started
+	state := string(cmp.Or(status.Between, status.State, supervisor.Starting)) // not told yet: it is about to be started
 	readiness := &extensionv1.Readiness{State: cmp.Or(status.Readiness, extensionv1.Readiness_STATE_OFFLINE), Detail: status.ReadinessDetail}
 	if len(m.missing) > 0 {
 		readiness = &extensionv1.Readiness{
@@ -93,12 +94,22 @@ func (k *Kernel) describe(s *directory.Snapshot, id string, m *member) {
 	offered := k.described[id]
 	switch {
 	case status.State == supervisor.Failed:
-	case offered == nil && m.manifest.Provides.Tools && state == directory.StateStarting:
+	case offered == nil && m.manifest.Provides.Tools && arriving(state, status):
 		s.Arriving = append(s.Arriving, id)
 	default: // what it offered last is what it offers again once it is back
 		s.Tools = append(s.Tools, offered.entries()...)
 	}
 	s.Commands = append(s.Commands, commands(m.manifest, offered.said(), state)...)
+}
+
+// soon is how long the pause before a start may be for the tools of an extension
+// to be waited for.
+const soon = 5 * time.Second
+
+// arriving says that an extension that has not said yet what it offers does so
+// soon: it is being started, or will be in a moment.
+func arriving(state string, status supervisor.Status) bool {
+	return state == directory.StateStarting || state == directory.StateBackingOff && time.Until(status.RetryAt) < soon
 }
 
 // commands are the slash commands of an extension. What its manifest does not

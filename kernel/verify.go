@@ -11,6 +11,7 @@ import (
 	"sync"
 
 	"github.com/switchboard-run/switchboard/contract/extensionv1"
+	"github.com/switchboard-run/switchboard/kernel/config"
 	"github.com/switchboard-run/switchboard/kernel/directory"
 	"github.com/switchboard-run/switchboard/kernel/manifest"
 	"github.com/switchboard-run/switchboard/kernel/supervisor"
@@ -51,7 +52,7 @@ func Verify(ctx context.Context, dir string, o Options) (v Verification, err err
 	if v.Manifest == nil {
 		return v, fmt.Errorf("%s cannot be an extension: its name begins with a dot", dir)
 	}
-	set := manifest.Resolve([]manifest.Entry{{ID: v.Manifest.ID, File: v.Manifest.File, Manifest: v.Manifest}}, manifest.Options{KernelVersion: o.Version})
+	set := manifest.Resolve([]manifest.Entry{{ID: v.Manifest.ID, File: v.Manifest.File, Manifest: v.Manifest}}, manifest.Options{KernelVersion: o.Version, Refuse: refuseFor(o, config.Default())})
 	for _, d := range set.Disabled {
 		if d.Cause != manifest.Missing { // what it requires may be there in the home
 			return v, errors.New(d.Reason)
@@ -70,6 +71,9 @@ func (v *Verification) start(ctx context.Context, o Options) error {
 		return fmt.Errorf("making a directory for its socket: %w", err)
 	}
 	defer os.RemoveAll(runDir)
+	if o.Home, err = config.OpenHomeAt(filepath.Join(runDir, "home")); err != nil { // for its data: nothing is changed
+		return fmt.Errorf("making a directory for its data: %w", err)
+	}
 	k := &Kernel{options: o, directory: &directory.Directory{}}
 	m := &member{manifest: v.Manifest}
 	w := &witness{over: make(chan struct{})}
@@ -77,7 +81,7 @@ func (v *Verification) start(ctx context.Context, o Options) error {
 	if err != nil {
 		return err
 	}
-	spec := k.spec(&plan{}, m, nil)
+	spec := k.spec(&plan{config: config.Default()}, m, nil)
 	spec.Requires = nil
 	spec.Restart = supervisor.Restart{Policy: supervisor.Never, Max: 1}
 	spec.Check = func(d *extensionv1.Description) error {

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
 	"github.com/santhosh-tekuri/jsonschema/v6/kind"
@@ -25,24 +26,13 @@ import (
 //   - the bare name of an optional boolean sets it;
 //   - behind -- nothing names a parameter.
 type form struct {
-	schema     *jsonschema.Schema
-	parameters []*parameter // in the order of the schema
-	required   []*parameter // in the order in which it requires them
+	schema     func() (*jsonschema.Schema, error) // compiled when it is needed first
+	parameters []*parameter                       // in the order of the schema
+	required   []*parameter                       // in the order in which it requires them
 }
 
 func newForm(schema json.RawMessage) (*form, error) {
-	document, err := jsonschema.UnmarshalJSON(bytes.NewReader(schema))
-	if err != nil {
-		return nil, err
-	}
-	c := jsonschema.NewCompiler()
-	if err := c.AddResource("arguments", document); err != nil {
-		return nil, err
-	}
-	f := &form{}
-	if f.schema, err = c.Compile("arguments"); err != nil {
-		return nil, err
-	}
+	f := &form{schema: sync.OnceValues(func() (*jsonschema.Schema, error) { return compile(schema) })}
 	var top struct {
 		Properties ordered  `json:"properties"`
 		Required   []string `json:"required"`
@@ -58,6 +48,18 @@ func newForm(schema json.RawMessage) (*form, error) {
 		}
 	}
 	return f, nil
+}
+
+func compile(schema json.RawMessage) (*jsonschema.Schema, error) {
+	document, err := jsonschema.UnmarshalJSON(bytes.NewReader(schema))
+	if err != nil {
+		return nil, err
+	}
+	c := jsonschema.NewCompiler()
+	if err := c.AddResource("arguments", document); err != nil {
+		return nil, err
+	}
+	return c.Compile("arguments")
 }
 
 // ordered is the properties of a schema in their order.
@@ -111,9 +113,13 @@ func (f *form) parse(command, text string) (json.RawMessage, error) {
 
 // check holds arguments against the schema.
 func (f *form) check(command string, raw json.RawMessage) error {
+	schema, err := f.schema()
+	if err != nil {
+		return fmt.Errorf("the schema of the command's tool: %w", err)
+	}
 	v, err := jsonschema.UnmarshalJSON(bytes.NewReader(raw))
 	if err == nil {
-		err = f.schema.Validate(v)
+		err = schema.Validate(v)
 	}
 	if invalid, ok := errors.AsType[*jsonschema.ValidationError](err); ok {
 		err = misfit(invalid)

@@ -225,7 +225,7 @@ func TestCommandsThatCannotBeAreRefused(t *testing.T) {
 	}
 	for want, tools := range map[string][]sdk.Tool{
 		"both the command /shout": {tool("a", "{}"), tool("b", "{}")},
-		"Schema of tool a":        {tool("a", `{"type":"nonsense"}`)},
+		"Schema of tool a":        {tool("a", `{"type":`)},
 	} {
 		if _, err := sdk.NewServer(sdktest.Logger(t), sdk.Extension{ID: "x", Tools: tools}); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("got %v, want %q", err, want)

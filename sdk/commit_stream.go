@@ -44,6 +44,10 @@ type pendingCommit struct {
 	receipt chan commitResult // capacity 1
 }
 
+// idle are pending commits that are over: nobody else holds them, and their
+// channels are empty.
+var idle = sync.Pool{New: func() any { return &pendingCommit{receipt: make(chan commitResult, 1)} }}
+
 type commitResult struct {
 	receipt *busv1.CommitReceipt
 	err     error
@@ -54,16 +58,23 @@ func (k *Kernel) commit(ctx context.Context, c *busv1.Commit) ([]*busv1.EffectRe
 	if err := ctx.Err(); err != nil {
 		return nil, fmt.Errorf("commit: %w", err)
 	}
-	p := &pendingCommit{commit: c, size: proto.Size(c), receipt: make(chan commitResult, 1)}
-	if p.size > maxCommit {
-		return nil, fmt.Errorf("commit of %d effects with %d bytes (at most %d): %w", len(c.GetEffects()), p.size, maxCommit, contract.ErrTooLarge)
+	size := atMost(c)
+	if size > maxCommit {
+		size = proto.Size(c)
 	}
+	if size > maxCommit {
+		return nil, fmt.Errorf("commit of %d effects with %d bytes (at most %d): %w", len(c.GetEffects()), size, maxCommit, contract.ErrTooLarge)
+	}
+	p := idle.Get().(*pendingCommit)
+	p.commit, p.size = c, size
 	s, err := k.enqueue(p) //nolint:contextcheck // the stream outlives this commit
 	if err != nil {
 		return nil, err
 	}
 	select {
 	case r := <-p.receipt:
+		p.commit = nil
+		idle.Put(p)
 		return r.results()
 	case <-ctx.Done():
 	}
@@ -78,6 +89,23 @@ func (k *Kernel) commit(ctx context.Context, c *busv1.Commit) ([]*busv1.EffectRe
 	}
 }
 
+// atMost is not less than the size of a commit, and quicker to tell.
+func atMost(c *busv1.Commit) int {
+	const fields = 64 // what each effect takes besides
+	size := len(c.GetId()) + len(c.GetLane()) + fields
+	for _, e := range c.GetEffects() {
+		switch k := e.GetKind().(type) {
+		case *busv1.Effect_Publish:
+			size += len(k.Publish.GetTopic()) + len(k.Publish.GetKey()) + len(k.Publish.GetDedupeKey()) + len(k.Publish.GetPayload()) + fields
+		case *busv1.Effect_Put:
+			size += len(k.Put.GetKey()) + len(k.Put.GetValue()) + fields
+		default:
+			size += proto.Size(e) + fields
+		}
+	}
+	return size
+}
+
 func (r commitResult) results() ([]*busv1.EffectResult, error) {
 	if r.err != nil {
 		return nil, r.err
@@ -90,10 +118,13 @@ func (r commitResult) results() ([]*busv1.EffectResult, error) {
 
 // enqueue hands p to the open stream, or to a new one if that is over.
 func (k *Kernel) enqueue(p *pendingCommit) (*commitStream, error) {
+	if s := k.commits.Load(); s != nil && s.add(p) {
+		return s, nil
+	}
 	k.committing.Lock()
 	defer k.committing.Unlock()
-	if k.commits != nil && k.commits.add(p) {
-		return k.commits, nil
+	if s := k.commits.Load(); s != nil && s.add(p) {
+		return s, nil
 	}
 	if k.ctx.Err() != nil {
 		return nil, fmt.Errorf("commit: the extension has shut down: %w", contract.ErrGone)
@@ -105,10 +136,10 @@ func (k *Kernel) enqueue(p *pendingCommit) (*commitStream, error) {
 		return nil, fmt.Errorf("commit: %w", contract.FromStatus(err))
 	}
 	s := &commitStream{stream: stream, stop: stop, wake: make(chan struct{}, 1)}
-	k.commits = s
+	s.add(p)
+	k.commits.Store(s)
 	go s.write(ctx)
 	go s.read()
-	s.add(p)
 	return s, nil
 }
 

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"runtime"
+	"slices"
 	"sync"
 	"time"
 
@@ -30,8 +31,10 @@ var errBroken = errors.New("the connection to the kernel broke")
 
 type deliverServer = grpc.BidiStreamingServer[extensionv1.DeliverFrame, extensionv1.OutcomeFrame]
 
-// deliveries is one Deliver stream: deliveries come in, each gets a goroutine,
-// and outcomes leave in frames. The kernel never hands out two deliveries of a
+// deliveries is one Deliver stream: deliveries come in, goroutines handle them,
+// and outcomes leave in frames. Whoever takes a delivery while others wait starts
+// one more goroutine, unless one is about to start: handlers that wait have a
+// goroutine each, those that do not share a few. The kernel never hands out two deliveries of a
 // lane at once, so there is nothing to order here.
 type deliveries struct {
 	handle AgentHandler
@@ -41,9 +44,10 @@ type deliveries struct {
 
 	mu       sync.Mutex
 	queue    []*busv1.Delivery
-	head     int // of queue
-	running  int // goroutines
-	active   map[string]*delivery
+	head     int  // of queue
+	running  int  // goroutines
+	starting bool // one of them has not begun
+	active   []*delivery
 	outcomes []*busv1.Outcome
 	credit   int32
 	ending   bool // take nothing more; wake once when idle
@@ -53,13 +57,13 @@ type deliveries struct {
 type delivery struct {
 	laneContext
 	outcome busv1.Outcome
+	place   int // in active
 }
 
 func newDeliveries(base context.Context, log hclog.Logger, handle AgentHandler) *deliveries {
 	return &deliveries{
 		handle: handle, log: log, base: base,
 		wake:   make(chan struct{}, 1),
-		active: make(map[string]*delivery),
 		credit: initialCredit,
 	}
 }
@@ -125,26 +129,21 @@ func (s *deliveries) receive(stream deliverServer) error {
 	}
 }
 
-// take queues deliveries and starts a goroutine for each, up to the limit.
+// take queues deliveries, and cancels others.
 func (s *deliveries) take(frame *extensionv1.DeliverFrame) {
 	s.mu.Lock()
-	start := 0
 	if !s.ending {
 		s.queue = append(s.queue, frame.GetDeliveries()...)
-		start = min(len(frame.GetDeliveries()), maxRunning-s.running)
-		s.running += start
+		s.start()
 	}
 	var cancels []*delivery
 	for _, token := range frame.GetCancels() {
-		if d := s.active[token]; d != nil {
-			cancels = append(cancels, d)
+		if i := slices.IndexFunc(s.active, func(d *delivery) bool { return d.token == token }); i >= 0 {
+			cancels = append(cancels, s.active[i])
 		}
 		s.unqueue(token)
 	}
 	s.mu.Unlock()
-	for range start {
-		go s.work()
-	}
 	for _, d := range cancels {
 		d.end(ErrEnded)
 	}
@@ -162,8 +161,20 @@ func (s *deliveries) unqueue(token string) {
 	}
 }
 
+// start starts a goroutine if there is something to do for it; s.mu is held.
+func (s *deliveries) start() {
+	if s.head < len(s.queue) && !s.starting && s.running < maxRunning {
+		s.starting = true
+		s.running++
+		go s.work()
+	}
+}
+
 // work handles deliveries until none waits.
 func (s *deliveries) work() {
+	s.mu.Lock()
+	s.starting = false
+	s.mu.Unlock()
 	var done *delivery
 	for {
 		in, d := s.next(done)
@@ -183,7 +194,11 @@ func (s *deliveries) next(done *delivery) (*busv1.Delivery, *delivery) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if done != nil {
-		delete(s.active, done.token)
+		last := len(s.active) - 1
+		s.active[done.place] = s.active[last]
+		s.active[done.place].place = done.place
+		s.active[last] = nil
+		s.active = s.active[:last]
 		s.answer(&done.outcome)
 	}
 	if s.head == len(s.queue) || s.ending {
@@ -206,9 +221,12 @@ func (s *deliveries) next(done *delivery) (*busv1.Delivery, *delivery) {
 	d.base, d.token = s.base, in.GetToken()
 	d.outcome.Token = in.GetToken()
 	if us := in.GetDeadlineUs(); us != 0 {
-		d.deadline = time.UnixMicro(us)
+		now := time.Now()
+		d.deadline = now.Add(time.UnixMicro(us).Sub(now)) // of the steady clock, which nobody sets
 	}
-	s.active[d.token] = d
+	d.place = len(s.active)
+	s.active = append(s.active, d)
+	s.start()
 	return in, d
 }
 

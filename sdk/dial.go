@@ -24,6 +24,9 @@ func dial(ctx context.Context, init *extensionv1.InitRequest, lost func()) (*grp
 		grpc.WithDisableRetry(),
 		grpc.WithDisableServiceConfig(),
 		grpc.WithIdleTimeout(0),
+		grpc.WithStaticStreamWindowSize(contract.StreamWindow),
+		grpc.WithStaticConnWindowSize(contract.ConnWindow),
+		grpc.WithReadBufferSize(16<<10), // a process may have many
 		grpc.WithDefaultCallOptions(
 			grpc.MaxCallRecvMsgSize(contract.MaxMessage),
 			grpc.MaxCallSendMsgSize(contract.MaxMessage)),

@@ -31,17 +31,30 @@ func Key(key string) PublishOption { return func(p *busv1.Publish) { p.Key = key
 // event. It is unique to the extension and lives as long as the event.
 func Dedupe(key string) PublishOption { return func(p *busv1.Publish) { p.DedupeKey = key } }
 
-// Publish accepts an event; payload is encoded as JSON, at most 1 MiB.
+// Publish accepts an event; payload is encoded as JSON, at most 1 MiB. A
+// json.RawMessage goes as it is: the kernel refuses what is no JSON.
 func Publish(topic string, payload any, options ...PublishOption) Effect {
-	b, err := json.Marshal(payload)
+	b, err := encodePayload(payload)
 	if err != nil {
 		return Effect{err: fmt.Errorf("payload of %s: %w: %w", topic, contract.ErrInvalid, err)}
 	}
-	p := &busv1.Publish{Topic: topic, Payload: b}
+	p := &struct { // in one allocation
+		effect  busv1.Effect
+		kind    busv1.Effect_Publish
+		publish busv1.Publish
+	}{publish: busv1.Publish{Topic: topic, Payload: b}}
+	p.effect.Kind, p.kind.Publish = &p.kind, &p.publish
 	for _, o := range options {
-		o(p)
+		o(&p.publish)
 	}
-	return Effect{pb: &busv1.Effect{Kind: &busv1.Effect_Publish{Publish: p}}}
+	return Effect{pb: &p.effect}
+}
+
+func encodePayload(payload any) ([]byte, error) {
+	if raw, ok := payload.(json.RawMessage); ok && raw != nil {
+		return raw, nil
+	}
+	return json.Marshal(payload)
 }
 
 // Put writes a key of the extension's own store, whatever is there.

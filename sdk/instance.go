@@ -101,16 +101,18 @@ func (x *instance) id() string {
 	return x.name
 }
 
-// init begins a life.
+// supersededGrace is how long a life may take to end that the kernel has given up.
+const supersededGrace = time.Second
+
+// init begins a life. The one before it ends first if there is one: the kernel did
+// not hear in time that it had begun.
 func (x *instance) init(ctx context.Context, r *extensionv1.InitRequest, lost func()) (*extensionv1.InitResponse, error) {
 	x.initializing.Lock()
 	defer x.initializing.Unlock()
 	if x.ext.ID != "" && r.GetId() != x.ext.ID {
 		return nil, fmt.Errorf("the manifest says %q, the program is %q: %w", r.GetId(), x.ext.ID, contract.ErrInvalid)
 	}
-	if x.active() {
-		return nil, fmt.Errorf("extension %s is initialized already: %w", r.GetId(), contract.ErrUnavailable)
-	}
+	x.end(supersededGrace)
 	x.mu.Lock()
 	x.name = r.GetId()
 	x.mu.Unlock()
@@ -156,6 +158,10 @@ func (x *instance) health() *extensionv1.Readiness {
 func (x *instance) shutdown(grace time.Duration) {
 	x.initializing.Lock()
 	defer x.initializing.Unlock()
+	x.end(grace)
+}
+
+func (x *instance) end(grace time.Duration) {
 	l, err := x.current()
 	if err != nil {
 		return

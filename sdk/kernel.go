@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/hashicorp/go-hclog"
@@ -42,8 +43,8 @@ type Kernel struct {
 	leaving context.Context // ends when the extension is asked to finish
 	leave   context.CancelFunc
 
-	committing sync.Mutex
-	commits    *commitStream
+	committing sync.Mutex // while there is no stream
+	commits    atomic.Pointer[commitStream]
 
 	readiness readiness
 }

@@ -122,9 +122,14 @@ func TestGroupInOneProcess(t *testing.T) {
 	if r, err := tools.Call(p.ctx("right"), &extensionv1.CallRequest{Name: "who"}); err != nil || r.GetContent() != "right" {
 		t.Fatalf("the other one: %v, %v", r, err)
 	}
-	p.init.Id = "left"
-	if _, err := ext.Init(p.ctx("left"), p.init); err != nil {
-		t.Fatalf("starting it again: %v", err)
+	for _, id := range []string{"left", "right"} { // what the kernel has given up may still be there
+		p.init.Id = id
+		if _, err := ext.Init(p.ctx(id), p.init); err != nil {
+			t.Fatalf("starting %s again: %v", id, err)
+		}
+		if r, err := tools.Call(p.ctx(id), &extensionv1.CallRequest{Name: "who"}); err != nil || r.GetContent() != id {
+			t.Fatalf("%s, started again: %v, %v", id, r, err)
+		}
 	}
 }
 

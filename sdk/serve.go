@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/signal"
 	"runtime/debug"
+	"sync"
 	"syscall"
 	"time"
 
@@ -49,6 +50,11 @@ func Serve(exts ...Extension) {
 	}
 	log.SetFlags(0)
 	log.SetOutput(logger.StandardWriter(&hclog.StandardLoggerOptions{InferLevels: true}))
+
+	// go-plugin takes stderr away, and passes on what is written to it from within
+	// the process: the last words before its end would be lost.
+	stderr := os.Stderr
+	server.began = sync.OnceFunc(func() { os.Stderr = stderr })
 
 	time.AfterFunc(settleTime, debug.FreeOSMemory)
 	glue := &pluginGlue{server: server}

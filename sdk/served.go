@@ -49,6 +49,9 @@ func (v extensionService) Init(ctx context.Context, r *extensionv1.InitRequest) 
 	if err != nil {
 		return nil, err
 	}
+	if v.s.began != nil {
+		v.s.began()
+	}
 	return x.init(ctx, r, func() { v.s.gone("extension " + r.GetId()) }) //nolint:contextcheck // the kernel is gone: its request ends nothing
 }
 

@@ -30,6 +30,7 @@ type Server struct {
 	only      *instance // if there is one only
 	done      chan struct{}
 	finishing sync.Once
+	began     func() // called at each Init; nil: nobody asks
 
 	mu          sync.Mutex
 	connections int
@@ -61,11 +62,19 @@ func NewServer(log hclog.Logger, exts ...Extension) (*Server, error) {
 	return s, nil
 }
 
+// streamWorkers is how many goroutines serve one request after the other: a new
+// one for each would have its stack grown again, which costs more than some of
+// them. Requests beyond these still get one each.
+const streamWorkers = 8
+
 // Options are the options that the gRPC server needs.
 func (s *Server) Options() []grpc.ServerOption {
 	return []grpc.ServerOption{
 		grpc.MaxRecvMsgSize(contract.MaxMessage),
 		grpc.MaxSendMsgSize(contract.MaxMessage),
+		grpc.NumStreamWorkers(streamWorkers),
+		grpc.StaticStreamWindowSize(contract.StreamWindow),
+		grpc.StaticConnWindowSize(contract.ConnWindow),
 		grpc.StatsHandler((*connections)(s)),
 		grpc.UnaryInterceptor(func(ctx context.Context, r any, info *grpc.UnaryServerInfo, handler grpc.UnaryHandler) (reply any, err error) {
 			defer func() { err = contract.ToStatus(err) }()

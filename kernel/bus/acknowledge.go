@@ -21,11 +21,9 @@ func (b *Bus) storeAcks(acked []*Lease) {
 	b.store.Submit(journal.Update{
 		Lazy: true,
 		Apply: func(tx journal.Tx) error {
-			now := nowUS()
+			now := b.clock.now()
 			for _, l := range acked {
-				d := l.item.Delivery
-				d.StartedAt, d.State, d.SettledAt = l.started, journal.Done, now
-				if err := tx.UpdateDelivery(d); err != nil {
+				if err := tx.Acknowledge(l.item.Seq, l.item.Subscription, l.started, now); err != nil {
 					return err
 				}
 			}

@@ -78,7 +78,7 @@ func BenchmarkFlow(b *testing.B) {
 						key := fmt.Sprint("k", p)
 						for n := p; n < b.N; n += publishers {
 							e := &busv1.Effect{Kind: &busv1.Effect_Publish{Publish: &busv1.Publish{Topic: "a.b", Key: key, Payload: payload}}}
-							k.Submit(a, &busv1.Commit{Effects: []*busv1.Effect{e}}, func(r *busv1.CommitReceipt) { done <- r })
+							k.Submit(a, []*busv1.Commit{{Effects: []*busv1.Effect{e}}}, func(r []*busv1.CommitReceipt) { done <- r[0] })
 							<-done
 						}
 					})
@@ -89,6 +89,62 @@ func BenchmarkFlow(b *testing.B) {
 			})
 		}
 	}
+}
+
+// BenchmarkFrames: as the kernel gets commits from an extension with 4096 in
+// flight: a frame of them at a time.
+func BenchmarkFrames(b *testing.B) {
+	const lanes, frame, window = 4096, 256, 4096
+	k, store := benchBus(b, filepath.Join(b.TempDir(), "bench.db"))
+	defer func() { _ = store.Close() }()
+	defer k.Close()
+	if err := k.Subscribe("y", on("a.b")); err != nil {
+		b.Fatal(err)
+	}
+	from := &bus.Actor{ID: "x", Generation: 1, Publish: []string{"a.b"}}
+	to := &bus.Actor{ID: "y", Generation: 1}
+	sink := k.Attach(to)
+	sink.Credit(1024)
+	all := make(chan struct{})
+	go func() {
+		for handled := 0; handled < b.N; {
+			f, open := sink.Next(b.Context())
+			if !open {
+				return
+			}
+			outcomes := make([]*busv1.Outcome, len(f.Deliveries))
+			for i, d := range f.Deliveries {
+				outcomes[i] = &busv1.Outcome{Token: d.GetToken(), Kind: busv1.Outcome_KIND_ACK}
+			}
+			sink.Credit(len(f.Deliveries))
+			k.Outcomes(to, outcomes)
+			handled += len(f.Deliveries)
+		}
+		close(all)
+	}()
+	payload := []byte(`{"fill":"` + fmt.Sprintf("%0285d", 1) + `"}`)
+	keys := make([]string, lanes)
+	for i := range keys {
+		keys[i] = fmt.Sprint(i)
+	}
+	room := make(chan struct{}, window/frame)
+	b.ReportAllocs()
+	b.ResetTimer()
+	for n := 0; n < b.N; n += frame {
+		commits := make([]*busv1.Commit, min(frame, b.N-n))
+		for i := range commits {
+			commits[i] = &busv1.Commit{Effects: []*busv1.Effect{effect(&busv1.Publish{Topic: "a.b", Key: keys[(n+i)%lanes], Payload: payload})}}
+		}
+		room <- struct{}{}
+		left := len(commits)
+		k.Submit(from, commits, func(r []*busv1.CommitReceipt) {
+			if left -= len(r); left == 0 {
+				<-room
+			}
+		})
+	}
+	<-all
+	b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "events/s")
 }
 
 // BenchmarkRecovery: a bus starts on a store with a million settled deliveries

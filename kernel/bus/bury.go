@@ -51,7 +51,7 @@ func (b *Bus) buryItemWith(it *item, reason string, quiet bool) {
 // buryOld ends the head of a lane that nobody can be handed now, if it is too
 // old. The caller holds b.mu.
 func (b *Bus) buryOld(l *lane) {
-	if l.lease == nil && !l.fetching && len(l.items) > 0 && !l.sub.isEnding(l) && l.items[0].tooOld() && !b.closing {
+	if l.lease == nil && !l.fetching && len(l.items) > 0 && !l.sub.isEnding(l) && b.tooOld(l.items[0]) && !b.closing {
 		l.fetching = true
 		b.buryItem(l.items[0], l.items[0].oldAge())
 	}

@@ -11,6 +11,9 @@
 // keeps failing, or gets too old, becomes a dead letter, which is kept, listed
 // and can be resubmitted. Nothing disappears without such a row.
 //
+// One extension that commits without pause delays the others by about as much as
+// the disk does, and no more: it waits itself.
+//
 // Who holds a lane has its token. A commit or call with a token that is not
 // valid any more is refused.
 //
@@ -89,7 +92,8 @@ type Options struct {
 	// Events and Dead say how long settled events and dead letters are kept.
 	Events, Dead time.Duration
 
-	windows windows // zero: defaultWindows
+	windows windows          // zero: defaultWindows
+	wall    func() time.Time // nil: time.Now
 }
 
 // Bus is the event bus. All methods are safe for concurrent use.
@@ -100,9 +104,12 @@ type Bus struct {
 	log      hclog.Logger
 	stuck    func(extension string, generation int64, reason string)
 	retain   [2]time.Duration
+	pruning  pruning
 	windows  windows
+	clock    *steadyClock
 
 	table atomic.Pointer[table] // the subscriptions in force
+	share *share
 
 	mu       sync.Mutex // guards what follows, and every lane, lease and sink
 	subs     map[int64]*subscription
@@ -117,7 +124,7 @@ type Bus struct {
 
 	random    *rand.ChaCha8
 	prepare   chan struct{}
-	nextAlarm int64 // Unix microseconds; 0: not set; guarded by mu
+	nextAlarm int64 // of the steady clock; 0: not set; guarded by mu
 	alarm     *time.Timer
 	stop      context.CancelFunc
 	running   sync.WaitGroup
@@ -127,10 +134,10 @@ type Bus struct {
 // their extensions to attach.
 func New(ctx context.Context, o Options) (*Bus, error) {
 	b := &Bus{
-		store: o.Store, router: o.Router, sessions: o.Sessions, log: o.Log, stuck: o.Stuck, retain: [2]time.Duration{o.Events, o.Dead}, windows: cmp.Or(o.windows, defaultWindows),
+		store: o.Store, router: o.Router, sessions: o.Sessions, log: o.Log, stuck: o.Stuck, retain: [2]time.Duration{o.Events, o.Dead}, pruning: pruning{batch: pruneMost}, windows: cmp.Or(o.windows, defaultWindows), clock: newSteadyClock(o.wall),
 		subs: map[int64]*subscription{}, sinks: map[string]*Sink{}, leases: map[string]*Lease{},
 		watchers: map[*Watcher]struct{}{}, settling: map[int64][]func(journal.Delivery){},
-		held: map[string]bool{}, random: newRandom(), prepare: make(chan struct{}, 1), alarm: time.NewTimer(time.Hour),
+		held: map[string]bool{}, share: newShare(), random: newRandom(), prepare: make(chan struct{}, 1), alarm: time.NewTimer(time.Hour),
 	}
 	if b.stuck == nil {
 		b.stuck = func(string, int64, string) {}
@@ -168,8 +175,6 @@ func (b *Bus) Close() {
 func (b *Bus) View(ctx context.Context, read func(journal.Reader) error) error {
 	return b.store.View(ctx, read)
 }
-
-func nowUS() int64 { return time.Now().UnixMicro() }
 
 // Kernel is the actor of everything that the kernel does by itself.
 var Kernel = &Actor{ID: contract.KernelSource, kernel: true}

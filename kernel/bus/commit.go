@@ -2,57 +2,15 @@ package bus
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
 	"strings"
 
-	"google.golang.org/protobuf/proto"
-
 	"github.com/switchboard-run/switchboard/contract"
 	"github.com/switchboard-run/switchboard/contract/busv1"
 	"github.com/switchboard-run/switchboard/kernel/journal"
 )
-
-// Submit queues a commit of an actor. done learns the receipt, in the order of
-// submission; it must not block.
-func (b *Bus) Submit(a *Actor, c *busv1.Commit, done func(*busv1.CommitReceipt)) {
-	var receipt *busv1.CommitReceipt
-	b.update(a, "", func(tx *Tx) error {
-		receipt = &busv1.CommitReceipt{}
-		if c.GetId() != "" {
-			stored, found, err := tx.CommitReceipt(a.ID, c.GetId())
-			if err != nil {
-				return err
-			}
-			if found {
-				return proto.Unmarshal(stored, receipt)
-			}
-		}
-		if err := tx.holdToken(c.GetLane()); err != nil {
-			return err
-		}
-		results, err := tx.apply(c.GetEffects())
-		if err != nil {
-			return err
-		}
-		receipt.Results = results
-		if c.GetId() == "" {
-			return nil
-		}
-		stored, err := proto.Marshal(receipt)
-		if err != nil {
-			return err
-		}
-		return tx.PutCommitReceipt(a.ID, c.GetId(), stored)
-	}, func(err error) {
-		if err != nil {
-			receipt = &busv1.CommitReceipt{Error: contract.ToProto(err)}
-		}
-		done(receipt)
-	})
-}
 
 // Do applies an update of the kernel's own and waits until it is durable.
 func (b *Bus) Do(apply func(*Tx) error) error {
@@ -77,6 +35,7 @@ func (b *Bus) doContext(ctx context.Context, apply func(*Tx) error) error {
 // durable.
 func (b *Bus) DoAs(a *Actor, l *Lease, apply func(*Tx) error) error {
 	done := make(chan error, 1)
+	b.share.seen(a.ID)
 	b.update(a, "", func(tx *Tx) error {
 		if err := tx.hold(l); err != nil {
 			return err
@@ -128,7 +87,7 @@ func (b *Bus) submit(a *Actor, token string, lazy bool, apply func(*Tx) error, d
 	b.store.Submit(journal.Update{
 		Lazy: lazy,
 		Apply: func(j journal.Tx) error {
-			*tx = Tx{Tx: j, Actor: a, bus: b, Now: nowUS()}
+			tx.begin(b, a, j)
 			if err := tx.holdToken(token); err != nil {
 				return err
 			}
@@ -161,9 +120,53 @@ func (b *Bus) rollback(t *Tx) {
 	t.undo = nil
 }
 
-// committed does what follows from a durable commit.
-func (b *Bus) committed(t *Tx) {
+// committed does what follows from durable commits.
+func (b *Bus) committed(all ...*Tx) {
 	b.mu.Lock()
+	var sinks []*Sink
+	touched := func(s *subscription) {
+		if s != nil && s.sink != nil && !slices.Contains(sinks, s.sink) {
+			sinks = append(sinks, s.sink)
+		}
+	}
+	for _, t := range all {
+		b.follow(t)
+		for _, p := range t.gone {
+			touched(p.sub)
+		}
+		for _, a := range t.added {
+			touched(a.sub)
+		}
+	}
+	for _, s := range sinks {
+		b.dispatch(s)
+	}
+	for _, t := range all {
+		for _, a := range t.added {
+			if a.sub.class() != classPlain {
+				b.notHandedOut(a.sub.lane(a.delivery.Key, a.delivery.Seq))
+			}
+		}
+		if len(b.watchers) == 0 {
+			continue
+		}
+		for _, e := range t.seen {
+			for w := range b.watchers {
+				w.offer(e)
+			}
+		}
+	}
+	b.mu.Unlock()
+	for _, t := range all {
+		for _, f := range t.after {
+			f()
+		}
+	}
+}
+
+// follow brings what is in memory to where a durable commit has brought the
+// store. The caller holds b.mu.
+func (b *Bus) follow(t *Tx) {
 	t.unclaim()
 	for _, f := range t.then {
 		f()
@@ -181,36 +184,15 @@ func (b *Bus) committed(t *Tx) {
 	for _, a := range t.added {
 		b.add(a)
 	}
-	for _, p := range t.gone {
-		if p.sub != nil {
-			b.dispatch(p.sub.sink)
-		}
-	}
-	for _, a := range t.added {
-		b.dispatch(a.sub.sink)
-	}
-	for _, a := range t.added {
-		if a.sub.class() != classPlain {
-			b.notHandedOut(a.sub.lane(a.delivery.Key, a.delivery.Seq))
-		}
-	}
-	if len(b.watchers) > 0 {
-		for _, e := range t.seen {
-			for w := range b.watchers {
-				w.offer(e)
-			}
-		}
-	}
-	b.mu.Unlock()
-	for _, f := range t.after {
-		f()
-	}
 }
 
 // Apply applies effects in the order given, each after its grant was checked.
 func (t *Tx) Apply(effects []*busv1.Effect) ([]*busv1.EffectResult, error) { return t.apply(effects) }
 
 func (t *Tx) apply(effects []*busv1.Effect) ([]*busv1.EffectResult, error) {
+	if len(effects) > contract.MaxEffects {
+		return nil, fmt.Errorf("%w: a commit of %d effects, the limit is %d: make several", contract.ErrTooLarge, len(effects), contract.MaxEffects)
+	}
 	results := make([]*busv1.EffectResult, len(effects))
 	for i, e := range effects {
 		if err := t.Actor.allowed(e); err != nil {
@@ -226,6 +208,7 @@ func (t *Tx) apply(effects []*busv1.Effect) ([]*busv1.EffectResult, error) {
 		}
 		results[i] = result
 	}
+	t.valid = false // this was about these effects
 	return results, nil
 }
 
@@ -261,11 +244,23 @@ func (t *Tx) effect(e *busv1.Effect) (*busv1.EffectResult, error) {
 	return nil, fmt.Errorf("%w: an effect without a kind", contract.ErrInvalid)
 }
 
+// payloadsValid looks at payloads before their commit is queued, so that those
+// behind it need not wait for that. What it does not find to be valid is looked
+// at again in its place, where the error has to come from.
+func payloadsValid(effects []*busv1.Effect) bool {
+	for _, e := range effects {
+		if p := e.GetPublish(); p != nil && (len(p.GetPayload()) > contract.MaxPayload || !validJSON(p.GetPayload())) {
+			return false
+		}
+	}
+	return true
+}
+
 func (t *Tx) publish(p *busv1.Publish) (*busv1.EffectResult, error) {
 	if len(p.GetPayload()) > contract.MaxPayload {
 		return nil, fmt.Errorf("%w: the payload of %s has %d bytes, the limit is %d", contract.ErrTooLarge, p.GetTopic(), len(p.GetPayload()), contract.MaxPayload)
 	}
-	if !json.Valid(p.GetPayload()) {
+	if !t.valid && !validJSON(p.GetPayload()) {
 		return nil, fmt.Errorf("%w: the payload of %s is no JSON", contract.ErrInvalid, p.GetTopic())
 	}
 	if p.GetTopic() == contract.TopicAgentOutput {

@@ -62,7 +62,7 @@ func (b *Bus) prepared(s *Sink, l *lane) bool {
 		switch {
 		case l.sub.class() == classSend && it.Uncertain && spec.Hold:
 			w.kind, w.reason = wantDead, reasonHeld
-		case it.tooOld():
+		case b.tooOld(it):
 			w.kind, w.reason = wantDead, it.oldAge()
 		case it.event == nil, l.sub.class().marked() && it.State != journal.InFlight, l.sub.class() == classInput && it.turn == nil:
 			w.kind = wantHead
@@ -80,9 +80,9 @@ const reasonHeld = "it is unknown whether it was sent, and the configuration say
 
 // tooOld says whether the delivery has to give up. One whose age is not known
 // yet has not.
-func (it *item) tooOld() bool {
+func (b *Bus) tooOld(it *item) bool {
 	age := it.lane.sub.spec.Load().MaxAge
-	return age > 0 && it.created > 0 && nowUS()-max(it.created, it.Resubmitted) > age.Microseconds()
+	return age > 0 && it.created > 0 && b.clock.age(max(it.created, it.Resubmitted)) > age
 }
 
 func (it *item) oldAge() string {
@@ -91,16 +91,23 @@ func (it *item) oldAge() string {
 
 func (b *Bus) handOut(s *Sink, l *lane) {
 	it := l.items[0]
-	now := nowUS()
-	lease := &Lease{
-		Token: b.newToken(), Extension: s.actor.ID, Generation: s.actor.Generation, Event: it.event,
-		item: it, sink: s, started: now, clock: now,
-	}
+	now, steady := b.clock.both()
 	spec := l.sub.spec.Load()
-	d := &busv1.Delivery{
-		Token: lease.Token, Event: it.event, Subscription: l.sub.Pattern, Attempt: int32(it.Attempts) + 1, Uncertain: it.Uncertain,
-		DeadlineUs: now + spec.AckWait.Microseconds(), Turn: it.turn,
+	handed := &struct { // in one allocation
+		lease    Lease
+		delivery busv1.Delivery
+	}{
+		Lease{
+			Token: b.newToken(), Extension: s.actor.ID, Generation: s.actor.Generation, Event: it.event,
+			item: it, sink: s, started: now, clock: steady,
+		},
+		busv1.Delivery{
+			Event: it.event, Subscription: l.sub.Pattern, Attempt: int32(it.Attempts) + 1, Uncertain: it.Uncertain,
+			DeadlineUs: now + spec.AckWait.Microseconds(), Turn: it.turn,
+		},
 	}
+	lease, d := &handed.lease, &handed.delivery
+	d.Token = lease.Token
 	if l.sub.class() == classInput {
 		lease.Agent = l.sub.Extension
 		lease.Session = journal.ParseSessionID(it.turn.GetSession())
@@ -109,13 +116,12 @@ func (b *Bus) handOut(s *Sink, l *lane) {
 		it.turn = nil // read again for the next attempt
 	}
 	b.leases[lease.Token] = lease
-	s.leases[lease] = struct{}{}
 	l.lease = lease
 	l.sub.flying.push(lease)
 	s.untaken = append(s.untaken, lease)
 	s.deliveries = append(s.deliveries, d)
 	s.credit--
-	b.ring(now + spec.AckWait.Microseconds())
+	b.ring(steady + spec.AckWait.Microseconds())
 }
 
 // wakeAt has a lane offered again at its time.
@@ -134,7 +140,7 @@ func (b *Bus) ring(at int64) {
 		return
 	}
 	b.nextAlarm = at
-	b.alarm.Reset(time.Duration(max(at-nowUS(), 0)) * time.Microsecond)
+	b.alarm.Reset(time.Duration(max(at-b.clock.steady(), 0)) * time.Microsecond)
 }
 
 // alarmLoop offers lanes whose waiting is over, and ends the contexts of
@@ -148,7 +154,7 @@ func (b *Bus) alarmLoop(ctx context.Context) {
 		}
 		b.mu.Lock()
 		b.nextAlarm = 0
-		now := nowUS()
+		now := b.clock.steady()
 		for len(b.wakeups) > 0 && b.wakeups[0].wake <= now {
 			l := heap.Pop(&b.wakeups).(*lane)
 			l.wake = 0

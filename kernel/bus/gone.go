@@ -14,8 +14,8 @@ func (b *Bus) Gone(extension string, generation int64, reason string, onPurpose 
 		for _, sub := range s.subs {
 			sub.sink = nil
 		}
-		for l := range s.leases {
-			if !l.answered { // else the answer decides
+		for _, l := range b.leases {
+			if l.sink == s && !l.answered { // else the answer decides
 				leases = append(leases, l)
 			}
 		}

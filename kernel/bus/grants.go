@@ -13,6 +13,7 @@ import (
 // Actor is who commits: one running generation of an extension, with what its
 // manifest grants. It comes from the connection, never from a message.
 type Actor struct {
+	Builtin    bool // part of the binary
 	ID         string
 	Generation int64
 	Publish    []string // topic patterns

@@ -29,6 +29,7 @@ type item struct {
 	event   *busv1.Event // nil: in the store
 	created int64        // of the event, Unix microseconds; 0: not known yet
 	turn    *busv1.TurnContext
+	waits   int64 // the NotBefore that its lane waits for, or has waited for
 }
 
 // lane is the deliveries of a subscription with one key, or a single one that
@@ -43,9 +44,31 @@ type lane struct {
 	queued   bool // in sub.ready
 	fetching bool // with the prepare loop
 	lease    *Lease
-	wake     int64 // Unix microseconds before which the head waits
+	wake     int64 // of the steady clock, before which the head waits
 	alarm    int   // index in the heap; -1: none
 	conflict int   // conflicts in a row
+	next     *lane // behind it in sub.ready
+
+	// Most lanes have one item in all their life: it lies here.
+	first [1]*item
+	only  item
+}
+
+// newLane is an empty lane.
+func newLane(s *subscription, key string) *lane {
+	l := &lane{sub: s, key: key, alarm: -1}
+	l.items = l.first[:0]
+	return l
+}
+
+// newItem is an item of the lane, which it is not put into.
+func (l *lane) newItem(it item) *item {
+	it.lane = l
+	if l.only.lane != nil {
+		return &it
+	}
+	l.only = it
+	return &l.only
 }
 
 // lane is the lane of a delivery, if it is loaded.
@@ -95,7 +118,7 @@ func (b *Bus) add(a added) {
 	}
 	l := s.lanes[d.Key]
 	if l == nil {
-		l = &lane{sub: s, key: d.Key, alarm: -1}
+		l = newLane(s, d.Key)
 		s.lanes[d.Key] = l
 	}
 	i := len(l.items)
@@ -108,7 +131,7 @@ func (b *Bus) add(a added) {
 		l.further = true
 		l.missed = l.missed || l.fetching
 	} else {
-		it := &item{Delivery: d, lane: l, event: b.keep(s, a.event), created: a.event.GetCreatedAtUs(), turn: a.turn}
+		it := l.newItem(item{Delivery: d, event: b.keep(s, a.event), created: a.event.GetCreatedAtUs(), turn: a.turn})
 		l.items = slices.Insert(l.items, i, it)
 		l.loaded = max(l.loaded, d.Rank)
 	}
@@ -117,8 +140,9 @@ func (b *Bus) add(a added) {
 
 func (b *Bus) addSingle(a added) {
 	s := a.sub
-	l := &lane{sub: s, alarm: -1, loaded: a.delivery.Rank}
-	l.items = []*item{{Delivery: a.delivery, lane: l, event: b.keep(s, a.event), created: a.event.GetCreatedAtUs()}}
+	l := newLane(s, "")
+	l.loaded = a.delivery.Rank
+	l.items = append(l.items, l.newItem(item{Delivery: a.delivery, event: b.keep(s, a.event), created: a.event.GetCreatedAtUs()}))
 	s.singles[a.delivery.Seq] = l
 	s.loaded = max(s.loaded, a.delivery.Rank)
 	b.offer(l)
@@ -197,12 +221,12 @@ func (b *Bus) offerAt(l *lane, push func(*laneQueue, *lane)) {
 	if l.lease != nil || l.queued || l.fetching || (len(l.items) == 0 && !l.further) {
 		return
 	}
-	wake := l.wake
-	if len(l.items) > 0 {
-		wake = max(wake, l.items[0].NotBefore)
+	if len(l.items) > 0 && l.items[0].NotBefore != l.items[0].waits {
+		head := l.items[0]
+		head.waits = head.NotBefore
+		l.wake = max(l.wake, b.clock.due(head.Delivery))
 	}
-	if wake > 0 && wake > nowUS() {
-		l.wake = wake
+	if l.wake > 0 && l.wake > b.clock.steady() {
 		b.wakeAt(l)
 		return
 	}
@@ -211,40 +235,33 @@ func (b *Bus) offerAt(l *lane, push func(*laneQueue, *lane)) {
 	push(&l.sub.ready, l)
 }
 
-// laneQueue is a FIFO of lanes.
-type laneQueue struct{ head, tail *laneNode }
-
-type laneNode struct {
-	lane *lane
-	next *laneNode
-}
+// laneQueue is a FIFO of lanes. A lane is in one queue at most, and once.
+type laneQueue struct{ head, tail *lane }
 
 func (q *laneQueue) push(l *lane) {
-	n := &laneNode{lane: l}
 	if q.tail == nil {
-		q.head = n
+		q.head = l
 	} else {
-		q.tail.next = n
+		q.tail.next = l
 	}
-	q.tail = n
+	q.tail = l
 }
 
 func (q *laneQueue) pushFront(l *lane) {
-	q.head = &laneNode{lane: l, next: q.head}
-	if q.tail == nil {
-		q.tail = q.head
+	if l.next, q.head = q.head, l; q.tail == nil {
+		q.tail = l
 	}
 }
 
 func (q *laneQueue) pop() *lane {
-	n := q.head
-	if n == nil {
+	l := q.head
+	if l == nil {
 		return nil
 	}
-	if q.head = n.next; q.head == nil {
+	if q.head, l.next = l.next, nil; q.head == nil {
 		q.tail = nil
 	}
-	return n.lane
+	return l
 }
 
 // wakeups is a heap of lanes by the time they wait for.

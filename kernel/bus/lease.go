@@ -47,9 +47,11 @@ func newRandom() *rand.ChaCha8 {
 
 func (b *Bus) newToken() string {
 	var raw [16]byte
+	var word [2 * len(raw)]byte
 	binary.LittleEndian.PutUint64(raw[:8], b.random.Uint64())
 	binary.LittleEndian.PutUint64(raw[8:], b.random.Uint64())
-	return hex.EncodeToString(raw[:])
+	hex.Encode(word[:], raw[:])
+	return string(word[:])
 }
 
 // Lease is the valid lease of a token, if the actor holds it.
@@ -85,7 +87,7 @@ func (b *Bus) LeaseAlone(a *Actor) *Lease {
 func (b *Bus) leaseWork(l *Lease) *Lease {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	l.Token, l.started = b.newToken(), nowUS()
+	l.Token, l.started = b.newToken(), b.clock.now()
 	b.leases[l.Token] = l
 	return l
 }
@@ -105,9 +107,6 @@ func (b *Bus) release(l *Lease) bool {
 	}
 	l.revoked, l.released = true, true
 	delete(b.leases, l.Token)
-	if l.sink != nil {
-		delete(l.sink.leases, l)
-	}
 	if l.item != nil && l.item.lane.lease == l {
 		l.item.lane.lease = nil
 	}

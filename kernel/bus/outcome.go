@@ -62,8 +62,12 @@ func (b *Bus) outcome(l *Lease, o *busv1.Outcome) {
 
 // settle commits the effects and the end of the delivery.
 func (b *Bus) settle(l *Lease, o *busv1.Outcome, state journal.DeliveryState) {
+	if len(o.GetEffects()) > 0 {
+		b.share.seen(l.Extension)
+	}
+	valid := payloadsValid(o.GetEffects())
 	b.update(l.sink.actor, l.Token, func(tx *Tx) error {
-		tx.Ending = true
+		tx.Ending, tx.valid = true, valid
 		if _, err := tx.apply(o.GetEffects()); err != nil {
 			return err
 		}
@@ -201,7 +205,7 @@ func (b *Bus) undecided(l *Lease, then func()) bool {
 
 // again gives the delivery out later, without counting this attempt.
 func (b *Bus) again(l *Lease, after time.Duration, reason string) {
-	if l.item.tooOld() {
+	if b.tooOld(l.item) {
 		b.bury(l, l.item.oldAge()+"; the last word was: "+reason)
 		return
 	}
@@ -220,7 +224,7 @@ func (b *Bus) again(l *Lease, after time.Duration, reason string) {
 			return err
 		}
 		d := b.delivery(l)
-		if d.Reason, d.NotBefore = reason, tx.Now+after.Microseconds(); !d.Uncertain {
+		if d.Reason, d.StartedAt, d.NotBefore = reason, l.started, tx.Now+after.Microseconds(); !d.Uncertain {
 			d.State = journal.Pending // nothing was sent
 		}
 		return tx.postpone(l, d, after)
@@ -252,7 +256,7 @@ func (b *Bus) requeue(l *Lease, after time.Duration) {
 		return
 	}
 	if after > 0 {
-		lane.wake = nowUS() + after.Microseconds()
+		lane.wake = b.clock.steady() + after.Microseconds()
 	}
 	b.offer(lane)
 	b.dispatch(lane.sub.sink)
@@ -346,7 +350,7 @@ func (t *Tx) fail(l *Lease, reason string, uncertain bool) error {
 		return t.end(l, journal.Dead, fmt.Sprintf("failed %d times; the last time: %s", d.Attempts, reason))
 	case sub.class() == classSend && d.Uncertain && spec.Hold:
 		return t.end(l, journal.Dead, reasonHeld+": "+reason)
-	case l.item.tooOld():
+	case b.tooOld(l.item):
 		return t.end(l, journal.Dead, l.item.oldAge()+"; the last time: "+reason)
 	}
 	b.mu.Lock()

@@ -13,9 +13,31 @@ import (
 const (
 	ageEvery   = time.Minute
 	pruneEvery = time.Hour
-	pruneBatch = 200 // events of one transaction: small, so that nobody waits for it
-	prunePause = 50 * time.Millisecond
+	// Pruning is done in small transactions, so that nobody waits for long: at most
+	// so many events, and fewer where they take longer than pruneHold.
+	pruneMost  = 200
+	pruneLeast = 20
+	pruneHold  = 2 * time.Millisecond
+	// pruneShare bounds what pruning takes of the time of the one who writes, disk
+	// included: one part in so many.
+	pruneShare = 10
+	prunePause = 20 * time.Millisecond // at least
 )
+
+// pruning is how fast pruning goes.
+type pruning struct {
+	batch   int
+	holding time.Duration // of the last transaction: while others had to wait
+	took    time.Duration // until it was on the disk
+}
+
+// pause is how long to wait before the next transaction, after one.
+func (p *pruning) pause() time.Duration {
+	if p.batch = min(p.batch+pruneLeast, pruneMost); p.holding > pruneHold {
+		p.batch = max(p.batch/2, pruneLeast)
+	}
+	return max((pruneShare-1)*p.took, prunePause)
+}
 
 // retentionLoop prunes what is settled and old enough, and parked subscriptions
 // that did not come back.
@@ -35,12 +57,12 @@ func (b *Bus) retentionLoop(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		}
-		more, err := b.Prune(ctx, time.Now())
+		more, err := b.Prune(ctx, time.UnixMicro(b.clock.steady()))
 		if err != nil && ctx.Err() == nil {
 			b.log.Error("pruning old events failed", "error", err)
 		}
 		if timer.Reset(pruneEvery); more {
-			timer.Reset(prunePause)
+			timer.Reset(b.pruning.pause())
 		}
 	}
 }
@@ -49,15 +71,21 @@ func (b *Bus) retentionLoop(ctx context.Context) {
 // may be more.
 func (b *Bus) Prune(ctx context.Context, now time.Time) (more bool, err error) {
 	events, dead := b.retain[0], b.retain[1]
+	var began, done time.Time
 	err = b.doContext(ctx, func(tx *Tx) error {
-		more = false
+		more, began = false, time.Now()
+		defer func() { done = time.Now() }()
 		if err := tx.endParked(now.Add(-parkedFor).UnixMicro()); err != nil || events <= 0 {
 			return err
 		}
-		more, err = tx.Prune(now.Add(-events).UnixMicro(), now.Add(-max(dead, events)).UnixMicro(), pruneBatch)
+		more, err = tx.Prune(now.Add(-events).UnixMicro(), now.Add(-max(dead, events)).UnixMicro(), b.pruning.batch)
 		return err
 	})
-	return more && err == nil, err
+	if err != nil {
+		return false, err
+	}
+	b.pruning.holding, b.pruning.took = done.Sub(began), time.Since(began)
+	return more, nil
 }
 
 // endParked deletes the subscriptions that were parked before the time. Nothing

@@ -20,7 +20,6 @@ type Sink struct {
 	granted    bool
 	paused     bool // the extension is stopping
 	closed     bool
-	leases     map[*Lease]struct{}
 	untaken    []*Lease // sent, oldest first; no handler has them yet
 	deliveries []*busv1.Delivery
 	cancels    []string
@@ -44,7 +43,7 @@ func (b *Bus) Attach(a *Actor) *Sink {
 		b.Gone(a.ID, generation, "a newer generation was started", true)
 		b.mu.Lock()
 	}
-	s := &Sink{actor: a, bus: b, leases: map[*Lease]struct{}{}, wake: make(chan struct{}, 1)}
+	s := &Sink{actor: a, bus: b, wake: make(chan struct{}, 1)}
 	b.sinks[a.ID] = s
 	if b.closing {
 		s.close()

@@ -27,6 +27,7 @@ type Tx struct {
 
 	bus        *Bus
 	cause      *busv1.Event
+	valid      bool              // the payloads of its effects are known to be JSON
 	quiet      bool              // a death is not told to the router
 	dying      bool              // the router is told of one
 	attempt    *journal.Delivery // how a failed attempt leaves the delivery that ends
@@ -42,6 +43,16 @@ type Tx struct {
 	seen   []*busv1.Event
 
 	sessions map[int64]*journal.Session // as they are now
+
+	// Most commits add one: it lies here.
+	firstAdded [1]added
+	firstSeen  [1]*busv1.Event
+}
+
+// begin makes t a commit that has done nothing yet.
+func (t *Tx) begin(b *Bus, a *Actor, j journal.Tx) {
+	*t = Tx{Tx: j, Actor: a, bus: b, Now: b.clock.now()}
+	t.added, t.seen = t.firstAdded[:0], t.firstSeen[:0]
 }
 
 type added struct {

@@ -415,7 +415,7 @@ func effect(kind any) *busv1.Effect {
 // commit submits effects as an extension and waits.
 func (x *extension) commit(c *busv1.Commit) (*busv1.CommitReceipt, error) {
 	receipts := make(chan *busv1.CommitReceipt, 1)
-	x.w.Submit(x.actor, c, func(r *busv1.CommitReceipt) { receipts <- r })
+	x.w.Submit(x.actor, []*busv1.Commit{c}, func(r []*busv1.CommitReceipt) { receipts <- r[0] })
 	r := <-receipts
 	return r, contract.FromProto(r.GetError())
 }

@@ -34,15 +34,18 @@ type (
 // Config is config.yaml. What the file leaves out holds its default.
 type Config struct {
 	Timezone string `yaml:"timezone" check:"timezone"` // empty: the machine's, see Zone
-	// Processes says whether built-ins of one group share a process; separate
-	// ones cost about 11 MiB each, and fall alone.
-	Processes  string               `yaml:"processes" default:"grouped" enum:"grouped|separate"`
+	// Processes says which built-ins share a process: each one more costs about
+	// 5 MiB, and has secrets and a sandbox of its own, and falls alone.
+	Processes string `yaml:"processes" default:"shared" enum:"shared|grouped|separate"`
+	// Sandbox says whether extensions are limited to what their manifests declare.
+	Sandbox    string               `yaml:"sandbox" default:"auto" enum:"auto|required|off"`
 	Approve    []string             `yaml:"approve" check:"tool_pattern" unique:"-"` // tools for which a person is asked first
 	Agents     Agents               `yaml:"agents"`
 	Channels   Channels             `yaml:"channels"`
 	Models     Models               `yaml:"models"`
 	Links      []Link               `yaml:"links"`
 	Retention  Retention            `yaml:"retention"`
+	Backup     Backup               `yaml:"backup"`
 	Extensions map[string]Extension `yaml:"extensions" keys:"id"`
 
 	doc *strictyaml.Document
@@ -92,13 +95,24 @@ type Models struct {
 	Concurrency int              `yaml:"concurrency" default:"64" min:"1"`      // completions at a time
 }
 
+// TimeOfDay is the layout of Backup.At.
+const TimeOfDay = "15:04"
+
 // TotalTokens is the key of the limit over all models in DailyTokens.
 const TotalTokens = "total"
 
 // How the built-in extensions run.
 const (
+	ProcessesShared   = "shared"   // all that have a group share one process
 	ProcessesGrouped  = "grouped"  // those of a group share a process
 	ProcessesSeparate = "separate" // each has its own
+)
+
+// How extensions are limited.
+const (
+	SandboxAuto     = "auto"     // as far as the system can
+	SandboxRequired = "required" // nothing dropped in runs where the system cannot
+	SandboxOff      = "off"      // not at all
 )
 
 // Modes of a link.
@@ -122,10 +136,24 @@ type Retention struct {
 	Dead   time.Duration `yaml:"dead" default:"90d" min:"1h"`
 }
 
+// Backup says when backups are made without being asked for.
+type Backup struct {
+	Nightly bool   `yaml:"nightly" default:"true"`
+	At      string `yaml:"at" default:"03:30" check:"time_of_day"` // in the zone
+	Keep    int    `yaml:"keep" default:"7" min:"1"`               // nightly ones
+}
+
 // Extension are the settings of one extension.
 type Extension struct {
 	Enabled bool           `yaml:"enabled" default:"true"`
-	Config  map[string]any `yaml:"config"` // see Effective
+	Sandbox bool           `yaml:"sandbox" default:"true"` // false: it is not limited, nor who shares its process
+	Config  map[string]any `yaml:"config"`                 // see Effective
+}
+
+// Sandboxed reports whether the configuration wants an extension limited.
+func (c *Config) Sandboxed(id string) bool {
+	e, ok := c.Extensions[id]
+	return c.Sandbox != SandboxOff && (!ok || e.Sandbox)
 }
 
 // EnabledExtension reports whether the configuration leaves an extension on.
@@ -138,6 +166,12 @@ var checks = func() strictyaml.Checks {
 	all := strictyaml.Checks{}
 	maps.Copy(all, manifest.Checks)
 	all["model_name"] = checkModelName
+	all["time_of_day"] = func(s string) *strictyaml.Fault {
+		if _, err := time.Parse(TimeOfDay, s); err != nil {
+			return strictyaml.Faultf("%q is not a time of day: write hours and minutes, such as 03:30", s)
+		}
+		return nil
+	}
 	all["token_key"] = func(s string) *strictyaml.Fault {
 		if s == TotalTokens {
 			return nil

@@ -29,6 +29,7 @@ models:
   daily_tokens: {total: 2_000_000, openai/gpt-4.1-mini: 1500000}
 links: [{from: chief, to: researcher, mode: task, max_messages: 10, idle: 10m}]
 retention: {events: 7d, dead: 60d}
+backup: {nightly: false, at: "23:05", keep: 3}
 extensions:
   telegram_channel: {enabled: false, config: {api_url: "https://api.telegram.org"}}
   heartbeat: {config: {every: 10m, active_hours: "08:00-22:00"}}
@@ -42,7 +43,7 @@ func TestParse(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := &config.Config{
-		Timezone: "Europe/Berlin", Processes: config.ProcessesSeparate,
+		Timezone: "Europe/Berlin", Processes: config.ProcessesSeparate, Sandbox: config.SandboxAuto,
 		Agents: config.Agents{
 			Default: "orchestrator", Enabled: []string{"orchestrator", "chat"},
 			Routing: map[string]string{"telegram_channel": "orchestrator"},
@@ -58,9 +59,10 @@ func TestParse(t *testing.T) {
 		},
 		Links:     []config.Link{{From: "chief", To: "researcher", Mode: config.LinkTask, MaxMessages: 10, Idle: 10 * time.Minute}},
 		Retention: config.Retention{Events: 7 * 24 * time.Hour, Dead: 60 * 24 * time.Hour},
+		Backup:    config.Backup{At: "23:05", Keep: 3},
 		Extensions: map[string]config.Extension{
-			"telegram_channel": {Config: map[string]any{"api_url": "https://api.telegram.org"}},
-			"heartbeat":        {Enabled: true, Config: map[string]any{"every": "10m", "active_hours": "08:00-22:00"}},
+			"telegram_channel": {Sandbox: true, Config: map[string]any{"api_url": "https://api.telegram.org"}},
+			"heartbeat":        {Enabled: true, Sandbox: true, Config: map[string]any{"every": "10m", "active_hours": "08:00-22:00"}},
 		},
 	}
 	if diff := cmp.Diff(want, got, cmpopts.IgnoreUnexported(config.Config{})); diff != "" {
@@ -77,11 +79,12 @@ func TestParse(t *testing.T) {
 func TestDefaults(t *testing.T) {
 	t.Parallel()
 	want := &config.Config{
-		Processes: config.ProcessesGrouped,
+		Processes: config.ProcessesShared, Sandbox: config.SandboxAuto,
 		Agents:    config.Agents{Default: "orchestrator"},
 		Channels:  config.Channels{Hold: 15 * time.Minute},
 		Models:    config.Models{Concurrency: 64},
 		Retention: config.Retention{Events: 30 * 24 * time.Hour, Dead: 90 * 24 * time.Hour},
+		Backup:    config.Backup{Nightly: true, At: "03:30", Keep: 7},
 	}
 	for name, text := range map[string]string{
 		"empty": "", "comments": "# nothing\n", "empty keys": "agents:\nchannels:\nmodels:\n  default:\nextensions:\n",
@@ -143,7 +146,7 @@ F:2:10: agents.defualt: unknown field (did you mean default?)
 F:4:3: channels.defualt: expected a mapping, found the string "cli_channel" (did you mean default?)
 F:5:22: channels.telegram_channel.alow_from: unknown field (did you mean allow_from?)
 F:6:18: extensions.a.enabeld: unknown field (did you mean enabled?)`},
-		"wrong values": {"timezone: Berlin\nchannels: {hold: 15, a: {allow_from: [123], uncertain: maybe}}\nmodels: {default: [gpt], scout: default, daily_tokens: {all: 5, total: 0}}\nretention: {events: 1m, dead: soon}\nextensions: {Heart-Beat: {enabled: yes}}", `
+		"wrong values": {"timezone: Berlin\nchannels: {hold: 15, a: {allow_from: [123], uncertain: maybe}}\nmodels: {default: [gpt], scout: default, daily_tokens: {all: 5, total: 0}}\nretention: {events: 1m, dead: soon}\nextensions: {Heart-Beat: {enabled: yes}}\nbackup: {at: \"25:00\", keep: 0, nightly: often}", `
 F:1:11: timezone: "Berlin" is not a time zone known here: write a name such as Europe/Berlin
 F:2:18: channels.hold: expected a duration such as 30s, found the number 15
 F:2:39: channels.a.allow_from[0]: expected a string, found the number 123: put it in quotes
@@ -154,7 +157,10 @@ F:3:57: models.daily_tokens.all: "all" is not a model: write <provider>/<model>,
 F:3:72: models.daily_tokens.total: must be at least 1
 F:4:21: retention.events: must be at least 1h
 F:4:31: retention.dead: expected a duration such as 30s, 10m or 30d, found "soon"
-F:5:14: extensions.Heart-Beat: "Heart-Beat" must be lower-case letters, digits and underscores, a letter first, at most 64 (did you mean heart_beat?)`},
+F:5:14: extensions.Heart-Beat: "Heart-Beat" must be lower-case letters, digits and underscores, a letter first, at most 64 (did you mean heart_beat?)
+F:6:14: backup.at: "25:00" is not a time of day: write hours and minutes, such as 03:30
+F:6:29: backup.keep: must be at least 1
+F:6:41: backup.nightly: expected true or false, found the string "often"`},
 		"agents": {"agents: {default: chta, enabled: [chat], routing: {}, channel_map: {}}", `
 F:1:19: agents.default: "chta" is not in agents.enabled (did you mean chat?)
 F:1:55: agents.channel_map: is the same as routing in line 1: use one of them`},
@@ -285,7 +291,7 @@ func TestReferences(t *testing.T) {
 	want := `F:2:57: agents.enabled[1]: there is no agent "chat"
 F:2:74: agents.routing.telegram_channel: there is no channel "telegram_channel" (did you mean telegram_chanel?)
 F:6:3: channels.telegram_channel: there is no channel "telegram_channel" (did you mean telegram_chanel?)
-F:14:3: extensions.telegram_channel: there is no extension "telegram_channel" (did you mean telegram_chanel?)`
+F:15:3: extensions.telegram_channel: there is no extension "telegram_channel" (did you mean telegram_chanel?)`
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("%s\ngot:\n%s", diff, got)
 	}
@@ -316,4 +322,23 @@ func FuzzParse(f *testing.F) {
 			}
 		}
 	})
+}
+
+func TestSandboxIsSwitchedOffForOneOrForAll(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string][2]bool{ // of box, and of others
+		"":                                    {true, true},
+		"sandbox: off":                        {false, false},
+		"sandbox: required":                   {true, true},
+		"extensions: {box: {sandbox: false}}": {false, true},
+	} {
+		c, err := config.Parse("config.yaml", []byte(text))
+		if err != nil {
+			t.Errorf("%s: %v", text, err)
+			continue
+		}
+		if got := [2]bool{c.Sandboxed("box"), c.Sandboxed("other")}; got != want {
+			t.Errorf("%s: %v, want %v", text, got, want)
+		}
+	}
 }

@@ -144,6 +144,12 @@ func (h *Home) Database() string { return filepath.Join(h.path, "switchboard.db"
 // that was opened.
 func (h *Home) Extensions() string { return filepath.Join(h.path, "extensions") }
 
+// Data holds a directory for each extension that has kept files there.
+func (h *Home) Data() string { return filepath.Join(h.path, "data") }
+
+// Backups holds the nightly backups, and those that were given no other place.
+func (h *Home) Backups() string { return filepath.Join(h.path, "backups") }
+
 // RuntimeDir is for sockets. In a home that was opened it exists, and nobody else
 // can look into it. It is the same for everyone who opens this home, and short
 // enough for the name of a socket to fit.

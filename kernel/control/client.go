@@ -16,6 +16,7 @@ import (
 
 	"github.com/switchboard-run/switchboard/contract"
 	"github.com/switchboard-run/switchboard/contract/busv1"
+	"github.com/switchboard-run/switchboard/kernel/backup"
 	"github.com/switchboard-run/switchboard/kernel/trace"
 )
 
@@ -178,6 +179,11 @@ func (c *Client) DeleteSession(ctx context.Context, id string) error {
 // Usage implements Kernel.
 func (c *Client) Usage(ctx context.Context, by string, days int) ([]Usage, error) {
 	return ask[[]Usage](ctx, c, http.MethodGet, "/v1/usage", url.Values{"by": {by}, "days": {strconv.Itoa(days)}}, nil)
+}
+
+// Backup implements Kernel.
+func (c *Client) Backup(ctx context.Context, file string, secrets bool) (backup.Info, error) {
+	return ask[backup.Info](ctx, c, http.MethodPost, "/v1/backup", nil, backupBody{file, secrets})
 }
 
 // CallTool implements Kernel.

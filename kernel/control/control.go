@@ -24,6 +24,7 @@ import (
 	"context"
 	"encoding/json"
 
+	"github.com/switchboard-run/switchboard/kernel/backup"
 	"github.com/switchboard-run/switchboard/kernel/trace"
 )
 
@@ -69,6 +70,10 @@ type Kernel interface {
 
 	// Usage is what models cost on the last days, by day, agent, model or session.
 	Usage(ctx context.Context, by string, days int) ([]Usage, error)
+
+	// Backup makes a backup; without a name, one in the home. The file must not
+	// exist yet, and its name must not depend on a directory.
+	Backup(ctx context.Context, file string, secrets bool) (backup.Info, error)
 
 	// CallTool runs a tool, <extension>/<tool>, outside of a turn. Its effects
 	// are one commit, made as that extension.

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"time"
@@ -16,6 +17,7 @@ import (
 	"google.golang.org/grpc/codes"
 
 	"github.com/switchboard-run/switchboard/contract"
+	"github.com/switchboard-run/switchboard/kernel/ownuser"
 	"github.com/switchboard-run/switchboard/kernel/trace"
 )
 
@@ -27,7 +29,9 @@ func Serve(ctx context.Context, l net.Listener, token string, k Kernel, log hclo
 	server := &http.Server{
 		Handler:           guard(token, routes(k)),
 		BaseContext:       func(net.Listener) context.Context { return ctx },
+		ConnContext:       func(ctx context.Context, c net.Conn) context.Context { return context.WithValue(ctx, connKey{}, c) },
 		ReadHeaderTimeout: 10 * time.Second,
+		MaxHeaderBytes:    16 << 10,
 		ErrorLog:          log.StandardLogger(&hclog.StandardLoggerOptions{ForceLevel: hclog.Debug}),
 	}
 	stop := context.AfterFunc(ctx, func() {
@@ -38,11 +42,14 @@ func Serve(ctx context.Context, l net.Listener, token string, k Kernel, log hclo
 		}
 	})
 	defer stop()
-	if err := server.Serve(guarded{l}); !errors.Is(err, http.ErrServerClosed) {
+	if err := server.Serve(ownuser.Listen(l, func(pid int) { log.Debug("a process connects too often", "pid", pid) })); !errors.Is(err, http.ErrServerClosed) {
 		return fmt.Errorf("serving the command line: %w", err)
 	}
 	return nil
 }
+
+// connKey is of the connection in the context of a request.
+type connKey struct{}
 
 // guard refuses what does not come from the command line.
 func guard(token string, next http.Handler) http.Handler {
@@ -61,6 +68,9 @@ func guard(token string, next http.Handler) http.Handler {
 		if subtle.ConstantTimeCompare([]byte(r.Header.Get("Authorization")), want) != 1 {
 			refuse(w, fmt.Errorf("%w: the request lacks the token of this kernel", contract.ErrStale))
 			return
+		}
+		if c, ok := r.Context().Value(connKey{}).(*ownuser.Conn); ok {
+			c.Known()
 		}
 		r.Body = http.MaxBytesReader(w, r.Body, maxBody)
 		next.ServeHTTP(w, r)
@@ -122,6 +132,16 @@ func routes(k Kernel) *http.ServeMux {
 	handle("GET /v1/usage", func(r *http.Request) (any, error) {
 		return k.Usage(r.Context(), r.URL.Query().Get("by"), number(r.URL.Query().Get("days")))
 	})
+	handle("POST /v1/backup", func(r *http.Request) (any, error) {
+		var body backupBody
+		if err := read(r, &body); err != nil {
+			return nil, err
+		}
+		if body.File != "" && !filepath.IsAbs(body.File) {
+			return nil, fmt.Errorf("%w: %s depends on a directory: give the whole path", contract.ErrInvalid, body.File)
+		}
+		return k.Backup(r.Context(), body.File, body.Secrets)
+	})
 	handle("POST /v1/tools/{extension}/{tool}", func(r *http.Request) (any, error) {
 		var arguments json.RawMessage
 		if err := read(r, &arguments); err != nil {
@@ -159,7 +179,11 @@ type (
 	approveBody struct{ Code string }
 	revokeBody  struct{ Channel, User string }
 	resubmitted struct{ Deliveries int }
-	failure     struct {
+	backupBody  struct {
+		File    string
+		Secrets bool
+	}
+	failure struct {
 		Code    codes.Code `json:"code"` // of gRPC
 		Message string     `json:"error"`
 	}

@@ -3,6 +3,8 @@ package control
 import (
 	"encoding/json"
 	"time"
+
+	"github.com/switchboard-run/switchboard/kernel/backup"
 )
 
 // Status is how a kernel is.
@@ -13,18 +15,22 @@ type Status struct {
 	StartedAt   time.Time   `json:"started_at"`
 	Timezone    string      `json:"timezone"`
 	StoreBytes  int64       `json:"store_bytes"`
+	Sandbox     string      `json:"sandbox"` // what this system can limit extensions in
 	LastEvent   string      `json:"last_event,omitempty"`
 	Models      []string    `json:"models"` // asked in this order
 	Extensions  []Extension `json:"extensions"`
 	Waiting     []Waiting   `json:"waiting"` // deliveries that are not settled
 	DeadLetters int         `json:"dead_letters"`
 	Strangers   int         `json:"strangers"` // pairing codes that wait for approval
+	// Damage is what was met of a damaged store, and the way out.
+	Damage string `json:"damage,omitempty"`
 	// Problems are of files whose last edit is not in force, and of links.
 	Problems []string `json:"problems"`
 	// Limits are the limits of spending that are reached today.
 	Limits []string `json:"limits,omitempty"`
 	// Hints are for a person to act upon.
-	Hints []string `json:"hints"`
+	Hints  []string     `json:"hints"`
+	Backup backup.State `json:"backup"`
 }
 
 // Waiting is what waits for one extension under one subscription.
@@ -54,6 +60,15 @@ type Extension struct {
 	LastErrorAt *time.Time `json:"last_error_at,omitempty"`
 	Crash       string     `json:"crash,omitempty"`   // the end of what the process wrote before it died
 	Problem     string     `json:"problem,omitempty"` // of its file, when an older version of it is in force
+	Sandbox     *Sandbox   `json:"sandbox,omitempty"` // of its process, while it runs
+}
+
+// Sandbox is what limits the process of an extension, as the system enforces it.
+type Sandbox struct {
+	Level   string   `json:"level"`             // full, partial, none
+	Network string   `json:"network,omitempty"` // what it may do with it, in words
+	Files   []string `json:"files,omitempty"`   // what it may use besides its own and the system's
+	Reason  string   `json:"reason,omitempty"`  // why it is not full
 }
 
 // States of an extension that does not take part.
@@ -189,6 +204,10 @@ type ToolResult struct {
 	Content string `json:"content"`
 	IsError bool   `json:"is_error"`
 }
+
+// Searched is how many events, the newest of all, are looked at for those of a
+// topic: a store may have millions.
+const Searched = 200_000
 
 // EventQuery selects events.
 type EventQuery struct {

@@ -170,7 +170,9 @@ type Tool struct {
 	Name      string // <extension>/<tool>
 	Extension string
 	Tool      *extensionv1.Tool // its name is the short one
-	Schema    *jsonschema.Schema
+	// Schema is that of its arguments, compiled when it is needed first; nil: it
+	// takes anything.
+	Schema func() *jsonschema.Schema
 }
 
 // Provider is an extension that completes prompts.

@@ -4,8 +4,10 @@ import (
 	"context"
 	"errors"
 	"io"
+	"slices"
 	"sync"
 
+	"golang.org/x/sync/semaphore"
 	"google.golang.org/grpc"
 
 	"github.com/switchboard-run/switchboard/contract/busv1"
@@ -15,18 +17,21 @@ import (
 // inFlight bounds the commits of one stream whose receipts were not sent.
 const inFlight = 8192
 
+// atOnce is how many commits of a frame are submitted together.
+const atOnce = 1024
+
 // commits is one stream of commits. It collects receipts until the stream can
 // take them.
 type commits struct {
 	mu     sync.Mutex
 	ready  []*busv1.CommitReceipt
 	signal chan struct{}
-	room   chan struct{} // holds a token for each commit whose receipt was not sent
+	room   *semaphore.Weighted // for commits whose receipts were not sent
 }
 
-func (c *commits) add(r *busv1.CommitReceipt) {
+func (c *commits) add(receipts []*busv1.CommitReceipt) {
 	c.mu.Lock()
-	c.ready = append(c.ready, r)
+	c.ready = append(c.ready, receipts...)
 	c.mu.Unlock()
 	select {
 	case c.signal <- struct{}{}:
@@ -57,19 +62,7 @@ func (c *commits) send(ctx context.Context, send func(*kernelv1.ReceiptFrame) er
 		if send(&kernelv1.ReceiptFrame{Receipts: ready}) != nil {
 			return
 		}
-		for range ready {
-			<-c.room
-		}
-	}
-}
-
-// acquire waits for room for one more commit.
-func (c *commits) acquire(ctx context.Context) error {
-	select {
-	case c.room <- struct{}{}:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
+		c.room.Release(int64(len(ready)))
 	}
 }
 
@@ -77,7 +70,7 @@ func (c *commits) acquire(ctx context.Context) error {
 // gets the receipts of what it has sent.
 func (s busService) Commit(stream grpc.BidiStreamingServer[kernelv1.CommitFrame, kernelv1.ReceiptFrame]) error {
 	actor := actorOf(stream.Context())
-	c := &commits{signal: make(chan struct{}, 1), room: make(chan struct{}, inFlight)}
+	c := &commits{signal: make(chan struct{}, 1), room: semaphore.NewWeighted(inFlight)}
 	ctx, cancel := context.WithCancel(stream.Context())
 	sent := make(chan struct{})
 	go func() {
@@ -92,12 +85,7 @@ func (s busService) Commit(stream grpc.BidiStreamingServer[kernelv1.CommitFrame,
 	for {
 		frame, err := stream.Recv()
 		if errors.Is(err, io.EOF) {
-			for range cap(c.room) { // until every receipt was sent
-				if err := c.acquire(ctx); err != nil {
-					return err
-				}
-			}
-			return nil
+			return c.room.Acquire(ctx, inFlight) // every receipt was sent
 		}
 		if err == nil {
 			err = s.h.valid(actor)
@@ -105,11 +93,11 @@ func (s busService) Commit(stream grpc.BidiStreamingServer[kernelv1.CommitFrame,
 		if err != nil {
 			return err
 		}
-		for _, commit := range frame.GetCommits() {
-			if err := c.acquire(ctx); err != nil {
+		for some := range slices.Chunk(frame.GetCommits(), atOnce) {
+			if err := c.room.Acquire(ctx, int64(len(some))); err != nil {
 				return err
 			}
-			s.h.Bus.Submit(actor, commit, c.add)
+			s.h.Bus.Submit(actor, some, c.add)
 		}
 	}
 }

@@ -7,9 +7,14 @@ import (
 	"io"
 	"time"
 
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/peer"
+	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/proto"
 
 	"github.com/switchboard-run/switchboard/contract"
+	"github.com/switchboard-run/switchboard/contract/busv1"
 	"github.com/switchboard-run/switchboard/contract/extensionv1"
 	"github.com/switchboard-run/switchboard/kernel/bus"
 	"github.com/switchboard-run/switchboard/kernel/models"
@@ -58,6 +63,9 @@ func (h *Host) exchange(g *guest, sink *bus.Sink) error {
 		if err != nil {
 			return err
 		}
+		if len(frame.GetOutcomes()) > 0 {
+			h.pace.seen(g.actor)
+		}
 		sink.Credit(int(frame.GetCredit()))
 		h.Bus.Outcomes(g.actor, frame.GetOutcomes())
 	}
@@ -67,7 +75,7 @@ func (h *Host) exchange(g *guest, sink *bus.Sink) error {
 func sendFrames(send func(*extensionv1.DeliverFrame) error, f bus.Frame) bool {
 	frame, size := &extensionv1.DeliverFrame{Cancels: f.Cancels}, 0
 	for _, d := range f.Deliveries {
-		n := proto.Size(d)
+		n := deliverySize(d)
 		if size > 0 && size+n > frameSize {
 			if send(frame) != nil {
 				return false
@@ -80,6 +88,16 @@ func sendFrames(send func(*extensionv1.DeliverFrame) error, f bus.Frame) bool {
 	return send(frame) == nil
 }
 
+// deliverySize is about the size of a delivery.
+func deliverySize(d *busv1.Delivery) int {
+	const besides = 512 // of all that is short
+	n := len(d.GetEvent().GetPayload()) + len(d.GetEvent().GetKey()) + len(d.GetEvent().GetDedupeKey()) + besides
+	if d.GetTurn() != nil {
+		n += proto.Size(d.GetTurn())
+	}
+	return n
+}
+
 // CallTool implements tools.Remote.
 func (h *Host) CallTool(ctx context.Context, extension string, r *extensionv1.CallRequest) (*extensionv1.CallResult, error) {
 	g := h.guest(extension)
@@ -89,8 +107,13 @@ func (h *Host) CallTool(ctx context.Context, extension string, r *extensionv1.Ca
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	defer context.AfterFunc(g.ctx, cancel)()
-	result, err := extensionv1.NewToolsClient(g.conn).Call(ctx, r)
+	var reached peer.Peer
+	result, err := extensionv1.NewToolsClient(g.conn).Call(ctx, r, grpc.Peer(&reached))
 	if err != nil {
+		g.failed(err)
+		if reached.Addr == nil && status.Code(err) == codes.Unavailable {
+			return nil, fmt.Errorf("%w: %s cannot be reached", contract.ErrUnavailable, extension) // and has not got the call
+		}
 		return nil, gone(g, err)
 	}
 	return result, nil

@@ -51,8 +51,10 @@ type Options struct {
 // Host serves extensions. It is safe for concurrent use.
 type Host struct {
 	Options
-	server   *grpc.Server
-	farewell time.Duration
+	server    *grpc.Server
+	admission *admission
+	pace      *pace
+	farewell  time.Duration
 
 	mu       sync.Mutex
 	tokens   map[string]*bus.Actor
@@ -67,15 +69,40 @@ type guest struct {
 	description *extensionv1.Description
 	ctx         context.Context
 	stopping    atomic.Bool // it has been asked to finish
+	broken      atomic.Int64
 }
+
+// mourning is how long an extension gets no calls after its connection broke: it
+// is about to be known that its process has ended.
+const mourning = 2 * time.Second
+
+// reachable says whether the process is there to be called.
+func (g *guest) reachable() bool {
+	return !g.stopping.Load() && g.ctx.Err() == nil && time.Now().UnixNano() >= g.broken.Load()
+}
+
+// failed notes that the connection is broken, if that is what an error says.
+func (g *guest) failed(err error) {
+	if status.Code(err) == codes.Unavailable {
+		g.broken.Store(time.Now().Add(mourning).UnixNano())
+	}
+}
+
+// streamWorkers is how many goroutines serve one request after the other, so that
+// not each has to have its stack grown. Requests beyond these get one of their own.
+const streamWorkers = 16
 
 // New returns a host that serves nothing yet.
 func New() *Host {
 	h := &Host{farewell: defaultFarewell, tokens: map[string]*bus.Actor{}, admitted: map[*bus.Actor]struct{}{}, running: map[string]*guest{}}
+	h.admission, h.pace = newAdmission(h), newPace()
 	h.server = grpc.NewServer(
 		grpc.MaxRecvMsgSize(contract.MaxMessage), grpc.MaxSendMsgSize(contract.MaxMessage),
 		grpc.ChainUnaryInterceptor(h.authenticateUnary), grpc.ChainStreamInterceptor(h.authenticateStream),
-		grpc.ReadBufferSize(64<<10), grpc.WriteBufferSize(64<<10),
+		grpc.Creds(newPlaintext()), grpc.InTapHandle(h.admission.tap), grpc.MaxConcurrentStreams(uint32(defaultLimits.requests)),
+		grpc.ReadBufferSize(32<<10), grpc.WriteBufferSize(64<<10), // there are many connections
+		grpc.NumStreamWorkers(streamWorkers),
+		grpc.StaticStreamWindowSize(contract.StreamWindow), grpc.StaticConnWindowSize(contract.ConnWindow),
 	)
 	kernelv1.RegisterBusServer(h.server, busService{h: h})
 	kernelv1.RegisterSessionsServer(h.server, sessionsService{h: h})
@@ -89,7 +116,7 @@ func New() *Host {
 
 // Serve serves the kernel's services until Stop. Options must be set.
 func (h *Host) Serve(listener net.Listener) error {
-	if err := h.server.Serve(listener); err != nil {
+	if err := h.server.Serve(h.admission.listen(listener)); err != nil {
 		return fmt.Errorf("serving extensions: %w", err)
 	}
 	return nil
@@ -129,6 +156,7 @@ func (h *Host) Gone(extension string, generation int64) {
 		if a.ID == extension && a.Generation == generation {
 			delete(h.tokens, token)
 			delete(h.admitted, a)
+			h.pace.forget(a)
 		}
 	}
 	if g := h.running[extension]; g != nil && g.actor.Generation == generation {
@@ -155,11 +183,12 @@ func (h *Host) Stopping(extension string) {
 	}
 }
 
-// guest is the running generation of an extension, unless it is stopping.
+// guest is the running generation of an extension, unless it is stopping or its
+// process has ended, which shows here before Gone says so.
 func (h *Host) guest(extension string) *guest {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if g := h.running[extension]; g != nil && !g.stopping.Load() {
+	if g := h.running[extension]; g != nil && g.reachable() {
 		return g
 	}
 	return nil
@@ -179,23 +208,23 @@ func actorOf(ctx context.Context) *bus.Actor { return ctx.Value(actorKey{}).(*bu
 
 func (h *Host) authenticate(ctx context.Context) (context.Context, error) {
 	md, _ := metadata.FromIncomingContext(ctx)
-	given := md.Get(contract.TokenHeader)
-	if len(given) == 1 {
-		h.mu.Lock()
-		a := h.tokens[given[0]]
-		h.mu.Unlock()
-		if a != nil {
-			return context.WithValue(ctx, actorKey{}, a), nil
-		}
+	if a := h.actor(md); a != nil {
+		return context.WithValue(ctx, actorKey{}, a), nil
 	}
-	return nil, status.Error(codes.Unauthenticated, "this connection has no valid token: it belongs to no running extension")
+	return nil, errNoToken
 }
 
-func (h *Host) authenticateUnary(ctx context.Context, request any, _ *grpc.UnaryServerInfo, next grpc.UnaryHandler) (any, error) {
+func (h *Host) authenticateUnary(ctx context.Context, request any, info *grpc.UnaryServerInfo, next grpc.UnaryHandler) (any, error) {
+	read(ctx, request)
 	ctx, err := h.authenticate(ctx)
 	if err != nil {
 		return nil, err
 	}
+	end, err := h.pace.begin(ctx, actorOf(ctx), info.FullMethod)
+	if err != nil {
+		return nil, contract.ToStatus(err)
+	}
+	defer end()
 	reply, err := next(ctx, request)
 	return reply, contract.ToStatus(err)
 }
@@ -205,12 +234,23 @@ func (h *Host) authenticateStream(service any, stream grpc.ServerStream, _ *grpc
 	if err != nil {
 		return err
 	}
-	return contract.ToStatus(next(service, authenticated{stream, ctx}))
+	return contract.ToStatus(next(service, authenticated{stream, ctx, h.pace}))
 }
 
 type authenticated struct {
 	grpc.ServerStream
-	ctx context.Context
+	ctx  context.Context
+	pace *pace
+}
+
+// RecvMsg implements grpc.ServerStream.
+func (s authenticated) RecvMsg(m any) error {
+	err := s.ServerStream.RecvMsg(m)
+	if err == nil {
+		read(s.ctx, m)
+		s.pace.seen(actorOf(s.ctx))
+	}
+	return err
 }
 
 func (s authenticated) Context() context.Context { return s.ctx }

@@ -93,8 +93,8 @@ type Reader interface {
 	Subscriptions() ([]Subscription, error)
 	Delivery(seq, subscription int64) (*Delivery, error)
 	Deliveries(f DeliveryFilter) ([]Delivery, error)
-	// Pending calls each for every unsettled delivery, ascending by
-	// subscription, key and rank, until it returns false.
+	// Pending calls each for every unsettled delivery, ascending by subscription
+	// and rank, until it returns false.
 	Pending(each func(Delivery) bool) error
 	// PendingLane returns unsettled deliveries of one lane behind a rank, in
 	// order.
@@ -131,6 +131,10 @@ type Reader interface {
 type Tx interface {
 	Reader
 
+	// Part applies a part of the update: if it fails, nothing of it is kept, and
+	// the rest of the update goes on. The update then fails only if it says so.
+	Part(apply func() error) error
+
 	// AppendEvent stores the event and sets its Seq and Id.
 	AppendEvent(e *busv1.Event) error
 	PutSubscription(s *Subscription) error // sets ID when zero
@@ -138,6 +142,8 @@ type Tx interface {
 	// AddDelivery stores a new one; a Rank of 0 is RankOf its event.
 	AddDelivery(d Delivery) error
 	UpdateDelivery(d Delivery) error
+	// Acknowledge makes an unsettled delivery Done and changes nothing else of it.
+	Acknowledge(seq, subscription, startedAt, settledAt int64) error
 
 	// KVPut returns a version that is higher than every one this key ever had,
 	// also before it was deleted.
@@ -156,7 +162,9 @@ type Tx interface {
 	// Prune removes at most limit events accepted before the time (Unix
 	// microseconds), with their deliveries, and as many receipts of commits, and
 	// says whether there may be more. An event with an unsettled delivery stays,
-	// and so does one with a delivery that died at deadBefore or later.
+	// and so does one with a delivery that died at deadBefore or later. A call
+	// looks at a bounded number of events; the next one goes on behind them, and
+	// the one after that which says that there is no more begins anew.
 	Prune(before, deadBefore int64, limit int) (more bool, err error)
 }
 
@@ -317,7 +325,10 @@ type Conversation struct {
 }
 
 // EventID is how an event's seq is written.
-func EventID(seq int64) string { return "e" + strconv.FormatInt(seq, 10) }
+func EventID(seq int64) string {
+	var digits [24]byte
+	return string(strconv.AppendInt(append(digits[:0], 'e'), seq, 10))
+}
 
 // ParseEventID is the seq of an event's id; 0 if it is none.
 func ParseEventID(id string) int64 { return parseID("e", id) }

@@ -61,7 +61,12 @@ func (a *Agent) Hears(text string) *Turn {
 // HearsNext takes the agent's next input.
 func (a *Agent) HearsNext() *Turn {
 	a.w.T.Helper()
-	d := a.Take()
+	return a.Holds(a.Take())
+}
+
+// Holds is what the agent makes of an input that it has taken.
+func (a *Agent) Holds(d *busv1.Delivery) *Turn {
+	a.w.T.Helper()
 	if d.GetTurn() == nil {
 		a.w.T.Fatalf("%s gets %s without the context of a turn", a.ID, d.GetEvent().GetId())
 	}

@@ -160,7 +160,7 @@ func (x *Extension) Fails(d *busv1.Delivery, reason string) {
 // Commits commits effects under a token; an empty one holds nothing.
 func (x *Extension) Commits(token string, effects ...*busv1.Effect) ([]*busv1.EffectResult, error) {
 	done := make(chan *busv1.CommitReceipt, 1)
-	x.w.Bus.Submit(x.Actor, &busv1.Commit{Lane: token, Effects: effects}, func(r *busv1.CommitReceipt) { done <- r })
+	x.w.Bus.Submit(x.Actor, []*busv1.Commit{{Lane: token, Effects: effects}}, func(r []*busv1.CommitReceipt) { done <- r[0] })
 	r := <-done
 	x.w.Settle()
 	return r.GetResults(), contract.FromProto(r.GetError())

@@ -55,6 +55,7 @@ var Checks = strictyaml.Checks{
 	"tool_pattern":  checkToolPattern,
 	"effect":        checkEffect,
 	"host":          checkHost,
+	"path":          checkPath,
 	"publish":       checkPublish,
 	"subscribe":     checkSubscribe,
 	"fired":         checkFired,
@@ -201,7 +202,23 @@ func checkEffect(s string) *strictyaml.Fault {
 	}
 }
 
+func checkPath(s string) *strictyaml.Fault {
+	if f := checkText(s); f != nil {
+		return f
+	}
+	if strings.HasPrefix(s, "~") && s != "~" && !strings.HasPrefix(s, "~/") {
+		return strictyaml.Faultf("%q is not a path: write /absolute, ~/in/the/home or relative to the manifest", s)
+	}
+	return nil
+}
+
 func checkHost(s string) *strictyaml.Fault {
+	if name, ok := strings.CutPrefix(s, variable); ok && envName.MatchString(name) {
+		return nil
+	}
+	if _, ok := referred(s); ok && len(s) > len(reference) {
+		return nil
+	}
 	if _, err := netip.ParseAddrPort(s); err == nil {
 		return nil
 	}
@@ -219,7 +236,7 @@ func checkHost(s string) *strictyaml.Fault {
 }
 
 func hostFault(s string) *strictyaml.Fault {
-	f := strictyaml.Faultf("%q is not a host: write api.example.org, *.example.org, host:port or * for any", s)
+	f := strictyaml.Faultf("%q is not a host: write api.example.org, *.example.org, host:port, $config.<key>, $env.<NAME> or * for any", s)
 	if _, rest, ok := strings.Cut(s, "://"); ok {
 		rest, _, _ = strings.Cut(rest, "/")
 		if checkHost(rest) == nil {

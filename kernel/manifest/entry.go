@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 )
 
 // Entry is the place of one extension: what was read there, and what is wrong
@@ -28,17 +29,21 @@ func LoadBuiltin(fsys fs.FS, prefix string) ([]Entry, error) {
 	if err != nil {
 		return nil, fmt.Errorf("list the built-in manifests: %w", err)
 	}
-	var out []Entry
-	for _, name := range names {
-		e := Entry{ID: strings.TrimSuffix(name, ".yaml"), File: path.Join(prefix, name), Builtin: true}
-		data, err := fs.ReadFile(fsys, name)
-		if err != nil {
-			e.Err = fmt.Errorf("read manifest %s: %w", e.File, err)
-		} else {
-			e.Manifest, e.Err = parse(e.File, data, true)
-		}
-		out = append(out, e)
+	out := make([]Entry, len(names))
+	var reading sync.WaitGroup
+	for i, name := range names {
+		reading.Go(func() { // side by side: a start waits for it
+			e := Entry{ID: strings.TrimSuffix(name, ".yaml"), File: path.Join(prefix, name), Builtin: true}
+			data, err := fs.ReadFile(fsys, name)
+			if err != nil {
+				e.Err = fmt.Errorf("read manifest %s: %w", e.File, err)
+			} else {
+				e.Manifest, e.Err = parse(e.File, data, true)
+			}
+			out[i] = e
+		})
 	}
+	reading.Wait()
 	return out, nil
 }
 

@@ -87,7 +87,9 @@ type Run struct {
 	Group         string           `yaml:"group" check:"id_syntax"` // built-ins of one group share a process
 	StartTimeout  time.Duration    `yaml:"start_timeout" default:"10s" min:"100ms" max:"10m"`
 	ShutdownGrace time.Duration    `yaml:"shutdown_grace" default:"5s" min:"0s" max:"10m"`
-	Memory        strictyaml.Bytes `yaml:"memory" min:"16MiB"` // 0: no limit
+	Memory        strictyaml.Bytes `yaml:"memory" min:"16MiB"` // of all its processes; 0: no limit
+	Processes     int              `yaml:"processes" default:"64" min:"1" max:"10000"`
+	Disk          strictyaml.Bytes `yaml:"disk" default:"1GiB" min:"1MiB"` // what its data directory may hold
 }
 
 // Provides is what others can use of the extension.
@@ -117,10 +119,20 @@ type Permissions struct {
 	Publish   []string       `yaml:"publish" check:"publish" unique:"-"` // topic patterns
 	Subscribe []Subscription `yaml:"subscribe" unique:"topic"`
 	Effects   []string       `yaml:"effects" check:"effect" unique:"-"`
-	Network   []string       `yaml:"network" check:"host" unique:"-"`
-	Tools     []string       `yaml:"tools" check:"tool" unique:"-"`   // read-only ones it may ask outside of turns
-	Models    []string       `yaml:"models" check:"model" unique:"-"` // it may ask outside of turns
-	Presence  bool           `yaml:"presence"`                        // it may ask when a person was there last
+	Network   []string       `yaml:"network" check:"host" unique:"-"`       // see Destinations
+	Listen    []int          `yaml:"listen" min:"1" max:"65535" unique:"-"` // TCP ports
+	Files     []File         `yaml:"files" unique:"path"`                   // besides its own
+	Tools     []string       `yaml:"tools" check:"tool" unique:"-"`         // read-only ones it may ask outside of turns
+	Models    []string       `yaml:"models" check:"model" unique:"-"`       // it may ask outside of turns
+	Presence  bool           `yaml:"presence"`                              // it may ask when a person was there last
+}
+
+// File is a file or directory, with all that is below, which the extension may
+// use besides its own; the file may give just its path: absolute, in the user's
+// home (~/) or in the directory of the manifest.
+type File struct {
+	Path  string `yaml:"path,required,short" check:"path"`
+	Write bool   `yaml:"write"` // change, make and remove, too
 }
 
 // Subscription is one declared subscription; the file may give just its topic.

@@ -86,6 +86,9 @@ func (m *Manifest) checkRun() {
 	if m.doc.Has("run.group") && !m.doc.Has("run.builtin") && m.Agent == nil {
 		m.doc.Report("run.group", "only built-in extensions share a process")
 	}
+	if p := m.Permissions; !m.trusted && len(p.Files)+len(p.Network)+len(p.Listen)+len(m.Secrets) > 0 {
+		m.Run.Group = "" // those that share a process share these, too
+	}
 	if m.doc.Has("run.args") && !m.doc.Has("run.command") {
 		m.doc.Report("run.args", "needs command: a built-in takes no arguments")
 	}

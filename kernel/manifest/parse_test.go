@@ -68,7 +68,7 @@ func TestParseFull(t *testing.T) {
 		Requires:    manifest.Requires{Kernel: ">=0.1", Extensions: []string{"scheduler"}},
 		Run: manifest.Run{
 			Command: "./telegram-channel", Args: []string{"-v"}, Env: []string{"HTTPS_PROXY", "MODE=x"},
-			StartTimeout: 20 * time.Second, ShutdownGrace: 2 * time.Second, Memory: 256 << 20,
+			StartTimeout: 20 * time.Second, ShutdownGrace: 2 * time.Second, Memory: 256 << 20, Processes: 64, Disk: 1 << 30,
 		},
 		Provides: manifest.Provides{
 			Channel:  &manifest.Channel{MaxLength: 4096, Formats: []string{"markdown"}, Drafts: true},
@@ -116,7 +116,7 @@ func TestParseDefaults(t *testing.T) {
 	}
 	want := &manifest.Manifest{
 		API: 1, ID: "a", Name: "A", Version: "1.0.0", File: "x/a/manifest.yaml",
-		Run:     manifest.Run{Builtin: "agent", StartTimeout: 10 * time.Second, ShutdownGrace: 5 * time.Second},
+		Run:     manifest.Run{Builtin: "agent", StartTimeout: 10 * time.Second, ShutdownGrace: 5 * time.Second, Processes: 64, Disk: 1 << 30},
 		Restart: manifest.Restart{Policy: manifest.RestartAlways, Backoff: time.Second, MaxBackoff: 2 * time.Minute, Max: 5, Window: 5 * time.Minute},
 		Agent: &manifest.Agent{
 			Model: "default", Instructions: "Hi",
@@ -223,10 +223,10 @@ F:14:5: permissions.subscribe[4].topic: is required`},
 F:6:25: permissions.effects[0]: "withdrawn" is not an effect to grant: there are session.ensure, input, turn.cancel, withdraw (did you mean withdraw?)
 F:6:36: permissions.effects[1]: "put" needs no grant here: it is implied by what the extension provides or publishes
 F:6:41: permissions.effects[2]: "steal" is not an effect to grant: there are session.ensure, input, turn.cancel, withdraw
-F:6:59: permissions.network[0]: "https://api.telegram.org/x" is not a host: write api.example.org, *.example.org, host:port or * for any (did you mean api.telegram.org?)
-F:6:87: permissions.network[1]: "a b" is not a host: write api.example.org, *.example.org, host:port or * for any
-F:6:92: permissions.network[2]: "h:0" is not a host: write api.example.org, *.example.org, host:port or * for any
-F:6:99: permissions.network[3]: "h:x" is not a host: write api.example.org, *.example.org, host:port or * for any`},
+F:6:59: permissions.network[0]: "https://api.telegram.org/x" is not a host: write api.example.org, *.example.org, host:port, $config.<key>, $env.<NAME> or * for any (did you mean api.telegram.org?)
+F:6:87: permissions.network[1]: "a b" is not a host: write api.example.org, *.example.org, host:port, $config.<key>, $env.<NAME> or * for any
+F:6:92: permissions.network[2]: "h:0" is not a host: write api.example.org, *.example.org, host:port, $config.<key>, $env.<NAME> or * for any
+F:6:99: permissions.network[3]: "h:x" is not a host: write api.example.org, *.example.org, host:port, $config.<key>, $env.<NAME> or * for any`},
 		"secrets": {strings.Replace(head, "./t", "./t, env: [KEY]", 1) + "secrets: [KEY, token, A B, {name: X, required: yes}, X]", `
 F:6:11: secrets[0].name: KEY is in run.env too: a secret is handed over separately, remove it there
 F:6:16: secrets[1].name: "token" must be in capitals (did you mean TOKEN?)
@@ -345,4 +345,22 @@ func FuzzParse(f *testing.F) {
 			}
 		}
 	})
+}
+
+// Those that share a process share what they may use of the machine: who is
+// dropped in and asks for any of it has a process of its own.
+func TestOneThatAsksForMoreSharesNoProcess(t *testing.T) {
+	t.Parallel()
+	for more, want := range map[string]string{
+		"": "agents", "permissions: {files: [~/Notes]}": "", "permissions: {network: [example.org]}": "", "permissions: {listen: [8080]}": "",
+		"secrets: [{name: TOKEN}]": "",
+	} {
+		m, err := manifest.Parse("/x/mine/manifest.yaml", []byte("api: 1\nid: mine\nname: X\nversion: 1.0.0\nrun: {builtin: agent, group: agents}\nagent: {model: default, instructions: Help.}\n"+more))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if m.Run.Group != want {
+			t.Errorf("with %q its process is that of %q", more, m.Run.Group)
+		}
+	}
 }

@@ -21,6 +21,7 @@ const (
 	Missing     Cause = "missing"    // an extension that it requires is not there
 	Dependency  Cause = "dependency" // an extension that it requires may not start
 	Circle      Cause = "circle"     // it requires itself through others
+	Refused     Cause = "refused"    // it asks for what no extension may have
 )
 
 // Disabled is an extension that may not start, and why.
@@ -58,6 +59,8 @@ func (s *Set) Enabled(id string) *Manifest {
 type Options struct {
 	KernelVersion string            // empty, or no semantic version: not checked
 	Enabled       func(string) bool // by the configuration; nil: all
+	// Refuse says why an extension may not have what it asks for; nil: it may.
+	Refuse func(*Manifest) error
 }
 
 // Resolve works out which extensions may start. Of two that claim the same id
@@ -108,6 +111,10 @@ func (r *resolver) admit(e Entry, o Options) {
 		c.disable(Invalid, nil, "it has no manifest")
 	case !kernelFits(e.Manifest.Requires.Kernel, o.KernelVersion):
 		c.disable(Kernel, nil, "it requires a kernel %s, this is %s", e.Manifest.Requires.Kernel, o.KernelVersion)
+	case o.Refuse != nil:
+		if err := o.Refuse(e.Manifest); err != nil {
+			c.disable(Refused, nil, "%s", err)
+		}
 	}
 }
 

@@ -7,6 +7,8 @@ import (
 	"path/filepath"
 	"strings"
 	"syscall"
+
+	"github.com/switchboard-run/switchboard/kernel/sandbox"
 )
 
 // Stamp identifies the executable of a command by its path, inode, size and
@@ -24,6 +26,11 @@ func Stamp(command []string, dir string) string {
 	return fmt.Sprintf("%s %d %d %d", cmd.Path, inode, info.Size(), info.ModTime().UnixNano())
 }
 
+// Executable is the path of the executable of a command.
+func Executable(command []string, dir string) string {
+	return newCommand(launch{Command: command, Dir: dir}).Path
+}
+
 // newCommand is the command of l. It never fails: what is wrong with it shows
 // when it is started.
 func newCommand(l launch) *exec.Cmd {
@@ -39,4 +46,22 @@ func newCommand(l launch) *exec.Cmd {
 	cmd.Dir = l.Dir
 	cmd.SysProcAttr = processAttributes()
 	return cmd
+}
+
+// confined puts the program that makes the sandbox before the command, if the
+// command can be run at all; what is wrong with it is better said without.
+func confined(cmd *exec.Cmd, l launch) *exec.Cmd {
+	if l.Policy == nil || len(l.Confine) == 0 {
+		return cmd
+	}
+	if _, err := exec.LookPath(cmd.Path); err != nil || cmd.Err != nil {
+		return cmd
+	}
+	outer := newCommand(launch{Command: append(append([]string{}, l.Confine...), append([]string{cmd.Path}, cmd.Args[1:]...)...), Dir: l.Dir})
+	return outer
+}
+
+// withSockets is the policy of a process that makes its socket in dir.
+func withSockets(p *sandbox.Policy, dir string) *sandbox.Policy {
+	return sandbox.Union(p, &sandbox.Policy{Write: []string{dir}, FileSize: p.FileSize, OpenFiles: p.OpenFiles, Background: p.Background, KeepModes: p.KeepModes})
 }

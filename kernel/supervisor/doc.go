@@ -26,12 +26,22 @@
 //     answer is ended by SIGKILL to its process group after a deadline.
 //   - Instance.Context ends when the process has exited, without polling.
 //   - A process gets the environment of its Spec and nothing else, and no stdin.
-//     On Linux it dies with the kernel, however that ends.
+//     On Linux it dies with the kernel, however that ends, and its sandbox is in
+//     force before any code of the extension runs.
+//   - An extension that passes one of its limits (memory, processes, data on
+//     disk) is killed with all that it has started, and the reason is told.
+//   - What it prints is read at a bounded pace; if it prints more, it waits.
+//   - With Options.Adopt, on Linux, nothing that an extension has started outlives
+//     it, in whatever session or process group it is.
 //
 // # Not promised
 //
-// A grandchild that leaves its process group (setsid) escapes the kill; it can
-// hold nothing of the kernel's. Where the system has no parent-death signal
+// Limits are looked at from time to time: what is faster than that passes them
+// for a moment. Files that are open and have no name any more count for no
+// directory. Without Adopt, a grandchild that leaves its process group (setsid)
+// escapes the kill, and so does one of a kernel that was killed with -9 until the
+// next kernel ends it by its environment, if it has kept that; it can hold
+// nothing of the kernel's. Where the system has no parent-death signal
 // (macOS), a process outlives a kernel that was killed with -9 until it notices
 // that its connection is gone, as the SDK does at once; the next kernel on the
 // same runtime directory ends what is still there.

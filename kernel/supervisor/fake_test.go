@@ -3,6 +3,7 @@ package supervisor
 import (
 	"context"
 	"errors"
+	"iter"
 	"maps"
 	"path"
 	"slices"
@@ -105,7 +106,10 @@ func (p *fakeProcess) Exit() exit                     { return p.exit }
 func (p *fakeProcess) Kill(reason string)             { p.end(exit{Killed: true, Reason: reason}) }
 func (p *fakeProcess) Quit()                          { p.end(exit{Clean: true, Reason: "exit status 0"}) }
 func (p *fakeProcess) Release()                       {}
-func (p *fakeProcess) Memory() (int64, error)         { return p.memory.Load(), nil }
+func (p *fakeProcess) Usage(bool) (usage, error)      { return usage{p.memory.Load(), 1, 1}, nil }
+func (p *fakeProcess) Conceal(iter.Seq[string])       {}
+func (p *fakeProcess) Clean(text string) string       { return text }
+func (p *fakeProcess) Hidden() hidden                 { return hidden{} }
 
 func (p *fakeProcess) Invoke(ctx context.Context, method string, _, reply any, _ ...grpc.CallOption) error {
 	md, _ := metadata.FromOutgoingContext(ctx)

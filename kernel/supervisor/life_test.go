@@ -338,7 +338,7 @@ func TestUnresponsive(t *testing.T) {
 
 func TestMemory(t *testing.T) {
 	t.Parallel()
-	b := setup(t, func(o *Options) { o.MemoryInterval = 10 * time.Millisecond })
+	b := setup(t, func(o *Options) { o.UsageInterval = 10 * time.Millisecond })
 	s := spec("big", "extension", behavior{})
 	s.Memory = 512 << 20
 	b.apply(t, s)

@@ -97,8 +97,10 @@ func (s *Supervisor) status(m *member) Status {
 		status.State, status.Detail = Inactive, "removed"
 	case s.stopping:
 		status.State, status.Detail = Inactive, "the kernel is stopping"
+		status.Between = Stopping
 	case u == nil:
 		status.State, status.Detail = Inactive, "waits for its former process to end"
+		status.Between = Starting
 	case u.recovery.failed || m.recovery.failed:
 		status.State = Failed
 		status.Detail = fmt.Sprintf("%s; see switchboard logs %[2]s; switchboard extensions restart %[2]s starts it again", m.lastError, m.id)
@@ -113,7 +115,7 @@ func (s *Supervisor) status(m *member) Status {
 	default:
 		status.State = Starting
 		if status.Detail = s.waitsFor(m); status.Detail != "" {
-			status.State = Inactive
+			status.State, status.Between = Inactive, Starting
 		}
 	}
 	return status
@@ -136,6 +138,9 @@ func (s *Supervisor) waitsFor(m *member) string {
 func (s *Supervisor) setReadiness(m *member, r *extensionv1.Readiness) {
 	m.readinessNo++
 	if r.GetState() != extensionv1.Readiness_STATE_UNSPECIFIED {
+		if m.unit != nil && m.unit.proc != nil {
+			r.Detail = m.unit.proc.Clean(r.GetDetail())
+		}
 		m.readiness = r
 	}
 }

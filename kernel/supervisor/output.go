@@ -5,8 +5,12 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"iter"
+	"net/url"
+	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 
 	"github.com/hashicorp/go-hclog"
 )
@@ -22,13 +26,19 @@ const (
 // go to the log of the extension they name as they are, everything else becomes
 // such a line. It remembers the end, which tells why the process died.
 //
+// Secrets that the process was given are taken out of what it writes, whatever
+// it writes them into: a URL in an error, the end of a panic.
+//
 // Lines are parsed here and not by go-plugin, whose parser panics, in the
 // kernel, on a log line whose message is no string.
 type output struct {
 	sinks map[string]io.Writer
 	logs  map[string]hclog.Logger
 
+	secrets atomic.Pointer[strings.Replacer] // nil: none
+
 	mu     sync.Mutex
+	given  []string // secrets so far, and what takes their place
 	tail   []string
 	errors string // the last log line of level error
 	crash  strings.Builder
@@ -45,6 +55,42 @@ func newOutput(ids []string, sink func(id string) io.Writer) *output {
 	return o
 }
 
+const (
+	// shortSecret is from how many bytes on a secret is looked for: a shorter one
+	// is no secret, and stands in many a word.
+	shortSecret = 6
+	inItsPlace  = "[secret]"
+)
+
+// conceal takes secrets out of all that is written from now on, also as they
+// stand in a URL or in JSON.
+func (o *output) conceal(secrets iter.Seq[string]) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	for secret := range secrets {
+		if len(secret) < shortSecret {
+			continue
+		}
+		quoted, _ := json.Marshal(secret)
+		for _, form := range []string{secret, url.QueryEscape(secret), url.PathEscape(secret), string(quoted[1 : len(quoted)-1])} {
+			if !slices.Contains(o.given, form) {
+				o.given = append(o.given, form, inItsPlace)
+			}
+		}
+	}
+	if len(o.given) > 0 {
+		o.secrets.Store(strings.NewReplacer(o.given...))
+	}
+}
+
+// clean is a text without secrets.
+func (o *output) clean(text string) string {
+	if r := o.secrets.Load(); r != nil {
+		return r.Replace(text)
+	}
+	return text
+}
+
 // stream is a writer for one of the process's outputs.
 func (o *output) stream(name string) *lineWriter { return &lineWriter{output: o, name: name} }
 
@@ -53,6 +99,7 @@ func (o *output) line(stream string, line []byte) {
 	if len(bytes.TrimSpace(line)) == 0 {
 		return
 	}
+	line = []byte(o.clean(string(line)))
 	var entry struct {
 		Level   any `json:"@level"`
 		Message any `json:"@message"`

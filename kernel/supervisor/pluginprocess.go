@@ -5,6 +5,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"iter"
+	"math"
 	"os"
 	"os/exec"
 	"slices"
@@ -18,6 +20,7 @@ import (
 	"google.golang.org/grpc"
 
 	"github.com/switchboard-run/switchboard/contract"
+	"github.com/switchboard-run/switchboard/kernel/sandbox"
 )
 
 // forever stands for no timeout where go-plugin insists on one.
@@ -57,8 +60,8 @@ func startPlugin(ctx context.Context, runDir string, spawner *spawner, l launch)
 	out := newOutput(l.IDs, l.Log)
 	p := &pluginProcess{ctx: alive, finished: make(chan struct{}), conns: map[*grpc.ClientConn]bool{}}
 	p.runner = &groupRunner{
-		cmd: newCommand(l), spawner: spawner, output: out,
-		cancel: func(cause error) { cancel(goneError{cause}) }, ended: make(chan struct{}),
+		cmd: confined(newCommand(l), l), spawner: spawner, output: out,
+		alive: alive, cancel: func(cause error) { cancel(goneError{cause}) }, ended: make(chan struct{}),
 	}
 	p.client = plugin.NewClient(&plugin.ClientConfig{
 		HandshakeConfig:  contract.Handshake,
@@ -75,15 +78,19 @@ func startPlugin(ctx context.Context, runDir string, spawner *spawner, l launch)
 			p.dir = dir
 			p.mu.Unlock()
 			p.runner.cmd.Env = slices.Concat(l.Env, cmd.Env) // the last one of a name counts
+			if l.Policy != nil {
+				p.runner.cmd.Env = append(p.runner.cmd.Env, sandbox.Variable+"="+withSockets(l.Policy, dir).Encode())
+			}
 			return p.runner, nil
 		},
 		// Off also keeps go-plugin from parsing the process's log lines.
 		Logger:     hclog.New(&hclog.LoggerOptions{Level: hclog.Off}),
-		SyncStdout: out.stream("stdout"),
-		SyncStderr: out.stream("stderr"),
+		SyncStdout: &pacedWriter{out.stream("stdout"), pace{ctx: alive}},
+		SyncStderr: &pacedWriter{out.stream("stderr"), pace{ctx: alive}},
 		GRPCDialOptions: []grpc.DialOption{
 			grpc.WithDefaultCallOptions(
 				grpc.MaxCallRecvMsgSize(contract.MaxMessage), grpc.MaxCallSendMsgSize(contract.MaxMessage)),
+			grpc.WithStaticStreamWindowSize(contract.StreamWindow), grpc.WithStaticConnWindowSize(contract.ConnWindow),
 			grpc.WithChainStreamInterceptor(p.noteConn),
 		},
 	})
@@ -166,13 +173,24 @@ func (p *pluginProcess) noteConn(ctx context.Context, desc *grpc.StreamDesc, con
 	return streamer(ctx, desc, conn, method, opts...)
 }
 
-func (p *pluginProcess) PID() int                       { return p.runner.pid }
-func (p *pluginProcess) Conn() grpc.ClientConnInterface { return p.conn }
-func (p *pluginProcess) Context() context.Context       { return p.ctx }
-func (p *pluginProcess) Done() <-chan struct{}          { return p.runner.ended }
-func (p *pluginProcess) Exit() exit                     { return p.runner.exit }
-func (p *pluginProcess) Kill(reason string)             { p.runner.kill(reason) }
-func (p *pluginProcess) Memory() (int64, error)         { return residentMemory(p.runner.pid) }
+func (p *pluginProcess) PID() int                        { return p.runner.pid }
+func (p *pluginProcess) Conn() grpc.ClientConnInterface  { return p.conn }
+func (p *pluginProcess) Context() context.Context        { return p.ctx }
+func (p *pluginProcess) Done() <-chan struct{}           { return p.runner.ended }
+func (p *pluginProcess) Exit() exit                      { return p.runner.exit }
+func (p *pluginProcess) Kill(reason string)              { p.runner.kill(reason) }
+func (p *pluginProcess) Usage(below bool) (usage, error) { return usageOf(p.runner.pid, below) }
+
+func (p *pluginProcess) Conceal(secrets iter.Seq[string]) { p.runner.output.conceal(secrets) }
+func (p *pluginProcess) Clean(text string) string         { return p.runner.output.clean(text) }
+
+func (p *pluginProcess) Hidden() hidden {
+	h := hiddenOf(p.runner.pid)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	h.disk += onDisk(p.dir, math.MaxInt64)
+	return h
+}
 
 // Quit runs go-plugin's Kill aside: it blocks for as long as the process does
 // not answer.

@@ -72,25 +72,3 @@ func (s *Supervisor) healthy(ctx context.Context, m *member, instance *Instance,
 	}
 	return true
 }
-
-// weigh ends a process that outgrows its memory.
-func (s *Supervisor) weigh(proc process, limit int64) {
-	ticker := time.NewTicker(s.options.MemoryInterval)
-	defer ticker.Stop()
-	for {
-		select {
-		case <-proc.Context().Done():
-			return
-		case <-ticker.C:
-		}
-		used, err := proc.Memory()
-		if err != nil {
-			s.log.Debug("memory of an extension is unknown", "error", err)
-			continue
-		}
-		if used > limit {
-			proc.Kill(fmt.Sprintf("it was killed: it used %d MiB of memory, and run.memory allows %d MiB", used>>20, limit>>20))
-			return
-		}
-	}
-}

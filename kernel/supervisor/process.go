@@ -4,9 +4,12 @@ import (
 	"context"
 	"errors"
 	"io"
+	"iter"
 	"time"
 
 	"google.golang.org/grpc"
+
+	"github.com/switchboard-run/switchboard/kernel/sandbox"
 )
 
 // process is what the supervisor knows of a running process.
@@ -25,8 +28,14 @@ type process interface {
 	Quit()
 	// Release frees what belonged to a process that has ended.
 	Release()
-	// Memory is the resident memory in bytes.
-	Memory() (int64, error)
+	// Usage is what the process uses, below: with all that it has started.
+	Usage(below bool) (usage, error)
+	// Conceal takes secrets out of what the process writes from now on, Clean out
+	// of what it has said otherwise.
+	Conceal(secrets iter.Seq[string])
+	Clean(text string) string
+	// Hidden is what they hold where no directory shows it.
+	Hidden() hidden
 }
 
 // exit is how a process ended.
@@ -37,6 +46,19 @@ type exit struct {
 	Crash  string // what it wrote at last; may have many lines
 }
 
+// usage is what a process and those below it use.
+type usage struct {
+	Memory    int64 // resident, in bytes
+	Processes int
+	Threads   int // of all of them
+}
+
+// hidden is what a process and those below it hold in open files without a name,
+// and in the directory of its socket, in bytes.
+type hidden struct {
+	disk, memory int64
+}
+
 // launch is what a process is started with.
 type launch struct {
 	IDs      []string // the extensions it serves
@@ -44,6 +66,8 @@ type launch struct {
 	Dir      string
 	Env      []string
 	AutoMTLS bool
+	Policy   *sandbox.Policy // nil: no sandbox
+	Confine  []string
 	// Log takes a log line of one of the extensions.
 	Log func(id string) io.Writer
 }

@@ -29,7 +29,8 @@ type groupRunner struct {
 	stdout  *handshakeReader
 	stderr  *teeReader
 
-	cancel context.CancelCauseFunc // ends the context of the process
+	alive  context.Context         // of the process
+	cancel context.CancelCauseFunc // ends it
 	ended  chan struct{}           // the last output has been read
 
 	mu     sync.Mutex
@@ -52,8 +53,8 @@ func (r *groupRunner) Start(context.Context) error {
 		return errors.Join(fmt.Errorf("a pipe for stderr: %w", err), outRead.Close(), outWrite.Close())
 	}
 	r.cmd.Stdout, r.cmd.Stderr = outWrite, errWrite
-	r.stdout = &handshakeReader{file: outRead, rest: r.output.stream("stdout"), done: make(chan struct{})}
-	r.stderr = &teeReader{file: errRead, to: r.output.stream("stderr"), done: make(chan struct{})}
+	r.stdout = &handshakeReader{file: outRead, rest: r.output.stream("stdout"), done: make(chan struct{}), pace: pace{ctx: r.alive}}
+	r.stderr = &teeReader{file: errRead, to: r.output.stream("stderr"), done: make(chan struct{}), pace: pace{ctx: r.alive}}
 
 	r.mu.Lock()
 	if r.killed != "" {
@@ -101,7 +102,7 @@ func (r *groupRunner) watch() {
 	if short == "" {
 		short = "the process ended by itself (" + status + ")"
 	}
-	r.cancel(errors.New(short))
+	r.cancel(errors.New(short)) // first of all: who has called it waits for that
 
 	// Both readers come to their end, unless go-plugin has stopped reading.
 	deadline := time.Now().Add(drainGrace)
@@ -115,6 +116,7 @@ func (r *groupRunner) watch() {
 	}
 	_, _ = r.stdout.file.Close(), r.stderr.file.Close()
 
+	r.spawner.Ended(r.pid)
 	summary, full := r.output.last()
 	if killed == "" && summary != "" && err != nil {
 		short += ": " + summary
@@ -212,11 +214,13 @@ type teeReader struct {
 	to   *lineWriter
 	once sync.Once
 	done chan struct{}
+	pace pace
 }
 
 func (t *teeReader) Read(p []byte) (int, error) {
 	n, err := t.file.Read(p)
 	_, _ = t.to.Write(p[:n])
+	t.pace.read(n)
 	if err != nil {
 		t.once.Do(func() { t.to.flush(); close(t.done) })
 		return n, io.EOF
@@ -233,6 +237,7 @@ type handshakeReader struct {
 	rest *lineWriter
 	once sync.Once
 	done chan struct{}
+	pace pace
 
 	mu    sync.Mutex
 	first []byte
@@ -246,6 +251,7 @@ func (h *handshakeReader) Read(p []byte) (int, error) {
 			h.once.Do(func() { h.rest.flush(); close(h.done) })
 			return 0, io.EOF
 		}
+		h.pace.read(n)
 		if n = h.split(p[:n]); n > 0 {
 			return n, nil
 		}

@@ -1,9 +1,13 @@
 package supervisor
 
 import (
+	"fmt"
+	"os"
 	"os/exec"
 	"runtime"
 	"sync"
+	"syscall"
+	"time"
 )
 
 // spawner starts processes from one operating system thread that lives until
@@ -14,6 +18,10 @@ type spawner struct {
 	closing  chan struct{}
 	close    sync.Once
 	done     chan struct{}
+
+	adopts bool
+	mu     sync.Mutex // held while a process is being started
+	own    map[int]bool
 }
 
 type spawnRequest struct {
@@ -21,14 +29,28 @@ type spawnRequest struct {
 	err chan error
 }
 
-func newSpawner() *spawner {
+// newSpawner makes a spawner; one that adopts ends what its processes leave
+// behind, wherever that has gone.
+func newSpawner(adopts bool) (*spawner, error) {
+	if adopts {
+		if err := adopt(); err != nil {
+			return nil, fmt.Errorf("becoming the parent of what extensions leave behind: %w", err)
+		}
+	}
 	s := &spawner{
 		requests: make(chan spawnRequest),
 		closing:  make(chan struct{}),
 		done:     make(chan struct{}),
+		adopts:   adopts,
+		own:      map[int]bool{},
+	}
+	if adopts {
+		for _, pid := range children(os.Getpid()) {
+			s.own[pid] = true // whoever became this process had started it
+		}
 	}
 	go s.run()
-	return s
+	return s, nil
 }
 
 func (s *spawner) run() {
@@ -40,11 +62,21 @@ func (s *spawner) run() {
 	for {
 		select {
 		case r := <-s.requests:
-			r.err <- r.cmd.Start()
+			r.err <- s.spawn(r.cmd)
 		case <-s.closing:
 			return
 		}
 	}
+}
+
+func (s *spawner) spawn(cmd *exec.Cmd) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	err := cmd.Start()
+	if err == nil {
+		s.own[cmd.Process.Pid] = true
+	}
+	return err
 }
 
 // Start is cmd.Start on the spawner's thread.
@@ -55,6 +87,50 @@ func (s *spawner) Start(cmd *exec.Cmd) error {
 		return <-r.err
 	case <-s.done:
 		return errStopped
+	}
+}
+
+// Ended says that a process that Start has started was waited for, and ends what
+// it has left behind.
+func (s *spawner) Ended(pid int) {
+	s.mu.Lock()
+	delete(s.own, pid)
+	s.mu.Unlock()
+	s.sweep()
+}
+
+// What is killed leaves its own children behind, so a sweep looks again, so
+// often and after such a time.
+const (
+	maxSweeps  = 200
+	sweepPause = time.Millisecond
+)
+
+// sweep ends the processes that this one has become the parent of: extensions
+// started them, and their parents are gone. Nobody waits for such a process.
+func (s *spawner) sweep() {
+	if !s.adopts {
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for range maxSweeps {
+		found, left := false, false
+		for _, pid := range children(os.Getpid()) {
+			if s.own[pid] {
+				continue
+			}
+			found = true
+			_ = syscall.Kill(pid, syscall.SIGKILL)
+			reaped, _ := syscall.Wait4(pid, nil, syscall.WNOHANG, nil)
+			left = left || reaped != pid
+		}
+		if !found {
+			return
+		}
+		if left {
+			time.Sleep(sweepPause)
+		}
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/switchboard-run/switchboard/contract/extensionv1"
+	"github.com/switchboard-run/switchboard/kernel/sandbox"
 )
 
 // Spec is one extension as it shall run.
@@ -13,8 +14,8 @@ type Spec struct {
 	Name string
 	// Group lets extensions with the same Group, Command and Dir share one
 	// process. Every request then names the extension it is for. The process
-	// gets the union of their environments, the sum of their memory limits, the
-	// longest of their timeouts, and the restart policy of the first by id.
+	// gets the union of their environments and sandboxes, the sum of their limits,
+	// the longest of their timeouts, and the restart policy of the first by id.
 	Group string
 	// Command is the executable and its arguments. A path with a slash is
 	// relative to Dir; a bare name is looked up in the kernel's PATH.
@@ -26,9 +27,23 @@ type Spec struct {
 	// ShutdownGrace the time to finish what is in flight. Zero: 10 s, 5 s.
 	StartTimeout  time.Duration
 	ShutdownGrace time.Duration
-	// Memory is the resident memory, in bytes, above which the process is
-	// killed. Zero: no limit.
-	Memory  int64
+	// Memory is the resident memory, in bytes, of the process and all that it has
+	// started, above which it is killed; Processes is the number of processes that
+	// it may be, itself counted. Zero: no limit. One that is Alone is known to start
+	// no others: they are not looked for.
+	Memory    int64
+	Processes int
+	Alone     bool
+	// Disk is what DataDir may hold, in bytes, RunDir as much, and open files that
+	// have no name. Above it the process is killed, and not started again before
+	// there is room. Zero: no limit.
+	DataDir, RunDir string
+	Disk            int64
+	// Policy is the sandbox of the process; nil: none. Those that share a process
+	// have what any of them has. Confine is the command that puts it in force and
+	// becomes the one behind it; empty: the process does that itself.
+	Policy  *sandbox.Policy
+	Confine []string
 	Restart Restart
 	// Requires are ids of extensions that must be active before this one starts.
 	// One that fails for good or is removed stops this one too; one that is only

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"time"
 
 	"google.golang.org/grpc/codes"
@@ -23,12 +24,16 @@ func (s *Supervisor) launchUnit(u *unit) {
 	}
 	ctx, abort := context.WithCancelCause(context.Background())
 	u.abort = abort
-	l, deadline := s.launchOf(u), u.deadline
+	l, data, deadline := s.launchOf(u), u.specs(), u.deadline
 	s.work.Go(func() {
 		ctx, cancel := context.WithDeadlineCause(ctx, deadline, tooSlow(timeout))
 		defer cancel()
 		defer abort(nil)
-		proc, err := s.launch(ctx, l)
+		err := room(data)
+		var proc process
+		if err == nil {
+			proc, err = s.launch(ctx, l)
+		}
 		s.launched(u, proc, err) //nolint:contextcheck // starts others, which have deadlines of their own
 	})
 }
@@ -54,9 +59,8 @@ func (s *Supervisor) launched(u *unit, proc process, err error) {
 		u.phase, u.proc = running, proc
 		s.work.Go(func() { s.watch(u, proc) })
 		s.work.Go(func() { s.probe(u, proc) })
-		if memory := u.limits().memory; memory > 0 {
-			s.work.Go(func() { s.weigh(proc, memory) })
-		}
+		limits, data := u.limits(), u.specs()
+		s.work.Go(func() { s.weigh(proc, limits, data) })
 	}
 	s.reconcile()
 	u.deadline = time.Time{}
@@ -196,8 +200,12 @@ func (s *Supervisor) initialize(ctx context.Context, m *member, spec Spec, proc 
 	if err != nil {
 		return nil, nil, fmt.Errorf("preparing its configuration: %w", err)
 	}
+	proc.Conceal(maps.Values(request.GetSecrets()))
 	answer, err := client.Init(ctx, request)
 	if err != nil {
+		if text := err.Error(); proc.Clean(text) != text {
+			return nil, nil, fmt.Errorf("initializing it: %s", proc.Clean(text))
+		}
 		return nil, nil, fmt.Errorf("initializing it: %w", answered(err))
 	}
 	return description, answer.GetReadiness(), nil

@@ -24,6 +24,10 @@ type Status struct {
 	ID    string
 	Name  string
 	State State
+	// Between is what an extension that is inactive for a moment only is about to
+	// be, or comes from: Starting if it waits for others or for its former process,
+	// Stopping if the kernel is stopping. Empty: it stays inactive.
+	Between State
 	// Detail says why an extension is not active, and what to do.
 	Detail string
 	Since  time.Time // of the state

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"maps"
+	"reflect"
 	"slices"
 	"strings"
 	"sync"
@@ -37,11 +38,16 @@ type Options struct {
 	// this run are greater.
 	Generation int64
 	// ProbeInterval is the time between two health probes, each of which has
-	// ProbeTimeout to answer. MemoryInterval is the time between two looks at the
-	// resident memory. Zero: 10 s, 5 s, 5 s.
-	ProbeInterval  time.Duration
-	ProbeTimeout   time.Duration
-	MemoryInterval time.Duration
+	// ProbeTimeout to answer. UsageInterval is the time between two looks at the
+	// memory and the processes that an extension uses, and five times that is the
+	// time between two at its data on disk. Zero: 10 s, 5 s, 1 s.
+	ProbeInterval time.Duration
+	ProbeTimeout  time.Duration
+	UsageInterval time.Duration
+	// Adopt makes this process the parent of whatever an extension leaves behind,
+	// and ends that: also what has left its process group. It is for a process
+	// that has no other children.
+	Adopt bool
 }
 
 func (o Options) withDefaults() Options {
@@ -57,8 +63,8 @@ func (o Options) withDefaults() Options {
 	if o.ProbeTimeout == 0 {
 		o.ProbeTimeout = 5 * time.Second
 	}
-	if o.MemoryInterval == 0 {
-		o.MemoryInterval = 5 * time.Second
+	if o.UsageInterval == 0 {
+		o.UsageInterval = time.Second
 	}
 	return o
 }
@@ -91,7 +97,10 @@ func New(o Options) (*Supervisor, error) {
 		return nil, err
 	}
 	o.RunDir = dir
-	spawner := newSpawner()
+	spawner, err := newSpawner(o.Adopt)
+	if err != nil {
+		return nil, err
+	}
 	s := newSupervisor(o, pluginLauncher(dir, spawner))
 	s.spawner = spawner
 	return s, nil
@@ -185,14 +194,16 @@ func (u *unit) exchanges(group map[string]Spec) bool {
 		return false
 	}
 	var before, after []string
+	var specs []Spec
 	for _, id := range sortedKeys(u.members) {
 		was, is := u.members[id].spec, group[id]
 		if is.ID == "" || !slices.Equal(was.Command, is.Command) || was.AutoMTLS != is.AutoMTLS {
 			return false
 		}
 		before, after = mergeEnv(before, was.Env), mergeEnv(after, is.Env)
+		specs = append(specs, is)
 	}
-	return slices.Equal(before, after)
+	return slices.Equal(before, after) && reflect.DeepEqual(policyOf(u.specs()), policyOf(specs))
 }
 
 // takeNext gives extensions that have stopped the specs they were stopped for.

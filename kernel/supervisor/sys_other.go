@@ -28,6 +28,21 @@ func processAttributes() *syscall.SysProcAttr {
 // awaitExit leaves the waiting to the one who reaps.
 func awaitExit(int) {}
 
+// usageOf is what a process uses; those below it are not seen.
+func usageOf(pid int, _ bool) (usage, error) {
+	memory, err := residentMemory(pid)
+	return usage{Memory: memory, Processes: 1}, err
+}
+
+// hiddenOf is not known.
+func hiddenOf(int) hidden { return hidden{} }
+
+// children are not seen.
+func children(int) []int { return nil }
+
+// adopt does nothing: what has left its process group escapes.
+func adopt() error { return nil }
+
 // residentMemory is the resident memory of a process in bytes.
 func residentMemory(pid int) (int64, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)

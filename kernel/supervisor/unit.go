@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/switchboard-run/switchboard/contract/extensionv1"
+	"github.com/switchboard-run/switchboard/kernel/sandbox"
 )
 
 // phase is where a unit's process is in its life.
@@ -88,29 +89,64 @@ func (s *Supervisor) launchOf(u *unit) launch {
 		l.Command, l.Dir = spec.Command, spec.Dir
 		l.Env = mergeEnv(l.Env, spec.Env)
 		l.AutoMTLS = l.AutoMTLS || spec.AutoMTLS
+		l.Confine = spec.Confine
 	}
+	l.Policy = policyOf(u.specs())
 	return l
+}
+
+// specs are those of the members, in the order of their ids.
+func (u *unit) specs() (all []Spec) {
+	for _, id := range sortedKeys(u.members) {
+		all = append(all, u.members[id].spec)
+	}
+	return all
+}
+
+// policyOf is the sandbox of a process that several share: one that is in none
+// takes the others out of theirs.
+func policyOf(specs []Spec) (p *sandbox.Policy) {
+	for i, s := range specs {
+		switch {
+		case s.Policy == nil:
+			return nil
+		case i == 0:
+			p = s.Policy
+		default:
+			p = sandbox.Union(p, s.Policy)
+		}
+	}
+	return p
 }
 
 // limits are the bounds of a process.
 type limits struct {
 	start, grace time.Duration
 	memory       int64
+	processes    int
+	alone        bool // it starts no others
 	restart      Restart
 }
 
 func (u *unit) limits() limits {
 	var l limits
-	unlimited := false
+	l.alone = true
+	unlimited, unbounded := false, false
 	for _, id := range sortedKeys(u.members) {
 		spec := u.members[id].spec
 		l.start, l.grace = max(l.start, spec.StartTimeout), max(l.grace, spec.ShutdownGrace)
 		l.memory += spec.Memory
 		unlimited = unlimited || spec.Memory == 0
+		l.processes += spec.Processes
+		l.alone = l.alone && spec.Alone
+		unbounded = unbounded || spec.Processes == 0
 		l.restart = cmp.Or(l.restart, spec.Restart)
 	}
 	if unlimited {
 		l.memory = 0
+	}
+	if unbounded {
+		l.processes = 0
 	}
 	return l
 }

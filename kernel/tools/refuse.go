@@ -34,7 +34,11 @@ func misfit(t *directory.Tool, raw []byte) string {
 	if t.Schema == nil {
 		return ""
 	}
-	if err := t.Schema.Validate(v); err != nil {
+	schema := t.Schema()
+	if schema == nil {
+		return ""
+	}
+	if err := schema.Validate(v); err != nil {
 		return fmt.Sprintf("The arguments of %s do not fit its schema: %s. Call it again with arguments that do.", t.Name, firstLines(err.Error()))
 	}
 	return ""

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"regexp"
+	"sync"
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
 
@@ -14,11 +15,19 @@ import (
 
 var toolName = regexp.MustCompile(`^[a-z][a-z0-9_]*$`)
 
+// CheckName checks the name of a tool as it was described.
+func CheckName(t *extensionv1.Tool) error {
+	if !toolName.MatchString(t.GetName()) {
+		return fmt.Errorf("%w: %q is no name of a tool: lower-case letters, digits and underscores", contract.ErrInvalid, t.GetName())
+	}
+	return nil
+}
+
 // Compile checks a tool as it was described, and compiles its schema; one
 // without a schema takes anything.
 func Compile(extension string, t *extensionv1.Tool) (*jsonschema.Schema, error) {
-	if !toolName.MatchString(t.GetName()) {
-		return nil, fmt.Errorf("%w: %q is no name of a tool: lower-case letters, digits and underscores", contract.ErrInvalid, t.GetName())
+	if err := CheckName(t); err != nil {
+		return nil, err
 	}
 	if len(t.GetSchema()) == 0 {
 		return nil, nil
@@ -28,6 +37,7 @@ func Compile(extension string, t *extensionv1.Tool) (*jsonschema.Schema, error) 
 		return nil, fmt.Errorf("%w: the schema of the tool %s/%s is no JSON: %w", contract.ErrInvalid, extension, t.GetName(), err)
 	}
 	c := jsonschema.NewCompiler()
+	c.UseLoader(noLoader{})
 	name := extension + "/" + t.GetName()
 	if err := c.AddResource(name, document); err != nil {
 		return nil, fmt.Errorf("%w: the schema of the tool %s: %w", contract.ErrInvalid, name, err)
@@ -40,8 +50,22 @@ func Compile(extension string, t *extensionv1.Tool) (*jsonschema.Schema, error) 
 }
 
 // Entry is a described tool as the directory has it. A schema that does not
-// compile was refused before.
+// compile was refused before, or, of a built-in, by its tests.
 func Entry(extension string, t *extensionv1.Tool) directory.Tool {
-	schema, _ := Compile(extension, t)
-	return directory.Tool{Name: extension + "/" + t.GetName(), Extension: extension, Tool: t, Schema: schema}
+	entry := directory.Tool{Name: extension + "/" + t.GetName(), Extension: extension, Tool: t}
+	if len(t.GetSchema()) > 0 {
+		entry.Schema = sync.OnceValue(func() *jsonschema.Schema {
+			schema, _ := Compile(extension, t)
+			return schema
+		})
+	}
+	return entry
+}
+
+// noLoader keeps a schema from naming files, which the kernel would read.
+type noLoader struct{}
+
+// Load implements jsonschema.URLLoader.
+func (noLoader) Load(url string) (any, error) {
+	return nil, fmt.Errorf("%s is outside of the schema, which has to hold all that it refers to", url)
 }

@@ -2,6 +2,8 @@ package tools_test
 
 import (
 	"errors"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -40,5 +42,20 @@ func TestCompile(t *testing.T) {
 				t.Errorf("got %v, want %q", err, test.fails)
 			}
 		})
+	}
+}
+
+// A schema is an extension's word, and the kernel reads no file for it.
+func TestASchemaNamesNoFiles(t *testing.T) {
+	t.Parallel()
+	file := filepath.Join(t.TempDir(), "schema.json")
+	if err := os.WriteFile(file, []byte(`{"type": "string"}`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, url := range []string{"file://" + file, "http://127.0.0.1/schema", "../../etc/hostname"} {
+		_, err := tools.Compile("x", &extensionv1.Tool{Name: "y", Schema: []byte(`{"properties": {"a": {"$ref": "` + url + `"}}}`)})
+		if !errors.Is(err, contract.ErrInvalid) || !strings.Contains(err.Error(), "outside of the schema") {
+			t.Errorf("%s: %v", url, err)
+		}
 	}
 }

@@ -59,6 +59,9 @@ func sendToAll(ctx context.Context, r *running) (*extensionv1.CallResult, error)
 // sendTo publishes the sends together with a provisional result, and then waits
 // only to refine it.
 func (r *running) sendTo(ctx context.Context, channels []string, text string) (*extensionv1.CallResult, error) {
+	if r.call.State == journal.CallRunning && r.call.Result == "" { // a backup was restored
+		return r.fail(unknownOutcome(r.call.Name))
+	}
 	if r.call.State == journal.CallRunning { // sent before a restart
 		return r.finish(r.call.Result, false)
 	}

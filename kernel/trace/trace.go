@@ -30,8 +30,10 @@ type Trace struct {
 	// are often unique within a conversation only.
 	Also []string `json:"also,omitempty"`
 	// More says that the tree has more events than are shown.
-	More bool  `json:"more,omitempty"`
-	Tree *Node `json:"tree"`
+	More bool `json:"more,omitempty"`
+	// Until is the event behind which nothing was looked at; empty: all were.
+	Until string `json:"until,omitempty"`
+	Tree  *Node  `json:"tree"`
 }
 
 // Kinds of a node.
@@ -83,6 +85,10 @@ type Node struct {
 // maxEvents bounds the events of one tree.
 const maxEvents = 2000
 
+// Followed is how many events behind the root of a tree, of any, are looked at for
+// those of the tree: a store may have millions.
+const Followed = 300_000
+
 // Build returns the trace of an event's id or of a platform's id of a message.
 func Build(r journal.Reader, id string) (*Trace, error) {
 	asked, also, err := find(r, id)
@@ -90,14 +96,26 @@ func Build(r journal.Reader, id string) (*Trace, error) {
 		return nil, err
 	}
 	root := journal.ParseEventID(asked.GetCorrelationId())
-	events, err := r.Events(journal.EventFilter{After: root - 1, Correlation: asked.GetCorrelationId(), Limit: maxEvents + 1, Ascending: true})
+	last, err := r.LastSeq()
 	if err != nil {
 		return nil, err
+	}
+	events, err := r.Events(journal.EventFilter{
+		After: root - 1, Before: root + Followed + 1, Correlation: asked.GetCorrelationId(), Limit: maxEvents + 1, Ascending: true,
+	})
+	if err != nil {
+		return nil, err
+	}
+	if asked.GetSeq() > root+Followed { // it came much later
+		events = append(events, asked)
 	}
 	b := &builder{r: r, nodes: map[string]*Node{}, turns: map[int64]*Node{}, calls: map[string]*Node{}, committed: map[commit]*Node{}, places: map[string]string{}}
 	t := &Trace{Asked: asked.GetId(), Also: also, More: len(events) > maxEvents}
 	if t.More {
 		events = events[:maxEvents]
+	}
+	if root+Followed < last && !t.More {
+		t.Until = journal.EventID(root + Followed)
 	}
 	if t.Tree, err = b.build(events); err != nil {
 		return nil, err
@@ -148,8 +166,12 @@ func find(r journal.Reader, id string) (e *busv1.Event, also []string, err error
 // receivedAs are the messages of people that their platform calls so, the
 // newest first. A Telegram message may also be given as chat/message.
 func receivedAs(r journal.Reader, id string) (ids []string, err error) {
+	last, err := r.LastSeq()
+	if err != nil {
+		return nil, err
+	}
 	for before, left := int64(0), searched; left > 0; left -= 500 {
-		events, err := r.Events(journal.EventFilter{Topic: contract.TopicUserMessage, Before: before, Limit: 500})
+		events, err := r.Events(journal.EventFilter{Topic: contract.TopicUserMessage, After: last - Followed, Before: before, Limit: 500})
 		if err != nil || len(events) == 0 {
 			return ids, err
 		}

@@ -16,7 +16,7 @@ import (
 
 const (
 	// maxAnswer is the most bytes of text that one answer may have.
-	maxAnswer = maxOutput
+	maxAnswer = maxOutput - 1<<10 // with room for what is said about it
 	// maxCalls is the most calls of one answer that are run.
 	maxCalls = 32
 	// maxArguments is the most bytes of arguments of one call.

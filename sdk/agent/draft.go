@@ -7,8 +7,11 @@ import (
 )
 
 const (
-	// draftAfter is how long an answer may take before anything is shown.
+	// draftAfter is how long an answer may take before what there is of it is shown.
 	draftAfter = 100 * time.Millisecond
+	// typingAfter is how long nothing may come of it before that is shown: many
+	// turns at once may wait for each other, and need not tell everybody.
+	typingAfter = 300 * time.Millisecond
 	// draftEvery is the least time between two updates.
 	draftEvery = 150 * time.Millisecond
 	// sameEvery is how often the same is shown again: a channel whose process was
@@ -68,6 +71,9 @@ func (d *draft) latest() string {
 // run sends until the turn ends or the channel does not take it.
 func (d *draft) run() {
 	if d.ctx.Err() != nil {
+		return
+	}
+	if d.latest() == "" && !d.wait(typingAfter-draftAfter, d.fresh) {
 		return
 	}
 	stream, err := d.kernel.Drafts(d.ctx)

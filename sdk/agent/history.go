@@ -167,11 +167,12 @@ func (c *histories) remove(e *list.Element) *history {
 	return k.history
 }
 
-// put keeps h, cut to what the next turn can use.
+// put keeps h, cut to what the next turn can use: no turn is under way, so what
+// the newest summary stands for is not sent any more.
 func (c *histories) put(h *history) {
-	if first := window(h.rows, len(h.rows), c.window, 2*maxRows); first > 0 {
-		clear(h.rows[:first])
-		h.rows = h.rows[first:]
+	first := max(window(h.rows, len(h.rows), c.window, 2*maxRows), firstBehind(h.rows, summaryOf(h.rows).GetCovers()))
+	if first > 0 {
+		h.rows = slices.Clone(h.rows[first:])
 	}
 	k := &kept{history: h, bytes: 256}
 	for _, r := range h.rows {

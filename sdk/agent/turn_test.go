@@ -255,6 +255,23 @@ func TestRubbish(t *testing.T) {
 		if out.Outcome != contract.OutcomeOK || len(out.Text) > maxOutput || strings.ContainsRune(out.Text, '\uFFFD') {
 			t.Errorf("outcome %s with %d bytes", out.Outcome, len(out.Text))
 		}
+		if !strings.HasSuffix(out.Text, cutOff) {
+			t.Errorf("it is not said that there is more: %q", out.Text[len(out.Text)-100:])
+		}
+	})
+	t.Run("breaks off after much", func(t *testing.T) {
+		t.Parallel()
+		w := newWorld()
+		w.model = func(_ context.Context, _ *kernelv1.CompleteRequest, emit func(*sdk.Delta) error) error {
+			if err := emit(&sdk.Delta{Text: strings.Repeat("яблоко ", maxAnswer/len("яблоко "))}); err != nil {
+				return err
+			}
+			return fmt.Errorf("%w: the line broke %s", contract.ErrUnavailable, strings.Repeat("x", maxOutput))
+		}
+		out := w.one(t, &extensionv1.AgentSpec{}, user("hi"))
+		if out.Outcome != contract.OutcomeError || len(out.Text) > maxOutput || !strings.Contains(out.Text[len(out.Text)-4096:], "the line broke") {
+			t.Errorf("outcome %s with %d bytes; its end: %q", out.Outcome, len(out.Text), out.Text[len(out.Text)-500:])
+		}
 	})
 	t.Run("cut off", func(t *testing.T) {
 		t.Parallel()

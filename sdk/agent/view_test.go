@@ -207,6 +207,28 @@ func TestHistoriesAreBounded(t *testing.T) {
 	}
 }
 
+// What a summary stands for is sent no more: a long conversation does not take
+// more memory than one that has just been summarized.
+func TestWhatIsSummarizedIsNotKept(t *testing.T) {
+	t.Parallel()
+	c := newHistories(1<<20, 1<<20)
+	h := &history{session: "s1"}
+	for turn := range int64(20) {
+		for range 4 {
+			h.predict([]*busv1.Entry{{Kind: contract.EntryInput, Text: "hello"}}, turn+1)
+		}
+	}
+	h.predict([]*busv1.Entry{{Kind: contract.EntrySummary, Text: "they said hello", Covers: 60}}, 21)
+	c.put(h)
+	if h = c.take("s1"); len(h.rows) != 21 || h.rows[0].GetSeq() != 61 || summaryOf(h.rows) == nil || h.seq != 81 {
+		t.Errorf("%d rows are kept, from %d on, up to %d", len(h.rows), h.rows[0].GetSeq(), h.seq)
+	}
+	c.put(h)
+	if h = c.take("s1"); len(h.rows) != 21 {
+		t.Errorf("%d rows are kept in the end", len(h.rows))
+	}
+}
+
 // What was rendered while a newer message was answered is rendered anew when the
 // turn goes on: some of it may have to be left out.
 func TestATurnThatGoesOnLeavesOutResults(t *testing.T) {

@@ -75,6 +75,23 @@ func testDeliveries(t *testing.T, open Open) {
 	if diff := cmp.Diff(d, read()); diff != "" {
 		t.Errorf("a new delivery (-want +got):\n%s", diff)
 	}
+	f.do(func(tx journal.Tx) {
+		d.Attempts, d.Reason = 1, "failed"
+		must(tx.UpdateDelivery(d))
+		must(tx.Acknowledge(1, 3, 5, 6)) // there is none
+		must(tx.Acknowledge(1, 2, 5, 6))
+	})
+	f.do(func(tx journal.Tx) { must(tx.Acknowledge(1, 2, 7, 8)) }) // it is settled
+	d.State, d.StartedAt, d.SettledAt = journal.Done, 5, 6
+	if diff := cmp.Diff(d, read()); diff != "" {
+		t.Errorf("an acknowledged delivery (-want +got):\n%s", diff)
+	}
+	f.view(func(r journal.Reader) {
+		must(r.Pending(func(d journal.Delivery) bool {
+			t.Errorf("acknowledged, and yet pending: %+v", d)
+			return true
+		}))
+	})
 	d = journal.Delivery{
 		Seq: 1, Subscription: 2, Key: "k", State: journal.Dead, Attempts: 3, NotBefore: 4, StartedAt: 5, SettledAt: 6, Uncertain: true,
 		Reason: "why", ProviderID: "p", Conversation: 7, Rank: 8, Resubmitted: 9,
@@ -119,8 +136,8 @@ func testPending(t *testing.T, open Open) {
 			return true
 		}))
 		want := []string{
-			"1a2", "1a6", "1a10", "1b3", "1b5", "1b7", "1b9", "1b11", "1b1",
-			"2a2", "2a6", "2a10", "2b1", "2b3", "2b5", "2b7", "2b9", "2b11",
+			"1a2", "1b3", "1b5", "1a6", "1b7", "1b9", "1a10", "1b11", "1b1",
+			"2b1", "2a2", "2b3", "2b5", "2a6", "2b7", "2b9", "2a10", "2b11",
 		}
 		if !slices.Equal(got, want) {
 			t.Errorf("pending deliveries come as\n%v, want\n%v", got, want)

@@ -185,6 +185,50 @@ func testPrune(t *testing.T, open Open) {
 	})
 }
 
+// testPruneBehind has much that stays in front of what goes, and more than one
+// call looks at.
+func testPruneBehind(t *testing.T, open Open) {
+	f := start(t, open)
+	const all, waiting, limit = 200, 120, 3
+	f.do(func(tx journal.Tx) {
+		for i := range all {
+			must(tx.AppendEvent(event("a.b", 0)))
+			d := journal.Delivery{Seq: int64(i + 1), Subscription: 1, State: journal.Done}
+			if i < waiting {
+				d.State = journal.Pending
+			}
+			must(tx.AddDelivery(d))
+		}
+	})
+	prune := func(want int) {
+		t.Helper()
+		left := all
+		for calls, more := 0, true; more; calls++ {
+			f.do(func(tx journal.Tx) { more = ok(tx.Prune(epoch.UnixMicro()+1, epoch.UnixMicro()+1, limit)) })
+			f.view(func(r journal.Reader) {
+				now := len(ok(r.Events(journal.EventFilter{Limit: all})))
+				if left-now > limit && calls > 0 {
+					t.Errorf("call %d removed %d events, want at most %d", calls, left-now, limit)
+				}
+				left = now
+			})
+			if calls > 2*all {
+				t.Fatal("it does not come to an end")
+			}
+		}
+		if left != want {
+			t.Errorf("%d events are left, want %d", left, want)
+		}
+	}
+	prune(waiting + 1) // and the newest
+	f.do(func(tx journal.Tx) {
+		for seq := range int64(waiting) {
+			must(tx.Acknowledge(seq+1, 1, 1, 2))
+		}
+	})
+	prune(1)
+}
+
 func testReceipts(t *testing.T, open Open) {
 	f := start(t, open)
 	f.do(func(tx journal.Tx) {

@@ -26,3 +26,10 @@ func open(t testing.TB, dir string) journal.Store {
 	}
 	return s
 }
+
+func FuzzStore(f *testing.F) {
+	for _, seed := range []string{"", "0123456789abcdef", "\x00\x00\x00\x00\x00\x00\x00\x01\xff\xff\xff\xff\xff\xff\xff\x7f\x00\x00\x00\x00\x00\x00\x00\x02"} {
+		f.Add([]byte(seed))
+	}
+	journaltest.Fuzz(f, open)
+}

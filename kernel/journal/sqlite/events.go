@@ -1,7 +1,7 @@
 package sqlite
 
 import (
-	"slices"
+	"cmp"
 	"strconv"
 	"strings"
 	"time"
@@ -86,21 +86,30 @@ func (t *tx) LastSeq() (seq int64, err error) {
 
 func (t *tx) AppendEvent(e *busv1.Event) error {
 	seq := t.store.seq + 1
-	var dedupe any
-	if e.GetDedupeKey() != "" {
-		dedupe = e.GetDedupeKey()
-	}
-	correlation := e.GetCorrelationId()
-	if correlation == "" {
-		correlation = journal.EventID(seq)
-	}
-	err := t.write("INSERT INTO event ("+eventColumns+") VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-		seq, e.GetTopic(), e.GetKey(), e.GetSource(), e.GetPayload(), correlation, e.GetCausationId(), e.GetHop(), dedupe, e.GetCreatedAtUs())
+	id := journal.EventID(seq)
+	correlation := cmp.Or(e.GetCorrelationId(), id)
+	err := t.writeHot(hotAppendEvent, func(stmt *sqlite.Stmt) {
+		stmt.BindInt64(1, seq)
+		stmt.BindText(2, e.GetTopic())
+		stmt.BindText(3, e.GetKey())
+		stmt.BindText(4, e.GetSource())
+		bind(stmt, 5, e.GetPayload())
+		stmt.BindText(6, correlation)
+		stmt.BindText(7, e.GetCausationId())
+		stmt.BindInt64(8, int64(e.GetHop()))
+		if e.GetDedupeKey() == "" {
+			stmt.BindNull(9)
+		} else {
+			stmt.BindText(9, e.GetDedupeKey())
+		}
+		stmt.BindInt64(10, e.GetCreatedAtUs())
+	})
 	if err != nil {
 		return err
 	}
 	t.store.seq = seq
-	e.Seq, e.Id, e.CorrelationId = seq, journal.EventID(seq), correlation
+	t.store.newest.seq, t.store.newest.key = seq, e.GetKey()
+	e.Seq, e.Id, e.CorrelationId = seq, id, correlation
 	return nil
 }
 
@@ -125,136 +134,64 @@ func (t *tx) PutSubscription(s *journal.Subscription) error {
 	return err
 }
 
-func (t *tx) DeleteSubscription(id int64) error {
-	// Settled ones go with their events: only the unsettled have an index.
-	if err := t.write("DELETE FROM delivery WHERE state < 2 AND subscription = ?", id); err != nil {
-		return err
-	}
-	return t.write("DELETE FROM subscription WHERE id = ?", id)
-}
-
-const deliveryColumns = "seq, subscription, key, state, attempts, not_before, started_at, settled_at, uncertain, reason, provider_id, conversation, rank, resubmitted"
-
-func scanDelivery(stmt *sqlite.Stmt) journal.Delivery {
-	return journal.Delivery{
-		Seq: stmt.ColumnInt64(0), Subscription: stmt.ColumnInt64(1), Key: stmt.ColumnText(2),
-		State: journal.DeliveryState(stmt.ColumnInt64(3)), Attempts: stmt.ColumnInt(4), NotBefore: stmt.ColumnInt64(5),
-		StartedAt: stmt.ColumnInt64(6), SettledAt: stmt.ColumnInt64(7), Uncertain: stmt.ColumnBool(8), Reason: stmt.ColumnText(9),
-		ProviderID: stmt.ColumnText(10), Conversation: stmt.ColumnInt64(11), Rank: stmt.ColumnInt64(12),
-		Resubmitted: stmt.ColumnInt64(13),
-	}
-}
-
-func (t *tx) deliveries(query string, args ...any) (ds []journal.Delivery, err error) {
-	err = t.query(func(stmt *sqlite.Stmt) error {
-		ds = append(ds, scanDelivery(stmt))
-		return nil
-	}, query, args...)
-	return ds, err
-}
-
-func (t *tx) Delivery(seq, subscription int64) (*journal.Delivery, error) {
-	ds, err := t.deliveries("SELECT "+deliveryColumns+" FROM delivery WHERE seq = ? AND subscription = ?", seq, subscription)
-	if err != nil || len(ds) == 0 {
-		return nil, err
-	}
-	return &ds[0], nil
-}
-
-func (t *tx) Deliveries(f journal.DeliveryFilter) ([]journal.Delivery, error) {
-	where := []string{"1"}
-	var args []any
-	if f.Seq > 0 {
-		where, args = append(where, "seq = +?"), append(args, f.Seq)
-	}
-	if f.Before > 0 {
-		where, args = append(where, "seq < ?"), append(args, f.Before)
-	}
-	if f.Subscription > 0 {
-		where, args = append(where, "subscription = +?"), append(args, f.Subscription)
-	}
-	if f.ProviderID != "" {
-		where, args = append(where, "provider_id = +?"), append(args, f.ProviderID)
-	}
-	if len(f.States) > 0 {
-		states := make([]string, len(f.States))
-		for i, s := range f.States {
-			states[i] = "state = " + strconv.Itoa(int(s)) // literal: lets the partial indexes be used
-		}
-		where = append(where, "("+strings.Join(states, " OR ")+")")
-		if slices.Max(f.States) < journal.Done {
-			where = append(where, "state < 2") // as in the index
-		}
-	}
-	args = append(args, limitOr(f.Limit, 100))
-	return t.deliveries("SELECT "+deliveryColumns+" FROM delivery WHERE "+strings.Join(where, " AND ")+" ORDER BY seq DESC LIMIT +?", args...)
-}
-
-func (t *tx) Pending(each func(journal.Delivery) bool) error {
-	return t.query(func(stmt *sqlite.Stmt) error {
-		if !each(scanDelivery(stmt)) {
-			return errStop
-		}
-		return nil
-	}, "SELECT "+deliveryColumns+" FROM delivery WHERE state < 2 ORDER BY subscription, key, rank")
-}
-
-func (t *tx) PendingLane(subscription int64, key string, after int64, limit int) ([]journal.Delivery, error) {
-	return t.deliveries("SELECT "+deliveryColumns+" FROM delivery WHERE state < 2 AND subscription = +? AND key = +? AND rank > ? ORDER BY rank LIMIT +?",
-		subscription, key, after, limit)
-}
-
-func (t *tx) AddDelivery(d journal.Delivery) error {
-	if d.Rank == 0 {
-		d.Rank = journal.RankOf(d.Seq)
-	}
-	return t.write("INSERT INTO delivery (seq, subscription, key, state, rank, settled_at, reason) VALUES (?, ?, ?, ?, ?, ?, ?)",
-		d.Seq, d.Subscription, d.Key, int(d.State), d.Rank, d.SettledAt, d.Reason)
-}
-
-func (t *tx) UpdateDelivery(d journal.Delivery) error {
-	return t.write(`UPDATE delivery SET state = ?, attempts = ?, not_before = ?, started_at = ?, settled_at = ?, uncertain = ?, reason = ?,
-		provider_id = ?, conversation = ?, rank = ?, resubmitted = ? WHERE seq = ? AND subscription = ?`,
-		int(d.State), d.Attempts, d.NotBefore, d.StartedAt, d.SettledAt, d.Uncertain, d.Reason, d.ProviderID, d.Conversation, d.Rank, d.Resubmitted,
-		d.Seq, d.Subscription)
-}
-
 func (t *tx) Prune(before, deadBefore int64, limit int) (more bool, err error) {
-	doomed, err := t.prunable(before, deadBefore, limit)
+	end, err := t.walkEnd(limit)
 	if err != nil {
 		return false, err
 	}
-	for _, seq := range doomed {
-		if err := t.write("DELETE FROM delivery WHERE seq = ?", seq); err != nil {
+	doomed, err := t.prunable(before, deadBefore, end, limit)
+	if err != nil {
+		return false, err
+	}
+	for from, to := range runs(doomed) {
+		if err := t.write("DELETE FROM delivery WHERE seq >= ? AND seq <= ?", from, to); err != nil {
 			return false, err
 		}
-		if err := t.write("DELETE FROM event WHERE seq = ?", seq); err != nil {
+		if err := t.write("DELETE FROM event WHERE seq >= ? AND seq <= ?", from, to); err != nil {
 			return false, err
 		}
 	}
+	if err := t.thinOut(doomed); err != nil {
+		return false, err
+	}
 	err = t.write(`DELETE FROM commit_receipt WHERE (owner, id) IN
 		(SELECT owner, id FROM commit_receipt WHERE created_at < ? LIMIT +?)`, before, limit)
-	return len(doomed) == limit || t.conn.Changes() == limit, err
+	more = t.conn.Changes() == limit
+	if err != nil {
+		return false, err
+	}
+	further, err := t.further(doomed, before, end, limit)
+	return more || further, err
 }
 
-// prunable walks from the oldest event to the first that is too young, so that
-// its work does not depend on how much is kept behind that one.
-func (t *tx) prunable(before, deadBefore int64, limit int) (seqs []int64, err error) {
+// prunable walks from where the walk before has ended to the first event that is
+// too young, so that its work does not depend on how much is kept behind that
+// one.
+func (t *tx) prunable(before, deadBefore, end int64, limit int) (seqs []int64, err error) {
 	last, err := t.LastSeq() // is kept: seqs go on behind it
 	if err != nil {
 		return nil, err
 	}
+	var waits bitmap // of the block that the walk is in, for any subscription
+	number := int64(-1)
 	err = t.query(func(stmt *sqlite.Stmt) error {
+		seq := stmt.ColumnInt64(0)
 		if len(seqs) == limit || stmt.ColumnInt64(1) >= before {
 			return errStop
 		}
-		if !stmt.ColumnBool(2) {
-			seqs = append(seqs, stmt.ColumnInt64(0))
+		if n := numberOf(seq); n != number {
+			number = n
+			if waits, err = t.waitingIn(n); err != nil {
+				return err
+			}
+		}
+		if !stmt.ColumnBool(2) && !waits.get(placeOf(seq)) {
+			seqs = append(seqs, seq)
 		}
 		return nil
 	}, `SELECT e.seq, e.created_at, EXISTS (SELECT 1 FROM delivery d WHERE d.seq = e.seq
 		AND (d.state < 2 OR (d.state = 3 AND d.settled_at >= ?)))
-		FROM event e WHERE e.seq < ? ORDER BY e.seq`, deadBefore, last)
+		FROM event e WHERE e.seq > ? AND e.seq < ? ORDER BY e.seq`, deadBefore, t.store.pruned, min(last, end+1))
 	return seqs, err
 }
 

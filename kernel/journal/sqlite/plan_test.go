@@ -128,6 +128,7 @@ func writeAll(tx journal.Tx, n int64, done func(what string, err error) error) e
 		{"AppendEvent", func() error { return tx.AppendEvent(e) }},
 		{"AddDelivery", func() error { return tx.AddDelivery(delivery()) }},
 		{"UpdateDelivery", func() error { return tx.UpdateDelivery(delivery()) }},
+		{"Acknowledge", func() error { return tx.Acknowledge(n, n, n, n) }},
 		{"KVPut", func() error { _, err := tx.KVPut(word(n), word(n), []byte(word(n))); return err }},
 		{"KVDelete", func() error { return tx.KVDelete(word(n), word(n)) }},
 		{"PutSession", func() error { return tx.PutSession(s) }},

@@ -1,5 +1,8 @@
 package sqlite
 
+// versionOfBlocks is the first that has the table delivery_block.
+const versionOfBlocks = 3
+
 // migrations[i] brings a store from version i to i+1. A released one never
 // changes.
 var migrations = []string{`
@@ -134,4 +137,14 @@ CREATE INDEX commit_receipt_age ON commit_receipt (created_at);
 ALTER TABLE session ADD COLUMN chain TEXT NOT NULL DEFAULT '';
 ALTER TABLE session ADD COLUMN idle TEXT NOT NULL DEFAULT '';
 ALTER TABLE turn RENAME COLUMN correlation TO chain;
+`, `
+-- Deliveries that share rows: see block.go. The id is that of the block, and open
+-- is how many deliveries of it are not settled.
+CREATE TABLE delivery_block (
+  id INTEGER PRIMARY KEY,
+  subscription INTEGER NOT NULL,
+  open INTEGER NOT NULL,
+  content BLOB NOT NULL
+);
+CREATE INDEX delivery_block_open ON delivery_block (subscription) WHERE open > 0;
 `}

@@ -3,6 +3,29 @@
 // as one group, without lingering. A member that fails takes nothing with it: if
 // it has written something, the group is applied again, with a savepoint for
 // each member. Reads run beside it on connections of their own.
+//
+// # How deliveries are stored
+//
+// Nearly every delivery waits, is handled once, and is done. A row for each,
+// with its place in an index of what waits, costs more than its event does. So
+// such deliveries share rows: a block (block.go) holds those of one subscription
+// for 256 events in a row, each with whether it is done, when its attempt started
+// and when it was settled. The writer keeps the blocks in memory that it has
+// changed lately (blocks.go), and writes each of them once for a group, in the
+// group's own transaction: what is durable when is the same as with a row for
+// each.
+//
+// What does not go that way has a row of its own in the table delivery: whatever
+// is in flight, has failed, died or was queued again, and whatever has a reason
+// or a receipt. A delivery is in one of the two places. It begins in a block if
+// it can, moves to a row when the block has no room for what is to be said of it,
+// and does not come back. Stores that were written before there were blocks have
+// rows alone. All of that is known here and nowhere else: deliveries.go makes one
+// of the two for everybody who reads.
+//
+// A block does not hold the keys of lanes, which are those of the events. For
+// what waits it has 16 bits of a hash of the key, so that reading a lane leaves
+// out nearly all events of others without looking at them.
 package sqlite
 
 import (
@@ -10,8 +33,8 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"path/filepath"
 	"sync"
+	"sync/atomic"
 
 	"zombiezen.com/go/sqlite"
 	"zombiezen.com/go/sqlite/sqlitex"
@@ -37,10 +60,31 @@ type Store struct {
 	closing error        // of Close
 	submit  sync.RWMutex // held for reading while submitting, for writing to close
 	done    bool
-	seq     int64 // newest event, of the writing goroutine
+	syncing atomic.Pointer[func()]
+	damage  atomic.Pointer[error] // the first that was met
+
+	copying     context.Context // of backups
+	stopCopying context.CancelFunc
+	copies      sync.WaitGroup
+
+	// Of the writing goroutine.
+	seq    int64    // newest event
+	log    *os.File // nil: it has its size
+	groups int      // after which nothing was waiting
+	pruned int64    // where the walk of Prune goes on; 0: at the oldest event
+	hot    [hots]*sqlite.Stmt
+	blocks blocks
+	newest struct { // the event that was appended last
+		seq int64
+		key string
+	}
 }
 
 var _ journal.Store = (*Store)(nil)
+
+// BeforeSync has f called by the goroutine that writes, before each commit is
+// made durable. It is for tests of what a slow disk does.
+func (s *Store) BeforeSync(f func()) { s.syncing.Store(&f) }
 
 // Open opens or creates the store and brings it to the current version, after a
 // backup beside the file when there was an older one.
@@ -53,10 +97,10 @@ func Open(path string) (*Store, error) {
 }
 
 func open(path string) (s *Store, err error) {
-	if err := createPrivate(path); err != nil {
+	if err := prepare(path); err != nil {
 		return nil, err
 	}
-	if err := checkSize(path); err != nil {
+	if err := glance(path); err != nil {
 		return nil, err
 	}
 	conn, err := sqlite.OpenConn(path, sqlite.OpenReadWrite)
@@ -72,7 +116,7 @@ func open(path string) (s *Store, err error) {
 	if err := migrate(conn, path); err != nil {
 		return nil, err
 	}
-	for _, pragma := range []string{"PRAGMA synchronous=FULL", "PRAGMA foreign_keys=OFF", "PRAGMA temp_store=MEMORY"} {
+	for _, pragma := range []string{"PRAGMA synchronous=FULL", "PRAGMA foreign_keys=OFF", "PRAGMA temp_store=MEMORY", fmt.Sprintf("PRAGMA journal_size_limit=%d", logMost)} {
 		if err := sqlitex.ExecuteTransient(conn, pragma, nil); err != nil {
 			return nil, err
 		}
@@ -91,111 +135,10 @@ func open(path string) (s *Store, err error) {
 		_ = pool.Close()
 		return nil, err
 	}
+	s.log = openLog(path)
+	s.copying, s.stopCopying = context.WithCancel(context.Background())
 	go s.writeLoop()
 	return s, nil
-}
-
-// createPrivate creates the file for the user alone; SQLite would use the umask.
-func createPrivate(path string) error {
-	f, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_RDWR, 0o600)
-	if errors.Is(err, os.ErrExist) {
-		f, err = os.OpenFile(path, os.O_RDWR, 0o600)
-	} else if err == nil {
-		err = errors.Join(syncDir(path), f.Sync())
-	}
-	if err != nil {
-		return fmt.Errorf("%s: %w", hintOpen, err)
-	}
-	return f.Close()
-}
-
-// syncDir makes the entry of a new file durable.
-func syncDir(path string) error {
-	dir, err := os.Open(filepath.Dir(path))
-	if err != nil {
-		return err
-	}
-	return errors.Join(dir.Sync(), dir.Close())
-}
-
-// checkSize refuses what SQLite would take for a new store: a file that is
-// shorter than any store, and an empty one with a log of changes beside it,
-// which would be dropped.
-func checkSize(path string) error {
-	file, err := os.Stat(path)
-	switch {
-	case err != nil:
-		return err
-	case file.Size() >= 512:
-		return nil
-	case file.Size() > 0:
-		return fmt.Errorf("%w (it has only %d bytes): %s", journal.ErrDamaged, file.Size(), hintDamaged)
-	}
-	if log, err := os.Stat(path + "-wal"); err == nil && log.Size() > 0 {
-		return fmt.Errorf("%w (the file is empty, but %s-wal is not): %s", journal.ErrDamaged, path, hintDamaged)
-	}
-	return nil
-}
-
-func migrate(conn *sqlite.Conn, path string) error {
-	version, err := userVersion(conn)
-	if err != nil {
-		return err
-	}
-	if version > len(migrations) {
-		return fmt.Errorf("%w: its version is %d, this program knows %d; install the newer program again, or restore a backup",
-			journal.ErrNewer, version, len(migrations))
-	}
-	if err := sqlitex.ExecuteTransient(conn, "PRAGMA journal_mode=WAL", nil); err != nil {
-		return err
-	}
-	if version == len(migrations) {
-		return nil
-	}
-	if version > 0 {
-		backup := fmt.Sprintf("%s.v%d.backup", path, version)
-		if err := os.Remove(backup); err != nil && !errors.Is(err, os.ErrNotExist) {
-			return err
-		}
-		if err := backupTo(conn, backup); err != nil {
-			return fmt.Errorf("backing up before the migration from version %d: %w", version, err)
-		}
-	}
-	for ; version < len(migrations); version++ {
-		script := fmt.Sprintf("%s\nPRAGMA user_version=%d;", migrations[version], version+1)
-		if err := sqlitex.ExecScript(conn, script); err != nil { // in one transaction
-			return fmt.Errorf("migrating from version %d: %w", version, err)
-		}
-	}
-	return nil
-}
-
-func userVersion(conn *sqlite.Conn) (version int, err error) {
-	err = sqlitex.ExecuteTransient(conn, "PRAGMA user_version", &sqlitex.ExecOptions{
-		ResultFunc: func(stmt *sqlite.Stmt) error {
-			version = stmt.ColumnInt(0)
-			return nil
-		},
-	})
-	return version, err
-}
-
-// backupTo writes a copy, for the user alone, and returns when it is durable.
-func backupTo(conn *sqlite.Conn, path string) (err error) {
-	f, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_RDWR, 0o600)
-	if err != nil {
-		return err
-	}
-	defer func() {
-		if err != nil {
-			_ = f.Close()
-			_ = os.Remove(path)
-		}
-	}()
-	if err := sqlitex.ExecuteTransient(conn, "VACUUM INTO ?", &sqlitex.ExecOptions{Args: []any{path}}); err != nil {
-		return err
-	}
-	return errors.Join(f.Sync(), f.Close(), syncDir(path)) // SQLite does not sync this one
 }
 
 const (
@@ -210,6 +153,8 @@ func explain(err error) error {
 		return fmt.Errorf("%w (%w): %s", journal.ErrDamaged, err, hintDamaged)
 	case sqlite.ResultFull:
 		return fmt.Errorf("the disk is full: make room, nothing that was accepted is lost: %w", err)
+	case sqlite.ResultIOErr:
+		return fmt.Errorf("the disk cannot be read or written, or is full: look at `df` and the system's log: %w", err)
 	case sqlite.ResultReadOnly, sqlite.ResultCantOpen:
 		return fmt.Errorf("%s: %w", hintOpen, err)
 	}
@@ -234,7 +179,23 @@ func (s *Store) View(ctx context.Context, read func(journal.Reader) error) error
 		conn.SetInterrupt(nil)
 		_ = t.exec("COMMIT")
 	}()
-	return viewError(ctx, read(t))
+	return s.met(viewError(ctx, read(t)))
+}
+
+// Damage is what has been met of a damaged store so far; nil: nothing. A store is
+// read whole when it is opened only if it is small.
+func (s *Store) Damage() error {
+	if err := s.damage.Load(); err != nil {
+		return *err
+	}
+	return nil
+}
+
+func (s *Store) met(err error) error {
+	if errors.Is(err, journal.ErrDamaged) {
+		s.damage.CompareAndSwap(nil, &err)
+	}
+	return err
 }
 
 func viewError(ctx context.Context, err error) error {
@@ -245,22 +206,6 @@ func viewError(ctx context.Context, err error) error {
 		return ctx.Err()
 	}
 	return journal.ErrClosed // interrupts what is being read
-}
-
-// Backup implements journal.Store.
-func (s *Store) Backup(ctx context.Context, path string) error {
-	conn, err := s.read.Take(ctx)
-	if err != nil {
-		if ctx.Err() != nil {
-			return ctx.Err()
-		}
-		return errors.Join(journal.ErrClosed, err)
-	}
-	defer s.read.Put(conn)
-	if err := backupTo(conn, path); err != nil {
-		return fmt.Errorf("writing the backup %s: %w", path, viewError(ctx, err))
-	}
-	return nil
 }
 
 // Size implements journal.Store.

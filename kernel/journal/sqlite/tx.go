@@ -15,10 +15,14 @@ type tx struct {
 	nested bool  // members have savepoints of their own
 	saved  bool  // the savepoint is set
 	wrote  bool  // the member has written something
+	half   bool  // a part failed after it had written something
 	failed error // of the engine itself: the group cannot go on
+	blob   []byte
 }
 
 var _ journal.Tx = (*tx)(nil)
+
+var errReadOnly = errors.New("a view cannot write")
 
 // exec runs a statement without parameters and results.
 func (t *tx) exec(query string) error {
@@ -38,8 +42,16 @@ func (t *tx) write(query string, args ...any) error {
 
 // writeReturning runs a statement that changes something and returns rows.
 func (t *tx) writeReturning(row func(*sqlite.Stmt) error, query string, args ...any) error {
+	if err := t.begin(); err != nil {
+		return err
+	}
+	return t.written(t.query(row, query, args...))
+}
+
+// begin is called before a member writes.
+func (t *tx) begin() error {
 	if t.store == nil {
-		return errors.New("a view cannot write")
+		return errReadOnly
 	}
 	t.wrote = true
 	if t.nested && !t.saved {
@@ -49,15 +61,61 @@ func (t *tx) writeReturning(row func(*sqlite.Stmt) error, query string, args ...
 		}
 		t.saved = true
 	}
-	err := t.query(row, query, args...)
+	return nil
+}
+
+// written is called with the outcome of a write.
+func (t *tx) written(err error) error {
 	if err != nil && sqlite.ErrCode(err).ToPrimary() != sqlite.ResultConstraint {
 		t.failed = err
 	}
 	return err
 }
 
+// hot is a statement that each event runs, or each group. The writing connection keeps it at
+// hand, and it is bound without a list of arguments.
+type hot int
+
+const (
+	hotAppendEvent hot = iota
+	hotPutBlock
+	hots
+)
+
+var hotQueries = [hots]string{
+	hotAppendEvent: "INSERT INTO event (" + eventColumns + ") VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+	hotPutBlock: `INSERT INTO delivery_block (id, subscription, open, content) VALUES (?, ?, ?, ?)
+		ON CONFLICT (id) DO UPDATE SET open = excluded.open, content = excluded.content`,
+}
+
+// writeHot runs a statement that changes something. bindAll binds each of its
+// parameters: nothing else clears what the last run left there.
+func (t *tx) writeHot(h hot, bindAll func(*sqlite.Stmt)) error {
+	if err := t.begin(); err != nil {
+		return err
+	}
+	return t.written(t.runHot(h, bindAll))
+}
+
+func (t *tx) runHot(h hot, bindAll func(*sqlite.Stmt)) (err error) {
+	stmt := t.store.hot[h]
+	if stmt == nil {
+		if stmt, err = t.conn.Prepare(hotQueries[h]); err != nil {
+			return err
+		}
+		t.store.hot[h] = stmt
+	}
+	bindAll(stmt)
+	_, err = stmt.Step()
+	if e := stmt.Reset(); err == nil {
+		err = e
+	}
+	return err
+}
+
 // undo takes back what the member wrote.
 func (t *tx) undo() error {
+	t.store.blocks.drop()
 	if !t.nested {
 		return t.exec("ROLLBACK")
 	}

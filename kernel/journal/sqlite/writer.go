@@ -30,6 +30,8 @@ func (s *Store) Close() error {
 		s.done = true
 		close(s.queue)
 		s.submit.Unlock()
+		s.stopCopying()
+		s.copies.Wait()
 		<-s.closed
 		s.closing = errors.Join(s.read.Close(), s.write.Close())
 	})
@@ -38,6 +40,11 @@ func (s *Store) Close() error {
 
 func (s *Store) writeLoop() {
 	defer close(s.closed)
+	defer func() {
+		if s.log != nil {
+			_ = s.log.Close()
+		}
+	}()
 	group := make([]journal.Update, 0, groupLimit)
 	timer := time.NewTimer(time.Hour)
 	timer.Stop()
@@ -55,6 +62,9 @@ func (s *Store) writeLoop() {
 		group, open = s.drain(group, open)
 		s.commit(group)
 		clear(group)
+		if len(s.queue) == 0 {
+			s.reserveLog()
+		}
 	}
 }
 
@@ -121,9 +131,9 @@ func (s *Store) commit(group []journal.Update) {
 			continue
 		}
 		if err != nil {
-			u.Done(refusal(err))
+			u.Done(s.met(refusal(err)))
 		} else {
-			u.Done(explain(outcomes[i]))
+			u.Done(s.met(explain(outcomes[i])))
 		}
 	}
 }
@@ -149,6 +159,7 @@ func (s *Store) apply(group []journal.Update, savepoints bool) (outcomes []error
 			return
 		}
 		s.seq = before
+		s.blocks.drop()
 		if !s.write.AutocommitEnabled() {
 			_ = t.exec("ROLLBACK")
 		}
@@ -164,7 +175,9 @@ func (s *Store) apply(group []journal.Update, savepoints bool) (outcomes []error
 		outcomes[i] = applyOne(u, t)
 		ran++
 		if t.failed == nil && outcomes[i] == nil && t.saved {
-			err = t.exec("RELEASE member")
+			if err = t.flush(); err == nil { // what is dirty is always of one member
+				err = t.exec("RELEASE member")
+			}
 		}
 		if outcomes[i] != nil {
 			undo(u)
@@ -172,6 +185,9 @@ func (s *Store) apply(group []journal.Update, savepoints bool) (outcomes []error
 		}
 		if t.failed != nil {
 			return outcomes, t.failed
+		}
+		if t.half {
+			return outcomes, errHalfDone
 		}
 		if outcomes[i] != nil && t.wrote {
 			if !t.nested && len(group) > 1 {
@@ -189,6 +205,12 @@ func (s *Store) apply(group []journal.Update, savepoints bool) (outcomes []error
 			return outcomes, err
 		}
 	}
+	if err := t.flush(); err != nil {
+		return outcomes, err
+	}
+	if f := s.syncing.Load(); f != nil {
+		(*f)()
+	}
 	return outcomes, t.exec("COMMIT")
 }
 
@@ -200,11 +222,56 @@ func undo(u journal.Update) {
 
 // applyOne turns a panic of a member into its own failure: the writer serves
 // everyone.
-func applyOne(u journal.Update, t *tx) (err error) {
+func applyOne(u journal.Update, t *tx) error {
+	return guard(func() error { return u.Apply(t) })
+}
+
+func guard(apply func() error) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			err = fmt.Errorf("applying an update panicked: %v\n%s", p, debug.Stack())
 		}
 	}()
-	return u.Apply(t)
+	return apply()
+}
+
+// Part implements journal.Tx. Without savepoints, a part that fails half done has
+// the group applied again with them.
+func (t *tx) Part(apply func() error) error {
+	if t.store == nil {
+		return errReadOnly
+	}
+	seq, wrote := t.store.seq, t.wrote
+	if !t.nested {
+		t.wrote = false
+		err := guard(apply)
+		if err != nil {
+			t.store.seq = seq
+			t.half = t.half || t.wrote
+		}
+		t.wrote = t.wrote || wrote
+		return err
+	}
+	if err := t.begin(); err != nil { // the savepoint of the member is the outer one
+		return err
+	}
+	if err := errors.Join(t.flush(), t.exec("SAVEPOINT part")); err != nil {
+		t.failed = err
+		return err
+	}
+	err := guard(apply)
+	if t.failed != nil {
+		return t.failed
+	}
+	if err == nil {
+		err = t.flush()
+	} else {
+		t.store.seq = seq
+		t.store.blocks.drop()
+		t.failed = t.exec("ROLLBACK TO part")
+	}
+	if t.failed == nil {
+		t.failed = t.exec("RELEASE part")
+	}
+	return errors.Join(err, t.failed)
 }

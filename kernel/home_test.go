@@ -1,0 +1,33 @@
+package kernel
+
+import (
+	"errors"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/switchboard-run/switchboard/kernel/config"
+)
+
+// TestWhoHoldsAHome tells a kernel from a backup.
+func TestWhoHoldsAHome(t *testing.T) {
+	t.Parallel()
+	home, err := config.OpenHomeAt(filepath.Join(t.TempDir(), "home"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for holder, want := range map[string]error{heldByKernel: ErrRunning, heldByBackup: ErrBusy} {
+		held, err := lockHome(home, holder)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, other := range []string{heldByKernel, heldByBackup} {
+			if _, err := lockHome(home, other); !errors.Is(err, want) || !strings.Contains(err.Error(), home.Path()) {
+				t.Errorf("a %s, while a %s holds the home: %v, want %v", other, holder, err, want)
+			}
+		}
+		if err := held.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+}

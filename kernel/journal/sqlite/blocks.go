@@ -1,0 +1,212 @@
+package sqlite
+
+import (
+	"zombiezen.com/go/sqlite"
+)
+
+// keptBlocks is about how many blocks the writer keeps in memory beside those
+// that it is changing, 5 KiB each.
+const keptBlocks = 64
+
+// blocks are those that the writer has in memory: as the store has them, except
+// for the dirty ones, which are written before anything else reads them, and
+// before the group is committed.
+type blocks struct {
+	young, old map[int64]*block // used lately, and before that
+	dirty      []*block
+	buf        []byte
+}
+
+func (c *blocks) get(id int64) *block {
+	if b := c.young[id]; b != nil {
+		return b
+	}
+	b := c.old[id]
+	if b != nil {
+		c.young[id] = b
+	}
+	return b
+}
+
+func (c *blocks) add(b *block) {
+	if c.young == nil {
+		c.young = make(map[int64]*block, keptBlocks)
+	}
+	c.young[b.id] = b
+}
+
+// age forgets what was not used for a while. Nothing is dirty.
+func (c *blocks) age() {
+	if len(c.young) > keptBlocks {
+		c.old, c.young = c.young, make(map[int64]*block, keptBlocks)
+	}
+}
+
+// drop forgets everything: what was written is not, or not as it is in memory.
+func (c *blocks) drop() { *c = blocks{buf: c.buf} }
+
+// block is the block of a delivery, empty if there is none. The writer's stays
+// in memory, a reader's is its own.
+func (t *tx) block(seq, subscription int64) (*block, error) {
+	id := blockOf(seq, subscription)
+	if t.store != nil {
+		if b := t.store.blocks.get(id); b != nil {
+			return b, nil
+		}
+	}
+	b := &block{id: id}
+	err := t.query(func(stmt *sqlite.Stmt) error {
+		b.stored = true
+		return b.read(t.content(stmt, 0))
+	}, "SELECT content FROM delivery_block WHERE id = ?", id)
+	if err != nil {
+		return nil, err
+	}
+	if t.store != nil {
+		t.store.blocks.add(b)
+	}
+	return b, nil
+}
+
+// holder is the block that holds a delivery; nil: it has a row of its own, or
+// does not exist.
+func (t *tx) holder(seq, subscription int64) (*block, error) {
+	if subscription < 0 || subscription > maxSubscription {
+		return nil, nil
+	}
+	b, err := t.block(seq, subscription)
+	if err != nil || !b.has.get(placeOf(seq)) {
+		return nil, err
+	}
+	return b, nil
+}
+
+// touch is called before a member changes a block.
+func (t *tx) touch(b *block) error {
+	if err := t.begin(); err != nil {
+		return err
+	}
+	if !b.dirty {
+		b.dirty = true
+		t.store.blocks.dirty = append(t.store.blocks.dirty, b)
+	}
+	return nil
+}
+
+// flush writes the blocks that were changed.
+func (t *tx) flush() error {
+	if t.store == nil || len(t.store.blocks.dirty) == 0 {
+		return nil
+	}
+	c := &t.store.blocks
+	for _, b := range c.dirty {
+		if err := t.writeBlock(b); err != nil {
+			t.failed = err
+			return err
+		}
+		b.dirty = false
+	}
+	clear(c.dirty)
+	c.dirty = c.dirty[:0]
+	c.age()
+	return nil
+}
+
+func (t *tx) writeBlock(b *block) error {
+	if b.has == (bitmap{}) {
+		if !b.stored {
+			return nil
+		}
+		b.stored = false
+		return t.query(nil, "DELETE FROM delivery_block WHERE id = ?", b.id)
+	}
+	waiting := b.waiting()
+	b.stored = true
+	t.store.blocks.buf = b.append(t.store.blocks.buf[:0])
+	return t.runHot(hotPutBlock, func(stmt *sqlite.Stmt) {
+		stmt.BindInt64(1, b.id)
+		stmt.BindInt64(2, b.subscription())
+		stmt.BindInt64(3, int64(waiting.count()))
+		stmt.BindBytes(4, t.store.blocks.buf)
+	})
+}
+
+// eachBlock reads the blocks that a condition names, with what is in memory
+// alone written first. The block is valid until each returns.
+func (t *tx) eachBlock(each func(*block) error, which string, args ...any) error {
+	if err := t.flush(); err != nil {
+		return err
+	}
+	var b block
+	return t.query(func(stmt *sqlite.Stmt) error {
+		b = block{id: stmt.ColumnInt64(0), stored: true}
+		if err := b.read(t.content(stmt, 1)); err != nil {
+			return err
+		}
+		return each(&b)
+	}, "SELECT id, content FROM delivery_block "+which, args...)
+}
+
+// eachBlockOf reads the blocks of all subscriptions for the same events. The
+// writer's are those in memory, which need not be written for that.
+func (t *tx) eachBlockOf(number int64, each func(*block) error) error {
+	first, last := number<<subscriptionBits, number<<subscriptionBits|maxSubscription
+	if t.store == nil {
+		return t.eachBlock(each, "WHERE id >= ? AND id <= ?", first, last)
+	}
+	var ids []int64
+	for _, b := range t.store.blocks.dirty {
+		if b.number() == number && !b.stored {
+			ids = append(ids, b.id)
+		}
+	}
+	if err := t.query(func(stmt *sqlite.Stmt) error {
+		ids = append(ids, stmt.ColumnInt64(0))
+		return nil
+	}, "SELECT id FROM delivery_block WHERE id >= ? AND id <= ?", first, last); err != nil {
+		return err
+	}
+	for _, id := range ids {
+		b, err := t.block(number<<blockBits, id&maxSubscription)
+		if err == nil {
+			err = each(b)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// content is a blob that is valid until the next one is read.
+func (t *tx) content(stmt *sqlite.Stmt, i int) []byte {
+	if n := stmt.ColumnLen(i); cap(t.blob) < n {
+		t.blob = make([]byte, n, max(n, 2048))
+	} else {
+		t.blob = t.blob[:n]
+	}
+	stmt.ColumnBytes(i, t.blob)
+	return t.blob
+}
+
+// lanes are the keys of the events of a block at the places of a bitmap; empty
+// where there is none.
+func (t *tx) lanes(b *block, places *bitmap) (keys [blockSize]string, err error) {
+	keyed := places.without(&b.loose)
+	first, last := -1, -1
+	for i := range keyed.all() {
+		if last = i; first < 0 {
+			first = i
+		}
+	}
+	if first < 0 {
+		return keys, nil
+	}
+	err = t.query(func(stmt *sqlite.Stmt) error {
+		if i := placeOf(stmt.ColumnInt64(0)); keyed.get(i) {
+			keys[i] = stmt.ColumnText(1)
+		}
+		return nil
+	}, "SELECT seq, key FROM event WHERE seq >= ? AND seq <= ?", b.seq(first), b.seq(last))
+	return keys, err
+}

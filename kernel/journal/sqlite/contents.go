@@ -1,0 +1,166 @@
+package sqlite
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"zombiezen.com/go/sqlite"
+	"zombiezen.com/go/sqlite/sqlitex"
+
+	"github.com/switchboard-run/switchboard/kernel/journal"
+)
+
+// Contents is what is in a store.
+type Contents struct {
+	Version     int // of its schema
+	Events      int
+	FirstEvent  time.Time // zero: there are none
+	LastEvent   time.Time
+	LastSeq     int64
+	Unsettled   int // deliveries
+	DeadLetters int
+	Sessions    int
+	Rows        int // of all histories
+	// Keys counts what extensions keep, by <extension>/<first part of the key>.
+	Keys map[string]int
+}
+
+// Examine reads all of a store that nobody has open, without changing it: its
+// pages and indexes, and whether its rows fit together as the kernel keeps them.
+// A store of an older version is examined as it will be once it is migrated.
+func Examine(ctx context.Context, path string) (c Contents, err error) {
+	err = look(path, func(conn *sqlite.Conn) error {
+		conn.SetInterrupt(ctx.Done())
+		if err := ours(conn); err != nil {
+			return err
+		}
+		if c.Version, err = userVersion(conn); err != nil {
+			return err
+		}
+		if err := whole(conn, "PRAGMA integrity_check(1)"); err != nil {
+			return err
+		}
+		if c.Version == len(migrations) {
+			return c.read(conn)
+		}
+		return c.readMigrated(ctx, conn, path)
+	})
+	if err != nil && ctx.Err() != nil {
+		return c, ctx.Err()
+	}
+	if err != nil {
+		err = fmt.Errorf("the store %s: %w", path, err)
+	}
+	return c, err
+}
+
+// readMigrated reads a copy that is migrated.
+func (c *Contents) readMigrated(ctx context.Context, conn *sqlite.Conn, path string) error {
+	dir, err := os.MkdirTemp(filepath.Dir(path), LookPrefix+"*")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(dir)
+	migrated := filepath.Join(dir, "migrated")
+	if err := copyTo(ctx, conn, migrated); err != nil {
+		return err
+	}
+	other, err := sqlite.OpenConn(migrated, sqlite.OpenReadWrite)
+	if err != nil {
+		return err
+	}
+	defer other.Close()
+	other.SetInterrupt(ctx.Done())
+	if err := migrate(other, migrated); err != nil {
+		return err
+	}
+	return c.read(other)
+}
+
+func (c *Contents) read(conn *sqlite.Conn) error {
+	var first, last int64
+	for _, q := range []struct {
+		query string
+		into  any
+	}{
+		{"SELECT count(*) FROM event", &c.Events},
+		{"SELECT coalesce(max(seq), 0) FROM event", &c.LastSeq},
+		{"SELECT coalesce((SELECT created_at FROM event ORDER BY seq LIMIT 1), 0)", &first},
+		{"SELECT coalesce((SELECT created_at FROM event ORDER BY seq DESC LIMIT 1), 0)", &last},
+		{"SELECT (SELECT count(*) FROM delivery WHERE state < 2) + (SELECT coalesce(sum(open), 0) FROM delivery_block)", &c.Unsettled},
+		{"SELECT count(*) FROM delivery WHERE state = 3", &c.DeadLetters},
+		{"SELECT count(*) FROM session", &c.Sessions},
+		{"SELECT count(*) FROM history", &c.Rows},
+	} {
+		if err := sqlitex.ExecuteTransient(conn, q.query, &sqlitex.ExecOptions{ResultFunc: func(stmt *sqlite.Stmt) error {
+			switch into := q.into.(type) {
+			case *int:
+				*into = stmt.ColumnInt(0)
+			case *int64:
+				*into = stmt.ColumnInt64(0)
+			}
+			return nil
+		}}); err != nil {
+			return err
+		}
+	}
+	if first > 0 {
+		c.FirstEvent, c.LastEvent = time.UnixMicro(first).UTC(), time.UnixMicro(last).UTC()
+	}
+	c.Keys = map[string]int{}
+	if err := sqlitex.ExecuteTransient(conn, "SELECT owner || '/' || substr(key, 1, instr(key || '/', '/') - 1) AS what, count(*) FROM kv GROUP BY what",
+		&sqlitex.ExecOptions{ResultFunc: func(stmt *sqlite.Stmt) error {
+			c.Keys[stmt.ColumnText(0)] = stmt.ColumnInt(1)
+			return nil
+		}}); err != nil {
+		return err
+	}
+	return fits(conn)
+}
+
+// invariants count what must not be there.
+var invariants = []struct{ what, query string }{
+	{noEvent, "SELECT count(*) FROM delivery d WHERE state < 2 AND NOT EXISTS (SELECT 1 FROM event e WHERE e.seq = d.seq)"},
+	{noSubscription, "SELECT count(*) FROM delivery d WHERE state < 2 AND NOT EXISTS (SELECT 1 FROM subscription s WHERE s.id = d.subscription)"},
+	{neverAccepted, "SELECT count(*) FROM delivery WHERE seq > (SELECT coalesce(max(seq), 0) FROM event)"},
+	{"places in a lane that are taken twice", "SELECT count(*) FROM (SELECT 1 FROM delivery WHERE state < 2 GROUP BY subscription, key, rank HAVING count(*) > 1)"},
+	{"rows of histories without their session", "SELECT count(*) FROM history h WHERE NOT EXISTS (SELECT 1 FROM session s WHERE s.id = h.session)"},
+	{"sessions whose history ends elsewhere", "SELECT count(*) FROM session s WHERE history_seq <> coalesce((SELECT max(seq) FROM history h WHERE h.session = s.id), 0)"},
+	{"sessions whose conversation is not known", "SELECT count(*) FROM session s WHERE conversation <> 0 AND NOT EXISTS (SELECT 1 FROM conversation c WHERE c.id = s.conversation)"},
+	{"sessions that run a turn that is not there, or has ended", "SELECT count(*) FROM session s, json_each(s.stack) j WHERE NOT EXISTS (SELECT 1 FROM turn t WHERE t.id = j.value AND t.session = s.id AND t.ended_at = 0)"},
+	{"turns without their session", "SELECT count(*) FROM turn t WHERE NOT EXISTS (SELECT 1 FROM session s WHERE s.id = t.session)"},
+	{"turns that have not ended and that no session runs", "SELECT count(*) FROM turn t WHERE ended_at = 0 AND NOT EXISTS (SELECT 1 FROM session s, json_each(s.stack) j WHERE s.id = t.session AND j.value = t.id)"},
+	{"open tool calls of turns that are not there, or have ended", "SELECT count(*) FROM call c WHERE state < 2 AND NOT EXISTS (SELECT 1 FROM turn t WHERE t.id = c.turn AND t.ended_at = 0)"},
+	{"keys without a version", "SELECT count(*) FROM kv WHERE version < 1"},
+}
+
+// fits says whether the rows of a whole store fit together.
+func fits(conn *sqlite.Conn) error {
+	counts, err := misfits(conn)
+	if err != nil {
+		return err
+	}
+	for _, i := range invariants {
+		n, err := number(conn, i.query)
+		if err != nil {
+			return err
+		}
+		counts[i.what] += n
+	}
+	var wrong []error
+	for _, what := range slices.Sorted(maps.Keys(counts)) {
+		if n := counts[what]; n > 0 {
+			wrong = append(wrong, fmt.Errorf("%d %s", n, what))
+		}
+	}
+	if len(wrong) == 0 {
+		return nil
+	}
+	return fmt.Errorf("%w (its rows do not fit together: %w): %s", journal.ErrDamaged, errors.Join(wrong...), hintDamaged)
+}

@@ -1,0 +1,89 @@
+package sqlite
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"zombiezen.com/go/sqlite"
+
+	"github.com/switchboard-run/switchboard/kernel/journal"
+)
+
+// prepare makes sure that there is a store, and that its files look like those
+// of one. A store that was never there is made under another name first: an
+// empty file under its own was emptied by somebody.
+func prepare(path string) error {
+	_, err := os.Stat(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		if log, err := os.Stat(path + "-wal"); err == nil && log.Size() > 0 {
+			return fmt.Errorf("%w (the file is gone, but %s-wal is not): %s", journal.ErrDamaged, path, hintDamaged)
+		}
+		return create(path)
+	}
+	if err := checkKinds(path); err != nil {
+		return err
+	}
+	f, err := os.OpenFile(path, os.O_RDWR, 0o600)
+	if err != nil {
+		return fmt.Errorf("%s: %w", hintOpen, err)
+	}
+	_ = f.Close()
+	return checkFiles(path)
+}
+
+// create makes a new store, whole or not at all.
+func create(path string) error {
+	fresh := path + ".new"
+	for _, suffix := range []string{"", "-journal", "-wal", "-shm"} {
+		if err := os.Remove(fresh + suffix); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return fmt.Errorf("%s: %w", hintOpen, err)
+		}
+	}
+	if err := createPrivate(fresh); err != nil {
+		return fmt.Errorf("%s: %w", hintOpen, err)
+	}
+	conn, err := sqlite.OpenConn(fresh, sqlite.OpenReadWrite)
+	if err != nil {
+		return err
+	}
+	if err := errors.Join(migrate(conn, fresh), conn.Close()); err != nil {
+		return err
+	}
+	return moveDurably(fresh, path)
+}
+
+// createPrivate creates a file for the user alone; SQLite would use the umask.
+func createPrivate(path string) error {
+	f, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_RDWR, 0o600)
+	if err != nil {
+		return err
+	}
+	return f.Close()
+}
+
+// moveDurably gives a finished file its name.
+func moveDurably(from, to string) error {
+	f, err := os.OpenFile(from, os.O_RDWR, 0)
+	if err != nil {
+		return err
+	}
+	if err := errors.Join(f.Sync(), f.Close()); err != nil {
+		return fmt.Errorf("writing %s to the disk: %w", from, err)
+	}
+	if err := os.Rename(from, to); err != nil {
+		return err
+	}
+	return syncDir(to)
+}
+
+// syncDir makes the entry of a file durable.
+func syncDir(path string) error {
+	dir, err := os.Open(filepath.Dir(path))
+	if err != nil {
+		return err
+	}
+	return errors.Join(dir.Sync(), dir.Close())
+}

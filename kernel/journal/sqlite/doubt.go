@@ -1,0 +1,84 @@
+package sqlite
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"strings"
+
+	"zombiezen.com/go/sqlite"
+	"zombiezen.com/go/sqlite/sqlitex"
+
+	"github.com/switchboard-run/switchboard/contract"
+	"github.com/switchboard-run/switchboard/kernel/journal"
+)
+
+// Doubt prepares a copy to take the place of a store that has gone on since it
+// was made. What was about to happen when the copy was made may have happened
+// since: sends that wait count as possibly sent, and calls that were asked for, of
+// extensions' tools and of those that send, as possibly made. The copy keeps its version.
+func Doubt(path string) error {
+	conn, err := sqlite.OpenConn(path, sqlite.OpenReadWrite)
+	if err != nil {
+		return fmt.Errorf("preparing the copy %s: %w", path, explain(err))
+	}
+	for _, step := range []struct {
+		query string
+		args  []any
+	}{
+		{"PRAGMA journal_mode=WAL", nil},
+		{`UPDATE delivery SET uncertain = 1 WHERE state < ? AND subscription IN (SELECT id FROM subscription WHERE pattern LIKE ? || '%')`,
+			[]any{int64(journal.Done), contract.TopicChannelSend}},
+		{"UPDATE call SET state = ? WHERE state = ? AND (name NOT LIKE 'core/%' OR name LIKE 'core/send_to_%')", []any{int64(journal.CallRunning), int64(journal.CallOpen)}},
+	} {
+		if err = sqlitex.ExecuteTransient(conn, step.query, &sqlitex.ExecOptions{Args: step.args}); err != nil {
+			break
+		}
+	}
+	if err == nil {
+		err = doubtBlocks(conn)
+	}
+	if err = errors.Join(err, conn.Close()); err != nil {
+		return fmt.Errorf("preparing the copy %s: %w", path, explain(err))
+	}
+	return nil
+}
+
+// doubtBlocks gives sends that wait in blocks rows of their own, which say that
+// they are uncertain.
+func doubtBlocks(conn *sqlite.Conn) error {
+	if version, err := knownVersion(conn); err != nil || version < versionOfBlocks {
+		return err
+	}
+	t := &tx{conn: conn, store: &Store{write: conn}}
+	if err := t.exec("BEGIN IMMEDIATE"); err != nil {
+		return err
+	}
+	known, err := t.Subscriptions()
+	for _, s := range known {
+		if err == nil && strings.HasPrefix(s.Pattern, contract.TopicChannelSend) {
+			err = t.doubt(s.ID)
+		}
+	}
+	if err == nil {
+		err = t.flush()
+	}
+	if err != nil {
+		return errors.Join(err, t.exec("ROLLBACK"))
+	}
+	return t.exec("COMMIT")
+}
+
+func (t *tx) doubt(subscription int64) error {
+	waiting, err := t.Deliveries(journal.DeliveryFilter{Subscription: subscription, States: []journal.DeliveryState{journal.Pending}, Limit: math.MaxInt32})
+	if err != nil {
+		return err
+	}
+	for _, d := range waiting {
+		d.Uncertain = true
+		if err := t.UpdateDelivery(d); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,149 @@
+package sqlite
+
+import (
+	"bufio"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+
+	"github.com/switchboard-run/switchboard/kernel/journal"
+)
+
+// The log of changes (SQLite's write-ahead log) is a header and frames: each a
+// page, with a checksum over itself and all before it. SQLite reads it up to the
+// first frame that does not fit, and forgets the rest.
+const (
+	logHeader   = 32
+	frameHeader = 24
+)
+
+// checkLog tells a damaged log from a torn one. Losing power in the middle of a
+// commit tears the end of the log, behind what was reported: that is normal. A
+// commit is made only after the one before it is on the disk, so when a whole
+// one lies behind a frame that does not fit, that frame was lost later, and
+// SQLite would silently drop commits that were reported.
+//
+// A log also has to be the one of the store: SQLite puts whatever log it finds
+// over the store, that of another one, too, or of a store that was replaced.
+func checkLog(path string) error {
+	name := path + "-wal"
+	f, err := os.Open(name)
+	if errors.Is(err, fs.ErrNotExist) {
+		return checkIndex(path)
+	}
+	if err != nil {
+		return fmt.Errorf("%s: %w", hintOpen, err)
+	}
+	defer f.Close()
+	store, err := readHead(path)
+	if err != nil {
+		return err
+	}
+	lost, w, err := lostFrom(bufio.NewReaderSize(f, 1<<16), store.pages)
+	if err != nil {
+		return fmt.Errorf("reading %s: %w", name, err)
+	}
+	if lost < 0 {
+		return store.fits(name, w)
+	}
+	return fmt.Errorf("%w (the log of its newest changes, %s, is broken at byte %d, and changes that were accepted lie behind it): %s; to go on with what lies before it: truncate -s %[3]d %[2]s",
+		journal.ErrDamaged, name, lost, hintDamaged)
+}
+
+// lostFrom is the offset behind which commits would be dropped; -1: there are
+// none. The walk is what it has seen, of a store that has so many pages beside
+// the log.
+func lostFrom(r io.Reader, pages uint32) (int64, walk, error) {
+	var head [logHeader]byte
+	var w walk
+	if n, err := io.ReadFull(r, head[:]); err != nil {
+		if n == 0 || errors.Is(err, io.ErrUnexpectedEOF) {
+			return -1, w, nil // nothing was ever committed to it
+		}
+		return -1, w, err
+	}
+	magic, pageSize := binary.BigEndian.Uint32(head[:]), binary.BigEndian.Uint32(head[8:])
+	big := magic&1 != 0
+	sum := checksum{}.over(big, head[:24])
+	if magic&^1 != 0x377f0682 || sum != sumAt(head[24:]) || pageSize < 512 || pageSize > 1<<16 {
+		// The header is synced before the first frame is written.
+		if n, err := io.CopyN(io.Discard, r, frameHeader+512); n < frameHeader+512 {
+			if errors.Is(err, io.EOF) {
+				err = nil
+			}
+			return -1, w, err
+		}
+		return 0, w, nil
+	}
+	w = walk{sum: sum, broken: -1, pageSize: pageSize, stored: pages, beyond: map[uint32]bool{}}
+	frame := make([]byte, frameHeader+int(pageSize))
+	for at := int64(logHeader); ; at += int64(len(frame)) {
+		if _, err := io.ReadFull(r, frame); err != nil {
+			if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
+				err = nil
+			}
+			return -1, w, err
+		}
+		if w.step(big, at, head[16:24], frame) {
+			return w.broken, w, nil
+		}
+	}
+}
+
+// walk goes through the frames of a log.
+type walk struct {
+	sum       checksum // that the frame before has
+	broken    int64    // where the first frame is that does not fit; -1: none yet
+	committed bool     // the frame before ends a commit, and none that SQLite reads
+
+	pageSize, stored uint32
+	pages            uint32          // of the store with all that SQLite reads; 0: that is nothing
+	beyond           map[uint32]bool // pages that the store lacks and the log has
+	counters         []uint32        // of changes, as the log has them, the first and the last
+}
+
+// step takes one frame and says whether it proves that commits would be lost:
+// it was written behind a commit, and that one lies behind the break.
+func (w *walk) step(big bool, at int64, salt, frame []byte) (lost bool) {
+	known := string(frame[8:16]) == string(salt) && binary.BigEndian.Uint32(frame) != 0
+	follows := known && w.sum.over(big, frame[:8]).over(big, frame[frameHeader:]) == sumAt(frame[16:])
+	if !follows && w.broken < 0 {
+		w.broken = at
+	}
+	if w.broken < 0 {
+		w.read(frame)
+	}
+	if w.broken >= 0 {
+		if follows && w.committed {
+			return true
+		}
+		w.committed = known && binary.BigEndian.Uint32(frame[4:]) != 0
+	}
+	w.sum = sumAt(frame[16:])
+	return false
+}
+
+// checksum is the one of the log.
+type checksum [2]uint32
+
+func (c checksum) over(big bool, b []byte) checksum {
+	if big {
+		for ; len(b) >= 8; b = b[8:] {
+			c[0] += binary.BigEndian.Uint32(b) + c[1]
+			c[1] += binary.BigEndian.Uint32(b[4:]) + c[0]
+		}
+		return c
+	}
+	for ; len(b) >= 8; b = b[8:] {
+		c[0] += binary.LittleEndian.Uint32(b) + c[1]
+		c[1] += binary.LittleEndian.Uint32(b[4:]) + c[0]
+	}
+	return c
+}
+
+func sumAt(b []byte) checksum {
+	return checksum{binary.BigEndian.Uint32(b), binary.BigEndian.Uint32(b[4:])}
+}

@@ -1,0 +1,97 @@
+package sqlite
+
+import (
+	"zombiezen.com/go/sqlite"
+)
+
+// What must not be there, of deliveries in rows of their own and in blocks.
+const (
+	noEvent        = "deliveries that wait without their event"
+	noSubscription = "deliveries that wait for no subscription"
+	neverAccepted  = "deliveries of events that were never accepted"
+	wrongLane      = "deliveries that wait in another lane than that of their event"
+	twice          = "deliveries that are in two places"
+	miscounted     = "blocks of deliveries that are miscounted"
+)
+
+// misfits counts what is wrong with blocks.
+func misfits(conn *sqlite.Conn) (counts map[string]int, err error) {
+	t := &tx{conn: conn}
+	counts = map[string]int{}
+	last, err := t.LastSeq()
+	if err != nil {
+		return nil, err
+	}
+	subscriptions := map[int64]bool{}
+	known, err := t.Subscriptions()
+	for _, s := range known {
+		subscriptions[s.ID] = true
+	}
+	if err != nil {
+		return nil, err
+	}
+	err = t.eachBlock(func(b *block) error {
+		waiting := b.waiting()
+		if !subscriptions[b.subscription()] {
+			counts[noSubscription] += waiting.count()
+		}
+		for i := range b.has.all() {
+			if b.seq(i) > last {
+				counts[neverAccepted]++
+			}
+		}
+		if err := t.rowsOf(b, counts); err != nil {
+			return err
+		}
+		return t.eventsOf(b, &waiting, counts)
+	}, "")
+	if err != nil {
+		return nil, err
+	}
+	counts[miscounted], err = t.miscounted()
+	return counts, err
+}
+
+// rowsOf looks for deliveries of a block that have a row of their own, too.
+func (t *tx) rowsOf(b *block, counts map[string]int) error {
+	return t.query(func(stmt *sqlite.Stmt) error {
+		if b.has.get(placeOf(stmt.ColumnInt64(0))) {
+			counts[twice]++
+		}
+		return nil
+	}, "SELECT seq FROM delivery WHERE seq >= ? AND seq <= ? AND subscription = ?", b.seq(0), b.seq(blockSize-1), b.subscription())
+}
+
+// eventsOf looks for the events that a block waits for.
+func (t *tx) eventsOf(b *block, waiting *bitmap, counts map[string]int) error {
+	missing := *waiting
+	if missing == (bitmap{}) {
+		return nil
+	}
+	err := t.query(func(stmt *sqlite.Stmt) error {
+		i := placeOf(stmt.ColumnInt64(0))
+		missing.clear(i)
+		if waiting.get(i) && !b.loose.get(i) && b.lane[i] != laneHash(stmt.ColumnText(1)) {
+			counts[wrongLane]++
+		}
+		return nil
+	}, "SELECT seq, key FROM event WHERE seq >= ? AND seq <= ?", b.seq(0), b.seq(blockSize-1))
+	counts[noEvent] += missing.count()
+	return err
+}
+
+// miscounted are the blocks whose columns do not say what they hold.
+func (t *tx) miscounted() (n int, err error) {
+	err = t.query(func(stmt *sqlite.Stmt) error {
+		b := block{id: stmt.ColumnInt64(0)}
+		if err := b.read(t.content(stmt, 3)); err != nil {
+			return err
+		}
+		waiting := b.waiting()
+		if stmt.ColumnInt64(1) != b.subscription() || stmt.ColumnInt(2) != waiting.count() {
+			n++
+		}
+		return nil
+	}, "SELECT id, subscription, open, content FROM delivery_block")
+	return n, err
+}
