@@ -71,6 +71,7 @@ type channel struct {
 	patience time.Duration // how long Send waits for a terminal
 	pause    time.Duration // until it shall be called again
 	sameUser func(*net.UnixConn) error
+	token    string // that terminals have to show; empty: none
 
 	server *server
 }
@@ -86,12 +87,16 @@ func newChannel() *channel {
 
 func (c *channel) start(ctx context.Context, k *sdk.Kernel) error {
 	var config Config
-	if err := k.Config(&config); err != nil {
+	err := k.Config(&config)
+	if err != nil {
 		return err
 	}
 	dir := k.RunDir()
 	if dir == "" {
 		dir = os.Getenv(wire.RunDirVariable)
+	}
+	if c.token, err = newToken(k.DataDir()); err != nil {
+		return err
 	}
 	return c.serve(ctx, k, dir, config)
 }
@@ -102,7 +107,7 @@ func (c *channel) serve(ctx context.Context, k kernel, dir string, config Config
 	if err != nil {
 		return err
 	}
-	c.server = &server{kernel: k, hub: c.hub, listener: l, config: config, sameUser: c.sameUser}
+	c.server = &server{kernel: k, hub: c.hub, listener: l, config: config, sameUser: c.sameUser, token: c.token}
 	k.SetReadiness(sdk.Offline, noTerminal)
 	c.server.start(ctx)
 	return nil

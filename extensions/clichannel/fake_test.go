@@ -87,6 +87,7 @@ type rig struct {
 	t      *testing.T
 	kernel *fakeKernel
 	dir    string
+	token  string                    // that terminals have to show
 	guard  func(*net.UnixConn) error // instead of sameUser
 }
 
@@ -114,6 +115,7 @@ func (r *rig) begin() {
 	r.kernel.changed = sync.NewCond(&r.kernel.mu)
 	r.channel = newChannel()
 	r.patience, r.sameUser = time.Hour, r.guard
+	r.channel.token = r.token
 	if err := r.serve(r.t.Context(), r.kernel, r.dir, Config{Greeting: "a test model", Hint: "no hint"}); err != nil {
 		r.t.Fatal(err)
 	}

@@ -41,7 +41,7 @@ func TestFromTheTerminalToTheKernelAndBack(t *testing.T) {
 	result := make(chan error, 1)
 	go func() {
 		result <- client.Run(t.Context(), client.Options{
-			Socket: filepath.Join(k.RunDir(), wire.SocketName), In: strings.NewReader("hi\nпока\n"), Out: &out,
+			Socket: filepath.Join(k.RunDir(), wire.SocketName), TokenFile: filepath.Join(k.DataDir(), wire.TokenName), In: strings.NewReader("hi\nпока\n"), Out: &out,
 		})
 	}()
 	heard := k.AwaitReceived(1)
@@ -84,7 +84,7 @@ func TestAFullStoreIsToldToTheTerminal(t *testing.T) {
 	k := sdktest.Start(t, Extension(), sdktest.Options{Dedupe: true})
 	k.FailCommits(1, fmt.Errorf("no space left on device: %w", contract.ErrFull))
 	err := client.Run(t.Context(), client.Options{
-		Socket: filepath.Join(k.RunDir(), wire.SocketName), In: strings.NewReader("hi\n"), Out: &bytes.Buffer{},
+		Socket: filepath.Join(k.RunDir(), wire.SocketName), TokenFile: filepath.Join(k.DataDir(), wire.TokenName), In: strings.NewReader("hi\n"), Out: &bytes.Buffer{},
 	})
 	if err == nil || !strings.Contains(err.Error(), "no space left") {
 		t.Errorf("got %v", err)

@@ -16,6 +16,7 @@ type server struct {
 	listener *net.UnixListener
 	config   Config
 	sameUser func(*net.UnixConn) error
+	token    string
 
 	cancel  context.CancelFunc
 	running sync.WaitGroup

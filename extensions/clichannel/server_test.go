@@ -208,3 +208,41 @@ func TestListen(t *testing.T) {
 		})
 	}
 }
+
+func TestTerminalHasToShowTheToken(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	if err := r.stop(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	r.token = "the token"
+	r.begin()
+	for token, want := range map[string]wire.Type{"": wire.Error, "another": wire.Error, "the token": wire.Welcome} {
+		c := r.dial()
+		if err := c.conn.Write(wire.Frame{Type: wire.Hello, Version: wire.Version, Terminal: "x", Token: token}); err != nil {
+			t.Fatal(err)
+		}
+		f, err := c.conn.Read()
+		if err != nil || f.Type != want || f.Fatal != (want == wire.Error) {
+			t.Errorf("with %q the answer is %+v, %v", token, f, err)
+		}
+	}
+}
+
+func TestTokenStaysAndIsPrivate(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	first, err := newToken(dir)
+	if err != nil || len(first) < 20 {
+		t.Fatalf("%q, %v", first, err)
+	}
+	if second, err := newToken(dir); second != first || err != nil {
+		t.Errorf("then %q, %v", second, err)
+	}
+	if info, err := os.Stat(filepath.Join(dir, wire.TokenName)); err != nil || info.Mode().Perm() != 0o600 {
+		t.Errorf("its file: %v, %v", info, err)
+	}
+	if other, err := newToken(t.TempDir()); other == first || err != nil {
+		t.Errorf("elsewhere %q, %v", other, err)
+	}
+}

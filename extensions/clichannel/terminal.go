@@ -2,6 +2,7 @@ package clichannel
 
 import (
 	"context"
+	"crypto/subtle"
 	"errors"
 	"fmt"
 	"io"
@@ -53,7 +54,7 @@ func (s *server) serve(ctx context.Context, c *net.UnixConn) {
 	}
 	stop := context.AfterFunc(ctx, func() { _ = conn.Close() })
 	defer func() { stop() }()
-	t, err := greet(conn)
+	t, err := greet(conn, s.token)
 	if err != nil {
 		log.Debug("a terminal did not introduce itself", "error", err)
 		refuse(conn, err)
@@ -109,7 +110,7 @@ func refuse(conn *wire.Conn, err error) {
 }
 
 // greet reads the terminal's hello.
-func greet(conn *wire.Conn) (*terminal, error) {
+func greet(conn *wire.Conn, token string) (*terminal, error) {
 	if err := conn.ReadWithin(helloTimeout); err != nil {
 		return nil, err
 	}
@@ -121,6 +122,8 @@ func greet(conn *wire.Conn) (*terminal, error) {
 		return nil, fmt.Errorf("%s instead of hello", f.Type)
 	case f.Version != wire.Version:
 		return nil, fmt.Errorf("the terminal speaks version %d of the chat protocol, the kernel version %d: use the same switchboard for both", f.Version, wire.Version)
+	case token != "" && subtle.ConstantTimeCompare([]byte(token), []byte(f.Token)) != 1:
+		return nil, fmt.Errorf("the terminal does not show what stands in %s: it is no terminal of the owner", wire.TokenName)
 	}
 	if err := conn.ReadWithin(0); err != nil {
 		return nil, err

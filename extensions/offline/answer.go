@@ -2,10 +2,10 @@ package offline
 
 import (
 	"encoding/json"
-	"regexp"
 	"strings"
 
 	"github.com/switchboard-run/switchboard/extensions/offline/grammar"
+	"github.com/switchboard-run/switchboard/extensions/offline/pattern"
 )
 
 // reply is what comes next: calls, or the final text.
@@ -94,7 +94,7 @@ func (d dialog) prepare(tool string, arguments any) (call, bool) {
 }
 
 // sender is how a message in a group begins.
-var sender = regexp.MustCompile(`^[^:\n]{1,64}: `)
+var sender = pattern.New(`^[^:\n]{1,64}: `)
 
 // read understands what the user said: alone, without the name that it begins
 // with in a group, or as the answer to a question that was asked back.
@@ -258,4 +258,4 @@ func (d dialog) task() reply {
 }
 
 // reminder is how the prompt of a reminder begins.
-var reminder = regexp.MustCompile(`(?i)^\s*(?:pending |due |overdue )?(?:reminder|напоминание)\s*(?:\([^)]*\))?\s*:`)
+var reminder = pattern.New(`(?i)^\s*(?:pending |due |overdue )?(?:reminder|напоминание)\s*(?:\([^)]*\))?\s*:`)

@@ -2,10 +2,10 @@ package offline
 
 import (
 	"encoding/json"
-	"regexp"
 	"strings"
 
 	"github.com/switchboard-run/switchboard/extensions/offline/grammar"
+	"github.com/switchboard-run/switchboard/extensions/offline/pattern"
 )
 
 // channel is one entry of list_channels.
@@ -39,7 +39,7 @@ func (c channel) title() string {
 }
 
 // channelLine is an entry of a list that is written for people: id (Name).
-var channelLine = regexp.MustCompile(`([a-z][a-z0-9_]*) \(([^)]+)\)`)
+var channelLine = pattern.New(`([a-z][a-z0-9_]*) \(([^)]+)\)`)
 
 // readChannels reads the result of list_channels: an array of objects, alone or
 // in an object, or lines.

@@ -2,13 +2,13 @@ package offline
 
 import (
 	"encoding/json"
-	"regexp"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/switchboard-run/switchboard/contract"
 	"github.com/switchboard-run/switchboard/contract/extensionv1"
+	"github.com/switchboard-run/switchboard/extensions/offline/pattern"
 	"github.com/switchboard-run/switchboard/sdk"
 )
 
@@ -42,7 +42,7 @@ type step struct {
 const failure = "error: "
 
 // label is the first line of an input that no user wrote.
-var label = regexp.MustCompile(`^\[(task|message|result|notice|record|note|context|summary) from [^\]\n]*\]\n(~{3,})\n`)
+var label = pattern.New(`^\[(task|message|result|notice|record|note|context|summary) from [^\]\n]*\]\n(~{3,})\n`)
 
 // readLabel returns the kind and the text of a labelled message.
 func readLabel(content string) (kind, text string) {
@@ -194,7 +194,7 @@ func (d dialog) last(tool string) (step, bool) {
 
 // timeLine is the line of the system prompt that says what time it is. The last
 // one counts: what stands above may be quoted.
-var timeLine = regexp.MustCompile(`(?m)^\s*Current time: (\S+)(?: \(([A-Za-z0-9_+/-]+)\))?\s*$`)
+var timeLine = pattern.New(`(?m)^\s*Current time: (\S+)(?: \(([A-Za-z0-9_+/-]+)\))?\s*$`)
 
 // clock reads the time and the zone from a system prompt.
 func clock(prompt string, otherwise time.Time) time.Time {

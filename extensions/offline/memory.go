@@ -3,7 +3,6 @@ package offline
 import (
 	"encoding/json"
 	"fmt"
-	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -11,6 +10,7 @@ import (
 
 	"github.com/switchboard-run/switchboard/contract/extensionv1"
 	"github.com/switchboard-run/switchboard/extensions/offline/grammar"
+	"github.com/switchboard-run/switchboard/extensions/offline/pattern"
 )
 
 // The tools of memory by their plain names.
@@ -75,8 +75,8 @@ func (d dialog) channelIn(text string) (id string) {
 }
 
 var (
-	preferences       = regexp.MustCompile(`(?s)(?:^|\n)Preferences:\n(.*?)(?:\n\n|$)`)
-	preferenceChannel = regexp.MustCompile(`(?m)^- .*\(channel ([a-z][a-z0-9_]*);[^()]*\) \[[a-z0-9]+\]$`)
+	preferences       = pattern.New(`(?s)(?:^|\n)Preferences:\n(.*?)(?:\n\n|$)`)
+	preferenceChannel = pattern.New(`(?m)^- .*\(channel ([a-z][a-z0-9_]*);[^()]*\) \[[a-z0-9]+\]$`)
 )
 
 // preferred is the channel of the newest preference that names one, as memory
@@ -148,7 +148,7 @@ func (d dialog) recall(w phrases, tool string, arguments map[string]any, none st
 	return say(text)
 }
 
-var memoryID = regexp.MustCompile(`^m[a-z0-9]*[0-9][a-z0-9]*$`)
+var memoryID = pattern.New(`^m[a-z0-9]*[0-9][a-z0-9]*$`)
 
 // forget finds the memories that are meant and forgets them, if it is clear
 // which they are.

@@ -2,16 +2,17 @@ package offline
 
 import (
 	"fmt"
-	"regexp"
 	"strconv"
 	"strings"
+
+	"github.com/switchboard-run/switchboard/extensions/offline/pattern"
 )
 
 var (
 	// cronTiming is how the scheduler shows an expression of the kinds that this
 	// grammar makes: a clock, and every day, some weekdays or a day of the month.
-	cronTiming = regexp.MustCompile(`^cron "(\d+) (\d+) (\*|\d+) \* (\*|[0-6](?:[,-][0-6])*)" \([^)]*\)`)
-	weekday    = regexp.MustCompile(`[0-6]`)
+	cronTiming = pattern.New(`^cron "(\d+) (\d+) (\*|\d+) \* (\*|[0-6](?:[,-][0-6])*)" \([^)]*\)`)
+	weekday    = pattern.New(`[0-6]`)
 )
 
 // rhythm says in words how often a recurring reminder comes, if it can; anything

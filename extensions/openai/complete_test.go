@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net/http"
+	"net/http/httptest"
 	"strings"
 	"sync"
 	"testing"
@@ -36,6 +38,35 @@ func TestText(t *testing.T) {
 	if r.Model != "gpt-test" || !r.Stream || r.Last("user") != "hello" || r.Header.Get("Authorization") != "Bearer "+testKey {
 		t.Errorf("request %+v", r)
 	}
+}
+
+// The end of an answer comes behind its last chunk: who stops there makes a new
+// connection for each completion.
+func TestConnectionsAreUsedAgain(t *testing.T) {
+	t.Parallel()
+	heard, from := make(chan struct{}, 1), make(chan string, 1)
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		from <- r.RemoteAddr
+		w.Header().Set("Content-Type", "text/event-stream")
+		fmt.Fprint(w, `data: {"choices":[{"index":0,"delta":{"content":"hi"},"finish_reason":"stop"}]}`+"\n\ndata: [DONE]\n\n")
+		_ = http.NewResponseController(w).Flush()
+		<-heard
+	}))
+	defer s.Close()
+	p := connect(t, Config{BaseURL: s.URL})
+	last := ""
+	for range 100 { // the end of one may come behind the beginning of the next
+		if _, err := complete(t, p, ask("hello")); err != nil {
+			t.Fatal(err)
+		}
+		heard <- struct{}{}
+		addr := <-from
+		if addr == last {
+			return
+		}
+		last = addr
+	}
+	t.Error("100 completions took a connection each")
 }
 
 func TestCalls(t *testing.T) {

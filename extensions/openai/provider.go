@@ -3,6 +3,7 @@ package openai
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/url"
 	"strings"
 	"time"
@@ -18,6 +19,7 @@ type provider struct {
 	key    string
 	where  string // the address, for people
 	own    bool   // OpenAI's own server
+	tools  toolsets
 	client *api.Client
 	http   *retrying
 }
@@ -60,9 +62,27 @@ func (p *provider) complete(ctx context.Context, r *sdk.CompleteRequest, emit fu
 		model = p.config.Model
 	}
 	request := p.request(r, model)
+	tools, err := p.tools.encoded(r.GetTools())
+	if err != nil {
+		return p.explain(ctx, model, fmt.Errorf("encode the tools: %w", err))
+	}
+	body := encode(&request, tools)
 
-	inner, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
+	inner, cancel := outliving(ctx)
+	unlink := context.AfterFunc(ctx, func() { cancel(context.Cause(ctx)) })
+	var stream *api.ChatCompletionStream
+	whole := false
+	defer func() {
+		unlink()
+		if whole {
+			go release(stream, cancel)
+			return
+		}
+		cancel(nil)
+		if stream != nil {
+			_ = stream.Close()
+		}
+	}()
 	total := time.AfterFunc(time.Duration(p.config.Timeout), func() { cancel(errTooLong) })
 	defer total.Stop()
 
@@ -72,11 +92,10 @@ func (p *provider) complete(ctx context.Context, r *sdk.CompleteRequest, emit fu
 		}
 		return p.explain(inner, model, err)
 	}
-	stream, err := p.client.CreateChatCompletionStream(inner, request)
+	stream, err = p.client.CreateChatCompletionStream(withBody(inner, body), api.ChatCompletionRequest{Model: model})
 	if err != nil {
 		return explain(err)
 	}
-	defer func() { _ = stream.Close() }()
 	if err := checkContentType(stream.Header().Get("Content-Type")); err != nil {
 		return explain(err)
 	}
@@ -92,6 +111,7 @@ func (p *provider) complete(ctx context.Context, r *sdk.CompleteRequest, emit fu
 		} else if errors.Is(err, errEOF) {
 			err = a.end()
 			if err == nil {
+				whole = true
 				return nil
 			}
 		}
@@ -105,4 +125,30 @@ func (p *provider) complete(ctx context.Context, r *sdk.CompleteRequest, emit fu
 			return explain(err)
 		}
 	}
+}
+
+// outliving is ctx without its end, so that what is left of an answer can be read
+// after it.
+func outliving(ctx context.Context) (context.Context, context.CancelCauseFunc) {
+	inner, stop := context.WithoutCancel(ctx), func() {}
+	if deadline, ok := ctx.Deadline(); ok {
+		inner, stop = context.WithDeadline(inner, deadline)
+	}
+	inner, cancel := context.WithCancelCause(inner)
+	return inner, func(cause error) {
+		cancel(cause)
+		stop()
+	}
+}
+
+// endTime is how long the end of an answer is waited for that is whole.
+const endTime = time.Second
+
+// release reads an answer that is whole to its end, which is about to come, so
+// that its connection can be used again. One that does not end is closed.
+func release(stream *api.ChatCompletionStream, cancel context.CancelCauseFunc) {
+	late := time.AfterFunc(endTime, func() { cancel(nil) })
+	_ = stream.Close()
+	late.Stop()
+	cancel(nil)
 }

@@ -23,24 +23,13 @@ const (
 // request says r in the words of the API, such that the API accepts it: every
 // call has its result right behind it, no content is missing, arguments are JSON.
 func (p *provider) request(r *sdk.CompleteRequest, model string) api.ChatCompletionRequest {
-	out := api.ChatCompletionRequest{
-		Model:         model,
-		Messages:      messages(r.GetMessages()),
-		StreamOptions: &api.StreamOptions{IncludeUsage: true},
-	}
+	out := api.ChatCompletionRequest{Model: model, Messages: messages(r.GetMessages())}
 	if n := int(r.GetMaxTokens()); n > 0 {
 		if p.own || reasons(model) {
 			out.MaxCompletionTokens = n
 		} else {
 			out.MaxTokens = n //nolint:staticcheck // what most other servers know
 		}
-	}
-	for _, t := range r.GetTools() {
-		f := &api.FunctionDefinition{Name: t.GetName(), Description: t.GetDescription(), Parameters: json.RawMessage(t.GetSchema())}
-		if len(t.GetSchema()) == 0 {
-			f.Parameters = json.RawMessage(`{"type":"object","properties":{}}`)
-		}
-		out.Tools = append(out.Tools, api.Tool{Type: api.ToolTypeFunction, Function: f})
 	}
 	return out
 }

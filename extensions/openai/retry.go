@@ -38,7 +38,8 @@ func newRetrying(c Config) *retrying {
 			MaxIdleConns:          512,
 			MaxIdleConnsPerHost:   512,
 			IdleConnTimeout:       90 * time.Second,
-			DisableCompression:    true, // small chunks, most servers are near or refuse
+			WriteBufferSize:       32 << 10, // the tools of an agent and a few messages
+			DisableCompression:    true,     // small chunks, most servers are near or refuse
 		}},
 		RetryMax:     *c.Retries,
 		RetryWaitMin: minWait,
@@ -55,7 +56,31 @@ func (r *retrying) Do(req *http.Request) (*http.Response, error) {
 	if err != nil {
 		return nil, err
 	}
-	return r.client.Do(again)
+	if body := bodyOf(req.Context()); body != nil {
+		if err := again.SetBody(body); err != nil {
+			return nil, err
+		}
+	}
+	resp, err := r.client.Do(again)
+	if err == nil {
+		resp.Body = finished{resp.Body}
+	}
+	return resp, err
+}
+
+// maxRest is the most of an answer that is read so that its connection can be
+// used again.
+const maxRest = 4 << 10
+
+// finished is an answer that is read to its end when it is closed: the library
+// stops at the mark of the last chunk, and a connection with something left to
+// read is not used again.
+type finished struct{ io.ReadCloser }
+
+// Close implements io.Closer.
+func (f finished) Close() error {
+	_, _ = io.CopyN(io.Discard, f.ReadCloser, maxRest)
+	return f.ReadCloser.Close()
 }
 
 func (r *retrying) close() { r.client.HTTPClient.CloseIdleConnections() }

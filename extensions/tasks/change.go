@@ -121,6 +121,14 @@ func (c *change) effects() sdk.Effects {
 	return append(all, c.further...)
 }
 
+// commit makes the changes now, without a result.
+func (c *change) commit() error {
+	if all := c.effects(); len(all) > 0 {
+		return c.k.Commit(c.ctx, all...)
+	}
+	return nil
+}
+
 // errEnough ends a scan.
 var errEnough = errors.New("enough")
 

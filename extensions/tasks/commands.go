@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math"
 	"strconv"
 	"strings"
 )
@@ -24,7 +25,7 @@ func parsePush(text string) (json.RawMessage, error) {
 			fields[key] = value
 		case "timeout":
 			seconds, err := strconv.ParseFloat(strings.TrimSuffix(value, "s"), 64)
-			if err != nil {
+			if err != nil || !finite(seconds) {
 				return nil, fmt.Errorf("timeout is a number of seconds, not %q", value)
 			}
 			fields[key] = seconds
@@ -46,6 +47,9 @@ func parsePush(text string) (json.RawMessage, error) {
 	return json.Marshal(fields)
 }
 
+// finite is false for what JSON cannot hold.
+func finite(f float64) bool { return !math.IsNaN(f) && !math.IsInf(f, 0) }
+
 // parseRun reads what stands behind /run: a number, and a timeout, each once.
 func parseRun(text string) (json.RawMessage, error) {
 	fields := map[string]any{}
@@ -56,7 +60,7 @@ func parseRun(text string) (json.RawMessage, error) {
 		}
 		n, err := strconv.ParseFloat(value, 64)
 		_, twice := fields[key]
-		if err != nil || twice || key != "timeout" && (key != "count" || n != float64(int(n))) {
+		if err != nil || !finite(n) || twice || key != "timeout" && (key != "count" || n != float64(int(n))) {
 			return nil, errors.New("write how many at a time behind it, or nothing: /run [N] [timeout=SECONDS]")
 		}
 		fields[key] = n

@@ -2,13 +2,27 @@ package tasks
 
 import (
 	"fmt"
-	"regexp"
 	"strconv"
+	"strings"
+	"unicode"
 
 	"github.com/switchboard-run/switchboard/sdk"
 )
 
-var nameSyntax = regexp.MustCompile(`^[\pL\pN][\pL\pN_.-]{0,63}$`)
+const longestName = 64
+
+// isName says whether a text is a name in form. (The regular expression of it
+// takes 2 MiB.)
+func isName(s string) bool {
+	n := 0
+	for _, r := range s {
+		if letter := unicode.IsLetter(r) || unicode.IsNumber(r); !letter && (n == 0 || !strings.ContainsRune("_.-", r)) {
+			return false
+		}
+		n++
+	}
+	return n > 0 && n <= longestName
+}
 
 // madeUp begins a name that nobody has chosen; a number is behind it.
 const madeUp = "task-"
@@ -18,7 +32,7 @@ const madeUp = "task-"
 // only if the last one was taken.
 func (c *change) newName(root, asked string, again bool) (string, error) {
 	if asked != "" {
-		if !nameSyntax.MatchString(asked) || asked == main {
+		if !isName(asked) || asked == main {
 			return "", fmt.Errorf("%q cannot be a name: letters, digits, and then also _ . - , at most 64, and not %q", asked, main)
 		}
 		free, err := c.free(root, asked)

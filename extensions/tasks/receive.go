@@ -96,8 +96,8 @@ func (t *tasks) tryReceive(ctx context.Context, call sdk.ToolCall, args which, w
 	}
 	if len(items) > 0 {
 		result, err = c.give(call, me, items, false)
-	} else {
-		result, err = sdk.JSON(messages{Messages: []Message{}, Text: why}, c.effects()...)
+	} else if err = c.commit(); err == nil { // with the result, a conflict would have the call wait anew
+		result, err = sdk.JSON(messages{Messages: []Message{}, Text: why})
 	}
 	return result, false, err
 }
@@ -139,7 +139,7 @@ func (c *change) givePlace(me agent) error {
 		return err
 	}
 	c.poke(me.root)
-	return c.k.Commit(c.ctx, c.effects()...)
+	return c.commit()
 }
 
 // takePlace takes a place again that was given back, if there is one.

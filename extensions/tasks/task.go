@@ -93,7 +93,7 @@ func (t *Task) since() time.Time {
 	return t.CreatedAt
 }
 
-func seconds(n float64) time.Duration { return time.Duration(n * float64(time.Second)) }
+func seconds(n float64) time.Duration { return time.Duration(min(n, 1e9) * float64(time.Second)) } // far more overflows
 
 // outcome is how a task has ended, or is about to.
 func (t *Task) outcome() string { return cmp.Or(t.Outcome, t.Stop) }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"slices"
 	"time"
 
 	"github.com/go-telegram/bot/models"
@@ -16,6 +17,55 @@ import (
 type cursor struct {
 	Next int64 `json:"next"`
 	At   int64 `json:"at"` // Unix seconds
+	// Held are messages in front of it that are not reported yet.
+	Held []report `json:"held,omitempty"`
+}
+
+// report is a message as it is reported, with its dedupe key.
+type report struct {
+	Dedupe  string               `json:"dedupe"`
+	Message contract.UserMessage `json:"message"`
+}
+
+func (r report) effect() sdk.Effect {
+	return sdk.Publish(contract.TopicUserMessage, r.Message, sdk.Dedupe(r.Dedupe))
+}
+
+func effectsOf(reports []report) (effects sdk.Effects) {
+	for _, r := range reports {
+		effects = append(effects, r.effect())
+	}
+	return effects
+}
+
+// After an outage Telegram gives what waits in several answers, and each chat is
+// to get one reply. So what is old enough is held, in the store, until the last
+// answer has come: it has to be stored before the next one is asked for, for
+// asking confirms it.
+const (
+	outage   = time.Hour // the age from which on agents answer messages together
+	mostHeld = 1000      // messages
+	heldText = 256 << 10 // bytes of their texts
+	fullPoll = 100       // updates: there may be more
+)
+
+// holds reports whether a batch is to be held.
+func (c cursor) holds(batch []arrival, now time.Time) bool {
+	if len(batch) < fullPoll {
+		return false
+	}
+	all := slices.Clone(c.Held)
+	for _, one := range batch {
+		all = append(all, one.reports...)
+	}
+	if len(all) == 0 || len(all) > mostHeld {
+		return false
+	}
+	size := 0
+	for _, r := range all {
+		size += len(r.Message.Text)
+	}
+	return size <= heldText && now.Sub(time.Unix(all[0].Message.SentAt, 0)) > outage
 }
 
 // fresh is how old a cursor may be to be used. After a week without updates
@@ -37,7 +87,7 @@ func (c cursor) after(offset, update int64, now time.Time) cursor {
 	if offset != 0 { // numbered as before: a straggler does not move it back
 		next = max(next, c.Next)
 	}
-	return cursor{Next: next, At: now.Unix()}
+	return cursor{Next: next, At: now.Unix(), Held: c.Held}
 }
 
 // load reads the cursor; false means that ctx has ended.
@@ -74,8 +124,8 @@ func (p *poller) read(ctx context.Context) error {
 
 // arrival is one update as far as the channel cares.
 type arrival struct {
-	id     int64
-	report sdk.Effects // at most one; none: nothing to report
+	id      int64
+	reports []report // at most one; none: nothing to report
 }
 
 // decode reads an update; one that does not decode is skipped, loudly.
@@ -93,7 +143,7 @@ func (p *poller) decode(raw json.RawMessage) arrival {
 	if !ok {
 		return arrival{id: u.ID}
 	}
-	return arrival{id: u.ID, report: sdk.Effects{sdk.Publish(contract.TopicUserMessage, m, sdk.Dedupe(dedupe))}}
+	return arrival{id: u.ID, reports: []report{{Dedupe: dedupe, Message: m}}}
 }
 
 // accept stores updates together with the cursor behind them. It returns once
@@ -103,14 +153,49 @@ func (p *poller) accept(ctx context.Context, updates []json.RawMessage, offset i
 	for _, raw := range updates {
 		batch = append(batch, p.decode(raw))
 	}
-	if err := p.store(ctx, batch, offset); !hopeless(err) {
+	err := contract.ErrTooLarge
+	if p.cursor.holds(batch, time.Now()) {
+		err = p.store(ctx, batch, offset, true)
+	}
+	if hopeless(err) {
+		err = p.store(ctx, batch, offset, false)
+	}
+	if !hopeless(err) {
 		return
 	}
-	// Something in the batch cannot be stored, ever: find it, and keep the rest.
+	// Something cannot be stored, ever: find it, and keep the rest.
+	p.release(ctx)
 	for _, one := range batch {
-		if err := p.store(ctx, []arrival{one}, offset); hopeless(err) {
+		if err := p.store(ctx, []arrival{one}, offset, false); hopeless(err) {
 			p.log.Error("a message cannot be stored and is skipped", "update", one.id, "error", err)
-			_ = p.store(ctx, []arrival{{id: one.id}}, offset)
+			_ = p.store(ctx, []arrival{{id: one.id}}, offset, false)
+		}
+	}
+}
+
+// release reports what is held: all of it at once, or, if that cannot be stored,
+// one after the other.
+func (p *poller) release(ctx context.Context) {
+	if len(p.cursor.Held) == 0 {
+		return
+	}
+	first := func(n int, skip bool) error {
+		return p.commit(ctx, func() (sdk.Effects, cursor) {
+			next, n := p.cursor, min(n, len(p.cursor.Held))
+			next.Held = next.Held[n:]
+			if skip {
+				return nil, next
+			}
+			return effectsOf(p.cursor.Held[:n]), next
+		})
+	}
+	if err := first(mostHeld, false); !hopeless(err) {
+		return
+	}
+	for len(p.cursor.Held) > 0 && ctx.Err() == nil {
+		if err := first(1, false); hopeless(err) {
+			p.log.Error("a message cannot be stored and is skipped", "message", p.cursor.Held[0].Dedupe, "error", err)
+			_ = first(1, true)
 		}
 	}
 }
@@ -120,16 +205,30 @@ func hopeless(err error) bool {
 	return errors.Is(err, contract.ErrInvalid) || errors.Is(err, contract.ErrTooLarge)
 }
 
-// store commits a batch, until it is done, hopeless, or ctx has ended.
-func (p *poller) store(ctx context.Context, batch []arrival, offset int64) error {
-	for n := 1; ; n++ {
-		var effects sdk.Effects
-		newest := batch[0].id
-		for _, one := range batch {
-			effects = append(effects, one.report...)
-			newest = max(newest, one.id)
-		}
+// store commits a batch with the cursor behind it: held, or reported behind all
+// that is held. It returns when that is done, hopeless, or ctx has ended.
+func (p *poller) store(ctx context.Context, batch []arrival, offset int64, hold bool) error {
+	newest := batch[0].id
+	var reports []report
+	for _, one := range batch {
+		newest, reports = max(newest, one.id), append(reports, one.reports...)
+	}
+	return p.commit(ctx, func() (sdk.Effects, cursor) {
 		next := p.cursor.after(offset, newest, time.Now())
+		all := append(slices.Clip(next.Held), reports...)
+		if next.Held = nil; hold {
+			next.Held = all
+			return nil, next
+		}
+		return effectsOf(all), next
+	})
+}
+
+// commit stores effects together with the cursor; both are made anew if somebody
+// else has changed it.
+func (p *poller) commit(ctx context.Context, change func() (sdk.Effects, cursor)) error {
+	for n := 1; ; n++ {
+		effects, next := change()
 		results, err := p.kernel.Commit(ctx, append(effects, sdk.PutAt(p.key, next, p.version))...)
 		switch {
 		case err == nil:

@@ -107,7 +107,7 @@ func (p *poller) poll(ctx context.Context) {
 	failures, conflicts := 0, 0
 	for ctx.Err() == nil {
 		wait := p.set.pollTimeout
-		if failures > 0 {
+		if failures > 0 || len(p.cursor.Held) > 0 {
 			wait = 0
 		}
 		offset := p.cursor.offset(time.Now())
@@ -119,12 +119,15 @@ func (p *poller) poll(ctx context.Context) {
 			failures, conflicts = 0, 0
 			if len(updates) > 0 {
 				p.accept(ctx, updates, offset)
+			} else {
+				p.release(ctx)
 			}
 			continue
 		}
 		if ctx.Err() != nil {
 			return
 		}
+		p.release(ctx)
 		if kind, _ := classify(err); kind == conflicting {
 			conflicts++
 			failures = 0

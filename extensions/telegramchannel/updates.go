@@ -40,7 +40,7 @@ func interpret(u *models.Update, me *models.User) (m contract.UserMessage, dedup
 		return m, "", false
 	}
 	m = contract.UserMessage{
-		Text:           heard.text,
+		Text:           shortened(heard.text),
 		UserID:         strconv.FormatInt(msg.From.ID, 10),
 		UserName:       nameOf(msg.From),
 		ConversationID: strconv.FormatInt(msg.Chat.ID, 10),
@@ -65,6 +65,19 @@ func interpret(u *models.Update, me *models.User) (m contract.UserMessage, dedup
 		}
 	}
 	return m, dedupe, true
+}
+
+// maxHeard is far more than Telegram lets people write, and far less than an
+// event may hold.
+const maxHeard = 64 << 10
+
+// shortened is a text that fits into an event. What is left out is said, so that
+// a message which should not exist is answered all the same.
+func shortened(text string) string {
+	if len(text) <= maxHeard {
+		return text
+	}
+	return strings.ToValidUTF8(text[:maxHeard], "") + fmt.Sprintf("\n[cut: the message has %d bytes, the rest is left out]", len(text))
 }
 
 func nameOf(u *models.User) string {

@@ -66,7 +66,7 @@ func (h history) rewrite(lines []string) error {
 	for _, l := range lines {
 		_, _ = w.WriteString(escapeLine.Replace(l) + "\n")
 	}
-	if err := errors.Join(w.Flush(), f.Close()); err != nil {
+	if err := errors.Join(w.Flush(), f.Sync(), f.Close()); err != nil {
 		return errors.Join(fmt.Errorf("shorten the history: %w", err), os.Remove(f.Name()))
 	}
 	if err := os.Rename(f.Name(), h.path); err != nil {

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"os"
+	"strings"
 	"sync"
 	"time"
 
@@ -42,6 +44,7 @@ type outgoing struct{ id, text string }
 // link keeps one connection to the channel, over all its restarts.
 type link struct {
 	socket string
+	token  string // the file that it stands in
 	hello  wire.Frame
 	view   view
 	shown  *seen
@@ -59,6 +62,7 @@ type link struct {
 func newLink(o Options, script bool, v view) *link {
 	return &link{
 		socket:  o.Socket,
+		token:   o.TokenFile,
 		view:    v,
 		shown:   newSeen(keepShown),
 		queued:  make(chan struct{}, 1),
@@ -201,7 +205,11 @@ func (l *link) connect(ctx context.Context) (welcomed bool, err error) {
 	defer stop()
 	defer conn.Close()
 
-	if err := conn.Write(l.hello); err != nil {
+	hello := l.hello
+	if hello.Token, err = readToken(l.token); err != nil {
+		return false, err
+	}
+	if err := conn.Write(hello); err != nil {
 		return false, err
 	}
 	if err := l.awaitWelcome(conn); err != nil {
@@ -221,6 +229,18 @@ func (l *link) connect(ctx context.Context) (welcomed bool, err error) {
 			return true, err
 		}
 	}
+}
+
+// readToken reads what the channel wants to be shown.
+func readToken(file string) (string, error) {
+	if file == "" {
+		return "", nil
+	}
+	data, err := os.ReadFile(file)
+	if err != nil {
+		return "", fmt.Errorf("reading the token of terminals: %w", err)
+	}
+	return strings.TrimSpace(string(data)), nil
 }
 
 func (l *link) awaitWelcome(conn *wire.Conn) error {

@@ -31,6 +31,7 @@ import (
 // Options says what to attach to and how.
 type Options struct {
 	Socket      string // path of the chat socket
+	TokenFile   string // with what the channel wants to be shown; empty: nothing
 	HistoryFile string // of typed lines, made 0600; empty: none
 
 	Conversation string // also as a session key chan:<channel>:<conversation>; empty: the one that all terminals share

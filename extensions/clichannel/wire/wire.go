@@ -5,7 +5,7 @@
 // A conversation on the wire:
 //
 //	terminal                                  channel
-//	hello {version, terminal, conversation?}  ->
+//	hello {version, terminal, token, ...}     ->
 //	                                          <-  welcome {version, conversation, text?, hint?}
 //	message {id, text}                        ->
 //	                                          <-  accepted {id}
@@ -32,6 +32,9 @@ const Version = 1
 const (
 	// SocketName is the name of the chat socket in the run directory.
 	SocketName = "chat.sock"
+	// TokenName is the name of a file in the extension's data directory. Who can
+	// read it is the owner; other extensions can reach the socket, but not the file.
+	TokenName = "terminal.token"
 	// RunDirVariable names the environment variable that holds the run directory.
 	RunDirVariable = "SWITCHBOARD_RUN_DIR"
 	// DefaultConversation is where every terminal is that does not ask for
@@ -52,8 +55,8 @@ type Type string
 // The frames. The first three go from the terminal to the channel, the others
 // the other way; Message goes both ways.
 const (
-	// Hello opens the connection: Version, Terminal, and what the terminal asks
-	// for: Conversation or New, Agent, Script.
+	// Hello opens the connection: Version, Terminal, Token, and what the terminal
+	// asks for: Conversation or New, Agent, Script.
 	Hello Type = "hello"
 	// Message is one text: ID and Text. To the terminal also Conversation, and
 	// Notice, ReplyTo, Session, Draft, Part and Parts where they apply.
@@ -85,6 +88,7 @@ type Frame struct {
 	Type         Type   `json:"type"`
 	Version      int    `json:"version,omitempty"`
 	Terminal     string `json:"terminal,omitempty"` // one running chat, over all its connections
+	Token        string `json:"token,omitempty"`    // what stands in TokenName
 	Conversation string `json:"conversation,omitempty"`
 	New          bool   `json:"new,omitempty"`    // begin a conversation of its own
 	Agent        string `json:"agent,omitempty"`  // who shall answer this terminal

@@ -1,8 +1,9 @@
 package grammar
 
 import (
-	"regexp"
 	"strings"
+
+	"github.com/switchboard-run/switchboard/extensions/offline/pattern"
 )
 
 // aliases are the ways in which people write the channels that most of them know.
@@ -18,7 +19,7 @@ var aliases = map[string]string{
 }
 
 // idForm is what the id of a channel usually looks like.
-var idForm = regexp.MustCompile(`^[a-z][a-z0-9]*(_[a-z0-9]+)*_channel$`)
+var idForm = pattern.New(`^[a-z][a-z0-9]*(_[a-z0-9]+)*_channel$`)
 
 // name is the name or id of a channel in comparable words.
 type name struct{ words []string }

@@ -1,9 +1,10 @@
 package grammar
 
 import (
-	"regexp"
 	"strconv"
 	"strings"
+
+	"github.com/switchboard-run/switchboard/extensions/offline/pattern"
 )
 
 // clock is a time of day as it was said.
@@ -16,7 +17,7 @@ type clock struct {
 	midnight bool
 }
 
-var digital = regexp.MustCompile(`^(\d{1,2})[:.](\d{2})$`)
+var digital = pattern.New(`^(\d{1,2})[:.](\d{2})$`)
 
 // ordinals in the genitive: "половина десятого".
 var genitiveHour = map[string]int{

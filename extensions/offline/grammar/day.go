@@ -1,10 +1,11 @@
 package grammar
 
 import (
-	"regexp"
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/switchboard-run/switchboard/extensions/offline/pattern"
 )
 
 // dayRef is a day as it was said.
@@ -35,9 +36,9 @@ var months = map[string]time.Month{
 }
 
 var (
-	isoDate   = regexp.MustCompile(`^(\d{4})-(\d{2})-(\d{2})$`)
-	dotDate   = regexp.MustCompile(`^(\d{1,2})\.(\d{1,2})(?:\.(\d{4}))?$`)
-	slashDate = regexp.MustCompile(`^\d{1,2}/\d{1,2}(/\d{2,4})?$`)
+	isoDate   = pattern.New(`^(\d{4})-(\d{2})-(\d{2})$`)
+	dotDate   = pattern.New(`^(\d{1,2})\.(\d{1,2})(?:\.(\d{4}))?$`)
+	slashDate = pattern.New(`^\d{1,2}/\d{1,2}(/\d{2,4})?$`)
 )
 
 func (s *scan) dayAtom(i int) (atom, bool) {

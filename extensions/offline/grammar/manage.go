@@ -1,35 +1,36 @@
 package grammar
 
 import (
-	"regexp"
 	"strings"
+
+	"github.com/switchboard-run/switchboard/extensions/offline/pattern"
 )
 
 var (
-	listReminders = regexp.MustCompile(`^(?:(?:list|show|show me|give me|tell me|display|what are|what's in) )?(?:all )?(?:of )?(?:my |the )?(?:pending |scheduled |active )?(?:reminders|schedules|schedule)$` +
+	listReminders = pattern.New(`^(?:(?:list|show|show me|give me|tell me|display|what are|what's in) )?(?:all )?(?:of )?(?:my |the )?(?:pending |scheduled |active )?(?:reminders|schedules|schedule)$` +
 		`|^(?:what|which) (?:reminders|schedules) (?:do i have|have i|are there|are set|are scheduled|are pending|have i set|did i set|exist)$` +
 		`|^what(?:'s| is) (?:scheduled|planned)$|^do i have (?:any )?(?:reminders|schedules)$|^what do i have (?:scheduled|planned)$` +
 		`|^(?:(?:покажи|покажите|показать|выведи|дай|перечисли|список) )?(?:мне )?(?:все )?(?:мои |моих )?(?:все )?(?:напоминания|напоминаний|расписание|расписания)$` +
 		`|^покажи список (?:моих )?напоминаний$` +
 		`|^какие (?:есть )?(?:у меня )?(?:есть )?напоминания(?: есть)?(?: у меня)?(?: есть)?$|^какие напоминания (?:стоят|запланированы|установлены)$|^что (?:у меня )?запланировано(?: у меня)?$|^(?:у меня )?есть (?:ли )?(?:у меня )?напоминания$`)
 
-	listChannels = regexp.MustCompile(`^(?:(?:list|show|show me|give me|tell me|display) )?(?:all )?(?:the |my |your )?(?:available )?channels$` +
+	listChannels = pattern.New(`^(?:(?:list|show|show me|give me|tell me|display) )?(?:all )?(?:the |my |your )?(?:available )?channels$` +
 		`|^(?:what|which) channels (?:do i have|do you have|do you know|are there|are available|are ready|can you use|exist)$|^what are (?:the|my|your) channels$` +
 		`|^(?:(?:покажи|показать|выведи|перечисли|список) )?(?:мне )?(?:все )?(?:мои |доступные |доступных )?(?:каналы|каналов)$` +
 		`|^покажи список каналов$|^какие (?:есть |у тебя |у меня )*каналы(?: есть| доступны| ты знаешь| у тебя есть)?$`)
 
-	greetingOnly = regexp.MustCompile(`^(?:hi|hello|hey|hi there|hello there|hey there|good (?:morning|afternoon|evening|day)|greetings|how are you|hello how are you|hi how are you` +
+	greetingOnly = pattern.New(`^(?:hi|hello|hey|hi there|hello there|hey there|good (?:morning|afternoon|evening|day)|greetings|how are you|hello how are you|hi how are you` +
 		`|привет|приветик|здравствуй|здравствуйте|доброе утро|добрый (?:день|вечер)|хай|привет как дела|как дела)$`)
 
-	thanksOnly = regexp.MustCompile(`^(?:thanks|thank you|thanks a lot|thank you very much|ok|okay|ok thanks|great|bye|goodbye|good night|спасибо|большое спасибо|спасибо большое|благодарю|ок|хорошо|ладно|понятно|пока|спокойной ночи|до свидания)$`)
+	thanksOnly = pattern.New(`^(?:thanks|thank you|thanks a lot|thank you very much|ok|okay|ok thanks|great|bye|goodbye|good night|спасибо|большое спасибо|спасибо большое|благодарю|ок|хорошо|ладно|понятно|пока|спокойной ночи|до свидания)$`)
 
-	helpOnly = regexp.MustCompile(`^(?:/?help|help me|what can you do|what do you do|what can i say|who are you|what are you|how do you work|commands|what do you know` +
+	helpOnly = pattern.New(`^(?:/?help|help me|what can you do|what do you do|what can i say|who are you|what are you|how do you work|commands|what do you know` +
 		`|помощь|помоги|помоги мне|справка|что ты умеешь|что ты можешь|что умеешь|что ты знаешь|кто ты|ты кто|кто ты такой|что ты такое|команды|как тобой пользоваться|что можно сказать)$`)
 
-	cancelVerb = regexp.MustCompile(`^(?:(cancel|delete|remove|stop|clear|drop)|отмени|отменить|удали|удалить|убери|сними)(?:те)?$`)
-	scheduleID = regexp.MustCompile(`^[a-z]{1,8}_?\d+$`)
-	cancelAll  = regexp.MustCompile(`^(?:all|every|everything|all of|все|всех)(?: of)?(?: the| my| мои| эти)?(?: (?:reminders?|schedules?|напоминания|расписания))?$`)
-	cancelOne  = regexp.MustCompile(`^(?:(?:the|my|a|это|мое|одно) )?(?:reminders?|schedule|напоминание|напоминания)$`)
+	cancelVerb = pattern.New(`^(?:(cancel|delete|remove|stop|clear|drop)|отмени|отменить|удали|удалить|убери|сними)(?:те)?$`)
+	scheduleID = pattern.New(`^[a-z]{1,8}_?\d+$`)
+	cancelAll  = pattern.New(`^(?:all|every|everything|all of|все|всех)(?: of)?(?: the| my| мои| эти)?(?: (?:reminders?|schedules?|напоминания|расписания))?$`)
+	cancelOne  = pattern.New(`^(?:(?:the|my|a|это|мое|одно) )?(?:reminders?|schedule|напоминание|напоминания)$`)
 )
 
 // manage reads the sentences that are fixed phrases.

@@ -1,8 +1,9 @@
 package grammar
 
 import (
-	"regexp"
 	"slices"
+
+	"github.com/switchboard-run/switchboard/extensions/offline/pattern"
 )
 
 // Remember asks to keep something in mind.
@@ -49,14 +50,14 @@ var (
 		"о", "об", "обо", "про", "что", "о том что", "то что", "все о", "все об", "все про", "что знаешь о", "что знаешь об", "что ты знаешь о", "что ты знаешь об", "что ты помнишь о", "что ты помнишь об", "воспоминание о", "воспоминание",
 	}
 
-	listMemories = regexp.MustCompile(`^(?:(?:list|show|show me|give me|tell me) )?(?:all )?(?:of )?(?:my |the |your )?memories$` +
+	listMemories = pattern.New(`^(?:(?:list|show|show me|give me|tell me) )?(?:all )?(?:of )?(?:my |the |your )?memories$` +
 		`|^what (?:do you remember|have you remembered|did you remember)$|^what do you (?:know|remember) about (?:me|us|everything)$` +
 		`|^(?:list|show|show me|tell me) (?:everything |all |what )(?:that )?you (?:remember|know about me)$` +
 		`|^что ты (?:помнишь|запомнил|запомнила)$|^что ты (?:знаешь|помнишь) (?:обо мне|о нас|обо всем)$` +
 		`|^(?:покажи |покажите |выведи |перечисли )?(?:мне )?(?:все |всю )?(?:свои |твои )?(?:воспоминания|память)$|^покажи (?:мне )?(?:все )?что ты (?:помнишь|запомнил|запомнила)$`)
-	forgetEverything = regexp.MustCompile(`^(?:everything|all|all of it|everything you (?:know|remember)|all (?:the |my |your )?memories|все|все что (?:ты )?(?:знаешь|помнишь)|все воспоминания)$`)
-	pronounOnly      = regexp.MustCompile(`^(?:it|this|that|them|about it|about this|about that|me|это|этом|об этом|его|ее|их|меня|обо мне)$`)
-	prefers          = regexp.MustCompile(`^(?:(?:i|we) (?:always |usually |would )?prefer|(?:я|мы) (?:всегда |обычно )?предпочита(?:ю|ем)) `)
+	forgetEverything = pattern.New(`^(?:everything|all|all of it|everything you (?:know|remember)|all (?:the |my |your )?memories|все|все что (?:ты )?(?:знаешь|помнишь)|все воспоминания)$`)
+	pronounOnly      = pattern.New(`^(?:it|this|that|them|about it|about this|about that|me|это|этом|об этом|его|ее|их|меня|обо мне)$`)
+	prefers          = pattern.New(`^(?:(?:i|we) (?:always |usually |would )?prefer|(?:я|мы) (?:всегда |обычно )?предпочита(?:ю|ем)) `)
 )
 
 // memory reads what is about remembering.

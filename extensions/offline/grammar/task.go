@@ -1,16 +1,17 @@
 package grammar
 
 import (
-	"regexp"
 	"strings"
 	"time"
+
+	"github.com/switchboard-run/switchboard/extensions/offline/pattern"
 )
 
 var (
-	taskChannel = regexp.MustCompile(`(?i)\(\s*(?:channel|канал)\s*[:=]\s*([^)]{1,64}?)\s*\)`)
-	taskPrefix  = regexp.MustCompile(`(?i)^\s*(?:(?:pending |due |overdue )?(?:reminder|task)|напоминание|задача)\s*(?::|-|–|—)?\s*`)
-	taskUser    = regexp.MustCompile(`(?i)^(?:(?:the )?user (?:asked|wants|wanted) (?:to be reminded|a reminder|me to remind (?:him|her|them))|remind (?:the )?user|пользователь (?:просил|попросил|просит) (?:его )?напомнить(?: ему)?|напомнить пользователю)\s*`)
-	taskAbout   = regexp.MustCompile(`(?i)^(?:about|of|to|that|что)\s+`)
+	taskChannel = pattern.New(`(?i)\(\s*(?:channel|канал)\s*[:=]\s*([^)]{1,64}?)\s*\)`)
+	taskPrefix  = pattern.New(`(?i)^\s*(?:(?:pending |due |overdue )?(?:reminder|task)|напоминание|задача)\s*(?::|-|–|—)?\s*`)
+	taskUser    = pattern.New(`(?i)^(?:(?:the )?user (?:asked|wants|wanted) (?:to be reminded|a reminder|me to remind (?:him|her|them))|remind (?:the )?user|пользователь (?:просил|попросил|просит) (?:его )?напомнить(?: ему)?|напомнить пользователю)\s*`)
+	taskAbout   = pattern.New(`(?i)^(?:about|of|to|that|что)\s+`)
 )
 
 // ParseTask reads the prompt of a task that the assistant was given by a part
