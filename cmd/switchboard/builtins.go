@@ -1,11 +1,13 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"os"
 	"runtime"
 	"strings"
 
+	"github.com/switchboard-run/switchboard/cmd/switchboard/rest"
 	"github.com/switchboard-run/switchboard/extensions/agent"
 	"github.com/switchboard-run/switchboard/extensions/clichannel"
 	"github.com/switchboard-run/switchboard/extensions/heartbeat"
@@ -16,12 +18,25 @@ import (
 	"github.com/switchboard-run/switchboard/extensions/scheduler"
 	"github.com/switchboard-run/switchboard/extensions/tasks"
 	"github.com/switchboard-run/switchboard/extensions/telegramchannel"
+	"github.com/switchboard-run/switchboard/kernel/sandbox"
 	"github.com/switchboard-run/switchboard/sdk"
 )
 
 // extensionCommand makes the binary serve built-in extensions instead of being
 // the command line.
 const extensionCommand = "extension"
+
+// confineCommand makes the binary put a sandbox in force and become the command
+// behind it, an extension of a third party.
+const confineCommand = "extension-sandbox"
+
+func confine(args []string) {
+	if len(args) > 0 && args[0] == "--" {
+		args = args[1:]
+	}
+	fmt.Fprintf(os.Stderr, "cannot start it in its sandbox: %v\n", sandbox.Exec(args))
+	os.Exit(1)
+}
 
 // builtins are the extensions that live in this binary, by the name that a
 // manifest's run.builtin gives.
@@ -45,6 +60,12 @@ func serveBuiltins(members []string) {
 	if os.Getenv("GOMAXPROCS") == "" {
 		runtime.GOMAXPROCS(1)
 	}
+	rest.Begin()
+	if err := sandbox.Enter(); err != nil {
+		fmt.Fprintf(os.Stderr, "cannot enter the sandbox: %v\n", err)
+		os.Exit(1)
+	}
+	go rest.Watch(context.Background())
 	exts := make([]sdk.Extension, 0, len(members))
 	for _, m := range members {
 		name, id, _ := strings.Cut(m, ":")

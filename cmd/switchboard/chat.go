@@ -69,6 +69,7 @@ func newChatCommand() *cobra.Command {
 
 func chat(ctx context.Context, home *config.Home, o terminal.Options) error {
 	o.Socket = filepath.Join(home.RuntimeDir(), wire.SocketName)
+	o.TokenFile = filepath.Join(home.Path(), "data", "cli_channel", wire.TokenName)
 	o.HistoryFile = filepath.Join(home.Path(), "history")
 	err := terminal.Run(ctx, o)
 	if errors.Is(err, terminal.ErrNoKernel) {

@@ -12,6 +12,7 @@ import (
 	"strings"
 	"syscall"
 	"testing/fstest"
+	"time"
 
 	"github.com/switchboard-run/switchboard/contract/busv1"
 	"github.com/switchboard-run/switchboard/kernel/journal"
@@ -29,7 +30,9 @@ import (
 //	                          begins; empty: the start
 //	SWITCHBOARD_CRASH_VICTIM  part of the command line of the extension's process
 //	                          to kill; empty: the kernel itself
-//	SWITCHBOARD_CRASH_TRACE   a file that gets one line for each commit counted
+//	SWITCHBOARD_CRASH_TRACE   a file that gets one line for each commit counted,
+//	                          and one for each extension's process that is killed
+//	SWITCHBOARD_SLOW_SYNC     how long each sync of the store takes, such as 100ms
 //	SWITCHBOARD_CRASH_OFTEN   not empty: built-in extensions that fall are back
 //	                          at once, however often they do
 //
@@ -37,6 +40,9 @@ import (
 func init() {
 	if os.Getenv("SWITCHBOARD_CRASH_OFTEN") != "" {
 		builtinManifests = backAtOnce(manifests.FS)
+	}
+	if slow := os.Getenv("SWITCHBOARD_SLOW_SYNC"); slow != "" {
+		wrapStore = slowSync(slow)
 	}
 	point, from, trace := os.Getenv("SWITCHBOARD_CRASH"), os.Getenv("SWITCHBOARD_CRASH_FROM"), os.Getenv("SWITCHBOARD_CRASH_TRACE")
 	if point == "" && trace == "" {
@@ -49,6 +55,18 @@ func init() {
 	}
 	wrapStore = func(s journal.Store) journal.Store {
 		return &crashStore{Store: s, after: when == "after", n: n, from: from, counting: from == "", victim: os.Getenv("SWITCHBOARD_CRASH_VICTIM"), trace: trace}
+	}
+}
+
+// slowSync is a disk that takes its time.
+func slowSync(slow string) func(journal.Store) journal.Store {
+	each, err := time.ParseDuration(slow)
+	if err != nil {
+		panic("SWITCHBOARD_SLOW_SYNC: " + err.Error())
+	}
+	return func(s journal.Store) journal.Store {
+		s.(interface{ BeforeSync(f func()) }).BeforeSync(func() { time.Sleep(each) })
+		return s
 	}
 }
 
@@ -116,6 +134,10 @@ func (c *crashStore) Submit(u journal.Update) {
 }
 
 func (c *crashStore) note(number int, noted *crashTx) {
+	c.write("%d %s", number, strings.Join(noted.did, ", "))
+}
+
+func (c *crashStore) write(format string, args ...any) {
 	if c.trace == "" {
 		return
 	}
@@ -123,7 +145,7 @@ func (c *crashStore) note(number int, noted *crashTx) {
 	if err != nil {
 		panic(err)
 	}
-	fmt.Fprintf(f, "%d %s\n", number, strings.Join(noted.did, ", "))
+	fmt.Fprintf(f, format+"\n", args...)
 	_ = f.Close()
 }
 
@@ -142,8 +164,8 @@ func (c *crashStore) strike() {
 		if len(f) < 3 || f[1] != strconv.Itoa(os.Getpid()) || !strings.Contains(line, c.victim) {
 			continue
 		}
-		if pid, err := strconv.Atoi(f[0]); err == nil {
-			_ = syscall.Kill(pid, syscall.SIGKILL)
+		if pid, err := strconv.Atoi(f[0]); err == nil && syscall.Kill(pid, syscall.SIGKILL) == nil {
+			c.write("killed %d", pid)
 		}
 	}
 }
@@ -184,6 +206,11 @@ func (t *crashTx) AddDelivery(d journal.Delivery) error {
 func (t *crashTx) UpdateDelivery(d journal.Delivery) error {
 	t.add("delivery of e%d %s", d.Seq, d.State)
 	return t.Tx.UpdateDelivery(d)
+}
+
+func (t *crashTx) Acknowledge(seq, subscription, startedAt, settledAt int64) error {
+	t.add("delivery of e%d %s", seq, journal.Done)
+	return t.Tx.Acknowledge(seq, subscription, startedAt, settledAt)
 }
 
 func (t *crashTx) KVPut(owner, key string, value []byte) (int64, error) {

@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -33,7 +34,10 @@ type finding struct {
 }
 
 // diagnosis collects findings.
-type diagnosis struct{ findings []finding }
+type diagnosis struct {
+	findings []finding
+	waits    func(format string, args ...any) // is told of what takes long; nil: nobody
+}
 
 func (d *diagnosis) add(area, level, hint, format string, args ...any) *finding {
 	d.findings = append(d.findings, finding{Area: area, Level: level, Text: fmt.Sprintf(format, args...), Hint: hint})
@@ -48,7 +52,7 @@ func newDoctorCommand() *cobra.Command {
 	}
 	asJSON := jsonFlag(c)
 	c.RunE = func(c *cobra.Command, _ []string) error {
-		d := &diagnosis{}
+		d := &diagnosis{waits: func(format string, args ...any) { fmt.Fprintf(c.ErrOrStderr(), format+"\n", args...) }}
 		d.examine(c.Context())
 		if *asJSON {
 			if err := printJSON(c, d.findings); err != nil {
@@ -149,8 +153,11 @@ func (d *diagnosis) examine(ctx context.Context) {
 		d.store(home)
 		return
 	}
+	d.openStore(*status)
 	d.running(*status)
 	d.deadLetters(ctx, k, *status)
+	d.sandboxes(*status)
+	d.backups(status.Backup, time.Now())
 	d.people(*status)
 	d.askHeartbeat(ctx, k, *status)
 }

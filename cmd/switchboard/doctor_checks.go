@@ -15,7 +15,6 @@ import (
 	"github.com/switchboard-run/switchboard/kernel"
 	"github.com/switchboard-run/switchboard/kernel/config"
 	"github.com/switchboard-run/switchboard/kernel/control"
-	"github.com/switchboard-run/switchboard/kernel/journal/sqlite"
 	"github.com/switchboard-run/switchboard/kernel/manifest"
 )
 
@@ -183,20 +182,6 @@ func (d *diagnosis) models(models []string, provided func(id string) bool) {
 	default:
 		d.add("Model", levelOK, "", "%s", strings.Join(models, ", then "))
 	}
-}
-
-// store looks at a store that nobody has open.
-func (d *diagnosis) store(home *config.Home) {
-	info, err := os.Stat(home.Database())
-	if err != nil {
-		d.add("Store", levelOK, "", "there is none yet; it is made at the first start")
-		return
-	}
-	if err := sqlite.Check(home.Database()); err != nil {
-		d.add("Store", levelError, "", "%s", err)
-		return
-	}
-	d.add("Store", levelOK, "", "%s can be opened and is whole (%s)", home.Database(), humanize.IBytes(uint64(info.Size()))) //nolint:gosec // not negative
 }
 
 // running looks at what only a kernel knows.

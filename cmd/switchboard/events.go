@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/switchboard-run/switchboard/kernel/control"
+	"github.com/switchboard-run/switchboard/kernel/journal"
 )
 
 func newEventsCommand() *cobra.Command {
@@ -61,8 +62,18 @@ func newEventsTail() *cobra.Command {
 				return err
 			}
 		}
-		if len(events) == 0 && !*asJSON {
+		if *asJSON {
+			return nil
+		}
+		if len(events) == 0 {
 			p.faint("No events.")
+		}
+		if len(events) < *n && *topic != "" {
+			s, err := k.Status(c.Context())
+			if err == nil && journal.ParseEventID(s.LastEvent) > control.Searched {
+				p.faint(fmt.Sprintf("Among the newest %d events; there are older ones.", control.Searched))
+			}
+			return err
 		}
 		return nil
 	})

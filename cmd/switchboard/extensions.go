@@ -25,7 +25,7 @@ func newExtensionsList() *cobra.Command {
 		if err != nil {
 			return err
 		}
-		return list(c, *asJSON, all, "ID NAME VERSION KIND STATE READINESS RESTARTS SINCE DETAIL", "There are no extensions.",
+		return list(c, *asJSON, all, "ID NAME VERSION KIND STATE READINESS RESTARTS SINCE SANDBOX DETAIL", "There are no extensions.",
 			func(_ *printer, x control.Extension) []cell {
 				detail := brief(x.Detail)
 				if x.Problem != "" && x.State != control.StateInvalid {
@@ -33,11 +33,19 @@ func newExtensionsList() *cobra.Command {
 				}
 				return []cell{
 					text(x.ID), text(dash(x.Name)), text(dash(x.Version)), text(dash(strings.Join(x.Kinds, ", "))), state(x.State),
-					state(dash(x.Readiness)), text(fmt.Sprint(x.Restarts)), text(since(x.Since)), text(detail),
+					state(dash(x.Readiness)), text(fmt.Sprint(x.Restarts)), text(since(x.Since)), sandboxCell(x), text(detail),
 				}
 			})
 	})
 	return c
+}
+
+// sandboxCell is the level of an extension's sandbox.
+func sandboxCell(x control.Extension) cell {
+	if x.Sandbox == nil {
+		return text("-")
+	}
+	return text(x.Sandbox.Level)
 }
 
 func newExtensionsRestart() *cobra.Command {

@@ -16,12 +16,20 @@ import (
 	"os/signal"
 	"syscall"
 	_ "time/tzdata" // time zones, also where the system has none
+
+	_ "github.com/switchboard-run/switchboard/cmd/switchboard/slack" // before anything else is prepared
 )
 
 func main() {
-	if len(os.Args) > 1 && os.Args[1] == extensionCommand {
-		serveBuiltins(os.Args[2:])
-		return
+	if len(os.Args) > 1 {
+		switch os.Args[1] {
+		case extensionCommand:
+			serveBuiltins(os.Args[2:])
+			return
+		case confineCommand:
+			confine(os.Args[2:])
+			return
+		}
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()

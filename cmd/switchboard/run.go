@@ -10,10 +10,12 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/spf13/cobra"
 
+	"github.com/switchboard-run/switchboard/cmd/switchboard/rest"
 	"github.com/switchboard-run/switchboard/extensions/clichannel/terminal"
 	"github.com/switchboard-run/switchboard/kernel"
 	"github.com/switchboard-run/switchboard/kernel/config"
@@ -35,6 +37,7 @@ func newRunCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
+			rest.Begin()
 			k, err := openKernel(c.Context(), home)
 			if err != nil {
 				return err
@@ -42,9 +45,14 @@ func newRunCommand() *cobra.Command {
 			p := printerOf(c)
 			p.line("Switchboard %s runs on %s.", version, home.Path())
 			p.faint("Talk to it with `switchboard chat`; look at it with `switchboard status` and `switchboard logs -f`.")
-			for _, hint := range configHints(inspect(home)) {
-				p.faint("Hint: " + hint)
-			}
+			var hinting sync.WaitGroup
+			hinting.Go(func() { // nobody waits for them
+				for _, hint := range configHints(inspect(home)) {
+					p.faint("Hint: " + hint)
+				}
+			})
+			defer hinting.Wait()
+			go rest.Watch(c.Context())
 			return errors.Join(k.Run(c.Context()), k.Close())
 		},
 	}
@@ -65,6 +73,7 @@ func kernelOptions(home *config.Home) (kernel.Options, error) {
 		Home: home, Version: version, Env: os.LookupEnv, Environ: os.Environ(),
 		Builtins: builtinManifests, BuiltinsPrefix: manifests.Prefix,
 		Builtin: func(members []string) []string { return append([]string{self, extensionCommand}, members...) },
+		Confine: []string{self, confineCommand, "--"},
 		Wrap:    wrapStore,
 	}, nil
 }
@@ -121,6 +130,7 @@ func startAndChat(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	rest.Begin()
 	in := os.Stdin // the kernel takes it from extensions
 	seen := inspect(home)
 	k, err := openKernel(ctx, home)
@@ -132,6 +142,7 @@ func startAndChat(ctx context.Context) error {
 	}
 	running, stop := context.WithCancel(ctx)
 	defer stop()
+	go rest.Watch(running)
 	chatting, leave := context.WithCancel(ctx)
 	defer leave()
 	done := make(chan error, 1)

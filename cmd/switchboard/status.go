@@ -59,6 +59,7 @@ func (p *printer) status(s statusReport) {
 	}
 	p.line("  home      %s", s.Home)
 	p.line("  store     %s, %s", humanize.IBytes(uint64(s.StoreBytes)), newest) //nolint:gosec // a size is not negative
+	p.line("  backup    %s", p.newestBackup(s.Backup))
 	p.line("  model     %s", model)
 	p.line("  timezone  %s", s.Timezone)
 	p.line("")
@@ -91,6 +92,10 @@ func (p *printer) status(s statusReport) {
 	for _, limit := range s.Limits {
 		p.line("%s: %s", p.paint(yellow, "Spending"), limit)
 	}
+	if s.Damage != "" {
+		p.line("%s", p.paint(red, s.Damage))
+	}
+	p.backups(s.Backup)
 	for _, problem := range s.Problems {
 		p.line("%s", p.paint(red, problem))
 	}

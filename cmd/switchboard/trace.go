@@ -50,6 +50,9 @@ func (p *printer) trace(t *trace.Trace) {
 	p.node(t, t.Tree, "", "", map[string]bool{})
 	p.line("")
 	p.line("%s in all, from %s", duration(t.Millis), t.At.In(p.zone).Format("2006-01-02 15:04:05.000 MST"))
+	if t.Until != "" {
+		p.faint("What came of it behind " + t.Until + " was not looked for.")
+	}
 	if t.More {
 		p.faint("There is more of it than is shown.")
 	}

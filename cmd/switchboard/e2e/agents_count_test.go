@@ -381,8 +381,8 @@ func (h *house) heardOnceEach() {
 			}
 		}
 	}
-	for _, row := range h.query(`SELECT json_object('ID', 'e' || e.seq, 'Key', e.key, 'Text', CAST(e.payload AS TEXT), 'Reason', d.reason)
-		FROM event e JOIN delivery d ON d.seq = e.seq WHERE e.topic LIKE 'agent.input.%'`) {
+	for _, row := range h.query(`SELECT json_object('ID', 'e' || e.seq, 'Key', e.key, 'Text', CAST(e.payload AS TEXT), 'Reason', coalesce(d.reason, ''))
+		FROM event e LEFT JOIN delivery d ON d.seq = e.seq WHERE e.topic LIKE 'agent.input.%'`) {
 		in := decoded[struct{ ID, Key, Text, Reason string }](row)
 		n := heard[in.ID]
 		if n > 1 || n == 0 && in.Reason != "withdrawn" && !stopped[in.Key] {

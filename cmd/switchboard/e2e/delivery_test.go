@@ -97,17 +97,7 @@ func TestKernelKilledWithAHundredQueuedMessagesAnswersThemAll(t *testing.T) {
 		t.Fatal(err)
 	}
 	w.restart()
-	w.eventually("an answer to each message", func() bool {
-		for c := range chats {
-			text := strings.Join(w.texts(int64(5000+c)), "\n")
-			for i := range each {
-				if !strings.Contains(text, fmt.Sprintf("<c%dm%d>", c, i)) {
-					return false
-				}
-			}
-		}
-		return true
-	})
+	w.named(chats, each)
 	w.settled()
 	for c := range chats {
 		seen := map[string]int{}

@@ -98,13 +98,18 @@ func TestAnswerTakesThePlaceOfItsDraftWhateverIsKilled(t *testing.T) {
 	t.Parallel()
 	for name, kills := range map[string]func(*world){
 		"channel": func(w *world) { kill(w.extensionProcess("telegram_channel"), syscall.SIGKILL) },
+		"all":     func(w *world) { kill(w.extensionProcess("telegram_channel"), syscall.SIGKILL) },
 		"agent":   func(w *world) { kill(w.extensionProcess("agent:orchestrator"), syscall.SIGKILL) },
 		"kernel":  func(w *world) { w.restart() },
 		"stopped": func(w *world) { w.stop(); w.start() },
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			w, goOn := writing(t)
+			var apart []option
+			if name == "channel" {
+				apart = append(apart, grouped)
+			}
+			w, goOn := writing(t, apart...)
 			w.telegram.Say(anna, "Tell me a story.")
 			draft := w.drafted(1, goOn)
 			again := "Once upon another time, which ended more quickly."

@@ -26,6 +26,9 @@ func (w *world) dropIn(id, executable, manifest string, fifos ...string) {
 			w.t.Fatal(err)
 		}
 	}
+	if executable == "probe" {
+		manifest = writesBesideItself(manifest)
+	}
 	if err := os.WriteFile(filepath.Join(staging, "manifest.yaml"), []byte(manifest), 0o600); err != nil {
 		w.t.Fatal(err)
 	}
@@ -35,6 +38,16 @@ func (w *world) dropIn(id, executable, manifest string, fifos ...string) {
 	if err := os.Rename(staging, w.file("extensions", id)); err != nil {
 		w.t.Fatal(err)
 	}
+}
+
+// writesBesideItself lets an extension write in its own directory, where tests
+// look for what it notes.
+func writesBesideItself(manifest string) string {
+	const permissions, files = "permissions: {", "files: [{path: ., write: true}]"
+	if strings.Contains(manifest, permissions) {
+		return strings.Replace(manifest, permissions, permissions+files+", ", 1)
+	}
+	return manifest + permissions + files + "}\n"
 }
 
 // copyFile puts an executable in place at once, so that a running one can be

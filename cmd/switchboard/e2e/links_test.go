@@ -122,6 +122,7 @@ func TestNebulaComesBackOnce(t *testing.T) {
 				kill(before, syscall.SIGKILL)
 				w.eventually("another process of links", func() bool { return w.extensionProcess("links:links").pid != before.pid })
 				close(release)
+				p = w.attach() // the channel was in it, too
 			default:
 				close(release)
 			}

@@ -3,11 +3,14 @@ package e2e
 import (
 	"flag"
 	"fmt"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"runtime"
 	"strconv"
+	"sync"
+	"syscall"
 	"testing"
 	"time"
 )
@@ -25,6 +28,7 @@ var built string
 func TestMain(m *testing.M) { os.Exit(run(m)) }
 
 func run(m *testing.M) int {
+	syscall.Umask(0) // what is private is so by itself
 	// Much of a test's time it waits: for processes to start, for pauses to end.
 	flag.Parse()
 	if f := flag.Lookup("test.parallel"); f.Value.String() == f.DefValue {
@@ -42,7 +46,7 @@ func run(m *testing.M) int {
 		args = append(args, "-race")
 	}
 	args = append(args, "github.com/switchboard-run/switchboard/cmd/switchboard",
-		"github.com/switchboard-run/switchboard/sdk/examples/filechannel", "./testdata/probe")
+		"github.com/switchboard-run/switchboard/sdk/examples/filechannel", "./testdata/probe", "./testdata/hostile")
 	build := exec.Command("go", args...)
 	build.Stdout, build.Stderr = os.Stderr, os.Stderr
 	if err := build.Run(); err != nil {
@@ -51,5 +55,17 @@ func run(m *testing.M) int {
 	}
 	return m.Run()
 }
+
+// dependOnSources looks at every directory of sources, once a run. What is tested is
+// built here and not linked into the tests: without a look at it, go test would show
+// the stored result of an older build.
+var dependOnSources = sync.OnceValue(func() error {
+	return filepath.WalkDir(filepath.Join("..", "..", ".."), func(_ string, entry fs.DirEntry, err error) error {
+		if err == nil && entry.IsDir() && entry.Name() == ".git" {
+			return filepath.SkipDir
+		}
+		return err
+	})
+})
 
 func binary(name string) string { return filepath.Join(built, name) }

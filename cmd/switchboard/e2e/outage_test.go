@@ -14,9 +14,12 @@ import (
 // chat, also if the kernel falls again as soon as it has it.
 func TestMessagesOfAnOutageGetOneAnswerForEachChat(t *testing.T) {
 	t.Parallel()
-	const chats, each = 3, 10
-	for _, crash := range []string{"", "after 1", "before 2"} {
-		t.Run(crash, func(t *testing.T) {
+	for _, tt := range []struct {
+		crash       string
+		chats, each int
+	}{{"", 3, 10}, {"after 1", 3, 10}, {"before 2", 3, 10}, {"", 5, 50}, {"after 1", 5, 50}, {"before 1", 5, 50}} {
+		chats, each, crash := tt.chats, tt.each, tt.crash
+		t.Run(fmt.Sprint(chats*each, " messages ", crash), func(t *testing.T) {
 			t.Parallel()
 			s := newShop(t, "", telegramtest.WithClock(func() time.Time { return time.Now().Add(-3 * time.Hour) }))
 			s.plan = func(string) [][]openaitest.Call { return nil }

@@ -23,6 +23,11 @@ type person struct {
 
 func (w *world) dial() (net.Conn, error) { return net.Dial("unix", w.file("run", wire.SocketName)) }
 
+// terminalToken is what shows that a terminal is the owner's.
+func (w *world) terminalToken() string {
+	return strings.TrimSpace(w.text("data", "cli_channel", wire.TokenName))
+}
+
 // attach opens a terminal; hello says what it asks for.
 func (w *world) attach(hello ...wire.Frame) *person {
 	w.t.Helper()
@@ -37,6 +42,7 @@ func (w *world) attach(hello ...wire.Frame) *person {
 		if err != nil {
 			return false
 		}
+		first.Token = w.terminalToken()
 		p = &person{w: w, conn: wire.NewConn(c, patience), seen: map[string]bool{}}
 		if p.conn.Write(first) == nil {
 			if f, err := p.conn.Read(); err == nil && f.Type == wire.Welcome {

@@ -360,7 +360,7 @@ func TestNoticeOfSubAgentsIsWithdrawn(t *testing.T) {
 	s.lift(play + "/a")
 	notices := func() int {
 		n := 0
-		for _, payload := range s.query(`SELECT e.payload FROM event e JOIN delivery d ON d.seq = e.seq WHERE d.state = 0 AND e.topic = 'agent.input.boss'`) {
+		for _, payload := range s.waiting("agent.input.boss") {
 			if strings.Contains(payload, "lie in your inbox") {
 				n++
 			}

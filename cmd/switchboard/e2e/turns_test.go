@@ -241,7 +241,7 @@ func TestModelThatIsDownIsExplainedAndAnswersOnceItIsBack(t *testing.T) {
 
 func TestModelsProcessThatDiesInMidAnswerIsAskedAgain(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, withModel)
+	w := newWorld(t, withModel, grouped) // the terminal stays
 	gate := make(chan struct{})
 	defer close(gate)
 	w.model.Queue(openaitest.Answer{Gate: gate}, openaitest.Say("Here I am."))

@@ -46,7 +46,9 @@ type world struct {
 	started  time.Time
 	polls    int // of bots, before it was started
 	fifos    map[string]*os.File
-	full     bool // kernels are started on a disk that is nearly full
+	full     bool   // kernels are started on a disk that is nearly full
+	files    int    // that each process may have open; 0: as it comes
+	program  string // another build; empty: the usual one
 }
 
 // option adds something to a new world.
@@ -78,9 +80,16 @@ func withModel(w *world) {
 	w.env["OPENAI_API_KEY"], w.env["OPENAI_BASE_URL"], w.env["OPENAI_MODEL"] = openaiKey, w.model.BaseURL(), "test-model"
 }
 
+// grouped keeps the channels and the rest of the built-ins in two processes, so
+// that one of them can be killed and the other goes on.
+func grouped(w *world) { w.write(w.text("config.yaml")+"\nprocesses: grouped\n", 0o600, "config.yaml") }
+
 // newWorld makes a home. Nothing runs in it yet.
 func newWorld(t *testing.T, opts ...option) *world {
 	t.Helper()
+	if err := dependOnSources(); err != nil {
+		t.Fatal(err)
+	}
 	home, err := os.MkdirTemp("/tmp", "sb") // short: the paths of sockets are
 	if err != nil {
 		t.Fatal(err)
@@ -244,7 +253,7 @@ func (k *kernel) pid() int { return k.cmd.Process.Pid }
 
 // command is the program with arguments, not started yet.
 func (w *world) command(args ...string) *exec.Cmd {
-	cmd := exec.CommandContext(w.t.Context(), binary("switchboard"), args...)
+	cmd := exec.CommandContext(w.t.Context(), binary(cmp.Or(w.program, "switchboard")), args...)
 	cmd.Env = w.environ()
 	return cmd
 }
@@ -307,6 +316,9 @@ func (w *world) launch() *kernel {
 	cmd := w.command("run")
 	if w.full {
 		cmd = limited(cmd, w.storeSize())
+	}
+	if w.files > 0 {
+		cmd = few(cmd, w.files)
 	}
 	k := &kernel{cmd: cmd, output: &buffer{}, ended: make(chan struct{})}
 	cmd.Stdout, cmd.Stderr = k.output, k.output

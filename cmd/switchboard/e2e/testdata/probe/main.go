@@ -15,6 +15,7 @@
 //	chatter  writes much to stdout while and after it starts
 //	garbage  writes to stdout before it starts
 //	crash    ends with status 3 once it is active
+//	blurt    tells its secret OWN_SECRET in every way that it can, and ends with it
 //	once     as crash, unless the file repaired exists
 //	exit     ends at once
 //	hang     never finishes starting
@@ -28,7 +29,9 @@ import (
 	"bufio"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"net/url"
 	"os"
 	"os/exec"
 	"strings"
@@ -74,6 +77,8 @@ func main() {
 		e.Run = func(context.Context, *sdk.Kernel) error { chatter("after"); note("out", "done"); return nil }
 	case "crash":
 		e.Run = func(context.Context, *sdk.Kernel) error { os.Exit(3); return nil }
+	case "blurt":
+		e.Run = blurt
 	case "once":
 		e.Run = func(context.Context, *sdk.Kernel) error {
 			if _, err := os.Stat("repaired"); err != nil {
@@ -187,4 +192,19 @@ func call(name string) func(context.Context, sdk.ToolCall) (sdk.ToolResult, erro
 			}
 		}
 	}
+}
+
+func blurt(_ context.Context, k *sdk.Kernel) error {
+	secret := k.Secret("OWN_SECRET")
+	if note("told", "yes"); secret == "" {
+		return nil
+	}
+	address := "https://example.org/bot" + secret + "/getMe?key=" + url.QueryEscape(secret)
+	k.Log().Error("calling failed", "error", errors.New("Get "+address), "secret", secret)
+	fmt.Fprintln(os.Stderr, "plainly:", address)
+	fmt.Println("and to stdout:", secret)
+	k.SetReadiness(sdk.Degraded, "cannot reach "+address)
+	fmt.Fprintln(os.Stderr, "never call", address)
+	os.Exit(2)
+	return nil
 }

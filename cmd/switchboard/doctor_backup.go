@@ -1,0 +1,88 @@
+package main
+
+import (
+	"errors"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/dustin/go-humanize"
+
+	"github.com/switchboard-run/switchboard/kernel"
+	"github.com/switchboard-run/switchboard/kernel/backup"
+	"github.com/switchboard-run/switchboard/kernel/config"
+	"github.com/switchboard-run/switchboard/kernel/control"
+	"github.com/switchboard-run/switchboard/kernel/journal"
+	"github.com/switchboard-run/switchboard/kernel/journal/sqlite"
+)
+
+// oldBackup is when a nightly backup is too old for a store that has changed
+// since.
+const oldBackup = 3 * 24 * time.Hour
+
+// longStore is the size from which reading all of a store is announced.
+const longStore = 300 << 20
+
+// openStore looks at the store of a kernel that runs.
+func (d *diagnosis) openStore(s control.Status) {
+	if s.Damage != "" {
+		text, hint, _ := strings.Cut(s.Damage, "\n")
+		d.add("Store", levelError, hint, "%s", text)
+	}
+}
+
+// store looks at a store that nobody has open.
+func (d *diagnosis) store(home *config.Home) {
+	info, err := os.Stat(home.Database())
+	if err != nil {
+		if _, err := os.Stat(home.Database() + "-wal"); err != nil {
+			d.add("Store", levelOK, "", "there is none yet; it is made at the first start")
+			return
+		}
+	}
+	if info != nil && info.Size() > longStore && d.waits != nil {
+		d.waits("Reading the store, all of its %s ...", humanize.IBytes(uint64(info.Size()))) //nolint:gosec // not negative
+	}
+	if err := sqlite.Check(home.Database()); err != nil {
+		hint := ""
+		if errors.Is(err, journal.ErrDamaged) || errors.Is(err, journal.ErrNewer) {
+			hint = kernel.BackupHint(home)
+		}
+		d.add("Store", levelError, hint, "%s", err)
+	} else if info != nil {
+		d.add("Store", levelOK, "", "%s can be opened and is whole (%s)", home.Database(), humanize.IBytes(uint64(info.Size()))) //nolint:gosec // not negative
+	}
+	settings, err := config.Load(home.Config())
+	if err != nil || info == nil {
+		return
+	}
+	s := backup.State{Nightly: settings.Backup.Nightly, Newest: newestOf(home)}
+	if f := backup.LastFailure(home); f != nil && s.Nightly {
+		s.Failure, s.FailedAt = f.Reason, &f.At
+	}
+	d.backups(s, info.ModTime())
+}
+
+func newestOf(home *config.Home) *backup.Found {
+	if found := backup.List(home); len(found) > 0 {
+		return &found[0]
+	}
+	return nil
+}
+
+// backups looks at the backups of a store that has last changed at a time.
+func (d *diagnosis) backups(s backup.State, changed time.Time) {
+	switch {
+	case s.Failure != "":
+		d.add("Backups", levelError, "a kernel that runs tries it again every hour; `switchboard backup create` tries it now",
+			"the nightly backup failed at %s: %s", s.FailedAt.Local().Format("2006-01-02 15:04"), s.Failure)
+	case s.Newest == nil && s.Nightly:
+		d.add("Backups", levelNote, "`switchboard backup create` makes one; the nightly one comes when the kernel has run for two minutes", "there is none yet")
+	case s.Newest == nil:
+		d.add("Backups", levelWarning, "`switchboard backup create` makes one; backup.nightly in config.yaml makes one each night", "there is none, and none is made by itself")
+	case changed.Sub(s.Newest.At) > oldBackup:
+		d.add("Backups", levelWarning, "`switchboard backup create` makes one now; nightly ones need a kernel that runs", "the newest one is of %s", s.Newest.At.Local().Format("2006-01-02 15:04"))
+	default:
+		d.add("Backups", levelOK, "", "the newest one is of %s (%s)", s.Newest.At.Local().Format("2006-01-02 15:04"), humanize.IBytes(uint64(s.Newest.Bytes))) //nolint:gosec // not negative
+	}
+}

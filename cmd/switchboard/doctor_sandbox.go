@@ -1,0 +1,56 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/switchboard-run/switchboard/kernel/control"
+	"github.com/switchboard-run/switchboard/kernel/sandbox"
+)
+
+// sandboxes says what limits the extensions, process by process.
+func (d *diagnosis) sandboxes(s control.Status) {
+	const area = "Sandbox"
+	level := levelNote
+	if sandbox.Detect().Level() == sandbox.LevelFull {
+		level = levelOK
+	}
+	d.add(area, level, "", "%s", s.Sandbox)
+	if os.Geteuid() == 0 {
+		d.add(area, levelNote, "run it as a user of its own", "the kernel runs as root: extensions can read what only root may below /etc")
+	}
+	byProcess := map[int][]control.Extension{}
+	var pids []int
+	for _, x := range s.Extensions {
+		if x.Sandbox == nil {
+			continue
+		}
+		if byProcess[x.PID] == nil {
+			pids = append(pids, x.PID)
+		}
+		byProcess[x.PID] = append(byProcess[x.PID], x)
+	}
+	for _, pid := range pids {
+		all := byProcess[pid]
+		var ids []string
+		for _, x := range all {
+			ids = append(ids, x.ID)
+		}
+		slices.Sort(ids)
+		box := all[0].Sandbox
+		if box.Level == sandbox.LevelNone {
+			i := slices.IndexFunc(all, func(x control.Extension) bool {
+				return !strings.HasPrefix(x.Sandbox.Reason, "an extension that shares")
+			})
+			d.add(area, levelWarning, "", "%s: not limited: %s", strings.Join(ids, ", "), all[max(0, i)].Sandbox.Reason)
+			continue
+		}
+		text := fmt.Sprintf("%s: own files, %s", strings.Join(ids, ", "), strings.Split(box.Network, " (")[0])
+		if len(box.Files) > 0 {
+			text += "; also " + strings.Join(box.Files, ", ")
+		}
+		d.add(area, levelOK, "", "%s", text)
+	}
+}

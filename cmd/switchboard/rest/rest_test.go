@@ -1,0 +1,54 @@
+package rest
+
+import (
+	"os"
+	"runtime"
+	"runtime/debug"
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// TestMemoryIsGivenBackOncePerPieceOfWork also shows that it is not while work
+// goes on, nor for next to nothing.
+func TestMemoryIsGivenBackOncePerPieceOfWork(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		began := time.Now()
+		var given []time.Duration
+		total := func() uint64 { // works at first, from 100 s to 110 s, and a little always
+			s := uint64(time.Since(began) / time.Second)
+			return 8<<20 + s*1000 + min(s, 3)<<20 + min(max(s, 100)-100, 10)<<20
+		}
+		ended := make(chan struct{})
+		go func() {
+			defer close(ended)
+			watch(t.Context(), total, func() { given = append(given, time.Since(began)) })
+		}()
+		time.Sleep(10 * time.Minute)
+		synctest.Wait()
+		if want := []time.Duration{4 * time.Second, 119 * time.Second}; !slices.Equal(given, want) {
+			t.Errorf("given back at %v, want %v", given, want)
+		}
+	})
+}
+
+func TestAStartIsOverWithTheFirstCollection(t *testing.T) {
+	if _, set := os.LookupEnv("GOGC"); set {
+		t.Skip("GOGC is set")
+	}
+	usual := debug.SetGCPercent(100)
+	defer debug.SetGCPercent(usual)
+	Begin()
+	for range 1000 {
+		runtime.GC()
+		now := debug.SetGCPercent(100)
+		if now == 100 {
+			return
+		}
+		debug.SetGCPercent(now)
+		runtime.Gosched()
+	}
+	t.Error("it goes on")
+}

@@ -1,0 +1,96 @@
+//go:build crashpoints
+
+package main
+
+import (
+	"fmt"
+	"os"
+	"strings"
+
+	"github.com/switchboard-run/switchboard/contract/busv1"
+	"github.com/switchboard-run/switchboard/kernel/journal"
+)
+
+// A spoiled kernel does what it must never do, so that it can be seen whether
+// those who count what is lost would notice:
+//
+//	SWITCHBOARD_SPOIL  "delivery TOPIC": no event of the topic is stored as to be
+//	                   delivered; "settled TOPIC": neither that its deliveries were
+//	                   begun nor what became of them is stored; "call NAME": what became of calls of the
+//	                   tool is not stored
+func init() {
+	spoil := os.Getenv("SWITCHBOARD_SPOIL")
+	if spoil == "" {
+		return
+	}
+	what, of, ok := strings.Cut(spoil, " ")
+	if !ok || what != "delivery" && what != "settled" && what != "call" {
+		panic(fmt.Sprintf(`SWITCHBOARD_SPOIL is %q, not "delivery TOPIC", "settled TOPIC" or "call NAME"`, spoil))
+	}
+	inner := wrapStore
+	wrapStore = func(s journal.Store) journal.Store {
+		if s = (&spoiledStore{Store: s, what: what, of: of, seqs: map[int64]bool{}}); inner != nil {
+			return inner(s)
+		}
+		return s
+	}
+}
+
+// spoiledStore forgets something. What it notes belongs to the writer.
+type spoiledStore struct {
+	journal.Store
+	what, of string
+	seqs     map[int64]bool // events of the topic
+}
+
+// Submit implements journal.Store.
+func (s *spoiledStore) Submit(u journal.Update) {
+	apply := u.Apply
+	u.Apply = func(tx journal.Tx) error { return apply(&spoiledTx{Tx: tx, s: s}) }
+	s.Store.Submit(u)
+}
+
+type spoiledTx struct {
+	journal.Tx
+	s *spoiledStore
+}
+
+func (t *spoiledTx) AppendEvent(e *busv1.Event) error {
+	err := t.Tx.AppendEvent(e)
+	if e.GetTopic() == t.s.of {
+		t.s.seqs[e.GetSeq()] = true
+	}
+	return err
+}
+
+func (t *spoiledTx) AddDelivery(d journal.Delivery) error {
+	switch {
+	case !t.s.seqs[d.Seq]:
+	case t.s.what == "delivery":
+		return nil
+	case t.s.what == "settled":
+		d.State, d.StartedAt = journal.Pending, 0
+	}
+	return t.Tx.AddDelivery(d)
+}
+
+func (t *spoiledTx) UpdateDelivery(d journal.Delivery) error {
+	if t.s.what == "settled" && t.s.seqs[d.Seq] {
+		return nil
+	}
+	return t.Tx.UpdateDelivery(d)
+}
+
+func (t *spoiledTx) Acknowledge(seq, subscription, startedAt, settledAt int64) error {
+	if t.s.what == "settled" && t.s.seqs[seq] {
+		return nil
+	}
+	return t.Tx.Acknowledge(seq, subscription, startedAt, settledAt)
+}
+
+func (t *spoiledTx) PutCall(c *journal.Call) error {
+	if t.s.what == "call" && c.Name == t.s.of && c.ID != 0 {
+		return nil
+	}
+	return t.Tx.PutCall(c)
+}
