@@ -7,11 +7,10 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strconv"
-	"strings"
 	"syscall"
 	"time"
 
+	"github.com/switchboard-run/switchboard/bench/processes"
 	"github.com/switchboard-run/switchboard/extensions/openai/openaitest"
 	"github.com/switchboard-run/switchboard/extensions/telegramchannel/telegramtest"
 )
@@ -20,12 +19,14 @@ type bench struct {
 	binary string
 	rounds int
 	quick  bool
+	stored int // settled events
 }
 
 func (b *bench) build() error {
 	b.binary = filepath.Join(os.TempDir(), fmt.Sprintf("switchboard-bench-%d", os.Getpid()))
 	build := exec.Command("go", "build", "-o", b.binary, "github.com/switchboard-run/switchboard/cmd/switchboard")
 	build.Stderr = os.Stderr
+	build.Env = append(os.Environ(), "CGO_ENABLED=0")
 	return build.Run()
 }
 
@@ -157,40 +158,15 @@ func (d *bed) quiet() error {
 }
 
 // tree is the kernel's process and all that descend from it.
-func (d *bed) tree() (pids []int) {
-	children := map[int][]int{}
-	stats, _ := filepath.Glob("/proc/[0-9]*/stat")
-	for _, path := range stats {
-		fields := statFields(path)
-		if fields == nil {
-			continue
-		}
-		pid, _ := strconv.Atoi(strings.Split(path, "/")[2])
-		parent, _ := strconv.Atoi(fields[1])
-		children[parent] = append(children[parent], pid)
-	}
-	pids = []int{d.kernel.Process.Pid}
-	for i := 0; i < len(pids); i++ {
-		pids = append(pids, children[pids[i]]...)
+func (d *bed) tree() []int {
+	pids := []int{d.kernel.Process.Pid}
+	for _, p := range processes.Below(pids[0]) {
+		pids = append(pids, p.PID)
 	}
 	return pids
 }
 
-// statFields is /proc/<pid>/stat behind the name: state, parent, ...
-func statFields(path string) []string {
-	raw, err := os.ReadFile(path)
-	if err != nil {
-		return nil
-	}
-	_, rest, ok := strings.Cut(string(raw), ") ")
-	if !ok {
-		return nil
-	}
-	return strings.Fields(rest)
-}
-
-// cpu is the processor time of all processes so far, from the scheduler's own
-// nanosecond counts of each thread.
+// cpu is the processor time of all processes so far.
 func (d *bed) cpu() (total time.Duration) {
 	for _, pid := range d.tree() {
 		total += cpuOf(pid)
@@ -198,33 +174,14 @@ func (d *bed) cpu() (total time.Duration) {
 	return total
 }
 
-func cpuOf(pid int) (total time.Duration) {
-	tasks, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/schedstat", pid))
-	for _, task := range tasks {
-		raw, err := os.ReadFile(task)
-		if err != nil {
-			continue
-		}
-		ns, _ := strconv.ParseInt(strings.Fields(string(raw))[0], 10, 64)
-		total += time.Duration(ns)
-	}
-	return total
-}
+func cpuOf(pid int) time.Duration { return processes.CPU(pid) }
 
 // pss is the memory of all processes, shared pages counted once.
-func (d *bed) pss() (kib int64, processes int) {
+func (d *bed) pss() (kib int64, running int) {
 	for _, pid := range d.tree() {
-		raw, err := os.ReadFile(fmt.Sprintf("/proc/%d/smaps_rollup", pid))
-		if err != nil {
-			continue
-		}
-		processes++
-		for line := range strings.Lines(string(raw)) {
-			if rest, ok := strings.CutPrefix(line, "Pss:"); ok {
-				n, _ := strconv.ParseInt(strings.Fields(rest)[0], 10, 64)
-				kib += n
-			}
+		if n := processes.PSS(pid); n > 0 {
+			kib, running = kib+n, running+1
 		}
 	}
-	return kib, processes
+	return kib, running
 }

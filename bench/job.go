@@ -9,9 +9,10 @@ import (
 )
 
 // startToReply is the time from starting the kernel's process to its first
-// reply, to a message that was waiting at the platform.
+// reply, to a message that was waiting at the platform, and the processor time of
+// all its processes until then.
 func startToReply(b *bench) error {
-	var times []time.Duration
+	var times, cpu []time.Duration
 	for range b.rounds {
 		d, err := newBed()
 		if err != nil {
@@ -29,6 +30,7 @@ func startToReply(b *bench) error {
 			}
 			if attempt > 0 {
 				times = append(times, time.Since(began))
+				cpu = append(cpu, d.cpu())
 			}
 			if err := d.stop(); err != nil {
 				return err
@@ -37,8 +39,12 @@ func startToReply(b *bench) error {
 		d.close()
 	}
 	fmt.Println("start to first reply:", spread(times, milliseconds))
+	fmt.Println("CPU until then:", spread(cpu, milliseconds))
 	return nil
 }
+
+// rest is how long a bed comes to rest before it is looked at.
+const rest = 3 * time.Second
 
 // idle is memory and processor time when nothing happens.
 func idle(b *bench) error {
@@ -50,7 +56,7 @@ func idle(b *bench) error {
 		if err != nil {
 			return err
 		}
-		time.Sleep(3 * time.Second) //nolint:forbidigo // idling is what is measured
+		time.Sleep(rest) //nolint:forbidigo // idling is what is measured
 		before, began := d.cpu(), time.Now()
 		time.Sleep(10 * time.Second) //nolint:forbidigo // likewise
 		load = append(load, float64(d.cpu()-before)/float64(time.Since(began))*100)

@@ -18,6 +18,8 @@ var measurements = []struct {
 }{
 	{"start", startToReply},
 	{"idle", idle},
+	{"weight", weight},
+	{"grown", grown},
 	{"latency", latency},
 	{"throughput", throughput},
 	{"long", longChat},
@@ -29,6 +31,7 @@ var measurements = []struct {
 	{"tasks", taskLoad},
 	{"links", linkTrips},
 	{"inbox", fullInbox},
+	{"hostile", hostile},
 }
 
 func main() {
@@ -39,8 +42,9 @@ func main() {
 	b := &bench{}
 	flag.StringVar(&b.binary, "binary", "", "the switchboard binary; empty: build it")
 	flag.IntVar(&b.rounds, "rounds", 5, "rounds of each measurement; the median counts")
+	flag.IntVar(&b.stored, "stored", 10_000_000, "settled events of the store of stored; each takes about 400 bytes in /tmp")
 	flag.BoolVar(&b.quick, "quick", false, "less of everything, for a look")
-	only := flag.String("only", "", "comma-separated: start,idle,latency,throughput,long,bus,stored,rounds,history,resume,tasks,links,inbox")
+	only := flag.String("only", "", "comma-separated: start,idle,weight,grown,latency,throughput,long,bus,stored,rounds,history,resume,tasks,links,inbox,hostile")
 	flag.Parse()
 	if err := b.all(*only); err != nil {
 		fmt.Fprintln(os.Stderr, "bench:", err)

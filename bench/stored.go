@@ -3,11 +3,15 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"time"
+
+	"github.com/dustin/go-humanize"
 
 	"github.com/switchboard-run/switchboard/contract"
 	"github.com/switchboard-run/switchboard/contract/busv1"
@@ -16,21 +20,56 @@ import (
 	"github.com/switchboard-run/switchboard/kernel/journal/sqlite"
 )
 
-// stored compares an empty store with one that has seen much: how fast the
-// kernel starts, and what a message costs.
+// stored is what a store costs that has seen much: how fast the kernel starts on
+// it, what a message costs beside one on an empty store, how long commands take,
+// and what pruning all of it does to whoever writes meanwhile.
 func stored(b *bench) error {
-	var starts, empty, full []time.Duration
-	var emptyCPU, fullCPU []time.Duration
+	full, err := newBed()
+	if err != nil {
+		return err
+	}
+	defer full.close()
+	empty, err := newBed()
+	if err != nil {
+		return err
+	}
+	defer empty.close()
+	for _, d := range []*bed{full, empty} { // the nightly one would come two minutes after a start
+		config := filepath.Join(d.home, "config.yaml")
+		before, err := os.ReadFile(config)
+		if err != nil {
+			return err
+		}
+		if err := os.WriteFile(config, append(before, "backup: {nightly: false}\n"...), 0o600); err != nil {
+			return err
+		}
+	}
+	path := filepath.Join(full.home, "switchboard.db")
+	events, others := b.scale(b.stored), b.scale(10_000)
+	began := time.Now()
+	if err := fillStore(path, events, others, others); err != nil {
+		return err
+	}
+	fmt.Printf("with %d settled events, %d sessions, %d schedules: %s, written in %s\n",
+		events, others, others, humanize.IBytes(fileSize(path)), time.Since(began).Round(time.Second))
+	if err := startStored(b, full, empty); err != nil {
+		return err
+	}
+	if err := backupStored(b, full, empty); err != nil {
+		return err
+	}
+	return pruneStored(b, full, empty)
+}
+
+// startStored compares starts and messages on both.
+func startStored(b *bench, full, empty *bed) error {
+	beds := []*bed{empty, full}
+	var starts, p50, cpu [2][]time.Duration
+	var memory [2][]int64
 	for range min(b.rounds, 3) {
-		for _, filled := range []bool{false, true} {
-			d, err := newBed()
-			if err != nil {
+		for i, d := range beds {
+			if err := forget(filepath.Join(d.home, "switchboard.db")); err != nil {
 				return err
-			}
-			if filled {
-				if err := fillStore(filepath.Join(d.home, "switchboard.db"), b.scale(1_000_000), b.scale(10_000), b.scale(10_000)); err != nil {
-					return err
-				}
 			}
 			d.say(1, "good morning")
 			began := time.Now()
@@ -40,9 +79,7 @@ func stored(b *bench) error {
 			if _, err := d.reply(context.Background()); err != nil {
 				return err
 			}
-			if filled {
-				starts = append(starts, time.Since(began))
-			}
+			starts[i] = append(starts[i], time.Since(began))
 			if err := d.warm(); err != nil {
 				return err
 			}
@@ -50,23 +87,46 @@ func stored(b *bench) error {
 			if err != nil {
 				return err
 			}
-			if filled {
-				full, fullCPU = append(full, p.p50), append(fullCPU, p.cpu)
-			} else {
-				empty, emptyCPU = append(empty, p.p50), append(emptyCPU, p.cpu)
+			kib, _ := d.pss()
+			p50[i], cpu[i], memory[i] = append(p50[i], p.p50), append(cpu[i], p.cpu), append(memory[i], kib)
+			if i == 1 && len(starts[i]) == 1 {
+				if err := d.commands(b.binary); err != nil {
+					return err
+				}
 			}
-			d.close()
+			if err := d.stop(); err != nil {
+				return err
+			}
 		}
 	}
-	fmt.Printf("with %d settled events, %d sessions, %d schedules:\n", b.scale(1_000_000), b.scale(10_000), b.scale(10_000))
-	fmt.Println("start to first reply:", spread(starts, milliseconds))
-	fmt.Printf("p50 per message: %s, empty store %s, ratio %.2f\n", milliseconds(median(full)), milliseconds(median(empty)), float64(median(full))/float64(median(empty)))
-	fmt.Printf("CPU per message: %s, empty store %s, ratio %.2f\n",
-		milliseconds(median(fullCPU)), milliseconds(median(emptyCPU)), float64(median(fullCPU))/float64(median(emptyCPU)))
+	fmt.Println("start to first reply:", spread(starts[1], milliseconds))
+	fmt.Println("the same, empty store:", spread(starts[0], milliseconds))
+	fmt.Printf("p50 per message: %s, empty store %s, ratio %.2f\n", milliseconds(median(p50[1])), milliseconds(median(p50[0])), float64(median(p50[1]))/float64(median(p50[0])))
+	fmt.Printf("CPU per message: %s, empty store %s, ratio %.2f\n", milliseconds(median(cpu[1])), milliseconds(median(cpu[0])), float64(median(cpu[1]))/float64(median(cpu[0])))
+	fmt.Printf("PSS behind the messages: %.1f MiB, empty store %.1f MiB\n", float64(median(memory[1]))/1024, float64(median(memory[0]))/1024)
 	return nil
 }
 
-// fillStore writes a store as years of use leave it.
+// commands shows how long those take that look at what has happened.
+func (d *bed) commands(binary string) error {
+	var took []string
+	for _, line := range []string{"status", "doctor", "events tail", "events tail --topic no.such.topic", "events dead", "trace e1", "sessions list", "tasks list", "schedules list", "usage", "backup list"} {
+		began := time.Now()
+		c := exec.Command(binary, strings.Fields(line)...)
+		c.Env = d.kernel.Env
+		err := c.Run()
+		if exit := (*exec.ExitError)(nil); err != nil && !errors.As(err, &exit) { // doctor and trace may have found something
+			return fmt.Errorf("%s: %w", line, err)
+		}
+		took = append(took, fmt.Sprintf("%s %.0f ms", line, float64(time.Since(began))/float64(time.Millisecond)))
+	}
+	fmt.Println("commands:", strings.Join(took, ", "))
+	return nil
+}
+
+// fillStore writes a store as years of use leave it: every event is old enough
+// to be pruned. One in five has a key against duplicates, as what comes from
+// outside has.
 func fillStore(path string, events, sessions, schedules int) error {
 	store, err := sqlite.Open(path)
 	if err != nil {
@@ -74,6 +134,7 @@ func fillStore(path string, events, sessions, schedules int) error {
 	}
 	ctx := context.Background()
 	now := time.Now()
+	old := now.Add(-90 * 24 * time.Hour)
 	const batch = 5000
 	subscription := journal.Subscription{Extension: "orchestrator", Pattern: contract.TopicAgentInput + "orchestrator"}
 	if err := journal.Do(ctx, store, func(tx journal.Tx) error { return tx.PutSubscription(&subscription) }); err != nil {
@@ -85,15 +146,18 @@ func fillStore(path string, events, sessions, schedules int) error {
 	}
 	for from := 0; from < events; from += batch {
 		err := journal.Do(ctx, store, func(tx journal.Tx) error {
-			for range min(batch, events-from) {
+			for i := range min(batch, events-from) {
 				e := &busv1.Event{
 					Topic: contract.TopicAgentInput + "orchestrator", Key: "s1", Source: contract.KernelSource, Payload: payload,
-					CreatedAtUs: now.Add(-time.Hour).UnixMicro(),
+					CreatedAtUs: old.UnixMicro() + int64(from+i),
+				}
+				if i%5 == 0 {
+					e.DedupeKey = fmt.Sprint("update-", 100_000_000+from+i)
 				}
 				if err := tx.AppendEvent(e); err != nil {
 					return err
 				}
-				d := journal.Delivery{Seq: e.GetSeq(), Subscription: subscription.ID, Key: e.GetKey(), State: journal.Done, SettledAt: now.UnixMicro()}
+				d := journal.Delivery{Seq: e.GetSeq(), Subscription: subscription.ID, Key: e.GetKey(), State: journal.Done, SettledAt: e.GetCreatedAtUs() + 1000}
 				if err := tx.AddDelivery(d); err != nil {
 					return err
 				}

@@ -1,0 +1,255 @@
+package main
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/switchboard-run/switchboard/bench/processes"
+)
+
+// lean is the configuration of a home for one message: a process for each
+// extension, and only those that the job needs.
+const lean = `processes: separate
+extensions: {offline: {enabled: false}, memory: {enabled: false}, heartbeat: {enabled: false}, tasks: {enabled: false}, links: {enabled: false}}
+`
+
+// victims are what is killed at each commit: parts of command lines; "" is the
+// kernel.
+var victims = []string{"", "agent:keeper", "telegram_channel", "openai:openai", "scheduler:scheduler", filepath.Base(os.Args[0]) + " extension"}
+
+func nameOf(victim string) string {
+	switch {
+	case victim == "":
+		return "kernel"
+	case strings.Contains(victim, "extension"):
+		return "shop"
+	}
+	_, name, ok := strings.Cut(victim, ":")
+	if !ok {
+		return victim
+	}
+	return name
+}
+
+// point is where something is killed.
+type point struct {
+	victim string
+	where  string // "before 7": the 7th commit is applied and not on disk; "after 7": nobody has been told
+	reply  reply  // how the reply of the job comes
+	next   string // where the next kernel is killed, counted from its start; empty: nowhere
+}
+
+func (p point) name() string {
+	switch {
+	case p.next != "":
+		return "kernel twice"
+	case p.reply == slowly:
+		return nameOf(p.victim) + ", drafts"
+	}
+	return nameOf(p.victim)
+}
+
+func (p point) String() string {
+	text := fmt.Sprintf("%s killed %s", p.name(), p.where)
+	if p.next != "" {
+		text += " and then " + p.next
+	}
+	return text
+}
+
+// within are the commits of a start at which the second kernel is killed.
+const within = 8
+
+// commits kills each process of the job at both sides of each commit of it: when
+// a commit has been applied and nothing of it is on disk, and when it is on disk
+// and nobody has been told.
+func commits(r *run, random *rand.Rand) error {
+	var points []point
+	for _, kind := range []reply{atOnce, slowly} {
+		did, err := r.trace(kind)
+		if err != nil {
+			return err
+		}
+		r.say("%d commits of one message%s", len(did), map[reply]string{slowly: " whose reply is shown while it is written"}[kind])
+		for n := range did {
+			for _, where := range []string{fmt.Sprint("before ", n+1), fmt.Sprint("after ", n+1)} {
+				for _, v := range victims {
+					if kind == atOnce || v == "" || v == "telegram_channel" {
+						points = append(points, point{victim: v, where: where, reply: kind})
+					}
+				}
+				if kind == atOnce {
+					next := fmt.Sprint([]string{"before ", "after "}[random.IntN(2)], 1+random.IntN(within))
+					points = append(points, point{where: where, next: next})
+				}
+			}
+		}
+	}
+	if r.short {
+		random.Shuffle(len(points), func(i, j int) { points[i], points[j] = points[j], points[i] })
+		points = points[:min(len(points), 8)]
+	}
+	done := 0
+	return r.each(len(points), func(i int, lock *sync.Mutex) error {
+		began, p := time.Now(), points[i]
+		c, problems, err := r.commitPoint(p)
+		lock.Lock()
+		defer lock.Unlock()
+		if err != nil {
+			return fmt.Errorf("%s: %w", p, err)
+		}
+		for _, problem := range problems {
+			problem = fmt.Sprintf("%s: %s", p, problem)
+			r.say("%s", problem)
+			r.report.Problems = append(r.report.Problems, problem)
+		}
+		r.report.add("commits", p.name(), c, time.Since(began))
+		if done++; done%50 == 0 {
+			r.say("%d of %d points", done, len(points))
+		}
+		return nil
+	})
+}
+
+// each does something so often, several of them at a time; it returns the first
+// error.
+func (r *run) each(n int, do func(i int, lock *sync.Mutex) error) (first error) {
+	var (
+		mu    sync.Mutex
+		all   sync.WaitGroup
+		slots = make(chan struct{}, r.parallel)
+		errs  = make([]error, n)
+	)
+	for i := range n {
+		slots <- struct{}{}
+		all.Go(func() {
+			defer func() { <-slots }()
+			errs[i] = do(i, &mu)
+		})
+	}
+	all.Wait()
+	if i := slices.IndexFunc(errs, func(err error) bool { return err != nil }); i >= 0 {
+		return errs[i]
+	}
+	return nil
+}
+
+// trace runs the job whole and returns what each of its commits did.
+func (r *run) trace(kind reply) ([]string, error) {
+	h, err := newHome(r.binary, lean)
+	if err != nil {
+		return nil, err
+	}
+	defer h.close(false)
+	trace := h.file("commits")
+	h.extra = []string{"SWITCHBOARD_CRASH_TRACE=" + trace, "SWITCHBOARD_CRASH_FROM=user.message"}
+	if err := h.start(); err != nil {
+		return nil, err
+	}
+	if c, problems := h.settle(h.one(kind)); c.losses() > 0 {
+		return nil, fmt.Errorf("the job goes wrong though nothing is killed: %q", problems)
+	}
+	h.end()
+	raw, err := os.ReadFile(trace)
+	return strings.Split(strings.TrimSpace(string(raw)), "\n"), err
+}
+
+// one writes one message.
+func (h *home) one(kind reply) []message {
+	m := message{token: tokenOf("b0", 0), chat: chatOf(0), reminder: true}
+	h.model.want(m.token, job{delay: 1, reply: kind})
+	h.write(m.chat, m.token)
+	return []message{m}
+}
+
+func (r *run) commitPoint(p point) (c counts, problems []string, err error) {
+	h, err := newHome(r.binary, lean)
+	if err != nil {
+		return c, nil, err
+	}
+	defer func() { h.close(len(problems) > 0) }()
+	reached := h.file("reached")
+	h.extra = []string{"SWITCHBOARD_CRASH=" + p.where, "SWITCHBOARD_CRASH_FROM=user.message", "SWITCHBOARD_CRASH_VICTIM=" + p.victim, "SWITCHBOARD_CRASH_TRACE=" + reached}
+	if err := h.start(); err != nil {
+		return c, nil, err
+	}
+	messages := h.one(p.reply)
+	if p.victim == "" {
+		fell, err := h.fall(messages)
+		if err != nil {
+			return c, nil, err
+		}
+		if c.Kills = fell; p.next != "" && fell > 0 {
+			h.extra = []string{"SWITCHBOARD_CRASH=" + p.next}
+			if err := h.start(); err != nil {
+				return c, nil, err
+			}
+			if fell, err = h.fall(messages); err != nil {
+				return c, nil, err
+			}
+			c.Kills += fell
+		}
+		if fell == 0 {
+			c.NotReached = 1 // the commits of this run were fewer
+		}
+		h.extra = nil
+		if h.pid() == 0 {
+			if err := h.start(); err != nil {
+				return c, nil, err
+			}
+		}
+	}
+	found, problems := h.settle(messages)
+	c.add(found)
+	if p.victim != "" {
+		raw, _ := os.ReadFile(reached)
+		if strings.Contains(string(raw), "killed ") {
+			c.Kills = 1
+		} else {
+			c.NotReached = 1
+		}
+	}
+	gone := h.astray()
+	h.end()
+	for _, left := range append(gone, h.processesLeft()...) {
+		c.ProcessesLeft++
+		problems = append(problems, "left behind: "+left)
+	}
+	if len(problems) > 0 {
+		problems = append(problems, "see "+h.dir)
+	}
+	return c, problems, nil
+}
+
+// fall waits until the kernel kills itself, and returns how often it did: not at
+// all if everything comes and nothing is left to be done.
+func (h *home) fall(messages []message) (int, error) {
+	were := map[int]processes.Process{}
+	fell := true
+	err := until("the kernel to fall, or the job to end", 2*h.patience, func() bool {
+		pid := h.pid()
+		if pid == 0 {
+			return true
+		}
+		for _, p := range processes.Below(pid) {
+			were[p.PID] = p
+		}
+		fell = !h.complete(messages) || len(h.pending()) > 0
+		return !fell
+	})
+	if err != nil || !fell {
+		return 0, err
+	}
+	var list []processes.Process
+	for _, p := range were {
+		list = append(list, p)
+	}
+	h.watch(list)
+	return 1, nil
+}

@@ -1,0 +1,233 @@
+package main
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/switchboard-run/switchboard/bench/processes"
+	"github.com/switchboard-run/switchboard/extensions/openai/openaitest"
+	"github.com/switchboard-run/switchboard/extensions/telegramchannel/telegramtest"
+)
+
+// patience bounds every wait; only what is lost takes it.
+const patience = 3 * time.Minute
+
+// home is one home with the servers around it, and the kernel that runs in it.
+type home struct {
+	dir      string
+	binary   string
+	telegram *telegramtest.Server
+	model    *script
+	openai   *openaitest.Server
+	extra    []string // environment of the next kernel
+	patience time.Duration
+
+	settled []message // all whose time is over
+	losses  int       // what was found of them
+
+	mu     sync.Mutex
+	kernel *exec.Cmd
+	ended  chan struct{}
+	out    *os.File
+	onSent func(telegramtest.Message)
+
+	leaving sync.WaitGroup // those that look whether processes are left
+	left    []string
+}
+
+const manifests = `api: 1
+id: keeper
+name: Keeper
+version: 1.0.0
+agent:
+  model: default
+  instructions: You keep the shop.
+  uses_tools: [core/*, shop/*, scheduler/*]
+restart: {backoff: 20ms, max_backoff: 20ms, max: 1000}
+---
+api: 1
+id: shop
+name: Shop
+version: 1.0.0
+run: {command: %q, args: [extension]}
+provides: {tools: true, channel: {max_length: 0}}
+restart: {backoff: 20ms, max_backoff: 20ms, max: 1000}
+`
+
+// homes are those that are there, for somebody who interrupts the run.
+var homes sync.Map
+
+// newHome makes a home; config is added to its configuration.
+func newHome(binary, config string) (*home, error) {
+	dir, err := os.MkdirTemp("/tmp", "sbf")
+	if err != nil {
+		return nil, err
+	}
+	h := &home{dir: dir, binary: binary, model: newScript(), patience: patience}
+	if h.telegram, err = telegramtest.New(telegramtest.OnMessage(h.sent)); err != nil {
+		return nil, err
+	}
+	if h.openai, err = openaitest.Start(); err != nil {
+		return nil, err
+	}
+	h.openai.Keep(1)
+	h.openai.Handle(h.model.answer)
+	self, err := os.Executable()
+	if err != nil {
+		return nil, err
+	}
+	for id, text := range map[string]int{"keeper": 0, "shop": 1} {
+		path := h.file("extensions", id, "manifest.yaml")
+		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+			return nil, err
+		}
+		if err := os.WriteFile(path, []byte(strings.Split(fmt.Sprintf(manifests, self), "---\n")[text]), 0o600); err != nil {
+			return nil, err
+		}
+	}
+	text := "agents: {default: keeper, enabled: [keeper]}\nchannels: {telegram_channel: {allow_from: [\"*\"]}}\n" + config
+	if err := os.WriteFile(h.file("config.yaml"), []byte(text), 0o600); err != nil {
+		return nil, err
+	}
+	h.out, err = os.Create(h.file("kernel.out"))
+	homes.Store(h, true)
+	return h, err
+}
+
+func (h *home) file(parts ...string) string {
+	return filepath.Join(append([]string{h.dir}, parts...)...)
+}
+
+// sent is called for each message that the platform takes.
+func (h *home) sent(m telegramtest.Message) {
+	h.mu.Lock()
+	f := h.onSent
+	h.mu.Unlock()
+	if f != nil {
+		f(m)
+	}
+}
+
+func (h *home) onMessage(f func(telegramtest.Message)) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.onSent = f
+}
+
+// start starts a kernel.
+func (h *home) start() error {
+	cmd := exec.Command(h.binary, "run")
+	cmd.Env = append([]string{
+		"PATH=" + os.Getenv("PATH"), "HOME=" + h.dir, "SWITCHBOARD_HOME=" + h.dir, "TZ=Europe/Berlin", "SWITCHBOARD_CRASH_OFTEN=1",
+		"TELEGRAM_BOT_TOKEN=" + h.telegram.Token(), "TELEGRAM_API_URL=" + h.telegram.URL(),
+		"OPENAI_API_KEY=faults", "OPENAI_BASE_URL=" + h.openai.BaseURL(), "OPENAI_MODEL=instant",
+	}, h.extra...)
+	cmd.Stdout, cmd.Stderr = h.out, h.out
+	if err := cmd.Start(); err != nil {
+		return err
+	}
+	ended := make(chan struct{})
+	go func() {
+		_ = cmd.Wait()
+		close(ended)
+	}()
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.kernel, h.ended = cmd, ended
+	return nil
+}
+
+// pid is the kernel's, 0 if none runs.
+func (h *home) pid() int {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.kernel == nil {
+		return 0
+	}
+	select {
+	case <-h.ended:
+		return 0
+	default:
+		return h.kernel.Process.Pid
+	}
+}
+
+// crash kills the kernel with -9, and has somebody look whether anything of it
+// stays.
+func (h *home) crash() { h.watch(h.kill()) }
+
+// kill kills the kernel with -9 if it runs, and returns what ran below it.
+func (h *home) kill() []processes.Process {
+	pid := h.pid()
+	if pid == 0 {
+		return nil
+	}
+	were := processes.Below(pid)
+	_ = h.kernel.Process.Kill()
+	<-h.ended
+	return were
+}
+
+// watch notes those of the processes that do not end by themselves.
+func (h *home) watch(were []processes.Process) {
+	h.leaving.Go(func() {
+		for _, p := range processes.Left(were, 30*time.Second) {
+			h.mu.Lock()
+			h.left = append(h.left, fmt.Sprintf("%d %s", p.PID, p.Command))
+			h.mu.Unlock()
+		}
+	})
+}
+
+// end is crash for a kernel that no other one follows: what the shop has started
+// beside itself lives until the next one ends it.
+func (h *home) end() {
+	were := h.kill()
+	for _, p := range were {
+		if idle(p) {
+			p.Kill()
+		}
+	}
+	h.watch(slices.DeleteFunc(were, idle))
+}
+
+// close ends everything. A home in which something went wrong is kept.
+func (h *home) close(keep bool) {
+	h.end()
+	h.leaving.Wait()
+	for _, p := range h.besides() { // of a shop that was just starting
+		p.Kill()
+	}
+	homes.Delete(h)
+	h.telegram.Close()
+	h.openai.Close()
+	_ = h.out.Close()
+	if !keep {
+		_ = os.RemoveAll(h.dir)
+	}
+}
+
+// write has somebody write in a chat.
+func (h *home) write(chat int64, token string) {
+	h.telegram.Inject(telegramtest.Incoming{From: telegramtest.User{ID: chat, FirstName: "Anna"}, Text: "message " + token})
+}
+
+var errTime = errors.New("it took too long")
+
+// until looks again and again.
+func until(what string, longest time.Duration, done func() bool) error {
+	for deadline := time.Now().Add(cmp.Or(longest, patience)); !done(); time.Sleep(5 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			return fmt.Errorf("%s: %w", what, errTime)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,137 @@
+// Command faults kills Switchboard with -9 while it does its main job, and
+// counts, from the side of the servers it talks to, what was lost or done
+// twice. README.md says how, and what was seen.
+//
+// The exit status is 1 if anything was lost or done twice, and 2 if it could not
+// be measured.
+package main
+
+import (
+	"encoding/json"
+	"flag"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"os/signal"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// run is one run of the command.
+type run struct {
+	seed     uint64
+	binary   string
+	short    bool
+	kills    int
+	parallel int
+	soak     time.Duration
+	every    time.Duration
+	rate     float64
+	quiet    bool
+	report   report
+}
+
+// parts in the order in which they run. The soak runs only if it is asked for.
+var parts = []struct {
+	name string
+	run  func(*run, *rand.Rand) error
+}{
+	{"spoiled", spoiled},
+	{"commits", commits},
+	{"instants", instants},
+	{"upgrades", upgrades},
+	{"soak", soak},
+}
+
+func main() {
+	switch {
+	case len(os.Args) > 1 && os.Args[1] == "extension":
+		serveShop()
+		return
+	case len(os.Args) > 1 && os.Args[1] == idles:
+		select {}
+	}
+	r := &run{}
+	flag.StringVar(&r.binary, "binary", "", "a switchboard binary built with -tags crashpoints; empty: build it")
+	flag.Uint64Var(&r.seed, "seed", 0, "repeats the choices of a run; 0: a new one")
+	flag.BoolVar(&r.short, "short", false, "a few points and kills of each, for a look")
+	flag.IntVar(&r.kills, "kills", 200, "how often something is killed at a random instant")
+	flag.IntVar(&r.parallel, "parallel", 4, "how many homes are used at a time, where a point needs one of its own")
+	flag.DurationVar(&r.soak, "soak", 0, "how long the soak takes, such as 30m; 0: there is none")
+	flag.DurationVar(&r.every, "every", 10*time.Second, "how often the soak kills")
+	flag.Float64Var(&r.rate, "rate", 0, "messages per second of the soak; 0: half of what was measured at first")
+	only := flag.String("only", "", "comma-separated: spoiled,commits,instants,upgrades,soak")
+	asJSON := flag.Bool("json", false, "print the counts as JSON")
+	flag.Parse()
+	r.quiet = *asJSON
+	if r.seed == 0 {
+		r.seed = rand.Uint64()
+	}
+	if r.short {
+		r.kills = min(r.kills, 10)
+	}
+	r.report.Seed = r.seed
+	interrupted := make(chan os.Signal, 1)
+	signal.Notify(interrupted, os.Interrupt, syscall.SIGTERM)
+	go func() {
+		<-interrupted
+		homes.Range(func(h, _ any) bool {
+			h.(*home).end()
+			return true
+		})
+		os.Exit(2)
+	}()
+	if err := r.all(*only); err != nil {
+		fmt.Fprintln(os.Stderr, "faults:", err)
+		os.Exit(2)
+	}
+	if *asJSON {
+		out := json.NewEncoder(os.Stdout)
+		out.SetIndent("", "  ")
+		_ = out.Encode(r.report)
+	} else {
+		r.report.print()
+	}
+	if r.report.bad() {
+		os.Exit(1)
+	}
+}
+
+func (r *run) all(only string) error {
+	if r.binary == "" {
+		if err := r.build(); err != nil {
+			return err
+		}
+		defer os.Remove(r.binary) //nolint:errcheck // a temporary file
+	}
+	r.say("seed %d", r.seed)
+	for i, p := range parts {
+		if only != "" && !slices.Contains(strings.Split(only, ","), p.name) || p.name == "soak" && r.soak == 0 {
+			continue
+		}
+		r.say("## %s", p.name)
+		// Each part has its own chances, whatever ran before it.
+		if err := p.run(r, rand.New(rand.NewPCG(r.seed, uint64(i)))); err != nil {
+			return fmt.Errorf("%s: %w", p.name, err)
+		}
+	}
+	return nil
+}
+
+func (r *run) build() error {
+	r.binary = filepath.Join(os.TempDir(), fmt.Sprintf("switchboard-faults-%d", os.Getpid()))
+	build := exec.Command("go", "build", "-tags", "crashpoints", "-o", r.binary, "github.com/switchboard-run/switchboard/cmd/switchboard")
+	build.Stdout, build.Stderr = os.Stderr, os.Stderr
+	return build.Run()
+}
+
+// say tells how far it is.
+func (r *run) say(format string, args ...any) {
+	if !r.quiet {
+		fmt.Printf(format+"\n", args...)
+	}
+}

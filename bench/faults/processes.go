@@ -1,0 +1,58 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/switchboard-run/switchboard/bench/processes"
+)
+
+// astray are processes that the shop of this home has started beside itself and
+// that have outlived it: not below the kernel, or more than one shop has.
+func (h *home) astray() (found []string) {
+	_ = until("the shop's processes to end", 30*time.Second, func() bool {
+		found = nil
+		ours := processes.Below(h.pid())
+		own := 0
+		for _, p := range h.besides() {
+			isBelow := slices.ContainsFunc(ours, func(o processes.Process) bool { return o.PID == p.PID })
+			if own++; !isBelow || own > 2 {
+				found = append(found, fmt.Sprintf("%d %s", p.PID, p.Command))
+			}
+		}
+		return len(found) == 0
+	})
+	return found
+}
+
+// processesLeft takes what was found of killed kernels.
+func (h *home) processesLeft() []string {
+	h.leaving.Wait()
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	found := h.left
+	h.left = nil
+	return found
+}
+
+// besides are the processes that shops of this home have started.
+func (h *home) besides() (found []processes.Process) {
+	environs, _ := filepath.Glob("/proc/[0-9]*/environ")
+	for _, path := range environs {
+		raw, err := os.ReadFile(path)
+		if err != nil || !strings.Contains(string(raw), h.dir) {
+			continue
+		}
+		pid, _ := strconv.Atoi(filepath.Base(filepath.Dir(path)))
+		stat, _ := processes.StatOf(pid)
+		if p := (processes.Process{PID: pid, Start: stat.Start, Command: processes.Command(pid)}); idle(p) {
+			found = append(found, p)
+		}
+	}
+	return found
+}

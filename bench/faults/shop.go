@@ -1,0 +1,86 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/switchboard-run/switchboard/bench/processes"
+	"github.com/switchboard-run/switchboard/sdk"
+)
+
+// idles is the argument with which the shop starts processes that do nothing.
+const idles = "idles"
+
+// serveShop is this program as an extension: a tool with an effect, which must
+// not run twice, and a second channel. Both note what they do in files of the
+// extension's data directory, which is what is counted.
+func serveShop() {
+	var dir string
+	sdk.Serve(sdk.Extension{
+		ID: "shop",
+		Start: func(_ context.Context, k *sdk.Kernel) error {
+			dir = k.DataDir()
+			return beside()
+		},
+		Tools: []sdk.Tool{{
+			Name: "act", Description: "Acts.",
+			Schema: json.RawMessage(`{"type":"object","properties":{"n":{"type":"string"}},"required":["n"],"additionalProperties":false}`),
+			Call: func(_ context.Context, c sdk.ToolCall) (sdk.ToolResult, error) {
+				var q struct{ N string }
+				if err := json.Unmarshal(c.Arguments, &q); err != nil {
+					return sdk.ToolResult{}, err
+				}
+				err := note(filepath.Join(dir, "acts"), q.N)
+				time.Sleep(5 * time.Millisecond) // so that kills find it at work
+				return sdk.ToolResult{Content: "did " + q.N}, err
+			},
+		}},
+		Channel: sdk.ChannelFunc(func(_ context.Context, m sdk.Message) (sdk.Receipt, error) {
+			return sdk.Receipt{ProviderID: m.ID, Conversation: "counter"}, note(filepath.Join(dir, "news"), m.Text)
+		}),
+	})
+}
+
+// beside starts two processes that never end, one in the shop's process group and
+// one that has left it. They have to end with the shop.
+func beside() error {
+	self, err := os.Executable()
+	if err != nil {
+		return err
+	}
+	for _, leaves := range []bool{false, true} {
+		child := exec.Command(self, idles)
+		child.SysProcAttr = &syscall.SysProcAttr{Setsid: leaves}
+		if err := child.Start(); err != nil {
+			return fmt.Errorf("starting a process beside the shop: %w", err)
+		}
+	}
+	return nil
+}
+
+// idle reports whether the shop has started a process.
+func idle(p processes.Process) bool { return strings.HasSuffix(p.Command, " "+idles) }
+
+// note appends a line to a file.
+func note(file, line string) error {
+	f, err := os.OpenFile(file, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
+	if err != nil {
+		return fmt.Errorf("noting what was done: %w", err)
+	}
+	_, err = f.WriteString(line + "\n")
+	_ = f.Close()
+	return err
+}
+
+// noted are the lines of a file of the shop.
+func (h *home) noted(file string) []string {
+	raw, _ := os.ReadFile(h.file("data", "shop", file))
+	return strings.Split(strings.TrimSpace(string(raw)), "\n")
+}

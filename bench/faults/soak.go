@@ -1,0 +1,296 @@
+package main
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/switchboard-run/switchboard/extensions/telegramchannel/telegramtest"
+)
+
+const (
+	soakChats  = 200
+	peakFor    = 10 * time.Second
+	restFor    = 15 * time.Second // kept out of both windows: the start
+	reminderIn = 10               // one of so many messages sets a reminder
+)
+
+// soaked is what the soak has seen, its beginning beside its end.
+type soaked struct {
+	Seconds   float64 `json:"seconds"`
+	Peak      float64 `json:"peak_per_second"`
+	Rate      float64 `json:"rate_per_second"`
+	Window    float64 `json:"window_seconds"`
+	FirstPSS  float64 `json:"first_pss_mib"`
+	LastPSS   float64 `json:"last_pss_mib"`
+	FirstP99  float64 `json:"first_p99_ms"`
+	LastP99   float64 `json:"last_p99_ms"`
+	FirstP50  float64 `json:"first_p50_ms"`
+	LastP50   float64 `json:"last_p50_ms"`
+	PSSRatio  float64 `json:"pss_ratio"`
+	P99Ratio  float64 `json:"p99_ratio"`
+	Disturbed int     `json:"late_by_the_driver"` // messages that no free chat could take at once
+	// Minutes are what was seen in each minute, so that a drift can be seen.
+	Minutes []minute `json:"minutes"`
+}
+
+func (s *soaked) bad() bool { return s.PSSRatio > 1.1 || s.P99Ratio > 1.5 }
+
+func (s *soaked) print() {
+	fmt.Printf("soak of %.0f s at %.0f messages/s (peak %.0f); the last %.0f s beside the first:\n", s.Seconds, s.Rate, s.Peak, s.Window)
+	fmt.Printf("  memory (PSS, median) %.1f MiB, before %.1f: %.2f times (1.1 allowed)\n", s.LastPSS, s.FirstPSS, s.PSSRatio)
+	for _, m := range s.Minutes {
+		fmt.Println("  " + m.String())
+	}
+	fmt.Printf("  p99 %.1f ms, before %.1f: %.2f times (1.5 allowed); p50 %.1f ms, before %.1f\n", s.LastP99, s.FirstP99, s.P99Ratio, s.LastP50, s.FirstP50)
+}
+
+// soak has people write at half of the rate that the machine can do, for long,
+// while something is killed every few seconds.
+func soak(r *run, random *rand.Rand) error {
+	h, err := newHome(r.binary, "")
+	if err != nil {
+		return err
+	}
+	keep := false
+	defer func() { h.close(keep) }()
+	if err := h.start(); err != nil {
+		return err
+	}
+	if err := h.warm(); err != nil {
+		return err
+	}
+	l := &load{home: h, began: time.Now(), wrote: map[string]time.Time{}, free: make(chan int, soakChats)}
+	for c := range soakChats {
+		l.free <- c
+	}
+	h.onMessage(l.replied)
+	s := &soaked{Rate: r.rate}
+	if r.rate == 0 {
+		s.Peak = l.peak()
+		s.Rate = s.Peak / 2
+	}
+	r.say("peak %.0f messages/s, going on at %.0f", s.Peak, s.Rate)
+	began := time.Now()
+	l.reset(began)
+	stop := make(chan struct{})
+	var beside sync.WaitGroup
+	beside.Go(func() { l.sample(stop) })
+	beside.Go(func() { l.eachMinute(r, began, stop) })
+	var by map[string]counts
+	beside.Go(func() { by, err = l.strikes(r, random, stop) })
+	s.Disturbed = l.write(s.Rate, began.Add(r.soak))
+	close(stop)
+	beside.Wait()
+	if err != nil {
+		return err
+	}
+	s.measure(l, began, r.soak)
+	s.Minutes = l.minutes(began, r.soak)
+	c, problems := h.settle(l.messages)
+	for _, p := range h.processesLeft() {
+		c.ProcessesLeft++
+		problems = append(problems, "left behind: "+p)
+	}
+	if keep = len(problems) > 0; keep {
+		problems = append(problems, "see "+h.dir)
+		r.say("%s", problems)
+	}
+	for victim, of := range by {
+		r.report.add("soak", victim, of, 0)
+	}
+	r.report.add("soak", "any of them", c, time.Since(began))
+	r.report.Soak, r.report.Problems = s, append(r.report.Problems, problems...)
+	return nil
+}
+
+// load is the people who write, and when they were answered.
+type load struct {
+	*home
+	began    time.Time
+	messages []message
+	free     chan int // chats whose last message was answered
+
+	mu    sync.Mutex
+	wrote map[string]time.Time // without a reply yet
+	took  []timed[time.Duration]
+	used  []timed[use]
+	kills []timed[string]
+}
+
+type timed[T any] struct {
+	at time.Time
+	v  T
+}
+
+func (l *load) replied(m telegramtest.Message) {
+	if strings.Contains(m.Text, "Reminder ") {
+		return
+	}
+	token := tokenIn(m.Text)
+	l.mu.Lock()
+	at, first := l.wrote[token]
+	if first {
+		delete(l.wrote, token)
+		l.took = append(l.took, timed[time.Duration]{at, time.Since(at)})
+	}
+	l.mu.Unlock()
+	if first {
+		l.free <- int(m.Chat - chatOf(0))
+	}
+}
+
+// one has the person of a chat write; it counts from when they meant to.
+func (l *load) one(chat int, meant time.Time) {
+	m := message{token: tokenOf("s", len(l.messages)), chat: chatOf(chat), reminder: len(l.messages)%reminderIn == 0}
+	j := job{}
+	if m.reminder {
+		j.delay = delayOf(len(l.messages))
+	}
+	l.model.want(m.token, j)
+	l.messages = append(l.messages, m)
+	l.mu.Lock()
+	l.wrote[m.token] = meant
+	l.mu.Unlock()
+	l.home.write(m.chat, m.token)
+}
+
+// peak is how many messages a second are answered when everybody writes again at
+// once.
+func (l *load) peak() float64 {
+	began := time.Now()
+	for time.Since(began) < peakFor {
+		select {
+		case chat := <-l.free:
+			l.one(chat, time.Now())
+		case <-time.After(10 * time.Millisecond):
+		}
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return float64(len(l.took)) / time.Since(began).Seconds()
+}
+
+func (l *load) reset(at time.Time) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.began, l.took = at, nil
+}
+
+// write keeps the rate until the end. A message that finds no free chat waits
+// for one, and that counts.
+func (l *load) write(rate float64, end time.Time) (late int) {
+	pause := time.Duration(float64(time.Second) / rate)
+	for next := time.Now(); next.Before(end); next = next.Add(pause) {
+		time.Sleep(time.Until(next))
+		select {
+		case chat := <-l.free:
+			l.one(chat, next)
+		default:
+			late++
+			select {
+			case chat := <-l.free:
+				l.one(chat, next)
+			case <-time.After(time.Until(end.Add(l.patience))):
+				return late // nobody is answered any more, which is counted
+			}
+		}
+	}
+	return late
+}
+
+func (l *load) sample(stop <-chan struct{}) {
+	for {
+		select {
+		case <-stop:
+			return
+		case <-time.After(time.Second):
+			if pid := l.pid(); pid != 0 {
+				u := l.use(pid)
+				l.mu.Lock()
+				l.used = append(l.used, timed[use]{time.Now(), u})
+				l.mu.Unlock()
+			}
+		}
+	}
+}
+
+// strikes kills the kernel or an extension again and again.
+func (l *load) strikes(r *run, random *rand.Rand, stop <-chan struct{}) (map[string]counts, error) {
+	by := map[string]counts{}
+	b := &batch{home: l.home, random: random}
+	for {
+		pause := moment(0.5+random.Float64(), r.every)
+		select {
+		case <-stop:
+			return by, nil
+		case <-time.After(pause):
+		}
+		b.killed = map[string]int{}
+		victim := b.strikeOne(random.IntN(2) == 0, random.Float64())
+		c := by[victim]
+		c.Kills++
+		by[victim] = c
+		l.mu.Lock()
+		l.kills = append(l.kills, timed[string]{time.Now(), victim})
+		l.mu.Unlock()
+		if victim == "kernel" {
+			if err := l.start(); err != nil {
+				return by, err
+			}
+		}
+	}
+}
+
+// measure compares the last sixth with the first one: five minutes of thirty.
+func (s *soaked) measure(l *load, began time.Time, of time.Duration) {
+	window := of / 6
+	s.Seconds, s.Window = of.Seconds(), window.Seconds()
+	rest := min(restFor, window/4)
+	within := func(at time.Time, from time.Duration) bool {
+		d := at.Sub(began)
+		return d >= from && d < from+window
+	}
+	memory := func(from time.Duration) float64 {
+		var all []float64
+		for _, p := range l.used {
+			if within(p.at, from) {
+				all = append(all, p.v.total())
+			}
+		}
+		return quantile(all, 0.5)
+	}
+	waited := func(from time.Duration, q float64) float64 {
+		var all []time.Duration
+		for _, p := range l.took {
+			if within(p.at, from) {
+				all = append(all, p.v)
+			}
+		}
+		return float64(quantile(all, q)) / float64(time.Millisecond)
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	s.FirstPSS, s.LastPSS = memory(rest), memory(of-window)
+	s.FirstP99, s.LastP99 = waited(rest, 0.99), waited(of-window, 0.99)
+	s.FirstP50, s.LastP50 = waited(rest, 0.5), waited(of-window, 0.5)
+	s.PSSRatio, s.P99Ratio = ratio(s.LastPSS, s.FirstPSS), ratio(s.LastP99, s.FirstP99)
+}
+
+func ratio(a, b float64) float64 {
+	if b == 0 {
+		return 0
+	}
+	return a / b
+}
+
+func quantile[T float64 | time.Duration](values []T, q float64) T {
+	if len(values) == 0 {
+		return 0
+	}
+	slices.Sort(values)
+	return values[min(int(q*float64(len(values))), len(values)-1)]
+}

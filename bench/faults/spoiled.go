@@ -1,0 +1,82 @@
+package main
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"sync"
+	"time"
+)
+
+// spoil is a kernel that does what it must never do, and what has to be noticed.
+type spoil struct {
+	what  string // see SWITCHBOARD_SPOIL
+	crash string // where the kernel is killed
+	from  string // the topic from which on commits are counted
+	found func(counts) int
+}
+
+// spoils are kernels that lose or repeat something.
+func spoils(act int) []spoil {
+	return []spoil{
+		{"delivery agent.input.keeper", "after 1", "user.message", func(c counts) int { return c.Unanswered }},
+		{"delivery channel.send.shop", "after 1", "channel.send.shop", func(c counts) int { return c.SendsLost }},
+		{"delivery channel.send.telegram_channel", "after 1", "channel.send.telegram_channel", func(c counts) int { return c.Unanswered + c.RemindersMissed }},
+		{"settled channel.send.shop", "after 4", "channel.send.shop", func(c counts) int { return c.SendsTwice }},
+		{"settled channel.send.telegram_channel", "", "", func(c counts) int { return c.EventsStuck }},
+		{"settled agent.input.keeper", "", "", func(c counts) int { return c.EventsStuck }},
+		{"call shop/act", fmt.Sprint("before ", act), "user.message", func(c counts) int { return c.ToolsTwice }},
+	}
+}
+
+// soon is the patience with kernels that lose what is waited for.
+const soon = 10 * time.Second
+
+// spoiled has kernels lose and repeat things, and fails if that goes unnoticed:
+// then the counts of the other parts would be worth nothing.
+func spoiled(r *run, _ *rand.Rand) error {
+	did, err := r.trace(atOnce)
+	if err != nil {
+		return err
+	}
+	act := 0
+	for i, text := range did {
+		if act == 0 && strings.Contains(text, "call shop/act done") {
+			act = i + 1
+		}
+	}
+	all := spoils(act)
+	return r.each(len(all), func(i int, _ *sync.Mutex) error {
+		s := all[i]
+		h, err := newHome(r.binary, lean)
+		if err != nil {
+			return err
+		}
+		defer h.close(false)
+		h.patience = soon
+		spoil := "SWITCHBOARD_SPOIL=" + s.what
+		h.extra = []string{spoil}
+		if s.crash != "" {
+			h.extra = append(h.extra, "SWITCHBOARD_CRASH="+s.crash, "SWITCHBOARD_CRASH_FROM="+s.from)
+		}
+		if err := h.start(); err != nil {
+			return err
+		}
+		messages := h.one(atOnce)
+		if s.crash != "" {
+			if fell, err := h.fall(messages); err != nil || fell == 0 {
+				return fmt.Errorf("%s: the kernel was not killed %s: %w", s.what, s.crash, err)
+			}
+			h.extra = []string{spoil}
+			if err := h.start(); err != nil {
+				return err
+			}
+		}
+		c, problems := h.settle(messages)
+		if s.found(c) == 0 {
+			return fmt.Errorf("a kernel with %q, killed %q, goes unnoticed; what is seen: %+v, %q", s.what, s.crash, c, problems)
+		}
+		r.say("noticed: %s: %s", s.what, problems[0])
+		return nil
+	})
+}

@@ -1,0 +1,132 @@
+package main
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"time"
+
+	"zombiezen.com/go/sqlite"
+	"zombiezen.com/go/sqlite/sqlitex"
+)
+
+// back is what makes a store of a version one of the version before it.
+var back = map[int]string{
+	3: `INSERT INTO delivery (seq, subscription, key, state, rank)
+SELECT e.seq, b.subscription, iif(of_block(b.content, 2, e.seq), '', e.key), iif(of_block(b.content, 1, e.seq), 2, 0), e.seq << 20
+FROM delivery_block b JOIN event e ON e.seq BETWEEN b.id >> 20 << 8 AND (b.id >> 20 << 8) + 255 WHERE of_block(b.content, 0, e.seq);
+DROP TABLE delivery_block;
+PRAGMA user_version=2;`,
+	2: `ALTER TABLE turn RENAME COLUMN chain TO correlation;
+ALTER TABLE session DROP COLUMN chain;
+ALTER TABLE session DROP COLUMN idle;
+PRAGMA user_version=1;`,
+}
+
+const (
+	upgraded     = 8 // homes
+	upgradeKills = 4 // of kernels that begin to migrate it
+	inUpgrade    = 20
+)
+
+// ofBlock is a bit of an event in one of the bitmaps that a block of deliveries
+// begins with: those that it holds, those that are done, and those in no lane.
+func ofBlock(_ sqlite.Context, args []sqlite.Value) (sqlite.Value, error) {
+	content, which, place := args[0].Blob(), args[1].Int64(), args[2].Int64()%256
+	return sqlite.IntegerValue(int64(content[32*which+place/8] >> (place % 8) & 1)), nil
+}
+
+// upgrades kills kernels that have found a store of an older version with work in
+// it, while they make a backup of it, migrate it, and begin.
+func upgrades(r *run, random *rand.Rand) error {
+	homes := upgraded
+	if r.short {
+		homes = 1
+	}
+	for n := range homes {
+		began := time.Now()
+		c, problems, err := r.upgrade(random)
+		if err != nil {
+			return err
+		}
+		r.report.add("upgrades", "kernel", c, time.Since(began))
+		r.report.Problems = append(r.report.Problems, problems...)
+		r.say("home %d of %d: %d kills, %s", n+1, homes, c.Kills, time.Since(began).Round(time.Millisecond))
+		for _, p := range problems {
+			r.say("%s", p)
+		}
+	}
+	return nil
+}
+
+func (r *run) upgrade(random *rand.Rand) (c counts, problems []string, err error) {
+	h, err := newHome(r.binary, "")
+	if err != nil {
+		return c, nil, err
+	}
+	defer func() { h.close(len(problems) > 0) }()
+	if err := h.start(); err != nil {
+		return c, nil, err
+	}
+	if err := h.warm(); err != nil {
+		return c, nil, err
+	}
+	var messages []message
+	for i := range inUpgrade {
+		m := message{token: tokenOf("u", i), chat: chatOf(i), reminder: true}
+		h.model.want(m.token, job{delay: delayOf(i), reply: replyOf(i)})
+		messages = append(messages, m)
+		h.write(m.chat, m.token)
+	}
+	time.Sleep(moment(random.Float64(), 300*time.Millisecond))
+	h.crash()
+	if err := h.older(); err != nil {
+		return c, nil, err
+	}
+	for range upgradeKills {
+		if err := h.start(); err != nil {
+			return c, nil, err
+		}
+		time.Sleep(moment(random.Float64(), 80*time.Millisecond))
+		h.crash()
+		c.Kills++
+	}
+	if err := h.start(); err != nil {
+		return c, nil, err
+	}
+	found, problems := h.settle(messages)
+	c.add(found)
+	for _, p := range append(h.astray(), h.processesLeft()...) {
+		c.ProcessesLeft++
+		problems = append(problems, "left behind: "+p)
+	}
+	if len(problems) > 0 {
+		problems = append(problems, "see "+h.dir)
+	}
+	return c, problems, nil
+}
+
+// older makes the store one of the first version.
+func (h *home) older() error {
+	conn, err := sqlite.OpenConn(h.file("switchboard.db"), sqlite.OpenReadWrite)
+	if err != nil {
+		return err
+	}
+	defer conn.Close() //nolint:errcheck // what matters is asked for below
+	version := 0
+	err = sqlitex.ExecuteTransient(conn, "PRAGMA user_version", &sqlitex.ExecOptions{ResultFunc: func(s *sqlite.Stmt) error {
+		version = s.ColumnInt(0)
+		return nil
+	}})
+	if err != nil {
+		return err
+	}
+	err = conn.CreateFunction("of_block", &sqlite.FunctionImpl{NArgs: 3, Deterministic: true, Scalar: ofBlock})
+	for ; err == nil && version > 1; version-- {
+		script, ok := back[version]
+		if !ok {
+			return fmt.Errorf("it is not known how to make a store of version %d older", version)
+		}
+		err = sqlitex.ExecScript(conn, script)
+	}
+	return err
+}
