@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"sync"
 
+	"github.com/go-json-experiment/json/jsontext"
 	api "github.com/sashabaranov/go-openai"
 
 	"github.com/switchboard-run/switchboard/contract/extensionv1"
@@ -92,29 +93,8 @@ func appendMessage(b []byte, m *api.ChatCompletionMessage) []byte {
 
 // appendString appends text as a JSON string.
 func appendString(b []byte, text string) []byte {
-	const hex = "0123456789abcdef"
-	text = utf8Text(text)
-	b = append(b, '"')
-	start := 0
-	for i := range len(text) {
-		c := text[i]
-		if c >= ' ' && c != '"' && c != '\\' {
-			continue
-		}
-		b = append(b, text[start:i]...)
-		start = i + 1
-		switch c {
-		case '"', '\\':
-			b = append(b, '\\', c)
-		case '\n':
-			b = append(b, '\\', 'n')
-		case '\t':
-			b = append(b, '\\', 't')
-		default:
-			b = append(b, '\\', 'u', '0', '0', hex[c>>4], hex[c&15])
-		}
-	}
-	return append(append(b, text[start:]...), '"')
+	b, _ = jsontext.AppendQuote(b, utf8Text(text)) // fails for invalid UTF-8 only
+	return b
 }
 
 // manyToolsets is how many lists of tools are kept encoded: agents have one each,
