@@ -14,7 +14,8 @@
 //
 // It promises no delivery to a second terminal: one that cannot keep up is
 // detached, and holds up nobody. Drafts, echoes and the state of the assistant
-// may be lost. Only processes of the same user get in.
+// may be lost. Only processes of the same user get in, and however often one
+// connects, others can.
 package clichannel
 
 import (
@@ -30,6 +31,7 @@ import (
 	"github.com/switchboard-run/switchboard/contract"
 	"github.com/switchboard-run/switchboard/contract/extensionv1"
 	"github.com/switchboard-run/switchboard/contract/kernelv1"
+	"github.com/switchboard-run/switchboard/contract/ownuser"
 	"github.com/switchboard-run/switchboard/extensions/clichannel/wire"
 	"github.com/switchboard-run/switchboard/sdk"
 )
@@ -70,7 +72,8 @@ type channel struct {
 	hub      *hub
 	patience time.Duration // how long Send waits for a terminal
 	pause    time.Duration // until it shall be called again
-	sameUser func(*net.UnixConn) error
+	hello    time.Duration // how long a terminal may take to introduce itself
+	whose    func(net.Conn) (pid int, err error)
 	token    string // that terminals have to show; empty: none
 
 	server *server
@@ -82,7 +85,7 @@ var (
 )
 
 func newChannel() *channel {
-	return &channel{hub: newHub(), patience: 3 * time.Second, pause: 2 * time.Second, sameUser: sameUser}
+	return &channel{hub: newHub(), patience: 3 * time.Second, pause: 2 * time.Second, hello: helloTimeout, whose: ownuser.Check}
 }
 
 func (c *channel) start(ctx context.Context, k *sdk.Kernel) error {
@@ -107,7 +110,7 @@ func (c *channel) serve(ctx context.Context, k kernel, dir string, config Config
 	if err != nil {
 		return err
 	}
-	c.server = &server{kernel: k, hub: c.hub, listener: l, config: config, sameUser: c.sameUser, token: c.token}
+	c.server = newServer(k, c, l, config)
 	k.SetReadiness(sdk.Offline, noTerminal)
 	c.server.start(ctx)
 	return nil

@@ -16,6 +16,7 @@ import (
 	"github.com/switchboard-run/switchboard/contract"
 	"github.com/switchboard-run/switchboard/contract/extensionv1"
 	"github.com/switchboard-run/switchboard/contract/kernelv1"
+	"github.com/switchboard-run/switchboard/contract/ownuser"
 	"github.com/switchboard-run/switchboard/extensions/clichannel/wire"
 	"github.com/switchboard-run/switchboard/sdk"
 )
@@ -87,23 +88,23 @@ type rig struct {
 	t      *testing.T
 	kernel *fakeKernel
 	dir    string
-	token  string                    // that terminals have to show
-	guard  func(*net.UnixConn) error // instead of sameUser
+	token  string                      // that terminals have to show
+	whose  func(net.Conn) (int, error) // instead of ownuser.Check
 }
 
 func newRig(t *testing.T) *rig {
 	t.Helper()
-	return newGuardedRig(t, sameUser)
+	return newGuardedRig(t, ownuser.Check)
 }
 
-func newGuardedRig(t *testing.T, guard func(*net.UnixConn) error) *rig {
+func newGuardedRig(t *testing.T, whose func(net.Conn) (int, error)) *rig {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "clich") // t.TempDir is too long for a socket
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = os.RemoveAll(dir) })
-	r := &rig{t: t, dir: dir, guard: guard}
+	r := &rig{t: t, dir: dir, whose: whose}
 	r.begin()
 	return r
 }
@@ -114,7 +115,7 @@ func (r *rig) begin() {
 	r.kernel = &fakeKernel{dedupe: map[string]bool{}}
 	r.kernel.changed = sync.NewCond(&r.kernel.mu)
 	r.channel = newChannel()
-	r.patience, r.sameUser = time.Hour, r.guard
+	r.patience, r.hello, r.channel.whose = time.Hour, time.Hour, r.whose
 	r.channel.token = r.token
 	if err := r.serve(r.t.Context(), r.kernel, r.dir, Config{Greeting: "a test model", Hint: "no hint"}); err != nil {
 		r.t.Fatal(err)

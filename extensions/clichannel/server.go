@@ -5,7 +5,10 @@ import (
 	"errors"
 	"net"
 	"sync"
+	"time"
 
+	"github.com/switchboard-run/switchboard/contract/ownuser"
+	"github.com/switchboard-run/switchboard/extensions/clichannel/wire"
 	"github.com/switchboard-run/switchboard/sdk"
 )
 
@@ -13,14 +16,25 @@ import (
 type server struct {
 	kernel   kernel
 	hub      *hub
-	listener *net.UnixListener
+	listener *ownuser.Listener
 	config   Config
-	sameUser func(*net.UnixConn) error
 	token    string
+	hello    time.Duration // how long a terminal may take to introduce itself
 
 	cancel  context.CancelFunc
 	running sync.WaitGroup
 	serving sync.WaitGroup
+}
+
+func newServer(k kernel, c *channel, l net.Listener, config Config) *server {
+	s := &server{kernel: k, hub: c.hub, config: config, token: c.token, hello: c.hello}
+	s.listener = ownuser.Listen(l, func(pid int) { k.Log().Debug("a process connects too often", "pid", pid) })
+	s.listener.Check = c.whose
+	s.listener.Foreign = func(c net.Conn, reason error) {
+		k.Log().Warn("refused a terminal", "error", reason)
+		refuse(wire.NewConn(c, writeTimeout), reason)
+	}
+	return s
 }
 
 func (s *server) start(ctx context.Context) {
@@ -43,7 +57,7 @@ func (s *server) stop() error {
 func (s *server) accept(ctx context.Context) {
 	defer s.serving.Wait()
 	for {
-		c, err := s.listener.AcceptUnix()
+		c, err := s.listener.Accept()
 		if errors.Is(err, net.ErrClosed) {
 			return
 		}
@@ -54,7 +68,7 @@ func (s *server) accept(ctx context.Context) {
 			}
 			continue
 		}
-		s.serving.Go(func() { s.serve(ctx, c) })
+		s.serving.Go(func() { s.serve(ctx, c.(*ownuser.Conn)) })
 	}
 }
 

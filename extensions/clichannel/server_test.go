@@ -8,10 +8,12 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"go.uber.org/goleak"
 
+	"github.com/switchboard-run/switchboard/contract/ownuser"
 	"github.com/switchboard-run/switchboard/extensions/clichannel/wire"
 	"github.com/switchboard-run/switchboard/sdk"
 )
@@ -20,11 +22,11 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 func TestOnlyTerminalsOfTheSameUserGetIn(t *testing.T) {
 	t.Parallel()
-	r := newGuardedRig(t, func(c *net.UnixConn) error {
-		if err := sameUser(c); err != nil {
-			return fmt.Errorf("the same user is refused: %w", err)
+	r := newGuardedRig(t, func(c net.Conn) (int, error) {
+		if _, err := ownuser.Check(c); err != nil {
+			return 0, fmt.Errorf("the same user is refused: %w", err)
 		}
-		return errors.New("another user")
+		return 0, errors.New("another user")
 	})
 	info, err := os.Stat(filepath.Join(r.dir, wire.SocketName))
 	if err != nil || info.Mode().Perm() != 0o600 {
@@ -149,6 +151,29 @@ func TestTooManyTerminals(t *testing.T) {
 	c.write(wire.Frame{Type: wire.Hello, Version: wire.Version})
 	if f := c.expectEnd(); !f.Fatal || !strings.Contains(f.Text, "close one") {
 		t.Errorf("got %+v", f)
+	}
+}
+
+func TestAFloodOfConnectionsKeepsNobodyOut(t *testing.T) {
+	t.Parallel()
+	const flood, limit = 300, 128
+	var process atomic.Int64 // that connects
+	r := newGuardedRig(t, func(net.Conn) (int, error) { return int(process.Load()), nil })
+	attached, _ := r.attach(wire.Frame{})
+	process.Store(1)
+	silent := make([]*chat, flood)
+	for i := range silent {
+		silent[i] = r.dial()
+	}
+	for _, c := range silent[:flood-limit] {
+		c.expectEnd()
+	}
+	process.Store(2)
+	later, _ := r.attach(wire.Frame{})
+	for i, c := range []*chat{attached, later} {
+		c.write(wire.Frame{Type: wire.Message, ID: fmt.Sprint(i), Text: "hello"})
+		for c.read().Type != wire.Accepted {
+		}
 	}
 }
 

@@ -70,28 +70,6 @@ func private(dir string) error {
 	return nil
 }
 
-// sameUser refuses a connection from another user's process.
-func sameUser(c *net.UnixConn) error {
-	raw, err := c.SyscallConn()
-	if err != nil {
-		return fmt.Errorf("ask who attaches: %w", err)
-	}
-	var (
-		uid  int
-		fail error
-	)
-	if err := raw.Control(func(fd uintptr) { uid, fail = peerUID(int(fd)) }); err != nil { //nolint:gosec // a descriptor is an int
-		return fmt.Errorf("ask who attaches: %w", err)
-	}
-	if fail != nil {
-		return fmt.Errorf("ask who attaches: %w", fail)
-	}
-	if own := os.Geteuid(); uid != own {
-		return fmt.Errorf("this socket belongs to user %d, you are user %d", own, uid)
-	}
-	return nil
-}
-
 // pauseAfterFailedAccept keeps a lack of descriptors from spinning.
 func pauseAfterFailedAccept(ctx context.Context) bool {
 	select {

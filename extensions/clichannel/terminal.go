@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/switchboard-run/switchboard/contract"
+	"github.com/switchboard-run/switchboard/contract/ownuser"
 	"github.com/switchboard-run/switchboard/extensions/clichannel/wire"
 )
 
@@ -43,18 +44,13 @@ func (t *terminal) wants(conversation string) bool {
 }
 
 // serve is one connection from beginning to end.
-func (s *server) serve(ctx context.Context, c *net.UnixConn) {
+func (s *server) serve(ctx context.Context, c *ownuser.Conn) {
 	log := s.kernel.Log()
 	conn := wire.NewConn(c, writeTimeout)
 	defer conn.Close()
-	if err := s.sameUser(c); err != nil {
-		log.Warn("refused a terminal", "error", err)
-		refuse(conn, err)
-		return
-	}
 	stop := context.AfterFunc(ctx, func() { _ = conn.Close() })
 	defer func() { stop() }()
-	t, err := greet(conn, s.token)
+	t, err := s.greet(conn)
 	if err != nil {
 		log.Debug("a terminal did not introduce itself", "error", err)
 		refuse(conn, err)
@@ -68,6 +64,7 @@ func (s *server) serve(ctx context.Context, c *net.UnixConn) {
 		refuse(conn, fmt.Errorf("%d terminals are attached, which is the most there can be: close one", maxTerminals))
 		return
 	}
+	c.Known()
 	log.Debug("terminal attached", "terminal", t.id, "conversation", t.conversation)
 	if stop() {
 		stop = context.AfterFunc(ctx, t.farewell)
@@ -110,8 +107,8 @@ func refuse(conn *wire.Conn, err error) {
 }
 
 // greet reads the terminal's hello.
-func greet(conn *wire.Conn, token string) (*terminal, error) {
-	if err := conn.ReadWithin(helloTimeout); err != nil {
+func (s *server) greet(conn *wire.Conn) (*terminal, error) {
+	if err := conn.ReadWithin(s.hello); err != nil {
 		return nil, err
 	}
 	f, err := conn.Read()
@@ -122,7 +119,7 @@ func greet(conn *wire.Conn, token string) (*terminal, error) {
 		return nil, fmt.Errorf("%s instead of hello", f.Type)
 	case f.Version != wire.Version:
 		return nil, fmt.Errorf("the terminal speaks version %d of the chat protocol, the kernel version %d: use the same switchboard for both", f.Version, wire.Version)
-	case token != "" && subtle.ConstantTimeCompare([]byte(token), []byte(f.Token)) != 1:
+	case s.token != "" && subtle.ConstantTimeCompare([]byte(s.token), []byte(f.Token)) != 1:
 		return nil, fmt.Errorf("the terminal does not show what stands in %s: it is no terminal of the owner", wire.TokenName)
 	}
 	if err := conn.ReadWithin(0); err != nil {

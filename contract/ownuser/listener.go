@@ -30,8 +30,13 @@ const (
 // oldest.
 type Listener struct {
 	net.Listener
+	// Check says which process is at the other end, or why it may not be there.
+	Check func(net.Conn) (pid int, err error)
 	// Refused is told which process connects too often; nil: nobody.
 	Refused func(pid int)
+	// Foreign is told of a connection that Check refuses, before it is closed;
+	// nil: nobody.
+	Foreign func(c net.Conn, reason error)
 
 	mu        sync.Mutex
 	strangers []*Conn // the oldest first
@@ -46,7 +51,7 @@ type count struct {
 
 // Listen makes a Listener of another one, of a unix socket.
 func Listen(l net.Listener, refused func(pid int)) *Listener {
-	return &Listener{Listener: l, Refused: refused, counts: map[int]count{}}
+	return &Listener{Listener: l, Check: Check, Refused: refused, counts: map[int]count{}}
 }
 
 // Conn is a connection, at first a stranger's.
@@ -63,13 +68,15 @@ func (l *Listener) Accept() (net.Conn, error) {
 		if err != nil {
 			return nil, err
 		}
-		if pid, err := Check(c); err == nil {
-			if l.allows(pid) {
-				return l.admit(&Conn{c, l, pid}), nil
+		switch pid, err := l.Check(c); {
+		case err != nil:
+			if l.Foreign != nil {
+				l.Foreign(c, err)
 			}
-			if l.Refused != nil {
-				l.Refused(pid)
-			}
+		case l.allows(pid):
+			return l.admit(&Conn{c, l, pid}), nil
+		case l.Refused != nil:
+			l.Refused(pid)
 		}
 		_ = c.Close()
 		if refused%restAfter == 0 {

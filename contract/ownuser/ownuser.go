@@ -27,7 +27,7 @@ func Check(c net.Conn) (pid int, err error) {
 		return 0, err
 	}
 	if failed == nil && uid != os.Geteuid() {
-		failed = fmt.Errorf("user %d is not user %d", uid, os.Geteuid())
+		failed = fmt.Errorf("this socket belongs to user %d, you are user %d", os.Geteuid(), uid)
 	}
 	return pid, failed
 }

@@ -1,8 +1,10 @@
 package ownuser
 
 import (
+	"errors"
 	"io"
 	"net"
+	"os"
 	"path/filepath"
 	"testing"
 )
@@ -63,6 +65,28 @@ func TestStrangersAreBoundedAndThoseWhoAreKnownStay(t *testing.T) {
 	if len(l.strangers) != maxStrangers {
 		t.Errorf("there are %d strangers", len(l.strangers))
 	}
+}
+
+func TestAnotherUserHearsWhyAndIsSentAway(t *testing.T) {
+	t.Parallel()
+	l, dial := listen(t, nil)
+	reason := errors.New("another user")
+	strangers := 1
+	l.Check = func(c net.Conn) (int, error) {
+		if strangers--; strangers >= 0 {
+			return 0, reason
+		}
+		return Check(c)
+	}
+	l.Foreign = func(c net.Conn, err error) { _, _ = io.WriteString(c, err.Error()) }
+	foreign, own := dial(), dial()
+	if c := l.accept(t); c.pid != os.Getpid() {
+		t.Errorf("process %d is let in", c.pid)
+	}
+	if heard, err := io.ReadAll(foreign); string(heard) != reason.Error() || err != nil {
+		t.Errorf("the other user hears %q, %v", heard, err)
+	}
+	_ = own.Close()
 }
 
 func TestTheGreediestProcessLoses(t *testing.T) {
