@@ -115,12 +115,6 @@ const (
 	SandboxOff      = "off"      // not at all
 )
 
-// Modes of a link.
-const (
-	LinkConversation = "conversation"
-	LinkTask         = "task"
-)
-
 // Link lets two agents talk.
 type Link struct {
 	From        string        `yaml:"from,required" check:"id"`

@@ -57,7 +57,7 @@ func TestParse(t *testing.T) {
 			DailyTokens: map[string]int64{"total": 2000000, "openai/gpt-4.1-mini": 1500000},
 			Concurrency: 64,
 		},
-		Links:     []config.Link{{From: "chief", To: "researcher", Mode: config.LinkTask, MaxMessages: 10, Idle: 10 * time.Minute}},
+		Links:     []config.Link{{From: "chief", To: "researcher", Mode: "task", MaxMessages: 10, Idle: 10 * time.Minute}},
 		Retention: config.Retention{Events: 7 * 24 * time.Hour, Dead: 60 * 24 * time.Hour},
 		Backup:    config.Backup{At: "23:05", Keep: 3},
 		Extensions: map[string]config.Extension{

@@ -144,9 +144,6 @@ func (h *Home) Database() string { return filepath.Join(h.path, "switchboard.db"
 // that was opened.
 func (h *Home) Extensions() string { return filepath.Join(h.path, "extensions") }
 
-// Data holds a directory for each extension that has kept files there.
-func (h *Home) Data() string { return filepath.Join(h.path, "data") }
-
 // Backups holds the nightly backups, and those that were given no other place.
 func (h *Home) Backups() string { return filepath.Join(h.path, "backups") }
 

@@ -40,18 +40,6 @@ func (s *Secrets) Lookup(name string) (string, bool) {
 	return v, v != ""
 }
 
-// Source says where a value comes from: "environment", "secrets.env", or "" if
-// there is none.
-func (s *Secrets) Source(name string) string {
-	if v, ok := s.env(name); ok && v != "" {
-		return "environment"
-	}
-	if s.file[name] != "" {
-		return "secrets.env"
-	}
-	return ""
-}
-
 // String hides the values.
 func (s *Secrets) String() string { return "secrets" }
 

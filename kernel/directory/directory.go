@@ -183,11 +183,6 @@ type Provider struct {
 	Readiness *extensionv1.Readiness
 }
 
-// Ready says whether the provider can be asked now.
-func (p *Provider) Ready() bool {
-	return p.State == StateActive && p.Readiness.GetState() == extensionv1.Readiness_STATE_READY
-}
-
 // Channel is the channel of an id; nil if there is none.
 func (s *Snapshot) Channel(id string) *Channel {
 	return find(s.Channels, func(c *Channel) bool { return c.ID == id })

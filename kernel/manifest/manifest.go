@@ -18,14 +18,12 @@ package manifest
 
 import (
 	"path/filepath"
-	"slices"
 	"strings"
 	"sync"
 	"time"
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
 
-	"github.com/switchboard-run/switchboard/contract/topic"
 	"github.com/switchboard-run/switchboard/kernel/strictyaml"
 )
 
@@ -219,18 +217,4 @@ func (m *Manifest) Executable() string {
 		return c
 	}
 	return filepath.Join(m.Dir(), c)
-}
-
-// MayPublish reports whether the extension may publish the topic: it is
-// granted, or the output of an agent.
-func (m *Manifest) MayPublish(t string) bool {
-	if m.Agent != nil && t == "agent.output" {
-		return true
-	}
-	return slices.ContainsFunc(m.Permissions.Publish, func(p string) bool { return topic.Match(p, t) })
-}
-
-// MayEffect reports whether one of the effects that need a grant is granted.
-func (m *Manifest) MayEffect(name string) bool {
-	return slices.Contains(m.Permissions.Effects, name)
 }

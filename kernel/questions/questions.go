@@ -48,11 +48,6 @@ type Question struct {
 	EndedAt int64  `json:"ended_at,omitempty"`
 }
 
-// Life is how long the question was open for an answer.
-func (q *Question) Life() time.Duration {
-	return time.Duration(q.Deadline-q.AskedAt) * time.Microsecond
-}
-
 const (
 	// kept is how long it is known what became of a question.
 	kept = 7 * 24 * time.Hour
