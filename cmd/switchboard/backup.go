@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"path/filepath"
 	"time"
 
@@ -78,7 +79,7 @@ func newBackupList() *cobra.Command {
 	c := &cobra.Command{Use: "list", Short: "List the backups in the home, the newest first", Args: cobra.NoArgs}
 	asJSON := jsonFlag(c)
 	c.RunE = func(c *cobra.Command, _ []string) error {
-		home, err := openHome()
+		home, err := findHome()
 		if err != nil {
 			return err
 		}
@@ -93,17 +94,18 @@ func newBackupList() *cobra.Command {
 func newBackupVerify() *cobra.Command {
 	c := &cobra.Command{
 		Use: "verify FILE", Short: "Read all of a backup, and say what is in it", Args: cobra.ExactArgs(1),
-		Long: "Unpacks a backup in the home, compares all sums, checks the store in it as a kernel would need it, and\n" +
-			"removes what it unpacked. It changes nothing, and needs no kernel. The exit status is 1 if the backup\n" +
+		Long: "Unpacks a backup in the home (among temporary files if nothing can be written there), compares all sums,\n" +
+			"checks the store in it as a kernel would need it, and removes what it unpacked. It changes nothing, and\n" +
+			"needs no kernel. The exit status is 1 if the backup\n" +
 			"cannot be used.",
 	}
 	asJSON := jsonFlag(c)
 	c.RunE = func(c *cobra.Command, args []string) error {
-		home, err := openHome()
+		home, err := findHome()
 		if err != nil {
 			return err
 		}
-		info, err := backup.Verify(c.Context(), args[0], home.Backups())
+		info, err := backup.Verify(c.Context(), args[0], unpackIn(home))
 		switch {
 		case c.Context().Err() != nil:
 			return errReported
@@ -118,6 +120,16 @@ func newBackupVerify() *cobra.Command {
 		return nil
 	}
 	return c
+}
+
+// unpackIn is where a backup is unpacked to look at it: in the home, whose disk
+// holds a store anyway, or where there is none, or none that can be written,
+// among temporary files.
+func unpackIn(home *config.Home) string {
+	if home.Writable() != nil {
+		return os.TempDir()
+	}
+	return home.Backups()
 }
 
 func newBackupRestore() *cobra.Command {

@@ -176,9 +176,12 @@ func (d *diagnosis) home() *config.Home {
 		return home
 	}
 	if err == nil {
-		home, err = openHome()
+		var opened *config.Home
+		if opened, err = openHome(); err == nil {
+			home = opened
+		}
 	}
-	if err != nil {
+	if err != nil && !errors.Is(err, config.ErrReadOnly) { // the rest can be looked at in one that is
 		d.add("Home", levelError, "", "%s", err)
 		return nil
 	}

@@ -10,6 +10,8 @@ import (
 	"path/filepath"
 	"runtime"
 	"syscall"
+
+	"golang.org/x/sys/unix"
 )
 
 // Names of the variables that say where the home is.
@@ -62,6 +64,9 @@ func OpenHomeAt(path string) (*Home, error) {
 		return nil, fmt.Errorf("open the home: %w", err)
 	}
 	h := &Home{path: path}
+	if err := h.Writable(); err != nil {
+		return nil, err
+	}
 	if err := private(h.Extensions()); err != nil {
 		return nil, fmt.Errorf("open the directory of extensions: %w", err)
 	}
@@ -104,6 +109,17 @@ func FindHome(env func(string) (string, bool)) (*Home, error) {
 func (h *Home) Exists() bool {
 	_, err := os.Stat(h.path)
 	return err == nil
+}
+
+// ErrReadOnly says that nothing can be written in a home.
+var ErrReadOnly = errors.New("nothing can be written there")
+
+// Writable says why nothing can be written in the home, and what to do.
+func (h *Home) Writable() error {
+	if err := unix.Access(h.path, unix.W_OK); err != nil {
+		return fmt.Errorf("open the home %s: %w: %w; make it writable, or set %s to another directory", h.path, ErrReadOnly, err, HomeEnv)
+	}
+	return nil
 }
 
 // HomePath is where the home is, or would be; nothing is created.
