@@ -65,7 +65,7 @@ const ageWindow = 1000
 func (b *Bus) age(ctx context.Context) error {
 	var unknown []*item
 	b.mu.Lock()
-	for _, s := range b.subs {
+	for _, s := range b.table.Load().all {
 		if s.spec.Load().MaxAge <= 0 {
 			continue
 		}

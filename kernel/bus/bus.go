@@ -108,11 +108,10 @@ type Bus struct {
 	windows  windows
 	clock    *steadyClock
 
-	table atomic.Pointer[table] // the subscriptions in force
+	table atomic.Pointer[table] // all subscriptions; changed by the writer, under mu
 	share *share
 
-	mu       sync.Mutex // guards what follows, and every lane, lease and sink
-	subs     map[int64]*subscription
+	mu       sync.Mutex       // guards what follows, and every lane, lease and sink
 	sinks    map[string]*Sink // by extension
 	leases   map[string]*Lease
 	wakeups  wakeups
@@ -135,7 +134,7 @@ type Bus struct {
 func New(ctx context.Context, o Options) (*Bus, error) {
 	b := &Bus{
 		store: o.Store, router: o.Router, sessions: o.Sessions, log: o.Log, stuck: o.Stuck, retain: [2]time.Duration{o.Events, o.Dead}, pruning: pruning{batch: pruneMost}, windows: cmp.Or(o.windows, defaultWindows), clock: newSteadyClock(o.wall),
-		subs: map[int64]*subscription{}, sinks: map[string]*Sink{}, leases: map[string]*Lease{},
+		sinks: map[string]*Sink{}, leases: map[string]*Lease{},
 		watchers: map[*Watcher]struct{}{}, settling: map[int64][]func(journal.Delivery){},
 		held: map[string]bool{}, share: newShare(), random: newRandom(), prepare: make(chan struct{}, 1), alarm: time.NewTimer(time.Hour),
 	}

@@ -13,11 +13,7 @@ import (
 )
 
 // Do applies an update of the kernel's own and waits until it is durable.
-func (b *Bus) Do(apply func(*Tx) error) error {
-	done := make(chan error, 1)
-	b.update(Kernel, "", apply, func(err error) { done <- err })
-	return <-done
-}
+func (b *Bus) Do(apply func(*Tx) error) error { return b.doContext(context.Background(), apply) }
 
 // doContext is Do that gives up waiting when ctx ends.
 func (b *Bus) doContext(ctx context.Context, apply func(*Tx) error) error {
@@ -187,9 +183,7 @@ func (b *Bus) follow(t *Tx) {
 }
 
 // Apply applies effects in the order given, each after its grant was checked.
-func (t *Tx) Apply(effects []*busv1.Effect) ([]*busv1.EffectResult, error) { return t.apply(effects) }
-
-func (t *Tx) apply(effects []*busv1.Effect) ([]*busv1.EffectResult, error) {
+func (t *Tx) Apply(effects []*busv1.Effect) ([]*busv1.EffectResult, error) {
 	if len(effects) > contract.MaxEffects {
 		return nil, fmt.Errorf("%w: a commit of %d effects, the limit is %d: make several", contract.ErrTooLarge, len(effects), contract.MaxEffects)
 	}

@@ -160,7 +160,7 @@ func (b *Bus) alarmLoop(ctx context.Context) {
 			l.wake = 0
 			b.offer(l)
 		}
-		for _, s := range b.subs {
+		for _, s := range b.table.Load().all {
 			b.expire(s, now)
 		}
 		if len(b.wakeups) > 0 {

@@ -58,10 +58,6 @@ func (b *Bus) newToken() string {
 func (b *Bus) Lease(a *Actor, token string) (*Lease, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	return b.lease(a, token)
-}
-
-func (b *Bus) lease(a *Actor, token string) (*Lease, error) {
 	l := b.leases[token]
 	if l == nil || l.revoked || l.Extension != a.ID || l.Generation != a.Generation {
 		return nil, fmt.Errorf("%w: %q does not hold it (any more)", contract.ErrStale, a.ID)
@@ -137,16 +133,16 @@ func (t *Tx) takeHolder(extension, pattern, key string) *Lease {
 	b := t.bus
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	for _, s := range b.subs {
-		if s.Extension != extension || s.Pattern != pattern {
-			continue
-		}
-		if l := s.lanes[key]; l != nil && l.lease != nil && !l.lease.revoked {
-			t.voidLocked(l.lease)
-			return l.lease
-		}
+	s := b.table.Load().named(extension, pattern)
+	if s == nil {
+		return nil
 	}
-	return nil
+	l := s.lanes[key]
+	if l == nil || l.lease == nil || l.lease.revoked {
+		return nil
+	}
+	t.voidLocked(l.lease)
+	return l.lease
 }
 
 // leaseList is the leases of a subscription, oldest first; released ones are

@@ -68,7 +68,7 @@ func (b *Bus) settle(l *Lease, o *busv1.Outcome, state journal.DeliveryState) {
 	valid := payloadsValid(o.GetEffects())
 	b.update(l.sink.actor, l.Token, func(tx *Tx) error {
 		tx.Ending, tx.valid = true, valid
-		if _, err := tx.apply(o.GetEffects()); err != nil {
+		if _, err := tx.Apply(o.GetEffects()); err != nil {
 			return err
 		}
 		switch class := l.item.lane.sub.class(); {

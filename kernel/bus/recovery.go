@@ -36,14 +36,15 @@ func (b *Bus) recover(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
+		subs := map[int64]*subscription{}
 		for _, k := range known {
-			b.subs[k.ID] = b.newSubscription(k)
+			subs[k.ID] = b.newSubscription(k)
 		}
-		b.table.Store(newTable(b.subs))
+		b.table.Store(newTable(subs))
 		b.mu.Lock()
 		defer b.mu.Unlock()
 		return r.Pending(func(d journal.Delivery) bool {
-			if sub := b.subs[d.Subscription]; sub != nil {
+			if sub := subs[d.Subscription]; sub != nil {
 				b.add(added{sub: sub, delivery: asFound(d)})
 			}
 			return true
@@ -130,7 +131,7 @@ func (t *Tx) reroute(d journal.Delivery, e *busv1.Event) error {
 func (b *Bus) Waiting(channel string) (waiting []journal.Delivery) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	for _, s := range b.subs {
+	for _, s := range b.table.Load().all {
 		if s.class() != classSend || s.Extension != channel {
 			continue
 		}
@@ -157,7 +158,7 @@ func (b *Bus) Loads() map[string][]Load {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	loads := map[string][]Load{}
-	for _, s := range b.subs {
+	for _, s := range b.table.Load().all {
 		flying := 0
 		for _, l := range s.flying.leases {
 			if !l.released {
@@ -172,23 +173,25 @@ func (b *Bus) Loads() map[string][]Load {
 // Peek returns the pending deliveries of a lane with their events, the head
 // first.
 func (t *Tx) Peek(extension, pattern, key string, limit int) (ds []journal.Delivery, events []*busv1.Event, err error) {
-	for _, s := range t.bus.table.Load().all {
-		if s.Extension != extension || s.Pattern != pattern {
-			continue
-		}
-		if ds, err = t.PendingLane(s.ID, key, -1<<62, limit); err != nil {
-			return nil, nil, err
-		}
-		for _, d := range ds {
-			e, err := t.Event(d.Seq)
-			if err != nil {
-				return nil, nil, err
-			}
-			events = append(events, e)
-		}
-		return ds, events, nil
+	s := t.bus.table.Load().named(extension, pattern)
+	if s == nil {
+		return nil, nil, nil
 	}
-	return nil, nil, nil
+	if ds, err = t.PendingLane(s.ID, key, -1<<62, limit); err == nil {
+		events, err = eventsOf(t, ds)
+	}
+	return ds, events, err
+}
+
+func eventsOf(r journal.Reader, ds []journal.Delivery) (events []*busv1.Event, err error) {
+	for _, d := range ds {
+		e, err := r.Event(d.Seq)
+		if err != nil {
+			return nil, err
+		}
+		events = append(events, e)
+	}
+	return events, nil
 }
 
 // Behind returns the events that wait in the lane of a lease behind the one it
@@ -202,12 +205,5 @@ func (b *Bus) Behind(r journal.Reader, l *Lease, limit int) (events []*busv1.Eve
 	if err != nil {
 		return nil, err
 	}
-	for _, d := range ds {
-		e, err := r.Event(d.Seq)
-		if err != nil {
-			return nil, err
-		}
-		events = append(events, e)
-	}
-	return events, nil
+	return eventsOf(r, ds)
 }

@@ -108,9 +108,9 @@ func (t *Tx) endParked(before int64) error {
 		}
 	}
 	if len(doomed) > 0 {
-		t.changeSubscriptions(func(b *Bus) {
+		t.changeSubscriptions(func(subs map[int64]*subscription) {
 			for _, id := range doomed {
-				delete(b.subs, id)
+				delete(subs, id)
 			}
 		})
 	}

@@ -76,7 +76,7 @@ func (s *submission) applyPart(j journal.Tx, p *part, c *busv1.Commit) error {
 	if err := tx.holdToken(c.GetLane()); err != nil {
 		return err
 	}
-	results, err := tx.apply(c.GetEffects())
+	results, err := tx.Apply(c.GetEffects())
 	if err != nil {
 		return err
 	}

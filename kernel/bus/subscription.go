@@ -75,7 +75,7 @@ type subscription struct {
 	acked   map[int64]struct{} // acknowledged, which is not durable yet
 }
 
-// table is the immutable set of subscriptions that accept events.
+// table is the immutable set of subscriptions.
 type table struct {
 	byID map[int64]*subscription
 	all  []*subscription
@@ -96,6 +96,16 @@ func newTable(subs map[int64]*subscription) *table {
 	return t
 }
 
+// named is the subscription of an extension to a pattern; nil: there is none.
+func (t *table) named(extension, pattern string) *subscription {
+	i := slices.IndexFunc(t.all, func(s *subscription) bool { return s.Extension == extension && s.Pattern == pattern })
+	if i < 0 {
+		return nil
+	}
+	return t.all[i]
+}
+
+// match are those that accept the events of a topic.
 func (t *table) match(name string) []*subscription {
 	if known, ok := t.cache.Load(name); ok {
 		return known.([]*subscription)
@@ -187,35 +197,35 @@ func (b *Bus) Subscribe(extension string, wanted []Subscription) error {
 			}
 			stored = append(stored, k)
 		}
-		tx.changeSubscriptions(func(b *Bus) { b.install(stored, wanted) })
+		tx.changeSubscriptions(func(subs map[int64]*subscription) { b.install(subs, stored, wanted) })
 		return nil
 	})
 }
 
 // changeSubscriptions changes what is in force for the commits behind this one,
 // and changes it back if this one fails. Only the writer changes it.
-func (t *Tx) changeSubscriptions(change func(*Bus)) {
+func (t *Tx) changeSubscriptions(change func(map[int64]*subscription)) {
 	b := t.bus
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	subs := maps.Clone(b.subs)
+	before := b.table.Load()
 	type state struct {
 		spec   *Subscription
 		parked int64
 	}
-	states := make(map[*subscription]state, len(subs))
-	for _, s := range subs {
+	states := make(map[*subscription]state, len(before.all))
+	for _, s := range before.all {
 		states[s] = state{s.spec.Load(), s.ParkedAt}
 	}
-	change(b)
-	b.table.Store(newTable(b.subs))
+	subs := maps.Clone(before.byID)
+	change(subs)
+	b.table.Store(newTable(subs))
 	t.undo = append(t.undo, func() {
-		b.subs = subs
-		for s, before := range states {
-			s.spec.Store(before.spec)
-			s.ParkedAt = before.parked
+		b.table.Store(before)
+		for s, was := range states {
+			s.spec.Store(was.spec)
+			s.ParkedAt = was.parked
 		}
-		b.table.Store(newTable(b.subs))
 		b.connect()
 	})
 	b.connect()
@@ -232,12 +242,13 @@ func (b *Bus) Subscribers() (ids []string) {
 	return ids
 }
 
-func (b *Bus) install(stored []journal.Subscription, wanted []Subscription) {
+// install puts what is stored and wanted into force. The caller holds b.mu.
+func (b *Bus) install(subs map[int64]*subscription, stored []journal.Subscription, wanted []Subscription) {
 	for _, k := range stored {
-		sub := b.subs[k.ID]
+		sub := subs[k.ID]
 		if sub == nil {
 			sub = b.newSubscription(k)
-			b.subs[k.ID] = sub
+			subs[k.ID] = sub
 		}
 		sub.ParkedAt = k.ParkedAt
 		if i := slices.IndexFunc(wanted, func(s Subscription) bool { return s.Pattern == k.Pattern }); i >= 0 {
@@ -255,8 +266,7 @@ func (b *Bus) connect() {
 		}
 		s.subs = s.subs[:0]
 	}
-	for _, id := range slices.Sorted(maps.Keys(b.subs)) {
-		sub := b.subs[id]
+	for _, sub := range b.table.Load().all {
 		if s := b.sinks[sub.Extension]; s != nil && sub.ParkedAt == 0 {
 			sub.sink = s
 			s.subs = append(s.subs, sub)
@@ -272,7 +282,7 @@ func (b *Bus) Hold(channel string, held bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.held[channel] = held
-	for _, s := range b.subs {
+	for _, s := range b.table.Load().all {
 		if s.class() == classSend && s.Extension == channel && s.held != held {
 			s.held = held
 			if !held && s.sink != nil {

@@ -70,11 +70,7 @@ func (s busService) Watch(r *kernelv1.WatchRequest, stream grpc.ServerStreamingS
 
 // lease is the lane of a request, which an agent's services need.
 func (h *Host) lease(ctx context.Context, token string) (*bus.Lease, error) {
-	l, err := h.Bus.Lease(actorOf(ctx), token)
-	if err != nil {
-		return nil, err
-	}
-	return l, nil
+	return h.Bus.Lease(actorOf(ctx), token)
 }
 
 // own is the session of a request: the lane's own one.
