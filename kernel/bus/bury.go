@@ -9,12 +9,9 @@ import (
 
 // buryItem ends a delivery as dead that nobody holds; its lane is fetching until
 // that is done.
-func (b *Bus) buryItem(it *item, reason string) { b.buryItemWith(it, reason, false) }
-
-func (b *Bus) buryItemWith(it *item, reason string, quiet bool) {
+func (b *Bus) buryItem(it *item, reason string) {
 	sub := it.lane.sub
-	go b.update(Kernel, "", func(tx *Tx) error {
-		tx.quiet = quiet
+	go b.conclude(it.Seq, func(tx *Tx) error {
 		d, err := tx.Delivery(it.Seq, sub.ID)
 		if err != nil || d == nil || d.State == journal.Done || d.State == journal.Dead {
 			return err
@@ -30,10 +27,6 @@ func (b *Bus) buryItemWith(it *item, reason string, quiet bool) {
 		d.State, d.Reason, d.SettledAt = journal.Dead, reason, tx.Now
 		return tx.died(*d, e, sub.Extension)
 	}, func(err error) {
-		if err != nil && permanent(err) && !quiet {
-			b.buryItemWith(it, reason, true)
-			return
-		}
 		b.mu.Lock()
 		defer b.mu.Unlock()
 		it.lane.fetching = false

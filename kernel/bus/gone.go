@@ -27,14 +27,13 @@ func (b *Bus) Gone(extension string, generation int64, reason string, onPurpose 
 	}
 	b.mu.Unlock()
 	for _, l := range leases {
-		b.abandoned(l, reason, onPurpose, false)
+		b.abandoned(l, reason, onPurpose)
 	}
 }
 
-func (b *Bus) abandoned(l *Lease, reason string, onPurpose, quiet bool) {
+func (b *Bus) abandoned(l *Lease, reason string, onPurpose bool) {
 	class := l.item.lane.sub.class()
-	b.update(Kernel, "", func(tx *Tx) error {
-		tx.quiet = quiet
+	b.conclude(l.item.Seq, func(tx *Tx) error {
 		if err := tx.hold(l); err != nil {
 			return err
 		}
@@ -63,17 +62,11 @@ func (b *Bus) abandoned(l *Lease, reason string, onPurpose, quiet bool) {
 		}
 		return tx.postpone(l, d, 0)
 	}, func(err error) {
-		switch {
-		case err == nil:
-		case permanent(err) && !quiet:
-			go b.abandoned(l, reason, onPurpose, true)
-		default:
-			go func() {
-				b.mu.Lock()
-				l.item.Uncertain = l.item.Uncertain || (l.taken || !onPurpose) && class.marked() && !l.revoked
-				b.mu.Unlock()
-				b.retryLater(l, err)
-			}()
+		if err != nil {
+			b.mu.Lock()
+			uncertain := class.marked() && (l.taken || !onPurpose)
+			b.mu.Unlock()
+			go b.retryLater(l, uncertain, err)
 		}
 	})
 }

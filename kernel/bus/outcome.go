@@ -230,7 +230,7 @@ func (b *Bus) again(l *Lease, after time.Duration, reason string) {
 		return tx.postpone(l, d, after)
 	}, func(err error) {
 		if err != nil {
-			go b.retryLater(l, err)
+			go b.retryLater(l, false, err)
 		}
 	})
 }
@@ -263,40 +263,44 @@ func (b *Bus) requeue(l *Lease, after time.Duration) {
 	b.notHandedOut(lane)
 }
 
-// bury ends a leased delivery as dead.
-func (b *Bus) bury(l *Lease, reason string) { b.buryWith(l, reason, false) }
+// conclude commits how a delivery, or an attempt at it, has ended. What the
+// router wants to follow from a death must not keep the delivery alive: where that
+// is refused, it dies silently.
+func (b *Bus) conclude(seq int64, apply func(*Tx) error, done func(error)) {
+	b.update(Kernel, "", apply, func(err error) {
+		if !permanent(err) {
+			done(err)
+			return
+		}
+		b.log.Error("what follows from a dead delivery was refused; it dies silently", "event", journal.EventID(seq), "error", err)
+		go b.update(Kernel, "", func(tx *Tx) error {
+			tx.quiet = true
+			return apply(tx)
+		}, done)
+	})
+}
 
-func (b *Bus) buryWith(l *Lease, reason string, quiet bool) {
-	b.update(Kernel, "", func(tx *Tx) error {
-		tx.quiet = quiet
+// bury ends a leased delivery as dead.
+func (b *Bus) bury(l *Lease, reason string) {
+	b.conclude(l.item.Seq, func(tx *Tx) error {
 		if err := tx.hold(l); err != nil {
 			return err
 		}
 		return tx.end(l, journal.Dead, reason)
 	}, func(err error) {
 		if err != nil {
-			go b.unburied(l, reason, quiet, err)
+			go b.retryLater(l, false, err)
 		}
 	})
 }
 
-// unburied deals with a death that could not be committed. What the router
-// wants to follow from it must not keep the delivery alive.
-func (b *Bus) unburied(l *Lease, reason string, quiet bool, err error) {
-	if permanent(err) && !quiet {
-		b.log.Error("what follows from a dead delivery was refused; it dies silently", "event", l.Event.GetId(), "error", err)
-		b.buryWith(l, reason, true)
-		return
-	}
-	b.retryLater(l, err)
-}
-
 // retryLater gives a delivery out again after the store did not take what became
-// of it.
-func (b *Bus) retryLater(l *Lease, err error) {
+// of it: uncertain, that it may have had its effect.
+func (b *Bus) retryLater(l *Lease, uncertain bool, err error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if errors.Is(err, journal.ErrClosed) || b.undecided(l, func() { b.retryLater(l, err) }) || l.revoked {
+	l.item.Uncertain = l.item.Uncertain || uncertain && !l.revoked
+	if errors.Is(err, journal.ErrClosed) || b.undecided(l, func() { b.retryLater(l, uncertain, err) }) || l.revoked {
 		return
 	}
 	b.log.Error("storing how an attempt ended failed; the delivery is repeated", "event", l.Event.GetId(), "error", err)
@@ -306,28 +310,14 @@ func (b *Bus) retryLater(l *Lease, err error) {
 // failed counts a failure, and gives the delivery out again with back-off, or
 // buries it.
 func (b *Bus) failed(l *Lease, reason string, uncertain bool) {
-	b.failedWith(l, reason, uncertain, false)
-}
-
-func (b *Bus) failedWith(l *Lease, reason string, uncertain, quiet bool) {
-	b.update(Kernel, "", func(tx *Tx) error {
-		tx.quiet = quiet
+	b.conclude(l.item.Seq, func(tx *Tx) error {
 		if err := tx.hold(l); err != nil {
 			return err
 		}
 		return tx.fail(l, reason, uncertain)
 	}, func(err error) {
-		switch {
-		case err == nil:
-		case permanent(err) && !quiet:
-			go b.failedWith(l, reason, uncertain, true)
-		default:
-			go func() {
-				b.mu.Lock()
-				l.item.Uncertain = l.item.Uncertain || uncertain && !l.revoked
-				b.mu.Unlock()
-				b.retryLater(l, err)
-			}()
+		if err != nil {
+			go b.retryLater(l, uncertain, err)
 		}
 	})
 }
