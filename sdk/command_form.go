@@ -25,6 +25,9 @@ import (
 //     required text takes all that is left;
 //   - the bare name of an optional boolean sets it;
 //   - behind -- nothing names a parameter.
+//
+// What stands before = and names no parameter is text, unless it is a parameter's
+// name but for a slip.
 type form struct {
 	schema     func() (*jsonschema.Schema, error) // compiled when it is needed first
 	parameters []*parameter                       // in the order of the schema
@@ -86,15 +89,43 @@ func (o *ordered) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
-// parameter finds a parameter by its name; people may write - for _.
+// plain is a name as it is compared; people may write - for _.
+func plain(s string) string { return strings.ToLower(strings.ReplaceAll(s, "-", "_")) }
+
+// parameter finds a parameter by its name.
 func (f *form) parameter(name string) *parameter {
-	plain := func(s string) string { return strings.ToLower(strings.ReplaceAll(s, "-", "_")) }
 	for _, p := range f.parameters {
 		if plain(p.name) == plain(name) {
 			return p
 		}
 	}
 	return nil
+}
+
+// meant is the parameter whose name somebody probably wanted to write.
+func (f *form) meant(name string) *parameter {
+	for _, p := range f.parameters {
+		if slip(plain(name), plain(p.name)) {
+			return p
+		}
+	}
+	return nil
+}
+
+// slip says that two names of more than two letters differ in one letter that is
+// missing or another one, or in two that are swapped.
+func slip(a, b string) bool {
+	if min(len(a), len(b)) < 3 {
+		return false
+	}
+	for a != "" && b != "" && a[0] == b[0] {
+		a, b = a[1:], b[1:]
+	}
+	for a != "" && b != "" && a[len(a)-1] == b[len(b)-1] {
+		a, b = a[:len(a)-1], b[:len(b)-1]
+	}
+	swapped := len(a) == 2 && len(b) == 2 && a[0] == b[1] && a[1] == b[0]
+	return swapped || max(len(a), len(b)) == 1
 }
 
 // parse reads what stands behind a command. An error tells people what is wrong
@@ -187,7 +218,12 @@ func (f *form) named(values map[string]any, rest string) (after string, named bo
 	name, tail, flag := key(rest)
 	p := f.parameter(name)
 	switch {
-	case name == "" || p == nil && !flag:
+	case name == "":
+		return rest, false, nil
+	case p == nil && !flag:
+		if meant := f.meant(name); meant != nil {
+			return "", false, fmt.Errorf("there is no parameter %s: is %s meant? Write -- before it if it is text", name, meant.name)
+		}
 		return rest, false, nil
 	case p == nil:
 		return "", false, fmt.Errorf("there is no parameter %s", name)

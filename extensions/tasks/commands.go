@@ -3,49 +3,10 @@ package tasks
 import (
 	"encoding/json"
 	"errors"
-	"fmt"
 	"math"
 	"strconv"
 	"strings"
 )
-
-// parsePush reads what stands behind /push: key=value of what is known, then the
-// prompt as it is.
-func parsePush(text string) (json.RawMessage, error) {
-	fields := map[string]any{}
-	rest := strings.TrimSpace(text)
-	for {
-		word, behind, _ := strings.Cut(rest, " ")
-		key, value, given := strings.Cut(strings.TrimPrefix(word, "--"), "=")
-		if !given || value == "" {
-			break
-		}
-		switch key {
-		case "model", "name", "agent", "deliver":
-			fields[key] = value
-		case "timeout":
-			seconds, err := strconv.ParseFloat(strings.TrimSuffix(value, "s"), 64)
-			if err != nil || !finite(seconds) {
-				return nil, fmt.Errorf("timeout is a number of seconds, not %q", value)
-			}
-			fields[key] = seconds
-		default:
-			given = false
-		}
-		if !given {
-			break
-		}
-		rest = strings.TrimSpace(behind)
-	}
-	if len(rest) > 1 && rest[0] == '"' && strings.IndexByte(rest[1:], '"') == len(rest)-2 {
-		rest = rest[1 : len(rest)-1]
-	}
-	if rest == "" {
-		return nil, errors.New("write what is to be done behind it: /push [name=NAME model=MODEL agent=AGENT timeout=SECONDS] PROMPT")
-	}
-	fields["prompt"] = rest
-	return json.Marshal(fields)
-}
 
 // finite is false for what JSON cannot hold.
 func finite(f float64) bool { return !math.IsNaN(f) && !math.IsInf(f, 0) }

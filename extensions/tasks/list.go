@@ -17,6 +17,7 @@ type entry struct {
 	Name         string `json:"name"`
 	By           string `json:"by,omitempty"`           // who gave it, if not the caller
 	Conversation string `json:"conversation,omitempty"` // if others are listed, too
+	Prompt       string `json:"prompt,omitempty"`       // how it begins, of an unfinished one of this conversation
 	State        string `json:"state"`
 	Outcome      string `json:"outcome,omitempty"`
 	Age          string `json:"age"`
@@ -61,6 +62,9 @@ func (t *tasks) queue(ctx context.Context, call sdk.ToolCall) (sdk.ToolResult, e
 		}
 		if args.All {
 			e.Conversation = task.Root
+		}
+		if task.State != Finished && task.Root == me.root { // others may read this answer who did not read that one
+			e.Prompt = task.Begins
 		}
 		if task.Stop != "" && task.State == Running {
 			e.State = "stopping"
@@ -121,6 +125,9 @@ func (l listed) prose() string {
 				line += fmt.Sprintf(" (%s, %s ago)", e.Outcome, e.Age)
 			case Running:
 				line += fmt.Sprintf(" (started %s ago)", e.Age)
+			}
+			if e.Prompt != "" {
+				line += ": " + e.Prompt
 			}
 			b.WriteString(line + "\n")
 		}

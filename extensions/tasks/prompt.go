@@ -1,5 +1,7 @@
 package tasks
 
+import "strings"
+
 // prompts keeps the newest prompts of tasks that have not finished, by id, which
 // saves reading them.
 type prompts struct {
@@ -40,4 +42,20 @@ func (c *change) prompt(id string) (string, error) {
 		return "", err
 	}
 	return *stored, nil
+}
+
+// maxBeginning is how many letters of a prompt are listed.
+const maxBeginning = 60
+
+// beginning is the first line of a prompt, shortened.
+func beginning(prompt string) string {
+	line, more, _ := strings.Cut(strings.TrimSpace(prompt), "\n")
+	letters := []rune(strings.Join(strings.Fields(line), " "))
+	switch {
+	case len(letters) > maxBeginning:
+		return string(letters[:maxBeginning-1]) + "…"
+	case more != "":
+		return string(letters) + " …"
+	}
+	return string(letters)
 }

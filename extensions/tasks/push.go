@@ -43,7 +43,7 @@ func (t *tasks) push(ctx context.Context, call sdk.ToolCall) (sdk.ToolResult, er
 	}
 	number := t.number()
 	task := &Task{
-		ID: "t" + strconv.FormatInt(number, 36), Root: me.root, Name: name, Kind: "task", Agent: args.Agent, Model: args.Model,
+		ID: "t" + strconv.FormatInt(number, 36), Root: me.root, Name: name, Kind: "task", Begins: beginning(args.Prompt), Agent: args.Agent, Model: args.Model,
 		Requester: me.name, RequesterID: me.id, ReplyTo: call.ReplyTo, Depth: 1, Timeout: args.Timeout, Line: place(number),
 		State: Queued, CreatedAt: c.now,
 	}

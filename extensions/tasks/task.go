@@ -36,6 +36,7 @@ type Task struct {
 	Root        string    `json:"root"` // session that the tree belongs to
 	Name        string    `json:"name"`
 	Kind        string    `json:"kind"`
+	Begins      string    `json:"begins,omitempty"` // how its prompt begins
 	Agent       string    `json:"agent"`
 	Model       string    `json:"model,omitempty"`
 	Blank       bool      `json:"blank,omitempty"` // without the instructions of the agent's manifest

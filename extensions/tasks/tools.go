@@ -34,7 +34,7 @@ func timeout(what string) string { return fmt.Sprintf(timeoutField, what) }
 func (t *tasks) tools() []sdk.Tool {
 	all := []sdk.Tool{
 		{
-			Name: "push", Command: "push", Parse: parsePush, Call: t.push,
+			Name: "push", Command: "push", Call: t.push,
 			Description: "Put a task for a sub-agent into your queue; run starts it. It sees only the prompt, not this conversation: write out all that it needs. Its result comes into your inbox.",
 			Schema: schema(`"prompt"`, `"prompt": {"type": "string", "description": "What is to be done, written out."}`,
 				fmt.Sprintf(nameField, "Unique in this conversation; made up if not given."),

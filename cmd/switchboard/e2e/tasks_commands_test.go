@@ -105,15 +105,16 @@ func commandRun(s *stage, c chatPlace, play string) {
 		s.works(play, name, "Done.")
 		s.gives(c, "/push name="+name+" Do play="+play, "Queued as "+name)
 	}
-	s.gives(c, "/queue", "Queued:\n- a\n- b\n- c")
+	do := ": Do play=" + play
+	s.gives(c, "/queue", "Queued:\n- a"+do+"\n- b"+do+"\n- c"+do)
 	s.gives(c, "/run 1", "Started: a. Queued behind: 2")
 	s.onceAtWork(play, 1)
-	s.gives(c, "/queue", "Queued:\n- b\n- c\n\nRunning:\n- a (started ")
+	s.gives(c, "/queue", "Queued:\n- b"+do+"\n- c"+do+"\n\nRunning:\n- a (started ", "ago)"+do)
 	s.gives(c, "/run 1", "Nothing begins before one of those running has finished")
 	s.lift(play + "/a")
 	s.onceFinished(play, 1)
 	s.onceAtWork(play, 1)
-	s.gives(c, "/queue", "Queued:\n- c\n\nRunning:\n- b (started ", "Finished:\n- a (ok, ")
+	s.gives(c, "/queue", "Queued:\n- c"+do+"\n\nRunning:\n- b (started ", "Finished:\n- a (ok, ")
 	s.gives(c, "/run 2", "Started: c")
 	s.onceAtWork(play, 2)
 	s.works(play, "d", "Done.")
@@ -122,7 +123,7 @@ func commandRun(s *stage, c chatPlace, play string) {
 		s.lift(play + "/" + name)
 	}
 	s.onceFinished(play, 3)
-	s.gives(c, "/queue", "Queued:\n- d\n\nFinished:\n")
+	s.gives(c, "/queue", "Queued:\n- d"+do+"\n\nFinished:\n")
 	s.gives(c, "/run", "Started: d")
 	s.onceFinished(play, 4)
 }
@@ -133,7 +134,7 @@ func commandCancel(s *stage, c chatPlace, play string) {
 		s.gives(c, "/push name="+name+" Do play="+play, "Queued as "+name)
 	}
 	s.gives(c, "/queue_remove never", "Removed never")
-	s.gives(c, "/queue", "Queued:\n- now\n- later")
+	s.gives(c, "/queue", "Queued:\n- now: Do play="+play+"\n- later: Do play="+play)
 	s.gives(c, "/run 1", "Started: now. Queued behind: 1")
 	s.onceAtWork(play, 1)
 	s.gives(c, "/task_cancel later", "Cancelled later")
@@ -273,14 +274,15 @@ func commandBad(s *stage, c chatPlace, play string) {
 	s.gives(c, "/push name=waits Do play="+play, "Queued as waits")
 	before := s.rows(play)
 	for _, tt := range []struct{ command, told string }{
-		{"/push", "/push [name=NAME model=MODEL agent=AGENT timeout=SECONDS] PROMPT"},
-		{"/push name=x", "/push [name=NAME"},
+		{"/push", "/push <prompt ...> [name=text] [model=text] [agent=text] [timeout=number] [deliver=inbox|announce]"},
+		{"/push name=x", "Prompt is missing."},
+		{"/push modle=x Do it.", "There is no parameter modle: is model meant?"},
 		{"/push name=main Do it.", `"main" cannot be a name`},
 		{"/push name=a/b Do it.", `"a/b" cannot be a name`},
 		{"/push name=" + strings.Repeat("n", 65) + " Do it.", "at most 64"},
 		{"/push name=waits Do it.", `"waits" is taken`},
 		{"/push name=done Do it.", `"done" is taken`}, // as long as its result lies there
-		{"/push timeout=soon Do it.", "a number of seconds"},
+		{"/push timeout=soon Do it.", "which is no number."},
 		{"/push timeout=0 Do it.", "Timeout: got "},
 		{"/push timeout=-5 Do it.", "Timeout: got "},
 		{"/push agent=nobody Do it.", "nobody"},
