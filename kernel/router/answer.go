@@ -1,6 +1,7 @@
 package router
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -241,7 +242,7 @@ func (q request) who() string {
 	if q.here.channel.Local && (q.name == "" || q.name == q.user) { // an id that says nothing to people
 		return "the owner"
 	}
-	return firstOf(q.name, q.user)
+	return cmp.Or(q.name, q.user)
 }
 
 // answerable are the open questions that somebody can answer: those asked where

@@ -28,11 +28,11 @@ func (r *MessageRouter) Questions() *questions.Book { return r.questions }
 // ask asks a person for an extension.
 func (r *MessageRouter) ask(tx *bus.Tx, e *busv1.Event, a contract.UserAsk) error {
 	if topic.Owner(a.Topic) != e.GetSource() || !topic.ValidTopic(a.Topic) {
-		return r.unroutable(tx, e, fmt.Sprintf("the answer would go to the topic %q, and that is none of %s: its topics begin with \"%s.\"",
+		return tx.Dead(e, fmt.Sprintf("the answer would go to the topic %q, and that is none of %s: its topics begin with \"%s.\"",
 			a.Topic, e.GetSource(), e.GetSource()))
 	}
 	refuse := func(reason string) error {
-		if err := r.unroutable(tx, e, reason); err != nil {
+		if err := tx.Dead(e, reason); err != nil {
 			return err
 		}
 		_, err := tx.Emit(a.Topic, "", contract.UserAnswer{Ref: a.Ref, Outcome: contract.AskWithdrawn})
@@ -65,7 +65,7 @@ func (r *MessageRouter) ask(tx *bus.Tx, e *busv1.Event, a contract.UserAsk) erro
 	}
 	if d.unknown {
 		q.Text = forChannel(a.ChannelID) + q.Text
-		if err := r.unroutable(tx, e, fmt.Sprintf("channel %q does not exist; it was asked on %s instead", a.ChannelID, d.to.channel.ID)); err != nil {
+		if err := tx.Dead(e, fmt.Sprintf("channel %q does not exist; it was asked on %s instead", a.ChannelID, d.to.channel.ID)); err != nil {
 			return err
 		}
 	}

@@ -1,6 +1,7 @@
 package router
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"strings"
@@ -28,7 +29,7 @@ func (r *MessageRouter) handOver(tx *bus.Tx, q request, c *directory.Command, re
 		Sender: q.name, MessageID: q.message,
 	}
 	// Without an agent that answers here there is no session, and the command runs.
-	if agent, refusal := pickAgent(now, q.here.channel.ID, firstOf(q.agent, conversation.Agent)); refusal == "" {
+	if agent, refusal := pickAgent(now, q.here.channel.ID, cmp.Or(q.agent, conversation.Agent)); refusal == "" {
 		s, err := r.chat(tx, agent, conversation)
 		if err != nil {
 			return "", err
@@ -83,7 +84,7 @@ func (r *MessageRouter) answer(tx *bus.Tx, e *busv1.Event, given *contract.Comma
 		return err
 	}
 	if to == nil {
-		return r.unroutable(tx, e, fmt.Sprintf("the conversation %q that it answers does not exist any more", given.ReplyTo))
+		return tx.Dead(e, fmt.Sprintf("the conversation %q that it answers does not exist any more", given.ReplyTo))
 	}
 	return r.send(tx, to, contract.ChannelSend{Text: text, Kind: contract.SendReply, ReplyTo: given.MessageID})
 }

@@ -1,6 +1,7 @@
 package router
 
 import (
+	"cmp"
 	"crypto/rand"
 	"encoding/base32"
 	"fmt"
@@ -19,10 +20,10 @@ func (r *MessageRouter) message(tx *bus.Tx, e *busv1.Event, m contract.UserMessa
 	now := r.directory.Current()
 	c := now.Channel(e.GetSource())
 	if c == nil {
-		return r.unroutable(tx, e, fmt.Sprintf("%q is no channel", e.GetSource()))
+		return tx.Dead(e, fmt.Sprintf("%q is no channel", e.GetSource()))
 	}
 	if m.ConversationID == "" {
-		return r.unroutable(tx, e, "it names no conversation")
+		return tx.Dead(e, "it names no conversation")
 	}
 	ok, err := admitted(tx, c, m.UserID)
 	if err != nil {
@@ -53,9 +54,9 @@ func (r *MessageRouter) message(tx *bus.Tx, e *busv1.Event, m contract.UserMessa
 			return err
 		}
 	}
-	agent, refusal := pickAgent(now, c.ID, firstOf(m.AgentID, conversation.Agent))
+	agent, refusal := pickAgent(now, c.ID, cmp.Or(m.AgentID, conversation.Agent))
 	if refusal != "" {
-		if err := r.unroutable(tx, e, refusal); err != nil {
+		if err := tx.Dead(e, refusal); err != nil {
 			return err
 		}
 		return r.send(tx, here, contract.ChannelSend{Text: refusal, Kind: contract.SendReply, ReplyTo: m.MessageID})
@@ -236,13 +237,4 @@ func notEnabled(now *directory.Snapshot, agent, why string) string {
 		return fmt.Sprintf("There is no agent %q. %s", agent, why)
 	}
 	return fmt.Sprintf("The agent %q is not enabled. %s", agent, why)
-}
-
-func firstOf(values ...string) string {
-	for _, v := range values {
-		if v != "" {
-			return v
-		}
-	}
-	return ""
 }

@@ -65,7 +65,7 @@ func (r *MessageRouter) output(tx *bus.Tx, e *busv1.Event, out contract.AgentOut
 		to, send.Anywhere = d.to, d.anywhere
 	}
 	if to == nil {
-		return r.unroutable(tx, e, fmt.Sprintf("the conversation or channel %q that it answers does not exist any more", target))
+		return tx.Dead(e, fmt.Sprintf("the conversation or channel %q that it answers does not exist any more", target))
 	}
 	return r.send(tx, to, send)
 }
@@ -93,18 +93,18 @@ func isJob(s *journal.Session) bool { return strings.HasPrefix(s.Key, "job:") }
 // notify tells a person something.
 func (r *MessageRouter) notify(tx *bus.Tx, e *busv1.Event, n contract.UserNotify) error {
 	if strings.TrimSpace(n.Text) == "" {
-		return r.unroutable(tx, e, "it has no text")
+		return tx.Dead(e, "it has no text")
 	}
 	d, err := r.destination(tx, n.ChannelID, n.ReplyTo)
 	if err != nil {
 		return err
 	}
 	if d.to == nil {
-		return r.unroutable(tx, e, "there is no channel to send it to")
+		return tx.Dead(e, "there is no channel to send it to")
 	}
 	if d.unknown {
 		n.Text = forChannel(n.ChannelID) + n.Text
-		if err := r.unroutable(tx, e, fmt.Sprintf("channel %q does not exist; it was sent to %s instead", n.ChannelID, d.to.channel.ID)); err != nil {
+		if err := tx.Dead(e, fmt.Sprintf("channel %q does not exist; it was sent to %s instead", n.ChannelID, d.to.channel.ID)); err != nil {
 			return err
 		}
 	}
@@ -171,7 +171,7 @@ func (r *MessageRouter) task(tx *bus.Tx, e *busv1.Event, t contract.AgentTask) e
 			target = defaultPlace + t.ChannelID
 		}
 		if r.directory.Current().Channel(t.ChannelID) == nil {
-			if err := r.unroutable(tx, e, fmt.Sprintf("channel %q does not exist", t.ChannelID)); err != nil {
+			if err := tx.Dead(e, fmt.Sprintf("channel %q does not exist", t.ChannelID)); err != nil {
 				return err
 			}
 			if err := r.tellOwner(tx, nil, fmt.Sprintf("The answer to a job of %s was to go to %q, but there is no such channel. It comes here instead.",
@@ -200,11 +200,11 @@ func (r *MessageRouter) background(tx *bus.Tx, e *busv1.Event, t contract.AgentB
 
 func (r *MessageRouter) job(tx *bus.Tx, e *busv1.Event, prompt, asked, name, target string) error {
 	if strings.TrimSpace(prompt) == "" {
-		return r.unroutable(tx, e, "it has no prompt")
+		return tx.Dead(e, "it has no prompt")
 	}
 	agent, refusal := pickAgent(r.directory.Current(), "", asked)
 	if refusal != "" {
-		if err := r.unroutable(tx, e, refusal); err != nil {
+		if err := tx.Dead(e, refusal); err != nil {
 			return err
 		}
 		return r.tellOwner(tx, nil, fmt.Sprintf("A job that %s asked for cannot run. %s", e.GetSource(), refusal))

@@ -44,32 +44,27 @@ func New(d *directory.Directory, s *session.Book, status func() string) *Message
 func (r *MessageRouter) Accept(tx *bus.Tx, e *busv1.Event) error {
 	switch e.GetTopic() {
 	case contract.TopicUserMessage:
-		return decode(r, tx, e, r.message)
+		return decode(tx, e, r.message)
 	case contract.TopicAgentOutput:
-		return decode(r, tx, e, r.output)
+		return decode(tx, e, r.output)
 	case contract.TopicUserNotify:
-		return decode(r, tx, e, r.notify)
+		return decode(tx, e, r.notify)
 	case contract.TopicUserAsk:
-		return decode(r, tx, e, r.ask)
+		return decode(tx, e, r.ask)
 	case contract.TopicAgentTask:
-		return decode(r, tx, e, r.task)
+		return decode(tx, e, r.task)
 	case contract.TopicAgentBackground:
-		return decode(r, tx, e, r.background)
+		return decode(tx, e, r.background)
 	}
 	return nil
 }
 
-func decode[T any](r *MessageRouter, tx *bus.Tx, e *busv1.Event, route func(*bus.Tx, *busv1.Event, T) error) error {
+func decode[T any](tx *bus.Tx, e *busv1.Event, route func(*bus.Tx, *busv1.Event, T) error) error {
 	var payload T
 	if err := json.Unmarshal(e.GetPayload(), &payload); err != nil {
-		return r.unroutable(tx, e, fmt.Sprintf("its payload is not that of %s: %v", e.GetTopic(), err))
+		return tx.Dead(e, fmt.Sprintf("its payload is not that of %s: %v", e.GetTopic(), err))
 	}
 	return route(tx, e, payload)
-}
-
-// unroutable keeps an event that leads nowhere as a dead letter.
-func (r *MessageRouter) unroutable(tx *bus.Tx, e *busv1.Event, reason string) error {
-	return tx.Dead(e, reason)
 }
 
 // place is where a text goes: a conversation of a channel, or the channel's

@@ -1,6 +1,7 @@
 package router
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -105,11 +106,11 @@ func (r *MessageRouter) Delivered(tx *bus.Tx, e *busv1.Event, receipt *busv1.Rec
 		return "", fmt.Errorf("%w: payload of %s: %w", contract.ErrInvalid, e.GetId(), err)
 	}
 	channel := e.GetTopic()[len(contract.TopicChannelSend):]
-	address := firstOf(receipt.GetConversation(), m.Conversation)
+	address := cmp.Or(receipt.GetConversation(), m.Conversation)
 	if address == "" || m.Kind == contract.SendReply {
 		return "", nil
 	}
-	conversation, err := r.conversation(tx, channel, address, firstOf(receipt.GetThread(), m.Thread), false)
+	conversation, err := r.conversation(tx, channel, address, cmp.Or(receipt.GetThread(), m.Thread), false)
 	if err != nil {
 		return "", err
 	}

@@ -78,7 +78,7 @@ func (b *Book) refuse(tx *bus.Tx, s *journal.Session, e *busv1.Event, in contrac
 
 // stopHere ends a turn that began beyond the bound, in its holder's place.
 func (b *Book) stopHere(tx *bus.Tx, s *journal.Session, turn *journal.Turn, text string) error {
-	if _, err := tx.TakeBack(s.Agent, contract.TopicAgentInput+s.Agent, journal.SessionID(s.ID)); err != nil {
+	if _, err := takeBack(tx, s); err != nil {
 		return err
 	}
 	b.disturb(s.ID)

@@ -156,7 +156,7 @@ func (b *Book) clear(tx *bus.Tx, s *journal.Session, reason string) error {
 	if _, err := b.CancelTurns(tx, s, ""); err != nil {
 		return err
 	}
-	if _, err := tx.TakeBack(s.Agent, contract.TopicAgentInput+s.Agent, journal.SessionID(s.ID)); err != nil {
+	if _, err := takeBack(tx, s); err != nil {
 		return err
 	}
 	return b.settleWaiting(tx, s, reason)

@@ -25,7 +25,7 @@ func (b *Book) Delete(tx *bus.Tx, id int64) error {
 	if err := b.Report(tx, s, contract.OutcomeCancelled, "its session was deleted"); err != nil {
 		return err
 	}
-	if _, err := tx.TakeBack(s.Agent, contract.TopicAgentInput+s.Agent, journal.SessionID(s.ID)); err != nil {
+	if _, err := takeBack(tx, s); err != nil {
 		return err
 	}
 	ended, err := b.CancelTurns(tx, s, "")

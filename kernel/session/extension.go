@@ -1,7 +1,6 @@
 package session
 
 import (
-	"encoding/json"
 	"math"
 	"strings"
 
@@ -28,10 +27,7 @@ func (b *Book) forExtension(r journal.Reader, s *journal.Session, turn *journal.
 		return err
 	}
 	out.Input = bus.OwnInput(s.OutboundTarget, heard)
-	var in contract.AgentInput
-	if json.Unmarshal(heard.GetPayload(), &in) == nil {
-		out.Thread = in.Thread
-	}
+	out.Thread = inputOf(heard).Thread
 	if turn.Outcome == contract.OutcomeOK {
 		return nil
 	}
@@ -66,8 +62,8 @@ func (b *Book) cancelWaiting(tx *bus.Tx, s *journal.Session, text string) (said 
 		return said, err
 	}
 	for i, d := range waiting {
-		var in contract.AgentInput
-		if json.Unmarshal(events[i].GetPayload(), &in) != nil || in.Kind == contract.InputRecord {
+		in := inputOf(events[i])
+		if !begins(in) {
 			continue
 		}
 		if err := tx.Settle(d, journal.Done, "cancelled before it began"); err != nil {

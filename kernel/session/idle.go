@@ -1,7 +1,6 @@
 package session
 
 import (
-	"encoding/json"
 	"slices"
 
 	"github.com/switchboard-run/switchboard/contract"
@@ -76,8 +75,7 @@ func (b *Book) busy(tx *bus.Tx, s *journal.Session) (bool, error) {
 		return true, err
 	}
 	for _, e := range inputs {
-		var in contract.AgentInput
-		if json.Unmarshal(e.GetPayload(), &in) == nil && in.Kind != contract.InputRecord {
+		if begins(inputOf(e)) {
 			return true, nil
 		}
 	}

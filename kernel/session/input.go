@@ -197,10 +197,27 @@ func (b *Book) event(s *journal.Session, in contract.AgentInput) (*busv1.Event, 
 	return &busv1.Event{Topic: contract.TopicAgentInput + s.Agent, Key: in.Session, Source: contract.KernelSource, Payload: payload}, nil
 }
 
+// inputOf is what the event of an input says; nothing, if it cannot be read.
+func inputOf(e *busv1.Event) (in contract.AgentInput) {
+	if json.Unmarshal(e.GetPayload(), &in) != nil {
+		return contract.AgentInput{}
+	}
+	return in
+}
+
+// begins says whether an input begins a turn. A record does not, and neither does
+// what cannot be read.
+func begins(in contract.AgentInput) bool { return in.Kind != "" && in.Kind != contract.InputRecord }
+
 // Waiting returns the inputs of a session that are not settled, in order, with
 // their deliveries.
 func (b *Book) Waiting(tx *bus.Tx, s *journal.Session, limit int) ([]journal.Delivery, []*busv1.Event, error) {
 	return tx.Peek(s.Agent, contract.TopicAgentInput+s.Agent, journal.SessionID(s.ID), limit)
+}
+
+// takeBack takes the lane of a session from its holder, as Tx.TakeBack does.
+func takeBack(tx *bus.Tx, s *journal.Session) (*busv1.Event, error) {
+	return tx.TakeBack(s.Agent, contract.TopicAgentInput+s.Agent, journal.SessionID(s.ID))
 }
 
 // Context implements bus.Sessions.

@@ -1,7 +1,6 @@
 package session
 
 import (
-	"encoding/json"
 	"fmt"
 	"slices"
 
@@ -96,8 +95,8 @@ func (b *Book) steering(tx *bus.Tx, s *journal.Session) (inputs []*busv1.Event, 
 		return nil, "", err
 	}
 	for _, e := range events {
-		var in contract.AgentInput
-		if slices.Contains(begun, e.GetSeq()) || json.Unmarshal(e.GetPayload(), &in) != nil || in.Kind != contract.InputUser {
+		in := inputOf(e)
+		if slices.Contains(begun, e.GetSeq()) || in.Kind != contract.InputUser {
 			continue
 		}
 		if len(inputs) == 0 {
@@ -149,8 +148,7 @@ func (b *Book) Interruptible(r journal.Reader, all *bus.Bus, l *bus.Lease) (bool
 	}
 	events, err := b.Pending(r, all, l, MaxPending) // not more than the run loop finds
 	return slices.ContainsFunc(events, func(e *busv1.Event) bool {
-		var in contract.AgentInput
-		return json.Unmarshal(e.GetPayload(), &in) == nil && in.Kind == contract.InputUser
+		return inputOf(e).Kind == contract.InputUser
 	}), err
 }
 

@@ -113,8 +113,8 @@ func (b *Book) checkInputs(tx *bus.Tx, s *journal.Session, first contract.AgentI
 	}
 	next := 0
 	for i := 0; i < len(ds) && next < len(inputs); i++ {
-		var in contract.AgentInput
-		fits := json.Unmarshal(events[i].GetPayload(), &in) == nil && in.Kind == contract.InputUser && in.ReplyTo == first.ReplyTo
+		in := inputOf(events[i])
+		fits := in.Kind == contract.InputUser && in.ReplyTo == first.ReplyTo
 		switch named := ds[i].Seq == inputs[next]; {
 		case named && !fits:
 			return fmt.Errorf("%w: input %s cannot be part of the turn: only inputs of users with one reply target share a turn",
@@ -294,9 +294,9 @@ func (b *Book) Died(tx *bus.Tx, e *busv1.Event, text string) error {
 		return nil
 	}
 	b.disturb(journal.ParseSessionID(e.GetKey())) // its holder may have taken for written what is not
-	var in contract.AgentInput
-	if err := json.Unmarshal(e.GetPayload(), &in); err != nil {
-		return nil //nolint:nilerr // nothing that could be answered
+	in := inputOf(e)
+	if in.Kind == "" {
+		return nil // nothing that could be answered
 	}
 	s, err := tx.Session(journal.ParseSessionID(e.GetKey()))
 	if err != nil || s == nil || (in.Kind == contract.InputRecord && len(s.Stack) == 0) {
@@ -378,12 +378,11 @@ func (b *Book) CancelTurns(tx *bus.Tx, s *journal.Session, text string) (int, er
 		if err != nil || len(waiting) == 0 {
 			return 0, err
 		}
-		var first contract.AgentInput
-		if json.Unmarshal(waiting[0].GetPayload(), &first) != nil || first.Kind == contract.InputRecord {
-			return 0, nil //nolint:nilerr // what cannot be read, like a record, never becomes a turn
+		if !begins(inputOf(waiting[0])) {
+			return 0, nil
 		}
 	}
-	held, err := tx.TakeBack(s.Agent, contract.TopicAgentInput+s.Agent, journal.SessionID(s.ID))
+	held, err := takeBack(tx, s)
 	if err != nil {
 		return 0, err
 	}
