@@ -7,6 +7,8 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+	"testing/synctest"
+	"time"
 )
 
 func listen(t *testing.T, refused func(int)) (l *Listener, dial func() net.Conn) {
@@ -99,33 +101,34 @@ func TestTheGreediestProcessLoses(t *testing.T) {
 	}
 }
 
+// crowd is a listener to which somebody connects as often as it accepts.
+type crowd struct{ net.Listener }
+
+func (crowd) Accept() (net.Conn, error) {
+	near, far := net.Pipe()
+	_ = far.Close()
+	return near, nil
+}
+
 func TestWhoConnectsWithoutEndIsRefused(t *testing.T) {
 	t.Parallel()
-	refused := make(chan int, 1)
-	l, dial := listen(t, func(pid int) {
-		select {
-		case refused <- pid:
-		default:
+	synctest.Test(t, func(t *testing.T) {
+		refused := 0
+		l := Listen(crowd{}, func(int) { refused++ })
+		l.Check = func(net.Conn) (int, error) { return 7, nil }
+		for range mostIn {
+			l.accept(t)
+		}
+		if refused > 0 {
+			t.Fatalf("%d connections were refused that may be there", refused)
+		}
+		began := time.Now()
+		l.accept(t)
+		if took := time.Since(began); refused == 0 || took < within {
+			t.Errorf("the next one comes %s later, and %d were refused", took, refused)
+		}
+		if !l.allows(8) {
+			t.Error("another process is refused, too")
 		}
 	})
-	go func() {
-		for {
-			c, err := l.Accept()
-			if err != nil {
-				return
-			}
-			_ = c.Close()
-		}
-	}()
-	for {
-		_ = dial().Close()
-		select {
-		case <-refused:
-			if l.allows(-1) && l.allows(-2) { // others can
-				return
-			}
-			t.Fatal("others are refused, too")
-		default:
-		}
-	}
 }
