@@ -1,9 +1,7 @@
 package telegramtest
 
 import (
-	"context"
 	"errors"
-	"fmt"
 	"net"
 	"net/http"
 	"sync"
@@ -29,8 +27,8 @@ type Server struct {
 	now    func() time.Time
 	limits Limits
 
+	port     *port
 	listenMu sync.Mutex
-	addr     string
 	http     *http.Server
 	served   chan struct{}
 
@@ -87,7 +85,12 @@ func New(opts ...Option) (*Server, error) {
 	for _, o := range opts {
 		o(s)
 	}
-	if err := s.listen("127.0.0.1:0"); err != nil {
+	var err error
+	if s.port, err = takePort(); err != nil {
+		return nil, err
+	}
+	if err := s.Up(); err != nil {
+		s.Close()
 		return nil, err
 	}
 	return s, nil
@@ -104,11 +107,11 @@ func Start(tb testing.TB, opts ...Option) *Server {
 	return s
 }
 
-func (s *Server) listen(addr string) error {
-	var lc net.ListenConfig
-	l, err := lc.Listen(context.Background(), "tcp", addr)
+// Up brings a server that is down back on the same address.
+func (s *Server) Up() error {
+	l, err := s.port.listen()
 	if err != nil {
-		return fmt.Errorf("telegramtest: listen on %s: %w", addr, err)
+		return err
 	}
 	s.listenMu.Lock()
 	defer s.listenMu.Unlock()
@@ -125,7 +128,7 @@ func (s *Server) listen(addr string) error {
 			}
 		},
 	}
-	s.addr, s.http = l.Addr().String(), srv
+	s.http = srv
 	s.served = make(chan struct{})
 	go func(done chan struct{}) {
 		defer close(done)
@@ -136,14 +139,10 @@ func (s *Server) listen(addr string) error {
 
 // URL is the base address to give to a bot, such as http://127.0.0.1:40001.
 // It stays the same over Down and Up.
-func (s *Server) URL() string {
-	s.listenMu.Lock()
-	defer s.listenMu.Unlock()
-	return "http://" + s.addr
-}
+func (s *Server) URL() string { return "http://" + s.port.addr }
 
 // Down makes the server vanish: open connections break, new ones are refused.
-// Chats, messages and unconfirmed updates are kept.
+// Its port stays its own. Chats, messages and unconfirmed updates are kept.
 func (s *Server) Down() {
 	s.listenMu.Lock()
 	srv, served := s.http, s.served
@@ -156,16 +155,11 @@ func (s *Server) Down() {
 	<-served
 }
 
-// Up brings a server that is down back on the same address.
-func (s *Server) Up() error {
-	s.listenMu.Lock()
-	addr := s.addr
-	s.listenMu.Unlock()
-	return s.listen(addr)
-}
-
 // Close ends the server for good. It may be called more than once.
-func (s *Server) Close() { s.Down() }
+func (s *Server) Close() {
+	s.Down()
+	s.port.release()
+}
 
 // Clock is a clock that a test moves by hand. The zero value starts at the
 // beginning of 2030.
