@@ -26,7 +26,7 @@ type player struct {
 	t2    *tasks
 	stop  context.CancelFunc // of the process
 	calls int
-	calm  bool // no process is killed any more
+	calm  bool // no process is killed any more, and nobody begins anything
 	wg    sync.WaitGroup
 
 	gotMu   sync.Mutex
@@ -165,7 +165,7 @@ func (p *player) deliver() {
 	p.events = append(p.events[:i:i], p.events[i+1:]...)
 	p.mu.Unlock()
 	effects, err := p.t2.handle(p.ctx, e)
-	if err == nil && p.rand.IntN(8) == 0 {
+	if err == nil && !p.calm && p.rand.IntN(8) == 0 {
 		p.acts() // something changes meanwhile
 	}
 	if err == nil && !p.calm && p.rand.IntN(10) == 0 {

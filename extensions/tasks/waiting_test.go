@@ -151,6 +151,27 @@ func TestAWaitWithATimeLooksFirst(t *testing.T) {
 	})
 }
 
+// What is said when nothing has come in time stands, whatever changes the queue
+// before it is stored: a call that is made again would wait anew.
+func TestAWaitThatIsOverIsNotMadeAgain(t *testing.T) {
+	play(t, func(g *game) {
+		g.push(main, "a")
+		g.does(main, "run", fields{"count": 1})
+		g.works("a")
+		result, err := g.tool("receive")(g.ctx, g.request(g.sessionOf("a"), "c2", "receive", fields{"from": main, "timeout": 60}))
+		if err != nil || !strings.Contains(result.Content, "Nothing has come in time") {
+			t.Fatalf("it is told %s, %v", result.Content, err)
+		}
+		g.does(main, "run", fields{"count": 2})
+		if err := g.apply(result.Effects, nil); err != nil {
+			t.Errorf("what it is told cannot be stored: %v", err)
+		}
+		if task := g.task("a"); task.Waiting || !task.Placed {
+			t.Errorf("it goes on without its place: %+v", task)
+		}
+	})
+}
+
 // A new message of the user ends a wait, and nothing is taken by it.
 func TestAnInterruptedWaitTakesNothing(t *testing.T) {
 	play(t, func(g *game) {
