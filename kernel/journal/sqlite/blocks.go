@@ -45,10 +45,9 @@ func (c *blocks) age() {
 // drop forgets everything: what was written is not, or not as it is in memory.
 func (c *blocks) drop() { *c = blocks{buf: c.buf} }
 
-// block is the block of a delivery, empty if there is none. The writer's stays
-// in memory, a reader's is its own.
-func (t *tx) block(seq, subscription int64) (*block, error) {
-	id := blockOf(seq, subscription)
+// block is the block of an id, empty if there is none. The writer's stays in
+// memory, a reader's is its own.
+func (t *tx) block(id int64) (*block, error) {
 	if t.store != nil {
 		if b := t.store.blocks.get(id); b != nil {
 			return b, nil
@@ -74,7 +73,7 @@ func (t *tx) holder(seq, subscription int64) (*block, error) {
 	if subscription < 0 || subscription > maxSubscription {
 		return nil, nil
 	}
-	b, err := t.block(seq, subscription)
+	b, err := t.block(blockOf(seq, subscription))
 	if err != nil || !b.has.get(placeOf(seq)) {
 		return nil, err
 	}
@@ -160,14 +159,12 @@ func (t *tx) eachBlockOf(number int64, each func(*block) error) error {
 			ids = append(ids, b.id)
 		}
 	}
-	if err := t.query(func(stmt *sqlite.Stmt) error {
-		ids = append(ids, stmt.ColumnInt64(0))
-		return nil
-	}, "SELECT id FROM delivery_block WHERE id >= ? AND id <= ?", first, last); err != nil {
+	stored, err := t.numbers("SELECT id FROM delivery_block WHERE id >= ? AND id <= ?", first, last)
+	if err != nil {
 		return err
 	}
-	for _, id := range ids {
-		b, err := t.block(number<<blockBits, id&maxSubscription)
+	for _, id := range append(ids, stored...) {
+		b, err := t.block(id)
 		if err == nil {
 			err = each(b)
 		}

@@ -210,12 +210,11 @@ func (t *tx) waitedFor() (ids []int64, err error) {
 		"SELECT DISTINCT subscription FROM delivery WHERE state < 2",
 		"SELECT DISTINCT subscription FROM delivery_block WHERE open > 0",
 	} {
-		if err := t.query(func(stmt *sqlite.Stmt) error {
-			ids = append(ids, stmt.ColumnInt64(0))
-			return nil
-		}, query); err != nil {
+		some, err := t.numbers(query)
+		if err != nil {
 			return nil, err
 		}
+		ids = append(ids, some...)
 	}
 	slices.Sort(ids)
 	return slices.Compact(ids), nil
@@ -266,7 +265,7 @@ func (t *tx) AddDelivery(d journal.Delivery) error {
 		return t.write("INSERT INTO delivery (seq, subscription, key, state, rank, started_at, settled_at, reason) VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
 			d.Seq, d.Subscription, d.Key, int(d.State), d.Rank, d.StartedAt, d.SettledAt, d.Reason)
 	}
-	b, err := t.block(d.Seq, d.Subscription)
+	b, err := t.block(blockOf(d.Seq, d.Subscription))
 	if err != nil {
 		return t.written(err)
 	}
@@ -341,15 +340,12 @@ func (t *tx) thin(which string, out func(*block), args ...any) error {
 	if err := t.flush(); err != nil {
 		return err
 	}
-	var ids []int64
-	if err := t.query(func(stmt *sqlite.Stmt) error {
-		ids = append(ids, stmt.ColumnInt64(0))
-		return nil
-	}, "SELECT id FROM delivery_block "+which, args...); err != nil {
+	ids, err := t.numbers("SELECT id FROM delivery_block "+which, args...)
+	if err != nil {
 		return err
 	}
 	for _, id := range ids {
-		b, err := t.block(id>>subscriptionBits<<blockBits, id&maxSubscription)
+		b, err := t.block(id)
 		if err == nil {
 			err = t.touch(b)
 		}

@@ -76,12 +76,8 @@ func (t *tx) Events(f journal.EventFilter) (events []*busv1.Event, err error) {
 	return events, err
 }
 
-func (t *tx) LastSeq() (seq int64, err error) {
-	err = t.query(func(stmt *sqlite.Stmt) error {
-		seq = stmt.ColumnInt64(0)
-		return nil
-	}, "SELECT coalesce(max(seq), 0) FROM event")
-	return seq, err
+func (t *tx) LastSeq() (int64, error) {
+	return t.number("SELECT coalesce(max(seq), 0) FROM event")
 }
 
 func (t *tx) AppendEvent(e *busv1.Event) error {
@@ -123,14 +119,11 @@ func (t *tx) Subscriptions() (subs []journal.Subscription, err error) {
 	return subs, err
 }
 
-func (t *tx) PutSubscription(s *journal.Subscription) error {
+func (t *tx) PutSubscription(s *journal.Subscription) (err error) {
 	if s.ID != 0 {
 		return t.write("UPDATE subscription SET parked_at = ? WHERE id = ?", s.ParkedAt, s.ID)
 	}
-	err := t.write("INSERT INTO subscription (extension, pattern, parked_at) VALUES (?, ?, ?)", s.Extension, s.Pattern, s.ParkedAt)
-	if err == nil {
-		s.ID = t.conn.LastInsertRowID()
-	}
+	s.ID, err = t.insert("INSERT INTO subscription (extension, pattern, parked_at) VALUES (?, ?, ?)", s.Extension, s.Pattern, s.ParkedAt)
 	return err
 }
 

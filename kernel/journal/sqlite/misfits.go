@@ -30,8 +30,16 @@ func misfits(conn *sqlite.Conn) (counts map[string]int, err error) {
 	if err != nil {
 		return nil, err
 	}
-	err = t.eachBlock(func(b *block) error {
+	var b block
+	err = t.query(func(stmt *sqlite.Stmt) error {
+		b = block{id: stmt.ColumnInt64(0)}
+		if err := b.read(t.content(stmt, 3)); err != nil {
+			return err
+		}
 		waiting := b.waiting()
+		if stmt.ColumnInt64(1) != b.subscription() || stmt.ColumnInt(2) != waiting.count() {
+			counts[miscounted]++
+		}
 		if !subscriptions[b.subscription()] {
 			counts[noSubscription] += waiting.count()
 		}
@@ -40,15 +48,11 @@ func misfits(conn *sqlite.Conn) (counts map[string]int, err error) {
 				counts[neverAccepted]++
 			}
 		}
-		if err := t.rowsOf(b, counts); err != nil {
+		if err := t.rowsOf(&b, counts); err != nil {
 			return err
 		}
-		return t.eventsOf(b, &waiting, counts)
-	}, "")
-	if err != nil {
-		return nil, err
-	}
-	counts[miscounted], err = t.miscounted()
+		return t.eventsOf(&b, &waiting, counts)
+	}, "SELECT id, subscription, open, content FROM delivery_block")
 	return counts, err
 }
 
@@ -78,20 +82,4 @@ func (t *tx) eventsOf(b *block, waiting *bitmap, counts map[string]int) error {
 	}, "SELECT seq, key FROM event WHERE seq >= ? AND seq <= ?", b.seq(0), b.seq(blockSize-1))
 	counts[noEvent] += missing.count()
 	return err
-}
-
-// miscounted are the blocks whose columns do not say what they hold.
-func (t *tx) miscounted() (n int, err error) {
-	err = t.query(func(stmt *sqlite.Stmt) error {
-		b := block{id: stmt.ColumnInt64(0)}
-		if err := b.read(t.content(stmt, 3)); err != nil {
-			return err
-		}
-		waiting := b.waiting()
-		if stmt.ColumnInt64(1) != b.subscription() || stmt.ColumnInt(2) != waiting.count() {
-			n++
-		}
-		return nil
-	}, "SELECT id, subscription, open, content FROM delivery_block")
-	return n, err
 }

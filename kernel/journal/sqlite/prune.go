@@ -13,12 +13,8 @@ import (
 const walkFactor = 3
 
 // walkEnd is the last event that the walk of this call looks at.
-func (t *tx) walkEnd(limit int) (end int64, err error) {
-	err = t.query(func(stmt *sqlite.Stmt) error {
-		end = stmt.ColumnInt64(0)
-		return nil
-	}, "SELECT coalesce(max(seq), 0) FROM (SELECT seq FROM event WHERE seq > ? ORDER BY seq LIMIT +?)", t.store.pruned, walkFactor*limit)
-	return end, err
+func (t *tx) walkEnd(limit int) (int64, error) {
+	return t.number("SELECT coalesce(max(seq), 0) FROM (SELECT seq FROM event WHERE seq > ? ORDER BY seq LIMIT +?)", t.store.pruned, walkFactor*limit)
 }
 
 // further notes where the walk has ended and says whether it goes on: the next

@@ -57,16 +57,13 @@ func (t *tx) Sessions(f journal.SessionFilter) ([]journal.Session, error) {
 	return t.sessions("SELECT "+sessionColumns+" FROM session ORDER BY active_at DESC LIMIT +?", limit)
 }
 
-func (t *tx) PutSession(s *journal.Session) error {
+func (t *tx) PutSession(s *journal.Session) (err error) {
 	if s.ID != 0 {
 		return t.write("UPDATE session SET outbound_kind = ?, outbound_target = ?, conversation = ?, is_group = ?, history_seq = ?, stack = ?, active_at = ?, user_at = ?, idle = ? WHERE id = ?",
 			s.OutboundKind, s.OutboundTarget, s.Conversation, s.Group, s.HistorySeq, formatIDs(s.Stack), s.ActiveAt, s.UserAt, strings.Join(s.Idle, " "), s.ID)
 	}
-	err := t.write("INSERT INTO session ("+sessionColumns+") VALUES (NULL, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+	s.ID, err = t.insert("INSERT INTO session ("+sessionColumns+") VALUES (NULL, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
 		s.Agent, s.Key, s.OutboundKind, s.OutboundTarget, s.Conversation, s.Group, s.HistorySeq, formatIDs(s.Stack), s.CreatedAt, s.ActiveAt, s.UserAt, s.Chain, strings.Join(s.Idle, " "))
-	if err == nil {
-		s.ID = t.conn.LastInsertRowID()
-	}
 	return err
 }
 
@@ -82,6 +79,14 @@ func (t *tx) DeleteSession(id int64) error {
 	return nil
 }
 
+func scanEntry(stmt *sqlite.Stmt, session int64) (*busv1.Entry, error) {
+	row := &busv1.Entry{}
+	if err := proto.Unmarshal(column(stmt, 1), row); err != nil {
+		return nil, fmt.Errorf("history row %d of session %d: %w", stmt.ColumnInt64(0), session, err)
+	}
+	return row, nil
+}
+
 func (t *tx) History(session, after, maxBytes int64) (rows []*busv1.Entry, truncated bool, err error) {
 	var size int64
 	err = t.query(func(stmt *sqlite.Stmt) error {
@@ -90,12 +95,9 @@ func (t *tx) History(session, after, maxBytes int64) (rows []*busv1.Entry, trunc
 			truncated = true
 			return errStop
 		}
-		row := &busv1.Entry{}
-		if err := proto.Unmarshal(column(stmt, 1), row); err != nil {
-			return fmt.Errorf("history row %d of session %d: %w", stmt.ColumnInt64(0), session, err)
-		}
+		row, err := scanEntry(stmt, session)
 		rows = append(rows, row)
-		return nil
+		return err
 	}, "SELECT seq, row FROM history WHERE session = +? AND seq > ? ORDER BY seq DESC", session, after)
 	slices.Reverse(rows)
 	return rows, truncated, err
@@ -106,12 +108,9 @@ func (t *tx) HistoryBefore(session, before int64, limit int) (rows []*busv1.Entr
 		before = math.MaxInt64
 	}
 	err = t.query(func(stmt *sqlite.Stmt) error {
-		row := &busv1.Entry{}
-		if err := proto.Unmarshal(column(stmt, 1), row); err != nil {
-			return fmt.Errorf("history row %d of session %d: %w", stmt.ColumnInt64(0), session, err)
-		}
+		row, err := scanEntry(stmt, session)
 		rows = append(rows, row)
-		return nil
+		return err
 	}, "SELECT seq, row FROM history WHERE session = +? AND seq < ? ORDER BY seq DESC LIMIT +?", session, before, limit)
 	slices.Reverse(rows)
 	return rows, err
@@ -143,24 +142,18 @@ func (t *tx) Turn(id int64) (turn *journal.Turn, err error) {
 	return turn, err
 }
 
-func (t *tx) TurnsOf(chain string, most int) (n int, err error) {
-	err = t.query(func(stmt *sqlite.Stmt) error {
-		n = stmt.ColumnInt(0)
-		return nil
-	}, "SELECT count(*) FROM (SELECT 1 FROM turn WHERE chain = ? LIMIT +?)", chain, most)
-	return n, err
+func (t *tx) TurnsOf(chain string, most int) (int, error) {
+	n, err := t.number("SELECT count(*) FROM (SELECT 1 FROM turn WHERE chain = ? LIMIT +?)", chain, most)
+	return int(n), err
 }
 
-func (t *tx) PutTurn(turn *journal.Turn) error {
+func (t *tx) PutTurn(turn *journal.Turn) (err error) {
 	if turn.ID != 0 {
 		return t.write("UPDATE turn SET inputs = ?, reply_to = ?, outcome = ?, used_send = ?, interrupted = ?, ended_at = ? WHERE id = ?",
 			formatIDs(turn.Inputs), turn.ReplyTo, turn.Outcome, turn.UsedSend, turn.Interrupted, turn.EndedAt, turn.ID)
 	}
-	err := t.write("INSERT INTO turn (session, inputs, reply_to, chain, outcome, used_send, interrupted, started_at, ended_at) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
+	turn.ID, err = t.insert("INSERT INTO turn (session, inputs, reply_to, chain, outcome, used_send, interrupted, started_at, ended_at) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
 		turn.Session, formatIDs(turn.Inputs), turn.ReplyTo, turn.Chain, turn.Outcome, turn.UsedSend, turn.Interrupted, turn.StartedAt, turn.EndedAt)
-	if err == nil {
-		turn.ID = t.conn.LastInsertRowID()
-	}
 	return err
 }
 
@@ -190,16 +183,13 @@ func (t *tx) OpenCalls(turn int64) ([]journal.Call, error) {
 	return t.calls("SELECT "+callColumns+" FROM call WHERE turn = +? AND state < 2 ORDER BY id", turn)
 }
 
-func (t *tx) PutCall(c *journal.Call) error {
+func (t *tx) PutCall(c *journal.Call) (err error) {
 	if c.ID != 0 {
 		return t.write("UPDATE call SET state = ?, result = ?, is_error = ?, started_at = ?, ended_at = ? WHERE id = ?",
 			int(c.State), c.Result, c.IsError, c.StartedAt, c.EndedAt, c.ID)
 	}
-	err := t.write("INSERT INTO call ("+callColumns+") VALUES (NULL, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+	c.ID, err = t.insert("INSERT INTO call ("+callColumns+") VALUES (NULL, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
 		c.Session, c.Turn, c.ProviderID, c.Name, c.Arguments, int(c.State), c.Result, c.IsError, c.StartedAt, c.EndedAt)
-	if err == nil {
-		c.ID = t.conn.LastInsertRowID()
-	}
 	return err
 }
 
@@ -228,15 +218,12 @@ func (t *tx) ConversationByAddress(channel, address, thread string) (*journal.Co
 	return t.conversation("SELECT "+conversationColumns+" FROM conversation WHERE channel = ? AND address = ? AND thread = ?", channel, address, thread)
 }
 
-func (t *tx) PutConversation(c *journal.Conversation) error {
+func (t *tx) PutConversation(c *journal.Conversation) (err error) {
 	if c.ID != 0 {
 		return t.write("UPDATE conversation SET is_group = ?, agent = ?, epoch = ? WHERE id = ?", c.Group, c.Agent, c.Epoch, c.ID)
 	}
-	err := t.write("INSERT INTO conversation ("+conversationColumns+") VALUES (NULL, ?, ?, ?, ?, ?, ?, ?, ?)",
+	c.ID, err = t.insert("INSERT INTO conversation ("+conversationColumns+") VALUES (NULL, ?, ?, ?, ?, ?, ?, ?, ?)",
 		c.Handle, c.Channel, c.Address, c.Thread, c.Group, c.Agent, c.Epoch, c.CreatedAt)
-	if err == nil {
-		c.ID = t.conn.LastInsertRowID()
-	}
 	return err
 }
 

@@ -40,6 +40,14 @@ func (t *tx) write(query string, args ...any) error {
 	return t.writeReturning(nil, query, args...)
 }
 
+// insert adds a row and returns its number; 0: it could not.
+func (t *tx) insert(query string, args ...any) (id int64, err error) {
+	if err := t.write(query, args...); err != nil {
+		return 0, err
+	}
+	return t.conn.LastInsertRowID(), nil
+}
+
 // writeReturning runs a statement that changes something and returns rows.
 func (t *tx) writeReturning(row func(*sqlite.Stmt) error, query string, args ...any) error {
 	if err := t.begin(); err != nil {
@@ -166,6 +174,24 @@ func (t *tx) query(row func(*sqlite.Stmt) error, query string, args ...any) (err
 			return err
 		}
 	}
+}
+
+// number is what the only row of a query says; 0: there is none.
+func (t *tx) number(query string, args ...any) (n int64, err error) {
+	err = t.query(func(stmt *sqlite.Stmt) error {
+		n = stmt.ColumnInt64(0)
+		return nil
+	}, query, args...)
+	return n, err
+}
+
+// numbers are what the rows of a query say.
+func (t *tx) numbers(query string, args ...any) (all []int64, err error) {
+	err = t.query(func(stmt *sqlite.Stmt) error {
+		all = append(all, stmt.ColumnInt64(0))
+		return nil
+	}, query, args...)
+	return all, err
 }
 
 func bind(stmt *sqlite.Stmt, i int, value any) {
