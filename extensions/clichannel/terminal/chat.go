@@ -10,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/switchboard-run/switchboard/extensions/clichannel/terminal/markdown"
 	"github.com/switchboard-run/switchboard/extensions/clichannel/wire"
 )
 
@@ -27,6 +28,7 @@ func chat(ctx context.Context, o Options) error {
 	defer e.close()
 	c := &chatView{editor: e, screen: e.screen, theme: theme{color: o.colorful() == colored}, options: o}
 	e.setPrompt(c.theme.prompt(""))
+	e.offer = c.choices
 	l := newLink(o, false, c)
 	c.link = l
 	c.status()
@@ -283,6 +285,16 @@ func (c *chatView) state(f wire.Frame) {
 		c.notReady = f.Text
 	}
 	c.show()
+}
+
+// choices are the commands that somebody may be about to write.
+func (c *chatView) choices(commands []string) {
+	width, _ := c.screen.size()
+	var lines []string
+	for _, l := range markdown.Text("/"+strings.Join(commands, " /"), width-2) {
+		lines = append(lines, c.theme.faint("  "+l))
+	}
+	c.screen.print(lines...)
 }
 
 func (c *chatView) complaint(text string) { c.screen.print(c.theme.trouble(text)) }

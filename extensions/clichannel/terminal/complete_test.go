@@ -1,6 +1,7 @@
 package terminal
 
 import (
+	"slices"
 	"testing"
 
 	"github.com/switchboard-run/switchboard/extensions/clichannel/wire"
@@ -15,9 +16,12 @@ func TestCompleted(t *testing.T) {
 		"/schedules" + tab: "/schedules ", "n" + tab: "", tab: "", "": "", "/new x" + tab: "", "/tmp/n" + tab: "", "/n": "",
 	} {
 		runes := []rune(line)
-		got, at, changed := completed(runes, len(runes), commands)
-		if changed != (want != "") || string(got) != want || changed && at != len(got) {
-			t.Errorf("%q becomes %q, %d, %t, want %q", line, string(got), at, changed, want)
+		got, choices, changed := completed(runes, len(runes), commands)
+		if changed != (want != "") || string(got) != want {
+			t.Errorf("%q becomes %q, %t, want %q", line, string(got), changed, want)
+		}
+		if fit := map[string][]string{"/st" + tab: {"status", "stop"}, "/" + tab: commands}[line]; !slices.Equal(choices, fit) {
+			t.Errorf("%q can be %q, want %q", line, choices, fit)
 		}
 	}
 	if _, _, changed := completed([]rune("/n"+tab+"ew"), 3, commands); changed {
@@ -40,6 +44,25 @@ func TestChatCompletesCommands(t *testing.T) {
 	p.write(wire.Frame{Type: wire.Accepted, ID: "x"})
 	c.press("/s\tx a\tb\r")
 	if m := p.expect(wire.Message); m.Text != "/sx a\tb" {
+		t.Errorf("sent %q", m.Text)
+	}
+}
+
+func TestATabThatCouldMeanSeveralShowsThem(t *testing.T) {
+	t.Parallel()
+	c := openConsole(t, nil)
+	p := c.accept()
+	p.write(wire.Frame{
+		Type: wire.Welcome, Version: wire.Version, Conversation: wire.DefaultConversation, Text: "a test model",
+		Commands: "new status stop schedules queue_remove task_cancel sethome memories remember",
+	})
+	c.see("Switchboard · a test model", "", "›")
+	c.press("/\t")
+	c.see("", "  /new /status /stop /schedules /queue_remove /task_cancel", "  /sethome /memories /remember", "› /")
+	c.press("st\t")
+	c.see("  /status /stop", "› /st")
+	c.press("o\t\r")
+	if m := p.expect(wire.Message); m.Text != "/stop" {
 		t.Errorf("sent %q", m.Text)
 	}
 }

@@ -36,13 +36,14 @@ type editor struct {
 	once   sync.Once
 
 	commands atomic.Pointer[[]string] // what can be completed; nil: nothing is known yet
+	offer    func(commands []string)  // shows what a tab could mean
 }
 
 // newEditor takes over the terminal; close gives it back.
 func newEditor(o Options, past []string) (*editor, error) {
 	in, _ := isTerminal(o.In)
 	outFD, _ := isTerminal(o.Out)
-	e := &editor{in: in, outFD: outFD, keys: newKeys(o.In), resize: make(chan os.Signal, 1)}
+	e := &editor{in: in, outFD: outFD, keys: newKeys(o.In), resize: make(chan os.Signal, 1), offer: func([]string) {}}
 	e.out = &drawing{to: o.Out, asked: e.keys.cursorAtStart}
 	size := func() (int, int) { return sizeOf(outFD) }
 	e.screen = newScreen(size)
@@ -133,7 +134,11 @@ func (e *editor) key(r rune, noSuspend bool) (rune, bool) {
 func (e *editor) typed(line []rune, at int, key rune) ([]rune, int, bool) {
 	e.screen.release()
 	if commands := e.commands.Load(); key == tabRune && commands != nil {
-		return completed(line, at, *commands)
+		next, choices, changed := completed(line, at, *commands)
+		if len(choices) > 0 {
+			e.offer(choices)
+		}
+		return next, len(next), changed
 	}
 	return nil, 0, false
 }
