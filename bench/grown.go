@@ -6,8 +6,8 @@ import (
 )
 
 // afterWork is how long a bed rests before it is weighed: memory is given back
-// once a minute at most.
-const afterWork = 70 * time.Second
+// when work is over, and once more two minutes later.
+const afterWork = 150 * time.Second
 
 // grown is the memory at rest after a start, and after many messages.
 func grown(b *bench) error {

@@ -5,6 +5,7 @@ import (
 	"math"
 	"slices"
 	"sync"
+	"time"
 
 	"github.com/switchboard-run/switchboard/contract"
 	"github.com/switchboard-run/switchboard/contract/busv1"
@@ -127,6 +128,10 @@ func window(rows []row, from, bytes, most int) int {
 	return 0
 }
 
+// keptFor is how long a history is kept that nobody uses. Who writes again later
+// has it read from the kernel, which takes a millisecond or two.
+const keptFor = time.Minute
+
 // histories keeps the histories of the sessions used last. A turn takes its
 // history out and puts it back when it has ended well: what a turn did whose
 // end is not known is read again from the kernel.
@@ -134,15 +139,17 @@ type histories struct {
 	limit  int // of all
 	window int // of one
 
-	mu    sync.Mutex
-	bytes int
-	used  *list.List // of *kept, the last used first
-	by    map[string]*list.Element
+	mu     sync.Mutex
+	bytes  int
+	used   *list.List // of *kept, the last used first
+	by     map[string]*list.Element
+	expiry *time.Timer // nil while nothing is kept
 }
 
 type kept struct {
 	history *history
 	bytes   int
+	since   time.Time
 }
 
 func newHistories(limit, window int) *histories {
@@ -174,7 +181,7 @@ func (c *histories) put(h *history) {
 	if first > 0 {
 		h.rows = slices.Clone(h.rows[first:])
 	}
-	k := &kept{history: h, bytes: 256}
+	k := &kept{history: h, bytes: 256, since: time.Now()}
 	for _, r := range h.rows {
 		k.bytes += 256 + r.bytes
 	}
@@ -188,4 +195,21 @@ func (c *histories) put(h *history) {
 	for c.bytes > c.limit && c.used.Len() > 0 {
 		c.remove(c.used.Back())
 	}
+	if c.expiry == nil && c.used.Len() > 0 {
+		c.expiry = time.AfterFunc(keptFor, c.expire)
+	}
+}
+
+// expire removes what has been kept for long enough.
+func (c *histories) expire() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for e := c.used.Back(); e != nil; e = c.used.Back() {
+		if left := keptFor - time.Since(e.Value.(*kept).since); left > 0 {
+			c.expiry.Reset(left)
+			return
+		}
+		c.remove(e)
+	}
+	c.expiry = nil
 }

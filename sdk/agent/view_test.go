@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 	"unicode/utf8"
 
 	"github.com/switchboard-run/switchboard/contract"
@@ -205,6 +207,41 @@ func TestHistoriesAreBounded(t *testing.T) {
 	if c.bytes != 0 {
 		t.Errorf("%d bytes in nothing", c.bytes)
 	}
+}
+
+func TestHistoriesThatNobodyUsesAreNotKept(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		c := newHistories(1<<20, 1<<20)
+		kept := func(session string) bool {
+			synctest.Wait()
+			c.mu.Lock()
+			defer c.mu.Unlock()
+			return c.by[session] != nil
+		}
+		for range 2 { // also after all have gone
+			c.put(&history{session: "rests", rows: turns(2, 10)})
+			time.Sleep(keptFor / 2)
+			c.put(&history{session: "goes on", rows: turns(2, 10)})
+			time.Sleep(keptFor/2 - 1)
+			if !kept("rests") {
+				t.Error("a history is forgotten too early")
+			}
+			time.Sleep(1)
+			if kept("rests") || !kept("goes on") {
+				t.Error("a history that nobody used is kept, or another one is not")
+			}
+			c.put(c.take("goes on"))
+			time.Sleep(keptFor - 1)
+			if !kept("goes on") {
+				t.Error("a history that was just used is forgotten")
+			}
+			time.Sleep(1)
+			if kept("goes on") || c.bytes != 0 {
+				t.Errorf("%d bytes are kept in the end", c.bytes)
+			}
+		}
+	})
 }
 
 // What a summary stands for is sent no more: a long conversation does not take

@@ -6,8 +6,10 @@
 // rest nearly all the time.
 //
 // At rest means that for a while next to nothing was allocated. Memory is given
-// back once for a piece of work, and at most once a minute: that takes some
-// milliseconds of processor time, and what is needed again has to be fetched again.
+// back once for a piece of work, at most once a minute, and once more when what
+// was kept for those who might come again has gone too, connections and histories:
+// that takes some milliseconds of processor time, and what is needed again has to
+// be fetched again.
 package rest
 
 import (
@@ -25,6 +27,7 @@ const (
 	apart    = time.Minute     // between two times of giving back
 	quiet    = 1 << 20         // bytes allocated between two looks that are rest: probes of health take some
 	worth    = 4 << 20         // bytes allocated since the last time that are worth it
+	gone     = 2 * time.Minute // after which nothing is kept any more that nobody used
 )
 
 // atStart is how much garbage a start may make for each byte in use, in percent.
@@ -50,6 +53,7 @@ func watch(ctx context.Context, allocated func() uint64, giveBack func()) {
 	defer timer.Stop()
 	var seen, done uint64 // allocated at the last look; when memory was given back
 	var last time.Time
+	more := false // is to be given back
 	for {
 		select {
 		case <-ctx.Done():
@@ -58,10 +62,11 @@ func watch(ctx context.Context, allocated func() uint64, giveBack func()) {
 		}
 		before := seen
 		seen = allocated()
-		if before > 0 && seen-before < quiet && seen-done >= worth && time.Since(last) >= apart {
+		worked := seen-done >= worth && time.Since(last) >= apart
+		if before > 0 && seen-before < quiet && (worked || more && time.Since(last) >= gone) {
 			giveBack()
 			seen, last, every = allocated(), time.Now(), looking
-			done = seen
+			done, more = seen, worked
 		}
 		timer.Reset(every)
 	}

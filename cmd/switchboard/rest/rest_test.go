@@ -10,16 +10,16 @@ import (
 	"time"
 )
 
-// TestMemoryIsGivenBackOncePerPieceOfWork also shows that it is not while work
+// TestMemoryIsGivenBackTwicePerPieceOfWork also shows that it is not while work
 // goes on, nor for next to nothing.
-func TestMemoryIsGivenBackOncePerPieceOfWork(t *testing.T) {
+func TestMemoryIsGivenBackTwicePerPieceOfWork(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		began := time.Now()
 		var given []time.Duration
-		total := func() uint64 { // works at first, from 100 s to 110 s, and a little always
+		total := func() uint64 { // works at first, for 10 s from 100 s and from 400 s on, and a little always
 			s := uint64(time.Since(began) / time.Second)
-			return 8<<20 + s*1000 + min(s, 3)<<20 + min(max(s, 100)-100, 10)<<20
+			return 8<<20 + s*1000 + min(s, 3)<<20 + min(max(s, 100)-100, 10)<<20 + min(max(s, 400)-400, 10)<<20
 		}
 		ended := make(chan struct{})
 		go func() {
@@ -28,7 +28,7 @@ func TestMemoryIsGivenBackOncePerPieceOfWork(t *testing.T) {
 		}()
 		time.Sleep(10 * time.Minute)
 		synctest.Wait()
-		if want := []time.Duration{4 * time.Second, 119 * time.Second}; !slices.Equal(given, want) {
+		if want := []time.Duration{4 * time.Second, 119 * time.Second, 239 * time.Second, 419 * time.Second, 539 * time.Second}; !slices.Equal(given, want) {
 			t.Errorf("given back at %v, want %v", given, want)
 		}
 	})

@@ -51,7 +51,7 @@ func (s *Store) writeLoop() {
 	defer timer.Stop()
 	for open := true; open; {
 		group = group[:0]
-		u, ok := <-s.queue
+		u, ok := s.next(timer)
 		if !ok {
 			return
 		}
