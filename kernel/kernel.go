@@ -109,6 +109,7 @@ type Kernel struct {
 	listener   net.Listener
 	generation int64
 
+	first      *plan      // that of the start
 	planning   sync.Mutex // one plan at a time
 	refreshing sync.Mutex // one snapshot at a time
 	backing    sync.Mutex // one backup at a time
@@ -123,11 +124,12 @@ type Kernel struct {
 	policies  map[string]*sandbox.Policy // of the plan
 }
 
-// Open takes the home, opens the store and recovers what was under way. Nothing
-// runs before Run. Close must be called, also without Run.
+// Open takes the home, opens the store and recovers what was under way. Beside
+// that the processes of extensions start, but nothing is asked of them before Run.
+// Close must be called, also without Run.
 func Open(ctx context.Context, o Options) (_ *Kernel, err error) {
 	k := &Kernel{
-		options: o, started: time.Now(), directory: &directory.Directory{}, status: map[string]supervisor.Status{},
+		options: o, started: time.Now(), directory: &directory.Directory{}, host: host.New(), status: map[string]supervisor.Status{},
 		active: map[string]*supervisor.Instance{}, actors: map[string]*bus.Actor{}, stopping: map[string]bool{},
 		described: map[string]*offer{},
 	}
@@ -150,11 +152,6 @@ func Open(ctx context.Context, o Options) (_ *Kernel, err error) {
 	if err := isolateStdin(); err != nil {
 		return nil, err
 	}
-	var builtins []manifest.Entry
-	var builtinsErr error
-	var reading sync.WaitGroup
-	reading.Go(func() { builtins, builtinsErr = manifest.LoadBuiltin(o.Builtins, o.BuiltinsPrefix) })
-	defer reading.Wait()
 	k.live = config.Open(o.Home, o.Env)
 	if configErr, secretsErr := k.live.Errors(); configErr != nil || secretsErr != nil {
 		return nil, fmt.Errorf("the configuration cannot be used; correct it and start again:\n%w", errors.Join(configErr, secretsErr))
@@ -165,26 +162,20 @@ func Open(ctx context.Context, o Options) (_ *Kernel, err error) {
 	if err := k.keepBackups(); err != nil {
 		return nil, err
 	}
-	store, err := sqlite.Open(o.Home.Database())
+	var storeErr error
+	var opening sync.WaitGroup
+	opening.Go(func() { storeErr = k.openStore(ctx) })
+	err = k.launch()
+	if opening.Wait(); storeErr != nil {
+		return nil, withBackups(o.Home, storeErr)
+	}
 	if err != nil {
-		return nil, withBackups(o.Home, err)
+		return nil, err
 	}
-	k.store, k.damage = store, store.Damage
-	if o.Wrap != nil {
-		k.store = o.Wrap(store)
-	}
-	if k.generation, err = k.nextRun(ctx); err != nil {
-		return nil, withBackups(o.Home, err)
-	}
-	if reading.Wait(); builtinsErr != nil {
-		return nil, builtinsErr
-	}
-	k.builtins = builtins
 	k.keeper = k.newKeeper()
 	k.sessions = session.New(k.directory)
 	k.router = router.New(k.directory, k.sessions, k.statusText)
 	retention := k.live.Config().Retention
-	k.host = host.New()
 	k.bus, err = bus.New(ctx, bus.Options{
 		Store: k.store, Router: k.router, Sessions: k.sessions, Log: k.log.Named("bus"),
 		Stuck: k.stuck, Events: retention.Events, Dead: retention.Dead,
@@ -202,6 +193,35 @@ func Open(ctx context.Context, o Options) (_ *Kernel, err error) {
 		Models: &models.Router{Directory: k.directory, Remote: k.host, Ledger: k.ledger}, Log: k.log.Named("host"), Report: k.report, Stuck: k.stuck,
 	}
 	return k, nil
+}
+
+// launch makes the first plan and starts the processes of extensions.
+func (k *Kernel) launch() (err error) {
+	if k.builtins, err = manifest.LoadBuiltin(k.options.Builtins, k.options.BuiltinsPrefix); err != nil {
+		return err
+	}
+	k.super, err = supervisor.New(supervisor.Options{
+		Observer: observer{k}, Log: k.log.Named("supervisor"), RunDir: filepath.Join(k.options.Home.RuntimeDir(), "x"),
+		LogSink: k.logs.extension, Hold: true, Adopt: true,
+	})
+	if err != nil {
+		return err
+	}
+	k.first = k.makePlan()
+	return k.super.Apply(k.keepPolicies(k.specs(k.first)))
+}
+
+func (k *Kernel) openStore(ctx context.Context) error {
+	store, err := sqlite.Open(k.options.Home.Database())
+	if err != nil {
+		return err
+	}
+	k.store, k.damage = store, store.Damage
+	if k.options.Wrap != nil {
+		k.store = k.options.Wrap(store)
+	}
+	k.generation, err = k.nextRun(ctx)
+	return err
 }
 
 // nextRun numbers the runs of kernels on this store, so that generations of
@@ -240,14 +260,6 @@ func (k *Kernel) Run(ctx context.Context) error {
 			k.log.Error("serving extensions ended", "error", err)
 		}
 	})
-	k.super, err = supervisor.New(supervisor.Options{
-		Observer: observer{k}, Log: k.log.Named("supervisor"), RunDir: filepath.Join(k.options.Home.RuntimeDir(), "x"),
-		LogSink: k.logs.extension, Generation: k.generation, Adopt: true,
-	})
-	if err != nil {
-		k.host.Stop()
-		return err
-	}
 	watching, stopWatching := context.WithCancel(ctx)
 	defer stopWatching()
 	answer, err := k.serveControl()
@@ -258,7 +270,9 @@ func (k *Kernel) Run(ctx context.Context) error {
 	serving, stopServing := context.WithCancel(context.WithoutCancel(ctx))
 	defer stopServing() // last: until then it tells what is being stopped
 	background.Go(func() { answer(serving) })
-	k.Replan()
+	k.enforce(k.first)
+	k.super.Begin(k.generation)
+	k.declareSchedules(k.first)
 	background.Go(func() { k.live.Watch(watching, func(config.Change) { k.Replan() }) })
 	background.Go(func() { k.dropped.Watch(watching, func([]manifest.Change) { k.Replan() }) })
 	background.Go(func() { k.detourLoop(watching) })
@@ -276,6 +290,11 @@ func (k *Kernel) Run(ctx context.Context) error {
 // Close releases the store and the home.
 func (k *Kernel) Close() error {
 	var errs []error
+	if k.super != nil { // what Run has not stopped was never asked for anything
+		ended, cancel := context.WithCancel(context.Background())
+		cancel()
+		_ = k.super.Stop(ended)
+	}
 	if k.bus != nil {
 		k.bus.Close()
 	}

@@ -53,6 +53,15 @@ func (k *Kernel) Replan() {
 	k.planning.Lock()
 	defer k.planning.Unlock()
 	next := k.makePlan()
+	k.enforce(next)
+	if err := k.super.Apply(k.keepPolicies(k.specs(next))); err != nil {
+		k.log.Error("applying the plan failed", "error", err)
+	}
+	k.declareSchedules(next)
+}
+
+// enforce makes a plan what everybody goes by but the processes.
+func (k *Kernel) enforce(next *plan) {
 	k.mu.Lock()
 	previous := k.plan
 	k.plan = next
@@ -61,10 +70,6 @@ func (k *Kernel) Replan() {
 	k.reportProblems(previous, next)
 	k.subscribe(next)
 	k.refresh()
-	if err := k.super.Apply(k.keepPolicies(k.specs(next))); err != nil {
-		k.log.Error("applying the plan failed", "error", err)
-	}
-	k.declareSchedules(next)
 }
 
 func (k *Kernel) makePlan() *plan {

@@ -4,6 +4,7 @@ import (
 	"reflect"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 )
 
@@ -28,7 +29,20 @@ var (
 	bytesType    = reflect.TypeFor[Bytes]()
 )
 
+// known are the fields of the types that were read: reading tags takes longer than
+// reading what they describe.
+var known sync.Map // of reflect.Type to []field
+
 func fields(t reflect.Type) []field {
+	if all, ok := known.Load(t); ok {
+		return all.([]field)
+	}
+	all := readFields(t)
+	known.Store(t, all)
+	return all
+}
+
+func readFields(t reflect.Type) []field {
 	var all []field
 	for i := range t.NumField() {
 		f := t.Field(i)

@@ -149,10 +149,16 @@ type fakeBench struct {
 
 func inBubble(t *testing.T, f func(*testing.T, *fakeBench)) {
 	t.Helper()
+	inBubbleWith(t, Options{}, f)
+}
+
+func inBubbleWith(t *testing.T, o Options, f func(*testing.T, *fakeBench)) {
+	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		w := &world{t: t, live: map[*fakeProcess]bool{}}
 		r := newRecorder(t)
-		b := &fakeBench{newSupervisor(Options{Observer: r}, w.start), r, w}
+		o.Observer = r
+		b := &fakeBench{newSupervisor(o, w.start), r, w}
 		defer func() {
 			if err := b.Stop(context.Background()); err != nil {
 				t.Error(err)

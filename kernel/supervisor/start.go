@@ -26,13 +26,17 @@ func (s *Supervisor) launchUnit(u *unit) {
 	u.abort = abort
 	l, data, deadline := s.launchOf(u), u.specs(), u.deadline
 	s.work.Go(func() {
-		ctx, cancel := context.WithDeadlineCause(ctx, deadline, tooSlow(timeout))
+		bounded, cancel := context.WithDeadlineCause(ctx, deadline, tooSlow(timeout))
 		defer cancel()
 		defer abort(nil)
 		err := room(data)
 		var proc process
 		if err == nil {
-			proc, err = s.launch(ctx, l)
+			proc, err = s.launch(bounded, l)
+		}
+		select {
+		case <-s.begun:
+		case <-ctx.Done():
 		}
 		s.launched(u, proc, err) //nolint:contextcheck // starts others, which have deadlines of their own
 	})

@@ -37,6 +37,10 @@ type Options struct {
 	// Generation is the last generation of the kernel's earlier runs: those of
 	// this run are greater.
 	Generation int64
+	// Hold starts processes, and asks nothing of the extensions in them before
+	// Begin, which also gives the generation: they prepare themselves while the
+	// kernel does.
+	Hold bool
 	// ProbeInterval is the time between two health probes, each of which has
 	// ProbeTimeout to answer. UsageInterval is the time between two looks at the
 	// memory and the processes that an extension uses, and five times that is the
@@ -86,6 +90,7 @@ type Supervisor struct {
 	generation int64
 	stopping   bool
 	settled    []chan struct{} // waiters
+	begun      chan struct{}   // closed by Begin
 }
 
 // New prepares the runtime directory. The Supervisor holds one operating system
@@ -108,11 +113,27 @@ func New(o Options) (*Supervisor, error) {
 
 func newSupervisor(o Options, launch launcher) *Supervisor {
 	o = o.withDefaults()
-	return &Supervisor{
-		options: o, log: o.Log, launch: launch, generation: o.Generation,
+	s := &Supervisor{
+		options: o, log: o.Log, launch: launch,
 		specs: map[string]Spec{}, units: map[string]*unit{}, members: map[string]*member{},
-		calls: map[string][]func(){},
+		calls: map[string][]func(){}, begun: make(chan struct{}),
 	}
+	if !o.Hold {
+		s.Begin(o.Generation)
+	}
+	return s
+}
+
+// Begin ends Hold, once. The generations from now on are greater than the one
+// given.
+func (s *Supervisor) Begin(generation int64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.generation = generation
+	for _, u := range s.units { // what they waited is none of their time
+		u.deadline = time.Now().Add(u.limits().start)
+	}
+	close(s.begun)
 }
 
 // Apply makes specs what shall run, and returns at once; Wait waits until it is

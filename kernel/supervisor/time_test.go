@@ -181,6 +181,67 @@ func TestMemoryOfAGroup(t *testing.T) {
 	})
 }
 
+// Held, a process starts once, and waits for as long as it takes: also one that
+// has failed to start, before which nobody is told of anything.
+func TestHold(t *testing.T) {
+	t.Parallel()
+	inBubbleWith(t, Options{Hold: true}, func(t *testing.T, b *fakeBench) { //nolint:thelper // it is the test
+		var calls atomic.Int64
+		b.world.call = func(context.Context, string, string) error { calls.Add(1); return nil }
+		b.world.launch = func(_ context.Context, ids []string) error {
+			if ids[0] == "bad" {
+				return permanent{errors.New("no luck")}
+			}
+			return nil
+		}
+		if err := b.Apply([]Spec{fakeSpec("one"), fakeSpec("bad")}); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Hour)
+		for _, id := range []string{"one", "bad"} {
+			if s := b.status(id); s.State != Starting {
+				t.Errorf("before: %+v", s)
+			}
+		}
+		if n := len(b.world.processes()); n != 1 || calls.Load() != 0 {
+			t.Errorf("before: %d processes, %d calls", n, calls.Load())
+		}
+		b.Begin(41)
+		synctest.Wait()
+		if s := b.status("one"); s.State != Active || s.Generation != 42 || s.Restarts != 0 {
+			t.Errorf("after: %+v", s)
+		}
+		if s := b.status("bad"); s.State != Failed || s.LastError != "no luck" {
+			t.Errorf("after: %+v", s)
+		}
+	})
+}
+
+// Who is stopped while he waits was never asked for anything.
+func TestStopOfWhatIsHeld(t *testing.T) {
+	t.Parallel()
+	inBubbleWith(t, Options{Hold: true}, func(t *testing.T, b *fakeBench) { //nolint:thelper // it is the test
+		b.world.call = func(_ context.Context, _, method string) error { return errors.New(method) }
+		b.world.launch = func(ctx context.Context, ids []string) error {
+			if ids[0] == "slow" {
+				<-ctx.Done()
+			}
+			return nil
+		}
+		if err := b.Apply([]Spec{fakeSpec("one"), fakeSpec("slow")}); err != nil {
+			t.Fatal(err)
+		}
+		synctest.Wait()
+		began := time.Now()
+		if err := b.Stop(context.Background()); err != nil || time.Since(began) > time.Second {
+			t.Errorf("stopped after %s: %v", time.Since(began), err)
+		}
+		if n := len(b.world.processes()); n != 0 {
+			t.Errorf("%d processes are left", n)
+		}
+	})
+}
+
 func TestGroupMemberStops(t *testing.T) {
 	t.Parallel()
 	inBubble(t, func(t *testing.T, b *fakeBench) { //nolint:thelper // it is the test
