@@ -25,21 +25,15 @@ const (
 	timeOfByte = 20 * time.Nanosecond
 	maxDebt    = 2 * time.Second
 	longestNap = 100 * time.Millisecond
-
-	recently = 250 * time.Millisecond // so long after its last commit somebody counts as another
 )
 
 // share divides the one writer of the store between extensions: whoever sends
 // more than its share waits, and nobody else does.
 type share struct {
-	mu    sync.Mutex
-	users map[string]*user
-	disk  time.Duration // that a commit takes, smoothed
-
-	// Who committed last, when, and when somebody else did.
-	lastID   string
-	lastAt   time.Time
-	othersAt time.Time
+	mu      sync.Mutex
+	users   map[string]*user
+	disk    time.Duration // that a commit takes, smoothed
+	company Company       // of those who commit
 }
 
 // user is one extension.
@@ -69,24 +63,13 @@ func newShare() *share { return &share{users: map[string]*user{}} }
 // seen notes that an extension commits.
 func (s *share) seen(id string) {
 	s.mu.Lock()
-	s.note(id, time.Now())
-	s.mu.Unlock()
-}
-
-func (s *share) note(id string, now time.Time) {
-	if id != s.lastID {
-		s.othersAt, s.lastID = s.lastAt, id
-	}
-	s.lastAt = now
+	defer s.mu.Unlock()
+	s.company.Note(id, time.Now())
 }
 
 // window is how many commits an extension may have on their way.
 func (s *share) window(id string, now time.Time) int {
-	other := s.lastAt
-	if id == s.lastID {
-		other = s.othersAt
-	}
-	if now.Sub(other) > recently {
+	if s.company.Alone(id, now) {
 		return aloneCommits
 	}
 	return min(sharedCommits+int(s.disk/applyTime), aloneCommits)
@@ -111,7 +94,7 @@ func (s *share) enter(id string, commits []*busv1.Commit) (n, bytes int) {
 		u = &user{room: sync.NewCond(&s.mu), paid: now}
 		s.users[id] = u
 	}
-	s.note(id, now)
+	s.company.Note(id, now)
 	size := sizeOf(commits[0])
 	for {
 		if owed := u.owes(now); owed > 0 && s.window(id, now) < aloneCommits {

@@ -17,7 +17,6 @@ const (
 	sharedRate   = 1000
 	builtinRate  = 16_000
 	sharedBurst  = 1000
-	recently     = 250 * time.Millisecond
 	shortestWait = time.Millisecond
 )
 
@@ -28,11 +27,9 @@ var waits = map[string]bool{
 
 // pace divides the kernel's time for requests between extensions.
 type pace struct {
-	mu       sync.Mutex
-	of       map[*bus.Actor]*allowance
-	last     *bus.Actor
-	lastAt   time.Time
-	othersAt time.Time
+	mu      sync.Mutex
+	of      map[*bus.Actor]*allowance
+	company bus.Company // of those who are at work in any way
 }
 
 // allowance is what an extension may ask for.
@@ -78,14 +75,14 @@ func (p *pace) take(a *bus.Actor) (*allowance, time.Duration) {
 		mine = &allowance{reading: make(chan struct{}, readsAtOnce), saved: sharedBurst, at: now}
 		p.of[a] = mine
 	}
-	p.note(a, now)
+	p.company.Note(a.ID, now)
 	rate := float64(sharedRate)
 	if a.Builtin {
 		rate = builtinRate
 	}
 	mine.saved = min(sharedBurst, mine.saved+now.Sub(mine.at).Seconds()*rate)
 	mine.at = now
-	if now.Sub(p.othersAt) > recently {
+	if p.company.Alone(a.ID, now) {
 		return mine, 0
 	}
 	mine.saved--
@@ -99,14 +96,7 @@ func (p *pace) take(a *bus.Actor) (*allowance, time.Duration) {
 func (p *pace) seen(a *bus.Actor) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.note(a, time.Now())
-}
-
-func (p *pace) note(a *bus.Actor, now time.Time) {
-	if a != p.last {
-		p.othersAt, p.last = p.lastAt, a
-	}
-	p.lastAt = now
+	p.company.Note(a.ID, time.Now())
 }
 
 // forget drops an extension that has ended.
