@@ -229,7 +229,8 @@ type DeliveryFilter struct {
 	Seq          int64 // of one event
 	Subscription int64
 	States       []DeliveryState
-	ProviderID   string // from a receipt; reads everything
+	ProviderID   string // from a receipt; reads all between After and Before
+	After        int64
 	Before       int64
 	Limit        int // 0: 100
 }

@@ -86,7 +86,8 @@ type Node struct {
 const maxEvents = 2000
 
 // Followed is how many events behind the root of a tree, of any, are looked at for
-// those of the tree: a store may have millions.
+// those of the tree, and how many of the newest for a platform's id: a store may
+// have millions.
 const Followed = 300_000
 
 // Build returns the trace of an event's id or of a platform's id of a message.
@@ -142,19 +143,27 @@ func find(r journal.Reader, id string) (e *busv1.Event, also []string, err error
 	if id == "" {
 		return nil, nil, fmt.Errorf("%w: name an event or a message", contract.ErrInvalid)
 	}
-	sent, err := r.Deliveries(journal.DeliveryFilter{ProviderID: id, Limit: 10})
+	last, err := r.LastSeq()
+	if err != nil {
+		return nil, nil, err
+	}
+	sent, err := r.Deliveries(journal.DeliveryFilter{ProviderID: id, After: max(0, last-Followed), Limit: 10})
 	if err != nil {
 		return nil, nil, err
 	}
 	for _, d := range sent {
 		also = append(also, journal.EventID(d.Seq))
 	}
-	received, err := receivedAs(r, id)
+	received, err := receivedAs(r, id, last)
 	if err != nil {
 		return nil, nil, err
 	}
 	if also = append(also, received...); len(also) == 0 {
-		return nil, nil, fmt.Errorf("%w: no event and no message of a platform is called %q; `switchboard events tail` shows what there is", contract.ErrNotFound, id)
+		where := ""
+		if last > Followed {
+			where = fmt.Sprintf(" among the newest %d events", Followed)
+		}
+		return nil, nil, fmt.Errorf("%w: no event and no message of a platform is called %q%s; `switchboard events tail` shows what there is", contract.ErrNotFound, id, where)
 	}
 	e, err = r.Event(journal.ParseEventID(also[0]))
 	if err == nil && e == nil {
@@ -165,11 +174,7 @@ func find(r journal.Reader, id string) (e *busv1.Event, also []string, err error
 
 // receivedAs are the messages of people that their platform calls so, the
 // newest first. A Telegram message may also be given as chat/message.
-func receivedAs(r journal.Reader, id string) (ids []string, err error) {
-	last, err := r.LastSeq()
-	if err != nil {
-		return nil, err
-	}
+func receivedAs(r journal.Reader, id string, last int64) (ids []string, err error) {
 	for before, left := int64(0), searched; left > 0; left -= 500 {
 		events, err := r.Events(journal.EventFilter{Topic: contract.TopicUserMessage, After: last - Followed, Before: before, Limit: 500})
 		if err != nil || len(events) == 0 {

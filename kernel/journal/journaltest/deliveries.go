@@ -192,6 +192,10 @@ func testDeliveryFilter(t *testing.T, open Open) {
 			"all of them":          {journal.DeliveryFilter{Seq: 3, Subscription: 1, States: []journal.DeliveryState{journal.Done}}, []int64{3}},
 			"none":                 {journal.DeliveryFilter{Seq: 3, Subscription: 2}, nil},
 			"with a platform's id": {journal.DeliveryFilter{ProviderID: "p1"}, []int64{31}},
+			"that id, before":      {journal.DeliveryFilter{ProviderID: "p1", After: 30, Before: 32}, []int64{31}},
+			"that id, later":       {journal.DeliveryFilter{ProviderID: "p1", After: 31}, nil},
+			"the last ones":        {journal.DeliveryFilter{After: 148}, []int64{150, 149}},
+			"between":              {journal.DeliveryFilter{After: 3, Before: 7, Subscription: 1}, []int64{5}},
 		} {
 			if got := deliverySeqs(ok(r.Deliveries(c.filter))); !slices.Equal(got, c.want) {
 				t.Errorf("%s: %v, want %v", name, got, c.want)

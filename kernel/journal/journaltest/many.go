@@ -160,10 +160,10 @@ func (m *many) compare(r journal.Reader) {
 	pending := filtered(all, func(d journal.Delivery) bool { return d.State < journal.Done })
 	m.same("those of two states", pending, ok(r.Deliveries(journal.DeliveryFilter{States: []journal.DeliveryState{journal.InFlight, journal.Pending}, Limit: 1 << 20})))
 	for s := range int64(5) {
-		middle := all[len(all)/2].Seq
-		f := journal.DeliveryFilter{Subscription: s, Before: middle, States: []journal.DeliveryState{journal.DeliveryState(s % 4)}, Limit: 30}
+		first, middle := all[len(all)*9/10].Seq, all[len(all)/2].Seq
+		f := journal.DeliveryFilter{Subscription: s, After: first, Before: middle, States: []journal.DeliveryState{journal.DeliveryState(s % 4)}, Limit: 30}
 		want := filtered(all, func(d journal.Delivery) bool {
-			return (s == 0 || d.Subscription == s) && d.Seq < middle && d.State == f.States[0]
+			return (s == 0 || d.Subscription == s) && d.Seq > first && d.Seq < middle && d.State == f.States[0]
 		})
 		m.same(fmt.Sprintf("%+v", f), want[:min(len(want), 30)], ok(r.Deliveries(f)))
 	}

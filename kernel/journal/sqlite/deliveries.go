@@ -68,6 +68,9 @@ func (t *tx) Deliveries(f journal.DeliveryFilter) ([]journal.Delivery, error) {
 	if f.Seq > 0 {
 		where, args = append(where, "seq = +?"), append(args, f.Seq)
 	}
+	if f.After > 0 {
+		where, args = append(where, "seq > ?"), append(args, f.After)
+	}
 	if f.Before > 0 {
 		where, args = append(where, "seq < ?"), append(args, f.Before)
 	}
@@ -110,6 +113,9 @@ func (t *tx) shared(f journal.DeliveryFilter, unsettled bool) (ds []journal.Deli
 	var which string
 	var args []any
 	add := func(cond string, arg any) { which, args = which+" AND "+cond, append(args, arg) }
+	if f.After > 0 {
+		add("id >= ?", blockOf(f.After+1, 0))
+	}
 	if f.Before > 0 {
 		add("id <= ?", blockOf(f.Before-1, maxSubscription))
 	}
@@ -132,7 +138,7 @@ func (t *tx) shared(f journal.DeliveryFilter, unsettled bool) (ds []journal.Deli
 		number = b.number()
 		var found bitmap
 		for i := range b.has.all() {
-			if seq := b.seq(i); (f.Seq == 0 || seq == f.Seq) && (f.Before == 0 || seq < f.Before) && (b.done.get(i) && done || !b.done.get(i) && waiting) {
+			if seq := b.seq(i); (f.Seq == 0 || seq == f.Seq) && seq > f.After && (f.Before == 0 || seq < f.Before) && (b.done.get(i) && done || !b.done.get(i) && waiting) {
 				found.set(i)
 			}
 		}

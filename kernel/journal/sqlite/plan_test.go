@@ -70,7 +70,7 @@ func TestNoStatementIsPlannedAgain(t *testing.T) {
 		},
 		"Deliveries, all filters": func(r journal.Reader, n int64) error {
 			_, err := r.Deliveries(journal.DeliveryFilter{
-				Seq: n, Before: n, Subscription: n, ProviderID: word(n), States: []journal.DeliveryState{journal.Dead}, Limit: int(n),
+				Seq: n, After: n, Before: n, Subscription: n, ProviderID: word(n), States: []journal.DeliveryState{journal.Dead}, Limit: int(n),
 			})
 			return err
 		},
