@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 
 	"github.com/switchboard-run/switchboard/contract"
 	"github.com/switchboard-run/switchboard/contract/busv1"
@@ -25,6 +24,14 @@ func (b *Bus) doContext(ctx context.Context, apply func(*Tx) error) error {
 	case <-ctx.Done():
 		return ctx.Err()
 	}
+}
+
+// Lazily applies an update of the kernel's own with the next commit, before any
+// that is submitted later, and without waiting for it: for what is counted, not
+// for what is acted on. A crash within journal.LazyDelay loses it, together with
+// what it would have counted. done must not block.
+func (b *Bus) Lazily(apply func(*Tx) error, done func(error)) {
+	b.submit(Kernel, "", true, apply, done)
 }
 
 // DoAs applies an update under a lease, as the actor, and waits until it is
@@ -303,45 +310,6 @@ func (t *Tx) expect(key string, version *int64) error {
 		return fmt.Errorf("%w: key %q has version %d, not %d: read it again", contract.ErrConflict, key, current.Version, *version)
 	}
 	return nil
-}
-
-// InputDedupe is the dedupe key of an input that an extension has queued: the
-// event's source is the kernel.
-func InputDedupe(extension, key string) string { return extension + ":" + key }
-
-// OwnInput is the key under which an extension had queued an input; empty: it
-// had not, or without one.
-func OwnInput(extension string, e *busv1.Event) string {
-	if key, own := strings.CutPrefix(e.GetDedupeKey(), InputDedupe(extension, "")); own && e.GetSource() == contract.KernelSource {
-		return key
-	}
-	return ""
-}
-
-func (t *Tx) withdrawEffect(w *busv1.Withdraw) (*busv1.EffectResult, error) {
-	seq, own := journal.ParseEventID(w.GetEventId()), false
-	if w.GetDedupeKey() != "" {
-		var err error
-		if seq, own, err = t.EventByDedupe(t.Actor.ID, w.GetDedupeKey()); err == nil && !own {
-			seq, own, err = t.EventByDedupe(contract.KernelSource, InputDedupe(t.Actor.ID, w.GetDedupeKey()))
-		}
-		if err != nil || !own {
-			return &busv1.EffectResult{}, err // never published: nothing to withdraw
-		}
-	}
-	e, err := t.Event(seq)
-	if err != nil {
-		return nil, err
-	}
-	if e == nil || !own && e.GetSource() != t.Actor.ID {
-		return nil, fmt.Errorf("%w: %q did not publish event %q", contract.ErrNotFound, t.Actor.ID, w.GetEventId())
-	}
-	withdraw := t.Withdraw
-	if e.GetTopic() == contract.TopicUserAsk {
-		withdraw = func(int64) (bool, error) { return t.bus.router.Unask(t, e) }
-	}
-	inTime, err := withdraw(seq)
-	return &busv1.EffectResult{EventId: e.GetId(), TooLate: !inTime}, err
 }
 
 func (t *Tx) receipt(r *busv1.Receipt) (*busv1.EffectResult, error) {

@@ -200,17 +200,6 @@ func (s *subscription) forget(l *lane) {
 	}
 }
 
-// WaitingBehind is how many deliveries wait in the lane behind the one that the
-// lease is for, as far as they are in memory.
-func (b *Bus) WaitingBehind(l *Lease) int32 {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if l.item == nil || l.revoked {
-		return 0
-	}
-	return int32(max(0, len(l.item.lane.items)-1))
-}
-
 // offer queues a lane whose head can be handed out.
 func (b *Bus) offer(l *lane) { b.offerAt(l, (*laneQueue).push) }
 

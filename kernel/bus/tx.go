@@ -334,75 +334,6 @@ func (t *Tx) TakeBack(extension, pattern, key string) (*busv1.Event, error) {
 	return l.Event, nil
 }
 
-// Withdraw settles the deliveries of the event, and of what the router made of
-// it, that no handler has taken. It returns false if one was taken.
-func (t *Tx) Withdraw(seq int64) (inTime bool, err error) {
-	return t.withdraw(seq, 0)
-}
-
-func (t *Tx) withdraw(seq int64, depth int) (inTime bool, err error) {
-	inTime = true
-	ds, err := t.Deliveries(journal.DeliveryFilter{Seq: seq})
-	if err != nil {
-		return false, err
-	}
-	for _, d := range ds {
-		switch {
-		case d.State == journal.Dead:
-		case d.State == journal.Done && d.Reason == reasonWithdrawn:
-		case d.State == journal.Done:
-			inTime = false
-		default:
-			s := t.bus.table.Load().byID[d.Subscription]
-			begun, err := t.begun(s, d)
-			if err != nil {
-				return false, err
-			}
-			if s == nil || begun || !t.reserve(s, d) {
-				inTime = false
-				continue
-			}
-			if err := t.Settle(d, journal.Done, reasonWithdrawn); err != nil {
-				return false, err
-			}
-		}
-	}
-	if depth > 3 {
-		return inTime, nil
-	}
-	// What the router derived stands directly behind its cause.
-	derived, err := t.Events(journal.EventFilter{After: seq, Limit: 64, Ascending: true})
-	if err != nil {
-		return false, err
-	}
-	for _, e := range derived {
-		if e.GetSource() != contract.KernelSource || e.GetCausationId() != journal.EventID(seq) {
-			continue
-		}
-		ok, err := t.withdraw(e.GetSeq(), depth+1)
-		if err != nil {
-			return false, err
-		}
-		inTime = inTime && ok
-	}
-	return inTime, nil
-}
-
-// begun reports whether a delivery is an input that a running turn is about,
-// though its lane has not come to it.
-func (t *Tx) begun(s *subscription, d journal.Delivery) (bool, error) {
-	if s == nil || s.class() != classInput {
-		return false, nil
-	}
-	e, err := t.Event(d.Seq)
-	if err != nil || e == nil {
-		return false, err
-	}
-	return t.bus.sessions.Begun(t, e)
-}
-
-const reasonWithdrawn = "withdrawn"
-
 // Free says whether a delivery is pending and in nobody's hands.
 func (t *Tx) Free(d journal.Delivery) bool {
 	s := t.bus.table.Load().byID[d.Subscription]
@@ -422,4 +353,20 @@ func (t *Tx) Dead(e *busv1.Event, reason string) error {
 		return t.UpdateDelivery(d)
 	}
 	return t.AddDelivery(d)
+}
+
+// rest tells of the sessions of which this commit has settled inputs.
+func (t *Tx) rest() error {
+	var told []string
+	for i := 0; i < len(t.gone); i++ {
+		p := t.gone[i]
+		if p.sub == nil || p.sub.class() != classInput || slices.Contains(told, p.delivery.Key) {
+			continue
+		}
+		told = append(told, p.delivery.Key)
+		if err := t.bus.sessions.Rested(t, journal.ParseSessionID(p.delivery.Key)); err != nil {
+			return err
+		}
+	}
+	return nil
 }

@@ -1,0 +1,132 @@
+package bus
+
+import (
+	"github.com/switchboard-run/switchboard/contract/busv1"
+	"github.com/switchboard-run/switchboard/kernel/journal"
+)
+
+// What waits, and who is at work: nothing here changes anything.
+
+// Waiting returns what waits to be sent by a channel and is in memory, each lane
+// in order. Some of it may be taken meanwhile: Tx.Free says so.
+func (b *Bus) Waiting(channel string) (waiting []journal.Delivery) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for _, s := range b.table.Load().all {
+		if s.class() != classSend || s.Extension != channel {
+			continue
+		}
+		for l := range s.allLanes() {
+			for i, it := range l.items {
+				if i > 0 || l.lease == nil && !l.fetching {
+					waiting = append(waiting, it.Delivery)
+				}
+			}
+		}
+	}
+	return waiting
+}
+
+// WaitingBehind is how many deliveries wait in the lane behind the one that the
+// lease is for, as far as they are in memory.
+func (b *Bus) WaitingBehind(l *Lease) int32 {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if l.item == nil || l.revoked {
+		return 0
+	}
+	return int32(max(0, len(l.item.lane.items)-1))
+}
+
+// Peek returns the pending deliveries of a lane with their events, the head
+// first.
+func (t *Tx) Peek(extension, pattern, key string, limit int) (ds []journal.Delivery, events []*busv1.Event, err error) {
+	s := t.bus.table.Load().named(extension, pattern)
+	if s == nil {
+		return nil, nil, nil
+	}
+	if ds, err = t.PendingLane(s.ID, key, -1<<62, limit); err == nil {
+		events, err = eventsOf(t, ds)
+	}
+	return ds, events, err
+}
+
+// Behind returns the events that wait in the lane of a lease behind the one it
+// was given for, those included that its turn is about.
+func (b *Bus) Behind(r journal.Reader, l *Lease, limit int) (events []*busv1.Event, err error) {
+	if l.item == nil {
+		return nil, nil
+	}
+	held := b.delivery(l)
+	ds, err := r.PendingLane(held.Subscription, held.Key, held.Rank, limit)
+	if err != nil {
+		return nil, err
+	}
+	return eventsOf(r, ds)
+}
+
+func eventsOf(r journal.Reader, ds []journal.Delivery) (events []*busv1.Event, err error) {
+	for _, d := range ds {
+		e, err := r.Event(d.Seq)
+		if err != nil {
+			return nil, err
+		}
+		events = append(events, e)
+	}
+	return events, nil
+}
+
+// manyWaiting is the most deliveries of a lane that are counted.
+const manyWaiting = 100
+
+// LaneState says whether a handler holds a lane now, and how many deliveries of
+// it are not settled, the held one included.
+func (b *Bus) LaneState(r journal.Reader, extension, pattern, key string) (held bool, unsettled int, err error) {
+	s := b.table.Load().named(extension, pattern)
+	if s == nil {
+		return false, 0, nil
+	}
+	b.mu.Lock()
+	if l := s.lanes[key]; l != nil {
+		held = l.lease != nil && !l.lease.revoked
+	}
+	b.mu.Unlock()
+	ds, err := r.PendingLane(s.ID, key, 0, manyWaiting)
+	return held, len(ds), err
+}
+
+// Load is how much waits for an extension.
+type Load struct {
+	Pattern  string
+	Lanes    int
+	InFlight int
+}
+
+// Loads tells how much waits, by extension.
+func (b *Bus) Loads() map[string][]Load {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	loads := map[string][]Load{}
+	for _, s := range b.table.Load().all {
+		flying := 0
+		for _, l := range s.flying.leases {
+			if !l.released {
+				flying++
+			}
+		}
+		loads[s.Extension] = append(loads[s.Extension], Load{Pattern: s.Pattern, Lanes: len(s.lanes) + len(s.singles), InFlight: flying})
+	}
+	return loads
+}
+
+// Working are the leases of turns that agents have in their hands now.
+func (t *Tx) Working() (all []*Lease) {
+	t.bus.mu.Lock()
+	defer t.bus.mu.Unlock()
+	for _, l := range t.bus.leases {
+		if l.Agent != "" && l.Call == 0 && l.taken && !l.answered && !l.revoked {
+			all = append(all, l)
+		}
+	}
+	return all
+}
