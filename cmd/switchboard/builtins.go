@@ -60,7 +60,6 @@ func serveBuiltins(members []string) {
 	if os.Getenv("GOMAXPROCS") == "" {
 		runtime.GOMAXPROCS(1)
 	}
-	rest.Begin()
 	if err := sandbox.Enter(); err != nil {
 		fmt.Fprintf(os.Stderr, "cannot enter the sandbox: %v\n", err)
 		os.Exit(1)

@@ -37,7 +37,6 @@ func newRunCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			rest.Begin()
 			k, err := openKernel(c.Context(), home)
 			if err != nil {
 				return err
@@ -130,7 +129,6 @@ func startAndChat(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	rest.Begin()
 	in := os.Stdin // the kernel takes it from extensions
 	seen := inspect(home)
 	k, err := openKernel(ctx, home)

@@ -5,6 +5,9 @@
 // collection of garbage comes only when more is needed. A person's assistant is at
 // rest nearly all the time.
 //
+// A start is the opposite of rest: whoever imports the package collects no garbage
+// while it starts, which begins before other packages prepare anything.
+//
 // At rest means that for a while next to nothing was allocated. Memory is given
 // back once for a piece of work, at most once a minute, and once more when what
 // was kept for those who might come again has gone too, connections and histories:
@@ -33,10 +36,12 @@ const (
 // atStart is how much garbage a start may make for each byte in use, in percent.
 const atStart = 400
 
-// Begin lets a process start without collecting garbage, which somebody waits for.
+func init() { begin() } //nolint:gochecknoinits // what others prepare is garbage enough for a collection
+
+// begin lets a process start without collecting garbage, which somebody waits for.
 // It ends with the first collection, before the heap has 20 MiB, or with the first
 // rest. Who has set GOGC has decided otherwise.
-func Begin() {
+func begin() {
 	if _, set := os.LookupEnv("GOGC"); set {
 		return
 	}

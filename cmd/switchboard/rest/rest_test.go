@@ -40,7 +40,7 @@ func TestAStartIsOverWithTheFirstCollection(t *testing.T) {
 	}
 	usual := debug.SetGCPercent(100)
 	defer debug.SetGCPercent(usual)
-	Begin()
+	begin()
 	for range 1000 {
 		runtime.GC()
 		now := debug.SetGCPercent(100)
