@@ -103,12 +103,8 @@ func (t *tasks) refill(ctx context.Context, root, owner string) (sdk.Effects, er
 	if err != nil || q == nil || !q.Active {
 		return nil, err
 	}
-	was := *q
-	if _, err := c.fill(root, owner, q); err != nil {
+	if err := c.goOn(queueKey(root, owner), *q, q); err != nil {
 		return nil, err
-	}
-	if *q != was {
-		c.write(queueKey(root, owner), q)
 	}
 	return c.effects(), nil
 }

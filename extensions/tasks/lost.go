@@ -66,15 +66,17 @@ func (t *tasks) goesOn(ctx context.Context, root, name, id string) (sdk.Effects,
 	if err != nil || task == nil || task.ID != id || task.State != Running || !task.Waiting {
 		return nil, err
 	}
-	q, err := readOrNew[queue](c, queueKey(root, task.RequesterID))
+	q, err := read[queue](c, queueKey(root, task.RequesterID))
 	if err != nil {
 		return nil, err
 	}
-	if q.Limit > 0 {
+	task.Waiting, task.Placed = false, q != nil && q.Limit > 0
+	if task.Placed {
 		q.Placed++
+	}
+	if q != nil { // without a limit, too: a run that sets one just now has not counted this one
 		c.write(queueKey(root, task.RequesterID), q)
 	}
-	task.Waiting, task.Placed = false, q.Limit > 0
 	c.write(taskKey(root, name), task)
 	return c.effects(), nil
 }

@@ -148,17 +148,19 @@ func (c *change) takePlace(me agent, w *waiter) (bool, error) {
 		return true, nil
 	}
 	key := queueKey(me.root, me.task.RequesterID)
-	q, err := readOrNew[queue](c, key)
+	q, err := read[queue](c, key)
 	if err != nil {
 		return false, err
 	}
-	if q.Limit > 0 {
+	if q != nil && q.Limit > 0 {
 		full := q.Placed >= q.Limit
 		if c.returns(w, full); full {
 			return false, nil
 		}
 		q.Placed++
 		me.task.Placed = true
+	}
+	if q != nil { // without a limit, too: a run that sets one just now has not counted this one
 		c.write(key, q)
 	}
 	me.task.Waiting = false

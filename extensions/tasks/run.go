@@ -167,13 +167,18 @@ func (c *change) vacate(task *Task, capped bool) error {
 		task.Placed = false
 		q.Placed--
 	}
-	if _, err := c.fill(task.Root, task.RequesterID, q); err != nil {
-		return err
-	}
-	if *q != was {
+	return c.goOn(key, was, q)
+}
+
+// goOn begins what is queued, and writes the row of the queue if it is not what it
+// was. It does so as well when something begins without a place: a run that sets
+// a limit just now has not counted that.
+func (c *change) goOn(key string, was queue, q *queue) error {
+	begun, err := c.fill(rootOf(key), lastOf(key), q)
+	if err == nil && (*q != was || q.Limit == 0 && len(begun) > 0) {
 		c.write(key, q)
 	}
-	return nil
+	return err
 }
 
 // begin starts a queued task.

@@ -2,6 +2,7 @@ package tasks
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -169,6 +170,33 @@ func TestAWaitThatIsOverIsNotMadeAgain(t *testing.T) {
 		if task := g.task("a"); task.Waiting || !task.Placed {
 			t.Errorf("it goes on without its place: %+v", task)
 		}
+	})
+}
+
+// Who goes on in a run without a limit, just as another one sets a limit, is
+// counted.
+func TestOneThatGoesOnWithoutAPlaceIsCounted(t *testing.T) {
+	play(t, func(g *game) {
+		g.push(main, "a")
+		g.does(main, "run", fields{"count": 1})
+		g.works("a")
+		wait := g.later("a", "receive", fields{"from": main})
+		g.does(main, "run", nil)
+		g.does(main, "send", fields{"to": "a", "message": "go"})
+		g.push(main, "b")
+		limits, err := g.tool("run")(g.ctx, g.request(root, "c1", "run", fields{"count": 1}))
+		if err != nil {
+			t.Fatal(err)
+		}
+		g.settle()
+		g.says(wait, "go")
+		if err := g.apply(limits.Effects, nil); !errors.Is(err, contract.ErrConflict) {
+			t.Errorf("the run that has not seen it ends with %v", err)
+		}
+		g.does(main, "run", fields{"count": 1})
+		g.states(Queued, "b")
+		g.done("a")
+		g.states(Running, "b")
 	})
 }
 
