@@ -8,7 +8,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"regexp"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -46,18 +45,25 @@ type Item struct {
 	Updated   time.Time `json:"updated"`
 }
 
-var (
-	scopeName = regexp.MustCompile(`^[a-z][a-z0-9_-]{0,47}$`)
-	idName    = regexp.MustCompile(`^[a-z][a-z0-9]{0,31}$`)
-	channelID = regexp.MustCompile(`^[a-z][a-z0-9_]{0,63}$`)
-)
+func isID(s string) bool      { return isName(s, 32, "") }
+func isScope(s string) bool   { return isName(s, 48, "_-") }
+func isChannel(s string) bool { return isName(s, 64, "_") }
+
+// isName reports whether s is a lower-case letter and, up to a length, lower-case
+// letters, digits and some others. As patterns the three would be compiled at each
+// start of the program.
+func isName(s string, most int, others string) bool {
+	const letters = "abcdefghijklmnopqrstuvwxyz"
+	return s != "" && len(s) <= most && strings.IndexByte(letters, s[0]) >= 0 &&
+		strings.Trim(s, letters+"0123456789"+others) == ""
+}
 
 // Check says what is wrong with an item.
 func (i Item) Check() error {
 	switch {
-	case !idName.MatchString(i.ID):
+	case !isID(i.ID):
 		return fmt.Errorf("%q is no id: an id has lower-case letters and digits, such as m4k2q7", i.ID)
-	case !scopeName.MatchString(i.Scope):
+	case !isScope(i.Scope):
 		return fmt.Errorf("%q is no scope: a scope has lower-case letters, digits, - and _, such as %s", i.Scope, Personal)
 	case i.Created.IsZero() || i.Updated.IsZero():
 		return errors.New("it has no date")
@@ -76,7 +82,7 @@ func (i Item) CheckContent() error {
 		return fmt.Errorf("the text has %d bytes, a memory at most %d: shorten it, or make several of it", len(i.Text), MaxText)
 	case !utf8.ValidString(i.Text) || strings.ContainsRune(i.Text, 0):
 		return errors.New("the text is not valid UTF-8")
-	case i.ChannelID != "" && !channelID.MatchString(i.ChannelID):
+	case i.ChannelID != "" && !isChannel(i.ChannelID):
 		return fmt.Errorf("%q is no id of a channel: those are such as telegram_channel", i.ChannelID)
 	case !i.Due.IsZero() && i.Kind != Open:
 		return fmt.Errorf("a due date belongs to an open item, and this is a %s", i.Kind)
@@ -88,7 +94,7 @@ func (i Item) CheckContent() error {
 
 // CheckScope says what is wrong with the name of a scope.
 func CheckScope(name string) error {
-	if !scopeName.MatchString(name) {
+	if !isScope(name) {
 		return fmt.Errorf("%q is no scope: a scope has lower-case letters, digits, - and _, such as %s", name, Personal)
 	}
 	return nil

@@ -2,6 +2,7 @@ package item
 
 import (
 	"encoding/json"
+	"strings"
 	"testing"
 	"time"
 )
@@ -96,6 +97,21 @@ func TestClean(t *testing.T) {
 	}
 }
 
+func TestNames(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct{ id, scope, channel bool }{
+		"": {}, "1a": {}, "_a": {}, "A": {}, "aB": {}, "a b": {}, "a\n": {}, "aé": {}, "a.b": {},
+		"a": {true, true, true}, "m4k2q7": {true, true, true}, "cli_channel": {false, true, true}, "my-scope": {false, true, false},
+		strings.Repeat("a", 32): {true, true, true}, strings.Repeat("a", 33): {false, true, true},
+		strings.Repeat("a", 48): {false, true, true}, strings.Repeat("a", 49): {false, false, true},
+		strings.Repeat("a", 64): {false, false, true}, strings.Repeat("a", 65): {},
+	} {
+		if isID(name) != tc.id || isScope(name) != tc.scope || isChannel(name) != tc.channel {
+			t.Errorf("%q: id %v, scope %v, channel %v", name, isID(name), isScope(name), isChannel(name))
+		}
+	}
+}
+
 func TestNewID(t *testing.T) {
 	t.Parallel()
 	taken := map[string]bool{}
@@ -106,7 +122,7 @@ func TestNewID(t *testing.T) {
 	}
 	for range 40 {
 		id := NewID("personal", "buy milk", free)
-		if taken[id] || !idName.MatchString(id) {
+		if taken[id] || !isID(id) {
 			t.Fatalf("%q is taken, or none", id)
 		}
 		taken[id] = true
