@@ -146,7 +146,7 @@ const terminalBuiltin = "cli_channel"
 func etags(s *directory.Snapshot) (toolset, channels string) {
 	h := sha256.New()
 	for _, t := range s.Tools {
-		fmt.Fprintln(h, t.Name, t.Tool.GetDescription(), string(t.Tool.GetSchema()))
+		fmt.Fprintln(h, t.Name, t.Sum)
 	}
 	for _, a := range s.Agents {
 		fmt.Fprintln(h, a.ID, a.Spec.GetUsesTools())

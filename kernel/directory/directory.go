@@ -170,6 +170,7 @@ type Tool struct {
 	Name      string // <extension>/<tool>
 	Extension string
 	Tool      *extensionv1.Tool // its name is the short one
+	Sum       string            // stands for what agents are told of it
 	// Schema is that of its arguments, compiled when it is needed first; nil: it
 	// takes anything.
 	Schema func() *jsonschema.Schema

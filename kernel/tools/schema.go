@@ -2,6 +2,8 @@ package tools
 
 import (
 	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
 	"fmt"
 	"regexp"
 	"sync"
@@ -52,7 +54,8 @@ func Compile(extension string, t *extensionv1.Tool) (*jsonschema.Schema, error) 
 // Entry is a described tool as the directory has it. A schema that does not
 // compile was refused before, or, of a built-in, by its tests.
 func Entry(extension string, t *extensionv1.Tool) directory.Tool {
-	entry := directory.Tool{Name: extension + "/" + t.GetName(), Extension: extension, Tool: t}
+	sum := sha256.Sum256(append([]byte(t.GetDescription()+"\n"), t.GetSchema()...))
+	entry := directory.Tool{Name: extension + "/" + t.GetName(), Extension: extension, Tool: t, Sum: hex.EncodeToString(sum[:])}
 	if len(t.GetSchema()) > 0 {
 		entry.Schema = sync.OnceValue(func() *jsonschema.Schema {
 			schema, _ := Compile(extension, t)
