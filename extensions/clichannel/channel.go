@@ -73,6 +73,7 @@ type channel struct {
 	patience time.Duration // how long Send waits for a terminal
 	pause    time.Duration // until it shall be called again
 	hello    time.Duration // how long a terminal may take to introduce itself
+	written  time.Duration // and to read a frame
 	whose    func(net.Conn) (pid int, err error)
 	token    string // that terminals have to show; empty: none
 
@@ -85,7 +86,7 @@ var (
 )
 
 func newChannel() *channel {
-	return &channel{hub: newHub(), patience: 3 * time.Second, pause: 2 * time.Second, hello: helloTimeout, whose: ownuser.Check}
+	return &channel{hub: newHub(), patience: 3 * time.Second, pause: 2 * time.Second, hello: helloTimeout, written: writeTimeout, whose: ownuser.Check}
 }
 
 func (c *channel) start(ctx context.Context, k *sdk.Kernel) error {

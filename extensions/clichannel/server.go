@@ -20,6 +20,7 @@ type server struct {
 	config   Config
 	token    string
 	hello    time.Duration // how long a terminal may take to introduce itself
+	written  time.Duration // and to read a frame
 
 	cancel  context.CancelFunc
 	running sync.WaitGroup
@@ -27,7 +28,7 @@ type server struct {
 }
 
 func newServer(k kernel, c *channel, l net.Listener, config Config) *server {
-	s := &server{kernel: k, hub: c.hub, config: config, token: c.token, hello: c.hello}
+	s := &server{kernel: k, hub: c.hub, config: config, token: c.token, hello: c.hello, written: c.written}
 	s.listener = ownuser.Listen(l, func(pid int) { k.Log().Debug("a process connects too often", "pid", pid) })
 	s.listener.Check = c.whose
 	s.listener.Foreign = func(c net.Conn, reason error) {

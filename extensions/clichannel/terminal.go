@@ -46,7 +46,7 @@ func (t *terminal) wants(conversation string) bool {
 // serve is one connection from beginning to end.
 func (s *server) serve(ctx context.Context, c *ownuser.Conn) {
 	log := s.kernel.Log()
-	conn := wire.NewConn(c, writeTimeout)
+	conn := wire.NewConn(c, s.written)
 	defer conn.Close()
 	stop := context.AfterFunc(ctx, func() { _ = conn.Close() })
 	defer func() { stop() }()
