@@ -1,21 +1,30 @@
 package main
 
 import (
+	"fmt"
 	"strings"
 
 	"zombiezen.com/go/sqlite"
 	"zombiezen.com/go/sqlite/sqlitex"
+
+	"github.com/switchboard-run/switchboard/contract/busv1"
+	"github.com/switchboard-run/switchboard/kernel/journal"
+	store "github.com/switchboard-run/switchboard/kernel/journal/sqlite"
 )
 
 // pending is what the store says is under way: deliveries that nobody has
 // settled, and turns and calls that have not ended.
-func (h *home) pending() []string {
-	return h.query(`SELECT s.extension, e.topic, d.seq, d.state, d.attempts, d.reason FROM delivery d
-		JOIN subscription s ON s.id = d.subscription JOIN event e ON e.seq = d.seq WHERE d.state < 2 AND s.parked_at = 0
-		UNION ALL SELECT s.extension, s.pattern, b.open || ' in a block', 0, 0, '' FROM delivery_block b
-		JOIN subscription s ON s.id = b.subscription WHERE b.open > 0 AND s.parked_at = 0
-		UNION ALL SELECT 'turn', id, session, inputs, '', '' FROM turn WHERE outcome = ''
-		UNION ALL SELECT 'call', id, turn, name, state, '' FROM call WHERE state < 2`)
+func (h *home) pending() (left []string) {
+	err := store.Unsettled(h.file("switchboard.db"), func(s journal.Subscription, d journal.Delivery, e *busv1.Event) {
+		if s.ParkedAt == 0 {
+			left = append(left, fmt.Sprintf("%s|%s|%d|%s|%d|%s", s.Extension, e.GetTopic(), d.Seq, d.State, d.Attempts, d.Reason))
+		}
+	})
+	if err != nil {
+		left = append(left, "the store: "+err.Error())
+	}
+	return append(left, h.query(`SELECT 'turn', id, session, inputs FROM turn WHERE outcome = ''
+		UNION ALL SELECT 'call', id, turn, name FROM call WHERE state < 2`)...)
 }
 
 // query reads the store beside the kernel: one string for each row.

@@ -16,6 +16,7 @@ import (
 	"github.com/switchboard-run/switchboard/contract/busv1"
 	"github.com/switchboard-run/switchboard/extensions/openai/openaitest"
 	"github.com/switchboard-run/switchboard/extensions/telegramchannel/telegramtest"
+	"github.com/switchboard-run/switchboard/kernel/journal"
 )
 
 // keeper is the agent of a shop: nothing but a manifest.
@@ -252,7 +253,12 @@ func (s *shop) write(token string) { s.telegram.Say(chatOf(token), "message "+to
 // frozen is what the store of a kernel that was killed excuses.
 func (s *shop) frozen() leeway {
 	s.t.Helper()
-	sending := s.query(`SELECT e.topic FROM delivery d JOIN event e ON e.seq = d.seq WHERE d.state = 1`)
+	var sending []string
+	s.unsettled(func(_ journal.Subscription, d journal.Delivery, e *busv1.Event) {
+		if d.State == journal.InFlight {
+			sending = append(sending, e.GetTopic())
+		}
+	})
 	return leeway{
 		telegram: slices.Contains(sending, contract.TopicChannelSend+"telegram_channel"),
 		shop:     slices.Contains(sending, contract.TopicChannelSend+"shop"),

@@ -8,6 +8,10 @@ import (
 
 	"zombiezen.com/go/sqlite"
 	"zombiezen.com/go/sqlite/sqlitex"
+
+	"github.com/switchboard-run/switchboard/contract/busv1"
+	"github.com/switchboard-run/switchboard/kernel/journal"
+	store "github.com/switchboard-run/switchboard/kernel/journal/sqlite"
 )
 
 // query reads the store beside the kernel: one string for each row.
@@ -18,9 +22,6 @@ func (w *world) query(sql string, args ...any) []string {
 		w.t.Fatalf("opening the store: %v", err)
 	}
 	defer func() { _ = conn.Close() }()
-	if err := conn.CreateFunction("waits", &sqlite.FunctionImpl{NArgs: 2, Deterministic: true, Scalar: waits}); err != nil {
-		w.t.Fatal(err)
-	}
 	var rows []string
 	err = sqlitex.Execute(conn, sql, &sqlitex.ExecOptions{Args: args, ResultFunc: func(s *sqlite.Stmt) error {
 		columns := make([]string, s.ColumnCount())
@@ -36,32 +37,35 @@ func (w *world) query(sql string, args ...any) []string {
 	return rows
 }
 
-// pending are the deliveries that nobody has settled.
-func (w *world) pending() []string {
+// unsettled looks at each delivery that nobody has settled.
+func (w *world) unsettled(each func(journal.Subscription, journal.Delivery, *busv1.Event)) {
 	w.t.Helper()
-	return w.query(`SELECT s.extension, e.topic, d.seq, d.state, d.attempts, d.reason FROM delivery d
-		JOIN subscription s ON s.id = d.subscription JOIN event e ON e.seq = d.seq WHERE d.state < 2 AND s.parked_at = 0
-		UNION ALL SELECT s.extension, s.pattern, b.open || ' in a block', 0, 0, '' FROM delivery_block b
-		JOIN subscription s ON s.id = b.subscription WHERE b.open > 0 AND s.parked_at = 0`)
+	if err := store.Unsettled(w.file("switchboard.db"), each); err != nil {
+		w.t.Fatalf("reading the store: %v", err)
+	}
+}
+
+// pending are the deliveries that nobody has settled, in words.
+func (w *world) pending() (left []string) {
+	w.t.Helper()
+	w.unsettled(func(s journal.Subscription, d journal.Delivery, e *busv1.Event) {
+		if s.ParkedAt == 0 {
+			left = append(left, fmt.Sprintf("%s: %s %s is %s, attempts: %d %s", s.Extension, e.GetTopic(), e.GetId(), d.State, d.Attempts, d.Reason))
+		}
+	})
+	return left
 }
 
 // waiting are the payloads of the events of a topic with a delivery that no
 // handler has and that is not settled.
-func (w *world) waiting(topic string) []string {
+func (w *world) waiting(topic string) (payloads []string) {
 	w.t.Helper()
-	return w.query(`SELECT e.payload FROM event e WHERE e.topic = ? AND (
-		EXISTS (SELECT 1 FROM delivery d WHERE d.seq = e.seq AND d.state = 0) OR
-		EXISTS (SELECT 1 FROM delivery_block b WHERE b.id >> 20 = e.seq >> 8 AND b.open > 0 AND waits(b.content, e.seq)))`, topic)
-}
-
-// waits says whether a block holds a delivery that is not done: it begins with
-// the bits of those that it holds, and then of those that are done.
-func waits(_ sqlite.Context, args []sqlite.Value) (sqlite.Value, error) {
-	content, place := args[0].Blob(), args[1].Int64()%256
-	if content[place/8]&^content[32+place/8]>>(place%8)&1 == 0 {
-		return sqlite.IntegerValue(0), nil
-	}
-	return sqlite.IntegerValue(1), nil
+	w.unsettled(func(_ journal.Subscription, d journal.Delivery, e *busv1.Event) {
+		if e.GetTopic() == topic && d.State == journal.Pending {
+			payloads = append(payloads, string(e.GetPayload()))
+		}
+	})
+	return payloads
 }
 
 // settled waits until nothing is under way: what was not sent by then is not

@@ -171,6 +171,11 @@ func (s *Store) View(ctx context.Context, read func(journal.Reader) error) error
 		return errors.Join(journal.ErrClosed, err)
 	}
 	defer s.read.Put(conn)
+	return s.met(view(ctx, conn, read))
+}
+
+// view reads one moment of a store.
+func view(ctx context.Context, conn *sqlite.Conn, read func(journal.Reader) error) error {
 	t := &tx{conn: conn}
 	if err := t.exec("BEGIN"); err != nil {
 		return viewError(ctx, err)
@@ -179,7 +184,7 @@ func (s *Store) View(ctx context.Context, read func(journal.Reader) error) error
 		conn.SetInterrupt(nil)
 		_ = t.exec("COMMIT")
 	}()
-	return s.met(viewError(ctx, read(t)))
+	return viewError(ctx, read(t))
 }
 
 // Damage is what has been met of a damaged store so far; nil: nothing. A store is
