@@ -13,6 +13,7 @@ import (
 	"github.com/switchboard-run/switchboard/kernel/config"
 	"github.com/switchboard-run/switchboard/kernel/manifest"
 	"github.com/switchboard-run/switchboard/kernel/sandbox"
+	"github.com/switchboard-run/switchboard/kernel/strictyaml"
 	"github.com/switchboard-run/switchboard/kernel/supervisor"
 )
 
@@ -176,22 +177,36 @@ func refuseFor(o Options, c *config.Config) func(*manifest.Manifest) error {
 		if m.Run.Builtin != "" {
 			own = own[1:]
 		}
-		for _, f := range m.Permissions.Files {
+		for i, f := range m.Permissions.Files {
+			refused := func(format string, args ...any) error {
+				return manifest.Problems{m.Locate(strictyaml.Path("permissions", "files", i), format, args...)}
+			}
 			path := unlinked([]string{pathOf(f.Path, m, o)})[0]
-			if f.Write && path == resolved(m.File) {
-				return fmt.Errorf("permissions.files asks to write %s, its manifest: it could grant itself what it likes", f.Path)
+			if f.Write && m.Run.Builtin == "" && slices.ContainsFunc(unlinked(installed(m)), func(file string) bool { return within(file, path) }) {
+				return refused("asks to write %s, where its manifest or its program is: it could grant itself what it likes. "+
+					"Its data directory (data/%s in the home) it may write anyway; or name a directory below the manifest's that has neither", f.Path, m.ID)
 			}
 			if slices.ContainsFunc(unlinked(own), func(dir string) bool { return within(path, dir) }) {
 				continue
 			}
 			for _, kept := range unlinked([]string{o.Home.Path(), o.Home.RuntimeDir()}) {
 				if within(path, kept) || within(kept, path) {
-					return fmt.Errorf("permissions.files asks for %s, where the kernel keeps what no extension may see (%s): name what it needs more closely", f.Path, kept)
+					return refused("asks for %s, where the kernel keeps what no extension may see (%s): name what it needs more closely", f.Path, kept)
 				}
 			}
 		}
 		return required(c, m, sandbox.Detect())
 	}
+}
+
+// installed are the files that say what an extension is: its manifest, and the
+// program that it starts.
+func installed(m *manifest.Manifest) []string {
+	files := []string{m.File}
+	if program := m.Executable(); filepath.IsAbs(program) {
+		files = append(files, program)
+	}
+	return files
 }
 
 // required refuses a dropped-in extension where the system cannot limit what it

@@ -129,15 +129,38 @@ func TestFilesOfTheKernelAndOfOthersAreRefused(t *testing.T) {
 	}
 }
 
-// An extension that can write its manifest can grant itself what it likes.
+// An extension that can write its manifest, or the directory with it, can grant
+// itself what it likes; one that can write its program stays taken over.
 func TestManifestsCannotBeWrittenByTheirExtensions(t *testing.T) {
 	t.Parallel()
-	o, _ := house(t)
-	for path, refused := range map[string]bool{"out": false, "sub/dir": false, "manifest.yaml": true, "sub/../manifest.yaml": true, "~": true} {
-		m := dropped(t, o, "box", "permissions: {files: [{path: '"+path+"', write: true}]}")
-		if err := refuseFor(o, config.Default())(m.manifest); (err != nil) != refused {
+	o, base := house(t)
+	if err := os.MkdirAll(o.Home.Extensions()+"/box/bin", 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink(o.Home.Extensions()+"/box", filepath.Join(base, "user", "link")); err != nil {
+		t.Fatal(err)
+	}
+	for path, refused := range map[string]bool{
+		"out": false, "sub/dir": false, "manifest.yaml": true, "sub/../manifest.yaml": true, "~": true, ".": true, "sub/..": true, "..": true,
+		"bin": true, "bin/x": true, "bin/y": false, "~/link": true, "~/link/out": false, o.Home.Path() + "/data/box": false,
+	} {
+		m := dropped(t, o, "box", "permissions:\n  files:\n    - {path: '"+path+"', write: true}")
+		m.manifest.Run.Command = "./bin/x"
+		err := refuseFor(o, config.Default())(m.manifest)
+		if (err != nil) != refused {
 			t.Errorf("writing %s: %v", path, err)
 		}
+		if refused && !strings.Contains(err.Error(), "manifest.yaml:8:7: permissions.files[0]: asks ") {
+			t.Errorf("the refusal does not say where: %v", err)
+		}
+		m = dropped(t, o, "box", "permissions: {files: [{path: '"+path+"'}]}")
+		if err := refuseFor(o, config.Default())(m.manifest); err != nil && path != "~" && path != ".." {
+			t.Errorf("reading %s: %v", path, err)
+		}
+	}
+	m := dropped(t, o, "box", "permissions: {files: [{path: ., write: true}]}")
+	if err := refuseFor(o, config.Default())(m.manifest); err == nil || !strings.Contains(err.Error(), "Its data directory (data/box in the home) it may write anyway") {
+		t.Errorf("the refusal names no way out: %v", err)
 	}
 }
 

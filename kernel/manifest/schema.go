@@ -159,6 +159,11 @@ func (m *Manifest) LocateConfig(p ConfigProblem) Problem {
 	return m.doc.Locate(path, p.Fault)
 }
 
+// Locate places a fault in the value at a path of the manifest.
+func (m *Manifest) Locate(path, format string, args ...any) Problem {
+	return m.doc.Locate(path, strictyaml.Fault{Message: fmt.Sprintf(format, args...)})
+}
+
 // compiled returns the schema, nil if there is none. It is compiled when it is
 // needed first: reading the rules of JSON Schema takes several milliseconds,
 // which a start with built-in extensions only can do without.

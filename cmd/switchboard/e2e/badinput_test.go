@@ -89,7 +89,7 @@ func TestBadEditKeepsTheLastGoodOneInForceAndIsReported(t *testing.T) {
 		t.Error("the extension was started again")
 	}
 	w.attach().ask(`send "still here" to box`)
-	w.eventually("the message", func() bool { return strings.Contains(w.text("extensions", "box", "out"), "still here") })
+	w.eventually("the message", func() bool { return strings.Contains(w.text("data", "box", "out"), "still here") })
 }
 
 func TestManifestWithThreeMistakesHasAllOfThemReported(t *testing.T) {

@@ -9,7 +9,8 @@ import (
 )
 
 // dropIn installs an extension into the home as a user does: the directory is
-// made complete beside the others and then moved in.
+// made complete beside the others and then moved in. Fifos are made in the
+// directory box of the example, and otherwise in the data directory.
 func (w *world) dropIn(id, executable, manifest string, fifos ...string) {
 	w.t.Helper()
 	staging := w.file("staging", id)
@@ -20,14 +21,14 @@ func (w *world) dropIn(id, executable, manifest string, fifos ...string) {
 		copyFile(w, binary(executable), filepath.Join(staging, executable))
 	}
 	for _, name := range fifos {
-		path := filepath.Join(staging, name)
+		path := w.file("data", id, name)
+		if strings.HasPrefix(name, "box/") {
+			path = filepath.Join(staging, name)
+		}
 		_ = os.MkdirAll(filepath.Dir(path), 0o700)
 		if err := syscall.Mkfifo(path, 0o600); err != nil {
 			w.t.Fatal(err)
 		}
-	}
-	if executable == "probe" {
-		manifest = writesBesideItself(manifest)
 	}
 	if err := os.WriteFile(filepath.Join(staging, "manifest.yaml"), []byte(manifest), 0o600); err != nil {
 		w.t.Fatal(err)
@@ -38,16 +39,6 @@ func (w *world) dropIn(id, executable, manifest string, fifos ...string) {
 	if err := os.Rename(staging, w.file("extensions", id)); err != nil {
 		w.t.Fatal(err)
 	}
-}
-
-// writesBesideItself lets an extension write in its own directory, where tests
-// look for what it notes.
-func writesBesideItself(manifest string) string {
-	const permissions, files = "permissions: {", "files: [{path: ., write: true}]"
-	if strings.Contains(manifest, permissions) {
-		return strings.Replace(manifest, permissions, permissions+files+", ", 1)
-	}
-	return manifest + permissions + files + "}\n"
 }
 
 // copyFile puts an executable in place at once, so that a running one can be
@@ -76,7 +67,7 @@ func (w *world) probe(id, mode, more string) {
 // request sends a line to an extension that reads a fifo, now or once it runs.
 func (w *world) request(id, fifo, line string) {
 	w.t.Helper()
-	path := w.file("extensions", id, fifo)
+	path := w.place(id, fifo)
 	f := w.fifos[path]
 	if f == nil {
 		var err error
@@ -93,7 +84,17 @@ func (w *world) request(id, fifo, line string) {
 
 // lines are those of a file of an extension; none if it does not exist yet.
 func (w *world) lines(id string, file ...string) []string {
-	return w.linesOf(w.file(append([]string{"extensions", id}, file...)...))
+	return w.linesOf(w.place(id, file...))
+}
+
+// place is where an extension has a file: the example in the directory box beside
+// its manifest, which that lets it write, the probe in its data directory.
+func (w *world) place(id string, file ...string) string {
+	in := "data"
+	if strings.HasPrefix(file[0], "box") {
+		in = "extensions"
+	}
+	return w.file(append([]string{in, id}, file...)...)
 }
 
 func (w *world) linesOf(path string) []string {

@@ -50,7 +50,7 @@ func TestToolThatNeedsApprovalRunsAfterAYesOnly(t *testing.T) {
 	if told := w.results(2); !strings.Contains(told, "The user declined") {
 		t.Errorf("the model was told %q", told)
 	}
-	if got := w.text("extensions", "lab", "calls"); got != "" {
+	if got := w.text("data", "lab", "calls"); got != "" {
 		t.Errorf("the tool ran: %s", got)
 	}
 	w.model.Queue(openaitest.CallTool("lab__slow", `{"n": 2}`), openaitest.Say("It is done."))
@@ -142,7 +142,7 @@ func TestApprovedToolRunsOnceWhereverTheKernelDies(t *testing.T) {
 					t.Errorf("Anna is told %q", got)
 				}
 			}
-			told, runs := w.results(w.model.Total()), strings.Count(w.text("extensions", "lab", "calls"), "slow")
+			told, runs := w.results(w.model.Total()), strings.Count(w.text("data", "lab", "calls"), "slow")
 			if known := strings.Contains(told, "the result of slow"); runs > 1 || known && runs != 1 || !known && !strings.Contains(told, "unknown whether") {
 				t.Errorf("the tool ran %d times, and the model was told %q", runs, told)
 			}
@@ -175,7 +175,7 @@ func TestNewMessageWithdrawsTheQuestionOfATurn(t *testing.T) {
 	if got := p.ask("/approve q1"); !strings.Contains(got, "q1 is not open any more") {
 		t.Errorf("the terminal shows %q", got)
 	}
-	if got := w.text("extensions", "lab", "calls"); got != "" {
+	if got := w.text("data", "lab", "calls"); got != "" {
 		t.Errorf("the tool ran: %s", got)
 	}
 }

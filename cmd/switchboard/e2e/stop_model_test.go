@@ -28,7 +28,7 @@ func TestTurnWhoseModelStopsFirstGoesOnAfterTheStop(t *testing.T) {
 	s.eventually("the extension of the model to end", func() bool {
 		return !slices.ContainsFunc(descendants(t, s.kernel.pid()), func(p process) bool { return strings.Contains(p.command, "openai:openai") })
 	})
-	s.world.write("", 0o600, "extensions", "shop", "released")
+	s.world.write("", 0o600, "data", "shop", "released")
 	<-s.kernel.ended
 	s.start()
 	s.survived(token)

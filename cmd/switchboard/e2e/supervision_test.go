@@ -38,7 +38,7 @@ func TestStoppedProcessIsReplaced(t *testing.T) {
 		return pid != 0 && pid != stopped.pid
 	})
 	w.gone([]process{stopped})
-	w.eventually("the message", func() bool { return strings.Contains(w.text("extensions", "box", "out"), "hello") })
+	w.eventually("the message", func() bool { return strings.Contains(w.text("data", "box", "out"), "hello") })
 	w.works()
 }
 
@@ -59,7 +59,7 @@ func TestCrashLoopEndsInFailedWhileEverythingElseWorks(t *testing.T) {
 			w.eventually("the event that says so", func() bool { return w.count("system.extension.failed") == 1 })
 			w.works()
 			// Once it is repaired, it is started again.
-			w.write(writesBesideItself("api: 1\nid: broken\nname: Repaired\nversion: 1.0.1\nrun: {command: ./probe, args: [broken, bus]}\n"), 0o600, "extensions", "broken", "manifest.yaml")
+			w.write("api: 1\nid: broken\nname: Repaired\nversion: 1.0.1\nrun: {command: ./probe, args: [broken, bus]}\n", 0o600, "extensions", "broken", "manifest.yaml")
 			w.state(c, "broken", "active")
 		})
 	}
@@ -72,7 +72,7 @@ func TestExtensionsCommandRestartsAFailedOne(t *testing.T) {
 	w.start()
 	c := w.control()
 	w.state(c, "broken", "failed")
-	w.write("", 0o600, "extensions", "broken", "repaired")
+	w.write("", 0o600, "data", "broken", "repaired")
 	w.must("extensions", "restart", "broken")
 	w.state(c, "broken", "active")
 }
@@ -80,7 +80,7 @@ func TestExtensionsCommandRestartsAFailedOne(t *testing.T) {
 func TestMissingExecutableIsNamedAndStartedOnceItIsThere(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	w.dropIn("absent", "", writesBesideItself("api: 1\nid: absent\nname: Absent\nversion: 1.0.0\nrun: {command: ./probe, args: [absent, bus]}\n"+quickly+"\n"), "in")
+	w.dropIn("absent", "", "api: 1\nid: absent\nname: Absent\nversion: 1.0.0\nrun: {command: ./probe, args: [absent, bus]}\n"+quickly+"\n", "in")
 	w.start()
 	c := w.control()
 	e := w.state(c, "absent", "failed")

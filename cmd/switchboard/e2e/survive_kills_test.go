@@ -8,15 +8,24 @@ import (
 
 	"github.com/switchboard-run/switchboard/extensions/openai/openaitest"
 	"github.com/switchboard-run/switchboard/extensions/telegramchannel/telegramtest"
+	"github.com/switchboard-run/switchboard/kernel/control"
 )
 
-// strike kills a process of an extension with -9, and waits until it is gone.
-// Something else takes its place in time.
+// strike kills a process of an extension with -9, and waits until it is gone and
+// the kernel has seen that. Something else takes its place in time.
 func (s *shop) strike(victim string) {
 	s.t.Helper()
 	p := s.extensionProcess(victim)
 	kill(p, syscall.SIGKILL)
 	s.gone([]process{p})
+	c := s.control()
+	s.eventually("the kernel to see the end of "+p.String(), func() bool {
+		all, err := c.Extensions(s.ctx())
+		if err != nil {
+			s.t.Fatal(err)
+		}
+		return !slices.ContainsFunc(all, func(e control.Extension) bool { return e.PID == p.pid })
+	})
 }
 
 // gates hold the model back when it is asked for an answer of a turn for the
@@ -98,7 +107,7 @@ func TestTurnSurvivesAnExtensionKilledAtEveryStep(t *testing.T) {
 					if step(line) == shopProcess {
 						s.leeway.unknown = true
 					}
-					s.world.write("", 0o600, "extensions", "shop", fmt.Sprint("go", n))
+					s.world.write("", 0o600, "data", "shop", fmt.Sprint("go", n))
 				}
 				s.telegram.Fail("sendMessage", 1, telegramtest.Fault{Hang: true})
 				s.write("<c0m0>")

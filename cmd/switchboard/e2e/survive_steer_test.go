@@ -31,7 +31,7 @@ func (s *shop) steered() {
 	s.write("<c0m1>")
 	s.write("<c0m2>")
 	s.reaches("three messages", func() bool { return s.count("user.message") == 3 })
-	s.world.write("", 0o600, "extensions", "shop", "go")
+	s.world.write("", 0o600, "data", "shop", "go")
 	s.over("<c0m0>", "<c0m1>", "<c0m2>")
 	s.survived("<c0m0>", "<c0m1>", "<c0m2>")
 }
@@ -124,7 +124,7 @@ func TestTurnThatWasInterruptedThreeTimesRunsToItsEnd(t *testing.T) {
 			s.write(tokens[i+1])
 			s.eventually("the message", func() bool { return s.count("user.message") == len(tokens) })
 		}
-		s.world.write("", 0o600, "extensions", "shop", fmt.Sprint("go", i))
+		s.world.write("", 0o600, "data", "shop", fmt.Sprint("go", i))
 	}
 	s.survived(tokens...)
 	want := []string{"You said <c0m1>", "You said <c0m2>", "You said <c0m3>", "You said <c0m0>", "You said <c0m4>"}

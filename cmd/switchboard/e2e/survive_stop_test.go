@@ -25,7 +25,7 @@ func (s *shop) stopped() {
 	s.reaches("the answer to /stop", func() bool {
 		return slices.ContainsFunc(s.texts(chat), func(text string) bool { return strings.Contains(text, "Stopped") })
 	})
-	s.world.write("", 0o600, "extensions", "shop", "never")
+	s.world.write("", 0o600, "data", "shop", "never")
 	s.write("<c0m1>")
 	s.over("<c0m1>")
 	s.settled()

@@ -156,7 +156,7 @@ func TestSecretsOfOneExtensionAreInvisibleToOthers(t *testing.T) {
 	if err == nil || len(out) > 0 {
 		t.Errorf("a secret stands in:\n%s", out)
 	}
-	if env := w.text("extensions", "spy", "env"); strings.Contains(env, "OWN_SECRET") || strings.Contains(env, "TELEGRAM_") || strings.Contains(env, "OPENAI_") {
+	if env := w.text("data", "spy", "env"); strings.Contains(env, "OWN_SECRET") || strings.Contains(env, "TELEGRAM_") || strings.Contains(env, "OPENAI_") {
 		t.Errorf("the environment of an extension is:\n%s", env)
 	}
 }

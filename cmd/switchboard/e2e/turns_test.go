@@ -34,7 +34,7 @@ func lab(t *testing.T) (*world, *person) {
 }
 
 // release lets the tools of the lab end.
-func (w *world) release() { w.t.Helper(); w.write("", 0o600, "extensions", "lab", "release") }
+func (w *world) release() { w.t.Helper(); w.write("", 0o600, "data", "lab", "release") }
 
 func TestTurnSurvivesTheDeathOfTheAgentsProcessWhileAToolRuns(t *testing.T) {
 	t.Parallel()

@@ -1,5 +1,5 @@
 // Command probe is an extension that does what a test wants: probe ID MODE. It
-// works in the directory of its manifest. With every mode it writes its
+// works in its data directory. With every mode it writes its
 // environment to the file env.
 //
 //	bus      takes requests, JSON lines, from the fifo in, publishes, and
@@ -34,6 +34,7 @@ import (
 	"net/url"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strings"
 	"time"
 
@@ -43,6 +44,10 @@ import (
 
 func main() {
 	id, mode := os.Args[1], os.Args[2]
+	if err := os.Chdir(filepath.Dir(os.TempDir())); err != nil { // which is below it
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
 	note("env", strings.Join(os.Environ(), "\n"))
 	e := sdk.Extension{ID: id}
 	switch mode {
