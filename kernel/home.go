@@ -17,12 +17,16 @@ import (
 // ErrRunning says that another kernel runs on the home.
 var ErrRunning = errors.New("a kernel is already running on this home")
 
+// ErrStopping says that the kernel which runs on the home is about to end.
+var ErrStopping = fmt.Errorf("%w, which is being stopped", ErrRunning)
+
 // ErrBusy says that a backup of the home is being made or restored.
 var ErrBusy = errors.New("a backup of this home is being made or restored")
 
 // What holds a home stands in its lock.
 const (
 	heldByKernel = "kernel"
+	heldToStop   = "stopping" // by a kernel
 	heldByBackup = "backup"
 )
 
@@ -37,17 +41,27 @@ func lockHome(home *config.Home, holder string) (*os.File, error) {
 	if err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
 		held, _ := io.ReadAll(io.LimitReader(f, 100))
 		_ = f.Close()
-		if by, pid, _ := strings.Cut(string(held), " "); errors.Is(err, unix.EWOULDBLOCK) && by == heldByBackup {
-			return nil, fmt.Errorf("%w (%s, pid %s): wait until that has ended", ErrBusy, home.Path(), strings.TrimSpace(pid))
+		by, pid, _ := strings.Cut(strings.TrimSpace(string(held)), " ")
+		switch {
+		case !errors.Is(err, unix.EWOULDBLOCK):
+			return nil, fmt.Errorf("locking %s: %w", path, err)
+		case by == heldByBackup:
+			return nil, fmt.Errorf("%w (%s, pid %s): wait until that has ended", ErrBusy, home.Path(), pid)
+		case by == heldToStop:
+			return nil, fmt.Errorf("%w (%s, pid %s): wait until that has ended", ErrStopping, home.Path(), pid)
 		}
-		if errors.Is(err, unix.EWOULDBLOCK) {
-			return nil, fmt.Errorf("%w (%s): talk to it with `switchboard chat`, or stop it first", ErrRunning, home.Path())
-		}
-		return nil, fmt.Errorf("locking %s: %w", path, err)
+		return nil, fmt.Errorf("%w (%s): talk to it with `switchboard chat`, or stop it first", ErrRunning, home.Path())
 	}
-	_ = f.Truncate(0) // who holds it is only for a message
-	_, _ = fmt.Fprintf(f, "%s %d\n", holder, os.Getpid())
+	hold(f, holder)
 	return f, nil
+}
+
+// hold notes who has a lock. That is only for who wants it too.
+func hold(lock *os.File, holder string) {
+	text := fmt.Appendf(nil, "%s %d\n", holder, os.Getpid())
+	if n, err := lock.WriteAt(text, 0); err == nil {
+		_ = lock.Truncate(int64(n))
+	}
 }
 
 // listenPrivate listens on a socket that only this user can open.

@@ -279,6 +279,7 @@ func (k *Kernel) Run(ctx context.Context) error {
 	background.Go(func() { k.keeper.Run(watching) })
 	k.log.Info("the kernel is running", "home", k.options.Home.Path(), "version", k.options.Version)
 	<-ctx.Done()
+	hold(k.lock, heldToStop)
 	stopWatching()
 	stop, cancel := context.WithTimeout(context.WithoutCancel(ctx), stopTimeout)
 	defer cancel()

@@ -77,12 +77,26 @@ func kernelOptions(home *config.Home) (kernel.Options, error) {
 	}, nil
 }
 
+// stoppingTime is how long a kernel waits for the end of the one before; that takes
+// 20 seconds at most for its extensions.
+const stoppingTime = 40 * time.Second
+
 func openKernel(ctx context.Context, home *config.Home) (*kernel.Kernel, error) {
 	o, err := kernelOptions(home)
 	if err != nil {
 		return nil, err
 	}
 	k, err := kernel.Open(ctx, o)
+	if errors.Is(err, kernel.ErrStopping) {
+		fmt.Fprintln(os.Stderr, "The kernel that ran here is being stopped. A new one starts when that has ended.")
+	}
+	for end := time.Now().Add(stoppingTime); errors.Is(err, kernel.ErrStopping) && time.Now().Before(end) && ctx.Err() == nil; {
+		select {
+		case <-time.After(20 * time.Millisecond):
+			k, err = kernel.Open(ctx, o)
+		case <-ctx.Done():
+		}
+	}
 	if err != nil {
 		return nil, fmt.Errorf("starting the kernel: %w", err)
 	}
@@ -132,7 +146,7 @@ func startAndChat(ctx context.Context) error {
 	in := os.Stdin // the kernel takes it from extensions
 	seen := inspect(home)
 	k, err := openKernel(ctx, home)
-	if errors.Is(err, kernel.ErrRunning) {
+	if errors.Is(err, kernel.ErrRunning) && !errors.Is(err, kernel.ErrStopping) {
 		return chat(ctx, home, terminal.Options{In: in, Greeting: greetingOf(ctx, home)})
 	}
 	if err != nil {

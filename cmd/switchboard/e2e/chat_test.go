@@ -2,6 +2,7 @@ package e2e
 
 import (
 	"bytes"
+	"os"
 	"slices"
 	"strings"
 	"syscall"
@@ -45,6 +46,39 @@ func TestProgramWithoutArgumentsRunsAndChats(t *testing.T) {
 			t.Errorf("left behind: %v", p)
 		}
 	}
+}
+
+// TestProgramWithoutArgumentsBesideAKernelThatStops waits for its end, and starts
+// a kernel then. A lock is held as that one holds it.
+func TestProgramWithoutArgumentsBesideAKernelThatStops(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.start()
+	w.stop()
+	if holder := w.text("lock"); !strings.HasPrefix(holder, "stopping ") {
+		t.Errorf("a kernel that has stopped was %q", holder)
+	}
+	lock, err := os.OpenFile(w.file("lock"), os.O_RDWR, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = lock.Close() }()
+	if err := syscall.Flock(int(lock.Fd()), syscall.LOCK_EX); err != nil {
+		t.Fatal(err)
+	}
+	cmd, output := w.command(), &buffer{}
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = strings.NewReader("list channels\n"), output, output
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	w.eventually("a word about it", func() bool { return strings.Contains(output.String(), "is being stopped") })
+	if err := lock.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Wait(); err != nil {
+		t.Fatalf("%v: %s", err, output.String())
+	}
+	contains(t, "the output", output.String(), "Terminal (cli_channel): ready")
 }
 
 func TestProgramWithoutArgumentsAttachesToARunningKernel(t *testing.T) {
