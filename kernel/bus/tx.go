@@ -24,6 +24,9 @@ type Tx struct {
 	// KeepHops says that an agent.output published now does not begin a new count
 	// of hops, because no model ran for it.
 	KeepHops bool
+	// Doubtful says that what is sent now may have been sent before, in a time that
+	// a restored store does not know.
+	Doubtful bool
 
 	bus        *Bus
 	cause      *busv1.Event
@@ -190,7 +193,8 @@ func (t *Tx) deliver(s *subscription, e *busv1.Event, rank int64) error {
 		d.Key = e.GetKey()
 	}
 	a := added{sub: s, event: e}
-	if s.class() != classPlain && t.claim(s, d.Key) {
+	d.Uncertain = t.Doubtful && s.class() == classSend
+	if s.class() != classPlain && !d.Uncertain && t.claim(s, d.Key) {
 		if s.class().marked() {
 			d.State = journal.InFlight
 		} else {

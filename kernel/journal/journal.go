@@ -235,6 +235,11 @@ type DeliveryFilter struct {
 	Limit        int // 0: 100
 }
 
+// KeyRestored is the kernel's key that holds the newest event of the backup that the
+// store was restored from, as a decimal number. What answers an event up to that
+// one may have been answered before.
+const KeyRestored = "restored"
+
 // KV is one key of an extension's store; Version 0 means that it is not there.
 type KV struct {
 	Key     string

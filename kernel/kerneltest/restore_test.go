@@ -56,6 +56,17 @@ func TestAStoreOfEarlier(t *testing.T) {
 		if bought != 1 {
 			t.Errorf("it was bought %d times", bought)
 		}
+		turn.Answers("tea is bought")
+		if d := telegram.Take(); !d.GetUncertain() {
+			t.Error("an answer that may have been given since comes without a mark")
+		} else {
+			telegram.Confirms(d)
+		}
+		telegram.Says("ben", "and milk")
+		orchestrator.Hears("and milk").Answers("later")
+		if d := telegram.Take(); d.GetUncertain() {
+			t.Error("the answer to what came after the restoration is marked")
+		}
 	})
 }
 

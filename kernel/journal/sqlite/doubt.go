@@ -16,7 +16,8 @@ import (
 // Doubt prepares a copy to take the place of a store that has gone on since it
 // was made. What was about to happen when the copy was made may have happened
 // since: sends that wait count as possibly sent, and calls that were asked for, of
-// extensions' tools and of those that send, as possibly made. The copy keeps its version.
+// extensions' tools and of those that send, as possibly made. How far it went is
+// noted under journal.KeyRestored. The copy keeps its version.
 func Doubt(path string) error {
 	conn, err := sqlite.OpenConn(path, sqlite.OpenReadWrite)
 	if err != nil {
@@ -30,6 +31,8 @@ func Doubt(path string) error {
 		{`UPDATE delivery SET uncertain = 1 WHERE state < ? AND subscription IN (SELECT id FROM subscription WHERE pattern LIKE ? || '%')`,
 			[]any{int64(journal.Done), contract.TopicChannelSend}},
 		{"UPDATE call SET state = ? WHERE state = ? AND (name NOT LIKE 'core/%' OR name LIKE 'core/send_to_%')", []any{int64(journal.CallRunning), int64(journal.CallOpen)}},
+		{`INSERT INTO kv (owner, key, value, version) SELECT ?, ?, CAST(coalesce(max(seq), 0) AS BLOB), (SELECT version + 1 FROM kv_floor) FROM event WHERE true
+			ON CONFLICT (owner, key) DO UPDATE SET value = excluded.value, version = kv.version + 1`, []any{contract.KernelSource, journal.KeyRestored}},
 	} {
 		if err = sqlitex.ExecuteTransient(conn, step.query, &sqlitex.ExecOptions{Args: step.args}); err != nil {
 			break
