@@ -16,6 +16,7 @@ import (
 	"github.com/switchboard-run/switchboard/kernel/bus"
 	"github.com/switchboard-run/switchboard/kernel/config"
 	"github.com/switchboard-run/switchboard/kernel/control"
+	"github.com/switchboard-run/switchboard/kernel/directory"
 	"github.com/switchboard-run/switchboard/kernel/journal"
 	"github.com/switchboard-run/switchboard/kernel/manifest"
 	"github.com/switchboard-run/switchboard/kernel/models"
@@ -185,9 +186,9 @@ func (a admin) extensions() []control.Extension {
 			x.Sandbox = a.sandboxOf(e.ID, x.PID)
 		}
 		if c := now.Channel(e.ID); c != nil && x.State == string(supervisor.Active) {
-			x.Readiness, x.Detail = readinessWord(c.Readiness.GetState()), c.Readiness.GetDetail()
+			x.Readiness, x.Detail = directory.ReadinessWord(c.Readiness.GetState()), c.Readiness.GetDetail()
 		} else if p := now.Provider(e.ID); p != nil && x.State == string(supervisor.Active) {
-			x.Readiness, x.Detail = readinessWord(p.Readiness.GetState()), p.Readiness.GetDetail()
+			x.Readiness, x.Detail = directory.ReadinessWord(p.Readiness.GetState()), p.Readiness.GetDetail()
 		}
 		all = append(all, x)
 	}
@@ -201,7 +202,7 @@ func show(x *control.Extension, s supervisor.Status) {
 	x.LastError, x.Crash = s.LastError, s.Crash
 	x.Since, x.RetryAt, x.LastErrorAt = moment(s.Since), moment(s.RetryAt), moment(s.LastErrorAt)
 	if s.State == supervisor.Active {
-		x.Readiness, x.Detail = readinessWord(s.Readiness), s.ReadinessDetail
+		x.Readiness, x.Detail = directory.ReadinessWord(s.Readiness), s.ReadinessDetail
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"github.com/switchboard-run/switchboard/contract"
 	"github.com/switchboard-run/switchboard/contract/extensionv1"
 	"github.com/switchboard-run/switchboard/kernel/bus"
+	"github.com/switchboard-run/switchboard/kernel/directory"
 	"github.com/switchboard-run/switchboard/kernel/supervisor"
 )
 
@@ -73,7 +74,7 @@ func worthTelling(before, after supervisor.State) bool {
 }
 
 func (k *Kernel) tell(s supervisor.Status) {
-	state := contract.ExtensionState{Extension: s.ID, State: string(s.State), Readiness: readinessWord(s.Readiness), Detail: s.Detail}
+	state := contract.ExtensionState{Extension: s.ID, State: string(s.State), Readiness: directory.ReadinessWord(s.Readiness), Detail: s.Detail}
 	if err := k.bus.Do(func(tx *bus.Tx) error {
 		_, err := tx.Emit(contract.TopicExtension+string(s.State), s.ID, state)
 		return err
@@ -85,18 +86,4 @@ func (k *Kernel) tell(s supervisor.Status) {
 // report takes a change of readiness from an extension.
 func (k *Kernel) report(extension string, generation int64, r *extensionv1.Readiness) {
 	k.super.Report(extension, generation, r)
-}
-
-func readinessWord(r extensionv1.Readiness_State) string {
-	switch r {
-	case extensionv1.Readiness_STATE_READY:
-		return "ready"
-	case extensionv1.Readiness_STATE_UNCONFIGURED:
-		return "unconfigured"
-	case extensionv1.Readiness_STATE_DEGRADED:
-		return "degraded"
-	case extensionv1.Readiness_STATE_OFFLINE:
-		return "offline"
-	}
-	return ""
 }

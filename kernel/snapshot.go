@@ -174,7 +174,7 @@ func (k *Kernel) statusText() string {
 	}
 	for i := range now.Models {
 		p := &now.Models[i]
-		if word := readinessWord(p.Readiness.GetState()); word != "unconfigured" {
+		if word := directory.ReadinessWord(p.Readiness.GetState()); word != "unconfigured" {
 			fmt.Fprintf(&b, "- Model provider %s: %s\n", p.Extension, word)
 		}
 	}

@@ -5,6 +5,7 @@
 package directory
 
 import (
+	"cmp"
 	"context"
 	"slices"
 	"strings"
@@ -127,15 +128,22 @@ func (c *Channel) Status() string {
 	if c.State != StateActive {
 		return c.State
 	}
-	switch c.Readiness.GetState() {
+	return cmp.Or(ReadinessWord(c.Readiness.GetState()), "offline")
+}
+
+// ReadinessWord is a readiness in a word; empty: it is not known.
+func ReadinessWord(r extensionv1.Readiness_State) string {
+	switch r {
 	case extensionv1.Readiness_STATE_READY:
 		return "ready"
 	case extensionv1.Readiness_STATE_UNCONFIGURED:
 		return "unconfigured"
 	case extensionv1.Readiness_STATE_DEGRADED:
 		return "degraded"
+	case extensionv1.Readiness_STATE_OFFLINE:
+		return "offline"
 	}
-	return "offline"
+	return ""
 }
 
 // States of a process that matter to who wants something of it.

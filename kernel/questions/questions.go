@@ -14,6 +14,7 @@ package questions
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -265,12 +266,7 @@ func (b *Book) Await(id string) (ended <-chan struct{}, stop func()) {
 	return c, func() {
 		b.mu.Lock()
 		defer b.mu.Unlock()
-		left := b.waiting[id][:0:0]
-		for _, w := range b.waiting[id] {
-			if w != c {
-				left = append(left, w)
-			}
-		}
+		left := slices.DeleteFunc(b.waiting[id], func(w chan struct{}) bool { return w == c })
 		if b.waiting[id] = left; len(left) == 0 {
 			delete(b.waiting, id)
 		}
