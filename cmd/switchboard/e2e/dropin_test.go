@@ -60,8 +60,8 @@ func copyFile(w *world, from, to string) {
 // probe drops the probe in; more is added to its manifest.
 func (w *world) probe(id, mode, more string) {
 	w.t.Helper()
-	w.dropIn(id, "probe", fmt.Sprintf("api: 1\nid: %s\nname: %s\nversion: 1.0.0\ndescription: A probe.\nrun: {command: ./probe, args: [%s, %s]}\n%s\n",
-		id, strings.ToUpper(id), id, mode, more), "in")
+	w.dropIn(id, "probe", fmt.Sprintf("api: 1\nid: %s\nname: %s\nversion: 1.0.0\ndescription: A probe.\nrun: {command: ./probe, args: [%s, %s], start_timeout: %s}\n%s\n",
+		id, strings.ToUpper(id), id, mode, patience, more), "in")
 }
 
 // request sends a line to an extension that reads a fifo, now or once it runs.

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 	"unicode/utf8"
@@ -44,12 +45,12 @@ func TestFaultsOfTelegramLoseNothing(t *testing.T) {
 				{name: "invalid UTF-8", fault: telegramtest.Fault{Status: 502, Body: "\xff\xfe<html>"}},
 				{name: "half an answer that claims to be whole", fault: telegramtest.Fault{Status: 200, Body: `{"ok": true, "result": [{"upda`}, unknown: true},
 			} {
-				before, refused := len(w.texts(anna)), len(w.telegram.Refused())
+				before := len(w.texts(anna))
 				w.telegram.Fail(method, 1, tt.fault)
 				want := fmt.Sprintf("<m%d>", i)
 				w.telegram.Say(anna, want)
 				if tt.fault.Hang {
-					if _, err := w.telegram.WaitRefused(w.ctx(), refused+1); err != nil {
+					if err := w.telegram.Wait(w.ctx(), "a request that hangs", w.hangs); err != nil {
 						t.Fatal(err)
 					}
 					w.telegram.Release()
@@ -76,6 +77,11 @@ func TestFaultsOfTelegramLoseNothing(t *testing.T) {
 			}
 		})
 	}
+}
+
+// hangs says whether a request to Telegram hangs, or has done so.
+func (w *world) hangs() bool {
+	return slices.ContainsFunc(w.telegram.Refused(), func(r telegramtest.Refusal) bool { return r.Description == "hung" })
 }
 
 // rawMessage is an update as no Telegram should send it.

@@ -22,7 +22,7 @@ func (w *world) hostile(mode, run, more string) {
 	if run != "" {
 		run = ", " + run
 	}
-	w.dropIn("hostile", "hostile", fmt.Sprintf("api: 1\nid: hostile\nname: Hostile\nversion: 1.0.0\nrun: {command: ./hostile, args: [%s]%s}\n%s\n%s\n", mode, run, quickly, more))
+	w.dropIn("hostile", "hostile", fmt.Sprintf("api: 1\nid: hostile\nname: Hostile\nversion: 1.0.0\nrun: {command: ./hostile, args: [%s], start_timeout: %s%s}\n%s\n%s\n", mode, patience, run, quickly, more))
 }
 
 // harm waits until the harm is under way.
@@ -152,13 +152,13 @@ func TestWhatEscapesAnExtensionIsEndedWithIt(t *testing.T) {
 	before := descendants(t, w.kernel.pid())
 	w.hostile("escape", "", "")
 	w.harm()
+	escaped := func() []process {
+		return slices.DeleteFunc(processes(t), func(p process) bool { return p.command != "/bin/sleep 3613" })
+	}
+	w.eventually("three that have escaped", func() bool { return len(escaped()) >= 3 })
 	w.works()
 	w.removed(before)
-	for _, p := range processes(t) {
-		if strings.Contains(p.command, "sleep 3613") {
-			t.Errorf("it left %s", p)
-		}
-	}
+	w.gone(escaped())
 }
 
 func TestSpyFindsNothing(t *testing.T) {

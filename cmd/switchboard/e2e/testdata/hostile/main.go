@@ -96,9 +96,8 @@ func publish(ctx context.Context, k *sdk.Kernel, size int) error {
 	for range 512 {
 		go func() {
 			for ctx.Err() == nil {
-				if _, err := k.Commit(ctx, sdk.Publish("hostile.noise", payload)); err == nil {
-					begun(k)
-				}
+				begun(k) // before the first: with all the others it can take long
+				_, _ = k.Commit(ctx, sdk.Publish("hostile.noise", payload))
 			}
 		}()
 	}
@@ -189,7 +188,7 @@ func escape(ctx context.Context, k *sdk.Kernel) error {
 }
 
 func escaped() {
-	last := exec.Command("sleep", "3613")
+	last := exec.Command("/bin/sleep", "3613") // there is no PATH
 	last.Env = []string{}
 	last.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	_ = last.Start()
