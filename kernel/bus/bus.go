@@ -107,6 +107,7 @@ type Bus struct {
 	pruning  pruning
 	windows  windows
 	clock    *steadyClock
+	restored int64 // the newest event of the backup that the store comes from
 
 	table atomic.Pointer[table] // all subscriptions; changed by the writer, under mu
 	share *share

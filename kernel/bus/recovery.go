@@ -3,6 +3,7 @@ package bus
 import (
 	"context"
 	"slices"
+	"strconv"
 
 	"github.com/switchboard-run/switchboard/contract"
 	"github.com/switchboard-run/switchboard/kernel/journal"
@@ -39,6 +40,9 @@ func (b *Bus) recover(ctx context.Context) error {
 			subs[k.ID] = b.newSubscription(k)
 		}
 		b.table.Store(newTable(subs))
+		if b.restored, err = restored(r); err != nil {
+			return err
+		}
 		b.mu.Lock()
 		defer b.mu.Unlock()
 		return r.Pending(func(d journal.Delivery) bool {
@@ -48,4 +52,12 @@ func (b *Bus) recover(ctx context.Context) error {
 			return true
 		})
 	})
+}
+
+func restored(r journal.Reader) (int64, error) {
+	kv, err := r.KVGet(contract.KernelSource, journal.KeyRestored)
+	if err != nil || kv.Version == 0 {
+		return 0, err
+	}
+	return strconv.ParseInt(string(kv.Value), 10, 64)
 }

@@ -25,7 +25,7 @@ type Tx struct {
 	// of hops, because no model ran for it.
 	KeepHops bool
 	// Doubtful says that what is sent now may have been sent before, in a time that
-	// a restored store does not know.
+	// a restored store does not know: see Restored.
 	Doubtful bool
 
 	bus        *Bus
@@ -374,3 +374,7 @@ func (t *Tx) rest() error {
 	}
 	return nil
 }
+
+// Restored reports whether an event was there before the backup from which the
+// store was restored: it may have been answered since that was made.
+func (t *Tx) Restored(seq int64) bool { return seq <= t.bus.restored }

@@ -3,7 +3,6 @@ package router
 import (
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/switchboard-run/switchboard/contract"
@@ -68,25 +67,9 @@ func (r *MessageRouter) output(tx *bus.Tx, e *busv1.Event, out contract.AgentOut
 	if to == nil {
 		return tx.Dead(e, fmt.Sprintf("the conversation or channel %q that it answers does not exist any more", target))
 	}
-	if tx.Doubtful, err = doubtful(tx, turn); err != nil {
-		return err
-	}
+	tx.Doubtful = turn != nil && len(turn.Inputs) > 0 && tx.Restored(turn.Inputs[0])
 	defer func() { tx.Doubtful = false }()
 	return r.send(tx, to, send)
-}
-
-// doubtful says whether a turn hears what came before the backup that the store
-// was restored from: it may have been answered since that was made.
-func doubtful(r journal.Reader, turn *journal.Turn) (bool, error) {
-	if turn == nil || len(turn.Inputs) == 0 {
-		return false, nil
-	}
-	restored, err := r.KVGet(contract.KernelSource, journal.KeyRestored)
-	if err != nil || restored.Version == 0 {
-		return false, err
-	}
-	last, err := strconv.ParseInt(string(restored.Value), 10, 64)
-	return turn.Inputs[0] <= last, err
 }
 
 // NewestMessage is the platform's id of the last message of a person among the
