@@ -34,13 +34,15 @@ func (w *world) harm() {
 // removed takes the extension away and checks that nothing of it is left.
 func (w *world) removed(before []process) {
 	w.t.Helper()
-	during := descendants(w.t, w.kernel.pid())
 	if err := os.Rename(w.file("extensions", "hostile"), w.file("away")); err != nil {
 		w.t.Fatal(err)
 	}
-	w.gone(slices.DeleteFunc(during, func(p process) bool {
-		return slices.ContainsFunc(before, func(b process) bool { return b.pid == p.pid })
-	}))
+	w.state(w.control(), "hostile", "") // it does not begin again
+	w.eventually("the end of all that it was", func() bool { // what it started while it was ended, too
+		return !slices.ContainsFunc(descendants(w.t, w.kernel.pid()), func(p process) bool {
+			return !slices.ContainsFunc(before, func(b process) bool { return b.pid == p.pid })
+		})
+	})
 }
 
 // While an extension floods the kernel in whatever way, others are answered,
