@@ -37,7 +37,7 @@ func (w *world) removed(before []process) {
 	if err := os.Rename(w.file("extensions", "hostile"), w.file("away")); err != nil {
 		w.t.Fatal(err)
 	}
-	w.state(w.control(), "hostile", "") // it does not begin again
+	w.state(w.control(), "hostile", "")                      // it does not begin again
 	w.eventually("the end of all that it was", func() bool { // what it started while it was ended, too
 		return !slices.ContainsFunc(descendants(w.t, w.kernel.pid()), func(p process) bool {
 			return !slices.ContainsFunc(before, func(b process) bool { return b.pid == p.pid })

@@ -93,10 +93,13 @@ func note(k *sdk.Kernel, text string) {
 
 func publish(ctx context.Context, k *sdk.Kernel, size int) error {
 	payload := map[string]string{"noise": strings.Repeat("x", size-20)}
+	if _, err := k.Commit(ctx, sdk.Publish("hostile.noise", payload)); err != nil {
+		return err // nothing else would be accepted either
+	}
+	begun(k)
 	for range 512 {
 		go func() {
 			for ctx.Err() == nil {
-				begun(k) // before the first: with all the others it can take long
 				_, _ = k.Commit(ctx, sdk.Publish("hostile.noise", payload))
 			}
 		}()
