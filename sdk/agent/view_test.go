@@ -223,20 +223,20 @@ func TestHistoriesThatNobodyUsesAreNotKept(t *testing.T) {
 			c.put(&history{session: "rests", rows: turns(2, 10)})
 			time.Sleep(keptFor / 2)
 			c.put(&history{session: "goes on", rows: turns(2, 10)})
-			time.Sleep(keptFor/2 - 1)
+			time.Sleep(keptFor/2 - time.Nanosecond)
 			if !kept("rests") {
 				t.Error("a history is forgotten too early")
 			}
-			time.Sleep(1)
+			time.Sleep(time.Nanosecond)
 			if kept("rests") || !kept("goes on") {
 				t.Error("a history that nobody used is kept, or another one is not")
 			}
 			c.put(c.take("goes on"))
-			time.Sleep(keptFor - 1)
+			time.Sleep(keptFor - time.Nanosecond)
 			if !kept("goes on") {
 				t.Error("a history that was just used is forgotten")
 			}
-			time.Sleep(1)
+			time.Sleep(time.Nanosecond)
 			if kept("goes on") || c.bytes != 0 {
 				t.Errorf("%d bytes are kept in the end", c.bytes)
 			}
