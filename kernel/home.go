@@ -64,16 +64,20 @@ func hold(lock *os.File, holder string) {
 	}
 }
 
-// listenPrivate listens on a socket that only this user can open.
+// listenPrivate listens on a socket that only this user can open, which the
+// kernel's umask sees to from the first instant. That belongs to the whole process,
+// and is not changed here: a directory that is made meanwhile, or an extension that
+// is started, would have it too.
 func listenPrivate(path string) (net.Listener, error) {
 	if err := os.Remove(path); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return nil, fmt.Errorf("removing the socket of an earlier kernel: %w", err)
 	}
-	before := unix.Umask(0o177)
 	listener, err := net.Listen("unix", path) //nolint:noctx // making a socket does not wait
-	unix.Umask(before)
 	if err != nil {
 		return nil, fmt.Errorf("listening on %s: %w", path, err)
+	}
+	if err := os.Chmod(path, 0o600); err != nil {
+		return nil, errors.Join(fmt.Errorf("listening on %s: %w", path, err), listener.Close())
 	}
 	return listener, nil
 }
