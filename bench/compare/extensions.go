@@ -26,7 +26,7 @@ func runExtensions(o options) (f figures, err error) {
 	if err != nil {
 		return f, err
 	}
-	file := filepath.Join(o.dir, "result.json")
+	file := filepath.Join(o.dir, "data", "subscriber", "result.json") // a sandbox lets it write there
 	for id, lines := range map[string]string{
 		"subscriber": fmt.Sprintf("run: {command: %q, args: [extension, subscriber, %q]}\npermissions: {subscribe: [publisher.load, publisher.end]}\n", self, file),
 		"publisher": fmt.Sprintf("requires: {extensions: [subscriber]}\nrun: {command: %q, args: [extension, publisher, \"%d\", %q, %q]}\npermissions: {publish: [publisher.load, publisher.end]}\n",
