@@ -39,14 +39,12 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/switchboard-run/switchboard/contract"
-	"github.com/switchboard-run/switchboard/kernel/backup"
+	"github.com/switchboard-run/switchboard/home/backup"
+	"github.com/switchboard-run/switchboard/home/config"
 	"github.com/switchboard-run/switchboard/kernel/bus"
-	"github.com/switchboard-run/switchboard/kernel/config"
 	"github.com/switchboard-run/switchboard/kernel/directory"
 	"github.com/switchboard-run/switchboard/kernel/host"
 	"github.com/switchboard-run/switchboard/kernel/journal"
-	"github.com/switchboard-run/switchboard/kernel/journal/sqlite"
-	"github.com/switchboard-run/switchboard/kernel/manifest"
 	"github.com/switchboard-run/switchboard/kernel/models"
 	"github.com/switchboard-run/switchboard/kernel/router"
 	"github.com/switchboard-run/switchboard/kernel/sandbox"
@@ -54,6 +52,8 @@ import (
 	"github.com/switchboard-run/switchboard/kernel/spending"
 	"github.com/switchboard-run/switchboard/kernel/supervisor"
 	"github.com/switchboard-run/switchboard/kernel/tools"
+	"github.com/switchboard-run/switchboard/manifests"
+	"github.com/switchboard-run/switchboard/store/sqlite"
 )
 
 // Options are what a kernel needs to know.
@@ -93,8 +93,8 @@ type Kernel struct {
 	lock       *os.File
 	started    time.Time
 	live       *config.Live
-	dropped    *manifest.Dir
-	builtins   []manifest.Entry
+	dropped    *manifests.Dir
+	builtins   []manifests.Entry
 	store      journal.Store
 	damage     func() error // of the store, as far as it was met
 	bus        *bus.Bus
@@ -156,7 +156,7 @@ func Open(ctx context.Context, o Options) (_ *Kernel, err error) {
 	if configErr, secretsErr := k.live.Errors(); configErr != nil || secretsErr != nil {
 		return nil, fmt.Errorf("the configuration cannot be used; correct it and start again:\n%w", errors.Join(configErr, secretsErr))
 	}
-	if k.dropped, err = manifest.OpenDir(o.Home.Extensions()); err != nil {
+	if k.dropped, err = manifests.OpenDir(o.Home.Extensions()); err != nil {
 		return nil, err
 	}
 	if err := k.keepBackups(); err != nil {
@@ -197,7 +197,7 @@ func Open(ctx context.Context, o Options) (_ *Kernel, err error) {
 
 // launch makes the first plan and starts the processes of extensions.
 func (k *Kernel) launch() (err error) {
-	if k.builtins, err = manifest.LoadBuiltin(k.options.Builtins, k.options.BuiltinsPrefix); err != nil {
+	if k.builtins, err = manifests.LoadBuiltin(k.options.Builtins, k.options.BuiltinsPrefix); err != nil {
 		return err
 	}
 	k.super, err = supervisor.New(supervisor.Options{
@@ -274,7 +274,7 @@ func (k *Kernel) Run(ctx context.Context) error {
 	k.super.Begin(k.generation)
 	k.declareSchedules(k.first)
 	background.Go(func() { k.live.Watch(watching, func(config.Change) { k.Replan() }) })
-	background.Go(func() { k.dropped.Watch(watching, func([]manifest.Change) { k.Replan() }) })
+	background.Go(func() { k.dropped.Watch(watching, func([]manifests.Change) { k.Replan() }) })
 	background.Go(func() { k.detourLoop(watching) })
 	background.Go(func() { k.keeper.Run(watching) })
 	k.log.Info("the kernel is running", "home", k.options.Home.Path(), "version", k.options.Version)

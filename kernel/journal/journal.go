@@ -1,6 +1,6 @@
 // Package journal is the kernel's one durable store behind a narrow interface:
 // events, deliveries, sessions with their history, and every extension's
-// key-value store. Each engine passes the suite in package journaltest.
+// key-value store. Each engine passes the suite in package storetest.
 //
 // # Promises
 //

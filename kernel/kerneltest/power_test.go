@@ -12,9 +12,9 @@ import (
 	"github.com/switchboard-run/switchboard/contract/extensionv1"
 	"github.com/switchboard-run/switchboard/kernel/bus"
 	"github.com/switchboard-run/switchboard/kernel/journal"
-	"github.com/switchboard-run/switchboard/kernel/journal/sqlite"
-	"github.com/switchboard-run/switchboard/kernel/journal/sqlite/powercut"
 	"github.com/switchboard-run/switchboard/kernel/kerneltest"
+	"github.com/switchboard-run/switchboard/store/powercut"
+	"github.com/switchboard-run/switchboard/store/sqlite"
 )
 
 // shop is a kernel with a channel, an agent and a tool that must not be repeated,
