@@ -22,8 +22,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/santhosh-tekuri/jsonschema/v6"
-
+	"github.com/switchboard-run/switchboard/contract/schema"
 	"github.com/switchboard-run/switchboard/manifests/strictyaml"
 )
 
@@ -64,7 +63,7 @@ type Manifest struct {
 
 	doc     *strictyaml.Document
 	compile sync.Once
-	schema  *jsonschema.Schema
+	schema  *schema.Schema
 	invalid error // of the schema
 	trusted bool  // config and config_schema were checked when the binary was built
 }

@@ -1,6 +1,7 @@
 package manifests
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
@@ -8,24 +9,9 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/santhosh-tekuri/jsonschema/v6"
-	"github.com/santhosh-tekuri/jsonschema/v6/kind"
-	"golang.org/x/text/language"
-	"golang.org/x/text/message"
-
+	"github.com/switchboard-run/switchboard/contract/schema"
 	"github.com/switchboard-run/switchboard/manifests/strictyaml"
 )
-
-const schemaURL = "schema:config"
-
-var printer = message.NewPrinter(language.English)
-
-// noLoader refuses references to other files or addresses.
-type noLoader struct{}
-
-func (noLoader) Load(url string) (any, error) {
-	return nil, fmt.Errorf("references to other documents (%s) are not followed", url)
-}
 
 // ConfigProblem is one way in which a config does not fit its schema.
 type ConfigProblem struct {
@@ -39,12 +25,9 @@ type ConfigProblem struct {
 // manifest's config_schema and what its schedules take from it.
 func (m *Manifest) CheckConfig(config map[string]any) []ConfigProblem {
 	var out []ConfigProblem
-	if schema, _ := m.compiled(); schema != nil {
-		var invalid *jsonschema.ValidationError
-		if err := schema.Validate(asAny(config)); errors.As(err, &invalid) {
-			flatten(invalid, func(e *jsonschema.ValidationError) {
-				out = append(out, m.configProblems(e)...)
-			})
+	if compiled, _ := m.compiled(); compiled != nil {
+		for _, p := range compiled.Check(asAny(config)) {
+			out = append(out, ConfigProblem{Path: p.Path, Key: p.Unknown, Missing: p.Missing, Fault: fault(p)})
 		}
 	}
 	return append(out, m.timingProblems(config, out)...)
@@ -58,65 +41,13 @@ func asAny(config map[string]any) any {
 	return config
 }
 
-// flatten visits the innermost causes. The alternatives of anyOf and oneOf are
-// one problem.
-func flatten(e *jsonschema.ValidationError, visit func(*jsonschema.ValidationError)) {
-	switch e.ErrorKind.(type) {
-	case *kind.AnyOf, *kind.OneOf, *kind.Not:
-		visit(e)
-		return
+// fault is a problem without its place.
+func fault(p schema.Problem) strictyaml.Fault {
+	f := strictyaml.Fault{Message: p.Text}
+	if p.Unknown && len(p.Path) > 0 {
+		f.Suggestion = strictyaml.Suggest(p.Path[len(p.Path)-1], p.Known)
 	}
-	if len(e.Causes) == 0 {
-		visit(e)
-	}
-	for _, c := range e.Causes {
-		flatten(c, visit)
-	}
-}
-
-func (m *Manifest) configProblems(e *jsonschema.ValidationError) []ConfigProblem {
-	at := func(more ...string) []string { return append(slices.Clone(e.InstanceLocation), more...) }
-	switch k := e.ErrorKind.(type) {
-	case *kind.AdditionalProperties:
-		known := properties(m.ConfigSchema, e.InstanceLocation)
-		var out []ConfigProblem
-		for _, p := range k.Properties {
-			out = append(out, ConfigProblem{Path: at(p), Key: true, Fault: strictyaml.Fault{
-				Message: "unknown field", Suggestion: strictyaml.Suggest(p, known),
-			}})
-		}
-		return out
-	case *kind.Required:
-		var out []ConfigProblem
-		for _, p := range k.Missing {
-			out = append(out, ConfigProblem{Path: at(p), Missing: true, Fault: strictyaml.Fault{Message: "is required"}})
-		}
-		return out
-	case *kind.FalseSchema:
-		return []ConfigProblem{{Path: at(), Key: true, Fault: strictyaml.Fault{Message: "is not allowed here"}}}
-	}
-	text, missing := explain(e)
-	return []ConfigProblem{{Path: at(), Missing: missing, Fault: strictyaml.Fault{Message: text}}}
-}
-
-// explain says what is wrong, for alternatives with the reason of each.
-// Missing: one of the alternatives only lacks something.
-func explain(e *jsonschema.ValidationError) (text string, missing bool) {
-	var why []string
-	for _, alternative := range e.Causes {
-		onlyMissing := true
-		flatten(alternative, func(leaf *jsonschema.ValidationError) {
-			why = append(why, leaf.ErrorKind.LocalizedString(printer))
-			if _, ok := leaf.ErrorKind.(*kind.Required); !ok {
-				onlyMissing = false
-			}
-		})
-		missing = missing || onlyMissing
-	}
-	if len(why) == 0 {
-		return e.ErrorKind.LocalizedString(printer), false
-	}
-	return "fits none of the alternatives: " + strings.Join(slices.Compact(why), "; or "), missing
+	return f
 }
 
 // properties are the names that a schema lists for the object at a location.
@@ -164,19 +95,15 @@ func (m *Manifest) Locate(path, format string, args ...any) Problem {
 	return m.doc.Locate(path, strictyaml.Fault{Message: fmt.Sprintf(format, args...)})
 }
 
-// compiled returns the schema, nil if there is none. It is compiled when it is
-// needed first: reading the rules of JSON Schema takes several milliseconds,
-// which a start with built-in extensions only can do without.
-func (m *Manifest) compiled() (*jsonschema.Schema, error) {
+// compiled returns the schema, nil if there is none. It is compiled on first use.
+func (m *Manifest) compiled() (*schema.Schema, error) {
 	m.compile.Do(func() {
 		if m.ConfigSchema == nil {
 			return
 		}
-		compiler := jsonschema.NewCompiler()
-		compiler.AssertFormat()
-		compiler.UseLoader(noLoader{})
-		if m.invalid = compiler.AddResource(schemaURL, m.ConfigSchema); m.invalid == nil {
-			m.schema, m.invalid = compiler.Compile(schemaURL)
+		var raw []byte
+		if raw, m.invalid = json.Marshal(m.ConfigSchema); m.invalid == nil {
+			m.schema, m.invalid = schema.Compile(raw)
 		}
 	})
 	return m.schema, m.invalid
@@ -213,15 +140,11 @@ func (m *Manifest) checkSchema() {
 
 // reportSchema reports what is wrong with the schema itself.
 func (m *Manifest) reportSchema(err error) {
-	var meta *jsonschema.SchemaValidationError
-	var invalid *jsonschema.ValidationError
-	if errors.As(err, &meta) && errors.As(meta.Err, &invalid) {
-		flatten(invalid, func(e *jsonschema.ValidationError) {
-			text, _ := explain(e)
-			m.doc.Report(DocumentPath(m.doc, "config_schema", e.InstanceLocation), "not a JSON schema: %s", text)
-		})
-		return
+	invalid, ok := errors.AsType[*schema.Error](err)
+	if !ok {
+		invalid = &schema.Error{Problems: []schema.Problem{{Text: err.Error()}}}
 	}
-	text := strings.ReplaceAll(err.Error(), schemaURL, "config_schema")
-	m.doc.Report("config_schema", "not a JSON schema: %s", text)
+	for _, p := range invalid.Problems {
+		m.doc.Report(DocumentPath(m.doc, "config_schema", p.Path), "not a JSON schema: %s", p.Text)
+	}
 }
