@@ -142,7 +142,12 @@ const (
 // first part takes the place of the draft. A channel that shows drafts may also
 // get a draft with an empty text: there is nothing to say, the draft is removed.
 type ChannelSend struct {
-	Text         string `json:"text"`
+	// Text is what to show. In a repetition that people may see twice it begins with
+	// RepeatMark, which the kernel puts there when it hands the send out.
+	Text string `json:"text"`
+	// Unmarked is Text without that mark, for what repeats nothing, such as editing a
+	// draft; empty: Text has no mark.
+	Unmarked     string `json:"unmarked,omitempty"`
 	Conversation string `json:"conversation,omitempty"` // empty: the default recipient
 	Thread       string `json:"thread,omitempty"`
 	Owner        string `json:"owner,omitempty"`    // user id of the owner on this channel, if known

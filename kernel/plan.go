@@ -177,7 +177,7 @@ func (m *member) subscriptions(c *config.Config) (subs []bus.Subscription) {
 	if channel := m.manifest.Provides.Channel; channel != nil {
 		subs = append(subs, bus.Subscription{
 			Pattern: contract.TopicChannelSend + id, Ordered: true, AckWait: sendWait, MaxDeliver: sendDeliver, MaxAge: sendAge,
-			Hold: !channel.Dedupe && c.Channels.Of(id).Uncertain == config.UncertainHold,
+			Dedupe: channel.Dedupe, Hold: c.Channels.Of(id).Uncertain == config.UncertainHold,
 		})
 	}
 	if agent := m.manifest.Agent; agent != nil {
@@ -300,9 +300,6 @@ func (k *Kernel) init(p *plan, m *member, generation int64) (*extensionv1.InitRe
 	}
 	if r.Agent != nil {
 		r.Agent.Completions = int32(min(p.config.Models.Concurrency, math.MaxInt32))
-	}
-	if m.manifest.Provides.Channel != nil {
-		r.Dedupe = m.manifest.Provides.Channel.Dedupe
 	}
 	return r, nil
 }

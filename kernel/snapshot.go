@@ -77,7 +77,7 @@ func (k *Kernel) describe(s *directory.Snapshot, id string, m *member) {
 			allow = append(slices.Clone(allow), "*") // whoever can open its socket is the owner
 		}
 		s.Channels = append(s.Channels, directory.Channel{
-			ID: id, Name: m.manifest.Name, MaxLength: channel.MaxLength, Formats: channel.Formats, Drafts: channel.Drafts, Dedupe: channel.Dedupe,
+			ID: id, Name: m.manifest.Name, MaxLength: channel.MaxLength, Formats: channel.Formats, Drafts: channel.Drafts,
 			Hold: settings.Uncertain == "hold", AllowFrom: allow, Local: local, State: state, Readiness: readiness,
 		})
 	}

@@ -99,10 +99,10 @@ type Provides struct {
 
 // Channel is a way to talk to people.
 type Channel struct {
-	MaxLength int      `yaml:"max_length" min:"0"` // of one message; 0: no limit
-	Formats   []string `yaml:"formats" enum:"text|markdown|html" unique:"-"`
-	Dedupe    bool     `yaml:"dedupe"` // the same send twice is shown once
-	Drafts    bool     `yaml:"drafts"` // can show text that is being written
+	MaxLength int           `yaml:"max_length" min:"0"` // of one message; 0: no limit
+	Formats   []string      `yaml:"formats" enum:"text|markdown|html" unique:"-"`
+	Dedupe    time.Duration `yaml:"dedupe" min:"0s"` // how long a message id is shown only once
+	Drafts    bool          `yaml:"drafts"`          // can show text that is being written
 }
 
 // Command is a slash command; the file may give just its name.

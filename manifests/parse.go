@@ -117,8 +117,8 @@ func (m *Manifest) checkProvides() {
 			}
 		}
 	}
-	if c := p.Channel; c != nil && c.MaxLength > 0 && c.MaxLength < 20 {
-		m.doc.Report("provides.channel.max_length", "must be at least 20, or 0 for no limit")
+	if c := p.Channel; c != nil && c.MaxLength > 0 && c.MaxLength < contract.MinChannelLength {
+		m.doc.Report("provides.channel.max_length", "must be at least %d, or 0 for no limit", contract.MinChannelLength)
 	}
 	for i, pattern := range p.Models {
 		provider, _, _ := strings.Cut(pattern, "/")

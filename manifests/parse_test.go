@@ -188,7 +188,7 @@ F:6:55: restart.window: must be at least 1s`},
   channel: {max_length: 5, formats: [markdwon]}
   commands: [/photo, stop, photo, photo]
   models: [openai/*, telegram_channel, "telegram_channel/a*"]`, `
-F:7:25: provides.channel.max_length: must be at least 20, or 0 for no limit
+F:7:25: provides.channel.max_length: must be at least 50, or 0 for no limit
 F:7:38: provides.channel.formats[0]: "markdwon" is not one of text, markdown, html (did you mean markdown?)
 F:8:14: provides.commands[0].name: "/photo" must be lower-case letters, digits and underscores, a letter first, at most 32 (did you mean photo?)
 F:8:22: provides.commands[1].name: /stop is a command of the kernel itself: choose another name

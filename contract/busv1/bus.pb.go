@@ -1832,8 +1832,9 @@ type Delivery struct {
 	Event        *Event                 `protobuf:"bytes,2,opt,name=event,proto3" json:"event,omitempty"`
 	Subscription string                 `protobuf:"bytes,3,opt,name=subscription,proto3" json:"subscription,omitempty"` // the pattern
 	Attempt      int32                  `protobuf:"varint,4,opt,name=attempt,proto3" json:"attempt,omitempty"`          // 1 for the first
-	// An earlier attempt may have had its effect outside of the kernel: the
-	// process or the kernel died while it ran.
+	// A repetition: an earlier attempt may have had its effect outside of the kernel,
+	// because the process or the kernel died while it ran. The text of a channel.send
+	// then begins with a mark, unless the channel's platform drops repetitions.
 	Uncertain bool `protobuf:"varint,5,opt,name=uncertain,proto3" json:"uncertain,omitempty"`
 	// Unix microseconds: the context is cancelled then. 0: when the kernel says
 	// so (DeliverFrame.cancels), which it does for turns.

@@ -332,9 +332,6 @@ type InitRequest struct {
 	Timezone      string                 `protobuf:"bytes,9,opt,name=timezone,proto3" json:"timezone,omitempty"`              // IANA name
 	Agent         *AgentSpec             `protobuf:"bytes,10,opt,name=agent,proto3" json:"agent,omitempty"`                   // of an agent
 	Name          string                 `protobuf:"bytes,11,opt,name=name,proto3" json:"name,omitempty"`                     // shown to people
-	// Of a channel: the platform shows a message id that it has seen only once,
-	// so a repeated send needs no visible mark.
-	Dedupe        bool `protobuf:"varint,12,opt,name=dedupe,proto3" json:"dedupe,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -444,13 +441,6 @@ func (x *InitRequest) GetName() string {
 		return x.Name
 	}
 	return ""
-}
-
-func (x *InitRequest) GetDedupe() bool {
-	if x != nil {
-		return x.Dedupe
-	}
-	return false
 }
 
 // AgentSpec is the agent section of a manifest.
@@ -1583,7 +1573,7 @@ const file_switchboard_extension_v1_extension_proto_rawDesc = "" +
 	"\acommand\x18\b \x01(\tR\acommand\x12\x18\n" +
 	"\aapprove\x18\t \x01(\bR\aapprove\x12\x14\n" +
 	"\x05final\x18\n" +
-	" \x01(\bR\x05final\"\xe0\x03\n" +
+	" \x01(\bR\x05final\"\xce\x03\n" +
 	"\vInitRequest\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x1e\n" +
 	"\n" +
@@ -1598,11 +1588,10 @@ const file_switchboard_extension_v1_extension_proto_rawDesc = "" +
 	"\btimezone\x18\t \x01(\tR\btimezone\x129\n" +
 	"\x05agent\x18\n" +
 	" \x01(\v2#.switchboard.extension.v1.AgentSpecR\x05agent\x12\x12\n" +
-	"\x04name\x18\v \x01(\tR\x04name\x12\x16\n" +
-	"\x06dedupe\x18\f \x01(\bR\x06dedupe\x1a:\n" +
+	"\x04name\x18\v \x01(\tR\x04name\x1a:\n" +
 	"\fSecretsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
-	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"\xcf\x02\n" +
+	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01J\x04\b\f\x10\r\"\xcf\x02\n" +
 	"\tAgentSpec\x12\x14\n" +
 	"\x05model\x18\x01 \x01(\tR\x05model\x12\"\n" +
 	"\finstructions\x18\x02 \x01(\tR\finstructions\x12\x1d\n" +

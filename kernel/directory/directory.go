@@ -103,7 +103,6 @@ type Channel struct {
 	MaxLength int // UTF-16 units; 0: no limit
 	Formats   []string
 	Drafts    bool
-	Dedupe    bool
 	Hold      bool     // channels.<id>.uncertain: hold
 	AllowFrom []string // user ids admitted without pairing; "*": everyone
 	Local     bool     // only the owner can reach it

@@ -210,7 +210,7 @@ type Delivery struct {
 	State        DeliveryState
 	Attempts     int   // failures so far
 	NotBefore    int64 // Unix microseconds
-	StartedAt    int64 // of the last attempt, Unix microseconds
+	StartedAt    int64 // of the last attempt, Unix microseconds; while Uncertain: of the first that may have had its effect, 0 if not known
 	SettledAt    int64 // Unix microseconds
 	Uncertain    bool  // an attempt may have had its effect
 	Reason       string

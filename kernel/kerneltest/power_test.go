@@ -1,6 +1,7 @@
 package kerneltest_test
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"math/rand/v2"
@@ -95,8 +96,9 @@ func (s *shop) shows(confirm bool) bool {
 	if d == nil {
 		return false
 	}
-	text := strings.TrimPrefix(kerneltest.Decode[contract.ChannelSend](s.T, d.GetEvent()).Text, "re: ")
-	if d.GetUncertain() {
+	m := kerneltest.Decode[contract.ChannelSend](s.T, d.GetEvent())
+	text := strings.TrimPrefix(cmp.Or(m.Unmarked, m.Text), "re: ")
+	if strings.HasPrefix(m.Text, contract.RepeatMark) {
 		s.marked[text]++
 	} else {
 		s.shown[text] = append(s.shown[text], s.disk.Position())

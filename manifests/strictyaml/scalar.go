@@ -99,6 +99,9 @@ func setScalar(v reflect.Value, text, tag string) *Fault {
 	is := func(tags ...string) bool { return tag == "" || slices.Contains(tags, tag) }
 	switch t {
 	case durationType:
+		if tag == "!!bool" && strings.EqualFold(text, "false") {
+			text, tag = "0", "" // none
+		}
 		if !is("!!str") && text != "0" {
 			return mismatch()
 		}
