@@ -38,7 +38,6 @@ import (
 	"github.com/hashicorp/go-hclog"
 	"golang.org/x/sys/unix"
 
-	"github.com/switchboard-run/switchboard/contract"
 	"github.com/switchboard-run/switchboard/home/backup"
 	"github.com/switchboard-run/switchboard/home/config"
 	"github.com/switchboard-run/switchboard/kernel/bus"
@@ -164,7 +163,7 @@ func Open(ctx context.Context, o Options) (_ *Kernel, err error) {
 	}
 	var storeErr error
 	var opening sync.WaitGroup
-	opening.Go(func() { storeErr = k.openStore(ctx) })
+	opening.Go(func() { storeErr = k.openStore() })
 	err = k.launch()
 	if opening.Wait(); storeErr != nil {
 		return nil, withBackups(o.Home, storeErr)
@@ -211,7 +210,7 @@ func (k *Kernel) launch() (err error) {
 	return k.super.Apply(k.keepPolicies(k.specs(k.first)))
 }
 
-func (k *Kernel) openStore(ctx context.Context) error {
+func (k *Kernel) openStore() error {
 	store, err := sqlite.Open(k.options.Home.Database())
 	if err != nil {
 		return err
@@ -220,30 +219,8 @@ func (k *Kernel) openStore(ctx context.Context) error {
 	if k.options.Wrap != nil {
 		k.store = k.options.Wrap(store)
 	}
-	k.generation, err = k.nextRun(ctx)
-	return err
-}
-
-// nextRun numbers the runs of kernels on this store, so that generations of
-// extensions are never used twice.
-func (k *Kernel) nextRun(ctx context.Context) (generation int64, err error) {
-	err = journal.Do(ctx, k.store, func(tx journal.Tx) error {
-		var run int64
-		stored, err := tx.KVGet(contract.KernelSource, "run")
-		if err != nil {
-			return err
-		}
-		if stored.Version != 0 {
-			if _, err := fmt.Sscan(string(stored.Value), &run); err != nil {
-				return fmt.Errorf("reading the number of the last run: %w", err)
-			}
-		}
-		run++
-		generation = run << 20
-		_, err = tx.KVPut(contract.KernelSource, "run", []byte(fmt.Sprint(run)))
-		return err
-	})
-	return generation, err
+	k.generation = k.store.Epoch() << 20
+	return nil
 }
 
 // Run starts the extensions and serves until ctx ends; then it stops them.

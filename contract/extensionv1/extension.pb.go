@@ -908,6 +908,7 @@ type CallRequest struct {
 	// The dedupe key under which the tool's own extension had queued that input;
 	// empty: somebody else had, or without one.
 	Input         string `protobuf:"bytes,15,opt,name=input,proto3" json:"input,omitempty"`
+	Person        string `protobuf:"bytes,16,opt,name=person,proto3" json:"person,omitempty"` // for whom the call is made; empty: nobody
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1043,6 +1044,13 @@ func (x *CallRequest) GetThread() string {
 func (x *CallRequest) GetInput() string {
 	if x != nil {
 		return x.Input
+	}
+	return ""
+}
+
+func (x *CallRequest) GetPerson() string {
+	if x != nil {
+		return x.Person
 	}
 	return ""
 }
@@ -1630,7 +1638,7 @@ const file_switchboard_extension_v1_extension_proto_rawDesc = "" +
 	"\acancels\x18\x02 \x03(\tR\acancels\"_\n" +
 	"\fOutcomeFrame\x127\n" +
 	"\boutcomes\x18\x01 \x03(\v2\x1b.switchboard.bus.v1.OutcomeR\boutcomes\x12\x16\n" +
-	"\x06credit\x18\x02 \x01(\x05R\x06credit\"\xf9\x02\n" +
+	"\x06credit\x18\x02 \x01(\x05R\x06credit\"\x91\x03\n" +
 	"\vCallRequest\x12\x17\n" +
 	"\acall_id\x18\x01 \x01(\tR\x06callId\x12\x12\n" +
 	"\x04name\x18\x02 \x01(\tR\x04name\x12\x1c\n" +
@@ -1647,7 +1655,8 @@ const file_switchboard_extension_v1_extension_proto_rawDesc = "" +
 	"\x06memory\x18\f \x03(\tR\x06memory\x12\x14\n" +
 	"\x05group\x18\r \x01(\bR\x05group\x12\x16\n" +
 	"\x06thread\x18\x0e \x01(\tR\x06thread\x12\x14\n" +
-	"\x05input\x18\x0f \x01(\tR\x05input\"\xab\x01\n" +
+	"\x05input\x18\x0f \x01(\tR\x05input\x12\x16\n" +
+	"\x06person\x18\x10 \x01(\tR\x06person\"\xab\x01\n" +
 	"\n" +
 	"CallResult\x12\x18\n" +
 	"\acontent\x18\x01 \x01(\tR\acontent\x12\x19\n" +

@@ -2,6 +2,7 @@ package sqlite
 
 import (
 	"cmp"
+	"fmt"
 	"strconv"
 	"strings"
 	"time"
@@ -100,6 +101,11 @@ func (t *tx) AppendEvent(e *busv1.Event) error {
 		}
 		stmt.BindInt64(10, e.GetCreatedAtUs())
 	})
+	if code := sqlite.ErrCode(err); !t.half && (code == sqlite.ResultConstraintPrimaryKey || code == sqlite.ResultConstraintRowID) {
+		// As long as it is alone, only this process gives out sequence numbers.
+		err = fmt.Errorf("%w: event %d exists already: stop one of the two: %w", journal.ErrFenced, seq, err)
+		t.failed = err
+	}
 	if err != nil {
 		return err
 	}

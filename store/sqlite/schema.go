@@ -147,4 +147,19 @@ CREATE TABLE delivery_block (
   content BLOB NOT NULL
 );
 CREATE INDEX delivery_block_open ON delivery_block (subscription) WHERE open > 0;
+`, `
+-- Every table has a primary key, so that its changes can be recorded.
+ALTER TABLE kv_floor RENAME TO kv_floor_without_key;
+CREATE TABLE kv_floor (id INTEGER PRIMARY KEY, version INTEGER NOT NULL);
+INSERT INTO kv_floor SELECT 1, max(version) FROM kv_floor_without_key;
+DROP TABLE kv_floor_without_key;
+
+-- How often the store was opened.
+CREATE TABLE epoch (id INTEGER PRIMARY KEY, number INTEGER NOT NULL);
+INSERT INTO epoch SELECT 1, coalesce((SELECT CAST(CAST(value AS TEXT) AS INTEGER) FROM kv WHERE owner = 'kernel' AND key = 'run'), 0);
+DELETE FROM kv WHERE owner = 'kernel' AND key = 'run';
+
+ALTER TABLE turn ADD COLUMN person TEXT NOT NULL DEFAULT '';
+ALTER TABLE call ADD COLUMN person TEXT NOT NULL DEFAULT '';
+ALTER TABLE call ADD COLUMN owner TEXT NOT NULL DEFAULT '';
 `}

@@ -134,11 +134,11 @@ func (t *tx) Turn(id int64) (turn *journal.Turn, err error) {
 		turn = &journal.Turn{
 			ID: stmt.ColumnInt64(0), Session: stmt.ColumnInt64(1), ReplyTo: stmt.ColumnText(3), Chain: stmt.ColumnText(4),
 			Outcome: stmt.ColumnText(5), UsedSend: stmt.ColumnBool(6), Interrupted: stmt.ColumnInt(7),
-			StartedAt: stmt.ColumnInt64(8), EndedAt: stmt.ColumnInt64(9),
+			StartedAt: stmt.ColumnInt64(8), EndedAt: stmt.ColumnInt64(9), Person: stmt.ColumnText(10),
 		}
 		turn.Inputs, err = parseIDs(stmt.ColumnText(2))
 		return err
-	}, "SELECT id, session, inputs, reply_to, chain, outcome, used_send, interrupted, started_at, ended_at FROM turn WHERE id = ?", id)
+	}, "SELECT id, session, inputs, reply_to, chain, outcome, used_send, interrupted, started_at, ended_at, person FROM turn WHERE id = ?", id)
 	return turn, err
 }
 
@@ -152,12 +152,12 @@ func (t *tx) PutTurn(turn *journal.Turn) (err error) {
 		return t.write("UPDATE turn SET inputs = ?, reply_to = ?, outcome = ?, used_send = ?, interrupted = ?, ended_at = ? WHERE id = ?",
 			formatIDs(turn.Inputs), turn.ReplyTo, turn.Outcome, turn.UsedSend, turn.Interrupted, turn.EndedAt, turn.ID)
 	}
-	turn.ID, err = t.insert("INSERT INTO turn (session, inputs, reply_to, chain, outcome, used_send, interrupted, started_at, ended_at) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
-		turn.Session, formatIDs(turn.Inputs), turn.ReplyTo, turn.Chain, turn.Outcome, turn.UsedSend, turn.Interrupted, turn.StartedAt, turn.EndedAt)
+	turn.ID, err = t.insert("INSERT INTO turn (session, inputs, reply_to, chain, person, outcome, used_send, interrupted, started_at, ended_at) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+		turn.Session, formatIDs(turn.Inputs), turn.ReplyTo, turn.Chain, turn.Person, turn.Outcome, turn.UsedSend, turn.Interrupted, turn.StartedAt, turn.EndedAt)
 	return err
 }
 
-const callColumns = "id, session, turn, provider_id, name, arguments, state, result, is_error, started_at, ended_at"
+const callColumns = "id, session, turn, provider_id, name, arguments, state, result, is_error, started_at, ended_at, owner, person"
 
 func (t *tx) calls(query string, args ...any) (calls []journal.Call, err error) {
 	err = t.query(func(stmt *sqlite.Stmt) error {
@@ -165,6 +165,7 @@ func (t *tx) calls(query string, args ...any) (calls []journal.Call, err error) 
 			ID: stmt.ColumnInt64(0), Session: stmt.ColumnInt64(1), Turn: stmt.ColumnInt64(2), ProviderID: stmt.ColumnText(3),
 			Name: stmt.ColumnText(4), Arguments: column(stmt, 5), State: journal.CallState(stmt.ColumnInt64(6)), Result: stmt.ColumnText(7),
 			IsError: stmt.ColumnBool(8), StartedAt: stmt.ColumnInt64(9), EndedAt: stmt.ColumnInt64(10),
+			Owner: stmt.ColumnText(11), Person: stmt.ColumnText(12),
 		})
 		return nil
 	}, query, args...)
@@ -188,8 +189,8 @@ func (t *tx) PutCall(c *journal.Call) (err error) {
 		return t.write("UPDATE call SET state = ?, result = ?, is_error = ?, started_at = ?, ended_at = ? WHERE id = ?",
 			int(c.State), c.Result, c.IsError, c.StartedAt, c.EndedAt, c.ID)
 	}
-	c.ID, err = t.insert("INSERT INTO call ("+callColumns+") VALUES (NULL, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-		c.Session, c.Turn, c.ProviderID, c.Name, c.Arguments, int(c.State), c.Result, c.IsError, c.StartedAt, c.EndedAt)
+	c.ID, err = t.insert("INSERT INTO call ("+callColumns+") VALUES (NULL, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+		c.Session, c.Turn, c.ProviderID, c.Name, c.Arguments, int(c.State), c.Result, c.IsError, c.StartedAt, c.EndedAt, c.Owner, c.Person)
 	return err
 }
 

@@ -50,9 +50,11 @@ const (
 
 // Store implements journal.Store.
 type Store struct {
-	path  string
-	write *sqlite.Conn
-	read  *sqlitex.Pool
+	path    string
+	write   *sqlite.Conn
+	read    *sqlitex.Pool
+	epoch   int64
+	replica journal.Log // nil: none
 
 	queue   chan journal.Update
 	closed  chan struct{}
@@ -86,17 +88,26 @@ var _ journal.Store = (*Store)(nil)
 // made durable. It is for tests of what a slow disk does.
 func (s *Store) BeforeSync(f func()) { s.syncing.Store(&f) }
 
+// Options says how to open a store; the zero value is a store by itself.
+type Options struct {
+	// Log gets each group of updates as a SQLite patchset before it is committed.
+	Log journal.Log
+}
+
 // Open opens or creates the store and brings it to the current version, after a
 // backup beside the file when there was an older one.
-func Open(path string) (*Store, error) {
-	s, err := open(path)
+func Open(path string) (*Store, error) { return OpenWith(path, Options{}) }
+
+// OpenWith is Open with options.
+func OpenWith(path string, o Options) (*Store, error) {
+	s, err := open(path, o)
 	if err != nil {
 		return nil, fmt.Errorf("opening the store %s: %w", path, explain(err))
 	}
 	return s, nil
 }
 
-func open(path string) (s *Store, err error) {
+func open(path string, o Options) (s *Store, err error) {
 	if err := prepare(path); err != nil {
 		return nil, err
 	}
@@ -121,6 +132,10 @@ func open(path string) (s *Store, err error) {
 			return nil, err
 		}
 	}
+	epoch, err := number(conn, "UPDATE epoch SET number = number + 1 RETURNING number")
+	if err != nil {
+		return nil, err
+	}
 	pool, err := sqlitex.NewPool(path, sqlitex.PoolOptions{
 		Flags: sqlite.OpenReadOnly, PoolSize: readers,
 	})
@@ -128,7 +143,7 @@ func open(path string) (s *Store, err error) {
 		return nil, err
 	}
 	s = &Store{
-		path: path, write: conn, read: pool,
+		path: path, write: conn, read: pool, epoch: int64(epoch), replica: o.Log,
 		queue: make(chan journal.Update, queueLength), closed: make(chan struct{}),
 	}
 	if s.seq, err = (&tx{conn: conn}).LastSeq(); err != nil {
@@ -152,11 +167,11 @@ func explain(err error) error {
 	case sqlite.ResultNotADB, sqlite.ResultCorrupt:
 		return fmt.Errorf("%w (%w): %s", journal.ErrDamaged, err, hintDamaged)
 	case sqlite.ResultFull:
-		return fmt.Errorf("the disk is full: make room, nothing that was accepted is lost: %w", err)
+		return fmt.Errorf("%w: make room, nothing that was accepted is lost: %w", journal.ErrFull, err)
 	case sqlite.ResultIOErr:
-		return fmt.Errorf("the disk cannot be read or written, or is full: look at `df` and the system's log: %w", err)
+		return fmt.Errorf("%w: the disk cannot be read or written, or is full: look at `df` and the system's log: %w", journal.ErrRefused, err)
 	case sqlite.ResultReadOnly, sqlite.ResultCantOpen:
-		return fmt.Errorf("%s: %w", hintOpen, err)
+		return fmt.Errorf("%w: %s: %w", journal.ErrRefused, hintOpen, err)
 	}
 	return err
 }
@@ -212,6 +227,9 @@ func viewError(ctx context.Context, err error) error {
 	}
 	return journal.ErrClosed // interrupts what is being read
 }
+
+// Epoch implements journal.Store.
+func (s *Store) Epoch() int64 { return s.epoch }
 
 // Size implements journal.Store.
 func (s *Store) Size() int64 {

@@ -140,7 +140,7 @@ func (s *Store) commit(group []journal.Update) {
 
 // refusal is why the engine did not take an update.
 func refusal(err error) error {
-	if err = explain(err); errors.Is(err, journal.ErrDamaged) {
+	if err = explain(err); errors.Is(err, journal.ErrDamaged) || errors.Is(err, journal.ErrFenced) {
 		return err
 	}
 	return fmt.Errorf("%w, nothing of this is kept: %w", contract.ErrFull, err)
@@ -153,6 +153,11 @@ func (s *Store) apply(group []journal.Update, savepoints bool) (outcomes []error
 	if err := t.exec("BEGIN IMMEDIATE"); err != nil {
 		return outcomes, err
 	}
+	changes, err := s.record()
+	if err != nil {
+		return outcomes, err
+	}
+	defer changes.end()
 	ran := 0
 	defer func() {
 		if err == nil {
@@ -210,6 +215,9 @@ func (s *Store) apply(group []journal.Update, savepoints bool) (outcomes []error
 	}
 	if f := s.syncing.Load(); f != nil {
 		(*f)()
+	}
+	if err := changes.ship(s.replica); err != nil {
+		return outcomes, err
 	}
 	return outcomes, t.exec("COMMIT")
 }
