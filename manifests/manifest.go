@@ -95,6 +95,8 @@ type Provides struct {
 	Tools    bool      `yaml:"tools"`
 	Commands []Command `yaml:"commands" unique:"name"`                  // for people
 	Models   []string  `yaml:"models" check:"model_pattern" unique:"-"` // <id>/<name> or <id>/*
+	Fallback bool      `yaml:"fallback"`                                // its models stand in while no other provider is configured
+	Topology bool      `yaml:"topology"`                                // it links agents as config.yaml says; built-in extensions only
 }
 
 // Channel is a way to talk to people.
@@ -103,6 +105,7 @@ type Channel struct {
 	Formats   []string      `yaml:"formats" enum:"text|markdown|html" unique:"-"`
 	Dedupe    time.Duration `yaml:"dedupe" min:"0s"` // how long a message id is shown only once
 	Drafts    bool          `yaml:"drafts"`          // can show text that is being written
+	Local     bool          `yaml:"local"`           // only the owner can reach it; built-in extensions only
 }
 
 // Command is a slash command; the file may give just its name.

@@ -150,6 +150,14 @@ func (c *Config) Sandboxed(id string) bool {
 	return c.Sandbox != SandboxOff && (!ok || e.Sandbox)
 }
 
+// WhyUnconfined says for the owner why an extension is not limited.
+func (c *Config) WhyUnconfined(id string) string {
+	if c.Sandbox == SandboxOff {
+		return "switched off in config.yaml (sandbox)"
+	}
+	return "switched off in config.yaml (extensions." + id + ".sandbox)"
+}
+
 // EnabledExtension reports whether the configuration leaves an extension on.
 func (c *Config) EnabledExtension(id string) bool {
 	e, ok := c.Extensions[id]
