@@ -208,7 +208,7 @@ func (k *Kernel) Run(ctx context.Context) error {
 	}
 	k.planning.Unlock()
 	background.Go(func() { k.detourLoop(ctx) })
-	k.log.Info("the kernel is running", "run_dir", k.options.RunDir, "version", k.options.Version)
+	k.log.Info("the kernel is running", "home", k.options.Admin.Home, "version", k.options.Version)
 	<-ctx.Done()
 	stop, cancel := context.WithTimeout(context.WithoutCancel(ctx), stopTimeout)
 	defer cancel()
