@@ -21,7 +21,7 @@ func (b *Bus) storeAcks(acked []*Lease) {
 	b.store.Submit(journal.Update{
 		Lazy: true,
 		Apply: func(tx journal.Tx) error {
-			now := b.clock.now()
+			now := b.clock.Now()
 			for _, l := range acked {
 				if err := tx.Acknowledge(l.item.Seq, l.item.Subscription, l.started, now); err != nil {
 					return err

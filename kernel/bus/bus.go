@@ -37,6 +37,8 @@ import (
 
 	"github.com/switchboard-run/switchboard/contract"
 	"github.com/switchboard-run/switchboard/contract/busv1"
+	"github.com/switchboard-run/switchboard/kernel/clock"
+	"github.com/switchboard-run/switchboard/kernel/fair"
 	"github.com/switchboard-run/switchboard/kernel/journal"
 )
 
@@ -108,11 +110,11 @@ type Bus struct {
 	retain   [2]time.Duration
 	pruning  pruning
 	windows  windows
-	clock    *steadyClock
+	clock    *clock.Clock
 	restored int64 // the newest event of the backup that the store comes from
 
 	table atomic.Pointer[table] // all subscriptions; changed by the writer, under mu
-	share *share
+	share *fair.Share
 
 	mu       sync.Mutex       // guards what follows, and every lane, lease and sink
 	sinks    map[string]*Sink // by extension
@@ -136,10 +138,10 @@ type Bus struct {
 // their extensions to attach.
 func New(ctx context.Context, o Options) (*Bus, error) {
 	b := &Bus{
-		store: o.Store, router: o.Router, sessions: o.Sessions, log: o.Log, stuck: o.Stuck, retain: [2]time.Duration{o.Events, o.Dead}, pruning: pruning{batch: pruneMost}, windows: cmp.Or(o.windows, defaultWindows), clock: newSteadyClock(o.wall),
+		store: o.Store, router: o.Router, sessions: o.Sessions, log: o.Log, stuck: o.Stuck, retain: [2]time.Duration{o.Events, o.Dead}, pruning: pruning{batch: pruneMost}, windows: cmp.Or(o.windows, defaultWindows), clock: clock.New(o.wall),
 		sinks: map[string]*Sink{}, leases: map[string]*Lease{},
 		watchers: map[*Watcher]struct{}{}, settling: map[int64][]func(journal.Delivery){},
-		held: map[string]bool{}, share: newShare(), random: newRandom(), prepare: make(chan struct{}, 1), alarm: time.NewTimer(time.Hour),
+		held: map[string]bool{}, share: fair.NewShare(), random: newRandom(), prepare: make(chan struct{}, 1), alarm: time.NewTimer(time.Hour),
 	}
 	if b.stuck == nil {
 		b.stuck = func(string, int64, string) {}

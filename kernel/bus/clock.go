@@ -9,7 +9,7 @@ func (t *Tx) RestartClock() {
 	if l == nil || l.item == nil {
 		return
 	}
-	t.then = append(t.then, func() { t.bus.restart(l, t.bus.clock.steady()) })
+	t.then = append(t.then, func() { t.bus.restart(l, t.bus.clock.Steady()) })
 }
 
 // StopClock stops the time of a delivery while its handler waits for something
@@ -19,7 +19,7 @@ func (b *Bus) StopClock(l *Lease) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if l.stops++; l.stops == 1 {
-		l.stopped = b.clock.steady()
+		l.stopped = b.clock.Steady()
 	}
 }
 
@@ -28,7 +28,7 @@ func (b *Bus) StartClock(l *Lease) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if l.stops--; l.stops == 0 {
-		b.restart(l, l.clock+b.clock.steady()-l.stopped)
+		b.restart(l, l.clock+b.clock.Steady()-l.stopped)
 	}
 }
 

@@ -38,7 +38,7 @@ func (b *Bus) Lazily(apply func(*Tx) error, done func(error)) {
 // durable.
 func (b *Bus) DoAs(a *Actor, l *Lease, apply func(*Tx) error) error {
 	done := make(chan error, 1)
-	b.share.seen(a.ID)
+	b.share.Note(a.ID)
 	b.update(a, "", func(tx *Tx) error {
 		if err := tx.hold(l); err != nil {
 			return err

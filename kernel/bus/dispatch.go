@@ -91,7 +91,7 @@ const reasonHeld = "it is unknown whether it was sent, and the configuration say
 // yet has not.
 func (b *Bus) tooOld(it *item) bool {
 	age := it.lane.sub.spec.Load().MaxAge
-	return age > 0 && it.created > 0 && b.clock.age(max(it.created, it.Resubmitted)) > age
+	return age > 0 && it.created > 0 && b.clock.Age(max(it.created, it.Resubmitted)) > age
 }
 
 func (it *item) oldAge() string {
@@ -100,7 +100,7 @@ func (it *item) oldAge() string {
 
 func (b *Bus) handOut(s *Sink, l *lane) {
 	it := l.items[0]
-	now, steady := b.clock.both()
+	now, steady := b.clock.Both()
 	spec := l.sub.spec.Load()
 	handed := &struct { // in one allocation
 		lease    Lease
@@ -152,7 +152,7 @@ func (b *Bus) ring(at int64) {
 		return
 	}
 	b.nextAlarm = at
-	b.alarm.Reset(time.Duration(max(at-b.clock.steady(), 0)) * time.Microsecond)
+	b.alarm.Reset(time.Duration(max(at-b.clock.Steady(), 0)) * time.Microsecond)
 }
 
 // alarmLoop offers lanes whose waiting is over, and ends the contexts of
@@ -166,7 +166,7 @@ func (b *Bus) alarmLoop(ctx context.Context) {
 		}
 		b.mu.Lock()
 		b.nextAlarm = 0
-		now := b.clock.steady()
+		now := b.clock.Steady()
 		for len(b.wakeups) > 0 && b.wakeups[0].wake <= now {
 			l := heap.Pop(&b.wakeups).(*lane)
 			l.wake = 0

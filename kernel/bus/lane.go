@@ -213,9 +213,9 @@ func (b *Bus) offerAt(l *lane, push func(*laneQueue, *lane)) {
 	if len(l.items) > 0 && l.items[0].NotBefore != l.items[0].waits {
 		head := l.items[0]
 		head.waits = head.NotBefore
-		l.wake = max(l.wake, b.clock.due(head.Delivery))
+		l.wake = max(l.wake, b.clock.Due(head.StartedAt, head.NotBefore))
 	}
-	if l.wake > 0 && l.wake > b.clock.steady() {
+	if l.wake > 0 && l.wake > b.clock.Steady() {
 		b.wakeAt(l)
 		return
 	}

@@ -83,7 +83,7 @@ func (b *Bus) LeaseAlone(a *Actor) *Lease {
 func (b *Bus) leaseWork(l *Lease) *Lease {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	l.Token, l.started = b.newToken(), b.clock.now()
+	l.Token, l.started = b.newToken(), b.clock.Now()
 	b.leases[l.Token] = l
 	return l
 }

@@ -63,7 +63,7 @@ func (b *Bus) outcome(l *Lease, o *busv1.Outcome) {
 // settle commits the effects and the end of the delivery.
 func (b *Bus) settle(l *Lease, o *busv1.Outcome, state journal.DeliveryState) {
 	if len(o.GetEffects()) > 0 {
-		b.share.seen(l.Extension)
+		b.share.Note(l.Extension)
 	}
 	valid := payloadsValid(o.GetEffects())
 	b.update(l.sink.actor, l.Token, func(tx *Tx) error {
@@ -259,7 +259,7 @@ func (b *Bus) requeue(l *Lease, after time.Duration) {
 		return
 	}
 	if after > 0 {
-		lane.wake = b.clock.steady() + after.Microseconds()
+		lane.wake = b.clock.Steady() + after.Microseconds()
 	}
 	b.offer(lane)
 	b.dispatch(lane.sub.sink)

@@ -120,7 +120,7 @@ func (b *Bus) postpone(w *want, err error) {
 
 // delay offers a lane again after a while.
 func (b *Bus) delay(l *lane) {
-	l.wake = max(l.wake, b.clock.steady()+retryPrepare.Microseconds())
+	l.wake = max(l.wake, b.clock.Steady()+retryPrepare.Microseconds())
 	b.offer(l)
 }
 

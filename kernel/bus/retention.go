@@ -57,7 +57,7 @@ func (b *Bus) retentionLoop(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		}
-		more, err := b.Prune(ctx, time.UnixMicro(b.clock.steady()))
+		more, err := b.Prune(ctx, time.UnixMicro(b.clock.Steady()))
 		if err != nil && ctx.Err() == nil {
 			b.log.Error("pruning old events failed", "error", err)
 		}

@@ -16,7 +16,7 @@ import (
 // of submission, of one or several commits at a time; it must not block.
 func (b *Bus) Submit(a *Actor, commits []*busv1.Commit, done func([]*busv1.CommitReceipt)) {
 	for len(commits) > 0 {
-		n, size := b.share.enter(a.ID, commits)
+		n, size := b.share.Enter(a.ID, len(commits), func(i int) int { return sizeOf(commits[i]) })
 		s := &submission{bus: b, actor: a, size: size, done: done, commits: commits[:n:n], parts: make([]part, n)}
 		for i, c := range s.commits {
 			s.parts[i].valid = payloadsValid(c.GetEffects())
@@ -106,7 +106,7 @@ func (s *submission) settled(err error) {
 	if !s.written.IsZero() {
 		applying, took = s.written.Sub(s.applied), time.Since(s.written)
 	}
-	s.bus.share.leave(s.actor.ID, len(s.parts), s.size, applying, took)
+	s.bus.share.Leave(s.actor.ID, len(s.parts), s.size, applying, took)
 	receipts := make([]*busv1.CommitReceipt, len(s.parts))
 	stand := make([]*Tx, 0, len(s.parts))
 	for i := range s.parts {

@@ -54,7 +54,7 @@ type Tx struct {
 
 // begin makes t a commit that has done nothing yet.
 func (t *Tx) begin(b *Bus, a *Actor, j journal.Tx) {
-	*t = Tx{Tx: j, Actor: a, bus: b, Now: b.clock.now()}
+	*t = Tx{Tx: j, Actor: a, bus: b, Now: b.clock.Now()}
 	t.added, t.seen = t.firstAdded[:0], t.firstSeen[:0]
 }
 
