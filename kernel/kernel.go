@@ -82,7 +82,7 @@ type Kernel struct {
 	store      journal.Store
 	bus        *bus.Bus
 	directory  *directory.Directory
-	sessions   *session.Book
+	sessions   *session.Store
 	router     *router.MessageRouter
 	tools      *tools.Runner
 	ledger     *spending.Ledger
@@ -138,7 +138,7 @@ func Open(ctx context.Context, o Options) (_ *Kernel, err error) {
 	k.sessions = session.New(k.directory)
 	k.router = router.New(k.directory, k.sessions, k.statusText)
 	k.bus, err = bus.New(ctx, bus.Options{
-		Store: k.store, Router: k.router, Sessions: k.sessions, Log: k.log.Named("bus"),
+		Store: k.store, Effects: k.sessions.Effects(), Hooks: k.router.Hooks(), Log: k.log.Named("bus"),
 		Stuck: k.stuck, Events: first.KeepEvents, Dead: first.KeepDead,
 	})
 	if err != nil {
@@ -147,7 +147,6 @@ func Open(ctx context.Context, o Options) (_ *Kernel, err error) {
 	k.tools = &tools.Runner{
 		Bus: k.bus, Sessions: k.sessions, Directory: k.directory, Router: k.router, Remote: k.host, Log: k.log.Named("tools"),
 	}
-	k.sessions.Run(k.tools)
 	k.ledger = spending.New(k.bus, k.directory, k.log.Named("spending"))
 	k.host.Options = host.Options{
 		Bus: k.bus, Sessions: k.sessions, Directory: k.directory, Tools: k.tools,

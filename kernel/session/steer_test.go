@@ -300,7 +300,7 @@ func TestAnInputOfARunningTurnIsNotWithdrawn(t *testing.T) {
 	play(t, func(w world) {
 		turn := w.working()
 		w.telegram.Says("anna", "second")
-		waiting := turn.Waiting()[0].GetSeq()
+		waiting := turn.Waiting()[0]
 		w.must(turn.Steers(1, 1))
 		var inTime bool
 		w.Do(func(tx *bus.Tx) (err error) { inTime, err = tx.Withdraw(waiting); return err })
