@@ -250,7 +250,11 @@ func TestInterruptedTurnsSurvive(t *testing.T) {
 					t.Errorf("the turn below is given out again as %v", c)
 				}
 				turn.Answers("to the first")
-				w.telegram.Shows("anna: to the second", "anna: to the first")
+				mark := ""
+				if name == "the kernel" { // it died before the channel said that it had shown it
+					mark = contract.RepeatMark
+				}
+				w.telegram.Shows("anna: "+mark+"to the second", "anna: to the first")
 				w.orchestrator.HearsNothing()
 			})
 		})

@@ -24,8 +24,8 @@ import (
 type Store struct {
 	directory *directory.Directory
 
-	mu      sync.Mutex
-	epochs  map[int64]int64 // changes of a history by the kernel itself, since its start
+	mu     sync.Mutex
+	epochs map[int64]int64 // changes of a history by the kernel itself, since its start
 	runs   map[int64]Run   // calls that run
 }
 
