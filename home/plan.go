@@ -173,7 +173,7 @@ func (f *files) spec(p *plan, m *member, groups map[string][]string) kernel.Spec
 		Process: f.process(p, m, groups), Provides: provides(x), Agent: agent(x),
 		Permissions: kernel.Permissions{
 			Publish: x.Permissions.Publish, Effects: x.Permissions.Effects, Tools: x.Permissions.Tools,
-			Models: x.Permissions.Models, Presence: x.Permissions.Presence,
+			Models: x.Permissions.Models, Presence: x.Permissions.Presence, Sessions: x.Permissions.Sessions,
 		},
 		Secrets: m.secrets, Missing: m.missing, DataDir: dirs.data, RunDir: dirs.run, Prepare: dirs.make,
 		Files: f.permitted(x),

@@ -91,6 +91,7 @@ type Permissions struct {
 	Tools     []string // full names of read-only tools that it may call outside of turns
 	Models    []string // that it may ask outside of turns
 	Presence  bool     // it may ask when a person was there last
+	Sessions  bool     // it may read all sessions, for an agent whose conversation no one else reads
 }
 
 // Agent makes an extension an agent.
@@ -203,7 +204,7 @@ func (s *Spec) subscriptions() []bus.Subscription {
 func (s *Spec) actor(generation int64) *bus.Actor {
 	a := &bus.Actor{
 		Builtin: s.Builtin, ID: s.ID, Generation: generation, Publish: s.Permissions.Publish, Effects: s.Permissions.Effects,
-		Tools: s.Permissions.Tools, Models: s.Permissions.Models, Presence: s.Permissions.Presence,
+		Tools: s.Permissions.Tools, Models: s.Permissions.Models, Presence: s.Permissions.Presence, Sessions: s.Permissions.Sessions,
 		Channel: s.Provides.Channel != nil, Agent: s.Agent != nil,
 	}
 	for _, sub := range s.Permissions.Subscribe {

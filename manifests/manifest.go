@@ -47,6 +47,7 @@ type Manifest struct {
 	Name         string         `yaml:"name,required" check:"text"`
 	Version      string         `yaml:"version,required" check:"version"`
 	Description  string         `yaml:"description"`
+	Optional     bool           `yaml:"optional"` // starts only if config.yaml has an entry for it under extensions
 	Requires     Requires       `yaml:"requires"`
 	Run          Run            `yaml:"run"`
 	Provides     Provides       `yaml:"provides"`
@@ -125,6 +126,7 @@ type Permissions struct {
 	Tools     []string       `yaml:"tools" check:"tool" unique:"-"`         // read-only ones it may ask outside of turns
 	Models    []string       `yaml:"models" check:"model" unique:"-"`       // it may ask outside of turns
 	Presence  bool           `yaml:"presence"`                              // it may ask when a person was there last
+	Sessions  bool           `yaml:"sessions"`                              // it may read all sessions
 }
 
 // File is a file or directory, with all that is below, which the extension may
