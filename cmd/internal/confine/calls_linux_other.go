@@ -1,6 +1,6 @@
 //go:build linux && !amd64 && !arm64
 
-package sandbox
+package confine
 
 // There are no filters for these machines.
 const (
@@ -8,7 +8,4 @@ const (
 	x32       = 0
 )
 
-var (
-	olderModes      []uint32
-	haveSystemCalls = false
-)
+var olderModes []uint32

@@ -1,4 +1,4 @@
-package sandbox
+package confine
 
 import (
 	"encoding/json"
@@ -15,6 +15,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/switchboard-run/switchboard/kernel/sandbox"
 )
 
 // stage makes the test's binary the program that is in the sandbox.
@@ -168,7 +170,7 @@ func do(verb, what string) error {
 }
 
 // under runs attempts with a policy.
-func under(t *testing.T, how string, p *Policy, attempts ...string) map[string]string {
+func under(t *testing.T, how string, p *sandbox.Policy, attempts ...string) map[string]string {
 	t.Helper()
 	self, err := os.Executable()
 	if err != nil {
@@ -179,7 +181,7 @@ func under(t *testing.T, how string, p *Policy, attempts ...string) map[string]s
 	policy.Read = append([]string{"/proc"}, p.Read...)
 	policy.Write = append([]string{"/dev/null"}, p.Write...)
 	cmd := exec.Command(self, attempts...)
-	cmd.Env = append(os.Environ(), stage+"="+how, Variable+"="+policy.Encode())
+	cmd.Env = append(os.Environ(), stage+"="+how, sandbox.Variable+"="+policy.Encode())
 	out, err := cmd.CombinedOutput()
 	if err != nil {
 		t.Fatalf("%v: %s", err, out)
@@ -193,8 +195,8 @@ func under(t *testing.T, how string, p *Policy, attempts ...string) map[string]s
 
 func needs(t *testing.T, abi int) {
 	t.Helper()
-	if Detect().Landlock < abi {
-		t.Skipf("this system has Landlock ABI %d, and %d is needed", Detect().Landlock, abi)
+	if sandbox.Detect().Landlock < abi {
+		t.Skipf("this system has Landlock ABI %d, and %d is needed", sandbox.Detect().Landlock, abi)
 	}
 }
 
@@ -228,7 +230,7 @@ func TestOnlyNamedFilesCanBeUsed(t *testing.T) {
 			for _, a := range append(allowed, refused...) {
 				all = append(all, at(a))
 			}
-			results := under(t, how, &Policy{Execute: []string{at("@/own")}, Write: []string{at("@/data"), at("@/missing")}}, all...)
+			results := under(t, how, &sandbox.Policy{Execute: []string{at("@/own")}, Write: []string{at("@/data"), at("@/missing")}}, all...)
 			for _, a := range allowed {
 				if got := results[at(a)]; got != "ok" {
 					t.Errorf("%s: %s", a, got)
@@ -245,7 +247,7 @@ func TestOnlyNamedFilesCanBeUsed(t *testing.T) {
 
 func TestWithoutNetworkThereAreNoSocketsButThoseOfFiles(t *testing.T) {
 	t.Parallel()
-	if !Detect().Seccomp {
+	if !sandbox.Detect().Seccomp {
 		t.Skip("this system has no seccomp")
 	}
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -259,7 +261,7 @@ func TestWithoutNetworkThereAreNoSocketsButThoseOfFiles(t *testing.T) {
 		"socket 40 1 0", "socket 38 5 0", "uring",
 	}
 	for _, how := range []string{"enter", "exec"} {
-		results := under(t, how, &Policy{Write: []string{dir}}, append(attempts, "listen unix "+dir+"/s", "socket 16 3 0")...)
+		results := under(t, how, &sandbox.Policy{Write: []string{dir}}, append(attempts, "listen unix "+dir+"/s", "socket 16 3 0")...)
 		for _, a := range attempts {
 			if got := results[a]; got == "ok" {
 				t.Errorf("%s, %s: %s", how, a, got)
@@ -275,7 +277,7 @@ func TestWithoutNetworkThereAreNoSocketsButThoseOfFiles(t *testing.T) {
 
 func TestNetworkIsLimitedToPorts(t *testing.T) {
 	t.Parallel()
-	needs(t, abiPorts)
+	needs(t, 4)
 	open := func() (string, uint16) {
 		l, err := net.Listen("tcp", "127.0.0.1:0")
 		if err != nil {
@@ -287,13 +289,13 @@ func TestNetworkIsLimitedToPorts(t *testing.T) {
 	granted, port := open()
 	other, _ := open()
 	attempts := []string{"dial tcp " + granted, "dial tcp " + other, "listen tcp 127.0.0.1:0", "socket 2 1 262", "socket 2 1 132", "socket 2 2 0"}
-	results := under(t, "exec", &Policy{Network: &Network{Connect: []uint16{port}}}, attempts...)
+	results := under(t, "exec", &sandbox.Policy{Network: &sandbox.Network{Connect: []uint16{port}}}, attempts...)
 	for i, want := range []bool{true, false, false, false, false, true} {
 		if got := results[attempts[i]]; (got == "ok") != want {
 			t.Errorf("%s: %s", attempts[i], got)
 		}
 	}
-	results = under(t, "enter", &Policy{Network: &Network{Any: true}}, attempts...)
+	results = under(t, "enter", &sandbox.Policy{Network: &sandbox.Network{Any: true}}, attempts...)
 	for i, want := range []bool{true, true, true, false, false, true} {
 		if got := results[attempts[i]]; (got == "ok") != want {
 			t.Errorf("with any network, %s: %s", attempts[i], got)
@@ -303,9 +305,9 @@ func TestNetworkIsLimitedToPorts(t *testing.T) {
 
 func TestSignalsStayInside(t *testing.T) {
 	t.Parallel()
-	needs(t, abiScopes)
+	needs(t, 6)
 	attempt := "signal " + strconv.Itoa(os.Getpid())
-	if got := under(t, "exec", &Policy{}, attempt)[attempt]; !strings.Contains(got, "not permitted") {
+	if got := under(t, "exec", &sandbox.Policy{}, attempt)[attempt]; !strings.Contains(got, "not permitted") {
 		t.Errorf("a signal to a process outside: %s", got)
 	}
 }
@@ -314,7 +316,7 @@ func TestSignalsStayInside(t *testing.T) {
 // share, and the modes of their files.
 func TestOthersOfTheUserAreLeftAlone(t *testing.T) {
 	t.Parallel()
-	if !Detect().Seccomp {
+	if !sandbox.Detect().Seccomp {
 		t.Skip("this system has no seccomp")
 	}
 	dir := t.TempDir()
@@ -329,7 +331,7 @@ func TestOthersOfTheUserAreLeftAlone(t *testing.T) {
 	}
 	allowed := []string{"limit 0", "pin 0", "nice 0 0", "disk-nice 1 0", "own-mode " + file}
 	for _, how := range []string{"enter", "exec"} {
-		results := under(t, how, &Policy{KeepModes: true, Background: true, Write: []string{dir}}, append(refused, allowed...)...)
+		results := under(t, how, &sandbox.Policy{KeepModes: true, Background: true, Write: []string{dir}}, append(refused, allowed...)...)
 		for _, a := range refused {
 			if got := results[a]; !strings.Contains(got, "not permitted") {
 				t.Errorf("%s, %s: %s", how, a, got)
@@ -341,7 +343,7 @@ func TestOthersOfTheUserAreLeftAlone(t *testing.T) {
 			}
 		}
 	}
-	if got := under(t, "enter", &Policy{Write: []string{dir}}, "mode "+file)["mode "+file]; got != "ok" {
+	if got := under(t, "enter", &sandbox.Policy{Write: []string{dir}}, "mode "+file)["mode "+file]; got != "ok" {
 		t.Errorf("modes are not kept, and chmod says %s", got)
 	}
 }
@@ -357,7 +359,7 @@ func TestResourcesAreBounded(t *testing.T) {
 		if tasks.Max == unix.RLIM_INFINITY {
 			most = tasks.Max
 		}
-		results := under(t, "enter", &Policy{OpenFiles: 300, Background: background, Write: []string{dir}}, "limits")
+		results := under(t, "enter", &sandbox.Policy{OpenFiles: 300, Background: background, Write: []string{dir}}, "limits")
 		if got, want := results["limits"], fmt.Sprintf("files 300 core 0 tasks %d first 500", most); got != want {
 			t.Errorf("the limits are %q, not %q", got, want)
 		}

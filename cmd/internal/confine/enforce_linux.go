@@ -1,12 +1,10 @@
-package sandbox
+package confine
 
 import (
-	"bytes"
 	"fmt"
 	"os"
 	"path/filepath"
 	"runtime"
-	"strconv"
 	"time"
 	"unsafe"
 
@@ -14,15 +12,17 @@ import (
 	ll "github.com/landlock-lsm/go-landlock/landlock/syscall"
 	"golang.org/x/sys/unix"
 	"kernel.org/pub/linux/libs/security/libcap/psx"
+
+	"github.com/switchboard-run/switchboard/kernel/sandbox"
 )
 
-func detect() Support {
-	s := Support{Seccomp: seccompWorks()}
-	if abi, err := ll.LandlockGetABIVersion(); err == nil {
-		s.Landlock = abi
-	}
-	return s
-}
+// Versions of Landlock's interface from which on a right exists.
+const (
+	abiRename  = 2 // to move files between directories
+	abiSockets = 9 // to connect to sockets in the file system
+)
+
+const nameService = 53
 
 // killFirst makes the system, when it runs out of memory, end extensions before
 // the kernel.
@@ -43,28 +43,28 @@ func giveWay() {
 }
 
 // Enforce puts the policy in force for this process and all that it starts, as
-// far as Detect says that the system can. After an error the process must not
+// far as sandbox.Detect says that the system can. After an error the process must not
 // go on.
-func (p *Policy) Enforce() error {
-	support := Detect()
+func Enforce(p *sandbox.Policy) error {
+	support := sandbox.Detect()
 	_ = os.WriteFile("/proc/self/oom_score_adj", []byte(killFirst), 0) // a preference, not a limit
 	if p.Background {
 		giveWay()
 	}
-	if err := p.limit(); err != nil {
+	if err := limit(p); err != nil {
 		return err
 	}
 	if support.Landlock > 0 {
-		if err := p.landlock(support.Landlock); err != nil {
-			return fmt.Errorf("limiting files and ports with Landlock: %w", err)
+		if err := restrict(p, support.Landlock); err != nil {
+			return fmt.Errorf("limit files and ports with Landlock: %w", err)
 		}
 	}
 	if err := dropPrivileges(); err != nil {
-		return fmt.Errorf("giving up the privileges of root: %w", err)
+		return fmt.Errorf("give up the privileges of root: %w", err)
 	}
 	if support.Seccomp {
 		if err := install(filter(p.Network != nil, p.KeepModes)); err != nil {
-			return fmt.Errorf("limiting system calls with seccomp: %w", err)
+			return fmt.Errorf("limit system calls with seccomp: %w", err)
 		}
 	}
 	return nil
@@ -72,7 +72,7 @@ func (p *Policy) Enforce() error {
 
 // limit bounds what each process may hold. Nothing of its memory is written to
 // a core file.
-func (p *Policy) limit() error {
+func limit(p *sandbox.Policy) error {
 	var tasks unix.Rlimit
 	_ = unix.Getrlimit(unix.RLIMIT_NPROC, &tasks)
 	for _, l := range []struct {
@@ -94,13 +94,13 @@ func (p *Policy) limit() error {
 			continue
 		}
 		if err := unix.Getrlimit(l.resource, &now); err != nil {
-			return fmt.Errorf("limiting %s: %w", l.name, err)
+			return fmt.Errorf("limit %s: %w", l.name, err)
 		}
 		if now.Max <= l.most {
 			continue
 		}
 		if err := unix.Setrlimit(l.resource, &unix.Rlimit{Cur: min(now.Cur, l.most), Max: l.most}); err != nil {
-			return fmt.Errorf("limiting %s: %w", l.name, err)
+			return fmt.Errorf("limit %s: %w", l.name, err)
 		}
 	}
 	return nil
@@ -115,7 +115,7 @@ const (
 	ofFiles landlock.AccessFSSet = ll.AccessFSReadFile | ll.AccessFSExecute | ll.AccessFSWriteFile | ll.AccessFSTruncate
 )
 
-func (p *Policy) landlock(abi int) error {
+func restrict(p *sandbox.Policy, abi int) error {
 	config := landlock.V11
 	write := mayWrite
 	if abi >= abiRename {
@@ -187,11 +187,4 @@ func install(program []unix.SockFilter) error {
 		return err
 	}
 	return setFilter(program)
-}
-
-// Confirmed says whether a running process is in a sandbox: it can never gain
-// privileges again, which is a condition of both means and comes with them.
-func Confirmed(pid int) bool {
-	status, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/status")
-	return err == nil && bytes.Contains(status, []byte("\nNoNewPrivs:\t1\n"))
 }

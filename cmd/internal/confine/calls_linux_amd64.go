@@ -1,4 +1,4 @@
-package sandbox
+package confine
 
 import "golang.org/x/sys/unix"
 
@@ -9,7 +9,4 @@ const (
 )
 
 // System calls that only older machines have.
-var (
-	olderModes      = []uint32{unix.SYS_CHMOD, unix.SYS_CHOWN, unix.SYS_LCHOWN}
-	haveSystemCalls = true
-)
+var olderModes = []uint32{unix.SYS_CHMOD, unix.SYS_CHOWN, unix.SYS_LCHOWN}

@@ -1,4 +1,7 @@
-package sandbox
+// Package confine puts a sandbox in force for this process: the programs that run
+// extensions call it before any code of the extension. Package sandbox says what it
+// promises.
+package confine
 
 import (
 	"errors"
@@ -10,23 +13,25 @@ import (
 	"slices"
 	"strings"
 	"syscall"
+
+	"github.com/switchboard-run/switchboard/kernel/sandbox"
 )
 
 // Enter puts the policy of the environment in force, if there is one: for a
 // program that serves extensions itself, first of all that it does.
 func Enter() error {
-	text, set := os.LookupEnv(Variable)
+	text, set := os.LookupEnv(sandbox.Variable)
 	if !set {
 		return nil
 	}
-	if err := os.Unsetenv(Variable); err != nil {
-		return fmt.Errorf("entering the sandbox: %w", err)
+	if err := os.Unsetenv(sandbox.Variable); err != nil {
+		return fmt.Errorf("enter the sandbox: %w", err)
 	}
-	p, err := Decode(text)
+	p, err := sandbox.Decode(text)
 	if err != nil {
 		return err
 	}
-	return p.Enforce()
+	return Enforce(p)
 }
 
 // Exec puts the policy of the environment in force and becomes the command. It
@@ -35,8 +40,8 @@ func Exec(command []string) error {
 	if len(command) == 0 {
 		return errors.New("there is no command to run in the sandbox")
 	}
-	if _, set := os.LookupEnv(Variable); !set {
-		return fmt.Errorf("%s is not set: only the kernel runs this", Variable)
+	if _, set := os.LookupEnv(sandbox.Variable); !set {
+		return fmt.Errorf("%s is not set: only the kernel runs this", sandbox.Variable)
 	}
 	path, err := exec.LookPath(command[0])
 	if err != nil {
@@ -47,7 +52,7 @@ func Exec(command []string) error {
 	if err := Enter(); err != nil {
 		return err
 	}
-	env := slices.DeleteFunc(os.Environ(), func(entry string) bool { return strings.HasPrefix(entry, Variable+"=") })
+	env := slices.DeleteFunc(os.Environ(), func(entry string) bool { return strings.HasPrefix(entry, sandbox.Variable+"=") })
 	err = syscall.Exec(path, command, env) //nolint:gosec // to run what a manifest names is the purpose
 	switch {
 	case errors.Is(err, syscall.ENOEXEC):
@@ -57,5 +62,5 @@ func Exec(command []string) error {
 	case errors.Is(err, fs.ErrPermission):
 		return fmt.Errorf("%s may not be run in its sandbox (is its interpreter outside of the system's directories?): %w", path, err)
 	}
-	return fmt.Errorf("starting %s: %w", path, err)
+	return fmt.Errorf("start %s: %w", path, err)
 }

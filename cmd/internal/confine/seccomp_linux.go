@@ -1,4 +1,4 @@
-package sandbox
+package confine
 
 import (
 	"fmt"
@@ -44,15 +44,6 @@ var (
 	// Modes and owners of files by their names, wherever they are.
 	modes = append([]uint32{unix.SYS_FCHMODAT, fchmodat2, unix.SYS_FCHOWNAT}, olderModes...)
 )
-
-func seccompWorks() bool {
-	if !haveSystemCalls {
-		return false
-	}
-	action := uint32(actionRefuse)
-	_, _, errno := unix.Syscall(unix.SYS_SECCOMP, unix.SECCOMP_GET_ACTION_AVAIL, 0, uintptr(unsafe.Pointer(&action))) //nolint:gosec // that is how it is asked
-	return errno == 0
-}
 
 // setFilter is for all threads of the process.
 func setFilter(program []unix.SockFilter) error {
