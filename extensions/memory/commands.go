@@ -10,8 +10,7 @@ import (
 	"github.com/switchboard-run/switchboard/extensions/memory/item"
 )
 
-// parseMemories reads what stands behind /memories: nothing, a kind, or words to
-// look for.
+// parseMemories parses the text after /memories: empty, a kind, or words to search.
 func parseMemories(text string) (json.RawMessage, error) {
 	text = strings.TrimSpace(text)
 	switch kind := item.Kind(strings.ToLower(text)); {
@@ -23,36 +22,36 @@ func parseMemories(text string) (json.RawMessage, error) {
 	return json.Marshal(map[string]any{"about": text})
 }
 
-// parseRemember reads what stands behind /remember: the text.
+// parseRemember parses the text after /remember.
 func parseRemember(text string) (json.RawMessage, error) {
 	if text = strings.TrimSpace(text); text == "" {
-		return nil, errors.New("write what to remember behind it: /remember The kettle is in the kitchen")
+		return nil, errors.New("usage: /remember TEXT, for example: /remember The kettle is in the kitchen")
 	}
 	return json.Marshal(map[string]any{"text": text})
 }
 
-// parseForget reads what stands behind /forget: ids.
+// parseForget parses the ids after /forget.
 func parseForget(text string) (json.RawMessage, error) {
 	ids := strings.FieldsFunc(text, func(r rune) bool { return strings.ContainsRune(" ,;\n\t", r) })
 	if len(ids) == 0 {
-		return nil, errors.New("write the ids behind it, /memories shows them: /forget m4k2q7")
+		return nil, errors.New("usage: /forget ID, for example: /forget m4k2q7. To see the ids: /memories")
 	}
 	return json.Marshal(map[string]any{"ids": ids})
 }
 
-// sayRemembered is the result of remember for people.
+// sayRemembered formats the result of remember for people.
 func sayRemembered(content string) string {
 	var r remembered
 	if json.Unmarshal([]byte(content), &r) != nil {
 		return content
 	}
-	done := map[string]string{"remembered": "Remembered", "updated": "Updated", "known": "Known already"}[r.Status]
+	done := map[string]string{"remembered": "Remembered", "updated": "Updated", "known": "Already known"}[r.Status]
 	lines := []string{fmt.Sprintf("%s: %s [%s]", done, oneLine(r.Text), r.ID)}
 	if len(r.Similar) > 0 {
-		lines = append(lines, "", "This is similar; /forget what no longer holds:", "")
+		lines = append(lines, "", "I also remember the following. If something is outdated, /forget it:", "")
 	}
 	for _, s := range r.Similar {
-		lines = append(lines, fmt.Sprintf("- %s (%s) [%s]", oneLine(s.Text), s.about(), s.ID))
+		lines = append(lines, fmt.Sprintf("- %s (%s) [%s]", oneLine(s.Text), s.details(), s.ID))
 	}
 	if len(r.Notes) > 0 {
 		lines = append(append(lines, ""), r.Notes...)
