@@ -75,7 +75,8 @@ func TestTrapANoopIsSilent(t *testing.T) {
 		`{"action":"escalate","reason":" . "}`,
 		`{"action":"escalate"`, `{"action":"escalate","reason":"a"}{"action":"escalate","reason":"b"}`,
 		`Sure: {"action":"escalate","reason":"a"}`,
-		"```\n{\"action\":\"escalate\",\"reason\":\"a\"}", `[{"action":"escalate","reason":"a"}]`, strings.Repeat("x", 2*maxAnswer),
+		"```\n{\"action\":\"escalate\",\"reason\":\"a\"}", `[{"action":"escalate","reason":"a"}]`,
+		strings.Repeat("x", 2*maxAnswer),
 	} {
 		p := play(t, config{})
 		p.open(kettle)
@@ -106,7 +107,8 @@ func TestTrapFiguresCountResults(t *testing.T) {
 	p.says = `{"action":"noop"}`
 	p.passes(10 * time.Minute)
 	f := p.figures()
-	if f.Runs != 19 || f.Skipped[skipNothing] != 6 || f.Skipped[skipUnchanged] != 10 || f.ModelCalls != 3 || f.Invalid != 1 ||
+	if f.Runs != 19 || f.Skipped[skipNothing] != 6 || f.Skipped[skipUnchanged] != 10 || f.ModelCalls != 3 ||
+		f.Invalid != 1 ||
 		f.Noops != 1 || f.Escalations != 1 || f.InputTokens != 300 || f.OutputTokens != 30 {
 		t.Errorf("figures: %+v", f)
 	}
@@ -118,9 +120,12 @@ func TestNoModelIsAsked(t *testing.T) {
 		set  func(p *played)
 		want string
 	}{
-		"before the active hours":   {func(p *played) { p.now = time.Date(2026, 11, 20, 6, 59, 59, 0, time.UTC) }, skipHours},
-		"after them":                {func(p *played) { p.now = time.Date(2026, 11, 20, 21, 0, 0, 0, time.UTC) }, skipHours},
-		"a person wrote just now":   {func(p *played) { p.presence.UserAt = p.now.Add(-10*time.Minute + time.Second) }, skipUser},
+		"before the active hours": {func(p *played) { p.now = time.Date(2026, 11, 20, 6, 59, 59, 0, time.UTC) },
+			skipHours},
+		"after them": {func(p *played) { p.now = time.Date(2026, 11, 20, 21, 0, 0, 0, time.UTC) },
+			skipHours},
+		"a person wrote just now": {func(p *played) { p.presence.UserAt = p.now.Add(-10*time.Minute + time.Second) },
+			skipUser},
 		"a clock that went back":    {func(p *played) { p.presence.UserAt = p.now.Add(time.Minute) }, skipUser},
 		"a person waits":            {func(p *played) { p.presence.Busy = true }, skipBusy},
 		"nothing is open":           {func(p *played) { p.open() }, skipNothing},
@@ -166,9 +171,12 @@ func TestHours(t *testing.T) {
 		hours, at string
 		want      bool
 	}{
-		{"08:00-22:00", "08:00", true}, {"08:00-22:00", "21:59", true}, {"08:00-22:00", "22:00", false}, {"08:00-22:00", "07:59", false},
-		{"22:00-06:30", "22:00", true}, {"22:00-06:30", "00:00", true}, {"22:00-06:30", "06:29", true}, {"22:00-06:30", "06:30", false},
-		{"22:00-06:30", "12:00", false}, {"08:00-24:00", "23:59", true}, {"08:00-24:00", "00:00", false}, {"00:00-24:00", "03:00", true},
+		{"08:00-22:00", "08:00", true}, {"08:00-22:00", "21:59", true}, {"08:00-22:00", "22:00", false},
+		{"08:00-22:00", "07:59", false},
+		{"22:00-06:30", "22:00", true}, {"22:00-06:30", "00:00", true}, {"22:00-06:30", "06:29", true},
+		{"22:00-06:30", "06:30", false},
+		{"22:00-06:30", "12:00", false}, {"08:00-24:00", "23:59", true}, {"08:00-24:00", "00:00", false},
+		{"00:00-24:00", "03:00", true},
 		{"09:00-09:00", "03:00", true}, {"", "03:00", true},
 	} {
 		h, err := parseHours(tc.hours)
@@ -195,7 +203,8 @@ func TestEscalation(t *testing.T) {
 	p.says = "```json\n" + escalates("Pending (channel: telegram_channel):\n remind of the kettle") + "\n```"
 	p.beats()
 	p.expect(1, 1)
-	for _, want := range []string{"Friday 2026-11-20 12:00", "Europe/Berlin", "[m1] remind of the kettle (channel: telegram_channel)", "[m2] call the dentist",
+	for _, want := range []string{"Friday 2026-11-20 12:00", "Europe/Berlin",
+		"[m1] remind of the kettle (channel: telegram_channel)", "[m2] call the dentist",
 		"Write to me in Telegram (channel: telegram_channel)", "default channel is cli_channel"} {
 		if !strings.Contains(p.asked[0], want) {
 			t.Errorf("the scout is not told %q:\n%s", want, p.asked[0])
@@ -205,7 +214,8 @@ func TestEscalation(t *testing.T) {
 	if task.Name != "heartbeat" || !task.Quiet || task.ChannelID != "" {
 		t.Errorf("the task is %+v", task)
 	}
-	for _, want := range []string{"Pending (channel: telegram_channel): remind of the kettle", "[m1]", "send_to_channel", "cli_channel"} {
+	for _, want := range []string{"Pending (channel: telegram_channel): remind of the kettle", "[m1]",
+		"send_to_channel", "cli_channel"} {
 		if !strings.Contains(task.Prompt, want) {
 			t.Errorf("the agent is not told %q:\n%s", want, task.Prompt)
 		}
@@ -338,7 +348,8 @@ func TestBadConfiguration(t *testing.T) {
 	t.Parallel()
 	bad := "8 to 10"
 	for _, c := range []config{{ActiveHours: &bad}, {Quiet: "soon"}, {Cooldown: "-1h"}} {
-		if err := (&heartbeat{}).start(nil, nil, nil, time.UTC, c); err == nil || !strings.Contains(err.Error(), "read config of heartbeat") {
+		if err := (&heartbeat{}).start(nil, nil, nil, time.UTC, c); err == nil ||
+			!strings.Contains(err.Error(), "read config of heartbeat") {
 			t.Errorf("%+v: %v", c, err)
 		}
 	}
