@@ -49,7 +49,7 @@ func TestConnectionsAreUsedAgain(t *testing.T) {
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		from <- r.RemoteAddr
 		w.Header().Set("Content-Type", "text/event-stream")
-		fmt.Fprint(w, `data: {"choices":[{"index":0,"delta":{"content":"hi"},` +
+		fmt.Fprint(w, `data: {"choices":[{"index":0,"delta":{"content":"hi"},`+
 			`"finish_reason":"stop"}]}`+"\n\ndata: [DONE]\n\n")
 		_ = http.NewResponseController(w).Flush()
 		<-heard
