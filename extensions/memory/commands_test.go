@@ -18,7 +18,7 @@ func TestCommands(t *testing.T) {
 		}
 	}
 	give("memories", "", "I don't remember anything yet.")
-	give("remember", "", "Usage: /remember TEXT")
+	give("remember", "", "Text is empty.")
 	give("remember", "The kettle is in the kitchen\nand hot", "Remembered: The kettle is in the kitchen and hot [m")
 	give("remember", "The kettle is in the hall",
 		"I also remember the following. If something is outdated, /forget it:\n\n"+
@@ -34,7 +34,7 @@ func TestCommands(t *testing.T) {
 	if o := b.Command("memories", "kettles", from); strings.Contains(o.Content, "plants") {
 		t.Errorf("an unrelated memory is shown: %s", o.Content)
 	}
-	give("forget", "", "Usage: /forget ID")
+	give("forget", "", "Usage: /forget IDS")
 	give("forget", "mnothing", "Nothing was forgotten: there is no memory mnothing")
 	var ids []string
 	for _, v := range decode[listing](t, b.MustCall("recall", fields{"query": "kettle"})).Memories {

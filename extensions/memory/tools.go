@@ -36,9 +36,9 @@ func (m *memory) tools() []sdk.Tool {
 		{
 			Name: "remember",
 			Description: "Remember something for later conversations: a fact, a preference (how the user " +
-				"wants things done, such as which channel to use), or an open item (something to do, with its due " +
-				"date). " +
-				"Save one statement at a time, with names instead of “he” and dates instead of “tomorrow”. " +
+				"wants things done, such as which channel to use), or an open item (something to do, " +
+				"with its due date). Save one statement at a time, with names instead of “he” and dates instead of " +
+				"“tomorrow”. " +
 				"The same text updates the existing memory. " +
 				"The result lists similar memories: forget those that are no longer true.",
 			Schema: schema(``,
@@ -50,7 +50,6 @@ func (m *memory) tools() []sdk.Tool {
 					`an empty due or channel_id is removed."}`, scopeField),
 			Idempotent: true,
 			Command:    "remember",
-			Parse:      parseRemember,
 			Say:        sayRemembered,
 			Call:       m.remember,
 		},
@@ -73,19 +72,18 @@ func (m *memory) tools() []sdk.Tool {
 				"items": {"type": "string"}, "description": "Such as m4k2q7."}`),
 			Idempotent: true,
 			Command:    "forget",
-			Parse:      parseForget,
 			Call:       m.forget,
 		},
 		{
 			Name:        "list_memories",
 			Description: "List the memories: preferences, then open items by due date, then facts, the newest first.",
-			Schema: schema(``, fmt.Sprintf(kindField, "Only this kind."),
+			Schema: schema(``,
 				`"about": {"type": "string", "description": "Only those with one of these words."}`,
+				fmt.Sprintf(kindField, "Only this kind."),
 				scopeField, fmt.Sprintf(limitField, defaultList),
 				`"offset": {"type": "integer", "minimum": 0, "description": "How many to skip."}`),
 			ReadOnly: true,
 			Command:  "memories",
-			Parse:    parseMemories,
 			Call:     m.list,
 		},
 		{
