@@ -12,69 +12,84 @@ import (
 
 // The parts of the schemas that several tools share.
 const (
-	messageField = `"message": {"type": "string", "description": "What the user is to be told, or what the agent is to do. Written out: it stands alone when it arrives."}`
-	whereFields  = `
-		"timezone": {"type": "string", "description": "IANA zone such as Europe/Berlin, if the user means another than their own."},
-		"channel_id": {"type": "string", "description": "A channel of list_channels, only if the user names one. Otherwise it comes back to this conversation."},
-		"topic": {"type": "string", "description": "system.user.notify (default) tells the user the message; system.agent.task has the agent act on it."},
-		"payload": {"type": "object", "description": "Further fields of the event: agent_id for system.agent.task, anything for other topics."}`
+	messageField = `
+		"message": {"type": "string", "description":
+			"The text for the user, or the instruction for the agent. Write it so that it makes sense on its own."}`
+	whereFields = `
+		"timezone": {"type": "string", "description":
+			"IANA zone such as Europe/Berlin, only if it is not the user's own."},
+		"channel_id": {"type": "string", "description":
+			"A channel of list_channels, only if the user names one. Default: this conversation."},
+		"topic": {"type": "string", "description":
+			"system.user.notify (default) sends the message to the user; system.agent.task has the agent act on it."},
+		"payload": {"type": "object", "description":
+			"More fields of the event: agent_id for system.agent.task, any for other topics."}`
 	onceFields = `
 		"delay_seconds": {"type": "number", "description": "Seconds from now; an hour and a half is 5400."},
-		"at": {"type": "string", "description": "Local date and time such as 2026-03-01T18:30, or just 18:30 for its next occurrence; with an offset for another zone."}`
+		"at": {"type": "string", "description":
+			"Local date and time such as 2026-03-01T18:30, or a time such as 18:30 for its next occurrence;` +
+		` with an offset for another zone."}`
 	recurringFields = `
-		"cron": {"type": "string", "description": "Minute hour day-of-month month day-of-week, in local time: 30 8 * * 1-5 is 08:30 on weekdays."},
-		"every_seconds": {"type": "number", "description": "An interval that does not follow the clock."},
+		"cron": {"type": "string", "description":
+			"Minute hour day-of-month month day-of-week, in local time: 30 8 * * 1-5 is 08:30 on weekdays."},
+		"every_seconds": {"type": "number", "description": "An interval, independent of the time of day."},
 		"until": {"type": "string", "description": "The last date (inclusive) or local date and time."},
-		"grace": {"type": ["number", "string"], "description": "How late it may still fire when the computer was off: seconds, or a duration such as 30m."}`
+		"grace": {"type": ["number", "string"], "description":
+			"How late it may still fire after the computer was off: seconds, or a duration such as 30m."}`
 	idField = `"id": {"type": "string", "description": "Such as r1."}`
 )
 
 func schema(required string, fields ...string) json.RawMessage {
-	return json.RawMessage(fmt.Sprintf(`{"type": "object", "additionalProperties": false, "required": [%s], "properties": {%s}}`,
+	return json.RawMessage(fmt.Sprintf(
+		`{"type": "object", "additionalProperties": false, "required": [%s], "properties": {%s}}`,
 		required, strings.Join(fields, ", ")))
 }
 
-// tools are offered to agents and, by name, to the command line. All of them
-// may be repeated: what a call changes is committed with its result or under
-// an id of its own.
+// tools are offered to agents and, by name, to the command line. Calls may be
+// repeated: a change is committed with the result of the call, or under a commit
+// id of its own.
 func (s *scheduler) tools() []sdk.Tool {
 	return []sdk.Tool{
 		{
-			Name:        "schedule_once",
-			Description: "Remind the user, or have the agent do something, once: in delay_seconds or at a time. Give exactly one of them. Tell the user the time and destination of the result.",
-			Schema:      schema(`"message"`, messageField, onceFields, whereFields),
-			Idempotent:  true,
-			Call:        s.scheduleOnce,
+			Name: "schedule_once",
+			Description: "Remind the user, or have the agent do something, once. Give either delay_seconds or at. " +
+				"Tell the user the time and destination of the result.",
+			Schema:     schema(`"message"`, messageField, onceFields, whereFields),
+			Idempotent: true,
+			Call:       s.scheduleOnce,
 		},
 		{
-			Name:        "schedule_recurring",
-			Description: "Remind the user, or have the agent do something, again and again: by cron or every_seconds. Give exactly one of them. Tell the user the next times and destination of the result.",
-			Schema:      schema(`"message"`, messageField, recurringFields, whereFields),
-			Idempotent:  true,
-			Call:        s.scheduleRecurring,
+			Name: "schedule_recurring",
+			Description: "Remind the user, or have the agent do something, repeatedly. " +
+				"Give either cron or every_seconds. Tell the user the next times and destination of the result.",
+			Schema:     schema(`"message"`, messageField, recurringFields, whereFields),
+			Idempotent: true,
+			Call:       s.scheduleRecurring,
 		},
 		{
 			Name:        "list_schedules",
-			Description: "List the reminders and recurring schedules of the household, the next due first.",
+			Description: "List the household's reminders and recurring schedules, the next due first.",
 			Schema: schema(``,
-				`"all": {"type": "boolean", "description": "Also those that are done or cancelled, and those of extensions."}`,
-				`"limit": {"type": "integer", "minimum": 1, "description": "At most so many; 50 if not given."}`),
+				`"all": {"type": "boolean", "description": "Include finished and cancelled ones, and extensions'."}`,
+				`"limit": {"type": "integer", "minimum": 1, "description": "The most to list. Default: 50."}`),
 			ReadOnly: true,
 			Command:  "schedules",
-			Say:      s.forPeople,
+			Say:      s.listText,
 			Call:     s.list,
 		},
 		{
-			Name:        "cancel_schedule",
-			Description: "Cancel a reminder or recurring schedule for good. What has fired and is not delivered yet is withdrawn; the result tells whether that was in time.",
-			Schema:      schema(`"id"`, idField),
-			Idempotent:  true,
-			Call:        s.cancel,
+			Name: "cancel_schedule",
+			Description: "Cancel a reminder or recurring schedule permanently. " +
+				"A fired message that is not delivered yet is withdrawn; the result says whether that was in time.",
+			Schema:     schema(`"id"`, idField),
+			Idempotent: true,
+			Call:       s.cancel,
 		},
 		{
 			Name:        "update_schedule",
-			Description: "Pause or resume a schedule, or change the fields that are given.",
-			Schema: schema(`"id"`, idField, `"action": {"enum": ["pause", "resume", "edit"], "description": "edit if not given."}`,
+			Description: "Pause or resume a schedule, or change the given fields.",
+			Schema: schema(`"id"`, idField,
+				`"action": {"enum": ["pause", "resume", "edit"], "description": "Default: edit."}`,
 				messageField, onceFields, recurringFields, whereFields),
 			Idempotent: true,
 			Call:       s.update,
@@ -82,7 +97,7 @@ func (s *scheduler) tools() []sdk.Tool {
 	}
 }
 
-// env is what the request of a call is judged against.
+// env returns the environment of a call's request.
 func (s *scheduler) env(c sdk.ToolCall) schedule.Env {
 	zone := s.location
 	if c.Location != nil && c.Location.String() != "Local" {
@@ -100,7 +115,9 @@ type changed struct {
 	Text      string   `json:"text"`
 }
 
-func (s *scheduler) changed(status string, sc schedule.Schedule, c sdk.ToolCall, notes []string, effects ...sdk.Effect) (sdk.ToolResult, error) {
+func (s *scheduler) changed(
+	status string, sc schedule.Schedule, c sdk.ToolCall, notes []string, effects ...sdk.Effect,
+) (sdk.ToolResult, error) {
 	now := s.now()
 	out := changed{Status: status, view: viewOf(sc, c, now), Notes: notes}
 	if rule, err := sc.Rule(); err == nil && sc.State == schedule.Active {
@@ -115,10 +132,10 @@ func (s *scheduler) changed(status string, sc schedule.Schedule, c sdk.ToolCall,
 	return sdk.JSON(out, effects...)
 }
 
-// zoneNote hints at a machine whose zone is UTC by accident.
+// zoneNote says that times are in UTC: the time zone may not be configured.
 func zoneNote(r schedule.Request, sc schedule.Schedule) []string {
 	if (r.At != nil || r.Cron != nil) && r.Timezone == nil && sc.Timezone == time.UTC.String() {
-		return []string{"the time is UTC because no timezone is configured: set timezone in config.yaml if the user lives elsewhere"}
+		return []string{"times are in UTC: to use local time, set timezone in config.yaml"}
 	}
 	return nil
 }

@@ -17,7 +17,7 @@ type wall struct{ off atomic.Int64 }
 func (w *wall) now() time.Time       { return time.Now().Add(time.Duration(w.off.Load())) }
 func (w *wall) jump(d time.Duration) { w.off.Add(int64(d)) }
 
-// bundle runs a clock in a bubble and collects what it hands out.
+// bundle runs a clock in a bubble and collects the ids.
 type bundle struct {
 	*Clock
 	wall *wall
@@ -153,7 +153,7 @@ func TestTenThousand(t *testing.T) {
 	})
 }
 
-// TestSleepsWhileNothingIsSet: without entries there is no timer at all.
+// Without entries there is no timer.
 func TestSleepsWhileNothingIsSet(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
