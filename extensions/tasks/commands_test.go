@@ -2,7 +2,7 @@ package tasks
 
 import "testing"
 
-func TestWhatStandsBehindRun(t *testing.T) {
+func TestParseRunArgs(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]string{
 		"":                      `{}`,
@@ -11,7 +11,7 @@ func TestWhatStandsBehindRun(t *testing.T) {
 		"--count=2":             `{"count":2}`,
 		" 3  timeout=0.5 ":      `{"count":3,"timeout":0.5}`,
 		"--timeout=60":          `{"timeout":60}`,
-		"-1":                    `{"count":-1}`, // which the tool refuses
+		"-1":                    `{"count":-1}`, // refused by the tool
 		"2 3":                   "",
 		"2 count=3":             "",
 		"timeout=1 timeout=2":   "",
@@ -23,7 +23,7 @@ func TestWhatStandsBehindRun(t *testing.T) {
 		"timeout":               "",
 		"999999999999999999999": "",
 	} {
-		got, err := parseRun(text)
+		got, err := parseRunArgs(text)
 		if string(got) != want || (err == nil) != (want != "") {
 			t.Errorf("/run %s: %s, %v, want %s", text, got, err, want)
 		}
