@@ -131,7 +131,7 @@ func waitForEachOther(s *stage, play string) {
 	wantLetters(s.t, s.perform(play)[2:], "a ok: "+allDone)
 	a, b := s.gotBack(play, "a"), s.gotBack(play, "b")
 	wantLetters(s.t, a[len(a)-1:], "b ok: "+allDone)
-	if n := strings.Count(strings.Join(append(a, b...), "\n"), "it waits, directly or through others, for you"); n == 0 {
+	if n := strings.Count(strings.Join(append(a, b...), "\n"), "it is waiting for you, directly or through others"); n == 0 {
 		s.t.Errorf("nobody is told that the wait is in vain: %q, %q", a, b)
 	}
 }
@@ -199,7 +199,7 @@ func areAnnounced(s *stage, play string) {
 	s.plays(play, "main", inOrder(pushTask(play, "w", "deliver", "announce"), pushTask(play, "w2"), callTasks("run"), callTasks("receive", "from", "w2")))
 	p := s.begin(play)
 	s.eventually("the end of the turn", func() bool { return slices.Contains(p.texts(), allDone) })
-	contains(s.t, "an announcement to a sub-agent", s.gotBack(play, "w2")[0], "only main")
+	contains(s.t, "an announcement to a sub-agent", s.gotBack(play, "w2")[0], "works only for main")
 	s.lift(play + "/w")
 	s.eventually("the answer", func() bool { return slices.Contains(p.texts(), "I have heard.") })
 	contains(s.t, "/check", p.ask("/check"), "Nothing has arrived")
