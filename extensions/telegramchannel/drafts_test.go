@@ -147,7 +147,7 @@ func TestDraftsKeepTheLimits(t *testing.T) {
 					m.DraftID = d.ID
 				}
 				for _, err := b.c.Send(b.t.Context(), m); err != nil; _, err = b.c.Send(b.t.Context(), m) {
-					if !strings.Contains(err.Error(), "held") {
+					if !strings.Contains(err.Error(), "waiting") {
 						t.Errorf("chat %d: %v", chat, err)
 						return
 					}

@@ -224,7 +224,7 @@ func TestConfirmedOnlyAfterCommit(t *testing.T) {
 	if got := s.Confirmed(); got > sent.Update {
 		t.Errorf("confirmed up to %d before %d was stored", got, sent.Update)
 	}
-	k.ready(t, "degraded: messages cannot be stored")
+	k.ready(t, "degraded: new messages cannot be stored")
 	if got := k.messages(t, 1); got[0].Text != "keep me" {
 		t.Errorf("messages: %+v", got)
 	}
