@@ -48,14 +48,14 @@ func (t *tasks) tools() []sdk.Tool {
 					`the result. announce: the result is sent to you when the task finishes."}`),
 		},
 		{
-			Name: "run", Command: "run", Parse: parseRunArgs, Call: t.run,
+			Name: "run", Command: "run", Call: t.run,
 			Description: "Start your queued tasks, count at a time, until the queue is empty. Returns at once.",
 			Schema: schema(``,
 				`"count": {"type": "integer", "minimum": 1, "description": "How many run at a time. Default: all."}`,
 				timeout("for tasks without their own timeout.")),
 		},
 		{
-			Name: "queue", Command: "queue", Parse: parseAllArg, Call: t.queue, ReadOnly: true,
+			Name: "queue", Command: "queue", Call: t.queue, ReadOnly: true,
 			Description: "List your queued, running and finished tasks. Do not poll: use receive to wait.",
 			Schema:      schema(``, allField),
 		},
@@ -70,7 +70,7 @@ func (t *tasks) tools() []sdk.Tool {
 			Schema:      schema(`"name"`, fmt.Sprintf(nameField, "Task name.")),
 		},
 		{
-			Name: "send", Command: "send", Parse: parseSendArgs, Call: t.send,
+			Name: "send", Command: "send", Call: t.send,
 			Description: "Send a message to the inbox of main or of a task in this conversation, even a queued one.",
 			Schema: schema(`"to", "message"`, `"to": {"type": "string", "description": "main, or a task name."}`,
 				`"message": {"type": "string"}`),
@@ -87,7 +87,7 @@ func (t *tasks) tools() []sdk.Tool {
 			Schema:      schema(``, fromField, orderField, lifoField),
 		},
 		{
-			Name: "inbox", Command: "inbox", Parse: parseAllArg, Call: t.inbox, ReadOnly: true,
+			Name: "inbox", Command: "inbox", Call: t.inbox, ReadOnly: true,
 			Description: "List the messages and results in your inbox without taking them.",
 			Schema:      schema(``, allField),
 		},

@@ -8,14 +8,15 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
-	"github.com/santhosh-tekuri/jsonschema/v6"
 	"go.uber.org/goleak"
 	"google.golang.org/protobuf/proto"
 
 	"github.com/switchboard-run/switchboard/contract"
 	"github.com/switchboard-run/switchboard/contract/busv1"
 	"github.com/switchboard-run/switchboard/contract/extensionv1"
+	"github.com/switchboard-run/switchboard/contract/schema"
 	"github.com/switchboard-run/switchboard/sdk"
 )
 
@@ -142,22 +143,14 @@ func (c conformance) tools(t *testing.T) {
 }
 
 // checkSchema compiles a tool's schema, which has to describe an object.
-func checkSchema(schema []byte) error {
-	doc, err := jsonschema.UnmarshalJSON(bytes.NewReader(schema))
-	if err != nil {
-		return err
-	}
-	compiler := jsonschema.NewCompiler()
-	if err := compiler.AddResource("tool.json", doc); err != nil {
-		return err
-	}
-	if _, err := compiler.Compile("tool.json"); err != nil {
+func checkSchema(raw []byte) error {
+	if _, err := schema.Compile(raw); err != nil {
 		return err
 	}
 	var top struct {
 		Type string `json:"type"`
 	}
-	if err := json.Unmarshal(schema, &top); err != nil {
+	if err := json.Unmarshal(raw, &top); err != nil {
 		return err
 	}
 	if top.Type != "object" {
@@ -207,9 +200,6 @@ func (c conformance) garbage(t *testing.T) {
 	if c.facts.Channel {
 		topics = append(slices.Clip(topics), contract.TopicChannelSend+c.facts.ID)
 	}
-	for _, command := range c.facts.Commands {
-		topics = append(slices.Clip(topics), contract.TopicCommand+command)
-	}
 	for _, topic := range topics {
 		for _, payload := range []string{"null", "[]", `"text"`, "0", `{"text":17}`, `{"session":[]}`, "\xff"} {
 			o := k.Deliver(topic, []byte(payload))
@@ -232,9 +222,7 @@ func (c conformance) commands(t *testing.T) {
 			t.Errorf("/%s with a parameter that does not exist is not answered: %s", command, o)
 		}
 		for _, text := range []string{"", "--", `"not closed`, "=", "—x\u0000", "{}", strings.Repeat("many words ", 1000)} {
-			h := k.Begin(contract.TopicCommand+command, contract.Command{Name: command, Text: text, ReplyTo: "handle"})
-			h.Cancel() // it may be one that waits
-			o := h.Wait()
+			o := k.Command(command, text, contract.Command{}, Until(time.Now())) // it may be one that waits
 			c.noPanic(t, o.Reason+o.Content, o.Lost)
 			if o.Kind == busv1.Outcome_KIND_UNSPECIFIED {
 				t.Errorf("/%s %.20s has no outcome: %s", command, text, o)
