@@ -14,7 +14,8 @@ func TestABudgetHoldsWhereTheRequestsArrive(t *testing.T) {
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
 	random := rand.New(rand.NewPCG(seed, 0))
-	for _, b := range []budget{{every: time.Second, burst: 3}, {every: 4 * time.Second, burst: 5}, {every: time.Second / 30, burst: 30}} {
+	for _, b := range []budget{{every: time.Second, burst: 3}, {every: 4 * time.Second, burst: 5},
+		{every: time.Second / 30, burst: 30}} {
 		now := time.Unix(0, 0)
 		window := 20 * b.every // in which no more than burst + 20 may arrive
 		var full time.Time     // when the bucket of arrivals is empty

@@ -179,10 +179,10 @@ func flat(text string) string {
 // through goes through the results of the calls of a round, and returns those
 // that have none yet.
 func through(calls []openaitest.Call, left *[]string) []openaitest.Call {
-	call, until := calls[0], []string{"can come", "there is no task"}
+	call, until := calls[0], []string{"can arrive", "Nothing is running", "there is no task"}
 	switch call.Name {
 	case drain:
-		call, until = do("check", map[string]any{}), []string{"Nothing has come"}
+		call, until = do("check", map[string]any{}), []string{"Nothing has arrived"}
 	case collect:
 		fields := map[string]any{"timeout": 3600}
 		if call.Arguments != "" {
