@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"pgregory.net/rapid"
+
+	"github.com/switchboard-run/switchboard/internal/seed"
 )
 
 func cronRule(t testing.TB, expr, zoneName string) Rule {
@@ -120,7 +122,7 @@ func drawCron(t *rapid.T) string {
 // the expression names or on the end of a gap.
 func TestNextProperties(t *testing.T) {
 	t.Parallel()
-	rapid.Check(t, func(t *rapid.T) {
+	seed.Check(t, func(t *rapid.T) {
 		loc := zoneOf(t)
 		expr := drawCron(t)
 		spec, err := parseCron(expr)
@@ -156,7 +158,7 @@ func TestNextProperties(t *testing.T) {
 // twice on the same local reading.
 func TestRepeatedReadingFiresOnce(t *testing.T) {
 	t.Parallel()
-	rapid.Check(t, func(t *rapid.T) {
+	seed.Check(t, func(t *rapid.T) {
 		loc := zoneOf(t)
 		expr := fmt.Sprintf("%d %d * * *", rapid.IntRange(0, 59).Draw(t, "minute"), rapid.IntRange(0, 23).Draw(t, "hour"))
 		spec, err := parseCron(expr)
@@ -175,7 +177,7 @@ func TestRepeatedReadingFiresOnce(t *testing.T) {
 // TestMissedAgreesWithCounting compares the shortcut with the plain loop.
 func TestMissedAgreesWithCounting(t *testing.T) {
 	t.Parallel()
-	rapid.Check(t, func(t *rapid.T) {
+	seed.Check(t, func(t *rapid.T) {
 		loc := zoneOf(t)
 		spec, err := parseCron(drawCron(t))
 		if err != nil {
