@@ -12,10 +12,10 @@ import (
 	"github.com/dustin/go-humanize"
 	"golang.org/x/sys/unix"
 
-	"github.com/switchboard-run/switchboard/kernel"
-	"github.com/switchboard-run/switchboard/kernel/config"
+	"github.com/switchboard-run/switchboard/home"
+	"github.com/switchboard-run/switchboard/home/config"
 	"github.com/switchboard-run/switchboard/kernel/control"
-	"github.com/switchboard-run/switchboard/kernel/manifest"
+	"github.com/switchboard-run/switchboard/manifests"
 )
 
 // Space on the disk that is little, and too little.
@@ -49,11 +49,11 @@ func (d *diagnosis) kernel(s control.Status) {
 }
 
 // files looks at config.yaml and secrets.env.
-func (d *diagnosis) files(home *config.Home, seen *kernel.Inspection) {
+func (d *diagnosis) files(h *config.Home, seen *home.Inspection) {
 	for _, f := range []struct {
 		path string
 		err  error
-	}{{home.Config(), seen.ConfigErr}, {home.Secrets(), seen.SecretsErr}} {
+	}{{h.Config(), seen.ConfigErr}, {h.Secrets(), seen.SecretsErr}} {
 		switch _, err := os.Stat(f.path); {
 		case f.err != nil:
 			for problem := range strings.SplitSeq(f.err.Error(), "\n") {
@@ -70,7 +70,7 @@ func (d *diagnosis) files(home *config.Home, seen *kernel.Inspection) {
 		d.add("Configuration", levelWarning, "", "%s", p)
 	}
 	if seen.UTC != "" {
-		d.add("Configuration", levelWarning, fmt.Sprintf("echo 'timezone: Europe/Berlin' >> %s", home.Config()), "%s", seen.UTC)
+		d.add("Configuration", levelWarning, fmt.Sprintf("echo 'timezone: Europe/Berlin' >> %s", h.Config()), "%s", seen.UTC)
 	} else {
 		d.add("Configuration", levelOK, "", "timezone %s", seen.Timezone)
 	}
@@ -78,11 +78,11 @@ func (d *diagnosis) files(home *config.Home, seen *kernel.Inspection) {
 
 // extensionFiles looks at manifests, executables and secrets. What a running
 // kernel says of readiness counts more than the environment of this process.
-func (d *diagnosis) extensionFiles(home *config.Home, seen *kernel.Inspection, status *control.Status) {
+func (d *diagnosis) extensionFiles(h *config.Home, seen *home.Inspection, status *control.Status) {
 	good := 0
 	for _, e := range seen.Entries {
 		switch {
-		case e.Disabled != nil && e.Disabled.Cause == manifest.SwitchedOff:
+		case e.Disabled != nil && e.Disabled.Cause == manifests.SwitchedOff:
 			d.add("Extensions", levelNote, "", "%s is disabled in config.yaml", e.ID)
 			continue
 		case e.Err != nil:
@@ -107,14 +107,14 @@ func (d *diagnosis) extensionFiles(home *config.Home, seen *kernel.Inspection, s
 			continue
 		}
 		for _, name := range e.Missing {
-			d.add("Extensions", levelNote, setSecret(home, name), "%s (%s) is not set up: %s is missing", e.Manifest.Name, e.ID, name)
+			d.add("Extensions", levelNote, setSecret(h, name), "%s (%s) is not set up: %s is missing", e.Manifest.Name, e.ID, name)
 		}
 	}
 	d.add("Extensions", levelOK, "", "%s can start", count(good, "extension"))
 }
 
-func setSecret(home *config.Home, name string) string {
-	return fmt.Sprintf("to set it up: (umask 077; echo '%s=...' >> %s), or set it in the environment of the kernel", name, home.Secrets())
+func setSecret(h *config.Home, name string) string {
+	return fmt.Sprintf("to set it up: (umask 077; echo '%s=...' >> %s), or set it in the environment of the kernel", name, h.Secrets())
 }
 
 func executable(command string) error {
@@ -137,7 +137,7 @@ func executable(command string) error {
 const offlineModel = "offline/grammar"
 
 // modelsOf are the models that a kernel would ask, in this order.
-func modelsOf(seen *kernel.Inspection) []string {
+func modelsOf(seen *home.Inspection) []string {
 	if seen == nil {
 		return nil
 	}
@@ -157,9 +157,9 @@ func modelsOf(seen *kernel.Inspection) []string {
 }
 
 // provides reports whether an extension on disk provides models.
-func provides(seen *kernel.Inspection) func(id string) bool {
+func provides(seen *home.Inspection) func(id string) bool {
 	return func(id string) bool {
-		return slices.ContainsFunc(seen.Entries, func(e kernel.InspectedEntry) bool {
+		return slices.ContainsFunc(seen.Entries, func(e home.InspectedEntry) bool {
 			return e.ID == id && e.Manifest != nil && len(e.Manifest.Provides.Models) > 0
 		})
 	}

@@ -14,7 +14,7 @@ import (
 	"github.com/switchboard-run/switchboard/contract/busv1"
 	"github.com/switchboard-run/switchboard/kernel/bus"
 	"github.com/switchboard-run/switchboard/kernel/journal"
-	"github.com/switchboard-run/switchboard/kernel/journal/sqlite"
+	"github.com/switchboard-run/switchboard/store/sqlite"
 )
 
 func benchBus(b *testing.B, path string) (*bus.Bus, journal.Store) {
@@ -23,7 +23,7 @@ func benchBus(b *testing.B, path string) (*bus.Bus, journal.Store) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	k, err := bus.New(context.Background(), bus.Options{Store: store, Router: &fakeRouter{}, Sessions: fakeSessions{}, Log: hclog.NewNullLogger()})
+	k, err := bus.New(context.Background(), bus.Options{Store: store, Effects: fakeEffects, Hooks: (&fakeRouter{}).hooks(), Log: hclog.NewNullLogger()})
 	if err != nil {
 		b.Fatal(err)
 	}

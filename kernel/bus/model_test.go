@@ -14,7 +14,7 @@ import (
 	"github.com/switchboard-run/switchboard/internal/seed"
 	"github.com/switchboard-run/switchboard/kernel/bus"
 	"github.com/switchboard-run/switchboard/kernel/journal"
-	"github.com/switchboard-run/switchboard/kernel/journal/journaltest"
+	"github.com/switchboard-run/switchboard/store/storetest"
 )
 
 // modelDelivery is what has to be true of a delivery.
@@ -49,7 +49,7 @@ var machineTopics = map[string]string{"x": "a.b", "tg": "channel.send.tg"}
 // after its end, or counted wrongly, whatever happens in between.
 func TestModel(t *testing.T) {
 	t.Parallel()
-	journaltest.Checks(t, 20)
+	storetest.Checks(t, 20)
 	seed.Check(t, func(rt *rapid.T) {
 		var failure any // rapid wants it outside of the bubble
 		synctest.Test(t, func(t *testing.T) {
@@ -243,7 +243,7 @@ func (m *machine) withdraw(rt *rapid.T) {
 		return
 	}
 	var inTime bool
-	if err := m.w.Do(func(tx *bus.Tx) (err error) { inTime, err = tx.Withdraw(seq); return err }); err != nil {
+	if err := m.w.Do(func(tx *bus.Tx) (err error) { inTime, err = withdraw(tx, seq); return err }); err != nil {
 		rt.Fatal(err)
 	}
 	if inTime == (d.held != nil) {

@@ -76,25 +76,6 @@ var core = map[string]coreTool{
 		},
 		run: delegateTask,
 	},
-	"core/list_sessions": {
-		description: &extensionv1.Tool{
-			Name: "list_sessions", ReadOnly: true, Private: true,
-			Description: "List the sessions (conversations, jobs, tasks), the most recently active first: id, agent, channel, state, when it was begun and active.",
-			Schema: []byte(`{"type":"object","properties":{"agent":{"type":"string","description":"only those of this agent"},` +
-				`"limit":{"type":"integer","minimum":1,"maximum":100}},"additionalProperties":false}`),
-		},
-		read: listSessions,
-	},
-	"core/get_session": {
-		description: &extensionv1.Tool{
-			Name: "get_session", ReadOnly: true, Private: true,
-			Description: "Read a session: what list_sessions tells of it, and the newest rows of its transcript. For older ones call it again with the result's \"before\".",
-			Schema: []byte(`{"type":"object","properties":{"session_id":{"type":"string","description":"id from list_sessions"},` +
-				`"limit":{"type":"integer","minimum":1,"maximum":100,"description":"rows"},"before":{"type":"integer","minimum":1}},` +
-				`"required":["session_id"],"additionalProperties":false}`),
-		},
-		read: getSession,
-	},
 }
 
 // Core returns the kernel's own tools for the directory.

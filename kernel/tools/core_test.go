@@ -81,7 +81,7 @@ func TestCoreToolsAreDescribed(t *testing.T) {
 		names = append(names, tool.GetName())
 	}
 	slices.Sort(names)
-	if want := []string{"ask_user", "delegate_task", "get_session", "list_agents", "list_channels", "list_sessions", "send_to_all_channels", "send_to_channel"}; !slices.Equal(names, want) {
+	if want := []string{"ask_user", "delegate_task", "list_agents", "list_channels", "send_to_all_channels", "send_to_channel"}; !slices.Equal(names, want) {
 		t.Errorf("the tools are %v", names)
 	}
 }
@@ -220,7 +220,7 @@ func TestALongTextIsDeliveredWhenItsLastPartIs(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			play(t, func(w *world) {
 				cli := w.Channel("cli")
-				cli.Change(func(c *directory.Channel) { c.MaxLength, c.Dedupe = 20, true })
+				cli.Change(func(c *directory.Channel) { c.MaxLength = 20 })
 				result := sends(w.hears(), "cli", strings.Repeat("word ", 10))
 				var parts []string
 				for d := cli.Next(); d != nil; d = cli.Next() {

@@ -1,0 +1,65 @@
+package home
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"sync"
+
+	"github.com/hashicorp/go-hclog"
+	"gopkg.in/natefinch/lumberjack.v2"
+
+	"github.com/switchboard-run/switchboard/home/config"
+)
+
+// Bounds of each log file and of what is kept of it.
+const (
+	logMegabytes = 10
+	logBackups   = 3
+)
+
+// logs are the log files of the kernel and of each extension, JSON lines.
+type logs struct {
+	dir string
+
+	mu    sync.Mutex
+	files map[string]*lumberjack.Logger
+}
+
+func openLogs(home *config.Home) (*logs, error) {
+	dir := filepath.Join(home.Path(), "logs")
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return nil, fmt.Errorf("create the directory of logs: %w", err)
+	}
+	return &logs{dir: dir, files: map[string]*lumberjack.Logger{}}, nil
+}
+
+func (l *logs) kernel() hclog.Logger {
+	return hclog.New(&hclog.LoggerOptions{Name: "kernel", Level: hclog.Info, Output: l.extension("kernel"), JSONFormat: true})
+}
+
+// extension is the file of an extension.
+func (l *logs) extension(id string) io.Writer {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	f := l.files[id]
+	if f == nil {
+		f = &lumberjack.Logger{Filename: l.file(id), MaxSize: logMegabytes, MaxBackups: logBackups}
+		l.files[id] = f
+	}
+	return f
+}
+
+func (l *logs) file(id string) string { return filepath.Join(l.dir, id+".log") }
+
+func (l *logs) close() error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	var errs []error
+	for _, f := range l.files {
+		errs = append(errs, f.Close())
+	}
+	return errors.Join(errs...)
+}

@@ -1,0 +1,117 @@
+package bus
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/switchboard-run/switchboard/contract"
+	"github.com/switchboard-run/switchboard/contract/busv1"
+	"github.com/switchboard-run/switchboard/contract/topic"
+)
+
+// Actor is who commits: one running generation of an extension, with what its
+// manifest grants. It comes from the connection, never from a message.
+type Actor struct {
+	Builtin    bool // part of the binary
+	ID         string
+	Generation int64
+	Publish    []string // topic patterns
+	Subscribe  []string // topic patterns, for watching
+	Effects    []string // of the manifest: session.ensure, input, ...
+	Tools      []string // full names of read-only tools it may ask outside of turns
+	Models     []string // it may ask outside of turns
+	Presence   bool     // it may ask when a person was there last
+	Sessions   bool     // it may read all sessions, for an agent whose conversation no one else reads
+	Channel    bool     // provides a channel
+	Agent      bool     // is an agent
+	kernel     bool
+}
+
+// Granted is the grant of effects that a manifest has to list under
+// "permissions: {effects: [...]}".
+func Granted(effect string) func(*Actor, *busv1.Effect) error {
+	return func(a *Actor, _ *busv1.Effect) error {
+		if slices.Contains(a.Effects, effect) {
+			return nil
+		}
+		return fmt.Errorf("%w: the manifest of %q lacks \"permissions: {effects: [%s]}\"", contract.ErrDenied, a.ID, effect)
+	}
+}
+
+// Agents is the grant of effects that only agents may have.
+func Agents(a *Actor, _ *busv1.Effect) error {
+	if a.Agent {
+		return nil
+	}
+	return fmt.Errorf("%w: only an agent writes to a session's history: %q has no agent section", contract.ErrDenied, a.ID)
+}
+
+// Channels is the grant of effects that only channels may have.
+func Channels(a *Actor, _ *busv1.Effect) error {
+	if a.Channel {
+		return nil
+	}
+	return fmt.Errorf("%w: only a channel gives receipts: %q lacks \"provides: {channel: ...}\"", contract.ErrDenied, a.ID)
+}
+
+// kernelTopics begin the topics that only the kernel publishes.
+var kernelTopics = []string{
+	contract.TopicAgentOutput, contract.TopicAgentInput, contract.TopicChannelSend, contract.TopicCommand, contract.TopicExtension,
+	contract.TopicSessionIdle, contract.TopicDeliveryDead, contract.TopicSchedulesDeclared, contract.TopicModelUsage,
+}
+
+func mayPublish(a *Actor, e *busv1.Effect) error {
+	t := e.GetPublish().GetTopic()
+	byKernel := func(name string) bool { return t == name || strings.HasSuffix(name, ".") && strings.HasPrefix(t, name) }
+	switch {
+	case !topic.ValidTopic(t):
+		return fmt.Errorf("%w: %q is not a topic: lower-case words with dots between them", contract.ErrInvalid, t)
+	case t == contract.TopicAgentOutput && a.Agent:
+		return nil
+	case slices.ContainsFunc(kernelTopics, byKernel):
+		return fmt.Errorf("%w: %q is published by the kernel alone", contract.ErrDenied, t)
+	case t == contract.TopicUserMessage && !a.Channel:
+		return fmt.Errorf("%w: only a channel reports messages of people: %q lacks \"provides: {channel: ...}\"", contract.ErrDenied, a.ID)
+	}
+	if slices.ContainsFunc(a.Publish, func(pattern string) bool { return topic.Match(pattern, t) }) {
+		return nil
+	}
+	return fmt.Errorf("%w: the manifest of %q lacks \"permissions: {publish: [%s]}\"", contract.ErrDenied, a.ID, t)
+}
+
+// MayWatch says whether the actor may read events of the pattern.
+func (a *Actor) MayWatch(pattern string) error {
+	if a.kernel || slices.ContainsFunc(a.Subscribe, func(granted string) bool { return covers(granted, pattern) }) {
+		return nil
+	}
+	return fmt.Errorf("%w: the manifest of %q lacks \"permissions: {subscribe: [{topic: %s}]}\"", contract.ErrDenied, a.ID, pattern)
+}
+
+// MayQueue says whether the actor may queue inputs of sessions.
+func (a *Actor) MayQueue() bool { return a.kernel || slices.Contains(a.Effects, "input") }
+
+// MayAskPresence says whether the actor may know when a person was there last.
+func (a *Actor) MayAskPresence() error {
+	if a.kernel || a.Presence {
+		return nil
+	}
+	return fmt.Errorf("%w: the manifest of %q lacks \"permissions: {presence: true}\"", contract.ErrDenied, a.ID)
+}
+
+// covers says whether every topic of a pattern is one of the granted pattern.
+func covers(granted, pattern string) bool {
+	prefix, wild := strings.CutSuffix(pattern, "*")
+	switch {
+	case granted == pattern:
+		return true
+	case !topic.ValidPattern(pattern), pattern == "*":
+		return false
+	case !wild:
+		return topic.Match(granted, pattern)
+	case granted == "*":
+		return !topic.Reserved(topic.Owner(pattern))
+	}
+	outer, wild := strings.CutSuffix(granted, "*")
+	return wild && strings.HasPrefix(prefix, outer)
+}
