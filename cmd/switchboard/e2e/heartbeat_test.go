@@ -116,12 +116,14 @@ func (h hearth) status() (f figures) {
 	return f
 }
 
-// since is when each extension became what it is.
+// since is when each enabled extension came into its state.
 func (h hearth) since() map[string]time.Time {
 	h.t.Helper()
 	out := map[string]time.Time{}
 	for _, x := range list[[]control.Extension](h.world, "extensions", "list") {
-		out[x.ID] = *x.Since
+		if x.Since != nil {
+			out[x.ID] = *x.Since
+		}
 	}
 	return out
 }
