@@ -1,4 +1,4 @@
-package trace_test
+package admin_test
 
 import (
 	"context"
@@ -13,12 +13,11 @@ import (
 	"github.com/switchboard-run/switchboard/contract/extensionv1"
 	"github.com/switchboard-run/switchboard/kernel/bus"
 	"github.com/switchboard-run/switchboard/kernel/directory"
-	"github.com/switchboard-run/switchboard/kernel/journal"
 	"github.com/switchboard-run/switchboard/kernel/kerneltest"
-	"github.com/switchboard-run/switchboard/kernel/trace"
+	"github.com/switchboard-run/switchboard/sdk/admin"
 )
 
-func of(w *kerneltest.World, id string) *trace.Trace {
+func of(w *kerneltest.World, id string) *admin.Trace {
 	w.T.Helper()
 	t, err := build(w, id)
 	if err != nil {
@@ -27,15 +26,13 @@ func of(w *kerneltest.World, id string) *trace.Trace {
 	return t
 }
 
-func build(w *kerneltest.World, id string) (t *trace.Trace, err error) {
-	return t, w.Bus.View(w.T.Context(), func(r journal.Reader) (err error) {
-		t, err = trace.Build(r, id)
-		return err
-	})
+func build(w *kerneltest.World, id string) (*admin.Trace, error) {
+	w.Settle()
+	return admin.ReadTrace(w.T.Context(), reads(w), id)
 }
 
 // outline is a tree with what matters of each step.
-func outline(n *trace.Node, indent string) string {
+func outline(n *admin.Node, indent string) string {
 	s := indent + n.Kind + " " + n.Name
 	if n.State != "" {
 		s += " " + n.State
@@ -53,14 +50,14 @@ func outline(n *trace.Node, indent string) string {
 	return s
 }
 
-func expect(t *testing.T, got *trace.Trace, want string) {
+func expect(t *testing.T, got *admin.Trace, want string) {
 	t.Helper()
 	if o := outline(got.Tree, ""); o != strings.TrimPrefix(want, "\n") {
 		t.Errorf("got\n%swant%s", o, want)
 	}
 }
 
-func TestWholeTree(t *testing.T) {
+func TestTraceOfWholeTree(t *testing.T) {
 	kerneltest.Run(t, func(w *kerneltest.World) {
 		telegram, terminal, orchestrator := w.Channel("telegram"), w.Channel("terminal"), w.Agent("orchestrator")
 		telegram.Admits("anna")
@@ -136,7 +133,7 @@ event user.message
 	})
 }
 
-func TestUnfinished(t *testing.T) {
+func TestTraceOfUnfinished(t *testing.T) {
 	kerneltest.Run(t, func(w *kerneltest.World) {
 		telegram, orchestrator := w.Channel("telegram"), w.Agent("orchestrator")
 		telegram.Admits("anna")
@@ -177,21 +174,21 @@ event user.message
 	})
 }
 
-func TestUnroutable(t *testing.T) {
+func TestTraceOfUnroutable(t *testing.T) {
 	kerneltest.Run(t, func(w *kerneltest.World) {
 		telegram := w.Channel("telegram")
 		telegram.Admits("anna")
 		w.Know(func(s *directory.Snapshot) { s.DefaultAgent = "nobody" })
 		telegram.Says("anna", "hello")
 		got := of(w, "e1")
-		i := slices.IndexFunc(got.Tree.Children, func(n *trace.Node) bool { return n.Kind == trace.KindDelivery })
+		i := slices.IndexFunc(got.Tree.Children, func(n *admin.Node) bool { return n.Kind == admin.KindDelivery })
 		if i < 0 || got.Tree.Children[i].Name != "router" || got.Tree.Children[i].State != "dead" || !strings.Contains(got.Tree.Children[i].Reason, "nobody") {
 			t.Errorf("got\n%s", outline(got.Tree, ""))
 		}
 	})
 }
 
-func TestSubscribers(t *testing.T) {
+func TestTraceOfSubscribers(t *testing.T) {
 	kerneltest.Run(t, func(w *kerneltest.World) {
 		source := w.Extension(bus.Actor{ID: "source", Publish: []string{"source.*"}})
 		reader := w.Extension(bus.Actor{ID: "reader"}, kerneltest.On("source.*"))
@@ -208,7 +205,7 @@ func TestSubscribers(t *testing.T) {
 		if len(got.Tree.Children) != 1 {
 			t.Fatalf("got\n%s", outline(got.Tree, ""))
 		}
-		if n := got.Tree.Children[0]; n.Kind != trace.KindDelivery || n.Name != "reader" || n.State != "done" || n.Attempts != 1 || n.WaitMillis == nil || *n.WaitMillis < 40 {
+		if n := got.Tree.Children[0]; n.Kind != admin.KindDelivery || n.Name != "reader" || n.State != "done" || n.Attempts != 1 || n.WaitMillis == nil || *n.WaitMillis < 40 {
 			t.Errorf("the delivery: %+v", n)
 		}
 		if got.Tree.Text != "something new" {
@@ -217,7 +214,7 @@ func TestSubscribers(t *testing.T) {
 	})
 }
 
-func TestNotFound(t *testing.T) {
+func TestTraceOfNotFound(t *testing.T) {
 	kerneltest.Run(t, func(w *kerneltest.World) {
 		for _, id := range []string{"e1", "e99999999999", "zzz", "e-1", "12/34"} {
 			if _, err := build(w, id); !errors.Is(err, contract.ErrNotFound) {
@@ -230,7 +227,7 @@ func TestNotFound(t *testing.T) {
 	})
 }
 
-func TestManyEvents(t *testing.T) {
+func TestTraceOfManyEvents(t *testing.T) {
 	kerneltest.Run(t, func(w *kerneltest.World) {
 		w.Do(func(tx *bus.Tx) error {
 			first, err := tx.Emit("x.y", "", "first")
