@@ -11,14 +11,16 @@ import (
 	"time"
 
 	"github.com/switchboard-run/switchboard/contract"
+	"github.com/switchboard-run/switchboard/internal/seed"
 )
 
 // With random agents, crashes and orders of events, each exchange ends, and each
 // result is delivered once, to its origin.
 func TestRandomSchedules(t *testing.T) {
 	t.Parallel()
-	for seed := range uint64(120) {
-		if !t.Run(fmt.Sprint(seed), func(t *testing.T) { schedule(t, seed) }) {
+	first := seed.Number(t)
+	for i := range uint64(120) {
+		if !t.Run(fmt.Sprint("seed ", first+i), func(t *testing.T) { schedule(t, first+i) }) {
 			return
 		}
 	}
@@ -27,9 +29,9 @@ func TestRandomSchedules(t *testing.T) {
 // reported matches the results in a text, including those that are passed on.
 var reported = regexp.MustCompile(`The exchange (x\d+) (?:that you began|between)`)
 
-func schedule(t *testing.T, seed uint64) {
+func schedule(t *testing.T, number uint64) {
 	t.Helper()
-	r := rand.New(rand.NewPCG(seed, 1))
+	r := rand.New(rand.NewPCG(number, 1))
 	agents := []string{"a", "b", "c", "d"}
 	var all []link
 	for i, from := range agents {
@@ -134,33 +136,33 @@ func schedule(t *testing.T, seed uint64) {
 				results[m[1]][s.id+in.Thread]++
 			}
 			if in.Thread != "" && !s.link() {
-				t.Errorf("seed %d: a portal has a result of the exchange %s", seed, in.Thread)
+				t.Errorf("seed %d: a portal has a result of the exchange %s", number, in.Thread)
 			}
 		}
 	}
-	if len(began) == 0 && seed > 10 {
-		t.Logf("seed %d began nothing", seed)
+	if len(began) == 0 && number > 10 {
+		t.Logf("seed %d began nothing", number)
 	}
 	for key := range p.kv {
 		if strings.HasPrefix(key, openPrefix) {
-			t.Errorf("seed %d: %s is still open", seed, key)
+			t.Errorf("seed %d: %s is still open", number, key)
 		}
 	}
 	for id, from := range began {
 		x := p.exchange(id)
 		switch {
 		case !x.Over:
-			t.Errorf("seed %d: %s has no end", seed, id)
+			t.Errorf("seed %d: %s has no end", number, id)
 		case len(results[id]) == 0:
-			t.Errorf("seed %d: %s (%s) has no result", seed, id, x.Outcome)
+			t.Errorf("seed %d: %s (%s) has no result", number, id, x.Outcome)
 		case slices.Max(slices.Collect(maps.Values(results[id]))) > 1:
-			t.Errorf("seed %d: %s (%s) has the results %v", seed, id, x.Outcome, results[id])
+			t.Errorf("seed %d: %s (%s) has the results %v", number, id, x.Outcome, results[id])
 		case x.From != from:
-			t.Errorf("seed %d: %s was begun in %v, and says %v", seed, id, from, x.From)
+			t.Errorf("seed %d: %s was begun in %v, and says %v", number, id, from, x.From)
 		case x.Messages > x.MaxMessages:
-			t.Errorf("seed %d: %s took %d messages of %d", seed, id, x.Messages, x.MaxMessages)
+			t.Errorf("seed %d: %s took %d messages of %d", number, id, x.Messages, x.MaxMessages)
 		case len(x.Unanswered) > 0:
-			t.Errorf("seed %d: what %s was given is forgotten: %v", seed, id, x.Unanswered)
+			t.Errorf("seed %d: what %s was given is forgotten: %v", number, id, x.Unanswered)
 		}
 	}
 }

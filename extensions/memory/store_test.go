@@ -17,6 +17,7 @@ import (
 	"github.com/switchboard-run/switchboard/contract/busv1"
 	"github.com/switchboard-run/switchboard/contract/extensionv1"
 	"github.com/switchboard-run/switchboard/extensions/memory/item"
+	"github.com/switchboard-run/switchboard/internal/seed"
 	"github.com/switchboard-run/switchboard/sdk"
 )
 
@@ -165,7 +166,7 @@ func TestConcurrentCalls(t *testing.T) {
 func TestFollowsTheStore(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
-	rapid.Check(t, func(r *rapid.T) {
+	seed.Check(t, func(r *rapid.T) {
 		b.MustCall("forget_all", nil)
 		words := []string{"apple", "pear", "plum", "cherry", "kettle"}
 		var late [][]*busv1.Effect

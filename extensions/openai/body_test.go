@@ -10,6 +10,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/switchboard-run/switchboard/contract/extensionv1"
+	"github.com/switchboard-run/switchboard/internal/seed"
 )
 
 // The encoding is equivalent to the library's.
@@ -19,7 +20,7 @@ func TestARequestIsEncodedAsTheLibraryDoes(t *testing.T) {
 		"", "a\"b\\c", "line\nand\ttab\r\x00\x1f\x7f", "кот 🐈 \u2028 <b>&</b>", "not\xffvalid",
 	}))
 	some := text.Filter(func(s string) bool { return s != "" })
-	rapid.Check(t, func(t *rapid.T) {
+	seed.Check(t, func(t *rapid.T) {
 		r := api.ChatCompletionRequest{Model: text.Draw(t, "model")}
 		for range rapid.IntRange(0, 5).Draw(t, "messages") {
 			m := api.ChatCompletionMessage{Role: text.Draw(t, "role"), Content: text.Draw(t, "content"),

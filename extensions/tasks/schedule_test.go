@@ -14,6 +14,7 @@ import (
 
 	"github.com/switchboard-run/switchboard/contract"
 	"github.com/switchboard-run/switchboard/contract/busv1"
+	"github.com/switchboard-run/switchboard/internal/seed"
 	"github.com/switchboard-run/switchboard/sdk"
 )
 
@@ -41,14 +42,15 @@ type player struct {
 // waits forever.
 func TestRandomSchedules(t *testing.T) {
 	t.Parallel()
-	for seed := range uint64(24) {
-		t.Run(fmt.Sprint(seed), func(t *testing.T) {
+	first := seed.Number(t)
+	for i := range uint64(24) {
+		t.Run(fmt.Sprint("seed ", first+i), func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
 				ctx, cancel := context.WithCancel(t.Context())
 				defer cancel()
 				p := &player{
-					world: newWorld(t), rand: rand.New(rand.NewPCG(seed, 7)), ctx: ctx,
+					world: newWorld(t), rand: rand.New(rand.NewPCG(first+i, 7)), ctx: ctx,
 					results: map[string]int{}, said: map[string]int{},
 				}
 				p.start()

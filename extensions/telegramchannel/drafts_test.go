@@ -2,7 +2,6 @@ package telegramchannel
 
 import (
 	"fmt"
-	"math/rand/v2"
 	"strings"
 	"sync"
 	"testing"
@@ -10,6 +9,7 @@ import (
 
 	"github.com/switchboard-run/switchboard/contract"
 	tg "github.com/switchboard-run/switchboard/extensions/telegramchannel/telegramtest"
+	"github.com/switchboard-run/switchboard/internal/seed"
 	"github.com/switchboard-run/switchboard/sdk"
 )
 
@@ -122,15 +122,8 @@ func TestDraftsKeepTheLimits(t *testing.T) {
 	t.Parallel()
 	const chats, groups, parts = 50, 4, 5
 	inBubble(t, func(b *bench) {
-		seed := rand.Uint64()
-		t.Logf("seed %d", seed)
-		random := rand.New(rand.NewPCG(seed, 0))
-		var mu sync.Mutex
-		upTo := func(n time.Duration) time.Duration {
-			mu.Lock()
-			defer mu.Unlock()
-			return time.Duration(random.Int64N(int64(n)))
-		}
+		random := seed.Rand(t)
+		upTo := func(n time.Duration) time.Duration { return time.Duration(random.Int64N(int64(n))) }
 		b.wire.takes(func() time.Duration {
 			if upTo(20) == 0 {
 				return upTo(3 * time.Second)

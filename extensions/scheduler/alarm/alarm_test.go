@@ -3,12 +3,13 @@ package alarm
 import (
 	"context"
 	"fmt"
-	"math/rand/v2"
 	"slices"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/switchboard-run/switchboard/internal/seed"
 )
 
 // wall is a clock that can be set.
@@ -143,7 +144,7 @@ func TestTenThousand(t *testing.T) {
 		for i := range want {
 			want[i] = fmt.Sprintf("s%05d", i)
 		}
-		for _, i := range rand.Perm(len(want)) {
+		for _, i := range seed.Rand(t).Perm(len(want)) {
 			b.Set(want[i], start.Add(time.Duration(i)*time.Second))
 		}
 		time.Sleep(10_000 * time.Second)

@@ -9,6 +9,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/switchboard-run/switchboard/contract"
+	"github.com/switchboard-run/switchboard/internal/seed"
 )
 
 func made(t testing.TB, kind, text string) Schedule {
@@ -166,7 +167,7 @@ func TestFirePayload(t *testing.T) {
 // or is counted as skipped.
 func TestEachDueTimeOnce(t *testing.T) {
 	t.Parallel()
-	rapid.Check(t, func(t *rapid.T) {
+	seed.Check(t, func(t *rapid.T) {
 		at := instantOf(t)
 		e := Env{Now: at, Timezone: rapid.SampledFrom(someZones).Draw(t, "zone"), MinEvery: time.Second}
 		expr := rapid.SampledFrom([]string{"* * * * *", "@hourly", "30 2 * * *", "0 0 * * *", "*/20 1-3 * * *"}).Draw(t,

@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"pgregory.net/rapid"
+
+	"github.com/switchboard-run/switchboard/internal/seed"
 )
 
 func cronRule(t testing.TB, expr, zoneName string) Rule {
@@ -125,7 +127,7 @@ func drawCron(t *rapid.T) string {
 // gap.
 func TestNextProperties(t *testing.T) {
 	t.Parallel()
-	rapid.Check(t, func(t *rapid.T) {
+	seed.Check(t, func(t *rapid.T) {
 		loc := zoneOf(t)
 		expr := drawCron(t)
 		spec, err := parseCron(expr)
@@ -160,7 +162,7 @@ func TestNextProperties(t *testing.T) {
 // An expression with fixed hours never fires twice at the same wall-clock time.
 func TestRepeatedReadingFiresOnce(t *testing.T) {
 	t.Parallel()
-	rapid.Check(t, func(t *rapid.T) {
+	seed.Check(t, func(t *rapid.T) {
 		loc := zoneOf(t)
 		expr := fmt.Sprintf("%d %d * * *", rapid.IntRange(0, 59).Draw(t, "minute"),
 			rapid.IntRange(0, 23).Draw(t, "hour"))
@@ -180,7 +182,7 @@ func TestRepeatedReadingFiresOnce(t *testing.T) {
 // TestMissedAgreesWithCounting compares the shortcut with a simple loop.
 func TestMissedAgreesWithCounting(t *testing.T) {
 	t.Parallel()
-	rapid.Check(t, func(t *rapid.T) {
+	seed.Check(t, func(t *rapid.T) {
 		loc := zoneOf(t)
 		spec, err := parseCron(drawCron(t))
 		if err != nil {

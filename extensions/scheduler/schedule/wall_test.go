@@ -5,6 +5,8 @@ import (
 	"time"
 
 	"pgregory.net/rapid"
+
+	"github.com/switchboard-run/switchboard/internal/seed"
 )
 
 func zone(t testing.TB, name string) *time.Location {
@@ -70,7 +72,7 @@ var someZones = []string{
 // earlier instants.
 func TestPlaceProperty(t *testing.T) {
 	t.Parallel()
-	rapid.Check(t, func(t *rapid.T) {
+	seed.Check(t, func(t *rapid.T) {
 		loc := zoneOf(t)
 		at := instantOf(t)
 		wall := wallOf(at, loc)
