@@ -49,10 +49,12 @@ func (t *Tx) withdrawEffect(effect *busv1.Effect) (*busv1.EffectResult, error) {
 // Withdrawal is how an event is withdrawn.
 type Withdrawal int
 
+// An event is withdrawn by settling its deliveries that no handler has taken, was
+// withdrawn by the hook, or cannot be withdrawn any more.
 const (
-	WithdrawPending Withdrawal = iota // by settling its deliveries that no handler has taken
-	WithdrawDone                      // the hook has withdrawn it
-	WithdrawTooLate                   // not at all
+	WithdrawPending Withdrawal = iota
+	WithdrawDone
+	WithdrawTooLate
 )
 
 const reasonWithdrawn = "withdrawn"
