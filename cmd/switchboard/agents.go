@@ -10,7 +10,7 @@ import (
 )
 
 func newAgentsCommand() *cobra.Command {
-	return group("agents", "Who answers", newAgentsList())
+	return group("agents", "Agents: who answers", newAgentsList())
 }
 
 func newAgentsList() *cobra.Command {

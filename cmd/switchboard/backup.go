@@ -20,7 +20,7 @@ import (
 )
 
 func newBackupCommand() *cobra.Command {
-	return group("backup", "Copies of everything, and the way back", newBackupCreate(), newBackupList(), newBackupVerify(), newBackupRestore())
+	return group("backup", "Back up and restore everything", newBackupCreate(), newBackupList(), newBackupVerify(), newBackupRestore())
 }
 
 func newBackupCreate() *cobra.Command {
@@ -47,7 +47,7 @@ func newBackupCreate() *cobra.Command {
 		info, err := createBackup(c.Context(), h, file, *secrets)
 		switch {
 		case c.Context().Err() != nil:
-			return errors.New("making a backup: interrupted; nothing is left of it")
+			return errors.New("the backup was interrupted; nothing was written")
 		case err != nil:
 			return err
 		case *asJSON:
@@ -93,7 +93,7 @@ func newBackupList() *cobra.Command {
 		if err != nil {
 			return err
 		}
-		return list(c, *asJSON, backup.List(h), "FILE KIND MADE SIZE", "There are none yet: `switchboard backup create` makes one.",
+		return list(c, *asJSON, backup.List(h), "FILE KIND MADE SIZE", "There are no backups yet: `switchboard backup create` makes one.",
 			func(p *printer, f backup.Found) []cell {
 				return []cell{text(f.File), text(f.Kind), text(p.clock(f.At)), text(humanize.IBytes(uint64(f.Bytes)))} //nolint:gosec // not negative
 			})
@@ -103,7 +103,7 @@ func newBackupList() *cobra.Command {
 
 func newBackupVerify() *cobra.Command {
 	c := &cobra.Command{
-		Use: "verify FILE", Short: "Read all of a backup, and say what is in it", Args: cobra.ExactArgs(1),
+		Use: "verify FILE", Short: "Check a backup and show what is in it", Args: cobra.ExactArgs(1),
 		Long: "Unpacks a backup in the home (among temporary files if nothing can be written there), compares all sums,\n" +
 			"checks the store in it as a kernel would need it, and removes what it unpacked. It changes nothing, and\n" +
 			"needs no kernel. The exit status is 1 if the backup\n" +
@@ -125,7 +125,7 @@ func newBackupVerify() *cobra.Command {
 			return printJSON(c, info)
 		}
 		p := printerOf(c)
-		p.line("%s is whole.", info.File)
+		p.line("%s is intact.", info.File)
 		p.backup(info)
 		return nil
 	}
@@ -144,7 +144,7 @@ func unpackIn(h *config.Home) string {
 
 func newBackupRestore() *cobra.Command {
 	c := &cobra.Command{
-		Use: "restore FILE", Short: "Put a backup in place of what is in the home", Args: cobra.ExactArgs(1),
+		Use: "restore FILE", Short: "Restore a backup", Args: cobra.ExactArgs(1),
 		Long: "Checks a backup and puts it in place of the store, config.yaml, the dropped-in extensions and the files\n" +
 			"that extensions keep; secrets.env only if the backup has it. What was there is kept in a directory of the\n" +
 			"home. No kernel may run. What has happened since the backup is forgotten: see docs/operating.md.",
@@ -169,7 +169,7 @@ func newBackupRestore() *cobra.Command {
 		p.line("%s is restored.", r.File)
 		p.backup(r.Info)
 		if r.Before != "" {
-			p.line("What was there is kept in %s.", r.Before)
+			p.line("The files before are kept in %s.", r.Before)
 		}
 		p.faint("`switchboard run` starts the kernel on it.")
 		return nil
@@ -216,7 +216,7 @@ func (p *printer) newestBackup(s backup.State) string {
 	}
 	switch {
 	case !s.Nightly:
-		words += "; none is made by itself"
+		words += "; nightly backups are off"
 	case s.Next != nil:
 		words += "; next " + s.Next.In(p.zone).Format("2006-01-02 15:04")
 	}

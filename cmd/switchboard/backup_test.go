@@ -22,7 +22,7 @@ func TestHowBackupsAreTold(t *testing.T) {
 	}{
 		"good":         {backup.State{Nightly: true, Newest: fresh, Next: &next}, levelOK, "2020-11-20 11:00, 2.0 KiB; next 2020-11-21 02:00"},
 		"none yet":     {backup.State{Nightly: true, Next: &next}, levelNote, "none yet; next 2020-11-21 02:00"},
-		"none at all":  {backup.State{}, levelWarning, "none yet; none is made by itself"},
+		"none at all":  {backup.State{}, levelWarning, "none yet; nightly backups are off"},
 		"old":          {backup.State{Nightly: true, Newest: old}, levelWarning, "2020-11-16 08:00, 2.0 KiB"},
 		"a failed one": {backup.State{Nightly: true, Newest: fresh, Failure: "no room", FailedAt: &now}, levelError, "The nightly backup failed at 2020-11-20 12:00: no room"},
 	} {

@@ -13,7 +13,7 @@ import (
 )
 
 func newChannelsCommand() *cobra.Command {
-	return group("channels", "The ways to reach you", newChannelsList(), newChannelsSend())
+	return group("channels", "Channels: ways to reach you", newChannelsList(), newChannelsSend())
 }
 
 func newChannelsList() *cobra.Command {
@@ -42,7 +42,7 @@ func newChannelsSend() *cobra.Command {
 		Short: "Send a text to the default recipient of a channel",
 		Long: "Sends a text to the default recipient of a channel: on Telegram the owner's private chat, in the\n" +
 			"terminal everyone who is attached. Without a text, or with -, it is read from the input.\n\n" +
-			"It waits up to ten seconds for the platform's word. A channel that is down gets the text later.",
+			"It waits up to ten seconds for the platform's answer. A channel that is down gets the text later.",
 		Example:           "  switchboard channels send telegram_channel the tea is ready\n  df -h | switchboard channels send telegram_channel -",
 		Args:              cobra.MinimumNArgs(1),
 		ValidArgsFunction: first(channelIDs),
@@ -64,13 +64,13 @@ func newChannelsSend() *cobra.Command {
 		}
 		switch {
 		case sent.Status == "failed":
-			return fmt.Errorf("it was not delivered: %s; `switchboard events show %s` has it, `switchboard events resubmit %[2]s` tries again",
+			return fmt.Errorf("not delivered: %s; see `switchboard events show %s`, or try again with `switchboard events resubmit %[2]s`",
 				sent.Detail, sent.Events[0])
 		case *asJSON:
 		case sent.Status == "queued":
 			p := printerOf(c)
 			p.line("%s: %s", p.paint(yellow, "queued"), sent.Detail)
-			p.faint("`switchboard events show " + sent.Events[0] + "` says what became of it.")
+			p.faint("`switchboard events show " + sent.Events[0] + "` shows what happened to it.")
 		default:
 			p := printerOf(c)
 			p.line("%s to %s", p.paint(green, sent.Status), args[0])

@@ -36,7 +36,7 @@ func newChatCommand() *cobra.Command {
 		Args:    cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
 			if o.New && session != "" {
-				return errors.New("opening a chat: --session goes on with a conversation, --new begins one: give one of the two")
+				return errors.New("opening a chat: --session continues a conversation, --new starts one: use only one of them")
 			}
 			home, err := findHome()
 			if err != nil {
@@ -59,9 +59,9 @@ func newChatCommand() *cobra.Command {
 			return chat(c.Context(), home, o)
 		},
 	}
-	c.Flags().StringVar(&o.Agent, "agent", "", "the agent that shall answer")
-	c.Flags().StringVar(&session, "session", "", "go on with a conversation: a session's id, or a name")
-	c.Flags().BoolVar(&o.New, "new", false, "begin a conversation of its own")
+	c.Flags().StringVar(&o.Agent, "agent", "", "the agent to talk to")
+	c.Flags().StringVar(&session, "session", "", "continue a conversation: a session's id, or a name")
+	c.Flags().BoolVar(&o.New, "new", false, "start a new conversation")
 	c.Flags().BoolVar(&o.JSON, "json", false, "read lines and write JSON, one object for each answer, with its session")
 	completeFlag(c, "agent", agentIDs)
 	completeFlag(c, "session", sessionIDs)
@@ -74,7 +74,7 @@ func chat(ctx context.Context, home *config.Home, o terminal.Options) error {
 	o.HistoryFile = filepath.Join(home.Path(), "history")
 	err := terminal.Run(ctx, o)
 	if errors.Is(err, terminal.ErrNoKernel) {
-		return fmt.Errorf("%w; `switchboard status` says how the kernel is, `switchboard logs cli_channel` why it does not take chats", err)
+		return fmt.Errorf("%w; `switchboard status` shows the state of the kernel, `switchboard logs cli_channel` why it takes no chats", err)
 	}
 	return err
 }
@@ -133,7 +133,7 @@ func knownAgent(ctx context.Context, k *admin.Client, id string) error {
 			return fmt.Errorf("the agent %s is not enabled: add it to agents.enabled in config.yaml", id)
 		}
 	}
-	return fmt.Errorf("there is no agent %q: `switchboard agents list` shows those there are", id)
+	return fmt.Errorf("there is no agent %q; `switchboard agents list` lists them", id)
 }
 
 // resume has a chat go on with a session: given by its id, its conversation with
@@ -148,9 +148,9 @@ func resume(ctx context.Context, k *admin.Client, session string, o *terminal.Op
 	case err != nil:
 		return hinted(err, "switchboard sessions list")
 	case s.Channel != "cli_channel":
-		return fmt.Errorf("session %s (%s) is no conversation of a terminal: it goes on where it takes place; `switchboard sessions show %s` reads it", session, s.Key, session)
+		return fmt.Errorf("session %s (%s) isn't a terminal conversation, so it can't continue here; `switchboard sessions show %s` reads it", session, s.Key, session)
 	case s.Ended:
-		return fmt.Errorf("session %s was ended with /new; the conversation goes on with `switchboard chat --session %s`", session, s.Conversation)
+		return fmt.Errorf("session %s was ended with /new; the conversation continues with `switchboard chat --session %s`", session, s.Conversation)
 	case o.Agent != "" && o.Agent != s.Agent:
 		return fmt.Errorf("session %s is one of the agent %s: leave --agent out, or give --session %s to talk to %s there", session, s.Agent, s.Conversation, o.Agent)
 	}

@@ -29,10 +29,10 @@ func dial(ctx context.Context, home *config.Home) (*admin.Client, error) {
 	k, err := admin.Dial(ctx, filepath.Join(home.RuntimeDir(), contract.ControlSocket), filepath.Join(home.Path(), contract.ControlToken))
 	switch {
 	case errors.Is(err, admin.ErrNotRunning) && !home.Exists():
-		return nil, fmt.Errorf("%w: there is nothing at %s; start one there with `switchboard run`, or with `switchboard`, which also opens a chat, or set %s to another home",
+		return nil, fmt.Errorf("%w: %s doesn't exist; start one with `switchboard run` (or `switchboard`, which also opens a chat), or set %s to another home",
 			err, home.Path(), config.HomeEnv)
 	case errors.Is(err, admin.ErrNotRunning):
-		return nil, fmt.Errorf("%w on %s; start one with `switchboard run`, or with `switchboard`, which also opens a chat", err, home.Path())
+		return nil, fmt.Errorf("%w on %s; start one with `switchboard run` (or `switchboard`, which also opens a chat)", err, home.Path())
 	}
 	return k, err
 }

@@ -46,7 +46,7 @@ func (d *diagnosis) add(area, level, hint, format string, args ...any) *finding 
 
 func newDoctorCommand() *cobra.Command {
 	c := &cobra.Command{
-		Use: "doctor", Short: "Look for what is wrong, and say what to do about it", Args: cobra.NoArgs,
+		Use: "doctor", Short: "Find problems, and say how to fix them", Args: cobra.NoArgs,
 		Long: "Looks at the home, the configuration, the manifests, the secrets and the store, and, if a kernel runs,\n" +
 			"at how its extensions are. The exit status is 1 if something does not work.",
 	}
@@ -123,13 +123,13 @@ func (d *diagnosis) examine(ctx context.Context) {
 	var status *statusReport
 	switch {
 	case errors.Is(err, admin.ErrNotRunning):
-		d.add("Kernel", levelNote, "`switchboard run` starts one; what only a kernel knows is not looked at.", "no kernel is running")
+		d.add("Kernel", levelNote, "`switchboard run` starts one. Checks that need a kernel are skipped.", "no kernel is running")
 	case err != nil:
-		d.add("Kernel", levelError, "stop the kernel and start it again", "a kernel runs, but does not answer: %s", message(err))
+		d.add("Kernel", levelError, "stop the kernel and start it again", "a kernel is running but doesn't answer: %s", message(err))
 	default:
 		defer k.Close()
 		if s, err := statusOf(ctx, k); err != nil {
-			d.add("Kernel", levelError, "stop the kernel and start it again", "a kernel runs, but does not answer: %s", message(err))
+			d.add("Kernel", levelError, "stop the kernel and start it again", "a kernel is running but doesn't answer: %s", message(err))
 		} else {
 			status = &s
 			d.kernel(s.Status)
@@ -172,7 +172,7 @@ func (d *diagnosis) home() *config.Home {
 	}
 	before, err := os.Stat(h.Path())
 	if errors.Is(err, fs.ErrNotExist) {
-		d.add("Home", levelNote, "to put files there before: mkdir -p "+h.Path(), "there is nothing at %s yet; it is made at the first start", h.Path())
+		d.add("Home", levelNote, "to put files there before: mkdir -p "+h.Path(), "%s doesn't exist yet; the first start creates it", h.Path())
 		return h
 	}
 	if err == nil {
@@ -187,9 +187,9 @@ func (d *diagnosis) home() *config.Home {
 	}
 	switch {
 	case before.Mode().Perm()&0o077 != 0:
-		d.add("Home", levelWarning, "", "%s could be read by other users (mode %04o); it is closed to them now", h.Path(), before.Mode().Perm())
+		d.add("Home", levelWarning, "", "other users could read %s (mode %04o); now they can't", h.Path(), before.Mode().Perm())
 	default:
-		d.add("Home", levelOK, "", "%s, open to you alone", h.Path())
+		d.add("Home", levelOK, "", "%s, private to you", h.Path())
 	}
 	for _, file := range []string{h.Config(), h.Database()} {
 		if info, err := os.Stat(file); err == nil && info.Mode().Perm()&0o022 != 0 {

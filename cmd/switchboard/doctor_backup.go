@@ -36,7 +36,7 @@ func (d *diagnosis) store(h *config.Home) {
 	info, err := os.Stat(h.Database())
 	if err != nil {
 		if _, err := os.Stat(h.Database() + "-wal"); err != nil {
-			d.add("Store", levelOK, "", "there is none yet; it is made at the first start")
+			d.add("Store", levelOK, "", "there is no store yet; the first start creates it")
 			return
 		}
 	}
@@ -50,7 +50,7 @@ func (d *diagnosis) store(h *config.Home) {
 		}
 		d.add("Store", levelError, hint, "%s", err)
 	} else if info != nil {
-		d.add("Store", levelOK, "", "%s can be opened and is whole (%s)", h.Database(), humanize.IBytes(uint64(info.Size()))) //nolint:gosec // not negative
+		d.add("Store", levelOK, "", "%s is intact (%s)", h.Database(), humanize.IBytes(uint64(info.Size()))) //nolint:gosec // not negative
 	}
 	settings, err := config.Load(h.Config())
 	if err != nil || info == nil {
@@ -77,12 +77,12 @@ func (d *diagnosis) backups(s backup.State, changed time.Time) {
 		d.add("Backups", levelError, "a kernel that runs tries it again every hour; `switchboard backup create` tries it now",
 			"the nightly backup failed at %s: %s", s.FailedAt.Local().Format("2006-01-02 15:04"), s.Failure)
 	case s.Newest == nil && s.Nightly:
-		d.add("Backups", levelNote, "`switchboard backup create` makes one; the nightly one comes when the kernel has run for two minutes", "there is none yet")
+		d.add("Backups", levelNote, "`switchboard backup create` makes one; the nightly one comes when the kernel has run for two minutes", "there are no backups yet")
 	case s.Newest == nil:
-		d.add("Backups", levelWarning, "`switchboard backup create` makes one; backup.nightly in config.yaml makes one each night", "there is none, and none is made by itself")
+		d.add("Backups", levelWarning, "`switchboard backup create` makes one; backup.nightly in config.yaml makes one each night", "there are no backups, and nightly backups are off")
 	case changed.Sub(s.Newest.At) > oldBackup:
-		d.add("Backups", levelWarning, "`switchboard backup create` makes one now; nightly ones need a kernel that runs", "the newest one is of %s", s.Newest.At.Local().Format("2006-01-02 15:04"))
+		d.add("Backups", levelWarning, "`switchboard backup create` makes one now; nightly ones need a kernel that runs", "the newest is from %s", s.Newest.At.Local().Format("2006-01-02 15:04"))
 	default:
-		d.add("Backups", levelOK, "", "the newest one is of %s (%s)", s.Newest.At.Local().Format("2006-01-02 15:04"), humanize.IBytes(uint64(s.Newest.Bytes))) //nolint:gosec // not negative
+		d.add("Backups", levelOK, "", "the newest is from %s (%s)", s.Newest.At.Local().Format("2006-01-02 15:04"), humanize.IBytes(uint64(s.Newest.Bytes))) //nolint:gosec // not negative
 	}
 }

@@ -28,15 +28,15 @@ const (
 func (d *diagnosis) space(dir string) {
 	var fs unix.Statfs_t
 	if err := unix.Statfs(dir, &fs); err != nil {
-		d.add("Home", levelWarning, "", "the space on its disk is not known: %s", err)
+		d.add("Home", levelWarning, "", "its free disk space is unknown: %s", err)
 		return
 	}
 	free := fs.Bavail * uint64(fs.Bsize) //nolint:gosec,unconvert // a size is not negative; its type differs between systems
 	switch said := humanize.IBytes(free) + " free on its disk"; {
 	case free < noSpace:
-		d.add("Home", levelError, "make room: new messages are refused when the disk is full", "%s", said)
+		d.add("Home", levelError, "free some space: new messages are refused when the disk is full", "%s", said)
 	case free < littleSpace:
-		d.add("Home", levelWarning, "make room: new messages are refused when the disk is full", "%s", said)
+		d.add("Home", levelWarning, "free some space: new messages are refused when the disk is full", "%s", said)
 	default:
 		d.add("Home", levelOK, "", "%s", said)
 	}
@@ -60,9 +60,9 @@ func (d *diagnosis) files(h *config.Home, seen *home.Inspection) {
 			for problem := range strings.SplitSeq(f.err.Error(), "\n") {
 				d.add("Configuration", levelError, "", "%s", problem)
 			}
-			d.findings[len(d.findings)-1].Hint = "correct it: a kernel that runs keeps to what the file said before, and a new one does not start"
+			d.findings[len(d.findings)-1].Hint = "Fix it: the running kernel keeps the old settings; a new one won't start."
 		case err != nil:
-			d.add("Configuration", levelOK, "", "%s: there is none, and none is needed", f.path)
+			d.add("Configuration", levelOK, "", "%s: not there, and not needed", f.path)
 		default:
 			d.add("Configuration", levelOK, "", "%s", f.path)
 		}
@@ -91,7 +91,7 @@ func (d *diagnosis) extensionFiles(h *config.Home, seen *home.Inspection, runnin
 				d.add("Extensions", levelError, "", "%s", problem)
 			}
 			if e.Disabled == nil {
-				d.findings[len(d.findings)-1].Hint = "what it said before is in force"
+				d.findings[len(d.findings)-1].Hint = "The version before stays in effect."
 			}
 			continue
 		case e.Disabled != nil:
@@ -174,7 +174,7 @@ func (d *diagnosis) models(models []string, provided func(id string) bool) {
 	})
 	switch {
 	case len(models) == 0:
-		d.add("Model", levelError, "set OPENAI_API_KEY, or enable the extension offline", "there is no model to ask")
+		d.add("Model", levelError, "set OPENAI_API_KEY, or enable the extension offline", "no model is available")
 	case len(missing) > 0:
 		d.add("Model", levelError, "correct models.default in config.yaml", "no extension provides %s", strings.Join(missing, " and "))
 	case models[0] == offlineModel:

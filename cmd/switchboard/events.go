@@ -20,7 +20,7 @@ import (
 )
 
 func newEventsCommand() *cobra.Command {
-	return group("events", "What has happened", newEventsTail(), newEventsShow(), newEventsDead(), newEventsResubmit())
+	return group("events", "Events, and what happened to them", newEventsTail(), newEventsShow(), newEventsDead(), newEventsResubmit())
 }
 
 func newEventsTail() *cobra.Command {
@@ -31,7 +31,7 @@ func newEventsTail() *cobra.Command {
 	asJSON := c.Flags().Bool("json", false, "print one JSON object per line")
 	topic := c.Flags().String("topic", "", "only those of a topic, or of a pattern such as channel.send.*")
 	n := c.Flags().IntP("lines", "n", 20, "how many")
-	follow := c.Flags().BoolP("follow", "f", false, "go on until interrupted")
+	follow := c.Flags().BoolP("follow", "f", false, "keep showing new ones until interrupted")
 	c.RunE = withKernel("reading the events", func(c *cobra.Command, k *admin.Client, _ []string) error {
 		if *n < 0 {
 			return fmt.Errorf("-n %d: give 0 or more", *n)
@@ -183,7 +183,7 @@ func (p *printer) wholeEvent(e *adminv1.Event) {
 		p.line("  %s", strings.TrimSpace(pretty.String()))
 	}
 	if len(e.Deliveries) == 0 {
-		p.faint("It has no deliveries. What the kernel does with an event happens as it is accepted: `switchboard trace " + e.Id + "` shows what followed.")
+		p.faint("It has no deliveries: the kernel handled it at once. `switchboard trace " + e.Id + "` shows what followed.")
 		return
 	}
 	p.line("")
@@ -198,7 +198,7 @@ func (p *printer) wholeEvent(e *adminv1.Event) {
 			note = strings.TrimSpace("message " + d.ProviderId + " " + note)
 		}
 		if d.Uncertain {
-			note = strings.TrimSpace(note + " (an attempt may have had its effect)")
+			note = strings.TrimSpace(note + " (an attempt may have succeeded)")
 		}
 		took := "-"
 		if d.StartedAtUs != 0 && d.SettledAtUs != 0 {
@@ -236,8 +236,8 @@ func readDeadLetters(ctx context.Context, k *admin.Client, n int) ([]deadLetter,
 
 func newEventsDead() *cobra.Command {
 	c := &cobra.Command{
-		Use: "dead", Short: "List the deliveries that were given up", Args: cobra.NoArgs,
-		Long: "Lists the deliveries that were given up: nobody could be found, or nobody took them in time.\n" +
+		Use: "dead", Short: "List the deliveries that failed for good", Args: cobra.NoArgs,
+		Long: "Lists the deliveries that failed for good: no recipient was found, or none accepted them in time.\n" +
 			"They are kept (retention.dead in config.yaml), and can be queued again.",
 	}
 	asJSON := jsonFlag(c)

@@ -21,7 +21,7 @@ const (
 )
 
 func newExtensionsCommand() *cobra.Command {
-	return group("extensions", "What runs, and how to add to it",
+	return group("extensions", "Extensions: what is installed and running",
 		newExtensionsList(), newExtensionsRestart(), newExtensionsVerify(), newExtensionsNew())
 }
 
@@ -37,7 +37,7 @@ func newExtensionsList() *cobra.Command {
 			func(_ *printer, x *adminv1.Extension) []cell {
 				detail := brief(x.Detail)
 				if x.Problem != "" && x.State != stateInvalid {
-					detail = strings.TrimSpace(detail + " its last edit is not in force: `switchboard status` says why")
+					detail = strings.TrimSpace(detail + " its last edit isn't in effect: see `switchboard status`")
 				}
 				return []cell{
 					text(x.Id), text(dash(x.Name)), text(dash(x.Version)), text(dash(strings.Join(x.Kinds, ", "))), state(x.State),
@@ -99,7 +99,7 @@ func also(readiness string) string {
 
 func newExtensionsVerify() *cobra.Command {
 	c := &cobra.Command{
-		Use: "verify DIR", Short: "Check an extension before it is dropped in", Args: cobra.ExactArgs(1),
+		Use: "verify DIR", Short: "Check an extension before you install it", Args: cobra.ExactArgs(1),
 		Long: "Reads the manifest in a directory, starts the executable, has it describe itself, and checks that\n" +
 			"against what the manifest grants. It needs no kernel, and changes nothing.",
 	}
@@ -135,9 +135,9 @@ func newExtensionsVerify() *cobra.Command {
 			return errors.New("verifying " + args[0] + ": it starts, but offers nothing: no channel, no tool, no model, no handler of events")
 		default:
 			p.line("%s starts and describes itself: %s", ok, said)
-			p.line("%s does nothing that its manifest does not grant", ok)
+			p.line("%s offers only what its manifest grants", ok)
 		}
-		p.faint(fmt.Sprintf("Drop it in: cp -r %s %s", filepath.Clean(args[0])+"/.", filepath.Join(h.Extensions(), v.Manifest.ID)))
+		p.faint(fmt.Sprintf("Install it: cp -r %s %s", filepath.Clean(args[0])+"/.", filepath.Join(h.Extensions(), v.Manifest.ID)))
 		return nil
 	}
 	return c

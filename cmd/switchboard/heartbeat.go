@@ -119,8 +119,8 @@ func readHeartbeat(ctx context.Context, k *admin.Client) (*beats, error) {
 var heartbeatSkips = map[string]string{
 	"late":      "a beat came too late",
 	"hours":     "outside of the active hours",
-	"busy":      "somebody waited for an answer",
-	"user":      "somebody had just written",
+	"busy":      "a conversation was waiting for an answer",
+	"user":      "a message had just arrived",
 	"memory":    "memory did not answer",
 	"nothing":   "nothing is open",
 	"unchanged": "nothing new is open",
@@ -131,12 +131,12 @@ var heartbeatSkips = map[string]string{
 func (p *printer) heartbeat(h *beats, problem string) {
 	switch {
 	case problem != "":
-		p.line("%s: it could not be asked: %s", p.paint(yellow, "Heartbeat"), problem)
+		p.line("%s: no answer: %s", p.paint(yellow, "Heartbeat"), problem)
 		return
 	case h == nil:
 		return
 	case h.Runs == 0:
-		p.line("Heartbeat: has not looked yet.")
+		p.line("Heartbeat: hasn't run yet.")
 		if h.Problem != "" {
 			p.line("  %s", p.paint(yellow, h.Problem))
 		}
@@ -157,7 +157,7 @@ func (p *printer) heartbeat(h *beats, problem string) {
 		p.line("  %s", p.paint(yellow, h.Problem))
 	}
 	if n := len(overdue(h, time.Now())); n > 0 {
-		p.line("  %s reached nobody: `switchboard doctor`", p.paint(yellow, count(n, "escalation")))
+		p.line("  %s weren't delivered: see `switchboard doctor`", p.paint(yellow, count(n, "escalation")))
 	}
 }
 
@@ -188,7 +188,7 @@ func (d *diagnosis) askHeartbeat(ctx context.Context, k *admin.Client, s *adminv
 		if slices.ContainsFunc(s.Extensions, func(x *adminv1.Extension) bool { return x.Id == heartbeatID && x.State != "active" }) {
 			level = levelNote // that it does not run stands elsewhere
 		}
-		d.add("Heartbeat", level, "`switchboard extensions list` and `switchboard logs heartbeat` may say why", "it could not be asked what it has done: %s", message(err))
+		d.add("Heartbeat", level, "`switchboard extensions list` and `switchboard logs heartbeat` may say why", "it doesn't answer: %s", message(err))
 		return
 	}
 	d.heartbeat(h, at(s.StartedAtUs), time.Now())
@@ -208,7 +208,7 @@ func (d *diagnosis) heartbeat(h *beats, started, now time.Time) {
 	}
 	late := overdue(h, now)
 	for _, e := range late[max(0, len(late)-maxShown):] {
-		d.add("Heartbeat", levelWarning, fmt.Sprintf("`switchboard trace %s` shows what became of it", e.Event),
+		d.add("Heartbeat", levelWarning, fmt.Sprintf("`switchboard trace %s` shows what happened to it", e.Event),
 			"the escalation %s of %s was never delivered: %s", e.Event, e.At.Local().Format("2006-01-02 15:04"), e.Reason)
 	}
 	if n := len(late) - maxShown; n > 0 {
@@ -220,7 +220,7 @@ func (d *diagnosis) heartbeat(h *beats, started, now time.Time) {
 	switch {
 	case len(late) > 0:
 	case h.Runs == 0 && h.Followed == 0:
-		d.add("Heartbeat", levelOK, "", "it has not looked yet")
+		d.add("Heartbeat", levelOK, "", "it hasn't run yet")
 	case h.Escalations == 0 && h.Followed == 0:
 		d.add("Heartbeat", levelOK, "", "%s, nothing was escalated", count(int(h.Runs), "look"))
 	default:

@@ -130,13 +130,13 @@ func TestHeartbeatThatDoesNotAnswer(t *testing.T) {
 	}{
 		"there is none": {nil, never, ""},
 		"switched off":  {heartbeatIs(stateDisabled), never, ""},
-		"starting":      {heartbeatIs("starting"), never, "Heartbeat: it could not be asked: it is starting"},
-		"crashed":       {heartbeatIs("backing_off"), never, "Heartbeat: it could not be asked: it is backing off"},
-		"a bad file":    {heartbeatIs(stateInvalid), never, "Heartbeat: it could not be asked: it is invalid"},
-		"it hangs":      {heartbeatIs("active"), hangs, "Heartbeat: it could not be asked: it has not answered within 3s"},
-		"it fails":      {heartbeatIs("active"), says("read the state: no", true), "Heartbeat: it could not be asked: read the state: no"},
-		"nonsense":      {heartbeatIs("active"), says("nonsense", false), "Heartbeat: it could not be asked: reading the answer of heartbeat/figures"},
-		"it is new":     {heartbeatIs("active"), says(`{"every": "10m", "recent": []}`, false), "Heartbeat: has not looked yet."},
+		"starting":      {heartbeatIs("starting"), never, "Heartbeat: no answer: it is starting"},
+		"crashed":       {heartbeatIs("backing_off"), never, "Heartbeat: no answer: it is backing off"},
+		"a bad file":    {heartbeatIs(stateInvalid), never, "Heartbeat: no answer: it is invalid"},
+		"it hangs":      {heartbeatIs("active"), hangs, "Heartbeat: no answer: it has not answered within 3s"},
+		"it fails":      {heartbeatIs("active"), says("read the state: no", true), "Heartbeat: no answer: read the state: no"},
+		"nonsense":      {heartbeatIs("active"), says("nonsense", false), "Heartbeat: no answer: reading the answer of heartbeat/figures"},
+		"it is new":     {heartbeatIs("active"), says(`{"every": "10m", "recent": []}`, false), "Heartbeat: hasn't run yet."},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

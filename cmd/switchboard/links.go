@@ -93,7 +93,7 @@ func newLinksList() *cobra.Command {
 			func(_ *printer, l linked) []cell {
 				state := state("ready")
 				if l.Problem != "" {
-					state = cell{"not in force", red}
+					state = cell{"not in effect", red}
 				}
 				sessions := dash(strings.TrimSpace(l.Sessions[l.From] + " " + l.Sessions[l.To]))
 				idle := (time.Duration(l.IdleSeconds) * time.Second).String()
@@ -199,7 +199,7 @@ func (p *printer) exchange(shown shownExchange, all []exchange, where *names) {
 		p.body(x.Summary, "  ")
 	}
 	if x.Result == "" {
-		p.faint("nobody was there who could be told the result")
+		p.faint("the result was delivered to no one")
 		return
 	}
 	p.wrapped(gray, "the result went to "+where.with(x.Result), "")

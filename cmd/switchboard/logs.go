@@ -25,7 +25,7 @@ const followEvery = 200 * time.Millisecond
 
 func newLogsCommand() *cobra.Command {
 	c := &cobra.Command{
-		Use: "logs [extension|kernel]", Short: "Show what the kernel and its extensions have logged", Args: cobra.MaximumNArgs(1),
+		Use: "logs [extension|kernel]", Short: "Show the logs of the kernel and its extensions", Args: cobra.MaximumNArgs(1),
 		Long:    "Shows the log files of the home, all together in the order of time, or that of one extension, or of the\nkernel. It needs no kernel.",
 		Example: "  switchboard logs -f\n  switchboard logs telegram_channel -n 200",
 		ValidArgsFunction: func(_ *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
@@ -37,7 +37,7 @@ func newLogsCommand() *cobra.Command {
 	}
 	asJSON := c.Flags().Bool("json", false, "print the lines as they are in the files")
 	n := c.Flags().IntP("lines", "n", 50, "how many of the newest")
-	follow := c.Flags().BoolP("follow", "f", false, "go on until interrupted")
+	follow := c.Flags().BoolP("follow", "f", false, "keep showing new ones until interrupted")
 	c.RunE = func(c *cobra.Command, args []string) error {
 		if *n < 0 {
 			return fmt.Errorf("reading the logs: -n %d: give 0 or more", *n)
@@ -53,7 +53,10 @@ func newLogsCommand() *cobra.Command {
 		if len(args) == 1 {
 			l.only = args[0]
 			if !slices.Contains(logNames(home), l.only) && !*follow {
-				return fmt.Errorf("reading the log of %s: there is none; there are those of %s", l.only, orNone(logNames(home)))
+				if len(logNames(home)) == 0 {
+					return errors.New("there are no logs yet: no kernel has run on this home")
+				}
+				return fmt.Errorf("there are no logs of %s; there are logs of %s", l.only, strings.Join(logNames(home), ", "))
 			}
 		}
 		if err := l.tail(*n); err != nil {
@@ -63,18 +66,11 @@ func newLogsCommand() *cobra.Command {
 			return l.follow(c.Context())
 		}
 		if len(logNames(home)) == 0 {
-			fmt.Fprintf(c.ErrOrStderr(), "Nothing has been logged yet: no kernel has run on %s.\n", home.Path())
+			fmt.Fprintf(c.ErrOrStderr(), "There are no logs yet: no kernel has run on %s.\n", home.Path())
 		}
 		return nil
 	}
 	return c
-}
-
-func orNone(names []string) string {
-	if len(names) == 0 {
-		return "nobody yet: no kernel has run on this home"
-	}
-	return strings.Join(names, ", ")
 }
 
 func logDir(home *config.Home) string { return filepath.Join(home.Path(), "logs") }

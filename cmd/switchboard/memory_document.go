@@ -151,7 +151,7 @@ func confirm(c *cobra.Command, yes bool, question, copied string) (bool, error) 
 		return true, nil
 	}
 	if f, ok := c.InOrStdin().(*os.File); !ok || !term.IsTerminal(int(f.Fd())) { //nolint:gosec // a descriptor is an int
-		return false, fmt.Errorf("this cannot be undone: say --yes if it is meant (%s)", copied)
+		return false, fmt.Errorf("this can't be undone; add --yes to confirm (%s)", copied)
 	}
 	p := printerOf(c)
 	fmt.Fprint(p.w, question+" [y/N] ")

@@ -18,7 +18,7 @@ func newPairingCommand() *cobra.Command {
 func newPairingList() *cobra.Command {
 	c := &cobra.Command{
 		Use: "list", Short: "List who is approved, and who asks to be", Args: cobra.NoArgs,
-		Long: "Lists who is approved on which channel, and the codes of those who have written and wait.\n" +
+		Long: "Lists who is approved on which channel, and the codes of people who wait for approval.\n" +
 			"People whom config.yaml admits (channels.<id>.allow_from) need no approval.",
 	}
 	asJSON := jsonFlag(c)
@@ -65,8 +65,8 @@ func (p *printer) people(people *adminv1.PeopleResponse, channels []*adminv1.Cha
 		}
 	}
 	if len(rows) == 0 {
-		p.line("Nobody is approved yet.")
-		p.faint("Whoever writes to a channel for the first time is given a code, which is listed here.")
+		p.line("No one is approved yet.")
+		p.faint("People who write to a channel for the first time get a code. It is listed here.")
 		return
 	}
 	p.line("Approved")
@@ -75,8 +75,8 @@ func (p *printer) people(people *adminv1.PeopleResponse, channels []*adminv1.Cha
 
 func newPairingApprove() *cobra.Command {
 	c := &cobra.Command{
-		Use: "approve CODE", Short: "Let somebody talk to the assistant", Args: cobra.ExactArgs(1),
-		Long:              "Approves the person who was given the code. The first one on a channel becomes its owner, who\nis sent notices and reminders there.",
+		Use: "approve CODE", Short: "Approve a person by the code they were given", Args: cobra.ExactArgs(1),
+		Long:              "Approves the person who was given the code. The first one on a channel becomes its owner and\ngets notices and reminders there.",
 		ValidArgsFunction: first(pairingCodes),
 	}
 	asJSON := jsonFlag(c)
@@ -105,7 +105,7 @@ func newPairingApprove() *cobra.Command {
 
 func newPairingRevoke() *cobra.Command {
 	c := &cobra.Command{
-		Use: "revoke CHANNEL USER", Short: "Take an approval back", Args: cobra.ExactArgs(2),
+		Use: "revoke CHANNEL USER", Short: "Revoke an approval", Args: cobra.ExactArgs(2),
 		ValidArgsFunction: func(c *cobra.Command, args []string, begun string) ([]string, cobra.ShellCompDirective) {
 			switch len(args) {
 			case 0:
@@ -120,7 +120,7 @@ func newPairingRevoke() *cobra.Command {
 		if _, err := k.Revoke(c.Context(), &adminv1.RevokeRequest{Channel: args[0], UserId: args[1]}); err != nil {
 			return err
 		}
-		printerOf(c).line("%s is not approved on %s any more.", args[1], args[0])
+		printerOf(c).line("%s is no longer approved on %s.", args[1], args[0])
 		return nil
 	})
 	return c

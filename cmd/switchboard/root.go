@@ -22,7 +22,7 @@ func newRootCommand() *cobra.Command {
 		Use:   "switchboard",
 		Short: "A personal assistant that loses nothing",
 		Long: "Switchboard is a personal assistant: a small kernel, and extensions for everything else.\n\n" +
-			"Without a command it starts the kernel and opens a chat; beside a kernel that runs\nalready, it opens a chat with that one.",
+			"Without a command, it starts the kernel and opens a chat. If a kernel is already running,\nit only opens a chat.",
 		Version:       version,
 		SilenceUsage:  true,
 		SilenceErrors: true,
@@ -40,7 +40,7 @@ func newRootCommand() *cobra.Command {
 		}
 		return fmt.Errorf("%w; `%s --help` lists the flags", err, c.CommandPath())
 	})
-	root.AddGroup(&cobra.Group{ID: "main", Title: "To begin:"}, &cobra.Group{ID: "manage", Title: "To manage:"}, &cobra.Group{ID: "find", Title: "To find out:"})
+	root.AddGroup(&cobra.Group{ID: "main", Title: "Start:"}, &cobra.Group{ID: "manage", Title: "Manage:"}, &cobra.Group{ID: "find", Title: "Inspect:"})
 	add := func(group string, commands ...*cobra.Command) {
 		for _, c := range commands {
 			c.GroupID = group
@@ -80,7 +80,7 @@ func strict(c *cobra.Command) {
 	if check := c.Args; check != nil && c.HasParent() {
 		c.Args = func(c *cobra.Command, args []string) error {
 			if err := check(c, args); err != nil {
-				return fmt.Errorf("%w; the command is used like this: %s", plainly(err, args), c.UseLine())
+				return fmt.Errorf("%w; usage: %s", plainly(err, args), c.UseLine())
 			}
 			return nil
 		}
@@ -95,7 +95,7 @@ var (
 // plainly says what cobra finds wrong about arguments in words for people.
 func plainly(err error, args []string) error {
 	if strings.HasPrefix(err.Error(), "unknown command") { // of a command that takes none
-		return fmt.Errorf("%q is too much", args[0])
+		return fmt.Errorf("unexpected argument %q", args[0])
 	}
 	m := wantedArguments.FindStringSubmatch(err.Error())
 	if m == nil {
@@ -103,13 +103,13 @@ func plainly(err error, args []string) error {
 	}
 	wanted, _ := strconv.Atoi(m[1])
 	if len(args) > wanted {
-		return fmt.Errorf("%q is too much", args[wanted])
+		return fmt.Errorf("unexpected argument %q", args[wanted])
 	}
-	return errors.New("something is missing")
+	return errors.New("an argument is missing")
 }
 
 func unknownCommand(c *cobra.Command, name string) error {
-	hint := fmt.Sprintf("`%s --help` lists those there are", c.CommandPath())
+	hint := fmt.Sprintf("see `%s --help`", c.CommandPath())
 	c.SuggestionsMinimumDistance = 2
 	if near := c.SuggestionsFor(name); len(near) > 0 {
 		hint = fmt.Sprintf("did you mean `%s %s`?", c.CommandPath(), near[0])

@@ -85,7 +85,7 @@ func openKernel(ctx context.Context, h *config.Home) (*home.Installation, error)
 	}
 	k, err := home.Open(ctx, o)
 	if errors.Is(err, home.ErrStopping) {
-		fmt.Fprintln(os.Stderr, "The kernel that ran here is being stopped. A new one starts when that has ended.")
+		fmt.Fprintln(os.Stderr, "The kernel on this home is shutting down. The new one starts when it has stopped.")
 	}
 	for end := time.Now().Add(stoppingTime); errors.Is(err, home.ErrStopping) && time.Now().Before(end) && ctx.Err() == nil; {
 		select {
@@ -124,7 +124,7 @@ func configHints(seen *home.Inspection) (hints []string) {
 	}
 	for _, e := range seen.Entries {
 		if e.Disabled != nil && e.Disabled.Cause != manifests.SwitchedOff {
-			hints = append(hints, fmt.Sprintf("%s is not started: `switchboard doctor` says what is wrong with it", e.ID))
+			hints = append(hints, fmt.Sprintf("%s isn't started; `switchboard doctor` says why", e.ID))
 		}
 	}
 	for _, p := range seen.References {
@@ -192,15 +192,15 @@ func sayPending(ctx context.Context, w io.Writer, h *config.Home) {
 	case 0:
 		return
 	case 1:
-		fmt.Fprintln(w, "One reminder is pending, and comes only while Switchboard runs:")
+		fmt.Fprintln(w, "One reminder is pending. It arrives only while Switchboard is running:")
 	default:
-		fmt.Fprintf(w, "%d reminders are pending, and come only while Switchboard runs:\n", n)
+		fmt.Fprintf(w, "%d reminders are pending. They arrive only while Switchboard is running:\n", n)
 	}
 	fmt.Fprintln(w, strings.Join(lines, "\n"))
 	if found.More > 0 {
 		fmt.Fprintf(w, "  and %d more\n", found.More)
 	}
-	fmt.Fprintln(w, "`switchboard run` keeps it running. Reminders that come due meanwhile are delivered late, when it runs again.")
+	fmt.Fprintln(w, "`switchboard run` keeps it running. Reminders that come due meanwhile arrive late, when it runs again.")
 }
 
 // pendingTime bounds how long the end of a chat may take to name them.

@@ -51,8 +51,8 @@ func (s schedule) MarshalJSON() ([]byte, error) { return s.raw, nil } //nolint:u
 func newSchedulesCommand() *cobra.Command {
 	return group("schedules", "Reminders and repeating schedules",
 		newSchedulesList(),
-		changeSchedule("pause", "Keep a schedule from firing until it is resumed", updateSchedule, "pausing"),
-		changeSchedule("resume", "Let a paused schedule fire again", updateSchedule, "resuming"),
+		changeSchedule("pause", "Pause a schedule until you resume it", updateSchedule, "pausing"),
+		changeSchedule("resume", "Resume a paused schedule", updateSchedule, "resuming"),
 		changeSchedule("cancel", "Cancel a schedule for good", cancelSchedule, "cancelling"))
 }
 
@@ -89,7 +89,7 @@ func newSchedulesList() *cobra.Command {
 			p.faint(fmt.Sprintf("and %d more", found.More))
 		}
 		for _, u := range found.Unreadable {
-			p.line("%s", p.paint(red, "cannot be read and will not fire: "+string(u)))
+			p.line("%s", p.paint(red, "can't be read and won't fire: "+string(u)))
 		}
 		return nil
 	})

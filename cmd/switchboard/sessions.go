@@ -35,7 +35,7 @@ func newSessionsList() *cobra.Command {
 		if err != nil {
 			return err
 		}
-		return list(c, *asJSON, all, "ID AGENT PLACE STATE ROWS ACTIVE LAST", "There are no sessions yet: `switchboard chat` begins one.",
+		return list(c, *asJSON, all, "ID AGENT PLACE STATE ROWS ACTIVE LAST", "There are no sessions yet: `switchboard chat` starts one.",
 			func(_ *printer, s admin.NamedSession) []cell {
 				return []cell{text(s.Id), text(s.Agent), text(place(s)), doing(s), text(fmt.Sprint(s.Rows)), text(age(at(s.ActiveAtUs))), text(shorten(s.Last, 60))}
 			})
@@ -234,7 +234,7 @@ func newSessionsDelete() *cobra.Command {
 	c := &cobra.Command{
 		Use: "delete ID", Short: "Delete a session with its history", Args: cobra.ExactArgs(1), ValidArgsFunction: first(sessionIDs),
 		Long: "Deletes a session with its whole history, for good. What runs in it is stopped. Its conversation\n" +
-			"begins anew with the next message. Reminders that were asked for in it are kept.",
+			"starts over with the next message. Reminders that were asked for in it are kept.",
 	}
 	yes := c.Flags().BoolP("yes", "y", false, "do not ask")
 	c.RunE = withKernel("deleting session", func(c *cobra.Command, k *admin.Client, args []string) error {
@@ -245,7 +245,7 @@ func newSessionsDelete() *cobra.Command {
 		p := printerOf(c)
 		if !*yes {
 			if f, ok := c.InOrStdin().(*os.File); !ok || !term.IsTerminal(int(f.Fd())) { //nolint:gosec // a descriptor is an int
-				return fmt.Errorf("this cannot be undone: say --yes if it is meant (`switchboard sessions export %s` keeps a copy)", s.Id)
+				return fmt.Errorf("this can't be undone; add --yes to confirm (`switchboard sessions export %s` keeps a copy)", s.Id)
 			}
 			fmt.Fprintf(p.w, "Delete %s (%s, %s) for good? [y/N] ", s.Id, place(s), count(int(s.Rows), "row"))
 			answer, _ := bufio.NewReader(c.InOrStdin()).ReadString('\n')

@@ -16,7 +16,7 @@ import (
 )
 
 func newStatusCommand() *cobra.Command {
-	c := &cobra.Command{Use: "status", Short: "Say how the kernel is: extensions, what waits, what needs attention", Args: cobra.NoArgs}
+	c := &cobra.Command{Use: "status", Short: "Show the state of the kernel: extensions, waiting deliveries, problems", Args: cobra.NoArgs}
 	asJSON := jsonFlag(c)
 	c.RunE = withKernel("asking for the status", func(c *cobra.Command, k *admin.Client, _ []string) error {
 		r, err := statusOf(c.Context(), k)
@@ -73,7 +73,7 @@ func statusOf(ctx context.Context, k *admin.Client) (s statusReport, err error) 
 func (p *printer) status(s statusReport) {
 	p.line("Switchboard %s is running, pid %d, since %s (%s)", s.Version, s.Pid, p.clock(at(s.StartedAtUs)), strings.TrimSuffix(ago(at(s.StartedAtUs)), " ago"))
 	if s.Version != version {
-		p.line("%s", p.paint(yellow, fmt.Sprintf("This command line is version %s: restart the kernel to have it run this one.", version)))
+		p.line("%s", p.paint(yellow, fmt.Sprintf("This command is version %s: restart the kernel to update it.", version)))
 	}
 	model := "none"
 	if len(s.Models) > 0 {
@@ -97,15 +97,15 @@ func (p *printer) status(s statusReport) {
 	p.line("")
 	p.heartbeat(s.heartbeat, s.heartbeatProblem)
 	if len(s.Waiting) == 0 {
-		p.line("Nothing waits.")
+		p.line("No deliveries are waiting.")
 	}
 	for _, w := range s.Waiting {
 		note := ""
 		if w.InFlight > 0 {
-			note = fmt.Sprintf(", %d in its hands", w.InFlight)
+			note = fmt.Sprintf(", %d being handled", w.InFlight)
 		}
 		if w.Parked {
-			note = ", which is not there; they are kept for a day"
+			note = ", which is removed or disabled; they are kept for a day"
 		}
 		p.line("%s: %d %s for %s%s", p.paint(yellow, "Waiting"), w.Deliveries, w.Topic, w.Extension, note)
 	}

@@ -20,7 +20,7 @@ func newTasksShow() *cobra.Command {
 		Use: "show ID", Short: "Show what was asked in a task, what its agent did, and its result", Args: cobra.ExactArgs(1), ValidArgsFunction: first(taskIDs),
 		Long: "Shows the prompt of a task, each step of its agent with the calls of tools and their results, and its\n" +
 			"result. A task is named by its id, or by its name if only one has it.\n\n" +
-			"With --follow each step is shown as it comes, until the task has finished, also if the kernel is started\nanew meanwhile.",
+			"With --follow each step is shown as it comes, until the task has finished, also across a restart of\nthe kernel.",
 		Example: "  switchboard tasks show research-a --follow",
 	}
 	asJSON := jsonFlag(c)
@@ -113,7 +113,7 @@ func (w *taskWatch) wait() error {
 		}
 		if !told {
 			told = true
-			w.p.faint("\nThe kernel is gone. This goes on as soon as it is back; Ctrl-C ends it.")
+			w.p.faint("\nThe kernel has stopped. This continues when it is back; press Ctrl-C to quit.")
 		}
 		if again, err := connect(ctx); err == nil {
 			w.close()
@@ -168,7 +168,7 @@ func (w *taskWatch) end() {
 	switch how := p.paint(stateColor(t.doing()), t.doing()); {
 	case t.State != taskFinished:
 		p.line("\n%s", how)
-		p.faint(fmt.Sprintf("`switchboard tasks show %s --follow` shows how it goes on.", t.ID))
+		p.faint(fmt.Sprintf("`switchboard tasks show %s --follow` follows it.", t.ID))
 	case t.StartedAt.IsZero():
 		p.line("\nfinished: %s, before it began", how)
 	default:

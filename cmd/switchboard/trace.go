@@ -25,7 +25,7 @@ func newTraceCommand() *cobra.Command {
 		ValidArgsFunction: first(eventIDs),
 	}
 	asJSON := jsonFlag(c)
-	all := c.Flags().Bool("all", false, "every event and delivery, also those that nothing followed from")
+	all := c.Flags().Bool("all", false, "every event and delivery, also those that led to nothing")
 	c.RunE = withKernel("tracing", func(c *cobra.Command, k *admin.Client, args []string) error {
 		t, err := admin.ReadTrace(c.Context(), k, args[0])
 		if err != nil {
@@ -50,10 +50,10 @@ func (p *printer) trace(t *admin.Trace) {
 	p.line("")
 	p.line("%s in all, from %s", duration(t.Millis), t.At.In(p.zone).Format("2006-01-02 15:04:05.000 MST"))
 	if t.Until != "" {
-		p.faint("What came of it behind " + t.Until + " was not looked for.")
+		p.faint("Events after " + t.Until + " were not searched.")
 	}
 	if t.More {
-		p.faint("There is more of it than is shown.")
+		p.faint("Only the first 2,000 events are shown.")
 	}
 	if len(t.Also) > 0 {
 		p.faint("Other messages have the same id: trace " + strings.Join(t.Also, ", "))

@@ -86,13 +86,13 @@ func heard(p *printer, n *admin.Node) string {
 		}
 		return fmt.Sprintf("%s, done by %s", what, agent)
 	case contract.InputMessage:
-		return fmt.Sprintf("%s hears %s%s", agent, n.Sender, on)
+		return fmt.Sprintf("%s gets a message from %s%s", agent, n.Sender, on)
 	case contract.InputResult:
 		return fmt.Sprintf("%s gets the result of %s%s", agent, n.Sender, on)
 	case contract.InputRecord:
-		return fmt.Sprintf("%s takes note%s in %s", agent, on, n.Place)
+		return fmt.Sprintf("%s gets a record%s in %s", agent, on, n.Place)
 	case contract.InputNotice:
-		return fmt.Sprintf("%s is reminded by %s", agent, n.Sender)
+		return fmt.Sprintf("%s gets a notice from %s", agent, n.Sender)
 	}
 	return fmt.Sprintf("%s, %s of %s", agent, n.Input, n.Sender)
 }

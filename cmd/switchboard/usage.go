@@ -14,8 +14,8 @@ import (
 
 func newUsageCommand() *cobra.Command {
 	c := &cobra.Command{
-		Use: "usage", Short: "Show how many tokens models took", Args: cobra.NoArgs,
-		Long: "Shows how many tokens the completions of the last days took, today included. Sums by day, agent and\n" +
+		Use: "usage", Short: "Show how many tokens models used", Args: cobra.NoArgs,
+		Long: "Shows how many tokens the completions of the last days used, today included. Sums by day, agent and\n" +
 			"model are kept for 400 days, those by session as long as events are. A ~ marks what the provider did\n" +
 			"not say in part, and was estimated.",
 		Example: "  switchboard usage --days 30 --by model",
@@ -47,7 +47,7 @@ func newUsageCommand() *cobra.Command {
 			rows = append(rows, sum)
 		}
 		return list(c, false, rows, strings.ToUpper(*by)+" CALLS INPUT OUTPUT TOKENS",
-			fmt.Sprintf("No model was asked in the last %s. The offline model takes no tokens.", count(*days, "day")),
+			fmt.Sprintf("No model was used in the last %s. The offline model uses no tokens.", count(*days, "day")),
 			func(_ *printer, u admin.Usage) []cell {
 				mark := ""
 				if u.Estimated > 0 {

@@ -145,8 +145,8 @@ func TestWhatAgentsDoTogetherIsSeen(t *testing.T) {
 	}
 	deeper("user.message from cli_channel", "orchestrator in cli_channel", "tool tasks/run")
 	deeper("task research for main, done by", "task measure for research, done by")
-	deeper("tool links/send_agent_message", "lead hears orchestrator on "+x)
-	deeper("lead hears orchestrator on "+x, "orchestrator gets the result of lead")
+	deeper("tool links/send_agent_message", "lead gets a message from orchestrator on "+x)
+	deeper("lead gets a message from orchestrator on "+x, "orchestrator gets the result of lead")
 	if strings.LastIndex(tree, "calls tasks/push") > strings.Index(tree, `{"name":"measure"`) {
 		t.Error("a step of a turn that was taken up again is told too late")
 	}

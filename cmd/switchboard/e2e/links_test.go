@@ -157,7 +157,7 @@ func TestNebulaComesBackOnce(t *testing.T) {
 			}
 			if name == "undisturbed" {
 				root := w.query(`SELECT seq FROM event WHERE topic = 'user.message'`)[0]
-				contains(t, "the trace", w.must("trace", "e"+root), "lead hears chief on x", "community hears lead on x", "chief gets the result of lead", "links/send_agent_message", "links/conclude_link")
+				contains(t, "the trace", w.must("trace", "e"+root), "lead gets a message from chief on x", "community gets a message from lead on x", "chief gets the result of lead", "links/send_agent_message", "links/conclude_link")
 			}
 			if channels := w.must("channels", "list"); strings.Contains(channels, "link") {
 				t.Errorf("links are channels:\n%s", channels)
