@@ -146,7 +146,7 @@ func (p *printer) heartbeat(h *beats, problem string) {
 	if int64(h.Followed) < h.Escalations {
 		delivered = fmt.Sprintf("of the last %d %s", h.Followed, delivered)
 	}
-	p.line("Heartbeat: %s, %s (%d tokens), %s, %s.", count(int(h.Runs), "look"), count(int(h.ModelCalls), "model call"),
+	p.line("Heartbeat: %s, %s (%d tokens), %s, %s.", count(int(h.Runs), "check"), count(int(h.ModelCalls), "model call"),
 		h.InputTokens+h.OutputTokens, count(int(h.Escalations), "escalation"), delivered)
 	last := h.LastResult
 	if reason, skipped := strings.CutPrefix(last, "skipped: "); skipped {
@@ -177,8 +177,8 @@ func overdue(h *beats, now time.Time) (out []escalation) {
 // maxShown is how many escalations are listed.
 const maxShown = 5
 
-// looks is how many times it may fail to look before that is worth a word.
-const looks = 3
+// missed is how many runs it may miss before that is worth a warning.
+const missed = 3
 
 // askHeartbeat asks the heartbeat, and looks at its answer.
 func (d *diagnosis) askHeartbeat(ctx context.Context, k *admin.Client, s *adminv1.Status) {
@@ -202,9 +202,9 @@ func (d *diagnosis) heartbeat(h *beats, started, now time.Time) {
 	if h.LastRun != nil && h.LastRun.After(started) {
 		last = *h.LastRun
 	}
-	if every := time.Duration(h.EverySeconds) * time.Second; every > 0 && now.Sub(last) > looks*every+time.Minute {
+	if every := time.Duration(h.EverySeconds) * time.Second; every > 0 && now.Sub(last) > missed*every+time.Minute {
 		d.add("Heartbeat", levelWarning, "`switchboard schedules list --all` shows whether heartbeat.beat is paused or missing, `switchboard logs scheduler` why",
-			"it has not looked since %s, and should every %s", last.Local().Format("2006-01-02 15:04"), every)
+			"it has not run since %s; it should every %s", last.Local().Format("2006-01-02 15:04"), every)
 	}
 	late := overdue(h, now)
 	for _, e := range late[max(0, len(late)-maxShown):] {
@@ -215,15 +215,15 @@ func (d *diagnosis) heartbeat(h *beats, started, now time.Time) {
 		d.add("Heartbeat", levelWarning, "", "%s before were not delivered either", count(n, "escalation"))
 	}
 	if h.Problem != "" {
-		d.add("Heartbeat", levelNote, "", "the last look: %s", h.Problem)
+		d.add("Heartbeat", levelNote, "", "the last check: %s", h.Problem)
 	}
 	switch {
 	case len(late) > 0:
 	case h.Runs == 0 && h.Followed == 0:
 		d.add("Heartbeat", levelOK, "", "it hasn't run yet")
 	case h.Escalations == 0 && h.Followed == 0:
-		d.add("Heartbeat", levelOK, "", "%s, nothing was escalated", count(int(h.Runs), "look"))
+		d.add("Heartbeat", levelOK, "", "%s, nothing was escalated", count(int(h.Runs), "check"))
 	default:
-		d.add("Heartbeat", levelOK, "", "%s, %s, %d of the last %d delivered", count(int(h.Runs), "look"), count(int(h.Escalations), "escalation"), h.Deliveries, h.Followed)
+		d.add("Heartbeat", levelOK, "", "%s, %s, %d of the last %d delivered", count(int(h.Runs), "check"), count(int(h.Escalations), "escalation"), h.Deliveries, h.Followed)
 	}
 }
