@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"strings"
+	"sync"
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/connectivity"
@@ -14,44 +15,143 @@ import (
 	"github.com/switchboard-run/switchboard/contract/extensionv1"
 )
 
+// link is the way of one activation to the kernel's services: its token, on the
+// connection that all extensions of the process share. Closing it ends its calls
+// and streams.
+type link struct {
+	conn  *sharedConn
+	token string
+	open  context.Context
+	end   context.CancelFunc
+	close sync.Once
+}
+
+// sharedConn is shared by the links to one address.
+type sharedConn struct {
+	*grpc.ClientConn
+	address string
+	links   map[*link]func() // what to call when the connection is lost
+}
+
+var (
+	sharedMu sync.Mutex
+	shared   = map[string]*sharedConn{} // by address
+)
+
 // dial connects to the kernel's services as Init describes them. lost is called
-// when a connection that was up is not any more; closing it is no loss.
-func dial(ctx context.Context, init *extensionv1.InitRequest, lost func()) (*grpc.ClientConn, error) {
-	token := init.GetKernelToken()
-	conn, err := grpc.NewClient(init.GetKernelAddress(),
-		grpc.WithTransportCredentials(insecure.NewCredentials()),
-		grpc.WithNoProxy(),
-		grpc.WithDisableRetry(),
-		grpc.WithDisableServiceConfig(),
-		grpc.WithIdleTimeout(0),
-		grpc.WithStaticStreamWindowSize(contract.StreamWindow),
-		grpc.WithStaticConnWindowSize(contract.ConnWindow),
-		grpc.WithReadBufferSize(16<<10), // a process may have many
-		grpc.WithDefaultCallOptions(
-			grpc.MaxCallRecvMsgSize(contract.MaxMessage),
-			grpc.MaxCallSendMsgSize(contract.MaxMessage)),
-		grpc.WithUnaryInterceptor(func(ctx context.Context, method string, req, reply any, cc *grpc.ClientConn, invoke grpc.UnaryInvoker, opts ...grpc.CallOption) error {
-			return invoke(metadata.AppendToOutgoingContext(ctx, contract.TokenHeader, token), method, req, reply, cc, opts...)
-		}),
-		grpc.WithStreamInterceptor(func(ctx context.Context, desc *grpc.StreamDesc, cc *grpc.ClientConn, method string, open grpc.Streamer, opts ...grpc.CallOption) (grpc.ClientStream, error) {
-			return open(metadata.AppendToOutgoingContext(ctx, contract.TokenHeader, token), desc, cc, method, opts...)
-		}),
-	)
-	if err != nil {
+// when a connection that was up is not any more; closing the link is no loss.
+func dial(ctx context.Context, init *extensionv1.InitRequest, lost func()) (*link, error) {
+	l := &link{token: init.GetKernelToken()}
+	l.open, l.end = context.WithCancel(context.Background())
+	if err := l.join(init.GetKernelAddress(), lost); err != nil {
+		l.end()
 		return nil, fmt.Errorf("kernel address %q: %w: %w", init.GetKernelAddress(), contract.ErrInvalid, err)
 	}
+	conn := l.conn
 	conn.Connect()
 	for state := conn.GetState(); state != connectivity.Ready; state = conn.GetState() {
 		if state == connectivity.TransientFailure || !conn.WaitForStateChange(ctx, state) {
-			_ = conn.Close()
+			l.Close()
 			return nil, fmt.Errorf("connect to the kernel at %q: %w", strings.TrimSpace(init.GetKernelAddress()), contract.ErrGone)
 		}
 	}
-	go func() { //nolint:gosec // it watches the connection, which outlives Init
-		conn.WaitForStateChange(context.Background(), connectivity.Ready)
-		if conn.GetState() != connectivity.Shutdown {
-			lost()
+	return l, nil
+}
+
+// join takes part in the connection to an address, which is made if there is none.
+func (l *link) join(address string, lost func()) error {
+	sharedMu.Lock()
+	defer sharedMu.Unlock()
+	c := shared[address]
+	if c == nil {
+		conn, err := grpc.NewClient(address,
+			grpc.WithTransportCredentials(insecure.NewCredentials()),
+			grpc.WithNoProxy(),
+			grpc.WithDisableRetry(),
+			grpc.WithDisableServiceConfig(),
+			grpc.WithIdleTimeout(0),
+			grpc.WithStaticStreamWindowSize(contract.StreamWindow),
+			grpc.WithStaticConnWindowSize(contract.ConnWindow),
+			grpc.WithDefaultCallOptions(
+				grpc.MaxCallRecvMsgSize(contract.MaxMessage),
+				grpc.MaxCallSendMsgSize(contract.MaxMessage)),
+		)
+		if err != nil {
+			return err
 		}
-	}()
-	return conn, nil
+		c = &sharedConn{ClientConn: conn, address: address, links: map[*link]func(){}}
+		shared[address] = c
+		go c.watch()
+	}
+	l.conn = c
+	c.links[l] = lost
+	return nil
+}
+
+// watch tells every link when the connection is lost.
+func (c *sharedConn) watch() {
+	for state := connectivity.Idle; state != connectivity.Ready; state = c.GetState() {
+		if state == connectivity.Shutdown || !c.WaitForStateChange(context.Background(), state) {
+			return
+		}
+	}
+	c.WaitForStateChange(context.Background(), connectivity.Ready)
+	sharedMu.Lock()
+	if shared[c.address] == c {
+		delete(shared, c.address)
+	}
+	var lost []func()
+	for _, f := range c.links {
+		lost = append(lost, f)
+	}
+	sharedMu.Unlock()
+	for _, f := range lost {
+		f()
+	}
+}
+
+// Close ends the link, and with the last one the connection.
+func (l *link) Close() {
+	l.close.Do(func() {
+		l.end()
+		sharedMu.Lock()
+		defer sharedMu.Unlock()
+		c := l.conn
+		if delete(c.links, l); len(c.links) > 0 {
+			return
+		}
+		if shared[c.address] == c {
+			delete(shared, c.address)
+		}
+		_ = c.ClientConn.Close()
+	})
+}
+
+// with is a context with the token that ends with the link, too.
+func (l *link) with(ctx context.Context) (context.Context, func()) {
+	ctx, cancel := context.WithCancel(metadata.AppendToOutgoingContext(ctx, contract.TokenHeader, l.token))
+	unlink := context.AfterFunc(l.open, cancel)
+	return ctx, func() {
+		unlink()
+		cancel()
+	}
+}
+
+// Invoke implements grpc.ClientConnInterface.
+func (l *link) Invoke(ctx context.Context, method string, args, reply any, opts ...grpc.CallOption) error {
+	ctx, done := l.with(ctx)
+	defer done()
+	return l.conn.Invoke(ctx, method, args, reply, opts...)
+}
+
+// NewStream implements grpc.ClientConnInterface.
+func (l *link) NewStream(ctx context.Context, desc *grpc.StreamDesc, method string, opts ...grpc.CallOption) (grpc.ClientStream, error) {
+	ctx, done := l.with(ctx)
+	s, err := l.conn.NewStream(ctx, desc, method, opts...)
+	if err != nil {
+		done()
+		return nil, err
+	}
+	context.AfterFunc(s.Context(), done)
+	return s, nil
 }

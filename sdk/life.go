@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/hashicorp/go-hclog"
-	"google.golang.org/grpc"
 
 	"github.com/switchboard-run/switchboard/contract"
 	"github.com/switchboard-run/switchboard/contract/extensionv1"
@@ -24,7 +23,7 @@ const defaultGrace = 5 * time.Second
 type life struct {
 	instance *instance
 	kernel   *Kernel
-	conn     *grpc.ClientConn
+	conn     *link
 	log      hclog.Logger
 
 	sendTopic, inputTopic string
@@ -208,7 +207,5 @@ func (l *life) finish(deadline time.Time) {
 func (l *life) release() {
 	l.stop()
 	l.kernel.close()
-	if err := l.conn.Close(); err != nil {
-		l.log.Debug("closing the connection to the kernel failed", "error", err)
-	}
+	l.conn.Close()
 }
