@@ -11,7 +11,7 @@ func (a admin) Usage(ctx context.Context, by string, days int) ([]control.Usage,
 	rows, err := a.ledger.Report(ctx, by, days)
 	usage := make([]control.Usage, 0, len(rows))
 	for _, r := range rows {
-		usage = append(usage, control.Usage{Name: r.Name, Calls: r.Calls, Input: r.Input, Output: r.Output, Estimated: r.Estimated})
+		usage = append(usage, control.Usage{Name: r.Name, Calls: r.Calls, Input: r.Input, Output: r.Output, Cached: r.Cached, Estimated: r.Estimated})
 	}
 	return usage, err
 }

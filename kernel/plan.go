@@ -312,7 +312,7 @@ func agentSpec(a *manifest.Agent) *extensionv1.AgentSpec {
 		return nil
 	}
 	return &extensionv1.AgentSpec{
-		Model: a.Model, Instructions: a.Instructions, UsesTools: a.UsesTools, Context: a.Context, Echo: a.Echo,
+		Model: a.Model, Instructions: a.Instructions, UsesTools: a.UsesTools, Offers: a.Offers, Context: a.Context, Echo: a.Echo,
 		NoHistory: a.History == manifest.HistoryNone, Memory: a.Memory,
 		MaxSteps: int32(a.Limits.MaxSteps), TurnTimeoutMs: a.Limits.TurnTimeout.Milliseconds(), MaxTokens: int64(a.Limits.MaxTokens),
 	}

@@ -119,6 +119,9 @@ func (m *member) agentSpec() *extensionv1.AgentSpec {
 	if !slices.Contains(s.UsesTools, linkTools) {
 		s.UsesTools = append(slices.Clone(s.UsesTools), linkTools)
 	}
+	if len(s.Offers) > 0 && !slices.Contains(s.Offers, linkTools) {
+		s.Offers = append(slices.Clone(s.Offers), linkTools)
+	}
 	if !slices.Contains(s.Context, linkContext) {
 		s.Context = append(slices.Clone(s.Context), linkContext)
 	}

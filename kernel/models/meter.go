@@ -36,6 +36,7 @@ func (m *meter) cost(ctx context.Context, extension string, request int64, err e
 	switch {
 	case m.usage != nil:
 		u.InputTokens, u.OutputTokens = m.usage.GetInputTokens(), m.usage.GetOutputTokens()
+		u.CachedTokens = m.usage.GetCachedTokens()
 		return u, true
 	case extension == OfflineExtension, errors.Is(err, ErrNotRunning), !m.began && ctx.Err() == nil:
 		return u, false
