@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"text/template"
@@ -23,7 +24,9 @@ import (
 var embedded embed.FS
 
 const (
+	promptsDir = "prompts"
 	systemFile = "system.md"
+	nowFile    = "now.md"
 	// lookEvery is how often the overriding files are looked at.
 	lookEvery = 2 * time.Second
 	// maxFile is the most bytes of an overriding file.
@@ -58,7 +61,7 @@ type stamp struct {
 }
 
 func openPrompts(k *sdk.Kernel) (loop.Prompts, error) {
-	return newPrompts(filepath.Join(k.DataDir(), "prompts"), k.Log()), nil
+	return newPrompts(filepath.Join(k.DataDir(), promptsDir), k.Log()), nil
 }
 
 func newPrompts(dir string, log hclog.Logger) *prompts {
@@ -68,6 +71,9 @@ func newPrompts(dir string, log hclog.Logger) *prompts {
 // System is the system prompt. An overriding file that fails is reported, and
 // the built-in texts serve.
 func (p *prompts) System(s loop.Scene) (string, error) { return p.render(systemFile, s) }
+
+// Told is what changes while a conversation goes on.
+func (p *prompts) Told(s loop.Scene) (string, error) { return p.render(nowFile, s) }
 
 // Say is the text of an ending.
 func (p *prompts) Say(e loop.Ending) (string, error) { return p.render(e.Why+".md", e) }
@@ -165,6 +171,28 @@ func (p *prompts) load(files map[string]stamp) *template.Template {
 		}
 	}
 	return texts
+}
+
+// Timed returns the files in an agent's data directory whose texts make its
+// system prompt depend on the time: then no request begins as the one before,
+// and a provider's cache is of no use.
+func Timed(dataDir string) (timed []string) {
+	dir := filepath.Join(dataDir, promptsDir)
+	p := newPrompts(dir, hclog.NewNullLogger())
+	for name, s := range p.look() {
+		texts := p.load(map[string]stamp{name: s})
+		zone := time.FixedZone("Here", 0)
+		first, err := execute(texts, systemFile, loop.Scene{Now: time.Unix(0, 0).In(zone), Zone: zone.String()})
+		if err != nil {
+			continue
+		}
+		later, err := execute(texts, systemFile, loop.Scene{Now: time.Unix(1e9, 0).In(zone), Zone: zone.String()})
+		if err == nil && first != later {
+			timed = append(timed, filepath.Join(dir, name))
+		}
+	}
+	slices.Sort(timed)
+	return timed
 }
 
 func parseFile(texts *template.Template, path, name string, size int64) error {

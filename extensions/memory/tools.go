@@ -10,11 +10,11 @@ import (
 
 // The parts of the schemas that several tools share.
 const (
-	kindField    = `"kind": {"enum": ["fact", "preference", "open"], "description": "%s"}`
-	channelField = `"channel_id": {"type": "string", "description": "A channel of list_channels that it is about: the preferred one, or where an open item is to be raised."}`
-	dueField     = `"due": {"type": "string", "description": "When an open item is due: a date such as 2026-03-01, or a local date and time such as 2026-03-01T18:30."}`
-	scopeField   = `"scope": {"type": "string", "description": "Only if several scopes are in use."}`
-	limitField   = `"limit": {"type": "integer", "minimum": 1, "maximum": 1000, "description": "At most so many; %d if not given."}`
+	kindField    = `"kind": {"enum": ["fact", "preference", "open"]}`
+	channelField = `"channel_id": {"type": "string"}`
+	dueField     = `"due": {"type": "string", "description": "2026-03-01 or 2026-03-01T18:30"}`
+	scopeField   = `"scope": {"type": "string"}`
+	limitField   = `"limit": {"type": "integer", "minimum": 1, "maximum": 1000}`
 )
 
 func schema(required string, fields ...string) json.RawMessage {
@@ -28,14 +28,12 @@ func schema(required string, fields ...string) json.RawMessage {
 func (m *memory) tools() []sdk.Tool {
 	return []sdk.Tool{
 		{
-			Name: "remember",
-			Description: "Keep something for later conversations. It is a fact, a preference (how the user wants things done, such as the channel to be written to), " +
-				"or an open item (something that remains to be done, with a due date if there is one). One statement each, that stands alone: names instead of “he”, dates instead of “tomorrow”. " +
-				"The same text again updates it. The result names similar memories: forget those that are no longer true.",
+			Name:        "remember",
+			Description: "Keep a fact, a preference or an open item (something to do) as one statement that stands alone. Forget similar memories in the result that are out of date.",
 			Schema: schema(``,
-				`"text": {"type": "string", "minLength": 1, "description": "One statement, in the language of the user. Needed unless id is given."}`,
-				fmt.Sprintf(kindField, "fact if not given; open if due is given."), channelField, dueField,
-				`"id": {"type": "string", "description": "Of a memory to change, instead of adding one. What is not given stays; an empty due or channel_id is removed."}`, scopeField),
+				`"text": {"type": "string", "minLength": 1}`,
+				kindField, channelField, dueField,
+				`"id": {"type": "string", "description": "changes that memory"}`, scopeField),
 			Idempotent: true,
 			Command:    "remember",
 			Parse:      parseRemember,
@@ -44,17 +42,17 @@ func (m *memory) tools() []sdk.Tool {
 		},
 		{
 			Name:        "recall",
-			Description: "Search what is remembered, by words in any form; the best match first, of equal ones the newest. Where two contradict each other, the newer one holds.",
+			Description: "Search memories.",
 			Schema: schema(`"query"`,
-				`"query": {"type": "string", "minLength": 1, "description": "The words that matter, in the language in which it was said."}`,
-				fmt.Sprintf(kindField, "Only these."), scopeField, fmt.Sprintf(limitField, defaultRecall)),
+				`"query": {"type": "string", "minLength": 1}`,
+				kindField, scopeField, limitField),
 			ReadOnly: true,
 			Call:     m.recall,
 		},
 		{
 			Name:        "forget",
-			Description: "Forget memories for good. Do so with what is wrong, what the user wants forgotten, and every open item that is done: forgetting is how an open item is finished.",
-			Schema:      schema(`"ids"`, `"ids": {"type": "array", "minItems": 1, "maxItems": 100, "items": {"type": "string"}, "description": "Such as m4k2q7."}`),
+			Description: "Forget memories, and open items that are done.",
+			Schema:      schema(`"ids"`, `"ids": {"type": "array", "minItems": 1, "maxItems": 100, "items": {"type": "string"}}`),
 			Idempotent:  true,
 			Command:     "forget",
 			Parse:       parseForget,
@@ -62,10 +60,9 @@ func (m *memory) tools() []sdk.Tool {
 		},
 		{
 			Name:        "list_memories",
-			Description: "List what is remembered. Preferences come first, then open items by due date, then facts, the newest first.",
-			Schema: schema(``, fmt.Sprintf(kindField, "Only these."), `"about": {"type": "string", "description": "Only what has one of these words."}`,
-				scopeField, fmt.Sprintf(limitField, defaultList),
-				`"offset": {"type": "integer", "minimum": 0, "description": "Leave out so many of the first."}`),
+			Description: "List memories.",
+			Schema: schema(``, kindField, `"about": {"type": "string"}`,
+				scopeField, limitField, `"offset": {"type": "integer", "minimum": 0}`),
 			ReadOnly: true,
 			Command:  "memories",
 			Parse:    parseMemories,

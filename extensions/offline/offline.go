@@ -11,8 +11,9 @@
 // understood in part.
 //
 // An answer follows from the request alone; nothing is kept between two. The
-// time and the zone are those of the line "Current time: <RFC 3339> (<zone>)"
-// of the system prompt, else those of the machine.
+// time and the zone are those of the newest line "Current time: <RFC 3339>
+// (<weekday>, <zone>)" that a message tells, else of the system prompt, else those
+// of the machine.
 package offline
 
 import (

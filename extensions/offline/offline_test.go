@@ -405,6 +405,7 @@ func TestClock(t *testing.T) {
 		"Current time: 2026-03-01T09:30:00+01:00 (Europe/Berlin)":                                                      "2026-03-01T09:30:00+01:00 Europe/Berlin",
 		"## Now\n\nCurrent time: 2026-03-01T09:30:00Z (UTC)\n":                                                         "2026-03-01T09:30:00Z UTC",
 		"Current time: 2026-03-01T09:30:00+01:00":                                                                      "2026-03-01T09:30:00+01:00 ",
+		"Current time: 2026-03-01T09:30:00+01:00 (Sunday, Europe/Berlin)":                                              "2026-03-01T09:30:00+01:00 Europe/Berlin",
 		"Current time: yesterday (Europe/Berlin)":                                                                      "2020-01-01T00:00:00Z UTC",
 		"Current time: 2026-03-01T09:30:00+01:00 (No/Where)":                                                           "2026-03-01T09:30:00+01:00 ",
 		"Current time: 2001-01-01T00:00:00Z (UTC)\nCurrent time: 2026-03-01T09:30:00+01:00 (Europe/Berlin)\n\nBe nice": "2026-03-01T09:30:00+01:00 Europe/Berlin",
@@ -441,5 +442,26 @@ func TestOddRequests(t *testing.T) {
 	gone := errors.New("the reader is gone")
 	if err := m.Complete(t.Context(), &sdk.CompleteRequest{}, func(*sdk.Delta) error { return gone }); !errors.Is(err, gone) {
 		t.Errorf("got %v", err)
+	}
+}
+
+// The time is the newest that a message tells, and not part of what was said.
+func TestTimeToldWithAMessage(t *testing.T) {
+	t.Parallel()
+	told := func(at, text string) *extensionv1.Message {
+		return &extensionv1.Message{Role: "user", Content: "[now]\n~~~\nCurrent time: " + at + "\nCurrent channel: none\n~~~\n" + text}
+	}
+	d := readDialog(&sdk.CompleteRequest{Messages: []*extensionv1.Message{
+		{Role: "system", Content: "Current time: 2001-01-01T00:00:00Z (UTC)"},
+		told("2026-03-01T09:30:00+01:00 (Sunday, Europe/Berlin)", "hello"),
+		{Role: "assistant", Content: "Hi."},
+		told("2026-03-01T09:45:00+01:00 (Sunday, Europe/Berlin)", "remind me"),
+		{Role: "user", Content: "[now]\n~~~\nCurrent time: 2026-03-01T09:52:00+01:00 (Sunday, Europe/Berlin)\n~~~"},
+	}}, time.Time{})
+	if got := d.now.Format(time.RFC3339) + " " + d.now.Location().String(); got != "2026-03-01T09:52:00+01:00 Europe/Berlin" {
+		t.Errorf("it is %s", got)
+	}
+	if len(d.inputs) != 1 || d.inputs[0] != (heard{"user", "remind me"}) || d.previous != "hello" {
+		t.Errorf("heard %v after %q", d.inputs, d.previous)
 	}
 }

@@ -12,21 +12,21 @@ import (
 
 // The parts of the schemas that several tools share.
 const (
-	messageField = `"message": {"type": "string", "description": "What the user is to be told, or what the agent is to do. Written out: it stands alone when it arrives."}`
+	messageField = `"message": {"type": "string"}`
 	whereFields  = `
-		"timezone": {"type": "string", "description": "IANA zone such as Europe/Berlin, if the user means another than their own."},
-		"channel_id": {"type": "string", "description": "A channel of list_channels, only if the user names one. Otherwise it comes back to this conversation."},
-		"topic": {"type": "string", "description": "system.user.notify (default) tells the user the message; system.agent.task has the agent act on it."},
-		"payload": {"type": "object", "description": "Further fields of the event: agent_id for system.agent.task, anything for other topics."}`
+		"timezone": {"type": "string"},
+		"channel_id": {"type": "string"},
+		"topic": {"type": "string"},
+		"payload": {"type": "object"}`
 	onceFields = `
-		"delay_seconds": {"type": "number", "description": "Seconds from now; an hour and a half is 5400."},
-		"at": {"type": "string", "description": "Local date and time such as 2026-03-01T18:30, or just 18:30 for its next occurrence; with an offset for another zone."}`
+		"delay_seconds": {"type": "number"},
+		"at": {"type": "string", "description": "18:30 or 2026-03-01T18:30"}`
 	recurringFields = `
-		"cron": {"type": "string", "description": "Minute hour day-of-month month day-of-week, in local time: 30 8 * * 1-5 is 08:30 on weekdays."},
-		"every_seconds": {"type": "number", "description": "An interval that does not follow the clock."},
-		"until": {"type": "string", "description": "The last date (inclusive) or local date and time."},
-		"grace": {"type": ["number", "string"], "description": "How late it may still fire when the computer was off: seconds, or a duration such as 30m."}`
-	idField = `"id": {"type": "string", "description": "Such as r1."}`
+		"cron": {"type": "string"},
+		"every_seconds": {"type": "number"},
+		"until": {"type": "string"},
+		"grace": {"type": ["number", "string"]}`
+	idField = `"id": {"type": "string"}`
 )
 
 func schema(required string, fields ...string) json.RawMessage {
@@ -41,24 +41,24 @@ func (s *scheduler) tools() []sdk.Tool {
 	return []sdk.Tool{
 		{
 			Name:        "schedule_once",
-			Description: "Remind the user, or have the agent do something, once: in delay_seconds or at a time. Give exactly one of them. Tell the user the time and destination of the result.",
+			Description: "Set a reminder, or a task for yourself, for one time: delay_seconds or at.",
 			Schema:      schema(`"message"`, messageField, onceFields, whereFields),
 			Idempotent:  true,
 			Call:        s.scheduleOnce,
 		},
 		{
 			Name:        "schedule_recurring",
-			Description: "Remind the user, or have the agent do something, again and again: by cron or every_seconds. Give exactly one of them. Tell the user the next times and destination of the result.",
+			Description: "Set a repeating reminder, or a task for yourself: cron (local time) or every_seconds.",
 			Schema:      schema(`"message"`, messageField, recurringFields, whereFields),
 			Idempotent:  true,
 			Call:        s.scheduleRecurring,
 		},
 		{
 			Name:        "list_schedules",
-			Description: "List the reminders and recurring schedules of the household, the next due first.",
+			Description: "List reminders and schedules.",
 			Schema: schema(``,
-				`"all": {"type": "boolean", "description": "Also those that are done or cancelled, and those of extensions."}`,
-				`"limit": {"type": "integer", "minimum": 1, "description": "At most so many; 50 if not given."}`),
+				`"all": {"type": "boolean"}`,
+				`"limit": {"type": "integer", "minimum": 1}`),
 			ReadOnly: true,
 			Command:  "schedules",
 			Say:      s.forPeople,
@@ -66,15 +66,15 @@ func (s *scheduler) tools() []sdk.Tool {
 		},
 		{
 			Name:        "cancel_schedule",
-			Description: "Cancel a reminder or recurring schedule for good. What has fired and is not delivered yet is withdrawn; the result tells whether that was in time.",
+			Description: "Cancel a reminder or schedule.",
 			Schema:      schema(`"id"`, idField),
 			Idempotent:  true,
 			Call:        s.cancel,
 		},
 		{
 			Name:        "update_schedule",
-			Description: "Pause or resume a schedule, or change the fields that are given.",
-			Schema: schema(`"id"`, idField, `"action": {"enum": ["pause", "resume", "edit"], "description": "edit if not given."}`,
+			Description: "Pause or resume a schedule, or change the given fields.",
+			Schema: schema(`"id"`, idField, `"action": {"enum": ["pause", "resume", "edit"]}`,
 				messageField, onceFields, recurringFields, whereFields),
 			Idempotent: true,
 			Call:       s.update,

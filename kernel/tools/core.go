@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 
+	"github.com/switchboard-run/switchboard/contract"
 	"github.com/switchboard-run/switchboard/contract/extensionv1"
 	"github.com/switchboard-run/switchboard/kernel/bus"
 	"github.com/switchboard-run/switchboard/kernel/session"
@@ -34,7 +35,7 @@ var core = map[string]coreTool{
 	"core/list_channels": {
 		description: &extensionv1.Tool{
 			Name: "list_channels", ReadOnly: true,
-			Description: "List the channels by which the user can be reached: id, name, whether it is ready. Use the id with send_to_channel.",
+			Description: "List the channels: id, name, readiness.",
 			Schema:      []byte(`{"type":"object","properties":{},"additionalProperties":false}`),
 		},
 		read: listChannels,
@@ -42,44 +43,36 @@ var core = map[string]coreTool{
 	"core/list_agents": {
 		description: &extensionv1.Tool{
 			Name: "list_agents", ReadOnly: true,
-			Description: "List the agents: id, name, what each is for, and whether it can be given a task with delegate_task.",
+			Description: "List the agents that delegate_task can reach, and what each is for.",
 			Schema:      []byte(`{"type":"object","properties":{},"additionalProperties":false}`),
 		},
 		read: listAgents,
 	},
 	"core/send_to_channel": {
 		description: &extensionv1.Tool{
-			Name: "send_to_channel",
-			Description: "Send a message to the user on a channel that they named (\"send it to Telegram\"). " +
-				"Do not use it to answer: the final text of a turn is the answer, and reaches the user where they wrote.",
-			Schema: []byte(`{"type":"object","properties":{"channel_id":{"type":"string","description":"id from list_channels"},` +
-				`"text":{"type":"string","minLength":1,"description":"the message, Markdown"}},"required":["channel_id","text"],"additionalProperties":false}`),
+			Name:        "send_to_channel",
+			Description: "Send a message on a channel that the user named. Not for answers.",
+			Schema: []byte(`{"type":"object","properties":{"channel_id":{"type":"string"},` +
+				`"text":{"type":"string","minLength":1}},"required":["channel_id","text"],"additionalProperties":false}`),
 		},
 		run: sendToChannel,
 	},
 	"core/send_to_all_channels": {
 		description: &extensionv1.Tool{
 			Name: "send_to_all_channels", Approve: true,
-			Description: "Send a message to the user on every channel that is set up. Only when the user asks for that.",
+			Description: "Send a message on every channel, only when asked to.",
 			Schema:      []byte(`{"type":"object","properties":{"text":{"type":"string","minLength":1}},"required":["text"],"additionalProperties":false}`),
 		},
 		run: sendToAll,
 	},
-	"core/ask_user": askUser,
-	session.DelegateTool: {
-		description: &extensionv1.Tool{
-			Name: "delegate_task",
-			Description: "Give another agent a task and wait for its result. The agent knows nothing of this conversation: " +
-				"the prompt says everything that it needs, and what it is to answer. Its final text comes back to you and goes to nobody else.",
-			Schema: []byte(`{"type":"object","properties":{"agent":{"type":"string","description":"id from list_agents"},` +
-				`"prompt":{"type":"string","minLength":1}},"required":["agent","prompt"],"additionalProperties":false}`),
-		},
-		run: delegateTask,
-	},
+	"core/ask_user":      askUser,
+	contract.ToolFind:    findTool,
+	contract.ToolUse:     useTool,
+	session.DelegateTool: delegate,
 	"core/list_sessions": {
 		description: &extensionv1.Tool{
 			Name: "list_sessions", ReadOnly: true, Private: true,
-			Description: "List the sessions (conversations, jobs, tasks), the most recently active first: id, agent, channel, state, when it was begun and active.",
+			Description: "List the sessions (conversations, jobs, tasks), the most recently active first: id, agent, channel, state, times.",
 			Schema: []byte(`{"type":"object","properties":{"agent":{"type":"string","description":"only those of this agent"},` +
 				`"limit":{"type":"integer","minimum":1,"maximum":100}},"additionalProperties":false}`),
 		},
@@ -88,9 +81,9 @@ var core = map[string]coreTool{
 	"core/get_session": {
 		description: &extensionv1.Tool{
 			Name: "get_session", ReadOnly: true, Private: true,
-			Description: "Read a session: what list_sessions tells of it, and the newest rows of its transcript. For older ones call it again with the result's \"before\".",
-			Schema: []byte(`{"type":"object","properties":{"session_id":{"type":"string","description":"id from list_sessions"},` +
-				`"limit":{"type":"integer","minimum":1,"maximum":100,"description":"rows"},"before":{"type":"integer","minimum":1}},` +
+			Description: "Read a session and the newest rows of its transcript. For older rows call it again with the result's \"before\".",
+			Schema: []byte(`{"type":"object","properties":{"session_id":{"type":"string"},` +
+				`"limit":{"type":"integer","minimum":1,"maximum":100},"before":{"type":"integer","minimum":1}},` +
 				`"required":["session_id"],"additionalProperties":false}`),
 		},
 		read: getSession,

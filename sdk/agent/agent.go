@@ -51,6 +51,7 @@ type Agent struct {
 	forgets   bool // hears each input as if it were the first
 	persona   string
 	consults  []string // tools of agent.context
+	offers    []string // patterns of the tools that each request describes; none: all
 	prompts   Prompts
 	histories *histories
 	tools     *etagged[*toolset]
@@ -105,7 +106,7 @@ func (a *Agent) start(k kernel, name string, spec *extensionv1.AgentSpec, p Prom
 	a.kernel, a.name, a.prompts, a.zone, a.log = k, name, p, zone, log
 	a.model = cmp.Or(spec.GetModel(), defaultModel)
 	a.echoes, a.forgets = spec.GetEcho(), spec.GetNoHistory()
-	a.persona, a.consults = spec.GetInstructions(), spec.GetContext()
+	a.persona, a.consults, a.offers = spec.GetInstructions(), spec.GetContext(), spec.GetOffers()
 	a.limits = limits{
 		steps: cmp.Or(int(spec.GetMaxSteps()), defaultSteps),
 		time:  cmp.Or(time.Duration(spec.GetTurnTimeoutMs())*time.Millisecond, defaultTime),

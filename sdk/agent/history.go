@@ -25,7 +25,7 @@ type row struct {
 const entryOverhead = 32
 
 func newRow(e *busv1.Entry, turn int64) row {
-	n := entryOverhead + len(e.GetText()) + len(e.GetSender())
+	n := entryOverhead + len(e.GetText()) + len(e.GetSender()) + len(e.GetTold())
 	for _, c := range e.GetCalls() {
 		n += entryOverhead + len(c.GetName()) + len(c.GetArguments())
 	}

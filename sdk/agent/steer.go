@@ -27,6 +27,7 @@ func (t *turn) steer() error {
 		return nil
 	}
 	skipped := skippedRows(t.own())
+	t.tell(rows)
 	session := t.context.GetSession()
 	results, err := t.a.kernel.Commit(t.ctx,
 		sdk.Raw(&busv1.Steer{Session: session, Inputs: inputs}),
