@@ -24,8 +24,8 @@ import (
 	"github.com/yuin/goldmark/parser"
 	"github.com/yuin/goldmark/text"
 
-	"github.com/switchboard-run/switchboard/kernel/config"
-	"github.com/switchboard-run/switchboard/kernel/manifest"
+	"github.com/switchboard-run/switchboard/home/config"
+	"github.com/switchboard-run/switchboard/manifests"
 )
 
 // page is one Markdown file.
@@ -213,7 +213,7 @@ func TestManifestReferenceIsAcceptedAndComplete(t *testing.T) {
 			t.Errorf("this example is no manifest:\n%s", block)
 			continue
 		}
-		if _, err := manifest.Parse(m[1]+"/manifest.yaml", []byte(block)); err != nil {
+		if _, err := manifests.Parse(m[1]+"/manifest.yaml", []byte(block)); err != nil {
 			t.Errorf("an example is refused:\n%v", err)
 		}
 		parsed++
@@ -221,7 +221,7 @@ func TestManifestReferenceIsAcceptedAndComplete(t *testing.T) {
 	if parsed < 2 {
 		t.Errorf("%d manifests are shown; there should be more", parsed)
 	}
-	for _, f := range fields(reflect.TypeFor[manifest.Manifest](), "") {
+	for _, f := range fields(reflect.TypeFor[manifests.Manifest](), "") {
 		row := rowOf(string(p.source), f)
 		switch {
 		case row == "":

@@ -9,7 +9,7 @@ import (
 	"github.com/switchboard-run/switchboard/contract"
 	"github.com/switchboard-run/switchboard/contract/busv1"
 	"github.com/switchboard-run/switchboard/kernel/journal"
-	"github.com/switchboard-run/switchboard/kernel/journal/sqlite"
+	"github.com/switchboard-run/switchboard/store/sqlite"
 )
 
 // fillChats gives each of the paced chats a history of so many rows.

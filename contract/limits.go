@@ -23,6 +23,10 @@ const (
 	MaxEffects = 4096
 )
 
-// RepeatMark begins a text that may have been sent before, on a channel that
-// cannot dedupe. Who splits a text to a channel's limit leaves room for it.
+// RepeatMark begins a text that may have been sent before, unless the channel's
+// platform is known to drop the repetition.
 const RepeatMark = "(possibly sent before) "
+
+// MinChannelLength is the smallest length limit that a channel can have, in UTF-16
+// units. A text with a mark fits it.
+const MinChannelLength = 50

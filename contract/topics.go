@@ -45,6 +45,15 @@ type UserMessage struct {
 type Attachment struct {
 	Kind string `json:"kind"` // photo, voice, document, ...
 	Name string `json:"name,omitempty"`
+	Blob string `json:"blob,omitempty"` // SHA-256 of the file, in hexadecimal; empty: it was not stored
+	MIME string `json:"mime,omitempty"`
+	Size int64  `json:"size,omitempty"` // in bytes; 0: unknown
+}
+
+// Action is a button that a message offers.
+type Action struct {
+	ID    string `json:"id"` // what the channel reports when a person presses it
+	Label string `json:"label"`
 }
 
 // SessionIdle is the payload of session.idle.<extension>, which that extension
@@ -142,7 +151,12 @@ const (
 // first part takes the place of the draft. A channel that shows drafts may also
 // get a draft with an empty text: there is nothing to say, the draft is removed.
 type ChannelSend struct {
-	Text         string `json:"text"`
+	// Text is what to show. In a repetition that people may see twice it begins with
+	// RepeatMark, which the kernel puts there when it hands the send out.
+	Text string `json:"text"`
+	// Unmarked is Text without that mark, for what repeats nothing, such as editing a
+	// draft; empty: Text has no mark.
+	Unmarked     string `json:"unmarked,omitempty"`
 	Conversation string `json:"conversation,omitempty"` // empty: the default recipient
 	Thread       string `json:"thread,omitempty"`
 	Owner        string `json:"owner,omitempty"`    // user id of the owner on this channel, if known
@@ -155,6 +169,9 @@ type ChannelSend struct {
 	Call         string `json:"call,omitempty"`    // the tool call that waits for the receipt
 	// Question is the id of the question that this text asks.
 	Question string `json:"question,omitempty"`
+	// Attachments and Actions belong to the last part of the text.
+	Attachments []Attachment `json:"attachments,omitempty"`
+	Actions     []Action     `json:"actions,omitempty"`
 	// Detours counts the channels this text was moved from.
 	Detours []string `json:"detours,omitempty"`
 	// Anywhere says that no channel was named and none was ready: the first one

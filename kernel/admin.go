@@ -13,16 +13,16 @@ import (
 	"time"
 
 	"github.com/switchboard-run/switchboard/contract"
+	"github.com/switchboard-run/switchboard/home/config"
 	"github.com/switchboard-run/switchboard/kernel/bus"
-	"github.com/switchboard-run/switchboard/kernel/config"
 	"github.com/switchboard-run/switchboard/kernel/control"
 	"github.com/switchboard-run/switchboard/kernel/directory"
 	"github.com/switchboard-run/switchboard/kernel/journal"
-	"github.com/switchboard-run/switchboard/kernel/manifest"
 	"github.com/switchboard-run/switchboard/kernel/models"
 	"github.com/switchboard-run/switchboard/kernel/router"
 	"github.com/switchboard-run/switchboard/kernel/sandbox"
 	"github.com/switchboard-run/switchboard/kernel/supervisor"
+	"github.com/switchboard-run/switchboard/manifests"
 )
 
 // admin is the kernel as the command line sees it.
@@ -175,7 +175,7 @@ func (a admin) extensions() []control.Extension {
 		}
 		if d, out := a.plan.disabled[e.ID]; out {
 			x.State, x.Detail = control.StateInvalid, d.Reason
-			if d.Cause == manifest.SwitchedOff {
+			if d.Cause == manifests.SwitchedOff {
 				x.State = control.StateDisabled
 			}
 			all = append(all, x)
@@ -221,7 +221,7 @@ func microseconds(us int64) *time.Time {
 	return &t
 }
 
-func kinds(m *manifest.Manifest) []string {
+func kinds(m *manifests.Manifest) []string {
 	kinds := []string{}
 	for kind, is := range map[string]bool{
 		"channel": m.Provides.Channel != nil, "agent": m.Agent != nil, "tools": m.Provides.Tools, "models": len(m.Provides.Models) > 0,
@@ -306,10 +306,10 @@ func (a admin) Agents(context.Context) ([]control.Agent, error) {
 	for _, g := range now.Agents {
 		x := control.Agent{
 			ID: g.ID, Name: g.Name, Description: g.Description, State: g.State, Enabled: now.Enabled(g.ID), Default: g.ID == router.DefaultAgent(now),
-			Model: g.Spec.GetModel(), Tools: []string{}, Memory: append([]string{}, g.Spec.GetMemory()...), History: manifest.HistorySession,
+			Model: g.Spec.GetModel(), Tools: []string{}, Memory: append([]string{}, g.Spec.GetMemory()...), History: manifests.HistorySession,
 		}
 		if g.Spec.GetNoHistory() {
-			x.History = manifest.HistoryNone
+			x.History = manifests.HistoryNone
 		}
 		if g.Spec.GetEcho() {
 			x.Model = ""

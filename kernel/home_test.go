@@ -9,7 +9,7 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/switchboard-run/switchboard/kernel/config"
+	"github.com/switchboard-run/switchboard/home/config"
 )
 
 // TestWhoHoldsAHome tells a kernel from one that is being stopped and from a backup.

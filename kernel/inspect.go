@@ -4,9 +4,9 @@ import (
 	"cmp"
 	"slices"
 
-	"github.com/switchboard-run/switchboard/kernel/config"
+	"github.com/switchboard-run/switchboard/home/config"
 	"github.com/switchboard-run/switchboard/kernel/directory"
-	"github.com/switchboard-run/switchboard/kernel/manifest"
+	"github.com/switchboard-run/switchboard/manifests"
 )
 
 // Inspection is what the files of a home and the environment say, read without
@@ -26,10 +26,10 @@ type InspectedEntry struct {
 	ID      string
 	Builtin bool
 	// Manifest is nil if there is none that can be read.
-	Manifest *manifest.Manifest
-	Err      error              // of its files
-	Disabled *manifest.Disabled // why it will not start; nil: it will
-	Missing  []string           // required secrets that are not set
+	Manifest *manifests.Manifest
+	Err      error               // of its files
+	Disabled *manifests.Disabled // why it will not start; nil: it will
+	Missing  []string            // required secrets that are not set
 }
 
 // Inspect reads what a kernel with these options would read at its start.
@@ -37,10 +37,10 @@ func Inspect(o Options) (*Inspection, error) {
 	k := &Kernel{options: o, directory: &directory.Directory{}}
 	k.live = config.Open(o.Home, o.Env)
 	var err error
-	if k.builtins, err = manifest.LoadBuiltin(o.Builtins, o.BuiltinsPrefix); err != nil {
+	if k.builtins, err = manifests.LoadBuiltin(o.Builtins, o.BuiltinsPrefix); err != nil {
 		return nil, err
 	}
-	if k.dropped, err = manifest.OpenDir(o.Home.Extensions()); err != nil {
+	if k.dropped, err = manifests.OpenDir(o.Home.Extensions()); err != nil {
 		return nil, err
 	}
 	p := k.makePlan()

@@ -38,15 +38,12 @@ import (
 	"github.com/hashicorp/go-hclog"
 	"golang.org/x/sys/unix"
 
-	"github.com/switchboard-run/switchboard/contract"
-	"github.com/switchboard-run/switchboard/kernel/backup"
+	"github.com/switchboard-run/switchboard/home/backup"
+	"github.com/switchboard-run/switchboard/home/config"
 	"github.com/switchboard-run/switchboard/kernel/bus"
-	"github.com/switchboard-run/switchboard/kernel/config"
 	"github.com/switchboard-run/switchboard/kernel/directory"
 	"github.com/switchboard-run/switchboard/kernel/host"
 	"github.com/switchboard-run/switchboard/kernel/journal"
-	"github.com/switchboard-run/switchboard/kernel/journal/sqlite"
-	"github.com/switchboard-run/switchboard/kernel/manifest"
 	"github.com/switchboard-run/switchboard/kernel/models"
 	"github.com/switchboard-run/switchboard/kernel/router"
 	"github.com/switchboard-run/switchboard/kernel/sandbox"
@@ -54,6 +51,8 @@ import (
 	"github.com/switchboard-run/switchboard/kernel/spending"
 	"github.com/switchboard-run/switchboard/kernel/supervisor"
 	"github.com/switchboard-run/switchboard/kernel/tools"
+	"github.com/switchboard-run/switchboard/manifests"
+	"github.com/switchboard-run/switchboard/store/sqlite"
 )
 
 // Options are what a kernel needs to know.
@@ -93,8 +92,8 @@ type Kernel struct {
 	lock       *os.File
 	started    time.Time
 	live       *config.Live
-	dropped    *manifest.Dir
-	builtins   []manifest.Entry
+	dropped    *manifests.Dir
+	builtins   []manifests.Entry
 	store      journal.Store
 	damage     func() error // of the store, as far as it was met
 	bus        *bus.Bus
@@ -156,7 +155,7 @@ func Open(ctx context.Context, o Options) (_ *Kernel, err error) {
 	if configErr, secretsErr := k.live.Errors(); configErr != nil || secretsErr != nil {
 		return nil, fmt.Errorf("the configuration cannot be used; correct it and start again:\n%w", errors.Join(configErr, secretsErr))
 	}
-	if k.dropped, err = manifest.OpenDir(o.Home.Extensions()); err != nil {
+	if k.dropped, err = manifests.OpenDir(o.Home.Extensions()); err != nil {
 		return nil, err
 	}
 	if err := k.keepBackups(); err != nil {
@@ -164,7 +163,7 @@ func Open(ctx context.Context, o Options) (_ *Kernel, err error) {
 	}
 	var storeErr error
 	var opening sync.WaitGroup
-	opening.Go(func() { storeErr = k.openStore(ctx) })
+	opening.Go(func() { storeErr = k.openStore() })
 	err = k.launch()
 	if opening.Wait(); storeErr != nil {
 		return nil, withBackups(o.Home, storeErr)
@@ -197,7 +196,7 @@ func Open(ctx context.Context, o Options) (_ *Kernel, err error) {
 
 // launch makes the first plan and starts the processes of extensions.
 func (k *Kernel) launch() (err error) {
-	if k.builtins, err = manifest.LoadBuiltin(k.options.Builtins, k.options.BuiltinsPrefix); err != nil {
+	if k.builtins, err = manifests.LoadBuiltin(k.options.Builtins, k.options.BuiltinsPrefix); err != nil {
 		return err
 	}
 	k.super, err = supervisor.New(supervisor.Options{
@@ -211,7 +210,7 @@ func (k *Kernel) launch() (err error) {
 	return k.super.Apply(k.keepPolicies(k.specs(k.first)))
 }
 
-func (k *Kernel) openStore(ctx context.Context) error {
+func (k *Kernel) openStore() error {
 	store, err := sqlite.Open(k.options.Home.Database())
 	if err != nil {
 		return err
@@ -220,30 +219,8 @@ func (k *Kernel) openStore(ctx context.Context) error {
 	if k.options.Wrap != nil {
 		k.store = k.options.Wrap(store)
 	}
-	k.generation, err = k.nextRun(ctx)
-	return err
-}
-
-// nextRun numbers the runs of kernels on this store, so that generations of
-// extensions are never used twice.
-func (k *Kernel) nextRun(ctx context.Context) (generation int64, err error) {
-	err = journal.Do(ctx, k.store, func(tx journal.Tx) error {
-		var run int64
-		stored, err := tx.KVGet(contract.KernelSource, "run")
-		if err != nil {
-			return err
-		}
-		if stored.Version != 0 {
-			if _, err := fmt.Sscan(string(stored.Value), &run); err != nil {
-				return fmt.Errorf("reading the number of the last run: %w", err)
-			}
-		}
-		run++
-		generation = run << 20
-		_, err = tx.KVPut(contract.KernelSource, "run", []byte(fmt.Sprint(run)))
-		return err
-	})
-	return generation, err
+	k.generation = k.store.Epoch() << 20
+	return nil
 }
 
 // Run starts the extensions and serves until ctx ends; then it stops them.
@@ -274,7 +251,7 @@ func (k *Kernel) Run(ctx context.Context) error {
 	k.super.Begin(k.generation)
 	k.declareSchedules(k.first)
 	background.Go(func() { k.live.Watch(watching, func(config.Change) { k.Replan() }) })
-	background.Go(func() { k.dropped.Watch(watching, func([]manifest.Change) { k.Replan() }) })
+	background.Go(func() { k.dropped.Watch(watching, func([]manifests.Change) { k.Replan() }) })
 	background.Go(func() { k.detourLoop(watching) })
 	background.Go(func() { k.keeper.Run(watching) })
 	k.log.Info("the kernel is running", "home", k.options.Home.Path(), "version", k.options.Version)

@@ -11,7 +11,7 @@ import (
 	"github.com/hashicorp/go-hclog"
 	"gopkg.in/natefinch/lumberjack.v2"
 
-	"github.com/switchboard-run/switchboard/kernel/config"
+	"github.com/switchboard-run/switchboard/home/config"
 )
 
 // Bounds of each log file and of what is kept of it.

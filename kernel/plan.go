@@ -16,11 +16,11 @@ import (
 
 	"github.com/switchboard-run/switchboard/contract"
 	"github.com/switchboard-run/switchboard/contract/extensionv1"
+	"github.com/switchboard-run/switchboard/home/config"
 	"github.com/switchboard-run/switchboard/kernel/bus"
-	"github.com/switchboard-run/switchboard/kernel/config"
-	"github.com/switchboard-run/switchboard/kernel/manifest"
 	"github.com/switchboard-run/switchboard/kernel/supervisor"
 	"github.com/switchboard-run/switchboard/kernel/tools"
+	"github.com/switchboard-run/switchboard/manifests"
 )
 
 // plan is which extensions shall run, and how, as manifests, configuration and
@@ -28,8 +28,8 @@ import (
 type plan struct {
 	config   *config.Config
 	zone     *time.Location
-	entries  []manifest.Entry
-	disabled map[string]manifest.Disabled
+	entries  []manifests.Entry
+	disabled map[string]manifests.Disabled
 	members  map[string]*member // those that may start
 	problems map[string]error   // of an edit that is not in force, by extension
 	// linkProblems are of links that are not in force.
@@ -38,7 +38,7 @@ type plan struct {
 
 // member is one extension of a plan.
 type member struct {
-	manifest *manifest.Manifest
+	manifest *manifests.Manifest
 	config   map[string]any
 	raw      []byte // config as JSON
 	secrets  map[string]string
@@ -76,14 +76,14 @@ func (k *Kernel) makePlan() *plan {
 	c := k.live.Config()
 	p := &plan{
 		config: c, entries: append(slices.Clone(k.builtins), k.dropped.Entries()...),
-		disabled: map[string]manifest.Disabled{}, members: map[string]*member{}, problems: map[string]error{},
+		disabled: map[string]manifests.Disabled{}, members: map[string]*member{}, problems: map[string]error{},
 	}
 	p.zone, _ = c.Zone(config.ThisMachine())
-	set := manifest.Resolve(p.entries, manifest.Options{KernelVersion: k.options.Version, Enabled: c.EnabledExtension, Refuse: refuseFor(k.options, c)})
+	set := manifests.Resolve(p.entries, manifests.Options{KernelVersion: k.options.Version, Enabled: c.EnabledExtension, Refuse: refuseFor(k.options, c)})
 	for _, d := range set.Disabled {
 		p.disabled[d.ID] = d
 	}
-	builtin := map[*manifest.Manifest]bool{}
+	builtin := map[*manifests.Manifest]bool{}
 	for _, e := range p.entries {
 		if e.Err != nil {
 			p.problems[e.ID] = e.Err
@@ -103,12 +103,12 @@ func (k *Kernel) makePlan() *plan {
 			k.mu.Unlock()
 		}
 		if err != nil {
-			p.disabled[m.ID] = manifest.Disabled{ID: m.ID, File: m.File, Cause: manifest.Invalid, Reason: err.Error()}
+			p.disabled[m.ID] = manifests.Disabled{ID: m.ID, File: m.File, Cause: manifests.Invalid, Reason: err.Error()}
 			continue
 		}
 		raw, err := json.Marshal(effective)
 		if err != nil {
-			p.disabled[m.ID] = manifest.Disabled{ID: m.ID, File: m.File, Cause: manifest.Invalid, Reason: err.Error()}
+			p.disabled[m.ID] = manifests.Disabled{ID: m.ID, File: m.File, Cause: manifests.Invalid, Reason: err.Error()}
 			continue
 		}
 		member := &member{manifest: m, config: effective, raw: raw, secrets: map[string]string{}, builtin: builtin[m]}
@@ -177,7 +177,7 @@ func (m *member) subscriptions(c *config.Config) (subs []bus.Subscription) {
 	if channel := m.manifest.Provides.Channel; channel != nil {
 		subs = append(subs, bus.Subscription{
 			Pattern: contract.TopicChannelSend + id, Ordered: true, AckWait: sendWait, MaxDeliver: sendDeliver, MaxAge: sendAge,
-			Hold: !channel.Dedupe && c.Channels.Of(id).Uncertain == config.UncertainHold,
+			Dedupe: channel.Dedupe, Hold: c.Channels.Of(id).Uncertain == config.UncertainHold,
 		})
 	}
 	if agent := m.manifest.Agent; agent != nil {
@@ -301,19 +301,16 @@ func (k *Kernel) init(p *plan, m *member, generation int64) (*extensionv1.InitRe
 	if r.Agent != nil {
 		r.Agent.Completions = int32(min(p.config.Models.Concurrency, math.MaxInt32))
 	}
-	if m.manifest.Provides.Channel != nil {
-		r.Dedupe = m.manifest.Provides.Channel.Dedupe
-	}
 	return r, nil
 }
 
-func agentSpec(a *manifest.Agent) *extensionv1.AgentSpec {
+func agentSpec(a *manifests.Agent) *extensionv1.AgentSpec {
 	if a == nil {
 		return nil
 	}
 	return &extensionv1.AgentSpec{
 		Model: a.Model, Instructions: a.Instructions, UsesTools: a.UsesTools, Offers: a.Offers, Context: a.Context, Echo: a.Echo,
-		NoHistory: a.History == manifest.HistoryNone, Memory: a.Memory,
+		NoHistory: a.History == manifests.HistoryNone, Memory: a.Memory,
 		MaxSteps: int32(a.Limits.MaxSteps), TurnTimeoutMs: a.Limits.TurnTimeout.Milliseconds(), MaxTokens: int64(a.Limits.MaxTokens),
 	}
 }

@@ -9,7 +9,7 @@ import (
 	"github.com/switchboard-run/switchboard/contract/extensionv1"
 	"github.com/switchboard-run/switchboard/kernel/bus"
 	"github.com/switchboard-run/switchboard/kernel/directory"
-	"github.com/switchboard-run/switchboard/kernel/manifest"
+	"github.com/switchboard-run/switchboard/manifests"
 )
 
 // Whoever provides commands gets them. A person waits for the answer.
@@ -36,7 +36,7 @@ func (m *member) commands() (subs []bus.Subscription) {
 // manifests that provide one command, the later extension does not start.
 func (m *member) checkCommand(t *extensionv1.Tool) error {
 	name := t.GetCommand()
-	switch provides := func(c manifest.Command) bool { return c.Name == name }; {
+	switch provides := func(c manifests.Command) bool { return c.Name == name }; {
 	case name == "" || slices.ContainsFunc(m.manifest.Provides.Commands, provides):
 		return nil
 	case directory.IsBuiltin(name):

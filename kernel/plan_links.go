@@ -7,7 +7,7 @@ import (
 	"slices"
 
 	"github.com/switchboard-run/switchboard/contract/extensionv1"
-	"github.com/switchboard-run/switchboard/kernel/config"
+	"github.com/switchboard-run/switchboard/home/config"
 )
 
 // linksExtension is the extension that the links of the configuration are for.

@@ -9,9 +9,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/switchboard-run/switchboard/kernel/config"
+	"github.com/switchboard-run/switchboard/home/config"
 	"github.com/switchboard-run/switchboard/kernel/directory"
-	"github.com/switchboard-run/switchboard/kernel/manifest"
+	"github.com/switchboard-run/switchboard/manifests"
 )
 
 // planned is the plan of a home with the agents a, b and c, of which the last
@@ -43,10 +43,10 @@ func planned(t *testing.T, lines string) *plan {
 		directory: &directory.Directory{},
 	}
 	k.live = config.Open(home, k.options.Env)
-	if k.builtins, err = manifest.LoadBuiltin(k.options.Builtins, k.options.BuiltinsPrefix); err != nil {
+	if k.builtins, err = manifests.LoadBuiltin(k.options.Builtins, k.options.BuiltinsPrefix); err != nil {
 		t.Fatal(err)
 	}
-	if k.dropped, err = manifest.OpenDir(home.Extensions()); err != nil {
+	if k.dropped, err = manifests.OpenDir(home.Extensions()); err != nil {
 		t.Fatal(err)
 	}
 	if err, _ := k.live.Errors(); err != nil {

@@ -10,11 +10,11 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/switchboard-run/switchboard/kernel/config"
-	"github.com/switchboard-run/switchboard/kernel/manifest"
+	"github.com/switchboard-run/switchboard/home/config"
 	"github.com/switchboard-run/switchboard/kernel/sandbox"
-	"github.com/switchboard-run/switchboard/kernel/strictyaml"
 	"github.com/switchboard-run/switchboard/kernel/supervisor"
+	"github.com/switchboard-run/switchboard/manifests"
+	"github.com/switchboard-run/switchboard/manifests/strictyaml"
 )
 
 // What every extension may use of the system. All of /etc, because names,
@@ -122,8 +122,8 @@ func network(m *member, o Options) *sandbox.Network {
 	if len(m.manifest.Permissions.Network) > 0 {
 		n.Connect = append(n.Connect, portDNS)
 		for _, name := range []string{"HTTP_PROXY", "HTTPS_PROXY", "http_proxy", "https_proxy"} {
-			if proxy, ok := o.Env(name); ok && proxy != "" && manifest.PortOf(proxy) != 0 {
-				n.Connect = append(n.Connect, manifest.PortOf(proxy))
+			if proxy, ok := o.Env(name); ok && proxy != "" && manifests.PortOf(proxy) != 0 {
+				n.Connect = append(n.Connect, manifests.PortOf(proxy))
 			}
 		}
 	}
@@ -134,7 +134,7 @@ func network(m *member, o Options) *sandbox.Network {
 }
 
 // pathOf is a path of permissions.files.
-func pathOf(path string, m *manifest.Manifest, o Options) string {
+func pathOf(path string, m *manifests.Manifest, o Options) string {
 	if rest, ok := strings.CutPrefix(path, "~"); ok {
 		home, _ := o.Env("HOME")
 		return filepath.Join("/", home, rest)
@@ -168,8 +168,8 @@ func resolved(path string) string {
 
 // refuseFor says which manifests ask for what no extension may have: files of
 // the kernel, or of another extension.
-func refuseFor(o Options, c *config.Config) func(*manifest.Manifest) error {
-	return func(m *manifest.Manifest) error {
+func refuseFor(o Options, c *config.Config) func(*manifests.Manifest) error {
+	return func(m *manifests.Manifest) error {
 		if o.Home == nil {
 			return nil
 		}
@@ -179,7 +179,7 @@ func refuseFor(o Options, c *config.Config) func(*manifest.Manifest) error {
 		}
 		for i, f := range m.Permissions.Files {
 			refused := func(format string, args ...any) error {
-				return manifest.Problems{m.Locate(strictyaml.Path("permissions", "files", i), format, args...)}
+				return manifests.Problems{m.Locate(strictyaml.Path("permissions", "files", i), format, args...)}
 			}
 			path := unlinked([]string{pathOf(f.Path, m, o)})[0]
 			if f.Write && m.Run.Builtin == "" && slices.ContainsFunc(unlinked(installed(m)), func(file string) bool { return within(file, path) }) {
@@ -201,7 +201,7 @@ func refuseFor(o Options, c *config.Config) func(*manifest.Manifest) error {
 
 // installed are the files that say what an extension is: its manifest, and the
 // program that it starts.
-func installed(m *manifest.Manifest) []string {
+func installed(m *manifests.Manifest) []string {
 	files := []string{m.File}
 	if program := m.Executable(); filepath.IsAbs(program) {
 		files = append(files, program)
@@ -211,7 +211,7 @@ func installed(m *manifest.Manifest) []string {
 
 // required refuses a dropped-in extension where the system cannot limit what it
 // may use of files and of the network, if the configuration wants that.
-func required(c *config.Config, m *manifest.Manifest, support sandbox.Support) error {
+func required(c *config.Config, m *manifests.Manifest, support sandbox.Support) error {
 	if m.Run.Builtin != "" || c.Sandbox != config.SandboxRequired || !c.Sandboxed(m.ID) || support.Landlock > 0 && support.Seccomp {
 		return nil
 	}

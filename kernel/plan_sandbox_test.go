@@ -7,10 +7,10 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/switchboard-run/switchboard/kernel/config"
-	"github.com/switchboard-run/switchboard/kernel/manifest"
+	"github.com/switchboard-run/switchboard/home/config"
 	"github.com/switchboard-run/switchboard/kernel/sandbox"
 	"github.com/switchboard-run/switchboard/kernel/supervisor"
+	"github.com/switchboard-run/switchboard/manifests"
 )
 
 // house is a home with what is around it.
@@ -35,7 +35,7 @@ func dropped(t *testing.T, o Options, id, more string) *member {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		t.Fatal(err)
 	}
-	m, err := manifest.Parse(filepath.Join(dir, "manifest.yaml"), []byte("api: 1\nid: "+id+"\nname: X\nversion: 1.0.0\nrun: {command: ./x}\n"+more))
+	m, err := manifests.Parse(filepath.Join(dir, "manifest.yaml"), []byte("api: 1\nid: "+id+"\nname: X\nversion: 1.0.0\nrun: {command: ./x}\n"+more))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -187,7 +187,7 @@ func TestRequiredSandboxKeepsDroppedInExtensionsOut(t *testing.T) {
 	}
 	c := config.Default()
 	c.Sandbox = config.SandboxRequired
-	if err := required(c, &manifest.Manifest{ID: "telegram_channel", Run: manifest.Run{Builtin: "telegram"}}, old); err != nil {
+	if err := required(c, &manifests.Manifest{ID: "telegram_channel", Run: manifests.Run{Builtin: "telegram"}}, old); err != nil {
 		t.Errorf("a built-in: %v", err)
 	}
 }

@@ -11,8 +11,8 @@ import (
 
 	"github.com/switchboard-run/switchboard/contract/extensionv1"
 	"github.com/switchboard-run/switchboard/kernel/directory"
-	"github.com/switchboard-run/switchboard/kernel/manifest"
 	"github.com/switchboard-run/switchboard/kernel/supervisor"
+	"github.com/switchboard-run/switchboard/manifests"
 )
 
 // refresh puts a new snapshot of what is known in force, and lets the bus hold
@@ -77,7 +77,7 @@ func (k *Kernel) describe(s *directory.Snapshot, id string, m *member) {
 			allow = append(slices.Clone(allow), "*") // whoever can open its socket is the owner
 		}
 		s.Channels = append(s.Channels, directory.Channel{
-			ID: id, Name: m.manifest.Name, MaxLength: channel.MaxLength, Formats: channel.Formats, Drafts: channel.Drafts, Dedupe: channel.Dedupe,
+			ID: id, Name: m.manifest.Name, MaxLength: channel.MaxLength, Formats: channel.Formats, Drafts: channel.Drafts,
 			Hold: settings.Uncertain == "hold", AllowFrom: allow, Local: local, State: state, Readiness: readiness,
 		})
 	}
@@ -114,7 +114,7 @@ func arriving(state string, status supervisor.Status) bool {
 
 // commands are the slash commands of an extension. What its manifest does not
 // say of one, the tool of the same command does.
-func commands(m *manifest.Manifest, d *extensionv1.Description, state string) (all []directory.Command) {
+func commands(m *manifests.Manifest, d *extensionv1.Description, state string) (all []directory.Command) {
 	for _, c := range m.Provides.Commands {
 		command := directory.Command{Name: c.Name, Description: c.Description, Extension: m.ID, Title: m.Name, State: state}
 		for _, t := range d.GetTools() {

@@ -11,15 +11,15 @@ import (
 	"sync"
 
 	"github.com/switchboard-run/switchboard/contract/extensionv1"
-	"github.com/switchboard-run/switchboard/kernel/config"
+	"github.com/switchboard-run/switchboard/home/config"
 	"github.com/switchboard-run/switchboard/kernel/directory"
-	"github.com/switchboard-run/switchboard/kernel/manifest"
 	"github.com/switchboard-run/switchboard/kernel/supervisor"
+	"github.com/switchboard-run/switchboard/manifests"
 )
 
 // Verification is what was found of an extension before it is dropped in.
 type Verification struct {
-	Manifest    *manifest.Manifest
+	Manifest    *manifests.Manifest
 	Description *extensionv1.Description // nil: it has no process of its own
 	Crash       string                   // what its process wrote before it failed
 }
@@ -36,9 +36,9 @@ func Verify(ctx context.Context, dir string, o Options) (v Verification, err err
 		return v, err
 	}
 	if info, err := os.Stat(dir); err != nil || !info.IsDir() {
-		return v, fmt.Errorf("%s is not a directory: name the one with the %s", dir, manifest.FileName)
+		return v, fmt.Errorf("%s is not a directory: name the one with the %s", dir, manifests.FileName)
 	}
-	entries, err := manifest.LoadDir(os.DirFS(filepath.Dir(dir)), filepath.Dir(dir))
+	entries, err := manifests.LoadDir(os.DirFS(filepath.Dir(dir)), filepath.Dir(dir))
 	if err != nil {
 		return v, err
 	}
@@ -52,9 +52,9 @@ func Verify(ctx context.Context, dir string, o Options) (v Verification, err err
 	if v.Manifest == nil {
 		return v, fmt.Errorf("%s cannot be an extension: its name begins with a dot", dir)
 	}
-	set := manifest.Resolve([]manifest.Entry{{ID: v.Manifest.ID, File: v.Manifest.File, Manifest: v.Manifest}}, manifest.Options{KernelVersion: o.Version, Refuse: refuseFor(o, config.Default())})
+	set := manifests.Resolve([]manifests.Entry{{ID: v.Manifest.ID, File: v.Manifest.File, Manifest: v.Manifest}}, manifests.Options{KernelVersion: o.Version, Refuse: refuseFor(o, config.Default())})
 	for _, d := range set.Disabled {
-		if d.Cause != manifest.Missing { // what it requires may be there in the home
+		if d.Cause != manifests.Missing { // what it requires may be there in the home
 			return v, errors.New(d.Reason)
 		}
 	}

@@ -42,12 +42,11 @@ type DraftRemover interface {
 	RemoveDraft(ctx context.Context, d Draft) error
 }
 
-// Message is one message to send. When an earlier attempt may have been sent
-// and the channel cannot dedupe, Text already carries the visible mark.
+// Message is one message to send.
 type Message struct {
 	ID           string // stays the same when the message is sent again
-	Text         string // Markdown
-	Unmarked     string // Text without the mark: for sending that repeats nothing, as an edit does
+	Text         string // Markdown, with the mark of a repetition if people may see it twice
+	Unmarked     string // Text without that mark, for what repeats nothing, such as an edit
 	Conversation string // the channel's own address; empty: the default recipient
 	Thread       string
 	Owner        string // user id of the owner on this channel, if one is known

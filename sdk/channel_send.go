@@ -1,8 +1,8 @@
 package sdk
 
 import (
+	"cmp"
 	"context"
-	"strings"
 
 	"github.com/switchboard-run/switchboard/contract"
 	"github.com/switchboard-run/switchboard/contract/busv1"
@@ -10,7 +10,7 @@ import (
 
 // send has a channel send what a channel.send event asks for. The receipt is
 // committed with the acknowledgement.
-func send(ctx context.Context, channel Channel, d Delivery, dedupes bool) (Effects, error) {
+func send(ctx context.Context, channel Channel, d Delivery) (Effects, error) {
 	var s contract.ChannelSend
 	if err := d.Decode(&s); err != nil {
 		return nil, err
@@ -19,12 +19,9 @@ func send(ctx context.Context, channel Channel, d Delivery, dedupes bool) (Effec
 		return nil, removeDraft(ctx, channel, Draft{Conversation: s.Conversation, Thread: s.Thread, ID: s.DraftID, Done: true})
 	}
 	m := Message{
-		ID: d.ID, Text: s.Text, Unmarked: s.Text, Conversation: s.Conversation, Thread: s.Thread, Owner: s.Owner,
+		ID: d.ID, Text: s.Text, Unmarked: cmp.Or(s.Unmarked, s.Text), Conversation: s.Conversation, Thread: s.Thread, Owner: s.Owner,
 		ReplyTo: s.ReplyTo, DraftID: s.DraftID, Part: s.Part, Parts: s.Parts,
 		Repeat: d.Uncertain, Notice: s.Kind != contract.SendReply, Session: s.Session,
-	}
-	if d.Uncertain && !dedupes {
-		m.Text = marked(m.Text)
 	}
 	r, err := channel.Send(ctx, m)
 	if err != nil {
@@ -43,13 +40,4 @@ func removeDraft(ctx context.Context, channel Channel, d Draft) error {
 		c.Draft(ctx, d)
 	}
 	return nil
-}
-
-// marked is a text that says of itself that it may be a repeat. Markdown that
-// has to begin a line keeps its line.
-func marked(text string) string {
-	if strings.ContainsAny(text[:min(len(text), 1)], "`~#>|*-+_0123456789 \t\n") {
-		return strings.TrimRight(contract.RepeatMark, " ") + "\n" + text
-	}
-	return contract.RepeatMark + text
 }

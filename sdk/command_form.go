@@ -10,10 +10,7 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/santhosh-tekuri/jsonschema/v6"
-	"github.com/santhosh-tekuri/jsonschema/v6/kind"
-	"golang.org/x/text/language"
-	"golang.org/x/text/message"
+	"github.com/switchboard-run/switchboard/contract/schema"
 )
 
 // form is the arguments of a tool as people fill them in behind a command:
@@ -29,18 +26,18 @@ import (
 // What stands before = and names no parameter is text, unless it is a parameter's
 // name but for a slip.
 type form struct {
-	schema     func() (*jsonschema.Schema, error) // compiled when it is needed first
-	parameters []*parameter                       // in the order of the schema
-	required   []*parameter                       // in the order in which it requires them
+	schema     func() (*schema.Schema, error) // compiled when it is needed first
+	parameters []*parameter                   // in the order of the schema
+	required   []*parameter                   // in the order in which it requires them
 }
 
-func newForm(schema json.RawMessage) (*form, error) {
-	f := &form{schema: sync.OnceValues(func() (*jsonschema.Schema, error) { return compile(schema) })}
+func newForm(raw json.RawMessage) (*form, error) {
+	f := &form{schema: sync.OnceValues(func() (*schema.Schema, error) { return schema.Compile(raw) })}
 	var top struct {
 		Properties ordered  `json:"properties"`
 		Required   []string `json:"required"`
 	}
-	if err := json.Unmarshal(schema, &top); err != nil {
+	if err := json.Unmarshal(raw, &top); err != nil {
 		return nil, err
 	}
 	f.parameters = top.Properties
@@ -51,18 +48,6 @@ func newForm(schema json.RawMessage) (*form, error) {
 		}
 	}
 	return f, nil
-}
-
-func compile(schema json.RawMessage) (*jsonschema.Schema, error) {
-	document, err := jsonschema.UnmarshalJSON(bytes.NewReader(schema))
-	if err != nil {
-		return nil, err
-	}
-	c := jsonschema.NewCompiler()
-	if err := c.AddResource("arguments", document); err != nil {
-		return nil, err
-	}
-	return c.Compile("arguments")
 }
 
 // ordered is the properties of a schema in their order.
@@ -144,41 +129,18 @@ func (f *form) parse(command, text string) (json.RawMessage, error) {
 
 // check holds arguments against the schema.
 func (f *form) check(command string, raw json.RawMessage) error {
-	schema, err := f.schema()
+	compiled, err := f.schema()
 	if err != nil {
 		return fmt.Errorf("the schema of the command's tool: %w", err)
 	}
-	v, err := jsonschema.UnmarshalJSON(bytes.NewReader(raw))
-	if err == nil {
-		err = schema.Validate(v)
-	}
-	if invalid, ok := errors.AsType[*jsonschema.ValidationError](err); ok {
-		err = misfit(invalid)
-	}
-	if err != nil {
+	var v any
+	if err := json.Unmarshal(raw, &v); err != nil {
 		return f.usage(command, err)
 	}
+	if problems := compiled.Check(v); len(problems) > 0 {
+		return f.usage(command, errors.New(problems[0].String()))
+	}
 	return nil
-}
-
-var english = message.NewPrinter(language.English)
-
-// misfit is the first cause of all.
-func misfit(e *jsonschema.ValidationError) error {
-	for len(e.Causes) > 0 {
-		e = e.Causes[0]
-	}
-	text := e.ErrorKind.LocalizedString(english)
-	switch bound := e.ErrorKind.(type) { // "got 0, want 0" says nothing
-	case *kind.ExclusiveMinimum:
-		text = fmt.Sprintf("got %s, want more than %s", bound.Got.RatString(), bound.Want.RatString())
-	case *kind.ExclusiveMaximum:
-		text = fmt.Sprintf("got %s, want less than %s", bound.Got.RatString(), bound.Want.RatString())
-	}
-	if len(e.InstanceLocation) > 0 {
-		text = strings.Join(e.InstanceLocation, ".") + ": " + text
-	}
-	return errors.New(text)
 }
 
 // fill reads values from left to right.

@@ -53,7 +53,7 @@ func TestFormReadsWhatPeopleWrite(t *testing.T) {
 		{name: "no whole number", schema: run, text: "1.5", wrong: `Count is "1.5", which is no whole number.`},
 		{name: "not above", schema: above, text: "count=0", wrong: "Count: got 0, want more than 0."},
 		{name: "not below", schema: above, text: "count=1", wrong: "Count: got 1, want less than 1."},
-		{name: "too small", schema: run, text: "0", wrong: "Count: minimum: got 0, want 1."},
+		{name: "too small", schema: run, text: "0", wrong: "Count: got 0, want at least 1."},
 		{name: "neither yes nor no", schema: run, text: "quiet=perhaps", wrong: `Quiet is "perhaps", which is no yes or no.`},
 		{name: "an unknown flag", schema: run, text: "--loud", wrong: "There is no parameter loud."},
 		{name: "a flag without a value", schema: run, text: "--count", wrong: "Count needs a value."},
@@ -65,7 +65,7 @@ func TestFormReadsWhatPeopleWrite(t *testing.T) {
 		{name: "a list of others", schema: tags, text: "1,two", wrong: `Tags is "1,two", which is no list.`},
 		{name: "an object", schema: tags, text: `more='{"a": 1}' any=x`, want: `{"any":"x","more":{"a":1}}`},
 		{name: "optional texts", schema: optional, text: "name=a b c", want: `{"name":"a","text":"b c"}`},
-		{name: "too long", schema: optional, text: "name=a abcdefg", wrong: "Text: maxLength: got 7, want 5."},
+		{name: "too long", schema: optional, text: "name=a abcdefg", wrong: "Text: want at most 5 characters."},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()

@@ -65,7 +65,7 @@ func TestCommandRunsItsTool(t *testing.T) {
 	for text, words := range map[string][]string{
 		"":                {"Text is missing.", "Usage: `/shout <text ...> [volume=number]`"},
 		"volume=loud hey": {`Volume is "loud"`, "Usage"},
-		"volume=12 hey":   {"Volume: maximum", "Usage"},
+		"volume=12 hey":   {"Volume: got 12, want at most 11", "Usage"},
 	} {
 		answer := k.MustCommand("shout", text)
 		for _, word := range words {

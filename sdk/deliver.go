@@ -315,7 +315,7 @@ func (l *life) dispatch(ctx context.Context, d Delivery) (Effects, error) {
 	x := &l.instance.ext
 	switch {
 	case d.Topic == l.sendTopic && x.Channel != nil:
-		return send(ctx, x.Channel, d, l.kernel.init.GetDedupe())
+		return send(ctx, x.Channel, d)
 	case d.Topic == l.inputTopic && x.HandleAgent != nil:
 		return x.HandleAgent(ctx, d)
 	case l.instance.command(d.Topic) != nil:

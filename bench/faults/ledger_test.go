@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/switchboard-run/switchboard/contract"
-	"github.com/switchboard-run/switchboard/kernel/journal/sqlite"
+	"github.com/switchboard-run/switchboard/store/sqlite"
 )
 
 // A ledger that cannot see a loss would always be content.

@@ -9,7 +9,7 @@ import (
 
 	"github.com/switchboard-run/switchboard/contract/busv1"
 	"github.com/switchboard-run/switchboard/kernel/journal"
-	store "github.com/switchboard-run/switchboard/kernel/journal/sqlite"
+	store "github.com/switchboard-run/switchboard/store/sqlite"
 )
 
 // pending is what the store says is under way: deliveries that nobody has

@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/switchboard-run/switchboard/kernel/backup"
+	"github.com/switchboard-run/switchboard/home/backup"
 	"github.com/switchboard-run/switchboard/kernel/control"
 )
 

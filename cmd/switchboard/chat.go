@@ -12,7 +12,7 @@ import (
 
 	"github.com/switchboard-run/switchboard/extensions/clichannel/terminal"
 	"github.com/switchboard-run/switchboard/extensions/clichannel/wire"
-	"github.com/switchboard-run/switchboard/kernel/config"
+	"github.com/switchboard-run/switchboard/home/config"
 	"github.com/switchboard-run/switchboard/kernel/control"
 	"github.com/switchboard-run/switchboard/kernel/journal"
 )

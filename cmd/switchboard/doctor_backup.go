@@ -8,12 +8,12 @@ import (
 
 	"github.com/dustin/go-humanize"
 
+	"github.com/switchboard-run/switchboard/home/backup"
+	"github.com/switchboard-run/switchboard/home/config"
 	"github.com/switchboard-run/switchboard/kernel"
-	"github.com/switchboard-run/switchboard/kernel/backup"
-	"github.com/switchboard-run/switchboard/kernel/config"
 	"github.com/switchboard-run/switchboard/kernel/control"
 	"github.com/switchboard-run/switchboard/kernel/journal"
-	"github.com/switchboard-run/switchboard/kernel/journal/sqlite"
+	"github.com/switchboard-run/switchboard/store/sqlite"
 )
 
 // oldBackup is when a nightly backup is too old for a store that has changed

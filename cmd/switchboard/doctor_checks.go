@@ -12,10 +12,10 @@ import (
 	"github.com/dustin/go-humanize"
 	"golang.org/x/sys/unix"
 
+	"github.com/switchboard-run/switchboard/home/config"
 	"github.com/switchboard-run/switchboard/kernel"
-	"github.com/switchboard-run/switchboard/kernel/config"
 	"github.com/switchboard-run/switchboard/kernel/control"
-	"github.com/switchboard-run/switchboard/kernel/manifest"
+	"github.com/switchboard-run/switchboard/manifests"
 )
 
 // Space on the disk that is little, and too little.
@@ -82,7 +82,7 @@ func (d *diagnosis) extensionFiles(home *config.Home, seen *kernel.Inspection, s
 	good := 0
 	for _, e := range seen.Entries {
 		switch {
-		case e.Disabled != nil && e.Disabled.Cause == manifest.SwitchedOff:
+		case e.Disabled != nil && e.Disabled.Cause == manifests.SwitchedOff:
 			d.add("Extensions", levelNote, "", "%s is disabled in config.yaml", e.ID)
 			continue
 		case e.Err != nil:

@@ -13,7 +13,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/switchboard-run/switchboard/kernel/manifest"
+	"github.com/switchboard-run/switchboard/manifests"
 )
 
 // scaffold holds the files of a new extension, by its kind.
@@ -73,7 +73,7 @@ type scaffolded struct {
 }
 
 func writeScaffold(kind, id, replace string) (files []string, err error) {
-	if f := manifest.Checks["id"](id); f != nil {
+	if f := manifests.Checks["id"](id); f != nil {
 		return nil, errors.New(f.Message)
 	}
 	x := scaffolded{ID: id, Name: title(id), Module: module, Version: "v" + version, Go: goVersion}

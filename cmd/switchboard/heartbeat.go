@@ -10,8 +10,8 @@ import (
 	"time"
 
 	"github.com/switchboard-run/switchboard/kernel/control"
-	"github.com/switchboard-run/switchboard/kernel/strictyaml"
 	"github.com/switchboard-run/switchboard/kernel/trace"
+	"github.com/switchboard-run/switchboard/manifests/strictyaml"
 )
 
 const (

@@ -17,7 +17,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/switchboard-run/switchboard/kernel/config"
+	"github.com/switchboard-run/switchboard/home/config"
 )
 
 // followEvery is how often the files are looked at for more.

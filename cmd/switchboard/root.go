@@ -11,7 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/switchboard-run/switchboard/contract"
-	"github.com/switchboard-run/switchboard/kernel/config"
+	"github.com/switchboard-run/switchboard/home/config"
 )
 
 // version is set by the linker for releases.

@@ -17,11 +17,10 @@ import (
 
 	"github.com/switchboard-run/switchboard/cmd/switchboard/rest"
 	"github.com/switchboard-run/switchboard/extensions/clichannel/terminal"
+	"github.com/switchboard-run/switchboard/home/config"
 	"github.com/switchboard-run/switchboard/kernel"
-	"github.com/switchboard-run/switchboard/kernel/config"
 	"github.com/switchboard-run/switchboard/kernel/control"
 	"github.com/switchboard-run/switchboard/kernel/journal"
-	"github.com/switchboard-run/switchboard/kernel/manifest"
 	"github.com/switchboard-run/switchboard/manifests"
 )
 
@@ -126,7 +125,7 @@ func configHints(seen *kernel.Inspection) (hints []string) {
 		hints = append(hints, seen.UTC)
 	}
 	for _, e := range seen.Entries {
-		if e.Disabled != nil && e.Disabled.Cause != manifest.SwitchedOff {
+		if e.Disabled != nil && e.Disabled.Cause != manifests.SwitchedOff {
 			hints = append(hints, fmt.Sprintf("%s is not started: `switchboard doctor` says what is wrong with it", e.ID))
 		}
 	}

@@ -128,7 +128,7 @@ func (x Outcome_Kind) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use Outcome_Kind.Descriptor instead.
 func (Outcome_Kind) EnumDescriptor() ([]byte, []int) {
-	return file_switchboard_bus_v1_bus_proto_rawDescGZIP(), []int{22, 0}
+	return file_switchboard_bus_v1_bus_proto_rawDescGZIP(), []int{23, 0}
 }
 
 // Event is one immutable fact. The kernel assigns seq, id, source,
@@ -274,6 +274,7 @@ type Effect struct {
 	//	*Effect_Withdraw
 	//	*Effect_Receipt
 	//	*Effect_SessionIdle
+	//	*Effect_Call
 	Kind          isEffect_Kind `protobuf_oneof:"kind"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -415,6 +416,15 @@ func (x *Effect) GetSessionIdle() *SessionIdle {
 	return nil
 }
 
+func (x *Effect) GetCall() *CallTool {
+	if x != nil {
+		if x, ok := x.Kind.(*Effect_Call); ok {
+			return x.Call
+		}
+	}
+	return nil
+}
+
 type isEffect_Kind interface {
 	isEffect_Kind()
 }
@@ -463,6 +473,10 @@ type Effect_SessionIdle struct {
 	SessionIdle *SessionIdle `protobuf:"bytes,11,opt,name=session_idle,json=sessionIdle,proto3,oneof"`
 }
 
+type Effect_Call struct {
+	Call *CallTool `protobuf:"bytes,12,opt,name=call,proto3,oneof"` // no kernel of this version takes it
+}
+
 func (*Effect_Publish) isEffect_Kind() {}
 
 func (*Effect_Put) isEffect_Kind() {}
@@ -485,6 +499,8 @@ func (*Effect_Receipt) isEffect_Kind() {}
 
 func (*Effect_SessionIdle) isEffect_Kind() {}
 
+func (*Effect_Call) isEffect_Kind() {}
+
 // Publish accepts an event. With a dedupe_key that this source used before,
 // nothing happens and the result names the first event.
 type Publish struct {
@@ -493,6 +509,7 @@ type Publish struct {
 	Key           string                 `protobuf:"bytes,2,opt,name=key,proto3" json:"key,omitempty"`
 	Payload       []byte                 `protobuf:"bytes,3,opt,name=payload,proto3" json:"payload,omitempty"`
 	DedupeKey     string                 `protobuf:"bytes,4,opt,name=dedupe_key,json=dedupeKey,proto3" json:"dedupe_key,omitempty"`
+	Blobs         []string               `protobuf:"bytes,5,rep,name=blobs,proto3" json:"blobs,omitempty"` // SHA-256 of the files that the payload names; refused by this version
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -555,6 +572,13 @@ func (x *Publish) GetDedupeKey() string {
 	return ""
 }
 
+func (x *Publish) GetBlobs() []string {
+	if x != nil {
+		return x.Blobs
+	}
+	return nil
+}
+
 // Put writes one key of the extension's own store.
 type Put struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -562,7 +586,8 @@ type Put struct {
 	Value []byte                 `protobuf:"bytes,2,opt,name=value,proto3" json:"value,omitempty"`
 	// The version that must be current for the write to happen: 0 means the key
 	// must not exist. Unset writes whatever is there.
-	Version       *int64 `protobuf:"varint,3,opt,name=version,proto3,oneof" json:"version,omitempty"`
+	Version       *int64   `protobuf:"varint,3,opt,name=version,proto3,oneof" json:"version,omitempty"`
+	Blobs         []string `protobuf:"bytes,4,rep,name=blobs,proto3" json:"blobs,omitempty"` // see Publish.blobs
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -616,6 +641,13 @@ func (x *Put) GetVersion() int64 {
 		return *x.Version
 	}
 	return 0
+}
+
+func (x *Put) GetBlobs() []string {
+	if x != nil {
+		return x.Blobs
+	}
+	return nil
 }
 
 // Delete removes one key of the extension's own store. Deleting a key that
@@ -825,7 +857,9 @@ type Input struct {
 	// to the same thread or to none.
 	Thread string `protobuf:"bytes,10,opt,name=thread,proto3" json:"thread,omitempty"`
 	// Where there is no such session, nothing is queued, and that is no error.
-	IfExists      bool `protobuf:"varint,11,opt,name=if_exists,json=ifExists,proto3" json:"if_exists,omitempty"`
+	IfExists      bool     `protobuf:"varint,11,opt,name=if_exists,json=ifExists,proto3" json:"if_exists,omitempty"`
+	Blobs         []string `protobuf:"bytes,12,rep,name=blobs,proto3" json:"blobs,omitempty"`   // see Publish.blobs
+	Person        string   `protobuf:"bytes,13,opt,name=person,proto3" json:"person,omitempty"` // whose input it is; empty: nobody's
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -937,6 +971,20 @@ func (x *Input) GetIfExists() bool {
 	return false
 }
 
+func (x *Input) GetBlobs() []string {
+	if x != nil {
+		return x.Blobs
+	}
+	return nil
+}
+
+func (x *Input) GetPerson() string {
+	if x != nil {
+		return x.Person
+	}
+	return ""
+}
+
 // Append adds rows to the history of the session whose lane the committer
 // holds. expected_seq is the last row it has seen; another value aborts.
 type Append struct {
@@ -944,6 +992,7 @@ type Append struct {
 	Session       string                 `protobuf:"bytes,1,opt,name=session,proto3" json:"session,omitempty"`
 	ExpectedSeq   int64                  `protobuf:"varint,2,opt,name=expected_seq,json=expectedSeq,proto3" json:"expected_seq,omitempty"`
 	Entries       []*Entry               `protobuf:"bytes,3,rep,name=entries,proto3" json:"entries,omitempty"`
+	Blobs         []string               `protobuf:"bytes,4,rep,name=blobs,proto3" json:"blobs,omitempty"` // see Publish.blobs
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -995,6 +1044,13 @@ func (x *Append) GetExpectedSeq() int64 {
 func (x *Append) GetEntries() []*Entry {
 	if x != nil {
 		return x.Entries
+	}
+	return nil
+}
+
+func (x *Append) GetBlobs() []string {
+	if x != nil {
+		return x.Blobs
 	}
 	return nil
 }
@@ -1545,6 +1601,76 @@ func (x *Receipt) GetThread() string {
 	return ""
 }
 
+// CallTool runs a tool for the extension that commits it. The result is the event
+// tool.result.<extension>.
+type CallTool struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Id            string                 `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"`                          // chosen by the extension; a second call with it is a repeat
+	Tool          string                 `protobuf:"bytes,2,opt,name=tool,proto3" json:"tool,omitempty"`                      // <extension>/<tool>
+	Arguments     []byte                 `protobuf:"bytes,3,opt,name=arguments,proto3" json:"arguments,omitempty"`            // JSON that fits the tool's schema
+	ReplyTo       string                 `protobuf:"bytes,4,opt,name=reply_to,json=replyTo,proto3" json:"reply_to,omitempty"` // opaque handle; empty: none
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *CallTool) Reset() {
+	*x = CallTool{}
+	mi := &file_switchboard_bus_v1_bus_proto_msgTypes[16]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *CallTool) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*CallTool) ProtoMessage() {}
+
+func (x *CallTool) ProtoReflect() protoreflect.Message {
+	mi := &file_switchboard_bus_v1_bus_proto_msgTypes[16]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use CallTool.ProtoReflect.Descriptor instead.
+func (*CallTool) Descriptor() ([]byte, []int) {
+	return file_switchboard_bus_v1_bus_proto_rawDescGZIP(), []int{16}
+}
+
+func (x *CallTool) GetId() string {
+	if x != nil {
+		return x.Id
+	}
+	return ""
+}
+
+func (x *CallTool) GetTool() string {
+	if x != nil {
+		return x.Tool
+	}
+	return ""
+}
+
+func (x *CallTool) GetArguments() []byte {
+	if x != nil {
+		return x.Arguments
+	}
+	return nil
+}
+
+func (x *CallTool) GetReplyTo() string {
+	if x != nil {
+		return x.ReplyTo
+	}
+	return ""
+}
+
 // Commit is one atomic set of effects.
 type Commit struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -1559,7 +1685,7 @@ type Commit struct {
 
 func (x *Commit) Reset() {
 	*x = Commit{}
-	mi := &file_switchboard_bus_v1_bus_proto_msgTypes[16]
+	mi := &file_switchboard_bus_v1_bus_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1571,7 +1697,7 @@ func (x *Commit) String() string {
 func (*Commit) ProtoMessage() {}
 
 func (x *Commit) ProtoReflect() protoreflect.Message {
-	mi := &file_switchboard_bus_v1_bus_proto_msgTypes[16]
+	mi := &file_switchboard_bus_v1_bus_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1584,7 +1710,7 @@ func (x *Commit) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Commit.ProtoReflect.Descriptor instead.
 func (*Commit) Descriptor() ([]byte, []int) {
-	return file_switchboard_bus_v1_bus_proto_rawDescGZIP(), []int{16}
+	return file_switchboard_bus_v1_bus_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *Commit) GetId() string {
@@ -1620,7 +1746,7 @@ type CommitReceipt struct {
 
 func (x *CommitReceipt) Reset() {
 	*x = CommitReceipt{}
-	mi := &file_switchboard_bus_v1_bus_proto_msgTypes[17]
+	mi := &file_switchboard_bus_v1_bus_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1632,7 +1758,7 @@ func (x *CommitReceipt) String() string {
 func (*CommitReceipt) ProtoMessage() {}
 
 func (x *CommitReceipt) ProtoReflect() protoreflect.Message {
-	mi := &file_switchboard_bus_v1_bus_proto_msgTypes[17]
+	mi := &file_switchboard_bus_v1_bus_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1645,7 +1771,7 @@ func (x *CommitReceipt) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CommitReceipt.ProtoReflect.Descriptor instead.
 func (*CommitReceipt) Descriptor() ([]byte, []int) {
-	return file_switchboard_bus_v1_bus_proto_rawDescGZIP(), []int{17}
+	return file_switchboard_bus_v1_bus_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *CommitReceipt) GetResults() []*EffectResult {
@@ -1683,7 +1809,7 @@ type EffectResult struct {
 
 func (x *EffectResult) Reset() {
 	*x = EffectResult{}
-	mi := &file_switchboard_bus_v1_bus_proto_msgTypes[18]
+	mi := &file_switchboard_bus_v1_bus_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1695,7 +1821,7 @@ func (x *EffectResult) String() string {
 func (*EffectResult) ProtoMessage() {}
 
 func (x *EffectResult) ProtoReflect() protoreflect.Message {
-	mi := &file_switchboard_bus_v1_bus_proto_msgTypes[18]
+	mi := &file_switchboard_bus_v1_bus_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1708,7 +1834,7 @@ func (x *EffectResult) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EffectResult.ProtoReflect.Descriptor instead.
 func (*EffectResult) Descriptor() ([]byte, []int) {
-	return file_switchboard_bus_v1_bus_proto_rawDescGZIP(), []int{18}
+	return file_switchboard_bus_v1_bus_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *EffectResult) GetEventId() string {
@@ -1793,7 +1919,7 @@ type Error struct {
 
 func (x *Error) Reset() {
 	*x = Error{}
-	mi := &file_switchboard_bus_v1_bus_proto_msgTypes[19]
+	mi := &file_switchboard_bus_v1_bus_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1805,7 +1931,7 @@ func (x *Error) String() string {
 func (*Error) ProtoMessage() {}
 
 func (x *Error) ProtoReflect() protoreflect.Message {
-	mi := &file_switchboard_bus_v1_bus_proto_msgTypes[19]
+	mi := &file_switchboard_bus_v1_bus_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1818,7 +1944,7 @@ func (x *Error) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Error.ProtoReflect.Descriptor instead.
 func (*Error) Descriptor() ([]byte, []int) {
-	return file_switchboard_bus_v1_bus_proto_rawDescGZIP(), []int{19}
+	return file_switchboard_bus_v1_bus_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *Error) GetCode() int32 {
@@ -1842,8 +1968,9 @@ type Delivery struct {
 	Event        *Event                 `protobuf:"bytes,2,opt,name=event,proto3" json:"event,omitempty"`
 	Subscription string                 `protobuf:"bytes,3,opt,name=subscription,proto3" json:"subscription,omitempty"` // the pattern
 	Attempt      int32                  `protobuf:"varint,4,opt,name=attempt,proto3" json:"attempt,omitempty"`          // 1 for the first
-	// An earlier attempt may have had its effect outside of the kernel: the
-	// process or the kernel died while it ran.
+	// A repetition: an earlier attempt may have had its effect outside of the kernel,
+	// because the process or the kernel died while it ran. The text of a channel.send
+	// then begins with a mark, unless the channel's platform drops repetitions.
 	Uncertain bool `protobuf:"varint,5,opt,name=uncertain,proto3" json:"uncertain,omitempty"`
 	// Unix microseconds: the context is cancelled then. 0: when the kernel says
 	// so (DeliverFrame.cancels), which it does for turns.
@@ -1855,7 +1982,7 @@ type Delivery struct {
 
 func (x *Delivery) Reset() {
 	*x = Delivery{}
-	mi := &file_switchboard_bus_v1_bus_proto_msgTypes[20]
+	mi := &file_switchboard_bus_v1_bus_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1867,7 +1994,7 @@ func (x *Delivery) String() string {
 func (*Delivery) ProtoMessage() {}
 
 func (x *Delivery) ProtoReflect() protoreflect.Message {
-	mi := &file_switchboard_bus_v1_bus_proto_msgTypes[20]
+	mi := &file_switchboard_bus_v1_bus_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1880,7 +2007,7 @@ func (x *Delivery) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Delivery.ProtoReflect.Descriptor instead.
 func (*Delivery) Descriptor() ([]byte, []int) {
-	return file_switchboard_bus_v1_bus_proto_rawDescGZIP(), []int{20}
+	return file_switchboard_bus_v1_bus_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *Delivery) GetToken() string {
@@ -1953,14 +2080,15 @@ type TurnContext struct {
 	HistoryEpoch  int64  `protobuf:"varint,12,opt,name=history_epoch,json=historyEpoch,proto3" json:"history_epoch,omitempty"`
 	Below         int64  `protobuf:"varint,13,opt,name=below,proto3" json:"below,omitempty"`                 // the turn that this one has interrupted, and that goes on after it; 0: none
 	Interruptions int32  `protobuf:"varint,14,opt,name=interruptions,proto3" json:"interruptions,omitempty"` // how often this turn was interrupted
-	Extension     string `protobuf:"bytes,15,opt,name=extension,proto3" json:"extension,omitempty"`          // that the session answers to, which made it; empty: none
+	Person        string `protobuf:"bytes,15,opt,name=person,proto3" json:"person,omitempty"`                // whose turn it is; empty: nobody's
+	Extension     string `protobuf:"bytes,16,opt,name=extension,proto3" json:"extension,omitempty"`          // that the session answers to, which made it; empty: none
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *TurnContext) Reset() {
 	*x = TurnContext{}
-	mi := &file_switchboard_bus_v1_bus_proto_msgTypes[21]
+	mi := &file_switchboard_bus_v1_bus_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1972,7 +2100,7 @@ func (x *TurnContext) String() string {
 func (*TurnContext) ProtoMessage() {}
 
 func (x *TurnContext) ProtoReflect() protoreflect.Message {
-	mi := &file_switchboard_bus_v1_bus_proto_msgTypes[21]
+	mi := &file_switchboard_bus_v1_bus_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1985,7 +2113,7 @@ func (x *TurnContext) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TurnContext.ProtoReflect.Descriptor instead.
 func (*TurnContext) Descriptor() ([]byte, []int) {
-	return file_switchboard_bus_v1_bus_proto_rawDescGZIP(), []int{21}
+	return file_switchboard_bus_v1_bus_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *TurnContext) GetSession() string {
@@ -2086,6 +2214,13 @@ func (x *TurnContext) GetInterruptions() int32 {
 	return 0
 }
 
+func (x *TurnContext) GetPerson() string {
+	if x != nil {
+		return x.Person
+	}
+	return ""
+}
+
 func (x *TurnContext) GetExtension() string {
 	if x != nil {
 		return x.Extension
@@ -2110,7 +2245,7 @@ type Outcome struct {
 
 func (x *Outcome) Reset() {
 	*x = Outcome{}
-	mi := &file_switchboard_bus_v1_bus_proto_msgTypes[22]
+	mi := &file_switchboard_bus_v1_bus_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2122,7 +2257,7 @@ func (x *Outcome) String() string {
 func (*Outcome) ProtoMessage() {}
 
 func (x *Outcome) ProtoReflect() protoreflect.Message {
-	mi := &file_switchboard_bus_v1_bus_proto_msgTypes[22]
+	mi := &file_switchboard_bus_v1_bus_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2135,7 +2270,7 @@ func (x *Outcome) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Outcome.ProtoReflect.Descriptor instead.
 func (*Outcome) Descriptor() ([]byte, []int) {
-	return file_switchboard_bus_v1_bus_proto_rawDescGZIP(), []int{22}
+	return file_switchboard_bus_v1_bus_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *Outcome) GetToken() string {
@@ -2198,7 +2333,7 @@ const file_switchboard_bus_v1_bus_proto_rawDesc = "" +
 	"\n" +
 	"dedupe_key\x18\n" +
 	" \x01(\tR\tdedupeKey\x12\"\n" +
-	"\rcreated_at_us\x18\v \x01(\x03R\vcreatedAtUs\"\x92\x05\n" +
+	"\rcreated_at_us\x18\v \x01(\x03R\vcreatedAtUs\"\xc6\x05\n" +
 	"\x06Effect\x127\n" +
 	"\apublish\x18\x01 \x01(\v2\x1b.switchboard.bus.v1.PublishH\x00R\apublish\x12+\n" +
 	"\x03put\x18\x02 \x01(\v2\x17.switchboard.bus.v1.PutH\x00R\x03put\x124\n" +
@@ -2212,18 +2347,21 @@ const file_switchboard_bus_v1_bus_proto_rawDesc = "" +
 	"\bwithdraw\x18\t \x01(\v2\x1c.switchboard.bus.v1.WithdrawH\x00R\bwithdraw\x127\n" +
 	"\areceipt\x18\n" +
 	" \x01(\v2\x1b.switchboard.bus.v1.ReceiptH\x00R\areceipt\x12D\n" +
-	"\fsession_idle\x18\v \x01(\v2\x1f.switchboard.bus.v1.SessionIdleH\x00R\vsessionIdleB\x06\n" +
-	"\x04kind\"j\n" +
+	"\fsession_idle\x18\v \x01(\v2\x1f.switchboard.bus.v1.SessionIdleH\x00R\vsessionIdle\x122\n" +
+	"\x04call\x18\f \x01(\v2\x1c.switchboard.bus.v1.CallToolH\x00R\x04callB\x06\n" +
+	"\x04kind\"\x80\x01\n" +
 	"\aPublish\x12\x14\n" +
 	"\x05topic\x18\x01 \x01(\tR\x05topic\x12\x10\n" +
 	"\x03key\x18\x02 \x01(\tR\x03key\x12\x18\n" +
 	"\apayload\x18\x03 \x01(\fR\apayload\x12\x1d\n" +
 	"\n" +
-	"dedupe_key\x18\x04 \x01(\tR\tdedupeKey\"X\n" +
+	"dedupe_key\x18\x04 \x01(\tR\tdedupeKey\x12\x14\n" +
+	"\x05blobs\x18\x05 \x03(\tR\x05blobs\"n\n" +
 	"\x03Put\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\fR\x05value\x12\x1d\n" +
-	"\aversion\x18\x03 \x01(\x03H\x00R\aversion\x88\x01\x01B\n" +
+	"\aversion\x18\x03 \x01(\x03H\x00R\aversion\x88\x01\x01\x12\x14\n" +
+	"\x05blobs\x18\x04 \x03(\tR\x05blobsB\n" +
 	"\n" +
 	"\b_version\"E\n" +
 	"\x06Delete\x12\x10\n" +
@@ -2243,7 +2381,7 @@ const file_switchboard_bus_v1_bus_proto_rawDesc = "" +
 	"\x04Kind\x12\x14\n" +
 	"\x10KIND_UNSPECIFIED\x10\x00\x12\x15\n" +
 	"\x11KIND_CONVERSATION\x10\x01\x12\x12\n" +
-	"\x0eKIND_EXTENSION\x10\x02\"\x8c\x02\n" +
+	"\x0eKIND_EXTENSION\x10\x02\"\xba\x02\n" +
 	"\x05Input\x12\x18\n" +
 	"\asession\x18\x01 \x01(\tR\asession\x12\x14\n" +
 	"\x05agent\x18\x02 \x01(\tR\x05agent\x12\x10\n" +
@@ -2257,11 +2395,14 @@ const file_switchboard_bus_v1_bus_proto_rawDesc = "" +
 	"dedupe_key\x18\t \x01(\tR\tdedupeKey\x12\x16\n" +
 	"\x06thread\x18\n" +
 	" \x01(\tR\x06thread\x12\x1b\n" +
-	"\tif_exists\x18\v \x01(\bR\bifExists\"z\n" +
+	"\tif_exists\x18\v \x01(\bR\bifExists\x12\x14\n" +
+	"\x05blobs\x18\f \x03(\tR\x05blobs\x12\x16\n" +
+	"\x06person\x18\r \x01(\tR\x06person\"\x90\x01\n" +
 	"\x06Append\x12\x18\n" +
 	"\asession\x18\x01 \x01(\tR\asession\x12!\n" +
 	"\fexpected_seq\x18\x02 \x01(\x03R\vexpectedSeq\x123\n" +
-	"\aentries\x18\x03 \x03(\v2\x19.switchboard.bus.v1.EntryR\aentries\"\x9e\x03\n" +
+	"\aentries\x18\x03 \x03(\v2\x19.switchboard.bus.v1.EntryR\aentries\x12\x14\n" +
+	"\x05blobs\x18\x04 \x03(\tR\x05blobs\"\x9e\x03\n" +
 	"\x05Entry\x12\x12\n" +
 	"\x04kind\x18\x01 \x01(\tR\x04kind\x12\x12\n" +
 	"\x04text\x18\x02 \x01(\tR\x04text\x12\x16\n" +
@@ -2308,7 +2449,12 @@ const file_switchboard_bus_v1_bus_proto_rawDesc = "" +
 	"\vprovider_id\x18\x01 \x01(\tR\n" +
 	"providerId\x12\"\n" +
 	"\fconversation\x18\x02 \x01(\tR\fconversation\x12\x16\n" +
-	"\x06thread\x18\x03 \x01(\tR\x06thread\"b\n" +
+	"\x06thread\x18\x03 \x01(\tR\x06thread\"g\n" +
+	"\bCallTool\x12\x0e\n" +
+	"\x02id\x18\x01 \x01(\tR\x02id\x12\x12\n" +
+	"\x04tool\x18\x02 \x01(\tR\x04tool\x12\x1c\n" +
+	"\targuments\x18\x03 \x01(\fR\targuments\x12\x19\n" +
+	"\breply_to\x18\x04 \x01(\tR\areplyTo\"b\n" +
 	"\x06Commit\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x12\n" +
 	"\x04lane\x18\x02 \x01(\tR\x04lane\x124\n" +
@@ -2339,7 +2485,7 @@ const file_switchboard_bus_v1_bus_proto_rawDesc = "" +
 	"\tuncertain\x18\x05 \x01(\bR\tuncertain\x12\x1f\n" +
 	"\vdeadline_us\x18\x06 \x01(\x03R\n" +
 	"deadlineUs\x123\n" +
-	"\x04turn\x18\a \x01(\v2\x1f.switchboard.bus.v1.TurnContextR\x04turn\"\xc2\x03\n" +
+	"\x04turn\x18\a \x01(\v2\x1f.switchboard.bus.v1.TurnContextR\x04turn\"\xda\x03\n" +
 	"\vTurnContext\x12\x18\n" +
 	"\asession\x18\x01 \x01(\tR\asession\x12\x12\n" +
 	"\x04turn\x18\x02 \x01(\x03R\x04turn\x12\x1f\n" +
@@ -2357,8 +2503,9 @@ const file_switchboard_bus_v1_bus_proto_rawDesc = "" +
 	"\rchannels_etag\x18\v \x01(\tR\fchannelsEtag\x12#\n" +
 	"\rhistory_epoch\x18\f \x01(\x03R\fhistoryEpoch\x12\x14\n" +
 	"\x05below\x18\r \x01(\x03R\x05below\x12$\n" +
-	"\rinterruptions\x18\x0e \x01(\x05R\rinterruptions\x12\x1c\n" +
-	"\textension\x18\x0f \x01(\tR\textension\"\xcf\x02\n" +
+	"\rinterruptions\x18\x0e \x01(\x05R\rinterruptions\x12\x16\n" +
+	"\x06person\x18\x0f \x01(\tR\x06person\x12\x1c\n" +
+	"\textension\x18\x10 \x01(\tR\textension\"\xcf\x02\n" +
 	"\aOutcome\x12\x14\n" +
 	"\x05token\x18\x01 \x01(\tR\x05token\x124\n" +
 	"\x04kind\x18\x02 \x01(\x0e2 .switchboard.bus.v1.Outcome.KindR\x04kind\x12$\n" +
@@ -2389,7 +2536,7 @@ func file_switchboard_bus_v1_bus_proto_rawDescGZIP() []byte {
 }
 
 var file_switchboard_bus_v1_bus_proto_enumTypes = make([]protoimpl.EnumInfo, 2)
-var file_switchboard_bus_v1_bus_proto_msgTypes = make([]protoimpl.MessageInfo, 23)
+var file_switchboard_bus_v1_bus_proto_msgTypes = make([]protoimpl.MessageInfo, 24)
 var file_switchboard_bus_v1_bus_proto_goTypes = []any{
 	(Outbound_Kind)(0),    // 0: switchboard.bus.v1.Outbound.Kind
 	(Outcome_Kind)(0),     // 1: switchboard.bus.v1.Outcome.Kind
@@ -2409,13 +2556,14 @@ var file_switchboard_bus_v1_bus_proto_goTypes = []any{
 	(*SessionIdle)(nil),   // 15: switchboard.bus.v1.SessionIdle
 	(*Withdraw)(nil),      // 16: switchboard.bus.v1.Withdraw
 	(*Receipt)(nil),       // 17: switchboard.bus.v1.Receipt
-	(*Commit)(nil),        // 18: switchboard.bus.v1.Commit
-	(*CommitReceipt)(nil), // 19: switchboard.bus.v1.CommitReceipt
-	(*EffectResult)(nil),  // 20: switchboard.bus.v1.EffectResult
-	(*Error)(nil),         // 21: switchboard.bus.v1.Error
-	(*Delivery)(nil),      // 22: switchboard.bus.v1.Delivery
-	(*TurnContext)(nil),   // 23: switchboard.bus.v1.TurnContext
-	(*Outcome)(nil),       // 24: switchboard.bus.v1.Outcome
+	(*CallTool)(nil),      // 18: switchboard.bus.v1.CallTool
+	(*Commit)(nil),        // 19: switchboard.bus.v1.Commit
+	(*CommitReceipt)(nil), // 20: switchboard.bus.v1.CommitReceipt
+	(*EffectResult)(nil),  // 21: switchboard.bus.v1.EffectResult
+	(*Error)(nil),         // 22: switchboard.bus.v1.Error
+	(*Delivery)(nil),      // 23: switchboard.bus.v1.Delivery
+	(*TurnContext)(nil),   // 24: switchboard.bus.v1.TurnContext
+	(*Outcome)(nil),       // 25: switchboard.bus.v1.Outcome
 }
 var file_switchboard_bus_v1_bus_proto_depIdxs = []int32{
 	4,  // 0: switchboard.bus.v1.Effect.publish:type_name -> switchboard.bus.v1.Publish
@@ -2429,24 +2577,25 @@ var file_switchboard_bus_v1_bus_proto_depIdxs = []int32{
 	16, // 8: switchboard.bus.v1.Effect.withdraw:type_name -> switchboard.bus.v1.Withdraw
 	17, // 9: switchboard.bus.v1.Effect.receipt:type_name -> switchboard.bus.v1.Receipt
 	15, // 10: switchboard.bus.v1.Effect.session_idle:type_name -> switchboard.bus.v1.SessionIdle
-	8,  // 11: switchboard.bus.v1.SessionEnsure.outbound:type_name -> switchboard.bus.v1.Outbound
-	0,  // 12: switchboard.bus.v1.Outbound.kind:type_name -> switchboard.bus.v1.Outbound.Kind
-	11, // 13: switchboard.bus.v1.Append.entries:type_name -> switchboard.bus.v1.Entry
-	12, // 14: switchboard.bus.v1.Entry.calls:type_name -> switchboard.bus.v1.Call
-	3,  // 15: switchboard.bus.v1.Commit.effects:type_name -> switchboard.bus.v1.Effect
-	20, // 16: switchboard.bus.v1.CommitReceipt.results:type_name -> switchboard.bus.v1.EffectResult
-	21, // 17: switchboard.bus.v1.CommitReceipt.error:type_name -> switchboard.bus.v1.Error
-	12, // 18: switchboard.bus.v1.EffectResult.calls:type_name -> switchboard.bus.v1.Call
-	23, // 19: switchboard.bus.v1.EffectResult.turn:type_name -> switchboard.bus.v1.TurnContext
-	2,  // 20: switchboard.bus.v1.Delivery.event:type_name -> switchboard.bus.v1.Event
-	23, // 21: switchboard.bus.v1.Delivery.turn:type_name -> switchboard.bus.v1.TurnContext
-	1,  // 22: switchboard.bus.v1.Outcome.kind:type_name -> switchboard.bus.v1.Outcome.Kind
-	3,  // 23: switchboard.bus.v1.Outcome.effects:type_name -> switchboard.bus.v1.Effect
-	24, // [24:24] is the sub-list for method output_type
-	24, // [24:24] is the sub-list for method input_type
-	24, // [24:24] is the sub-list for extension type_name
-	24, // [24:24] is the sub-list for extension extendee
-	0,  // [0:24] is the sub-list for field type_name
+	18, // 11: switchboard.bus.v1.Effect.call:type_name -> switchboard.bus.v1.CallTool
+	8,  // 12: switchboard.bus.v1.SessionEnsure.outbound:type_name -> switchboard.bus.v1.Outbound
+	0,  // 13: switchboard.bus.v1.Outbound.kind:type_name -> switchboard.bus.v1.Outbound.Kind
+	11, // 14: switchboard.bus.v1.Append.entries:type_name -> switchboard.bus.v1.Entry
+	12, // 15: switchboard.bus.v1.Entry.calls:type_name -> switchboard.bus.v1.Call
+	3,  // 16: switchboard.bus.v1.Commit.effects:type_name -> switchboard.bus.v1.Effect
+	21, // 17: switchboard.bus.v1.CommitReceipt.results:type_name -> switchboard.bus.v1.EffectResult
+	22, // 18: switchboard.bus.v1.CommitReceipt.error:type_name -> switchboard.bus.v1.Error
+	12, // 19: switchboard.bus.v1.EffectResult.calls:type_name -> switchboard.bus.v1.Call
+	24, // 20: switchboard.bus.v1.EffectResult.turn:type_name -> switchboard.bus.v1.TurnContext
+	2,  // 21: switchboard.bus.v1.Delivery.event:type_name -> switchboard.bus.v1.Event
+	24, // 22: switchboard.bus.v1.Delivery.turn:type_name -> switchboard.bus.v1.TurnContext
+	1,  // 23: switchboard.bus.v1.Outcome.kind:type_name -> switchboard.bus.v1.Outcome.Kind
+	3,  // 24: switchboard.bus.v1.Outcome.effects:type_name -> switchboard.bus.v1.Effect
+	25, // [25:25] is the sub-list for method output_type
+	25, // [25:25] is the sub-list for method input_type
+	25, // [25:25] is the sub-list for extension type_name
+	25, // [25:25] is the sub-list for extension extendee
+	0,  // [0:25] is the sub-list for field type_name
 }
 
 func init() { file_switchboard_bus_v1_bus_proto_init() }
@@ -2466,6 +2615,7 @@ func file_switchboard_bus_v1_bus_proto_init() {
 		(*Effect_Withdraw)(nil),
 		(*Effect_Receipt)(nil),
 		(*Effect_SessionIdle)(nil),
+		(*Effect_Call)(nil),
 	}
 	file_switchboard_bus_v1_bus_proto_msgTypes[3].OneofWrappers = []any{}
 	file_switchboard_bus_v1_bus_proto_msgTypes[4].OneofWrappers = []any{}
@@ -2475,7 +2625,7 @@ func file_switchboard_bus_v1_bus_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_switchboard_bus_v1_bus_proto_rawDesc), len(file_switchboard_bus_v1_bus_proto_rawDesc)),
 			NumEnums:      2,
-			NumMessages:   23,
+			NumMessages:   24,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

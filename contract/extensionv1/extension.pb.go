@@ -332,9 +332,6 @@ type InitRequest struct {
 	Timezone      string                 `protobuf:"bytes,9,opt,name=timezone,proto3" json:"timezone,omitempty"`              // IANA name
 	Agent         *AgentSpec             `protobuf:"bytes,10,opt,name=agent,proto3" json:"agent,omitempty"`                   // of an agent
 	Name          string                 `protobuf:"bytes,11,opt,name=name,proto3" json:"name,omitempty"`                     // shown to people
-	// Of a channel: the platform shows a message id that it has seen only once,
-	// so a repeated send needs no visible mark.
-	Dedupe        bool `protobuf:"varint,12,opt,name=dedupe,proto3" json:"dedupe,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -444,13 +441,6 @@ func (x *InitRequest) GetName() string {
 		return x.Name
 	}
 	return ""
-}
-
-func (x *InitRequest) GetDedupe() bool {
-	if x != nil {
-		return x.Dedupe
-	}
-	return false
 }
 
 // AgentSpec is the agent section of a manifest.
@@ -928,6 +918,7 @@ type CallRequest struct {
 	// The dedupe key under which the tool's own extension had queued that input;
 	// empty: somebody else had, or without one.
 	Input         string `protobuf:"bytes,15,opt,name=input,proto3" json:"input,omitempty"`
+	Person        string `protobuf:"bytes,16,opt,name=person,proto3" json:"person,omitempty"` // for whom the call is made; empty: nobody
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1063,6 +1054,13 @@ func (x *CallRequest) GetThread() string {
 func (x *CallRequest) GetInput() string {
 	if x != nil {
 		return x.Input
+	}
+	return ""
+}
+
+func (x *CallRequest) GetPerson() string {
+	if x != nil {
+		return x.Person
 	}
 	return ""
 }
@@ -1601,7 +1599,7 @@ const file_switchboard_extension_v1_extension_proto_rawDesc = "" +
 	"\acommand\x18\b \x01(\tR\acommand\x12\x18\n" +
 	"\aapprove\x18\t \x01(\bR\aapprove\x12\x14\n" +
 	"\x05final\x18\n" +
-	" \x01(\bR\x05final\"\xe0\x03\n" +
+	" \x01(\bR\x05final\"\xce\x03\n" +
 	"\vInitRequest\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x1e\n" +
 	"\n" +
@@ -1616,11 +1614,10 @@ const file_switchboard_extension_v1_extension_proto_rawDesc = "" +
 	"\btimezone\x18\t \x01(\tR\btimezone\x129\n" +
 	"\x05agent\x18\n" +
 	" \x01(\v2#.switchboard.extension.v1.AgentSpecR\x05agent\x12\x12\n" +
-	"\x04name\x18\v \x01(\tR\x04name\x12\x16\n" +
-	"\x06dedupe\x18\f \x01(\bR\x06dedupe\x1a:\n" +
+	"\x04name\x18\v \x01(\tR\x04name\x1a:\n" +
 	"\fSecretsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
-	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"\xe7\x02\n" +
+	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01J\x04\b\f\x10\r\"\xe7\x02\n" +
 	"\tAgentSpec\x12\x14\n" +
 	"\x05model\x18\x01 \x01(\tR\x05model\x12\"\n" +
 	"\finstructions\x18\x02 \x01(\tR\finstructions\x12\x1d\n" +
@@ -1660,7 +1657,7 @@ const file_switchboard_extension_v1_extension_proto_rawDesc = "" +
 	"\acancels\x18\x02 \x03(\tR\acancels\"_\n" +
 	"\fOutcomeFrame\x127\n" +
 	"\boutcomes\x18\x01 \x03(\v2\x1b.switchboard.bus.v1.OutcomeR\boutcomes\x12\x16\n" +
-	"\x06credit\x18\x02 \x01(\x05R\x06credit\"\xf9\x02\n" +
+	"\x06credit\x18\x02 \x01(\x05R\x06credit\"\x91\x03\n" +
 	"\vCallRequest\x12\x17\n" +
 	"\acall_id\x18\x01 \x01(\tR\x06callId\x12\x12\n" +
 	"\x04name\x18\x02 \x01(\tR\x04name\x12\x1c\n" +
@@ -1677,7 +1674,8 @@ const file_switchboard_extension_v1_extension_proto_rawDesc = "" +
 	"\x06memory\x18\f \x03(\tR\x06memory\x12\x14\n" +
 	"\x05group\x18\r \x01(\bR\x05group\x12\x16\n" +
 	"\x06thread\x18\x0e \x01(\tR\x06thread\x12\x14\n" +
-	"\x05input\x18\x0f \x01(\tR\x05input\"\xab\x01\n" +
+	"\x05input\x18\x0f \x01(\tR\x05input\x12\x16\n" +
+	"\x06person\x18\x10 \x01(\tR\x06person\"\xab\x01\n" +
 	"\n" +
 	"CallResult\x12\x18\n" +
 	"\acontent\x18\x01 \x01(\tR\acontent\x12\x19\n" +

@@ -80,7 +80,7 @@ func TestOnlyAnOlderStateOfADraftIsReplaced(t *testing.T) {
 func TestADraftIsRemoved(t *testing.T) {
 	t.Parallel()
 	c := newChannel()
-	k := sdktest.Start(t, c.extension(), sdktest.Options{Dedupe: true})
+	k := sdktest.Start(t, c.extension(), sdktest.Options{})
 	if err := k.Draft(t.Context(), &extensionv1.DraftUpdate{Conversation: "terminal", DraftId: "d1", Text: "Once"}); err != nil {
 		t.Fatal(err)
 	}

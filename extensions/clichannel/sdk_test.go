@@ -26,7 +26,7 @@ func hasty() sdk.Extension {
 func TestConformance(t *testing.T) { //nolint:paralleltest // the suite counts goroutines
 	sdktest.Conformance(t, hasty, sdktest.Facts{
 		ID: ID, Channel: true, Drafts: true,
-		Options: sdktest.Options{Config: Config{Greeting: "a test model"}, Dedupe: true},
+		Options: sdktest.Options{Config: Config{Greeting: "a test model"}},
 	})
 }
 
@@ -34,7 +34,7 @@ func TestConformance(t *testing.T) { //nolint:paralleltest // the suite counts g
 // extension, which restarts between a message and its answer.
 func TestFromTheTerminalToTheKernelAndBack(t *testing.T) {
 	t.Parallel()
-	k := sdktest.Start(t, Extension(), sdktest.Options{Dedupe: true})
+	k := sdktest.Start(t, Extension(), sdktest.Options{})
 	k.AwaitReadiness(sdk.Offline)
 
 	var out bytes.Buffer
@@ -72,7 +72,7 @@ func TestFromTheTerminalToTheKernelAndBack(t *testing.T) {
 
 func TestASendWithoutTerminalIsRetried(t *testing.T) {
 	t.Parallel()
-	k := sdktest.Start(t, hasty(), sdktest.Options{Dedupe: true})
+	k := sdktest.Start(t, hasty(), sdktest.Options{})
 	out := k.Send(contract.ChannelSend{Text: "x", Conversation: "terminal"}).MustBe(t, busv1.Outcome_KIND_RETRY)
 	if out.RetryAfter <= 0 || !strings.Contains(out.Reason, "switchboard chat") {
 		t.Errorf("got %s in %s", out, out.RetryAfter)
@@ -81,7 +81,7 @@ func TestASendWithoutTerminalIsRetried(t *testing.T) {
 
 func TestAFullStoreIsToldToTheTerminal(t *testing.T) {
 	t.Parallel()
-	k := sdktest.Start(t, Extension(), sdktest.Options{Dedupe: true})
+	k := sdktest.Start(t, Extension(), sdktest.Options{})
 	k.FailCommits(1, fmt.Errorf("no space left on device: %w", contract.ErrFull))
 	err := client.Run(t.Context(), client.Options{
 		Socket: filepath.Join(k.RunDir(), wire.SocketName), TokenFile: filepath.Join(k.DataDir(), wire.TokenName), In: strings.NewReader("hi\n"), Out: &bytes.Buffer{},

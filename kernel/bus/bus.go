@@ -52,6 +52,8 @@ type Router interface {
 	Unask(tx *Tx, e *busv1.Event) (bool, error)
 	// Delivered runs in the commit of a receipt of a channel.
 	Delivered(tx *Tx, e *busv1.Event, r *busv1.Receipt) (handle string, err error)
+	// Marked is a send as the channel gets it when people may have seen it before.
+	Marked(channel string, e *busv1.Event) *busv1.Event
 	// Answered runs in the commit that acknowledges a command: content is what the
 	// extension says to who gave it.
 	Answered(tx *Tx, e *busv1.Event, extension, content string) error

@@ -60,7 +60,7 @@ func (b *Bus) prepared(s *Sink, l *lane) bool {
 		it, spec := l.items[0], l.sub.spec.Load()
 		w.item = it
 		switch {
-		case l.sub.class() == classSend && it.Uncertain && spec.Hold:
+		case spec.Hold && b.visible(l.sub, it.Delivery):
 			w.kind, w.reason = wantDead, reasonHeld
 		case b.tooOld(it):
 			w.kind, w.reason = wantDead, it.oldAge()
@@ -74,6 +74,15 @@ func (b *Bus) prepared(s *Sink, l *lane) bool {
 	l.fetching = true
 	b.want(w)
 	return false
+}
+
+// visible says whether people may see a send twice if it is handed out now.
+func (b *Bus) visible(s *subscription, d journal.Delivery) bool {
+	if !d.Uncertain || s.class() != classSend {
+		return false
+	}
+	age := time.Duration(b.clock.now()-d.StartedAt) * time.Microsecond
+	return d.StartedAt == 0 || age < 0 || age >= s.spec.Load().Dedupe
 }
 
 const reasonHeld = "it is unknown whether it was sent, and the configuration says not to repeat it then"
@@ -108,6 +117,9 @@ func (b *Bus) handOut(s *Sink, l *lane) {
 	}
 	lease, d := &handed.lease, &handed.delivery
 	d.Token = lease.Token
+	if b.visible(l.sub, it.Delivery) {
+		d.Event = b.router.Marked(l.sub.Extension, it.event)
+	}
 	if l.sub.class() == classInput {
 		lease.Agent = l.sub.Extension
 		lease.Session = journal.ParseSessionID(it.turn.GetSession())

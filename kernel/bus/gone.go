@@ -50,7 +50,10 @@ func (b *Bus) abandoned(l *Lease, reason string, onPurpose bool) {
 			return tx.fail(l, reason, class.marked())
 		}
 		d := b.delivery(l)
-		if d.Uncertain = d.Uncertain || taken && class.marked(); !d.Uncertain {
+		if !d.Uncertain {
+			d.StartedAt, d.Uncertain = l.started, taken && class.marked()
+		}
+		if !d.Uncertain {
 			d.State = journal.Pending
 		}
 		if !class.marked() { // nothing to write down

@@ -13,7 +13,7 @@ import (
 	"github.com/switchboard-run/switchboard/contract/busv1"
 	"github.com/switchboard-run/switchboard/kernel/bus"
 	"github.com/switchboard-run/switchboard/kernel/journal"
-	"github.com/switchboard-run/switchboard/kernel/journal/journaltest"
+	"github.com/switchboard-run/switchboard/store/storetest"
 )
 
 // modelDelivery is what has to be true of a delivery.
@@ -48,7 +48,7 @@ var machineTopics = map[string]string{"x": "a.b", "tg": "channel.send.tg"}
 // after its end, or counted wrongly, whatever happens in between.
 func TestModel(t *testing.T) {
 	t.Parallel()
-	journaltest.Checks(t, 20)
+	storetest.Checks(t, 20)
 	rapid.Check(t, func(rt *rapid.T) {
 		var failure any // rapid wants it outside of the bubble
 		synctest.Test(t, func(t *testing.T) {

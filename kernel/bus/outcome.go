@@ -96,12 +96,15 @@ func (t *Tx) end(l *Lease, state journal.DeliveryState, reason string) error {
 		return err
 	}
 	d := t.bus.delivery(l)
-	d.StartedAt, d.State, d.Reason, d.SettledAt = l.started, state, reason, t.Now
+	d.State, d.Reason, d.SettledAt = state, reason, t.Now
+	if state == journal.Done || !d.Uncertain {
+		d.StartedAt = l.started
+	}
 	if t.providerID != "" {
 		d.ProviderID = t.providerID
 	}
 	if t.attempt != nil {
-		d.Attempts, d.Uncertain = t.attempt.Attempts, t.attempt.Uncertain
+		d.Attempts, d.Uncertain, d.StartedAt = t.attempt.Attempts, t.attempt.Uncertain, t.attempt.StartedAt
 	}
 	if err := t.UpdateDelivery(d); err != nil {
 		return err
@@ -224,8 +227,8 @@ func (b *Bus) again(l *Lease, after time.Duration, reason string) {
 			return err
 		}
 		d := b.delivery(l)
-		if d.Reason, d.StartedAt, d.NotBefore = reason, l.started, tx.Now+after.Microseconds(); !d.Uncertain {
-			d.State = journal.Pending // nothing was sent
+		if d.Reason, d.NotBefore = reason, tx.Now+after.Microseconds(); !d.Uncertain {
+			d.StartedAt, d.State = l.started, journal.Pending // nothing was sent
 		}
 		return tx.postpone(l, d, after)
 	}, func(err error) {
@@ -299,7 +302,9 @@ func (b *Bus) bury(l *Lease, reason string) {
 func (b *Bus) retryLater(l *Lease, uncertain bool, err error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	l.item.Uncertain = l.item.Uncertain || uncertain && !l.revoked
+	if uncertain && !l.revoked && !l.item.Uncertain {
+		l.item.StartedAt, l.item.Uncertain = l.started, true
+	}
 	if errors.Is(err, journal.ErrClosed) || b.undecided(l, func() { b.retryLater(l, uncertain, err) }) || l.revoked {
 		return
 	}
@@ -329,8 +334,9 @@ func (t *Tx) fail(l *Lease, reason string, uncertain bool) error {
 	spec := sub.spec.Load()
 	d := b.delivery(l)
 	d.Attempts++
-	d.Reason, d.StartedAt = reason, l.started
-	d.Uncertain = d.Uncertain || uncertain
+	if d.Reason = reason; !d.Uncertain {
+		d.StartedAt, d.Uncertain = l.started, uncertain
+	}
 	if sub.class().marked() && !d.Uncertain {
 		d.State = journal.Pending // it is known that nothing was done
 	}
@@ -338,7 +344,7 @@ func (t *Tx) fail(l *Lease, reason string, uncertain bool) error {
 	switch {
 	case spec.MaxDeliver > 0 && d.Attempts >= spec.MaxDeliver:
 		return t.end(l, journal.Dead, fmt.Sprintf("failed %d times; the last time: %s", d.Attempts, reason))
-	case sub.class() == classSend && d.Uncertain && spec.Hold:
+	case spec.Hold && b.visible(sub, d):
 		return t.end(l, journal.Dead, reasonHeld+": "+reason)
 	case b.tooOld(l.item):
 		return t.end(l, journal.Dead, l.item.oldAge()+"; the last time: "+reason)

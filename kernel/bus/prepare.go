@@ -194,7 +194,9 @@ func (b *Bus) mark(ctx context.Context, wants []*want) error {
 			if d == nil || d.State != from {
 				continue
 			}
-			d.State = to
+			if d.State = to; to == journal.InFlight && !d.Uncertain {
+				d.StartedAt = b.clock.now()
+			}
 			if err := tx.UpdateDelivery(*d); err != nil {
 				return err
 			}

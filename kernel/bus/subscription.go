@@ -19,8 +19,10 @@ type Subscription struct {
 	AckWait    time.Duration // a handler's context ends then
 	MaxDeliver int           // errors and crashes while handling
 	MaxAge     time.Duration // of the event
-	// Hold keeps a failure's outcome uncertain from being repeated: the delivery
-	// dies instead.
+	// Dedupe is how long a channel's platform drops a repetition of a send, counted
+	// from the first attempt that may have reached it.
+	Dedupe time.Duration
+	// Hold ends a send as dead instead of repeating it where people may see it twice.
 	Hold bool
 	// Own leaves out every agent.output of a session whose outbound is not this
 	// extension.

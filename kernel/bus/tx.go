@@ -196,7 +196,7 @@ func (t *Tx) deliver(s *subscription, e *busv1.Event, rank int64) error {
 	d.Uncertain = t.Doubtful && s.class() == classSend
 	if s.class() != classPlain && !d.Uncertain && t.claim(s, d.Key) {
 		if s.class().marked() {
-			d.State = journal.InFlight
+			d.State, d.StartedAt = journal.InFlight, t.Now
 		} else {
 			var err error
 			if a.turn, err = t.bus.sessions.Context(t, e); err != nil {

@@ -17,12 +17,13 @@ import (
 
 	"github.com/hashicorp/go-hclog"
 	"go.uber.org/goleak"
+	"google.golang.org/protobuf/proto"
 
 	"github.com/switchboard-run/switchboard/contract"
 	"github.com/switchboard-run/switchboard/contract/busv1"
 	"github.com/switchboard-run/switchboard/kernel/bus"
 	"github.com/switchboard-run/switchboard/kernel/journal"
-	"github.com/switchboard-run/switchboard/kernel/journal/sqlite"
+	"github.com/switchboard-run/switchboard/store/sqlite"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -185,6 +186,12 @@ func (r *fakeRouter) Unask(*bus.Tx, *busv1.Event) (bool, error) { return false, 
 
 func (r *fakeRouter) Delivered(*bus.Tx, *busv1.Event, *busv1.Receipt) (string, error) {
 	return "handle", nil
+}
+
+func (r *fakeRouter) Marked(_ string, e *busv1.Event) *busv1.Event {
+	e = proto.CloneOf(e)
+	e.Key = "marked " + e.GetKey()
+	return e
 }
 
 func (r *fakeRouter) Answered(tx *bus.Tx, e *busv1.Event, extension, content string) error {

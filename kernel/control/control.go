@@ -24,7 +24,7 @@ import (
 	"context"
 	"encoding/json"
 
-	"github.com/switchboard-run/switchboard/kernel/backup"
+	"github.com/switchboard-run/switchboard/home/backup"
 	"github.com/switchboard-run/switchboard/kernel/trace"
 )
 

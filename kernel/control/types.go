@@ -4,7 +4,7 @@ import (
 	"encoding/json"
 	"time"
 
-	"github.com/switchboard-run/switchboard/kernel/backup"
+	"github.com/switchboard-run/switchboard/home/backup"
 )
 
 // Status is how a kernel is.

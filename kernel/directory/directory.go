@@ -13,10 +13,9 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/santhosh-tekuri/jsonschema/v6"
-
 	"github.com/switchboard-run/switchboard/contract/busv1"
 	"github.com/switchboard-run/switchboard/contract/extensionv1"
+	"github.com/switchboard-run/switchboard/contract/schema"
 )
 
 // Directory holds the current snapshot. It is safe for concurrent use.
@@ -104,7 +103,6 @@ type Channel struct {
 	MaxLength int // UTF-16 units; 0: no limit
 	Formats   []string
 	Drafts    bool
-	Dedupe    bool
 	Hold      bool     // channels.<id>.uncertain: hold
 	AllowFrom []string // user ids admitted without pairing; "*": everyone
 	Local     bool     // only the owner can reach it
@@ -181,7 +179,7 @@ type Tool struct {
 	Sum       string            // stands for what agents are told of it
 	// Schema is that of its arguments, compiled when it is needed first; nil: it
 	// takes anything.
-	Schema func() *jsonschema.Schema
+	Schema func() *schema.Schema
 }
 
 // Provider is an extension that completes prompts.

@@ -1,6 +1,6 @@
 // Package journal is the kernel's one durable store behind a narrow interface:
 // events, deliveries, sessions with their history, and every extension's
-// key-value store. Each engine passes the suite in package journaltest.
+// key-value store. Each engine passes the suite in package storetest.
 //
 // # Promises
 //
@@ -34,6 +34,32 @@ var (
 	ErrClosed = errors.New("the store is closed")
 )
 
+// Classes of failed commits. An outcome that is the engine's, and not the
+// update's own, wraps one of them, ErrDamaged or ErrClosed; nothing of the update
+// is kept.
+var (
+	// ErrRefused says that the engine can't write: an I/O error or a read-only disk.
+	ErrRefused = errors.New("the store cannot be written")
+	// ErrFull says that there is no room.
+	ErrFull = errors.New("the disk is full")
+	// ErrStalled says that the engine waits for something else, such as its Log, and
+	// goes on when that is back.
+	ErrStalled = errors.New("the store is waiting")
+	// ErrFenced says that another process writes to this store. Its owner must stop:
+	// nothing that it does can be kept.
+	ErrFenced = errors.New("another process writes to this store")
+)
+
+// Log receives every group of updates before the engine commits it, in order: a
+// store that is replicated has one. An engine without a Log keeps what it commits
+// by itself.
+type Log interface {
+	// Append makes the changes of a group durable, in the form that the engine can
+	// apply elsewhere. With an error, which wraps one of the classes above, the group
+	// is not committed. It is called by one goroutine.
+	Append(changes []byte) error
+}
+
 // Store is a journal engine. All methods are safe for concurrent use.
 type Store interface {
 	// Submit queues an update; it waits while too many are queued. The outcome
@@ -47,6 +73,10 @@ type Store interface {
 	Backup(ctx context.Context, path string) error
 	// Size is the space in use, in bytes.
 	Size() int64
+	// Epoch is higher than at every earlier opening of this store: what is numbered
+	// from it, such as generations of extensions, is never used twice. At most 2^20
+	// numbers belong to an epoch.
+	Epoch() int64
 	// Close finishes what was submitted and releases the store.
 	Close() error
 }
@@ -210,7 +240,7 @@ type Delivery struct {
 	State        DeliveryState
 	Attempts     int   // failures so far
 	NotBefore    int64 // Unix microseconds
-	StartedAt    int64 // of the last attempt, Unix microseconds
+	StartedAt    int64 // of the last attempt, Unix microseconds; while Uncertain: of the first that may have had its effect, 0 if not known
 	SettledAt    int64 // Unix microseconds
 	Uncertain    bool  // an attempt may have had its effect
 	Reason       string
@@ -279,6 +309,7 @@ type Turn struct {
 	ReplyTo     string
 	Chain       string // what its turn is counted for
 	Outcome     string // empty: not ended
+	Person      string // whose inputs it answers; empty: nobody's
 	UsedSend    bool   // a send_to_channel was part of it
 	Interrupted int    // how often a newer message has interrupted it
 	StartedAt   int64
@@ -301,11 +332,13 @@ func (s CallState) String() string {
 	return [...]string{"open", "running", "done", "closed"}[s]
 }
 
-// Call is one tool call of a turn.
+// Call is one tool call.
 type Call struct {
 	ID         int64
 	Session    int64
-	Turn       int64
+	Turn       int64  // 0: Owner made it
+	Owner      string // a command's event or an extension; empty: the turn
+	Person     string // for whom; empty: nobody
 	ProviderID string
 	Name       string
 	Arguments  []byte

@@ -41,6 +41,27 @@ func ready() *extensionv1.Readiness {
 	return &extensionv1.Readiness{State: extensionv1.Readiness_STATE_READY}
 }
 
+// Dedupes has the platform drop repetitions for a while.
+func (c *Channel) Dedupes(d time.Duration) {
+	c.w.T.Helper()
+	c.subscribes(func(s *bus.Subscription) { s.Dedupe = d })
+}
+
+// Holds has sends that people may see twice die instead.
+func (c *Channel) Holds() {
+	c.w.T.Helper()
+	c.subscribes(func(s *bus.Subscription) { s.Hold = true })
+}
+
+func (c *Channel) subscribes(change func(*bus.Subscription)) {
+	c.w.T.Helper()
+	subs := c.w.subscribed[c.ID]
+	change(&subs[0])
+	if err := c.w.Bus.Subscribe(c.ID, subs); err != nil {
+		c.w.T.Fatal(err)
+	}
+}
+
 // Change changes what the kernel knows of the channel.
 func (c *Channel) Change(change func(*directory.Channel)) {
 	c.w.Know(func(s *directory.Snapshot) {

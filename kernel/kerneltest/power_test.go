@@ -1,6 +1,7 @@
 package kerneltest_test
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"math/rand/v2"
@@ -12,9 +13,9 @@ import (
 	"github.com/switchboard-run/switchboard/contract/extensionv1"
 	"github.com/switchboard-run/switchboard/kernel/bus"
 	"github.com/switchboard-run/switchboard/kernel/journal"
-	"github.com/switchboard-run/switchboard/kernel/journal/sqlite"
-	"github.com/switchboard-run/switchboard/kernel/journal/sqlite/powercut"
 	"github.com/switchboard-run/switchboard/kernel/kerneltest"
+	"github.com/switchboard-run/switchboard/store/powercut"
+	"github.com/switchboard-run/switchboard/store/sqlite"
 )
 
 // shop is a kernel with a channel, an agent and a tool that must not be repeated,
@@ -95,8 +96,9 @@ func (s *shop) shows(confirm bool) bool {
 	if d == nil {
 		return false
 	}
-	text := strings.TrimPrefix(kerneltest.Decode[contract.ChannelSend](s.T, d.GetEvent()).Text, "re: ")
-	if d.GetUncertain() {
+	m := kerneltest.Decode[contract.ChannelSend](s.T, d.GetEvent())
+	text := strings.TrimPrefix(cmp.Or(m.Unmarked, m.Text), "re: ")
+	if strings.HasPrefix(m.Text, contract.RepeatMark) {
 		s.marked[text]++
 	} else {
 		s.shown[text] = append(s.shown[text], s.disk.Position())

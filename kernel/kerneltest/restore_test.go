@@ -8,8 +8,8 @@ import (
 
 	"github.com/switchboard-run/switchboard/contract/extensionv1"
 	"github.com/switchboard-run/switchboard/kernel/bus"
-	"github.com/switchboard-run/switchboard/kernel/journal/sqlite"
 	"github.com/switchboard-run/switchboard/kernel/kerneltest"
+	"github.com/switchboard-run/switchboard/store/sqlite"
 )
 
 // TestAStoreOfEarlier goes back to what the store was while a send waited and a

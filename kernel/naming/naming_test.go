@@ -7,8 +7,8 @@ import (
 	"github.com/switchboard-run/switchboard/contract"
 	"github.com/switchboard-run/switchboard/contract/busv1"
 	"github.com/switchboard-run/switchboard/kernel/journal"
-	"github.com/switchboard-run/switchboard/kernel/journal/sqlite"
 	"github.com/switchboard-run/switchboard/kernel/naming"
+	"github.com/switchboard-run/switchboard/store/sqlite"
 )
 
 func TestSessionsHaveNames(t *testing.T) {

@@ -225,7 +225,7 @@ func TestANoticeGoesThroughEachChannelOnce(t *testing.T) {
 
 func TestALongNoticeIsMovedWhole(t *testing.T) {
 	withScene(t, func(s scene) {
-		s.telegram.Change(func(c *directory.Channel) { c.MaxLength, c.Dedupe = 30, true })
+		s.telegram.Change(func(c *directory.Channel) { c.MaxLength = 30 })
 		s.telegram.GoesOffline()
 		s.notifies(contract.UserNotify{ChannelID: "telegram", Text: strings.Repeat("word ", 12)})
 		s.Wait(time.Hour)

@@ -77,14 +77,6 @@ func TestALongAnswerIsOneSendForEachPart(t *testing.T) {
 			t.Errorf("the parts say %q", got)
 		}
 		orchestrator.HearsNothing() // a reply is no news to its own session
-
-		// One that can dedupe needs no mark.
-		telegram.Change(func(c *directory.Channel) { c.Dedupe = true })
-		telegram.Says("anna", "and now")
-		orchestrator.Hears("and now").Answers(strings.Repeat("x", 200))
-		if parts := telegram.Sends(); len(parts) != 1 {
-			t.Errorf("%d parts", len(parts))
-		}
 	})
 }
 

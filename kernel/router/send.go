@@ -31,7 +31,7 @@ func (r *MessageRouter) parts(tx *bus.Tx, to *place, m contract.ChannelSend) (se
 	if m.Conversation == "" {
 		m.Owner = owner.UserID
 	}
-	texts := Split(m.Text, room(to.channel))
+	texts := Split(m.Text, roomBesideMark(to.channel.MaxLength))
 	for i, text := range texts {
 		part := m
 		part.Text = text
@@ -61,16 +61,6 @@ func (p *place) lane(owner Person) string {
 		return p.address + ":" + p.thread
 	}
 	return p.address
-}
-
-// room is the longest text that a channel takes, with the mark of a repetition
-// where it may have to put one.
-func room(c *directory.Channel) int {
-	mark := units(contract.RepeatMark)
-	if c.Dedupe || c.MaxLength < 4*mark {
-		return c.MaxLength
-	}
-	return c.MaxLength - mark
 }
 
 // SendTo sends a text to a channel by name, as send_to_channel and the command

@@ -9,7 +9,7 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/switchboard-run/switchboard/kernel/strictyaml"
+	"github.com/switchboard-run/switchboard/manifests/strictyaml"
 )
 
 const (

@@ -220,7 +220,7 @@ func TestALongTextIsDeliveredWhenItsLastPartIs(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			play(t, func(w *world) {
 				cli := w.Channel("cli")
-				cli.Change(func(c *directory.Channel) { c.MaxLength, c.Dedupe = 20, true })
+				cli.Change(func(c *directory.Channel) { c.MaxLength = 20 })
 				result := sends(w.hears(), "cli", strings.Repeat("word ", 10))
 				var parts []string
 				for d := cli.Next(); d != nil; d = cli.Next() {

@@ -6,8 +6,8 @@ import (
 	"testing"
 	"unicode/utf8"
 
-	"github.com/santhosh-tekuri/jsonschema/v6"
 	"github.com/switchboard-run/switchboard/contract/extensionv1"
+	"github.com/switchboard-run/switchboard/contract/schema"
 	"github.com/switchboard-run/switchboard/kernel/directory"
 )
 
@@ -25,17 +25,17 @@ func FuzzArguments(f *testing.F) {
 	} {
 		f.Add([]byte(seed[0]), []byte(seed[1]))
 	}
-	f.Fuzz(func(t *testing.T, schema, raw []byte) {
-		described := &extensionv1.Tool{Name: "tool", Schema: schema}
-		compiled, err := Compile("fuzz", described)
+	f.Fuzz(func(t *testing.T, described, raw []byte) {
+		tool := &extensionv1.Tool{Name: "tool", Schema: described}
+		compiled, err := Compile("fuzz", tool)
 		if err != nil {
 			return
 		}
-		why := misfit(&directory.Tool{Name: "fuzz/tool", Extension: "fuzz", Tool: described, Schema: func() *jsonschema.Schema { return compiled }}, raw)
+		why := misfit(&directory.Tool{Name: "fuzz/tool", Extension: "fuzz", Tool: tool, Schema: func() *schema.Schema { return compiled }}, raw)
 		if why == "" && len(strings.TrimSpace(string(raw))) > 0 && !json.Valid(raw) {
 			t.Errorf("%q is let through", raw)
 		}
-		if utf8.Valid(raw) && utf8.Valid(schema) && !utf8.ValidString(why) {
+		if utf8.Valid(raw) && utf8.Valid(described) && !utf8.ValidString(why) {
 			t.Errorf("%q is no text", why)
 		}
 	})

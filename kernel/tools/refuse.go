@@ -34,15 +34,24 @@ func misfit(t *directory.Tool, raw []byte) string {
 	if t.Schema == nil {
 		return ""
 	}
-	schema := t.Schema()
-	if schema == nil {
+	s := t.Schema()
+	if s == nil {
 		return ""
 	}
-	if err := schema.Validate(v); err != nil {
-		return fmt.Sprintf("The arguments of %s do not fit its schema: %s. Call it again with arguments that do.", t.Name, firstLines(err.Error()))
+	problems := s.Check(v)
+	if len(problems) == 0 {
+		return ""
 	}
-	return ""
+	lines := make([]string, 0, maxProblems)
+	for _, p := range problems[:min(len(problems), maxProblems)] {
+		lines = append(lines, p.String())
+	}
+	return fmt.Sprintf("The arguments of %s do not fit its schema: %s. Call it again with arguments that do.",
+		t.Name, strings.Join(lines, "; "))
 }
+
+// maxProblems is how many mistakes a model is told at once.
+const maxProblems = 5
 
 // arguments treats none as an empty object, as models do.
 func arguments(raw []byte) []byte {
@@ -50,12 +59,4 @@ func arguments(raw []byte) []byte {
 		return []byte("{}")
 	}
 	return raw
-}
-
-func firstLines(s string) string {
-	lines := strings.Split(strings.TrimSpace(s), "\n")
-	if len(lines) > 1 {
-		lines = lines[1:] // the first one names the schema's address
-	}
-	return strings.Join(lines[:min(len(lines), 5)], " ")
 }

@@ -1,17 +1,15 @@
 package tools
 
 import (
-	"bytes"
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
 	"regexp"
 	"sync"
 
-	"github.com/santhosh-tekuri/jsonschema/v6"
-
 	"github.com/switchboard-run/switchboard/contract"
 	"github.com/switchboard-run/switchboard/contract/extensionv1"
+	"github.com/switchboard-run/switchboard/contract/schema"
 	"github.com/switchboard-run/switchboard/kernel/directory"
 )
 
@@ -27,26 +25,16 @@ func CheckName(t *extensionv1.Tool) error {
 
 // Compile checks a tool as it was described, and compiles its schema; one
 // without a schema takes anything.
-func Compile(extension string, t *extensionv1.Tool) (*jsonschema.Schema, error) {
+func Compile(extension string, t *extensionv1.Tool) (*schema.Schema, error) {
 	if err := CheckName(t); err != nil {
 		return nil, err
 	}
 	if len(t.GetSchema()) == 0 {
 		return nil, nil
 	}
-	document, err := jsonschema.UnmarshalJSON(bytes.NewReader(t.GetSchema()))
+	s, err := schema.Compile(t.GetSchema())
 	if err != nil {
-		return nil, fmt.Errorf("%w: the schema of the tool %s/%s is no JSON: %w", contract.ErrInvalid, extension, t.GetName(), err)
-	}
-	c := jsonschema.NewCompiler()
-	c.UseLoader(noLoader{})
-	name := extension + "/" + t.GetName()
-	if err := c.AddResource(name, document); err != nil {
-		return nil, fmt.Errorf("%w: the schema of the tool %s: %w", contract.ErrInvalid, name, err)
-	}
-	s, err := c.Compile(name)
-	if err != nil {
-		return nil, fmt.Errorf("%w: the schema of the tool %s: %w", contract.ErrInvalid, name, err)
+		return nil, fmt.Errorf("%w: the schema of the tool %s/%s: %w", contract.ErrInvalid, extension, t.GetName(), err)
 	}
 	return s, nil
 }
@@ -57,18 +45,10 @@ func Entry(extension string, t *extensionv1.Tool) directory.Tool {
 	sum := sha256.Sum256(append([]byte(t.GetDescription()+"\n"), t.GetSchema()...))
 	entry := directory.Tool{Name: extension + "/" + t.GetName(), Extension: extension, Tool: t, Sum: hex.EncodeToString(sum[:])}
 	if len(t.GetSchema()) > 0 {
-		entry.Schema = sync.OnceValue(func() *jsonschema.Schema {
-			schema, _ := Compile(extension, t)
-			return schema
+		entry.Schema = sync.OnceValue(func() *schema.Schema {
+			s, _ := Compile(extension, t)
+			return s
 		})
 	}
 	return entry
-}
-
-// noLoader keeps a schema from naming files, which the kernel would read.
-type noLoader struct{}
-
-// Load implements jsonschema.URLLoader.
-func (noLoader) Load(url string) (any, error) {
-	return nil, fmt.Errorf("%s is outside of the schema, which has to hold all that it refers to", url)
 }

@@ -23,7 +23,7 @@ func TestCompile(t *testing.T) {
 		{"a name with a slash", "notes/add", ``, `"notes/add" is no name`},
 		{"a name in capitals", "Add", ``, `"Add" is no name`},
 		{"no name", "", ``, `"" is no name`},
-		{"no JSON", "add", `{`, "the schema of the tool notes/add is no JSON"},
+		{"no JSON", "add", `{`, "the schema of the tool notes/add: read JSON: "},
 		{"no schema at all", "add", `{"type":"thing"}`, "the schema of the tool notes/add"},
 		{"a reference to nowhere", "add", `{"$ref":"#/$defs/missing"}`, "the schema of the tool notes/add"},
 	}

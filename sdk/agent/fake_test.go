@@ -49,7 +49,7 @@ type world struct {
 	model    func(ctx context.Context, r *kernelv1.CompleteRequest, emit func(*sdk.Delta) error) error
 	sent     []*kernelv1.CompleteRequest // requests as they were sent
 	requests []*kernelv1.CompleteRequest // without what they tell besides texts
-	ran      []string // calls that ran, in order
+	ran      []string                    // calls that ran, in order
 	waiting  []*busv1.Event
 	channels []*kernelv1.Channel
 	drafts   []string

@@ -245,7 +245,7 @@ func TestToolsThatAreNotOffered(t *testing.T) {
 func TestSlimSchema(t *testing.T) {
 	t.Parallel()
 	for schema, want := range map[string]string{
-		`{"type":"object","properties":{},"required":[],"additionalProperties":false}`: `{"properties":{},"type":"object"}`,
+		`{"type":"object","properties":{},"required":[],"additionalProperties":false}`:                                                     `{"properties":{},"type":"object"}`,
 		`{"type":"object","properties":{"title":{"type":"string","minLength":1},"pattern":{"enum":[{"title":"x"}]}},"required":["title"]}`: `{"properties":{"pattern":{"enum":[{"title":"x"}]},"title":{"type":"string"}},"required":["title"],"type":"object"}`,
 		`{"type":"array","items":{"anyOf":[{"type":"string","maxLength":5},{"const":{"pattern":"y"}}]}}`:                                   `{"items":{"anyOf":[{"type":"string"},{"const":{"pattern":"y"}}]},"type":"array"}`,
 		`not JSON`: `not JSON`,

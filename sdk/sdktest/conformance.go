@@ -9,13 +9,13 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/santhosh-tekuri/jsonschema/v6"
 	"go.uber.org/goleak"
 	"google.golang.org/protobuf/proto"
 
 	"github.com/switchboard-run/switchboard/contract"
 	"github.com/switchboard-run/switchboard/contract/busv1"
 	"github.com/switchboard-run/switchboard/contract/extensionv1"
+	"github.com/switchboard-run/switchboard/contract/schema"
 	"github.com/switchboard-run/switchboard/sdk"
 )
 
@@ -142,22 +142,14 @@ func (c conformance) tools(t *testing.T) {
 }
 
 // checkSchema compiles a tool's schema, which has to describe an object.
-func checkSchema(schema []byte) error {
-	doc, err := jsonschema.UnmarshalJSON(bytes.NewReader(schema))
-	if err != nil {
-		return err
-	}
-	compiler := jsonschema.NewCompiler()
-	if err := compiler.AddResource("tool.json", doc); err != nil {
-		return err
-	}
-	if _, err := compiler.Compile("tool.json"); err != nil {
+func checkSchema(raw []byte) error {
+	if _, err := schema.Compile(raw); err != nil {
 		return err
 	}
 	var top struct {
 		Type string `json:"type"`
 	}
-	if err := json.Unmarshal(schema, &top); err != nil {
+	if err := json.Unmarshal(raw, &top); err != nil {
 		return err
 	}
 	if top.Type != "object" {

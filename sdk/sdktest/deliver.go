@@ -3,6 +3,7 @@ package sdktest
 import (
 	"context"
 	"fmt"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -12,6 +13,7 @@ import (
 	"github.com/switchboard-run/switchboard/contract"
 	"github.com/switchboard-run/switchboard/contract/busv1"
 	"github.com/switchboard-run/switchboard/contract/extensionv1"
+	"github.com/switchboard-run/switchboard/kernel/router"
 )
 
 // DeliveryOption refines a delivery.
@@ -31,8 +33,19 @@ func Identified(id string) DeliveryOption { return func(d *busv1.Delivery) { d.E
 // Attempt numbers the attempt, from 1.
 func Attempt(n int32) DeliveryOption { return func(d *busv1.Delivery) { d.Attempt = n } }
 
-// Uncertain says that an earlier attempt may have had its effect.
-func Uncertain() DeliveryOption { return func(d *busv1.Delivery) { d.Uncertain, d.Attempt = true, 2 } }
+// Uncertain says that an earlier attempt may have had its effect. A send bears the
+// mark of a repetition.
+func Uncertain() DeliveryOption {
+	return func(d *busv1.Delivery) {
+		d.Uncertain, d.Attempt = true, 2
+		if strings.HasPrefix(d.GetEvent().GetTopic(), contract.TopicChannelSend) {
+			d.Event = router.Marked(d.GetEvent(), 0)
+		}
+	}
+}
+
+// Deduped is Uncertain for a channel whose platform drops the repetition.
+func Deduped() DeliveryOption { return func(d *busv1.Delivery) { d.Uncertain, d.Attempt = true, 2 } }
 
 // Until sets the deadline.
 func Until(deadline time.Time) DeliveryOption {

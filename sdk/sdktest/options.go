@@ -20,7 +20,6 @@ type Options struct {
 	Secrets  map[string]string
 	Timezone string // IANA name; empty: UTC
 	Agent    *extensionv1.AgentSpec
-	Dedupe   bool // the channel's platform drops ids that it has seen
 	DataDir  string
 	KV       map[string]any // encoded as JSON unless []byte
 	Channels []*kernelv1.Channel
@@ -47,6 +46,6 @@ func (o Options) init(t testing.TB, id string) *extensionv1.InitRequest {
 	}
 	return &extensionv1.InitRequest{
 		Id: id, Name: o.Name, Config: config, Secrets: o.Secrets, DataDir: o.DataDir,
-		Timezone: o.Timezone, Agent: o.Agent, Dedupe: o.Dedupe,
+		Timezone: o.Timezone, Agent: o.Agent,
 	}
 }

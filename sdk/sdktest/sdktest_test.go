@@ -132,19 +132,18 @@ func TestSendMarksWhatMayHaveBeenSent(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
 		name    string
-		dedupe  bool
 		options []sdktest.DeliveryOption
 		text    string
 		want    string
 	}{
-		{"first", false, nil, "hello", "m:hello"},
-		{"uncertain", false, []sdktest.DeliveryOption{sdktest.Uncertain()}, "hello", "m:" + contract.RepeatMark + "hello"},
-		{"uncertain, but the platform dedupes", true, []sdktest.DeliveryOption{sdktest.Uncertain()}, "hello", "m:hello"},
-		{"uncertain code", false, []sdktest.DeliveryOption{sdktest.Uncertain()}, "```\nx\n```", "m:(possibly sent before)\n```\nx\n```"},
+		{"first", nil, "hello", "m:hello"},
+		{"uncertain", []sdktest.DeliveryOption{sdktest.Uncertain()}, "hello", "m:" + contract.RepeatMark + "hello"},
+		{"uncertain, but the platform dedupes", []sdktest.DeliveryOption{sdktest.Deduped()}, "hello", "m:hello"},
+		{"uncertain code", []sdktest.DeliveryOption{sdktest.Uncertain()}, "```\nx\n```", "m:(possibly sent before)\n\n```\nx\n```"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			k := sdktest.Start(t, notebook(), sdktest.Options{Dedupe: tt.dedupe})
+			k := sdktest.Start(t, notebook(), sdktest.Options{})
 			o := k.Send(contract.ChannelSend{Text: tt.text, Conversation: "c"}, append(tt.options, sdktest.Identified("m"))...).MustAck(t)
 			if o.Receipt().GetProviderId() != tt.want || o.Receipt().GetConversation() != "c" {
 				t.Fatalf("receipt %v", o.Receipt())

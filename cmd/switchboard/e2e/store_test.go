@@ -11,7 +11,7 @@ import (
 
 	"github.com/switchboard-run/switchboard/contract/busv1"
 	"github.com/switchboard-run/switchboard/kernel/journal"
-	store "github.com/switchboard-run/switchboard/kernel/journal/sqlite"
+	store "github.com/switchboard-run/switchboard/store/sqlite"
 )
 
 // query reads the store beside the kernel: one string for each row.

@@ -1,0 +1,276 @@
+package schema
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"net/mail"
+	"net/netip"
+	"net/url"
+	"reflect"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/google/jsonschema-go/jsonschema"
+)
+
+// walk collects all problems of a value. The library stops at the first and
+// doesn't say where it is: so a walk goes down to the parts of the value, and asks
+// the library about one keyword of the schema at a time.
+type walk struct {
+	root     *jsonschema.Schema
+	problems []Problem
+}
+
+func (w *walk) report(path []string, text string) {
+	w.problems = append(w.problems, Problem{Path: path, Text: text})
+}
+
+func (w *walk) check(s *jsonschema.Schema, value any, path []string) {
+	if s == nil {
+		return
+	}
+	if isFalse(s) {
+		w.problems = append(w.problems, Problem{Path: path, Unknown: true, Text: "is not allowed here"})
+		return
+	}
+	if s.Ref != "" {
+		w.check(find(w.root, s.Ref), value, path)
+	}
+	if !w.keywords(s, value, path) {
+		return // the rest says nothing about a value of another type
+	}
+	for _, part := range s.AllOf {
+		w.check(part, value, path)
+	}
+	w.alternatives(s.AnyOf, value, path)
+	w.alternatives(s.OneOf, value, path)
+	switch v := value.(type) {
+	case map[string]any:
+		w.object(s, v, path)
+	case []any:
+		for i, item := range v {
+			part := s.Items
+			if i < len(s.PrefixItems) {
+				part = s.PrefixItems[i]
+			}
+			w.check(part, item, at(path, strconv.Itoa(i)))
+		}
+	}
+}
+
+func (w *walk) object(s *jsonschema.Schema, v map[string]any, path []string) {
+	for _, name := range s.Required {
+		if _, given := v[name]; !given {
+			w.problems = append(w.problems, Problem{Path: at(path, name), Missing: true, Text: "is required"})
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(v)) {
+		part, known := s.Properties[name]
+		for pattern, p := range s.PatternProperties {
+			if re, err := regexp.Compile(pattern); err == nil && re.MatchString(name) {
+				part, known = p, true
+			}
+		}
+		switch {
+		case known:
+			w.check(part, v[name], at(path, name))
+		case s.AdditionalProperties != nil && isFalse(s.AdditionalProperties):
+			w.problems = append(w.problems, Problem{
+				Path: at(path, name), Unknown: true, Text: "unknown field", Known: slices.Sorted(maps.Keys(s.Properties)),
+			})
+		default:
+			w.check(s.AdditionalProperties, v[name], at(path, name))
+		}
+	}
+}
+
+// alternatives makes one problem of a value that fits none of them. If only one
+// is for values of this type, its problems are meant.
+func (w *walk) alternatives(all []*jsonschema.Schema, value any, path []string) {
+	var why []string
+	var near [][]Problem
+	missing := false
+	for _, s := range all {
+		alternative := walk{root: w.root}
+		alternative.check(s, value, path)
+		if len(alternative.problems) == 0 {
+			return
+		}
+		onlyMissing := true
+		for _, p := range alternative.problems {
+			text := p.Text
+			if len(p.Path) > len(path) {
+				text = strings.Join(p.Path[len(path):], ".") + " " + p.Text
+			}
+			why = append(why, text)
+			onlyMissing = onlyMissing && p.Missing
+		}
+		missing = missing || onlyMissing
+		if p := alternative.problems[0]; !p.otherType || len(p.Path) > len(path) {
+			near = append(near, alternative.problems)
+		}
+	}
+	switch {
+	case len(near) == 1:
+		w.problems = append(w.problems, near[0]...)
+	case len(why) > 0:
+		text := "fits none of the alternatives: " + strings.Join(slices.Compact(why), "; or ")
+		w.problems = append(w.problems, Problem{Path: path, Missing: missing, Text: text})
+	}
+}
+
+// keywords checks what a schema says about the value itself. It returns false if
+// the value has another type.
+func (w *walk) keywords(s *jsonschema.Schema, value any, path []string) bool {
+	if types := append(slices.Clone(s.Types), s.Type); len(types) > 1 || s.Type != "" {
+		if !w.fits(&jsonschema.Schema{Type: s.Type, Types: s.Types}, value) {
+			types = slices.DeleteFunc(types, func(t string) bool { return t == "" })
+			text := fmt.Sprintf("got %s, want %s", typeOf(value), strings.Join(types, " or "))
+			w.problems = append(w.problems, Problem{Path: path, Text: text, otherType: true})
+			return false
+		}
+	}
+	for _, k := range []struct {
+		given bool
+		only  jsonschema.Schema
+		text  func() string
+	}{
+		{s.Enum != nil, jsonschema.Schema{Enum: s.Enum}, func() string { return "must be one of " + list(s.Enum) }},
+		{s.Const != nil, jsonschema.Schema{Const: s.Const}, func() string { return "must be " + list([]any{*s.Const}) }},
+		{s.Minimum != nil, jsonschema.Schema{Minimum: s.Minimum}, func() string { return got(value) + "want at least " + number(s.Minimum) }},
+		{s.Maximum != nil, jsonschema.Schema{Maximum: s.Maximum}, func() string { return got(value) + "want at most " + number(s.Maximum) }},
+		{s.ExclusiveMinimum != nil, jsonschema.Schema{ExclusiveMinimum: s.ExclusiveMinimum}, func() string {
+			return got(value) + "want more than " + number(s.ExclusiveMinimum)
+		}},
+		{s.ExclusiveMaximum != nil, jsonschema.Schema{ExclusiveMaximum: s.ExclusiveMaximum}, func() string {
+			return got(value) + "want less than " + number(s.ExclusiveMaximum)
+		}},
+		{s.MultipleOf != nil, jsonschema.Schema{MultipleOf: s.MultipleOf}, func() string { return got(value) + "want a multiple of " + number(s.MultipleOf) }},
+		{s.MinLength != nil, jsonschema.Schema{MinLength: s.MinLength}, func() string { return count("want at least %d character", *s.MinLength) }},
+		{s.MaxLength != nil, jsonschema.Schema{MaxLength: s.MaxLength}, func() string { return count("want at most %d character", *s.MaxLength) }},
+		{s.MinItems != nil, jsonschema.Schema{MinItems: s.MinItems}, func() string { return count("want at least %d item", *s.MinItems) }},
+		{s.MaxItems != nil, jsonschema.Schema{MaxItems: s.MaxItems}, func() string { return count("want at most %d item", *s.MaxItems) }},
+		{s.Pattern != "", jsonschema.Schema{Pattern: s.Pattern}, func() string { return fmt.Sprintf("%s does not match %q", list([]any{value}), s.Pattern) }},
+	} {
+		if k.given && !w.fits(&k.only, value) {
+			w.report(path, k.text())
+		}
+	}
+	if text, ok := value.(string); ok && formats[s.Format] != nil {
+		if err := formats[s.Format](text); err != nil {
+			w.report(path, fmt.Sprintf("%s is not a valid %s: %v", list([]any{value}), s.Format, err))
+		}
+	}
+	w.rest(s, value, path)
+	return true
+}
+
+// rest checks the keywords that have no words of their own here.
+func (w *walk) rest(s *jsonschema.Schema, value any, path []string) {
+	only := &jsonschema.Schema{
+		UniqueItems: s.UniqueItems, Contains: s.Contains, MinContains: s.MinContains, MaxContains: s.MaxContains,
+		MinProperties: s.MinProperties, MaxProperties: s.MaxProperties, PropertyNames: s.PropertyNames,
+		DependentRequired: s.DependentRequired, DependentSchemas: s.DependentSchemas, DependencySchemas: s.DependencySchemas,
+		DependencyStrings: s.DependencyStrings, Not: s.Not, If: s.If, Then: s.Then, Else: s.Else,
+	}
+	if reflect.DeepEqual(only, &jsonschema.Schema{}) {
+		return
+	}
+	only.Schema, only.Defs, only.Definitions = w.root.Schema, w.root.Defs, w.root.Definitions
+	resolved, err := only.CloneSchemas().Resolve(nil)
+	if err != nil {
+		return // a part that refers to elsewhere: Check asks the whole
+	}
+	if err := resolved.Validate(value); err != nil {
+		w.report(path, lastCause(err))
+	}
+}
+
+// fits asks the library about a schema without parts.
+func (w *walk) fits(s *jsonschema.Schema, value any) bool {
+	resolved, err := s.Resolve(nil)
+	return err != nil || resolved.Validate(value) == nil
+}
+
+// formats are those that are checked.
+var formats = map[string]func(string) error{
+	"uri": func(s string) error {
+		if u, err := url.Parse(s); err != nil || !u.IsAbs() {
+			return fmt.Errorf("it needs a scheme such as https")
+		}
+		return nil
+	},
+	"email":     func(s string) error { _, err := mail.ParseAddress(s); return err },
+	"date":      func(s string) error { _, err := time.Parse(time.DateOnly, s); return err },
+	"time":      func(s string) error { _, err := time.Parse("15:04:05Z07:00", s); return err },
+	"date-time": func(s string) error { _, err := time.Parse(time.RFC3339, s); return err },
+	"ipv4":      func(s string) error { _, err := netip.ParseAddr(s); return err },
+	"ipv6":      func(s string) error { _, err := netip.ParseAddr(s); return err },
+	"regex":     func(s string) error { _, err := regexp.Compile(s); return err },
+}
+
+// isFalse reports whether s is the schema false, which the library reads as
+// {"not": {}}.
+func isFalse(s *jsonschema.Schema) bool {
+	return s.Not != nil && reflect.DeepEqual(s, &jsonschema.Schema{Not: &jsonschema.Schema{}})
+}
+
+func at(path []string, step string) []string { return append(slices.Clone(path), step) }
+
+func typeOf(value any) string {
+	switch value.(type) {
+	case nil:
+		return "null"
+	case string:
+		return "string"
+	case bool:
+		return "boolean"
+	case map[string]any:
+		return "object"
+	case []any:
+		return "array"
+	}
+	return "number"
+}
+
+func got(value any) string { return fmt.Sprintf("got %v, ", value) }
+
+func number(f *float64) string { return strconv.FormatFloat(*f, 'f', -1, 64) }
+
+func count(format string, n int) string {
+	text := fmt.Sprintf(format, n)
+	if n != 1 {
+		text += "s"
+	}
+	return text
+}
+
+// list names values as JSON writes them.
+func list(values []any) string {
+	words := make([]string, len(values))
+	for i, v := range values {
+		raw, err := json.Marshal(v)
+		if err != nil {
+			raw = []byte(fmt.Sprint(v))
+		}
+		words[i] = string(raw)
+	}
+	return strings.Join(words, ", ")
+}
+
+// lastCause is what the library found, without the places that it names by their
+// addresses.
+func lastCause(err error) string {
+	text := err.Error()
+	if strings.Contains(text, ": not: ") {
+		return "has a form that is not allowed"
+	}
+	if i := strings.LastIndex(text, "<anonymous schema>: "); i >= 0 {
+		text = text[i+len("<anonymous schema>: "):]
+	}
+	return strings.TrimPrefix(text, "validating root: ")
+}

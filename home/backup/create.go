@@ -1,0 +1,120 @@
+package backup
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/switchboard-run/switchboard/home/config"
+	"github.com/switchboard-run/switchboard/store/sqlite"
+)
+
+// Source is what a backup is made of.
+type Source struct {
+	Home    *config.Home
+	Version string // of the program
+	// Copy writes a consistent copy of the store to a file that is not there yet.
+	Copy    func(ctx context.Context, path string) error
+	Secrets bool // secrets.env too
+	// Gentle leaves half of the time of a processor to others, while it compresses.
+	Gentle bool
+}
+
+const unfinished = ".unfinished-"
+
+// Create makes a backup under a name that nothing has yet.
+func Create(ctx context.Context, s Source, file string) (Info, error) {
+	info, err := create(ctx, s, file)
+	if err != nil {
+		return info, fmt.Errorf("making the backup %s: %w", file, err)
+	}
+	return info, nil
+}
+
+func create(ctx context.Context, s Source, file string) (info Info, err error) {
+	if _, err := os.Lstat(file); err == nil {
+		return info, errors.New("it is there already: name another file")
+	}
+	if err := os.MkdirAll(filepath.Dir(file), 0o700); err != nil {
+		return info, err
+	}
+	_ = syncFile(filepath.Dir(filepath.Dir(file))) // that there is the directory; it may be somebody else's
+	dir, err := os.MkdirTemp(filepath.Dir(file), unfinished)
+	if err != nil {
+		return info, err
+	}
+	defer os.RemoveAll(dir)
+	store := filepath.Join(dir, storeName)
+	if info, err := os.Stat(s.Home.Database()); err == nil {
+		if err := leaves(dir, info.Size(), spare); err != nil {
+			return Info{}, err
+		}
+	}
+	if err := s.Copy(ctx, store); err != nil {
+		return info, err
+	}
+	contents, err := sqlite.Examine(ctx, store)
+	if err != nil {
+		return info, fmt.Errorf("checking the copy: %w", err)
+	}
+	info = Info{
+		CreatedAt: time.Now().UTC(), MadeBy: s.Version, Secrets: s.Secrets,
+		Parts: []string{storeName, partConfig, partExtensions, partData},
+	}
+	if s.Secrets {
+		info.Parts = append(info.Parts, partSecrets)
+	}
+	info.describe(contents)
+	files := []archived{{name: storeName, path: store}}
+	for _, part := range info.Parts[1:] {
+		files, err = info.collect(files, s.Home.Path(), part, dir)
+		if err != nil {
+			return info, err
+		}
+	}
+	info.Files = len(files)
+	if stat, err := os.Stat(store); err == nil {
+		info.StoreBytes = stat.Size()
+	}
+	archive := filepath.Join(dir, "archive")
+	if err := writeArchive(ctx, archive, dir, s.Gentle, info, files); err != nil {
+		return info, err
+	}
+	if err := readBack(ctx, archive, s.Gentle); err != nil {
+		return info, fmt.Errorf("reading it back: %w", err)
+	}
+	stat, err := os.Stat(archive)
+	if err != nil {
+		return info, err
+	}
+	info.File, info.Bytes = file, stat.Size()
+	return info, place(archive, file)
+}
+
+// collect adds the files of a part of the home, without the directory in which the
+// backup is being made.
+func (i *Info) collect(files []archived, home, part, making string) ([]archived, error) {
+	err := filepath.WalkDir(filepath.Join(home, part), func(path string, entry fs.DirEntry, err error) error {
+		name, relErr := filepath.Rel(home, path)
+		switch {
+		case errors.Is(err, fs.ErrNotExist): // or gone since
+			return nil
+		case err != nil || relErr != nil:
+			return errors.Join(err, relErr)
+		case path == making:
+			return fs.SkipDir
+		case entry.IsDir():
+			files = append(files, archived{name: name + "/", path: path})
+		case entry.Type().IsRegular():
+			files = append(files, archived{name: name, path: path})
+		default:
+			i.LeftOut = append(i.LeftOut, name)
+		}
+		return nil
+	})
+	return files, err
+}

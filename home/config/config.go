@@ -1,0 +1,243 @@
+// Package config is what the user set: config.yaml, secrets.env and the
+// environment, and where all state is kept.
+//
+// Everything is optional; a file that does not exist means the defaults. All
+// mistakes of a file are reported at once, with their positions. Live keeps
+// the last good version of each file in force while it is being edited. The
+// environment wins over secrets.env.
+//
+// A *Config and a *Secrets are never changed after they were read and may be
+// shared. Names of extensions, agents and channels are checked for their form
+// only: which exist, References and the router find out.
+package config
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"os"
+	"slices"
+	"time"
+
+	"github.com/switchboard-run/switchboard/manifests"
+	"github.com/switchboard-run/switchboard/manifests/strictyaml"
+)
+
+type (
+	// Problem is one mistake in a file.
+	Problem = strictyaml.Problem
+	// Problems are all mistakes in a file, as an error.
+	Problems = strictyaml.Problems
+)
+
+// Config is config.yaml. What the file leaves out holds its default.
+type Config struct {
+	Timezone string `yaml:"timezone" check:"timezone"` // empty: the machine's, see Zone
+	// Processes says which built-ins share a process: each one more costs about
+	// 5 MiB, and has secrets and a sandbox of its own, and falls alone.
+	Processes string `yaml:"processes" default:"shared" enum:"shared|grouped|separate"`
+	// Sandbox says whether extensions are limited to what their manifests declare.
+	Sandbox    string               `yaml:"sandbox" default:"auto" enum:"auto|required|off"`
+	Approve    []string             `yaml:"approve" check:"tool_pattern" unique:"-"` // tools for which a person is asked first
+	Agents     Agents               `yaml:"agents"`
+	Channels   Channels             `yaml:"channels"`
+	Models     Models               `yaml:"models"`
+	Links      []Link               `yaml:"links"`
+	Retention  Retention            `yaml:"retention"`
+	Backup     Backup               `yaml:"backup"`
+	Extensions map[string]Extension `yaml:"extensions" keys:"id"`
+
+	doc *strictyaml.Document
+}
+
+// Agents says which agents there are and who answers where. The default agent
+// is one that is there: a file that lists others as enabled, or switches it off,
+// has none unless it names one.
+type Agents struct {
+	Default string            `yaml:"default" default:"orchestrator" check:"id"`
+	Enabled []string          `yaml:"enabled" check:"id" unique:"-"` // nil: all; empty: none
+	Routing map[string]string `yaml:"routing" alias:"channel_map" check:"id" keys:"id"`
+}
+
+// Channels are the settings for all channels and for each.
+type Channels struct {
+	Default string             `yaml:"default" check:"id"`
+	Hold    time.Duration      `yaml:"hold" default:"15m" min:"0s"` // keep what an offline channel should send
+	ByID    map[string]Channel `yaml:",rest" keys:"id"`
+}
+
+// What to do with a send whose outcome is unknown.
+const (
+	UncertainResend = "resend" // once more, with a visible mark
+	UncertainHold   = "hold"   // keep it for a person to decide
+)
+
+// Channel are the settings of one channel.
+type Channel struct {
+	AllowFrom []string `yaml:"allow_from" check:"text" unique:"-"` // user ids, "*": everyone
+	Uncertain string   `yaml:"uncertain" default:"resend" enum:"resend|hold"`
+}
+
+// Of returns the settings of a channel, the defaults if it has none.
+func (c Channels) Of(id string) Channel {
+	if s, ok := c.ByID[id]; ok {
+		return s
+	}
+	return Channel{Uncertain: UncertainResend}
+}
+
+// Models says which models are used for what.
+type Models struct {
+	Default     []string         `yaml:"default,single" check:"model_name" unique:"-"` // in this order
+	Scout       string           `yaml:"scout" check:"model_name"`
+	DailyTokens map[string]int64 `yaml:"daily_tokens" keys:"token_key" min:"1"` // by model, or TotalTokens
+	Concurrency int              `yaml:"concurrency" default:"64" min:"1"`      // completions at a time
+}
+
+// TimeOfDay is the layout of Backup.At.
+const TimeOfDay = "15:04"
+
+// TotalTokens is the key of the limit over all models in DailyTokens.
+const TotalTokens = "total"
+
+// How the built-in extensions run.
+const (
+	ProcessesShared   = "shared"   // all that have a group share one process
+	ProcessesGrouped  = "grouped"  // those of a group share a process
+	ProcessesSeparate = "separate" // each has its own
+)
+
+// How extensions are limited.
+const (
+	SandboxAuto     = "auto"     // as far as the system can
+	SandboxRequired = "required" // nothing dropped in runs where the system cannot
+	SandboxOff      = "off"      // not at all
+)
+
+// Link lets two agents talk.
+type Link struct {
+	From        string        `yaml:"from,required" check:"id"`
+	To          string        `yaml:"to,required" check:"id"`
+	Mode        string        `yaml:"mode" default:"conversation" enum:"conversation|task"`
+	MaxMessages int           `yaml:"max_messages" default:"20" min:"1"` // of an exchange, both sides
+	Idle        time.Duration `yaml:"idle" default:"30m" min:"1s"`
+}
+
+// Retention says how long what is settled is kept.
+type Retention struct {
+	Events time.Duration `yaml:"events" default:"30d" min:"1h"`
+	Dead   time.Duration `yaml:"dead" default:"90d" min:"1h"`
+}
+
+// Backup says when backups are made without being asked for.
+type Backup struct {
+	Nightly bool   `yaml:"nightly" default:"true"`
+	At      string `yaml:"at" default:"03:30" check:"time_of_day"` // in the zone
+	Keep    int    `yaml:"keep" default:"7" min:"1"`               // nightly ones
+}
+
+// Extension are the settings of one extension.
+type Extension struct {
+	Enabled bool           `yaml:"enabled" default:"true"`
+	Sandbox bool           `yaml:"sandbox" default:"true"` // false: it is not limited, nor who shares its process
+	Config  map[string]any `yaml:"config"`                 // see Effective
+}
+
+// Sandboxed reports whether the configuration wants an extension limited.
+func (c *Config) Sandboxed(id string) bool {
+	e, ok := c.Extensions[id]
+	return c.Sandbox != SandboxOff && (!ok || e.Sandbox)
+}
+
+// EnabledExtension reports whether the configuration leaves an extension on.
+func (c *Config) EnabledExtension(id string) bool {
+	e, ok := c.Extensions[id]
+	return !ok || e.Enabled
+}
+
+var checks = func() strictyaml.Checks {
+	all := strictyaml.Checks{}
+	maps.Copy(all, manifests.Checks)
+	all["model_name"] = checkModelName
+	all["time_of_day"] = func(s string) *strictyaml.Fault {
+		if _, err := time.Parse(TimeOfDay, s); err != nil {
+			return strictyaml.Faultf("%q is not a time of day: write hours and minutes, such as 03:30", s)
+		}
+		return nil
+	}
+	all["token_key"] = func(s string) *strictyaml.Fault {
+		if s == TotalTokens {
+			return nil
+		}
+		return checkModelName(s)
+	}
+	return all
+}()
+
+func checkModelName(s string) *strictyaml.Fault {
+	if s == "default" || s == "scout" || manifests.Checks["model"](s) != nil {
+		return strictyaml.Faultf("%q is not a model: write <provider>/<model>, such as openai/gpt-4.1-mini", s)
+	}
+	return nil
+}
+
+// Default returns the configuration of an absent file.
+func Default() *Config {
+	c, err := Parse("config.yaml", nil)
+	if err != nil {
+		panic("config: the defaults are not valid: " + err.Error())
+	}
+	return c
+}
+
+// Parse reads a config.yaml. The file's name is used in messages. The error is
+// a Problems with all mistakes.
+func Parse(file string, data []byte) (*Config, error) {
+	c := &Config{}
+	c.doc = strictyaml.Decode(file, data, c, checks)
+	c.checkTogether()
+	if err := c.doc.Problems().Err(); err != nil {
+		return nil, err
+	}
+	return c, nil
+}
+
+// Load reads the file of that name; the defaults if there is none.
+func Load(file string) (*Config, error) {
+	data, err := os.ReadFile(file)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("read the configuration: %w", err)
+	}
+	return Parse(file, data)
+}
+
+func (c *Config) checkTogether() {
+	if !c.doc.Has("agents.default") && (c.Agents.Enabled != nil || !c.EnabledExtension(c.Agents.Default)) {
+		c.Agents.Default = ""
+	}
+	a := c.Agents
+	if a.Default != "" && c.doc.Has("agents.enabled") && !c.doc.Faulty("agents.enabled") && !slices.Contains(a.Enabled, a.Default) {
+		c.doc.ReportFault("agents.default", strictyaml.Fault{
+			Message:    fmt.Sprintf("%q is not in agents.enabled", a.Default),
+			Suggestion: strictyaml.Suggest(a.Default, a.Enabled),
+		})
+	}
+	pairs := map[[2]string]int{}
+	for i, l := range c.Links {
+		at := strictyaml.Path("links", i)
+		if l.From == "" || l.To == "" {
+			continue
+		}
+		if l.From == l.To {
+			c.doc.Report(at+".to", "%q cannot be linked to itself", l.To)
+			continue
+		}
+		key := [2]string{min(l.From, l.To), max(l.From, l.To)}
+		if first, ok := pairs[key]; ok {
+			c.doc.Report(at, "%s and %s are linked by links[%d] already", l.From, l.To, first)
+			continue
+		}
+		pairs[key] = i
+	}
+}

@@ -1,0 +1,59 @@
+package router
+
+import (
+	"encoding/json"
+	"strings"
+
+	"google.golang.org/protobuf/proto"
+
+	"github.com/switchboard-run/switchboard/contract"
+	"github.com/switchboard-run/switchboard/contract/busv1"
+)
+
+// markLine is the mark on a line of its own, before Markdown that must begin a line.
+var markLine = strings.TrimRight(contract.RepeatMark, " ") + "\n\n"
+
+// roomBesideMark is the longest text that fits a channel's limit with a mark.
+func roomBesideMark(limit int) int {
+	if limit < contract.MinChannelLength {
+		return limit
+	}
+	return limit - units(markLine)
+}
+
+// Marked implements bus.Router.
+func (r *MessageRouter) Marked(channel string, e *busv1.Event) *busv1.Event {
+	limit := 0
+	if c := r.directory.Current().Channel(channel); c != nil {
+		limit = c.MaxLength
+	}
+	return Marked(e, limit)
+}
+
+// Marked returns a channel.send whose text begins with the mark of a repetition. It
+// fits the limit, in UTF-16 units; 0: there is none.
+func Marked(e *busv1.Event, limit int) *busv1.Event {
+	var m contract.ChannelSend
+	if json.Unmarshal(e.GetPayload(), &m) != nil || m.Text == "" {
+		return e
+	}
+	m.Text, m.Unmarked = mark(m.Text, limit), m.Text
+	payload, err := json.Marshal(m)
+	if err != nil {
+		return e
+	}
+	e = proto.CloneOf(e)
+	e.Payload = payload
+	return e
+}
+
+func mark(text string, limit int) string {
+	const more = "\n…"
+	if limit > 0 && units(text) > roomBesideMark(limit) { // the limit was lowered after the text was split
+		text = Split(text, max(roomBesideMark(limit)-units(more), 1))[0] + more
+	}
+	if strings.ContainsAny(text[:min(len(text), 1)], "`~#>|*-+=_:0123456789 \t\n") {
+		return markLine + text
+	}
+	return contract.RepeatMark + text
+}

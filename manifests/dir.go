@@ -1,0 +1,255 @@
+package manifests
+
+import (
+	"cmp"
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/switchboard-run/switchboard/home/filewatch"
+)
+
+// What says what changed about an extension.
+type What string
+
+// What may change.
+const (
+	ManifestChanged   What = "manifest"   // it is new, or its Entry is another now
+	ExecutableChanged What = "executable" // the files that run it are others now
+	Removed           What = "removed"    // its manifest is gone
+)
+
+// Change is one change in a Dir.
+type Change struct {
+	ID   string
+	What What
+}
+
+// Dir holds the manifests of a directory, <id>/manifest.yaml each. One that
+// was edited badly stays in force as it was, beside the error.
+type Dir struct {
+	path string
+
+	mu     sync.Mutex
+	places map[string]*place
+}
+
+// place is one extension's directory. Something is acted on when it looked the
+// same in two scans, so that nobody sees a file half written.
+type place struct {
+	entry                   Entry
+	seenManifest, manifest  string // state in the last scan, and when acted on
+	seenProgram, program    string
+	manifestDue, programDue bool
+	removed                 bool // reported as such; the directory is still there
+}
+
+const gone = ""
+
+// OpenDir reads a directory, which need not exist. Changes since then are
+// found by Watch.
+func OpenDir(path string) (*Dir, error) {
+	d := &Dir{path: filepath.Clean(path), places: map[string]*place{}}
+	ids, err := extensionDirs(os.DirFS(d.path))
+	if err != nil {
+		return nil, fmt.Errorf("list the extensions in %s: %w", d.path, err)
+	}
+	for _, id := range ids {
+		p := &place{manifest: d.manifestState(id)}
+		p.entry = readEntry(os.DirFS(d.path), d.path, id)
+		p.program = programState(p.entry.Manifest)
+		p.seenManifest, p.seenProgram = p.manifest, p.program
+		d.places[id] = p
+	}
+	return d, nil
+}
+
+// Entries returns what is there now, in the order of the ids.
+func (d *Dir) Entries() []Entry {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	out := make([]Entry, 0, len(d.places))
+	for _, p := range d.places {
+		out = append(out, p.entry)
+	}
+	slices.SortFunc(out, func(a, b Entry) int { return cmp.Compare(a.ID, b.ID) })
+	return out
+}
+
+// Watch calls onChange, from the calling goroutine, whenever something has
+// changed since OpenDir or the last call, until the context ends. Entries is
+// up to date by then. A change is reported once it has settled, which takes
+// about a tenth of a second.
+func (d *Dir) Watch(ctx context.Context, onChange func([]Change)) {
+	filewatch.Run(ctx, filewatch.Target{
+		Paths: d.watched,
+		Scan: func() bool {
+			changes, settling := d.scan()
+			if len(changes) > 0 {
+				onChange(changes)
+			}
+			return settling
+		},
+		Poll: 5 * time.Second,
+	})
+}
+
+// watched are the directory, those of the extensions, and those of files that
+// run them.
+func (d *Dir) watched() []string {
+	paths := []string{filewatch.Existing(d.path)}
+	ids, _ := extensionDirs(os.DirFS(d.path))
+	for _, id := range ids {
+		paths = append(paths, filepath.Join(d.path, id))
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for _, p := range d.places {
+		for _, file := range programFiles(p.entry.Manifest) {
+			paths = append(paths, filepath.Dir(file))
+		}
+	}
+	slices.Sort(paths)
+	return slices.Compact(paths)
+}
+
+// scan compares the directory with what is known of it. Settling: something
+// differs and has to look the same once more.
+func (d *Dir) scan() (changes []Change, settling bool) {
+	fsys := os.DirFS(d.path)
+	ids, err := extensionDirs(fsys)
+	if err != nil {
+		return nil, false
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for _, id := range ids {
+		if d.places[id] == nil {
+			d.places[id] = &place{entry: Entry{ID: id}, seenManifest: "new", manifest: "new"}
+		}
+	}
+	for _, id := range slices.Sorted(maps.Keys(d.places)) {
+		p := d.places[id]
+		what, again := d.scanPlace(fsys, id, p)
+		settling = settling || again
+		if p.manifest == gone && !again && !slices.Contains(ids, id) {
+			if !p.removed {
+				what = Removed
+			}
+			delete(d.places, id)
+		}
+		if what != "" {
+			changes = append(changes, Change{ID: id, What: what})
+		}
+	}
+	return changes, settling
+}
+
+func (d *Dir) scanPlace(fsys fs.FS, id string, p *place) (what What, settling bool) {
+	now := d.manifestState(id)
+	if now != p.seenManifest {
+		p.seenManifest = now
+		return "", true
+	}
+	if now != p.manifest {
+		p.manifest = now
+		if had := p.entry.Manifest != nil; now == gone && had {
+			p.entry = readEntry(fsys, d.path, id)
+			p.entry.Manifest = nil
+			p.manifestDue, p.programDue, p.removed = false, false, true
+			p.program, p.seenProgram = gone, gone
+			return Removed, false
+		}
+		p.manifestDue = p.read(fsys, d.path) || p.manifestDue
+		p.removed = false
+	}
+	program := programState(p.entry.Manifest)
+	if program != p.seenProgram {
+		p.seenProgram = program
+		return "", true
+	}
+	if program != p.program {
+		p.program = program
+		p.programDue = true
+	}
+	switch {
+	case p.manifestDue:
+		what = ManifestChanged
+	case p.programDue:
+		what = ExecutableChanged
+	}
+	p.manifestDue, p.programDue = false, false
+	return what, false
+}
+
+// read reads the manifest again; false if it says what it said before.
+func (p *place) read(fsys fs.FS, root string) bool {
+	old := p.entry
+	next := readEntry(fsys, root, old.ID)
+	if next.Err == nil && old.Err == nil && old.Manifest != nil && next.Manifest.Digest == old.Manifest.Digest {
+		return false
+	}
+	if next.Err != nil {
+		next.Manifest = old.Manifest
+	}
+	p.entry = next
+	return true
+}
+
+// manifestState is equal for equal contents, gone if there is no manifest.
+func (d *Dir) manifestState(id string) string {
+	data, err := os.ReadFile(filepath.Join(d.path, id, FileName))
+	if errors.Is(err, fs.ErrNotExist) {
+		return gone
+	}
+	if err != nil {
+		return err.Error()
+	}
+	return fmt.Sprintf("%x", sha256.Sum256(data))
+}
+
+// programFiles are the files that run an extension: its executable, and those
+// of its arguments that are files in its directory (a script, say).
+func programFiles(m *Manifest) []string {
+	if m == nil || m.Run.Command == "" {
+		return nil
+	}
+	var files []string
+	if exe := m.Executable(); filepath.IsAbs(exe) || strings.ContainsRune(exe, filepath.Separator) {
+		files = append(files, exe)
+	}
+	for _, arg := range m.Run.Args {
+		if !filepath.IsLocal(arg) {
+			continue
+		}
+		file := filepath.Join(m.Dir(), arg)
+		if info, err := os.Stat(file); err == nil && info.Mode().IsRegular() {
+			files = append(files, file)
+		}
+	}
+	return files
+}
+
+// programState is equal as long as the files that run an extension are the
+// same ones, untouched.
+func programState(m *Manifest) string {
+	var state strings.Builder
+	for _, file := range programFiles(m) {
+		info, err := os.Stat(file)
+		if err != nil {
+			fmt.Fprintf(&state, "%s is missing;", file)
+			continue
+		}
+		fmt.Fprintf(&state, "%s %d %d %o %v;", file, info.Size(), info.ModTime().UnixNano(), info.Mode(), inode(info))
+	}
+	return state.String()
+}

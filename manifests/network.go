@@ -1,0 +1,66 @@
+package manifests
+
+import (
+	"net"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// variable marks a destination that is looked up in the environment.
+const variable = "$env."
+
+// anyHost is the destination that allows all.
+const anyHost = "*"
+
+// defaultPort is that of a destination that names none.
+const defaultPort = 443
+
+// Destinations are the ports of permissions.network, with references resolved:
+// $config.<key> and $env.<NAME> hold an address, such as a URL, or nothing. Any
+// says that every port is allowed.
+func (m *Manifest) Destinations(config map[string]any, env func(string) (string, bool)) (ports []uint16, anyPort bool) {
+	for _, d := range m.Permissions.Network {
+		if name, ok := strings.CutPrefix(d, variable); ok {
+			d, _ = env(name)
+		} else if path, ok := referred(d); ok {
+			d, _ = lookup(config, path).(string)
+		}
+		if d == anyHost {
+			return nil, true
+		}
+		if port := PortOf(d); port != 0 && !slices.Contains(ports, port) {
+			ports = append(ports, port)
+		}
+	}
+	return ports, false
+}
+
+// PortOf is the port of an address: of a URL, of host:port, or that of HTTPS. It
+// is 0 for what is no address.
+func PortOf(address string) uint16 {
+	if address == "" {
+		return 0
+	}
+	port := ""
+	if strings.Contains(address, "://") {
+		u, err := url.Parse(address)
+		if err != nil || u.Host == "" {
+			return 0
+		}
+		if port = u.Port(); port == "" {
+			port = map[string]string{"http": "80", "ws": "80", "socks5": "1080", "socks5h": "1080"}[u.Scheme]
+		}
+	} else if _, p, err := net.SplitHostPort(address); err == nil {
+		port = p
+	}
+	if port == "" {
+		return defaultPort
+	}
+	n, err := strconv.ParseUint(port, 10, 16)
+	if err != nil {
+		return 0
+	}
+	return uint16(n)
+}

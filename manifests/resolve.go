@@ -1,0 +1,262 @@
+package manifests
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/Masterminds/semver/v3"
+)
+
+// Cause says why an extension may not start.
+type Cause string
+
+// The causes.
+const (
+	Invalid     Cause = "invalid"    // its manifest has problems
+	Duplicate   Cause = "duplicate"  // its id is taken
+	SwitchedOff Cause = "disabled"   // the configuration says so
+	Kernel      Cause = "kernel"     // it needs another version of the kernel
+	Clash       Cause = "clash"      // a command is taken
+	Missing     Cause = "missing"    // an extension that it requires is not there
+	Dependency  Cause = "dependency" // an extension that it requires may not start
+	Circle      Cause = "circle"     // it requires itself through others
+	Refused     Cause = "refused"    // it asks for what no extension may have
+)
+
+// Disabled is an extension that may not start, and why.
+type Disabled struct {
+	ID     string
+	File   string
+	Cause  Cause
+	Reason string   // for people
+	Others []string // the extensions that are named in the reason
+}
+
+// Set is the outcome of Resolve.
+type Set struct {
+	// Levels are the extensions that may start: those of a level require only
+	// ones of earlier levels, so a level can start at once. Each level is in
+	// the order of the entries.
+	Levels [][]*Manifest
+	// Disabled are the others, in the order of the entries.
+	Disabled []Disabled
+}
+
+// Enabled returns the manifest of an extension that may start, else nil.
+func (s *Set) Enabled(id string) *Manifest {
+	for _, level := range s.Levels {
+		for _, m := range level {
+			if m.ID == id {
+				return m
+			}
+		}
+	}
+	return nil
+}
+
+// Options are what Resolve needs to know besides the manifests.
+type Options struct {
+	KernelVersion string            // empty, or no semantic version: not checked
+	Enabled       func(string) bool // by the configuration; nil: all
+	// Refuse says why an extension may not have what it asks for; nil: it may.
+	Refuse func(*Manifest) error
+}
+
+// Resolve works out which extensions may start. Of two that claim the same id
+// or command the later entry loses; so built-ins go first. An entry with a
+// manifest counts also if it has an error: it is the last good one.
+func Resolve(entries []Entry, o Options) *Set {
+	r := resolver{byID: map[string]*candidate{}}
+	for _, e := range entries {
+		r.admit(e, o)
+	}
+	r.dependencies()
+	r.circles()
+	r.dependencies()
+	r.commands()
+	r.dependencies()
+	return r.set()
+}
+
+type candidate struct {
+	id, file string
+	manifest *Manifest
+	out      *Disabled
+}
+
+type resolver struct {
+	all  []*candidate
+	byID map[string]*candidate
+}
+
+func (c *candidate) disable(cause Cause, others []string, format string, args ...any) {
+	c.out = &Disabled{ID: c.id, File: c.file, Cause: cause, Others: others, Reason: fmt.Sprintf(format, args...)}
+}
+
+func (r *resolver) admit(e Entry, o Options) {
+	c := &candidate{id: e.ID, file: e.File, manifest: e.Manifest}
+	r.all = append(r.all, c)
+	if first, taken := r.byID[e.ID]; taken {
+		c.disable(Duplicate, []string{e.ID}, "the id %s is taken by %s: of two with one id the later does not start", e.ID, first.file)
+		return
+	}
+	r.byID[e.ID] = c
+	switch {
+	case o.Enabled != nil && !o.Enabled(e.ID):
+		c.disable(SwitchedOff, nil, "disabled in the configuration (extensions.%s.enabled)", e.ID)
+	case e.Manifest == nil && e.Err != nil:
+		c.disable(Invalid, nil, "%s", e.Err)
+	case e.Manifest == nil:
+		c.disable(Invalid, nil, "it has no manifest")
+	case !kernelFits(e.Manifest.Requires.Kernel, o.KernelVersion):
+		c.disable(Kernel, nil, "it requires a kernel %s, this is %s", e.Manifest.Requires.Kernel, o.KernelVersion)
+	case o.Refuse != nil:
+		if err := o.Refuse(e.Manifest); err != nil {
+			c.disable(Refused, nil, "%s", err)
+		}
+	}
+}
+
+// kernelFits checks a version range. A pre-release counts as its release: the
+// extension is tried on it.
+func kernelFits(constraint, version string) bool {
+	if constraint == "" {
+		return true
+	}
+	v, err := semver.NewVersion(version)
+	if err != nil {
+		return true
+	}
+	c, err := semver.NewConstraint(constraint)
+	if err != nil {
+		return false
+	}
+	release, err := v.SetPrerelease("")
+	return err == nil && (c.Check(&release) || c.Check(v))
+}
+
+// dependencies disables whatever requires something missing or disabled, and
+// in turn what requires that.
+func (r *resolver) dependencies() {
+	for again := true; again; {
+		again = false
+		for _, c := range r.all {
+			if c.out != nil {
+				continue
+			}
+			for _, id := range c.manifest.Requires.Extensions {
+				d, ok := r.byID[id]
+				if !ok {
+					c.disable(Missing, []string{id}, "it requires the extension %s, which is not installed", id)
+				} else if d.out != nil {
+					c.disable(Dependency, []string{id}, "it requires the extension %s, which does not start (%s)", id, d.out.Cause)
+				} else {
+					continue
+				}
+				again = true
+				break
+			}
+		}
+	}
+}
+
+// circles disables all members of every circle and names them in order.
+func (r *resolver) circles() {
+	for _, c := range r.all {
+		if c.out != nil {
+			continue
+		}
+		if path := r.pathBack(c); path != nil {
+			c.disable(Circle, path, "it requires itself: %s", strings.Join(append(slices.Clone(path), c.id), " -> "))
+		}
+	}
+}
+
+// pathBack returns a shortest way from a candidate over what it requires back
+// to itself. Members that are already known as such still count.
+func (r *resolver) pathBack(start *candidate) []string {
+	from := map[string]string{}
+	queue := []string{start.id}
+	for len(queue) > 0 {
+		id := queue[0]
+		queue = queue[1:]
+		c := r.byID[id]
+		if c == nil || c.manifest == nil || c.out != nil && c.out.Cause != Circle {
+			continue
+		}
+		for _, next := range c.manifest.Requires.Extensions {
+			if next == start.id {
+				path := []string{id}
+				for id != start.id {
+					id = from[id]
+					path = append(path, id)
+				}
+				slices.Reverse(path)
+				return path
+			}
+			if _, seen := from[next]; !seen {
+				from[next] = id
+				queue = append(queue, next)
+			}
+		}
+	}
+	return nil
+}
+
+func (r *resolver) commands() {
+	owner := map[string]string{}
+	for _, c := range r.all {
+		if c.out != nil {
+			continue
+		}
+		for _, command := range c.manifest.Provides.Commands {
+			if first, taken := owner[command.Name]; taken {
+				c.disable(Clash, []string{first}, "the command /%s is claimed by %s and by %s: the later one does not start", command.Name, first, c.id)
+				break
+			}
+		}
+		if c.out == nil {
+			for _, command := range c.manifest.Provides.Commands {
+				owner[command.Name] = c.id
+			}
+		}
+	}
+}
+
+func (r *resolver) set() *Set {
+	s := &Set{}
+	level := map[string]int{}
+	waiting := []*candidate{}
+	for _, c := range r.all {
+		if c.out != nil {
+			s.Disabled = append(s.Disabled, *c.out)
+		} else {
+			waiting = append(waiting, c)
+		}
+	}
+	for len(waiting) > 0 {
+		var now []*Manifest
+		var later []*candidate
+		for _, c := range waiting {
+			ready := true
+			for _, id := range c.manifest.Requires.Extensions {
+				if at, ok := level[id]; !ok || at >= len(s.Levels) {
+					ready = false
+				}
+			}
+			if ready {
+				now = append(now, c.manifest)
+				level[c.id] = len(s.Levels)
+			} else {
+				later = append(later, c)
+			}
+		}
+		if len(now) == 0 {
+			panic("manifest: a circle is left after all circles were disabled")
+		}
+		s.Levels = append(s.Levels, now)
+		waiting = later
+	}
+	return s
+}

@@ -1,0 +1,285 @@
+package sqlite
+
+import (
+	"errors"
+	"fmt"
+	"runtime/debug"
+	"time"
+
+	"github.com/switchboard-run/switchboard/contract"
+	"github.com/switchboard-run/switchboard/kernel/journal"
+)
+
+// Submit implements journal.Store.
+func (s *Store) Submit(u journal.Update) {
+	s.submit.RLock()
+	defer s.submit.RUnlock()
+	if s.done {
+		if u.Done != nil {
+			u.Done(journal.ErrClosed)
+		}
+		return
+	}
+	s.queue <- u
+}
+
+// Close implements journal.Store.
+func (s *Store) Close() error {
+	s.once.Do(func() {
+		s.submit.Lock()
+		s.done = true
+		close(s.queue)
+		s.submit.Unlock()
+		s.stopCopying()
+		s.copies.Wait()
+		<-s.closed
+		s.closing = errors.Join(s.read.Close(), s.write.Close())
+	})
+	return s.closing
+}
+
+func (s *Store) writeLoop() {
+	defer close(s.closed)
+	defer func() {
+		if s.log != nil {
+			_ = s.log.Close()
+		}
+	}()
+	group := make([]journal.Update, 0, groupLimit)
+	timer := time.NewTimer(time.Hour)
+	timer.Stop()
+	defer timer.Stop()
+	for open := true; open; {
+		group = group[:0]
+		u, ok := s.next(timer)
+		if !ok {
+			return
+		}
+		group = append(group, u)
+		if u.Lazy {
+			group, open = s.awaitCompany(group, timer)
+		}
+		group, open = s.drain(group, open)
+		s.commit(group)
+		clear(group)
+		if len(s.queue) == 0 {
+			s.reserveLog()
+		}
+	}
+}
+
+// awaitCompany collects lazy updates until one comes that is not, or the delay
+// is over.
+func (s *Store) awaitCompany(group []journal.Update, timer *time.Timer) ([]journal.Update, bool) {
+	timer.Reset(journal.LazyDelay)
+	defer timer.Stop()
+	for len(group) < groupLimit {
+		select {
+		case u, ok := <-s.queue:
+			if !ok {
+				return group, false
+			}
+			group = append(group, u)
+			if !u.Lazy {
+				return group, true
+			}
+		case <-timer.C:
+			return group, true
+		}
+	}
+	return group, true
+}
+
+// drain takes what else is waiting now.
+func (s *Store) drain(group []journal.Update, open bool) ([]journal.Update, bool) {
+	for open && len(group) < groupLimit {
+		select {
+		case u, ok := <-s.queue:
+			if !ok {
+				return group, false
+			}
+			group = append(group, u)
+		default:
+			return group, true
+		}
+	}
+	return group, open
+}
+
+// errHalfDone says that a member failed after it had written something, in a
+// group without savepoints.
+var errHalfDone = errors.New("a member of the group failed half done")
+
+// commit applies a group in one transaction and reports the outcomes. Members
+// rarely fail once they write, so the group is applied without savepoints at
+// first, and from the start with them if one does. If the engine fails, each
+// member is tried alone: one that is too much for the disk does not take others
+// with it, and none is judged by what was rolled back.
+func (s *Store) commit(group []journal.Update) {
+	outcomes, err := s.apply(group, false)
+	if errors.Is(err, errHalfDone) {
+		outcomes, err = s.apply(group, true)
+	}
+	if err != nil && len(group) > 1 {
+		for i := range group {
+			s.commit(group[i : i+1])
+		}
+		return
+	}
+	for i, u := range group {
+		if u.Done == nil {
+			continue
+		}
+		if err != nil {
+			u.Done(s.met(refusal(err)))
+		} else {
+			u.Done(s.met(explain(outcomes[i])))
+		}
+	}
+}
+
+// refusal is why the engine did not take an update.
+func refusal(err error) error {
+	if err = explain(err); errors.Is(err, journal.ErrDamaged) || errors.Is(err, journal.ErrFenced) {
+		return err
+	}
+	return fmt.Errorf("%w, nothing of this is kept: %w", contract.ErrFull, err)
+}
+
+func (s *Store) apply(group []journal.Update, savepoints bool) (outcomes []error, err error) {
+	outcomes = make([]error, len(group))
+	t := &tx{conn: s.write, store: s, nested: savepoints}
+	before := s.seq
+	if err := t.exec("BEGIN IMMEDIATE"); err != nil {
+		return outcomes, err
+	}
+	changes, err := s.record()
+	if err != nil {
+		return outcomes, err
+	}
+	defer changes.end()
+	ran := 0
+	defer func() {
+		if err == nil {
+			return
+		}
+		s.seq = before
+		s.blocks.drop()
+		if !s.write.AutocommitEnabled() {
+			_ = t.exec("ROLLBACK")
+		}
+		for ; ran > 0; ran-- {
+			if outcomes[ran-1] == nil {
+				undo(group[ran-1])
+			}
+		}
+	}()
+	for i, u := range group {
+		seq := s.seq
+		t.saved, t.wrote = false, false
+		outcomes[i] = applyOne(u, t)
+		ran++
+		if t.failed == nil && outcomes[i] == nil && t.saved {
+			if err = t.flush(); err == nil { // what is dirty is always of one member
+				err = t.exec("RELEASE member")
+			}
+		}
+		if outcomes[i] != nil {
+			undo(u)
+			s.seq = seq
+		}
+		if t.failed != nil {
+			return outcomes, t.failed
+		}
+		if t.half {
+			return outcomes, errHalfDone
+		}
+		if outcomes[i] != nil && t.wrote {
+			if !t.nested && len(group) > 1 {
+				return outcomes, errHalfDone
+			}
+			err = t.undo()
+		}
+		if err != nil {
+			return outcomes, err
+		}
+		if outcomes[i] != nil && len(group) == 1 {
+			if !t.wrote {
+				err = t.exec("ROLLBACK")
+			}
+			return outcomes, err
+		}
+	}
+	if err := t.flush(); err != nil {
+		return outcomes, err
+	}
+	if f := s.syncing.Load(); f != nil {
+		(*f)()
+	}
+	if err := changes.ship(s.replica); err != nil {
+		return outcomes, err
+	}
+	return outcomes, t.exec("COMMIT")
+}
+
+func undo(u journal.Update) {
+	if u.Undo != nil {
+		u.Undo()
+	}
+}
+
+// applyOne turns a panic of a member into its own failure: the writer serves
+// everyone.
+func applyOne(u journal.Update, t *tx) error {
+	return guard(func() error { return u.Apply(t) })
+}
+
+func guard(apply func() error) (err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("applying an update panicked: %v\n%s", p, debug.Stack())
+		}
+	}()
+	return apply()
+}
+
+// Part implements journal.Tx. Without savepoints, a part that fails half done has
+// the group applied again with them.
+func (t *tx) Part(apply func() error) error {
+	if t.store == nil {
+		return errReadOnly
+	}
+	seq, wrote := t.store.seq, t.wrote
+	if !t.nested {
+		t.wrote = false
+		err := guard(apply)
+		if err != nil {
+			t.store.seq = seq
+			t.half = t.half || t.wrote
+		}
+		t.wrote = t.wrote || wrote
+		return err
+	}
+	if err := t.begin(); err != nil { // the savepoint of the member is the outer one
+		return err
+	}
+	if err := errors.Join(t.flush(), t.exec("SAVEPOINT part")); err != nil {
+		t.failed = err
+		return err
+	}
+	err := guard(apply)
+	if t.failed != nil {
+		return t.failed
+	}
+	if err == nil {
+		err = t.flush()
+	} else {
+		t.store.seq = seq
+		t.store.blocks.drop()
+		t.failed = t.exec("ROLLBACK TO part")
+	}
+	if t.failed == nil {
+		t.failed = t.exec("RELEASE part")
+	}
+	return errors.Join(err, t.failed)
+}
