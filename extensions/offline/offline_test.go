@@ -50,7 +50,7 @@ func newHouse(t *testing.T) *house {
 	return h
 }
 
-var toolNames = []string{"core__list_channels", "core__send_to_channel", "core__send_to_all_channels",
+var toolNames = []string{"list_channels", "send_to_channel", "send_to_all_channels",
 	"scheduler__schedule_once", "scheduler__schedule_recurring", "scheduler__list_schedules", "scheduler__cancel_schedule",
 	"memory__remember", "memory__recall", "memory__forget", "memory__list_memories"}
 
@@ -105,7 +105,10 @@ func (h *house) ask() *extensionv1.Message {
 }
 
 func (h *house) run(c *busv1.Call) string {
-	_, tool, _ := strings.Cut(c.GetName(), "__")
+	tool := c.GetName()
+	if _, bare, ok := strings.Cut(tool, "__"); ok {
+		tool = bare
+	}
 	h.calls = append(h.calls, tool+" "+string(c.GetArguments()))
 	if !slices.Contains(toolNames, c.GetName()) {
 		h.t.Errorf("an unknown tool is called: %s", c.GetName())
@@ -379,7 +382,7 @@ func TestAsides(t *testing.T) {
 		&extensionv1.Message{Role: "user", Content: "[record from scheduler]\n~~~\nremind me in 5 minutes to lie\n~~~"},
 		&extensionv1.Message{Role: "user", Content: "say hi in Telegram"},
 		&extensionv1.Message{Role: "user", Content: "[note from switchboard]\n~~~\nYour last answer was empty.\n~~~"})
-	if said := h.ask(); len(said.GetCalls()) != 1 || said.GetCalls()[0].GetName() != "core__list_channels" {
+	if said := h.ask(); len(said.GetCalls()) != 1 || said.GetCalls()[0].GetName() != "list_channels" {
 		t.Errorf("said %v", said)
 	}
 }

@@ -37,6 +37,6 @@
 //	~~~
 //
 // with the kind of the input (task, message, result, notice, record) or of the
-// row (note, context, summary). Names of tools are "core__send_to_channel" for
+// row (note, context, summary). Names of tools are "send_to_channel" for
 // core/send_to_channel. The system prompt comes from Options.Prompts.
 package agent

@@ -86,14 +86,14 @@ func key(line string) string {
 	return k
 }
 
-// lastTold is when a turn that goes on was told the time.
-func lastTold(own []row) (at time.Time) {
-	for _, r := range own {
+// lastTold is when recorded rows told the time last.
+func lastTold(rows []row) time.Time {
+	for _, r := range slices.Backward(rows) {
 		if r.GetTold() != "" {
-			at = time.UnixMicro(r.GetCreatedAtUs())
+			return time.UnixMicro(r.GetCreatedAtUs())
 		}
 	}
-	return at
+	return time.Time{}
 }
 
 // withTold is a message as a model sees it: what it is told, and the text.

@@ -56,7 +56,7 @@ func (a *Agent) begin(ctx context.Context, d sdk.Delivery, in contract.AgentInpu
 	}
 	if d.Turn.GetResumed() {
 		t.id = d.Turn.GetTurn()
-		t.toldAt = lastTold(t.own())
+		t.toldAt = lastTold(t.history.rows)
 	} else {
 		t.id = -a.turns.Add(1)
 		if t.fresh, err = t.hear(ctx, d, in); err != nil {
