@@ -141,6 +141,7 @@ func (d *diagnosis) examine(ctx context.Context) {
 		if seen, err = kernel.Inspect(o); err == nil {
 			d.files(home, seen)
 			d.extensionFiles(home, seen, status)
+			d.prompts(home, seen)
 			if status == nil {
 				d.models(modelsOf(seen), provides(seen))
 			}

@@ -6,12 +6,14 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"slices"
 	"strings"
 
 	"github.com/dustin/go-humanize"
 	"golang.org/x/sys/unix"
 
+	"github.com/switchboard-run/switchboard/extensions/agent"
 	"github.com/switchboard-run/switchboard/home/config"
 	"github.com/switchboard-run/switchboard/kernel"
 	"github.com/switchboard-run/switchboard/kernel/control"
@@ -111,6 +113,19 @@ func (d *diagnosis) extensionFiles(home *config.Home, seen *kernel.Inspection, s
 		}
 	}
 	d.add("Extensions", levelOK, "", "%s can start", count(good, "extension"))
+}
+
+// prompts looks for texts of agents that put the time into the system prompt.
+func (d *diagnosis) prompts(home *config.Home, seen *kernel.Inspection) {
+	for _, e := range seen.Entries {
+		if e.Manifest == nil || e.Manifest.Agent == nil {
+			continue
+		}
+		for _, file := range agent.Timed(filepath.Join(home.Path(), "data", e.ID)) {
+			d.add("Extensions", levelWarning, "remove the time from it: agents are told the time with each message (prompts/now.md)",
+				"%s: the system prompt of %s depends on the time, so model providers can't cache a conversation, and it costs more", file, e.ID)
+		}
+	}
 }
 
 func setSecret(home *config.Home, name string) string {

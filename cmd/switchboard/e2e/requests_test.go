@@ -1,7 +1,6 @@
 package e2e
 
 import (
-	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
@@ -18,62 +17,21 @@ const (
 	maxNew = 200
 )
 
-// sent is a request as the server sees it, next to those before it.
+// sent is a request as the server sees it, and what is new in it.
 type sent struct {
 	openaitest.Request
-	fresh    int // bytes that no earlier request began with
-	messages int // bytes of its new messages, without what is told with them
-	resent   int // messages of the last request that do not stand where they stood
+	openaitest.News
 }
 
 // sentSince is the requests from number n on.
 func (w *world) sentSince(n int) (all []sent) {
-	w.t.Helper()
 	requests := w.model.Requests()
-	var before [][]json.RawMessage
-	for i, r := range requests {
-		var parts struct{ Messages []json.RawMessage }
-		if err := json.Unmarshal(r.Raw, &parts); err != nil {
-			w.t.Fatal(err)
-		}
-		s := sent{Request: r, fresh: len(r.Raw)}
-		known := 0
-		for k, earlier := range before {
-			s.fresh = min(s.fresh, len(r.Raw)-common(requests[k].Raw, r.Raw))
-			known = max(known, equal(earlier, parts.Messages))
-		}
-		for k, m := range parts.Messages[known:] {
-			s.messages += len(m) - len(quoted(r.Messages[known+k].Content.Told))
-		}
-		if i > 0 {
-			s.resent = len(before[i-1]) - equal(before[i-1], parts.Messages)
-		}
-		before = append(before, parts.Messages)
+	for i, news := range openaitest.NewsOf(requests) {
 		if i >= n {
-			all = append(all, s)
+			all = append(all, sent{requests[i], news})
 		}
 	}
 	return all
-}
-
-// common is how many bytes two requests begin with alike.
-func common(a, b []byte) (n int) {
-	for n < len(a) && n < len(b) && a[n] == b[n] {
-		n++
-	}
-	return n
-}
-
-func equal(a, b []json.RawMessage) (n int) {
-	for n < len(a) && n < len(b) && string(a[n]) == string(b[n]) {
-		n++
-	}
-	return n
-}
-
-func quoted(text string) string {
-	b, _ := json.Marshal(text)
-	return strings.Trim(string(b), `"`)
 }
 
 // cheap checks that the requests from number n on bring little but new messages.
@@ -84,8 +42,8 @@ func (w *world) cheap(what string, n int) {
 		w.t.Fatalf("%s: no request was sent", what)
 	}
 	for _, s := range all {
-		if s.fresh > s.messages+maxNew {
-			w.t.Errorf("%s: %d bytes are new, of which %d are new messages:\n%s", what, s.fresh, s.messages, s.Raw[len(s.Raw)-s.fresh:])
+		if s.Bytes > s.News.Messages+maxNew {
+			w.t.Errorf("%s: %d bytes are new, of which %d are new messages:\n%s", what, s.Bytes, s.News.Messages, s.Raw[len(s.Raw)-s.Bytes:])
 		}
 	}
 }
@@ -115,8 +73,8 @@ func TestARequestIsCheap(t *testing.T) {
 	for _, text := range said {
 		say(text, openaitest.Say("That is how it is."))
 		last := w.sentSince(w.model.Total() - 1)[0]
-		if texts := len("That is how it is.") + len(text); last.fresh > texts+maxNew {
-			t.Errorf("%q: %d bytes are new for %d of texts", text, last.fresh, texts)
+		if texts := len("That is how it is.") + len(text); last.Bytes > texts+maxNew {
+			t.Errorf("%q: %d bytes are new for %d of texts", text, last.Bytes, texts)
 		}
 	}
 	say("Which channels are there?", openaitest.CallTool("list_channels", "{}"), openaitest.Say("Two."))
@@ -158,8 +116,8 @@ func TestARequestIsCheap(t *testing.T) {
 	close(gate)
 	p = w.attach()
 	p.hearsLike("Still two.")
-	if again := w.sentSince(n + 2); again[0].fresh != 0 {
-		t.Errorf("after a kill %d bytes of the same request are new:\n%s", again[0].fresh, again[0].Raw[len(again[0].Raw)-again[0].fresh:])
+	if again := w.sentSince(n + 2); again[0].Bytes != 0 {
+		t.Errorf("after a kill %d bytes of the same request are new:\n%s", again[0].Bytes, again[0].Raw[len(again[0].Raw)-again[0].Bytes:])
 	}
 	w.cheap("a killed turn", n)
 
@@ -172,11 +130,11 @@ func TestARequestIsCheap(t *testing.T) {
 	p.say("Hello?")
 	p.hears(shown + 1)
 	fresh := w.sentSince(n)[0]
-	if len(fresh.Messages) != 2 {
-		t.Errorf("a new conversation has %d messages", len(fresh.Messages))
+	if len(fresh.Request.Messages) != 2 {
+		t.Errorf("a new conversation has %d messages", len(fresh.Request.Messages))
 	}
-	if fresh.fresh > fresh.messages+len(quoted(fresh.Messages[1].Content.Told))+maxNew {
-		t.Errorf("of the first request of a new conversation %d bytes are new", fresh.fresh)
+	if told := len(fresh.Request.Messages[1].Content.Told); fresh.Bytes > fresh.News.Messages+told+maxNew {
+		t.Errorf("of the first request of a new conversation %d bytes are new", fresh.Bytes)
 	}
 }
 
@@ -203,11 +161,11 @@ func TestContextSendsItsTurnOnceMore(t *testing.T) {
 	for i, s := range withContext[1:] {
 		// The context of the turn before and what stood behind it: nothing of the
 		// turns before that one.
-		if s.resent != 1 {
-			t.Errorf("turn %d: %d messages of the last request do not stand where they stood", i+1, s.resent)
+		if s.Resent != 1 {
+			t.Errorf("turn %d: %d messages of the last request do not stand where they stood", i+1, s.Resent)
 		}
-		if s.fresh > s.messages+maxNew {
-			t.Errorf("turn %d: %d bytes are new, of which %d are messages", i+1, s.fresh, s.messages)
+		if s.Bytes > s.News.Messages+maxNew {
+			t.Errorf("turn %d: %d bytes are new, of which %d are messages", i+1, s.Bytes, s.News.Messages)
 		}
 	}
 }
@@ -242,7 +200,7 @@ func TestWhatSendsAConversationAgain(t *testing.T) {
 	}
 	again := func(all []sent) (n int) {
 		for _, s := range all {
-			if s.fresh > s.messages+maxNew || s.resent > 0 && len(s.Messages) < 4 {
+			if s.Bytes > s.News.Messages+maxNew || s.Resent > 0 && len(s.Request.Messages) < 4 {
 				n++
 			}
 		}
@@ -251,10 +209,10 @@ func TestWhatSendsAConversationAgain(t *testing.T) {
 	summarized := talk(40)
 	summaries := 0
 	for i, s := range summarized {
-		if !strings.HasPrefix(s.Messages[1].Content.Text, "[summary ") {
+		if !strings.HasPrefix(s.Request.Messages[1].Content.Text, "[summary ") {
 			continue
 		}
-		if i == 0 || summarized[i-1].Messages[1].Content.Text != s.Messages[1].Content.Text || len(summarized[i-1].Messages) > len(s.Messages) {
+		if i == 0 || summarized[i-1].Request.Messages[1].Content.Text != s.Request.Messages[1].Content.Text || len(summarized[i-1].Request.Messages) > len(s.Request.Messages) {
 			summaries++
 		}
 	}
@@ -278,10 +236,28 @@ func TestWhatSendsAConversationAgain(t *testing.T) {
 		change()
 		w.eventually(name, func() bool {
 			s := talk(1)[0]
-			return s.Messages[0].Content.Text != before.Messages[0].Content.Text || len(s.Tools) != len(before.Tools)
+			return s.Request.Messages[0].Content.Text != before.Request.Messages[0].Content.Text || len(s.Tools) != len(before.Tools)
 		})
 		if n := again(talk(3)); n > 1 { // one may be a summary
 			t.Errorf("after %s %d of 3 requests send more than what is new", name, n)
 		}
 	}
+}
+
+// A prompt of a user that names the time goes on working, and doctor says what
+// it costs.
+func TestAPromptWithTheTimeGoesOnWorking(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, withModel)
+	w.write("You are terse. Current time: {{.Time}} ({{.Zone}})", 0o600, "data", "orchestrator", "prompts", "system.md")
+	w.start()
+	p := w.attach()
+	w.model.Queue(openaitest.Say("Hi."))
+	p.ask("Hello!")
+	system := w.model.Requests()[0].Messages[0].Content.Text
+	if !strings.HasPrefix(system, "You are terse. Current time: 20") || !strings.HasSuffix(system, "(Europe/Berlin)") {
+		t.Errorf("the system prompt is %q", system)
+	}
+	out, _, _ := w.cli("doctor")
+	contains(t, "doctor", out, w.file("data", "orchestrator", "prompts", "system.md")+": the system prompt of orchestrator depends on the time")
 }
