@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net"
 	"os"
@@ -13,7 +14,7 @@ import (
 	"time"
 
 	"github.com/switchboard-run/switchboard/contract"
-	"github.com/switchboard-run/switchboard/home/config"
+	"github.com/switchboard-run/switchboard/home/backup"
 	"github.com/switchboard-run/switchboard/kernel/bus"
 	"github.com/switchboard-run/switchboard/kernel/control"
 	"github.com/switchboard-run/switchboard/kernel/directory"
@@ -22,7 +23,6 @@ import (
 	"github.com/switchboard-run/switchboard/kernel/router"
 	"github.com/switchboard-run/switchboard/kernel/sandbox"
 	"github.com/switchboard-run/switchboard/kernel/supervisor"
-	"github.com/switchboard-run/switchboard/manifests"
 )
 
 // admin is the kernel as the command line sees it.
@@ -33,18 +33,34 @@ var _ control.Kernel = admin{}
 // Control is what a person can ask of the kernel while it runs.
 func (k *Kernel) Control() control.Kernel { return admin{k} }
 
+// AdminOptions are for the owner's command line.
+type AdminOptions struct {
+	// Token authorizes clients of the socket in RunDir; empty: there is none.
+	Token   string
+	Home    string // where the kernel is installed, for texts
+	Backups Backups
+}
+
+// Backups makes backups of the installation for its owner.
+type Backups interface {
+	// Create makes one in a file, which it chooses if it is empty.
+	Create(ctx context.Context, file string, secrets bool) (backup.Info, error)
+	State(now time.Time) backup.State
+	// Advice adds to an error about a damaged store how to get it back.
+	Advice(err error) error
+}
+
 // serveControl opens the socket of the command line and returns what serves it
 // until the context ends.
 func (k *Kernel) serveControl() (serve func(context.Context), err error) {
-	token, err := control.NewToken(filepath.Join(k.options.Home.Path(), control.TokenName))
+	if k.options.Admin.Token == "" {
+		return func(context.Context) {}, nil
+	}
+	listener, err := listenPrivate(filepath.Join(k.options.RunDir, control.SocketName))
 	if err != nil {
 		return nil, err
 	}
-	listener, err := listenPrivate(filepath.Join(k.options.Home.RuntimeDir(), control.SocketName))
-	if err != nil {
-		return nil, err
-	}
-	return func(ctx context.Context) { k.answer(ctx, listener, token) }, nil
+	return func(ctx context.Context) { k.answer(ctx, listener, k.options.Admin.Token) }, nil
 }
 
 func (k *Kernel) answer(ctx context.Context, listener net.Listener, token string) {
@@ -63,14 +79,14 @@ func (a admin) Status(ctx context.Context) (control.Status, error) {
 }
 
 func (a admin) examine(ctx context.Context) (control.Status, error) {
-	now := a.directory.Current()
+	now, p := a.directory.Current(), a.current()
 	s := control.Status{
-		Version: a.options.Version, PID: os.Getpid(), Home: a.options.Home.Path(), StartedAt: a.started, Timezone: now.Location.String(),
+		Version: a.options.Version, PID: os.Getpid(), Home: a.options.Admin.Home, StartedAt: a.started, Timezone: now.Location.String(),
 		StoreBytes: a.store.Size(), Sandbox: sandbox.Detect().String(), Models: models.Candidates(now, "default"), Extensions: a.extensions(), Waiting: []control.Waiting{},
-		Problems: a.problems(), Hints: []string{}, Backup: a.keeper.State(time.Now()),
+		Problems: append([]string{}, p.Problems...), Hints: append([]string{}, p.Hints...),
 	}
-	if hint := a.live.Config().AccidentalUTC(config.ThisMachine()); hint != "" {
-		s.Hints = append(s.Hints, hint)
+	if a.options.Admin.Backups != nil {
+		s.Backup = a.options.Admin.Backups.State(time.Now())
 	}
 	var err error
 	if s.Limits, err = a.ledger.Reached(); err != nil {
@@ -134,24 +150,39 @@ func (a admin) waiting(r journal.Reader) ([]control.Waiting, error) {
 	return waiting, nil
 }
 
-// problems are what is wrong with files as they are now, in any of which an
-// older edit is in force.
-func (a admin) problems() []string {
-	problems := []string{}
-	configErr, secretsErr := a.live.Errors()
-	for _, err := range []error{configErr, secretsErr} {
-		if err != nil {
-			problems = append(problems, strings.Split(err.Error(), "\n")...)
-		}
-	}
+// current is the plan in force.
+func (a admin) current() *plan {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if a.plan != nil {
-		for _, problem := range a.plan.linkProblems {
-			problems = append(problems, problem.String())
-		}
+	return a.plan
+}
+
+// damaged says what is known of a damaged store, and how to get it back; empty:
+// it is not damaged.
+func (a admin) damaged(err error) string {
+	if err == nil {
+		err = a.store.Damage()
 	}
-	return problems
+	if !errors.Is(err, journal.ErrDamaged) {
+		return ""
+	}
+	err = fmt.Errorf("%w. Stop the kernel: what comes in may not be kept", err)
+	if a.options.Admin.Backups != nil {
+		err = a.options.Admin.Backups.Advice(err)
+	}
+	return err.Error()
+}
+
+// Backup implements control.Kernel.
+func (a admin) Backup(ctx context.Context, file string, secrets bool) (backup.Info, error) {
+	if a.options.Admin.Backups == nil {
+		return backup.Info{}, fmt.Errorf("%w: this kernel makes no backups", contract.ErrUnavailable)
+	}
+	info, err := a.options.Admin.Backups.Create(ctx, file, secrets)
+	if err != nil {
+		return info, fmt.Errorf("%w: %w", contract.ErrUnavailable, err)
+	}
+	return info, nil
 }
 
 // Extensions implements control.Kernel.
@@ -161,21 +192,13 @@ func (a admin) extensions() []control.Extension {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	all := []control.Extension{}
-	if a.plan == nil {
-		return all
-	}
 	now := a.directory.Current()
-	for _, e := range a.plan.entries {
-		x := control.Extension{ID: e.ID, Builtin: e.Builtin, Kinds: []string{}}
-		if m := e.Manifest; m != nil {
-			x.Name, x.Version, x.Kinds = m.Name, m.Version, kinds(m)
-		}
-		if err := a.plan.problems[e.ID]; err != nil {
-			x.Problem = err.Error()
-		}
-		if d, out := a.plan.disabled[e.ID]; out {
-			x.State, x.Detail = control.StateInvalid, d.Reason
-			if d.Cause == manifests.SwitchedOff {
+	for i := range a.plan.all {
+		e := &a.plan.all[i]
+		x := control.Extension{ID: e.ID, Name: e.Name, Version: e.Version, Builtin: e.Builtin, Kinds: kinds(e), Problem: e.Problem}
+		if e.Off != nil {
+			x.State, x.Detail = control.StateInvalid, e.Off.Reason
+			if e.Off.Disabled {
 				x.State = control.StateDisabled
 			}
 			all = append(all, x)
@@ -221,7 +244,7 @@ func microseconds(us int64) *time.Time {
 	return &t
 }
 
-func kinds(m *manifests.Manifest) []string {
+func kinds(m *Spec) []string {
 	kinds := []string{}
 	for kind, is := range map[string]bool{
 		"channel": m.Provides.Channel != nil, "agent": m.Agent != nil, "tools": m.Provides.Tools, "models": len(m.Provides.Models) > 0,
@@ -278,10 +301,18 @@ func (a admin) Channels(context.Context) ([]control.Channel, error) {
 		c := &now.Channels[i]
 		channels = append(channels, control.Channel{
 			ID: c.ID, Name: c.Name, Status: c.Status(), Detail: c.Readiness.GetDetail(), Default: c.ID == now.DefaultChannel,
-			MaxLength: c.MaxLength, AllowFrom: a.live.Config().Channels.Of(c.ID).AllowFrom, Agent: cmp.Or(now.Routing[c.ID], router.DefaultAgent(now)),
+			MaxLength: c.MaxLength, AllowFrom: a.allowFrom(c.ID), Agent: cmp.Or(now.Routing[c.ID], router.DefaultAgent(now)),
 		})
 	}
 	return channels, nil
+}
+
+// allowFrom is what the owner set for a channel.
+func (a admin) allowFrom(channel string) []string {
+	if s := a.current().members[channel]; s != nil && s.Provides.Channel != nil {
+		return s.Provides.Channel.AllowFrom
+	}
+	return nil
 }
 
 // Send implements control.Kernel.
@@ -306,10 +337,10 @@ func (a admin) Agents(context.Context) ([]control.Agent, error) {
 	for _, g := range now.Agents {
 		x := control.Agent{
 			ID: g.ID, Name: g.Name, Description: g.Description, State: g.State, Enabled: now.Enabled(g.ID), Default: g.ID == router.DefaultAgent(now),
-			Model: g.Spec.GetModel(), Tools: []string{}, Memory: append([]string{}, g.Spec.GetMemory()...), History: manifests.HistorySession,
+			Model: g.Spec.GetModel(), Tools: []string{}, Memory: append([]string{}, g.Spec.GetMemory()...), History: "session",
 		}
 		if g.Spec.GetNoHistory() {
-			x.History = manifests.HistoryNone
+			x.History = "none"
 		}
 		if g.Spec.GetEcho() {
 			x.Model = ""

@@ -4,21 +4,19 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/switchboard-run/switchboard/home/config"
 	"github.com/switchboard-run/switchboard/kernel/control"
 	"github.com/switchboard-run/switchboard/kernel/sandbox"
-	"github.com/switchboard-run/switchboard/kernel/supervisor"
 )
 
 // sandboxOf is what really limits a running extension; the caller holds k.mu.
 func (k *Kernel) sandboxOf(id string, pid int) *control.Sandbox {
-	policy := k.policies[id]
-	shares := 0
+	own := k.policyOf(id)
+	policy, shares := own, 0
 	for other, s := range k.status {
 		if s.PID == pid && other != id {
 			shares++
-			if policy != nil && k.policies[other] != nil {
-				policy = sandbox.Union(policy, k.policies[other])
+			if others := k.policyOf(other); policy != nil && others != nil {
+				policy = sandbox.Union(policy, others)
 			} else {
 				policy = nil
 			}
@@ -27,11 +25,9 @@ func (k *Kernel) sandboxOf(id string, pid int) *control.Sandbox {
 	support := sandbox.Detect()
 	switch {
 	case policy == nil:
-		reason := "switched off in config.yaml (extensions." + id + ".sandbox)"
-		if k.plan.config.Sandbox == config.SandboxOff {
-			reason = "switched off in config.yaml (sandbox)"
-		} else if k.policies[id] != nil {
-			reason = "an extension that shares its process has none"
+		reason := "an extension that shares its process has none"
+		if own == nil && k.plan.members[id] != nil {
+			reason = k.plan.members[id].Unconfined
 		}
 		return &control.Sandbox{Level: sandbox.LevelNone, Reason: reason}
 	case support.Level() == sandbox.LevelNone:
@@ -52,29 +48,18 @@ func (k *Kernel) sandboxOf(id string, pid int) *control.Sandbox {
 // extraFiles are what a process may use besides its own and the system's.
 func (k *Kernel) extraFiles(pid int) (all []string) {
 	for id, s := range k.status {
-		m := k.plan.members[id]
-		if s.PID != pid || m == nil {
-			continue
-		}
-		for _, f := range m.manifest.Permissions.Files {
-			path := pathOf(f.Path, m.manifest, k.options)
-			if f.Write {
-				path += " (write)"
-			}
-			all = append(all, path)
+		if m := k.plan.members[id]; s.PID == pid && m != nil {
+			all = append(all, m.Files...)
 		}
 	}
 	slices.Sort(all)
 	return slices.Compact(all)
 }
 
-// keepPolicies notes what the specs limit.
-func (k *Kernel) keepPolicies(specs []supervisor.Spec) []supervisor.Spec {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	k.policies = map[string]*sandbox.Policy{}
-	for _, s := range specs {
-		k.policies[s.ID] = s.Policy
+// policyOf is the sandbox of an extension; the caller holds k.mu.
+func (k *Kernel) policyOf(id string) *sandbox.Policy {
+	if s := k.plan.members[id]; s != nil {
+		return s.Process.Policy
 	}
-	return specs
+	return nil
 }

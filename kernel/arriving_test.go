@@ -5,7 +5,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/switchboard-run/switchboard/home/config"
 	"github.com/switchboard-run/switchboard/kernel/directory"
 	"github.com/switchboard-run/switchboard/kernel/supervisor"
 )
@@ -29,7 +28,7 @@ func TestWhatComesBackByItselfIsWaitedFor(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			k := &Kernel{
-				options: Options{Home: &config.Home{}}, plan: planned(t, ""),
+				plan:   planOf(t, Spec{ID: "memory", Provides: Provides{Tools: true}}, Spec{ID: "openai", Provides: Provides{Models: []string{"openai/*"}}}),
 				status: map[string]supervisor.Status{"memory": tt.status, "openai": tt.status}, described: map[string]*offer{},
 			}
 			s := k.snapshot()

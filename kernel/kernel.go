@@ -1,8 +1,10 @@
 // Package kernel is the nano-kernel: it hosts the durable bus and the
-// MessageRouter, and runs everything else as extensions. This package wires its
-// parts together and owns their life; what they promise stands in each of them:
+// MessageRouter, and runs everything else as extensions. A program embeds it with
+// Open: extensions are Go values, the store is given, and nothing else is read or
+// written but sockets in the runtime directory. This package wires its parts
+// together and owns their life; each of them documents what it promises:
 //
-//	journal     the one durable store, and its engines
+//	journal     the one durable store, as an interface
 //	bus         events, deliveries, lanes, commits
 //	session     sessions, turns, tool calls
 //	router      who is admitted, which agent hears, where texts go
@@ -10,25 +12,23 @@
 //	tools       tool calls made once; the core tools
 //	models      which provider completes, and when
 //	spending    what completions cost, and may cost
-//	backup      copies of the home, and the way back
-//	manifest    what extensions declare
-//	config      what the user set
 //	supervisor  processes
+//	sandbox     what a process may use
 //	host        the kernel's side of the contract
 //	directory   what is known of all of them at one moment
-//	control     the socket of the command line
 //
 // # Promises
 //
-// One kernel runs on a home. Killed at any instant, it goes on from the store
-// at the next start: recovery is the normal start.
+// Killed at any instant, a kernel goes on from the store at the next start:
+// recovery is the normal start. One kernel at a time runs on a store and in a
+// runtime directory; the caller sees to that.
 package kernel
 
 import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
+	"io"
 	"net"
 	"os"
 	"path/filepath"
@@ -36,196 +36,151 @@ import (
 	"time"
 
 	"github.com/hashicorp/go-hclog"
-	"golang.org/x/sys/unix"
 
-	"github.com/switchboard-run/switchboard/home/backup"
-	"github.com/switchboard-run/switchboard/home/config"
 	"github.com/switchboard-run/switchboard/kernel/bus"
 	"github.com/switchboard-run/switchboard/kernel/directory"
 	"github.com/switchboard-run/switchboard/kernel/host"
 	"github.com/switchboard-run/switchboard/kernel/journal"
 	"github.com/switchboard-run/switchboard/kernel/models"
 	"github.com/switchboard-run/switchboard/kernel/router"
-	"github.com/switchboard-run/switchboard/kernel/sandbox"
 	"github.com/switchboard-run/switchboard/kernel/session"
 	"github.com/switchboard-run/switchboard/kernel/spending"
 	"github.com/switchboard-run/switchboard/kernel/supervisor"
 	"github.com/switchboard-run/switchboard/kernel/tools"
-	"github.com/switchboard-run/switchboard/manifests"
-	"github.com/switchboard-run/switchboard/store/sqlite"
 )
 
 // Options are what a kernel needs to know.
 type Options struct {
-	Home    *config.Home
-	Version string
-	// Env looks up the environment, Environ lists it: os.LookupEnv and
-	// os.Environ.
-	Env     func(string) (string, bool)
-	Environ []string
-	// Builtins holds the manifests of the built-in extensions; Builtin is the
-	// command that runs some of them in one process, given as <builtin>:<id>.
-	Builtins       fs.FS
-	BuiltinsPrefix string
-	Builtin        func(members []string) []string
-	// Confine is the command that puts a sandbox in force and becomes the command
-	// behind it: for extensions that are not built in.
-	Confine []string
-	// MaxTurns bounds the turns that follow from one event; 0: 200.
-	MaxTurns int
-	// Wrap, if set, stands between the kernel and its store. It is there for
-	// tests of what a crash leaves.
-	Wrap func(journal.Store) journal.Store
+	// Store opens the store while the processes of extensions start. The kernel
+	// closes it.
+	Store func() (journal.Store, error)
+	// RunDir is for sockets: private to the user, with a short path, and used by one
+	// kernel at a time.
+	RunDir     string
+	Extensions []Spec // see Apply
+	Settings   Settings
+	Version    string
+	Log        hclog.Logger // nil: nothing is logged
+	// ExtensionLog returns where the log lines of an extension go; nil: nowhere.
+	ExtensionLog func(id string) io.Writer
+	// Adopt ends whatever extensions leave behind, also outside of their process
+	// groups, for a program that has no other children.
+	Adopt bool
+	Admin AdminOptions
 }
 
 const (
-	defaultMaxTurns = 200
-	stopTimeout     = 20 * time.Second
-	detourEvery     = 5 * time.Second
+	stopTimeout = 20 * time.Second
+	detourEvery = 5 * time.Second
 )
 
 // Kernel is a running kernel. Its methods are safe for concurrent use.
 type Kernel struct {
 	options    Options
 	log        hclog.Logger
-	logs       *logs
-	lock       *os.File
 	started    time.Time
-	live       *config.Live
-	dropped    *manifests.Dir
-	builtins   []manifests.Entry
 	store      journal.Store
-	damage     func() error // of the store, as far as it was met
 	bus        *bus.Bus
 	directory  *directory.Directory
-	sessions   *session.Book
+	sessions   *session.Store
 	router     *router.MessageRouter
 	tools      *tools.Runner
 	ledger     *spending.Ledger
 	host       *host.Host
 	super      *supervisor.Supervisor
-	keeper     *backup.Keeper
 	listener   net.Listener
 	generation int64
 
-	first      *plan      // that of the start
-	planning   sync.Mutex // one plan at a time
-	refreshing sync.Mutex // one snapshot at a time
-	backing    sync.Mutex // one backup at a time
-	mu         sync.Mutex // guards what follows
+	planning   sync.Mutex     // one plan at a time
+	refreshing sync.Mutex     // one snapshot at a time
+	telling    sync.WaitGroup // what tells of states of extensions
+	mu         sync.Mutex     // guards what follows
 	plan       *plan
 	status     map[string]supervisor.Status
 	active     map[string]*supervisor.Instance
 	actors     map[string]*bus.Actor // of the latest generation
 	// described is what extensions said of themselves when they were last active.
 	described map[string]*offer
-	stopping  map[string]bool            // being stopped on purpose
-	policies  map[string]*sandbox.Policy // of the plan
+	stopping  map[string]bool // being stopped on purpose
 }
 
-// Open takes the home, opens the store and recovers what was under way. Beside
-// that the processes of extensions start, but nothing is asked of them before Run.
-// Close must be called, also without Run.
+// Open opens the store and recovers what was under way. Meanwhile the processes of
+// extensions start, but nothing is asked of them before Run. Close must be called
+// after it, also without Run.
 func Open(ctx context.Context, o Options) (_ *Kernel, err error) {
+	if o.Log == nil {
+		o.Log = hclog.NewNullLogger()
+	}
 	k := &Kernel{
-		options: o, started: time.Now(), directory: &directory.Directory{}, host: host.New(), status: map[string]supervisor.Status{},
-		active: map[string]*supervisor.Instance{}, actors: map[string]*bus.Actor{}, stopping: map[string]bool{},
-		described: map[string]*offer{},
+		options: o, log: o.Log, started: time.Now(), directory: &directory.Directory{}, host: host.New(),
+		status: map[string]supervisor.Status{}, active: map[string]*supervisor.Instance{}, actors: map[string]*bus.Actor{},
+		stopping: map[string]bool{}, described: map[string]*offer{},
 	}
 	defer func() {
 		if err != nil {
 			_ = k.Close()
 		}
 	}()
-	unix.Umask(0o077) // also for extensions: what they make is the user's alone
-	if k.lock, err = lockHome(o.Home, heldByKernel); err != nil {
-		return nil, err
-	}
-	if err := completeHome(o.Home); err != nil {
-		return nil, err
-	}
-	if k.logs, err = openLogs(o.Home); err != nil {
-		return nil, err
-	}
-	k.log = k.logs.kernel()
-	if err := isolateStdin(); err != nil {
-		return nil, err
-	}
-	k.live = config.Open(o.Home, o.Env)
-	if configErr, secretsErr := k.live.Errors(); configErr != nil || secretsErr != nil {
-		return nil, fmt.Errorf("the configuration cannot be used; correct it and start again:\n%w", errors.Join(configErr, secretsErr))
-	}
-	if k.dropped, err = manifests.OpenDir(o.Home.Extensions()); err != nil {
-		return nil, err
-	}
-	if err := k.keepBackups(); err != nil {
+	first, err := newPlan(o.Extensions, o.Settings)
+	if err != nil {
 		return nil, err
 	}
 	var storeErr error
 	var opening sync.WaitGroup
 	opening.Go(func() { storeErr = k.openStore() })
-	err = k.launch()
+	err = k.launch(first)
 	if opening.Wait(); storeErr != nil {
-		return nil, withBackups(o.Home, storeErr)
+		return nil, storeErr
 	}
 	if err != nil {
 		return nil, err
 	}
-	k.keeper = k.newKeeper()
 	k.sessions = session.New(k.directory)
 	k.router = router.New(k.directory, k.sessions, k.statusText)
-	retention := k.live.Config().Retention
 	k.bus, err = bus.New(ctx, bus.Options{
-		Store: k.store, Router: k.router, Sessions: k.sessions, Log: k.log.Named("bus"),
-		Stuck: k.stuck, Events: retention.Events, Dead: retention.Dead,
+		Store: k.store, Effects: k.sessions.Effects(), Hooks: k.router.Hooks(), Log: k.log.Named("bus"),
+		Stuck: k.stuck, Events: first.KeepEvents, Dead: first.KeepDead,
 	})
 	if err != nil {
-		return nil, withBackups(o.Home, err)
+		return nil, err
 	}
 	k.tools = &tools.Runner{
 		Bus: k.bus, Sessions: k.sessions, Directory: k.directory, Router: k.router, Remote: k.host, Log: k.log.Named("tools"),
 	}
-	k.sessions.Run(k.tools)
 	k.ledger = spending.New(k.bus, k.directory, k.log.Named("spending"))
 	k.host.Options = host.Options{
 		Bus: k.bus, Sessions: k.sessions, Directory: k.directory, Tools: k.tools,
-		Models: &models.Router{Directory: k.directory, Remote: k.host, Ledger: k.ledger}, Log: k.log.Named("host"), Report: k.report, Stuck: k.stuck,
+		Models: &models.Router{Directory: k.directory, Remote: k.host, Ledger: k.ledger}, Log: k.log.Named("host"),
+		Report: k.super.Report, Stuck: k.stuck,
 	}
-	return k, nil
+	return k, k.enforce(first)
 }
 
-// launch makes the first plan and starts the processes of extensions.
-func (k *Kernel) launch() (err error) {
-	if k.builtins, err = manifests.LoadBuiltin(k.options.Builtins, k.options.BuiltinsPrefix); err != nil {
-		return err
-	}
+// launch starts the processes of a plan.
+func (k *Kernel) launch(p *plan) (err error) {
 	k.super, err = supervisor.New(supervisor.Options{
-		Observer: observer{k}, Log: k.log.Named("supervisor"), RunDir: filepath.Join(k.options.Home.RuntimeDir(), "x"),
-		LogSink: k.logs.extension, Hold: true, Adopt: true,
+		Observer: observer{k}, Log: k.log.Named("supervisor"), RunDir: filepath.Join(k.options.RunDir, "x"),
+		LogSink: k.options.ExtensionLog, Hold: true, Adopt: k.options.Adopt,
 	})
 	if err != nil {
 		return err
 	}
-	k.first = k.makePlan()
-	return k.super.Apply(k.keepPolicies(k.specs(k.first)))
+	return k.super.Apply(k.processes(p))
 }
 
-func (k *Kernel) openStore() error {
-	store, err := sqlite.Open(k.options.Home.Database())
-	if err != nil {
+func (k *Kernel) openStore() (err error) {
+	if k.store, err = k.options.Store(); err != nil {
+		k.store = nil // an interface that holds a nil pointer is not nil
 		return err
 	}
-	k.store, k.damage = store, store.Damage
-	if k.options.Wrap != nil {
-		k.store = k.options.Wrap(store)
-	}
-	k.generation = k.store.Epoch() << 20
+	k.generation = k.store.Epoch() << 20 // generations are never used twice
 	return nil
 }
 
-// Run starts the extensions and serves until ctx ends; then it stops them.
+// Run initializes the extensions and serves them until ctx ends; then it stops
+// them. It is called once.
 func (k *Kernel) Run(ctx context.Context) error {
-	listener, err := listenPrivate(filepath.Join(k.options.Home.RuntimeDir(), "kernel.sock"))
+	listener, err := listenPrivate(filepath.Join(k.options.RunDir, "kernel.sock"))
 	if err != nil {
 		return err
 	}
@@ -237,8 +192,6 @@ func (k *Kernel) Run(ctx context.Context) error {
 			k.log.Error("serving extensions ended", "error", err)
 		}
 	})
-	watching, stopWatching := context.WithCancel(ctx)
-	defer stopWatching()
 	answer, err := k.serveControl()
 	if err != nil {
 		k.host.Stop()
@@ -247,17 +200,15 @@ func (k *Kernel) Run(ctx context.Context) error {
 	serving, stopServing := context.WithCancel(context.WithoutCancel(ctx))
 	defer stopServing() // last: until then it tells what is being stopped
 	background.Go(func() { answer(serving) })
-	k.enforce(k.first)
 	k.super.Begin(k.generation)
-	k.declareSchedules(k.first)
-	background.Go(func() { k.live.Watch(watching, func(config.Change) { k.Replan() }) })
-	background.Go(func() { k.dropped.Watch(watching, func([]manifests.Change) { k.Replan() }) })
-	background.Go(func() { k.detourLoop(watching) })
-	background.Go(func() { k.keeper.Run(watching) })
-	k.log.Info("the kernel is running", "home", k.options.Home.Path(), "version", k.options.Version)
+	k.planning.Lock()
+	if err := k.declareSchedules(k.plan); err != nil {
+		k.log.Error("declaring schedules failed", "error", err)
+	}
+	k.planning.Unlock()
+	background.Go(func() { k.detourLoop(ctx) })
+	k.log.Info("the kernel is running", "home", k.options.Admin.Home, "version", k.options.Version)
 	<-ctx.Done()
-	hold(k.lock, heldToStop)
-	stopWatching()
 	stop, cancel := context.WithTimeout(context.WithoutCancel(ctx), stopTimeout)
 	defer cancel()
 	err = k.super.Stop(stop)
@@ -265,27 +216,53 @@ func (k *Kernel) Run(ctx context.Context) error {
 	return err
 }
 
-// Close releases the store and the home.
+// Close ends what Run has not ended, and closes the store.
 func (k *Kernel) Close() error {
-	var errs []error
-	if k.super != nil { // what Run has not stopped was never asked for anything
+	if k.super != nil { // extensions that did not run were never asked for anything
 		ended, cancel := context.WithCancel(context.Background())
 		cancel()
 		_ = k.super.Stop(ended)
 	}
+	k.telling.Wait()
 	if k.bus != nil {
 		k.bus.Close()
 	}
 	if k.store != nil {
-		errs = append(errs, k.store.Close())
+		return k.store.Close()
 	}
-	if k.logs != nil {
-		errs = append(errs, k.logs.close())
+	return nil
+}
+
+// Publish publishes an event as the kernel's own. A payload is encoded as JSON.
+// Events with the same key are handled in order.
+func (k *Kernel) Publish(topic, key string, payload any) (id string, err error) {
+	err = k.bus.Do(func(tx *bus.Tx) error {
+		e, err := tx.Emit(topic, key, payload)
+		id = e.GetId()
+		return err
+	})
+	return id, err
+}
+
+// Snapshot writes a consistent copy of the store to a file that does not exist
+// yet, while everything goes on.
+func (k *Kernel) Snapshot(ctx context.Context, file string) error { return k.store.Backup(ctx, file) }
+
+// listenPrivate listens on a socket that only this user can open. It does not
+// change the umask, which belongs to the whole process: directories and
+// extensions that are made at the same time would get it too.
+func listenPrivate(path string) (net.Listener, error) {
+	if err := os.Remove(path); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return nil, fmt.Errorf("remove the socket of an earlier kernel: %w", err)
 	}
-	if k.lock != nil {
-		errs = append(errs, k.lock.Close())
+	listener, err := net.Listen("unix", path) //nolint:noctx // making a socket does not wait
+	if err != nil {
+		return nil, fmt.Errorf("listen on %s: %w", path, err)
 	}
-	return errors.Join(errs...)
+	if err := os.Chmod(path, 0o600); err != nil {
+		return nil, errors.Join(fmt.Errorf("listen on %s: %w", path, err), listener.Close())
+	}
+	return listener, nil
 }
 
 // stuck restarts an extension with a handler that does not end.

@@ -4,7 +4,6 @@ import (
 	"fmt"
 
 	"github.com/switchboard-run/switchboard/contract"
-	"github.com/switchboard-run/switchboard/contract/extensionv1"
 	"github.com/switchboard-run/switchboard/kernel/bus"
 	"github.com/switchboard-run/switchboard/kernel/directory"
 	"github.com/switchboard-run/switchboard/kernel/supervisor"
@@ -62,7 +61,7 @@ func (o observer) Changed(s supervisor.Status) {
 	}
 	k.refresh()
 	if worthTelling(previous.State, s.State) {
-		go k.tell(s)
+		k.telling.Go(func() { k.tell(s) })
 	}
 }
 
@@ -81,9 +80,4 @@ func (k *Kernel) tell(s supervisor.Status) {
 	}); err != nil {
 		k.log.Warn("publishing the state of an extension failed", "extension", s.ID, "error", err)
 	}
-}
-
-// report takes a change of readiness from an extension.
-func (k *Kernel) report(extension string, generation int64, r *extensionv1.Readiness) {
-	k.super.Report(extension, generation, r)
 }

@@ -4,7 +4,6 @@ import (
 	"testing"
 
 	"github.com/switchboard-run/switchboard/contract/extensionv1"
-	"github.com/switchboard-run/switchboard/home/config"
 	"github.com/switchboard-run/switchboard/kernel/directory"
 	"github.com/switchboard-run/switchboard/kernel/supervisor"
 )
@@ -15,8 +14,7 @@ func TestASnapshotDoesNotCompileSchemasAgain(t *testing.T) {
 	t.Parallel()
 	lookup := &extensionv1.Tool{Name: "lookup", Description: "Looks it up.", Schema: []byte(`{"type":"object"}`)}
 	k := &Kernel{
-		options:   Options{Home: &config.Home{}},
-		plan:      planned(t, ""),
+		plan:      planOf(t, Spec{ID: "memory", Provides: Provides{Tools: true}}),
 		status:    map[string]supervisor.Status{},
 		described: map[string]*offer{"memory": offerOf("memory", &extensionv1.Description{Tools: []*extensionv1.Tool{lookup}})},
 	}
@@ -39,4 +37,13 @@ func toolOf(s *directory.Snapshot, name string) *directory.Tool {
 		}
 	}
 	return nil
+}
+
+func planOf(t *testing.T, specs ...Spec) *plan {
+	t.Helper()
+	p, err := newPlan(specs, Settings{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
 }

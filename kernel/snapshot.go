@@ -12,7 +12,6 @@ import (
 	"github.com/switchboard-run/switchboard/contract/extensionv1"
 	"github.com/switchboard-run/switchboard/kernel/directory"
 	"github.com/switchboard-run/switchboard/kernel/supervisor"
-	"github.com/switchboard-run/switchboard/manifests"
 )
 
 // refresh puts a new snapshot of what is known in force, and lets the bus hold
@@ -35,19 +34,15 @@ func (k *Kernel) refresh() {
 
 // snapshot builds the directory; the caller holds k.mu.
 func (k *Kernel) snapshot() *directory.Snapshot {
-	c := k.plan.config
+	p := k.plan
 	s := &directory.Snapshot{
-		Location: k.plan.zone, DefaultAgent: c.Agents.Default, EnabledAgents: c.Agents.Enabled, Routing: c.Agents.Routing,
-		DefaultChannel: c.Channels.Default, Hold: c.Channels.Hold, ModelOrder: c.Models.Default, ModelNames: map[string][]string{},
-		Approve: c.Approve, MaxTurns: cmp.Or(k.options.MaxTurns, defaultMaxTurns),
+		Location: p.Location, DefaultAgent: p.DefaultAgent, EnabledAgents: p.EnabledAgents, Routing: p.Routing,
+		DefaultChannel: p.DefaultChannel, Hold: p.Hold, ModelOrder: p.ModelOrder, ModelNames: p.ModelNames,
+		DailyTokens: p.DailyTokens, Completions: p.Completions, Approve: p.Approve, MaxTurns: p.MaxTurns,
 	}
-	if c.Models.Scout != "" {
-		s.ModelNames["scout"] = []string{c.Models.Scout}
-	}
-	s.DailyTokens, s.Completions = c.Models.DailyTokens, c.Models.Concurrency
 	s.Tools = append(s.Tools, coreTools()...)
-	for id, m := range k.plan.members {
-		k.describe(s, id, m)
+	for _, x := range p.members {
+		k.describe(s, x)
 	}
 	slices.SortFunc(s.Channels, func(a, b directory.Channel) int { return cmp.Compare(a.ID, b.ID) })
 	slices.SortFunc(s.Agents, func(a, b directory.Agent) int { return cmp.Compare(a.ID, b.ID) })
@@ -60,87 +55,82 @@ func (k *Kernel) snapshot() *directory.Snapshot {
 	return s
 }
 
-func (k *Kernel) describe(s *directory.Snapshot, id string, m *member) {
-	status := k.status[id]
-	state := string(cmp.Or(status.Between, status.State, supervisor.Starting)) // not told yet: it is about to be started
+func (k *Kernel) describe(s *directory.Snapshot, x *Spec) {
+	status := k.status[x.ID]
+	state := string(cmp.Or(status.Between, status.State, supervisor.Starting)) // no status yet: it is about to start
 	readiness := &extensionv1.Readiness{State: cmp.Or(status.Readiness, extensionv1.Readiness_STATE_OFFLINE), Detail: status.ReadinessDetail}
-	if len(m.missing) > 0 {
-		readiness = &extensionv1.Readiness{
-			State:  extensionv1.Readiness_STATE_UNCONFIGURED,
-			Detail: k.howToConfigure(m, status),
-		}
+	if len(x.Missing) > 0 {
+		readiness = &extensionv1.Readiness{State: extensionv1.Readiness_STATE_UNCONFIGURED, Detail: k.howToConfigure(x, status)}
 	}
-	if channel := m.manifest.Provides.Channel; channel != nil {
-		settings := k.plan.config.Channels.Of(id)
-		allow, local := settings.AllowFrom, m.manifest.Run.Builtin == terminalBuiltin
-		if local {
-			allow = append(slices.Clone(allow), "*") // whoever can open its socket is the owner
+	if c := x.Provides.Channel; c != nil {
+		allow := c.AllowFrom
+		if c.Local {
+			allow = append(slices.Clone(allow), "*") // a user who can open its socket is the owner
 		}
 		s.Channels = append(s.Channels, directory.Channel{
-			ID: id, Name: m.manifest.Name, MaxLength: channel.MaxLength, Formats: channel.Formats, Drafts: channel.Drafts,
-			Hold: settings.Uncertain == "hold", AllowFrom: allow, Local: local, State: state, Readiness: readiness,
+			ID: x.ID, Name: x.name(), MaxLength: c.MaxLength, Formats: c.Formats, Drafts: c.Drafts,
+			Hold: c.HoldUncertain, AllowFrom: allow, Local: c.Local, State: state, Readiness: readiness,
 		})
 	}
-	if m.manifest.Agent != nil {
+	if a := x.Agent; a != nil {
 		s.Agents = append(s.Agents, directory.Agent{
-			ID: id, Name: m.manifest.Name, Description: m.manifest.Description, State: state, Spec: m.agentSpec(),
-			Approve: m.manifest.Agent.Approve,
+			ID: x.ID, Name: x.name(), Description: x.Description, State: state, Spec: a.Spec, Approve: a.Approve, DailyTokens: a.DailyTokens,
 		})
-		s.Agents[len(s.Agents)-1].DailyTokens = m.manifest.Agent.Limits.DailyTokens
 	}
-	if len(m.manifest.Provides.Models) > 0 {
-		s.Models = append(s.Models, directory.Provider{Extension: id, Models: m.manifest.Provides.Models, State: state, Readiness: readiness})
+	if len(x.Provides.Models) > 0 {
+		s.Models = append(s.Models, directory.Provider{
+			Extension: x.ID, Models: x.Provides.Models, Fallback: x.Provides.Fallback, State: state, Readiness: readiness,
+		})
 	}
-	offered := k.described[id]
+	offered := k.described[x.ID]
 	switch {
 	case status.State == supervisor.Failed:
-	case offered == nil && m.manifest.Provides.Tools && arriving(state, status):
-		s.Arriving = append(s.Arriving, id)
+	case offered == nil && x.Provides.Tools && arriving(state, status):
+		s.Arriving = append(s.Arriving, x.ID)
 	default: // what it offered last is what it offers again once it is back
 		s.Tools = append(s.Tools, offered.entries()...)
 	}
-	s.Commands = append(s.Commands, commands(m.manifest, offered.said(), state)...)
+	s.Commands = append(s.Commands, x.commands(offered.said(), state)...)
 }
 
 // soon is how long the pause before a start may be for the tools of an extension
 // to be waited for.
 const soon = 5 * time.Second
 
-// arriving says that an extension that has not said yet what it offers does so
-// soon: it is being started, or will be in a moment.
+// arriving says that an extension that has not described itself yet does so soon:
+// it is starting, or will be in a moment.
 func arriving(state string, status supervisor.Status) bool {
 	return state == directory.StateStarting || state == directory.StateBackingOff && time.Until(status.RetryAt) < soon
 }
 
-// commands are the slash commands of an extension. What its manifest does not
-// say of one, the tool of the same command does.
-func commands(m *manifests.Manifest, d *extensionv1.Description, state string) (all []directory.Command) {
-	for _, c := range m.Provides.Commands {
-		command := directory.Command{Name: c.Name, Description: c.Description, Extension: m.ID, Title: m.Name, State: state}
+// commands are the slash commands of an extension. A command without a description
+// has that of its tool.
+func (s *Spec) commands(d *extensionv1.Description, state string) (all []directory.Command) {
+	for _, c := range s.Provides.Commands {
+		command := directory.Command{Name: c.Name, Description: c.Description, Extension: s.ID, Title: s.name(), State: state}
 		for _, t := range d.GetTools() {
 			if t.GetCommand() == c.Name && command.Description == "" {
 				command.Description, _, _ = strings.Cut(t.GetDescription(), ". ")
 			}
 		}
-		command.Description = cmp.Or(command.Description, "of "+m.Name)
+		command.Description = cmp.Or(command.Description, "of "+s.name())
 		all = append(all, command)
 	}
 	return all
 }
 
-// howToConfigure is what the extension itself says it needs, if it says so. It
-// does not know where the secrets are kept.
-func (k *Kernel) howToConfigure(m *member, status supervisor.Status) string {
-	if status.Readiness == extensionv1.Readiness_STATE_UNCONFIGURED && status.ReadinessDetail != "" {
-		return strings.ReplaceAll(status.ReadinessDetail, secretsName, k.options.Home.Secrets())
-	}
-	return fmt.Sprintf("set %s in the environment or in %s", strings.Join(m.missing, " and "), k.options.Home.Secrets())
-}
-
-// secretsName is what extensions call the file of secrets.
+// secretsName is what extensions call the file of secrets, whose place they do not
+// know.
 const secretsName = "secrets.env"
 
-const terminalBuiltin = "cli_channel"
+// howToConfigure is what the extension itself says that it needs, if it says so.
+func (k *Kernel) howToConfigure(s *Spec, status supervisor.Status) string {
+	file := cmp.Or(k.plan.SecretsFile, secretsName)
+	if status.Readiness == extensionv1.Readiness_STATE_UNCONFIGURED && status.ReadinessDetail != "" {
+		return strings.ReplaceAll(status.ReadinessDetail, secretsName, file)
+	}
+	return fmt.Sprintf("set %s in the environment or in %s", strings.Join(s.Missing, " and "), file)
+}
 
 // etags stand for what agents are told of tools and of channels.
 func etags(s *directory.Snapshot) (toolset, channels string) {

@@ -47,6 +47,7 @@ type Manifest struct {
 	Name         string         `yaml:"name,required" check:"text"`
 	Version      string         `yaml:"version,required" check:"version"`
 	Description  string         `yaml:"description"`
+	Optional     bool           `yaml:"optional"` // starts only if config.yaml has an entry for it under extensions
 	Requires     Requires       `yaml:"requires"`
 	Run          Run            `yaml:"run"`
 	Provides     Provides       `yaml:"provides"`
@@ -95,6 +96,8 @@ type Provides struct {
 	Tools    bool      `yaml:"tools"`
 	Commands []Command `yaml:"commands" unique:"name"`                  // for people
 	Models   []string  `yaml:"models" check:"model_pattern" unique:"-"` // <id>/<name> or <id>/*
+	Fallback bool      `yaml:"fallback"`                                // its models stand in while no other provider is configured
+	Topology bool      `yaml:"topology"`                                // it links agents as config.yaml says; built-in extensions only
 }
 
 // Channel is a way to talk to people.
@@ -103,6 +106,7 @@ type Channel struct {
 	Formats   []string      `yaml:"formats" enum:"text|markdown|html" unique:"-"`
 	Dedupe    time.Duration `yaml:"dedupe" min:"0s"` // how long a message id is shown only once
 	Drafts    bool          `yaml:"drafts"`          // can show text that is being written
+	Local     bool          `yaml:"local"`           // only the owner can reach it; built-in extensions only
 }
 
 // Command is a slash command; the file may give just its name.
@@ -122,6 +126,7 @@ type Permissions struct {
 	Tools     []string       `yaml:"tools" check:"tool" unique:"-"`         // read-only ones it may ask outside of turns
 	Models    []string       `yaml:"models" check:"model" unique:"-"`       // it may ask outside of turns
 	Presence  bool           `yaml:"presence"`                              // it may ask when a person was there last
+	Sessions  bool           `yaml:"sessions"`                              // it may read all sessions
 }
 
 // File is a file or directory, with all that is below, which the extension may

@@ -120,6 +120,14 @@ func (m *Manifest) checkProvides() {
 	if c := p.Channel; c != nil && c.MaxLength > 0 && c.MaxLength < contract.MinChannelLength {
 		m.doc.Report("provides.channel.max_length", "must be at least %d, or 0 for no limit", contract.MinChannelLength)
 	}
+	for path, is := range map[string]bool{"provides.channel.local": p.Channel != nil && p.Channel.Local, "provides.topology": p.Topology} {
+		if is && !m.trusted {
+			m.doc.Report(path, "is for built-in extensions only: it would grant more than its manifest says")
+		}
+	}
+	if p.Fallback && len(p.Models) == 0 {
+		m.doc.Report("provides.fallback", "needs provides.models")
+	}
 	for i, pattern := range p.Models {
 		provider, _, _ := strings.Cut(pattern, "/")
 		if pattern != "" && m.ID != "" && provider != m.ID {

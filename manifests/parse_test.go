@@ -196,6 +196,10 @@ F:8:35: provides.commands[3]: "photo" stands in the list twice, first in line 8
 F:9:12: provides.models[0]: "openai/*" must start with the extension's own id: telegram_channel/
 F:9:22: provides.models[1]: "telegram_channel" is neither <id>/<model> nor <id>/*
 F:9:40: provides.models[2]: "telegram_channel/a*" is neither <id>/<model> nor <id>/*`},
+		"for built-ins only": {head + "provides: {channel: {local: true}, topology: true, fallback: true}", `
+F:6:29: provides.channel.local: is for built-in extensions only: it would grant more than its manifest says
+F:6:46: provides.topology: is for built-in extensions only: it would grant more than its manifest says
+F:6:62: provides.fallback: needs provides.models`},
 		"topics": {head + `provides: {channel: {}}
 permissions:
   publish: [user.mesage, agent.output, channel.send.cli_channel, Reminder.Due, a.*.b, x.y, "x.*", "*", "system.*"]

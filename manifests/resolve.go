@@ -58,7 +58,7 @@ func (s *Set) Enabled(id string) *Manifest {
 // Options are what Resolve needs to know besides the manifests.
 type Options struct {
 	KernelVersion string            // empty, or no semantic version: not checked
-	Enabled       func(string) bool // by the configuration; nil: all
+	Enabled       func(id string, optional bool) bool // by the configuration; nil: all
 	// Refuse says why an extension may not have what it asks for; nil: it may.
 	Refuse func(*Manifest) error
 }
@@ -103,8 +103,8 @@ func (r *resolver) admit(e Entry, o Options) {
 	}
 	r.byID[e.ID] = c
 	switch {
-	case o.Enabled != nil && !o.Enabled(e.ID):
-		c.disable(SwitchedOff, nil, "disabled in the configuration (extensions.%s.enabled)", e.ID)
+	case o.Enabled != nil && !o.Enabled(e.ID, e.Manifest != nil && e.Manifest.Optional):
+		c.disable(SwitchedOff, nil, "not enabled in the configuration (extensions.%s.enabled)", e.ID)
 	case e.Manifest == nil && e.Err != nil:
 		c.disable(Invalid, nil, "%s", e.Err)
 	case e.Manifest == nil:

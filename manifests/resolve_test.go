@@ -136,9 +136,9 @@ c (dependency): it requires the extension b, which does not start (kernel)`,
 		},
 		"switched off": {
 			entries: []manifests.Entry{e("a"), e("b", "a"), e("c")},
-			options: manifests.Options{Enabled: func(id string) bool { return id != "a" }},
+			options: manifests.Options{Enabled: func(id string, _ bool) bool { return id != "a" }},
 			levels:  "c",
-			away: `a (disabled): disabled in the configuration (extensions.a.enabled)
+			away: `a (disabled): not enabled in the configuration (extensions.a.enabled)
 b (dependency): it requires the extension a, which does not start (disabled)`,
 		},
 	} {

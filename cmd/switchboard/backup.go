@@ -11,9 +11,9 @@ import (
 	"github.com/dustin/go-humanize"
 	"github.com/spf13/cobra"
 
+	"github.com/switchboard-run/switchboard/home"
 	"github.com/switchboard-run/switchboard/home/backup"
 	"github.com/switchboard-run/switchboard/home/config"
-	"github.com/switchboard-run/switchboard/kernel"
 	"github.com/switchboard-run/switchboard/kernel/control"
 )
 
@@ -32,7 +32,7 @@ func newBackupCreate() *cobra.Command {
 	asJSON := jsonFlag(c)
 	secrets := c.Flags().Bool("secrets", false, "secrets.env too")
 	c.RunE = func(c *cobra.Command, args []string) error {
-		home, err := openHome()
+		h, err := openHome()
 		if err != nil {
 			return err
 		}
@@ -42,7 +42,7 @@ func newBackupCreate() *cobra.Command {
 				return fmt.Errorf("making a backup: %w", err)
 			}
 		}
-		info, err := createBackup(c.Context(), home, file, *secrets)
+		info, err := createBackup(c.Context(), h, file, *secrets)
 		switch {
 		case c.Context().Err() != nil:
 			return errors.New("making a backup: interrupted; nothing is left of it")
@@ -60,8 +60,8 @@ func newBackupCreate() *cobra.Command {
 }
 
 // createBackup asks the kernel for one, or makes it if none runs.
-func createBackup(ctx context.Context, home *config.Home, file string, secrets bool) (backup.Info, error) {
-	k, err := dial(ctx, home)
+func createBackup(ctx context.Context, h *config.Home, file string, secrets bool) (backup.Info, error) {
+	k, err := dial(ctx, h)
 	if err == nil {
 		defer k.Close()
 		return k.Backup(ctx, file, secrets)
@@ -70,20 +70,20 @@ func createBackup(ctx context.Context, home *config.Home, file string, secrets b
 		return backup.Info{}, fmt.Errorf("making a backup: %w", err)
 	}
 	if file == "" {
-		file = backup.Name(home, time.Now())
+		file = backup.Name(h, time.Now())
 	}
-	return kernel.CreateBackup(ctx, home, version, file, secrets)
+	return home.CreateBackup(ctx, h, version, file, secrets)
 }
 
 func newBackupList() *cobra.Command {
 	c := &cobra.Command{Use: "list", Short: "List the backups in the home, the newest first", Args: cobra.NoArgs}
 	asJSON := jsonFlag(c)
 	c.RunE = func(c *cobra.Command, _ []string) error {
-		home, err := findHome()
+		h, err := findHome()
 		if err != nil {
 			return err
 		}
-		return list(c, *asJSON, backup.List(home), "FILE KIND MADE SIZE", "There are none yet: `switchboard backup create` makes one.",
+		return list(c, *asJSON, backup.List(h), "FILE KIND MADE SIZE", "There are none yet: `switchboard backup create` makes one.",
 			func(p *printer, f backup.Found) []cell {
 				return []cell{text(f.File), text(f.Kind), text(p.clock(f.At)), text(humanize.IBytes(uint64(f.Bytes)))} //nolint:gosec // not negative
 			})
@@ -101,11 +101,11 @@ func newBackupVerify() *cobra.Command {
 	}
 	asJSON := jsonFlag(c)
 	c.RunE = func(c *cobra.Command, args []string) error {
-		home, err := findHome()
+		h, err := findHome()
 		if err != nil {
 			return err
 		}
-		info, err := backup.Verify(c.Context(), args[0], unpackIn(home))
+		info, err := backup.Verify(c.Context(), args[0], unpackIn(h))
 		switch {
 		case c.Context().Err() != nil:
 			return errReported
@@ -125,11 +125,11 @@ func newBackupVerify() *cobra.Command {
 // unpackIn is where a backup is unpacked to look at it: in the home, whose disk
 // holds a store anyway, or where there is none, or none that can be written,
 // among temporary files.
-func unpackIn(home *config.Home) string {
-	if home.Writable() != nil {
+func unpackIn(h *config.Home) string {
+	if h.Writable() != nil {
 		return os.TempDir()
 	}
-	return home.Backups()
+	return h.Backups()
 }
 
 func newBackupRestore() *cobra.Command {
@@ -142,11 +142,11 @@ func newBackupRestore() *cobra.Command {
 	asJSON := jsonFlag(c)
 	storeOnly := c.Flags().Bool("store-only", false, "leave the configuration, extensions and their files as they are")
 	c.RunE = func(c *cobra.Command, args []string) error {
-		home, err := openHome()
+		h, err := openHome()
 		if err != nil {
 			return err
 		}
-		r, err := kernel.RestoreBackup(c.Context(), home, args[0], *storeOnly)
+		r, err := home.RestoreBackup(c.Context(), h, args[0], *storeOnly)
 		switch {
 		case err != nil && c.Context().Err() != nil:
 			return errors.New("nothing was restored: interrupted")

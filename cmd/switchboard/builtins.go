@@ -16,6 +16,7 @@ import (
 	"github.com/switchboard-run/switchboard/extensions/offline"
 	"github.com/switchboard-run/switchboard/extensions/openai"
 	"github.com/switchboard-run/switchboard/extensions/scheduler"
+	"github.com/switchboard-run/switchboard/extensions/sessions"
 	"github.com/switchboard-run/switchboard/extensions/tasks"
 	"github.com/switchboard-run/switchboard/extensions/telegramchannel"
 	"github.com/switchboard-run/switchboard/kernel/sandbox"
@@ -48,6 +49,7 @@ var builtins = map[string]func(id string) sdk.Extension{
 	"memory":           func(string) sdk.Extension { return memory.New() },
 	"offline":          func(string) sdk.Extension { return offline.New() },
 	"openai":           func(string) sdk.Extension { return openai.New() },
+	"sessions":         func(string) sdk.Extension { return sessions.New() },
 	"scheduler":        func(string) sdk.Extension { return scheduler.New() },
 	"tasks":            func(string) sdk.Extension { return tasks.New() },
 	"telegram_channel": func(string) sdk.Extension { return telegramchannel.New() },

@@ -11,8 +11,8 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/switchboard-run/switchboard/home"
 	"github.com/switchboard-run/switchboard/home/config"
-	"github.com/switchboard-run/switchboard/kernel"
 	"github.com/switchboard-run/switchboard/kernel/control"
 )
 
@@ -115,11 +115,11 @@ func (p *printer) diagnosis(d *diagnosis) {
 
 // examine looks at everything.
 func (d *diagnosis) examine(ctx context.Context) {
-	home := d.home()
-	if home == nil {
+	h := d.home()
+	if h == nil {
 		return
 	}
-	k, err := dial(ctx, home)
+	k, err := dial(ctx, h)
 	var status *control.Status
 	switch {
 	case errors.Is(err, control.ErrNotRunning):
@@ -135,13 +135,13 @@ func (d *diagnosis) examine(ctx context.Context) {
 			d.kernel(s)
 		}
 	}
-	o, err := kernelOptions(home)
+	o, err := kernelOptions(h)
 	if err == nil {
-		var seen *kernel.Inspection
-		if seen, err = kernel.Inspect(o); err == nil {
-			d.files(home, seen)
-			d.extensionFiles(home, seen, status)
-			d.prompts(home, seen)
+		var seen *home.Inspection
+		if seen, err = home.Inspect(o); err == nil {
+			d.files(h, seen)
+			d.extensionFiles(h, seen, status)
+			d.prompts(h, seen)
 			if status == nil {
 				d.models(modelsOf(seen), provides(seen))
 			}
@@ -151,7 +151,7 @@ func (d *diagnosis) examine(ctx context.Context) {
 		d.add("Configuration", levelError, "", "%s", err)
 	}
 	if status == nil {
-		d.store(home)
+		d.store(h)
 		return
 	}
 	d.openStore(*status)
@@ -166,20 +166,20 @@ func (d *diagnosis) examine(ctx context.Context) {
 // home opens the home if there is one; its directory is closed to others by that,
 // which is said.
 func (d *diagnosis) home() *config.Home {
-	home, err := findHome()
+	h, err := findHome()
 	if err != nil {
 		d.add("Home", levelError, "", "%s", err)
 		return nil
 	}
-	before, err := os.Stat(home.Path())
+	before, err := os.Stat(h.Path())
 	if errors.Is(err, fs.ErrNotExist) {
-		d.add("Home", levelNote, "to put files there before: mkdir -p "+home.Path(), "there is nothing at %s yet; it is made at the first start", home.Path())
-		return home
+		d.add("Home", levelNote, "to put files there before: mkdir -p "+h.Path(), "there is nothing at %s yet; it is made at the first start", h.Path())
+		return h
 	}
 	if err == nil {
 		var opened *config.Home
 		if opened, err = openHome(); err == nil {
-			home = opened
+			h = opened
 		}
 	}
 	if err != nil && !errors.Is(err, config.ErrReadOnly) { // the rest can be looked at in one that is
@@ -188,20 +188,20 @@ func (d *diagnosis) home() *config.Home {
 	}
 	switch {
 	case before.Mode().Perm()&0o077 != 0:
-		d.add("Home", levelWarning, "", "%s could be read by other users (mode %04o); it is closed to them now", home.Path(), before.Mode().Perm())
+		d.add("Home", levelWarning, "", "%s could be read by other users (mode %04o); it is closed to them now", h.Path(), before.Mode().Perm())
 	default:
-		d.add("Home", levelOK, "", "%s, open to you alone", home.Path())
+		d.add("Home", levelOK, "", "%s, open to you alone", h.Path())
 	}
-	for _, file := range []string{home.Config(), home.Database()} {
+	for _, file := range []string{h.Config(), h.Database()} {
 		if info, err := os.Stat(file); err == nil && info.Mode().Perm()&0o022 != 0 {
 			d.add("Home", levelWarning, "chmod 600 "+file, "%s can be written by other users (mode %04o)", file, info.Mode().Perm())
 		}
 	}
-	if err := writable(home.Path()); err != nil {
+	if err := writable(h.Path()); err != nil {
 		d.add("Home", levelError, "make it writable, or set "+config.HomeEnv+" to another directory", "nothing can be written there: %s", err)
 	}
-	d.space(home.Path())
-	return home
+	d.space(h.Path())
+	return h
 }
 
 func writable(dir string) error {

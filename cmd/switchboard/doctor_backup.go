@@ -8,9 +8,9 @@ import (
 
 	"github.com/dustin/go-humanize"
 
+	"github.com/switchboard-run/switchboard/home"
 	"github.com/switchboard-run/switchboard/home/backup"
 	"github.com/switchboard-run/switchboard/home/config"
-	"github.com/switchboard-run/switchboard/kernel"
 	"github.com/switchboard-run/switchboard/kernel/control"
 	"github.com/switchboard-run/switchboard/kernel/journal"
 	"github.com/switchboard-run/switchboard/store/sqlite"
@@ -32,10 +32,10 @@ func (d *diagnosis) openStore(s control.Status) {
 }
 
 // store looks at a store that nobody has open.
-func (d *diagnosis) store(home *config.Home) {
-	info, err := os.Stat(home.Database())
+func (d *diagnosis) store(h *config.Home) {
+	info, err := os.Stat(h.Database())
 	if err != nil {
-		if _, err := os.Stat(home.Database() + "-wal"); err != nil {
+		if _, err := os.Stat(h.Database() + "-wal"); err != nil {
 			d.add("Store", levelOK, "", "there is none yet; it is made at the first start")
 			return
 		}
@@ -43,28 +43,28 @@ func (d *diagnosis) store(home *config.Home) {
 	if info != nil && info.Size() > longStore && d.waits != nil {
 		d.waits("Reading the store, all of its %s ...", humanize.IBytes(uint64(info.Size()))) //nolint:gosec // not negative
 	}
-	if err := sqlite.Check(home.Database()); err != nil {
+	if err := sqlite.Check(h.Database()); err != nil {
 		hint := ""
 		if errors.Is(err, journal.ErrDamaged) || errors.Is(err, journal.ErrNewer) {
-			hint = kernel.BackupHint(home)
+			hint = home.BackupHint(h)
 		}
 		d.add("Store", levelError, hint, "%s", err)
 	} else if info != nil {
-		d.add("Store", levelOK, "", "%s can be opened and is whole (%s)", home.Database(), humanize.IBytes(uint64(info.Size()))) //nolint:gosec // not negative
+		d.add("Store", levelOK, "", "%s can be opened and is whole (%s)", h.Database(), humanize.IBytes(uint64(info.Size()))) //nolint:gosec // not negative
 	}
-	settings, err := config.Load(home.Config())
+	settings, err := config.Load(h.Config())
 	if err != nil || info == nil {
 		return
 	}
-	s := backup.State{Nightly: settings.Backup.Nightly, Newest: newestOf(home)}
-	if f := backup.LastFailure(home); f != nil && s.Nightly {
+	s := backup.State{Nightly: settings.Backup.Nightly, Newest: newestOf(h)}
+	if f := backup.LastFailure(h); f != nil && s.Nightly {
 		s.Failure, s.FailedAt = f.Reason, &f.At
 	}
 	d.backups(s, info.ModTime())
 }
 
-func newestOf(home *config.Home) *backup.Found {
-	if found := backup.List(home); len(found) > 0 {
+func newestOf(h *config.Home) *backup.Found {
+	if found := backup.List(h); len(found) > 0 {
 		return &found[0]
 	}
 	return nil

@@ -14,8 +14,8 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/switchboard-run/switchboard/extensions/agent"
+	"github.com/switchboard-run/switchboard/home"
 	"github.com/switchboard-run/switchboard/home/config"
-	"github.com/switchboard-run/switchboard/kernel"
 	"github.com/switchboard-run/switchboard/kernel/control"
 	"github.com/switchboard-run/switchboard/manifests"
 )
@@ -51,11 +51,11 @@ func (d *diagnosis) kernel(s control.Status) {
 }
 
 // files looks at config.yaml and secrets.env.
-func (d *diagnosis) files(home *config.Home, seen *kernel.Inspection) {
+func (d *diagnosis) files(h *config.Home, seen *home.Inspection) {
 	for _, f := range []struct {
 		path string
 		err  error
-	}{{home.Config(), seen.ConfigErr}, {home.Secrets(), seen.SecretsErr}} {
+	}{{h.Config(), seen.ConfigErr}, {h.Secrets(), seen.SecretsErr}} {
 		switch _, err := os.Stat(f.path); {
 		case f.err != nil:
 			for problem := range strings.SplitSeq(f.err.Error(), "\n") {
@@ -72,7 +72,7 @@ func (d *diagnosis) files(home *config.Home, seen *kernel.Inspection) {
 		d.add("Configuration", levelWarning, "", "%s", p)
 	}
 	if seen.UTC != "" {
-		d.add("Configuration", levelWarning, fmt.Sprintf("echo 'timezone: Europe/Berlin' >> %s", home.Config()), "%s", seen.UTC)
+		d.add("Configuration", levelWarning, fmt.Sprintf("echo 'timezone: Europe/Berlin' >> %s", h.Config()), "%s", seen.UTC)
 	} else {
 		d.add("Configuration", levelOK, "", "timezone %s", seen.Timezone)
 	}
@@ -80,7 +80,7 @@ func (d *diagnosis) files(home *config.Home, seen *kernel.Inspection) {
 
 // extensionFiles looks at manifests, executables and secrets. What a running
 // kernel says of readiness counts more than the environment of this process.
-func (d *diagnosis) extensionFiles(home *config.Home, seen *kernel.Inspection, status *control.Status) {
+func (d *diagnosis) extensionFiles(h *config.Home, seen *home.Inspection, status *control.Status) {
 	good := 0
 	for _, e := range seen.Entries {
 		switch {
@@ -109,27 +109,27 @@ func (d *diagnosis) extensionFiles(home *config.Home, seen *kernel.Inspection, s
 			continue
 		}
 		for _, name := range e.Missing {
-			d.add("Extensions", levelNote, setSecret(home, name), "%s (%s) is not set up: %s is missing", e.Manifest.Name, e.ID, name)
+			d.add("Extensions", levelNote, setSecret(h, name), "%s (%s) is not set up: %s is missing", e.Manifest.Name, e.ID, name)
 		}
 	}
 	d.add("Extensions", levelOK, "", "%s can start", count(good, "extension"))
 }
 
 // prompts looks for texts of agents that put the time into the system prompt.
-func (d *diagnosis) prompts(home *config.Home, seen *kernel.Inspection) {
+func (d *diagnosis) prompts(h *config.Home, seen *home.Inspection) {
 	for _, e := range seen.Entries {
 		if e.Manifest == nil || e.Manifest.Agent == nil {
 			continue
 		}
-		for _, file := range agent.Timed(filepath.Join(home.Path(), "data", e.ID)) {
+		for _, file := range agent.Timed(filepath.Join(h.Path(), "data", e.ID)) {
 			d.add("Extensions", levelWarning, "remove the time from it: agents are told the time with each message (prompts/now.md)",
 				"%s: the system prompt of %s depends on the time, so model providers can't cache a conversation, and it costs more", file, e.ID)
 		}
 	}
 }
 
-func setSecret(home *config.Home, name string) string {
-	return fmt.Sprintf("to set it up: (umask 077; echo '%s=...' >> %s), or set it in the environment of the kernel", name, home.Secrets())
+func setSecret(h *config.Home, name string) string {
+	return fmt.Sprintf("to set it up: (umask 077; echo '%s=...' >> %s), or set it in the environment of the kernel", name, h.Secrets())
 }
 
 func executable(command string) error {
@@ -152,7 +152,7 @@ func executable(command string) error {
 const offlineModel = "offline/grammar"
 
 // modelsOf are the models that a kernel would ask, in this order.
-func modelsOf(seen *kernel.Inspection) []string {
+func modelsOf(seen *home.Inspection) []string {
 	if seen == nil {
 		return nil
 	}
@@ -172,9 +172,9 @@ func modelsOf(seen *kernel.Inspection) []string {
 }
 
 // provides reports whether an extension on disk provides models.
-func provides(seen *kernel.Inspection) func(id string) bool {
+func provides(seen *home.Inspection) func(id string) bool {
 	return func(id string) bool {
-		return slices.ContainsFunc(seen.Entries, func(e kernel.InspectedEntry) bool {
+		return slices.ContainsFunc(seen.Entries, func(e home.InspectedEntry) bool {
 			return e.ID == id && e.Manifest != nil && len(e.Manifest.Provides.Models) > 0
 		})
 	}

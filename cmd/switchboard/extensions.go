@@ -8,7 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/switchboard-run/switchboard/kernel"
+	"github.com/switchboard-run/switchboard/home"
 	"github.com/switchboard-run/switchboard/kernel/control"
 )
 
@@ -91,15 +91,15 @@ func newExtensionsVerify() *cobra.Command {
 	}
 	c.RunE = func(c *cobra.Command, args []string) error {
 		p := printerOf(c)
-		home, err := findHome()
+		h, err := findHome()
 		if err != nil {
 			return err
 		}
-		o, err := kernelOptions(home)
+		o, err := kernelOptions(h)
 		if err != nil {
 			return err
 		}
-		v, err := kernel.Verify(c.Context(), args[0], o)
+		v, err := home.Verify(c.Context(), args[0], o)
 		ok := p.paint(green, "✓")
 		if v.Manifest != nil && v.Manifest.ID != "" {
 			p.line("%s %s %s (%s)", ok, v.Manifest.ID, v.Manifest.Version, v.Manifest.Name)
@@ -123,7 +123,7 @@ func newExtensionsVerify() *cobra.Command {
 			p.line("%s starts and describes itself: %s", ok, said)
 			p.line("%s does nothing that its manifest does not grant", ok)
 		}
-		p.faint(fmt.Sprintf("Drop it in: cp -r %s %s", filepath.Clean(args[0])+"/.", filepath.Join(home.Extensions(), v.Manifest.ID)))
+		p.faint(fmt.Sprintf("Drop it in: cp -r %s %s", filepath.Clean(args[0])+"/.", filepath.Join(h.Extensions(), v.Manifest.ID)))
 		return nil
 	}
 	return c

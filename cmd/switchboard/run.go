@@ -17,8 +17,8 @@ import (
 
 	"github.com/switchboard-run/switchboard/cmd/switchboard/rest"
 	"github.com/switchboard-run/switchboard/extensions/clichannel/terminal"
+	"github.com/switchboard-run/switchboard/home"
 	"github.com/switchboard-run/switchboard/home/config"
-	"github.com/switchboard-run/switchboard/kernel"
 	"github.com/switchboard-run/switchboard/kernel/control"
 	"github.com/switchboard-run/switchboard/kernel/journal"
 	"github.com/switchboard-run/switchboard/manifests"
@@ -32,20 +32,20 @@ func newRunCommand() *cobra.Command {
 			"It reads config.yaml and secrets.env in the home, and again whenever they change.",
 		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
-			home, err := openHome()
+			h, err := openHome()
 			if err != nil {
 				return err
 			}
-			k, err := openKernel(c.Context(), home)
+			k, err := openKernel(c.Context(), h)
 			if err != nil {
 				return err
 			}
 			p := printerOf(c)
-			p.line("Switchboard %s runs on %s.", version, home.Path())
+			p.line("Switchboard %s runs on %s.", version, h.Path())
 			p.faint("Talk to it with `switchboard chat`; look at it with `switchboard status` and `switchboard logs -f`.")
 			var hinting sync.WaitGroup
 			hinting.Go(func() { // nobody waits for them
-				for _, hint := range configHints(inspect(home)) {
+				for _, hint := range configHints(inspect(h)) {
 					p.faint("Hint: " + hint)
 				}
 			})
@@ -62,13 +62,13 @@ var (
 	builtinManifests fs.FS = manifests.FS
 )
 
-func kernelOptions(home *config.Home) (kernel.Options, error) {
+func kernelOptions(h *config.Home) (home.Options, error) {
 	self, err := os.Executable()
 	if err != nil {
-		return kernel.Options{}, fmt.Errorf("finding the own executable: %w", err)
+		return home.Options{}, fmt.Errorf("finding the own executable: %w", err)
 	}
-	return kernel.Options{
-		Home: home, Version: version, Env: os.LookupEnv, Environ: os.Environ(),
+	return home.Options{
+		Home: h, Version: version, Env: os.LookupEnv, Environ: os.Environ(),
 		Builtins: builtinManifests, BuiltinsPrefix: manifests.Prefix,
 		Builtin: func(members []string) []string { return append([]string{self, extensionCommand}, members...) },
 		Confine: []string{self, confineCommand, "--"},
@@ -80,19 +80,19 @@ func kernelOptions(home *config.Home) (kernel.Options, error) {
 // 20 seconds at most for its extensions.
 const stoppingTime = 40 * time.Second
 
-func openKernel(ctx context.Context, home *config.Home) (*kernel.Kernel, error) {
-	o, err := kernelOptions(home)
+func openKernel(ctx context.Context, h *config.Home) (*home.Installation, error) {
+	o, err := kernelOptions(h)
 	if err != nil {
 		return nil, err
 	}
-	k, err := kernel.Open(ctx, o)
-	if errors.Is(err, kernel.ErrStopping) {
+	k, err := home.Open(ctx, o)
+	if errors.Is(err, home.ErrStopping) {
 		fmt.Fprintln(os.Stderr, "The kernel that ran here is being stopped. A new one starts when that has ended.")
 	}
-	for end := time.Now().Add(stoppingTime); errors.Is(err, kernel.ErrStopping) && time.Now().Before(end) && ctx.Err() == nil; {
+	for end := time.Now().Add(stoppingTime); errors.Is(err, home.ErrStopping) && time.Now().Before(end) && ctx.Err() == nil; {
 		select {
 		case <-time.After(20 * time.Millisecond):
-			k, err = kernel.Open(ctx, o)
+			k, err = home.Open(ctx, o)
 		case <-ctx.Done():
 		}
 	}
@@ -104,12 +104,12 @@ func openKernel(ctx context.Context, home *config.Home) (*kernel.Kernel, error) 
 
 // inspect reads the files of the home; nil if that fails, which whoever needs
 // them will say.
-func inspect(home *config.Home) *kernel.Inspection {
-	o, err := kernelOptions(home)
+func inspect(h *config.Home) *home.Inspection {
+	o, err := kernelOptions(h)
 	if err != nil {
 		return nil
 	}
-	seen, err := kernel.Inspect(o)
+	seen, err := home.Inspect(o)
 	if err != nil {
 		return nil
 	}
@@ -117,7 +117,7 @@ func inspect(home *config.Home) *kernel.Inspection {
 }
 
 // configHints are what a person may want to change.
-func configHints(seen *kernel.Inspection) (hints []string) {
+func configHints(seen *home.Inspection) (hints []string) {
 	if seen == nil {
 		return nil
 	}
@@ -138,15 +138,15 @@ func configHints(seen *kernel.Inspection) (hints []string) {
 // startAndChat is what a new user runs: the kernel and a chat in one process,
 // or only the chat if a kernel is running already.
 func startAndChat(ctx context.Context) error {
-	home, err := openHome()
+	h, err := openHome()
 	if err != nil {
 		return err
 	}
 	in := os.Stdin // the kernel takes it from extensions
-	seen := inspect(home)
-	k, err := openKernel(ctx, home)
-	if errors.Is(err, kernel.ErrRunning) && !errors.Is(err, kernel.ErrStopping) {
-		return chat(ctx, home, terminal.Options{In: in, Greeting: greetingOf(ctx, home)})
+	seen := inspect(h)
+	k, err := openKernel(ctx, h)
+	if errors.Is(err, home.ErrRunning) && !errors.Is(err, home.ErrStopping) {
+		return chat(ctx, h, terminal.Options{In: in, Greeting: greetingOf(ctx, h)})
 	}
 	if err != nil {
 		return err
@@ -162,7 +162,7 @@ func startAndChat(ctx context.Context) error {
 		leave() // a kernel that could not run leaves nobody waiting for it
 	}()
 	o := terminal.Options{In: in, NoSuspend: true, Greeting: greeting(modelsOf(seen)), Hint: strings.Join(configHints(seen), "\n")}
-	chatErr := chat(chatting, home, o)
+	chatErr := chat(chatting, h, o)
 	if chatting.Err() == nil {
 		sayPending(ctx, os.Stderr, k) // the output may be a script's
 	}
@@ -172,13 +172,13 @@ func startAndChat(ctx context.Context) error {
 }
 
 // sayPending names the reminders that need a kernel to come.
-func sayPending(ctx context.Context, w io.Writer, k *kernel.Kernel) {
+func sayPending(ctx context.Context, w io.Writer, k *home.Installation) {
 	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
 	defer cancel()
-	result, err := k.Control().CallTool(ctx, listSchedules, json.RawMessage(`{"limit":5}`))
+	result, err := k.Kernel.Control().CallTool(ctx, listSchedules, json.RawMessage(`{"limit":5}`))
 	for err != nil && schedulerStarts(ctx, k) {
 		time.Sleep(20 * time.Millisecond)
-		result, err = k.Control().CallTool(ctx, listSchedules, json.RawMessage(`{"limit":5}`))
+		result, err = k.Kernel.Control().CallTool(ctx, listSchedules, json.RawMessage(`{"limit":5}`))
 	}
 	if err != nil || result.IsError {
 		return
@@ -209,8 +209,8 @@ func sayPending(ctx context.Context, w io.Writer, k *kernel.Kernel) {
 }
 
 // schedulerStarts says that there will be a scheduler to ask in a moment.
-func schedulerStarts(ctx context.Context, k *kernel.Kernel) bool {
-	all, err := k.Control().Extensions(ctx)
+func schedulerStarts(ctx context.Context, k *home.Installation) bool {
+	all, err := k.Kernel.Control().Extensions(ctx)
 	return err == nil && ctx.Err() == nil && slices.ContainsFunc(all, func(x control.Extension) bool {
 		return x.ID == "scheduler" && (x.State == "starting" || x.State == "inactive" || x.State == "active")
 	})

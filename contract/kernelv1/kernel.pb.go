@@ -238,6 +238,7 @@ type Session struct {
 	ActiveAtUs    int64                  `protobuf:"varint,7,opt,name=active_at_us,json=activeAtUs,proto3" json:"active_at_us,omitempty"`
 	Channel       string                 `protobuf:"bytes,8,opt,name=channel,proto3" json:"channel,omitempty"`
 	UserAtUs      int64                  `protobuf:"varint,9,opt,name=user_at_us,json=userAtUs,proto3" json:"user_at_us,omitempty"` // when a turn heard a person last, Unix microseconds; 0: never
+	Group         bool                   `protobuf:"varint,10,opt,name=group,proto3" json:"group,omitempty"`                        // others can read it
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -335,11 +336,19 @@ func (x *Session) GetUserAtUs() int64 {
 	return 0
 }
 
+func (x *Session) GetGroup() bool {
+	if x != nil {
+		return x.Group
+	}
+	return false
+}
+
 type ListSessionsRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Agent         string                 `protobuf:"bytes,1,opt,name=agent,proto3" json:"agent,omitempty"`
 	Limit         int32                  `protobuf:"varint,2,opt,name=limit,proto3" json:"limit,omitempty"`
 	Lane          string                 `protobuf:"bytes,3,opt,name=lane,proto3" json:"lane,omitempty"`
+	Session       string                 `protobuf:"bytes,4,opt,name=session,proto3" json:"session,omitempty"` // only this one
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -395,6 +404,13 @@ func (x *ListSessionsRequest) GetLane() string {
 	return ""
 }
 
+func (x *ListSessionsRequest) GetSession() string {
+	if x != nil {
+		return x.Session
+	}
+	return ""
+}
+
 type ListSessionsResponse struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Sessions      []*Session             `protobuf:"bytes,1,rep,name=sessions,proto3" json:"sessions,omitempty"`
@@ -443,8 +459,10 @@ type HistoryRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Session       string                 `protobuf:"bytes,1,opt,name=session,proto3" json:"session,omitempty"`
 	Lane          string                 `protobuf:"bytes,2,opt,name=lane,proto3" json:"lane,omitempty"`
-	AfterSeq      int64                  `protobuf:"varint,3,opt,name=after_seq,json=afterSeq,proto3" json:"after_seq,omitempty"` // rows behind this one only
-	MaxBytes      int64                  `protobuf:"varint,4,opt,name=max_bytes,json=maxBytes,proto3" json:"max_bytes,omitempty"` // newest whole turns up to this size; 0: 256 KiB
+	AfterSeq      int64                  `protobuf:"varint,3,opt,name=after_seq,json=afterSeq,proto3" json:"after_seq,omitempty"`    // rows behind this one only
+	MaxBytes      int64                  `protobuf:"varint,4,opt,name=max_bytes,json=maxBytes,proto3" json:"max_bytes,omitempty"`    // newest rows up to this size; 0: 256 KiB
+	BeforeSeq     int64                  `protobuf:"varint,5,opt,name=before_seq,json=beforeSeq,proto3" json:"before_seq,omitempty"` // with limit: rows in front of this one only; 0: the newest
+	Limit         int32                  `protobuf:"varint,6,opt,name=limit,proto3" json:"limit,omitempty"`                          // at most so many rows, in place of a size; 0: by size
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -503,6 +521,20 @@ func (x *HistoryRequest) GetAfterSeq() int64 {
 func (x *HistoryRequest) GetMaxBytes() int64 {
 	if x != nil {
 		return x.MaxBytes
+	}
+	return 0
+}
+
+func (x *HistoryRequest) GetBeforeSeq() int64 {
+	if x != nil {
+		return x.BeforeSeq
+	}
+	return 0
+}
+
+func (x *HistoryRequest) GetLimit() int32 {
+	if x != nil {
+		return x.Limit
 	}
 	return 0
 }
@@ -1574,7 +1606,7 @@ const file_switchboard_kernel_v1_kernel_proto_rawDesc = "" +
 	"\asession\x18\x01 \x01(\tR\asession\x12\x12\n" +
 	"\x04lane\x18\x02 \x01(\tR\x04lane\x12\x14\n" +
 	"\x05agent\x18\x03 \x01(\tR\x05agent\x12\x10\n" +
-	"\x03key\x18\x04 \x01(\tR\x03key\"\xf6\x01\n" +
+	"\x03key\x18\x04 \x01(\tR\x03key\"\x8c\x02\n" +
 	"\aSession\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x14\n" +
 	"\x05agent\x18\x02 \x01(\tR\x05agent\x12\x10\n" +
@@ -1587,18 +1619,24 @@ const file_switchboard_kernel_v1_kernel_proto_rawDesc = "" +
 	"activeAtUs\x12\x18\n" +
 	"\achannel\x18\b \x01(\tR\achannel\x12\x1c\n" +
 	"\n" +
-	"user_at_us\x18\t \x01(\x03R\buserAtUs\"U\n" +
+	"user_at_us\x18\t \x01(\x03R\buserAtUs\x12\x14\n" +
+	"\x05group\x18\n" +
+	" \x01(\bR\x05group\"o\n" +
 	"\x13ListSessionsRequest\x12\x14\n" +
 	"\x05agent\x18\x01 \x01(\tR\x05agent\x12\x14\n" +
 	"\x05limit\x18\x02 \x01(\x05R\x05limit\x12\x12\n" +
-	"\x04lane\x18\x03 \x01(\tR\x04lane\"R\n" +
+	"\x04lane\x18\x03 \x01(\tR\x04lane\x12\x18\n" +
+	"\asession\x18\x04 \x01(\tR\asession\"R\n" +
 	"\x14ListSessionsResponse\x12:\n" +
-	"\bsessions\x18\x01 \x03(\v2\x1e.switchboard.kernel.v1.SessionR\bsessions\"x\n" +
+	"\bsessions\x18\x01 \x03(\v2\x1e.switchboard.kernel.v1.SessionR\bsessions\"\xad\x01\n" +
 	"\x0eHistoryRequest\x12\x18\n" +
 	"\asession\x18\x01 \x01(\tR\asession\x12\x12\n" +
 	"\x04lane\x18\x02 \x01(\tR\x04lane\x12\x1b\n" +
 	"\tafter_seq\x18\x03 \x01(\x03R\bafterSeq\x12\x1b\n" +
-	"\tmax_bytes\x18\x04 \x01(\x03R\bmaxBytes\"d\n" +
+	"\tmax_bytes\x18\x04 \x01(\x03R\bmaxBytes\x12\x1d\n" +
+	"\n" +
+	"before_seq\x18\x05 \x01(\x03R\tbeforeSeq\x12\x14\n" +
+	"\x05limit\x18\x06 \x01(\x05R\x05limit\"d\n" +
 	"\x0fHistoryResponse\x123\n" +
 	"\aentries\x18\x01 \x03(\v2\x19.switchboard.bus.v1.EntryR\aentries\x12\x1c\n" +
 	"\ttruncated\x18\x02 \x01(\bR\ttruncated\"$\n" +

@@ -181,8 +181,12 @@ const (
 // For semantics around ctx use and closing/ending streaming RPCs, please refer to https://pkg.go.dev/google.golang.org/grpc/?tab=doc#ClientConn.NewStream.
 type SessionsClient interface {
 	Get(ctx context.Context, in *SessionRequest, opts ...grpc.CallOption) (*Session, error)
+	// List returns the lane's own session, and for an extension with the grant
+	// sessions all others too, unless others can read the lane's; the most recently
+	// active first.
 	List(ctx context.Context, in *ListSessionsRequest, opts ...grpc.CallOption) (*ListSessionsResponse, error)
-	// History returns the newest rows, whole turns, oldest first.
+	// History returns the newest rows, oldest first, of the sessions that List
+	// returns.
 	History(ctx context.Context, in *HistoryRequest, opts ...grpc.CallOption) (*HistoryResponse, error)
 	// Pending returns the inputs that wait behind the one being handled.
 	Pending(ctx context.Context, in *PendingRequest, opts ...grpc.CallOption) (*PendingResponse, error)
@@ -254,8 +258,12 @@ func (c *sessionsClient) Presence(ctx context.Context, in *PresenceRequest, opts
 // for forward compatibility.
 type SessionsServer interface {
 	Get(context.Context, *SessionRequest) (*Session, error)
+	// List returns the lane's own session, and for an extension with the grant
+	// sessions all others too, unless others can read the lane's; the most recently
+	// active first.
 	List(context.Context, *ListSessionsRequest) (*ListSessionsResponse, error)
-	// History returns the newest rows, whole turns, oldest first.
+	// History returns the newest rows, oldest first, of the sessions that List
+	// returns.
 	History(context.Context, *HistoryRequest) (*HistoryResponse, error)
 	// Pending returns the inputs that wait behind the one being handled.
 	Pending(context.Context, *PendingRequest) (*PendingResponse, error)

@@ -150,10 +150,19 @@ func (c *Config) Sandboxed(id string) bool {
 	return c.Sandbox != SandboxOff && (!ok || e.Sandbox)
 }
 
-// EnabledExtension reports whether the configuration leaves an extension on.
-func (c *Config) EnabledExtension(id string) bool {
+// WhyUnconfined says for the owner why an extension is not limited.
+func (c *Config) WhyUnconfined(id string) string {
+	if c.Sandbox == SandboxOff {
+		return "switched off in config.yaml (sandbox)"
+	}
+	return "switched off in config.yaml (extensions." + id + ".sandbox)"
+}
+
+// EnabledExtension reports whether an extension may start: all that the
+// configuration doesn't switch off, and those optional ones that it names.
+func (c *Config) EnabledExtension(id string, optional bool) bool {
 	e, ok := c.Extensions[id]
-	return !ok || e.Enabled
+	return e.Enabled || !ok && !optional
 }
 
 var checks = func() strictyaml.Checks {
@@ -213,7 +222,7 @@ func Load(file string) (*Config, error) {
 }
 
 func (c *Config) checkTogether() {
-	if !c.doc.Has("agents.default") && (c.Agents.Enabled != nil || !c.EnabledExtension(c.Agents.Default)) {
+	if !c.doc.Has("agents.default") && (c.Agents.Enabled != nil || !c.EnabledExtension(c.Agents.Default, false)) {
 		c.Agents.Default = ""
 	}
 	a := c.Agents

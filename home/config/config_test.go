@@ -68,7 +68,7 @@ func TestParse(t *testing.T) {
 	if diff := cmp.Diff(want, got, cmpopts.IgnoreUnexported(config.Config{})); diff != "" {
 		t.Error(diff)
 	}
-	if got.EnabledExtension("telegram_channel") || !got.EnabledExtension("heartbeat") || !got.EnabledExtension("other") {
+	if got.EnabledExtension("telegram_channel", false) || !got.EnabledExtension("heartbeat", true) || !got.EnabledExtension("other", false) {
 		t.Error("enabled extensions are wrong")
 	}
 	if got.Channels.Of("telegram_channel").Uncertain != config.UncertainHold || got.Channels.Of("other").Uncertain != config.UncertainResend {

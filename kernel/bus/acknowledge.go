@@ -2,7 +2,6 @@ package bus
 
 import (
 	"errors"
-	"time"
 
 	"github.com/switchboard-run/switchboard/kernel/journal"
 )
@@ -21,7 +20,7 @@ func (b *Bus) storeAcks(acked []*Lease) {
 	b.store.Submit(journal.Update{
 		Lazy: true,
 		Apply: func(tx journal.Tx) error {
-			now := b.clock.now()
+			now := b.clock.Now()
 			for _, l := range acked {
 				if err := tx.Acknowledge(l.item.Seq, l.item.Subscription, l.started, now); err != nil {
 					return err
@@ -36,7 +35,7 @@ func (b *Bus) storeAcks(acked []*Lease) {
 			b.mu.Lock()
 			defer b.mu.Unlock()
 			if err != nil {
-				b.log.Error("storing acknowledgements failed; trying again", "events", len(acked), "error", err)
+				b.log.Error("store acknowledgements: trying again", "events", len(acked), "error", err)
 				b.later(func() { b.storeAcks(acked) })
 				return
 			}
@@ -44,28 +43,8 @@ func (b *Bus) storeAcks(acked []*Lease) {
 				d := l.item.Delivery
 				d.State = journal.Done
 				delete(l.item.lane.sub.acked, d.Seq)
-				b.tellSettled(d)
+				b.reportSettled(d)
 			}
 		},
 	})
-}
-
-// later runs f after a while, on a goroutine of its own, unless the bus is
-// closed then. The caller holds b.mu.
-func (b *Bus) later(f func()) {
-	time.AfterFunc(retryPrepare, func() {
-		b.mu.Lock()
-		closing := b.closing
-		b.mu.Unlock()
-		if !closing {
-			f()
-		}
-	})
-}
-
-func (b *Bus) tellSettled(d journal.Delivery) {
-	for _, f := range b.settling[d.Seq] {
-		go f(d)
-	}
-	delete(b.settling, d.Seq)
 }

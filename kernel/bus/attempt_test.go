@@ -322,7 +322,7 @@ func TestConflict(t *testing.T) {
 		x.ack("m/1", publishEffect("c.d", strings.Repeat("x", contract.MaxPayload)))
 		x.ack("n/1", effect(&busv1.Publish{Topic: "c.d", Payload: []byte("no json")}))
 		w.wantState(seqs[0], journal.Done)
-		for i, why := range []string{"permissions: {publish: [user.message]}", "the limit is 1048576", "no JSON"} {
+		for i, why := range []string{"permissions: {publish: [user.message]}", "the limit is 1048576", "not JSON"} {
 			if d := w.wantState(seqs[i+1], journal.Dead); !strings.Contains(d.Reason, why) || d.Attempts != 0 {
 				w.Errorf("the refused delivery is %+v, want the reason %q", d, why)
 			}

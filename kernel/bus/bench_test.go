@@ -23,7 +23,7 @@ func benchBus(b *testing.B, path string) (*bus.Bus, journal.Store) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	k, err := bus.New(context.Background(), bus.Options{Store: store, Router: &fakeRouter{}, Sessions: fakeSessions{}, Log: hclog.NewNullLogger()})
+	k, err := bus.New(context.Background(), bus.Options{Store: store, Effects: fakeEffects, Hooks: (&fakeRouter{}).hooks(), Log: hclog.NewNullLogger()})
 	if err != nil {
 		b.Fatal(err)
 	}

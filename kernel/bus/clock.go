@@ -2,15 +2,23 @@ package bus
 
 import "slices"
 
-// RestartClock has the time of the delivery that is held begin anew once the
-// commit is durable: another turn of its session runs now.
-func (t *Tx) RestartClock() {
+// NextTurn says that another turn of the session runs from this commit on: the
+// time of the delivery that is held restarts, and so does its count of
+// completions.
+func (t *Tx) NextTurn() {
 	l := t.Lease
 	if l == nil || l.item == nil {
 		return
 	}
-	t.then = append(t.then, func() { t.bus.restart(l, t.bus.clock.steady()) })
+	t.then = append(t.then, func() {
+		l.asked.Store(0)
+		t.bus.restart(l, t.bus.clock.Steady())
+	})
 }
+
+// Asks counts a completion that is asked for under the lease, and returns how
+// many there were in its turn.
+func (l *Lease) Asks() int64 { return l.asked.Add(1) }
 
 // StopClock stops the time of a delivery while its handler waits for something
 // that takes as long as it likes: a person, or another agent. Each call needs
@@ -19,7 +27,7 @@ func (b *Bus) StopClock(l *Lease) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if l.stops++; l.stops == 1 {
-		l.stopped = b.clock.steady()
+		l.stopped = b.clock.Steady()
 	}
 }
 
@@ -28,7 +36,7 @@ func (b *Bus) StartClock(l *Lease) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if l.stops--; l.stops == 0 {
-		b.restart(l, l.clock+b.clock.steady()-l.stopped)
+		b.restart(l, l.clock+b.clock.Steady()-l.stopped)
 	}
 }
 

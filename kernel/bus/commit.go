@@ -1,54 +1,178 @@
 package bus
 
 import (
-	"context"
-	"errors"
 	"fmt"
 	"slices"
+	"time"
+
+	"google.golang.org/protobuf/proto"
 
 	"github.com/switchboard-run/switchboard/contract"
 	"github.com/switchboard-run/switchboard/contract/busv1"
 	"github.com/switchboard-run/switchboard/kernel/journal"
 )
 
-// Do applies an update of the kernel's own and waits until it is durable.
-func (b *Bus) Do(apply func(*Tx) error) error { return b.doContext(context.Background(), apply) }
+// This file follows a commit from top to bottom: it is queued, applied on the
+// writer of the store (effects, the events that they publish, the deliveries of
+// those, and what the hooks add), becomes durable, and is then followed in memory.
 
-// doContext is Do that gives up waiting when ctx ends.
-func (b *Bus) doContext(ctx context.Context, apply func(*Tx) error) error {
-	done := make(chan error, 1)
-	b.update(Kernel, "", apply, func(err error) { done <- err })
-	select {
-	case err := <-done:
-		return err
-	case <-ctx.Done():
-		return ctx.Err()
+// Change is one commit of the kernel's own.
+type Change struct {
+	Actor *Actor // in whose name; nil: the kernel itself
+	Lease *Lease // it must still be valid; what is published follows from its event
+	// Lazy has the change ride with the next commit, before any that is submitted
+	// later: for what is counted, not for what is acted on. A crash within
+	// journal.LazyDelay loses it, together with what it would have counted.
+	Lazy bool
+	// Apply makes the change. It may run more than once: the last run counts.
+	Apply func(*Tx) error
+	// Done gets the outcome, once it is durable or has failed. It must not block.
+	Done func(error)
+}
+
+// Commit queues a change.
+func (b *Bus) Commit(c Change) {
+	u := &update{bus: b, actor: c.Actor, done: c.Done}
+	if u.actor == nil {
+		u.actor = Kernel
 	}
+	u.parts = u.first[:]
+	u.parts[0].apply, u.parts[0].lease = c.Apply, c.Lease
+	b.store.Submit(journal.Update{Lazy: c.Lazy, Apply: u.applyOne, Undo: u.undo, Done: u.settled})
 }
 
-// Lazily applies an update of the kernel's own with the next commit, before any
-// that is submitted later, and without waiting for it: for what is counted, not
-// for what is acted on. A crash within journal.LazyDelay loses it, together with
-// what it would have counted. done must not block.
-func (b *Bus) Lazily(apply func(*Tx) error, done func(error)) {
-	b.submit(Kernel, "", true, apply, done)
-}
+// Do commits a change of the kernel itself and waits until it is durable.
+func (b *Bus) Do(apply func(*Tx) error) error { return b.DoAs(Kernel, nil, apply) }
 
-// DoAs applies an update under a lease, as the actor, and waits until it is
-// durable.
+// DoAs commits a change in the name of an actor, under a lease, and waits until
+// it is durable.
 func (b *Bus) DoAs(a *Actor, l *Lease, apply func(*Tx) error) error {
+	if a != Kernel {
+		b.share.Note(a.ID)
+	}
 	done := make(chan error, 1)
-	b.share.seen(a.ID)
-	b.update(a, "", func(tx *Tx) error {
-		if err := tx.hold(l); err != nil {
-			return err
-		}
-		return apply(tx)
-	}, func(err error) { done <- err })
+	b.Commit(Change{Actor: a, Lease: l, Apply: apply, Done: func(err error) { done <- err }})
 	return <-done
 }
 
-// hold makes tx a commit under the lease, if that is still valid.
+// Submit queues commits of an extension, each atomic by itself, and waits while
+// more than its share is queued. done gets the receipts, in the order of
+// submission, of one or several commits at a time; it must not block.
+func (b *Bus) Submit(a *Actor, commits []*busv1.Commit, done func([]*busv1.CommitReceipt)) {
+	for len(commits) > 0 {
+		n, size := b.share.Enter(a.ID, len(commits), func(i int) int { return sizeOf(commits[i]) })
+		u := &update{bus: b, actor: a, size: size, receipts: done, parts: make([]part, n)}
+		for i, c := range commits[:n] {
+			u.parts[i].commit, u.parts[i].checked = c, b.effects.check(c.GetEffects())
+		}
+		b.store.Submit(journal.Update{Apply: u.applyEach, Undo: u.undo, Done: u.settled})
+		commits = commits[n:]
+	}
+}
+
+// sizeOf is about how large a commit is.
+func sizeOf(c *busv1.Commit) (size int) {
+	for _, e := range c.GetEffects() {
+		switch k := e.GetKind().(type) {
+		case *busv1.Effect_Publish:
+			size += 64 + len(k.Publish.GetPayload())
+		case *busv1.Effect_Put:
+			size += 64 + len(k.Put.GetValue())
+		default:
+			size += proto.Size(e)
+		}
+	}
+	return size
+}
+
+// update is one update of the journal: a change, or commits of an extension that
+// came together, which saves what each update costs.
+type update struct {
+	bus      *Bus
+	actor    *Actor
+	parts    []part
+	first    [1]part                      // the parts of a change
+	done     func(error)                  // of a change
+	receipts func([]*busv1.CommitReceipt) // of commits
+	size     int                          // of commits
+
+	applied, written time.Time
+}
+
+// part is a change, or one of the commits.
+type part struct {
+	tx      Tx
+	err     error
+	apply   func(*Tx) error // of a change
+	lease   *Lease
+	commit  *busv1.Commit
+	checked bool // its effects have passed their checks
+	receipt busv1.CommitReceipt
+}
+
+func (u *update) applyOne(j journal.Tx) error { return u.apply(j, &u.parts[0]) }
+
+func (u *update) applyEach(j journal.Tx) error {
+	u.applied = time.Now()
+	for i := range u.parts {
+		p := &u.parts[i]
+		if p.err = j.Part(func() error { return u.apply(j, p) }); p.err != nil {
+			u.bus.rollback(&p.tx)
+		}
+	}
+	u.written = time.Now()
+	return nil
+}
+
+// apply applies one part. A commit whose id is known gets its first receipt.
+func (u *update) apply(j journal.Tx, p *part) error {
+	tx := &p.tx
+	tx.begin(u.bus, u.actor, j)
+	id := p.commit.GetId()
+	if p.receipt = (busv1.CommitReceipt{}); id != "" {
+		stored, found, err := tx.CommitReceipt(u.actor.ID, id)
+		if err == nil && found {
+			err = proto.Unmarshal(stored, &p.receipt)
+		}
+		if err != nil || found {
+			return err
+		}
+	}
+	if token := p.commit.GetLane(); token != "" {
+		var err error
+		if p.lease, err = u.bus.Lease(u.actor, token); err != nil {
+			return err
+		}
+	}
+	if p.lease != nil {
+		if err := tx.hold(p.lease); err != nil {
+			return err
+		}
+	}
+	if p.commit == nil {
+		if err := p.apply(tx); err != nil {
+			return err
+		}
+	} else {
+		results, err := tx.apply(p.commit.GetEffects(), p.checked)
+		if err != nil {
+			return err
+		}
+		p.receipt.Results = results
+	}
+	if id != "" {
+		stored, err := proto.Marshal(&p.receipt)
+		if err == nil {
+			err = tx.PutCommitReceipt(u.actor.ID, id, stored)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return tx.rest()
+}
+
+// hold makes t a commit under the lease, if that is still valid.
 func (t *Tx) hold(l *Lease) error {
 	t.bus.mu.Lock()
 	revoked := l.revoked
@@ -67,265 +191,278 @@ func (t *Tx) hold(l *Lease) error {
 	return err
 }
 
-// holdToken is hold for the lease of a token, if there is one.
-func (t *Tx) holdToken(token string) error {
-	if token == "" {
+// Option says something about an event that is accepted.
+type Option int
+
+const (
+	// PossiblySent says that the sends that are accepted may have been sent before,
+	// in a time that a restored store does not know: see Restored.
+	PossiblySent Option = iota + 1
+	// KeepHops says that no model ran for an agent.output, so that it does not
+	// begin a new count of hops.
+	KeepHops
+)
+
+// Accept stores the event, creates its deliveries and lets the Accept hook
+// follow it. Topic, key, source, payload and dedupe key are the caller's. If the
+// source used the dedupe key before, it fills e from that event and returns
+// true.
+func (t *Tx) Accept(e *busv1.Event, options ...Option) (duplicate bool, err error) {
+	if e.GetDedupeKey() != "" {
+		seq, found, err := t.EventByDedupe(e.GetSource(), e.GetDedupeKey())
+		if err != nil {
+			return false, err
+		}
+		if found {
+			e.Seq, e.Id = seq, journal.EventID(seq)
+			return true, nil
+		}
+	}
+	byModel := e.GetTopic() == contract.TopicAgentOutput || t.inTurn()
+	if err := t.append(e, byModel && !slices.Contains(options, KeepHops)); err != nil {
+		return false, err
+	}
+	for _, s := range t.bus.table.Load().match(e.GetTopic()) {
+		if !s.spec.Load().owns(s.Extension, e) {
+			continue
+		}
+		uncertain := s.class() == classSend && slices.Contains(options, PossiblySent)
+		if err := t.deliver(s, e, journal.Delivery{Uncertain: uncertain}); err != nil {
+			return false, err
+		}
+	}
+	return false, t.follow(e)
+}
+
+// follow runs the Accept hook for an event.
+func (t *Tx) follow(e *busv1.Event) error {
+	if t.bus.hooks.Accept == nil {
 		return nil
 	}
-	l, err := t.bus.Lease(t.Actor, token)
-	if err != nil {
+	return t.Following(e, func() error { return t.bus.hooks.Accept(t, e) })
+}
+
+// inTurn says that what is published now is what a turn or one of its tools
+// does: a model has asked for it, and the turns of a chain are bounded.
+func (t *Tx) inTurn() bool {
+	return t.Lease != nil && t.Lease.Session != 0 && t.cause == t.Lease.Event
+}
+
+// append stores an event with its time, and its place in the chain of events.
+func (t *Tx) append(e *busv1.Event, byModel bool) error {
+	e.CreatedAtUs = t.Now
+	if c := t.cause; c != nil {
+		e.CorrelationId, e.CausationId, e.Hop = c.GetCorrelationId(), c.GetId(), c.GetHop()+1
+		if byModel {
+			e.Hop = 0
+		}
+	}
+	if limit := contract.MaxHops + t.moreHops; e.GetHop() > limit {
+		return fmt.Errorf("%w: %s would be event %d in a row without a turn of a model (the chain began with %s): the limit is %d",
+			contract.ErrInvalid, e.GetTopic(), e.GetHop(), e.GetCorrelationId(), limit)
+	}
+	if err := t.AppendEvent(e); err != nil {
 		return err
 	}
-	return t.hold(l)
+	t.seen = append(t.seen, e)
+	return nil
 }
 
-// update submits one transaction: apply under the token, if there is one, and
-// afterwards what the bus has to do.
-func (b *Bus) update(a *Actor, token string, apply func(*Tx) error, done func(error)) {
-	b.submit(a, token, false, apply, done)
+// deliver creates the delivery d of an event for a subscription. If it can be
+// handed out as soon as it is durable, this commit already does for it what the
+// prepare loop would do in one of its own.
+func (t *Tx) deliver(s *subscription, e *busv1.Event, d journal.Delivery) (err error) {
+	d.Seq, d.Subscription = e.GetSeq(), s.ID
+	if s.spec.Load().Ordered {
+		d.Key = e.GetKey()
+	}
+	t.added = append(t.added, added{sub: s, event: e})
+	a := &t.added[len(t.added)-1]
+	if s.class() != classPlain && !d.Uncertain && t.reserveCredit(a, d.Key) {
+		if s.class().marked() {
+			d.State, d.StartedAt = journal.InFlight, t.Now
+		} else if a.turn, err = t.bus.hooks.Turn(t, e); err != nil {
+			return err
+		}
+	}
+	if err := t.AddDelivery(d); err != nil {
+		return err
+	}
+	if d.Rank == 0 {
+		d.Rank = journal.RankOf(d.Seq)
+	}
+	a.delivery = d
+	return nil
 }
 
-func (b *Bus) submit(a *Actor, token string, lazy bool, apply func(*Tx) error, done func(error)) {
-	tx := &Tx{}
-	b.store.Submit(journal.Update{
-		Lazy: lazy,
-		Apply: func(j journal.Tx) error {
-			tx.begin(b, a, j)
-			if err := tx.holdToken(token); err != nil {
-				return err
-			}
-			if err := apply(tx); err != nil {
-				return err
-			}
-			return tx.rest()
-		},
-		Undo: func() { b.rollback(tx) },
-		Done: func(err error) {
-			if err == nil {
-				b.committed(tx)
-			}
-			done(err)
-		},
-	})
+// reserveCredit says whether a delivery that is accepted can be handed out as
+// soon as it is durable, and keeps a credit of its sink for that.
+func (t *Tx) reserveCredit(a *added, key string) bool {
+	b, s := t.bus, a.sub
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	k := s.sink
+	if k == nil || k.closed || k.paused || s.held || b.closing || k.credit <= k.reserved {
+		return false
+	}
+	switch {
+	case key == "" && (s.further || len(s.singles)+k.reserved >= b.windows.loose):
+		return false // it will not be kept in memory
+	case key != "" && (s.lanes[key] != nil || s.starting[key]):
+		return false
+	case key != "":
+		s.starting[key] = true
+	}
+	k.reserved++
+	a.sink, a.delivery.Key = k, key
+	return true
 }
 
-// rollback takes back what a commit that came to nothing did to the bus.
+// returnCredit takes back what reserveCredit did. The caller holds Bus.mu.
+func (a *added) returnCredit() {
+	if a.sink != nil {
+		a.sink.reserved--
+		delete(a.sub.starting, a.delivery.Key)
+		a.sink = nil
+	}
+}
+
+// rest runs the Rest hook for the sessions of which this commit has settled
+// inputs.
+func (t *Tx) rest() error {
+	var done []string
+	for i := 0; i < len(t.settled) && t.bus.hooks.Rest != nil; i++ { // a hook may settle more
+		p := t.settled[i]
+		if p.sub == nil || p.sub.class() != classInput || slices.Contains(done, p.delivery.Key) {
+			continue
+		}
+		done = append(done, p.delivery.Key)
+		if err := t.bus.hooks.Rest(t, journal.ParseSessionID(p.delivery.Key)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// undo takes back what the parts did to the bus that were applied.
+func (u *update) undo() {
+	for i := range slices.Backward(u.parts) {
+		if p := &u.parts[i]; p.err == nil {
+			u.bus.rollback(&p.tx)
+		}
+	}
+}
+
+// rollback takes back what a commit without an effect did to the bus.
 func (b *Bus) rollback(t *Tx) {
-	if len(t.undo) == 0 && len(t.claims) == 0 {
+	if len(t.undo) == 0 && len(t.added) == 0 {
 		return
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	t.unclaim()
+	for i := range t.added {
+		t.added[i].returnCredit()
+	}
 	for _, f := range slices.Backward(t.undo) {
 		f()
 	}
-	t.undo = nil
+	t.added, t.undo = nil, nil
 }
 
-// committed does what follows from durable commits.
-func (b *Bus) committed(all ...*Tx) {
-	b.mu.Lock()
+// settled follows an update that is durable or has failed.
+func (u *update) settled(err error) {
+	if u.done != nil {
+		if err == nil {
+			u.bus.committed(u.parts)
+		}
+		u.done(err)
+		return
+	}
+	var applying, writing time.Duration
+	if !u.written.IsZero() {
+		applying, writing = u.written.Sub(u.applied), time.Since(u.written)
+	}
+	u.bus.share.Leave(u.actor.ID, len(u.parts), u.size, applying, writing)
+	receipts := make([]*busv1.CommitReceipt, len(u.parts))
+	for i := range u.parts {
+		p := &u.parts[i]
+		if p.err == nil {
+			p.err = err
+		}
+		if receipts[i] = &p.receipt; p.err != nil {
+			receipts[i] = &busv1.CommitReceipt{Error: contract.ToProto(p.err)}
+		}
+	}
+	u.bus.committed(u.parts)
+	u.receipts(receipts)
+}
+
+// committed follows durable commits in memory, hands out what has become ready,
+// and shows watchers what was accepted. Parts that failed are left out.
+func (b *Bus) committed(parts []part) {
 	var sinks []*Sink
-	touched := func(s *subscription) {
+	touch := func(s *subscription) {
 		if s != nil && s.sink != nil && !slices.Contains(sinks, s.sink) {
 			sinks = append(sinks, s.sink)
 		}
 	}
-	for _, t := range all {
-		b.follow(t)
-		for _, p := range t.gone {
-			touched(p.sub)
-		}
-		for _, a := range t.added {
-			touched(a.sub)
+	b.mu.Lock()
+	for i := range parts {
+		if t := &parts[i].tx; parts[i].err == nil {
+			b.follow(t)
+			for _, p := range t.settled {
+				touch(p.sub)
+			}
+			for _, a := range t.added {
+				touch(a.sub)
+			}
 		}
 	}
 	for _, s := range sinks {
 		b.dispatch(s)
 	}
-	for _, t := range all {
-		for _, a := range t.added {
+	for i := range parts {
+		if parts[i].err != nil {
+			continue
+		}
+		for _, a := range parts[i].tx.added {
 			if a.sub.class() != classPlain {
 				b.notHandedOut(a.sub.lane(a.delivery.Key, a.delivery.Seq))
 			}
 		}
-		if len(b.watchers) == 0 {
-			continue
-		}
-		for _, e := range t.seen {
-			for w := range b.watchers {
+		for w := range b.watchers {
+			for _, e := range parts[i].tx.seen {
 				w.offer(e)
 			}
 		}
 	}
 	b.mu.Unlock()
-	for _, t := range all {
-		for _, f := range t.after {
-			f()
+	for i := range parts {
+		if parts[i].err == nil {
+			for _, f := range parts[i].tx.after {
+				f()
+			}
 		}
 	}
 }
 
-// follow brings what is in memory to where a durable commit has brought the
-// store. The caller holds b.mu.
+// follow brings memory to where a durable commit has brought the store. The
+// caller holds b.mu.
 func (b *Bus) follow(t *Tx) {
-	t.unclaim()
-	for _, f := range t.then {
-		f()
+	for i := range t.added {
+		t.added[i].returnCredit()
 	}
-	for _, p := range t.gone {
+	for _, p := range t.settled {
 		if p.lease != nil {
 			b.release(p.lease)
 		}
 		b.remove(p.sub, p.delivery.Key, p.delivery.Seq)
-		b.tellSettled(p.delivery)
+		b.reportSettled(p.delivery)
 	}
-	for _, f := range t.kept {
+	for _, f := range t.then {
 		f()
 	}
 	for _, a := range t.added {
 		b.add(a)
 	}
-}
-
-// Apply applies effects in the order given, each after its grant was checked.
-func (t *Tx) Apply(effects []*busv1.Effect) ([]*busv1.EffectResult, error) {
-	if len(effects) > contract.MaxEffects {
-		return nil, fmt.Errorf("%w: a commit of %d effects, the limit is %d: make several", contract.ErrTooLarge, len(effects), contract.MaxEffects)
-	}
-	results := make([]*busv1.EffectResult, len(effects))
-	for i, e := range effects {
-		if err := t.Actor.allowed(e); err != nil {
-			return nil, err
-		}
-		result, err := t.effect(e)
-		if err != nil {
-			return nil, err
-		}
-		t.countAnew(e)
-		if result == nil {
-			result = &busv1.EffectResult{}
-		}
-		results[i] = result
-	}
-	t.valid = false // this was about these effects
-	return results, nil
-}
-
-func (t *Tx) effect(e *busv1.Effect) (*busv1.EffectResult, error) {
-	switch k := e.GetKind().(type) {
-	case *busv1.Effect_Publish:
-		return t.publish(k.Publish)
-	case *busv1.Effect_Put:
-		return t.put(k.Put)
-	case *busv1.Effect_Delete:
-		return t.delete(k.Delete)
-	case *busv1.Effect_SessionEnsure:
-		return t.bus.sessions.Ensure(t, k.SessionEnsure)
-	case *busv1.Effect_Input:
-		return t.bus.sessions.Input(t, k.Input)
-	case *busv1.Effect_Append:
-		r, err := t.bus.sessions.Append(t, k.Append)
-		if err == nil {
-			r.Waiting = t.bus.WaitingBehind(t.Lease)
-		}
-		return r, err
-	case *busv1.Effect_Steer:
-		return t.bus.sessions.Steer(t, k.Steer)
-	case *busv1.Effect_TurnCancel:
-		return t.bus.sessions.Cancel(t, k.TurnCancel)
-	case *busv1.Effect_SessionIdle:
-		return t.bus.sessions.WhenIdle(t, k.SessionIdle)
-	case *busv1.Effect_Withdraw:
-		return t.withdrawEffect(k.Withdraw)
-	case *busv1.Effect_Receipt:
-		return t.receipt(k.Receipt)
-	}
-	return nil, fmt.Errorf("%w: an effect without a kind", contract.ErrInvalid)
-}
-
-// payloadsValid looks at payloads before their commit is queued, so that those
-// behind it need not wait for that. What it does not find to be valid is looked
-// at again in its place, where the error has to come from.
-func payloadsValid(effects []*busv1.Effect) bool {
-	for _, e := range effects {
-		if p := e.GetPublish(); p != nil && (len(p.GetPayload()) > contract.MaxPayload || !validJSON(p.GetPayload())) {
-			return false
-		}
-	}
-	return true
-}
-
-func (t *Tx) publish(p *busv1.Publish) (*busv1.EffectResult, error) {
-	if len(p.GetPayload()) > contract.MaxPayload {
-		return nil, fmt.Errorf("%w: the payload of %s has %d bytes, the limit is %d", contract.ErrTooLarge, p.GetTopic(), len(p.GetPayload()), contract.MaxPayload)
-	}
-	if !t.valid && !validJSON(p.GetPayload()) {
-		return nil, fmt.Errorf("%w: the payload of %s is no JSON", contract.ErrInvalid, p.GetTopic())
-	}
-	if p.GetTopic() == contract.TopicAgentOutput {
-		return t.bus.sessions.Output(t, p.GetPayload())
-	}
-	e := &busv1.Event{Topic: p.GetTopic(), Key: p.GetKey(), Source: t.Actor.ID, Payload: p.GetPayload(), DedupeKey: p.GetDedupeKey()}
-	duplicate, err := t.Accept(e)
-	if err != nil {
-		return nil, err
-	}
-	return &busv1.EffectResult{EventId: e.GetId(), Duplicate: duplicate}, nil
-}
-
-const maxKey = 1024
-
-func (t *Tx) put(p *busv1.Put) (*busv1.EffectResult, error) {
-	if len(p.GetValue()) > contract.MaxPayload {
-		return nil, fmt.Errorf("%w: the value of key %q has %d bytes, the limit is %d", contract.ErrTooLarge, p.GetKey(), len(p.GetValue()), contract.MaxPayload)
-	}
-	if p.GetKey() == "" || len(p.GetKey()) > maxKey {
-		return nil, fmt.Errorf("%w: a key has 1 to %d bytes", contract.ErrInvalid, maxKey)
-	}
-	if err := t.expect(p.GetKey(), p.Version); err != nil {
-		return nil, err
-	}
-	version, err := t.KVPut(t.Actor.ID, p.GetKey(), p.GetValue())
-	return &busv1.EffectResult{Version: version}, err
-}
-
-func (t *Tx) delete(d *busv1.Delete) (*busv1.EffectResult, error) {
-	if err := t.expect(d.GetKey(), d.Version); err != nil {
-		return nil, err
-	}
-	return nil, t.KVDelete(t.Actor.ID, d.GetKey())
-}
-
-func (t *Tx) expect(key string, version *int64) error {
-	if version == nil {
-		return nil
-	}
-	current, err := t.KVGet(t.Actor.ID, key)
-	if err != nil {
-		return err
-	}
-	if current.Version != *version {
-		return fmt.Errorf("%w: key %q has version %d, not %d: read it again", contract.ErrConflict, key, current.Version, *version)
-	}
-	return nil
-}
-
-func (t *Tx) receipt(r *busv1.Receipt) (*busv1.EffectResult, error) {
-	l := t.Lease
-	if l == nil || l.item == nil || l.item.lane.sub.class() != classSend || !t.Ending {
-		return nil, fmt.Errorf("%w: a receipt belongs to the acknowledgement of a %s* delivery", contract.ErrInvalid, contract.TopicChannelSend)
-	}
-	handle, err := t.bus.router.Delivered(t, l.Event, r)
-	if err != nil {
-		return nil, err
-	}
-	t.providerID = r.GetProviderId()
-	return &busv1.EffectResult{Conversation: handle}, nil
-}
-
-// permanent says that repeating a commit cannot help.
-func permanent(err error) bool {
-	return errors.Is(err, contract.ErrDenied) || errors.Is(err, contract.ErrInvalid) || errors.Is(err, contract.ErrTooLarge) || errors.Is(err, contract.ErrNotFound)
 }

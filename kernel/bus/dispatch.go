@@ -20,7 +20,7 @@ func (b *Bus) dispatch(s *Sink) {
 		return
 	}
 	sent := false
-	for idle := 0; s.credit > s.claimed && idle < len(s.subs); {
+	for idle := 0; s.credit > s.reserved && idle < len(s.subs); {
 		s.next = (s.next + 1) % len(s.subs)
 		sub := s.subs[s.next]
 		if sub.held || sub.ready.head == nil {
@@ -55,24 +55,25 @@ func (s *subscription) isEnding(l *lane) bool {
 // prepared says whether the head can be handed out; if not, the prepare loop
 // gets the lane.
 func (b *Bus) prepared(s *Sink, l *lane) bool {
-	w := want{lane: l, sub: l.sub, sink: s, kind: wantMore}
+	f := fetch{lane: l, sub: l.sub, sink: s, kind: fetchMore}
 	if len(l.items) > 0 {
-		it, spec := l.items[0], l.sub.spec.Load()
-		w.item = it
-		switch {
-		case spec.Hold && b.visible(l.sub, it.Delivery):
-			w.kind, w.reason = wantDead, reasonHeld
+		it := l.items[0]
+		switch class := l.sub.class(); {
+		case l.sub.spec.Load().Hold && b.visible(l.sub, it.Delivery):
+			b.buryHead(l, reasonHeld)
+			return false
 		case b.tooOld(it):
-			w.kind, w.reason = wantDead, it.oldAge()
-		case it.event == nil, l.sub.class().marked() && it.State != journal.InFlight, l.sub.class() == classInput && it.turn == nil:
-			w.kind = wantHead
+			b.buryHead(l, it.tooOldReason())
+			return false
+		case it.event == nil, class.marked() && it.State != journal.InFlight, class == classInput && it.turn == nil:
+			f.kind, f.item = fetchHead, it
 		default:
 			return true
 		}
 	}
-	s.claimed++
+	s.reserved++
 	l.fetching = true
-	b.want(w)
+	b.fetch(f)
 	return false
 }
 
@@ -81,7 +82,7 @@ func (b *Bus) visible(s *subscription, d journal.Delivery) bool {
 	if !d.Uncertain || s.class() != classSend {
 		return false
 	}
-	age := time.Duration(b.clock.now()-d.StartedAt) * time.Microsecond
+	age := time.Duration(b.clock.Now()-d.StartedAt) * time.Microsecond
 	return d.StartedAt == 0 || age < 0 || age >= s.spec.Load().Dedupe
 }
 
@@ -91,16 +92,16 @@ const reasonHeld = "it is unknown whether it was sent, and the configuration say
 // yet has not.
 func (b *Bus) tooOld(it *item) bool {
 	age := it.lane.sub.spec.Load().MaxAge
-	return age > 0 && it.created > 0 && b.clock.age(max(it.created, it.Resubmitted)) > age
+	return age > 0 && it.created > 0 && b.clock.Age(max(it.created, it.Resubmitted)) > age
 }
 
-func (it *item) oldAge() string {
+func (it *item) tooOldReason() string {
 	return "it was not handled within " + it.lane.sub.spec.Load().MaxAge.String()
 }
 
 func (b *Bus) handOut(s *Sink, l *lane) {
 	it := l.items[0]
-	now, steady := b.clock.both()
+	now, steady := b.clock.Both()
 	spec := l.sub.spec.Load()
 	handed := &struct { // in one allocation
 		lease    Lease
@@ -117,8 +118,8 @@ func (b *Bus) handOut(s *Sink, l *lane) {
 	}
 	lease, d := &handed.lease, &handed.delivery
 	d.Token = lease.Token
-	if b.visible(l.sub, it.Delivery) {
-		d.Event = b.router.Marked(l.sub.Extension, it.event)
+	if b.hooks.Repeat != nil && b.visible(l.sub, it.Delivery) {
+		d.Event = b.hooks.Repeat(l.sub.Extension, it.event)
 	}
 	if l.sub.class() == classInput {
 		lease.Agent = l.sub.Extension
@@ -152,7 +153,7 @@ func (b *Bus) ring(at int64) {
 		return
 	}
 	b.nextAlarm = at
-	b.alarm.Reset(time.Duration(max(at-b.clock.steady(), 0)) * time.Microsecond)
+	b.alarm.Reset(time.Duration(max(at-b.clock.Steady(), 0)) * time.Microsecond)
 }
 
 // alarmLoop offers lanes whose waiting is over, and ends the contexts of
@@ -166,7 +167,7 @@ func (b *Bus) alarmLoop(ctx context.Context) {
 		}
 		b.mu.Lock()
 		b.nextAlarm = 0
-		now := b.clock.steady()
+		now := b.clock.Steady()
 		for len(b.wakeups) > 0 && b.wakeups[0].wake <= now {
 			l := heap.Pop(&b.wakeups).(*lane)
 			l.wake = 0
@@ -211,7 +212,7 @@ func (b *Bus) expire(s *subscription, now int64) {
 		l.over = now + time.Hour.Microseconds() // once is enough
 		extension, generation := l.Extension, l.Generation
 		reason := "a handler of " + s.Pattern + " went on after its time (" + s.spec.Load().AckWait.String() + ") was over"
-		go b.stuck(extension, generation, reason)
+		b.spawnLocked(func() { b.stuck(extension, generation, reason) })
 	}
 }
 

@@ -2,8 +2,8 @@ package bus
 
 import "github.com/switchboard-run/switchboard/kernel/journal"
 
-// Gone ends a generation of an extension: its tokens are void, and its
-// deliveries are given out again. An attempt that a handler had taken is
+// Gone ends a generation of an extension: its tokens are revoked, and its
+// deliveries are handed out again. An attempt that a handler had taken is
 // counted, unless the extension was stopped on purpose.
 func (b *Bus) Gone(extension string, generation int64, reason string, onPurpose bool) {
 	b.mu.Lock()
@@ -31,45 +31,31 @@ func (b *Bus) Gone(extension string, generation int64, reason string, onPurpose 
 	}
 }
 
+// abandoned ends the attempt of a handler that is gone.
 func (b *Bus) abandoned(l *Lease, reason string, onPurpose bool) {
-	class := l.item.lane.sub.class()
-	b.conclude(l.item.Seq, func(tx *Tx) error {
-		if err := tx.hold(l); err != nil {
-			return err
-		}
+	marked := l.item.lane.sub.class().marked()
+	b.conclude(l, marked && !onPurpose, func(tx *Tx, silent bool) error {
 		b.mu.Lock()
-		taken, answered := l.taken, l.answered
 		// Whether a handler took it may have been lost with a process that was
-		// killed, and a send that is called new must be one.
-		taken = taken || class.marked() && !onPurpose
+		// killed, and a send that is called new must be new.
+		taken, answered := l.taken || marked && !onPurpose, l.answered
 		b.mu.Unlock()
-		if answered {
+		switch d := b.delivery(l); {
+		case answered:
 			return nil
-		}
-		if taken && !onPurpose {
-			return tx.fail(l, reason, class.marked())
-		}
-		d := b.delivery(l)
-		if !d.Uncertain {
-			d.StartedAt, d.Uncertain = l.started, taken && class.marked()
-		}
-		if !d.Uncertain {
-			d.State = journal.Pending
-		}
-		if !class.marked() { // nothing to write down
-			if err := tx.void(l); err != nil {
+		case taken && !onPurpose:
+			return tx.fail(l, reason, marked, silent)
+		case !marked: // nothing to store
+			if err := tx.revoke(l); err != nil {
 				return err
 			}
 			tx.then = append(tx.then, func() { b.requeue(l, 0) })
 			return nil
-		}
-		return tx.postpone(l, d, 0)
-	}, func(err error) {
-		if err != nil {
-			b.mu.Lock()
-			uncertain := class.marked() && (l.taken || !onPurpose)
-			b.mu.Unlock()
-			go b.retryLater(l, uncertain, err)
+		default:
+			if d.Uncertain = d.Uncertain || taken; !d.Uncertain {
+				d.State = journal.Pending
+			}
+			return tx.postpone(l, d, 0)
 		}
 	})
 }

@@ -35,19 +35,19 @@ type item struct {
 // lane is the deliveries of a subscription with one key, or a single one that
 // has none. Its head is handed out when nothing else of it is.
 type lane struct {
-	sub      *subscription
-	key      string
-	items    []*item // head first; everything pending up to the rank loaded
-	loaded   int64
-	further  bool // there are more in the store behind loaded
-	missed   bool // one of them came while the store was being read
-	queued   bool // in sub.ready
-	fetching bool // with the prepare loop
-	lease    *Lease
-	wake     int64 // of the steady clock, before which the head waits
-	alarm    int   // index in the heap; -1: none
-	conflict int   // conflicts in a row
-	next     *lane // behind it in sub.ready
+	sub       *subscription
+	key       string
+	items     []*item // head first; everything pending up to the rank loaded
+	loaded    int64
+	further   bool // there are more in the store behind loaded
+	missed    bool // one of them came while the store was being read
+	queued    bool // in sub.ready
+	fetching  bool // with the prepare loop
+	lease     *Lease
+	wake      int64 // of the steady clock, before which the head waits
+	alarm     int   // index in the heap; -1: none
+	conflicts int   // in a row
+	next      *lane // behind it in sub.ready
 
 	// Most lanes have one item in all their life: it lies here.
 	first [1]*item
@@ -175,7 +175,7 @@ func (b *Bus) remove(s *subscription, key string, seq int64) {
 	}
 	l.items = slices.Delete(l.items, i, i+1)
 	if i == 0 {
-		l.conflict, l.wake = 0, 0
+		l.conflicts, l.wake = 0, 0
 		if l.alarm >= 0 {
 			heap.Remove(&b.wakeups, l.alarm)
 		}
@@ -213,9 +213,9 @@ func (b *Bus) offerAt(l *lane, push func(*laneQueue, *lane)) {
 	if len(l.items) > 0 && l.items[0].NotBefore != l.items[0].waits {
 		head := l.items[0]
 		head.waits = head.NotBefore
-		l.wake = max(l.wake, b.clock.due(head.Delivery))
+		l.wake = max(l.wake, b.clock.Due(head.StartedAt, head.NotBefore))
 	}
-	if l.wake > 0 && l.wake > b.clock.steady() {
+	if l.wake > 0 && l.wake > b.clock.Steady() {
 		b.wakeAt(l)
 		return
 	}

@@ -83,7 +83,7 @@ func (b *Bus) LeaseAlone(a *Actor) *Lease {
 func (b *Bus) leaseWork(l *Lease) *Lease {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	l.Token, l.started = b.newToken(), b.clock.now()
+	l.Token, l.started = b.newToken(), b.clock.Now()
 	b.leases[l.Token] = l
 	return l
 }
@@ -109,19 +109,19 @@ func (b *Bus) release(l *Lease) bool {
 	return true
 }
 
-// void makes a token worthless within a commit: an update behind this one must
+// revoke makes a token worthless within a commit: an update behind this one must
 // not be made under it. If the commit fails, it never was.
-func (t *Tx) void(l *Lease) error {
+func (t *Tx) revoke(l *Lease) error {
 	t.bus.mu.Lock()
 	defer t.bus.mu.Unlock()
 	if l.revoked {
 		return errTaken
 	}
-	t.voidLocked(l)
+	t.revokeLocked(l)
 	return nil
 }
 
-func (t *Tx) voidLocked(l *Lease) {
+func (t *Tx) revokeLocked(l *Lease) {
 	l.revoked = true
 	t.undo = append(t.undo, func() { l.revoked = l.released })
 }
@@ -141,7 +141,7 @@ func (t *Tx) takeHolder(extension, pattern, key string) *Lease {
 	if l == nil || l.lease == nil || l.lease.revoked {
 		return nil
 	}
-	t.voidLocked(l.lease)
+	t.revokeLocked(l.lease)
 	return l.lease
 }
 

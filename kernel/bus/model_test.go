@@ -242,7 +242,7 @@ func (m *machine) withdraw(rt *rapid.T) {
 		return
 	}
 	var inTime bool
-	if err := m.w.Do(func(tx *bus.Tx) (err error) { inTime, err = tx.Withdraw(seq); return err }); err != nil {
+	if err := m.w.Do(func(tx *bus.Tx) (err error) { inTime, err = withdraw(tx, seq); return err }); err != nil {
 		rt.Fatal(err)
 	}
 	if inTime == (d.held != nil) {

@@ -10,15 +10,15 @@ import (
 	"github.com/switchboard-run/switchboard/kernel/journal"
 )
 
-// Outcomes applies what handlers answered: their effects together with the
+// Outcomes applies the answers of handlers: their effects together with the
 // acknowledgement, or what has to happen instead. An answer under a token that
-// is not valid any more, and a second one under the same, changes nothing.
+// is not valid any more, and a second one under the same token, change nothing.
 func (b *Bus) Outcomes(a *Actor, outcomes []*busv1.Outcome) {
 	var acked []*Lease
 	var others []func()
 	b.mu.Lock()
 	for _, o := range outcomes {
-		l := b.leases[o.GetToken()] // one that is void is taken out when that is durable
+		l := b.leases[o.GetToken()]
 		if l == nil || l.Extension != a.ID || l.Generation != a.Generation || l.item == nil || l.answered {
 			continue
 		}
@@ -53,141 +53,80 @@ func (b *Bus) outcome(l *Lease, o *busv1.Outcome) {
 		b.settle(l, o, journal.Dead)
 	case busv1.Outcome_KIND_RETRY:
 		b.again(l, time.Duration(o.GetRetryAfterMs())*time.Millisecond, o.GetReason())
-	case busv1.Outcome_KIND_UNKNOWN:
-		b.failed(l, o.GetReason(), true)
 	default:
-		b.failed(l, o.GetReason(), false)
+		b.failed(l, o.GetReason(), o.GetKind() == busv1.Outcome_KIND_UNKNOWN)
 	}
 }
 
 // settle commits the effects and the end of the delivery.
 func (b *Bus) settle(l *Lease, o *busv1.Outcome, state journal.DeliveryState) {
 	if len(o.GetEffects()) > 0 {
-		b.share.seen(l.Extension)
+		b.share.Note(l.Extension)
 	}
-	valid := payloadsValid(o.GetEffects())
-	b.update(l.sink.actor, l.Token, func(tx *Tx) error {
-		tx.Ending, tx.valid = true, valid
-		if _, err := tx.Apply(o.GetEffects()); err != nil {
+	checked := b.effects.check(o.GetEffects())
+	class := l.item.lane.sub.class()
+	b.Commit(Change{Actor: l.sink.actor, Lease: l, Apply: func(tx *Tx) error {
+		tx.Ending = true
+		if _, err := tx.apply(o.GetEffects(), checked); err != nil {
 			return err
 		}
-		switch class := l.item.lane.sub.class(); {
-		case state != journal.Done:
-		case class == classInput:
-			if err := b.sessions.Acked(tx); err != nil {
-				return err
-			}
-		case class == classCommand && o.GetContent() != "":
-			if err := b.router.Answered(tx, l.Event, l.Extension, o.GetContent()); err != nil {
+		if state == journal.Done && (class == classInput || class == classCommand) && b.hooks.Ack != nil {
+			if err := b.hooks.Ack(tx, o.GetContent()); err != nil {
 				return err
 			}
 		}
-		return tx.end(l, state, o.GetReason())
-	}, func(err error) {
+		return tx.end(l, b.delivery(l), state, o.GetReason(), false)
+	}, Done: func(err error) {
 		if err != nil {
-			go b.refused(l, o, err)
+			b.spawn(func() { b.refused(l, o, err) })
 		}
-	})
+	}})
 }
 
-// end settles the delivery of the lease. The lane goes on when that is durable.
-func (t *Tx) end(l *Lease, state journal.DeliveryState, reason string) error {
-	if err := t.void(l); err != nil {
-		return err
-	}
-	d := t.bus.delivery(l)
-	d.State, d.Reason, d.SettledAt = state, reason, t.Now
-	if state == journal.Done || !d.Uncertain {
-		d.StartedAt = l.started
-	}
-	if t.providerID != "" {
-		d.ProviderID = t.providerID
-	}
-	if t.attempt != nil {
-		d.Attempts, d.Uncertain, d.StartedAt = t.attempt.Attempts, t.attempt.Uncertain, t.attempt.StartedAt
-	}
-	if err := t.UpdateDelivery(d); err != nil {
-		return err
-	}
-	t.gone = append(t.gone, place{sub: l.item.lane.sub, delivery: d, lease: l})
-	if state == journal.Dead {
-		return t.died(d, l.Event, l.item.lane.sub.Extension)
-	}
-	return nil
-}
-
-// delivery is what is known of the delivery of a lease.
-func (b *Bus) delivery(l *Lease) journal.Delivery {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return l.item.Delivery
-}
-
-// died tells the world that a delivery is dead; one of such an event dies
-// silently.
-func (t *Tx) died(d journal.Delivery, e *busv1.Event, extension string) error {
-	if e.GetTopic() == contract.TopicDeliveryDead {
-		return nil
-	}
-	return t.Following(e, func() error {
-		if !t.quiet {
-			t.dying = true
-			err := t.bus.router.Died(t, &d, e, extension)
-			if t.dying = false; err != nil {
-				return err
-			}
-		}
-		if e.GetHop() >= contract.MaxHops {
-			return nil // what dies by the cap publishes nothing more
-		}
-		_, err := t.Emit(contract.TopicDeliveryDead, "", contract.DeliveryDead{
-			EventID: e.GetId(), Topic: e.GetTopic(), Extension: extension, Attempts: d.Attempts, Reason: d.Reason,
-		})
-		return err
-	})
-}
-
-// refused deals with an answer that could not be committed.
+// refused handles an answer that could not be committed.
 func (b *Bus) refused(l *Lease, o *busv1.Outcome, err error) {
 	b.mu.Lock()
-	void := l.revoked
+	revoked := l.revoked
 	undecided := b.undecided(l, func() { b.refused(l, o, err) })
 	b.mu.Unlock()
 	if undecided {
 		return
 	}
 	switch sent := l.item.lane.sub.class() == classSend && o.GetKind() == busv1.Outcome_KIND_ACK; {
-	case void, errors.Is(err, journal.ErrClosed):
+	case revoked, errors.Is(err, journal.ErrClosed):
 	case permanent(err):
 		b.bury(l, err.Error())
 	case sent && errors.Is(err, contract.ErrConflict):
 		b.bury(l, "it was sent, but what should follow from that was refused: "+err.Error())
-	case sent:
-		// It must not be sent again only because that could not be written down.
-		b.log.Error("storing that a message was sent failed; trying again", "event", l.Event.GetId(), "error", err)
+	case sent: // it must not be sent again only because the store does not take that
+		b.log.Error("store that a message was sent: trying again", "event", l.Event.GetId(), "error", err)
 		b.mu.Lock()
 		defer b.mu.Unlock()
 		b.later(func() { b.outcome(l, o) })
 	case errors.Is(err, contract.ErrConflict):
 		b.mu.Lock()
-		lane := l.item.lane
-		lane.conflict++
-		conflicts := lane.conflict
+		l.item.lane.conflicts++
+		conflicts := l.item.lane.conflicts
 		b.mu.Unlock()
-		if conflicts > maxConflicts(lane.sub) {
+		if conflicts > maxConflicts(l.item.lane.sub) {
 			b.failed(l, fmt.Sprintf("%d conflicts in a row: %v", conflicts, err), false)
 			return
 		}
 		b.again(l, time.Duration(min(conflicts-1, 20))*50*time.Millisecond, err.Error())
 	default:
-		b.log.Error("committing an answer failed; the delivery is repeated", "event", l.Event.GetId(), "topic", l.Event.GetTopic(), "error", err)
+		b.log.Error("commit an answer: repeating the delivery", "event", l.Event.GetId(), "topic", l.Event.GetTopic(), "error", err)
 		b.again(l, time.Second, err.Error())
 	}
 }
 
-// maxConflicts is how many conflicts in a row are taken for others' changes. With
+// permanent says that repeating a commit cannot help.
+func permanent(err error) bool {
+	return errors.Is(err, contract.ErrDenied) || errors.Is(err, contract.ErrInvalid) || errors.Is(err, contract.ErrTooLarge) || errors.Is(err, contract.ErrNotFound)
+}
+
+// maxConflicts is how many conflicts in a row may be due to other commits. With
 // more of them handler and kernel disagree for good, and each counts as a
-// failure; every attempt of a turn may ask a model anew.
+// failure; every attempt of a turn may ask a model again.
 func maxConflicts(s *subscription) int {
 	if s.class() == classInput {
 		return 3
@@ -195,9 +134,8 @@ func maxConflicts(s *subscription) int {
 	return 50
 }
 
-// undecided reports whether a commit that is being applied has made the token
-// void. What to do is known when that is durable or has failed: then comes soon
-// after. The caller holds b.mu.
+// undecided says whether a commit that is not durable yet has revoked the token;
+// then runs soon, when the outcome is known. The caller holds b.mu.
 func (b *Bus) undecided(l *Lease, then func()) bool {
 	if !l.revoked || l.released {
 		return false
@@ -206,10 +144,10 @@ func (b *Bus) undecided(l *Lease, then func()) bool {
 	return true
 }
 
-// again gives the delivery out later, without counting this attempt.
+// again hands the delivery out later, without counting this attempt.
 func (b *Bus) again(l *Lease, after time.Duration, reason string) {
 	if b.tooOld(l.item) {
-		b.bury(l, l.item.oldAge()+"; the last word was: "+reason)
+		b.bury(l, l.item.tooOldReason()+"; the last reason was: "+reason)
 		return
 	}
 	if !l.item.lane.sub.class().marked() && after < time.Second {
@@ -222,26 +160,129 @@ func (b *Bus) again(l *Lease, after time.Duration, reason string) {
 		}
 		return
 	}
-	b.update(Kernel, "", func(tx *Tx) error {
-		if err := tx.hold(l); err != nil {
-			return err
-		}
+	b.conclude(l, false, func(tx *Tx, _ bool) error {
 		d := b.delivery(l)
 		if d.Reason, d.NotBefore = reason, tx.Now+after.Microseconds(); !d.Uncertain {
-			d.StartedAt, d.State = l.started, journal.Pending // nothing was sent
+			d.State = journal.Pending // nothing was sent
 		}
 		return tx.postpone(l, d, after)
-	}, func(err error) {
+	})
+}
+
+// failed counts a failure, and hands the delivery out again after a backoff, or
+// ends it as dead.
+func (b *Bus) failed(l *Lease, reason string, uncertain bool) {
+	b.conclude(l, uncertain, func(tx *Tx, silent bool) error { return tx.fail(l, reason, uncertain, silent) })
+}
+
+// bury ends a delivery as dead that a handler holds.
+func (b *Bus) bury(l *Lease, reason string) {
+	b.conclude(l, false, func(tx *Tx, silent bool) error { return tx.end(l, b.delivery(l), journal.Dead, reason, silent) })
+}
+
+// conclude commits how an attempt has ended. If the store does not take that, the
+// delivery is handed out again; uncertain: it may have had its effect.
+func (b *Bus) conclude(l *Lease, uncertain bool, apply func(tx *Tx, silent bool) error) {
+	b.commitEnd(l, l.item.Seq, apply, func(err error) {
 		if err != nil {
-			go b.retryLater(l, false, err)
+			b.spawn(func() { b.retryLater(l, uncertain, err) })
 		}
 	})
 }
 
-// postpone writes down how an attempt ended and frees the lane when that is
-// durable.
+// commitEnd commits the end of a delivery or of an attempt. If what a hook wants
+// to follow from a death is refused, the delivery must not live on: it dies
+// without the hook.
+func (b *Bus) commitEnd(l *Lease, seq int64, apply func(tx *Tx, silent bool) error, done func(error)) {
+	b.Commit(Change{Lease: l, Apply: func(tx *Tx) error { return apply(tx, false) }, Done: func(err error) {
+		if !permanent(err) {
+			done(err)
+			return
+		}
+		b.log.Error("what follows from a dead delivery was refused: it dies silently", "event", journal.EventID(seq), "error", err)
+		b.spawn(func() {
+			b.Commit(Change{Lease: l, Apply: func(tx *Tx) error { return apply(tx, true) }, Done: done})
+		})
+	}})
+}
+
+// retryLater hands a delivery out again after the store did not take how its
+// attempt ended; uncertain: it may have had its effect.
+func (b *Bus) retryLater(l *Lease, uncertain bool, err error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	uncertain = uncertain || l.taken && !l.answered && l.item.lane.sub.class().marked()
+	if uncertain && !l.revoked && !l.item.Uncertain {
+		l.item.StartedAt, l.item.Uncertain = l.started, true
+	}
+	if errors.Is(err, journal.ErrClosed) || b.undecided(l, func() { b.retryLater(l, uncertain, err) }) || l.revoked {
+		return
+	}
+	b.log.Error("store how an attempt ended: repeating the delivery", "event", l.Event.GetId(), "error", err)
+	b.requeue(l, time.Second)
+}
+
+// delivery is the delivery of a lease, as memory has it.
+func (b *Bus) delivery(l *Lease) journal.Delivery {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	d := l.item.Delivery
+	if !d.Uncertain { // else it stays the time of the first attempt that may have had its effect
+		d.StartedAt = l.started
+	}
+	return d
+}
+
+// end settles the delivery d of the lease. Its lane goes on when that is
+// durable. silent: no hook follows a death.
+func (t *Tx) end(l *Lease, d journal.Delivery, state journal.DeliveryState, reason string, silent bool) error {
+	if err := t.revoke(l); err != nil {
+		return err
+	}
+	if d.State, d.Reason, d.SettledAt = state, reason, t.Now; state == journal.Done {
+		d.StartedAt = l.started
+	}
+	if t.providerID != "" {
+		d.ProviderID = t.providerID
+	}
+	if err := t.UpdateDelivery(d); err != nil {
+		return err
+	}
+	t.settled = append(t.settled, settled{sub: l.item.lane.sub, delivery: d, lease: l})
+	if state == journal.Dead {
+		return t.died(d, l.Event, l.item.lane.sub.Extension, silent)
+	}
+	return nil
+}
+
+// fail stores a failed attempt.
+func (t *Tx) fail(l *Lease, reason string, uncertain, silent bool) error {
+	b, sub := t.bus, l.item.lane.sub
+	spec := sub.spec.Load()
+	d := b.delivery(l)
+	d.Attempts++
+	d.Reason, d.Uncertain = reason, d.Uncertain || uncertain
+	if sub.class().marked() && !d.Uncertain {
+		d.State = journal.Pending // it is known that nothing was done
+	}
+	switch {
+	case spec.MaxDeliver > 0 && d.Attempts >= spec.MaxDeliver:
+		return t.end(l, d, journal.Dead, fmt.Sprintf("failed %d times; the last time: %s", d.Attempts, reason), silent)
+	case spec.Hold && b.visible(sub, d):
+		return t.end(l, d, journal.Dead, reasonHeld+": "+reason, silent)
+	case b.tooOld(l.item):
+		return t.end(l, d, journal.Dead, l.item.tooOldReason()+"; the last time: "+reason, silent)
+	}
+	b.mu.Lock()
+	wait := b.backoff(d.Attempts)
+	b.mu.Unlock()
+	d.NotBefore = t.Now + wait.Microseconds()
+	return t.postpone(l, d, wait)
+}
+
+// postpone stores how an attempt ended, and frees the lane when that is durable.
 func (t *Tx) postpone(l *Lease, d journal.Delivery, after time.Duration) error {
-	if err := t.void(l); err != nil {
+	if err := t.revoke(l); err != nil {
 		return err
 	}
 	t.then = append(t.then, func() {
@@ -259,99 +300,38 @@ func (b *Bus) requeue(l *Lease, after time.Duration) {
 		return
 	}
 	if after > 0 {
-		lane.wake = b.clock.steady() + after.Microseconds()
+		lane.wake = b.clock.Steady() + after.Microseconds()
 	}
 	b.offer(lane)
 	b.dispatch(lane.sub.sink)
 	b.notHandedOut(lane)
 }
 
-// conclude commits how a delivery, or an attempt at it, has ended. What the
-// router wants to follow from a death must not keep the delivery alive: where that
-// is refused, it dies silently.
-func (b *Bus) conclude(seq int64, apply func(*Tx) error, done func(error)) {
-	b.update(Kernel, "", apply, func(err error) {
-		if !permanent(err) {
-			done(err)
-			return
+// hopsOfDeath is how many events beyond the limit may tell a person what died
+// there.
+const hopsOfDeath = 4
+
+// died publishes that a delivery is dead, after the Dead hook. A dead delivery of
+// such an event dies silently.
+func (t *Tx) died(d journal.Delivery, e *busv1.Event, extension string, silent bool) error {
+	if e.GetTopic() == contract.TopicDeliveryDead {
+		return nil
+	}
+	return t.Following(e, func() error {
+		if hook := t.bus.hooks.Dead; hook != nil && !silent {
+			before := t.moreHops
+			t.moreHops = hopsOfDeath
+			err := hook(t, &d, e, extension)
+			if t.moreHops = before; err != nil {
+				return err
+			}
 		}
-		b.log.Error("what follows from a dead delivery was refused; it dies silently", "event", journal.EventID(seq), "error", err)
-		go b.update(Kernel, "", func(tx *Tx) error {
-			tx.quiet = true
-			return apply(tx)
-		}, done)
+		if e.GetHop() >= contract.MaxHops {
+			return nil // what dies by the limit publishes nothing more
+		}
+		_, err := t.Emit(contract.TopicDeliveryDead, "", contract.DeliveryDead{
+			EventID: e.GetId(), Topic: e.GetTopic(), Extension: extension, Attempts: d.Attempts, Reason: d.Reason,
+		})
+		return err
 	})
-}
-
-// bury ends a leased delivery as dead.
-func (b *Bus) bury(l *Lease, reason string) {
-	b.conclude(l.item.Seq, func(tx *Tx) error {
-		if err := tx.hold(l); err != nil {
-			return err
-		}
-		return tx.end(l, journal.Dead, reason)
-	}, func(err error) {
-		if err != nil {
-			go b.retryLater(l, false, err)
-		}
-	})
-}
-
-// retryLater gives a delivery out again after the store did not take what became
-// of it: uncertain, that it may have had its effect.
-func (b *Bus) retryLater(l *Lease, uncertain bool, err error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if uncertain && !l.revoked && !l.item.Uncertain {
-		l.item.StartedAt, l.item.Uncertain = l.started, true
-	}
-	if errors.Is(err, journal.ErrClosed) || b.undecided(l, func() { b.retryLater(l, uncertain, err) }) || l.revoked {
-		return
-	}
-	b.log.Error("storing how an attempt ended failed; the delivery is repeated", "event", l.Event.GetId(), "error", err)
-	b.requeue(l, time.Second)
-}
-
-// failed counts a failure, and gives the delivery out again with back-off, or
-// buries it.
-func (b *Bus) failed(l *Lease, reason string, uncertain bool) {
-	b.conclude(l.item.Seq, func(tx *Tx) error {
-		if err := tx.hold(l); err != nil {
-			return err
-		}
-		return tx.fail(l, reason, uncertain)
-	}, func(err error) {
-		if err != nil {
-			go b.retryLater(l, uncertain, err)
-		}
-	})
-}
-
-// fail writes down a failed attempt.
-func (t *Tx) fail(l *Lease, reason string, uncertain bool) error {
-	b := t.bus
-	sub := l.item.lane.sub
-	spec := sub.spec.Load()
-	d := b.delivery(l)
-	d.Attempts++
-	if d.Reason = reason; !d.Uncertain {
-		d.StartedAt, d.Uncertain = l.started, uncertain
-	}
-	if sub.class().marked() && !d.Uncertain {
-		d.State = journal.Pending // it is known that nothing was done
-	}
-	t.attempt = &d
-	switch {
-	case spec.MaxDeliver > 0 && d.Attempts >= spec.MaxDeliver:
-		return t.end(l, journal.Dead, fmt.Sprintf("failed %d times; the last time: %s", d.Attempts, reason))
-	case spec.Hold && b.visible(sub, d):
-		return t.end(l, journal.Dead, reasonHeld+": "+reason)
-	case b.tooOld(l.item):
-		return t.end(l, journal.Dead, l.item.oldAge()+"; the last time: "+reason)
-	}
-	b.mu.Lock()
-	wait := b.backoff(d.Attempts)
-	b.mu.Unlock()
-	d.NotBefore = t.Now + wait.Microseconds()
-	return t.postpone(l, d, wait)
 }

@@ -88,7 +88,7 @@ func TestOverflow(t *testing.T) {
 				}
 				mu.Unlock()
 				var inTime bool
-				if err := w.Do(func(tx *bus.Tx) (err error) { inTime, err = tx.Withdraw(seq); return err }); err != nil {
+				if err := w.Do(func(tx *bus.Tx) (err error) { inTime, err = withdraw(tx, seq); return err }); err != nil {
 					w.Error(err)
 				}
 				mu.Lock()
@@ -146,7 +146,7 @@ func TestReadMeetsChange(t *testing.T) {
 				last := w.publish("a.b", name(7))[0]
 				withdraw := func(seq int64) {
 					if err := w.Do(func(tx *bus.Tx) error {
-						if inTime, err := tx.Withdraw(seq); err != nil || !inTime {
+						if inTime, err := withdraw(tx, seq); err != nil || !inTime {
 							w.Errorf("withdrawing: in time %t, %v", inTime, err)
 						}
 						return nil

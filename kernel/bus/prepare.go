@@ -10,15 +10,14 @@ import (
 	"github.com/switchboard-run/switchboard/kernel/journal"
 )
 
-// want is something that dispatching needs of the store. Its lane, if it has
-// one, is fetching until it has got it.
-type want struct {
-	kind   wantKind
-	sub    *subscription
-	lane   *lane
-	item   *item  // the head
-	sink   *Sink  // that keeps a credit for it
-	reason string // of wantDead
+// fetch is something that handing out needs of the store. Its lane, if it has
+// one, is fetching until the prepare loop has done it.
+type fetch struct {
+	kind fetchKind
+	sub  *subscription
+	lane *lane
+	item *item // the head
+	sink *Sink // that keeps a credit for it
 
 	event  *busv1.Event
 	turn   *busv1.TurnContext
@@ -26,38 +25,37 @@ type want struct {
 	more   []journal.Delivery
 }
 
-type wantKind int
+type fetchKind int
 
 const (
-	wantHead   wantKind = iota // the event of the head, its turn, or its mark as in flight
-	wantUnmark                 // the head was marked as in flight and not handed out
-	wantDead                   // the head must not be handed out any more
-	wantMore                   // further deliveries of the lane
-	wantLoose                  // further deliveries of the subscription that have no order
+	fetchHead   fetchKind = iota // the event of the head, its turn, or its mark as in flight
+	fetchUnmark                  // the head was marked as in flight, and not handed out
+	fetchMore                    // further deliveries of the lane
+	fetchLoose                   // further deliveries of the subscription that have no order
 )
 
 const retryPrepare = time.Second
 
-func (b *Bus) want(w want) {
-	if w.kind == wantMore || w.kind == wantLoose {
-		if w.sub.reading++; w.sub.gone == nil {
-			w.sub.gone = map[int64]struct{}{}
+func (b *Bus) fetch(f fetch) {
+	if f.kind == fetchMore || f.kind == fetchLoose {
+		if f.sub.reading++; f.sub.gone == nil {
+			f.sub.gone = map[int64]struct{}{}
 		}
 	}
-	b.wants = append(b.wants, &w)
+	b.fetches = append(b.fetches, &f)
 	select {
 	case b.prepare <- struct{}{}:
 	default:
 	}
 }
 
-// readLoose asks for further deliveries without an order.
+// readLoose fetches further deliveries without an order.
 func (b *Bus) readLoose(s *subscription) {
 	s.refilling, s.missed = true, false
-	b.want(want{kind: wantLoose, sub: s})
+	b.fetch(fetch{kind: fetchLoose, sub: s})
 }
 
-// prepareLoop serves what dispatching needs of the store.
+// prepareLoop does the fetches. One that fails must not delay the others.
 func (b *Bus) prepareLoop(ctx context.Context) {
 	for {
 		select {
@@ -66,84 +64,82 @@ func (b *Bus) prepareLoop(ctx context.Context) {
 			return
 		}
 		b.mu.Lock()
-		wants := b.wants
-		b.wants = nil
+		fetches := b.fetches
+		b.fetches = nil
 		b.mu.Unlock()
-		if len(wants) == 0 {
+		if len(fetches) > 1 && b.serve(ctx, fetches) == nil {
 			continue
 		}
-		err := b.serve(ctx, wants)
-		if err != nil && len(wants) > 1 {
-			// One that cannot be read must not keep the others waiting.
-			for _, w := range wants {
-				if err := b.serve(ctx, []*want{w}); err != nil {
-					b.postpone(w, err)
-				}
+		for _, f := range fetches {
+			if err := b.serve(ctx, []*fetch{f}); err != nil {
+				b.fetchAgain(f, err)
 			}
-		} else if err != nil {
-			b.postpone(wants[0], err)
 		}
 	}
 }
 
-// postpone tries again later what the store could not do.
-func (b *Bus) postpone(w *want, err error) {
+// fetchAgain tries again later what the store could not do.
+func (b *Bus) fetchAgain(f *fetch, err error) {
 	if !errors.Is(err, journal.ErrClosed) && !errors.Is(err, context.Canceled) {
-		b.log.Error("preparing a delivery failed; trying again", "subscription", w.sub.Pattern, "extension", w.sub.Extension, "error", err)
+		b.log.Error("prepare a delivery: trying again", "subscription", f.sub.Pattern, "extension", f.sub.Extension, "error", err)
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.served(w)
-	switch l := w.lane; w.kind {
-	case wantLoose:
-		w.sub.refilling = false
+	b.fetched(f)
+	switch f.kind {
+	case fetchLoose:
 		b.later(func() {
 			b.mu.Lock()
 			defer b.mu.Unlock()
-			if !w.sub.refilling {
-				b.readLoose(w.sub)
+			if !f.sub.refilling {
+				b.readLoose(f.sub)
 			}
 		})
-	case wantUnmark:
-		l.fetching = false
-		b.offer(l)
+	case fetchUnmark:
+		b.offer(f.lane)
 		b.later(func() {
 			b.mu.Lock()
 			defer b.mu.Unlock()
-			b.notHandedOut(l)
+			b.notHandedOut(f.lane)
 		})
 	default:
-		l.fetching = false
-		b.delay(l)
+		b.delay(f.lane)
 	}
 }
 
 // delay offers a lane again after a while.
 func (b *Bus) delay(l *lane) {
-	l.wake = max(l.wake, b.clock.steady()+retryPrepare.Microseconds())
+	l.wake = max(l.wake, b.clock.Steady()+retryPrepare.Microseconds())
 	b.offer(l)
 }
 
-// served gives back what was kept for a want.
-func (b *Bus) served(w *want) {
-	if w.sink != nil {
-		w.sink.claimed--
-		w.sink = nil
+// fetched ends a fetch, and returns its credit.
+func (b *Bus) fetched(f *fetch) {
+	if f.sink != nil {
+		f.sink.reserved--
+		f.sink = nil
 	}
-	if w.kind == wantMore || w.kind == wantLoose {
-		if w.sub.reading--; w.sub.reading == 0 {
-			w.sub.gone = nil
+	if f.lane != nil {
+		f.lane.fetching = false
+	} else {
+		f.sub.refilling = false
+	}
+	if f.kind == fetchMore || f.kind == fetchLoose {
+		if f.sub.reading--; f.sub.reading == 0 {
+			f.sub.gone = nil
 		}
 	}
 }
 
-func (b *Bus) serve(ctx context.Context, wants []*want) error {
-	if err := b.mark(ctx, wants); err != nil {
+// serve does fetches: it marks, reads, puts in memory what was read, and hands
+// out.
+func (b *Bus) serve(ctx context.Context, fetches []*fetch) error {
+	if err := b.mark(ctx, fetches); err != nil {
 		return err
 	}
 	err := b.store.View(ctx, func(r journal.Reader) error {
-		for _, w := range wants {
-			if err := b.read(r, w); err != nil {
+		for _, f := range fetches {
+			if err := b.read(r, f); err != nil {
 				return err
 			}
 		}
@@ -154,48 +150,48 @@ func (b *Bus) serve(ctx context.Context, wants []*want) error {
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	for _, w := range slices.Backward(wants) { // each goes to the front
-		b.deliverWant(w)
+	for _, f := range slices.Backward(fetches) { // each goes to the front
+		b.place(f)
 	}
 	for _, s := range b.sinks {
 		b.dispatch(s)
 	}
-	for _, w := range wants {
-		b.notHandedOut(w.lane)
+	for _, f := range fetches {
+		b.notHandedOut(f.lane)
 	}
 	return nil
 }
 
-// mark writes down that sends and commands are in flight before they are, so
-// that a crash is not taken for never having tried; and the contrary for those
-// that were not handed out after all.
-func (b *Bus) mark(ctx context.Context, wants []*want) error {
-	var marks []*want
-	for _, w := range wants {
-		w.marked = false
-		if w.kind == wantUnmark || w.kind == wantHead && w.sub.class().marked() {
-			marks = append(marks, w)
+// mark stores that sends and commands are in flight before they are, so that a
+// crash is not taken for never having tried; and the opposite for those that
+// were not handed out after all.
+func (b *Bus) mark(ctx context.Context, fetches []*fetch) error {
+	var marks []*fetch
+	for _, f := range fetches {
+		f.marked = false
+		if f.kind == fetchUnmark || f.kind == fetchHead && f.sub.class().marked() {
+			marks = append(marks, f)
 		}
 	}
 	if len(marks) == 0 {
 		return nil
 	}
 	return journal.Do(context.WithoutCancel(ctx), b.store, func(tx journal.Tx) error {
-		for _, w := range marks {
-			d, err := tx.Delivery(w.item.Seq, w.sub.ID)
+		for _, f := range marks {
+			d, err := tx.Delivery(f.item.Seq, f.sub.ID)
 			if err != nil {
 				return err
 			}
 			from, to := journal.Pending, journal.InFlight
-			if w.kind == wantUnmark {
+			if f.kind == fetchUnmark {
 				from, to = to, from
 			}
-			w.marked = d != nil && (d.State == from || d.State == to)
+			f.marked = d != nil && (d.State == from || d.State == to)
 			if d == nil || d.State != from {
 				continue
 			}
 			if d.State = to; to == journal.InFlight && !d.Uncertain {
-				d.StartedAt = b.clock.now()
+				d.StartedAt = b.clock.Now()
 			}
 			if err := tx.UpdateDelivery(*d); err != nil {
 				return err
@@ -205,58 +201,49 @@ func (b *Bus) mark(ctx context.Context, wants []*want) error {
 	})
 }
 
-func (b *Bus) read(r journal.Reader, w *want) (err error) {
-	switch w.kind {
-	case wantMore:
-		w.more, err = r.PendingLane(w.sub.ID, w.lane.key, w.lane.loaded, b.windows.lane+1)
-	case wantLoose:
-		w.more, err = r.PendingLane(w.sub.ID, "", w.sub.loaded, b.windows.loose/2)
-	case wantHead:
-		if w.event = w.item.event; w.event == nil {
-			if w.event, err = r.Event(w.item.Seq); err != nil {
-				return err
-			}
+func (b *Bus) read(r journal.Reader, f *fetch) (err error) {
+	switch f.kind {
+	case fetchMore:
+		f.more, err = r.PendingLane(f.sub.ID, f.lane.key, f.lane.loaded, b.windows.lane+1)
+	case fetchLoose:
+		f.more, err = r.PendingLane(f.sub.ID, "", f.sub.loaded, b.windows.loose/2)
+	case fetchHead:
+		if f.event = f.item.event; f.event == nil {
+			f.event, err = r.Event(f.item.Seq)
 		}
-		if w.sub.class() == classInput && w.event != nil {
-			w.turn, err = b.sessions.Context(r, w.event)
+		if err == nil && f.sub.class() == classInput && f.event != nil {
+			f.turn, err = b.hooks.Turn(r, f.event)
 		}
 	}
 	return err
 }
 
-// deliverWant puts in place what was read. The caller holds b.mu.
-func (b *Bus) deliverWant(w *want) {
-	gone := w.sub.gone
-	defer b.served(w)
-	l := w.lane
-	if w.kind != wantLoose && w.kind != wantDead {
-		l.fetching = false
-	}
-	switch w.kind {
-	case wantHead:
-		if w.event == nil {
-			l.fetching = true
-			b.buryItem(w.item, "its event is missing from the store")
+// place puts in memory what was read. The caller holds b.mu.
+func (b *Bus) place(f *fetch) {
+	gone, l := f.sub.gone, f.lane
+	b.fetched(f)
+	switch f.kind {
+	case fetchHead:
+		if f.event == nil {
+			b.buryHead(l, "its event is missing from the store")
 			return
 		}
-		w.item.event, w.item.turn, w.item.created = w.event, w.turn, w.event.GetCreatedAtUs()
-		if w.marked {
-			w.item.State = journal.InFlight
-		} else if w.sub.class().marked() {
-			b.remove(w.sub, l.key, w.item.Seq) // it was settled meanwhile
+		f.item.event, f.item.turn, f.item.created = f.event, f.turn, f.event.GetCreatedAtUs()
+		if f.marked {
+			f.item.State = journal.InFlight
+		} else if f.sub.class().marked() {
+			b.remove(f.sub, l.key, f.item.Seq) // it was settled meanwhile
 		}
 		b.offerFirst(l)
-	case wantUnmark:
-		if w.marked {
-			w.item.State = journal.Pending
+	case fetchUnmark:
+		if f.marked {
+			f.item.State = journal.Pending
 		}
 		b.offerFirst(l)
-	case wantDead:
-		b.buryItem(w.item, w.reason)
-	case wantMore:
-		b.refill(l, w.more, gone)
-	case wantLoose:
-		b.refillLoose(w.sub, w.more, gone)
+	case fetchMore:
+		b.refill(l, f.more, gone)
+	case fetchLoose:
+		b.refillLoose(f.sub, f.more, gone)
 	}
 }
 
@@ -266,7 +253,7 @@ func (b *Bus) refill(l *lane, ds []journal.Delivery, gone map[int64]struct{}) {
 	for _, d := range ds[:min(len(ds), b.windows.lane)] {
 		l.loaded = max(l.loaded, d.Rank)
 		if _, settled := gone[d.Seq]; !settled {
-			l.items = append(l.items, &item{Delivery: asFound(d), lane: l})
+			l.items = append(l.items, &item{Delivery: fromStore(d), lane: l})
 		}
 	}
 	if len(l.items) == 0 && !l.further {
@@ -277,12 +264,11 @@ func (b *Bus) refill(l *lane, ds []journal.Delivery, gone map[int64]struct{}) {
 }
 
 func (b *Bus) refillLoose(s *subscription, ds []journal.Delivery, gone map[int64]struct{}) {
-	s.refilling = false
 	s.further = s.missed || len(ds) == b.windows.loose/2
 	for _, d := range ds {
 		s.loaded = max(s.loaded, d.Rank)
 		if _, settled := gone[d.Seq]; !settled && s.singles[d.Seq] == nil {
-			b.addSingle(added{sub: s, delivery: asFound(d)})
+			b.addSingle(added{sub: s, delivery: fromStore(d)})
 		}
 	}
 	if s.further && len(s.singles) <= b.windows.loose/8 {
@@ -290,9 +276,9 @@ func (b *Bus) refillLoose(s *subscription, ds []journal.Delivery, gone map[int64
 	}
 }
 
-// asFound is a delivery as the store has it, while memory knew nothing of it: a
-// send that is in flight there may have reached its platform.
-func asFound(d journal.Delivery) journal.Delivery {
+// fromStore is a delivery that memory did not know: a send in flight at a crash
+// becomes uncertain.
+func fromStore(d journal.Delivery) journal.Delivery {
 	d.Uncertain = d.Uncertain || d.State == journal.InFlight
 	return d
 }
@@ -307,6 +293,6 @@ func (b *Bus) notHandedOut(l *lane) {
 	it.turn = nil // it may change until then
 	if l.sub.class().marked() && it.State == journal.InFlight && !it.Uncertain && !b.closing {
 		l.fetching = true
-		b.want(want{kind: wantUnmark, sub: l.sub, lane: l, item: it})
+		b.fetch(fetch{kind: fetchUnmark, sub: l.sub, lane: l, item: it})
 	}
 }

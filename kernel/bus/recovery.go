@@ -47,7 +47,7 @@ func (b *Bus) recover(ctx context.Context) error {
 		defer b.mu.Unlock()
 		return r.Pending(func(d journal.Delivery) bool {
 			if sub := subs[d.Subscription]; sub != nil {
-				b.add(added{sub: sub, delivery: asFound(d)})
+				b.add(added{sub: sub, delivery: fromStore(d)})
 			}
 			return true
 		})

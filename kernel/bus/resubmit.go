@@ -79,5 +79,5 @@ func (t *Tx) reroute(d journal.Delivery, e *busv1.Event) error {
 	if err := t.UpdateDelivery(d); err != nil {
 		return err
 	}
-	return t.Following(e, func() error { return t.bus.router.Accept(t, e) })
+	return t.follow(e)
 }

@@ -57,7 +57,7 @@ func (b *Bus) retentionLoop(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		}
-		more, err := b.Prune(ctx, time.UnixMicro(b.clock.steady()))
+		more, err := b.Prune(time.UnixMicro(b.clock.Steady()))
 		if err != nil && ctx.Err() == nil {
 			b.log.Error("pruning old events failed", "error", err)
 		}
@@ -69,10 +69,10 @@ func (b *Bus) retentionLoop(ctx context.Context) {
 
 // Prune removes one batch of what may go at the time, and says whether there
 // may be more.
-func (b *Bus) Prune(ctx context.Context, now time.Time) (more bool, err error) {
+func (b *Bus) Prune(now time.Time) (more bool, err error) {
 	events, dead := b.retain[0], b.retain[1]
 	var began, done time.Time
-	err = b.doContext(ctx, func(tx *Tx) error {
+	err = b.Do(func(tx *Tx) error {
 		more, began = false, time.Now()
 		defer func() { done = time.Now() }()
 		if err := tx.endParked(now.Add(-parkedFor).UnixMicro()); err != nil || events <= 0 {
@@ -138,18 +138,7 @@ func (t *Tx) endInputs(s journal.Subscription) error {
 		if current == nil || current.State == journal.Done || current.State == journal.Dead {
 			continue // it was part of a turn that has ended just now
 		}
-		e, err := t.Event(d.Seq)
-		if err != nil {
-			return err
-		}
-		d.State, d.Reason, d.SettledAt = journal.Dead, s.Extension+" was away for more than "+parkedFor.String(), t.Now
-		if err := t.Settle(d, d.State, d.Reason); err != nil {
-			return err
-		}
-		if e == nil {
-			continue
-		}
-		if err := t.died(d, e, s.Extension); err != nil {
+		if err := t.bury(d, s.Extension, s.Extension+" was away for more than "+parkedFor.String(), false); err != nil {
 			return err
 		}
 	}

@@ -16,7 +16,7 @@ type Sink struct {
 	subs       []*subscription
 	next       int // the subscription that is served first
 	credit     int // deliveries that may be sent
-	claimed    int // of them, those kept for what is on its way
+	reserved   int // of them, those kept for what is being accepted or fetched
 	granted    bool
 	paused     bool // the extension is stopping
 	closed     bool

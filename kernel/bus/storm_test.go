@@ -192,7 +192,7 @@ func TestRaces(t *testing.T) {
 				seqs[seq] = i
 				mu.Unlock()
 				if i%2 == 0 {
-					_ = w.Do(func(tx *bus.Tx) (err error) { withdrawn[i], err = tx.Withdraw(seq); return err })
+					_ = w.Do(func(tx *bus.Tx) (err error) { withdrawn[i], err = withdraw(tx, seq); return err })
 				} else if i%9 == 1 {
 					_ = w.Do(func(tx *bus.Tx) error { _, err := tx.TakeBack("x", "a.b", key); return err })
 				}

@@ -32,8 +32,8 @@ type Subscription struct {
 	// given in one conversation keep their order.
 	Commands []string
 
-	class class
-	vague bool // what it leaves out is not known yet
+	class      class
+	undeclared bool // only its pattern is known yet
 }
 
 // class says what the kernel itself knows of a subscription.
@@ -58,13 +58,13 @@ type subscription struct {
 	spec atomic.Pointer[Subscription]
 
 	// Guarded by Bus.mu.
-	sink    *Sink // nil: nobody is attached
-	held    bool  // the channel is not ready
-	lanes   map[string]*lane
-	singles map[int64]*lane // of deliveries that have no order, by event
-	ready   laneQueue       // lanes whose head can be handed out
-	flying  leaseList       // in order of their start
-	claims  map[string]bool // lanes that a commit being applied will begin
+	sink     *Sink // nil: nobody is attached
+	held     bool  // the channel is not ready
+	lanes    map[string]*lane
+	singles  map[int64]*lane // of deliveries that have no order, by event
+	ready    laneQueue       // lanes whose head can be handed out
+	flying   leaseList       // in order of their start
+	starting map[string]bool // lanes that a commit starts which is not durable yet
 
 	loaded    int64 // highest rank of a single that is or was loaded
 	further   bool  // there are singles in the store behind loaded
@@ -142,12 +142,12 @@ func (s *subscription) use(spec Subscription) {
 
 func inputPattern(agent string) string { return contract.TopicAgentInput + agent }
 
-var defaultSubscription = Subscription{Ordered: true, AckWait: 30 * time.Second, MaxDeliver: 4, MaxAge: 24 * time.Hour, vague: true}
+var defaultSubscription = Subscription{Ordered: true, AckWait: 30 * time.Second, MaxDeliver: 4, MaxAge: 24 * time.Hour, undeclared: true}
 
 func (b *Bus) newSubscription(s journal.Subscription) *subscription {
 	sub := &subscription{
 		Subscription: s, lanes: map[string]*lane{}, singles: map[int64]*lane{},
-		claims: map[string]bool{}, ending: map[int64]*Tx{}, acked: map[int64]struct{}{},
+		starting: map[string]bool{}, ending: map[int64]*Tx{}, acked: map[int64]struct{}{},
 	}
 	spec := defaultSubscription
 	spec.Pattern = s.Pattern
@@ -176,7 +176,7 @@ func (b *Bus) Subscribe(extension string, wanted []Subscription) error {
 			switch {
 			case want >= 0:
 				k.ParkedAt = 0
-				if err := tx.leaveOut(k, wanted[want]); err != nil {
+				if err := tx.dropUnwanted(k, wanted[want]); err != nil {
 					return err
 				}
 			case parked == 0:

@@ -110,7 +110,7 @@ func TestEndOfParkedFails(t *testing.T) {
 		w.subscribe("x")
 		w.publish("a.b", "k/1")
 		w.store.full.Store(true)
-		if _, err := w.Prune(w.Context(), time.Now().Add(25*time.Hour)); err == nil {
+		if _, err := w.Prune(time.Now().Add(25 * time.Hour)); err == nil {
 			w.Fatal("a full store pruned")
 		}
 		w.store.full.Store(false)

@@ -38,6 +38,9 @@ func (b *Bus) WaitingBehind(l *Lease) int32 {
 	return int32(max(0, len(l.item.lane.items)-1))
 }
 
+// WaitingBehind is Bus.WaitingBehind for the lease of the commit.
+func (t *Tx) WaitingBehind() int32 { return t.bus.WaitingBehind(t.Lease) }
+
 // Peek returns the pending deliveries of a lane with their events, the head
 // first.
 func (t *Tx) Peek(extension, pattern, key string, limit int) (ds []journal.Delivery, events []*busv1.Event, err error) {

@@ -67,7 +67,7 @@ func (w *Watcher) close(err error) {
 }
 
 // OnSettled calls f once, on a goroutine of its own, when a delivery of the
-// event is settled by a later commit.
+// event is settled by a later commit, unless the bus is closed before.
 func (b *Bus) OnSettled(seq int64, f func(journal.Delivery)) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -79,4 +79,13 @@ func (b *Bus) ForgetSettled(seq int64) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	delete(b.settling, seq)
+}
+
+// reportSettled tells those who wait for it that a delivery is settled. The
+// caller holds b.mu.
+func (b *Bus) reportSettled(d journal.Delivery) {
+	for _, f := range b.settling[d.Seq] {
+		b.spawnLocked(func() { f(d) })
+	}
+	delete(b.settling, d.Seq)
 }

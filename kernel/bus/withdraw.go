@@ -22,7 +22,8 @@ func OwnInput(extension string, e *busv1.Event) string {
 	return ""
 }
 
-func (t *Tx) withdrawEffect(w *busv1.Withdraw) (*busv1.EffectResult, error) {
+func (t *Tx) withdrawEffect(effect *busv1.Effect) (*busv1.EffectResult, error) {
+	w := effect.GetWithdraw()
 	seq, own := journal.ParseEventID(w.GetEventId()), false
 	if w.GetDedupeKey() != "" {
 		var err error
@@ -30,7 +31,7 @@ func (t *Tx) withdrawEffect(w *busv1.Withdraw) (*busv1.EffectResult, error) {
 			seq, own, err = t.EventByDedupe(contract.KernelSource, InputDedupe(t.Actor.ID, w.GetDedupeKey()))
 		}
 		if err != nil || !own {
-			return &busv1.EffectResult{}, err // never published: nothing to withdraw
+			return nil, err // never published: nothing to withdraw
 		}
 	}
 	e, err := t.Event(seq)
@@ -40,44 +41,42 @@ func (t *Tx) withdrawEffect(w *busv1.Withdraw) (*busv1.EffectResult, error) {
 	if e == nil || !own && e.GetSource() != t.Actor.ID {
 		return nil, fmt.Errorf("%w: %q did not publish event %q", contract.ErrNotFound, t.Actor.ID, w.GetEventId())
 	}
-	withdraw := t.Withdraw
-	if e.GetTopic() == contract.TopicUserAsk {
-		withdraw = func(int64) (bool, error) { return t.bus.router.Unask(t, e) }
-	}
-	inTime, err := withdraw(seq)
+	inTime, err := t.Withdraw(e)
 	return &busv1.EffectResult{EventId: e.GetId(), TooLate: !inTime}, err
 }
 
+// Withdrawal is how an event is withdrawn.
+type Withdrawal int
+
+const (
+	WithdrawPending Withdrawal = iota // by settling its deliveries that no handler has taken
+	WithdrawDone                      // the hook has withdrawn it
+	WithdrawTooLate                   // not at all
+)
+
 const reasonWithdrawn = "withdrawn"
 
-// Withdraw settles the deliveries of the event, and of what the router made of
-// it, that no handler has taken. It returns false if one was taken.
-func (t *Tx) Withdraw(seq int64) (inTime bool, err error) {
-	return t.withdraw(seq, 0)
-}
+// Withdraw settles the deliveries of the event, and of what the Accept hook made
+// of it, that no handler has taken. It returns false if one was taken.
+func (t *Tx) Withdraw(e *busv1.Event) (inTime bool, err error) { return t.withdraw(e, 0) }
 
-func (t *Tx) withdraw(seq int64, depth int) (inTime bool, err error) {
+func (t *Tx) withdraw(e *busv1.Event, depth int) (inTime bool, err error) {
+	if t.bus.hooks.Withdraw != nil {
+		if how, err := t.bus.hooks.Withdraw(t, e); err != nil || how != WithdrawPending {
+			return how == WithdrawDone, err
+		}
+	}
 	inTime = true
-	ds, err := t.Deliveries(journal.DeliveryFilter{Seq: seq})
+	ds, err := t.Deliveries(journal.DeliveryFilter{Seq: e.GetSeq()})
 	if err != nil {
 		return false, err
 	}
 	for _, d := range ds {
-		switch {
-		case d.State == journal.Dead:
-		case d.State == journal.Done && d.Reason == reasonWithdrawn:
-		case d.State == journal.Done:
+		switch s := t.bus.table.Load().byID[d.Subscription]; {
+		case d.State == journal.Dead, d.State == journal.Done && d.Reason == reasonWithdrawn:
+		case d.State == journal.Done, s == nil, !t.reserve(s, d):
 			inTime = false
 		default:
-			s := t.bus.table.Load().byID[d.Subscription]
-			begun, err := t.begun(s, d)
-			if err != nil {
-				return false, err
-			}
-			if s == nil || begun || !t.reserve(s, d) {
-				inTime = false
-				continue
-			}
 			if err := t.Settle(d, journal.Done, reasonWithdrawn); err != nil {
 				return false, err
 			}
@@ -86,33 +85,20 @@ func (t *Tx) withdraw(seq int64, depth int) (inTime bool, err error) {
 	if depth > 3 {
 		return inTime, nil
 	}
-	// What the router derived stands directly behind its cause.
-	derived, err := t.Events(journal.EventFilter{After: seq, Limit: 64, Ascending: true})
+	// What the hook derived follows its cause directly.
+	derived, err := t.Events(journal.EventFilter{After: e.GetSeq(), Limit: 64, Ascending: true})
 	if err != nil {
 		return false, err
 	}
-	for _, e := range derived {
-		if e.GetSource() != contract.KernelSource || e.GetCausationId() != journal.EventID(seq) {
+	for _, after := range derived {
+		if after.GetSource() != contract.KernelSource || after.GetCausationId() != e.GetId() {
 			continue
 		}
-		ok, err := t.withdraw(e.GetSeq(), depth+1)
+		ok, err := t.withdraw(after, depth+1)
 		if err != nil {
 			return false, err
 		}
 		inTime = inTime && ok
 	}
 	return inTime, nil
-}
-
-// begun reports whether a delivery is an input that a running turn is about,
-// though its lane has not come to it.
-func (t *Tx) begun(s *subscription, d journal.Delivery) (bool, error) {
-	if s == nil || s.class() != classInput {
-		return false, nil
-	}
-	e, err := t.Event(d.Seq)
-	if err != nil || e == nil {
-		return false, err
-	}
-	return t.bus.sessions.Begun(t, e)
 }

@@ -70,7 +70,7 @@ func (w *world) boot() {
 	}
 	w.store = &faultyStore{Store: store}
 	options := bus.Options{
-		Store: w.store, Router: w.router, Sessions: fakeSessions{}, Log: hclog.NewNullLogger(), Events: w.keep[0], Dead: w.keep[1],
+		Store: w.store, Effects: fakeEffects, Hooks: w.router.hooks(), Log: hclog.NewNullLogger(), Events: w.keep[0], Dead: w.keep[1],
 		Stuck: func(extension string, generation int64, _ string) {
 			w.mu.Lock()
 			defer w.mu.Unlock()
@@ -162,83 +162,66 @@ func (r *fakeRouter) set(change func()) {
 	change()
 }
 
-func (r *fakeRouter) Accept(tx *bus.Tx, e *busv1.Event) error {
-	r.mu.Lock()
-	accept := r.accept
-	r.mu.Unlock()
-	if accept == nil {
-		return nil
+// hooks do next to nothing.
+func (r *fakeRouter) hooks() bus.Hooks {
+	return bus.Hooks{
+		Accept: func(tx *bus.Tx, e *busv1.Event) error {
+			r.mu.Lock()
+			accept := r.accept
+			r.mu.Unlock()
+			if accept == nil {
+				return nil
+			}
+			return accept(tx, e)
+		},
+		Dead: func(tx *bus.Tx, d *journal.Delivery, e *busv1.Event, _ string) error {
+			r.mu.Lock()
+			died := r.died
+			r.mu.Unlock()
+			if died == nil {
+				return nil
+			}
+			return died(tx, d, e)
+		},
+		Receipt: func(*bus.Tx, *busv1.Event, *busv1.Receipt) (string, error) { return "handle", nil },
+		Ack: func(tx *bus.Tx, content string) error {
+			r.mu.Lock()
+			defer r.mu.Unlock()
+			if tx.Lease.Session != 0 || content == "" {
+				return nil
+			}
+			r.answers = append(r.answers, tx.Lease.Extension+" to "+tx.Lease.Event.GetTopic()+": "+content)
+			return r.refuses
+		},
+		Repeat: func(_ string, e *busv1.Event) *busv1.Event {
+			e = proto.CloneOf(e)
+			e.Key = "marked " + e.GetKey()
+			return e
+		},
+		Output: func(*bus.Tx, []byte) (*busv1.EffectResult, error) { return nil, errNoSessions },
+		// Turn tells how many keys the owner "context" has, so that a test sees when
+		// it was made.
+		Turn: func(r journal.Reader, e *busv1.Event) (*busv1.TurnContext, error) {
+			if strings.Contains(string(e.GetPayload()), "unreadable") {
+				return nil, errNoSessions
+			}
+			keys, err := r.KVScan("context", "", "", 0)
+			return &busv1.TurnContext{Session: e.GetKey(), HistorySeq: int64(len(keys))}, err
+		},
 	}
-	return accept(tx, e)
 }
-
-func (r *fakeRouter) Died(tx *bus.Tx, d *journal.Delivery, e *busv1.Event, _ string) error {
-	r.mu.Lock()
-	died := r.died
-	r.mu.Unlock()
-	if died == nil {
-		return nil
-	}
-	return died(tx, d, e)
-}
-
-func (r *fakeRouter) Unask(*bus.Tx, *busv1.Event) (bool, error) { return false, nil }
-
-func (r *fakeRouter) Delivered(*bus.Tx, *busv1.Event, *busv1.Receipt) (string, error) {
-	return "handle", nil
-}
-
-func (r *fakeRouter) Marked(_ string, e *busv1.Event) *busv1.Event {
-	e = proto.CloneOf(e)
-	e.Key = "marked " + e.GetKey()
-	return e
-}
-
-func (r *fakeRouter) Answered(tx *bus.Tx, e *busv1.Event, extension, content string) error {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.answers = append(r.answers, extension+" to "+e.GetTopic()+": "+content)
-	return r.refuses
-}
-
-type fakeSessions struct{}
 
 var errNoSessions = errors.New("this test has no sessions")
 
-func (fakeSessions) Ensure(*bus.Tx, *busv1.SessionEnsure) (*busv1.EffectResult, error) {
-	return nil, errNoSessions
-}
-func (fakeSessions) Input(*bus.Tx, *busv1.Input) (*busv1.EffectResult, error) {
-	return nil, errNoSessions
-}
-func (fakeSessions) Append(*bus.Tx, *busv1.Append) (*busv1.EffectResult, error) {
-	return nil, errNoSessions
-}
-func (fakeSessions) Cancel(*bus.Tx, *busv1.TurnCancel) (*busv1.EffectResult, error) {
-	return nil, errNoSessions
-}
-func (fakeSessions) Output(*bus.Tx, []byte) (*busv1.EffectResult, error) {
-	return nil, errNoSessions
-}
+func noSessions(*bus.Tx, *busv1.Effect) (*busv1.EffectResult, error) { return nil, errNoSessions }
 
-func (fakeSessions) Steer(*bus.Tx, *busv1.Steer) (*busv1.EffectResult, error) {
-	return nil, errNoSessions
-}
-func (fakeSessions) WhenIdle(*bus.Tx, *busv1.SessionIdle) (*busv1.EffectResult, error) {
-	return &busv1.EffectResult{}, nil
-}
-func (fakeSessions) Rested(*bus.Tx, int64) error                      { return nil }
-func (fakeSessions) Acked(*bus.Tx) error                              { return nil }
-func (fakeSessions) Begun(journal.Reader, *busv1.Event) (bool, error) { return false, nil }
-
-// Context tells how many keys the owner "context" has, so that a test sees when
-// it was made.
-func (fakeSessions) Context(r journal.Reader, e *busv1.Event) (*busv1.TurnContext, error) {
-	if strings.Contains(string(e.GetPayload()), "unreadable") {
-		return nil, errNoSessions
-	}
-	keys, err := r.KVScan("context", "", "", 0)
-	return &busv1.TurnContext{Session: e.GetKey(), HistorySeq: int64(len(keys))}, err
+// fakeEffects are granted as those of sessions are, and fail.
+var fakeEffects = []bus.Effect{
+	{Kind: (*busv1.Effect_SessionEnsure)(nil), Grant: bus.Granted("session.ensure"), Apply: noSessions},
+	{Kind: (*busv1.Effect_Input)(nil), Grant: bus.Granted("input"), Apply: noSessions},
+	{Kind: (*busv1.Effect_TurnCancel)(nil), Grant: bus.Granted("turn.cancel"), Apply: noSessions},
+	{Kind: (*busv1.Effect_Append)(nil), Grant: bus.Agents, Apply: noSessions},
+	{Kind: (*busv1.Effect_Steer)(nil), Grant: bus.Agents, Apply: noSessions},
 }
 
 // extension is one that the test plays: it takes every delivery that it has
@@ -395,6 +378,15 @@ func (w *world) publish(topic string, names ...string) (seqs []int64) {
 		w.Fatalf("publishing %v: %v", names, err)
 	}
 	return seqs
+}
+
+// withdraw withdraws an event as its publisher.
+func withdraw(tx *bus.Tx, seq int64) (inTime bool, err error) {
+	e, err := tx.Event(seq)
+	if err != nil {
+		return false, err
+	}
+	return tx.Withdraw(e)
 }
 
 func publishEffect(topic, name string) *busv1.Effect {

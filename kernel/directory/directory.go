@@ -186,6 +186,7 @@ type Tool struct {
 type Provider struct {
 	Extension string
 	Models    []string // patterns: <id>/<name> or <id>/*
+	Fallback  bool     // used only while no other provider is configured
 	State     string
 	Readiness *extensionv1.Readiness
 }

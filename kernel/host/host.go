@@ -36,7 +36,7 @@ import (
 // Options are what a host serves.
 type Options struct {
 	Bus       *bus.Bus
-	Sessions  *session.Book
+	Sessions  *session.Store
 	Directory *directory.Directory
 	Tools     *tools.Runner
 	Models    *models.Router

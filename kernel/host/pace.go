@@ -7,6 +7,7 @@ import (
 
 	"github.com/switchboard-run/switchboard/contract/kernelv1"
 	"github.com/switchboard-run/switchboard/kernel/bus"
+	"github.com/switchboard-run/switchboard/kernel/fair"
 )
 
 // How many requests of one extension are worked on at a time, of those that only
@@ -27,9 +28,9 @@ var waits = map[string]bool{
 
 // pace divides the kernel's time for requests between extensions.
 type pace struct {
-	mu      sync.Mutex
-	of      map[*bus.Actor]*allowance
-	company bus.Company // of those who are at work in any way
+	mu       sync.Mutex
+	of       map[*bus.Actor]*allowance
+	activity fair.Activity // work of any kind
 }
 
 // allowance is what an extension may ask for.
@@ -75,14 +76,14 @@ func (p *pace) take(a *bus.Actor) (*allowance, time.Duration) {
 		mine = &allowance{reading: make(chan struct{}, readsAtOnce), saved: sharedBurst, at: now}
 		p.of[a] = mine
 	}
-	p.company.Note(a.ID, now)
+	p.activity.Note(a.ID, now)
 	rate := float64(sharedRate)
 	if a.Builtin {
 		rate = builtinRate
 	}
 	mine.saved = min(sharedBurst, mine.saved+now.Sub(mine.at).Seconds()*rate)
 	mine.at = now
-	if p.company.Alone(a.ID, now) {
+	if p.activity.Alone(a.ID, now) {
 		return mine, 0
 	}
 	mine.saved--
@@ -96,7 +97,7 @@ func (p *pace) take(a *bus.Actor) (*allowance, time.Duration) {
 func (p *pace) seen(a *bus.Actor) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.company.Note(a.ID, time.Now())
+	p.activity.Note(a.ID, time.Now())
 }
 
 // forget drops an extension that has ended.

@@ -3,6 +3,7 @@ package host_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -117,7 +118,6 @@ func TestARogueAgentLearnsNothing(t *testing.T) {
 	}
 	for tool, says := range map[string]string{
 		"shell/run": "uses_tools: [shell/run]", "notes/wipe": "uses_tools: [notes/wipe]",
-		"core/list_sessions": "uses_tools: [core/list_sessions]", "core/get_session": "uses_tools: [core/get_session]",
 	} {
 		if err := ask(tool, `{"session_id":"`+foreign+`"}`); !errors.Is(err, contract.ErrDenied) || !strings.Contains(err.Error(), says) {
 			t.Errorf("asking %s: %v", tool, err)
@@ -159,23 +159,50 @@ func TestARogueAgentLearnsNothing(t *testing.T) {
 		t.Errorf("watching what people write: %v", err)
 	}
 
-	// With the grant, by their names, and not where others read along.
-	s.w.Know(func(d *directory.Snapshot) {
-		d.Agents[0].Spec = &extensionv1.AgentSpec{Model: "default", UsesTools: []string{"core/list_sessions", "core/get_session"}}
-	})
-	if err := ask("core/get_session", `{"session_id":"`+foreign+`"}`); err != nil {
-		t.Errorf("with the grant: %v", err)
-	}
-	if sessions, err := s.agent.sessions.List(t.Context(), &kernelv1.ListSessionsRequest{Lane: lane}); err != nil || len(sessions.GetSessions()) != 2 {
-		t.Errorf("with the grant: %v, %v", sessions, err)
-	}
-	s.telegram.mustCommit(kerneltest.Publish(contract.TopicUserMessage, contract.UserMessage{UserID: "anna", ConversationID: "family", Group: true, Text: "hello"}))
-	lane = (<-s.held).GetToken()
-	if err := ask("core/get_session", `{"session_id":"`+foreign+`"}`); !errors.Is(err, contract.ErrDenied) {
-		t.Errorf("in a group: %v", err)
-	}
-	if sessions, err := s.agent.sessions.List(t.Context(), &kernelv1.ListSessionsRequest{Lane: lane}); err != nil || len(sessions.GetSessions()) != 1 {
-		t.Errorf("in a group: %v, %v", sessions, err)
+}
+
+// An extension with the grant reads the session of whoever asks and all others,
+// and where others can read that one it alone; never an address.
+func TestSessionsAreReadWithTheGrant(t *testing.T) {
+	s := newRogue(t)
+	own, foreign := s.anna.GetTurn().GetSession(), s.boris.GetTurn().GetSession()
+	for _, granted := range []bool{true, false} {
+		reader := s.w.admit(bus.Actor{ID: "reader", Sessions: granted})
+		for _, group := range []bool{false, true} {
+			lane, mine := s.anna.GetToken(), own
+			if group {
+				s.telegram.mustCommit(kerneltest.Publish(contract.TopicUserMessage, contract.UserMessage{
+					UserID: "anna", ConversationID: fmt.Sprint("family", granted), Group: true, Text: "hello",
+				}))
+				d := <-s.held
+				lane, mine = d.GetToken(), d.GetTurn().GetSession()
+			}
+			l, err := s.w.Bus.Lease(s.agent.actor, lane)
+			if err != nil {
+				t.Fatal(err)
+			}
+			call := s.w.Bus.LeaseCall(reader.actor, l, l.Event, 0)
+			all, err := reader.sessions.List(t.Context(), &kernelv1.ListSessionsRequest{Lane: call.Token})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if sees := len(all.GetSessions()) > 1; sees != (granted && !group) {
+				t.Errorf("granted %t, group %t: the sessions are %v", granted, group, all)
+			}
+			for _, address := range []string{"chan:", "anna", "boris", "family"} {
+				if strings.Contains(all.String(), address) {
+					t.Errorf("%q stands in %s", address, all)
+				}
+			}
+			for session, allowed := range map[string]bool{mine: true, foreign: granted && !group, "s99": false} {
+				_, listing := reader.sessions.List(t.Context(), &kernelv1.ListSessionsRequest{Lane: call.Token, Session: session})
+				_, history := reader.sessions.History(t.Context(), &kernelv1.HistoryRequest{Lane: call.Token, Session: session, Limit: 10})
+				if (listing == nil) != allowed || (history == nil) != allowed {
+					t.Errorf("granted %t, group %t: reading %s: %v, %v", granted, group, session, listing, history)
+				}
+			}
+			s.w.Bus.Release(call)
+		}
 	}
 }
 

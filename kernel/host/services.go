@@ -88,24 +88,6 @@ func (h *Host) own(ctx context.Context, token, id string) (int64, error) {
 	return l.Session, nil
 }
 
-const defaultHistory = 256 << 10
-
-func (s sessionsService) History(ctx context.Context, r *kernelv1.HistoryRequest) (*kernelv1.HistoryResponse, error) {
-	id, err := s.h.own(ctx, r.GetLane(), r.GetSession())
-	if err != nil {
-		return nil, err
-	}
-	size := r.GetMaxBytes()
-	if size <= 0 {
-		size = defaultHistory
-	}
-	out := &kernelv1.HistoryResponse{}
-	return out, s.h.Bus.View(ctx, func(j journal.Reader) (err error) {
-		out.Entries, out.Truncated, err = j.History(id, r.GetAfterSeq(), min(size, contract.MaxMessage/2))
-		return err
-	})
-}
-
 func (s sessionsService) Pending(ctx context.Context, r *kernelv1.PendingRequest) (*kernelv1.PendingResponse, error) {
 	l, err := s.h.lease(ctx, r.GetLane())
 	if err != nil {

@@ -1,12 +1,15 @@
 package host
 
 import (
+	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 
 	"github.com/switchboard-run/switchboard/contract"
 	"github.com/switchboard-run/switchboard/contract/kernelv1"
+	"github.com/switchboard-run/switchboard/kernel/bus"
 	"github.com/switchboard-run/switchboard/kernel/journal"
 )
 
@@ -38,8 +41,7 @@ func (s sessionsService) Get(ctx context.Context, r *kernelv1.SessionRequest) (*
 	})
 }
 
-// List implements kernelv1.SessionsServer: an agent sees others than the session
-// whose lane it holds if it may use core/list_sessions.
+// List implements kernelv1.SessionsServer.
 func (s sessionsService) List(ctx context.Context, r *kernelv1.ListSessionsRequest) (*kernelv1.ListSessionsResponse, error) {
 	l, err := s.h.lease(ctx, r.GetLane())
 	if err != nil {
@@ -47,18 +49,7 @@ func (s sessionsService) List(ctx context.Context, r *kernelv1.ListSessionsReque
 	}
 	out := &kernelv1.ListSessionsResponse{}
 	return out, s.h.Bus.View(ctx, func(j journal.Reader) error {
-		others, err := s.h.Tools.SeesOtherSessions(j, l)
-		if err != nil {
-			return err
-		}
-		var sessions []journal.Session
-		if others {
-			sessions, err = j.Sessions(journal.SessionFilter{Agent: r.GetAgent(), Limit: int(r.GetLimit())})
-		} else if own, e := j.Session(l.Session); own != nil {
-			sessions = append(sessions, *own)
-		} else {
-			err = e
-		}
+		sessions, err := visible(j, actorOf(ctx), l, r)
 		if err != nil {
 			return err
 		}
@@ -73,6 +64,82 @@ func (s sessionsService) List(ctx context.Context, r *kernelv1.ListSessionsReque
 	})
 }
 
+// visible are the sessions that the holder of a lease may read: its own, and with
+// the grant all others, unless others can read its own.
+func visible(j journal.Reader, a *bus.Actor, l *bus.Lease, r *kernelv1.ListSessionsRequest) ([]journal.Session, error) {
+	one := l.Session
+	if r.GetSession() != "" {
+		one = journal.ParseSessionID(r.GetSession())
+		if err := mayRead(j, a, l, one, r.GetSession()); err != nil {
+			return nil, err
+		}
+	} else if own, err := j.Session(l.Session); err != nil {
+		return nil, err
+	} else if a.Sessions && (own == nil || !own.Group) {
+		return j.Sessions(journal.SessionFilter{Agent: r.GetAgent(), Limit: int(r.GetLimit())})
+	}
+	s, err := j.Session(one)
+	if s == nil || r.GetAgent() != "" && r.GetAgent() != s.Agent {
+		return nil, err
+	}
+	return []journal.Session{*s}, err
+}
+
+// History implements kernelv1.SessionsServer.
+func (s sessionsService) History(ctx context.Context, r *kernelv1.HistoryRequest) (*kernelv1.HistoryResponse, error) {
+	l, err := s.h.lease(ctx, r.GetLane())
+	if err != nil {
+		return nil, err
+	}
+	size := r.GetMaxBytes()
+	if size <= 0 {
+		size = defaultHistory
+	}
+	id := cmp.Or(journal.ParseSessionID(r.GetSession()), l.Session)
+	out := &kernelv1.HistoryResponse{}
+	return out, s.h.Bus.View(ctx, func(j journal.Reader) (err error) {
+		if err := mayRead(j, actorOf(ctx), l, id, r.GetSession()); err != nil {
+			return err
+		}
+		if limit := int(r.GetLimit()); limit > 0 {
+			out.Entries, err = j.HistoryBefore(id, r.GetBeforeSeq(), min(limit, mostRows))
+			out.Truncated = len(out.Entries) > 0 && out.Entries[0].GetSeq() > 1
+			return err
+		}
+		out.Entries, out.Truncated, err = j.History(id, r.GetAfterSeq(), min(size, contract.MaxMessage/2))
+		return err
+	})
+}
+
+const (
+	defaultHistory = 256 << 10
+	mostRows       = 1000
+)
+
+// mayRead refuses a session that is not visible to the holder of a lease.
+func mayRead(j journal.Reader, a *bus.Actor, l *bus.Lease, id int64, named string) error {
+	if id != 0 && id == l.Session && (named == "" || named == journal.SessionID(id)) {
+		return nil
+	}
+	if !a.Sessions {
+		if l.Session == 0 {
+			return fmt.Errorf("%w: the lane belongs to no session", contract.ErrDenied)
+		}
+		return fmt.Errorf("%w: the lane is that of session %s, not of %s", contract.ErrDenied, journal.SessionID(l.Session), named)
+	}
+	if own, err := j.Session(l.Session); err != nil {
+		return err
+	} else if own != nil && own.Group {
+		return fmt.Errorf("%w: others can read this conversation, so only it can be read from here (%s)", contract.ErrDenied, journal.SessionID(own.ID))
+	}
+	if s, err := j.Session(id); err != nil {
+		return err
+	} else if s == nil {
+		return fmt.Errorf("%w: there is no session %q", contract.ErrNotFound, named)
+	}
+	return nil
+}
+
 // session is a stored session as the contract shows it. The key of a chat holds
 // an address, and is not told.
 func (h *Host) session(j journal.Reader, s *journal.Session) (*kernelv1.Session, error) {
@@ -82,7 +149,7 @@ func (h *Host) session(j journal.Reader, s *journal.Session) (*kernelv1.Session,
 	}
 	out := &kernelv1.Session{
 		Id: journal.SessionID(s.ID), Agent: s.Agent, Key: s.Key, State: state.Name, HistorySeq: s.HistorySeq,
-		CreatedAtUs: s.CreatedAt, ActiveAtUs: s.ActiveAt, UserAtUs: s.UserAt,
+		CreatedAtUs: s.CreatedAt, ActiveAtUs: s.ActiveAt, UserAtUs: s.UserAt, Group: s.Group,
 	}
 	if strings.HasPrefix(s.Key, "chan:") {
 		out.Key = "chan"

@@ -77,6 +77,8 @@ type Store interface {
 	// from it, such as generations of extensions, is never used twice. At most 2^20
 	// numbers belong to an epoch.
 	Epoch() int64
+	// Damage wraps ErrDamaged if a read or a write has found the store damaged.
+	Damage() error
 	// Close finishes what was submitted and releases the store.
 	Close() error
 }

@@ -29,7 +29,7 @@ type World struct {
 	T         *testing.T
 	Store     journal.Store
 	Bus       *bus.Bus
-	Sessions  *session.Book
+	Sessions  *session.Store
 	Router    *router.MessageRouter
 	Tools     *tools.Runner
 	Directory *directory.Directory
@@ -85,14 +85,13 @@ func (w *World) open() {
 	w.Sessions = session.New(w.Directory)
 	w.Router = router.New(w.Directory, w.Sessions, func() string { return "all is well" })
 	if w.Bus, err = bus.New(w.T.Context(), bus.Options{
-		Store: w.Store, Router: w.Router, Sessions: w.Sessions, Log: hclog.NewNullLogger(), Events: 30 * 24 * time.Hour, Dead: 90 * 24 * time.Hour,
+		Store: w.Store, Effects: w.Sessions.Effects(), Hooks: w.Router.Hooks(), Log: hclog.NewNullLogger(), Events: 30 * 24 * time.Hour, Dead: 90 * 24 * time.Hour,
 	}); err != nil {
 		w.T.Fatal(err)
 	}
 	w.Tools = &tools.Runner{
 		Bus: w.Bus, Sessions: w.Sessions, Directory: w.Directory, Router: w.Router, Remote: remote{w, run}, Log: hclog.NewNullLogger(),
 	}
-	w.Sessions.Run(w.Tools)
 	w.closed = false
 }
 

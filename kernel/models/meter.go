@@ -31,14 +31,14 @@ func (m *meter) read(d *extensionv1.Delta) {
 // cost is what a completion took that ended with err; false: nothing. A provider
 // that has begun to answer, or was stopped while it might have, was asked to no
 // avail only as far as anybody knows: what it does not say is estimated.
-func (m *meter) cost(ctx context.Context, extension string, request int64, err error) (u contract.ModelUsage, ok bool) {
+func (m *meter) cost(ctx context.Context, fallback bool, request int64, err error) (u contract.ModelUsage, ok bool) {
 	u.Model = m.model
 	switch {
 	case m.usage != nil:
 		u.InputTokens, u.OutputTokens = m.usage.GetInputTokens(), m.usage.GetOutputTokens()
 		u.CachedTokens = m.usage.GetCachedTokens()
 		return u, true
-	case extension == OfflineExtension, errors.Is(err, ErrNotRunning), !m.began && ctx.Err() == nil:
+	case fallback, errors.Is(err, ErrNotRunning), !m.began && ctx.Err() == nil:
 		return u, false
 	}
 	u.InputTokens, u.OutputTokens, u.Estimated = request, spending.Tokens(m.bytes), true

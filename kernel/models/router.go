@@ -28,10 +28,6 @@ import (
 	"github.com/switchboard-run/switchboard/kernel/spending"
 )
 
-// OfflineExtension answers without a model; it is asked only when no other
-// provider is configured, and only for a step of a turn.
-const OfflineExtension = "offline"
-
 // ErrNotRunning says that the provider's process is not there.
 var ErrNotRunning = fmt.Errorf("%w: it is not running", contract.ErrUnavailable)
 
@@ -119,7 +115,7 @@ func (r *Router) attempt(ctx context.Context, o Order, emit func(*extensionv1.De
 		return false, false, fmt.Errorf("%w: there is no language model to ask: set OPENAI_API_KEY", contract.ErrUnavailable)
 	}
 	if len(candidates) == 0 {
-		return false, false, fmt.Errorf("%w: there is no model to ask: set OPENAI_API_KEY, or enable the extension %q", contract.ErrUnavailable, OfflineExtension)
+		return false, false, fmt.Errorf("%w: there is no model to ask: set OPENAI_API_KEY", contract.ErrUnavailable)
 	}
 	var failures []string
 	failed := false
@@ -184,7 +180,7 @@ func (r *Router) one(ctx context.Context, o Order, candidate string, emit func(*
 		m.read(d)
 		return emit(d)
 	})
-	used, ok := m.cost(ctx, extension, size, err)
+	used, ok := m.cost(ctx, fallback(r.Directory.Current(), candidate), size, err)
 	if !ok {
 		bill.Drop()
 		return m.began, err
@@ -206,14 +202,20 @@ func unusable(p *directory.Provider, extension string) string {
 	return ""
 }
 
-// candidatesFor are the models to try for an order: a grammar for what people
-// say is asked for nothing but a step of a turn.
+// candidatesFor are the models to try for an order: a fallback is asked for nothing
+// but a step of a turn.
 func candidatesFor(now *directory.Snapshot, o Order) []string {
 	candidates := Candidates(now, o.Model)
 	if o.Request.GetPurpose() == "" {
 		return candidates
 	}
-	return slices.DeleteFunc(slices.Clone(candidates), func(c string) bool { return strings.HasPrefix(c, OfflineExtension+"/") })
+	return slices.DeleteFunc(slices.Clone(candidates), func(c string) bool { return fallback(now, c) })
+}
+
+func fallback(now *directory.Snapshot, candidate string) bool {
+	extension, _, _ := strings.Cut(candidate, "/")
+	p := now.Provider(extension)
+	return p != nil && p.Fallback
 }
 
 // Candidates are the models to try for a name, in order, as <extension>/<model>;
@@ -228,15 +230,17 @@ func Candidates(now *directory.Snapshot, name string) []string {
 	if len(now.ModelOrder) > 0 {
 		return now.ModelOrder
 	}
-	var found []string
+	var found, fallbacks []string
 	for i := range now.Models {
-		p := &now.Models[i]
-		if p.Extension != OfflineExtension && p.Readiness.GetState() != extensionv1.Readiness_STATE_UNCONFIGURED && len(p.Models) > 0 {
+		switch p := &now.Models[i]; {
+		case p.Fallback:
+			fallbacks = append(fallbacks, p.Models...)
+		case p.Readiness.GetState() != extensionv1.Readiness_STATE_UNCONFIGURED && len(p.Models) > 0:
 			found = append(found, p.Models[0])
 		}
 	}
-	if len(found) == 0 && now.Provider(OfflineExtension) != nil {
-		found = append(found, now.Provider(OfflineExtension).Models...)
+	if len(found) == 0 {
+		found = fallbacks
 	}
 	return slices.Clip(found)
 }

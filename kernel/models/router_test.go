@@ -45,6 +45,12 @@ func active(id string, models ...string) directory.Provider {
 	}
 }
 
+func fallback(id string, models ...string) directory.Provider {
+	p := active(id, models...)
+	p.Fallback = true
+	return p
+}
+
 func with(p directory.Provider, state string, readiness extensionv1.Readiness_State, detail string) directory.Provider {
 	p.State, p.Readiness = state, &extensionv1.Readiness{State: readiness, Detail: detail}
 	return p
@@ -63,7 +69,7 @@ const (
 
 func TestWhichModelsAreTried(t *testing.T) {
 	t.Parallel()
-	openai, local, grammar := active("openai", "openai/*"), active("local", "local/small", "local/big"), active("offline", "offline/grammar")
+	openai, local, grammar := active("openai", "openai/*"), active("local", "local/small", "local/big"), fallback("offline", "offline/grammar")
 	noKey := with(openai, directory.StateActive, unconfigured, "set OPENAI_API_KEY")
 	tests := []struct {
 		name string
@@ -218,7 +224,7 @@ func TestOnlyStepsOfTurnsAskTheGrammar(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
 			d, remote := &directory.Directory{}, &fake{providers: map[string]provider{"a": {texts: []string{"one"}}, "offline": {texts: []string{"no"}}}}
-			d.Set(&directory.Snapshot{Models: []directory.Provider{active("a", "a/m"), active("offline", "offline/grammar")}, ModelOrder: test.order})
+			d.Set(&directory.Snapshot{Models: []directory.Provider{active("a", "a/m"), fallback("offline", "offline/grammar")}, ModelOrder: test.order})
 			r := models.Router{Directory: d, Remote: remote}
 			err := r.Complete(t.Context(), models.Order{Model: test.ask, Request: &extensionv1.CompleteRequest{Purpose: "triage"}}, func(*extensionv1.Delta) error { return nil })
 			if !slices.Equal(remote.asked, test.asked) || (err == nil) != (test.asked != nil) {

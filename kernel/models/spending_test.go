@@ -29,7 +29,7 @@ func (r remote) Complete(ctx context.Context, extension string, _ *extensionv1.C
 // what was recorded as "model input output estimated".
 func spend(w *kerneltest.World, limits map[string]int64, r remote, orders ...func(*models.Router)) []string {
 	w.Know(func(s *directory.Snapshot) {
-		s.Models, s.ModelOrder, s.DailyTokens = []directory.Provider{active("a", "a/m"), active("b", "b/m"), active("offline", "offline/grammar")}, []string{"a/m", "b/m"}, limits
+		s.Models, s.ModelOrder, s.DailyTokens = []directory.Provider{active("a", "a/m"), active("b", "b/m"), fallback("offline", "offline/grammar")}, []string{"a/m", "b/m"}, limits
 	})
 	router := &models.Router{Directory: w.Directory, Remote: r, Ledger: spending.New(w.Bus, w.Directory, hclog.NewNullLogger())}
 	for _, o := range orders {

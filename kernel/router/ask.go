@@ -175,17 +175,21 @@ func (r *MessageRouter) unasked(tx *bus.Tx, m contract.ChannelSend) error {
 	return err
 }
 
-// Unask implements bus.Router: who asked does not need the answer any more.
-func (r *MessageRouter) Unask(tx *bus.Tx, e *busv1.Event) (bool, error) {
+// unask withdraws the question of an event of system.user.ask. It is too late if
+// the question has ended.
+func (r *MessageRouter) unask(tx *bus.Tx, e *busv1.Event) (bus.Withdrawal, error) {
 	q, err := r.questions.OfEvent(tx, e.GetSeq())
 	if err != nil || q == nil {
-		return false, err
+		return bus.WithdrawTooLate, err
 	}
 	ended, unseen, err := r.questions.End(tx, q, contract.AskWithdrawn, "", "")
-	if err != nil || !ended || unseen {
-		return ended, err
+	if err != nil || !ended {
+		return bus.WithdrawTooLate, err
 	}
-	return true, r.tellWhereAsked(tx, q, fmt.Sprintf("Question %s needs no answer any more: %s", q.ID, q.Brief()))
+	if unseen {
+		return bus.WithdrawDone, nil
+	}
+	return bus.WithdrawDone, r.tellWhereAsked(tx, q, fmt.Sprintf("Question %s needs no answer any more: %s", q.ID, q.Brief()))
 }
 
 // EndQuestions ends the questions whose time is over, or for whose answer nobody

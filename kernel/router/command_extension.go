@@ -62,11 +62,12 @@ func (r *MessageRouter) given(e *busv1.Event, extension string) *contract.Comman
 	return &given
 }
 
-// Answered implements bus.Router: what an extension says to a command goes to
-// where it was given.
-func (r *MessageRouter) Answered(tx *bus.Tx, e *busv1.Event, extension, content string) error {
-	given := r.given(e, extension)
-	if given == nil {
+// answered sends the answer of an extension to a command, which is acknowledged
+// with it, to where the command was given.
+func (r *MessageRouter) answered(tx *bus.Tx, content string) error {
+	e := tx.Lease.Event
+	given := r.given(e, tx.Lease.Extension)
+	if given == nil || content == "" {
 		return nil
 	}
 	if len(content) > longestAnswer {

@@ -21,8 +21,8 @@ func roomBesideMark(limit int) int {
 	return limit - units(markLine)
 }
 
-// Marked implements bus.Router.
-func (r *MessageRouter) Marked(channel string, e *busv1.Event) *busv1.Event {
+// marked is Marked for the limit of a channel.
+func (r *MessageRouter) marked(channel string, e *busv1.Event) *busv1.Event {
 	limit := 0
 	if c := r.directory.Current().Channel(channel); c != nil {
 		limit = c.MaxLength

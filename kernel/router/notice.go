@@ -67,8 +67,9 @@ func (r *MessageRouter) output(tx *bus.Tx, e *busv1.Event, out contract.AgentOut
 	if to == nil {
 		return tx.Dead(e, fmt.Sprintf("the conversation or channel %q that it answers does not exist any more", target))
 	}
-	tx.Doubtful = turn != nil && len(turn.Inputs) > 0 && tx.Restored(turn.Inputs[0])
-	defer func() { tx.Doubtful = false }()
+	if turn != nil && len(turn.Inputs) > 0 && tx.Restored(turn.Inputs[0]) {
+		return r.send(tx, to, send, bus.PossiblySent)
+	}
 	return r.send(tx, to, send)
 }
 

@@ -28,20 +28,38 @@ import (
 // own, besides who waits for an answer: what it remembers is in the store.
 type MessageRouter struct {
 	directory *directory.Directory
-	sessions  *session.Book
+	sessions  *session.Store
 	questions *questions.Book
 	status    func() string // the text of /status
 }
 
-var _ bus.Router = (*MessageRouter)(nil)
-
 // New returns a router; status writes the answer to /status.
-func New(d *directory.Directory, s *session.Book, status func() string) *MessageRouter {
+func New(d *directory.Directory, s *session.Store, status func() string) *MessageRouter {
 	return &MessageRouter{directory: d, sessions: s, questions: &questions.Book{}, status: status}
 }
 
-// Accept implements bus.Router.
-func (r *MessageRouter) Accept(tx *bus.Tx, e *busv1.Event) error {
+// Hooks are what the router and the sessions do in the commits of the bus.
+func (r *MessageRouter) Hooks() bus.Hooks {
+	h := r.sessions.Hooks()
+	h.Accept, h.Dead, h.Receipt, h.Repeat = r.accept, r.died, r.delivered, r.marked
+	endTurn, withdrawInput := h.Ack, h.Withdraw
+	h.Ack = func(tx *bus.Tx, content string) error {
+		if err := endTurn(tx, content); err != nil {
+			return err
+		}
+		return r.answered(tx, content)
+	}
+	h.Withdraw = func(tx *bus.Tx, e *busv1.Event) (bus.Withdrawal, error) {
+		if e.GetTopic() == contract.TopicUserAsk {
+			return r.unask(tx, e)
+		}
+		return withdrawInput(tx, e)
+	}
+	return h
+}
+
+// accept routes an accepted event.
+func (r *MessageRouter) accept(tx *bus.Tx, e *busv1.Event) error {
 	switch e.GetTopic() {
 	case contract.TopicUserMessage:
 		return decode(tx, e, r.message)

@@ -16,12 +16,12 @@ import (
 
 // send publishes a text as one channel.send for each part, in the lane of its
 // conversation.
-func (r *MessageRouter) send(tx *bus.Tx, to *place, m contract.ChannelSend) error {
-	_, err := r.parts(tx, to, m)
+func (r *MessageRouter) send(tx *bus.Tx, to *place, m contract.ChannelSend, options ...bus.Option) error {
+	_, err := r.parts(tx, to, m, options...)
 	return err
 }
 
-func (r *MessageRouter) parts(tx *bus.Tx, to *place, m contract.ChannelSend) (seqs []int64, err error) {
+func (r *MessageRouter) parts(tx *bus.Tx, to *place, m contract.ChannelSend, options ...bus.Option) (seqs []int64, err error) {
 	m.Conversation, m.Thread = to.address, to.thread
 	owner, err := ownerOn(tx, to.channel)
 	if err != nil {
@@ -41,7 +41,7 @@ func (r *MessageRouter) parts(tx *bus.Tx, to *place, m contract.ChannelSend) (se
 		if i > 0 {
 			part.DraftID = ""
 		}
-		e, err := tx.Emit(contract.TopicChannelSend+to.channel.ID, key, part)
+		e, err := tx.Emit(contract.TopicChannelSend+to.channel.ID, key, part, options...)
 		if err != nil {
 			return nil, err
 		}
@@ -87,10 +87,9 @@ func (r *MessageRouter) SendTo(tx *bus.Tx, channel, text, replyTo, session, call
 	return r.parts(tx, to, contract.ChannelSend{Text: text, Kind: contract.SendDirect, Session: session, Call: call})
 }
 
-// Delivered implements bus.Router: a text that came from elsewhere is recorded
-// in the session of the conversation it went to, so that an answer to it is
+// delivered follows a receipt: a text that came from elsewhere is recorded in the session of the conversation it went to, so that an answer to it is
 // understood there.
-func (r *MessageRouter) Delivered(tx *bus.Tx, e *busv1.Event, receipt *busv1.Receipt) (string, error) {
+func (r *MessageRouter) delivered(tx *bus.Tx, e *busv1.Event, receipt *busv1.Receipt) (string, error) {
 	var m contract.ChannelSend
 	if err := json.Unmarshal(e.GetPayload(), &m); err != nil {
 		return "", fmt.Errorf("%w: payload of %s: %w", contract.ErrInvalid, e.GetId(), err)
@@ -123,8 +122,8 @@ func (r *MessageRouter) Delivered(tx *bus.Tx, e *busv1.Event, receipt *busv1.Rec
 	return conversation.Handle, err
 }
 
-// Died implements bus.Router: nobody waits for ever for what cannot come.
-func (r *MessageRouter) Died(tx *bus.Tx, d *journal.Delivery, e *busv1.Event, extension string) error {
+// died tells who waits for it that an event will not be handled.
+func (r *MessageRouter) died(tx *bus.Tx, d *journal.Delivery, e *busv1.Event, extension string) error {
 	now := r.directory.Current()
 	if e.GetTopic() == contract.TopicAgentInput+extension {
 		return r.sessions.Died(tx, e, fmt.Sprintf("I could not answer that: %s. Please try again.", d.Reason))

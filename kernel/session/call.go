@@ -10,7 +10,7 @@ import (
 )
 
 // Call reads a call of the session; one that belongs to another does not exist.
-func (b *Book) Call(r journal.Reader, session int64, id string) (*journal.Call, error) {
+func (st *Store) Call(r journal.Reader, session int64, id string) (*journal.Call, error) {
 	c, err := r.Call(journal.ParseCallID(id))
 	if err != nil {
 		return nil, err
@@ -22,8 +22,8 @@ func (b *Book) Call(r journal.Reader, session int64, id string) (*journal.Call, 
 }
 
 // Start marks a call whose tool must not run twice.
-func (b *Book) Start(tx *bus.Tx, id int64, provisional string) error {
-	c, err := b.open(tx, id)
+func (st *Store) Start(tx *bus.Tx, id int64, provisional string) error {
+	c, err := st.open(tx, id)
 	if err != nil {
 		return err
 	}
@@ -33,8 +33,8 @@ func (b *Book) Start(tx *bus.Tx, id int64, provisional string) error {
 
 // Finish stores the result of a call and its row of the history. A call that
 // was closed takes no result any more.
-func (b *Book) Finish(tx *bus.Tx, id int64, content string, isError bool) error {
-	c, err := b.open(tx, id)
+func (st *Store) Finish(tx *bus.Tx, id int64, content string, isError bool) error {
+	c, err := st.open(tx, id)
 	if err != nil {
 		return err
 	}
@@ -50,13 +50,13 @@ func (b *Book) Finish(tx *bus.Tx, id int64, content string, isError bool) error 
 	if err := tx.PutCall(c); err != nil {
 		return err
 	}
-	_, err = b.write(tx, s, turn, []*busv1.Entry{{Kind: contract.EntryResult, CallId: journal.CallID(id), Text: content, IsError: isError}})
+	_, err = st.write(tx, s, turn, []*busv1.Entry{{Kind: contract.EntryResult, CallId: journal.CallID(id), Text: content, IsError: isError}})
 	return err
 }
 
 // MarkSend remembers that the turn of a call has sent something to a channel,
 // and so has the turn that it works for.
-func (b *Book) MarkSend(tx *bus.Tx, id int64) error {
+func (st *Store) MarkSend(tx *bus.Tx, id int64) error {
 	c, err := tx.Call(id)
 	if err != nil || c == nil {
 		return err
@@ -73,19 +73,19 @@ func (b *Book) MarkSend(tx *bus.Tx, id int64) error {
 	if err != nil || s == nil || Delegated(s) == 0 {
 		return err
 	}
-	return b.MarkSend(tx, Delegated(s))
+	return st.MarkSend(tx, Delegated(s))
 }
 
 // close ends calls without a result, and what works for them; it returns the rows
 // that say why.
-func (b *Book) close(tx *bus.Tx, open []journal.Call, why string) (rows []*busv1.Entry, err error) {
+func (st *Store) close(tx *bus.Tx, open []journal.Call, why string) (rows []*busv1.Entry, err error) {
 	for _, c := range open {
 		c.State, c.EndedAt = journal.CallClosed, tx.Now
 		if err := tx.PutCall(&c); err != nil {
 			return nil, err
 		}
-		tx.After(func() { b.calls.Closed(c.ID) })
-		if err := b.abandon(tx, &c); err != nil {
+		st.stop(tx, c.ID)
+		if err := st.abandon(tx, &c); err != nil {
 			return nil, err
 		}
 		rows = append(rows, &busv1.Entry{Kind: contract.EntryResult, CallId: journal.CallID(c.ID), Text: why, IsError: true})
@@ -93,7 +93,7 @@ func (b *Book) close(tx *bus.Tx, open []journal.Call, why string) (rows []*busv1
 	return rows, nil
 }
 
-func (b *Book) open(tx *bus.Tx, id int64) (*journal.Call, error) {
+func (st *Store) open(tx *bus.Tx, id int64) (*journal.Call, error) {
 	c, err := tx.Call(id)
 	if err != nil {
 		return nil, err

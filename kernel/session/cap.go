@@ -28,14 +28,14 @@ func chain(s *journal.Session, e *busv1.Event) string {
 }
 
 // Capped says whether the turns of a chain are used up.
-func (b *Book) Capped(r journal.Reader, chain string) (bool, error) {
-	over, _, err := b.overCap(r, chain)
+func (st *Store) Capped(r journal.Reader, chain string) (bool, error) {
+	over, _, err := st.overCap(r, chain)
 	return over, err
 }
 
 // overCap is Capped with what to say of it: nothing, if it was said before.
-func (b *Book) overCap(r journal.Reader, chain string) (over bool, text string, err error) {
-	limit := b.directory.Current().MaxTurns
+func (st *Store) overCap(r journal.Reader, chain string) (over bool, text string, err error) {
+	limit := st.directory.Current().MaxTurns
 	if limit <= 0 {
 		return false, "", nil
 	}
@@ -50,8 +50,8 @@ func (b *Book) overCap(r journal.Reader, chain string) (over bool, text string, 
 }
 
 // refuse answers for an input that was queued beyond the bound.
-func (b *Book) refuse(tx *bus.Tx, s *journal.Session, e *busv1.Event, in contract.AgentInput, text string) error {
-	waiting, _, err := b.Waiting(tx, s, math.MaxInt32)
+func (st *Store) refuse(tx *bus.Tx, s *journal.Session, e *busv1.Event, in contract.AgentInput, text string) error {
+	waiting, _, err := st.Waiting(tx, s, math.MaxInt32)
 	if err != nil {
 		return err
 	}
@@ -71,17 +71,17 @@ func (b *Book) refuse(tx *bus.Tx, s *journal.Session, e *busv1.Event, in contrac
 		return err
 	}
 	return tx.Following(e, func() error {
-		_, err := b.publish(tx, s, turn, contract.AgentOutput{Text: text}, true)
+		_, err := st.publish(tx, s, turn, contract.AgentOutput{Text: text}, true)
 		return err
 	})
 }
 
 // stopHere ends a turn that began beyond the bound, in its holder's place.
-func (b *Book) stopHere(tx *bus.Tx, s *journal.Session, turn *journal.Turn, text string) error {
+func (st *Store) stopHere(tx *bus.Tx, s *journal.Session, turn *journal.Turn, text string) error {
 	if _, err := takeBack(tx, s); err != nil {
 		return err
 	}
-	b.disturb(s.ID)
-	_, err := b.end(tx, s, turn, contract.OutcomeCapped, text, true)
+	st.bumpEpoch(s.ID)
+	_, err := st.end(tx, s, turn, contract.OutcomeCapped, text, true)
 	return err
 }

@@ -47,8 +47,8 @@ const working = "working"
 
 // Delegate has an agent work for an open call. Others can read what it does if
 // they can read the conversation of the call.
-func (b *Book) Delegate(tx *bus.Tx, id int64, agent string, in contract.AgentInput) error {
-	c, err := b.open(tx, id)
+func (st *Store) Delegate(tx *bus.Tx, id int64, agent string, in contract.AgentInput) error {
+	c, err := st.open(tx, id)
 	if err != nil {
 		return err
 	}
@@ -62,15 +62,15 @@ func (b *Book) Delegate(tx *bus.Tx, id int64, agent string, in contract.AgentInp
 		}
 		return err
 	}
-	s, err := b.Open(tx, agent, "task:"+journal.CallID(id), func(s *journal.Session) { s.Group = parent.Group })
+	s, err := st.Open(tx, agent, "task:"+journal.CallID(id), func(s *journal.Session) { s.Group = parent.Group })
 	if err != nil {
 		return err
 	}
-	if err := b.Start(tx, id, Delegation{Agent: agent, Outcome: working}.String()); err != nil {
+	if err := st.Start(tx, id, Delegation{Agent: agent, Outcome: working}.String()); err != nil {
 		return err
 	}
 	in.Kind = contract.InputTask
-	_, _, err = b.Queue(tx, s, in, "")
+	_, _, err = st.Queue(tx, s, in, "")
 	return err
 }
 
@@ -93,7 +93,7 @@ func tooDeep(r journal.Reader, s *journal.Session) (bool, error) {
 
 // Report finishes the call that a session works for with what was said there,
 // unless it has ended.
-func (b *Book) Report(tx *bus.Tx, s *journal.Session, outcome, text string) error {
+func (st *Store) Report(tx *bus.Tx, s *journal.Session, outcome, text string) error {
 	c, err := tx.Call(Delegated(s))
 	if err != nil || c == nil || c.State == journal.CallFinished || c.State == journal.CallClosed {
 		return err
@@ -104,8 +104,8 @@ func (b *Book) Report(tx *bus.Tx, s *journal.Session, outcome, text string) erro
 	} else if d.Error = text; text == "" {
 		d.Error = failures[outcome]
 	}
-	tx.After(func() { b.calls.Closed(c.ID) })
-	return b.Finish(tx, c.ID, d.String(), !d.Success)
+	st.stop(tx, c.ID)
+	return st.Finish(tx, c.ID, d.String(), !d.Success)
 }
 
 // failures are the words for a failure that was told without any.
@@ -139,7 +139,7 @@ func (d Delegation) String() string {
 const cutDelegation = "\n[cut: it was longer]"
 
 // abandon stops the work for a call that has been closed.
-func (b *Book) abandon(tx *bus.Tx, c *journal.Call) error {
+func (st *Store) abandon(tx *bus.Tx, c *journal.Call) error {
 	var d Delegation
 	if c.Name != DelegateTool || json.Unmarshal([]byte(c.Result), &d) != nil {
 		return nil //nolint:nilerr // it had not begun
@@ -148,16 +148,16 @@ func (b *Book) abandon(tx *bus.Tx, c *journal.Call) error {
 	if err != nil || s == nil {
 		return err
 	}
-	return b.clear(tx, s, "what it worked for has ended")
+	return st.clear(tx, s, "what it worked for has ended")
 }
 
 // clear ends what runs in a session and settles what waits for it.
-func (b *Book) clear(tx *bus.Tx, s *journal.Session, reason string) error {
-	if _, err := b.CancelTurns(tx, s, ""); err != nil {
+func (st *Store) clear(tx *bus.Tx, s *journal.Session, reason string) error {
+	if _, err := st.CancelTurns(tx, s, ""); err != nil {
 		return err
 	}
 	if _, err := takeBack(tx, s); err != nil {
 		return err
 	}
-	return b.settleWaiting(tx, s, reason)
+	return st.settleWaiting(tx, s, reason)
 }

@@ -14,7 +14,7 @@ import (
 // word, and what waits for it is settled; a call that it works for fails, and an
 // extension that it is for hears that it was cancelled. The conversation that it
 // belonged to begins a new one with its next message.
-func (b *Book) Delete(tx *bus.Tx, id int64) error {
+func (st *Store) Delete(tx *bus.Tx, id int64) error {
 	s, err := tx.Session(id)
 	if err != nil {
 		return err
@@ -22,29 +22,29 @@ func (b *Book) Delete(tx *bus.Tx, id int64) error {
 	if s == nil {
 		return fmt.Errorf("%w: there is no session %s", contract.ErrNotFound, journal.SessionID(id))
 	}
-	if err := b.Report(tx, s, contract.OutcomeCancelled, "its session was deleted"); err != nil {
+	if err := st.Report(tx, s, contract.OutcomeCancelled, "its session was deleted"); err != nil {
 		return err
 	}
 	if _, err := takeBack(tx, s); err != nil {
 		return err
 	}
-	ended, err := b.CancelTurns(tx, s, "")
+	ended, err := st.CancelTurns(tx, s, "")
 	if err != nil {
 		return err
 	}
 	if s.OutboundKind == directory.OutboundExtension { // it waits for what is said here
-		said, err := b.cancelWaiting(tx, s, "")
+		said, err := st.cancelWaiting(tx, s, "")
 		if err == nil && ended+said == 0 {
-			err = b.lastWord(tx, s)
+			err = st.lastWord(tx, s)
 		}
 		if err != nil {
 			return err
 		}
 	}
-	if err := b.settleWaiting(tx, s, "the session was deleted"); err != nil {
+	if err := st.settleWaiting(tx, s, "the session was deleted"); err != nil {
 		return err
 	}
-	if err := b.tellIdle(tx, s); err != nil {
+	if err := st.tellIdle(tx, s); err != nil {
 		return err
 	}
 	return tx.DeleteSession(id)
@@ -52,7 +52,7 @@ func (b *Book) Delete(tx *bus.Tx, id int64) error {
 
 // lastWord is the output of a session that is deleted while nothing is said in
 // it: the extension that it is for hears no more of it.
-func (b *Book) lastWord(tx *bus.Tx, s *journal.Session) error {
+func (st *Store) lastWord(tx *bus.Tx, s *journal.Session) error {
 	_, err := tx.Emit(contract.TopicAgentOutput, journal.SessionID(s.ID), contract.AgentOutput{
 		Session: journal.SessionID(s.ID), Outcome: contract.OutcomeCancelled, Extension: s.OutboundTarget, Key: s.Key,
 	})
@@ -60,8 +60,8 @@ func (b *Book) lastWord(tx *bus.Tx, s *journal.Session) error {
 }
 
 // settleWaiting settles what waits for a session and is in nobody's hands.
-func (b *Book) settleWaiting(tx *bus.Tx, s *journal.Session, reason string) error {
-	waiting, _, err := b.Waiting(tx, s, math.MaxInt32)
+func (st *Store) settleWaiting(tx *bus.Tx, s *journal.Session, reason string) error {
+	waiting, _, err := st.Waiting(tx, s, math.MaxInt32)
 	if err != nil {
 		return err
 	}

@@ -17,7 +17,7 @@ const maxPartial = 16 << 10
 // forExtension completes the output of a session whose outbound is an extension
 // with what that needs to know what it is about; partial is the words of an answer
 // that did not end.
-func (b *Book) forExtension(r journal.Reader, s *journal.Session, turn *journal.Turn, out *contract.AgentOutput, partial string) error {
+func (st *Store) forExtension(r journal.Reader, s *journal.Session, turn *journal.Turn, out *contract.AgentOutput, partial string) error {
 	if s.OutboundKind != directory.OutboundExtension {
 		return nil
 	}
@@ -55,9 +55,9 @@ func (b *Book) forExtension(r journal.Reader, s *journal.Session, turn *journal.
 // cancelWaiting answers for the inputs of a session that no turn has begun with,
 // as if each had been a turn that was cancelled, and says for how many. Records are
 // kept.
-func (b *Book) cancelWaiting(tx *bus.Tx, s *journal.Session, text string) (said int, err error) {
-	b.disturb(s.ID)
-	waiting, events, err := b.Waiting(tx, s, math.MaxInt32)
+func (st *Store) cancelWaiting(tx *bus.Tx, s *journal.Session, text string) (said int, err error) {
+	st.bumpEpoch(s.ID)
+	waiting, events, err := st.Waiting(tx, s, math.MaxInt32)
 	if err != nil {
 		return said, err
 	}
@@ -69,12 +69,12 @@ func (b *Book) cancelWaiting(tx *bus.Tx, s *journal.Session, text string) (said 
 		if err := tx.Settle(d, journal.Done, "cancelled before it began"); err != nil {
 			return said, err
 		}
-		turn, err := b.inItsPlace(tx, s, events[i], in)
+		turn, err := st.beginForHolder(tx, s, events[i], in)
 		if err != nil {
 			return said, err
 		}
 		if err := tx.Following(events[i], func() error {
-			_, err := b.end(tx, s, turn, contract.OutcomeCancelled, text, false)
+			_, err := st.end(tx, s, turn, contract.OutcomeCancelled, text, false)
 			return err
 		}); err != nil {
 			return said, err

@@ -9,10 +9,10 @@ import (
 	"github.com/switchboard-run/switchboard/kernel/journal"
 )
 
-// WhenIdle implements bus.Sessions. Asking again before the answer changes
-// nothing. A session that does not exist any more has nothing to do: who only
+// whenIdle applies session.idle. Asking again before the answer changes nothing. A session that does not exist any more has nothing to do: who only
 // wants to know that must not fail because of it.
-func (b *Book) WhenIdle(tx *bus.Tx, e *busv1.SessionIdle) (*busv1.EffectResult, error) {
+func (st *Store) whenIdle(tx *bus.Tx, effect *busv1.Effect) (*busv1.EffectResult, error) {
+	e := effect.GetSessionIdle()
 	s, err := tx.Session(journal.ParseSessionID(e.GetSession()))
 	switch {
 	case err != nil:
@@ -24,30 +24,30 @@ func (b *Book) WhenIdle(tx *bus.Tx, e *busv1.SessionIdle) (*busv1.EffectResult, 
 		return &busv1.EffectResult{}, nil
 	}
 	s.Idle = append(s.Idle, tx.Actor.ID)
-	busy, err := b.busy(tx, s)
+	busy, err := st.busy(tx, s)
 	if err != nil {
 		return nil, err
 	}
 	if busy {
 		return &busv1.EffectResult{}, tx.PutSession(s)
 	}
-	return &busv1.EffectResult{}, b.tellIdle(tx, s)
+	return &busv1.EffectResult{}, st.tellIdle(tx, s)
 }
 
-// Rested implements bus.Sessions.
-func (b *Book) Rested(tx *bus.Tx, session int64) error {
+// rested tells who waits for it that a session has nothing to do any more.
+func (st *Store) rested(tx *bus.Tx, session int64) error {
 	s, err := tx.Session(session)
 	if err != nil || s == nil || len(s.Idle) == 0 {
 		return err
 	}
-	if busy, err := b.busy(tx, s); err != nil || busy {
+	if busy, err := st.busy(tx, s); err != nil || busy {
 		return err
 	}
-	return b.tellIdle(tx, s)
+	return st.tellIdle(tx, s)
 }
 
 // tellIdle tells all who have asked that a session has nothing to do.
-func (b *Book) tellIdle(tx *bus.Tx, s *journal.Session) error {
+func (st *Store) tellIdle(tx *bus.Tx, s *journal.Session) error {
 	told := s.Idle
 	s.Idle = nil
 	if err := tx.PutSession(s); err != nil {
@@ -66,11 +66,11 @@ func (b *Book) tellIdle(tx *bus.Tx, s *journal.Session) error {
 const manyRecords = 100
 
 // busy says whether a session has a turn, or an input that becomes one.
-func (b *Book) busy(tx *bus.Tx, s *journal.Session) (bool, error) {
+func (st *Store) busy(tx *bus.Tx, s *journal.Session) (bool, error) {
 	if len(s.Stack) > 0 {
 		return true, nil
 	}
-	_, inputs, err := b.Waiting(tx, s, manyRecords)
+	_, inputs, err := st.Waiting(tx, s, manyRecords)
 	if err != nil || len(inputs) == manyRecords {
 		return true, err
 	}

@@ -19,7 +19,7 @@ var kinds = []string{
 
 // Open returns the session (agent, key), creating it with what init sets when
 // it does not exist.
-func (b *Book) Open(tx *bus.Tx, agent, key string, init func(*journal.Session)) (*journal.Session, error) {
+func (st *Store) Open(tx *bus.Tx, agent, key string, init func(*journal.Session)) (*journal.Session, error) {
 	s, err := tx.SessionByKey(agent, key)
 	if err != nil || s != nil {
 		return s, err
@@ -31,10 +31,11 @@ func (b *Book) Open(tx *bus.Tx, agent, key string, init func(*journal.Session)) 
 	return s, tx.PutSession(s)
 }
 
-// Ensure implements bus.Sessions. A session whose outbound is an extension has
-// the one that makes it.
-func (b *Book) Ensure(tx *bus.Tx, e *busv1.SessionEnsure) (*busv1.EffectResult, error) {
-	if b.directory.Current().Agent(e.GetAgent()) == nil {
+// ensure applies session.ensure. A session whose outbound is an extension has the
+// one that makes it.
+func (st *Store) ensure(tx *bus.Tx, effect *busv1.Effect) (*busv1.EffectResult, error) {
+	e := effect.GetSessionEnsure()
+	if st.directory.Current().Agent(e.GetAgent()) == nil {
 		return nil, fmt.Errorf("%w: there is no agent %q", contract.ErrNotFound, e.GetAgent())
 	}
 	switch kind, _, _ := strings.Cut(e.GetKey(), ":"); {
@@ -60,7 +61,7 @@ func (b *Book) Ensure(tx *bus.Tx, e *busv1.SessionEnsure) (*busv1.EffectResult, 
 		}
 		group = within.Group
 	}
-	s, err := b.Open(tx, e.GetAgent(), e.GetKey(), func(s *journal.Session) {
+	s, err := st.Open(tx, e.GetAgent(), e.GetKey(), func(s *journal.Session) {
 		s.OutboundKind, s.OutboundTarget, s.Group, s.Chain = int32(kind), target, group, e.GetChain()
 	})
 	if err != nil {
@@ -78,8 +79,9 @@ func named(r journal.Reader, id, agent, key string) (*journal.Session, error) {
 	return r.SessionByKey(agent, key)
 }
 
-// Input implements bus.Sessions.
-func (b *Book) Input(tx *bus.Tx, in *busv1.Input) (*busv1.EffectResult, error) {
+// input applies input.
+func (st *Store) input(tx *bus.Tx, effect *busv1.Effect) (*busv1.EffectResult, error) {
+	in := effect.GetInput()
 	s, err := named(tx, in.GetSession(), in.GetAgent(), in.GetKey())
 	switch {
 	case err != nil:
@@ -106,7 +108,7 @@ func (b *Book) Input(tx *bus.Tx, in *busv1.Input) (*busv1.EffectResult, error) {
 	if in.GetDedupeKey() != "" {
 		dedupe = bus.InputDedupe(tx.Actor.ID, in.GetDedupeKey())
 	}
-	e, duplicate, err := b.Queue(tx, s, payload, dedupe)
+	e, duplicate, err := st.Queue(tx, s, payload, dedupe)
 	return result(&busv1.EffectResult{EventId: e.GetId(), Duplicate: duplicate, Session: journal.SessionID(s.ID)}, err)
 }
 
@@ -123,36 +125,36 @@ func ownContext(extension string, meta map[string]any) error {
 
 // Queue queues an input of a session. A user's message begins a chain of events,
 // so it is never beyond the bound of turns; a record has no turn.
-func (b *Book) Queue(tx *bus.Tx, s *journal.Session, in contract.AgentInput, dedupe string) (*busv1.Event, bool, error) {
-	e, err := b.event(s, in)
+func (st *Store) Queue(tx *bus.Tx, s *journal.Session, in contract.AgentInput, dedupe string) (*busv1.Event, bool, error) {
+	e, err := st.event(s, in)
 	if err != nil {
 		return nil, false, err
 	}
 	e.DedupeKey = dedupe
 	if in.Kind == contract.InputRecord {
-		duplicate, err := b.record(tx, s, e, in)
+		duplicate, err := st.record(tx, s, e, in)
 		return e, duplicate, err
 	}
 	duplicate, err := tx.Accept(e)
 	if in.Kind == contract.InputUser {
-		tx.After(func() { b.calls.Interrupt(s.ID) })
+		tx.After(func() { st.Interrupt(s.ID) })
 	}
 	if err != nil || duplicate || in.Kind == contract.InputUser {
 		return e, duplicate, err
 	}
-	over, text, err := b.overCap(tx, chain(s, e))
+	over, text, err := st.overCap(tx, chain(s, e))
 	if over && err == nil {
-		err = b.refuse(tx, s, e, in, text)
+		err = st.refuse(tx, s, e, in, text)
 	}
 	return e, false, err
 }
 
 // record writes a record into the history of a session that has nothing to do.
 // One for a session that is at work waits for its agent, which has the history.
-func (b *Book) record(tx *bus.Tx, s *journal.Session, e *busv1.Event, in contract.AgentInput) (duplicate bool, err error) {
+func (st *Store) record(tx *bus.Tx, s *journal.Session, e *busv1.Event, in contract.AgentInput) (duplicate bool, err error) {
 	free := len(s.Stack) == 0
 	if free {
-		waiting, _, err := b.Waiting(tx, s, 1)
+		waiting, _, err := st.Waiting(tx, s, 1)
 		if err != nil {
 			return false, err
 		}
@@ -164,7 +166,7 @@ func (b *Book) record(tx *bus.Tx, s *journal.Session, e *busv1.Event, in contrac
 	if err := tx.SettleAll(e.GetSeq(), "recorded"); err != nil {
 		return false, err
 	}
-	_, err = b.write(tx, s, nil, []*busv1.Entry{inputRow(e, in)})
+	_, err = st.write(tx, s, nil, []*busv1.Entry{inputRow(e, in)})
 	return false, err
 }
 
@@ -175,20 +177,20 @@ func inputRow(e *busv1.Event, in contract.AgentInput) *busv1.Entry {
 
 // Replace gives a new text to an input that no handler has taken and no turn has
 // begun with. It returns false when it is too late.
-func (b *Book) Replace(tx *bus.Tx, s *journal.Session, old journal.Delivery, in contract.AgentInput) (bool, error) {
+func (st *Store) Replace(tx *bus.Tx, s *journal.Session, old journal.Delivery, in contract.AgentInput) (bool, error) {
 	for _, id := range s.Stack {
 		if turn, err := tx.Turn(id); err != nil || slices.Contains(turn.Inputs, old.Seq) {
 			return false, err
 		}
 	}
-	e, err := b.event(s, in)
+	e, err := st.event(s, in)
 	if err != nil {
 		return false, err
 	}
 	return tx.Replace(old, e)
 }
 
-func (b *Book) event(s *journal.Session, in contract.AgentInput) (*busv1.Event, error) {
+func (st *Store) event(s *journal.Session, in contract.AgentInput) (*busv1.Event, error) {
 	in.Session = journal.SessionID(s.ID)
 	in.Group = s.Group
 	payload, err := json.Marshal(in)
@@ -212,7 +214,7 @@ func begins(in contract.AgentInput) bool { return in.Kind != "" && in.Kind != co
 
 // Waiting returns the inputs of a session that are not settled, in order, with
 // their deliveries.
-func (b *Book) Waiting(tx *bus.Tx, s *journal.Session, limit int) ([]journal.Delivery, []*busv1.Event, error) {
+func (st *Store) Waiting(tx *bus.Tx, s *journal.Session, limit int) ([]journal.Delivery, []*busv1.Event, error) {
 	return tx.Peek(s.Agent, contract.TopicAgentInput+s.Agent, journal.SessionID(s.ID), limit)
 }
 
@@ -221,17 +223,17 @@ func takeBack(tx *bus.Tx, s *journal.Session) (*busv1.Event, error) {
 	return tx.TakeBack(s.Agent, contract.TopicAgentInput+s.Agent, journal.SessionID(s.ID))
 }
 
-// Context implements bus.Sessions.
-func (b *Book) Context(r journal.Reader, e *busv1.Event) (*busv1.TurnContext, error) {
+// context is what the run loop needs to begin or resume the turn of an input.
+func (st *Store) context(r journal.Reader, e *busv1.Event) (*busv1.TurnContext, error) {
 	id := journal.ParseSessionID(e.GetKey())
 	c := &busv1.TurnContext{Session: e.GetKey()}
 	s, err := r.Session(id)
 	if err != nil || s == nil {
 		return c, err
 	}
-	now := b.directory.Current()
-	c.HistorySeq, c.Group, c.HistoryEpoch = s.HistorySeq, s.Group, b.epoch(id)
-	c.Timezone, c.ToolsEtag, c.ChannelsEtag = now.Location.String(), now.ToolsEtag, now.ChannelsEtag
+	dir := st.directory.Current()
+	c.HistorySeq, c.Group, c.HistoryEpoch = s.HistorySeq, s.Group, st.epoch(id)
+	c.Timezone, c.ToolsEtag, c.ChannelsEtag = dir.Location.String(), dir.ToolsEtag, dir.ChannelsEtag
 	if n := len(s.Stack); n > 0 {
 		c.Turn, c.Resumed = s.Stack[n-1], true
 		if n > 1 {
@@ -253,7 +255,7 @@ func (b *Book) Context(r journal.Reader, e *busv1.Event) (*busv1.TurnContext, er
 		}
 		if place != nil {
 			c.Channel, c.ChannelName = place.Channel, place.Channel
-			if channel := now.Channel(place.Channel); channel != nil {
+			if channel := dir.Channel(place.Channel); channel != nil {
 				c.ChannelName = channel.Name
 			}
 		}

@@ -21,12 +21,12 @@ type State struct {
 }
 
 // State tells what a session is doing.
-func (b *Book) State(r journal.Reader, all *bus.Bus, s *journal.Session) (State, error) {
+func (st *Store) State(r journal.Reader, all *bus.Bus, s *journal.Session) (State, error) {
 	held, unsettled, err := all.LaneState(r, s.Agent, contract.TopicAgentInput+s.Agent, journal.SessionID(s.ID))
 	if err != nil {
 		return State{}, err
 	}
-	inputs, err := b.begun(r, s)
+	inputs, err := st.begun(r, s)
 	if err != nil {
 		return State{}, err
 	}

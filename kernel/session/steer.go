@@ -3,6 +3,7 @@ package session
 import (
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/switchboard-run/switchboard/contract"
 	"github.com/switchboard-run/switchboard/contract/busv1"
@@ -10,11 +11,12 @@ import (
 	"github.com/switchboard-run/switchboard/kernel/journal"
 )
 
-// Steer implements bus.Sessions: newer messages of the user interrupt the turn
+// steer applies steer: newer messages of the user interrupt the turn
 // on top of the stack. What it has not run yet is skipped, and a turn about the
 // messages begins above it; when that has ended, the interrupted one goes on.
-func (b *Book) Steer(tx *bus.Tx, e *busv1.Steer) (*busv1.EffectResult, error) {
-	s, _, err := b.held(tx)
+func (st *Store) steer(tx *bus.Tx, effect *busv1.Effect) (*busv1.EffectResult, error) {
+	e := effect.GetSteer()
+	s, _, err := st.held(tx)
 	switch {
 	case err != nil:
 		return nil, err
@@ -30,7 +32,7 @@ func (b *Book) Steer(tx *bus.Tx, e *busv1.Steer) (*busv1.EffectResult, error) {
 	if below.Interrupted >= contract.MaxInterruptions {
 		return nil, fmt.Errorf("%w: the turn, or one that it has interrupted, was interrupted %d times and now runs to its end", contract.ErrInvalid, below.Interrupted)
 	}
-	inputs, replyTo, err := b.steering(tx, s)
+	inputs, replyTo, err := st.steering(tx, s)
 	if err != nil {
 		return nil, err
 	}
@@ -46,10 +48,10 @@ func (b *Book) Steer(tx *bus.Tx, e *busv1.Steer) (*busv1.EffectResult, error) {
 		}
 		turn.Inputs = append(turn.Inputs, inputs[i].GetSeq())
 	}
-	if err := b.skip(tx, s, below); err != nil {
+	if err := st.skip(tx, s, below); err != nil {
 		return nil, err
 	}
-	if turn.Interrupted, err = b.interrupt(tx, s); err != nil {
+	if turn.Interrupted, err = st.interrupt(tx, s); err != nil {
 		return nil, err
 	}
 	if err := tx.PutTurn(turn); err != nil {
@@ -60,15 +62,15 @@ func (b *Book) Steer(tx *bus.Tx, e *busv1.Steer) (*busv1.EffectResult, error) {
 	if err := tx.PutSession(s); err != nil {
 		return nil, err
 	}
-	tx.RestartClock()
-	c, err := b.Context(tx, tx.Lease.Event)
+	tx.NextTurn()
+	c, err := st.context(tx, tx.Lease.Event)
 	return result(&busv1.EffectResult{Session: e.GetSession(), Seq: s.HistorySeq, Turn: c}, err)
 }
 
 // interrupt counts an interruption for every turn of a stack: the lowest waits the
 // longest. It returns the most that one has, which the new turn begins with:
 // interrupting that holds up those below, too.
-func (b *Book) interrupt(tx *bus.Tx, s *journal.Session) (most int, err error) {
+func (st *Store) interrupt(tx *bus.Tx, s *journal.Session) (most int, err error) {
 	for _, id := range s.Stack {
 		turn, err := tx.Turn(id)
 		if err != nil {
@@ -85,12 +87,12 @@ func (b *Book) interrupt(tx *bus.Tx, s *journal.Session) (most int, err error) {
 
 // steering is the waiting messages of users that may interrupt the running turn:
 // the first one, and those behind it that are answered at the same place.
-func (b *Book) steering(tx *bus.Tx, s *journal.Session) (inputs []*busv1.Event, replyTo string, err error) {
-	begun, err := b.begun(tx, s)
+func (st *Store) steering(tx *bus.Tx, s *journal.Session) (inputs []*busv1.Event, replyTo string, err error) {
+	begun, err := st.begun(tx, s)
 	if err != nil {
 		return nil, "", err
 	}
-	_, events, err := b.Waiting(tx, s, maxSteering+len(begun))
+	_, events, err := st.Waiting(tx, s, maxSteering+len(begun))
 	if err != nil {
 		return nil, "", err
 	}
@@ -117,27 +119,27 @@ const maxSteering = 200
 
 // skip closes the calls of a turn that have not begun. It refuses while one
 // runs: its outcome would be lost.
-func (b *Book) skip(tx *bus.Tx, s *journal.Session, turn *journal.Turn) error {
+func (st *Store) skip(tx *bus.Tx, s *journal.Session, turn *journal.Turn) error {
 	open, err := tx.OpenCalls(turn.ID)
 	if err != nil {
 		return err
 	}
 	for _, c := range open {
-		if c.State == journal.CallRunning || b.calls.Running(c.ID) {
+		if _, runs := st.run(c.ID); runs || c.State == journal.CallRunning {
 			return fmt.Errorf("%w: call %s of the turn is running", contract.ErrConflict, journal.CallID(c.ID))
 		}
 	}
-	rows, err := b.close(tx, open, contract.SkippedCall)
+	rows, err := st.close(tx, open, contract.SkippedCall)
 	if err != nil || len(rows) == 0 {
 		return err
 	}
-	_, err = b.write(tx, s, turn, rows)
+	_, err = st.write(tx, s, turn, rows)
 	return err
 }
 
 // Interruptible reports whether a message of the user waits that may interrupt
 // the turn of the lease.
-func (b *Book) Interruptible(r journal.Reader, all *bus.Bus, l *bus.Lease) (bool, error) {
+func (st *Store) Interruptible(r journal.Reader, all *bus.Bus, l *bus.Lease) (bool, error) {
 	s, err := r.Session(l.Session)
 	if err != nil || s == nil || len(s.Stack) == 0 {
 		return false, err
@@ -146,14 +148,14 @@ func (b *Book) Interruptible(r journal.Reader, all *bus.Bus, l *bus.Lease) (bool
 	if err != nil || turn.Interrupted >= contract.MaxInterruptions {
 		return false, err
 	}
-	events, err := b.Pending(r, all, l, MaxPending) // not more than the run loop finds
+	events, err := st.Pending(r, all, l, MaxPending) // not more than the run loop finds
 	return slices.ContainsFunc(events, func(e *busv1.Event) bool {
 		return inputOf(e).Kind == contract.InputUser
 	}), err
 }
 
 // begun is the inputs that turns of a session which have not ended are about.
-func (b *Book) begun(r journal.Reader, s *journal.Session) (inputs []int64, err error) {
+func (st *Store) begun(r journal.Reader, s *journal.Session) (inputs []int64, err error) {
 	for _, id := range s.Stack {
 		turn, err := r.Turn(id)
 		if err != nil {
@@ -166,24 +168,30 @@ func (b *Book) begun(r journal.Reader, s *journal.Session) (inputs []int64, err 
 	return inputs, nil
 }
 
-// Begun implements bus.Sessions.
-func (b *Book) Begun(r journal.Reader, e *busv1.Event) (bool, error) {
-	s, err := r.Session(journal.ParseSessionID(e.GetKey()))
-	if err != nil || s == nil {
-		return false, err
+// withdraw refuses to withdraw an input that a turn is about which has not ended.
+func (st *Store) withdraw(tx *bus.Tx, e *busv1.Event) (bus.Withdrawal, error) {
+	if !strings.HasPrefix(e.GetTopic(), contract.TopicAgentInput) {
+		return bus.WithdrawPending, nil
 	}
-	inputs, err := b.begun(r, s)
-	return slices.Contains(inputs, e.GetSeq()), err
+	s, err := tx.Session(journal.ParseSessionID(e.GetKey()))
+	if err != nil || s == nil {
+		return bus.WithdrawPending, err
+	}
+	inputs, err := st.begun(tx, s)
+	if slices.Contains(inputs, e.GetSeq()) {
+		return bus.WithdrawTooLate, err
+	}
+	return bus.WithdrawPending, err
 }
 
 // Pending is the inputs of a session that no turn is about yet, of those that
 // wait behind the lease.
-func (b *Book) Pending(r journal.Reader, all *bus.Bus, l *bus.Lease, limit int) ([]*busv1.Event, error) {
+func (st *Store) Pending(r journal.Reader, all *bus.Bus, l *bus.Lease, limit int) ([]*busv1.Event, error) {
 	s, err := r.Session(l.Session)
 	if err != nil || s == nil {
 		return nil, err
 	}
-	begun, err := b.begun(r, s)
+	begun, err := st.begun(r, s)
 	if err != nil {
 		return nil, err
 	}

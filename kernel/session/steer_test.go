@@ -250,7 +250,11 @@ func TestInterruptedTurnsSurvive(t *testing.T) {
 					t.Errorf("the turn below is given out again as %v", c)
 				}
 				turn.Answers("to the first")
-				w.telegram.Shows("anna: to the second", "anna: to the first")
+				mark := ""
+				if name == "the kernel" { // it died before the channel said that it had shown it
+					mark = contract.RepeatMark
+				}
+				w.telegram.Shows("anna: "+mark+"to the second", "anna: to the first")
 				w.orchestrator.HearsNothing()
 			})
 		})
@@ -300,7 +304,7 @@ func TestAnInputOfARunningTurnIsNotWithdrawn(t *testing.T) {
 	play(t, func(w world) {
 		turn := w.working()
 		w.telegram.Says("anna", "second")
-		waiting := turn.Waiting()[0].GetSeq()
+		waiting := turn.Waiting()[0]
 		w.must(turn.Steers(1, 1))
 		var inTime bool
 		w.Do(func(tx *bus.Tx) (err error) { inTime, err = tx.Withdraw(waiting); return err })

@@ -15,7 +15,7 @@ const closedCall = "cancelled: the turn ended before this call had a result; its
 
 // held is the session whose lane the committer holds, with the input that it
 // was handed.
-func (b *Book) held(tx *bus.Tx) (*journal.Session, contract.AgentInput, error) {
+func (st *Store) held(tx *bus.Tx) (*journal.Session, contract.AgentInput, error) {
 	var in contract.AgentInput
 	l := tx.Lease
 	if l == nil || l.Session == 0 || l.Call != 0 {
@@ -34,10 +34,11 @@ func (b *Book) held(tx *bus.Tx) (*journal.Session, contract.AgentInput, error) {
 	return s, in, err
 }
 
-// Append implements bus.Sessions. The first rows that are appended for an input
+// append applies append. The first rows that are appended for an input
 // begin its turn; a record has none.
-func (b *Book) Append(tx *bus.Tx, a *busv1.Append) (*busv1.EffectResult, error) {
-	s, in, err := b.held(tx)
+func (st *Store) append(tx *bus.Tx, effect *busv1.Effect) (*busv1.EffectResult, error) {
+	a := effect.GetAppend()
+	s, in, err := st.held(tx)
 	if err != nil {
 		return nil, err
 	}
@@ -51,31 +52,31 @@ func (b *Book) Append(tx *bus.Tx, a *busv1.Append) (*busv1.EffectResult, error) 
 	over, text := false, ""
 	if in.Kind != contract.InputRecord || len(s.Stack) > 0 {
 		if len(s.Stack) == 0 {
-			if over, text, err = b.overCap(tx, chain(s, tx.Lease.Event)); err != nil {
+			if over, text, err = st.overCap(tx, chain(s, tx.Lease.Event)); err != nil {
 				return nil, err
 			}
 		}
 		if over && tx.Ending {
 			return nil, fmt.Errorf("%w: the turns that followed from %s are used up", contract.ErrInvalid, tx.Lease.Event.GetCorrelationId())
 		}
-		if turn, err = b.running(tx, s, in, a.GetEntries()); err != nil {
+		if turn, err = st.running(tx, s, in, a.GetEntries()); err != nil {
 			return nil, err
 		}
 	}
-	calls, err := b.write(tx, s, turn, a.GetEntries())
+	calls, err := st.write(tx, s, turn, a.GetEntries())
 	if err != nil {
 		return nil, err
 	}
-	appended := &busv1.EffectResult{Session: a.GetSession(), Seq: s.HistorySeq, Calls: calls}
+	appended := &busv1.EffectResult{Session: a.GetSession(), Seq: s.HistorySeq, Calls: calls, Waiting: tx.WaitingBehind()}
 	if over {
-		err = b.stopHere(tx, s, turn, text)
+		err = st.stopHere(tx, s, turn, text)
 	}
 	return appended, err
 }
 
 // running is the turn that the rows belong to: the one on top of the stack, or
 // a new one of the inputs that the rows name.
-func (b *Book) running(tx *bus.Tx, s *journal.Session, in contract.AgentInput, rows []*busv1.Entry) (*journal.Turn, error) {
+func (st *Store) running(tx *bus.Tx, s *journal.Session, in contract.AgentInput, rows []*busv1.Entry) (*journal.Turn, error) {
 	if n := len(s.Stack); n > 0 {
 		return tx.Turn(s.Stack[n-1])
 	}
@@ -86,7 +87,7 @@ func (b *Book) running(tx *bus.Tx, s *journal.Session, in contract.AgentInput, r
 			inputs = append(inputs, seq)
 		}
 	}
-	if err := b.checkInputs(tx, s, in, inputs); err != nil {
+	if err := st.checkInputs(tx, s, in, inputs); err != nil {
 		return nil, err
 	}
 	turn := &journal.Turn{Session: s.ID, Inputs: inputs, ReplyTo: in.ReplyTo, Chain: chain(s, tx.Lease.Event), StartedAt: tx.Now}
@@ -103,11 +104,11 @@ func (b *Book) running(tx *bus.Tx, s *journal.Session, in contract.AgentInput, r
 // checkInputs says whether these are the input that stands first in the queue
 // and the next ones that are of a user and have the same reply target, with none
 // of those left out. What else waits between them keeps its place.
-func (b *Book) checkInputs(tx *bus.Tx, s *journal.Session, first contract.AgentInput, inputs []int64) error {
+func (st *Store) checkInputs(tx *bus.Tx, s *journal.Session, first contract.AgentInput, inputs []int64) error {
 	if len(inputs) == 1 {
 		return nil
 	}
-	ds, events, err := b.Waiting(tx, s, maxSteering)
+	ds, events, err := st.Waiting(tx, s, maxSteering)
 	if err != nil {
 		return err
 	}
@@ -133,7 +134,7 @@ func (b *Book) checkInputs(tx *bus.Tx, s *journal.Session, first contract.AgentI
 }
 
 // write appends rows; the calls of an answer become open rows of their own.
-func (b *Book) write(tx *bus.Tx, s *journal.Session, turn *journal.Turn, rows []*busv1.Entry) (calls []*busv1.Call, err error) {
+func (st *Store) write(tx *bus.Tx, s *journal.Session, turn *journal.Turn, rows []*busv1.Entry) (calls []*busv1.Call, err error) {
 	for _, row := range rows {
 		s.HistorySeq++
 		row.Seq, row.CreatedAtUs, row.Turn = s.HistorySeq, tx.Now, 0
@@ -164,11 +165,11 @@ func (b *Book) write(tx *bus.Tx, s *journal.Session, turn *journal.Turn, rows []
 	return calls, tx.PutSession(s)
 }
 
-// Output implements bus.Sessions: it ends the turn of the lane together with
+// output applies the publishing of agent.output: it ends the turn of the lane together with
 // the acknowledgement; one that has interrupted another ends by itself, and the
 // lane goes on with that.
-func (b *Book) Output(tx *bus.Tx, payload []byte) (*busv1.EffectResult, error) {
-	s, in, err := b.held(tx)
+func (st *Store) output(tx *bus.Tx, payload []byte) (*busv1.EffectResult, error) {
+	s, in, err := st.held(tx)
 	if err != nil {
 		return nil, err
 	}
@@ -184,31 +185,31 @@ func (b *Book) Output(tx *bus.Tx, payload []byte) (*busv1.EffectResult, error) {
 	if err := json.Unmarshal(payload, &out); err != nil {
 		return nil, fmt.Errorf("%w: payload of %s: %w", contract.ErrInvalid, contract.TopicAgentOutput, err)
 	}
-	turn, err := b.running(tx, s, in, nil)
+	turn, err := st.running(tx, s, in, nil)
 	if err != nil {
 		return nil, err
 	}
 	if !above {
 		tx.Answered = true
-		e, err := b.say(tx, s, turn, out, false)
+		e, err := st.say(tx, s, turn, out, false)
 		return result(&busv1.EffectResult{EventId: e.GetId()}, err)
 	}
 	var e *busv1.Event
-	err = b.about(tx, turn, func() (err error) {
-		e, err = b.say(tx, s, turn, out, false)
+	err = st.about(tx, turn, func() (err error) {
+		e, err = st.say(tx, s, turn, out, false)
 		return err
 	})
 	if err != nil {
 		return nil, err
 	}
-	tx.RestartClock()
-	c, err := b.Context(tx, tx.Lease.Event)
+	tx.NextTurn()
+	c, err := st.context(tx, tx.Lease.Event)
 	return result(&busv1.EffectResult{EventId: e.GetId(), Turn: c}, err)
 }
 
 // about applies f with the first input of the turn as the cause of what f
 // publishes.
-func (b *Book) about(tx *bus.Tx, turn *journal.Turn, f func() error) error {
+func (st *Store) about(tx *bus.Tx, turn *journal.Turn, f func() error) error {
 	e, err := tx.Event(turn.Inputs[0])
 	if err != nil {
 		return err
@@ -219,13 +220,13 @@ func (b *Book) about(tx *bus.Tx, turn *journal.Turn, f func() error) error {
 	return tx.Following(e, f)
 }
 
-// Acked implements bus.Sessions: who acknowledges an input ends its turn, and a
-// record has none. Otherwise somebody would wait for ever.
-func (b *Book) Acked(tx *bus.Tx) error {
-	if tx.Answered {
+// acked refuses the acknowledgement of an input without the end of its turn: the
+// sender would wait forever. A record has no turn.
+func (st *Store) acked(tx *bus.Tx, _ string) error {
+	if tx.Answered || tx.Lease.Session == 0 {
 		return nil
 	}
-	s, in, err := b.held(tx)
+	s, in, err := st.held(tx)
 	if err != nil || in.Kind == contract.InputRecord && len(s.Stack) == 0 {
 		return err
 	}
@@ -237,14 +238,14 @@ var outcomes = []string{
 }
 
 // end ends a turn with an outcome and a text.
-func (b *Book) end(tx *bus.Tx, s *journal.Session, turn *journal.Turn, outcome, text string, capped bool) (*busv1.Event, error) {
-	return b.say(tx, s, turn, contract.AgentOutput{Outcome: outcome, Text: text}, capped)
+func (st *Store) end(tx *bus.Tx, s *journal.Session, turn *journal.Turn, outcome, text string, capped bool) (*busv1.Event, error) {
+	return st.say(tx, s, turn, contract.AgentOutput{Outcome: outcome, Text: text}, capped)
 }
 
 // say ends a turn: it closes the open calls, settles the inputs that nobody
 // holds and publishes the output. The held input is settled by whoever ends
 // the turn. A turn beyond the bound does not begin a new count of hops.
-func (b *Book) say(tx *bus.Tx, s *journal.Session, turn *journal.Turn, said contract.AgentOutput, capped bool) (*busv1.Event, error) {
+func (st *Store) say(tx *bus.Tx, s *journal.Session, turn *journal.Turn, said contract.AgentOutput, capped bool) (*busv1.Event, error) {
 	if !slices.Contains(outcomes, said.Outcome) {
 		return nil, fmt.Errorf("%w: %q is no outcome of a turn: one of %v", contract.ErrInvalid, said.Outcome, outcomes)
 	}
@@ -252,19 +253,19 @@ func (b *Book) say(tx *bus.Tx, s *journal.Session, turn *journal.Turn, said cont
 	if err != nil {
 		return nil, err
 	}
-	rows, err := b.close(tx, open, closedCall)
+	rows, err := st.close(tx, open, closedCall)
 	if err != nil {
 		return nil, err
 	}
 	if len(rows) > 0 {
-		b.disturb(s.ID)
+		st.bumpEpoch(s.ID)
 	}
 	turn.Outcome, turn.EndedAt = said.Outcome, tx.Now
 	if err := tx.PutTurn(turn); err != nil {
 		return nil, err
 	}
 	s.Stack = slices.DeleteFunc(s.Stack, func(id int64) bool { return id == turn.ID })
-	if _, err := b.write(tx, s, turn, rows); err != nil {
+	if _, err := st.write(tx, s, turn, rows); err != nil {
 		return nil, err
 	}
 	for _, seq := range turn.Inputs {
@@ -275,28 +276,30 @@ func (b *Book) say(tx *bus.Tx, s *journal.Session, turn *journal.Turn, said cont
 			return nil, err
 		}
 	}
-	return b.publish(tx, s, turn, said, capped)
+	return st.publish(tx, s, turn, said, capped)
 }
 
 // publish publishes the output of a turn that has ended.
-func (b *Book) publish(tx *bus.Tx, s *journal.Session, turn *journal.Turn, said contract.AgentOutput, capped bool) (*busv1.Event, error) {
-	tx.KeepHops = capped
-	defer func() { tx.KeepHops = false }()
+func (st *Store) publish(tx *bus.Tx, s *journal.Session, turn *journal.Turn, said contract.AgentOutput, capped bool) (*busv1.Event, error) {
 	out := contract.AgentOutput{Session: journal.SessionID(s.ID), Turn: turn.ID, Outcome: turn.Outcome, Text: said.Text, ReplyTo: turn.ReplyTo}
-	if err := b.forExtension(tx, s, turn, &out, said.Partial); err != nil {
+	if err := st.forExtension(tx, s, turn, &out, said.Partial); err != nil {
 		return nil, err
 	}
-	return tx.Emit(contract.TopicAgentOutput, journal.SessionID(s.ID), out)
+	var options []bus.Option
+	if capped {
+		options = append(options, bus.KeepHops)
+	}
+	return tx.Emit(contract.TopicAgentOutput, journal.SessionID(s.ID), out, options...)
 }
 
 // Died ends the turn of an input whose delivery is dead, in the holder's place,
 // and those that it was interrupted by: each is answered for. A holder that drops
 // its input may have answered itself.
-func (b *Book) Died(tx *bus.Tx, e *busv1.Event, text string) error {
+func (st *Store) Died(tx *bus.Tx, e *busv1.Event, text string) error {
 	if tx.Answered {
 		return nil
 	}
-	b.disturb(journal.ParseSessionID(e.GetKey())) // its holder may have taken for written what is not
+	st.bumpEpoch(journal.ParseSessionID(e.GetKey())) // its holder may have taken for written what is not
 	in := inputOf(e)
 	if in.Kind == "" {
 		return nil // nothing that could be answered
@@ -306,7 +309,7 @@ func (b *Book) Died(tx *bus.Tx, e *busv1.Event, text string) error {
 		return err
 	}
 	outcome := contract.OutcomeDead
-	over, said, err := b.overCap(tx, chain(s, e))
+	over, said, err := st.overCap(tx, chain(s, e))
 	if err != nil {
 		return err
 	}
@@ -320,8 +323,8 @@ func (b *Book) Died(tx *bus.Tx, e *busv1.Event, text string) error {
 			if err != nil {
 				return err
 			}
-			if err := b.about(tx, above, func() error {
-				_, err := b.end(tx, s, above, outcome, text, false)
+			if err := st.about(tx, above, func() error {
+				_, err := st.end(tx, s, above, outcome, text, false)
 				return err
 			}); err != nil {
 				return err
@@ -331,30 +334,31 @@ func (b *Book) Died(tx *bus.Tx, e *busv1.Event, text string) error {
 			return err
 		}
 	} else {
-		if turn, err = b.inItsPlace(tx, s, e, in); err != nil {
+		if turn, err = st.beginForHolder(tx, s, e, in); err != nil {
 			return err
 		}
 	}
-	_, err = b.end(tx, s, turn, outcome, text, over)
+	_, err = st.end(tx, s, turn, outcome, text, over)
 	return err
 }
 
-// inItsPlace begins a turn of one input in its holder's place, so that it can be
+// beginForHolder begins a turn of one input in its holder's place, so that it can be
 // ended.
-func (b *Book) inItsPlace(tx *bus.Tx, s *journal.Session, e *busv1.Event, in contract.AgentInput) (*journal.Turn, error) {
+func (st *Store) beginForHolder(tx *bus.Tx, s *journal.Session, e *busv1.Event, in contract.AgentInput) (*journal.Turn, error) {
 	turn := &journal.Turn{Session: s.ID, Inputs: []int64{e.GetSeq()}, ReplyTo: in.ReplyTo, Chain: chain(s, e), StartedAt: tx.Now}
 	if err := tx.PutTurn(turn); err != nil {
 		return nil, err
 	}
-	_, err := b.write(tx, s, turn, []*busv1.Entry{inputRow(e, in)})
+	_, err := st.write(tx, s, turn, []*busv1.Entry{inputRow(e, in)})
 	return turn, err
 }
 
-// Cancel implements bus.Sessions: it ends the running turn of a session and
+// cancel applies turn.cancel: it ends the running turn of a session and
 // those that it interrupted, in the holder's place. Inputs that no turn has
 // begun with are kept, unless they are to end, too. Where there is no session,
 // nothing runs: it was deleted, and had its last word.
-func (b *Book) Cancel(tx *bus.Tx, c *busv1.TurnCancel) (*busv1.EffectResult, error) {
+func (st *Store) cancel(tx *bus.Tx, effect *busv1.Effect) (*busv1.EffectResult, error) {
+	c := effect.GetTurnCancel()
 	s, err := named(tx, c.GetSession(), c.GetAgent(), c.GetKey())
 	if err != nil {
 		return nil, err
@@ -365,19 +369,19 @@ func (b *Book) Cancel(tx *bus.Tx, c *busv1.TurnCancel) (*busv1.EffectResult, err
 	if l := tx.Lease; l != nil && l.Session == s.ID {
 		return nil, fmt.Errorf("%w: who runs a turn ends it with %s, not with turn.cancel", contract.ErrDenied, contract.TopicAgentOutput)
 	}
-	if _, err = b.CancelTurns(tx, s, c.GetReason()); err == nil && c.GetWaiting() {
-		_, err = b.cancelWaiting(tx, s, c.GetReason())
+	if _, err = st.CancelTurns(tx, s, c.GetReason()); err == nil && c.GetWaiting() {
+		_, err = st.cancelWaiting(tx, s, c.GetReason())
 	}
 	return &busv1.EffectResult{Session: journal.SessionID(s.ID)}, err
 }
 
-// CancelTurns is Cancel for a session that was read; it returns how many turns
+// CancelTurns is cancel for a session that was read; it returns how many turns
 // it ended. A lane that is held without a turn having begun loses its holder,
 // too: what it does has no effect any more, and its input is answered for. A
 // record is no turn, and is left to its holder.
-func (b *Book) CancelTurns(tx *bus.Tx, s *journal.Session, text string) (int, error) {
+func (st *Store) CancelTurns(tx *bus.Tx, s *journal.Session, text string) (int, error) {
 	if len(s.Stack) == 0 {
-		_, waiting, err := b.Waiting(tx, s, 1)
+		_, waiting, err := st.Waiting(tx, s, 1)
 		if err != nil || len(waiting) == 0 {
 			return 0, err
 		}
@@ -394,13 +398,13 @@ func (b *Book) CancelTurns(tx *bus.Tx, s *journal.Session, text string) (int, er
 		if err := json.Unmarshal(held.GetPayload(), &in); err != nil {
 			return 0, err
 		}
-		turn, err := b.inItsPlace(tx, s, held, in)
+		turn, err := st.beginForHolder(tx, s, held, in)
 		if err != nil {
 			return 0, err
 		}
 		s.Stack = append(s.Stack, turn.ID)
 	}
-	b.disturb(s.ID)
+	st.bumpEpoch(s.ID)
 	ended := 0
 	for n := len(s.Stack); n > 0; n = len(s.Stack) {
 		turn, err := tx.Turn(s.Stack[n-1])
@@ -408,11 +412,11 @@ func (b *Book) CancelTurns(tx *bus.Tx, s *journal.Session, text string) (int, er
 			return ended, err
 		}
 		end := func() error {
-			_, err := b.end(tx, s, turn, contract.OutcomeCancelled, text, false)
+			_, err := st.end(tx, s, turn, contract.OutcomeCancelled, text, false)
 			return err
 		}
 		if tx.Cause() == nil { // nobody's event: what it leads to is counted with what it was about
-			err = b.about(tx, turn, end)
+			err = st.about(tx, turn, end)
 		} else {
 			err = end()
 		}

@@ -292,18 +292,18 @@ func (l *Ledger) record(k key, u use, n *notice) {
 		return
 	}
 	var taken *batch
-	l.bus.Lazily(func(tx *bus.Tx) error {
+	l.bus.Commit(bus.Change{Lazy: true, Apply: func(tx *bus.Tx) error {
 		if taken == nil { // a commit may be applied more than once
 			l.joining.Lock()
 			taken, l.pending = l.pending, nil
 			l.joining.Unlock()
 		}
 		return taken.write(tx)
-	}, func(err error) {
+	}, Done: func(err error) {
 		if err != nil && !errors.Is(err, journal.ErrClosed) {
 			l.log.Error("recording what completions cost failed", "completions", len(taken.rows()), "error", err)
 		}
-	})
+	}})
 }
 
 // Forget is told that an extension was started anew: <extension>/* may be

@@ -8,8 +8,6 @@ import (
 	"path/filepath"
 	"syscall"
 	"time"
-
-	"github.com/switchboard-run/switchboard/manifests/strictyaml"
 )
 
 const (
@@ -99,8 +97,8 @@ func room(data []Spec) error {
 		}
 		for _, dir := range []string{spec.DataDir, spec.RunDir} {
 			if dir != "" && onDisk(dir, spec.Disk) > spec.Disk {
-				return permanent{fmt.Errorf("the data directory of %s holds more than the %s that run.disk allows: make room in %s, or raise run.disk in its manifest",
-					spec.ID, strictyaml.Bytes(spec.Disk), dir)}
+				return permanent{fmt.Errorf("the data directory of %s holds more than the %d MiB that run.disk allows: make room in %s, or raise run.disk in its manifest",
+					spec.ID, spec.Disk>>20, dir)}
 			}
 		}
 	}

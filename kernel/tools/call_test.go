@@ -153,7 +153,7 @@ func TestMessagesComeWhileACallBegins(t *testing.T) {
 			const session = 1
 			defer close(over)
 			for {
-				w.Tools.Interrupt(session)
+				w.Sessions.Interrupt(session)
 				select {
 				case <-begun:
 					return

@@ -69,25 +69,6 @@ var core = map[string]coreTool{
 	contract.ToolFind:    findTool,
 	contract.ToolUse:     useTool,
 	session.DelegateTool: delegate,
-	"core/list_sessions": {
-		description: &extensionv1.Tool{
-			Name: "list_sessions", ReadOnly: true, Private: true,
-			Description: "List the sessions (conversations, jobs, tasks), the most recently active first: id, agent, channel, state, times.",
-			Schema: []byte(`{"type":"object","properties":{"agent":{"type":"string","description":"only those of this agent"},` +
-				`"limit":{"type":"integer","minimum":1,"maximum":100}},"additionalProperties":false}`),
-		},
-		read: listSessions,
-	},
-	"core/get_session": {
-		description: &extensionv1.Tool{
-			Name: "get_session", ReadOnly: true, Private: true,
-			Description: "Read a session and the newest rows of its transcript. For older rows call it again with the result's \"before\".",
-			Schema: []byte(`{"type":"object","properties":{"session_id":{"type":"string"},` +
-				`"limit":{"type":"integer","minimum":1,"maximum":100},"before":{"type":"integer","minimum":1}},` +
-				`"required":["session_id"],"additionalProperties":false}`),
-		},
-		read: getSession,
-	},
 }
 
 // Core returns the kernel's own tools for the directory.

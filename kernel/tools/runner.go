@@ -49,7 +49,7 @@ type Remote interface {
 // Runner runs tool calls. It is safe for concurrent use.
 type Runner struct {
 	Bus       *bus.Bus
-	Sessions  *session.Book
+	Sessions  *session.Store
 	Directory *directory.Directory
 	Router    *router.MessageRouter
 	Remote    Remote
@@ -67,6 +67,7 @@ type running struct {
 	event  *busv1.Event  // the input that the turn answers
 	turn   *journal.Turn // of the call
 	stop   context.CancelFunc
+	noted  func() // ends Sessions.Running
 	done   chan struct{}
 	result *extensionv1.CallResult
 	err    error
@@ -162,26 +163,11 @@ func (r *Runner) join(l *bus.Lease, call journal.Call) *running {
 		ctx, stop := context.WithCancel(context.Background())
 		run = &running{Runner: r, lease: l, call: call, stop: stop, done: make(chan struct{})}
 		r.running[call.ID] = run
+		run.noted = r.Sessions.Running(call.ID, session.Run{Session: call.Session, Stop: stop, Interrupt: run.newMessage})
 		go run.run(ctx)
 	}
 	run.hold(l)
 	return run
-}
-
-// Running reports whether a call runs now.
-func (r *Runner) Running(call int64) bool {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.running[call] != nil
-}
-
-// Closed ends what runs for a call whose turn has ended.
-func (r *Runner) Closed(call int64) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if run := r.running[call]; run != nil {
-		run.stop()
-	}
 }
 
 func (r *running) run(ctx context.Context) {
@@ -192,6 +178,7 @@ func (r *running) run(ctx context.Context) {
 		}
 		r.mu.Lock()
 		delete(r.running, r.call.ID)
+		r.noted()
 		r.mu.Unlock()
 		close(r.done)
 	}()
@@ -285,14 +272,14 @@ func (r *running) finish(content string, isError bool) (*extensionv1.CallResult,
 func (r *running) note(content string, isError bool) *extensionv1.CallResult {
 	content = cut(content)
 	now := time.Now().UnixMicro()
-	r.Bus.Lazily(func(tx *bus.Tx) error {
-		tx.Now = now // not when there was company
+	r.Bus.Commit(bus.Change{Lazy: true, Apply: func(tx *bus.Tx) error {
+		tx.Now = now // not the time of the commit that it rides with
 		return r.Sessions.Finish(tx, r.call.ID, content, isError)
-	}, func(err error) {
+	}, Done: func(err error) {
 		if err != nil && !errors.Is(err, contract.ErrStale) && !errors.Is(err, journal.ErrClosed) {
-			r.Log.Error("storing a result failed", "call", journal.CallID(r.call.ID), "tool", r.call.Name, "error", err)
+			r.Log.Error("store a result", "call", journal.CallID(r.call.ID), "tool", r.call.Name, "error", err)
 		}
-	})
+	}})
 	return &extensionv1.CallResult{Content: content, IsError: isError}
 }
 

@@ -54,15 +54,13 @@ func (r *running) hold(l *bus.Lease) {
 // wasInterrupted says whether a message of the user has ended a wait.
 func wasInterrupted(ctx context.Context) bool { return errors.Is(context.Cause(ctx), errInterrupted) }
 
-// Interrupt ends the waiting calls of a session in which a message of its user
-// has been queued, if that may interrupt the turn.
-func (r *Runner) Interrupt(session int64) {
+// newMessage ends the call, if it waits, when a message of the user was queued
+// that may interrupt the turn.
+func (r *running) newMessage() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	for _, run := range r.running {
-		if run.call.Session == session && run.interrupt != nil {
-			go run.interruptIfWanted()
-		}
+	if r.interrupt != nil {
+		go r.interruptIfWanted()
 	}
 }
 

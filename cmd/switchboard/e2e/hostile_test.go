@@ -101,12 +101,12 @@ func TestExtensionThatPassesALimitIsKilledWithAReason(t *testing.T) {
 	for mode, tt := range map[string]struct{ run, more, reason string }{
 		"memory":  {"memory: 128MiB", "", "run.memory allows 128 MiB"},
 		"forks":   {"processes: 20", "", "run.processes allows 20"},
-		"disk":    {"disk: 8MiB", "", "8.0 MiB that run.disk allows"},
+		"disk":    {"disk: 8MiB", "", "8 MiB that run.disk allows"},
 		"shared":  {"memory: 128MiB", "", "run.memory allows 128 MiB"},
 		"memfd":   {"memory: 128MiB", "", "run.memory allows 128 MiB"},
 		"threads": {"processes: 5", "", "run.processes allows 5 processes of 64 each"},
 		"unnamed": {"disk: 8MiB", "", "run.disk allows 8 MiB"},
-		"sockets": {"disk: 8MiB", "", "8.0 MiB that run.disk allows"},
+		"sockets": {"disk: 8MiB", "", "8 MiB that run.disk allows"},
 		"silent":  {"", "permissions: {publish: [hostile.ask], subscribe: [{topic: hostile.ask, ack_wait: 1s}]}", "hostile.ask"},
 		"liar":    {"", "", "telegram_channel"},
 	} {

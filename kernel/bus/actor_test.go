@@ -37,7 +37,7 @@ func TestGrants(t *testing.T) {
 		for part, e := range denied {
 			wantError(w, commit(nothing, e), contract.ErrDenied, part)
 		}
-		wantError(w, commit(nothing, publishEffect("No Topic", "x")), contract.ErrInvalid, "is no topic")
+		wantError(w, commit(nothing, publishEffect("No Topic", "x")), contract.ErrInvalid, "is not a topic")
 		if err := commit(nothing, effect(&busv1.Put{Key: "k"})); err != nil {
 			w.Errorf("its own keys need no grant: %v", err)
 		}

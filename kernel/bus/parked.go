@@ -11,16 +11,15 @@ import (
 	"github.com/switchboard-run/switchboard/kernel/journal"
 )
 
-// The store knows the pattern of a subscription, and not what else it leaves out.
-// One that nobody has asked for since the start, because its extension is
-// switched off, collects all that matches; when it is asked for again, what it
-// must not have is taken out before it is handed anything.
+// The store has the pattern of a subscription, and not what else narrows it. One
+// that was not declared since the start, because its extension is disabled,
+// collects all that matches. When it is declared again, what it excludes is
+// settled before anything is handed out.
 
-// leaveOut settles what a subscription has collected without knowing that it is
-// none of its own.
-func (t *Tx) leaveOut(k journal.Subscription, wanted Subscription) error {
+// dropUnwanted settles deliveries that the narrowed subscription excludes.
+func (t *Tx) dropUnwanted(k journal.Subscription, wanted Subscription) error {
 	s := t.bus.table.Load().byID[k.ID]
-	if s == nil || !s.spec.Load().vague || !wanted.Own && len(wanted.Commands) == 0 {
+	if s == nil || !s.spec.Load().undeclared || !wanted.Own && len(wanted.Commands) == 0 {
 		return nil
 	}
 	ds, err := t.Deliveries(journal.DeliveryFilter{
@@ -44,7 +43,7 @@ func (t *Tx) leaveOut(k journal.Subscription, wanted Subscription) error {
 	return nil
 }
 
-// owns says whether an event whose topic matches is not left out.
+// owns says whether the subscription has an event whose topic matches.
 func (s *Subscription) owns(extension string, e *busv1.Event) bool {
 	if command, is := strings.CutPrefix(e.GetTopic(), contract.TopicCommand); is && len(s.Commands) > 0 {
 		return slices.Contains(s.Commands, command)

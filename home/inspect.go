@@ -1,20 +1,19 @@
-package kernel
+package home
 
 import (
 	"cmp"
 	"slices"
 
 	"github.com/switchboard-run/switchboard/home/config"
-	"github.com/switchboard-run/switchboard/kernel/directory"
 	"github.com/switchboard-run/switchboard/manifests"
 )
 
-// Inspection is what the files of a home and the environment say, read without
-// running anything and without a kernel.
+// Inspection is the content of the files of a home and of the environment, read
+// without a kernel and without running anything.
 type Inspection struct {
 	ConfigErr  error            // of config.yaml; usually a config.Problems
 	SecretsErr error            // of secrets.env
-	References config.Problems  // what config.yaml names and nobody is
+	References config.Problems  // to ids in config.yaml that no extension has
 	UTC        string           // a hint, if the zone is UTC by accident
 	Entries    []InspectedEntry // by id
 	ModelOrder []string         // models.default
@@ -28,34 +27,30 @@ type InspectedEntry struct {
 	// Manifest is nil if there is none that can be read.
 	Manifest *manifests.Manifest
 	Err      error               // of its files
-	Disabled *manifests.Disabled // why it will not start; nil: it will
+	Disabled *manifests.Disabled // why it does not start; nil: it does
 	Missing  []string            // required secrets that are not set
 }
 
 // Inspect reads what a kernel with these options would read at its start.
 func Inspect(o Options) (*Inspection, error) {
-	k := &Kernel{options: o, directory: &directory.Directory{}}
-	k.live = config.Open(o.Home, o.Env)
-	var err error
-	if k.builtins, err = manifests.LoadBuiltin(o.Builtins, o.BuiltinsPrefix); err != nil {
+	live := config.Open(o.Home, o.Env)
+	f, err := openFiles(o, live)
+	if err != nil {
 		return nil, err
 	}
-	if k.dropped, err = manifests.OpenDir(o.Home.Extensions()); err != nil {
-		return nil, err
-	}
-	p := k.makePlan()
-	c := k.live.Config()
+	p := f.plan(nil)
+	c := p.config
 	seen := &Inspection{UTC: c.AccidentalUTC(config.ThisMachine()), ModelOrder: c.Models.Default}
 	_, seen.Timezone = c.Zone(config.ThisMachine())
-	seen.ConfigErr, seen.SecretsErr = k.live.Errors()
+	seen.ConfigErr, seen.SecretsErr = live.Errors()
 	var known []string
 	for _, e := range p.entries {
 		known = append(known, e.ID)
 		x := InspectedEntry{ID: e.ID, Builtin: e.Builtin, Manifest: e.Manifest, Err: p.problems[e.ID]}
-		if d, out := p.disabled[e.ID]; out {
+		if d, out := p.disabled[e.File]; out {
 			x.Disabled = &d
 		}
-		if m := p.members[e.ID]; m != nil {
+		if m := p.members[e.ID]; m != nil && x.Disabled == nil {
 			x.Missing = m.missing
 		}
 		seen.Entries = append(seen.Entries, x)

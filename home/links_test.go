@@ -1,4 +1,4 @@
-package kernel
+package home
 
 import (
 	"encoding/json"
@@ -10,14 +10,13 @@ import (
 	"testing"
 
 	"github.com/switchboard-run/switchboard/home/config"
-	"github.com/switchboard-run/switchboard/kernel/directory"
-	"github.com/switchboard-run/switchboard/manifests"
+	"github.com/switchboard-run/switchboard/kernel"
 )
 
 // planned is the plan of a home with the agents a, b and c, of which the last
 // needs what nobody provides, and with these lines behind the first one of
 // config.yaml.
-func planned(t *testing.T, lines string) *plan {
+func planned(t *testing.T, lines string) (*files, *plan) {
 	t.Helper()
 	home, err := config.OpenHomeAt(t.TempDir())
 	if err != nil {
@@ -38,28 +37,37 @@ func planned(t *testing.T, lines string) *plan {
 			id, needs), home.Extensions(), id, "manifest.yaml")
 	}
 	write("timezone: Europe/Berlin\n"+lines, home.Config())
-	k := &Kernel{
-		options:   Options{Home: home, Env: func(string) (string, bool) { return "", false }, Builtins: os.DirFS("../manifests"), BuiltinsPrefix: "manifests"},
-		directory: &directory.Directory{},
+	o := Options{
+		Home: home, Env: func(string) (string, bool) { return "", false }, Builtins: os.DirFS("../manifests"), BuiltinsPrefix: "manifests",
+		Builtin: func(members []string) []string { return members },
 	}
-	k.live = config.Open(home, k.options.Env)
-	if k.builtins, err = manifests.LoadBuiltin(k.options.Builtins, k.options.BuiltinsPrefix); err != nil {
+	live := config.Open(home, o.Env)
+	f, err := openFiles(o, live)
+	if err != nil {
 		t.Fatal(err)
 	}
-	if k.dropped, err = manifests.OpenDir(home.Extensions()); err != nil {
+	if err, _ := live.Errors(); err != nil {
 		t.Fatal(err)
 	}
-	if err, _ := k.live.Errors(); err != nil {
-		t.Fatal(err)
+	return f, f.plan(nil)
+}
+
+// specOf is an extension of a plan as the kernel gets it.
+func specOf(t *testing.T, f *files, p *plan, id string) kernel.Spec {
+	t.Helper()
+	specs := f.specs(p)
+	i := slices.IndexFunc(specs, func(s kernel.Spec) bool { return s.ID == id })
+	if i < 0 {
+		t.Fatalf("there is no extension %s", id)
 	}
-	return k.makePlan()
+	return specs[i]
 }
 
 // linksOf is what the extension is told.
-func linksOf(t *testing.T, p *plan) (found []plannedLink) {
+func linksOf(t *testing.T, f *files, p *plan) []plannedLink {
 	t.Helper()
 	var c struct{ Links []plannedLink }
-	if err := json.Unmarshal(p.members[linksExtension].raw, &c); err != nil {
+	if err := json.Unmarshal(specOf(t, f, p, "links").Config, &c); err != nil {
 		t.Fatal(err)
 	}
 	return c.Links
@@ -80,17 +88,17 @@ func TestALinkThatCannotBeInForceIsAProblemWithItsPlace(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			p := planned(t, c.lines)
+			f, p := planned(t, c.lines)
 			if len(p.linkProblems) != 1 || !strings.HasSuffix(p.linkProblems[0].String(), c.problem) {
 				t.Fatalf("the problems are %q, want %q", p.linkProblems, c.problem)
 			}
 			if p.members["a"] == nil {
 				t.Error("the agent a does not run")
 			}
-			if p.members[linksExtension] == nil {
+			if p.members["links"] == nil {
 				return
 			}
-			found := linksOf(t, p)
+			found := linksOf(t, f, p)
 			if last := found[len(found)-1]; last.Problem != p.linkProblems[0].String() {
 				t.Errorf("the extension is told %+v", last)
 			}
@@ -118,16 +126,16 @@ func TestALinkToItselfOrASecondOneOfAPairIsAnErrorOfTheFile(t *testing.T) {
 
 func TestAgentsThatAreLinkedCanTalk(t *testing.T) {
 	t.Parallel()
-	p := planned(t, "links: [{from: a, to: b, mode: task, max_messages: 7, idle: 90s}]")
+	f, p := planned(t, "links: [{from: a, to: b, mode: task, max_messages: 7, idle: 90s}]")
 	if len(p.linkProblems) != 0 {
 		t.Fatalf("the problems are %q", p.linkProblems)
 	}
 	want := plannedLink{From: "a", To: "b", FromAbout: "Agent a: Is a.", ToAbout: "Agent b: Is b.", Mode: "task", MaxMessages: 7, IdleSeconds: 90}
-	if found := linksOf(t, p); !slices.Equal(found, []plannedLink{want}) {
+	if found := linksOf(t, f, p); !slices.Equal(found, []plannedLink{want}) {
 		t.Errorf("the extension is told %+v, want %+v", found, want)
 	}
 	for _, id := range []string{"a", "b"} {
-		spec := p.members[id].agentSpec()
+		spec := specOf(t, f, p, id).Agent.Spec
 		if !slices.Contains(spec.GetUsesTools(), "links/*") || !slices.Contains(spec.GetContext(), "links/peers") {
 			t.Errorf("%s has the tools %q and the context %q", id, spec.GetUsesTools(), spec.GetContext())
 		}
@@ -135,7 +143,8 @@ func TestAgentsThatAreLinkedCanTalk(t *testing.T) {
 			t.Errorf("the manifest of %s was changed: %+v", id, own)
 		}
 	}
-	if spec := planned(t, "").members["a"].agentSpec(); slices.Contains(spec.GetContext(), "links/peers") {
+	f, p = planned(t, "")
+	if spec := specOf(t, f, p, "a").Agent.Spec; slices.Contains(spec.GetContext(), "links/peers") {
 		t.Errorf("an agent without links is asked about them: %q", spec.GetContext())
 	}
 }
@@ -143,7 +152,7 @@ func TestAgentsThatAreLinkedCanTalk(t *testing.T) {
 // A problem is said when it is new, and not with each change of a file.
 func TestAProblemOfALinkIsSaidOnce(t *testing.T) {
 	t.Parallel()
-	before := planned(t, "links: [{from: a, to: zebra}]")
+	_, before := planned(t, "links: [{from: a, to: zebra}]")
 	if fresh := newProblems(nil, before); len(fresh) != 1 {
 		t.Errorf("at the start: %q", fresh)
 	}

@@ -1,4 +1,4 @@
-package kernel
+package home
 
 import (
 	"bytes"
@@ -9,10 +9,10 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/switchboard-run/switchboard/contract/extensionv1"
 	"github.com/switchboard-run/switchboard/home/config"
-	"github.com/switchboard-run/switchboard/kernel/directory"
 	"github.com/switchboard-run/switchboard/kernel/supervisor"
 	"github.com/switchboard-run/switchboard/manifests"
 )
@@ -21,7 +21,7 @@ import (
 type Verification struct {
 	Manifest    *manifests.Manifest
 	Description *extensionv1.Description // nil: it has no process of its own
-	Crash       string                   // what its process wrote before it failed
+	Crash       string                   // the last output of its process before it failed
 }
 
 // errVerified ends the start of an extension of which enough is known.
@@ -64,32 +64,35 @@ func Verify(ctx context.Context, dir string, o Options) (v Verification, err err
 	return v, v.start(ctx, o)
 }
 
+// stopTimeout is how long an extension that was verified may take to end.
+const stopTimeout = 20 * time.Second
+
 // start runs the executable until it has described itself.
 func (v *Verification) start(ctx context.Context, o Options) error {
 	runDir, err := os.MkdirTemp("", "sbv")
 	if err != nil {
-		return fmt.Errorf("making a directory for its socket: %w", err)
+		return fmt.Errorf("create a directory for its socket: %w", err)
 	}
 	defer os.RemoveAll(runDir)
 	if o.Home, err = config.OpenHomeAt(filepath.Join(runDir, "home")); err != nil { // for its data: nothing is changed
-		return fmt.Errorf("making a directory for its data: %w", err)
+		return fmt.Errorf("create a directory for its data: %w", err)
 	}
-	k := &Kernel{options: o, directory: &directory.Directory{}}
-	m := &member{manifest: v.Manifest}
 	w := &witness{over: make(chan struct{})}
 	super, err := supervisor.New(supervisor.Options{Observer: w, RunDir: filepath.Join(runDir, "x")})
 	if err != nil {
 		return err
 	}
-	spec := k.spec(&plan{config: config.Default()}, m, nil)
-	spec.Requires = nil
-	spec.Restart = supervisor.Restart{Policy: supervisor.Never, Max: 1}
-	spec.Check = func(d *extensionv1.Description) error {
-		err := k.check(m, d)
+	spec := (&files{options: o}).spec(&plan{config: config.Default()}, &member{manifest: v.Manifest}, nil)
+	process := spec.Process
+	process.ID, process.Name, process.Requires = spec.ID, spec.Name, nil
+	process.Restart = supervisor.Restart{Policy: supervisor.Never, Max: 1}
+	process.Check = func(d *extensionv1.Description) error {
+		err := spec.Check(d)
 		w.described(d, err)
 		return errors.Join(errVerified, err)
 	}
-	if err := super.Apply([]supervisor.Spec{spec}); err != nil {
+	process.Init = func(int64) (*extensionv1.InitRequest, error) { return nil, errVerified }
+	if err := super.Apply([]supervisor.Spec{process}); err != nil {
 		return err
 	}
 	select {
@@ -106,7 +109,7 @@ func (v *Verification) start(ctx context.Context, o Options) error {
 	return w.err
 }
 
-// witness sees how the start of one extension ends.
+// witness observes how the start of one extension ends.
 type witness struct {
 	once        sync.Once
 	over        chan struct{}

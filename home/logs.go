@@ -1,4 +1,4 @@
-package kernel
+package home
 
 import (
 	"errors"
@@ -31,7 +31,7 @@ type logs struct {
 func openLogs(home *config.Home) (*logs, error) {
 	dir := filepath.Join(home.Path(), "logs")
 	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return nil, fmt.Errorf("making the directory for logs: %w", err)
+		return nil, fmt.Errorf("create the directory of logs: %w", err)
 	}
 	return &logs{dir: dir, files: map[string]*lumberjack.Logger{}}, nil
 }

@@ -1,4 +1,4 @@
-package kernel
+package home
 
 import (
 	"context"
@@ -8,15 +8,15 @@ import (
 	"os"
 	"time"
 
-	"github.com/switchboard-run/switchboard/contract"
 	"github.com/switchboard-run/switchboard/home/backup"
 	"github.com/switchboard-run/switchboard/home/config"
+	"github.com/switchboard-run/switchboard/kernel"
 	"github.com/switchboard-run/switchboard/kernel/journal"
 	"github.com/switchboard-run/switchboard/store/sqlite"
 )
 
-// CreateBackup makes a backup of a home on which no kernel runs; ErrRunning if
-// one does, which is to be asked for it then.
+// CreateBackup makes a backup of a home on which no kernel runs. ErrRunning says
+// that one runs: ask it for the backup.
 func CreateBackup(ctx context.Context, home *config.Home, version, file string, secrets bool) (info backup.Info, err error) {
 	err = holding(home, func() error {
 		if _, err := os.Stat(home.Database()); err != nil {
@@ -29,8 +29,8 @@ func CreateBackup(ctx context.Context, home *config.Home, version, file string, 
 	return info, err
 }
 
-// RestoreBackup restores a backup on a home on which no kernel runs, and keeps
-// what it replaces.
+// RestoreBackup restores a backup on a home on which no kernel runs, and keeps the
+// files that it replaces.
 func RestoreBackup(ctx context.Context, home *config.Home, file string, storeOnly bool) (r backup.Restored, err error) {
 	err = holding(home, func() error {
 		r, err = backup.Restore(ctx, home, file, storeOnly)
@@ -55,7 +55,7 @@ func holding(home *config.Home, f func() error) error {
 	return f()
 }
 
-// completeHome ends what was interrupted. The caller holds the home.
+// completeHome completes an interrupted restoration. The caller holds the home.
 func completeHome(home *config.Home) error {
 	if _, err := backup.Finish(home); err != nil {
 		return err
@@ -64,31 +64,19 @@ func completeHome(home *config.Home) error {
 	return nil
 }
 
-// keepBackups keeps the backups of a store that is not there any more.
-func (k *Kernel) keepBackups() error {
-	if _, err := os.Stat(k.options.Home.Database()); !errors.Is(err, fs.ErrNotExist) {
+// keepBackups keeps the backups of a store that was removed.
+func (i *Installation) keepBackups() error {
+	if _, err := os.Stat(i.options.Home.Database()); !errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
-	kept, err := backup.KeepNightly(k.options.Home)
+	kept, err := backup.KeepNightly(i.options.Home)
 	if err != nil {
-		return fmt.Errorf("keeping the backups of the store that was here: %w", err)
+		return fmt.Errorf("keep the backups of the store that was here: %w", err)
 	}
 	if len(kept) > 0 {
-		k.log.Warn("there is no store, and one begins afresh; the nightly backups of the one before are kept under new names", "newest", kept[0])
+		i.log.Warn("there is no store, and one begins afresh; the nightly backups of the one before are kept under new names", "newest", kept[0])
 	}
 	return nil
-}
-
-// damaged says what was met of a damaged store, and how to get it back; empty:
-// nothing.
-func (a admin) damaged(err error) string {
-	if err == nil {
-		err = a.damage()
-	}
-	if !errors.Is(err, journal.ErrDamaged) {
-		return ""
-	}
-	return withBackups(a.options.Home, fmt.Errorf("%w. Stop the kernel: what comes in may not be kept", err)).Error()
 }
 
 // withBackups adds to an error about a damaged store which backups there are.
@@ -114,32 +102,39 @@ func BackupHint(home *config.Home) string {
 	return hint + " `switchboard doctor` looks at the store again without a kernel."
 }
 
-// Backup implements control.Kernel.
-func (a admin) Backup(ctx context.Context, file string, secrets bool) (backup.Info, error) {
+// backups are those of an installation with a kernel.
+type backups struct{ *Installation }
+
+var _ kernel.Backups = backups{}
+
+// Create implements kernel.Backups.
+func (b backups) Create(ctx context.Context, file string, secrets bool) (backup.Info, error) {
 	if file == "" {
-		file = backup.Name(a.options.Home, time.Now())
+		file = backup.Name(b.options.Home, time.Now())
 	}
-	info, err := a.makeBackup(ctx, file, secrets)
-	if err != nil {
-		return info, fmt.Errorf("%w: %w", contract.ErrUnavailable, err)
-	}
-	return info, nil
+	b.backing.Lock() // two at once would only be slower
+	defer b.backing.Unlock()
+	return backup.Create(ctx, backup.Source{
+		Home: b.options.Home, Version: b.options.Version, Copy: b.Kernel.Snapshot, Secrets: secrets, Gentle: true,
+	}, file)
 }
 
-func (k *Kernel) makeBackup(ctx context.Context, file string, secrets bool) (backup.Info, error) {
-	k.backing.Lock() // two at once would only be slower
-	defer k.backing.Unlock()
-	return backup.Create(ctx, backup.Source{Home: k.options.Home, Version: k.options.Version, Copy: k.store.Backup, Secrets: secrets, Gentle: true}, file)
-}
+// State implements kernel.Backups.
+func (b backups) State(now time.Time) backup.State { return b.keeper.State(now) }
 
-func (k *Kernel) newKeeper() *backup.Keeper {
+// Advice implements kernel.Backups.
+func (b backups) Advice(err error) error { return withBackups(b.options.Home, err) }
+
+func (i *Installation) newKeeper() *backup.Keeper {
 	return &backup.Keeper{
-		Home: k.options.Home, Log: k.log.Named("backup"),
+		Home: i.options.Home, Log: i.log.Named("backup"),
 		Settings: func() (config.Backup, *time.Location) {
-			c := k.live.Config()
+			c := i.files.live.Config()
 			zone, _ := c.Zone(config.ThisMachine())
 			return c.Backup, zone
 		},
-		Make: func(ctx context.Context, file string) (backup.Info, error) { return k.makeBackup(ctx, file, false) },
+		Make: func(ctx context.Context, file string) (backup.Info, error) {
+			return backups{i}.Create(ctx, file, false)
+		},
 	}
 }

@@ -1,7 +1,6 @@
-package kernel
+package home
 
 import (
-	"encoding/json"
 	"fmt"
 	"maps"
 	"slices"
@@ -10,21 +9,20 @@ import (
 	"github.com/switchboard-run/switchboard/home/config"
 )
 
-// linksExtension is the extension that the links of the configuration are for.
-// The kernel tells it which there are, and lets the agents that are linked use
-// its tools; what a link does, it does not know.
-const linksExtension = "links"
-
+// The extension whose manifest provides a topology is told the links of config.yaml
+// as its configuration "links". Agents that are linked may use its tools, and its
+// tool "peers" is part of their context.
 const (
-	linkTools   = linksExtension + "/*"
-	linkContext = linksExtension + "/peers"
+	linksKey    = "links"
+	linkTools   = "/*"
+	linkContext = "/peers"
 )
 
 // plannedLink is a link as the extension reads it.
 type plannedLink struct {
 	From        string `json:"from"`
 	To          string `json:"to"`
-	FromAbout   string `json:"from_about,omitempty"` // what the agent is, for the other one
+	FromAbout   string `json:"from_about,omitempty"` // describes the agent to the other one
 	ToAbout     string `json:"to_about,omitempty"`
 	Mode        string `json:"mode"`
 	MaxMessages int    `json:"max_messages"`
@@ -32,37 +30,41 @@ type plannedLink struct {
 	Problem     string `json:"problem,omitempty"` // why it is not in force
 }
 
-// planLinks hands the links to their extension, finds those that cannot be in
+// topology is the extension that links are for, whether it runs or not; empty:
+// there is none.
+func (p *plan) topology() string {
+	for _, e := range p.entries {
+		if e.Manifest != nil && e.Manifest.Provides.Topology {
+			return e.ID
+		}
+	}
+	return ""
+}
+
+// planLinks gives the links to their extension, finds those that cannot be in
 // force, and marks the agents of the others.
-func (p *plan) planLinks() error {
+func (p *plan) planLinks() {
+	id := p.topology()
 	all := []plannedLink{}
 	for i, l := range p.config.Links {
 		planned := plannedLink{From: l.From, To: l.To, Mode: l.Mode, MaxMessages: l.MaxMessages, IdleSeconds: int64(l.Idle.Seconds())}
-		if problem, bad := p.linkProblem(i, l); bad {
+		if problem, bad := p.linkProblem(i, l, id); bad {
 			p.linkProblems = append(p.linkProblems, problem)
 			planned.Problem = problem.String()
 		} else {
 			from, to := p.members[l.From], p.members[l.To]
-			from.linked, to.linked = true, true
+			from.linked, to.linked = id, id
 			planned.FromAbout, planned.ToAbout = from.about(), to.about()
 		}
 		all = append(all, planned)
 	}
-	m := p.members[linksExtension]
-	if m == nil {
-		return nil
+	if m := p.members[id]; m != nil {
+		m.config = maps.Clone(m.config)
+		if m.config == nil {
+			m.config = map[string]any{}
+		}
+		m.config[linksKey] = all
 	}
-	m.config = maps.Clone(m.config)
-	if m.config == nil {
-		m.config = map[string]any{}
-	}
-	m.config["links"] = all
-	raw, err := json.Marshal(m.config)
-	if err != nil {
-		return fmt.Errorf("configuration of %s: %w", linksExtension, err)
-	}
-	m.raw = raw
-	return nil
 }
 
 func (m *member) about() string {
@@ -73,14 +75,18 @@ func (m *member) about() string {
 }
 
 // linkProblem says why a link cannot be in force.
-func (p *plan) linkProblem(i int, l config.Link) (config.Problem, bool) {
+func (p *plan) linkProblem(i int, l config.Link, topology string) (config.Problem, bool) {
 	for _, side := range []struct{ key, id string }{{"from", l.From}, {"to", l.To}} {
 		if why := p.unlinkable(side.id); why != "" {
 			return p.config.LinkProblem(i, side.key, side.id, why, p.known()), true
 		}
 	}
-	if p.members[linksExtension] == nil {
-		return p.config.LinkProblem(i, "", "", fmt.Sprintf("links are not in force: the extension %s is switched off or cannot start", linksExtension), nil), true
+	switch {
+	case topology == "":
+		return p.config.LinkProblem(i, "", "", "links are not in force: no extension provides them", nil), true
+	case p.members[topology] == nil:
+		why := fmt.Sprintf("links are not in force: the extension %s is switched off or cannot start", topology)
+		return p.config.LinkProblem(i, "", "", why, nil), true
 	}
 	return config.Problem{}, false
 }
@@ -101,7 +107,7 @@ func (p *plan) unlinkable(id string) string {
 	return ""
 }
 
-// known is the ids of all extensions, whether they may start or not.
+// known is the ids of all extensions, whether they run or not.
 func (p *plan) known() (ids []string) {
 	for _, e := range p.entries {
 		ids = append(ids, e.ID)
@@ -109,26 +115,23 @@ func (p *plan) known() (ids []string) {
 	return ids
 }
 
-// agentSpec is what an agent is told and granted: what its manifest says, and,
-// if it is linked, the tools and the context of links.
-func (m *member) agentSpec() *extensionv1.AgentSpec {
-	s := agentSpec(m.manifest.Agent)
-	if s == nil || !m.linked {
-		return s
+// link grants a linked agent the tools and the context of links.
+func (m *member) link(s *extensionv1.AgentSpec) {
+	if m.linked == "" {
+		return
 	}
-	if !slices.Contains(s.UsesTools, linkTools) {
-		s.UsesTools = append(slices.Clone(s.UsesTools), linkTools)
+	if tools := m.linked + linkTools; !slices.Contains(s.GetUsesTools(), tools) {
+		s.UsesTools = append(slices.Clone(s.GetUsesTools()), tools)
 	}
-	if len(s.Offers) > 0 && !slices.Contains(s.Offers, linkTools) {
-		s.Offers = append(slices.Clone(s.Offers), linkTools)
+	if tools := m.linked + linkTools; len(s.GetOffers()) > 0 && !slices.Contains(s.GetOffers(), tools) {
+		s.Offers = append(slices.Clone(s.GetOffers()), tools)
 	}
-	if !slices.Contains(s.Context, linkContext) {
-		s.Context = append(slices.Clone(s.Context), linkContext)
+	if context := m.linked + linkContext; !slices.Contains(s.GetContext(), context) {
+		s.Context = append(slices.Clone(s.GetContext()), context)
 	}
-	return s
 }
 
-// newProblems are those of the links that were not there before.
+// newProblems are those of links that the plan before did not have.
 func newProblems(previous, next *plan) (fresh []config.Problem) {
 	for _, problem := range next.linkProblems {
 		if previous == nil || !slices.Contains(previous.linkProblems, problem) {

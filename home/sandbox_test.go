@@ -1,4 +1,4 @@
-package kernel
+package home
 
 import (
 	"os"
@@ -43,9 +43,8 @@ func dropped(t *testing.T, o Options, id, more string) *member {
 }
 
 func policyIn(o Options, m *member) *sandbox.Policy {
-	k := &Kernel{options: o}
 	s := &supervisor.Spec{Command: []string{m.manifest.Executable()}, Dir: m.manifest.Dir()}
-	k.confine(&plan{config: config.Default()}, m, s)
+	(&files{options: o}).confine(&plan{config: config.Default()}, m, s)
 	return s.Policy
 }
 

@@ -1,4 +1,4 @@
-package kernel
+package home
 
 import (
 	"crypto/sha256"
@@ -17,9 +17,8 @@ import (
 	"github.com/switchboard-run/switchboard/manifests/strictyaml"
 )
 
-// What every extension may use of the system. All of /etc, because names,
-// zones and certificates change there while it runs, by new files in the place
-// of old ones.
+// Every extension may use these parts of the system. All of /etc, because names,
+// zones and certificates change there while it runs, by files that replace others.
 var (
 	systemPrograms = []string{"/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/nix/store", "/run/current-system"}
 	systemFiles    = []string{
@@ -30,13 +29,11 @@ var (
 	systemWritable = []string{"/dev/null", "/dev/full"}
 )
 
-// openFiles bounds the descriptors of each process of an extension.
-const openFiles = 8192
+// maxOpenFiles bounds the descriptors of each process of an extension.
+const maxOpenFiles = 8192
 
-// Ports that a network needs besides those that are named.
-const (
-	portDNS = 53
-)
+// portDNS is needed by an extension that uses the network, besides its own ports.
+const portDNS = 53
 
 // directories are those of an extension.
 type directories struct {
@@ -45,13 +42,13 @@ type directories struct {
 	temp string // below data
 }
 
-// directories of an extension; the terminal has the home's own for its socket,
-// where it is looked for.
-func (k *Kernel) directories(m *member) directories {
+// directories of an extension. A local channel has the home's own for its socket,
+// where programs of the user look for it.
+func (f *files) directories(m *member) directories {
 	id := m.manifest.ID
-	d := directories{data: filepath.Join(k.options.Home.Path(), "data", id)}
+	d := directories{data: filepath.Join(f.options.Home.Path(), "data", id)}
 	d.temp = filepath.Join(d.data, "tmp")
-	if d.run = k.options.Home.RuntimeDir(); m.manifest.Run.Builtin != terminalBuiltin {
+	if d.run = f.options.Home.RuntimeDir(); m.manifest.Provides.Channel == nil || !m.manifest.Provides.Channel.Local {
 		sum := sha256.Sum256([]byte(id))
 		d.run = filepath.Join(d.run, "s", hex.EncodeToString(sum[:4]))
 	}
@@ -59,15 +56,15 @@ func (k *Kernel) directories(m *member) directories {
 }
 
 func (d directories) make() error {
-	return errors.Join(os.MkdirAll(d.data, 0o700), os.MkdirAll(d.run, 0o700))
+	if err := errors.Join(os.MkdirAll(d.data, 0o700), os.MkdirAll(d.run, 0o700)); err != nil {
+		return fmt.Errorf("create the directories of an extension: %w", err)
+	}
+	return nil
 }
 
-// confine limits what an extension may use to what its manifest declares.
-func (k *Kernel) confine(p *plan, m *member, s *supervisor.Spec) {
-	if k.options.Home == nil || p.config == nil {
-		return
-	}
-	dirs := k.directories(m)
+// confine limits an extension to what its manifest declares.
+func (f *files) confine(p *plan, m *member, s *supervisor.Spec) {
+	dirs := f.directories(m)
 	s.DataDir = dirs.data
 	if m.manifest.Run.Builtin == "" {
 		s.RunDir = dirs.run
@@ -78,17 +75,15 @@ func (k *Kernel) confine(p *plan, m *member, s *supervisor.Spec) {
 	if !p.config.Sandboxed(m.manifest.ID) {
 		return
 	}
-	if err := dirs.make(); err != nil {
-		k.log.Error("making the directories of an extension failed", "extension", m.manifest.ID, "error", err)
-	}
-	s.Policy = policy(m, dirs, k.options, s)
+	_ = dirs.make() // for paths without symbolic links; a failure is reported when it starts
+	s.Policy = policy(m, dirs, f.options, s)
 }
 
-// policy is what an extension may use of the machine.
+// policy is the part of the machine that an extension may use.
 func policy(m *member, dirs directories, o Options, s *supervisor.Spec) *sandbox.Policy {
 	p := &sandbox.Policy{
 		Execute: slices.Clone(systemPrograms), Read: slices.Clone(systemFiles), Write: append(slices.Clone(systemWritable), dirs.data, dirs.run),
-		Sockets: []string{o.Home.RuntimeDir(), dirs.data}, OpenFiles: openFiles, FileSize: uint64(max(0, s.Disk)),
+		Sockets: []string{o.Home.RuntimeDir(), dirs.data}, OpenFiles: maxOpenFiles, FileSize: uint64(max(0, s.Disk)),
 	}
 	if m.manifest.Run.Builtin == "" {
 		p.Background, p.KeepModes = true, true
@@ -112,7 +107,7 @@ func policy(m *member, dirs directories, o Options, s *supervisor.Spec) *sandbox
 	return p
 }
 
-// network is what the extension may do with it; nil: nothing.
+// network is how the extension may use the network; nil: not at all.
 func network(m *member, o Options) *sandbox.Network {
 	if len(m.manifest.Permissions.Network) == 0 && len(m.manifest.Permissions.Listen) == 0 {
 		return nil
@@ -145,6 +140,18 @@ func pathOf(path string, m *manifests.Manifest, o Options) string {
 	return filepath.Join(m.Dir(), path)
 }
 
+// permitted are the files that the manifest asks for, for the owner.
+func (f *files) permitted(m *manifests.Manifest) (all []string) {
+	for _, file := range m.Permissions.Files {
+		path := pathOf(file.Path, m, f.options)
+		if file.Write {
+			path += " (write)"
+		}
+		all = append(all, path)
+	}
+	return all
+}
+
 // unlinked are the paths without symbolic links, which could lead elsewhere later.
 func unlinked(paths []string) (out []string) {
 	for _, p := range paths {
@@ -166,11 +173,11 @@ func resolved(path string) string {
 	return path
 }
 
-// refuseFor says which manifests ask for what no extension may have: files of
-// the kernel, or of another extension.
+// refuseFor refuses manifests that ask for files of the kernel or of another
+// extension.
 func refuseFor(o Options, c *config.Config) func(*manifests.Manifest) error {
 	return func(m *manifests.Manifest) error {
-		if o.Home == nil {
+		if o.Home == nil { // to verify an extension needs none
 			return nil
 		}
 		own := []string{m.Dir(), filepath.Join(o.Home.Path(), "data", m.ID)}
@@ -199,8 +206,7 @@ func refuseFor(o Options, c *config.Config) func(*manifests.Manifest) error {
 	}
 }
 
-// installed are the files that say what an extension is: its manifest, and the
-// program that it starts.
+// installed are the manifest of an extension and the program that it starts.
 func installed(m *manifests.Manifest) []string {
 	files := []string{m.File}
 	if program := m.Executable(); filepath.IsAbs(program) {
@@ -209,8 +215,8 @@ func installed(m *manifests.Manifest) []string {
 	return files
 }
 
-// required refuses a dropped-in extension where the system cannot limit what it
-// may use of files and of the network, if the configuration wants that.
+// required refuses a dropped-in extension where the system cannot limit its use of
+// files and of the network, if the configuration requires that.
 func required(c *config.Config, m *manifests.Manifest, support sandbox.Support) error {
 	if m.Run.Builtin != "" || c.Sandbox != config.SandboxRequired || !c.Sandboxed(m.ID) || support.Landlock > 0 && support.Seccomp {
 		return nil

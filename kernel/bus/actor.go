@@ -22,59 +22,54 @@ type Actor struct {
 	Tools      []string // full names of read-only tools it may ask outside of turns
 	Models     []string // it may ask outside of turns
 	Presence   bool     // it may ask when a person was there last
+	Sessions   bool     // it may read all sessions, for an agent whose conversation no one else reads
 	Channel    bool     // provides a channel
 	Agent      bool     // is an agent
 	kernel     bool
 }
 
-// allowed says whether the actor may have the effect; the error names the line
-// that is missing in the manifest.
-func (a *Actor) allowed(e *busv1.Effect) error {
-	if a.kernel {
-		return nil
-	}
-	switch k := e.GetKind().(type) {
-	case *busv1.Effect_Publish:
-		return a.allowedToPublish(k.Publish.GetTopic())
-	case *busv1.Effect_Put, *busv1.Effect_Delete:
-		return nil
-	case *busv1.Effect_Append, *busv1.Effect_Steer:
-		if a.Agent {
+// Granted is the grant of effects that a manifest has to list under
+// "permissions: {effects: [...]}".
+func Granted(effect string) func(*Actor, *busv1.Effect) error {
+	return func(a *Actor, _ *busv1.Effect) error {
+		if slices.Contains(a.Effects, effect) {
 			return nil
 		}
-		return fmt.Errorf("%w: only an agent writes to a session's history: %q has no agent section", contract.ErrDenied, a.ID)
-	case *busv1.Effect_Receipt:
-		if a.Channel {
-			return nil
-		}
-		return fmt.Errorf("%w: only a channel gives receipts: %q lacks \"provides: {channel: ...}\"", contract.ErrDenied, a.ID)
-	case *busv1.Effect_SessionEnsure:
-		return a.granted("session.ensure")
-	case *busv1.Effect_Input, *busv1.Effect_SessionIdle:
-		return a.granted("input")
-	case *busv1.Effect_TurnCancel:
-		return a.granted("turn.cancel")
-	case *busv1.Effect_Withdraw:
-		return a.granted("withdraw")
+		return fmt.Errorf("%w: the manifest of %q lacks \"permissions: {effects: [%s]}\"", contract.ErrDenied, a.ID, effect)
 	}
-	return fmt.Errorf("%w: an effect of an unknown kind; the extension is newer than this kernel", contract.ErrInvalid)
 }
 
-func (a *Actor) granted(effect string) error {
-	if slices.Contains(a.Effects, effect) {
+// Agents is the grant of effects that only agents may have.
+func Agents(a *Actor, _ *busv1.Effect) error {
+	if a.Agent {
 		return nil
 	}
-	return fmt.Errorf("%w: the manifest of %q lacks \"permissions: {effects: [%s]}\"", contract.ErrDenied, a.ID, effect)
+	return fmt.Errorf("%w: only an agent writes to a session's history: %q has no agent section", contract.ErrDenied, a.ID)
 }
 
-func (a *Actor) allowedToPublish(t string) error {
+// Channels is the grant of effects that only channels may have.
+func Channels(a *Actor, _ *busv1.Effect) error {
+	if a.Channel {
+		return nil
+	}
+	return fmt.Errorf("%w: only a channel gives receipts: %q lacks \"provides: {channel: ...}\"", contract.ErrDenied, a.ID)
+}
+
+// kernelTopics begin the topics that only the kernel publishes.
+var kernelTopics = []string{
+	contract.TopicAgentOutput, contract.TopicAgentInput, contract.TopicChannelSend, contract.TopicCommand, contract.TopicExtension,
+	contract.TopicSessionIdle, contract.TopicDeliveryDead, contract.TopicSchedulesDeclared, contract.TopicModelUsage,
+}
+
+func mayPublish(a *Actor, e *busv1.Effect) error {
+	t := e.GetPublish().GetTopic()
+	byKernel := func(name string) bool { return t == name || strings.HasSuffix(name, ".") && strings.HasPrefix(t, name) }
 	switch {
 	case !topic.ValidTopic(t):
-		return fmt.Errorf("%w: %q is no topic: lower-case words with dots between them", contract.ErrInvalid, t)
+		return fmt.Errorf("%w: %q is not a topic: lower-case words with dots between them", contract.ErrInvalid, t)
 	case t == contract.TopicAgentOutput && a.Agent:
 		return nil
-	case t == contract.TopicAgentOutput, strings.HasPrefix(t, contract.TopicAgentInput), strings.HasPrefix(t, contract.TopicChannelSend),
-		strings.HasPrefix(t, contract.TopicCommand), strings.HasPrefix(t, contract.TopicExtension), strings.HasPrefix(t, contract.TopicSessionIdle), t == contract.TopicDeliveryDead, t == contract.TopicSchedulesDeclared, t == contract.TopicModelUsage:
+	case slices.ContainsFunc(kernelTopics, byKernel):
 		return fmt.Errorf("%w: %q is published by the kernel alone", contract.ErrDenied, t)
 	case t == contract.TopicUserMessage && !a.Channel:
 		return fmt.Errorf("%w: only a channel reports messages of people: %q lacks \"provides: {channel: ...}\"", contract.ErrDenied, a.ID)

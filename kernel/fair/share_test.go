@@ -1,25 +1,20 @@
-package bus
+package fair
 
 import (
 	"testing"
 	"testing/synctest"
 	"time"
-
-	"github.com/switchboard-run/switchboard/contract/busv1"
 )
 
-// sized is a commit of about a size.
-func sized(size int) []*busv1.Commit {
-	p := &busv1.Publish{Payload: make([]byte, max(0, size-64))}
-	return []*busv1.Commit{{Effects: []*busv1.Effect{{Kind: &busv1.Effect_Publish{Publish: p}}}}}
-}
+// sized is the size of every commit.
+func sized(size int) func(int) int { return func(int) int { return size } }
 
 // entering counts the commits of an extension that found room.
-func entering(s *share, id string, n, size int) func() int {
+func entering(s *Share, id string, n, size int) func() int {
 	entered := make(chan struct{}, n)
 	for range n {
 		go func() {
-			s.enter(id, sized(size))
+			s.Enter(id, 1, sized(size))
 			entered <- struct{}{}
 		}()
 	}
@@ -32,25 +27,25 @@ func entering(s *share, id string, n, size int) func() int {
 func TestExtensionThatIsAloneMayHaveMuch(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		s := newShare()
+		s := NewShare()
 		got := entering(s, "one", aloneCommits+10, 100)
 		if n := got(); n != aloneCommits {
 			t.Errorf("%d commits are on their way", n)
 		}
 		for range 5 {
-			s.leave("one", 1, 100, 0, 0)
+			s.Leave("one", 1, 100, 0, 0)
 		}
 		if n := got(); n != aloneCommits+5 {
 			t.Errorf("after five are done, %d have found room", n)
 		}
 		for range aloneCommits {
-			s.leave("one", 1, 100, 0, 0)
+			s.Leave("one", 1, 100, 0, 0)
 		}
 		if n := got(); n != aloneCommits+10 || len(s.users) != 1 {
 			t.Errorf("in the end %d have found room", n)
 		}
 		for range 5 {
-			s.leave("one", 1, 100, 0, 0)
+			s.Leave("one", 1, 100, 0, 0)
 		}
 	})
 }
@@ -58,8 +53,8 @@ func TestExtensionThatIsAloneMayHaveMuch(t *testing.T) {
 func TestExtensionSharesWithOthers(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		s := newShare()
-		s.seen("other")
+		s := NewShare()
+		s.Note("other")
 		flood := entering(s, "flood", 5000, 100)
 		if n := flood(); n != sharedCommits {
 			t.Errorf("%d commits of the flood are on their way", n)
@@ -67,15 +62,15 @@ func TestExtensionSharesWithOthers(t *testing.T) {
 		if n := entering(s, "other", 1, 100)(); n != 1 {
 			t.Error("the other one has to wait for the flood")
 		}
-		time.Sleep(2 * recently)
-		s.leave("flood", 1, 100, 0, 0) // the other one has been silent for a while
+		time.Sleep(2 * recent)
+		s.Leave("flood", 1, 100, 0, 0) // the other one has been silent for a while
 		if n := flood(); n <= sharedCommits+1 {
 			t.Errorf("alone again, %d commits have found room", n)
 		}
-		s.leave("other", 1, 100, 0, 0)
+		s.Leave("other", 1, 100, 0, 0)
 		for range 5000 {
 			if flood(); s.users["flood"] != nil {
-				s.leave("flood", 1, 100, 0, 0)
+				s.Leave("flood", 1, 100, 0, 0)
 			}
 		}
 	})
@@ -84,19 +79,19 @@ func TestExtensionSharesWithOthers(t *testing.T) {
 func TestLargeCommitsCountByTheirSize(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		s := newShare()
-		s.seen("other")
+		s := NewShare()
+		s.Note("other")
 		flood := entering(s, "flood", 3, 1<<20)
 		if n := flood(); n != 1 {
 			t.Errorf("%d commits of a megabyte are on their way beside others", n)
 		}
 		for want := 2; want <= 3; want++ {
-			s.leave("flood", 1, 1<<20, 0, 0)
+			s.Leave("flood", 1, 1<<20, 0, 0)
 			if n := flood(); n != want {
 				t.Errorf("%d have found room, not %d", n, want)
 			}
 		}
-		s.leave("flood", 1, 1<<20, 0, 0)
+		s.Leave("flood", 1, 1<<20, 0, 0)
 	})
 }
 
@@ -104,11 +99,11 @@ func TestLargeCommitsCountByTheirSize(t *testing.T) {
 // slower still.
 func TestShareGrowsWithTheTimeOfTheDisk(t *testing.T) {
 	t.Parallel()
-	s := newShare()
-	s.seen("other")
+	s := NewShare()
+	s.Note("other")
 	for range 100 {
-		s.enter("slow", sized(1))
-		s.leave("slow", 1, 1, time.Microsecond, 100*time.Millisecond)
+		s.Enter("slow", 1, sized(1))
+		s.Leave("slow", 1, 1, time.Microsecond, 100*time.Millisecond)
 	}
 	if w := s.window("slow", time.Now()); w < 500 {
 		t.Errorf("it may have %d commits on their way", w)
@@ -119,13 +114,13 @@ func TestShareGrowsWithTheTimeOfTheDisk(t *testing.T) {
 func TestLongCommitsAreRareBesideOthers(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		s := newShare()
+		s := NewShare()
 		begin, long := time.Now(), 0
 		for time.Since(begin) < 10*time.Second {
-			s.seen("other")
-			s.enter("heavy", sized(1<<20))
+			s.Note("other")
+			s.Enter("heavy", 1, sized(1<<20))
 			time.Sleep(10 * time.Millisecond)
-			s.leave("heavy", 1, 1<<20, 10*time.Millisecond, 0)
+			s.Leave("heavy", 1, 1<<20, 10*time.Millisecond, 0)
 			long++
 		}
 		if long < 5 || long > 50 {
@@ -134,10 +129,10 @@ func TestLongCommitsAreRareBesideOthers(t *testing.T) {
 		// Small ones are not held up.
 		begin = time.Now()
 		for range 1000 {
-			s.seen("other")
-			s.enter("light", sized(300))
+			s.Note("other")
+			s.Enter("light", 1, sized(300))
 			time.Sleep(500 * time.Microsecond)
-			s.leave("light", 1, 300, 50*time.Microsecond, 0)
+			s.Leave("light", 1, 300, 50*time.Microsecond, 0)
 		}
 		if took := time.Since(begin); took > 510*time.Millisecond {
 			t.Errorf("a thousand small commits took %s", took)

@@ -1,0 +1,135 @@
+// Package sessions is the extension by which agents read sessions: which there
+// are, and what was said in them.
+//
+// Its tools are private: an agent has them only if its uses_tools names them. Asked
+// from a conversation that others can read, they see that conversation alone; the
+// kernel sees to that. No address of a chat or a person is ever part of an answer.
+package sessions
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/switchboard-run/switchboard/contract"
+	"github.com/switchboard-run/switchboard/contract/kernelv1"
+	"github.com/switchboard-run/switchboard/sdk"
+)
+
+// ID is the extension's id.
+const ID = "sessions"
+
+// New is the extension.
+func New() sdk.Extension {
+	r := &reader{}
+	return sdk.Extension{
+		ID: ID,
+		Start: func(_ context.Context, k *sdk.Kernel) error {
+			r.sessions, r.channels, r.location = k.Services().Sessions, k, k.Location()
+			return nil
+		},
+		Tools: []sdk.Tool{
+			{
+				Name: "list_sessions", ReadOnly: true, Private: true,
+				Description: "List sessions (conversations, jobs, tasks), the most recently active first.",
+				Schema: []byte(`{"type":"object","properties":{"agent":{"type":"string","description":"only those of this agent"},` +
+					`"limit":{"type":"integer","minimum":1,"maximum":100}},"additionalProperties":false}`),
+				Call: r.list,
+			},
+			{
+				Name: "get_session", ReadOnly: true, Private: true,
+				Description: "Read a session and the newest rows of its transcript. For older rows call it again with the result's \"before\".",
+				Schema: []byte(`{"type":"object","properties":{"session_id":{"type":"string","description":"id from list_sessions"},` +
+					`"limit":{"type":"integer","minimum":1,"maximum":100,"description":"rows"},"before":{"type":"integer","minimum":1}},` +
+					`"required":["session_id"],"additionalProperties":false}`),
+				Call: r.get,
+			},
+		},
+	}
+}
+
+// reader reads sessions through the kernel.
+type reader struct {
+	sessions kernelv1.SessionsClient
+	channels interface {
+		Channels(ctx context.Context) ([]*kernelv1.Channel, error)
+	}
+	location *time.Location
+}
+
+// row is a session as an agent sees it.
+type row struct {
+	ID        string `json:"id"`
+	Agent     string `json:"agent"`
+	Kind      string `json:"kind"` // chat, job, task, link, other
+	Name      string `json:"name"` // in words
+	Channel   string `json:"channel,omitempty"`
+	Group     bool   `json:"group,omitempty"`
+	State     string `json:"state"` // idle, waiting, running
+	CreatedAt string `json:"created_at"`
+	ActiveAt  string `json:"active_at"`
+	Rows      int64  `json:"rows"`
+	Own       bool   `json:"own,omitempty"` // the session that asks
+}
+
+func (r *reader) list(ctx context.Context, c sdk.ToolCall) (sdk.ToolResult, error) {
+	args := struct {
+		Agent string
+		Limit int32
+	}{Limit: 20}
+	if err := json.Unmarshal(c.Arguments, &args); err != nil {
+		return sdk.ToolResult{}, err
+	}
+	rows, err := r.rows(ctx, c, &kernelv1.ListSessionsRequest{Lane: sdk.LaneOf(ctx), Agent: args.Agent, Limit: args.Limit})
+	if err != nil {
+		return sdk.ToolResult{}, err
+	}
+	return sdk.JSON(map[string]any{"sessions": rows})
+}
+
+func (r *reader) rows(ctx context.Context, c sdk.ToolCall, request *kernelv1.ListSessionsRequest) ([]row, error) {
+	found, err := r.sessions.List(ctx, request)
+	if err != nil {
+		return nil, contract.FromStatus(err)
+	}
+	channels, err := r.channels.Channels(ctx)
+	if err != nil {
+		return nil, err
+	}
+	names := map[string]string{}
+	for _, channel := range channels {
+		names[channel.GetId()] = channel.GetName()
+	}
+	rows := make([]row, 0, len(found.GetSessions()))
+	for _, s := range found.GetSessions() {
+		kind, name := nameOf(s)
+		rows = append(rows, row{
+			ID: s.GetId(), Agent: s.GetAgent(), Kind: kind, Name: name, Channel: names[s.GetChannel()], Group: s.GetGroup(), State: s.GetState(),
+			CreatedAt: r.time(s.GetCreatedAtUs()), ActiveAt: r.time(s.GetActiveAtUs()), Rows: s.GetHistorySeq(), Own: s.GetId() == c.Session,
+		})
+	}
+	return rows, nil
+}
+
+func (r *reader) time(us int64) string { return time.UnixMicro(us).In(r.location).Format(time.RFC3339) }
+
+// nameOf is the kind of a session and its name in words, by its key, whose first
+// part its maker chose.
+func nameOf(s *kernelv1.Session) (kind, name string) {
+	parts := strings.Split(s.GetKey(), ":")
+	switch kind := parts[0]; {
+	case kind == "chan":
+		return "chat", "conversation " + s.GetId()
+	case kind == "job":
+		return kind, kind
+	case kind == "task" && len(parts) > 3:
+		return kind, fmt.Sprintf("task %s of %s", parts[3], parts[2])
+	case kind == "task":
+		return kind, kind
+	case kind == "link" && len(parts) > 2:
+		return kind, fmt.Sprintf("link %s to %s", parts[1], parts[2])
+	}
+	return "other", s.GetKey()
+}

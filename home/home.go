@@ -1,0 +1,192 @@
+// Package home is one installation on disk: its configuration, secrets,
+// extensions, logs and backups, and the kernel that runs on it.
+//
+// # Promises
+//
+// One kernel at a time runs on a home. Edits of config.yaml, secrets.env and
+// manifests take effect without a restart. A bad edit changes nothing: what was in
+// force stays so, and the owner is told. What is wrong with one extension concerns
+// that extension and those that require it.
+package home
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"sync"
+
+	"github.com/hashicorp/go-hclog"
+	"golang.org/x/sys/unix"
+
+	"github.com/switchboard-run/switchboard/home/backup"
+	"github.com/switchboard-run/switchboard/home/config"
+	"github.com/switchboard-run/switchboard/kernel"
+	"github.com/switchboard-run/switchboard/kernel/control"
+	"github.com/switchboard-run/switchboard/kernel/journal"
+	"github.com/switchboard-run/switchboard/manifests"
+	"github.com/switchboard-run/switchboard/store/sqlite"
+)
+
+// Options are what an installation needs to know.
+type Options struct {
+	Home    *config.Home
+	Version string
+	// Env looks up the environment, Environ lists it: os.LookupEnv and
+	// os.Environ.
+	Env     func(string) (string, bool)
+	Environ []string
+	// Builtins holds the manifests of the built-in extensions; Builtin is the
+	// command that runs some of them in one process, given as <builtin>:<id>.
+	Builtins       fs.FS
+	BuiltinsPrefix string
+	Builtin        func(members []string) []string
+	// Confine is the command that puts a sandbox in force and then runs the command
+	// after it: for extensions that are not built in.
+	Confine []string
+	// Wrap, if set, stands between the kernel and its store, for tests of crashes.
+	Wrap func(journal.Store) journal.Store
+}
+
+// Installation is a home with a kernel on it. Its methods are safe for concurrent
+// use.
+type Installation struct {
+	Kernel *kernel.Kernel
+
+	options Options
+	log     hclog.Logger
+	logs    *logs
+	lock    *os.File
+	files   *files
+	keeper  *backup.Keeper
+
+	backing  sync.Mutex // one backup at a time
+	planning sync.Mutex // guards plan
+	plan     *plan
+}
+
+// Open takes the home, completes what was interrupted there, and opens a kernel on
+// it. Close must be called after it, also without Run. It changes the umask and
+// os.Stdin of this process, which extensions inherit.
+func Open(ctx context.Context, o Options) (_ *Installation, err error) {
+	i := &Installation{options: o}
+	defer func() {
+		if err != nil {
+			_ = i.Close()
+		}
+	}()
+	unix.Umask(0o077) // also for extensions: their files are the user's alone
+	if i.lock, err = lockHome(o.Home, heldByKernel); err != nil {
+		return nil, err
+	}
+	if err := completeHome(o.Home); err != nil {
+		return nil, err
+	}
+	if i.logs, err = openLogs(o.Home); err != nil {
+		return nil, err
+	}
+	i.log = i.logs.kernel()
+	if err := isolateStdin(); err != nil {
+		return nil, err
+	}
+	live := config.Open(o.Home, o.Env)
+	if configErr, secretsErr := live.Errors(); configErr != nil || secretsErr != nil {
+		return nil, fmt.Errorf("the configuration cannot be used; correct it and start again:\n%w", errors.Join(configErr, secretsErr))
+	}
+	if err := i.keepBackups(); err != nil {
+		return nil, err
+	}
+	store := sync.OnceValues(i.openStore)
+	go func() { _, _ = store() }() // while manifests are read and processes start
+	defer func() {
+		if s, openErr := store(); err != nil && i.Kernel == nil && openErr == nil {
+			_ = s.Close()
+		}
+	}()
+	if i.files, err = openFiles(o, live); err != nil {
+		return nil, err
+	}
+	i.keeper = i.newKeeper()
+	token, err := control.NewToken(filepath.Join(o.Home.Path(), control.TokenName))
+	if err != nil {
+		return nil, err
+	}
+	i.plan = i.files.plan(nil)
+	i.report(nil, i.plan)
+	i.Kernel, err = kernel.Open(ctx, kernel.Options{
+		Store: store, RunDir: o.Home.RuntimeDir(), Extensions: i.files.specs(i.plan), Settings: i.files.settings(i.plan),
+		Version: o.Version, Log: i.log, ExtensionLog: i.logs.extension, Adopt: true,
+		Admin: kernel.AdminOptions{Token: token, Home: o.Home.Path(), Backups: backups{i}},
+	})
+	return i, withBackups(o.Home, err)
+}
+
+func (i *Installation) openStore() (journal.Store, error) {
+	store, err := sqlite.Open(i.options.Home.Database())
+	switch {
+	case err != nil:
+		return nil, err
+	case i.options.Wrap != nil:
+		return i.options.Wrap(store), nil
+	}
+	return store, nil
+}
+
+// Run runs the kernel and follows edits of files until ctx ends.
+func (i *Installation) Run(ctx context.Context) error {
+	watching, stop := context.WithCancel(ctx)
+	var background sync.WaitGroup
+	background.Go(func() { i.files.live.Watch(watching, func(config.Change) { i.replan() }) })
+	background.Go(func() { i.files.dropped.Watch(watching, func([]manifests.Change) { i.replan() }) })
+	background.Go(func() { i.keeper.Run(watching) })
+	release := context.AfterFunc(ctx, func() { hold(i.lock, heldToStop) })
+	err := i.Kernel.Run(ctx)
+	release()
+	stop()
+	background.Wait()
+	return err
+}
+
+// Close releases the store and the home.
+func (i *Installation) Close() error {
+	var errs []error
+	if i.Kernel != nil {
+		errs = append(errs, i.Kernel.Close())
+	}
+	if i.logs != nil {
+		errs = append(errs, i.logs.close())
+	}
+	if i.lock != nil {
+		errs = append(errs, i.lock.Close())
+	}
+	return errors.Join(errs...)
+}
+
+// replan reads the files again and puts what they say in force.
+func (i *Installation) replan() {
+	i.planning.Lock()
+	defer i.planning.Unlock()
+	next := i.files.plan(i.plan)
+	i.report(i.plan, next)
+	i.plan = next
+	if err := i.Kernel.Apply(i.files.specs(next), i.files.settings(next)); err != nil {
+		i.log.Error("applying the changed files failed", "error", err)
+	}
+}
+
+// report logs each problem once.
+func (i *Installation) report(previous, next *plan) {
+	for id, err := range next.problems {
+		if previous == nil || previous.problems[id] == nil || previous.problems[id].Error() != err.Error() {
+			i.log.Warn("a file of an extension is wrong; what was in force before stays", "extension", id, "error", err)
+		}
+	}
+	for _, problem := range newProblems(previous, next) {
+		i.log.Warn("a link is not in force", "problem", problem.String())
+	}
+	if err := errors.Join(next.fileErrors...); err != nil {
+		i.log.Warn("the configuration is wrong; what was in force before stays", "error", err)
+	}
+}

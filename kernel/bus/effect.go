@@ -1,0 +1,216 @@
+package bus
+
+import (
+	"fmt"
+	"reflect"
+
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/switchboard-run/switchboard/contract"
+	"github.com/switchboard-run/switchboard/contract/busv1"
+	"github.com/switchboard-run/switchboard/kernel/journal"
+)
+
+// Effect is a kind of effect. The package that implements a kind registers it
+// with Options.Effects; nothing else in the kernel lists kinds.
+type Effect struct {
+	Kind any // a nil pointer of the kind's type, such as (*busv1.Effect_Put)(nil)
+	// Grant refuses an actor; the error names the line that its manifest lacks.
+	// nil: every extension may have the effect. The kernel itself is not asked.
+	Grant func(a *Actor, e *busv1.Effect) error
+	// Check refuses what is wrong whatever the store holds. It runs before the
+	// commit is queued, so that it delays no other commit. nil: nothing to check.
+	Check func(e *busv1.Effect) error
+	// Apply makes the change. It reads and writes only through tx, and neither
+	// waits nor calls out.
+	Apply func(tx *Tx, e *busv1.Effect) (*busv1.EffectResult, error)
+}
+
+// Hooks are what other packages of the kernel do in the commits of the bus. Each
+// runs in the commit that it is about, under the rules of Effect.Apply. A nil
+// hook does nothing.
+type Hooks struct {
+	// Accept follows an accepted event with what it leads to. It returns an error
+	// only when the store does.
+	Accept func(tx *Tx, e *busv1.Event) error
+	// Output applies the publishing of agent.output, which ends the turn of the
+	// lane.
+	Output func(tx *Tx, payload []byte) (*busv1.EffectResult, error)
+	// Ack may refuse the acknowledgement of an input or a command, whose lease is
+	// tx.Lease. content is what the extension answers to a command.
+	Ack func(tx *Tx, content string) error
+	// Dead follows the death of a delivery of the extension.
+	Dead func(tx *Tx, d *journal.Delivery, e *busv1.Event, extension string) error
+	// Receipt follows the receipt of a channel for the send e; the handle is that
+	// of the conversation that it went to.
+	Receipt func(tx *Tx, e *busv1.Event, r *busv1.Receipt) (handle string, err error)
+	// Repeat is the send e as a channel gets it when people may have seen it before.
+	Repeat func(channel string, e *busv1.Event) *busv1.Event
+	// Withdraw says how an event is withdrawn.
+	Withdraw func(tx *Tx, e *busv1.Event) (Withdrawal, error)
+	// Rest runs at the end of a commit that settled an input of the session.
+	Rest func(tx *Tx, session int64) error
+	// Turn is what an agent gets together with an input, to begin or resume its
+	// turn.
+	Turn func(r journal.Reader, e *busv1.Event) (*busv1.TurnContext, error)
+}
+
+// coreEffects are the effects that the bus itself implements.
+var coreEffects = []Effect{
+	{Kind: (*busv1.Effect_Publish)(nil), Grant: mayPublish, Check: checkPublish, Apply: (*Tx).publish},
+	{Kind: (*busv1.Effect_Put)(nil), Check: checkPut, Apply: (*Tx).put},
+	{Kind: (*busv1.Effect_Delete)(nil), Apply: (*Tx).delete},
+	{Kind: (*busv1.Effect_Withdraw)(nil), Grant: Granted("withdraw"), Apply: (*Tx).withdrawEffect},
+	{Kind: (*busv1.Effect_Receipt)(nil), Grant: Channels, Apply: (*Tx).receipt},
+}
+
+// registry finds an effect by the type of its kind.
+type registry map[reflect.Type]*Effect
+
+func newRegistry(effects []Effect) registry {
+	r := registry{}
+	for _, list := range [][]Effect{coreEffects, effects} {
+		for i := range list {
+			r[reflect.TypeOf(list[i].Kind)] = &list[i]
+		}
+	}
+	return r
+}
+
+func (r registry) find(e *busv1.Effect) (*Effect, error) {
+	if known := r[reflect.TypeOf(e.GetKind())]; known != nil {
+		return known, nil
+	}
+	return nil, fmt.Errorf("%w: effect of an unknown kind: the extension is newer than this kernel", contract.ErrInvalid)
+}
+
+// check says whether every effect passes its Check. If not, the commit repeats
+// the checks one by one, for the error.
+func (r registry) check(effects []*busv1.Effect) bool {
+	for _, e := range effects {
+		known, err := r.find(e)
+		if err != nil || known.Check != nil && known.Check(e) != nil {
+			return false
+		}
+	}
+	return true
+}
+
+// Apply applies effects in order, each after its grant was checked.
+func (t *Tx) Apply(effects []*busv1.Effect) ([]*busv1.EffectResult, error) {
+	return t.apply(effects, false)
+}
+
+// apply is Apply for effects that have passed registry.check before, or not.
+func (t *Tx) apply(effects []*busv1.Effect, checked bool) ([]*busv1.EffectResult, error) {
+	if len(effects) > contract.MaxEffects {
+		return nil, fmt.Errorf("%w: commit of %d effects, the limit is %d: make several", contract.ErrTooLarge, len(effects), contract.MaxEffects)
+	}
+	results := make([]*busv1.EffectResult, len(effects))
+	for i, e := range effects {
+		known, err := t.bus.effects.find(e)
+		if err == nil && known.Grant != nil && !t.Actor.kernel {
+			err = known.Grant(t.Actor, e)
+		}
+		if err == nil && known.Check != nil && !checked {
+			err = known.Check(e)
+		}
+		if err == nil {
+			results[i], err = known.Apply(t, e)
+		}
+		if err != nil {
+			return nil, err
+		}
+		if results[i] == nil {
+			results[i] = &busv1.EffectResult{}
+		}
+	}
+	return results, nil
+}
+
+func checkPublish(e *busv1.Effect) error {
+	p := e.GetPublish()
+	if len(p.GetPayload()) > contract.MaxPayload {
+		return fmt.Errorf("%w: payload of %s has %d bytes, the limit is %d", contract.ErrTooLarge, p.GetTopic(), len(p.GetPayload()), contract.MaxPayload)
+	}
+	if !validJSON(p.GetPayload()) {
+		return fmt.Errorf("%w: payload of %s is not JSON", contract.ErrInvalid, p.GetTopic())
+	}
+	return nil
+}
+
+// validJSON is json.Valid in less than half of its time.
+func validJSON(b []byte) bool {
+	return jsontext.Value(b).IsValid(jsontext.AllowInvalidUTF8(true), jsontext.AllowDuplicateNames(true))
+}
+
+func (t *Tx) publish(effect *busv1.Effect) (*busv1.EffectResult, error) {
+	p := effect.GetPublish()
+	if p.GetTopic() == contract.TopicAgentOutput && t.bus.hooks.Output != nil {
+		return t.bus.hooks.Output(t, p.GetPayload())
+	}
+	e := &busv1.Event{Topic: p.GetTopic(), Key: p.GetKey(), Source: t.Actor.ID, Payload: p.GetPayload(), DedupeKey: p.GetDedupeKey()}
+	duplicate, err := t.Accept(e)
+	if err != nil {
+		return nil, err
+	}
+	return &busv1.EffectResult{EventId: e.GetId(), Duplicate: duplicate}, nil
+}
+
+const maxKey = 1024
+
+func checkPut(e *busv1.Effect) error {
+	p := e.GetPut()
+	if len(p.GetValue()) > contract.MaxPayload {
+		return fmt.Errorf("%w: value of key %q has %d bytes, the limit is %d", contract.ErrTooLarge, p.GetKey(), len(p.GetValue()), contract.MaxPayload)
+	}
+	if p.GetKey() == "" || len(p.GetKey()) > maxKey {
+		return fmt.Errorf("%w: key of %d bytes: a key has 1 to %d", contract.ErrInvalid, len(p.GetKey()), maxKey)
+	}
+	return nil
+}
+
+func (t *Tx) put(e *busv1.Effect) (*busv1.EffectResult, error) {
+	p := e.GetPut()
+	if err := t.expect(p.GetKey(), p.Version); err != nil {
+		return nil, err
+	}
+	version, err := t.KVPut(t.Actor.ID, p.GetKey(), p.GetValue())
+	return &busv1.EffectResult{Version: version}, err
+}
+
+func (t *Tx) delete(e *busv1.Effect) (*busv1.EffectResult, error) {
+	d := e.GetDelete()
+	if err := t.expect(d.GetKey(), d.Version); err != nil {
+		return nil, err
+	}
+	return nil, t.KVDelete(t.Actor.ID, d.GetKey())
+}
+
+// expect refuses a key whose version is not the one that the effect names.
+func (t *Tx) expect(key string, version *int64) error {
+	if version == nil {
+		return nil
+	}
+	current, err := t.KVGet(t.Actor.ID, key)
+	if err == nil && current.Version != *version {
+		err = fmt.Errorf("%w: key %q has version %d, not %d: read it again", contract.ErrConflict, key, current.Version, *version)
+	}
+	return err
+}
+
+func (t *Tx) receipt(e *busv1.Effect) (*busv1.EffectResult, error) {
+	l, r := t.Lease, e.GetReceipt()
+	if l == nil || l.item == nil || l.item.lane.sub.class() != classSend || !t.Ending {
+		return nil, fmt.Errorf("%w: a receipt belongs to the acknowledgement of a %s* delivery", contract.ErrInvalid, contract.TopicChannelSend)
+	}
+	t.providerID = r.GetProviderId()
+	result := &busv1.EffectResult{}
+	if t.bus.hooks.Receipt != nil {
+		var err error
+		if result.Conversation, err = t.bus.hooks.Receipt(t, l.Event, r); err != nil {
+			return nil, err
+		}
+	}
+	return result, nil
+}

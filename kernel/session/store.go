@@ -1,0 +1,123 @@
+// Package session holds the durable state of sessions and the rules by which it
+// changes: inputs are queued, a turn begins with the first rows that the holder
+// of the lane appends, tool calls are rows that are answered once, and every
+// turn ends in exactly one commit that settles its inputs, closes what is open
+// and publishes one agent.output.
+//
+// Everything here runs inside of a commit of the bus, so it happens entirely or
+// not at all. Only the holder of a session's lane writes to its history, and
+// the kernel where it ends a turn in the holder's place.
+package session
+
+import (
+	"maps"
+	"slices"
+	"sync"
+
+	"github.com/switchboard-run/switchboard/contract/busv1"
+	"github.com/switchboard-run/switchboard/kernel/bus"
+	"github.com/switchboard-run/switchboard/kernel/directory"
+)
+
+// Store implements the effects that concern sessions, and the hooks of turns. It
+// is safe for concurrent use; it keeps nothing but what follows.
+type Store struct {
+	directory *directory.Directory
+
+	mu     sync.Mutex
+	epochs map[int64]int64 // changes of a history by the kernel itself, since its start
+	runs   map[int64]Run   // calls that run
+}
+
+// New returns a store that resolves names with the directory.
+func New(d *directory.Directory) *Store {
+	return &Store{directory: d, epochs: map[int64]int64{}, runs: map[int64]Run{}}
+}
+
+// Effects are the effects that concern sessions.
+func (st *Store) Effects() []bus.Effect {
+	return []bus.Effect{
+		{Kind: (*busv1.Effect_SessionEnsure)(nil), Grant: bus.Granted("session.ensure"), Apply: st.ensure},
+		{Kind: (*busv1.Effect_Input)(nil), Grant: bus.Granted("input"), Apply: st.input},
+		{Kind: (*busv1.Effect_SessionIdle)(nil), Grant: bus.Granted("input"), Apply: st.whenIdle},
+		{Kind: (*busv1.Effect_TurnCancel)(nil), Grant: bus.Granted("turn.cancel"), Apply: st.cancel},
+		{Kind: (*busv1.Effect_Append)(nil), Grant: bus.Agents, Apply: st.append},
+		{Kind: (*busv1.Effect_Steer)(nil), Grant: bus.Agents, Apply: st.steer},
+	}
+}
+
+// Hooks are what sessions do in other commits: an output and an acknowledgement
+// end a turn, a begun input cannot be withdrawn, and who waits for an idle
+// session is told.
+func (st *Store) Hooks() bus.Hooks {
+	return bus.Hooks{Output: st.output, Ack: st.acked, Withdraw: st.withdraw, Rest: st.rested, Turn: st.context}
+}
+
+// Run is a tool call that runs. Its functions must not block.
+type Run struct {
+	Session   int64
+	Stop      func() // the call has ended without it
+	Interrupt func() // a message of a person was queued in the session
+}
+
+// Running notes that a call runs, until end is called.
+func (st *Store) Running(call int64, r Run) (end func()) {
+	st.mu.Lock()
+	defer st.mu.Unlock()
+	st.runs[call] = r
+	return func() {
+		st.mu.Lock()
+		defer st.mu.Unlock()
+		delete(st.runs, call)
+	}
+}
+
+// run is what runs for a call. Calls that may be repeated are not marked as
+// running in the journal.
+func (st *Store) run(call int64) (r Run, runs bool) {
+	st.mu.Lock()
+	defer st.mu.Unlock()
+	r, runs = st.runs[call]
+	return r, runs
+}
+
+// stop stops what runs for a call, once the commit that ends it is durable.
+func (st *Store) stop(tx *bus.Tx, call int64) {
+	tx.After(func() {
+		if r, runs := st.run(call); runs {
+			r.Stop()
+		}
+	})
+}
+
+// Interrupt interrupts what runs for a session.
+func (st *Store) Interrupt(session int64) {
+	st.mu.Lock()
+	runs := slices.Collect(maps.Values(st.runs))
+	st.mu.Unlock()
+	for _, r := range runs {
+		if r.Session == session {
+			r.Interrupt()
+		}
+	}
+}
+
+func (st *Store) epoch(session int64) int64 {
+	st.mu.Lock()
+	defer st.mu.Unlock()
+	return st.epochs[session]
+}
+
+// bumpEpoch invalidates the run loop's cached history.
+func (st *Store) bumpEpoch(session int64) {
+	st.mu.Lock()
+	defer st.mu.Unlock()
+	st.epochs[session]++
+}
+
+func result(r *busv1.EffectResult, err error) (*busv1.EffectResult, error) {
+	if err != nil {
+		return nil, err
+	}
+	return r, nil
+}

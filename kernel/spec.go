@@ -1,0 +1,214 @@
+package kernel
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/switchboard-run/switchboard/contract"
+	"github.com/switchboard-run/switchboard/contract/extensionv1"
+	"github.com/switchboard-run/switchboard/kernel/bus"
+	"github.com/switchboard-run/switchboard/kernel/supervisor"
+)
+
+// Spec is one extension as Go values: what it is, how it runs, and its grants.
+// It must not be changed after it was given to Open or Apply.
+type Spec struct {
+	ID          string
+	Name        string // for people and models; empty: the id
+	Version     string
+	Description string
+	// Builtin says that the extension is part of the program: its tools' schemas
+	// were checked when the program was tested, and it may call more often.
+	Builtin bool
+	// Process says how the extension runs. The kernel sets ID, Name, Check and
+	// Init, and extends Fingerprint, which need only stand for what the kernel does
+	// not see: files of the extension.
+	Process     supervisor.Spec
+	Provides    Provides
+	Permissions Permissions
+	Agent       *Agent // nil: not an agent
+	Schedules   []contract.DeclaredSchedule
+
+	Config  []byte // JSON
+	Secrets map[string]string
+	Missing []string // secrets that it needs and that are not set
+	// DataDir and RunDir are the directories that the extension is told: for its
+	// files and for its sockets. Prepare, if set, is called before each start.
+	DataDir, RunDir string
+	Prepare         func() error
+
+	// For the owner: why the process has no sandbox, which files it may use besides
+	// its own, and what is wrong with a newer version of this Spec.
+	Unconfined string
+	Files      []string
+	Problem    string
+	// Off says why the extension does not run; nil: it does.
+	Off *Off
+}
+
+// Off is why an extension does not run.
+type Off struct {
+	Disabled bool // the owner switched it off; false: it cannot run
+	Reason   string
+}
+
+// Provides is what others can use of an extension.
+type Provides struct {
+	Channel  *Channel // nil: not a channel
+	Tools    bool
+	Commands []Command
+	Models   []string // <id>/<name> or <id>/*
+	// Fallback says that its models are used only while no other provider is
+	// configured, and only for turns.
+	Fallback bool
+}
+
+// Channel is a way to talk to people.
+type Channel struct {
+	MaxLength int // of one message, in UTF-16 units; 0: no limit
+	Formats   []string
+	Dedupe    time.Duration // how long a message id is shown only once
+	Drafts    bool          // shows text that is being written
+	Local     bool          // only the owner can reach it: everyone on it is admitted
+	AllowFrom []string      // user ids admitted without pairing; "*": everyone
+	// HoldUncertain keeps a send with an unknown outcome for the owner instead of
+	// repeating it.
+	HoldUncertain bool
+}
+
+// Command is a slash command.
+type Command struct{ Name, Description string }
+
+// Permissions are the grants of an extension. What is not here, and not implied
+// by what it provides, is refused.
+type Permissions struct {
+	Publish   []string // topic patterns
+	Subscribe []bus.Subscription
+	Effects   []string
+	Tools     []string // full names of read-only tools that it may call outside of turns
+	Models    []string // that it may ask outside of turns
+	Presence  bool     // it may ask when a person was there last
+	Sessions  bool     // it may read all sessions, for an agent whose conversation no one else reads
+}
+
+// Agent makes an extension an agent.
+type Agent struct {
+	Spec        *extensionv1.AgentSpec
+	Approve     []string // tools, as patterns, for which a person is asked first
+	DailyTokens int64    // 0: no limit of its own
+}
+
+// Settings are what the owner chose for all extensions together. The zero value
+// is usable.
+type Settings struct {
+	Location       *time.Location // nil: UTC
+	DefaultAgent   string
+	EnabledAgents  []string          // nil: all
+	Routing        map[string]string // channel -> agent
+	DefaultChannel string
+	Hold           time.Duration // how long sends to a channel that is not ready are kept
+	ModelOrder     []string      // of the model "default"; nil: by what is configured
+	ModelNames     map[string][]string
+	DailyTokens    map[string]int64 // limits by model, and of all together
+	Completions    int              // at a time; 0: no limit
+	MaxTurns       int              // that follow from one event; 0: 200
+	Approve        []string         // tools, as patterns, for which a person is asked first
+	// KeepEvents and KeepDead say how long settled events and dead deliveries are
+	// kept; Open alone reads them. Zero: 30 and 90 days.
+	KeepEvents, KeepDead time.Duration
+	// SecretsFile is where the owner sets secrets, for texts.
+	SecretsFile string
+	// Problems and Hints are shown to the owner by the status.
+	Problems, Hints []string
+}
+
+const (
+	defaultMaxTurns = 200
+	defaultKeep     = 30 * 24 * time.Hour
+	defaultKeepDead = 90 * 24 * time.Hour
+)
+
+// plan is what shall run, and with which settings.
+type plan struct {
+	Settings
+	all     []Spec
+	members map[string]*Spec // those that run
+}
+
+func newPlan(specs []Spec, settings Settings) (*plan, error) {
+	p := &plan{Settings: settings, all: specs, members: map[string]*Spec{}}
+	p.Location = cmp.Or(p.Location, time.UTC)
+	p.MaxTurns = cmp.Or(p.MaxTurns, defaultMaxTurns)
+	p.KeepEvents, p.KeepDead = cmp.Or(p.KeepEvents, defaultKeep), cmp.Or(p.KeepDead, defaultKeepDead)
+	for i := range specs {
+		s := &specs[i]
+		switch {
+		case s.Off != nil:
+			continue
+		case s.ID == "":
+			return nil, fmt.Errorf("%w: an extension has no id", contract.ErrInvalid)
+		case p.members[s.ID] != nil:
+			return nil, fmt.Errorf("%w: two extensions have the id %s", contract.ErrInvalid, s.ID)
+		}
+		p.members[s.ID] = s
+	}
+	return p, nil
+}
+
+func (p *plan) ids() []string { return slices.Sorted(maps.Keys(p.members)) }
+
+func (s *Spec) name() string { return cmp.Or(s.Name, s.ID) }
+
+// The kernel grants a channel its own sends, an agent its own inputs, and an
+// extension the commands that it provides. A person waits for the answer to a
+// command.
+const (
+	sendWait       = time.Minute
+	sendDeliver    = 10
+	sendAge        = 7 * 24 * time.Hour
+	turnDeliver    = 5
+	commandWait    = 10 * time.Minute
+	commandDeliver = 3
+	commandAge     = 10 * time.Minute
+)
+
+func (s *Spec) subscriptions() []bus.Subscription {
+	subs := slices.Clone(s.Permissions.Subscribe)
+	if c := s.Provides.Channel; c != nil {
+		subs = append(subs, bus.Subscription{
+			Pattern: contract.TopicChannelSend + s.ID, Ordered: true, AckWait: sendWait, MaxDeliver: sendDeliver, MaxAge: sendAge,
+			Dedupe: c.Dedupe, Hold: c.HoldUncertain,
+		})
+	}
+	if s.Agent != nil {
+		subs = append(subs, bus.Subscription{
+			Pattern: contract.TopicAgentInput + s.ID, Ordered: true, MaxDeliver: turnDeliver,
+			AckWait: time.Duration(s.Agent.Spec.GetTurnTimeoutMs()) * time.Millisecond,
+		})
+	}
+	if len(s.Provides.Commands) > 0 {
+		var names []string
+		for _, c := range s.Provides.Commands {
+			names = append(names, c.Name)
+		}
+		subs = append(subs, bus.Subscription{
+			Pattern: contract.TopicCommand + "*", Commands: names, Ordered: true, AckWait: commandWait, MaxDeliver: commandDeliver, MaxAge: commandAge,
+		})
+	}
+	return subs
+}
+
+func (s *Spec) actor(generation int64) *bus.Actor {
+	a := &bus.Actor{
+		Builtin: s.Builtin, ID: s.ID, Generation: generation, Publish: s.Permissions.Publish, Effects: s.Permissions.Effects,
+		Tools: s.Permissions.Tools, Models: s.Permissions.Models, Presence: s.Permissions.Presence, Sessions: s.Permissions.Sessions,
+		Channel: s.Provides.Channel != nil, Agent: s.Agent != nil,
+	}
+	for _, sub := range s.Permissions.Subscribe {
+		a.Subscribe = append(a.Subscribe, sub.Pattern)
+	}
+	return a
+}
