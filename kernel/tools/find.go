@@ -86,13 +86,21 @@ func score(t *directory.Tool, words []string) (score int) {
 	names, about := strings.FieldsFunc(strings.ToLower(t.Name), notWord), strings.ToLower(t.Tool.GetDescription())
 	for _, word := range words {
 		switch {
-		case slices.ContainsFunc(names, func(n string) bool { return strings.HasPrefix(n, word) || strings.HasPrefix(word, n) }):
+		case slices.ContainsFunc(names, func(n string) bool { return alike(n, word) }):
 			score += 4
 		case len(word) > 2 && strings.Contains(about, strings.TrimSuffix(word, "s")):
 			score++
 		}
 	}
 	return score
+}
+
+// alike compares two words, of which one may have an ending.
+func alike(a, b string) bool {
+	if len(a) > len(b) {
+		a, b = b, a
+	}
+	return a == b || len(a) > 2 && strings.HasPrefix(b, a)
 }
 
 func notWord(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsDigit(r) }
