@@ -26,3 +26,12 @@ const (
 	// kernel's services.
 	TokenHeader = "switchboard-token"
 )
+
+// Where clients of the owner reach the kernel of a home. They send the token under
+// TokenHeader on every request to the admin service.
+const (
+	// ControlSocket is the name of the socket in the runtime directory.
+	ControlSocket = "control.sock"
+	// ControlToken is the name of the file in the home that holds the token.
+	ControlToken = "control.token"
+)

@@ -6,8 +6,10 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"path/filepath"
 	"time"
 
+	"github.com/switchboard-run/switchboard/contract"
 	"github.com/switchboard-run/switchboard/home/backup"
 	"github.com/switchboard-run/switchboard/home/config"
 	"github.com/switchboard-run/switchboard/kernel"
@@ -108,10 +110,17 @@ type backups struct{ *Installation }
 var _ kernel.Backups = backups{}
 
 // Create implements kernel.Backups.
-func (b backups) Create(ctx context.Context, file string, secrets bool) (backup.Info, error) {
-	if file == "" {
+func (b backups) Create(ctx context.Context, file string, secrets bool) (any, error) {
+	switch {
+	case file == "":
 		file = backup.Name(b.options.Home, time.Now())
+	case !filepath.IsAbs(file):
+		return nil, fmt.Errorf("%w: %s is relative; give an absolute path", contract.ErrInvalid, file)
 	}
+	return b.create(ctx, file, secrets)
+}
+
+func (b backups) create(ctx context.Context, file string, secrets bool) (backup.Info, error) {
 	b.backing.Lock() // two at once would only be slower
 	defer b.backing.Unlock()
 	return backup.Create(ctx, backup.Source{
@@ -120,7 +129,7 @@ func (b backups) Create(ctx context.Context, file string, secrets bool) (backup.
 }
 
 // State implements kernel.Backups.
-func (b backups) State(now time.Time) backup.State { return b.keeper.State(now) }
+func (b backups) State(now time.Time) any { return b.keeper.State(now) }
 
 // Advice implements kernel.Backups.
 func (b backups) Advice(err error) error { return withBackups(b.options.Home, err) }
@@ -134,7 +143,7 @@ func (i *Installation) newKeeper() *backup.Keeper {
 			return c.Backup, zone
 		},
 		Make: func(ctx context.Context, file string) (backup.Info, error) {
-			return backups{i}.Create(ctx, file, false)
+			return backups{i}.create(ctx, file, false)
 		},
 	}
 }

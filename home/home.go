@@ -15,7 +15,6 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
-	"path/filepath"
 	"sync"
 
 	"github.com/hashicorp/go-hclog"
@@ -24,7 +23,6 @@ import (
 	"github.com/switchboard-run/switchboard/home/backup"
 	"github.com/switchboard-run/switchboard/home/config"
 	"github.com/switchboard-run/switchboard/kernel"
-	"github.com/switchboard-run/switchboard/kernel/control"
 	"github.com/switchboard-run/switchboard/kernel/journal"
 	"github.com/switchboard-run/switchboard/manifests"
 	"github.com/switchboard-run/switchboard/store/sqlite"
@@ -109,7 +107,7 @@ func Open(ctx context.Context, o Options) (_ *Installation, err error) {
 		return nil, err
 	}
 	i.keeper = i.newKeeper()
-	token, err := control.NewToken(filepath.Join(o.Home.Path(), control.TokenName))
+	token, err := newToken(o.Home)
 	if err != nil {
 		return nil, err
 	}

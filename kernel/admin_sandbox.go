@@ -4,12 +4,19 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/switchboard-run/switchboard/kernel/control"
+	"github.com/switchboard-run/switchboard/contract/adminv1"
 	"github.com/switchboard-run/switchboard/kernel/sandbox"
 )
 
+// Sandbox implements admin.Installation.
+func (i installation) Sandbox(id string, pid int) *adminv1.Sandbox {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	return i.sandboxOf(id, pid)
+}
+
 // sandboxOf is what really limits a running extension; the caller holds k.mu.
-func (k *Kernel) sandboxOf(id string, pid int) *control.Sandbox {
+func (k *Kernel) sandboxOf(id string, pid int) *adminv1.Sandbox {
 	own := k.policyOf(id)
 	policy, shares := own, 0
 	for other, s := range k.status {
@@ -29,13 +36,13 @@ func (k *Kernel) sandboxOf(id string, pid int) *control.Sandbox {
 		if own == nil && k.plan.members[id] != nil {
 			reason = k.plan.members[id].Unconfined
 		}
-		return &control.Sandbox{Level: sandbox.LevelNone, Reason: reason}
+		return &adminv1.Sandbox{Level: sandbox.LevelNone, Reason: reason}
 	case support.Level() == sandbox.LevelNone:
-		return &control.Sandbox{Level: sandbox.LevelNone, Reason: support.String()}
+		return &adminv1.Sandbox{Level: sandbox.LevelNone, Reason: support.String()}
 	case !sandbox.Confirmed(pid):
-		return &control.Sandbox{Level: sandbox.LevelNone, Reason: fmt.Sprintf("process %d does not look as if it were in one", pid)}
+		return &adminv1.Sandbox{Level: sandbox.LevelNone, Reason: fmt.Sprintf("process %d does not look as if it were in one", pid)}
 	}
-	s := &control.Sandbox{Level: support.Level(), Network: support.Summary(policy), Files: k.extraFiles(pid)}
+	s := &adminv1.Sandbox{Level: support.Level(), Network: support.Summary(policy), Files: k.extraFiles(pid)}
 	if s.Level != sandbox.LevelFull {
 		s.Reason = support.String()
 	}

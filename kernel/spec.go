@@ -85,8 +85,8 @@ type Command struct{ Name, Description string }
 // Permissions are the grants of an extension. What is not here, and not implied
 // by what it provides, is refused.
 type Permissions struct {
-	Publish   []string // topic patterns
-	Subscribe []bus.Subscription
+	Publish   []string           // topic patterns
+	Subscribe []bus.Subscription // without times: 30 s to handle it, 4 attempts, 24 h
 	Effects   []string
 	Tools     []string // full names of read-only tools that it may call outside of turns
 	Models    []string // that it may ask outside of turns
@@ -126,7 +126,11 @@ type Settings struct {
 }
 
 const (
-	defaultMaxTurns = 200
+	defaultMaxTurns   = 200
+	defaultAckWait    = 30 * time.Second
+	defaultMaxDeliver = 4
+	defaultMaxAge     = 24 * time.Hour
+
 	defaultKeep     = 30 * 24 * time.Hour
 	defaultKeepDead = 90 * 24 * time.Hour
 )
@@ -177,6 +181,11 @@ const (
 
 func (s *Spec) subscriptions() []bus.Subscription {
 	subs := slices.Clone(s.Permissions.Subscribe)
+	for i := range subs {
+		subs[i].AckWait = cmp.Or(subs[i].AckWait, defaultAckWait)
+		subs[i].MaxDeliver = cmp.Or(subs[i].MaxDeliver, defaultMaxDeliver)
+		subs[i].MaxAge = cmp.Or(subs[i].MaxAge, defaultMaxAge)
+	}
 	if c := s.Provides.Channel; c != nil {
 		subs = append(subs, bus.Subscription{
 			Pattern: contract.TopicChannelSend + s.ID, Ordered: true, AckWait: sendWait, MaxDeliver: sendDeliver, MaxAge: sendAge,

@@ -46,13 +46,15 @@ func (l *life) call(ctx context.Context, r *extensionv1.CallRequest) (*extension
 	result, err := l.run(WithLane(ctx, r.GetLane()), tool, ToolCall{
 		ID: r.GetCallId(), Name: r.GetName(), Arguments: arguments,
 		Session: r.GetSession(), Agent: r.GetAgent(), ReplyTo: r.GetReplyTo(), Channel: r.GetChannel(),
-		Group: r.GetGroup(), Memory: r.GetMemory(), Sender: r.GetSender(), Thread: r.GetThread(), Input: r.GetInput(), Location: location, Repeat: r.GetRepeat(),
+		Group: r.GetGroup(), Memory: r.GetMemory(), Sender: r.GetSender(), Thread: r.GetThread(), Input: r.GetInput(), Location: location, Repeat: r.GetRepeat(), Command: r.GetCommand(),
 	})
 	if err != nil {
 		switch {
 		case errors.Is(interrupted(ctx, err), errShutdown): // no result: the kernel has it repeated, if it may be
 			return nil, fmt.Errorf("%w: extension %s is shutting down", contract.ErrGone, l.kernel.ID())
 		case ctx.Err() != nil && errors.Is(err, ctx.Err()):
+			return nil, err
+		case errors.Is(err, contract.ErrConflict): // the kernel calls again
 			return nil, err
 		}
 		return failed(err.Error()), nil
@@ -63,6 +65,9 @@ func (l *life) call(ctx context.Context, r *extensionv1.CallRequest) (*extension
 	}
 	out := &extensionv1.CallResult{
 		Content: strings.ToValidUTF8(result.Content, "\uFFFD"), IsError: result.IsError, Nothing: result.Nothing, Effects: effects,
+	}
+	if r.GetCommand() != "" && tool.Say != nil && !result.IsError {
+		out.Text = strings.ToValidUTF8(tool.Say(result.Content), "\uFFFD")
 	}
 	if size := proto.Size(out); size > maxCommit {
 		return failed(fmt.Sprintf("result of %s has %d bytes (at most %d)", r.GetName(), size, maxCommit)), nil

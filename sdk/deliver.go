@@ -291,7 +291,7 @@ func (s *deliveries) frame() (frame *extensionv1.OutcomeFrame, idle bool) {
 	n, size := 0, 0
 	for n < len(s.outcomes) {
 		o := s.outcomes[n]
-		if size += len(o.GetReason()) + len(o.GetContent()) + outcomeBytes; len(o.GetEffects()) != 0 {
+		if size += len(o.GetReason()) + outcomeBytes; len(o.GetEffects()) != 0 {
 			size += proto.Size(o)
 		}
 		if size > frameBytes && n > 0 {
@@ -318,8 +318,6 @@ func (l *life) dispatch(ctx context.Context, d Delivery) (Effects, error) {
 		return send(ctx, x.Channel, d)
 	case d.Topic == l.inputTopic && x.HandleAgent != nil:
 		return x.HandleAgent(ctx, d)
-	case l.instance.command(d.Topic) != nil:
-		return l.command(ctx, l.instance.command(d.Topic), d)
 	case x.Handle != nil:
 		return x.Handle(ctx, d.Event)
 	default:

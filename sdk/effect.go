@@ -13,9 +13,8 @@ import (
 // Effect is one durable change. Each kind is a grant of the manifest. An effect
 // that cannot be built (a payload that is no JSON) is reported by the commit.
 type Effect struct {
-	pb     *busv1.Effect
-	err    error
-	answer *string // to who gave a command; it is no effect of the contract
+	pb  *busv1.Effect
+	err error
 }
 
 // Effects happen all or not at all, in order.
@@ -130,14 +129,7 @@ type isEffect interface {
 }
 
 // Proto is the effect as the contract has it.
-func (e Effect) Proto() (*busv1.Effect, error) {
-	if e.answer != nil {
-		return nil, errMisplaced
-	}
-	return e.pb, e.err
-}
-
-var errMisplaced = fmt.Errorf("an Answer belongs to what a handler returns for a command: %w", contract.ErrInvalid)
+func (e Effect) Proto() (*busv1.Effect, error) { return e.pb, e.err }
 
 // protos is the effects as they go over the wire.
 func (es Effects) protos() ([]*busv1.Effect, error) {
@@ -150,27 +142,4 @@ func (es Effects) protos() ([]*busv1.Effect, error) {
 		out = append(out, pb)
 	}
 	return out, nil
-}
-
-// answered takes what is to be said to who gave a command out of the effects.
-func (es Effects) answered() (rest Effects, answer string) {
-	for i, e := range es {
-		if e.answer == nil {
-			if rest != nil {
-				rest = append(rest, e)
-			}
-			continue
-		}
-		if rest == nil {
-			rest = append(make(Effects, 0, len(es)), es[:i]...)
-		}
-		if answer != "" {
-			answer += "\n\n"
-		}
-		answer += *e.answer
-	}
-	if rest == nil {
-		rest = es
-	}
-	return rest, answer
 }

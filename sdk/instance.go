@@ -20,7 +20,6 @@ type instance struct {
 	ext         Extension
 	log         hclog.Logger
 	tools       map[string]*Tool
-	commands    map[string]*command // by topic
 	description *extensionv1.Description
 
 	initializing sync.Mutex // one Init or Shutdown at a time
@@ -31,7 +30,7 @@ type instance struct {
 }
 
 func newInstance(log hclog.Logger, ext Extension) (*instance, error) {
-	x := &instance{ext: ext, log: log, name: ext.ID, tools: make(map[string]*Tool, len(ext.Tools)), commands: map[string]*command{}}
+	x := &instance{ext: ext, log: log, name: ext.ID, tools: make(map[string]*Tool, len(ext.Tools))}
 	if ext.ID != "" {
 		x.log = log.Named(ext.ID)
 	}
@@ -41,6 +40,7 @@ func newInstance(log hclog.Logger, ext Extension) (*instance, error) {
 		Sdk:    Version,
 	}
 	_, d.Drafts = ext.Channel.(Drafter)
+	commands := map[string]*Tool{}
 	for i := range ext.Tools {
 		t := &ext.Tools[i]
 		switch {
@@ -51,6 +51,12 @@ func newInstance(log hclog.Logger, ext Extension) (*instance, error) {
 		case x.tools[t.Name] != nil:
 			return nil, fmt.Errorf("extension %s: two tools are named %s", ext.ID, t.Name)
 		}
+		if t.Command != "" {
+			if first := commands[t.Command]; first != nil {
+				return nil, fmt.Errorf("extension %s: the tools %s and %s are both the command /%s", ext.ID, first.Name, t.Name, t.Command)
+			}
+			commands[t.Command] = t
+		}
 		schema := t.Schema
 		if len(schema) == 0 {
 			schema = json.RawMessage(`{"type":"object","additionalProperties":false}`)
@@ -59,39 +65,13 @@ func newInstance(log hclog.Logger, ext Extension) (*instance, error) {
 			return nil, fmt.Errorf("extension %s: the Schema of tool %s is no valid JSON", ext.ID, t.Name)
 		}
 		x.tools[t.Name] = t
-		if err := x.addCommand(t, schema); err != nil {
-			return nil, fmt.Errorf("extension %s: %w", ext.ID, err)
-		}
 		d.Tools = append(d.Tools, &extensionv1.Tool{
 			Name: t.Name, Description: t.Description, Schema: schema, ReadOnly: t.ReadOnly,
 			Idempotent: t.Idempotent, Interruptible: t.Interrupt, Private: t.Private, Approve: t.Approve, Final: t.Final, Command: t.Command,
 		})
 	}
-	d.Events = d.Events || len(x.commands) > 0
 	x.description = d
 	return x, nil
-}
-
-// addCommand makes a tool a slash command, if it is to be one.
-func (x *instance) addCommand(t *Tool, schema json.RawMessage) error {
-	topic := contract.TopicCommand + t.Command
-	if t.Command == "" {
-		return nil
-	}
-	if first := x.commands[topic]; first != nil {
-		return fmt.Errorf("the tools %s and %s are both the command /%s", first.tool.Name, t.Name, t.Command)
-	}
-	c, err := newCommand(t, schema)
-	x.commands[topic] = c
-	return err
-}
-
-// command is the command of a topic; nil if a tool handles none.
-func (x *instance) command(topic string) *command {
-	if len(x.commands) == 0 {
-		return nil
-	}
-	return x.commands[topic]
 }
 
 // id is the extension's id; empty until the manifest has named it.

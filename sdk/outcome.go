@@ -55,10 +55,6 @@ func attach(o *busv1.Outcome, effects Effects) {
 	if len(effects) == 0 {
 		return
 	}
-	effects, answer := effects.answered()
-	if o.Kind == busv1.Outcome_KIND_ACK {
-		o.Content = strings.ToValidUTF8(answer, "\uFFFD")
-	}
 	protos, err := effects.protos()
 	if err == nil {
 		o.Effects = protos
@@ -67,7 +63,7 @@ func attach(o *busv1.Outcome, effects Effects) {
 		}
 	}
 	if err != nil {
-		o.Kind, o.Effects, o.Content = busv1.Outcome_KIND_DROP, nil, ""
+		o.Kind, o.Effects = busv1.Outcome_KIND_DROP, nil
 		o.Reason = reasonOf(fmt.Errorf("effects of the handler: %w", err))
 	}
 }

@@ -20,18 +20,13 @@ type Tool struct {
 	Approve     bool // a person is asked before each call
 	Final       bool // a call that succeeds ends its turn: the text beside it is the final one
 	// Command makes it also a slash command for people, without the slash; the
-	// manifest names it under provides.commands. The call's ID is then that of
-	// the event, and an error of Call is the answer.
+	// manifest names it under provides.commands. The kernel makes the arguments of
+	// what a person writes, by Schema. An error of Call is the answer.
 	Command string
 	Call    func(ctx context.Context, c ToolCall) (ToolResult, error)
-	// Parse makes arguments of what stands behind the command; an error is for
-	// people. Without it, key=value and --key name parameters of the Schema, and
-	// what else is there fills the required ones in their order, the last text
-	// taking all that is left. In both cases the Schema is checked before Call.
-	Parse func(text string) (json.RawMessage, error)
-	// Say writes the content of a result for people, as the answer to the
-	// command, in Markdown. Without it, that is the content itself, or, of a JSON
-	// object, its field text.
+	// Say writes the content of a result for people, as the answer to the command,
+	// in Markdown. Without it, that is the content, or, of a JSON object, its field
+	// text.
 	Say func(content string) string
 }
 
@@ -51,7 +46,8 @@ type ToolCall struct {
 	Input     string   // the dedupe key of that input, if this extension had queued it
 	Memory    []string // scopes of memory that the agent may read and write
 	Location  *time.Location
-	Repeat    bool // an earlier attempt may have run
+	Repeat    bool   // an earlier attempt may have run
+	Command   string // by which a person calls it; empty: an agent does
 }
 
 // Decode reads the arguments into v; without any, v stays as it is.

@@ -5,7 +5,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/switchboard-run/switchboard/kernel/control"
+	"github.com/switchboard-run/switchboard/contract/adminv1"
+	"github.com/switchboard-run/switchboard/sdk/admin"
 )
 
 func newAgentsCommand() *cobra.Command {
@@ -15,14 +16,14 @@ func newAgentsCommand() *cobra.Command {
 func newAgentsList() *cobra.Command {
 	c := &cobra.Command{Use: "list", Short: "List the agents", Args: cobra.NoArgs}
 	asJSON := jsonFlag(c)
-	c.RunE = withKernel("listing the agents", func(c *cobra.Command, k control.Kernel, _ []string) error {
-		all, err := k.Agents(c.Context())
+	c.RunE = withKernel("listing the agents", func(c *cobra.Command, k *admin.Client, _ []string) error {
+		dir, err := k.Directory(c.Context(), &adminv1.DirectoryRequest{})
 		if err != nil {
 			return err
 		}
-		return list(c, *asJSON, all, "ID NAME STATE MODEL TOOLS MEMORY DESCRIPTION", "There are no agents: all of them are disabled in config.yaml.",
-			func(_ *printer, x control.Agent) []cell {
-				id, is := x.ID, state(x.State)
+		return list(c, *asJSON, dir.GetAgents(), "ID NAME STATE MODEL TOOLS MEMORY DESCRIPTION", "There are no agents: all of them are disabled in config.yaml.",
+			func(_ *printer, x *adminv1.Agent) []cell {
+				id, is := x.Id, state(x.State)
 				if x.Default {
 					id += " (default)"
 				}

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -11,10 +12,11 @@ import (
 	"github.com/dustin/go-humanize"
 	"github.com/spf13/cobra"
 
+	"github.com/switchboard-run/switchboard/contract/adminv1"
 	"github.com/switchboard-run/switchboard/home"
 	"github.com/switchboard-run/switchboard/home/backup"
 	"github.com/switchboard-run/switchboard/home/config"
-	"github.com/switchboard-run/switchboard/kernel/control"
+	"github.com/switchboard-run/switchboard/sdk/admin"
 )
 
 func newBackupCommand() *cobra.Command {
@@ -64,15 +66,23 @@ func createBackup(ctx context.Context, h *config.Home, file string, secrets bool
 	k, err := dial(ctx, h)
 	if err == nil {
 		defer k.Close()
-		return k.Backup(ctx, file, secrets)
+		return askBackup(ctx, k, file, secrets)
 	}
-	if !errors.Is(err, control.ErrNotRunning) {
+	if !errors.Is(err, admin.ErrNotRunning) {
 		return backup.Info{}, fmt.Errorf("making a backup: %w", err)
 	}
 	if file == "" {
 		file = backup.Name(h, time.Now())
 	}
 	return home.CreateBackup(ctx, h, version, file, secrets)
+}
+
+func askBackup(ctx context.Context, k *admin.Client, file string, secrets bool) (info backup.Info, err error) {
+	made, err := k.Backup(ctx, &adminv1.BackupRequest{File: file, Secrets: secrets})
+	if err == nil {
+		err = json.Unmarshal(made.GetInfo(), &info)
+	}
+	return info, err
 }
 
 func newBackupList() *cobra.Command {

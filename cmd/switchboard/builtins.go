@@ -7,6 +7,7 @@ import (
 	"runtime"
 	"strings"
 
+	"github.com/switchboard-run/switchboard/cmd/internal/confine"
 	"github.com/switchboard-run/switchboard/cmd/switchboard/rest"
 	"github.com/switchboard-run/switchboard/extensions/agent"
 	"github.com/switchboard-run/switchboard/extensions/clichannel"
@@ -19,7 +20,6 @@ import (
 	"github.com/switchboard-run/switchboard/extensions/sessions"
 	"github.com/switchboard-run/switchboard/extensions/tasks"
 	"github.com/switchboard-run/switchboard/extensions/telegramchannel"
-	"github.com/switchboard-run/switchboard/kernel/sandbox"
 	"github.com/switchboard-run/switchboard/sdk"
 )
 
@@ -31,11 +31,11 @@ const extensionCommand = "extension"
 // behind it, an extension of a third party.
 const confineCommand = "extension-sandbox"
 
-func confine(args []string) {
+func runConfined(args []string) {
 	if len(args) > 0 && args[0] == "--" {
 		args = args[1:]
 	}
-	fmt.Fprintf(os.Stderr, "cannot start it in its sandbox: %v\n", sandbox.Exec(args))
+	fmt.Fprintf(os.Stderr, "cannot start it in its sandbox: %v\n", confine.Exec(args))
 	os.Exit(1)
 }
 
@@ -62,7 +62,7 @@ func serveBuiltins(members []string) {
 	if os.Getenv("GOMAXPROCS") == "" {
 		runtime.GOMAXPROCS(1)
 	}
-	if err := sandbox.Enter(); err != nil {
+	if err := confine.Enter(); err != nil {
 		fmt.Fprintf(os.Stderr, "cannot enter the sandbox: %v\n", err)
 		os.Exit(1)
 	}

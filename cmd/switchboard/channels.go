@@ -8,7 +8,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/switchboard-run/switchboard/contract"
-	"github.com/switchboard-run/switchboard/kernel/control"
+	"github.com/switchboard-run/switchboard/contract/adminv1"
+	"github.com/switchboard-run/switchboard/sdk/admin"
 )
 
 func newChannelsCommand() *cobra.Command {
@@ -18,14 +19,14 @@ func newChannelsCommand() *cobra.Command {
 func newChannelsList() *cobra.Command {
 	c := &cobra.Command{Use: "list", Short: "List the channels and whether they are ready", Args: cobra.NoArgs}
 	asJSON := jsonFlag(c)
-	c.RunE = withKernel("listing the channels", func(c *cobra.Command, k control.Kernel, _ []string) error {
-		all, err := k.Channels(c.Context())
+	c.RunE = withKernel("listing the channels", func(c *cobra.Command, k *admin.Client, _ []string) error {
+		dir, err := k.Directory(c.Context(), &adminv1.DirectoryRequest{})
 		if err != nil {
 			return err
 		}
-		return list(c, *asJSON, all, "ID NAME STATUS AGENT DETAIL", "There are no channels: all of them are disabled in config.yaml.",
-			func(_ *printer, x control.Channel) []cell {
-				id := x.ID
+		return list(c, *asJSON, dir.GetChannels(), "ID NAME STATUS AGENT DETAIL", "There are no channels: all of them are disabled in config.yaml.",
+			func(_ *printer, x *adminv1.Channel) []cell {
+				id := x.Id
 				if x.Default {
 					id += " (default)"
 				}
@@ -47,12 +48,12 @@ func newChannelsSend() *cobra.Command {
 		ValidArgsFunction: first(channelIDs),
 	}
 	asJSON := jsonFlag(c)
-	c.RunE = withKernel("sending to", func(c *cobra.Command, k control.Kernel, args []string) error {
+	c.RunE = withKernel("sending to", func(c *cobra.Command, k *admin.Client, args []string) error {
 		message, err := textOf(c, args[1:])
 		if err != nil {
 			return err
 		}
-		sent, err := k.Send(c.Context(), args[0], message)
+		sent, err := k.Send(c.Context(), &adminv1.SendRequest{Channel: args[0], Text: message})
 		if err != nil {
 			return err
 		}
@@ -62,11 +63,11 @@ func newChannelsSend() *cobra.Command {
 			}
 		}
 		switch {
-		case sent.Status == control.SentFailed:
+		case sent.Status == "failed":
 			return fmt.Errorf("it was not delivered: %s; `switchboard events show %s` has it, `switchboard events resubmit %[2]s` tries again",
 				sent.Detail, sent.Events[0])
 		case *asJSON:
-		case sent.Status == control.SentQueued:
+		case sent.Status == "queued":
 			p := printerOf(c)
 			p.line("%s: %s", p.paint(yellow, "queued"), sent.Detail)
 			p.faint("`switchboard events show " + sent.Events[0] + "` says what became of it.")

@@ -10,11 +10,12 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/switchboard-run/switchboard/contract/adminv1"
 	"github.com/switchboard-run/switchboard/extensions/clichannel/terminal"
 	"github.com/switchboard-run/switchboard/extensions/clichannel/wire"
 	"github.com/switchboard-run/switchboard/home/config"
-	"github.com/switchboard-run/switchboard/kernel/control"
 	"github.com/switchboard-run/switchboard/kernel/journal"
+	"github.com/switchboard-run/switchboard/sdk/admin"
 )
 
 // startingTime is how long a chat waits for a kernel that is just being
@@ -85,7 +86,7 @@ func greetingOf(ctx context.Context, home *config.Home) string {
 		return ""
 	}
 	defer k.Close()
-	s, err := k.Status(ctx)
+	s, err := k.Status(ctx, &adminv1.StatusRequest{})
 	if err != nil {
 		return ""
 	}
@@ -104,11 +105,11 @@ func greeting(models []string) string {
 }
 
 // awaitKernel is dial with some patience, for scripts that start both.
-func awaitKernel(ctx context.Context, home *config.Home) (*control.Client, error) {
+func awaitKernel(ctx context.Context, home *config.Home) (*admin.Client, error) {
 	limit := time.Now().Add(startingTime)
 	for {
 		k, err := dial(ctx, home)
-		if !errors.Is(err, control.ErrNotRunning) || time.Now().After(limit) {
+		if !errors.Is(err, admin.ErrNotRunning) || time.Now().After(limit) {
 			return k, err
 		}
 		select {
@@ -119,16 +120,16 @@ func awaitKernel(ctx context.Context, home *config.Home) (*control.Client, error
 	}
 }
 
-func knownAgent(ctx context.Context, k control.Kernel, id string) error {
-	agents, err := k.Agents(ctx)
+func knownAgent(ctx context.Context, k *admin.Client, id string) error {
+	dir, err := k.Directory(ctx, &adminv1.DirectoryRequest{})
 	if err != nil {
 		return err
 	}
-	for _, a := range agents {
+	for _, a := range dir.GetAgents() {
 		switch {
-		case a.ID == id && a.Enabled:
+		case a.Id == id && a.Enabled:
 			return nil
-		case a.ID == id:
+		case a.Id == id:
 			return fmt.Errorf("the agent %s is not enabled: add it to agents.enabled in config.yaml", id)
 		}
 	}
@@ -137,15 +138,15 @@ func knownAgent(ctx context.Context, k control.Kernel, id string) error {
 
 // resume has a chat go on with a session: given by its id, its conversation with
 // its agent; anything else is the name of a conversation.
-func resume(ctx context.Context, k control.Kernel, session string, o *terminal.Options) error {
+func resume(ctx context.Context, k *admin.Client, session string, o *terminal.Options) error {
 	if journal.ParseSessionID(session) == 0 {
 		o.Conversation = session
 		return nil
 	}
-	s, err := k.Session(ctx, session)
+	s, err := admin.Session(ctx, k, session)
 	switch {
 	case err != nil:
-		return err
+		return hinted(err, "switchboard sessions list")
 	case s.Channel != "cli_channel":
 		return fmt.Errorf("session %s (%s) is no conversation of a terminal: it goes on where it takes place; `switchboard sessions show %s` reads it", session, s.Key, session)
 	case s.Ended:

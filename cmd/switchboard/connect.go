@@ -10,12 +10,14 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/switchboard-run/switchboard/contract"
+	"github.com/switchboard-run/switchboard/contract/adminv1"
 	"github.com/switchboard-run/switchboard/home/config"
-	"github.com/switchboard-run/switchboard/kernel/control"
+	"github.com/switchboard-run/switchboard/sdk/admin"
 )
 
 // connect is the kernel that runs on the home of the environment.
-func connect(ctx context.Context) (*control.Client, error) {
+func connect(ctx context.Context) (*admin.Client, error) {
 	home, err := findHome()
 	if err != nil {
 		return nil, err
@@ -23,13 +25,13 @@ func connect(ctx context.Context) (*control.Client, error) {
 	return dial(ctx, home)
 }
 
-func dial(ctx context.Context, home *config.Home) (*control.Client, error) {
-	k, err := control.Dial(ctx, filepath.Join(home.RuntimeDir(), control.SocketName), filepath.Join(home.Path(), control.TokenName))
+func dial(ctx context.Context, home *config.Home) (*admin.Client, error) {
+	k, err := admin.Dial(ctx, filepath.Join(home.RuntimeDir(), contract.ControlSocket), filepath.Join(home.Path(), contract.ControlToken))
 	switch {
-	case errors.Is(err, control.ErrNotRunning) && !home.Exists():
+	case errors.Is(err, admin.ErrNotRunning) && !home.Exists():
 		return nil, fmt.Errorf("%w: there is nothing at %s; start one there with `switchboard run`, or with `switchboard`, which also opens a chat, or set %s to another home",
 			err, home.Path(), config.HomeEnv)
-	case errors.Is(err, control.ErrNotRunning):
+	case errors.Is(err, admin.ErrNotRunning):
 		return nil, fmt.Errorf("%w on %s; start one with `switchboard run`, or with `switchboard`, which also opens a chat", err, home.Path())
 	}
 	return k, err
@@ -37,7 +39,7 @@ func dial(ctx context.Context, home *config.Home) (*control.Client, error) {
 
 // withKernel makes a command of what needs a running kernel; attempt says what
 // it tries to do.
-func withKernel(attempt string, f func(c *cobra.Command, k control.Kernel, args []string) error) func(*cobra.Command, []string) error {
+func withKernel(attempt string, f func(c *cobra.Command, k *admin.Client, args []string) error) func(*cobra.Command, []string) error {
 	return func(c *cobra.Command, args []string) error {
 		k, err := connect(c.Context())
 		if err == nil {
@@ -57,11 +59,20 @@ func withKernel(attempt string, f func(c *cobra.Command, k control.Kernel, args 
 	}
 }
 
+// hinted adds to an error about something that does not exist what lists those
+// that do.
+func hinted(err error, command string) error {
+	if errors.Is(err, contract.ErrNotFound) {
+		return fmt.Errorf("%w; `%s` lists them", err, command)
+	}
+	return err
+}
+
 // suggestTime bounds how long completion may take.
 const suggestTime = time.Second
 
 // ids are suggestions, "id\tdescription".
-type ids func(ctx context.Context, k control.Kernel) ([]string, error)
+type ids func(ctx context.Context, k *admin.Client) ([]string, error)
 
 func suggest(f ids) cobra.CompletionFunc {
 	return func(c *cobra.Command, _ []string, begun string) ([]string, cobra.ShellCompDirective) {
@@ -102,55 +113,55 @@ func completeFlag(c *cobra.Command, flag string, f ids) {
 	}
 }
 
-func channelIDs(ctx context.Context, k control.Kernel) (out []string, err error) {
-	all, err := k.Channels(ctx)
-	for _, x := range all {
-		out = append(out, x.ID+"\t"+x.Name+", "+x.Status)
+func channelIDs(ctx context.Context, k *admin.Client) (out []string, err error) {
+	dir, err := k.Directory(ctx, &adminv1.DirectoryRequest{})
+	for _, x := range dir.GetChannels() {
+		out = append(out, x.Id+"\t"+x.Name+", "+x.Status)
 	}
 	return out, err
 }
 
-func agentIDs(ctx context.Context, k control.Kernel) (out []string, err error) {
-	all, err := k.Agents(ctx)
-	for _, x := range all {
-		out = append(out, x.ID+"\t"+x.Name)
+func agentIDs(ctx context.Context, k *admin.Client) (out []string, err error) {
+	dir, err := k.Directory(ctx, &adminv1.DirectoryRequest{})
+	for _, x := range dir.GetAgents() {
+		out = append(out, x.Id+"\t"+x.Name)
 	}
 	return out, err
 }
 
-func extensionIDs(ctx context.Context, k control.Kernel) (out []string, err error) {
-	all, err := k.Extensions(ctx)
-	for _, x := range all {
-		out = append(out, x.ID+"\t"+x.State)
+func extensionIDs(ctx context.Context, k *admin.Client) (out []string, err error) {
+	dir, err := k.Directory(ctx, &adminv1.DirectoryRequest{})
+	for _, x := range dir.GetExtensions() {
+		out = append(out, x.Id+"\t"+x.State)
 	}
 	return out, err
 }
 
-func sessionIDs(ctx context.Context, k control.Kernel) (out []string, err error) {
-	all, err := k.Sessions(ctx, control.SessionQuery{})
-	for _, x := range all {
-		out = append(out, x.ID+"\t"+x.Agent+", "+x.Name)
+func sessionIDs(ctx context.Context, k *admin.Client) (out []string, err error) {
+	all, err := k.Sessions(ctx, &adminv1.SessionsRequest{})
+	for _, x := range all.GetSessions() {
+		out = append(out, x.Id+"\t"+x.Agent+", "+x.Name)
 	}
 	return out, err
 }
 
-func deadIDs(ctx context.Context, k control.Kernel) (out []string, err error) {
-	all, err := k.DeadLetters(ctx, 50)
+func deadIDs(ctx context.Context, k *admin.Client) (out []string, err error) {
+	all, err := admin.Events(ctx, k, &adminv1.EventsRequest{Dead: true, Limit: 50, Bare: true})
 	for _, x := range all {
-		out = append(out, x.Event+"\t"+x.Topic)
+		out = append(out, x.Id+"\t"+x.Topic)
 	}
 	return out, err
 }
 
-func eventIDs(ctx context.Context, k control.Kernel) (out []string, err error) {
-	all, err := k.Events(ctx, control.EventQuery{Limit: 30})
+func eventIDs(ctx context.Context, k *admin.Client) (out []string, err error) {
+	all, err := admin.Events(ctx, k, &adminv1.EventsRequest{Limit: 30, Bare: true})
 	for _, x := range all {
-		out = append(out, x.ID+"\t"+x.Topic)
+		out = append(out, x.Id+"\t"+x.Topic)
 	}
 	return out, err
 }
 
-func scheduleIDs(ctx context.Context, k control.Kernel) (out []string, err error) {
+func scheduleIDs(ctx context.Context, k *admin.Client) (out []string, err error) {
 	found, err := readSchedules(ctx, k, false)
 	for _, x := range found.Schedules {
 		out = append(out, x.ID+"\t"+x.Message)
@@ -158,20 +169,20 @@ func scheduleIDs(ctx context.Context, k control.Kernel) (out []string, err error
 	return out, err
 }
 
-func pairingCodes(ctx context.Context, k control.Kernel) (out []string, err error) {
-	all, err := k.People(ctx)
-	for _, x := range all.Waiting {
+func pairingCodes(ctx context.Context, k *admin.Client) (out []string, err error) {
+	all, err := k.People(ctx, &adminv1.PeopleRequest{})
+	for _, x := range all.GetWaiting() {
 		out = append(out, x.Code+"\t"+x.Name+" on "+x.Channel)
 	}
 	return out, err
 }
 
 func peopleOn(channel string) ids {
-	return func(ctx context.Context, k control.Kernel) (out []string, err error) {
-		all, err := k.People(ctx)
-		for _, x := range all.Approved {
+	return func(ctx context.Context, k *admin.Client) (out []string, err error) {
+		all, err := k.People(ctx, &adminv1.PeopleRequest{})
+		for _, x := range all.GetApproved() {
 			if x.Channel == channel {
-				out = append(out, x.UserID+"\t"+x.Name)
+				out = append(out, x.UserId+"\t"+x.Name)
 			}
 		}
 		return out, err

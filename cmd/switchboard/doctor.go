@@ -13,7 +13,7 @@ import (
 
 	"github.com/switchboard-run/switchboard/home"
 	"github.com/switchboard-run/switchboard/home/config"
-	"github.com/switchboard-run/switchboard/kernel/control"
+	"github.com/switchboard-run/switchboard/sdk/admin"
 )
 
 // Levels of a finding.
@@ -120,19 +120,19 @@ func (d *diagnosis) examine(ctx context.Context) {
 		return
 	}
 	k, err := dial(ctx, h)
-	var status *control.Status
+	var status *statusReport
 	switch {
-	case errors.Is(err, control.ErrNotRunning):
+	case errors.Is(err, admin.ErrNotRunning):
 		d.add("Kernel", levelNote, "`switchboard run` starts one; what only a kernel knows is not looked at.", "no kernel is running")
 	case err != nil:
 		d.add("Kernel", levelError, "stop the kernel and start it again", "a kernel runs, but does not answer: %s", message(err))
 	default:
 		defer k.Close()
-		if s, err := k.Status(ctx); err != nil {
+		if s, err := statusOf(ctx, k); err != nil {
 			d.add("Kernel", levelError, "stop the kernel and start it again", "a kernel runs, but does not answer: %s", message(err))
 		} else {
 			status = &s
-			d.kernel(s)
+			d.kernel(s.Status)
 		}
 	}
 	o, err := kernelOptions(h)
@@ -140,7 +140,7 @@ func (d *diagnosis) examine(ctx context.Context) {
 		var seen *home.Inspection
 		if seen, err = home.Inspect(o); err == nil {
 			d.files(h, seen)
-			d.extensionFiles(h, seen, status)
+			d.extensionFiles(h, seen, status != nil)
 			d.prompts(h, seen)
 			if status == nil {
 				d.models(modelsOf(seen), provides(seen))
@@ -154,13 +154,13 @@ func (d *diagnosis) examine(ctx context.Context) {
 		d.store(h)
 		return
 	}
-	d.openStore(*status)
-	d.running(*status)
-	d.deadLetters(ctx, k, *status)
-	d.sandboxes(*status)
-	d.backups(status.Backup, time.Now())
-	d.people(*status)
-	d.askHeartbeat(ctx, k, *status)
+	d.openStore(status.Status)
+	d.running(status.Status)
+	d.deadLetters(ctx, k, status.Status)
+	d.sandboxes(status.Status)
+	d.backups(status.backup, time.Now())
+	d.people(status.Status)
+	d.askHeartbeat(ctx, k, status.Status)
 }
 
 // home opens the home if there is one; its directory is closed to others by that,

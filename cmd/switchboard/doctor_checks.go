@@ -13,11 +13,12 @@ import (
 	"github.com/dustin/go-humanize"
 	"golang.org/x/sys/unix"
 
+	"github.com/switchboard-run/switchboard/contract/adminv1"
 	"github.com/switchboard-run/switchboard/extensions/agent"
 	"github.com/switchboard-run/switchboard/home"
 	"github.com/switchboard-run/switchboard/home/config"
-	"github.com/switchboard-run/switchboard/kernel/control"
 	"github.com/switchboard-run/switchboard/manifests"
+	"github.com/switchboard-run/switchboard/sdk/admin"
 )
 
 // Space on the disk that is little, and too little.
@@ -43,8 +44,8 @@ func (d *diagnosis) space(dir string) {
 	}
 }
 
-func (d *diagnosis) kernel(s control.Status) {
-	d.add("Kernel", levelOK, "", "version %s runs since %s, pid %d", s.Version, s.StartedAt.Local().Format("2006-01-02 15:04:05"), s.PID)
+func (d *diagnosis) kernel(s *adminv1.Status) {
+	d.add("Kernel", levelOK, "", "version %s runs since %s, pid %d", s.Version, at(s.StartedAtUs).Local().Format("2006-01-02 15:04:05"), s.Pid)
 	if s.Version != version {
 		d.add("Kernel", levelWarning, "restart the kernel", "this command line is version %s", version)
 	}
@@ -80,7 +81,7 @@ func (d *diagnosis) files(h *config.Home, seen *home.Inspection) {
 
 // extensionFiles looks at manifests, executables and secrets. What a running
 // kernel says of readiness counts more than the environment of this process.
-func (d *diagnosis) extensionFiles(h *config.Home, seen *home.Inspection, status *control.Status) {
+func (d *diagnosis) extensionFiles(h *config.Home, seen *home.Inspection, running bool) {
 	good := 0
 	for _, e := range seen.Entries {
 		switch {
@@ -105,7 +106,7 @@ func (d *diagnosis) extensionFiles(h *config.Home, seen *home.Inspection, status
 				d.add("Extensions", levelError, "build it, or correct run.command in "+e.Manifest.File, "%s cannot start: %s", e.ID, err)
 			}
 		}
-		if status != nil {
+		if running {
 			continue
 		}
 		for _, name := range e.Missing {
@@ -200,29 +201,29 @@ func (d *diagnosis) models(models []string, provided func(id string) bool) {
 }
 
 // running looks at what only a kernel knows.
-func (d *diagnosis) running(s control.Status) {
+func (d *diagnosis) running(s *adminv1.Status) {
 	for _, x := range s.Extensions {
 		switch {
 		case x.State == "failed" || x.State == "backing_off":
-			hint := fmt.Sprintf("`switchboard logs %s` may say more", x.ID)
+			hint := fmt.Sprintf("`switchboard logs %s` may say more", x.Id)
 			if x.State == "failed" {
-				hint += fmt.Sprintf("; `switchboard extensions restart %s` starts it again", x.ID)
+				hint += fmt.Sprintf("; `switchboard extensions restart %s` starts it again", x.Id)
 			}
-			f := d.add("Extensions", levelError, hint, "%s is %s: %s", x.ID, strings.ReplaceAll(x.State, "_", " "), x.LastError)
+			f := d.add("Extensions", levelError, hint, "%s is %s: %s", x.Id, strings.ReplaceAll(x.State, "_", " "), x.LastError)
 			f.Detail = lastLines(x.Crash, 12)
 		case x.State == "inactive" && x.Detail != "":
-			d.add("Extensions", levelError, "", "%s does not run: %s", x.ID, x.Detail)
-		case x.State != "active" && x.State != control.StateDisabled && x.State != control.StateInvalid:
-			d.add("Extensions", levelNote, "", "%s is %s", x.ID, x.State)
+			d.add("Extensions", levelError, "", "%s does not run: %s", x.Id, x.Detail)
+		case x.State != "active" && x.State != stateDisabled && x.State != stateInvalid:
+			d.add("Extensions", levelNote, "", "%s is %s", x.Id, x.State)
 		case x.Readiness == "unconfigured":
-			d.add("Extensions", levelNote, "", "%s (%s) is not set up: %s", x.Name, x.ID, x.Detail)
-		case x.Readiness == "degraded", x.Readiness == "offline" && x.ID != "cli_channel":
-			d.add("Extensions", levelError, "", "%s (%s) is %s: %s", x.Name, x.ID, x.Readiness, x.Detail)
+			d.add("Extensions", levelNote, "", "%s (%s) is not set up: %s", x.Name, x.Id, x.Detail)
+		case x.Readiness == "degraded", x.Readiness == "offline" && x.Id != "cli_channel":
+			d.add("Extensions", levelError, "", "%s (%s) is %s: %s", x.Name, x.Id, x.Readiness, x.Detail)
 		}
 	}
 	d.models(s.Models, func(provider string) bool {
-		return slices.ContainsFunc(s.Extensions, func(x control.Extension) bool {
-			return x.ID == provider && slices.Contains(x.Kinds, "models")
+		return slices.ContainsFunc(s.Extensions, func(x *adminv1.Extension) bool {
+			return x.Id == provider && slices.Contains(x.Kinds, "models")
 		})
 	})
 	for _, limit := range s.Limits {
@@ -235,9 +236,9 @@ func (d *diagnosis) running(s control.Status) {
 	d.add("Store", levelOK, "", "%s, %s", humanize.IBytes(uint64(s.StoreBytes)), newest) //nolint:gosec // not negative
 }
 
-func (d *diagnosis) people(s control.Status) {
+func (d *diagnosis) people(s *adminv1.Status) {
 	if s.Strangers > 0 {
-		d.add("People", levelNote, "`switchboard pairing list`", "%s for approval", waits(s.Strangers, "person", "people"))
+		d.add("People", levelNote, "`switchboard pairing list`", "%s for approval", waits(int(s.Strangers), "person", "people"))
 	}
 }
 
@@ -246,13 +247,13 @@ func lastLines(s string, n int) string {
 	return strings.Join(lines[max(0, len(lines)-n):], "\n")
 }
 
-func (d *diagnosis) deadLetters(ctx context.Context, k control.Kernel, s control.Status) {
+func (d *diagnosis) deadLetters(ctx context.Context, k *admin.Client, s *adminv1.Status) {
 	if s.DeadLetters == 0 {
 		d.add("Store", levelOK, "", "no dead letters")
 		return
 	}
-	f := d.add("Store", levelWarning, "`switchboard events dead` lists them, `switchboard events resubmit ID` tries one again", "%s", count(s.DeadLetters, "dead letter"))
-	newest, err := k.DeadLetters(ctx, 3)
+	f := d.add("Store", levelWarning, "`switchboard events dead` lists them, `switchboard events resubmit ID` tries one again", "%s", count(int(s.DeadLetters), "dead letter"))
+	newest, err := readDeadLetters(ctx, k, 3)
 	if err != nil {
 		return
 	}

@@ -6,12 +6,12 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/switchboard-run/switchboard/kernel/control"
+	"github.com/switchboard-run/switchboard/contract/adminv1"
 	"github.com/switchboard-run/switchboard/kernel/sandbox"
 )
 
 // sandboxes says what limits the extensions, process by process.
-func (d *diagnosis) sandboxes(s control.Status) {
+func (d *diagnosis) sandboxes(s *adminv1.Status) {
 	const area = "Sandbox"
 	level := levelNote
 	if sandbox.Detect().Level() == sandbox.LevelFull {
@@ -21,27 +21,27 @@ func (d *diagnosis) sandboxes(s control.Status) {
 	if os.Geteuid() == 0 {
 		d.add(area, levelNote, "run it as a user of its own", "the kernel runs as root: extensions can read what only root may below /etc")
 	}
-	byProcess := map[int][]control.Extension{}
-	var pids []int
+	byProcess := map[int64][]*adminv1.Extension{}
+	var pids []int64
 	for _, x := range s.Extensions {
 		if x.Sandbox == nil {
 			continue
 		}
-		if byProcess[x.PID] == nil {
-			pids = append(pids, x.PID)
+		if byProcess[x.Pid] == nil {
+			pids = append(pids, x.Pid)
 		}
-		byProcess[x.PID] = append(byProcess[x.PID], x)
+		byProcess[x.Pid] = append(byProcess[x.Pid], x)
 	}
 	for _, pid := range pids {
 		all := byProcess[pid]
 		var ids []string
 		for _, x := range all {
-			ids = append(ids, x.ID)
+			ids = append(ids, x.Id)
 		}
 		slices.Sort(ids)
 		box := all[0].Sandbox
 		if box.Level == sandbox.LevelNone {
-			i := slices.IndexFunc(all, func(x control.Extension) bool {
+			i := slices.IndexFunc(all, func(x *adminv1.Extension) bool {
 				return !strings.HasPrefix(x.Sandbox.Reason, "an extension that shares")
 			})
 			d.add(area, levelWarning, "", "%s: not limited: %s", strings.Join(ids, ", "), all[max(0, i)].Sandbox.Reason)

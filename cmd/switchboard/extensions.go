@@ -4,12 +4,20 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
 
+	"github.com/switchboard-run/switchboard/contract/adminv1"
 	"github.com/switchboard-run/switchboard/home"
-	"github.com/switchboard-run/switchboard/kernel/control"
+	"github.com/switchboard-run/switchboard/sdk/admin"
+)
+
+// States of an extension that does not take part.
+const (
+	stateDisabled = "disabled" // by config.yaml
+	stateInvalid  = "invalid"  // its files are wrong
 )
 
 func newExtensionsCommand() *cobra.Command {
@@ -20,20 +28,20 @@ func newExtensionsCommand() *cobra.Command {
 func newExtensionsList() *cobra.Command {
 	c := &cobra.Command{Use: "list", Short: "List the extensions, running or not", Args: cobra.NoArgs}
 	asJSON := jsonFlag(c)
-	c.RunE = withKernel("listing the extensions", func(c *cobra.Command, k control.Kernel, _ []string) error {
-		all, err := k.Extensions(c.Context())
+	c.RunE = withKernel("listing the extensions", func(c *cobra.Command, k *admin.Client, _ []string) error {
+		dir, err := k.Directory(c.Context(), &adminv1.DirectoryRequest{})
 		if err != nil {
 			return err
 		}
-		return list(c, *asJSON, all, "ID NAME VERSION KIND STATE READINESS RESTARTS SINCE SANDBOX DETAIL", "There are no extensions.",
-			func(_ *printer, x control.Extension) []cell {
+		return list(c, *asJSON, dir.GetExtensions(), "ID NAME VERSION KIND STATE READINESS RESTARTS SINCE SANDBOX DETAIL", "There are no extensions.",
+			func(_ *printer, x *adminv1.Extension) []cell {
 				detail := brief(x.Detail)
-				if x.Problem != "" && x.State != control.StateInvalid {
+				if x.Problem != "" && x.State != stateInvalid {
 					detail = strings.TrimSpace(detail + " its last edit is not in force: `switchboard status` says why")
 				}
 				return []cell{
-					text(x.ID), text(dash(x.Name)), text(dash(x.Version)), text(dash(strings.Join(x.Kinds, ", "))), state(x.State),
-					state(dash(x.Readiness)), text(fmt.Sprint(x.Restarts)), text(since(x.Since)), sandboxCell(x), text(detail),
+					text(x.Id), text(dash(x.Name)), text(dash(x.Version)), text(dash(strings.Join(x.Kinds, ", "))), state(x.State),
+					state(dash(x.Readiness)), text(fmt.Sprint(x.Restarts)), text(since(x.SinceUs)), sandboxCell(x), text(detail),
 				}
 			})
 	})
@@ -41,7 +49,7 @@ func newExtensionsList() *cobra.Command {
 }
 
 // sandboxCell is the level of an extension's sandbox.
-func sandboxCell(x control.Extension) cell {
+func sandboxCell(x *adminv1.Extension) cell {
 	if x.Sandbox == nil {
 		return text("-")
 	}
@@ -50,24 +58,30 @@ func sandboxCell(x control.Extension) cell {
 
 func newExtensionsRestart() *cobra.Command {
 	c := &cobra.Command{
-		Use: "restart ID", Short: "Start an extension anew, a failed one too", Args: cobra.ExactArgs(1), ValidArgsFunction: first(extensionIDs),
-		Long: "Stops an extension gracefully, if it runs, and starts it again. Earlier failures are forgotten. What\n" +
-			"it was handling is given to it again; nothing is lost. Built-ins that share a process restart together.",
+		Use: "restart ID", Short: "Restart an extension, also one that failed", Args: cobra.ExactArgs(1), ValidArgsFunction: first(extensionIDs),
+		Long: "Stops an extension gracefully, if it runs, and starts it again. Earlier failures are forgotten. It\n" +
+			"gets again what it was handling; nothing is lost. Built-in extensions that share a process restart\n" +
+			"together; the output names them.",
 	}
 	asJSON := jsonFlag(c)
-	c.RunE = withKernel("restarting", func(c *cobra.Command, k control.Kernel, args []string) error {
-		x, err := k.RestartExtension(c.Context(), args[0])
+	c.RunE = withKernel("restarting", func(c *cobra.Command, k *admin.Client, args []string) error {
+		done, err := k.Restart(c.Context(), &adminv1.RestartRequest{Id: args[0]})
 		if err != nil {
-			return err
+			return hinted(err, "switchboard extensions list")
 		}
+		x := done.GetExtension()
 		if *asJSON {
-			return printJSON(c, x)
+			return printJSON(c, admin.JSON(x).With("restarted", done.GetRestarted()))
 		}
 		if x.State == "failed" || x.State == "backing_off" {
-			return fmt.Errorf("it is %s: %s; `switchboard logs %s` may say more", x.State, x.LastError, x.ID)
+			return fmt.Errorf("it is %s: %s; see `switchboard logs %s`", strings.ReplaceAll(x.State, "_", " "), x.LastError, x.Id)
 		}
 		p := printerOf(c)
-		p.line("%s is %s%s.", x.ID, p.paint(stateColor(x.State), x.State), also(x.Readiness))
+		p.line("%s is %s%s.", x.Id, p.paint(stateColor(x.State), x.State), also(x.Readiness))
+		others := slices.DeleteFunc(slices.Clone(done.GetRestarted()), func(id string) bool { return id == x.Id })
+		if len(others) > 0 {
+			p.line("These share its process and restarted with it: %s.", strings.Join(others, ", "))
+		}
 		if x.Detail != "" {
 			p.faint(x.Detail)
 		}

@@ -9,9 +9,9 @@ import (
 	"strings"
 	"time"
 
-	"github.com/switchboard-run/switchboard/kernel/control"
-	"github.com/switchboard-run/switchboard/kernel/trace"
+	"github.com/switchboard-run/switchboard/contract/adminv1"
 	"github.com/switchboard-run/switchboard/manifests/strictyaml"
+	"github.com/switchboard-run/switchboard/sdk/admin"
 )
 
 const (
@@ -19,6 +19,8 @@ const (
 	heartbeatFigures = heartbeatID + "/figures"
 	// heartbeatPatience is how long the heartbeat may take to tell its figures.
 	heartbeatPatience = 3 * time.Second
+	// mostFollowed is how many escalations, the newest, are followed to their end.
+	mostFollowed = 100
 )
 
 // beats is what the heartbeat has done since the beginning, and what came of
@@ -61,9 +63,9 @@ type escalation struct {
 // askHeartbeat asks the heartbeat what it has done, and the kernel what came of
 // it; nil without an error: there is none, or it is switched off. It answers
 // within heartbeatPatience, whatever they do.
-func askHeartbeat(ctx context.Context, k control.Kernel, extensions []control.Extension) (*beats, error) {
-	i := slices.IndexFunc(extensions, func(x control.Extension) bool { return x.ID == heartbeatID })
-	if i < 0 || extensions[i].State == control.StateDisabled {
+func askHeartbeat(ctx context.Context, k *admin.Client, extensions []*adminv1.Extension) (*beats, error) {
+	i := slices.IndexFunc(extensions, func(x *adminv1.Extension) bool { return x.Id == heartbeatID })
+	if i < 0 || extensions[i].State == stateDisabled {
 		return nil, nil //nolint:nilnil // there is none
 	}
 	if state := extensions[i].State; state != "active" {
@@ -78,7 +80,7 @@ func askHeartbeat(ctx context.Context, k control.Kernel, extensions []control.Ex
 	return h, err
 }
 
-func readHeartbeat(ctx context.Context, k control.Kernel) (*beats, error) {
+func readHeartbeat(ctx context.Context, k *admin.Client) (*beats, error) {
 	said, err := callTool[struct {
 		beats
 		Every  string `json:"every"`
@@ -96,26 +98,18 @@ func readHeartbeat(ctx context.Context, k control.Kernel) (*beats, error) {
 		h.EverySeconds = int64(every / time.Second)
 	}
 	h.Undelivered = []escalation{}
-	newest := said.Recent[max(0, len(said.Recent)-control.MaxReached):]
-	if len(newest) == 0 {
-		return &h, nil
-	}
-	events := make([]trace.Ref, len(newest))
-	for i, e := range newest {
-		events[i] = trace.Ref{Source: heartbeatID, DedupeKey: e.Key}
-	}
-	reached, err := k.Reached(ctx, events)
-	if err != nil {
-		return nil, fmt.Errorf("asking what came of its escalations: %w", err)
-	}
-	for i, r := range reached[:min(len(reached), len(newest))] {
+	for _, e := range said.Recent[max(0, len(said.Recent)-mostFollowed):] {
+		r, err := admin.Reached(ctx, k, heartbeatID, e.Key)
+		if err != nil {
+			return nil, fmt.Errorf("ask what came of its escalations: %w", err)
+		}
 		if r.Event == "" {
 			continue // retention has removed it
 		}
 		if h.Followed++; r.Delivered {
 			h.Deliveries++
 		} else {
-			h.Undelivered = append(h.Undelivered, escalation{Event: r.Event, At: newest[i].At, Reason: newest[i].Reason})
+			h.Undelivered = append(h.Undelivered, escalation{Event: r.Event, At: e.At, Reason: e.Reason})
 		}
 	}
 	return &h, nil
@@ -158,7 +152,7 @@ func (p *printer) heartbeat(h *beats, problem string) {
 	if reason, skipped := strings.CutPrefix(last, "skipped: "); skipped {
 		last = cmp.Or(heartbeatSkips[reason], reason)
 	}
-	p.faint(fmt.Sprintf("  %s: %s", since(h.LastRun), last))
+	p.faint(fmt.Sprintf("  %s: %s", sinceTime(h.LastRun), last))
 	if h.Problem != "" {
 		p.line("  %s", p.paint(yellow, h.Problem))
 	}
@@ -187,17 +181,17 @@ const maxShown = 5
 const looks = 3
 
 // askHeartbeat asks the heartbeat, and looks at its answer.
-func (d *diagnosis) askHeartbeat(ctx context.Context, k control.Kernel, s control.Status) {
+func (d *diagnosis) askHeartbeat(ctx context.Context, k *admin.Client, s *adminv1.Status) {
 	h, err := askHeartbeat(ctx, k, s.Extensions)
 	if err != nil {
 		level := levelWarning
-		if slices.ContainsFunc(s.Extensions, func(x control.Extension) bool { return x.ID == heartbeatID && x.State != "active" }) {
+		if slices.ContainsFunc(s.Extensions, func(x *adminv1.Extension) bool { return x.Id == heartbeatID && x.State != "active" }) {
 			level = levelNote // that it does not run stands elsewhere
 		}
 		d.add("Heartbeat", level, "`switchboard extensions list` and `switchboard logs heartbeat` may say why", "it could not be asked what it has done: %s", message(err))
 		return
 	}
-	d.heartbeat(h, s.StartedAt, time.Now())
+	d.heartbeat(h, at(s.StartedAtUs), time.Now())
 }
 
 func (d *diagnosis) heartbeat(h *beats, started, now time.Time) {

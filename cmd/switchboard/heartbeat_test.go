@@ -3,52 +3,90 @@ package main
 import (
 	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"reflect"
 	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
 
-	"github.com/switchboard-run/switchboard/kernel/control"
-	"github.com/switchboard-run/switchboard/kernel/trace"
+	"google.golang.org/grpc"
+
+	"github.com/switchboard-run/switchboard/contract/adminv1"
+	"github.com/switchboard-run/switchboard/sdk/admin"
 )
 
 // heartbeatKernel is a kernel whose heartbeat the test plays.
 type heartbeatKernel struct {
-	control.Kernel
-	says    func(ctx context.Context) (control.ToolResult, error)
-	reached map[string]trace.Reach // by dedupe key
+	adminv1.ReadClient
+	adminv1.ManageClient
+	says    func(ctx context.Context) (*adminv1.ToolResult, error)
+	reached map[string]admin.Reach // by dedupe key
 	fails   error                  // of what became of events
 }
 
-func (k heartbeatKernel) CallTool(ctx context.Context, name string, arguments json.RawMessage) (control.ToolResult, error) {
-	if name != "heartbeat/figures" || string(arguments) != "{}" {
-		return control.ToolResult{}, fmt.Errorf("called %s with %s", name, arguments)
+func (k heartbeatKernel) client() *admin.Client { return &admin.Client{ReadClient: k, ManageClient: k} }
+
+func (k heartbeatKernel) CallTool(ctx context.Context, q *adminv1.CallToolRequest, _ ...grpc.CallOption) (*adminv1.ToolResult, error) {
+	if q.GetName() != "heartbeat/figures" || string(q.GetArguments()) != "{}" {
+		return nil, fmt.Errorf("called %s with %s", q.GetName(), q.GetArguments())
 	}
 	return k.says(ctx)
 }
 
-func (k heartbeatKernel) Reached(_ context.Context, events []trace.Ref) (out []trace.Reach, err error) {
-	for _, e := range events {
-		if e.Source != "heartbeat" || e.ID != "" {
-			return nil, fmt.Errorf("asked for %+v", e)
+// Events knows the escalations, each the first of a chain, and what was sent
+// right after it.
+func (k heartbeatKernel) Events(_ context.Context, q *adminv1.EventsRequest, _ ...grpc.CallOption) (adminv1.Read_EventsClient, error) {
+	switch r := k.reached[q.GetDedupeKey()]; {
+	case q.GetDedupeKey() != "" && q.GetSource() != "heartbeat":
+		return nil, fmt.Errorf("asked for %+v", q)
+	case k.fails != nil:
+		return nil, k.fails
+	case r.Event != "":
+		return &eventStream{rows: []*adminv1.Event{{Id: r.Event, Seq: 12, CorrelationId: r.Event}}}, nil
+	case q.GetLimit() == 1:
+		return &eventStream{rows: []*adminv1.Event{{Id: "e99", Seq: 99}}}, nil
+	case k.delivered(q.GetCorrelationId()):
+		d := &adminv1.Delivery{State: "done", ProviderId: "7"}
+		return &eventStream{rows: []*adminv1.Event{{Id: "e14", Seq: 14, Deliveries: []*adminv1.Delivery{d}}}}, nil
+	}
+	return &eventStream{}, nil
+}
+
+func (k heartbeatKernel) delivered(event string) bool {
+	for _, r := range k.reached {
+		if r.Event == event {
+			return r.Delivered
 		}
-		out = append(out, k.reached[e.DedupeKey])
 	}
-	return out, k.fails
+	return false
 }
 
-func says(content string, isError bool) func(context.Context) (control.ToolResult, error) {
-	return func(context.Context) (control.ToolResult, error) {
-		return control.ToolResult{Content: content, IsError: isError}, nil
+// eventStream is a stream of some events.
+type eventStream struct {
+	grpc.ClientStream
+	rows []*adminv1.Event
+}
+
+func (s *eventStream) Recv() (*adminv1.Event, error) {
+	if len(s.rows) == 0 {
+		return nil, io.EOF
+	}
+	e := s.rows[0]
+	s.rows = s.rows[1:]
+	return e, nil
+}
+
+func says(content string, isError bool) func(context.Context) (*adminv1.ToolResult, error) {
+	return func(context.Context) (*adminv1.ToolResult, error) {
+		return &adminv1.ToolResult{Content: content, IsError: isError}, nil
 	}
 }
 
-func heartbeatIs(state string) []control.Extension {
-	return []control.Extension{{ID: "agent", State: "active"}, {ID: "heartbeat", State: state}}
+func heartbeatIs(state string) []*adminv1.Extension {
+	return []*adminv1.Extension{{Id: "agent", State: "active"}, {Id: "heartbeat", State: state}}
 }
 
 func TestAskHeartbeat(t *testing.T) {
@@ -58,9 +96,9 @@ func TestAskHeartbeat(t *testing.T) {
 			{"key": "beat:e1", "at": "2026-11-20T08:00:00Z", "reason": "too old"},
 			{"key": "beat:e2", "at": "2026-11-20T09:00:00Z", "reason": "the kettle"},
 			{"key": "beat:e3", "at": "2026-11-20T10:00:00Z", "reason": "the stove"}]}`, false),
-		reached: map[string]trace.Reach{"beat:e2": {Event: "e12"}, "beat:e3": {Event: "e13", Delivered: true}},
+		reached: map[string]admin.Reach{"beat:e2": {Event: "e12"}, "beat:e3": {Event: "e13", Delivered: true}},
 	}
-	h, err := askHeartbeat(t.Context(), k, heartbeatIs("active"))
+	h, err := askHeartbeat(t.Context(), k.client(), heartbeatIs("active"))
 	want := &beats{
 		EverySeconds: 36 * 3600, Runs: 9, Skipped: map[string]int64{"nothing": 4}, Escalations: 3, LastResult: "noop", Followed: 2, Deliveries: 1,
 		Undelivered: []escalation{{Event: "e12", At: time.Date(2026, 11, 20, 9, 0, 0, 0, time.UTC), Reason: "the kettle"}},
@@ -69,7 +107,7 @@ func TestAskHeartbeat(t *testing.T) {
 		t.Errorf("%+v, %v, want %+v", h, err, want)
 	}
 	k.fails = errors.New("the store is closed")
-	if _, err := askHeartbeat(t.Context(), k, heartbeatIs("active")); err == nil || !strings.Contains(err.Error(), "the store is closed") {
+	if _, err := askHeartbeat(t.Context(), k.client(), heartbeatIs("active")); err == nil || !strings.Contains(err.Error(), "the store is closed") {
 		t.Errorf("when nobody knows what became of it: %v", err)
 	}
 }
@@ -77,24 +115,24 @@ func TestAskHeartbeat(t *testing.T) {
 // Whatever state the heartbeat is in, status ends soon and says what is known.
 func TestHeartbeatThatDoesNotAnswer(t *testing.T) {
 	t.Parallel()
-	hangs := func(ctx context.Context) (control.ToolResult, error) {
+	hangs := func(ctx context.Context) (*adminv1.ToolResult, error) {
 		<-ctx.Done()
-		return control.ToolResult{}, ctx.Err()
+		return &adminv1.ToolResult{}, ctx.Err()
 	}
-	never := func(context.Context) (control.ToolResult, error) {
+	never := func(context.Context) (*adminv1.ToolResult, error) {
 		t.Error("it was asked")
-		return control.ToolResult{}, nil
+		return &adminv1.ToolResult{}, nil
 	}
 	for name, tc := range map[string]struct {
-		extensions []control.Extension
-		says       func(context.Context) (control.ToolResult, error)
+		extensions []*adminv1.Extension
+		says       func(context.Context) (*adminv1.ToolResult, error)
 		want       string // what status says; empty: nothing
 	}{
 		"there is none": {nil, never, ""},
-		"switched off":  {heartbeatIs(control.StateDisabled), never, ""},
+		"switched off":  {heartbeatIs(stateDisabled), never, ""},
 		"starting":      {heartbeatIs("starting"), never, "Heartbeat: it could not be asked: it is starting"},
 		"crashed":       {heartbeatIs("backing_off"), never, "Heartbeat: it could not be asked: it is backing off"},
-		"a bad file":    {heartbeatIs(control.StateInvalid), never, "Heartbeat: it could not be asked: it is invalid"},
+		"a bad file":    {heartbeatIs(stateInvalid), never, "Heartbeat: it could not be asked: it is invalid"},
 		"it hangs":      {heartbeatIs("active"), hangs, "Heartbeat: it could not be asked: it has not answered within 3s"},
 		"it fails":      {heartbeatIs("active"), says("read the state: no", true), "Heartbeat: it could not be asked: read the state: no"},
 		"nonsense":      {heartbeatIs("active"), says("nonsense", false), "Heartbeat: it could not be asked: reading the answer of heartbeat/figures"},
@@ -104,7 +142,7 @@ func TestHeartbeatThatDoesNotAnswer(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
 				began := time.Now()
-				h, err := askHeartbeat(t.Context(), heartbeatKernel{says: tc.says}, tc.extensions)
+				h, err := askHeartbeat(t.Context(), heartbeatKernel{says: tc.says}.client(), tc.extensions)
 				if took := time.Since(began); took > heartbeatPatience {
 					t.Errorf("it took %s", took)
 				}

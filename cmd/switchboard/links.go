@@ -9,7 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/switchboard-run/switchboard/kernel/control"
+	"github.com/switchboard-run/switchboard/sdk/admin"
 )
 
 // The tools of the extension links.
@@ -81,7 +81,7 @@ func newLinksList() *cobra.Command {
 	c := &cobra.Command{Use: "list", Short: "List the links of the configuration and the exchanges that are open", Args: cobra.NoArgs}
 	asJSON := jsonFlag(c)
 	all := c.Flags().Bool("all", false, "also exchanges that are over")
-	c.RunE = withKernel("listing the links", func(c *cobra.Command, k control.Kernel, _ []string) error {
+	c.RunE = withKernel("listing the links", func(c *cobra.Command, k *admin.Client, _ []string) error {
 		found, err := callTool[linkList](c.Context(), k, listLinks, map[string]any{"all": *all, "limit": 1000})
 		if err != nil {
 			return err
@@ -145,7 +145,7 @@ type shownExchange struct {
 func newLinksShow() *cobra.Command {
 	c := &cobra.Command{Use: "show EXCHANGE", Short: "Show what was said on an exchange, and how it ended", Args: cobra.ExactArgs(1), ValidArgsFunction: first(exchangeIDs)}
 	asJSON := jsonFlag(c)
-	c.RunE = withKernel("showing the exchange", func(c *cobra.Command, k control.Kernel, args []string) error {
+	c.RunE = withKernel("showing the exchange", func(c *cobra.Command, k *admin.Client, args []string) error {
 		raw, err := callTool[json.RawMessage](c.Context(), k, showExchange, map[string]any{"id": args[0]})
 		if err != nil {
 			return err
@@ -206,7 +206,7 @@ func (p *printer) exchange(shown shownExchange, all []exchange, where *names) {
 }
 
 // exchangeIDs are completed with who talks to whom.
-func exchangeIDs(ctx context.Context, k control.Kernel) (ids []string, err error) {
+func exchangeIDs(ctx context.Context, k *admin.Client) (ids []string, err error) {
 	found, err := callTool[linkList](ctx, k, listLinks, map[string]any{"all": true})
 	for _, x := range found.Exchanges {
 		ids = append(ids, x.ID+"\t"+x.Initiator+" - "+x.Peer+", "+x.state())

@@ -27,7 +27,7 @@ func main() {
 			serveBuiltins(os.Args[2:])
 			return
 		case confineCommand:
-			confine(os.Args[2:])
+			runConfined(os.Args[2:])
 			return
 		}
 	}

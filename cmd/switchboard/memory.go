@@ -11,7 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/switchboard-run/switchboard/kernel/control"
+	"github.com/switchboard-run/switchboard/sdk/admin"
 )
 
 // The tools of the memory extension.
@@ -85,7 +85,7 @@ func newMemoryList() *cobra.Command {
 	c.Flags().StringVar(&q.kind, "kind", "", "only one kind: fact, preference or open")
 	c.Flags().StringVar(&q.scope, "scope", "", "only one scope")
 	c.Flags().IntVarP(&q.limit, "lines", "n", 50, "how many (0: all)")
-	c.RunE = withKernel("listing the memories", func(c *cobra.Command, k control.Kernel, _ []string) error {
+	c.RunE = withKernel("listing the memories", func(c *cobra.Command, k *admin.Client, _ []string) error {
 		switch {
 		case q.limit < 0:
 			return fmt.Errorf("-n %d: give 0 or more", q.limit)
@@ -131,7 +131,7 @@ func newMemoryList() *cobra.Command {
 }
 
 // readMemories lists page by page.
-func readMemories(ctx context.Context, k control.Kernel, q memoryQuery) (all memoryList, err error) {
+func readMemories(ctx context.Context, k *admin.Client, q memoryQuery) (all memoryList, err error) {
 	all.Memories = []remembered{}
 	name, fields := listMemories, map[string]any{}
 	if q.about != "" {
@@ -178,7 +178,7 @@ func newMemoryForget() *cobra.Command {
 	all := c.Flags().Bool("all", false, "everything that is remembered")
 	scope := c.Flags().String("scope", "", "with --all: only one scope")
 	yes := c.Flags().BoolP("yes", "y", false, "with --all: do not ask")
-	c.RunE = withKernel("forgetting", func(c *cobra.Command, k control.Kernel, args []string) error {
+	c.RunE = withKernel("forgetting", func(c *cobra.Command, k *admin.Client, args []string) error {
 		name, fields := forgetMemories, map[string]any{"ids": args}
 		if *all {
 			name, fields = forgetAll, map[string]any{}
@@ -213,7 +213,7 @@ func sayMemory(c *cobra.Command, asJSON bool, said json.RawMessage) error {
 	return nil
 }
 
-func memoryIDs(ctx context.Context, k control.Kernel) (out []string, err error) {
+func memoryIDs(ctx context.Context, k *admin.Client) (out []string, err error) {
 	found, err := readMemories(ctx, k, memoryQuery{limit: 200})
 	for _, r := range found.Memories {
 		out = append(out, r.ID+"\t"+shorten(r.Text, 60))

@@ -14,7 +14,7 @@ import (
 	"golang.org/x/term"
 
 	"github.com/switchboard-run/switchboard/contract"
-	"github.com/switchboard-run/switchboard/kernel/control"
+	"github.com/switchboard-run/switchboard/sdk/admin"
 )
 
 func newMemoryExport() *cobra.Command {
@@ -25,7 +25,7 @@ func newMemoryExport() *cobra.Command {
 	}
 	file := c.Flags().StringP("output", "o", "", "a file that does not exist yet, instead of the output")
 	scope := c.Flags().String("scope", "", "only one scope")
-	c.RunE = withKernel("exporting the memories", func(c *cobra.Command, k control.Kernel, _ []string) error {
+	c.RunE = withKernel("exporting the memories", func(c *cobra.Command, k *admin.Client, _ []string) error {
 		fields := map[string]any{}
 		if *scope != "" {
 			fields["scope"] = *scope
@@ -79,7 +79,7 @@ func newMemoryImport() *cobra.Command {
 	replace := c.Flags().Bool("replace", false, "forget what the document does not hold")
 	scope := c.Flags().String("scope", "", "the scope of what names none (default: personal)")
 	yes := c.Flags().BoolP("yes", "y", false, "with --replace: do not ask")
-	c.RunE = withKernel("importing", func(c *cobra.Command, k control.Kernel, args []string) error {
+	c.RunE = withKernel("importing", func(c *cobra.Command, k *admin.Client, args []string) error {
 		document, err := readDocument(c, args[0])
 		if err != nil {
 			return err

@@ -6,17 +6,17 @@ import (
 	"errors"
 
 	"github.com/switchboard-run/switchboard/contract"
-	"github.com/switchboard-run/switchboard/kernel/control"
+	"github.com/switchboard-run/switchboard/sdk/admin"
 )
 
 // names knows what sessions are in words.
 type names struct {
 	ctx   context.Context
-	k     control.Kernel
+	k     *admin.Client
 	known map[string]string
 }
 
-func namesOf(ctx context.Context, k control.Kernel) *names {
+func namesOf(ctx context.Context, k *admin.Client) *names {
 	return &names{ctx: ctx, k: k, known: map[string]string{}}
 }
 
@@ -27,8 +27,8 @@ func (n *names) of(id string) string {
 	}
 	name, known := n.known[id]
 	if !known {
-		s, err := n.k.Session(n.ctx, id)
-		if name = cmp.Or(s.Name, id); errors.Is(err, contract.ErrNotFound) {
+		s, err := admin.Session(n.ctx, n.k, id)
+		if name = cmp.Or(s.GetName(), id); errors.Is(err, contract.ErrNotFound) {
 			name = id + ", which was deleted"
 		}
 		n.known[id] = name

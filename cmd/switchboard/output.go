@@ -11,8 +11,10 @@ import (
 	"github.com/dustin/go-humanize"
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
+	"google.golang.org/protobuf/proto"
 
 	"github.com/switchboard-run/switchboard/home/config"
+	"github.com/switchboard-run/switchboard/sdk/admin"
 )
 
 // paint is a color.
@@ -119,16 +121,34 @@ func printJSON(c *cobra.Command, v any) error {
 	e := json.NewEncoder(c.OutOrStdout())
 	e.SetEscapeHTML(false)
 	e.SetIndent("", "  ")
-	if err := e.Encode(v); err != nil {
+	if err := e.Encode(asJSON(v)); err != nil {
 		return fmt.Errorf("printing the answer: %w", err)
 	}
 	return nil
 }
 
+// asJSON is a value as it is printed: messages as their JSON.
+func asJSON(v any) any {
+	switch m := v.(type) {
+	case json.Marshaler: // it may hold a message
+	case proto.Message:
+		return admin.JSON(m)
+	}
+	return v
+}
+
+func asJSONList[T any](all []T) []any {
+	out := make([]any, len(all))
+	for i, x := range all {
+		out[i] = asJSON(x)
+	}
+	return out
+}
+
 // list prints a listing: JSON, a table, or the sentence for none.
-func list[T any](c *cobra.Command, asJSON bool, all []T, header, none string, row func(*printer, T) []cell) error {
-	if asJSON {
-		return printJSON(c, all)
+func list[T any](c *cobra.Command, toJSON bool, all []T, header, none string, row func(*printer, T) []cell) error {
+	if toJSON {
+		return printJSON(c, asJSONList(all))
 	}
 	p := printerOf(c)
 	if len(all) == 0 {

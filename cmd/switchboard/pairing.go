@@ -7,7 +7,8 @@ import (
 	"github.com/dustin/go-humanize"
 	"github.com/spf13/cobra"
 
-	"github.com/switchboard-run/switchboard/kernel/control"
+	"github.com/switchboard-run/switchboard/contract/adminv1"
+	"github.com/switchboard-run/switchboard/sdk/admin"
 )
 
 func newPairingCommand() *cobra.Command {
@@ -21,30 +22,30 @@ func newPairingList() *cobra.Command {
 			"People whom config.yaml admits (channels.<id>.allow_from) need no approval.",
 	}
 	asJSON := jsonFlag(c)
-	c.RunE = withKernel("listing the people", func(c *cobra.Command, k control.Kernel, _ []string) error {
-		people, err := k.People(c.Context())
+	c.RunE = withKernel("listing the people", func(c *cobra.Command, k *admin.Client, _ []string) error {
+		people, err := k.People(c.Context(), &adminv1.PeopleRequest{})
 		if err != nil {
 			return err
 		}
 		if *asJSON {
 			return printJSON(c, people)
 		}
-		channels, err := k.Channels(c.Context())
+		dir, err := k.Directory(c.Context(), &adminv1.DirectoryRequest{})
 		if err != nil {
 			return err
 		}
-		printerOf(c).people(people, channels)
+		printerOf(c).people(people, dir.GetChannels())
 		return nil
 	})
 	return c
 }
 
-func (p *printer) people(people control.People, channels []control.Channel) {
+func (p *printer) people(people *adminv1.PeopleResponse, channels []*adminv1.Channel) {
 	if len(people.Waiting) > 0 {
 		p.line("Waiting for approval")
 		var rows [][]cell
 		for _, w := range people.Waiting {
-			rows = append(rows, []cell{{w.Code, yellow}, text(w.Channel), text(dash(w.Name)), text(w.UserID), text(humanize.Time(w.ExpiresAt))})
+			rows = append(rows, []cell{{w.Code, yellow}, text(w.Channel), text(dash(w.Name)), text(w.UserId), text(humanize.Time(at(w.ExpiresAtUs)))})
 		}
 		p.table("CODE CHANNEL NAME USER EXPIRES", rows)
 		p.faint("Approve one with `switchboard pairing approve CODE`, if you know who it is.")
@@ -56,11 +57,11 @@ func (p *printer) people(people control.People, channels []control.Channel) {
 		if one.Owner {
 			role = text("owner")
 		}
-		rows = append(rows, []cell{text(one.Channel), text(dash(one.Name)), text(one.UserID), role, text(ago(one.ApprovedAt))})
+		rows = append(rows, []cell{text(one.Channel), text(dash(one.Name)), text(one.UserId), role, text(ago(at(one.ApprovedAtUs)))})
 	}
 	for _, x := range channels {
 		if len(x.AllowFrom) > 0 {
-			rows = append(rows, []cell{text(x.ID), text("by config.yaml"), text(strings.Join(x.AllowFrom, ", ")), text(""), text("-")})
+			rows = append(rows, []cell{text(x.Id), text("by config.yaml"), text(strings.Join(x.AllowFrom, ", ")), text(""), text("-")})
 		}
 	}
 	if len(rows) == 0 {
@@ -79,17 +80,17 @@ func newPairingApprove() *cobra.Command {
 		ValidArgsFunction: first(pairingCodes),
 	}
 	asJSON := jsonFlag(c)
-	c.RunE = withKernel("approving", func(c *cobra.Command, k control.Kernel, args []string) error {
-		one, err := k.Approve(c.Context(), args[0])
+	c.RunE = withKernel("approving", func(c *cobra.Command, k *admin.Client, args []string) error {
+		one, err := k.Approve(c.Context(), &adminv1.ApproveRequest{Code: args[0]})
 		if err != nil {
 			return err
 		}
 		if *asJSON {
 			return printJSON(c, one)
 		}
-		who := one.UserID
+		who := one.UserId
 		if one.Name != "" {
-			who = fmt.Sprintf("%s (%s)", one.Name, one.UserID)
+			who = fmt.Sprintf("%s (%s)", one.Name, one.UserId)
 		}
 		p := printerOf(c)
 		if one.Owner {
@@ -115,8 +116,8 @@ func newPairingRevoke() *cobra.Command {
 			return nil, cobra.ShellCompDirectiveNoFileComp
 		},
 	}
-	c.RunE = withKernel("revoking the approval on", func(c *cobra.Command, k control.Kernel, args []string) error {
-		if err := k.Revoke(c.Context(), args[0], args[1]); err != nil {
+	c.RunE = withKernel("revoking the approval on", func(c *cobra.Command, k *admin.Client, args []string) error {
+		if _, err := k.Revoke(c.Context(), &adminv1.RevokeRequest{Channel: args[0], UserId: args[1]}); err != nil {
 			return err
 		}
 		printerOf(c).line("%s is not approved on %s any more.", args[1], args[0])

@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/switchboard-run/switchboard/extensions/clichannel/terminal/markdown"
-	"github.com/switchboard-run/switchboard/kernel/trace"
+	"github.com/switchboard-run/switchboard/sdk/admin"
 )
 
 // body prints a text, indented.
@@ -56,7 +56,7 @@ func age(t time.Time) string {
 // beside what is meant for models.
 func gist(tool, result string) string {
 	if together(tool) {
-		return trace.Gist(result)
+		return admin.Gist(result)
 	}
 	return result
 }

@@ -2,13 +2,11 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"io/fs"
 	"os"
-	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -19,7 +17,7 @@ import (
 	"github.com/switchboard-run/switchboard/extensions/clichannel/terminal"
 	"github.com/switchboard-run/switchboard/home"
 	"github.com/switchboard-run/switchboard/home/config"
-	"github.com/switchboard-run/switchboard/kernel/control"
+
 	"github.com/switchboard-run/switchboard/kernel/journal"
 	"github.com/switchboard-run/switchboard/manifests"
 )
@@ -164,7 +162,7 @@ func startAndChat(ctx context.Context) error {
 	o := terminal.Options{In: in, NoSuspend: true, Greeting: greeting(modelsOf(seen)), Hint: strings.Join(configHints(seen), "\n")}
 	chatErr := chat(chatting, h, o)
 	if chatting.Err() == nil {
-		sayPending(ctx, os.Stderr, k) // the output may be a script's
+		sayPending(ctx, os.Stderr, h) // the output may be a script's
 	}
 	stop()
 	err = <-done
@@ -172,19 +170,16 @@ func startAndChat(ctx context.Context) error {
 }
 
 // sayPending names the reminders that need a kernel to come.
-func sayPending(ctx context.Context, w io.Writer, k *home.Installation) {
-	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
+func sayPending(ctx context.Context, w io.Writer, h *config.Home) {
+	ctx, cancel := context.WithTimeout(ctx, pendingTime)
 	defer cancel()
-	result, err := k.Kernel.Control().CallTool(ctx, listSchedules, json.RawMessage(`{"limit":5}`))
-	for err != nil && schedulerStarts(ctx, k) {
-		time.Sleep(20 * time.Millisecond)
-		result, err = k.Kernel.Control().CallTool(ctx, listSchedules, json.RawMessage(`{"limit":5}`))
-	}
-	if err != nil || result.IsError {
+	k, err := dial(ctx, h)
+	if err != nil {
 		return
 	}
-	var found scheduleList
-	if json.Unmarshal([]byte(result.Content), &found) != nil {
+	defer k.Close()
+	found, err := callTool[scheduleList](ctx, k, listSchedules, map[string]any{"limit": 5})
+	if err != nil {
 		return
 	}
 	var lines []string
@@ -205,13 +200,8 @@ func sayPending(ctx context.Context, w io.Writer, k *home.Installation) {
 	if found.More > 0 {
 		fmt.Fprintf(w, "  and %d more\n", found.More)
 	}
-	fmt.Fprintln(w, "`switchboard run` keeps it running. What comes due meanwhile is delivered late, when it runs again.")
+	fmt.Fprintln(w, "`switchboard run` keeps it running. Reminders that come due meanwhile are delivered late, when it runs again.")
 }
 
-// schedulerStarts says that there will be a scheduler to ask in a moment.
-func schedulerStarts(ctx context.Context, k *home.Installation) bool {
-	all, err := k.Kernel.Control().Extensions(ctx)
-	return err == nil && ctx.Err() == nil && slices.ContainsFunc(all, func(x control.Extension) bool {
-		return x.ID == "scheduler" && (x.State == "starting" || x.State == "inactive" || x.State == "active")
-	})
-}
+// pendingTime bounds how long the end of a chat may take to name them.
+const pendingTime = 2 * time.Second

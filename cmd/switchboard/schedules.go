@@ -8,7 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/switchboard-run/switchboard/kernel/control"
+	"github.com/switchboard-run/switchboard/sdk/admin"
 )
 
 // The scheduler's tools.
@@ -60,7 +60,7 @@ func newSchedulesList() *cobra.Command {
 	c := &cobra.Command{Use: "list", Short: "List reminders and recurring schedules, the next due first", Args: cobra.NoArgs}
 	asJSON := jsonFlag(c)
 	all := c.Flags().Bool("all", false, "also those that are done or cancelled, and those of extensions")
-	c.RunE = withKernel("listing the schedules", func(c *cobra.Command, k control.Kernel, _ []string) error {
+	c.RunE = withKernel("listing the schedules", func(c *cobra.Command, k *admin.Client, _ []string) error {
 		found, err := readSchedules(c.Context(), k, *all)
 		if err != nil {
 			return err
@@ -96,7 +96,7 @@ func newSchedulesList() *cobra.Command {
 	return c
 }
 
-func readSchedules(ctx context.Context, k control.Kernel, all bool) (found scheduleList, err error) {
+func readSchedules(ctx context.Context, k *admin.Client, all bool) (found scheduleList, err error) {
 	arguments, err := json.Marshal(map[string]any{"all": all, "limit": 1000})
 	if err != nil {
 		return found, err
@@ -114,7 +114,7 @@ func readSchedules(ctx context.Context, k control.Kernel, all bool) (found sched
 func changeSchedule(verb, short, name, attempt string) *cobra.Command {
 	c := &cobra.Command{Use: verb + " ID", Short: short, Args: cobra.ExactArgs(1), ValidArgsFunction: first(scheduleIDs)}
 	asJSON := jsonFlag(c)
-	c.RunE = withKernel(attempt, func(c *cobra.Command, k control.Kernel, args []string) error {
+	c.RunE = withKernel(attempt, func(c *cobra.Command, k *admin.Client, args []string) error {
 		fields := map[string]any{"id": args[0]}
 		if name == updateSchedule {
 			fields["action"] = verb

@@ -14,7 +14,7 @@ import (
 
 	"github.com/rogpeppe/go-internal/testscript"
 
-	"github.com/switchboard-run/switchboard/kernel/control"
+	"github.com/switchboard-run/switchboard/contract/adminv1"
 	"github.com/switchboard-run/switchboard/sdk"
 )
 
@@ -81,12 +81,12 @@ func started(ts *testscript.TestScript, neg bool, args []string) {
 		ts.Fatalf("usage: started")
 	}
 	for end := time.Now().Add(patience); ; time.Sleep(20 * time.Millisecond) {
-		var s control.Status
+		var s struct{ Extensions []*adminv1.Extension }
 		err := ts.Exec("switchboard", "status", "--json")
 		if err == nil {
 			err = json.Unmarshal([]byte(ts.ReadFile("stdout")), &s)
 		}
-		onTheWay := slices.ContainsFunc(s.Extensions, func(x control.Extension) bool { return x.State == "starting" || x.State == "inactive" })
+		onTheWay := slices.ContainsFunc(s.Extensions, func(x *adminv1.Extension) bool { return x.State == "starting" || x.State == "inactive" })
 		if err == nil && len(s.Extensions) > 0 && !onTheWay {
 			return
 		}

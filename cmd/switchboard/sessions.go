@@ -3,6 +3,7 @@ package main
 import (
 	"bufio"
 	"cmp"
+	"context"
 	"fmt"
 	"io"
 	"os"
@@ -11,7 +12,8 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
 
-	"github.com/switchboard-run/switchboard/kernel/control"
+	"github.com/switchboard-run/switchboard/contract/adminv1"
+	"github.com/switchboard-run/switchboard/sdk/admin"
 )
 
 func newSessionsCommand() *cobra.Command {
@@ -21,28 +23,28 @@ func newSessionsCommand() *cobra.Command {
 func newSessionsList() *cobra.Command {
 	c := &cobra.Command{Use: "list", Short: "List the sessions, the most recently active first", Args: cobra.NoArgs}
 	asJSON := jsonFlag(c)
-	var q control.SessionQuery
+	var q adminv1.SessionsRequest
 	c.Flags().StringVar(&q.Agent, "agent", "", "only those of one agent")
-	c.Flags().IntVarP(&q.Limit, "lines", "n", 50, "how many")
+	c.Flags().Int32VarP(&q.Limit, "lines", "n", 50, "how many")
 	completeFlag(c, "agent", agentIDs)
-	c.RunE = withKernel("listing the sessions", func(c *cobra.Command, k control.Kernel, _ []string) error {
+	c.RunE = withKernel("listing the sessions", func(c *cobra.Command, k *admin.Client, _ []string) error {
 		if q.Limit < 1 {
 			return fmt.Errorf("-n %d: give 1 or more", q.Limit)
 		}
-		all, err := k.Sessions(c.Context(), q)
+		all, err := k.Sessions(c.Context(), &q)
 		if err != nil {
 			return err
 		}
-		return list(c, *asJSON, all, "ID AGENT PLACE STATE ROWS ACTIVE LAST", "There are no sessions yet: `switchboard chat` begins one.",
-			func(_ *printer, s control.Session) []cell {
-				return []cell{text(s.ID), text(s.Agent), text(place(s)), doing(s), text(fmt.Sprint(s.Rows)), text(age(s.ActiveAt)), text(shorten(s.Last, 60))}
+		return list(c, *asJSON, all.GetSessions(), "ID AGENT PLACE STATE ROWS ACTIVE LAST", "There are no sessions yet: `switchboard chat` begins one.",
+			func(_ *printer, s *adminv1.Session) []cell {
+				return []cell{text(s.Id), text(s.Agent), text(place(s)), doing(s), text(fmt.Sprint(s.Rows)), text(age(at(s.ActiveAtUs))), text(shorten(s.Last, 60))}
 			})
 	})
 	return c
 }
 
 // doing is what a session is doing.
-func doing(s control.Session) cell {
+func doing(s *adminv1.Session) cell {
 	c := state(s.State)
 	switch {
 	case s.Ended && s.State == "idle":
@@ -56,7 +58,7 @@ func doing(s control.Session) cell {
 }
 
 // place is where a session takes place.
-func place(s control.Session) string {
+func place(s *adminv1.Session) string {
 	if s.Group {
 		return s.Name + " (group)"
 	}
@@ -67,16 +69,16 @@ func newSessionsShow() *cobra.Command {
 	c := &cobra.Command{Use: "show ID", Short: "Show what was said in a session", Args: cobra.ExactArgs(1), ValidArgsFunction: first(sessionIDs)}
 	asJSON := jsonFlag(c)
 	n := c.Flags().IntP("lines", "n", 0, "only the newest rows (0: all)")
-	c.RunE = withKernel("showing session", func(c *cobra.Command, k control.Kernel, args []string) error {
+	c.RunE = withKernel("showing session", func(c *cobra.Command, k *admin.Client, args []string) error {
 		if *n < 0 {
 			return fmt.Errorf("-n %d: give 0 or more", *n)
 		}
-		t, err := k.Transcript(c.Context(), args[0])
+		t, err := readTranscript(c.Context(), k, args[0])
 		if err != nil {
-			return err
+			return hinted(err, "switchboard sessions list")
 		}
-		if *n > 0 && len(t.Entries) > *n {
-			t.Entries = t.Entries[len(t.Entries)-*n:]
+		if *n > 0 && len(t.entries) > *n {
+			t.entries = t.entries[len(t.entries)-*n:]
 		}
 		if *asJSON {
 			return printJSON(c, t)
@@ -87,26 +89,46 @@ func newSessionsShow() *cobra.Command {
 	return c
 }
 
-func (p *printer) transcript(t control.Transcript) {
-	p.line("%s  %s  %s", t.ID, t.Agent, place(t.Session))
-	about := fmt.Sprintf("%s, begun %s, active %s, %s", doing(t.Session).text, p.clock(t.CreatedAt), p.clock(t.ActiveAt), count(int(t.Rows), "row"))
+// transcript is a session with its history.
+type transcript struct {
+	*adminv1.Session
+	entries []*adminv1.Entry
+}
+
+// MarshalJSON implements json.Marshaler.
+func (t transcript) MarshalJSON() ([]byte, error) {
+	return admin.JSON(t.Session).With("entries", asJSONList(t.entries)).MarshalJSON()
+}
+
+func readTranscript(ctx context.Context, k *admin.Client, session string) (t transcript, err error) {
+	if t.Session, err = admin.Session(ctx, k, session); err != nil {
+		return t, err
+	}
+	t.entries, err = admin.History(ctx, k, session)
+	return t, err
+}
+
+func (p *printer) transcript(t transcript) {
+	p.line("%s  %s  %s", t.Id, t.Agent, place(t.Session))
+	about := fmt.Sprintf("%s, begun %s, active %s, %s",
+		doing(t.Session).text, p.clock(at(t.CreatedAtUs)), p.clock(at(t.ActiveAtUs)), count(int(t.Rows), "row"))
 	if len(t.Memory) > 0 {
 		about += ", memory: " + strings.Join(t.Memory, ", ")
 	}
 	p.faint(about)
 	names := map[string]string{}
-	for _, e := range t.Entries {
+	for _, e := range t.entries {
 		p.entry(t.Session, e, names)
 		for _, call := range e.Calls {
-			names[call.ID] = call.Name
+			names[call.Id] = call.Name
 		}
 	}
 }
 
 // entry shows a row; names are the tools of earlier calls.
-func (p *printer) entry(s control.Session, e control.Entry, names map[string]string) {
+func (p *printer) entry(s *adminv1.Session, e *adminv1.Entry, names map[string]string) {
 	who, body, c := said(s, e, names)
-	p.line("\n%s  %s", p.paint(gray, p.clock(e.At)), p.paint(c, who))
+	p.line("\n%s  %s", p.paint(gray, p.clock(at(e.AtUs))), p.paint(c, who))
 	if body != "" {
 		p.body(body, "  ")
 	}
@@ -117,15 +139,15 @@ func (p *printer) entry(s control.Session, e control.Entry, names map[string]str
 }
 
 // said is who has what in a row; names are the tools of earlier calls.
-func said(s control.Session, e control.Entry, names map[string]string) (who, body string, c paint) {
+func said(s *adminv1.Session, e *adminv1.Entry, names map[string]string) (who, body string, c paint) {
 	switch e.Kind {
 	case "input":
 		who = e.Sender
-		if e.Of == "user" && who == "" {
+		if e.InputKind == "user" && who == "" {
 			who = "you"
 		}
-		if e.Of != "user" {
-			who = strings.TrimSpace(e.Of + " " + who)
+		if e.InputKind != "user" {
+			who = strings.TrimSpace(e.InputKind + " " + who)
 		}
 		return who, e.Text, green
 	case "answer":
@@ -135,14 +157,14 @@ func said(s control.Session, e control.Entry, names map[string]string) (who, bod
 		}
 		return who, e.Text, plain
 	case "result":
-		who, c = names[e.CallID], gray
+		who, c = names[e.CallId], gray
 		if who == "" {
-			who = "call " + e.CallID
+			who = "call " + e.CallId
 		}
 		if e.IsError {
 			return who + " failed", e.Text, red
 		}
-		return who + " answers", shorten(gist(names[e.CallID], e.Text), 400), c
+		return who + " answers", shorten(gist(names[e.CallId], e.Text), 400), c
 	}
 	return e.Kind, e.Text, gray
 }
@@ -154,10 +176,10 @@ func newSessionsExport() *cobra.Command {
 	}
 	asJSON := jsonFlag(c)
 	file := c.Flags().StringP("output", "o", "", "a file that does not exist yet, instead of the output")
-	c.RunE = withKernel("exporting session", func(c *cobra.Command, k control.Kernel, args []string) (err error) {
-		t, err := k.Transcript(c.Context(), args[0])
+	c.RunE = withKernel("exporting session", func(c *cobra.Command, k *admin.Client, args []string) (err error) {
+		t, err := readTranscript(c.Context(), k, args[0])
 		if err != nil {
-			return err
+			return hinted(err, "switchboard sessions list")
 		}
 		if *file != "" {
 			f, err := os.OpenFile(*file, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
@@ -175,13 +197,13 @@ func newSessionsExport() *cobra.Command {
 	return c
 }
 
-func (p *printer) markdown(out io.Writer, t control.Transcript) error {
+func (p *printer) markdown(out io.Writer, t transcript) error {
 	w := bufio.NewWriter(out)
-	fmt.Fprintf(w, "# Session %s\n\n%s, %s, begun %s\n", t.ID, t.Agent, place(t.Session), t.CreatedAt.In(p.zone).Format("2006-01-02 15:04 MST"))
+	fmt.Fprintf(w, "# Session %s\n\n%s, %s, begun %s\n", t.Id, t.Agent, place(t.Session), at(t.CreatedAtUs).In(p.zone).Format("2006-01-02 15:04 MST"))
 	names := map[string]string{}
-	for _, e := range t.Entries {
+	for _, e := range t.entries {
 		who, _, _ := said(t.Session, e, names)
-		fmt.Fprintf(w, "\n**%s** · %s\n", who, e.At.In(p.zone).Format("2006-01-02 15:04:05"))
+		fmt.Fprintf(w, "\n**%s** · %s\n", who, at(e.AtUs).In(p.zone).Format("2006-01-02 15:04:05"))
 		switch {
 		case e.Kind == "result":
 			fmt.Fprintf(w, "\n%s\n", fence(e.Text))
@@ -189,7 +211,7 @@ func (p *printer) markdown(out io.Writer, t control.Transcript) error {
 			fmt.Fprintf(w, "\n%s\n", e.Text)
 		}
 		for _, call := range e.Calls {
-			names[call.ID] = call.Name
+			names[call.Id] = call.Name
 			fmt.Fprintf(w, "\nCalls `%s`:\n\n%s\n", call.Name, fence(call.Arguments))
 		}
 	}
@@ -215,27 +237,27 @@ func newSessionsDelete() *cobra.Command {
 			"begins anew with the next message. Reminders that were asked for in it are kept.",
 	}
 	yes := c.Flags().BoolP("yes", "y", false, "do not ask")
-	c.RunE = withKernel("deleting session", func(c *cobra.Command, k control.Kernel, args []string) error {
-		s, err := k.Session(c.Context(), args[0])
+	c.RunE = withKernel("deleting session", func(c *cobra.Command, k *admin.Client, args []string) error {
+		s, err := admin.Session(c.Context(), k, args[0])
 		if err != nil {
-			return err
+			return hinted(err, "switchboard sessions list")
 		}
 		p := printerOf(c)
 		if !*yes {
 			if f, ok := c.InOrStdin().(*os.File); !ok || !term.IsTerminal(int(f.Fd())) { //nolint:gosec // a descriptor is an int
-				return fmt.Errorf("this cannot be undone: say --yes if it is meant (`switchboard sessions export %s` keeps a copy)", s.ID)
+				return fmt.Errorf("this cannot be undone: say --yes if it is meant (`switchboard sessions export %s` keeps a copy)", s.Id)
 			}
-			fmt.Fprintf(p.w, "Delete %s (%s, %s) for good? [y/N] ", s.ID, place(s), count(int(s.Rows), "row"))
+			fmt.Fprintf(p.w, "Delete %s (%s, %s) for good? [y/N] ", s.Id, place(s), count(int(s.Rows), "row"))
 			answer, _ := bufio.NewReader(c.InOrStdin()).ReadString('\n')
 			if answer = strings.ToLower(strings.TrimSpace(answer)); answer != "y" && answer != "yes" {
 				p.line("Nothing was deleted.")
 				return nil
 			}
 		}
-		if err := k.DeleteSession(c.Context(), s.ID); err != nil {
+		if _, err := k.DeleteSession(c.Context(), &adminv1.DeleteSessionRequest{Id: s.Id}); err != nil {
 			return err
 		}
-		p.line("%s is deleted.", s.ID)
+		p.line("%s is deleted.", s.Id)
 		return nil
 	})
 	return c

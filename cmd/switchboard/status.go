@@ -1,6 +1,8 @@
 package main
 
 import (
+	"context"
+	"encoding/json"
 	"fmt"
 	"strings"
 	"time"
@@ -8,24 +10,25 @@ import (
 	"github.com/dustin/go-humanize"
 	"github.com/spf13/cobra"
 
-	"github.com/switchboard-run/switchboard/kernel/control"
+	"github.com/switchboard-run/switchboard/contract/adminv1"
+	"github.com/switchboard-run/switchboard/home/backup"
+	"github.com/switchboard-run/switchboard/sdk/admin"
 )
 
 func newStatusCommand() *cobra.Command {
 	c := &cobra.Command{Use: "status", Short: "Say how the kernel is: extensions, what waits, what needs attention", Args: cobra.NoArgs}
 	asJSON := jsonFlag(c)
-	c.RunE = withKernel("asking for the status", func(c *cobra.Command, k control.Kernel, _ []string) error {
-		s, err := k.Status(c.Context())
+	c.RunE = withKernel("asking for the status", func(c *cobra.Command, k *admin.Client, _ []string) error {
+		r, err := statusOf(c.Context(), k)
 		if err != nil {
 			return err
 		}
-		r := statusReport{Status: s}
-		r.Heartbeat, err = askHeartbeat(c.Context(), k, s.Extensions)
+		r.heartbeat, err = askHeartbeat(c.Context(), k, r.Extensions)
 		switch {
 		case c.Context().Err() != nil:
 			return c.Context().Err()
 		case err != nil:
-			r.HeartbeatProblem = message(err)
+			r.heartbeatProblem = message(err)
 		}
 		if *asJSON {
 			return printJSON(c, r)
@@ -38,14 +41,37 @@ func newStatusCommand() *cobra.Command {
 
 // statusReport is how the kernel is, and what the heartbeat says of itself.
 type statusReport struct {
-	control.Status
-	Heartbeat *beats `json:"heartbeat,omitempty"` // nil: there is none, or it could not be asked
-	// HeartbeatProblem is why it could not be asked.
-	HeartbeatProblem string `json:"heartbeat_problem,omitempty"`
+	*adminv1.Status
+	backup           backup.State
+	heartbeat        *beats // nil: there is none, or it could not be asked
+	heartbeatProblem string // why it could not be asked
+}
+
+// MarshalJSON implements json.Marshaler.
+func (s statusReport) MarshalJSON() ([]byte, error) {
+	o := admin.JSON(s.Status)
+	if s.heartbeat != nil {
+		o.With("heartbeat", s.heartbeat)
+	}
+	if s.heartbeatProblem != "" {
+		o.With("heartbeat_problem", s.heartbeatProblem)
+	}
+	return o.MarshalJSON()
+}
+
+// statusOf asks for the status.
+func statusOf(ctx context.Context, k *admin.Client) (s statusReport, err error) {
+	if s.Status, err = k.Status(ctx, &adminv1.StatusRequest{}); err != nil {
+		return s, err
+	}
+	if err := json.Unmarshal(s.Backup, &s.backup); err != nil {
+		return s, fmt.Errorf("read the state of the backups: %w", err)
+	}
+	return s, nil
 }
 
 func (p *printer) status(s statusReport) {
-	p.line("Switchboard %s is running, pid %d, since %s (%s)", s.Version, s.PID, p.clock(s.StartedAt), strings.TrimSuffix(ago(s.StartedAt), " ago"))
+	p.line("Switchboard %s is running, pid %d, since %s (%s)", s.Version, s.Pid, p.clock(at(s.StartedAtUs)), strings.TrimSuffix(ago(at(s.StartedAtUs)), " ago"))
 	if s.Version != version {
 		p.line("%s", p.paint(yellow, fmt.Sprintf("This command line is version %s: restart the kernel to have it run this one.", version)))
 	}
@@ -59,17 +85,17 @@ func (p *printer) status(s statusReport) {
 	}
 	p.line("  home      %s", s.Home)
 	p.line("  store     %s, %s", humanize.IBytes(uint64(s.StoreBytes)), newest) //nolint:gosec // a size is not negative
-	p.line("  backup    %s", p.newestBackup(s.Backup))
+	p.line("  backup    %s", p.newestBackup(s.backup))
 	p.line("  model     %s", model)
 	p.line("  timezone  %s", s.Timezone)
 	p.line("")
 	rows := make([][]cell, len(s.Extensions))
 	for i, x := range s.Extensions {
-		rows[i] = []cell{text(x.ID), state(x.State), state(dash(x.Readiness)), text(brief(x.Detail))}
+		rows[i] = []cell{text(x.Id), state(x.State), state(dash(x.Readiness)), text(brief(x.Detail))}
 	}
 	p.table("EXTENSION STATE READINESS DETAIL", rows)
 	p.line("")
-	p.heartbeat(s.Heartbeat, s.HeartbeatProblem)
+	p.heartbeat(s.heartbeat, s.heartbeatProblem)
 	if len(s.Waiting) == 0 {
 		p.line("Nothing waits.")
 	}
@@ -84,10 +110,10 @@ func (p *printer) status(s statusReport) {
 		p.line("%s: %d %s for %s%s", p.paint(yellow, "Waiting"), w.Deliveries, w.Topic, w.Extension, note)
 	}
 	if s.Strangers > 0 {
-		p.line("%s for approval: `switchboard pairing list`", p.paint(yellow, waits(s.Strangers, "person", "people")))
+		p.line("%s for approval: `switchboard pairing list`", p.paint(yellow, waits(int(s.Strangers), "person", "people")))
 	}
 	if s.DeadLetters > 0 {
-		p.line("%s: `switchboard events dead`", p.paint(yellow, count(s.DeadLetters, "dead letter")))
+		p.line("%s: `switchboard events dead`", p.paint(yellow, count(int(s.DeadLetters), "dead letter")))
 	}
 	for _, limit := range s.Limits {
 		p.line("%s: %s", p.paint(yellow, "Spending"), limit)
@@ -95,12 +121,12 @@ func (p *printer) status(s statusReport) {
 	if s.Damage != "" {
 		p.line("%s", p.paint(red, s.Damage))
 	}
-	p.backups(s.Backup)
+	p.backups(s.backup)
 	for _, problem := range s.Problems {
 		p.line("%s", p.paint(red, problem))
 	}
 	for _, x := range s.Extensions {
-		if x.Problem == "" || x.State == control.StateInvalid { // then the table has it
+		if x.Problem == "" || x.State == stateInvalid { // then the table has it
 			continue
 		}
 		for problem := range strings.SplitSeq(x.Problem, "\n") {
@@ -135,9 +161,24 @@ func dash(s string) string {
 	return s
 }
 
-func since(t *time.Time) string {
+// at is a time of the contract; 0: none.
+func at(us int64) time.Time {
+	if us == 0 {
+		return time.Time{}
+	}
+	return time.UnixMicro(us)
+}
+
+func sinceTime(t *time.Time) string {
 	if t == nil {
 		return "-"
 	}
 	return ago(*t)
+}
+
+func since(us int64) string {
+	if us == 0 {
+		return "-"
+	}
+	return ago(at(us))
 }

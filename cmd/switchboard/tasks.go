@@ -8,7 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/switchboard-run/switchboard/kernel/control"
+	"github.com/switchboard-run/switchboard/sdk/admin"
 )
 
 // The private tools of the tasks extension.
@@ -89,7 +89,7 @@ func newTasksList() *cobra.Command {
 	c := &cobra.Command{Use: "list", Short: "List the tasks, unfinished ones first", Args: cobra.NoArgs}
 	asJSON := jsonFlag(c)
 	all := c.Flags().Bool("all", false, "also those that finished more than a day ago")
-	c.RunE = withKernel("listing the tasks", func(c *cobra.Command, k control.Kernel, _ []string) error {
+	c.RunE = withKernel("listing the tasks", func(c *cobra.Command, k *admin.Client, _ []string) error {
 		found, more, err := readTasks(c.Context(), k, *all)
 		if err != nil {
 			return err
@@ -108,7 +108,7 @@ func newTasksList() *cobra.Command {
 	return c
 }
 
-func readTasks(ctx context.Context, k control.Kernel, all bool) ([]task, int, error) {
+func readTasks(ctx context.Context, k *admin.Client, all bool) ([]task, int, error) {
 	found, err := callTool[struct {
 		Tasks []task
 		More  int
@@ -116,14 +116,14 @@ func readTasks(ctx context.Context, k control.Kernel, all bool) ([]task, int, er
 	return found.Tasks, found.More, err
 }
 
-func readTask(ctx context.Context, k control.Kernel, id string) (task, error) {
+func readTask(ctx context.Context, k *admin.Client, id string) (task, error) {
 	return callTool[task](ctx, k, showTask, map[string]any{"id": id})
 }
 
 func newTasksCancel() *cobra.Command {
 	c := &cobra.Command{Use: "cancel ID", Short: "Stop a task at once, and those that it has started", Args: cobra.ExactArgs(1), ValidArgsFunction: first(taskIDs)}
 	asJSON := jsonFlag(c)
-	c.RunE = withKernel("cancelling task", func(c *cobra.Command, k control.Kernel, args []string) error {
+	c.RunE = withKernel("cancelling task", func(c *cobra.Command, k *admin.Client, args []string) error {
 		raw, err := callTool[json.RawMessage](c.Context(), k, cancelTask, map[string]any{"id": args[0]})
 		if err != nil {
 			return err
@@ -141,7 +141,7 @@ func newTasksCancel() *cobra.Command {
 	return c
 }
 
-func taskIDs(ctx context.Context, k control.Kernel) (out []string, err error) {
+func taskIDs(ctx context.Context, k *admin.Client) (out []string, err error) {
 	found, _, err := readTasks(ctx, k, false)
 	for _, t := range found {
 		out = append(out, t.ID+"\t"+t.Name+", "+t.doing())

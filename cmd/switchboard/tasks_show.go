@@ -5,14 +5,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/switchboard-run/switchboard/contract"
-	"github.com/switchboard-run/switchboard/kernel/control"
+	"github.com/switchboard-run/switchboard/contract/adminv1"
+	"github.com/switchboard-run/switchboard/sdk/admin"
 )
 
 func newTasksShow() *cobra.Command {
@@ -25,7 +25,7 @@ func newTasksShow() *cobra.Command {
 	}
 	asJSON := jsonFlag(c)
 	follow := c.Flags().BoolP("follow", "f", false, "go on until it has finished")
-	c.RunE = withKernel("showing task", func(c *cobra.Command, k control.Kernel, args []string) error {
+	c.RunE = withKernel("showing task", func(c *cobra.Command, k *admin.Client, args []string) error {
 		w := &taskWatch{c: c, p: printerOf(c), k: k, names: map[string]string{}}
 		defer w.close()
 		if err := w.read(args[0]); err != nil {
@@ -61,10 +61,10 @@ const tasksEvery = 300 * time.Millisecond
 type taskWatch struct {
 	c     *cobra.Command
 	p     *printer
-	k     control.Kernel
-	own   *control.Client // a connection made anew
+	k     *admin.Client
+	own   *admin.Client // a connection made anew
 	t     task
-	said  control.Transcript
+	said  transcript
 	shown int64             // the last row shown
 	names map[string]string // of tools, by call
 	last  string            // the last text of the agent
@@ -108,7 +108,7 @@ func (w *taskWatch) wait() error {
 			}
 			return nil
 		}
-		if _, alive := w.k.Status(ctx); alive == nil && !comes(ctx, w.k, showTask) {
+		if _, alive := w.k.Status(ctx, &adminv1.StatusRequest{}); alive == nil && !comes(ctx, w.k, showTask) {
 			return err // it is something else
 		}
 		if !told {
@@ -148,12 +148,12 @@ func (w *taskWatch) head() {
 
 // steps shows what its agent did since it was looked at last.
 func (w *taskWatch) steps() {
-	for _, e := range w.said.Entries {
-		if e.Seq > w.shown && (e.Kind != "input" || e.Of != contract.InputTask) {
+	for _, e := range w.said.entries {
+		if e.Seq > w.shown && (e.Kind != "input" || e.InputKind != contract.InputTask) {
 			w.p.entry(w.said.Session, e, w.names)
 		}
 		for _, call := range e.Calls {
-			w.names[call.ID] = call.Name
+			w.names[call.Id] = call.Name
 		}
 		if e.Kind == "answer" {
 			w.last = e.Text
@@ -183,21 +183,17 @@ func (w *taskWatch) end() {
 }
 
 // transcriptOf is what was said in the session of a task so far.
-func transcriptOf(ctx context.Context, k control.Kernel, t *task) (control.Transcript, error) {
+func transcriptOf(ctx context.Context, k *admin.Client, t *task) (transcript, error) {
 	if t.Session == "" { // it has not said its last word
-		sessions, err := k.Sessions(ctx, control.SessionQuery{Agent: t.Agent, Limit: 1000})
-		if err != nil {
-			return control.Transcript{}, err
+		found, err := k.Sessions(ctx, &adminv1.SessionsRequest{Agent: t.Agent, Key: t.SessionKey})
+		if err != nil || len(found.GetSessions()) == 0 {
+			return transcript{}, err
 		}
-		i := slices.IndexFunc(sessions, func(s control.Session) bool { return s.Key == t.SessionKey })
-		if i < 0 {
-			return control.Transcript{}, nil
-		}
-		t.Session = sessions[i].ID
+		t.Session = found.GetSessions()[0].GetId()
 	}
-	said, err := k.Transcript(ctx, t.Session)
+	said, err := readTranscript(ctx, k, t.Session)
 	if errors.Is(err, contract.ErrNotFound) { // it was deleted, and the task is still known
-		return control.Transcript{Session: control.Session{ID: t.Session, Agent: cmp.Or(t.Agent, "the agent")}}, nil
+		return transcript{Session: &adminv1.Session{Id: t.Session, Agent: cmp.Or(t.Agent, "the agent")}}, nil
 	}
 	return said, err
 }

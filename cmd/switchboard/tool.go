@@ -9,7 +9,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/switchboard-run/switchboard/kernel/control"
+	"github.com/switchboard-run/switchboard/contract/adminv1"
+	"github.com/switchboard-run/switchboard/sdk/admin"
 )
 
 // An extension that is just starting is waited for so long.
@@ -20,9 +21,9 @@ const (
 
 // tool is the answer of a tool, or its complaint as an error. If its extension
 // is on its way, it is waited for.
-func tool(ctx context.Context, k control.Kernel, name string, arguments json.RawMessage) (string, error) {
+func tool(ctx context.Context, k *admin.Client, name string, arguments json.RawMessage) (string, error) {
 	for end := time.Now().Add(startsIn); ; {
-		result, err := k.CallTool(ctx, name, arguments)
+		result, err := k.CallTool(ctx, &adminv1.CallToolRequest{Name: name, Arguments: arguments})
 		if err == nil && result.IsError {
 			err = errors.New(result.Content)
 		} else if err != nil && ctx.Err() == nil && time.Now().Before(end) && comes(ctx, k, name) {
@@ -32,21 +33,21 @@ func tool(ctx context.Context, k control.Kernel, name string, arguments json.Raw
 				continue
 			}
 		}
-		return result.Content, err
+		return result.GetContent(), err
 	}
 }
 
 // comes reports whether the extension of a tool is on its way.
-func comes(ctx context.Context, k control.Kernel, name string) bool {
+func comes(ctx context.Context, k *admin.Client, name string) bool {
 	extension, _, _ := strings.Cut(name, "/")
-	all, err := k.Extensions(ctx)
-	return err == nil && slices.ContainsFunc(all, func(x control.Extension) bool {
-		return x.ID == extension && (x.State == "starting" || x.State == "inactive" || x.State == "backing_off")
+	dir, err := k.Directory(ctx, &adminv1.DirectoryRequest{})
+	return err == nil && slices.ContainsFunc(dir.GetExtensions(), func(x *adminv1.Extension) bool {
+		return x.Id == extension && (x.State == "starting" || x.State == "inactive" || x.State == "backing_off")
 	})
 }
 
 // callTool is the answer of a tool, read.
-func callTool[T any](ctx context.Context, k control.Kernel, name string, fields map[string]any) (answer T, err error) {
+func callTool[T any](ctx context.Context, k *admin.Client, name string, fields map[string]any) (answer T, err error) {
 	arguments, err := json.Marshal(fields)
 	if err != nil {
 		return answer, err

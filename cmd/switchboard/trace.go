@@ -9,8 +9,7 @@ import (
 
 	"github.com/switchboard-run/switchboard/contract"
 	"github.com/switchboard-run/switchboard/extensions/clichannel/terminal/markdown"
-	"github.com/switchboard-run/switchboard/kernel/control"
-	"github.com/switchboard-run/switchboard/kernel/trace"
+	"github.com/switchboard-run/switchboard/sdk/admin"
 )
 
 func newTraceCommand() *cobra.Command {
@@ -27,10 +26,10 @@ func newTraceCommand() *cobra.Command {
 	}
 	asJSON := jsonFlag(c)
 	all := c.Flags().Bool("all", false, "every event and delivery, also those that nothing followed from")
-	c.RunE = withKernel("tracing", func(c *cobra.Command, k control.Kernel, args []string) error {
-		t, err := k.Trace(c.Context(), args[0])
+	c.RunE = withKernel("tracing", func(c *cobra.Command, k *admin.Client, args []string) error {
+		t, err := admin.ReadTrace(c.Context(), k, args[0])
 		if err != nil {
-			return err
+			return hinted(err, "switchboard events tail")
 		}
 		if *asJSON {
 			return printJSON(c, t)
@@ -45,7 +44,7 @@ func newTraceCommand() *cobra.Command {
 	return c
 }
 
-func (p *printer) trace(t *trace.Trace) {
+func (p *printer) trace(t *admin.Trace) {
 	p.faint(fmt.Sprintf("%7s %7s", "after", "took"))
 	p.node(t, t.Tree, "", "", map[string]bool{})
 	p.line("")
@@ -63,7 +62,7 @@ func (p *printer) trace(t *trace.Trace) {
 
 // node prints a step and what follows from it; lead stands before it, below
 // before what follows. A text that was told above is not told again.
-func (p *printer) node(t *trace.Trace, n *trace.Node, lead, below string, told map[string]bool) {
+func (p *printer) node(t *admin.Trace, n *admin.Node, lead, below string, told map[string]bool) {
 	took := ""
 	if n.TookMillis != nil {
 		took = duration(*n.TookMillis)
@@ -88,15 +87,15 @@ func (p *printer) node(t *trace.Trace, n *trace.Node, lead, below string, told m
 
 // step is a step in words. On a terminal it is made to fit into the room that its
 // line has: its text gives way first.
-func (p *printer) step(n *trace.Node, tell bool, room int) string {
+func (p *printer) step(n *admin.Node, tell bool, room int) string {
 	text, result := "", ""
 	if n.Text != "" && tell {
 		text = " " + quote(n.Text)
-		if n.Kind == trace.KindTool {
+		if n.Kind == admin.KindTool {
 			text = " " + shorten(n.Text, 80)
 		}
 	}
-	if n.Result != "" && n.Kind == trace.KindTool && n.State == "done" && together(n.Name) {
+	if n.Result != "" && n.Kind == admin.KindTool && n.State == "done" && together(n.Name) {
 		result = ", " + quote(n.Result)
 	}
 	if p.width == 0 {
@@ -118,13 +117,13 @@ func (p *printer) step(n *trace.Node, tell bool, room int) string {
 }
 
 // what says what a step is.
-func (p *printer) what(n *trace.Node) string {
+func (p *printer) what(n *admin.Node) string {
 	switch {
 	case n.Kind == kindStory:
 		return n.ID + " " + heard(p, n)
 	case n.Kind == kindSent:
 		return fmt.Sprintf("%s to %s %s", n.ID, p.paint(green, strings.TrimPrefix(n.Name, contract.TopicChannelSend)), n.Conversation)
-	case n.Kind == trace.KindEvent:
+	case n.Kind == admin.KindEvent:
 		s := n.ID + " " + p.paint(green, n.Name)
 		if n.Source != "" && n.Source != "kernel" {
 			s += " from " + n.Source
@@ -136,22 +135,22 @@ func (p *printer) what(n *trace.Node) string {
 			s += " to " + n.Conversation
 		}
 		return s
-	case n.Kind == trace.KindDelivery:
+	case n.Kind == admin.KindDelivery:
 		return "handled by " + n.Name
-	case n.Kind == trace.KindTurn:
+	case n.Kind == admin.KindTurn:
 		return fmt.Sprintf("turn %s of %s", n.ID, n.Name)
-	case n.Kind == trace.KindModel && len(n.Calls) > 0:
+	case n.Kind == admin.KindModel && len(n.Calls) > 0:
 		return fmt.Sprintf("model %s calls %s", n.Name, strings.Join(n.Calls, ", "))
-	case n.Kind == trace.KindModel, n.Kind == trace.KindTool:
+	case n.Kind == admin.KindModel, n.Kind == admin.KindTool:
 		return n.Kind + " " + n.Name
 	}
 	return n.Name
 }
 
 // ended says how a step ended.
-func (p *printer) ended(n *trace.Node) string {
+func (p *printer) ended(n *admin.Node) string {
 	var b strings.Builder
-	if n.State != "" && (n.Kind != trace.KindModel || n.State != "done") {
+	if n.State != "" && (n.Kind != admin.KindModel || n.State != "done") {
 		fmt.Fprintf(&b, ": %s", p.paint(stateColor(n.State), n.State))
 	}
 	if n.ProviderID != "" {

@@ -5,7 +5,7 @@ import (
 	"strings"
 
 	"github.com/switchboard-run/switchboard/contract"
-	"github.com/switchboard-run/switchboard/kernel/trace"
+	"github.com/switchboard-run/switchboard/sdk/admin"
 )
 
 // Kinds of steps as they are told.
@@ -17,44 +17,44 @@ const (
 // story is a tree as a person wants it told: an input and its turn are one step,
 // what a turn has said is told by what followed from it, and deliveries and
 // events that nothing came of are left out, except the one that was asked for.
-func story(n *trace.Node, asked string) *trace.Node {
+func story(n *admin.Node, asked string) *admin.Node {
 	told := *n
 	told.Children = nil
 	for _, c := range n.Children {
 		told.Children = append(told.Children, chapters(c, asked)...)
 	}
 	switch {
-	case n.Kind == trace.KindEvent && n.Input != "":
+	case n.Kind == admin.KindEvent && n.Input != "":
 		merge(&told)
-	case n.Kind == trace.KindEvent && strings.HasPrefix(n.Name, contract.TopicChannelSend):
+	case n.Kind == admin.KindEvent && strings.HasPrefix(n.Name, contract.TopicChannelSend):
 		told.Kind = kindSent
 	}
 	return &told
 }
 
 // chapters is what is told of a step and of what followed from it.
-func chapters(n *trace.Node, asked string) []*trace.Node {
+func chapters(n *admin.Node, asked string) []*admin.Node {
 	s := story(n, asked)
 	quiet := n.Reason == "" && n.Attempts == 0 && n.ID != asked
 	switch {
-	case n.Kind == trace.KindNote && n.Name == contract.EntryContext,
-		n.Kind == trace.KindEvent && n.Name == contract.TopicModelUsage && quiet,
-		n.Kind == trace.KindDelivery && quiet && n.State == "done" && len(s.Children) == 0,
-		n.Kind == trace.KindEvent && n.Source != "kernel" && quiet && n.Text == "" && n.State == "" && len(s.Children) == 0:
+	case n.Kind == admin.KindNote && n.Name == contract.EntryContext,
+		n.Kind == admin.KindEvent && n.Name == contract.TopicModelUsage && quiet,
+		n.Kind == admin.KindDelivery && quiet && n.State == "done" && len(s.Children) == 0,
+		n.Kind == admin.KindEvent && n.Source != "kernel" && quiet && n.Text == "" && n.State == "" && len(s.Children) == 0:
 		return nil
-	case n.Kind == trace.KindEvent && quiet && (n.Name == contract.TopicAgentOutput && n.State == contract.OutcomeOK || strings.HasPrefix(n.Name, contract.TopicSessionIdle)):
+	case n.Kind == admin.KindEvent && quiet && (n.Name == contract.TopicAgentOutput && n.State == contract.OutcomeOK || strings.HasPrefix(n.Name, contract.TopicSessionIdle)):
 		return s.Children
 	}
-	return []*trace.Node{s}
+	return []*admin.Node{s}
 }
 
 // merge makes an input and the turn that it began one step.
-func merge(n *trace.Node) {
+func merge(n *admin.Node) {
 	n.Kind = kindStory
-	var rest []*trace.Node
-	var turn *trace.Node
+	var rest []*admin.Node
+	var turn *admin.Node
 	for _, c := range n.Children {
-		if c.Kind == trace.KindTurn && turn == nil {
+		if c.Kind == admin.KindTurn && turn == nil {
 			turn = c
 			rest = append(rest, c.Children...)
 			continue
@@ -70,7 +70,7 @@ func merge(n *trace.Node) {
 }
 
 // heard says who is told what by whom.
-func heard(p *printer, n *trace.Node) string {
+func heard(p *printer, n *admin.Node) string {
 	agent := p.paint(green, strings.TrimPrefix(n.Name, contract.TopicAgentInput))
 	on := ""
 	if n.Thread != "" {

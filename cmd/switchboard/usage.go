@@ -9,10 +9,8 @@ import (
 	"github.com/dustin/go-humanize"
 	"github.com/spf13/cobra"
 
-	"github.com/switchboard-run/switchboard/kernel/control"
+	"github.com/switchboard-run/switchboard/sdk/admin"
 )
-
-var usageBy = []string{"day", "agent", "model", "session"}
 
 func newUsageCommand() *cobra.Command {
 	c := &cobra.Command{
@@ -25,26 +23,25 @@ func newUsageCommand() *cobra.Command {
 	}
 	asJSON := jsonFlag(c)
 	days := c.Flags().Int("days", 7, "how many days, with today")
-	by := c.Flags().String("by", "day", "add up by "+strings.Join(usageBy, ", "))
-	completeFlag(c, "by", func(context.Context, control.Kernel) ([]string, error) { return usageBy, nil })
-	c.RunE = withKernel("showing the usage", func(c *cobra.Command, k control.Kernel, _ []string) error {
-		if !slices.Contains(usageBy, *by) {
-			return fmt.Errorf("--by %s: give one of %s", *by, strings.Join(usageBy, ", "))
+	by := c.Flags().String("by", "day", "add up by "+strings.Join(admin.By, ", "))
+	completeFlag(c, "by", func(context.Context, *admin.Client) ([]string, error) { return admin.By, nil })
+	c.RunE = withKernel("showing the usage", func(c *cobra.Command, k *admin.Client, _ []string) error {
+		if !slices.Contains(admin.By, *by) {
+			return fmt.Errorf("--by %s: give one of %s", *by, strings.Join(admin.By, ", "))
 		}
 		if *days < 1 {
 			return fmt.Errorf("--days %d: give 1 or more", *days)
 		}
-		rows, err := k.Usage(c.Context(), *by, *days)
+		rows, err := admin.ReadUsage(c.Context(), k, *by, *days)
 		if err != nil {
 			return err
 		}
 		if *asJSON {
 			return printJSON(c, rows)
 		}
-		var sum control.Usage
+		var sum admin.Usage
 		for _, u := range rows {
-			sum.Calls, sum.Input, sum.Output = sum.Calls+u.Calls, sum.Input+u.Input, sum.Output+u.Output
-			sum.Cached, sum.Estimated = sum.Cached+u.Cached, sum.Estimated+u.Estimated
+			sum.Add(u)
 		}
 		if len(rows) > 1 {
 			sum.Name = "total"
@@ -52,7 +49,7 @@ func newUsageCommand() *cobra.Command {
 		}
 		return list(c, false, rows, strings.ToUpper(*by)+" CALLS INPUT CACHED OUTPUT TOKENS",
 			fmt.Sprintf("No model was asked in the last %s. The offline model takes no tokens.", count(*days, "day")),
-			func(_ *printer, u control.Usage) []cell {
+			func(_ *printer, u admin.Usage) []cell {
 				mark := ""
 				if u.Estimated > 0 {
 					mark = "~"

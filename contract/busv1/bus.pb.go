@@ -2230,15 +2230,12 @@ func (x *TurnContext) GetExtension() string {
 
 // Outcome answers one delivery. Its effects are committed together with it.
 type Outcome struct {
-	state        protoimpl.MessageState `protogen:"open.v1"`
-	Token        string                 `protobuf:"bytes,1,opt,name=token,proto3" json:"token,omitempty"`
-	Kind         Outcome_Kind           `protobuf:"varint,2,opt,name=kind,proto3,enum=switchboard.bus.v1.Outcome_Kind" json:"kind,omitempty"`
-	RetryAfterMs int64                  `protobuf:"varint,3,opt,name=retry_after_ms,json=retryAfterMs,proto3" json:"retry_after_ms,omitempty"`
-	Reason       string                 `protobuf:"bytes,4,opt,name=reason,proto3" json:"reason,omitempty"`
-	Effects      []*Effect              `protobuf:"bytes,5,rep,name=effects,proto3" json:"effects,omitempty"` // only with KIND_ACK and KIND_DROP
-	// Of an acknowledged command: the answer to who gave it, Markdown. It is sent
-	// where the command was given, in the same commit.
-	Content       string `protobuf:"bytes,6,opt,name=content,proto3" json:"content,omitempty"`
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Token         string                 `protobuf:"bytes,1,opt,name=token,proto3" json:"token,omitempty"`
+	Kind          Outcome_Kind           `protobuf:"varint,2,opt,name=kind,proto3,enum=switchboard.bus.v1.Outcome_Kind" json:"kind,omitempty"`
+	RetryAfterMs  int64                  `protobuf:"varint,3,opt,name=retry_after_ms,json=retryAfterMs,proto3" json:"retry_after_ms,omitempty"`
+	Reason        string                 `protobuf:"bytes,4,opt,name=reason,proto3" json:"reason,omitempty"`
+	Effects       []*Effect              `protobuf:"bytes,5,rep,name=effects,proto3" json:"effects,omitempty"` // only with KIND_ACK and KIND_DROP
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2306,13 +2303,6 @@ func (x *Outcome) GetEffects() []*Effect {
 		return x.Effects
 	}
 	return nil
-}
-
-func (x *Outcome) GetContent() string {
-	if x != nil {
-		return x.Content
-	}
-	return ""
 }
 
 var File_switchboard_bus_v1_bus_proto protoreflect.FileDescriptor
@@ -2505,14 +2495,13 @@ const file_switchboard_bus_v1_bus_proto_rawDesc = "" +
 	"\x05below\x18\r \x01(\x03R\x05below\x12$\n" +
 	"\rinterruptions\x18\x0e \x01(\x05R\rinterruptions\x12\x16\n" +
 	"\x06person\x18\x0f \x01(\tR\x06person\x12\x1c\n" +
-	"\textension\x18\x10 \x01(\tR\textension\"\xcf\x02\n" +
+	"\textension\x18\x10 \x01(\tR\textension\"\xbb\x02\n" +
 	"\aOutcome\x12\x14\n" +
 	"\x05token\x18\x01 \x01(\tR\x05token\x124\n" +
 	"\x04kind\x18\x02 \x01(\x0e2 .switchboard.bus.v1.Outcome.KindR\x04kind\x12$\n" +
 	"\x0eretry_after_ms\x18\x03 \x01(\x03R\fretryAfterMs\x12\x16\n" +
 	"\x06reason\x18\x04 \x01(\tR\x06reason\x124\n" +
-	"\aeffects\x18\x05 \x03(\v2\x1a.switchboard.bus.v1.EffectR\aeffects\x12\x18\n" +
-	"\acontent\x18\x06 \x01(\tR\acontent\"j\n" +
+	"\aeffects\x18\x05 \x03(\v2\x1a.switchboard.bus.v1.EffectR\aeffects\"j\n" +
 	"\x04Kind\x12\x14\n" +
 	"\x10KIND_UNSPECIFIED\x10\x00\x12\f\n" +
 	"\bKIND_ACK\x10\x01\x12\x0e\n" +
@@ -2520,7 +2509,7 @@ const file_switchboard_bus_v1_bus_proto_rawDesc = "" +
 	"KIND_RETRY\x10\x02\x12\r\n" +
 	"\tKIND_DROP\x10\x03\x12\r\n" +
 	"\tKIND_FAIL\x10\x04\x12\x10\n" +
-	"\fKIND_UNKNOWN\x10\x05B\xc3\x01\n" +
+	"\fKIND_UNKNOWN\x10\x05J\x04\b\x06\x10\aB\xc3\x01\n" +
 	"\x16com.switchboard.bus.v1B\bBusProtoP\x01Z5github.com/switchboard-run/switchboard/contract/busv1\xa2\x02\x03SBX\xaa\x02\x12Switchboard.Bus.V1\xca\x02\x12Switchboard\\Bus\\V1\xe2\x02\x1eSwitchboard\\Bus\\V1\\GPBMetadata\xea\x02\x14Switchboard::Bus::V1b\x06proto3"
 
 var (

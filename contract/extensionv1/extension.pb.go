@@ -210,8 +210,10 @@ type Tool struct {
 	Idempotent    bool                   `protobuf:"varint,5,opt,name=idempotent,proto3" json:"idempotent,omitempty"`             // repeating it has no further effect
 	Interruptible bool                   `protobuf:"varint,6,opt,name=interruptible,proto3" json:"interruptible,omitempty"`       // may be cancelled when a new user input waits
 	Private       bool                   `protobuf:"varint,7,opt,name=private,proto3" json:"private,omitempty"`                   // granted by full name only, never by a wildcard
-	Command       string                 `protobuf:"bytes,8,opt,name=command,proto3" json:"command,omitempty"`                    // also offered to people as this slash command
-	Approve       bool                   `protobuf:"varint,9,opt,name=approve,proto3" json:"approve,omitempty"`                   // a person is asked before each call
+	// Also a slash command for people, which the manifest provides. The kernel makes
+	// the arguments of what a person writes, by the schema, and calls the tool.
+	Command string `protobuf:"bytes,8,opt,name=command,proto3" json:"command,omitempty"`
+	Approve bool   `protobuf:"varint,9,opt,name=approve,proto3" json:"approve,omitempty"` // a person is asked before each call
 	// A call that succeeds is the last word of its turn: the model is not asked
 	// again, and the text beside the call is the final one.
 	Final         bool `protobuf:"varint,10,opt,name=final,proto3" json:"final,omitempty"`
@@ -917,8 +919,11 @@ type CallRequest struct {
 	Thread    string                 `protobuf:"bytes,14,opt,name=thread,proto3" json:"thread,omitempty"`  // of the input that the turn answers; see Input.thread
 	// The dedupe key under which the tool's own extension had queued that input;
 	// empty: somebody else had, or without one.
-	Input         string `protobuf:"bytes,15,opt,name=input,proto3" json:"input,omitempty"`
-	Person        string `protobuf:"bytes,16,opt,name=person,proto3" json:"person,omitempty"` // for whom the call is made; empty: nobody
+	Input  string `protobuf:"bytes,15,opt,name=input,proto3" json:"input,omitempty"`
+	Person string `protobuf:"bytes,16,opt,name=person,proto3" json:"person,omitempty"` // for whom the call is made; empty: nobody
+	// The slash command by which a person calls the tool; empty: an agent does. The
+	// call_id is then that of the event.
+	Command       string `protobuf:"bytes,17,opt,name=command,proto3" json:"command,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1065,6 +1070,13 @@ func (x *CallRequest) GetPerson() string {
 	return ""
 }
 
+func (x *CallRequest) GetCommand() string {
+	if x != nil {
+		return x.Command
+	}
+	return ""
+}
+
 // CallResult is committed together with its effects and the history row.
 type CallResult struct {
 	state   protoimpl.MessageState `protogen:"open.v1"`
@@ -1076,7 +1088,10 @@ type CallResult struct {
 	Waiting int32 `protobuf:"varint,4,opt,name=waiting,proto3" json:"waiting,omitempty"`
 	// Of a read-only tool that gives context: it knows nothing at all, whatever it
 	// is asked. An agent need not ask it again at once.
-	Nothing       bool `protobuf:"varint,5,opt,name=nothing,proto3" json:"nothing,omitempty"`
+	Nothing bool `protobuf:"varint,5,opt,name=nothing,proto3" json:"nothing,omitempty"`
+	// Of a command: the answer to the person, Markdown. Empty: the content, or, of a
+	// JSON object, its field text.
+	Text          string `protobuf:"bytes,6,opt,name=text,proto3" json:"text,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1144,6 +1159,13 @@ func (x *CallResult) GetNothing() bool {
 		return x.Nothing
 	}
 	return false
+}
+
+func (x *CallResult) GetText() string {
+	if x != nil {
+		return x.Text
+	}
+	return ""
 }
 
 type CompleteRequest struct {
@@ -1657,7 +1679,7 @@ const file_switchboard_extension_v1_extension_proto_rawDesc = "" +
 	"\acancels\x18\x02 \x03(\tR\acancels\"_\n" +
 	"\fOutcomeFrame\x127\n" +
 	"\boutcomes\x18\x01 \x03(\v2\x1b.switchboard.bus.v1.OutcomeR\boutcomes\x12\x16\n" +
-	"\x06credit\x18\x02 \x01(\x05R\x06credit\"\x91\x03\n" +
+	"\x06credit\x18\x02 \x01(\x05R\x06credit\"\xab\x03\n" +
 	"\vCallRequest\x12\x17\n" +
 	"\acall_id\x18\x01 \x01(\tR\x06callId\x12\x12\n" +
 	"\x04name\x18\x02 \x01(\tR\x04name\x12\x1c\n" +
@@ -1675,14 +1697,16 @@ const file_switchboard_extension_v1_extension_proto_rawDesc = "" +
 	"\x05group\x18\r \x01(\bR\x05group\x12\x16\n" +
 	"\x06thread\x18\x0e \x01(\tR\x06thread\x12\x14\n" +
 	"\x05input\x18\x0f \x01(\tR\x05input\x12\x16\n" +
-	"\x06person\x18\x10 \x01(\tR\x06person\"\xab\x01\n" +
+	"\x06person\x18\x10 \x01(\tR\x06person\x12\x18\n" +
+	"\acommand\x18\x11 \x01(\tR\acommand\"\xbf\x01\n" +
 	"\n" +
 	"CallResult\x12\x18\n" +
 	"\acontent\x18\x01 \x01(\tR\acontent\x12\x19\n" +
 	"\bis_error\x18\x02 \x01(\bR\aisError\x124\n" +
 	"\aeffects\x18\x03 \x03(\v2\x1a.switchboard.bus.v1.EffectR\aeffects\x12\x18\n" +
 	"\awaiting\x18\x04 \x01(\x05R\awaiting\x12\x18\n" +
-	"\anothing\x18\x05 \x01(\bR\anothing\"\x85\x02\n" +
+	"\anothing\x18\x05 \x01(\bR\anothing\x12\x12\n" +
+	"\x04text\x18\x06 \x01(\tR\x04text\"\x85\x02\n" +
 	"\x0fCompleteRequest\x12\x14\n" +
 	"\x05model\x18\x01 \x01(\tR\x05model\x12=\n" +
 	"\bmessages\x18\x02 \x03(\v2!.switchboard.extension.v1.MessageR\bmessages\x124\n" +

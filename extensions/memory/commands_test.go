@@ -18,7 +18,7 @@ func TestCommands(t *testing.T) {
 		}
 	}
 	give("memories", "", "Nothing is remembered.")
-	give("remember", "", "Write what to remember behind it")
+	give("remember", "", "There is nothing to remember: the text is empty.")
 	give("remember", "The kettle is in the kitchen\nand hot", "Remembered: The kettle is in the kitchen and hot [m")
 	give("remember", "The kettle is in the hall", "This is similar; /forget what no longer holds:\n\n- The kettle is in the kitchen and hot (")
 	give("remember", "The kettle is in the hall", "Known already: The kettle is in the hall [m")
@@ -32,7 +32,7 @@ func TestCommands(t *testing.T) {
 	if o := b.Command("memories", "kettles", from); strings.Contains(o.Content, "plants") {
 		t.Errorf("what does not fit is shown: %s", o.Content)
 	}
-	give("forget", "", "Write the ids behind it")
+	give("forget", "", "Usage: /forget IDS")
 	give("forget", "mnothing", "Nothing was forgotten: there is no memory mnothing")
 	var ids []string
 	for _, v := range decode[listing](t, b.MustCall("recall", fields{"query": "kettle"})).Memories {

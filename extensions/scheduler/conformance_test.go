@@ -56,7 +56,7 @@ func TestSchedulesIsACommand(t *testing.T) {
 	if got := k.MustCommand("schedules", "--all --limit 1"); !strings.Contains(got, "1 more") {
 		t.Errorf("one of them is %q", got)
 	}
-	if got := k.MustCommand("schedules", "soon"); !strings.Contains(got, "Limit is \"soon\"") || !strings.Contains(got, "Usage") {
+	if got := k.MustCommand("schedules", "soon"); !strings.Contains(got, "Limit must be a whole number, not 'soon'") || !strings.Contains(got, "Usage") {
 		t.Errorf("a wrong value is answered with %q", got)
 	}
 }

@@ -1,31 +1,33 @@
-package tasks
+package tasks_test
 
-import "testing"
+import (
+	"strings"
+	"testing"
 
-func TestWhatStandsBehindRun(t *testing.T) {
+	"github.com/switchboard-run/switchboard/contract"
+	"github.com/switchboard-run/switchboard/extensions/tasks"
+	"github.com/switchboard-run/switchboard/sdk/sdktest"
+)
+
+// TestCommandsSayHowTheyAreUsed gives commands that can't be read.
+func TestCommandsSayHowTheyAreUsed(t *testing.T) {
 	t.Parallel()
+	k := sdktest.Start(t, tasks.New(), sdktest.Options{})
 	for text, want := range map[string]string{
-		"":                      `{}`,
-		"2":                     `{"count":2}`,
-		"count=2":               `{"count":2}`,
-		"--count=2":             `{"count":2}`,
-		" 3  timeout=0.5 ":      `{"count":3,"timeout":0.5}`,
-		"--timeout=60":          `{"timeout":60}`,
-		"-1":                    `{"count":-1}`, // which the tool refuses
-		"2 3":                   "",
-		"2 count=3":             "",
-		"timeout=1 timeout=2":   "",
-		"1.5":                   "",
-		"many":                  "",
-		"timeout=soon":          "",
-		"2 name=a":              "",
-		"count=":                "",
-		"timeout":               "",
-		"999999999999999999999": "",
+		"send":                    "Usage: /send TO MESSAGE",
+		"send anna":               "Message is missing. Usage: /send TO MESSAGE",
+		"push":                    "Usage: /push PROMPT [name=TEXT]",
+		"push do it modle=x":      "Unknown option 'modle'. Did you mean model?",
+		"push do it deliver=post": "Deliver must be one of inbox, announce, not 'post'. Usage: /push",
+		"run many":                "Count must be a whole number, not 'many'. Usage: /run [count=NUMBER]",
+		"run 2 count=3":           "Unexpected argument '2'. Usage: /run",
+		"run 2 3":                 "Unexpected argument '3'. Usage: /run",
+		"run 0":                   "Count: got 0, want at least 1. Usage: /run",
+		"queue everything":        "Unexpected argument 'everything'. Usage: /queue [--all]",
 	} {
-		got, err := parseRun(text)
-		if string(got) != want || (err == nil) != (want != "") {
-			t.Errorf("/run %s: %s, %v, want %s", text, got, err, want)
+		name, rest, _ := strings.Cut(text, " ")
+		if o := k.Command(name, rest, contract.Command{}).MustAck(t); !strings.Contains(o.Content, want) {
+			t.Errorf("/%s is answered with %q, want %q", text, o.Content, want)
 		}
 	}
 }

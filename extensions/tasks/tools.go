@@ -44,13 +44,13 @@ func (t *tasks) tools() []sdk.Tool {
 				`"deliver": {"enum": ["inbox", "announce"], "description": "inbox (default): receive or check collects the result. announce: it is told to you as soon as it is there."}`),
 		},
 		{
-			Name: "run", Command: "run", Parse: parseRun, Call: t.run,
+			Name: "run", Command: "run", Call: t.run,
 			Description: "Start what is in your queue, count at a time, until it is empty. Returns at once.",
 			Schema: schema(``, `"count": {"type": "integer", "minimum": 1, "description": "How many at a time; all if not given."}`,
 				timeout("tasks without a timeout of their own are stopped after it.")),
 		},
 		{
-			Name: "queue", Command: "queue", Parse: parseAll, Call: t.queue, ReadOnly: true,
+			Name: "queue", Command: "queue", Call: t.queue, ReadOnly: true,
 			Description: "Show your tasks: queued, running, finished. Do not poll it: receive waits.",
 			Schema:      schema(``, allField),
 		},
@@ -65,7 +65,7 @@ func (t *tasks) tools() []sdk.Tool {
 			Schema:      schema(`"name"`, fmt.Sprintf(nameField, "Of the task.")),
 		},
 		{
-			Name: "send", Command: "send", Parse: parseSend, Call: t.send,
+			Name: "send", Command: "send", Call: t.send,
 			Description: "Put a message into the inbox of another agent of this conversation: main, or a task by its name, also one that is still queued.",
 			Schema: schema(`"to", "message"`, `"to": {"type": "string", "description": "main, or the name of a task."}`,
 				`"message": {"type": "string", "description": "The text."}`),
@@ -81,7 +81,7 @@ func (t *tasks) tools() []sdk.Tool {
 			Schema:      schema(``, fromField, orderField, lifoField),
 		},
 		{
-			Name: "inbox", Command: "inbox", Parse: parseAll, Call: t.inbox, ReadOnly: true,
+			Name: "inbox", Command: "inbox", Call: t.inbox, ReadOnly: true,
 			Description: "Show of whom messages and results lie in your inbox; nothing is taken out.",
 			Schema:      schema(``, allField),
 		},

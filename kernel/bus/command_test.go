@@ -35,9 +35,7 @@ func TestCommandIsAnsweredWithItsAcknowledgement(t *testing.T) {
 		w.subscribe("lab_watcher", on("lab.done")...)
 		lab, watcher := w.attach("lab", 10), w.attach("lab_watcher", 10)
 		seq := w.publish("command.shout", "chat/1")[0]
-		lab.answer(lab.take("chat/1"), &busv1.Outcome{
-			Kind: busv1.Outcome_KIND_ACK, Content: "HEY", Effects: []*busv1.Effect{publishEffect("lab.done", "done/1")},
-		})
+		lab.says(lab.take("chat/1"), "HEY", &busv1.Outcome{Kind: busv1.Outcome_KIND_ACK, Effects: []*busv1.Effect{publishEffect("lab.done", "done/1")}})
 		w.wantAnswers("lab to command.shout: HEY")
 		watcher.wantHeld("done/1")
 		w.wantState(seq, journal.Done)
@@ -45,9 +43,9 @@ func TestCommandIsAnsweredWithItsAcknowledgement(t *testing.T) {
 		// Without an answer there is none; nor with another outcome, or for another event.
 		w.publish("command.shout", "chat/2", "chat/3")
 		lab.ack("chat/2")
-		lab.answer(lab.take("chat/3"), &busv1.Outcome{Kind: busv1.Outcome_KIND_DROP, Content: "HEY", Reason: "no"})
+		lab.says(lab.take("chat/3"), "HEY", &busv1.Outcome{Kind: busv1.Outcome_KIND_DROP, Reason: "no"})
 		w.publish("lab.in", "chat/4")
-		lab.answer(lab.take("chat/4"), &busv1.Outcome{Kind: busv1.Outcome_KIND_ACK, Content: "HEY"})
+		lab.says(lab.take("chat/4"), "HEY", &busv1.Outcome{Kind: busv1.Outcome_KIND_ACK})
 		w.wantAnswers("lab to command.shout: HEY")
 	})
 }
@@ -59,15 +57,13 @@ func TestRefusedAnswerTakesTheEffectsWithIt(t *testing.T) {
 		lab := w.attach("lab", 10)
 		w.router.set(func() { w.router.refuses = fmt.Errorf("%w: not now", contract.ErrConflict) })
 		w.publish("command.shout", "chat/1")
-		lab.answer(lab.take("chat/1"), &busv1.Outcome{
-			Kind: busv1.Outcome_KIND_ACK, Content: "HEY", Effects: []*busv1.Effect{publishEffect("lab.done", "done/1")},
-		})
+		lab.says(lab.take("chat/1"), "HEY", &busv1.Outcome{Kind: busv1.Outcome_KIND_ACK, Effects: []*busv1.Effect{publishEffect("lab.done", "done/1")}})
 		lab.wantHeld("chat/1")
 		if n := len(w.events("lab.done")); n != 0 {
 			w.Errorf("%d events were published", n)
 		}
 		w.router.set(func() { w.router.refuses, w.router.answers = nil, nil })
-		lab.answer(lab.take("chat/1"), &busv1.Outcome{Kind: busv1.Outcome_KIND_ACK, Content: "HEY"})
+		lab.says(lab.take("chat/1"), "HEY", &busv1.Outcome{Kind: busv1.Outcome_KIND_ACK})
 		w.wantAnswers("lab to command.shout: HEY")
 	})
 }
@@ -89,7 +85,7 @@ func TestInterruptedCommandIsUncertain(t *testing.T) {
 			d := lab.take(name)
 			uncertain[name] = d.GetUncertain()
 			if name == "a/1" {
-				lab.answer(d, &busv1.Outcome{Kind: busv1.Outcome_KIND_ACK, Content: "HEY"})
+				lab.says(d, "HEY", &busv1.Outcome{Kind: busv1.Outcome_KIND_ACK})
 			}
 		}
 		uncertain["a/2"] = lab.take("a/2").GetUncertain()

@@ -28,15 +28,16 @@ type Lease struct {
 	asked    atomic.Int64 // completions of the turn
 	item     *item
 	sink     *Sink
-	started  int64 // Unix microseconds
-	clock    int64 // Unix microseconds from which its time counts
-	stops    int   // how many wait, so that its time stands still
-	stopped  int64 // Unix microseconds since when
-	taken    bool  // a handler has it
-	answered bool  // the handler has answered
-	over     int64 // Unix microseconds at which its context was cancelled
-	revoked  bool  // void, or about to be by the commit that is being applied
-	released bool  // its lane is free again
+	started  int64  // Unix microseconds
+	clock    int64  // Unix microseconds from which its time counts
+	stops    int    // how many wait, so that its time stands still
+	stopped  int64  // Unix microseconds since when
+	taken    bool   // a handler has it
+	answered bool   // the handler has answered
+	answer   string // of a command: to the person who gave it
+	over     int64  // Unix microseconds at which its context was cancelled
+	revoked  bool   // void, or about to be by the commit that is being applied
+	released bool   // its lane is free again
 }
 
 func newRandom() *rand.ChaCha8 {

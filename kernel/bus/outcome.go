@@ -45,6 +45,17 @@ func (b *Bus) Outcomes(a *Actor, outcomes []*busv1.Outcome) {
 // Outcome is Outcomes for one answer.
 func (b *Bus) Outcome(a *Actor, o *busv1.Outcome) { b.Outcomes(a, []*busv1.Outcome{o}) }
 
+// Answer is Outcome for a command: with an ack, the text goes to the person who gave
+// it, in the same commit.
+func (b *Bus) Answer(a *Actor, o *busv1.Outcome, text string) {
+	b.mu.Lock()
+	if l := b.leases[o.GetToken()]; l != nil && l.Extension == a.ID && l.Generation == a.Generation {
+		l.answer = text
+	}
+	b.mu.Unlock()
+	b.Outcome(a, o)
+}
+
 func (b *Bus) outcome(l *Lease, o *busv1.Outcome) {
 	switch o.GetKind() {
 	case busv1.Outcome_KIND_ACK:
@@ -71,7 +82,7 @@ func (b *Bus) settle(l *Lease, o *busv1.Outcome, state journal.DeliveryState) {
 			return err
 		}
 		if state == journal.Done && (class == classInput || class == classCommand) && b.hooks.Ack != nil {
-			if err := b.hooks.Ack(tx, o.GetContent()); err != nil {
+			if err := b.hooks.Ack(tx, l.answer); err != nil {
 				return err
 			}
 		}

@@ -2,6 +2,7 @@ package bus
 
 import (
 	"context"
+	"slices"
 
 	"github.com/switchboard-run/switchboard/contract/busv1"
 )
@@ -119,6 +120,18 @@ func (s *Sink) Credit(n int) {
 	s.granted = true
 	s.credit += n
 	s.bus.dispatch(s)
+}
+
+// Take gives back the credit of a delivery that was sent: its handler has it.
+func (s *Sink) Take(token string) {
+	s.bus.mu.Lock()
+	defer s.bus.mu.Unlock()
+	if i := slices.IndexFunc(s.untaken, func(l *Lease) bool { return l.Token == token }); i >= 0 {
+		s.untaken[i].taken = true
+		s.untaken = slices.Delete(s.untaken, i, i+1)
+		s.credit++
+		s.bus.dispatch(s)
+	}
 }
 
 func (s *Sink) signal() {

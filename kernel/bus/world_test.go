@@ -344,6 +344,11 @@ func (x *extension) answer(d *busv1.Delivery, o *busv1.Outcome) {
 	x.w.Outcome(x.actor, o)
 }
 
+func (x *extension) says(d *busv1.Delivery, text string, o *busv1.Outcome) {
+	o.Token = d.GetToken()
+	x.w.Answer(x.actor, o, text)
+}
+
 func (x *extension) ack(name string, effects ...*busv1.Effect) {
 	x.w.Helper()
 	x.answer(x.take(name), &busv1.Outcome{Kind: busv1.Outcome_KIND_ACK, Effects: effects})

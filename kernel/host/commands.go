@@ -1,10 +1,20 @@
 package host
 
 import (
+	"context"
 	"slices"
+	"strings"
+	"sync"
+
+	"github.com/switchboard-run/switchboard/contract"
+	"github.com/switchboard-run/switchboard/contract/busv1"
+	"github.com/switchboard-run/switchboard/contract/extensionv1"
 
 	"github.com/switchboard-run/switchboard/contract/kernelv1"
+	"github.com/switchboard-run/switchboard/kernel/bus"
+	"github.com/switchboard-run/switchboard/kernel/command"
 	"github.com/switchboard-run/switchboard/kernel/directory"
+	"github.com/switchboard-run/switchboard/kernel/tools"
 )
 
 // commands are the slash commands as the contract shows them: the kernel's own
@@ -16,4 +26,76 @@ func commands(now *directory.Snapshot) []*kernelv1.Command {
 		out[i] = &kernelv1.Command{Name: c.Name, Description: c.Description}
 	}
 	return out
+}
+
+// commandCalls calls the tools that people call as commands, for one extension.
+type commandCalls struct {
+	host  *Host
+	guest *guest
+	sink  *bus.Sink
+	tools map[string]*command.Tool // by command
+
+	calls  sync.WaitGroup
+	mu     sync.Mutex
+	cancel map[string]context.CancelCauseFunc // by token
+}
+
+func (h *Host) newCommandCalls(g *guest, sink *bus.Sink) *commandCalls {
+	c := &commandCalls{
+		host: h, guest: g, sink: sink, tools: map[string]*command.Tool{}, cancel: map[string]context.CancelCauseFunc{},
+	}
+	for _, t := range g.description.GetTools() {
+		if t.GetCommand() != "" {
+			c.tools[t.GetCommand()] = &command.Tool{Tool: t, Schema: tools.Entry(g.actor.ID, t).Schema}
+		}
+	}
+	return c
+}
+
+// take runs the commands of a frame, and takes them out of it.
+func (c *commandCalls) take(ctx context.Context, f bus.Frame) bus.Frame {
+	f.Deliveries = slices.DeleteFunc(f.Deliveries, func(d *busv1.Delivery) bool { return c.begin(ctx, d) })
+	f.Cancels = slices.DeleteFunc(f.Cancels, func(token string) bool {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		cancel := c.cancel[token]
+		if cancel != nil {
+			cancel(command.ErrTimeout)
+		}
+		return cancel != nil
+	})
+	return f
+}
+
+// begin runs a delivery if it is a command that the extension provides.
+func (c *commandCalls) begin(ctx context.Context, d *busv1.Delivery) bool {
+	name, is := strings.CutPrefix(d.GetEvent().GetTopic(), contract.TopicCommand)
+	now := c.host.Directory.Current()
+	known := now.Command(name)
+	if !is || d.GetEvent().GetSource() != contract.KernelSource || known == nil || known.Extension != c.guest.actor.ID {
+		return false
+	}
+	ctx, cancel := context.WithCancelCause(ctx)
+	c.mu.Lock()
+	c.cancel[d.GetToken()] = cancel
+	c.mu.Unlock()
+	c.calls.Go(func() {
+		defer cancel(nil)
+		c.sink.Take(d.GetToken())
+		o, answer := &busv1.Outcome{Token: d.GetToken(), Kind: busv1.Outcome_KIND_ACK}, known.Title+" doesn't offer /"+name+" now."
+		if tool := c.tools[name]; tool != nil {
+			o, answer = command.Run(ctx, d, tool, now.Location.String(), c.call)
+		}
+		c.mu.Lock()
+		delete(c.cancel, d.GetToken())
+		c.mu.Unlock()
+		if c.guest.ctx.Err() == nil { // else the bus knows that the attempt has ended
+			c.host.Bus.Answer(c.guest.actor, o, answer)
+		}
+	})
+	return true
+}
+
+func (c *commandCalls) call(ctx context.Context, r *extensionv1.CallRequest) (*extensionv1.CallResult, error) {
+	return c.host.callTool(ctx, c.guest, r)
 }

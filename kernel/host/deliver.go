@@ -21,6 +21,9 @@ import (
 )
 
 const (
+	// commandCredit is how many commands may be on their way to an extension that
+	// handles no events.
+	commandCredit = 16
 	// frameSize is about how much a frame of deliveries holds; a single one is
 	// always smaller than the largest message.
 	frameSize = contract.MaxMessage / 4
@@ -45,6 +48,21 @@ func (h *Host) deliver(g *guest, sink *bus.Sink) {
 func (h *Host) exchange(g *guest, sink *bus.Sink) error {
 	ctx, cancel := context.WithCancel(g.ctx)
 	defer cancel()
+	commands := h.newCommandCalls(g, sink)
+	defer commands.calls.Wait()
+	if !g.handlesEvents() {
+		sink.Credit(commandCredit)
+		for {
+			frame, ok := sink.Next(ctx)
+			if !ok {
+				<-ctx.Done()
+				return ctx.Err()
+			}
+			for _, d := range commands.take(ctx, frame).Deliveries {
+				h.Bus.Outcome(g.actor, &busv1.Outcome{Token: d.GetToken(), Kind: busv1.Outcome_KIND_FAIL, Reason: "the extension handles no events"})
+			}
+		}
+	}
 	stream, err := extensionv1.NewEventsClient(g.conn).Deliver(ctx)
 	if err != nil {
 		return err
@@ -53,7 +71,7 @@ func (h *Host) exchange(g *guest, sink *bus.Sink) error {
 		defer cancel()
 		for {
 			frame, ok := sink.Next(ctx)
-			if !ok || !sendFrames(stream.Send, frame) {
+			if !ok || !sendFrames(stream.Send, commands.take(ctx, frame)) {
 				return
 			}
 		}
@@ -73,6 +91,9 @@ func (h *Host) exchange(g *guest, sink *bus.Sink) error {
 
 // sendFrames sends what is waiting in as many frames as its size needs.
 func sendFrames(send func(*extensionv1.DeliverFrame) error, f bus.Frame) bool {
+	if len(f.Deliveries) == 0 && len(f.Cancels) == 0 {
+		return true
+	}
 	frame, size := &extensionv1.DeliverFrame{Cancels: f.Cancels}, 0
 	for _, d := range f.Deliveries {
 		n := deliverySize(d)
@@ -104,6 +125,10 @@ func (h *Host) CallTool(ctx context.Context, extension string, r *extensionv1.Ca
 	if g == nil {
 		return nil, fmt.Errorf("%w: %s is not running", contract.ErrUnavailable, extension)
 	}
+	return h.callTool(ctx, g, r)
+}
+
+func (h *Host) callTool(ctx context.Context, g *guest, r *extensionv1.CallRequest) (*extensionv1.CallResult, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	defer context.AfterFunc(g.ctx, cancel)()
@@ -112,7 +137,7 @@ func (h *Host) CallTool(ctx context.Context, extension string, r *extensionv1.Ca
 	if err != nil {
 		g.failed(err)
 		if reached.Addr == nil && status.Code(err) == codes.Unavailable {
-			return nil, fmt.Errorf("%w: %s cannot be reached", contract.ErrUnavailable, extension) // and has not got the call
+			return nil, fmt.Errorf("%w: %s cannot be reached", contract.ErrUnavailable, g.actor.ID) // and has not got the call
 		}
 		return nil, gone(g, err)
 	}

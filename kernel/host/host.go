@@ -13,6 +13,7 @@ import (
 	"encoding/hex"
 	"fmt"
 	"net"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -70,6 +71,11 @@ type guest struct {
 	ctx         context.Context
 	stopping    atomic.Bool // it has been asked to finish
 	broken      atomic.Int64
+}
+
+// handlesEvents says whether it serves the stream of deliveries.
+func (g *guest) handlesEvents() bool {
+	return g.description.GetEvents() || g.description.GetChannel() || g.actor.Agent
 }
 
 // mourning is how long an extension gets no calls after its connection broke: it
@@ -143,7 +149,7 @@ func (h *Host) Open(ctx context.Context, a *bus.Actor, conn grpc.ClientConnInter
 	h.mu.Lock()
 	h.running[a.ID] = g
 	h.mu.Unlock()
-	if d.GetEvents() || d.GetChannel() || a.Agent {
+	if g.handlesEvents() || slices.ContainsFunc(d.GetTools(), func(t *extensionv1.Tool) bool { return t.GetCommand() != "" }) {
 		go h.deliver(g, h.Bus.Attach(a))
 	}
 }

@@ -30,6 +30,6 @@ func (w *World) Commands(id string, names ...string) *Extension {
 
 // Says acknowledges a command with an answer to who gave it.
 func (x *Extension) Says(d *busv1.Delivery, content string, effects ...*busv1.Effect) {
-	x.w.Bus.Outcome(x.Actor, &busv1.Outcome{Token: d.GetToken(), Kind: busv1.Outcome_KIND_ACK, Content: content, Effects: effects})
+	x.w.Bus.Answer(x.Actor, &busv1.Outcome{Token: d.GetToken(), Kind: busv1.Outcome_KIND_ACK, Effects: effects}, content)
 	x.w.Settle()
 }

@@ -1,13 +1,14 @@
-// Package sandbox limits what the process of an extension may use of the
-// machine: files, the network, other processes, and some resources. The kernel
-// makes a Policy of a manifest; the process puts it in force for itself before
-// any code of the extension runs, and all that it starts inherits it.
+// Package sandbox is how the process of an extension may use the machine: files,
+// the network, other processes, and some resources. The caller of the kernel makes
+// a Policy of a manifest; the program that runs the extension puts it in force for
+// itself before any code of the extension runs, and all processes that it starts
+// inherit it.
 //
 // # Promises
 //
 // A policy that the system can enforce is enforced, or the process does not
-// start: nothing fails open. Once in force it cannot be undone, by root neither.
-// What the system cannot enforce, Support says, and nothing pretends otherwise.
+// start: nothing fails open. Once in force it cannot be undone, not even by root.
+// Support says what the system cannot enforce.
 //
 //   - Files (Linux with Landlock): what the policy does not name cannot be
 //     opened, made, renamed or removed.
@@ -116,7 +117,7 @@ func (p *Policy) Encode() string {
 func Decode(text string) (*Policy, error) {
 	p := &Policy{}
 	if err := json.Unmarshal([]byte(text), p); err != nil {
-		return nil, fmt.Errorf("reading the sandbox's policy in %s: %w", Variable, err)
+		return nil, fmt.Errorf("read the sandbox policy in %s: %w", Variable, err)
 	}
 	return p, nil
 }

@@ -14,14 +14,12 @@ type Support struct {
 	Seccomp  bool // sockets can be kept from a process
 }
 
-// Versions of Landlock's interface that bring something.
+// Versions of Landlock's interface from which on something is limited.
 const (
-	abiRename   = 2 // files can move between directories
-	abiPorts    = 4
-	abiScopes   = 6
-	abiSockets  = 9 // sockets in the file system
-	abiUDP      = 10
-	nameService = 53
+	abiPorts   = 4
+	abiScopes  = 6
+	abiSockets = 9 // sockets in the file system
+	abiUDP     = 10
 )
 
 // Detect asks the system, once.

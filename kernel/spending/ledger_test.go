@@ -82,20 +82,20 @@ func (w *world) limit(limits map[string]int64) {
 	w.Know(func(s *directory.Snapshot) { s.DailyTokens = limits })
 }
 
-// reports compares a report, each row as "name calls input output estimated".
-func (w *world) reports(by string, days int, want ...string) {
+// sums compares what was kept, each as "day agent model calls input output estimated".
+func (w *world) sums(days int, want ...string) {
 	w.T.Helper()
 	w.Wait(journal.LazyDelay)
-	rows, err := w.ledger.Report(w.T.Context(), by, days)
+	rows, _, err := w.ledger.Rows(w.T.Context(), days)
 	if err != nil {
 		w.T.Fatal(err)
 	}
 	got := []string{}
 	for _, r := range rows {
-		got = append(got, fmt.Sprint(r.Name, " ", r.Calls, " ", r.Input, " ", r.Output, " ", r.Estimated))
+		got = append(got, fmt.Sprint(r.Day, " ", r.Agent, " ", r.Model, " ", r.Calls, " ", r.Input, " ", r.Output, " ", r.Estimated))
 	}
 	if !slices.Equal(got, want) {
-		w.T.Errorf("by %s, %d days: got %q, want %q", by, days, got, want)
+		w.T.Errorf("%d days: got %q, want %q", days, got, want)
 	}
 }
 
@@ -113,15 +113,15 @@ func TestSumsAreKept(t *testing.T) {
 		}
 		c.Spent(nil, contract.ModelUsage{Agent: "chat", Session: "s-chat", Model: "local/a/b", InputTokens: 1, Estimated: true})
 
-		w.reports(spending.ByDay, 30, "2000-01-01 3 1300 31 0", "2000-01-02 2 8 7 1")
-		w.reports(spending.ByDay, 1, "2000-01-02 2 8 7 1")
-		w.reports(spending.ByAgent, 2, "orchestrator 1 1000 1 0", "chat 4 308 37 1")
-		w.reports(spending.ByModel, 2, "openai/mini 3 1300 31 0", "local/a/b 2 8 7 1")
-		w.reports(spending.BySession, 2, "s-orchestrator 1 1000 1 0", "s-chat 4 308 37 1")
-		w.reports(spending.BySession, 1, "s-chat 2 8 7 1")
-		for by, days := range map[string]int{"moon": 1, spending.ByDay: 0, spending.ByAgent: 401} {
-			if _, err := w.ledger.Report(w.T.Context(), by, days); !errors.Is(err, contract.ErrInvalid) {
-				w.T.Errorf("by %s, %d days: %v", by, days, err)
+		second := []string{"2000-01-02 chat local/a/b 2 8 7 1"}
+		w.sums(1, second...)
+		w.sums(30, append([]string{"2000-01-01 chat openai/mini 2 300 30 0", "2000-01-01 orchestrator openai/mini 1 1000 1 0"}, second...)...)
+		if _, from, err := w.ledger.Rows(w.T.Context(), 2); err != nil || !from.Equal(time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC)) {
+			t.Errorf("two days begin %s, %v", from, err)
+		}
+		for _, days := range []int{0, 401} {
+			if _, _, err := w.ledger.Rows(w.T.Context(), days); !errors.Is(err, contract.ErrInvalid) {
+				w.T.Errorf("%d days: %v", days, err)
 			}
 		}
 	})
@@ -224,7 +224,7 @@ func TestADayEndsAtMidnightOfTheZone(t *testing.T) {
 		w.Know(func(s *directory.Snapshot) { s.Location = time.FixedZone("West", -3*3600) })
 		w.limit(map[string]int64{"total": 10})
 		w.spends("chat", "openai/mini", 10, 0) // 21:00 of the day before
-		w.reports(spending.ByDay, 1, "1999-12-31 1 10 0 0")
+		w.sums(1, "1999-12-31 chat openai/mini 1 10 0 0")
 		w.refuses("chat", "openai/mini", "until midnight (West)")
 		w.Wait(2*time.Hour + 59*time.Minute)
 		w.refuses("chat", "openai/mini")
@@ -316,6 +316,9 @@ func TestAnEventAtTheEndOfItsChain(t *testing.T) {
 			w.T.Fatal(err)
 		}
 		c.Spent(&busv1.Event{Id: "e1", CorrelationId: "e1", Hop: contract.MaxHops}, contract.ModelUsage{Agent: "chat", Session: "s1", Model: "openai/mini", InputTokens: 2})
-		w.reports(spending.BySession, 1, "s1 1 2 0 0", "s-chat 1 1 0 0")
+		w.sums(1, "2000-01-01 chat openai/mini 2 3 0 0")
+		if n := len(w.Events(contract.TopicModelUsage)); n != 2 {
+			t.Errorf("%d events tell of two completions", n)
+		}
 	})
 }

@@ -210,12 +210,12 @@ func TestCrashLoopFails(t *testing.T) {
 	if err := os.Remove(flag); err != nil {
 		t.Fatal(err)
 	}
-	if err := b.Restart("loop"); err != nil {
+	if _, err := b.Restart("loop"); err != nil {
 		t.Fatal(err)
 	}
 	b.active(t, mark, "loop")
 	b.active(t, mark, "user")
-	if err := b.Restart("nobody"); !errors.Is(err, contract.ErrNotFound) {
+	if _, err := b.Restart("nobody"); !errors.Is(err, contract.ErrNotFound) {
 		t.Errorf("restarting an unknown one: %v", err)
 	}
 }
@@ -271,7 +271,7 @@ func TestStoppedProcessHoldsNobodyUp(t *testing.T) {
 	first := b.active(t, 0, "frozen")
 	freeze(t, first)
 	mark := b.mark()
-	if err := b.Restart("frozen"); err != nil {
+	if _, err := b.Restart("frozen"); err != nil {
 		t.Fatal(err)
 	}
 	second := b.active(t, mark, "frozen")

@@ -47,15 +47,14 @@ var _ process = (*pluginProcess)(nil)
 // pluginLauncher starts processes whose sockets live in runDir.
 func pluginLauncher(runDir string, spawner *spawner) launcher {
 	return func(ctx context.Context, l launch) (process, error) {
-		p, err := startPlugin(ctx, runDir, spawner, l)
-		if err != nil {
-			return nil, err
+		if l.Serve != nil {
+			return startLocal(l.Serve)
 		}
-		return p, nil
+		return startPlugin(ctx, runDir, spawner, l)
 	}
 }
 
-func startPlugin(ctx context.Context, runDir string, spawner *spawner, l launch) (*pluginProcess, error) {
+func startPlugin(ctx context.Context, runDir string, spawner *spawner, l launch) (process, error) {
 	alive, cancel := context.WithCancelCause(context.Background())
 	out := newOutput(l.IDs, l.Log)
 	p := &pluginProcess{ctx: alive, finished: make(chan struct{}), conns: map[*grpc.ClientConn]bool{}}

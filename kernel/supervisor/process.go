@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	"iter"
+	"net"
 	"time"
 
 	"google.golang.org/grpc"
@@ -64,6 +65,7 @@ type launch struct {
 	IDs      []string // the extensions it serves
 	Command  []string
 	Dir      string
+	Serve    func(context.Context, net.Listener) error // instead of Command
 	Env      []string
 	AutoMTLS bool
 	Policy   *sandbox.Policy // nil: no sandbox

@@ -106,7 +106,7 @@ func TestGrandchild(t *testing.T) {
 		}
 		mark := b.mark()
 		if how == "restart" {
-			if err := b.Restart("one"); err != nil {
+			if _, err := b.Restart("one"); err != nil {
 				t.Fatal(err)
 			}
 		} else {
@@ -270,14 +270,14 @@ func TestSDK(t *testing.T) {
 		t.Fatal(err)
 	}
 	b.gone(t, mark, "two")
-	if err := b.Restart("base"); err != nil {
+	if _, err := b.Restart("base"); err != nil {
 		t.Fatal(err)
 	}
 	if j := b.active(t, mark, "two"); j.PID != i.PID || i.Context().Err() != nil {
 		t.Errorf("the process was swapped: %d, %d", i.PID, j.PID)
 	}
 	mark = b.mark()
-	if err := b.Restart("one"); err != nil {
+	if _, err := b.Restart("one"); err != nil {
 		t.Fatal(err)
 	}
 	for _, id := range []string{"one", "two"} {

@@ -2,6 +2,8 @@ package supervisor
 
 import (
 	"cmp"
+	"context"
+	"net"
 	"time"
 
 	"github.com/switchboard-run/switchboard/contract/extensionv1"
@@ -21,6 +23,10 @@ type Spec struct {
 	// relative to Dir; a bare name is looked up in the kernel's PATH.
 	Command []string
 	Dir     string
+	// Serve, in place of Command, serves the contract in this process: on the
+	// listener, until ctx ends, when it has to return soon. It is called for each
+	// start, and cannot share a process.
+	Serve func(ctx context.Context, l net.Listener) error
 	// Env is the complete environment, see AllowedEnv.
 	Env []string
 	// StartTimeout is the time from exec until the extension is active,

@@ -239,19 +239,22 @@ func (u *unit) takeNext() (changed bool) {
 	return changed
 }
 
-// Restart ends the process of an extension, gracefully, if it runs, and starts
-// it again, also if it had failed. Earlier failures are forgotten.
-func (s *Supervisor) Restart(id string) error {
+// Restart ends the process of an extension gracefully, if it runs, and starts it
+// again, also if it had failed. Earlier failures are forgotten. It returns all
+// extensions that share the process: they restart together.
+func (s *Supervisor) Restart(id string) (restarted []string, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	m := s.members[id]
 	if m == nil {
-		return fmt.Errorf("restarting extension %s: %w: see switchboard extensions list", id, contract.ErrNotFound)
+		return nil, fmt.Errorf("restart extension %s: %w", id, contract.ErrNotFound)
 	}
 	if s.stopping {
-		return fmt.Errorf("restarting extension %s: %w", id, errStopped)
+		return nil, fmt.Errorf("restart extension %s: %w", id, errStopped)
 	}
+	restarted = []string{id}
 	if u := m.unit; u != nil {
+		restarted = sortedKeys(u.members)
 		u.recovery.reset()
 		for _, m := range u.members {
 			m.recovery.reset()
@@ -259,7 +262,7 @@ func (s *Supervisor) Restart(id string) error {
 		u.restart = u.phase != idle && u.phase != quitting
 	}
 	s.reconcile()
-	return nil
+	return restarted, nil
 }
 
 // Kill ends the process of an extension with SIGKILL, which counts as a crash:

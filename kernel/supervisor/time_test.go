@@ -118,7 +118,7 @@ func TestPolicy(t *testing.T) {
 				if s := b.status("one"); test.want != BackingOff && s.State != test.want {
 					t.Errorf("a minute later: %+v", s)
 				}
-				if err := b.Restart("one"); err != nil {
+				if _, err := b.Restart("one"); err != nil {
 					t.Fatal(err)
 				}
 				synctest.Wait()
@@ -260,7 +260,7 @@ func TestGroupMemberStops(t *testing.T) {
 		if s, r := b.status("one"), b.status("two"); s.State != Active || s.Generation > 3 || r.State != Inactive {
 			t.Errorf("one: %+v\ntwo: %+v", s, r)
 		}
-		if err := b.Restart("base"); err != nil {
+		if _, err := b.Restart("base"); err != nil {
 			t.Fatal(err)
 		}
 		synctest.Wait()
@@ -344,7 +344,7 @@ func randomLife(t *testing.T, b *fakeBench, r *rand.Rand) {
 				live[len(live)/2].end(exit{Clean: what == 2, Reason: "it broke"})
 			}
 		case 4:
-			_ = b.Restart(ids[3])
+			_, _ = b.Restart(ids[3])
 		case 5:
 			_ = b.Kill(ids[2], 0, "test")
 		default:
@@ -359,7 +359,7 @@ func randomLife(t *testing.T, b *fakeBench, r *rand.Rand) {
 		t.Fatal(err)
 	}
 	for _, id := range ids {
-		_ = b.Restart(id)
+		_, _ = b.Restart(id)
 	}
 	time.Sleep(time.Hour)
 	if err := b.Wait(context.Background()); err != nil {

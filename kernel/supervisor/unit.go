@@ -86,7 +86,7 @@ func (s *Supervisor) launchOf(u *unit) launch {
 	for _, id := range sortedKeys(u.members) {
 		spec := u.members[id].spec
 		l.IDs = append(l.IDs, id)
-		l.Command, l.Dir = spec.Command, spec.Dir
+		l.Command, l.Dir, l.Serve = spec.Command, spec.Dir, spec.Serve
 		l.Env = mergeEnv(l.Env, spec.Env)
 		l.AutoMTLS = l.AutoMTLS || spec.AutoMTLS
 		l.Confine = spec.Confine

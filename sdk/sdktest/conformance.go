@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"go.uber.org/goleak"
 	"google.golang.org/protobuf/proto"
@@ -199,9 +200,6 @@ func (c conformance) garbage(t *testing.T) {
 	if c.facts.Channel {
 		topics = append(slices.Clip(topics), contract.TopicChannelSend+c.facts.ID)
 	}
-	for _, command := range c.facts.Commands {
-		topics = append(slices.Clip(topics), contract.TopicCommand+command)
-	}
 	for _, topic := range topics {
 		for _, payload := range []string{"null", "[]", `"text"`, "0", `{"text":17}`, `{"session":[]}`, "\xff"} {
 			o := k.Deliver(topic, []byte(payload))
@@ -224,9 +222,7 @@ func (c conformance) commands(t *testing.T) {
 			t.Errorf("/%s with a parameter that does not exist is not answered: %s", command, o)
 		}
 		for _, text := range []string{"", "--", `"not closed`, "=", "—x\u0000", "{}", strings.Repeat("many words ", 1000)} {
-			h := k.Begin(contract.TopicCommand+command, contract.Command{Name: command, Text: text, ReplyTo: "handle"})
-			h.Cancel() // it may be one that waits
-			o := h.Wait()
+			o := k.Command(command, text, contract.Command{}, Until(time.Now())) // it may be one that waits
 			c.noPanic(t, o.Reason+o.Content, o.Lost)
 			if o.Kind == busv1.Outcome_KIND_UNSPECIFIED {
 				t.Errorf("/%s %.20s has no outcome: %s", command, text, o)

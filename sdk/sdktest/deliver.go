@@ -3,6 +3,7 @@ package sdktest
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -13,7 +14,9 @@ import (
 	"github.com/switchboard-run/switchboard/contract"
 	"github.com/switchboard-run/switchboard/contract/busv1"
 	"github.com/switchboard-run/switchboard/contract/extensionv1"
+	"github.com/switchboard-run/switchboard/kernel/command"
 	"github.com/switchboard-run/switchboard/kernel/router"
+	"github.com/switchboard-run/switchboard/kernel/tools"
 )
 
 // DeliveryOption refines a delivery.
@@ -153,7 +156,26 @@ func (k *Kernel) Command(name, text string, given contract.Command, options ...D
 			*field.value = field.made
 		}
 	}
-	return k.Deliver(contract.TopicCommand+name, given, append([]DeliveryOption{Keyed(given.ReplyTo)}, options...)...)
+	d := k.delivery(contract.TopicCommand+name, given, append([]DeliveryOption{Keyed(given.ReplyTo)}, options...)...)
+	defer k.state.endLane(d.GetToken())
+	r := k.now()
+	offered := k.Describe().GetTools()
+	i := slices.IndexFunc(offered, func(t *extensionv1.Tool) bool { return t.GetCommand() == name })
+	if i < 0 {
+		k.t.Fatalf("sdktest: no tool is the command /%s", name)
+	}
+	tool := offered[i]
+	ctx, cancel := context.WithCancelCause(k.t.Context())
+	defer cancel(nil)
+	if d.GetDeadlineUs() > 0 {
+		defer time.AfterFunc(time.Until(time.UnixMicro(d.GetDeadlineUs())), func() { cancel(command.ErrTimeout) }).Stop()
+	}
+	o, answer := command.Run(ctx, d, &command.Tool{Tool: tool, Schema: tools.Entry(k.ID(), tool).Schema}, k.options.Timezone,
+		func(ctx context.Context, q *extensionv1.CallRequest) (*extensionv1.CallResult, error) {
+			result, err := extensionv1.NewToolsClient(r.conn).Call(ctx, q)
+			return result, contract.FromStatus(err)
+		})
+	return k.settled(o, answer)
 }
 
 // MustCommand is Command that is acked, and returns the answer.
@@ -175,6 +197,15 @@ type Handling struct {
 func (k *Kernel) Begin(topic string, payload any, options ...DeliveryOption) *Handling {
 	k.t.Helper()
 	r := k.now()
+	d := k.delivery(topic, payload, options...)
+	h := &Handling{k: k, r: r, token: d.GetToken(), done: make(chan struct{})}
+	r.deliveries.send(h, d)
+	return h
+}
+
+// delivery is an event that is about to be handed over.
+func (k *Kernel) delivery(topic string, payload any, options ...DeliveryOption) *busv1.Delivery {
+	k.t.Helper()
 	d := &busv1.Delivery{
 		Attempt: 1, Subscription: topic,
 		Event: &busv1.Event{
@@ -185,9 +216,7 @@ func (k *Kernel) Begin(topic string, payload any, options ...DeliveryOption) *Ha
 		o(d)
 	}
 	k.state.admit(d)
-	h := &Handling{k: k, r: r, token: d.GetToken(), done: make(chan struct{})}
-	r.deliveries.send(h, d)
-	return h
+	return d
 }
 
 // admit gives a delivery its token and its event a place in the order.
@@ -344,17 +373,7 @@ func (d *deliveries) read() {
 
 // outcome commits what an outcome carries and ends its lane.
 func (d *deliveries) outcome(o *busv1.Outcome) {
-	out := Outcome{
-		Kind: o.GetKind(), Reason: o.GetReason(), Content: o.GetContent(), Effects: o.GetEffects(),
-		RetryAfter: time.Duration(o.GetRetryAfterMs()) * time.Millisecond,
-	}
-	if len(o.GetEffects()) > 0 {
-		receipt := d.k.commit(&busv1.Commit{Lane: o.GetToken(), Effects: o.GetEffects()})
-		out.Results, out.Refused = receipt.GetResults(), contract.FromProto(receipt.GetError())
-		if out.Refused != nil {
-			out.Effects, out.Content = nil, ""
-		}
-	}
+	out := d.k.settled(o, "")
 	d.k.state.endLane(o.GetToken())
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -362,6 +381,22 @@ func (d *deliveries) outcome(o *busv1.Outcome) {
 		delete(d.waiting, o.GetToken())
 		d.settle(h, out)
 	}
+}
+
+// settled commits what an outcome carries.
+func (k *Kernel) settled(o *busv1.Outcome, answer string) Outcome {
+	out := Outcome{
+		Kind: o.GetKind(), Reason: o.GetReason(), Content: answer, Effects: o.GetEffects(),
+		RetryAfter: time.Duration(o.GetRetryAfterMs()) * time.Millisecond,
+	}
+	if len(o.GetEffects()) > 0 {
+		receipt := k.commit(&busv1.Commit{Lane: o.GetToken(), Effects: o.GetEffects()})
+		out.Results, out.Refused = receipt.GetResults(), contract.FromProto(receipt.GetError())
+		if out.Refused != nil {
+			out.Effects, out.Content = nil, ""
+		}
+	}
+	return out
 }
 
 func (s *state) endLane(token string) {

@@ -9,7 +9,8 @@ import (
 	"time"
 
 	"github.com/switchboard-run/switchboard/contract"
-	"github.com/switchboard-run/switchboard/kernel/control"
+	"github.com/switchboard-run/switchboard/contract/adminv1"
+	"github.com/switchboard-run/switchboard/sdk/admin"
 )
 
 // listedTask is a task as the command line lists it.
@@ -200,7 +201,7 @@ func (h *house) counted(answered ...string) {
 	if left := h.query(`SELECT key, CAST(value AS TEXT) FROM kv WHERE owner = 'tasks' AND (key LIKE 'inbox/%' OR key LIKE 'order/%')`); len(left) > 0 {
 		h.t.Errorf("the end has left:\n%s", strings.Join(left, "\n"))
 	}
-	for _, s := range list[[]control.Session](h.world, "sessions", "list", "-n", "1000") {
+	for _, s := range list[[]*adminv1.Session](h.world, "sessions", "list", "-n", "1000") {
 		if s.State != "idle" || s.Turns > 0 || s.Waiting > 0 {
 			h.t.Errorf("a session is not idle: %+v", s)
 		}
@@ -369,13 +370,13 @@ func (h *house) heardOnceEach() {
 	heard := map[string]int{}
 	stopped := map[string]bool{}
 	c := h.control()
-	for _, s := range list[[]control.Session](h.world, "sessions", "list", "-n", "1000") {
-		t, err := c.Transcript(h.ctx(), s.ID)
+	for _, s := range list[[]*adminv1.Session](h.world, "sessions", "list", "-n", "1000") {
+		entries, err := admin.History(h.ctx(), c, s.Id)
 		if err != nil {
 			h.t.Fatal(err)
 		}
-		stopped[s.ID] = strings.HasPrefix(s.Key, "task:")
-		for _, e := range t.Entries {
+		stopped[s.Id] = strings.HasPrefix(s.Key, "task:")
+		for _, e := range entries {
 			if e.Kind == contract.EntryInput {
 				heard[e.Input]++
 			}

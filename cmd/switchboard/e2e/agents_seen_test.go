@@ -6,8 +6,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/switchboard-run/switchboard/contract/adminv1"
 	"github.com/switchboard-run/switchboard/extensions/openai/openaitest"
-	"github.com/switchboard-run/switchboard/kernel/control"
 )
 
 // What agents do together is seen from the command line, while they do it, over
@@ -104,10 +104,10 @@ func TestWhatAgentsDoTogetherIsSeen(t *testing.T) {
 	}
 
 	places := map[string]bool{}
-	for _, s := range list[[]control.Session](w, "sessions", "list") {
+	for _, s := range list[[]*adminv1.Session](w, "sessions", "list") {
 		name, _, _ := strings.Cut(s.Name, " of ")
 		places[name] = true
-		if shown := w.must("sessions", "show", s.ID); strings.HasPrefix(s.Key, "link:") {
+		if shown := w.must("sessions", "show", s.Id); strings.HasPrefix(s.Key, "link:") {
 			contains(t, s.Name, shown, "Find a title.", "nebula")
 		}
 	}

@@ -9,9 +9,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/switchboard-run/switchboard/contract/adminv1"
 	"github.com/switchboard-run/switchboard/extensions/clichannel/wire"
 	"github.com/switchboard-run/switchboard/extensions/openai/openaitest"
-	"github.com/switchboard-run/switchboard/kernel/control"
 )
 
 // helper is an agent that is nothing but a manifest.
@@ -59,7 +59,7 @@ func TestAgentThatIsOnlyAManifestWorksAsSoonAsItIsThere(t *testing.T) {
 	dropped := time.Now()
 	w.state(c, "helper", "active")
 	t.Logf("active %s after it was dropped in", time.Since(dropped).Round(time.Millisecond))
-	if after := w.state(c, "orchestrator", "active"); after.PID != before.PID {
+	if after := w.state(c, "orchestrator", "active"); after.Pid != before.Pid {
 		t.Error("another agent was restarted for it")
 	}
 
@@ -122,7 +122,7 @@ func TestChatRemembersAndBasicChatDoesNot(t *testing.T) {
 			t.Errorf("%s sends %q, want %q", agent, said, want)
 		}
 	}
-	for _, s := range list[[]control.Session](w, "sessions", "list") {
+	for _, s := range list[[]*adminv1.Session](w, "sessions", "list") {
 		if s.Rows != 4 || s.State != "idle" {
 			t.Errorf("what was said is kept all the same: %+v", s)
 		}
@@ -192,7 +192,7 @@ func TestTaskOfAnotherAgentSurvivesEveryDeath(t *testing.T) {
 			if n := w.model.Total(); n != 4 {
 				t.Errorf("the model was asked %d times", n)
 			}
-			for _, s := range list[[]control.Session](w, "sessions", "list") {
+			for _, s := range list[[]*adminv1.Session](w, "sessions", "list") {
 				if rows := map[string]int64{"orchestrator": 4, "helper": 4}[s.Agent]; s.Rows != rows || s.State != "idle" {
 					t.Errorf("session %+v", s)
 				}
@@ -222,8 +222,8 @@ func TestStopEndsTheWorkOfOtherAgents(t *testing.T) {
 func TestDeletingASessionEndsWhatRunsInIt(t *testing.T) {
 	t.Parallel()
 	w, p := working(t)
-	for _, s := range list[[]control.Session](w, "sessions", "list", "--agent", "orchestrator") {
-		contains(t, "the confirmation", w.must("sessions", "delete", s.ID, "--yes"), s.ID, "is deleted")
+	for _, s := range list[[]*adminv1.Session](w, "sessions", "list", "--agent", "orchestrator") {
+		contains(t, "the confirmation", w.must("sessions", "delete", s.Id, "--yes"), s.Id, "is deleted")
 	}
 	w.restful(p, 1, 0)
 	if got := p.ask("/status"); got == "" || len(p.texts()) != 1 {
@@ -250,7 +250,7 @@ func working(t *testing.T) (*world, *person) {
 	p := w.attach()
 	p.say("have it looked at")
 	w.line(1, "lab", "calls")
-	for _, s := range list[[]control.Session](w, "sessions", "list") {
+	for _, s := range list[[]*adminv1.Session](w, "sessions", "list") {
 		if s.State != "running" || s.Turns != 1 {
 			t.Errorf("session %+v", s)
 		}
@@ -263,7 +263,7 @@ func (w *world) restful(p *person, sessions, texts int) {
 	w.t.Helper()
 	w.settled()
 	w.release()
-	all := list[[]control.Session](w, "sessions", "list")
+	all := list[[]*adminv1.Session](w, "sessions", "list")
 	for _, s := range all {
 		if s.State != "idle" {
 			w.t.Errorf("session %+v", s)

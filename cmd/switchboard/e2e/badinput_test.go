@@ -11,6 +11,7 @@ import (
 	"zombiezen.com/go/sqlite"
 	"zombiezen.com/go/sqlite/sqlitex"
 
+	"github.com/switchboard-run/switchboard/contract/adminv1"
 	"github.com/switchboard-run/switchboard/extensions/openai/openaitest"
 )
 
@@ -61,7 +62,7 @@ func TestBadEditKeepsTheLastGoodOneInForceAndIsReported(t *testing.T) {
 		t.Helper()
 		var all string
 		if !w.waitFor(func() bool {
-			s, err := c.Status(w.ctx())
+			s, err := c.Status(w.ctx(), &adminv1.StatusRequest{})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -85,7 +86,7 @@ func TestBadEditKeepsTheLastGoodOneInForceAndIsReported(t *testing.T) {
 	w.write("api: 1\nid: box\nname: [\n", 0o600, "extensions", "box", "manifest.yaml")
 	problem("manifest.yaml:3:")
 	w.works()
-	if after := w.state(c, "box", "active"); after.PID != before.PID {
+	if after := w.state(c, "box", "active"); after.Pid != before.Pid {
 		t.Error("the extension was started again")
 	}
 	w.attach().ask(`send "still here" to box`)

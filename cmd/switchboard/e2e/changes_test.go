@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/switchboard-run/switchboard/contract/adminv1"
 	"github.com/switchboard-run/switchboard/extensions/openai/openaitest"
 )
 
@@ -32,12 +33,12 @@ func TestSecretThatAppearsDisturbsNothingElse(t *testing.T) {
 	if !p.attached() {
 		t.Error("the terminal lost its connection")
 	}
-	if e := w.extension(c, "box"); e.PID != box.PID || e.Restarts != 0 {
+	if e := w.extension(c, "box"); e.Pid != box.Pid || e.Restarts != 0 {
 		t.Errorf("another extension was started again: %+v", e)
 	}
 	w.write("TELEGRAM_BOT_TOKEN='"+w.telegram.Token()+"'\n", 0o644, "secrets.env") // others may read it
 	w.eventually("a complaint", func() bool {
-		s, err := c.Status(w.ctx())
+		s, err := c.Status(w.ctx(), &adminv1.StatusRequest{})
 		return err == nil && strings.Contains(strings.Join(s.Problems, "\n"), "chmod 600")
 	})
 	w.telegram.Say(anna, "list channels")
@@ -53,12 +54,12 @@ func TestChannelSwitchedOffAndOnAgainLosesNothing(t *testing.T) {
 	c := w.control()
 	w.telegram.Say(anna, "<one>")
 	w.told(anna, 1)
-	process := w.state(c, "cli_channel", "active").PID // the channels share it
+	process := w.state(c, "cli_channel", "active").Pid // the channels share it
 	w.config(`{channels: {telegram_channel: {allow_from: ["1001"]}}, extensions: {telegram_channel: {enabled: false}}}`)
 	w.state(c, "telegram_channel", "disabled")
 	w.eventually("a process without Telegram", func() bool {
 		e := w.extension(c, "cli_channel")
-		return e.State == "active" && e.PID != process
+		return e.State == "active" && e.Pid != process
 	})
 	w.telegram.Say(anna, "<two>")
 	if got := w.attach().ask("<here>"); got != "You said <here>" {
@@ -89,20 +90,20 @@ func TestModelThatIsConfiguredWhileATurnRunsDisturbsNothing(t *testing.T) {
 	w.eventually("the model", func() bool { return p.ask("what is the meaning of life?") == "42" })
 	w.telegramReady()
 	contains(t, "the reminder", w.told(anna, 1).Text, "kettle")
-	if after := w.state(c, "orchestrator", "active"); after.PID != before.PID || after.Since.After(*before.Since) {
+	if after := w.state(c, "orchestrator", "active"); after.Pid != before.Pid || after.SinceUs > before.SinceUs {
 		t.Errorf("the agent was started again: %+v", after)
 	}
 	// And a setting of the scheduler alone.
-	since := *w.state(c, "scheduler", "active").Since
+	since := w.state(c, "scheduler", "active").SinceUs
 	w.config(`{channels: {telegram_channel: {allow_from: ["1001"]}}, extensions: {scheduler: {config: {min_every_seconds: 1}}}}`)
 	w.eventually("the scheduler to be initialised again", func() bool {
 		e := w.extension(c, "scheduler")
-		return e.State == "active" && e.Since.After(since)
+		return e.State == "active" && e.SinceUs > since
 	})
 	w.model.Queue(openaitest.CallTool("scheduler__schedule_once", map[string]any{"message": "And the stove!", "delay_seconds": 1, "channel_id": "telegram_channel"}), openaitest.Say("I will."))
 	p.ask("and the stove")
 	contains(t, "the reminder", w.told(anna, 2).Text, "stove")
-	if after := w.state(c, "orchestrator", "active"); after.PID != before.PID || after.Since.After(*before.Since) {
+	if after := w.state(c, "orchestrator", "active"); after.Pid != before.Pid || after.SinceUs > before.SinceUs {
 		t.Errorf("the agent was started again: %+v", after)
 	}
 	if !p.attached() {
@@ -162,7 +163,7 @@ func TestSettingsThatChangeAgainAndAgainLoseNothing(t *testing.T) {
 	w.start()
 	w.telegramReady()
 	c := w.control()
-	channels, agents := w.state(c, "telegram_channel", "active").PID, w.state(c, "orchestrator", "active").PID
+	channels, agents := w.state(c, "telegram_channel", "active").Pid, w.state(c, "orchestrator", "active").Pid
 	p := w.attach()
 	for i := range rounds {
 		w.config(fmt.Sprintf(`{channels: {telegram_channel: {allow_from: ["1001"]}}, extensions: {telegram_channel: {config: {poll_timeout: %ds}},
@@ -180,8 +181,8 @@ func TestSettingsThatChangeAgainAndAgainLoseNothing(t *testing.T) {
 			}
 		}
 	}
-	for id, pid := range map[string]int{"telegram_channel": channels, "orchestrator": agents} {
-		if e := w.state(c, id, "active"); e.PID != pid {
+	for id, pid := range map[string]int64{"telegram_channel": channels, "orchestrator": agents} {
+		if e := w.state(c, id, "active"); e.Pid != pid {
 			t.Errorf("the process of %s was started again", id)
 		}
 	}

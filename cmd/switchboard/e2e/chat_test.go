@@ -8,7 +8,7 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/switchboard-run/switchboard/kernel/control"
+	"github.com/switchboard-run/switchboard/contract/adminv1"
 )
 
 func TestChatOnAPipeAnswersEachLine(t *testing.T) {
@@ -87,8 +87,8 @@ func TestProgramWithoutArgumentsAttachesToARunningKernel(t *testing.T) {
 	w.start()
 	c := w.control()
 	w.eventually("all extensions", func() bool {
-		all, err := c.Extensions(w.ctx())
-		return err == nil && !slices.ContainsFunc(all, func(e control.Extension) bool { return e.State == "starting" || e.State == "inactive" })
+		all, err := c.Directory(w.ctx(), &adminv1.DirectoryRequest{})
+		return err == nil && !slices.ContainsFunc(all.GetExtensions(), func(e *adminv1.Extension) bool { return e.State == "starting" || e.State == "inactive" })
 	})
 	below := descendants(t, w.kernel.pid())
 	cmd := w.command()

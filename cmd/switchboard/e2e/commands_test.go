@@ -5,9 +5,9 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/switchboard-run/switchboard/contract/adminv1"
 	"github.com/switchboard-run/switchboard/extensions/openai/openaitest"
-	"github.com/switchboard-run/switchboard/kernel/control"
-	"github.com/switchboard-run/switchboard/kernel/trace"
+	"github.com/switchboard-run/switchboard/sdk/admin"
 )
 
 func TestPairingOnTheCommandLine(t *testing.T) {
@@ -17,7 +17,7 @@ func TestPairingOnTheCommandLine(t *testing.T) {
 	w.telegramReady()
 	w.telegram.Say(anna, "hello")
 	w.told(anna, 1)
-	people := list[control.People](w, "pairing", "list")
+	people := list[*adminv1.PeopleResponse](w, "pairing", "list")
 	if len(people.Waiting) != 1 || !strings.Contains(w.texts(anna)[0], people.Waiting[0].Code) {
 		t.Fatalf("people are %+v", people)
 	}
@@ -29,7 +29,7 @@ func TestPairingOnTheCommandLine(t *testing.T) {
 	}
 	contains(t, "stderr", complaints, "AAAAAAAA", "pairing list")
 	w.must("pairing", "revoke", "telegram_channel", "1001")
-	if people = list[control.People](w, "pairing", "list"); len(people.Approved) != 0 {
+	if people = list[*adminv1.PeopleResponse](w, "pairing", "list"); len(people.Approved) != 0 {
 		t.Errorf("people are %+v", people)
 	}
 }
@@ -50,7 +50,7 @@ func TestTraceFollowsAMessageDownToThePlatform(t *testing.T) {
 	w.settled()
 	root := w.query(`SELECT seq FROM event WHERE topic = 'user.message'`)[0]
 	for _, id := range []string{"e" + root, "1001/2"} { // the event, and the reply as Telegram knows it
-		got := list[trace.Trace](w, "trace", id)
+		got := list[admin.Trace](w, "trace", id)
 		if got.Root != "e"+root {
 			t.Errorf("the root of %s is %s", id, got.Root)
 		}

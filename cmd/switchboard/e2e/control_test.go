@@ -3,41 +3,49 @@ package e2e
 import (
 	"strings"
 
-	"github.com/switchboard-run/switchboard/kernel/control"
+	"github.com/switchboard-run/switchboard/contract"
+	"github.com/switchboard-run/switchboard/contract/adminv1"
+	"github.com/switchboard-run/switchboard/sdk/admin"
 )
 
 // control is the running kernel as its command line sees it.
-func (w *world) control() *control.Client {
+func (w *world) control() *admin.Client {
 	w.t.Helper()
-	var c *control.Client
+	var c *admin.Client
 	w.eventually("a control socket", func() (ok bool) {
 		var err error
-		c, err = control.Dial(w.ctx(), w.file("run", control.SocketName), w.file(control.TokenName))
+		c, err = admin.Dial(w.ctx(), w.file("run", contract.ControlSocket), w.file(contract.ControlToken))
 		return err == nil
 	})
 	w.t.Cleanup(c.Close)
 	return c
 }
 
-// extension is what the kernel says of an extension; empty if it knows none.
-func (w *world) extension(c *control.Client, id string) control.Extension {
+// directory is what the kernel knows of extensions, channels and agents.
+func (w *world) directory(c *admin.Client) *adminv1.DirectoryResponse {
 	w.t.Helper()
-	all, err := c.Extensions(w.ctx())
+	all, err := c.Directory(w.ctx(), &adminv1.DirectoryRequest{})
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	for _, e := range all {
-		if e.ID == id {
+	return all
+}
+
+// extension is what the kernel says of an extension; empty if it knows none.
+func (w *world) extension(c *admin.Client, id string) *adminv1.Extension {
+	w.t.Helper()
+	for _, e := range w.directory(c).GetExtensions() {
+		if e.GetId() == id {
 			return e
 		}
 	}
-	return control.Extension{}
+	return &adminv1.Extension{}
 }
 
 // state waits until an extension is in a state, and returns what is said of it.
-func (w *world) state(c *control.Client, id, state string) control.Extension {
+func (w *world) state(c *admin.Client, id, state string) *adminv1.Extension {
 	w.t.Helper()
-	var e control.Extension
+	var e *adminv1.Extension
 	if !w.waitFor(func() bool { e = w.extension(c, id); return e.State == state }) {
 		w.t.Fatalf("%s is not %s: %+v", id, state, e)
 	}

@@ -99,7 +99,7 @@ func TestKeyOfAModelIsReplacedWhileRunning(t *testing.T) {
 	w.telegramReady()
 	w.telegram.Say(anna, "<one>")
 	contains(t, "with a good key", w.told(anna, 1).Text, "<one>")
-	telegram := w.state(w.control(), "telegram_channel", "active").PID
+	telegram := w.state(w.control(), "telegram_channel", "active").Pid
 	w.model.RequireKey(next)
 	w.telegram.Say(anna, "<two>")
 	refused := w.told(anna, 2).Text
@@ -116,7 +116,7 @@ func TestKeyOfAModelIsReplacedWhileRunning(t *testing.T) {
 		return strings.HasPrefix(text, "You said ") && strings.Contains(text, fmt.Sprintf("<m%d>", n))
 	})
 	w.settled()
-	if pid := w.state(w.control(), "telegram_channel", "active").PID; pid != telegram {
+	if pid := w.state(w.control(), "telegram_channel", "active").Pid; pid != telegram {
 		t.Error("the channel was started anew for the key of a model")
 	}
 }

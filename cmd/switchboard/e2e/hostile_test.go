@@ -11,7 +11,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/switchboard-run/switchboard/kernel/control"
+	"github.com/switchboard-run/switchboard/contract/adminv1"
 	"github.com/switchboard-run/switchboard/kernel/sandbox"
 )
 
@@ -117,7 +117,7 @@ func TestExtensionThatPassesALimitIsKilledWithAReason(t *testing.T) {
 			before := descendants(t, w.kernel.pid())
 			w.hostile(mode, tt.run, tt.more)
 			c := w.control()
-			var e control.Extension
+			var e *adminv1.Extension
 			w.eventually("an end with a reason", func() bool {
 				e = w.extension(c, "hostile")
 				return strings.Contains(e.LastError, tt.reason)

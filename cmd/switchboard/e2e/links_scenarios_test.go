@@ -8,9 +8,9 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/switchboard-run/switchboard/contract/adminv1"
 	"github.com/switchboard-run/switchboard/extensions/clichannel/wire"
 	"github.com/switchboard-run/switchboard/extensions/openai/openaitest"
-	"github.com/switchboard-run/switchboard/kernel/control"
 )
 
 // office is agents that do on a link what the message says that they are given:
@@ -183,9 +183,9 @@ func (o *office) errand(words string) (found listedExchange) {
 func (o *office) sides(a, b string) (shown []string) {
 	o.t.Helper()
 	for _, key := range []string{"link:" + a + ":" + b, "link:" + b + ":" + a} {
-		for _, s := range list[[]control.Session](o.world, "sessions", "list") {
+		for _, s := range list[[]*adminv1.Session](o.world, "sessions", "list") {
 			if s.Key == key {
-				shown = append(shown, o.must("sessions", "show", s.ID))
+				shown = append(shown, o.must("sessions", "show", s.Id))
 			}
 		}
 	}
@@ -325,9 +325,9 @@ func TestLinks(t *testing.T) {
 	run("a side that is deleted ends what was open on it", func(t *testing.T) {
 		p := o.portal("lead: <hold lime>")
 		var side string
-		for _, s := range list[[]control.Session](o.world, "sessions", "list") {
+		for _, s := range list[[]*adminv1.Session](o.world, "sessions", "list") {
 			if s.Key == "link:lead:chief" {
-				side = s.ID
+				side = s.Id
 			}
 		}
 		o.must("sessions", "delete", side, "--yes")
@@ -342,9 +342,9 @@ func TestLinks(t *testing.T) {
 	run("a conversation that is deleted holds nothing up", func(t *testing.T) {
 		p := o.portal("lead: <hold nut>")
 		var side string
-		for _, s := range list[[]control.Session](o.world, "sessions", "list", "--agent", "chief") {
-			if strings.Contains(o.must("sessions", "show", s.ID), "lead: <hold nut>") {
-				side = s.ID
+		for _, s := range list[[]*adminv1.Session](o.world, "sessions", "list", "--agent", "chief") {
+			if strings.Contains(o.must("sessions", "show", s.Id), "lead: <hold nut>") {
+				side = s.Id
 			}
 		}
 		o.must("sessions", "delete", side, "--yes")

@@ -9,9 +9,9 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/switchboard-run/switchboard/contract/adminv1"
 	"github.com/switchboard-run/switchboard/extensions/clichannel/wire"
 	"github.com/switchboard-run/switchboard/extensions/openai/openaitest"
-	"github.com/switchboard-run/switchboard/kernel/control"
 )
 
 // linkedAgent is an agent that is nothing but a manifest. What it needs for its
@@ -135,12 +135,12 @@ func TestNebulaComesBackOnce(t *testing.T) {
 				t.Errorf("dead letters: %q", dead)
 			}
 			sides := 0
-			for _, s := range list[[]control.Session](w, "sessions", "list") {
+			for _, s := range list[[]*adminv1.Session](w, "sessions", "list") {
 				if !strings.HasPrefix(s.Key, "link:") {
 					continue
 				}
 				sides++
-				contains(t, s.Key, w.must("sessions", "show", s.ID), "pick a random word", "nebula", "is over")
+				contains(t, s.Key, w.must("sessions", "show", s.Id), "pick a random word", "nebula", "is over")
 			}
 			if sides != 4 {
 				t.Errorf("%d sides of 2 links", sides)
@@ -226,7 +226,7 @@ links:
 	}
 	keys := map[string]bool{}
 	w.eventually("the sessions of the link", func() bool {
-		for _, s := range list[[]control.Session](w, "sessions", "list") {
+		for _, s := range list[[]*adminv1.Session](w, "sessions", "list") {
 			keys[s.Key] = true
 		}
 		return keys["link:orchestrator:echo"] && keys["link:echo:orchestrator"]
@@ -237,7 +237,7 @@ links:
   - {from: chat, to: orchestrator}
 `)
 	w.eventually("the other link", func() bool {
-		for _, s := range list[[]control.Session](w, "sessions", "list") {
+		for _, s := range list[[]*adminv1.Session](w, "sessions", "list") {
 			keys[s.Key] = true
 		}
 		return keys["link:chat:orchestrator"] && keys["link:orchestrator:chat"]
@@ -346,7 +346,7 @@ func TestLinksSurviveKills(t *testing.T) {
 	}
 	w.eventually("the end of all exchanges", over)
 	w.eventually("all agents to rest", func() bool { // no terminal is there that could show what they say
-		return !slices.ContainsFunc(list[[]control.Session](w, "sessions", "list"), func(s control.Session) bool { return s.State != "idle" })
+		return !slices.ContainsFunc(list[[]*adminv1.Session](w, "sessions", "list"), func(s *adminv1.Session) bool { return s.State != "idle" })
 	})
 	for _, x := range found().Exchanges {
 		if x.Outcome != "concluded" {
@@ -354,11 +354,11 @@ func TestLinksSurviveKills(t *testing.T) {
 		}
 	}
 	told := map[string]int{}
-	for _, s := range list[[]control.Session](w, "sessions", "list", "--agent", "chief") {
+	for _, s := range list[[]*adminv1.Session](w, "sessions", "list", "--agent", "chief") {
 		if strings.HasPrefix(s.Key, "link:") {
 			continue
 		}
-		shown := w.must("sessions", "show", s.ID)
+		shown := w.must("sessions", "show", s.Id)
 		for i := range n {
 			word := fmt.Sprintf("word-%d", i)
 			if results := strings.Count(shown, "The word was "+word); results > 0 {

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/switchboard-run/switchboard/contract"
+	"github.com/switchboard-run/switchboard/contract/adminv1"
 	"github.com/switchboard-run/switchboard/extensions/telegramchannel/telegramtest"
 )
 
@@ -22,11 +23,11 @@ func (w *world) pair(user int64, n int) {
 	if m == nil {
 		w.t.Fatalf("there is no code in %q", w.texts(user))
 	}
-	person, err := w.control().Approve(w.ctx(), strings.ToLower(m[1]))
+	person, err := w.control().Approve(w.ctx(), &adminv1.ApproveRequest{Code: strings.ToLower(m[1])})
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	if person.UserID != strconv.FormatInt(user, 10) {
+	if person.UserId != strconv.FormatInt(user, 10) {
 		w.t.Errorf("approved was %+v", person)
 	}
 	if got := w.told(user, n+2).Text; !strings.Contains(got, "You are connected") {
@@ -97,13 +98,13 @@ func TestFirstApprovedIsTheOwnerAndNoticesGoThere(t *testing.T) {
 	w.told(clara, 1)
 	w.pair(boris, 0)
 	w.pair(anna, 0)
-	people, err := w.control().People(w.ctx())
+	people, err := w.control().People(w.ctx(), &adminv1.PeopleRequest{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, p := range people.Approved {
-		if owner := p.UserID == strconv.Itoa(boris); p.Owner != owner {
-			t.Errorf("%s is the owner: %v", p.UserID, p.Owner)
+		if owner := p.UserId == strconv.Itoa(boris); p.Owner != owner {
+			t.Errorf("%s is the owner: %v", p.UserId, p.Owner)
 		}
 	}
 	if len(people.Approved) != 2 || len(people.Waiting) != 1 {
@@ -132,10 +133,11 @@ func TestRevokedPersonIsAStrangerAgain(t *testing.T) {
 	w.telegramReady()
 	w.pair(anna, 0)
 	c := w.control()
-	if err := c.Revoke(w.ctx(), "telegram_channel", strconv.Itoa(anna)); err != nil {
+	revoke := &adminv1.RevokeRequest{Channel: "telegram_channel", UserId: strconv.Itoa(anna)}
+	if _, err := c.Revoke(w.ctx(), revoke); err != nil {
 		t.Fatal(err)
 	}
-	if err := c.Revoke(w.ctx(), "telegram_channel", strconv.Itoa(anna)); !errors.Is(err, contract.ErrNotFound) {
+	if _, err := c.Revoke(w.ctx(), revoke); !errors.Is(err, contract.ErrNotFound) {
 		t.Errorf("revoking twice: %v", err)
 	}
 	w.settled()
@@ -145,7 +147,7 @@ func TestRevokedPersonIsAStrangerAgain(t *testing.T) {
 	if got := w.told(anna, 3).Text; !pairingCode.MatchString(got) {
 		t.Errorf("the revoked person reads %q", got)
 	}
-	if _, err := w.control().Approve(w.ctx(), "AAAAAAAA"); !errors.Is(err, contract.ErrNotFound) {
+	if _, err := w.control().Approve(w.ctx(), &adminv1.ApproveRequest{Code: "AAAAAAAA"}); !errors.Is(err, contract.ErrNotFound) {
 		t.Errorf("approving a made-up code: %v", err)
 	}
 }
@@ -162,12 +164,8 @@ func TestAllowFromAdmitsWithoutPairingAndCanBeEditedWhileRunning(t *testing.T) {
 	w.config(`channels: {default: telegram_channel, telegram_channel: {allow_from: ["1003"]}}`)
 	c := w.control()
 	w.eventually("the edit to be in force", func() bool {
-		channels, err := c.Channels(w.ctx())
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, ch := range channels {
-			if ch.ID == "telegram_channel" {
+		for _, ch := range w.directory(c).GetChannels() {
+			if ch.Id == "telegram_channel" {
 				return ch.Default
 			}
 		}

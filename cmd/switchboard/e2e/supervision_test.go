@@ -34,8 +34,8 @@ func TestStoppedProcessIsReplaced(t *testing.T) {
 	kill(stopped, syscall.SIGSTOP)
 	w.attach().say(`send "hello" to box`)
 	w.eventually("another process", func() bool {
-		pid := w.extension(c, "box").PID
-		return pid != 0 && pid != stopped.pid
+		pid := w.extension(c, "box").Pid
+		return pid != 0 && pid != int64(stopped.pid)
 	})
 	w.gone([]process{stopped})
 	w.eventually("the message", func() bool { return strings.Contains(w.text("data", "box", "out"), "hello") })

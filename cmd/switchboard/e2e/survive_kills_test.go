@@ -6,9 +6,9 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/switchboard-run/switchboard/contract/adminv1"
 	"github.com/switchboard-run/switchboard/extensions/openai/openaitest"
 	"github.com/switchboard-run/switchboard/extensions/telegramchannel/telegramtest"
-	"github.com/switchboard-run/switchboard/kernel/control"
 )
 
 // strike kills a process of an extension with -9, and waits until it is gone and
@@ -20,11 +20,7 @@ func (s *shop) strike(victim string) {
 	s.gone([]process{p})
 	c := s.control()
 	s.eventually("the kernel to see the end of "+p.String(), func() bool {
-		all, err := c.Extensions(s.ctx())
-		if err != nil {
-			s.t.Fatal(err)
-		}
-		return !slices.ContainsFunc(all, func(e control.Extension) bool { return e.PID == p.pid })
+		return !slices.ContainsFunc(s.directory(c).GetExtensions(), func(e *adminv1.Extension) bool { return e.GetPid() == int64(p.pid) })
 	})
 }
 

@@ -6,8 +6,8 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/switchboard-run/switchboard/contract/adminv1"
 	"github.com/switchboard-run/switchboard/extensions/openai/openaitest"
-	"github.com/switchboard-run/switchboard/kernel/control"
 )
 
 // TestSubAgents is about what sub-agents are and know, and how those who gave
@@ -376,7 +376,7 @@ func TestNoticeOfSubAgentsIsWithdrawn(t *testing.T) {
 	if n := notices(); n != 0 {
 		t.Errorf("%d notices wait", n)
 	}
-	if _, err := s.kernel.RestartExtension(s.ctx(), "boss"); err != nil {
+	if _, err := s.kernel.Restart(s.ctx(), &adminv1.RestartRequest{Id: "boss"}); err != nil {
 		t.Fatal(err)
 	}
 	s.state(s.kernel, "boss", "active")
@@ -391,7 +391,7 @@ func TestNoticeOfSubAgentsIsWithdrawn(t *testing.T) {
 		t.Errorf("the boss was told:\n%s", text)
 	}
 	contains(t, "the record", transcript(told[0]), "Done by a.")
-	if sessions := list[[]control.Session](s.world, "sessions", "list", "--agent", "boss"); len(sessions) != 1 {
+	if sessions := list[[]*adminv1.Session](s.world, "sessions", "list", "--agent", "boss"); len(sessions) != 1 {
 		t.Errorf("the sessions are %+v", sessions)
 	}
 }

@@ -9,10 +9,11 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/switchboard-run/switchboard/contract/adminv1"
 	"github.com/switchboard-run/switchboard/extensions/clichannel/wire"
 	"github.com/switchboard-run/switchboard/extensions/openai/openaitest"
 	"github.com/switchboard-run/switchboard/extensions/telegramchannel/telegramtest"
-	"github.com/switchboard-run/switchboard/kernel/control"
+	"github.com/switchboard-run/switchboard/sdk/admin"
 )
 
 // stage is a world in which the agents of each conversation give a play: each of
@@ -20,7 +21,7 @@ import (
 type stage struct {
 	*world
 	*cast
-	kernel *control.Client
+	kernel *admin.Client
 }
 
 // cast is who plays what. A play is known by play=NAME in what the user says and
@@ -307,7 +308,7 @@ func (s *stage) promptOf(id string) string {
 // asks calls a tool as the command line does; false: it says that it failed.
 func (s *stage) asks(tool, arguments string, into any) bool {
 	s.t.Helper()
-	result, err := s.kernel.CallTool(s.ctx(), tool, json.RawMessage(arguments))
+	result, err := s.kernel.CallTool(s.ctx(), &adminv1.CallToolRequest{Name: tool, Arguments: []byte(arguments)})
 	if err == nil && !result.IsError {
 		err = json.Unmarshal([]byte(result.Content), into)
 	}

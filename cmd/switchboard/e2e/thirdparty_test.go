@@ -36,12 +36,8 @@ func TestChannelThatIsDroppedInIsListedWithinASecondAndCanBeTalkedTo(t *testing.
 	w.fileChannel()
 	dropped := time.Now()
 	w.eventually("the channel to be ready", func() bool {
-		channels, err := c.Channels(w.ctx())
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, ch := range channels {
-			if ch.ID == "file_channel" && ch.Status == "ready" {
+		for _, ch := range w.directory(c).GetChannels() {
+			if ch.Id == "file_channel" && ch.Status == "ready" {
 				return true
 			}
 		}

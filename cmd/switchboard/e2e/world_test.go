@@ -19,9 +19,11 @@ import (
 
 	"gopkg.in/yaml.v3"
 
+	"github.com/switchboard-run/switchboard/contract"
+	"github.com/switchboard-run/switchboard/contract/adminv1"
 	"github.com/switchboard-run/switchboard/extensions/openai/openaitest"
 	"github.com/switchboard-run/switchboard/extensions/telegramchannel/telegramtest"
-	"github.com/switchboard-run/switchboard/kernel/control"
+	"github.com/switchboard-run/switchboard/sdk/admin"
 )
 
 // People of the tests, as Telegram numbers them.
@@ -389,14 +391,14 @@ func (w *world) telegramReady() {
 			return true
 		default:
 		}
-		c, err := control.Dial(ctx, w.file("run", control.SocketName), w.file(control.TokenName))
+		c, err := admin.Dial(ctx, w.file("run", contract.ControlSocket), w.file(contract.ControlToken))
 		if err != nil {
 			return false
 		}
 		defer c.Close()
-		channels, err := c.Channels(ctx)
-		return err == nil && slices.ContainsFunc(channels, func(ch control.Channel) bool {
-			return ch.ID == "telegram_channel" && (ch.Status == "ready" || ch.Status == "degraded")
+		known, err := c.Directory(ctx, &adminv1.DirectoryRequest{})
+		return err == nil && slices.ContainsFunc(known.GetChannels(), func(ch *adminv1.Channel) bool {
+			return ch.Id == "telegram_channel" && (ch.Status == "ready" || ch.Status == "degraded")
 		})
 	})
 }

@@ -1,0 +1,104 @@
+package admin_test
+
+import (
+	"context"
+	"io"
+	"time"
+
+	"google.golang.org/grpc"
+
+	"github.com/hashicorp/go-hclog"
+
+	"github.com/switchboard-run/switchboard/contract/adminv1"
+	kernel "github.com/switchboard-run/switchboard/kernel/admin"
+	"github.com/switchboard-run/switchboard/kernel/kerneltest"
+	"github.com/switchboard-run/switchboard/kernel/spending"
+	"github.com/switchboard-run/switchboard/kernel/supervisor"
+)
+
+// serviceOf serves a world.
+func serviceOf(w *kerneltest.World) *kernel.Service {
+	w.T.Helper()
+	super, err := supervisor.New(supervisor.Options{RunDir: w.T.TempDir(), Log: hclog.NewNullLogger()})
+	if err != nil {
+		w.T.Fatal(err)
+	}
+	w.T.Cleanup(func() { _ = super.Stop(context.Background()) })
+	return &kernel.Service{
+		Installation: &house{}, Started: time.Now(), StoreBytes: w.Store.Size, Bus: w.Bus, Store: w.Sessions, Known: w.Directory,
+		Router: w.Router, Tools: w.Tools, Ledger: spending.New(w.Bus, w.Directory, hclog.NewNullLogger()), Supervisor: super,
+	}
+}
+
+// house is an installation.
+type house struct {
+	extensions []*adminv1.Extension
+	backup     error
+}
+
+func (*house) Describe(s *adminv1.Status)           { s.Home, s.Problems = "/home", []string{"bad \xff line"} }
+func (h *house) Extensions() []*adminv1.Extension   { return h.extensions }
+func (*house) Sandbox(string, int) *adminv1.Sandbox { return nil }
+func (*house) Damage(error) string                  { return "" }
+func (h *house) MakeBackup(_ context.Context, file string, _ bool) ([]byte, error) {
+	return []byte(`{"file":"` + file + `"}`), h.backup
+}
+
+// reads reads a world without a connection: a bubble has none.
+func reads(w *kerneltest.World) adminv1.ReadClient {
+	return direct{s: &kernel.Service{Bus: w.Bus, Store: w.Sessions, Known: w.Directory}}
+}
+
+type direct struct {
+	adminv1.ReadClient
+	s *kernel.Service
+}
+
+func (d direct) Events(ctx context.Context, q *adminv1.EventsRequest, _ ...grpc.CallOption) (adminv1.Read_EventsClient, error) {
+	c := &collected[adminv1.Event]{ctx: ctx}
+	return c, d.s.Events(q, c)
+}
+
+func (d direct) History(ctx context.Context, q *adminv1.HistoryRequest, _ ...grpc.CallOption) (adminv1.Read_HistoryClient, error) {
+	c := &collected[adminv1.Entry]{ctx: ctx}
+	return c, d.s.History(q, c)
+}
+
+func (d direct) Calls(ctx context.Context, q *adminv1.CallsRequest, _ ...grpc.CallOption) (adminv1.Read_CallsClient, error) {
+	c := &collected[adminv1.Call]{ctx: ctx}
+	return c, d.s.Calls(q, c)
+}
+
+func (d direct) Sessions(ctx context.Context, q *adminv1.SessionsRequest, _ ...grpc.CallOption) (*adminv1.SessionsResponse, error) {
+	return d.s.Sessions(ctx, q)
+}
+
+func (d direct) Turns(ctx context.Context, q *adminv1.TurnsRequest, _ ...grpc.CallOption) (*adminv1.TurnsResponse, error) {
+	return d.s.Turns(ctx, q)
+}
+
+// collected is both ends of a stream.
+type collected[T any] struct {
+	grpc.ServerStream
+	grpc.ClientStream
+	ctx  context.Context
+	rows []*T
+}
+
+func (c *collected[T]) Context() context.Context { return c.ctx }
+func (c *collected[T]) SendMsg(any) error        { return nil }
+func (c *collected[T]) RecvMsg(any) error        { return nil }
+
+func (c *collected[T]) Send(row *T) error {
+	c.rows = append(c.rows, row)
+	return nil
+}
+
+func (c *collected[T]) Recv() (*T, error) {
+	if len(c.rows) == 0 {
+		return nil, io.EOF
+	}
+	row := c.rows[0]
+	c.rows = c.rows[1:]
+	return row, nil
+}

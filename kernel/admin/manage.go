@@ -1,0 +1,147 @@
+package admin
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/switchboard-run/switchboard/contract"
+	"github.com/switchboard-run/switchboard/contract/adminv1"
+	"github.com/switchboard-run/switchboard/contract/busv1"
+	"github.com/switchboard-run/switchboard/kernel/bus"
+	"github.com/switchboard-run/switchboard/kernel/journal"
+	"github.com/switchboard-run/switchboard/kernel/supervisor"
+)
+
+const (
+	settleTime = 15 * time.Second // how long a restart is watched
+	settleLook = 20 * time.Millisecond
+)
+
+// Restart implements adminv1.ManageServer.
+func (s *Service) Restart(ctx context.Context, q *adminv1.RestartRequest) (*adminv1.RestartResponse, error) {
+	find := func() *adminv1.Extension {
+		all := s.extensions(s.Known.Current())
+		if i := slices.IndexFunc(all, func(x *adminv1.Extension) bool { return x.Id == q.GetId() }); i >= 0 {
+			return all[i]
+		}
+		return nil
+	}
+	x := find()
+	switch {
+	case x == nil:
+		return nil, fmt.Errorf("%w: there is no extension %q", contract.ErrNotFound, q.GetId())
+	case x.State == Disabled || x.State == Invalid:
+		return nil, fmt.Errorf("%w: %s is %s and cannot be started: %s", contract.ErrInvalid, x.Id, x.State, x.Detail)
+	}
+	restarted, err := s.Supervisor.Restart(q.GetId())
+	if err != nil {
+		return nil, err
+	}
+	wait, cancel := context.WithTimeout(ctx, settleTime)
+	defer cancel()
+	for {
+		_ = s.Supervisor.Wait(wait) // the answer is the state that it has then
+		if now := find(); now != nil {
+			x = now
+		}
+		if wait.Err() != nil || x.State != string(supervisor.Starting) && x.State != string(supervisor.Stopping) {
+			return &adminv1.RestartResponse{Extension: x, Restarted: restarted}, nil
+		}
+		select {
+		case <-time.After(settleLook):
+		case <-wait.Done():
+		}
+	}
+}
+
+// Send implements adminv1.ManageServer.
+func (s *Service) Send(ctx context.Context, q *adminv1.SendRequest) (*adminv1.Sent, error) {
+	switch {
+	case strings.TrimSpace(q.GetText()) == "":
+		return nil, fmt.Errorf("%w: there is no text to send", contract.ErrInvalid)
+	case len(q.GetText()) > contract.MaxPayload/2:
+		return nil, fmt.Errorf("%w: the text has %d bytes, the limit is %d", contract.ErrTooLarge, len(q.GetText()), contract.MaxPayload/2)
+	}
+	d, err := s.Tools.Send(ctx, q.GetChannel(), q.GetText())
+	if err != nil {
+		return nil, err
+	}
+	return &adminv1.Sent{
+		Status: d.Status, ChannelId: q.GetChannel(), Detail: valid(d.Detail), Events: d.Events, ProviderIds: d.ProviderIDs,
+	}, nil
+}
+
+// Approve implements adminv1.ManageServer.
+func (s *Service) Approve(_ context.Context, q *adminv1.ApproveRequest) (approved *adminv1.Person, err error) {
+	return approved, s.Bus.Do(func(tx *bus.Tx) error {
+		p, err := s.Router.Approve(tx, q.GetCode())
+		if err == nil {
+			approved = person(*p)
+		}
+		return err
+	})
+}
+
+// Revoke implements adminv1.ManageServer.
+func (s *Service) Revoke(_ context.Context, q *adminv1.RevokeRequest) (*adminv1.RevokeResponse, error) {
+	return &adminv1.RevokeResponse{}, s.Bus.Do(func(tx *bus.Tx) error { return s.Router.Revoke(tx, q.GetChannel(), q.GetUserId()) })
+}
+
+// Resubmit implements adminv1.ManageServer.
+func (s *Service) Resubmit(ctx context.Context, q *adminv1.ResubmitRequest) (*adminv1.ResubmitResponse, error) {
+	var e *busv1.Event
+	err := s.Bus.View(ctx, func(r journal.Reader) (err error) {
+		e, err = r.Event(journal.ParseEventID(q.GetEvent()))
+		return err
+	})
+	switch {
+	case err != nil:
+		return nil, err
+	case e == nil:
+		return nil, fmt.Errorf("%w: there is no event %q", contract.ErrNotFound, q.GetEvent())
+	}
+	again := 0
+	if err := s.Bus.Do(func(tx *bus.Tx) (err error) {
+		again, err = s.Router.Again(tx, e)
+		return err
+	}); err != nil {
+		return nil, err
+	}
+	if again == 0 {
+		again, err = s.Bus.Resubmit(e.GetSeq())
+	}
+	return &adminv1.ResubmitResponse{Deliveries: int32(again)}, err
+}
+
+// DeleteSession implements adminv1.ManageServer.
+func (s *Service) DeleteSession(_ context.Context, q *adminv1.DeleteSessionRequest) (*adminv1.DeleteSessionResponse, error) {
+	return &adminv1.DeleteSessionResponse{}, s.Bus.Do(func(tx *bus.Tx) error {
+		one, err := tx.Session(journal.ParseSessionID(q.GetId()))
+		if err == nil && one == nil {
+			err = fmt.Errorf("%w: there is no session %q", contract.ErrNotFound, q.GetId())
+		}
+		if err != nil {
+			return err
+		}
+		return s.Store.Delete(tx, one.ID)
+	})
+}
+
+// CallTool implements adminv1.ManageServer.
+func (s *Service) CallTool(ctx context.Context, q *adminv1.CallToolRequest) (*adminv1.ToolResult, error) {
+	if !json.Valid(q.GetArguments()) {
+		return nil, fmt.Errorf("%w: the arguments of %s are not JSON", contract.ErrInvalid, q.GetName())
+	}
+	result, err := s.Tools.Alone(ctx, q.GetName(), q.GetArguments())
+	return &adminv1.ToolResult{Content: result.GetContent(), IsError: result.GetIsError()}, err
+}
+
+// Backup implements adminv1.ManageServer.
+func (s *Service) Backup(ctx context.Context, q *adminv1.BackupRequest) (*adminv1.BackupResponse, error) {
+	info, err := s.MakeBackup(ctx, q.GetFile(), q.GetSecrets())
+	return &adminv1.BackupResponse{Info: info}, err
+}

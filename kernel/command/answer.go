@@ -1,0 +1,67 @@
+package command
+
+import (
+	"encoding/json"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/switchboard-run/switchboard/contract/extensionv1"
+)
+
+// answerOf is a result for people: the text that the tool gave for them, or what its
+// content says.
+func answerOf(r *extensionv1.CallResult) string {
+	text := r.GetText()
+	if text == "" {
+		text = prose(r.GetContent())
+	}
+	if text = strings.TrimSpace(text); text == "" {
+		return "Done."
+	}
+	if r.GetIsError() {
+		return sentence(text)
+	}
+	return text
+}
+
+// prose is content that was written for a model, as people can read it: the text of a
+// JSON string, the field text of an object, or the JSON as code.
+func prose(content string) string {
+	var value any
+	if json.Unmarshal([]byte(content), &value) != nil {
+		return content
+	}
+	switch v := value.(type) {
+	case string:
+		return v
+	case map[string]any:
+		if text, ok := v["text"].(string); ok {
+			return text
+		}
+	case []any:
+	default:
+		return content
+	}
+	var b strings.Builder
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	e.SetIndent("", "  ")
+	if e.Encode(json.RawMessage(content)) != nil {
+		return content
+	}
+	return "```json\n" + b.String() + "```"
+}
+
+// sentence begins an error's text as a sentence does.
+func sentence(s string) string {
+	s = strings.TrimSpace(s)
+	first, size := utf8.DecodeRuneInString(s)
+	if size == 0 {
+		return "That didn't work."
+	}
+	if s = string(unicode.ToUpper(first)) + s[size:]; !strings.ContainsAny(s[len(s)-1:], ".!?:`") {
+		s += "."
+	}
+	return s
+}

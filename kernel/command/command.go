@@ -1,0 +1,85 @@
+// Package command runs slash commands: a tool that a person calls. It makes a call's
+// arguments of what the person wrote, by the tool's schema, and an answer for people
+// of the tool's result.
+package command
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/switchboard-run/switchboard/contract"
+	"github.com/switchboard-run/switchboard/contract/busv1"
+	"github.com/switchboard-run/switchboard/contract/extensionv1"
+	"github.com/switchboard-run/switchboard/contract/schema"
+)
+
+// Tool is the tool behind a command.
+type Tool struct {
+	*extensionv1.Tool
+	Schema func() *schema.Schema // of its arguments; nil: any fit
+}
+
+// ErrTimeout is the cause of a context that ends because a command took too long.
+var ErrTimeout = errors.New("the command took too long")
+
+// conflictPause keeps commands that race for one key from spinning.
+const conflictPause = 20 * time.Millisecond
+
+// Run runs a delivered command: call calls the tool. It returns how the delivery
+// ends, and the answer to the person.
+func Run(
+	ctx context.Context, d *busv1.Delivery, t *Tool, timezone string,
+	call func(context.Context, *extensionv1.CallRequest) (*extensionv1.CallResult, error),
+) (o *busv1.Outcome, answer string) {
+	o = &busv1.Outcome{Token: d.GetToken(), Kind: busv1.Outcome_KIND_ACK}
+	var given contract.Command
+	if err := json.Unmarshal(d.GetEvent().GetPayload(), &given); err != nil {
+		o.Kind, o.Reason = busv1.Outcome_KIND_DROP, fmt.Sprintf("read the command: %v", err)
+		return o, ""
+	}
+	repeatable := t.GetReadOnly() || t.GetIdempotent()
+	if d.GetUncertain() && !repeatable {
+		return o, fmt.Sprintf("/%s was interrupted, so I don't know whether it took effect. Check, and give it again if it didn't.", given.Name)
+	}
+	arguments, err := t.arguments(given.Name, given.Text)
+	if err != nil {
+		return o, err.Error()
+	}
+	result, err := call(ctx, &extensionv1.CallRequest{
+		CallId: d.GetEvent().GetId(), Name: t.GetName(), Arguments: arguments, Lane: d.GetToken(), Session: given.Session, Agent: given.Agent,
+		ReplyTo: given.ReplyTo, Channel: given.Channel, Timezone: timezone, Sender: given.Sender, Group: given.Group, Memory: given.Memory,
+		Repeat: d.GetUncertain() || d.GetAttempt() > 1, Command: given.Name,
+	})
+	switch {
+	case err == nil:
+		o.Effects = result.GetEffects()
+		return o, answerOf(result)
+	case errors.Is(context.Cause(ctx), ErrTimeout):
+		return o, fmt.Sprintf("/%s took too long and was stopped.", given.Name)
+	case errors.Is(err, contract.ErrUnavailable), errors.Is(err, contract.ErrConflict), errors.Is(err, contract.ErrStale), repeatable && gone(err):
+		o.Kind, o.RetryAfterMs = busv1.Outcome_KIND_RETRY, conflictPause.Milliseconds()
+	case gone(err):
+		o.Kind = busv1.Outcome_KIND_UNKNOWN
+	default:
+		return o, sentence(err.Error())
+	}
+	o.Reason = err.Error()
+	return o, ""
+}
+
+func gone(err error) bool {
+	return errors.Is(err, contract.ErrGone) || errors.Is(err, context.Canceled)
+}
+
+// arguments are the tool's arguments as a person wrote them after the command. An
+// error is for the person.
+func (t *Tool) arguments(command, text string) (json.RawMessage, error) {
+	var s *schema.Schema
+	if t.Schema != nil {
+		s = t.Schema()
+	}
+	return newForm(command, t.GetSchema(), s).parse(text)
+}

@@ -1,0 +1,235 @@
+package admin
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/switchboard-run/switchboard/contract"
+	"github.com/switchboard-run/switchboard/contract/adminv1"
+)
+
+type builder struct {
+	*rows
+	nodes map[string]*Node // events
+	made  map[int64]*Node  // turns
+	tools map[string]*Node // calls
+	// What a call has published was accepted at its end, because of the input that
+	// its turn is about.
+	committed map[commit]*Node
+	last      int64 // Unix microseconds of the newest thing known
+}
+
+func newBuilder(r *rows) *builder {
+	return &builder{rows: r, nodes: map[string]*Node{}, made: map[int64]*Node{}, tools: map[string]*Node{}, committed: map[commit]*Node{}}
+}
+
+// commit is what the events of a call have in common.
+type commit struct {
+	cause string
+	at    int64
+}
+
+// build makes the tree.
+func (b *builder) build() *Node {
+	for _, e := range b.events {
+		b.nodes[e.GetId()] = b.event(e)
+	}
+	// Turns are needed before what they published can be put below them.
+	for _, e := range b.events {
+		if strings.HasPrefix(e.GetTopic(), contract.TopicAgentInput) {
+			b.turnOf(e)
+		}
+	}
+	root := b.nodes[b.events[0].GetId()]
+	for _, e := range b.events[1:] {
+		above := b.above(e)
+		if above == nil {
+			above = root
+		}
+		above.Children = append(above.Children, b.nodes[e.GetId()])
+	}
+	sortByTime(root)
+	return root
+}
+
+func sortByTime(n *Node) {
+	slices.SortStableFunc(n.Children, func(x, y *Node) int { return x.At.Compare(y.At) })
+	for _, c := range n.Children {
+		sortByTime(c)
+	}
+}
+
+// above is the step that an event follows from; nil: unknown.
+func (b *builder) above(e *adminv1.Event) *Node {
+	switch {
+	case e.GetTopic() == contract.TopicAgentOutput:
+		var out contract.AgentOutput
+		if json.Unmarshal(e.GetPayload(), &out) == nil && b.made[out.Turn] != nil {
+			return b.made[out.Turn]
+		}
+	case strings.HasPrefix(e.GetTopic(), contract.TopicChannelSend):
+		var send contract.ChannelSend
+		if json.Unmarshal(e.GetPayload(), &send) == nil && send.Call != "" && b.tools[send.Call] != nil {
+			return b.tools[send.Call]
+		}
+	}
+	if call := b.committed[commit{e.GetCausationId(), e.GetAtUs()}]; call != nil && e.GetTopic() != contract.TopicModelUsage {
+		return call
+	}
+	return b.nodes[e.GetCausationId()]
+}
+
+// event is the node of an event, with what became of its deliveries.
+func (b *builder) event(e *adminv1.Event) *Node {
+	n := &Node{Kind: KindEvent, ID: e.GetId(), Name: e.GetTopic(), Source: e.GetSource(), At: time.UnixMicro(e.GetAtUs())}
+	b.seen(e.GetAtUs())
+	describe(n, e)
+	n.Place = b.sessions[n.Session].GetName()
+	for _, d := range e.GetDeliveries() {
+		at := n
+		// What has one recipient by its nature is one step with its delivery.
+		own := strings.HasPrefix(d.GetTopic(), contract.TopicAgentInput) || strings.HasPrefix(d.GetTopic(), contract.TopicChannelSend)
+		if d.GetTopic() != e.GetTopic() || !own {
+			at = &Node{Kind: KindDelivery, Name: d.GetExtension(), At: n.At}
+			if d.GetExtension() == contract.KernelSource {
+				at.Name = "router"
+			}
+			n.Children = append(n.Children, at)
+		}
+		b.delivery(at, e, d)
+	}
+	return n
+}
+
+func (b *builder) delivery(n *Node, e *adminv1.Event, d *adminv1.Delivery) {
+	n.State, n.Attempts, n.ProviderID = d.GetState(), int(d.GetAttempts()), d.GetProviderId()
+	if d.GetState() == "done" && d.GetProviderId() != "" {
+		n.State = "delivered"
+	}
+	n.Reason = shorten(d.GetReason())
+	// Without a start it was settled without an attempt.
+	n.WaitMillis = span(e.GetAtUs(), cmp.Or(d.GetStartedAtUs(), d.GetSettledAtUs()))
+	if d.GetStartedAtUs() != 0 {
+		n.TookMillis = span(d.GetStartedAtUs(), d.GetSettledAtUs())
+	}
+	b.seen(d.GetSettledAtUs())
+}
+
+func (b *builder) seen(at int64) { b.last = max(b.last, at) }
+
+// describe tells what an event of the kernel's topics says.
+func describe(n *Node, e *adminv1.Event) {
+	var p struct {
+		Text         string
+		Prompt       string
+		Conversation string
+		Session      string
+		Outcome      string
+		Reason       string
+		Kind         string
+		Sender       string
+		Thread       string
+	}
+	if json.Unmarshal(e.GetPayload(), &p) != nil {
+		return
+	}
+	if strings.HasPrefix(e.GetTopic(), contract.TopicAgentInput) {
+		n.Input, n.Sender, n.Thread, p.Text = p.Kind, p.Sender, p.Thread, Gist(p.Text)
+	}
+	n.Text, n.Session, n.State, n.Reason = shorten(cmp.Or(p.Text, p.Prompt)), p.Session, p.Outcome, shorten(p.Reason)
+	if strings.HasPrefix(e.GetTopic(), contract.TopicChannelSend) {
+		n.Conversation = cmp.Or(p.Conversation, "the default recipient")
+	}
+}
+
+// turnOf puts the turn that an input began below it.
+func (b *builder) turnOf(e *adminv1.Event) {
+	s := b.sessions[e.GetKey()]
+	if s == nil {
+		return // deleted: its rows are gone
+	}
+	for _, t := range b.turns[e.GetKey()] {
+		if slices.Contains(t.GetInputs(), e.GetId()) && b.made[t.GetId()] == nil {
+			b.turn(e, s, t)
+			return
+		}
+	}
+}
+
+func (b *builder) turn(e *adminv1.Event, s *adminv1.Session, t *adminv1.Turn) {
+	input := b.nodes[e.GetId()]
+	began := e.GetAtUs()
+	if input.WaitMillis != nil {
+		began += int64(*input.WaitMillis * 1000)
+	}
+	entries := b.history[t.GetId()]
+	// What is known of a start is the last one: a turn that was resumed began
+	// before that.
+	if slices.ContainsFunc(entries, func(row *adminv1.Entry) bool {
+		return row.GetKind() != contract.EntryInput && row.GetAtUs() < began
+	}) {
+		began, input.WaitMillis = e.GetAtUs(), nil
+	}
+	before := began
+	n := &Node{
+		Kind: KindTurn, ID: fmt.Sprint(t.GetId()), Name: s.GetAgent(), Session: e.GetKey(), Place: s.GetName(),
+		State: cmp.Or(t.GetOutcome(), "running"), At: time.UnixMicro(began), TookMillis: span(began, t.GetEndedAtUs()), inputs: t.GetInputs(),
+	}
+	b.made[t.GetId()] = n
+	input.Children = append(input.Children, n)
+	for _, row := range entries {
+		b.row(n, row, before)
+		if row.GetKind() != contract.EntryInput {
+			before = row.GetAtUs()
+		}
+		b.seen(row.GetAtUs())
+	}
+}
+
+// row shows a step of a turn that began when the one before it was over.
+func (b *builder) row(turn *Node, row *adminv1.Entry, before int64) {
+	switch row.GetKind() {
+	case contract.EntryAnswer:
+		n := &Node{
+			Kind: KindModel, Name: cmp.Or(row.GetModel(), "model"), Text: shorten(row.GetText()), State: "done", At: time.UnixMicro(before),
+			TookMillis: span(before, row.GetAtUs()),
+		}
+		turn.Children = append(turn.Children, n)
+		over := row.GetAtUs()
+		for _, c := range row.GetCalls() {
+			n.Calls = append(n.Calls, c.GetName())
+			stored := b.calls[c.GetId()]
+			if stored == nil {
+				continue
+			}
+			// Calls of one answer mostly run one after the other.
+			began := stored.GetStartedAtUs()
+			if over < stored.GetEndedAtUs() || stored.GetEndedAtUs() == 0 {
+				began = max(began, over)
+			}
+			call := &Node{
+				Kind: KindTool, ID: c.GetId(), Name: c.GetName(), Text: shorten(c.GetArguments()), State: stored.GetState(),
+				At: time.UnixMicro(began), TookMillis: span(began, stored.GetEndedAtUs()),
+			}
+			if stored.GetIsError() {
+				call.State, call.Reason = "failed", shorten(stored.GetResult())
+			} else {
+				call.Result = shorten(Gist(stored.GetResult()))
+			}
+			for _, input := range turn.inputs {
+				b.committed[commit{input, stored.GetEndedAtUs()}] = call
+			}
+			over = max(over, stored.GetEndedAtUs())
+			b.tools[c.GetId()] = call
+			turn.Children = append(turn.Children, call)
+		}
+	case contract.EntryNote, contract.EntryContext, contract.EntrySummary:
+		turn.Children = append(turn.Children, &Node{
+			Kind: KindNote, Name: row.GetKind(), Text: shorten(row.GetText()), At: time.UnixMicro(row.GetAtUs()),
+		})
+	}
+}

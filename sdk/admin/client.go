@@ -1,0 +1,171 @@
+// Package admin is the owner's side of a kernel for clients: the connection to
+// its admin service (contract/adminv1), and what is made of the rows that it
+// serves: traces, sums of usage, JSON.
+//
+// The functions take a adminv1.ReadClient, so that a client that is granted to
+// read only uses the same. Their errors wrap the sentinels of package contract.
+package admin
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"strings"
+	"sync/atomic"
+	"syscall"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/metadata"
+	"google.golang.org/grpc/status"
+
+	"github.com/switchboard-run/switchboard/contract"
+	"github.com/switchboard-run/switchboard/contract/adminv1"
+)
+
+// ErrNotRunning says that no kernel is running.
+var ErrNotRunning = errors.New("no kernel is running")
+
+// Client is a connection to a kernel. It is safe for concurrent use.
+type Client struct {
+	adminv1.ReadClient
+	adminv1.ManageClient
+	conn *grpc.ClientConn
+}
+
+// Dial connects to the kernel that listens on a control socket, with the token
+// in a file. The error wraps ErrNotRunning if no kernel listens there.
+func Dial(ctx context.Context, socket, tokenFile string) (*Client, error) {
+	var d net.Dialer
+	dialed, err := d.DialContext(ctx, "unix", socket)
+	if err != nil {
+		if errors.Is(err, os.ErrNotExist) || errors.Is(err, syscall.ECONNREFUSED) {
+			return nil, ErrNotRunning
+		}
+		return nil, fmt.Errorf("connect to the kernel at %s: %w", socket, err)
+	}
+	var first atomic.Pointer[net.Conn] // the client uses it before it dials again
+	first.Store(&dialed)
+	conn, err := grpc.NewClient("passthrough:///kernel",
+		grpc.WithTransportCredentials(insecure.NewCredentials()), grpc.WithNoProxy(), grpc.WithDisableServiceConfig(),
+		grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) {
+			if c := first.Swap(nil); c != nil {
+				return *c, nil
+			}
+			return d.DialContext(ctx, "unix", socket)
+		}),
+		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(contract.MaxMessage)),
+		grpc.WithUnaryInterceptor(func(ctx context.Context, method string, q, answer any, c *grpc.ClientConn, invoke grpc.UnaryInvoker, o ...grpc.CallOption) error {
+			ctx, err := withToken(ctx, tokenFile)
+			if err != nil {
+				return err
+			}
+			return fromStatus(ctx, invoke(ctx, method, q, answer, c, o...))
+		}),
+		grpc.WithStreamInterceptor(func(ctx context.Context, desc *grpc.StreamDesc, c *grpc.ClientConn, method string, open grpc.Streamer, o ...grpc.CallOption) (grpc.ClientStream, error) {
+			ctx, err := withToken(ctx, tokenFile)
+			if err != nil {
+				return nil, err
+			}
+			s, err := open(ctx, desc, c, method, o...)
+			return stream{s, ctx}, fromStatus(ctx, err)
+		}))
+	if err != nil {
+		_ = dialed.Close()
+		return nil, fmt.Errorf("connect to the kernel at %s: %w", socket, err)
+	}
+	return &Client{adminv1.NewReadClient(conn), adminv1.NewManageClient(conn), conn}, nil
+}
+
+// Close ends the connection.
+func (c *Client) Close() { _ = c.conn.Close() }
+
+// withToken reads the token for each request: a kernel that was restarted has
+// another one.
+func withToken(ctx context.Context, file string) (context.Context, error) {
+	token, err := os.ReadFile(file)
+	if err != nil {
+		return ctx, fmt.Errorf("read the control token: %w", err)
+	}
+	return metadata.AppendToOutgoingContext(ctx, contract.TokenHeader, strings.TrimSpace(string(token))), nil
+}
+
+// fromStatus is an error as package contract names it.
+func fromStatus(ctx context.Context, err error) error {
+	switch s, ok := status.FromError(err); {
+	case err == nil || errors.Is(err, io.EOF):
+		return err
+	case ctx.Err() != nil:
+		return ctx.Err()
+	case ok && s.Code() == codes.Unimplemented:
+		return fmt.Errorf("%w: the kernel is of another version than this program (%s); restart it", contract.ErrNotFound, s.Message())
+	case ok && s.Code() == codes.Unavailable && !strings.HasPrefix(s.Message(), contract.ErrGone.Error()): // of the transport
+		return fmt.Errorf("%w: the kernel has stopped or doesn't answer (%s)", contract.ErrGone, s.Message())
+	}
+	return contract.FromStatus(err)
+}
+
+// stream maps the errors of a stream. Its own context ends with it; caller is
+// that of the request.
+type stream struct {
+	grpc.ClientStream
+	caller context.Context //nolint:containedctx // it lives as long as the stream
+}
+
+// RecvMsg implements grpc.ClientStream.
+func (s stream) RecvMsg(m any) error { return fromStatus(s.caller, s.ClientStream.RecvMsg(m)) }
+
+// all reads a stream to its end.
+func all[T any](s grpc.ServerStreamingClient[T], err error) (rows []*T, _ error) {
+	if err != nil {
+		return nil, err
+	}
+	for {
+		switch row, err := s.Recv(); {
+		case errors.Is(err, io.EOF):
+			return rows, nil
+		case err != nil:
+			return rows, err
+		default:
+			rows = append(rows, row)
+		}
+	}
+}
+
+// Events returns the events that a request selects. It must not follow.
+func Events(ctx context.Context, c adminv1.ReadClient, q *adminv1.EventsRequest) ([]*adminv1.Event, error) {
+	return all(c.Events(ctx, q))
+}
+
+// Event returns one event with its deliveries.
+func Event(ctx context.Context, c adminv1.ReadClient, id string) (*adminv1.Event, error) {
+	found, err := Events(ctx, c, &adminv1.EventsRequest{Ids: []string{id}})
+	if err == nil && len(found) == 0 {
+		err = fmt.Errorf("%w: there is no event %q (any more)", contract.ErrNotFound, id)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return found[0], nil
+}
+
+// Session returns one session.
+func Session(ctx context.Context, c adminv1.ReadClient, id string) (*adminv1.Session, error) {
+	found, err := c.Sessions(ctx, &adminv1.SessionsRequest{Ids: []string{id}})
+	if err == nil && len(found.GetSessions()) == 0 {
+		err = fmt.Errorf("%w: there is no session %q", contract.ErrNotFound, id)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return found.GetSessions()[0], nil
+}
+
+// History returns all rows of a session.
+func History(ctx context.Context, c adminv1.ReadClient, session string) ([]*adminv1.Entry, error) {
+	return all(c.History(ctx, &adminv1.HistoryRequest{Session: session}))
+}

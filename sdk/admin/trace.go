@@ -1,0 +1,320 @@
+package admin
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/switchboard-run/switchboard/contract"
+	"github.com/switchboard-run/switchboard/contract/adminv1"
+)
+
+// Trace shows one message as a tree: what it led to, from the event that a person
+// or a schedule caused, over inputs, turns with their model steps and tool calls,
+// and outputs, to the platform's id of what was sent, with the time of each step.
+//
+// It is made of what the store holds, so it works for everything that retention
+// has not removed yet. A step that is not over has no duration.
+type Trace struct {
+	Root   string    `json:"root"`   // id of the event it began with
+	Asked  string    `json:"asked"`  // id of the event that was asked for
+	At     time.Time `json:"at"`     // of the root
+	Millis float64   `json:"millis"` // until the last step that is over
+	// Also are other events that the same platform's id belongs to: such ids
+	// are often unique within a conversation only.
+	Also []string `json:"also,omitempty"`
+	// More says that the tree has more events than are shown.
+	More bool `json:"more,omitempty"`
+	// Until is the event after which nothing was searched; empty: all were.
+	Until string `json:"until,omitempty"`
+	Tree  *Node  `json:"tree"`
+}
+
+// Kinds of a node.
+const (
+	KindEvent    = "event"
+	KindDelivery = "delivery" // to an extension that subscribed
+	KindTurn     = "turn"
+	KindModel    = "model" // one answer of a model
+	KindTool     = "tool"  // one call of a tool
+	KindNote     = "note"
+)
+
+// Node is one step.
+type Node struct {
+	Kind string `json:"kind"`
+	// ID is an event's (e1), a call's (c1), or a turn's number.
+	ID string `json:"id,omitempty"`
+	// Name is a topic, a model, a tool, an extension or an agent.
+	Name    string `json:"name"`
+	Source  string `json:"source,omitempty"` // of an event
+	Session string `json:"session,omitempty"`
+	Place   string `json:"place,omitempty"` // the session in words
+	// Input is the kind of an input, Sender whose it is, and Thread the exchange
+	// on a link that it belongs to.
+	Input  string `json:"input_kind,omitempty"`
+	Sender string `json:"sender,omitempty"`
+	Thread string `json:"thread,omitempty"`
+	Text   string `json:"text,omitempty"`
+	// Result is the beginning of what a call returned.
+	Result string    `json:"result,omitempty"`
+	Calls  []string  `json:"calls,omitempty"` // names of the tools that an answer asks for
+	State  string    `json:"state,omitempty"`
+	Reason string    `json:"reason,omitempty"`
+	At     time.Time `json:"at"`
+	// WaitMillis is the time until its handling began, TookMillis from then, or
+	// from At, until it was done. Nil: not known (yet).
+	WaitMillis *float64 `json:"wait_millis,omitempty"`
+	TookMillis *float64 `json:"took_millis,omitempty"`
+	Attempts   int      `json:"attempts,omitempty"` // that failed
+	// Conversation and ProviderID say where a text went and what the platform
+	// calls it.
+	Conversation string  `json:"conversation,omitempty"`
+	ProviderID   string  `json:"provider_id,omitempty"`
+	Children     []*Node `json:"children,omitempty"`
+
+	inputs []string // of a turn
+}
+
+// maxEvents bounds the events of one tree.
+const maxEvents = 2000
+
+// Followed is how many events after the root of a tree are searched for those of
+// the tree, and how many of the newest for a platform's id: a store may have
+// millions.
+const Followed = 300_000
+
+// maxReceived is how many messages of people are searched for a platform's id.
+const maxReceived = 20_000
+
+// maxNamed is how many ids one request names.
+const maxNamed = 500
+
+// ReadTrace returns the trace of an event, or of a message that is named by its
+// platform's id.
+func ReadTrace(ctx context.Context, c adminv1.ReadClient, id string) (*Trace, error) {
+	last, err := LastSeq(ctx, c)
+	if err != nil {
+		return nil, err
+	}
+	asked, also, err := find(ctx, c, id, last)
+	if err != nil {
+		return nil, err
+	}
+	root := eventSeq(asked.GetCorrelationId())
+	events, err := Events(ctx, c, &adminv1.EventsRequest{
+		After: root - 1, Before: root + Followed + 1, CorrelationId: asked.GetCorrelationId(), Limit: maxEvents + 1, Ascending: true,
+	})
+	if err != nil {
+		return nil, err
+	}
+	if asked.GetSeq() > root+Followed { // it came much later
+		events = append(events, asked)
+	}
+	t := &Trace{Asked: asked.GetId(), Also: also, More: len(events) > maxEvents}
+	if t.More {
+		events = events[:maxEvents]
+	}
+	if root+Followed < last && !t.More {
+		t.Until = fmt.Sprintf("e%d", root+Followed)
+	}
+	rows, err := readRows(ctx, c, events)
+	if err != nil {
+		return nil, err
+	}
+	b := newBuilder(rows)
+	t.Tree = b.build()
+	t.Root, t.At = t.Tree.ID, t.Tree.At
+	if b.last > 0 {
+		t.Millis = millis(t.Tree.At.UnixMicro(), b.last)
+	}
+	return t, nil
+}
+
+// rows are what a tree is made of.
+type rows struct {
+	events   []*adminv1.Event // in the order of acceptance
+	sessions map[string]*adminv1.Session
+	turns    map[string][]*adminv1.Turn // by session
+	history  map[int64][]*adminv1.Entry // by turn
+	calls    map[string]*adminv1.Call
+}
+
+// readRows reads what belongs to events.
+func readRows(ctx context.Context, c adminv1.ReadClient, events []*adminv1.Event) (*rows, error) {
+	r := &rows{
+		events: events, sessions: map[string]*adminv1.Session{}, turns: map[string][]*adminv1.Turn{},
+		history: map[int64][]*adminv1.Entry{}, calls: map[string]*adminv1.Call{},
+	}
+	var sessions []string
+	var turns []int64
+	for _, e := range events {
+		var p struct {
+			Session string
+			Turn    int64
+		}
+		_ = json.Unmarshal(e.GetPayload(), &p) // not every payload is an object
+		sessions = append(sessions, p.Session)
+		if strings.HasPrefix(e.GetTopic(), contract.TopicAgentInput) {
+			sessions = append(sessions, e.GetKey())
+		}
+		if e.GetTopic() == contract.TopicAgentOutput {
+			turns = append(turns, p.Turn)
+		}
+	}
+	for ids := range slices.Chunk(unique(sessions), maxNamed) {
+		found, err := c.Sessions(ctx, &adminv1.SessionsRequest{Ids: ids})
+		if err != nil {
+			return nil, err
+		}
+		for _, s := range found.GetSessions() {
+			r.sessions[s.GetId()] = s
+			turns = append(turns, s.GetOpenTurns()...)
+		}
+	}
+	inputs := map[string]bool{}
+	for _, e := range events {
+		inputs[e.GetId()] = true
+	}
+	for ids := range slices.Chunk(unique(turns), maxNamed) {
+		found, err := c.Turns(ctx, &adminv1.TurnsRequest{Ids: ids})
+		if err != nil {
+			return nil, err
+		}
+		for _, t := range found.GetTurns() {
+			if slices.ContainsFunc(t.GetInputs(), func(id string) bool { return inputs[id] }) {
+				r.turns[t.GetSession()] = append(r.turns[t.GetSession()], t)
+			}
+		}
+	}
+	return r, r.readHistories(ctx, c)
+}
+
+func (r *rows) readHistories(ctx context.Context, c adminv1.ReadClient) error {
+	var calls []string
+	for session, turns := range r.turns {
+		if r.sessions[session] == nil {
+			continue // deleted: its rows are gone
+		}
+		q := &adminv1.HistoryRequest{Session: session}
+		for _, t := range turns {
+			q.Turns = append(q.Turns, t.GetId())
+		}
+		entries, err := all(c.History(ctx, q))
+		if err != nil && !errors.Is(err, contract.ErrNotFound) {
+			return err
+		}
+		for _, e := range entries {
+			r.history[e.GetTurn()] = append(r.history[e.GetTurn()], e)
+			for _, call := range e.GetCalls() {
+				calls = append(calls, call.GetId())
+			}
+		}
+	}
+	for ids := range slices.Chunk(calls, maxNamed) {
+		found, err := all(c.Calls(ctx, &adminv1.CallsRequest{Ids: ids}))
+		if err != nil {
+			return err
+		}
+		for _, call := range found {
+			r.calls[call.GetId()] = call
+		}
+	}
+	return nil
+}
+
+// unique are the values without repetition and without the zero value.
+func unique[T comparable](values []T) (out []T) {
+	var none T
+	seen := map[T]bool{none: true}
+	for _, v := range values {
+		if !seen[v] {
+			seen[v] = true
+			out = append(out, v)
+		}
+	}
+	return out
+}
+
+// LastSeq is the seq of the newest event; 0: there is none.
+func LastSeq(ctx context.Context, c adminv1.ReadClient) (int64, error) {
+	newest, err := Events(ctx, c, &adminv1.EventsRequest{Limit: 1, Bare: true})
+	if err != nil || len(newest) == 0 {
+		return 0, err
+	}
+	return newest[0].GetSeq(), nil
+}
+
+// eventSeq is the seq of an event's id; 0 if it is none.
+func eventSeq(id string) int64 {
+	digits, ok := strings.CutPrefix(id, "e")
+	seq, err := strconv.ParseInt(digits, 10, 64)
+	if !ok || err != nil || seq < 0 {
+		return 0
+	}
+	return seq
+}
+
+// find is the event that is meant, and others that the same id belongs to.
+func find(ctx context.Context, c adminv1.ReadClient, id string, last int64) (e *adminv1.Event, also []string, err error) {
+	if eventSeq(id) > 0 {
+		e, err := Event(ctx, c, id)
+		return e, nil, err
+	}
+	if id == "" {
+		return nil, nil, fmt.Errorf("%w: name an event or a message", contract.ErrInvalid)
+	}
+	const mostSent = 10
+	sent, err := Events(ctx, c, &adminv1.EventsRequest{ProviderId: id, After: max(0, last-Followed), Limit: mostSent})
+	if err != nil {
+		return nil, nil, err
+	}
+	received, err := Events(ctx, c, &adminv1.EventsRequest{
+		Topic: contract.TopicUserMessage, After: max(0, last-Followed), Limit: maxReceived, Bare: true,
+	})
+	if err != nil {
+		return nil, nil, err
+	}
+	for _, e := range sent {
+		also = append(also, e.GetId())
+	}
+	for _, e := range received {
+		var m contract.UserMessage
+		if json.Unmarshal(e.GetPayload(), &m) == nil && m.MessageID != "" && (m.MessageID == id || m.ConversationID+"/"+m.MessageID == id) {
+			also = append(also, e.GetId())
+		}
+	}
+	if len(also) == 0 {
+		where := ""
+		if last > Followed {
+			where = fmt.Sprintf(" among the newest %d events", Followed)
+		}
+		return nil, nil, fmt.Errorf("%w: no event and no platform's message has the id %q%s", contract.ErrNotFound, id, where)
+	}
+	e, err = Event(ctx, c, also[0])
+	return e, also[1:], err
+}
+
+func millis(from, to int64) float64 { return float64(max(0, to-from)) / 1000 }
+
+func span(from, to int64) *float64 {
+	if from == 0 || to == 0 {
+		return nil
+	}
+	ms := millis(from, to)
+	return &ms
+}
+
+// shorten is the beginning of a text in one line.
+func shorten(s string) string {
+	s = strings.Join(strings.Fields(s), " ")
+	if r := []rune(s); len(r) > 120 {
+		s = string(r[:119]) + "…"
+	}
+	return s
+}

@@ -1,0 +1,106 @@
+package admin
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"time"
+
+	"github.com/switchboard-run/switchboard/contract"
+	"github.com/switchboard-run/switchboard/contract/adminv1"
+)
+
+// By lists the ways to add up usage. Sessions are known as long as the events
+// are kept.
+var By = []string{"day", "agent", "model", "session"}
+
+// Usage is what completions took together.
+type Usage struct {
+	Name      string `json:"name"` // the day, agent, model or session
+	Calls     int64  `json:"calls"`
+	Input     int64  `json:"input_tokens"`
+	Output    int64  `json:"output_tokens"`
+	Cached    int64  `json:"cached_tokens"`   // of the input: what the providers had in their caches
+	Estimated int64  `json:"estimated_calls"` // of the calls: the provider did not say what they took
+}
+
+// Add adds up the numbers of two.
+func (u *Usage) Add(o Usage) {
+	u.Calls, u.Input, u.Output = u.Calls+o.Calls, u.Input+o.Input, u.Output+o.Output
+	u.Cached, u.Estimated = u.Cached+o.Cached, u.Estimated+o.Estimated
+}
+
+// ReadUsage adds up what completions took on the last days, today included: days
+// in order, anything else by tokens, the most first.
+func ReadUsage(ctx context.Context, c adminv1.ReadClient, by string, days int) ([]Usage, error) {
+	if !slices.Contains(By, by) {
+		return nil, fmt.Errorf("%w: usage by %q is not known", contract.ErrInvalid, by)
+	}
+	kept, err := c.Usage(ctx, &adminv1.UsageRequest{Days: int32(min(days, 1<<20))}) //nolint:gosec // it is bounded
+	if err != nil {
+		return nil, err
+	}
+	var all []Usage
+	if by == "session" {
+		all, err = usageOfEvents(ctx, c, time.UnixMicro(kept.GetFromUs()))
+	} else {
+		all = usageOfRows(kept.GetRows(), by)
+	}
+	sums, place := []Usage{}, map[string]int{}
+	for _, u := range all {
+		if i, known := place[u.Name]; known {
+			sums[i].Add(u)
+			continue
+		}
+		place[u.Name] = len(sums)
+		sums = append(sums, u)
+	}
+	slices.SortFunc(sums, func(a, b Usage) int {
+		if by == "day" {
+			return cmp.Compare(a.Name, b.Name)
+		}
+		return cmp.Or(cmp.Compare(b.Input+b.Output, a.Input+a.Output), cmp.Compare(a.Name, b.Name))
+	})
+	return sums, err
+}
+
+func usageOfRows(rows []*adminv1.Usage, by string) (all []Usage) {
+	for _, r := range rows {
+		name := map[string]string{"day": r.GetDay(), "agent": r.GetAgent(), "model": r.GetModel()}[by]
+		all = append(all, Usage{name, r.GetCalls(), r.GetInputTokens(), r.GetOutputTokens(), r.GetCachedTokens(), r.GetEstimatedCalls()})
+	}
+	return all
+}
+
+// usageOfEvents reads the events of completions, the newest first.
+func usageOfEvents(ctx context.Context, c adminv1.ReadClient, from time.Time) (all []Usage, err error) {
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+	const every = 1 << 30
+	events, err := c.Events(ctx, &adminv1.EventsRequest{Topic: contract.TopicModelUsage, Bare: true, Limit: every})
+	if err != nil {
+		return nil, err
+	}
+	for {
+		e, err := events.Recv()
+		if errors.Is(err, io.EOF) || err == nil && e.GetAtUs() < from.UnixMicro() {
+			return all, nil
+		}
+		if err != nil {
+			return nil, err
+		}
+		var u contract.ModelUsage
+		if err := json.Unmarshal(e.GetPayload(), &u); err != nil {
+			return nil, fmt.Errorf("read event %s: %w", e.GetId(), err)
+		}
+		one := Usage{Name: cmp.Or(u.Session, u.Agent), Calls: 1, Input: u.InputTokens, Output: u.OutputTokens, Cached: u.CachedTokens}
+		if u.Estimated {
+			one.Estimated = 1
+		}
+		all = append(all, one)
+	}
+}
