@@ -70,7 +70,7 @@ type limits struct {
 	bytes int // of a request
 }
 
-// New returns an agent that runs once Start was called.
+// New returns an agent. Call Start before Handle.
 func New(o Options) *Agent { return &Agent{options: o} }
 
 // Extension is an extension that is this agent and nothing else.
@@ -79,8 +79,7 @@ func Extension(id string, o Options) sdk.Extension {
 	return sdk.Extension{ID: id, Start: a.Start, HandleAgent: a.Handle}
 }
 
-// Start takes over what the manifest says of the agent. It belongs into
-// Extension.Start.
+// Start reads the agent section of the manifest. Assign it in Extension.Start.
 func (a *Agent) Start(_ context.Context, k *sdk.Kernel) error {
 	spec := k.Agent()
 	if spec == nil {
@@ -122,8 +121,8 @@ func (a *Agent) start(k kernel, name string, spec *extensionv1.AgentSpec, p Prom
 	a.channels = newEtagged(a.loadChannels)
 }
 
-// Handle runs the turn of one input, from wherever it stands, to its end. It
-// belongs into Extension.HandleAgent.
+// Handle runs or resumes the turn of one input, to its end. Assign it in
+// Extension.HandleAgent.
 func (a *Agent) Handle(ctx context.Context, d sdk.Delivery) (sdk.Effects, error) {
 	if d.Turn == nil {
 		return nil, sdk.Drop(fmt.Sprintf("event %s is no input of a session", d.ID))
@@ -138,8 +137,8 @@ func (a *Agent) Handle(ctx context.Context, d sdk.Delivery) (sdk.Effects, error)
 		return nil, sdk.Retry(0, fmt.Errorf("turn of session %s: %w", d.Turn.GetSession(), context.Cause(ctx)))
 	}
 	if errors.Is(err, contract.ErrConflict) {
-		// Nobody else writes to this history: a conflict that is left is a failure,
-		// which is counted, and nothing to try again for ever.
+		// Only the holder of the lane writes to this history: a conflict that remains
+		// is a failure, which counts, not a reason to retry forever.
 		return nil, errors.New(err.Error())
 	}
 	return effects, err

@@ -128,8 +128,8 @@ func window(rows []row, from, bytes, most int) int {
 	return 0
 }
 
-// keptFor is how long a history is kept that nobody uses. Who writes again later
-// has it read from the kernel, which takes a millisecond or two.
+// keptFor is how long an unused history stays in memory. After that the next turn
+// reads it from the kernel, which takes a millisecond or two.
 const keptFor = time.Minute
 
 // histories keeps the histories of the sessions used last. A turn takes its

@@ -21,7 +21,7 @@ type Prompts interface {
 	Say(Ending) (string, error)
 }
 
-// Scene is what a system prompt may name. It holds no address of a person.
+// Scene is what the texts of an agent may name. It holds no address of a person.
 type Scene struct {
 	Name         string  // of the agent
 	Instructions string  // of its manifest

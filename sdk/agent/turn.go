@@ -72,7 +72,7 @@ func (a *Agent) begin(ctx context.Context, d sdk.Delivery, in contract.AgentInpu
 		if errors.Is(err, contract.ErrStale) || ctx.Err() != nil {
 			return nil, err
 		}
-		a.log.Warn("the prompt names no channels: listing them failed", "error", err)
+		a.log.Warn("list the channels: the model is told of none", "error", err)
 	}
 	if err := t.enter(); err != nil {
 		return nil, err
