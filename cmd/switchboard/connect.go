@@ -138,8 +138,8 @@ func extensionIDs(ctx context.Context, k *admin.Client) (out []string, err error
 }
 
 func sessionIDs(ctx context.Context, k *admin.Client) (out []string, err error) {
-	all, err := k.Sessions(ctx, &adminv1.SessionsRequest{})
-	for _, x := range all.GetSessions() {
+	all, err := admin.Sessions(ctx, k, &adminv1.SessionsRequest{})
+	for _, x := range all {
 		out = append(out, x.Id+"\t"+x.Agent+", "+x.Name)
 	}
 	return out, err

@@ -28,7 +28,7 @@ func (n *names) of(id string) string {
 	name, known := n.known[id]
 	if !known {
 		s, err := admin.Session(n.ctx, n.k, id)
-		if name = cmp.Or(s.GetName(), id); errors.Is(err, contract.ErrNotFound) {
+		if name = cmp.Or(s.Name, id); errors.Is(err, contract.ErrNotFound) {
 			name = id + ", which was deleted"
 		}
 		n.known[id] = name

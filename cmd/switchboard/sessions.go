@@ -31,12 +31,12 @@ func newSessionsList() *cobra.Command {
 		if q.Limit < 1 {
 			return fmt.Errorf("-n %d: give 1 or more", q.Limit)
 		}
-		all, err := k.Sessions(c.Context(), &q)
+		all, err := admin.Sessions(c.Context(), k, &q)
 		if err != nil {
 			return err
 		}
-		return list(c, *asJSON, all.GetSessions(), "ID AGENT PLACE STATE ROWS ACTIVE LAST", "There are no sessions yet: `switchboard chat` begins one.",
-			func(_ *printer, s *adminv1.Session) []cell {
+		return list(c, *asJSON, all, "ID AGENT PLACE STATE ROWS ACTIVE LAST", "There are no sessions yet: `switchboard chat` begins one.",
+			func(_ *printer, s admin.NamedSession) []cell {
 				return []cell{text(s.Id), text(s.Agent), text(place(s)), doing(s), text(fmt.Sprint(s.Rows)), text(age(at(s.ActiveAtUs))), text(shorten(s.Last, 60))}
 			})
 	})
@@ -44,7 +44,7 @@ func newSessionsList() *cobra.Command {
 }
 
 // doing is what a session is doing.
-func doing(s *adminv1.Session) cell {
+func doing(s admin.NamedSession) cell {
 	c := state(s.State)
 	switch {
 	case s.Ended && s.State == "idle":
@@ -58,7 +58,7 @@ func doing(s *adminv1.Session) cell {
 }
 
 // place is where a session takes place.
-func place(s *adminv1.Session) string {
+func place(s admin.NamedSession) string {
 	if s.Group {
 		return s.Name + " (group)"
 	}
@@ -91,17 +91,17 @@ func newSessionsShow() *cobra.Command {
 
 // transcript is a session with its history.
 type transcript struct {
-	*adminv1.Session
+	admin.NamedSession
 	entries []*adminv1.Entry
 }
 
 // MarshalJSON implements json.Marshaler.
 func (t transcript) MarshalJSON() ([]byte, error) {
-	return admin.JSON(t.Session).With("entries", asJSONList(t.entries)).MarshalJSON()
+	return admin.JSON(t.Session).With("name", t.Name).With("entries", asJSONList(t.entries)).MarshalJSON()
 }
 
 func readTranscript(ctx context.Context, k *admin.Client, session string) (t transcript, err error) {
-	if t.Session, err = admin.Session(ctx, k, session); err != nil {
+	if t.NamedSession, err = admin.Session(ctx, k, session); err != nil {
 		return t, err
 	}
 	t.entries, err = admin.History(ctx, k, session)
@@ -109,9 +109,9 @@ func readTranscript(ctx context.Context, k *admin.Client, session string) (t tra
 }
 
 func (p *printer) transcript(t transcript) {
-	p.line("%s  %s  %s", t.Id, t.Agent, place(t.Session))
+	p.line("%s  %s  %s", t.Id, t.Agent, place(t.NamedSession))
 	about := fmt.Sprintf("%s, begun %s, active %s, %s",
-		doing(t.Session).text, p.clock(at(t.CreatedAtUs)), p.clock(at(t.ActiveAtUs)), count(int(t.Rows), "row"))
+		doing(t.NamedSession).text, p.clock(at(t.CreatedAtUs)), p.clock(at(t.ActiveAtUs)), count(int(t.Rows), "row"))
 	if len(t.Memory) > 0 {
 		about += ", memory: " + strings.Join(t.Memory, ", ")
 	}
@@ -199,7 +199,7 @@ func newSessionsExport() *cobra.Command {
 
 func (p *printer) markdown(out io.Writer, t transcript) error {
 	w := bufio.NewWriter(out)
-	fmt.Fprintf(w, "# Session %s\n\n%s, %s, begun %s\n", t.Id, t.Agent, place(t.Session), at(t.CreatedAtUs).In(p.zone).Format("2006-01-02 15:04 MST"))
+	fmt.Fprintf(w, "# Session %s\n\n%s, %s, begun %s\n", t.Id, t.Agent, place(t.NamedSession), at(t.CreatedAtUs).In(p.zone).Format("2006-01-02 15:04 MST"))
 	names := map[string]string{}
 	for _, e := range t.entries {
 		who, _, _ := said(t.Session, e, names)

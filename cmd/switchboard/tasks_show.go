@@ -193,7 +193,7 @@ func transcriptOf(ctx context.Context, k *admin.Client, t *task) (transcript, er
 	}
 	said, err := readTranscript(ctx, k, t.Session)
 	if errors.Is(err, contract.ErrNotFound) { // it was deleted, and the task is still known
-		return transcript{Session: &adminv1.Session{Id: t.Session, Agent: cmp.Or(t.Agent, "the agent")}}, nil
+		return transcript{NamedSession: admin.NamedSession{Session: &adminv1.Session{Id: t.Session, Agent: cmp.Or(t.Agent, "the agent")}}}, nil
 	}
 	return said, err
 }

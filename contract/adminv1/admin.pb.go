@@ -1629,11 +1629,11 @@ type Session struct {
 	Id            string                 `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"`
 	Agent         string                 `protobuf:"bytes,2,opt,name=agent,proto3" json:"agent,omitempty"`
 	Key           string                 `protobuf:"bytes,3,opt,name=key,proto3" json:"key,omitempty"`
-	Name          string                 `protobuf:"bytes,4,opt,name=name,proto3" json:"name,omitempty"`        // in words
-	State         string                 `protobuf:"bytes,5,opt,name=state,proto3" json:"state,omitempty"`      // idle; waiting: its agent is at work elsewhere; running
-	Turns         int32                  `protobuf:"varint,6,opt,name=turns,proto3" json:"turns,omitempty"`     // open: all but the last were interrupted
-	Waiting       int32                  `protobuf:"varint,7,opt,name=waiting,proto3" json:"waiting,omitempty"` // inputs that no turn has begun with
-	Memory        []string               `protobuf:"bytes,8,rep,name=memory,proto3" json:"memory,omitempty"`    // scopes that its agent may read and write
+	BegunBy       string                 `protobuf:"bytes,4,opt,name=begun_by,json=begunBy,proto3" json:"begun_by,omitempty"` // the sender of the first input
+	State         string                 `protobuf:"bytes,5,opt,name=state,proto3" json:"state,omitempty"`                    // idle; waiting: its agent is at work elsewhere; running
+	Turns         int32                  `protobuf:"varint,6,opt,name=turns,proto3" json:"turns,omitempty"`                   // open: all but the last were interrupted
+	Waiting       int32                  `protobuf:"varint,7,opt,name=waiting,proto3" json:"waiting,omitempty"`               // inputs that no turn has begun with
+	Memory        []string               `protobuf:"bytes,8,rep,name=memory,proto3" json:"memory,omitempty"`                  // scopes that its agent may read and write
 	Channel       string                 `protobuf:"bytes,9,opt,name=channel,proto3" json:"channel,omitempty"`
 	Conversation  string                 `protobuf:"bytes,10,opt,name=conversation,proto3" json:"conversation,omitempty"` // the channel's address of it
 	Thread        string                 `protobuf:"bytes,11,opt,name=thread,proto3" json:"thread,omitempty"`
@@ -1699,9 +1699,9 @@ func (x *Session) GetKey() string {
 	return ""
 }
 
-func (x *Session) GetName() string {
+func (x *Session) GetBegunBy() string {
 	if x != nil {
-		return x.Name
+		return x.BegunBy
 	}
 	return ""
 }
@@ -3464,12 +3464,12 @@ const file_switchboard_admin_v1_admin_proto_rawDesc = "" +
 	"\x03key\x18\x03 \x01(\tR\x03key\x12\x14\n" +
 	"\x05limit\x18\x04 \x01(\x05R\x05limit\"M\n" +
 	"\x10SessionsResponse\x129\n" +
-	"\bsessions\x18\x01 \x03(\v2\x1d.switchboard.admin.v1.SessionR\bsessions\"\xc2\x03\n" +
+	"\bsessions\x18\x01 \x03(\v2\x1d.switchboard.admin.v1.SessionR\bsessions\"\xc9\x03\n" +
 	"\aSession\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x14\n" +
 	"\x05agent\x18\x02 \x01(\tR\x05agent\x12\x10\n" +
-	"\x03key\x18\x03 \x01(\tR\x03key\x12\x12\n" +
-	"\x04name\x18\x04 \x01(\tR\x04name\x12\x14\n" +
+	"\x03key\x18\x03 \x01(\tR\x03key\x12\x19\n" +
+	"\bbegun_by\x18\x04 \x01(\tR\abegunBy\x12\x14\n" +
 	"\x05state\x18\x05 \x01(\tR\x05state\x12\x14\n" +
 	"\x05turns\x18\x06 \x01(\x05R\x05turns\x12\x18\n" +
 	"\awaiting\x18\a \x01(\x05R\awaiting\x12\x16\n" +

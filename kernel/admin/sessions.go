@@ -11,7 +11,6 @@ import (
 	"github.com/switchboard-run/switchboard/contract/adminv1"
 	"github.com/switchboard-run/switchboard/contract/busv1"
 	"github.com/switchboard-run/switchboard/kernel/journal"
-	"github.com/switchboard-run/switchboard/kernel/naming"
 	"github.com/switchboard-run/switchboard/kernel/router"
 )
 
@@ -55,10 +54,6 @@ func (s *Service) sessionRow(r journal.Reader, one *journal.Session) (*adminv1.S
 	if agent := s.Known.Current().Agent(one.Agent); agent != nil {
 		x.Memory = agent.Spec.GetMemory()
 	}
-	name, err := naming.Session(r, one, naming.Owner)
-	if err != nil {
-		return nil, err
-	}
 	state, err := s.Store.State(r, s.Bus, one)
 	if err != nil {
 		return nil, err
@@ -70,7 +65,14 @@ func (s *Service) sessionRow(r journal.Reader, one *journal.Session) (*adminv1.S
 	if len(newest) > 0 {
 		x.Last = beginning(newest[len(newest)-1].GetText())
 	}
-	x.Name, x.State, x.Turns, x.Waiting = name, state.Name, int32(state.Turns), int32(state.Waiting)
+	oldest, err := r.HistoryBefore(one.ID, 2, 1)
+	if err != nil {
+		return nil, err
+	}
+	if len(oldest) > 0 {
+		x.BegunBy = oldest[0].GetSender()
+	}
+	x.State, x.Turns, x.Waiting = state.Name, int32(state.Turns), int32(state.Waiting)
 	if one.Conversation == 0 {
 		return x, nil
 	}

@@ -6,9 +6,9 @@ import (
 	"github.com/switchboard-run/switchboard/kernel/journal"
 )
 
-// acknowledge takes a delivery out of memory whose acknowledgement changes
-// nothing else: its lane goes on at once, and the store learns of it with the
-// next commit. Losing that only repeats the delivery.
+// acknowledge removes a delivery whose acknowledgement changes nothing else: its
+// lane goes on at once, and the next commit stores it. Losing that only repeats
+// the delivery.
 func (b *Bus) acknowledge(l *Lease) {
 	sub := l.item.lane.sub
 	sub.acked[l.item.Seq] = struct{}{}
@@ -16,6 +16,7 @@ func (b *Bus) acknowledge(l *Lease) {
 	b.remove(sub, l.item.Key, l.item.Seq)
 }
 
+// storeAcks stores acknowledgements with the next commit.
 func (b *Bus) storeAcks(acked []*Lease) {
 	b.store.Submit(journal.Update{
 		Lazy: true,

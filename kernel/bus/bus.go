@@ -11,17 +11,34 @@
 // keeps failing, or gets too old, becomes a dead letter, which is kept, listed
 // and can be resubmitted. Nothing disappears without such a row.
 //
-// One extension that commits without pause delays the others by about as much as
-// the disk does, and no more: it waits itself.
-//
-// Who holds a lane has its token. A commit or call with a token that is not
-// valid any more is refused.
+// The holder of a lane has its token. A commit or call with a token that is not
+// valid any more is refused. An extension that commits without pause waits itself
+// and delays the others by about as much as the disk does.
 //
 // # Not promised
 //
 // Exactly-once handling: a handler that has an effect outside of the kernel may
 // repeat it after a crash, and is told so (Uncertain). An order between lanes,
 // or between subscriptions.
+//
+// # What is in memory
+//
+// The store has every delivery; memory has what can be handed out soon:
+//
+//   - lane: the pending deliveries of a subscription with one key, up to a window,
+//     or a single one without a key. Its head is handed out when nothing else of
+//     it is.
+//   - item: a delivery that is in a lane, with its event if that is small.
+//   - lease: a delivery that was handed out, with the token of its handler. A tool
+//     call has a lease without a delivery.
+//   - sink: the way to a running extension, with its credit: how many deliveries
+//     it may be sent.
+//   - fetch: what an item needs of the store before it can be handed out. The
+//     prepare loop does it; the commit that accepts an event does it at once when
+//     the delivery can be handed out as soon as it is durable.
+//
+// A commit notes what it adds and settles, and memory follows once it is durable:
+// see commit.go, which reads from top to bottom.
 package bus
 
 import (
@@ -83,13 +100,14 @@ type Bus struct {
 	settling map[int64][]func(journal.Delivery) // by event
 	closing  bool
 
-	random    *rand.ChaCha8
-	prepare   chan struct{}
-	nextAlarm int64 // steady time; 0: not set; guarded by mu
-	alarm     *time.Timer
-	stop      context.CancelFunc
-	stopped   <-chan struct{}
-	running   sync.WaitGroup // every goroutine of the bus
+	random     *rand.ChaCha8
+	prepare    chan struct{}
+	nextAlarm  int64 // steady time; 0: not set; guarded by mu
+	nextExpiry int64 // the same, for leases
+	alarm      *time.Timer
+	stop       context.CancelFunc
+	stopped    <-chan struct{}
+	running    sync.WaitGroup // every goroutine of the bus
 }
 
 // New starts a bus on a store. Deliveries that were pending there wait for

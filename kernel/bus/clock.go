@@ -1,7 +1,5 @@
 package bus
 
-import "slices"
-
 // NextTurn says that another turn of the session runs from this commit on: the
 // time of the delivery that is held restarts, and so does its count of
 // completions.
@@ -20,9 +18,8 @@ func (t *Tx) NextTurn() {
 // many there were in its turn.
 func (l *Lease) Asks() int64 { return l.asked.Add(1) }
 
-// StopClock stops the time of a delivery while its handler waits for something
-// that takes as long as it likes: a person, or another agent. Each call needs
-// one of StartClock.
+// StopClock stops the ack wait of a delivery while its handler waits for something
+// without a bound: a person, or another agent. Each call needs one of StartClock.
 func (b *Bus) StopClock(l *Lease) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -31,7 +28,7 @@ func (b *Bus) StopClock(l *Lease) {
 	}
 }
 
-// StartClock lets the time go on where it stood.
+// StartClock lets the ack wait go on where it stopped.
 func (b *Bus) StartClock(l *Lease) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -40,23 +37,11 @@ func (b *Bus) StartClock(l *Lease) {
 	}
 }
 
-// restart sets when the time of a lease began. The caller holds b.mu.
+// restart sets from when the ack wait of a lease counts. The caller holds b.mu.
 func (b *Bus) restart(l *Lease, clock int64) {
 	if l.item == nil || l.released || l.over != 0 {
 		return
 	}
 	l.clock = clock
-	sub := l.item.lane.sub
-	sub.flying.move(l)
-	b.ring(clock + sub.spec.Load().AckWait.Microseconds())
-}
-
-// move puts a lease to its place by when its time began.
-func (f *leaseList) move(l *Lease) {
-	f.leases = slices.DeleteFunc(f.leases, func(x *Lease) bool { return x == l })
-	i := len(f.leases)
-	for i > 0 && f.leases[i-1].clock > l.clock {
-		i--
-	}
-	f.leases = slices.Insert(f.leases, i, l)
+	b.expireAt(clock + l.item.lane.sub.spec.Load().AckWait.Microseconds())
 }

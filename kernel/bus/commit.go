@@ -61,7 +61,10 @@ func (b *Bus) DoAs(a *Actor, l *Lease, apply func(*Tx) error) error {
 func (b *Bus) Submit(a *Actor, commits []*busv1.Commit, done func([]*busv1.CommitReceipt)) {
 	for len(commits) > 0 {
 		n, size := b.share.Enter(a.ID, len(commits), func(i int) int { return sizeOf(commits[i]) })
-		u := &update{bus: b, actor: a, size: size, receipts: done, parts: make([]part, n)}
+		u := &update{bus: b, actor: a, size: size, receipts: done}
+		if u.parts = u.first[:]; n > 1 {
+			u.parts = make([]part, n)
+		}
 		for i, c := range commits[:n] {
 			u.parts[i].commit, u.parts[i].checked = c, b.effects.check(c.GetEffects())
 		}
@@ -91,7 +94,7 @@ type update struct {
 	bus      *Bus
 	actor    *Actor
 	parts    []part
-	first    [1]part                      // the parts of a change
+	first    [1]part                      // room for one
 	done     func(error)                  // of a change
 	receipts func([]*busv1.CommitReceipt) // of commits
 	size     int                          // of commits

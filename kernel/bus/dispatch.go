@@ -12,9 +12,8 @@ import (
 // grace is how long a handler may go on after its context has ended.
 const grace = 10 * time.Second
 
-// dispatch hands out what is ready, as long as there is credit that is not kept
-// for what is on its way, one lane of each subscription in turn. The caller
-// holds b.mu.
+// dispatch hands out what is ready as long as there is credit that is not reserved,
+// one lane of each subscription in turn. The caller holds b.mu.
 func (b *Bus) dispatch(s *Sink) {
 	if s == nil || s.closed || s.paused || b.closing {
 		return
@@ -31,7 +30,7 @@ func (b *Bus) dispatch(s *Sink) {
 		l := sub.ready.pop()
 		l.queued = false
 		if len(l.items) == 0 && !l.further || l.fetching || sub.isEnding(l) {
-			continue // who has it offers it again
+			continue // it is offered again after that
 		}
 		if b.prepared(s, l) {
 			b.handOut(s, l)
@@ -52,8 +51,8 @@ func (s *subscription) isEnding(l *lane) bool {
 	return ending
 }
 
-// prepared says whether the head can be handed out; if not, the prepare loop
-// gets the lane.
+// prepared says whether the head of a lane can be handed out. If not, it asks for
+// what is missing, or ends the head as dead.
 func (b *Bus) prepared(s *Sink, l *lane) bool {
 	f := fetch{lane: l, sub: l.sub, sink: s, kind: fetchMore}
 	if len(l.items) > 0 {
@@ -88,8 +87,8 @@ func (b *Bus) visible(s *subscription, d journal.Delivery) bool {
 
 const reasonHeld = "it is unknown whether it was sent, and the configuration says not to repeat it then"
 
-// tooOld says whether the delivery has to give up. One whose age is not known
-// yet has not.
+// tooOld says whether a delivery is older than its max age. One whose age is not
+// known yet is not.
 func (b *Bus) tooOld(it *item) bool {
 	age := it.lane.sub.spec.Load().MaxAge
 	return age > 0 && it.created > 0 && b.clock.Age(max(it.created, it.Resubmitted)) > age
@@ -124,20 +123,19 @@ func (b *Bus) handOut(s *Sink, l *lane) {
 	if l.sub.class() == classInput {
 		lease.Agent = l.sub.Extension
 		lease.Session = journal.ParseSessionID(it.turn.GetSession())
-		d.DeadlineUs = 0 // the kernel tells: the time of a turn can stand still
+		d.DeadlineUs = 0 // the kernel cancels: the clock of a turn can stop
 		it.turn.Waiting = int32(len(l.items) - 1)
-		it.turn = nil // read again for the next attempt
+		it.turn = nil // it is read again for the next attempt
 	}
 	b.leases[lease.Token] = lease
 	l.lease = lease
-	l.sub.flying.push(lease)
 	s.untaken = append(s.untaken, lease)
 	s.deliveries = append(s.deliveries, d)
 	s.credit--
-	b.ring(steady + spec.AckWait.Microseconds())
+	b.expireAt(steady + spec.AckWait.Microseconds())
 }
 
-// wakeAt has a lane offered again at its time.
+// wakeAt has a lane offered again at its wake time.
 func (b *Bus) wakeAt(l *lane) {
 	if l.alarm >= 0 {
 		heap.Fix(&b.wakeups, l.alarm)
@@ -156,8 +154,8 @@ func (b *Bus) ring(at int64) {
 	b.alarm.Reset(time.Duration(max(at-b.clock.Steady(), 0)) * time.Microsecond)
 }
 
-// alarmLoop offers lanes whose waiting is over, and ends the contexts of
-// handlers that took too long.
+// alarmLoop offers lanes whose wait is over, and ends the contexts of handlers that
+// took too long.
 func (b *Bus) alarmLoop(ctx context.Context) {
 	for {
 		select {
@@ -173,9 +171,7 @@ func (b *Bus) alarmLoop(ctx context.Context) {
 			l.wake = 0
 			b.offer(l)
 		}
-		for _, s := range b.table.Load().all {
-			b.expire(s, now)
-		}
+		b.expire(now)
 		if len(b.wakeups) > 0 {
 			b.ring(b.wakeups[0].wake)
 		}
@@ -186,33 +182,45 @@ func (b *Bus) alarmLoop(ctx context.Context) {
 	}
 }
 
-// expire ends what a subscription's handlers had too long. One that has
-// answered is done, however long the commit of its answer takes.
-func (b *Bus) expire(s *subscription, now int64) {
-	wait := s.spec.Load().AckWait.Microseconds()
-	s.flying.trim()
-	for _, l := range s.flying.leases {
-		if l.released || l.answered || l.stops > 0 {
+// expireAt has expire look at the leases at the time, or earlier.
+func (b *Bus) expireAt(at int64) {
+	if b.nextExpiry == 0 || at < b.nextExpiry {
+		b.nextExpiry = at
+		b.ring(at)
+	}
+}
+
+// expire ends the contexts of handlers that took too long, and reports those that
+// ignore that. One that has answered is done, however long the commit of its
+// answer takes.
+func (b *Bus) expire(now int64) {
+	if b.nextExpiry > now {
+		b.ring(b.nextExpiry)
+		return
+	}
+	b.nextExpiry = 0
+	for _, l := range b.leases {
+		if l.item == nil || l.answered || l.stops > 0 {
 			continue
 		}
-		if l.over == 0 && l.clock+wait > now {
-			b.ring(l.clock + wait) // those behind it started later
-			return
+		sub := l.item.lane.sub
+		wait := sub.spec.Load().AckWait
+		due := l.clock + wait.Microseconds()
+		if l.over != 0 {
+			due = l.over + grace.Microseconds()
 		}
-		if due := l.over + grace.Microseconds(); l.over > 0 && due > now {
-			b.ring(due)
-			continue
-		}
-		if l.over == 0 {
-			l.over = now
+		switch {
+		case due > now:
+		case l.over == 0:
+			l.over, due = now, now+grace.Microseconds()
 			l.sink.cancel(l)
-			b.ring(now + grace.Microseconds())
-			continue
+		default:
+			l.over, due = now+time.Hour.Microseconds(), now+time.Hour.Microseconds() // not again soon
+			extension, generation := l.Extension, l.Generation
+			reason := "a handler of " + sub.Pattern + " went on after its time (" + wait.String() + ") was over"
+			b.spawnLocked(func() { b.stuck(extension, generation, reason) })
 		}
-		l.over = now + time.Hour.Microseconds() // once is enough
-		extension, generation := l.Extension, l.Generation
-		reason := "a handler of " + s.Pattern + " went on after its time (" + s.spec.Load().AckWait.String() + ") was over"
-		b.spawnLocked(func() { b.stuck(extension, generation, reason) })
+		b.expireAt(due)
 	}
 }
 

@@ -9,47 +9,47 @@ import (
 	"github.com/switchboard-run/switchboard/kernel/journal"
 )
 
-// windows bounds what is kept in memory. What is beyond is read from the store
-// when its turn comes.
+// windows bounds what is kept in memory. The prepare loop reads the rest from the
+// store when it is needed.
 type windows struct {
 	lane   int // items of a lane
-	loose  int // items of a subscription that have no order
+	loose  int // items of a subscription without a key
 	events int // items of a subscription that keep their event
 }
 
 var defaultWindows = windows{lane: 64, loose: 8192, events: 4096}
 
-// eventBytes is the largest payload of an event that is kept.
+// eventBytes is the largest payload of an event that is kept in memory.
 const eventBytes = 8 << 10
 
-// item is a pending delivery that is loaded.
+// item is a pending delivery in memory.
 type item struct {
 	journal.Delivery
 	lane    *lane
 	event   *busv1.Event // nil: in the store
 	created int64        // of the event, Unix microseconds; 0: not known yet
 	turn    *busv1.TurnContext
-	waits   int64 // the NotBefore that its lane waits for, or has waited for
+	waits   int64 // the NotBefore that its lane waits for, or waited for
 }
 
-// lane is the deliveries of a subscription with one key, or a single one that
-// has none. Its head is handed out when nothing else of it is.
+// lane is the deliveries of a subscription with one key, or a single one without a
+// key. Its head is handed out when nothing else of it is.
 type lane struct {
 	sub       *subscription
 	key       string
-	items     []*item // head first; everything pending up to the rank loaded
+	items     []*item // head first: everything pending up to the rank loaded
 	loaded    int64
-	further   bool // there are more in the store behind loaded
-	missed    bool // one of them came while the store was being read
+	further   bool // the store has more after loaded
+	missed    bool // one of them was accepted while the store was being read
 	queued    bool // in sub.ready
 	fetching  bool // with the prepare loop
 	lease     *Lease
 	wake      int64 // of the steady clock, before which the head waits
 	alarm     int   // index in the heap; -1: none
 	conflicts int   // in a row
-	next      *lane // behind it in sub.ready
+	next      *lane // in sub.ready
 
-	// Most lanes have one item in all their life: it lies here.
+	// Most lanes have one item as long as they live: it needs no more room.
 	first [1]*item
 	only  item
 }
@@ -61,7 +61,7 @@ func newLane(s *subscription, key string) *lane {
 	return l
 }
 
-// newItem is an item of the lane, which it is not put into.
+// newItem returns an item for the lane without adding it.
 func (l *lane) newItem(it item) *item {
 	it.lane = l
 	if l.only.lane != nil {
@@ -71,7 +71,7 @@ func (l *lane) newItem(it item) *item {
 	return &l.only
 }
 
-// lane is the lane of a delivery, if it is loaded.
+// lane is the lane of a delivery, if it is in memory.
 func (s *subscription) lane(key string, seq int64) *lane {
 	if key == "" {
 		return s.singles[seq]
@@ -79,7 +79,7 @@ func (s *subscription) lane(key string, seq int64) *lane {
 	return s.lanes[key]
 }
 
-// allLanes goes through the lanes and the deliveries that have none.
+// allLanes are the lanes, those of deliveries without a key included.
 func (s *subscription) allLanes() iter.Seq[*lane] {
 	return func(yield func(*lane) bool) {
 		for _, l := range s.lanes {
@@ -95,8 +95,8 @@ func (s *subscription) allLanes() iter.Seq[*lane] {
 	}
 }
 
-// add loads a delivery that has just become durable, or was found at the start.
-// One that the store was read for in the same moment may be there already.
+// add puts a delivery in memory that has just become durable, or was found at the
+// start. A fetch may have put it there already.
 func (b *Bus) add(a added) {
 	s, d := a.sub, a.delivery
 	if _, acked := s.acked[d.Seq]; acked {
@@ -148,7 +148,7 @@ func (b *Bus) addSingle(a added) {
 	b.offer(l)
 }
 
-// keep is the event if there is room to keep it in memory.
+// keep is the event if there is room for it in memory.
 func (b *Bus) keep(s *subscription, e *busv1.Event) *busv1.Event {
 	if len(s.singles)+len(s.lanes) > b.windows.events || len(e.GetPayload()) > eventBytes {
 		return nil
@@ -163,7 +163,7 @@ func (b *Bus) remove(s *subscription, key string, seq int64) {
 	}
 	delete(s.ending, seq)
 	if s.reading > 0 {
-		s.gone[seq] = struct{}{} // what is being read may be older than this
+		s.gone[seq] = struct{}{} // the read under way may be older
 	}
 	l := s.lane(key, seq)
 	if l == nil {

@@ -6,16 +6,14 @@ import (
 	"encoding/hex"
 	"fmt"
 	"math/rand/v2"
-	"slices"
 	"sync/atomic"
 
 	"github.com/switchboard-run/switchboard/contract"
 	"github.com/switchboard-run/switchboard/contract/busv1"
 )
 
-// Lease is the right to handle one delivery, or to work for one tool call of
-// it. Its token is known to the extension that holds it and to nobody else.
-// The exported fields do not change after it was given out.
+// Lease is the right to handle one delivery, or to run a tool call. Only the
+// extension that holds it knows its token. The exported fields do not change.
 type Lease struct {
 	Token      string
 	Extension  string
@@ -25,18 +23,18 @@ type Lease struct {
 	Session    int64
 	Call       int64 // of a tool call: its row
 
-	asked    atomic.Int64 // completions of the turn
+	asked    atomic.Int64 // completions of the turn so far
 	item     *item
 	sink     *Sink
 	started  int64  // Unix microseconds
-	clock    int64  // Unix microseconds from which its time counts
-	stops    int    // how many wait, so that its time stands still
-	stopped  int64  // Unix microseconds since when
+	clock    int64  // steady time from which the ack wait counts
+	stops    int    // calls of StopClock without StartClock
+	stopped  int64  // steady time of the first of them
 	taken    bool   // a handler has it
 	answered bool   // the handler has answered
 	answer   string // of a command: to the person who gave it
-	over     int64  // Unix microseconds at which its context was cancelled
-	revoked  bool   // void, or about to be by the commit that is being applied
+	over     int64  // steady time at which its context was cancelled
+	revoked  bool   // by a commit, perhaps one that is not durable yet
 	released bool   // its lane is free again
 }
 
@@ -61,22 +59,22 @@ func (b *Bus) Lease(a *Actor, token string) (*Lease, error) {
 	defer b.mu.Unlock()
 	l := b.leases[token]
 	if l == nil || l.revoked || l.Extension != a.ID || l.Generation != a.Generation {
-		return nil, fmt.Errorf("%w: %q does not hold it (any more)", contract.ErrStale, a.ID)
+		return nil, fmt.Errorf("%w: %q does not hold the token (any more)", contract.ErrStale, a.ID)
 	}
 	return l, nil
 }
 
-// LeaseCall gives a lease for a tool call of a turn to the extension that runs
-// the tool, for the input that the turn answers. It belongs to the call's row: it
-// outlives the attempt that asked for the call, and is void once the row is closed.
+// LeaseCall gives the extension that runs a tool a lease for a call of a turn, for
+// the input that the turn answers. It belongs to the row of the call: it outlives
+// the attempt that asked for the call, and ends with the row.
 func (b *Bus) LeaseCall(a *Actor, turn *Lease, input *busv1.Event, call int64) *Lease {
 	return b.leaseWork(&Lease{
 		Extension: a.ID, Generation: a.Generation, Event: input, Agent: turn.Agent, Session: turn.Session, Call: call,
 	})
 }
 
-// LeaseAlone gives a lease to an extension that runs a tool outside of any
-// turn. It is void with the extension's generation, or when it is released.
+// LeaseAlone gives an extension a lease for a tool call outside of any turn. It
+// ends with the generation of the extension, or when it is released.
 func (b *Bus) LeaseAlone(a *Actor) *Lease {
 	return b.leaseWork(&Lease{Extension: a.ID, Generation: a.Generation})
 }
@@ -96,8 +94,8 @@ func (b *Bus) Release(l *Lease) {
 	b.release(l)
 }
 
-// release makes the token void for good and frees the lane; what becomes of the
-// delivery is the caller's. It returns false if that was done before.
+// release ends a lease for good and frees its lane. It returns false if that was
+// done before. The caller holds b.mu.
 func (b *Bus) release(l *Lease) bool {
 	if l.released {
 		return false
@@ -110,8 +108,8 @@ func (b *Bus) release(l *Lease) bool {
 	return true
 }
 
-// revoke makes a token worthless within a commit: an update behind this one must
-// not be made under it. If the commit fails, it never was.
+// revoke revokes a token from this commit on: no later one can be made under it.
+// If the commit fails, the token is valid again.
 func (t *Tx) revoke(l *Lease) error {
 	t.bus.mu.Lock()
 	defer t.bus.mu.Unlock()
@@ -127,9 +125,9 @@ func (t *Tx) revokeLocked(l *Lease) {
 	t.undo = append(t.undo, func() { l.revoked = l.released })
 }
 
-var errTaken = fmt.Errorf("%w: the delivery was given to somebody else, or its turn was ended", contract.ErrStale)
+var errTaken = fmt.Errorf("%w: the delivery was handed out again, or its turn was ended", contract.ErrStale)
 
-// takeHolder voids the lease of a lane, if somebody holds it.
+// takeHolder revokes the lease of a lane; nil: no handler holds it.
 func (t *Tx) takeHolder(extension, pattern, key string) *Lease {
 	b := t.bus
 	b.mu.Lock()
@@ -144,29 +142,4 @@ func (t *Tx) takeHolder(extension, pattern, key string) *Lease {
 	}
 	t.revokeLocked(l.lease)
 	return l.lease
-}
-
-// leaseList is the leases of a subscription, oldest first; released ones are
-// skipped, and forgotten when room is needed.
-type leaseList struct{ leases []*Lease }
-
-func (f *leaseList) push(l *Lease) {
-	if len(f.leases) == cap(f.leases) {
-		f.leases = slices.DeleteFunc(f.leases, func(l *Lease) bool { return l.released })
-		f.leases = slices.Grow(f.leases, len(f.leases)+1) // not again for as many
-	}
-	f.leases = append(f.leases, l)
-}
-
-// trim forgets released leases at the front.
-func (f *leaseList) trim() {
-	i := 0
-	for i < len(f.leases) && f.leases[i].released {
-		f.leases[i] = nil
-		i++
-	}
-	f.leases = f.leases[i:]
-	if len(f.leases) == 0 {
-		f.leases = nil
-	}
 }

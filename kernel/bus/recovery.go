@@ -10,15 +10,15 @@ import (
 )
 
 // patternUnroutable is the subscription whose dead letters are the events that
-// the kernel could not route. It matches no topic.
+// could not be routed. It matches no topic.
 const patternUnroutable = "unroutable"
 
 func isUnroutable(s journal.Subscription) bool {
 	return s.Extension == contract.KernelSource && s.Pattern == patternUnroutable
 }
 
-// recover loads the subscriptions and the heads of what is pending. It is the
-// normal start: an empty store is only the easiest case.
+// recover loads the subscriptions and what is pending, as far as memory keeps it.
+// It is the normal start: an empty store is only the easiest case.
 func (b *Bus) recover(ctx context.Context) error {
 	err := journal.Do(ctx, b.store, func(tx journal.Tx) error {
 		known, err := tx.Subscriptions()
@@ -54,6 +54,7 @@ func (b *Bus) recover(ctx context.Context) error {
 	})
 }
 
+// restored is the newest event of the backup that the store comes from.
 func restored(r journal.Reader) (int64, error) {
 	kv, err := r.KVGet(contract.KernelSource, journal.KeyRestored)
 	if err != nil || kv.Version == 0 {

@@ -6,8 +6,8 @@ import (
 	"github.com/switchboard-run/switchboard/kernel/journal"
 )
 
-// A commit about a turn looks at its session many times. It reads it once: what
-// is read is the reader's own copy, and stays as it was until PutSession.
+// A commit about a turn looks at its session many times, and reads it once. Each
+// caller gets its own copy, which has no effect until PutSession.
 
 // Session implements journal.Reader.
 func (t *Tx) Session(id int64) (*journal.Session, error) {

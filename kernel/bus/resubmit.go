@@ -39,7 +39,7 @@ func (b *Bus) Resubmit(seq int64) (n int, err error) {
 				return err
 			}
 			d.State, d.Attempts, d.Reason, d.SettledAt, d.NotBefore, d.Resubmitted = journal.Pending, 0, "", 0, 0, tx.Now
-			d.Uncertain = d.Uncertain && !s.spec.Load().Hold // who resubmits it accepts that
+			d.Uncertain = d.Uncertain && !s.spec.Load().Hold // resubmitting it accepts a repetition
 			if err := tx.UpdateDelivery(d); err != nil {
 				return err
 			}
@@ -51,29 +51,29 @@ func (b *Bus) Resubmit(seq int64) (n int, err error) {
 	case err != nil:
 		return 0, err
 	case n == 0 && orphans > 0:
-		return 0, fmt.Errorf("%w: what had subscribed to event %s does not exist any more", contract.ErrNotFound, journal.EventID(seq))
+		return 0, fmt.Errorf("%w: event %s was dead for a subscription that does not exist any more", contract.ErrNotFound, journal.EventID(seq))
 	case n == 0:
 		return 0, fmt.Errorf("%w: event %s has no dead delivery", contract.ErrNotFound, journal.EventID(seq))
 	}
 	return n, nil
 }
 
-// endOfLane is a rank behind everything that the lane of a delivery holds, and
-// in front of every event that is accepted later.
+// endOfLane is a rank after everything that the lane of a delivery holds, and
+// before every event that is accepted later.
 func (t *Tx) endOfLane(d journal.Delivery) (int64, error) {
 	last, err := t.LastSeq()
 	if err != nil {
 		return 0, err
 	}
 	rank := journal.RankOf(last)
-	behind, err := t.PendingLane(d.Subscription, d.Key, rank-1, 1<<20)
-	if n := len(behind); n > 0 {
-		rank = behind[n-1].Rank
+	after, err := t.PendingLane(d.Subscription, d.Key, rank-1, 1<<20)
+	if n := len(after); n > 0 {
+		rank = after[n-1].Rank
 	}
 	return rank + 1, err
 }
 
-// reroute lets the router try once more what it could not route.
+// reroute lets the Accept hook try again what could not be routed.
 func (t *Tx) reroute(d journal.Delivery, e *busv1.Event) error {
 	d.State, d.SettledAt, d.Reason = journal.Done, t.Now, "routed again"
 	if err := t.UpdateDelivery(d); err != nil {

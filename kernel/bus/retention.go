@@ -13,13 +13,13 @@ import (
 const (
 	ageEvery   = time.Minute
 	pruneEvery = time.Hour
-	// Pruning is done in small transactions, so that nobody waits for long: at most
-	// so many events, and fewer where they take longer than pruneHold.
+	// Pruning uses small transactions, so that no commit waits for long: at most
+	// pruneMost events, and fewer if they take longer than pruneHold.
 	pruneMost  = 200
 	pruneLeast = 20
 	pruneHold  = 2 * time.Millisecond
-	// pruneShare bounds what pruning takes of the time of the one who writes, disk
-	// included: one part in so many.
+	// Pruning takes at most one part in pruneShare of the writer's time, disk
+	// included.
 	pruneShare = 10
 	prunePause = 20 * time.Millisecond // at least
 )
@@ -27,8 +27,8 @@ const (
 // pruning is how fast pruning goes.
 type pruning struct {
 	batch   int
-	holding time.Duration // of the last transaction: while others had to wait
-	took    time.Duration // until it was on the disk
+	holding time.Duration // how long the last transaction blocked others
+	took    time.Duration // until it was durable
 }
 
 // pause is how long to wait before the next transaction, after one.
@@ -39,8 +39,8 @@ func (p *pruning) pause() time.Duration {
 	return max((pruneShare-1)*p.took, prunePause)
 }
 
-// retentionLoop prunes what is settled and old enough, and parked subscriptions
-// that did not come back.
+// retentionLoop prunes what is settled and old enough, ends what got too old, and
+// removes parked subscriptions that did not come back.
 func (b *Bus) retentionLoop(ctx context.Context) {
 	timer := time.NewTimer(time.Minute)
 	defer timer.Stop()
@@ -50,7 +50,7 @@ func (b *Bus) retentionLoop(ctx context.Context) {
 		select {
 		case <-ticker.C:
 			if err := b.age(ctx); err != nil && ctx.Err() == nil {
-				b.log.Error("looking for old deliveries failed", "error", err)
+				b.log.Error("end old deliveries", "error", err)
 			}
 			continue
 		case <-timer.C:
@@ -59,7 +59,7 @@ func (b *Bus) retentionLoop(ctx context.Context) {
 		}
 		more, err := b.Prune(time.UnixMicro(b.clock.Steady()))
 		if err != nil && ctx.Err() == nil {
-			b.log.Error("pruning old events failed", "error", err)
+			b.log.Error("prune old events", "error", err)
 		}
 		if timer.Reset(pruneEvery); more {
 			timer.Reset(b.pruning.pause())
@@ -67,8 +67,8 @@ func (b *Bus) retentionLoop(ctx context.Context) {
 	}
 }
 
-// Prune removes one batch of what may go at the time, and says whether there
-// may be more.
+// Prune removes one batch of what is old enough at the time, and says whether
+// there may be more.
 func (b *Bus) Prune(now time.Time) (more bool, err error) {
 	events, dead := b.retain[0], b.retain[1]
 	var began, done time.Time
@@ -117,8 +117,8 @@ func (t *Tx) endParked(before int64) error {
 	return nil
 }
 
-// endInputs has the inputs of an agent die whose subscription is deleted: whoever
-// waits for an answer is told, and no turn stays begun.
+// endInputs ends the inputs of an agent as dead whose subscription is deleted: the
+// senders are told, and no turn stays open.
 func (t *Tx) endInputs(s journal.Subscription) error {
 	if s.Pattern != inputPattern(s.Extension) {
 		return nil
@@ -136,9 +136,9 @@ func (t *Tx) endInputs(s journal.Subscription) error {
 			return err
 		}
 		if current == nil || current.State == journal.Done || current.State == journal.Dead {
-			continue // it was part of a turn that has ended just now
+			continue // it belonged to a turn that has just ended
 		}
-		if err := t.bury(d, s.Extension, s.Extension+" was away for more than "+parkedFor.String(), false); err != nil {
+		if err := t.bury(d, s.Extension, s.Extension+" did not run for more than "+parkedFor.String(), false); err != nil {
 			return err
 		}
 	}

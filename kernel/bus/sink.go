@@ -7,8 +7,8 @@ import (
 	"github.com/switchboard-run/switchboard/contract/busv1"
 )
 
-// Sink is the way to one running generation of an extension. The host sends
-// what Next returns, and reports credit, outcomes and the end.
+// Sink is the way to one running generation of an extension. The host sends the
+// frames of Next, and reports credit, outcomes and the end.
 type Sink struct {
 	actor *Actor
 	bus   *Bus
@@ -27,14 +27,14 @@ type Sink struct {
 	wake       chan struct{}
 }
 
-// Frame is what is waiting for an extension.
+// Frame is what an extension is sent at once.
 type Frame struct {
 	Deliveries []*busv1.Delivery
 	Cancels    []string
 }
 
-// Attach connects a running extension to its subscriptions. An older generation
-// is gone with that.
+// Attach connects a running extension to its subscriptions, and ends an older
+// generation.
 func (b *Bus) Attach(a *Actor) *Sink {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -62,11 +62,10 @@ func (b *Bus) Pause(extension string) {
 	}
 }
 
-// frameBytes is about the size of a frame: one event may be a sixteenth of what
-// a message can hold.
+// frameBytes is about the size of a frame, which one event may exceed by 1 MiB.
 const frameBytes = 4 << 20
 
-// frame takes what is waiting, as far as it fits. The caller holds Bus.mu.
+// frame takes what waits, as far as it fits. The caller holds Bus.mu.
 func (s *Sink) frame() Frame {
 	n, size := 0, 0
 	for n < len(s.deliveries) && size < frameBytes {

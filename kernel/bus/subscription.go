@@ -36,7 +36,7 @@ type Subscription struct {
 	undeclared bool // only its pattern is known yet
 }
 
-// class says what the kernel itself knows of a subscription.
+// class is what the kernel treats differently in a subscription.
 type class int
 
 const (
@@ -46,11 +46,11 @@ const (
 	classCommand       // command.<name>: its acknowledgement may answer who gave it
 )
 
-// marked says that a delivery is written down as in flight before it is handed
-// out: after a crash it must be known whether a handler may have had it.
+// marked says that a delivery is stored as in flight before it is handed out:
+// after a crash it must be known whether a handler may have had it.
 func (c class) marked() bool { return c == classSend || c == classCommand }
 
-// parkedFor is how long a subscription that is not in force collects.
+// parkedFor is how long a parked subscription collects.
 const parkedFor = 24 * time.Hour
 
 type subscription struct {
@@ -58,18 +58,17 @@ type subscription struct {
 	spec atomic.Pointer[Subscription]
 
 	// Guarded by Bus.mu.
-	sink     *Sink // nil: nobody is attached
+	sink     *Sink // nil: its extension is not attached
 	held     bool  // the channel is not ready
 	lanes    map[string]*lane
 	singles  map[int64]*lane // of deliveries that have no order, by event
 	ready    laneQueue       // lanes whose head can be handed out
-	flying   leaseList       // in order of their start
 	starting map[string]bool // lanes that a commit starts which is not durable yet
 
 	loaded    int64 // highest rank of a single that is or was loaded
-	further   bool  // there are singles in the store behind loaded
+	further   bool  // the store has more singles after loaded
 	refilling bool  // they are being read
-	missed    bool  // another one came meanwhile
+	missed    bool  // another one was accepted meanwhile
 
 	reading int                // reads of further deliveries under way
 	gone    map[int64]struct{} // settled while there was one
@@ -122,7 +121,7 @@ func (t *table) match(name string) []*subscription {
 	return matching
 }
 
-// class is what the kernel itself knows of it. Only a command's can change.
+// class is the class in force. Only that of commands can change.
 func (s *subscription) class() class { return s.spec.Load().class }
 
 // use puts a specification in force.
@@ -204,8 +203,8 @@ func (b *Bus) Subscribe(extension string, wanted []Subscription) error {
 	})
 }
 
-// changeSubscriptions changes what is in force for the commits behind this one,
-// and changes it back if this one fails. Only the writer changes it.
+// changeSubscriptions changes the table for the commits after this one, and
+// restores it if this one fails. Only the writer changes it.
 func (t *Tx) changeSubscriptions(change func(map[int64]*subscription)) {
 	b := t.bus
 	b.mu.Lock()
@@ -244,7 +243,8 @@ func (b *Bus) Subscribers() (ids []string) {
 	return ids
 }
 
-// install puts what is stored and wanted into force. The caller holds b.mu.
+// install adds stored subscriptions and puts the wanted specifications in force.
+// The caller holds b.mu.
 func (b *Bus) install(subs map[int64]*subscription, stored []journal.Subscription, wanted []Subscription) {
 	for _, k := range stored {
 		sub := subs[k.ID]

@@ -89,8 +89,8 @@ func (t *Tx) Emit(topic, key string, v any, options ...Option) (*busv1.Event, er
 	return e, err
 }
 
-// Replace gives the place of a delivery that no handler has taken to another
-// event. It returns false when it is too late.
+// Replace replaces the event of a delivery that no handler has taken by another
+// one. It returns false when it is too late.
 func (t *Tx) Replace(old journal.Delivery, e *busv1.Event) (bool, error) {
 	s := t.bus.table.Load().byID[old.Subscription]
 	if s == nil || !t.reserve(s, old) {
@@ -128,8 +128,8 @@ func (t *Tx) Settle(d journal.Delivery, state journal.DeliveryState, reason stri
 	return nil
 }
 
-// reserve says whether a pending delivery is in nobody's hands. If so, nobody is
-// handed it until this commit has settled it, or has come to its end without.
+// reserve says whether no handler has a pending delivery. If so, it is not handed
+// out before this commit has ended.
 func (t *Tx) reserve(s *subscription, d journal.Delivery) bool {
 	t.bus.mu.Lock()
 	defer t.bus.mu.Unlock()
@@ -148,8 +148,8 @@ func (t *Tx) reserve(s *subscription, d journal.Delivery) bool {
 	return true
 }
 
-// keepBack keeps a delivery from being handed out, although it may be in memory,
-// until the commit is durable or has failed. The caller holds Bus.mu.
+// keepBack keeps a delivery from being handed out until the commit is durable or
+// has failed. The caller holds Bus.mu.
 func (t *Tx) keepBack(s *subscription, d journal.Delivery) {
 	if s.ending[d.Seq] == t {
 		return
@@ -169,8 +169,8 @@ func (t *Tx) keepBack(s *subscription, d journal.Delivery) {
 	t.then = append(t.then, back)
 }
 
-// SettleAll ends the deliveries of an agent's input that are not settled. No
-// handler holds one: they stand behind the one whose turn they became part of.
+// SettleAll settles the delivery of an agent's input. No handler holds it: it waits
+// in the lane of the input whose turn it became part of.
 func (t *Tx) SettleAll(seq int64, reason string) error {
 	ds, err := t.Deliveries(journal.DeliveryFilter{Seq: seq, States: []journal.DeliveryState{journal.Pending, journal.InFlight}})
 	if err != nil {
@@ -187,9 +187,9 @@ func (t *Tx) SettleAll(seq int64, reason string) error {
 	return nil
 }
 
-// TakeBack takes a lane from its holder and settles the delivery that it held,
-// which it returns; nil: nobody held it. The holder's token is void in this
-// very commit.
+// TakeBack takes a lane from its holder and settles the delivery that it held. It
+// returns the event; nil: no handler held the lane. The token is revoked from this
+// commit on.
 func (t *Tx) TakeBack(extension, pattern, key string) (*busv1.Event, error) {
 	l := t.takeHolder(extension, pattern, key)
 	if l == nil {
@@ -205,7 +205,7 @@ func (t *Tx) TakeBack(extension, pattern, key string) (*busv1.Event, error) {
 	return l.Event, nil
 }
 
-// Free says whether a delivery is pending and in nobody's hands.
+// Free says whether a delivery is pending and no handler has it.
 func (t *Tx) Free(d journal.Delivery) bool {
 	s := t.bus.table.Load().byID[d.Subscription]
 	current, err := t.Delivery(d.Seq, d.Subscription)

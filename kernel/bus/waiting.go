@@ -5,10 +5,10 @@ import (
 	"github.com/switchboard-run/switchboard/kernel/journal"
 )
 
-// What waits, and who is at work: nothing here changes anything.
+// This file only reads: what waits, and what is in flight.
 
-// Waiting returns what waits to be sent by a channel and is in memory, each lane
-// in order. Some of it may be taken meanwhile: Tx.Free says so.
+// Waiting returns the sends that wait for a channel and are in memory, each lane in
+// order. Some of them may be taken meanwhile: see Tx.Free.
 func (b *Bus) Waiting(channel string) (waiting []journal.Delivery) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -27,8 +27,8 @@ func (b *Bus) Waiting(channel string) (waiting []journal.Delivery) {
 	return waiting
 }
 
-// WaitingBehind is how many deliveries wait in the lane behind the one that the
-// lease is for, as far as they are in memory.
+// WaitingBehind is how many deliveries wait in the lane after that of the lease, as
+// far as they are in memory.
 func (b *Bus) WaitingBehind(l *Lease) int32 {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -54,8 +54,8 @@ func (t *Tx) Peek(extension, pattern, key string, limit int) (ds []journal.Deliv
 	return ds, events, err
 }
 
-// Behind returns the events that wait in the lane of a lease behind the one it
-// was given for, those included that its turn is about.
+// Behind returns the events that wait in the lane of a lease after its own, those
+// included that its turn is about.
 func (b *Bus) Behind(r journal.Reader, l *Lease, limit int) (events []*busv1.Event, err error) {
 	if l.item == nil {
 		return nil, nil
@@ -82,8 +82,8 @@ func eventsOf(r journal.Reader, ds []journal.Delivery) (events []*busv1.Event, e
 // manyWaiting is the most deliveries of a lane that are counted.
 const manyWaiting = 100
 
-// LaneState says whether a handler holds a lane now, and how many deliveries of
-// it are not settled, the held one included.
+// LaneState says whether a handler holds a lane, and how many of its deliveries are
+// not settled, the held one included.
 func (b *Bus) LaneState(r journal.Reader, extension, pattern, key string) (held bool, unsettled int, err error) {
 	s := b.table.Load().named(extension, pattern)
 	if s == nil {
@@ -105,24 +105,24 @@ type Load struct {
 	InFlight int
 }
 
-// Loads tells how much waits, by extension.
+// Loads is how much waits, by extension.
 func (b *Bus) Loads() map[string][]Load {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	loads := map[string][]Load{}
 	for _, s := range b.table.Load().all {
-		flying := 0
-		for _, l := range s.flying.leases {
-			if !l.released {
-				flying++
+		load := Load{Pattern: s.Pattern, Lanes: len(s.lanes) + len(s.singles)}
+		for l := range s.allLanes() {
+			if l.lease != nil {
+				load.InFlight++
 			}
 		}
-		loads[s.Extension] = append(loads[s.Extension], Load{Pattern: s.Pattern, Lanes: len(s.lanes) + len(s.singles), InFlight: flying})
+		loads[s.Extension] = append(loads[s.Extension], load)
 	}
 	return loads
 }
 
-// Working are the leases of turns that agents have in their hands now.
+// Working are the leases of the turns that agents are handling.
 func (t *Tx) Working() (all []*Lease) {
 	t.bus.mu.Lock()
 	defer t.bus.mu.Unlock()

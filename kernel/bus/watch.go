@@ -11,11 +11,11 @@ import (
 )
 
 // ErrSlow ends a watch whose reader does not keep up.
-var ErrSlow = errors.New("the watcher is too slow")
+var ErrSlow = errors.New("watcher is too slow")
 
 const watchWindow = 1024
 
-// Watcher sees events as they become durable, from its start on.
+// Watcher gets events as they become durable, from its start on.
 type Watcher struct {
 	patterns []string
 	events   chan *busv1.Event
@@ -66,7 +66,7 @@ func (w *Watcher) close(err error) {
 	}
 }
 
-// OnSettled calls f once, on a goroutine of its own, when a delivery of the
+// OnSettled calls f once, on another goroutine, when a delivery of the
 // event is settled by a later commit, unless the bus is closed before.
 func (b *Bus) OnSettled(seq int64, f func(journal.Delivery)) {
 	b.mu.Lock()
@@ -81,11 +81,18 @@ func (b *Bus) ForgetSettled(seq int64) {
 	delete(b.settling, seq)
 }
 
-// reportSettled tells those who wait for it that a delivery is settled. The
-// caller holds b.mu.
+// reportSettled calls the functions of OnSettled for a delivery. The caller holds
+// b.mu.
 func (b *Bus) reportSettled(d journal.Delivery) {
-	for _, f := range b.settling[d.Seq] {
-		b.spawnLocked(func() { f(d) })
+	waiting := b.settling[d.Seq]
+	if len(waiting) == 0 {
+		return
 	}
 	delete(b.settling, d.Seq)
+	settled := d // d itself need not escape
+	b.spawnLocked(func() {
+		for _, f := range waiting {
+			f(settled)
+		}
+	})
 }

@@ -209,7 +209,7 @@ func TestCallLeases(t *testing.T) {
 			w.Error(err)
 		}
 		if _, err := w.Lease(&bus.Actor{ID: "other", Generation: 4}, l.Token); err == nil {
-			w.Error("somebody else has the token")
+			w.Error("another extension has the token")
 		}
 		call.State = journal.CallClosed
 		if err := w.Do(func(tx *bus.Tx) error { return tx.PutCall(call) }); err != nil {

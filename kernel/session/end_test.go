@@ -247,8 +247,8 @@ func TestTheTurnsOfAnAgentThatIsGoneAreEnded(t *testing.T) {
 			t.Fatal(err)
 		}
 		w.Wait(26 * time.Hour)
-		w.telegram.Shows("anna: I could not answer that: orchestrator was away for more than 24h0m0s. Please try again.",
-			"anna: I could not answer that: orchestrator was away for more than 24h0m0s. Please try again.")
+		w.telegram.Shows("anna: I could not answer that: orchestrator did not run for more than 24h0m0s. Please try again.",
+			"anna: I could not answer that: orchestrator did not run for more than 24h0m0s. Please try again.")
 		if s := w.Session("orchestrator", "chan:telegram:anna"); len(s.Stack) != 0 {
 			t.Errorf("the session is %+v", s)
 		}

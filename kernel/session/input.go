@@ -109,7 +109,7 @@ func (st *Store) input(tx *bus.Tx, effect *busv1.Effect) (*busv1.EffectResult, e
 		dedupe = bus.InputDedupe(tx.Actor.ID, in.GetDedupeKey())
 	}
 	e, duplicate, err := st.Queue(tx, s, payload, dedupe)
-	return result(&busv1.EffectResult{EventId: e.GetId(), Duplicate: duplicate, Session: journal.SessionID(s.ID)}, err)
+	return &busv1.EffectResult{EventId: e.GetId(), Duplicate: duplicate, Session: journal.SessionID(s.ID)}, err
 }
 
 // ownContext refuses a context in the name of another extension's tools.

@@ -64,7 +64,7 @@ func (st *Store) steer(tx *bus.Tx, effect *busv1.Effect) (*busv1.EffectResult, e
 	}
 	tx.NextTurn()
 	c, err := st.context(tx, tx.Lease.Event)
-	return result(&busv1.EffectResult{Session: e.GetSession(), Seq: s.HistorySeq, Turn: c}, err)
+	return &busv1.EffectResult{Session: e.GetSession(), Seq: s.HistorySeq, Turn: c}, err
 }
 
 // interrupt counts an interruption for every turn of a stack: the lowest waits the

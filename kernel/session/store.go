@@ -114,10 +114,3 @@ func (st *Store) bumpEpoch(session int64) {
 	defer st.mu.Unlock()
 	st.epochs[session]++
 }
-
-func result(r *busv1.EffectResult, err error) (*busv1.EffectResult, error) {
-	if err != nil {
-		return nil, err
-	}
-	return r, nil
-}

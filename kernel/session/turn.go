@@ -192,7 +192,7 @@ func (st *Store) output(tx *bus.Tx, payload []byte) (*busv1.EffectResult, error)
 	if !above {
 		tx.Answered = true
 		e, err := st.say(tx, s, turn, out, false)
-		return result(&busv1.EffectResult{EventId: e.GetId()}, err)
+		return &busv1.EffectResult{EventId: e.GetId()}, err
 	}
 	var e *busv1.Event
 	err = st.about(tx, turn, func() (err error) {
@@ -204,7 +204,7 @@ func (st *Store) output(tx *bus.Tx, payload []byte) (*busv1.EffectResult, error)
 	}
 	tx.NextTurn()
 	c, err := st.context(tx, tx.Lease.Event)
-	return result(&busv1.EffectResult{EventId: e.GetId(), Turn: c}, err)
+	return &busv1.EffectResult{EventId: e.GetId(), Turn: c}, err
 }
 
 // about applies f with the first input of the turn as the cause of what f
@@ -292,21 +292,18 @@ func (st *Store) publish(tx *bus.Tx, s *journal.Session, turn *journal.Turn, sai
 	return tx.Emit(contract.TopicAgentOutput, journal.SessionID(s.ID), out, options...)
 }
 
-// Died ends the turn of an input whose delivery is dead, in the holder's place,
-// and those that it was interrupted by: each is answered for. A holder that drops
-// its input may have answered itself.
+// Died ends the turn of an input whose delivery is dead, and those that have
+// interrupted it: each is answered. A holder that drops its input may have
+// answered itself.
 func (st *Store) Died(tx *bus.Tx, e *busv1.Event, text string) error {
 	if tx.Answered {
 		return nil
 	}
-	st.bumpEpoch(journal.ParseSessionID(e.GetKey())) // its holder may have taken for written what is not
+	st.bumpEpoch(journal.ParseSessionID(e.GetKey())) // its holder may take for stored what is not
 	in := inputOf(e)
-	if in.Kind == "" {
-		return nil // nothing that could be answered
-	}
 	s, err := tx.Session(journal.ParseSessionID(e.GetKey()))
-	if err != nil || s == nil || (in.Kind == contract.InputRecord && len(s.Stack) == 0) {
-		return err
+	if err != nil || s == nil || in.Kind == "" || in.Kind == contract.InputRecord && len(s.Stack) == 0 {
+		return err // nothing that could be answered
 	}
 	outcome := contract.OutcomeDead
 	over, said, err := st.overCap(tx, chain(s, e))
@@ -316,34 +313,40 @@ func (st *Store) Died(tx *bus.Tx, e *busv1.Event, text string) error {
 	if over = over && len(s.Stack) == 0; over {
 		outcome, text = contract.OutcomeCapped, said
 	}
-	var turn *journal.Turn
-	if n := len(s.Stack); n > 0 {
-		for ; n > 1; n-- {
-			above, err := tx.Turn(s.Stack[n-1])
-			if err != nil {
-				return err
-			}
-			if err := st.about(tx, above, func() error {
-				_, err := st.end(tx, s, above, outcome, text, false)
-				return err
-			}); err != nil {
-				return err
-			}
-		}
-		if turn, err = tx.Turn(s.Stack[0]); err != nil {
+	if len(s.Stack) == 0 {
+		turn, err := st.beginForHolder(tx, s, e, in)
+		if err != nil {
 			return err
 		}
-	} else {
-		if turn, err = st.beginForHolder(tx, s, e, in); err != nil {
+		s.Stack = append(s.Stack, turn.ID)
+	}
+	for len(s.Stack) > 1 {
+		if err := st.endTop(tx, s, outcome, text, false, true); err != nil {
 			return err
 		}
 	}
-	_, err = st.end(tx, s, turn, outcome, text, over)
-	return err
+	return st.endTop(tx, s, outcome, text, over, false)
 }
 
-// beginForHolder begins a turn of one input in its holder's place, so that it can be
-// ended.
+// endTop ends the turn on top of a stack. about: with its first input as the
+// cause, and not that of the commit.
+func (st *Store) endTop(tx *bus.Tx, s *journal.Session, outcome, text string, capped, about bool) error {
+	turn, err := tx.Turn(s.Stack[len(s.Stack)-1])
+	if err != nil {
+		return err
+	}
+	end := func() error {
+		_, err := st.end(tx, s, turn, outcome, text, capped)
+		return err
+	}
+	if about {
+		return st.about(tx, turn, end)
+	}
+	return end()
+}
+
+// beginForHolder begins a turn of one input that its holder has not begun, so that
+// it can be ended.
 func (st *Store) beginForHolder(tx *bus.Tx, s *journal.Session, e *busv1.Event, in contract.AgentInput) (*journal.Turn, error) {
 	turn := &journal.Turn{Session: s.ID, Inputs: []int64{e.GetSeq()}, ReplyTo: in.ReplyTo, Chain: chain(s, e), StartedAt: tx.Now}
 	if err := tx.PutTurn(turn); err != nil {
@@ -376,17 +379,14 @@ func (st *Store) cancel(tx *bus.Tx, effect *busv1.Effect) (*busv1.EffectResult, 
 }
 
 // CancelTurns is cancel for a session that was read; it returns how many turns
-// it ended. A lane that is held without a turn having begun loses its holder,
-// too: what it does has no effect any more, and its input is answered for. A
-// record is no turn, and is left to its holder.
-func (st *Store) CancelTurns(tx *bus.Tx, s *journal.Session, text string) (int, error) {
+// it ended. A holder of the lane that has not begun a turn loses it too: its
+// work has no effect any more, and its input is answered. A record is no turn, and
+// is left to its holder.
+func (st *Store) CancelTurns(tx *bus.Tx, s *journal.Session, text string) (ended int, err error) {
 	if len(s.Stack) == 0 {
 		_, waiting, err := st.Waiting(tx, s, 1)
-		if err != nil || len(waiting) == 0 {
+		if err != nil || len(waiting) == 0 || !begins(inputOf(waiting[0])) {
 			return 0, err
-		}
-		if !begins(inputOf(waiting[0])) {
-			return 0, nil
 		}
 	}
 	held, err := takeBack(tx, s)
@@ -394,37 +394,19 @@ func (st *Store) CancelTurns(tx *bus.Tx, s *journal.Session, text string) (int, 
 		return 0, err
 	}
 	if held != nil && len(s.Stack) == 0 {
-		var in contract.AgentInput
-		if err := json.Unmarshal(held.GetPayload(), &in); err != nil {
-			return 0, err
-		}
-		turn, err := st.beginForHolder(tx, s, held, in)
+		turn, err := st.beginForHolder(tx, s, held, inputOf(held))
 		if err != nil {
 			return 0, err
 		}
 		s.Stack = append(s.Stack, turn.ID)
 	}
 	st.bumpEpoch(s.ID)
-	ended := 0
-	for n := len(s.Stack); n > 0; n = len(s.Stack) {
-		turn, err := tx.Turn(s.Stack[n-1])
-		if err != nil {
+	for ; len(s.Stack) > 0; ended++ {
+		// Outside of any chain, what a turn leads to is counted with its own input.
+		if err := st.endTop(tx, s, contract.OutcomeCancelled, text, false, tx.Cause() == nil); err != nil {
 			return ended, err
 		}
-		end := func() error {
-			_, err := st.end(tx, s, turn, contract.OutcomeCancelled, text, false)
-			return err
-		}
-		if tx.Cause() == nil { // nobody's event: what it leads to is counted with what it was about
-			err = st.about(tx, turn, end)
-		} else {
-			err = end()
-		}
-		if err != nil {
-			return ended, err
-		}
-		text = "" // said once
-		ended++
+		text = "" // it is said once
 	}
 	return ended, nil
 }

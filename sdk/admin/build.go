@@ -88,7 +88,7 @@ func (b *builder) event(e *adminv1.Event) *Node {
 	n := &Node{Kind: KindEvent, ID: e.GetId(), Name: e.GetTopic(), Source: e.GetSource(), At: time.UnixMicro(e.GetAtUs())}
 	b.seen(e.GetAtUs())
 	describe(n, e)
-	n.Place = b.sessions[n.Session].GetName()
+	n.Place = b.sessions[n.Session].Name
 	for _, d := range e.GetDeliveries() {
 		at := n
 		// What has one recipient by its nature is one step with its delivery.
@@ -149,7 +149,7 @@ func describe(n *Node, e *adminv1.Event) {
 // turnOf puts the turn that an input began below it.
 func (b *builder) turnOf(e *adminv1.Event) {
 	s := b.sessions[e.GetKey()]
-	if s == nil {
+	if s.Session == nil {
 		return // deleted: its rows are gone
 	}
 	for _, t := range b.turns[e.GetKey()] {
@@ -160,7 +160,7 @@ func (b *builder) turnOf(e *adminv1.Event) {
 	}
 }
 
-func (b *builder) turn(e *adminv1.Event, s *adminv1.Session, t *adminv1.Turn) {
+func (b *builder) turn(e *adminv1.Event, s NamedSession, t *adminv1.Turn) {
 	input := b.nodes[e.GetId()]
 	began := e.GetAtUs()
 	if input.WaitMillis != nil {
@@ -176,7 +176,7 @@ func (b *builder) turn(e *adminv1.Event, s *adminv1.Session, t *adminv1.Turn) {
 	}
 	before := began
 	n := &Node{
-		Kind: KindTurn, ID: fmt.Sprint(t.GetId()), Name: s.GetAgent(), Session: e.GetKey(), Place: s.GetName(),
+		Kind: KindTurn, ID: fmt.Sprint(t.GetId()), Name: s.GetAgent(), Session: e.GetKey(), Place: s.Name,
 		State: cmp.Or(t.GetOutcome(), "running"), At: time.UnixMicro(began), TookMillis: span(began, t.GetEndedAtUs()), inputs: t.GetInputs(),
 	}
 	b.made[t.GetId()] = n

@@ -153,18 +153,6 @@ func Event(ctx context.Context, c adminv1.ReadClient, id string) (*adminv1.Event
 	return found[0], nil
 }
 
-// Session returns one session.
-func Session(ctx context.Context, c adminv1.ReadClient, id string) (*adminv1.Session, error) {
-	found, err := c.Sessions(ctx, &adminv1.SessionsRequest{Ids: []string{id}})
-	if err == nil && len(found.GetSessions()) == 0 {
-		err = fmt.Errorf("%w: there is no session %q", contract.ErrNotFound, id)
-	}
-	if err != nil {
-		return nil, err
-	}
-	return found.GetSessions()[0], nil
-}
-
 // History returns all rows of a session.
 func History(ctx context.Context, c adminv1.ReadClient, session string) ([]*adminv1.Entry, error) {
 	return all(c.History(ctx, &adminv1.HistoryRequest{Session: session}))

@@ -139,7 +139,7 @@ func ReadTrace(ctx context.Context, c adminv1.ReadClient, id string) (*Trace, er
 // rows are what a tree is made of.
 type rows struct {
 	events   []*adminv1.Event // in the order of acceptance
-	sessions map[string]*adminv1.Session
+	sessions map[string]NamedSession
 	turns    map[string][]*adminv1.Turn // by session
 	history  map[int64][]*adminv1.Entry // by turn
 	calls    map[string]*adminv1.Call
@@ -148,7 +148,7 @@ type rows struct {
 // readRows reads what belongs to events.
 func readRows(ctx context.Context, c adminv1.ReadClient, events []*adminv1.Event) (*rows, error) {
 	r := &rows{
-		events: events, sessions: map[string]*adminv1.Session{}, turns: map[string][]*adminv1.Turn{},
+		events: events, sessions: map[string]NamedSession{}, turns: map[string][]*adminv1.Turn{},
 		history: map[int64][]*adminv1.Entry{}, calls: map[string]*adminv1.Call{},
 	}
 	var sessions []string
@@ -168,11 +168,11 @@ func readRows(ctx context.Context, c adminv1.ReadClient, events []*adminv1.Event
 		}
 	}
 	for ids := range slices.Chunk(unique(sessions), maxNamed) {
-		found, err := c.Sessions(ctx, &adminv1.SessionsRequest{Ids: ids})
+		found, err := Sessions(ctx, c, &adminv1.SessionsRequest{Ids: ids})
 		if err != nil {
 			return nil, err
 		}
-		for _, s := range found.GetSessions() {
+		for _, s := range found {
 			r.sessions[s.GetId()] = s
 			turns = append(turns, s.GetOpenTurns()...)
 		}
@@ -198,7 +198,7 @@ func readRows(ctx context.Context, c adminv1.ReadClient, events []*adminv1.Event
 func (r *rows) readHistories(ctx context.Context, c adminv1.ReadClient) error {
 	var calls []string
 	for session, turns := range r.turns {
-		if r.sessions[session] == nil {
+		if r.sessions[session].Session == nil {
 			continue // deleted: its rows are gone
 		}
 		q := &adminv1.HistoryRequest{Session: session}

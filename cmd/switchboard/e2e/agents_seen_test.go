@@ -6,7 +6,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/switchboard-run/switchboard/contract/adminv1"
 	"github.com/switchboard-run/switchboard/extensions/openai/openaitest"
 )
 
@@ -104,10 +103,10 @@ func TestWhatAgentsDoTogetherIsSeen(t *testing.T) {
 	}
 
 	places := map[string]bool{}
-	for _, s := range list[[]*adminv1.Session](w, "sessions", "list") {
+	for _, s := range list[[]struct{ ID, Name, Key string }](w, "sessions", "list") {
 		name, _, _ := strings.Cut(s.Name, " of ")
 		places[name] = true
-		if shown := w.must("sessions", "show", s.Id); strings.HasPrefix(s.Key, "link:") {
+		if shown := w.must("sessions", "show", s.ID); strings.HasPrefix(s.Key, "link:") {
 			contains(t, s.Name, shown, "Find a title.", "nebula")
 		}
 	}

@@ -1,0 +1,79 @@
+package admin_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"testing"
+
+	"google.golang.org/grpc"
+
+	"github.com/switchboard-run/switchboard/contract"
+	"github.com/switchboard-run/switchboard/contract/adminv1"
+	"github.com/switchboard-run/switchboard/sdk/admin"
+)
+
+// account is a kernel that knows what completions took.
+type account struct{ adminv1.ReadClient }
+
+func (account) Usage(_ context.Context, q *adminv1.UsageRequest, _ ...grpc.CallOption) (*adminv1.UsageResponse, error) {
+	if q.GetDays() != 2 {
+		return nil, fmt.Errorf("%w: %d days", contract.ErrInvalid, q.GetDays())
+	}
+	return &adminv1.UsageResponse{FromUs: 1000, Rows: []*adminv1.Usage{
+		{Day: "2000-01-01", Agent: "chat", Model: "openai/mini", Calls: 2, InputTokens: 300, OutputTokens: 30},
+		{Day: "2000-01-01", Agent: "orchestrator", Model: "openai/mini", Calls: 1, InputTokens: 1000, OutputTokens: 1},
+		{Day: "2000-01-02", Agent: "chat", Model: "local/a/b", Calls: 2, InputTokens: 8, OutputTokens: 7, EstimatedCalls: 1},
+	}}, nil
+}
+
+func (account) Events(_ context.Context, q *adminv1.EventsRequest, _ ...grpc.CallOption) (adminv1.Read_EventsClient, error) {
+	s := &stream{}
+	if q.GetTopic() != contract.TopicModelUsage {
+		return s, nil
+	}
+	for _, payload := range []string{
+		`{"agent":"chat","session":"s1","input_tokens":5,"output_tokens":1,"estimated":true}`,
+		`{"agent":"orchestrator","input_tokens":50}`,
+		`{"agent":"chat","session":"s1","input_tokens":6}`,
+	} {
+		s.rows = append(s.rows, &adminv1.Event{Id: "e1", AtUs: 1000, Payload: []byte(payload)})
+	}
+	s.rows = append(s.rows, &adminv1.Event{Id: "e0", AtUs: 999, Payload: []byte("too old to be read")})
+	return s, nil
+}
+
+type stream struct {
+	grpc.ClientStream
+	rows []*adminv1.Event
+}
+
+func (s *stream) Recv() (*adminv1.Event, error) {
+	if len(s.rows) == 0 {
+		return nil, io.EOF
+	}
+	e := s.rows[0]
+	s.rows = s.rows[1:]
+	return e, nil
+}
+
+func TestUsage(t *testing.T) {
+	t.Parallel()
+	for by, want := range map[string][]admin.Usage{
+		"day":     {{"2000-01-01", 3, 1300, 31, 0}, {"2000-01-02", 2, 8, 7, 1}},
+		"agent":   {{"orchestrator", 1, 1000, 1, 0}, {"chat", 4, 308, 37, 1}},
+		"model":   {{"openai/mini", 3, 1300, 31, 0}, {"local/a/b", 2, 8, 7, 1}},
+		"session": {{"orchestrator", 1, 50, 0, 0}, {"s1", 2, 11, 1, 1}},
+	} {
+		if got, err := admin.ReadUsage(t.Context(), account{}, by, 2); err != nil || !slices.Equal(got, want) {
+			t.Errorf("by %s: %+v, %v, want %+v", by, got, err, want)
+		}
+	}
+	for by, days := range map[string]int{"moon": 2, "day": 401} {
+		if _, err := admin.ReadUsage(t.Context(), account{}, by, days); !errors.Is(err, contract.ErrInvalid) {
+			t.Errorf("by %s, %d days: %v", by, days, err)
+		}
+	}
+}
