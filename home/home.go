@@ -22,6 +22,7 @@ import (
 
 	"github.com/switchboard-run/switchboard/home/backup"
 	"github.com/switchboard-run/switchboard/home/config"
+	"github.com/switchboard-run/switchboard/home/limits"
 	"github.com/switchboard-run/switchboard/kernel"
 	"github.com/switchboard-run/switchboard/kernel/journal"
 	"github.com/switchboard-run/switchboard/manifests"
@@ -115,7 +116,7 @@ func Open(ctx context.Context, o Options) (_ *Installation, err error) {
 	i.report(nil, i.plan)
 	i.Kernel, err = kernel.Open(ctx, kernel.Options{
 		Store: store, RunDir: o.Home.RuntimeDir(), Extensions: i.files.specs(i.plan), Settings: i.files.settings(i.plan),
-		Version: o.Version, Log: i.log, ExtensionLog: i.logs.extension, Adopt: true,
+		Version: o.Version, Log: i.log, ExtensionLog: i.logs.extension, Adopt: true, Guard: limits.Guard,
 		Admin: kernel.AdminOptions{Token: token, Home: o.Home.Path(), Backups: backups{i}},
 	})
 	return i, withBackups(o.Home, err)

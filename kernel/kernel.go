@@ -43,6 +43,7 @@ import (
 	"github.com/switchboard-run/switchboard/kernel/journal"
 	"github.com/switchboard-run/switchboard/kernel/models"
 	"github.com/switchboard-run/switchboard/kernel/router"
+	"github.com/switchboard-run/switchboard/kernel/sandbox"
 	"github.com/switchboard-run/switchboard/kernel/session"
 	"github.com/switchboard-run/switchboard/kernel/spending"
 	"github.com/switchboard-run/switchboard/kernel/supervisor"
@@ -63,6 +64,9 @@ type Options struct {
 	Log        hclog.Logger // nil: nothing is logged
 	// ExtensionLog returns where the log lines of an extension go; nil: nowhere.
 	ExtensionLog func(id string) io.Writer
+	// Guard looks at what extensions use of memory, processes and disk; nil: there
+	// are no limits.
+	Guard sandbox.Guard
 	// Adopt ends whatever extensions leave behind, also outside of their process
 	// groups, for a program that has no other children.
 	Adopt bool
@@ -160,7 +164,7 @@ func Open(ctx context.Context, o Options) (_ *Kernel, err error) {
 func (k *Kernel) launch(p *plan) (err error) {
 	k.super, err = supervisor.New(supervisor.Options{
 		Observer: observer{k}, Log: k.log.Named("supervisor"), RunDir: filepath.Join(k.options.RunDir, "x"),
-		LogSink: k.options.ExtensionLog, Hold: true, Adopt: k.options.Adopt,
+		LogSink: k.options.ExtensionLog, Hold: true, Adopt: k.options.Adopt, Guard: k.options.Guard,
 	})
 	if err != nil {
 		return err

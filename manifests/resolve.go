@@ -57,7 +57,7 @@ func (s *Set) Enabled(id string) *Manifest {
 
 // Options are what Resolve needs to know besides the manifests.
 type Options struct {
-	KernelVersion string            // empty, or no semantic version: not checked
+	KernelVersion string                              // empty, or no semantic version: not checked
 	Enabled       func(id string, optional bool) bool // by the configuration; nil: all
 	// Refuse says why an extension may not have what it asks for; nil: it may.
 	Refuse func(*Manifest) error

@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
+	"github.com/switchboard-run/switchboard/internal/seed"
 	"github.com/switchboard-run/switchboard/manifests"
 )
 
@@ -160,7 +161,7 @@ b (dependency): it requires the extension a, which does not start (disabled)`,
 func TestResolveRandom(t *testing.T) {
 	t.Parallel()
 	names := []string{"a", "b", "c", "d", "e", "f", "g", "missing"}
-	rapid.Check(t, func(t *rapid.T) {
+	seed.Check(t, func(t *rapid.T) {
 		var entries []manifests.Entry
 		requires := map[string][]string{}
 		for _, id := range names[:7] {

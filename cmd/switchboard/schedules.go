@@ -49,7 +49,7 @@ func (s *schedule) UnmarshalJSON(data []byte) error {
 func (s schedule) MarshalJSON() ([]byte, error) { return s.raw, nil } //nolint:unparam // json.Marshaler wants it
 
 func newSchedulesCommand() *cobra.Command {
-	return group("schedules", "Reminders and what recurs",
+	return group("schedules", "Reminders and repeating schedules",
 		newSchedulesList(),
 		changeSchedule("pause", "Keep a schedule from firing until it is resumed", updateSchedule, "pausing"),
 		changeSchedule("resume", "Let a paused schedule fire again", updateSchedule, "resuming"),

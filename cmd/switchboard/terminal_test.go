@@ -96,7 +96,7 @@ func TestStartAndChatOnATerminal(t *testing.T) {
 		}
 	}
 	typed("remind me in 2 hours to water the plants")
-	s.await(t, "Agreed. I will remind you")
+	s.await(t, "OK, I'll remind you")
 	typed("/quit")
 	s.await(t, "One reminder is pending")
 	s.await(t, "`switchboard run` keeps it running")

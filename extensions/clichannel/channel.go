@@ -1,21 +1,19 @@
-// Package clichannel is the terminal channel: it serves the chat socket that
-// `switchboard chat` attaches to, from any number of terminals at once. The
-// extension itself never reads a terminal.
+// Package clichannel is the terminal channel: it serves the chat socket for any
+// number of `switchboard chat` terminals. The extension itself never reads a
+// terminal.
 //
-// Promises. A terminal's message is acknowledged when the kernel has it on
-// disk; the same message again, after a reconnect, counts once. A message to
-// people is delivered when at least one terminal has confirmed that it is on
-// the screen; until then Send asks to be called again, and whichever terminal
-// attaches next shows it. A terminal shows a message once, whatever is sent
-// again, which is why the manifest declares dedupe. All terminals of a
-// conversation see the same messages, each other's included; a message without
-// a conversation goes to every terminal that somebody looks at. The channel is
-// ready while a terminal is attached.
+// Promises. A terminal's message is acknowledged when the kernel has it on disk; a
+// message that is sent again after a reconnect counts once. A message to people is
+// delivered when at least one terminal has confirmed that it is on the screen; until
+// then Send asks for a retry, and the next terminal that attaches shows it. A
+// terminal shows a repeated message once, so the manifest declares dedupe. All
+// terminals of a conversation show the same messages, including those typed at the
+// others; a message without a conversation goes to every interactive terminal. The
+// channel is ready while a terminal is attached.
 //
-// It promises no delivery to a second terminal: one that cannot keep up is
-// detached, and holds up nobody. Drafts, echoes and the state of the assistant
-// may be lost. Only processes of the same user get in, and however often one
-// connects, others can.
+// Delivery to a second terminal is not promised: a terminal that cannot keep up is
+// detached and delays no other. Drafts, echoes and states may be lost. Only processes
+// of the same user can connect, and one that connects often does not keep others out.
 package clichannel
 
 import (
@@ -39,15 +37,15 @@ import (
 // ID is the extension's id.
 const ID = "cli_channel"
 
-// LocalUser is the user id of everybody who can open the socket: the owner of
-// the machine's account.
+// LocalUser is the user id of all terminals: only the owner of the account can
+// open the socket.
 const LocalUser = "local"
 
 // Config is the extension's configuration. Both texts are shown to a terminal
 // that attaches.
 type Config struct {
 	Greeting string `json:"greeting"` // one line, such as the model in use
-	Hint     string `json:"hint"`     // what the user may want to do about it
+	Hint     string `json:"hint"`     // what to do next
 }
 
 // Extension returns the extension for sdk.Serve.
@@ -59,7 +57,7 @@ func (c *channel) extension() sdk.Extension {
 	return sdk.Extension{ID: ID, Start: c.start, Stop: c.stop, Channel: c}
 }
 
-// kernel is what the channel needs of *sdk.Kernel.
+// kernel is the part of *sdk.Kernel that the channel uses.
 type kernel interface {
 	Receive(ctx context.Context, m contract.UserMessage, dedupe string, effects ...sdk.Effect) error
 	Commands(ctx context.Context) ([]*kernelv1.Command, error)
@@ -69,13 +67,13 @@ type kernel interface {
 
 // channel implements sdk.Channel and sdk.Drafter.
 type channel struct {
-	hub      *hub
-	patience time.Duration // how long Send waits for a terminal
-	pause    time.Duration // until it shall be called again
-	hello    time.Duration // how long a terminal may take to introduce itself
-	written  time.Duration // and to read a frame
-	whose    func(net.Conn) (pid int, err error)
-	token    string // that terminals have to show; empty: none
+	hub          *hub
+	sendTimeout  time.Duration // how long Send waits for a terminal
+	retryDelay   time.Duration // how soon Send is retried
+	helloTimeout time.Duration
+	writeTimeout time.Duration // of one frame
+	checkPeer    func(net.Conn) (pid int, err error)
+	token        string // required of terminals; empty: none
 
 	server *server
 }
@@ -86,7 +84,10 @@ var (
 )
 
 func newChannel() *channel {
-	return &channel{hub: newHub(), patience: 3 * time.Second, pause: 2 * time.Second, hello: helloTimeout, written: writeTimeout, whose: ownuser.Check}
+	return &channel{
+		hub: newHub(), sendTimeout: 3 * time.Second, retryDelay: 2 * time.Second,
+		helloTimeout: helloTimeout, writeTimeout: writeTimeout, checkPeer: ownuser.Check,
+	}
 }
 
 func (c *channel) start(ctx context.Context, k *sdk.Kernel) error {
@@ -99,7 +100,7 @@ func (c *channel) start(ctx context.Context, k *sdk.Kernel) error {
 	if dir == "" {
 		dir = os.Getenv(wire.RunDirVariable)
 	}
-	if c.token, err = newToken(k.DataDir()); err != nil {
+	if c.token, err = loadToken(k.DataDir()); err != nil {
 		return err
 	}
 	return c.serve(ctx, k, dir, config)
@@ -126,7 +127,7 @@ func (c *channel) stop(context.Context) error {
 
 const noTerminal = "no terminal is attached: open one with `switchboard chat`"
 
-// errNoTerminal is why a message waits.
+// errNoTerminal is the retry reason while no terminal is attached.
 var errNoTerminal = errors.New(noTerminal)
 
 // Send shows m on the terminals of its conversation.
@@ -137,30 +138,30 @@ func (c *channel) Send(ctx context.Context, m sdk.Message) (sdk.Receipt, error) 
 		Draft: m.DraftID,
 	})
 	defer c.hub.close(d)
-	late := time.NewTimer(c.patience)
+	late := time.NewTimer(c.sendTimeout)
 	defer late.Stop()
 	select {
 	case <-d.shown:
-		return sdk.Receipt{ProviderID: m.ID, Conversation: d.at}, nil
+		return sdk.Receipt{ProviderID: m.ID, Conversation: d.conversation}, nil
 	case <-ctx.Done():
 		return sdk.Receipt{}, context.Cause(ctx)
 	case <-late.C:
-		return sdk.Receipt{}, sdk.Retry(c.pause, c.hub.why(m.Conversation))
+		return sdk.Receipt{}, sdk.Retry(c.retryDelay, c.hub.unshownReason(m.Conversation))
 	}
 }
 
-// Draft shows the text so far, also to terminals that attach later.
+// Draft shows the text so far, including to terminals that attach later.
 func (c *channel) Draft(_ context.Context, d sdk.Draft) {
 	c.hub.draft(wire.Frame{Type: wire.Draft, Conversation: d.Conversation, ID: d.ID, Text: d.Text, Done: d.Done})
 }
 
-// why says what keeps a message from being shown.
-func (h *hub) why(conversation string) error {
+// unshownReason explains why a message was not shown.
+func (h *hub) unshownReason(conversation string) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	for t := range h.terminals {
 		if t.wants(conversation) {
-			return errors.New("the terminal has not confirmed that it shows the message")
+			return errors.New("the terminal has not confirmed the message")
 		}
 	}
 	if conversation != "" && len(h.terminals) > 0 {

@@ -27,7 +27,7 @@ func TestAMessageIsAcknowledgedWhenTheKernelHasIt(t *testing.T) {
 	if welcome.Conversation != "terminal" || welcome.Text != "a test model" || welcome.Hint != "no hint" {
 		t.Errorf("welcome %+v", welcome)
 	}
-	for range 2 { // the second time as after a lost acknowledgement
+	for range 2 { // the second one is a repeat after a lost acknowledgement
 		c.write(wire.Frame{Type: wire.Message, ID: "t-1", Text: "привет"})
 		if f := c.expect(wire.Accepted); f.ID != "t-1" {
 			t.Errorf("accepted %q", f.ID)
@@ -38,7 +38,8 @@ func TestAMessageIsAcknowledgedWhenTheKernelHasIt(t *testing.T) {
 		t.Fatalf("the kernel has %+v", got)
 	}
 	got[0].SentAt = 0
-	want := contract.UserMessage{Text: "привет", UserID: LocalUser, ConversationID: "terminal", AgentID: "chief", MessageID: "t-1"}
+	want := contract.UserMessage{Text: "привет", UserID: LocalUser, ConversationID: "terminal", AgentID: "chief",
+		MessageID: "t-1"}
 	if d := cmp.Diff(want, got[0]); d != "" {
 		t.Error(d)
 	}
@@ -84,7 +85,8 @@ func TestSendIsDoneWhenATerminalShowsIt(t *testing.T) {
 	r := newRig(t)
 	c, _ := r.attach(wire.Frame{})
 	result := r.send(sdk.Message{ID: "e1", Text: "hello", Conversation: "terminal", ReplyTo: "t-1", Part: 1, Parts: 2})
-	want := wire.Frame{Type: wire.Message, ID: "e1", Text: "hello", Conversation: "terminal", ReplyTo: "t-1", Part: 1, Parts: 2}
+	want := wire.Frame{Type: wire.Message, ID: "e1", Text: "hello", Conversation: "terminal", ReplyTo: "t-1", Part: 1,
+		Parts: 2}
 	if d := cmp.Diff(want, c.read()); d != "" {
 		t.Error(d)
 	}
@@ -98,7 +100,7 @@ func TestSendIsDoneWhenATerminalShowsIt(t *testing.T) {
 	if s := <-result; s.err != nil || s.receipt.ProviderID != "e1" || s.receipt.Conversation != "terminal" {
 		t.Errorf("got %+v", s)
 	}
-	// Sent again, because the receipt was lost: shown is shown.
+	// A repeat after a lost receipt is not shown again.
 	if s := <-r.send(sdk.Message{ID: "e1", Text: "hello", Conversation: "terminal", Repeat: true}); s.err != nil {
 		t.Errorf("got %+v", s)
 	}
@@ -107,20 +109,20 @@ func TestSendIsDoneWhenATerminalShowsIt(t *testing.T) {
 func TestAMessageWaitsForATerminal(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
-	r.patience = little
+	r.sendTimeout = little
 	m := sdk.Message{ID: "e1", Text: "hello", Conversation: "terminal"}
 	if s := <-r.send(m); s.err == nil || !strings.Contains(s.err.Error(), "switchboard chat") {
 		t.Fatalf("got %+v with no terminal", s)
 	}
 
-	// Another conversation's terminal is none.
+	// A terminal of another conversation does not count.
 	other, _ := r.attach(wire.Frame{Conversation: "work"})
 	if s := <-r.send(m); s.err == nil || !strings.Contains(s.err.Error(), `"terminal"`) {
 		t.Fatalf("got %+v", s)
 	}
 
-	// A terminal that goes before it has confirmed leaves it waiting.
-	r.patience = time.Hour
+	// A terminal that detaches before it confirms leaves the message waiting.
+	r.sendTimeout = time.Hour
 	c, _ := r.attach(wire.Frame{})
 	result := r.send(m)
 	c.expect(wire.Message)
@@ -135,7 +137,7 @@ func TestAMessageWaitsForATerminal(t *testing.T) {
 	other.expect(wire.Draft)
 }
 
-// attachWaiting is attach while messages wait for the terminal.
+// attachWaiting attaches a terminal while messages wait for it.
 func (r *rig) attachWaiting(hello wire.Frame) (*chat, wire.Frame) {
 	r.t.Helper()
 	c := r.dial()
@@ -149,17 +151,17 @@ func TestAnUnconfirmedMessageIsNotSentTwiceToOneConnection(t *testing.T) {
 	r := newRig(t)
 	c, _ := r.attach(wire.Frame{})
 	m := sdk.Message{ID: "e1", Text: "hello", Conversation: "terminal"}
-	r.patience = little
+	r.sendTimeout = little
 	for range 2 {
 		if s := <-r.send(m); s.err == nil {
 			t.Fatalf("got %+v", s)
 		}
 	}
 	c.expect(wire.Message)
-	c.write(wire.Frame{Type: wire.Shown, ID: "e1"}) // late, while nobody waits
+	c.write(wire.Frame{Type: wire.Shown, ID: "e1"}) // late: no Send is waiting
 	c.write(wire.Frame{Type: wire.Message, ID: "1", Text: "x"})
-	c.expect(wire.Accepted) // and not the message again
-	r.patience = time.Hour
+	c.expect(wire.Accepted) // the message is not repeated
+	r.sendTimeout = time.Hour
 	if s := <-r.send(m); s.err != nil {
 		t.Errorf("got %+v", s)
 	}
@@ -193,7 +195,7 @@ func TestTerminalsOfAConversationSeeTheSame(t *testing.T) {
 	script, _ := r.attach(wire.Frame{Script: true})
 	work, _ := r.attach(wire.Frame{Conversation: "work"})
 
-	for range 2 { // once, also when it is sent again
+	for range 2 { // shown once although it is sent twice
 		a.write(wire.Frame{Type: wire.Message, ID: "a-1", Text: "from a"})
 		a.expect(wire.Accepted)
 	}
@@ -237,7 +239,8 @@ func TestNewConversationsAreApart(t *testing.T) {
 	r := newRig(t)
 	_, first := r.attach(wire.Frame{New: true})
 	_, second := r.attach(wire.Frame{New: true})
-	if first.Conversation == second.Conversation || first.Conversation == wire.DefaultConversation || first.Conversation == "" {
+	if first.Conversation == second.Conversation || first.Conversation == wire.DefaultConversation ||
+		first.Conversation == "" {
 		t.Errorf("%q and %q", first.Conversation, second.Conversation)
 	}
 }
@@ -270,7 +273,7 @@ func TestARestartOfTheExtensionLosesNothing(t *testing.T) {
 	r := newRig(t)
 	c, _ := r.attach(wire.Frame{})
 	m := sdk.Message{ID: "e1", Text: "hello", Conversation: "terminal"}
-	r.patience = little
+	r.sendTimeout = little
 	result := r.send(m)
 	c.expect(wire.Message)
 	if err := r.stop(t.Context()); err != nil {

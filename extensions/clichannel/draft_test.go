@@ -11,8 +11,8 @@ import (
 	"github.com/switchboard-run/switchboard/sdk/sdktest"
 )
 
-// A terminal that attaches in the middle of an answer sees what is there, and
-// one that attaches behind it sees nothing of it.
+// A terminal that attaches during an answer gets the draft; one that attaches after
+// it gets none.
 func TestATerminalThatAttachesMidwaySeesTheDraft(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
@@ -28,7 +28,7 @@ func TestATerminalThatAttachesMidwaySeesTheDraft(t *testing.T) {
 	}
 	r.attach(wire.Frame{Script: true})         // fails if it is sent anything
 	r.attach(wire.Frame{Conversation: "work"}) // likewise
-	draft("d2", "Meanwhile")                   // somebody wrote in between
+	draft("d2", "Meanwhile")                   // another turn
 	for _, c := range []*chat{a, b} {
 		if f := c.expect(wire.Draft); f.ID != "d2" {
 			t.Errorf("got %+v", f)
@@ -76,12 +76,13 @@ func TestOnlyAnOlderStateOfADraftIsReplaced(t *testing.T) {
 	}
 }
 
-// What the kernel says of a turn with nothing to say takes the draft away.
+// The kernel's end of a turn without an answer removes the draft.
 func TestADraftIsRemoved(t *testing.T) {
 	t.Parallel()
 	c := newChannel()
 	k := sdktest.Start(t, c.extension(), sdktest.Options{})
-	if err := k.Draft(t.Context(), &extensionv1.DraftUpdate{Conversation: "terminal", DraftId: "d1", Text: "Once"}); err != nil {
+	if err := k.Draft(t.Context(),
+		&extensionv1.DraftUpdate{Conversation: "terminal", DraftId: "d1", Text: "Once"}); err != nil {
 		t.Fatal(err)
 	}
 	if n := c.hub.remembered(); n != 1 {

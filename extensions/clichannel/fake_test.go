@@ -21,12 +21,12 @@ import (
 	"github.com/switchboard-run/switchboard/sdk"
 )
 
-// fakeKernel takes messages as the test wants it to.
+// fakeKernel accepts or refuses messages as the test says.
 type fakeKernel struct {
 	mu       sync.Mutex
 	changed  *sync.Cond
-	taking   func() // while Receive runs
-	fail     error  // what Receive answers
+	taking   func() // called by Receive
+	fail     error  // result of Receive
 	messages []contract.UserMessage
 	dedupe   map[string]bool
 	states   []extensionv1.Readiness_State
@@ -73,7 +73,7 @@ func (k *fakeKernel) received() []contract.UserMessage {
 	return append([]contract.UserMessage(nil), k.messages...)
 }
 
-// awaitState waits until the channel has reported the state last.
+// awaitState waits until the channel's last reported state is state.
 func (k *fakeKernel) awaitState(want extensionv1.Readiness_State) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -82,13 +82,13 @@ func (k *fakeKernel) awaitState(want extensionv1.Readiness_State) {
 	}
 }
 
-// rig is a channel that serves a socket, and the kernel behind it.
+// rig is a channel that serves a socket, and its kernel.
 type rig struct {
 	*channel
 	t      *testing.T
 	kernel *fakeKernel
 	dir    string
-	token  string                      // that terminals have to show
+	token  string                      // required of terminals
 	whose  func(net.Conn) (int, error) // instead of ownuser.Check
 }
 
@@ -109,13 +109,13 @@ func newGuardedRig(t *testing.T, whose func(net.Conn) (int, error)) *rig {
 	return r
 }
 
-// begin starts a new process of the extension, so to speak.
+// begin starts the channel, like a new process of the extension.
 func (r *rig) begin() {
 	r.t.Helper()
 	r.kernel = &fakeKernel{dedupe: map[string]bool{}}
 	r.kernel.changed = sync.NewCond(&r.kernel.mu)
 	r.channel = newChannel()
-	r.patience, r.hello, r.written, r.channel.whose = time.Hour, time.Hour, time.Hour, r.whose
+	r.sendTimeout, r.helloTimeout, r.writeTimeout, r.channel.checkPeer = time.Hour, time.Hour, time.Hour, r.whose
 	r.channel.token = r.token
 	if err := r.serve(r.t.Context(), r.kernel, r.dir, Config{Greeting: "a test model", Hint: "no hint"}); err != nil {
 		r.t.Fatal(err)
@@ -124,10 +124,10 @@ func (r *rig) begin() {
 	r.t.Cleanup(func() { _ = c.stop(context.Background()) })
 }
 
-// little patience is for sends that are to be given up.
+// A short timeout is for sends that must fail.
 const little = 100 * time.Millisecond
 
-// chat is a terminal whose every move the test makes.
+// chat is a terminal that the test controls.
 type chat struct {
 	t    *testing.T
 	raw  net.Conn
@@ -144,7 +144,7 @@ func (r *rig) dial() *chat {
 	return &chat{t: r.t, raw: c, conn: wire.NewConn(c, 0)}
 }
 
-// attach dials and is welcomed; the hub knows the terminal when it returns.
+// attach dials and waits for the welcome; the terminal is attached when it returns.
 func (r *rig) attach(hello wire.Frame) (*chat, wire.Frame) {
 	r.t.Helper()
 	c := r.dial()
@@ -154,7 +154,7 @@ func (r *rig) attach(hello wire.Frame) (*chat, wire.Frame) {
 	}
 	c.write(hello)
 	welcome := c.expect(wire.Welcome)
-	c.write(wire.Frame{Type: wire.Message, ID: "probe", Text: " "}) // answered once attached
+	c.write(wire.Frame{Type: wire.Message, ID: "probe", Text: " "}) // refused once attached
 	if f := c.expect(wire.Error); f.ID != "probe" {
 		r.t.Fatalf("got %+v", f)
 	}
@@ -192,7 +192,7 @@ func (c *chat) expectEnd() (last wire.Frame) {
 	c.t.Helper()
 	for {
 		f, err := c.conn.Read()
-		if errors.Is(err, wire.ErrGarbage) {
+		if errors.Is(err, wire.ErrBadFrame) {
 			c.t.Fatal(err)
 		}
 		if err != nil {
@@ -205,7 +205,7 @@ func (c *chat) expectEnd() (last wire.Frame) {
 	}
 }
 
-// sent is what became of a Send.
+// sent is the result of a Send.
 type sent struct {
 	receipt sdk.Receipt
 	err     error

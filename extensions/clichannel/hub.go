@@ -8,23 +8,23 @@ import (
 
 const (
 	maxTerminals = 64
-	keepIDs      = 4096 // of messages that were shown or echoed, and of drafts that have ended
+	keepIDs      = 4096 // of shown and echoed messages, and of ended drafts
 )
 
-// hub knows which terminals are attached and which messages wait to be shown.
+// hub tracks the attached terminals and the messages that wait to be shown.
 type hub struct {
-	mu        sync.Mutex
-	terminals map[*terminal]struct{}
-	waiting   map[string]*delivery
-	done      *recent            // message id to the conversation of the terminal that showed it
-	arriving  map[string]arrival // messages that the kernel is being given, by id
-	echoed    *recent
-	drafts    map[string]wire.Frame // the newest draft of a conversation
-	drafted   *recent               // ids of drafts that have ended
-	changed   chan struct{}         // a terminal came or went
+	mu          sync.Mutex
+	terminals   map[*terminal]struct{}
+	waiting     map[string]*delivery
+	shown       *wire.Recent       // by message id: conversation of the terminal that showed it
+	arrivals    map[string]arrival // by message id
+	echoed      *wire.Recent
+	drafts      map[string]wire.Frame // newest draft, by conversation
+	endedDrafts *wire.Recent          // ids
+	changed     chan struct{}         // a terminal attached or detached
 }
 
-// arrival is a message written at a terminal.
+// arrival is a message from a terminal that the kernel has not accepted yet.
 type arrival struct {
 	from  *terminal
 	frame wire.Frame
@@ -32,22 +32,23 @@ type arrival struct {
 
 // delivery is a message that Send waits for.
 type delivery struct {
-	frame   wire.Frame
-	shown   chan struct{}
-	at      string // conversation where it was shown; set before shown is closed
-	senders int
+	frame        wire.Frame
+	shown        chan struct{}
+	conversation string // conversation where it was shown; set before shown is closed
+	senders      int
 }
 
 func newHub() *hub {
 	return &hub{
 		terminals: map[*terminal]struct{}{}, waiting: map[string]*delivery{},
-		arriving: map[string]arrival{}, done: newRecent(), echoed: newRecent(), drafts: map[string]wire.Frame{},
-		drafted: newRecent(), changed: make(chan struct{}, 1),
+		arrivals: map[string]arrival{}, shown: wire.NewRecent(keepIDs), echoed: wire.NewRecent(keepIDs),
+		drafts:      map[string]wire.Frame{},
+		endedDrafts: wire.NewRecent(keepIDs), changed: make(chan struct{}, 1),
 	}
 }
 
-// attach adds a terminal and gives it what waits for one like it. It reports
-// false when there are too many.
+// attach adds a terminal and queues the messages and the draft for it. It reports
+// false if there are too many terminals.
 func (h *hub) attach(t *terminal) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -79,24 +80,24 @@ func (h *hub) notify() {
 	}
 }
 
-// attached is the number of terminals.
+// attached returns the number of terminals.
 func (h *hub) attached() int {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return len(h.terminals)
 }
 
-// open begins to wait until a message is shown; close ends it.
+// open begins the delivery of a message; close ends it.
 func (h *hub) open(f wire.Frame) *delivery {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.echoArriving(f.Conversation)
+	h.echoArrivals(f.Conversation)
 	h.endDraft(f.Conversation, f.Draft)
 	d := h.waiting[f.ID]
 	if d == nil {
 		d = &delivery{frame: f, shown: make(chan struct{})}
-		if at, ok := h.done.get(f.ID); ok {
-			d.at = at
+		if at, ok := h.shown.Get(f.ID); ok {
+			d.conversation = at
 			close(d.shown)
 			d.senders++
 			return d
@@ -118,69 +119,68 @@ func (h *hub) close(d *delivery) {
 	}
 }
 
-// offer gives d to t if it is for t and t does not have it yet; h.mu is held.
+// offer queues d for t if t wants it and does not have it; h.mu is held.
 func (h *hub) offer(t *terminal, d *delivery) {
-	if !t.wants(d.frame.Conversation) || t.offered.has(d.frame.ID) {
+	if !t.wants(d.frame.Conversation) || t.offered.Has(d.frame.ID) {
 		return
 	}
-	t.offered.put(d.frame.ID, "")
+	t.offered.Put(d.frame.ID, "")
 	t.queue.put(d.frame)
 }
 
-// confirm records that t shows message id. Only what was offered counts.
+// confirm records that t shows message id, if it was offered.
 func (h *hub) confirm(t *terminal, id string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if !t.offered.has(id) || h.done.has(id) {
+	if !t.offered.Has(id) || h.shown.Has(id) {
 		return
 	}
-	h.done.put(id, t.conversation)
+	h.shown.Put(id, t.conversation)
 	if d := h.waiting[id]; d != nil {
 		delete(h.waiting, id)
-		d.at = t.conversation
+		d.conversation = t.conversation
 		close(d.shown)
 	}
 }
 
-// echo shows what was written at t on the other terminals of its conversation,
-// once.
+// echo shows a message of t on the other terminals of its conversation, once.
 func (h *hub) echo(t *terminal, f wire.Frame) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	delete(h.arriving, f.ID)
-	h.show(t, f)
+	delete(h.arrivals, f.ID)
+	h.echoLocked(t, f)
 }
 
-// arrive notes that the kernel is being given what was written at t. The answer
-// to a command can be faster than the word that it was taken: what is shown in
-// the conversation meanwhile stands below it, not above. left takes the note back.
-func (h *hub) arrive(t *terminal, f wire.Frame) {
+// addArrival notes a message of t that the kernel is about to accept. The answer to
+// a command can arrive before the acceptance; the note lets the message be echoed
+// first. removeArrival removes the note.
+func (h *hub) addArrival(t *terminal, f wire.Frame) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.arriving[f.ID] = arrival{t, f}
+	h.arrivals[f.ID] = arrival{t, f}
 }
 
-func (h *hub) left(id string) {
+func (h *hub) removeArrival(id string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	delete(h.arriving, id)
+	delete(h.arrivals, id)
 }
 
-// echoArriving echoes what arrives in a conversation; h.mu is held.
-func (h *hub) echoArriving(conversation string) {
-	for _, a := range h.arriving {
+// echoArrivals echoes the arrivals of a conversation; h.mu is held.
+func (h *hub) echoArrivals(conversation string) {
+	for _, a := range h.arrivals {
 		if a.from.conversation == conversation {
-			h.show(a.from, a.frame)
+			h.echoLocked(a.from, a.frame)
 		}
 	}
 }
 
-// show is echo; h.mu is held.
-func (h *hub) show(t *terminal, f wire.Frame) {
-	if h.echoed.has(f.ID) {
+// echoLocked is echo; h.mu is held.
+func (h *hub) echoLocked(t *terminal, f wire.Frame) {
+	if h.echoed.Has(f.ID) {
 		return
 	}
-	h.echoed.put(f.ID, "")
+	h.echoed.Put(f.ID, "")
 	for other := range h.terminals {
 		if other != t && other.conversation == t.conversation && !other.script {
 			other.queue.put(wire.Frame{Type: wire.Echo, ID: f.ID, Text: f.Text})
@@ -188,14 +188,14 @@ func (h *hub) show(t *terminal, f wire.Frame) {
 	}
 }
 
-// draft shows a draft; one that comes after its end is late, and shown no more.
+// draft shows a draft, unless it has ended.
 func (h *hub) draft(f wire.Frame) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	switch {
 	case f.Done:
 		h.endDraft(f.Conversation, f.ID)
-	case f.ID != "" && h.drafted.has(f.ID):
+	case f.ID != "" && h.endedDrafts.Has(f.ID):
 		return
 	default:
 		h.drafts[f.Conversation] = f
@@ -213,6 +213,6 @@ func (h *hub) endDraft(conversation, id string) {
 		delete(h.drafts, conversation)
 	}
 	if id != "" {
-		h.drafted.put(id, "")
+		h.endedDrafts.Put(id, "")
 	}
 }

@@ -13,12 +13,12 @@ const (
 )
 
 var (
-	errSlow   = errors.New("the terminal does not read what it is sent")
+	errSlow   = errors.New("the terminal reads too slowly")
 	errClosed = errors.New("the connection is closed")
 )
 
-// queue is what waits to be written to one terminal. It is bounded: a terminal
-// that falls behind loses its connection, not the patience of the others.
+// queue holds the frames for one terminal. It is bounded: a terminal that falls
+// behind is disconnected.
 type queue struct {
 	mu     sync.Mutex
 	frames []wire.Frame
@@ -29,17 +29,16 @@ type queue struct {
 
 func newQueue() *queue { return &queue{more: make(chan struct{}, 1)} }
 
-// put adds a frame. A draft replaces what it stands directly behind, if that is
-// an older state of it.
+// put adds a frame. A draft replaces an older state of itself at the end.
 func (q *queue) put(f wire.Frame) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if q.err != nil {
 		return
 	}
-	if n := len(q.frames); f.Type == wire.Draft && n > 0 && q.frames[n-1].Type == wire.Draft && q.frames[n-1].ID == f.ID {
-		q.bytes -= len(q.frames[n-1].Text)
-		q.frames = q.frames[:n-1]
+	if n := len(q.frames) - 1; f.Type == wire.Draft && n >= 0 && q.frames[n].Type == wire.Draft && q.frames[n].ID == f.ID {
+		q.bytes -= len(q.frames[n].Text)
+		q.frames = q.frames[:n]
 	}
 	if len(q.frames) >= maxQueued || q.bytes+len(f.Text) > maxQueuedBytes && len(q.frames) > 0 {
 		q.end(errSlow)
@@ -49,8 +48,8 @@ func (q *queue) put(f wire.Frame) {
 	q.wake()
 }
 
-// take waits for frames and returns all of them. After close it returns what
-// is left, then the reason.
+// take waits for frames and returns all of them. After close it returns the
+// remaining frames, then the reason.
 func (q *queue) take() ([]wire.Frame, error) {
 	for {
 		q.mu.Lock()
@@ -68,7 +67,7 @@ func (q *queue) take() ([]wire.Frame, error) {
 	}
 }
 
-// close lets take return what is left and then end.
+// close ends the queue once the remaining frames were taken.
 func (q *queue) close() {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -78,7 +77,7 @@ func (q *queue) close() {
 	q.wake()
 }
 
-// end drops what is queued; q.mu is held.
+// end ends the queue and drops its frames; q.mu is held.
 func (q *queue) end(err error) {
 	q.frames, q.bytes, q.err = nil, 0, err
 	q.wake()

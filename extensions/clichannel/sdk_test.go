@@ -16,10 +16,10 @@ import (
 	"github.com/switchboard-run/switchboard/sdk/sdktest"
 )
 
-// hasty is the extension with no patience to wait for a terminal.
+// hasty is the extension without a wait for terminals.
 func hasty() sdk.Extension {
 	c := newChannel()
-	c.patience = time.Millisecond
+	c.sendTimeout = time.Millisecond
 	return c.extension()
 }
 
@@ -41,7 +41,8 @@ func TestFromTheTerminalToTheKernelAndBack(t *testing.T) {
 	result := make(chan error, 1)
 	go func() {
 		result <- client.Run(t.Context(), client.Options{
-			Socket: filepath.Join(k.RunDir(), wire.SocketName), TokenFile: filepath.Join(k.DataDir(), wire.TokenName), In: strings.NewReader("hi\nпока\n"), Out: &out,
+			Socket: filepath.Join(k.RunDir(), wire.SocketName), TokenFile: filepath.Join(k.DataDir(), wire.TokenName),
+			In: strings.NewReader("hi\nпока\n"), Out: &out,
 		})
 	}()
 	heard := k.AwaitReceived(1)
@@ -49,9 +50,10 @@ func TestFromTheTerminalToTheKernelAndBack(t *testing.T) {
 		t.Fatalf("got %+v", heard)
 	}
 	k.Restart(Extension())
-	k.AwaitReadiness(sdk.Ready) // the terminal is back
+	k.AwaitReadiness(sdk.Ready) // the terminal has reconnected
 	answer := func(m contract.UserMessage, text string) {
-		receipt := k.Send(contract.ChannelSend{Text: text, Conversation: m.ConversationID, ReplyTo: m.MessageID}).MustAck(t).Receipt()
+		receipt := k.Send(contract.ChannelSend{Text: text, Conversation: m.ConversationID,
+			ReplyTo: m.MessageID}).MustAck(t).Receipt()
 		if receipt.GetConversation() != m.ConversationID || receipt.GetProviderId() == "" {
 			t.Errorf("receipt %v", receipt)
 		}
@@ -84,7 +86,8 @@ func TestAFullStoreIsToldToTheTerminal(t *testing.T) {
 	k := sdktest.Start(t, Extension(), sdktest.Options{})
 	k.FailCommits(1, fmt.Errorf("no space left on device: %w", contract.ErrFull))
 	err := client.Run(t.Context(), client.Options{
-		Socket: filepath.Join(k.RunDir(), wire.SocketName), TokenFile: filepath.Join(k.DataDir(), wire.TokenName), In: strings.NewReader("hi\n"), Out: &bytes.Buffer{},
+		Socket: filepath.Join(k.RunDir(), wire.SocketName), TokenFile: filepath.Join(k.DataDir(), wire.TokenName),
+		In: strings.NewReader("hi\n"), Out: &bytes.Buffer{},
 	})
 	if err == nil || !strings.Contains(err.Error(), "no space left") {
 		t.Errorf("got %v", err)

@@ -14,13 +14,13 @@ import (
 
 // server accepts terminals.
 type server struct {
-	kernel   kernel
-	hub      *hub
-	listener *ownuser.Listener
-	config   Config
-	token    string
-	hello    time.Duration // how long a terminal may take to introduce itself
-	written  time.Duration // and to read a frame
+	kernel       kernel
+	hub          *hub
+	listener     *ownuser.Listener
+	config       Config
+	token        string
+	helloTimeout time.Duration
+	writeTimeout time.Duration // of one frame
 
 	cancel  context.CancelFunc
 	running sync.WaitGroup
@@ -28,9 +28,12 @@ type server struct {
 }
 
 func newServer(k kernel, c *channel, l net.Listener, config Config) *server {
-	s := &server{kernel: k, hub: c.hub, config: config, token: c.token, hello: c.hello, written: c.written}
-	s.listener = ownuser.Listen(l, func(pid int) { k.Log().Debug("a process connects too often", "pid", pid) })
-	s.listener.Check = c.whose
+	s := &server{
+		kernel: k, hub: c.hub, config: config, token: c.token,
+		helloTimeout: c.helloTimeout, writeTimeout: c.writeTimeout,
+	}
+	s.listener = ownuser.Listen(l, func(pid int) { k.Log().Debug("too many connections of a process", "pid", pid) })
+	s.listener.Check = c.checkPeer
 	s.listener.Foreign = func(c net.Conn, reason error) {
 		k.Log().Warn("refused a terminal", "error", reason)
 		refuse(wire.NewConn(c, writeTimeout), reason)
@@ -48,7 +51,7 @@ func (s *server) start(ctx context.Context) {
 	})
 }
 
-// stop closes the socket and all connections, and waits for their end.
+// stop closes the socket and all connections, and waits for them to end.
 func (s *server) stop() error {
 	s.cancel()
 	s.running.Wait()
@@ -63,7 +66,7 @@ func (s *server) accept(ctx context.Context) {
 			return
 		}
 		if err != nil {
-			s.kernel.Log().Warn("a terminal could not attach", "error", err)
+			s.kernel.Log().Warn("accept a terminal", "error", err)
 			if !pauseAfterFailedAccept(ctx) {
 				return
 			}
@@ -73,7 +76,7 @@ func (s *server) accept(ctx context.Context) {
 	}
 }
 
-// report keeps the kernel informed whether somebody is there.
+// report tells the kernel whether a terminal is attached.
 func (s *server) report(ctx context.Context) {
 	for {
 		select {

@@ -74,9 +74,9 @@ func TestGarbageIsAnsweredAndThenEnough(t *testing.T) {
 	_, _ = io.WriteString(c.raw, `{"type":"from the future","x":[1]}`+"\n")
 	c.write(wire.Frame{Type: wire.Message, ID: "1", Text: "still here"})
 	c.expect(wire.Accepted)
-	_, _ = io.WriteString(c.raw, strings.Repeat("what?\n", maxGarbage))
+	_, _ = io.WriteString(c.raw, strings.Repeat("what?\n", maxBadFrames))
 	c.expectEnd()
-	other.expect(wire.Echo) // nobody else has noticed
+	other.expect(wire.Echo) // the others are not affected
 	other.write(wire.Frame{Type: wire.Message, ID: "2", Text: "x"})
 	other.expect(wire.Accepted)
 }
@@ -119,7 +119,7 @@ func TestASlowTerminalHoldsUpNobody(t *testing.T) {
 			t.Fatal(s.err)
 		}
 	}
-	slow.expectEnd() // it was let go
+	slow.expectEnd() // it was detached
 }
 
 func TestDraftsOfASlowTerminalAreDropped(t *testing.T) {
@@ -157,7 +157,7 @@ func TestTooManyTerminals(t *testing.T) {
 func TestAFloodOfConnectionsKeepsNobodyOut(t *testing.T) {
 	t.Parallel()
 	const flood, limit = 300, 128
-	var process atomic.Int64 // that connects
+	var process atomic.Int64 // the connecting process
 	r := newGuardedRig(t, func(net.Conn) (int, error) { return int(process.Load()), nil })
 	attached, _ := r.attach(wire.Frame{})
 	process.Store(1)
@@ -257,17 +257,17 @@ func TestTerminalHasToShowTheToken(t *testing.T) {
 func TestTokenStaysAndIsPrivate(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	first, err := newToken(dir)
+	first, err := loadToken(dir)
 	if err != nil || len(first) < 20 {
 		t.Fatalf("%q, %v", first, err)
 	}
-	if second, err := newToken(dir); second != first || err != nil {
+	if second, err := loadToken(dir); second != first || err != nil {
 		t.Errorf("then %q, %v", second, err)
 	}
 	if info, err := os.Stat(filepath.Join(dir, wire.TokenName)); err != nil || info.Mode().Perm() != 0o600 {
 		t.Errorf("its file: %v, %v", info, err)
 	}
-	if other, err := newToken(t.TempDir()); other == first || err != nil {
+	if other, err := loadToken(t.TempDir()); other == first || err != nil {
 		t.Errorf("elsewhere %q, %v", other, err)
 	}
 }

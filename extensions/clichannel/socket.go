@@ -14,22 +14,23 @@ import (
 	"github.com/switchboard-run/switchboard/extensions/clichannel/wire"
 )
 
-// maxSocketPath is the longest path that every system takes (macOS: 104 bytes
-// with the zero at the end).
+// maxSocketPath is the longest path that every system supports (macOS: 104 bytes
+// with the trailing zero).
 const maxSocketPath = 103
 
-// listen opens the chat socket in dir, which must be private to the user. A
-// socket that an earlier process left there is replaced.
+// listen opens the chat socket in dir, which must be private to the user. It
+// replaces a socket of an earlier process.
 func listen(dir string) (*net.UnixListener, error) {
 	if dir == "" {
 		return nil, fmt.Errorf("the kernel named no run directory, and %s is not set", wire.RunDirVariable)
 	}
 	path := filepath.Join(dir, wire.SocketName)
 	if len(path) > maxSocketPath {
-		return nil, fmt.Errorf("chat socket %s: the path has %d bytes, at most %d are possible: use a shorter run directory", path, len(path), maxSocketPath)
+		return nil, fmt.Errorf("open chat socket %s: the path has %d bytes, the limit is %d: use a shorter run directory",
+			path, len(path), maxSocketPath)
 	}
 	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return nil, fmt.Errorf("make the run directory: %w", err)
+		return nil, fmt.Errorf("create run directory: %w", err)
 	}
 	if err := private(dir); err != nil {
 		return nil, err
@@ -37,40 +38,40 @@ func listen(dir string) (*net.UnixListener, error) {
 	switch info, err := os.Lstat(path); {
 	case errors.Is(err, fs.ErrNotExist):
 	case err != nil:
-		return nil, fmt.Errorf("look at the chat socket: %w", err)
+		return nil, fmt.Errorf("check chat socket: %w", err)
 	case info.Mode().Type() != fs.ModeSocket:
-		return nil, fmt.Errorf("%s is in the way of the chat socket and is no socket: move it away", path)
+		return nil, fmt.Errorf("open chat socket: %s exists and is not a socket: remove it", path)
 	default:
 		if err := os.Remove(path); err != nil {
-			return nil, fmt.Errorf("replace the chat socket: %w", err)
+			return nil, fmt.Errorf("replace chat socket: %w", err)
 		}
 	}
 	l, err := net.ListenUnix("unix", &net.UnixAddr{Name: path, Net: "unix"})
 	if err != nil {
-		return nil, fmt.Errorf("open the chat socket: %w", err)
+		return nil, fmt.Errorf("open chat socket: %w", err)
 	}
 	if err := os.Chmod(path, 0o600); err != nil {
-		return nil, errors.Join(fmt.Errorf("make the chat socket private: %w", err), l.Close())
+		return nil, errors.Join(fmt.Errorf("make chat socket private: %w", err), l.Close())
 	}
 	return l, nil
 }
 
-// private refuses a directory that others can use.
+// private returns an error for a directory that other users can access.
 func private(dir string) error {
 	info, err := os.Stat(dir)
 	if err != nil {
-		return fmt.Errorf("look at the run directory: %w", err)
+		return fmt.Errorf("check run directory: %w", err)
 	}
 	if perm := info.Mode().Perm(); perm&0o077 != 0 {
-		return fmt.Errorf("run directory %s can be used by others (mode %04o): chmod 700 it", dir, perm)
+		return fmt.Errorf("run directory %s is open to other users (mode %04o): run chmod 700 on it", dir, perm)
 	}
 	if st, ok := info.Sys().(*syscall.Stat_t); ok && int(st.Uid) != os.Geteuid() {
-		return fmt.Errorf("run directory %s belongs to user %d: it must be yours", dir, st.Uid)
+		return fmt.Errorf("run directory %s belongs to user %d: you must own it", dir, st.Uid)
 	}
 	return nil
 }
 
-// pauseAfterFailedAccept keeps a lack of descriptors from spinning.
+// pauseAfterFailedAccept keeps Accept from spinning when descriptors run out.
 func pauseAfterFailedAccept(ctx context.Context) bool {
 	select {
 	case <-ctx.Done():

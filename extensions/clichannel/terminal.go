@@ -19,9 +19,9 @@ import (
 const (
 	helloTimeout = 5 * time.Second
 	writeTimeout = 10 * time.Second
-	maxGarbage   = 5
-	// farewellTimeout is how long a stop waits for a terminal that does not read.
-	farewellTimeout = 2 * time.Second
+	maxBadFrames = 5
+	// shutdownTimeout is how long a stop waits for a terminal to read its queue.
+	shutdownTimeout = 2 * time.Second
 )
 
 // terminal is one attached chat.
@@ -32,10 +32,10 @@ type terminal struct {
 	agent        string
 	script       bool
 	queue        *queue
-	offered      *recent // messages given to it; the hub guards it
+	offered      *wire.Recent // ids of messages queued for it; guarded by hub.mu
 }
 
-// wants reports whether a message with this address is for the terminal.
+// wants reports whether a message to a conversation is for the terminal.
 func (t *terminal) wants(conversation string) bool {
 	if conversation == "" {
 		return !t.script
@@ -43,16 +43,16 @@ func (t *terminal) wants(conversation string) bool {
 	return t.conversation == conversation
 }
 
-// serve is one connection from beginning to end.
+// serve serves one connection.
 func (s *server) serve(ctx context.Context, c *ownuser.Conn) {
 	log := s.kernel.Log()
-	conn := wire.NewConn(c, s.written)
+	conn := wire.NewConn(c, s.writeTimeout)
 	defer conn.Close()
 	stop := context.AfterFunc(ctx, func() { _ = conn.Close() })
 	defer func() { stop() }()
-	t, err := s.greet(conn)
+	t, err := s.handshake(conn)
 	if err != nil {
-		log.Debug("a terminal did not introduce itself", "error", err)
+		log.Debug("handshake with a terminal failed", "error", err)
 		refuse(conn, err)
 		return
 	}
@@ -61,13 +61,13 @@ func (s *server) serve(ctx context.Context, c *ownuser.Conn) {
 		Text: s.config.Greeting, Hint: s.config.Hint, Commands: s.commands(ctx),
 	})
 	if !s.hub.attach(t) {
-		refuse(conn, fmt.Errorf("%d terminals are attached, which is the most there can be: close one", maxTerminals))
+		refuse(conn, fmt.Errorf("%d terminals are attached, which is the limit: close one", maxTerminals))
 		return
 	}
 	c.Known()
 	log.Debug("terminal attached", "terminal", t.id, "conversation", t.conversation)
 	if stop() {
-		stop = context.AfterFunc(ctx, t.farewell)
+		stop = context.AfterFunc(ctx, t.shutdown)
 	}
 	written := make(chan struct{})
 	go func() {
@@ -79,20 +79,20 @@ func (s *server) serve(ctx context.Context, c *ownuser.Conn) {
 	err = s.read(ctx, t)
 	s.hub.detach(t)
 	if err != nil {
-		t.queue.put(wire.Frame{Type: wire.Error, Text: err.Error(), Fatal: errors.Is(err, wire.ErrOversize)})
+		t.queue.put(wire.Frame{Type: wire.Error, Text: err.Error(), Fatal: errors.Is(err, wire.ErrTooLong)})
 	}
 	t.queue.close()
 	<-written
 }
 
-// commands are the names that a terminal completes; none if the kernel does not
-// tell them at once.
+// commands returns the command names that a terminal completes, or none if the
+// kernel does not answer within a second.
 func (s *server) commands(ctx context.Context) string {
 	ctx, cancel := context.WithTimeout(ctx, time.Second)
 	defer cancel()
 	all, err := s.kernel.Commands(ctx)
 	if err != nil {
-		s.kernel.Log().Debug("the commands are not known", "error", err)
+		s.kernel.Log().Debug("list commands", "error", err)
 	}
 	names := make([]string, len(all))
 	for i, c := range all {
@@ -101,14 +101,14 @@ func (s *server) commands(ctx context.Context) string {
 	return strings.Join(names, " ")
 }
 
-// refuse tells a terminal why it cannot attach.
+// refuse sends a terminal the reason why it cannot attach.
 func refuse(conn *wire.Conn, err error) {
 	_ = conn.Write(wire.Frame{Type: wire.Error, Text: err.Error(), Fatal: true})
 }
 
-// greet reads the terminal's hello.
-func (s *server) greet(conn *wire.Conn) (*terminal, error) {
-	if err := conn.ReadWithin(s.hello); err != nil {
+// handshake reads the terminal's hello.
+func (s *server) handshake(conn *wire.Conn) (*terminal, error) {
+	if err := conn.SetReadTimeout(s.helloTimeout); err != nil {
 		return nil, err
 	}
 	f, err := conn.Read()
@@ -116,18 +116,19 @@ func (s *server) greet(conn *wire.Conn) (*terminal, error) {
 	case err != nil:
 		return nil, err
 	case f.Type != wire.Hello:
-		return nil, fmt.Errorf("%s instead of hello", f.Type)
+		return nil, fmt.Errorf("got a %s frame instead of hello", f.Type)
 	case f.Version != wire.Version:
-		return nil, fmt.Errorf("the terminal speaks version %d of the chat protocol, the kernel version %d: use the same switchboard for both", f.Version, wire.Version)
+		return nil, fmt.Errorf("the terminal uses version %d of the chat protocol, the kernel version %d: "+
+			"use the same switchboard for both", f.Version, wire.Version)
 	case s.token != "" && subtle.ConstantTimeCompare([]byte(s.token), []byte(f.Token)) != 1:
-		return nil, fmt.Errorf("the terminal does not show what stands in %s: it is no terminal of the owner", wire.TokenName)
+		return nil, fmt.Errorf("the terminal sent a wrong token: it must read the token from %s", wire.TokenName)
 	}
-	if err := conn.ReadWithin(0); err != nil {
+	if err := conn.SetReadTimeout(0); err != nil {
 		return nil, err
 	}
 	t := &terminal{
 		conn: conn, id: f.Terminal, conversation: f.Conversation, agent: f.Agent, script: f.Script,
-		queue: newQueue(), offered: newRecent(),
+		queue: newQueue(), offered: wire.NewRecent(keepIDs),
 	}
 	switch {
 	case f.New:
@@ -138,16 +139,14 @@ func (s *server) greet(conn *wire.Conn) (*terminal, error) {
 	return t, nil
 }
 
-// farewell ends the connection when the extension stops, once what is queued is
-// written.
-func (t *terminal) farewell() {
+// shutdown ends the connection once its queue is written, when the extension stops.
+func (t *terminal) shutdown() {
 	t.queue.put(wire.Frame{Type: wire.State, Text: "the kernel is stopping"})
 	t.queue.close()
-	time.AfterFunc(farewellTimeout, func() { _ = t.conn.Close() })
+	time.AfterFunc(shutdownTimeout, func() { _ = t.conn.Close() })
 }
 
-// write writes what is queued until the queue ends; then nothing can be read
-// from the terminal any more either.
+// write writes queued frames until the queue ends, then closes the connection.
 func (t *terminal) write() error {
 	defer t.conn.Close()
 	for {
@@ -170,20 +169,20 @@ func (t *terminal) write() error {
 	}
 }
 
-// read handles what the terminal sends until it goes. An error is for the
-// terminal to hear.
+// read handles the terminal's frames until it disconnects. An error is sent to the
+// terminal.
 func (s *server) read(ctx context.Context, t *terminal) error {
 	garbage := 0
 	for {
 		f, err := t.conn.Read()
 		switch {
-		case errors.Is(err, wire.ErrGarbage):
-			if garbage++; garbage == maxGarbage {
-				return fmt.Errorf("too much of this: %w", err)
+		case errors.Is(err, wire.ErrBadFrame):
+			if garbage++; garbage == maxBadFrames {
+				return fmt.Errorf("too many bad frames: %w", err)
 			}
 			t.queue.put(wire.Frame{Type: wire.Error, Text: err.Error()})
 			continue
-		case errors.Is(err, wire.ErrOversize):
+		case errors.Is(err, wire.ErrTooLong):
 			return err
 		case errors.Is(err, io.EOF), errors.Is(err, net.ErrClosed):
 			return nil
@@ -202,24 +201,24 @@ func (s *server) read(ctx context.Context, t *terminal) error {
 	}
 }
 
-// receive hands a message to the kernel and acknowledges it. An error ends the
-// connection, and the terminal comes back with the message.
+// receive passes a message to the kernel and acknowledges it. An error ends the
+// connection, and the terminal reconnects and sends the message again.
 func (s *server) receive(ctx context.Context, t *terminal, f wire.Frame) error {
 	refusal := ""
 	switch {
 	case len(f.Text) > wire.MaxText:
-		refusal = fmt.Sprintf("the message has %d bytes, at most %d are possible", len(f.Text), wire.MaxText)
+		refusal = fmt.Sprintf("the message has %d bytes; the limit is %d", len(f.Text), wire.MaxText)
 	case strings.TrimSpace(f.Text) == "":
 		refusal = "the message is empty"
 	}
 	if refusal == "" {
-		s.hub.arrive(t, f)
+		s.hub.addArrival(t, f)
 		err := s.kernel.Receive(ctx, contract.UserMessage{
 			Text: f.Text, UserID: LocalUser, ConversationID: t.conversation, AgentID: t.agent,
 			MessageID: f.ID, SentAt: time.Now().Unix(),
 		}, t.conversation+"/"+f.ID)
 		if err != nil {
-			s.hub.left(f.ID)
+			s.hub.removeArrival(f.ID)
 		}
 		switch {
 		case err == nil:
@@ -229,15 +228,14 @@ func (s *server) receive(ctx context.Context, t *terminal, f wire.Frame) error {
 		case isFinal(err):
 			refusal = err.Error()
 		default:
-			return fmt.Errorf("the kernel did not take the message: %w", err)
+			return fmt.Errorf("the kernel did not accept the message: %w", err)
 		}
 	}
 	t.queue.put(wire.Frame{Type: wire.Error, ID: f.ID, Text: refusal})
 	return nil
 }
 
-// isFinal reports whether the same message would be refused again, or whether
-// people have to do something before it is not.
+// isFinal reports whether sending the message again would not help.
 func isFinal(err error) bool {
 	return errors.Is(err, contract.ErrInvalid) || errors.Is(err, contract.ErrTooLarge) ||
 		errors.Is(err, contract.ErrDenied) || errors.Is(err, contract.ErrFull)

@@ -12,25 +12,26 @@ import (
 	"github.com/switchboard-run/switchboard/extensions/clichannel/wire"
 )
 
-// newToken is what terminals have to show: it stands in a file of the data
-// directory, which the person can read, and other extensions cannot. It stays
-// the same, so that a terminal finds its way back.
-func newToken(dir string) (string, error) {
+// loadToken returns the token that terminals must send. It is stored in the data
+// directory, where the user can read it and other extensions cannot, and never
+// changes, so that terminals can reconnect.
+func loadToken(dir string) (string, error) {
 	path := filepath.Join(dir, wire.TokenName)
 	data, err := os.ReadFile(path)
 	if err == nil && len(strings.TrimSpace(string(data))) > 0 {
 		return strings.TrimSpace(string(data)), os.Chmod(path, 0o600)
 	}
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return "", fmt.Errorf("read the token of terminals: %w", err)
+		return "", fmt.Errorf("read terminal token: %w", err)
 	}
 	token := rand.Text()
 	next := path + ".new"
-	if err := os.WriteFile(next, []byte(token+"\n"), 0o600); err != nil {
-		return "", fmt.Errorf("write the token of terminals: %w", err)
+	err = os.WriteFile(next, []byte(token+"\n"), 0o600)
+	if err == nil {
+		err = os.Rename(next, path)
 	}
-	if err := os.Rename(next, path); err != nil {
-		return "", fmt.Errorf("write the token of terminals: %w", err)
+	if err != nil {
+		return "", fmt.Errorf("write terminal token: %w", err)
 	}
 	return token, nil
 }

@@ -9,24 +9,24 @@ import (
 	"github.com/switchboard-run/switchboard/sdk"
 )
 
-// Why a beat asks no model.
+// The reasons to skip a beat without calling a model.
 const (
-	skipLate      = "late"      // it waited too long: the next one looks
-	skipHours     = "hours"     // it is not one of the active hours
+	skipLate      = "late"      // the beat is too old
+	skipHours     = "hours"     // outside the active hours
 	skipBusy      = "busy"      // a person waits for an answer
-	skipUser      = "user"      // a person wrote a short time ago
-	skipMemory    = "memory"    // there is no memory to look at
-	skipNothing   = "nothing"   // nothing is open
-	skipUnchanged = "unchanged" // the scout has been asked about all of it
-	skipModel     = "model"     // no model can be asked now
+	skipUser      = "user"      // a person wrote recently
+	skipMemory    = "memory"    // memory is unavailable
+	skipNothing   = "nothing"   // there are no open items
+	skipUnchanged = "unchanged" // the scout has seen all of them
+	skipModel     = "model"     // no model is available
 )
 
-// lateAfter is how old a beat may be: what collected while the extension was
-// down is one look, not many.
+// lateAfter is the maximum age of a beat, so that beats that queued up while the
+// extension was down are skipped.
 const lateAfter = 5 * time.Minute
 
-// maxFailures is how often in a row an answer may break off before what it was
-// about counts as asked.
+// maxFailures is the number of consecutive failed answers after which their items
+// count as seen.
 const maxFailures = 3
 
 // handle handles one beat.
@@ -53,9 +53,11 @@ func (h *heartbeat) handle(ctx context.Context, e sdk.Event) (sdk.Effects, error
 	return h.triage(ctx, e, s, open, now)
 }
 
-// check looks at everything that costs nothing. It returns why no model is to be
-// asked, or what to ask it about.
-func (h *heartbeat) check(ctx context.Context, e sdk.Event, s *state, now time.Time) (open []item, skip string, err error) {
+// check makes the checks that need no model. It returns the items to ask about,
+// or the reason to skip the beat.
+func (h *heartbeat) check(
+	ctx context.Context, e sdk.Event, s *state, now time.Time,
+) (open []item, skip string, err error) {
 	switch {
 	case now.Sub(e.CreatedAt) > lateAfter:
 		return nil, skipLate, nil
@@ -65,7 +67,7 @@ func (h *heartbeat) check(ctx context.Context, e sdk.Event, s *state, now time.T
 	p, err := h.k.Presence(ctx)
 	switch age := now.Sub(p.UserAt); {
 	case err != nil:
-		return nil, "", fmt.Errorf("ask when a person was there last: %w", err)
+		return nil, "", fmt.Errorf("read presence: %w", err)
 	case p.Busy:
 		return nil, skipBusy, nil
 	case !p.UserAt.IsZero() && age > -h.quiet && age < h.quiet:
@@ -74,75 +76,77 @@ func (h *heartbeat) check(ctx context.Context, e sdk.Event, s *state, now time.T
 	items, err := h.read(ctx, now)
 	if err != nil {
 		if ctx.Err() != nil {
-			return nil, "", fmt.Errorf("read the open items: %w", err)
+			return nil, "", fmt.Errorf("read open items: %w", err)
 		}
 		s.Figures.Problem = err.Error()
-		h.log.Debug("there is no memory to look at", "error", err)
+		h.log.Debug("memory is unavailable", "error", err)
 		return nil, skipMemory, nil
 	}
-	s.forget(now, h.cooldown, items)
-	open, news := s.open(items)
+	s.prune(now, h.cooldown, items)
+	open, isNew := s.open(items)
 	switch {
 	case len(items) == 0:
 		return nil, skipNothing, nil
-	case !news:
+	case !isNew:
 		return nil, skipUnchanged, nil
 	}
 	return open, "", nil
 }
 
-// triage asks the scout, and does what it says.
-func (h *heartbeat) triage(ctx context.Context, e sdk.Event, s *state, open []item, now time.Time) (sdk.Effects, error) {
-	home, err := h.defaultChannel(ctx)
+// triage asks the scout and carries out its decision.
+func (h *heartbeat) triage(
+	ctx context.Context, e sdk.Event, s *state, open []item, now time.Time,
+) (sdk.Effects, error) {
+	channel, err := h.defaultChannel(ctx)
 	if err != nil {
 		return nil, err
 	}
 	prefer, err := h.preferences(ctx)
 	if err != nil {
-		h.log.Warn("no preferences: memory does not tell them", "error", err)
+		h.log.Warn("cannot read preferences, continuing without", "error", err)
 	}
 	f := &s.Figures
-	said, err := h.ask(ctx, h.question(open, prefer, home, now))
+	a, err := h.ask(ctx, h.question(open, prefer, channel, now))
 	switch {
 	case err != nil && ctx.Err() != nil:
 		return nil, err
-	case err != nil && said == (answer{}): // it is asked again at the next beat, not at once
+	case err != nil && a == (answer{}): // try again at the next beat
 		f.Skipped[skipModel]++
 		f.LastResult, f.Problem = "skipped: "+skipModel, err.Error()
-		h.log.Warn("the scout cannot be asked", "error", err)
+		h.log.Warn("cannot call the scout", "error", err)
 		return sdk.Effects{s.effect()}, nil
 	}
 	f.ModelCalls++
 	f.LastCall = &now
-	f.InputTokens += said.input
-	f.OutputTokens += said.output
+	f.InputTokens += a.input
+	f.OutputTokens += a.output
 	if s.Failures++; err == nil {
 		s.Failures = 0
 	}
-	if err == nil || s.Failures >= maxFailures { // each attempt costs something
+	if err == nil || s.Failures >= maxFailures { // each attempt costs tokens
 		for _, i := range open {
 			s.Asked[i.mark] = now.Unix()
 		}
 	}
 	if err != nil {
 		f.ModelErrors++
-		f.LastResult, f.Problem = "the scout's answer broke off", err.Error()
-		h.log.Warn("the scout's answer broke off", "error", err)
+		f.LastResult, f.Problem = "the scout's answer was incomplete", err.Error()
+		h.log.Warn("the scout's answer was incomplete", "error", err)
 		return sdk.Effects{s.effect()}, nil
 	}
-	d, err := parseDecision(said.text)
+	d, err := parseDecision(a.text)
 	if err != nil {
 		f.Invalid++
-		f.LastResult, f.Problem = "the scout's answer could not be read", err.Error()
-		h.log.Warn("the scout's answer could not be read: nothing is done", "error", err)
+		f.LastResult, f.Problem = "the scout's answer was invalid", err.Error()
+		h.log.Warn("the scout's answer was invalid", "error", err)
 		return sdk.Effects{s.effect()}, nil
 	}
-	concerned, named := d.concerns(open)
+	items, named := d.itemsOf(open)
 	switch d.Action {
 	case actionDone:
 		f.Done++
 		if named {
-			for _, i := range concerned {
+			for _, i := range items {
 				s.Settled[i.mark] = now.Unix()
 			}
 		}
@@ -152,7 +156,7 @@ func (h *heartbeat) triage(ctx context.Context, e sdk.Event, s *state, open []it
 			f.LastResult = "not escalated again"
 			return sdk.Effects{s.effect()}, nil
 		}
-		for _, i := range concerned {
+		for _, i := range items {
 			s.Escalated[i.mark] = now.Unix()
 		}
 		s.Reasons[normalized(d.Reason)] = now.Unix()
@@ -160,8 +164,8 @@ func (h *heartbeat) triage(ctx context.Context, e sdk.Event, s *state, open []it
 		f.LastEscalation, f.LastResult = &now, actionEscalate
 		h.log.Info("escalated", "reason", d.Reason)
 		key := "beat:" + e.ID
-		s.note(recent{Key: key, At: now, Reason: d.Reason})
-		task := contract.AgentTask{Prompt: escalation(d.Reason, concerned, home), Name: ID, Quiet: true}
+		s.addRecent(recent{Key: key, At: now, Reason: d.Reason})
+		task := contract.AgentTask{Prompt: escalation(d.Reason, items, channel), Name: ID, Quiet: true}
 		return sdk.Effects{s.effect(), sdk.Publish(contract.TopicAgentTask, task, sdk.Dedupe(key))}, nil
 	default:
 		f.Noops++

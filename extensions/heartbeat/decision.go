@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// What the scout may want.
+// The scout's actions.
 const (
 	actionNoop     = "noop"
 	actionDone     = "done"
@@ -26,35 +26,35 @@ type decision struct {
 // maxReason is the most characters of a reason.
 const maxReason = 1000
 
-// parseDecision reads an answer: one JSON object, which may stand in a code
-// fence, and nothing else.
+// parseDecision parses an answer: exactly one JSON object, also in a code fence.
 func parseDecision(text string) (decision, error) {
 	text = strings.TrimSpace(text)
 	if inner, ok := strings.CutPrefix(text, "```"); ok {
 		if inner, ok = strings.CutSuffix(inner, "```"); !ok {
-			return decision{}, errors.New("a code fence that does not end")
+			return decision{}, errors.New("parse decision: code fence is not closed")
 		}
 		text = strings.TrimPrefix(strings.TrimSpace(inner), "json")
 	}
 	var d decision
 	decoder := json.NewDecoder(strings.NewReader(text))
 	if err := decoder.Decode(&d); err != nil {
-		return decision{}, fmt.Errorf("not the JSON that was asked for: %w", err)
+		return decision{}, fmt.Errorf("parse decision: %w", err)
 	}
 	if _, err := decoder.Token(); !errors.Is(err, io.EOF) {
-		return decision{}, errors.New("more than one JSON object")
+		return decision{}, errors.New("parse decision: more than one JSON object")
 	}
 	d.Reason = oneLine(d.Reason)
 	switch {
 	case !slices.Contains([]string{actionNoop, actionDone, actionEscalate}, d.Action):
-		return decision{}, fmt.Errorf("an unknown action %q", d.Action)
+		return decision{}, fmt.Errorf("parse decision: unknown action %q", d.Action)
 	case d.Action == actionEscalate && normalized(d.Reason) == "":
-		return decision{}, errors.New("an escalation without a reason")
+		return decision{}, errors.New("parse decision: escalation without a reason")
 	}
 	return d, nil
 }
 
-// oneLine keeps a reason from looking like anything but a reason.
+// oneLine returns a text on one line, cut to maxReason, so that it can't imitate
+// other parts of a prompt.
 func oneLine(text string) string {
 	text = strings.Join(strings.Fields(text), " ")
 	if r := []rune(text); len(r) > maxReason {
@@ -63,11 +63,11 @@ func oneLine(text string) string {
 	return text
 }
 
-// concerns are the items that a decision is about. One that names none is about
-// all it was shown.
-func (d decision) concerns(shown []item) (items []item, named bool) {
+// itemsOf returns the shown items that a decision names, or all if it names none.
+func (d decision) itemsOf(shown []item) (items []item, named bool) {
 	for _, i := range shown {
-		if slices.ContainsFunc(d.Items, func(id string) bool { return strings.Trim(strings.TrimSpace(id), "[]#") == i.ID }) {
+		isID := func(id string) bool { return strings.Trim(strings.TrimSpace(id), "[]#") == i.ID }
+		if slices.ContainsFunc(d.Items, isID) {
 			items = append(items, i)
 		}
 	}

@@ -1,26 +1,27 @@
-// Package heartbeat is the extension that looks, every few minutes, whether
-// something that remains to be done should be brought up by itself.
+// Package heartbeat is the extension that checks every few minutes whether the
+// assistant should bring up an open item.
 //
-// A beat is an event of the schedule that the manifest declares. First come
-// checks that cost nothing: the hours, whether a person is there, what memory
-// holds open, and whether any of that is news. Only then is the scout model
-// asked, once, and what it wants to be said becomes a task of the default agent.
+// A beat is an event of the schedule that the manifest declares. It first makes
+// checks that need no model: the active hours, whether a person is active, the
+// open items of memory, and whether any of them is new. Only then it asks the
+// scout model, once. An escalation of the scout becomes a task of the default
+// agent.
 //
 // Promises:
-//   - No model is asked outside the active hours, soon after a person wrote or
-//     while one waits, without open items, or about items that it was asked about
+//   - No model is called outside the active hours, soon after a person wrote or
+//     while one waits, without open items, or about items that the scout has seen
 //     within the cool-down and that have not changed or become due since.
-//   - An escalation, what is remembered of it and the acknowledgement of the beat
-//     are one commit: killed at any instant, it happens once or not at all.
-//   - An item that was escalated is not escalated again within the cool-down,
-//     under whatever id it is remembered, unless it becomes due meanwhile.
-//   - An answer that cannot be read is a noop, and a noop reaches nobody.
-//   - Every beat is counted: what was skipped and why, what was asked, what it
-//     took, what came of it.
+//   - An escalation, its record and the ack of the beat are one commit: after a
+//     crash, it happens once or not at all.
+//   - An escalated item is not escalated again within the cool-down, even with
+//     another id, unless it becomes due.
+//   - An invalid answer is a noop, and a noop sends no message.
+//   - Every beat is counted: skipped beats by reason, model calls, tokens and
+//     results.
 //
-// Beats are handled one at a time. What is not promised: that the agent delivers
-// what was escalated. The tool figures tells which events were published; what
-// became of them is the kernel's to tell.
+// Beats are handled one at a time. The heartbeat does not know whether the agent
+// delivers an escalation: the tool figures returns the keys of the published
+// events, and the kernel knows their results.
 package heartbeat
 
 import (
@@ -35,13 +36,13 @@ import (
 	"github.com/switchboard-run/switchboard/sdk"
 )
 
-// ID is the extension's id.
+// ID is the id of the extension.
 const ID = "heartbeat"
 
-// TopicBeat is what the schedule of the manifest publishes.
+// TopicBeat is the topic of the manifest's schedule.
 const TopicBeat = ID + ".beat"
 
-// New is the extension.
+// New returns the extension.
 func New() sdk.Extension {
 	h := &heartbeat{}
 	return sdk.Extension{
@@ -58,13 +59,12 @@ func New() sdk.Extension {
 	}
 }
 
-// config is the configuration; what is empty has its default. The interval is
-// the schedule's: here it is only told.
+// config is the configuration of the extension. Empty fields have defaults.
 type config struct {
-	Every       string  `json:"every"`
-	ActiveHours *string `json:"active_hours"` // 08:00-22:00; empty: always
-	Quiet       string  `json:"quiet"`        // no look so soon after a person wrote
-	Cooldown    string  `json:"cooldown"`     // no second escalation within
+	Every       string  `json:"every"`        // used by the schedule; here only reported
+	ActiveHours *string `json:"active_hours"` // such as 08:00-22:00; empty means always
+	Quiet       string  `json:"quiet"`        // pause after a person wrote
+	Cooldown    string  `json:"cooldown"`     // pause between escalations of an item
 }
 
 const (
@@ -73,13 +73,14 @@ const (
 	defaultCooldown = 6 * time.Hour
 )
 
-// kernel is what the heartbeat needs of the kernel.
+// kernel is the part of sdk.Kernel that the heartbeat uses.
 type kernel interface {
 	Get(ctx context.Context, key string) (sdk.Value, error)
 	Presence(ctx context.Context) (sdk.Presence, error)
 	Ask(ctx context.Context, tool string, arguments any) (sdk.ToolResult, error)
 	Channels(ctx context.Context) ([]*kernelv1.Channel, error)
-	Complete(ctx context.Context, model, purpose string, messages []*extensionv1.Message, emit func(*sdk.Delta) error) error
+	Complete(ctx context.Context, model, purpose string, messages []*extensionv1.Message,
+		emit func(*sdk.Delta) error) error
 }
 
 var _ kernel = (*sdk.Kernel)(nil)
@@ -105,24 +106,24 @@ func (h *heartbeat) start(k kernel, log hclog.Logger, now func() time.Time, zone
 		active = *c.ActiveHours
 	}
 	if h.hours, err = parseHours(active); err != nil {
-		return fmt.Errorf("configuration of heartbeat: active_hours: %w", err)
+		return fmt.Errorf("read config of heartbeat: active_hours: %w", err)
 	}
 	if h.quiet, err = duration(c.Quiet, defaultQuiet); err != nil {
-		return fmt.Errorf("configuration of heartbeat: quiet: %w", err)
+		return fmt.Errorf("read config of heartbeat: quiet: %w", err)
 	}
 	if h.cooldown, err = duration(c.Cooldown, defaultCooldown); err != nil {
-		return fmt.Errorf("configuration of heartbeat: cooldown: %w", err)
+		return fmt.Errorf("read config of heartbeat: cooldown: %w", err)
 	}
 	return nil
 }
 
-func duration(text string, otherwise time.Duration) (time.Duration, error) {
+func duration(text string, fallback time.Duration) (time.Duration, error) {
 	if text == "" {
-		return otherwise, nil
+		return fallback, nil
 	}
 	d, err := time.ParseDuration(text)
 	if err != nil || d < 0 {
-		return 0, fmt.Errorf("%q is no duration: write one such as 10m or 6h", text)
+		return 0, fmt.Errorf("parse duration %q: use a value such as 10m or 6h", text)
 	}
 	return d, nil
 }

@@ -17,7 +17,7 @@ func escalates(reason string) string {
 	return fmt.Sprintf(`{"action":"escalate","reason":%q,"items":["m1"]}`, reason)
 }
 
-// An idle session cost $248: what has not changed is asked about once.
+// An idle session once cost $248. The scout must see unchanged items only once.
 func TestTrapAnIdleAssistantCostsNothing(t *testing.T) {
 	t.Parallel()
 	p := play(t, config{})
@@ -28,7 +28,7 @@ func TestTrapAnIdleAssistantCostsNothing(t *testing.T) {
 	p.passes(5 * time.Hour)
 	p.expect(1, 0)
 	p.skipped(skipUnchanged)
-	p.open(kettle) // one less is no news
+	p.open(kettle) // one item less is nothing new
 	p.passes(30 * time.Minute)
 	p.expect(1, 0)
 	p.open(kettle, "m3 buy milk")
@@ -37,10 +37,10 @@ func TestTrapAnIdleAssistantCostsNothing(t *testing.T) {
 	p.now = noon.Add(48 * time.Hour)
 	p.asked = nil
 	p.passes(8 * time.Hour)
-	p.expect(2, 0) // once in each cool-down, for what depends on the time of day
+	p.expect(2, 0) // once in each cool-down, because answers may depend on the time of day
 }
 
-// The same item was escalated every ten minutes.
+// An assistant once escalated the same item every ten minutes.
 func TestTrapTheSameItemIsNotEscalatedEveryTenMinutes(t *testing.T) {
 	t.Parallel()
 	for name, says := range map[string]string{
@@ -57,23 +57,26 @@ func TestTrapTheSameItemIsNotEscalatedEveryTenMinutes(t *testing.T) {
 			p.expect(1, 1)
 			p.starts(config{}) // another process
 			p.passes(2 * time.Hour)
-			p.open("m7 Remind of the KETTLE! @telegram_channel") // remembered anew
+			p.open("m7 Remind of the KETTLE! @telegram_channel") // remembered again
 			p.passes(time.Hour)
 			p.expect(1, 1)
-			p.passes(90 * time.Minute) // the cool-down is over, and it is still there
+			p.passes(90 * time.Minute) // after the cool-down, the item is still open
 			p.expect(2, 2)
 		})
 	}
 }
 
-// "OK" leaked to the user.
+// An assistant once sent "OK" to the user.
 func TestTrapANoopIsSilent(t *testing.T) {
 	t.Parallel()
 	for _, says := range []string{
 		`{"action":"noop","reason":"OK"}`, "```json\n{\"action\": \"noop\"}\n```", `{"action":"done","reason":"OK"}`,
-		"OK", "HEARTBEAT_OK", "", "null", `"escalate"`, `{"action":"ESCALATE!","reason":"x"}`, `{"action":"escalate","reason":" . "}`,
-		`{"action":"escalate"`, `{"action":"escalate","reason":"a"}{"action":"escalate","reason":"b"}`, `Sure: {"action":"escalate","reason":"a"}`,
-		"```\n{\"action\":\"escalate\",\"reason\":\"a\"}", `[{"action":"escalate","reason":"a"}]`, strings.Repeat("x", 2*maxAnswer),
+		"OK", "HEARTBEAT_OK", "", "null", `"escalate"`, `{"action":"ESCALATE!","reason":"x"}`,
+		`{"action":"escalate","reason":" . "}`,
+		`{"action":"escalate"`, `{"action":"escalate","reason":"a"}{"action":"escalate","reason":"b"}`,
+		`Sure: {"action":"escalate","reason":"a"}`,
+		"```\n{\"action\":\"escalate\",\"reason\":\"a\"}", `[{"action":"escalate","reason":"a"}]`,
+		strings.Repeat("x", 2*maxAnswer),
 	} {
 		p := play(t, config{})
 		p.open(kettle)
@@ -88,9 +91,9 @@ func TestTrapANoopIsSilent(t *testing.T) {
 	}
 }
 
-// 3,268 polls, 25 wanted to notify, and everything looked healthy: the figures
-// tell runs, questions and escalations apart.
-func TestTrapFiguresTellWhatBeatsCameTo(t *testing.T) {
+// An assistant once had 3,268 polls and 25 notifications, and looked healthy. The
+// figures count runs, model calls and escalations separately.
+func TestTrapFiguresCountResults(t *testing.T) {
 	t.Parallel()
 	p := play(t, config{})
 	p.passes(time.Hour)
@@ -104,7 +107,8 @@ func TestTrapFiguresTellWhatBeatsCameTo(t *testing.T) {
 	p.says = `{"action":"noop"}`
 	p.passes(10 * time.Minute)
 	f := p.figures()
-	if f.Runs != 19 || f.Skipped[skipNothing] != 6 || f.Skipped[skipUnchanged] != 10 || f.ModelCalls != 3 || f.Invalid != 1 ||
+	if f.Runs != 19 || f.Skipped[skipNothing] != 6 || f.Skipped[skipUnchanged] != 10 || f.ModelCalls != 3 ||
+		f.Invalid != 1 ||
 		f.Noops != 1 || f.Escalations != 1 || f.InputTokens != 300 || f.OutputTokens != 30 {
 		t.Errorf("figures: %+v", f)
 	}
@@ -116,14 +120,17 @@ func TestNoModelIsAsked(t *testing.T) {
 		set  func(p *played)
 		want string
 	}{
-		"before the active hours": {func(p *played) { p.now = time.Date(2026, 11, 20, 6, 59, 59, 0, time.UTC) }, skipHours},
-		"after them":              {func(p *played) { p.now = time.Date(2026, 11, 20, 21, 0, 0, 0, time.UTC) }, skipHours},
-		"a person wrote just now": {func(p *played) { p.presence.UserAt = p.now.Add(-10*time.Minute + time.Second) }, skipUser},
-		"a clock that went back":  {func(p *played) { p.presence.UserAt = p.now.Add(time.Minute) }, skipUser},
-		"a person waits":          {func(p *played) { p.presence.Busy = true }, skipBusy},
-		"nothing is open":         {func(p *played) { p.open() }, skipNothing},
-		"memory is down":          {func(p *played) { p.items = "" }, skipMemory},
-		"memory talks nonsense":   {func(p *played) { p.items = "what?" }, skipMemory},
+		"before the active hours": {func(p *played) { p.now = time.Date(2026, 11, 20, 6, 59, 59, 0, time.UTC) },
+			skipHours},
+		"after them": {func(p *played) { p.now = time.Date(2026, 11, 20, 21, 0, 0, 0, time.UTC) },
+			skipHours},
+		"a person wrote just now": {func(p *played) { p.presence.UserAt = p.now.Add(-10*time.Minute + time.Second) },
+			skipUser},
+		"a clock that went back":    {func(p *played) { p.presence.UserAt = p.now.Add(time.Minute) }, skipUser},
+		"a person waits":            {func(p *played) { p.presence.Busy = true }, skipBusy},
+		"nothing is open":           {func(p *played) { p.open() }, skipNothing},
+		"memory is down":            {func(p *played) { p.items = "" }, skipMemory},
+		"memory sends invalid JSON": {func(p *played) { p.items = "what?" }, skipMemory},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -140,12 +147,12 @@ func TestNoModelIsAsked(t *testing.T) {
 func TestAModelIsAsked(t *testing.T) {
 	t.Parallel()
 	for name, set := range map[string]func(p *played){
-		"at the first minute":       func(p *played) { p.now = time.Date(2026, 11, 20, 7, 0, 0, 0, time.UTC) },
-		"at the last":               func(p *played) { p.now = time.Date(2026, 11, 20, 20, 59, 59, 0, time.UTC) },
-		"ten minutes after a word":  func(p *played) { p.presence.UserAt = p.now.Add(-10 * time.Minute) },
-		"when nobody ever wrote":    func(p *played) { p.presence = sdk.Presence{} },
-		"without any preferences":   func(p *played) { p.preferences = "" },
-		"in summer, an hour before": func(p *played) { p.now = time.Date(2026, 7, 20, 6, 0, 0, 0, time.UTC) },
+		"at the first minute":         func(p *played) { p.now = time.Date(2026, 11, 20, 7, 0, 0, 0, time.UTC) },
+		"at the last":                 func(p *played) { p.now = time.Date(2026, 11, 20, 20, 59, 59, 0, time.UTC) },
+		"ten minutes after a message": func(p *played) { p.presence.UserAt = p.now.Add(-10 * time.Minute) },
+		"without any message ever":    func(p *played) { p.presence = sdk.Presence{} },
+		"without any preferences":     func(p *played) { p.preferences = "" },
+		"in summer, an hour before":   func(p *played) { p.now = time.Date(2026, 7, 20, 6, 0, 0, 0, time.UTC) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -164,9 +171,12 @@ func TestHours(t *testing.T) {
 		hours, at string
 		want      bool
 	}{
-		{"08:00-22:00", "08:00", true}, {"08:00-22:00", "21:59", true}, {"08:00-22:00", "22:00", false}, {"08:00-22:00", "07:59", false},
-		{"22:00-06:30", "22:00", true}, {"22:00-06:30", "00:00", true}, {"22:00-06:30", "06:29", true}, {"22:00-06:30", "06:30", false},
-		{"22:00-06:30", "12:00", false}, {"08:00-24:00", "23:59", true}, {"08:00-24:00", "00:00", false}, {"00:00-24:00", "03:00", true},
+		{"08:00-22:00", "08:00", true}, {"08:00-22:00", "21:59", true}, {"08:00-22:00", "22:00", false},
+		{"08:00-22:00", "07:59", false},
+		{"22:00-06:30", "22:00", true}, {"22:00-06:30", "00:00", true}, {"22:00-06:30", "06:29", true},
+		{"22:00-06:30", "06:30", false},
+		{"22:00-06:30", "12:00", false}, {"08:00-24:00", "23:59", true}, {"08:00-24:00", "00:00", false},
+		{"00:00-24:00", "03:00", true},
 		{"09:00-09:00", "03:00", true}, {"", "03:00", true},
 	} {
 		h, err := parseHours(tc.hours)
@@ -193,7 +203,8 @@ func TestEscalation(t *testing.T) {
 	p.says = "```json\n" + escalates("Pending (channel: telegram_channel):\n remind of the kettle") + "\n```"
 	p.beats()
 	p.expect(1, 1)
-	for _, want := range []string{"Friday 2026-11-20 12:00", "Europe/Berlin", "[m1] remind of the kettle (channel: telegram_channel)", "[m2] call the dentist",
+	for _, want := range []string{"Friday 2026-11-20 12:00", "Europe/Berlin",
+		"[m1] remind of the kettle (channel: telegram_channel)", "[m2] call the dentist",
 		"Write to me in Telegram (channel: telegram_channel)", "default channel is cli_channel"} {
 		if !strings.Contains(p.asked[0], want) {
 			t.Errorf("the scout is not told %q:\n%s", want, p.asked[0])
@@ -203,7 +214,8 @@ func TestEscalation(t *testing.T) {
 	if task.Name != "heartbeat" || !task.Quiet || task.ChannelID != "" {
 		t.Errorf("the task is %+v", task)
 	}
-	for _, want := range []string{"Pending (channel: telegram_channel): remind of the kettle", "[m1]", "send_to_channel", "cli_channel"} {
+	for _, want := range []string{"Pending (channel: telegram_channel): remind of the kettle", "[m1]",
+		"send_to_channel", "cli_channel"} {
 		if !strings.Contains(task.Prompt, want) {
 			t.Errorf("the agent is not told %q:\n%s", want, task.Prompt)
 		}
@@ -221,7 +233,7 @@ func TestEscalation(t *testing.T) {
 	}
 }
 
-func TestAnItemThatBecomesDueIsNews(t *testing.T) {
+func TestAnItemThatBecomesDueIsNew(t *testing.T) {
 	t.Parallel()
 	for name, due := range map[string]string{
 		"moment": "2026-11-20T14:00:00+01:00", "local": "2026-11-20T14:00", "day": "2026-11-21",
@@ -236,7 +248,7 @@ func TestAnItemThatBecomesDueIsNews(t *testing.T) {
 			p.says = escalates("It is due")
 			p.passes(24 * time.Hour)
 			p.expect(2, 1)
-			if !strings.Contains(p.asked[1], "now or past") {
+			if !strings.Contains(p.asked[1], "now or overdue") {
 				t.Errorf("the scout is not told that it is due:\n%s", p.asked[1])
 			}
 		})
@@ -259,7 +271,7 @@ func TestDoneSettlesOnlyWhatItNames(t *testing.T) {
 	p.expect(3, 0)
 }
 
-// Beats collect while the extension is down: they are one look, not many.
+// Beats that queued up while the extension was down call no model.
 func TestOldBeatsAskNothing(t *testing.T) {
 	t.Parallel()
 	p := play(t, config{})
@@ -271,7 +283,7 @@ func TestOldBeatsAskNothing(t *testing.T) {
 	p.expect(0, 0)
 }
 
-// A beat whose commit is lost is handled again: what it decided happens once.
+// A beat whose commit is lost is handled again, and its decision happens once.
 func TestKilledBeforeTheCommitItEscalatesOnce(t *testing.T) {
 	t.Parallel()
 	p := play(t, config{})
@@ -323,7 +335,7 @@ func TestManyItemsAreAskedAboutInParts(t *testing.T) {
 	p.expect(3, 0)
 }
 
-func TestAStateThatCannotBeReadIsBegunAnew(t *testing.T) {
+func TestDamagedStateIsReset(t *testing.T) {
 	t.Parallel()
 	p := play(t, config{})
 	p.kv = sdk.Value{Key: stateKey, Value: []byte("not json"), Version: 0}
@@ -336,7 +348,8 @@ func TestBadConfiguration(t *testing.T) {
 	t.Parallel()
 	bad := "8 to 10"
 	for _, c := range []config{{ActiveHours: &bad}, {Quiet: "soon"}, {Cooldown: "-1h"}} {
-		if err := (&heartbeat{}).start(nil, nil, nil, time.UTC, c); err == nil || !strings.Contains(err.Error(), "configuration of heartbeat") {
+		if err := (&heartbeat{}).start(nil, nil, nil, time.UTC, c); err == nil ||
+			!strings.Contains(err.Error(), "read config of heartbeat") {
 			t.Errorf("%+v: %v", c, err)
 		}
 	}

@@ -6,11 +6,11 @@ import (
 	"time"
 )
 
-// hours is a part of the day, which may go over midnight. Equal ends are the
-// whole day.
+// hours is a part of the day, which may include midnight. If from equals to, it
+// is the whole day.
 type hours struct{ from, to int } // minutes since midnight
 
-// parseHours reads 08:00-22:00; an empty text is the whole day.
+// parseHours parses hours such as 08:00-22:00. Empty means the whole day.
 func parseHours(text string) (hours, error) {
 	if text == "" {
 		return hours{}, nil
@@ -18,12 +18,12 @@ func parseHours(text string) (hours, error) {
 	from, to, ok := strings.Cut(text, "-")
 	h := hours{from: minutes(from), to: minutes(to)}
 	if !ok || h.from < 0 || h.to < 0 {
-		return hours{}, fmt.Errorf("%q is no part of a day: write it as 08:00-22:00", text)
+		return hours{}, fmt.Errorf("parse hours %q: use a range such as 08:00-22:00", text)
 	}
 	return h, nil
 }
 
-// minutes of the day; negative if the text is no time.
+// minutes parses a time into minutes since midnight; negative if invalid.
 func minutes(text string) int {
 	if text == "24:00" {
 		return 0
@@ -35,7 +35,7 @@ func minutes(text string) int {
 	return 60*t.Hour() + t.Minute()
 }
 
-// contain says whether a local time lies in the hours; the end does not.
+// contain reports whether a local time is within the hours, the end excluded.
 func (h hours) contain(local time.Time) bool {
 	at := 60*local.Hour() + local.Minute()
 	switch {

@@ -11,13 +11,13 @@ import (
 	"unicode"
 )
 
-// The tools of memory that are asked.
+// The tools of memory that the heartbeat calls.
 const (
 	openItems    = "memory/open_items"
 	listMemories = "memory/list_memories"
 )
 
-// item is something that remains to be done.
+// item is an open item of memory.
 type item struct {
 	ID        string `json:"id"`
 	Text      string `json:"text"`
@@ -25,40 +25,40 @@ type item struct {
 	Due       string `json:"due"` // a day, or a moment with its offset
 	Created   string `json:"created"`
 
-	due  bool   // now, or since some time
-	mark string // equal for items that say the same, as long as both are due or neither is
+	due  bool   // the due time has come
+	mark string // the same for items with the same content and value of due
 }
 
-// preference is how something is to be done.
+// preference is a preference of memory.
 type preference struct {
 	Text      string `json:"text"`
 	ChannelID string `json:"channel_id"`
 }
 
-// read asks memory what is open. Whatever is wrong with it is an error.
+// read returns the open items of memory.
 func (h *heartbeat) read(ctx context.Context, now time.Time) ([]item, error) {
 	var found struct {
 		Items []item `json:"memories"`
 	}
-	if err := h.remembered(ctx, openItems, struct{}{}, &found); err != nil {
+	if err := h.askMemory(ctx, openItems, struct{}{}, &found); err != nil {
 		return nil, err
 	}
 	for i := range found.Items {
-		found.Items[i].look(now, h.zone)
+		found.Items[i].setDue(now, h.zone)
 	}
 	return found.Items, nil
 }
 
-// preferences asks memory how things are to be done: the newest first.
+// preferences returns the preferences of memory, the newest first.
 func (h *heartbeat) preferences(ctx context.Context) ([]preference, error) {
 	var found struct {
 		Preferences []preference `json:"memories"`
 	}
-	err := h.remembered(ctx, listMemories, map[string]any{"kind": "preference", "limit": maxPreferences}, &found)
+	err := h.askMemory(ctx, listMemories, map[string]any{"kind": "preference", "limit": maxPreferences}, &found)
 	return found.Preferences, err
 }
 
-func (h *heartbeat) remembered(ctx context.Context, tool string, arguments, into any) error {
+func (h *heartbeat) askMemory(ctx context.Context, tool string, arguments, into any) error {
 	r, err := h.k.Ask(ctx, tool, arguments)
 	switch {
 	case err != nil:
@@ -67,24 +67,27 @@ func (h *heartbeat) remembered(ctx context.Context, tool string, arguments, into
 		return fmt.Errorf("%s: %s", tool, r.Content)
 	}
 	if err := json.Unmarshal([]byte(r.Content), into); err != nil {
-		return fmt.Errorf("read the answer of %s: %w", tool, err)
+		return fmt.Errorf("decode result of %s: %w", tool, err)
 	}
 	return nil
 }
 
-func (i *item) look(now time.Time, zone *time.Location) {
+// setDue sets due and mark.
+func (i *item) setDue(now time.Time, zone *time.Location) {
 	i.due = passed(i.Due, now, zone)
 	sum := sha256.New()
 	fmt.Fprintf(sum, "%s\n%s\n%s\n%v", normalized(i.Text), i.ChannelID, i.Due, i.due)
 	i.mark = hex.EncodeToString(sum.Sum(nil)[:12])
 }
 
-// passed says whether a due date has come. One that cannot be read has not.
+// passed reports whether a due date has come; false if it is invalid.
 func passed(due string, now time.Time, zone *time.Location) bool {
 	if at, err := time.Parse(time.RFC3339, due); err == nil {
 		return !now.Before(at)
 	}
-	for _, layout := range []string{time.DateOnly, "2006-01-02T15:04", "2006-01-02 15:04", "2006-01-02T15:04:05", time.DateTime} {
+	for _, layout := range []string{
+		time.DateOnly, "2006-01-02T15:04", "2006-01-02 15:04", "2006-01-02T15:04:05", time.DateTime,
+	} {
 		if at, err := time.ParseInLocation(layout, due, zone); err == nil {
 			return !now.Before(at)
 		}
@@ -92,14 +95,14 @@ func passed(due string, now time.Time, zone *time.Location) bool {
 	return false
 }
 
-// normalized is a text without what may differ between two ways to write it.
+// normalized returns the words of a text in lower case.
 func normalized(text string) string {
 	return strings.Join(strings.FieldsFunc(strings.ToLower(text), func(r rune) bool {
 		return !unicode.IsLetter(r) && !unicode.IsNumber(r)
 	}), " ")
 }
 
-// line is an item as models read it.
+// line formats an item for a model.
 func (i item) line() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "- [%s] %s", i.ID, strings.Join(strings.Fields(i.Text), " "))
@@ -108,7 +111,7 @@ func (i item) line() string {
 	}
 	switch {
 	case i.due:
-		fmt.Fprintf(&b, " (due: %s, that is now or past)", i.Due)
+		fmt.Fprintf(&b, " (due: %s, now or overdue)", i.Due)
 	case i.Due != "":
 		fmt.Fprintf(&b, " (due: %s)", i.Due)
 	}

@@ -18,7 +18,7 @@ import (
 	"github.com/switchboard-run/switchboard/sdk"
 )
 
-// played is a kernel whose clock, memory, people and model the test plays.
+// played is a kernel whose clock, memory, people and model the test controls.
 type played struct {
 	t    *testing.T
 	now  time.Time
@@ -26,10 +26,10 @@ type played struct {
 	h    *heartbeat
 
 	presence    sdk.Presence
-	items       string // as memory answers; empty: memory is not there
+	items       string // memory's answer; empty means unavailable
 	preferences string
 	says        string // the scout
-	fails       error  // the scout, after it said that
+	fails       error  // the scout's error after its answer
 	asked       []string
 	kv          sdk.Value
 	tasks       []contract.AgentTask
@@ -47,12 +47,13 @@ func play(t *testing.T, c config) *played {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := &played{t: t, now: noon, zone: zone, says: `{"action":"noop","reason":""}`, items: `{"memories":[]}`, preferences: `{"memories":[]}`}
+	p := &played{t: t, now: noon, zone: zone, says: `{"action":"noop","reason":""}`, items: `{"memories":[]}`,
+		preferences: `{"memories":[]}`}
 	p.starts(c)
 	return p
 }
 
-// starts starts the extension, or starts it anew with what is stored.
+// starts starts or restarts the extension with the stored state.
 func (p *played) starts(c config) {
 	p.t.Helper()
 	p.h = &heartbeat{}
@@ -61,8 +62,8 @@ func (p *played) starts(c config) {
 	}
 }
 
-// open sets what memory holds open: each is "id text", "id text @channel" or
-// with "!due".
+// open sets the open items of memory, each as "id text @channel !due" with
+// optional channel and due.
 func (p *played) open(items ...string) {
 	type row struct {
 		ID      string `json:"id"`
@@ -95,7 +96,8 @@ func (p *played) Ask(_ context.Context, tool string, _ any) (sdk.ToolResult, err
 	return sdk.ToolResult{Content: content}, nil
 }
 
-func (p *played) Complete(ctx context.Context, model, purpose string, messages []*extensionv1.Message, emit func(*sdk.Delta) error) error {
+func (p *played) Complete(ctx context.Context, model, purpose string, messages []*extensionv1.Message,
+	emit func(*sdk.Delta) error) error {
 	if model != "scout" || purpose != "triage" {
 		p.t.Errorf("asked the model %q for %q", model, purpose)
 	}
@@ -115,7 +117,7 @@ func (p *played) Complete(ctx context.Context, model, purpose string, messages [
 	return emit(&sdk.Delta{Usage: &sdk.Usage{InputTokens: 100, OutputTokens: 10}})
 }
 
-// handles has a beat handled, and returns what is to be committed.
+// handles handles a beat and returns its effects.
 func (p *played) handles(e sdk.Event) []*busv1.Effect {
 	p.t.Helper()
 	effects, err := p.h.handle(p.t.Context(), e)
@@ -144,7 +146,8 @@ func (p *played) commits(effects []*busv1.Effect) {
 		}
 		if publish := e.GetPublish(); publish != nil {
 			var task contract.AgentTask
-			if err := json.Unmarshal(publish.GetPayload(), &task); err != nil || publish.GetTopic() != contract.TopicAgentTask {
+			if err := json.Unmarshal(publish.GetPayload(), &task); err != nil ||
+				publish.GetTopic() != contract.TopicAgentTask {
 				p.t.Fatalf("published %v: %v", publish, err)
 			}
 			p.tasks = append(p.tasks, task)
@@ -157,13 +160,13 @@ func (p *played) event() sdk.Event {
 	return sdk.Event{Seq: p.seq, ID: fmt.Sprintf("e%d", p.seq), Topic: TopicBeat, CreatedAt: p.now}
 }
 
-// beats is one beat, with its commit.
+// beats handles and commits one beat.
 func (p *played) beats() {
 	p.t.Helper()
 	p.commits(p.handles(p.event()))
 }
 
-// passes lets time pass, with a beat every ten minutes.
+// passes advances the time with a beat every ten minutes.
 func (p *played) passes(d time.Duration) {
 	p.t.Helper()
 	for end := p.now.Add(d); p.now.Before(end); {
@@ -181,16 +184,16 @@ func (p *played) figures() figures {
 	return s.Figures
 }
 
-// expect checks how often the scout was asked and how often something was
-// escalated.
+// expect checks the number of calls of the scout and of escalations.
 func (p *played) expect(asked, escalated int) {
 	p.t.Helper()
 	if len(p.asked) != asked || len(p.tasks) != escalated {
-		p.t.Errorf("the scout was asked %d times and %d tasks were made, not %d and %d; %+v", len(p.asked), len(p.tasks), asked, escalated, p.figures())
+		p.t.Errorf("the scout was asked %d times and %d tasks were made, not %d and %d; %+v", len(p.asked),
+			len(p.tasks), asked, escalated, p.figures())
 	}
 }
 
-// skipped checks that the last beat asked no model, and why.
+// skipped checks that the last beat was skipped, and why.
 func (p *played) skipped(reason string) {
 	p.t.Helper()
 	if got := p.figures().LastResult; got != "skipped: "+reason {
@@ -198,7 +201,7 @@ func (p *played) skipped(reason string) {
 	}
 }
 
-// keys tells effects apart.
+// keys describes effects.
 func keys(effects []*busv1.Effect) (out []string) {
 	for _, e := range effects {
 		switch {

@@ -7,22 +7,23 @@ import (
 	"github.com/switchboard-run/switchboard/sdk"
 )
 
-// tools are for the command line: no wildcard grants them.
+// tools are for the command line. They are private, so no wildcard grants them.
 func (h *heartbeat) tools() []sdk.Tool {
 	return []sdk.Tool{{
-		Name:        "figures",
-		Description: "What the heartbeat has done since the beginning, how often it looks, and its newest escalations, each with the dedupe key of the event that it published.",
-		Schema:      json.RawMessage(`{"type": "object", "additionalProperties": false, "properties": {}}`),
-		ReadOnly:    true,
-		Private:     true,
-		Call:        h.report,
+		Name: "figures",
+		Description: "The heartbeat's counts, its interval, and its newest escalations, " +
+			"each with the dedupe key of its event.",
+		Schema:   json.RawMessage(`{"type": "object", "additionalProperties": false, "properties": {}}`),
+		ReadOnly: true,
+		Private:  true,
+		Call:     h.report,
 	}}
 }
 
 // report is the result of figures.
 type report struct {
 	figures
-	Every  string   `json:"every,omitempty"` // the interval, as it is configured
+	Every  string   `json:"every,omitempty"` // the configured interval
 	Recent []recent `json:"recent"`          // the newest last
 }
 

@@ -9,7 +9,7 @@ import (
 	"github.com/switchboard-run/switchboard/sdk"
 )
 
-// reports is what the tool tells.
+// reports returns the result of the tool.
 func (p *played) reports() (r struct {
 	Runs, Escalations int64
 	Problem           string
@@ -31,7 +31,7 @@ func (p *played) reports() (r struct {
 	return r
 }
 
-func TestFiguresNameWhatWasPublished(t *testing.T) {
+func TestFiguresNameTheirEvents(t *testing.T) {
 	t.Parallel()
 	p := play(t, config{Every: "1d12h"})
 	if r := p.reports(); r.Runs != 0 || r.Every != "1d12h" || r.Recent == nil || len(r.Recent) != 0 {
@@ -52,11 +52,11 @@ func TestFiguresNameWhatWasPublished(t *testing.T) {
 	}
 }
 
-func TestFiguresThatCannotBeReadAreNoNoughts(t *testing.T) {
+func TestDamagedFiguresReportTheProblem(t *testing.T) {
 	t.Parallel()
 	p := play(t, config{})
 	p.kv = sdk.Value{Key: stateKey, Value: []byte("not json"), Version: 7}
-	if r := p.reports(); !strings.Contains(r.Problem, "cannot be read") {
+	if r := p.reports(); !strings.Contains(r.Problem, "was damaged") {
 		t.Errorf("%+v", r)
 	}
 }

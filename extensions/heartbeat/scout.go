@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	_ "embed"
-	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -16,13 +15,13 @@ import (
 const (
 	scoutModel   = "scout"
 	scoutPurpose = "triage"
-	// scoutTimeout ends before the beat's own time does.
+	// scoutTimeout is shorter than the ack wait of a beat.
 	scoutTimeout = time.Minute
-	// maxItems is how many items one question is about, maxAnswer how many bytes
-	// an answer may have.
+	// The most items and preferences in one question.
 	maxItems       = 50
 	maxPreferences = 20
-	maxAnswer      = 16 << 10
+	// maxAnswer is the most bytes of an answer.
+	maxAnswer = 16 << 10
 )
 
 //go:embed prompts/scout.md
@@ -31,13 +30,13 @@ var scoutPrompt string
 //go:embed prompts/escalation.md
 var escalationPrompt string
 
-// answer is what the scout said, and what it took.
+// answer is the scout's answer.
 type answer struct {
 	text          string
-	input, output int64
+	input, output int64 // tokens
 }
 
-// ask asks the scout, once.
+// ask calls the scout once.
 func (h *heartbeat) ask(ctx context.Context, question string) (a answer, err error) {
 	ctx, cancel := context.WithTimeout(ctx, scoutTimeout)
 	defer cancel()
@@ -51,7 +50,7 @@ func (h *heartbeat) ask(ctx context.Context, question string) (a answer, err err
 			a.input, a.output = u.GetInputTokens(), u.GetOutputTokens()
 		}
 		if text.Len()+len(d.GetText()) > maxAnswer {
-			return errors.New("the scout does not stop talking")
+			return fmt.Errorf("scout's answer is longer than %d bytes", maxAnswer)
 		}
 		text.WriteString(d.GetText())
 		return nil
@@ -60,12 +59,12 @@ func (h *heartbeat) ask(ctx context.Context, question string) (a answer, err err
 	return a, err
 }
 
-// question is what the scout judges.
-func (h *heartbeat) question(items []item, prefer []preference, home string, now time.Time) string {
+// question returns the prompt for the scout.
+func (h *heartbeat) question(items []item, prefer []preference, channel string, now time.Time) string {
 	var b strings.Builder
 	local := now.In(h.zone)
 	fmt.Fprintf(&b, "It is %s (%s).\n", local.Format("Monday 2006-01-02 15:04"), h.zone)
-	fmt.Fprintf(&b, "The default channel is %s.\n", cmp.Or(home, "not known"))
+	fmt.Fprintf(&b, "The default channel is %s.\n", cmp.Or(channel, "unknown"))
 	if len(prefer) > 0 {
 		b.WriteString("\nPreferences:\n")
 		for _, p := range prefer {
@@ -80,12 +79,12 @@ func (h *heartbeat) question(items []item, prefer []preference, home string, now
 	return b.String()
 }
 
-// defaultChannel is where something goes that names no channel; empty if that
-// is not known.
+// defaultChannel returns the channel of messages that name none, or "" if it is
+// unknown.
 func (h *heartbeat) defaultChannel(ctx context.Context) (string, error) {
 	channels, err := h.k.Channels(ctx)
 	if err != nil {
-		return "", fmt.Errorf("list the channels: %w", err)
+		return "", fmt.Errorf("list channels: %w", err)
 	}
 	for _, c := range channels {
 		if c.GetDefault() {
@@ -100,9 +99,11 @@ func (h *heartbeat) defaultChannel(ctx context.Context) (string, error) {
 	return "", nil
 }
 
-// escalation is what the agent is asked to do.
-func escalation(reason string, items []item, home string) string {
+// escalation returns the prompt of the agent's task.
+func escalation(reason string, items []item, channel string) string {
 	return strings.NewReplacer(
-		"{{reason}}", reason, "{{items}}", lines(items), "{{channel}}", cmp.Or(home, "the one that list_channels calls the default"),
+		"{{reason}}", reason,
+		"{{items}}", lines(items),
+		"{{channel}}", cmp.Or(channel, "the default of list_channels"),
 	).Replace(strings.TrimSpace(escalationPrompt))
 }

@@ -9,31 +9,31 @@ import (
 	"github.com/switchboard-run/switchboard/sdk"
 )
 
-// stateKey is where everything is stored.
+// stateKey is the key of the state.
 const stateKey = "state"
 
-// state is what the heartbeat remembers.
+// state is the stored state of the heartbeat.
 type state struct {
 	Figures figures `json:"figures"`
-	// By the marks of items, Unix seconds: when the scout was asked last, and when
-	// an escalation was made.
+	// Asked and Escalated are the times (Unix seconds) of the last question and
+	// escalation, by mark of item.
 	Asked     map[string]int64 `json:"asked,omitempty"`
 	Escalated map[string]int64 `json:"escalated,omitempty"`
-	// Settled are those that the scout said were done.
+	// Settled are the marks of items that the scout called done.
 	Settled map[string]int64 `json:"settled,omitempty"`
-	// Reasons are escalations that named no items, by what they said.
+	// Reasons are the times of escalations by their normalized reason.
 	Reasons map[string]int64 `json:"reasons,omitempty"`
 
-	// Recent are the last escalations, the newest last: who follows them finds
-	// their events by these keys.
+	// Recent are the last escalations, the newest last, with the keys of their
+	// events.
 	Recent []recent `json:"recent,omitempty"`
-	// Failures is how many answers of the scout have broken off in a row.
+	// Failures is the number of consecutive failed answers of the scout.
 	Failures int `json:"failures,omitempty"`
 
 	version int64
 }
 
-// maxRecent is how many escalations are kept to be followed.
+// maxRecent is the most escalations in Recent.
 const maxRecent = 50
 
 // recent is one escalation.
@@ -43,42 +43,42 @@ type recent struct {
 	Reason string    `json:"reason"`
 }
 
-func (s *state) note(r recent) {
+func (s *state) addRecent(r recent) {
 	s.Recent = append(s.Recent, r)
 	s.Recent = s.Recent[max(0, len(s.Recent)-maxRecent):]
 }
 
-// figures is what became of the beats since the beginning.
+// figures are the counts of beats and their results.
 type figures struct {
 	Runs         int64            `json:"runs"`
-	Skipped      map[string]int64 `json:"skipped,omitempty"` // without asking a model, by reason
+	Skipped      map[string]int64 `json:"skipped,omitempty"` // by reason
 	ModelCalls   int64            `json:"model_calls"`
 	ModelErrors  int64            `json:"model_errors,omitempty"`
-	Invalid      int64            `json:"invalid,omitempty"` // answers that could not be read
+	Invalid      int64            `json:"invalid,omitempty"` // invalid answers
 	InputTokens  int64            `json:"input_tokens"`
 	OutputTokens int64            `json:"output_tokens"`
 	Noops        int64            `json:"noops"`
 	Done         int64            `json:"done"`
 	Escalations  int64            `json:"escalations"`
-	Repeated     int64            `json:"repeated,omitempty"` // escalations within their cool-down, which were not made
+	Repeated     int64            `json:"repeated,omitempty"` // escalations suppressed by the cool-down
 
 	LastRun        *time.Time `json:"last_run,omitempty"`
 	LastResult     string     `json:"last_result,omitempty"`
 	LastCall       *time.Time `json:"last_call,omitempty"`
 	LastEscalation *time.Time `json:"last_escalation,omitempty"`
-	Problem        string     `json:"problem,omitempty"` // why the last look failed
+	Problem        string     `json:"problem,omitempty"` // why the last beat failed
 }
 
 func (h *heartbeat) load(ctx context.Context) (*state, error) {
 	v, err := h.k.Get(ctx, stateKey)
 	if err != nil {
-		return nil, fmt.Errorf("read the state: %w", err)
+		return nil, fmt.Errorf("read state: %w", err)
 	}
 	s := &state{}
 	if v.Version != 0 {
 		if err := v.Decode(s); err != nil {
-			h.log.Error("the stored state cannot be read: beginning anew", "error", err)
-			s = &state{Figures: figures{Problem: "what was stored cannot be read: " + err.Error()}}
+			h.log.Error("the stored state is damaged and was reset", "error", err)
+			s = &state{Figures: figures{Problem: "the stored state was damaged and was reset: " + err.Error()}}
 		}
 	}
 	s.version = v.Version
@@ -92,18 +92,18 @@ func (h *heartbeat) load(ctx context.Context) (*state, error) {
 
 func (s *state) effect() sdk.Effect { return sdk.PutAt(stateKey, s, s.version) }
 
-// forget drops what no decision depends on any more. A time ahead of now, from a
-// clock that was set back since, counts as none.
-func (s *state) forget(now time.Time, cooldown time.Duration, items []item) {
+// prune removes entries that no longer matter, and entries in the future, which
+// are from before the clock was set back.
+func (s *state) prune(now time.Time, cooldown time.Duration, items []item) {
 	old := func(_ string, at int64) bool { return !within(at, now, cooldown) }
 	maps.DeleteFunc(s.Asked, old)
 	maps.DeleteFunc(s.Escalated, old)
 	maps.DeleteFunc(s.Reasons, old)
-	there := map[string]bool{}
+	exists := map[string]bool{}
 	for _, i := range items {
-		there[i.mark] = true
+		exists[i.mark] = true
 	}
-	maps.DeleteFunc(s.Settled, func(mark string, _ int64) bool { return !there[mark] })
+	maps.DeleteFunc(s.Settled, func(mark string, _ int64) bool { return !exists[mark] })
 }
 
 func within(at int64, now time.Time, d time.Duration) bool {
@@ -111,22 +111,21 @@ func within(at int64, now time.Time, d time.Duration) bool {
 	return age >= -time.Minute && age < d
 }
 
-// open are the items that may be brought up, as many as fit into one question:
-// not those that were brought up a short time ago, or that are settled. News
-// says whether the scout has not been asked about one of them yet; those stand
-// first.
-func (s *state) open(items []item) (open []item, news bool) {
-	var known []item
+// open returns the items for a question, without settled and recently escalated
+// ones. Items that the scout has not seen come first; isNew reports whether there
+// are any.
+func (s *state) open(items []item) (open []item, isNew bool) {
+	var seen []item
 	for _, i := range items {
 		switch {
 		case s.Settled[i.mark] != 0 || s.Escalated[i.mark] != 0:
 		case s.Asked[i.mark] != 0:
-			known = append(known, i)
+			seen = append(seen, i)
 		default:
 			open = append(open, i)
 		}
 	}
-	news = len(open) > 0
-	open = append(open, known...)
-	return open[:min(len(open), maxItems)], news
+	isNew = len(open) > 0
+	open = append(open, seen...)
+	return open[:min(len(open), maxItems)], isNew
 }

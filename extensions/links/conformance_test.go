@@ -9,5 +9,6 @@ import (
 )
 
 func TestConformance(t *testing.T) {
-	sdktest.Conformance(t, links.New, sdktest.Facts{ID: links.ID, Tools: true, Subscriptions: []string{contract.TopicAgentOutput}})
+	sdktest.Conformance(t, links.New,
+		sdktest.Facts{ID: links.ID, Tools: true, Subscriptions: []string{contract.TopicAgentOutput}})
 }

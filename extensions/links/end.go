@@ -14,32 +14,31 @@ import (
 	"github.com/switchboard-run/switchboard/sdk"
 )
 
-// maxSummary is the most bytes of what is told of an end; an event holds 1 MiB
-// of JSON, which may need six bytes for one of text.
+// maxSummary bounds the text of a result, in bytes: an event holds 1 MiB of JSON,
+// which may need six bytes for one of text.
 const maxSummary = 128 << 10
 
 // ending is how an exchange ends.
 type ending struct {
 	outcome string
 	by      string // the agent that ends it; empty: the extension
-	text    string // the conclusion, or what was said last, or why
+	text    string // the conclusion, the last message, or the reason
 	input   string // of the turn that ends it, if one does
-	// spent says that the turns which may follow from one event are used up: a
-	// person was told that, and who began the exchange can only take note of it.
-	spent bool
+	// turnsExhausted: no more turns may follow from the event. The owner was told,
+	// and the initiator gets a record instead of a turn.
+	turnsExhausted bool
 }
 
-// end ends x: in one commit both sides take note of it, what they have not begun
-// with is withdrawn, and whoever waits for x has its result. With it are passed on
-// the results that came in and were not answered. The place that is told may be
-// written under a new version only, so that it cannot end at the same moment
-// without knowing of the result.
+// end ends x in one commit: both sides get a record, pending inputs are withdrawn,
+// and the result is delivered, together with the results that x got and did not
+// answer. The commit conflicts with a concurrent end of the place that gets the
+// result, so that no result is lost.
 func (l *links) end(ctx context.Context, x *exchange, e ending) (sdk.Effects, error) {
 	if x.Over {
-		return nil, fmt.Errorf("%w: the exchange %s is over already", contract.ErrInvalid, x.ID)
+		return nil, fmt.Errorf("%w: exchange %s has already ended", contract.ErrInvalid, x.ID)
 	}
-	if e.outcome == concluded { // what it was about stands in the conclusion
-		x.answered(e.input)
+	if e.outcome == concluded { // the conclusion answers its input
+		x.removeUnanswered(e.input)
 	}
 	effects := sdk.Effects{sdk.Delete(openKey(x.From, x.Initiator, x.Peer))}
 	unread := map[string]string{}
@@ -47,7 +46,7 @@ func (l *links) end(ctx context.Context, x *exchange, e ending) (sdk.Effects, er
 		if g.Input != e.input {
 			effects = append(effects, sdk.Withdraw(g.Input))
 		}
-		switch text, err := l.unanswered(ctx, x, g); {
+		switch text, err := l.unansweredText(ctx, x, g); {
 		case err != nil:
 			return nil, err
 		case g.Result != "":
@@ -58,16 +57,16 @@ func (l *links) end(ctx context.Context, x *exchange, e ending) (sdk.Effects, er
 	}
 	x.Unanswered = nil
 	x.Over, x.Outcome, x.EndedBy, x.Ended = true, e.outcome, e.by, l.now()
-	x.Summary = cut(e.text, maxSummary, "it was longer")
+	x.Summary = truncate(e.text, maxSummary, "the text was longer")
 	for _, agent := range []string{x.Initiator, x.Peer} {
-		effects = append(effects, x.record(agent, ID, x.epitaph(agent)+unread[agent], ""))
+		effects = append(effects, x.record(agent, ID, x.endRecord(agent)+unread[agent], ""))
 	}
-	told, err := l.tell(ctx, x, e.spent)
-	return append(append(effects, told...), x.put()), err
+	result, err := l.deliverResult(ctx, x, e.turnsExhausted)
+	return append(append(effects, result...), x.put()), err
 }
 
-// unanswered is what an input said that nobody answers any more.
-func (l *links) unanswered(ctx context.Context, x *exchange, g given) (string, error) {
+// unansweredText returns the text of an input that will not be answered.
+func (l *links) unansweredText(ctx context.Context, x *exchange, g pendingInput) (string, error) {
 	if g.Result != "" {
 		of, err := l.load(ctx, g.Result)
 		if err != nil || of == nil {
@@ -78,72 +77,76 @@ func (l *links) unanswered(ctx context.Context, x *exchange, g given) (string, e
 	_, n, _ := strings.Cut(g.Input, "/")
 	number, err := strconv.Atoi(n)
 	if err != nil {
-		return "", fmt.Errorf("the input %q of the exchange %s has no number: %w", g.Input, x.ID, err)
+		return "", fmt.Errorf("parse input %q of exchange %s: %w", g.Input, x.ID, err)
 	}
-	v, err := l.k.Get(ctx, saidKey(x.ID, number))
+	v, err := l.k.Get(ctx, messageKey(x.ID, number))
 	if err != nil {
-		return "", fmt.Errorf("read what was said in the exchange %s: %w", x.ID, err)
+		return "", fmt.Errorf("read message %d of exchange %s: %w", number, x.ID, err)
 	}
-	var m said
+	var m loggedMessage
 	if v.Version != 0 {
 		err = v.Decode(&m)
 	}
-	return fmt.Sprintf("%s had said this, and it was not answered any more:\n\n%s", m.From, m.Text), err
+	return fmt.Sprintf("This message from %s was not answered:\n\n%s", m.From, m.Text), err
 }
 
-// tell gives the result of x to the first place on the way up from where it was
-// begun that can hear it: an exchange that is open, or a conversation.
-func (l *links) tell(ctx context.Context, x *exchange, spent bool) (sdk.Effects, error) {
+// deliverResult delivers the result of x to its origin, or to the first open
+// ancestor: an exchange, or a conversation.
+func (l *links) deliverResult(ctx context.Context, x *exchange, turnsExhausted bool) (sdk.Effects, error) {
 	at, agent := x.From, x.Initiator
-	for range maxHops {
+	for range maxAncestors {
 		if at.Thread == "" {
-			return l.tellConversation(ctx, x, at, spent)
+			return l.deliverToConversation(ctx, x, at, turnsExhausted)
 		}
-		above, err := l.load(ctx, at.Thread)
+		parent, err := l.load(ctx, at.Thread)
 		switch {
 		case err != nil:
 			return nil, err
-		case above == nil:
+		case parent == nil:
 			at = origin{}
-		case !above.Over:
+		case !parent.Over:
 			x.Result = at.Session
-			heard := l.give(above, given{Input: resultKey(x.ID), Agent: agent, Result: x.ID}, contract.InputResult, x.Peer, x.report(at == x.From))
-			return sdk.Effects{heard, above.put()}, nil
+			input := pendingInput{Input: resultKey(x.ID), Agent: agent, Result: x.ID}
+			result := l.queueInput(parent, input, contract.InputResult, x.Peer, x.report(at == x.From))
+			return sdk.Effects{result, parent.put()}, nil
 		default:
-			at, agent = above.From, above.Initiator
+			at, agent = parent.From, parent.Initiator
 		}
 	}
 	return nil, nil
 }
 
-// maxHops bounds the way up; each step leads to an older exchange.
-const maxHops = 1000
+// maxAncestors bounds the search; each parent is older.
+const maxAncestors = 1000
 
 func resultKey(id string) string { return id + resultSuffix }
 
 const resultSuffix = "/end"
 
-func (l *links) tellConversation(ctx context.Context, x *exchange, at origin, spent bool) (sdk.Effects, error) {
-	listens, err := l.listens(ctx, at.Session)
+func (l *links) deliverToConversation(
+	ctx context.Context, x *exchange, at origin, turnsExhausted bool,
+) (sdk.Effects, error) {
+	exists, err := l.conversationExists(ctx, at.Session)
 	if err != nil {
 		return nil, err
 	}
-	if !listens {
-		l.log.Warn("the conversation is gone that could be told what came of an exchange", "exchange", x.ID, "session", at.Session)
+	if !exists {
+		l.log.Warn("result not delivered: the conversation was deleted", "exchange", x.ID, "session", at.Session)
 		return nil, nil
 	}
 	x.Result = at.Session
 	kind := contract.InputResult
-	if spent {
+	if turnsExhausted {
 		kind = contract.InputRecord
 	}
 	return sdk.Effects{sdk.Raw(&busv1.Input{
-		Session: at.Session, Kind: kind, Sender: x.Peer, Text: x.report(at == x.From), DedupeKey: resultKey(x.ID), IfExists: true,
+		Session: at.Session, Kind: kind, Sender: x.Peer, Text: x.report(at == x.From),
+		DedupeKey: resultKey(x.ID), IfExists: true,
 	})}, nil
 }
 
-// there reports whether a session exists.
-func (l *links) there(ctx context.Context, session string) (bool, error) {
+// sessionExists reports whether a session exists.
+func (l *links) sessionExists(ctx context.Context, session string) (bool, error) {
 	if session == "" {
 		return false, nil
 	}
@@ -154,34 +157,36 @@ func (l *links) there(ctx context.Context, session string) (bool, error) {
 	return err == nil, err
 }
 
-// seen is how long a conversation that was there is taken to be there. What is
-// queued for one that is not is lost without harm; this is about not working for
-// nobody.
-const seen = 10 * time.Second
+// existsTTL is how long the existence of a conversation is cached. An input to a
+// deleted one is dropped without harm; the check only avoids useless work.
+const existsTTL = 10 * time.Second
 
-// listens reports whether a conversation still waits for something.
-func (l *links) listens(ctx context.Context, session string) (bool, error) {
+// conversationExists reports whether a conversation exists, or did within existsTTL.
+func (l *links) conversationExists(ctx context.Context, session string) (bool, error) {
 	l.mu.Lock()
-	known := l.now().Sub(l.listened[session]) < seen
+	known := l.now().Sub(l.seenSessions[session]) < existsTTL
 	l.mu.Unlock()
 	if known {
 		return true, nil
 	}
-	there, err := l.there(ctx, session)
-	if there {
+	exists, err := l.sessionExists(ctx, session)
+	if exists {
 		l.mu.Lock()
 		defer l.mu.Unlock()
-		if len(l.listened) > 10_000 {
-			clear(l.listened)
+		if len(l.seenSessions) > 10_000 {
+			clear(l.seenSessions)
 		}
-		l.listened[session] = l.now()
+		l.seenSessions[session] = l.now()
 	}
-	return there, err
+	return exists, err
 }
 
-// endThose ends the open exchanges for which why gives an end. Each end is a
-// commit of its own: two may lead to the same place.
-func (l *links) endThose(ctx context.Context, why func(context.Context, *exchange) (ending, error)) error {
+// endFunc decides whether an exchange ends; without an outcome it does not.
+type endFunc func(context.Context, *exchange) (ending, error)
+
+// endMatching ends the open exchanges for which why returns an outcome. Each end is
+// its own commit, because two may have the same origin.
+func (l *links) endMatching(ctx context.Context, why endFunc) error {
 	var ids []string
 	err := l.k.Scan(ctx, openPrefix, func(v sdk.Value) error {
 		var id string
@@ -197,20 +202,20 @@ func (l *links) endThose(ctx context.Context, why func(context.Context, *exchang
 	var failed error
 	for _, id := range ids {
 		err := l.endOne(ctx, id, why)
-		for tries := 0; errors.Is(err, contract.ErrConflict) && tries < maxConflicts; tries++ {
+		for tries := 0; errors.Is(err, contract.ErrConflict) && tries < maxRetries; tries++ {
 			err = l.endOne(ctx, id, why)
 		}
 		if err != nil {
-			failed = cmp.Or(failed, fmt.Errorf("end the exchange %s: %w", id, err))
+			failed = cmp.Or(failed, fmt.Errorf("end exchange %s: %w", id, err))
 		}
 	}
 	return failed
 }
 
-// maxConflicts is how often an end is tried again that others were faster than.
-const maxConflicts = 10
+// maxRetries bounds the retries after conflicts.
+const maxRetries = 10
 
-func (l *links) endOne(ctx context.Context, id string, why func(context.Context, *exchange) (ending, error)) error {
+func (l *links) endOne(ctx context.Context, id string, why endFunc) error {
 	x, err := l.load(ctx, id)
 	if err != nil || x == nil || x.Over {
 		return err

@@ -5,20 +5,20 @@ import (
 	"testing"
 )
 
-// What is begun where others read along is said where others read along, and
-// nothing of it stands beside what was said for somebody else.
-func TestALinkKeepsWhatIsPrivateFromAGroup(t *testing.T) {
+// An exchange that is begun in a shared session has its own shared sessions, which
+// show nothing of other exchanges.
+func TestGroupSeesNothingPrivate(t *testing.T) {
 	t.Parallel()
 	p := chain(t)
 	private, family := p.portal("chief", "anna"), p.portal("chief", "family")
 	family.s.group = true
 
-	private.sends("lead", "what is anna's salary?")
-	p.hears(p.side("lead", "chief"), message, "salary").concludes("the salary is 1000")
-	p.hears(private.s, result, "1000")
+	private.send("lead", "what is anna's salary?")
+	p.turnWith(p.side("lead", "chief"), message, "salary").conclude("the salary is 1000")
+	p.turnWith(private.s, result, "1000")
 
-	x := family.sends("lead", "what is for dinner?")
-	within := func(self, peer string) *playedSession {
+	x := family.send("lead", "what is for dinner?")
+	within := func(self, peer string) *fakeSession {
 		t.Helper()
 		s := p.sessions[p.keys[self+" link:"+self+":"+peer+":"+family.s.id]]
 		if s == nil || !s.group {
@@ -26,16 +26,16 @@ func TestALinkKeepsWhatIsPrivateFromAGroup(t *testing.T) {
 		}
 		return s
 	}
-	lead := p.hears(within("lead", "chief"), message, "dinner")
-	lead.sends("community", "what is for dinner?")
-	lead.says("I have asked.")
-	p.hears(within("chief", "lead"), message, "I have asked").says(silence)
-	p.hears(within("community", "lead"), message, "dinner").concludes("bread")
-	p.hears(within("lead", "chief"), result, "bread").concludes("bread, says community")
-	p.hears(family.s, result, "bread")
+	lead := p.turnWith(within("lead", "chief"), message, "dinner")
+	lead.send("community", "what is for dinner?")
+	lead.reply("I have asked.")
+	p.turnWith(within("chief", "lead"), message, "I have asked").reply(noReply)
+	p.turnWith(within("community", "lead"), message, "dinner").conclude("bread")
+	p.turnWith(within("lead", "chief"), result, "bread").conclude("bread, says community")
+	p.turnWith(family.s, result, "bread")
 
 	for _, s := range p.sessions {
-		p.hearsNothing(s)
+		p.noTurn(s)
 		heard := strings.Join(s.heard, "\n")
 		if s.group && strings.Contains(heard, "salary") {
 			t.Errorf("%s, where the family reads along, has\n%s", s.key, heard)
@@ -49,22 +49,22 @@ func TestALinkKeepsWhatIsPrivateFromAGroup(t *testing.T) {
 	}
 }
 
-// A side within a group that is deleted ends what was open there, and nothing else.
-func TestADeletedSideWithinAGroup(t *testing.T) {
+// Deleting a side in a group ends its exchanges, and nothing else.
+func TestDeletedSideInGroup(t *testing.T) {
 	t.Parallel()
 	p := chain(t)
 	private, family := p.portal("chief", "anna"), p.portal("chief", "family")
 	family.s.group = true
-	kept, ended := private.sends("lead", "hello"), family.sends("lead", "hello")
-	p.deletes(p.sessions[p.keys["lead link:lead:chief:"+family.s.id]])
+	kept, ended := private.send("lead", "hello"), family.send("lead", "hello")
+	p.deleteSession(p.sessions[p.keys["lead link:lead:chief:"+family.s.id]])
 	p.settle()
-	p.hears(family.s, result, "was deleted")
+	p.turnWith(family.s, result, "was deleted")
 	if x := p.exchange(kept); x.Over {
 		t.Errorf("the exchange of another conversation ended: %+v", x)
 	}
 	if x := p.exchange(ended); x.Outcome != unavailable {
 		t.Errorf("it is %+v", x)
 	}
-	family.sends("lead", "once more") // makes the side anew
-	p.hears(p.sessions[p.keys["lead link:lead:chief:"+family.s.id]], message, "once more")
+	family.send("lead", "once more") // creates the session again
+	p.turnWith(p.sessions[p.keys["lead link:lead:chief:"+family.s.id]], message, "once more")
 }

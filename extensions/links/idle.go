@@ -12,12 +12,12 @@ import (
 )
 
 const (
-	again = 5 * time.Second     // after something failed
-	kept  = 30 * 24 * time.Hour // how long exchanges that are over are shown
+	retryAfter = 5 * time.Second
+	keep       = 30 * 24 * time.Hour // how long ended exchanges are kept
 )
 
-// run ends exchanges that are idle or whose link is gone. What is stored is the
-// truth; memory holds only when to look at it next.
+// run ends exchanges that are idle or whose link was removed. Memory holds only the
+// time of the next sweep.
 func (l *links) run(ctx context.Context) error {
 	if err := l.prune(ctx); err != nil {
 		return err
@@ -31,7 +31,7 @@ func (l *links) run(ctx context.Context) error {
 			return nil
 		case <-daily.C:
 			if err := l.prune(ctx); err != nil {
-				l.log.Warn("old exchanges could not be deleted", "error", err)
+				l.log.Warn("cannot delete old exchanges", "error", err)
 			}
 			continue
 		case <-l.wake:
@@ -40,8 +40,8 @@ func (l *links) run(ctx context.Context) error {
 				if ctx.Err() != nil {
 					return nil
 				}
-				l.log.Warn("open exchanges could not be looked at", "error", err, "again_in", again.String())
-				l.lookAt(l.now().Add(again))
+				l.log.Warn("cannot check open exchanges; will retry", "error", err, "retry_in", retryAfter.String())
+				l.sweepAt(l.now().Add(retryAfter))
 			}
 		}
 		l.mu.Lock()
@@ -55,53 +55,53 @@ func (l *links) run(ctx context.Context) error {
 	}
 }
 
-// sweep ends what is to end, and sets when to look again.
+// sweep ends the exchanges that must end, and schedules the next sweep.
 func (l *links) sweep(ctx context.Context) error {
 	l.mu.Lock()
 	l.next = time.Time{}
 	l.mu.Unlock()
-	return l.endThose(ctx, l.look)
+	return l.endMatching(ctx, l.checkEnd)
 }
 
-// look says whether it is time for an exchange to end, or sets when to look at it
-// again.
-func (l *links) look(ctx context.Context, x *exchange) (ending, error) {
-	one := l.between(x.Initiator, x.Peer)
+// checkEnd decides whether an exchange ends now, or schedules the next sweep.
+func (l *links) checkEnd(ctx context.Context, x *exchange) (ending, error) {
+	one := l.linkBetween(x.Initiator, x.Peer)
 	switch now := l.now(); {
 	case one == nil:
-		return ending{outcome: unavailable, text: fmt.Sprintf("The configuration does not link %s and %s any more.", x.Initiator, x.Peer)}, nil
+		text := fmt.Sprintf("The configuration no longer links %s and %s.", x.Initiator, x.Peer)
+		return ending{outcome: unavailable, text: text}, nil
 	case one.Problem != "":
 		return ending{outcome: unavailable, text: one.Problem}, nil
 	case x.idleAt().After(now):
-		l.lookAt(x.idleAt())
+		l.sweepAt(x.idleAt())
 		return ending{}, nil
 	default:
-		waits, err := l.waits(ctx, x, "")
+		waits, err := l.hasOpenExchanges(ctx, x, "")
 		if err != nil {
 			return ending{}, err
 		}
-		if waits { // for another exchange, which has an end of its own
-			l.lookAt(now.Add(time.Duration(x.IdleSeconds) * time.Second))
+		if waits { // for another exchange, which ends by itself
+			l.sweepAt(now.Add(time.Duration(x.IdleSeconds) * time.Second))
 			return ending{}, nil
 		}
-		return ending{outcome: idleEnd}, nil
+		return ending{outcome: idle}, nil
 	}
 }
 
-// prune deletes what nobody looks at any more.
+// prune deletes old exchanges.
 func (l *links) prune(ctx context.Context) error {
 	var effects sdk.Effects
 	err := l.k.Scan(ctx, exchangePrefix, func(v sdk.Value) error {
 		x, err := decode(v)
 		if err != nil {
-			l.log.Error("an exchange cannot be read", "key", v.Key, "error", err)
+			l.log.Error("cannot decode an exchange", "key", v.Key, "error", err)
 			return nil
 		}
-		if !x.Over || l.now().Sub(x.Ended) < kept || len(effects) > 500 {
+		if !x.Over || l.now().Sub(x.Ended) < keep || len(effects) > 500 {
 			return nil
 		}
 		effects = append(effects, sdk.DeleteAt(v.Key, v.Version))
-		return l.k.Scan(ctx, saidPrefix+x.ID+"/", func(s sdk.Value) error {
+		return l.k.Scan(ctx, messagePrefix+x.ID+"/", func(s sdk.Value) error {
 			effects = append(effects, sdk.Delete(s.Key))
 			return nil
 		})
@@ -115,5 +115,5 @@ func (l *links) prune(ctx context.Context) error {
 	return nil
 }
 
-// idOf is the id in the key of an exchange.
+// idOf returns the id in the key of an exchange.
 func idOf(key string) string { return strings.TrimPrefix(key, exchangePrefix) }

@@ -1,39 +1,37 @@
-// Package links is the extension that lets two agents talk, and brings what came
-// of it back to where it was asked for.
+// Package links is the extension that lets two agents talk, and delivers the
+// result to the conversation that asked.
 //
-// A link has two sessions, link:A:B of agent A and link:B:A of B, which exist
-// from the start. What A says on its side is heard on B's, and the other way
-// round; the final text of a turn is the reply. One errand is an exchange: who
-// began it, from which conversation (written once), how many messages it took,
-// how it ended. Several exchanges may be open on one link at once; each is a
-// thread of both sessions, so that an agent sees one of them, and what came of
-// those that are over.
+// A link has two sessions, link:A:B of agent A and link:B:A of agent B, which are
+// created at the start. A message of A in its session becomes an input of B's, and
+// the other way round; the final text of a turn is the reply. An exchange is one
+// request: it has an initiator, the conversation it was begun in (which never
+// changes), a number of messages and an outcome. Several exchanges may be open on
+// one link; each is a thread of both sessions, so an agent sees the exchange of its
+// turn and the summaries of earlier ones.
 //
 // Promises:
-//   - An exchange ends, whatever the agents do: by a conclusion, when its messages
-//     are used up (the count is never reset), when nothing happened for its idle
-//     time, when a turn on it fails, when the link or an agent is not there any
-//     more. Restarts change nothing about that.
-//   - Its end yields one result, in the commit that ends it, to the conversation
-//     from which it was begun; if that was an exchange that is over too, to where
-//     that one was begun, and so on up to the first that is open.
-//   - A result that reached an exchange which ended before it was answered is
-//     passed on with the result of that one.
-//   - State changes by version, in the commit of what follows from it: killed at
-//     any instant, a message is passed on once.
-//   - Nothing is said on an exchange that is over: what no turn has begun with is
-//     withdrawn, its tools refuse, and a text that comes too late is recorded on
-//     both sides as not delivered.
-//   - A turn on a link knows what the exchange is about and how to end it: each
-//     input brings that along.
-//   - A session that is deleted ends its exchanges, and holds nothing else up.
-//   - What is begun where others read along has sessions of its own, link:A:B:S and
-//     link:B:A:S for the session S, which others read along in, too: its agents
-//     are given nothing private, and see nothing of what was said on the link
-//     for somebody else.
+//   - An exchange ends, whatever the agents do: with a conclusion, when its messages
+//     are used up (the count is never reset), after its idle time, when a turn on
+//     it fails, or when the link or an agent is no longer available. Restarts do
+//     not change this.
+//   - Its end delivers one result, in the same commit, to the conversation it was
+//     begun in. If that is an exchange that has ended, the result goes to where
+//     that one was begun, and so on up to the first open one.
+//   - A result that arrived on an exchange but was not answered before its end is
+//     passed on with the result of that exchange.
+//   - Each state change is in one commit with its consequences, under optimistic
+//     locking: a message is passed on once, wherever a process is killed.
+//   - Nothing is delivered on an exchange that has ended: pending inputs are
+//     withdrawn, its tools return errors, and a late text is recorded on both sides
+//     as not delivered.
+//   - Each input brings the subject of the exchange and how to end it.
+//   - Deleting a session ends its exchanges, and blocks nothing else.
+//   - An exchange that is begun in a shared session S (a group chat) has its own
+//     sessions, link:A:B:S and link:B:A:S, which are shared too: their agents get
+//     nothing private, and see nothing of other exchanges on the link.
 //
 // Exchanges are independent of each other; within one, each side is in order.
-// Handlers and tools may run at once: versions, not locks, keep them apart.
+// Handlers and tools may run concurrently: conflicts are found by version.
 // Not promised: that an agent says anything sensible, or concludes.
 package links
 
@@ -55,7 +53,7 @@ import (
 // ID is the extension's id.
 const ID = "links"
 
-// New is the extension.
+// New returns the extension.
 func New() sdk.Extension {
 	l := &links{}
 	return sdk.Extension{
@@ -73,7 +71,7 @@ func New() sdk.Extension {
 	}
 }
 
-// config is what the kernel makes of the links of config.yaml.
+// config is the links of config.yaml, as checked by the kernel.
 type config struct {
 	Links []link `json:"links"`
 }
@@ -81,10 +79,10 @@ type config struct {
 // Modes of a link.
 const (
 	conversation = "conversation"
-	task         = "task" // the final text of the agent that was asked concludes
+	task         = "task" // the final text of the peer concludes
 )
 
-// link is one line of the configuration.
+// link is one entry of the configuration.
 type link struct {
 	From        string `json:"from"`
 	To          string `json:"to"`
@@ -93,10 +91,10 @@ type link struct {
 	Mode        string `json:"mode"`
 	MaxMessages int    `json:"max_messages"`
 	IdleSeconds int64  `json:"idle_seconds"`
-	Problem     string `json:"problem"` // why it is not in force
+	Problem     string `json:"problem"` // why it is not active
 }
 
-// about is what the other agent is told of one.
+// about describes an agent to the other one.
 func (l *link) about(agent string) string {
 	if agent == l.From {
 		return l.FromAbout
@@ -104,7 +102,7 @@ func (l *link) about(agent string) string {
 	return l.ToAbout
 }
 
-// peer is the other agent; empty: the link is none of this one's.
+// peer returns the other agent; empty: the agent is not on this link.
 func (l *link) peer(agent string) string {
 	switch agent {
 	case l.From:
@@ -115,8 +113,8 @@ func (l *link) peer(agent string) string {
 	return ""
 }
 
-// sessionKey is the key of the side that self has towards peer, within a session
-// where others read along, if there is one.
+// sessionKey returns the key of self's side towards peer; within is the shared
+// session that the exchange was begun in, if any.
 func sessionKey(self, peer, within string) string {
 	key := sidePrefix + self + ":" + peer
 	if within != "" {
@@ -130,8 +128,8 @@ const sidePrefix = "link:"
 // side is one end of a link.
 type side struct{ self, peer, within string }
 
-// sideOf reads a key.
-func sideOf(key string) (s side, ok bool) {
+// parseSide parses the key of a side.
+func parseSide(key string) (s side, ok bool) {
 	both, ok := strings.CutPrefix(key, sidePrefix)
 	if !ok {
 		return side{}, false
@@ -141,7 +139,7 @@ func sideOf(key string) (s side, ok bool) {
 	return s, ok
 }
 
-// kernel is what links need of the kernel.
+// kernel is the part of the kernel that links use.
 type kernel interface {
 	Get(ctx context.Context, key string) (sdk.Value, error)
 	Scan(ctx context.Context, prefix string, each func(sdk.Value) error) error
@@ -151,8 +149,8 @@ type kernel interface {
 
 var _ kernel = (*sdk.Kernel)(nil)
 
-// errEnough ends a scan that has found what it was for.
-var errEnough = errors.New("enough")
+// errStopScan ends a scan early.
+var errStopScan = errors.New("stop scan")
 
 type links struct {
 	k     kernel
@@ -160,11 +158,11 @@ type links struct {
 	now   func() time.Time
 	links []*link
 
-	mu       sync.Mutex
-	sessions map[string]string    // of the sides, by key
-	listened map[string]time.Time // when conversations were there
-	next     time.Time            // when to look for exchanges that are idle; zero: never
-	wake     chan struct{}        // it has become earlier
+	mu           sync.Mutex
+	sessions     map[string]string    // of the sides, by key
+	seenSessions map[string]time.Time // when conversations were last found to exist
+	next         time.Time            // of the next sweep; zero: none
+	wake         chan struct{}        // next has become earlier
 }
 
 const (
@@ -172,13 +170,12 @@ const (
 	defaultIdle     = 30 * time.Minute
 )
 
-// start makes the sessions of all links, and leaves those alone that cannot be
-// in force.
+// start creates the sessions of all active links.
 func (l *links) start(ctx context.Context, k kernel, log hclog.Logger, now func() time.Time, c config) error {
 	l.k, l.log, l.now = k, log, now
 	l.next = time.Time{}
 	l.links, l.wake = nil, make(chan struct{}, 1)
-	l.sessions, l.listened = map[string]string{}, map[string]time.Time{}
+	l.sessions, l.seenSessions = map[string]string{}, map[string]time.Time{}
 	for i := range c.Links {
 		one := &c.Links[i]
 		if one.MaxMessages <= 0 {
@@ -188,7 +185,7 @@ func (l *links) start(ctx context.Context, k kernel, log hclog.Logger, now func(
 			one.IdleSeconds = int64(defaultIdle / time.Second)
 		}
 		l.links = append(l.links, one)
-		if one.Problem != "" { // the kernel has said so
+		if one.Problem != "" { // reported by the kernel
 			continue
 		}
 		if err := l.open(ctx, one); err != nil {
@@ -198,11 +195,11 @@ func (l *links) start(ctx context.Context, k kernel, log hclog.Logger, now func(
 	return nil
 }
 
-// open makes the sessions of a link, unless they exist.
+// open creates the sessions of a link, unless they exist.
 func (l *links) open(ctx context.Context, one *link) error {
 	results, err := l.k.Commit(ctx, ensure(one.From, one.To, "", ""), ensure(one.To, one.From, "", ""))
 	if err != nil {
-		return fmt.Errorf("make the sessions of the link between %s and %s: %w", one.From, one.To, err)
+		return fmt.Errorf("create the sessions of the link between %s and %s: %w", one.From, one.To, err)
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -211,7 +208,7 @@ func (l *links) open(ctx context.Context, one *link) error {
 	return nil
 }
 
-// sessionsOf is the sessions of a link, by their agents.
+// sessionsOf returns the sessions of a link, by agent.
 func (l *links) sessionsOf(one *link) map[string]string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -224,11 +221,12 @@ func (l *links) sessionsOf(one *link) map[string]string {
 	return sessions
 }
 
-// ensure makes a side, unless it exists. One within a session is read along by
-// whoever reads along in the session from which it is made.
+// ensure creates the session of a side, unless it exists. A side within a shared
+// session is shared with the readers of from.
 func ensure(self, peer, within, from string) sdk.Effect {
 	e := &busv1.SessionEnsure{
-		Agent: self, Key: sessionKey(self, peer, within), Outbound: &busv1.Outbound{Kind: busv1.Outbound_KIND_EXTENSION},
+		Agent: self, Key: sessionKey(self, peer, within),
+		Outbound: &busv1.Outbound{Kind: busv1.Outbound_KIND_EXTENSION},
 	}
 	if within != "" {
 		e.Within = from
@@ -236,8 +234,8 @@ func ensure(self, peer, within, from string) sdk.Effect {
 	return sdk.Raw(e)
 }
 
-// between is the link of two agents; nil: there is none.
-func (l *links) between(a, b string) *link {
+// linkBetween returns the link of two agents, or nil.
+func (l *links) linkBetween(a, b string) *link {
 	for _, one := range l.links {
 		if peer := one.peer(a); peer != "" && peer == b {
 			return one

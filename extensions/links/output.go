@@ -10,32 +10,32 @@ import (
 	"github.com/switchboard-run/switchboard/sdk"
 )
 
-// silence is what an agent answers that has nothing to say.
-const silence = "NO_REPLY"
+// noReply is the answer of an agent that sends no message.
+const noReply = "NO_REPLY"
 
-// handle takes what was said on a side of a link to the other one.
+// handle passes the output of one side to the other.
 func (l *links) handle(ctx context.Context, e sdk.Event) (sdk.Effects, error) {
 	if e.Topic != contract.TopicAgentOutput {
-		return nil, sdk.Drop("links handle " + contract.TopicAgentOutput + " alone")
+		return nil, sdk.Drop(ID + " does not handle " + e.Topic)
 	}
 	var out contract.AgentOutput
 	if err := e.Decode(&out); err != nil {
 		return nil, err
 	}
-	at, ours := sideOf(out.Key)
+	at, ours := parseSide(out.Key)
 	self := at.self
 	if !ours {
 		return nil, nil
 	}
 	if out.Outcome == contract.OutcomeCancelled {
-		switch there, err := l.there(ctx, out.Session); {
+		switch exists, err := l.sessionExists(ctx, out.Session); {
 		case err != nil:
 			return nil, err
-		case !there:
-			return nil, l.deleted(ctx, at, e.CreatedAt)
+		case !exists:
+			return nil, l.sideDeleted(ctx, at, e.CreatedAt)
 		}
 	}
-	if out.Thread == "" { // said on the side outside of an exchange
+	if out.Thread == "" { // outside of an exchange
 		return nil, nil
 	}
 	x, err := l.load(ctx, out.Thread)
@@ -43,24 +43,28 @@ func (l *links) handle(ctx context.Context, e sdk.Event) (sdk.Effects, error) {
 	case err != nil:
 		return nil, err
 	case x == nil || x.other(self) == "":
-		l.log.Warn("something was said on an exchange that is not known any more", "exchange", out.Thread, "session", out.Session)
+		l.log.Warn("output on an unknown exchange", "exchange", out.Thread, "session", out.Session)
 		return nil, nil
 	case x.Over:
-		return l.late(x, self, out), nil
+		return l.lateOutput(x, self, out), nil
 	}
-	x.spokeIn(self, out.Session)
+	x.setSession(self, out.Session)
 	if out.Outcome != contract.OutcomeOK {
-		return l.end(ctx, x, ending{outcome: out.Outcome, by: self, text: failure(out), input: out.Input, spent: e.Hop > 0})
+		return l.end(ctx, x, ending{
+			outcome: out.Outcome, by: self, text: failureText(out), input: out.Input, turnsExhausted: e.Hop > 0,
+		})
 	}
-	return l.replied(ctx, x, self, out)
+	return l.handleReply(ctx, x, self, out)
 }
 
-// replied is the final text of a turn on an open exchange.
-func (l *links) replied(ctx context.Context, x *exchange, self string, out contract.AgentOutput) (sdk.Effects, error) {
-	text := spoken(out)
+// handleReply handles the final text of a turn on an open exchange.
+func (l *links) handleReply(
+	ctx context.Context, x *exchange, self string, out contract.AgentOutput,
+) (sdk.Effects, error) {
+	text := outputText(out)
 	concludes := x.Mode == task && self == x.Peer
 	if text != "" && concludes {
-		waits, err := l.waits(ctx, x, self)
+		waits, err := l.hasOpenExchanges(ctx, x, self)
 		if err != nil {
 			return nil, err
 		}
@@ -69,76 +73,81 @@ func (l *links) replied(ctx context.Context, x *exchange, self string, out contr
 		}
 	}
 	if text != "" && !concludes && x.Messages >= x.MaxMessages {
-		return l.end(ctx, x, ending{outcome: cappedEnd, text: text, input: out.Input})
+		return l.end(ctx, x, ending{outcome: capped, text: text, input: out.Input})
 	}
 	if text != "" && self == x.Peer && x.From.Thread == "" {
-		switch listens, err := l.listens(ctx, x.From.Session); {
+		switch exists, err := l.conversationExists(ctx, x.From.Session); {
 		case err != nil:
 			return nil, err
-		case !listens:
-			return l.end(ctx, x, ending{outcome: unavailable, text: "The conversation that had asked for it was deleted.", input: out.Input})
+		case !exists:
+			return l.end(ctx, x, ending{
+				outcome: unavailable, text: "The conversation that asked was deleted.", input: out.Input,
+			})
 		}
 	}
-	x.answered(out.Input)
+	x.removeUnanswered(out.Input)
 	x.Active = l.now()
 	var effects sdk.Effects
 	switch {
 	case text == "":
-	case concludes: // not yet: it waits for another agent itself
+	case concludes: // not yet: it waits for another agent
 		effects = append(effects, x.record(x.Initiator, self, text, x.ID))
 	default:
-		effects = l.message(x, self, text)
+		effects = l.sendMessage(x, self, text)
 	}
 	return append(effects, x.put()), nil
 }
 
-// late is what becomes of something that is said on an exchange that is over. The
-// turn that concluded may have a text, which the other side takes note of; all
-// else is too late, and both sides read that.
-func (l *links) late(x *exchange, self string, out contract.AgentOutput) sdk.Effects {
-	text := spoken(out)
+// lateOutput handles output on an exchange that has ended. The text of the turn that
+// concluded is recorded on the other side; any other text is recorded on both sides
+// as not delivered.
+func (l *links) lateOutput(x *exchange, self string, out contract.AgentOutput) sdk.Effects {
+	text := outputText(out)
 	switch {
 	case text == "" || out.Outcome != contract.OutcomeOK:
 		return nil
-	case out.Input == x.Last && x.Last != "":
+	case out.Input == x.ConcludingInput && x.ConcludingInput != "":
 		return sdk.Effects{x.record(x.other(self), self, text, x.ID)}
 	}
-	l.log.Warn("something was said too late and is not delivered", "exchange", x.ID, "agent", self, "ended", x.Outcome)
+	l.log.Warn("message not delivered: the exchange is over", "exchange", x.ID, "agent", self, "ended", x.Outcome)
 	return sdk.Effects{
-		x.record(self, ID, fmt.Sprintf("Error: your last text was not delivered, because the exchange %s is over: %s.", x.ID, x.ending()), x.ID),
-		x.record(x.other(self), self, fmt.Sprintf("Too late, after the exchange %s was over: %s", x.ID, text), x.ID),
+		x.record(self, ID, fmt.Sprintf("Error: your last text was not delivered, because the exchange %s is over: %s.",
+			x.ID, x.outcomeText()), x.ID),
+		x.record(x.other(self), self, fmt.Sprintf("Too late, after the exchange %s ended: %s", x.ID, text), x.ID),
 	}
 }
 
-// deleted ends what was open on a side whose session was deleted, and makes a
-// session anew that is there from the start. What was begun later is not concerned: it had made one.
-func (l *links) deleted(ctx context.Context, s side, at time.Time) error {
-	if one := l.between(s.self, s.peer); one != nil && one.Problem == "" && s.within == "" {
+// sideDeleted ends the open exchanges of a side whose session was deleted at a time,
+// and creates the session again if it is one of the start. Exchanges that were begun
+// later have a new session.
+func (l *links) sideDeleted(ctx context.Context, s side, at time.Time) error {
+	if one := l.linkBetween(s.self, s.peer); one != nil && one.Problem == "" && s.within == "" {
 		if err := l.open(ctx, one); err != nil {
-			l.log.Warn("a session that was deleted is made again when it is needed", "session", sessionKey(s.self, s.peer, ""), "error", err)
+			l.log.Warn("cannot create a deleted session again; the next exchange creates it",
+				"session", sessionKey(s.self, s.peer, ""), "error", err)
 		}
 	}
-	return l.endThose(ctx, func(_ context.Context, x *exchange) (ending, error) {
+	return l.endMatching(ctx, func(_ context.Context, x *exchange) (ending, error) {
 		if x.other(s.self) != s.peer || x.Within != s.within || x.Opened.After(at) {
 			return ending{}, nil
 		}
-		return ending{outcome: unavailable, text: fmt.Sprintf("The side of %s was deleted.", s.self)}, nil
+		return ending{outcome: unavailable, text: fmt.Sprintf("The session of %s was deleted.", s.self)}, nil
 	})
 }
 
-// spoken is what an agent said, if it said anything.
-func spoken(out contract.AgentOutput) string {
-	if text := strings.TrimSpace(out.Text); text != silence {
+// outputText returns the text of an output; empty: there is no message.
+func outputText(out contract.AgentOutput) string {
+	if text := strings.TrimSpace(out.Text); text != noReply {
 		return text
 	}
 	return ""
 }
 
-// failure is what there is to say of a turn that did not end well.
-func failure(out contract.AgentOutput) string {
+// failureText describes a failed turn.
+func failureText(out contract.AgentOutput) string {
 	text := strings.TrimSpace(out.Text)
 	if out.Partial != "" {
-		text += "\n\nBefore that it had said:\n\n" + out.Partial
+		text += "\n\nOutput so far:\n\n" + out.Partial
 	}
 	return strings.TrimSpace(text)
 }

@@ -11,25 +11,27 @@ import (
 	"time"
 
 	"github.com/switchboard-run/switchboard/contract"
+	"github.com/switchboard-run/switchboard/internal/seed"
 )
 
-// Whatever agents do, whenever the process dies, in whatever order things come:
-// each exchange ends, and each result is delivered once, to where it belongs.
-func TestEveryExchangeEndsAndEachResultIsDeliveredOnce(t *testing.T) {
+// With random agents, crashes and orders of events, each exchange ends, and each
+// result is delivered once, to its origin.
+func TestRandomSchedules(t *testing.T) {
 	t.Parallel()
-	for seed := range uint64(120) {
-		if !t.Run(fmt.Sprint(seed), func(t *testing.T) { schedule(t, seed) }) {
+	first := seed.Number(t)
+	for i := range uint64(120) {
+		if !t.Run(fmt.Sprint("seed ", first+i), func(t *testing.T) { schedule(t, first+i) }) {
 			return
 		}
 	}
 }
 
-// reported finds the results in a text, also those that are passed on.
+// reported matches the results in a text, including those that are passed on.
 var reported = regexp.MustCompile(`The exchange (x\d+) (?:that you began|between)`)
 
-func schedule(t *testing.T, seed uint64) {
+func schedule(t *testing.T, number uint64) {
 	t.Helper()
-	r := rand.New(rand.NewPCG(seed, 1))
+	r := rand.New(rand.NewPCG(number, 1))
 	agents := []string{"a", "b", "c", "d"}
 	var all []link
 	for i, from := range agents {
@@ -41,17 +43,18 @@ func schedule(t *testing.T, seed uint64) {
 		}
 	}
 	p := play(t, all...)
-	portals := []*playedTurn{p.portal("a", "anna"), p.portal("a", "bert"), p.portal("b", "anna")}
-	running := map[*playedSession]*playedTurn{} // turns of sides
+	portals := []*fakeTurn{p.portal("a", "anna"), p.portal("a", "bert"), p.portal("b", "anna")}
+	running := map[*fakeSession]*fakeTurn{} // turns of sides
 	began := map[string]origin{}
-	say := func(u *playedTurn) {
+	say := func(u *fakeTurn) {
 		target := agents[r.IntN(len(agents))]
 		if target == u.s.agent {
 			return
 		}
 		p.calls++
 		before := len(p.kv)
-		answer := u.uses("send_agent_message", map[string]any{"target": target, "message": fmt.Sprintf("message %d", p.calls)})
+		answer := u.call("send_agent_message",
+			map[string]any{"target": target, "message": fmt.Sprintf("message %d", p.calls)})
 		if !answer.IsError && before != len(p.kv) {
 			for key := range p.kv {
 				if id, ok := strings.CutPrefix(key, exchangePrefix); ok {
@@ -63,7 +66,7 @@ func schedule(t *testing.T, seed uint64) {
 		}
 	}
 	step := func(talk bool) bool {
-		var sides []*playedSession
+		var sides []*fakeSession
 		for _, id := range slices.Sorted(func(yield func(string) bool) {
 			for id := range p.sessions {
 				if !yield(id) {
@@ -89,13 +92,13 @@ func schedule(t *testing.T, seed uint64) {
 			case talk && n < 3:
 				say(u)
 			case talk && n == 3:
-				u.uses("conclude_link", map[string]any{"summary": fmt.Sprintf("summary %d", p.calls)})
+				u.call("conclude_link", map[string]any{"summary": fmt.Sprintf("summary %d", p.calls)})
 			case n < 10:
 				delete(running, s)
-				u.ended(contract.OutcomeOK, []string{"a text", "another", silence, ""}[r.IntN(4)])
+				u.endWith(contract.OutcomeOK, []string{"a text", "another", noReply, ""}[r.IntN(4)])
 			case n == 10:
 				delete(running, s)
-				u.ended([]string{contract.OutcomeError, contract.OutcomeTimeout, contract.OutcomeDead}[r.IntN(3)], "it failed")
+				u.endWith([]string{contract.OutcomeError, contract.OutcomeTimeout, contract.OutcomeDead}[r.IntN(3)], "it failed")
 			}
 			return true
 		}
@@ -106,9 +109,9 @@ func schedule(t *testing.T, seed uint64) {
 		case n == 0:
 			say(portals[r.IntN(len(portals))])
 		case n == 1:
-			p.starts()
+			p.restart()
 		case n == 2:
-			p.passes(time.Duration(r.IntN(70)) * time.Second)
+			p.advance(time.Duration(r.IntN(70)) * time.Second)
 		case n < 8 && len(p.outputs) > 0:
 			p.killed = r.IntN(4) == 0
 			p.handle()
@@ -116,14 +119,14 @@ func schedule(t *testing.T, seed uint64) {
 			step(true)
 		}
 	}
-	// From now on nobody begins anything, and time passes.
+	// From here on no exchange begins, and time passes.
 	for range 60 {
 		for len(p.outputs) > 0 || step(false) {
 			p.settle()
 		}
-		p.passes(61 * time.Second)
+		p.advance(61 * time.Second)
 	}
-	results := map[string]map[string]int{} // of each exchange, by the places that heard it
+	results := map[string]map[string]int{} // by exchange and receiving session
 	for _, s := range p.sessions {
 		for _, in := range s.results {
 			for _, m := range reported.FindAllStringSubmatch(in.Text, -1) {
@@ -133,33 +136,33 @@ func schedule(t *testing.T, seed uint64) {
 				results[m[1]][s.id+in.Thread]++
 			}
 			if in.Thread != "" && !s.link() {
-				t.Errorf("seed %d: a portal has a result of the exchange %s", seed, in.Thread)
+				t.Errorf("seed %d: a portal has a result of the exchange %s", number, in.Thread)
 			}
 		}
 	}
-	if len(began) == 0 && seed > 10 {
-		t.Logf("seed %d began nothing", seed)
+	if len(began) == 0 && number > 10 {
+		t.Logf("seed %d began nothing", number)
 	}
 	for key := range p.kv {
 		if strings.HasPrefix(key, openPrefix) {
-			t.Errorf("seed %d: %s is still open", seed, key)
+			t.Errorf("seed %d: %s is still open", number, key)
 		}
 	}
 	for id, from := range began {
 		x := p.exchange(id)
 		switch {
 		case !x.Over:
-			t.Errorf("seed %d: %s has no end", seed, id)
+			t.Errorf("seed %d: %s has no end", number, id)
 		case len(results[id]) == 0:
-			t.Errorf("seed %d: %s (%s) has no result", seed, id, x.Outcome)
+			t.Errorf("seed %d: %s (%s) has no result", number, id, x.Outcome)
 		case slices.Max(slices.Collect(maps.Values(results[id]))) > 1:
-			t.Errorf("seed %d: %s (%s) has the results %v", seed, id, x.Outcome, results[id])
+			t.Errorf("seed %d: %s (%s) has the results %v", number, id, x.Outcome, results[id])
 		case x.From != from:
-			t.Errorf("seed %d: %s was begun in %v, and says %v", seed, id, from, x.From)
+			t.Errorf("seed %d: %s was begun in %v, and says %v", number, id, from, x.From)
 		case x.Messages > x.MaxMessages:
-			t.Errorf("seed %d: %s took %d messages of %d", seed, id, x.Messages, x.MaxMessages)
+			t.Errorf("seed %d: %s took %d messages of %d", number, id, x.Messages, x.MaxMessages)
 		case len(x.Unanswered) > 0:
-			t.Errorf("seed %d: what %s was given is forgotten: %v", seed, id, x.Unanswered)
+			t.Errorf("seed %d: what %s was given is forgotten: %v", number, id, x.Unanswered)
 		}
 	}
 }

@@ -17,20 +17,22 @@ func TestCommands(t *testing.T) {
 			t.Errorf("/%s %s: got %q, want %q", command, text, o.Content, want)
 		}
 	}
-	give("memories", "", "Nothing is remembered.")
-	give("remember", "", "There is nothing to remember: the text is empty.")
+	give("memories", "", "I don't remember anything yet.")
+	give("remember", "", "Text is empty.")
 	give("remember", "The kettle is in the kitchen\nand hot", "Remembered: The kettle is in the kitchen and hot [m")
-	give("remember", "The kettle is in the hall", "This is similar; /forget what no longer holds:\n\n- The kettle is in the kitchen and hot (")
-	give("remember", "The kettle is in the hall", "Known already: The kettle is in the hall [m")
-	give("memories", "zebra", "Nothing of that is remembered.")
-	give("memories", "preference", "Nothing of that is remembered.")
+	give("remember", "The kettle is in the hall",
+		"I also remember the following. If something is outdated, /forget it:\n\n"+
+			"- The kettle is in the kitchen and hot (")
+	give("remember", "The kettle is in the hall", "Already known: The kettle is in the hall [m")
+	give("memories", "zebra", "No memories found.")
+	give("memories", "preference", "No memories found.")
 	b.remember(fields{"text": "Water the plants", "kind": "open"})
 	give("memories", "", "Open items:\n- Water the plants (1 Mar 2026) [m")
 	give("memories", "", "Facts:\n- The kettle is in the")
 	give("memories", "OPEN", "Water the plants")
 	give("memories", "kettles", "The kettle is in the kitchen and hot (told by Anna; 1 Mar 2026)")
 	if o := b.Command("memories", "kettles", from); strings.Contains(o.Content, "plants") {
-		t.Errorf("what does not fit is shown: %s", o.Content)
+		t.Errorf("an unrelated memory is shown: %s", o.Content)
 	}
 	give("forget", "", "Usage: /forget IDS")
 	give("forget", "mnothing", "Nothing was forgotten: there is no memory mnothing")

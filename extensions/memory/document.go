@@ -21,8 +21,8 @@ func (m *memory) exportAll(ctx context.Context, c sdk.ToolCall) (sdk.ToolResult,
 		return sdk.ToolResult{}, err
 	}
 	var items []item.Item
-	err := m.use(ctx, c, a.Scope, func(all *rows, may func(string) bool) error {
-		for _, r := range inOrder(all.in(may)) {
+	err := m.use(ctx, c, a.Scope, func(all *rows, allowed scopes) error {
+		for _, r := range inOrder(all.inScopes(allowed)) {
 			items = append(items, r.Item)
 		}
 		return nil
@@ -42,8 +42,8 @@ type imported struct {
 	Text      string `json:"text"`
 }
 
-// maxImport is the most bytes that one import changes: a commit has to fit into
-// a message.
+// maxImport is the most bytes that one import changes: its commit must fit into a
+// message.
 const maxImport = contract.MaxMessage / 2
 
 func (m *memory) importAll(ctx context.Context, c sdk.ToolCall) (sdk.ToolResult, error) {
@@ -64,7 +64,7 @@ func (m *memory) importAll(ctx context.Context, c sdk.ToolCall) (sdk.ToolResult,
 		return sdk.ToolResult{}, err
 	}
 	if a.More {
-		return sdk.JSON(map[string]any{"text": "kept: the other parts are waited for"}, sdk.Put(partKey(a.Upload, a.Part), a.Text))
+		return sdk.JSON(map[string]any{"text": "part received"}, sdk.Put(partKey(a.Upload, a.Part), a.Text))
 	}
 	before, clean, err := m.parts(ctx, a.Upload, a.Part)
 	if err != nil {
@@ -81,20 +81,21 @@ func (m *memory) importAll(ctx context.Context, c sdk.ToolCall) (sdk.ToolResult,
 	}
 	var out imported
 	var effects sdk.Effects
-	err = m.use(ctx, c, "", func(all *rows, may func(string) bool) error {
-		merge := &merging{all: all, may: may, now: m.moment(c), lines: map[string]int{}, texts: map[likeness]int{}, keep: map[string]bool{}}
+	err = m.use(ctx, c, "", func(all *rows, allowed scopes) error {
+		merge := &merger{all: all, allowed: allowed, now: m.timeOf(c), lines: map[string]int{},
+			texts: map[textKey]int{}, keep: map[string]bool{}}
 		for _, e := range entries {
 			merge.add(e)
 		}
 		if a.Replace {
-			merge.dropOthers()
+			merge.dropMissing()
 		}
-		merge.findTwins()
+		merge.refuseDuplicates()
 		if len(merge.problems) > 0 {
 			return notImported(merge.problems)
 		}
 		if size := merge.size(); size > maxImport {
-			return fmt.Errorf("the document changes %d bytes at once, the limit is %d: import it in parts", size, maxImport)
+			return fmt.Errorf("import changes %d bytes, must be at most %d: split the document", size, maxImport)
 		}
 		out = merge.out
 		out.Forgotten = len(merge.drop)
@@ -106,21 +107,23 @@ func (m *memory) importAll(ctx context.Context, c sdk.ToolCall) (sdk.ToolResult,
 	if err != nil {
 		return sdk.ToolResult{}, err
 	}
-	out.Text = fmt.Sprintf("added %d, updated %d, unchanged %d, forgotten %d", out.Added, out.Updated, out.Unchanged, out.Forgotten)
+	out.Text = fmt.Sprintf("added %d, updated %d, unchanged %d, forgotten %d",
+		out.Added, out.Updated, out.Unchanged, out.Forgotten)
 	if a.Check {
-		out.Text = "nothing is changed yet; it would be: " + out.Text
+		out.Text = "nothing was changed; an import would give: " + out.Text
 	}
 	return sdk.JSON(out, append(effects, clean...)...)
 }
 
-// partPrefix is where the parts of a document wait for the last one.
+// partPrefix is the key prefix of a document's parts until the last one arrives.
 const partPrefix = "import/"
 
 func partKey(upload string, part int) string {
 	return fmt.Sprintf("%s%s/%04d", partPrefix, upload, part)
 }
 
-// parts joins the first n parts of an upload, and removes what any has left.
+// parts joins the first n parts of an upload, and returns the effects that delete
+// the parts of all uploads.
 func (m *memory) parts(ctx context.Context, upload string, n int) (text string, clean sdk.Effects, err error) {
 	kept := 0
 	err = m.k.Scan(ctx, partPrefix, func(v sdk.Value) error {
@@ -138,9 +141,10 @@ func (m *memory) parts(ctx context.Context, upload string, n int) (text string, 
 	})
 	switch {
 	case err != nil:
-		return "", nil, fmt.Errorf("read the parts of the document: %w", err)
+		return "", nil, fmt.Errorf("read parts of the document: %w", err)
 	case upload != "" && kept != n:
-		return "", nil, fmt.Errorf("nothing was imported: of %d parts of the document before the last one, %d are here: begin again", n, kept)
+		return "", nil, fmt.Errorf("nothing was imported: received %d of %d parts before the last one: import again",
+			kept, n)
 	}
 	return text, clean, nil
 }
@@ -149,34 +153,34 @@ func notImported(err error) error {
 	return errors.New("nothing was imported:\n" + err.Error())
 }
 
-// merging brings a document and what is stored together.
-type merging struct {
-	all   *rows
-	may   func(scope string) bool
-	now   time.Time
-	lines map[string]int   // of ids
-	texts map[likeness]int // lines of texts
-	keep  map[string]bool  // ids that the document holds
+// merger merges a document into the stored memories.
+type merger struct {
+	all     *rows
+	allowed scopes
+	now     time.Time
+	lines   map[string]int  // by id
+	texts   map[textKey]int // lines by text
+	keep    map[string]bool // ids in the document
 
 	put, drop []row
 	out       imported
 	problems  markdown.Problems
 }
 
-func (g *merging) wrong(line int, format string, args ...any) {
+func (g *merger) problem(line int, format string, args ...any) {
 	g.problems = append(g.problems, markdown.Problem{Line: line, Text: fmt.Sprintf(format, args...)})
 }
 
-func (g *merging) add(e markdown.Entry) {
-	alike := likenessOf(e.Item)
-	if line, twice := g.texts[alike]; twice {
-		g.wrong(e.Line, "this says the same as line %d: remove one of them", line)
+func (g *merger) add(e markdown.Entry) {
+	key := keyOf(e.Item)
+	if line, twice := g.texts[key]; twice {
+		g.problem(e.Line, "same text as line %d: remove one of them", line)
 		return
 	}
-	g.texts[alike] = e.Line
+	g.texts[key] = e.Line
 	old, known := g.old(e)
-	if known && !g.may(old.Scope) {
-		g.wrong(e.Line, "the id %s is that of another scope", e.ID)
+	if known && !g.allowed(old.Scope) {
+		g.problem(e.Line, "id %s belongs to another scope", e.ID)
 		return
 	}
 	switch {
@@ -186,7 +190,7 @@ func (g *merging) add(e markdown.Entry) {
 		e.ID = item.NewID(e.Scope, e.Text, func(id string) bool { return g.all.free(id) && g.lines[id] == 0 })
 	}
 	if line := g.lines[e.ID]; line != 0 {
-		g.wrong(e.Line, "this is memory %s, as line %d is: remove one of them, or its id", e.ID, line)
+		g.problem(e.Line, "same memory %s as line %d: remove one of them, or its id", e.ID, line)
 		return
 	}
 	g.lines[e.ID] = e.Line
@@ -212,20 +216,19 @@ func (g *merging) add(e markdown.Entry) {
 	}
 }
 
-// old is the stored memory that an entry stands for: by its id, or by what it
-// says.
-func (g *merging) old(e markdown.Entry) (row, bool) {
+// old returns the stored memory of an entry, by its id or its text.
+func (g *merger) old(e markdown.Entry) (row, bool) {
 	if e.ID != "" {
 		if old, ok := g.all.byID[e.ID]; ok {
 			return old, true
 		}
 	}
 	old, ok := g.all.same(e.Scope, e.Text)
-	return old, ok && g.may(old.Scope)
+	return old, ok && g.allowed(old.Scope)
 }
 
-// dates fills in the dates that the document does not give, and says that what
-// was edited has changed now.
+// dates sets the dates that the document does not give. An edited memory was
+// updated now.
 func dates(fresh *item.Item, old item.Item, known bool, now time.Time) {
 	edited := known && (!sameContent(*fresh, old) || fresh.Scope != old.Scope || fresh.By != old.By)
 	if fresh.Created.IsZero() {
@@ -245,37 +248,39 @@ func dates(fresh *item.Item, old item.Item, known bool, now time.Time) {
 }
 
 func equal(a, b item.Item) bool {
-	return sameContent(a, b) && a.Scope == b.Scope && a.By == b.By && a.Created.Equal(b.Created) && a.Updated.Equal(b.Updated)
+	return sameContent(a, b) && a.Scope == b.Scope && a.By == b.By &&
+		a.Created.Equal(b.Created) && a.Updated.Equal(b.Updated)
 }
 
-// dropOthers forgets what the document does not hold.
-func (g *merging) dropOthers() {
-	for _, r := range g.all.in(g.may) {
+// dropMissing forgets the memories that are not in the document.
+func (g *merger) dropMissing() {
+	for _, r := range g.all.inScopes(g.allowed) {
 		if !g.keep[r.ID] {
 			g.drop = append(g.drop, r)
 		}
 	}
 }
 
-// findTwins refuses what would say the same as a memory that the document does
-// not hold.
-func (g *merging) findTwins() {
-	gone := map[string]bool{}
+// refuseDuplicates refuses the text of a stored memory that is not in the
+// document.
+func (g *merger) refuseDuplicates() {
+	dropped := map[string]bool{}
 	for _, r := range g.drop {
-		gone[r.ID] = true
+		dropped[r.ID] = true
 	}
 	for _, r := range g.put {
-		if twin, ok := g.all.same(r.Scope, r.Text); ok && twin.ID != r.ID && !gone[twin.ID] && g.lines[twin.ID] == 0 {
-			g.wrong(g.lines[r.ID], "memory %s says that already: give this the id %s, or remove it", twin.ID, twin.ID)
+		other, ok := g.all.same(r.Scope, r.Text)
+		if ok && other.ID != r.ID && !dropped[other.ID] && g.lines[other.ID] == 0 {
+			g.problem(g.lines[r.ID], "memory %s has the same text: use its id, or remove this line", other.ID)
 		}
 	}
 }
 
-func (g *merging) size() int {
-	const around = 300 // keys, ids, dates
+func (g *merger) size() int {
+	const overhead = 300 // keys, ids, dates
 	n := 0
 	for _, r := range g.put {
-		n += len(r.Text) + strings.Count(r.Text, `"`) + around
+		n += len(r.Text) + strings.Count(r.Text, `"`) + overhead
 	}
-	return n + len(g.drop)*around
+	return n + len(g.drop)*overhead
 }

@@ -10,12 +10,12 @@ import (
 
 // forgotten is the result of forget and forget_all.
 type forgotten struct {
-	Forgotten []gone   `json:"forgotten"`
-	Unknown   []string `json:"unknown,omitempty"`
-	Text      string   `json:"text"`
+	Forgotten []forgottenItem `json:"forgotten"`
+	Unknown   []string        `json:"unknown,omitempty"`
+	Text      string          `json:"text"`
 }
 
-type gone struct {
+type forgottenItem struct {
 	ID   string `json:"id"`
 	Text string `json:"text,omitempty"`
 }
@@ -27,9 +27,9 @@ func (m *memory) forget(ctx context.Context, c sdk.ToolCall) (sdk.ToolResult, er
 	if err := c.Decode(&a); err != nil {
 		return sdk.ToolResult{}, err
 	}
-	out := forgotten{Forgotten: []gone{}}
+	out := forgotten{Forgotten: []forgottenItem{}}
 	var effects sdk.Effects
-	err := m.use(ctx, c, "", func(all *rows, may func(string) bool) error {
+	err := m.use(ctx, c, "", func(all *rows, allowed scopes) error {
 		var drop []row
 		seen := map[string]bool{}
 		for _, id := range a.IDs {
@@ -40,10 +40,10 @@ func (m *memory) forget(ctx context.Context, c sdk.ToolCall) (sdk.ToolResult, er
 			seen[id] = true
 			if b, ok := all.unreadable[id]; ok && c.Agent == "" {
 				drop = append(drop, brokenRow(id, b))
-				out.Forgotten = append(out.Forgotten, gone{ID: id})
-			} else if x, ok := all.byID[id]; ok && may(x.Scope) {
+				out.Forgotten = append(out.Forgotten, forgottenItem{ID: id})
+			} else if x, ok := all.byID[id]; ok && allowed(x.Scope) {
 				drop = append(drop, x)
-				out.Forgotten = append(out.Forgotten, gone{x.ID, x.Text})
+				out.Forgotten = append(out.Forgotten, forgottenItem{x.ID, x.Text})
 			} else {
 				out.Unknown = append(out.Unknown, id)
 			}
@@ -55,20 +55,20 @@ func (m *memory) forget(ctx context.Context, c sdk.ToolCall) (sdk.ToolResult, er
 	case err != nil:
 		return sdk.ToolResult{}, err
 	case len(out.Forgotten) == 0:
-		return sdk.ToolResult{}, fmt.Errorf("nothing was forgotten: there is no memory %s (any more)",
+		return sdk.ToolResult{}, fmt.Errorf("nothing was forgotten: there is no memory %s",
 			strings.Join(out.Unknown, ", "))
 	}
-	out.Text = out.forPeople()
+	out.Text = out.text()
 	return sdk.JSON(out, effects...)
 }
 
-func (f forgotten) forPeople() string {
+func (f forgotten) text() string {
 	lines := make([]string, 0, len(f.Forgotten)+1)
 	for _, g := range f.Forgotten {
 		lines = append(lines, strings.TrimSuffix(fmt.Sprintf("Forgotten: %s %s", g.ID, quoted(g.Text)), " “”"))
 	}
 	if len(f.Unknown) > 0 {
-		lines = append(lines, "There is no "+strings.Join(f.Unknown, ", "))
+		lines = append(lines, "Not found: "+strings.Join(f.Unknown, ", "))
 	}
 	return strings.Join(lines, "\n")
 }
@@ -88,8 +88,8 @@ func (m *memory) forgetAll(ctx context.Context, c sdk.ToolCall) (sdk.ToolResult,
 	}
 	var drop []row
 	var effects sdk.Effects
-	err := m.use(ctx, c, a.Scope, func(all *rows, may func(string) bool) error {
-		drop = all.in(may)
+	err := m.use(ctx, c, a.Scope, func(all *rows, allowed scopes) error {
+		drop = all.inScopes(allowed)
 		if c.Agent == "" && a.Scope == "" {
 			for id, b := range all.unreadable {
 				drop = append(drop, brokenRow(id, b))

@@ -11,7 +11,7 @@ import (
 	"github.com/switchboard-run/switchboard/sdk"
 )
 
-// headings stand above the kinds where people read them.
+// headings are the headings of the kinds in lists for people.
 var headings = map[item.Kind]string{item.Preference: "Preferences", item.Open: "Open items", item.Fact: "Facts"}
 
 func (m *memory) list(ctx context.Context, c sdk.ToolCall) (sdk.ToolResult, error) {
@@ -29,17 +29,17 @@ func (m *memory) list(ctx context.Context, c sdk.ToolCall) (sdk.ToolResult, erro
 		a.Limit = defaultList
 	}
 	out := listing{Memories: []view{}}
-	err := m.use(ctx, c, a.Scope, func(all *rows, may func(string) bool) error {
+	err := m.use(ctx, c, a.Scope, func(all *rows, allowed scopes) error {
 		about := map[string]bool{}
 		for _, h := range all.find(a.About, func(row) bool { return true }) {
 			about[h.ID] = true
 		}
-		wanted := inOrder(all.pick(func(r row) bool {
-			return may(r.Scope) && (a.Kind == "" || string(r.Kind) == a.Kind) && (a.About == "" || about[r.ID])
+		found := inOrder(all.filter(func(r row) bool {
+			return allowed(r.Scope) && (a.Kind == "" || string(r.Kind) == a.Kind) && (a.About == "" || about[r.ID])
 		}))
-		wanted = wanted[min(a.Offset, len(wanted)):]
-		out.More = max(0, len(wanted)-a.Limit)
-		out.Memories = m.views(wanted[:len(wanted)-out.More], c)
+		found = found[min(a.Offset, len(found)):]
+		out.More = max(0, len(found)-a.Limit)
+		out.Memories = m.views(found[:len(found)-out.More], c)
 		for _, id := range all.brokenIDs() {
 			out.Unreadable = append(out.Unreadable, unreadable{id, all.unreadable[id].err.Error()})
 		}
@@ -48,15 +48,15 @@ func (m *memory) list(ctx context.Context, c sdk.ToolCall) (sdk.ToolResult, erro
 	if err != nil {
 		return sdk.ToolResult{}, err
 	}
-	out.Text = out.forPeople()
+	out.Text = out.text()
 	if len(out.Memories)+len(out.Unreadable) == 0 && (a.Kind != "" || a.About != "" || a.Scope != "" || a.Offset > 0) {
-		out.Text = "Nothing of that is remembered."
+		out.Text = "No memories found."
 	}
 	return sdk.JSON(out)
 }
 
-// inOrder puts preferences first, then open items, those due in front, then
-// facts; all is the newest first.
+// inOrder sorts preferences first, then open items by due date, then facts.
+// Otherwise it keeps the order of all, which is the newest first.
 func inOrder(all []row) []row {
 	slices.SortStableFunc(all, func(a, b row) int {
 		if c := cmp.Compare(slices.Index(item.Kinds, a.Kind), slices.Index(item.Kinds, b.Kind)); c != 0 {
@@ -67,9 +67,9 @@ func inOrder(all []row) []row {
 	return all
 }
 
-func (l listing) forPeople() string {
+func (l listing) text() string {
 	if len(l.Memories)+len(l.Unreadable) == 0 {
-		return "Nothing is remembered."
+		return "I don't remember anything yet. To save something: /remember TEXT"
 	}
 	var b strings.Builder
 	kind := item.Kind("")
@@ -78,13 +78,13 @@ func (l listing) forPeople() string {
 			kind = v.Kind
 			fmt.Fprintf(&b, "\n%s:\n", headings[kind])
 		}
-		fmt.Fprintf(&b, "- %s (%s) [%s]\n", oneLine(v.Text), v.about(), v.ID)
+		fmt.Fprintf(&b, "- %s (%s) [%s]\n", oneLine(v.Text), v.details(), v.ID)
 	}
 	if l.More > 0 {
 		fmt.Fprintf(&b, "and %d more\n", l.More)
 	}
 	for _, u := range l.Unreadable {
-		fmt.Fprintf(&b, "%s cannot be read: %s\n", u.ID, u.Error)
+		fmt.Fprintf(&b, "%s is damaged: %s\n", u.ID, u.Error)
 	}
 	return strings.TrimSpace(b.String())
 }

@@ -9,7 +9,7 @@ import (
 	"github.com/switchboard-run/switchboard/sdk/sdktest"
 )
 
-// many is a document of so many memories.
+// many returns a document with n memories.
 func many(n int) string {
 	var doc strings.Builder
 	for i := range n {
@@ -21,7 +21,8 @@ func many(n int) string {
 		case 20:
 			doc.WriteString("## Facts\n")
 		}
-		fmt.Fprintf(&doc, "- memory %d tells of thing%d and place%d in a sentence of some length, о чайнике и кухне номер %d\n", i, i%500, i%37, i%11)
+		fmt.Fprintf(&doc, "- memory %d tells of thing%d and place%d in a sentence of some length, о чайнике и кухне "+
+			"номер %d\n", i, i%500, i%37, i%11)
 		if i%100 >= 10 && i%100 < 20 {
 			fmt.Fprintf(&doc, "  - due: 2026-%02d-%02d\n", 1+i%12, 1+i%28)
 		}
@@ -35,7 +36,8 @@ func TestManyMemories(t *testing.T) {
 	const n = 1500
 	b.wantImport(many(n), nil, imported{Added: n})
 	b.restart()
-	if got := b.list("recall", fields{"query": "thing42 place5"}); len(got) != defaultRecall || !strings.Contains(got[0], "thing42 and place5 ") {
+	if got := b.list("recall", fields{"query": "thing42 place5"}); len(got) != defaultRecall ||
+		!strings.Contains(got[0], "thing42 and place5 ") {
 		t.Errorf("got %q", got)
 	}
 	all := decode[listing](t, b.MustCall("list_memories", fields{"limit": 1000, "offset": 1000}))
@@ -56,8 +58,14 @@ func BenchmarkAmong10000(b *testing.B) {
 		tool string
 		f    func(i int) fields
 	}{
-		{"recall", func(i int) fields { return fields{"query": fmt.Sprintf("what of thing%d at place%d", i%500, i%37)} }},
-		{"relevant", func(i int) fields { return fields{"query": fmt.Sprintf("what of thing%d at place%d", i%500, i%37)} }},
+		{"recall", func(i int) fields {
+			return fields{"query": fmt.Sprintf("what of thing%d at place%d", i%500,
+				i%37)}
+		}},
+		{"relevant", func(i int) fields {
+			return fields{"query": fmt.Sprintf("what of thing%d at place%d", i%500,
+				i%37)}
+		}},
 		{"open_items", func(int) fields { return nil }},
 		{"remember", func(i int) fields { return fields{"text": fmt.Sprintf("another thing %d", i)} }},
 	} {

@@ -1,26 +1,25 @@
-// Package memory is the extension that remembers for the household: facts,
+// Package memory is the extension that stores the household's memories: facts,
 // preferences and open items, each with its dates, in scopes that manifests
 // grant to agents.
 //
 // Promises:
-//   - What a tool reports as remembered, changed or forgotten is one commit with
-//     that report: whatever dies, both are there or neither.
-//   - The same text remembered again is the same memory, however often and from
-//     wherever it is said; its id follows from its text.
-//   - An agent reads and writes the scopes of its manifest, no others. A call
-//     without an agent (the command line, another extension whose manifest names
-//     the tool) reaches all.
-//   - The stored rows are the truth. The index for searching is made of them at
-//     the first use and follows what was committed, never what was only tried.
-//   - An import changes everything it says, or nothing.
-//   - A row that cannot be read stops nothing else; list_memories shows it, and
-//     forget removes it.
+//   - The change that a tool reports is in one commit with the report: after a
+//     crash, both exist or neither.
+//   - Remembering the same text again updates the same memory. The id of a memory
+//     is computed from its text.
+//   - An agent reads and writes only the scopes of its manifest. A call without
+//     an agent (from the command line or another extension whose manifest names
+//     the tool) reaches all scopes.
+//   - The stored rows are the source of truth. The search index is built from
+//     them at the first use and follows committed changes only.
+//   - An import makes all of its changes or none.
+//   - An unreadable row affects no other; list_memories shows it, and forget
+//     removes it.
 //
-// Statements that contradict each other are all kept; the newest stands first,
-// and whoever remembers is told what similar is known. Until the first use
-// nothing is read and nothing is kept in memory; after it, all memories are.
-// Tools run concurrently; two changes of one memory do not overlap, the later
-// one runs again.
+// Contradicting statements are all kept, the newest first; remember returns
+// similar memories. Before the first use nothing is read; after it, all memories
+// are held in RAM. Tools run concurrently. Two changes of one memory conflict,
+// and the later one runs again.
 package memory
 
 import (
@@ -33,10 +32,10 @@ import (
 	"github.com/switchboard-run/switchboard/sdk"
 )
 
-// ID is the extension's id.
+// ID is the id of the extension.
 const ID = "memory"
 
-// New is the extension.
+// New returns the extension.
 func New() sdk.Extension { return build(time.Now) }
 
 func build(now func() time.Time) sdk.Extension {
@@ -51,7 +50,7 @@ func build(now func() time.Time) sdk.Extension {
 	}
 }
 
-// kernel is what memory needs of the kernel.
+// kernel is the part of sdk.Kernel that memory uses.
 type kernel interface {
 	Get(ctx context.Context, key string) (sdk.Value, error)
 	Scan(ctx context.Context, prefix string, each func(sdk.Value) error) error
@@ -76,8 +75,9 @@ func (m *memory) start(ctx context.Context, k kernel, log hclog.Logger, now func
 	m.store = newStore(ctx, k, log, now)
 }
 
-// moment is now, as it is stored: to the second, where the caller is.
-func (m *memory) moment(c sdk.ToolCall) time.Time {
+// timeOf returns the current time in the caller's zone, with the stored
+// precision.
+func (m *memory) timeOf(c sdk.ToolCall) time.Time {
 	return m.now().In(m.zoneOf(c)).Truncate(time.Second)
 }
 
@@ -88,12 +88,12 @@ func (m *memory) zoneOf(c sdk.ToolCall) *time.Location {
 	return m.zone
 }
 
-// use calls f with what is stored, and with what a call may see of it: the scope
-// that it names, or all that it is granted.
-func (m *memory) use(ctx context.Context, c sdk.ToolCall, scope string, f func(all *rows, may func(scope string) bool) error) error {
-	may, err := readable(c, scope)
+// use calls f with the stored memories and the scopes that a call may use: the
+// given one, or all that it is granted.
+func (m *memory) use(ctx context.Context, c sdk.ToolCall, scope string, f func(all *rows, allowed scopes) error) error {
+	allowed, err := readable(c, scope)
 	if err != nil {
 		return err
 	}
-	return m.store.use(ctx, func(all *rows) error { return f(all, may) })
+	return m.store.use(ctx, func(all *rows) error { return f(all, allowed) })
 }

@@ -28,14 +28,15 @@ func TestRememberAndRecall(t *testing.T) {
 		{"что ты помнишь о чайнике на кухнях", []string{"Чайник стоит на кухне"}},
 		{"my mother's birthdays", []string{"Mother’s birthday is on 3 May"}},
 		{"mothers", []string{"Mother’s birthday is on 3 May"}},
-		{"kitch", []string{"The kettle is in the kitchen"}}, // begins alike
+		{"kitch", []string{"The kettle is in the kitchen"}}, // same beginning
 		{"the is of", nil},
 		{"elephant", nil},
 		{"*\"'(", nil},
 	} {
 		b.wantList("recall", fields{"query": c.query}, c.want...)
 	}
-	b.wantList("list_memories", nil, "Mother’s birthday is on 3 May", "Чайник стоит на кухне", "The kettle is in the kitchen")
+	b.wantList("list_memories", nil, "Mother’s birthday is on 3 May", "Чайник стоит на кухне",
+		"The kettle is in the kitchen")
 }
 
 func TestTheSameAgainIsUpdated(t *testing.T) {
@@ -47,7 +48,8 @@ func TestTheSameAgainIsUpdated(t *testing.T) {
 	if first.Status != "remembered" || again.Status != "updated" || again.ID != first.ID {
 		t.Errorf("got %+v and %+v", first, again)
 	}
-	if again.Kind != "open" || again.By != "Anna" || again.Created.Equal(again.Updated) || !again.Created.Equal(first.Created) {
+	if again.Kind != "open" || again.By != "Anna" || again.Created.Equal(again.Updated) ||
+		!again.Created.Equal(first.Created) {
 		t.Errorf("got %+v", again)
 	}
 	if known := b.remember(fields{"text": "buy MILK"}); known.Status != "known" || known.Due.String() != "2026-03-09" {
@@ -67,18 +69,21 @@ func TestContradictionsAreKeptTheNewestFirst(t *testing.T) {
 	if len(newer.Similar) != 1 || newer.Similar[0].Text != "The car is parked in Main Street" {
 		t.Errorf("named as similar: %+v", newer.Similar)
 	}
-	b.wantList("recall", fields{"query": "where is the car parked"}, "The car is parked behind the old station", "The car is parked in Main Street")
+	b.wantList("recall", fields{"query": "where is the car parked"}, "The car is parked behind the old station",
+		"The car is parked in Main Street")
 }
 
 func TestChange(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	made := b.remember(fields{"text": "Call the dentist", "due": "2026-03-02T09:00", "channel_id": "telegram_channel"})
-	if made.Due.String() != "2026-03-02T09:00:00+01:00" || made.DueLocal != "Mon 2 Mar 2026 09:00" || made.IsDue || made.Overdue {
+	if made.Due.String() != "2026-03-02T09:00:00+01:00" || made.DueLocal != "Mon 2 Mar 2026 09:00" || made.IsDue ||
+		made.Overdue {
 		t.Errorf("got %+v", made)
 	}
 	changed := b.remember(fields{"id": "#" + strings.ToUpper(made.ID), "text": "Call the dentist about the tooth"})
-	if changed.ID != made.ID || changed.ChannelID != "telegram_channel" || !changed.Due.Equal(made.Due) || changed.Status != "updated" {
+	if changed.ID != made.ID || changed.ChannelID != "telegram_channel" || !changed.Due.Equal(made.Due) ||
+		changed.Status != "updated" {
 		t.Errorf("got %+v", changed)
 	}
 	b.wantList("recall", fields{"query": "tooth"}, "Call the dentist about the tooth")
@@ -86,12 +91,14 @@ func TestChange(t *testing.T) {
 	if !cleared.Due.IsZero() || cleared.ChannelID != "" || cleared.Kind != "open" {
 		t.Errorf("got %+v", cleared)
 	}
-	if later := b.remember(fields{"id": made.ID, "due": "2026-03-07"}); later.Text != "Call the dentist" || later.Due.String() != "2026-03-07" {
+	if later := b.remember(fields{"id": made.ID, "due": "2026-03-07"}); later.Text != "Call the dentist" ||
+		later.Due.String() != "2026-03-07" {
 		t.Errorf("got %+v", later)
 	}
-	b.refuses("remember", fields{"due": "2026-03-07"}, "the text is empty")
+	b.refuses("remember", fields{"due": "2026-03-07"}, "text is empty")
 	other := b.remember(fields{"text": "Something else"})
-	b.refuses("remember", fields{"id": other.ID, "text": "call the dentist"}, "memory "+made.ID+" says that already")
+	b.refuses("remember", fields{"id": other.ID, "text": "call the dentist"},
+		"memory "+made.ID+" already has this text")
 	b.refuses("remember", fields{"id": "mnothing", "text": "x"}, `there is no memory "mnothing"`)
 }
 
@@ -102,13 +109,14 @@ func TestRefusals(t *testing.T) {
 		f     fields
 		words string
 	}{
-		{fields{"text": " \n "}, "the text is empty"},
+		{fields{"text": " \n "}, "text is empty"},
 		{fields{"text": strings.Repeat("я", 3000)}, "at most 4000"},
-		{fields{"text": "x", "due": "soon"}, `"soon" is no due date`},
+		{fields{"text": "x", "due": "soon"}, `parse due date "soon"`},
 		{fields{"text": "x", "due": "0000-01-01"}, "out of range"},
-		{fields{"text": "x", "kind": "fact", "due": "2026-03-01"}, "a due date belongs to an open item"},
-		{fields{"text": "x", "channel_id": "pager"}, `there is no channel "pager": there are telegram_channel (Telegram), slack_channel (Slack)`},
-		{fields{"text": "x", "scope": "Not a scope"}, "is no scope"},
+		{fields{"text": "x", "kind": "fact", "due": "2026-03-01"}, "a fact cannot have a due date"},
+		{fields{"text": "x", "channel_id": "pager"},
+			`there is no channel "pager": use one of telegram_channel (Telegram), slack_channel (Slack)`},
+		{fields{"text": "x", "scope": "Not a scope"}, `invalid scope "Not a scope"`},
 		{fields{"text": "x\x00y"}, "not valid UTF-8"},
 	} {
 		b.refuses("remember", c.f, c.words)
@@ -153,7 +161,8 @@ func TestScopes(t *testing.T) {
 	if got := b.list("recall", fields{"query": "thing"}, as("worker", "work")); len(got) != 2 {
 		t.Errorf("worker sees %q", got)
 	}
-	if got := b.list("recall", fields{"query": "thing", "scope": "personal"}, as("chat", "personal", "work")); len(got) != 1 {
+	if got := b.list("recall", fields{"query": "thing", "scope": "personal"},
+		as("chat", "personal", "work")); len(got) != 1 {
 		t.Errorf("chat sees %q in personal", got)
 	}
 	if got := b.list("list_memories", nil); len(got) != 3 {
@@ -173,15 +182,19 @@ func TestScopes(t *testing.T) {
 		b.refuses(tool, f, lacks, as("worker", "work"))
 	}
 	for tool, f := range map[string]fields{
-		"remember": {"text": "x"}, "recall": {"query": "x"}, "list_memories": {}, "relevant": {}, "open_items": {}, "export_memories": {},
+		"remember": {"text": "x"}, "recall": {"query": "x"}, "list_memories": {}, "relevant": {}, "open_items": {},
+		"export_memories": {},
 		"import_memories": {"text": "- x"}, "forget": {"ids": []string{work.ID}}, "forget_all": {},
 	} {
-		b.refuses(tool, f, `the manifest of "worker" lacks "memory: [personal]" under agent; it grants no scope of memory`, as("worker"))
+		b.refuses(tool, f, `the manifest of "worker" lacks "memory: [personal]" under agent; it grants no scopes`,
+			as("worker"))
 	}
 	b.refuses("forget", fields{"ids": []string{work.ID}}, "there is no memory", as("chat", "personal"))
 	b.refuses("remember", fields{"id": work.ID, "text": "x"}, "there is no memory", as("chat", "personal"))
-	b.refuses("import_memories", fields{"text": "- stolen\n  - id: " + work.ID}, "line 1: the id "+work.ID+" is that of another scope", as("chat", "personal"))
-	if got := b.MustCall("relevant", fields{"query": "default thing"}, as("chat", "personal")); strings.Contains(got, "default") {
+	b.refuses("import_memories", fields{"text": "- stolen\n  - id: " + work.ID},
+		"line 1: id "+work.ID+" belongs to another scope", as("chat", "personal"))
+	if got := b.MustCall("relevant", fields{"query": "default thing"}, as("chat", "personal")); strings.Contains(got,
+		"default") {
 		t.Errorf("another scope is relevant: %s", got)
 	}
 }

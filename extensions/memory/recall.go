@@ -16,7 +16,7 @@ const (
 // listing is the result of recall, list_memories and open_items.
 type listing struct {
 	Memories   []view       `json:"memories"`
-	More       int          `json:"more,omitempty"` // that the limit left out
+	More       int          `json:"more,omitempty"` // beyond the limit
 	Unreadable []unreadable `json:"unreadable,omitempty"`
 	Text       string       `json:"text,omitempty"` // for people
 }
@@ -40,8 +40,11 @@ func (m *memory) recall(ctx context.Context, c sdk.ToolCall) (sdk.ToolResult, er
 		a.Limit = defaultRecall
 	}
 	out := listing{Memories: []view{}}
-	err := m.use(ctx, c, a.Scope, func(all *rows, may func(string) bool) error {
-		found := all.find(a.Query, func(r row) bool { return may(r.Scope) && (a.Kind == "" || string(r.Kind) == a.Kind) })
+	err := m.use(ctx, c, a.Scope, func(all *rows, allowed scopes) error {
+		found := all.find(a.Query, func(r row) bool {
+			return allowed(r.Scope) &&
+				(a.Kind == "" || string(r.Kind) == a.Kind)
+		})
 		for _, h := range found[:min(len(found), a.Limit)] {
 			out.Memories = append(out.Memories, m.view(h.Item, c))
 		}
@@ -62,8 +65,8 @@ func (m *memory) openItems(ctx context.Context, c sdk.ToolCall) (sdk.ToolResult,
 		return sdk.ToolResult{}, err
 	}
 	out := listing{}
-	err := m.use(ctx, c, a.Scope, func(all *rows, may func(string) bool) error {
-		open := all.pick(func(r row) bool { return r.Kind == item.Open && may(r.Scope) })
+	err := m.use(ctx, c, a.Scope, func(all *rows, allowed scopes) error {
+		open := all.filter(func(r row) bool { return r.Kind == item.Open && allowed(r.Scope) })
 		slices.SortFunc(open, dueFirst)
 		out.Memories = m.views(open, c)
 		return nil

@@ -12,19 +12,19 @@ import (
 )
 
 const (
-	// relevantBytes bounds what relevant says: about 1,500 tokens.
+	// relevantBytes is the most bytes that relevant returns, about 1,500 tokens.
 	relevantBytes = 6000
-	// preferenceBytes and openBytes are what preferences and open items may
-	// take of it; the rest is for what fits the query.
+	// preferenceBytes and openBytes are the shares of preferences and open items;
+	// the rest is for memories that match the query.
 	preferenceBytes, openBytes = 2400, 1600
 
-	relevantMost  = 12  // that fit the query
-	relevantScore = 0.3 // of the best one's, to be said
+	relevantMost  = 12  // matches of the query
+	relevantScore = 0.3 // lowest score of a match, as a share of the best
 	relevantText  = 500 // letters of a text
 )
 
-// relevant says what an agent should know before it answers, as Markdown; empty
-// if there is nothing.
+// relevant returns the memories that an agent needs before it answers, as
+// Markdown; empty if there are none.
 func (m *memory) relevant(ctx context.Context, c sdk.ToolCall) (sdk.ToolResult, error) {
 	var a struct {
 		Query string `json:"query"`
@@ -35,26 +35,28 @@ func (m *memory) relevant(ctx context.Context, c sdk.ToolCall) (sdk.ToolResult, 
 	}
 	var b strings.Builder
 	nothing := false
-	err := m.use(ctx, c, a.Scope, func(all *rows, may func(string) bool) error {
-		said := map[string]bool{}
-		nothing = !all.any(may)
+	err := m.use(ctx, c, a.Scope, func(all *rows, allowed scopes) error {
+		written := map[string]bool{}
+		nothing = !all.any(allowed)
 		now := m.now().In(m.zoneOf(c))
-		preferences := all.pick(func(r row) bool { return r.Kind == item.Preference && may(r.Scope) })
-		// A preferred channel decides where messages go: it is never left out.
-		slices.SortStableFunc(preferences, func(a, b row) int { return cmp.Compare(min(1, len(b.ChannelID)), min(1, len(a.ChannelID))) })
-		due := all.pick(func(r row) bool { return r.IsDue(now) && may(r.Scope) })
+		preferences := all.filter(func(r row) bool { return r.Kind == item.Preference && allowed(r.Scope) })
+		// Preferred channels come first, so that they are always included.
+		slices.SortStableFunc(preferences, func(a, b row) int {
+			return cmp.Compare(min(1, len(b.ChannelID)), min(1, len(a.ChannelID)))
+		})
+		due := all.filter(func(r row) bool { return r.IsDue(now) && allowed(r.Scope) })
 		slices.SortFunc(due, dueFirst)
-		var fitting []row
+		var matches []row
 		best := 0.0
-		for _, h := range all.find(a.Query, func(r row) bool { return may(r.Scope) }) {
+		for _, h := range all.find(a.Query, func(r row) bool { return allowed(r.Scope) }) {
 			best = max(best, h.score)
-			if h.score >= best*relevantScore && len(fitting) < relevantMost {
-				fitting = append(fitting, h.row)
+			if h.score >= best*relevantScore && len(matches) < relevantMost {
+				matches = append(matches, h.row)
 			}
 		}
-		m.section(&b, "Preferences", preferences, preferenceBytes, said, c)
-		m.section(&b, "Open items that are due", due, min(b.Len()+openBytes, preferenceBytes+openBytes), said, c)
-		m.section(&b, "Remembered", fitting, relevantBytes, said, c)
+		m.section(&b, "Preferences", preferences, preferenceBytes, written, c)
+		m.section(&b, "Open items that are due", due, min(b.Len()+openBytes, preferenceBytes+openBytes), written, c)
+		m.section(&b, "Remembered", matches, relevantBytes, written, c)
 		return nil
 	})
 	if err != nil {
@@ -63,12 +65,14 @@ func (m *memory) relevant(ctx context.Context, c sdk.ToolCall) (sdk.ToolResult, 
 	return sdk.ToolResult{Content: strings.TrimSpace(b.String()), Nothing: nothing}, nil
 }
 
-// section writes memories that were not said yet, as long as there is room.
-func (m *memory) section(b *strings.Builder, title string, all []row, room int, said map[string]bool, c sdk.ToolCall) {
+// section writes the memories that are not written yet, up to a total length.
+func (m *memory) section(
+	b *strings.Builder, title string, all []row, maxBytes int, written map[string]bool, c sdk.ToolCall,
+) {
 	const more = len("- (and 100000 more)\n")
 	begun, left := false, 0
 	for _, r := range all {
-		if said[r.ID] {
+		if written[r.ID] {
 			continue
 		}
 		if left > 0 {
@@ -80,16 +84,16 @@ func (m *memory) section(b *strings.Builder, title string, all []row, room int, 
 		if v.Kind == item.Open && title == "Remembered" {
 			kind = "open item; "
 		}
-		line := fmt.Sprintf("- %s (%s%s) [%s]\n", shorten(v.Text, relevantText), kind, v.about(), v.ID)
+		line := fmt.Sprintf("- %s (%s%s) [%s]\n", shorten(v.Text, relevantText), kind, v.details(), v.ID)
 		if !begun {
 			line = "\n" + title + ":\n" + line
 		}
-		if b.Len()+len(line)+more > room {
+		if b.Len()+len(line)+more > maxBytes {
 			left++
 			continue
 		}
 		begun = true
-		said[r.ID] = true
+		written[r.ID] = true
 		b.WriteString(line)
 	}
 	if begun && left > 0 {

@@ -14,7 +14,8 @@ func TestRelevant(t *testing.T) {
 		t.Errorf("without anything it says %v", r)
 	}
 	b.remember(fields{"text": "somewhere else", "scope": "work"})
-	if r := b.Call("relevant", fields{"query": "somewhere"}, as("chat", "personal")); r.GetContent() != "" || !r.GetNothing() {
+	if r := b.Call("relevant", fields{"query": "somewhere"}, as("chat", "personal")); r.GetContent() != "" ||
+		!r.GetNothing() {
 		t.Errorf("without anything in its scope it says %v", r)
 	}
 	b.MustCall("forget_all", nil)
@@ -57,7 +58,8 @@ Remembered:
 - Restart the router (open item; due Wed 1 Apr 2026; 1 Mar 2026) [%s]
 - The router stands in the hall (1 Mar 2026) [%s]`, id("Restart the router"), id("The router stands in the hall"))
 	got := b.MustCall("relevant", fields{"query": "what about the routers, and the plants?"})
-	if swapped := strings.Split(got, "\n"); len(swapped) > 2 && strings.Contains(swapped[len(swapped)-1], "Restart") { // made in the same second
+	if swapped := strings.Split(got, "\n"); len(swapped) > 2 &&
+		strings.Contains(swapped[len(swapped)-1], "Restart") { // made in the same second
 		n := len(swapped)
 		swapped[n-1], swapped[n-2] = swapped[n-2], swapped[n-1]
 		got = strings.Join(swapped, "\n")
@@ -74,7 +76,8 @@ func TestRelevantHasABudget(t *testing.T) {
 	for _, kind := range []string{"Preferences", "Facts", "Open items"} {
 		fmt.Fprintf(&doc, "## %s\n", kind)
 		for i := range 60 {
-			fmt.Fprintf(&doc, "- %s № %d: о чайнике и кухне %s\n", kind, i, strings.Repeat("очень длинное предложение ", 1+i%40))
+			fmt.Fprintf(&doc, "- %s № %d: о чайнике и кухне %s\n", kind, i,
+				strings.Repeat("очень длинное предложение ", 1+i%40))
 			if kind == "Open items" {
 				doc.WriteString("  - due: 2026-02-01\n")
 			}
@@ -88,7 +91,8 @@ func TestRelevantHasABudget(t *testing.T) {
 	if len(got) > relevantBytes || len(got) < relevantBytes/2 {
 		t.Errorf("it has %d bytes", len(got))
 	}
-	for _, part := range []string{"Preferences:\n- Пиши мне в Telegram (channel telegram_channel;", "\nOpen items that are due:\n- ", "\nRemembered:\n- ", "more)"} {
+	for _, part := range []string{"Preferences:\n- Пиши мне в Telegram (channel telegram_channel;",
+		"\nOpen items that are due:\n- ", "\nRemembered:\n- ", "more)"} {
 		if !strings.Contains(got, part) {
 			t.Errorf("without %q:\n%s", part, got)
 		}

@@ -11,8 +11,8 @@ import (
 )
 
 const (
-	// similarShare is how many of its words another memory has to share to be
-	// named as similar, and similarMost how many are named.
+	// similarShare is the share of common words from which a memory counts as
+	// similar, and similarMost the most similar memories in a result.
 	similarShare = 0.4
 	similarMost  = 3
 )
@@ -50,8 +50,8 @@ func (m *memory) remember(ctx context.Context, c sdk.ToolCall) (sdk.ToolResult, 
 	}
 	out := remembered{Notes: notes}
 	var effects sdk.Effects
-	err = m.use(ctx, c, "", func(all *rows, may func(string) bool) error {
-		old, changing, err := m.meant(all, a, scope, may)
+	err = m.use(ctx, c, "", func(all *rows, allowed scopes) error {
+		old, changing, err := m.target(all, a, scope, allowed)
 		if err != nil {
 			return err
 		}
@@ -68,9 +68,9 @@ func (m *memory) remember(ctx context.Context, c sdk.ToolCall) (sdk.ToolResult, 
 		default:
 			out.Status = "updated"
 		}
-		near := all.find(fresh.Text, func(r row) bool { return may(r.Scope) && r.ID != fresh.ID })
-		for _, h := range near[:min(len(near), 10*similarMost)] {
-			if len(out.Similar) < similarMost && search.Shared(h.Text, fresh.Text) >= similarShare {
+		similar := all.find(fresh.Text, func(r row) bool { return allowed(r.Scope) && r.ID != fresh.ID })
+		for _, h := range similar[:min(len(similar), 10*similarMost)] {
+			if len(out.Similar) < similarMost && search.Overlap(h.Text, fresh.Text) >= similarShare {
 				out.Similar = append(out.Similar, m.view(h.Item, c))
 			}
 		}
@@ -85,19 +85,20 @@ func (m *memory) remember(ctx context.Context, c sdk.ToolCall) (sdk.ToolResult, 
 	return sdk.JSON(out, effects...)
 }
 
-// meant finds the memory that is to be changed: the one that is named, or the
-// one that says the same.
-func (m *memory) meant(all *rows, a rememberArgs, scope string, may func(string) bool) (row, bool, error) {
+// target returns the memory to change, by its id or its text. It reports false if
+// there is none.
+func (m *memory) target(all *rows, a rememberArgs, scope string, allowed scopes) (row, bool, error) {
 	if a.ID != "" {
-		old, err := all.named(a.ID, may)
+		old, err := all.get(a.ID, allowed)
 		if a.Text == "" {
 			a.Text = old.Text
 		}
 		if err == nil && a.Scope != "" && a.Scope != old.Scope {
-			err = fmt.Errorf("memory %s is of the scope %s: to have it in %s, remember it there and forget this one", old.ID, old.Scope, a.Scope)
+			err = fmt.Errorf("memory %s is in scope %s: to move it to %s, remember it there and forget this one",
+				old.ID, old.Scope, a.Scope)
 		}
 		if other, taken := all.same(old.Scope, a.Text); err == nil && taken && other.ID != old.ID {
-			err = fmt.Errorf("memory %s says that already: forget %s instead", other.ID, old.ID)
+			err = fmt.Errorf("memory %s already has this text: forget %s instead", other.ID, old.ID)
 		}
 		return old, true, err
 	}
@@ -105,13 +106,13 @@ func (m *memory) meant(all *rows, a rememberArgs, scope string, may func(string)
 	return old, found, nil
 }
 
-// apply is what a memory is after the call.
+// apply returns the memory after the call.
 func (m *memory) apply(old item.Item, a rememberArgs, scope string, changing bool, c sdk.ToolCall) (item.Item, error) {
 	fresh := old
 	if !changing {
-		fresh = item.Item{Scope: scope, Kind: item.Fact, By: shorten(c.Sender, 80), Created: m.moment(c)}
+		fresh = item.Item{Scope: scope, Kind: item.Fact, By: shorten(c.Sender, 80), Created: m.timeOf(c)}
 	}
-	fresh.Updated = m.moment(c)
+	fresh.Updated = m.timeOf(c)
 	if a.Text != "" || !changing {
 		fresh.Text = item.Clean(a.Text)
 	}
@@ -139,28 +140,28 @@ func sameContent(a, b item.Item) bool {
 	return a.Text == b.Text && a.Kind == b.Kind && a.ChannelID == b.ChannelID && a.Due.Equal(b.Due)
 }
 
-// checkChannel refuses a channel that does not exist. The notes say what stands
-// in its way for the time being.
-func (m *memory) checkChannel(ctx context.Context, id *string) ([]string, error) {
+// checkChannel refuses a channel that does not exist. The notes say if it is not
+// set up.
+func (m *memory) checkChannel(ctx context.Context, id *string) (notes []string, err error) {
 	if id == nil || strings.TrimSpace(*id) == "" {
 		return nil, nil
 	}
 	channels, err := m.k.Channels(ctx)
 	if err != nil {
-		return nil, fmt.Errorf("list the channels to check %s: %w", *id, err)
+		return nil, fmt.Errorf("check channel %s: %w", *id, err)
 	}
 	var known []string
 	for _, ch := range channels {
 		if ch.GetId() == strings.TrimSpace(*id) {
 			if state := ch.GetReadiness().GetState(); state == sdk.Unconfigured {
-				return []string{fmt.Sprintf("channel %s is not configured yet: nothing can be sent there", ch.GetId())}, nil
+				return []string{fmt.Sprintf("channel %s is not set up: nothing can be sent there", ch.GetId())}, nil
 			}
 			return nil, nil
 		}
 		known = append(known, fmt.Sprintf("%s (%s)", ch.GetId(), ch.GetName()))
 	}
 	if len(known) == 0 {
-		return nil, fmt.Errorf("there is no channel %q: there are none", *id)
+		return nil, fmt.Errorf("there is no channel %q: no channel is set up", *id)
 	}
-	return nil, fmt.Errorf("there is no channel %q: there are %s", *id, strings.Join(known, ", "))
+	return nil, fmt.Errorf("there is no channel %q: use one of %s", *id, strings.Join(known, ", "))
 }

@@ -11,39 +11,40 @@ import (
 	"github.com/switchboard-run/switchboard/extensions/memory/search"
 )
 
-// row is a memory as it is stored now.
+// row is a stored memory.
 type row struct {
 	item.Item
 	version int64
 }
 
-// rows is all that is stored, and where what stands.
+// rows are all stored memories with their indexes.
 type rows struct {
 	byID       map[string]row
-	byText     map[likeness]string // ids
+	byText     map[textKey]string // ids
 	index      *search.Index
 	unreadable map[string]broken // by id
 }
 
-// likeness is equal for memories that say the same.
-type likeness struct{ scope, text string }
+// textKey is the same for memories with the same text.
+type textKey struct{ scope, text string }
 
-func likenessOf(i item.Item) likeness { return likeness{i.Scope, item.Likeness(i.Text)} }
+func keyOf(i item.Item) textKey { return textKey{i.Scope, item.Normalize(i.Text)} }
 
-// broken is a stored row that cannot be read.
+// broken is an unreadable row.
 type broken struct {
 	version int64
 	err     error
 }
 
 func newRows() *rows {
-	return &rows{byID: map[string]row{}, byText: map[likeness]string{}, index: search.New(), unreadable: map[string]broken{}}
+	return &rows{byID: map[string]row{}, byText: map[textKey]string{}, index: search.New(),
+		unreadable: map[string]broken{}}
 }
 
 func (r *rows) set(x row) {
 	r.remove(x.ID)
 	r.byID[x.ID] = x
-	r.byText[likenessOf(x.Item)] = x.ID
+	r.byText[keyOf(x.Item)] = x.ID
 	r.index.Set(x.ID, x.Text+"\n"+x.ChannelID+"\n"+x.By)
 }
 
@@ -54,7 +55,7 @@ func (r *rows) remove(id string) {
 		return
 	}
 	delete(r.byID, id)
-	if l := likenessOf(old.Item); r.byText[l] == id {
+	if l := keyOf(old.Item); r.byText[l] == id {
 		delete(r.byText, l)
 	}
 	r.index.Remove(id)
@@ -67,35 +68,35 @@ func (r *rows) version(id string) int64 {
 	return r.byID[id].version
 }
 
-// free says whether no memory has the id.
+// free reports whether no memory has the id.
 func (r *rows) free(id string) bool { return r.version(id) == 0 }
 
-// same is the memory of a scope that says the same.
+// same returns the memory of a scope with the same text.
 func (r *rows) same(scope, text string) (row, bool) {
-	x, ok := r.byID[r.byText[likeness{scope, item.Likeness(text)}]]
+	x, ok := r.byID[r.byText[textKey{scope, item.Normalize(text)}]]
 	return x, ok
 }
 
-// in is what is remembered in some scopes, the newest first.
-func (r *rows) in(may func(scope string) bool) []row {
-	return r.pick(func(x row) bool { return may(x.Scope) })
+// inScopes returns the memories in some scopes, the newest first.
+func (r *rows) inScopes(allowed scopes) []row {
+	return r.filter(func(x row) bool { return allowed(x.Scope) })
 }
 
-// any says whether something is remembered in some scopes.
-func (r *rows) any(may func(scope string) bool) bool {
+// any reports whether some scopes have a memory.
+func (r *rows) any(allowed scopes) bool {
 	for _, x := range r.byID {
-		if may(x.Scope) {
+		if allowed(x.Scope) {
 			return true
 		}
 	}
 	return false
 }
 
-// pick is what fits, the newest first.
-func (r *rows) pick(fits func(row) bool) []row {
+// filter returns the memories that want accepts, the newest first.
+func (r *rows) filter(want func(row) bool) []row {
 	var all []row
 	for _, x := range r.byID {
-		if fits(x) {
+		if want(x) {
 			all = append(all, x)
 		}
 	}
@@ -107,36 +108,36 @@ func newestFirst(a, b row) int {
 	return cmp.Or(b.Updated.Compare(a.Updated), cmp.Compare(a.ID, b.ID))
 }
 
-// dueFirst orders open items: by their due dates, then the newest first.
+// dueFirst orders open items by due date, then the newest first.
 func dueFirst(a, b row) int { return cmp.Or(a.Due.Compare(b.Due), newestFirst(a, b)) }
 
-// hit is a memory that was found, and how well it fits.
+// hit is a search result.
 type hit struct {
 	row
 	score float64
 }
 
-// find finds what fits a query, the best first, and of what fits alike the
-// newest first.
-func (r *rows) find(query string, fits func(row) bool) []hit {
+// find returns the memories that match a query and that want accepts, the best
+// first; of equally good ones the newest first.
+func (r *rows) find(query string, want func(row) bool) []hit {
 	var found []hit
 	for _, h := range r.index.Find(query, func(a, b string) int { return newestFirst(r.byID[a], r.byID[b]) }) {
-		if x := r.byID[h.ID]; fits(x) {
+		if x := r.byID[h.ID]; want(x) {
 			found = append(found, hit{x, h.Score})
 		}
 	}
 	return found
 }
 
-// named finds a memory by the id that a caller gives.
-func (r *rows) named(id string, may func(scope string) bool) (row, error) {
+// get returns the memory with the id that a caller gave.
+func (r *rows) get(id string, allowed scopes) (row, error) {
 	id = cleanID(id)
 	if b, ok := r.unreadable[id]; ok {
-		return row{}, fmt.Errorf("memory %s cannot be read (%w): forget removes it", id, b.err)
+		return row{}, fmt.Errorf("read memory %s: %w: to remove it, use forget", id, b.err)
 	}
 	x, ok := r.byID[id]
-	if !ok || !may(x.Scope) {
-		return row{}, fmt.Errorf("there is no memory %q: list_memories and recall tell the ids", id)
+	if !ok || !allowed(x.Scope) {
+		return row{}, fmt.Errorf("there is no memory %q: list_memories and recall return the ids", id)
 	}
 	return x, nil
 }

@@ -10,9 +10,12 @@ import (
 	"github.com/switchboard-run/switchboard/sdk"
 )
 
-// readable tells what a call may see: the scope that it names, or all that the
-// manifest of its agent grants; without an agent, everything.
-func readable(c sdk.ToolCall, scope string) (func(scope string) bool, error) {
+// scopes reports whether a call may use a scope.
+type scopes func(scope string) bool
+
+// readable returns the scopes that a call may read: the given one, or all that
+// the manifest of its agent grants; without an agent, all.
+func readable(c sdk.ToolCall, scope string) (scopes, error) {
 	if scope != "" {
 		if err := granted(c, scope); err != nil {
 			return nil, err
@@ -28,8 +31,8 @@ func readable(c sdk.ToolCall, scope string) (func(scope string) bool, error) {
 	return func(s string) bool { return slices.Contains(c.Memory, s) }, nil
 }
 
-// writable is the scope that a call writes: the one that it names, or the first
-// that it is granted.
+// writable returns the scope that a call writes: the given one, or the first that
+// it is granted.
 func writable(c sdk.ToolCall, scope string) (string, error) {
 	switch {
 	case scope != "":
@@ -53,9 +56,10 @@ func granted(c sdk.ToolCall, scope string) error {
 }
 
 func refused(c sdk.ToolCall, scope string) error {
-	has := "it grants no scope of memory"
+	has := "it grants no scopes"
 	if len(c.Memory) > 0 {
 		has = "it grants " + strings.Join(c.Memory, ", ")
 	}
-	return fmt.Errorf("%w: the manifest of %q lacks \"memory: [%s]\" under agent; %s", contract.ErrDenied, c.Agent, scope, has)
+	return fmt.Errorf("%w: the manifest of %q lacks \"memory: [%s]\" under agent; %s",
+		contract.ErrDenied, c.Agent, scope, has)
 }

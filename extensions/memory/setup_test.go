@@ -68,7 +68,7 @@ func (b *bench) restart() {
 
 type fields = map[string]any
 
-// as makes a call that of an agent with scopes.
+// as sets the agent of a call and its scopes.
 func as(agent string, scopes ...string) sdktest.CallOption {
 	return func(r *extensionv1.CallRequest) { r.Agent, r.Memory = agent, scopes }
 }
@@ -96,7 +96,7 @@ func encode(t *testing.T, v any) string {
 	return string(out)
 }
 
-// list returns the texts that a listing tool answers.
+// list returns the texts in the result of a listing tool.
 func (b *bench) list(tool string, f fields, options ...sdktest.CallOption) []string {
 	b.t.Helper()
 	texts := []string{}
@@ -113,7 +113,7 @@ func (b *bench) wantList(tool string, f fields, want ...string) {
 	}
 }
 
-// refuses wants a failed call whose content has the words.
+// refuses expects a failed call whose content has the words.
 func (b *bench) refuses(tool string, f fields, words string, options ...sdktest.CallOption) {
 	b.t.Helper()
 	before := len(b.Committed())

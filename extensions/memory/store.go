@@ -17,51 +17,51 @@ import (
 const (
 	rowPrefix = "memory/"
 
-	// changeKey holds the mark of the newest change: every commit writes it.
+	// changeKey holds the mark of the newest change. Every commit writes it.
 	changeKey = "changed"
 
-	// manyRows is how many rows are read one by one; more are scanned.
+	// manyRows is the most rows that are read one by one; more are scanned.
 	manyRows = 50
 
-	// keepChange is how long the rows of a change that was never seen committed
-	// are looked at: far longer than the kernel takes to commit a result. A
-	// change that comes later has an unknown mark, and everything is read again.
+	// keepChange is how long the store remembers an uncommitted change, much
+	// longer than the kernel needs to commit a result. The mark of a later commit
+	// is unknown, and all rows are read again.
 	keepChange = 15 * time.Minute
 )
 
 func rowKey(id string) string { return rowPrefix + id }
 
-// store follows the stored rows. A change is an effect that is returned with a
-// result, and nobody tells whether it was committed. So every commit also
-// writes a mark under changeKey. Whoever reads looks at that key first: as long
-// as it has not changed, nothing has; when it has, the rows of all changes that
-// were returned are read again; and when the mark is not one that this store
-// has made, all rows are.
+// store caches the stored rows. A tool returns its changes as effects and is not
+// notified of their commit. So every change also writes a mark under changeKey,
+// and each use reads that key first. If it has not changed, the cache is valid.
+// If the mark is one of this store's, it reads the rows of all its uncommitted
+// changes again; otherwise it reads all rows.
 type store struct {
 	ctx context.Context // until the extension ends
 	k   kernel
 	log hclog.Logger
 	now func() time.Time
 
-	lock    chan struct{} // holds one while somebody uses what follows
-	seen    int64         // version of changeKey that the rows are as new as; -1: nothing was read
+	lock    chan struct{} // holds one element while locked; guards the fields below
+	seen    int64         // version of changeKey when the rows were read; -1 before
 	rows    *rows
 	changes map[string]change // by mark
 }
 
-// change is what a returned result writes if it is committed.
+// change is a change that was returned and may be committed.
 type change struct {
 	at   time.Time
-	rows map[string]int64 // id -> the version that it replaces
+	rows map[string]int64 // replaced versions by id
 }
 
 func newStore(ctx context.Context, k kernel, log hclog.Logger, now func() time.Time) *store {
-	return &store{ctx: ctx, k: k, log: log, now: now, lock: make(chan struct{}, 1), seen: -1, changes: map[string]change{}}
+	return &store{
+		ctx: ctx, k: k, log: log, now: now, lock: make(chan struct{}, 1), seen: -1, changes: map[string]change{},
+	}
 }
 
-// write is the effects that store what put holds and delete what drop holds,
-// where they still have the versions that were read. It is called by what use
-// calls.
+// write returns the effects that store the rows of put and delete those of drop,
+// if they still have the versions that were read. It must be called within use.
 func (s *store) write(put []row, drop []row) sdk.Effects {
 	c := change{at: s.now(), rows: make(map[string]int64, len(put)+len(drop))}
 	var effects sdk.Effects
@@ -81,20 +81,20 @@ func (s *store) write(put []row, drop []row) sdk.Effects {
 	return append(effects, sdk.Put(changeKey, mark))
 }
 
-// use calls f with the rows as they are stored now: at least all that was
-// committed before. They are f's until it returns. Reading goes on when ctx ends
-// meanwhile, so that whoever has little time does not begin it again and again.
+// use calls f with the current rows, which include all earlier commits. f may use
+// them until it returns. If ctx ends, reading continues in the background, so that
+// callers with short timeouts don't restart it each time.
 func (s *store) use(ctx context.Context, f func(*rows) error) error {
 	select {
 	case s.lock <- struct{}{}:
 	case <-ctx.Done():
-		return fmt.Errorf("the stored memories are still being read: %w", context.Cause(ctx))
+		return fmt.Errorf("read memories: %w", context.Cause(ctx))
 	}
 	unlock := func() { <-s.lock }
-	followed := make(chan error, 1)
-	go func() { followed <- s.follow(s.ctx) }()
+	refreshed := make(chan error, 1)
+	go func() { refreshed <- s.refresh(s.ctx) }()
 	select {
-	case err := <-followed:
+	case err := <-refreshed:
 		defer unlock()
 		if err != nil {
 			return err
@@ -102,19 +102,19 @@ func (s *store) use(ctx context.Context, f func(*rows) error) error {
 		return f(s.rows)
 	case <-ctx.Done():
 		go func() {
-			if err := <-followed; err != nil {
-				s.log.Debug("reading the memories failed", "error", err)
+			if err := <-refreshed; err != nil {
+				s.log.Debug("cannot read memories", "error", err)
 			}
 			unlock()
 		}()
-		return fmt.Errorf("the stored memories are still being read: %w", context.Cause(ctx))
+		return fmt.Errorf("read memories: %w", context.Cause(ctx))
 	}
 }
 
-func (s *store) follow(ctx context.Context) error {
+func (s *store) refresh(ctx context.Context) error {
 	head, err := s.k.Get(ctx, changeKey)
 	if err != nil {
-		return fmt.Errorf("read what changed last: %w", err)
+		return fmt.Errorf("read last change of memories: %w", err)
 	}
 	if head.Version == s.seen {
 		return nil
@@ -131,21 +131,21 @@ func (s *store) follow(ctx context.Context) error {
 		}
 	}
 	if known && len(again) <= manyRows {
-		err = s.readAgain(ctx, again)
+		err = s.reread(ctx, again)
 	} else {
 		err = s.readAll(ctx)
 	}
 	if err != nil {
 		return err
 	}
-	s.settle()
+	s.dropFinished()
 	s.seen = head.Version
 	return nil
 }
 
-// settle forgets the changes whose rows have changed: they, or others that they
-// would now conflict with, were committed.
-func (s *store) settle() {
+// dropFinished removes the changes whose rows have changed: they were committed,
+// or would now conflict. It also removes old changes.
+func (s *store) dropFinished() {
 	old := s.now().Add(-keepChange)
 	maps.DeleteFunc(s.changes, func(_ string, c change) bool {
 		for id, version := range c.rows {
@@ -160,29 +160,29 @@ func (s *store) settle() {
 func (s *store) readAll(ctx context.Context) error {
 	fresh := newRows()
 	err := s.k.Scan(ctx, rowPrefix, func(v sdk.Value) error {
-		s.take(fresh, v)
+		s.load(fresh, v)
 		return nil
 	})
 	if err != nil {
-		return fmt.Errorf("scan the stored memories: %w", err)
+		return fmt.Errorf("read memories: %w", err)
 	}
 	s.rows = fresh
 	s.log.Debug("memories read", "count", len(fresh.byID), "unreadable", len(fresh.unreadable))
 	return nil
 }
 
-func (s *store) readAgain(ctx context.Context, ids map[string]bool) error {
+func (s *store) reread(ctx context.Context, ids map[string]bool) error {
 	for id := range ids {
 		v, err := s.k.Get(ctx, rowKey(id))
 		if err != nil {
 			return fmt.Errorf("read memory %s: %w", id, err)
 		}
-		s.take(s.rows, v)
+		s.load(s.rows, v)
 	}
 	return nil
 }
 
-func (s *store) take(into *rows, v sdk.Value) {
+func (s *store) load(into *rows, v sdk.Value) {
 	id := strings.TrimPrefix(v.Key, rowPrefix)
 	if v.Version == 0 {
 		into.remove(id)
@@ -190,10 +190,10 @@ func (s *store) take(into *rows, v sdk.Value) {
 	}
 	i, err := item.Decode(v.Value)
 	if err == nil && i.ID != id {
-		err = fmt.Errorf("it says that it is %q", i.ID)
+		err = fmt.Errorf("decode memory: wrong id %q", i.ID)
 	}
 	if err != nil {
-		s.log.Error("a stored memory cannot be read: forget it to remove it", "id", id, "error", err)
+		s.log.Error("a memory is damaged: forget it to remove it", "id", id, "error", err)
 		into.remove(id)
 		into.unreadable[id] = broken{version: v.Version, err: err}
 		return

@@ -17,24 +17,26 @@ import (
 	"github.com/switchboard-run/switchboard/contract/busv1"
 	"github.com/switchboard-run/switchboard/contract/extensionv1"
 	"github.com/switchboard-run/switchboard/extensions/memory/item"
+	"github.com/switchboard-run/switchboard/internal/seed"
 	"github.com/switchboard-run/switchboard/sdk"
 )
 
-// result calls a tool and does not commit what it returns.
+// result calls a tool without committing its effects.
 func (b *bench) result(tool string, f fields) []*busv1.Effect {
 	b.t.Helper()
 	b.mu.Lock()
 	b.calls++
 	id := fmt.Sprintf("uncommitted%d", b.calls)
 	b.mu.Unlock()
-	r, err := extensionv1.NewToolsClient(b.Conn()).Call(b.t.Context(), &extensionv1.CallRequest{CallId: id, Name: tool, Arguments: []byte(encode(b.t, f))})
+	r, err := extensionv1.NewToolsClient(b.Conn()).Call(b.t.Context(),
+		&extensionv1.CallRequest{CallId: id, Name: tool, Arguments: []byte(encode(b.t, f))})
 	if err != nil || r.GetIsError() {
 		b.t.Fatalf("%s: %v, %s", tool, err, r.GetContent())
 	}
 	return r.GetEffects()
 }
 
-// commit commits the effects of a result that only puts.
+// commit commits the effects of a result, which must be puts.
 func (b *bench) commit(effects []*busv1.Effect) {
 	for _, e := range effects {
 		b.Put(e.GetPut().GetKey(), e.GetPut().GetValue())
@@ -48,7 +50,8 @@ func TestOnlyWhatWasCommittedIsFound(t *testing.T) {
 	b.wantList("recall", fields{"query": "thing"}, "first thing")
 
 	b.FailCommits(1, contract.ErrStale)
-	if _, err := b.TryCall(t.Context(), "remember", fields{"text": "refused thing"}); !errors.Is(err, contract.ErrStale) {
+	if _, err := b.TryCall(t.Context(), "remember", fields{"text": "refused thing"}); !errors.Is(err,
+		contract.ErrStale) {
 		t.Fatalf("got %v", err)
 	}
 	b.wantList("recall", fields{"query": "thing"}, "first thing")
@@ -77,7 +80,8 @@ func TestWhatAnotherWroteIsFound(t *testing.T) {
 	b := setup(t)
 	b.remember(fields{"text": "own thing"})
 	b.wantList("recall", fields{"query": "thing"}, "own thing")
-	b.Put(rowKey("mother"), item.Item{ID: "mother", Scope: "personal", Kind: item.Fact, Text: "other thing", Created: b.clock(), Updated: b.clock()})
+	b.Put(rowKey("mother"), item.Item{ID: "mother", Scope: "personal", Kind: item.Fact, Text: "other thing",
+		Created: b.clock(), Updated: b.clock()})
 	b.Put(changeKey, "from elsewhere")
 	if got := b.list("recall", fields{"query": "thing"}); len(got) != 2 {
 		t.Errorf("got %q", got)
@@ -95,13 +99,13 @@ func TestRestart(t *testing.T) {
 	if len(lost) == 0 {
 		t.Error("nothing was to be lost")
 	}
-	// The kernel repeats the call that has no result.
+	// The kernel repeats a call without a result.
 	b.remember(fields{"text": "lost thing"})
 	b.remember(fields{"text": "lost thing"}, func(r *extensionv1.CallRequest) { r.Repeat = true })
 	b.wantList("list_memories", fields{"kind": "fact"}, "lost thing")
 }
 
-func TestRowThatCannotBeRead(t *testing.T) {
+func TestDamagedRow(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	b.remember(fields{"text": "good thing"})
@@ -110,10 +114,10 @@ func TestRowThatCannotBeRead(t *testing.T) {
 	b.restart()
 	b.wantList("recall", fields{"query": "thing"}, "good thing")
 	got := decode[listing](t, b.MustCall("list_memories", nil))
-	if len(got.Unreadable) != 2 || got.Unreadable[0].ID != "mbad" || !strings.Contains(got.Text, "mworse cannot be read") {
+	if len(got.Unreadable) != 2 || got.Unreadable[0].ID != "mbad" || !strings.Contains(got.Text, "mworse is damaged") {
 		t.Errorf("got %+v", got)
 	}
-	b.refuses("remember", fields{"id": "mbad", "text": "x"}, "memory mbad cannot be read")
+	b.refuses("remember", fields{"id": "mbad", "text": "x"}, "read memory mbad: ")
 	b.refuses("forget", fields{"ids": []string{"mbad"}}, "there is no memory", as("chat", "personal"))
 	b.MustCall("forget", fields{"ids": []string{"mbad"}})
 	b.MustCall("forget_all", nil)
@@ -122,7 +126,7 @@ func TestRowThatCannotBeRead(t *testing.T) {
 	}
 }
 
-// again makes a call until it is not refused for a conflict, as the kernel does.
+// again repeats a call after conflicts, like the kernel.
 func (b *bench) again(tool string, f fields) error {
 	for range 100 {
 		r, err := b.TryCall(context.Background(), tool, f)
@@ -157,17 +161,18 @@ func TestConcurrentCalls(t *testing.T) {
 	}
 }
 
-// TestFollowsTheStore plays random calls, some of which are refused, come late
-// or are the last of a process, and compares what is found with what is stored.
+// TestFollowsTheStore plays random calls, some of them refused, committed late or
+// before a restart, and compares search results with the stored rows.
 func TestFollowsTheStore(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
-	rapid.Check(t, func(r *rapid.T) {
+	seed.Check(t, func(r *rapid.T) {
 		b.MustCall("forget_all", nil)
 		words := []string{"apple", "pear", "plum", "cherry", "kettle"}
 		var late [][]*busv1.Effect
 		for range rapid.IntRange(1, 8).Draw(r, "steps") {
-			f := fields{"text": rapid.SampledFrom(words).Draw(r, "word") + " " + rapid.SampledFrom(words).Draw(r, "word")}
+			f := fields{"text": rapid.SampledFrom(words).Draw(r, "word") + " " +
+				rapid.SampledFrom(words).Draw(r, "word")}
 			b.pass(1e9)
 			switch rapid.IntRange(0, 7).Draw(r, "step") {
 			case 0, 1:
@@ -180,7 +185,7 @@ func TestFollowsTheStore(t *testing.T) {
 			case 3:
 				late = append(late, b.result("remember", f))
 			case 4:
-				if len(late) > 0 { // only if no row has changed meanwhile, as the kernel checks
+				if len(late) > 0 { // only if its row has not changed, as the kernel checks
 					if e := late[0][0].GetPut(); b.Stored(e.GetKey(), nil) == e.GetVersion() {
 						b.commit(late[0])
 					}
@@ -188,7 +193,8 @@ func TestFollowsTheStore(t *testing.T) {
 				}
 			case 5:
 				if keys := b.Keys(rowPrefix); len(keys) > 0 {
-					b.MustCall("forget", fields{"ids": []string{strings.TrimPrefix(rapid.SampledFrom(keys).Draw(r, "key"), rowPrefix)}})
+					b.MustCall("forget", fields{"ids": []string{strings.TrimPrefix(rapid.SampledFrom(keys).Draw(r,
+						"key"), rowPrefix)}})
 				}
 			case 6:
 				b.restart()
@@ -217,9 +223,8 @@ func TestFollowsTheStore(t *testing.T) {
 	})
 }
 
-// TestReadingGoesOnWithoutWhoAsked: who has too little time for the first
-// reading does not begin it again and again.
-func TestReadingGoesOnWithoutWhoAsked(t *testing.T) {
+// A call that times out does not restart the first reading.
+func TestReadingContinuesAfterTimeout(t *testing.T) {
 	t.Parallel()
 	k := &slow{reading: make(chan struct{}), proceed: make(chan struct{})}
 	s := newStore(t.Context(), k, hclog.NewNullLogger(), time.Now)

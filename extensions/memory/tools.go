@@ -18,13 +18,14 @@ const (
 )
 
 func schema(required string, fields ...string) json.RawMessage {
-	return json.RawMessage(fmt.Sprintf(`{"type": "object", "additionalProperties": false, "required": [%s], "properties": {%s}}`,
+	return json.RawMessage(fmt.Sprintf(
+		`{"type": "object", "additionalProperties": false, "required": [%s], "properties": {%s}}`,
 		required, strings.Join(fields, ", ")))
 }
 
 // tools are offered to agents and, by name, to the command line and to other
-// extensions. All may be repeated: what a call changes is committed with its
-// result, and ids follow from texts.
+// extensions. Calls may be repeated: a change is committed with the result of the
+// call, and ids are computed from texts.
 func (m *memory) tools() []sdk.Tool {
 	return []sdk.Tool{
 		{
@@ -66,16 +67,17 @@ func (m *memory) tools() []sdk.Tool {
 		},
 		{
 			Name: "relevant",
-			Description: "What an agent should know before it answers: all preferences, the memories that fit the query best, and the open items that are due. " +
-				"Made to be named under agent.context of a manifest; empty if there is nothing.",
-			Schema:   schema(``, `"query": {"type": "string", "description": "What the agent was told."}`, scopeField),
+			Description: "The memories that an agent needs before it answers: all preferences, the open items " +
+				"that are due, and the best matches of the query. For agent.context of a manifest; empty if there " +
+				"are none.",
+			Schema:   schema(``, `"query": {"type": "string", "description": "The agent's input."}`, scopeField),
 			ReadOnly: true,
 			Private:  true,
 			Call:     m.relevant,
 		},
 		{
 			Name:        "open_items",
-			Description: "All open items with channel and due date, those due first.",
+			Description: "All open items with channel and due date, the next due first.",
 			Schema:      schema(``, scopeField),
 			ReadOnly:    true,
 			Private:     true,
@@ -83,22 +85,24 @@ func (m *memory) tools() []sdk.Tool {
 		},
 		{
 			Name:        "export_memories",
-			Description: "Everything remembered as a Markdown document.",
+			Description: "Export all memories as a Markdown document.",
 			Schema:      schema(``, scopeField),
 			ReadOnly:    true,
 			Private:     true,
 			Call:        m.exportAll,
 		},
 		{
-			Name:        "import_memories",
-			Description: "Take over a Markdown document as export_memories writes it, or as a person has edited or written it: all of it, or nothing and the lines that are wrong.",
+			Name: "import_memories",
+			Description: "Import a Markdown document, written by export_memories or by a person: " +
+				"either all of it, or nothing, with an error for each invalid line.",
 			Schema: schema(`"text"`, `"text": {"type": "string", "description": "The document."}`,
-				`"scope": {"type": "string", "description": "Of what names none; personal if not given."}`,
-				`"replace": {"type": "boolean", "description": "Forget what the document does not hold."}`,
-				`"check": {"type": "boolean", "description": "Change nothing: only say what would be."}`,
-				`"upload": {"type": "string", "pattern": "^[A-Za-z0-9]{1,64}$", "description": "Joins the parts of a document that is too long for one call."}`,
+				`"scope": {"type": "string", "description": "The scope of memories without one. Default: personal."}`,
+				`"replace": {"type": "boolean", "description": "Forget the memories that are not in the document."}`,
+				`"check": {"type": "boolean", "description": "Only report the changes."}`,
+				`"upload": {"type": "string", "pattern": "^[A-Za-z0-9]{1,64}$", "description":
+					"Joins the parts of a document that is too long for one call."}`,
 				`"part": {"type": "integer", "minimum": 0, "maximum": 9999}`,
-				`"more": {"type": "boolean", "description": "Only keep this part: others follow, and the last one has the document read."}`),
+				`"more": {"type": "boolean", "description": "Only store this part. The last part starts the import."}`),
 			Idempotent: true,
 			Private:    true,
 			Call:       m.importAll,

@@ -9,20 +9,20 @@ import (
 	"github.com/switchboard-run/switchboard/sdk"
 )
 
-// view is a memory as the tools show it.
+// view is a memory in the tools' results.
 type view struct {
 	ID        string    `json:"id"`
 	Kind      item.Kind `json:"kind"`
 	Text      string    `json:"text"`
-	Scope     string    `json:"scope,omitempty"` // unless it is personal
+	Scope     string    `json:"scope,omitempty"` // unless personal
 	ChannelID string    `json:"channel_id,omitempty"`
 	Due       item.Due  `json:"due,omitzero"`
 	DueLocal  string    `json:"due_local,omitempty"`
-	IsDue     bool      `json:"is_due,omitempty"`  // it is that time or day, or later
-	Overdue   bool      `json:"overdue,omitempty"` // the time is past, or the day over
+	IsDue     bool      `json:"is_due,omitempty"`  // the due time or day has come
+	Overdue   bool      `json:"overdue,omitempty"` // the due time or day is over
 	By        string    `json:"by,omitempty"`
 	Created   time.Time `json:"created"`
-	Updated   time.Time `json:"updated,omitzero"` // unless it has never changed
+	Updated   time.Time `json:"updated,omitzero"` // unless equal to created
 }
 
 func (m *memory) view(i item.Item, c sdk.ToolCall) view {
@@ -50,7 +50,7 @@ func (m *memory) views(all []row, c sdk.ToolCall) []view {
 	return out
 }
 
-// date is when it was last said to be so.
+// date returns the day of the last update.
 func (v view) date() string {
 	at := v.Updated
 	if at.IsZero() {
@@ -59,8 +59,8 @@ func (v view) date() string {
 	return at.Format("2 Jan 2006")
 }
 
-// about is all but the text, for people and for prompts.
-func (v view) about() string {
+// details returns the fields other than the text, for people and for prompts.
+func (v view) details() string {
 	var parts []string
 	switch {
 	case v.Overdue:
@@ -81,18 +81,18 @@ func (v view) about() string {
 	return strings.Join(parts, "; ")
 }
 
-// line is a memory for people.
+// line formats a memory for people.
 func (v view) line() string {
 	kind := ""
 	if v.Kind != item.Fact {
 		kind = string(v.Kind) + "; "
 	}
-	return fmt.Sprintf("%s  %s (%s%s)", v.ID, oneLine(v.Text), kind, v.about())
+	return fmt.Sprintf("%s  %s (%s%s)", v.ID, oneLine(v.Text), kind, v.details())
 }
 
 func oneLine(s string) string { return strings.Join(strings.Fields(s), " ") }
 
-// shorten cuts a text to so many letters.
+// shorten cuts a text to a number of letters.
 func shorten(s string, letters int) string {
 	s = oneLine(s)
 	if r := []rune(s); len(r) > letters {

@@ -8,20 +8,20 @@ import (
 	"github.com/switchboard-run/switchboard/extensions/offline/pattern"
 )
 
-// reply is what comes next: calls, or the final text.
+// reply is either the next calls or the final text.
 type reply struct {
 	calls []call
 	text  string
 }
 
 type call struct {
-	tool      string // on the wire
+	tool      string // its name in the request
 	arguments json.RawMessage
 }
 
 func say(text string) reply { return reply{text: text} }
 
-// The tools by their plain names.
+// The names of the tools, without their extensions.
 const (
 	listChannels      = "list_channels"
 	sendToChannel     = "send_to_channel"
@@ -32,9 +32,9 @@ const (
 	cancelSchedule    = "cancel_schedule"
 )
 
-// answerAll answers the inputs of a turn one after the other, each with the
-// calls that were made for it. An answer follows from what it has seen alone, so
-// going through them again finds out which calls those are.
+// answerAll answers the inputs of a turn in order. It replays the turn to assign
+// the finished calls to their inputs: an answer depends only on the input and
+// its calls.
 func answerAll(d dialog) reply {
 	var said []string
 	steps := d.steps
@@ -59,7 +59,7 @@ func answerAll(d dialog) reply {
 	return say(strings.Join(said, "\n\n"))
 }
 
-// answer decides what comes next.
+// answer returns the next calls, or the final text.
 func answer(d dialog) reply {
 	switch d.kind {
 	case "user":
@@ -67,15 +67,15 @@ func answer(d dialog) reply {
 	case "task":
 		return d.task()
 	case "message":
-		return say(words(d.text).cannotTalk)
+		return say(phrasesFor(d.text).noAgents)
 	}
 	if strings.TrimSpace(d.text) == "" {
-		return say(words("").unknown)
+		return say(english.unknown)
 	}
-	return say(d.text) // a notice or a result: the person is to know
+	return say(d.text) // pass a notice or a result on to the person
 }
 
-// call asks for a tool, or says that it may not be used here.
+// call calls a tool, or says that it is not available.
 func (d dialog) call(w phrases, tool string, arguments any) reply {
 	c, ok := d.prepare(tool, arguments)
 	if !ok {
@@ -93,23 +93,23 @@ func (d dialog) prepare(tool string, arguments any) (call, bool) {
 	return call{tool: name, arguments: b}, err == nil
 }
 
-// sender is how a message in a group begins.
+// sender matches the start of a message in a group.
 var sender = pattern.New(`^[^:\n]{1,64}: `)
 
-// read understands what the user said: alone, without the name that it begins
-// with in a group, or as the answer to a question that was asked back.
+// read parses what the user said: as it is, without the sender's name at the
+// start of a message in a group, or as the answer to the last question.
 func (d dialog) read() grammar.Reading {
 	names := d.channelNames()
 	r := grammar.Parse(d.text, d.now, names...)
-	if !lost(r) {
+	if !notUnderstood(r) {
 		return r
 	}
 	text, before := d.text, d.previous
 	if m := sender.FindString(text); m != "" {
-		if s := grammar.Parse(text[len(m):], d.now, names...); !lost(s) {
+		if s := grammar.Parse(text[len(m):], d.now, names...); !notUnderstood(s) {
 			return s
 		}
-		if strings.HasPrefix(before, m) { // the same person goes on
+		if strings.HasPrefix(before, m) { // the same person
 			text, before = text[len(m):], before[len(m):]
 		}
 	}
@@ -119,12 +119,12 @@ func (d dialog) read() grammar.Reading {
 	return r
 }
 
-func lost(r grammar.Reading) bool {
+func notUnderstood(r grammar.Reading) bool {
 	return r.Question != nil && (r.Question.Reason == grammar.Unknown || r.Question.Reason == grammar.NotUnderstood)
 }
 
-// join completes a sentence that was asked about with the answer to the
-// question: "remind me tomorrow to call" and "at 9".
+// join completes an incomplete sentence with the answer to the question about
+// it: "remind me tomorrow to call" and "at 9".
 func (d dialog) join(before, text string, names []string) (grammar.Reading, bool) {
 	text = strings.TrimRight(strings.TrimSpace(text), ".!?")
 	if before == "" || text == "" || len(text) > 200 {
@@ -139,10 +139,10 @@ func (d dialog) join(before, text string, names []string) (grammar.Reading, bool
 			return grammar.Reading{}, false
 		}
 		attempts = []string{before + " " + text}
-	case lost(asked):
+	case notUnderstood(asked):
 		return grammar.Reading{}, false
-	case q.Reason == grammar.NoText:
-		attempts = []string{before + ": " + text}
+	case q.Reason == grammar.NoText, q.Reason == grammar.NoMessage, q.Reason == grammar.NoFact:
+		attempts = []string{strings.TrimRight(before, ": ") + ": " + text}
 	default:
 		at := " at "
 		if asked.Language == grammar.Russian {
@@ -163,12 +163,12 @@ func (d dialog) join(before, text string, names []string) (grammar.Reading, bool
 	return grammar.Reading{}, false
 }
 
-// act does what was understood.
+// act carries out a sentence.
 func (d dialog) act(r grammar.Reading) reply {
-	w := in(r.Language)
-	// What has been done decides over what was said: a time that was ahead when
-	// the turn began may have passed by now.
-	if done, ok := d.concluded(w); ok {
+	w := phrasesIn(r.Language)
+	// Finished calls come first: a time that was ahead when the turn began may
+	// have passed, and would now be refused.
+	if done, ok := d.outcome(w); ok {
 		return done
 	}
 	if q := r.Question; q != nil {
@@ -191,9 +191,10 @@ func (d dialog) act(r grammar.Reading) reply {
 	case grammar.Remember:
 		return d.remember(w, i)
 	case grammar.Recall:
-		return d.recall(w, recallTool, map[string]any{"query": i.About}, w.knowsNothing(i.About))
+		return d.recall(w, recallTool, map[string]any{"query": i.About}, w.noMemoriesOf(i.About))
 	case grammar.ListMemories:
-		return d.recall(w, listMemoryTool, map[string]any{}, w.pick("I remember nothing yet.", "Я пока ничего не помню."))
+		return d.recall(w, listMemoryTool, map[string]any{},
+			w.pick("I don't remember anything yet.", "Я пока ничего не помню."))
 	case grammar.Forget:
 		return d.forget(w, i)
 	case grammar.Thanks:
@@ -205,8 +206,8 @@ func (d dialog) act(r grammar.Reading) reply {
 	}
 }
 
-// concluded tells the outcome of the calls that act, once they have been made.
-func (d dialog) concluded(w phrases) (reply, bool) {
+// outcome reports the result of a finished call that changed something.
+func (d dialog) outcome(w phrases) (reply, bool) {
 	for _, tool := range []string{scheduleOnce, scheduleRecurring} {
 		if s, ok := d.last(tool); ok {
 			return say(d.scheduled(w, s)), true
@@ -229,15 +230,15 @@ func (d dialog) concluded(w phrases) (reply, bool) {
 	return reply{}, false
 }
 
-// task does the work that a part of the assistant was given. The prompt says
-// what to tell whom, or is a sentence like a user's.
+// task carries out a task from another part of the assistant. Its prompt names a
+// text and a channel, or is a sentence like a user's.
 func (d dialog) task() reply {
-	w := words(d.text)
-	if done, ok := d.concluded(w); ok {
+	w := phrasesFor(d.text)
+	if done, ok := d.outcome(w); ok {
 		return done
 	}
 	if _, listed := d.last(listChannels); !listed {
-		if c, ok := d.prepare(listChannels, struct{}{}); ok { // the prompt may name any of them
+		if c, ok := d.prepare(listChannels, struct{}{}); ok { // the prompt may name a channel
 			return reply{calls: []call{c}}
 		}
 	}
@@ -254,8 +255,8 @@ func (d dialog) task() reply {
 	case reminder.MatchString(d.text):
 		return say(w.reminder + strings.TrimSpace(reminder.ReplaceAllString(d.text, "")))
 	}
-	return say(w.undone(d.text))
+	return say(w.cannotDo(d.text))
 }
 
-// reminder is how the prompt of a reminder begins.
+// reminder matches the start of the prompt of a reminder.
 var reminder = pattern.New(`(?i)^\s*(?:pending |due |overdue )?(?:reminder|напоминание)\s*(?:\([^)]*\))?\s*:`)

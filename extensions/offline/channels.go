@@ -18,7 +18,7 @@ type channel struct {
 	Detail    string `json:"detail"`
 }
 
-// readiness is the state in a word, however it is written.
+// readiness is the state of the channel in one word, "" if unknown.
 func (c channel) readiness() string {
 	switch r := c.Readiness.(type) {
 	case string:
@@ -38,11 +38,11 @@ func (c channel) title() string {
 	return c.ID
 }
 
-// channelLine is an entry of a list that is written for people: id (Name).
+// channelLine matches an entry of a list for people: id (Name).
 var channelLine = pattern.New(`([a-z][a-z0-9_]*) \(([^)]+)\)`)
 
-// readChannels reads the result of list_channels: an array of objects, alone or
-// in an object, or lines.
+// readChannels reads the result of list_channels: an array of objects, an object
+// with such an array, or lines of text.
 func readChannels(result string) []channel {
 	var list []channel
 	raw := []byte(strings.TrimSpace(result))
@@ -70,7 +70,7 @@ func readChannels(result string) []channel {
 	return known
 }
 
-// known are the channels that list_channels has named in this turn.
+// known returns the channels that list_channels has returned in this turn.
 func (d dialog) known() []channel {
 	s, ok := d.last(listChannels)
 	if !ok || s.failed {
@@ -87,7 +87,7 @@ func (d dialog) channelNames() []string {
 	return names
 }
 
-// titleOf is the name of a channel for people.
+// titleOf returns the name of a channel for people.
 func (d dialog) titleOf(id string) string {
 	for _, c := range d.known() {
 		if c.ID == id {
@@ -97,8 +97,9 @@ func (d dialog) titleOf(id string) string {
 	return id
 }
 
-// find finds the channel that was named. With done it returns what to do or
-// say instead: ask for the list, or that there is no such channel.
+// find finds the channel that the person named. If done is set, it returns the
+// reply to give first: a call of list_channels, or the reason that there is not
+// one such channel.
 func (d dialog) find(w phrases, said string) (id string, instead reply, done bool) {
 	s, ok := d.last(listChannels)
 	switch {
@@ -126,7 +127,7 @@ func (d dialog) find(w phrases, said string) (id string, instead reply, done boo
 	return "", say(w.whichChannel(said, found)), true
 }
 
-// channels answers which channels there are.
+// channels lists the channels.
 func (d dialog) channels(w phrases) reply {
 	s, ok := d.last(listChannels)
 	switch {
@@ -138,7 +139,7 @@ func (d dialog) channels(w phrases) reply {
 	return say(w.channelList(readChannels(s.result)))
 }
 
-// send sends a text now.
+// send sends a message now.
 func (d dialog) send(w phrases, i grammar.Send) reply {
 	if i.All {
 		return d.call(w, sendToAll, map[string]any{"text": i.Text})
@@ -150,7 +151,7 @@ func (d dialog) send(w phrases, i grammar.Send) reply {
 	return d.call(w, sendToChannel, map[string]any{"channel_id": id, "text": i.Text})
 }
 
-// delivery is what a sending tool says of one channel.
+// delivery is the result of sending to one channel.
 type delivery struct {
 	Status    string `json:"status"` // delivered, queued, failed
 	ChannelID string `json:"channel_id"`
@@ -158,7 +159,7 @@ type delivery struct {
 }
 
 // deliveries reads the result of a sending tool: one delivery, or several under
-// "sent". What is neither says only what its words say.
+// "sent". From a result in another form it reads only the status.
 func deliveries(result string) []delivery {
 	var object struct {
 		delivery
@@ -175,12 +176,12 @@ func deliveries(result string) []delivery {
 	return []delivery{{Status: status(result)}}
 }
 
-// sent tells what became of a send, channel by channel.
+// sent reports the result of a send for each channel.
 func (d dialog) sent(w phrases, s step) string {
 	var arguments struct {
 		ChannelID string `json:"channel_id"`
 	}
-	_ = json.Unmarshal(s.arguments, &arguments) // our own, or nothing to name
+	_ = json.Unmarshal(s.arguments, &arguments) // written by this package; may lack a channel
 	all := deliveries(s.result)
 	if s.failed && all[0].ChannelID == "" {
 		return w.failed(s.result)
@@ -195,7 +196,7 @@ func (d dialog) sent(w phrases, s step) string {
 	return strings.Join(lines, "\n")
 }
 
-// status is what a result says happened, "" if that is not known.
+// status returns the status in a tool's result, "" if it has none.
 func status(result string) string {
 	var object struct {
 		Status string `json:"status"`

@@ -23,7 +23,8 @@ func TestThroughTheKernel(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(deltas) != 2 || deltas[0].GetCall().GetName() != "list_channels" || deltas[0].GetModel() != "offline/grammar" || deltas[1].GetFinish() != "tool_calls" {
+	if len(deltas) != 2 || deltas[0].GetCall().GetName() != "list_channels" ||
+		deltas[0].GetModel() != "offline/grammar" || deltas[1].GetFinish() != "tool_calls" {
 		t.Errorf("deltas %v", deltas)
 	}
 }

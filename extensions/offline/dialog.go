@@ -12,20 +12,20 @@ import (
 	"github.com/switchboard-run/switchboard/sdk"
 )
 
-// dialog is what matters of a request: the inputs to answer, and what has been
-// called for them so far.
+// dialog is the relevant part of a request: the inputs to answer, and the calls
+// made for them so far.
 type dialog struct {
-	inputs   []heard
-	heard           // the input that is being answered
-	previous string // what the user said before, if that was answered without a call
-	prefers  string // the channel that memory says is preferred, if it names one
+	inputs   []input
+	input           // the current input
+	previous string // the user's message before, if it was answered without a call
+	prefers  string // the preferred channel, if memory names one
 	steps    []step
 	now      time.Time
-	tools    map[string]string // names on the wire by plain name
+	tools    map[string]string // names in the request by plain name
 }
 
-// heard is one input.
-type heard struct {
+// input is one input of a turn.
+type input struct {
 	kind string // user, or the kind of a labelled input
 	text string
 }
@@ -38,7 +38,7 @@ type step struct {
 	failed    bool
 }
 
-// failure is how the run loop marks the result of a failed call.
+// failure is the prefix of a failed call's result.
 const failure = "error: "
 
 // toldBlock is what stands before the text of a message: the time, the channels.
@@ -53,7 +53,7 @@ func splitTold(content string) (told, text string) {
 	return m[1], strings.TrimPrefix(content, m[0])
 }
 
-// label is the first line of an input that no user wrote.
+// label matches the first line of an input that is not from a user.
 var label = pattern.New(`^\[(task|message|result|notice|record|note|context|summary) from [^\]\n]*\]\n(~{3,})\n`)
 
 // readLabel returns the kind and the text of a labelled message.
@@ -69,21 +69,15 @@ func readLabel(content string) (kind, text string) {
 	return m[1], strings.TrimSuffix(strings.TrimPrefix(content, m[0]), "\n"+m[2])
 }
 
-// aside are kinds that need no answer of their own.
-var aside = map[string]bool{"record": true, "note": true, "context": true, "summary": true}
+// silentKinds are the kinds of inputs that need no answer.
+var silentKinds = map[string]bool{"record": true, "note": true, "context": true, "summary": true}
 
 func readDialog(r *sdk.CompleteRequest, now time.Time) dialog {
 	d := dialog{now: now, tools: map[string]string{}}
 	for _, t := range r.GetTools() {
-		name := t.GetName()
-		plain := name
-		if _, rest, ok := strings.Cut(name, "__"); ok {
-			plain = rest
-		} else if _, rest, ok := strings.Cut(name, "/"); ok {
-			plain = rest
-		}
-		if _, taken := d.tools[plain]; !taken {
-			d.tools[plain] = name
+		name := plainName(t.GetName())
+		if _, taken := d.tools[name]; !taken {
+			d.tools[name] = t.GetName()
 		}
 	}
 	messages := r.GetMessages()
@@ -96,9 +90,9 @@ func readDialog(r *sdk.CompleteRequest, now time.Time) dialog {
 			d.now = clock(told, d.now)
 		}
 	}
-	t := running(messages)
+	t := currentTurn(messages)
 	if len(t.inputs) == 0 {
-		d.inputs = []heard{{kind: "user"}}
+		d.inputs = []input{{kind: "user"}}
 		return d
 	}
 	d.inputs, d.steps, d.previous = t.inputs, steps(t.messages), previous(messages[:t.begin])
@@ -106,23 +100,34 @@ func readDialog(r *sdk.CompleteRequest, now time.Time) dialog {
 	return d
 }
 
-// stretch is what belongs to one turn: it may have been interrupted by others.
-type stretch struct {
+// plainName is the name of a tool without its extension.
+func plainName(name string) string {
+	for _, separator := range []string{"__", "/"} {
+		if _, plain, ok := strings.Cut(name, separator); ok {
+			return plain
+		}
+	}
+	return name
+}
+
+// turn is the messages of one turn, which other turns may have interrupted.
+type turn struct {
 	begin    int // index of the first input
-	inputs   []heard
+	inputs   []input
 	messages []*extensionv1.Message // answers and results
 }
 
-// How a run loop shows that a turn is interrupted, and that it goes on.
+// The run loop's marks of a turn that interrupts another, and of the end of such
+// a turn.
 const (
 	backlog = "[Backlog]\n"
-	goesOn  = "The newer message was answered. Go on with the earlier request"
+	resumed = "The newer message was answered. Go on with the earlier request"
 )
 
-// running is the turn that the request is about: the last one that began, or one
-// below it that goes on.
-func running(messages []*extensionv1.Message) stretch {
-	stack := []stretch{{}}
+// currentTurn returns the turn to answer: the newest, or one that it interrupted
+// and that is resumed.
+func currentTurn(messages []*extensionv1.Message) turn {
+	stack := []turn{{}}
 	for i, m := range messages {
 		top := &stack[len(stack)-1]
 		switch m.GetRole() {
@@ -131,27 +136,27 @@ func running(messages []*extensionv1.Message) stretch {
 		case "user":
 			kind, text := readLabel(m.GetContent())
 			switch {
-			case kind == "note" && strings.HasPrefix(text, goesOn) && len(stack) > 1:
+			case kind == "note" && strings.HasPrefix(text, resumed) && len(stack) > 1:
 				stack = stack[:len(stack)-1]
-			case aside[kind]:
+			case silentKinds[kind]:
 			case strings.HasPrefix(text, backlog):
-				above := stretch{begin: i}
+				newer := turn{begin: i}
 				for line := range strings.Lines(strings.TrimPrefix(text, backlog)) {
-					above.inputs = append(above.inputs, heard{kind, strings.TrimSpace(line)})
+					newer.inputs = append(newer.inputs, input{kind, strings.TrimSpace(line)})
 				}
-				stack = append(stack, above)
+				stack = append(stack, newer)
 			case len(top.messages) > 0 || len(top.inputs) == 0: // another turn
-				*top = stretch{begin: i, inputs: []heard{{kind, text}}}
+				*top = turn{begin: i, inputs: []input{{kind, text}}}
 			default:
-				top.inputs = append(top.inputs, heard{kind, text})
+				top.inputs = append(top.inputs, input{kind, text})
 			}
 		}
 	}
 	return stack[len(stack)-1]
 }
 
-// previous is what the user said before, if the answer to it called nothing:
-// then it may have been a question back.
+// previous returns the user's last message if it was answered without a call:
+// the answer may have been a question.
 func previous(messages []*extensionv1.Message) string {
 	for _, m := range slices.Backward(messages) {
 		switch m.GetRole() {
@@ -159,7 +164,7 @@ func previous(messages []*extensionv1.Message) string {
 			return ""
 		case "user":
 			kind, text := readLabel(m.GetContent())
-			if aside[kind] {
+			if silentKinds[kind] {
 				continue
 			}
 			if kind != "user" {
@@ -181,20 +186,14 @@ func steps(messages []*extensionv1.Message) []step {
 	var out []step
 	for _, m := range messages {
 		for _, c := range m.GetCalls() {
-			_, name, ok := strings.Cut(c.GetName(), "__")
-			if !ok {
-				if _, name, ok = strings.Cut(c.GetName(), "/"); !ok {
-					name = c.GetName()
-				}
-			}
-			s := step{tool: name, arguments: c.GetArguments()}
-			result, there := results[c.GetCallId()]
+			s := step{tool: plainName(c.GetName()), arguments: c.GetArguments()}
+			result, found := results[c.GetCallId()]
 			if result == failure+contract.SkippedCall {
-				continue // it was not run: it is called again
+				continue // it did not run: call it again
 			}
 			s.result, s.failed = strings.CutPrefix(result, failure)
-			if !there {
-				s.result, s.failed = "there is no result", true
+			if !found {
+				s.result, s.failed = "the tool returned no result", true
 			}
 			out = append(out, s)
 		}
@@ -202,7 +201,7 @@ func steps(messages []*extensionv1.Message) []step {
 	return out
 }
 
-// last returns the last step of the tool.
+// last returns the last step that called the tool.
 func (d dialog) last(tool string) (step, bool) {
 	for _, s := range slices.Backward(d.steps) {
 		if s.tool == tool {
@@ -217,15 +216,15 @@ func (d dialog) last(tool string) (step, bool) {
 var timeLine = pattern.New(`(?m)^\s*Current time: (\S+)(?: \((?:[A-Z][a-z]+, )?([A-Za-z0-9_+/-]+)\))?\s*$`)
 
 // clock reads the time and the zone from what a model is told.
-func clock(prompt string, otherwise time.Time) time.Time {
+func clock(prompt string, fallback time.Time) time.Time {
 	all := timeLine.FindAllStringSubmatch(prompt, -1)
 	if len(all) == 0 {
-		return otherwise
+		return fallback
 	}
 	m := all[len(all)-1]
 	now, err := time.Parse(time.RFC3339, m[1])
 	if err != nil {
-		return otherwise
+		return fallback
 	}
 	if zone, err := time.LoadLocation(m[2]); err == nil && m[2] != "" {
 		return now.In(zone)

@@ -9,12 +9,14 @@ import (
 	"github.com/switchboard-run/switchboard/sdk"
 )
 
-// Whatever people say and tools answer: no panic, and never an empty answer.
+// No input and no tool result leads to a panic or an empty answer.
 func FuzzComplete(f *testing.F) {
 	f.Add("Current time: 2026-03-01T09:30:00Z (UTC)", "say hi in Telegram", "list_channels", "{}", channelsJSON)
 	f.Add("", "cancel all reminders", "scheduler__list_schedules", "{}", schedulesJSON)
-	f.Add("", "[task from x]\n~~~\nPending reminder (channel: a): b\n~~~", "send_to_channel", `{"channel_id":"a"}`, `error: {"status":"failed"}`)
-	f.Add("", "remind me in 5 minutes to eat", "scheduler__schedule_once", "{}", `{"next":"2025-11-20T11:05:00Z","timezone":"No/Where"}`)
+	f.Add("", "[task from x]\n~~~\nPending reminder (channel: a): b\n~~~", "send_to_channel",
+		`{"channel_id":"a"}`, `error: {"status":"failed"}`)
+	f.Add("", "remind me in 5 minutes to eat", "scheduler__schedule_once", "{}",
+		`{"next":"2025-11-20T11:05:00Z","timezone":"No/Where"}`)
 	f.Add("", "list reminders", "scheduler__list_schedules", "[", `[{"id":"r1","next":null}]`)
 	f.Add("", "forget the kettle", "memory__recall", "{}", kettles)
 	f.Add("", "what do you remember", "memory__list_memories", "{}", `{"memories":[{"id":"m1","text":"x"}],"more":3}`)

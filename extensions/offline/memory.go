@@ -13,7 +13,7 @@ import (
 	"github.com/switchboard-run/switchboard/extensions/offline/pattern"
 )
 
-// The tools of memory by their plain names.
+// The names of memory's tools, without the extension.
 const (
 	rememberTool   = "remember"
 	recallTool     = "recall"
@@ -41,7 +41,7 @@ type memories struct {
 	More     int      `json:"more"`
 }
 
-// remember keeps something in mind. A preference may be one for a channel.
+// remember stores a memory. A preference may name a channel.
 func (d dialog) remember(w phrases, i grammar.Remember) reply {
 	arguments := map[string]any{"text": i.Text}
 	if i.Preference {
@@ -58,10 +58,14 @@ func (d dialog) remember(w phrases, i grammar.Remember) reply {
 	return d.call(w, rememberTool, arguments)
 }
 
-// channelIn is the one channel whose name or id stands in a text.
+// channelIn returns the channel whose name or id is in a text, "" if there are
+// none or several.
 func (d dialog) channelIn(text string) (id string) {
+	words := strings.FieldsFunc(text, func(r rune) bool {
+		return r != '_' && !unicode.IsLetter(r) && !unicode.IsDigit(r)
+	})
 	for _, c := range d.known() {
-		for _, word := range strings.FieldsFunc(text, func(r rune) bool { return r != '_' && !unicode.IsLetter(r) && !unicode.IsDigit(r) }) {
+		for _, word := range words {
 			if !grammar.SameChannel(word, c.ID, c.Name) {
 				continue
 			}
@@ -79,8 +83,8 @@ var (
 	preferenceChannel = pattern.New(`(?m)^- .*\(channel ([a-z][a-z0-9_]*);[^()]*\) \[[a-z0-9]+\]$`)
 )
 
-// preferred is the channel of the newest preference that names one, as memory
-// told it for this turn.
+// preferred returns the channel of the newest preference that names one, from
+// the context that memory gave for this turn.
 func preferred(messages []*extensionv1.Message) string {
 	for _, m := range messages {
 		kind, text := readLabel(m.GetContent())
@@ -96,7 +100,7 @@ func preferred(messages []*extensionv1.Message) string {
 	return ""
 }
 
-// remembered confirms it with what memory says of it.
+// remembered reports the result of remember.
 func (d dialog) remembered(w phrases, s step) string {
 	if s.failed {
 		return w.failed(s.result)
@@ -107,15 +111,15 @@ func (d dialog) remembered(w phrases, s step) string {
 	}
 	lines := []string{w.remembered(made)}
 	for _, n := range made.Notes {
-		lines = append(lines, w.note+n)
+		lines = append(lines, w.note(n))
 	}
 	if len(made.Similar) > 0 {
-		lines = append(lines, w.pick("Similar, and remembered as well:", "Похожее, тоже помню:"), w.memoryLines(made.Similar))
+		lines = append(lines, w.pick("I also remember:", "Я также помню:"), w.memoryLines(made.Similar))
 	}
 	return strings.Join(lines, "\n")
 }
 
-// readMemories are the memories that a listing tool answered.
+// readMemories reads the result of a tool that lists memories.
 func readMemories(s step) (memories, bool) {
 	var m memories
 	if json.Unmarshal([]byte(s.result), &m) != nil {
@@ -125,7 +129,7 @@ func readMemories(s step) (memories, bool) {
 	return m, true
 }
 
-// recall answers what is remembered about something, or at all.
+// recall lists the memories about something, or all.
 func (d dialog) recall(w phrases, tool string, arguments map[string]any, none string) reply {
 	s, ok := d.last(tool)
 	switch {
@@ -141,7 +145,7 @@ func (d dialog) recall(w phrases, tool string, arguments map[string]any, none st
 	case len(m.Memories) == 0:
 		return say(none)
 	}
-	text := w.pick("I remember:\n", "Я помню:\n") + w.memoryLines(m.Memories)
+	text := w.pick("Here's what I remember:\n", "Вот что я помню:\n") + w.memoryLines(m.Memories)
 	if m.More > 0 {
 		text += "\n" + fmt.Sprintf(w.pick("and %d more", "и ещё %d"), m.More)
 	}
@@ -150,12 +154,15 @@ func (d dialog) recall(w phrases, tool string, arguments map[string]any, none st
 
 var memoryID = pattern.New(`^m[a-z0-9]*[0-9][a-z0-9]*$`)
 
-// forget finds the memories that are meant and forgets them, if it is clear
-// which they are.
+// forget finds the memory by its id or words and forgets it, or asks which one
+// is meant.
 func (d dialog) forget(w phrases, i grammar.Forget) reply {
 	if i.All {
-		return say(w.pick("To have me forget everything, run `switchboard memory forget --all`. Here I forget one thing at a time.",
-			"Чтобы стереть всё, выполните `switchboard memory forget --all`. Здесь стирается по одному."))
+		return say(w.pick(
+			"In a chat I can only forget one thing at a time. To erase everything, run `switchboard memory forget "+
+				"--all`.",
+			"В чате можно стирать только по одной записи. Чтобы стереть всё, выполните `switchboard memory forget "+
+				"--all`."))
 	}
 	if id := strings.ToLower(i.Name); memoryID.MatchString(id) {
 		return d.call(w, forgetTool, map[string]any{"ids": []string{id}})
@@ -171,28 +178,29 @@ func (d dialog) forget(w phrases, i grammar.Forget) reply {
 	if !readable {
 		return say(w.failed(s.result))
 	}
-	var exact, meant []memory
+	var exact, matches []memory
 	for _, one := range m.Memories {
-		if strings.Join(split(one.Text), " ") == strings.Join(split(i.Name), " ") {
+		if slices.Equal(wordsOf(one.Text), wordsOf(i.Name)) {
 			exact = append(exact, one)
 		}
 		if mentions(one.Text, i.Name) {
-			meant = append(meant, one)
+			matches = append(matches, one)
 		}
 	}
 	if len(exact) == 1 {
-		meant = exact
+		matches = exact
 	}
-	switch len(meant) {
+	switch len(matches) {
 	case 0:
-		return say(w.knowsNothing(i.Name))
+		return say(w.noMemoriesOf(i.Name))
 	case 1:
-		return d.call(w, forgetTool, map[string]any{"ids": []string{meant[0].ID}})
+		return d.call(w, forgetTool, map[string]any{"ids": []string{matches[0].ID}})
 	}
-	return say(fmt.Sprintf(w.pick("Which one? Say for example “forget %s”.\n", "Что именно? Скажите, например, «забудь %s».\n"), meant[0].ID) + w.memoryLines(meant))
+	which := w.pick("Which one? For example, say “forget %s”.\n", "Что именно? Скажите, например, «забудь %s».\n")
+	return say(fmt.Sprintf(which, matches[0].ID) + w.memoryLines(matches))
 }
 
-// forgotten tells what became of a call that forgets.
+// forgotten reports the result of forget.
 func (d dialog) forgotten(w phrases, s step) string {
 	if s.failed {
 		return w.failed(s.result)
@@ -211,45 +219,48 @@ func (d dialog) forgotten(w phrases, s step) string {
 }
 
 func (w phrases) remembered(m memory) string {
-	format := w.pick("I will remember: %s [%s]", "Запомнено: %s [%s]")
+	format := w.pick("OK, I'll remember: %s [%s]", "Хорошо, запомню: %s [%s]")
 	switch m.Status {
 	case "updated":
-		format = w.pick("I remember it anew: %s [%s]", "Запомнено заново: %s [%s]")
+		format = w.pick("OK, I've updated that: %s [%s]", "Хорошо, обновлено: %s [%s]")
 	case "known":
-		format = w.pick("I remember that already: %s [%s]", "Это я уже помню: %s [%s]")
+		format = w.pick("I already know that: %s [%s]", "Я это уже помню: %s [%s]")
 	}
 	return fmt.Sprintf(format, m.Text, m.ID)
 }
 
-func (w phrases) knowsNothing(about string) string {
-	return fmt.Sprintf(w.pick("I remember nothing about “%s”.", "О «%s» я ничего не помню."), about)
+func (w phrases) noMemoriesOf(name string) string {
+	return fmt.Sprintf(w.pick("I don't remember anything about “%s”.", "Не помню ничего о «%s»."), name)
 }
 
 func (w phrases) memoryLines(all []memory) string {
 	lines := make([]string, len(all))
 	for k, m := range all {
-		about := []string{}
+		var details []string
 		if m.Kind == "preference" {
-			about = append(about, w.pick("preference", "предпочтение"))
+			details = append(details, w.pick("preference", "предпочтение"))
 		}
 		if m.Kind == "open" {
-			about = append(about, w.pick("open", "не сделано"))
+			details = append(details, w.pick("to do", "не сделано"))
 		}
 		if m.Due != "" {
-			about = append(about, w.pick("due ", "срок ")+m.Due)
+			details = append(details, w.pick("due ", "срок ")+m.Due)
 		}
 		if m.ChannelID != "" {
-			about = append(about, m.ChannelID)
+			details = append(details, m.ChannelID)
 		}
 		at := m.Created
 		if !m.Updated.IsZero() {
 			at = m.Updated
 		}
 		if !at.IsZero() {
-			about = append(about, fmt.Sprintf("%d %s %d", at.Day(), w.months[at.Month()-1], at.Year()))
+			details = append(details, fmt.Sprintf("%d %s %d", at.Day(), w.months[at.Month()-1], at.Year()))
 		}
-		lines[k] = fmt.Sprintf("- %s (%s) [%s]", strings.Join(strings.Fields(m.Text), " "), strings.Join(about, ", "), m.ID)
-		lines[k] = strings.Replace(lines[k], " () ", " ", 1)
+		line := "- " + strings.Join(strings.Fields(m.Text), " ")
+		if len(details) > 0 {
+			line += " (" + strings.Join(details, ", ") + ")"
+		}
+		lines[k] = line + " [" + m.ID + "]"
 	}
 	return strings.Join(lines, "\n")
 }

@@ -1,14 +1,13 @@
 // Package offline serves the model offline/grammar, which answers when no
-// language model is configured. It is no language model: it understands the
-// sentences of package grammar, English and Russian, and says so.
+// language model is configured. It understands only the English and Russian
+// sentences of package grammar, and says so.
 //
-// It works as every model does, through the tools it is offered: it asks for
-// list_channels to find the channel that was named, then for send_to_channel,
-// schedule_once, schedule_recurring, list_schedules or cancel_schedule, or for
-// remember, recall, list_memories or forget, and puts its final words together
-// from what these have answered. What a tool refuses is told as it is. It never
-// claims what no tool has confirmed, and never acts on a sentence that it
-// understood in part.
+// Like every model, it acts through tools: it calls list_channels to find a
+// channel by its name, then send_to_channel, schedule_once, schedule_recurring,
+// list_schedules, cancel_schedule, remember, recall, list_memories or forget,
+// and answers with their results. It passes on the error of a tool. It never
+// reports an action that no tool has confirmed, and never acts on a sentence
+// that it understood only partly.
 //
 // An answer follows from the request alone; nothing is kept between two. The
 // time and the zone are those of the newest line "Current time: <RFC 3339>
@@ -27,28 +26,29 @@ import (
 	"github.com/switchboard-run/switchboard/sdk"
 )
 
-// ID is the extension's id, Model its one model.
+// ID is the id of the extension, Model that of its only model.
 const (
 	ID    = "offline"
 	Model = "grammar"
 )
 
-// New is the extension, ready to be served.
+// New returns the extension.
 func New() sdk.Extension {
 	return sdk.Extension{ID: ID, Models: model{now: time.Now}}
 }
 
 type model struct{ now func() time.Time }
 
-// Complete answers with the calls to make next, or with the final text.
+// Complete answers with the next tool calls, or with the final text.
 func (m model) Complete(ctx context.Context, r *sdk.CompleteRequest, emit func(*sdk.Delta) error) error {
 	switch r.GetModel() {
 	case "", "default", Model:
 	default:
-		return fmt.Errorf("there is no model %s/%s, only %s/%s: %w", ID, r.GetModel(), ID, Model, contract.ErrNotFound)
+		return fmt.Errorf("model %s/%s: only %s/%s exists: %w", ID, r.GetModel(), ID, Model, contract.ErrNotFound)
 	}
 	if p := r.GetPurpose(); p != "" {
-		return fmt.Errorf("the offline model only answers people, it makes no %s: %w", p, contract.ErrInvalid)
+		return fmt.Errorf("model %s/%s: cannot be used for purpose %q, it only answers people: %w",
+			ID, Model, p, contract.ErrInvalid)
 	}
 	if err := ctx.Err(); err != nil {
 		return err

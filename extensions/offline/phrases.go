@@ -6,34 +6,33 @@ import (
 	"time"
 
 	"github.com/switchboard-run/switchboard/extensions/offline/grammar"
+	"github.com/switchboard-run/switchboard/extensions/offline/pattern"
 )
 
-// phrases is what the model says in one language.
+// phrases are the model's texts in one language.
 type phrases struct {
-	language   grammar.Language
-	reminder   string // before the text of one
-	note       string
-	hello      string
-	help       string
-	unknown    string
-	welcome    string
-	cannotTalk string
-
+	language    grammar.Language
+	reminder    string // before the text of a reminder
+	hello       string
+	help        string
+	unknown     string
+	welcome     string
+	noAgents    string
 	noReminders string
 	weekdays    [7]string
 	months      [12]string
 }
 
-func in(l grammar.Language) phrases {
+func phrasesIn(l grammar.Language) phrases {
 	if l == grammar.Russian {
 		return russian
 	}
 	return english
 }
 
-// words are the phrases for a text that is no sentence of a user.
-func words(text string) phrases {
-	return in(grammar.Parse(text, time.Unix(0, 0).UTC()).Language)
+// phrasesFor returns the phrases in the language of a text.
+func phrasesFor(text string) phrases {
+	return phrasesIn(grammar.Parse(text, time.Unix(0, 0).UTC()).Language)
 }
 
 func (w phrases) ru() bool { return w.language == grammar.Russian }
@@ -46,8 +45,10 @@ func (w phrases) pick(en, ru string) string {
 }
 
 const (
-	whatEN = `I am the offline model of Switchboard: a small fixed grammar, not a language model, because none is configured. Set OPENAI_API_KEY, in the environment or in secrets.env, to have one answer (OPENAI_BASE_URL and OPENAI_MODEL choose another server or model).`
-	canEN  = `Until then I understand, for example:
+	whatEN = `I'm Switchboard's offline model, not a language model: I only understand a few kinds of sentences. ` +
+		`To use a language model, set OPENAI_API_KEY in the environment or in secrets.env ` +
+		`(OPENAI_BASE_URL and OPENAI_MODEL select another server or model).`
+	canEN = `Until then, you can say, for example:
 - in 5 minutes remind me in Telegram to turn off the kettle
 - remind me tomorrow at 9 to call home
 - every Monday at 10:00 remind me of the meeting
@@ -56,8 +57,10 @@ const (
 - list reminders / cancel the reminder about the kettle
 - remember that the kettle is in the kitchen / what do you know about the kettle? / forget the kettle
 - list channels`
-	whatRU = `Я офлайн-модель Switchboard: небольшая строгая грамматика, а не языковая модель, потому что никакая не настроена. Задайте OPENAI_API_KEY в окружении или в secrets.env, и отвечать будет она (OPENAI_BASE_URL и OPENAI_MODEL выбирают другой сервер или модель).`
-	canRU  = `А пока я понимаю, например:
+	whatRU = `Я офлайн-модель Switchboard, а не языковая модель: я понимаю только несколько видов фраз. ` +
+		`Чтобы подключить языковую модель, задайте OPENAI_API_KEY в окружении или в secrets.env ` +
+		`(другой сервер или модель: OPENAI_BASE_URL и OPENAI_MODEL).`
+	canRU = `А пока можно сказать, например:
 - через 5 минут напомни мне в Telegram выключить чайник
 - напомни завтра в 9 утра позвонить домой
 - каждый понедельник в 10:00 напоминай о встрече
@@ -71,69 +74,72 @@ const (
 var english = phrases{
 	language:    grammar.English,
 	reminder:    "Reminder: ",
-	note:        "Note: ",
 	hello:       "Hello! " + whatEN + "\n\n" + canEN,
 	help:        whatEN + "\n\n" + canEN,
-	unknown:     "I did not understand that, so I did nothing. " + whatEN + "\n\n" + canEN,
-	welcome:     "You are welcome.",
-	cannotTalk:  whatEN + " I cannot answer other agents.",
-	noReminders: "There are no reminders.",
+	unknown:     "I didn't understand that, so I changed nothing. " + whatEN + "\n\n" + canEN,
+	welcome:     "You're welcome.",
+	noAgents:    whatEN + " I can't answer other agents.",
+	noReminders: "You have no reminders.",
 	weekdays:    [7]string{"Sun", "Mon", "Tue", "Wed", "Thu", "Fri", "Sat"},
-	months:      [12]string{"Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"},
+	months: [12]string{
+		"Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec",
+	},
 }
 
 var russian = phrases{
 	language:    grammar.Russian,
 	reminder:    "Напоминание: ",
-	note:        "Примечание: ",
 	hello:       "Здравствуйте! " + whatRU + "\n\n" + canRU,
 	help:        whatRU + "\n\n" + canRU,
-	unknown:     "Я этого не понимаю и ничего не сделал. " + whatRU + "\n\n" + canRU,
-	welcome:     "Пожалуйста.",
-	cannotTalk:  whatRU + " Другим агентам я отвечать не умею.",
-	noReminders: "Напоминаний нет.",
+	unknown:     "Я вас не понимаю, поэтому ничего не делаю. " + whatRU + "\n\n" + canRU,
+	welcome:     "Пожалуйста!",
+	noAgents:    whatRU + " Другим агентам я отвечать не умею.",
+	noReminders: "У вас нет напоминаний.",
 	weekdays:    [7]string{"вс", "пн", "вт", "ср", "чт", "пт", "сб"},
-	months:      [12]string{"января", "февраля", "марта", "апреля", "мая", "июня", "июля", "августа", "сентября", "октября", "ноября", "декабря"},
+	months: [12]string{
+		"января", "февраля", "марта", "апреля", "мая", "июня", "июля", "августа", "сентября", "октября", "ноября",
+		"декабря",
+	},
 }
 
 func (w phrases) noTool(tool string) string {
-	return fmt.Sprintf(w.pick("I cannot do that here: the tool %s is not available to me.", "Здесь я этого не могу: инструмент %s мне недоступен."), tool)
+	return fmt.Sprintf(w.pick("I can't do that here, because I'm not allowed to use the tool %s.",
+		"Здесь я этого не могу: мне недоступен инструмент %s."), tool)
 }
 
 func (w phrases) failed(reason string) string {
-	return fmt.Sprintf(w.pick("That did not work: %s", "Не получилось: %s"), strings.TrimSpace(reason))
+	return fmt.Sprintf(w.pick("That didn't work: %s", "Не получилось: %s"), strings.TrimSpace(reason))
 }
 
 func (w phrases) done(result string) string {
 	return fmt.Sprintf(w.pick("Done: %s", "Готово: %s"), strings.TrimSpace(result))
 }
 
-func (w phrases) undone(task string) string {
-	return fmt.Sprintf(w.pick("There is a task that I cannot do, because no language model is configured (set OPENAI_API_KEY): %s",
-		"Есть задача, которую я не могу выполнить: языковая модель не настроена (задайте OPENAI_API_KEY): %s"), strings.TrimSpace(task))
+func (w phrases) cannotDo(task string) string {
+	return fmt.Sprintf(w.pick("I can't do this task without a language model: %s\n\nTo use one, set OPENAI_API_KEY.",
+		"Эту задачу нельзя выполнить без языковой модели: %s\n\nЧтобы подключить её, задайте OPENAI_API_KEY."),
+		strings.TrimSpace(task))
 }
 
-func (w phrases) noChannel(said string, known []channel) string {
-	return fmt.Sprintf(w.pick("There is no channel “%s”, so I did nothing. ", "Канала «%s» нет, ничего не сделано. "), said) + w.channelList(known)
+func (w phrases) noChannel(name string, known []channel) string {
+	return fmt.Sprintf(w.pick("There's no channel “%s”, so I changed nothing. ",
+		"Канала «%s» нет, поэтому ничего не сделано. "), name) + w.channelList(known)
 }
 
-func (w phrases) whichChannel(said string, found []channel) string {
-	return fmt.Sprintf(w.pick("Several channels are called that (%s). Name the id: ", "Так называются несколько каналов (%s). Назовите id: "), said) + ids(found) + "."
-}
-
-func ids(list []channel) string {
-	out := make([]string, len(list))
-	for i, c := range list {
-		out[i] = c.ID
+func (w phrases) whichChannel(name string, found []channel) string {
+	ids := make([]string, len(found))
+	for i, c := range found {
+		ids[i] = c.ID
 	}
-	return strings.Join(out, ", ")
+	return fmt.Sprintf(w.pick("Several channels are called “%s”. Please use one of the ids: %s.",
+		"Есть несколько каналов «%s». Назовите один из id: %s."), name, strings.Join(ids, ", "))
 }
 
 func (w phrases) channelList(list []channel) string {
 	if len(list) == 0 {
-		return w.pick("There are no channels.", "Каналов нет.")
+		return w.pick("You have no channels.", "У вас нет каналов.")
 	}
-	lines := []string{w.pick("The channels:", "Каналы:")}
+	lines := []string{w.pick("Your channels:", "Ваши каналы:")}
 	for _, c := range list {
 		line := "- " + c.title() + " (" + c.ID + ")"
 		if r := c.readiness(); r != "" {
@@ -147,33 +153,39 @@ func (w phrases) channelList(list []channel) string {
 	return strings.Join(lines, "\n")
 }
 
-var statesRU = map[string]string{
-	"ready": "готов", "unconfigured": "не настроен", "degraded": "работает с ограничениями", "offline": "не в сети",
+// states are the states of channels, in English and in Russian.
+var states = map[string][2]string{
+	"ready":        {"ready", "готов"},
+	"unconfigured": {"not set up", "не настроен"},
+	"degraded":     {"partly working", "работает с ограничениями"},
+	"offline":      {"offline", "не в сети"},
 }
 
 func (w phrases) state(s string) string {
-	if ru := statesRU[s]; w.ru() && ru != "" {
-		return ru
+	if names, ok := states[s]; ok {
+		return w.pick(names[0], names[1])
 	}
 	return s
 }
 
-func (w phrases) sent(where string, one delivery) string {
-	if where == "" {
-		where = w.pick("all channels", "все каналы")
+func (w phrases) sent(name string, one delivery) string {
+	where := w.pick("to ", "в ") + name
+	if name == "" {
+		where = w.pick("to all channels", "во все каналы")
 	}
 	switch one.Status {
 	case "failed":
-		return fmt.Sprintf(w.pick("Not delivered to %s: %s", "Не доставлено в %s: %s"), where, one.Detail)
+		return fmt.Sprintf(w.pick("I couldn't send it %s: %s", "Не удалось отправить %s: %s"), where, one.Detail)
 	case "queued":
-		return fmt.Sprintf(w.pick("It is queued for %s and goes out as soon as that channel can deliver it.", "Сообщение поставлено в очередь в %s и уйдёт, как только канал сможет его доставить."), where)
+		return fmt.Sprintf(w.pick("I'll send it %s as soon as the channel is available.",
+			"Отправлю %s, как только канал будет доступен."), where)
 	case "delivered":
-		return fmt.Sprintf(w.pick("Done: delivered to %s.", "Готово: доставлено в %s."), where)
+		return fmt.Sprintf(w.pick("Delivered %s.", "Доставлено %s."), where)
 	}
-	return fmt.Sprintf(w.pick("Done: sent to %s.", "Готово: отправлено в %s."), where)
+	return fmt.Sprintf(w.pick("Sent %s.", "Отправлено %s."), where)
 }
 
-// at is a time for people: with the day, and the zone it is in.
+// at formats a time for people, with its day and zone.
 func (w phrases) at(t, now time.Time, zone string) string {
 	loc, err := time.LoadLocation(zone)
 	if err != nil || zone == "" {
@@ -207,32 +219,36 @@ func daysBetween(a, b time.Time) int {
 }
 
 // scheduled confirms a reminder.
-func (w phrases) scheduled(made schedule, when, where string) string {
-	text := bare(made.Message)
+func (w phrases) scheduled(made schedule, when, channel string) string {
+	text := withoutPrefix(made.Message)
 	reminds := text != made.Message
-	if where != "" {
-		where = fmt.Sprintf(w.pick(" in %s", " в %s"), where)
+	where := ""
+	switch {
+	case channel == "":
+	case reminds:
+		where = w.pick(" in ", " в ") + channel
+	default:
+		where = w.pick(" to ", " в ") + channel
 	}
 	repeats := made.Kind == "recurring"
-	var format, often string
-	if made.Timing != "" {
-		often = " " + w.rhythm(made.Timing)
+	if repeats {
+		if made.Timing != "" {
+			where += " " + w.recurrence(made.Timing)
+		}
+		when = w.pick(", first ", ", первый раз ") + when
+	} else {
+		when = " " + when
 	}
+	promise := w.pick("OK, I'll send this", "Хорошо, отправлю")
 	switch {
 	case reminds && repeats:
-		format = w.pick("Agreed. I will remind you%[2]s%[4]s, first %[1]s: %[3]s", "Хорошо. Буду напоминать%[2]s%[4]s, первый раз %[1]s: %[3]s")
+		promise = w.pick("OK, I'll remind you", "Хорошо, буду напоминать")
 	case reminds:
-		format = w.pick("Agreed. I will remind you%[2]s %[1]s: %[3]s", "Хорошо. Напомню%[2]s %[1]s: %[3]s")
+		promise = w.pick("OK, I'll remind you", "Хорошо, напомню")
 	case repeats:
-		format = w.pick("Agreed. I will send this%[2]s%[4]s, first %[1]s: %[3]s", "Хорошо. Буду отправлять%[2]s%[4]s, первый раз %[1]s: %[3]s")
-	default:
-		format = w.pick("Agreed. I will send this%[2]s %[1]s: %[3]s", "Хорошо. Отправлю%[2]s %[1]s: %[3]s")
+		promise = w.pick("OK, I'll send this", "Хорошо, буду отправлять")
 	}
-	args := []any{when, where, text}
-	if repeats {
-		args = append(args, often)
-	}
-	out := fmt.Sprintf(format, args...)
+	out := promise + where + when + ": " + text
 	if made.ID != "" {
 		out += " [" + made.ID + "]"
 	}
@@ -240,29 +256,22 @@ func (w phrases) scheduled(made schedule, when, where string) string {
 }
 
 func (w phrases) line(sc schedule, now time.Time) string {
-	parts := []string{"- " + sc.ID + ": " + bare(sc.Message)}
+	parts := []string{"- " + sc.ID + ": " + withoutPrefix(sc.Message)}
 	next := ""
 	if sc.Kind == "recurring" && sc.Timing != "" {
-		parts = append(parts, w.rhythm(sc.Timing))
+		parts = append(parts, w.recurrence(sc.Timing))
 		next = w.pick("next ", "в следующий раз ")
 	}
 	if sc.Next != nil {
 		parts = append(parts, next+w.at(*sc.Next, now, sc.Timezone))
 	}
-	if sc.State != "" && sc.State != "active" {
-		parts = append(parts, w.scheduleState(sc.State))
+	if sc.State == "paused" {
+		parts = append(parts, w.pick("paused", "приостановлено"))
 	}
 	if sc.ChannelID != "" {
 		parts = append(parts, sc.ChannelID)
 	}
 	return strings.Join(parts, ", ")
-}
-
-func (w phrases) scheduleState(s string) string {
-	if w.ru() && s == "paused" {
-		return "приостановлено"
-	}
-	return s
 }
 
 func (w phrases) lines(list []schedule, now time.Time) string {
@@ -277,15 +286,17 @@ func (w phrases) reminderList(list []schedule, now time.Time) string {
 	if len(list) == 0 {
 		return w.noReminders
 	}
-	return w.pick("The reminders:\n", "Напоминания:\n") + w.lines(list, now)
+	return w.pick("Your reminders:\n", "Ваши напоминания:\n") + w.lines(list, now)
 }
 
 func (w phrases) noSuchReminder(name string, list []schedule, now time.Time) string {
-	return fmt.Sprintf(w.pick("No reminder fits “%s”. There are:\n", "Напоминания «%s» нет. Есть:\n"), name) + w.lines(list, now)
+	return fmt.Sprintf(w.pick("I couldn't find a reminder “%s”. Your reminders:\n",
+		"Напоминание «%s» не найдено. Ваши напоминания:\n"), name) + w.lines(list, now)
 }
 
 func (w phrases) whichReminder(list []schedule, now time.Time) string {
-	return fmt.Sprintf(w.pick("Which one? Say for example “cancel %s”.\n", "Какое? Скажите, например, «отмени %s».\n"), list[0].ID) + w.lines(list, now)
+	return fmt.Sprintf(w.pick("Which one? For example, say “cancel %s”.\n",
+		"Какое именно? Скажите, например, «отмени %s».\n"), list[0].ID) + w.lines(list, now)
 }
 
 func (w phrases) cancelled(name string) string {
@@ -293,9 +304,41 @@ func (w phrases) cancelled(name string) string {
 }
 
 func (w phrases) tooLate(name string) string {
-	return fmt.Sprintf(w.pick("Too late, it has been delivered already: %s", "Поздно, уже доставлено: %s"), name)
+	return fmt.Sprintf(w.pick("It's too late to cancel this, it was already sent: %s",
+		"Отменить уже нельзя, напоминание отправлено: %s"), name)
 }
 
 func (w phrases) moreLeft(n int) string {
-	return fmt.Sprintf(w.pick("%d more are left: say it again to cancel them.", "Осталось ещё %d: повторите, чтобы отменить и их."), n)
+	return fmt.Sprintf(w.pick("%d more to go. Say it again to cancel them too.",
+		"Осталось ещё %d. Повторите, чтобы отменить и их."), n)
+}
+
+// notesRU are the notes of the scheduler and of memory in Russian.
+var notesRU = []struct {
+	note *pattern.Pattern
+	text string
+}{
+	{pattern.New(`^times are in UTC`),
+		"время указано по UTC. Чтобы изменить часовой пояс, задайте timezone в config.yaml"},
+	{pattern.New(`^channel (\S+) is not ready`), "канал %s сейчас не готов, сообщения подождут"},
+	{pattern.New(`^channel (\S+) is not set up`), "канал %s ещё не настроен, туда пока ничего нельзя отправить"},
+	{pattern.New(`^the clocks skip (\S+)`),
+		"в этот день переводят часы, и времени %s не будет. Сработает позже, как только это возможно"},
+	{pattern.New(`^the clocks show (\S+) twice`),
+		"в этот день переводят часы, и время %s будет дважды. Сработает в первый раз"},
+}
+
+// note is a note about a result.
+func (w phrases) note(text string) string {
+	if !w.ru() {
+		return "Note: " + text
+	}
+	for _, n := range notesRU {
+		if m := n.note.FindStringSubmatch(text); len(m) == 2 {
+			return "Примечание: " + fmt.Sprintf(n.text, m[1])
+		} else if m != nil {
+			return "Примечание: " + n.text
+		}
+	}
+	return "Примечание: " + text
 }

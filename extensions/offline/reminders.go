@@ -2,6 +2,7 @@ package offline
 
 import (
 	"encoding/json"
+	"slices"
 	"strings"
 	"time"
 	"unicode"
@@ -10,7 +11,8 @@ import (
 	"github.com/switchboard-run/switchboard/extensions/offline/grammar"
 )
 
-// schedule is one entry of list_schedules, and the result of creating one.
+// schedule is one entry of list_schedules, and the result of schedule_once and
+// schedule_recurring.
 type schedule struct {
 	ID        string     `json:"id"`
 	Kind      string     `json:"kind"`
@@ -37,8 +39,8 @@ func (d dialog) remind(w phrases, i grammar.Remind) reply {
 		}
 		channelID = id
 	case i.MayNameChannel && !listed:
-		// "Put the milk in the fridge": is there a channel of that name? With the
-		// list the sentence is read again.
+		// "Put the milk in the fridge" may name a channel: get the list, then
+		// parse the sentence again.
 		if c, ok := d.prepare(listChannels, struct{}{}); ok {
 			return reply{calls: []call{c}}
 		}
@@ -71,14 +73,14 @@ func (d dialog) remind(w phrases, i grammar.Remind) reply {
 	return d.call(w, tool, arguments)
 }
 
-// addZone names the zone that the times were read in, if it has a name.
+// addZone adds the zone of the times, if it has a name.
 func (d dialog) addZone(arguments map[string]any) {
 	if name := d.now.Location().String(); name != "" && name != "Local" && name != "UTC" {
 		arguments["timezone"] = name
 	}
 }
 
-// scheduled confirms a reminder with what the scheduler says of it.
+// scheduled reports the result of scheduling a reminder.
 func (d dialog) scheduled(w phrases, s step) string {
 	if s.failed {
 		return w.failed(s.result)
@@ -93,13 +95,13 @@ func (d dialog) scheduled(w phrases, s step) string {
 	}
 	lines := []string{w.scheduled(made, w.at(*made.Next, d.now, made.Timezone), where)}
 	for _, n := range made.Notes {
-		lines = append(lines, w.note+n)
+		lines = append(lines, w.note(n))
 	}
 	return strings.Join(lines, "\n")
 }
 
-// schedules are the reminders of people in the result of list_schedules: what a
-// manifest declares is none.
+// schedules reads the reminders of people from the result of list_schedules,
+// without the schedules that manifests declare.
 func (d dialog) schedules(s step) ([]schedule, bool) {
 	var listing struct {
 		Schedules []schedule `json:"schedules"`
@@ -118,7 +120,7 @@ func (d dialog) schedules(s step) ([]schedule, bool) {
 	return own, true
 }
 
-// list answers which reminders there are.
+// list lists the reminders.
 func (d dialog) list(w phrases) reply {
 	s, ok := d.last(listSchedules)
 	switch {
@@ -130,17 +132,18 @@ func (d dialog) list(w phrases) reply {
 	own, readable := d.schedules(s)
 	switch {
 	case !readable && strings.TrimSpace(s.result) == "":
-		return say(w.failed(w.pick("the tool answered nothing", "инструмент ничего не ответил")))
+		return say(w.failed(w.pick("the scheduler sent an empty answer.", "планировщик прислал пустой ответ.")))
 	case !readable:
 		return say(s.result)
 	}
 	return say(w.reminderList(own, d.now))
 }
 
-// atOnce bounds the calls of one answer.
-const atOnce = 20
+// maxCancels is the most reminders that one request cancels.
+const maxCancels = 20
 
-// cancel finds the reminders that are meant and cancels them.
+// cancel finds the reminders by their ids or words and cancels them, or asks
+// which one is meant.
 func (d dialog) cancel(w phrases, i grammar.Cancel) reply {
 	s, ok := d.last(listSchedules)
 	switch {
@@ -153,17 +156,17 @@ func (d dialog) cancel(w phrases, i grammar.Cancel) reply {
 	if !readable {
 		return say(w.failed(s.result))
 	}
-	meant := choose(own, i)
+	matches := match(own, i)
 	switch {
 	case len(own) == 0:
 		return say(w.noReminders)
-	case len(meant) == 0:
+	case len(matches) == 0:
 		return say(w.noSuchReminder(i.Name, own, d.now))
-	case len(meant) > 1 && !i.All:
-		return say(w.whichReminder(meant, d.now))
+	case len(matches) > 1 && !i.All:
+		return say(w.whichReminder(matches, d.now))
 	}
 	var r reply
-	for _, sc := range meant[:min(len(meant), atOnce)] {
+	for _, sc := range matches[:min(len(matches), maxCancels)] {
 		c, ok := d.prepare(cancelSchedule, map[string]any{"id": sc.ID})
 		if !ok {
 			return say(w.noTool(cancelSchedule))
@@ -173,18 +176,19 @@ func (d dialog) cancel(w phrases, i grammar.Cancel) reply {
 	return r
 }
 
-// choose finds the reminders that a name means: by id, by the number in the
-// id, or by words that all stand in its text.
-func choose(own []schedule, i grammar.Cancel) []schedule {
+// match finds the reminders that a name means: by id, by the number in the id,
+// by the whole text, or by words of the text.
+func match(own []schedule, i grammar.Cancel) []schedule {
 	if i.All || i.Name == "" {
 		return own
 	}
 	var byWords []schedule
 	for _, sc := range own {
-		if strings.EqualFold(sc.ID, i.Name) || strings.EqualFold(strings.TrimLeftFunc(sc.ID, unicode.IsLetter), i.Name) {
+		if strings.EqualFold(sc.ID, i.Name) || strings.EqualFold(strings.TrimLeftFunc(sc.ID, unicode.IsLetter),
+			i.Name) {
 			return []schedule{sc}
 		}
-		if strings.EqualFold(bare(sc.Message), i.Name) {
+		if strings.EqualFold(withoutPrefix(sc.Message), i.Name) {
 			return []schedule{sc}
 		}
 		if mentions(sc.Message, i.Name) {
@@ -194,20 +198,16 @@ func choose(own []schedule, i grammar.Cancel) []schedule {
 	return byWords
 }
 
-// mentions reports whether all words of name stand in the text, compared by
-// their beginnings, so that "чайнике" is found in "выключить чайник".
+// mentions reports whether the text has all words of name, whatever their
+// endings: "выключить чайник" mentions "чайнике".
 func mentions(text, name string) bool {
-	have := split(text)
+	words := wordsOf(text)
 	found := 0
-	for _, w := range split(name) {
+	for _, w := range wordsOf(name) {
 		if utf8.RuneCountInString(w) < 3 || w == "the" || w == "про" {
 			continue
 		}
-		ok := false
-		for _, h := range have {
-			ok = ok || alike(w, h)
-		}
-		if !ok {
+		if !slices.ContainsFunc(words, func(word string) bool { return sameStem(w, word) }) {
 			return false
 		}
 		found++
@@ -215,12 +215,15 @@ func mentions(text, name string) bool {
 	return found > 0
 }
 
-func split(text string) []string {
-	return strings.FieldsFunc(strings.ReplaceAll(strings.ToLower(text), "ё", "е"), func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsDigit(r) })
+// wordsOf returns the words of a text in lower case.
+func wordsOf(text string) []string {
+	return strings.FieldsFunc(strings.ReplaceAll(strings.ToLower(text), "ё", "е"), func(r rune) bool {
+		return !unicode.IsLetter(r) && !unicode.IsDigit(r)
+	})
 }
 
-// alike compares two words without an ending of up to two letters.
-func alike(a, b string) bool {
+// sameStem reports whether two words differ only in endings of up to two letters.
+func sameStem(a, b string) bool {
 	x, y := []rune(a), []rune(b)
 	n := 0
 	for n < len(x) && n < len(y) && x[n] == y[n] {
@@ -229,7 +232,7 @@ func alike(a, b string) bool {
 	return n >= 3 && len(x)-n <= 2 && len(y)-n <= 2
 }
 
-// cancelled tells what became of the calls that cancel.
+// cancelled reports the results of the cancel_schedule calls.
 func (d dialog) cancelled(w phrases) string {
 	var lines []string
 	names := map[string]string{}
@@ -238,7 +241,7 @@ func (d dialog) cancelled(w phrases) string {
 		own, _ := d.schedules(s)
 		left = len(own)
 		for _, sc := range own {
-			names[sc.ID] = bare(sc.Message)
+			names[sc.ID] = withoutPrefix(sc.Message)
 		}
 	}
 	count := 0
@@ -250,7 +253,7 @@ func (d dialog) cancelled(w phrases) string {
 		var arguments struct {
 			ID string `json:"id"`
 		}
-		_ = json.Unmarshal(s.arguments, &arguments) // our own
+		_ = json.Unmarshal(s.arguments, &arguments) // written by this package
 		name := arguments.ID
 		if n := names[arguments.ID]; n != "" {
 			name = n
@@ -264,14 +267,14 @@ func (d dialog) cancelled(w phrases) string {
 			lines = append(lines, w.cancelled(name))
 		}
 	}
-	if count == atOnce && left > atOnce {
-		lines = append(lines, w.moreLeft(left-atOnce))
+	if count == maxCancels && left > maxCancels {
+		lines = append(lines, w.moreLeft(left-maxCancels))
 	}
 	return strings.Join(lines, "\n")
 }
 
-// bare is a message without the word that marks it as a reminder.
-func bare(message string) string {
+// withoutPrefix removes the word that marks a message as a reminder.
+func withoutPrefix(message string) string {
 	for _, w := range []phrases{english, russian} {
 		if rest, ok := strings.CutPrefix(message, w.reminder); ok {
 			return rest

@@ -15,18 +15,18 @@ import (
 
 var errEOF = io.EOF
 
-// Limits of one answer: beyond them something is wrong with the server.
+// The limits of one answer.
 const (
 	maxText      = 4 << 20
 	maxArguments = 1 << 20
 )
 
-// emitError is an error of the one who receives the answer, not of the server.
+// emitError is an error of emit, not of the server.
 type emitError struct{ err error }
 
 func (e *emitError) Error() string { return e.err.Error() }
 
-// answer puts one answer together from the chunks of a stream.
+// answer assembles one answer from the chunks of a stream.
 type answer struct {
 	emit     func(*sdk.Delta) error
 	model    string
@@ -42,12 +42,12 @@ type answer struct {
 }
 
 type call struct {
-	index     int // as the server counts; -1 if it does not
+	index     int // from the server; -1 if it sends none
 	id, name  string
 	arguments []byte
 }
 
-// add takes one chunk: text goes on at once, calls wait until they are whole.
+// add adds one chunk. It passes on text at once, and collects calls.
 func (a *answer) add(chunk *api.ChatCompletionStreamResponse) error {
 	if u := chunk.Usage; u != nil {
 		a.usage = &sdk.Usage{InputTokens: int64(u.PromptTokens), OutputTokens: int64(u.CompletionTokens)}
@@ -58,7 +58,7 @@ func (a *answer) add(chunk *api.ChatCompletionStreamResponse) error {
 	for i := range chunk.Choices {
 		c := &chunk.Choices[i]
 		if c.Index != 0 {
-			continue // one answer was asked for
+			continue // only one choice was requested
 		}
 		text := c.Delta.Content
 		if c.Delta.Refusal != "" {
@@ -91,7 +91,7 @@ func (a *answer) say(text string) error {
 		return nil
 	}
 	if a.text += len(text); a.text > maxText {
-		return fmt.Errorf("%w: its text is longer than %d bytes", errRubbish, maxText)
+		return fmt.Errorf("%w: text is longer than %d bytes", errInvalid, maxText)
 	}
 	return a.pass(&sdk.Delta{Text: text})
 }
@@ -107,8 +107,8 @@ func (a *answer) pass(d *sdk.Delta) error {
 	return nil
 }
 
-// call takes a fragment of a call. Servers that do not count their calls, or
-// count them all as the first, are told apart by the id.
+// call adds a fragment of a call. Some servers send no index, or the same for all
+// calls: then a new id starts a new call.
 func (a *answer) call(t *api.ToolCall) error {
 	index := -1
 	if t.Index != nil {
@@ -123,7 +123,7 @@ func (a *answer) call(t *api.ToolCall) error {
 	}
 	if c == nil || (t.ID != "" && c.id != "" && t.ID != c.id) {
 		if len(a.calls) >= a.maxCalls {
-			return fmt.Errorf("%w: it calls more than %d tools at once", errRubbish, a.maxCalls)
+			return fmt.Errorf("%w: more than %d calls", errInvalid, a.maxCalls)
 		}
 		a.calls = append(a.calls, call{index: index})
 		c = &a.calls[len(a.calls)-1]
@@ -135,14 +135,14 @@ func (a *answer) call(t *api.ToolCall) error {
 		c.name = t.Function.Name
 	}
 	if a.arguments += len(t.Function.Arguments); a.arguments > maxArguments {
-		return fmt.Errorf("%w: the arguments of its calls are longer than %d bytes", errRubbish, maxArguments)
+		return fmt.Errorf("%w: arguments of calls are longer than %d bytes", errInvalid, maxArguments)
 	}
 	c.arguments = append(c.arguments, t.Function.Arguments...)
 	return nil
 }
 
-// end finishes the answer. Without a reason for its end it was cut off, and no
-// call of it counts.
+// end finishes the answer. Without a finish reason it was cut off, and its calls
+// are not passed on.
 func (a *answer) end() error {
 	if a.finish == "" {
 		return errCutOff
@@ -152,14 +152,15 @@ func (a *answer) end() error {
 		if len(bytes.TrimSpace(c.arguments)) == 0 {
 			c.arguments = []byte("{}")
 		}
-		if err := a.pass(&sdk.Delta{Call: &busv1.Call{ProviderId: c.id, Name: c.name, Arguments: c.arguments}}); err != nil {
+		call := &busv1.Call{ProviderId: c.id, Name: c.name, Arguments: c.arguments}
+		if err := a.pass(&sdk.Delta{Call: call}); err != nil {
 			return err
 		}
 	}
 	return a.pass(&sdk.Delta{Usage: a.usage, Finish: a.reason()})
 }
 
-// spent tells what an answer took that has failed, if the server has said so.
+// spent passes on the token counts of a failed answer, if the server sent them.
 func (a *answer) spent() error {
 	if !a.started || a.usage == nil {
 		return nil
@@ -167,7 +168,7 @@ func (a *answer) spent() error {
 	return a.emit(&sdk.Delta{Usage: a.usage})
 }
 
-// reason is the reason for the end in the contract's words.
+// reason returns the contract's finish reason.
 func (a *answer) reason() string {
 	switch {
 	case a.refused || a.finish == string(api.FinishReasonContentFilter):
@@ -181,15 +182,15 @@ func (a *answer) reason() string {
 	}
 }
 
-// What can be wrong with an answer.
+// Errors of an answer.
 var (
-	errRubbish = errors.New("the answer makes no sense")
+	errInvalid = errors.New("invalid answer")
 	errCutOff  = errors.New("the answer was cut off")
-	errNoSSE   = errors.New("the answer is no stream of events")
+	errNoSSE   = errors.New("the answer is not an event stream")
 )
 
-// checkContentType refuses what cannot be a stream of events: the page of a
-// proxy, or of a server that is none.
+// checkContentType refuses an answer that is not an event stream, such as the
+// page of a proxy.
 func checkContentType(t string) error {
 	for _, wrong := range []string{"text/html", "application/json", "application/xml", "text/xml", "image/"} {
 		if strings.HasPrefix(t, wrong) {

@@ -13,13 +13,13 @@ import (
 	"github.com/switchboard-run/switchboard/contract/extensionv1"
 )
 
-// A request is encoded here and not by the library, which goes through all of it
-// by reflection several times: with twenty tools and a hundred messages that was
-// a third of what an answer cost all processes together.
+// This package encodes requests itself. The library uses reflection several times:
+// with twenty tools and a hundred messages, that took a third of the CPU time of an
+// answer in all processes.
 
 type bodyKey struct{}
 
-// withBody has retrying send this body in place of the one that the library made.
+// withBody makes retrying send this body instead of the library's.
 func withBody(ctx context.Context, body []byte) context.Context {
 	return context.WithValue(ctx, bodyKey{}, body)
 }
@@ -94,18 +94,18 @@ func appendMessage(b []byte, m *api.ChatCompletionMessage) []byte {
 
 // appendString appends text as a JSON string.
 func appendString(b []byte, text string) []byte {
-	b, _ = jsontext.AppendQuote(b, utf8Text(text)) // fails for invalid UTF-8 only
+	b, _ = jsontext.AppendQuote(b, utf8Text(text)) // fails only for invalid UTF-8
 	return b
 }
 
-// manyToolsets is how many lists of tools are kept encoded: agents have one each,
-// which stays the same from step to step.
-const manyToolsets = 8
+// maxToolsets is the size of the cache: each agent has one list of tools, which
+// stays the same from step to step.
+const maxToolsets = 8
 
-// toolsets keeps lists of tools as they are sent. It is safe for concurrent use.
+// toolsets caches encoded lists of tools. It is safe for concurrent use.
 type toolsets struct {
 	mu   sync.Mutex
-	kept []toolset // the one used last comes first
+	kept []toolset // the most recently used first
 }
 
 type toolset struct {
@@ -113,7 +113,7 @@ type toolset struct {
 	json  []byte
 }
 
-// encoded is a list of tools as JSON; nil if there are none.
+// encoded returns a list of tools as JSON, or nil if it is empty.
 func (t *toolsets) encoded(tools []*extensionv1.Tool) ([]byte, error) {
 	if len(tools) == 0 {
 		return nil, nil
@@ -132,19 +132,21 @@ func (t *toolsets) encoded(tools []*extensionv1.Tool) ([]byte, error) {
 		return nil, err
 	}
 	t.kept = slices.Insert(t.kept, 0, toolset{tools, encoded})
-	t.kept = t.kept[:min(len(t.kept), manyToolsets)]
+	t.kept = t.kept[:min(len(t.kept), maxToolsets)]
 	return encoded, nil
 }
 
-// sameTool reports whether a model is told the same of both.
+// sameTool reports whether both tools have the same encoding.
 func sameTool(a, b *extensionv1.Tool) bool {
-	return a.GetName() == b.GetName() && a.GetDescription() == b.GetDescription() && string(a.GetSchema()) == string(b.GetSchema())
+	return a.GetName() == b.GetName() && a.GetDescription() == b.GetDescription() &&
+		string(a.GetSchema()) == string(b.GetSchema())
 }
 
 func functions(tools []*extensionv1.Tool) []api.Tool {
 	out := make([]api.Tool, 0, len(tools))
 	for _, t := range tools {
-		f := &api.FunctionDefinition{Name: t.GetName(), Description: t.GetDescription(), Parameters: json.RawMessage(t.GetSchema())}
+		f := &api.FunctionDefinition{Name: t.GetName(), Description: t.GetDescription(),
+			Parameters: json.RawMessage(t.GetSchema())}
 		if len(t.GetSchema()) == 0 {
 			f.Parameters = json.RawMessage(`{"type":"object","properties":{}}`)
 		}

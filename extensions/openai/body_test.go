@@ -10,19 +10,21 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/switchboard-run/switchboard/contract/extensionv1"
+	"github.com/switchboard-run/switchboard/internal/seed"
 )
 
-// What is encoded here says the same as what the library makes of it.
+// The encoding is equivalent to the library's.
 func TestARequestIsEncodedAsTheLibraryDoes(t *testing.T) {
 	t.Parallel()
 	text := rapid.OneOf(rapid.String(), rapid.SampledFrom([]string{
 		"", "a\"b\\c", "line\nand\ttab\r\x00\x1f\x7f", "кот 🐈 \u2028 <b>&</b>", "not\xffvalid",
 	}))
 	some := text.Filter(func(s string) bool { return s != "" })
-	rapid.Check(t, func(t *rapid.T) {
+	seed.Check(t, func(t *rapid.T) {
 		r := api.ChatCompletionRequest{Model: text.Draw(t, "model")}
 		for range rapid.IntRange(0, 5).Draw(t, "messages") {
-			m := api.ChatCompletionMessage{Role: text.Draw(t, "role"), Content: text.Draw(t, "content"), ToolCallID: text.Draw(t, "call")}
+			m := api.ChatCompletionMessage{Role: text.Draw(t, "role"), Content: text.Draw(t, "content"),
+				ToolCallID: text.Draw(t, "call")}
 			for range rapid.IntRange(0, 3).Draw(t, "calls") {
 				m.ToolCalls = append(m.ToolCalls, api.ToolCall{ID: some.Draw(t, "id"), Type: api.ToolTypeFunction,
 					Function: api.FunctionCall{Name: some.Draw(t, "name"), Arguments: some.Draw(t, "arguments")}})
@@ -36,12 +38,13 @@ func TestARequestIsEncodedAsTheLibraryDoes(t *testing.T) {
 		case rapid.Bool().Draw(t, "new limit"):
 			r.MaxCompletionTokens = n
 		default:
-			r.MaxTokens = n //nolint:staticcheck // it is what most servers know
+			r.MaxTokens = n //nolint:staticcheck // most other servers support only this
 		}
 		var tools []*extensionv1.Tool
 		for range rapid.IntRange(0, 3).Draw(t, "tools") {
 			schema := rapid.SampledFrom([]string{"", `{"type": "object"}`, `{ "a": [1, "<x>"] }`}).Draw(t, "schema")
-			tools = append(tools, &extensionv1.Tool{Name: text.Draw(t, "tool"), Description: text.Draw(t, "description"), Schema: []byte(schema)})
+			tools = append(tools, &extensionv1.Tool{Name: text.Draw(t, "tool"),
+				Description: text.Draw(t, "description"), Schema: []byte(schema)})
 		}
 		encoded, err := (&toolsets{}).encoded(tools)
 		if err != nil {
@@ -57,7 +60,7 @@ func TestARequestIsEncodedAsTheLibraryDoes(t *testing.T) {
 			t.Fatal(err)
 		}
 		if diff := cmp.Diff(decoded(t, want), decoded(t, got)); diff != "" {
-			t.Errorf("it is not what the library sends (-want +got):\n%s", diff)
+			t.Errorf("the encoding differs from the library's (-want +got):\n%s", diff)
 		}
 	})
 }
@@ -85,15 +88,15 @@ func TestToolsAreEncodedOnceAndAgainWhenTheyChange(t *testing.T) {
 		}
 		return string(b)
 	}
-	for i := range 3 * manyToolsets {
+	for i := range 3 * maxToolsets {
 		first := say(strings.Repeat("x", i+1))
 		if again := say(strings.Repeat("x", i+1)); again != first {
 			t.Errorf("said again: %s, not %s", again, first)
 		}
 	}
 	say("x")
-	if len(s.kept) != manyToolsets {
-		t.Errorf("%d lists are kept, want %d", len(s.kept), manyToolsets)
+	if len(s.kept) != maxToolsets {
+		t.Errorf("%d lists are kept, want %d", len(s.kept), maxToolsets)
 	}
 	shorter, err := s.encoded(list("x")[:1])
 	if err != nil || strings.Contains(string(shorter), "listen") {

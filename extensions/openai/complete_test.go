@@ -35,27 +35,29 @@ func TestText(t *testing.T) {
 		t.Errorf("usage %v", h.usage)
 	}
 	r := s.Requests()[0]
-	if r.Model != "gpt-test" || !r.Stream || r.Last("user") != "hello" || r.Header.Get("Authorization") != "Bearer "+testKey {
+	if r.Model != "gpt-test" || !r.Stream || r.Last("user") != "hello" ||
+		r.Header.Get("Authorization") != "Bearer "+testKey {
 		t.Errorf("request %+v", r)
 	}
 }
 
-// The end of an answer comes behind its last chunk: who stops there makes a new
-// connection for each completion.
+// An answer ends after its last chunk. A client that stops reading at the last
+// chunk needs a new connection for each completion.
 func TestConnectionsAreUsedAgain(t *testing.T) {
 	t.Parallel()
 	heard, from := make(chan struct{}, 1), make(chan string, 1)
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		from <- r.RemoteAddr
 		w.Header().Set("Content-Type", "text/event-stream")
-		fmt.Fprint(w, `data: {"choices":[{"index":0,"delta":{"content":"hi"},"finish_reason":"stop"}]}`+"\n\ndata: [DONE]\n\n")
+		fmt.Fprint(w, `data: {"choices":[{"index":0,"delta":{"content":"hi"},`+
+			`"finish_reason":"stop"}]}`+"\n\ndata: [DONE]\n\n")
 		_ = http.NewResponseController(w).Flush()
 		<-heard
 	}))
 	defer s.Close()
 	p := connect(t, Config{BaseURL: s.URL})
 	seen := map[string]bool{}
-	for range 100 { // the end of one may come behind the beginning of the next, so two can take turns
+	for range 100 { // one may end after the next has begun, so two connections can alternate
 		if _, err := complete(t, p, ask("hello")); err != nil {
 			t.Fatal(err)
 		}
@@ -75,7 +77,8 @@ func TestCalls(t *testing.T) {
 	p := connect(t, Config{BaseURL: s.BaseURL()})
 	s.Queue(openaitest.Answer{Text: "One moment.", Calls: []openaitest.Call{
 		{ID: "call_a", Name: "list_channels", Arguments: ""},
-		{ID: "call_b", Name: "send_to_channel", Arguments: `{"channel_id": "telegram_channel", "text": "Привет"}`},
+		{ID: "call_b", Name: "send_to_channel",
+			Arguments: `{"channel_id": "telegram_channel", "text": "Привет"}`},
 	}})
 	h, err := complete(t, p, ask("hi"))
 	if err != nil {
@@ -84,16 +87,17 @@ func TestCalls(t *testing.T) {
 	if h.text != "One moment." || h.finish != "tool_calls" || len(h.calls) != 2 {
 		t.Fatalf("heard %+v", h)
 	}
-	if c := h.calls[0]; c.GetProviderId() != "call_a" || c.GetName() != "list_channels" || string(c.GetArguments()) != "{}" {
+	if c := h.calls[0]; c.GetProviderId() != "call_a" || c.GetName() != "list_channels" ||
+		string(c.GetArguments()) != "{}" {
 		t.Errorf("first call %v", c)
 	}
-	if c := h.calls[1]; c.GetProviderId() != "call_b" || string(c.GetArguments()) != `{"channel_id": "telegram_channel", "text": "Привет"}` {
+	if c := h.calls[1]; c.GetProviderId() != "call_b" ||
+		string(c.GetArguments()) != `{"channel_id": "telegram_channel", "text": "Привет"}` {
 		t.Errorf("second call %v", c)
 	}
 }
 
-// The fake checks what the real API checks, so that an accepted request is one
-// that is accepted there.
+// The fake makes the checks of the real API, so the API accepts what it accepts.
 func TestWholeDialog(t *testing.T) {
 	t.Parallel()
 	s := openaitest.New(t)
@@ -105,7 +109,7 @@ func TestWholeDialog(t *testing.T) {
 		Messages: []*extensionv1.Message{
 			{Role: "system", Content: "Be brief."},
 			{Role: "user", Content: ""},
-			{Role: "assistant"}, // nothing was said
+			{Role: "assistant"}, // no content
 			{Role: "user", Content: "go on \xff"},
 			{Role: "assistant", Calls: []*busv1.Call{
 				{CallId: "session/with:odd#characters", Name: "core/list_channels", Arguments: []byte(`{`)},
@@ -118,7 +122,8 @@ func TestWholeDialog(t *testing.T) {
 			{Role: "user", Content: "and now?"},
 		},
 		Tools: []*extensionv1.Tool{
-			{Name: "list_channels", Description: "d", Schema: []byte(`{"type":"object","properties":{"a":{"type":"array","items":{"type":"string"}}}}`)},
+			{Name: "list_channels", Description: "d",
+				Schema: []byte(`{"type":"object","properties":{"a":{"type":"array","items":{"type":"string"}}}}`)},
 			{Name: "list_agents"},
 		},
 		MaxTokens: 100,
@@ -174,7 +179,7 @@ func TestDefaultModel(t *testing.T) {
 	}
 }
 
-// What a model says is passed on as it said it, or is an error; nothing panics.
+// The model's output is passed on unchanged, or is an error. None panics.
 func TestRubbishOfTheModel(t *testing.T) {
 	t.Parallel()
 	many := make([]openaitest.Call, DefaultMaxCalls+1)
@@ -191,15 +196,18 @@ func TestRubbishOfTheModel(t *testing.T) {
 		fails  bool
 		want   string // calls, then finish
 	}{
-		{name: "arguments that are no JSON", answer: openaitest.CallTool("send_to_channel", `{"text": "hal`), want: `send_to_channel({"text": "hal) tool_calls`},
-		{name: "call of no name", answer: openaitest.CallTool("", "{}"), want: `({}) tool_calls`},
+		{name: "arguments that are not JSON", answer: openaitest.CallTool("send_to_channel", `{"text": "hal`),
+			want: `send_to_channel({"text": "hal) tool_calls`},
+		{name: "call without a name", answer: openaitest.CallTool("", "{}"), want: `({}) tool_calls`},
 		{name: "empty answer", answer: openaitest.Answer{}, want: "stop"},
 		{name: "cut at its limit", answer: openaitest.Answer{Text: "and so", Finish: "length"}, want: "length"},
 		{name: "filtered", answer: openaitest.Answer{Finish: "content_filter"}, want: "refusal"},
-		{name: "refusal", answer: sse(`{"choices":[{"index":0,"delta":{"refusal":"I will not."}}]}`, `{"choices":[{"index":0,"delta":{},"finish_reason":"stop"}]}`), want: "refusal"},
+		{name: "refusal", answer: sse(`{"choices":[{"index":0,"delta":{"refusal":"I will not."}}]}`,
+			`{"choices":[{"index":0,"delta":{},"finish_reason":"stop"}]}`), want: "refusal"},
 		{name: "too many calls", answer: openaitest.Answer{Calls: many}, fails: true, kind: BadAnswer},
 		{name: "calls that are not counted", answer: sse(
-			`{"choices":[{"delta":{"tool_calls":[{"id":"a","function":{"name":"one","arguments":"{}"}},{"id":"b","function":{"name":"two","arguments":"{}"}}]}}]}`,
+			`{"choices":[{"delta":{"tool_calls":[{"id":"a","function":{"name":"one","arguments":"{}"}},{"id":"b",`+
+				`"function":{"name":"two","arguments":"{}"}}]}}]}`,
 			`{"choices":[{"delta":{},"finish_reason":"stop"}]}`), want: "one({}) two({}) tool_calls"},
 		{name: "calls that are all the first", answer: sse(
 			`{"choices":[{"delta":{"tool_calls":[{"index":0,"id":"a","function":{"name":"one","arguments":"{}"}}]}}]}`,
@@ -208,17 +216,23 @@ func TestRubbishOfTheModel(t *testing.T) {
 		{name: "calls that are mixed", answer: sse(
 			`{"choices":[{"delta":{"tool_calls":[{"index":0,"id":"a","function":{"name":"one","arguments":""}}]}}]}`,
 			`{"choices":[{"delta":{"tool_calls":[{"index":1,"id":"b","function":{"name":"two","arguments":""}}]}}]}`,
-			`{"choices":[{"delta":{"tool_calls":[{"index":0,"function":{"arguments":"{\"a\":"}},{"index":1,"function":{"arguments":"{\"b\":"}}]}}]}`,
-			`{"choices":[{"delta":{"tool_calls":[{"index":1,"function":{"arguments":"2}"}},{"index":0,"function":{"arguments":"1}"}}]}}]}`,
+			`{"choices":[{"delta":{"tool_calls":[{"index":0,"function":{"arguments":"{\"a\":"}},{"index":1,`+
+				`"function":{"arguments":"{\"b\":"}}]}}]}`,
+			`{"choices":[{"delta":{"tool_calls":[{"index":1,"function":{"arguments":"2}"}},{"index":0,`+
+				`"function":{"arguments":"1}"}}]}}]}`,
 			`{"choices":[{"delta":{},"finish_reason":"tool_calls"}]}`), want: `one({"a":1}) two({"b":2}) tool_calls`},
 		{name: "older function call", answer: sse(
 			`{"choices":[{"delta":{"function_call":{"name":"one","arguments":"{"}}}]}`,
-			`{"choices":[{"delta":{"function_call":{"arguments":"}"}},"finish_reason":"function_call"}]}`), want: `one({}) tool_calls`},
+			`{"choices":[{"delta":{"function_call":{"arguments":"}"}},"finish_reason":"function_call"}]}`),
+			want: `one({}) tool_calls`},
 		{name: "no choices", answer: sse(`{"choices":[]}`), fails: true, kind: Unavailable},
 		{name: "nothing at all", answer: openaitest.Answer{Body: "data: [DONE]\n\n"}, fails: true, kind: Unavailable},
-		{name: "comments only", answer: openaitest.Answer{Body: strings.Repeat(": keep-alive\n\n", 1000)}, fails: true, kind: BadAnswer},
+		{name: "comments only", answer: openaitest.Answer{Body: strings.Repeat(": keep-alive\n\n", 1000)}, fails: true,
+			kind: BadAnswer},
 		{name: "wrong types", answer: sse(`{"choices":"none"}`), fails: true, kind: BadAnswer},
-		{name: "negative index", answer: sse(`{"choices":[{"delta":{"tool_calls":[{"index":-7,"function":{"name":"one","arguments":"{}"}}]},"finish_reason":"tool_calls"}]}`), want: "one({}) tool_calls"},
+		{name: "negative index",
+			answer: sse(`{"choices":[{"delta":{"tool_calls":[{"index":-7,"function":{"name":"one",` +
+				`"arguments":"{}"}}]},"finish_reason":"tool_calls"}]}`), want: "one({}) tool_calls"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
@@ -251,7 +265,8 @@ func TestEmitEndsTheCompletion(t *testing.T) {
 	s := openaitest.New(t)
 	s.Queue(openaitest.Say("one two three"))
 	gone := errors.New("the reader is gone")
-	err := connect(t, Config{BaseURL: s.BaseURL()}).complete(t.Context(), ask("hi"), func(*sdk.Delta) error { return gone })
+	err := connect(t, Config{BaseURL: s.BaseURL()}).complete(t.Context(), ask("hi"),
+		func(*sdk.Delta) error { return gone })
 	if !errors.Is(err, gone) {
 		t.Errorf("got %v", err)
 	}
@@ -263,7 +278,8 @@ func TestCancelledByTheCaller(t *testing.T) {
 	s.Queue(openaitest.Break(openaitest.Stall, "one two three", 2))
 	ctx, cancel := context.WithCancelCause(t.Context())
 	stop := errors.New("/stop")
-	err := connect(t, Config{BaseURL: s.BaseURL()}).complete(ctx, ask("hi"), func(*sdk.Delta) error { cancel(stop); return nil })
+	err := connect(t, Config{BaseURL: s.BaseURL()}).complete(ctx, ask("hi"),
+		func(*sdk.Delta) error { cancel(stop); return nil })
 	if !errors.Is(err, stop) {
 		t.Errorf("got %v", err)
 	}
@@ -292,7 +308,7 @@ func TestConcurrentCompletions(t *testing.T) {
 	}
 }
 
-// An answer to the hot path: what one reply costs on both sides together.
+// The cost of one reply on both sides together.
 func BenchmarkComplete(b *testing.B) {
 	s := openaitest.New(b)
 	s.Keep(0)
@@ -300,8 +316,10 @@ func BenchmarkComplete(b *testing.B) {
 	p := connect(b, Config{BaseURL: s.BaseURL()})
 	r := ask("hello")
 	for i := range 10 {
-		r.Tools = append(r.Tools, &extensionv1.Tool{Name: fmt.Sprintf("core__tool_%d", i), Description: strings.Repeat("d", 200),
-			Schema: []byte(`{"type":"object","properties":{"channel_id":{"type":"string"},"text":{"type":"string"}},"required":["channel_id","text"]}`)})
+		r.Tools = append(r.Tools, &extensionv1.Tool{Name: fmt.Sprintf("core__tool_%d", i),
+			Description: strings.Repeat("d", 200),
+			Schema: []byte(`{"type":"object","properties":{"channel_id":{"type":"string"},"text":{"type":"string"}},` +
+				`"required":["channel_id","text"]}`)})
 	}
 	b.ReportAllocs()
 	b.SetParallelism(32)

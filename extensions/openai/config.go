@@ -11,20 +11,19 @@ import (
 	"time"
 )
 
-// Config is the configuration as the manifest describes it. The zero value of
-// each field stands for its default.
+// Config is the configuration of the extension. Zero values mean the defaults.
 type Config struct {
-	// BaseURL is the address of the API, up to and including its version.
+	// BaseURL is the address of the API, including its version.
 	BaseURL string `json:"base_url"`
-	// Model is what "default" stands for.
+	// Model is the model "default".
 	Model string `json:"model"`
 	// Timeout bounds a whole completion, retries included.
 	Timeout Duration `json:"timeout"`
 	// IdleTimeout bounds the time in which the server sends nothing.
 	IdleTimeout Duration `json:"idle_timeout"`
-	// Retries is how often a request is repeated; nil: 4.
+	// Retries is the most retries of a request; nil means DefaultRetries.
 	Retries *int `json:"retries"`
-	// MaxCalls is the number of calls that one answer may make.
+	// MaxCalls is the most calls in one answer.
 	MaxCalls int `json:"max_calls"`
 }
 
@@ -38,10 +37,10 @@ const (
 	DefaultMaxCalls    = 64
 )
 
-// Duration is a time.Duration that is written as "1m30s".
+// Duration is a time.Duration with the JSON form "1m30s".
 type Duration time.Duration
 
-// UnmarshalJSON reads "1m30s".
+// UnmarshalJSON implements json.Unmarshaler.
 func (d *Duration) UnmarshalJSON(b []byte) error {
 	var s string
 	if err := json.Unmarshal(b, &s); err != nil {
@@ -55,14 +54,14 @@ func (d *Duration) UnmarshalJSON(b []byte) error {
 	return nil
 }
 
-// withEnvironment lets the environment win.
+// withEnvironment overrides fields with the environment variables that are set.
 func (c Config) withEnvironment() Config {
 	c.BaseURL = cmp.Or(os.Getenv(URLEnv), c.BaseURL)
 	c.Model = cmp.Or(os.Getenv(ModelEnv), c.Model)
 	return c
 }
 
-// resolved fills in the defaults and checks the rest.
+// resolved sets the defaults and checks the values.
 func (c Config) resolved() (Config, error) {
 	c.BaseURL = strings.TrimRight(cmp.Or(strings.TrimSpace(c.BaseURL), DefaultBaseURL), "/")
 	c.Model = strings.TrimPrefix(cmp.Or(strings.TrimSpace(c.Model), DefaultModel), ID+"/")
@@ -76,11 +75,13 @@ func (c Config) resolved() (Config, error) {
 	u, err := url.Parse(c.BaseURL)
 	switch {
 	case err != nil:
-		return c, fmt.Errorf("the address of the OpenAI API is not a URL: %w: correct %s or base_url", errors.Unwrap(err), URLEnv)
+		return c, fmt.Errorf("parse address of the OpenAI API: %w: correct %s or base_url", errors.Unwrap(err), URLEnv)
 	case u.Scheme != "http" && u.Scheme != "https", u.Host == "":
-		return c, fmt.Errorf("the address of the OpenAI API, %q, has to look like %s: correct %s or base_url", u.Redacted(), DefaultBaseURL, URLEnv)
+		return c, fmt.Errorf("parse address %q of the OpenAI API: use a URL such as %s in %s or base_url",
+			u.Redacted(), DefaultBaseURL, URLEnv)
 	case c.Timeout <= 0 || c.IdleTimeout <= 0 || c.MaxCalls <= 0 || *c.Retries < 0 || *c.Retries > 20:
-		return c, errors.New("the configuration of openai: timeout, idle_timeout and max_calls have to be positive, retries from 0 to 20")
+		return c, errors.New("read config of openai: timeout, idle_timeout and max_calls must be positive, " +
+			"and retries from 0 to 20")
 	}
 	return c, nil
 }

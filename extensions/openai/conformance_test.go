@@ -17,7 +17,7 @@ func TestConformance(t *testing.T) { //nolint:paralleltest // goroutines are cou
 	}})
 }
 
-// The whole way: the key from Init, deltas over gRPC, readiness to the kernel.
+// End to end: the key from Init, deltas over gRPC, readiness to the kernel.
 func TestThroughTheKernel(t *testing.T) {
 	t.Parallel()
 	s := openaitest.New(t)
@@ -33,7 +33,8 @@ func TestThroughTheKernel(t *testing.T) {
 
 	k = sdktest.Start(t, New(), sdktest.Options{Config: config, Secrets: map[string]string{KeyName: testKey}})
 	k.AwaitReadiness(sdk.Ready)
-	s.Queue(openaitest.Answer{Text: "On it.", Calls: []openaitest.Call{openaitest.NewCall("list_channels", "{}")}})
+	s.Queue(openaitest.Answer{Text: "On it.", Calls: []openaitest.Call{openaitest.NewCall("list_channels",
+		"{}")}})
 	deltas, err := k.Complete(t.Context(), ask("hi"))
 	if err != nil {
 		t.Fatal(err)
@@ -42,7 +43,8 @@ func TestThroughTheKernel(t *testing.T) {
 	for _, d := range deltas {
 		_ = h.emit(d)
 	}
-	if h.text != "On it." || len(h.calls) != 1 || h.finish != "tool_calls" || h.model != "openai/gpt-test" || h.usage == nil {
+	if h.text != "On it." || len(h.calls) != 1 || h.finish != "tool_calls" || h.model != "openai/gpt-test" ||
+		h.usage == nil {
 		t.Errorf("heard %+v", h)
 	}
 

@@ -17,27 +17,27 @@ import (
 	"github.com/switchboard-run/switchboard/contract"
 )
 
-// noKey is what to do without a key.
-const noKey = "no key is set: put " + KeyName + " into the environment or into secrets.env"
+// noKey is the text of a missing key.
+const noKey = "no key is set: set " + KeyName + " in the environment or in secrets.env"
 
-// Kind is what a failed completion failed of.
+// Kind is the kind of a Failure.
 type Kind int
 
 // The kinds.
 const (
 	Unavailable  Kind = iota // the server cannot be reached, or fails
 	Unconfigured             // there is no key
-	KeyRefused               // the key is not good
-	Denied                   // the key is good, but not for this
-	NoModel                  // there is no such model
-	BadRequest               // the server does not accept what was asked
-	TooLong                  // the conversation does not fit into the model
+	KeyRefused               // the key is invalid
+	Denied                   // the key does not allow this
+	NoModel                  // the model does not exist
+	BadRequest               // the server refuses the request
+	TooLong                  // the conversation is too long for the model
 	RateLimited              // too many requests, or no quota left
 	Stalled                  // the server stopped sending, or took too long
-	BadAnswer                // the server's answer cannot be used
+	BadAnswer                // the server's answer is invalid
 )
 
-// Failure is a completion that failed. Its text is for people, and never holds
+// Failure is the error of a completion. Its text is for people and never contains
 // the key.
 type Failure struct {
 	Kind Kind
@@ -46,7 +46,8 @@ type Failure struct {
 
 func (f *Failure) Error() string { return f.text }
 
-// Unwrap says whether it makes sense to try again later.
+// Unwrap returns contract.ErrUnavailable if a later retry may succeed, otherwise
+// contract.ErrInvalid.
 func (f *Failure) Unwrap() error {
 	switch f.Kind {
 	case NoModel, BadRequest, TooLong:
@@ -67,7 +68,7 @@ func kindOf(err error) Kind {
 	return Unavailable
 }
 
-// explain says what went wrong, and what to do about it.
+// explain returns the failure of an error, without the key.
 func (p *provider) explain(ctx context.Context, model string, err error) *Failure {
 	f := p.failure(ctx, model, err)
 	if p.key != "" {
@@ -87,55 +88,63 @@ func (p *provider) failure(ctx context.Context, model string, err error) *Failur
 	)
 	switch cause := context.Cause(ctx); {
 	case errors.Is(cause, errStalled):
-		return failf(Stalled, "%s stopped sending for %s in the middle of an answer of %s: try again", p.where, show(p.config.IdleTimeout), model)
+		return failf(Stalled, "%s stopped sending for %s in the middle of an answer of %s: try again",
+			p.where, show(p.config.IdleTimeout), model)
 	case errors.Is(cause, errTooLong):
-		return failf(Stalled, "%s did not finish its answer within %s: try again, or choose a faster model than %s", p.where, show(p.config.Timeout), model)
+		return failf(Stalled, "%s did not finish its answer within %s: try again, or choose a faster model than %s",
+			p.where, show(p.config.Timeout), model)
 	case errors.As(err, &apiErr) && apiErr.HTTPStatusCode != 0:
 		return p.status(model, apiErr.HTTPStatusCode, apiErr.Message, fmt.Sprint(apiErr.Code))
 	case errors.As(err, &apiErr):
-		return failf(Unavailable, "%s broke off its answer: %s", p.where, excerpt(apiErr.Message))
+		return failf(Unavailable, "%s stopped its answer with an error: %s", p.where, excerpt(apiErr.Message))
 	case errors.As(err, &requestErr):
 		return p.status(model, requestErr.HTTPStatusCode, string(requestErr.Body), "")
 	case errors.Is(err, errNoSSE):
-		return failf(BadAnswer, "%s is no OpenAI-compatible API (%v): check %s", p.where, err, URLEnv)
+		return failf(BadAnswer, "%s is not an OpenAI-compatible API (%v): check %s", p.where, err, URLEnv)
 	case errors.Is(err, errCutOff), errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, io.EOF):
-		return failf(Unavailable, "%s closed the connection in the middle of an answer of %s: try again", p.where, model)
-	case errors.Is(err, errRubbish), errors.As(err, &syntaxErr), errors.As(err, &typeErr), errors.Is(err, api.ErrTooManyEmptyStreamMessages):
+		return failf(Unavailable, "%s closed the connection in the middle of an answer of %s: try again", p.where,
+			model)
+	case errors.Is(err, errInvalid), errors.As(err, &syntaxErr), errors.As(err, &typeErr),
+		errors.Is(err, api.ErrTooManyEmptyStreamMessages):
 		return failf(BadAnswer, "the answer of %s from %s cannot be used: %s", model, p.where, excerpt(err.Error()))
 	case errors.As(err, &netErr) && netErr.Timeout() && !dialing(err):
 		return failf(Stalled, "%s did not begin to answer within %s: try again", p.where, show(p.config.IdleTimeout))
 	case errors.As(err, &urlErr):
-		return failf(Unavailable, "%s cannot be reached (%s): check the network and %s", p.where, reach(urlErr.Err), URLEnv)
+		return failf(Unavailable, "%s cannot be reached (%s): check the network and %s",
+			p.where, connectionError(urlErr.Err), URLEnv)
 	case errors.As(err, &netErr):
-		return failf(Unavailable, "the connection to %s broke (%s): try again", p.where, reach(err))
+		return failf(Unavailable, "the connection to %s broke (%s): try again", p.where, connectionError(err))
 	}
 	return failf(BadRequest, "the request to %s for %s failed: %s", p.where, model, excerpt(err.Error()))
 }
 
-// status explains an HTTP status. The server's own words are quoted where they
-// say more, but never for a refused key, which they may hold.
+// status returns the failure of an HTTP status. It quotes the server's message
+// where it helps, but not for a refused key, which the message may contain.
 func (p *provider) status(model string, status int, message, code string) *Failure {
 	lower := strings.ToLower(message + " " + code)
-	said := excerpt(message)
+	quote := excerpt(message)
 	switch {
 	case status == http.StatusUnauthorized:
 		return failf(KeyRefused, "the key in %s was refused by %s: set a valid one", KeyName, p.where)
 	case status == http.StatusForbidden:
-		return failf(Denied, "%s does not allow this to the key in %s: %s", p.where, KeyName, said)
+		return failf(Denied, "%s does not allow this with the key in %s: %s", p.where, KeyName, quote)
 	case status == http.StatusNotFound && !strings.Contains(lower, "model"):
-		return failf(NoModel, "%s has neither a chat completions API nor a model %s there: check %s and %s", p.where, model, URLEnv, ModelEnv)
+		return failf(NoModel, "%s has no chat completions API, or no model %s: check %s and %s",
+			p.where, model, URLEnv, ModelEnv)
 	case status == http.StatusNotFound, strings.Contains(lower, "model_not_found"):
-		return failf(NoModel, "the model %s does not exist at %s, or not for this key: check %s", model, p.where, ModelEnv)
+		return failf(NoModel, "%s has no model %s, or not for this key: check %s", p.where, model, ModelEnv)
 	case strings.Contains(lower, "insufficient_quota"):
-		return failf(RateLimited, "the account of the key in %s has no quota left at %s: check its plan and billing", KeyName, p.where)
+		return failf(RateLimited, "the account of the key in %s has no quota left at %s: check its plan and billing",
+			KeyName, p.where)
 	case status == http.StatusTooManyRequests:
-		return failf(RateLimited, "%s takes no more requests for now (429), also after %s: wait a little", p.where, p.attempts())
+		return failf(RateLimited, "%s still refuses requests (429) after %s: try again in a while",
+			p.where, p.attempts())
 	case strings.Contains(lower, "context_length_exceeded"):
-		return failf(TooLong, "the conversation is too long for %s: start afresh with /new", model)
+		return failf(TooLong, "the conversation is too long for %s: start a new one with /new", model)
 	case status >= http.StatusInternalServerError:
-		return failf(Unavailable, "%s is failing (%d), also after %s: try again later", p.where, status, p.attempts())
+		return failf(Unavailable, "%s still fails (%d) after %s: try again later", p.where, status, p.attempts())
 	}
-	return failf(BadRequest, "%s did not accept the request for %s (%d): %s", p.where, model, status, said)
+	return failf(BadRequest, "%s refused the request for %s (%d): %s", p.where, model, status, quote)
 }
 
 func (p *provider) attempts() string {
@@ -147,11 +156,10 @@ func (p *provider) attempts() string {
 
 func show(d Duration) string { return time.Duration(d).String() }
 
-// reach is why a connection could not be made, without the address, which the
-// sentence has already.
-func reach(err error) string {
+// connectionError returns the reason of a failed connection without the address.
+func connectionError(err error) string {
 	if dns, ok := errors.AsType[*net.DNSError](err); ok {
-		return "the name " + dns.Name + " is not known"
+		return "unknown host " + dns.Name
 	}
 	if o := (*net.OpError)(nil); errors.As(err, &o) && o.Err != nil {
 		return excerpt(o.Err.Error())
@@ -159,7 +167,7 @@ func reach(err error) string {
 	return excerpt(err.Error())
 }
 
-// excerpt is the beginning of a text in one line.
+// excerpt returns the beginning of a text on one line.
 func excerpt(text string) string {
 	text = strings.Join(strings.Fields(utf8Text(text)), " ")
 	if r := []rune(text); len(r) > 300 {

@@ -15,7 +15,7 @@ import (
 	"github.com/switchboard-run/switchboard/sdk"
 )
 
-// Everything is tried again that may pass, and nothing else.
+// Only temporary failures are retried.
 func TestRetries(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
@@ -25,26 +25,45 @@ func TestRetries(t *testing.T) {
 		kind     Kind // with fails
 		fails    bool
 		says     []string
-		least    time.Duration // that passes
+		least    time.Duration // time taken
 		most     time.Duration
 	}{
-		{name: "429 once", answers: []openaitest.Answer{openaitest.RateLimited("")}, requests: 2, least: 200 * time.Millisecond, most: time.Second},
-		{name: "429 with Retry-After", answers: []openaitest.Answer{openaitest.RateLimited("7")}, requests: 2, least: 7 * time.Second, most: 7500 * time.Millisecond},
-		{name: "429 with a fraction", answers: []openaitest.Answer{openaitest.RateLimited("1.5")}, requests: 2, least: 1500 * time.Millisecond, most: 2 * time.Second},
-		{name: "500, 502, 503", answers: []openaitest.Answer{openaitest.Fail(500, "oops"), openaitest.Fail(502, "oops"), openaitest.Fail(503, "oops")}, requests: 4, least: time.Second, most: 10 * time.Second},
-		{name: "429 for ever", answers: repeated(openaitest.RateLimited(""), 9), requests: 5, fails: true, kind: RateLimited,
+		{name: "429 once", answers: []openaitest.Answer{openaitest.RateLimited("")}, requests: 2,
+			least: 200 * time.Millisecond, most: time.Second},
+		{name: "429 with Retry-After", answers: []openaitest.Answer{openaitest.RateLimited("7")}, requests: 2,
+			least: 7 * time.Second, most: 7500 * time.Millisecond},
+		{name: "429 with a fraction", answers: []openaitest.Answer{openaitest.RateLimited("1.5")}, requests: 2,
+			least: 1500 * time.Millisecond, most: 2 * time.Second},
+		{name: "500, 502, 503", answers: []openaitest.Answer{openaitest.Fail(500, "oops"), openaitest.Fail(502, "oops"),
+			openaitest.Fail(503, "oops")}, requests: 4, least: time.Second, most: 10 * time.Second},
+		{name: "429 forever", answers: repeated(openaitest.RateLimited(""), 9), requests: 5, fails: true,
+			kind: RateLimited,
 			says: []string{"429", "5 attempts", "http://pipe.test/v1"}, most: 30 * time.Second},
-		{name: "500 for ever", answers: repeated(openaitest.Fail(500, "oops"), 9), requests: 5, fails: true, kind: Unavailable, says: []string{"500", "try again later"}, most: 30 * time.Second},
-		{name: "Retry-After of an hour", answers: []openaitest.Answer{openaitest.RateLimited("3600")}, requests: 1, fails: true, kind: RateLimited, most: time.Second},
-		{name: "no quota", answers: []openaitest.Answer{{Status: 429, Message: "You exceeded your current quota", Code: "insufficient_quota"}}, requests: 1, fails: true, kind: RateLimited, says: []string{"billing"}, most: time.Second},
-		{name: "401", answers: []openaitest.Answer{openaitest.Fail(401, "Incorrect API key provided: "+testKey)}, requests: 1, fails: true, kind: KeyRefused, says: []string{KeyName, "refused"}, most: time.Second},
-		{name: "403", answers: []openaitest.Answer{openaitest.Fail(403, "Country not supported, "+testKey)}, requests: 1, fails: true, kind: Denied, says: []string{"Country not supported", "***"}, most: time.Second},
-		{name: "404", answers: []openaitest.Answer{{Status: 404, Message: "The model `gpt-test` does not exist", Code: "model_not_found"}}, requests: 1, fails: true, kind: NoModel, says: []string{"gpt-test", ModelEnv}, most: time.Second},
-		{name: "404 of something else", answers: []openaitest.Answer{openaitest.Fail(404, "page not found")}, requests: 1, fails: true, kind: NoModel, says: []string{URLEnv}, most: time.Second},
-		{name: "400", answers: []openaitest.Answer{openaitest.Fail(400, "Unknown parameter")}, requests: 1, fails: true, kind: BadRequest, says: []string{"Unknown parameter"}, most: time.Second},
-		{name: "too long", answers: []openaitest.Answer{{Status: 400, Message: "maximum context length", Code: "context_length_exceeded"}}, requests: 1, fails: true, kind: TooLong, says: []string{"/new"}, most: time.Second},
-		{name: "501", answers: []openaitest.Answer{openaitest.Fail(501, "not here")}, requests: 1, fails: true, kind: Unavailable, most: time.Second},
-		{name: "cut before the header", answers: []openaitest.Answer{{Fault: openaitest.Cut}}, requests: 2, most: time.Second},
+		{name: "500 forever", answers: repeated(openaitest.Fail(500, "oops"), 9), requests: 5, fails: true,
+			kind: Unavailable, says: []string{"500", "try again later"}, most: 30 * time.Second},
+		{name: "Retry-After of an hour", answers: []openaitest.Answer{openaitest.RateLimited("3600")}, requests: 1,
+			fails: true, kind: RateLimited, most: time.Second},
+		{name: "no quota", answers: []openaitest.Answer{{Status: 429, Message: "You exceeded your current quota",
+			Code: "insufficient_quota"}}, requests: 1, fails: true, kind: RateLimited, says: []string{"billing"},
+			most: time.Second},
+		{name: "401", answers: []openaitest.Answer{openaitest.Fail(401, "Incorrect API key provided: "+testKey)},
+			requests: 1, fails: true, kind: KeyRefused, says: []string{KeyName, "refused"}, most: time.Second},
+		{name: "403", answers: []openaitest.Answer{openaitest.Fail(403, "Country not supported, "+testKey)},
+			requests: 1, fails: true, kind: Denied, says: []string{"Country not supported", "***"}, most: time.Second},
+		{name: "404", answers: []openaitest.Answer{{Status: 404, Message: "The model `gpt-test` does not exist",
+			Code: "model_not_found"}}, requests: 1, fails: true, kind: NoModel, says: []string{"gpt-test", ModelEnv},
+			most: time.Second},
+		{name: "404 of something else", answers: []openaitest.Answer{openaitest.Fail(404, "page not found")},
+			requests: 1, fails: true, kind: NoModel, says: []string{URLEnv}, most: time.Second},
+		{name: "400", answers: []openaitest.Answer{openaitest.Fail(400, "Unknown parameter")}, requests: 1, fails: true,
+			kind: BadRequest, says: []string{"Unknown parameter"}, most: time.Second},
+		{name: "too long", answers: []openaitest.Answer{{Status: 400, Message: "maximum context length",
+			Code: "context_length_exceeded"}}, requests: 1, fails: true, kind: TooLong, says: []string{"/new"},
+			most: time.Second},
+		{name: "501", answers: []openaitest.Answer{openaitest.Fail(501, "not here")}, requests: 1, fails: true,
+			kind: Unavailable, most: time.Second},
+		{name: "cut before the header", answers: []openaitest.Answer{{Fault: openaitest.Cut}}, requests: 2,
+			most: time.Second},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
@@ -80,7 +99,7 @@ func repeated(a openaitest.Answer, n int) []openaitest.Answer {
 	return out
 }
 
-// Once something of an answer was passed on, nothing is asked again.
+// After a part of an answer was passed on, there are no retries.
 func TestBrokenStreams(t *testing.T) {
 	t.Parallel()
 	page := openaitest.Answer{ContentType: "text/html; charset=utf-8", Body: "<html>Sign in to the network</html>"}
@@ -90,24 +109,34 @@ func TestBrokenStreams(t *testing.T) {
 		answer openaitest.Answer
 		kind   Kind
 		says   string
-		text   string // that was passed on before
+		text   string // passed on before
 		took   time.Duration
 	}{
-		{name: "stall", answer: openaitest.Break(openaitest.Stall, "abc", 2), kind: Stalled, says: "stopped sending for 20s", text: "a", took: 20 * time.Second},
-		{name: "stall at once", answer: openaitest.Answer{Delay: time.Hour}, kind: Stalled, says: "did not begin to answer within 20s", took: 20 * time.Second},
-		{name: "endless", answer: openaitest.Answer{Text: strings.Repeat("x", 100), Pieces: 100, Pause: 10 * time.Second}, kind: Stalled, says: "within 2m5s", text: strings.Repeat("x", 12), took: 125 * time.Second},
-		{name: "cut", answer: openaitest.Break(openaitest.Cut, "abc", 3), kind: Unavailable, says: "in the middle", text: "ab"},
-		{name: "ends early", answer: openaitest.Break(openaitest.EndEarly, "abc", 3), kind: Unavailable, says: "in the middle", text: "ab"},
-		{name: "rubbish", answer: openaitest.Break(openaitest.Rubbish, "abc", 2), kind: BadAnswer, says: "cannot be used", text: "a"},
-		{name: "error chunk", answer: openaitest.Break(openaitest.ErrorChunk, "abc", 2), kind: Unavailable, says: "had an error", text: "a"},
+		{name: "stall", answer: openaitest.Break(openaitest.Stall, "abc", 2), kind: Stalled,
+			says: "stopped sending for 20s", text: "a", took: 20 * time.Second},
+		{name: "stall at once", answer: openaitest.Answer{Delay: time.Hour}, kind: Stalled,
+			says: "did not begin to answer within 20s", took: 20 * time.Second},
+		{name: "endless", answer: openaitest.Answer{Text: strings.Repeat("x", 100), Pieces: 100,
+			Pause: 10 * time.Second}, kind: Stalled, says: "within 2m5s", text: strings.Repeat("x", 12),
+			took: 125 * time.Second},
+		{name: "cut", answer: openaitest.Break(openaitest.Cut, "abc", 3), kind: Unavailable, says: "in the middle",
+			text: "ab"},
+		{name: "ends early", answer: openaitest.Break(openaitest.EndEarly, "abc", 3), kind: Unavailable,
+			says: "in the middle", text: "ab"},
+		{name: "rubbish", answer: openaitest.Break(openaitest.Rubbish, "abc", 2), kind: BadAnswer,
+			says: "cannot be used", text: "a"},
+		{name: "error chunk", answer: openaitest.Break(openaitest.ErrorChunk, "abc", 2), kind: Unavailable,
+			says: "had an error", text: "a"},
 		{name: "page", answer: page, kind: BadAnswer, says: URLEnv},
 		{name: "no stream", answer: whole, kind: BadAnswer, says: "application/json"},
-		{name: "cut in a call", answer: openaitest.Answer{Calls: []openaitest.Call{openaitest.NewCall("one", `{"a": 1}`)}, Fault: openaitest.EndEarly, AfterChunks: 4}, kind: Unavailable, says: "in the middle"},
+		{name: "cut in a call", answer: openaitest.Answer{Calls: []openaitest.Call{openaitest.NewCall("one",
+			`{"a": 1}`)}, Fault: openaitest.EndEarly, AfterChunks: 4}, kind: Unavailable, says: "in the middle"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
-				s, p, done := inMemory(t, Config{IdleTimeout: Duration(20 * time.Second), Timeout: Duration(125 * time.Second)})
+				s, p, done := inMemory(t, Config{IdleTimeout: Duration(20 * time.Second),
+					Timeout: Duration(125 * time.Second)})
 				defer done()
 				s.Queue(tt.answer, openaitest.Say("asked again"))
 				begin := time.Now()
@@ -127,7 +156,7 @@ func TestBrokenStreams(t *testing.T) {
 	}
 }
 
-// The total time bounds the waits between attempts as well.
+// The total timeout includes the waits between attempts.
 func TestTotalTimeout(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -145,7 +174,7 @@ func TestTotalTimeout(t *testing.T) {
 
 func TestUnreachable(t *testing.T) {
 	t.Parallel()
-	const address = "http://127.0.0.1:1/v1" // a port that nobody gets by chance
+	const address = "http://127.0.0.1:1/v1" // a port without a server
 	none := 0
 	p := connect(t, Config{BaseURL: address, Retries: &none})
 	_, err := complete(t, p, ask("hi"))
@@ -205,7 +234,8 @@ func TestReadiness(t *testing.T) {
 	for range 2 {
 		wantFailure(t, say(), KeyRefused)
 	}
-	if got := r.last(); !strings.HasPrefix(got, "degraded the key in OPENAI_API_KEY was refused") || strings.Contains(got, testKey) {
+	if got := r.last(); !strings.HasPrefix(got, "degraded the key in OPENAI_API_KEY was refused") ||
+		strings.Contains(got, testKey) {
 		t.Errorf("with a refused key: %q", got)
 	}
 	s.RequireKey(testKey)
@@ -235,7 +265,8 @@ func TestConfig(t *testing.T) {
 	t.Parallel()
 	negative := -1
 	for _, c := range []Config{
-		{BaseURL: "api.openai.com"}, {BaseURL: "ftp://x"}, {BaseURL: "http://"}, {BaseURL: "http://user:hidden word@x:y/"},
+		{BaseURL: "api.openai.com"}, {BaseURL: "ftp://x"}, {BaseURL: "http://"},
+		{BaseURL: "http://user:hidden word@x:y/"},
 		{Retries: &negative}, {Timeout: -1}, {MaxCalls: -1},
 	} {
 		if _, err := newProvider(c, testKey); err == nil {
@@ -264,7 +295,8 @@ func TestConfig(t *testing.T) {
 func TestEnvironmentWins(t *testing.T) {
 	t.Setenv(URLEnv, "http://env.test/v1")
 	t.Setenv(ModelEnv, "env-model")
-	if c := (Config{BaseURL: "http://config.test", Model: "m"}).withEnvironment(); c.BaseURL != "http://env.test/v1" || c.Model != "env-model" {
+	if c := (Config{BaseURL: "http://config.test", Model: "m"}).withEnvironment(); c.BaseURL != "http://env.test/v1" ||
+		c.Model != "env-model" {
 		t.Errorf("%+v", c)
 	}
 	t.Setenv(URLEnv, "")

@@ -1,30 +1,29 @@
-// Package openai serves the models of OpenAI, and of any server that speaks its
-// chat completions API, as openai/<name>. Any name is passed through; "default"
-// stands for the configured one.
+// Package openai serves the models of OpenAI, and of any server with its chat
+// completions API, as openai/<name>. Any name is passed through; "default" is the
+// configured model.
 //
-// # What it promises
+// # Promises
 //
-// An answer is streamed: text as it comes, each call once it is whole, and at
-// the end the token counts and the reason. A call is never passed on in part:
-// if the stream ends in the middle, the completion is an error. What the model
-// says is passed on as it said it, arguments that are not JSON included; whoever
-// runs the calls answers those. Requests are made such that the API accepts
-// them whatever the history holds.
+// Answers are streamed: text as it arrives, each call when it is complete, and at
+// the end the token counts and the finish reason. A partial call is never passed
+// on: if the stream ends early, the completion is an error. The model's output is
+// passed on unchanged, including arguments that are not JSON, which the caller
+// must handle. The API accepts the requests, whatever the history contains.
 //
-// Connections that cannot be made, 429 and 5xx are tried again with back-off
-// and jitter, obeying Retry-After, a few times and only before the first delta
-// has been passed on. A stream that stalls is given up after the idle timeout,
-// everything after the total one. Errors are sentences for people that say what
-// to do; none of them, and no log, holds the key.
+// Failed connections, 429 and 5xx are retried a few times with backoff and
+// jitter, following Retry-After, but only before the first delta. A stalled
+// stream ends after the idle timeout, and any completion after the total timeout.
+// Errors are for people and say what to do. Neither errors nor logs contain the
+// key.
 //
-// Completions are independent and run concurrently over connections that are
-// kept open. Nothing is stored.
+// Completions are independent and run concurrently over pooled connections.
+// Nothing is stored.
 //
 // # Readiness
 //
-// Without a key, or with an address that is none, it is unconfigured, which is
-// no error. A key that is refused
-// makes it degraded until a completion succeeds.
+// Without a key, or with an invalid address, the extension is unconfigured, which
+// is not an error. If the key is refused, it is degraded until a completion
+// succeeds.
 package openai
 
 import (
@@ -37,17 +36,18 @@ import (
 	"github.com/switchboard-run/switchboard/sdk"
 )
 
-// ID is the extension's id.
+// ID is the id of the extension.
 const ID = "openai"
 
-// Names of the secret and of what the environment may override.
+// The names of the secret and of the environment variables that override the
+// configuration.
 const (
 	KeyName  = "OPENAI_API_KEY"
 	URLEnv   = "OPENAI_BASE_URL"
 	ModelEnv = "OPENAI_MODEL"
 )
 
-// New is the extension, ready to be served.
+// New returns the extension.
 func New() sdk.Extension {
 	m := &models{}
 	return sdk.Extension{
@@ -70,22 +70,23 @@ func New() sdk.Extension {
 	}
 }
 
-// models is the provider once Start has run, and its readiness.
+// models holds the provider and its readiness.
 type models struct {
 	provider atomic.Pointer[provider]
-	wrong    error // with the configuration
+	invalid  error // why the configuration is invalid
 	log      hclog.Logger
 	report   func(extensionv1.Readiness_State, string)
 	refused  atomic.Bool
 }
 
-// start runs before the first completion. A configuration that cannot work is
-// reported, and told to whoever asks: restarting would not mend it.
+// start runs before the first completion. An invalid configuration does not fail
+// the start, because a restart would not help: readiness and every completion
+// report it.
 func (m *models) start(c Config, key string, log hclog.Logger, report func(extensionv1.Readiness_State, string)) {
 	m.log, m.report = log, report
 	p, err := newProvider(c, key)
 	if err != nil {
-		m.wrong = failf(Unconfigured, "%v", err)
+		m.invalid = failf(Unconfigured, "%v", err)
 		report(sdk.Unconfigured, err.Error())
 		return
 	}
@@ -97,14 +98,14 @@ func (m *models) start(c Config, key string, log hclog.Logger, report func(exten
 	}
 }
 
-// Complete answers one request and keeps the readiness up to date.
+// Complete answers one request and updates the readiness.
 func (m *models) Complete(ctx context.Context, r *sdk.CompleteRequest, emit func(*sdk.Delta) error) error {
 	p := m.provider.Load()
 	switch {
-	case p == nil && m.wrong != nil:
-		return m.wrong
+	case p == nil && m.invalid != nil:
+		return m.invalid
 	case p == nil:
-		return failf(Unavailable, "the OpenAI models have not started yet")
+		return failf(Unavailable, "the OpenAI models are still starting: try again")
 	}
 	err := p.complete(ctx, r, emit)
 	switch {

@@ -17,8 +17,8 @@ import (
 type provider struct {
 	config Config
 	key    string
-	where  string // the address, for people
-	own    bool   // OpenAI's own server
+	where  string // the address for error texts
+	openAI bool   // the server is OpenAI's own
 	tools  toolsets
 	client *api.Client
 	http   *retrying
@@ -35,7 +35,7 @@ func newProvider(c Config, key string) (*provider, error) {
 	if err != nil {
 		return nil, err
 	}
-	p.where, p.own = u.Redacted(), u.Hostname() == "api.openai.com"
+	p.where, p.openAI = u.Redacted(), u.Hostname() == "api.openai.com"
 	settings := api.DefaultConfig(key)
 	settings.BaseURL = c.BaseURL
 	settings.HTTPClient = p.http
@@ -45,14 +45,14 @@ func newProvider(c Config, key string) (*provider, error) {
 
 func (p *provider) close() { p.http.close() }
 
-// Causes of a context that this package ends.
+// Causes of cancelled contexts.
 var (
 	errStalled = errors.New("the stream stalled")
 	errTooLong = errors.New("the completion took too long")
 )
 
-// complete runs one completion. Every error it returns is a *Failure, but for
-// those of emit and of a ctx that the caller ended.
+// complete runs one completion. It returns a *Failure, or the error of emit or of
+// a ctx that the caller ended.
 func (p *provider) complete(ctx context.Context, r *sdk.CompleteRequest, emit func(*sdk.Delta) error) error {
 	if p.key == "" {
 		return failf(Unconfigured, "%s", noKey)
@@ -64,17 +64,17 @@ func (p *provider) complete(ctx context.Context, r *sdk.CompleteRequest, emit fu
 	request := p.request(r, model)
 	tools, err := p.tools.encoded(r.GetTools())
 	if err != nil {
-		return p.explain(ctx, model, fmt.Errorf("encode the tools: %w", err))
+		return p.explain(ctx, model, fmt.Errorf("encode tools: %w", err))
 	}
 	body := encode(&request, tools)
 
-	inner, cancel := outliving(ctx)
+	inner, cancel := withoutCancel(ctx)
 	unlink := context.AfterFunc(ctx, func() { cancel(context.Cause(ctx)) })
 	var stream *api.ChatCompletionStream
-	whole := false
+	complete := false
 	defer func() {
 		unlink()
-		if whole {
+		if complete {
 			go release(stream, cancel)
 			return
 		}
@@ -87,7 +87,7 @@ func (p *provider) complete(ctx context.Context, r *sdk.CompleteRequest, emit fu
 	defer total.Stop()
 
 	explain := func(err error) error {
-		if ctx.Err() != nil { // the caller's own end
+		if ctx.Err() != nil { // the caller ended it
 			return context.Cause(ctx)
 		}
 		return p.explain(inner, model, err)
@@ -111,7 +111,7 @@ func (p *provider) complete(ctx context.Context, r *sdk.CompleteRequest, emit fu
 		} else if errors.Is(err, errEOF) {
 			err = a.end()
 			if err == nil {
-				whole = true
+				complete = true
 				return nil
 			}
 		}
@@ -127,9 +127,9 @@ func (p *provider) complete(ctx context.Context, r *sdk.CompleteRequest, emit fu
 	}
 }
 
-// outliving is ctx without its end, so that what is left of an answer can be read
-// after it.
-func outliving(ctx context.Context) (context.Context, context.CancelCauseFunc) {
+// withoutCancel returns ctx without its cancellation but with its deadline, so
+// that the rest of an answer can be read after complete returns.
+func withoutCancel(ctx context.Context) (context.Context, context.CancelCauseFunc) {
 	inner, stop := context.WithoutCancel(ctx), func() {}
 	if deadline, ok := ctx.Deadline(); ok {
 		inner, stop = context.WithDeadline(inner, deadline)
@@ -141,14 +141,14 @@ func outliving(ctx context.Context) (context.Context, context.CancelCauseFunc) {
 	}
 }
 
-// endTime is how long the end of an answer is waited for that is whole.
-const endTime = time.Second
+// endTimeout is how long release waits for the end of a complete answer.
+const endTimeout = time.Second
 
-// release reads an answer that is whole to its end, which is about to come, so
-// that its connection can be used again. One that does not end is closed.
+// release reads the end of a complete answer, so that its connection can be
+// reused. After endTimeout it closes the connection.
 func release(stream *api.ChatCompletionStream, cancel context.CancelCauseFunc) {
-	late := time.AfterFunc(endTime, func() { cancel(nil) })
+	timer := time.AfterFunc(endTimeout, func() { cancel(nil) })
 	_ = stream.Close()
-	late.Stop()
+	timer.Stop()
 	cancel(nil)
 }

@@ -13,30 +13,29 @@ import (
 	"github.com/switchboard-run/switchboard/sdk"
 )
 
-// Texts in the place of what the API does not accept empty, or not at all.
+// Texts for contents that the API does not accept empty.
 const (
 	noOutput = "(no output)"
 	noText   = "(empty message)"
-	noResult = "(there is no result of this call)"
+	noResult = "(this call has no result)"
 )
 
-// request says r in the words of the API, such that the API accepts it: every
-// call has its result right behind it, no content is missing, arguments are JSON.
+// request converts r to a request that the API accepts: the result of every call
+// follows it, no content is missing, and arguments are JSON.
 func (p *provider) request(r *sdk.CompleteRequest, model string) api.ChatCompletionRequest {
 	out := api.ChatCompletionRequest{Model: model, Messages: messages(r.GetMessages())}
 	if n := int(r.GetMaxTokens()); n > 0 {
-		if p.own || reasons(model) {
+		if p.openAI || isReasoning(model) {
 			out.MaxCompletionTokens = n
 		} else {
-			out.MaxTokens = n //nolint:staticcheck // what most other servers know
+			out.MaxTokens = n //nolint:staticcheck // most other servers support only this
 		}
 	}
 	return out
 }
 
-// reasons reports whether OpenAI's newer parameter for the limit is the only
-// one that the model takes.
-func reasons(model string) bool {
+// isReasoning reports whether the model accepts only max_completion_tokens.
+func isReasoning(model string) bool {
 	for _, prefix := range []string{"o1", "o3", "o4", "gpt-5", "gpt-6"} {
 		if strings.HasPrefix(model, prefix) {
 			return true
@@ -47,10 +46,11 @@ func reasons(model string) bool {
 
 func messages(in []*extensionv1.Message) []api.ChatCompletionMessage {
 	out := make([]api.ChatCompletionMessage, 0, len(in))
-	var open []string // calls that have no result yet, all of the last assistant message
+	var open []string // calls of the last assistant message without a result
 	settle := func() {
 		for _, id := range open {
-			out = append(out, api.ChatCompletionMessage{Role: api.ChatMessageRoleTool, ToolCallID: id, Content: noResult})
+			out = append(out, api.ChatCompletionMessage{Role: api.ChatMessageRoleTool, ToolCallID: id,
+				Content: noResult})
 		}
 		open = nil
 	}
@@ -60,11 +60,13 @@ func messages(in []*extensionv1.Message) []api.ChatCompletionMessage {
 			for i, o := range open {
 				if o == id {
 					open = append(open[:i:i], open[i+1:]...)
-					out = append(out, api.ChatCompletionMessage{Role: m.GetRole(), ToolCallID: id, Content: orElse(m.GetContent(), noOutput)})
+					out = append(out, api.ChatCompletionMessage{
+						Role: m.GetRole(), ToolCallID: id, Content: orElse(m.GetContent(), noOutput),
+					})
 					break
 				}
 			}
-			continue // a result without its call says nothing
+			continue // skip a result without its call
 		}
 		settle()
 		switch c := (api.ChatCompletionMessage{Role: m.GetRole(), Content: utf8Text(m.GetContent())}); m.GetRole() {
@@ -73,7 +75,8 @@ func messages(in []*extensionv1.Message) []api.ChatCompletionMessage {
 				id := callID(firstOf(call.GetCallId(), call.GetProviderId()))
 				open = append(open, id)
 				c.ToolCalls = append(c.ToolCalls, api.ToolCall{ID: id, Type: api.ToolTypeFunction,
-					Function: api.FunctionCall{Name: functionName(call.GetName()), Arguments: arguments(call.GetArguments())}})
+					Function: api.FunctionCall{Name: functionName(call.GetName()),
+						Arguments: arguments(call.GetArguments())}})
 			}
 			if c.Content != "" || len(c.ToolCalls) > 0 {
 				out = append(out, c)
@@ -115,7 +118,7 @@ func utf8Text(text string) string {
 // maxCallID is the longest id of a call that the API accepts.
 const maxCallID = 40
 
-// callID is an id as the API accepts it, the same for the same id.
+// callID converts an id to one that the API accepts, always in the same way.
 func callID(id string) string {
 	if plain(id) && len(id) <= maxCallID {
 		return id
@@ -133,7 +136,8 @@ func plain(s string) bool {
 	return s != ""
 }
 
-// functionName is a name as the API accepts it: what a model called may be none.
+// functionName converts the name of a call, which may be any text, to one that
+// the API accepts.
 func functionName(name string) string {
 	name = strings.ReplaceAll(name, "/", "__")
 	if plain(name) && len(name) <= 64 {
@@ -156,7 +160,8 @@ func functionName(name string) string {
 	return b.String()
 }
 
-// arguments are JSON, whatever the model wrote: some servers parse them.
+// arguments converts the arguments of a call, which may be any text, to JSON:
+// some servers parse them.
 func arguments(a []byte) string {
 	if json.Valid(a) {
 		return string(a)

@@ -13,17 +13,17 @@ import (
 	"github.com/hashicorp/go-retryablehttp"
 )
 
-// Times between attempts. A server that asks for a longer wait than maxWait is
-// not waited for: the person is told.
+// Waits between attempts. If a server asks for more than maxWait, the request
+// fails instead.
 const (
 	minWait     = 500 * time.Millisecond
 	maxWait     = 20 * time.Second
 	dialTimeout = 10 * time.Second
 )
 
-// retrying is the HTTP client: pooled connections, and another attempt after
-// failures that may pass. It returns once the response's header is there, so
-// nothing of an answer has been passed on while it still retries.
+// retrying is the HTTP client, with pooled connections and retries of temporary
+// failures. It returns after the header of the response, so it never retries
+// after a part of an answer was passed on.
 type retrying struct{ client *retryablehttp.Client }
 
 func newRetrying(c Config) *retrying {
@@ -38,8 +38,8 @@ func newRetrying(c Config) *retrying {
 			MaxIdleConns:          512,
 			MaxIdleConnsPerHost:   512,
 			IdleConnTimeout:       90 * time.Second,
-			WriteBufferSize:       32 << 10, // the tools of an agent and a few messages
-			DisableCompression:    true,     // small chunks, most servers are near or refuse
+			WriteBufferSize:       32 << 10, // fits the tools of an agent and a few messages
+			DisableCompression:    true,     // of no use for small chunks
 		}},
 		RetryMax:     *c.Retries,
 		RetryWaitMin: minWait,
@@ -50,7 +50,7 @@ func newRetrying(c Config) *retrying {
 	}}
 }
 
-// Do is http.Client.Do with further attempts.
+// Do is http.Client.Do with retries.
 func (r *retrying) Do(req *http.Request) (*http.Response, error) {
 	again, err := retryablehttp.FromRequest(req)
 	if err != nil {
@@ -68,13 +68,11 @@ func (r *retrying) Do(req *http.Request) (*http.Response, error) {
 	return resp, err
 }
 
-// maxRest is the most of an answer that is read so that its connection can be
-// used again.
+// maxRest is the most bytes of an answer that Close reads.
 const maxRest = 4 << 10
 
-// finished is an answer that is read to its end when it is closed: the library
-// stops at the mark of the last chunk, and a connection with something left to
-// read is not used again.
+// finished is the body of an answer. Close reads it to its end: the library stops
+// after the last chunk, and a connection with unread bytes is not reused.
 type finished struct{ io.ReadCloser }
 
 // Close implements io.Closer.
@@ -91,8 +89,8 @@ func checkRetry(ctx context.Context, resp *http.Response, err error) (bool, erro
 		return false, ctx.Err()
 	}
 	if err != nil {
-		// A request that was sent and not answered in time has been waited for
-		// long enough; one that could not be sent has not.
+		// After a timeout of the answer, waiting longer is of no use. After a
+		// timeout of the connection, another attempt may succeed.
 		if n := net.Error(nil); errors.As(err, &n) && n.Timeout() && !dialing(err) {
 			return false, nil
 		}
@@ -119,8 +117,8 @@ func dialing(err error) bool {
 	return errors.As(err, &o) && o.Op == "dial"
 }
 
-// quotaUsedUp looks into a 429: an account without money does not get any by
-// waiting. The body can be read again.
+// quotaUsedUp reports whether a 429 is permanent because the account has no quota
+// left. The body can be read again.
 func quotaUsedUp(resp *http.Response) bool {
 	body, err := io.ReadAll(io.LimitReader(resp.Body, 16<<10))
 	rest := resp.Body
@@ -131,8 +129,8 @@ func quotaUsedUp(resp *http.Response) bool {
 	return err == nil && bytes.Contains(body, []byte("insufficient_quota"))
 }
 
-// backoff is what the server asks for, else exponential with full jitter over
-// its upper half.
+// backoff returns the wait that the server asks for, else an exponential one with
+// jitter over its upper half.
 func backoff(least, most time.Duration, attempt int, resp *http.Response) time.Duration {
 	if wait, told := retryAfter(resp); told {
 		return min(wait, most)
@@ -141,8 +139,8 @@ func backoff(least, most time.Duration, attempt int, resp *http.Response) time.D
 	return wait/2 + rand.N(wait/2+1) //nolint:gosec // spreads retries, guards nothing
 }
 
-// retryAfter reads the Retry-After header: seconds, with a fraction or not, or
-// a date.
+// retryAfter parses the Retry-After header: seconds, also with a fraction, or a
+// date.
 func retryAfter(resp *http.Response) (time.Duration, bool) {
 	if resp == nil {
 		return 0, false

@@ -5,10 +5,10 @@ import (
 	"testing"
 )
 
-// FuzzRetryAfter: whatever a server asks for, no attempt waits for less than
-// nothing or for longer than there is patience.
+// For every Retry-After header, the wait is between zero and the maximum.
 func FuzzRetryAfter(f *testing.F) {
-	for _, seed := range []string{"", "1", "0.5", "-1", "1e9", "99999999999999999999", "NaN", "1h", "Fri, 31 Dec 9999 23:59:59 GMT", "Thu, 01 Jan 1970 00:00:00 GMT"} {
+	for _, seed := range []string{"", "1", "0.5", "-1", "1e9", "99999999999999999999", "NaN", "1h",
+		"Fri, 31 Dec 9999 23:59:59 GMT", "Thu, 01 Jan 1970 00:00:00 GMT"} {
 		f.Add(seed, 3)
 	}
 	f.Fuzz(func(t *testing.T, header string, attempt int) {

@@ -20,7 +20,7 @@ import (
 
 const testKey = "sk-test-0123456789abcdefghij"
 
-// heard is what came out of one completion.
+// heard is the result of one completion.
 type heard struct {
 	text   string
 	pieces int
@@ -56,7 +56,7 @@ func ask(text string) *sdk.CompleteRequest {
 	return &sdk.CompleteRequest{Model: "gpt-test", Messages: []*extensionv1.Message{{Role: "user", Content: text}}}
 }
 
-// connect is a provider that talks to the server.
+// connect returns a provider for the server.
 func connect(tb testing.TB, c Config) *provider {
 	tb.Helper()
 	p, err := newProvider(c, testKey)
@@ -93,7 +93,7 @@ func wantFailure(t *testing.T, err error, kind Kind, parts ...string) {
 	}
 }
 
-// pipes is a listener in memory, so that time can be faked around it.
+// pipes is a listener in memory, for tests with fake time.
 type pipes struct {
 	conns  chan net.Conn
 	closed chan struct{}
@@ -129,7 +129,7 @@ func (l *pipes) dial(context.Context, string, string) (net.Conn, error) {
 	}
 }
 
-// inMemory is a server and a provider whose time is the bubble's. Both have to
+// inMemory returns a server and a provider with the time of the bubble. Both must
 // be closed before the bubble ends.
 func inMemory(t *testing.T, c Config) (*openaitest.Server, *provider, func()) {
 	t.Helper()

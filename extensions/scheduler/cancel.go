@@ -14,8 +14,8 @@ import (
 type cancelled struct {
 	ID     string `json:"id"`
 	Status string `json:"status"` // cancelled, removed, too_late
-	// LastFire says what became of the newest fire, if there was one:
-	// withdrawn, or too_late when its delivery had begun.
+	// LastFire is the state of the newest fire, if there was one: withdrawn, or
+	// too_late if its delivery had begun.
 	LastFire string `json:"last_fire,omitempty"`
 	Text     string `json:"text"`
 }
@@ -30,13 +30,15 @@ func (s *scheduler) cancel(ctx context.Context, c sdk.ToolCall) (sdk.ToolResult,
 	r, err := s.find(ctx, args.ID)
 	switch {
 	case err != nil && r.version != 0:
-		return sdk.JSON(cancelled{ID: args.ID, Status: "removed", Text: args.ID + " could not be read and is removed"}, s.remove(args.ID, r.version))
+		out := cancelled{ID: args.ID, Status: "removed", Text: "removed: " + args.ID + ", which was damaged"}
+		return sdk.JSON(out, s.remove(args.ID, r.version))
 	case err != nil:
 		return sdk.ToolResult{}, err
 	case r.Owner != "" && !r.Finished():
-		return sdk.ToolResult{}, fmt.Errorf("%s is declared by the manifest of %s and cannot be cancelled, only paused", r.ID, r.Owner)
+		return sdk.ToolResult{}, fmt.Errorf(
+			"cancel schedule %s: the manifest of %s declares it: it can only be paused and resumed", r.ID, r.Owner)
 	case r.State == schedule.Cancelled:
-		return sdk.JSON(cancelled{ID: r.ID, Status: "cancelled", Text: r.ID + " was cancelled before"})
+		return sdk.JSON(cancelled{ID: r.ID, Status: "cancelled", Text: "already cancelled: " + r.ID})
 	}
 	out := cancelled{ID: r.ID, Status: "cancelled", Text: "cancelled: " + r.ID + " " + quoted(r.Message, r.Topic)}
 	withdrawn, err := s.withdraw(ctx, c, r.Schedule)
@@ -48,22 +50,23 @@ func (s *scheduler) cancel(ctx context.Context, c sdk.ToolCall) (sdk.ToolResult,
 		switch {
 		case withdrawn:
 			out.LastFire = "withdrawn"
-			out.Text += "; what was due " + due + " is withdrawn before its delivery"
+			out.Text += "; the message due " + due + " was withdrawn before its delivery"
 		case r.State == schedule.Done:
 			out.LastFire, out.Status = "too_late", "too_late"
-			out.Text = fmt.Sprintf("too late: %s %s fired %s and its delivery has begun or is over", r.ID, quoted(r.Message, r.Topic), due)
+			out.Text = fmt.Sprintf("too late: %s %s, due %s, is delivered or being delivered",
+				r.ID, quoted(r.Message, r.Topic), due)
 			return sdk.JSON(out)
 		default:
 			out.LastFire = "too_late"
-			out.Text += "; what was due " + due + " was too late to withdraw"
+			out.Text += "; the message due " + due + " is delivered or being delivered"
 		}
 	}
 	return sdk.JSON(out, s.write(r.Cancel(s.now()), r.version))
 }
 
-// withdraw takes back the newest fire unless somebody has begun to deliver it.
-// It is a commit of its own, since its outcome is part of the answer; its id
-// makes a repeated call get the same answer.
+// withdraw withdraws the newest fire unless its delivery has begun. This is a
+// separate commit, because the answer depends on its result. The commit id gives
+// a repeated call the same answer.
 func (s *scheduler) withdraw(ctx context.Context, c sdk.ToolCall, sc schedule.Schedule) (bool, error) {
 	if sc.LastKey == "" {
 		return false, nil
@@ -74,16 +77,16 @@ func (s *scheduler) withdraw(ctx context.Context, c sdk.ToolCall, sc schedule.Sc
 	}
 	results, err := s.k.CommitOnce(ctx, id, sdk.Withdraw(sc.LastKey))
 	if errors.Is(err, contract.ErrNotFound) {
-		return false, nil // delivered long ago, and pruned
+		return false, nil // delivered and pruned
 	}
 	if err != nil {
-		return false, fmt.Errorf("withdraw what %s has fired: %w", sc.ID, err)
+		return false, fmt.Errorf("withdraw the last fire of schedule %s: %w", sc.ID, err)
 	}
-	// Without an event there was nothing left to withdraw.
+	// Without an event id, the event was already pruned.
 	return len(results) == 1 && results[0].GetEventId() != "" && !results[0].GetTooLate(), nil
 }
 
-// remove is the effect that deletes a row.
+// remove returns the effect that deletes a row.
 func (s *scheduler) remove(id string, version int64) sdk.Effect {
 	s.expect(id, version)
 	s.mu.Lock()

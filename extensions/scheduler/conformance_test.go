@@ -23,11 +23,12 @@ func options() sdktest.Options {
 
 func TestConformance(t *testing.T) {
 	sdktest.Conformance(t, scheduler.New, sdktest.Facts{
-		ID: scheduler.ID, Tools: true, Commands: []string{"schedules"}, Subscriptions: []string{contract.TopicSchedulesDeclared}, Options: options(),
+		ID: scheduler.ID, Tools: true, Commands: []string{"schedules"},
+		Subscriptions: []string{contract.TopicSchedulesDeclared}, Options: options(),
 	})
 }
 
-// TestSchedulesIsACommand goes through what people see of it.
+// TestSchedulesIsACommand checks the answers of /schedules.
 func TestSchedulesIsACommand(t *testing.T) {
 	t.Parallel()
 	k := sdktest.Start(t, scheduler.New(), options())
@@ -37,12 +38,14 @@ func TestSchedulesIsACommand(t *testing.T) {
 	tokyo := func(r *extensionv1.CallRequest) { r.ReplyTo, r.Timezone = "handle", "Asia/Tokyo" }
 	year := time.Now().Year() + 2
 	k.MustCall("schedule_once", map[string]any{"message": "kettle", "at": fmt.Sprintf("%d-07-01T09:00", year)}, tokyo)
-	k.MustCall("schedule_recurring", map[string]any{"message": "pills", "cron": "30 8 * * *"}, func(r *extensionv1.CallRequest) {
-		r.ReplyTo, r.Timezone = "elsewhere", "Europe/Berlin"
-	})
+	k.MustCall("schedule_recurring", map[string]any{"message": "pills", "cron": "30 8 * * *"},
+		func(r *extensionv1.CallRequest) {
+			r.ReplyTo, r.Timezone = "elsewhere", "Europe/Berlin"
+		})
 	got := k.MustCommand("schedules", "")
 	for _, part := range []string{
-		"(times in Europe/Berlin):\n\n- r2: “pills”, ", "08:30, in ", "\n- r1: “kettle”, ", fmt.Sprintf(" 1 Jul %d 02:00 (", year),
+		"(times in Europe/Berlin):\n\n- r2: “pills”, ", "08:30, in ", "\n- r1: “kettle”, ",
+		fmt.Sprintf(" 1 Jul %d 02:00 (", year),
 		fmt.Sprintf(" 1 Jul %d 09:00 (Asia/Tokyo)), in ", year), "to this conversation",
 	} {
 		if !strings.Contains(got, part) {
@@ -50,26 +53,29 @@ func TestSchedulesIsACommand(t *testing.T) {
 		}
 	}
 	k.MustCall("cancel_schedule", map[string]any{"id": "r1"})
-	if got := k.MustCommand("schedules", "all"); !strings.Contains(got, "“kettle”, ") || !strings.Contains(got, ", cancelled") {
+	if got := k.MustCommand("schedules", "all"); !strings.Contains(got, "“kettle”, ") ||
+		!strings.Contains(got, ", cancelled") {
 		t.Errorf("all of them are %q", got)
 	}
 	if got := k.MustCommand("schedules", "--all --limit 1"); !strings.Contains(got, "1 more") {
 		t.Errorf("one of them is %q", got)
 	}
-	if got := k.MustCommand("schedules", "soon"); !strings.Contains(got, "Limit must be a whole number, not 'soon'") || !strings.Contains(got, "Usage") {
+	if got := k.MustCommand("schedules", "soon"); !strings.Contains(got, "Limit must be a whole number, not 'soon'") ||
+		!strings.Contains(got, "Usage") {
 		t.Errorf("a wrong value is answered with %q", got)
 	}
 }
 
-// TestOverTheWire goes through the protocol: a reminder that is stored, due
-// while the extension is down, and published by the next process at once.
+// TestOverTheWire uses the protocol: a stored reminder that becomes due while the
+// extension is down is published at once by the next process.
 func TestOverTheWire(t *testing.T) {
 	t.Parallel()
 	k := sdktest.Start(t, scheduler.New(), options())
 	var made struct {
 		ID, Status, Timezone, Destination string
 	}
-	content := k.MustCall("schedule_once", map[string]any{"message": "kettle", "delay_seconds": 3600, "channel_id": "telegram_channel"},
+	content := k.MustCall("schedule_once", map[string]any{"message": "kettle", "delay_seconds": 3600,
+		"channel_id": "telegram_channel"},
 		func(r *extensionv1.CallRequest) { r.ReplyTo, r.Timezone = "handle", "Asia/Tokyo" })
 	if err := json.Unmarshal([]byte(content), &made); err != nil {
 		t.Fatal(err)
@@ -77,7 +83,8 @@ func TestOverTheWire(t *testing.T) {
 	if made.ID != "r1" || made.Timezone != "Asia/Tokyo" || made.Destination != "telegram_channel" {
 		t.Errorf("got %+v", made)
 	}
-	if r := k.Call("schedule_once", map[string]any{"message": "m", "delay_seconds": 60, "channel_id": "pager"}); !r.GetIsError() || !strings.Contains(r.GetContent(), "telegram_channel (Telegram)") {
+	if r := k.Call("schedule_once", map[string]any{"message": "m", "delay_seconds": 60,
+		"channel_id": "pager"}); !r.GetIsError() || !strings.Contains(r.GetContent(), "telegram_channel (Telegram)") {
 		t.Errorf("unknown channel: %s", r.GetContent())
 	}
 	k.Lose()
@@ -95,7 +102,8 @@ func TestOverTheWire(t *testing.T) {
 	if err := json.Unmarshal(k.Await(contract.TopicUserNotify).GetPayload(), &notice); err != nil {
 		t.Fatal(err)
 	}
-	if !strings.HasPrefix(notice.Text, "kettle (late: was due ") || notice.ChannelID != "telegram_channel" || notice.ReplyTo != "handle" {
+	if !strings.HasPrefix(notice.Text, "kettle (late: was due ") || notice.ChannelID != "telegram_channel" ||
+		notice.ReplyTo != "handle" {
 		t.Errorf("got %+v", notice)
 	}
 	if content := k.MustCall("cancel_schedule", map[string]any{"id": "r1"}); !strings.Contains(content, "withdrawn") {

@@ -7,8 +7,8 @@ import (
 )
 
 // TestKilledBetweenAnyTwoSteps kills the scheduler and the kernel at each step
-// of a scenario and starts them again after a pause: every due time has then
-// been published once, or is counted as skipped.
+// of a scenario and restarts them after a pause. Every due time must then be
+// published once or counted as skipped.
 func TestKilledBetweenAnyTwoSteps(t *testing.T) {
 	t.Parallel()
 	for _, pause := range []time.Duration{0, time.Minute, 3 * time.Hour} {
@@ -28,7 +28,8 @@ func TestKilledBetweenAnyTwoSteps(t *testing.T) {
 	}
 }
 
-// killedAt plays the scenario with a kill at a step; false: it has no such step.
+// killedAt plays the scenario with a kill at a step. It reports false if there is
+// no such step.
 func killedAt(t *testing.T, step int, pause time.Duration) (reached bool) {
 	t.Helper()
 	b := setup(t)
@@ -45,8 +46,8 @@ func killedAt(t *testing.T, step int, pause time.Duration) (reached bool) {
 			synctest.Wait()
 		}
 	}
-	// The kernel repeats a call that has no result: it knows whether there is
-	// one, since the result is committed with the effects.
+	// The kernel repeats a call without a result. The result is committed with
+	// the effects.
 	create := func(name, arguments string) {
 		before := b.keys()
 		_, err := b.call(name, arguments)
@@ -98,7 +99,8 @@ func killedAt(t *testing.T, step int, pause time.Duration) (reached bool) {
 		due++
 	}
 	if row.Fired+row.Skipped != due || int(row.Fired) != count["hour"] {
-		t.Errorf("killed at step %d: %d were due, %d fired, %d skipped, %d published", step, due, row.Fired, row.Skipped, count["hour"])
+		t.Errorf("killed at step %d: %d were due, %d fired, %d skipped, %d published", step, due, row.Fired,
+			row.Skipped, count["hour"])
 	}
 	var withdrawn int
 	b.edit(func(s *store) { withdrawn = len(s.gone) })

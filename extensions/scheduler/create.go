@@ -25,11 +25,11 @@ func (s *scheduler) create(ctx context.Context, c sdk.ToolCall, kind string) (sd
 		return sdk.ToolResult{}, err
 	}
 	sc.ReplyTo, sc.CreatedBy = c.ReplyTo, c.Sender
-	obstacles, err := s.checkDestination(ctx, sc)
+	warnings, err := s.checkDestination(ctx, sc)
 	if err != nil {
 		return sdk.ToolResult{}, err
 	}
-	notes = append(append(notes, zoneNote(r, sc)...), obstacles...)
+	notes = append(append(notes, zoneNote(r, sc)...), warnings...)
 	if err := s.ready(ctx); err != nil {
 		return sdk.ToolResult{}, err
 	}

@@ -10,21 +10,21 @@ import (
 	"github.com/switchboard-run/switchboard/sdk"
 )
 
-// handle takes over what the manifest of an extension declares. The event names
-// all of its schedules: what it no longer names is removed.
+// handle updates the schedules that an extension's manifest declares. The event
+// lists all of them: stored ones that it does not list are removed.
 func (s *scheduler) handle(ctx context.Context, e sdk.Event) (sdk.Effects, error) {
 	if e.Topic != contract.TopicSchedulesDeclared {
 		return nil, sdk.Drop("the scheduler does not handle " + e.Topic)
 	}
 	if e.Source != "kernel" {
-		return nil, sdk.Drop("only the kernel declares schedules, not " + e.Source)
+		return nil, sdk.Drop("schedules are declared by the kernel, not by " + e.Source)
 	}
 	var declared contract.SchedulesDeclared
 	if err := e.Decode(&declared); err != nil {
 		return nil, err
 	}
 	if declared.Extension == "" {
-		return nil, sdk.Drop("the declaration names no extension")
+		return nil, sdk.Drop("the declaration has no extension")
 	}
 	if err := s.ready(ctx); err != nil {
 		return nil, err
@@ -32,16 +32,15 @@ func (s *scheduler) handle(ctx context.Context, e sdk.Event) (sdk.Effects, error
 	stored := map[string]row{}
 	prefix := schedule.DeclaredID(declared.Extension, "")
 	err := s.k.Scan(ctx, rowKey(prefix), func(v sdk.Value) error {
-		// One that cannot be read is written anew.
 		r, err := s.decode(v)
-		if err != nil {
+		if err != nil { // unreadable: replaced below
 			r.ID = v.Key[len(rowPrefix):]
 		}
 		stored[r.ID] = r
 		return nil
 	})
 	if err != nil {
-		return nil, fmt.Errorf("scan the schedules of %s: %w", declared.Extension, err)
+		return nil, fmt.Errorf("read schedules of %s: %w", declared.Extension, err)
 	}
 	var effects sdk.Effects
 	for _, d := range declared.Schedules {
@@ -58,25 +57,26 @@ func (s *scheduler) handle(ctx context.Context, e sdk.Event) (sdk.Effects, error
 	return effects, nil
 }
 
-// declare is the effect that one declaration needs, if any. One that is wrong
-// harms no other.
+// declare returns the effect of one declaration, if it has one. An invalid
+// declaration affects no other.
 func (s *scheduler) declare(extension string, d contract.DeclaredSchedule, r row, exists bool) (sdk.Effect, bool) {
-	var was *schedule.Schedule
+	var old *schedule.Schedule
 	if exists && r.Kind != "" {
-		was = &r.Schedule
+		old = &r.Schedule
 	}
 	env := schedule.Env{Now: s.now(), Timezone: s.location.String(), MinEvery: s.minEvery}
-	sc, err := schedule.Declare(extension, d, was, env)
+	sc, err := schedule.Declare(extension, d, old, env)
 	if err != nil {
-		s.log.Error("a schedule of a manifest is wrong and is not taken over", "extension", extension, "name", d.Name, "error", err)
-		if was == nil || was.Problem == err.Error() {
+		s.log.Error("a manifest declares an invalid schedule, which is ignored",
+			"extension", extension, "name", d.Name, "error", err)
+		if old == nil || old.Problem == err.Error() {
 			return sdk.Effect{}, false
 		}
-		sc = *was
-		sc.Problem = err.Error() // the one before stays in force
+		sc = *old
+		sc.Problem = err.Error() // keep the old schedule
 	}
-	if was != nil {
-		before, err1 := was.Encode()
+	if old != nil {
+		before, err1 := old.Encode()
 		after, err2 := sc.Encode()
 		if err1 == nil && err2 == nil && bytes.Equal(before, after) {
 			return sdk.Effect{}, false

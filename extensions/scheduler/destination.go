@@ -10,16 +10,16 @@ import (
 	"github.com/switchboard-run/switchboard/sdk"
 )
 
-// checkDestination refuses a schedule whose event could reach nobody. The notes
-// say what stands in the way for the time being.
-func (s *scheduler) checkDestination(ctx context.Context, sc schedule.Schedule) ([]string, error) {
-	reaches := sc.Topic == schedule.TopicNotify || sc.Topic == schedule.TopicTask
-	if sc.ChannelID == "" && (!reaches || sc.ReplyTo != "") {
+// checkDestination refuses a schedule whose message no channel can deliver. The
+// warnings say if the channel is not ready now.
+func (s *scheduler) checkDestination(ctx context.Context, sc schedule.Schedule) (warnings []string, err error) {
+	needsChannel := sc.Topic == schedule.TopicNotify || sc.Topic == schedule.TopicTask
+	if sc.ChannelID == "" && (!needsChannel || sc.ReplyTo != "") {
 		return nil, nil
 	}
 	channels, err := s.k.Channels(ctx)
 	if err != nil {
-		return nil, fmt.Errorf("list the channels to check the destination: %w", err)
+		return nil, fmt.Errorf("check destination: %w", err)
 	}
 	if sc.ChannelID == "" {
 		for _, c := range channels {
@@ -27,7 +27,7 @@ func (s *scheduler) checkDestination(ctx context.Context, sc schedule.Schedule) 
 				return nil, nil
 			}
 		}
-		return nil, fmt.Errorf("there is no channel that could deliver it: %s", known(channels))
+		return nil, fmt.Errorf("check destination: %s", available(channels))
 	}
 	for _, c := range channels {
 		if c.GetId() != sc.ChannelID {
@@ -36,17 +36,18 @@ func (s *scheduler) checkDestination(ctx context.Context, sc schedule.Schedule) 
 		detail := c.GetReadiness().GetDetail()
 		switch c.GetReadiness().GetState() {
 		case sdk.Unconfigured:
-			return nil, fmt.Errorf("channel %s is not configured and cannot deliver anything (%s): %s", sc.ChannelID, detail, known(channels))
+			return nil, fmt.Errorf("channel %s is not set up (%s): %s", sc.ChannelID, detail, available(channels))
 		case sdk.Offline, sdk.Degraded:
-			return []string{strings.TrimSuffix(fmt.Sprintf("%s is not ready now (%s)", sc.ChannelID, detail), " ()")}, nil
+			warning := fmt.Sprintf("channel %s is not ready (%s)", sc.ChannelID, detail)
+			return []string{strings.TrimSuffix(warning, " ()")}, nil
 		}
 		return nil, nil
 	}
-	return nil, fmt.Errorf("there is no channel %q: %s", sc.ChannelID, known(channels))
+	return nil, fmt.Errorf("there is no channel %q: %s", sc.ChannelID, available(channels))
 }
 
-// known names the channels that could be meant.
-func known(channels []*kernelv1.Channel) string {
+// available lists the configured channels for an error.
+func available(channels []*kernelv1.Channel) string {
 	var names []string
 	for _, c := range channels {
 		if c.GetReadiness().GetState() != sdk.Unconfigured {
@@ -54,12 +55,13 @@ func known(channels []*kernelv1.Channel) string {
 		}
 	}
 	if len(names) == 0 {
-		return "no channel is configured"
+		return "no channel is set up"
 	}
-	return "known channels are " + strings.Join(names, ", ") + "; leave channel_id out for the conversation that asks"
+	return "use one of " + strings.Join(names, ", ") + ", or omit channel_id to use this conversation"
 }
 
-// destination says in words where a schedule goes, as seen from a conversation.
+// destination describes where a schedule's message goes, for the conversation of
+// a call.
 func destination(sc schedule.Schedule, c sdk.ToolCall) string {
 	here := sc.ReplyTo != "" && sc.ReplyTo == c.ReplyTo
 	switch {

@@ -7,22 +7,23 @@ import (
 	"github.com/switchboard-run/switchboard/sdk"
 )
 
-// A handler returns its effects and learns nothing of their commit. So the row
-// is looked at a moment later, and again in growing distances, until it has
-// changed or so much time has passed that it never will.
+// A handler returns its effects but is not notified of their commit. So the
+// scheduler checks the row soon, and again at growing intervals, until it has
+// changed or the commit must have failed.
 const (
-	firstLook   = 50 * time.Millisecond
+	firstCheck  = 50 * time.Millisecond
 	giveUpAfter = 2 * time.Minute
 )
 
+// expectation is a row that a commit is about to change.
 type expectation struct {
-	version int64 // what the row has until then
+	version int64 // before the commit
 	until   time.Time
 	wait    time.Duration
 }
 
-// write is the effect that stores a schedule if its row has still the version,
-// and has the row looked at once it is stored.
+// write returns the effect that stores a schedule if its row still has the
+// version, and checks the row until it is stored.
 func (s *scheduler) write(sc schedule.Schedule, version int64) sdk.Effect {
 	s.expect(sc.ID, version)
 	return put(sc, version)
@@ -35,14 +36,14 @@ func put(sc schedule.Schedule, version int64) sdk.Effect {
 func (s *scheduler) expect(id string, version int64) {
 	now := s.now()
 	s.mu.Lock()
-	s.expected[id] = expectation{version: version, until: now.Add(giveUpAfter), wait: firstLook}
+	s.expected[id] = expectation{version: version, until: now.Add(giveUpAfter), wait: firstCheck}
 	s.mu.Unlock()
-	s.clock.SetEarlier(id, now.Add(firstLook))
+	s.clock.SetEarlier(id, now.Add(firstCheck))
 }
 
-// lookAgain tells when to look again at a row that has the version, if it is
-// still expected to change.
-func (s *scheduler) lookAgain(id string, version int64, now time.Time) (time.Time, bool) {
+// nextCheck returns when to check a row with this version again. It reports
+// false if the row is not expected to change.
+func (s *scheduler) nextCheck(id string, version int64, now time.Time) (time.Time, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	e, ok := s.expected[id]

@@ -14,20 +14,19 @@ import (
 )
 
 const (
-	// atOnce is how many schedules are settled concurrently: the kernel
-	// commits those that wait together.
-	atOnce = 32
-	// settleTimeout bounds the work on one schedule, so that a kernel that
-	// does not answer delays the others no longer.
+	// maxConcurrent is how many schedules are settled concurrently. The kernel
+	// groups their commits.
+	maxConcurrent = 32
+	// settleTimeout bounds the work on one schedule, so that a stuck call does
+	// not delay the others for longer.
 	settleTimeout = 15 * time.Second
 	maxBackoff    = 30 * time.Second
 )
 
-// fireAll settles what is due. It never fails: what could not be settled is
-// looked at again later.
+// fireAll settles the due schedules. After a failure, it retries later.
 func (s *scheduler) fireAll(ctx context.Context, ids []string) {
 	var group errgroup.Group
-	group.SetLimit(atOnce)
+	group.SetLimit(maxConcurrent)
 	for _, id := range ids {
 		group.Go(func() error {
 			s.fireOne(ctx, id)
@@ -51,16 +50,16 @@ func (s *scheduler) fireOne(ctx context.Context, id string) {
 	wait := min(time.Second<<min(s.failures[id]-1, 10), maxBackoff)
 	s.clock.SetEarlier(id, s.now().Add(wait))
 	if !errors.Is(err, context.Canceled) {
-		s.log.Warn("a schedule could not be settled", "id", id, "error", err, "again_in", wait.String())
+		s.log.Warn("cannot settle a schedule, will retry", "id", id, "error", err, "retry_in", wait.String())
 	}
 }
 
-// settle does what is due for one schedule and sets when to look at it again.
-// An error means: try again.
+// settle fires, moves or deletes one schedule as needed and sets the time of its
+// next check. After an error, the caller retries.
 func (s *scheduler) settle(ctx context.Context, id string) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
-			err = fmt.Errorf("panic while settling schedule %s: %v", id, p)
+			err = fmt.Errorf("settle schedule %s: panic: %v", id, p)
 		}
 	}()
 	for {
@@ -68,10 +67,10 @@ func (s *scheduler) settle(ctx context.Context, id string) (err error) {
 		if err != nil {
 			return fmt.Errorf("read schedule %s: %w", id, err)
 		}
-		again, waiting := s.lookAgain(id, v.Version, s.now())
+		again, waiting := s.nextCheck(id, v.Version, s.now())
 		err = s.settleRow(ctx, v)
 		if errors.Is(err, contract.ErrConflict) {
-			continue // somebody changed it: see what it is now
+			continue // changed meanwhile: read it again
 		}
 		if err != nil {
 			return err
@@ -89,7 +88,7 @@ func (s *scheduler) settleRow(ctx context.Context, v sdk.Value) error {
 	}
 	r, err := s.decode(v)
 	if err != nil {
-		return nil //nolint:nilerr // reported; nothing will come of it
+		return nil //nolint:nilerr // logged and listed; a retry would not help
 	}
 	now := s.now()
 	if r.Finished() && !deleteAt(r.Schedule).After(now) {
@@ -98,12 +97,12 @@ func (s *scheduler) settleRow(ctx context.Context, v sdk.Value) error {
 		}
 		return nil
 	}
-	if near, ok := r.Realign(now); ok {
-		if _, err := s.k.Commit(ctx, put(near, r.version)); err != nil {
-			return fmt.Errorf("move schedule %s to the clock, which was set back: %w", r.ID, err)
+	if realigned, ok := r.Realign(now); ok {
+		if _, err := s.k.Commit(ctx, put(realigned, r.version)); err != nil {
+			return fmt.Errorf("realign schedule %s with the clock: %w", r.ID, err)
 		}
-		s.log.Warn("the clock was set back: a recurring schedule follows", "id", r.ID, "next", near.Next)
-		s.watch(near)
+		s.log.Warn("the clock was set back: realigned a recurring schedule", "id", r.ID, "next", realigned.Next)
+		s.watch(realigned)
 		return nil
 	}
 	d, after, due := r.Decide(now, s.started)
@@ -118,27 +117,31 @@ func (s *scheduler) settleRow(ctx context.Context, v sdk.Value) error {
 	return nil
 }
 
-// fire commits what was decided: the event and the advanced schedule at once.
-// It returns the schedule as it is stored then.
-func (s *scheduler) fire(ctx context.Context, d schedule.Decision, r row, after schedule.Schedule, now time.Time) (schedule.Schedule, error) {
+// fire commits a decision: the event and the advanced schedule together. It
+// returns the schedule as stored.
+func (s *scheduler) fire(
+	ctx context.Context, d schedule.Decision, r row, after schedule.Schedule, now time.Time,
+) (schedule.Schedule, error) {
 	var effects sdk.Effects
 	if d.Fire {
 		payload, err := after.FirePayload(d, now)
 		if err != nil {
-			return s.park(ctx, r, err)
+			return s.pauseBroken(ctx, r, err)
 		}
-		effects = append(effects, sdk.Publish(after.Topic, payload, sdk.Dedupe(after.DedupeKey(d.Due)), sdk.Key("sched:"+r.ID)))
+		effects = append(effects,
+			sdk.Publish(after.Topic, payload, sdk.Dedupe(after.DedupeKey(d.Due)), sdk.Key("sched:"+r.ID)))
 	}
 	effects = append(effects, put(after, r.version))
 	_, err := s.k.Commit(ctx, effects...)
 	switch {
 	case errors.Is(err, contract.ErrDenied), errors.Is(err, contract.ErrInvalid), errors.Is(err, contract.ErrTooLarge):
-		return s.park(ctx, r, err)
+		return s.pauseBroken(ctx, r, err)
 	case err != nil:
 		return schedule.Schedule{}, fmt.Errorf("fire schedule %s, due %s: %w", r.ID, d.Due.Format(time.RFC3339), err)
 	}
 	if d.Skipped > 0 {
-		s.log.Warn("a schedule skipped what was overdue", "id", r.ID, "skipped", d.Skipped, "last_due", d.Due, "fired", d.Fire, "grace", r.Grace())
+		s.log.Warn("a schedule skipped overdue fires",
+			"id", r.ID, "skipped", d.Skipped, "last_due", d.Due, "fired", d.Fire, "grace", r.Grace())
 	}
 	if d.Fire {
 		s.log.Debug("a schedule fired", "id", r.ID, "due", d.Due, "late", d.Late)
@@ -146,17 +149,17 @@ func (s *scheduler) fire(ctx context.Context, d schedule.Decision, r row, after 
 	return after, nil
 }
 
-// park pauses a schedule whose event the kernel refuses whenever it is asked,
-// and keeps the reason where people see it.
-func (s *scheduler) park(ctx context.Context, r row, why error) (schedule.Schedule, error) {
+// pauseBroken pauses a schedule whose event the kernel refuses, and stores the
+// reason for list_schedules.
+func (s *scheduler) pauseBroken(ctx context.Context, r row, why error) (schedule.Schedule, error) {
 	s.log.Error("a schedule cannot fire and is paused", "id", r.ID, "error", why)
-	parked, err := r.Pause()
+	paused, err := r.Pause()
 	if err != nil {
 		return schedule.Schedule{}, err
 	}
-	parked.Problem = why.Error()
-	if _, err := s.k.Commit(ctx, put(parked, r.version)); err != nil {
+	paused.Problem = why.Error()
+	if _, err := s.k.Commit(ctx, put(paused, r.version)); err != nil {
 		return schedule.Schedule{}, fmt.Errorf("pause schedule %s, which cannot fire (%w): %w", r.ID, why, err)
 	}
-	return parked, nil
+	return paused, nil
 }

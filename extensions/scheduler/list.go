@@ -16,7 +16,7 @@ const defaultLimit = 50
 // listing is the result of list_schedules.
 type listing struct {
 	Schedules  []view       `json:"schedules"`
-	More       int          `json:"more,omitempty"` // that the limit left out
+	More       int          `json:"more,omitempty"` // beyond the limit
 	Unreadable []unreadable `json:"unreadable,omitempty"`
 	Text       string       `json:"text"`
 }
@@ -57,7 +57,7 @@ func (s *scheduler) list(ctx context.Context, c sdk.ToolCall) (sdk.ToolResult, e
 	s.mu.Lock()
 	for _, id := range slices.Sorted(maps.Keys(s.unreadable)) {
 		out.Unreadable = append(out.Unreadable, unreadable{id, s.unreadable[id]})
-		lines = append(lines, fmt.Sprintf("%s  cannot be read and will not fire: %s", id, s.unreadable[id]))
+		lines = append(lines, fmt.Sprintf("%s  unreadable, will not fire: %s", id, s.unreadable[id]))
 	}
 	s.mu.Unlock()
 	out.Text = strings.Join(lines, "\n")

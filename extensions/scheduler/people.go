@@ -10,28 +10,28 @@ import (
 
 const peopleTime = "Mon 2 Jan 2006 15:04"
 
-// forPeople writes the result of list_schedules as the answer to /schedules:
-// times are in the zone of the household, and in that of a schedule as well if
-// it has another one.
-func (s *scheduler) forPeople(content string) string {
+// listText formats the result of list_schedules as the answer to /schedules.
+// Times are in the zone of the household, and also in that of the schedule if it
+// differs.
+func (s *scheduler) listText(content string) string {
 	var l listing
 	if err := json.Unmarshal([]byte(content), &l); err != nil {
 		return content
 	}
 	var b strings.Builder
 	if len(l.Schedules) == 0 {
-		b.WriteString("Nothing is scheduled. Say, for example: remind me in 5 minutes to turn off the kettle.")
+		b.WriteString("Nothing is scheduled. For example, say: remind me in 5 minutes to turn off the kettle.")
 	} else {
-		fmt.Fprintf(&b, "Reminders and what recurs (times in %s):\n", s.location)
+		fmt.Fprintf(&b, "Reminders and repeating schedules (times in %s):\n", s.location)
 	}
 	for _, v := range l.Schedules {
 		b.WriteString("\n- " + s.entry(v))
 	}
 	if l.More > 0 {
-		fmt.Fprintf(&b, "\n\nand %d more: `/schedules limit=%d` shows them", l.More, l.More+len(l.Schedules))
+		fmt.Fprintf(&b, "\n\nThere are %d more. To see them: `/schedules limit=%d`", l.More, l.More+len(l.Schedules))
 	}
 	if len(l.Unreadable) > 0 {
-		b.WriteString("\n\nThese cannot be read, and will not fire:\n")
+		b.WriteString("\n\nThese are damaged and won't fire. To remove one: `switchboard schedules cancel ID`\n")
 		for _, u := range l.Unreadable {
 			fmt.Fprintf(&b, "\n- %s: %s", u.ID, u.Error)
 		}
@@ -39,7 +39,7 @@ func (s *scheduler) forPeople(content string) string {
 	return b.String()
 }
 
-// entry is one schedule in a line.
+// entry formats one schedule.
 func (s *scheduler) entry(v view) string {
 	parts := []string{v.ID + ": " + quoted(v.Message, v.Topic)}
 	if v.State != string(schedule.Active) {

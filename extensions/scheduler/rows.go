@@ -15,7 +15,7 @@ import (
 
 const (
 	rowPrefix  = "schedule/"
-	counterKey = "counter" // the highest number ever given to an id
+	counterKey = "counter" // the highest number used in an id
 
 	// keepFinished is how long a finished schedule stays visible.
 	keepFinished = 7 * 24 * time.Hour
@@ -23,14 +23,14 @@ const (
 
 func rowKey(id string) string { return rowPrefix + id }
 
-// row is a schedule as it is stored now.
+// row is a stored schedule.
 type row struct {
 	schedule.Schedule
 	version int64
 }
 
-// load finds out when to look at which row. It repeats until it succeeds; false
-// means that ctx ended.
+// load sets the time to check each row. It retries until it succeeds, and
+// reports false if ctx ended.
 func (s *scheduler) load(ctx context.Context) bool {
 	for wait := 100 * time.Millisecond; ; wait = min(2*wait, 10*time.Second) {
 		err := s.loadOnce(ctx)
@@ -41,7 +41,7 @@ func (s *scheduler) load(ctx context.Context) bool {
 		if ctx.Err() != nil {
 			return false
 		}
-		s.log.Error("reading the stored schedules failed", "error", err, "again_in", wait.String())
+		s.log.Error("cannot read schedules, will retry", "error", err, "retry_in", wait.String())
 		select {
 		case <-time.After(wait):
 		case <-ctx.Done():
@@ -53,38 +53,38 @@ func (s *scheduler) load(ctx context.Context) bool {
 func (s *scheduler) loadOnce(ctx context.Context) error {
 	counter, err := s.k.Get(ctx, counterKey)
 	if err != nil {
-		return fmt.Errorf("read the counter of ids: %w", err)
+		return fmt.Errorf("read id counter: %w", err)
 	}
 	if counter.Version != 0 {
 		n, err := strconv.ParseInt(string(counter.Value), 10, 64)
 		if err != nil {
-			s.log.Error("the counter of ids cannot be read: counting from the stored schedules", "value", string(counter.Value))
+			s.log.Error("the id counter is damaged, using the highest stored id", "value", string(counter.Value))
 		}
-		s.noteNumber(n)
+		s.numberUsed(n)
 	}
 	rows := 0
 	err = s.k.Scan(ctx, rowPrefix, func(v sdk.Value) error {
 		id := strings.TrimPrefix(v.Key, rowPrefix)
 		if n, err := strconv.ParseInt(strings.TrimPrefix(id, "r"), 10, 64); err == nil {
-			s.noteNumber(n)
+			s.numberUsed(n)
 		}
 		if r, err := s.decode(v); err == nil {
 			rows++
 			s.watch(r.Schedule)
-			if _, ahead := r.Realign(s.started); ahead {
+			if _, moved := r.Realign(s.started); moved {
 				s.clock.Set(id, s.started)
 			}
 		}
 		return nil
 	})
 	if err != nil {
-		return fmt.Errorf("scan the stored schedules: %w", err)
+		return fmt.Errorf("read schedules: %w", err)
 	}
 	s.log.Debug("schedules loaded", "count", rows)
 	return nil
 }
 
-// watch sets when to look at a schedule next.
+// watch sets the time of a schedule's next check.
 func (s *scheduler) watch(sc schedule.Schedule) {
 	switch {
 	case sc.State == schedule.Active && sc.Next != nil:
@@ -103,18 +103,18 @@ func deleteAt(sc schedule.Schedule) time.Time {
 	return sc.FinishedAt.Add(keepFinished)
 }
 
-// decode reads a row; one that cannot be read is remembered.
+// decode reads a row and records whether it is readable.
 func (s *scheduler) decode(v sdk.Value) (row, error) {
 	id := strings.TrimPrefix(v.Key, rowPrefix)
 	sc, err := schedule.Decode(v.Value)
 	if err == nil && sc.ID != id {
-		err = fmt.Errorf("it says that it is %q", sc.ID)
+		err = fmt.Errorf("decode schedule: wrong id %q", sc.ID)
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if err != nil {
 		if s.unreadable[id] != err.Error() {
-			s.log.Error("a stored schedule cannot be read and will not fire: cancel it to remove it", "id", id, "error", err)
+			s.log.Error("a schedule is damaged and will not fire: cancel it to remove it", "id", id, "error", err)
 		}
 		s.unreadable[id] = err.Error()
 		return row{version: v.Version}, err
@@ -123,7 +123,7 @@ func (s *scheduler) decode(v sdk.Value) (row, error) {
 	return row{sc, v.Version}, nil
 }
 
-// find reads a row that a caller named.
+// find reads the row with the id that a caller gave.
 func (s *scheduler) find(ctx context.Context, id string) (row, error) {
 	if err := s.ready(ctx); err != nil {
 		return row{}, err
@@ -141,12 +141,12 @@ func (s *scheduler) find(ctx context.Context, id string) (row, error) {
 	}
 	r, err := s.decode(v)
 	if err != nil {
-		return r, fmt.Errorf("schedule %s cannot be read (%w): cancel_schedule removes it", id, err)
+		return r, fmt.Errorf("read schedule %s: %w: to remove it, use cancel_schedule", id, err)
 	}
 	return r, nil
 }
 
-// unknown is a contract.ErrNotFound in a sentence for people.
+// unknown is a contract.ErrNotFound with a text for people.
 type unknown string
 
 func (u unknown) Error() string        { return string(u) }
@@ -155,16 +155,16 @@ func (u unknown) Is(target error) bool { return target == contract.ErrNotFound }
 func (s *scheduler) unknown(ctx context.Context, id string) error {
 	rows, err := s.all(ctx, func(sc schedule.Schedule) bool { return !sc.Finished() && sc.Owner == "" })
 	if err != nil || len(rows) == 0 {
-		return unknown(fmt.Sprintf("there is no schedule %q: none is active", id))
+		return unknown(fmt.Sprintf("there is no schedule %q: nothing is scheduled", id))
 	}
 	var ids []string
 	for _, r := range rows[:min(len(rows), 20)] {
 		ids = append(ids, r.ID)
 	}
-	return unknown(fmt.Sprintf("there is no schedule %q: active are %s", id, strings.Join(ids, ", ")))
+	return unknown(fmt.Sprintf("there is no schedule %q: use one of %s", id, strings.Join(ids, ", ")))
 }
 
-// all reads the rows that are wanted, those due first in front.
+// all reads the rows that want accepts, the next due first.
 func (s *scheduler) all(ctx context.Context, want func(schedule.Schedule) bool) ([]row, error) {
 	var rows []row
 	err := s.k.Scan(ctx, rowPrefix, func(v sdk.Value) error {
@@ -174,7 +174,7 @@ func (s *scheduler) all(ctx context.Context, want func(schedule.Schedule) bool) 
 		return nil
 	})
 	if err != nil {
-		return nil, fmt.Errorf("scan the stored schedules: %w", err)
+		return nil, fmt.Errorf("read schedules: %w", err)
 	}
 	slices.SortStableFunc(rows, func(a, b row) int {
 		switch {
@@ -191,13 +191,13 @@ func (s *scheduler) all(ctx context.Context, want func(schedule.Schedule) bool) 
 	return rows, nil
 }
 
-func (s *scheduler) noteNumber(n int64) {
+func (s *scheduler) numberUsed(n int64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.lastNumber = max(s.lastNumber, n)
 }
 
-// newID gives out an id that was never used, and the effect that keeps it so.
+// newID returns an unused id and the effect that stores the counter.
 func (s *scheduler) newID() (string, sdk.Effect) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

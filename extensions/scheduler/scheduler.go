@@ -1,22 +1,23 @@
-// Package scheduler is the extension that keeps reminders and recurring
+// Package scheduler is the extension that stores reminders and recurring
 // schedules and publishes an event when one is due.
 //
 // Promises:
-//   - A fire is one commit: the event, under a dedupe key of schedule, revision
-//     and due time, and the advanced schedule, by version. Whatever dies
-//     between any two steps, no fire is lost and none happens twice.
-//   - What became due while nothing ran fires at the start, at once: a one-shot
-//     always, marked late; a recurring schedule once if it is younger than its
-//     grace, otherwise it is skipped, which its row and the log tell.
-//   - A row that cannot be read stops nobody else; list_schedules shows it.
-//   - The destination is settled at creation: a named channel must exist and be
-//     configured, and the conversation that asked is always kept, so that
-//     without a channel the reminder goes back to it.
-//   - Idle cost is one timer, whatever the number of schedules.
+//   - A fire is one commit of the event, with a dedupe key of schedule, revision
+//     and due time, and of the advanced schedule, by version. No crash loses a
+//     fire or repeats it.
+//   - A schedule that became due while the scheduler was down fires at its start:
+//     a one-shot always, marked late; a recurring schedule once if it is less
+//     overdue than its grace. Otherwise it is skipped, and its row and the log
+//     say so.
+//   - An unreadable row affects no other; list_schedules shows it.
+//   - The destination is checked at creation: a named channel must exist and be
+//     configured. Without a channel the reminder goes to the conversation that
+//     asked for it.
+//   - While idle, there is one timer for all schedules.
 //
-// Schedules fire concurrently, each by itself in order. Rows are the truth:
-// memory holds only when to look at which of them. Finished schedules stay
-// visible for a week and are then deleted.
+// Schedules fire concurrently; the fires of one schedule are in order. The rows
+// are the source of truth: memory holds only the time to check each of them.
+// Finished schedules stay visible for a week and are then deleted.
 package scheduler
 
 import (
@@ -35,10 +36,10 @@ import (
 	"github.com/switchboard-run/switchboard/sdk"
 )
 
-// ID is the extension's id.
+// ID is the id of the extension.
 const ID = "scheduler"
 
-// New is the extension.
+// New returns the extension.
 func New() sdk.Extension {
 	s := &scheduler{}
 	return sdk.Extension{
@@ -56,13 +57,13 @@ func New() sdk.Extension {
 	}
 }
 
-// config is the configuration.
+// config is the configuration of the extension.
 type config struct {
-	// MinEverySeconds is the shortest interval of every_seconds; 0: 10.
+	// MinEverySeconds is the shortest interval of every_seconds; 0 means 10.
 	MinEverySeconds float64 `json:"min_every_seconds"`
 }
 
-// kernel is what the scheduler needs of the kernel.
+// kernel is the part of sdk.Kernel that the scheduler uses.
 type kernel interface {
 	Get(ctx context.Context, key string) (sdk.Value, error)
 	Scan(ctx context.Context, prefix string, each func(sdk.Value) error) error
@@ -82,19 +83,21 @@ type scheduler struct {
 	started  time.Time
 	clock    *alarm.Clock
 
-	loaded  chan struct{} // closed when every stored row is known
-	stopped chan struct{} // closed when the background work has ended
+	loaded  chan struct{} // closed when all stored rows have been read
+	stopped chan struct{} // closed when the background goroutine has ended
 
 	mu         sync.Mutex
 	lastNumber int64
 	expected   map[string]expectation // rows that a returned result will write
-	failures   map[string]int         // in a row, of fires
-	unreadable map[string]string      // id -> why
+	failures   map[string]int         // consecutive failures by id
+	unreadable map[string]string      // errors by id
 }
 
-func (s *scheduler) start(ctx context.Context, k kernel, log hclog.Logger, now func() time.Time, location *time.Location, c config) error {
+func (s *scheduler) start(
+	ctx context.Context, k kernel, log hclog.Logger, now func() time.Time, location *time.Location, c config,
+) error {
 	if c.MinEverySeconds < 0 {
-		return fmt.Errorf("configuration of scheduler: min_every_seconds is %v: it must not be negative", c.MinEverySeconds)
+		return fmt.Errorf("read config of scheduler: min_every_seconds is %v, must not be negative", c.MinEverySeconds)
 	}
 	if c.MinEverySeconds == 0 {
 		c.MinEverySeconds = 10
@@ -125,14 +128,14 @@ func (s *scheduler) stop(ctx context.Context) error {
 	case <-s.stopped:
 		return nil
 	case <-ctx.Done():
-		return fmt.Errorf("stop of the scheduler: a commit is still running: %w", ctx.Err())
+		return fmt.Errorf("stop scheduler: wait for a running commit: %w", ctx.Err())
 	}
 }
 
-// ready waits until the stored rows are known.
+// ready waits until the stored rows have been read.
 func (s *scheduler) ready(ctx context.Context) error {
 	if s.loaded == nil {
-		return errors.New("the scheduler has not been started")
+		return errors.New("scheduler is not started")
 	}
 	select {
 	case <-s.loaded:
@@ -142,9 +145,9 @@ func (s *scheduler) ready(ctx context.Context) error {
 		case <-s.loaded:
 			return nil
 		default:
-			return fmt.Errorf("the scheduler is shutting down: %w", contract.ErrUnavailable)
+			return fmt.Errorf("scheduler is shutting down: %w", contract.ErrUnavailable)
 		}
 	case <-ctx.Done():
-		return fmt.Errorf("the stored schedules are still being read: %w", ctx.Err())
+		return fmt.Errorf("read schedules: %w", ctx.Err())
 	}
 }

@@ -38,7 +38,8 @@ func TestOnceFiresOnce(t *testing.T) {
 		b.pass(time.Millisecond)
 		b.expect("kettle")
 		e := b.store.published()[0]
-		if e.GetTopic() != contract.TopicUserNotify || string(e.GetPayload()) != `{"text":"kettle","channel_id":"telegram_channel","reply_to":"handle-1"}` {
+		if e.GetTopic() != contract.TopicUserNotify ||
+			string(e.GetPayload()) != `{"text":"kettle","channel_id":"telegram_channel","reply_to":"handle-1"}` {
 			t.Errorf("published %s %s", e.GetTopic(), e.GetPayload())
 		}
 		if e.GetDedupeKey() != "sched:r1:1:2000-01-01T00:05:00.000Z" {
@@ -61,8 +62,10 @@ func TestHourAndAHalfIsEchoed(t *testing.T) {
 func TestRecurringEchoesThreeFires(t *testing.T) {
 	bubble(t, func(t *testing.T, b *bench) {
 		out := b.must("schedule_recurring", `{"message":"m","cron":"30 8 * * *"}`)
-		want := []any{"Sat 1 Jan 2000 08:30 (Europe/Berlin)", "Sun 2 Jan 2000 08:30 (Europe/Berlin)", "Mon 3 Jan 2000 08:30 (Europe/Berlin)"}
-		if fmt.Sprint(out["next_fires"]) != fmt.Sprint(want) || out["destination"] != "this conversation on cli_channel" {
+		want := []any{"Sat 1 Jan 2000 08:30 (Europe/Berlin)", "Sun 2 Jan 2000 08:30 (Europe/Berlin)",
+			"Mon 3 Jan 2000 08:30 (Europe/Berlin)"}
+		if fmt.Sprint(out["next_fires"]) != fmt.Sprint(want) ||
+			out["destination"] != "this conversation on cli_channel" {
 			t.Errorf("got %v", out)
 		}
 		b.pass(72 * time.Hour)
@@ -78,10 +81,11 @@ func TestDueWhileDown(t *testing.T) {
 		b.kill()
 		b.pass(24*time.Hour + 10*time.Minute)
 		b.start()
-		// At once: no time passes.
+		// Immediately: no time passes.
 		b.expect("kettle (late: was due 01:05 on Sat 1 Jan)", "hourly (late: was due 01:00; 23 earlier skipped)")
 		out := b.must("list_schedules", `{}`)
-		if text := fmt.Sprint(out["text"]); !strings.Contains(text, "skipped 23") || !strings.Contains(text, "skipped 1") {
+		if text := fmt.Sprint(out["text"]); !strings.Contains(text, "skipped 23") ||
+			!strings.Contains(text, "skipped 1") {
 			t.Errorf("the list does not show what was skipped: %s", text)
 		}
 		b.pass(time.Hour)
@@ -91,11 +95,12 @@ func TestDueWhileDown(t *testing.T) {
 	})
 }
 
-func TestOneBadRowStopsNobody(t *testing.T) {
+func TestDamagedRowAffectsNoOther(t *testing.T) {
 	bubble(t, func(t *testing.T, b *bench) {
 		b.must("schedule_once", `{"message":"good","delay_seconds":60}`)
 		b.kill()
-		for id, text := range map[string]string{"r0": "{", "r7": `{"id":"r7","kind":"once","state":"active"}`, "r8": `{"id":"r9"}`} {
+		for id, text := range map[string]string{"r0": "{", "r7": `{"id":"r7","kind":"once","state":"active"}`,
+			"r8": `{"id":"r9"}`} {
 			b.edit(func(s *store) { s.setRow(id, text) })
 		}
 		b.start()
@@ -131,8 +136,10 @@ func TestRowGoneBadWhileRunning(t *testing.T) {
 func TestDestinations(t *testing.T) {
 	bubble(t, func(t *testing.T, b *bench) {
 		for arguments, want := range map[string]string{
-			`{"message":"m","delay_seconds":60,"channel_id":"telegramm"}`:               "cli_channel (Terminal), telegram_channel (Telegram)",
-			`{"message":"m","delay_seconds":60,"channel_id":"bare_channel"}`:            "not configured and cannot deliver anything (no token)",
+			`{"message":"m","delay_seconds":60,"channel_id":"telegramm"}`: "cli_channel (Terminal), " +
+				"telegram_channel (Telegram)",
+			`{"message":"m","delay_seconds":60,"channel_id":"bare_channel"}`: "channel bare_channel is " +
+				"not set up (no token)",
 			`{"message":"m","delay_seconds":60,"payload":{"channel_id":"nowhere"}}`:     `no channel "nowhere"`,
 			`{"message":"m","delay_seconds":60,"payload":{"reply_to":"x","user_id":1}}`: `"user_id"`,
 			`{"message":"m","delay_seconds":60,"topic":"agent.input.orchestrator"}`:     "cannot be scheduled",
@@ -142,24 +149,27 @@ func TestDestinations(t *testing.T) {
 			}
 		}
 		b.expect()
-		// A second person, and a group: each gets their own back.
+		// A second person and a group each get their own reminder.
 		b.must("schedule_once", `{"message":"anna","delay_seconds":60}`, from("handle-anna", "telegram_channel"))
 		b.must("schedule_once", `{"message":"group","delay_seconds":61}`, from("handle-group", "telegram_channel"))
 		out := b.must("list_schedules", `{}`, from("handle-anna", "telegram_channel"))
-		if text := fmt.Sprint(out["text"]); !strings.Contains(text, "this conversation on telegram_channel") || !strings.Contains(text, "the conversation that asked for it") {
+		if text := fmt.Sprint(out["text"]); !strings.Contains(text, "this conversation on telegram_channel") ||
+			!strings.Contains(text, "the conversation that asked for it") {
 			t.Errorf("list: %s", text)
 		}
 		if raw, _ := json.Marshal(out); strings.Contains(string(raw), "handle-") {
 			t.Errorf("a handle is shown: %s", raw)
 		}
 		b.pass(time.Hour)
-		for i, want := range []string{`{"text":"anna","reply_to":"handle-anna"}`, `{"text":"group","reply_to":"handle-group"}`} {
+		for i, want := range []string{`{"text":"anna","reply_to":"handle-anna"}`,
+			`{"text":"group","reply_to":"handle-group"}`} {
 			if got := string(b.store.published()[i].GetPayload()); got != want {
 				t.Errorf("got %s, want %s", got, want)
 			}
 		}
 		b.edit(func(s *store) { s.channels = s.channels[2:] })
-		if _, err := b.call("schedule_once", `{"message":"m","delay_seconds":60}`, from("", "")); err == nil || !strings.Contains(err.Error(), "no channel") {
+		if _, err := b.call("schedule_once", `{"message":"m","delay_seconds":60}`, from("", "")); err == nil ||
+			!strings.Contains(err.Error(), "no channel") {
 			t.Errorf("no channel at all: %v", err)
 		}
 	})
@@ -199,7 +209,8 @@ func TestCancel(t *testing.T) {
 		if out := b.must("cancel_schedule", `{"id":"r4"}`); out["status"] != "cancelled" {
 			t.Errorf("again: %v", out)
 		}
-		if _, err := b.call("cancel_schedule", `{"id":"r77"}`); err == nil || !strings.Contains(err.Error(), `no schedule "r77"`) {
+		if _, err := b.call("cancel_schedule", `{"id":"r77"}`); err == nil ||
+			!strings.Contains(err.Error(), `no schedule "r77"`) {
 			t.Errorf("unknown: %v", err)
 		}
 		b.pass(24 * time.Hour)
@@ -209,8 +220,8 @@ func TestCancel(t *testing.T) {
 	})
 }
 
-// TestCancelAfterTheEventIsPruned: nothing is left to withdraw, which is not
-// the same as having withdrawn it.
+// With the event pruned, there is nothing to withdraw, and cancel must not report
+// a withdrawal.
 func TestCancelAfterTheEventIsPruned(t *testing.T) {
 	bubble(t, func(t *testing.T, b *bench) {
 		b.must("schedule_once", `{"message":"m","delay_seconds":60}`)
@@ -222,9 +233,8 @@ func TestCancelAfterTheEventIsPruned(t *testing.T) {
 	})
 }
 
-// TestCancelMeetsTheFire: the schedule fires between the call and the commit of
-// its result, which is therefore refused; the call runs again and takes back
-// what has fired.
+// The schedule fires between the call and the commit of its result, which is
+// therefore refused. The call runs again and withdraws the fire.
 func TestCancelMeetsTheFire(t *testing.T) {
 	bubble(t, func(t *testing.T, b *bench) {
 		b.must("schedule_once", `{"message":"m","delay_seconds":60}`)
@@ -239,14 +249,15 @@ func TestCancelMeetsTheFire(t *testing.T) {
 		if _, err := b.store.Commit(t.Context(), result.Effects...); !errors.Is(err, contract.ErrConflict) {
 			t.Fatalf("committed over the fire: %v", err)
 		}
-		if out := b.must("cancel_schedule", `{"id":"r1"}`, func(call *sdk.ToolCall) { call.ID = "c" }); out["last_fire"] != "withdrawn" {
+		if out := b.must("cancel_schedule", `{"id":"r1"}`,
+			func(call *sdk.ToolCall) { call.ID = "c" }); out["last_fire"] != "withdrawn" {
 			t.Errorf("got %v", out)
 		}
 	})
 }
 
-// TestCancelAnswersTheSameAgain: the withdrawal is committed, the answer is
-// lost, and meanwhile the delivery of another fire has begun.
+// The withdrawal is committed, but the answer is lost. A repeated call gives the
+// same answer.
 func TestCancelAnswersTheSameAgain(t *testing.T) {
 	bubble(t, func(t *testing.T, b *bench) {
 		b.must("schedule_once", `{"message":"m","delay_seconds":60}`)
@@ -272,12 +283,14 @@ func TestUpdate(t *testing.T) {
 		b.must("schedule_recurring", `{"message":"often","every_seconds":600}`)
 		b.pass(time.Second)
 		b.must("update_schedule", `{"id":"r1","delay_seconds":60,"message":"sooner"}`)
-		if out := b.must("update_schedule", `{"id":"r2","action":"pause"}`); out["state"] != "paused" || out["next"] != nil {
+		if out := b.must("update_schedule", `{"id":"r2","action":"pause"}`); out["state"] != "paused" ||
+			out["next"] != nil {
 			t.Errorf("pause: %v", out)
 		}
 		b.pass(3 * time.Hour)
 		b.expect("sooner")
-		if out := b.must("update_schedule", `{"id":"r2","action":"resume"}`); out["state"] != "active" || out["in"] != "9 min 59 s" {
+		if out := b.must("update_schedule", `{"id":"r2","action":"resume"}`); out["state"] != "active" ||
+			out["in"] != "9 min 59 s" {
 			t.Errorf("resume: %v", out)
 		}
 		b.pass(10 * time.Minute)
@@ -288,7 +301,7 @@ func TestUpdate(t *testing.T) {
 			`{"id":"r2","channel_id":"nowhere"}`: `no channel "nowhere"`,
 			`{"id":"r2","cron":"0 0 30 2 *"}`:    "never fires",
 			`{"id":"r1","message":"again"}`:      "r1 is done",
-			`{"id":"r9","message":"again"}`:      `no schedule "r9": active are r2`,
+			`{"id":"r9","message":"again"}`:      `no schedule "r9": use one of r2`,
 		} {
 			if _, err := b.call("update_schedule", arguments); err == nil || !strings.Contains(err.Error(), want) {
 				t.Errorf("%s: %v, want %q", arguments, err, want)
@@ -297,11 +310,11 @@ func TestUpdate(t *testing.T) {
 	})
 }
 
-// TestEarlierThanTheCommit: the tool has returned, its effects are committed
-// much later, and the new time lies between.
+// The effects of a call are committed long after the call, and after the due time.
 func TestEarlierThanTheCommit(t *testing.T) {
 	bubble(t, func(t *testing.T, b *bench) {
-		c := sdk.ToolCall{ID: "c", Name: "schedule_once", Arguments: json.RawMessage(`{"message":"m","delay_seconds":2}`), ReplyTo: "h"}
+		c := sdk.ToolCall{ID: "c", Name: "schedule_once",
+			Arguments: json.RawMessage(`{"message":"m","delay_seconds":2}`), ReplyTo: "h"}
 		result, err := b.tools["schedule_once"].Call(t.Context(), c)
 		if err != nil {
 			t.Fatal(err)
@@ -316,10 +329,11 @@ func TestEarlierThanTheCommit(t *testing.T) {
 	})
 }
 
-// TestResultThatIsNeverCommitted leaves nothing behind.
+// A result that is never committed leaves no state.
 func TestResultThatIsNeverCommitted(t *testing.T) {
 	bubble(t, func(t *testing.T, b *bench) {
-		c := sdk.ToolCall{ID: "c", Name: "schedule_once", Arguments: json.RawMessage(`{"message":"m","delay_seconds":2}`), ReplyTo: "h"}
+		c := sdk.ToolCall{ID: "c", Name: "schedule_once",
+			Arguments: json.RawMessage(`{"message":"m","delay_seconds":2}`), ReplyTo: "h"}
 		if _, err := b.tools["schedule_once"].Call(t.Context(), c); err != nil {
 			t.Fatal(err)
 		}
@@ -343,7 +357,8 @@ func TestKernelRefusesTheEvent(t *testing.T) {
 		b.pass(time.Hour)
 		b.expect("other")
 		out := b.must("list_schedules", `{}`)
-		if text := fmt.Sprint(out["text"]); !strings.Contains(text, "paused") || !strings.Contains(text, "permissions.publish") {
+		if text := fmt.Sprint(out["text"]); !strings.Contains(text, "paused") ||
+			!strings.Contains(text, "permissions.publish") {
 			t.Errorf("list: %s", text)
 		}
 	})
@@ -373,8 +388,8 @@ func TestWallClockIsSet(t *testing.T) {
 	})
 }
 
-// TestClockWasAhead: a machine starts with a clock that is years ahead, and
-// gets the right time later, while it runs or while it is off.
+// A machine starts with a clock that is years ahead. The clock is corrected later,
+// while the scheduler runs or while it is down.
 func TestClockWasAhead(t *testing.T) {
 	for _, restart := range []bool{false, true} {
 		t.Run(fmt.Sprint("restart ", restart), func(t *testing.T) {
@@ -397,7 +412,8 @@ func TestClockWasAhead(t *testing.T) {
 func TestDeclared(t *testing.T) {
 	bubble(t, func(t *testing.T, b *bench) {
 		declare := func(source, payload string) error {
-			effects, err := b.sched.handle(t.Context(), sdk.Event{Topic: contract.TopicSchedulesDeclared, Source: source, Payload: json.RawMessage(payload)})
+			effects, err := b.sched.handle(t.Context(), sdk.Event{Topic: contract.TopicSchedulesDeclared,
+				Source: source, Payload: json.RawMessage(payload)})
 			if err == nil {
 				_, err = b.store.Commit(t.Context(), effects...)
 			}
@@ -419,7 +435,8 @@ func TestDeclared(t *testing.T) {
 		}
 		b.pass(20 * time.Minute)
 		b.expect("tick", "tick")
-		if _, err := b.call("cancel_schedule", `{"id":"heartbeat.tick"}`); err == nil || !strings.Contains(err.Error(), "cannot be cancelled, only paused") {
+		if _, err := b.call("cancel_schedule", `{"id":"heartbeat.tick"}`); err == nil ||
+			!strings.Contains(err.Error(), "can only be paused and resumed") {
 			t.Errorf("cancel: %v", err)
 		}
 		b.must("update_schedule", `{"id":"heartbeat.tick","action":"pause"}`)
@@ -437,7 +454,7 @@ func TestDeclared(t *testing.T) {
 			t.Errorf("after their removal: %v", out)
 		}
 		if err := declare("telegram_channel", both); err == nil {
-			t.Error("an extension declared schedules of another")
+			t.Error("an extension declared schedules of another extension")
 		}
 	})
 }
@@ -467,7 +484,8 @@ func TestManyAtOnce(t *testing.T) {
 		now := b.now()
 		for i := range 1000 {
 			message, delay := fmt.Sprint("m", i), 60.0
-			s, _, err := schedule.New(schedule.Once, schedule.Request{Message: &message, DelaySeconds: &delay}, schedule.Env{Now: now, Timezone: "UTC"})
+			s, _, err := schedule.New(schedule.Once, schedule.Request{Message: &message, DelaySeconds: &delay},
+				schedule.Env{Now: now, Timezone: "UTC"})
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -44,16 +44,18 @@ var errDead = errors.New("killed")
 
 func newStore() *store {
 	return &store{
-		kv: map[string]sdk.Value{}, taken: map[string]bool{}, gone: map[string]bool{}, receipts: map[string][]*busv1.EffectResult{},
+		kv: map[string]sdk.Value{}, taken: map[string]bool{}, gone: map[string]bool{},
+		receipts: map[string][]*busv1.EffectResult{},
 		channels: []*kernelv1.Channel{
 			{Id: "cli_channel", Name: "Terminal", Readiness: &extensionv1.Readiness{State: sdk.Ready}},
 			{Id: "telegram_channel", Name: "Telegram", Readiness: &extensionv1.Readiness{State: sdk.Ready}},
-			{Id: "bare_channel", Name: "Bare", Readiness: &extensionv1.Readiness{State: sdk.Unconfigured, Detail: "no token"}},
+			{Id: "bare_channel", Name: "Bare", Readiness: &extensionv1.Readiness{State: sdk.Unconfigured,
+				Detail: "no token"}},
 		},
 	}
 }
 
-// step counts, and dies when its time has come; s.mu is held.
+// step counts a step and dies at dieAt. s.mu is held.
 func (s *store) step() error {
 	s.steps++
 	if s.dieAt != 0 && s.steps >= s.dieAt {
@@ -104,8 +106,8 @@ func (s *store) Commit(ctx context.Context, effects ...sdk.Effect) ([]*busv1.Eff
 	return s.CommitOnce(ctx, "", effects...)
 }
 
-// CommitOnce has a step before it and one after it: a kill between them leaves
-// a commit whose receipt nobody has seen.
+// CommitOnce has a step before and one after the commit: a kill between them
+// leaves a commit without a receipt.
 func (s *store) CommitOnce(_ context.Context, id string, effects ...sdk.Effect) ([]*busv1.EffectResult, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -158,7 +160,8 @@ func (s *store) apply(effects []sdk.Effect) (results []*busv1.EffectResult, err 
 			}
 			delete(s.kv, d.GetKey())
 		case e.GetWithdraw() != nil:
-			i := slices.IndexFunc(s.events, func(ev *busv1.Event) bool { return ev.GetDedupeKey() == e.GetWithdraw().GetDedupeKey() })
+			i := slices.IndexFunc(s.events,
+				func(ev *busv1.Event) bool { return ev.GetDedupeKey() == e.GetWithdraw().GetDedupeKey() })
 			if i < 0 {
 				break // pruned
 			}
@@ -193,7 +196,7 @@ func (s *store) published() []*busv1.Event {
 	return slices.Clone(s.events)
 }
 
-// texts are what the published events say.
+// texts returns the texts of the published events.
 func (s *store) texts() (texts []string) {
 	for _, e := range s.published() {
 		var p struct{ Text, Prompt string }
@@ -222,7 +225,7 @@ func setup(t testing.TB) *bench {
 	return b
 }
 
-// edit reads or changes the store behind the scheduler's back.
+// edit reads or changes the store directly.
 func (b *bench) edit(change func(*store)) {
 	b.store.mu.Lock()
 	defer b.store.mu.Unlock()
@@ -267,11 +270,12 @@ func (b *bench) kill() {
 	<-b.sched.stopped
 }
 
-// call runs a tool as the kernel does: its effects are one commit with the
-// result, and after a conflict it runs again.
+// call runs a tool like the kernel: it commits the effects with the result, and
+// runs the tool again after a conflict.
 func (b *bench) call(name, arguments string, options ...func(*sdk.ToolCall)) (map[string]any, error) {
 	b.calls++
-	c := sdk.ToolCall{ID: fmt.Sprint("c", b.calls), Name: name, Arguments: json.RawMessage(arguments), ReplyTo: "handle-1", Channel: "cli_channel"}
+	c := sdk.ToolCall{ID: fmt.Sprint("c", b.calls), Name: name, Arguments: json.RawMessage(arguments),
+		ReplyTo: "handle-1", Channel: "cli_channel"}
 	for _, o := range options {
 		o(&c)
 	}
@@ -287,7 +291,7 @@ func (b *bench) call(name, arguments string, options ...func(*sdk.ToolCall)) (ma
 		}
 		var out map[string]any
 		if jsonErr := json.Unmarshal([]byte(result.Content), &out); jsonErr != nil {
-			b.t.Errorf("%s answers %q, which is no JSON object: %v", name, result.Content, jsonErr)
+			b.t.Errorf("%s answers %q, not a JSON object: %v", name, result.Content, jsonErr)
 		}
 		return out, err
 	}
@@ -311,7 +315,7 @@ func (b *bench) pass(d time.Duration) {
 	synctest.Wait()
 }
 
-// expect compares what was published; schedules fire in no order.
+// expect compares the published texts, in any order.
 func (b *bench) expect(want ...string) {
 	b.t.Helper()
 	synctest.Wait()

@@ -30,13 +30,14 @@ const (
 )
 
 func schema(required string, fields ...string) json.RawMessage {
-	return json.RawMessage(fmt.Sprintf(`{"type": "object", "additionalProperties": false, "required": [%s], "properties": {%s}}`,
+	return json.RawMessage(fmt.Sprintf(
+		`{"type": "object", "additionalProperties": false, "required": [%s], "properties": {%s}}`,
 		required, strings.Join(fields, ", ")))
 }
 
-// tools are offered to agents and, by name, to the command line. All of them
-// may be repeated: what a call changes is committed with its result or under
-// an id of its own.
+// tools are offered to agents and, by name, to the command line. Calls may be
+// repeated: a change is committed with the result of the call, or under a commit
+// id of its own.
 func (s *scheduler) tools() []sdk.Tool {
 	return []sdk.Tool{
 		{
@@ -61,7 +62,7 @@ func (s *scheduler) tools() []sdk.Tool {
 				`"limit": {"type": "integer", "minimum": 1}`),
 			ReadOnly: true,
 			Command:  "schedules",
-			Say:      s.forPeople,
+			Say:      s.listText,
 			Call:     s.list,
 		},
 		{
@@ -82,7 +83,7 @@ func (s *scheduler) tools() []sdk.Tool {
 	}
 }
 
-// env is what the request of a call is judged against.
+// env returns the environment of a call's request.
 func (s *scheduler) env(c sdk.ToolCall) schedule.Env {
 	zone := s.location
 	if c.Location != nil && c.Location.String() != "Local" {
@@ -100,7 +101,9 @@ type changed struct {
 	Text      string   `json:"text"`
 }
 
-func (s *scheduler) changed(status string, sc schedule.Schedule, c sdk.ToolCall, notes []string, effects ...sdk.Effect) (sdk.ToolResult, error) {
+func (s *scheduler) changed(
+	status string, sc schedule.Schedule, c sdk.ToolCall, notes []string, effects ...sdk.Effect,
+) (sdk.ToolResult, error) {
 	now := s.now()
 	out := changed{Status: status, view: viewOf(sc, c, now), Notes: notes}
 	if rule, err := sc.Rule(); err == nil && sc.State == schedule.Active {
@@ -115,10 +118,10 @@ func (s *scheduler) changed(status string, sc schedule.Schedule, c sdk.ToolCall,
 	return sdk.JSON(out, effects...)
 }
 
-// zoneNote hints at a machine whose zone is UTC by accident.
+// zoneNote says that times are in UTC: the time zone may not be configured.
 func zoneNote(r schedule.Request, sc schedule.Schedule) []string {
 	if (r.At != nil || r.Cron != nil) && r.Timezone == nil && sc.Timezone == time.UTC.String() {
-		return []string{"the time is UTC because no timezone is configured: set timezone in config.yaml if the user lives elsewhere"}
+		return []string{"times are in UTC: to use local time, set timezone in config.yaml"}
 	}
 	return nil
 }

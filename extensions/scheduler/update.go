@@ -24,18 +24,19 @@ func (s *scheduler) update(ctx context.Context, c sdk.ToolCall) (sdk.ToolResult,
 	sc, status, notes := r.Schedule, "", []string(nil)
 	edits := args.Edits()
 	if edits && r.Owner != "" {
-		return sdk.ToolResult{}, fmt.Errorf("%s is declared by the manifest of %s: it can be paused and resumed, not edited", r.ID, r.Owner)
+		return sdk.ToolResult{}, fmt.Errorf(
+			"edit schedule %s: the manifest of %s declares it: it can only be paused and resumed", r.ID, r.Owner)
 	}
 	if edits {
 		if sc, notes, err = sc.Edit(args.Request, s.env(c)); err != nil {
 			return sdk.ToolResult{}, err
 		}
 		if args.ChannelID != nil || args.Topic != nil {
-			obstacles, err := s.checkDestination(ctx, sc)
+			warnings, err := s.checkDestination(ctx, sc)
 			if err != nil {
 				return sdk.ToolResult{}, err
 			}
-			notes = append(notes, obstacles...)
+			notes = append(notes, warnings...)
 		}
 		notes = append(notes, zoneNote(args.Request, sc)...)
 		status = "changed"
@@ -49,10 +50,12 @@ func (s *scheduler) update(ctx context.Context, c sdk.ToolCall) (sdk.ToolResult,
 		status = "resumed"
 	case "", "edit":
 		if !edits {
-			return sdk.ToolResult{}, fmt.Errorf("nothing to change in %s: give action pause or resume, or the fields to change", r.ID)
+			return sdk.ToolResult{}, fmt.Errorf(
+				"update schedule %s: nothing to change: give action pause or resume, or the fields to change", r.ID)
 		}
 	default:
-		return sdk.ToolResult{}, fmt.Errorf("action %q is unknown: it is pause, resume or edit", args.Action)
+		return sdk.ToolResult{}, fmt.Errorf("update schedule %s: unknown action %q: use pause, resume or edit",
+			r.ID, args.Action)
 	}
 	if err != nil {
 		return sdk.ToolResult{}, err

@@ -9,7 +9,7 @@ import (
 	"github.com/switchboard-run/switchboard/sdk"
 )
 
-// view is a schedule as the tools show it. Opaque handles stay out of it.
+// view is a schedule in the tools' results. It has no opaque handles.
 type view struct {
 	ID          string     `json:"id"`
 	Kind        string     `json:"kind"`
@@ -46,7 +46,7 @@ func viewOf(sc schedule.Schedule, c sdk.ToolCall, now time.Time) view {
 	return v
 }
 
-// line is a schedule for people.
+// line formats a schedule for people.
 func (v view) line() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s  %s", v.ID, quoted(v.Message, v.Topic))

@@ -10,14 +10,14 @@ import (
 	"github.com/switchboard-run/switchboard/sdk"
 )
 
-// stop ends the work of a running task and of its children. The task itself ends
-// with what its worker's session then says: if that has just said its last word,
-// with that.
-func (c *change) stop(task *Task, outcome, why string) error {
+// stopTask cancels the turns of a running task and of its children. The task
+// finishes with the next output of its worker's session; a final output that
+// was already on its way wins.
+func (c *change) stopTask(task *Task, outcome, why string) error {
 	if task.Stop != "" {
 		return nil
 	}
-	if err := c.abandon(task); err != nil {
+	if err := c.cancelChildren(task); err != nil {
 		return err
 	}
 	task.Stop = outcome
@@ -26,45 +26,45 @@ func (c *change) stop(task *Task, outcome, why string) error {
 	return nil
 }
 
-// cancel ends a task for who may do that.
+// cancel ends a task. The caller has checked that this is allowed.
 func (c *change) cancel(task *Task) error {
 	switch task.State {
 	case Finished:
-		return fmt.Errorf("the task %q has finished already: %s", task.Name, task.Outcome)
+		return fmt.Errorf("task %q has already finished: %s", task.Name, task.Outcome)
 	case Queued:
-		return c.finish(task, Result{Outcome: Cancelled, Error: "it was cancelled before it began"})
+		return c.finish(task, Result{Outcome: Cancelled, Error: "the task was cancelled before it started"})
 	}
-	return c.stop(task, Cancelled, "it was cancelled")
+	return c.stopTask(task, Cancelled, "the task was cancelled")
 }
 
-// find is a task that somebody names.
+// find returns the task with a name, or an error.
 func (c *change) find(root, name string) (*Task, error) {
 	task, err := read[Task](c, taskKey(root, strings.TrimSpace(name)))
 	if err == nil && task == nil {
-		err = fmt.Errorf("there is no task %q in this conversation: queue shows what there is", name)
+		err = fmt.Errorf("there is no task %q in this conversation: queue lists its tasks", name)
 	}
 	return task, err
 }
 
-// owns says whether a task is one of an agent or of its children.
+// owns reports whether an agent, or one of its descendants, requested a task.
 func (c *change) owns(me agent, task *Task) (bool, error) {
 	for task != nil && task.RequesterID != main {
 		if me.task == nil || task.RequesterID == me.id {
 			return true, nil
 		}
-		above, err := read[Task](c, taskKey(me.root, task.Requester))
-		if err != nil || above == nil || above.ID != task.RequesterID {
+		parent, err := read[Task](c, taskKey(me.root, task.Requester))
+		if err != nil || parent == nil || parent.ID != task.RequesterID {
 			return false, err
 		}
-		task = above
+		task = parent
 	}
 	return me.task == nil, nil
 }
 
-// mine is a task that the caller may stop or remove.
-func (t *tasks) mine(ctx context.Context, call sdk.ToolCall) (*change, *Task, error) {
+// ownTask returns the named task if the caller may stop or remove it.
+func (t *tasks) ownTask(ctx context.Context, call sdk.ToolCall) (*change, *Task, error) {
 	var args struct{ Name string }
-	c, me, err := t.asked(ctx, call, &args)
+	c, me, err := t.beginCall(ctx, call, &args)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -73,7 +73,7 @@ func (t *tasks) mine(ctx context.Context, call sdk.ToolCall) (*change, *Task, er
 		return nil, nil, err
 	}
 	if own, err := c.owns(me, task); err != nil || !own {
-		return nil, nil, cmp.Or(err, fmt.Errorf("the task %q is not one of yours", task.Name))
+		return nil, nil, cmp.Or(err, fmt.Errorf("task %q belongs to another agent", task.Name))
 	}
 	return c, task, nil
 }
@@ -86,7 +86,7 @@ type cancelled struct {
 
 // taskCancel stops a task at once.
 func (t *tasks) taskCancel(ctx context.Context, call sdk.ToolCall) (sdk.ToolResult, error) {
-	c, task, err := t.mine(ctx, call)
+	c, task, err := t.ownTask(ctx, call)
 	if err != nil {
 		return sdk.ToolResult{}, err
 	}
@@ -97,23 +97,25 @@ func (c *change) cancelled(task *Task) (sdk.ToolResult, error) {
 	if err := c.cancel(task); err != nil {
 		return sdk.ToolResult{}, err
 	}
-	return sdk.JSON(cancelled{task.Name, "cancelled", "Cancelled " + task.Name + "; its result says what it had so far."}, c.effects()...)
+	text := "Cancelled " + task.Name + ". Its result contains its output so far."
+	return sdk.JSON(cancelled{task.Name, "cancelled", text}, c.effects()...)
 }
 
-// queueRemove takes a task out of a queue as if it had never been there.
+// queueRemove deletes a queued task; it leaves no result.
 func (t *tasks) queueRemove(ctx context.Context, call sdk.ToolCall) (sdk.ToolResult, error) {
-	c, task, err := t.mine(ctx, call)
+	c, task, err := t.ownTask(ctx, call)
 	if err != nil {
 		return sdk.ToolResult{}, err
 	}
 	if task.State != Queued {
-		return sdk.ToolResult{}, fmt.Errorf("the task %q is %s and not in the queue any more: task_cancel stops one that runs", task.Name, task.State)
+		return sdk.ToolResult{}, fmt.Errorf("task %q is %s and not in the queue: task_cancel stops a running task",
+			task.Name, task.State)
 	}
-	c.effect(sdk.Delete(queuedOf(task.Root, task.RequesterID) + task.Line))
+	c.effect(sdk.Delete(queuedOf(task.Root, task.RequesterID) + task.Seq))
 	c.forgetTask(task)
 	if _, err := c.clearInbox(task); err != nil {
 		return sdk.ToolResult{}, err
 	}
-	c.poke(task.Root)
-	return sdk.JSON(cancelled{task.Name, "removed", "Removed " + task.Name + " from the queue; it never ran."}, c.effects()...)
+	c.notifyWaiters(task.Root)
+	return sdk.JSON(cancelled{task.Name, "removed", "Removed " + task.Name + " from the queue."}, c.effects()...)
 }

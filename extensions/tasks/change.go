@@ -9,34 +9,36 @@ import (
 	"github.com/switchboard-run/switchboard/sdk"
 )
 
-// change is what one commit changes: rows that were read, and are written if
-// nobody has written them since, and further effects.
+// change collects the effects of one commit: rows that were read, which are
+// written only if their version is unchanged, and extra effects.
 type change struct {
 	*tasks
-	ctx     context.Context
-	by      string
-	rows    map[string]*row
-	order   []string
-	further sdk.Effects
-	poked   map[string]bool
-	now     time.Time
-	began   int64 // a number that rises
+	ctx      context.Context
+	by       string
+	rows     map[string]*row
+	order    []string
+	extra    sdk.Effects
+	notified map[string]bool
+	now      time.Time
+	seq      int64 // from nextSeq
 }
 
 type row struct {
-	value   any // nil: it does not exist
+	value   any // nil: does not exist
 	version int64
 	written bool
 }
 
-// change begins a change; by names what it is made for, and is the same when that
-// is tried again.
+// change begins a change; by identifies its cause and is the same on a retry.
 func (t *tasks) change(ctx context.Context, by string) *change {
-	t.unclaim(by)
-	return &change{tasks: t, ctx: ctx, by: by, rows: map[string]*row{}, poked: map[string]bool{}, now: time.Now().UTC(), began: t.number()}
+	t.dropClaims(by)
+	return &change{
+		tasks: t, ctx: ctx, by: by, rows: map[string]*row{}, notified: map[string]bool{},
+		now: time.Now().UTC(), seq: t.nextSeq(),
+	}
 }
 
-// read is a row as this change sees it; nil: it does not exist.
+// read returns a row as this change sees it; nil: it does not exist.
 func read[T any](c *change, key string) (*T, error) {
 	if r := c.rows[key]; r != nil {
 		v, _ := r.value.(*T)
@@ -47,11 +49,11 @@ func read[T any](c *change, key string) (*T, error) {
 		return nil, fmt.Errorf("read %s: %w", key, err)
 	}
 	stored.Key = key
-	return seen[T](c, stored)
+	return track[T](c, stored)
 }
 
-// seen has a row that a page holds count as read.
-func seen[T any](c *change, stored sdk.Value) (*T, error) {
+// track records a row of a page as read.
+func track[T any](c *change, stored sdk.Value) (*T, error) {
 	if r := c.rows[stored.Key]; r != nil {
 		v, _ := r.value.(*T)
 		return v, nil
@@ -60,7 +62,7 @@ func seen[T any](c *change, stored sdk.Value) (*T, error) {
 	if stored.Version != 0 {
 		v := new(T)
 		if err := stored.Decode(v); err != nil {
-			return nil, fmt.Errorf("what is stored as %s cannot be read: %w", stored.Key, err)
+			return nil, fmt.Errorf("decode %s: %w", stored.Key, err)
 		}
 		r.value = v
 	}
@@ -69,7 +71,7 @@ func seen[T any](c *change, stored sdk.Value) (*T, error) {
 	return v, nil
 }
 
-// readOrNew is read with an empty row in place of one that does not exist.
+// readOrNew is read, but returns an empty value for a row that does not exist.
 func readOrNew[T any](c *change, key string) (*T, error) {
 	v, err := read[T](c, key)
 	if v == nil && err == nil {
@@ -78,7 +80,7 @@ func readOrNew[T any](c *change, key string) (*T, error) {
 	return v, err
 }
 
-// write writes a row that was read, or one that does not exist; nil removes it.
+// write sets a row that was read, or that must not exist yet; nil deletes it.
 func (c *change) write(key string, value any) {
 	r := c.rows[key]
 	if r == nil {
@@ -88,25 +90,25 @@ func (c *change) write(key string, value any) {
 	r.value, r.written = value, true
 }
 
-// removes says whether this change removes a row.
+// removes reports whether this change deletes a row.
 func (c *change) removes(key string) bool {
 	r := c.rows[key]
 	return r != nil && r.written && r.value == nil
 }
 
-// effect adds a further effect.
-func (c *change) effect(e ...sdk.Effect) { c.further = append(c.further, e...) }
+// effect adds extra effects.
+func (c *change) effect(e ...sdk.Effect) { c.extra = append(c.extra, e...) }
 
-// poke has those who wait in a tree look again once this is committed.
-func (c *change) poke(root string) {
-	if c.poked[root] || !c.anyWaits(root) {
+// notifyWaiters wakes the waiters of a tree after the commit.
+func (c *change) notifyWaiters(root string) {
+	if c.notified[root] || !c.hasWaiters(root) {
 		return
 	}
-	c.poked[root] = true
+	c.notified[root] = true
 	c.effect(sdk.Publish(TopicChanged, changed{Root: root}))
 }
 
-// effects is the change as one commit.
+// effects returns all effects of the change, for one commit.
 func (c *change) effects() sdk.Effects {
 	var all sdk.Effects
 	for _, key := range c.order {
@@ -118,10 +120,10 @@ func (c *change) effects() sdk.Effects {
 			all = append(all, sdk.DeleteAt(key, r.version))
 		}
 	}
-	return append(all, c.further...)
+	return append(all, c.extra...)
 }
 
-// commit makes the changes now, without a result.
+// commit commits the change without a tool result.
 func (c *change) commit() error {
 	if all := c.effects(); len(all) > 0 {
 		return c.k.Commit(c.ctx, all...)
@@ -129,10 +131,10 @@ func (c *change) commit() error {
 	return nil
 }
 
-// errEnough ends a scan.
-var errEnough = errors.New("enough")
+// errStopScan ends a scan early.
+var errStopScan = errors.New("stop scan")
 
-// scan calls f with every row of a prefix, in the order of their keys, until f
+// scan calls f with each row of a prefix, in key order, until f
 // returns errEnough.
 func (t *tasks) scan(ctx context.Context, prefix string, f func(sdk.Value) error) error {
 	for after := ""; ; {
@@ -142,7 +144,7 @@ func (t *tasks) scan(ctx context.Context, prefix string, f func(sdk.Value) error
 		}
 		for _, v := range page {
 			after = v.Key
-			if err := f(v); errors.Is(err, errEnough) {
+			if err := f(v); errors.Is(err, errStopScan) {
 				return nil
 			} else if err != nil {
 				return err
@@ -154,7 +156,7 @@ func (t *tasks) scan(ctx context.Context, prefix string, f func(sdk.Value) error
 	}
 }
 
-// any says whether there is a row of a prefix.
+// any reports whether a prefix has rows.
 func (c *change) any(prefix string) (bool, error) {
 	page, _, err := c.k.Page(c.ctx, prefix, "", 1)
 	if err != nil {
@@ -163,7 +165,7 @@ func (c *change) any(prefix string) (bool, error) {
 	return len(page) > 0, err
 }
 
-// each calls f with every task of a root; of all roots, if it is empty.
+// each calls f with each task of a root, or of all roots if it is empty.
 func (t *tasks) each(ctx context.Context, root string, f func(*Task) error) error {
 	prefix := taskPrefix
 	if root != "" {
@@ -172,7 +174,7 @@ func (t *tasks) each(ctx context.Context, root string, f func(*Task) error) erro
 	return t.scan(ctx, prefix, func(v sdk.Value) error {
 		task := &Task{}
 		if err := v.Decode(task); err != nil {
-			t.log.Error("a stored task cannot be read", "key", v.Key, "error", err)
+			t.log.Error("stored task cannot be decoded", "key", v.Key, "error", err)
 			return nil
 		}
 		return f(task)

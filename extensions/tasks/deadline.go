@@ -7,8 +7,8 @@ import (
 	"github.com/switchboard-run/switchboard/sdk"
 )
 
-// watchTime stops a task when its time is over.
-func (t *tasks) watchTime(task *Task) {
+// startTimer stops a running task at its deadline.
+func (t *tasks) startTimer(task *Task) {
 	if task.State != Running || task.Timeout <= 0 || task.Stop != "" {
 		return
 	}
@@ -21,7 +21,7 @@ func (t *tasks) watchTime(task *Task) {
 	t.timers[id] = time.AfterFunc(max(time.Until(task.deadline()), 0), func() { t.expire(root, name, id) })
 }
 
-func (t *tasks) forgetTime(id string) {
+func (t *tasks) stopTimer(id string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if old := t.timers[id]; old != nil {
@@ -30,16 +30,16 @@ func (t *tasks) forgetTime(id string) {
 	}
 }
 
-// expire stops a task whose time is over. It is tried until it succeeds.
+// expire stops a task whose deadline has passed. It retries until it succeeds.
 func (t *tasks) expire(root, name, id string) {
 	for wait := 10 * time.Millisecond; t.ctx.Err() == nil; wait = min(2*wait, 5*time.Second) {
-		over := false
-		done := t.quietly(t.ctx, "stopping a task after its time", func() (effects sdk.Effects, err error) {
-			effects, over, err = t.overtime(root, name, id)
+		settled := false
+		done := t.tryCommit(t.ctx, "stop a task at its timeout", func() (effects sdk.Effects, err error) {
+			effects, settled, err = t.stopOverdue(root, name, id)
 			return effects, err
 		})
-		if done && over {
-			t.forgetTime(id)
+		if done && settled {
+			t.stopTimer(id)
 			return
 		}
 		select {
@@ -49,20 +49,20 @@ func (t *tasks) expire(root, name, id string) {
 	}
 }
 
-// overtime stops a task that has taken too long; over: there is nothing more to
-// watch. Its start may not be committed yet, or was committed later than planned.
-func (t *tasks) overtime(root, name, id string) (_ sdk.Effects, over bool, err error) {
+// stopOverdue stops a task at its deadline; settled: the timer is no longer
+// needed. The start may not be committed yet, or was committed later than planned.
+func (t *tasks) stopOverdue(root, name, id string) (_ sdk.Effects, settled bool, err error) {
 	c := t.change(t.ctx, "time:"+id)
 	task, err := read[Task](c, taskKey(root, name))
 	switch {
 	case err != nil:
 		return nil, false, err
-	case task == nil || task.ID != id || task.over():
+	case task == nil || task.ID != id || task.ended():
 		return nil, true, nil
 	case task.State == Queued || c.now.Before(task.deadline()):
 		return nil, false, nil
 	}
-	if err := c.stop(task, Timeout, fmt.Sprintf("it took longer than %s", seconds(task.Timeout))); err != nil {
+	if err := c.stopTask(task, Timeout, fmt.Sprintf("the task took longer than %s", seconds(task.Timeout))); err != nil {
 		return nil, false, err
 	}
 	return c.effects(), true, nil

@@ -12,7 +12,7 @@ import (
 	"github.com/switchboard-run/switchboard/sdk"
 )
 
-// Result is what a task yields, once.
+// Result is the one result of a task.
 type Result struct {
 	From        string `json:"from"`
 	TaskID      string `json:"task_id"`
@@ -21,24 +21,25 @@ type Result struct {
 	Error       string `json:"error,omitempty"`
 	Partial     string `json:"partial_output,omitempty"`
 	Outcome     string `json:"outcome"`
-	Uncollected int    `json:"uncollected_messages,omitempty"` // that lay in its inbox when it ended
+	Uncollected int    `json:"uncollected_messages,omitempty"` // left in its inbox
 }
 
-// outcomes are what the outcome of a worker's turn is to its task.
+// outcomes maps the outcome of a worker's turn to that of its task.
 var outcomes = map[string]string{
-	contract.OutcomeOK: OK, contract.OutcomeError: Failed, contract.OutcomeCancelled: Cancelled, contract.OutcomeTimeout: Timeout,
-	contract.OutcomeCapped: Capped, contract.OutcomeDead: Interrupted,
+	contract.OutcomeOK: OK, contract.OutcomeError: Failed, contract.OutcomeCancelled: Cancelled,
+	contract.OutcomeTimeout: Timeout, contract.OutcomeCapped: Capped, contract.OutcomeDead: Interrupted,
 }
 
-// failures are the words for an outcome that was told without any.
+// failures are the error texts for outcomes that came without one.
 var failures = map[string]string{
-	Failed: "it failed and did not say why", Timeout: "it took too long and was stopped", Cancelled: "it was cancelled",
-	Capped: "too many turns followed from one event", Interrupted: "it failed again and again",
+	Failed: "the task failed without a reason", Timeout: "the task took too long and was stopped",
+	Cancelled: "the task was cancelled", Capped: "too many turns followed from one event",
+	Interrupted: "the task failed repeatedly",
 }
 
-// finished ends the task of a worker that has said its last word.
-func (t *tasks) finished(ctx context.Context, out contract.AgentOutput) (sdk.Effects, error) {
-	id, root, name, ok := ofSession(out.Key)
+// workerFinished finishes the task of a worker that gave its final output.
+func (t *tasks) workerFinished(ctx context.Context, out contract.AgentOutput) (sdk.Effects, error) {
+	id, root, name, ok := parseSessionKey(out.Key)
 	if !ok || out.Extension != ID {
 		return nil, nil
 	}
@@ -63,83 +64,82 @@ func (t *tasks) finished(ctx context.Context, out contract.AgentOutput) (sdk.Eff
 	return c.effects(), nil
 }
 
-// finish ends a task with its one result, and gives that to who wants it.
+// finish ends a task with its one result, and delivers the result.
 func (c *change) finish(task *Task, result Result) error {
-	if err := c.end(task, &result); err != nil {
+	if err := c.markFinished(task, &result); err != nil {
 		return err
 	}
-	if gone, err := c.gone(task); err != nil || gone {
-		return err // nobody is there who could collect it
+	if ended, err := c.requesterEnded(task); err != nil || ended {
+		return err // no agent is left to collect it
 	}
-	if err := c.vacate(task, result.Outcome == Capped); err != nil {
+	if err := c.releaseSlot(task, result.Outcome == Capped); err != nil {
 		return err
 	}
-	c.poke(task.Root)
+	c.notifyWaiters(task.Root)
 	if task.Deliver == announce {
-		return c.announce(task, result)
+		return c.announceResult(task, result)
 	}
-	return c.put(task.Root, task.RequesterID, Item{From: task.Name, Task: task.ID, At: c.now}, &result)
+	return c.deliver(task.Root, task.RequesterID, Item{From: task.Name, Task: task.ID, At: c.now}, &result)
 }
 
-// end writes down that a task has finished, and ends what has worked for it.
-func (c *change) end(task *Task, result *Result) (err error) {
+// markFinished stores that a task has finished, and cancels its children.
+func (c *change) markFinished(task *Task, result *Result) (err error) {
 	if task.State == Queued {
-		c.effect(sdk.Delete(queuedOf(task.Root, task.RequesterID) + task.Line))
+		c.effect(sdk.Delete(queuedOf(task.Root, task.RequesterID) + task.Seq))
 	} else {
 		c.effect(sdk.Delete(workingOf(task.Root, task.RequesterID) + task.ID))
-		if err := c.abandon(task); err != nil {
+		if err := c.cancelChildren(task); err != nil {
 			return err
 		}
 		c.forgetPrompt(task.ID)
 	}
 	task.State, task.Outcome, task.FinishedAt = Finished, result.Outcome, c.now
 	c.write(taskKey(task.Root, task.Name), task)
-	c.forgetTime(task.ID)
+	c.stopTimer(task.ID)
 	if result.Uncollected, err = c.clearInbox(task); err != nil {
 		return err
 	}
 	result.From, result.TaskID = task.Name, task.ID
-	result.Output, result.Error, result.Partial = cut(result.Output), cut(result.Error), cut(result.Partial)
+	result.Output, result.Error, result.Partial = truncate(result.Output), truncate(result.Error), truncate(result.Partial)
 	c.effect(sdk.Put(resultPrefix+task.ID, result))
 	return nil
 }
 
-// gone says whether the agent that gave a task has ended, or is being stopped: it
-// collects nothing any more. If it has not, it cannot end before this change is
-// committed.
-func (c *change) gone(task *Task) (bool, error) {
+// requesterEnded reports whether the agent that gave a task has ended or is
+// being stopped, so collects nothing. Otherwise the change conflicts with its end.
+func (c *change) requesterEnded(task *Task) (bool, error) {
 	if task.RequesterID == main {
 		return false, nil
 	}
 	key := taskKey(task.Root, task.Requester)
-	above, err := read[Task](c, key)
-	if err != nil || above == nil || above.ID != task.RequesterID || above.over() {
+	parent, err := read[Task](c, key)
+	if err != nil || parent == nil || parent.ID != task.RequesterID || parent.ended() {
 		return true, err
 	}
-	above.Mail = true
-	c.write(key, above)
+	parent.HasMail = true
+	c.write(key, parent)
 	return false, nil
 }
 
-// announce gives a result to the session of main as an input, which runs it.
-func (c *change) announce(task *Task, result Result) error {
+// announceResult sends a result to the session of main as an input, which starts a turn.
+func (c *change) announceResult(task *Task, result Result) error {
 	text, err := marshal(result)
 	if err != nil {
 		return err
 	}
 	c.effect(sdk.Raw(&busv1.Input{
-		Session: task.Root, Kind: contract.InputResult, Sender: task.Name, Text: string(text), ReplyTo: task.ReplyTo,
-		DedupeKey: "result:" + task.ID, IfExists: true,
+		Session: task.Root, Kind: contract.InputResult, Sender: task.Name, Text: string(text),
+		ReplyTo: task.ReplyTo, DedupeKey: "result:" + task.ID, IfExists: true,
 	}))
 	return nil
 }
 
-// abandon cancels the unfinished children of a task that ends, and theirs.
-func (c *change) abandon(task *Task) error {
-	if !task.Gives {
+// cancelChildren cancels the unfinished descendants of a task that ends.
+func (c *change) cancelChildren(task *Task) error {
+	if !task.HasQueue {
 		return nil
 	}
-	const why = "what it worked for has ended"
+	const why = "the task that it was part of has ended"
 	for _, prefix := range []string{queuedOf(task.Root, task.ID), workingOf(task.Root, task.ID)} {
 		if err := c.scan(c.ctx, prefix, func(v sdk.Value) error {
 			var name string
@@ -151,9 +151,9 @@ func (c *change) abandon(task *Task) error {
 				return err
 			}
 			if child.State == Queued {
-				return c.end(child, &Result{Outcome: Cancelled, Error: why})
+				return c.markFinished(child, &Result{Outcome: Cancelled, Error: why})
 			}
-			return c.stop(child, Cancelled, why)
+			return c.stopTask(child, Cancelled, why)
 		}); err != nil {
 			return err
 		}
@@ -165,20 +165,20 @@ func (c *change) abandon(task *Task) error {
 	return nil
 }
 
-// maxText is how much of what was said in a task is kept.
+// maxText is the stored length of a text, in bytes.
 const maxText = 256 << 10
 
-func cut(s string) string {
+func truncate(s string) string {
 	if len(s) <= maxText {
 		return s
 	}
-	return strings.ToValidUTF8(s[:maxText], "") + "\n[cut: it was longer]"
+	return strings.ToValidUTF8(s[:maxText], "") + "\n[truncated]"
 }
 
 func marshal(v any) ([]byte, error) {
 	b, err := json.Marshal(v)
 	if err != nil {
-		return nil, fmt.Errorf("write %T: %w", v, err)
+		return nil, fmt.Errorf("encode %T: %w", v, err)
 	}
 	return b, nil
 }

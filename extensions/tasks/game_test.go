@@ -23,7 +23,7 @@ type game struct {
 	stop context.CancelFunc
 }
 
-// play runs f in a bubble with its own time.
+// play runs f in a synctest bubble.
 func play(t *testing.T, f func(g *game)) {
 	t.Helper()
 	t.Parallel()
@@ -40,18 +40,19 @@ func play(t *testing.T, f func(g *game)) {
 func (g *game) restart() {
 	g.stop()
 	synctest.Wait()
-	time.Sleep(time.Millisecond) // no process is started in no time
+	time.Sleep(time.Millisecond) // starting a process takes time
 	ctx, stop := context.WithCancel(g.t.Context())
 	g.x, g.ctx, g.stop = g.extension(ctx), ctx, stop
 	x := g.x
-	go x.sweep(ctx)
+	go x.runPeriodic(ctx)
 }
 
 type fields = map[string]any
 
 func (g *game) request(session, id, name string, arguments fields) sdk.ToolCall {
 	raw, _ := json.Marshal(arguments)
-	return sdk.ToolCall{ID: id, Name: ID + "/" + name, Session: session, Agent: "orchestrator", Arguments: raw, ReplyTo: "the chat"}
+	return sdk.ToolCall{ID: id, Name: ID + "/" + name, Session: session, Agent: "orchestrator", Arguments: raw,
+		ReplyTo: "the chat"}
 }
 
 func (g *game) tool(name string) func(context.Context, sdk.ToolCall) (sdk.ToolResult, error) {
@@ -59,7 +60,7 @@ func (g *game) tool(name string) func(context.Context, sdk.ToolCall) (sdk.ToolRe
 	return all[slices.IndexFunc(all, func(tool sdk.Tool) bool { return tool.Name == name })].Call
 }
 
-// try makes a call as the kernel does: again when it conflicts.
+// try makes a call like the kernel, which repeats it after a conflict.
 func (g *game) try(session, id, name string, arguments fields) (string, error) {
 	for {
 		result, err := g.tool(name)(g.ctx, g.request(session, id, name, arguments))
@@ -72,8 +73,8 @@ func (g *game) try(session, id, name string, arguments fields) (string, error) {
 	}
 }
 
-// does makes a call of an agent: of main, or of a worker by its name.
-func (g *game) does(who, name string, arguments fields) string {
+// call makes a call as main, or as a worker by name.
+func (g *game) call(who, name string, arguments fields) string {
 	g.t.Helper()
 	content, err := g.try(g.sessionOf(who), "c1", name, arguments)
 	if err != nil {
@@ -82,8 +83,8 @@ func (g *game) does(who, name string, arguments fields) string {
 	return content
 }
 
-// fails makes a call that is refused.
-func (g *game) fails(who, name string, arguments fields, words string) {
+// callFails makes a call that must be refused.
+func (g *game) callFails(who, name string, arguments fields, words string) {
 	g.t.Helper()
 	content, err := g.try(g.sessionOf(who), "c1", name, arguments)
 	if err == nil || !strings.Contains(err.Error(), words) {
@@ -91,8 +92,8 @@ func (g *game) fails(who, name string, arguments fields, words string) {
 	}
 }
 
-// types gives a command as a person.
-func (g *game) types(name string, arguments fields) string {
+// command gives a command as a person.
+func (g *game) command(name string, arguments fields) string {
 	g.t.Helper()
 	content, err := g.try(root, "e1", name, arguments)
 	if err != nil {
@@ -110,16 +111,16 @@ func (g *game) sessionOf(who string) string {
 	return g.worker(who).id
 }
 
-// push queues tasks of an agent by their names.
+// push queues tasks of an agent by name.
 func (g *game) push(who string, names ...string) {
 	g.t.Helper()
 	for _, name := range names {
-		g.does(who, "push", fields{"name": name, "prompt": "Do " + name + "."})
+		g.call(who, "push", fields{"name": name, "prompt": "Do " + name + "."})
 	}
 }
 
-// later makes a call that waits; what it says comes over the channel.
-func (g *game) later(who, name string, arguments fields) <-chan string {
+// start makes a call in the background; its result arrives on the channel.
+func (g *game) start(who, name string, arguments fields) <-chan string {
 	said, session := make(chan string, 1), g.sessionOf(who)
 	g.mu.Lock()
 	ctx, cancel := context.WithCancel(g.ctx)
@@ -147,8 +148,8 @@ func (g *game) later(who, name string, arguments fields) <-chan string {
 	return said
 }
 
-// silent says that nothing has come over a channel.
-func (g *game) silent(said <-chan string) {
+// stillWaits checks that a call has not returned.
+func (g *game) stillWaits(said <-chan string) {
 	g.t.Helper()
 	synctest.Wait()
 	select {
@@ -158,8 +159,8 @@ func (g *game) silent(said <-chan string) {
 	}
 }
 
-// says is what has come over a channel, with words in it.
-func (g *game) says(said <-chan string, words ...string) string {
+// returns checks that a call has returned a text with words in it.
+func (g *game) returns(said <-chan string, words ...string) string {
 	g.t.Helper()
 	synctest.Wait()
 	select {
@@ -176,7 +177,7 @@ func (g *game) says(said <-chan string, words ...string) string {
 	}
 }
 
-// settle has the extension handle all that has happened.
+// settle lets the extension handle all events.
 func (g *game) settle() {
 	g.t.Helper()
 	for {
@@ -193,7 +194,7 @@ func (g *game) settle() {
 		if err == nil {
 			err = g.apply(effects, nil)
 		}
-		if errors.Is(err, contract.ErrConflict) { // again, behind what has happened meanwhile
+		if errors.Is(err, contract.ErrConflict) { // retried after the other events
 			g.mu.Lock()
 			g.events = append(g.events, e)
 			g.mu.Unlock()
@@ -203,8 +204,8 @@ func (g *game) settle() {
 	}
 }
 
-// works has a worker begin with its task, or main with what waits for it.
-func (g *game) works(who string) *busv1.Input {
+// beginTurn begins the turn of a worker or of main with its next input.
+func (g *game) beginTurn(who string) *busv1.Input {
 	g.t.Helper()
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -221,32 +222,32 @@ func (g *game) works(who string) *busv1.Input {
 	return s.running
 }
 
-// ends has the turn of an agent end.
-func (g *game) ends(who, outcome, text string) {
+// endTurn ends the turn of an agent.
+func (g *game) endTurn(who, outcome, text string) {
 	g.t.Helper()
-	g.works(who)
+	g.beginTurn(who)
 	g.mu.Lock()
 	s := g.sessions[root]
 	if who != main {
 		s = g.worker(who)
 	}
-	g.world.says(s, outcome, text)
+	g.world.endTurn(s, outcome, text)
 	g.mu.Unlock()
 	g.settle()
 }
 
-// done has workers end well.
-func (g *game) done(names ...string) {
+// finishTasks ends the turns of workers with success.
+func (g *game) finishTasks(names ...string) {
 	g.t.Helper()
 	for _, name := range names {
-		g.ends(name, contract.OutcomeOK, name+" is done")
+		g.endTurn(name, contract.OutcomeOK, name+" is done")
 	}
 }
 
-// task is a task by its name.
+// task returns a task by name.
 func (g *game) task(name string) Task { return stored[Task](g.world, taskKey(root, name)) }
 
-// states says in which states tasks are.
+// states checks the state of tasks.
 func (g *game) states(want string, names ...string) {
 	g.t.Helper()
 	for _, name := range names {
@@ -256,7 +257,7 @@ func (g *game) states(want string, names ...string) {
 	}
 }
 
-// received reads what receive or check has given.
+// received decodes the result of receive or check.
 func (g *game) received(content string) []Message {
 	g.t.Helper()
 	var m messages
@@ -266,7 +267,7 @@ func (g *game) received(content string) []Message {
 	return m.Messages
 }
 
-// senders is who has sent of messages.
+// senders returns the senders of messages.
 func senders(all []Message) (names []string) {
 	for _, m := range all {
 		names = append(names, m.From)
@@ -274,16 +275,16 @@ func senders(all []Message) (names []string) {
 	return names
 }
 
-// collects says from whom an agent gets something.
-func (g *game) collects(who, tool string, arguments fields, want ...string) {
+// receives checks whose messages an agent gets.
+func (g *game) receives(who, tool string, arguments fields, want ...string) {
 	g.t.Helper()
-	if got := senders(g.received(g.does(who, tool, arguments))); !slices.Equal(got, want) {
+	if got := senders(g.received(g.call(who, tool, arguments))); !slices.Equal(got, want) {
 		g.t.Errorf("%s: %s %v gives something of %q, want %q", who, tool, arguments, got, want)
 	}
 }
 
-// clean says that nothing is stored of a prefix.
-func (g *game) clean(prefixes ...string) {
+// noRows checks that prefixes have no rows.
+func (g *game) noRows(prefixes ...string) {
 	g.t.Helper()
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -296,7 +297,7 @@ func (g *game) clean(prefixes ...string) {
 	}
 }
 
-// notices is the notices that wait for main.
+// notices returns the pending notices of main.
 func (g *game) notices() (texts []string) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -308,23 +309,23 @@ func (g *game) notices() (texts []string) {
 	return texts
 }
 
-// told is what people were told so far.
-func (g *game) told() []string {
+// sentToPeople returns the messages to people so far.
+func (g *game) sentToPeople() []string {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	return slices.Clone(g.notified)
 }
 
-// tally is how much was read, written and refused.
+// tally returns what was read, written and refused.
 func (g *game) tally() (read, written, bytes, conflicts int) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	return g.read, g.written, g.bytes, g.conflicts
 }
 
-// reset begins the tally, and what people are told, anew, once what runs beside
-// the calls has come to rest: it reads, too.
-func (g *game) reset() {
+// resetTally resets the tally and the messages to people, once background work,
+// which reads too, has stopped.
+func (g *game) resetTally() {
 	synctest.Wait()
 	g.mu.Lock()
 	defer g.mu.Unlock()

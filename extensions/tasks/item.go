@@ -9,16 +9,15 @@ import (
 	"github.com/switchboard-run/switchboard/sdk"
 )
 
-// Item is one thing in an inbox: a message, or the result of a task, which is
-// stored with that.
+// Item is an entry of an inbox: a message, or a reference to the result of a task.
 type Item struct {
 	From    string    `json:"from"`
-	Task    string    `json:"task,omitempty"` // id of one whose result it is
+	Task    string    `json:"task,omitempty"` // id of the task whose result it is
 	Message string    `json:"message,omitempty"`
 	At      time.Time `json:"at"`
 }
 
-// Message is an item as its collector reads it.
+// Message is an item as receive and check return it.
 type Message struct {
 	From string `json:"from"`
 	*Result
@@ -26,24 +25,24 @@ type Message struct {
 	Received string `json:"received"`
 }
 
-// opened is an item with its result.
-func (i Item) opened(result *Result) Message {
+// message returns an item with its result.
+func (i Item) message(result *Result) Message {
 	return Message{From: i.From, Result: result, Message: i.Message, Received: i.At.Format(time.RFC3339)}
 }
 
-// open reads the result that an item stands for, if it is one.
-func (c *change) open(item Item) (Message, error) {
+// load returns an item with its result, if it has one.
+func (c *change) load(item Item) (Message, error) {
 	if item.Task == "" {
-		return item.opened(nil), nil
+		return item.message(nil), nil
 	}
 	result, err := read[Result](c, resultPrefix+item.Task)
 	if err == nil && result == nil {
-		result = &Result{From: item.From, TaskID: item.Task, Outcome: Interrupted, Error: "its result is lost"}
+		result = &Result{From: item.From, TaskID: item.Task, Outcome: Interrupted, Error: "the result was lost"}
 	}
-	return item.opened(result), err
+	return item.message(result), err
 }
 
-// size is about how much text a message is.
+// size is the approximate length of a message in bytes.
 func (m Message) size() int {
 	if r := m.Result; r != nil {
 		return len(r.Output) + len(r.Error) + len(r.Partial) + 200
@@ -51,8 +50,8 @@ func (m Message) size() int {
 	return len(m.Message) + 200
 }
 
-// prose is a message for people.
-func (m Message) prose() string {
+// markdown formats a message for people.
+func (m Message) markdown() string {
 	r := m.Result
 	switch {
 	case r == nil:
@@ -62,15 +61,15 @@ func (m Message) prose() string {
 	}
 	text := fmt.Sprintf("**%s** has failed (%s): %s", m.From, r.Outcome, r.Error)
 	if r.Partial != "" {
-		text += "\n\nIt had so far:\n\n" + r.Partial
+		text += "\n\nOutput so far:\n\n" + r.Partial
 	}
 	return text
 }
 
-// record has a conversation know what a person has collected there.
-func record(root string, m Message) sdk.Effect {
+// recordCollected records in a conversation that a person collected a message.
+func recordCollected(root string, m Message) sdk.Effect {
 	return sdk.Raw(&busv1.Input{
 		Session: root, Kind: contract.InputRecord, Sender: m.From, IfExists: true,
-		Text: "The user has collected this from the inbox:\n" + m.prose(),
+		Text: "The user has collected this from the inbox:\n" + m.markdown(),
 	})
 }

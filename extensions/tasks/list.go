@@ -12,12 +12,12 @@ import (
 	"github.com/switchboard-run/switchboard/sdk"
 )
 
-// entry is a task as it is listed.
+// entry is a task as listed.
 type entry struct {
 	Name         string `json:"name"`
-	By           string `json:"by,omitempty"`           // who gave it, if not the caller
-	Conversation string `json:"conversation,omitempty"` // if others are listed, too
-	Prompt       string `json:"prompt,omitempty"`       // how it begins, of an unfinished one of this conversation
+	By           string `json:"by,omitempty"`           // requester, if not the caller
+	Conversation string `json:"conversation,omitempty"` // set if several are listed
+	Prompt       string `json:"prompt,omitempty"`       // preview, of unfinished tasks of this conversation
 	State        string `json:"state"`
 	Outcome      string `json:"outcome,omitempty"`
 	Age          string `json:"age"`
@@ -31,12 +31,12 @@ type listed struct {
 
 const maxListed = 200
 
-var errPeopleOnly = errors.New("other conversations are shown to people only")
+var errPeopleOnly = errors.New("only people can list other conversations")
 
-// queue shows the tasks of the caller and of its children.
+// queue lists the tasks of the caller; for main, those of the whole conversation.
 func (t *tasks) queue(ctx context.Context, call sdk.ToolCall) (sdk.ToolResult, error) {
 	var args struct{ All bool }
-	c, me, err := t.asked(ctx, call, &args)
+	c, me, err := t.beginCall(ctx, call, &args)
 	if err != nil {
 		return sdk.ToolResult{}, err
 	}
@@ -56,30 +56,30 @@ func (t *tasks) queue(ctx context.Context, call sdk.ToolCall) (sdk.ToolResult, e
 		if !args.All && me.task != nil && task.RequesterID != me.id {
 			continue
 		}
-		e := entry{Name: task.Name, State: task.State, Outcome: task.Outcome, Age: ago(c.now, task.since())}
+		e := entry{Name: task.Name, State: task.State, Outcome: task.Outcome, Age: age(c.now, task.since())}
 		if task.RequesterID != me.id {
 			e.By = task.Requester
 		}
 		if args.All {
 			e.Conversation = task.Root
 		}
-		if task.State != Finished && task.Root == me.root { // others may read this answer who did not read that one
-			e.Prompt = task.Begins
+		if task.State != Finished && task.Root == me.root { // prompts of other conversations may be private
+			e.Prompt = task.Preview
 		}
 		if task.Stop != "" && task.State == Running {
 			e.State = "stopping"
 		}
 		out.Tasks = append(out.Tasks, e)
 	}
-	if over := len(out.Tasks) - maxListed; over > 0 {
-		out.More, out.Tasks = over, out.Tasks[:maxListed]
+	if more := len(out.Tasks) - maxListed; more > 0 {
+		out.More, out.Tasks = more, out.Tasks[:maxListed]
 	}
-	out.Text = out.prose()
+	out.Text = out.format()
 	return sdk.JSON(out)
 }
 
-// sorted is the tasks of a root, or of all: those that are unfinished in front,
-// then the newest.
+// sorted returns the tasks of a root, or of all roots: unfinished ones first,
+// then the finished ones, newest first.
 func (t *tasks) sorted(ctx context.Context, root string) (all []*Task, err error) {
 	err = t.each(ctx, root, func(task *Task) error {
 		all = append(all, task)
@@ -99,11 +99,13 @@ func (t *tasks) sorted(ctx context.Context, root string) (all []*Task, err error
 	return all, err
 }
 
-func ago(now, at time.Time) string { return now.Sub(at).Round(time.Second).String() }
+func age(now, at time.Time) string { return now.Sub(at).Round(time.Second).String() }
 
-func (l listed) prose() string {
+func (l listed) format() string {
 	var b strings.Builder
-	for _, group := range []struct{ title, state string }{{"Queued", Queued}, {"Running", Running}, {"Stopping", "stopping"}, {"Finished", Finished}} {
+	for _, group := range []struct{ title, state string }{
+		{"Queued", Queued}, {"Running", Running}, {"Stopping", "stopping"}, {"Finished", Finished},
+	} {
 		first := true
 		for _, e := range l.Tasks {
 			if e.State != group.state {
@@ -157,10 +159,10 @@ type inboxList struct {
 	Text     string        `json:"text"`
 }
 
-// inbox shows what lies in the caller's inbox and takes nothing out of it.
+// inbox lists the caller's inbox without collecting anything.
 func (t *tasks) inbox(ctx context.Context, call sdk.ToolCall) (sdk.ToolResult, error) {
 	var args struct{ All bool }
-	c, me, err := t.asked(ctx, call, &args)
+	c, me, err := t.beginCall(ctx, call, &args)
 	if err != nil {
 		return sdk.ToolResult{}, err
 	}
@@ -191,7 +193,7 @@ func (t *tasks) inbox(ctx context.Context, call sdk.ToolCall) (sdk.ToolResult, e
 		if err != nil || item == nil {
 			return err
 		}
-		w := waitingItem{From: item.From, Kind: "message", Age: ago(c.now, item.At)}
+		w := waitingItem{From: item.From, Kind: "message", Age: age(c.now, item.At)}
 		if item.Task != "" {
 			w.Kind = "result"
 		}
@@ -204,11 +206,11 @@ func (t *tasks) inbox(ctx context.Context, call sdk.ToolCall) (sdk.ToolResult, e
 	if err != nil {
 		return sdk.ToolResult{}, err
 	}
-	out.Text = out.prose()
+	out.Text = out.format()
 	return sdk.JSON(out)
 }
 
-func (l inboxList) prose() string {
+func (l inboxList) format() string {
 	if len(l.Messages) == 0 {
 		return "The inbox is empty."
 	}

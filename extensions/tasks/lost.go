@@ -9,18 +9,17 @@ import (
 	"github.com/switchboard-run/switchboard/sdk"
 )
 
-// lostAfter is how long a worker must have had nothing to do until its task ends
-// without its last word. That may still be on its way: its delivery is tried again
-// every minute at the latest.
+// lostAfter is how long a worker must be idle before its task ends without its
+// final output. The output may still be in delivery, which is retried at least
+// every minute.
 const lostAfter = 10 * time.Minute
 
-// lookForLost sees to tasks of which the extension has missed something while it
-// was away. It ends those whose worker has nothing to do any more, and of whose end
-// nothing is heard: its last word has died on the way here, in days, or its session
-// is gone without one. And those have a place again that had given it back for a
-// wait, which has failed: they went on.
-func (t *tasks) lookForLost(ctx context.Context) {
-	silent, now := map[string]time.Time{}, time.Now()
+// findLost repairs tasks whose events the extension missed while it was down. It
+// finishes tasks whose worker is idle and whose final output never arrived: its
+// delivery died, or the session was deleted. It gives a slot back to tasks that
+// released theirs for a receive that has failed since.
+func (t *tasks) findLost(ctx context.Context) {
+	idle, now := map[string]time.Time{}, time.Now()
 	err := t.scan(ctx, workingPrefix, func(v sdk.Value) error {
 		id, root := lastOf(v.Key), rootOf(v.Key)
 		var name string
@@ -35,32 +34,36 @@ func (t *tasks) lookForLost(ctx context.Context) {
 		switch {
 		case err != nil:
 			return err
-		case busy && task.Waiting && !t.waitsAtAll(root, id):
-			t.quietly(ctx, "giving a worker its place again", func() (sdk.Effects, error) { return t.goesOn(ctx, root, name, id) })
+		case busy && task.Waiting && !t.inReceive(root, id):
+			t.tryCommit(ctx, "restore the slot of a task", func() (sdk.Effects, error) {
+				return t.restoreSlot(ctx, root, name, id)
+			})
 		}
 		if busy {
 			return nil
 		}
-		since, before := t.silent[id]
-		if !before {
+		since, known := t.idleSince[id]
+		if !known {
 			since = now
 		}
-		silent[id] = since
+		idle[id] = since
 		if now.Sub(since) >= lostAfter {
-			t.log.Warn("the last word of a worker was lost", "task", name, "root", root)
-			t.quietly(ctx, "ending a task whose worker was lost", func() (sdk.Effects, error) { return t.lost(ctx, root, name, id) })
+			t.log.Warn("final output of a task was lost", "task", name, "root", root)
+			t.tryCommit(ctx, "finish a task whose output was lost", func() (sdk.Effects, error) {
+				return t.finishLost(ctx, root, name, id)
+			})
 		}
 		return nil
 	})
 	if err != nil && ctx.Err() == nil {
-		t.log.Warn("looking for workers that were lost failed; trying again later", "error", err)
+		t.log.Warn("cannot look for lost tasks; will retry", "error", err)
 	}
-	t.silent = silent
+	t.idleSince = idle
 }
 
-// goesOn has a worker take a place that does not wait any more. It is at work, so
-// there may be one more than should be; then the next to end hands no place on.
-func (t *tasks) goesOn(ctx context.Context, root, name, id string) (sdk.Effects, error) {
+// restoreSlot takes a slot for a worker that no longer waits. It runs already, so
+// more slots may be used than there are; then the next task to end frees none.
+func (t *tasks) restoreSlot(ctx context.Context, root, name, id string) (sdk.Effects, error) {
 	c := t.change(ctx, "goes on:"+id)
 	task, err := read[Task](c, taskKey(root, name))
 	if err != nil || task == nil || task.ID != id || task.State != Running || !task.Waiting {
@@ -70,19 +73,19 @@ func (t *tasks) goesOn(ctx context.Context, root, name, id string) (sdk.Effects,
 	if err != nil {
 		return nil, err
 	}
-	task.Waiting, task.Placed = false, q != nil && q.Limit > 0
-	if task.Placed {
-		q.Placed++
+	task.Waiting, task.HasSlot = false, q != nil && q.Limit > 0
+	if task.HasSlot {
+		q.Used++
 	}
-	if q != nil { // without a limit, too: a run that sets one just now has not counted this one
+	if q != nil { // even without a limit: conflicts with a run that sets one
 		c.write(queueKey(root, task.RequesterID), q)
 	}
 	c.write(taskKey(root, name), task)
 	return c.effects(), nil
 }
 
-// lost ends a task without the last word of its worker.
-func (t *tasks) lost(ctx context.Context, root, name, id string) (sdk.Effects, error) {
+// finishLost finishes a task without the final output of its worker.
+func (t *tasks) finishLost(ctx context.Context, root, name, id string) (sdk.Effects, error) {
 	c := t.change(ctx, "lost:"+id)
 	task, err := read[Task](c, taskKey(root, name))
 	if err != nil || task == nil || task.ID != id || task.State != Running {
@@ -90,7 +93,7 @@ func (t *tasks) lost(ctx context.Context, root, name, id string) (sdk.Effects, e
 	}
 	result := Result{
 		Outcome: cmp.Or(task.Stop, Interrupted),
-		Error:   fmt.Sprintf("its last word was lost; what it has done is in its session (`switchboard tasks show %s`)", id),
+		Error:   fmt.Sprintf("the output was lost: `switchboard tasks show %s` shows what the task did", id),
 	}
 	if err := c.finish(task, result); err != nil {
 		return nil, err

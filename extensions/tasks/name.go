@@ -9,11 +9,11 @@ import (
 	"github.com/switchboard-run/switchboard/sdk"
 )
 
-const longestName = 64
+const maxName = 64
 
-// isName says whether a text is a name in form. (The regular expression of it
-// takes 2 MiB.)
-func isName(s string) bool {
+// validName reports whether a text has the form of a name. (As a regular
+// expression it would take 2 MiB.)
+func validName(s string) bool {
 	n := 0
 	for _, r := range s {
 		if letter := unicode.IsLetter(r) || unicode.IsNumber(r); !letter && (n == 0 || !strings.ContainsRune("_.-", r)) {
@@ -21,49 +21,50 @@ func isName(s string) bool {
 		}
 		n++
 	}
-	return n > 0 && n <= longestName
+	return n > 0 && n <= maxName
 }
 
-// madeUp begins a name that nobody has chosen; a number is behind it.
-const madeUp = "task-"
+// generatedPrefix begins a generated name; a number follows.
+const generatedPrefix = "task-"
 
-// newName is a name for a new task: the one asked for, or one that is made up.
-// What is left of a task that had it is removed. One that is made up is looked at
-// only if the last one was taken.
+// newName returns the name of a new task: the requested one or a generated one,
+// and deletes the rows of a finished task with that name. On a first attempt a
+// generated name is not looked up: the commit conflicts if it is taken.
 func (c *change) newName(root, asked string, again bool) (string, error) {
 	if asked != "" {
-		if !isName(asked) || asked == main {
-			return "", fmt.Errorf("%q cannot be a name: letters, digits, and then also _ . - , at most 64, and not %q", asked, main)
+		if !validName(asked) || asked == main {
+			return "", fmt.Errorf("%q is not a valid task name: begin with a letter or digit, then use letters, "+
+				"digits, _ . or -, at most 64 in all; %q is reserved", asked, main)
 		}
-		free, err := c.free(root, asked)
+		free, err := c.nameFree(root, asked)
 		if err == nil && !free {
-			err = fmt.Errorf("the name %q is taken in this conversation: choose another one", asked)
+			err = fmt.Errorf("the name %q is taken in this conversation: choose another name", asked)
 		}
 		return asked, err
 	}
 	for {
-		n, err := c.nextNumber(root)
+		n, err := c.nextNameNumber(root)
 		if err != nil {
 			return "", err
 		}
-		name := madeUp + strconv.Itoa(n)
+		name := generatedPrefix + strconv.Itoa(n)
 		free := true
-		if again || c.rows[taskKey(root, name)] != nil { // otherwise a name that is taken is noticed as the task is stored
-			free, err = c.free(root, name)
+		if again || c.rows[taskKey(root, name)] != nil {
+			free, err = c.nameFree(root, name)
 		}
 		if err != nil || free {
-			// It only says where to look after a restart, so the last one to be
-			// written may be any of those that are made at the same time.
+			// Only the starting point after a restart, so concurrent pushes may
+			// overwrite each other's number.
 			c.effect(sdk.Put(countPrefix+root, n))
 			return name, err
 		}
 	}
 }
 
-// nextNumber is the next number of a name that is made up.
-func (c *change) nextNumber(root string) (int, error) {
+// nextNameNumber returns the next number for a generated name.
+func (c *change) nextNameNumber(root string) (int, error) {
 	c.mu.Lock()
-	_, known := c.names[root]
+	_, known := c.nameNumbers[root]
 	c.mu.Unlock()
 	stored := 0
 	if !known {
@@ -75,25 +76,25 @@ func (c *change) nextNumber(root string) (int, error) {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.names[root] = max(c.names[root], stored) + 1
-	return c.names[root], nil
+	c.nameNumbers[root] = max(c.nameNumbers[root], stored) + 1
+	return c.nameNumbers[root], nil
 }
 
-// free says whether nobody has a name: one of a task that has finished is free
-// once its result was collected.
-func (c *change) free(root, name string) (bool, error) {
+// nameFree reports whether a name can be used: that of a finished task can once
+// its result was collected.
+func (c *change) nameFree(root, name string) (bool, error) {
 	old, err := read[Task](c, taskKey(root, name))
 	if err != nil || old == nil || old.State != Finished {
 		return old == nil, err
 	}
-	if lies, err := c.any(from(root, old.RequesterID, name)); err != nil || lies {
+	if uncollected, err := c.any(inboxFrom(root, old.RequesterID, name)); err != nil || uncollected {
 		return false, err
 	}
 	c.forgetTask(old)
 	return true, nil
 }
 
-// forgetTask removes the rows of a task that has finished.
+// forgetTask deletes the rows of a task.
 func (c *change) forgetTask(task *Task) {
 	c.write(taskKey(task.Root, task.Name), nil)
 	c.forgetPrompt(task.ID)

@@ -11,29 +11,28 @@ import (
 	"github.com/switchboard-run/switchboard/sdk"
 )
 
-// notice is the newest notice that main was given.
+// notice is the newest notice to main.
 type notice struct {
-	Number int64 `json:"number"`
-	Named  int   `json:"named"` // results in it that are not collected yet
+	Number      int64 `json:"number"`
+	Uncollected int   `json:"named"` // results in it that are not collected yet
 }
 
-// note remembers a result that lies in the inbox of main, which is told of it
-// once it has nothing to do.
-func (c *change) note(root, seq, name string) {
-	c.write(unnamedOf(root)+seq, &name)
+// queueNotice records a result that the next notice names; main gets it when idle.
+func (c *change) queueNotice(root, seq, name string) {
+	c.write(unnoticedOf(root)+seq, &name)
 	c.effect(sdk.WhenIdle(root))
 }
 
 const (
-	maxNamed = 500 // results in one notice
-	maxShown = 50  // whose names are written out
+	maxNoticed = 500 // results in one notice
+	maxShown   = 50  // whose names are written out
 )
 
-// idle names the results to main that no notice has named. It has nothing to do,
-// or had a moment ago.
+// idle sends main, which was idle a moment ago, a notice of the results that no
+// notice has named.
 func (t *tasks) idle(ctx context.Context, e contract.SessionIdle) (sdk.Effects, error) {
 	c, root := t.change(ctx, "idle:"+e.Session), e.Session
-	page, more, err := c.k.Page(ctx, unnamedOf(root), "", maxNamed)
+	page, more, err := c.k.Page(ctx, unnoticedOf(root), "", maxNoticed)
 	if err != nil {
 		return nil, fmt.Errorf("read the results of %s: %w", root, err)
 	}
@@ -44,11 +43,11 @@ func (t *tasks) idle(ctx context.Context, e contract.SessionIdle) (sdk.Effects, 
 	if err != nil {
 		return nil, err
 	}
-	n.Number, n.Named = n.Number+1, len(page)
+	n.Number, n.Uncollected = n.Number+1, len(page)
 	c.write(noticePrefix+root, n)
 	names := make([]string, 0, maxShown)
 	for _, v := range page {
-		name, err := seen[string](c, v)
+		name, err := track[string](c, v)
 		if err != nil {
 			return nil, err
 		}
@@ -56,15 +55,16 @@ func (t *tasks) idle(ctx context.Context, e contract.SessionIdle) (sdk.Effects, 
 			names = append(names, *name)
 		}
 		c.write(v.Key, nil)
-		c.effect(sdk.Put(namedOf(root)+lastOf(v.Key), n.Number))
+		c.effect(sdk.Put(noticedOf(root)+lastOf(v.Key), n.Number))
 	}
 	shown := strings.Join(names, ", ")
-	if over := len(page) - len(names); over > 0 {
-		shown += " and " + strconv.Itoa(over) + " more"
+	if more := len(page) - len(names); more > 0 {
+		shown += " and " + strconv.Itoa(more) + " more"
 	}
 	c.effect(sdk.Raw(&busv1.Input{
-		Session: root, Kind: contract.InputNotice, Sender: ID, DedupeKey: noticeDedupe(root, n.Number), IfExists: true,
-		Text: "Results lie in your inbox: " + shown + ". receive or check collects them.",
+		Session: root, Kind: contract.InputNotice, Sender: ID,
+		DedupeKey: noticeDedupe(root, n.Number), IfExists: true,
+		Text: "Finished: " + shown + ". receive or check returns the results.",
 	}))
 	if more {
 		c.effect(sdk.WhenIdle(root))
@@ -74,39 +74,39 @@ func (t *tasks) idle(ctx context.Context, e contract.SessionIdle) (sdk.Effects, 
 
 func noticeDedupe(root string, number int64) string { return fmt.Sprintf("notice:%s:%d", root, number) }
 
-// unnote forgets results that are collected. The notice of them is withdrawn
-// with the last.
-func (c *change) unnote(root string, items []lying) error {
+// dropNotices removes collected results from notices. A notice whose results are
+// all collected is withdrawn.
+func (c *change) dropNotices(root string, items []inboxItem) error {
 	for _, item := range items {
 		if item.Result == nil {
 			continue
 		}
-		seq := lastOf(item.item)
-		if unnamed, err := read[string](c, unnamedOf(root)+seq); err != nil {
+		seq := lastOf(item.key)
+		if unnoticed, err := read[string](c, unnoticedOf(root)+seq); err != nil {
 			return err
-		} else if unnamed != nil {
-			c.write(unnamedOf(root)+seq, nil)
+		} else if unnoticed != nil {
+			c.write(unnoticedOf(root)+seq, nil)
 			continue
 		}
-		if err := c.unname(root, seq); err != nil {
+		if err := c.dropFromNotice(root, seq); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// unname is unnote for a result that was in a notice.
-func (c *change) unname(root, seq string) error {
-	in, err := read[int64](c, namedOf(root)+seq)
+// dropFromNotice removes a collected result from the notice that named it.
+func (c *change) dropFromNotice(root, seq string) error {
+	in, err := read[int64](c, noticedOf(root)+seq)
 	if err != nil || in == nil {
 		return err
 	}
-	c.write(namedOf(root)+seq, nil)
+	c.write(noticedOf(root)+seq, nil)
 	n, err := read[notice](c, noticePrefix+root)
 	if err != nil || n == nil || n.Number != *in {
 		return err
 	}
-	if n.Named--; n.Named == 0 {
+	if n.Uncollected--; n.Uncollected == 0 {
 		c.effect(sdk.Withdraw(noticeDedupe(root, n.Number)))
 	}
 	c.write(noticePrefix+root, n)

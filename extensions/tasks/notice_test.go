@@ -9,8 +9,8 @@ import (
 	"github.com/switchboard-run/switchboard/contract"
 )
 
-// Results that nobody has collected are told to a main that is idle: those of
-// one time in one notice, each once; it is withdrawn with the last of them.
+// When main is idle, one notice names all uncollected results that no notice has
+// named. It is withdrawn when the last of them is collected.
 func TestNotices(t *testing.T) {
 	play(t, func(g *game) {
 		tells := func(want ...string) {
@@ -27,94 +27,95 @@ func TestNotices(t *testing.T) {
 			}
 		}
 		g.push(main, "a", "b", "c", "d", "e")
-		g.does(main, "run", nil)
+		g.call(main, "run", nil)
 		g.world.sessions[root].pending = nil
-		g.done("a")
+		g.finishTasks("a")
 		tells("a")
-		g.done("b", "c") // while main has not heard of a yet
+		g.finishTasks("b", "c") // main has not read the notice of a yet
 		tells("a")
-		g.works(main)
+		g.beginTurn(main)
 		g.settle()
 		tells()
-		g.ends(main, contract.OutcomeOK, "I see.")
+		g.endTurn(main, contract.OutcomeOK, "I see.")
 		tells("b, c")
-		g.collects(main, "receive", fields{"from": "b"}, "b")
+		g.receives(main, "receive", fields{"from": "b"}, "b")
 		tells("b, c")
-		g.collects(main, "receive", fields{"from": "c"}, "c")
-		tells() // withdrawn, though a still lies there
-		g.collects(main, "check", nil, "a")
+		g.receives(main, "receive", fields{"from": "c"}, "c")
+		tells() // withdrawn, although a is uncollected
+		g.receives(main, "check", nil, "a")
 		g.settle()
 		tells()
-		g.clean(namedPrefix, unnamedPrefix)
+		g.noRows(noticedPrefix, unnoticedPrefix)
 
-		// Main collects within its turn.
+		// Results that main collects in its turn.
 		g.mu.Lock()
 		g.sessions[root].pending = append(g.sessions[root].pending, nil)
 		g.mu.Unlock()
-		g.works(main)
+		g.beginTurn(main)
 		g.mu.Lock()
 		g.sessions[root].busy = true
 		g.mu.Unlock()
-		wait := g.later(main, "receive", nil)
-		g.done("d")
-		g.says(wait, "d is done")
-		g.done("e")
-		g.collects(main, "check", nil, "e")
+		wait := g.start(main, "receive", nil)
+		g.finishTasks("d")
+		g.returns(wait, "d is done")
+		g.finishTasks("e")
+		g.receives(main, "check", nil, "e")
 		g.mu.Lock()
 		g.sessions[root].busy = false
-		g.rest()
+		g.notifyIdle()
 		g.mu.Unlock()
 		g.settle()
 		tells()
 	})
 }
 
-// A message is no reason for a notice, and neither is an announced result.
-func TestWhatNoNoticeTells(t *testing.T) {
+// Messages and announced results cause no notice.
+func TestNoNotice(t *testing.T) {
 	play(t, func(g *game) {
-		g.does(main, "push", fields{"name": "a", "prompt": "Do it.", "deliver": announce})
-		g.does(main, "run", nil)
-		g.does("a", "send", fields{"to": main, "message": "half of it"})
+		g.call(main, "push", fields{"name": "a", "prompt": "Do it.", "deliver": announce})
+		g.call(main, "run", nil)
+		g.call("a", "send", fields{"to": main, "message": "half of it"})
 		g.settle()
-		g.done("a")
+		g.finishTasks("a")
 		if n := g.notices(); len(n) > 0 {
 			t.Errorf("main is told %q", n)
 		}
-		in := g.works(main)
-		if in.GetKind() != contract.InputResult || in.GetSender() != "a" || in.GetReplyTo() != "the chat" || !strings.Contains(in.GetText(), "a is done") {
+		in := g.beginTurn(main)
+		if in.GetKind() != contract.InputResult || in.GetSender() != "a" || in.GetReplyTo() != "the chat" ||
+			!strings.Contains(in.GetText(), "a is done") {
 			t.Errorf("main hears %+v", in)
 		}
 	})
 }
 
-// Very many results are named in a few notices.
-func TestVeryManyResults(t *testing.T) {
+// Many results are named in a few notices.
+func TestNoticesAreBounded(t *testing.T) {
 	play(t, func(g *game) {
-		const many = maxNamed + 3
+		const many = maxNoticed + 3
 		g.mu.Lock()
 		g.sessions[root].busy = true
 		g.mu.Unlock()
 		for i := range many {
 			g.push(main, fmt.Sprint("x", i))
-			g.does(main, "run", nil)
-			g.done(fmt.Sprint("x", i))
+			g.call(main, "run", nil)
+			g.finishTasks(fmt.Sprint("x", i))
 		}
 		g.mu.Lock()
 		g.sessions[root].busy = false
-		g.rest()
+		g.notifyIdle()
 		g.mu.Unlock()
 		g.settle()
-		if n := g.notices(); len(n) != 1 || !strings.Contains(n[0], fmt.Sprintf("x49 and %d more", maxNamed-maxShown)) {
+		if n := g.notices(); len(n) != 1 || !strings.Contains(n[0], fmt.Sprintf("x49 and %d more", maxNoticed-maxShown)) {
 			t.Errorf("main is told %q", n)
 		}
-		g.works(main)
-		g.ends(main, contract.OutcomeOK, "I see.")
+		g.beginTurn(main)
+		g.endTurn(main, contract.OutcomeOK, "I see.")
 		if n := g.notices(); len(n) != 1 || !strings.Contains(n[0], ": x500, x501, x502. ") {
 			t.Errorf("then main is told %q", n)
 		}
 		var got []string
 		for range many/maxChecked + 1 {
-			got = append(got, senders(g.received(g.does(main, "check", nil)))...)
+			got = append(got, senders(g.received(g.call(main, "check", nil)))...)
 		}
 		if slices.Sort(got); len(slices.Compact(got)) != many {
 			t.Errorf("main has collected %d", len(got))
@@ -122,6 +123,6 @@ func TestVeryManyResults(t *testing.T) {
 		if n := g.notices(); len(n) > 0 {
 			t.Errorf("it is still told %q", n)
 		}
-		g.clean(namedPrefix, unnamedPrefix)
+		g.noRows(noticedPrefix, unnoticedPrefix)
 	})
 }

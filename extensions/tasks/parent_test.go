@@ -11,9 +11,8 @@ import (
 	"github.com/switchboard-run/switchboard/sdk"
 )
 
-// A task that ends while the one that gave it ends puts nothing into an inbox
-// that nobody will ever look into.
-func TestNoResultIsLeftInTheInboxOfOneThatEnds(t *testing.T) {
+// A task that ends while its requester ends puts nothing into the requester's inbox.
+func TestNoResultForEndedRequester(t *testing.T) {
 	t.Parallel()
 	for name, cancel := range map[string]bool{"it is cancelled": true, "it finishes": false} {
 		t.Run(name, func(t *testing.T) {
@@ -25,7 +24,8 @@ func TestNoResultIsLeftInTheInboxOfOneThatEnds(t *testing.T) {
 				t.Helper()
 				arguments, _ := json.Marshal(fields)
 				i := slices.IndexFunc(x.tools(), func(tool sdk.Tool) bool { return tool.Name == name })
-				result, err := x.tools()[i].Call(ctx, sdk.ToolCall{ID: "c1", Name: ID + "/" + name, Session: session, Agent: "orchestrator", Arguments: arguments})
+				result, err := x.tools()[i].Call(ctx,
+					sdk.ToolCall{ID: "c1", Name: ID + "/" + name, Session: session, Agent: "orchestrator", Arguments: arguments})
 				if err == nil {
 					err = w.apply(result.Effects, nil)
 				}
@@ -35,7 +35,8 @@ func TestNoResultIsLeftInTheInboxOfOneThatEnds(t *testing.T) {
 			}
 			says := func(s *session, outcome string) sdk.Effects {
 				t.Helper()
-				effects, err := x.finished(ctx, contract.AgentOutput{Session: s.id, Extension: ID, Key: s.key, Outcome: outcome})
+				effects, err := x.workerFinished(ctx,
+					contract.AgentOutput{Session: s.id, Extension: ID, Key: s.key, Outcome: outcome})
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -63,7 +64,7 @@ func TestNoResultIsLeftInTheInboxOfOneThatEnds(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			id, _, _, _ := ofSession(a.key)
+			id, _, _, _ := parseSessionKey(a.key)
 			for key := range w.kv {
 				if strings.HasPrefix(key, inboxOf(root, id)) || strings.HasPrefix(key, orderOf(root, id)) {
 					t.Errorf("%s is left", key)

@@ -2,14 +2,13 @@ package tasks
 
 import "strings"
 
-// prompts keeps the newest prompts of tasks that have not finished, by id, which
-// saves reading them.
+// prompts caches the newest prompts of unfinished tasks, by id.
 type prompts struct {
 	texts map[string]string
 	size  int
 }
 
-// maxPrompts is how much text is kept.
+// maxPrompts bounds the cached text, in bytes.
 const maxPrompts = 1 << 20
 
 func (t *tasks) keepPrompt(id, text string) {
@@ -29,7 +28,7 @@ func (t *tasks) forgetPrompt(id string) {
 	delete(t.prompts.texts, id)
 }
 
-// prompt is what a task is to do.
+// prompt returns the prompt of a task.
 func (c *change) prompt(id string) (string, error) {
 	c.mu.Lock()
 	text, kept := c.prompts.texts[id]
@@ -44,16 +43,16 @@ func (c *change) prompt(id string) (string, error) {
 	return *stored, nil
 }
 
-// maxBeginning is how many letters of a prompt are listed.
-const maxBeginning = 60
+// maxPreview is the length of a preview in characters.
+const maxPreview = 60
 
-// beginning is the first line of a prompt, shortened.
-func beginning(prompt string) string {
+// preview returns the first line of a prompt, shortened.
+func preview(prompt string) string {
 	line, more, _ := strings.Cut(strings.TrimSpace(prompt), "\n")
 	letters := []rune(strings.Join(strings.Fields(line), " "))
 	switch {
-	case len(letters) > maxBeginning:
-		return string(letters[:maxBeginning-1]) + "…"
+	case len(letters) > maxPreview:
+		return string(letters[:maxPreview-1]) + "…"
 	case more != "":
 		return string(letters) + " …"
 	}

@@ -11,12 +11,12 @@ import (
 	"github.com/switchboard-run/switchboard/sdk"
 )
 
-// keep is how long a task is shown after its end, once its result is collected.
-// What is not collected stays, however old it is.
+// keep is how long a finished task is kept, once its result is collected. An
+// uncollected result stays, however old it is.
 const keep = 30 * 24 * time.Hour
 
-// prune removes what nobody needs any more: old tasks, what was left of agents
-// that have ended, and all of conversations that were deleted.
+// prune deletes old tasks, messages to agents that have ended, and all rows of
+// deleted conversations.
 func (t *tasks) prune(ctx context.Context, now time.Time) error {
 	roots, err := t.roots(ctx)
 	if err != nil {
@@ -31,21 +31,22 @@ func (t *tasks) prune(ctx context.Context, now time.Time) error {
 			err = t.pruneRoot(ctx, root, now)
 		}
 		if err != nil {
-			return fmt.Errorf("conversation %s: %w", root, err)
+			return fmt.Errorf("prune conversation %s: %w", root, err)
 		}
 	}
 	return nil
 }
 
-// ofRoots is the prefixes of rows that belong to a conversation.
-var ofRoots = []string{
-	taskPrefix, queuePrefix, queuedPrefix, workingPrefix, inboxPrefix, orderPrefix, unnamedPrefix, namedPrefix, noticePrefix, followPrefix, fencePrefix, countPrefix,
+// rootPrefixes are the prefixes of rows that belong to a conversation.
+var rootPrefixes = []string{
+	taskPrefix, queuePrefix, queuedPrefix, workingPrefix, inboxPrefix, orderPrefix,
+	unnoticedPrefix, noticedPrefix, noticePrefix, deferredPrefix, fencePrefix, countPrefix,
 }
 
-// roots is the conversations of which something is stored.
+// roots returns the conversations that have rows.
 func (t *tasks) roots(ctx context.Context) (roots []string, err error) {
 	known := map[string]bool{}
-	for _, prefix := range ofRoots {
+	for _, prefix := range rootPrefixes {
 		for after := ""; ; {
 			page, _, err := t.k.Page(ctx, prefix, after, 1)
 			if err != nil {
@@ -55,7 +56,7 @@ func (t *tasks) roots(ctx context.Context) (roots []string, err error) {
 				break
 			}
 			root := rootOf(page[0].Key)
-			after = prefix + root + "/\U0010FFFF" // the next one
+			after = prefix + root + "/\U0010FFFF" // skip the rest of this root
 			if len(page[0].Key) == len(prefix)+len(root) {
 				after = page[0].Key
 			}
@@ -68,8 +69,8 @@ func (t *tasks) roots(ctx context.Context) (roots []string, err error) {
 	return roots, nil
 }
 
-// pruneRoot removes old tasks of a conversation, and messages to agents that have
-// ended.
+// pruneRoot deletes the old tasks of a conversation, and messages to agents that
+// have ended.
 func (t *tasks) pruneRoot(ctx context.Context, root string, now time.Time) error {
 	alive := map[string]bool{main: true}
 	var old []*Task
@@ -88,7 +89,7 @@ func (t *tasks) pruneRoot(ctx context.Context, root string, now time.Time) error
 			return fmt.Errorf("remove the task %q: %w", task.Name, err)
 		}
 	}
-	recent := place(now.Add(-pruneEvery).UnixMicro()) // whose receiver may have been made since
+	recent := seqKey(now.Add(-pruneEvery).UnixMicro()) // newer rows may belong to tasks that are not in alive
 	for _, prefix := range []string{orderPrefix, inboxPrefix} {
 		if err := t.sweepRows(ctx, prefix+root+"/", func(key string) bool {
 			return !alive[strings.Split(key, "/")[2]] && lastOf(key) < recent
@@ -99,11 +100,10 @@ func (t *tasks) pruneRoot(ctx context.Context, root string, now time.Time) error
 	return nil
 }
 
-// pruned removes a task that has finished, unless somebody has still to collect
-// its result.
+// pruned deletes a finished task, unless its result is uncollected.
 func (t *tasks) pruned(ctx context.Context, old *Task) sdk.Effects {
 	c := t.change(ctx, "prune:"+old.ID)
-	if lies, err := c.any(from(old.Root, old.RequesterID, old.Name)); err != nil || lies {
+	if uncollected, err := c.any(inboxFrom(old.Root, old.RequesterID, old.Name)); err != nil || uncollected {
 		return nil
 	}
 	task, err := read[Task](c, taskKey(old.Root, old.Name))
@@ -114,8 +114,8 @@ func (t *tasks) pruned(ctx context.Context, old *Task) sdk.Effects {
 	return c.effects()
 }
 
-// removeRoot stops what works for a conversation that was deleted, and removes
-// what is stored of it once that has ended.
+// removeRoot stops the tasks of a deleted conversation, and deletes its rows once
+// they have ended.
 func (t *tasks) removeRoot(ctx context.Context, root string) error {
 	unfinished := false
 	if err := t.each(ctx, root, func(task *Task) error {
@@ -123,17 +123,17 @@ func (t *tasks) removeRoot(ctx context.Context, root string) error {
 			return nil
 		}
 		unfinished = true
-		t.quietly(ctx, "stopping a task whose conversation was deleted", func() (sdk.Effects, error) {
+		t.tryCommit(ctx, "stop a task of a deleted conversation", func() (sdk.Effects, error) {
 			c := t.change(ctx, "prune:"+task.ID)
 			stored, err := read[Task](c, taskKey(root, task.Name))
-			if err != nil || stored == nil || stored.over() {
+			if err != nil || stored == nil || stored.ended() {
 				return nil, err
 			}
-			const why = "its conversation was deleted"
+			const why = "the conversation was deleted"
 			if stored.State == Queued {
-				err = c.end(stored, &Result{Outcome: Cancelled, Error: why})
+				err = c.markFinished(stored, &Result{Outcome: Cancelled, Error: why})
 			} else {
-				err = c.stop(stored, Cancelled, why)
+				err = c.stopTask(stored, Cancelled, why)
 			}
 			return c.effects(), err
 		})
@@ -146,21 +146,21 @@ func (t *tasks) removeRoot(ctx context.Context, root string) error {
 	}); err != nil {
 		return err
 	}
-	for _, prefix := range ofRoots {
+	for _, prefix := range rootPrefixes {
 		if err := t.sweepRows(ctx, prefix+root, func(key string) bool { return rootOf(key) == root }); err != nil {
 			return err
 		}
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	delete(t.names, root)
-	delete(t.followed, root)
+	delete(t.nameNumbers, root)
+	delete(t.hasDeferred, root)
 	delete(t.keys, root)
 	return nil
 }
 
-// sweepRows removes the rows of a prefix that are to go.
-func (t *tasks) sweepRows(ctx context.Context, prefix string, goes func(key string) bool) error {
+// sweepRows deletes the rows of a prefix for which remove is true.
+func (t *tasks) sweepRows(ctx context.Context, prefix string, remove func(key string) bool) error {
 	var batch sdk.Effects
 	flush := func() error {
 		all := batch
@@ -170,7 +170,7 @@ func (t *tasks) sweepRows(ctx context.Context, prefix string, goes func(key stri
 		return t.k.Commit(ctx, all...)
 	}
 	if err := t.scan(ctx, prefix, func(v sdk.Value) error {
-		if goes(v.Key) {
+		if remove(v.Key) {
 			batch = append(batch, sdk.Delete(v.Key))
 		}
 		if len(batch) < 200 {

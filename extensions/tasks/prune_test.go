@@ -7,57 +7,57 @@ import (
 	"github.com/switchboard-run/switchboard/contract"
 )
 
-// Old tasks go with their texts once their result is collected, and what is not
-// collected stays.
-func TestOldTasksGo(t *testing.T) {
+// Old tasks are deleted with their texts once their result is collected;
+// uncollected results stay.
+func TestPruneOldTasks(t *testing.T) {
 	play(t, func(g *game) {
 		g.push(main, "a", "b", "c", "d")
-		g.does(main, "run", fields{"count": 3})
+		g.call(main, "run", fields{"count": 3})
 		g.push("c", "child")
-		g.does("c", "run", nil)
-		g.done("child", "a", "b", "c")
-		g.collects(main, "receive", fields{"from": "a"}, "a")
-		g.collects(main, "receive", fields{"from": "c"}, "c")
+		g.call("c", "run", nil)
+		g.finishTasks("child", "a", "b", "c")
+		g.receives(main, "receive", fields{"from": "a"}, "a")
+		g.receives(main, "receive", fields{"from": "c"}, "c")
 		a, child := g.task("a"), g.task("child")
 		time.Sleep(keep - time.Hour)
 		g.states(Finished, "a", "b", "c", "child")
 		time.Sleep(3 * time.Hour)
-		g.clean(taskKey(root, "a"), promptPrefix+a.ID, resultPrefix+a.ID, taskKey(root, "c"), taskKey(root, "child"), promptPrefix+child.ID)
+		g.noRows(taskKey(root, "a"), promptPrefix+a.ID, resultPrefix+a.ID, taskKey(root, "c"), taskKey(root, "child"),
+			promptPrefix+child.ID)
 		g.states(Finished, "b")
 		g.states(Running, "d")
-		g.collects(main, "receive", fields{"from": "b"}, "b")
+		g.receives(main, "receive", fields{"from": "b"}, "b")
 		time.Sleep(2 * time.Hour)
-		g.clean(taskKey(root, "b"))
-		g.done("d")
-		g.collects(main, "receive", nil, "d")
+		g.noRows(taskKey(root, "b"))
+		g.finishTasks("d")
+		g.receives(main, "receive", nil, "d")
 	})
 }
 
-// What is left of a conversation that was deleted goes, and what works for it
-// stops.
-func TestADeletedConversation(t *testing.T) {
+// The tasks of a deleted conversation are stopped, and its rows deleted.
+func TestPruneDeletedConversation(t *testing.T) {
 	play(t, func(g *game) {
 		g.push(main, "a", "b", "c", "d")
-		g.does(main, "run", fields{"count": 2})
-		g.works("a")
-		g.works("b")
-		g.types("receive", fields{"from": "d"})
-		g.done("a")
+		g.call(main, "run", fields{"count": 2})
+		g.beginTurn("a")
+		g.beginTurn("b")
+		g.command("receive", fields{"from": "d"})
+		g.finishTasks("a")
 		g.remove(g.sessions[root])
 		g.settle()
-		g.done("b") // that nobody is there is no reason to fail
+		g.finishTasks("b") // must not fail without the conversation
 		time.Sleep(2 * pruneEvery)
 		g.settle()
 		time.Sleep(2 * pruneEvery)
-		g.clean("")
-		if !g.over("c", "d") {
+		g.noRows("")
+		if !g.cancelled("c", "d") {
 			t.Error("something still works for it")
 		}
 	})
 }
 
-// over says whether tasks, as they were stored last, were cancelled.
-func (g *game) over(names ...string) bool {
+// cancelled reports whether tasks, as last stored, were cancelled.
+func (g *game) cancelled(names ...string) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	for _, task := range g.history {
@@ -70,20 +70,20 @@ func (g *game) over(names ...string) bool {
 	return true
 }
 
-// More messages than one commit should remove are removed later.
-func TestALargeInboxOfOneThatEnds(t *testing.T) {
+// Messages beyond the limit of one commit are deleted later.
+func TestPruneLargeInbox(t *testing.T) {
 	play(t, func(g *game) {
 		g.push(main, "a")
-		g.does(main, "run", nil)
+		g.call(main, "run", nil)
 		for range maxCleared + 10 {
-			g.does(main, "send", fields{"to": "a", "message": "hello"})
+			g.call(main, "send", fields{"to": "a", "message": "hello"})
 		}
-		g.ends("a", contract.OutcomeOK, "done")
-		got := g.received(g.does(main, "check", nil))
+		g.endTurn("a", contract.OutcomeOK, "done")
+		got := g.received(g.call(main, "check", nil))
 		if len(got) != 1 || got[0].Uncollected != maxCleared+10 {
 			t.Errorf("the result is %+v", got)
 		}
 		time.Sleep(3 * pruneEvery)
-		g.clean(inboxPrefix, orderPrefix)
+		g.noRows(inboxPrefix, orderPrefix)
 	})
 }

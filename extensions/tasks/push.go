@@ -24,28 +24,29 @@ func (t *tasks) push(ctx context.Context, call sdk.ToolCall) (sdk.ToolResult, er
 		Prompt, Name, Model, Agent, Deliver string
 		Timeout                             float64
 	}
-	c, me, err := t.asked(ctx, call, &args)
+	c, me, err := t.beginCall(ctx, call, &args)
 	if err != nil {
 		return sdk.ToolResult{}, err
 	}
 	if strings.TrimSpace(args.Prompt) == "" {
-		return sdk.ToolResult{}, errors.New("the prompt is empty: say what is to be done")
+		return sdk.ToolResult{}, errors.New("the prompt is empty: describe the task")
 	}
 	if args.Deliver == announce && me.task != nil {
-		return sdk.ToolResult{}, errors.New("only main can have a result announced: a task ends with its last answer; use receive")
+		return sdk.ToolResult{}, errors.New("deliver=announce works only for main: use receive instead")
 	}
-	if err := c.allowed(me); err != nil {
+	if err := c.checkLimits(me); err != nil {
 		return sdk.ToolResult{}, err
 	}
 	name, err := c.newName(me.root, args.Name, call.Repeat)
 	if err != nil {
 		return sdk.ToolResult{}, err
 	}
-	number := t.number()
+	number := t.nextSeq()
 	task := &Task{
-		ID: "t" + strconv.FormatInt(number, 36), Root: me.root, Name: name, Kind: "task", Begins: beginning(args.Prompt), Agent: args.Agent, Model: args.Model,
-		Requester: me.name, RequesterID: me.id, ReplyTo: call.ReplyTo, Depth: 1, Timeout: args.Timeout, Line: place(number),
-		State: Queued, CreatedAt: c.now,
+		ID: "t" + strconv.FormatInt(number, 36), Root: me.root, Name: name, Kind: "task",
+		Preview: preview(args.Prompt), Agent: args.Agent, Model: args.Model,
+		Requester: me.name, RequesterID: me.id, ReplyTo: call.ReplyTo, Depth: 1, Timeout: args.Timeout,
+		Seq: seqKey(number), State: Queued, CreatedAt: c.now,
 	}
 	task.Chain = task.ID
 	if args.Deliver == announce {
@@ -60,35 +61,35 @@ func (t *tasks) push(ctx context.Context, call sdk.ToolCall) (sdk.ToolResult, er
 			task.Model = me.task.Model
 		}
 	}
-	c.gives(me)
+	c.markHasQueue(me)
 	c.write(taskKey(me.root, name), task)
 	c.write(promptPrefix+task.ID, &args.Prompt)
 	c.keepPrompt(task.ID, args.Prompt)
-	c.write(queuedOf(me.root, me.id)+task.Line, &name)
-	// The session is made now: so an agent that does not exist is refused here.
+	c.write(queuedOf(me.root, me.id)+task.Seq, &name)
+	// Creating the session now refuses an agent that does not exist.
 	c.effect(sdk.Raw(&busv1.SessionEnsure{
 		Agent: task.Agent, Key: task.sessionKey(), Within: call.Session, Chain: task.Chain,
 		Outbound: &busv1.Outbound{Kind: busv1.Outbound_KIND_EXTENSION},
 	}))
-	if err := c.outrun(me); err != nil {
+	if err := c.endEmptyRun(me); err != nil {
 		return sdk.ToolResult{}, err
 	}
-	c.poke(me.root)
+	c.notifyWaiters(me.root)
 	out := pushed{Name: name, TaskID: task.ID, State: task.State, Text: fmt.Sprintf("Queued as %s. /run starts it.", name)}
 	return sdk.JSON(out, c.effects()...)
 }
 
-// gives notes that an agent has a queue, which has to be emptied when it ends.
-func (c *change) gives(me agent) {
-	if me.task != nil && !me.task.Gives {
-		me.task.Gives = true
+// markHasQueue notes that a task has a queue, which is emptied when it ends.
+func (c *change) markHasQueue(me agent) {
+	if me.task != nil && !me.task.HasQueue {
+		me.task.HasQueue = true
 		c.write(taskKey(me.root, me.name), me.task)
 	}
 }
 
-// outrun ends a run that has come to the end of its queue: what is pushed from
-// now on waits for the next one.
-func (c *change) outrun(me agent) error {
+// endEmptyRun ends a run whose queue is empty, so that a task pushed now waits for
+// the next run.
+func (c *change) endEmptyRun(me agent) error {
 	key := queueKey(me.root, me.id)
 	q, err := read[queue](c, key)
 	if err != nil || q == nil || !q.Active {
@@ -102,30 +103,31 @@ func (c *change) outrun(me agent) error {
 	return err
 }
 
-// allowed holds nested agents within bounds.
-func (c *change) allowed(me agent) error {
+// checkLimits enforces the limits on nested agents.
+func (c *change) checkLimits(me agent) error {
 	if me.task == nil {
 		return nil
 	}
 	if c.config.Depth > 0 && me.task.Depth >= c.config.Depth {
-		return fmt.Errorf("%d agents stand in a row already, each working for the one before it: do this yourself", me.task.Depth)
+		return fmt.Errorf("agents are already nested %d deep, which is the limit: do this yourself", me.task.Depth)
 	}
-	most := c.config.PerRoot
-	if most <= 0 {
+	limit := c.config.PerRoot
+	if limit <= 0 {
 		return nil
 	}
 	nested := 0
 	for _, prefix := range []string{queuedPrefix, workingPrefix} {
 		prefix += me.root + "/"
-		// What main has pushed stands in front and is not counted.
-		page, _, err := c.k.Page(c.ctx, prefix, prefix+main+"/\U0010FFFF", most)
+		// The tasks of main sort first and are not counted.
+		page, _, err := c.k.Page(c.ctx, prefix, prefix+main+"/\U0010FFFF", limit)
 		if err != nil {
 			return fmt.Errorf("count the tasks of sub-agents: %w", err)
 		}
 		nested += len(page)
 	}
-	if nested >= most {
-		return fmt.Errorf("%d tasks of sub-agents are unfinished in this conversation, and that is the limit: wait for some, or do this yourself", nested)
+	if nested >= limit {
+		return fmt.Errorf("sub-agents have %d unfinished tasks in this conversation, which is the limit: "+
+			"wait for some, or do this yourself", nested)
 	}
 	return nil
 }

@@ -12,7 +12,7 @@ import (
 	"github.com/switchboard-run/switchboard/sdk"
 )
 
-// paused is a world in which something happens behind the nth read.
+// paused is a world in which something happens after the nth read.
 type paused struct {
 	*world
 	left int
@@ -40,7 +40,8 @@ func (w *world) calls(ctx context.Context, t *tasks, session, name string, field
 	w.t.Helper()
 	arguments, _ := json.Marshal(fields)
 	i := slices.IndexFunc(t.tools(), func(tool sdk.Tool) bool { return tool.Name == name })
-	result, err := t.tools()[i].Call(ctx, sdk.ToolCall{ID: "c1", Name: ID + "/" + name, Session: session, Agent: "orchestrator", Arguments: arguments})
+	result, err := t.tools()[i].Call(ctx,
+		sdk.ToolCall{ID: "c1", Name: ID + "/" + name, Session: session, Agent: "orchestrator", Arguments: arguments})
 	if err == nil {
 		err = w.apply(result.Effects, nil)
 	}
@@ -50,7 +51,7 @@ func (w *world) calls(ctx context.Context, t *tasks, session, name string, field
 	return result.Content
 }
 
-// worker is the session of the task that has a name.
+// worker returns the session of a task by name.
 func (w *world) worker(name string) *session {
 	w.t.Helper()
 	for key, v := range w.kv {
@@ -66,11 +67,12 @@ func (w *world) worker(name string) *session {
 	return nil
 }
 
-// finishes has a worker say its last word.
-func (w *world) finishes(ctx context.Context, t *tasks, name string) {
+// finishWorker ends a worker's turn and handles its output.
+func (w *world) finishWorker(ctx context.Context, t *tasks, name string) {
 	w.t.Helper()
 	s := w.worker(name)
-	effects, err := t.finished(ctx, contract.AgentOutput{Session: s.id, Extension: ID, Key: s.key, Outcome: contract.OutcomeOK, Text: "done"})
+	effects, err := t.workerFinished(ctx,
+		contract.AgentOutput{Session: s.id, Extension: ID, Key: s.key, Outcome: contract.OutcomeOK, Text: "done"})
 	if err == nil {
 		err = w.apply(effects, nil)
 	}
@@ -79,11 +81,11 @@ func (w *world) finishes(ctx context.Context, t *tasks, name string) {
 	}
 }
 
-// pausedAtWork is such a world, in which a works for main and is to have b work.
+// pausedAtWork returns such a world, with a task a of main that runs.
 func pausedAtWork(t *testing.T) (*paused, *tasks) {
 	t.Helper()
 	p, x := &paused{world: newWorld(t)}, newTasks()
-	if err := x.begin(t.Context(), p); err != nil {
+	if err := x.resume(t.Context(), p); err != nil {
 		t.Fatal(err)
 	}
 	p.calls(t.Context(), x, root, "push", map[string]any{"name": "a", "prompt": "Have b do it."})
@@ -91,29 +93,29 @@ func pausedAtWork(t *testing.T) (*paused, *tasks) {
 	return p, x
 }
 
-// startsB has a push and run b.
-func (w *world) startsB(ctx context.Context, t *tasks) {
+// startB makes a push and run b.
+func (w *world) startB(ctx context.Context, t *tasks) {
 	w.t.Helper()
 	a := w.worker("a").id
 	w.calls(ctx, t, a, "push", map[string]any{"name": "b", "prompt": "Do it."})
 	w.calls(ctx, t, a, "run", nil)
 }
 
-// Whoever waits for one that waits for a third does not give up because the
-// third has finished just then.
-func TestAResultThatJustComesIsWaitedFor(t *testing.T) {
+// A receive from an agent that waits for a third does not give up because the
+// third has just finished.
+func TestResultArrivesDuringSearch(t *testing.T) {
 	t.Parallel()
 	for n := range 8 {
-		t.Run(fmt.Sprint("behind read ", n+1), func(t *testing.T) {
+		t.Run(fmt.Sprint("after read ", n+1), func(t *testing.T) {
 			t.Parallel()
 			ctx := t.Context()
 			p, x := pausedAtWork(t)
 			w := p.world
-			w.startsB(ctx, x)
+			w.startB(ctx, x)
 			task := stored[Task](w, taskKey(root, "a"))
-			x.enter(agent{root: root, name: "a", id: task.ID, task: &task}, "b")
-			p.left, p.then = n+1, func() { w.finishes(ctx, x, "b") }
-			why, err := x.change(ctx, "").hopeless(agent{root: root, name: main, id: main}, "a", nil)
+			x.addWaiter(agent{root: root, name: "a", id: task.ID, task: &task}, "b")
+			p.left, p.then = n+1, func() { w.finishWorker(ctx, x, "b") }
+			why, err := x.change(ctx, "").whyNothingCanCome(agent{root: root, name: main, id: main}, "a", nil)
 			if err != nil || why != "" {
 				t.Errorf("main is told %q, %v", why, err)
 			}
@@ -121,24 +123,24 @@ func TestAResultThatJustComesIsWaitedFor(t *testing.T) {
 	}
 }
 
-// Whoever waits is not told that all wait because one of them has given work to a
-// third, and waits for that, while it was looked.
-func TestOneThatBeginsToWaitHasStartedAnother(t *testing.T) {
+// A receive does not report a deadlock because another agent started a task, and
+// waits for it, during the search.
+func TestReceiveStartsDuringSearch(t *testing.T) {
 	t.Parallel()
 	for n := range 8 {
 		for _, from := range []string{"", "a"} {
-			t.Run(fmt.Sprintf("behind read %d from %q", n+1, from), func(t *testing.T) {
+			t.Run(fmt.Sprintf("after read %d from %q", n+1, from), func(t *testing.T) {
 				t.Parallel()
 				ctx := t.Context()
 				p, x := pausedAtWork(t)
 				w := p.world
 				p.left, p.then = n+1, func() {
-					w.startsB(ctx, x)
+					w.startB(ctx, x)
 					task := stored[Task](w, taskKey(root, "a"))
-					x.enter(agent{root: root, name: "a", id: task.ID, task: &task}, "")
+					x.addWaiter(agent{root: root, name: "a", id: task.ID, task: &task}, "")
 				}
 				me := agent{root: root, name: main, id: main}
-				why, err := x.change(ctx, "").hopeless(me, from, x.enter(me, from))
+				why, err := x.change(ctx, "").whyNothingCanCome(me, from, x.addWaiter(me, from))
 				if err != nil || why != "" {
 					t.Errorf("main is told %q, %v", why, err)
 				}
@@ -147,35 +149,35 @@ func TestOneThatBeginsToWaitHasStartedAnother(t *testing.T) {
 	}
 }
 
-// One whose result comes while it looks tells nobody that all wait: it goes on.
-func TestWhoLooksAsItsResultComesTellsNobodyToGiveUp(t *testing.T) {
+// A receive whose own message arrives during the search reports no deadlock.
+func TestOwnResultArrivesDuringSearch(t *testing.T) {
 	t.Parallel()
 	for n := range 8 {
-		t.Run(fmt.Sprint("behind read ", n+1), func(t *testing.T) {
+		t.Run(fmt.Sprint("after read ", n+1), func(t *testing.T) {
 			t.Parallel()
 			ctx := t.Context()
 			p, x := pausedAtWork(t)
 			w := p.world
-			w.startsB(ctx, x)
-			waits := x.enter(agent{root: root, name: main, id: main}, "")
+			w.startB(ctx, x)
+			waits := x.addWaiter(agent{root: root, name: main, id: main}, "")
 			task := stored[Task](w, taskKey(root, "a"))
 			me := agent{root: root, name: "a", id: task.ID, task: &task}
-			own := x.enter(me, "")
-			p.left, p.then = n+1, func() { w.finishes(ctx, x, "b") }
-			items, why, err := x.change(ctx, "").found(me, which{}, own, false)
+			own := x.addWaiter(me, "")
+			p.left, p.then = n+1, func() { w.finishWorker(ctx, x, "b") }
+			items, why, err := x.change(ctx, "").nextItem(me, query{}, own, false)
 			if err != nil || why != "" {
 				t.Errorf("it is told %q, %v and gets %v", why, err, items)
 			}
-			if x.isVain(waits) {
+			if x.isStuck(waits) {
 				t.Error("main is told that nothing can come")
 			}
 		})
 	}
 }
 
-// What was sent to a task that was cancelled before it began does not wait for
-// another one of its name.
-func TestMessagesToATaskThatNeverBeganAreGoneWithIt(t *testing.T) {
+// Messages to a task that was cancelled before it started are not delivered to
+// a later task with its name.
+func TestCancelledQueuedTaskLosesMessages(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()
 	w := newWorld(t)
@@ -197,14 +199,15 @@ func TestMessagesToATaskThatNeverBeganAreGoneWithIt(t *testing.T) {
 	if n := lies(); n != 0 {
 		t.Errorf("%d rows are left of a task that was cancelled", n)
 	}
-	if got := w.calls(ctx, x, root, "receive", map[string]any{"from": "b"}); !strings.Contains(got, `"uncollected_messages":1`) {
+	if got := w.calls(ctx, x, root, "receive", map[string]any{"from": "b"}); !strings.Contains(got,
+		`"uncollected_messages":1`) {
 		t.Errorf("the result is %s", got)
 	}
 	w.calls(ctx, x, root, "push", map[string]any{"name": "a", "prompt": "Have b do it."})
 	w.calls(ctx, x, root, "run", nil)
 	w.calls(ctx, x, w.worker("a").id, "push", map[string]any{"name": "b", "prompt": "Do it."})
 	w.calls(ctx, x, root, "send", map[string]any{"to": "b", "message": "Hurry."})
-	w.finishes(ctx, x, "a")
+	w.finishWorker(ctx, x, "a")
 	if n := lies(); n != 0 {
 		t.Errorf("%d rows are left of a task whose parent has ended", n)
 	}

@@ -9,141 +9,142 @@ import (
 	"github.com/switchboard-run/switchboard/sdk"
 )
 
-// Who waits is woken when something has changed. What was committed in the very
-// moment in which the wait began is seen when it looks again by itself, soon at
-// first.
+// A receive is woken by changes. It also polls, at first often, because a change
+// that was committed just as it began may not have woken it.
 const (
-	lookSoon  = 10 * time.Millisecond
-	lookAgain = 5 * time.Second
+	pollMin = 10 * time.Millisecond
+	pollMax = 5 * time.Second
 )
 
-// workerWaits is how long a worker waits that gives no timeout: an idle main may
-// write to it, and may never do so.
-const workerWaits = time.Hour
+// workerTimeout is the default timeout of receive in a task: an idle main might
+// still write to it, or never.
+const workerTimeout = time.Hour
 
-// patience is how long a call of receive waits; 0: as long as it takes.
-func (w which) patience(me agent) time.Duration {
+// timeout is how long a receive waits; 0: without limit.
+func (w query) timeout(me agent) time.Duration {
 	if w.Timeout == 0 && me.task != nil {
-		return workerWaits
+		return workerTimeout
 	}
 	return seconds(w.Timeout)
 }
 
-// receive waits for a message. It looks whenever something has changed, and what
-// is stored is all that counts.
+// receive waits for a message. Each change makes it read the store again; nothing
+// else decides its result.
 func (t *tasks) receive(ctx context.Context, call sdk.ToolCall) (sdk.ToolResult, error) {
-	var args which
+	var args query
 	if err := call.Decode(&args); err != nil {
 		return sdk.ToolResult{}, err
 	}
-	me, err := t.change(ctx, call.ID).who(call)
+	me, err := t.change(ctx, call.ID).caller(call)
 	if err != nil {
 		return sdk.ToolResult{}, err
 	}
 	if args.From == me.name {
-		return sdk.ToolResult{}, errors.New("you would wait for yourself")
+		return sdk.ToolResult{}, errors.New("an agent cannot wait for itself")
 	}
 	if byCommand(call) {
-		return t.receiveLater(ctx, call, me, args)
+		return t.deferReceive(ctx, call, me, args)
 	}
-	w := t.enter(me, args.From)
-	defer t.leave(w)
-	var over <-chan time.Time
-	if wait := args.patience(me); wait > 0 {
+	w := t.addWaiter(me, args.From)
+	defer t.removeWaiter(w)
+	var timeout <-chan time.Time
+	if wait := args.timeout(me); wait > 0 {
 		timer := time.NewTimer(wait)
 		defer timer.Stop()
-		over = timer.C
+		timeout = timer.C
 	}
-	for expired, look := false, lookSoon; ; look = min(2*look, lookAgain) {
+	for expired, poll := false, pollMin; ; poll = min(2*poll, pollMax) {
 		result, wait, err := t.tryReceive(ctx, call, args, w, expired)
 		switch {
-		case errors.Is(err, contract.ErrConflict): // somebody else was faster: look at what is left
-			look = time.Millisecond
+		case errors.Is(err, contract.ErrConflict): // a concurrent change won
+			poll = time.Millisecond
 		case err != nil || !wait:
 			return result, err
 		}
-		again := time.NewTimer(look)
+		next := time.NewTimer(poll)
 		select {
 		case <-ctx.Done():
 			err = context.Cause(ctx)
-		case <-over:
-			expired, over = true, nil
+		case <-timeout:
+			expired, timeout = true, nil
 		case <-w.changed:
-		case <-again.C:
+		case <-next.C:
 		}
-		if again.Stop(); err != nil && ctx.Err() != nil {
+		if next.Stop(); err != nil && ctx.Err() != nil {
 			return sdk.ToolResult{}, err
 		}
 	}
 }
 
-// tryReceive looks once whether there is an answer; wait: not yet.
-func (t *tasks) tryReceive(ctx context.Context, call sdk.ToolCall, args which, w *waiter, expired bool) (result sdk.ToolResult, wait bool, err error) {
+// tryReceive tries once to receive; wait: there is no result yet.
+func (t *tasks) tryReceive(
+	ctx context.Context, call sdk.ToolCall, args query, w *waiter, expired bool,
+) (result sdk.ToolResult, wait bool, err error) {
 	c := t.change(ctx, call.ID)
-	me, err := c.who(call)
+	me, err := c.caller(call)
 	if err != nil {
 		return result, false, err
 	}
-	items, why, err := c.found(me, args, w, expired)
+	items, why, err := c.nextItem(me, args, w, expired)
 	if err != nil {
 		return result, false, err
 	}
 	if len(items) == 0 && why == "" {
-		return result, true, c.givePlace(me)
+		return result, true, c.releaseWhileWaiting(me)
 	}
-	if back, err := c.takePlace(me, w); err != nil || !back {
+	if running, err := c.reacquireSlot(me, w); err != nil || !running {
 		return result, true, err
 	}
 	if len(items) > 0 {
-		result, err = c.give(call, me, items, false)
-	} else if err = c.commit(); err == nil { // with the result, a conflict would have the call wait anew
+		result, err = c.answer(call, me, items, false)
+	} else if err = c.commit(); err == nil { // a conflict of the result itself would restart the wait
 		result, err = sdk.JSON(messages{Messages: []Message{}, Text: why})
 	}
 	return result, false, err
 }
 
-// found is the item that receive is to give, or why there is none; neither: it
-// has to wait. A person has no wait of their own.
-func (c *change) found(me agent, args which, w *waiter, expired bool) (items []lying, why string, err error) {
-	if items, _, err = c.look(me, args, 1); err != nil || len(items) > 0 {
+// nextItem returns the item for a receive, or why there will be none; neither: the
+// receive waits. w is nil for a person.
+func (c *change) nextItem(me agent, args query, w *waiter, expired bool) (items []inboxItem, why string, err error) {
+	if items, _, err = c.readInbox(me, args, 1); err != nil || len(items) > 0 {
 		return items, "", err
 	}
 	if expired {
-		return nil, "Nothing has come in time.", nil
+		return nil, nothingInTime, nil
 	}
 	if err := c.known(me, args.From); err != nil {
-		if me.task != nil && me.task.Waiting { // it has gone meanwhile
-			return nil, "Nothing can come: " + err.Error(), nil
+		if me.task != nil && me.task.Waiting { // deleted during the wait
+			return nil, "Nothing can arrive: " + err.Error(), nil
 		}
 		return nil, "", err
 	}
-	if why, err = c.hopeless(me, args.From, w); err != nil || why == "" {
+	if why, err = c.whyNothingCanCome(me, args.From, w); err != nil || why == "" {
 		return nil, "", err
 	}
-	// That may be so because the last thing has come meanwhile.
-	if items, _, err = c.look(me, args, 1); err != nil || len(items) > 0 {
+	// The last message may have arrived meanwhile.
+	if items, _, err = c.readInbox(me, args, 1); err != nil || len(items) > 0 {
 		why = ""
 	}
 	return items, why, err
 }
 
-// givePlace gives the place of a worker back as long as it waits: others can
-// begin. It is committed at once.
-func (c *change) givePlace(me agent) error {
-	if me.task == nil || !me.task.Placed {
+// releaseWhileWaiting releases the slot of a worker while it waits, so that
+// another task can start. It commits at once.
+func (c *change) releaseWhileWaiting(me agent) error {
+	if me.task == nil || !me.task.HasSlot {
 		return nil
 	}
 	me.task.Waiting = true
 	c.write(taskKey(me.root, me.name), me.task)
-	if err := c.vacate(me.task, false); err != nil {
+	if err := c.releaseSlot(me.task, false); err != nil {
 		return err
 	}
-	c.poke(me.root)
+	c.notifyWaiters(me.root)
 	return c.commit()
 }
 
-// takePlace takes a place again that was given back, if there is one.
-func (c *change) takePlace(me agent, w *waiter) (bool, error) {
+// reacquireSlot takes a slot for a worker that released its own; false: none is free.
+func (c *change) reacquireSlot(me agent, w *waiter) (bool, error) {
 	if me.task == nil || !me.task.Waiting {
 		return true, nil
 	}
@@ -153,14 +154,14 @@ func (c *change) takePlace(me agent, w *waiter) (bool, error) {
 		return false, err
 	}
 	if q != nil && q.Limit > 0 {
-		full := q.Placed >= q.Limit
-		if c.returns(w, full); full {
+		full := q.Used >= q.Limit
+		if c.setWantsSlot(w, full); full {
 			return false, nil
 		}
-		q.Placed++
-		me.task.Placed = true
+		q.Used++
+		me.task.HasSlot = true
 	}
-	if q != nil { // without a limit, too: a run that sets one just now has not counted this one
+	if q != nil { // even without a limit: conflicts with a run that sets one
 		c.write(key, q)
 	}
 	me.task.Waiting = false

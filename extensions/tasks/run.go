@@ -10,12 +10,12 @@ import (
 	"github.com/switchboard-run/switchboard/sdk"
 )
 
-// queue is what all tasks of an agent share. A run without a limit has no places.
+// queue is the state of an agent's queue. A run without a limit uses no slots.
 type queue struct {
-	Active  bool    `json:"active,omitempty"`  // what is queued begins when there is a place
-	Limit   int     `json:"limit,omitempty"`   // places; 0: any number
-	Timeout float64 `json:"timeout,omitempty"` // of tasks that have none of their own
-	Placed  int     `json:"placed,omitempty"`  // places that are taken
+	Active  bool    `json:"active,omitempty"`  // queued tasks start in free slots
+	Limit   int     `json:"limit,omitempty"`   // number of slots; 0: no limit
+	Timeout float64 `json:"timeout,omitempty"` // default of its tasks
+	Used    int     `json:"placed,omitempty"`  // slots in use
 }
 
 type started struct {
@@ -25,13 +25,13 @@ type started struct {
 	Text    string   `json:"text"`
 }
 
-// run starts what the caller has queued.
+// run starts the queued tasks of the caller.
 func (t *tasks) run(ctx context.Context, call sdk.ToolCall) (sdk.ToolResult, error) {
 	var args struct {
 		Count   int
 		Timeout float64
 	}
-	c, me, err := t.asked(ctx, call, &args)
+	c, me, err := t.beginCall(ctx, call, &args)
 	if err != nil {
 		return sdk.ToolResult{}, err
 	}
@@ -40,20 +40,20 @@ func (t *tasks) run(ctx context.Context, call sdk.ToolCall) (sdk.ToolResult, err
 		return sdk.ToolResult{}, err
 	}
 	q.Active, q.Limit, q.Timeout = true, args.Count, args.Timeout
-	if most := t.config.Concurrency; me.task != nil && most > 0 && (q.Limit == 0 || q.Limit > most) {
-		q.Limit = most
+	if limit := t.config.Concurrency; me.task != nil && limit > 0 && (q.Limit == 0 || q.Limit > limit) {
+		q.Limit = limit
 	}
-	c.gives(me)
+	c.markHasQueue(me)
 	c.write(queueKey(me.root, me.id), q)
-	working, err := c.bound(me, q)
+	working, err := c.applyLimit(me, q)
 	if err != nil {
 		return sdk.ToolResult{}, err
 	}
-	begun, err := c.fill(me.root, me.id, q)
+	names, err := c.startQueued(me.root, me.id, q)
 	if err != nil {
 		return sdk.ToolResult{}, err
 	}
-	out := started{Started: append([]string{}, begun...), Running: working + len(begun)}
+	out := started{Started: append([]string{}, names...), Running: working + len(names)}
 	if err := c.scan(ctx, queuedOf(me.root, me.id), func(v sdk.Value) error {
 		if !c.removes(v.Key) {
 			out.Queued++
@@ -62,26 +62,26 @@ func (t *tasks) run(ctx context.Context, call sdk.ToolCall) (sdk.ToolResult, err
 	}); err != nil {
 		return sdk.ToolResult{}, err
 	}
-	c.poke(me.root)
+	c.notifyWaiters(me.root)
 	switch {
 	case len(out.Started) > 0:
 		out.Text = "Started: " + strings.Join(out.Started, ", ") + "."
 	case out.Queued > 0:
-		out.Text = "Nothing begins before one of those running has finished."
+		out.Text = "No free slot. The next task starts when a running one finishes."
 	default:
 		out.Text = "Nothing is queued."
 	}
 	if out.Queued > 0 {
-		out.Text += fmt.Sprintf(" Queued behind: %d.", out.Queued)
+		out.Text += fmt.Sprintf(" Still queued: %d.", out.Queued)
 	}
 	return sdk.JSON(out, c.effects()...)
 }
 
-// bound has the places of a new run count for those who are at work already, and
-// says how many these are.
-func (c *change) bound(me agent, q *queue) (working int, err error) {
+// applyLimit gives slots of a new run to tasks that are running already, and
+// returns the number of running tasks.
+func (c *change) applyLimit(me agent, q *queue) (working int, err error) {
 	if err := c.scan(c.ctx, workingOf(me.root, me.id), func(v sdk.Value) error {
-		name, err := seen[string](c, v)
+		name, err := track[string](c, v)
 		if err != nil {
 			return err
 		}
@@ -90,28 +90,28 @@ func (c *change) bound(me agent, q *queue) (working int, err error) {
 			return err
 		}
 		working++
-		if q.Limit > 0 && !task.Placed {
-			task.Placed = true
-			q.Placed++
+		if q.Limit > 0 && !task.HasSlot {
+			task.HasSlot = true
+			q.Used++
 			c.write(taskKey(me.root, *name), task)
 		}
 		return nil
-	}); err != nil || q.Limit == 0 || q.Placed <= q.Limit {
+	}); err != nil || q.Limit == 0 || q.Used <= q.Limit {
 		return working, err
 	}
-	// There are fewer places than are taken. Whoever is just handing one over, to
-	// a task in front, has read the old number: it has to read again.
-	return working, c.touch(queuedOf(me.root, me.id), q.Placed)
+	// More slots are used than there are. A concurrent change that passes a slot
+	// to one of the first queued tasks read the old limit, and must conflict.
+	return working, c.touch(queuedOf(me.root, me.id), q.Used)
 }
 
-// touch writes rows again, so that a change conflicts which removes them.
-func (c *change) touch(prefix string, most int) error {
-	page, _, err := c.k.Page(c.ctx, prefix, "", most)
+// touch rewrites the first rows of a prefix, so that changes that delete them conflict.
+func (c *change) touch(prefix string, limit int) error {
+	page, _, err := c.k.Page(c.ctx, prefix, "", limit)
 	if err != nil {
 		return fmt.Errorf("read %s: %w", prefix, err)
 	}
 	for _, v := range page {
-		name, err := seen[string](c, v)
+		name, err := track[string](c, v)
 		if err != nil {
 			return err
 		}
@@ -120,40 +120,40 @@ func (c *change) touch(prefix string, most int) error {
 	return nil
 }
 
-// maxBegun is how many tasks one commit begins. What is left begins when one of
+// maxStarted bounds the tasks that one commit starts. The rest start when one of
 // them ends.
-const maxBegun = 200
+const maxStarted = 200
 
-// fill begins what is queued, as long as there is a place, and returns the names.
-// Whoever calls it writes the row of the queue if that has changed.
-func (c *change) fill(root, owner string, q *queue) (begun []string, err error) {
-	line := c.line(root, owner)
-	for q.Active && len(begun) < maxBegun && (q.Limit == 0 || q.Placed+c.returning(root, owner) < q.Limit) {
-		task, err := line.next()
+// startQueued starts queued tasks while there are free slots, and returns their
+// names. The caller writes the row of the queue if it has changed.
+func (c *change) startQueued(root, owner string, q *queue) (names []string, err error) {
+	queued := c.queued(root, owner)
+	for q.Active && len(names) < maxStarted && (q.Limit == 0 || q.Used+c.slotsWanted(root, owner) < q.Limit) {
+		task, err := queued.next()
 		if err != nil {
 			return nil, err
 		}
 		if task == nil {
-			if q.Active = line.skipped > 0; q.Active {
-				c.lookAfter(root, owner)
+			if q.Active = queued.skipped > 0; q.Active {
+				c.refillLater(root, owner)
 			}
 			break
 		}
-		if task.Placed = q.Limit > 0; task.Placed {
-			q.Placed++
+		if task.HasSlot = q.Limit > 0; task.HasSlot {
+			q.Used++
 		}
-		if err := c.begin(task, q.Timeout); err != nil {
+		if err := c.startTask(task, q.Timeout); err != nil {
 			return nil, err
 		}
-		begun = append(begun, task.Name)
+		names = append(names, task.Name)
 	}
-	return begun, nil
+	return names, nil
 }
 
-// vacate has the next task take the place of one that ends or waits. If there is
-// one, the row of the queue stays as it is: so tasks that end at the same time do
-// not get in each other's way.
-func (c *change) vacate(task *Task, capped bool) error {
+// releaseSlot passes the slot of a task that ends or waits to the next queued
+// task. If there is one, the row of the queue is unchanged, so tasks that end at
+// the same time do not conflict.
+func (c *change) releaseSlot(task *Task, capped bool) error {
 	key := queueKey(task.Root, task.RequesterID)
 	q, err := read[queue](c, key)
 	if err != nil || q == nil {
@@ -161,28 +161,28 @@ func (c *change) vacate(task *Task, capped bool) error {
 	}
 	was := *q
 	if capped {
-		q.Active = false // what began now would end in the same way
+		q.Active = false // further tasks would be capped, too
 	}
-	if task.Placed {
-		task.Placed = false
-		q.Placed--
+	if task.HasSlot {
+		task.HasSlot = false
+		q.Used--
 	}
-	return c.goOn(key, was, q)
+	return c.startNext(key, was, q)
 }
 
-// goOn begins what is queued, and writes the row of the queue if it is not what it
-// was. It does so as well when something begins without a place: a run that sets
-// a limit just now has not counted that.
-func (c *change) goOn(key string, was queue, q *queue) error {
-	begun, err := c.fill(rootOf(key), lastOf(key), q)
-	if err == nil && (*q != was || q.Limit == 0 && len(begun) > 0) {
+// startNext starts queued tasks, and writes the row of the queue if it has changed.
+// It also writes it when a task starts without a slot, to conflict with a run that
+// sets a limit and has not counted that task.
+func (c *change) startNext(key string, was queue, q *queue) error {
+	names, err := c.startQueued(rootOf(key), lastOf(key), q)
+	if err == nil && (*q != was || q.Limit == 0 && len(names) > 0) {
 		c.write(key, q)
 	}
 	return err
 }
 
-// begin starts a queued task.
-func (c *change) begin(task *Task, timeout float64) error {
+// startTask starts a queued task.
+func (c *change) startTask(task *Task, timeout float64) error {
 	prompt, err := c.prompt(task.ID)
 	if err != nil {
 		return err
@@ -192,26 +192,27 @@ func (c *change) begin(task *Task, timeout float64) error {
 	}
 	task.State, task.StartedAt = Running, c.now
 	c.write(taskKey(task.Root, task.Name), task)
-	c.write(queuedOf(task.Root, task.RequesterID)+task.Line, nil)
+	c.write(queuedOf(task.Root, task.RequesterID)+task.Seq, nil)
 	c.effect(sdk.Put(workingOf(task.Root, task.RequesterID)+task.ID, task.Name))
 	meta := map[string]any{}
 	if task.Model != "" {
 		meta[contract.MetaModel] = task.Model
 	}
 	if task.Blank {
-		meta[contract.MetaInstructions] = fmt.Sprintf("Your name is %s. You work for another agent. "+
-			"Do the task that you are given with the tools that you have; nobody can answer questions. Your final answer is what it gets.", task.Name)
+		meta[contract.MetaInstructions] = fmt.Sprintf("Your name is %s. You work for another agent. Do the task "+
+			"with the tools you have; no one can answer questions. Your final answer is your result.", task.Name)
 	}
 	raw, err := marshal(meta)
 	if err != nil {
 		return err
 	}
-	// If its session was deleted, that ends the task: the word is on its way.
+	// If the session was deleted, its final output, which ends the task, is on its way.
 	c.effect(sdk.Raw(&busv1.Input{
-		Agent: task.Agent, Key: task.sessionKey(), Kind: contract.InputTask, Sender: task.Requester, ReplyTo: task.ReplyTo, Meta: raw,
-		Text:      prompt + fmt.Sprintf("\n\n(Your name is %s. Your final answer is delivered by itself.)", task.Name),
+		Agent: task.Agent, Key: task.sessionKey(), Kind: contract.InputTask, Sender: task.Requester,
+		ReplyTo: task.ReplyTo, Meta: raw,
+		Text:      prompt + fmt.Sprintf("\n\n(Your name is %s. Your final answer is delivered automatically.)", task.Name),
 		DedupeKey: "start:" + task.ID, IfExists: true,
 	}))
-	c.watchTime(task)
+	c.startTimer(task)
 	return nil
 }

@@ -13,140 +13,142 @@ import (
 	"github.com/switchboard-run/switchboard/sdk"
 )
 
-// With two places, never more than two of five are at work, which the world
-// checks at every commit, also if some wait and come back, and over restarts.
-func TestTwoOfFiveAtATime(t *testing.T) {
+// With two slots at most two of five tasks run, also across receives and restarts;
+// the world checks each commit.
+func TestRunLimit(t *testing.T) {
 	play(t, func(g *game) {
 		g.push(main, "a", "b", "c", "d", "e")
-		g.does(main, "run", fields{"count": 2})
+		g.call(main, "run", fields{"count": 2})
 		g.states(Running, "a", "b")
 		g.states(Queued, "c", "d", "e")
 		for _, name := range []string{"a", "b"} {
-			g.works(name)
-			g.later(name, "receive", fields{"from": main})
+			g.beginTurn(name)
+			g.start(name, "receive", fields{"from": main})
 		}
-		g.states(Running, "c", "d") // they have given their places back
+		g.states(Running, "c", "d") // a and b have released their slots
 		g.states(Queued, "e")
 		g.restart()
-		a := g.later("a", "receive", fields{"from": main})
-		b := g.later("b", "receive", fields{"from": main})
-		g.does(main, "send", fields{"to": "a", "message": "go"})
-		g.does(main, "send", fields{"to": "b", "message": "go"})
+		a := g.start("a", "receive", fields{"from": main})
+		b := g.start("b", "receive", fields{"from": main})
+		g.call(main, "send", fields{"to": "a", "message": "go"})
+		g.call(main, "send", fields{"to": "b", "message": "go"})
 		g.settle()
-		g.silent(a)
-		g.done("c") // whoever comes back goes before what is queued
-		time.Sleep(lookAgain)
+		g.stillWaits(a)
+		g.finishTasks("c") // waiting workers precede queued tasks
+		time.Sleep(pollMax)
 		back := []<-chan string{a, b}
 		i := slices.IndexFunc(back, func(c <-chan string) bool { return len(c) > 0 })
 		if i < 0 {
 			t.Fatal("nobody has come back")
 		}
-		g.says(back[i], "go")
-		g.silent(back[1-i])
+		g.returns(back[i], "go")
+		g.stillWaits(back[1-i])
 		g.states(Queued, "e")
-		g.done("d")
-		time.Sleep(lookAgain)
-		g.says(back[1-i], "go")
+		g.finishTasks("d")
+		time.Sleep(pollMax)
+		g.returns(back[1-i], "go")
 		g.states(Queued, "e")
-		g.done("a")
+		g.finishTasks("a")
 		g.states(Running, "e")
-		g.done("b", "e")
-		g.collects(main, "check", nil, "c", "d", "a", "b", "e")
-		g.clean(queuedPrefix, workingPrefix)
-		if q := stored[queue](g.world, queueKey(root, main)); q.Active || q.Placed != 0 {
+		g.finishTasks("b", "e")
+		g.receives(main, "check", nil, "c", "d", "a", "b", "e")
+		g.noRows(queuedPrefix, workingPrefix)
+		if q := stored[queue](g.world, queueKey(root, main)); q.Active || q.Used != 0 {
 			t.Errorf("the queue is %+v", q)
 		}
 	})
 }
 
-// A newer run holds: with more places, with fewer, and after one without a limit.
-func TestANewerRunHolds(t *testing.T) {
+// A newer run replaces the limit: with more slots, fewer, and after no limit.
+func TestNewerRunReplacesLimit(t *testing.T) {
 	play(t, func(g *game) {
 		g.push(main, "a", "b", "c", "d", "e", "f", "g")
-		g.does(main, "run", fields{"count": 1})
+		g.call(main, "run", fields{"count": 1})
 		g.states(Queued, "b")
-		g.does(main, "run", fields{"count": 3})
+		g.call(main, "run", fields{"count": 3})
 		g.states(Running, "b", "c")
-		g.does(main, "run", fields{"count": 1})
-		g.done("a", "b")
+		g.call(main, "run", fields{"count": 1})
+		g.finishTasks("a", "b")
 		g.states(Queued, "d")
-		g.done("c")
+		g.finishTasks("c")
 		g.states(Running, "d")
 		g.states(Queued, "e")
-		g.does(main, "run", nil)
+		g.call(main, "run", nil)
 		g.states(Running, "e", "f", "g")
 		g.push(main, "h", "i")
-		if said := g.does(main, "run", fields{"count": 2}); !strings.Contains(said, "Nothing begins before") || !strings.Contains(said, `"running":4`) {
+		if said := g.call(main, "run", fields{"count": 2}); !strings.Contains(said, "No free slot") ||
+			!strings.Contains(said, `"running":4`) {
 			t.Errorf("run says %s", said)
 		}
-		g.done("d", "e")
+		g.finishTasks("d", "e")
 		g.states(Queued, "h")
-		g.done("f")
+		g.finishTasks("f")
 		g.states(Running, "h")
 		g.states(Queued, "i")
-		g.done("g")
+		g.finishTasks("g")
 		g.states(Running, "i")
 	})
 }
 
-// Who ends while a newer run with fewer places is being committed does not hand
-// its place on by the old number.
-func TestFewerPlacesWhileOneEnds(t *testing.T) {
+// A task that ends while a run with a lower limit is being committed does not
+// pass its slot on under the old limit.
+func TestLowerLimitWhileTaskEnds(t *testing.T) {
 	play(t, func(g *game) {
 		g.push(main, "a", "b", "c", "d")
-		g.does(main, "run", fields{"count": 2})
+		g.call(main, "run", fields{"count": 2})
 		task := g.task("a")
 		out := contract.AgentOutput{Session: "s9", Extension: ID, Key: task.sessionKey(), Outcome: contract.OutcomeOK}
-		effects, err := g.x.finished(g.ctx, out)
+		effects, err := g.x.workerFinished(g.ctx, out)
 		if err != nil {
 			t.Fatal(err)
 		}
-		g.does(main, "run", fields{"count": 1})
+		g.call(main, "run", fields{"count": 1})
 		if err := g.apply(effects, nil); contract.Code(err) != contract.Code(contract.ErrConflict) {
 			t.Fatalf("the commit ends with %v", err)
 		}
-		g.done("a")
+		g.finishTasks("a")
 		g.states(Queued, "c")
-		g.done("b")
+		g.finishTasks("b")
 		g.states(Running, "c")
 		g.states(Queued, "d")
 	})
 }
 
-// What is pushed while a run is under way is part of it, and what is pushed when
-// its queue is empty is not.
-func TestPushWhileARunIsActive(t *testing.T) {
+// A task that is pushed during a run belongs to it; one that is pushed after its
+// queue was empty does not.
+func TestPushDuringRun(t *testing.T) {
 	play(t, func(g *game) {
 		g.push(main, "a", "b")
-		g.does(main, "run", fields{"count": 1})
+		g.call(main, "run", fields{"count": 1})
 		g.push(main, "c")
-		g.done("a")
+		g.finishTasks("a")
 		g.states(Running, "b")
-		g.done("b")
+		g.finishTasks("b")
 		g.states(Running, "c")
 		g.push(main, "d")
-		g.done("c")
+		g.finishTasks("c")
 		g.states(Queued, "d")
-		g.does(main, "run", nil)
+		g.call(main, "run", nil)
 		g.states(Running, "d")
 	})
 }
 
-// Tasks that end at the same time do not get in each other's way.
-func TestTasksThatEndTogether(t *testing.T) {
+// Tasks that end at the same time do not conflict.
+func TestConcurrentEndsDoNotConflict(t *testing.T) {
 	for _, count := range []int{4, 0} {
 		t.Run(fmt.Sprint("run ", count), func(t *testing.T) {
 			play(t, func(g *game) {
 				for i := range 40 {
 					g.push(main, fmt.Sprint("x", i))
 				}
-				g.does(main, "run", fields{"count": count})
-				g.reset()
+				g.call(main, "run", fields{"count": count})
+				g.resetTally()
 				for i := 0; i < 36; i += 4 {
 					var all []sdk.Effects
 					for j := range 4 {
 						task := g.task(fmt.Sprint("x", i+j))
-						effects, err := g.x.finished(g.ctx, contract.AgentOutput{Session: "s9", Extension: ID, Key: task.sessionKey(), Outcome: contract.OutcomeOK})
+						effects, err := g.x.workerFinished(g.ctx,
+							contract.AgentOutput{Session: "s9", Extension: ID, Key: task.sessionKey(), Outcome: contract.OutcomeOK})
 						if err != nil {
 							t.Fatal(err)
 						}
@@ -167,50 +169,51 @@ func TestTasksThatEndTogether(t *testing.T) {
 	}
 }
 
-// What another change was about to begin, and then has not, begins a little
-// later, over a restart too.
-func TestATaskThatNobodyBegins(t *testing.T) {
+// A task that a change claimed but did not start is started later, also across a
+// restart.
+func TestUnusedClaim(t *testing.T) {
 	t.Parallel()
 	for _, restart := range []bool{false, true} {
 		t.Run(fmt.Sprint("restart ", restart), func(t *testing.T) {
 			play(t, func(g *game) {
 				g.push(main, "a", "b", "c")
-				g.does(main, "run", fields{"count": 2})
+				g.call(main, "run", fields{"count": 2})
 				task := g.task("a")
-				if _, err := g.x.finished(g.ctx, contract.AgentOutput{Session: "s9", Extension: ID, Key: task.sessionKey()}); err != nil {
+				if _, err := g.x.workerFinished(g.ctx,
+					contract.AgentOutput{Session: "s9", Extension: ID, Key: task.sessionKey()}); err != nil {
 					t.Fatal(err)
 				}
-				g.done("b") // c is claimed by what is lost
+				g.finishTasks("b") // claims c, and is not committed
 				g.states(Queued, "c")
 				if restart {
 					g.restart()
 				}
-				time.Sleep(2 * claimLasts)
+				time.Sleep(2 * claimTTL)
 				g.states(Running, "c")
 			})
 		})
 	}
 }
 
-// What a task costs does not depend on how many others there are.
-func TestCostsDoNotGrow(t *testing.T) {
+// The costs of a task do not depend on the number of others.
+func TestConstantCosts(t *testing.T) {
 	t.Parallel()
 	cost := func(t *testing.T, others int) (read, written, bytes int) {
 		play(t, func(g *game) {
 			for range others {
-				g.does(main, "push", fields{"prompt": "Do it."})
+				g.call(main, "push", fields{"prompt": "Do it."})
 			}
-			g.does(main, "run", fields{"count": 4})
-			for i := range 3 { // so that all are in the middle
-				g.done(fmt.Sprint("task-", i+1))
+			g.call(main, "run", fields{"count": 4})
+			for i := range 3 { // away from the ends of the queue
+				g.finishTasks(fmt.Sprint("task-", i+1))
 			}
-			g.works("task-4")
-			wait := g.later(main, "receive", fields{"from": "task-5"})
-			g.reset()
-			g.done("task-4")
-			g.does(main, "push", fields{"prompt": "Do it."})
-			g.collects(main, "check", fields{"from": "task-4"}, "task-4")
-			g.silent(wait)
+			g.beginTurn("task-4")
+			wait := g.start(main, "receive", fields{"from": "task-5"})
+			g.resetTally()
+			g.finishTasks("task-4")
+			g.call(main, "push", fields{"prompt": "Do it."})
+			g.receives(main, "check", fields{"from": "task-4"}, "task-4")
+			g.stillWaits(wait)
 			read, written, bytes, _ = g.tally()
 		})
 		return read, written, bytes
@@ -226,14 +229,14 @@ func TestCostsDoNotGrow(t *testing.T) {
 	})
 }
 
-// What a task that gives no work and gets no mail costs is few questions to the
-// kernel, each of which wakes two processes.
-func TestFewQuestions(t *testing.T) {
+// A task without children and messages takes few calls to the kernel, each of
+// which wakes two processes.
+func TestKernelCalls(t *testing.T) {
 	play(t, func(g *game) {
 		g.mu.Lock()
-		g.sessions[root].busy = true // so that it is told of nothing
+		g.sessions[root].busy = true // no notices
 		g.mu.Unlock()
-		g.does(main, "push", fields{"prompt": "Do it."})
+		g.call(main, "push", fields{"prompt": "Do it."})
 		asks := func(what string, most int, f func()) {
 			t.Helper()
 			synctest.Wait()
@@ -247,40 +250,40 @@ func TestFewQuestions(t *testing.T) {
 				t.Errorf("%s: the kernel is asked %d times, at most %d times would do", what, g.trips, most)
 			}
 		}
-		asks("push", 1, func() { g.does(main, "push", fields{"prompt": "Do it."}) })
+		asks("push", 1, func() { g.call(main, "push", fields{"prompt": "Do it."}) })
 		asks("push by name", 2, func() { g.push(main, "c") })
 		asks("push by name", 2, func() { g.push(main, "d") })
-		g.does(main, "run", fields{"count": 2})
-		asks("an end and a beginning", 4, func() { g.done("task-1") })
+		g.call(main, "run", fields{"count": 2})
+		asks("an end and a beginning", 4, func() { g.finishTasks("task-1") })
 		g.restart()
-		asks("the same after a restart", 5, func() { g.done("task-2") })
-		asks("collecting", 4, func() { g.collects(main, "receive", nil, "task-1") })
-		g.collects(main, "receive", nil, "task-2")
-		asks("an end", 3, func() { g.done("c") })
+		asks("the same after a restart", 5, func() { g.finishTasks("task-2") })
+		asks("collecting", 4, func() { g.receives(main, "receive", nil, "task-1") })
+		g.receives(main, "receive", nil, "task-2")
+		asks("an end", 3, func() { g.finishTasks("c") })
 	})
 }
 
-// Neither does what it costs to look for one message among many.
-func TestAMessageAmongMany(t *testing.T) {
+// The cost of a receive does not depend on the size of the inbox.
+func TestConstantCostOfInbox(t *testing.T) {
 	t.Parallel()
 	var few, many map[string]int
 	cost := func(t *testing.T, others int) map[string]int {
 		read := map[string]int{}
 		play(t, func(g *game) {
 			g.push(main, "a", "b")
-			g.does(main, "run", nil)
-			g.works("a")
+			g.call(main, "run", nil)
+			g.beginTurn("a")
 			for range others {
-				g.does("a", "send", fields{"to": main, "message": "on my way"})
+				g.call("a", "send", fields{"to": main, "message": "on my way"})
 			}
 			for _, name := range []string{"b", "a"} {
 				for _, order := range []string{"fifo", "lifo"} {
 					if name == "b" {
-						g.works("b")
-						g.does("b", "send", fields{"to": main, "message": "hello"})
+						g.beginTurn("b")
+						g.call("b", "send", fields{"to": main, "message": "hello"})
 					}
-					g.reset()
-					g.does(main, "receive", fields{"from": name, "order": order})
+					g.resetTally()
+					g.call(main, "receive", fields{"from": name, "order": order})
 					read[name+" "+order], _, _, _ = g.tally()
 				}
 			}
@@ -299,14 +302,15 @@ func TestAMessageAmongMany(t *testing.T) {
 	})
 }
 
-// A worker is as one to whom the work was delegated: it works for the
-// conversation of the push, and its turns are counted apart from others.
-func TestWhatAWorkerKnows(t *testing.T) {
+// A worker works for the conversation of the push, and its turns are counted by
+// chain.
+func TestWorkerInput(t *testing.T) {
 	play(t, func(g *game) {
-		g.does(main, "push", fields{"name": "a", "prompt": "Do it.", "model": "small"})
-		g.does(main, "run", nil)
-		in := g.works("a")
-		if in.GetReplyTo() != "the chat" || in.GetKind() != contract.InputTask || in.GetSender() != main || !strings.Contains(string(in.GetMeta()), "small") {
+		g.call(main, "push", fields{"name": "a", "prompt": "Do it.", "model": "small"})
+		g.call(main, "run", nil)
+		in := g.beginTurn("a")
+		if in.GetReplyTo() != "the chat" || in.GetKind() != contract.InputTask || in.GetSender() != main ||
+			!strings.Contains(string(in.GetMeta()), "small") {
 			t.Errorf("a hears %+v", in)
 		}
 		for _, words := range []string{"Do it.", "Your name is a."} {
@@ -315,12 +319,13 @@ func TestWhatAWorkerKnows(t *testing.T) {
 			}
 		}
 		g.push("a", "b")
-		g.does("a", "run", nil)
-		if in := g.works("b"); in.GetReplyTo() != "the chat" || !strings.Contains(string(in.GetMeta()), "small") {
+		g.call("a", "run", nil)
+		if in := g.beginTurn("b"); in.GetReplyTo() != "the chat" || !strings.Contains(string(in.GetMeta()), "small") {
 			t.Errorf("b hears %+v", in)
 		}
 		a, b := g.made[0], g.made[1]
-		if a.GetWithin() != root || a.GetChain() != g.task("a").ID || a.GetOutbound().GetKind() != busv1.Outbound_KIND_EXTENSION {
+		if a.GetWithin() != root || a.GetChain() != g.task("a").ID ||
+			a.GetOutbound().GetKind() != busv1.Outbound_KIND_EXTENSION {
 			t.Errorf("the session of a is %+v", a)
 		}
 		if b.GetWithin() != g.sessionOf("a") || b.GetChain() != a.GetChain() {
@@ -329,27 +334,27 @@ func TestWhatAWorkerKnows(t *testing.T) {
 	})
 }
 
-// Agents that give work to others are held within bounds: so many in a row, so
-// many at a time, so many in a conversation. Those of main are not.
-func TestBackstops(t *testing.T) {
+// Nested agents are limited in depth, concurrency and number. Tasks of main are
+// not.
+func TestLimits(t *testing.T) {
 	play(t, func(g *game) {
 		g.x.config = config{Depth: 3, Concurrency: 2, PerRoot: 5}
 		for range 30 {
-			g.does(main, "push", fields{"prompt": "Do it."})
+			g.call(main, "push", fields{"prompt": "Do it."})
 		}
 		g.push(main, "a")
-		g.does(main, "run", nil)
+		g.call(main, "run", nil)
 		g.push("a", "b", "c", "d")
-		if said := g.does("a", "run", nil); !strings.Contains(said, "Started: b, c. Queued behind: 1") {
+		if said := g.call("a", "run", nil); !strings.Contains(said, "Started: b, c. Still queued: 1") {
 			t.Errorf("run says %s", said)
 		}
 		g.push("b", "e")
-		g.does("b", "run", nil)
-		g.fails("e", "push", fields{"prompt": "deeper"}, "3 agents stand in a row")
+		g.call("b", "run", nil)
+		g.callFails("e", "push", fields{"prompt": "deeper"}, "nested 3 deep")
 		g.push("b", "f")
-		g.fails("c", "push", fields{"prompt": "one more"}, "5 tasks of sub-agents are unfinished")
-		g.done("e")
+		g.callFails("c", "push", fields{"prompt": "one more"}, "sub-agents have 5 unfinished tasks")
+		g.finishTasks("e")
 		g.push("c", "h")
-		g.does(main, "push", fields{"prompt": "main may"})
+		g.call(main, "push", fields{"prompt": "main may"})
 	})
 }

@@ -14,20 +14,21 @@ import (
 
 	"github.com/switchboard-run/switchboard/contract"
 	"github.com/switchboard-run/switchboard/contract/busv1"
+	"github.com/switchboard-run/switchboard/internal/seed"
 	"github.com/switchboard-run/switchboard/sdk"
 )
 
-// player plays people, agents and accidents at random.
+// player acts at random as people, agents and crashes.
 type player struct {
 	*world
 	rand *rand.Rand
 	ctx  context.Context
 
-	t2    *tasks
-	stop  context.CancelFunc // of the process
-	calls int
-	calm  bool // no process is killed any more, and nobody begins anything
-	wg    sync.WaitGroup
+	ext      *tasks
+	stop     context.CancelFunc // of the process
+	calls    int
+	draining bool // no more crashes and no new work
+	wg       sync.WaitGroup
 
 	gotMu   sync.Mutex
 	results map[string]int // by task id
@@ -38,24 +39,26 @@ type player struct {
 // random, with processes killed between any two steps, and checks that each task
 // finishes once, that each result is delivered once, that each message is
 // collected once, that no run has more workers than places, and that nothing
-// waits for ever.
+// waits forever.
 func TestRandomSchedules(t *testing.T) {
 	t.Parallel()
-	for seed := range uint64(24) {
-		t.Run(fmt.Sprint(seed), func(t *testing.T) {
+	first := seed.Number(t)
+	for i := range uint64(24) {
+		t.Run(fmt.Sprint("seed ", first+i), func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
 				ctx, cancel := context.WithCancel(t.Context())
 				defer cancel()
 				p := &player{
-					world: newWorld(t), rand: rand.New(rand.NewPCG(seed, 7)), ctx: ctx, results: map[string]int{}, said: map[string]int{},
+					world: newWorld(t), rand: rand.New(rand.NewPCG(first+i, 7)), ctx: ctx,
+					results: map[string]int{}, said: map[string]int{},
 				}
 				p.start()
 				for range 300 {
 					p.step()
 				}
 				p.finish()
-				p.verdict()
+				p.checkEnd()
 				p.stop()
 				cancel()
 				p.wg.Wait()
@@ -68,9 +71,9 @@ func (p *player) start() {
 	ctx, stop := context.WithCancel(p.ctx)
 	t := p.extension(ctx)
 	p.mu.Lock()
-	p.t2, p.stop = t, stop
+	p.ext, p.stop = t, stop
 	p.mu.Unlock()
-	p.wg.Go(func() { t.sweep(ctx) })
+	p.wg.Go(func() { t.runPeriodic(ctx) })
 }
 
 // crash kills the process of the extension.
@@ -94,7 +97,7 @@ func (p *player) step() {
 	case n == 12 && p.rand.IntN(4) == 0:
 		p.crash()
 	default:
-		p.acts()
+		p.act()
 	}
 }
 
@@ -102,10 +105,11 @@ func (p *player) outcome() string {
 	if p.rand.IntN(3) > 0 {
 		return contract.OutcomeOK
 	}
-	return []string{contract.OutcomeError, contract.OutcomeTimeout, contract.OutcomeDead, contract.OutcomeCapped}[p.rand.IntN(4)]
+	return []string{contract.OutcomeError, contract.OutcomeTimeout, contract.OutcomeDead,
+		contract.OutcomeCapped}[p.rand.IntN(4)]
 }
 
-// pick is a session at random for which good is true; nil: there is none.
+// pick returns a random session for which good is true, or nil.
 func (p *player) pick(good func(*session) bool) *session {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -150,10 +154,10 @@ func (p *player) workerEnds(outcome string) {
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.says(s, outcome, "the end")
+	p.endTurn(s, outcome, "the end")
 }
 
-// deliver hands the extension an event, which it may lose.
+// deliver gives the extension an event, whose handling may fail.
 func (p *player) deliver() {
 	p.mu.Lock()
 	if len(p.events) == 0 {
@@ -164,11 +168,11 @@ func (p *player) deliver() {
 	e := p.events[i]
 	p.events = append(p.events[:i:i], p.events[i+1:]...)
 	p.mu.Unlock()
-	effects, err := p.t2.handle(p.ctx, e)
-	if err == nil && !p.calm && p.rand.IntN(8) == 0 {
-		p.acts() // something changes meanwhile
+	effects, err := p.ext.handle(p.ctx, e)
+	if err == nil && !p.draining && p.rand.IntN(8) == 0 {
+		p.act() // a concurrent change
 	}
-	if err == nil && !p.calm && p.rand.IntN(10) == 0 {
+	if err == nil && !p.draining && p.rand.IntN(10) == 0 {
 		err = errors.New("killed")
 		p.crash()
 	}
@@ -182,8 +186,8 @@ func (p *player) deliver() {
 	}
 }
 
-// acts has somebody call a tool.
-func (p *player) acts() {
+// act makes a random agent or person call a tool.
+func (p *player) act() {
 	s := p.pick(func(s *session) bool { return s.id == root || !s.busy && s.running != nil })
 	if s == nil {
 		return
@@ -206,21 +210,21 @@ func (p *player) acts() {
 		if p.rand.IntN(8) == 0 && s.id == root {
 			args["deliver"] = announce
 		}
-		p.call(s, p.t2.push, args)
+		p.call(s, p.ext.push, args)
 	case n < 5:
-		p.call(s, p.t2.run, map[string]any{"count": p.rand.IntN(4)})
+		p.call(s, p.ext.run, map[string]any{"count": p.rand.IntN(4)})
 	case n < 6:
 		p.mu.Lock()
 		p.calls++
 		text := fmt.Sprintf("message %d", p.calls)
 		p.mu.Unlock()
-		p.call(s, p.t2.send, map[string]any{"to": name, "message": text})
+		p.call(s, p.ext.send, map[string]any{"to": name, "message": text})
 	case n < 8:
 		args := map[string]any{"order": []string{"fifo", "lifo"}[p.rand.IntN(2)]}
 		if p.rand.IntN(2) == 0 {
 			args["from"] = name
 		}
-		p.call(s, p.t2.check, args)
+		p.call(s, p.ext.check, args)
 	case n < 10 && !busy:
 		args := map[string]any{}
 		if p.rand.IntN(2) == 0 {
@@ -229,11 +233,11 @@ func (p *player) acts() {
 		if p.rand.IntN(2) == 0 {
 			args["timeout"] = timeout
 		}
-		p.sleeps(s, args)
+		p.receive(s, args)
 	case n < 11:
-		p.call(s, p.t2.taskCancel, map[string]any{"name": name})
+		p.call(s, p.ext.taskCancel, map[string]any{"name": name})
 	default:
-		p.call(s, p.t2.queueRemove, map[string]any{"name": name})
+		p.call(s, p.ext.queueRemove, map[string]any{"name": name})
 	}
 }
 
@@ -281,7 +285,7 @@ func (p *player) commit(s *session, turn *busv1.Input, result sdk.ToolResult) er
 	return nil
 }
 
-// collected notes what somebody got.
+// collected records a delivered message.
 func (p *player) collected(m Message) {
 	p.gotMu.Lock()
 	defer p.gotMu.Unlock()
@@ -296,8 +300,8 @@ func (p *player) collected(m Message) {
 	}
 }
 
-// sleeps runs receive in the background; it is repeated when its process ends.
-func (p *player) sleeps(s *session, args map[string]any) {
+// receive runs receive in the background, and repeats it when its process ends.
+func (p *player) receive(s *session, args map[string]any) {
 	p.mu.Lock()
 	ctx, cancel := context.WithCancel(p.ctx)
 	s.busy, s.asleep = true, cancel
@@ -314,7 +318,7 @@ func (p *player) sleeps(s *session, args map[string]any) {
 		}()
 		for ctx.Err() == nil {
 			p.mu.Lock()
-			t := p.t2
+			t := p.ext
 			p.mu.Unlock()
 			of, done := context.WithCancel(ctx)
 			stop := context.AfterFunc(t.ctx, done)
@@ -323,7 +327,7 @@ func (p *player) sleeps(s *session, args map[string]any) {
 			done()
 			switch {
 			case err != nil && t.ctx.Err() != nil && ctx.Err() == nil:
-				time.Sleep(time.Millisecond) // the next process has it again
+				time.Sleep(time.Millisecond) // the next process repeats it
 				continue
 			case err != nil:
 				return
@@ -335,12 +339,12 @@ func (p *player) sleeps(s *session, args map[string]any) {
 	})
 }
 
-// finish lets everything come to its end.
+// finish runs until nothing is left to do.
 func (p *player) finish() {
 	for i := range 600 {
 		if i == 300 {
-			p.calm = true
-			time.Sleep(workerWaits) // only main could write to those who still wait, and has no more to say
+			p.draining = true
+			time.Sleep(workerTimeout) // only main could still write to the rest
 		}
 		time.Sleep(50 * time.Millisecond)
 		synctest.Wait()
@@ -353,15 +357,15 @@ func (p *player) finish() {
 			p.deliver()
 		}
 		if q := stored[queue](p.world, queueKey(root, main)); p.queued() && !q.Active && !busy {
-			p.call(p.sessions[root], p.t2.run, map[string]any{"count": 2})
+			p.call(p.sessions[root], p.ext.run, map[string]any{"count": 2})
 		}
 		if p.quiet() {
 			break
 		}
 	}
-	// What lies in the inbox of main is collected last.
+	// The inbox of main is collected last.
 	for range 100 {
-		p.call(p.sessions[root], p.t2.check, map[string]any{})
+		p.call(p.sessions[root], p.ext.check, map[string]any{})
 	}
 }
 
@@ -373,17 +377,17 @@ func (p *player) quiet() bool {
 			return false
 		}
 	}
-	return len(p.events) == 0 && !p.lies(queuedPrefix)
+	return len(p.events) == 0 && !p.hasRows(queuedPrefix)
 }
 
-// queued says whether something waits to begin.
+// queued reports whether tasks are queued.
 func (p *player) queued() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return p.lies(queuedOf(root, main))
+	return p.hasRows(queuedOf(root, main))
 }
 
-func (w *world) lies(prefix string) bool {
+func (w *world) hasRows(prefix string) bool {
 	for key := range w.kv {
 		if strings.HasPrefix(key, prefix) {
 			return true
@@ -392,17 +396,18 @@ func (w *world) lies(prefix string) bool {
 	return false
 }
 
-func (p *player) verdict() {
+func (p *player) checkEnd() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for _, s := range p.sessions {
 		if s.busy || s.running != nil || len(s.pending) > 0 {
-			p.t.Logf("%+v waits: %+v, queue %s", s, *p.t2.waits[root][0], p.kv[queueKey(root, main)].Value)
+			p.t.Logf("%+v waits: %+v, queue %s", s, *p.ext.waiters[root][0], p.kv[queueKey(root, main)].Value)
 			p.t.Errorf("session %s (%s) has not come to its end", s.id, s.key)
 		}
 	}
 	for key, v := range p.kv {
-		for _, prefix := range []string{inboxPrefix, orderPrefix, unnamedPrefix, namedPrefix, queuedPrefix, workingPrefix, followPrefix} {
+		for _, prefix := range []string{inboxPrefix, orderPrefix, unnoticedPrefix, noticedPrefix, queuedPrefix,
+			workingPrefix, deferredPrefix} {
 			if strings.HasPrefix(key, prefix) {
 				p.t.Errorf("%s was not cleaned up: %s", key, v.Value)
 			}

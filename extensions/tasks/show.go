@@ -18,7 +18,7 @@ type overview struct {
 	Key     string `json:"session_key"`
 }
 
-// list shows all tasks to the command line.
+// list lists all tasks for the command line.
 func (t *tasks) list(ctx context.Context, call sdk.ToolCall) (sdk.ToolResult, error) {
 	var args struct{ All bool }
 	if err := call.Decode(&args); err != nil {
@@ -45,13 +45,13 @@ func (t *tasks) list(ctx context.Context, call sdk.ToolCall) (sdk.ToolResult, er
 	return sdk.JSON(out)
 }
 
-// byID is a task by its id, or by its name if only one has it.
+// byID returns the task with an id, or with a name if it is the only one.
 func (t *tasks) byID(ctx context.Context, id string) (found *Task, err error) {
 	named := 0
 	err = t.each(ctx, "", func(task *Task) error {
 		if task.ID == id {
 			found, named = task, 1
-			return errEnough
+			return errStopScan
 		}
 		if task.Name == id {
 			found = task
@@ -63,14 +63,14 @@ func (t *tasks) byID(ctx context.Context, id string) (found *Task, err error) {
 	case err != nil:
 		return nil, err
 	case found == nil:
-		return nil, fmt.Errorf("there is no task %q: `switchboard tasks list --all` shows those that are kept", id)
+		return nil, fmt.Errorf("there is no task %q: `switchboard tasks list --all` lists all tasks", id)
 	case named > 1:
-		return nil, fmt.Errorf("%d tasks are named %q: give the id of one (`switchboard tasks list --all`)", named, id)
+		return nil, fmt.Errorf("%d tasks are named %q: use an id (`switchboard tasks list --all` shows them)", named, id)
 	}
 	return found, nil
 }
 
-// show tells all of one task.
+// show returns everything about one task.
 func (t *tasks) show(ctx context.Context, call sdk.ToolCall) (sdk.ToolResult, error) {
 	var args struct{ ID string }
 	if err := call.Decode(&args); err != nil {
@@ -90,7 +90,8 @@ func (t *tasks) show(ctx context.Context, call sdk.ToolCall) (sdk.ToolResult, er
 		return sdk.ToolResult{}, err
 	}
 	return sdk.JSON(overview{
-		Task: task, Prompt: *prompt, Output: result.Output, Error: result.Error, Partial: result.Partial, Key: task.sessionKey(),
+		Task: task, Prompt: *prompt, Output: result.Output, Error: result.Error, Partial: result.Partial,
+		Key: task.sessionKey(),
 	})
 }
 

@@ -1,33 +1,33 @@
-// Package tasks is the built-in extension for work that agents give to
-// sub-agents: a queue and an inbox for every agent.
+// Package tasks is the built-in extension through which agents give tasks to
+// sub-agents: every agent has a queue and an inbox.
 //
-// Promises: a task finishes once, in the commit that handles the last word of
-// its worker, whoever dies meanwhile, and yields one result. Results and
-// messages stay in an inbox until receive or check collects each of them once,
-// in the commit that stores the answer of that call. `run N` never has more than
-// N workers at work; one that waits in receive gives its place back, and takes
-// it again before it goes on. A task that ends has its unfinished children
-// cancelled in the same commit. Of one sender, messages are collected in the
-// order in which they were sent; between senders, in about that order.
+// Promises: a task finishes once and has one result, in the commit that handles
+// the final output of its worker, whichever process crashes. Results and messages
+// stay in an inbox until receive or check collects each of them once, in the
+// commit that stores the result of that call. `run N` never runs more than N
+// workers; a worker that waits in receive releases its slot, and reacquires one
+// before it continues. A task that ends has its unfinished children cancelled in
+// the same commit. Messages of one sender are collected in the order in which
+// they were sent; those of different senders in about that order.
 //
-// All state is in the extension's own store and changed by version: what is kept
-// in memory only wakes those who wait and keeps those apart who work at the same
-// time, and can be lost. Names are unique in the tree of a conversation, which is
-// the session that its tasks come from.
+// All state is in the extension's own store, under optimistic locking. Memory
+// only holds what wakes waiting receives and reduces conflicts, and can be lost.
+// Names are unique within the tree of a conversation, whose root is the session
+// that its tasks come from.
 //
-// Costs do not grow with the number of tasks: what is queued, at work and not
-// collected is one row each, and tasks that end at the same time change no row
-// together, as long as there are others to take their places.
+// Costs do not grow with the number of tasks: each queued, running or uncollected
+// task is one row, and tasks that end at the same time write no common row as long
+// as queued tasks take their slots.
 //
-// The way of a task: push (push.go) stores it and makes its session; run (run.go)
-// begins it in its turn (line.go) with an input of that session; the last word that
-// the session says ends it (finish.go) and puts its result into an inbox (inbox.go),
-// or sends it to a person who waits (follow.go); receive (receive.go) waits for that,
-// unless nothing can come (hope.go). Cancel and deadline stop it, lost sees to what
-// was never heard of.
+// The life of a task: push (push.go) stores it and creates its session; run
+// (run.go) starts it, in queue order (queued.go), with an input to that session;
+// the final output of the session finishes it (finish.go) and puts its result into
+// an inbox (inbox.go) or sends it to a person (deferred.go); receive (receive.go)
+// waits for the result, unless nothing can arrive (deadlock.go). cancel.go and
+// deadline.go stop a task; lost.go finishes those whose output never arrived.
 //
-// Not promised: that a task begins soon (its agent may be down), and what a
-// worker that was cancelled has done with its tools before.
+// Not promised: that a task starts soon (its agent may be down), and what a
+// cancelled worker had done with its tools.
 package tasks
 
 import (
@@ -47,35 +47,35 @@ import (
 // ID is the extension's id.
 const ID = "tasks"
 
-// Topics that the extension handles beside agent.output.
+// Topics that the extension handles, besides agent.output.
 const (
-	// TopicChanged says that what somebody waits for may have come.
+	// TopicChanged wakes the waiting receives of a tree.
 	TopicChanged = "tasks.changed"
-	// TopicIdle says that a conversation in which results lie has nothing to do.
+	// TopicIdle says that a conversation with uncollected results is idle.
 	TopicIdle = contract.TopicSessionIdle + ID
 )
 
 // changed is the payload of TopicChanged.
 type changed struct {
-	Root   string `json:"root"`
-	Follow bool   `json:"follow,omitempty"` // a person has begun to wait
+	Root     string `json:"root"`
+	Deferred bool   `json:"follow,omitempty"` // a receive was deferred
 }
 
-// config bounds what nested agents may do; 0: no bound.
+// config limits nested agents; 0: no limit.
 type config struct {
 	Depth       int `json:"depth"`
 	Concurrency int `json:"concurrency"`
 	PerRoot     int `json:"per_root"`
 }
 
-// store is what the extension needs of the kernel.
+// store is the part of the kernel that the extension uses.
 type store interface {
 	Get(ctx context.Context, key string) (sdk.Value, error)
 	Page(ctx context.Context, prefix, after string, most int) (page []sdk.Value, more bool, err error)
 	Commit(ctx context.Context, effects ...sdk.Effect) error
-	// Session is the key of a session, which never changes.
+	// Session returns the key of a session, which never changes.
 	Session(ctx context.Context, id string) (key string, err error)
-	// Busy says whether a session has something to do; one that does not exist has not.
+	// Busy reports whether a session has work; one that does not exist has none.
 	Busy(ctx context.Context, agent, key string) (bool, error)
 }
 
@@ -86,31 +86,35 @@ type tasks struct {
 	log    hclog.Logger
 	ctx    context.Context // ends at shutdown
 
-	mu       sync.Mutex
-	last     int64                // the newest number given out
-	names    map[string]int       // of each root, the newest number in a name that was made up
-	keys     map[string]string    // the keys of sessions that have asked
-	waits    map[string][]*waiter // by root: who waits in receive, the longest first
-	followed map[string]bool      // roots where a person waits, and maybe others
-	claims   map[string]claim     // queued rows that a change under way is about to begin
-	prompts  prompts
-	timers   map[string]*time.Timer // by task
-	silent   map[string]time.Time   // since when workers, by task, were seen to do nothing; of the sweep alone
+	mu          sync.Mutex
+	lastSeq     int64                // newest number of nextSeq
+	nameNumbers map[string]int       // by root: newest number in a generated name
+	keys        map[string]string    // of sessions, by id
+	waiters     map[string][]*waiter // by root: calls in receive, oldest first
+	hasDeferred map[string]bool      // roots that may have deferred receives
+	claims      map[string]claim     // by key of the queued row
+	prompts     prompts
+	timers      map[string]*time.Timer // by task id
+	idleSince   map[string]time.Time   // by task id; used only by runPeriodic
 }
 
 // New returns the extension.
 func New() sdk.Extension {
 	t := newTasks()
-	return sdk.Extension{ID: ID, Tools: t.tools(), Handle: t.handle, Start: t.start, Run: func(ctx context.Context, _ *sdk.Kernel) error {
-		t.sweep(ctx)
-		return nil
-	}}
+	return sdk.Extension{
+		ID: ID, Tools: t.tools(), Handle: t.handle, Start: t.start,
+		Run: func(ctx context.Context, _ *sdk.Kernel) error {
+			t.runPeriodic(ctx)
+			return nil
+		},
+	}
 }
 
 func newTasks() *tasks {
 	return &tasks{
-		log: hclog.NewNullLogger(), names: map[string]int{}, keys: map[string]string{}, waits: map[string][]*waiter{},
-		followed: map[string]bool{}, claims: map[string]claim{}, timers: map[string]*time.Timer{}, prompts: prompts{texts: map[string]string{}},
+		log: hclog.NewNullLogger(), nameNumbers: map[string]int{}, keys: map[string]string{}, waiters: map[string][]*waiter{},
+		hasDeferred: map[string]bool{}, claims: map[string]claim{}, timers: map[string]*time.Timer{},
+		prompts: prompts{texts: map[string]string{}},
 	}
 }
 
@@ -118,26 +122,25 @@ func (t *tasks) start(ctx context.Context, k *sdk.Kernel) error {
 	t.log = k.Log()
 	t.config = config{Depth: 8, Concurrency: 4, PerRoot: 256}
 	if err := k.Config(&t.config); err != nil {
-		return fmt.Errorf("read the configuration of %s: %w", ID, err)
+		return fmt.Errorf("read config of %s: %w", ID, err)
 	}
-	return t.begin(ctx, kernel{k})
+	return t.resume(ctx, kernel{k})
 }
 
-// begin takes up what is stored: the time of those at work, what is to begin, and
-// who waits.
-func (t *tasks) begin(ctx context.Context, k store) error {
+// resume restores timers, active queues and deferred receives from the store.
+func (t *tasks) resume(ctx context.Context, k store) error {
 	t.k, t.ctx = k, ctx
 	if err := t.scan(ctx, fencePrefix, func(v sdk.Value) error {
-		t.followed[rootOf(v.Key)] = true
+		t.hasDeferred[rootOf(v.Key)] = true
 		return nil
 	}); err != nil {
-		return fmt.Errorf("read who waits: %w", err)
+		return fmt.Errorf("read the deferred receives: %w", err)
 	}
 	if err := t.scan(ctx, queuePrefix, func(v sdk.Value) error {
 		var q queue
 		err := v.Decode(&q)
 		if q.Active {
-			t.lookAfter(rootOf(v.Key), lastOf(v.Key))
+			t.refillLater(rootOf(v.Key), lastOf(v.Key))
 		}
 		return err
 	}); err != nil {
@@ -150,34 +153,36 @@ func (t *tasks) begin(ctx context.Context, k store) error {
 		}
 		task, err := read[Task](t.change(ctx, ""), taskKey(rootOf(v.Key), name))
 		if err == nil && task != nil {
-			t.watchTime(task)
+			t.startTimer(task)
 		}
 		return err
 	})
 }
 
-// handle handles what workers say, that main is idle, and what the extension
-// tells itself.
+// handle handles the output of workers, idle conversations, and the extension's
+// own events.
 func (t *tasks) handle(ctx context.Context, e sdk.Event) (sdk.Effects, error) {
 	switch e.Topic {
 	case contract.TopicAgentOutput:
-		return decode(ctx, e, t.finished)
+		return decode(ctx, e, t.workerFinished)
 	case TopicIdle:
 		return decode(ctx, e, t.idle)
 	case TopicChanged:
 		return decode(ctx, e, func(ctx context.Context, c changed) (sdk.Effects, error) {
 			t.wake(c.Root)
-			if !c.Follow {
+			if !c.Deferred {
 				return nil, nil
 			}
-			t.follow(c.Root, true)
-			return t.serve(ctx, c.Root, e.ID)
+			t.noteDeferred(c.Root, true)
+			return t.serveDeferred(ctx, c.Root, e.ID)
 		})
 	}
-	return nil, sdk.Drop(ID + " handles no " + e.Topic)
+	return nil, sdk.Drop(ID + " does not handle " + e.Topic)
 }
 
-func decode[T any](ctx context.Context, e sdk.Event, f func(context.Context, T) (sdk.Effects, error)) (sdk.Effects, error) {
+func decode[T any](
+	ctx context.Context, e sdk.Event, f func(context.Context, T) (sdk.Effects, error),
+) (sdk.Effects, error) {
 	var payload T
 	if err := e.Decode(&payload); err != nil {
 		return nil, err
@@ -185,56 +190,56 @@ func decode[T any](ctx context.Context, e sdk.Event, f func(context.Context, T) 
 	return f(ctx, payload)
 }
 
-// number gives out numbers that rise, over restarts too.
-func (t *tasks) number() int64 {
+// nextSeq returns increasing numbers, also across restarts.
+func (t *tasks) nextSeq() int64 {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.last = max(t.last+1, time.Now().UnixMicro())
-	return t.last
+	t.lastSeq = max(t.lastSeq+1, time.Now().UnixMicro())
+	return t.lastSeq
 }
 
 const (
-	followEvery = 3 * time.Second // how often is looked for people who have waited long enough
-	lostEvery   = 2 * time.Minute // and for workers that were lost
-	pruneEvery  = time.Hour
+	deferredEvery = 3 * time.Second
+	lostEvery     = 2 * time.Minute
+	pruneEvery    = time.Hour
 )
 
-// sweep does what nothing announces, until ctx ends.
-func (t *tasks) sweep(ctx context.Context) {
-	follow, lost, prune := time.NewTicker(followEvery), time.NewTicker(lostEvery), time.NewTicker(pruneEvery)
-	defer follow.Stop()
+// runPeriodic does the work that no event triggers, until ctx ends.
+func (t *tasks) runPeriodic(ctx context.Context) {
+	deferred, lost, prune := time.NewTicker(deferredEvery), time.NewTicker(lostEvery), time.NewTicker(pruneEvery)
+	defer deferred.Stop()
 	defer lost.Stop()
 	defer prune.Stop()
 	for {
 		select {
 		case <-ctx.Done():
 			return
-		case <-follow.C:
-			t.serveFollowers(ctx)
+		case <-deferred.C:
+			t.serveAllDeferred(ctx)
 		case <-lost.C:
-			t.lookForLost(ctx)
+			t.findLost(ctx)
 		case <-prune.C:
 			if err := t.prune(ctx, time.Now()); err != nil && ctx.Err() == nil {
-				t.log.Warn("removing old tasks failed; trying again later", "error", err)
+				t.log.Warn("cannot remove old tasks; will retry", "error", err)
 			}
 		}
 	}
 }
 
-// quietly commits what change says, and says so if it cannot. What conflicts is
-// tried again at the next occasion.
-func (t *tasks) quietly(ctx context.Context, what string, change func() (sdk.Effects, error)) bool {
+// tryCommit commits the effects of change, and logs a failure: the work is retried
+// at the next occasion.
+func (t *tasks) tryCommit(ctx context.Context, action string, change func() (sdk.Effects, error)) bool {
 	effects, err := change()
 	if err == nil && len(effects) > 0 {
 		err = t.k.Commit(ctx, effects...)
 	}
 	if err != nil && ctx.Err() == nil {
-		t.log.Debug(what+" failed; trying again later", "error", err)
+		t.log.Debug("cannot "+action+"; will retry", "error", err)
 	}
 	return err == nil
 }
 
-// kernel is the store that is not played.
+// kernel implements store with the real kernel.
 type kernel struct{ *sdk.Kernel }
 
 func (k kernel) Commit(ctx context.Context, effects ...sdk.Effect) error {

@@ -12,82 +12,97 @@ import (
 )
 
 const (
-	fromField    = `"from": {"type": "string", "description": "Only of this agent: the name of a task, or main."}`
-	orderField   = `"order": {"enum": ["fifo", "lifo"], "description": "The oldest first (fifo, the default) or the newest."}`
-	lifoField    = `"lifo": {"type": "boolean", "description": "The same as order lifo."}`
+	fromField    = `"from": {"type": "string", "description": "Only from this task, or main."}`
+	orderField   = `"order": {"enum": ["fifo", "lifo"], "description": "Oldest (fifo, default) or newest first."}`
+	lifoField    = `"lifo": {"type": "boolean", "description": "Same as order lifo."}`
 	timeoutField = `"timeout": {"type": "number", "exclusiveMinimum": 0, "description": "Seconds; %s"}`
 	nameField    = `"name": {"type": "string", "description": "%s"}`
-	allField     = `"all": {"type": "boolean", "description": "Those of other conversations, too; for people only."}`
-	idField      = `"id": {"type": "string", "description": "Of a task, or its name."}`
+	allField     = `"all": {"type": "boolean", "description": "Include other conversations; for people only."}`
+	idField      = `"id": {"type": "string", "description": "Task id, or its name."}`
 )
 
 func schema(required string, fields ...string) json.RawMessage {
-	return json.RawMessage(fmt.Sprintf(`{"type": "object", "additionalProperties": false, "required": [%s], "properties": {%s}}`,
+	return json.RawMessage(fmt.Sprintf(
+		`{"type": "object", "additionalProperties": false, "required": [%s], "properties": {%s}}`,
 		required, strings.Join(fields, ", ")))
 }
 
-func timeout(what string) string { return fmt.Sprintf(timeoutField, what) }
+func timeout(description string) string { return fmt.Sprintf(timeoutField, description) }
 
-// tools are offered to agents, to people as commands, and, the private ones, to
-// the command line. All of them may be repeated: what a call changes is
-// committed with its result.
+// tools returns the tools for agents, which people call as commands, and the
+// private ones of the command line. All can be repeated: the changes of a call
+// are committed with its result.
 func (t *tasks) tools() []sdk.Tool {
 	all := []sdk.Tool{
 		{
 			Name: "push", Command: "push", Call: t.push,
-			Description: "Put a task for a sub-agent into your queue; run starts it. It sees only the prompt, not this conversation: write out all that it needs. Its result comes into your inbox.",
-			Schema: schema(`"prompt"`, `"prompt": {"type": "string", "description": "What is to be done, written out."}`,
-				fmt.Sprintf(nameField, "Unique in this conversation; made up if not given."),
-				`"model": {"type": "string", "description": "Another model than your own."}`,
-				`"agent": {"type": "string", "description": "An agent of list_agents that is to do it, with its own tools; a copy of you without your instructions if not given."}`,
-				timeout("the task is stopped when it has run for so long."),
-				`"deliver": {"enum": ["inbox", "announce"], "description": "inbox (default): receive or check collects the result. announce: it is told to you as soon as it is there."}`),
+			Description: "Queue a task for a sub-agent; run starts it. The sub-agent sees only the prompt, not this " +
+				"conversation: include everything it needs. The result arrives in your inbox.",
+			Schema: schema(`"prompt"`, `"prompt": {"type": "string", "description": "The complete task."}`,
+				fmt.Sprintf(nameField, "Unique in this conversation; generated if not given."),
+				`"model": {"type": "string", "description": "Default: your own model."}`,
+				`"agent": {"type": "string", "description": "An agent from list_agents, with its own tools. Default: `+
+					`a copy of you without your instructions."}`,
+				timeout("after which the task is stopped."),
+				`"deliver": {"enum": ["inbox", "announce"], "description": "inbox (default): receive or check returns `+
+					`the result. announce: the result is sent to you when the task finishes."}`),
 		},
 		{
 			Name: "run", Command: "run", Call: t.run,
-			Description: "Start what is in your queue, count at a time, until it is empty. Returns at once.",
-			Schema: schema(``, `"count": {"type": "integer", "minimum": 1, "description": "How many at a time; all if not given."}`,
-				timeout("tasks without a timeout of their own are stopped after it.")),
+			Description: "Start your queued tasks, count at a time, until the queue is empty. Returns at once.",
+			Schema: schema(``,
+				`"count": {"type": "integer", "minimum": 1, "description": "How many run at a time. Default: all."}`,
+				timeout("for tasks without their own timeout.")),
 		},
 		{
 			Name: "queue", Command: "queue", Call: t.queue, ReadOnly: true,
-			Description: "Show your tasks: queued, running, finished. Do not poll it: receive waits.",
+			Description: "List your queued, running and finished tasks. Do not poll: use receive to wait.",
 			Schema:      schema(``, allField),
 		},
 		{
 			Name: "queue_remove", Command: "queue_remove", Call: t.queueRemove,
-			Description: "Take a task out of your queue that has not begun.",
-			Schema:      schema(`"name"`, fmt.Sprintf(nameField, "Of the task.")),
+			Description: "Remove a task that has not started from your queue.",
+			Schema:      schema(`"name"`, fmt.Sprintf(nameField, "Task name.")),
 		},
 		{
 			Name: "task_cancel", Command: "task_cancel", Call: t.taskCancel,
-			Description: "Stop a task at once, and those that it has started. What it had said so far comes as its result.",
-			Schema:      schema(`"name"`, fmt.Sprintf(nameField, "Of the task.")),
+			Description: "Stop a task and its own tasks at once. Its result contains its output so far.",
+			Schema:      schema(`"name"`, fmt.Sprintf(nameField, "Task name.")),
 		},
 		{
 			Name: "send", Command: "send", Call: t.send,
-			Description: "Put a message into the inbox of another agent of this conversation: main, or a task by its name, also one that is still queued.",
-			Schema: schema(`"to", "message"`, `"to": {"type": "string", "description": "main, or the name of a task."}`,
-				`"message": {"type": "string", "description": "The text."}`),
+			Description: "Send a message to the inbox of main or of a task in this conversation, even a queued one.",
+			Schema: schema(`"to", "message"`, `"to": {"type": "string", "description": "main, or a task name."}`,
+				`"message": {"type": "string"}`),
 		},
 		{
 			Name: "receive", Command: "receive", Call: t.receive, Interrupt: true,
-			Description: "Take one message or result out of your inbox; wait for it if there is none. Returns at once when none can come.",
-			Schema:      schema(``, fromField, orderField, lifoField, timeout("if not given, an hour in a task, and otherwise as long as it takes.")),
+			Description: "Take one message or result from your inbox, or wait for one. Returns at once if none can arrive.",
+			Schema: schema(``, fromField, orderField, lifoField,
+				timeout("default: 3600 in a task, otherwise unlimited.")),
 		},
 		{
 			Name: "check", Command: "check", Call: t.check,
-			Description: "Take the messages and results out of your inbox that are there. It does not wait.",
+			Description: "Take the messages and results in your inbox without waiting.",
 			Schema:      schema(``, fromField, orderField, lifoField),
 		},
 		{
 			Name: "inbox", Command: "inbox", Call: t.inbox, ReadOnly: true,
-			Description: "Show of whom messages and results lie in your inbox; nothing is taken out.",
+			Description: "List the messages and results in your inbox without taking them.",
 			Schema:      schema(``, allField),
 		},
-		{Name: "list", Description: "All tasks, for the command line.", Private: true, ReadOnly: true, Schema: schema(``, allField), Call: t.list},
-		{Name: "show", Description: "All of a task, for the command line.", Private: true, ReadOnly: true, Schema: schema(`"id"`, idField), Call: t.show},
-		{Name: "cancel", Description: "Cancel a task, for the command line.", Private: true, Schema: schema(`"id"`, idField), Call: t.cancelByID},
+		{
+			Name: "list", Description: "List all tasks, for the command line.", Private: true, ReadOnly: true,
+			Schema: schema(``, allField), Call: t.list,
+		},
+		{
+			Name: "show", Description: "Show a task, for the command line.", Private: true, ReadOnly: true,
+			Schema: schema(`"id"`, idField), Call: t.show,
+		},
+		{
+			Name: "cancel", Description: "Cancel a task, for the command line.", Private: true,
+			Schema: schema(`"id"`, idField), Call: t.cancelByID,
+		},
 	}
 	for i := range all {
 		tool := &all[i]
@@ -95,20 +110,22 @@ func (t *tasks) tools() []sdk.Tool {
 			tool.Idempotent = true
 		}
 		if tool.Name == "receive" || tool.Name == "check" {
-			tool.Say = sayMessages
+			tool.Say = formatMessages
 		}
-		tool.Call = patient(tool.Call)
+		tool.Call = withBackoff(tool.Call)
 	}
 	return all
 }
 
-// patient has a call that lost against another one wait a little, so that many
-// at once do not lose again and again.
-func patient(call func(context.Context, sdk.ToolCall) (sdk.ToolResult, error)) func(context.Context, sdk.ToolCall) (sdk.ToolResult, error) {
+type callFunc = func(context.Context, sdk.ToolCall) (sdk.ToolResult, error)
+
+// withBackoff delays a repeated call by a random time, so that concurrent calls
+// do not conflict again and again.
+func withBackoff(call callFunc) callFunc {
 	return func(ctx context.Context, c sdk.ToolCall) (sdk.ToolResult, error) {
 		if c.Repeat {
 			select {
-			case <-time.After(rand.N(30 * time.Millisecond)): //nolint:gosec // it only keeps callers apart
+			case <-time.After(rand.N(30 * time.Millisecond)): //nolint:gosec // not a secret
 			case <-ctx.Done():
 				return sdk.ToolResult{}, context.Cause(ctx)
 			}

@@ -2,50 +2,50 @@ package tasks
 
 import "slices"
 
-// waiter is a call of receive that waits.
+// waiter is a call that waits in receive.
 type waiter struct {
-	root, id, name string // of who waits
-	owner          string // id of who gave it its task
-	from           string // whom it waits for; empty: whoever it is
-	at             int64  // since when: a number that rises
-	returns        bool   // it has what it waited for, and wants its place
-	vain           bool   // it waits for those who wait for it, and is told so
+	root, id, name string // of the agent
+	owner          string // id of its requester
+	from           string // the sender that it waits for; empty: any
+	seq            int64  // when it began, from nextSeq
+	wantsSlot      bool   // it has its message and needs a slot to continue
+	stuck          bool   // part of a deadlock: it returns without a message
 	changed        chan struct{}
 }
 
-// enter makes a wait known.
-func (t *tasks) enter(me agent, from string) *waiter {
-	w := &waiter{root: me.root, id: me.id, name: me.name, from: from, at: t.number(), changed: make(chan struct{}, 1)}
+// addWaiter adds a waiter.
+func (t *tasks) addWaiter(me agent, from string) *waiter {
+	w := &waiter{root: me.root, id: me.id, name: me.name, from: from, seq: t.nextSeq(), changed: make(chan struct{}, 1)}
 	if me.task != nil {
 		w.owner = me.task.RequesterID
 	}
 	t.mu.Lock()
-	t.waits[me.root] = append(t.waits[me.root], w)
+	t.waiters[me.root] = append(t.waiters[me.root], w)
 	t.mu.Unlock()
-	t.wake(me.root) // whoever waits for this one may do so in vain now
+	t.wake(me.root) // it may complete a deadlock
 	return w
 }
 
-func (t *tasks) leave(w *waiter) {
+func (t *tasks) removeWaiter(w *waiter) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	all := t.waits[w.root]
+	all := t.waiters[w.root]
 	for i := range all {
 		if all[i] == w {
 			all = append(all[:i:i], all[i+1:]...)
 			break
 		}
 	}
-	if t.waits[w.root] = all; len(all) == 0 {
-		delete(t.waits, w.root)
+	if t.waiters[w.root] = all; len(all) == 0 {
+		delete(t.waiters, w.root)
 	}
 }
 
-// wake has all who wait in a tree look again.
+// wake makes all waiters of a tree read the store again.
 func (t *tasks) wake(root string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	for _, w := range t.waits[root] {
+	for _, w := range t.waiters[root] {
 		select {
 		case w.changed <- struct{}{}:
 		default:
@@ -53,38 +53,37 @@ func (t *tasks) wake(root string) {
 	}
 }
 
-func (t *tasks) anyWaits(root string) bool {
+func (t *tasks) hasWaiters(root string) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return len(t.waits[root]) > 0
+	return len(t.waiters[root]) > 0
 }
 
-// waiting is the wait of an agent that goes on only if something comes; nil: there
-// is none.
-func (t *tasks) waiting(root, id string) *waiter {
+// waiterOf returns the waiter of an agent that needs a message to continue, or nil.
+func (t *tasks) waiterOf(root, id string) *waiter {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	for _, w := range t.waits[root] {
-		if w.id == id && !w.returns && !w.vain {
+	for _, w := range t.waiters[root] {
+		if w.id == id && !w.wantsSlot && !w.stuck {
 			return w
 		}
 	}
 	return nil
 }
 
-// waitsAtAll says whether an agent is in a call of receive, whatever it does there.
-func (t *tasks) waitsAtAll(root, id string) bool {
+// inReceive reports whether an agent is in a call of receive.
+func (t *tasks) inReceive(root, id string) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return slices.ContainsFunc(t.waits[root], func(w *waiter) bool { return w.id == id })
+	return slices.ContainsFunc(t.waiters[root], func(w *waiter) bool { return w.id == id })
 }
 
-// inVain has those who wait told that nothing can come, unless something has.
-func (t *tasks) inVain(all []*waiter) {
+// markStuck makes waiters return without a message, unless one has arrived.
+func (t *tasks) markStuck(all []*waiter) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	for _, w := range all {
-		w.vain = true
+		w.stuck = true
 		select {
 		case w.changed <- struct{}{}:
 		default:
@@ -92,27 +91,27 @@ func (t *tasks) inVain(all []*waiter) {
 	}
 }
 
-func (t *tasks) isVain(w *waiter) bool {
+func (t *tasks) isStuck(w *waiter) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return w.vain
+	return w.stuck
 }
 
-// returning is how many of an agent's workers want a place that they have given
-// back: they go before what is queued.
-func (t *tasks) returning(root, owner string) (n int) {
+// slotsWanted returns how many of an agent's workers wait to reacquire a slot:
+// they precede queued tasks.
+func (t *tasks) slotsWanted(root, owner string) (n int) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	for _, w := range t.waits[root] {
-		if w.returns && w.owner == owner {
+	for _, w := range t.waiters[root] {
+		if w.wantsSlot && w.owner == owner {
 			n++
 		}
 	}
 	return n
 }
 
-func (t *tasks) returns(w *waiter, returns bool) {
+func (t *tasks) setWantsSlot(w *waiter, returns bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	w.returns = returns
+	w.wantsSlot = returns
 }

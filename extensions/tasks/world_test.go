@@ -16,18 +16,18 @@ import (
 	"github.com/switchboard-run/switchboard/sdk"
 )
 
-// root is the session of the conversation that is played.
+// root is the session of the conversation.
 const root = "s1"
 
-// world is a kernel in memory: rows with versions, sessions with what waits in
-// them, and what they have said that nobody has handled.
+// world is a kernel in memory: versioned rows, sessions with their inputs, and
+// events that are not handled yet.
 type world struct {
 	t testing.TB
 
 	mu        sync.Mutex
 	kv        map[string]sdk.Value
-	keys      []string        // of kv, in their order
-	atWork    map[string]work // by the row of a queue
+	keys      []string        // of kv, sorted
+	atWork    map[string]work // by key of the queue row
 	version   int64
 	sessions  map[string]*session // by id
 	byKey     map[string]*session
@@ -35,10 +35,10 @@ type world struct {
 	events    []sdk.Event     // not handled yet
 	notified  []string
 	made      []*busv1.SessionEnsure
-	history   map[string]Task // of each task, as it was stored last
+	history   map[string]Task // each task as last stored
 	trips     int             // calls of Get and Page
 	read      int             // rows
-	written   int             // rows, and bytes in them
+	written   int             // rows; bytes counts their size
 	bytes     int
 	conflicts int
 }
@@ -47,25 +47,26 @@ type session struct {
 	id, agent, key string
 	pending        []*busv1.Input
 	running        *busv1.Input
-	busy           bool // a call of its turn runs
+	busy           bool // a tool call is running
 	asleep         context.CancelFunc
-	asked          bool // to be told when it is idle
+	asked          bool // an idle event was requested
 }
 
 func newWorld(t testing.TB) *world {
 	t.Helper()
 	w := &world{
-		t: t, kv: map[string]sdk.Value{}, atWork: map[string]work{}, sessions: map[string]*session{}, byKey: map[string]*session{}, known: map[string]bool{}, history: map[string]Task{},
+		t: t, kv: map[string]sdk.Value{}, atWork: map[string]work{}, sessions: map[string]*session{},
+		byKey: map[string]*session{}, known: map[string]bool{}, history: map[string]Task{},
 	}
 	w.sessions[root] = &session{id: root, agent: "orchestrator", key: "chan"}
 	return w
 }
 
-// extension is a process of the extension.
+// extension starts a process of the extension.
 func (w *world) extension(ctx context.Context) *tasks {
 	t := newTasks()
 	t.config = config{Depth: 3, Concurrency: 2, PerRoot: 20}
-	if err := t.begin(ctx, w); err != nil {
+	if err := t.resume(ctx, w); err != nil {
 		w.t.Error(err)
 	}
 	return t
@@ -86,7 +87,7 @@ func (w *world) Page(_ context.Context, prefix, after string, most int) (page []
 	defer w.mu.Unlock()
 	w.trips++
 	if most <= 0 {
-		most = 10 // so that pages matter
+		most = 10 // forces several pages
 	}
 	if !utf8.ValidString(prefix + after) {
 		return nil, false, fmt.Errorf("%w: the key %q is no UTF-8", contract.ErrInvalid, after)
@@ -156,8 +157,8 @@ func (w *world) apply(effects sdk.Effects, allowed func() error) error {
 	for _, e := range all {
 		w.effect(e)
 	}
-	w.rest()
-	w.places(before)
+	w.notifyIdle()
+	w.checkSlots(before)
 	return nil
 }
 
@@ -199,7 +200,8 @@ func (w *world) effect(e *busv1.Effect) {
 		w.made = append(w.made, k.SessionEnsure)
 		key := k.SessionEnsure.GetAgent() + " " + k.SessionEnsure.GetKey()
 		if w.byKey[key] == nil {
-			s := &session{id: fmt.Sprintf("s%d", len(w.sessions)+1), agent: k.SessionEnsure.GetAgent(), key: k.SessionEnsure.GetKey()}
+			s := &session{id: fmt.Sprintf("s%d", len(w.sessions)+1), agent: k.SessionEnsure.GetAgent(),
+				key: k.SessionEnsure.GetKey()}
 			w.byKey[key], w.sessions[s.id] = s, s
 		}
 	case *busv1.Effect_Input:
@@ -214,16 +216,17 @@ func (w *world) effect(e *busv1.Effect) {
 	case *busv1.Effect_TurnCancel:
 		s := w.lookUp(k.TurnCancel.GetSession(), k.TurnCancel.GetAgent(), k.TurnCancel.GetKey())
 		if s == nil {
-			return // it had its last word
+			return // it has ended
 		}
-		w.says(s, contract.OutcomeCancelled, k.TurnCancel.GetReason())
+		w.endTurn(s, contract.OutcomeCancelled, k.TurnCancel.GetReason())
 		for range s.pending {
 			w.say(s, contract.OutcomeCancelled, "")
 		}
 		s.pending = nil
 	case *busv1.Effect_Withdraw:
 		for _, s := range w.sessions {
-			s.pending = slices.DeleteFunc(s.pending, func(in *busv1.Input) bool { return in.GetDedupeKey() == k.Withdraw.GetDedupeKey() })
+			s.pending = slices.DeleteFunc(s.pending,
+				func(in *busv1.Input) bool { return in.GetDedupeKey() == k.Withdraw.GetDedupeKey() })
 		}
 	default:
 		w.t.Errorf("an effect %T", k)
@@ -246,8 +249,8 @@ func (w *world) named(id, agent, key string) *session {
 	return s
 }
 
-// rest tells of the sessions that have nothing to do, if somebody has asked.
-func (w *world) rest() {
+// notifyIdle publishes the requested idle events.
+func (w *world) notifyIdle() {
 	for _, s := range w.sessions {
 		waits := slices.ContainsFunc(s.pending, func(in *busv1.Input) bool { return in.GetKind() != contract.InputRecord })
 		if s.asked && s.running == nil && !s.busy && !waits {
@@ -267,7 +270,7 @@ func (w *world) remove(s *session) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	ran := s.running != nil
-	w.says(s, contract.OutcomeCancelled, "")
+	w.endTurn(s, contract.OutcomeCancelled, "")
 	for range s.pending {
 		w.say(s, contract.OutcomeCancelled, "")
 	}
@@ -281,13 +284,13 @@ func (w *world) remove(s *session) {
 	delete(w.byKey, s.agent+" "+s.key)
 }
 
-// says ends the running turn of a session, if there is one.
-func (w *world) says(s *session, outcome, text string) {
+// endTurn ends the running turn of a session, if there is one.
+func (w *world) endTurn(s *session, outcome, text string) {
 	if s.running == nil {
 		return
 	}
 	s.running, s.busy = nil, false
-	defer w.rest()
+	defer w.notifyIdle()
 	if s.asleep != nil {
 		s.asleep()
 	}
@@ -306,22 +309,23 @@ func (w *world) say(s *session, outcome, text string) {
 	w.events = append(w.events, sdk.Event{Topic: contract.TopicAgentOutput, Payload: payload})
 }
 
-// check says whether a row may follow another one.
+// check checks that a row may replace another.
 func (w *world) check(key string, after []byte) {
 	if strings.HasPrefix(key, taskPrefix) {
 		var task Task
 		_ = json.Unmarshal(after, &task)
-		if old, known := w.history[task.ID]; known && old.State == Finished && (task.State != Finished || task.Outcome != old.Outcome) {
+		if old, known := w.history[task.ID]; known && old.State == Finished &&
+			(task.State != Finished || task.Outcome != old.Outcome) {
 			w.t.Errorf("%s was finished (%s) and is %s (%s)", task.Name, old.Outcome, task.State, task.Outcome)
 		}
 		w.history[task.ID] = task
 	}
 }
 
-// work is what the tasks of an agent do.
-type work struct{ working, placed int }
+// work counts the tasks of an agent.
+type work struct{ running, slots int }
 
-// count counts a stored task among those at work, or takes it out.
+// count adds a stored task to the running ones, or removes it.
 func (w *world) count(key string, by int) {
 	row, there := w.kv[key]
 	var task Task
@@ -331,17 +335,17 @@ func (w *world) count(key string, by int) {
 	of := queueKey(task.Root, task.RequesterID)
 	now := w.atWork[of]
 	if !task.Waiting {
-		now.working += by
+		now.running += by
 	}
-	if task.Placed {
-		now.placed += by
+	if task.HasSlot {
+		now.slots += by
 	}
 	w.atWork[of] = now
 }
 
-// places says whether more are at work than may be, and whether the places are
+// checkSlots checks that no more tasks run than allowed, and that slots are
 // counted right.
-func (w *world) places(before map[string]work) {
+func (w *world) checkSlots(before map[string]work) {
 	for key, now := range w.atWork {
 		var q queue
 		row, there := w.kv[key]
@@ -349,16 +353,16 @@ func (w *world) places(before map[string]work) {
 			continue // its agent has ended
 		}
 		_ = json.Unmarshal(row.Value, &q)
-		if q.Limit > 0 && now.working > q.Limit && now.working > before[key].working {
-			w.t.Errorf("%s: %d are at work, at most %d may", key, now.working, q.Limit)
+		if q.Limit > 0 && now.running > q.Limit && now.running > before[key].running {
+			w.t.Errorf("%s: %d are at work, at most %d may", key, now.running, q.Limit)
 		}
-		if q.Placed != now.placed {
-			w.t.Errorf("%s: %d places are counted and %d taken", key, q.Placed, now.placed)
+		if q.Used != now.slots {
+			w.t.Errorf("%s: %d places are counted and %d taken", key, q.Used, now.slots)
 		}
 	}
 }
 
-// stored is a row.
+// stored returns a row.
 func stored[T any](w *world, key string) (v T) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -22,20 +22,20 @@ import (
 
 const (
 	callTimeout = 30 * time.Second
-	// pollGrace is what a poll may take longer than Telegram was asked to hold it.
+	// pollGrace is added to the requested poll time for the timeout.
 	pollGrace = 10 * time.Second
-	// idleTimeout closes connections before the server does: a request that is
-	// written into a closing connection has an unknown outcome.
+	// idleTimeout closes connections before the server does: a request on a
+	// connection that is being closed has an unknown outcome.
 	idleTimeout  = 45 * time.Second
 	maxIdleConns = 256
 	maxAnswer    = 16 << 20
 )
 
-var tokenShape = regexp.MustCompile(`^[0-9]+:[A-Za-z0-9_-]+$`)
+var tokenPattern = regexp.MustCompile(`^[0-9]+:[A-Za-z0-9_-]+$`)
 
-// api is the connection to the Bot API. The library makes the calls; api is its
-// HTTP client, which tells what was sent when a call fails, and polls itself,
-// since the library confirms updates before anyone has stored them.
+// api is the connection to the Bot API. The library makes the calls; api is its HTTP
+// client, which reports whether a failed call was sent. api polls itself, because the
+// library confirms updates before they are stored.
 type api struct {
 	bot       *bot.Bot
 	url       string
@@ -65,7 +65,7 @@ func newAPI(base, token string, log hclog.Logger) (*api, error) {
 		bot.WithErrorsHandler(func(err error) { log.Debug("Telegram client", "error", a.redact(err)) }),
 	)
 	if err != nil {
-		return nil, fmt.Errorf("make a Telegram client: %s", a.redact(err))
+		return nil, fmt.Errorf("create Telegram client: %s", a.redact(err))
 	}
 	a.bot = b
 	return a, nil
@@ -73,36 +73,36 @@ func newAPI(base, token string, log hclog.Logger) (*api, error) {
 
 func (a *api) close() { a.transport.CloseIdleConnections() }
 
-// redact is the text of an error without the token.
+// redact returns the text of an error without the token.
 func (a *api) redact(err error) string {
 	text := strings.ReplaceAll(err.Error(), a.token, "<token>")
 	return strings.ReplaceAll(text, url.PathEscape(a.token), "<token>")
 }
 
-// callError is a call that the Bot API did not answer.
+// callError is the error of a call that the Bot API did not answer.
 type callError struct {
-	status int  // of an answer that came from something in front of the Bot API
+	status int  // of an answer from a proxy in front of the Bot API
 	sent   bool // Telegram may have processed the request
 	err    error
 }
 
 func (e *callError) Error() string {
 	if e.status != 0 {
-		return fmt.Sprintf("the server answers with status %d %s", e.status, http.StatusText(e.status))
+		return fmt.Sprintf("the server answered with status %d %s", e.status, http.StatusText(e.status))
 	}
 	return e.err.Error()
 }
 
 func (e *callError) Unwrap() error { return e.err }
 
-// Do sends one request with its whole body and returns the answer with its
-// whole body. Its errors are of type *callError and do not contain the URL.
+// Do sends a request and reads the whole response. Its errors are of type *callError
+// and do not contain the URL.
 func (a *api) Do(req *http.Request) (*http.Response, error) {
 	if req.Body != nil && req.GetBody == nil {
 		body, err := io.ReadAll(req.Body)
 		_ = req.Body.Close()
 		if err != nil {
-			return nil, &callError{err: fmt.Errorf("encode the request: %w", err)}
+			return nil, &callError{err: fmt.Errorf("encode request: %w", err)}
 		}
 		req.ContentLength = int64(len(body))
 		req.GetBody = func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(body)), nil }
@@ -110,7 +110,7 @@ func (a *api) Do(req *http.Request) (*http.Response, error) {
 	}
 	var sent atomic.Bool
 	trace := &httptrace.ClientTrace{
-		GetConn:      func(string) { sent.Store(false) }, // again, if a kept connection turned out to be dead
+		GetConn:      func(string) { sent.Store(false) }, // called again after a dead idle connection
 		WroteHeaders: func() { sent.Store(true) },
 	}
 	resp, err := a.transport.RoundTrip(req.WithContext(httptrace.WithClientTrace(req.Context(), trace)))
@@ -120,7 +120,7 @@ func (a *api) Do(req *http.Request) (*http.Response, error) {
 	answer, err := io.ReadAll(io.LimitReader(resp.Body, maxAnswer))
 	_ = resp.Body.Close()
 	if err != nil {
-		return nil, &callError{sent: true, err: fmt.Errorf("read the answer: %w", err)}
+		return nil, &callError{sent: true, err: fmt.Errorf("read response: %w", err)}
 	}
 	if resp.StatusCode >= http.StatusInternalServerError || !bytes.HasPrefix(bytes.TrimSpace(answer), []byte("{")) {
 		return nil, &callError{status: resp.StatusCode, sent: resp.StatusCode == http.StatusGatewayTimeout}
@@ -142,7 +142,9 @@ var allowedUpdates = []string{"message", "edited_message"}
 func (a *api) getUpdates(ctx context.Context, offset int64, wait time.Duration) ([]json.RawMessage, error) {
 	ctx, cancel := context.WithTimeout(ctx, wait+pollGrace)
 	defer cancel()
-	body, err := json.Marshal(pollRequest{Offset: offset, Limit: 100, Timeout: int(wait / time.Second), Allowed: allowedUpdates})
+	body, err := json.Marshal(pollRequest{
+		Offset: offset, Limit: pollLimit, Timeout: int(wait / time.Second), Allowed: allowedUpdates,
+	})
 	if err != nil {
 		return nil, err
 	}
@@ -166,7 +168,7 @@ func (a *api) getUpdates(ctx context.Context, offset int64, wait time.Duration) 
 		} `json:"parameters"`
 	}
 	if err := json.NewDecoder(resp.Body).Decode(&answer); err != nil {
-		return nil, &callError{sent: true, err: fmt.Errorf("decode the answer of getUpdates: %w", err)}
+		return nil, &callError{sent: true, err: fmt.Errorf("decode response of getUpdates: %w", err)}
 	}
 	if answer.OK {
 		return answer.Result, nil
@@ -185,7 +187,7 @@ func (a *api) getUpdates(ctx context.Context, offset int64, wait time.Duration) 
 	return nil, fmt.Errorf("%w, %s", bot.ErrorBadRequest, answer.Description)
 }
 
-// getMe is the bot as Telegram knows it.
+// getMe returns the bot's user.
 func (a *api) getMe(ctx context.Context) (*models.User, error) {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()

@@ -2,32 +2,31 @@ package telegramchannel
 
 import "time"
 
-// budget is a number of requests that leaks out at a steady rate. A request that
-// is under way counts in full, and begins to leak out only when it has ended: so
-// whenever in between it arrives, Telegram never sees more than the budget.
+// budget is a leaky bucket of requests. A running request counts in full and starts
+// to leak only when it ends, so Telegram never sees more than the budget, whenever
+// the request arrives in between.
 type budget struct {
-	every time.Duration // in which one request leaks out
-	burst int
-	under int       // requests under way
-	dry   time.Time // when those that have ended have leaked out
+	every   time.Duration // time for one request to leak
+	burst   int
+	running int       // running requests
+	emptyAt time.Time // when all ended requests have leaked
 }
 
-// wait is how long it takes, at the least, until n more requests fit in, and
-// spare beside them.
+// wait returns the least time until n more requests, and spare others, fit.
 func (b *budget) wait(now time.Time, n, spare int) time.Duration {
-	used := time.Duration(b.under)*b.every + max(0, b.dry.Sub(now))
+	used := time.Duration(b.running)*b.every + max(0, b.emptyAt.Sub(now))
 	return max(0, used-time.Duration(b.burst-spare-n)*b.every)
 }
 
-func (b *budget) begin() { b.under++ }
+func (b *budget) begin() { b.running++ }
 
 func (b *budget) end(now time.Time) {
-	b.under--
-	if b.dry.Before(now) {
-		b.dry = now
+	b.running--
+	if b.emptyAt.Before(now) {
+		b.emptyAt = now
 	}
-	b.dry = b.dry.Add(b.every)
+	b.emptyAt = b.emptyAt.Add(b.every)
 }
 
-// idle reports whether nothing of the budget is used.
-func (b *budget) idle(now time.Time) bool { return b.under == 0 && !b.dry.After(now) }
+// idle reports whether the budget is unused.
+func (b *budget) idle(now time.Time) bool { return b.running == 0 && !b.emptyAt.After(now) }

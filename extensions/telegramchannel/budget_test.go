@@ -1,9 +1,10 @@
 package telegramchannel
 
 import (
-	"math/rand/v2"
 	"testing"
 	"time"
+
+	"github.com/switchboard-run/switchboard/internal/seed"
 )
 
 // Whenever requests arrive between their begin and their end, never more arrive
@@ -11,10 +12,9 @@ import (
 // plus what leaks out within any time.
 func TestABudgetHoldsWhereTheRequestsArrive(t *testing.T) {
 	t.Parallel()
-	seed := rand.Uint64()
-	t.Logf("seed %d", seed)
-	random := rand.New(rand.NewPCG(seed, 0))
-	for _, b := range []budget{{every: time.Second, burst: 3}, {every: 4 * time.Second, burst: 5}, {every: time.Second / 30, burst: 30}} {
+	random := seed.Rand(t)
+	for _, b := range []budget{{every: time.Second, burst: 3}, {every: 4 * time.Second, burst: 5},
+		{every: time.Second / 30, burst: 30}} {
 		now := time.Unix(0, 0)
 		window := 20 * b.every // in which no more than burst + 20 may arrive
 		var full time.Time     // when the bucket of arrivals is empty

@@ -13,84 +13,83 @@ import (
 	"github.com/switchboard-run/switchboard/sdk"
 )
 
-// cursor is the stored position: the id of the next update, and when it was set.
+// cursor is the stored position: the id of the next update, and the time it was set.
 type cursor struct {
 	Next int64 `json:"next"`
 	At   int64 `json:"at"` // Unix seconds
-	// Held are messages in front of it that are not reported yet.
-	Held []report `json:"held,omitempty"`
+	// Held are earlier messages that are not published yet.
+	Held []pendingMessage `json:"held,omitempty"`
 }
 
-// report is a message as it is reported, with its dedupe key.
-type report struct {
+// pendingMessage is a message to publish, with its dedupe key.
+type pendingMessage struct {
 	Dedupe  string               `json:"dedupe"`
 	Message contract.UserMessage `json:"message"`
 }
 
-func (r report) effect() sdk.Effect {
+func (r pendingMessage) effect() sdk.Effect {
 	return sdk.Publish(contract.TopicUserMessage, r.Message, sdk.Dedupe(r.Dedupe))
 }
 
-func effectsOf(reports []report) (effects sdk.Effects) {
+func effectsOf(reports []pendingMessage) (effects sdk.Effects) {
 	for _, r := range reports {
 		effects = append(effects, r.effect())
 	}
 	return effects
 }
 
-// After an outage Telegram gives what waits in several answers, and each chat is
-// to get one reply. So what is old enough is held, in the store, until the last
-// answer has come: it has to be stored before the next one is asked for, for
-// asking confirms it.
+// After an outage Telegram returns the waiting messages in several polls, and each
+// chat should get one reply. So old messages are held until the last poll. They are
+// held in the store, because the next poll confirms them.
 const (
-	outage   = time.Hour // the age from which on agents answer messages together
-	mostHeld = 1000      // messages
-	heldText = 256 << 10 // bytes of their texts
-	fullPoll = 100       // updates: there may be more
+	holdAge      = time.Hour // age from which agents answer messages together
+	maxHeld      = 1000      // messages
+	maxHeldBytes = 256 << 10 // bytes of their texts
+	pollLimit    = 100       // updates: there may be more
 )
 
 // holds reports whether a batch is to be held.
-func (c cursor) holds(batch []arrival, now time.Time) bool {
-	if len(batch) < fullPoll {
+func (c cursor) shouldHold(batch []update, now time.Time) bool {
+	if len(batch) < pollLimit {
 		return false
 	}
 	all := slices.Clone(c.Held)
 	for _, one := range batch {
 		all = append(all, one.reports...)
 	}
-	if len(all) == 0 || len(all) > mostHeld {
+	if len(all) == 0 || len(all) > maxHeld {
 		return false
 	}
 	size := 0
 	for _, r := range all {
 		size += len(r.Message.Text)
 	}
-	return size <= heldText && now.Sub(time.Unix(all[0].Message.SentAt, 0)) > outage
+	return size <= maxHeldBytes && now.Sub(time.Unix(all[0].Message.SentAt, 0)) > holdAge
 }
 
-// fresh is how old a cursor may be to be used. After a week without updates
-// Telegram numbers them anew, perhaps lower: an old cursor would confirm what
-// nobody has seen. Without one Telegram gives what is not confirmed yet.
-const fresh = 6 * 24 * time.Hour
+// maxCursorAge is how long a cursor is valid. After a week without updates Telegram
+// restarts their numbers, possibly lower, so an old cursor would confirm unread
+// updates. Without a cursor Telegram returns all unconfirmed updates.
+const maxCursorAge = 6 * 24 * time.Hour
 
-// offset is what to ask Telegram for; it confirms all updates below it.
+// offset returns the offset of the next poll, which confirms all updates below it.
 func (c cursor) offset(now time.Time) int64 {
-	if now.Sub(time.Unix(c.At, 0)) > fresh {
+	if now.Sub(time.Unix(c.At, 0)) > maxCursorAge {
 		return 0
 	}
 	return c.Next
 }
 
-// after is the cursor behind an update that came when offset was asked for.
-func (c cursor) after(offset, update int64, now time.Time) cursor {
-	next := update + 1
-	if offset != 0 { // numbered as before: a straggler does not move it back
+// after returns the cursor after an update of a poll with offset.
+func (c cursor) after(offset, id int64, now time.Time) cursor {
+	next := id + 1
+	if offset != 0 { // same numbering: a late update does not move it back
 		next = max(next, c.Next)
 	}
 	return cursor{Next: next, At: now.Unix(), Held: c.Held}
 }
 
-// load reads the cursor; false means that ctx has ended.
+// load reads the cursor, with retries; false: ctx has ended.
 func (p *poller) load(ctx context.Context) bool {
 	for n := 1; ; n++ {
 		err := p.read(ctx)
@@ -100,7 +99,7 @@ func (p *poller) load(ctx context.Context) bool {
 		if ctx.Err() != nil {
 			return false
 		}
-		p.kernel.SetReadiness(sdk.Offline, "the position in the bot's messages cannot be read: "+err.Error())
+		p.kernel.SetReadiness(sdk.Offline, "read the position in the bot's messages: "+err.Error())
 		if !pause(ctx, backoff(n)) {
 			return false
 		}
@@ -117,64 +116,64 @@ func (p *poller) read(ctx context.Context) error {
 		return nil
 	}
 	if err := v.Decode(&p.cursor); err != nil {
-		p.log.Error("the stored cursor cannot be read, starting without", "error", err)
+		p.log.Error("decode the stored cursor; starting without it", "error", err)
 	}
 	return nil
 }
 
-// arrival is one update as far as the channel cares.
-type arrival struct {
+// update is a parsed update.
+type update struct {
 	id      int64
-	reports []report // at most one; none: nothing to report
+	reports []pendingMessage // at most one; none: nothing to publish
 }
 
-// decode reads an update; one that does not decode is skipped, loudly.
-func (p *poller) decode(raw json.RawMessage) arrival {
+// decode parses an update; an invalid one is logged and skipped.
+func (p *poller) decode(raw json.RawMessage) update {
 	var u models.Update
 	if err := json.Unmarshal(raw, &u); err != nil {
 		var head struct {
 			ID int64 `json:"update_id"`
 		}
 		_ = json.Unmarshal(raw, &head)
-		p.log.Error("an update cannot be read and is skipped", "update", head.ID, "error", err)
-		return arrival{id: head.ID}
+		p.log.Error("decode an update; skipping it", "update", head.ID, "error", err)
+		return update{id: head.ID}
 	}
-	m, dedupe, ok := interpret(&u, p.me)
+	m, dedupe, ok := parseUpdate(&u, p.me)
 	if !ok {
-		return arrival{id: u.ID}
+		return update{id: u.ID}
 	}
-	return arrival{id: u.ID, reports: []report{{Dedupe: dedupe, Message: m}}}
+	return update{id: u.ID, reports: []pendingMessage{{Dedupe: dedupe, Message: m}}}
 }
 
-// accept stores updates together with the cursor behind them. It returns once
-// that is done, or when ctx has ended: then Telegram gives them again.
+// accept stores updates with the cursor after them. It returns when they are stored,
+// or when ctx has ended: then Telegram returns them again.
 func (p *poller) accept(ctx context.Context, updates []json.RawMessage, offset int64) {
-	batch := make([]arrival, 0, len(updates))
+	batch := make([]update, 0, len(updates))
 	for _, raw := range updates {
 		batch = append(batch, p.decode(raw))
 	}
 	err := contract.ErrTooLarge
-	if p.cursor.holds(batch, time.Now()) {
+	if p.cursor.shouldHold(batch, time.Now()) {
 		err = p.store(ctx, batch, offset, true)
 	}
-	if hopeless(err) {
+	if isPermanent(err) {
 		err = p.store(ctx, batch, offset, false)
 	}
-	if !hopeless(err) {
+	if !isPermanent(err) {
 		return
 	}
-	// Something cannot be stored, ever: find it, and keep the rest.
+	// One update can never be stored: store the others one by one.
 	p.release(ctx)
 	for _, one := range batch {
-		if err := p.store(ctx, []arrival{one}, offset, false); hopeless(err) {
-			p.log.Error("a message cannot be stored and is skipped", "update", one.id, "error", err)
-			_ = p.store(ctx, []arrival{{id: one.id}}, offset, false)
+		if err := p.store(ctx, []update{one}, offset, false); isPermanent(err) {
+			p.log.Error("store a message; skipping it", "update", one.id, "error", err)
+			_ = p.store(ctx, []update{{id: one.id}}, offset, false)
 		}
 	}
 }
 
-// release reports what is held: all of it at once, or, if that cannot be stored,
-// one after the other.
+// release publishes the held messages: all at once, or one by one if that fails
+// permanently.
 func (p *poller) release(ctx context.Context) {
 	if len(p.cursor.Held) == 0 {
 		return
@@ -189,27 +188,27 @@ func (p *poller) release(ctx context.Context) {
 			return effectsOf(p.cursor.Held[:n]), next
 		})
 	}
-	if err := first(mostHeld, false); !hopeless(err) {
+	if err := first(maxHeld, false); !isPermanent(err) {
 		return
 	}
 	for len(p.cursor.Held) > 0 && ctx.Err() == nil {
-		if err := first(1, false); hopeless(err) {
-			p.log.Error("a message cannot be stored and is skipped", "message", p.cursor.Held[0].Dedupe, "error", err)
+		if err := first(1, false); isPermanent(err) {
+			p.log.Error("store a message; skipping it", "message", p.cursor.Held[0].Dedupe, "error", err)
 			_ = first(1, true)
 		}
 	}
 }
 
-// hopeless reports whether storing the same again must fail again.
-func hopeless(err error) bool {
+// isPermanent reports whether a retry would fail again.
+func isPermanent(err error) bool {
 	return errors.Is(err, contract.ErrInvalid) || errors.Is(err, contract.ErrTooLarge)
 }
 
-// store commits a batch with the cursor behind it: held, or reported behind all
-// that is held. It returns when that is done, hopeless, or ctx has ended.
-func (p *poller) store(ctx context.Context, batch []arrival, offset int64, hold bool) error {
+// store commits a batch with the cursor after it: held, or published after all held
+// messages. It retries until it succeeds, fails permanently, or ctx has ended.
+func (p *poller) store(ctx context.Context, batch []update, offset int64, hold bool) error {
 	newest := batch[0].id
-	var reports []report
+	var reports []pendingMessage
 	for _, one := range batch {
 		newest, reports = max(newest, one.id), append(reports, one.reports...)
 	}
@@ -224,8 +223,8 @@ func (p *poller) store(ctx context.Context, batch []arrival, offset int64, hold 
 	})
 }
 
-// commit stores effects together with the cursor; both are made anew if somebody
-// else has changed it.
+// commit commits effects with the cursor. After a conflict it reads the cursor and
+// calls change again.
 func (p *poller) commit(ctx context.Context, change func() (sdk.Effects, cursor)) error {
 	for n := 1; ; n++ {
 		effects, next := change()
@@ -237,7 +236,7 @@ func (p *poller) commit(ctx context.Context, change func() (sdk.Effects, cursor)
 			}
 			p.cursor, p.version = next, results[len(results)-1].GetVersion()
 			return nil
-		case ctx.Err() != nil || hopeless(err):
+		case ctx.Err() != nil || isPermanent(err):
 			return err
 		case errors.Is(err, contract.ErrConflict):
 			if p.load(ctx) {
@@ -245,8 +244,8 @@ func (p *poller) commit(ctx context.Context, change func() (sdk.Effects, cursor)
 			}
 			return err
 		}
-		p.log.Warn("messages cannot be stored; Telegram keeps them until they are", "error", err)
-		p.kernel.SetReadiness(sdk.Degraded, "messages cannot be stored, and wait at Telegram: "+err.Error())
+		p.log.Warn("store messages; Telegram keeps them until they are stored", "error", err)
+		p.kernel.SetReadiness(sdk.Degraded, "new messages cannot be stored and wait at Telegram: "+err.Error())
 		if !pause(ctx, backoff(n)) {
 			return err
 		}

@@ -2,6 +2,7 @@ package telegramchannel
 
 import (
 	"context"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -14,64 +15,63 @@ import (
 )
 
 const (
-	// draftDelay is how long a turn has to run before its text is shown: what is
-	// there at once needs no draft.
+	// draftDelay is how long a turn must run before its draft is shown: a quick answer
+	// needs none.
 	draftDelay = time.Second
-	// draftLength is how much text a draft begins with, in characters.
-	draftLength = 40
-	// draftRoom is how much of a long text a draft shows, in UTF-16 units: about
-	// what the first part of the final text will have.
-	draftRoom = 3800
-	// draftMark ends a text that is still being written.
+	// minDraft is the least text of a draft, in characters.
+	minDraft = 40
+	// maxDraft is the most text of a draft, in UTF-16 units: about the length of the
+	// first part of the final text.
+	maxDraft = 3800
+	// draftMark ends an unfinished text.
 	draftMark = " ▍"
-	// draftCall bounds one request; a final text may have to wait for it.
-	draftCall = 10 * time.Second
-	// draftPause is how long to wait after a request that failed.
-	draftPause = 3 * time.Second
-	// manyEnded is how many drafts whose turns have ended are remembered.
-	manyEnded = 1024
+	// draftTimeout bounds one request, which a final text may wait for.
+	draftTimeout = 10 * time.Second
+	// draftRetry is the pause after a failed request.
+	draftRetry = 3 * time.Second
+	// maxEnded bounds the ended drafts that are remembered.
+	maxEnded = 1024
 )
 
 // drafter shows drafts: one message for each turn, edited as its text grows.
 //
-// A draft has one request under way at most, always for its newest text, and
-// only when the pacer has something to spare; what comes too often is not shown.
-// The message of a draft is in the store before it is edited for the first time
-// and until the final text has been acknowledged, so whoever has that text knows
-// which message it belongs into, whatever was killed meanwhile.
+// A draft has at most one running request, for its newest text, and only if the pacer
+// has spare budget; updates in between are skipped. The message id of a draft is
+// stored before its first edit and until the final text was acknowledged, so the final
+// text finds its message even after a crash.
 type drafter struct {
 	*activation
 	ctx   context.Context
 	store *draftStore
 
-	mu    sync.Mutex
-	byID  map[string]*draft
-	ended []string // ids of settled ones, oldest first
-	over  bool
-	calls sync.WaitGroup
+	mu      sync.Mutex
+	byID    map[string]*draft
+	ended   []string // ids of delivered ones, oldest first
+	stopped bool
+	calls   sync.WaitGroup
 }
 
 // draft is the text of one turn.
 type draft struct {
 	id      string
-	to      place
+	to      target
 	replyTo int
 	began   time.Time
 
-	text  string // the newest
-	shown string // what the message says
-	stale bool   // what the message says is not known
+	text         string // the newest text
+	shown        string // text of the message
+	unknownState bool   // the text of the message is unknown
 
-	message  int           // 0: none
-	plain    bool          // Telegram refuses it formatted
-	mute     bool          // nothing more is shown
-	final    bool          // its turn has ended
-	settled  bool          // and the final text was delivered
-	underway chan struct{} // closed when the request under way has ended; nil: none
-	timer    *time.Timer   // looks again
+	message int           // 0: none
+	plain   bool          // Telegram refused its formatting
+	muted   bool          // not updated anymore
+	final   bool          // its turn has ended
+	settled bool          // the final text was delivered
+	request chan struct{} // closed at the end of the running request; nil: none
+	timer   *time.Timer   // calls refresh
 }
 
-// newDrafter knows the drafts that an earlier process has left.
+// newDrafter returns a drafter with the drafts of an earlier process.
 func newDrafter(ctx context.Context, a *activation, token string) (*drafter, error) {
 	d := &drafter{activation: a, ctx: ctx, store: newDraftStore(a.kernel, token), byID: map[string]*draft{}}
 	records, err := d.store.load(ctx)
@@ -80,95 +80,96 @@ func newDrafter(ctx context.Context, a *activation, token string) (*drafter, err
 	}
 	for id, r := range records {
 		d.byID[id] = &draft{
-			id: id, to: place{chat: r.Chat, topic: r.Topic}, began: time.Unix(r.At, 0), message: r.Message, stale: true,
+			id: id, to: target{chat: r.Chat, topic: r.Topic}, began: time.Unix(r.At, 0), message: r.Message, unknownState: true,
 		}
 	}
 	return d, nil
 }
 
-// update takes the newest text of a draft, and says whether its turn is still
-// running. It never waits.
-func (d *drafter) update(u sdk.Draft, to place) bool {
+// update takes the newest text of a draft, and reports whether its turn is still
+// running. It never blocks.
+func (d *drafter) update(u sdk.Draft, to target) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	f := d.byID[u.ID]
 	switch {
-	case d.over || f != nil && f.final:
+	case d.stopped || f != nil && f.final:
 		return false
 	case u.ID == "" || u.Done && f == nil:
 		return !u.Done
 	case f == nil:
-		f = &draft{id: u.ID, to: to, replyTo: messageID(u.ReplyTo), began: time.Now()}
+		f = &draft{id: u.ID, to: to, replyTo: parseMessageID(u.ReplyTo), began: time.Now()}
 		d.byID[u.ID] = f
 	}
 	if u.Done {
-		f.halt()
+		f.stopTimer()
 		return false
 	}
 	f.text = u.Text
-	d.look(f)
+	d.refresh(f)
 	return true
 }
 
-// look shows the newest text if there is need and room for it; if there is need
-// only, it looks again later. mu is held.
-func (d *drafter) look(f *draft) {
+// refresh shows the newest text if it has changed and the pacer has budget; without
+// budget it runs again later. mu is held.
+func (d *drafter) refresh(f *draft) {
 	text := strings.TrimSpace(f.text)
-	if d.over || f.final || f.mute || f.underway != nil || f.timer != nil || text == "" || text == f.shown && !f.stale {
+	if d.stopped || f.final || f.muted || f.request != nil || f.timer != nil || text == "" ||
+		text == f.shown && !f.unknownState {
 		return
 	}
 	if f.message == 0 {
-		if len([]rune(text)) < draftLength {
+		if len([]rune(text)) < minDraft {
 			return
 		}
 		if early := draftDelay - time.Since(f.began); early > 0 {
-			d.lookIn(f, early)
+			d.refreshAfter(f, early)
 			return
 		}
 	}
-	leave, wait := d.pace.spare(f.to.chat)
+	leave, wait := d.pace.tryEnter(f.to.chat)
 	if leave == nil {
-		d.lookIn(f, wait)
+		d.refreshAfter(f, wait)
 		return
 	}
-	f.underway = make(chan struct{})
+	f.request = make(chan struct{})
 	d.calls.Go(func() {
 		d.show(f, text)
 		leave()
 		d.mu.Lock()
 		defer d.mu.Unlock()
-		close(f.underway)
-		f.underway = nil
-		d.look(f)
+		close(f.request)
+		f.request = nil
+		d.refresh(f)
 	})
 }
 
-// lookIn looks again after a time; mu is held.
-func (d *drafter) lookIn(f *draft, after time.Duration) {
+// refreshAfter calls refresh after a time; mu is held.
+func (d *drafter) refreshAfter(f *draft, after time.Duration) {
 	f.timer = time.AfterFunc(after, func() {
 		d.mu.Lock()
 		defer d.mu.Unlock()
 		if f.timer != nil {
 			f.timer = nil
-			d.look(f)
+			d.refresh(f)
 		}
 	})
 }
 
-func (f *draft) halt() {
+func (f *draft) stopTimer() {
 	if f.timer != nil {
 		f.timer.Stop()
 		f.timer = nil
 	}
 }
 
-// show makes the message of a draft say the text.
+// show sends or edits the message of a draft.
 func (d *drafter) show(f *draft, text string) {
 	d.mu.Lock()
 	message, plain := f.message, f.plain
 	d.mu.Unlock()
 	said, entities := preview(text, plain)
-	ctx, cancel := context.WithTimeout(d.ctx, draftCall)
+	ctx, cancel := context.WithTimeout(d.ctx, draftTimeout)
 	defer cancel()
 	var err error
 	if message == 0 {
@@ -179,66 +180,67 @@ func (d *drafter) show(f *draft, text string) {
 			message = sent.ID
 			d.record(f, message)
 		}
-	} else if err = d.edit(ctx, f.to.chat, message, said, entities); unchanged(err) {
+	} else if err = d.edit(ctx, f.to.chat, message, said, entities); isUnchanged(err) {
 		err = nil
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if err == nil {
-		f.message, f.shown, f.stale = message, text, false
-		d.typing.rest(f.to)
+		f.message, f.shown, f.unknownState = message, text, false
+		d.typing.postpone(f.to)
 		return
 	}
-	d.failed(f, err, entities != nil)
+	d.requestFailed(f, err, entities != nil)
 }
 
-// record stores the message of a draft, and once a day forgets what is too old.
+// record stores the message of a draft, and once a day deletes old drafts.
 func (d *drafter) record(f *draft, message int) {
 	now := time.Now()
-	if err := d.store.put(d.ctx, f.id, record{Chat: f.to.chat, Topic: f.to.topic, Message: message, At: now.Unix()}); err != nil {
-		d.log.Warn("the message of a draft could not be stored: it is left behind if this process ends now", "draft", f.id, "error", err)
+	if err := d.store.save(d.ctx, f.id,
+		draftRecord{Chat: f.to.chat, Topic: f.to.topic, Message: message, At: now.Unix()}); err != nil {
+		d.log.Warn("store the message of a draft; it may be left over after a crash", "draft", f.id, "error", err)
 	}
-	if !d.store.due(now) {
+	if !d.store.pruneDue(now) {
 		return
 	}
 	if _, err := d.store.load(d.ctx); err != nil {
-		d.log.Warn("old drafts are not forgotten", "error", err)
+		d.log.Warn("delete old drafts", "error", err)
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	for id, old := range d.byID {
-		if now.Sub(old.began) > draftAge && old.underway == nil {
-			old.halt()
+		if now.Sub(old.began) > maxDraftAge && old.request == nil {
+			old.stopTimer()
 			delete(d.byID, id)
 		}
 	}
 }
 
-// failed decides what becomes of a draft whose request failed; mu is held.
-func (d *drafter) failed(f *draft, err error, formatted bool) {
+// requestFailed handles a failed request of a draft; mu is held.
+func (d *drafter) requestFailed(f *draft, err error, formatted bool) {
 	kind, after := classify(err)
-	f.stale = f.message != 0
+	f.unknownState = f.message != 0
 	switch {
-	case kind == malformed && formatted && !aboutChat(err) && !lost(err):
+	case kind == malformed && formatted && !isAboutChat(err) && !isLost(err):
 		f.plain = true
 		return
 	case kind == limited:
-		d.pace.close(f.to.chat, after)
+		d.pace.block(f.to.chat, after)
 	case kind == serverError, kind == unreachable, kind == unknown && f.message != 0:
-		d.lookIn(f, draftPause)
+		d.refreshAfter(f, draftRetry)
 	default:
-		// It is refused, or has no message to be shown in: there may be one that
-		// nobody knows, and there must not be two.
-		f.mute = true
+		// It was refused, or the outcome of the first message is unknown: there must
+		// not be a second one.
+		f.muted = true
 	}
-	d.log.Debug("a draft is not shown", "draft", f.id, "error", d.api.redact(err))
+	d.log.Debug("draft not shown", "draft", f.id, "error", d.api.redact(err))
 }
 
-// finish ends a draft for good and returns its message, 0 if there is none. It
-// waits for the request under way: its text must not come after the final one.
-func (d *drafter) finish(ctx context.Context, id string) (where place, message int, err error) {
+// finish ends a draft and returns its message; 0: none. It waits for the running
+// request, whose text must not arrive after the final one.
+func (d *drafter) finish(ctx context.Context, id string) (where target, message int, err error) {
 	if id == "" {
-		return place{}, 0, nil
+		return target{}, 0, nil
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -248,19 +250,19 @@ func (d *drafter) finish(ctx context.Context, id string) (where place, message i
 		d.byID[id] = f
 	}
 	f.final = true
-	f.halt()
-	for underway := f.underway; underway != nil; underway = f.underway {
+	f.stopTimer()
+	for underway := f.request; underway != nil; underway = f.request {
 		d.mu.Unlock()
-		ended := await(ctx, underway)
+		ended := waitFor(ctx, underway)
 		d.mu.Lock()
 		if !ended {
-			return place{}, 0, sdk.Retry(time.Second, context.Cause(ctx))
+			return target{}, 0, sdk.Retry(time.Second, context.Cause(ctx))
 		}
 	}
 	return f.to, f.message, nil
 }
 
-func await(ctx context.Context, done <-chan struct{}) bool {
+func waitFor(ctx context.Context, done <-chan struct{}) bool {
 	select {
 	case <-done:
 		return true
@@ -269,11 +271,10 @@ func await(ctx context.Context, done <-chan struct{}) bool {
 	}
 }
 
-// settled is called when the final text of a draft has got where it belongs. It
-// returns what is to be committed with that. The draft is remembered for a while:
-// late texts of it are ignored, and if the commit fails the final text comes
-// again and finds its message.
-func (d *drafter) settled(id string) sdk.Effects {
+// finalDelivered is called after the final text of a draft was delivered, and returns
+// the effects to commit. The draft is remembered for a while: its late updates are
+// ignored, and if the commit fails, the repeated final text finds its message.
+func (d *drafter) finalDelivered(id string) sdk.Effects {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	f := d.byID[id]
@@ -282,7 +283,7 @@ func (d *drafter) settled(id string) sdk.Effects {
 	}
 	if !f.settled {
 		f.settled = true
-		if d.ended = append(d.ended, id); len(d.ended) > manyEnded {
+		if d.ended = append(d.ended, id); len(d.ended) > maxEnded {
 			delete(d.byID, d.ended[0])
 			d.ended = d.ended[1:]
 		}
@@ -290,23 +291,23 @@ func (d *drafter) settled(id string) sdk.Effects {
 	if f.message == 0 {
 		return nil
 	}
-	return sdk.Effects{d.store.forget(id)}
+	return sdk.Effects{d.store.remove(id)}
 }
 
-// stop ends all drafts and waits for the requests under way, whose context has ended.
+// stop ends all drafts and waits for their requests, whose context has ended.
 func (d *drafter) stop() {
 	d.mu.Lock()
-	d.over = true
+	d.stopped = true
 	for _, f := range d.byID {
-		f.halt()
+		f.stopTimer()
 	}
 	d.mu.Unlock()
 	d.calls.Wait()
 }
 
-// preview is the message of an unfinished text.
+// preview formats an unfinished text.
 func preview(text string, plain bool) (string, []models.MessageEntity) {
-	text = head(text, draftRoom)
+	text = truncate(text, maxDraft)
 	if plain {
 		return text + draftMark, nil
 	}
@@ -317,8 +318,8 @@ func preview(text string, plain bool) (string, []models.MessageEntity) {
 	return said + draftMark, entities
 }
 
-// head is the beginning of a text, at most n UTF-16 units.
-func head(text string, n int) string {
+// truncate shortens a text to n UTF-16 units.
+func truncate(text string, n int) string {
 	for i, r := range text {
 		if n -= markup.Len(string(r)); n < 0 {
 			return text[:i]
@@ -328,25 +329,28 @@ func head(text string, n int) string {
 }
 
 // edit changes a message of the bot.
-func (a *activation) edit(ctx context.Context, chat int64, message int, text string, entities []models.MessageEntity) error {
+func (a *activation) edit(
+	ctx context.Context, chat int64, message int, text string, entities []models.MessageEntity,
+) error {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
-	_, err := a.api.bot.EditMessageText(ctx, &bot.EditMessageTextParams{ChatID: chat, MessageID: message, Text: text, Entities: entities})
+	_, err := a.api.bot.EditMessageText(ctx, &bot.EditMessageTextParams{
+		ChatID: chat, MessageID: message, Text: text, Entities: entities,
+	})
 	return err
 }
 
-// unchanged reports whether an edit was refused because the message says so already.
-func unchanged(err error) bool {
+// isUnchanged reports whether an edit was refused because it changes nothing.
+func isUnchanged(err error) bool {
 	return err != nil && strings.Contains(err.Error(), "message is not modified")
 }
 
-// lost reports whether a message is not there, or cannot be changed any more.
-func lost(err error) bool {
-	text := err.Error()
-	for _, s := range []string{"message to edit not found", "message can't be edited", "message to delete not found", "message can't be deleted", "MESSAGE_ID_INVALID"} {
-		if strings.Contains(text, s) {
-			return true
-		}
-	}
-	return false
+// isLost reports whether a message is gone or can no longer be changed.
+func isLost(err error) bool {
+	return containsAny(err.Error(), "message to edit not found", "message can't be edited",
+		"message to delete not found", "message can't be deleted", "MESSAGE_ID_INVALID")
+}
+
+func containsAny(text string, substrings ...string) bool {
+	return slices.ContainsFunc(substrings, func(s string) bool { return strings.Contains(text, s) })
 }

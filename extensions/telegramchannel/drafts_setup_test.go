@@ -93,11 +93,12 @@ func (b *bench) states() []telegramtest.Message {
 func inBubble(t *testing.T, f func(b *bench)) {
 	t.Helper()
 	b := &bench{kernel: newMemory(), pace: true}
-	b.Server = telegramtest.Start(t, telegramtest.WithLimits(telegramtest.TelegramLimits()), telegramtest.OnMessage(func(m telegramtest.Message) {
-		b.mu.Lock()
-		defer b.mu.Unlock()
-		b.seen = append(b.seen, m)
-	}))
+	b.Server = telegramtest.Start(t, telegramtest.WithLimits(telegramtest.TelegramLimits()),
+		telegramtest.OnMessage(func(m telegramtest.Message) {
+			b.mu.Lock()
+			defer b.mu.Unlock()
+			b.seen = append(b.seen, m)
+		}))
 	synctest.Test(t, func(t *testing.T) {
 		b.t = t
 		b.wire = &wire{server: b.Server, latency: func() time.Duration { return 20 * time.Millisecond }}
@@ -121,7 +122,7 @@ func (b *bench) start() {
 		b.t.Fatal(err)
 	}
 	a.api.transport = b.wire
-	a.typing = newTypist(ctx, a.act)
+	a.typing = newTypist(ctx, a.sendTyping)
 	if a.drafts, err = newDrafter(ctx, a, b.Token()); err != nil {
 		b.t.Fatal(err)
 	}

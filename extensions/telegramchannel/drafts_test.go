@@ -2,7 +2,6 @@ package telegramchannel
 
 import (
 	"fmt"
-	"math/rand/v2"
 	"strings"
 	"sync"
 	"testing"
@@ -10,6 +9,7 @@ import (
 
 	"github.com/switchboard-run/switchboard/contract"
 	tg "github.com/switchboard-run/switchboard/extensions/telegramchannel/telegramtest"
+	"github.com/switchboard-run/switchboard/internal/seed"
 	"github.com/switchboard-run/switchboard/sdk"
 )
 
@@ -28,7 +28,8 @@ func TestADraftGrowsIntoTheAnswer(t *testing.T) {
 				}
 				for i, m := range seen {
 					said := strings.TrimSuffix(m.Text, draftMark)
-					if said == m.Text || !strings.HasPrefix(story, strings.SplitN(said, "Every", 2)[0][:20]) || m.ID != seen[0].ID || m.Edits != i {
+					if said == m.Text || !strings.HasPrefix(story, strings.SplitN(said, "Every", 2)[0][:20]) || m.ID != seen[0].ID ||
+						m.Edits != i {
 						t.Errorf("state %d is %+v", i, m)
 					}
 				}
@@ -38,7 +39,8 @@ func TestADraftGrowsIntoTheAnswer(t *testing.T) {
 				m := sdk.Message{ID: "e2", Text: story, Conversation: d.Conversation, ReplyTo: d.ReplyTo, DraftID: "e1"}
 				r := b.delivers(m)
 				got := b.only(chat)
-				if strings.Contains(got.Text, "▍") || !strings.HasSuffix(got.Text, "until the end.") || len(got.Entities) != 2 || got.ID != seen[0].ID {
+				if strings.Contains(got.Text, "▍") || !strings.HasSuffix(got.Text, "until the end.") || len(got.Entities) != 2 ||
+					got.ID != seen[0].ID {
 					t.Errorf("the answer is %+v", got)
 				}
 				if want := map[bool]int{true: asked}[chat < 0]; got.ReplyTo != want {
@@ -55,7 +57,8 @@ func TestADraftGrowsIntoTheAnswer(t *testing.T) {
 					t.Errorf("after the answer there is %+v", b.only(chat))
 				}
 				// The same again, whatever became of the acknowledgement.
-				if r := b.delivers(repeated(m)); r.ProviderID != fmt.Sprintf("%d/%d", chat, got.ID) || b.only(chat).Text != got.Text {
+				if r := b.delivers(repeated(m)); r.ProviderID != fmt.Sprintf("%d/%d", chat, got.ID) ||
+					b.only(chat).Text != got.Text {
 					t.Errorf("repeated: %+v, %+v", r, b.only(chat))
 				}
 				for _, r := range b.Refused() {
@@ -119,15 +122,8 @@ func TestDraftsKeepTheLimits(t *testing.T) {
 	t.Parallel()
 	const chats, groups, parts = 50, 4, 5
 	inBubble(t, func(b *bench) {
-		seed := rand.Uint64()
-		t.Logf("seed %d", seed)
-		random := rand.New(rand.NewPCG(seed, 0))
-		var mu sync.Mutex
-		upTo := func(n time.Duration) time.Duration {
-			mu.Lock()
-			defer mu.Unlock()
-			return time.Duration(random.Int64N(int64(n)))
-		}
+		random := seed.Rand(t)
+		upTo := func(n time.Duration) time.Duration { return time.Duration(random.Int64N(int64(n))) }
 		b.wire.takes(func() time.Duration {
 			if upTo(20) == 0 {
 				return upTo(3 * time.Second)
@@ -138,12 +134,13 @@ func TestDraftsKeepTheLimits(t *testing.T) {
 			d := sdk.Draft{ID: fmt.Sprintf("d%d/%s", chat, thread), Conversation: fmt.Sprint(chat), Thread: thread}
 			b.streams(d, story+" "+story, -1)
 			for part := 1; part <= parts; part++ {
-				m := sdk.Message{Text: fmt.Sprintf("%s (%d)", story, part), Conversation: d.Conversation, Thread: thread, Part: part, Parts: parts}
+				m := sdk.Message{Text: fmt.Sprintf("%s (%d)", story, part), Conversation: d.Conversation, Thread: thread,
+					Part: part, Parts: parts}
 				if part == 1 {
 					m.DraftID = d.ID
 				}
 				for _, err := b.c.Send(b.t.Context(), m); err != nil; _, err = b.c.Send(b.t.Context(), m) {
-					if !strings.Contains(err.Error(), "held") {
+					if !strings.Contains(err.Error(), "waiting") {
 						t.Errorf("chat %d: %v", chat, err)
 						return
 					}
@@ -366,18 +363,18 @@ func TestUnfinishedMarkdownIsShown(t *testing.T) {
 	c, _ := begin(t, newMemory(), s, s.Token())
 	s.AddChat(tg.Chat{ID: 7})
 	b := c.active.Load().api.bot
-	sent, err := b.SendMessage(t.Context(), newMessage(place{chat: 7}, 0))
+	sent, err := b.SendMessage(t.Context(), newMessage(target{chat: 7}, 0))
 	if err == nil {
 		t.Fatalf("an empty message was sent: %+v", sent)
 	}
-	p := newMessage(place{chat: 7}, 0)
+	p := newMessage(target{chat: 7}, 0)
 	p.Text = "begin"
 	if sent, err = b.SendMessage(t.Context(), p); err != nil {
 		t.Fatal(err)
 	}
 	for i := 0; i < len(source); i += 2 {
 		said, entities := preview(source[:i]+"x", false)
-		if err := c.active.Load().edit(t.Context(), 7, sent.ID, said, entities); err != nil && !unchanged(err) {
+		if err := c.active.Load().edit(t.Context(), 7, sent.ID, said, entities); err != nil && !isUnchanged(err) {
 			t.Errorf("%q: %v", source[:i], err)
 		}
 		if !strings.HasSuffix(said, draftMark) {
@@ -421,9 +418,11 @@ func TestRemoveDraft(t *testing.T) {
 		left   string // what is left
 		remain int
 	}{
-		"simply":          {},
-		"gone already":    {fault: &tg.Fault{Status: 400, Description: "Bad Request: message to delete not found"}, left: nothingToSay, remain: 1},
-		"too old":         {fault: &tg.Fault{Status: 400, Description: "Bad Request: message can't be deleted for everyone"}, left: nothingToSay, remain: 1},
+		"simply": {},
+		"gone already": {fault: &tg.Fault{Status: 400, Description: "Bad Request: message to delete not found"},
+			left: emptyText, remain: 1},
+		"too old": {fault: &tg.Fault{Status: 400,
+			Description: "Bad Request: message can't be deleted for everyone"}, left: emptyText, remain: 1},
 		"slow down":       {fault: &tg.Fault{Status: 429, RetryAfter: 5}, again: true},
 		"trouble":         {fault: &tg.Fault{Status: 502}, again: true},
 		"nobody answered": {fault: &tg.Fault{Status: 504}, again: true},
@@ -484,7 +483,7 @@ func TestOldDraftsAreForgotten(t *testing.T) {
 		if n := len(b.c.active.Load().drafts.byID); n != 2 {
 			t.Errorf("%d drafts are remembered", n)
 		}
-		time.Sleep(draftAge)
+		time.Sleep(maxDraftAge)
 		b.start()
 		if keys := b.stored(); len(keys) != 0 {
 			t.Errorf("after a start on record are %q", keys)
@@ -496,16 +495,16 @@ func TestEndedDraftsAreForgotten(t *testing.T) {
 	t.Parallel()
 	inBubble(t, func(b *bench) {
 		drafts := b.c.active.Load().drafts
-		for i := range 3 * manyEnded {
+		for i := range 3 * maxEnded {
 			id := fmt.Sprint("e", i)
-			drafts.update(sdk.Draft{ID: id}, place{chat: 7})
+			drafts.update(sdk.Draft{ID: id}, target{chat: 7})
 			if _, _, err := drafts.finish(b.t.Context(), id); err != nil {
 				t.Fatal(err)
 			}
-			drafts.settled(id)
-			drafts.settled(id)
+			drafts.finalDelivered(id)
+			drafts.finalDelivered(id)
 		}
-		if n := len(drafts.byID); n != manyEnded {
+		if n := len(drafts.byID); n != maxEnded {
 			t.Errorf("%d drafts are remembered", n)
 		}
 	})

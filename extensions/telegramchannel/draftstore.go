@@ -10,31 +10,29 @@ import (
 	"github.com/switchboard-run/switchboard/sdk"
 )
 
-// draftAge is how long the message of a draft is remembered whose final text
-// never came.
-const draftAge = 7 * 24 * time.Hour
+// maxDraftAge is how long the message of a draft without a final text is stored.
+const maxDraftAge = 7 * 24 * time.Hour
 
-// tidyEvery is how often what is too old is removed.
-const tidyEvery = 24 * time.Hour
+const pruneEvery = 24 * time.Hour
 
-// record is the message of a draft, as it is stored.
-type record struct {
+// draftRecord is the stored message of a draft.
+type draftRecord struct {
 	Chat    int64 `json:"chat"`
 	Topic   int   `json:"topic,omitempty"`
 	Message int   `json:"message"`
 	At      int64 `json:"at"` // Unix seconds
 }
 
-func (r record) stale(now time.Time) bool { return now.Sub(time.Unix(r.At, 0)) > draftAge }
+func (r draftRecord) stale(now time.Time) bool { return now.Sub(time.Unix(r.At, 0)) > maxDraftAge }
 
-// draftStore remembers which message belongs to which draft, in the extension's
-// own store and for one bot: another one could not edit its messages.
+// draftStore stores the message of each draft in the extension's own store, by bot:
+// another bot could not edit them.
 type draftStore struct {
 	kernel kernel
 	prefix string
 
-	mu     sync.Mutex
-	tidied time.Time
+	mu       sync.Mutex
+	prunedAt time.Time
 }
 
 func newDraftStore(k kernel, token string) *draftStore {
@@ -44,15 +42,15 @@ func newDraftStore(k kernel, token string) *draftStore {
 
 const allDrafts = "draft/"
 
-// load reads what is stored for the bot, and forgets what is old.
-func (s *draftStore) load(ctx context.Context) (map[string]record, error) {
+// load reads the records of the bot, and deletes old records.
+func (s *draftStore) load(ctx context.Context) (map[string]draftRecord, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	now := time.Now()
-	records := map[string]record{}
+	records := map[string]draftRecord{}
 	var old []sdk.Effect
 	err := s.kernel.Scan(ctx, allDrafts, func(v sdk.Value) error {
-		var r record
+		var r draftRecord
 		if err := v.Decode(&r); err != nil || r.stale(now) {
 			old = append(old, sdk.Delete(v.Key))
 		} else if draft, mine := strings.CutPrefix(v.Key, s.prefix); mine {
@@ -64,26 +62,26 @@ func (s *draftStore) load(ctx context.Context) (map[string]record, error) {
 		_, err = s.kernel.Commit(ctx, old...)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("read which messages are drafts: %w", err)
+		return nil, fmt.Errorf("read drafts: %w", err)
 	}
-	s.tidied = now
+	s.prunedAt = now
 	return records, nil
 }
 
-// put stores the message of a draft.
-func (s *draftStore) put(ctx context.Context, draft string, r record) error {
-	ctx, cancel := context.WithTimeout(ctx, draftCall)
+// save stores the message of a draft.
+func (s *draftStore) save(ctx context.Context, draft string, r draftRecord) error {
+	ctx, cancel := context.WithTimeout(ctx, draftTimeout)
 	defer cancel()
 	_, err := s.kernel.Commit(ctx, sdk.Put(s.prefix+draft, r))
 	return err
 }
 
-// forget is the effect that removes the record of a draft.
-func (s *draftStore) forget(draft string) sdk.Effect { return sdk.Delete(s.prefix + draft) }
+// remove returns the effect that deletes the record of a draft.
+func (s *draftStore) remove(draft string) sdk.Effect { return sdk.Delete(s.prefix + draft) }
 
-// due reports whether old records should be looked for again.
-func (s *draftStore) due(now time.Time) bool {
+// pruneDue reports whether old records should be deleted again.
+func (s *draftStore) pruneDue(now time.Time) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return now.Sub(s.tidied) > tidyEvery
+	return now.Sub(s.prunedAt) > pruneEvery
 }

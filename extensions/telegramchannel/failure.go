@@ -9,27 +9,26 @@ import (
 	"github.com/go-telegram/bot"
 )
 
-// failure is what an error of a call means.
-type failure int
+// failureKind is the meaning of an error of a call.
+type failureKind int
 
 const (
-	refused     failure = iota // Telegram will never accept it
-	malformed                  // refused for what it contains, not for where it goes
-	unreachable                // it did not get to Telegram
-	unknown                    // Telegram may have processed it
-	serverError                // Telegram is in trouble
-	limited                    // too many requests
-	tokenWrong                 // Telegram does not know the token
-	conflicting                // another program polls, or there is a webhook
-	migrated                   // the group has another id now
+	refused      failureKind = iota // Telegram will never accept the request
+	malformed                       // refused because of its content, not its chat
+	unreachable                     // the request did not reach Telegram
+	unknown                         // Telegram may have processed the request
+	serverError                     // Telegram has a problem
+	limited                         // too many requests
+	badTokenKind                    // Telegram does not know the token
+	conflicting                     // another program polls, or a webhook is set
+	migrated                        // the group has a new id
 )
 
-// otherAnswer begins the library's error for an answer of the Bot API with a
-// code that it has no error of its own for.
-const otherAnswer = "error response from telegram"
+// otherErrorPrefix begins the library's error for a code without its own error.
+const otherErrorPrefix = "error response from telegram"
 
-// classify says what an error of a call means; after is Telegram's wish, if it has one.
-func classify(err error) (kind failure, after time.Duration) {
+// classify returns the kind of an error; after is Telegram's retry_after.
+func classify(err error) (kind failureKind, after time.Duration) {
 	var call *callError
 	var many *bot.TooManyRequestsError
 	var moved *bot.MigrateError
@@ -49,18 +48,18 @@ func classify(err error) (kind failure, after time.Duration) {
 		}
 		return unreachable, 0
 	case errors.Is(err, bot.ErrorUnauthorized), errors.Is(err, bot.ErrorNotFound):
-		return tokenWrong, 0
+		return badTokenKind, 0
 	case errors.Is(err, bot.ErrorConflict):
 		return conflicting, 0
 	case errors.Is(err, bot.ErrorBadRequest):
 		return malformed, 0
-	case errors.Is(err, bot.ErrorForbidden), strings.HasPrefix(err.Error(), otherAnswer):
+	case errors.Is(err, bot.ErrorForbidden), strings.HasPrefix(err.Error(), otherErrorPrefix):
 		return refused, 0
 	}
 	return unknown, 0
 }
 
-// backoff is the pause before the nth attempt after a failure, n from 1.
+// backoff returns the pause after the nth failure, n from 1.
 func backoff(n int) time.Duration {
 	const first, most = 200 * time.Millisecond, 15 * time.Second
 	if n > 8 {

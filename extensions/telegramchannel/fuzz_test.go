@@ -26,9 +26,10 @@ func FuzzUpdate(f *testing.F) {
 	f.Fuzz(func(t *testing.T, raw []byte) {
 		var u models.Update
 		if json.Unmarshal(raw, &u) == nil {
-			if m, dedupe, ok := interpret(&u, me); ok {
+			if m, dedupe, ok := parseUpdate(&u, me); ok {
 				b, err := json.Marshal(m)
-				if err != nil || len(b) > contract.MaxPayload || !utf8.ValidString(m.Text) || dedupe == "" || m.UserID == "" || m.ConversationID == "" {
+				if err != nil || len(b) > contract.MaxPayload || !utf8.ValidString(m.Text) || dedupe == "" || m.UserID == "" ||
+					m.ConversationID == "" {
 					t.Errorf("reported: %s with the key %q, %v", b, dedupe, err)
 				}
 			}

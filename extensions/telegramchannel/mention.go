@@ -8,17 +8,17 @@ import (
 	"github.com/go-telegram/bot/models"
 )
 
-// heard is a text as the assistant hears it.
-type heard struct {
-	text       string // without the bot's name
-	named      bool   // the bot is mentioned, or a command names it
-	forAnother bool   // a command that names another bot
+// addressedText is a text without the bot's name.
+type addressedText struct {
+	text       string
+	named      bool // the bot is mentioned, or a command names it
+	forAnother bool // a command names another bot
 }
 
-// hear takes the bot's name out of a text: a mention is cut, and of a command
-// /stop@thebot the /stop stays. What would leave nothing stays as it is.
-func hear(text string, entities []models.MessageEntity, me *models.User) heard {
-	var h heard
+// parseAddress removes the bot's name from a text: a mention is removed, and
+// /stop@thebot becomes /stop. A text that would become empty is kept.
+func parseAddress(text string, entities []models.MessageEntity, me *models.User) addressedText {
+	var h addressedText
 	units := utf16.Encode([]rune(text))
 	var cuts [][2]int
 	for _, e := range entities {
@@ -52,17 +52,17 @@ func hear(text string, entities []models.MessageEntity, me *models.User) heard {
 		}
 	}
 	h.text = strings.TrimSpace(text)
-	if rest := without(units, cuts); rest != "" {
+	if rest := cutRanges(units, cuts); rest != "" {
 		h.text = rest
 	}
 	if h.text == "/start" || strings.HasPrefix(h.text, "/start ") {
-		h.text = "/help" // what Telegram sends when somebody opens the bot
+		h.text = "/help" // Telegram sends /start when a person opens the bot
 	}
 	return h
 }
 
-// without is a text without some pieces, and without what only joined them to the rest.
-func without(units []uint16, cuts [][2]int) string {
+// cutRanges returns a text without some ranges, and without the separators around them.
+func cutRanges(units []uint16, cuts [][2]int) string {
 	if len(cuts) == 0 {
 		return strings.TrimSpace(string(utf16.Decode(units)))
 	}

@@ -12,36 +12,34 @@ import (
 	"github.com/switchboard-run/switchboard/contract/kernelv1"
 )
 
-// What Telegram takes of a menu.
+// Telegram's limits of a menu.
 const (
-	menuLength        = 100
-	descriptionLength = 256 // characters
+	maxMenu        = 100
+	maxDescription = 256 // characters
 )
 
-// defaultMenuPause is how long the menu may lag behind the extensions that are
-// there.
-const defaultMenuPause = time.Minute
+// defaultMenuInterval is how often the menu is compared with the commands.
+const defaultMenuInterval = time.Minute
 
-// keepMenu shows the slash commands that there are to people who type a slash,
-// until ctx ends.
-func (a *activation) keepMenu(ctx context.Context) {
+// updateMenu keeps the bot's command menu up to date until ctx ends.
+func (a *activation) updateMenu(ctx context.Context) {
 	var shown []models.BotCommand
 	for ctx.Err() == nil {
-		if next := a.menu(ctx); next != nil && !slices.Equal(next, shown) && a.setMenu(ctx, next) {
+		if next := a.listMenu(ctx); next != nil && !slices.Equal(next, shown) && a.setMenu(ctx, next) {
 			shown = next
 		}
-		if !pause(ctx, a.set.menuPause) {
+		if !pause(ctx, a.set.menuInterval) {
 			return
 		}
 	}
 }
 
-// menu is the commands as Telegram shows them; nil if the kernel does not say.
-func (a *activation) menu(ctx context.Context) []models.BotCommand {
+// listMenu returns the commands as menu entries; nil after an error.
+func (a *activation) listMenu(ctx context.Context) []models.BotCommand {
 	commands, err := a.kernel.Commands(ctx)
 	if err != nil {
 		if ctx.Err() == nil {
-			a.log.Warn("the commands for the menu could not be listed", "error", err)
+			a.log.Warn("list commands for the menu", "error", err)
 		}
 		return nil
 	}
@@ -50,11 +48,11 @@ func (a *activation) menu(ctx context.Context) []models.BotCommand {
 
 func menuOf(commands []*kernelv1.Command) []models.BotCommand {
 	var menu []models.BotCommand
-	for _, c := range commands[:min(len(commands), menuLength)] {
+	for _, c := range commands[:min(len(commands), maxMenu)] {
 		text := []rune(c.GetDescription())
-		text = text[:min(len(text), descriptionLength)]
+		text = text[:min(len(text), maxDescription)]
 		if len(text) == 0 {
-			text = []rune(c.GetName()) // Telegram wants one
+			text = []rune(c.GetName()) // required by Telegram
 		}
 		text[0] = unicode.ToUpper(text[0])
 		menu = append(menu, models.BotCommand{Command: c.GetName(), Description: string(text)})
@@ -67,7 +65,7 @@ func (a *activation) setMenu(ctx context.Context, menu []models.BotCommand) bool
 	defer cancel()
 	_, err := a.api.bot.SetMyCommands(ctx, &bot.SetMyCommandsParams{Commands: menu})
 	if err != nil && ctx.Err() == nil {
-		a.log.Warn("the command menu could not be set", "error", a.api.redact(err))
+		a.log.Warn("set the command menu", "error", a.api.redact(err))
 	}
 	return err == nil
 }

@@ -22,10 +22,11 @@ func TestOutageIsReportedAtOnce(t *testing.T) {
 		between *tg.Fault // what polls meet once the first messages are held
 		batches []int
 	}{
-		"after hours":         {ago: 3 * time.Hour, batches: []int{250}},
-		"killed in between":   {ago: 3 * time.Hour, between: &tg.Fault{Hang: true}, batches: []int{250}},
-		"Telegram fails then": {ago: 3 * time.Hour, between: &tg.Fault{Status: http.StatusInternalServerError}, batches: []int{100, 150}},
-		"just now":            {batches: []int{100, 100, 50}},
+		"after hours":       {ago: 3 * time.Hour, batches: []int{250}},
+		"killed in between": {ago: 3 * time.Hour, between: &tg.Fault{Hang: true}, batches: []int{250}},
+		"Telegram fails then": {ago: 3 * time.Hour, between: &tg.Fault{Status: http.StatusInternalServerError},
+			batches: []int{100, 150}},
+		"just now": {batches: []int{100, 100, 50}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

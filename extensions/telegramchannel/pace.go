@@ -12,55 +12,53 @@ import (
 )
 
 const (
-	// maxHold is how long a send waits for its turn before the delivery goes
-	// back to the kernel, to come again later.
-	maxHold = 2 * time.Second
-	// manyChats is when chats that are not held any more are forgotten.
-	manyChats = 2048
-	// spareForSends is how much of the budget of all chats drafts leave free.
+	// maxWait is how long a send waits before the kernel retries it later.
+	maxWait = 2 * time.Second
+	// maxChats is the number of chats above which idle ones are dropped.
+	maxChats = 2048
+	// spareForSends is the part of the bot's budget that drafts leave free.
 	spareForSends = 15
 )
 
-// pacer holds sends back, each chat for itself. It always obeys what Telegram
-// asked for with retry_after; the documented rates it keeps only if enabled.
+// pacer delays sends, per chat. It always respects retry_after, and if enabled also
+// Telegram's documented rates.
 //
-// Drafts keep the rates always, and have only what is left over: in a chat
-// whose budget nobody has used, and while half of the budget of all chats is
-// free. They never wait in a line, so a send never waits for more than the one
-// draft of its chat that is under way.
+// Drafts always respect the rates and use only spare budget: the chat's budget must be
+// unused, and half of the bot's budget free. They never queue, so a send waits at most
+// for the one running draft request of its chat.
 type pacer struct {
 	enabled bool
 
-	mu     sync.Mutex
-	all    budget
-	line   []*waiter // for the budget of all
-	chats  map[int64]*chatPace
-	forget int           // how many chats are too many
-	moved  chan struct{} // closed when a request has ended; nil: nobody waits
+	mu      sync.Mutex
+	all     budget
+	queue   []*waiter // for the bot's budget
+	chats   map[int64]*chatPace
+	pruneAt int           // number of chats that starts a prune
+	freed   chan struct{} // closed when a request ends; nil: no waiter
 }
 
 type chatPace struct {
 	budget
-	line   []*waiter
-	closed time.Time // no request before
+	queue        []*waiter
+	blockedUntil time.Time // no request before this time
 }
 
-// waiter stands in a line.
+// waiter is a send in a queue.
 type waiter struct{ _ byte }
 
 func newPacer(enabled bool) *pacer {
 	return &pacer{
 		enabled: enabled, all: budget{every: time.Second / 30, burst: 30},
-		chats: map[int64]*chatPace{}, forget: manyChats,
+		chats: map[int64]*chatPace{}, pruneAt: maxChats,
 	}
 }
 
-// chat is the state of a chat; mu is held.
+// chat returns the state of a chat; mu is held.
 func (p *pacer) chat(id int64, now time.Time) *chatPace {
 	c := p.chats[id]
 	if c == nil {
-		if len(p.chats) >= p.forget {
-			p.tidy(now)
+		if len(p.chats) >= p.pruneAt {
+			p.prune(now)
 		}
 		c = &chatPace{budget: budget{every: time.Second, burst: 3}}
 		if id < 0 {
@@ -71,27 +69,27 @@ func (p *pacer) chat(id int64, now time.Time) *chatPace {
 	return c
 }
 
-// tidy drops the chats that nothing holds back; mu is held.
-func (p *pacer) tidy(now time.Time) {
+// prune drops idle chats; mu is held.
+func (p *pacer) prune(now time.Time) {
 	for id, c := range p.chats {
-		if c.idle(now) && !c.closed.After(now) && len(c.line) == 0 {
+		if c.idle(now) && !c.blockedUntil.After(now) && len(c.queue) == 0 {
 			delete(p.chats, id)
 		}
 	}
-	p.forget = max(manyChats, 2*len(p.chats))
+	p.pruneAt = max(maxChats, 2*len(p.chats))
 }
 
-// close keeps a chat closed for the time that Telegram asked for.
-func (p *pacer) close(chat int64, d time.Duration) {
+// block blocks a chat for a time, as Telegram requested.
+func (p *pacer) block(chat int64, d time.Duration) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	now := time.Now()
-	p.chat(chat, now).closed = now.Add(d)
+	p.chat(chat, now).blockedUntil = now.Add(d)
 }
 
-// begin takes from both budgets; mu is held. leave has to be called once the
-// request has ended.
-func (p *pacer) begin(c *chatPace) (leave func()) {
+// reserve takes a request from both budgets; mu is held. leave must be called when
+// the request has ended.
+func (p *pacer) reserve(c *chatPace) (leave func()) {
 	c.begin()
 	p.all.begin()
 	return func() {
@@ -100,48 +98,48 @@ func (p *pacer) begin(c *chatPace) (leave func()) {
 		now := time.Now()
 		c.end(now)
 		p.all.end(now)
-		if p.moved != nil {
-			close(p.moved)
-			p.moved = nil
+		if p.freed != nil {
+			close(p.freed)
+			p.freed = nil
 		}
 	}
 }
 
-// spare is a place for a draft, if there is one now; if not, wait is how long
-// it takes at the least until there is.
-func (p *pacer) spare(chat int64) (leave func(), wait time.Duration) {
+// tryEnter reserves a request for a draft; leave is nil if there is no spare budget,
+// and wait the least time until there is.
+func (p *pacer) tryEnter(chat int64) (leave func(), wait time.Duration) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	now := time.Now()
 	c := p.chat(chat, now)
-	wait = max(c.closed.Sub(now), c.wait(now, 1, c.burst-1), p.all.wait(now, 1, spareForSends))
-	if wait <= 0 && len(c.line)+len(p.line) == 0 {
-		return p.begin(c), 0
+	wait = max(c.blockedUntil.Sub(now), c.wait(now, 1, c.burst-1), p.all.wait(now, 1, spareForSends))
+	if wait <= 0 && len(c.queue)+len(p.queue) == 0 {
+		return p.reserve(c), 0
 	}
 	return nil, max(wait, p.all.every)
 }
 
-// enter waits until a message may go to the chat. If that takes long, the error
-// says when to try again. leave has to be called once the message has gone.
+// enter waits until a message may be sent to the chat. If that takes too long, the
+// error asks for a retry. leave must be called when the request has ended.
 func (p *pacer) enter(ctx context.Context, chat int64) (leave func(), err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	now := time.Now()
-	c, me, patience := p.chat(chat, now), &waiter{}, now.Add(maxHold)
-	c.line = append(c.line, me)
-	defer func() { c.line, p.line = outOf(c.line, me), outOf(p.line, me) }()
+	c, me, deadline := p.chat(chat, now), &waiter{}, now.Add(maxWait)
+	c.queue = append(c.queue, me)
+	defer func() { c.queue, p.queue = removeWaiter(c.queue, me), removeWaiter(p.queue, me) }()
 	for {
-		wait, why := p.hold(c, me, now)
+		wait, why := p.delay(c, me, now)
 		switch {
 		case wait <= 0:
-			return p.begin(c), nil
-		case now.Add(wait).After(patience):
+			return p.reserve(c), nil
+		case now.Add(wait).After(deadline):
 			return nil, sdk.Retry(wait, why)
 		}
-		if p.moved == nil {
-			p.moved = make(chan struct{})
+		if p.freed == nil {
+			p.freed = make(chan struct{})
 		}
-		moved := p.moved
+		moved := p.freed
 		p.mu.Unlock()
 		ended := sleep(ctx, wait, moved)
 		p.mu.Lock()
@@ -152,31 +150,31 @@ func (p *pacer) enter(ctx context.Context, chat int64) (leave func(), err error)
 	}
 }
 
-// hold is how long a send has to wait, at the least, and for what. mu is held.
+// delay returns the least time that a send must wait, and why. mu is held.
 //
-// The chat's own limit comes first: a chat that is held takes nothing from the
-// others, and stands in the line for all only when its own turn has come.
-func (p *pacer) hold(c *chatPace, me *waiter, now time.Time) (wait time.Duration, why error) {
-	if wait = c.closed.Sub(now); wait > 0 {
-		return wait, fmt.Errorf("held for another %s, as Telegram asked for this chat", wait.Round(time.Second))
+// The chat's own limit comes first: a blocked chat takes nothing from the others, and
+// joins the queue for the bot's budget only when its own budget allows the send.
+func (p *pacer) delay(c *chatPace, me *waiter, now time.Time) (wait time.Duration, why error) {
+	if wait = c.blockedUntil.Sub(now); wait > 0 {
+		return wait, fmt.Errorf("Telegram limits this chat: waiting %s", wait.Round(time.Second))
 	}
 	if !p.enabled {
 		return 0, nil
 	}
-	if wait = c.wait(now, 1+slices.Index(c.line, me), 0); wait > 0 {
-		return wait, errors.New("held: messages to one chat are sent slowly, as Telegram wants it")
+	if wait = c.wait(now, 1+slices.Index(c.queue, me), 0); wait > 0 {
+		return wait, errors.New("waiting for Telegram's rate limit of this chat")
 	}
-	if !slices.Contains(p.line, me) {
-		p.line = append(p.line, me)
+	if !slices.Contains(p.queue, me) {
+		p.queue = append(p.queue, me)
 	}
-	return p.all.wait(now, 1+slices.Index(p.line, me), 0), errors.New("held: the bot sends as many messages as Telegram allows it")
+	return p.all.wait(now, 1+slices.Index(p.queue, me), 0), errors.New("waiting for Telegram's rate limit of this bot")
 }
 
-func outOf(line []*waiter, me *waiter) []*waiter {
+func removeWaiter(line []*waiter, me *waiter) []*waiter {
 	return slices.DeleteFunc(line, func(w *waiter) bool { return w == me })
 }
 
-// sleep waits for the time or for moved, and says whether ctx has ended.
+// sleep waits for a time or for moved, and reports whether ctx has ended.
 func sleep(ctx context.Context, d time.Duration, moved <-chan struct{}) (ended bool) {
 	timer := time.NewTimer(d)
 	defer timer.Stop()

@@ -14,19 +14,18 @@ import (
 )
 
 const (
-	noToken = "no bot token: make a bot with @BotFather in Telegram (/newbot) and set " + TokenName +
+	noToken = "no bot token: create a bot with @BotFather in Telegram (/newbot) and set " + TokenName +
 		" in the environment or in secrets.env"
-	badToken = "the bot token is not one that Telegram knows: ask @BotFather for it (/mybots, API Token) and correct " +
+	badToken = "Telegram does not accept the bot token: get it from @BotFather (/mybots, API Token) and correct " +
 		TokenName + " in the environment or in secrets.env"
-	rivalPoll = "another program reads this bot's messages: stop it, or make a bot of its own for it " +
-		"with @BotFather; messages arrive here as soon as it is gone"
-	rivalHook = "another program sets a webhook for this bot, which takes its messages: stop it, or make a bot " +
-		"of its own for it with @BotFather"
+	otherPoller  = "another program reads this bot's messages: stop it, or create another bot for it with @BotFather"
+	otherWebhook = "another program sets a webhook for this bot and gets its messages: stop it, or create another bot " +
+		"for it with @BotFather"
 )
 
-// patience is how many polls in a row may end in a conflict before it is
-// reported: after a restart Telegram still holds the former poll for a while.
-const patience = 4
+// maxConflicts is how many polls in a row may end in a conflict before it is reported:
+// after a restart Telegram keeps the previous poll open for a while.
+const maxConflicts = 4
 
 // run connects and polls until ctx ends.
 func (a *activation) run(ctx context.Context) {
@@ -42,13 +41,13 @@ func (a *activation) run(ctx context.Context) {
 	menu := make(chan struct{})
 	go func() {
 		defer close(menu)
-		a.keepMenu(ctx)
+		a.updateMenu(ctx)
 	}()
 	p.poll(ctx)
 	<-menu
 }
 
-// connect asks who the bot is until Telegram says it.
+// connect gets the bot's user, with retries.
 func (a *activation) connect(ctx context.Context) (*models.User, bool) {
 	for n := 1; ; n++ {
 		me, err := a.api.getMe(ctx)
@@ -64,16 +63,16 @@ func (a *activation) connect(ctx context.Context) (*models.User, bool) {
 	}
 }
 
-// report sets the readiness after the nth failure in a row to talk to Telegram,
-// and says how long to wait.
+// report sets the readiness after the nth failure in a row, and returns how long to
+// wait.
 func (a *activation) report(err error, n int) time.Duration {
 	kind, after := classify(err)
 	switch kind {
-	case tokenWrong, refused:
+	case badTokenKind, refused:
 		a.kernel.SetReadiness(sdk.Degraded, badToken)
-		return tokenPause
+		return tokenRetry
 	case limited:
-		a.kernel.SetReadiness(sdk.Offline, fmt.Sprintf("Telegram asks to wait %s", after))
+		a.kernel.SetReadiness(sdk.Offline, fmt.Sprintf("Telegram limits this bot: waiting %s", after))
 		return after
 	default:
 	}
@@ -101,8 +100,8 @@ type poller struct {
 	version int64 // of the stored cursor
 }
 
-// poll reads updates until ctx ends. After a failure it asks without waiting,
-// so that the channel is ready again as soon as Telegram answers.
+// poll reads updates until ctx ends. After a failure it polls without waiting, so that
+// the channel is ready as soon as Telegram answers.
 func (p *poller) poll(ctx context.Context) {
 	failures, conflicts := 0, 0
 	for ctx.Err() == nil {
@@ -131,12 +130,12 @@ func (p *poller) poll(ctx context.Context) {
 		if kind, _ := classify(err); kind == conflicting {
 			conflicts++
 			failures = 0
-			if !pause(ctx, p.contend(ctx, err, conflicts)) {
+			if !pause(ctx, p.handleConflict(ctx, err, conflicts)) {
 				return
 			}
 			continue
 		}
-		// One failure is no news: long polls are cut by what is in between.
+		// A single failure is not reported: proxies cut long polls.
 		if failures++; failures == 1 {
 			continue
 		}
@@ -146,24 +145,24 @@ func (p *poller) poll(ctx context.Context) {
 	}
 }
 
-// contend deals with another reader of the updates after n polls that it ended.
-func (p *poller) contend(ctx context.Context, err error, n int) time.Duration {
+// handleConflict handles another reader of the updates after n conflicts in a row.
+func (p *poller) handleConflict(ctx context.Context, err error, n int) time.Duration {
 	hook := strings.Contains(err.Error(), "webhook")
 	if n == 1 && hook {
-		p.log.Warn("a webhook is set for this bot; removing it, because the messages are read from here")
+		p.log.Warn("removing the webhook of this bot, because Switchboard polls for messages")
 		ctx, cancel := context.WithTimeout(ctx, callTimeout)
 		defer cancel()
 		if _, err := p.api.bot.DeleteWebhook(ctx, &bot.DeleteWebhookParams{}); err == nil {
 			return 0
 		}
 	}
-	if n >= patience {
-		text := rivalPoll
+	if n >= maxConflicts {
+		text := otherPoller
 		if hook {
-			text = rivalHook
+			text = otherWebhook
 		}
 		p.kernel.SetReadiness(sdk.Degraded, text)
-		return p.set.rivalPause
+		return p.set.conflictPause
 	}
 	return backoff(n)
 }

@@ -20,7 +20,7 @@ func TestNoToken(t *testing.T) {
 	s := tg.Start(t)
 	k := newMemory()
 	c, _ := begin(t, k, s, "")
-	k.ready(t, "unconfigured: no bot token: make a bot with @BotFather")
+	k.ready(t, "unconfigured: no bot token: create a bot with @BotFather")
 	if _, err := c.Send(t.Context(), text(7, "x")); err == nil || !strings.Contains(err.Error(), TokenName) {
 		t.Errorf("send: %v", err)
 	}
@@ -38,7 +38,7 @@ func TestWrongToken(t *testing.T) {
 			s := tg.Start(t)
 			k := newMemory()
 			begin(t, k, s, token)
-			k.ready(t, "degraded: the bot token is not one that Telegram knows: ask @BotFather")
+			k.ready(t, "degraded: Telegram does not accept the bot token: get it from @BotFather")
 		})
 	}
 }
@@ -107,14 +107,14 @@ func TestRevokedToken(t *testing.T) {
 	k.ready(t, "ready")
 	s.Revoke("100001:AAother")
 	s.Say(7, "ends the poll")
-	k.ready(t, "degraded: the bot token is not one that Telegram knows")
+	k.ready(t, "degraded: Telegram does not accept the bot token")
 }
 
 func TestAnotherProgramPolls(t *testing.T) {
 	t.Parallel()
 	s := tg.Start(t)
 	k := newMemory()
-	s.FailStatus("getUpdates", patience, 409)
+	s.FailStatus("getUpdates", maxConflicts, 409)
 	begin(t, k, s, s.Token())
 	k.ready(t, "degraded: another program reads this bot's messages")
 	s.Say(7, "hi")
@@ -231,16 +231,16 @@ func TestTypingIsShownWhileATurnRuns(t *testing.T) {
 
 func TestTypist(t *testing.T) {
 	t.Parallel()
-	a, b := place{chat: 7}, place{chat: 8}
-	setup := func(ctx context.Context, act func(context.Context, place) error) (*typist, *atomic.Int32) {
+	a, b := target{chat: 7}, target{chat: 8}
+	setup := func(ctx context.Context, act func(context.Context, target) error) (*typingIndicator, *atomic.Int32) {
 		var calls atomic.Int32
-		ty := newTypist(ctx, func(ctx context.Context, p place) error {
+		ty := newTypist(ctx, func(ctx context.Context, p target) error {
 			calls.Add(1)
 			return act(ctx, p)
 		})
 		return ty, &calls
 	}
-	fine := func(context.Context, place) error { return nil }
+	fine := func(context.Context, target) error { return nil }
 	t.Run("a quick turn shows nothing", func(t *testing.T) {
 		t.Parallel()
 		synctest.Test(t, func(t *testing.T) {
@@ -277,7 +277,7 @@ func TestTypist(t *testing.T) {
 			if most := int32(typingLimit/typingEvery) + 1; calls.Load() > most {
 				t.Errorf("%d calls, want at most %d", calls.Load(), most)
 			}
-			if synctest.Wait(); len(ty.shown) != 0 {
+			if synctest.Wait(); len(ty.active) != 0 {
 				t.Error("it is remembered")
 			}
 		})
@@ -285,7 +285,7 @@ func TestTypist(t *testing.T) {
 	t.Run("a chat that refuses", func(t *testing.T) {
 		t.Parallel()
 		synctest.Test(t, func(t *testing.T) {
-			ty, calls := setup(t.Context(), func(context.Context, place) error { return context.DeadlineExceeded })
+			ty, calls := setup(t.Context(), func(context.Context, target) error { return context.DeadlineExceeded })
 			ty.show(a)
 			time.Sleep(time.Minute)
 			ty.show(a)
@@ -298,7 +298,7 @@ func TestTypist(t *testing.T) {
 	t.Run("a slow call holds no other", func(t *testing.T) {
 		t.Parallel()
 		synctest.Test(t, func(t *testing.T) {
-			ty, calls := setup(t.Context(), func(ctx context.Context, p place) error {
+			ty, calls := setup(t.Context(), func(ctx context.Context, p target) error {
 				if p == a {
 					<-ctx.Done()
 				}
@@ -312,7 +312,7 @@ func TestTypist(t *testing.T) {
 			}
 			ty.stop()
 			ty.show(a)
-			if synctest.Wait(); len(ty.shown) != 0 {
+			if synctest.Wait(); len(ty.active) != 0 {
 				t.Error("shown after stop")
 			}
 		})
@@ -328,15 +328,19 @@ func TestSettings(t *testing.T) {
 		want    settings
 		problem string
 	}{
-		"nothing":      {Config{}, "", settings{url: DefaultURL, pollTimeout: 30 * time.Second, pace: true}, ""},
-		"self-hosted":  {Config{APIURL: "http://bots:8081/"}, "", settings{url: "http://bots:8081", pollTimeout: 30 * time.Second}, ""},
-		"paced anyway": {Config{APIURL: "http://bots:8081", Pace: &yes}, "", settings{url: "http://bots:8081", pollTimeout: 30 * time.Second, pace: true}, ""},
-		"environment":  {Config{APIURL: DefaultURL}, "http://localhost:1", settings{url: "http://localhost:1", pollTimeout: 30 * time.Second}, ""},
-		"timeout":      {Config{PollTimeout: "5s"}, "", settings{url: DefaultURL, pollTimeout: 5 * time.Second, pace: true}, ""},
-		"no address":   {Config{APIURL: "bots"}, "", settings{}, "api_url"},
-		"bad env":      {Config{}, "bots", settings{}, URLEnv},
-		"no duration":  {Config{PollTimeout: "soon"}, "", settings{}, "poll_timeout"},
-		"too long":     {Config{PollTimeout: "5m"}, "", settings{}, "50s"},
+		"nothing": {Config{}, "", settings{url: DefaultURL, pollTimeout: 30 * time.Second, pace: true}, ""},
+		"self-hosted": {Config{APIURL: "http://bots:8081/"}, "",
+			settings{url: "http://bots:8081", pollTimeout: 30 * time.Second}, ""},
+		"paced anyway": {Config{APIURL: "http://bots:8081", Pace: &yes}, "",
+			settings{url: "http://bots:8081", pollTimeout: 30 * time.Second, pace: true}, ""},
+		"environment": {Config{APIURL: DefaultURL}, "http://localhost:1",
+			settings{url: "http://localhost:1", pollTimeout: 30 * time.Second}, ""},
+		"timeout": {Config{PollTimeout: "5s"}, "", settings{url: DefaultURL, pollTimeout: 5 * time.Second, pace: true},
+			""},
+		"no address":  {Config{APIURL: "bots"}, "", settings{}, "api_url"},
+		"bad env":     {Config{}, "bots", settings{}, URLVariable},
+		"no duration": {Config{PollTimeout: "soon"}, "", settings{}, "poll_timeout"},
+		"too long":    {Config{PollTimeout: "5m"}, "", settings{}, "50s"},
 	} {
 		got, err := tc.c.settings(tc.env)
 		if tc.problem != "" {
@@ -345,7 +349,7 @@ func TestSettings(t *testing.T) {
 			}
 			continue
 		}
-		tc.want.rivalPause, tc.want.menuPause = defaultRivalPause, defaultMenuPause
+		tc.want.conflictPause, tc.want.menuInterval = defaultConflictPause, defaultMenuInterval
 		if err != nil || got != tc.want {
 			t.Errorf("%s: %+v, %v", name, got, err)
 		}

@@ -52,9 +52,10 @@ func TestWhatIsMeantForTheBot(t *testing.T) {
 		in   tg.Incoming
 		want *out
 	}{
-		"private":                {tg.Incoming{From: ann, Text: "hi"}, &out{Text: "hi", Conversation: "9"}},
-		"private command":        {tg.Incoming{From: ann, Text: "/stop"}, &out{Text: "/stop", Conversation: "9"}},
-		"named command":          {tg.Incoming{From: ann, Text: "/stop@Switchboard_Test_Bot now"}, &out{Text: "/stop now", Conversation: "9"}},
+		"private":         {tg.Incoming{From: ann, Text: "hi"}, &out{Text: "hi", Conversation: "9"}},
+		"private command": {tg.Incoming{From: ann, Text: "/stop"}, &out{Text: "/stop", Conversation: "9"}},
+		"named command": {tg.Incoming{From: ann, Text: "/stop@Switchboard_Test_Bot now"},
+			&out{Text: "/stop now", Conversation: "9"}},
 		"start":                  {tg.Incoming{From: ann, Text: "/start ref_1"}, &out{Text: "/help", Conversation: "9"}},
 		"from a bot":             {tg.Incoming{Chat: tg.Chat{ID: 9}, From: tg.User{ID: 77, IsBot: true}, Text: "hi"}, nil},
 		"group, not mentioned":   {tg.Incoming{Chat: home, From: ann, Text: "hi all"}, nil},
@@ -62,26 +63,41 @@ func TestWhatIsMeantForTheBot(t *testing.T) {
 		"group, longer name":     {tg.Incoming{Chat: home, From: ann, Text: "@switchboard_test_bot2 hi"}, nil},
 		"group, bare command":    {tg.Incoming{Chat: home, From: ann, Text: "/stop"}, nil},
 		"group, other's command": {tg.Incoming{Chat: home, From: ann, Text: "/stop@other_bot", ReplyTo: mine}, nil},
-		"group, mentioned":       {tg.Incoming{Chat: home, From: ann, Text: "@switchboard_test_bot, what's up?"}, &out{Text: "what's up?", Conversation: "-1000000000001", Group: true}},
-		"group, in the middle":   {tg.Incoming{Chat: home, From: ann, Text: "😀 hey @switchboard_test_bot what's up?"}, &out{Text: "😀 hey what's up?", Conversation: "-1000000000001", Group: true}},
-		"group, only the name":   {tg.Incoming{Chat: home, From: ann, Text: "@switchboard_test_bot"}, &out{Text: "@switchboard_test_bot", Conversation: "-1000000000001", Group: true}},
-		"group, by its contact": {tg.Incoming{Chat: home, From: ann, Text: "Бот, привет", Entities: []tg.Entity{{Type: "text_mention", Length: 3, User: &me}}},
+		"group, mentioned": {tg.Incoming{Chat: home, From: ann, Text: "@switchboard_test_bot, what's up?"},
+			&out{Text: "what's up?", Conversation: "-1000000000001", Group: true}},
+		"group, in the middle": {tg.Incoming{Chat: home, From: ann, Text: "😀 hey @switchboard_test_bot what's up?"},
+			&out{Text: "😀 hey what's up?", Conversation: "-1000000000001", Group: true}},
+		"group, only the name": {tg.Incoming{Chat: home, From: ann, Text: "@switchboard_test_bot"},
+			&out{Text: "@switchboard_test_bot", Conversation: "-1000000000001", Group: true}},
+		"group, by its contact": {tg.Incoming{Chat: home, From: ann, Text: "Бот, привет",
+			Entities: []tg.Entity{{Type: "text_mention", Length: 3, User: &me}}},
 			&out{Text: "привет", Conversation: "-1000000000001", Group: true}},
-		"group, another's contact": {tg.Incoming{Chat: home, From: ann, Text: "Ann hi", Entities: []tg.Entity{{Type: "text_mention", Length: 3, User: &ann}}}, nil},
-		"group, command":           {tg.Incoming{Chat: home, From: ann, Text: "/stop@switchboard_test_bot"}, &out{Text: "/stop", Conversation: "-1000000000001", Group: true}},
-		"group, reply to the bot":  {tg.Incoming{Chat: home, From: ann, Text: "why?", ReplyTo: mine}, &out{Text: "why?", Conversation: "-1000000000001", Group: true}},
-		"group, reply to another":  {tg.Incoming{Chat: home, From: ann, Text: "why?", ReplyTo: hers}, nil},
-		"reply chain, no forum":    {tg.Incoming{Chat: home, From: ann, Text: "@switchboard_test_bot x", Thread: 44}, &out{Text: "x", Conversation: "-1000000000001", Group: true}},
-		"topic":                    {tg.Incoming{Chat: forum, From: ann, Text: "@switchboard_test_bot x", Thread: 44}, &out{Text: "x", Conversation: "-1000000000002", Thread: "44", Group: true}},
-		"photo":                    {tg.Incoming{From: ann, Media: "photo"}, &out{Conversation: "9", Attachments: "photo"}},
-		"photo with a caption":     {tg.Incoming{From: ann, Media: "photo", Text: "what is it?"}, &out{Text: "what is it?", Conversation: "9", Attachments: "photo"}},
-		"group photo with mention": {tg.Incoming{Chat: home, From: ann, Media: "photo", Text: "@switchboard_test_bot see"}, &out{Text: "see", Conversation: "-1000000000001", Group: true, Attachments: "photo"}},
-		"group photo":              {tg.Incoming{Chat: home, From: ann, Media: "photo", Text: "see"}, nil},
-		"voice":                    {tg.Incoming{From: ann, Media: "voice"}, &out{Conversation: "9", Attachments: "voice message"}},
-		"document":                 {tg.Incoming{From: ann, Media: "document"}, &out{Conversation: "9", Attachments: "document"}},
-		"sticker":                  {tg.Incoming{From: ann, Media: "sticker"}, &out{Conversation: "9", Attachments: "sticker"}},
-		"location":                 {tg.Incoming{From: ann, Media: "location"}, &out{Conversation: "9", Attachments: "location"}},
-		"service message":          {tg.Incoming{From: ann, Media: "new_chat_members"}, nil},
+		"group, another's contact": {tg.Incoming{Chat: home, From: ann, Text: "Ann hi",
+			Entities: []tg.Entity{{Type: "text_mention", Length: 3, User: &ann}}}, nil},
+		"group, command": {tg.Incoming{Chat: home, From: ann, Text: "/stop@switchboard_test_bot"},
+			&out{Text: "/stop", Conversation: "-1000000000001", Group: true}},
+		"group, reply to the bot": {tg.Incoming{Chat: home, From: ann, Text: "why?", ReplyTo: mine},
+			&out{Text: "why?", Conversation: "-1000000000001", Group: true}},
+		"group, reply to another": {tg.Incoming{Chat: home, From: ann, Text: "why?", ReplyTo: hers}, nil},
+		"reply chain, no forum": {tg.Incoming{Chat: home, From: ann, Text: "@switchboard_test_bot x", Thread: 44},
+			&out{Text: "x", Conversation: "-1000000000001", Group: true}},
+		"topic": {tg.Incoming{Chat: forum, From: ann, Text: "@switchboard_test_bot x", Thread: 44},
+			&out{Text: "x", Conversation: "-1000000000002", Thread: "44", Group: true}},
+		"photo": {tg.Incoming{From: ann, Media: "photo"}, &out{Conversation: "9", Attachments: "photo"}},
+		"photo with a caption": {tg.Incoming{From: ann, Media: "photo", Text: "what is it?"},
+			&out{Text: "what is it?", Conversation: "9", Attachments: "photo"}},
+		"group photo with mention": {tg.Incoming{Chat: home, From: ann, Media: "photo", Text: "@switchboard_test_bot see"},
+			&out{Text: "see", Conversation: "-1000000000001", Group: true, Attachments: "photo"}},
+		"group photo": {tg.Incoming{Chat: home, From: ann, Media: "photo", Text: "see"}, nil},
+		"voice": {tg.Incoming{From: ann, Media: "voice"},
+			&out{Conversation: "9", Attachments: "voice message"}},
+		"document": {tg.Incoming{From: ann, Media: "document"},
+			&out{Conversation: "9", Attachments: "document"}},
+		"sticker": {tg.Incoming{From: ann, Media: "sticker"},
+			&out{Conversation: "9", Attachments: "sticker"}},
+		"location": {tg.Incoming{From: ann, Media: "location"},
+			&out{Conversation: "9", Attachments: "location"}},
+		"service message": {tg.Incoming{From: ann, Media: "new_chat_members"}, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -161,7 +177,8 @@ func TestDuplicatesAndOrder(t *testing.T) {
 	_, s, k := running(t)
 	s.InjectTwice(tg.Incoming{Text: "twice"})
 	batch := s.InjectBatch(true, tg.Incoming{Text: "earlier"}, tg.Incoming{Text: "later"})
-	s.InjectRaw(batch[0].Update, "message", json.RawMessage(`{"message_id":99,"date":1,"text":"repeat","chat":{"id":7,"type":"private"},"from":{"id":7,"first_name":"A"}}`))
+	s.InjectRaw(batch[0].Update, "message",
+		json.RawMessage(`{"message_id":99,"date":1,"text":"repeat","chat":{"id":7,"type":"private"},"from":{"id":7,"first_name":"A"}}`))
 	s.Say(7, "the end")
 	var texts []string
 	k.await(t, "the end", func() bool { return len(k.got) > 0 && k.got[len(k.got)-1].Text == "the end" })
@@ -207,7 +224,7 @@ func TestConfirmedOnlyAfterCommit(t *testing.T) {
 	if got := s.Confirmed(); got > sent.Update {
 		t.Errorf("confirmed up to %d before %d was stored", got, sent.Update)
 	}
-	k.ready(t, "degraded: messages cannot be stored")
+	k.ready(t, "degraded: new messages cannot be stored")
 	if got := k.messages(t, 1); got[0].Text != "keep me" {
 		t.Errorf("messages: %+v", got)
 	}

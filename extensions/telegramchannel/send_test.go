@@ -31,16 +31,21 @@ func TestSend(t *testing.T) {
 		text, thread, conversation string
 		entities, replyTo          int
 	}{
-		"plain":                 {text(7, "hello"), 7, "hello", "", "7", 0, 0},
-		"formatted":             {text(7, "a **b**\n\n```go\nx\n```"), 7, "a b\n\nx", "", "7", 2, 0},
-		"topic":                 {sdk.Message{Text: "x", Conversation: "-1000000000002", Thread: "44"}, -1_000_000_000_002, "x", "44", "-1000000000002", 0, 0},
-		"to the owner":          {sdk.Message{Text: "hi owner", Owner: "7"}, 7, "hi owner", "", "7", 0, 0},
-		"group, quoting":        {sdk.Message{Text: "y", Conversation: "-5", ReplyTo: fmt.Sprint(asked)}, -5, "y", "", "-5", 0, asked},
-		"second part":           {sdk.Message{Text: "z", Conversation: "-5", ReplyTo: fmt.Sprint(asked), Part: 2, Parts: 2}, -5, "z", "", "-5", 0, 0},
+		"plain":     {text(7, "hello"), 7, "hello", "", "7", 0, 0},
+		"formatted": {text(7, "a **b**\n\n```go\nx\n```"), 7, "a b\n\nx", "", "7", 2, 0},
+		"topic": {sdk.Message{Text: "x", Conversation: "-1000000000002", Thread: "44"}, -1_000_000_000_002,
+			"x", "44", "-1000000000002", 0, 0},
+		"to the owner": {sdk.Message{Text: "hi owner", Owner: "7"}, 7, "hi owner", "", "7", 0, 0},
+		"group, quoting": {sdk.Message{Text: "y", Conversation: "-5", ReplyTo: fmt.Sprint(asked)}, -5, "y", "", "-5",
+			0, asked},
+		"second part": {sdk.Message{Text: "z", Conversation: "-5", ReplyTo: fmt.Sprint(asked), Part: 2, Parts: 2},
+			-5, "z", "", "-5", 0, 0},
 		"reply to what is gone": {sdk.Message{Text: "w", Conversation: "-5", ReplyTo: "-5/9999"}, -5, "w", "", "-5", 0, 0},
-		"private, no quote":     {sdk.Message{Text: "v", Conversation: "8", ReplyTo: fmt.Sprint(private)}, 8, "v", "", "8", 0, 0},
-		"only markup":           {text(7, "```\n```"), 7, "```\n```", "", "7", 0, 0},
-		"long when formatted":   {text(7, strings.Repeat("- a\n", 1000)+"| a | b |\n|--|--|\n| "+strings.Repeat("x", 40)+" | c |"), 7, "", "", "7", -1, 0},
+		"private, no quote": {sdk.Message{Text: "v", Conversation: "8", ReplyTo: fmt.Sprint(private)}, 8, "v", "", "8",
+			0, 0},
+		"only markup": {text(7, "```\n```"), 7, "```\n```", "", "7", 0, 0},
+		"long when formatted": {text(7,
+			strings.Repeat("- a\n", 1000)+"| a | b |\n|--|--|\n| "+strings.Repeat("x", 40)+" | c |"), 7, "", "", "7", -1, 0},
 	} {
 		before := len(s.Messages(tc.chat))
 		r, err := c.Send(t.Context(), tc.m)
@@ -53,10 +58,12 @@ func TestSend(t *testing.T) {
 			t.Fatalf("%s: %d messages in the chat, want one more than %d", name, len(all), before)
 		}
 		got := all[before]
-		if r.ProviderID != fmt.Sprintf("%d/%d", tc.chat, got.ID) || r.Conversation != tc.conversation || r.Thread != tc.thread {
+		if r.ProviderID != fmt.Sprintf("%d/%d", tc.chat, got.ID) || r.Conversation != tc.conversation ||
+			r.Thread != tc.thread {
 			t.Errorf("%s: receipt %+v for message %d", name, r, got.ID)
 		}
-		if tc.text != "" && got.Text != tc.text || tc.entities >= 0 && len(got.Entities) != tc.entities || got.ReplyTo != tc.replyTo {
+		if tc.text != "" && got.Text != tc.text || tc.entities >= 0 && len(got.Entities) != tc.entities ||
+			got.ReplyTo != tc.replyTo {
 			t.Errorf("%s: sent %+v", name, got)
 		}
 		if fmt.Sprint(got.Thread) != "0" && fmt.Sprint(got.Thread) != tc.thread {
@@ -76,22 +83,34 @@ func TestSendOutcomes(t *testing.T) {
 		after   time.Duration
 		sent    int // messages in the chat, in the end
 	}{
-		"unknown chat":    {nil, text(99, "x"), busv1.Outcome_KIND_DROP, "has to write to the bot first", 0, 0},
-		"blocked":         {func(s *tg.Server) { s.Block(7) }, text(7, "x"), busv1.Outcome_KIND_DROP, "unblock", 0, 0},
-		"no owner":        {nil, sdk.Message{Text: "x"}, busv1.Outcome_KIND_DROP, "pairing approve", 0, 0},
-		"no address":      {nil, sdk.Message{Text: "x", Conversation: "bob"}, busv1.Outcome_KIND_DROP, "not the address", 0, 0},
-		"unknown topic":   {nil, sdk.Message{Text: "**x**", Conversation: "7", Thread: "5"}, busv1.Outcome_KIND_DROP, "message thread not found", 0, 0},
-		"empty":           {nil, text(7, " "), busv1.Outcome_KIND_DROP, "message text is empty", 0, 0},
-		"server error":    {func(s *tg.Server) { s.FailStatus("sendMessage", 1, 500) }, text(7, "x"), busv1.Outcome_KIND_RETRY, "500", serverPause, 0},
-		"proxy's page":    {func(s *tg.Server) { s.Fail("sendMessage", 1, tg.Fault{Status: 502, Body: "<html>"}) }, text(7, "x"), busv1.Outcome_KIND_RETRY, "502", serverPause, 0},
-		"gateway timeout": {func(s *tg.Server) { s.FailStatus("sendMessage", 1, 504) }, text(7, "x"), busv1.Outcome_KIND_UNKNOWN, "504", 0, 0},
-		"down":            {func(s *tg.Server) { s.Down() }, text(7, "x"), busv1.Outcome_KIND_RETRY, "no connection", serverPause, 0},
-		"other code":      {func(s *tg.Server) { s.FailStatus("sendMessage", 1, 418) }, text(7, "x"), busv1.Outcome_KIND_DROP, "refuses the message", 0, 0},
-		"reset before":    {func(s *tg.Server) { s.Fail("sendMessage", 1, tg.Fault{Break: tg.BreakBefore}) }, text(7, "x"), busv1.Outcome_KIND_UNKNOWN, "unknown whether", 0, 0},
-		"reset after":     {func(s *tg.Server) { s.Fail("sendMessage", 1, tg.Fault{Break: tg.BreakAfter}) }, text(7, "x"), busv1.Outcome_KIND_UNKNOWN, "unknown whether", 0, 1},
-		"half an answer":  {func(s *tg.Server) { s.Fail("sendMessage", 1, tg.Fault{Break: tg.BreakInsideAnswer}) }, text(7, "x"), busv1.Outcome_KIND_UNKNOWN, "unknown whether", 0, 1},
-		"slow down":       {func(s *tg.Server) { s.Fail("sendMessage", 1, tg.Fault{Status: 429, RetryAfter: 300}) }, text(7, "x"), busv1.Outcome_KIND_RETRY, "held for 5m", 5 * time.Minute, 0},
-		"token revoked":   {func(s *tg.Server) { s.Revoke("100001:AAother") }, text(7, "x"), busv1.Outcome_KIND_RETRY, "BotFather", tokenPause, 0},
+		"unknown chat": {nil, text(99, "x"), busv1.Outcome_KIND_DROP, "must write to the bot first", 0, 0},
+		"blocked":      {func(s *tg.Server) { s.Block(7) }, text(7, "x"), busv1.Outcome_KIND_DROP, "unblock", 0, 0},
+		"no owner":     {nil, sdk.Message{Text: "x"}, busv1.Outcome_KIND_DROP, "pairing approve", 0, 0},
+		"no address": {nil, sdk.Message{Text: "x", Conversation: "bob"}, busv1.Outcome_KIND_DROP, "not a Telegram chat id", 0,
+			0},
+		"unknown topic": {nil, sdk.Message{Text: "**x**", Conversation: "7", Thread: "5"}, busv1.Outcome_KIND_DROP,
+			"message thread not found", 0, 0},
+		"empty": {nil, text(7, " "), busv1.Outcome_KIND_DROP, "message text is empty", 0, 0},
+		"server error": {func(s *tg.Server) { s.FailStatus("sendMessage", 1, 500) }, text(7, "x"),
+			busv1.Outcome_KIND_RETRY, "500", serverRetry, 0},
+		"proxy's page": {func(s *tg.Server) { s.Fail("sendMessage", 1, tg.Fault{Status: 502, Body: "<html>"}) },
+			text(7, "x"), busv1.Outcome_KIND_RETRY, "502", serverRetry, 0},
+		"gateway timeout": {func(s *tg.Server) { s.FailStatus("sendMessage", 1, 504) }, text(7, "x"),
+			busv1.Outcome_KIND_UNKNOWN, "504", 0, 0},
+		"down": {func(s *tg.Server) { s.Down() }, text(7, "x"), busv1.Outcome_KIND_RETRY, "no connection",
+			serverRetry, 0},
+		"other code": {func(s *tg.Server) { s.FailStatus("sendMessage", 1, 418) }, text(7, "x"),
+			busv1.Outcome_KIND_DROP, "refused the message", 0, 0},
+		"reset before": {func(s *tg.Server) { s.Fail("sendMessage", 1, tg.Fault{Break: tg.BreakBefore}) }, text(7, "x"),
+			busv1.Outcome_KIND_UNKNOWN, "unknown whether", 0, 0},
+		"reset after": {func(s *tg.Server) { s.Fail("sendMessage", 1, tg.Fault{Break: tg.BreakAfter}) }, text(7, "x"),
+			busv1.Outcome_KIND_UNKNOWN, "unknown whether", 0, 1},
+		"half an answer": {func(s *tg.Server) { s.Fail("sendMessage", 1, tg.Fault{Break: tg.BreakInsideAnswer}) },
+			text(7, "x"), busv1.Outcome_KIND_UNKNOWN, "unknown whether", 0, 1},
+		"slow down": {func(s *tg.Server) { s.Fail("sendMessage", 1, tg.Fault{Status: 429, RetryAfter: 300}) },
+			text(7, "x"), busv1.Outcome_KIND_RETRY, "waiting 5m", 5 * time.Minute, 0},
+		"token revoked": {func(s *tg.Server) { s.Revoke("100001:AAother") }, text(7, "x"), busv1.Outcome_KIND_RETRY,
+			"BotFather", tokenRetry, 0},
 		"refused format": {func(s *tg.Server) {
 			s.Fail("sendMessage", 1, tg.Fault{Status: 400, Description: "Bad Request: can't parse entities: x"})
 		}, text(7, "**x**"), busv1.Outcome_KIND_ACK, "", 0, 1},
@@ -316,12 +335,12 @@ func TestPacerForgetsChats(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		p := newPacer(false)
-		p.close(1, time.Hour)
-		for chat := range int64(3 * manyChats) {
-			p.close(10+chat, time.Millisecond)
+		p.block(1, time.Hour)
+		for chat := range int64(3 * maxChats) {
+			p.block(10+chat, time.Millisecond)
 			time.Sleep(2 * time.Millisecond)
 		}
-		if len(p.chats) > manyChats || p.chats[1] == nil {
+		if len(p.chats) > maxChats || p.chats[1] == nil {
 			t.Errorf("%d chats are remembered, the closed one: %v", len(p.chats), p.chats[1])
 		}
 	})
@@ -337,11 +356,11 @@ func TestPacerDisabledStillObeysTelegram(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		p.close(7, time.Second)
+		p.block(7, time.Second)
 		if err := passes(t, p, 7); err != nil || time.Since(begin) != time.Second {
 			t.Errorf("a short pause: %v after %s", err, time.Since(begin))
 		}
-		p.close(7, time.Minute)
+		p.block(7, time.Minute)
 		if err := passes(t, p, 7); err == nil {
 			t.Error("a long pause is waited for")
 		}

@@ -220,7 +220,7 @@ func begin(t *testing.T, k *memory, s *telegramtest.Server, token string, change
 	if err != nil {
 		t.Fatal(err)
 	}
-	set.rivalPause, set.menuPause = 10*time.Millisecond, 10*time.Millisecond
+	set.conflictPause, set.menuInterval = 10*time.Millisecond, 10*time.Millisecond
 	for _, f := range change {
 		f(&set)
 	}

@@ -1,45 +1,40 @@
-// Package telegramchannel is the channel to Telegram: a bot that people write
-// to, served as an extension.
+// Package telegramchannel is the Telegram channel: a bot that people write to.
 //
 // # Incoming
 //
-// Updates come by long polling. The messages of one answer and the cursor (the
-// id of the next update, kept under the id of the bot) are one commit, and only
-// after it does Telegram hear that they arrived. So a crash at any point loses
-// nothing, and what Telegram then gives again is recognized by its dedupe key.
-// Another bot token is another bot with a cursor of its own.
+// Updates arrive by long polling. The messages of one poll and the cursor (the id of
+// the next update, stored per bot) are one commit, and only the next poll confirms
+// them to Telegram. So a crash loses nothing, and repeated updates are recognized by
+// their dedupe key. Another bot token is another bot with its own cursor.
 //
-// Private chats are reported always; in groups only what is meant for the bot:
-// a mention, a reply to it, a command that names it. Topics of a forum are
-// threads. Who may talk to the assistant is not decided here.
+// All messages of private chats are published; in groups only those for the bot:
+// mentions, replies to it, and commands that name it. Forum topics are threads. The
+// kernel decides who may talk to the assistant.
 //
 // # Outgoing
 //
-// Markdown becomes Telegram's entities, and goes out as it is where Telegram
-// refuses them. Chats are paced one by one: a chat that Telegram slows down, or
-// that is slow to answer, holds no other. The order within a conversation is
-// the order in which Send is called for it. Telegram cannot tell a repeat from
-// a new message: when a connection breaks after a request was written, Send
-// says that the outcome is unknown.
+// Markdown is converted to Telegram's entities, and sent as plain text if Telegram
+// refuses them. Chats are paced separately: a rate-limited or slow chat delays no
+// other. Messages of a conversation are sent in the order of the calls of Send.
+// Telegram cannot recognize a repeated message: if a connection breaks after a request
+// was written, Send reports an unknown outcome.
 //
 // # Drafts
 //
-// While a turn runs its chat shows that the bot is typing, and once there is
-// enough of it the text so far, in a message that ends in a mark and grows. The
-// final text is an edit of that message. Drafts keep Telegram's rates whatever is
-// configured, and use only what sends leave over, so that they never delay one.
-// Which message is the draft of which turn is stored after Telegram has accepted
-// it and before it is edited, until the final text has been acknowledged. A final
-// text that is repeated after a crash edits the same message again, and needs no
-// mark of a repetition. If the process is killed between the acceptance and the
-// store, a beginning of the text with its mark is left behind: Telegram gives a
-// message its id only when it has it, and has no way to ask for it later.
+// While a turn runs, its chat shows that the bot is typing, and then the text so far,
+// in a message that ends in a mark and grows. The final text is an edit of that
+// message. Drafts always respect Telegram's rates and use only spare budget, so they
+// do not delay sends. The message id of a draft is stored after Telegram accepted the
+// message and before the first edit, until the final text was acknowledged: a final
+// text that is repeated after a crash edits the same message, and needs no mark of a
+// repetition. If the process is killed between the acceptance and the store, the
+// unfinished message is left over, because Telegram has no way to query its id later.
 //
 // # Failures
 //
-// No token is a state, not an error; neither is a network that is down. The
-// readiness says what is the matter and what to do, and the channel gets back
-// to ready by itself. The token stands in no log, error or readiness.
+// A missing token or network is a state, not an error. The readiness says what
+// happened and what to do, and the channel becomes ready again by itself. The token is
+// in no log, error or readiness.
 package telegramchannel
 
 import (
@@ -64,7 +59,7 @@ const ID = "telegram_channel"
 // TokenName is the name of the secret that holds the bot's token.
 const TokenName = "TELEGRAM_BOT_TOKEN" //nolint:gosec // a name, not the token
 
-// New is the extension, ready to be served.
+// New returns the extension for sdk.Serve.
 func New() sdk.Extension {
 	c := &channel{}
 	return sdk.Extension{
@@ -74,7 +69,7 @@ func New() sdk.Extension {
 			if err := k.Config(&cfg); err != nil {
 				return err
 			}
-			set, err := cfg.settings(os.Getenv(URLEnv))
+			set, err := cfg.settings(os.Getenv(URLVariable))
 			if err != nil {
 				return err
 			}
@@ -85,7 +80,7 @@ func New() sdk.Extension {
 	}
 }
 
-// kernel is what the channel needs of the kernel.
+// kernel is the part of *sdk.Kernel that the channel uses.
 type kernel interface {
 	Commit(ctx context.Context, effects ...sdk.Effect) ([]*busv1.EffectResult, error)
 	Get(ctx context.Context, key string) (sdk.Value, error)
@@ -101,7 +96,8 @@ var (
 	_ sdk.DraftRemover = (*channel)(nil)
 )
 
-// channel outlives its activations: the extension may be started again.
+// channel implements sdk.Channel. It outlives its activations: the extension can be
+// restarted.
 type channel struct {
 	active atomic.Pointer[activation]
 }
@@ -113,7 +109,7 @@ type activation struct {
 	set    settings
 	api    *api // nil without a usable token
 	pace   *pacer
-	typing *typist
+	typing *typingIndicator
 	drafts *drafter
 	done   chan struct{} // closed when polling has ended
 }
@@ -124,7 +120,7 @@ func (c *channel) start(ctx context.Context, k kernel, set settings, token strin
 	case token == "":
 		k.SetReadiness(sdk.Unconfigured, noToken)
 		close(a.done)
-	case !tokenShape.MatchString(token):
+	case !tokenPattern.MatchString(token):
 		k.SetReadiness(sdk.Degraded, badToken)
 		close(a.done)
 	default:
@@ -132,7 +128,7 @@ func (c *channel) start(ctx context.Context, k kernel, set settings, token strin
 		if a.api, err = newAPI(set.url, token, a.log); err != nil {
 			return err
 		}
-		a.typing = newTypist(ctx, a.act)
+		a.typing = newTypist(ctx, a.sendTyping)
 		if a.drafts, err = newDrafter(ctx, a, token); err != nil {
 			return err
 		}
@@ -149,8 +145,7 @@ func (c *channel) start(ctx context.Context, k kernel, set settings, token strin
 	return nil
 }
 
-// stop waits until all that start began has ended, as it does once the context
-// of start has.
+// stop waits for the activation to end, which it does when the context of start ends.
 func (c *channel) stop(ctx context.Context) error {
 	a := c.active.Swap(nil)
 	if a == nil {
@@ -160,11 +155,11 @@ func (c *channel) stop(ctx context.Context) error {
 	case <-a.done:
 		return nil
 	case <-ctx.Done():
-		return errors.New("polling Telegram has not ended yet")
+		return errors.New("stop Telegram channel: polling has not ended in time")
 	}
 }
 
-// pause waits, and says whether ctx is still alive.
+// pause waits, and reports false if ctx has ended.
 func pause(ctx context.Context, d time.Duration) bool {
 	if d <= 0 {
 		return ctx.Err() == nil

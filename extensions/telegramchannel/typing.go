@@ -7,100 +7,100 @@ import (
 )
 
 const (
-	// typingDelay is how long a turn has to run before it shows: an answer that
-	// is there at once needs no announcement.
+	// typingDelay is how long a turn must run before the indicator is shown: a quick
+	// answer needs none.
 	typingDelay = 400 * time.Millisecond
 	// typingEvery renews the action, which Telegram shows for 5 seconds.
 	typingEvery = 4500 * time.Millisecond
-	// typingLimit ends it when nobody says that the turn is over.
+	// typingLimit ends it if the end of the turn is never reported.
 	typingLimit = 3 * time.Minute
-	// typingAtOnce is how many of these calls are made at the same time; more are left out.
+	// typingAtOnce bounds concurrent calls; further ones are skipped.
 	typingAtOnce = 8
 	typingCall   = 5 * time.Second
 )
 
-// typist shows in chats that the bot is typing. Nothing waits for it.
-type typist struct {
+// typingIndicator shows in chats that the bot is typing. It never delays a message.
+type typingIndicator struct {
 	ctx                 context.Context
-	act                 func(context.Context, place) error
+	send                func(context.Context, target) error
 	delay, every, limit time.Duration
 	slots               chan struct{}
 
-	mu    sync.Mutex
-	shown map[place]*indicator
-	ended bool
-	calls sync.WaitGroup
+	mu      sync.Mutex
+	active  map[target]*indicator
+	stopped bool
+	calls   sync.WaitGroup
 }
 
 type indicator struct {
 	timer *time.Timer
 	until time.Time
-	muted bool // the chat refuses it
+	muted bool // refused by the chat
 }
 
-func newTypist(ctx context.Context, act func(context.Context, place) error) *typist {
-	return &typist{
-		ctx: ctx, act: act, delay: typingDelay, every: typingEvery, limit: typingLimit,
-		slots: make(chan struct{}, typingAtOnce), shown: map[place]*indicator{},
+func newTypist(ctx context.Context, act func(context.Context, target) error) *typingIndicator {
+	return &typingIndicator{
+		ctx: ctx, send: act, delay: typingDelay, every: typingEvery, limit: typingLimit,
+		slots: make(chan struct{}, typingAtOnce), active: map[target]*indicator{},
 	}
 }
 
-// show starts or prolongs the indicator of a place.
-func (t *typist) show(p place) {
+// show starts or prolongs the indicator of a target.
+func (t *typingIndicator) show(p target) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.ended {
+	if t.stopped {
 		return
 	}
-	i := t.shown[p]
+	i := t.active[p]
 	if i == nil {
 		i = &indicator{}
 		i.timer = time.AfterFunc(t.delay, func() { t.tick(p, i) })
-		t.shown[p] = i
+		t.active[p] = i
 	}
 	i.until = time.Now().Add(t.limit)
 }
 
-// rest says that the text of a place has moved, which shows as much.
-func (t *typist) rest(p place) {
+// postpone delays the next call for a target, whose draft was just updated.
+func (t *typingIndicator) postpone(p target) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if i := t.shown[p]; i != nil && !t.ended {
+	if i := t.active[p]; i != nil && !t.stopped {
 		i.timer.Reset(t.every)
 	}
 }
 
-// hide ends the indicator of a place, if there is one.
-func (t *typist) hide(p place) {
+// hide ends the indicator of a target, if any.
+func (t *typingIndicator) hide(p target) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if i := t.shown[p]; i != nil {
+	if i := t.active[p]; i != nil {
 		i.timer.Stop()
-		delete(t.shown, p)
+		delete(t.active, p)
 	}
 }
 
-// stop ends all indicators and waits for the calls under way, whose context has ended.
-func (t *typist) stop() {
+// stop ends all indicators and waits for running calls, whose context has ended.
+func (t *typingIndicator) stop() {
 	t.mu.Lock()
-	t.ended = true
-	for p, i := range t.shown {
+	t.stopped = true
+	for p, i := range t.active {
 		i.timer.Stop()
-		delete(t.shown, p)
+		delete(t.active, p)
 	}
 	t.mu.Unlock()
 	t.calls.Wait()
 }
 
 // tick runs on the timer's goroutine.
-func (t *typist) tick(p place, i *indicator) {
+func (t *typingIndicator) tick(p target, i *indicator) {
 	t.mu.Lock()
-	if t.ended || t.shown[p] != i {
+	if t.stopped || t.active[p] != i {
 		t.mu.Unlock()
 		return
 	}
 	if time.Now().After(i.until) || t.ctx.Err() != nil {
-		delete(t.shown, p)
+		delete(t.active, p)
 		t.mu.Unlock()
 		return
 	}
@@ -120,7 +120,7 @@ func (t *typist) tick(p place, i *indicator) {
 	}
 	ctx, cancel := context.WithTimeout(t.ctx, typingCall)
 	defer cancel()
-	if t.act(ctx, p) != nil {
+	if t.send(ctx, p) != nil {
 		t.mu.Lock()
 		i.muted = true
 		t.mu.Unlock()

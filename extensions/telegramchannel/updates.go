@@ -11,9 +11,9 @@ import (
 	"github.com/switchboard-run/switchboard/contract"
 )
 
-// interpret turns an update into what is reported, with its dedupe key; ok is
-// false if it is not meant for the assistant.
-func interpret(u *models.Update, me *models.User) (m contract.UserMessage, dedupe string, ok bool) {
+// parseUpdate converts an update to a message with its dedupe key; ok is false if it
+// is not for the assistant.
+func parseUpdate(u *models.Update, me *models.User) (m contract.UserMessage, dedupe string, ok bool) {
 	msg, edited := u.Message, false
 	if msg == nil {
 		msg, edited = u.EditedMessage, true
@@ -27,7 +27,7 @@ func interpret(u *models.Update, me *models.User) (m contract.UserMessage, dedup
 		text, entities = msg.Caption, msg.CaptionEntities
 	}
 	if text == "" && (!attached || edited) {
-		return m, "", false // a service message, or a location that moves
+		return m, "", false // a service message, or a live location
 	}
 	group := msg.Chat.Type != models.ChatTypePrivate
 	switch msg.Chat.Type {
@@ -35,12 +35,12 @@ func interpret(u *models.Update, me *models.User) (m contract.UserMessage, dedup
 	default:
 		return m, "", false
 	}
-	heard := hear(text, entities, me)
+	heard := parseAddress(text, entities, me)
 	if group && !heard.named && !repliesTo(msg, me) || heard.forAnother {
 		return m, "", false
 	}
 	m = contract.UserMessage{
-		Text:           shortened(heard.text),
+		Text:           truncateInput(heard.text),
 		UserID:         strconv.FormatInt(msg.From.ID, 10),
 		UserName:       nameOf(msg.From),
 		ConversationID: strconv.FormatInt(msg.Chat.ID, 10),
@@ -60,38 +60,37 @@ func interpret(u *models.Update, me *models.User) (m contract.UserMessage, dedup
 	if attached {
 		m.Attachments = []contract.Attachment{attachment}
 		if text == "" && msg.MediaGroupID != "" {
-			// The parts of an album are messages of their own: one stands for all.
+			// The parts of an album are separate messages: publish only one.
 			dedupe = fmt.Sprintf("%d/album/%d/%s", me.ID, msg.Chat.ID, msg.MediaGroupID)
 		}
 	}
 	return m, dedupe, true
 }
 
-// maxHeard is far more than Telegram lets people write, and far less than an
-// event may hold.
-const maxHeard = 64 << 10
+// maxInput is far above Telegram's limit of a message, and far below the limit of an
+// event.
+const maxInput = 64 << 10
 
-// shortened is a text that fits into an event. What is left out is said, so that
-// a message which should not exist is answered all the same.
-func shortened(text string) string {
-	if len(text) <= maxHeard {
+// truncateInput shortens a text to fit into an event, with a note.
+func truncateInput(text string) string {
+	if len(text) <= maxInput {
 		return text
 	}
-	return strings.ToValidUTF8(text[:maxHeard], "") + fmt.Sprintf("\n[cut: the message has %d bytes, the rest is left out]", len(text))
+	return strings.ToValidUTF8(text[:maxInput], "") + fmt.Sprintf("\n[truncated: the message has %d bytes]", len(text))
 }
 
 func nameOf(u *models.User) string {
 	return cmp.Or(strings.TrimSpace(u.FirstName+" "+u.LastName), u.Username, strconv.FormatInt(u.ID, 10))
 }
 
-// repliesTo reports whether a message answers one of the bot's. In a topic that
-// the bot made, every message formally answers the one that made the topic.
+// repliesTo reports whether a message replies to the bot. In a topic that the bot
+// created, every message formally replies to the message that created the topic.
 func repliesTo(msg *models.Message, me *models.User) bool {
 	to := msg.ReplyToMessage
 	return to != nil && to.From != nil && to.From.ID == me.ID && to.ForumTopicCreated == nil
 }
 
-// attachmentOf is what a message carries besides text.
+// attachmentOf returns the attachment of a message.
 func attachmentOf(m *models.Message) (contract.Attachment, bool) {
 	kind, name := "", ""
 	switch {

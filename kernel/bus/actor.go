@@ -57,7 +57,8 @@ func Channels(a *Actor, _ *busv1.Effect) error {
 
 // kernelTopics begin the topics that only the kernel publishes.
 var kernelTopics = []string{
-	contract.TopicAgentOutput, contract.TopicAgentInput, contract.TopicChannelSend, contract.TopicCommand, contract.TopicExtension,
+	contract.TopicAgentOutput, contract.TopicAgentInput, contract.TopicChannelSend, contract.TopicCommand,
+	contract.TopicExtension,
 	contract.TopicSessionIdle, contract.TopicDeliveryDead, contract.TopicSchedulesDeclared, contract.TopicModelUsage,
 }
 
@@ -72,7 +73,8 @@ func mayPublish(a *Actor, e *busv1.Effect) error {
 	case slices.ContainsFunc(kernelTopics, byKernel):
 		return fmt.Errorf("%w: %q is published by the kernel alone", contract.ErrDenied, t)
 	case t == contract.TopicUserMessage && !a.Channel:
-		return fmt.Errorf("%w: only a channel reports messages of people: %q lacks \"provides: {channel: ...}\"", contract.ErrDenied, a.ID)
+		return fmt.Errorf("%w: only a channel reports messages of people: %q lacks \"provides: {channel: ...}\"",
+			contract.ErrDenied, a.ID)
 	}
 	if slices.ContainsFunc(a.Publish, func(pattern string) bool { return topic.Match(pattern, t) }) {
 		return nil
@@ -85,7 +87,8 @@ func (a *Actor) MayWatch(pattern string) error {
 	if a.kernel || slices.ContainsFunc(a.Subscribe, func(granted string) bool { return covers(granted, pattern) }) {
 		return nil
 	}
-	return fmt.Errorf("%w: the manifest of %q lacks \"permissions: {subscribe: [{topic: %s}]}\"", contract.ErrDenied, a.ID, pattern)
+	return fmt.Errorf("%w: the manifest of %q lacks \"permissions: {subscribe: [{topic: %s}]}\"", contract.ErrDenied,
+		a.ID, pattern)
 }
 
 // MayQueue says whether the actor may queue inputs of sessions.

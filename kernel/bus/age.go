@@ -3,6 +3,7 @@ package bus
 import (
 	"context"
 	"errors"
+	"slices"
 
 	"github.com/switchboard-run/switchboard/kernel/journal"
 )
@@ -15,7 +16,7 @@ func (b *Bus) buryHead(l *lane, reason string) {
 	b.spawnLocked(func() {
 		b.commitEnd(nil, it.Seq, func(tx *Tx, silent bool) error {
 			d, err := tx.Delivery(it.Seq, sub.ID)
-			if err != nil || d == nil || d.State == journal.Done || d.State == journal.Dead {
+			if err != nil || d == nil || !slices.Contains(unsettled, d.State) {
 				return err
 			}
 			d.Uncertain = d.Uncertain || it.Uncertain

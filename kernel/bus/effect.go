@@ -104,7 +104,8 @@ func (t *Tx) Apply(effects []*busv1.Effect) ([]*busv1.EffectResult, error) {
 // apply is Apply for effects that have passed registry.check before, or not.
 func (t *Tx) apply(effects []*busv1.Effect, checked bool) ([]*busv1.EffectResult, error) {
 	if len(effects) > contract.MaxEffects {
-		return nil, fmt.Errorf("%w: commit of %d effects, the limit is %d: make several", contract.ErrTooLarge, len(effects), contract.MaxEffects)
+		return nil, fmt.Errorf("%w: commit of %d effects, the limit is %d: make several", contract.ErrTooLarge,
+			len(effects), contract.MaxEffects)
 	}
 	results := make([]*busv1.EffectResult, len(effects))
 	for i, e := range effects {
@@ -131,7 +132,8 @@ func (t *Tx) apply(effects []*busv1.Effect, checked bool) ([]*busv1.EffectResult
 func checkPublish(e *busv1.Effect) error {
 	p := e.GetPublish()
 	if len(p.GetPayload()) > contract.MaxPayload {
-		return fmt.Errorf("%w: payload of %s has %d bytes, the limit is %d", contract.ErrTooLarge, p.GetTopic(), len(p.GetPayload()), contract.MaxPayload)
+		return fmt.Errorf("%w: payload of %s has %d bytes, the limit is %d", contract.ErrTooLarge, p.GetTopic(),
+			len(p.GetPayload()), contract.MaxPayload)
 	}
 	if !validJSON(p.GetPayload()) {
 		return fmt.Errorf("%w: payload of %s is not JSON", contract.ErrInvalid, p.GetTopic())
@@ -149,7 +151,8 @@ func (t *Tx) publish(effect *busv1.Effect) (*busv1.EffectResult, error) {
 	if p.GetTopic() == contract.TopicAgentOutput && t.bus.hooks.Output != nil {
 		return t.bus.hooks.Output(t, p.GetPayload())
 	}
-	e := &busv1.Event{Topic: p.GetTopic(), Key: p.GetKey(), Source: t.Actor.ID, Payload: p.GetPayload(), DedupeKey: p.GetDedupeKey()}
+	e := &busv1.Event{Topic: p.GetTopic(), Key: p.GetKey(), Source: t.Actor.ID, Payload: p.GetPayload(),
+		DedupeKey: p.GetDedupeKey()}
 	duplicate, err := t.Accept(e)
 	if err != nil {
 		return nil, err
@@ -162,7 +165,8 @@ const maxKey = 1024
 func checkPut(e *busv1.Effect) error {
 	p := e.GetPut()
 	if len(p.GetValue()) > contract.MaxPayload {
-		return fmt.Errorf("%w: value of key %q has %d bytes, the limit is %d", contract.ErrTooLarge, p.GetKey(), len(p.GetValue()), contract.MaxPayload)
+		return fmt.Errorf("%w: value of key %q has %d bytes, the limit is %d", contract.ErrTooLarge, p.GetKey(),
+			len(p.GetValue()), contract.MaxPayload)
 	}
 	if p.GetKey() == "" || len(p.GetKey()) > maxKey {
 		return fmt.Errorf("%w: key of %d bytes: a key has 1 to %d", contract.ErrInvalid, len(p.GetKey()), maxKey)
@@ -194,7 +198,8 @@ func (t *Tx) expect(key string, version *int64) error {
 	}
 	current, err := t.KVGet(t.Actor.ID, key)
 	if err == nil && current.Version != *version {
-		err = fmt.Errorf("%w: key %q has version %d, not %d: read it again", contract.ErrConflict, key, current.Version, *version)
+		err = fmt.Errorf("%w: key %q has version %d, not %d: read it again", contract.ErrConflict, key, current.Version,
+			*version)
 	}
 	return err
 }
@@ -202,7 +207,8 @@ func (t *Tx) expect(key string, version *int64) error {
 func (t *Tx) receipt(e *busv1.Effect) (*busv1.EffectResult, error) {
 	l, r := t.Lease, e.GetReceipt()
 	if l == nil || l.item == nil || l.item.lane.sub.class() != classSend || !t.Ending {
-		return nil, fmt.Errorf("%w: a receipt belongs to the acknowledgement of a %s* delivery", contract.ErrInvalid, contract.TopicChannelSend)
+		return nil, fmt.Errorf("%w: a receipt belongs to the acknowledgement of a %s* delivery", contract.ErrInvalid,
+			contract.TopicChannelSend)
 	}
 	t.providerID = r.GetProviderId()
 	result := &busv1.EffectResult{}

@@ -142,7 +142,8 @@ func (b *Bus) addSingle(a added) {
 	s := a.sub
 	l := newLane(s, "")
 	l.loaded = a.delivery.Rank
-	l.items = append(l.items, l.newItem(item{Delivery: a.delivery, event: b.keep(s, a.event), created: a.event.GetCreatedAtUs()}))
+	it := item{Delivery: a.delivery, event: b.keep(s, a.event), created: a.event.GetCreatedAtUs()}
+	l.items = append(l.items, l.newItem(it))
 	s.singles[a.delivery.Seq] = l
 	s.loaded = max(s.loaded, a.delivery.Rank)
 	b.offer(l)

@@ -11,6 +11,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/switchboard-run/switchboard/contract/busv1"
+	"github.com/switchboard-run/switchboard/internal/seed"
 	"github.com/switchboard-run/switchboard/kernel/bus"
 	"github.com/switchboard-run/switchboard/kernel/journal"
 	"github.com/switchboard-run/switchboard/store/storetest"
@@ -49,7 +50,7 @@ var machineTopics = map[string]string{"x": "a.b", "tg": "channel.send.tg"}
 func TestModel(t *testing.T) {
 	t.Parallel()
 	storetest.Checks(t, 20)
-	rapid.Check(t, func(rt *rapid.T) {
+	seed.Check(t, func(rt *rapid.T) {
 		var failure any // rapid wants it outside of the bubble
 		synctest.Test(t, func(t *testing.T) {
 			defer func() { failure = recover() }()

@@ -23,7 +23,8 @@ func (b *Bus) Outcomes(a *Actor, outcomes []*busv1.Outcome) {
 			continue
 		}
 		l.answered, l.taken = true, true
-		if !l.revoked && l.item.lane.sub.class() == classPlain && o.GetKind() == busv1.Outcome_KIND_ACK && len(o.GetEffects()) == 0 {
+		if !l.revoked && l.item.lane.sub.class() == classPlain && o.GetKind() == busv1.Outcome_KIND_ACK &&
+			len(o.GetEffects()) == 0 {
 			acked = append(acked, l)
 			b.acknowledge(l)
 		} else {
@@ -125,14 +126,16 @@ func (b *Bus) refused(l *Lease, o *busv1.Outcome, err error) {
 		}
 		b.again(l, time.Duration(min(conflicts-1, 20))*50*time.Millisecond, err.Error())
 	default:
-		b.log.Error("commit an answer: repeating the delivery", "event", l.Event.GetId(), "topic", l.Event.GetTopic(), "error", err)
+		b.log.Error("commit an answer: repeating the delivery", "event", l.Event.GetId(), "topic", l.Event.GetTopic(),
+			"error", err)
 		b.again(l, time.Second, err.Error())
 	}
 }
 
 // permanent says that repeating a commit cannot help.
 func permanent(err error) bool {
-	return errors.Is(err, contract.ErrDenied) || errors.Is(err, contract.ErrInvalid) || errors.Is(err, contract.ErrTooLarge) || errors.Is(err, contract.ErrNotFound)
+	return errors.Is(err, contract.ErrDenied) || errors.Is(err, contract.ErrInvalid) ||
+		errors.Is(err, contract.ErrTooLarge) || errors.Is(err, contract.ErrNotFound)
 }
 
 // maxConflicts is how many conflicts in a row may be due to other commits. With
@@ -210,7 +213,8 @@ func (b *Bus) commitEnd(l *Lease, seq int64, apply func(tx *Tx, silent bool) err
 			done(err)
 			return
 		}
-		b.log.Error("what follows from a dead delivery was refused: it dies silently", "event", journal.EventID(seq), "error", err)
+		b.log.Error("what follows from a dead delivery was refused: it dies silently", "event", journal.EventID(seq),
+			"error", err)
 		b.spawn(func() {
 			b.Commit(Change{Lease: l, Apply: func(tx *Tx) error { return apply(tx, true) }, Done: done})
 		})

@@ -3,7 +3,6 @@ package bus_test
 import (
 	"context"
 	"fmt"
-	"math/rand/v2"
 	"slices"
 	"sync"
 	"testing"
@@ -57,8 +56,8 @@ func TestOverflow(t *testing.T) {
 					order[d.GetEvent().GetKey()] = append(order[d.GetEvent().GetKey()], d.GetEvent().GetSeq())
 					mu.Unlock()
 					sink.Credit(1)
-					if rand.IntN(4) == 0 {
-						time.Sleep(time.Duration(rand.IntN(5)) * time.Millisecond)
+					if w.random.IntN(4) == 0 {
+						time.Sleep(time.Duration(w.random.IntN(5)) * time.Millisecond)
 					}
 					w.Outcome(a, &busv1.Outcome{Token: d.GetToken(), Kind: busv1.Outcome_KIND_ACK})
 				}
@@ -70,8 +69,8 @@ func TestOverflow(t *testing.T) {
 				for n := range 150 {
 					publish(key, 100+n)
 					if burst--; burst < 0 { // long enough for the lane to run dry at times
-						burst = rand.IntN(7)
-						time.Sleep(time.Duration(rand.IntN(100)) * time.Millisecond)
+						burst = w.random.IntN(7)
+						time.Sleep(time.Duration(w.random.IntN(100)) * time.Millisecond)
 					}
 				}
 			})
@@ -82,7 +81,7 @@ func TestOverflow(t *testing.T) {
 				var name string
 				var seq int64
 				for n, s := range seqs { // one of the newest
-					if s > seq && (seq == 0 || rand.IntN(4) > 0) {
+					if s > seq && (seq == 0 || w.random.IntN(4) > 0) {
 						name, seq = n, s
 					}
 				}
@@ -94,7 +93,7 @@ func TestOverflow(t *testing.T) {
 				mu.Lock()
 				withdrawn[name] = withdrawn[name] || inTime
 				mu.Unlock()
-				time.Sleep(time.Duration(rand.IntN(20)) * time.Millisecond)
+				time.Sleep(time.Duration(w.random.IntN(20)) * time.Millisecond)
 			}
 		})
 		others.Wait()

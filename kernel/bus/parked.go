@@ -22,9 +22,7 @@ func (t *Tx) dropUnwanted(k journal.Subscription, wanted Subscription) error {
 	if s == nil || !s.spec.Load().undeclared || !wanted.Own && len(wanted.Commands) == 0 {
 		return nil
 	}
-	ds, err := t.Deliveries(journal.DeliveryFilter{
-		Subscription: k.ID, States: []journal.DeliveryState{journal.Pending, journal.InFlight}, Limit: math.MaxInt32,
-	})
+	ds, err := t.Deliveries(journal.DeliveryFilter{Subscription: k.ID, States: unsettled, Limit: math.MaxInt32})
 	if err != nil {
 		return err
 	}

@@ -81,7 +81,8 @@ func (b *Bus) prepareLoop(ctx context.Context) {
 // fetchAgain tries again later what the store could not do.
 func (b *Bus) fetchAgain(f *fetch, err error) {
 	if !errors.Is(err, journal.ErrClosed) && !errors.Is(err, context.Canceled) {
-		b.log.Error("prepare a delivery: trying again", "subscription", f.sub.Pattern, "extension", f.sub.Extension, "error", err)
+		b.log.Error("prepare a delivery: trying again", "subscription", f.sub.Pattern, "extension", f.sub.Extension,
+			"error", err)
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -51,7 +51,8 @@ func (b *Bus) Resubmit(seq int64) (n int, err error) {
 	case err != nil:
 		return 0, err
 	case n == 0 && orphans > 0:
-		return 0, fmt.Errorf("%w: event %s was dead for a subscription that does not exist any more", contract.ErrNotFound, journal.EventID(seq))
+		return 0, fmt.Errorf("%w: event %s was dead for a subscription that does not exist any more", contract.ErrNotFound,
+			journal.EventID(seq))
 	case n == 0:
 		return 0, fmt.Errorf("%w: event %s has no dead delivery", contract.ErrNotFound, journal.EventID(seq))
 	}

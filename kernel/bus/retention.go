@@ -123,9 +123,7 @@ func (t *Tx) endInputs(s journal.Subscription) error {
 	if s.Pattern != inputPattern(s.Extension) {
 		return nil
 	}
-	ds, err := t.Deliveries(journal.DeliveryFilter{
-		Subscription: s.ID, States: []journal.DeliveryState{journal.Pending, journal.InFlight}, Limit: math.MaxInt32,
-	})
+	ds, err := t.Deliveries(journal.DeliveryFilter{Subscription: s.ID, States: unsettled, Limit: math.MaxInt32})
 	if err != nil {
 		return err
 	}
@@ -135,7 +133,7 @@ func (t *Tx) endInputs(s journal.Subscription) error {
 		if err != nil {
 			return err
 		}
-		if current == nil || current.State == journal.Done || current.State == journal.Dead {
+		if current == nil || !slices.Contains(unsettled, current.State) {
 			continue // it belonged to a turn that has just ended
 		}
 		if err := t.bury(d, s.Extension, s.Extension+" did not run for more than "+parkedFor.String(), false); err != nil {

@@ -3,7 +3,6 @@ package bus_test
 import (
 	"context"
 	"fmt"
-	"math/rand/v2"
 	"slices"
 	"sync"
 	"testing"
@@ -92,7 +91,7 @@ func (w *world) playPublisher(p, from, n int) {
 		for w.tryPublish("a.b", name) != nil {
 			time.Sleep(30 * time.Millisecond)
 		}
-		time.Sleep(time.Duration(rand.IntN(20)) * time.Millisecond)
+		time.Sleep(time.Duration(w.random.IntN(20)) * time.Millisecond)
 	}
 }
 
@@ -107,7 +106,7 @@ func (w *world) tryPublish(topic, name string) error {
 func (w *world) playDisk(ctx context.Context) {
 	for full := false; ctx.Err() == nil; full = !full {
 		w.store.full.Store(full)
-		time.Sleep(time.Duration(rand.IntN(100)) * time.Millisecond)
+		time.Sleep(time.Duration(w.random.IntN(100)) * time.Millisecond)
 	}
 }
 
@@ -117,9 +116,9 @@ func (w *world) playHandlers(ctx context.Context) {
 	for generation := int64(1); ctx.Err() == nil; generation++ {
 		a := &bus.Actor{ID: "x", Generation: w.runs + generation, Publish: []string{"*"}}
 		sink := w.Attach(a)
-		life, end := context.WithTimeout(ctx, time.Duration(50+rand.IntN(400))*time.Millisecond)
+		life, end := context.WithTimeout(ctx, time.Duration(50+w.random.IntN(400))*time.Millisecond)
 		var handlers sync.WaitGroup
-		sink.Credit(1 + rand.IntN(20))
+		sink.Credit(1 + w.random.IntN(20))
 		for {
 			f, open := sink.Next(life)
 			if !open {
@@ -128,27 +127,27 @@ func (w *world) playHandlers(ctx context.Context) {
 			for _, d := range f.Deliveries {
 				handlers.Go(func() {
 					sink.Credit(1)
-					time.Sleep(time.Duration(rand.IntN(30)) * time.Millisecond)
-					if life.Err() == nil || rand.IntN(2) == 0 { // else it died silently
-						w.Outcome(a, randomOutcome(d))
+					time.Sleep(time.Duration(w.random.IntN(30)) * time.Millisecond)
+					if life.Err() == nil || w.random.IntN(2) == 0 { // else it died silently
+						w.Outcome(a, w.randomOutcome(d))
 					}
 				})
 			}
 		}
 		end()
-		w.Gone("x", a.Generation, "ended", rand.IntN(2) == 0)
+		w.Gone("x", a.Generation, "ended", w.random.IntN(2) == 0)
 		handlers.Wait()
 	}
 }
 
-func randomOutcome(d *busv1.Delivery) *busv1.Outcome {
+func (w *world) randomOutcome(d *busv1.Delivery) *busv1.Outcome {
 	o := &busv1.Outcome{Token: d.GetToken(), Kind: busv1.Outcome_KIND_ACK, Effects: []*busv1.Effect{publishEffect("c.d", label(d))}}
 	version := int64(99)
-	switch rand.IntN(8) {
+	switch w.random.IntN(8) {
 	case 0:
 		o.Kind, o.Effects = busv1.Outcome_KIND_FAIL, nil
 	case 1:
-		o.Kind, o.Effects, o.RetryAfterMs = busv1.Outcome_KIND_RETRY, nil, int64(rand.IntN(1500))
+		o.Kind, o.Effects, o.RetryAfterMs = busv1.Outcome_KIND_RETRY, nil, int64(w.random.IntN(1500))
 	case 2:
 		o.Effects = append(o.Effects, effect(&busv1.Put{Key: "k", Version: &version})) // conflicts
 	}

@@ -141,7 +141,9 @@ func (s *subscription) use(spec Subscription) {
 
 func inputPattern(agent string) string { return contract.TopicAgentInput + agent }
 
-var defaultSubscription = Subscription{Ordered: true, AckWait: 30 * time.Second, MaxDeliver: 4, MaxAge: 24 * time.Hour, undeclared: true}
+var defaultSubscription = Subscription{
+	Ordered: true, AckWait: 30 * time.Second, MaxDeliver: 4, MaxAge: 24 * time.Hour, undeclared: true,
+}
 
 func (b *Bus) newSubscription(s journal.Subscription) *subscription {
 	sub := &subscription{

@@ -105,6 +105,9 @@ func (t *Tx) Replace(old journal.Delivery, e *busv1.Event) (bool, error) {
 	return true, t.deliver(s, e, journal.Delivery{Rank: old.Rank})
 }
 
+// unsettled are the states of a delivery that has not ended.
+var unsettled = []journal.DeliveryState{journal.Pending, journal.InFlight}
+
 // Settle ends a delivery that no handler holds.
 func (t *Tx) Settle(d journal.Delivery, state journal.DeliveryState, reason string) error {
 	d.State, d.Reason, d.SettledAt = state, reason, t.Now
@@ -172,7 +175,7 @@ func (t *Tx) keepBack(s *subscription, d journal.Delivery) {
 // SettleAll settles the delivery of an agent's input. No handler holds it: it waits
 // in the lane of the input whose turn it became part of.
 func (t *Tx) SettleAll(seq int64, reason string) error {
-	ds, err := t.Deliveries(journal.DeliveryFilter{Seq: seq, States: []journal.DeliveryState{journal.Pending, journal.InFlight}})
+	ds, err := t.Deliveries(journal.DeliveryFilter{Seq: seq, States: unsettled})
 	if err != nil {
 		return err
 	}
@@ -209,13 +212,14 @@ func (t *Tx) TakeBack(extension, pattern, key string) (*busv1.Event, error) {
 func (t *Tx) Free(d journal.Delivery) bool {
 	s := t.bus.table.Load().byID[d.Subscription]
 	current, err := t.Delivery(d.Seq, d.Subscription)
-	return s != nil && err == nil && current != nil && (current.State == journal.Pending || current.State == journal.InFlight) && t.reserve(s, d)
+	return s != nil && err == nil && current != nil && slices.Contains(unsettled, current.State) && t.reserve(s, d)
 }
 
 // Dead keeps an event that the kernel cannot route as a dead letter of its own.
 func (t *Tx) Dead(e *busv1.Event, reason string) error {
 	s := t.bus.table.Load().unroutable
-	d := journal.Delivery{Seq: e.GetSeq(), Subscription: s, State: journal.Dead, Reason: reason, SettledAt: t.Now, Rank: e.GetSeq()}
+	d := journal.Delivery{Seq: e.GetSeq(), Subscription: s, State: journal.Dead, Reason: reason, Rank: e.GetSeq()}
+	d.SettledAt = t.Now
 	known, err := t.Delivery(e.GetSeq(), s)
 	if err != nil {
 		return err

@@ -49,7 +49,8 @@ func (w *Watcher) Events() <-chan *busv1.Event { return w.events }
 func (w *Watcher) Err() error { return w.err }
 
 func (w *Watcher) offer(e *busv1.Event) {
-	if w.closed || (len(w.patterns) > 0 && !slices.ContainsFunc(w.patterns, func(p string) bool { return topic.Match(p, e.GetTopic()) })) {
+	matches := func(p string) bool { return topic.Match(p, e.GetTopic()) }
+	if w.closed || len(w.patterns) > 0 && !slices.ContainsFunc(w.patterns, matches) {
 		return
 	}
 	select {

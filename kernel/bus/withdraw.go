@@ -16,7 +16,8 @@ func InputDedupe(extension, key string) string { return extension + ":" + key }
 // OwnInput is the key under which an extension had queued an input; empty: it
 // had not, or without one.
 func OwnInput(extension string, e *busv1.Event) string {
-	if key, own := strings.CutPrefix(e.GetDedupeKey(), InputDedupe(extension, "")); own && e.GetSource() == contract.KernelSource {
+	key, own := strings.CutPrefix(e.GetDedupeKey(), InputDedupe(extension, ""))
+	if own && e.GetSource() == contract.KernelSource {
 		return key
 	}
 	return ""

@@ -21,6 +21,7 @@ import (
 
 	"github.com/switchboard-run/switchboard/contract"
 	"github.com/switchboard-run/switchboard/contract/busv1"
+	"github.com/switchboard-run/switchboard/internal/seed"
 	"github.com/switchboard-run/switchboard/kernel/bus"
 	"github.com/switchboard-run/switchboard/kernel/journal"
 	"github.com/switchboard-run/switchboard/store/sqlite"
@@ -34,6 +35,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 type world struct {
 	testing.TB
 	*bus.Bus
+	random *rand.Rand
 	dir    string
 	store  *faultyStore
 	router *fakeRouter
@@ -57,7 +59,7 @@ func inWorld(t *testing.T, test func(w *world)) {
 
 func newWorld(t testing.TB) *world {
 	t.Helper()
-	w := &world{TB: t, dir: t.TempDir(), router: &fakeRouter{}, keep: [2]time.Duration{time.Hour, 2 * time.Hour}, subs: map[string][]bus.Subscription{}}
+	w := &world{TB: t, random: seed.Rand(t), dir: t.TempDir(), router: &fakeRouter{}, keep: [2]time.Duration{time.Hour, 2 * time.Hour}, subs: map[string][]bus.Subscription{}}
 	w.boot()
 	return w
 }
@@ -68,7 +70,7 @@ func (w *world) boot() {
 	if err != nil {
 		w.Fatal(err)
 	}
-	w.store = &faultyStore{Store: store}
+	w.store = &faultyStore{Store: store, random: w.random}
 	options := bus.Options{
 		Store: w.store, Effects: fakeEffects, Hooks: w.router.hooks(), Log: hclog.NewNullLogger(), Events: w.keep[0], Dead: w.keep[1],
 		Stuck: func(extension string, generation int64, _ string) {
@@ -110,13 +112,14 @@ func (w *world) crash() {
 // between reading and returning what was read.
 type faultyStore struct {
 	journal.Store
+	random     *rand.Rand
 	full, slow atomic.Bool
 	gate       atomic.Pointer[chan struct{}] // what was read is returned when it is closed
 }
 
 func (s *faultyStore) pause() {
-	if s.slow.Load() && rand.IntN(3) == 0 {
-		time.Sleep(time.Duration(rand.IntN(10)) * time.Millisecond)
+	if s.slow.Load() && s.random.IntN(3) == 0 {
+		time.Sleep(time.Duration(s.random.IntN(10)) * time.Millisecond)
 	}
 }
 

@@ -11,6 +11,7 @@ import (
 
 	"github.com/switchboard-run/switchboard/contract"
 	"github.com/switchboard-run/switchboard/contract/busv1"
+	"github.com/switchboard-run/switchboard/internal/seed"
 	"github.com/switchboard-run/switchboard/kernel/kerneltest"
 	"github.com/switchboard-run/switchboard/kernel/router"
 )
@@ -109,7 +110,7 @@ func TestAMarkFitsTheLimit(t *testing.T) {
 	piece := rapid.SampledFrom([]string{
 		"word ", "\n", "\n\n", "```go\n", "\n```\n", "~~~~\n", "- item\n", "👨‍👩‍👧", "e\u0301", "# head\n", "a. b! ", strings.Repeat("x", 60),
 	})
-	rapid.Check(t, func(t *rapid.T) {
+	seed.Check(t, func(t *rapid.T) {
 		limit := rapid.IntRange(contract.MinChannelLength, 200).Draw(t, "limit")
 		text := strings.Join(rapid.SliceOfN(piece, 1, 60).Draw(t, "pieces"), "")
 		if strings.TrimSpace(text) == "" {

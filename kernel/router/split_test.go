@@ -8,6 +8,8 @@ import (
 	"unicode/utf8"
 
 	"pgregory.net/rapid"
+
+	"github.com/switchboard-run/switchboard/internal/seed"
 )
 
 func TestSplit(t *testing.T) {
@@ -115,7 +117,7 @@ var pieces = []string{
 
 func TestSplitAnyText(t *testing.T) {
 	t.Parallel()
-	rapid.Check(t, func(t *rapid.T) {
+	seed.Check(t, func(t *rapid.T) {
 		text := strings.Join(rapid.SliceOfN(rapid.SampledFrom(pieces), 0, 200).Draw(t, "text"), "")
 		checkSplit(t, text, rapid.IntRange(1, 200).Draw(t, "limit"))
 	})

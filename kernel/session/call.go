@@ -50,7 +50,8 @@ func (st *Store) Finish(tx *bus.Tx, id int64, content string, isError bool) erro
 	if err := tx.PutCall(c); err != nil {
 		return err
 	}
-	_, err = st.write(tx, s, turn, []*busv1.Entry{{Kind: contract.EntryResult, CallId: journal.CallID(id), Text: content, IsError: isError}})
+	_, err = st.write(tx, s, turn, []*busv1.Entry{{Kind: contract.EntryResult, CallId: journal.CallID(id), Text: content,
+		IsError: isError}})
 	return err
 }
 

@@ -13,7 +13,7 @@ import (
 // The turns that follow from one event are bounded: agents, tasks and links that
 // keep each other busy come to an end. An input beyond the bound dies where it
 // is queued, before a model is asked. One that was queued earlier ends with its
-// first rows. Each is answered with an output, so that nobody waits for it, but
+// first rows. Each is answered with an output, so that no sender waits for it, but
 // only the first one has a text, and none begins a new count of hops.
 //
 // A session may name a piece of work: its turns are counted for that, so that a
@@ -44,7 +44,8 @@ func (st *Store) overCap(r journal.Reader, chain string) (over bool, text string
 		return false, "", err
 	}
 	if n == limit {
-		text = fmt.Sprintf("I have stopped here: %d turns followed from one event without you, and that is the limit. Write to me if I am to go on.", limit)
+		text = fmt.Sprintf("I have stopped here: %d turns followed from one event without you, and that is the limit. "+
+			"Write to me if I am to go on.", limit)
 	}
 	return true, text, nil
 }
@@ -59,7 +60,8 @@ func (st *Store) refuse(tx *bus.Tx, s *journal.Session, e *busv1.Event, in contr
 		if d.Seq != e.GetSeq() {
 			continue
 		}
-		if err := tx.Settle(d, journal.Dead, fmt.Sprintf("the turns that followed from %s are used up", e.GetCorrelationId())); err != nil {
+		if err := tx.Settle(d, journal.Dead, fmt.Sprintf("the turns that followed from %s are used up",
+			e.GetCorrelationId())); err != nil {
 			return err
 		}
 	}

@@ -14,7 +14,7 @@ import (
 // DelegateTool is the tool whose calls have another agent work for them. Such a
 // call has one session, whose key names it and whose outbound it is: what the
 // agent says there finishes the call in the commit in which it says it, also if
-// nobody waits at that moment. A call that ends earlier, with its turn, stops
+// no agent waits at that moment. A call that ends earlier, with its turn, stops
 // the session's work in that very commit.
 const DelegateTool = "core/delegate_task"
 
@@ -58,7 +58,8 @@ func (st *Store) Delegate(tx *bus.Tx, id int64, agent string, in contract.AgentI
 	}
 	if deep, err := tooDeep(tx, parent); deep || err != nil {
 		if err == nil {
-			err = fmt.Errorf("%w: %d agents stand in a row already, each working for the one before it; do this yourself", contract.ErrInvalid, maxDelegation)
+			err = fmt.Errorf("%w: %d agents stand in a row already, each working for the one before it; do this yourself",
+				contract.ErrInvalid, maxDelegation)
 		}
 		return err
 	}

@@ -59,7 +59,7 @@ func (st *Store) lastWord(tx *bus.Tx, s *journal.Session) error {
 	return err
 }
 
-// settleWaiting settles what waits for a session and is in nobody's hands.
+// settleWaiting settles what waits for a session and no handler has.
 func (st *Store) settleWaiting(tx *bus.Tx, s *journal.Session, reason string) error {
 	waiting, _, err := st.Waiting(tx, s, math.MaxInt32)
 	if err != nil {

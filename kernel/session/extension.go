@@ -17,7 +17,8 @@ const maxPartial = 16 << 10
 // forExtension completes the output of a session whose outbound is an extension
 // with what that needs to know what it is about; partial is the words of an answer
 // that did not end.
-func (st *Store) forExtension(r journal.Reader, s *journal.Session, turn *journal.Turn, out *contract.AgentOutput, partial string) error {
+func (st *Store) forExtension(r journal.Reader, s *journal.Session, turn *journal.Turn, out *contract.AgentOutput,
+	partial string) error {
 	if s.OutboundKind != directory.OutboundExtension {
 		return nil
 	}
@@ -37,7 +38,8 @@ func (st *Store) forExtension(r journal.Reader, s *journal.Session, turn *journa
 	}
 	var said []string
 	for _, row := range rows {
-		if text := strings.TrimSpace(row.GetText()); row.GetTurn() == turn.ID && row.GetKind() == contract.EntryAnswer && text != "" && text != out.Text {
+		if text := strings.TrimSpace(row.GetText()); row.GetTurn() == turn.ID && row.GetKind() == contract.EntryAnswer &&
+			text != "" && text != out.Text {
 			said = append(said, text)
 		}
 	}

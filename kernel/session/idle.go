@@ -9,7 +9,8 @@ import (
 	"github.com/switchboard-run/switchboard/kernel/journal"
 )
 
-// whenIdle applies session.idle. Asking again before the answer changes nothing. A session that does not exist any more has nothing to do: who only
+// whenIdle applies session.idle. Asking again before the answer changes nothing. A
+// session that does not exist any more has nothing to do: an extension that only
 // wants to know that must not fail because of it.
 func (st *Store) whenIdle(tx *bus.Tx, effect *busv1.Effect) (*busv1.EffectResult, error) {
 	e := effect.GetSessionIdle()
@@ -18,7 +19,8 @@ func (st *Store) whenIdle(tx *bus.Tx, effect *busv1.Effect) (*busv1.EffectResult
 	case err != nil:
 		return nil, err
 	case s == nil:
-		_, err := tx.Emit(contract.TopicSessionIdle+tx.Actor.ID, e.GetSession(), contract.SessionIdle{Session: e.GetSession()})
+		_, err := tx.Emit(contract.TopicSessionIdle+tx.Actor.ID, e.GetSession(),
+			contract.SessionIdle{Session: e.GetSession()})
 		return &busv1.EffectResult{}, err
 	case slices.Contains(s.Idle, tx.Actor.ID):
 		return &busv1.EffectResult{}, nil

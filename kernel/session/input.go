@@ -14,7 +14,8 @@ import (
 )
 
 var kinds = []string{
-	contract.InputUser, contract.InputTask, contract.InputMessage, contract.InputResult, contract.InputNotice, contract.InputRecord,
+	contract.InputUser, contract.InputTask, contract.InputMessage, contract.InputResult, contract.InputNotice,
+	contract.InputRecord,
 }
 
 // Open returns the session (agent, key), creating it with what init sets when
@@ -44,7 +45,8 @@ func (st *Store) ensure(tx *bus.Tx, effect *busv1.Effect) (*busv1.EffectResult, 
 	case kind == "chan", kind == "job":
 		return nil, fmt.Errorf("%w: sessions with keys %s:... are made by the kernel alone", contract.ErrDenied, kind)
 	case delegated(e.GetKey()) != 0:
-		return nil, fmt.Errorf("%w: sessions with keys task:c<number> are made by the kernel alone: choose another id", contract.ErrDenied)
+		return nil, fmt.Errorf("%w: sessions with keys task:c<number> are made by the kernel alone: choose another id",
+			contract.ErrDenied)
 	}
 	kind, target := e.GetOutbound().GetKind(), e.GetOutbound().GetTarget()
 	if kind == busv1.Outbound_KIND_EXTENSION {
@@ -89,13 +91,15 @@ func (st *Store) input(tx *bus.Tx, effect *busv1.Effect) (*busv1.EffectResult, e
 	case s == nil && in.GetIfExists():
 		return &busv1.EffectResult{}, nil
 	case s == nil:
-		return nil, fmt.Errorf("%w: there is no session %q; make it with session.ensure first", contract.ErrNotFound, in.GetSession()+in.GetKey())
+		return nil, fmt.Errorf("%w: there is no session %q; make it with session.ensure first", contract.ErrNotFound,
+			in.GetSession()+in.GetKey())
 	case !slices.Contains(kinds, in.GetKind()):
 		return nil, fmt.Errorf("%w: %q is no kind of input: one of %v", contract.ErrInvalid, in.GetKind(), kinds)
 	case in.GetKind() == contract.InputUser:
 		return nil, fmt.Errorf("%w: an input of a user comes from a channel alone", contract.ErrDenied)
 	}
-	payload := contract.AgentInput{Kind: in.GetKind(), Sender: in.GetSender(), Text: in.GetText(), ReplyTo: in.GetReplyTo(), Thread: in.GetThread()}
+	payload := contract.AgentInput{Kind: in.GetKind(), Sender: in.GetSender(), Text: in.GetText(),
+		ReplyTo: in.GetReplyTo(), Thread: in.GetThread()}
 	if len(in.GetMeta()) > 0 {
 		if err := json.Unmarshal(in.GetMeta(), &payload.Meta); err != nil {
 			return nil, fmt.Errorf("%w: the meta of an input is a JSON object: %w", contract.ErrInvalid, err)
@@ -117,7 +121,8 @@ func ownContext(extension string, meta map[string]any) error {
 	texts, _ := meta[contract.MetaContext].(map[string]any)
 	for tool := range texts {
 		if !strings.HasPrefix(tool, extension+"/") {
-			return fmt.Errorf("%w: %q gives a context in the name of %q: only its own tools, %s/..., speak for it", contract.ErrDenied, extension, tool, extension)
+			return fmt.Errorf("%w: %q gives a context in the name of %q: only its own tools, %s/..., speak for it",
+				contract.ErrDenied, extension, tool, extension)
 		}
 	}
 	return nil
@@ -125,7 +130,9 @@ func ownContext(extension string, meta map[string]any) error {
 
 // Queue queues an input of a session. A user's message begins a chain of events,
 // so it is never beyond the bound of turns; a record has no turn.
-func (st *Store) Queue(tx *bus.Tx, s *journal.Session, in contract.AgentInput, dedupe string) (*busv1.Event, bool, error) {
+func (st *Store) Queue(
+	tx *bus.Tx, s *journal.Session, in contract.AgentInput, dedupe string,
+) (*busv1.Event, bool, error) {
 	e, err := st.event(s, in)
 	if err != nil {
 		return nil, false, err
@@ -151,7 +158,9 @@ func (st *Store) Queue(tx *bus.Tx, s *journal.Session, in contract.AgentInput, d
 
 // record writes a record into the history of a session that has nothing to do.
 // One for a session that is at work waits for its agent, which has the history.
-func (st *Store) record(tx *bus.Tx, s *journal.Session, e *busv1.Event, in contract.AgentInput) (duplicate bool, err error) {
+func (st *Store) record(
+	tx *bus.Tx, s *journal.Session, e *busv1.Event, in contract.AgentInput,
+) (duplicate bool, err error) {
 	free := len(s.Stack) == 0
 	if free {
 		waiting, _, err := st.Waiting(tx, s, 1)
@@ -172,7 +181,8 @@ func (st *Store) record(tx *bus.Tx, s *journal.Session, e *busv1.Event, in contr
 
 // inputRow is an input as the history has it.
 func inputRow(e *busv1.Event, in contract.AgentInput) *busv1.Entry {
-	return &busv1.Entry{Kind: contract.EntryInput, Text: in.Text, Sender: in.Sender, Input: e.GetId(), InputKind: in.Kind, Thread: in.Thread}
+	return &busv1.Entry{Kind: contract.EntryInput, Text: in.Text, Sender: in.Sender, Input: e.GetId(),
+		InputKind: in.Kind, Thread: in.Thread}
 }
 
 // Replace gives a new text to an input that no handler has taken and no turn has
@@ -197,7 +207,8 @@ func (st *Store) event(s *journal.Session, in contract.AgentInput) (*busv1.Event
 	if err != nil {
 		return nil, fmt.Errorf("input of session %s: %w", in.Session, err)
 	}
-	return &busv1.Event{Topic: contract.TopicAgentInput + s.Agent, Key: in.Session, Source: contract.KernelSource, Payload: payload}, nil
+	return &busv1.Event{Topic: contract.TopicAgentInput + s.Agent, Key: in.Session, Source: contract.KernelSource,
+		Payload: payload}, nil
 }
 
 // inputOf is what the event of an input says; nothing, if it cannot be read.

@@ -1,6 +1,7 @@
 package session
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -16,21 +17,21 @@ import (
 // messages begins above it; when that has ended, the interrupted one goes on.
 func (st *Store) steer(tx *bus.Tx, effect *busv1.Effect) (*busv1.EffectResult, error) {
 	e := effect.GetSteer()
-	s, _, err := st.held(tx)
+	s, _, err := st.held(tx, cmp.Or(e.GetSession(), "none"))
 	switch {
 	case err != nil:
 		return nil, err
-	case e.GetSession() != journal.SessionID(s.ID):
-		return nil, fmt.Errorf("%w: the lane is that of session %s, not of %s", contract.ErrDenied, journal.SessionID(s.ID), e.GetSession())
 	case len(s.Stack) == 0 || tx.Ending:
-		return nil, fmt.Errorf("%w: no turn of session %s runs that could be interrupted", contract.ErrInvalid, e.GetSession())
+		return nil, fmt.Errorf("%w: no turn of session %s runs that could be interrupted", contract.ErrInvalid,
+			e.GetSession())
 	}
 	below, err := tx.Turn(s.Stack[len(s.Stack)-1])
 	if err != nil {
 		return nil, err
 	}
 	if below.Interrupted >= contract.MaxInterruptions {
-		return nil, fmt.Errorf("%w: the turn, or one that it has interrupted, was interrupted %d times and now runs to its end", contract.ErrInvalid, below.Interrupted)
+		return nil, fmt.Errorf("%w: the turn, or one that it has interrupted, was interrupted %d times and now runs to its end",
+			contract.ErrInvalid, below.Interrupted)
 	}
 	inputs, replyTo, err := st.steering(tx, s)
 	if err != nil {
@@ -40,7 +41,7 @@ func (st *Store) steer(tx *bus.Tx, effect *busv1.Effect) (*busv1.EffectResult, e
 		return nil, fmt.Errorf("%w: %d of %d waiting messages cannot interrupt a turn", contract.ErrConflict, n, len(inputs))
 	}
 	inputs = inputs[:len(e.GetInputs())]
-	turn := &journal.Turn{Session: s.ID, ReplyTo: replyTo, Chain: chain(s, inputs[0]), StartedAt: tx.Now}
+	turn := &journal.Turn{ReplyTo: replyTo}
 	for i, id := range e.GetInputs() {
 		if inputs[i].GetId() != id {
 			return nil, fmt.Errorf("%w: input %s does not stand at place %d of those that may interrupt session %s",
@@ -54,10 +55,9 @@ func (st *Store) steer(tx *bus.Tx, effect *busv1.Effect) (*busv1.EffectResult, e
 	if turn.Interrupted, err = st.interrupt(tx, s); err != nil {
 		return nil, err
 	}
-	if err := tx.PutTurn(turn); err != nil {
+	if _, err := st.begin(tx, s, turn, inputs[0]); err != nil {
 		return nil, err
 	}
-	s.Stack = append(s.Stack, turn.ID)
 	s.UserAt = tx.Now
 	if err := tx.PutSession(s); err != nil {
 		return nil, err
@@ -86,7 +86,7 @@ func (st *Store) interrupt(tx *bus.Tx, s *journal.Session) (most int, err error)
 }
 
 // steering is the waiting messages of users that may interrupt the running turn:
-// the first one, and those behind it that are answered at the same place.
+// the first one, and later ones that are answered at the same place.
 func (st *Store) steering(tx *bus.Tx, s *journal.Session) (inputs []*busv1.Event, replyTo string, err error) {
 	begun, err := st.begun(tx, s)
 	if err != nil {
@@ -185,7 +185,7 @@ func (st *Store) withdraw(tx *bus.Tx, e *busv1.Event) (bus.Withdrawal, error) {
 }
 
 // Pending is the inputs of a session that no turn is about yet, of those that
-// wait behind the lease.
+// wait after that of the lease.
 func (st *Store) Pending(r journal.Reader, all *bus.Bus, l *bus.Lease, limit int) ([]*busv1.Event, error) {
 	s, err := r.Session(l.Session)
 	if err != nil || s == nil {

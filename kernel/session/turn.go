@@ -1,6 +1,7 @@
 package session
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -13,16 +14,20 @@ import (
 
 const closedCall = "cancelled: the turn ended before this call had a result; its outcome is unknown"
 
-// held is the session whose lane the committer holds, with the input that it
-// was handed.
-func (st *Store) held(tx *bus.Tx) (*journal.Session, contract.AgentInput, error) {
+// held is the session whose lane the committer holds, with the input that it was
+// handed. named is the id of the session that an effect names; empty: none.
+func (st *Store) held(tx *bus.Tx, named string) (*journal.Session, contract.AgentInput, error) {
 	var in contract.AgentInput
 	l := tx.Lease
 	if l == nil || l.Session == 0 || l.Call != 0 {
 		return nil, in, fmt.Errorf("%w: only the holder of a session's lane may do that", contract.ErrDenied)
 	}
+	if id := journal.SessionID(l.Session); named != "" && named != id {
+		return nil, in, fmt.Errorf("%w: the lane is that of session %s, not of %s", contract.ErrDenied, id, named)
+	}
 	if tx.Answered {
-		return nil, in, fmt.Errorf("%w: %s ends the turn: nothing of it can follow in the same commit", contract.ErrInvalid, contract.TopicAgentOutput)
+		return nil, in, fmt.Errorf("%w: %s ends the turn: nothing of it can follow in the same commit", contract.ErrInvalid,
+			contract.TopicAgentOutput)
 	}
 	if err := json.Unmarshal(l.Event.GetPayload(), &in); err != nil {
 		return nil, in, fmt.Errorf("%w: the input %s: %w", contract.ErrInvalid, l.Event.GetId(), err)
@@ -38,15 +43,13 @@ func (st *Store) held(tx *bus.Tx) (*journal.Session, contract.AgentInput, error)
 // begin its turn; a record has none.
 func (st *Store) append(tx *bus.Tx, effect *busv1.Effect) (*busv1.EffectResult, error) {
 	a := effect.GetAppend()
-	s, in, err := st.held(tx)
+	s, in, err := st.held(tx, cmp.Or(a.GetSession(), "none"))
 	if err != nil {
 		return nil, err
 	}
-	if a.GetSession() != journal.SessionID(s.ID) {
-		return nil, fmt.Errorf("%w: the lane is that of session %s, not of %s", contract.ErrDenied, journal.SessionID(s.ID), a.GetSession())
-	}
 	if a.GetExpectedSeq() != s.HistorySeq {
-		return nil, fmt.Errorf("%w: the history of session %s stands at row %d, not %d", contract.ErrConflict, a.GetSession(), s.HistorySeq, a.GetExpectedSeq())
+		return nil, fmt.Errorf("%w: the history of session %s stands at row %d, not %d", contract.ErrConflict,
+			a.GetSession(), s.HistorySeq, a.GetExpectedSeq())
 	}
 	var turn *journal.Turn
 	over, text := false, ""
@@ -57,7 +60,8 @@ func (st *Store) append(tx *bus.Tx, effect *busv1.Effect) (*busv1.EffectResult, 
 			}
 		}
 		if over && tx.Ending {
-			return nil, fmt.Errorf("%w: the turns that followed from %s are used up", contract.ErrInvalid, tx.Lease.Event.GetCorrelationId())
+			return nil, fmt.Errorf("%w: the turns that followed from %s are used up", contract.ErrInvalid,
+				tx.Lease.Event.GetCorrelationId())
 		}
 		if turn, err = st.running(tx, s, in, a.GetEntries()); err != nil {
 			return nil, err
@@ -76,7 +80,9 @@ func (st *Store) append(tx *bus.Tx, effect *busv1.Effect) (*busv1.EffectResult, 
 
 // running is the turn that the rows belong to: the one on top of the stack, or
 // a new one of the inputs that the rows name.
-func (st *Store) running(tx *bus.Tx, s *journal.Session, in contract.AgentInput, rows []*busv1.Entry) (*journal.Turn, error) {
+func (st *Store) running(
+	tx *bus.Tx, s *journal.Session, in contract.AgentInput, rows []*busv1.Entry,
+) (*journal.Turn, error) {
 	if n := len(s.Stack); n > 0 {
 		return tx.Turn(s.Stack[n-1])
 	}
@@ -90,18 +96,23 @@ func (st *Store) running(tx *bus.Tx, s *journal.Session, in contract.AgentInput,
 	if err := st.checkInputs(tx, s, in, inputs); err != nil {
 		return nil, err
 	}
-	turn := &journal.Turn{Session: s.ID, Inputs: inputs, ReplyTo: in.ReplyTo, Chain: chain(s, tx.Lease.Event), StartedAt: tx.Now}
+	if in.Kind == contract.InputUser {
+		s.UserAt = tx.Now
+	}
+	return st.begin(tx, s, &journal.Turn{Inputs: inputs, ReplyTo: in.ReplyTo}, tx.Lease.Event)
+}
+
+// begin begins a turn on top of the stack; it is counted with the input e.
+func (st *Store) begin(tx *bus.Tx, s *journal.Session, turn *journal.Turn, e *busv1.Event) (*journal.Turn, error) {
+	turn.Session, turn.Chain, turn.StartedAt = s.ID, chain(s, e), tx.Now
 	if err := tx.PutTurn(turn); err != nil {
 		return nil, err
 	}
 	s.Stack = append(s.Stack, turn.ID)
-	if in.Kind == contract.InputUser {
-		s.UserAt = tx.Now
-	}
 	return turn, nil
 }
 
-// checkInputs says whether these are the input that stands first in the queue
+// checkInputs says whether these are the first input of the queue
 // and the next ones that are of a user and have the same reply target, with none
 // of those left out. What else waits between them keeps its place.
 func (st *Store) checkInputs(tx *bus.Tx, s *journal.Session, first contract.AgentInput, inputs []int64) error {
@@ -134,7 +145,9 @@ func (st *Store) checkInputs(tx *bus.Tx, s *journal.Session, first contract.Agen
 }
 
 // write appends rows; the calls of an answer become open rows of their own.
-func (st *Store) write(tx *bus.Tx, s *journal.Session, turn *journal.Turn, rows []*busv1.Entry) (calls []*busv1.Call, err error) {
+func (st *Store) write(
+	tx *bus.Tx, s *journal.Session, turn *journal.Turn, rows []*busv1.Entry,
+) (calls []*busv1.Call, err error) {
 	for _, row := range rows {
 		s.HistorySeq++
 		row.Seq, row.CreatedAtUs, row.Turn = s.HistorySeq, tx.Now, 0
@@ -149,7 +162,8 @@ func (st *Store) write(tx *bus.Tx, s *journal.Session, turn *journal.Turn, rows 
 				c.Name, c.Arguments = name, arguments
 			}
 			stored := &journal.Call{
-				Session: s.ID, Turn: turn.ID, ProviderID: c.GetProviderId(), Name: c.GetName(), Arguments: c.GetArguments(), StartedAt: tx.Now,
+				Session: s.ID, Turn: turn.ID, ProviderID: c.GetProviderId(), Name: c.GetName(), Arguments: c.GetArguments(),
+				StartedAt: tx.Now,
 			}
 			if err := tx.PutCall(stored); err != nil {
 				return nil, err
@@ -169,17 +183,18 @@ func (st *Store) write(tx *bus.Tx, s *journal.Session, turn *journal.Turn, rows 
 // the acknowledgement; one that has interrupted another ends by itself, and the
 // lane goes on with that.
 func (st *Store) output(tx *bus.Tx, payload []byte) (*busv1.EffectResult, error) {
-	s, in, err := st.held(tx)
+	s, in, err := st.held(tx, "")
 	if err != nil {
 		return nil, err
 	}
 	above := len(s.Stack) > 1
 	switch {
 	case above && tx.Ending:
-		return nil, fmt.Errorf("%w: the turn has interrupted another one: publish %s in a commit of its own, and go on with that one",
+		return nil, fmt.Errorf("%w: the turn has interrupted another one: publish %s in a commit of its own, and go on with it",
 			contract.ErrInvalid, contract.TopicAgentOutput)
 	case !above && !tx.Ending:
-		return nil, fmt.Errorf("%w: %s is published together with the acknowledgement of the turn's input", contract.ErrInvalid, contract.TopicAgentOutput)
+		return nil, fmt.Errorf("%w: %s is published together with the acknowledgement of the turn's input",
+			contract.ErrInvalid, contract.TopicAgentOutput)
 	}
 	var out contract.AgentOutput
 	if err := json.Unmarshal(payload, &out); err != nil {
@@ -226,26 +241,30 @@ func (st *Store) acked(tx *bus.Tx, _ string) error {
 	if tx.Answered || tx.Lease.Session == 0 {
 		return nil
 	}
-	s, in, err := st.held(tx)
+	s, in, err := st.held(tx, "")
 	if err != nil || in.Kind == contract.InputRecord && len(s.Stack) == 0 {
 		return err
 	}
-	return fmt.Errorf("%w: an input is acknowledged together with %s, which ends its turn", contract.ErrInvalid, contract.TopicAgentOutput)
+	return fmt.Errorf("%w: an input is acknowledged together with %s, which ends its turn", contract.ErrInvalid,
+		contract.TopicAgentOutput)
 }
 
 var outcomes = []string{
-	contract.OutcomeOK, contract.OutcomeError, contract.OutcomeCancelled, contract.OutcomeTimeout, contract.OutcomeCapped, contract.OutcomeDead,
+	contract.OutcomeOK, contract.OutcomeError, contract.OutcomeCancelled, contract.OutcomeTimeout,
+	contract.OutcomeCapped, contract.OutcomeDead,
 }
 
 // end ends a turn with an outcome and a text.
-func (st *Store) end(tx *bus.Tx, s *journal.Session, turn *journal.Turn, outcome, text string, capped bool) (*busv1.Event, error) {
+func (st *Store) end(tx *bus.Tx, s *journal.Session, turn *journal.Turn, outcome, text string,
+	capped bool) (*busv1.Event, error) {
 	return st.say(tx, s, turn, contract.AgentOutput{Outcome: outcome, Text: text}, capped)
 }
 
-// say ends a turn: it closes the open calls, settles the inputs that nobody
-// holds and publishes the output. The held input is settled by whoever ends
-// the turn. A turn beyond the bound does not begin a new count of hops.
-func (st *Store) say(tx *bus.Tx, s *journal.Session, turn *journal.Turn, said contract.AgentOutput, capped bool) (*busv1.Event, error) {
+// say ends a turn: it closes the open calls, settles the inputs that no handler
+// holds and publishes the output. The commit that ends the turn settles the held
+// input. A turn beyond the bound does not begin a new count of hops.
+func (st *Store) say(tx *bus.Tx, s *journal.Session, turn *journal.Turn, said contract.AgentOutput,
+	capped bool) (*busv1.Event, error) {
 	if !slices.Contains(outcomes, said.Outcome) {
 		return nil, fmt.Errorf("%w: %q is no outcome of a turn: one of %v", contract.ErrInvalid, said.Outcome, outcomes)
 	}
@@ -280,8 +299,10 @@ func (st *Store) say(tx *bus.Tx, s *journal.Session, turn *journal.Turn, said co
 }
 
 // publish publishes the output of a turn that has ended.
-func (st *Store) publish(tx *bus.Tx, s *journal.Session, turn *journal.Turn, said contract.AgentOutput, capped bool) (*busv1.Event, error) {
-	out := contract.AgentOutput{Session: journal.SessionID(s.ID), Turn: turn.ID, Outcome: turn.Outcome, Text: said.Text, ReplyTo: turn.ReplyTo}
+func (st *Store) publish(tx *bus.Tx, s *journal.Session, turn *journal.Turn, said contract.AgentOutput,
+	capped bool) (*busv1.Event, error) {
+	out := contract.AgentOutput{Session: journal.SessionID(s.ID), Turn: turn.ID, Outcome: turn.Outcome, Text: said.Text,
+		ReplyTo: turn.ReplyTo}
 	if err := st.forExtension(tx, s, turn, &out, said.Partial); err != nil {
 		return nil, err
 	}
@@ -314,11 +335,9 @@ func (st *Store) Died(tx *bus.Tx, e *busv1.Event, text string) error {
 		outcome, text = contract.OutcomeCapped, said
 	}
 	if len(s.Stack) == 0 {
-		turn, err := st.beginForHolder(tx, s, e, in)
-		if err != nil {
+		if _, err := st.beginForHolder(tx, s, e, in); err != nil {
 			return err
 		}
-		s.Stack = append(s.Stack, turn.ID)
 	}
 	for len(s.Stack) > 1 {
 		if err := st.endTop(tx, s, outcome, text, false, true); err != nil {
@@ -347,12 +366,12 @@ func (st *Store) endTop(tx *bus.Tx, s *journal.Session, outcome, text string, ca
 
 // beginForHolder begins a turn of one input that its holder has not begun, so that
 // it can be ended.
-func (st *Store) beginForHolder(tx *bus.Tx, s *journal.Session, e *busv1.Event, in contract.AgentInput) (*journal.Turn, error) {
-	turn := &journal.Turn{Session: s.ID, Inputs: []int64{e.GetSeq()}, ReplyTo: in.ReplyTo, Chain: chain(s, e), StartedAt: tx.Now}
-	if err := tx.PutTurn(turn); err != nil {
-		return nil, err
+func (st *Store) beginForHolder(tx *bus.Tx, s *journal.Session, e *busv1.Event,
+	in contract.AgentInput) (*journal.Turn, error) {
+	turn, err := st.begin(tx, s, &journal.Turn{Inputs: []int64{e.GetSeq()}, ReplyTo: in.ReplyTo}, e)
+	if err == nil {
+		_, err = st.write(tx, s, turn, []*busv1.Entry{inputRow(e, in)})
 	}
-	_, err := st.write(tx, s, turn, []*busv1.Entry{inputRow(e, in)})
 	return turn, err
 }
 
@@ -370,7 +389,8 @@ func (st *Store) cancel(tx *bus.Tx, effect *busv1.Effect) (*busv1.EffectResult, 
 		return &busv1.EffectResult{}, nil
 	}
 	if l := tx.Lease; l != nil && l.Session == s.ID {
-		return nil, fmt.Errorf("%w: who runs a turn ends it with %s, not with turn.cancel", contract.ErrDenied, contract.TopicAgentOutput)
+		return nil, fmt.Errorf("%w: the agent of a turn ends it with %s, not with turn.cancel", contract.ErrDenied,
+			contract.TopicAgentOutput)
 	}
 	if _, err = st.CancelTurns(tx, s, c.GetReason()); err == nil && c.GetWaiting() {
 		_, err = st.cancelWaiting(tx, s, c.GetReason())
@@ -394,11 +414,9 @@ func (st *Store) CancelTurns(tx *bus.Tx, s *journal.Session, text string) (ended
 		return 0, err
 	}
 	if held != nil && len(s.Stack) == 0 {
-		turn, err := st.beginForHolder(tx, s, held, inputOf(held))
-		if err != nil {
+		if _, err := st.beginForHolder(tx, s, held, inputOf(held)); err != nil {
 			return 0, err
 		}
-		s.Stack = append(s.Stack, turn.ID)
 	}
 	st.bumpEpoch(s.ID)
 	for ; len(s.Stack) > 0; ended++ {

@@ -3,6 +3,7 @@ package supervisor
 import (
 	"context"
 	"errors"
+	"fmt"
 	"iter"
 	"maps"
 	"path"
@@ -21,6 +22,7 @@ import (
 
 	"github.com/switchboard-run/switchboard/contract"
 	"github.com/switchboard-run/switchboard/contract/extensionv1"
+	"github.com/switchboard-run/switchboard/kernel/sandbox"
 )
 
 // world stands for the operating system in tests about time.
@@ -87,6 +89,16 @@ type fakeProcess struct {
 	memory atomic.Int64
 }
 
+// guard ends a process whose memory is over the limit.
+func (w *world) guard(pid int, l sandbox.Limits, _ bool) error {
+	for _, p := range w.processes() {
+		if p.pid == pid && p.memory.Load() > l.Memory && l.Memory > 0 {
+			return fmt.Errorf("run.memory allows %d MiB", l.Memory>>20)
+		}
+	}
+	return nil
+}
+
 func (p *fakeProcess) end(e exit) {
 	p.once.Do(func() {
 		p.world.mu.Lock()
@@ -106,10 +118,9 @@ func (p *fakeProcess) Exit() exit                     { return p.exit }
 func (p *fakeProcess) Kill(reason string)             { p.end(exit{Killed: true, Reason: reason}) }
 func (p *fakeProcess) Quit()                          { p.end(exit{Clean: true, Reason: "exit status 0"}) }
 func (p *fakeProcess) Release()                       {}
-func (p *fakeProcess) Usage(bool) (usage, error)      { return usage{p.memory.Load(), 1, 1}, nil }
 func (p *fakeProcess) Conceal(iter.Seq[string])       {}
 func (p *fakeProcess) Clean(text string) string       { return text }
-func (p *fakeProcess) Hidden() hidden                 { return hidden{} }
+func (p *fakeProcess) Sockets() string                { return "" }
 
 func (p *fakeProcess) Invoke(ctx context.Context, method string, _, reply any, _ ...grpc.CallOption) error {
 	md, _ := metadata.FromOutgoingContext(ctx)
@@ -158,6 +169,7 @@ func inBubbleWith(t *testing.T, o Options, f func(*testing.T, *fakeBench)) {
 		w := &world{t: t, live: map[*fakeProcess]bool{}}
 		r := newRecorder(t)
 		o.Observer = r
+		o.Guard = w.guard
 		b := &fakeBench{newSupervisor(o, w.start), r, w}
 		defer func() {
 			if err := b.Stop(context.Background()); err != nil {

@@ -15,6 +15,7 @@ import (
 
 	"github.com/switchboard-run/switchboard/contract"
 	"github.com/switchboard-run/switchboard/contract/extensionv1"
+	"github.com/switchboard-run/switchboard/home/limits"
 )
 
 func TestStartAndStop(t *testing.T) {
@@ -338,7 +339,7 @@ func TestUnresponsive(t *testing.T) {
 
 func TestMemory(t *testing.T) {
 	t.Parallel()
-	b := setup(t, func(o *Options) { o.UsageInterval = 10 * time.Millisecond })
+	b := setup(t, func(o *Options) { o.UsageInterval, o.Guard = 10*time.Millisecond, limits.Guard })
 	s := spec("big", "extension", behavior{})
 	s.Memory = 512 << 20
 	b.apply(t, s)

@@ -65,10 +65,9 @@ func (p *localProcess) Context() context.Context       { return p.ctx }
 func (p *localProcess) Done() <-chan struct{}          { return p.done }
 func (p *localProcess) Quit()                          { p.end(goneError{errNotNeeded}) }
 func (p *localProcess) Release()                       { _ = p.conn.Close() }
-func (p *localProcess) Usage(bool) (usage, error)      { return usage{}, nil }
 func (p *localProcess) Conceal(iter.Seq[string])       {}
 func (p *localProcess) Clean(text string) string       { return text }
-func (p *localProcess) Hidden() hidden                 { return hidden{} }
+func (*localProcess) Sockets() string                  { return "" }
 
 func (p *localProcess) Exit() exit {
 	p.mu.Lock()

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"iter"
-	"math"
 	"os"
 	"os/exec"
 	"slices"
@@ -172,23 +171,20 @@ func (p *pluginProcess) noteConn(ctx context.Context, desc *grpc.StreamDesc, con
 	return streamer(ctx, desc, conn, method, opts...)
 }
 
-func (p *pluginProcess) PID() int                        { return p.runner.pid }
-func (p *pluginProcess) Conn() grpc.ClientConnInterface  { return p.conn }
-func (p *pluginProcess) Context() context.Context        { return p.ctx }
-func (p *pluginProcess) Done() <-chan struct{}           { return p.runner.ended }
-func (p *pluginProcess) Exit() exit                      { return p.runner.exit }
-func (p *pluginProcess) Kill(reason string)              { p.runner.kill(reason) }
-func (p *pluginProcess) Usage(below bool) (usage, error) { return usageOf(p.runner.pid, below) }
+func (p *pluginProcess) PID() int                       { return p.runner.pid }
+func (p *pluginProcess) Conn() grpc.ClientConnInterface { return p.conn }
+func (p *pluginProcess) Context() context.Context       { return p.ctx }
+func (p *pluginProcess) Done() <-chan struct{}          { return p.runner.ended }
+func (p *pluginProcess) Exit() exit                     { return p.runner.exit }
+func (p *pluginProcess) Kill(reason string)             { p.runner.kill(reason) }
 
 func (p *pluginProcess) Conceal(secrets iter.Seq[string]) { p.runner.output.conceal(secrets) }
 func (p *pluginProcess) Clean(text string) string         { return p.runner.output.clean(text) }
 
-func (p *pluginProcess) Hidden() hidden {
-	h := hiddenOf(p.runner.pid)
+func (p *pluginProcess) Sockets() string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	h.disk += onDisk(p.dir, math.MaxInt64)
-	return h
+	return p.dir
 }
 
 // Quit runs go-plugin's Kill aside: it blocks for as long as the process does

@@ -29,14 +29,12 @@ type process interface {
 	Quit()
 	// Release frees what belonged to a process that has ended.
 	Release()
-	// Usage is what the process uses, below: with all that it has started.
-	Usage(below bool) (usage, error)
+	// Sockets is the directory of its socket.
+	Sockets() string
 	// Conceal takes secrets out of what the process writes from now on, Clean out
 	// of what it has said otherwise.
 	Conceal(secrets iter.Seq[string])
 	Clean(text string) string
-	// Hidden is what they hold where no directory shows it.
-	Hidden() hidden
 }
 
 // exit is how a process ended.
@@ -45,19 +43,6 @@ type exit struct {
 	Killed bool   // by Kill
 	Reason string // one line
 	Crash  string // what it wrote at last; may have many lines
-}
-
-// usage is what a process and those below it use.
-type usage struct {
-	Memory    int64 // resident, in bytes
-	Processes int
-	Threads   int // of all of them
-}
-
-// hidden is what a process and those below it hold in open files without a name,
-// and in the directory of its socket, in bytes.
-type hidden struct {
-	disk, memory int64
 }
 
 // launch is what a process is started with.
@@ -85,7 +70,7 @@ func (p permanent) Unwrap() error { return p.error }
 
 func isPermanent(err error) bool {
 	var p permanent
-	return errors.As(err, &p)
+	return errors.As(err, &p) || errors.Is(err, sandbox.ErrNoRoom)
 }
 
 // crashed is a failure together with what the process wrote before it.

@@ -16,7 +16,7 @@ import (
 
 // launchUnit starts the process of an idle unit.
 func (s *Supervisor) launchUnit(u *unit) {
-	timeout := u.limits().start
+	timeout := u.bounds().start
 	u.phase = launching
 	u.deadline = time.Now().Add(timeout)
 	for _, m := range u.members {
@@ -24,12 +24,12 @@ func (s *Supervisor) launchUnit(u *unit) {
 	}
 	ctx, abort := context.WithCancelCause(context.Background())
 	u.abort = abort
-	l, data, deadline := s.launchOf(u), u.specs(), u.deadline
+	l, limits, deadline := s.launchOf(u), u.bounds().Limits, u.deadline
 	s.work.Go(func() {
 		bounded, cancel := context.WithDeadlineCause(ctx, deadline, tooSlow(timeout))
 		defer cancel()
 		defer abort(nil)
-		err := room(data)
+		err := s.options.Guard(0, limits, true)
 		var proc process
 		if err == nil {
 			proc, err = s.launch(bounded, l)
@@ -63,8 +63,9 @@ func (s *Supervisor) launched(u *unit, proc process, err error) {
 		u.phase, u.proc = running, proc
 		s.work.Go(func() { s.watch(u, proc) })
 		s.work.Go(func() { s.probe(u, proc) })
-		limits, data := u.limits(), u.specs()
-		s.work.Go(func() { s.weigh(proc, limits, data) })
+		limits := u.bounds().Limits
+		limits.Sockets = proc.Sockets()
+		s.work.Go(func() { s.guard(proc, limits) })
 	}
 	s.reconcile()
 	u.deadline = time.Time{}
@@ -95,7 +96,7 @@ func (s *Supervisor) exited(u *unit, proc process) {
 	}
 	s.log.Debug("extension process ended", "extensions", sortedKeys(u.members), "pid", proc.PID(), "planned", planned, "reason", end.Reason)
 	if !planned {
-		if policy := u.limits().restart; end.Clean && policy.Policy != Always {
+		if policy := u.bounds().restart; end.Clean && policy.Policy != Always {
 			u.recovery.ended = true
 			s.note(u, "it ended by itself, with success, and restart.policy is "+string(policy.Policy), "")
 		} else {
@@ -119,7 +120,7 @@ func (u *unit) serves() bool {
 // unitFailed decides what follows the failure of a process.
 func (s *Supervisor) unitFailed(u *unit, err error) {
 	s.note(u, err.Error(), crashOf(err))
-	s.recover(&u.recovery, u.limits().restart, err, sortedKeys(u.members))
+	s.recover(&u.recovery, u.bounds().restart, err, sortedKeys(u.members))
 }
 
 // note keeps an error of the process with each of its members.

@@ -19,7 +19,7 @@ const shutdownSlack = 250 * time.Millisecond
 // then it is asked to exit, and whatever does not happen in time is replaced by
 // SIGKILL.
 func (s *Supervisor) quit(u *unit) {
-	grace := u.limits().grace
+	grace := u.bounds().grace
 	var instances []*Instance
 	for _, m := range u.members {
 		if m.instance != nil {

@@ -16,6 +16,7 @@ import (
 
 	"github.com/switchboard-run/switchboard/contract"
 	"github.com/switchboard-run/switchboard/contract/extensionv1"
+	"github.com/switchboard-run/switchboard/kernel/sandbox"
 )
 
 var (
@@ -48,6 +49,8 @@ type Options struct {
 	ProbeInterval time.Duration
 	ProbeTimeout  time.Duration
 	UsageInterval time.Duration
+	// Guard looks at what processes use. Nil: there are no limits.
+	Guard sandbox.Guard
 	// Adopt makes this process the parent of whatever an extension leaves behind,
 	// and ends that: also what has left its process group. It is for a process
 	// that has no other children.
@@ -66,6 +69,9 @@ func (o Options) withDefaults() Options {
 	}
 	if o.ProbeTimeout == 0 {
 		o.ProbeTimeout = 5 * time.Second
+	}
+	if o.Guard == nil {
+		o.Guard = func(int, sandbox.Limits, bool) error { return nil }
 	}
 	if o.UsageInterval == 0 {
 		o.UsageInterval = time.Second
@@ -131,7 +137,7 @@ func (s *Supervisor) Begin(generation int64) {
 	defer s.mu.Unlock()
 	s.generation = generation
 	for _, u := range s.units { // what they waited is none of their time
-		u.deadline = time.Now().Add(u.limits().start)
+		u.deadline = time.Now().Add(u.bounds().start)
 	}
 	close(s.begun)
 }

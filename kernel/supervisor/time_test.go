@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/switchboard-run/switchboard/contract/extensionv1"
+	"github.com/switchboard-run/switchboard/internal/seed"
 )
 
 func TestBackOffGrowsAndEnds(t *testing.T) {
@@ -275,11 +276,12 @@ func TestGroupMemberStops(t *testing.T) {
 // it is quiet, what can run does.
 func TestRandomLife(t *testing.T) {
 	t.Parallel()
-	for seed := range uint64(100) {
+	first := seed.Number(t)
+	for i := range uint64(100) {
 		inBubble(t, func(t *testing.T, b *fakeBench) { //nolint:thelper // it is the test
-			randomLife(t, b, rand.New(rand.NewPCG(seed, 1)))
+			randomLife(t, b, rand.New(rand.NewPCG(first+i, 1)))
 			if t.Failed() {
-				t.Fatalf("seed %d:\n%s", seed, b.recorder)
+				t.Fatalf("seed %d:\n%s", first+i, b.recorder)
 			}
 		})
 	}

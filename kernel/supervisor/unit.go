@@ -119,34 +119,33 @@ func policyOf(specs []Spec) (p *sandbox.Policy) {
 	return p
 }
 
-// limits are the bounds of a process.
-type limits struct {
+// bounds are the limits of a process.
+type bounds struct {
+	sandbox.Limits
 	start, grace time.Duration
-	memory       int64
-	processes    int
-	alone        bool // it starts no others
 	restart      Restart
 }
 
-func (u *unit) limits() limits {
-	var l limits
-	l.alone = true
+func (u *unit) bounds() bounds {
+	l := bounds{Limits: sandbox.Limits{Alone: true}}
 	unlimited, unbounded := false, false
-	for _, id := range sortedKeys(u.members) {
-		spec := u.members[id].spec
+	for _, spec := range u.specs() {
 		l.start, l.grace = max(l.start, spec.StartTimeout), max(l.grace, spec.ShutdownGrace)
-		l.memory += spec.Memory
+		l.Memory += spec.Memory
 		unlimited = unlimited || spec.Memory == 0
-		l.processes += spec.Processes
-		l.alone = l.alone && spec.Alone
+		l.Processes += spec.Processes
 		unbounded = unbounded || spec.Processes == 0
+		l.Alone = l.Alone && spec.Alone
 		l.restart = cmp.Or(l.restart, spec.Restart)
+		for _, dir := range []string{spec.DataDir, spec.RunDir} {
+			l.Rooms = append(l.Rooms, sandbox.Room{ID: spec.ID, Dir: dir, Bytes: max(0, spec.Disk)})
+		}
 	}
 	if unlimited {
-		l.memory = 0
+		l.Memory = 0
 	}
 	if unbounded {
-		l.processes = 0
+		l.Processes = 0
 	}
 	return l
 }

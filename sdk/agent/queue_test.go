@@ -16,6 +16,7 @@ import (
 	"github.com/switchboard-run/switchboard/contract/busv1"
 	"github.com/switchboard-run/switchboard/contract/extensionv1"
 	"github.com/switchboard-run/switchboard/contract/kernelv1"
+	"github.com/switchboard-run/switchboard/internal/seed"
 	"github.com/switchboard-run/switchboard/sdk"
 )
 
@@ -175,7 +176,7 @@ func (q *queue) answer(_ context.Context, r *kernelv1.CompleteRequest, emit func
 // interrupt, no call runs twice, and the model is asked once for each answer.
 func TestAnyQueueIsAnswered(t *testing.T) {
 	t.Parallel()
-	rapid.Check(t, func(t *rapid.T) {
+	seed.Check(t, func(t *rapid.T) {
 		q := &queue{world: newWorld(), inputs: map[string]contract.AgentInput{}, rounds: map[string]int{}}
 		q.tool("notes/add", false)
 		q.model = q.answer

@@ -6,13 +6,14 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/switchboard-run/switchboard/internal/seed"
 	"github.com/switchboard-run/switchboard/kernel/journal"
 )
 
 // TestBlockKeepsDeliveries writes blocks and reads them again.
 func TestBlockKeepsDeliveries(t *testing.T) {
 	t.Parallel()
-	rapid.Check(t, func(rt *rapid.T) {
+	seed.Check(t, func(rt *rapid.T) {
 		const first, subscription = 7 << blockBits, 3
 		b := &block{id: blockOf(first, subscription)}
 		want := map[int]journal.Delivery{}

@@ -11,6 +11,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/switchboard-run/switchboard/internal/seed"
 	"github.com/switchboard-run/switchboard/kernel/journal"
 )
 
@@ -45,7 +46,7 @@ func Checks(t testing.TB, n int) {
 // then; after each the store has to be what the model is.
 func testModel(t *testing.T, open Open) {
 	Checks(t, 25)
-	rapid.Check(t, modelProperty(t, open))
+	seed.Check(t, modelProperty(t, open))
 }
 
 // Fuzz drives the same with a fuzzer's bytes.

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/switchboard-run/switchboard/extensions/openai/openaitest"
+	"github.com/switchboard-run/switchboard/internal/seed"
 )
 
 // TestAgentsTogetherSurviveAnything has people in several chats write to an agent
@@ -19,29 +20,27 @@ import (
 // has finished once, each result and each message was collected once, each
 // exchange is over and was told of once, and nothing waits.
 //
-// SWITCHBOARD_CHAOS_ROUNDS is how often, SWITCHBOARD_CHAOS_SEED the first seed.
+// SWITCHBOARD_CHAOS_ROUNDS is how often, each time with the next seed.
 func TestAgentsTogetherSurviveAnything(t *testing.T) {
 	t.Parallel()
-	rounds, seed := 1, rand.Uint64()
-	if n, err := strconv.Atoi(os.Getenv("SWITCHBOARD_CHAOS_ROUNDS")); err == nil {
-		rounds = n
-	}
-	if n, err := strconv.ParseUint(os.Getenv("SWITCHBOARD_CHAOS_SEED"), 10, 64); err == nil {
-		seed = n
+	rounds, first := uint64(1), seed.Number(t)
+	if text := os.Getenv("SWITCHBOARD_CHAOS_ROUNDS"); text != "" {
+		var err error
+		if rounds, err = strconv.ParseUint(text, 10, 16); err != nil || rounds == 0 {
+			t.Fatalf("read SWITCHBOARD_CHAOS_ROUNDS: %q is not a number of rounds", text)
+		}
 	}
 	for i := range rounds {
-		t.Run(fmt.Sprint("seed ", seed+uint64(i)), func(t *testing.T) {
-			if i < rounds-1 || rounds == 1 {
-				t.Parallel()
-			}
-			agentsInChaos(t, seed+uint64(i))
+		t.Run(fmt.Sprint("seed ", first+i), func(t *testing.T) {
+			t.Parallel()
+			agentsInChaos(t, first+i)
 		})
 	}
 }
 
-func agentsInChaos(t *testing.T, seed uint64) {
+func agentsInChaos(t *testing.T, number uint64) {
 	t.Helper()
-	random := rand.New(rand.NewPCG(seed, 0))
+	random := rand.New(rand.NewPCG(number, 0))
 	chats, crashes, kills := 4, 5, 8
 	if raceDetector || testing.Short() {
 		chats, crashes, kills = 2, 3, 4
@@ -111,4 +110,39 @@ func agentsInChaos(t *testing.T, seed uint64) {
 	h.rested("rest", tokens...)
 	h.calm(tokens...)
 	h.counted(tokens...)
+}
+
+// TestAgentsThatWaitForEachOtherCollectTheirResults has the chief wait for a task,
+// which waits for another one, which waits for the chief: each is told that nothing
+// can come, asks again, and gets its result.
+func TestAgentsThatWaitForEachOtherCollectTheirResults(t *testing.T) {
+	t.Parallel()
+	h := newHouse(t, nil, "")
+	wait := func(from string) []openaitest.Call {
+		return []openaitest.Call{do("receive", map[string]any{"from": from, "timeout": 3600})}
+	}
+	gives := func(token string, waits bool) plan {
+		name := strings.Trim(token, "<>") + "t0"
+		h.duties["<"+name+">"] = &duty{name: name, parent: token, outcomes: []string{"ok"}}
+		p := plan{rounds: oneByOne(do("push", map[string]any{"name": name, "prompt": "Do <" + name + ">"}), do("run", map[string]any{}))}
+		if waits {
+			p.rounds = append(p.rounds, wait(name))
+		}
+		p.rounds = append(p.rounds, []openaitest.Call{{Name: collect, Arguments: name}})
+		return p
+	}
+	h.plans = map[string]plan{
+		"<notice>":     {rounds: [][]openaitest.Call{{{Name: drain}}}},
+		"<c0m0>":       gives("<c0m0>", true),
+		"<c0m0t0>":     gives("<c0m0t0>", false),
+		"<c0m0t0t0>":   gives("<c0m0t0t0>", true),
+		"<c0m0t0t0t0>": {rounds: [][]openaitest.Call{wait("main")}},
+	}
+	h.open()
+	h.write("<c0m0>")
+	h.rested("the end", "<c0m0>")
+	h.counted("<c0m0>")
+	if n := strings.Count(h.everything(), "directly or through others"); n < 4 {
+		t.Errorf("%d calls were told that nothing can come, want at least 4:\n%s", n, h.everything())
+	}
 }

@@ -213,7 +213,7 @@ func (h *house) counted(answered ...string) {
 
 // refusals are the only errors that the tools of tasks and links may give: each
 // says something that is so.
-var refusals = regexp.MustCompile(`has finished|has ended|there is no task|not in the queue|is over|skipped: new message|^interrupted: |unknown whether`)
+var refusals = regexp.MustCompile(`has (already )?finished|has ended|there is no task|not in the queue|is over|skipped: new message|^interrupted: |unknown whether`)
 
 // refused checks that nothing has failed that could have been done.
 func (h *house) refused() {

@@ -13,6 +13,7 @@ import (
 
 	"github.com/switchboard-run/switchboard/contract"
 	"github.com/switchboard-run/switchboard/extensions/openai/openaitest"
+	"github.com/switchboard-run/switchboard/internal/seed"
 )
 
 // house is a home where several agents work together: people write to the chief
@@ -22,7 +23,8 @@ import (
 // is told; so whoever is killed, the model answers as it did before.
 type house struct {
 	*shop
-	random *rand.Rand
+	random *rand.Rand // of plans
+	pauses *rand.Rand // of models
 
 	mu     sync.Mutex
 	plans  map[string]plan  // by token
@@ -35,8 +37,8 @@ type plan struct {
 	fails  bool                // the model refuses in the end
 }
 
-// A call of these names is made again and again: until nothing can come, until
-// nothing lies there.
+// A call of these names is made again and again: until nothing can come, or the
+// task that it names has finished; until the inbox is empty.
 const (
 	collect = "collect"
 	drain   = "drain"
@@ -64,7 +66,7 @@ description: Is the %[1]s.
 
 func newHouse(t *testing.T, random *rand.Rand, more string) *house {
 	t.Helper()
-	h := &house{shop: &shop{world: newWorld(t, strangers(), withModel)}, random: random, plans: map[string]plan{}, duties: map[string]*duty{}}
+	h := &house{shop: &shop{world: newWorld(t, strangers(), withModel)}, random: random, pauses: seed.Rand(t), plans: map[string]plan{}, duties: map[string]*duty{}}
 	h.config(`agents: {default: chief, enabled: [chief, lead, community, ranger, sleeper]}
 channels: {telegram_channel: {allow_from: ["*"]}}
 extensions: {scheduler: {enabled: false}, offline: {enabled: false}, memory: {enabled: false}, heartbeat: {enabled: false}}
@@ -128,7 +130,7 @@ var errand = regexp.MustCompile(`\{(\w+) (\w+)\}`)
 // answer is the model of all agents.
 func (h *house) answer(r openaitest.Request) openaitest.Answer {
 	a := h.reply(r)
-	a.Delay = time.Duration(rand.IntN(15)) * time.Millisecond
+	a.Delay = time.Duration(h.pauses.IntN(15)) * time.Millisecond
 	return a
 }
 
@@ -179,14 +181,16 @@ func flat(text string) string {
 // through goes through the results of the calls of a round, and returns those
 // that have none yet.
 func through(calls []openaitest.Call, left *[]string) []openaitest.Call {
-	call, until := calls[0], []string{"can come", "there is no task"}
+	call, until := calls[0], []string{"can arrive", "Nothing is running", "there is no task"}
 	switch call.Name {
 	case drain:
-		call, until = do("check", map[string]any{}), []string{"Nothing has come"}
+		call, until = do("check", map[string]any{}), []string{"Nothing has arrived"}
 	case collect:
 		fields := map[string]any{"timeout": 3600}
-		if call.Arguments != "" {
-			fields["from"] = call.Arguments
+		if name := call.Arguments; name != "" {
+			// Agents that wait for each other all learn that nothing can arrive, and go
+			// on. The result still comes: ending now would cancel the task.
+			fields["from"], until = name, []string{"more can arrive", "it hasn't started", "there is no task"}
 		}
 		call = do("receive", fields)
 	default:

@@ -2,7 +2,6 @@ package e2e
 
 import (
 	"fmt"
-	"math/rand/v2"
 	"strings"
 	"syscall"
 	"testing"
@@ -10,6 +9,7 @@ import (
 	"github.com/switchboard-run/switchboard/contract"
 	"github.com/switchboard-run/switchboard/extensions/openai/openaitest"
 	"github.com/switchboard-run/switchboard/extensions/telegramchannel/telegramtest"
+	"github.com/switchboard-run/switchboard/internal/seed"
 )
 
 // answered checks that each of n messages to each chat was answered, none
@@ -45,9 +45,7 @@ func TestNothingIsLostWhateverIsKilled(t *testing.T) {
 	if raceDetector || testing.Short() {
 		chats, each, crashes = 8, 4, 3
 	}
-	seed := rand.Uint64()
-	t.Logf("seed %d", seed)
-	random := rand.New(rand.NewPCG(seed, 0))
+	random := seed.Rand(t)
 	s := newShop(t, "processes: separate")
 	s.leeway = leeway{telegram: true, shop: true, unknown: true, often: true}
 	s.plan = func(token string) [][]openaitest.Call {

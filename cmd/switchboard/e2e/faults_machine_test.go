@@ -114,7 +114,7 @@ func TestSlowDiskHoldsBackAndLosesNothing(t *testing.T) {
 	w.telegramReady()
 	before := w.memory()
 	// What an extension publishes waits at the extension, not in the kernel.
-	const drops, size = 300, 200_000
+	const drops, size = 120, 500_000
 	for range drops {
 		w.request("flood", "in", fmt.Sprintf(`{"topic": "flood.drop", "payload": {}, "size": %d}`, size))
 	}

@@ -288,7 +288,7 @@ func TestLinks(t *testing.T) {
 
 	run("a model that never concludes ends idle", func(t *testing.T) {
 		p := o.portal("sleeper: <sleep> well")
-		onlyOne(t, p, "nothing was said for too long")
+		onlyOne(t, p, "no message arrived for too long")
 		if x := o.errand("<sleep> well"); x.Outcome != "idle" {
 			t.Errorf("it ended as %+v", x)
 		}
@@ -310,7 +310,7 @@ func TestLinks(t *testing.T) {
 		o.settled()
 		shown := o.sides("chief", "lead")
 		contains(t, "the side of the chief", shown[0], "Too late", "It is kiwi.")
-		contains(t, "the side of the lead", shown[1], "your last text was not delivered", "was not answered any more", "one", "two", "three")
+		contains(t, "the side of the lead", shown[1], "your last text was not delivered", "was not answered", "one", "two", "three")
 		if got := results(p.texts()); len(got) != 1 {
 			t.Errorf("the conversation was told %q", got)
 		}
@@ -331,7 +331,7 @@ func TestLinks(t *testing.T) {
 			}
 		}
 		o.must("sessions", "delete", side, "--yes")
-		onlyOne(t, p, "The side of lead was deleted")
+		onlyOne(t, p, "The session of lead was deleted")
 		if x := o.errand("<hold lime>"); x.Outcome != "unavailable" {
 			t.Errorf("it ended as %+v", x)
 		}

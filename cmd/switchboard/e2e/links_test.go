@@ -253,7 +253,7 @@ func TestExchangesEndByThemselves(t *testing.T) {
 		words string
 	}{
 		"they thank each other": {"{from: chief, to: lead, max_messages: 6}", openaitest.Say("Thank you!"), "6 messages are used up"},
-		"nothing is said":       {"{from: chief, to: lead, idle: 1s}", openaitest.Say("NO_REPLY"), "nothing was said for too long"},
+		"nothing is said":       {"{from: chief, to: lead, idle: 1s}", openaitest.Say("NO_REPLY"), "no message arrived for too long"},
 		"the model is gone":     {"{from: chief, to: lead}", openaitest.Fail(400, "no"), "lead failed"},
 		"a task":                {"{from: chief, to: lead, mode: task}", openaitest.Say("It is nebula."), "It is nebula."},
 	} {

@@ -19,8 +19,10 @@ import (
 // only a test that fails takes it.
 const patience = 3 * time.Minute
 
-// atOnce is how many tests run at the same time, at the least.
-const atOnce = 4
+// atOnce is how many tests run at the same time, at the least: most of their time
+// they wait, for processes to start and for pauses to end. With the race detector
+// half as many, because each process takes several times the memory.
+const atOnce = 8
 
 // built is the directory of the executables.
 var built string
@@ -29,10 +31,13 @@ func TestMain(m *testing.M) { os.Exit(run(m)) }
 
 func run(m *testing.M) int {
 	syscall.Umask(0) // what is private is so by itself
-	// Much of a test's time it waits: for processes to start, for pauses to end.
 	flag.Parse()
 	if f := flag.Lookup("test.parallel"); f.Value.String() == f.DefValue {
-		_ = flag.Set(f.Name, strconv.Itoa(max(atOnce, runtime.GOMAXPROCS(0))))
+		n := atOnce
+		if raceDetector {
+			n /= 2
+		}
+		_ = flag.Set(f.Name, strconv.Itoa(max(n, runtime.GOMAXPROCS(0))))
 	}
 	dir, err := os.MkdirTemp("", "switchboard-e2e-")
 	if err != nil {

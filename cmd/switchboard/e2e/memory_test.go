@@ -123,7 +123,7 @@ func TestMemoryWithoutAModel(t *testing.T) {
 	}
 	w.telegramReady()
 	w.telegram.Say(anna, "Запомни, что чайник стоит на кухне")
-	contains(t, "the answer", w.told(anna, 1).Text, "Запомнено: чайник стоит на кухне [m")
+	contains(t, "the answer", w.told(anna, 1).Text, "Хорошо, запомню: чайник стоит на кухне [m")
 	w.settled()
 	w.restart()
 	w.telegramReady()
@@ -133,13 +133,13 @@ func TestMemoryWithoutAModel(t *testing.T) {
 	contains(t, "the answer", p.ask("what do you know about cellar3?"), "box 3 is in cellar3 (")
 	contains(t, "the command", p.ask("/memories"), "box 3 is in cellar3")
 	contains(t, "the answer", p.ask("forget that box 3 is in cellar3"), "Forgotten: box 3 is in cellar3")
-	contains(t, "the answer", p.ask("what do you know about cellar3?"), "I remember nothing about “cellar3”.")
+	contains(t, "the answer", p.ask("what do you know about cellar3?"), "I don't remember anything about “cellar3”.")
 	if len(w.memories()) != n {
 		t.Errorf("left are %v", w.memories())
 	}
 
 	// A preferred channel decides where a reminder goes that names none.
-	contains(t, "the answer", p.ask("remember that I prefer Telegram"), "I will remember: I prefer Telegram [m")
+	contains(t, "the answer", p.ask("remember that I prefer Telegram"), "OK, I'll remember: I prefer Telegram [m")
 	contains(t, "the answer", p.ask("in 1 second remind me to turn off the kettle"), "telegram_channel")
 	contains(t, "the reminder", w.told(anna, 3).Text, "turn off the kettle")
 }

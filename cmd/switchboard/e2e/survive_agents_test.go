@@ -2,12 +2,12 @@ package e2e
 
 import (
 	"fmt"
-	"math/rand/v2"
 	"os"
 	"strings"
 	"testing"
 
 	"github.com/switchboard-run/switchboard/extensions/openai/openaitest"
+	"github.com/switchboard-run/switchboard/internal/seed"
 )
 
 // anyPoint is one place to crash at among n commits, or all of them if
@@ -17,7 +17,8 @@ func anyPoint(t *testing.T, n int) []string {
 	if os.Getenv("SWITCHBOARD_CRASH_POINTS") == "all" {
 		return fewerPoints(t, n, 1)
 	}
-	return []string{fmt.Sprint([]string{"before ", "after "}[rand.IntN(2)], 1+rand.IntN(n))}
+	random := seed.Rand(t)
+	return []string{fmt.Sprint([]string{"before ", "after "}[random.IntN(2)], 1+random.IntN(n))}
 }
 
 // survivesEveryCommit has the chief go through a plan, undisturbed and then with

@@ -2,12 +2,12 @@ package e2e
 
 import (
 	"fmt"
-	"math/rand/v2"
 	"slices"
 	"strings"
 	"testing"
 
 	"github.com/switchboard-run/switchboard/extensions/openai/openaitest"
+	"github.com/switchboard-run/switchboard/internal/seed"
 )
 
 // busy has the message <c0m0> lead to a long turn, whose second call works until
@@ -83,9 +83,7 @@ func TestSteeredTurnSurvivesACrashOfTheKernelAtEveryCommit(t *testing.T) {
 
 func TestSteeredTurnSurvivesTheDeathOfItsAgentAtACommit(t *testing.T) {
 	t.Parallel()
-	seed := rand.Uint64()
-	t.Logf("seed %d", seed)
-	random := rand.New(rand.NewPCG(seed, 0))
+	random := seed.Rand(t)
 	for i := range 4 {
 		point := fmt.Sprint([]string{"before ", "after "}[i%2], 2+6*i+random.IntN(6))
 		t.Run(point, func(t *testing.T) {

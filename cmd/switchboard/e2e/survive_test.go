@@ -2,11 +2,12 @@ package e2e
 
 import (
 	"fmt"
-	"math/rand/v2"
 	"os"
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/switchboard-run/switchboard/internal/seed"
 )
 
 // crashAt starts the shop, ready to be killed at a commit: "before 7" is when
@@ -89,9 +90,7 @@ func fewerPoints(t *testing.T, n, each int) (chosen []string) {
 	if os.Getenv("SWITCHBOARD_CRASH_POINTS") == "all" {
 		each = 1
 	}
-	seed := rand.Uint64()
-	t.Logf("seed %d", seed)
-	random := rand.New(rand.NewPCG(seed, 0))
+	random := seed.Rand(t)
 	for i := 0; i < 2*n; i += each {
 		k := min(i+random.IntN(each), 2*n-1)
 		chosen = append(chosen, fmt.Sprint([]string{"before ", "after "}[k%2], 1+k/2))
@@ -127,9 +126,7 @@ func TestTurnSurvivesACrashOfTheKernelAtEveryCommit(t *testing.T) {
 
 func TestTurnSurvivesACrashWhileItIsTakenUpAgain(t *testing.T) {
 	t.Parallel()
-	seed := rand.Uint64()
-	t.Logf("seed %d", seed)
-	random := rand.New(rand.NewPCG(seed, 0))
+	random := seed.Rand(t)
 	for i := range 4 {
 		first := fmt.Sprint([]string{"before ", "after "}[i%2], 2+random.IntN(16))
 		var then []string

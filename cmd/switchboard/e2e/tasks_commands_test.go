@@ -90,7 +90,7 @@ func commandAnnounce(s *stage, c chatPlace, play string) {
 	s.lift(play + "/loud")
 	c.hears(s.world, n, "I was told of loud.")
 	s.gives(c, "/inbox", "The inbox is empty")
-	s.gives(c, "/receive from=loud", "Nothing more can come from loud")
+	s.gives(c, "/receive from=loud", "Nothing more can arrive from loud")
 	if told := s.requests(play, "result"); len(told) != 1 {
 		s.t.Errorf("main was run %d times", len(told))
 	} else {
@@ -107,10 +107,10 @@ func commandRun(s *stage, c chatPlace, play string) {
 	}
 	do := ": Do play=" + play
 	s.gives(c, "/queue", "Queued:\n- a"+do+"\n- b"+do+"\n- c"+do)
-	s.gives(c, "/run 1", "Started: a. Queued behind: 2")
+	s.gives(c, "/run 1", "Started: a. Still queued: 2")
 	s.onceAtWork(play, 1)
 	s.gives(c, "/queue", "Queued:\n- b"+do+"\n- c"+do+"\n\nRunning:\n- a (started ", "ago)"+do)
-	s.gives(c, "/run 1", "Nothing begins before one of those running has finished")
+	s.gives(c, "/run 1", "No free slot. The next task starts when a running one finishes")
 	s.lift(play + "/a")
 	s.onceFinished(play, 1)
 	s.onceAtWork(play, 1)
@@ -135,10 +135,10 @@ func commandCancel(s *stage, c chatPlace, play string) {
 	}
 	s.gives(c, "/queue_remove never", "Removed never")
 	s.gives(c, "/queue", "Queued:\n- now: Do play="+play+"\n- later: Do play="+play)
-	s.gives(c, "/run 1", "Started: now. Queued behind: 1")
+	s.gives(c, "/run 1", "Started: now. Still queued: 1")
 	s.onceAtWork(play, 1)
 	s.gives(c, "/task_cancel later", "Cancelled later")
-	s.gives(c, "/receive from=later", "later has failed (cancelled): it was cancelled before it began")
+	s.gives(c, "/receive from=later", "later has failed (cancelled): the task was cancelled before it started")
 	s.gives(c, "/task_cancel now", "Cancelled now")
 	s.onceFinished(play, 2)
 	s.gives(c, "/receive", "now has failed (cancelled): ")
@@ -198,8 +198,8 @@ func (s *stage) inThisOrder(c chatPlace, texts ...string) {
 
 func commandMessages(s *stage, c chatPlace, play string) {
 	s.gives(c, "/inbox", "The inbox is empty")
-	s.gives(c, "/check", "Nothing has come")
-	s.gives(c, "/receive", "Nothing can come")
+	s.gives(c, "/check", "Nothing has arrived")
+	s.gives(c, "/receive", "Nothing is running")
 	s.sends(play, "w", "one", "two", "three")
 	s.sends(play, "v", "four", "five")
 	s.started(c, play, "w")
@@ -209,11 +209,11 @@ func commandMessages(s *stage, c chatPlace, play string) {
 	s.gives(c, "/receive --lifo", "v writes: five")
 	s.gives(c, "/receive from=w", "w writes: one")
 	s.gives(c, "/receive from=v --lifo", "v writes: four")
-	s.gives(c, "/check from=v", "Nothing has come")
+	s.gives(c, "/check from=v", "Nothing has arrived")
 	s.gives(c, "/check from=w --lifo", "w writes: three")
 	s.inThisOrder(c, "w writes: three", "w writes: two")
 	s.gives(c, "/inbox", "The inbox is empty")
-	s.gives(c, "/check", "Nothing has come")
+	s.gives(c, "/check", "Nothing has arrived")
 	s.lift(play + "/w")
 	s.lift(play + "/v")
 	s.onceFinished(play, 2)
@@ -228,11 +228,11 @@ func commandReceiveFrom(s *stage, c chatPlace, play string) {
 	s.works(play, "w", "Done by w.")
 	s.works(play, "v", "Done by v.")
 	s.gives(c, "/push name=w Do play="+play, "Queued as w")
-	s.gives(c, "/receive from=w", "Nothing can come from w: it is queued")
+	s.gives(c, "/receive from=w", "Nothing can arrive from w: it hasn't started")
 	s.gives(c, "/push name=v Do play="+play, "Queued as v")
 	s.gives(c, "/run", "Started: w, v")
-	s.gives(c, "/receive timeout=0.05", "Waiting", "Nothing has come in time")
-	s.gives(c, "/receive from=v timeout=0.05", "Waiting", "Nothing has come in time")
+	s.gives(c, "/receive timeout=0.05", "Waiting", "Nothing arrived in time")
+	s.gives(c, "/receive from=v timeout=0.05", "Waiting", "Nothing arrived in time")
 	n := len(c.texts())
 	s.gives(c, "/receive from=w timeout=3600", "Waiting")
 	s.lift(play + "/v")
@@ -259,7 +259,7 @@ func commandAll(s *stage, c chatPlace, play string) {
 		s.gives(other, "/inbox", "The inbox is empty")
 		s.gives(other, "/queue all", "Queued:\n- ", name+"_2 in s", "Finished:\n- ", name+" in s")
 		s.gives(other, "/inbox all", "result from "+name+" in s")
-		s.gives(other, "/check", "Nothing has come")
+		s.gives(other, "/check", "Nothing has arrived")
 		s.gives(other, "/check from="+name, "no task")
 		s.gives(other, "/task_cancel "+name+"_2", "no task")
 		s.gives(other, "/send "+name+"_2 hello", "no task")
@@ -278,8 +278,8 @@ func commandBad(s *stage, c chatPlace, play string) {
 		{"/push name=x", "Prompt is missing."},
 		{"/push modle=x Do it.", "Unknown option 'modle'. Did you mean model?"},
 		{"/push Do it. modle=x", "Unknown option 'modle'. Did you mean model?"},
-		{"/push name=main Do it.", `"main" cannot be a name`},
-		{"/push name=a/b Do it.", `"a/b" cannot be a name`},
+		{"/push name=main Do it.", `"main" is not a valid task name`},
+		{"/push name=a/b Do it.", `"a/b" is not a valid task name`},
 		{"/push name=" + strings.Repeat("n", 65) + " Do it.", "at most 64"},
 		{"/push name=waits Do it.", `"waits" is taken`},
 		{"/push name=done Do it.", `"done" is taken`}, // as long as its result lies there
@@ -299,20 +299,20 @@ func commandBad(s *stage, c chatPlace, play string) {
 		{"/inbox everything", "Unexpected argument 'everything'. Usage: /inbox [--all]"},
 		{"/queue_remove", "Usage: /queue_remove NAME"},
 		{"/queue_remove nobody", `no task "nobody"`},
-		{"/queue_remove done", `The task "done" is finished and not in the queue`},
+		{"/queue_remove done", `Task "done" is finished and not in the queue`},
 		{"/task_cancel", "Usage: /task_cancel NAME"},
 		{"/task_cancel nobody", `no task "nobody"`},
-		{"/task_cancel done", "has finished already: ok"},
+		{"/task_cancel done", "has already finished: ok"},
 		{"/send", "Usage: /send TO MESSAGE"},
 		{"/send waits", "Message is missing. Usage: /send TO MESSAGE"},
 		{"/send nobody hello", `no task "nobody"`},
-		{"/send done hello", "has finished (ok) and reads nothing any more"},
+		{"/send done hello", "has finished (ok) and reads no more messages"},
 		{"/receive from=nobody", `no task "nobody"`},
-		{"/receive from=main", "wait for yourself"},
+		{"/receive from=main", "wait for itself"},
 		{"/receive order=sideways", "lifo"},
 		{"/receive timeout=soon", "number"},
 		{"/receive timeout=-1", "Timeout: got "},
-		{"/receive from=waits", "it is queued, and nobody has started it"},
+		{"/receive from=waits", "it hasn't started"},
 		{"/check from=nobody", `no task "nobody"`},
 		{"/check order=sideways", "lifo"},
 	} {

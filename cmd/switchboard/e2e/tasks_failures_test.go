@@ -112,7 +112,7 @@ func failTimeout(s *stage, play string, ofPush bool) {
 		if len(s.requests(play, "w")) < 2 {
 			continue
 		}
-		failed(s.t, result, "w", "timeout", "it took longer than "+(seconds(time)), half)
+		failed(s.t, result, "w", "timeout", "the task took longer than "+(seconds(time)), half)
 		return
 	}
 }
@@ -127,7 +127,7 @@ func failCancel(s *stage, play string) {
 	s.lift(play + " half")
 	s.eventually("the end", func() bool { return slices.Contains(p.texts(), allDone) })
 	results := s.gotBack(play, "main")
-	failed(s.t, results[3], "w", "cancelled", "it was cancelled", half)
+	failed(s.t, results[3], "w", "cancelled", "the task was cancelled", half)
 	wantLetters(s.t, results[4:])
 }
 
@@ -141,7 +141,7 @@ func failCancelWithOthers(s *stage, play string) {
 	s.eventually("the wait of w", func() bool { return len(s.requests(play, "w")) == 4 })
 	s.lift(play + " at work")
 	s.eventually("the end", func() bool { return slices.Contains(p.texts(), allDone) })
-	failed(s.t, s.gotBack(play, "main")[3], "w", "cancelled", "it was cancelled")
+	failed(s.t, s.gotBack(play, "main")[3], "w", "cancelled", "the task was cancelled")
 	s.onceFinished(play, 3)
 	for _, row := range s.rows(play) {
 		if row.Outcome != "cancelled" {
@@ -157,9 +157,9 @@ func failCancelWithOthers(s *stage, play string) {
 func failCancelFirst(s *stage, play string) {
 	s.plays(play, "main", inOrder(pushTask(play, "w"), callTasks("task_cancel", "name", "w"), callTasks("receive"), callTasks("run"), callTasks("receive")))
 	results := s.perform(play)
-	failed(s.t, results[2], "w", "cancelled", "before it began")
+	failed(s.t, results[2], "w", "cancelled", "before it started")
 	contains(s.t, "run", results[3], "Nothing is queued")
-	contains(s.t, "a wait in vain", results[4], "Nothing can come")
+	contains(s.t, "a wait in vain", results[4], "Nothing is running")
 	if n := len(s.requests(play, "w")); n != 0 {
 		s.t.Error("it ran all the same")
 	}
@@ -175,12 +175,12 @@ func failForAPerson(s *stage, play string) {
 		s.gives(c, "/receive", "Waiting")
 		n := len(c.texts())
 		s.gives(c, "/task_cancel w", "Cancelled w")
-		c.hears(s.world, n, "w has failed (cancelled): ", "It had so far:", half)
+		c.hears(s.world, n, "w has failed (cancelled): ", "Output so far:", half)
 		s.plays(play, "bad", saysHalf(openaitest.Fail(400, "I will not do that.")))
 		s.gives(c, "/push name=bad Do play="+play, "Queued as bad")
 		s.gives(c, "/run", "Started: bad")
 		s.onceFinished(play, 2)
-		s.gives(c, "/check", "bad has failed (error): ", "I will not do that.", "It had so far:", half)
+		s.gives(c, "/check", "bad has failed (error): ", "I will not do that.", "Output so far:", half)
 		if all := strings.Join(c.texts(), "\n"); strings.Count(all, half) != 2 {
 			s.t.Errorf("it was told %q", all)
 		}

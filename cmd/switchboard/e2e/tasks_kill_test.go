@@ -1,12 +1,12 @@
 package e2e
 
 import (
-	"math/rand/v2"
 	"slices"
 	"testing"
 	"time"
 
 	"github.com/switchboard-run/switchboard/extensions/openai/openaitest"
+	"github.com/switchboard-run/switchboard/internal/seed"
 )
 
 // TestSubAgentsSurviveKills kills the kernel, and with it every process, again
@@ -29,8 +29,9 @@ func TestSubAgentsSurviveKills(t *testing.T) {
 	s.plays("Kills", "main", inOrder(all...))
 	s.open()
 	s.begin("Kills")
+	random := seed.Rand(t)
 	for range 6 {
-		time.Sleep(time.Duration(rand.IntN(300)) * time.Millisecond) // anywhere
+		time.Sleep(time.Duration(random.IntN(300)) * time.Millisecond) // anywhere
 		s.restart()
 	}
 	s.eventually("all results", func() bool { return len(s.gotBack("Kills", "main")) == len(all) })

@@ -135,7 +135,7 @@ func waitForEachOther(s *stage, play string) {
 	wantLetters(s.t, s.perform(play)[2:], "a ok: "+allDone)
 	a, b := s.gotBack(play, "a"), s.gotBack(play, "b")
 	wantLetters(s.t, a[len(a)-1:], "b ok: "+allDone)
-	if n := strings.Count(strings.Join(append(a, b...), "\n"), "it waits, directly or through others, for you"); n == 0 {
+	if n := strings.Count(strings.Join(append(a, b...), "\n"), "it is waiting for you, directly or through others"); n == 0 {
 		s.t.Errorf("nobody is told that the wait is in vain: %q, %q", a, b)
 	}
 }
@@ -147,7 +147,7 @@ func nestNotTooDeep(s *stage, play string) {
 	}
 	s.plays(play, "c", inOrder(pushTask(play, "d")))
 	wantLetters(s.t, s.perform(play)[2:], "a ok: "+allDone)
-	contains(s.t, "what is too deep", strings.Join(s.gotBack(play, "c"), "\n"), "3 agents stand in a row already")
+	contains(s.t, "what is too deep", strings.Join(s.gotBack(play, "c"), "\n"), "nested 3 deep")
 	if len(s.rows(play)) != 3 {
 		s.t.Errorf("the tasks are %+v", s.rows(play))
 	}
@@ -191,7 +191,7 @@ func nestNotTooMany(s *stage, play string) {
 	for _, result := range append(slices.Clone(results[:6]), s.gotBack(play, "a")[:4]...) {
 		contains(s.t, "a push within bounds", result, "queued")
 	}
-	contains(s.t, "one too many", s.gotBack(play, "a")[4], "4 tasks of sub-agents are unfinished")
+	contains(s.t, "one too many", s.gotBack(play, "a")[4], "sub-agents have 4 unfinished tasks")
 	wantLetters(s.t, results[8:], "a ok: "+allDone)
 	s.onceFinished(play, 11) // those that a had not started are cancelled with its end
 }
@@ -203,10 +203,10 @@ func areAnnounced(s *stage, play string) {
 	s.plays(play, "main", inOrder(pushTask(play, "w", "deliver", "announce"), pushTask(play, "w2"), callTasks("run"), callTasks("receive", "from", "w2")))
 	p := s.begin(play)
 	s.eventually("the end of the turn", func() bool { return slices.Contains(p.texts(), allDone) })
-	contains(s.t, "an announcement to a sub-agent", s.gotBack(play, "w2")[0], "only main")
+	contains(s.t, "an announcement to a sub-agent", s.gotBack(play, "w2")[0], "works only for main")
 	s.lift(play + "/w")
 	s.eventually("the answer", func() bool { return slices.Contains(p.texts(), "I have heard.") })
-	contains(s.t, "/check", p.ask("/check"), "Nothing has come")
+	contains(s.t, "/check", p.ask("/check"), "Nothing has arrived")
 	told := s.requests(play, "result")
 	if len(told) != 1 {
 		s.t.Fatalf("main was run %d times", len(told))
@@ -226,7 +226,7 @@ func leaveMailBehind(s *stage, play string) {
 	if all := letters(s.t, results[4]); len(all) != 1 || all[0].Uncollected != 2 || all[0].Output != "Done." {
 		s.t.Errorf("the result is %s", results[4])
 	}
-	contains(s.t, "a message to one that has finished", results[5], "has finished (ok) and reads nothing any more")
+	contains(s.t, "a message to one that has finished", results[5], "has finished (ok) and reads no more messages")
 }
 
 func areNoticedTogether(s *stage, play string) {
@@ -302,7 +302,7 @@ func TestSubAgentsOfAKernelThatIsKilled(t *testing.T) {
 	s.gives(c, "/push name=runs Do play="+play, "Queued as runs")
 	s.gives(c, "/push name=later Do play="+play, "Queued as later")
 	s.gives(c, "/send later a word", "Sent to later")
-	s.gives(c, "/run 2", "Started: loud, runs. Queued behind: 1")
+	s.gives(c, "/run 2", "Started: loud, runs. Still queued: 1")
 	s.onceAtWork(play, 2)
 	s.gives(c, "/receive from=told", "told has finished:\n\nThis is what told says.")
 	again()
@@ -319,7 +319,7 @@ func TestSubAgentsOfAKernelThatIsKilled(t *testing.T) {
 	s.onceFinished(play, 5)
 	again()
 	s.gives(c, "/check", "later has finished:\n\nThis is what later says.")
-	s.gives(c, "/check", "Nothing has come")
+	s.gives(c, "/check", "Nothing has arrived")
 	s.settled()
 	all := strings.Join(c.texts(), "\n")
 	for _, text := range []string{"This is what done says.", "This is what told says.", "I was told.", "Done by runs.", "This is what later says."} {
@@ -365,7 +365,7 @@ func TestNoticeOfSubAgentsIsWithdrawn(t *testing.T) {
 	notices := func() int {
 		n := 0
 		for _, payload := range s.waiting("agent.input.boss") {
-			if strings.Contains(payload, "lie in your inbox") {
+			if strings.Contains(payload, "returns the results") {
 				n++
 			}
 		}

@@ -141,7 +141,7 @@ func agentParallel(s *stage, play string) {
 	results := s.gotBack(play, "main")
 	wantLetters(s.t, results[4:7], "a ok: Approach a.", "b ok: Approach b.", "c ok: Approach c.")
 	wantLetters(s.t, results[7:])
-	contains(s.t, "a wait in vain", results[7], "Nothing can come")
+	contains(s.t, "a wait in vain", results[7], "Nothing is running")
 }
 
 func personParallel(s *stage, c chatPlace, play string) {
@@ -156,7 +156,7 @@ func personParallel(s *stage, c chatPlace, play string) {
 	s.onceFinished(play, 2)
 	s.gives(c, "/receive", "a has finished:\n\nApproach a.")
 	s.follows(c, "/receive", play+"/c", "c has finished:\n\nApproach c.")
-	s.gives(c, "/receive", "Nothing can come")
+	s.gives(c, "/receive", "Nothing is running")
 	s.knows(c, play, "Approach a.", "Approach b.", "Approach c.")
 }
 
@@ -173,7 +173,7 @@ func agentAsync(s *stage, play string) {
 	results := s.gotBack(play, "main")
 	contains(s.t, "the other work", results[2], "cli_channel")
 	wantLetters(s.t, results[3:4])
-	contains(s.t, "the first check", results[3], "Nothing has come")
+	contains(s.t, "the first check", results[3], "Nothing has arrived")
 	wantLetters(s.t, results[4:], "slow ok: It took long.")
 }
 
@@ -184,11 +184,11 @@ func personAsync(s *stage, c chatPlace, play string) {
 	s.onceAtWork(play, 1)
 	s.plays(play, "main", inOrder())
 	s.gives(c, "Something else for play="+play, allDone)
-	s.gives(c, "/check", "Nothing has come")
+	s.gives(c, "/check", "Nothing has arrived")
 	s.lift(play + "/slow")
 	s.onceFinished(play, 1)
 	s.gives(c, "/check", "slow has finished:\n\nIt took long.")
-	s.gives(c, "/check", "Nothing has come")
+	s.gives(c, "/check", "Nothing has arrived")
 	s.knows(c, play, "It took long.")
 }
 
@@ -242,7 +242,7 @@ func personBatched(s *stage, c chatPlace, play string) {
 		s.works(play, name, "Refactored "+name+".")
 		s.gives(c, fmt.Sprintf("/push Refactor file%d of play=%s", i+1, play), "Queued as "+name)
 	}
-	s.gives(c, "/run 2", "Started: task-1, task-2.", "Queued behind: 3")
+	s.gives(c, "/run 2", "Started: task-1, task-2.", "Still queued: 3")
 	s.twoOfFive(play, func(name string) { s.gives(c, "/receive", name+" has finished:\n\nRefactored "+name) })
 	s.gives(c, "/inbox", "The inbox is empty")
 }
@@ -307,7 +307,7 @@ func personProgress(s *stage, c chatPlace, play string) {
 	s.gives(c, "/push name=worker Long task of play="+play+". My ID is 'main', send progress updates.", "Queued as worker")
 	s.gives(c, "/run", "Started: worker")
 	for n := 1; n <= 2; n++ {
-		s.gives(c, "/check", "Nothing has come")
+		s.gives(c, "/check", "Nothing has arrived")
 		s.lift(fmt.Sprintf("%s phase %d", play, n))
 		<-s.gate(fmt.Sprintf("%s sent %d", play, n))
 		s.gives(c, "/check", fmt.Sprintf("worker writes: Phase %d complete", n))
@@ -361,7 +361,7 @@ func personSiblings(s *stage, c chatPlace, play string) {
 	s.gives(c, "/push name=analyzer Analyze play="+play+". Share findings with 'implementer'.", "Queued as analyzer")
 	s.gives(c, "/push name=implementer Wait for analysis of play="+play+" from 'analyzer', then implement.", "Queued as implementer")
 	s.gives(c, "/send implementer Mind the style.", "Sent to implementer")
-	s.gives(c, "/run 1", "Started: analyzer.", "Queued behind: 1")
+	s.gives(c, "/run 1", "Started: analyzer.", "Still queued: 1")
 	s.onceFinished(play, 2)
 	s.gives(c, "/receive", "analyzer has finished:\n\nAnalyzed.")
 	s.gives(c, "/receive", "implementer has finished:\n\nImplemented.")

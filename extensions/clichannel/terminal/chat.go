@@ -14,11 +14,11 @@ import (
 	"github.com/switchboard-run/switchboard/extensions/clichannel/wire"
 )
 
-// drainTimeout is how long a user who leaves waits for the kernel to accept what
-// was typed last.
+// drainTimeout is how long quitting waits for the kernel to accept the last
+// messages.
 const drainTimeout = 2 * time.Second
 
-// chat is Run on a terminal.
+// chat implements Run on a terminal.
 func chat(ctx context.Context, o Options) error {
 	past, historyErr := history{o.HistoryFile}.load()
 	e, err := newEditor(o, past)
@@ -26,14 +26,14 @@ func chat(ctx context.Context, o Options) error {
 		return err
 	}
 	defer e.close()
-	c := &chatView{editor: e, screen: e.screen, theme: theme{color: o.colorful() == colored}, options: o}
+	c := &chatView{editor: e, screen: e.screen, theme: theme{color: o.outputStyle() == colored}, options: o}
 	e.setPrompt(c.theme.prompt(""))
-	e.offer = c.choices
+	e.showChoices = c.showChoices
 	l := newLink(o, false, c)
 	c.link = l
 	c.status()
 	if historyErr != nil {
-		c.complaint(historyErr.Error())
+		c.warn(historyErr.Error())
 	}
 
 	ctx, cancel := context.WithCancel(ctx)
@@ -71,7 +71,7 @@ func (c *chatView) loop(o Options) error {
 		case errors.Is(err, io.EOF):
 			return nil
 		case err != nil:
-			return fmt.Errorf("read the terminal: %w", err)
+			return fmt.Errorf("read terminal: %w", err)
 		}
 		idle = 0
 		text := strings.TrimSpace(c.editor.keys.unfold(line))
@@ -83,43 +83,43 @@ func (c *chatView) loop(o Options) error {
 			return nil
 		}
 		if err := checkText(text); err != nil {
-			c.screen.print(c.theme.trouble(err.Error()))
+			c.screen.print(c.theme.failure(err.Error()))
 			c.screen.release()
 			continue
 		}
 		if strings.ContainsRune(line, breakRune) {
 			width, _ := c.screen.size()
-			c.screen.replace(c.editor.rows(line), c.theme.own(text, width))
+			c.screen.replace(c.editor.rows(line), c.theme.ownMessage(text, width))
 		}
 		c.submit(text)
 		c.screen.release()
 		if err := h.add(text); err != nil && !c.historyFailed {
 			c.historyFailed = true
-			c.complaint(err.Error())
+			c.warn(err.Error())
 		}
 	}
 }
 
-// reportUnsent says what the kernel never accepted.
+// reportUnsent prints the messages that the kernel has not accepted.
 func reportUnsent(out io.Writer, unsent []outgoing) error {
 	if len(unsent) == 0 {
 		return nil
 	}
-	fmt.Fprintln(out, "The kernel never accepted:")
+	fmt.Fprintln(out, "Not sent:")
 	for _, m := range unsent {
 		fmt.Fprintln(out, "  "+shorten(m.text))
 	}
 	return fmt.Errorf("%w: %s", ErrUnsent, count(len(unsent), "message"))
 }
 
-func count(n int, what string) string {
+func count(n int, noun string) string {
 	if n == 1 {
-		return "1 " + what
+		return "1 " + noun
 	}
-	return fmt.Sprintf("%d %ss", n, what)
+	return fmt.Sprintf("%d %ss", n, noun)
 }
 
-// chatView is what a link and the user see of each other.
+// chatView connects a link with the screen and the editor.
 type chatView struct {
 	editor  *editor
 	screen  *screen
@@ -130,40 +130,40 @@ type chatView struct {
 	historyFailed bool
 
 	mu       sync.Mutex
-	known    bool // welcomed once
+	welcomed bool // at least once
 	online   bool
-	failed   bool            // to connect, at least once
-	waiting  map[string]bool // ids not accepted while online is or was
+	failed   bool            // at least one attempt to connect failed
+	waiting  map[string]bool // ids that are not accepted yet
 	working  bool
-	draftID  string // the draft that came last and has not ended
+	draftID  string // the current draft; empty: none
 	drafting string // its text
 	notReady string
-	late     map[string]bool // typed while there was no connection
+	offline  map[string]bool // ids of messages typed while not connected
 }
 
-// submit sends a text.
+// submit sends a message.
 func (c *chatView) submit(text string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	id, online := c.link.send(text)
 	if c.waiting == nil {
-		c.waiting, c.late = map[string]bool{}, map[string]bool{}
+		c.waiting, c.offline = map[string]bool{}, map[string]bool{}
 	}
 	c.waiting[id] = true
 	if !online {
-		c.late[id] = true
+		c.offline[id] = true
 	}
-	c.show()
+	c.render()
 }
 
 func (c *chatView) status() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.show()
+	c.render()
 }
 
-// show brings the live lines up to date and adds lines that stay; c.mu is held.
-func (c *chatView) show(lines ...string) {
+// render updates the live lines and adds permanent lines; c.mu is held.
+func (c *chatView) render(lines ...string) {
 	width, height := c.screen.size()
 	var live []string
 	if c.drafting != "" {
@@ -171,12 +171,12 @@ func (c *chatView) show(lines ...string) {
 	}
 	switch {
 	case !c.online && len(c.waiting) > 0:
-		live = append(live, c.theme.faint("  not sent yet, waiting for the kernel: "+count(len(c.waiting), "message")))
-	case !c.online && !c.known && !c.failed:
-	case !c.online && !c.known:
+		live = append(live, c.theme.faint("  waiting for the kernel to send "+count(len(c.waiting), "message")))
+	case !c.online && !c.welcomed && !c.failed:
+	case !c.online && !c.welcomed:
 		live = append(live, c.theme.faint("  connecting …"))
 	case !c.online:
-		live = append(live, c.theme.faint("  not connected: what you write is sent later"))
+		live = append(live, c.theme.faint("  not connected: your messages will be sent later"))
 	case c.notReady != "":
 		live = append(live, c.theme.faint("  "+c.notReady))
 	case len(c.waiting) > 0:
@@ -184,7 +184,7 @@ func (c *chatView) show(lines ...string) {
 	case c.working && c.drafting == "":
 		live = append(live, c.theme.faint("  …"))
 	}
-	c.screen.update(c.theme.cut(live, width), lines...)
+	c.screen.update(c.theme.truncate(live, width), lines...)
 }
 
 func (c *chatView) welcome(f wire.Frame) {
@@ -194,8 +194,8 @@ func (c *chatView) welcome(f wire.Frame) {
 	c.editor.commands.Store(&commands)
 	width, _ := c.screen.size()
 	var lines []string
-	if c.known {
-		lines = append(lines, c.theme.faint("  connected again"))
+	if c.welcomed {
+		lines = append(lines, c.theme.faint("  reconnected"))
 	} else {
 		f.Text, f.Hint = cmp.Or(f.Text, c.options.Greeting), cmp.Or(f.Hint, c.options.Hint)
 		lines = c.theme.welcome(f, width)
@@ -203,8 +203,8 @@ func (c *chatView) welcome(f wire.Frame) {
 			c.editor.setPrompt(c.theme.prompt(f.Conversation))
 		}
 	}
-	c.known, c.online, c.notReady = true, true, ""
-	c.show(lines...)
+	c.welcomed, c.online, c.notReady = true, true, ""
+	c.render(lines...)
 }
 
 func (c *chatView) accepted(m outgoing) {
@@ -212,25 +212,25 @@ func (c *chatView) accepted(m outgoing) {
 	defer c.mu.Unlock()
 	delete(c.waiting, m.id)
 	c.working = true
-	if c.late[m.id] {
-		delete(c.late, m.id)
-		c.show(c.theme.faint("  sent: " + shorten(m.text)))
+	if c.offline[m.id] {
+		delete(c.offline, m.id)
+		c.render(c.theme.faint("  sent: " + shorten(m.text)))
 		return
 	}
-	c.show()
+	c.render()
 }
 
 func (c *chatView) refused(m outgoing, reason string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	delete(c.waiting, m.id)
-	delete(c.late, m.id)
-	c.show(c.theme.trouble(fmt.Sprintf("not sent: %q: %s", shorten(m.text), reason)))
+	delete(c.offline, m.id)
+	c.render(c.theme.failure(fmt.Sprintf("not sent: %q: %s", shorten(m.text), reason)))
 }
 
 func (c *chatView) message(f wire.Frame) (bool, error) {
 	c.print(f)
-	err := c.screen.settled()
+	err := c.screen.waitWritten()
 	if errors.Is(err, errLeft) {
 		return false, nil
 	}
@@ -245,14 +245,14 @@ func (c *chatView) print(f wire.Frame) {
 		c.screen.alert(c.theme.notice(f, width)...)
 		return
 	}
-	// What answers something else, such as a command, leaves the draft alone.
+	// A message that does not replace the draft, such as the answer to a command, keeps it.
 	if c.draftID == "" || c.draftID == f.Draft {
 		c.draftID, c.drafting = "", ""
 		if f.Last() {
 			c.working = false
 		}
 	}
-	c.show(c.theme.answer(f, width)...)
+	c.render(c.theme.answer(f, width)...)
 }
 
 func (c *chatView) confirmed(wire.Frame) {}
@@ -262,7 +262,7 @@ func (c *chatView) echo(f wire.Frame) {
 	defer c.mu.Unlock()
 	width, _ := c.screen.size()
 	c.working = true
-	c.show(c.theme.elsewhere(f.Text, width)...)
+	c.render(c.theme.echo(f.Text, width)...)
 }
 
 func (c *chatView) draft(f wire.Frame) {
@@ -274,7 +274,7 @@ func (c *chatView) draft(f wire.Frame) {
 	case c.draftID == f.ID:
 		c.working, c.draftID, c.drafting = false, "", ""
 	}
-	c.show()
+	c.render()
 }
 
 func (c *chatView) state(f wire.Frame) {
@@ -284,11 +284,11 @@ func (c *chatView) state(f wire.Frame) {
 	if !f.Ready {
 		c.notReady = f.Text
 	}
-	c.show()
+	c.render()
 }
 
-// choices are the commands that somebody may be about to write.
-func (c *chatView) choices(commands []string) {
+// showChoices lists the commands that complete the line.
+func (c *chatView) showChoices(commands []string) {
 	width, _ := c.screen.size()
 	var lines []string
 	for _, l := range markdown.Text("/"+strings.Join(commands, " /"), width-2) {
@@ -297,7 +297,7 @@ func (c *chatView) choices(commands []string) {
 	c.screen.print(lines...)
 }
 
-func (c *chatView) complaint(text string) { c.screen.print(c.theme.trouble(text)) }
+func (c *chatView) warn(text string) { c.screen.print(c.theme.failure(text)) }
 
 func (c *chatView) disconnected(error) {
 	c.mu.Lock()
@@ -306,5 +306,5 @@ func (c *chatView) disconnected(error) {
 	if c.online {
 		c.online, c.working, c.draftID, c.drafting = false, false, "", ""
 	}
-	c.show()
+	c.render()
 }

@@ -16,7 +16,7 @@ import (
 	"github.com/switchboard-run/switchboard/extensions/clichannel/wire"
 )
 
-// console is a chat on a pseudo-terminal, and the screen that a person sees.
+// console is a chat on a pseudo-terminal with an emulated screen.
 type console struct {
 	*stub
 	keyboard *os.File
@@ -33,7 +33,7 @@ type console struct {
 
 const (
 	columns, rows = 60, 20
-	patience      = 2 * time.Minute // with a screen that never becomes as it should
+	patience      = 2 * time.Minute // limit of a wait for the screen
 )
 
 func openConsole(t *testing.T, change func(*Options)) *console {
@@ -45,7 +45,8 @@ func openConsole(t *testing.T, change func(*Options)) *console {
 	if err := pty.Setsize(master, &pty.Winsize{Rows: rows, Cols: columns}); err != nil {
 		t.Fatal(err)
 	}
-	c := &console{stub: newStub(t), keyboard: master, result: make(chan error, 1), history: filepath.Join(t.TempDir(), "history")}
+	c := &console{stub: newStub(t), keyboard: master, result: make(chan error, 1),
+		history: filepath.Join(t.TempDir(), "history")}
 	c.changed = sync.NewCond(&c.mu)
 	c.screen = vt10x.New(vt10x.WithSize(columns, rows))
 	go func() {
@@ -83,13 +84,13 @@ func openConsole(t *testing.T, change func(*Options)) *console {
 	return c
 }
 
-// attach is a welcome that the screen shows.
+// attach sends a welcome and waits until the screen shows it.
 func (c *console) attach() *peer {
 	c.t.Helper()
 	p := c.stub.attach()
 	c.await("a welcome", func([]string) bool {
 		all := c.bytes.String()
-		return strings.Contains(all, "a test model") || strings.Contains(all, "connected again")
+		return strings.Contains(all, "a test model") || strings.Contains(all, "reconnected")
 	})
 	return p
 }
@@ -101,7 +102,7 @@ func (c *console) press(keys string) {
 	}
 }
 
-// lines is what the screen shows, without empty lines at the end.
+// lines returns the lines of the screen, without empty lines at the end.
 func (c *console) lines() []string {
 	var out []string
 	for l := range strings.SplitSeq(c.screen.String(), "\n") {
@@ -113,8 +114,8 @@ func (c *console) lines() []string {
 	return out
 }
 
-// await waits until the screen is as wanted, and ends the test with what it
-// shows when that takes for ever.
+// await waits until the screen is as wanted, and fails the test with its lines after
+// the limit.
 func (c *console) await(what string, wanted func(lines []string) bool) {
 	c.t.Helper()
 	ctx, cancel := context.WithTimeout(c.t.Context(), patience)
@@ -185,7 +186,7 @@ func TestChatKeepsTheLineWhileThingsArrive(t *testing.T) {
 	c := openConsole(t, nil)
 	p := c.attach()
 	typed := "a line that is long enough to be wrapped at the edge of the screen"
-	c.press(typed + "\x1b[D\x1b[D") // and the cursor in the middle
+	c.press(typed + "\x1b[D\x1b[D") // the cursor is in the middle
 	c.see("› "+typed[:columns-2], typed[columns-2:])
 	for i, text := range []string{"one", "**two**\n\nlines", strings.Repeat("word ", 30)} {
 		p.write(wire.Frame{Type: wire.Draft, Text: text + " …"})
@@ -210,7 +211,7 @@ func TestChatPastesSeveralLinesAsOneMessage(t *testing.T) {
 		t.Errorf("sent %q", m.Text)
 	}
 	c.see("› one", "  two", "      three[31m!", "  sending …", "›")
-	c.press("\x1b[A") // history has it as it was
+	c.press("\x1b[A") // from the history
 	c.see("› one↵two↵ three[31m!")
 	c.press("\x15a\x1b\rb\nc\r") // Alt-Enter and Ctrl-J
 	if m := p.expect(wire.Message); m.Text != "a\nb\nc" {
@@ -253,10 +254,10 @@ func TestChatInterruptClearsTheLine(t *testing.T) {
 	}
 	p.write(wire.Frame{Type: wire.Accepted, ID: "x"})
 	c.press("\x04")
-	if err := <-c.result; !errors.Is(err, ErrUnsent) { // nobody accepted it
+	if err := <-c.result; !errors.Is(err, ErrUnsent) { // not accepted
 		t.Errorf("got %v", err)
 	}
-	c.see("The kernel never accepted:", "  sent")
+	c.see("Not sent:", "  sent")
 }
 
 func TestChatSurvivesAKernelRestart(t *testing.T) {
@@ -268,14 +269,14 @@ func TestChatSurvivesAKernelRestart(t *testing.T) {
 	c.see("› half a line")
 	_ = c.l.Close()
 	_ = p.conn.Close()
-	c.see("  not connected: what you write is sent later", "› half a line")
+	c.see("  not connected: your messages will be sent later", "› half a line")
 	c.press(" and the rest\r")
-	c.see("› half a line and the rest", "  not sent yet, waiting for the kernel: 1 message", "›")
+	c.see("› half a line and the rest", "  waiting for the kernel to send 1 message", "›")
 	c.open()
 	p = c.attach()
 	m := p.expect(wire.Message)
 	p.write(wire.Frame{Type: wire.Accepted, ID: m.ID})
-	c.see("› half a line and the rest", "  connected again", "  sent: half a line and the rest", "  …", "›")
+	c.see("› half a line and the rest", "  reconnected", "  sent: half a line and the rest", "  …", "›")
 	if m.Text != "half a line and the rest" {
 		t.Errorf("sent %q", m.Text)
 	}
@@ -297,7 +298,7 @@ func TestChatShowsAMessageOnce(t *testing.T) {
 	p.expect(wire.Shown)
 	p.write(wire.Frame{Type: wire.Message, ID: "2", Notice: true, Text: "end"})
 	p.expect(wire.Shown)
-	c.see("● only once", "", "  connected again", "◆ end", "", "›")
+	c.see("● only once", "", "  reconnected", "◆ end", "", "›")
 	c.await("one bell, for the notice", func([]string) bool { return strings.Count(c.bytes.String(), "\a") == 1 })
 }
 

@@ -12,19 +12,21 @@ func TestCompleted(t *testing.T) {
 	commands := []string{"new", "status", "stop", "schedules", "sethome"}
 	const tab = string(tabRune)
 	for line, want := range map[string]string{
-		"/n" + tab: "/new ", "/sc" + tab: "/schedules ", "/st" + tab: "/st", "/sta" + tab: "/status ", "/" + tab: "/", "/x" + tab: "/x",
+		"/n" + tab: "/new ", "/sc" + tab: "/schedules ", "/st" + tab: "/st", "/sta" + tab: "/status ", "/" + tab: "/",
+		"/x" + tab:         "/x",
 		"/schedules" + tab: "/schedules ", "n" + tab: "", tab: "", "": "", "/new x" + tab: "", "/tmp/n" + tab: "", "/n": "",
 	} {
 		runes := []rune(line)
-		got, choices, changed := completed(runes, len(runes), commands)
+		got, choices, changed := complete(runes, len(runes), commands)
 		if changed != (want != "") || string(got) != want {
 			t.Errorf("%q becomes %q, %t, want %q", line, string(got), changed, want)
 		}
-		if fit := map[string][]string{"/st" + tab: {"status", "stop"}, "/" + tab: commands}[line]; !slices.Equal(choices, fit) {
+		if fit := map[string][]string{"/st" + tab: {"status", "stop"}, "/" + tab: commands}[line]; !slices.Equal(choices,
+			fit) {
 			t.Errorf("%q can be %q, want %q", line, choices, fit)
 		}
 	}
-	if _, _, changed := completed([]rune("/n"+tab+"ew"), 3, commands); changed {
+	if _, _, changed := complete([]rune("/n"+tab+"ew"), 3, commands); changed {
 		t.Error("a tab in the middle completes")
 	}
 }
@@ -34,7 +36,8 @@ func TestChatCompletesCommands(t *testing.T) {
 	c := openConsole(t, nil)
 	p := c.accept()
 	p.write(wire.Frame{
-		Type: wire.Welcome, Version: wire.Version, Conversation: wire.DefaultConversation, Text: "a test model", Commands: "new status stop schedules",
+		Type: wire.Welcome, Version: wire.Version, Conversation: wire.DefaultConversation, Text: "a test model",
+		Commands: "new status stop schedules",
 	})
 	c.see("Switchboard · a test model", "", "›")
 	c.press("/sc\tall\r")

@@ -6,8 +6,8 @@ import (
 	"github.com/switchboard-run/switchboard/extensions/clichannel/wire"
 )
 
-// The answer takes the place of its draft and of no other one; what answers a
-// command in between stands above the draft.
+// The answer replaces its own draft only; the answer to a command in between is
+// shown above the draft.
 func TestChatShowsTheDraftUntilItsOwnAnswerComes(t *testing.T) {
 	t.Parallel()
 	c := openConsole(t, nil)
@@ -24,7 +24,7 @@ func TestChatShowsTheDraftUntilItsOwnAnswerComes(t *testing.T) {
 	p.write(wire.Frame{Type: wire.Accepted, ID: p.expect(wire.Message).ID})
 	p.write(wire.Frame{Type: wire.Draft, ID: "d2", Text: "I am"})
 	c.see("● All is well.", "", "› wait", "● I am", "›")
-	p.write(wire.Frame{Type: wire.Draft, ID: "d1", Done: true}) // not this one
+	p.write(wire.Frame{Type: wire.Draft, ID: "d1", Done: true}) // not the current draft
 	p.write(wire.Frame{Type: wire.Message, ID: "m2", Draft: "d2", Text: "I am waiting."})
 	p.expect(wire.Shown)
 	c.see("› wait", "● I am waiting.", "", "›")
@@ -43,7 +43,7 @@ func TestChatShowsTheDraftUntilItsOwnAnswerComes(t *testing.T) {
 	c.see("● Once upon a time.", "", "›")
 }
 
-// A terminal that loses its channel keeps no draft that nobody writes on.
+// A terminal that loses its connection removes the draft.
 func TestChatForgetsTheDraftWithTheConnection(t *testing.T) {
 	t.Parallel()
 	c := openConsole(t, nil)
@@ -52,5 +52,5 @@ func TestChatForgetsTheDraftWithTheConnection(t *testing.T) {
 	c.see("● Once upon", "›")
 	_ = c.l.Close()
 	_ = p.conn.Close()
-	c.see("Switchboard · a test model", "", "  not connected: what you write is sent later", "›")
+	c.see("Switchboard · a test model", "", "  not connected: your messages will be sent later", "›")
 }

@@ -22,7 +22,7 @@ const (
 	disableMode = "\x1b[?2004l"
 )
 
-// editor is the line being edited and the terminal it is on.
+// editor edits a line on a terminal.
 type editor struct {
 	rl     *readline.Instance
 	keys   *keys
@@ -30,30 +30,32 @@ type editor struct {
 	prompt string
 	in     int // descriptors
 	outFD  int
-	out    *drawing
+	out    *rawWriter
 	before *term.State
 	resize chan os.Signal
 	once   sync.Once
 
-	commands atomic.Pointer[[]string] // what can be completed; nil: nothing is known yet
-	offer    func(commands []string)  // shows what a tab could mean
+	commands    atomic.Pointer[[]string] // for completion; nil: not known yet
+	showChoices func(commands []string)  // shows matching commands
 }
 
-// newEditor takes over the terminal; close gives it back.
+// newEditor puts the terminal into raw mode; close restores it.
 func newEditor(o Options, past []string) (*editor, error) {
 	in, _ := isTerminal(o.In)
 	outFD, _ := isTerminal(o.Out)
-	e := &editor{in: in, outFD: outFD, keys: newKeys(o.In), resize: make(chan os.Signal, 1), offer: func([]string) {}}
-	e.out = &drawing{to: o.Out, asked: e.keys.cursorAtStart}
+	e := &editor{
+		in: in, outFD: outFD, keys: newKeys(o.In), resize: make(chan os.Signal, 1), showChoices: func([]string) {},
+	}
+	e.out = &rawWriter{to: o.Out, onCursorQuery: e.keys.answerCursorQuery}
 	size := func() (int, int) { return sizeOf(outFD) }
 	e.screen = newScreen(size)
 
 	before, err := term.MakeRaw(in)
 	if err != nil {
-		return nil, fmt.Errorf("take over the terminal: %w", err)
+		return nil, fmt.Errorf("set terminal to raw mode: %w", err)
 	}
 	e.before = before
-	nothing := func() error { return nil } // the terminal stays raw between two lines
+	noop := func() error { return nil } // the terminal stays raw between lines
 	e.rl, err = readline.NewFromConfig(&readline.Config{
 		HistoryLimit:        historyLimit,
 		Stdin:               e.keys,
@@ -66,8 +68,8 @@ func newEditor(o Options, past []string) (*editor, error) {
 		Listener:            e.typed,
 		FuncFilterInputRune: func(r rune) (rune, bool) { return e.key(r, o.NoSuspend) },
 		FuncIsTerminal:      func() bool { return true },
-		FuncMakeRaw:         nothing,
-		FuncExitRaw:         nothing,
+		FuncMakeRaw:         noop,
+		FuncExitRaw:         noop,
 		FuncGetSize:         size,
 		FuncOnWidthChanged: func(changed func()) {
 			signal.Notify(e.resize, syscall.SIGWINCH)
@@ -79,7 +81,7 @@ func newEditor(o Options, past []string) (*editor, error) {
 		},
 	})
 	if err != nil {
-		return nil, errors.Join(fmt.Errorf("start the line editor: %w", err), term.Restore(in, before))
+		return nil, errors.Join(fmt.Errorf("start line editor: %w", err), term.Restore(in, before))
 	}
 	for _, line := range past {
 		_ = e.rl.SaveToHistory(toLine(line))
@@ -93,8 +95,7 @@ func newEditor(o Options, past []string) (*editor, error) {
 	return e, nil
 }
 
-// setPrompt sets what stands before the line; it has no escape sequences in it
-// that take room.
+// setPrompt sets the prompt. Its escape sequences must have no width.
 func (e *editor) setPrompt(p string) {
 	e.prompt = p
 	e.rl.SetPrompt(p)
@@ -102,8 +103,8 @@ func (e *editor) setPrompt(p string) {
 
 var errInterrupt = errors.New("interrupted")
 
-// readLine returns the next text. The screen is held when it returns:
-// release it once the line has found its place.
+// readLine returns the next line. The screen is held when it returns: release it
+// once the line is final.
 func (e *editor) readLine() (string, error) {
 	line, err := e.rl.ReadLine()
 	if errors.Is(err, readline.ErrInterrupt) {
@@ -115,8 +116,8 @@ func (e *editor) readLine() (string, error) {
 	return line, nil
 }
 
-// key sees every key before the editor obeys it. Those that may end the line,
-// or move the screen, find the live lines gone.
+// key gets every key before the editor. Keys that may end the line or move the
+// screen remove the live lines first.
 func (e *editor) key(r rune, noSuspend bool) (rune, bool) {
 	switch r {
 	case readline.CharEnter, readline.CharInterrupt, readline.CharEOT, readline.CharCtrlL:
@@ -130,20 +131,20 @@ func (e *editor) key(r rune, noSuspend bool) (rune, bool) {
 	return r, true
 }
 
-// typed is called after every key that did not end the line.
+// typed is called after each key that did not end the line.
 func (e *editor) typed(line []rune, at int, key rune) ([]rune, int, bool) {
 	e.screen.release()
 	if commands := e.commands.Load(); key == tabRune && commands != nil {
-		next, choices, changed := completed(line, at, *commands)
+		next, choices, changed := complete(line, at, *commands)
 		if len(choices) > 0 {
-			e.offer(choices)
+			e.showChoices(choices)
 		}
 		return next, len(next), changed
 	}
 	return nil, 0, false
 }
 
-// suspend stops the process until somebody continues it.
+// suspend stops the process until it is continued.
 func (e *editor) suspend() {
 	e.screen.hold()
 	defer e.screen.release()
@@ -159,8 +160,7 @@ func (e *editor) suspend() {
 	_, _ = io.WriteString(e.out, enableMode)
 }
 
-// rows is the number of rows that the ended line takes on the screen, with the
-// prompt.
+// rows returns the number of rows of the ended line with its prompt.
 func (e *editor) rows(line string) int {
 	width, _ := sizeOf(e.outFD)
 	rows, column := 1, markdown.Width(stripSequences(e.prompt))
@@ -177,7 +177,7 @@ func (e *editor) rows(line string) int {
 	return rows
 }
 
-// close gives the terminal back. It interrupts readLine.
+// close restores the terminal. It interrupts readLine.
 func (e *editor) close() {
 	e.once.Do(func() {
 		e.screen.close()
@@ -190,7 +190,7 @@ func (e *editor) close() {
 	})
 }
 
-// sizeOf is the size of a terminal, or the usual one if it does not tell.
+// sizeOf returns the size of a terminal, or 80 by 24 if it is unknown.
 func sizeOf(fd int) (width, height int) {
 	width, height, err := term.GetSize(fd)
 	if err != nil || width <= 0 || height <= 0 {
@@ -203,22 +203,22 @@ type writerFunc func([]byte) (int, error)
 
 func (f writerFunc) Write(b []byte) (int, error) { return f(b) }
 
-// drawing is the way to a terminal in raw mode: line ends become whole, the
-// editor's question for the cursor position is answered on the spot, and what
-// belongs together goes out in one write, so that nothing flickers.
-type drawing struct {
-	mu    sync.Mutex
-	to    io.Writer
-	asked func()
-	depth int
-	held  bytes.Buffer
+// rawWriter writes to a terminal in raw mode: it writes CR LF for each newline,
+// answers the editor's query for the cursor position, and joins writes of a batch
+// to avoid flicker.
+type rawWriter struct {
+	mu            sync.Mutex
+	to            io.Writer
+	onCursorQuery func()
+	depth         int
+	held          bytes.Buffer
 }
 
-var cursorQuestion = []byte("\x1b[6n")
+var cursorQuery = []byte("\x1b[6n")
 
-func (d *drawing) Write(b []byte) (int, error) {
-	if bytes.Equal(b, cursorQuestion) {
-		d.asked()
+func (d *rawWriter) Write(b []byte) (int, error) {
+	if bytes.Equal(b, cursorQuery) {
+		d.onCursorQuery()
 		return len(b), nil
 	}
 	d.mu.Lock()
@@ -230,8 +230,8 @@ func (d *drawing) Write(b []byte) (int, error) {
 	return len(b), d.flush()
 }
 
-// batch keeps what is written until the function it returns is called.
-func (d *drawing) batch() func() error {
+// batch buffers writes until the function it returns is called.
+func (d *rawWriter) batch() func() error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.depth++
@@ -245,7 +245,7 @@ func (d *drawing) batch() func() error {
 	}
 }
 
-func (d *drawing) flush() error {
+func (d *rawWriter) flush() error {
 	_, err := d.to.Write(d.held.Bytes())
 	d.held.Reset()
 	return err

@@ -16,19 +16,19 @@ import (
 	"github.com/switchboard-run/switchboard/extensions/clichannel/wire"
 )
 
-// filter sends the lines of the input one after the other, each when the one
-// before it is answered, and writes the answers.
+// filter sends the lines of the input, each after the answer to the previous one,
+// and writes the answers.
 func filter(ctx context.Context, o Options) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	v := &filterView{o: o, looks: o.colorful(), welcomed: make(chan struct{}), answered: make(chan error, 1)}
+	v := &filterView{o: o, style: o.outputStyle(), welcomed: make(chan struct{}), answered: make(chan error, 1)}
 	l := newLink(o, true, v)
 	down := make(chan error, 1)
 	go func() { down <- l.run(ctx) }()
 	defer func() {
 		l.drain(ctx, drainTimeout)
 		cancel()
-		<-down //nolint:errcheck // this waits; what went wrong was returned below
+		<-down //nolint:errcheck // the error was returned below
 	}()
 
 	lines, ended := readLines(ctx, o.In)
@@ -45,13 +45,13 @@ func filter(ctx context.Context, o Options) error {
 		return fmt.Errorf("%w on %s within %s: start it with `switchboard run`", ErrNoKernel, o.Socket, o.ConnectTimeout)
 	}
 
-	var refused error
+	var failures error
 	for {
 		var line string
 		select {
 		case text, more := <-lines:
 			if !more {
-				return errors.Join(refused, <-ended)
+				return errors.Join(failures, <-ended)
 			}
 			line = text
 		case err := <-down:
@@ -64,16 +64,16 @@ func filter(ctx context.Context, o Options) error {
 			continue
 		}
 		if isQuit(line) {
-			return refused
+			return failures
 		}
 		if err := checkText(line); err != nil {
-			return errors.Join(refused, err)
+			return errors.Join(failures, err)
 		}
 		v.ask(l, line)
 		late := time.NewTimer(o.AnswerTimeout)
 		select {
 		case err := <-v.answered:
-			refused = errors.Join(refused, err)
+			failures = errors.Join(failures, err)
 		case err := <-down:
 			down <- nil
 			return err
@@ -93,8 +93,8 @@ func unanswered(l *link) error {
 	return ErrUnanswered
 }
 
-// readLines reads until the end or ctx is done; then lines is closed and ended
-// has the error.
+// readLines reads lines until the end of the input or of ctx; then lines is closed
+// and ended has the error.
 func readLines(ctx context.Context, in io.Reader) (lines <-chan string, ended <-chan error) {
 	out, end := make(chan string), make(chan error, 1)
 	go func() {
@@ -111,7 +111,7 @@ func readLines(ctx context.Context, in io.Reader) (lines <-chan string, ended <-
 		}
 		err := s.Err()
 		if errors.Is(err, bufio.ErrTooLong) {
-			err = fmt.Errorf("a line of the input has more than the %d bytes that a message may have", wire.MaxText)
+			err = fmt.Errorf("read input: a line has more than %d bytes, the limit of a message", wire.MaxText)
 		}
 		end <- err
 		close(out)
@@ -119,18 +119,18 @@ func readLines(ctx context.Context, in io.Reader) (lines <-chan string, ended <-
 	return out, end
 }
 
-// checkText refuses what the channel would refuse.
+// checkText returns an error for a text that the channel would refuse.
 func checkText(s string) error {
 	switch {
 	case len(s) > wire.MaxText:
-		return fmt.Errorf("%w: the message has %d bytes, at most %d are possible", ErrUnsent, len(s), wire.MaxText)
+		return fmt.Errorf("%w: the message has %d bytes; the limit is %d", ErrUnsent, len(s), wire.MaxText)
 	case !utf8.ValidString(s):
 		return fmt.Errorf("%w: the message %q is not UTF-8", ErrUnsent, shorten(s))
 	}
 	return nil
 }
 
-// isQuit recognizes the commands that the terminal obeys itself.
+// isQuit reports whether a line is a command that ends the chat.
 func isQuit(s string) bool {
 	switch strings.TrimSpace(s) {
 	case "/quit", "/exit":
@@ -139,7 +139,7 @@ func isQuit(s string) bool {
 	return false
 }
 
-// shorten is the beginning of a text, for messages about it.
+// shorten returns the beginning of a text, for messages about it.
 func shorten(s string) string {
 	s = strings.Join(strings.Fields(markdown.Clean(s)), " ")
 	if r := []rune(s); len(r) > 40 {
@@ -151,13 +151,13 @@ func shorten(s string) string {
 // filterView prints the answers to one question at a time.
 type filterView struct {
 	o        Options
-	looks    looks
+	style    style
 	once     sync.Once
 	welcomed chan struct{}
 	answered chan error
 
 	mu      sync.Mutex
-	current string // id of the question that waits; empty: none
+	current string // id of the unanswered message; empty: none
 	asked   map[string]bool
 }
 
@@ -182,9 +182,9 @@ func (v *filterView) answer(id string, err error) {
 
 func (v *filterView) welcome(wire.Frame) { v.once.Do(func() { close(v.welcomed) }) }
 
-// message prints answers to what was asked here. What comes besides (a reminder,
-// an answer to another terminal) goes to the error output, where it disturbs no
-// script: left unshown, it would hold up the answers behind it.
+// message prints the answers to messages of this filter. Other messages (a reminder,
+// an answer to another terminal) go to the error output, away from scripts: if they
+// were not shown, they would block the following answers.
 func (v *filterView) message(f wire.Frame) (bool, error) {
 	if v.o.JSON {
 		return v.object(f)
@@ -194,10 +194,10 @@ func (v *filterView) message(f wire.Frame) (bool, error) {
 		return err == nil, err
 	}
 	text := f.Text
-	if v.looks != plainOut {
+	if v.style != plain {
 		fd, _ := isTerminal(v.o.Out)
 		width, _ := sizeOf(fd)
-		text = strings.Join(markdown.Render(f.Text, width, v.looks == colored), "\n")
+		text = strings.Join(markdown.Render(f.Text, width, v.style == colored), "\n")
 	}
 	if _, err := io.WriteString(v.o.Out, strings.TrimRight(text, "\n")+"\n"); err != nil {
 		return false, fmt.Errorf("write the answer: %w", err)
@@ -205,7 +205,7 @@ func (v *filterView) message(f wire.Frame) (bool, error) {
 	return true, nil
 }
 
-// object prints a text as an object in a line.
+// object prints a message as a JSON object on one line.
 func (v *filterView) object(f wire.Frame) (bool, error) {
 	e := json.NewEncoder(v.o.Out)
 	e.SetEscapeHTML(false)
@@ -224,7 +224,7 @@ func (v *filterView) confirmed(f wire.Frame) {
 	}
 }
 
-// question is the id of what f answers; empty if it was not asked here.
+// question returns the id of the message that f answers; empty: not from this filter.
 func (v *filterView) question(f wire.Frame) string {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -242,7 +242,7 @@ func (v *filterView) refused(m outgoing, reason string) {
 	v.answer(m.id, fmt.Errorf("%w: %q: %s", ErrUnsent, shorten(m.text), reason))
 }
 
-func (v *filterView) complaint(text string) { fmt.Fprintln(v.o.Err, "switchboard chat:", text) }
+func (v *filterView) warn(text string) { fmt.Fprintln(v.o.Err, "switchboard chat:", text) }
 
 func (v *filterView) accepted(outgoing)  {}
 func (v *filterView) echo(wire.Frame)    {}

@@ -12,7 +12,7 @@ import (
 	"github.com/switchboard-run/switchboard/extensions/clichannel/wire"
 )
 
-// filtering is a filter under way.
+// filtering is a running filter.
 type filtering struct {
 	*stub
 	out, err bytes.Buffer
@@ -60,7 +60,7 @@ func TestFilterSendsOneAtATime(t *testing.T) {
 	m := p.expect(wire.Message)
 	p.write(wire.Frame{Type: wire.Accepted, ID: m.ID})
 	p.write(wire.Frame{Type: wire.Message, ID: "a", ReplyTo: m.ID, Text: "part one", Part: 1, Parts: 2})
-	p.expect(wire.Shown) // and no second message before the last part
+	p.expect(wire.Shown) // no second message before the last part
 	p.write(wire.Frame{Type: wire.Message, ID: "b", ReplyTo: m.ID, Text: "part two", Part: 2, Parts: 2})
 	p.expect(wire.Shown)
 	p.answer(p.expect(wire.Message), "done")
@@ -72,7 +72,7 @@ func TestFilterSendsOneAtATime(t *testing.T) {
 	}
 }
 
-// What nobody asked for here must not hold up the answers behind it.
+// Messages that answer nothing here must not block the following answers.
 func TestFilterShowsTheRestAside(t *testing.T) {
 	t.Parallel()
 	f := runFilter(t, "hi\n", nil)
@@ -132,7 +132,9 @@ func TestFilterReportsWhatWentWrong(t *testing.T) {
 	t.Parallel()
 	t.Run("no kernel", func(t *testing.T) {
 		t.Parallel()
-		err := Run(t.Context(), Options{Socket: t.TempDir() + "/none", In: strings.NewReader("hi\n"), Out: io.Discard, ConnectTimeout: time.Millisecond})
+		err := Run(t.Context(),
+			Options{Socket: t.TempDir() + "/none", In: strings.NewReader("hi\n"), Out: io.Discard,
+				ConnectTimeout: time.Millisecond})
 		if !errors.Is(err, ErrNoKernel) || !strings.Contains(err.Error(), "switchboard run") {
 			t.Errorf("got %v", err)
 		}
@@ -142,7 +144,7 @@ func TestFilterReportsWhatWentWrong(t *testing.T) {
 		f := runFilter(t, "hi\nagain\n", nil)
 		p := f.attach()
 		p.write(wire.Frame{Type: wire.Error, ID: p.expect(wire.Message).ID, Text: "the store is full"})
-		p.answer(p.expect(wire.Message), "ok") // the rest is still sent
+		p.answer(p.expect(wire.Message), "ok") // the remaining lines are still sent
 		if err := <-f.result; !errors.Is(err, ErrUnsent) || !strings.Contains(err.Error(), "the store is full") {
 			t.Errorf("got %v", err)
 		}
@@ -240,21 +242,23 @@ func TestConversationOf(t *testing.T) {
 	for in, want := range map[string]string{
 		"": "", "work": "work", "chan:cli_channel:work": "work", "chan:cli_channel:my%20work": "my work",
 	} {
-		if got, err := conversationOf(in); err != nil || got != want {
+		if got, err := parseConversation(in); err != nil || got != want {
 			t.Errorf("%q: got %q, %v", in, got, err)
 		}
 	}
-	for _, in := range []string{"chan:cli_channel:", "chan:x", "chan:a:b:c", "chan:a:%zz", strings.Repeat("x", wire.MaxID+1)} {
-		if got, err := conversationOf(in); err == nil {
+	for _, in := range []string{"chan:cli_channel:", "chan:x", "chan:a:b:c", "chan:a:%zz",
+		strings.Repeat("x", wire.MaxID+1)} {
+		if got, err := parseConversation(in); err == nil {
 			t.Errorf("%q: got %q", in, got)
 		}
 	}
-	if err := Run(t.Context(), Options{Conversation: "a", New: true, In: strings.NewReader(""), Out: io.Discard}); err == nil {
+	if err := Run(t.Context(),
+		Options{Conversation: "a", New: true, In: strings.NewReader(""), Out: io.Discard}); err == nil {
 		t.Error("a named conversation that shall be new")
 	}
 }
 
-// A program reads where each text belongs, and goes on there by the id.
+// The JSON output has the session of each text.
 func TestFilterWritesJSON(t *testing.T) {
 	t.Parallel()
 	f := runFilter(t, "first\n", func(o *Options) { o.JSON = true })
@@ -263,7 +267,8 @@ func TestFilterWritesJSON(t *testing.T) {
 	p.write(wire.Frame{Type: wire.Message, ID: "n", Text: "Tea!", Notice: true})
 	p.expect(wire.Shown)
 	p.write(wire.Frame{Type: wire.Accepted, ID: m.ID})
-	p.write(wire.Frame{Type: wire.Message, ID: "a", ReplyTo: m.ID, Session: "s7", Conversation: "terminal", Text: "<one>\ntwo"})
+	p.write(wire.Frame{Type: wire.Message, ID: "a", ReplyTo: m.ID, Session: "s7", Conversation: "terminal",
+		Text: "<one>\ntwo"})
 	p.expect(wire.Shown)
 	if err := <-f.result; err != nil {
 		t.Fatal(err)

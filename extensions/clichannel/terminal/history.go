@@ -11,8 +11,8 @@ import (
 )
 
 const (
-	historyLimit = 1000    // lines that are kept
-	historyLine  = 8 << 10 // longest line that is kept, in bytes
+	historyLimit = 1000    // lines
+	historyLine  = 8 << 10 // bytes of a line; longer ones are not stored
 )
 
 // history is the file of typed lines, private to the user. Several terminals
@@ -24,8 +24,8 @@ var (
 	unescapeLine = strings.NewReplacer(`\\`, `\`, `\n`, "\n")
 )
 
-// load returns the newest lines, oldest first, and shortens a file that has
-// grown to twice of what is kept.
+// load returns the newest lines, oldest first, and shortens a file with more than
+// twice the limit.
 func (h history) load() ([]string, error) {
 	if h.path == "" {
 		return nil, nil
@@ -35,7 +35,7 @@ func (h history) load() ([]string, error) {
 		return nil, nil
 	}
 	if err != nil {
-		return nil, fmt.Errorf("read the history: %w", err)
+		return nil, fmt.Errorf("read history: %w", err)
 	}
 	defer f.Close()
 	var lines []string
@@ -47,7 +47,7 @@ func (h history) load() ([]string, error) {
 		}
 	}
 	if err := s.Err(); err != nil {
-		return lines, fmt.Errorf("read the history %s: %w", h.path, err)
+		return lines, fmt.Errorf("read history %s: %w", h.path, err)
 	}
 	grown := len(lines) > 2*historyLimit
 	lines = lines[max(0, len(lines)-historyLimit):]
@@ -60,17 +60,17 @@ func (h history) load() ([]string, error) {
 func (h history) rewrite(lines []string) error {
 	f, err := os.CreateTemp(filepath.Dir(h.path), ".history-*") // 0600
 	if err != nil {
-		return fmt.Errorf("shorten the history: %w", err)
+		return fmt.Errorf("shorten history: %w", err)
 	}
 	w := bufio.NewWriter(f)
 	for _, l := range lines {
 		_, _ = w.WriteString(escapeLine.Replace(l) + "\n")
 	}
 	if err := errors.Join(w.Flush(), f.Sync(), f.Close()); err != nil {
-		return errors.Join(fmt.Errorf("shorten the history: %w", err), os.Remove(f.Name()))
+		return errors.Join(fmt.Errorf("shorten history: %w", err), os.Remove(f.Name()))
 	}
 	if err := os.Rename(f.Name(), h.path); err != nil {
-		return fmt.Errorf("shorten the history: %w", err)
+		return fmt.Errorf("shorten history: %w", err)
 	}
 	return nil
 }
@@ -82,16 +82,16 @@ func (h history) add(text string) error {
 	}
 	f, err := os.OpenFile(h.path, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
 	if err != nil {
-		return fmt.Errorf("write the history: %w", err)
+		return fmt.Errorf("write history: %w", err)
 	}
 	defer f.Close()
 	if info, err := f.Stat(); err == nil && info.Mode().Perm() != 0o600 {
 		if err := f.Chmod(0o600); err != nil {
-			return fmt.Errorf("make the history private: %w", err)
+			return fmt.Errorf("make history private: %w", err)
 		}
 	}
 	if _, err := f.WriteString(escapeLine.Replace(text) + "\n"); err != nil {
-		return fmt.Errorf("write the history: %w", err)
+		return fmt.Errorf("write history: %w", err)
 	}
 	return nil
 }

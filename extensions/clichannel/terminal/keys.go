@@ -9,23 +9,23 @@ import (
 	"unicode/utf8"
 )
 
-// In the line being edited a line break and a tab are single characters of the
-// private use area, so that the line editor, which knows only one line, keeps
-// them apart from Enter and completion.
+// In the edited line a line break and a tab are characters of the private use area,
+// so that the line editor, which supports only single lines, does not take them for
+// Enter and completion.
 const (
 	breakRune = '\ue00a'
 	tabRune   = '\ue009'
 )
 
-// foldAbove is the size of a paste that is shown as a placeholder.
+// foldAbove is the size in bytes above which a paste is shown as a placeholder.
 const foldAbove = 1000
 
-// keys reads a terminal in raw mode and prepares what it reads for the line
-// editor: a bracketed paste arrives as text, not as commands; Alt-Enter and
-// Ctrl-J are line breaks; escape sequences and characters arrive whole; a large
-// paste arrives as a placeholder. It answers the editor's question for the
-// cursor position itself: every prompt begins in the first column, and a
-// terminal that does not answer must not hold the chat.
+// keys reads a terminal in raw mode and converts the input for the line editor: a
+// bracketed paste becomes text, not commands; Alt-Enter and Ctrl-J become line
+// breaks; escape sequences and characters are never split; a large paste becomes a
+// placeholder. It answers the editor's query for the cursor position itself, because
+// every prompt begins in the first column, and a terminal that does not answer must
+// not block the chat.
 type keys struct {
 	chunks  chan []byte
 	answers chan []byte
@@ -33,7 +33,7 @@ type keys struct {
 	close   sync.Once
 
 	ready   []byte // for the editor
-	raw     []byte // not yet understood
+	raw     []byte // not yet parsed
 	pasting bool
 	paste   bytes.Buffer
 
@@ -42,7 +42,10 @@ type keys struct {
 }
 
 func newKeys(in io.Reader) *keys {
-	k := &keys{chunks: make(chan []byte), answers: make(chan []byte, 16), done: make(chan struct{}), folds: map[string]string{}}
+	k := &keys{
+		chunks: make(chan []byte), answers: make(chan []byte, 16), done: make(chan struct{}),
+		folds: map[string]string{},
+	}
 	go func() {
 		defer close(k.chunks)
 		for {
@@ -66,8 +69,8 @@ func newKeys(in io.Reader) *keys {
 // stop ends Read; the goroutine that reads the terminal ends with its next key.
 func (k *keys) stop() { k.close.Do(func() { close(k.done) }) }
 
-// cursorAtStart answers a question for the cursor position.
-func (k *keys) cursorAtStart() {
+// answerCursorQuery answers a query for the cursor position: first column.
+func (k *keys) answerCursorQuery() {
 	select {
 	case k.answers <- []byte("\x1b[1;1R"):
 	default:
@@ -99,11 +102,11 @@ func (k *keys) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-// feed moves all that is whole from raw to ready.
+// feed moves complete characters and sequences from raw to ready.
 func (k *keys) feed(b []byte) {
 	k.raw = append(k.raw, b...)
 	for {
-		n := token(k.raw)
+		n := tokenLength(k.raw)
 		if n == 0 {
 			return
 		}
@@ -131,7 +134,7 @@ func (k *keys) take(t string) {
 	}
 }
 
-// fold turns pasted text into what the line shows.
+// fold converts pasted text for the line.
 func (k *keys) fold(s string) string {
 	s = strings.ReplaceAll(strings.ReplaceAll(s, "\r\n", "\n"), "\r", "\n")
 	s = strings.Map(func(r rune) rune {
@@ -150,7 +153,7 @@ func (k *keys) fold(s string) string {
 	return name
 }
 
-// unfold is the text of a line.
+// unfold returns the text of a line.
 func (k *keys) unfold(line string) string {
 	text := fromLine(line)
 	k.mu.Lock()
@@ -161,7 +164,7 @@ func (k *keys) unfold(line string) string {
 	return text
 }
 
-// toLine and fromLine are between a text and the line being edited.
+// toLine and fromLine convert between a text and the edited line.
 func toLine(s string) string {
 	return strings.NewReplacer("\n", string(breakRune), "\t", string(tabRune)).Replace(s)
 }
@@ -170,7 +173,7 @@ func fromLine(s string) string {
 	return strings.NewReplacer(string(breakRune), "\n", string(tabRune), "\t").Replace(s)
 }
 
-// paintLine is how the line looks.
+// paintLine returns the line as displayed.
 func paintLine(line []rune, _ int) []rune {
 	out := make([]rune, len(line))
 	for i, r := range line {
@@ -185,9 +188,9 @@ func paintLine(line []rune, _ int) []rune {
 	return out
 }
 
-// token is the length of the first character or escape sequence of b, 0 if it
-// is not whole yet.
-func token(b []byte) int {
+// tokenLength returns the length of the first character or escape sequence of b, or
+// 0 if it is incomplete.
+func tokenLength(b []byte) int {
 	if len(b) == 0 {
 		return 0
 	}
@@ -211,7 +214,7 @@ func token(b []byte) int {
 			if b[j] >= 0x40 && b[j] <= 0x7e {
 				return j + 1
 			}
-			if b[j] < 0x20 || j-i > 32 { // no sequence after all
+			if b[j] < 0x20 || j-i > 32 { // not a sequence
 				return j
 			}
 		}

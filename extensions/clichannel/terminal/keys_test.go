@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// chunked hands out its parts one Read at a time.
+// chunked returns one part per Read.
 type chunked []string
 
 func (c *chunked) Read(p []byte) (int, error) {
@@ -77,7 +77,7 @@ func TestKeysAnswersForTheTerminal(t *testing.T) {
 	r, w := io.Pipe()
 	defer func() { _ = w.Close() }()
 	k := newKeys(r)
-	k.cursorAtStart()
+	k.answerCursorQuery()
 	b := make([]byte, 16)
 	n, err := k.Read(b)
 	if err != nil || string(b[:n]) != "\x1b[1;1R" {

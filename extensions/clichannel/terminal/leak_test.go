@@ -8,7 +8,8 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m, reads("newKeys"), reads("openConsole")) }
 
-// reads is what reads the terminal until its next key, or its end.
+// reads ignores the goroutine that reads the terminal until its next key or its end.
 func reads(who string) goleak.Option {
-	return goleak.IgnoreAnyFunction("github.com/switchboard-run/switchboard/extensions/clichannel/terminal." + who + ".func1")
+	return goleak.IgnoreAnyFunction("github.com/switchboard-run/switchboard/extensions/clichannel/terminal." + who +
+		".func1")
 }

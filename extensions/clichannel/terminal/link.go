@@ -18,44 +18,44 @@ const (
 	maxBackoff     = time.Second
 	writeTimeout   = 10 * time.Second
 	welcomeTimeout = 10 * time.Second
-	keepShown      = 4096 // ids of messages that are not shown again
+	keepShown      = 4096 // ids
 )
 
-// view shows what a link reports. Its methods are called by one goroutine at a
-// time, in the order of the events.
+// view displays the events of a link. One goroutine calls its methods, in the order
+// of the events.
 type view interface {
 	welcome(f wire.Frame)
 	accepted(m outgoing)
 	refused(m outgoing, reason string)
 	// message shows f; false leaves it unconfirmed, an error ends the link.
 	message(f wire.Frame) (bool, error)
-	// confirmed follows once the confirmation is on its way.
+	// confirmed is called after the confirmation was queued.
 	confirmed(f wire.Frame)
 	echo(f wire.Frame)
 	draft(f wire.Frame)
 	state(f wire.Frame)
-	complaint(text string)
+	warn(text string)
 	disconnected(err error)
 }
 
-// outgoing is a message of the user that is not accepted yet.
+// outgoing is a message that the kernel has not accepted yet.
 type outgoing struct{ id, text string }
 
-// link keeps one connection to the channel, over all its restarts.
+// link keeps a connection to the channel, and reconnects when it breaks.
 type link struct {
 	socket string
-	token  string // the file that it stands in
+	token  string // path of the token file
 	hello  wire.Frame
 	view   view
-	shown  *seen
+	shown  *wire.Recent
 
 	mu      sync.Mutex
 	outbox  []outgoing   // not accepted, in order
 	ready   bool         // welcomed: frames may be queued
 	queue   []wire.Frame // to be written
 	queued  chan struct{}
-	busy    int           // frames being handled, and batches being written
-	settled chan struct{} // something of all this has changed
+	busy    int           // frames being handled and batches being written
+	changed chan struct{} // one of the fields above changed
 	counter int
 }
 
@@ -64,9 +64,9 @@ func newLink(o Options, script bool, v view) *link {
 		socket:  o.Socket,
 		token:   o.TokenFile,
 		view:    v,
-		shown:   newSeen(keepShown),
+		shown:   wire.NewRecent(keepShown),
 		queued:  make(chan struct{}, 1),
-		settled: make(chan struct{}, 1),
+		changed: make(chan struct{}, 1),
 		hello: wire.Frame{
 			Type: wire.Hello, Version: wire.Version, Terminal: wire.NewID(),
 			Conversation: o.Conversation, New: o.New, Agent: o.Agent, Script: script,
@@ -83,7 +83,7 @@ func (l *link) send(text string) (id string, online bool) {
 	m := outgoing{id: fmt.Sprintf("%s-%d", l.hello.Terminal, l.counter), text: text}
 	l.outbox = append(l.outbox, m)
 	if l.ready {
-		l.put(m.frame())
+		l.enqueue(m.frame())
 	}
 	return m.id, l.ready
 }
@@ -97,31 +97,31 @@ func (l *link) unsent() []outgoing {
 	return append([]outgoing(nil), l.outbox...)
 }
 
-// work counts what drain waits for.
-func (l *link) work(n int) {
+// addBusy changes busy, for drain.
+func (l *link) addBusy(n int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.busy += n
 	select {
-	case l.settled <- struct{}{}:
+	case l.changed <- struct{}{}:
 	default:
 	}
 }
 
-// drain waits until everything is accepted and confirmed, there is no
-// connection to wait for, or the time is over.
+// drain waits until all messages are accepted and confirmed, the connection breaks,
+// or the limit has passed.
 func (l *link) drain(ctx context.Context, limit time.Duration) {
 	late := time.NewTimer(limit)
 	defer late.Stop()
 	for {
 		l.mu.Lock()
-		over := len(l.outbox)+len(l.queue)+l.busy == 0 || !l.ready
+		done := len(l.outbox)+len(l.queue)+l.busy == 0 || !l.ready
 		l.mu.Unlock()
-		if over {
+		if done {
 			return
 		}
 		select {
-		case <-l.settled:
+		case <-l.changed:
 		case <-late.C:
 			return
 		case <-ctx.Done():
@@ -131,7 +131,7 @@ func (l *link) drain(ctx context.Context, limit time.Duration) {
 }
 
 // put queues a frame; l.mu is held.
-func (l *link) put(f wire.Frame) {
+func (l *link) enqueue(f wire.Frame) {
 	l.queue = append(l.queue, f)
 	select {
 	case l.queued <- struct{}{}:
@@ -139,8 +139,8 @@ func (l *link) put(f wire.Frame) {
 	}
 }
 
-// settle takes a message out of the outbox.
-func (l *link) settle(id string) (outgoing, bool) {
+// take removes a message from the outbox.
+func (l *link) take(id string) (outgoing, bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for i, m := range l.outbox {
@@ -152,22 +152,21 @@ func (l *link) settle(id string) (outgoing, bool) {
 	return outgoing{}, false
 }
 
-// errFatal marks errors after which connecting again is no use.
-type errFatal struct{ error }
+// fatalError marks errors after which reconnecting does not help.
+type fatalError struct{ error }
 
-func (e errFatal) Unwrap() error { return e.error }
+func (e fatalError) Unwrap() error { return e.error }
 
-// run connects, and connects again, until ctx is done or the channel says that
-// it is no use.
+// run connects, and reconnects, until ctx is done or an error is fatal.
 func (l *link) run(ctx context.Context) error {
 	wait := minBackoff
-	defer l.work(0)
+	defer l.addBusy(0)
 	for {
 		welcomed, err := l.connect(ctx)
 		if ctx.Err() != nil {
 			return nil
 		}
-		if fatal, ok := errors.AsType[errFatal](err); ok {
+		if fatal, ok := errors.AsType[fatalError](err); ok {
 			return fatal.error
 		}
 		l.view.disconnected(err)
@@ -183,7 +182,7 @@ func (l *link) run(ctx context.Context) error {
 	}
 }
 
-// connect is one connection from beginning to end.
+// connect runs one connection.
 func (l *link) connect(ctx context.Context) (welcomed bool, err error) {
 	var d net.Dialer
 	c, err := d.DialContext(ctx, "unix", l.socket)
@@ -197,7 +196,7 @@ func (l *link) connect(ctx context.Context) (welcomed bool, err error) {
 		l.mu.Lock()
 		l.ready, l.queue = false, nil
 		l.mu.Unlock()
-		l.work(0)
+		l.addBusy(0)
 		cancel()
 		writer.Wait()
 	}()
@@ -218,8 +217,8 @@ func (l *link) connect(ctx context.Context) (welcomed bool, err error) {
 	writer.Go(func() { l.write(ctx, conn) })
 	for {
 		f, err := conn.Read()
-		if errors.Is(err, wire.ErrGarbage) {
-			l.view.complaint(err.Error())
+		if errors.Is(err, wire.ErrBadFrame) {
+			l.view.warn(err.Error())
 			continue
 		}
 		if err != nil {
@@ -231,20 +230,20 @@ func (l *link) connect(ctx context.Context) (welcomed bool, err error) {
 	}
 }
 
-// readToken reads what the channel wants to be shown.
+// readToken reads the token that the channel requires.
 func readToken(file string) (string, error) {
 	if file == "" {
 		return "", nil
 	}
 	data, err := os.ReadFile(file)
 	if err != nil {
-		return "", fmt.Errorf("reading the token of terminals: %w", err)
+		return "", fmt.Errorf("read terminal token: %w", err)
 	}
 	return strings.TrimSpace(string(data)), nil
 }
 
 func (l *link) awaitWelcome(conn *wire.Conn) error {
-	if err := conn.ReadWithin(welcomeTimeout); err != nil {
+	if err := conn.SetReadTimeout(welcomeTimeout); err != nil {
 		return err
 	}
 	f, err := conn.Read()
@@ -252,28 +251,28 @@ func (l *link) awaitWelcome(conn *wire.Conn) error {
 	case err != nil:
 		return err
 	case f.Type == wire.Error && f.Fatal:
-		return errFatal{errors.New(f.Text)}
+		return fatalError{errors.New(f.Text)}
 	case f.Type == wire.Error:
 		return errors.New(f.Text)
 	case f.Type != wire.Welcome:
-		return errFatal{fmt.Errorf("%s does not speak the chat protocol: %s instead of a welcome", l.socket, f.Type)}
+		return fatalError{fmt.Errorf("connect to %s: got a %s frame instead of welcome", l.socket, f.Type)}
 	}
-	if err := conn.ReadWithin(0); err != nil {
+	if err := conn.SetReadTimeout(0); err != nil {
 		return err
 	}
 	l.view.welcome(f)
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	// From now on it is this conversation, also on the next connection.
+	// The next connection continues this conversation.
 	l.hello.Conversation, l.hello.New = f.Conversation, false
 	l.ready, l.queue = true, nil
 	for _, m := range l.outbox {
-		l.put(m.frame())
+		l.enqueue(m.frame())
 	}
 	return nil
 }
 
-// write writes what is queued; an error ends the connection.
+// write writes queued frames; an error ends the connection.
 func (l *link) write(ctx context.Context, conn *wire.Conn) {
 	for {
 		l.mu.Lock()
@@ -283,13 +282,13 @@ func (l *link) write(ctx context.Context, conn *wire.Conn) {
 		l.mu.Unlock()
 		for _, f := range batch {
 			if err := conn.Write(f); err != nil {
-				l.work(-1)
+				l.addBusy(-1)
 				_ = conn.Close()
 				return
 			}
 		}
 		if len(batch) > 0 {
-			l.work(-1)
+			l.addBusy(-1)
 			continue
 		}
 		select {
@@ -301,32 +300,32 @@ func (l *link) write(ctx context.Context, conn *wire.Conn) {
 }
 
 func (l *link) handle(f wire.Frame) error {
-	l.work(1)
-	defer l.work(-1)
+	l.addBusy(1)
+	defer l.addBusy(-1)
 	switch f.Type {
 	case wire.Accepted:
-		if m, ok := l.settle(f.ID); ok {
+		if m, ok := l.take(f.ID); ok {
 			l.view.accepted(m)
 		}
 	case wire.Message:
-		if m, ok := l.settle(f.ReplyTo); ok { // who answers it has it
+		if m, ok := l.take(f.ReplyTo); ok { // an answer implies acceptance
 			l.view.accepted(m)
 		}
-		known := l.shown.has(f.ID)
+		known := l.shown.Has(f.ID)
 		if known {
 			l.view.draft(wire.Frame{Type: wire.Draft, ID: f.Draft, Done: true})
 		} else {
 			confirmed, err := l.view.message(f)
 			if err != nil {
-				return errFatal{err}
+				return fatalError{err}
 			}
 			if !confirmed {
 				return nil
 			}
-			l.shown.add(f.ID)
+			l.shown.Put(f.ID, "")
 		}
 		l.mu.Lock()
-		l.put(wire.Frame{Type: wire.Shown, ID: f.ID})
+		l.enqueue(wire.Frame{Type: wire.Shown, ID: f.ID})
 		l.mu.Unlock()
 		if !known {
 			l.view.confirmed(f)
@@ -339,12 +338,12 @@ func (l *link) handle(f wire.Frame) error {
 		l.view.state(f)
 	case wire.Error:
 		if f.Fatal {
-			return errFatal{errors.New(f.Text)}
+			return fatalError{errors.New(f.Text)}
 		}
-		if m, ok := l.settle(f.ID); ok {
+		if m, ok := l.take(f.ID); ok {
 			l.view.refused(m, f.Text)
 		} else if f.ID == "" {
-			l.view.complaint(f.Text)
+			l.view.warn(f.Text)
 		}
 	}
 	return nil

@@ -11,42 +11,42 @@ import (
 	"github.com/switchboard-run/switchboard/extensions/clichannel/terminal/markdown"
 )
 
-// screen writes above the line that is being edited: lines that stay, and below
-// them live lines that the next write replaces (a draft, a status).
+// screen writes above the edited line: permanent lines, and below them live lines
+// that the next write replaces (a draft, a status).
 //
-// What is written goes through the line editor, which takes its line off the
-// screen, lets the text through and draws its line again. While the editor ends
-// a line (hold), the order of things on the screen is unknown, so writes wait.
+// All output goes through the line editor, which removes its line from the screen,
+// writes the output and draws its line again. While the editor ends a line (hold),
+// the state of the screen is unknown, so writes wait.
 type screen struct {
 	mu   sync.Mutex
 	out  io.Writer // the line editor's
 	size func() (width, height int)
 
 	live   []string // on the screen, above the line
-	next   []string // what live shall be
-	lines  []string // that stay, not yet written
+	next   []string // the next live lines
+	lines  []string // permanent lines, not yet written
 	bell   bool
 	held   bool
 	closed bool
-	moved  *sync.Cond // held or closed has changed
-	err    error      // of the first write that failed
+	cond   *sync.Cond // signals changes of held and closed
+	err    error      // of the first failed write
 }
 
-// errLeft says that the user has left before a line could be written.
-var errLeft = errors.New("the terminal was left")
+// errLeft says that the user left before a line was written.
+var errLeft = errors.New("the user left the chat")
 
 func newScreen(size func() (width, height int)) *screen {
 	s := &screen{size: size}
-	s.moved = sync.NewCond(&s.mu)
+	s.cond = sync.NewCond(&s.mu)
 	return s
 }
 
-// settled waits until all that was printed is on the screen, or never will be.
-func (s *screen) settled() error {
+// waitWritten waits until all printed lines are written; it fails if they never will be.
+func (s *screen) waitWritten() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for s.held && !s.closed {
-		s.moved.Wait()
+		s.cond.Wait()
 	}
 	if len(s.lines) > 0 && s.err == nil {
 		return errLeft
@@ -54,7 +54,7 @@ func (s *screen) settled() error {
 	return s.err
 }
 
-// print adds lines that stay.
+// print adds permanent lines.
 func (s *screen) print(lines ...string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -70,7 +70,7 @@ func (s *screen) alert(lines ...string) {
 	s.print(lines...)
 }
 
-// update replaces the live lines, and adds lines that stay above them.
+// update replaces the live lines, and adds permanent lines above them.
 func (s *screen) update(live []string, lines ...string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -79,7 +79,7 @@ func (s *screen) update(live []string, lines ...string) {
 	s.flush()
 }
 
-// hold takes the live lines off the screen and keeps all writes back.
+// hold removes the live lines from the screen and defers all writes.
 func (s *screen) hold() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -92,45 +92,45 @@ func (s *screen) hold() {
 	s.next, s.held = next, true
 }
 
-// release writes what was kept back.
+// release performs the deferred writes.
 func (s *screen) release() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.held {
 		s.held = false
 		s.flush()
-		s.moved.Broadcast()
+		s.cond.Broadcast()
 	}
 }
 
-// replace takes n rows above the cursor off the screen, once the editor has
-// ended its line, and writes lines in their place. The screen is held.
+// replace replaces n rows above the cursor with lines, after the editor has ended
+// its line. The screen must be held.
 func (s *screen) replace(n int, lines []string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	fmt.Fprintf(s.out, "\x1b[%dA\r\x1b[J%s\n", n, strings.Join(lines, "\n"))
 }
 
-// close writes what stays and nothing from then on.
+// close writes the remaining permanent lines; later writes are dropped.
 func (s *screen) close() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.held, s.next = false, nil
 	s.flush()
 	s.closed = true
-	s.moved.Broadcast()
+	s.cond.Broadcast()
 }
 
-// flush brings the screen up to date; s.mu is held.
+// flush updates the screen; s.mu is held.
 func (s *screen) flush() {
 	if s.held || s.closed || len(s.lines) == 0 && slices.Equal(s.live, s.next) {
 		return
 	}
 	var b strings.Builder
 	width, height := s.size()
-	if rows := rowsOf(s.live, width); rows > 0 {
-		// The editor takes all from the first escape to an m for color, and what
-		// is not for text in front of its line: hence the m.
+	if rows := rowCount(s.live, width); rows > 0 {
+		// The editor takes everything from the first escape to an m for a color, and
+		// the rest for text before its line: hence the m.
 		fmt.Fprintf(&b, "\x1b[%dA\r\x1b[J\x1b[m", min(rows, height-1))
 	}
 	if s.bell {
@@ -145,13 +145,13 @@ func (s *screen) flush() {
 	}
 	s.live, s.lines = s.next, nil
 	if _, err := io.WriteString(s.out, b.String()); err != nil && s.err == nil {
-		s.err = fmt.Errorf("write to the terminal: %w", err)
+		s.err = fmt.Errorf("write to terminal: %w", err)
 	}
 }
 
-// rowsOf is the number of rows that lines take: more than their number when the
-// terminal has become narrower since they were laid out.
-func rowsOf(lines []string, width int) int {
+// rowCount returns the number of rows of lines, which is more than their number if
+// the terminal has become narrower since they were laid out.
+func rowCount(lines []string, width int) int {
 	rows := 0
 	for _, l := range lines {
 		rows += max(1, (markdown.Width(stripSequences(l))+width-1)/max(width, 1))

@@ -19,7 +19,7 @@ func TestScreenReplacesLiveLines(t *testing.T) {
 	var out bytes.Buffer
 	s := screenOn(&out)
 	s.update([]string{"live", "two"})
-	s.update([]string{"live", "two"}) // nothing to do
+	s.update([]string{"live", "two"}) // no change
 	s.print("stays")
 	s.update(nil)
 	const up2 = "\x1b[2A\r\x1b[J\x1b[m"
@@ -31,10 +31,10 @@ func TestScreenReplacesLiveLines(t *testing.T) {
 func TestScreenKnowsRowsOfANarrowerTerminal(t *testing.T) {
 	t.Parallel()
 	lines := []string{"\x1b[2m" + strings.Repeat("x", 25) + "\x1b[0m", "", strings.Repeat("你", 10)}
-	if got := rowsOf(lines, 20); got != 4 {
+	if got := rowCount(lines, 20); got != 4 {
 		t.Errorf("%d rows at 20", got)
 	}
-	if got := rowsOf(lines, 10); got != 6 {
+	if got := rowCount(lines, 10); got != 6 {
 		t.Errorf("%d rows at 10", got)
 	}
 }
@@ -50,7 +50,7 @@ func TestScreenWaitsWhileTheLineEnds(t *testing.T) {
 		t.Fatal("written while the screen was held")
 	}
 	settled := make(chan error)
-	go func() { settled <- s.settled() }()
+	go func() { settled <- s.waitWritten() }()
 	s.release()
 	if err := <-settled; err != nil || !strings.HasSuffix(out.String(), "later\nlive\n") {
 		t.Errorf("got %q, %v", out.String(), err)
@@ -58,7 +58,7 @@ func TestScreenWaitsWhileTheLineEnds(t *testing.T) {
 	s.hold()
 	s.close()
 	s.print("too late")
-	if err := s.settled(); !errors.Is(err, errLeft) {
+	if err := s.waitWritten(); !errors.Is(err, errLeft) {
 		t.Errorf("got %v: what is not on the screen must not be confirmed", err)
 	}
 }
@@ -69,7 +69,7 @@ func TestScreenThatIsGone(t *testing.T) {
 	_ = r.Close()
 	s := screenOn(w)
 	s.print("x")
-	if err := s.settled(); !errors.Is(err, io.ErrClosedPipe) {
+	if err := s.waitWritten(); !errors.Is(err, io.ErrClosedPipe) {
 		t.Errorf("got %v", err)
 	}
 }

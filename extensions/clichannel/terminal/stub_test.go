@@ -10,7 +10,7 @@ import (
 	"github.com/switchboard-run/switchboard/extensions/clichannel/wire"
 )
 
-// stub is a channel whose every move the test makes.
+// stub is a channel that the test controls.
 type stub struct {
 	t    *testing.T
 	path string
@@ -62,7 +62,7 @@ func (s *stub) accept() *peer {
 	return p
 }
 
-// attach is accept with a welcome.
+// attach accepts a terminal and welcomes it.
 func (s *stub) attach() *peer {
 	s.t.Helper()
 	p := s.accept()
@@ -83,7 +83,7 @@ func (p *peer) read() wire.Frame {
 	return f
 }
 
-// expect reads a frame of the type.
+// expect reads a frame and checks its type.
 func (p *peer) expect(want wire.Type) wire.Frame {
 	p.t.Helper()
 	f := p.read()

@@ -1,19 +1,17 @@
 // Package terminal is the chat client: it attaches to the chat socket of the
-// terminal channel, sends what is typed and shows what comes.
+// terminal channel, sends the user's messages and shows the answers.
 //
-// On a terminal it edits lines, keeps a history, renders Markdown and shows
-// answers while they are being written; output never destroys what is being
-// typed. Anywhere else it is a filter: every line of the input is a message,
-// the output is the answers as they are, and Run returns when the last one is
-// answered.
+// On a terminal it edits lines, keeps a history, renders Markdown and shows answers
+// while they are being written, without disturbing the edited line. Otherwise it is
+// a filter: each line of the input is a message, the output is the plain answers,
+// and Run returns when the last message is answered.
 //
-// Promises. A message counts as sent once the kernel has it on disk; until then
-// it is sent again after every reconnect, under the same id, and when Run
-// returns before that, the error says so and the text has been shown. A message
-// from the kernel is confirmed once it was written to the output, and is shown
-// once by one Run. The connection comes back by itself when the kernel does.
-// The state of the terminal is restored when Run returns. Run may be called
-// once for one In at a time.
+// Promises. A message counts as sent when the kernel has it on disk; until then it
+// is sent again after each reconnect, under the same id. If Run returns before that,
+// it prints the message and returns ErrUnsent. A message from the kernel is
+// confirmed once it was written to the output, and is shown once per Run. The
+// connection is restored when the kernel restarts, and the state of the terminal
+// when Run returns. Only one Run at a time may use an In.
 package terminal
 
 import (
@@ -28,53 +26,53 @@ import (
 	"golang.org/x/term"
 )
 
-// Options says what to attach to and how.
+// Options configures Run.
 type Options struct {
 	Socket      string // path of the chat socket
-	TokenFile   string // with what the channel wants to be shown; empty: nothing
+	TokenFile   string // path of the token file; empty: no token
 	HistoryFile string // of typed lines, made 0600; empty: none
 
-	Conversation string // also as a session key chan:<channel>:<conversation>; empty: the one that all terminals share
-	New          bool   // begin a conversation of its own
-	Agent        string // who shall answer; empty: as configured
+	Conversation string // name or session key chan:<channel>:<conversation>; empty: the shared one
+	New          bool   // begin a new conversation
+	Agent        string // agent that answers; empty: as configured
 
-	Greeting string // after the name, if the channel has nothing to say there
-	Hint     string // below it, likewise
+	Greeting string // first line, if the channel sends none
+	Hint     string // second line, likewise
 
-	JSON bool // a filter that writes one Answer for each answer and notice
+	JSON bool // filter that writes an Answer for each message
 
 	In  io.Reader // os.Stdin if nil
 	Out io.Writer // os.Stdout if nil
-	Err io.Writer // for the filter's complaints; os.Stderr if nil
+	Err io.Writer // for errors and notices of the filter; os.Stderr if nil
 
 	Color     Color
 	NoSuspend bool // Ctrl-Z does nothing: the kernel runs in this process
 
-	// ConnectTimeout is how long the filter waits for a kernel (default 10 s; on
-	// a terminal Run waits as long as the user does). AnswerTimeout is how long
-	// it waits for one answer (default 15 min).
+	// ConnectTimeout is how long the filter waits for a kernel (default 10 s; on a
+	// terminal there is no limit). AnswerTimeout is how long it waits for an answer
+	// (default 15 min).
 	ConnectTimeout, AnswerTimeout time.Duration
 }
 
-// Color says whether to use escape sequences for looks.
+// Color says whether the output has colors and styles.
 type Color int
 
 const (
 	// ColorAuto is color on a terminal, unless NO_COLOR is set.
 	ColorAuto Color = iota
-	// ColorAlways is color whatever the output is.
+	// ColorAlways is color on any output.
 	ColorAlways
 	// ColorNever is plain text.
 	ColorNever
 )
 
-// Errors of Run that a caller may want to tell apart.
+// Errors of Run.
 var (
-	// ErrUnsent says that there are messages that the kernel never accepted.
+	// ErrUnsent says that the kernel has not accepted all messages.
 	ErrUnsent = errors.New("not sent")
 	// ErrNoKernel says that nothing answered on the socket.
 	ErrNoKernel = errors.New("no kernel answers")
-	// ErrUnanswered says that the filter gave up waiting for an answer.
+	// ErrUnanswered says that no answer arrived within AnswerTimeout.
 	ErrUnanswered = errors.New("no answer")
 )
 
@@ -91,43 +89,43 @@ func Run(ctx context.Context, o Options) error {
 	}
 	o.ConnectTimeout = cmp.Or(o.ConnectTimeout, 10*time.Second)
 	o.AnswerTimeout = cmp.Or(o.AnswerTimeout, 15*time.Minute)
-	conversation, err := conversationOf(o.Conversation)
+	conversation, err := parseConversation(o.Conversation)
 	if err != nil {
 		return err
 	}
 	o.Conversation = conversation
 	if o.New && o.Conversation != "" {
-		return fmt.Errorf("conversation %q and a new one were both asked for: choose one", o.Conversation)
+		return fmt.Errorf("conversation %q and a new one exclude each other: choose one", o.Conversation)
 	}
-	if _, in := isTerminal(o.In); in && !o.JSON && o.colorful() != plainOut {
+	if _, in := isTerminal(o.In); in && !o.JSON && o.outputStyle() != plain {
 		return chat(ctx, o)
 	}
 	return filter(ctx, o)
 }
 
-// Answer is what a filter writes for each text with Options.JSON, in a line.
+// Answer is the line that a filter writes for each message with Options.JSON.
 type Answer struct {
-	Session      string `json:"session,omitempty"` // that says it: to go on with it, give its id
+	Session      string `json:"session,omitempty"` // id of the session that sent it
 	Conversation string `json:"conversation"`
 	Text         string `json:"text"`
-	Notice       bool   `json:"notice,omitempty"` // not an answer: a reminder, a message from elsewhere
+	Notice       bool   `json:"notice,omitempty"` // not an answer, but for example a reminder
 	Part         int    `json:"part,omitempty"`   // of a text that was split, from 1
 	Parts        int    `json:"parts,omitempty"`
 }
 
-// looks of the output.
-type looks int
+// style is the style of the output.
+type style int
 
 const (
-	plainOut   looks = iota // not a terminal that can be drawn on
+	plain      style = iota // not a terminal with cursor control
 	monochrome              // a terminal, without color
 	colored
 )
 
-func (o Options) colorful() looks {
+func (o Options) outputStyle() style {
 	_, tty := isTerminal(o.Out)
 	if !tty || os.Getenv("TERM") == "dumb" {
-		return plainOut
+		return plain
 	}
 	if o.Color == ColorAlways || o.Color == ColorAuto && os.Getenv("NO_COLOR") == "" {
 		return colored

@@ -7,7 +7,7 @@ import (
 	"github.com/switchboard-run/switchboard/extensions/clichannel/wire"
 )
 
-// theme is how things look.
+// theme formats messages for the screen.
 type theme struct{ color bool }
 
 const indent = "  "
@@ -20,9 +20,9 @@ func (t theme) paint(codes, s string) string {
 }
 
 func (t theme) faint(s string) string   { return t.paint("2", markdown.Clean(s)) }
-func (t theme) trouble(s string) string { return t.paint("31", "✗ ") + markdown.Clean(s) }
+func (t theme) failure(s string) string { return t.paint("31", "✗ ") + markdown.Clean(s) }
 
-// prompt stands before the line being edited.
+// prompt returns the prompt of the edited line.
 func (t theme) prompt(conversation string) string {
 	if conversation != "" {
 		conversation = t.faint(conversation) + " "
@@ -52,13 +52,13 @@ func (t theme) welcome(f wire.Frame, width int) []string {
 	return append(lines, "")
 }
 
-// own is what the user wrote, where its own line cannot stay.
-func (t theme) own(text string, width int) []string {
+// ownMessage formats a message of the user that replaces the edited line.
+func (t theme) ownMessage(text string, width int) []string {
 	return t.block(t.paint("1;36", "›"), markdown.Text(text, width-2))
 }
 
-// elsewhere is what was written at another terminal.
-func (t theme) elsewhere(text string, width int) []string {
+// echo formats a message from another terminal.
+func (t theme) echo(text string, width int) []string {
 	lines := markdown.Text(text, width-2)
 	for i, l := range lines {
 		lines[i] = t.faint(l)
@@ -86,7 +86,7 @@ func (t theme) notice(f wire.Frame, width int) []string {
 	return append(t.block(t.paint("1;33", "◆"), markdown.Render(f.Text, width-2, t.color)), "")
 }
 
-// draft is the end of a text that is still being written.
+// draft formats the end of an unfinished text.
 func (t theme) draft(text string, width, rows int) []string {
 	lines := t.block(t.paint("2;32", "●"), markdown.Render(text, width-3, t.color))
 	if len(lines) > rows {
@@ -109,9 +109,8 @@ func (t theme) block(sign string, lines []string) []string {
 	return out
 }
 
-// cut keeps live lines to one row each: a status that is too long loses its
-// end.
-func (t theme) cut(lines []string, width int) []string {
+// truncate shortens live lines to one row each.
+func (t theme) truncate(lines []string, width int) []string {
 	for i, l := range lines {
 		if bare := stripSequences(l); markdown.Width(bare) >= width {
 			short := markdown.Text(bare, width-2)

@@ -70,7 +70,7 @@ func TestDecodeRefusesGarbage(t *testing.T) {
 	for name, line := range lines {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			if f, err := Decode([]byte(line)); !errors.Is(err, ErrGarbage) {
+			if f, err := Decode([]byte(line)); !errors.Is(err, ErrBadFrame) {
 				t.Errorf("got %+v, %v", f, err)
 			}
 		})
@@ -93,7 +93,7 @@ func FuzzDecode(f *testing.F) {
 	f.Fuzz(func(t *testing.T, line []byte) {
 		frame, err := Decode(line)
 		if err != nil {
-			if !errors.Is(err, ErrGarbage) {
+			if !errors.Is(err, ErrBadFrame) {
 				t.Fatalf("error without sentinel: %v", err)
 			}
 			return

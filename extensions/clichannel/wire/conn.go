@@ -10,29 +10,30 @@ import (
 	"time"
 )
 
-// ErrOversize says that a line is longer than MaxFrame. The connection is of no
-// use afterwards.
-var ErrOversize = errors.New("line of the chat protocol is too long")
+// ErrTooLong says that a line is longer than MaxFrame. The connection cannot be
+// used afterwards.
+var ErrTooLong = errors.New("line of the chat protocol is too long")
 
-// Conn is a connection that speaks frames. One goroutine may read while others
+// Conn is a connection that carries frames. One goroutine may read while others
 // write.
 type Conn struct {
 	c net.Conn
 	r *bufio.Reader
 
-	writing sync.Mutex
+	writeMu sync.Mutex
 	timeout time.Duration
 }
 
-// NewConn wraps c. A write that takes longer than timeout fails, and with it
-// the connection; zero means that a write may take for ever.
+// NewConn wraps c. A write that takes longer than timeout fails and makes the
+// connection unusable; zero means no timeout.
 func NewConn(c net.Conn, timeout time.Duration) *Conn {
 	return &Conn{c: c, r: bufio.NewReaderSize(c, 4096), timeout: timeout}
 }
 
-// Read returns the next frame. A line that is no frame is ErrGarbage, and the
-// next Read goes on behind it; every other error is final. A connection that
-// ended between two frames is io.EOF, within one io.ErrUnexpectedEOF.
+// Read returns the next frame. A line that is not a frame is ErrBadFrame, and the
+// next Read continues after it; every other error is final. A connection that ends
+// between two frames returns io.EOF, one that ends within a frame
+// io.ErrUnexpectedEOF.
 func (c *Conn) Read() (Frame, error) {
 	line, err := c.line()
 	if err != nil {
@@ -46,7 +47,7 @@ func (c *Conn) line() ([]byte, error) {
 	for {
 		part, err := c.r.ReadSlice('\n')
 		if len(line)+len(part) > MaxFrame {
-			return nil, fmt.Errorf("%w: more than %d bytes", ErrOversize, MaxFrame)
+			return nil, fmt.Errorf("%w: more than %d bytes", ErrTooLong, MaxFrame)
 		}
 		switch {
 		case err == nil && line == nil:
@@ -69,8 +70,8 @@ func (c *Conn) Write(f Frame) error {
 	if err != nil {
 		return err
 	}
-	c.writing.Lock()
-	defer c.writing.Unlock()
+	c.writeMu.Lock()
+	defer c.writeMu.Unlock()
 	if c.timeout > 0 {
 		if err := c.c.SetWriteDeadline(time.Now().Add(c.timeout)); err != nil {
 			return err
@@ -80,14 +81,13 @@ func (c *Conn) Write(f Frame) error {
 	return err
 }
 
-// ReadWithin makes reads fail that are not done within d from now; zero lifts
-// the limit.
-func (c *Conn) ReadWithin(d time.Duration) error {
+// SetReadTimeout makes reads fail after d from now; zero removes the limit.
+func (c *Conn) SetReadTimeout(d time.Duration) error {
 	if d == 0 {
 		return c.c.SetReadDeadline(time.Time{})
 	}
 	return c.c.SetReadDeadline(time.Now().Add(d))
 }
 
-// Close closes the connection; a Read that waits returns.
+// Close closes the connection; a blocked Read returns.
 func (c *Conn) Close() error { return c.c.Close() }

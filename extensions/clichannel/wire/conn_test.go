@@ -13,7 +13,7 @@ import (
 	"time"
 )
 
-// pair is both ends of a unix socket.
+// pair returns both ends of a unix socket.
 func pair(t *testing.T, timeout time.Duration) (near *Conn, far net.Conn) {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "wire")
@@ -42,7 +42,7 @@ func TestReadGoesOnBehindGarbage(t *testing.T) {
 	t.Parallel()
 	near, far := pair(t, 0)
 	go func() { _, _ = io.WriteString(far, "what?\n{\"type\":\"shown\",\"id\":\"7\"}\n") }()
-	if _, err := near.Read(); !errors.Is(err, ErrGarbage) {
+	if _, err := near.Read(); !errors.Is(err, ErrBadFrame) {
 		t.Fatalf("got %v", err)
 	}
 	f, err := near.Read()
@@ -62,7 +62,7 @@ func TestReadRefusesOversizeLinesWithoutKeepingThem(t *testing.T) {
 			}
 		}
 	}()
-	if _, err := near.Read(); !errors.Is(err, ErrOversize) {
+	if _, err := near.Read(); !errors.Is(err, ErrTooLong) {
 		t.Fatalf("got %v", err)
 	}
 }
@@ -87,7 +87,8 @@ func TestConcurrentWritesDoNotMix(t *testing.T) {
 	for w := range writers {
 		wg.Go(func() {
 			for i := range each {
-				if err := near.Write(Frame{Type: Message, ID: fmt.Sprintf("%d-%d", w, i), Text: strings.Repeat("ж", 3000)}); err != nil {
+				if err := near.Write(Frame{Type: Message, ID: fmt.Sprintf("%d-%d", w, i),
+					Text: strings.Repeat("ж", 3000)}); err != nil {
 					t.Error(err)
 				}
 			}

@@ -5,5 +5,5 @@ import (
 	"strings"
 )
 
-// NewID returns an id that nothing else has: twelve letters and digits.
+// NewID returns a unique id of twelve letters and digits.
 func NewID() string { return strings.ToLower(rand.Text()[:12]) }

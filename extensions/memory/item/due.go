@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// Due is when an open item is due: a moment, or a day in whatever zone it is
-// looked at. The zero value is never.
+// Due is when an open item is due: a moment, or a day in the zone of the reader.
+// The zero value means never.
 type Due struct {
 	at  time.Time
 	day bool
@@ -15,8 +15,8 @@ type Due struct {
 
 const dayLayout = "2006-01-02"
 
-// ParseDue reads a date, a local date and time, or one with an offset. An empty
-// text is the zero Due.
+// ParseDue parses a date, a local date and time, or one with an offset. For an
+// empty text it returns the zero Due.
 func ParseDue(text string, zone *time.Location) (Due, error) {
 	text = strings.TrimSpace(text)
 	if text == "" {
@@ -28,25 +28,27 @@ func ParseDue(text string, zone *time.Location) (Due, error) {
 	if at, err := time.Parse(time.RFC3339, strings.Replace(text, " ", "T", 1)); err == nil {
 		return Due{at: at.Truncate(time.Second)}.checked(text)
 	}
-	for _, layout := range []string{"2006-01-02T15:04", "2006-01-02 15:04", "2006-01-02T15:04:05", "2006-01-02 15:04:05"} {
+	for _, layout := range []string{"2006-01-02T15:04", "2006-01-02 15:04", "2006-01-02T15:04:05",
+		"2006-01-02 15:04:05"} {
 		if at, err := time.ParseInLocation(layout, text, zone); err == nil {
 			return Due{at: at.Truncate(time.Second)}.checked(text)
 		}
 	}
-	return Due{}, fmt.Errorf("%q is no due date: write a date such as 2026-03-01, or a local date and time such as 2026-03-01T18:30", text)
+	return Due{}, fmt.Errorf(
+		"parse due date %q: use a date such as 2026-03-01, or a local date and time such as 2026-03-01T18:30", text)
 }
 
 func (d Due) checked(text string) (Due, error) {
 	if d.at.Year() < 1 || d.at.UTC().Year() < 1 || d.at.UTC().Year() > 9999 || d.IsZero() {
-		return Due{}, fmt.Errorf("%q is no due date: the year is out of range", text)
+		return Due{}, fmt.Errorf("parse due date %q: year out of range", text)
 	}
 	return d, nil
 }
 
-// IsZero says that there is no due date.
+// IsZero reports whether there is no due date.
 func (d Due) IsZero() bool { return d.at.IsZero() }
 
-// Passed says whether it is that time, or that day, or later.
+// Passed reports whether the due time or day has come.
 func (d Due) Passed(now time.Time) bool {
 	switch {
 	case d.IsZero():
@@ -57,7 +59,7 @@ func (d Due) Passed(now time.Time) bool {
 	return !now.Before(d.at)
 }
 
-// Late says whether the time is past, or the day over.
+// Late reports whether the due time or day is over.
 func (d Due) Late(now time.Time) bool {
 	if d.day {
 		return now.Format(dayLayout) > d.at.Format(dayLayout)
@@ -65,7 +67,7 @@ func (d Due) Late(now time.Time) bool {
 	return !d.IsZero() && now.After(d.at)
 }
 
-// Local is how people read it.
+// Local formats the due date for people.
 func (d Due) Local(zone *time.Location) string {
 	switch {
 	case d.IsZero():
@@ -76,7 +78,7 @@ func (d Due) Local(zone *time.Location) string {
 	return d.at.In(zone).Format("Mon 2 Jan 2006 15:04")
 }
 
-// Compare orders by time; a day stands at its beginning, and never at the end.
+// Compare orders by time. A day counts as its start; the zero Due is last.
 func (d Due) Compare(o Due) int {
 	switch {
 	case d.IsZero() && o.IsZero():
@@ -89,7 +91,7 @@ func (d Due) Compare(o Due) int {
 	return d.at.Compare(o.at)
 }
 
-// String is what ParseDue reads.
+// String returns a form that ParseDue parses.
 func (d Due) String() string {
 	switch {
 	case d.IsZero():
@@ -109,5 +111,5 @@ func (d *Due) UnmarshalText(b []byte) (err error) {
 	return err
 }
 
-// Equal says whether both are the same day or the same moment.
+// Equal reports whether both are the same day or the same moment.
 func (d Due) Equal(o Due) bool { return d.day == o.day && d.at.Equal(o.at) }

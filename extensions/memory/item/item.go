@@ -1,5 +1,5 @@
-// Package item is what one memory is: its kinds, its dates, how it is stored
-// and when two are the same. Everything here is a pure function.
+// Package item defines a memory: its kinds, its dates, its stored form, and when
+// two are the same. All functions are pure.
 package item
 
 import (
@@ -13,20 +13,20 @@ import (
 	"unicode/utf8"
 )
 
-// Kind is what a memory is for.
+// Kind is the kind of a memory.
 type Kind string
 
 // The kinds.
 const (
-	Fact       Kind = "fact"       // true of someone or something
-	Preference Kind = "preference" // how things are to be done
-	Open       Kind = "open"       // something that remains to be done
+	Fact       Kind = "fact"       // something that is true
+	Preference Kind = "preference" // how the person wants things done
+	Open       Kind = "open"       // an open item: something to do
 )
 
-// Kinds are all of them, in the order in which they are shown.
+// Kinds are all kinds in display order.
 var Kinds = []Kind{Preference, Open, Fact}
 
-// Personal is the scope of what belongs to no other.
+// Personal is the default scope.
 const Personal = "personal"
 
 // MaxText is the most bytes of a text.
@@ -40,7 +40,7 @@ type Item struct {
 	Text      string    `json:"text"`
 	ChannelID string    `json:"channel_id,omitempty"`
 	Due       Due       `json:"due,omitzero"` // of an open item
-	By        string    `json:"by,omitempty"` // who said so, as shown to people
+	By        string    `json:"by,omitempty"` // the person who said it, for display
 	Created   time.Time `json:"created"`
 	Updated   time.Time `json:"updated"`
 }
@@ -49,59 +49,60 @@ func isID(s string) bool      { return isName(s, 32, "") }
 func isScope(s string) bool   { return isName(s, 48, "_-") }
 func isChannel(s string) bool { return isName(s, 64, "_") }
 
-// isName reports whether s is a lower-case letter and, up to a length, lower-case
-// letters, digits and some others. As patterns the three would be compiled at each
-// start of the program.
-func isName(s string, most int, others string) bool {
+// isName reports whether s is a lower-case letter followed by lower-case letters,
+// digits and others, at most maxLength bytes. A regular expression would be
+// compiled at each start of the program.
+func isName(s string, maxLength int, others string) bool {
 	const letters = "abcdefghijklmnopqrstuvwxyz"
-	return s != "" && len(s) <= most && strings.IndexByte(letters, s[0]) >= 0 &&
+	return s != "" && len(s) <= maxLength && strings.IndexByte(letters, s[0]) >= 0 &&
 		strings.Trim(s, letters+"0123456789"+others) == ""
 }
 
-// Check says what is wrong with an item.
+// Check returns an error if the item is invalid.
 func (i Item) Check() error {
 	switch {
 	case !isID(i.ID):
-		return fmt.Errorf("%q is no id: an id has lower-case letters and digits, such as m4k2q7", i.ID)
-	case !isScope(i.Scope):
-		return fmt.Errorf("%q is no scope: a scope has lower-case letters, digits, - and _, such as %s", i.Scope, Personal)
+		return fmt.Errorf("invalid id %q: use lower-case letters and digits, such as m4k2q7", i.ID)
 	case i.Created.IsZero() || i.Updated.IsZero():
-		return errors.New("it has no date")
+		return errors.New("date is missing")
+	}
+	if err := CheckScope(i.Scope); err != nil {
+		return err
 	}
 	return i.CheckContent()
 }
 
-// CheckContent says what is wrong with what an item says.
+// CheckContent returns an error if the content of the item is invalid.
 func (i Item) CheckContent() error {
 	switch {
 	case i.Kind != Fact && i.Kind != Preference && i.Kind != Open:
-		return fmt.Errorf("%q is no kind: there are fact, preference and open", i.Kind)
+		return fmt.Errorf("unknown kind %q: use fact, preference or open", i.Kind)
 	case i.Text == "":
-		return errors.New("there is nothing to remember: the text is empty")
+		return errors.New("text is empty")
 	case len(i.Text) > MaxText:
-		return fmt.Errorf("the text has %d bytes, a memory at most %d: shorten it, or make several of it", len(i.Text), MaxText)
+		return fmt.Errorf("text has %d bytes, must be at most %d: shorten or split it", len(i.Text), MaxText)
 	case !utf8.ValidString(i.Text) || strings.ContainsRune(i.Text, 0):
-		return errors.New("the text is not valid UTF-8")
+		return errors.New("text is not valid UTF-8")
 	case i.ChannelID != "" && !isChannel(i.ChannelID):
-		return fmt.Errorf("%q is no id of a channel: those are such as telegram_channel", i.ChannelID)
+		return fmt.Errorf("invalid channel %q: use an id such as telegram_channel", i.ChannelID)
 	case !i.Due.IsZero() && i.Kind != Open:
-		return fmt.Errorf("a due date belongs to an open item, and this is a %s", i.Kind)
+		return fmt.Errorf("a %s cannot have a due date: only open items can", i.Kind)
 	case strings.ContainsAny(i.By, "\n\r") || strings.TrimSpace(i.By) != i.By || len(i.By) > 200:
-		return fmt.Errorf("%q is no name of who said so: it is one line", i.By)
+		return fmt.Errorf("invalid name %q in by: use one line of at most 200 bytes", i.By)
 	}
 	return nil
 }
 
-// CheckScope says what is wrong with the name of a scope.
+// CheckScope returns an error if the name of a scope is invalid.
 func CheckScope(name string) error {
 	if !isScope(name) {
-		return fmt.Errorf("%q is no scope: a scope has lower-case letters, digits, - and _, such as %s", name, Personal)
+		return fmt.Errorf("invalid scope %q: use lower-case letters, digits, - and _, such as %s", name, Personal)
 	}
 	return nil
 }
 
-// Clean is a text as it is kept: without space around it and at the ends of
-// lines, and without more than one empty line in a row.
+// Clean returns a text as it is stored: without spaces at both ends of its lines,
+// and with at most one empty line in a row.
 func Clean(text string) string {
 	text = strings.ReplaceAll(strings.ReplaceAll(text, "\r\n", "\n"), "\r", "\n")
 	lines := strings.Split(text, "\n")
@@ -116,20 +117,21 @@ func Clean(text string) string {
 	return strings.TrimSpace(strings.Join(kept, "\n"))
 }
 
-// Likeness is equal for texts that say the same in the same words.
-func Likeness(text string) string {
+// Normalize returns the same text for texts that differ only in case, spaces or
+// punctuation at the end.
+func Normalize(text string) string {
 	text = strings.ReplaceAll(strings.ToLower(text), "ё", "е")
 	return strings.TrimRight(strings.Join(strings.Fields(text), " "), ".! ")
 }
 
 var letters = base32.NewEncoding("0123456789abcdefghjkmnpqrstuvwyz").WithPadding(base32.NoPadding)
 
-// NewID is the id of a new text of a scope. It follows from them, so that the
-// same text that is remembered twice at once is one memory; free tells whether
-// an id is not that of another.
+// NewID computes the id of a new text in a scope. The same text has the same id,
+// so that remembering it twice concurrently makes one memory. free reports
+// whether no other memory has an id.
 func NewID(scope, text string, free func(id string) bool) string {
 	for salt := 0; ; salt++ {
-		sum := sha256.Sum256(fmt.Appendf(nil, "%s\x00%s\x00%d", scope, Likeness(text), salt))
+		sum := sha256.Sum256(fmt.Appendf(nil, "%s\x00%s\x00%d", scope, Normalize(text), salt))
 		id := "m" + letters.EncodeToString(sum[:])[:6+salt/8]
 		if free(id) {
 			return id
@@ -137,17 +139,20 @@ func NewID(scope, text string, free func(id string) bool) string {
 	}
 }
 
-// Decode reads a stored item.
+// Decode decodes and checks a stored item.
 func Decode(b []byte) (Item, error) {
 	var i Item
 	if err := json.Unmarshal(b, &i); err != nil {
-		return i, fmt.Errorf("it is no memory: %w", err)
+		return i, fmt.Errorf("decode memory: %w", err)
 	}
-	return i, i.Check()
+	if err := i.Check(); err != nil {
+		return i, fmt.Errorf("decode memory: %w", err)
+	}
+	return i, nil
 }
 
-// IsDue says whether it is an open item whose time has come.
+// IsDue reports whether the item is open and its due time or day has come.
 func (i Item) IsDue(now time.Time) bool { return i.Kind == Open && i.Due.Passed(now) }
 
-// Overdue says whether it is an open item whose time is past.
+// Overdue reports whether the item is open and its due time or day is over.
 func (i Item) Overdue(now time.Time) bool { return i.Kind == Open && i.Due.Late(now) }

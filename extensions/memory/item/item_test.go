@@ -39,7 +39,8 @@ func TestDue(t *testing.T) {
 			t.Errorf("%q is read again as %s, %v", c.text, again, err)
 		}
 	}
-	for _, text := range []string{"tomorrow", "2026-02-30", "26-01-01", "2026-03-01T25:00", "0000-12-31", "0001-01-01", "10000-01-01"} {
+	for _, text := range []string{"tomorrow", "2026-02-30", "26-01-01", "2026-03-01T25:00", "0000-12-31", "0001-01-01",
+		"10000-01-01"} {
 		if d, err := ParseDue(text, zone); err == nil {
 			t.Errorf("%q is read as %s", text, d)
 		}
@@ -72,7 +73,8 @@ func TestDuePasses(t *testing.T) {
 			t.Errorf("%q at %s: passed %v, late %v", c.due, c.now, c.due.Passed(now), c.due.Late(now))
 		}
 	}
-	if day.Compare(moment) >= 0 || moment.Compare(Due{}) >= 0 || (Due{}).Compare(day) <= 0 || (Due{}).Compare(Due{}) != 0 {
+	if day.Compare(moment) >= 0 || moment.Compare(Due{}) >= 0 || (Due{}).Compare(day) <= 0 ||
+		(Due{}).Compare(Due{}) != 0 {
 		t.Error("the order is wrong")
 	}
 }
@@ -101,7 +103,8 @@ func TestNames(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct{ id, scope, channel bool }{
 		"": {}, "1a": {}, "_a": {}, "A": {}, "aB": {}, "a b": {}, "a\n": {}, "aé": {}, "a.b": {},
-		"a": {true, true, true}, "m4k2q7": {true, true, true}, "cli_channel": {false, true, true}, "my-scope": {false, true, false},
+		"a": {true, true, true}, "m4k2q7": {true, true, true}, "cli_channel": {false, true, true},
+		"my-scope":              {false, true, false},
 		strings.Repeat("a", 32): {true, true, true}, strings.Repeat("a", 33): {false, true, true},
 		strings.Repeat("a", 48): {false, true, true}, strings.Repeat("a", 49): {false, false, true},
 		strings.Repeat("a", 64): {false, false, true}, strings.Repeat("a", 65): {},
@@ -117,8 +120,9 @@ func TestNewID(t *testing.T) {
 	taken := map[string]bool{}
 	free := func(id string) bool { return !taken[id] }
 	first := NewID("personal", "Buy  milk!", free)
-	if first != NewID("personal", "buy milk", free) || first == NewID("work", "buy milk", free) || first == NewID("personal", "buy tea", free) {
-		t.Error("an id does not follow from what is said where")
+	if first != NewID("personal", "buy milk", free) || first == NewID("work", "buy milk", free) ||
+		first == NewID("personal", "buy tea", free) {
+		t.Error("an id is not computed from text and scope")
 	}
 	for range 40 {
 		id := NewID("personal", "buy milk", free)
@@ -140,7 +144,9 @@ func TestStored(t *testing.T) {
 	if got, err := Decode(b); err != nil || !got.Due.Equal(i.Due) || got.Text != "x" || !got.Created.Equal(at) {
 		t.Errorf("%+v, %v", got, err)
 	}
-	for _, bad := range []string{"", "null", "[]", `{"id":"m1"}`, `{"id":"m1","scope":"s","kind":"fact","text":"x","created":"2026-03-01T12:00:00Z","updated":"2026-03-01T12:00:00Z","due":"soon"}`} {
+	for _, bad := range []string{"", "null", "[]", `{"id":"m1"}`,
+		`{"id":"m1","scope":"s","kind":"fact","text":"x","created":"2026-03-01T12:00:00Z",` +
+			`"updated":"2026-03-01T12:00:00Z","due":"soon"}`} {
 		if i, err := Decode([]byte(bad)); err == nil {
 			t.Errorf("%s is read as %+v", bad, i)
 		}

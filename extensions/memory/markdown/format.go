@@ -1,6 +1,6 @@
-// Package markdown writes memories as a Markdown document that people can read
-// and edit, and reads it back: a list under a heading for each scope and kind,
-// with what else is known of a memory in a list below it.
+// Package markdown formats memories as a Markdown document that people can edit,
+// and parses it: lists under headings for scope and kind, with the fields of a
+// memory in a nested list.
 //
 //	# Memory
 //
@@ -14,9 +14,9 @@
 //	  - id: m4k2q7
 //	  - created: 2026-02-01T10:00:00+01:00
 //
-// Everything but the text may be left out; without any heading a list is one of
-// facts. Reading what was written gives the same again. A document is read
-// whole or not at all: every line that means nothing is an error that names it.
+// Only the text is required; a list without a heading is a list of facts. Parsing
+// a formatted document gives the same memories. Parse accepts a document entirely
+// or not at all, and returns an error for each invalid line.
 package markdown
 
 import (
@@ -30,7 +30,7 @@ import (
 
 var titles = map[item.Kind]string{item.Preference: "Preferences", item.Open: "Open items", item.Fact: "Facts"}
 
-// Format writes a document. Items of one scope and kind stay in their order.
+// Format formats a document. Items of one scope and kind keep their order.
 func Format(items []item.Item) string {
 	var b strings.Builder
 	b.WriteString("# Memory\n")
@@ -97,7 +97,7 @@ func stamp(t time.Time) string {
 	return t.Format(time.RFC3339)
 }
 
-// marks begin something else than text at the beginning of a line.
+// marks are the characters that have a meaning at the beginning of a line.
 const marks = `-*+#[<>\`
 
 func escape(line string) string {

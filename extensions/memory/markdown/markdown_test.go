@@ -36,16 +36,19 @@ func parse(t testing.TB, doc string) []item.Item {
 
 var byValue = cmp.Comparer(func(a, b item.Due) bool { return a.Equal(b) })
 
-func TestWhatWasWrittenIsReadAgain(t *testing.T) {
+func TestFormatAndParse(t *testing.T) {
 	t.Parallel()
 	at := time.Date(2026, 3, 1, 10, 0, 0, 0, zone)
 	var items []item.Item
 	for i, text := range []string{
-		"plain", "two\nlines", "an\n\nempty line", "- a list\n- in it", "[ ] a box", "[x] another", `\ a backslash`, `\[`, "# heading\n## Facts\n- id: m1",
-		"due: tomorrow", "<!-- no comment", "> quoted", "1. numbered", "* star", "+", "юникод и “кавычки”", "trailing colon:",
+		"plain", "two\nlines", "an\n\nempty line", "- a list\n- in it", "[ ] a box", "[x] another", `\ a backslash`,
+		`\[`, "# heading\n## Facts\n- id: m1",
+		"due: tomorrow", "<!-- no comment", "> quoted", "1. numbered", "* star", "+", "юникод и “кавычки”",
+		"trailing colon:",
 	} {
 		for _, kind := range item.Kinds {
-			x := item.Item{ID: "m" + string(rune('a'+i)), Scope: "personal", Kind: kind, Text: text, Created: at, Updated: at}
+			x := item.Item{ID: "m" + string(rune('a'+i)), Scope: "personal", Kind: kind, Text: text, Created: at,
+				Updated: at}
 			switch kind {
 			case item.Open:
 				x.Due, x.ChannelID = due(t, "2026-03-02T09:30"), "telegram_channel"
@@ -60,7 +63,7 @@ func TestWhatWasWrittenIsReadAgain(t *testing.T) {
 	doc := Format(items)
 	got := parse(t, doc)
 	if again := Format(got); again != doc {
-		t.Errorf("written again it is another document:\n%s", cmp.Diff(doc, again))
+		t.Errorf("formatted again, the document differs:\n%s", cmp.Diff(doc, again))
 	}
 	want := map[string]item.Item{}
 	for _, x := range items {
@@ -83,8 +86,10 @@ func TestDocument(t *testing.T) {
 	t.Parallel()
 	at := time.Date(2026, 3, 1, 10, 0, 0, 0, zone)
 	got := Format([]item.Item{
-		{ID: "m1", Scope: "personal", Kind: item.Fact, Text: "A fact\nof two lines", Created: at, Updated: at, By: "Anna"},
-		{ID: "m2", Scope: "personal", Kind: item.Open, Text: "Water the plants", Created: at, Updated: at.Add(time.Minute), Due: due(t, "2026-03-02"), ChannelID: "cli_channel"},
+		{ID: "m1", Scope: "personal", Kind: item.Fact, Text: "A fact\nof two lines", Created: at, Updated: at,
+			By: "Anna"},
+		{ID: "m2", Scope: "personal", Kind: item.Open, Text: "Water the plants", Created: at,
+			Updated: at.Add(time.Minute), Due: due(t, "2026-03-02"), ChannelID: "cli_channel"},
 	})
 	want := `# Memory
 
@@ -114,8 +119,10 @@ func TestDocument(t *testing.T) {
 
 func TestWrittenByHand(t *testing.T) {
 	t.Parallel()
-	got := parse(t, "\ufeff# What I want you to know\r\n\r\nSome words\n- I like tea\n* Anna likes coffee\n\n  and cake\n<!-- a\ncomment -->\n"+
-		"# Предпочтения ##\n- Пиши мне\n\t- Channel : telegram_channel\n## To do\n+ [ ] one\n- two\n    - due: 2026-03-02 18:00\n## Scope work\n- [ ] three\n- [link](x)\n  - created: 2026-01-02\n")
+	got := parse(t, "\ufeff# What I want you to know\r\n\r\nSome words\n- I like tea\n* Anna likes coffee\n\n"+
+		"  and cake\n<!-- a\ncomment -->\n"+
+		"# Предпочтения ##\n- Пиши мне\n\t- Channel : telegram_channel\n## To do\n+ [ ] one\n- two\n"+
+		"    - due: 2026-03-02 18:00\n## Scope work\n- [ ] three\n- [link](x)\n  - created: 2026-01-02\n")
 	want := []item.Item{
 		{Kind: item.Fact, Text: "I like tea"},
 		{Kind: item.Fact, Text: "Anna likes coffee\n\nand cake"},
@@ -142,30 +149,31 @@ func TestWrittenByHand(t *testing.T) {
 	}
 }
 
-func TestProblemsNameTheirLines(t *testing.T) {
+func TestProblems(t *testing.T) {
 	t.Parallel()
 	for doc, want := range map[string]string{
-		"- a\nb":                            "line 2: “b” belongs to nothing",
-		"## Facts\nb":                       "line 2: “b” is neither a heading nor an item",
-		"- a\n\n# Title":                    "line 3: “Title” is no heading of this document",
-		"## Things\n- a":                    "line 1: “Things” is no heading",
-		"## Scope: A B\n- a":                "line 1: “Scope: A B” is no heading",
-		"## Scope: UP\n":                    `line 1: "UP" is no scope`,
-		"- a\n  - colour: red":              "line 2: “colour” is none of due, channel",
-		"- a\n  - red":                      "line 2: “- red” is none of due, channel",
-		"- a\n  - due: soon":                `line 2: "soon" is no due date`,
-		"- a\n  - due: 2026-03-01":          "line 1: a due date belongs to an open item",
-		"- a\n  - id: m1\n  - id: m1":       "line 3: id stands here twice",
-		"- a\n  - id: not an id":            `line 1: "not an id" is no id`,
-		"- a\n  - id: m1\n  more":           "line 3: “more” stands below the fields",
-		"- a\n  - created: yesterday":       "line 2: “yesterday” is no time",
-		"- a\n  - channel: Not One":         `line 1: "Not One" is no id of a channel`,
-		"- ":                                "line 1: there is nothing to remember",
-		"-\n":                               "line 1: there is nothing to remember",
-		"## Facts\n  indented":              "line 2: this is indented, and belongs to no item",
-		"- " + strings.Repeat("x", 5000):    "line 1: the text has 5000 bytes",
-		"- ok\n- a\n  - x\n- b\n  - due: ?": "line 3: “- x” is none of due, channel, by, id, created and updated: to have it in the text, write “\\-”\nline 5: \"?\" is no due date",
-		strings.Repeat("- \n", 30):          "and 10 more",
+		"- a\nb":                         "line 2: unexpected “b”: indent",
+		"## Facts\nb":                    "line 2: unexpected “b”: begin an item",
+		"- a\n\n# Title":                 "line 3: unknown heading “Title”",
+		"## Things\n- a":                 "line 1: unknown heading “Things”",
+		"## Scope: A B\n- a":             "line 1: unknown heading “Scope: A B”",
+		"## Scope: UP\n":                 `line 1: invalid scope "UP"`,
+		"- a\n  - colour: red":           "line 2: unknown field “colour”: use due, channel",
+		"- a\n  - red":                   "line 2: unknown field “- red”: use due, channel",
+		"- a\n  - due: soon":             `line 2: parse due date "soon"`,
+		"- a\n  - due: 2026-03-01":       "line 1: a fact cannot have a due date",
+		"- a\n  - id: m1\n  - id: m1":    "line 3: duplicate field id",
+		"- a\n  - id: not an id":         `line 1: invalid id "not an id"`,
+		"- a\n  - id: m1\n  more":        "line 3: unexpected “more” after the fields",
+		"- a\n  - created: yesterday":    "line 2: parse time “yesterday”",
+		"- a\n  - channel: Not One":      `line 1: invalid channel "Not One"`,
+		"- ":                             "line 1: text is empty",
+		"-\n":                            "line 1: text is empty",
+		"## Facts\n  indented":           "line 2: indented line without an item",
+		"- " + strings.Repeat("x", 5000): "line 1: text has 5000 bytes",
+		"- ok\n- a\n  - x\n- b\n  - due: ?": "line 3: unknown field “- x”: use due, channel, by, id, created or " +
+			"updated, or write “\\-” for text\nline 5: parse due date \"?\"",
+		strings.Repeat("- \n", 30): "and 10 more",
 	} {
 		entries, err := Parse(doc, item.Personal, zone)
 		if err == nil || !strings.Contains(err.Error(), want) || entries != nil {
@@ -174,11 +182,14 @@ func TestProblemsNameTheirLines(t *testing.T) {
 	}
 }
 
-// FuzzParse: whatever is read is written so that it is read alike.
+// A parsed document, formatted and parsed again, is the same.
 func FuzzParse(f *testing.F) {
 	for _, s := range []string{
-		"", "- a", "# T\n\nintro\n\n## Scope: work\n\n### Open items\n\n- [ ] a\n  b\n\n  c\n  - due: 2026-03-01\n  - channel: x\n  - by: Anna\n  - id: m1\n  - created: 2026-03-01T10:00:00+01:00\n  - updated: 2026-03-02\n",
-		"- \\- a\n  \\\\b", "- [x] done", "\ufeff* a\r\n<!-- x\n-->\r- b", "- a\u0085b\u2028c\vd", "- \\", "- a\n\t\\# b\n", "- by\n  - by:  \u00a0x",
+		"", "- a", "# T\n\nintro\n\n## Scope: work\n\n### Open items\n\n- [ ] a\n  b\n\n  c\n  - due: 2026-03-01\n" +
+			"  - channel: x\n  - by: Anna\n  - id: m1\n  - created: 2026-03-01T10:00:00+01:00\n" +
+			"  - updated: 2026-03-02\n",
+		"- \\- a\n  \\\\b", "- [x] done", "\ufeff* a\r\n<!-- x\n-->\r- b", "- a\u0085b\u2028c\vd", "- \\",
+		"- a\n\t\\# b\n", "- by\n  - by:  \u00a0x",
 	} {
 		f.Add(s)
 	}
@@ -213,7 +224,7 @@ func FuzzParse(f *testing.F) {
 			second = append(second, e.Item)
 		}
 		if rewritten := Format(second); rewritten != written {
-			t.Errorf("written again it is another document:\n%s", cmp.Diff(written, rewritten))
+			t.Errorf("formatted again, the document differs:\n%s", cmp.Diff(written, rewritten))
 		}
 	})
 }

@@ -9,23 +9,24 @@ import (
 	"github.com/switchboard-run/switchboard/extensions/memory/item"
 )
 
-// Entry is one memory of a document. What the document does not say is empty.
+// Entry is one memory of a document. Fields that the document does not give are
+// empty.
 type Entry struct {
 	item.Item
-	Line int  // where it begins
+	Line int  // its first line
 	Done bool // an open item that is checked off
 }
 
-// Problems is what is wrong with a document, line by line.
+// Problems are the invalid lines of a document.
 type Problems []Problem
 
-// Problem is what is wrong with a line.
+// Problem is an invalid line.
 type Problem struct {
 	Line int
 	Text string
 }
 
-// maxProblems is how many are told.
+// maxProblems is the most problems in an error text.
 const maxProblems = 20
 
 func (p Problems) Error() string {
@@ -54,24 +55,24 @@ var kindTitles = map[string]item.Kind{
 	"дела": item.Open, "открытые дела": item.Open, "открытые вопросы": item.Open,
 }
 
-// parser is a document on its way.
+// parser is the state of parsing a document.
 type parser struct {
 	zone     *time.Location
 	entries  []Entry
 	problems Problems
 	scope    string
 	kind     item.Kind
-	begun    bool // a section or an item has
-	comment  bool // inside of <!-- -->
+	begun    bool // there was a section or an item
+	comment  bool // inside <!-- -->
 
 	item   *Entry
 	text   []string
 	fields map[string]bool
-	empty  bool // an empty line was the last
+	empty  bool // the last line was empty
 }
 
-// Parse reads a document. Local times are those of the zone; scope is that of
-// items under no heading that names one. The error is Problems.
+// Parse parses a document. zone is the zone of local times; scope is the scope of
+// items without a scope heading. An error has type Problems.
 func Parse(text, scope string, zone *time.Location) ([]Entry, error) {
 	p := &parser{zone: zone, scope: scope, kind: item.Fact}
 	text = strings.TrimPrefix(text, "\ufeff")
@@ -88,7 +89,7 @@ func Parse(text, scope string, zone *time.Location) ([]Entry, error) {
 	return p.entries, nil
 }
 
-func (p *parser) wrong(line int, format string, args ...any) {
+func (p *parser) problem(line int, format string, args ...any) {
 	p.problems = append(p.problems, Problem{line, fmt.Sprintf(format, args...)})
 }
 
@@ -106,7 +107,7 @@ func (p *parser) line(n int, line string) {
 	case indented && p.item != nil:
 		p.below(n, trimmed)
 	case indented && p.begun:
-		p.wrong(n, "this is indented, and belongs to no item above it")
+		p.problem(n, "indented line without an item above it")
 	case !indented && headingLine.MatchString(line):
 		p.end()
 		m := headingLine.FindStringSubmatch(line)
@@ -115,9 +116,10 @@ func (p *parser) line(n int, line string) {
 		p.end()
 		p.begin(n, itemLine.FindStringSubmatch(line)[1])
 	case p.item != nil:
-		p.wrong(n, "%s belongs to nothing: a text that goes on is indented by two spaces, a new item begins with “- ”", quoted(trimmed))
+		p.problem(n, "unexpected %s: indent a continued text by two spaces, or begin a new item with “- ”",
+			quoted(trimmed))
 	case p.begun:
-		p.wrong(n, "%s is neither a heading nor an item: an item begins with “- ”", quoted(trimmed))
+		p.problem(n, "unexpected %s: begin an item with “- ”", quoted(trimmed))
 	}
 	p.empty = false
 }
@@ -127,7 +129,7 @@ func (p *parser) heading(n, level int, title string) {
 	p.begun = true
 	if m := scopeTitle.FindStringSubmatch(title); m != nil {
 		if err := item.CheckScope(m[1]); err != nil {
-			p.wrong(n, "%v", err)
+			p.problem(n, "%v", err)
 		}
 		p.scope, p.kind = m[1], item.Fact
 		return
@@ -137,9 +139,9 @@ func (p *parser) heading(n, level int, title string) {
 	case ok:
 		p.kind = kind
 	case level == 1 && !begun:
-		p.begun = false // the title, and perhaps words below it
+		p.begun = false // the title of the document; a text may follow
 	default:
-		p.wrong(n, "%s is no heading of this document: there are Preferences, Open items, Facts, and Scope: NAME", quoted(title))
+		p.problem(n, "unknown heading %s: use Preferences, Open items, Facts, or Scope: NAME", quoted(title))
 	}
 }
 
@@ -154,7 +156,7 @@ func (p *parser) begin(n int, text string) {
 	p.text = append(p.text, unescape(strings.TrimSpace(text)))
 }
 
-// below reads what is indented under an item.
+// below reads an indented line under an item.
 func (p *parser) below(n int, text string) {
 	if m := fieldLine.FindStringSubmatch(text); m != nil {
 		p.field(n, strings.ToLower(m[1]), strings.TrimSpace(m[2]))
@@ -162,9 +164,9 @@ func (p *parser) below(n int, text string) {
 	}
 	switch {
 	case itemLine.MatchString(text):
-		p.wrong(n, "%s is none of due, channel, by, id, created and updated: to have it in the text, write “\\-”", quoted(text))
+		p.problem(n, unknownField, quoted(text))
 	case len(p.fields) > 0:
-		p.wrong(n, "%s stands below the fields: the text stands above them", quoted(text))
+		p.problem(n, "unexpected %s after the fields: put the text above them", quoted(text))
 	default:
 		if p.empty {
 			p.text = append(p.text, "")
@@ -173,9 +175,11 @@ func (p *parser) below(n int, text string) {
 	}
 }
 
+const unknownField = "unknown field %s: use due, channel, by, id, created or updated, or write “\\-” for text"
+
 func (p *parser) field(n int, name, value string) {
 	if p.fields[name] {
-		p.wrong(n, "%s stands here twice", name)
+		p.problem(n, "duplicate field %s", name)
 		return
 	}
 	p.fields[name] = true
@@ -194,27 +198,29 @@ func (p *parser) field(n int, name, value string) {
 	case "updated":
 		p.item.Updated, err = p.moment(value)
 	default:
-		err = fmt.Errorf("%s is none of due, channel, by, id, created and updated: to have it in the text, write “\\-”", quoted(name))
+		err = fmt.Errorf(unknownField, quoted(name))
 	}
 	if err != nil {
-		p.wrong(n, "%v", err)
+		p.problem(n, "%v", err)
 	}
 }
 
-// moment reads a time; a date alone is its noon.
+// moment parses a time. A date without a time means noon.
 func (p *parser) moment(text string) (time.Time, error) {
-	for _, layout := range []string{time.RFC3339, "2006-01-02T15:04:05", "2006-01-02 15:04:05", "2006-01-02T15:04", "2006-01-02 15:04"} {
-		if at, err := time.ParseInLocation(layout, text, p.zone); err == nil && at.UTC().Year() >= 1 && at.UTC().Year() <= 9999 {
+	for _, layout := range []string{time.RFC3339, "2006-01-02T15:04:05", "2006-01-02 15:04:05", "2006-01-02T15:04",
+		"2006-01-02 15:04"} {
+		if at, err := time.ParseInLocation(layout, text, p.zone); err == nil && at.UTC().Year() >= 1 &&
+			at.UTC().Year() <= 9999 {
 			return at.Truncate(time.Second), nil
 		}
 	}
 	if at, err := time.ParseInLocation("2006-01-02", text, p.zone); err == nil && at.Year() >= 1 {
 		return at.Add(12 * time.Hour), nil
 	}
-	return time.Time{}, fmt.Errorf("%s is no time: write a date such as 2026-03-01, or 2026-03-01T18:30", quoted(text))
+	return time.Time{}, fmt.Errorf("parse time %s: use a date such as 2026-03-01, or 2026-03-01T18:30", quoted(text))
 }
 
-// end finishes the item that was being read.
+// end finishes the current item.
 func (p *parser) end() {
 	if p.item == nil {
 		return
@@ -234,7 +240,7 @@ func (p *parser) end() {
 		check.Updated = check.Created
 	}
 	if err := check.Check(); err != nil {
-		p.wrong(e.Line, "%v", err)
+		p.problem(e.Line, "%v", err)
 		return
 	}
 	p.entries = append(p.entries, e)

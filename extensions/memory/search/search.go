@@ -1,12 +1,12 @@
-// Package search finds texts by their words, whatever their forms: "чайнику"
-// finds "чайник", "reminders" finds "remind". Words of English and Russian are
-// reduced to their stems by the Snowball algorithms; those that carry no
-// meaning of their own ("the", "что") are looked for only if nothing else was
-// asked for. A word that is found nowhere stands for those that begin alike.
+// Package search finds texts by their words in any form: "чайнику" finds
+// "чайник", "reminders" finds "remind". English and Russian words are reduced to
+// their stems by the Snowball algorithms. Stop words ("the", "что") count only if
+// a query has no others. A word that no text has also matches words with the same
+// beginning.
 //
-// Texts that have more of the rarer words asked for rank first. Neither the
-// length of a text nor how often it says a word counts, so that two statements
-// about one thing rank alike, and the caller's order decides between them.
+// Texts with more, and rarer, words of the query rank first. The length of a text
+// and the number of times it has a word don't matter, so that two statements
+// about one thing rank equally, and the caller's order decides between them.
 //
 // An Index is not safe for concurrent use.
 package search
@@ -23,21 +23,21 @@ import (
 type Index struct {
 	texts map[string][]string            // the stems of each text
 	stems map[string]map[string]struct{} // the texts of each stem
-	known map[string]stemmed             // words that were reduced before
+	known map[string]stemmed             // cache of stems by word
 }
 
-// maxKnown bounds the words whose stems are kept.
+// maxKnown is the most words in the cache of stems.
 const maxKnown = 50_000
 
-// New is an index without any text.
+// New returns an empty index.
 func New() *Index {
 	return &Index{texts: map[string][]string{}, stems: map[string]map[string]struct{}{}, known: map[string]stemmed{}}
 }
 
-// Len is the number of texts.
+// Len returns the number of texts.
 func (x *Index) Len() int { return len(x.texts) }
 
-// Set adds a text, or replaces the one of the same id.
+// Set adds a text, or replaces the text with the same id.
 func (x *Index) Set(id, text string) {
 	x.Remove(id)
 	stems := stems(text, x.stem)
@@ -52,8 +52,7 @@ func (x *Index) Set(id, text string) {
 	}
 }
 
-// stem reduces a word, or remembers how it was: texts say the same words again
-// and again.
+// stem is the cached function stem: texts repeat the same words.
 func (x *Index) stem(word string) stemmed {
 	s, ok := x.known[word]
 	if !ok {
@@ -66,7 +65,7 @@ func (x *Index) stem(word string) stemmed {
 	return s
 }
 
-// Remove forgets a text.
+// Remove removes a text.
 func (x *Index) Remove(id string) {
 	for _, s := range x.texts[id] {
 		if of := x.stems[s]; len(of) == 1 {
@@ -78,26 +77,26 @@ func (x *Index) Remove(id string) {
 	delete(x.texts, id)
 }
 
-// Hit is a text that was found. Among the hits of one query, a greater score is
-// a better one; 1 is that of a text with all words.
+// Hit is a search result. Within one query, a higher score is better; a text with
+// all words has score 1.
 type Hit struct {
 	ID    string
 	Score float64
 }
 
-// alike is how much a word that only begins alike counts.
-const alike = 0.5
+// prefixWeight is the weight of a word that only has the same beginning.
+const prefixWeight = 0.5
 
-// minPrefix is how many letters two words that begin alike have in common.
+// minPrefix is the number of letters that two words with the same beginning share
+// at least.
 const minPrefix = 4
 
-// Find returns the texts that have a word of the query, the best first. Hits of
-// the same score are in the order of less.
-func (x *Index) Find(query string, less func(a, b string) int) []Hit {
-	asked := Stems(query)
+// Find returns the texts that have a word of the query, the best first. Hits with
+// the same score are in the order of compare.
+func (x *Index) Find(query string, compare func(a, b string) int) []Hit {
 	scores := map[string]float64{}
 	total := 0.0
-	for _, s := range asked {
+	for _, s := range Stems(query) {
 		of := x.stems[s]
 		weight := x.weight(len(of))
 		total += weight
@@ -108,13 +107,13 @@ func (x *Index) Find(query string, less func(a, b string) int) []Hit {
 			continue
 		}
 		found := map[string]struct{}{}
-		for _, near := range x.near(s) {
-			for id := range x.stems[near] {
+		for _, other := range x.samePrefix(s) {
+			for id := range x.stems[other] {
 				found[id] = struct{}{}
 			}
 		}
 		for id := range found {
-			scores[id] += alike * x.weight(len(found))
+			scores[id] += prefixWeight * x.weight(len(found))
 		}
 	}
 	hits := make([]Hit, 0, len(scores))
@@ -122,19 +121,19 @@ func (x *Index) Find(query string, less func(a, b string) int) []Hit {
 		hits = append(hits, Hit{id, math.Round(score/total*1e6) / 1e6})
 	}
 	slices.SortFunc(hits, func(a, b Hit) int {
-		return cmp.Or(cmp.Compare(b.Score, a.Score), less(a.ID, b.ID))
+		return cmp.Or(cmp.Compare(b.Score, a.Score), compare(a.ID, b.ID))
 	})
 	return hits
 }
 
-// weight is what a word tells that stands in n texts: the inverse document
+// weight is the weight of a word that n texts have: the inverse document
 // frequency of BM25.
 func (x *Index) weight(n int) float64 {
 	return math.Log(1 + (float64(len(x.texts)-n)+0.5)/(float64(n)+0.5))
 }
 
-// near are the stems that begin as s does, or s as they do.
-func (x *Index) near(s string) (found []string) {
+// samePrefix returns the stems that are a prefix of s, or that have s as a prefix.
+func (x *Index) samePrefix(s string) (found []string) {
 	if utf8.RuneCountInString(s) < minPrefix {
 		return nil
 	}

@@ -43,7 +43,8 @@ func TestRank(t *testing.T) {
 	t.Parallel()
 	x := New()
 	for id, text := range map[string]string{
-		"a": "the garden has a red gate", "b": "the gate is open", "c": "the garden is large and has many trees", "d": "gate gate gate",
+		"a": "the garden has a red gate", "b": "the gate is open", "c": "the garden is large and has many trees",
+		"d": "gate gate gate",
 		"e": "trees", "f": "something about nothing",
 	} {
 		x.Set(id, text)
@@ -52,9 +53,9 @@ func TestRank(t *testing.T) {
 		"gate":                   {"a", "b", "d"}, // neither length nor repetition counts
 		"garden gate":            {"a", "c", "b", "d"},
 		"the trees of my garden": {"c", "a", "e"},
-		"gatekeeper":             {"a", "b", "d"}, // found nowhere: begins alike
+		"gatekeeper":             {"a", "b", "d"}, // no such word: same beginning
 		"garde":                  {"a", "c"},
-		"gar":                    nil, // too short to begin alike
+		"gar":                    nil, // too short a beginning
 		"the":                    nil,
 		"":                       nil,
 	} {
@@ -90,17 +91,18 @@ func TestShared(t *testing.T) {
 		{"tea", "coffee", 0},
 		{"", "tea", 0},
 	} {
-		if got := Shared(c.a, c.b); got != c.want {
-			t.Errorf("Shared(%q, %q) = %v, want %v", c.a, c.b, got, c.want)
+		if got := Overlap(c.a, c.b); got != c.want {
+			t.Errorf("Overlap(%q, %q) = %v, want %v", c.a, c.b, got, c.want)
 		}
 	}
 }
 
-// many is an index of so many texts.
+// many returns an index with n texts.
 func many(n int) *Index {
 	x := New()
 	for i := range n {
-		x.Set(fmt.Sprint(i), fmt.Sprintf("memory number %d about thing%d and place%d, said on day %d of a long year", i, i%500, i%37, i%365))
+		x.Set(fmt.Sprint(i), fmt.Sprintf("memory number %d about thing%d and place%d, said on day %d of a long year", i,
+			i%500, i%37, i%365))
 	}
 	return x
 }
@@ -127,7 +129,8 @@ func BenchmarkSet(b *testing.B) {
 }
 
 func FuzzStems(f *testing.F) {
-	for _, s := range []string{"", "The kettles' чайники ёлка", "'", "’s", strings.Repeat("й", 200), "a\x00b\xff", "y", "ied", "ость", time.Now().Format(time.RFC3339)} {
+	for _, s := range []string{"", "The kettles' чайники ёлка", "'", "’s", strings.Repeat("й", 200), "a\x00b\xff", "y",
+		"ied", "ость", time.Now().Format(time.RFC3339)} {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, text string) {

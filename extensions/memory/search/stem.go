@@ -10,38 +10,38 @@ import (
 	"golang.org/x/text/unicode/norm"
 )
 
-// maxWord is the most letters of a word that are looked at.
+// maxWord is the most letters of a word that count.
 const maxWord = 64
 
-// Stems are the words of a text, each once, reduced to what their forms have in
-// common, without those that carry no meaning unless there are no others.
+// Stems returns the stems of a text's words, sorted and each once. Stop words are
+// included only if there are no others.
 func Stems(text string) []string { return stems(text, stem) }
 
 func stems(text string, stem func(word string) stemmed) []string {
-	var stems, empty []string
+	var stems, stop []string
 	for word := range words(text) {
-		if s := stem(word); s.meaning {
-			stems = append(stems, s.text)
+		if s := stem(word); s.stop {
+			stop = append(stop, s.text)
 		} else {
-			empty = append(empty, s.text)
+			stems = append(stems, s.text)
 		}
 	}
 	if len(stems) == 0 {
-		stems = empty
+		stems = stop
 	}
 	slices.Sort(stems)
 	return slices.Clip(slices.Compact(stems))
 }
 
-// stemmed is a word without its endings, and whether it carries a meaning.
+// stemmed is the stem of a word.
 type stemmed struct {
-	text    string
-	meaning bool
+	text string
+	stop bool // a stop word
 }
 
 var same = strings.NewReplacer("ё", "е", "’", "'", "_", " ")
 
-// words are the runs of letters and digits, in lower case.
+// words yields the words of a text in lower case.
 func words(text string) func(yield func(string) bool) {
 	text = same.Replace(strings.ToLower(norm.NFC.String(text)))
 	return func(yield func(string) bool) {
@@ -63,17 +63,21 @@ func words(text string) func(yield func(string) bool) {
 
 func stem(word string) stemmed {
 	if strings.ContainsFunc(word, func(r rune) bool { return unicode.Is(unicode.Cyrillic, r) }) {
-		return stemmed{strings.Clone(russian.Stem(word, true)), !russian.IsStopWord(word) && !russianAlso[word]}
+		return stemmed{strings.Clone(russian.Stem(word, true)), russian.IsStopWord(word) || russianStop[word]}
 	}
-	return stemmed{strings.Clone(english.Stem(word, true)), !english.IsStopWord(word) && !englishAlso[word]}
+	return stemmed{strings.Clone(english.Stem(word, true)), english.IsStopWord(word) || englishStop[word]}
 }
 
-// Words of questions and requests that the lists of the library leave out.
+// Stop words of questions and requests that the library lacks.
 var (
-	englishAlso = set("i'm", "i've", "i'd", "i'll", "it's", "what's", "that's", "there's", "he's", "she's", "don't", "doesn't", "didn't", "isn't", "aren't", "can't", "won't",
-		"please", "tell", "know", "remember", "us", "would", "could", "shall", "should", "hi", "hello", "hey", "thanks", "ok")
-	russianAlso = set("это", "этот", "эта", "эти", "этом", "этого", "мой", "моя", "мое", "мои", "моего", "моей", "моем", "мне", "меня", "мной", "твой", "наш", "наша",
-		"пожалуйста", "скажи", "расскажи", "помнишь", "знаешь", "запомни", "привет", "спасибо", "который", "которая", "которые", "про", "обо", "очень", "тебя", "тебе")
+	englishStop = set("i'm", "i've", "i'd", "i'll", "it's", "what's", "that's", "there's", "he's", "she's", "don't",
+		"doesn't", "didn't", "isn't", "aren't", "can't", "won't",
+		"please", "tell", "know", "remember", "us", "would", "could", "shall", "should", "hi", "hello", "hey", "thanks",
+		"ok")
+	russianStop = set("это", "этот", "эта", "эти", "этом", "этого", "мой", "моя", "мое", "мои", "моего", "моей", "моем",
+		"мне", "меня", "мной", "твой", "наш", "наша",
+		"пожалуйста", "скажи", "расскажи", "помнишь", "знаешь", "запомни", "привет", "спасибо", "который", "которая",
+		"которые", "про", "обо", "очень", "тебя", "тебе")
 )
 
 func set(words ...string) map[string]bool {
@@ -84,9 +88,9 @@ func set(words ...string) map[string]bool {
 	return m
 }
 
-// Shared is which part of its words the text that has fewer shares with the
-// other: 1 if all.
-func Shared(a, b string) float64 {
+// Overlap returns the share of the shorter text's words that the other text has,
+// from 0 to 1.
+func Overlap(a, b string) float64 {
 	x, y := Stems(a), Stems(b)
 	if len(x) > len(y) {
 		x, y = y, x

@@ -12,12 +12,12 @@ const (
 	repeatAtom
 )
 
-// atom is one thing said about time: a delay, a day, a time of day, a part of
-// the day, or a repetition. A sentence may say several ("tomorrow ... at 9").
+// atom is one part of a time: a delay, a day, a time of day, a part of the day,
+// or a repetition. A sentence may have several ("tomorrow ... at 9").
 type atom struct {
 	kind       atomKind
 	start, end int
-	problem    Reason // recognized, but not to be taken as it stands
+	problem    Reason // why it was recognized but can't be used
 	weak       bool   // counts only at the edge of a sentence, not inside a text
 
 	delay  span
@@ -73,13 +73,13 @@ var parts = map[part][]string{
 	night:     {"at night", "ночью"},
 }
 
-// nouns of the parts, as in "tomorrow evening" and "every evening".
+// partNouns are the nouns of the parts, as in "tomorrow evening" and "every evening".
 var partNouns = map[string]part{
 	"morning": morning, "afternoon": afternoon, "evening": evening, "night": night,
 	"утро": morning, "вечер": evening, "ночь": night,
 }
 
-// behind a clock: "9 утра".
+// partOfClock are the words after an hour: "9 утра".
 var partOfClock = map[string]part{"утра": morning, "дня": afternoon, "вечера": evening, "ночи": night}
 
 func (s *scan) partAtom(i int) (atom, bool) {
@@ -91,7 +91,8 @@ func (s *scan) partAtom(i int) (atom, bool) {
 	return atom{}, false
 }
 
-// place puts an hour of the twelve-hour clock into a part of the day.
+// place converts an hour of the twelve-hour clock to the part of the day. It
+// reports whether the hour is in that part.
 func (p part) place(h int) (int, bool) {
 	switch p {
 	case noPart:
@@ -119,7 +120,8 @@ func (p part) place(h int) (int, bool) {
 	return h, true
 }
 
-// wall is a time of day on a date, checked to exist in the zone.
+// wall returns a time of day on a date. The reason is set if a clock change
+// skips or repeats that time.
 func wall(y int, m time.Month, d, h, minute int, loc *time.Location) (time.Time, Reason) {
 	t := time.Date(y, m, d, h, minute, 0, 0, loc)
 	if t.Year() != y || t.Month() != m || t.Day() != d || t.Hour() != h || t.Minute() != minute {

@@ -6,22 +6,25 @@ import (
 	"github.com/switchboard-run/switchboard/extensions/offline/pattern"
 )
 
-// aliases are the ways in which people write the channels that most of them know.
+// aliases are common spellings of well-known channels.
 var aliases = map[string]string{
 	"telegram": "telegram", "telegramm": "telegram", "tg": "telegram",
-	"телеграм": "telegram", "телеграмм": "telegram", "телеграме": "telegram", "телеграмме": "telegram", "телеграма": "telegram",
-	"телега": "telegram", "телегу": "telegram", "телеге": "telegram", "тг": "telegram",
-	"terminal": "cli", "cli": "cli", "console": "cli", "терминал": "cli", "терминале": "cli", "консоль": "cli", "консоли": "cli",
-	"slack": "slack", "слак": "slack", "слаке": "slack", "слэк": "slack", "слэке": "slack",
+	"телеграм": "telegram", "телеграмм": "telegram", "телеграме": "telegram", "телеграмме": "telegram",
+	"телеграма": "telegram",
+	"телега":    "telegram", "телегу": "telegram", "телеге": "telegram", "тг": "telegram",
+	"terminal": "cli", "cli": "cli", "console": "cli", "терминал": "cli", "терминале": "cli", "консоль": "cli",
+	"консоли": "cli",
+	"slack":   "slack", "слак": "slack", "слаке": "slack", "слэк": "slack", "слэке": "slack",
 	"discord": "discord", "дискорд": "discord", "дискорде": "discord",
 	"whatsapp": "whatsapp", "вотсап": "whatsapp", "вотсапе": "whatsapp", "ватсап": "whatsapp", "ватсапе": "whatsapp",
-	"email": "email", "e-mail": "email", "имейл": "email", "sms": "sms", "смс": "sms", "viber": "viber", "вайбер": "viber", "вайбере": "viber",
+	"email": "email", "e-mail": "email", "имейл": "email", "sms": "sms", "смс": "sms", "viber": "viber",
+	"вайбер": "viber", "вайбере": "viber",
 }
 
-// idForm is what the id of a channel usually looks like.
+// idForm matches the usual form of a channel's id.
 var idForm = pattern.New(`^[a-z][a-z0-9]*(_[a-z0-9]+)*_channel$`)
 
-// name is the name or id of a channel in comparable words.
+// name is the name or id of a channel as normalized words.
 type name struct{ words []string }
 
 var nameNoise = map[string]bool{"channel": true, "канал": true, "the": true, "chat": true, "чат": true, "app": true}
@@ -36,7 +39,7 @@ func newName(s string) name {
 	return n
 }
 
-// stem folds the cases of a Russian noun, and the aliases.
+// stem removes the case ending of a Russian noun and resolves aliases.
 func stem(w string) string {
 	if a, ok := aliases[w]; ok {
 		return a
@@ -52,8 +55,8 @@ func stem(w string) string {
 	return w
 }
 
-// SameChannel reports whether a channel named as said is the one with this id
-// and name, ignoring case, grammatical case, and the word "channel".
+// SameChannel reports whether said names the channel with this id and title. It
+// ignores upper and lower case, grammatical case, and the word "channel".
 func SameChannel(said, id, title string) bool {
 	if said == "" {
 		return false
@@ -68,17 +71,19 @@ func SameChannel(said, id, title string) bool {
 	return want == strings.Join(newName(id).words, " ") || want == strings.Join(newName(title).words, " ")
 }
 
-// here are words for the conversation one is in.
+// here are words for the current conversation.
 var here = []string{"here", "сюда", "здесь", "тут", "in this chat", "to this chat", "в этот чат", "в этом чате"}
 
 var everywhere = []string{
-	"everywhere", "to all channels", "to all my channels", "to every channel", "in all channels", "on all channels", "in every channel",
+	"everywhere", "to all channels", "to all my channels", "to every channel", "in all channels", "on all channels",
+	"in every channel",
 	"везде", "во все каналы", "всем каналам", "по всем каналам", "во всех каналах",
 }
 
-var channelPrepositions = []string{"in", "on", "via", "by", "through", "over", "to", "into", "using", "в", "во", "через", "на", "по"}
+var channelPrepositions = []string{"in", "on", "via", "by", "through", "over", "to", "into", "using", "в", "во",
+	"через", "на", "по"}
 
-// channelPhrase is a channel as it was named.
+// channelPhrase is a phrase that names a channel.
 type channelPhrase struct {
 	end  int
 	said string
@@ -109,7 +114,7 @@ func (s *scan) channel(i int) (channelPhrase, bool) {
 	return channelPhrase{}, false
 }
 
-// beforeName skips what may stand between the preposition and the name.
+// beforeName skips the words between the preposition and the name.
 func (s *scan) beforeName(j int) int {
 	for s.oneOf(j, "the", "my", "our", "мой", "моем", "мою", "моей", "наш", "нашем") {
 		j++
@@ -156,8 +161,8 @@ func (s *scan) knownName(j int) (int, bool) {
 	return 0, false
 }
 
-// freeChannel reads a phrase that names a channel by its position only: one to
-// three words between a preposition and end(j).
+// freeChannel reads a phrase that names a channel only by its position: one to
+// three words after a preposition, before a token for which ends is true.
 func (s *scan) freeChannel(i int, ends func(int) bool) (channelPhrase, bool) {
 	if !s.oneOf(i, channelPrepositions...) {
 		return channelPhrase{}, false

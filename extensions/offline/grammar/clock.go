@@ -7,19 +7,19 @@ import (
 	"github.com/switchboard-run/switchboard/extensions/offline/pattern"
 )
 
-// clock is a time of day as it was said.
+// clock is a time of day as the person wrote it.
 type clock struct {
 	hour, minute int
 	part         part
-	// fixed: the hour is one of twenty-four (am, pm, 18:30, 09:00, noon).
+	// fixed is set if the hour is on the 24-hour clock (am, pm, 18:30, 09:00, noon).
 	fixed bool
-	// midnight begins a day and ends one: with a day it is asked about.
+	// midnight is ambiguous together with a day: it may begin or end the day.
 	midnight bool
 }
 
 var digital = pattern.New(`^(\d{1,2})[:.](\d{2})$`)
 
-// ordinals in the genitive: "половина десятого".
+// genitiveHour are ordinals in the genitive: "половина десятого".
 var genitiveHour = map[string]int{
 	"первого": 1, "второго": 2, "третьего": 3, "четвертого": 4, "пятого": 5, "шестого": 6, "седьмого": 7, "восьмого": 8,
 	"девятого": 9, "десятого": 10, "одиннадцатого": 11, "двенадцатого": 12,
@@ -49,8 +49,8 @@ func (s *scan) clockAtom(i int) (atom, bool) {
 	return atom{kind: clockAtom, end: end, clock: c, problem: reason}, true
 }
 
-// clock reads a time of day at i. Without a preposition in front only forms
-// that can be nothing else count: 18:30, 9 am, noon.
+// clock reads a time of day at i. Without a preposition it accepts only
+// unmistakable forms: 18:30, 9 am, noon.
 func (s *scan) clock(i int, prefixed bool) (clock, int, Reason, bool) {
 	if end, ok := s.words(i, "noon", "midday", "полдень"); ok {
 		return clock{hour: 12, fixed: true}, end, "", true
@@ -62,7 +62,8 @@ func (s *scan) clock(i int, prefixed bool) (clock, int, Reason, bool) {
 		return s.placeClock(c, end)
 	}
 	w := s.at(i)
-	if m := digital.FindStringSubmatch(w); m != nil && (prefixed || strings.Contains(w, ":") || s.oneOf(i+1, "am", "pm")) {
+	if m := digital.FindStringSubmatch(w); m != nil && (prefixed || strings.Contains(w, ":") ||
+		s.oneOf(i+1, "am", "pm")) {
 		h, _ := strconv.Atoi(m[1])
 		mi, _ := strconv.Atoi(m[2])
 		c := clock{hour: h, minute: mi, fixed: h > 12 || w[0] == '0' || s.lang == Russian}
@@ -165,7 +166,7 @@ func (s *scan) spokenClock(i int) (clock, int, bool) {
 	return clock{}, i, false
 }
 
-// placeClock reads what follows an hour (am, pm, o'clock, утра) and checks it.
+// placeClock reads the words after an hour (am, pm, o'clock, утра) and checks it.
 func (s *scan) placeClock(c clock, j int) (clock, int, Reason, bool) {
 	if s.oneOf(j, "o'clock", "oclock") {
 		j++
@@ -193,7 +194,7 @@ func (s *scan) placeClock(c clock, j int) (clock, int, Reason, bool) {
 	return c, j, "", true
 }
 
-// in resolves the hour within a part of the day; noPart takes it as it is.
+// in resolves the hour within a part of the day; noPart leaves it unchanged.
 func (c clock) in(p part) (clock, Reason) {
 	if p == noPart {
 		p = c.part

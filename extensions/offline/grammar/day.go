@@ -8,7 +8,7 @@ import (
 	"github.com/switchboard-run/switchboard/extensions/offline/pattern"
 )
 
-// dayRef is a day as it was said.
+// dayRef is a day as the person wrote it.
 type dayRef struct {
 	offset  int // days from today, if weekday and month are not set
 	weekday int // 1 to 7 for Monday to Sunday
@@ -21,7 +21,8 @@ type dayRef struct {
 
 var weekdays = map[string]int{
 	"monday": 1, "tuesday": 2, "wednesday": 3, "thursday": 4, "friday": 5, "saturday": 6, "sunday": 7,
-	"понедельник": 1, "вторник": 2, "среду": 3, "среда": 3, "четверг": 4, "пятницу": 5, "пятница": 5, "субботу": 6, "суббота": 6, "воскресенье": 7,
+	"понедельник": 1, "вторник": 2, "среду": 3, "среда": 3, "четверг": 4, "пятницу": 5, "пятница": 5, "субботу": 6,
+	"суббота": 6, "воскресенье": 7,
 }
 
 var briefWeekdays = map[string]int{
@@ -30,9 +31,12 @@ var briefWeekdays = map[string]int{
 }
 
 var months = map[string]time.Month{
-	"january": 1, "february": 2, "march": 3, "april": 4, "may": 5, "june": 6, "july": 7, "august": 8, "september": 9, "october": 10, "november": 11, "december": 12,
-	"jan": 1, "feb": 2, "mar": 3, "apr": 4, "jun": 6, "jul": 7, "aug": 8, "sep": 9, "sept": 9, "oct": 10, "nov": 11, "dec": 12,
-	"января": 1, "февраля": 2, "марта": 3, "апреля": 4, "мая": 5, "июня": 6, "июля": 7, "августа": 8, "сентября": 9, "октября": 10, "ноября": 11, "декабря": 12,
+	"january": 1, "february": 2, "march": 3, "april": 4, "may": 5, "june": 6, "july": 7, "august": 8, "september": 9,
+	"october": 10, "november": 11, "december": 12,
+	"jan": 1, "feb": 2, "mar": 3, "apr": 4, "jun": 6, "jul": 7, "aug": 8, "sep": 9, "sept": 9, "oct": 10, "nov": 11,
+	"dec":    12,
+	"января": 1, "февраля": 2, "марта": 3, "апреля": 4, "мая": 5, "июня": 6, "июля": 7, "августа": 8, "сентября": 9,
+	"октября": 10, "ноября": 11, "декабря": 12,
 }
 
 var (
@@ -102,7 +106,7 @@ func (s *scan) dayFollowsClockless(j int) bool {
 	return digital.MatchString(s.at(k))
 }
 
-// dayPart reads the part of the day that may follow a day: "tomorrow evening".
+// dayPart reads a part of the day after a day: "tomorrow evening".
 func (s *scan) dayPart(a atom) atom {
 	if a.day.part == noPart {
 		if p, ok := partNouns[s.at(a.end)]; ok && s.lang == English {
@@ -113,7 +117,7 @@ func (s *scan) dayPart(a atom) atom {
 	return a
 }
 
-// date reads a calendar date at j; i is where its preposition stands.
+// date reads a calendar date at j; i is the index of its preposition.
 func (s *scan) date(i, j int) (atom, bool) {
 	a := atom{kind: dayAtom}
 	w := s.at(j)
@@ -127,7 +131,7 @@ func (s *scan) date(i, j int) (atom, bool) {
 		d, _ := strconv.Atoi(m[1])
 		mo, _ := strconv.Atoi(m[2])
 		y, _ := strconv.Atoi(m[3])
-		// "в 9.30" is a time of day, "25.12" cannot be one with this month.
+		// "в 9.30" is a time of day; "25.12" is a date.
 		if m[3] != "" || (mo >= 1 && mo <= 12 && len(m[2]) == 2 && !s.oneOf(i, "в", "во") && (j > i || d > 0)) {
 			a = checkDate(a, j+1, y, mo, d)
 			a.weak = j == i && m[3] == ""
@@ -214,7 +218,7 @@ func checkDate(a atom, end, y, mo, d int) atom {
 	return a
 }
 
-// resolve finds the date of the day, as seen from now.
+// resolve returns the date of the day, relative to now.
 func (r dayRef) resolve(now time.Time) (y int, m time.Month, d int, reason Reason) {
 	today := time.Date(now.Year(), now.Month(), now.Day(), 12, 0, 0, 0, time.UTC)
 	t := today

@@ -22,7 +22,8 @@ var units = map[string]unit{
 	"second": second, "seconds": second, "sec": second, "secs": second,
 	"minute": minute, "minutes": minute, "min": minute, "mins": minute,
 	"hour": hour, "hours": hour, "hr": hour, "hrs": hour,
-	"day": day, "days": day, "week": week, "weeks": week, "wk": week, "month": month, "months": month, "year": year, "years": year,
+	"day": day, "days": day, "week": week, "weeks": week, "wk": week, "month": month, "months": month, "year": year,
+	"years":   year,
 	"секунду": second, "секунды": second, "секунд": second, "секунда": second, "сек": second,
 	"минуту": minute, "минуты": minute, "минут": minute, "минута": minute, "мин": minute, "минутку": minute,
 	"час": hour, "часа": hour, "часов": hour, "часик": hour,
@@ -31,7 +32,7 @@ var units = map[string]unit{
 	"месяц": month, "месяца": month, "месяцев": month, "год": year, "года": year, "лет": year,
 }
 
-// brief units stand for one only behind digits.
+// brief units count only after digits.
 var brief = map[string]unit{
 	"s": second, "m": minute, "h": hour, "d": day, "w": week,
 	"с": second, "м": minute, "ч": hour, "д": day, "н": week,
@@ -41,10 +42,10 @@ var exactUnit = map[unit]time.Duration{
 	second: time.Second, minute: time.Minute, hour: time.Hour, day: 24 * time.Hour, week: 7 * 24 * time.Hour,
 }
 
-// longest is how far ahead a reminder may lie.
+// longest is how far ahead a reminder may be.
 const longest = 10 * 366 * 24 * time.Hour
 
-// span is a length of time: calendar months and days, and an exact rest.
+// span is a length of time: calendar months and days, and an exact remainder.
 type span struct {
 	months, days int
 	exact        time.Duration
@@ -70,12 +71,13 @@ func (s *scan) unitAt(i int) (unit, bool) {
 	return u, ok
 }
 
-// vague words make an amount that nobody can count on.
+// vague words make an amount inexact.
 var vague = []string{
 	"a couple of", "a couple", "couple of", "a few", "few", "several", "some", "пару", "пара", "несколько", "некоторое",
 }
 
-var roughly = []string{"about", "around", "roughly", "approximately", "like", "примерно", "около", "приблизительно", "где-то", "наверное"}
+var roughly = []string{"about", "around", "roughly", "approximately", "like", "примерно", "около", "приблизительно",
+	"где-то", "наверное"}
 
 // span reads a length of time at i: "5 minutes", "an hour and a half",
 // "1 hour 20 minutes", "полтора часа".
@@ -136,8 +138,8 @@ func (a span) plus(b amount) span {
 	return a
 }
 
-// amount reads a count and its unit. A bare unit ("через час") counts as one
-// where bare allows it.
+// amount reads a count and its unit. If bare is set, a unit without a count
+// ("через час") counts as one.
 func (s *scan) amount(i int, bare bool) (amount, int, bool) {
 	if j, ok := s.words(i, vague...); ok {
 		if u, ok := s.unitAt(j); ok {

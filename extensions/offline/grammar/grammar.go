@@ -1,16 +1,16 @@
-// Package grammar reads the sentences that Switchboard understands without a
+// Package grammar parses the sentences that Switchboard understands without a
 // language model: reminders, messages to a channel, listing and cancelling
 // reminders, listing channels, remembering, recalling and forgetting, greetings
 // and help, in English and Russian.
 //
-// It promises to understand a sentence entirely or not at all. What a sentence
-// says about time is accepted only when every word of it was used and only one
-// moment fits; anything else (a second time, an hour that may be morning or
-// evening, a time that has passed, a word left over) becomes a Question, whose
-// text tells the person what was unclear. It does not guess, correct spelling,
-// or know which channels exist: it reports a channel as it was named, and
-// SameChannel compares that name with one that exists. Text that stands in
-// quotes, or behind a colon once the time is known, is never interpreted.
+// It understands a sentence entirely or not at all. A time is accepted only if
+// every word of it was used and only one moment fits; anything else (a second
+// time, an hour that may be morning or evening, a time that has passed, a word
+// left over) becomes a Question, whose text asks the person about it. The
+// package does not guess, correct spelling, or know which channels exist: it
+// returns the name of a channel as the person wrote it, and SameChannel compares
+// that name with an existing channel. Text in quotes, or after a colon once the
+// time is known, is never interpreted.
 //
 // Parse is a pure function and safe for concurrent use.
 package grammar
@@ -23,13 +23,13 @@ import (
 // Language is the language of a sentence, and of the answer to it.
 type Language string
 
-// The languages that are understood.
+// The supported languages.
 const (
 	English Language = "en"
 	Russian Language = "ru"
 )
 
-// Reading is what became of a sentence: exactly one of Intent and Question is set.
+// Reading is the result of parsing a sentence: either Intent or Question is set.
 type Reading struct {
 	Language Language
 	Intent   Intent
@@ -43,52 +43,53 @@ type Intent interface{ intent() }
 
 // Remind asks for a message later, once or repeatedly.
 type Remind struct {
-	// Text is what to say, in the person's own words.
+	// Text is the text of the reminder, in the person's own words.
 	Text string
 	// When is an After, At, Every or Cron.
 	When When
-	// Channel is the channel as it was named, "" if none was.
+	// Channel is the name of the channel as the person wrote it, or "".
 	Channel string
-	// Here is set when this conversation was named.
+	// Here is set when the person named this conversation.
 	Here bool
-	// Verbatim is set when the text was given as a message ("in 5 minutes
-	// send 'hi' to Telegram"), not as something to be reminded of.
+	// Verbatim is set when the text is a message to send ("in 5 minutes send
+	// 'hi' to Telegram") and not a reminder.
 	Verbatim bool
 	// MayNameChannel is set when the text ends in words that would name a
-	// channel if one of that name existed ("put the milk in the fridge").
+	// channel if it existed ("put the milk in the fridge").
 	MayNameChannel bool
 }
 
 // Send asks for a message now.
 type Send struct {
 	Text string
-	// Channel is the channel as it was named; "" only if All is set.
+	// Channel is the name of the channel as the person wrote it; "" only if All
+	// is set.
 	Channel string
 	// All asks for every channel.
 	All bool
 }
 
-// ListReminders asks what is scheduled.
+// ListReminders asks for the reminders.
 type ListReminders struct{}
 
 // Cancel asks to cancel reminders. Without any field set it means "the
-// reminder", which is clear only if there is just one.
+// reminder", which is unambiguous only if there is exactly one.
 type Cancel struct {
 	All bool
-	// Name is what identifies the reminder: an id, a number, or words of its text.
+	// Name identifies the reminder: an id, a number, or words of its text.
 	Name string
 }
 
-// ListChannels asks which channels there are.
+// ListChannels asks for the channels.
 type ListChannels struct{}
 
-// Greeting is a greeting and nothing else.
+// Greeting is only a greeting.
 type Greeting struct{}
 
-// Thanks is a thank-you or a farewell and nothing else.
+// Thanks is only a thank-you or a goodbye.
 type Thanks struct{}
 
-// Help asks what the assistant is or can do.
+// Help asks who the assistant is or what it can do.
 type Help struct{}
 
 func (Remind) intent()        {}
@@ -106,13 +107,13 @@ type When interface{ when() }
 // After is a delay from now.
 type After struct{ Delay time.Duration }
 
-// At is a moment, in the zone of the now that Parse was given.
+// At is a moment, in the time zone of the now passed to Parse.
 type At struct{ Time time.Time }
 
 // Every is an interval of at least one minute.
 type Every struct{ Interval time.Duration }
 
-// Cron is a standard five-field cron expression in the zone of now.
+// Cron is a standard five-field cron expression in the time zone of now.
 type Cron struct{ Expr string }
 
 func (After) when() {}
@@ -120,12 +121,12 @@ func (At) when()    {}
 func (Every) when() {}
 func (Cron) when()  {}
 
-// maxLength is the number of bytes above which a text is not looked at.
+// maxLength is the number of bytes above which a text is not parsed.
 const maxLength = 8 << 10
 
-// Parse reads one message of a person. The zone of now is the person's zone.
-// Names are the names and ids of channels that exist, if they are known: they
-// are recognized in places where an unknown name would be part of the text.
+// Parse parses one message of a person, whose time zone is that of now. Names
+// are the names and ids of the existing channels, if known: Parse recognizes
+// them in places where an unknown name would be part of the text.
 func Parse(text string, now time.Time, names ...string) Reading {
 	if len(text) > maxLength {
 		lang := scriptOf(text[:1024])
@@ -146,7 +147,7 @@ func Parse(text string, now time.Time, names ...string) Reading {
 	return Reading{Language: s.lang, Question: &Question{Reason: Unknown, Language: s.lang}}
 }
 
-// scriptOf tells Russian from English by the letters that a text is written in.
+// scriptOf tells Russian from English by the letters of a text.
 func scriptOf(text string) Language {
 	cyrillic, latin := 0, 0
 	for _, r := range text {

@@ -160,7 +160,8 @@ func TestRemindEnglish(t *testing.T) {
 		{"remind me to unpack on 25.12.2025 at 10:00", "remind 2025-12-25 10:00: unpack"},
 		{"remind me every day at 9 to take the pills", "remind cron 0 9 * * *: take the pills"},
 		{"every day at 9 remind me to take the pills", "remind cron 0 9 * * *: take the pills"},
-		{"every day at 9:15 remind me in Telegram to take the pills", "remind cron 15 9 * * * @Telegram: take the pills"},
+		{"every day at 9:15 remind me in Telegram to take the pills",
+			"remind cron 15 9 * * * @Telegram: take the pills"},
 		{"remind me to take the pills daily at 21:00", "remind cron 0 21 * * *: take the pills"},
 		{"remind me every morning at 6 to run", "remind cron 0 6 * * *: run"},
 		{"remind me every evening at 9 to stretch", "remind cron 0 21 * * *: stretch"},
@@ -183,9 +184,11 @@ func TestRemindEnglish(t *testing.T) {
 		{"send me a reminder in 10 minutes to stretch", "remind +10m0s: stretch"},
 		{"remind me about the meeting in 10 minutes", "remind +10m0s: the meeting"},
 		{"remind me that the oven is on in 10 minutes", "remind +10m0s: the oven is on"},
-		{"remind me in 10 minutes: buy milk at 7, tomorrow or never", "remind +10m0s: buy milk at 7, tomorrow or never"},
+		{"remind me in 10 minutes: buy milk at 7, tomorrow or never",
+			"remind +10m0s: buy milk at 7, tomorrow or never"},
 		{"remind me: buy milk in 10 minutes", "remind +10m0s: buy milk"},
-		{`remind me tomorrow at 9 to "prepare for the meeting on Friday at 10"`, "remind 2025-11-21 09:00: prepare for the meeting on Friday at 10"},
+		{`remind me tomorrow at 9 to "prepare for the meeting on Friday at 10"`,
+			"remind 2025-11-21 09:00: prepare for the meeting on Friday at 10"},
 		{`remind me "in a week" in 10 minutes`, "remind +10m0s: in a week"},
 		{"can you remind me in 10 minutes to buy milk?", "remind +10m0s: buy milk"},
 		{"could you please remind me to buy milk in 10 minutes, thanks", "remind +10m0s: buy milk"},
@@ -420,7 +423,7 @@ func TestSend(t *testing.T) {
 		{"say hi to Bob in Telegram", "? recipient"},
 		{"say good luck in Telegram", "? unquoted"},
 		{"send hello world to Telegram", "? unquoted"},
-		{"write me in Telegram", "? no text"},
+		{"write me in Telegram", "? no message"},
 		{"say hi in Telegram and in Slack", "? not understood"},
 		{"say hi in Telegram in Slack", "? two channels"},
 		{"message me on Telegram the kettle is on at 9 or so", "? time in text"},
@@ -443,7 +446,7 @@ func TestSend(t *testing.T) {
 		{"передай привет Маше в Telegram", "? unquoted"},
 		{"передай привет", "? no channel"},
 		{"отправь чайник кипит в Telegram", "? unquoted"},
-		{"напиши мне в Telegram", "? no text"},
+		{"напиши мне в Telegram", "? no message"},
 		{"напиши стихотворение о море", "? unknown"},
 		{"через час или два напиши мне в Telegram: чайник", "? unknown"},
 	})
@@ -555,7 +558,8 @@ func TestSameChannel(t *testing.T) {
 func TestTask(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct{ prompt, channel, text string }{
-		{"Pending reminder (channel: telegram_channel): turn off the kettle", "telegram_channel", "turn off the kettle"},
+		{"Pending reminder (channel: telegram_channel): turn off the kettle", "telegram_channel",
+			"turn off the kettle"},
 		{"Pending reminder (channel: telegram_channel): remind user about kettle", "telegram_channel", "kettle"},
 		{"Pending reminder: user asked to be reminded in Telegram about kettle", "Telegram", "kettle"},
 		{"Напоминание (канал: telegram_channel): выключить чайник", "telegram_channel", "выключить чайник"},
@@ -571,7 +575,7 @@ func TestTask(t *testing.T) {
 	}
 }
 
-// Around a clock change a time may not exist, or come twice.
+// During a clock change a time may not exist, or happen twice.
 func TestClockChange(t *testing.T) {
 	t.Parallel()
 	loc := berlin(t)
@@ -610,6 +614,33 @@ func TestLanguage(t *testing.T) {
 	}
 }
 
+func TestQuestions(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]string{
+		"remind me tomorrow to call mom":        "What time tomorrow?",
+		"Tomorrow remind me to call mom":        "What time tomorrow?",
+		"remind me to call mom Friday":          "What time Friday?",
+		"Every morning remind me to run":        "What time every morning?",
+		"remind me in 10 minutes":               "What should I remind you about?",
+		"write me in Telegram":                  "What should I write?",
+		"remember that":                         "What should I remember?",
+		"remind me at 25:00 to leave":           "“at 25:00” isn't a valid time. What time did you mean?",
+		"remind me tomorrow at 5:30 to leave":   "Morning or evening? “at 5:30” could be 05:30 or 17:30.",
+		"maybe remind me in 5 minutes to leave": "I didn't understand “maybe”, so I changed nothing.",
+		"Завтра напомни позвонить маме":         "Во сколько завтра?",
+		"напомни через 5 минут":                 "О чём напомнить?",
+		"напомни завтра в 5 позвонить маме":     "Утром или вечером? «в 5» — это 05:00 или 17:00?",
+		"напомни в 18 утра выйти":               "«в 18 утра» — такого времени не бывает. Какое время вы имели в виду?",
+		"напомни через час позвонить маме завтра": "Здесь два времени: «через час» и «завтра». Оставьте одно из них. " +
+			"Если второе относится к тексту, возьмите текст в кавычки.",
+	} {
+		r := Parse(text, noon(t))
+		if r.Question == nil || r.Question.Text() != want {
+			t.Errorf("Parse(%q)\n got %+v\nwant %s", text, r.Question, want)
+		}
+	}
+}
+
 func TestTooLong(t *testing.T) {
 	t.Parallel()
 	r := Parse("remind me in 5 minutes: "+strings.Repeat("a ", maxLength), noon(t))
@@ -618,11 +649,12 @@ func TestTooLong(t *testing.T) {
 	}
 }
 
-// What a stranger sends must not keep the model busy: no input is slow beyond
-// its length. Every one of these took seconds when work grew with its square.
+// The time to parse a text must not grow faster than its length. Each of these
+// texts once took seconds.
 func TestHostileInput(t *testing.T) {
 	t.Parallel()
-	for _, piece := range []string{`" `, "« ", "in 5 minutes ", "at 9 ", "every Mon, ", "in Telegram ", "a ", "remind me ", "' x", "an hour and ", "в ", "please "} {
+	for _, piece := range []string{`" `, "« ", "in 5 minutes ", "at 9 ", "every Mon, ", "in Telegram ", "a ",
+		"remind me ", "' x", "an hour and ", "в ", "please "} {
 		for _, start := range []string{"", "remind me to ", "send me in Telegram "} {
 			text := start + strings.Repeat(piece, (maxLength-len(start))/len(piece))
 			if r := Parse(text, noon(t)); (r.Intent == nil) == (r.Question == nil) {

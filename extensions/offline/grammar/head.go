@@ -1,7 +1,7 @@
 package grammar
 
-// head collects what may stand in any order around a command: times, channels,
-// and words of politeness.
+// head collects the parts of a sentence that may come in any order around a
+// command: times, channels, and words of politeness.
 type head struct {
 	atoms    []atom
 	channel  *channelPhrase
@@ -28,20 +28,23 @@ func (c channelPhrase) label() string {
 
 var fillers = []string{
 	"please", "kindly", "ok", "okay", "so", "hey", "hi", "hello", "well", "thanks", "thank you",
-	"can you", "could you", "would you", "will you", "i want you to", "i'd like you to", "i would like you to", "i need you to", "don't forget to",
-	"пожалуйста", "плиз", "привет", "слушай", "ну", "а", "ок", "спасибо", "можешь", "ты можешь", "можешь ли ты", "мог бы ты", "не мог бы ты",
+	"can you", "could you", "would you", "will you", "i want you to", "i'd like you to", "i would like you to",
+	"i need you to", "don't forget to",
+	"пожалуйста", "плиз", "привет", "слушай", "ну", "а", "ок", "спасибо", "можешь", "ты можешь", "можешь ли ты",
+	"мог бы ты", "не мог бы ты",
 	"не забудь", "давай", "будь добр", "будь добра", "будьте добры",
 }
 
-var tailFillers = []string{"now", "right now", "сейчас", "прямо сейчас", "please", "thanks", "thank you", "ok", "okay", "пожалуйста", "плиз", "спасибо"}
+var tailFillers = []string{"now", "right now", "сейчас", "прямо сейчас", "please", "thanks", "thank you", "ok", "okay",
+	"пожалуйста", "плиз", "спасибо"}
 
-// take reads one element of a head at i.
+// take reads one element of a head at i and returns the index after it.
 func (s *scan) take(h *head, i int) (int, bool) {
 	if s.is(i, comma) {
 		return i + 1, true
 	}
 	if a, ok := s.atom(i); ok {
-		// A channel whose name was read as a time does not exist: times win.
+		// Times win over channels: a channel isn't named like a time.
 		h.atoms = append(h.atoms, a)
 		return a.end, true
 	}
@@ -52,7 +55,7 @@ func (s *scan) take(h *head, i int) (int, bool) {
 	return i, false
 }
 
-// tail reads tokens i to n if they are nothing but times, channels and
+// tail reads the tokens from i up to n if they are only times, channels and
 // politeness.
 func (s *scan) tail(i, n int, also ...string) (head, bool) {
 	var h head
@@ -74,11 +77,10 @@ func (s *scan) tail(i, n int, also ...string) (head, bool) {
 	return h, true
 }
 
-// longestTail is the number of tokens that a tail has at most: no sensible one
-// comes near it.
+// longestTail is the most tokens that a tail has; real ones are much shorter.
 const longestTail = 48
 
-// body divides i to n into a text and the longest tail behind it.
+// body splits the tokens from i up to n into a text and the longest tail after it.
 func (s *scan) body(i, n int, also ...string) (int, head) {
 	for k := max(i, n-longestTail); k < n; k++ {
 		if s.toks[k].kind == comma {
@@ -91,7 +93,7 @@ func (s *scan) body(i, n int, also ...string) (int, head) {
 	return n, head{}
 }
 
-// trim removes marks from the end of i to n.
+// trim removes punctuation from the end of the tokens from i up to n.
 func (s *scan) trim(i, n int) int {
 	for n > i && (s.is(n-1, comma) || s.is(n-1, stop) || s.is(n-1, dash)) {
 		n--
@@ -99,21 +101,24 @@ func (s *scan) trim(i, n int) int {
 	return n
 }
 
-// connectors at the end of a text show that a time was cut in two.
+// connectors at the end of a text show that a time was split in two.
 var connectors = []string{
 	"or", "and", "at", "every", "until", "till", "from", "by", "except",
-	"или", "либо", "и", "в", "во", "на", "через", "до", "с", "от", "после", "перед", "каждый", "каждые", "каждую", "около", "примерно", "не", "кроме", "к",
+	"или", "либо", "и", "в", "во", "на", "через", "до", "с", "от", "после", "перед", "каждый", "каждые", "каждую",
+	"около", "примерно", "не", "кроме", "к",
 }
 
-// afterTime are words that continue a time, so that a Russian text cannot
-// begin with them right behind one.
+// afterTime are words that continue a time: a Russian text can't begin with them
+// right after a time.
 var afterTime = []string{
-	"или", "либо", "и", "а", "но", "с", "со", "до", "после", "перед", "кроме", "исключая", "примерно", "около", "приблизительно", "где-то", "где",
-	"ровно", "плюс", "минус", "без", "по", "от", "начиная", "пока", "если", "когда", "утра", "вечера", "дня", "ночи", "максимум", "минимум", "полтора",
+	"или", "либо", "и", "а", "но", "с", "со", "до", "после", "перед", "кроме", "исключая", "примерно", "около",
+	"приблизительно", "где-то", "где",
+	"ровно", "плюс", "минус", "без", "по", "от", "начиная", "пока", "если", "когда", "утра", "вечера", "дня", "ночи",
+	"максимум", "минимум", "полтора",
 	"or", "and", "until", "till", "from", "except", "if", "sharp", "before", "after", "о'клок",
 }
 
-// continues reports whether the token at i may belong to the time before it.
+// continues reports whether the token at i may be part of the time before it.
 func (s *scan) continues(i int) bool {
 	if s.oneOf(i, afterTime...) || s.unitHere(i) {
 		return true
@@ -124,8 +129,8 @@ func (s *scan) continues(i int) bool {
 	return s.is(i, dash) || s.is(i, other)
 }
 
-// inner finds what must not stand inside a text: a time, or a text that ends
-// or begins in the middle of one.
+// inner asks about a time or a command inside a text, and about a text that ends
+// in the middle of a time.
 func (s *scan) inner(i, n int, timed bool) *Question {
 	for k := i; k < n; k++ {
 		if a, ok := s.atom(k); ok && !a.weak && a.end <= n {

@@ -6,24 +6,24 @@ import (
 	"github.com/switchboard-run/switchboard/extensions/offline/pattern"
 )
 
-// Remember asks to keep something in mind.
+// Remember asks to remember something.
 type Remember struct {
-	// Text is what to keep, in the person's own words.
+	// Text is the text to remember, in the person's own words.
 	Text string
-	// Preference is set when it says what the person prefers.
+	// Preference is set when the text says what the person prefers.
 	Preference bool
 }
 
-// Recall asks what is remembered about something.
+// Recall asks for the memories about something.
 type Recall struct{ About string }
 
-// ListMemories asks what is remembered.
+// ListMemories asks for all memories.
 type ListMemories struct{}
 
 // Forget asks to forget something.
 type Forget struct {
 	All bool
-	// Name is what identifies it: an id, or words of its text.
+	// Name identifies the memory: an id, or words of its text.
 	Name string
 }
 
@@ -38,29 +38,41 @@ var (
 		"запомни", "запомните", "помни", "имей в виду", "имейте в виду",
 	}
 	recallPhrases = []string{
-		"what do you know about", "what do you remember about", "what do you recall about", "do you know anything about", "do you remember anything about",
+		"what do you know about", "what do you remember about", "what do you recall about",
+		"do you know anything about", "do you remember anything about",
 		"tell me what you know about", "tell me what you remember about", "what is known about",
-		"что ты знаешь", "что ты помнишь", "что знаешь", "что помнишь", "что известно", "расскажи что ты знаешь", "расскажи что ты помнишь",
+		"что ты знаешь", "что ты помнишь", "что знаешь", "что помнишь", "что известно", "расскажи что ты знаешь",
+		"расскажи что ты помнишь",
 		"знаешь ли ты что-нибудь", "помнишь ли ты что-нибудь", "ты помнишь что-нибудь", "ты знаешь что-нибудь",
 	}
 	aboutRU     = []string{"о", "об", "обо", "про", "насчет"}
 	forgetVerbs = []string{"forget", "забудь", "забудьте"}
 	forgetAbout = []string{
-		"about", "that", "what you know about", "what you remember about", "everything about", "everything you know about", "all about", "the memory about", "the memory", "memory",
-		"о", "об", "обо", "про", "что", "о том что", "то что", "все о", "все об", "все про", "что знаешь о", "что знаешь об", "что ты знаешь о", "что ты знаешь об", "что ты помнишь о", "что ты помнишь об", "воспоминание о", "воспоминание",
+		"about", "that", "what you know about", "what you remember about", "everything about",
+		"everything you know about", "all about", "the memory about", "the memory", "memory",
+		"о", "об", "обо", "про", "что", "о том что", "то что", "все о", "все об", "все про", "что знаешь о",
+		"что знаешь об", "что ты знаешь о", "что ты знаешь об", "что ты помнишь о", "что ты помнишь об",
+		"воспоминание о", "воспоминание",
 	}
 
-	listMemories = pattern.New(`^(?:(?:list|show|show me|give me|tell me) )?(?:all )?(?:of )?(?:my |the |your )?memories$` +
-		`|^what (?:do you remember|have you remembered|did you remember)$|^what do you (?:know|remember) about (?:me|us|everything)$` +
+	listMemories = pattern.New(`^(?:(?:list|show|show me|give me|tell me) )?(?:all )?(?:of )?` +
+		`(?:my |the |your )?memories$` +
+		`|^what (?:do you remember|have you remembered|did you remember)$` +
+		`|^what do you (?:know|remember) about (?:me|us|everything)$` +
 		`|^(?:list|show|show me|tell me) (?:everything |all |what )(?:that )?you (?:remember|know about me)$` +
 		`|^что ты (?:помнишь|запомнил|запомнила)$|^что ты (?:знаешь|помнишь) (?:обо мне|о нас|обо всем)$` +
-		`|^(?:покажи |покажите |выведи |перечисли )?(?:мне )?(?:все |всю )?(?:свои |твои )?(?:воспоминания|память)$|^покажи (?:мне )?(?:все )?что ты (?:помнишь|запомнил|запомнила)$`)
-	forgetEverything = pattern.New(`^(?:everything|all|all of it|everything you (?:know|remember)|all (?:the |my |your )?memories|все|все что (?:ты )?(?:знаешь|помнишь)|все воспоминания)$`)
-	pronounOnly      = pattern.New(`^(?:it|this|that|them|about it|about this|about that|me|это|этом|об этом|его|ее|их|меня|обо мне)$`)
-	prefers          = pattern.New(`^(?:(?:i|we) (?:always |usually |would )?prefer|(?:я|мы) (?:всегда |обычно )?предпочита(?:ю|ем)) `)
+		`|^(?:покажи |покажите |выведи |перечисли )?(?:мне )?(?:все |всю )?(?:свои |твои )?(?:воспоминания|память)$` +
+		`|^покажи (?:мне )?(?:все )?что ты (?:помнишь|запомнил|запомнила)$`)
+	forgetEverything = pattern.New(`^(?:everything|all|all of it|everything you (?:know|remember)|all (?:the |my ` +
+		`|your )?memories` +
+		`|все|все что (?:ты )?(?:знаешь|помнишь)|все воспоминания)$`)
+	pronounOnly = pattern.New(`^(?:it|this|that|them|about it|about this|about that|me|это|этом|об этом` +
+		`|его|ее|их|меня|обо мне)$`)
+	prefers = pattern.New(`^(?:(?:i|we) (?:always |usually |would )?prefer|(?:я|мы) (?:всегда |обычно )?` +
+		`предпочита(?:ю|ем)) `)
 )
 
-// memory reads what is about remembering.
+// memory reads sentences about remembering. It reports false for others.
 func (s *scan) memory() (Reading, bool) {
 	i, n := s.bare()
 	if i >= n {
@@ -70,7 +82,7 @@ func (s *scan) memory() (Reading, bool) {
 		return Reading{Language: scriptOf(s.at(i)), Intent: ListMemories{}}, true
 	}
 	if next, ok := s.words(i, rememberVerbs...); ok {
-		// The text is kept as it was said, a "now" at its end included.
+		// The text is kept word for word, including a "now" at its end.
 		return s.rememberWhat(scriptOf(s.at(i)), next, s.trim(0, len(s.toks)))
 	}
 	if next, ok := s.words(i, forgetVerbs...); ok {
@@ -93,11 +105,11 @@ func (s *scan) rememberWhat(lang Language, i, n int) (Reading, bool) {
 		i++
 	case s.is(i, quoted) && i+1 == n:
 	default:
-		return Reading{}, false // "remember to ...": a reminder for when?
+		return Reading{}, false // "remember to ..." would be a reminder without a time
 	}
 	text := s.raw(i, n)
 	if blank(text) {
-		return question(lang, &Question{Reason: NoText}), true
+		return question(lang, &Question{Reason: NoFact}), true
 	}
 	if !s.is(i, quoted) || i+1 < n {
 		for k := i; k < n; k++ {

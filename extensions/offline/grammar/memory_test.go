@@ -18,8 +18,8 @@ func TestMemory(t *testing.T) {
 		{"пожалуйста, запомни, что я предпочитаю Telegram", "prefer: я предпочитаю Telegram"},
 		{"remember to buy milk", "? unknown"},
 		{"remember me", "? unknown"},
-		{"remember that", "? no text"},
-		{"запомни:", "? no text"},
+		{"remember that", "? no fact"},
+		{"запомни:", "? no fact"},
 		{"remember that I like tea and remind me tomorrow at 9 to buy some", "? two commands"},
 		{"запомни, что я люблю чай, и напомни завтра в 9 купить его", "? two commands"},
 

@@ -2,7 +2,7 @@ package grammar
 
 import "time"
 
-// moment is everything that a sentence says about time.
+// moment is all atoms of a sentence, by kind.
 type moment struct {
 	atoms  []atom
 	delay  *atom
@@ -12,7 +12,7 @@ type moment struct {
 	repeat *atom
 }
 
-// resolve makes one When of all atoms, or says why it cannot.
+// resolve combines all atoms to one When, or asks what is unclear.
 func (s *scan) resolve(atoms []atom) (When, *Question) {
 	if len(atoms) == 0 {
 		return nil, &Question{Reason: NoTime}
@@ -27,9 +27,11 @@ func (s *scan) resolve(atoms []atom) (When, *Question) {
 	m := moment{atoms: atoms}
 	for i := range atoms {
 		a := &atoms[i]
-		slot := map[atomKind]**atom{delayAtom: &m.delay, dayAtom: &m.day, clockAtom: &m.clock, partAtom: &m.part, repeatAtom: &m.repeat}[a.kind]
+		slot := map[atomKind]**atom{delayAtom: &m.delay, dayAtom: &m.day, clockAtom: &m.clock, partAtom: &m.part,
+			repeatAtom: &m.repeat}[a.kind]
 		if *slot != nil {
-			return nil, &Question{Reason: TwoTimes, Said: s.raw((*slot).start, (*slot).end), Other: s.raw(a.start, a.end)}
+			return nil, &Question{Reason: TwoTimes, Said: s.raw((*slot).start, (*slot).end),
+				Other: s.raw(a.start, a.end)}
 		}
 		*slot = a
 	}
@@ -121,7 +123,7 @@ func (s *scan) resolveRepeat(m moment, ask asker) (When, *Question) {
 	}
 	c, reason := s.hour(m, r.part, true)
 	if c.midnight {
-		reason = "" // every midnight is one clear time
+		reason = "" // "every midnight" is unambiguous
 	}
 	if reason != "" {
 		return s.askClock(reason, m, c)
@@ -129,7 +131,7 @@ func (s *scan) resolveRepeat(m moment, ask asker) (When, *Question) {
 	return r.cron(c.hour, c.minute), nil
 }
 
-// hour resolves the hour of the day; onDay is set when the day is known.
+// hour resolves the hour of the day; onDay is set if the day is known.
 func (s *scan) hour(m moment, p part, onDay bool) (clock, Reason) {
 	if m.part != nil {
 		if p != noPart && p != m.part.part {
@@ -165,14 +167,15 @@ func (s *scan) resolveAt(m moment, ask asker) (When, *Question) {
 	}
 	when, q := s.atWall(y, mo, d, c, m)
 	if q != nil && q.Reason == Past && !c.fixed && c.hour < 12 {
-		if later, o := s.atWall(y, mo, d, clock{hour: c.hour + 12, minute: c.minute, fixed: true}, m); o == nil && later != nil {
+		if later, o := s.atWall(y, mo, d, clock{hour: c.hour + 12, minute: c.minute, fixed: true}, m); o == nil &&
+			later != nil {
 			return s.askClock(AmPm, m, c)
 		}
 	}
 	return when, q
 }
 
-// resolveClock is a time of day without a day: today, if that is still to come.
+// resolveClock resolves a time of day without a day: today, if it is still ahead.
 func (s *scan) resolveClock(m moment) (When, *Question) {
 	c, reason := s.hour(m, noPart, false)
 	if reason != "" {
@@ -180,7 +183,7 @@ func (s *scan) resolveClock(m moment) (When, *Question) {
 	}
 	y, mo, d := s.now.Date()
 	if c.midnight || (c.fixed && c.part == night || m.part != nil && m.part.part == night) && c.hour < 6 {
-		// The coming night is tomorrow's date unless it has begun.
+		// Tonight has tomorrow's date, unless the night has begun.
 		if when, q := s.atWall(y, mo, d, c, m); q == nil {
 			return when, nil
 		}
@@ -204,7 +207,8 @@ func (s *scan) askClock(reason Reason, m moment, c clock) (When, *Question) {
 	return nil, &Question{Reason: reason, Said: s.raw(m.clock.start, m.clock.end), Hour: c.hour, Minute: c.minute}
 }
 
-// atWall is a time of day on a date, if it exists, once, and lies ahead.
+// atWall returns a time of day on a date. It asks back if that time doesn't
+// exist, exists twice, has passed, or is too far ahead.
 func (s *scan) atWall(y int, mo time.Month, d int, c clock, m moment) (When, *Question) {
 	t, reason := wall(y, mo, d, c.hour, c.minute, s.now.Location())
 	ask := func(r Reason) (When, *Question) {

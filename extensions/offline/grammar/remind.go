@@ -3,13 +3,15 @@ package grammar
 import "strings"
 
 var remindVerbs = []string{
-	"remind", "set a reminder", "create a reminder", "add a reminder", "make a reminder", "set reminder", "set up a reminder", "send me a reminder", "give me a reminder",
-	"напомни", "напомните", "напомнить", "напоминай", "напоминайте", "поставь напоминание", "создай напоминание", "добавь напоминание", "сделай напоминание", "установи напоминание",
+	"remind", "set a reminder", "create a reminder", "add a reminder", "make a reminder", "set reminder",
+	"set up a reminder", "send me a reminder", "give me a reminder",
+	"напомни", "напомните", "напомнить", "напоминай", "напоминайте", "поставь напоминание", "создай напоминание",
+	"добавь напоминание", "сделай напоминание", "установи напоминание",
 }
 
 var me = []string{"me", "us", "мне", "нам", "for me", "for us", "to me"}
 
-// remind reads a reminder. It reports false if the sentence is none.
+// remind reads a reminder. It reports false for other sentences.
 func (s *scan) remind() (Reading, bool) {
 	var h head
 	lang := Language("")
@@ -69,8 +71,8 @@ func (s *scan) remind() (Reading, bool) {
 
 func question(lang Language, q *Question) Reading { return Reading{Language: lang, Question: q} }
 
-// afterVerb reports whether "remind" without "me" is followed by a time, a
-// channel or the text.
+// afterVerb reports whether a time, a channel or the text follows "remind"
+// without "me".
 func (s *scan) afterVerb(i, n int) bool {
 	if i >= n || s.marker(i) {
 		return true
@@ -87,7 +89,7 @@ func (s *scan) marker(i int) bool {
 	return s.oneOf(i, "to", "that", "about", "of") || s.is(i, colon) || s.is(i, quoted) || s.is(i, dash)
 }
 
-// remindText reads what is to be said and the times and channels behind it.
+// remindText reads the text of a reminder and the times and channels after it.
 func (s *scan) remindText(h *head, i, n int, lang Language) (Intent, *Question) {
 	r := Remind{}
 	literal := false
@@ -105,7 +107,7 @@ func (s *scan) remindText(h *head, i, n int, lang Language) (Intent, *Question) 
 		begin = i + 1
 	case s.oneOf(i, "to", "that", "about", "of") && lang == English:
 		begin = i + 1
-	case s.oneOf(i, "not") && s.oneOf(i+1, "to"): // belongs to the text
+	case s.oneOf(i, "not") && s.oneOf(i+1, "to"): // part of the text
 	case s.oneOf(i, "что"):
 		begin = i + 1
 	case lang == English:
@@ -118,48 +120,48 @@ func (s *scan) remindText(h *head, i, n int, lang Language) (Intent, *Question) 
 			literal, end = true, begin+1
 		}
 	}
-	behind := head{}
+	after := head{}
 	switch {
 	case literal && end < n:
 		t, ok := s.tail(end, n)
 		if !ok {
 			return nil, &Question{Reason: NotUnderstood, Said: s.raw(end, n)}
 		}
-		behind = t
+		after = t
 	case !literal:
-		end, behind = s.body(begin, n)
+		end, after = s.body(begin, n)
 		end = s.trim(begin, end)
 	}
-	if behind.conflict != nil {
-		return nil, behind.conflict
+	if after.conflict != nil {
+		return nil, after.conflict
 	}
 	text := strings.TrimSpace(s.raw(begin, end))
 	if blank(text) {
 		return nil, &Question{Reason: NoText}
 	}
 	if !literal {
-		if q := s.inner(begin, end, len(behind.atoms) > 0); q != nil {
-			if q.Reason == InnerTime && len(h.atoms)+len(behind.atoms) > 0 {
-				first := append(h.atoms, behind.atoms...)[0]
+		if q := s.inner(begin, end, len(after.atoms) > 0); q != nil {
+			if q.Reason == InnerTime && len(h.atoms)+len(after.atoms) > 0 {
+				first := append(h.atoms, after.atoms...)[0]
 				q.Reason, q.Said, q.Other = TwoTimes, s.raw(first.start, first.end), q.Said
 			}
 			return nil, q
 		}
-		if behind.channel != nil && !behind.channel.here && s.oneOf(begin, writing...) {
-			return nil, &Question{Reason: InnerChannel, Said: behind.channel.said}
+		if after.channel != nil && !after.channel.here && s.oneOf(begin, writing...) {
+			return nil, &Question{Reason: InnerChannel, Said: after.channel.said}
 		}
 	}
-	if a := complete(h.atoms); a != nil && len(behind.atoms) > 0 {
-		b := behind.atoms[0]
+	if a := complete(h.atoms); a != nil && len(after.atoms) > 0 {
+		b := after.atoms[0]
 		return nil, &Question{Reason: TwoTimes, Said: s.raw(a.start, a.end), Other: s.raw(b.start, b.end)}
 	}
-	if behind.channel != nil {
-		h.setChannel(*behind.channel)
+	if after.channel != nil {
+		h.setChannel(*after.channel)
 	}
 	if h.conflict != nil {
 		return nil, h.conflict
 	}
-	when, q := s.resolve(append(h.atoms, behind.atoms...))
+	when, q := s.resolve(append(h.atoms, after.atoms...))
 	if q != nil {
 		return nil, q
 	}
@@ -171,14 +173,15 @@ func (s *scan) remindText(h *head, i, n int, lang Language) (Intent, *Question) 
 		r.Channel, r.Here = c.said, c.here
 	} else if !literal {
 		for k := begin; k < end; k++ {
-			r.MayNameChannel = r.MayNameChannel || s.oneOf(k, "in", "on", "via", "through", "в", "во", "на", "через", "по")
+			r.MayNameChannel = r.MayNameChannel || s.oneOf(k, "in", "on", "via", "through", "в", "во", "на", "через",
+				"по")
 		}
 	}
 	return r, nil
 }
 
-// complete finds what makes the times before a text enough by themselves: then
-// a time behind the text would be a second one. "Tomorrow" alone is not enough.
+// complete returns the atom that makes the times before a text complete, so that
+// a time after the text would be a second one. "Tomorrow" alone is not complete.
 func complete(atoms []atom) *atom {
 	for i := range atoms {
 		a := &atoms[i]
@@ -189,8 +192,10 @@ func complete(atoms []atom) *atom {
 	return nil
 }
 
-// writing are things that one does in a channel oneself.
+// writing are actions that the person may want to do in a channel.
 var writing = []string{
-	"write", "answer", "reply", "message", "post", "send", "text", "call", "check", "look", "read", "ask", "tell", "contact", "join",
-	"написать", "ответить", "отписаться", "позвонить", "проверить", "посмотреть", "прочитать", "спросить", "отправить", "сообщить", "зайти", "связаться",
+	"write", "answer", "reply", "message", "post", "send", "text", "call", "check", "look", "read", "ask", "tell",
+	"contact", "join",
+	"написать", "ответить", "отписаться", "позвонить", "проверить", "посмотреть", "прочитать", "спросить", "отправить",
+	"сообщить", "зайти", "связаться",
 }

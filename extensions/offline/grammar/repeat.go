@@ -36,7 +36,8 @@ func (s *scan) repeatAtom(i int) (atom, bool) {
 	refuse := func(end int, reason Reason) (atom, bool) {
 		return atom{kind: repeatAtom, end: end, problem: reason}, true
 	}
-	if end, ok := s.words(i, "daily", "ежедневно", "once a day", "once per day", "раз в день", "один раз в день", "раз в сутки"); ok {
+	if end, ok := s.words(i, "daily", "ежедневно", "once a day", "once per day", "раз в день", "один раз в день",
+		"раз в сутки"); ok {
 		return found(end, repeat{days: everyDay})
 	}
 	if end, ok := s.words(i, "hourly", "ежечасно", "once an hour", "once per hour", "один раз в час", "раз в час"); ok {
@@ -46,7 +47,8 @@ func (s *scan) repeatAtom(i int) (atom, bool) {
 		"once a week", "once a month", "once a year", "раз в неделю", "раз в месяц", "раз в год"); ok {
 		return refuse(end, NoRule)
 	}
-	if end, ok := s.words(i, "on weekdays", "on workdays", "weekdays", "по будням", "по рабочим дням", "в будни", "по будним дням"); ok {
+	if end, ok := s.words(i, "on weekdays", "on workdays", "weekdays", "по будням", "по рабочим дням", "в будни",
+		"по будним дням"); ok {
 		return found(end, repeat{days: workdays})
 	}
 	if end, ok := s.words(i, "on weekends", "weekends", "по выходным", "по выходным дням"); ok {
@@ -75,7 +77,7 @@ func (s *scan) repeatAtom(i int) (atom, bool) {
 	return s.every(i + 1)
 }
 
-// times recognizes "twice a day", "3 раза в день", which name no hours.
+// times recognizes "twice a day", "3 раза в день", which don't name the hours.
 func (s *scan) times(i int) (int, bool) {
 	j := i
 	if s.oneOf(j, "twice") {
@@ -93,7 +95,7 @@ func (s *scan) times(i int) (int, bool) {
 	return j + 2, true
 }
 
-// every reads what follows "every".
+// every reads the words after "every".
 func (s *scan) every(i int) (atom, bool) {
 	found := func(end int, r repeat) (atom, bool) {
 		return atom{kind: repeatAtom, end: end, repeat: r}, true
@@ -101,10 +103,12 @@ func (s *scan) every(i int) (atom, bool) {
 	refuse := func(end int) (atom, bool) {
 		return atom{kind: repeatAtom, end: end, problem: NoRule}, true
 	}
-	if s.oneOf(i, "other", "second", "third", "второй", "вторую", "второе", "третий", "третью") && (s.unitHere(i+1) || weekdays[s.at(i+1)] > 0) {
+	if s.oneOf(i, "other", "second", "third", "второй", "вторую", "второе", "третий", "третью") &&
+		(s.unitHere(i+1) || weekdays[s.at(i+1)] > 0) {
 		return refuse(i + 2)
 	}
-	if end, ok := s.words(i, "weekday", "workday", "working day", "work day", "business day", "будний день", "рабочий день"); ok {
+	if end, ok := s.words(i, "weekday", "workday", "working day", "work day", "business day", "будний день",
+		"рабочий день"); ok {
 		return found(end, repeat{days: workdays})
 	}
 	if end, ok := s.words(i, "weekend", "выходные", "выходной", "выходной день"); ok {
@@ -189,8 +193,8 @@ func interval(sp span, end int) (atom, bool) {
 	return a, true
 }
 
-// weekdayList reads "Monday, Wednesday and Friday", whose later members may
-// repeat the preposition or "every".
+// weekdayList reads "Monday, Wednesday and Friday". The later days may repeat
+// the preposition or "every".
 func (s *scan) weekdayList(i int, names map[string]int) ([]int, int, bool) {
 	var days []int
 	end := i
@@ -233,7 +237,7 @@ func cronDays(days []int) string {
 	return strings.Join(out, ",")
 }
 
-// cron is the expression for the repetition at a time of day.
+// cron returns the expression for the repetition at a time of day.
 func (r repeat) cron(hour, minute int) Cron {
 	monthDay := "*"
 	if r.monthDay > 0 {

@@ -9,24 +9,28 @@ import (
 
 var sendVerbs = []string{
 	"say", "tell", "send", "write", "post", "message", "text", "drop", "deliver", "greet",
-	"передай", "передайте", "скажи", "скажите", "отправь", "отправьте", "пришли", "пришлите", "напиши", "напишите", "сообщи", "пошли",
+	"передай", "передайте", "скажи", "скажите", "отправь", "отправьте", "пришли", "пришлите", "напиши", "напишите",
+	"сообщи", "пошли",
 	"отправить", "написать", "передать", "поздоровайся со мной", "поздоровайся",
 }
 
 var messageNouns = []string{
-	"a message", "the message", "message", "a text", "the text", "a note", "сообщение", "текст", "такое сообщение", "the following", "следующее",
+	"a message", "the message", "message", "a text", "the text", "a note", "сообщение", "текст", "такое сообщение",
+	"the following", "следующее",
 }
 
 // greetings are texts that need no quotes.
 var greetings = []string{
-	"hi there", "hi", "hello there", "hello", "hey", "good morning", "good evening", "good night", "good afternoon", "goodbye", "bye",
-	"привет", "приветик", "здравствуй", "здравствуйте", "доброе утро", "добрый день", "добрый вечер", "спокойной ночи", "доброй ночи", "пока",
+	"hi there", "hi", "hello there", "hello", "hey", "good morning", "good evening", "good night", "good afternoon",
+	"goodbye", "bye",
+	"привет", "приветик", "здравствуй", "здравствуйте", "доброе утро", "добрый день", "добрый вечер", "спокойной ночи",
+	"доброй ночи", "пока",
 }
 
 var greetingNouns = []string{"a greeting", "greetings", "приветствие"}
 
-// send reads a message to a channel, now or later. It reports false if the
-// sentence is none.
+// send reads a message to a channel, now or later. It reports false for other
+// sentences.
 func (s *scan) send() (Reading, bool) {
 	var h head
 	n := s.trim(0, len(s.toks))
@@ -57,7 +61,7 @@ func (s *scan) send() (Reading, bool) {
 	return Reading{Language: s.lang, Intent: intent, Question: q}, true
 }
 
-// sendWhat reads what follows the verb.
+// sendWhat reads the words after the verb.
 func (s *scan) sendWhat(h *head, verb, i, n int) (Intent, *Question, bool) {
 	text := ""
 	if s.oneOf(verb, "greet", "поздоровайся") {
@@ -90,7 +94,7 @@ func (s *scan) sendWhat(h *head, verb, i, n int) (Intent, *Question, bool) {
 		if h.channel == nil {
 			return nil, nil, false
 		}
-		return nil, &Question{Reason: NoText}, true
+		return nil, &Question{Reason: NoMessage}, true
 	case s.is(i, colon):
 		literal := strings.TrimSpace(s.raw(i+1, len(s.toks)))
 		if s.is(i+1, quoted) && i+2 == n {
@@ -104,16 +108,17 @@ func (s *scan) sendWhat(h *head, verb, i, n int) (Intent, *Question, bool) {
 		return s.sendRest(h, s.greeting(), next, n)
 	}
 	if next, ok := s.words(i, greetings...); ok {
-		attempt := *h // a longer text than the greeting starts over
+		attempt := *h // a copy: if the text goes on after the greeting, h is used again
 		attempt.atoms = slices.Clone(h.atoms)
-		if intent, q, ok := s.sendRest(&attempt, capital(s.raw(i, next)), next, n); ok && (q == nil || q.Reason != NotUnderstood || attempt.channel != nil) {
+		if intent, q, ok := s.sendRest(&attempt, capital(s.raw(i, next)), next, n); ok &&
+			(q == nil || q.Reason != NotUnderstood || attempt.channel != nil) {
 			return intent, q, true
 		}
 	}
 	if h.channel == nil {
 		// "say good luck in Telegram", or no message at all ("tell me a joke").
-		k, behind := s.body(i, n, me...)
-		if k < n && behind.channel != nil && !behind.channel.here {
+		k, after := s.body(i, n, me...)
+		if k < n && after.channel != nil && !after.channel.here {
 			return nil, &Question{Reason: Unquoted}, true
 		}
 		return nil, nil, false
@@ -123,13 +128,13 @@ func (s *scan) sendWhat(h *head, verb, i, n int) (Intent, *Question, bool) {
 	} else if len(h.atoms) > 0 && s.continues(i) || s.is(i, dash) || s.is(i, other) {
 		return nil, &Question{Reason: NotUnderstood, Said: s.raw(i, min(i+3, n))}, true
 	}
-	end, behind := s.body(i, n)
+	end, after := s.body(i, n)
 	end = s.trim(i, end)
-	if behind.channel != nil {
-		return nil, &Question{Reason: TwoChannels, Said: h.channel.label(), Other: behind.channel.label()}, true
+	if after.channel != nil {
+		return nil, &Question{Reason: TwoChannels, Said: h.channel.label(), Other: after.channel.label()}, true
 	}
-	if len(behind.atoms) > 0 { // "that dinner is ready in 5 minutes": send it then, or say so?
-		a := behind.atoms[0]
+	if len(after.atoms) > 0 { // "that dinner is ready in 5 minutes": the time may be part of the text
+		a := after.atoms[0]
 		return nil, &Question{Reason: InnerTime, Said: s.raw(a.start, a.end)}, true
 	}
 	if q := s.inner(i, end, false); q != nil {
@@ -145,8 +150,8 @@ func (s *scan) greeting() string {
 	return "Hi"
 }
 
-// sendRest reads what stands behind a text whose end is clear: the channel,
-// the recipient, a time.
+// sendRest reads the words after a text whose end is clear: the channel, the
+// recipient, a time.
 func (s *scan) sendRest(h *head, text string, i, n int) (Intent, *Question, bool) {
 	for i < n {
 		if next, ok := s.words(i, me...); ok {
@@ -175,7 +180,7 @@ func (s *scan) sendRest(h *head, text string, i, n int) (Intent, *Question, bool
 	return s.sent(h, text)
 }
 
-// tailOnly: nothing follows the name of a channel but times and politeness.
+// tailOnly reports whether only times and politeness follow the name of a channel.
 func (s *scan) tailOnly(i, n int) bool {
 	h, ok := s.tail(i, n, me...)
 	return ok && h.channel == nil
@@ -188,7 +193,7 @@ func (s *scan) sent(h *head, text string) (Intent, *Question, bool) {
 	case h.conflict != nil:
 		return nil, h.conflict, true
 	case blank(text):
-		return nil, &Question{Reason: NoText}, true
+		return nil, &Question{Reason: NoMessage}, true
 	case len(h.atoms) > 0:
 		when, q := s.resolve(h.atoms)
 		if q != nil {

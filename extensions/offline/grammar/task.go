@@ -9,15 +9,18 @@ import (
 
 var (
 	taskChannel = pattern.New(`(?i)\(\s*(?:channel|канал)\s*[:=]\s*([^)]{1,64}?)\s*\)`)
-	taskPrefix  = pattern.New(`(?i)^\s*(?:(?:pending |due |overdue )?(?:reminder|task)|напоминание|задача)\s*(?::|-|–|—)?\s*`)
-	taskUser    = pattern.New(`(?i)^(?:(?:the )?user (?:asked|wants|wanted) (?:to be reminded|a reminder|me to remind (?:him|her|them))|remind (?:the )?user|пользователь (?:просил|попросил|просит) (?:его )?напомнить(?: ему)?|напомнить пользователю)\s*`)
-	taskAbout   = pattern.New(`(?i)^(?:about|of|to|that|что)\s+`)
+	taskPrefix  = pattern.New(`(?i)^\s*(?:(?:pending |due |overdue )?(?:reminder|task)|напоминание|задача)` +
+		`\s*(?::|-|–|—)?\s*`)
+	taskUser = pattern.New(`(?i)^(?:(?:the )?user (?:asked|wants|wanted) (?:to be reminded|a reminder` +
+		`|me to remind (?:him|her|them))|remind (?:the )?user|пользователь (?:просил|попросил|просит)` +
+		` (?:его )?напомнить(?: ему)?|напомнить пользователю)\s*`)
+	taskAbout = pattern.New(`(?i)^(?:about|of|to|that|что)\s+`)
 )
 
-// ParseTask reads the prompt of a task that the assistant was given by a part
-// of itself ("Pending reminder (channel: telegram_channel): turn off the
-// kettle", "Pending reminder: user asked to be reminded in Telegram about the
-// kettle"): what to tell the person, and where. It reports false unless the
+// ParseTask parses the prompt of a task from another part of the assistant
+// ("Pending reminder (channel: telegram_channel): turn off the kettle",
+// "Pending reminder: user asked to be reminded in Telegram about the kettle")
+// into the text for the person and its channel. It reports false unless the
 // prompt names exactly one channel.
 func ParseTask(prompt string, names ...string) (Send, bool) {
 	if len(prompt) > maxLength {

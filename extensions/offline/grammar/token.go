@@ -20,16 +20,15 @@ const (
 	other
 )
 
-// token is a piece of the text; norm is how it is compared, start and end are
-// where it stands.
+// token is a piece of the text.
 type token struct {
 	kind       kind
-	start, end int
-	norm       string
-	glued      bool // no space between the token before and this one
+	start, end int    // byte offsets in the text
+	norm       string // the normalized form, for comparisons
+	glued      bool   // no space before it
 }
 
-// scan is one text on its way through the grammar.
+// scan is the state of parsing one text.
 type scan struct {
 	text  string
 	toks  []token
@@ -48,7 +47,7 @@ func newScan(text string, now time.Time, names []string) *scan {
 	return s
 }
 
-// norm folds what people write differently and mean alike.
+// norm normalizes spellings that mean the same.
 func norm(s string) string {
 	s = strings.ToLower(s)
 	s = strings.ReplaceAll(s, "ё", "е")
@@ -59,7 +58,7 @@ var closing = map[rune]string{'"': `"`, '“': "”“\"", '„': "“”\"", '�
 
 func tokenize(text string) []token {
 	var toks []token
-	unclosed := map[rune]bool{} // quotation marks that no later mark closes
+	unclosed := map[rune]bool{} // quotation marks without a closing mark
 	for i := 0; i < len(text); {
 		r, n := utf8.DecodeRuneInString(text[i:])
 		if unicode.IsSpace(r) {
@@ -78,7 +77,8 @@ func tokenize(text string) []token {
 		if unicode.IsLetter(r) || unicode.IsDigit(r) || r == '_' {
 			end := wordEnd(text, i)
 			if m := meridiem(text[i:]); m > 0 {
-				toks = append(toks, token{kind: word, start: i, end: i + m, norm: norm(text[i:i+1]) + "m", glued: glued})
+				toks = append(toks, token{kind: word, start: i, end: i + m, norm: norm(text[i:i+1]) + "m",
+					glued: glued})
 				i += m
 				continue
 			}
@@ -103,8 +103,8 @@ func tokenize(text string) []token {
 	return toks
 }
 
-// quote finds the end of a quotation that starts at i. A single quote opens
-// one only if its partner ends a word.
+// quote returns the end of a quotation that starts at i. A single quote opens
+// one only if its closing quote ends a word.
 func quote(text string, i int, r rune, n int) (int, bool) {
 	ends := closing[r]
 	for j := i + n; j < len(text); {
@@ -137,7 +137,7 @@ func meridiem(s string) int {
 }
 
 // wordEnd returns the end of the word at i: letters and digits, joined by an
-// apostrophe or hyphen, or, between digits, by a mark as in 9:30, 1,5 or 25.12.
+// apostrophe or hyphen, or between digits by a mark, as in 9:30, 1,5 or 25.12.
 func wordEnd(text string, i int) int {
 	prev := rune(0)
 	for i < len(text) {
@@ -163,8 +163,8 @@ func wordEnd(text string, i int) int {
 
 func isDigit(r rune) bool { return r >= '0' && r <= '9' }
 
-// split separates digits from the letters glued to them (9am, 5min, 1h20m,
-// 25th) in a word that starts with a digit.
+// split separates digits from letters (9am, 5min, 1h20m, 25th) in a word that
+// starts with a digit.
 func split(text string, start, end int, glued bool) []token {
 	if !isDigit(rune(text[start])) {
 		return []token{{kind: word, start: start, end: end, norm: norm(text[start:end]), glued: glued}}
@@ -182,7 +182,7 @@ func split(text string, start, end int, glued bool) []token {
 	return append(toks, token{kind: word, start: from, end: end, norm: norm(text[from:end]), glued: glued})
 }
 
-// at returns the normalized word at i, "" if there is none.
+// at returns the normalized word at i, or "" if the token is not a word.
 func (s *scan) at(i int) string {
 	if i < 0 || i >= len(s.toks) || s.toks[i].kind != word {
 		return ""
@@ -192,8 +192,8 @@ func (s *scan) at(i int) string {
 
 func (s *scan) is(i int, k kind) bool { return i >= 0 && i < len(s.toks) && s.toks[i].kind == k }
 
-// words reports the token behind the words of one of the phrases at i, the
-// longest that fits.
+// words matches the longest of the phrases at i and returns the index of the
+// token after it.
 func (s *scan) words(i int, phrases ...string) (int, bool) {
 	best := -1
 	for _, p := range phrases {
@@ -219,7 +219,8 @@ func (s *scan) oneOf(i int, ws ...string) bool {
 	return w != "" && slices.Contains(ws, w)
 }
 
-// raw returns the text of tokens i to j, without the quotes if it is one quotation.
+// raw returns the text of the tokens from i up to j, without the quotes if it is
+// one quotation.
 func (s *scan) raw(i, j int) string {
 	if i >= j {
 		return ""
@@ -230,7 +231,7 @@ func (s *scan) raw(i, j int) string {
 	return s.text[s.toks[i].start:s.toks[j-1].end]
 }
 
-// blank reports whether nothing is left of a text without its quotes.
+// blank reports whether a text is empty except for quotes and spaces.
 func blank(text string) bool { return strings.Trim(text, " \t\r\n\"'`“”„«»‘’") == "" }
 
 func (s *scan) unquote(i int) string {

@@ -6,27 +6,27 @@ import (
 	"time"
 )
 
-// Answer is what the server does with one request. The zero value is an empty
-// answer, as models sometimes give.
+// Answer is the server's answer to one request. The zero value is an empty answer
+// of the model.
 type Answer struct {
-	// Text is what the model says, Calls what it wants to have called.
+	// Text and Calls are the model's text and tool calls.
 	Text  string
 	Calls []Call
-	// Finish overrides the reason for the end: stop, or tool_calls with calls.
+	// Finish overrides the finish reason: stop, or tool_calls with calls.
 	Finish string
-	// Pieces is the number of pieces in which a stream carries the text and the
-	// arguments of each call; 0 means 3.
+	// Pieces is the number of pieces of the text, and of the arguments of each
+	// call, in a stream; 0 means 3.
 	Pieces int
 	// Input and Output are the token counts reported; 0 means a rough estimate.
 	// Cached is how many of the input the server says it had in its cache.
 	Input, Output, Cached int
 
-	// Delay passes before anything is sent, Pause between two chunks.
+	// Delay is the wait before the answer, Pause that between two chunks.
 	Delay, Pause time.Duration
-	// Gate holds the answer back, before anything is sent, until it is closed.
+	// Gate delays the answer until it is closed.
 	Gate <-chan struct{}
-	// Steps holds back each piece of the text of a stream until it gives a value;
-	// once it is closed, the rest comes.
+	// Steps delays each piece of the text of a stream until it receives a value,
+	// or until it is closed.
 	Steps <-chan struct{}
 
 	// Status, if it is not 0 or 200, makes this an error with Message.
@@ -35,40 +35,40 @@ type Answer struct {
 	Code       string
 	RetryAfter string
 
-	// What goes wrong, if anything, after AfterChunks chunks of a stream.
+	// Fault happens after AfterChunks chunks of a stream.
 	Fault       Fault
 	AfterChunks int
-	// ContentType and Body replace the whole answer.
+	// ContentType and Body replace the answer.
 	ContentType string
 	Body        string
 }
 
-// Call is one call that the model makes. Arguments are sent as they are, valid
-// JSON or not.
+// Call is one call of the model. Arguments are sent unchanged, valid JSON or not.
 type Call struct{ ID, Name, Arguments string }
 
-// Fault is a way in which an answer goes wrong.
+// Fault is a fault in an answer.
 type Fault int
 
 // The faults.
 const (
 	NoFault    Fault = iota
-	Stall            // nothing more comes, the connection stays
+	Stall            // the server stops sending
 	Cut              // the connection breaks
 	EndEarly         // the stream ends properly, in the middle of the answer
 	Rubbish          // a chunk that is not JSON
 	ErrorChunk       // a chunk that reports an error
 )
 
-// Say is a text.
+// Say returns an answer with a text.
 func Say(text string) Answer { return Answer{Text: text} }
 
-// CallTool is one call; args is marshaled unless it is a string.
+// CallTool returns an answer with one call; args is marshaled unless it is a
+// string.
 func CallTool(name string, args any) Answer {
 	return Answer{Calls: []Call{NewCall(name, args)}}
 }
 
-// NewCall is a call with an id of the server's choice.
+// NewCall returns a call without an id: the server chooses one.
 func NewCall(name string, args any) Call {
 	if s, ok := args.(string); ok {
 		return Call{Name: name, Arguments: s}
@@ -80,15 +80,16 @@ func NewCall(name string, args any) Call {
 	return Call{Name: name, Arguments: string(b)}
 }
 
-// Fail is an error of the API.
+// Fail returns an error of the API.
 func Fail(status int, message string) Answer { return Answer{Status: status, Message: message} }
 
-// RateLimited is a 429; retryAfter is the header's value, "" for none.
+// RateLimited returns a 429; retryAfter is the value of the header, "" for none.
 func RateLimited(retryAfter string) Answer {
-	return Answer{Status: http.StatusTooManyRequests, Message: "Rate limit reached for requests", Code: "rate_limit_exceeded", RetryAfter: retryAfter}
+	return Answer{Status: http.StatusTooManyRequests, Message: "Rate limit reached for requests",
+		Code: "rate_limit_exceeded", RetryAfter: retryAfter}
 }
 
-// Break is text with a fault after its first chunks.
+// Break returns a text with a fault after its first chunks.
 func Break(f Fault, text string, afterChunks int) Answer {
 	return Answer{Text: text, Fault: f, AfterChunks: afterChunks}
 }

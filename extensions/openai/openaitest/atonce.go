@@ -2,15 +2,15 @@ package openaitest
 
 import "sync"
 
-// MostAtOnce is how many requests have been under way at the same time, at most.
-// One is over before its client can know that it is.
+// MostAtOnce returns the most requests that were running at the same time. A
+// request counts as finished before its client receives the end of the answer.
 func (s *Server) MostAtOnce() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.most
 }
 
-// underway counts a request until the function that it returns is called first.
+// underway counts a request until the returned function is called.
 func (s *Server) underway() (done func()) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

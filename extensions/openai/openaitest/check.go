@@ -13,7 +13,7 @@ import (
 
 const invalidRequest = "invalid_request_error"
 
-// apiError is an error in the API's own shape.
+// apiError is an error of the API.
 type apiError struct {
 	status  int
 	header  http.Header
@@ -31,11 +31,12 @@ func (e *apiError) write(w http.ResponseWriter) {
 }
 
 func bad(param, format string, args ...any) *apiError {
-	return &apiError{status: http.StatusBadRequest, Type: invalidRequest, Param: param, Message: fmt.Sprintf(format, args...)}
+	return &apiError{status: http.StatusBadRequest, Type: invalidRequest, Param: param,
+		Message: fmt.Sprintf(format, args...)}
 }
 
-// check parses the request and returns what the real API would answer to it, if
-// that is a refusal.
+// check parses the request and returns the error of the real API, if it would
+// refuse the request.
 func (s *Server) check(req *Request) *apiError {
 	if err := json.Unmarshal(req.Raw, req); err != nil {
 		return bad("", "We could not parse the JSON body of your request: %v", err)
@@ -47,11 +48,14 @@ func (s *Server) check(req *Request) *apiError {
 		return &apiError{status: http.StatusNotFound, Type: invalidRequest, Code: "model_not_found",
 			Message: fmt.Sprintf("The model `%s` does not exist or you do not have access to it.", req.Model)}
 	case len(req.Messages) == 0:
-		return bad("messages", "Invalid 'messages': empty array. Expected an array with minimum length 1, but got an empty array instead.")
+		return bad("messages",
+			"Invalid 'messages': empty array. Expected an array with minimum length 1, but got an empty array instead.")
 	case req.Tools != nil && len(req.Tools) == 0:
-		return bad("tools", "Invalid 'tools': empty array. Expected an array with minimum length 1, but got an empty array instead.")
+		return bad("tools", "Invalid 'tools': empty array. Expected an array with minimum length 1, but got an empty "+
+			"array instead.")
 	case len(req.Tools) > 128:
-		return bad("tools", "Invalid 'tools': array too long. Expected an array with maximum length 128, but got an array with length %d instead.", len(req.Tools))
+		return bad("tools", "Invalid 'tools': array too long. Expected an array with maximum length 128, but got an "+
+			"array with length %d instead.", len(req.Tools))
 	case req.StreamOptions != nil && !req.Stream:
 		return bad("stream_options", "The 'stream_options' parameter is only allowed when 'stream' is enabled.")
 	}
@@ -69,22 +73,27 @@ func (s *Server) knows(model string) bool {
 
 var roles = []string{"system", "assistant", "user", "function", "tool", "developer"}
 
-// checkMessages checks each message, and that calls and results fit together.
+// checkMessages checks each message, and that every call has its result.
 func checkMessages(messages []Message) *apiError {
-	var open []string // ids of calls without a result yet
-	inCalls := false  // the results of an assistant's calls are still coming
+	var open []string // ids of calls without a result
+	inCalls := false  // within the results of an assistant's calls
 	for i, m := range messages {
 		at := "messages.[" + strconv.Itoa(i) + "]"
 		if !slices.Contains(roles, m.Role) {
-			return bad(at+".role", "Invalid value: '%s'. Supported values are: 'system', 'assistant', 'user', 'function', 'tool', and 'developer'.", m.Role)
+			return bad(at+".role",
+				"Invalid value: '%s'. Supported values are: 'system', 'assistant', 'user', 'function', 'tool', and "+
+					"'developer'.", m.Role)
 		}
 		if m.Role == "tool" {
 			k := slices.Index(open, m.ToolCallID)
 			switch {
 			case m.ToolCallID == "":
-				return bad(at+".tool_call_id", "Missing parameter 'tool_call_id': messages with role 'tool' must have a 'tool_call_id'.")
+				return bad(at+".tool_call_id",
+					"Missing parameter 'tool_call_id': messages with role 'tool' must have a 'tool_call_id'.")
 			case !inCalls || k < 0:
-				return bad(at+".role", "Invalid parameter: messages with role 'tool' must be a response to a preceding message with 'tool_calls'.")
+				return bad(at+".role",
+					"Invalid parameter: messages with role 'tool' must be a response to a preceding message with "+
+						"'tool_calls'.")
 			}
 			open = slices.Delete(open, k, k+1)
 		} else {
@@ -111,7 +120,9 @@ func checkMessages(messages []Message) *apiError {
 }
 
 func unanswered(at string, open []string) *apiError {
-	return bad(at+".role", "An assistant message with 'tool_calls' must be followed by tool messages responding to each 'tool_call_id'. The following tool_call_ids did not have response messages: %s", strings.Join(open, ", "))
+	return bad(at+".role",
+		"An assistant message with 'tool_calls' must be followed by tool messages responding to each 'tool_call_id'. "+
+			"The following tool_call_ids did not have response messages: %s", strings.Join(open, ", "))
 }
 
 func checkContent(at string, m Message) *apiError {
@@ -119,13 +130,16 @@ func checkContent(at string, m Message) *apiError {
 	missing := !m.Content.present || m.Content.Null
 	switch {
 	case m.Content.wrong != "":
-		return bad(at, "Invalid type for '%s': expected one of a string or array of objects, but got a %s instead.", at, m.Content.wrong)
+		return bad(at, "Invalid type for '%s': expected one of a string or array of objects, but got a %s instead.", at,
+			m.Content.wrong)
 	case m.Content.present && m.Content.parts == 0:
-		return bad(at, "Invalid '%s': empty array. Expected an array with minimum length 1, but got an empty array instead.", at)
+		return bad(at, "Invalid '%s': empty array. Expected an array with minimum length 1, but got an empty array "+
+			"instead.", at)
 	case m.Role != "assistant" && len(m.ToolCalls) > 0:
 		return bad(at, "Invalid parameter: only messages with role 'assistant' can have 'tool_calls'.")
 	case m.Role == "assistant" && m.ToolCalls != nil && len(m.ToolCalls) == 0:
-		return bad(at, "Invalid 'tool_calls': empty array. Expected an array with minimum length 1, but got an empty array instead.")
+		return bad(at, "Invalid 'tool_calls': empty array. Expected an array with minimum length 1, but got an empty "+
+			"array instead.")
 	case missing && m.Role == "assistant" && len(m.ToolCalls) > 0:
 		return nil
 	case missing && !m.Content.present:
@@ -136,7 +150,7 @@ func checkContent(at string, m Message) *apiError {
 	return nil
 }
 
-// functionName is what the API accepts as the name of a function.
+// functionName matches the function names that the API accepts.
 var functionName = regexp.MustCompile(`^[a-zA-Z0-9_-]{1,64}$`)
 
 func checkCall(at string, c ToolCall) *apiError {
@@ -144,11 +158,15 @@ func checkCall(at string, c ToolCall) *apiError {
 	case c.ID == "":
 		return bad(at+".id", "Missing required parameter: '%s.id'.", at)
 	case len(c.ID) > 40:
-		return bad(at+".id", "Invalid '%s.id': string too long. Expected a string with maximum length 40, but got a string with length %d instead.", at, len(c.ID))
+		return bad(at+".id",
+			"Invalid '%s.id': string too long. Expected a string with maximum length 40, but got a string with "+
+				"length %d instead.", at, len(c.ID))
 	case c.Type != "function":
 		return bad(at+".type", "Invalid value: '%s'. Supported values are: 'function'.", c.Type)
 	case !functionName.MatchString(c.Function.Name):
-		return bad(at+".function.name", "Invalid '%s.function.name': string does not match pattern. Expected a string that matches the pattern '^[a-zA-Z0-9_-]+$'.", at)
+		return bad(at+".function.name",
+			"Invalid '%s.function.name': string does not match pattern. Expected a string that matches the pattern "+
+				"'^[a-zA-Z0-9_-]+$'.", at)
 	case c.Function.Arguments == nil:
 		return bad(at+".function.arguments", "Missing required parameter: '%s.function.arguments'.", at)
 	}
@@ -162,7 +180,9 @@ func (s *Server) checkTools(tools []Tool) *apiError {
 		case t.Type != "function":
 			return bad(at+".type", "Invalid value: '%s'. Supported values are: 'function' and 'custom'.", t.Type)
 		case !functionName.MatchString(t.Function.Name):
-			return bad(at+".function.name", "Invalid '%s.function.name': string does not match pattern. Expected a string that matches the pattern '^[a-zA-Z0-9_-]+$'.", at)
+			return bad(at+".function.name",
+				"Invalid '%s.function.name': string does not match pattern. Expected a string that matches the "+
+					"pattern '^[a-zA-Z0-9_-]+$'.", at)
 		}
 		if err := s.checkSchema(t.Function.Parameters); err != nil {
 			return bad(at+".function.parameters", "Invalid schema for function '%s': %v", t.Function.Name, err)
@@ -171,7 +191,7 @@ func (s *Server) checkTools(tools []Tool) *apiError {
 	return nil
 }
 
-// checkSchema remembers verdicts: requests repeat their tools.
+// checkSchema caches its results, because requests repeat their tools.
 func (s *Server) checkSchema(raw json.RawMessage) error {
 	if len(raw) == 0 {
 		return nil // a function without parameters

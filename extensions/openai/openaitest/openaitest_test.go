@@ -24,7 +24,8 @@ func post(t *testing.T, s *Server, body string) (int, http.Header, string) {
 
 func try(t *testing.T, s *Server, body string) (int, http.Header, string, error) {
 	t.Helper()
-	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, s.BaseURL()+"/chat/completions", strings.NewReader(body))
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, s.BaseURL()+"/chat/completions",
+		strings.NewReader(body))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -40,14 +41,15 @@ func try(t *testing.T, s *Server, body string) (int, http.Header, string, error)
 
 const hello = `{"model":"m","messages":[{"role":"user","content":"hello"}]}`
 
-// What the real API refuses is refused, in its shape.
+// The server refuses the same requests as the real API, with the same errors.
 func TestChecks(t *testing.T) {
 	t.Parallel()
 	s := New(t)
 	s.Handle(func(Request) Answer { return Say("fine") })
 	messages := func(m string) string { return `{"model":"m","messages":[` + m + `]}` }
 	tool := func(f string) string {
-		return `{"model":"m","messages":[{"role":"user","content":"x"}],"tools":[{"type":"function","function":` + f + `}]}`
+		return `{"model":"m","messages":[{"role":"user","content":"x"}],"tools":[{"type":"function","function":` + f +
+			`}]}`
 	}
 	call := func(id string) string {
 		return `{"id":"` + id + `","type":"function","function":{"name":"f","arguments":"{}"}}`
@@ -58,7 +60,8 @@ func TestChecks(t *testing.T) {
 		{"no model", `{"messages":[` + user + `]}`, "model parameter"},
 		{"no messages", `{"model":"m","messages":[]}`, "'messages'"},
 		{"empty tools", `{"model":"m","messages":[` + user + `],"tools":[]}`, "'tools'"},
-		{"usage without a stream", `{"model":"m","messages":[` + user + `],"stream_options":{"include_usage":true}}`, "stream_options"},
+		{"usage without a stream", `{"model":"m","messages":[` + user + `],"stream_options":{"include_usage":true}}`,
+			"stream_options"},
 		{"role", messages(`{"role":"bot","content":"x"}`), "Invalid value: 'bot'"},
 		{"no content", messages(`{"role":"user"}`), "messages.[0].content"},
 		{"null content", messages(`{"role":"user","content":null}`), "got null"},
@@ -67,24 +70,40 @@ func TestChecks(t *testing.T) {
 		{"assistant with nothing", messages(`{"role":"assistant"}`), "content"},
 		{"empty calls", messages(`{"role":"assistant","content":"x","tool_calls":[]}`), "tool_calls"},
 		{"user that calls", messages(`{"role":"user","content":"x","tool_calls":[` + call("a") + `]}`), "tool_calls"},
-		{"result of nothing", messages(user + `,{"role":"tool","tool_call_id":"a","content":"x"}`), "preceding message"},
-		{"result without an id", messages(`{"role":"assistant","tool_calls":[` + call("a") + `]},{"role":"tool","content":"x"}`), "tool_call_id"},
-		{"result without content", messages(`{"role":"assistant","tool_calls":[` + call("a") + `]},{"role":"tool","tool_call_id":"a"}`), "content"},
-		{"result of another call", messages(`{"role":"assistant","tool_calls":[` + call("a") + `]},{"role":"tool","tool_call_id":"b","content":"x"}`), "preceding message"},
-		{"result twice", messages(`{"role":"assistant","tool_calls":[` + call("a") + `]},{"role":"tool","tool_call_id":"a","content":"x"},{"role":"tool","tool_call_id":"a","content":"x"}`), "preceding message"},
-		{"result too late", messages(`{"role":"assistant","tool_calls":[` + call("a") + `]},` + user + `,{"role":"tool","tool_call_id":"a","content":"x"}`), "did not have response messages: a"},
-		{"no result at the end", messages(`{"role":"assistant","tool_calls":[` + call("a") + `,` + call("b") + `]},{"role":"tool","tool_call_id":"b","content":"x"}`), "did not have response messages: a"},
+		{"result of nothing", messages(user + `,{"role":"tool","tool_call_id":"a","content":"x"}`),
+			"preceding message"},
+		{"result without an id", messages(`{"role":"assistant","tool_calls":[` + call("a") +
+			`]},{"role":"tool","content":"x"}`), "tool_call_id"},
+		{"result without content", messages(`{"role":"assistant","tool_calls":[` + call("a") +
+			`]},{"role":"tool","tool_call_id":"a"}`), "content"},
+		{"result of another call", messages(`{"role":"assistant","tool_calls":[` + call("a") +
+			`]},{"role":"tool","tool_call_id":"b","content":"x"}`), "preceding message"},
+		{"result twice", messages(`{"role":"assistant","tool_calls":[` + call("a") +
+			`]},{"role":"tool","tool_call_id":"a","content":"x"},{"role":"tool","tool_call_id":"a","content":"x"}`),
+			"preceding message"},
+		{"result too late", messages(`{"role":"assistant","tool_calls":[` + call("a") + `]},` + user +
+			`,{"role":"tool","tool_call_id":"a","content":"x"}`), "did not have response messages: a"},
+		{"no result at the end", messages(`{"role":"assistant","tool_calls":[` + call("a") + `,` + call("b") +
+			`]},{"role":"tool","tool_call_id":"b","content":"x"}`), "did not have response messages: a"},
 		{"call without an id", messages(`{"role":"assistant","tool_calls":[` + call("") + `]}`), "id"},
-		{"call with a long id", messages(`{"role":"assistant","tool_calls":[` + call(strings.Repeat("x", 41)) + `]}`), "maximum length 40"},
-		{"call of a strange name", messages(`{"role":"assistant","tool_calls":[{"id":"a","type":"function","function":{"name":"core/f","arguments":"{}"}}]}`), "pattern"},
-		{"call without arguments", messages(`{"role":"assistant","tool_calls":[{"id":"a","type":"function","function":{"name":"f"}}]}`), "arguments"},
-		{"call of no type", messages(`{"role":"assistant","tool_calls":[{"id":"a","function":{"name":"f","arguments":"{}"}}]}`), "'function'"},
+		{"call with a long id", messages(`{"role":"assistant","tool_calls":[` + call(strings.Repeat("x", 41)) + `]}`),
+			"maximum length 40"},
+		{"call of a strange name",
+			messages(`{"role":"assistant","tool_calls":[{"id":"a","type":"function","function":{"name":"core/f",` +
+				`"arguments":"{}"}}]}`), "pattern"},
+		{"call without arguments",
+			messages(`{"role":"assistant","tool_calls":[{"id":"a","type":"function","function":{"name":"f"}}]}`),
+			"arguments"},
+		{"call of no type", messages(`{"role":"assistant","tool_calls":[{"id":"a","function":{"name":"f",` +
+			`"arguments":"{}"}}]}`), "'function'"},
 		{"tool of a strange name", tool(`{"name":"a.b"}`), "pattern"},
 		{"schema of no object", tool(`{"name":"f","parameters":{"type":"string"}}`), "type: \\\"string\\\""},
 		{"schema without a type", tool(`{"name":"f","parameters":{}}`), "None"},
 		{"schema that is none", tool(`{"name":"f","parameters":[]}`), "Invalid schema"},
-		{"array without items", tool(`{"name":"f","parameters":{"type":"object","properties":{"a":{"type":"array"}}}}`), "missing items"},
-		{"unknown type", tool(`{"name":"f","parameters":{"type":"object","properties":{"a":{"type":"text"}}}}`), "not valid"},
+		{"array without items", tool(`{"name":"f","parameters":{"type":"object","properties":{"a":{"type":"array"}}}}`),
+			"missing items"},
+		{"unknown type", tool(`{"name":"f","parameters":{"type":"object","properties":{"a":{"type":"text"}}}}`),
+			"not valid"},
 		{"required that is no list", tool(`{"name":"f","parameters":{"type":"object","required":"a"}}`), "required"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -93,7 +112,8 @@ func TestChecks(t *testing.T) {
 			var e struct {
 				Error struct{ Message, Type string }
 			}
-			if err := json.Unmarshal([]byte(answer), &e); err != nil || status != http.StatusBadRequest || e.Error.Type != invalidRequest || !strings.Contains(answer, tt.says) {
+			if err := json.Unmarshal([]byte(answer), &e); err != nil || status != http.StatusBadRequest ||
+				e.Error.Type != invalidRequest || !strings.Contains(answer, tt.says) {
 				t.Errorf("%d %s, want 400 with %q", status, answer, tt.says)
 			}
 		})
@@ -102,11 +122,14 @@ func TestChecks(t *testing.T) {
 		t.Parallel()
 		for _, body := range []string{
 			hello,
-			messages(`{"role":"system","content":""},{"role":"user","content":[{"type":"text","text":"a"},{"type":"text","text":"b"}]},` +
+			messages(`{"role":"system","content":""},{"role":"user","content":[{"type":"text",` +
+				`"text":"a"},{"type":"text","text":"b"}]},` +
 				`{"role":"assistant","content":null,"tool_calls":[` + call("a") + `,` + call("b") + `]},` +
-				`{"role":"tool","tool_call_id":"b","content":""},{"role":"tool","tool_call_id":"a","content":"x"},` + user),
+				`{"role":"tool","tool_call_id":"b","content":""},{"role":"tool","tool_call_id":"a","content":"x"},` +
+				user),
 			tool(`{"name":"f"}`),
-			tool(`{"name":"f","parameters":{"type":"object","properties":{"a":{"type":["string","null"]},"b":{"enum":["x"]},"c":true}}}`),
+			tool(`{"name":"f","parameters":{"type":"object","properties":{"a":{"type":["string","null"]},` +
+				`"b":{"enum":["x"]},"c":true}}}`),
 		} {
 			if status, _, answer := post(t, s, body); status != http.StatusOK {
 				t.Errorf("%s is refused: %d %s", body, status, answer)
@@ -120,9 +143,12 @@ func TestWholeAnswer(t *testing.T) {
 	s := New(t)
 	s.Queue(Answer{Text: "hi", Calls: []Call{{ID: "a", Name: "f", Arguments: `{"x":1}`}}, Input: 3, Output: 4})
 	status, header, answer := post(t, s, hello)
-	want := `{"id":"chatcmpl-1","object":"chat.completion","created":1700000000,"model":"m","choices":[{"index":0,"message":{"role":"assistant","content":"hi",` +
-		`"tool_calls":[{"id":"a","type":"function","function":{"name":"f","arguments":"{\"x\":1}"}}]},"finish_reason":"tool_calls"}],"usage":{"prompt_tokens":3,"completion_tokens":4,"total_tokens":7}}`
-	if status != http.StatusOK || strings.TrimSpace(answer) != want || header.Get("Content-Type") != "application/json" {
+	want := `{"id":"chatcmpl-1","object":"chat.completion","created":1700000000,"model":"m","choices":[{"index":0,` +
+		`"message":{"role":"assistant","content":"hi",` +
+		`"tool_calls":[{"id":"a","type":"function","function":{"name":"f","arguments":"{\"x\":1}"}}]},` +
+		`"finish_reason":"tool_calls"}],"usage":{"prompt_tokens":3,"completion_tokens":4,"total_tokens":7}}`
+	if status != http.StatusOK || strings.TrimSpace(answer) != want ||
+		header.Get("Content-Type") != "application/json" {
 		t.Errorf("%d %s", status, answer)
 	}
 }
@@ -131,7 +157,9 @@ func TestStream(t *testing.T) {
 	t.Parallel()
 	s := New(t)
 	s.Queue(Answer{Text: "héllo", Pieces: 2, Calls: []Call{{Name: "f", Arguments: `{"x":1}`}}})
-	_, header, answer := post(t, s, `{"model":"m","stream":true,"stream_options":{"include_usage":true},"messages":[{"role":"user","content":"x"}]}`)
+	_, header, answer := post(t, s,
+		`{"model":"m","stream":true,"stream_options":{"include_usage":true},"messages":[{"role":"user",`+
+			`"content":"x"}]}`)
 	if header.Get("Content-Type") != "text/event-stream" {
 		t.Errorf("content type %s", header.Get("Content-Type"))
 	}
@@ -201,7 +229,8 @@ func TestScripts(t *testing.T) {
 	s.HandleFor("a", func(Request) Answer { return Say("own") })
 	s.Queue(Say("queued for all"))
 	s.QueueFor("a", Say("queued for a"))
-	for _, tt := range []struct{ model, want string }{{"a", "queued for a"}, {"b", "queued for all"}, {"a", "own"}, {"b", "common b"}} {
+	for _, tt := range []struct{ model, want string }{{"a", "queued for a"}, {"b", "queued for all"}, {"a", "own"},
+		{"b", "common b"}} {
 		if got := ask(tt.model); got != tt.want {
 			t.Errorf("%s: %s, want %s", tt.model, got, tt.want)
 		}
@@ -222,7 +251,8 @@ func TestKeyAndModels(t *testing.T) {
 	s := New(t)
 	s.RequireKey("sk-the-right-one")
 	status, _, answer := post(t, s, hello)
-	if status != http.StatusUnauthorized || !strings.Contains(answer, "invalid_api_key") || strings.Contains(answer, "quite-secret") {
+	if status != http.StatusUnauthorized || !strings.Contains(answer, "invalid_api_key") ||
+		strings.Contains(answer, "quite-secret") {
 		t.Errorf("wrong key: %d %s", status, answer)
 	}
 	resp, err := http.Get(s.BaseURL() + "/models")
@@ -240,7 +270,8 @@ func TestKeyAndModels(t *testing.T) {
 	if status, _, _ := post(t, s, hello); status != http.StatusOK {
 		t.Errorf("known model: %d", status)
 	}
-	if status, _, answer := post(t, s, strings.Replace(hello, `"m"`, `"z"`, 1)); status != http.StatusNotFound || !strings.Contains(answer, "model_not_found") {
+	if status, _, answer := post(t, s, strings.Replace(hello, `"m"`, `"z"`, 1)); status != http.StatusNotFound ||
+		!strings.Contains(answer, "model_not_found") {
 		t.Errorf("unknown model: %d %s", status, answer)
 	}
 	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, s.BaseURL()+"/models", nil)
@@ -289,7 +320,8 @@ func TestFaults(t *testing.T) {
 			s := New(t)
 			s.Queue(tt.answer)
 			status, header, answer, err := try(t, s, stream)
-			if status != tt.status || !strings.Contains(answer, tt.says) || errors.Is(err, io.ErrUnexpectedEOF) != tt.cut {
+			if status != tt.status || !strings.Contains(answer, tt.says) ||
+				errors.Is(err, io.ErrUnexpectedEOF) != tt.cut {
 				t.Errorf("%d %s, %v", status, answer, err)
 			}
 			if strings.Contains(answer, "[DONE]") {
@@ -302,7 +334,7 @@ func TestFaults(t *testing.T) {
 	}
 }
 
-// Close ends what is held back or stalled, and a gate lets it go on.
+// Close ends delayed and stalled answers; a gate releases a delayed one.
 func TestGateAndClose(t *testing.T) {
 	t.Parallel()
 	s := New(t)
@@ -336,7 +368,8 @@ func BenchmarkServer(b *testing.B) {
 	b.ReportAllocs()
 	b.RunParallel(func(pb *testing.PB) {
 		for pb.Next() {
-			req, err := http.NewRequestWithContext(b.Context(), http.MethodPost, s.BaseURL()+"/chat/completions", strings.NewReader(hello))
+			req, err := http.NewRequestWithContext(b.Context(), http.MethodPost, s.BaseURL()+"/chat/completions",
+				strings.NewReader(hello))
 			if err != nil {
 				b.Error(err)
 				return

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// reply is one answer on its way to the client.
+// reply is the state of sending one answer.
 type reply struct {
 	server  *Server
 	w       http.ResponseWriter
@@ -16,12 +16,12 @@ type reply struct {
 	request Request
 	answer  Answer
 	number  int
-	ending  func() // called before what ends the answer is sent
-	out     []byte // chunks that were not flushed yet
+	ending  func() // called before the end of the answer is sent
+	out     []byte // chunks that are not flushed yet
 	sent    int
 }
 
-// created is the time of every answer: what it is, nobody should depend on.
+// created is the time of every answer.
 const created = 1_700_000_000
 
 func (p *reply) run() {
@@ -61,7 +61,8 @@ func errorType(status int) string {
 	return invalidRequest
 }
 
-// wait reports whether the answer may go on.
+// wait waits for the gate and the duration. It reports false if the request or
+// the server ended.
 func (p *reply) wait(gate <-chan struct{}, d time.Duration) bool {
 	if gate != nil {
 		select {
@@ -129,8 +130,8 @@ func (p *reply) callID(i int) string {
 	return "call_" + strconv.Itoa(p.number) + "_" + strconv.Itoa(i)
 }
 
-// stream sends the answer in chunks. Without a pause they leave together: a
-// benchmark pays for one write.
+// stream sends the answer in chunks. Without a pause it sends them in one write,
+// for benchmarks.
 func (p *reply) stream() {
 	p.w.Header().Set("Content-Type", "text/event-stream")
 	empty := ""
@@ -149,7 +150,8 @@ func (p *reply) stream() {
 		}
 	}
 	for i, c := range p.answer.Calls {
-		if !p.delta(message{Calls: []callOut{{Index: &i, ID: p.callID(i), Type: "function", Function: functionOut{Name: c.Name}}}}) {
+		if !p.delta(message{Calls: []callOut{{Index: &i, ID: p.callID(i), Type: "function",
+			Function: functionOut{Name: c.Name}}}}) {
 			return
 		}
 		for _, piece := range split(c.Arguments, p.answer.Pieces) {
@@ -175,14 +177,15 @@ func (p *reply) stream() {
 
 func (p *reply) delta(m message) bool { return p.chunk([]choice{{Delta: &m}}, nil) }
 
-// chunk queues one chunk, or does what is to go wrong instead. It reports
-// whether the stream goes on.
+// chunk queues one chunk, or makes the fault happen. It reports whether the stream
+// goes on.
 func (p *reply) chunk(choices []choice, u *usage) bool {
 	if p.answer.Fault != NoFault && p.sent == p.answer.AfterChunks {
 		p.fault()
 		return false
 	}
-	b, err := json.Marshal(chunk{ID: p.id(), Object: "chat.completion.chunk", Created: created, Model: p.request.Model, Choices: choices, Usage: u})
+	b, err := json.Marshal(chunk{ID: p.id(), Object: "chat.completion.chunk", Created: created, Model: p.request.Model,
+		Choices: choices, Usage: u})
 	if err != nil {
 		panic(err)
 	}
@@ -215,7 +218,7 @@ func (p *reply) fault() {
 		}
 	case Cut:
 		if p.sent > 0 {
-			p.flush() // else the connection breaks before the header
+			p.flush() // otherwise the connection breaks before the header
 		}
 		panic(http.ErrAbortHandler)
 	case EndEarly:
@@ -224,13 +227,15 @@ func (p *reply) fault() {
 		p.out = append(p.out, "data: {\"id\": \"chatcmpl-1\", \"choices\": [{]\n\n"...)
 		p.flush()
 	case ErrorChunk:
-		p.out = append(p.out, `data: {"error": {"message": "The server had an error while processing your request", "type": "server_error", "param": null, "code": null}}`+"\n\n"...)
+		p.out = append(p.out,
+			`data: {"error": {"message": "The server had an error while processing your request", "type":`+
+				` "server_error", "param": null, "code": null}}`+"\n\n"...)
 		p.flush()
 	case NoFault:
 	}
 }
 
-// whole sends the answer without streaming.
+// whole sends the answer without a stream.
 func (p *reply) whole() {
 	if p.answer.Fault == Stall {
 		p.fault()
@@ -245,7 +250,8 @@ func (p *reply) whole() {
 		_, _ = p.w.Write([]byte(`{"id": "chatcmpl-1", "choices": [{`))
 		return
 	case ErrorChunk:
-		(&apiError{status: http.StatusInternalServerError, Type: "server_error", Message: "The server had an error while processing your request"}).write(p.w)
+		(&apiError{status: http.StatusInternalServerError, Type: "server_error",
+			Message: "The server had an error while processing your request"}).write(p.w)
 		return
 	case Stall, NoFault:
 	}
@@ -254,11 +260,13 @@ func (p *reply) whole() {
 		m.Content = &p.answer.Text
 	}
 	for i, c := range p.answer.Calls {
-		m.Calls = append(m.Calls, callOut{ID: p.callID(i), Type: "function", Function: functionOut{Name: c.Name, Arguments: c.Arguments}})
+		m.Calls = append(m.Calls, callOut{ID: p.callID(i), Type: "function",
+			Function: functionOut{Name: c.Name, Arguments: c.Arguments}})
 	}
 	finish := p.answer.finish()
 	u := p.answer.usage(p.request)
 	p.w.Header().Set("Content-Type", "application/json")
-	_ = json.NewEncoder(p.w).Encode(chunk{ID: p.id(), Object: "chat.completion", Created: created, Model: p.request.Model,
+	_ = json.NewEncoder(p.w).Encode(chunk{ID: p.id(), Object: "chat.completion", Created: created,
+		Model:   p.request.Model,
 		Choices: []choice{{Message: &m, Finish: &finish}}, Usage: &u})
 }

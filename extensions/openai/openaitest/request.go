@@ -8,7 +8,7 @@ import (
 	"github.com/switchboard-run/switchboard/sdk/agent"
 )
 
-// Request is one completion request, as it came.
+// Request is one completion request.
 type Request struct {
 	Model         string    `json:"model"`
 	Messages      []Message `json:"messages"`
@@ -27,7 +27,7 @@ type Request struct {
 // Message is one message of a request.
 type Message struct {
 	Role string `json:"role"`
-	// Content is the text; of several parts, their texts together.
+	// Content is the text, or the texts of all parts together.
 	Content    Content    `json:"content"`
 	Name       string     `json:"name"`
 	ToolCalls  []ToolCall `json:"tool_calls"`
@@ -64,11 +64,12 @@ type Content struct {
 	Null bool
 
 	present bool
-	wrong   string // the JSON type, if it is none of the three
-	parts   int    // of an array; -1 otherwise
+	wrong   string // the JSON type if it is not supported
+	parts   int    // the length of an array; -1 otherwise
 }
 
-// UnmarshalJSON accepts what the API accepts, and remembers what it does not.
+// UnmarshalJSON implements json.Unmarshaler. It also accepts types that the API
+// refuses, for its error.
 func (c *Content) UnmarshalJSON(b []byte) error {
 	c.present, c.parts = true, -1
 	switch b[0] {
@@ -85,7 +86,7 @@ func (c *Content) UnmarshalJSON(b []byte) error {
 		}
 		if err := json.Unmarshal(b, &parts); err != nil {
 			c.wrong = "array"
-			return nil //nolint:nilerr // refused later, with the place
+			return nil //nolint:nilerr // refused later, with the path
 		}
 		c.parts = len(parts)
 		for _, p := range parts {
@@ -101,7 +102,7 @@ func (c *Content) UnmarshalJSON(b []byte) error {
 	return nil
 }
 
-// Last is the last message of the role, "" if there is none.
+// Last returns the text of the last message with the role, "" if there is none.
 func (r Request) Last(role string) string {
 	for _, m := range slices.Backward(r.Messages) {
 		if m.Role == role {
@@ -111,8 +112,7 @@ func (r Request) Last(role string) string {
 	return ""
 }
 
-// Results are the texts of the tool results behind the last message that is
-// not one, in order.
+// Results returns the texts of the tool results at the end of the messages.
 func (r Request) Results() []string {
 	i := len(r.Messages)
 	for i > 0 && r.Messages[i-1].Role == "tool" {

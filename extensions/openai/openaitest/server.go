@@ -1,18 +1,16 @@
-// Package openaitest is a server on loopback that speaks the chat completions
-// API of OpenAI, with scripted answers. It serves POST /v1/chat/completions,
-// streamed and whole, and GET /v1/models.
+// Package openaitest is a server on loopback with OpenAI's chat completions API
+// and scripted answers. It serves POST /v1/chat/completions, with and without a
+// stream, and GET /v1/models.
 //
-// It checks requests as the real API does (each tool call of an assistant
-// message is followed by its result, known roles, contents where they are due,
-// schemas of tools that are objects) and refuses what the real one refuses,
-// with the same shape of error, so a client that works here has said nothing
-// there that would be turned down. It does not count tokens as a real
-// tokenizer does, and ignores sampling parameters.
+// It checks requests like the real API (known roles, required contents, a result
+// for each tool call, tool schemas that are objects) and refuses invalid ones
+// with the same errors, so that a client that works here sends valid requests. It
+// only estimates token counts, and ignores sampling parameters.
 //
-// Answers are taken from the queue of the request's model, then from the queue
-// for all models, then from the handler of the model, then from the common
-// handler; without any the request is refused. A Server is safe for concurrent
-// use. It keeps the newest requests, 10,000 unless Keep says otherwise.
+// An answer comes from the queue of the request's model, else from the queue of
+// all models, else from the handler of the model, else from the common handler;
+// without any, the request is refused. A Server is safe for concurrent use. It
+// keeps the newest 10,000 requests; Keep changes that.
 package openaitest
 
 import (
@@ -63,7 +61,7 @@ func Start() (*Server, error) {
 	return Serve(l), nil
 }
 
-// Serve returns a server that accepts connections from l, which it closes.
+// Serve returns a server that accepts connections from l. Close closes l.
 func Serve(l net.Listener) *Server {
 	s := &Server{
 		URL:     "http://" + l.Addr().String(),
@@ -77,7 +75,7 @@ func Serve(l net.Listener) *Server {
 	return s
 }
 
-// TB is what New needs of a test or benchmark.
+// TB is the part of testing.TB that New uses.
 type TB interface {
 	Helper()
 	Fatal(args ...any)
@@ -95,10 +93,10 @@ func New(t TB) *Server {
 	return s
 }
 
-// BaseURL is what OPENAI_BASE_URL is set to.
+// BaseURL returns the value for OPENAI_BASE_URL.
 func (s *Server) BaseURL() string { return s.URL + "/v1" }
 
-// Close ends the server and every connection.
+// Close stops the server and closes all connections.
 func (s *Server) Close() {
 	s.closing.Do(func() {
 		close(s.closed)
@@ -106,14 +104,15 @@ func (s *Server) Close() {
 	})
 }
 
-// RequireKey refuses every other key. Without it any key that is not empty is good.
+// RequireKey makes the server refuse other keys. By default it accepts any key
+// that is not empty.
 func (s *Server) RequireKey(key string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.key = key
 }
 
-// OnlyModels refuses every other model. Without it every model exists.
+// OnlyModels makes the server refuse other models. By default every model exists.
 func (s *Server) OnlyModels(names ...string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -134,7 +133,8 @@ func (s *Server) QueueFor(model string, answers ...Answer) {
 	s.script(model).queue = append(s.script(model).queue, answers...)
 }
 
-// Handle answers what no queue answers. f runs concurrently.
+// Handle sets the handler of requests without a queued answer. f runs
+// concurrently.
 func (s *Server) Handle(f func(Request) Answer) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -155,28 +155,28 @@ func (s *Server) script(model string) *script {
 	return s.byModel[model]
 }
 
-// Keep sets how many of the newest requests are kept: 0 for none.
+// Keep sets the number of requests to keep.
 func (s *Server) Keep(n int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.keep = n
 }
 
-// Requests returns the completion requests so far, refused ones included.
+// Requests returns the kept completion requests, including refused ones.
 func (s *Server) Requests() []Request {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return slices.Clone(s.requests)
 }
 
-// Total is the number of completion requests so far.
+// Total returns the number of completion requests.
 func (s *Server) Total() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.total
 }
 
-// Left is the number of queued answers that nobody has asked for.
+// Left returns the number of queued answers that are not used yet.
 func (s *Server) Left() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -211,15 +211,17 @@ func (s *Server) authorize(r *http.Request) *apiError {
 	switch {
 	case !ok || key == "":
 		return &apiError{status: http.StatusUnauthorized, Type: invalidRequest,
-			Message: "You didn't provide an API key. You need to provide your API key in an Authorization header using Bearer auth (i.e. Authorization: Bearer YOUR_KEY)."}
+			Message: "You didn't provide an API key. You need to provide your API key in an Authorization header " +
+				"using Bearer auth (i.e. Authorization: Bearer YOUR_KEY)."}
 	case want != "" && key != want:
 		return &apiError{status: http.StatusUnauthorized, Type: invalidRequest, Code: "invalid_api_key",
-			Message: "Incorrect API key provided: " + mask(key) + ". You can find your API key at https://platform.openai.com/account/api-keys."}
+			Message: "Incorrect API key provided: " + mask(key) +
+				". You can find your API key at https://platform.openai.com/account/api-keys."}
 	}
 	return nil
 }
 
-// mask shows the ends of a key, as the real API does.
+// mask shows the ends of a key, like the real API.
 func mask(key string) string {
 	if len(key) <= 12 {
 		return strings.Repeat("*", len(key))
@@ -248,7 +250,8 @@ func (s *Server) listModels(w http.ResponseWriter) {
 func (s *Server) complete(w http.ResponseWriter, r *http.Request) {
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, 32<<20))
 	if err != nil {
-		(&apiError{status: http.StatusRequestEntityTooLarge, Type: invalidRequest, Message: "request too large"}).write(w)
+		(&apiError{status: http.StatusRequestEntityTooLarge, Type: invalidRequest,
+			Message: "request too large"}).write(w)
 		return
 	}
 	req := Request{Header: r.Header, Raw: body}

@@ -1,11 +1,11 @@
-// Package alarm keeps many due times with one timer over a heap.
+// Package alarm waits for many due times with one timer over a heap.
 //
-// Promises: what is set is handed out once its time has come by the clock, at
-// the latest 30 seconds after the clock was set or the machine woke up; in the
-// order of their times; once for each Set. When the clock is set back by more
-// than a day, everything is handed out, so that times that were computed under
-// the wrong clock can be corrected. Nothing is kept across a restart,
-// and nothing runs while nothing is set. Clock is safe for concurrent use.
+// Promises: each id that is set is returned once when its time has come, in the
+// order of times, at most 30 seconds late after the clock was set or the machine
+// woke up. If the clock is set back by more than a day, all ids are returned, so
+// that the caller can correct times computed with the wrong clock. Nothing is
+// stored across restarts, and no timer runs while no id is set. Clock is safe
+// for concurrent use.
 package alarm
 
 import (
@@ -15,34 +15,34 @@ import (
 	"time"
 )
 
-// recheck is the longest sleep. A timer does not notice that the clock was set
+// recheck is the longest sleep: a timer does not notice that the clock was set
 // or that the machine was suspended.
 const recheck = 30 * time.Second
 
-// Clock wakes up for the ids that are due.
+// Clock returns ids when they are due.
 type Clock struct {
 	now func() time.Time
 
 	mu      sync.Mutex
-	latest  time.Time // what now said last
+	latest  time.Time // the last result of now
 	queue   queue
 	entries map[string]*entry
-	changed chan struct{} // the head of the queue has become earlier
+	changed chan struct{} // the head of the queue has changed
 }
 
-// New makes a clock that reads the time with now.
+// New returns a clock that reads the time with now.
 func New(now func() time.Time) *Clock {
 	return &Clock{now: now, entries: make(map[string]*entry), changed: make(chan struct{}, 1)}
 }
 
-// Set has id handed out at the given time, instead of when it was before.
+// Set sets the time of id, replacing its previous time.
 func (c *Clock) Set(id string, at time.Time) { c.set(id, at, false) }
 
-// SetEarlier is Set, unless id is handed out before that anyway.
+// SetEarlier is Set, unless the previous time of id is earlier.
 func (c *Clock) SetEarlier(id string, at time.Time) { c.set(id, at, true) }
 
 func (c *Clock) set(id string, at time.Time, onlyEarlier bool) {
-	at = at.Round(0) // the wall clock counts
+	at = at.Round(0) // compare wall clock times
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	switch e, ok := c.entries[id]; {
@@ -64,7 +64,7 @@ func (c *Clock) set(id string, at time.Time, onlyEarlier bool) {
 	}
 }
 
-// Remove forgets id.
+// Remove removes id.
 func (c *Clock) Remove(id string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -74,17 +74,16 @@ func (c *Clock) Remove(id string) {
 	}
 }
 
-// Len is how many ids are set.
+// Len returns the number of ids.
 func (c *Clock) Len() int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return len(c.queue)
 }
 
-// Run calls due with the ids whose time has come, at most batch at once, until
-// ctx ends. An id that is handed out is no longer set; due sets it again if it
-// is to come back. due runs in Run's goroutine, so while it runs nothing else
-// is handed out. Run is called once.
+// Run removes the ids whose time has come and calls due with them, at most batch
+// at once, until ctx ends. due may set them again. It runs in Run's goroutine, so
+// calls of due do not overlap. Run must be called only once.
 func (c *Clock) Run(ctx context.Context, batch int, due func(context.Context, []string)) {
 	timer := time.NewTimer(recheck)
 	defer timer.Stop()
@@ -112,13 +111,14 @@ func (c *Clock) Run(ctx context.Context, batch int, due func(context.Context, []
 	}
 }
 
-// take removes what is due, or says how long to wait; zero: for a change.
+// take removes and returns the due ids, or returns how long to wait; 0 means
+// until a change.
 func (c *Clock) take(batch int) (ids []string, wait time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	now := c.now().Round(0)
 	if c.latest.Sub(now) > 24*time.Hour {
-		for _, e := range c.queue { // all equal: still a heap
+		for _, e := range c.queue { // all are equal, so it is still a heap
 			e.at = now
 		}
 	}
@@ -140,7 +140,7 @@ type entry struct {
 	index int
 }
 
-// queue is a heap, the earliest first.
+// queue is a heap with the earliest entry first.
 type queue []*entry
 
 func (q queue) Len() int           { return len(q) }

@@ -3,12 +3,13 @@ package alarm
 import (
 	"context"
 	"fmt"
-	"math/rand/v2"
 	"slices"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/switchboard-run/switchboard/internal/seed"
 )
 
 // wall is a clock that can be set.
@@ -17,7 +18,7 @@ type wall struct{ off atomic.Int64 }
 func (w *wall) now() time.Time       { return time.Now().Add(time.Duration(w.off.Load())) }
 func (w *wall) jump(d time.Duration) { w.off.Add(int64(d)) }
 
-// bundle runs a clock in a bubble and collects what it hands out.
+// bundle runs a clock in a bubble and collects the ids.
 type bundle struct {
 	*Clock
 	wall *wall
@@ -143,7 +144,7 @@ func TestTenThousand(t *testing.T) {
 		for i := range want {
 			want[i] = fmt.Sprintf("s%05d", i)
 		}
-		for _, i := range rand.Perm(len(want)) {
+		for _, i := range seed.Rand(t).Perm(len(want)) {
 			b.Set(want[i], start.Add(time.Duration(i)*time.Second))
 		}
 		time.Sleep(10_000 * time.Second)
@@ -153,7 +154,7 @@ func TestTenThousand(t *testing.T) {
 	})
 }
 
-// TestSleepsWhileNothingIsSet: without entries there is no timer at all.
+// Without entries there is no timer.
 func TestSleepsWhileNothingIsSet(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -15,9 +15,9 @@ var (
 	clockLayouts = []string{"15:04:05", "15:04"}
 )
 
-// ParseAt reads a point in time as a model or a person writes it: a local date
-// and time, a local time (its next occurrence), or a time with an offset. A
-// note, if any, says what a change of the clocks made of it.
+// ParseAt parses a point in time written by a model or a person: a local date
+// and time, a local time (its next occurrence), or a time with an offset. The
+// note says if a clock change moved the time; otherwise it is empty.
 func ParseAt(field, text string, loc *time.Location, now time.Time) (at time.Time, note string, err error) {
 	text = strings.TrimSpace(text)
 	normal := text
@@ -49,17 +49,21 @@ func ParseAt(field, text string, loc *time.Location, now time.Time) (at time.Tim
 			}
 		}
 	}
-	return time.Time{}, "", fmt.Errorf(`%s %q cannot be read: write a local date and time such as "%s", a time of day such as "18:30" (its next occurrence), or a time with an offset such as "%s"`,
-		field, text, now.In(loc).AddDate(0, 0, 1).Format("2006-01-02T15:04"), now.In(loc).AddDate(0, 0, 1).Format("2006-01-02T15:04:05-07:00"))
+	tomorrow := now.In(loc).AddDate(0, 0, 1)
+	return time.Time{}, "", fmt.Errorf(`parse %s %q: use a local date and time such as "%s", `+
+		`a time of day such as "18:30" (its next occurrence), or a time with an offset such as "%s"`,
+		field, text, tomorrow.Format("2006-01-02T15:04"), tomorrow.Format("2006-01-02T15:04:05-07:00"))
 }
 
 func placeNoted(wall time.Time, loc *time.Location) (time.Time, string) {
 	at, how := place(wall, loc)
 	switch how {
 	case skipped:
-		return at, fmt.Sprintf("the clocks skip %s on that day: %s is the next valid time", wall.Format("15:04"), at.In(loc).Format("15:04"))
+		return at, fmt.Sprintf("the clocks skip %s on that day, so it fires at %s",
+			wall.Format("15:04"), at.In(loc).Format("15:04"))
 	case repeated:
-		return at, fmt.Sprintf("the clocks show %s twice on that day: the first one counts", wall.Format("15:04"))
+		return at, fmt.Sprintf("the clocks show %s twice on that day, and it fires the first time",
+			wall.Format("15:04"))
 	case unique:
 	}
 	return at, ""

@@ -9,15 +9,16 @@ import (
 	"github.com/robfig/cron/v3"
 )
 
-// everyHour are the bits of an hour field that leaves no hour out.
+// everyHour are the bits of an hour field with all hours.
 const everyHour = 1<<24 - 1
 
-const cronHelp = `cron has five fields, minute hour day-of-month month day-of-week, such as "30 8 * * 1-5" (08:30 on weekdays), or is one of @hourly @daily @weekly @monthly @yearly`
+const cronHelp = `use five fields, minute hour day-of-month month day-of-week, such as "30 8 * * 1-5" ` +
+	`(08:30 on weekdays), or one of @hourly @daily @weekly @monthly @yearly`
 
 type cronSpec struct {
 	spec *cron.SpecSchedule
-	// elapsed: the expression names every hour, so it follows elapsed time
-	// through a change of the clocks.
+	// elapsed is set if the expression has all hours: then it follows elapsed
+	// time through clock changes.
 	elapsed bool
 }
 
@@ -27,29 +28,29 @@ func parseCron(expr string) (*cronSpec, error) {
 	fields := strings.Fields(expr)
 	switch {
 	case len(fields) == 0:
-		return nil, fmt.Errorf("cron is empty: %s", cronHelp)
+		return nil, fmt.Errorf("parse cron: empty expression: %s", cronHelp)
 	case strings.HasPrefix(fields[0], "TZ="), strings.HasPrefix(fields[0], "CRON_TZ="):
-		return nil, fmt.Errorf("cron %q names a zone: put it into timezone instead", expr)
+		return nil, fmt.Errorf("parse cron %q: use timezone for the zone", expr)
 	case fields[0] == "@every":
-		return nil, fmt.Errorf("cron %q is an interval: use every_seconds instead", expr)
+		return nil, fmt.Errorf("parse cron %q: use every_seconds for an interval", expr)
 	case fields[0][0] != '@' && len(fields) == 6:
-		return nil, fmt.Errorf("cron %q has six fields: seconds are not supported; %s", expr, cronHelp)
+		return nil, fmt.Errorf("parse cron %q: six fields, but seconds are not supported: %s", expr, cronHelp)
 	case fields[0][0] != '@' && len(fields) == 5:
 		fields[4] = sundayIsZero(fields[4])
 	}
 	parsed, err := cronParser.Parse(strings.Join(fields, " "))
 	if err != nil {
-		return nil, fmt.Errorf("cron %q cannot be read (%w): %s", expr, err, cronHelp)
+		return nil, fmt.Errorf("parse cron %q: %w: %s", expr, err, cronHelp)
 	}
 	spec, ok := parsed.(*cron.SpecSchedule)
 	if !ok {
-		return nil, fmt.Errorf("cron %q is not supported: %s", expr, cronHelp)
+		return nil, fmt.Errorf("parse cron %q: unsupported expression: %s", expr, cronHelp)
 	}
-	spec.Location = time.UTC // evaluated over wall-clock readings
+	spec.Location = time.UTC // evaluated with wall-clock times
 	return &cronSpec{spec: spec, elapsed: spec.Hour&everyHour == everyHour}, nil
 }
 
-// sundayIsZero rewrites 7, which cron also takes for Sunday, in a day-of-week
+// sundayIsZero rewrites 7, cron's other number for Sunday, in a day-of-week
 // field.
 func sundayIsZero(field string) string {
 	parts := strings.Split(field, ",")
@@ -75,7 +76,7 @@ func sundayIsZero(field string) string {
 	return strings.Join(parts, ",")
 }
 
-// next is the first due time after t, or zero if there is none.
+// next returns the first due time after t, or zero if there is none.
 func (c *cronSpec) next(t time.Time, loc *time.Location) time.Time {
 	if c.elapsed {
 		return c.nextElapsed(t, loc)
@@ -91,11 +92,11 @@ func (c *cronSpec) next(t time.Time, loc *time.Location) time.Time {
 	}
 }
 
-// nextElapsed takes every instant whose local reading matches, one stretch of
-// constant offset after the other.
+// nextElapsed returns the next instant whose wall-clock time matches. It goes
+// through the periods of constant offset.
 func (c *cronSpec) nextElapsed(t time.Time, loc *time.Location) time.Time {
 	for {
-		shift, end := stretch(t, loc)
+		shift, end := offsetPeriod(t, loc)
 		wall := c.spec.Next(t.UTC().Add(shift))
 		if wall.IsZero() {
 			return time.Time{}
@@ -104,8 +105,8 @@ func (c *cronSpec) nextElapsed(t time.Time, loc *time.Location) time.Time {
 		if end.IsZero() || at.Before(end) {
 			return at
 		}
-		// Go on in the next stretch, from the second before its first.
-		shift, _ = stretch(end, loc)
+		// Continue in the next period, from one second before its start.
+		shift, _ = offsetPeriod(end, loc)
 		before := end.UTC().Add(shift - time.Second)
 		if c.spec.Next(before).Equal(before.Add(time.Second)) {
 			return end.UTC()

@@ -8,16 +8,17 @@ import (
 	"github.com/switchboard-run/switchboard/contract/topic"
 )
 
-// DeclaredID is the id of a schedule that an extension's manifest declares.
+// DeclaredID returns the id of a schedule that an extension's manifest declares.
 func DeclaredID(extension, name string) string { return extension + "." + name }
 
-// Declare makes a schedule of a manifest's declaration. It may publish to the
-// owner's own topics and to the system's. was is what is stored for it, or nil:
-// its state and its counts are kept, and its next time too unless the timing
-// has changed: an interval then counts from now.
-func Declare(extension string, d contract.DeclaredSchedule, was *Schedule, env Env) (Schedule, error) {
+// Declare returns the schedule of a manifest's declaration. It may publish to
+// the extension's own topics and to those of the system. old is the stored
+// schedule, or nil. Its state and counts are kept; its next time is kept too,
+// unless the timing has changed: then an interval counts from now.
+func Declare(extension string, d contract.DeclaredSchedule, old *Schedule, env Env) (Schedule, error) {
 	if !systemTopic(d.Topic) && topic.Owner(d.Topic) != extension {
-		return Schedule{}, fmt.Errorf("schedule %s of %s: topic %q belongs to neither the extension nor the system", d.Name, extension, d.Topic)
+		return Schedule{}, fmt.Errorf("schedule %s of %s: topic %q is neither the extension's nor the system's",
+			d.Name, extension, d.Topic)
 	}
 	message := fmt.Sprintf("%s of %s", d.Name, extension)
 	request := Request{Message: &message, Cron: &d.Cron, Topic: &d.Topic}
@@ -31,7 +32,7 @@ func Declare(extension string, d contract.DeclaredSchedule, was *Schedule, env E
 	if len(d.Payload) > 0 {
 		payload, err := json.Marshal(d.Payload)
 		if err != nil {
-			return Schedule{}, fmt.Errorf("payload of schedule %s of %s: %w", d.Name, extension, err)
+			return Schedule{}, fmt.Errorf("schedule %s of %s: encode payload: %w", d.Name, extension, err)
 		}
 		request.Payload = payload
 		if text, ok := firstText(d.Payload, "text", "prompt", "message"); ok {
@@ -43,10 +44,10 @@ func Declare(extension string, d contract.DeclaredSchedule, was *Schedule, env E
 		return Schedule{}, fmt.Errorf("schedule %s of %s: %w", d.Name, extension, err)
 	}
 	s.ID, s.Owner, s.Name, s.CreatedBy = DeclaredID(extension, d.Name), extension, d.Name, extension
-	if was == nil {
+	if old == nil {
 		return s, nil
 	}
-	kept := *was
+	kept := *old
 	kept.Message, kept.Topic, kept.Payload, kept.ChannelID = s.Message, s.Topic, s.Payload, s.ChannelID
 	if kept.Cron == s.Cron && kept.EverySeconds == s.EverySeconds && kept.Timezone == s.Timezone && !kept.Finished() {
 		return kept, nil

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// LocalTime is an instant as people read it, with date and zone.
+// LocalTime formats an instant for people, with date and zone.
 func LocalTime(t time.Time, loc *time.Location) string {
 	layout := "Mon 2 Jan 2006 15:04"
 	if t.Second() != 0 {
@@ -16,8 +16,8 @@ func LocalTime(t time.Time, loc *time.Location) string {
 	return t.In(loc).Format(layout) + " (" + loc.String() + ")"
 }
 
-// Span is a duration as people read it, exact to the second: an hour and a
-// half is "1 h 30 min", never "1 h".
+// Span formats a duration for people, exact to the second: an hour and a half is
+// "1 h 30 min", not "1 h".
 func Span(d time.Duration) string {
 	d = d.Round(time.Second)
 	if d < time.Second {
@@ -36,7 +36,7 @@ func Span(d time.Duration) string {
 	return strings.Join(parts, " ")
 }
 
-// Timing says in words when a schedule fires.
+// Timing describes when a schedule fires.
 func (s Schedule) Timing() string {
 	var text string
 	switch {
@@ -53,7 +53,7 @@ func (s Schedule) Timing() string {
 	return text
 }
 
-// lateNote is what a late text ends with, so that its reader knows.
+// lateNote is the end of a late message.
 func (s Schedule) lateNote(d Decision, now time.Time) string {
 	loc := s.Location()
 	due, today := d.Due.In(loc), now.In(loc)

@@ -3,12 +3,12 @@ package schedule
 import "time"
 
 const (
-	// lateAfter is how much later than due a fire is called late although
-	// nothing was down in between.
+	// lateAfter is the delay after which a fire counts as late even if the
+	// scheduler was running.
 	lateAfter = 10 * time.Second
 
-	// Unless a schedule says otherwise, its grace is half of its interval,
-	// but at least minGrace and at most maxGrace.
+	// The default grace is half of the interval, at least minGrace and at most
+	// maxGrace.
 	minGrace = time.Minute
 	maxGrace = 2 * time.Hour
 )
@@ -16,12 +16,12 @@ const (
 // Decision says what to do with a schedule whose time has come.
 type Decision struct {
 	Fire    bool
-	Due     time.Time // what is fired, or the last one skipped
-	Late    bool      // to be said to the user
-	Skipped int64     // due times that are passed over
+	Due     time.Time // the time that fires, or the last one skipped
+	Late    bool      // the message says that it is late
+	Skipped int64     // the number of skipped due times
 }
 
-// Grace is how overdue a recurring schedule may be and still fire.
+// Grace returns how overdue a recurring schedule may be and still fire.
 func (s Schedule) Grace() time.Duration {
 	if s.GraceSeconds != nil {
 		return seconds(*s.GraceSeconds)
@@ -41,10 +41,9 @@ func (s Schedule) Grace() time.Duration {
 	return min(max(next.Sub(from)/2, minGrace), maxGrace)
 }
 
-// Decide settles a schedule that is due at now: it says whether to fire, and
-// returns the schedule as it is afterwards. since is when the scheduler
-// started: what was due before that is late, however little. The second result
-// is false when the schedule is not due.
+// Decide decides whether a schedule that is due at now fires, and returns the
+// schedule after that. since is when the scheduler started: any earlier due time
+// is late. The last result is false if the schedule is not due.
 func (s Schedule) Decide(now, since time.Time) (Decision, Schedule, bool) {
 	now = now.Round(0)
 	if s.State != Active || s.Next == nil || s.Next.After(now) {
@@ -53,8 +52,8 @@ func (s Schedule) Decide(now, since time.Time) (Decision, Schedule, bool) {
 	d := Decision{Fire: true, Due: *s.Next}
 	rule, err := s.Rule()
 	if err != nil {
-		// The zone or the expression is unknown to this build. Nothing that
-		// was promised is dropped: the stored time still counts.
+		// This build does not know the zone or the expression, but the stored
+		// time still fires.
 		s.Problem = err.Error()
 	}
 	if s.Kind == Recurring && err == nil {

@@ -9,6 +9,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/switchboard-run/switchboard/contract"
+	"github.com/switchboard-run/switchboard/internal/seed"
 )
 
 func made(t testing.TB, kind, text string) Schedule {
@@ -32,19 +33,32 @@ func TestDecide(t *testing.T) {
 		due, next               string
 		state                   State
 	}{
-		{"in time", Once, `{"message":"m","delay_seconds":300}`, "2026-11-20T14:05:00Z", "", true, false, 0, "2026-11-20T14:05:00Z", "", Done},
-		{"a little behind", Once, `{"message":"m","delay_seconds":300}`, "2026-11-20T14:05:03Z", "", true, false, 0, "2026-11-20T14:05:00Z", "", Done},
-		{"overdue after a start", Once, `{"message":"m","delay_seconds":300}`, "2026-11-20T14:05:03Z", "2026-11-20T14:05:02Z", true, true, 0, "2026-11-20T14:05:00Z", "", Done},
-		{"overdue by a year", Once, `{"message":"m","delay_seconds":300}`, "2027-11-20T14:05:03Z", "2027-11-20T14:05:02Z", true, true, 0, "2026-11-20T14:05:00Z", "", Done},
-		{"recurring in time", Recurring, `{"message":"m","cron":"@hourly"}`, "2026-11-20T15:00:00Z", "", true, false, 0, "2026-11-20T15:00:00Z", "2026-11-20T16:00:00Z", Active},
-		{"a day of hourly ones: once", Recurring, `{"message":"m","cron":"@hourly"}`, "2026-11-21T14:20:00Z", "2026-11-21T14:20:00Z", true, true, 23, "2026-11-21T14:00:00Z", "2026-11-21T15:00:00Z", Active},
-		{"a day of hourly ones: too old", Recurring, `{"message":"m","cron":"@hourly"}`, "2026-11-21T14:40:00Z", "2026-11-21T14:40:00Z", false, true, 24, "2026-11-21T14:00:00Z", "2026-11-21T15:00:00Z", Active},
-		{"its own grace", Recurring, `{"message":"m","cron":"@hourly","grace":"10m"}`, "2026-11-20T15:20:00Z", "", false, true, 1, "2026-11-20T15:00:00Z", "2026-11-20T16:00:00Z", Active},
-		{"no grace still fires in time", Recurring, `{"message":"m","cron":"@hourly","grace":0}`, "2026-11-20T15:00:01Z", "", true, false, 0, "2026-11-20T15:00:00Z", "2026-11-20T16:00:00Z", Active},
-		{"each minute for a year", Recurring, `{"message":"m","cron":"* * * * *"}`, "2027-11-20T14:00:20Z", "2027-11-20T14:00:20Z", true, true, maxCounted, "2027-11-20T14:00:00Z", "2027-11-20T14:01:00Z", Active},
-		{"each 10 seconds for a year", Recurring, `{"message":"m","every_seconds":10}`, "2027-11-20T14:00:25Z", "2027-11-20T14:00:25Z", true, true, 3153601, "2027-11-20T14:00:20Z", "2027-11-20T14:00:30Z", Active},
-		{"the last one before until", Recurring, `{"message":"m","cron":"@hourly","until":"2026-11-20T16:30"}`, "2026-11-20T15:00:00Z", "", true, false, 0, "2026-11-20T15:00:00Z", "", Done},
-		{"missed up to until", Recurring, `{"message":"m","every_seconds":600,"until":"2026-11-20T15:25"}`, "2026-11-20T20:00:00Z", "", false, true, 2, "2026-11-20T14:20:00Z", "", Done},
+		{"in time", Once, `{"message":"m","delay_seconds":300}`, "2026-11-20T14:05:00Z", "", true, false, 0,
+			"2026-11-20T14:05:00Z", "", Done},
+		{"a little behind", Once, `{"message":"m","delay_seconds":300}`, "2026-11-20T14:05:03Z", "", true, false, 0,
+			"2026-11-20T14:05:00Z", "", Done},
+		{"overdue after a start", Once, `{"message":"m","delay_seconds":300}`, "2026-11-20T14:05:03Z",
+			"2026-11-20T14:05:02Z", true, true, 0, "2026-11-20T14:05:00Z", "", Done},
+		{"overdue by a year", Once, `{"message":"m","delay_seconds":300}`, "2027-11-20T14:05:03Z",
+			"2027-11-20T14:05:02Z", true, true, 0, "2026-11-20T14:05:00Z", "", Done},
+		{"recurring in time", Recurring, `{"message":"m","cron":"@hourly"}`, "2026-11-20T15:00:00Z", "", true, false, 0,
+			"2026-11-20T15:00:00Z", "2026-11-20T16:00:00Z", Active},
+		{"a day of hourly ones: once", Recurring, `{"message":"m","cron":"@hourly"}`, "2026-11-21T14:20:00Z",
+			"2026-11-21T14:20:00Z", true, true, 23, "2026-11-21T14:00:00Z", "2026-11-21T15:00:00Z", Active},
+		{"a day of hourly ones: too old", Recurring, `{"message":"m","cron":"@hourly"}`, "2026-11-21T14:40:00Z",
+			"2026-11-21T14:40:00Z", false, true, 24, "2026-11-21T14:00:00Z", "2026-11-21T15:00:00Z", Active},
+		{"its own grace", Recurring, `{"message":"m","cron":"@hourly","grace":"10m"}`, "2026-11-20T15:20:00Z", "",
+			false, true, 1, "2026-11-20T15:00:00Z", "2026-11-20T16:00:00Z", Active},
+		{"no grace still fires in time", Recurring, `{"message":"m","cron":"@hourly","grace":0}`,
+			"2026-11-20T15:00:01Z", "", true, false, 0, "2026-11-20T15:00:00Z", "2026-11-20T16:00:00Z", Active},
+		{"each minute for a year", Recurring, `{"message":"m","cron":"* * * * *"}`, "2027-11-20T14:00:20Z",
+			"2027-11-20T14:00:20Z", true, true, maxCounted, "2027-11-20T14:00:00Z", "2027-11-20T14:01:00Z", Active},
+		{"each 10 seconds for a year", Recurring, `{"message":"m","every_seconds":10}`, "2027-11-20T14:00:25Z",
+			"2027-11-20T14:00:25Z", true, true, 3153601, "2027-11-20T14:00:20Z", "2027-11-20T14:00:30Z", Active},
+		{"the last one before until", Recurring, `{"message":"m","cron":"@hourly","until":"2026-11-20T16:30"}`,
+			"2026-11-20T15:00:00Z", "", true, false, 0, "2026-11-20T15:00:00Z", "", Done},
+		{"missed up to until", Recurring, `{"message":"m","every_seconds":600,"until":"2026-11-20T15:25"}`,
+			"2026-11-20T20:00:00Z", "", false, true, 2, "2026-11-20T14:20:00Z", "", Done},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
@@ -54,7 +68,8 @@ func TestDecide(t *testing.T) {
 				since = utc(t, c.started)
 			}
 			d, after, due := s.Decide(utc(t, c.at), since)
-			if !due || d.Fire != c.fire || d.Late != c.late || d.Skipped != c.skipped || !d.Due.Equal(utc(t, c.due)) || after.State != c.state {
+			if !due || d.Fire != c.fire || d.Late != c.late || d.Skipped != c.skipped || !d.Due.Equal(utc(t, c.due)) ||
+				after.State != c.state {
 				t.Fatalf("got %+v, %s (due %t)", d, after.State, due)
 			}
 			switch {
@@ -85,8 +100,8 @@ func TestNotDue(t *testing.T) {
 	}
 }
 
-// TestUnknownZoneStillFires: a stored row that this build cannot compute with
-// keeps the promise already made, and then stops visibly.
+// A stored row whose zone this build does not know fires at its stored time, and
+// then pauses with a problem.
 func TestUnknownZoneStillFires(t *testing.T) {
 	t.Parallel()
 	s := made(t, Recurring, `{"message":"m","cron":"@hourly"}`)
@@ -103,16 +118,26 @@ func TestFirePayload(t *testing.T) {
 		name, kind, request, at string
 		want                    string
 	}{
-		{"notice", Once, `{"message":"kettle","delay_seconds":300,"channel_id":"tg"}`, "2026-11-20T14:05:00Z", `{"text":"kettle","channel_id":"tg","reply_to":"h1"}`},
-		{"late", Once, `{"message":"kettle","delay_seconds":300}`, "2026-11-20T15:00:00Z", `{"text":"kettle (late: was due 15:05)","reply_to":"h1"}`},
-		{"late by days", Once, `{"message":"kettle","delay_seconds":300}`, "2026-11-22T15:00:00Z", `{"text":"kettle (late: was due 15:05 on Fri 20 Nov)","reply_to":"h1"}`},
-		{"late by years", Once, `{"message":"kettle","delay_seconds":300}`, "2028-11-22T15:00:00Z", `{"text":"kettle (late: was due 15:05 on Fri 20 Nov 2026)","reply_to":"h1"}`},
-		{"late and skipped", Recurring, `{"message":"kettle","cron":"@hourly"}`, "2026-11-20T17:10:00Z", `{"text":"kettle (late: was due 18:00; 2 earlier skipped)","reply_to":"h1"}`},
-		{"task", Once, `{"message":"look","delay_seconds":300,"topic":"system.agent.task","payload":{"agent_id":"chat"}}`, "2026-11-20T14:05:00Z", `{"prompt":"look","reply_to":"h1","agent_id":"chat"}`},
-		{"recurring task", Recurring, `{"message":"look","cron":"@hourly","topic":"system.agent.task"}`, "2026-11-20T15:00:00Z", `{"prompt":"look","reply_to":"h1","name":"r1"}`},
+		{"notice", Once, `{"message":"kettle","delay_seconds":300,"channel_id":"tg"}`, "2026-11-20T14:05:00Z",
+			`{"text":"kettle","channel_id":"tg","reply_to":"h1"}`},
+		{"late", Once, `{"message":"kettle","delay_seconds":300}`, "2026-11-20T15:00:00Z",
+			`{"text":"kettle (late: was due 15:05)","reply_to":"h1"}`},
+		{"late by days", Once, `{"message":"kettle","delay_seconds":300}`, "2026-11-22T15:00:00Z",
+			`{"text":"kettle (late: was due 15:05 on Fri 20 Nov)","reply_to":"h1"}`},
+		{"late by years", Once, `{"message":"kettle","delay_seconds":300}`, "2028-11-22T15:00:00Z",
+			`{"text":"kettle (late: was due 15:05 on Fri 20 Nov 2026)","reply_to":"h1"}`},
+		{"late and skipped", Recurring, `{"message":"kettle","cron":"@hourly"}`, "2026-11-20T17:10:00Z",
+			`{"text":"kettle (late: was due 18:00; 2 earlier skipped)","reply_to":"h1"}`},
+		{"task", Once, `{"message":"look","delay_seconds":300,"topic":"system.agent.task",` +
+			`"payload":{"agent_id":"chat"}}`, "2026-11-20T14:05:00Z",
+			`{"prompt":"look","reply_to":"h1","agent_id":"chat"}`},
+		{"recurring task", Recurring, `{"message":"look","cron":"@hourly","topic":"system.agent.task"}`,
+			"2026-11-20T15:00:00Z", `{"prompt":"look","reply_to":"h1","name":"r1"}`},
 		{
-			"own topic", Once, `{"message":"on","delay_seconds":300,"topic":"lights.on","payload":{"lamp":7}}`, "2026-11-20T14:05:00Z",
-			`{"text":"on","lamp":7,"reply_to":"h1","schedule":{"id":"r1","due":"2026-11-20T14:05:00Z","late":false,"skipped":0}}`,
+			"own topic", Once, `{"message":"on","delay_seconds":300,"topic":"lights.on","payload":{"lamp":7}}`,
+			"2026-11-20T14:05:00Z",
+			`{"text":"on","lamp":7,"reply_to":"h1","schedule":{"id":"r1","due":"2026-11-20T14:05:00Z","late":false,` +
+				`"skipped":0}}`,
 		},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -138,14 +163,15 @@ func TestFirePayload(t *testing.T) {
 	}
 }
 
-// TestEachDueTimeOnce: however time passes, no due time fires twice, and every
-// one that became due is either fired or counted as skipped.
+// However time passes, no due time fires twice, and every due time either fires
+// or is counted as skipped.
 func TestEachDueTimeOnce(t *testing.T) {
 	t.Parallel()
-	rapid.Check(t, func(t *rapid.T) {
+	seed.Check(t, func(t *rapid.T) {
 		at := instantOf(t)
 		e := Env{Now: at, Timezone: rapid.SampledFrom(someZones).Draw(t, "zone"), MinEvery: time.Second}
-		expr := rapid.SampledFrom([]string{"* * * * *", "@hourly", "30 2 * * *", "0 0 * * *", "*/20 1-3 * * *"}).Draw(t, "cron")
+		expr := rapid.SampledFrom([]string{"* * * * *", "@hourly", "30 2 * * *", "0 0 * * *", "*/20 1-3 * * *"}).Draw(t,
+			"cron")
 		message := "m"
 		s, _, err := New(Recurring, Request{Message: &message, Cron: &expr}, e)
 		if err != nil {
@@ -200,7 +226,8 @@ func TestDeclare(t *testing.T) {
 	}
 	tick.Cron = "@hourly"
 	changed, err := Declare("heartbeat", tick, &s, later)
-	if err != nil || changed.Revision != 2 || changed.Fired != 7 || !changed.Next.Equal(utc(t, "2026-11-20T15:00:00Z")) {
+	if err != nil || changed.Revision != 2 || changed.Fired != 7 ||
+		!changed.Next.Equal(utc(t, "2026-11-20T15:00:00Z")) {
 		t.Errorf("changed: %+v, %v", changed, err)
 	}
 	paused, _ := s.Pause()
@@ -214,11 +241,13 @@ func TestDeclare(t *testing.T) {
 	}
 	after := later
 	after.Now = later.Now.Add(30 * time.Second)
-	if same, err := Declare("heartbeat", minutely, &every, after); err != nil || !same.Next.Equal(*every.Next) || same.Revision != 2 {
+	if same, err := Declare("heartbeat", minutely, &every, after); err != nil || !same.Next.Equal(*every.Next) ||
+		same.Revision != 2 {
 		t.Errorf("declared again with an interval: %+v, %v", same, err)
 	}
 	minutely.Every = 120
-	if longer, err := Declare("heartbeat", minutely, &every, after); err != nil || !longer.Next.Equal(after.Now.Add(2*time.Minute)) || longer.Revision != 3 {
+	if longer, err := Declare("heartbeat", minutely, &every, after); err != nil ||
+		!longer.Next.Equal(after.Now.Add(2*time.Minute)) || longer.Revision != 3 {
 		t.Errorf("another interval: %+v, %v", longer, err)
 	}
 	minutely.Every = 1

@@ -8,9 +8,8 @@ import (
 	"github.com/switchboard-run/switchboard/contract"
 )
 
-// FirePayload is the payload of the event that a fire publishes. A late one
-// says so in the text that its reader sees; a topic without such a text gets
-// the facts under "schedule".
+// FirePayload returns the payload of the event that a fire publishes. The text
+// says if it is late; for topics without a text, the field "schedule" says so.
 func (s Schedule) FirePayload(d Decision, now time.Time) (json.RawMessage, error) {
 	text := s.Message
 	if d.Late {
@@ -19,20 +18,21 @@ func (s Schedule) FirePayload(d Decision, now time.Time) (json.RawMessage, error
 	custom := map[string]any{}
 	if len(s.Payload) > 0 {
 		if err := json.Unmarshal(s.Payload, &custom); err != nil {
-			return nil, fmt.Errorf("read the payload of schedule %s: %w", s.ID, err)
+			return nil, fmt.Errorf("decode payload of schedule %s: %w", s.ID, err)
 		}
 	}
 	agent, _ := custom["agent_id"].(string)
 	job := ""
 	if s.Kind == Recurring {
-		job = s.ID // runs of one schedule share a session
+		job = s.ID // all runs of a schedule share a session
 	}
 	var payload any
 	switch s.Topic {
 	case TopicNotify:
 		payload = contract.UserNotify{Text: text, ChannelID: s.ChannelID, ReplyTo: s.ReplyTo}
 	case TopicTask:
-		payload = contract.AgentTask{Prompt: text, ChannelID: s.ChannelID, ReplyTo: s.ReplyTo, AgentID: agent, Name: job}
+		payload = contract.AgentTask{Prompt: text, ChannelID: s.ChannelID, ReplyTo: s.ReplyTo, AgentID: agent,
+			Name: job}
 	case TopicBackground:
 		payload = contract.AgentBackground{Prompt: text, AgentID: agent, Name: job}
 	default:
@@ -52,7 +52,7 @@ func (s Schedule) FirePayload(d Decision, now time.Time) (json.RawMessage, error
 	}
 	data, err := json.Marshal(payload)
 	if err != nil {
-		return nil, fmt.Errorf("encode the payload of schedule %s: %w", s.ID, err)
+		return nil, fmt.Errorf("encode payload of schedule %s: %w", s.ID, err)
 	}
 	return data, nil
 }

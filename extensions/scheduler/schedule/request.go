@@ -11,13 +11,13 @@ import (
 const (
 	minDelay = time.Second
 	maxAhead = 50 * 366 * 24 * time.Hour
-	// maxMessage is the longest message with its payload, in bytes: a thousand
-	// rows of this length still fit into one answer of the kernel.
+	// maxMessage is the most bytes of a message and its payload: a thousand such
+	// rows still fit into one answer of the kernel.
 	maxMessage = 8 << 10
 )
 
-// Request is what may be said about a schedule, at creation or in an edit. An
-// absent field is nil.
+// Request has the fields of a schedule that a caller gives at creation or in an
+// edit. Absent fields are nil.
 type Request struct {
 	Message      *string         `json:"message"`
 	DelaySeconds *float64        `json:"delay_seconds"`
@@ -32,21 +32,21 @@ type Request struct {
 	Grace        *Grace          `json:"grace"`
 }
 
-// Grace is how overdue a recurring schedule may be and still fire: a number of
-// seconds or a duration such as "30m".
+// Grace is how overdue a recurring schedule may be and still fire, in seconds.
+// In JSON it is a number or a duration such as "30m".
 type Grace float64
 
-// UnmarshalJSON reads either form.
+// UnmarshalJSON implements json.Unmarshaler.
 func (g *Grace) UnmarshalJSON(data []byte) error {
 	var n float64
 	if err := json.Unmarshal(data, &n); err != nil {
 		var text string
 		if json.Unmarshal(data, &text) != nil {
-			return fmt.Errorf(`grace %s cannot be read: give seconds, or a duration such as "30m"`, data)
+			return fmt.Errorf(`parse grace %s: use seconds, or a duration such as "30m"`, data)
 		}
 		d, err := time.ParseDuration(text)
 		if err != nil {
-			return fmt.Errorf(`grace %q cannot be read: give seconds, or a duration such as "30m"`, text)
+			return fmt.Errorf(`parse grace %q: use seconds, or a duration such as "30m"`, text)
 		}
 		n = d.Seconds()
 	}
@@ -57,15 +57,15 @@ func (g *Grace) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
-// Env is what a request is judged against.
+// Env is the environment of a request.
 type Env struct {
 	Now      time.Time
-	Timezone string        // of schedules that name none
+	Timezone string        // the default
 	MinEvery time.Duration // shortest interval
 }
 
-// New makes a schedule from a request. It has no id yet. The notes say what a
-// person should know although it is no error.
+// New returns a schedule for a request, without an id. The notes are information
+// for the person that is not an error.
 func New(kind string, r Request, env Env) (Schedule, []string, error) {
 	s := Schedule{
 		Revision: 1, Kind: kind, State: Active, Topic: TopicNotify,
@@ -76,28 +76,27 @@ func New(kind string, r Request, env Env) (Schedule, []string, error) {
 	}
 	r = r.withoutBlanks()
 	if kind == Once && r.At == nil && r.DelaySeconds == nil {
-		return Schedule{}, nil, errors.New("no time is given: give delay_seconds or at")
+		return Schedule{}, nil, errors.New("time is missing: give delay_seconds or at")
 	}
 	if kind == Recurring && r.Cron == nil && r.EverySeconds == nil {
-		return Schedule{}, nil, errors.New("no time is given: give cron or every_seconds")
+		return Schedule{}, nil, errors.New("time is missing: give cron or every_seconds")
 	}
 	return s.apply(r, env, true)
 }
 
-// Edit applies the fields that the request names. What is named in no field
-// stays.
+// Edit changes the fields that the request gives.
 func (s Schedule) Edit(r Request, env Env) (Schedule, []string, error) {
 	if s.Finished() {
 		return Schedule{}, nil, fmt.Errorf("%s is %s and cannot be edited: create a new schedule", s.ID, s.State)
 	}
-	until := r.Until // an empty one takes the end away
+	until := r.Until // an empty one removes the end
 	r = r.withoutBlanks()
 	r.Until = until
 	return s.apply(r, env, false)
 }
 
-// withoutBlanks drops what a model fills in although it does not mean it: empty
-// texts, and zero beside the field that counts.
+// withoutBlanks removes fields that models fill in without need: empty texts,
+// and a zero next to the field that is meant.
 func (r Request) withoutBlanks() Request {
 	for _, field := range []**string{&r.At, &r.Cron, &r.Until, &r.Timezone} {
 		if *field != nil && strings.TrimSpace(**field) == "" {
@@ -113,16 +112,17 @@ func (r Request) withoutBlanks() Request {
 	return r
 }
 
-// Edits tells whether the request names anything at all.
+// Edits reports whether the request has any field.
 func (r Request) Edits() bool {
 	return r.Message != nil || r.Payload != nil || r.ChannelID != nil || r.Topic != nil || r.Grace != nil || r.timing()
 }
 
 func (r Request) timing() bool {
-	return r.At != nil || r.DelaySeconds != nil || r.Cron != nil || r.EverySeconds != nil || r.Until != nil || r.Timezone != nil
+	return r.At != nil || r.DelaySeconds != nil || r.Cron != nil || r.EverySeconds != nil ||
+		r.Until != nil || r.Timezone != nil
 }
 
-// Cancel ends a schedule for good.
+// Cancel ends a schedule permanently.
 func (s Schedule) Cancel(now time.Time) Schedule {
 	s.finish(Cancelled, now)
 	return s
@@ -137,8 +137,8 @@ func (s Schedule) Pause() (Schedule, error) {
 	return s, nil
 }
 
-// Resume lets a paused schedule fire again, at its next time after now: what
-// became due while it was paused does not fire.
+// Resume lets a paused schedule fire again, at its next time after now. Times
+// that passed while it was paused do not fire.
 func (s Schedule) Resume(now time.Time) (Schedule, error) {
 	if s.State == Active {
 		return s, nil
@@ -150,10 +150,10 @@ func (s Schedule) Resume(now time.Time) (Schedule, error) {
 	return s.retime(now)
 }
 
-func (s Schedule) apply(r Request, env Env, fresh bool) (Schedule, []string, error) {
+func (s Schedule) apply(r Request, env Env, isNew bool) (Schedule, []string, error) {
 	steps := []func() error{
 		func() error { return s.applyContent(r) },
-		func() error { return s.applyZone(r, fresh) },
+		func() error { return s.applyZone(r, isNew) },
 	}
 	var notes []string
 	switch s.Kind {
@@ -174,7 +174,7 @@ func (s Schedule) apply(r Request, env Env, fresh bool) (Schedule, []string, err
 	if !r.timing() {
 		return s, notes, nil
 	}
-	if !fresh {
+	if !isNew {
 		s.Revision++
 	}
 	timed, err := s.retime(env.Now)
@@ -187,10 +187,9 @@ func (s Schedule) apply(r Request, env Env, fresh bool) (Schedule, []string, err
 	return timed, notes, nil
 }
 
-// Realign gives a recurring schedule a near next time again when its row was
-// written under a clock that ran more than a day ahead of now; otherwise it
-// would be silent until the clock has caught up. A smaller difference stays:
-// the times between have fired.
+// Realign recomputes the next time of a recurring schedule whose row was written
+// with a clock that was more than a day ahead. Otherwise the schedule would not
+// fire until that time. It ignores smaller differences: those times have fired.
 func (s Schedule) Realign(now time.Time) (Schedule, bool) {
 	if s.Kind != Recurring || s.State != Active {
 		return s, false
@@ -215,7 +214,7 @@ func (s Schedule) Realign(now time.Time) (Schedule, bool) {
 	return realigned, true
 }
 
-// retime computes the next due time after now.
+// retime sets the next due time after now.
 func (s Schedule) retime(now time.Time) (Schedule, error) {
 	rule, err := s.Rule()
 	if err != nil {
@@ -233,19 +232,20 @@ func (s Schedule) neverFires(now time.Time) error {
 	loc := s.Location()
 	switch {
 	case s.Kind == Once:
-		return fmt.Errorf("%s is %s in the past (it is now %s): give a later time", LocalTime(*s.At, loc), Span(now.Sub(*s.At)), LocalTime(now, loc))
+		return fmt.Errorf("%s is %s in the past (it is now %s): give a later time",
+			LocalTime(*s.At, loc), Span(now.Sub(*s.At)), LocalTime(now, loc))
 	case s.Until != nil:
-		return fmt.Errorf("it never fires: no time of %s lies between now (%s) and until", s.Timing(), LocalTime(now, loc))
+		return fmt.Errorf("schedule never fires: %s has no time after now (%s)", s.Timing(), LocalTime(now, loc))
 	default:
-		return fmt.Errorf("cron %q never fires: no such date exists; %s", s.Cron, cronHelp)
+		return fmt.Errorf("cron %q never fires: no such date exists: %s", s.Cron, cronHelp)
 	}
 }
 
-func (s *Schedule) applyZone(r Request, fresh bool) error {
+func (s *Schedule) applyZone(r Request, isNew bool) error {
 	if r.Timezone != nil && strings.TrimSpace(*r.Timezone) != "" {
 		s.Timezone = *r.Timezone
-		if s.Kind == Once && !fresh && r.At == nil && r.DelaySeconds == nil {
-			return errors.New("to move a one-shot to another timezone, give at (or delay_seconds) as well")
+		if s.Kind == Once && !isNew && r.At == nil && r.DelaySeconds == nil {
+			return errors.New("timezone is given without a time: also give at or delay_seconds")
 		}
 	}
 	loc, err := FindZone(s.Timezone)
@@ -261,13 +261,13 @@ func (s *Schedule) applyOnce(r Request, now time.Time) (notes []string, err erro
 	case r.Cron != nil, r.EverySeconds != nil, r.Until != nil:
 		return nil, errors.New("cron, every_seconds and until are for recurring schedules: use schedule_recurring")
 	case r.At != nil && r.DelaySeconds != nil:
-		return nil, errors.New("at and delay_seconds are both given: give one of them")
+		return nil, errors.New("both at and delay_seconds are given: give only one")
 	case r.DelaySeconds != nil:
 		if *r.DelaySeconds < minDelay.Seconds() {
-			return nil, fmt.Errorf("delay_seconds is %v: it must be at least 1; a time in the past cannot be scheduled", *r.DelaySeconds)
+			return nil, fmt.Errorf("delay_seconds is %v, must be at least 1", *r.DelaySeconds)
 		}
 		if *r.DelaySeconds > maxAhead.Seconds() {
-			return nil, fmt.Errorf("delay_seconds is %.0f, more than 50 years: give less", *r.DelaySeconds)
+			return nil, fmt.Errorf("delay_seconds is %.0f, must be at most 50 years", *r.DelaySeconds)
 		}
 		s.At = instant(now.Add(seconds(*r.DelaySeconds)))
 	case r.At != nil:
@@ -292,7 +292,7 @@ func (s *Schedule) applyRecurring(r Request, env Env) (notes []string, err error
 	case r.At != nil, r.DelaySeconds != nil:
 		return nil, errors.New("at and delay_seconds are for one-shots: use schedule_once")
 	case r.Cron != nil && r.EverySeconds != nil:
-		return nil, errors.New("cron and every_seconds are both given: give one of them")
+		return nil, errors.New("both cron and every_seconds are given: give only one")
 	case r.Cron != nil:
 		if _, err := parseCron(*r.Cron); err != nil {
 			return nil, err
@@ -301,10 +301,10 @@ func (s *Schedule) applyRecurring(r Request, env Env) (notes []string, err error
 	case r.EverySeconds != nil:
 		every := *r.EverySeconds
 		if every < env.MinEvery.Seconds() || every < 1 {
-			return nil, fmt.Errorf("every_seconds is %v: the shortest interval is %.0f", every, max(1, env.MinEvery.Seconds()))
+			return nil, fmt.Errorf("every_seconds is %v, must be at least %.0f", every, max(1, env.MinEvery.Seconds()))
 		}
 		if every > maxAhead.Seconds() {
-			return nil, fmt.Errorf("every_seconds is %.0f, more than 50 years: give less", every)
+			return nil, fmt.Errorf("every_seconds is %.0f, must be at most 50 years", every)
 		}
 		s.Cron, s.EverySeconds, s.Anchor = "", every, *instant(env.Now)
 	}
@@ -320,10 +320,11 @@ func (s *Schedule) applyRecurring(r Request, env Env) (notes []string, err error
 				return nil, err
 			}
 			if !until.After(env.Now) {
-				return nil, fmt.Errorf("until %s is in the past (it is now %s)", LocalTime(until, s.Location()), LocalTime(env.Now, s.Location()))
+				return nil, fmt.Errorf("until %s is in the past (it is now %s)",
+					LocalTime(until, s.Location()), LocalTime(env.Now, s.Location()))
 			}
-			if until.Year() > 9000 { // at 10000 the stored form ends
-				return nil, fmt.Errorf("until %q is too far ahead: leave it out if there is no end", *r.Until)
+			if until.Year() > 9000 { // JSON times end with the year 9999
+				return nil, fmt.Errorf("until %q is too far ahead: omit it for no end", *r.Until)
 			}
 			if note != "" {
 				notes = append(notes, note)
@@ -334,7 +335,7 @@ func (s *Schedule) applyRecurring(r Request, env Env) (notes []string, err error
 	return notes, nil
 }
 
-// parseUntil also takes a date, which includes that day.
+// parseUntil is ParseAt for until, which may also be a date, inclusive.
 func parseUntil(text string, loc *time.Location, now time.Time) (time.Time, string, error) {
 	if day, err := time.Parse(time.DateOnly, strings.TrimSpace(text)); err == nil {
 		end, _ := place(day.AddDate(0, 0, 1), loc)
@@ -346,7 +347,9 @@ func parseUntil(text string, loc *time.Location, now time.Time) (time.Time, stri
 func (s *Schedule) applyContent(r Request) error {
 	if r.Topic != nil && *r.Topic != "" {
 		if s.Topic = *r.Topic; !allowedTopic(s.Topic) {
-			return fmt.Errorf("topic %q cannot be scheduled: use %s to tell the user something, %s to have the agent act, or a topic of an extension such as lights.on", s.Topic, TopicNotify, TopicTask)
+			return fmt.Errorf("topic %q cannot be scheduled: use %s to send the user a message, "+
+				"%s to have the agent act, or a topic of an extension such as lights.on", s.Topic, TopicNotify,
+				TopicTask)
 		}
 	}
 	if r.Message != nil {
@@ -361,16 +364,16 @@ func (s *Schedule) applyContent(r Request) error {
 		}
 	}
 	if s.Message == "" && systemTopic(s.Topic) {
-		return errors.New("message is empty: say what to remind of or what to do")
+		return errors.New("message is empty: give the text of the reminder or the task")
 	}
-	if len(s.Message)+len(s.Payload) > maxMessage {
-		return fmt.Errorf("message and payload are %d bytes long: at most %d are possible", len(s.Message)+len(s.Payload), maxMessage)
+	if size := len(s.Message) + len(s.Payload); size > maxMessage {
+		return fmt.Errorf("message and payload have %d bytes, must be at most %d", size, maxMessage)
 	}
 	return nil
 }
 
-// applyPayload takes from a payload for one of the system's topics what is
-// known there, so that no destination gets past the checks.
+// applyPayload sets the payload. For a topic of the system it accepts only known
+// fields, so that a destination in the payload is checked too.
 func (s *Schedule) applyPayload(r Request) error {
 	fields := map[string]any{}
 	if err := json.Unmarshal(r.Payload, &fields); err != nil {
@@ -390,13 +393,13 @@ func (s *Schedule) applyPayload(r Request) error {
 		}
 		for name := range fields {
 			if name != "agent_id" || s.Topic == TopicNotify {
-				return fmt.Errorf("payload has a field %q that %s does not know", name, s.Topic)
+				return fmt.Errorf("payload has the field %q, which %s does not support", name, s.Topic)
 			}
 		}
 	}
 	s.Payload = nil
 	if len(fields) > 0 {
-		s.Payload, _ = json.Marshal(fields) // it was JSON a moment ago
+		s.Payload, _ = json.Marshal(fields) // cannot fail: it was decoded from JSON
 	}
 	return nil
 }

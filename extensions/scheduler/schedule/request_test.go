@@ -37,13 +37,14 @@ func TestNewIsDueWhenAsked(t *testing.T) {
 		{Once, `{"message":"m","at":"2026-11-21T09:00","timezone":"America/New_York"}`, "2026-11-21T14:00:00Z", ""},
 		{Once, `{"message":"m","at":"2026-11-21T09:00+03:00"}`, "2026-11-21T06:00:00Z", ""},
 		{Once, `{"message":"m","at":"2026-11-21T09:00:00Z","timezone":"Asia/Tokyo"}`, "2026-11-21T09:00:00Z", ""},
-		{Once, `{"message":"m","at":"18:30","delay_seconds":0,"timezone":"","channel_id":"","topic":"","payload":null}`, "2026-11-20T17:30:00Z", ""},
+		{Once, `{"message":"m","at":"18:30","delay_seconds":0,"timezone":"","channel_id":"","topic":"","payload":null}`,
+			"2026-11-20T17:30:00Z", ""},
 		{Once, `{"message":"m","delay_seconds":300,"at":""}`, "2026-11-20T14:05:00Z", ""},
 		{Recurring, `{"message":"m","cron":"@hourly","every_seconds":0,"until":""}`, "2026-11-20T15:00:00Z", ""},
 		{Once, `{"message":"m","at":"18:30"}`, "2026-11-20T17:30:00Z", ""},
 		{Once, `{"message":"m","at":"08:30"}`, "2026-11-21T07:30:00Z", ""},
-		{Once, `{"message":"m","at":"2027-03-28T02:30"}`, "2027-03-28T01:00:00Z", "skip"},
-		{Once, `{"message":"m","at":"2027-10-31T02:30"}`, "2027-10-31T00:30:00Z", "twice"},
+		{Once, `{"message":"m","at":"2027-03-28T02:30"}`, "2027-03-28T01:00:00Z", "the clocks skip 02:30"},
+		{Once, `{"message":"m","at":"2027-10-31T02:30"}`, "2027-10-31T00:30:00Z", "the clocks show 02:30 twice"},
 		{Recurring, `{"message":"m","cron":"30 8 * * 1-5"}`, "2026-11-23T07:30:00Z", ""},
 		{Recurring, `{"message":"m","cron":"0 18 * * *","timezone":"europe/london"}`, "2026-11-20T18:00:00Z", ""},
 		{Recurring, `{"message":"m","cron":"@hourly"}`, "2026-11-20T15:00:00Z", ""},
@@ -68,17 +69,18 @@ func TestNewRefuses(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		kind, request string
-		want          []string // all of these are in the error
+		want          []string // parts of the error
 	}{
 		{Once, `{"message":"m"}`, []string{"delay_seconds or at"}},
 		{Once, `{"message":"m","delay_seconds":-5}`, []string{"at least 1"}},
 		{Once, `{"message":"m","delay_seconds":0}`, []string{"at least 1"}},
 		{Once, `{"message":"m","delay_seconds":1e300}`, []string{"50 years"}},
-		{Once, `{"message":"m","at":"2026-11-20T14:59"}`, []string{"1 min in the past", "Fri 20 Nov 2026 15:00 (Europe/Berlin)", "later time"}},
+		{Once, `{"message":"m","at":"2026-11-20T14:59"}`, []string{"1 min in the past",
+			"Fri 20 Nov 2026 15:00 (Europe/Berlin)", "later time"}},
 		{Once, `{"message":"m","at":"3026-01-01T00:00"}`, []string{"check the year"}},
-		{Once, `{"message":"m","at":"tomorrow"}`, []string{`at "tomorrow" cannot be read`, "2026-11-21T15:00"}},
-		{Once, `{"message":"m","at":"2026-02-30T10:00"}`, []string{"cannot be read"}},
-		{Once, `{"message":"m","at":"18:30","delay_seconds":5}`, []string{"give one of them"}},
+		{Once, `{"message":"m","at":"tomorrow"}`, []string{`parse at "tomorrow"`, "2026-11-21T15:00"}},
+		{Once, `{"message":"m","at":"2026-02-30T10:00"}`, []string{`parse at "2026-02-30T10:00"`}},
+		{Once, `{"message":"m","at":"18:30","delay_seconds":5}`, []string{"give only one"}},
 		{Once, `{"message":"m","at":"18:30","cron":"* * * * *"}`, []string{"schedule_recurring"}},
 		{Once, `{"message":" ","delay_seconds":5}`, []string{"message is empty"}},
 		{Once, `{"message":"m","delay_seconds":5,"timezone":"Europe/Berln"}`, []string{"did you mean Europe/Berlin?"}},
@@ -88,8 +90,10 @@ func TestNewRefuses(t *testing.T) {
 		{Once, `{"message":"m","delay_seconds":5,"timezone":"UTC+3"}`, []string{"unknown"}},
 		{Once, `{"message":"m","delay_seconds":5,"timezone":"../../etc/passwd"}`, []string{"unknown"}},
 		{Once, `{"message":"m","delay_seconds":5,"timezone":"Local"}`, []string{"IANA"}},
-		{Once, `{"message":"m","delay_seconds":5,"topic":"user.message"}`, []string{"cannot be scheduled", "system.user.notify", "system.agent.task", "lights.on"}},
-		{Once, `{"message":"m","delay_seconds":5,"topic":"channel.send.telegram_channel"}`, []string{"cannot be scheduled"}},
+		{Once, `{"message":"m","delay_seconds":5,"topic":"user.message"}`,
+			[]string{"cannot be scheduled", "system.user.notify", "system.agent.task", "lights.on"}},
+		{Once, `{"message":"m","delay_seconds":5,"topic":"channel.send.telegram_channel"}`,
+			[]string{"cannot be scheduled"}},
 		{Once, `{"message":"m","delay_seconds":5,"topic":"system.delivery.dead"}`, []string{"cannot be scheduled"}},
 		{Once, `{"message":"m","delay_seconds":5,"topic":"Lights"}`, []string{"cannot be scheduled"}},
 		{Once, `{"message":"m","delay_seconds":5,"payload":{"conversation":"123"}}`, []string{`"conversation"`}},
@@ -99,24 +103,27 @@ func TestNewRefuses(t *testing.T) {
 		{Recurring, `{"message":"m","cron":"0 0 30 2 *"}`, []string{"never fires", "no such date"}},
 		{Recurring, `{"message":"m","cron":"0 0 31 4,6,9,11 *"}`, []string{"never fires"}},
 		{Recurring, `{"message":"m","cron":", * * * *"}`, []string{"never fires"}},
-		{Recurring, `{"message":"m","cron":"61 * * * *"}`, []string{"cannot be read", "five fields"}},
+		{Recurring, `{"message":"m","cron":"61 * * * *"}`, []string{`parse cron "61 * * * *"`, "five fields"}},
 		{Recurring, `{"message":"m","cron":"0 0 8 * * *"}`, []string{"six fields", "five fields"}},
-		{Recurring, `{"message":"m","cron":"daily"}`, []string{"cannot be read", "@daily"}},
+		{Recurring, `{"message":"m","cron":"daily"}`, []string{`parse cron "daily"`, "@daily"}},
 		{Recurring, `{"message":"m","cron":""}`, []string{"cron or every_seconds"}},
 		{Recurring, `{"message":"m","cron":"@every 5s"}`, []string{"every_seconds"}},
 		{Recurring, `{"message":"m","cron":"TZ=Europe/Berlin"}`, []string{"timezone"}},
 		{Recurring, `{"message":"m","cron":"CRON_TZ=UTC 0 8 * * *"}`, []string{"timezone"}},
-		{Recurring, `{"message":"m","cron":"@daily","every_seconds":60}`, []string{"give one of them"}},
-		{Recurring, `{"message":"m","every_seconds":1}`, []string{"shortest interval is 10"}},
-		{Recurring, `{"message":"m","every_seconds":-60}`, []string{"shortest interval is 10"}},
+		{Recurring, `{"message":"m","cron":"@daily","every_seconds":60}`, []string{"give only one"}},
+		{Recurring, `{"message":"m","every_seconds":1}`, []string{"must be at least 10"}},
+		{Recurring, `{"message":"m","every_seconds":-60}`, []string{"must be at least 10"}},
 		{Recurring, `{"message":"m","every_seconds":1e300}`, []string{"50 years"}},
 		{Recurring, `{"message":"m","every_seconds":60,"delay_seconds":5}`, []string{"schedule_once"}},
 		{Recurring, `{"message":"m","cron":"@daily","until":"2026-11-20T16:00"}`, []string{"never fires", "until"}},
 		{Recurring, `{"message":"m","cron":"@daily","until":"2020-01-01"}`, []string{"in the past"}},
-		{Recurring, `{"message":"m","cron":"@daily","until":"9999-12-31","timezone":"America/New_York"}`, []string{"too far ahead"}},
-		{Recurring, `{"message":"m","cron":"@daily","timezone":"` + strings.Repeat("Europe/", 1000) + `"}`, []string{"unknown"}},
-		// Everything that is wrong is said at once.
-		{Once, `{"message":"","at":"nonsense","timezone":"Mars/Olympus"}`, []string{"message is empty", "Mars/Olympus", "nonsense"}},
+		{Recurring, `{"message":"m","cron":"@daily","until":"9999-12-31","timezone":"America/New_York"}`,
+			[]string{"too far ahead"}},
+		{Recurring, `{"message":"m","cron":"@daily","timezone":"` + strings.Repeat("Europe/", 1000) + `"}`,
+			[]string{"unknown"}},
+		// One error lists all problems.
+		{Once, `{"message":"","at":"nonsense","timezone":"Mars/Olympus"}`,
+			[]string{"message is empty", "Mars/Olympus", "nonsense"}},
 	} {
 		s, _, err := New(c.kind, request(t, c.request), env(t))
 		if err == nil {
@@ -144,7 +151,8 @@ func TestGraceForms(t *testing.T) {
 			t.Errorf("grace %s was accepted", text)
 		}
 	}
-	for cron, want := range map[string]time.Duration{"* * * * *": time.Minute, "@hourly": 30 * time.Minute, "@daily": 2 * time.Hour} {
+	for cron, want := range map[string]time.Duration{"* * * * *": time.Minute, "@hourly": 30 * time.Minute,
+		"@daily": 2 * time.Hour} {
 		s, _, err := New(Recurring, request(t, `{"message":"m","cron":"`+cron+`"}`), env(t))
 		if err != nil || s.Grace() != want {
 			t.Errorf("default grace of %s: %s, want %s (%v)", cron, s.Grace(), want, err)
@@ -154,11 +162,13 @@ func TestGraceForms(t *testing.T) {
 
 func TestPayloadCannotSmuggleADestination(t *testing.T) {
 	t.Parallel()
-	s, _, err := New(Once, request(t, `{"message":"m","delay_seconds":5,"payload":{"channel_id":"telegram_channel","reply_to":"someone else","text":"other"}}`), env(t))
+	s, _, err := New(Once,
+		request(t, `{"message":"m","delay_seconds":5,"payload":{"channel_id":"telegram_channel",`+
+			`"reply_to":"someone else","text":"other"}}`), env(t))
 	if err != nil {
 		t.Fatal(err)
 	}
-	// The channel counts as if it had been named, so it is checked like one.
+	// A channel in the payload is used, and checked, like channel_id.
 	if s.ChannelID != "telegram_channel" || s.ReplyTo != "" || s.Message != "m" || s.Payload != nil {
 		t.Errorf("got %+v", s)
 	}
@@ -172,7 +182,8 @@ func TestEdit(t *testing.T) {
 	}
 	s.ID = "r1"
 	words, _, err := s.Edit(request(t, `{"message":"other"}`), env(t))
-	if err != nil || words.Message != "other" || words.Revision != 1 || !words.Next.Equal(*s.Next) || words.ChannelID != "a" {
+	if err != nil || words.Message != "other" || words.Revision != 1 || !words.Next.Equal(*s.Next) ||
+		words.ChannelID != "a" {
 		t.Errorf("words: %+v, %v", words, err)
 	}
 	moved, _, err := s.Edit(request(t, `{"timezone":"Asia/Tokyo"}`), env(t))
@@ -221,7 +232,7 @@ func TestRealign(t *testing.T) {
 			t.Fatal(err)
 		}
 		if _, ok := s.Realign(s.Anchor.Add(-23 * time.Hour)); ok {
-			t.Errorf("%s: realigned after a day's difference: what has fired would fire again", text)
+			t.Errorf("%s: realigned after a day's difference: past fires would repeat", text)
 		}
 		back := s.Anchor.AddDate(-10, 0, 0)
 		near, ok := s.Realign(back)
@@ -236,7 +247,9 @@ func TestRealign(t *testing.T) {
 
 func TestStoredFormComesBack(t *testing.T) {
 	t.Parallel()
-	s, _, err := New(Recurring, request(t, `{"message":"m","cron":"0 9 * * *","until":"2027-01-01","grace":60,"topic":"lights.on","payload":{"lamp":1}}`), env(t))
+	s, _, err := New(Recurring,
+		request(t, `{"message":"m","cron":"0 9 * * *","until":"2027-01-01","grace":60,"topic":"lights.on",`+
+			`"payload":{"lamp":1}}`), env(t))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -252,7 +265,8 @@ func TestStoredFormComesBack(t *testing.T) {
 	if diff := cmp.Diff(s, back); diff != "" {
 		t.Error(diff)
 	}
-	for _, bad := range []string{``, `null`, `{}`, `[]`, `{"id":"r1"}`, `{"id":"r1","kind":"once","state":"active"}`, `{"id":"r1","kind":"once","state":"lost"}`} {
+	for _, bad := range []string{``, `null`, `{}`, `[]`, `{"id":"r1"}`, `{"id":"r1","kind":"once","state":"active"}`,
+		`{"id":"r1","kind":"once","state":"lost"}`} {
 		if _, err := Decode([]byte(bad)); err == nil {
 			t.Errorf("%q was accepted", bad)
 		}

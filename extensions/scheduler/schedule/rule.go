@@ -4,17 +4,17 @@ import (
 	"time"
 )
 
-// Rule tells when something is due.
+// Rule is the timing of a schedule.
 type Rule struct {
 	loc    *time.Location
 	at     time.Time
 	cron   *cronSpec
 	every  time.Duration
 	anchor time.Time
-	until  time.Time // the last instant that may still be due; zero: no end
+	until  time.Time // the last possible due time; zero means no end
 }
 
-// Next is the first due time after t, or zero if there is none.
+// Next returns the first due time after t, or zero if there is none.
 func (r Rule) Next(t time.Time) time.Time {
 	t = t.Round(0)
 	var next time.Time
@@ -35,7 +35,7 @@ func (r Rule) Next(t time.Time) time.Time {
 	return next.UTC()
 }
 
-// Upcoming are the next n due times after t, fewer if it ends before.
+// Upcoming returns the next n due times after t, or fewer if the rule ends.
 func (r Rule) Upcoming(t time.Time, n int) []time.Time {
 	var times []time.Time
 	for range n {
@@ -50,8 +50,8 @@ func (r Rule) Upcoming(t time.Time, n int) []time.Time {
 // maxCounted bounds how many missed times are counted one by one.
 const maxCounted = 1000
 
-// missed looks at what became due from first, a due time, up to now: the
-// latest of them, and how many came before it (at most maxCounted).
+// missed returns the latest due time up to now, and the number of due times
+// before it, from first on (at most maxCounted). first is a due time.
 func (r Rule) missed(first, now time.Time) (latest time.Time, earlier int64) {
 	if r.every > 0 {
 		end := now
@@ -72,8 +72,8 @@ func (r Rule) missed(first, now time.Time) (latest time.Time, earlier int64) {
 	return latest, earlier
 }
 
-// latestBefore finds the last due time up to now, knowing an earlier one, in a
-// number of steps that does not depend on how much lies between.
+// latestBefore returns the last due time up to now, given an earlier one. The
+// number of steps does not depend on the number of due times between.
 func (r Rule) latestBefore(known, now time.Time) time.Time {
 	if !r.until.IsZero() && now.After(r.until) {
 		now = r.until

@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"pgregory.net/rapid"
+
+	"github.com/switchboard-run/switchboard/internal/seed"
 )
 
 func cronRule(t testing.TB, expr, zoneName string) Rule {
@@ -26,7 +28,8 @@ func TestCronOverChangesOfTheClocks(t *testing.T) {
 		want                   []string
 	}{
 		{
-			"a skipped time fires at the next valid instant, once", "30 2 * * *", "Europe/Berlin", "2026-03-28T00:00:00+01:00",
+			"a skipped time fires at the next valid instant, once", "30 2 * * *", "Europe/Berlin",
+			"2026-03-28T00:00:00+01:00",
 			[]string{"2026-03-28T02:30:00+01:00", "2026-03-29T03:00:00+02:00", "2026-03-30T02:30:00+02:00"},
 		},
 		{
@@ -34,7 +37,8 @@ func TestCronOverChangesOfTheClocks(t *testing.T) {
 			[]string{"2026-10-24T02:30:00+02:00", "2026-10-25T02:30:00+02:00", "2026-10-26T02:30:00+01:00"},
 		},
 		{
-			"created between the two, it waits for the next day", "30 2 * * *", "Europe/Berlin", "2026-10-25T02:10:00+01:00",
+			"created between the two, it waits for the next day", "30 2 * * *", "Europe/Berlin",
+			"2026-10-25T02:10:00+01:00",
 			[]string{"2026-10-26T02:30:00+01:00"},
 		},
 		{
@@ -69,9 +73,12 @@ func TestCronOverChangesOfTheClocks(t *testing.T) {
 			"noon stays noon", "0 12 * * *", "Europe/Berlin", "2026-03-28T13:00:00+01:00",
 			[]string{"2026-03-29T12:00:00+02:00"},
 		},
-		{"Sunday as 7", "0 9 * * 7", "UTC", "2026-11-20T00:00:00Z", []string{"2026-11-22T09:00:00Z", "2026-11-29T09:00:00Z"}},
-		{"to Sunday as 7", "0 9 * * 6-7", "UTC", "2026-11-20T00:00:00Z", []string{"2026-11-21T09:00:00Z", "2026-11-22T09:00:00Z"}},
-		{"leap day", "0 9 29 2 *", "UTC", "2026-11-20T00:00:00Z", []string{"2028-02-29T09:00:00Z", "2032-02-29T09:00:00Z"}},
+		{"Sunday as 7", "0 9 * * 7", "UTC", "2026-11-20T00:00:00Z",
+			[]string{"2026-11-22T09:00:00Z", "2026-11-29T09:00:00Z"}},
+		{"to Sunday as 7", "0 9 * * 6-7", "UTC", "2026-11-20T00:00:00Z",
+			[]string{"2026-11-21T09:00:00Z", "2026-11-22T09:00:00Z"}},
+		{"leap day", "0 9 29 2 *", "UTC", "2026-11-20T00:00:00Z",
+			[]string{"2028-02-29T09:00:00Z", "2032-02-29T09:00:00Z"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
@@ -115,12 +122,12 @@ func drawCron(t *rapid.T) string {
 	return strings.Join([]string{minute, hour, day, month, weekday}, " ")
 }
 
-// TestNextProperties: over every change of the clocks, due times ascend, do
-// not depend on where between two of them one asks, and fall on a reading that
-// the expression names or on the end of a gap.
+// Around every clock change, due times ascend, do not depend on the time between
+// them from which Next starts, and match the expression or are at the end of a
+// gap.
 func TestNextProperties(t *testing.T) {
 	t.Parallel()
-	rapid.Check(t, func(t *rapid.T) {
+	seed.Check(t, func(t *rapid.T) {
 		loc := zoneOf(t)
 		expr := drawCron(t)
 		spec, err := parseCron(expr)
@@ -152,13 +159,13 @@ func TestNextProperties(t *testing.T) {
 	})
 }
 
-// TestRepeatedReadingFiresOnce: an expression with fixed hours never fires
-// twice on the same local reading.
+// An expression with fixed hours never fires twice at the same wall-clock time.
 func TestRepeatedReadingFiresOnce(t *testing.T) {
 	t.Parallel()
-	rapid.Check(t, func(t *rapid.T) {
+	seed.Check(t, func(t *rapid.T) {
 		loc := zoneOf(t)
-		expr := fmt.Sprintf("%d %d * * *", rapid.IntRange(0, 59).Draw(t, "minute"), rapid.IntRange(0, 23).Draw(t, "hour"))
+		expr := fmt.Sprintf("%d %d * * *", rapid.IntRange(0, 59).Draw(t, "minute"),
+			rapid.IntRange(0, 23).Draw(t, "hour"))
 		spec, err := parseCron(expr)
 		if err != nil {
 			t.Fatal(err)
@@ -172,10 +179,10 @@ func TestRepeatedReadingFiresOnce(t *testing.T) {
 	})
 }
 
-// TestMissedAgreesWithCounting compares the shortcut with the plain loop.
+// TestMissedAgreesWithCounting compares the shortcut with a simple loop.
 func TestMissedAgreesWithCounting(t *testing.T) {
 	t.Parallel()
-	rapid.Check(t, func(t *rapid.T) {
+	seed.Check(t, func(t *rapid.T) {
 		loc := zoneOf(t)
 		spec, err := parseCron(drawCron(t))
 		if err != nil {

@@ -1,35 +1,34 @@
-// Package schedule is the arithmetic of reminders: what a schedule is, when it
-// is due next, and what to do with one that is overdue. It does no input or
-// output and holds no clock; every function that depends on the present takes
-// it as an argument.
+// Package schedule defines schedules and computes when they are due and whether
+// an overdue one fires. It does no input or output and reads no clock: functions
+// take the current time as an argument.
 //
 // Promises:
 //   - Next is strictly after its argument, and successive calls ascend.
-//   - A local time that a change of the clocks skips is due at the first
-//     instant after the gap; one that happens twice is due the first time only.
-//     Cron expressions that name every hour run by elapsed time instead, so a
-//     job that runs each quarter of an hour never pauses for an hour.
-//   - An overdue one-shot fires, once, marked late. An overdue recurring
-//     schedule fires at most once, however much was missed, and what it skips
-//     is counted.
-//   - What can never fire is refused by New and Edit, with an error that says
-//     what to write instead.
+//   - A local time that a clock change skips is due at the first instant after
+//     the gap; one that happens twice is due only the first time. Cron
+//     expressions with all hours run by elapsed time instead, so that a job that
+//     runs every 15 minutes never pauses for an hour.
+//   - An overdue one-shot fires once, marked late. An overdue recurring schedule
+//     fires at most once, and the skipped due times are counted.
+//   - New and Edit refuse a schedule that can never fire, with an error that says
+//     how to correct it.
 //
-// Values are not safe for concurrent use. Instants are kept in UTC with
+// Values are not safe for concurrent use. Instants are stored in UTC with
 // millisecond precision.
 package schedule
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"time"
 )
 
-// State says what becomes of a schedule.
+// State is the state of a schedule.
 type State string
 
-// The states. Only an active schedule fires; done and cancelled ones are kept
-// for a while so that people can see what became of them.
+// The states. Only an active schedule fires. Done and cancelled ones stay
+// visible for a while.
 const (
 	Active    State = "active"
 	Paused    State = "paused"
@@ -43,10 +42,10 @@ const (
 	Recurring = "recurring"
 )
 
-// Schedule is one schedule as it is stored, as JSON.
+// Schedule is a schedule, and its stored form as JSON.
 type Schedule struct {
 	ID       string `json:"id"`
-	Revision int64  `json:"revision"` // rises when the timing changes; part of the dedupe key
+	Revision int64  `json:"revision"` // incremented when the timing changes; part of the dedupe key
 	Kind     string `json:"kind"`
 	State    State  `json:"state"`
 	Owner    string `json:"owner,omitempty"` // the extension whose manifest declares it
@@ -62,11 +61,11 @@ type Schedule struct {
 	At           *time.Time `json:"at,omitempty"`
 	Cron         string     `json:"cron,omitempty"`
 	EverySeconds float64    `json:"every_seconds,omitempty"`
-	Anchor       time.Time  `json:"anchor"` // what every_seconds counts from
+	Anchor       time.Time  `json:"anchor"` // start of every_seconds
 	Until        *time.Time `json:"until,omitempty"`
 	GraceSeconds *float64   `json:"grace_seconds,omitempty"`
 
-	Next *time.Time `json:"next,omitempty"` // due next; only while active
+	Next *time.Time `json:"next,omitempty"` // next due time; only while active
 
 	Fired       int64      `json:"fired,omitempty"`
 	LastDue     *time.Time `json:"last_due,omitempty"`
@@ -81,27 +80,26 @@ type Schedule struct {
 	FinishedAt *time.Time `json:"finished_at,omitempty"`
 }
 
-// Decode reads a stored schedule and refuses rows that could not be worked
-// with.
+// Decode decodes and checks a stored schedule.
 func Decode(data []byte) (Schedule, error) {
 	var s Schedule
 	if err := json.Unmarshal(data, &s); err != nil {
-		return Schedule{}, fmt.Errorf("read stored schedule: %w", err)
+		return Schedule{}, fmt.Errorf("decode schedule: %w", err)
 	}
 	switch {
 	case s.ID == "":
-		return Schedule{}, fmt.Errorf("read stored schedule: it has no id")
+		return Schedule{}, errors.New("decode schedule: id is missing")
 	case s.Kind != Once && s.Kind != Recurring:
-		return Schedule{}, fmt.Errorf("read stored schedule %s: unknown kind %q", s.ID, s.Kind)
+		return Schedule{}, fmt.Errorf("decode schedule %s: unknown kind %q", s.ID, s.Kind)
 	case s.State != Active && s.State != Paused && s.State != Done && s.State != Cancelled:
-		return Schedule{}, fmt.Errorf("read stored schedule %s: unknown state %q", s.ID, s.State)
+		return Schedule{}, fmt.Errorf("decode schedule %s: unknown state %q", s.ID, s.State)
 	case s.State == Active && (s.Next == nil || s.Next.IsZero()):
-		return Schedule{}, fmt.Errorf("read stored schedule %s: it is active but has no next time", s.ID)
+		return Schedule{}, fmt.Errorf("decode schedule %s: active without a next time", s.ID)
 	}
 	return s, nil
 }
 
-// Encode is the stored form.
+// Encode returns the stored form.
 func (s Schedule) Encode() ([]byte, error) {
 	data, err := json.Marshal(s)
 	if err != nil {
@@ -110,11 +108,11 @@ func (s Schedule) Encode() ([]byte, error) {
 	return data, nil
 }
 
-// Finished tells whether it will never fire again.
+// Finished reports whether the schedule will never fire again.
 func (s Schedule) Finished() bool { return s.State == Done || s.State == Cancelled }
 
-// Location is the zone of the schedule, or UTC if the stored name is unknown
-// on this machine.
+// Location returns the zone of the schedule, or UTC if this machine does not
+// know it.
 func (s Schedule) Location() *time.Location {
 	loc, err := LoadZone(s.Timezone)
 	if err != nil {
@@ -123,7 +121,7 @@ func (s Schedule) Location() *time.Location {
 	return loc
 }
 
-// Rule is the timing of the schedule.
+// Rule returns the timing of the schedule.
 func (s Schedule) Rule() (Rule, error) {
 	loc, err := LoadZone(s.Timezone)
 	if err != nil {
@@ -151,7 +149,7 @@ func (s Schedule) Rule() (Rule, error) {
 	return r, nil
 }
 
-// DedupeKey names one fire: publishing under it again publishes nothing.
+// DedupeKey returns the dedupe key of a fire's event.
 func (s Schedule) DedupeKey(due time.Time) string {
 	return fmt.Sprintf("sched:%s:%d:%s", s.ID, s.Revision, due.UTC().Format("2006-01-02T15:04:05.000Z"))
 }
@@ -160,7 +158,7 @@ func (s *Schedule) finish(state State, now time.Time) {
 	s.State, s.Next, s.FinishedAt = state, nil, instant(now)
 }
 
-// instant is t as it is stored.
+// instant returns t with the stored precision.
 func instant(t time.Time) *time.Time {
 	t = t.Round(0).UTC().Truncate(time.Millisecond)
 	return &t

@@ -5,8 +5,8 @@ import (
 	"github.com/switchboard-run/switchboard/contract/topic"
 )
 
-// The topics of the kernel that may be scheduled; every topic of an extension
-// may be as well.
+// The kernel's topics that can be scheduled. Topics of extensions can be
+// scheduled too.
 const (
 	TopicNotify     = contract.TopicUserNotify
 	TopicTask       = contract.TopicAgentTask
@@ -17,8 +17,8 @@ func systemTopic(name string) bool {
 	return name == TopicNotify || name == TopicTask || name == TopicBackground
 }
 
-// allowedTopic keeps schedules from forging messages of people, commands,
-// inputs and sends.
+// allowedTopic reports whether a topic can be scheduled. Others would let a
+// schedule forge messages of people, commands, inputs and sends.
 func allowedTopic(name string) bool {
 	return systemTopic(name) || topic.ValidTopic(name) && !topic.Reserved(topic.Owner(name))
 }

@@ -5,6 +5,8 @@ import (
 	"time"
 
 	"pgregory.net/rapid"
+
+	"github.com/switchboard-run/switchboard/internal/seed"
 )
 
 func zone(t testing.TB, name string) *time.Location {
@@ -46,7 +48,7 @@ func TestPlace(t *testing.T) {
 		{"Australia/Lord_Howe", "2026-10-04T02:15:00Z", "2026-10-04T02:30:00+11:00", skipped},
 		// A whole day.
 		{"Pacific/Apia", "2011-12-30T10:00:00Z", "2011-12-31T00:00:00+14:00", skipped},
-		// The last day of a leap year beyond the zone's table.
+		// The last day of a leap year after the zone's table.
 		{"Europe/Berlin", "2040-12-31T18:00:00Z", "2040-12-31T18:00:00+01:00", unique},
 		{"Africa/Cairo", "2040-12-31T23:30:00Z", "2040-12-31T23:30:00+02:00", unique},
 		{"UTC", "2026-03-29T02:30:00Z", "2026-03-29T02:30:00Z", unique},
@@ -54,7 +56,8 @@ func TestPlace(t *testing.T) {
 	} {
 		got, how := place(utc(t, c.wall), zone(t, c.zone))
 		if !got.Equal(utc(t, c.want)) || how != c.how {
-			t.Errorf("%s %s: got %s (%d), want %s (%d)", c.zone, c.wall, got.In(zone(t, c.zone)).Format(time.RFC3339), how, c.want, c.how)
+			t.Errorf("%s %s: got %s (%d), want %s (%d)", c.zone, c.wall, got.In(zone(t, c.zone)).Format(time.RFC3339),
+				how, c.want, c.how)
 		}
 	}
 }
@@ -64,12 +67,12 @@ var someZones = []string{
 	"Asia/Kolkata", "Africa/Casablanca", "Asia/Tehran", "America/St_Johns", "Pacific/Chatham", "Antarctica/Troll",
 }
 
-// TestPlaceProperty: an instant maps to its reading and back to itself, or to
-// an earlier instant with the same reading; and later readings never map to
+// An instant maps to its wall-clock time and back to itself, or to an earlier
+// instant with the same wall-clock time. Later wall-clock times never map to
 // earlier instants.
 func TestPlaceProperty(t *testing.T) {
 	t.Parallel()
-	rapid.Check(t, func(t *rapid.T) {
+	seed.Check(t, func(t *rapid.T) {
 		loc := zoneOf(t)
 		at := instantOf(t)
 		wall := wallOf(at, loc)
@@ -95,8 +98,7 @@ func zoneOf(t *rapid.T) *time.Location {
 	return loc
 }
 
-// instantOf draws instants that lie close to a change of the clocks more often
-// than chance would have it.
+// instantOf generates instants, often close to a clock change.
 func instantOf(t *rapid.T) time.Time {
 	at := time.Unix(rapid.Int64Range(1_200_000_000, 2_500_000_000).Draw(t, "unix"), 0)
 	if rapid.Bool().Draw(t, "near a change") {

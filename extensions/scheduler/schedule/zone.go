@@ -7,7 +7,7 @@ import (
 	"strings"
 	"sync"
 	"time"
-	_ "time/tzdata" // machines without a zone database
+	_ "time/tzdata" // for machines without a zone database
 )
 
 //go:embed zones.txt
@@ -17,8 +17,8 @@ var zoneNames = sync.OnceValue(func() []string { return strings.Fields(zoneList)
 
 var zones sync.Map // name -> *time.Location
 
-// abbreviations are what people write for a zone and the database does not
-// know, or knows as something that has no summer time.
+// abbreviations are common names that the zone database lacks, or has without
+// daylight saving time.
 var abbreviations = map[string]string{
 	"pst": "America/Los_Angeles", "pdt": "America/Los_Angeles", "mdt": "America/Denver",
 	"cst": "America/Chicago", "cdt": "America/Chicago", "edt": "America/New_York",
@@ -27,13 +27,13 @@ var abbreviations = map[string]string{
 	"aest": "Australia/Sydney", "aedt": "Australia/Sydney",
 }
 
-// LoadZone finds an IANA zone by its exact name.
+// LoadZone returns the IANA zone with this exact name.
 func LoadZone(name string) (*time.Location, error) {
 	if loc, ok := zones.Load(name); ok {
 		return loc.(*time.Location), nil
 	}
 	if name == "" || name == "Local" {
-		return nil, fmt.Errorf("timezone %q is not an IANA zone: name one such as Europe/Berlin", name)
+		return nil, fmt.Errorf("timezone %q is not an IANA zone: use a name such as Europe/Berlin", name)
 	}
 	loc, err := time.LoadLocation(name)
 	if err != nil {
@@ -43,8 +43,7 @@ func LoadZone(name string) (*time.Location, error) {
 	return loc, nil
 }
 
-// FindZone finds an IANA zone by what a person wrote: upper and lower case do
-// not matter.
+// FindZone returns the IANA zone with this name, ignoring case.
 func FindZone(name string) (*time.Location, error) {
 	name = strings.TrimSpace(name)
 	for _, known := range zoneNames() {
@@ -59,10 +58,11 @@ func badZone(name string) error {
 	if similar := similarZones(name); len(similar) > 0 {
 		return fmt.Errorf("timezone %q is unknown: did you mean %s?", name, strings.Join(similar, " or "))
 	}
-	return fmt.Errorf("timezone %q is unknown: name an IANA zone such as Europe/Berlin, America/New_York or UTC; for a fixed offset write it into at, as in 2026-03-01T09:00:00+03:00", name)
+	return fmt.Errorf("timezone %q is unknown: use an IANA zone such as Europe/Berlin, America/New_York or UTC, "+
+		"or give at with an offset, such as 2026-03-01T09:00:00+03:00", name)
 }
 
-// similarZones are at most three names that may have been meant, best first.
+// similarZones returns up to three similar zone names, the best first.
 func similarZones(name string) []string {
 	want := strings.ToLower(strings.NewReplacer(" ", "_", "-", "_").Replace(strings.TrimSpace(name)))
 	if zone, ok := abbreviations[want]; ok {
@@ -96,7 +96,7 @@ func similarZones(name string) []string {
 	return names
 }
 
-// editDistance is the number of bytes to insert, delete or replace.
+// editDistance returns the number of bytes to insert, delete or replace.
 func editDistance(a, b string) int {
 	row := make([]int, len(b)+1)
 	for j := range row {

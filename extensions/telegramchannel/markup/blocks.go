@@ -11,7 +11,7 @@ import (
 
 const rule = "———"
 
-// blocks writes the block children of a node, a blank line between them.
+// blocks writes the block children of a node, separated by blank lines.
 func (w *writer) blocks(parent ast.Node) {
 	for n := parent.FirstChild(); n != nil; n = n.NextSibling() {
 		w.block(n)
@@ -23,7 +23,7 @@ func (w *writer) blocks(parent ast.Node) {
 	}
 }
 
-// tight reports whether the children of a node stand on adjacent lines.
+// tight reports whether the children of a node are on adjacent lines.
 func tight(n ast.Node) bool {
 	return n.Kind() == ast.KindListItem
 }
@@ -74,8 +74,8 @@ func (w *writer) codeBlock(n ast.Node, language string) {
 	w.pre(code, clean(language))
 }
 
-// pre writes a block of code on lines of its own and at the margin: an indent
-// would become part of the code.
+// pre writes a code block on its own lines and without indent, which would become part
+// of the code.
 func (w *writer) pre(code, language string) {
 	outer := w.indent
 	w.indent = ""
@@ -125,7 +125,7 @@ func isTask(item ast.Node) bool {
 	return ok
 }
 
-// clean drops what Telegram drops from texts, so that offsets stay right.
+// clean removes characters that Telegram removes, so that offsets stay correct.
 func clean(s string) string {
 	return strings.Map(func(r rune) rune {
 		if r < ' ' && r != '\n' && r != '\t' || r == 0x7F {

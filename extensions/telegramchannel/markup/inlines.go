@@ -65,8 +65,8 @@ func (w *writer) text(n *ast.Text) {
 	}
 }
 
-// unescape resolves backslashes and character references. The library does
-// both only on the way to HTML, which is undone again.
+// unescape resolves backslash escapes and character references. The library does this
+// only for HTML output, whose escaping is undone.
 func unescape(value []byte) string {
 	if bytes.IndexByte(value, '\\') < 0 && bytes.IndexByte(value, '&') < 0 {
 		return string(value)
@@ -76,7 +76,7 @@ func unescape(value []byte) string {
 	return stdhtml.UnescapeString(b.String())
 }
 
-// bufWriter is a bytes.Buffer with what the library wants of a writer.
+// bufWriter is a bytes.Buffer with the methods that the library requires.
 type bufWriter struct{ bytes.Buffer }
 
 func (*bufWriter) Available() int { return 0 }
@@ -96,7 +96,7 @@ func (w *writer) codeSpan(n *ast.CodeSpan) {
 	}
 }
 
-// link writes a link or an image. One that Telegram cannot open keeps its address as text.
+// link writes a link or an image. If Telegram cannot open it, its address is text.
 func (w *writer) link(n ast.Node, destination string) {
 	destination = clean(unescape([]byte(destination)))
 	if w.linked {
@@ -125,7 +125,7 @@ func (w *writer) link(n ast.Node, destination string) {
 	w.add(models.MessageEntity{Type: models.MessageEntityTypeTextLink, URL: destination}, start)
 }
 
-// opens reports whether Telegram makes a link of an address.
+// opens reports whether Telegram accepts an address as a link.
 func opens(address string) bool {
 	u, err := url.Parse(address)
 	if err != nil || u.Host == "" {

@@ -1,18 +1,18 @@
-// Package markup turns Markdown, as a language model writes it, into what a
-// Telegram message can show: a plain text and the entities that format it.
+// Package markup converts Markdown to a Telegram message: a plain text and the
+// entities that format it.
 //
-// The dialect is CommonMark with tables, strikethrough and task lists. What
-// Telegram has no format for is written out: lists get bullets, headings become
-// bold, tables become aligned monospace, or lists when they are too wide for a
-// phone. Raw HTML stays text. Nothing that a reader needs is dropped: a link
-// that Telegram would not open keeps its address beside its text.
+// The dialect is CommonMark with tables, strikethrough and task lists. Blocks without
+// a Telegram format become text: lists get bullets, headings become bold, tables
+// become aligned monospace, or lists if they are too wide for a phone. Raw HTML stays
+// text. No content is lost: a link that Telegram cannot open keeps its address beside
+// its text.
 //
-// Entities have UTF-16 offsets that fit the text, nest as Telegram demands
-// (nothing inside code, code inside nothing but a quote, no quote in a quote),
-// and are at most [MaxEntities]; such a message cannot fail to parse. The text
-// may be longer than its source; the caller measures it with [Len].
+// Entities have UTF-16 offsets within the text, nest as Telegram requires (nothing
+// inside code, code only inside quotes, no quote in a quote), and are at most
+// [MaxEntities], so Telegram accepts the message. The text may be longer than its
+// source: check it with [Len].
 //
-// Render is safe for concurrent use and keeps nothing.
+// Render is safe for concurrent use and has no state.
 package markup
 
 import (
@@ -28,12 +28,13 @@ import (
 	"github.com/yuin/goldmark/text"
 )
 
-// MaxEntities is how many entities Telegram applies to one message.
+// MaxEntities is the number of entities that Telegram applies to a message.
 const MaxEntities = 100
 
-var parser = goldmark.New(goldmark.WithExtensions(extension.Table, extension.Strikethrough, extension.TaskList)).Parser()
+var parser = goldmark.New(goldmark.WithExtensions(extension.Table, extension.Strikethrough,
+	extension.TaskList)).Parser()
 
-// Render formats a Markdown source.
+// Render converts a Markdown source to a text and its entities.
 func Render(source string) (string, []models.MessageEntity) {
 	source = strings.ToValidUTF8(source, "\uFFFD")
 	if plain(source) {
@@ -46,7 +47,7 @@ func Render(source string) (string, []models.MessageEntity) {
 	return rendered, finish(w.entities, Len(rendered))
 }
 
-// Len is the length of s as Telegram counts it, in UTF-16 units.
+// Len returns the length of s in UTF-16 units, as Telegram counts it.
 func Len(s string) int {
 	n := 0
 	for _, r := range s {
@@ -55,7 +56,7 @@ func Len(s string) int {
 	return n
 }
 
-// plain reports whether nothing in a text can be markup.
+// plain reports whether a text contains no markup.
 func plain(s string) bool {
 	if strings.ContainsAny(s, "*_`[]~#>|<\\&\n\r\t\x00") {
 		return false
@@ -64,8 +65,8 @@ func plain(s string) bool {
 	return s == "" || !strings.ContainsRune("-+=0123456789", rune(s[0]))
 }
 
-// finish cuts the entities at the end of the text and puts them into Telegram's
-// order: by offset, the outer ones first.
+// finish clips the entities to the text and sorts them in Telegram's order: by offset,
+// outer ones first.
 func finish(entities []models.MessageEntity, size int) []models.MessageEntity {
 	for i := range entities {
 		entities[i].Length = min(entities[i].Length, size-entities[i].Offset)

@@ -26,18 +26,19 @@ func show(text string, entities []models.MessageEntity) string {
 func TestRender(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct{ source, text, entities string }{
-		"plain":              {"Done, it is 5 > 3.", "Done, it is 5 > 3.", ""},
-		"plain paragraphs":   {"one\ntwo\n\nthree", "one\ntwo\n\nthree", ""},
-		"bold and italic":    {"a **b *c* d** e", "a b c d e", "<bold|b c d|><italic|c|>"},
-		"emoji in front":     {"😀 **b**", "😀 b", "<bold|b|>"},
-		"strike":             {"~~old~~ new", "old new", "<strikethrough|old|>"},
-		"tilde as about":     {"~5 min, ~6 min", "~5 min, ~6 min", ""},
-		"heading":            {"# T **x**\ntext", "T x\n\ntext", "<bold|T x|>"},
-		"code":               {"run `a*b*` now", "run a*b* now", "<code|a*b*|>"},
-		"code in bold":       {"**a `b` c**", "a b c", "<bold|a |><code|b|><bold| c|>"},
-		"fence":              {"x\n```go\nif a {\n  b\n}\n```\ny", "x\n\nif a {\n  b\n}\n\ny", "<pre|if a {\n  b\n}|go>"},
-		"unclosed fence":     {"```\nx", "x", "<pre|x|>"},
-		"link":               {"see [the **docs**](https://go.dev/a?b=1&c=2).", "see the docs.", "<text_link|the docs|https://go.dev/a?b=1&c=2><bold|docs|>"},
+		"plain":            {"Done, it is 5 > 3.", "Done, it is 5 > 3.", ""},
+		"plain paragraphs": {"one\ntwo\n\nthree", "one\ntwo\n\nthree", ""},
+		"bold and italic":  {"a **b *c* d** e", "a b c d e", "<bold|b c d|><italic|c|>"},
+		"emoji in front":   {"😀 **b**", "😀 b", "<bold|b|>"},
+		"strike":           {"~~old~~ new", "old new", "<strikethrough|old|>"},
+		"tilde as about":   {"~5 min, ~6 min", "~5 min, ~6 min", ""},
+		"heading":          {"# T **x**\ntext", "T x\n\ntext", "<bold|T x|>"},
+		"code":             {"run `a*b*` now", "run a*b* now", "<code|a*b*|>"},
+		"code in bold":     {"**a `b` c**", "a b c", "<bold|a |><code|b|><bold| c|>"},
+		"fence":            {"x\n```go\nif a {\n  b\n}\n```\ny", "x\n\nif a {\n  b\n}\n\ny", "<pre|if a {\n  b\n}|go>"},
+		"unclosed fence":   {"```\nx", "x", "<pre|x|>"},
+		"link": {"see [the **docs**](https://go.dev/a?b=1&c=2).", "see the docs.",
+			"<text_link|the docs|https://go.dev/a?b=1&c=2><bold|docs|>"},
 		"code as a link":     {"[`x`](https://go.dev)", "x", "<text_link|x|https://go.dev>"},
 		"relative link":      {"[docs](./README.md)", "docs (./README.md)", ""},
 		"mail link":          {"[a@b.c](mailto:a@b.c)", "a@b.c", ""},
@@ -66,7 +67,8 @@ func TestRender(t *testing.T) {
 		"an empty fence":     {"```\n```", "", ""},
 		"bold in heading":    {"## **x**", "x", "<bold|x|>"},
 		"trailing heading":   {"a\n\n#", "a", ""},
-		"russian":            {"Готово: **чайник** через _5 минут_", "Готово: чайник через 5 минут", "<bold|чайник|><italic|5 минут|>"},
+		"russian": {"Готово: **чайник** через _5 минут_", "Готово: чайник через 5 минут",
+			"<bold|чайник|><italic|5 минут|>"},
 		"table": {
 			"| a | bb |\n|---|---:|\n| **long** | 1 |\n",
 			"a    | bb\n-----+---\nlong |  1",
@@ -147,8 +149,10 @@ func check(t *testing.T, source, text string, entities []models.MessageEntity) {
 
 func FuzzRender(f *testing.F) {
 	for _, s := range []string{
-		"a **b *c* d** e", "# h\n- x\n  1. y\n```go\nz\n```", "> q\n> > r `c`\n\n| a | b |\n|--|:-:|\n| **c** | [d](http://e.f) |",
-		"[a `b` **c**](https://d.e) ![i](x) <https://a.b> <br> &#128512; \\*", "- [x] **`a`**\n\n      code\n***", "~~😀 *x~~ y*\r\n\x00\xff",
+		"a **b *c* d** e", "# h\n- x\n  1. y\n```go\nz\n```",
+		"> q\n> > r `c`\n\n| a | b |\n|--|:-:|\n| **c** | [d](http://e.f) |",
+		"[a `b` **c**](https://d.e) ![i](x) <https://a.b> <br> &#128512; \\*", "- [x] **`a`**\n\n      code\n***",
+		"~~😀 *x~~ y*\r\n\x00\xff",
 		"**a\n\n> b `c`\n# d", "[![a](http://b.c)](http://d.e)", "1) a\n\n   ```\n   b",
 	} {
 		f.Add(s)

@@ -9,8 +9,8 @@ import (
 	extast "github.com/yuin/goldmark/extension/ast"
 )
 
-// A phone shows about this many monospace characters on a line; a wider table
-// is written as a list.
+// A phone shows about this many monospace characters on a line; a wider table becomes
+// a list.
 const phoneWidth = 42
 
 func (w *writer) table(t *extast.Table) {
@@ -45,7 +45,7 @@ func (w *writer) table(t *extast.Table) {
 	w.pre(align(grid, width, t.Alignments), "")
 }
 
-// cellText is a cell without formats, on one line.
+// cellText returns a cell without formats, on one line.
 func (w *writer) cellText(cell ast.Node) string {
 	inner := &writer{source: w.source}
 	inner.inlines(cell)
@@ -81,7 +81,8 @@ func align(grid [][]string, width []int, alignments []extast.Alignment) string {
 	return strings.TrimRight(b.String(), "\n")
 }
 
-// tableAsList writes each row as its first cell and, below it, the others with their headings.
+// tableAsList writes each row as its first cell and, below it, the other cells with
+// their headings.
 func (w *writer) tableAsList(rows [][]ast.Node) {
 	for _, cells := range rows[1:] {
 		for j, cell := range cells {

@@ -14,23 +14,23 @@ type writer struct {
 	units    int // length of buf in UTF-16 units
 	entities []models.MessageEntity
 
-	gap     int    // line ends to write before the next text
-	indent  string // in front of every line
-	indents bool   // the line that the next text begins has no indent yet
+	gap     int    // newlines to write before the next text
+	indent  string // prefix of every line
+	indents bool   // the next text begins a line, which has no indent yet
 
 	styles []style // open, outermost first
 	quoted bool    // inside a quote
 	linked bool    // inside a link
 }
 
-// style is an open entity that Telegram cannot have around code: it is closed
-// before code and opened again behind it.
+// style is an open entity that Telegram does not allow around code: it is closed
+// before code and reopened after it.
 type style struct {
 	kind models.MessageEntityType
 	at   int // -1: the same style is open further out
 }
 
-// write adds text, with what is due in front of it.
+// write adds text, after pending newlines and indents.
 func (w *writer) write(s string) {
 	for line := range strings.Lines(s) {
 		body, ended := strings.CutSuffix(line, "\n")
@@ -44,19 +44,19 @@ func (w *writer) write(s string) {
 	}
 }
 
-// newline ends the line; the line end is written once something follows.
+// newline ends the line; the newline is written before the next text.
 func (w *writer) newline() {
 	w.gap++
 	w.indents = true
 }
 
-// lines makes sure that at least n line ends come before the next text.
+// lines ensures at least n newlines before the next text.
 func (w *writer) lines(n int) {
 	w.gap = max(w.gap, n)
 	w.indents = true
 }
 
-// flush writes the line ends and the indent that are due.
+// flush writes pending newlines and the indent.
 func (w *writer) flush() {
 	if w.units > 0 && w.gap > 0 {
 		w.raw(strings.Repeat("\n", min(w.gap, 2)))
@@ -73,20 +73,20 @@ func (w *writer) raw(s string) {
 	w.units += Len(s)
 }
 
-// begin is where an entity that begins with the next text begins.
+// begin returns the offset of the next text.
 func (w *writer) begin() int {
 	w.flush()
 	return w.units
 }
 
-// add records an entity from an offset to here, unless it is empty.
+// add adds an entity from an offset to the end of the text, unless it is empty.
 func (w *writer) add(e models.MessageEntity, from int) {
 	if e.Offset, e.Length = from, w.units-from; e.Length > 0 {
 		w.entities = append(w.entities, e)
 	}
 }
 
-// styled writes something in a style.
+// styled calls f and formats its output.
 func (w *writer) styled(kind models.MessageEntityType, inside func()) {
 	at := w.begin()
 	for _, s := range w.styles {
@@ -103,7 +103,7 @@ func (w *writer) styled(kind models.MessageEntityType, inside func()) {
 	}
 }
 
-// solid writes text as code, with the open styles interrupted around it.
+// solid writes text as code, interrupting the open styles.
 func (w *writer) solid(e models.MessageEntity, content string) {
 	if w.linked {
 		w.write(content)
@@ -124,7 +124,7 @@ func (w *writer) solid(e models.MessageEntity, content string) {
 	}
 }
 
-// quote writes something as a quote; a quote inside a quote is just its text.
+// quote calls f and formats its output as a quote; a quote within a quote is plain.
 func (w *writer) quote(inside func()) {
 	if w.quoted {
 		inside()

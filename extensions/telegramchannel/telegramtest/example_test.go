@@ -24,7 +24,8 @@ func Example() {
 	server.Say(7, "hello?")
 
 	// What a bot does, in one line.
-	resp, err := http.PostForm(server.URL()+"/bot"+server.Token()+"/sendMessage", url.Values{"chat_id": {"7"}, "text": {"<b>hello</b>"}, "parse_mode": {"HTML"}})
+	resp, err := http.PostForm(server.URL()+"/bot"+server.Token()+"/sendMessage",
+		url.Values{"chat_id": {"7"}, "text": {"<b>hello</b>"}, "parse_mode": {"HTML"}})
 	if err != nil {
 		fmt.Println(err)
 		return

@@ -50,7 +50,8 @@ func parseHTML(src string) (string, []Entity, *apiError) {
 			default:
 				top := stack[len(stack)-1]
 				if top.name != name {
-					return "", nil, cannotParse("Unmatched end tag at byte offset %d, expected \"</%s>\", found \"</%s>\"", i, top.name, name)
+					return "", nil, cannotParse("Unmatched end tag at byte offset %d, expected \"</%s>\", found \"</%s>\"", i,
+						top.name, name)
 				}
 				stack = stack[:len(stack)-1]
 				e := Entity{Type: kind, Offset: top.at, Length: utf16Len(out.String()) - top.at}
@@ -88,7 +89,8 @@ func addHTML(entities []Entity, e Entity, tag openTag) []Entity {
 			return append(entities, Entity{Type: "language", Offset: e.Offset, Length: e.Length, Language: language})
 		}
 	case "pre":
-		if n := len(entities); n > 0 && entities[n-1].solidOrLanguage() && entities[n-1].Offset == e.Offset && entities[n-1].Length == e.Length {
+		if n := len(entities); n > 0 && entities[n-1].solidOrLanguage() && entities[n-1].Offset == e.Offset &&
+			entities[n-1].Length == e.Length {
 			e.Language = entities[n-1].Language
 			entities = entities[:n-1]
 		}

@@ -128,7 +128,8 @@ func addMedia(w map[string]any, in Incoming) {
 			w["caption_entities"] = in.Entities
 		}
 	}
-	file := map[string]any{"file_id": "AgAD" + in.Media, "file_unique_id": in.Media, "width": 90, "height": 90, "duration": 3, "length": 90}
+	file := map[string]any{"file_id": "AgAD" + in.Media, "file_unique_id": in.Media, "width": 90, "height": 90,
+		"duration": 3, "length": 90}
 	switch in.Media {
 	case "photo":
 		w["photo"] = []any{file}

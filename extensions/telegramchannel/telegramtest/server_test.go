@@ -81,29 +81,47 @@ func TestSendMessageRules(t *testing.T) {
 		code   int
 		text   string
 	}{
-		"plain":              {m{"chat_id": 7, "text": "ok"}, 0, ""},
-		"chat id as text":    {m{"chat_id": "7", "text": "ok"}, 0, ""},
-		"no chat":            {m{"text": "x"}, 400, "Bad Request: chat_id is empty"},
-		"unknown chat":       {m{"chat_id": 99, "text": "x"}, 400, "Bad Request: chat not found"},
-		"blocked":            {m{"chat_id": 8, "text": "x"}, 403, "Forbidden: bot was blocked by the user"},
-		"migrated":           {m{"chat_id": -20, "text": "x"}, 400, "Bad Request: group chat was upgraded to a supergroup chat"},
-		"empty":              {m{"chat_id": 7, "text": " \n "}, 400, "Bad Request: message text is empty"},
-		"4096 units":         {m{"chat_id": 7, "text": strings.Repeat("😀", 2048)}, 0, ""},
-		"4097 units":         {m{"chat_id": 7, "text": strings.Repeat("😀", 2048) + "x"}, 400, "Bad Request: message is too long"},
-		"long only as HTML":  {m{"chat_id": 7, "text": "<b>" + strings.Repeat("x", 4096) + "</b>", "parse_mode": "HTML"}, 0, ""},
-		"topic":              {m{"chat_id": -1001, "text": "x", "message_thread_id": 5}, 0, ""},
-		"unknown topic":      {m{"chat_id": -1001, "text": "x", "message_thread_id": 6}, 400, "Bad Request: message thread not found"},
-		"reply to nothing":   {m{"chat_id": 7, "text": "x", "reply_parameters": m{"message_id": 999}}, 400, "Bad Request: message to be replied not found"},
-		"lenient reply":      {m{"chat_id": 7, "text": "x", "reply_parameters": m{"message_id": 999, "allow_sending_without_reply": true}}, 0, ""},
-		"other parse mode":   {m{"chat_id": 7, "text": "x", "parse_mode": "RTF"}, 400, "Bad Request: unsupported parse_mode"},
-		"bad HTML":           {m{"chat_id": 7, "text": "<b>x", "parse_mode": "HTML"}, 400, `Bad Request: can't parse entities: Can't find end tag corresponding to start tag "b"`},
-		"bad MarkdownV2":     {m{"chat_id": 7, "text": "1.", "parse_mode": "MarkdownV2"}, 400, `Bad Request: can't parse entities: Character '.' is reserved and must be escaped with the preceding '\'`},
-		"entity in a pair":   {m{"chat_id": 7, "text": "😀x", "entities": []m{{"type": "bold", "offset": 1, "length": 1}}}, 400, "Bad Request: entity begins in a middle of a UTF-16 symbol at offset 1"},
-		"entity outside":     {m{"chat_id": 7, "text": "x", "entities": []m{{"type": "bold", "offset": 0, "length": 2}}}, 400, "Bad Request: entity ends after the end of the text at 1"},
-		"overlapping":        {m{"chat_id": 7, "text": "abc", "entities": []m{{"type": "bold", "offset": 0, "length": 2}, {"type": "italic", "offset": 1, "length": 2}}}, 400, "Bad Request: entities bold and italic overlap at offset 1"},
-		"code inside bold":   {m{"chat_id": 7, "text": "abc", "entities": []m{{"type": "bold", "offset": 0, "length": 3}, {"type": "code", "offset": 1, "length": 1}}}, 400, "Bad Request: entity code can't be inside of bold at offset 1"},
-		"code inside quote":  {m{"chat_id": 7, "text": "abc", "entities": []m{{"type": "blockquote", "offset": 0, "length": 3}, {"type": "code", "offset": 1, "length": 1}}}, 0, ""},
-		"link without a url": {m{"chat_id": 7, "text": "abc", "entities": []m{{"type": "text_link", "offset": 0, "length": 3}}}, 400, `Bad Request: can't parse MessageEntity: Field "url" must be of type String`},
+		"plain":           {m{"chat_id": 7, "text": "ok"}, 0, ""},
+		"chat id as text": {m{"chat_id": "7", "text": "ok"}, 0, ""},
+		"no chat":         {m{"text": "x"}, 400, "Bad Request: chat_id is empty"},
+		"unknown chat":    {m{"chat_id": 99, "text": "x"}, 400, "Bad Request: chat not found"},
+		"blocked":         {m{"chat_id": 8, "text": "x"}, 403, "Forbidden: bot was blocked by the user"},
+		"migrated": {m{"chat_id": -20, "text": "x"}, 400,
+			"Bad Request: group chat was upgraded to a supergroup chat"},
+		"empty":      {m{"chat_id": 7, "text": " \n "}, 400, "Bad Request: message text is empty"},
+		"4096 units": {m{"chat_id": 7, "text": strings.Repeat("😀", 2048)}, 0, ""},
+		"4097 units": {m{"chat_id": 7, "text": strings.Repeat("😀", 2048) + "x"}, 400,
+			"Bad Request: message is too long"},
+		"long only as HTML": {m{"chat_id": 7, "text": "<b>" + strings.Repeat("x", 4096) + "</b>", "parse_mode": "HTML"}, 0,
+			""},
+		"topic": {m{"chat_id": -1001, "text": "x", "message_thread_id": 5}, 0, ""},
+		"unknown topic": {m{"chat_id": -1001, "text": "x", "message_thread_id": 6}, 400,
+			"Bad Request: message thread not found"},
+		"reply to nothing": {m{"chat_id": 7, "text": "x", "reply_parameters": m{"message_id": 999}}, 400,
+			"Bad Request: message to be replied not found"},
+		"lenient reply": {m{"chat_id": 7, "text": "x",
+			"reply_parameters": m{"message_id": 999, "allow_sending_without_reply": true}}, 0, ""},
+		"other parse mode": {m{"chat_id": 7, "text": "x", "parse_mode": "RTF"}, 400, "Bad Request: unsupported parse_mode"},
+		"bad HTML": {m{"chat_id": 7, "text": "<b>x", "parse_mode": "HTML"}, 400,
+			`Bad Request: can't parse entities: Can't find end tag corresponding to start tag "b"`},
+		"bad MarkdownV2": {m{"chat_id": 7, "text": "1.", "parse_mode": "MarkdownV2"}, 400,
+			`Bad Request: can't parse entities: Character '.' is reserved and must be escaped with the preceding '\'`},
+		"entity in a pair": {m{"chat_id": 7, "text": "😀x", "entities": []m{{"type": "bold", "offset": 1, "length": 1}}},
+			400, "Bad Request: entity begins in a middle of a UTF-16 symbol at offset 1"},
+		"entity outside": {m{"chat_id": 7, "text": "x", "entities": []m{{"type": "bold", "offset": 0, "length": 2}}},
+			400, "Bad Request: entity ends after the end of the text at 1"},
+		"overlapping": {m{"chat_id": 7, "text": "abc",
+			"entities": []m{{"type": "bold", "offset": 0, "length": 2}, {"type": "italic", "offset": 1, "length": 2}}}, 400,
+			"Bad Request: entities bold and italic overlap at offset 1"},
+		"code inside bold": {m{"chat_id": 7, "text": "abc",
+			"entities": []m{{"type": "bold", "offset": 0, "length": 3}, {"type": "code", "offset": 1, "length": 1}}}, 400,
+			"Bad Request: entity code can't be inside of bold at offset 1"},
+		"code inside quote": {m{"chat_id": 7, "text": "abc",
+			"entities": []m{{"type": "blockquote", "offset": 0, "length": 3}, {"type": "code", "offset": 1, "length": 1}}}, 0,
+			""},
+		"link without a url": {m{"chat_id": 7, "text": "abc",
+			"entities": []m{{"type": "text_link", "offset": 0, "length": 3}}}, 400,
+			`Bad Request: can't parse MessageEntity: Field "url" must be of type String`},
 	} {
 		r := call(t, s, "sendMessage", tc.params)
 		if r.ErrorCode != tc.code || r.Description != tc.text || r.OK != (tc.code == 0) {
@@ -149,7 +167,8 @@ func TestEdit(t *testing.T) {
 func TestDelete(t *testing.T) {
 	t.Parallel()
 	s := telegramtest.Start(t)
-	theirs := s.Inject(telegramtest.Incoming{Chat: telegramtest.Chat{ID: -5, Type: telegramtest.Group}, Text: "hi"}).Message
+	theirs := s.Inject(telegramtest.Incoming{Chat: telegramtest.Chat{ID: -5, Type: telegramtest.Group},
+		Text: "hi"}).Message
 	for range 2 {
 		call(t, s, "sendMessage", m{"chat_id": -5, "text": "mine"})
 	}
@@ -162,14 +181,17 @@ func TestDelete(t *testing.T) {
 		{first, "Bad Request: message to delete not found"},
 		{theirs, "Bad Request: message can't be deleted"},
 	} {
-		if r := call(t, s, "deleteMessage", m{"chat_id": -5, "message_id": tc.id}); r.OK != (tc.want == "") || r.Description != tc.want {
+		if r := call(t, s, "deleteMessage", m{"chat_id": -5, "message_id": tc.id}); r.OK != (tc.want == "") ||
+			r.Description != tc.want {
 			t.Errorf("delete %d: %+v", tc.id, r)
 		}
 	}
-	if left, gone := s.Messages(-5), s.Deleted(-5); len(left) != 1 || left[0].ID == first || len(gone) != 1 || gone[0].ID != first {
+	if left, gone := s.Messages(-5), s.Deleted(-5); len(left) != 1 || left[0].ID == first || len(gone) != 1 ||
+		gone[0].ID != first {
 		t.Errorf("left are %+v, deleted %+v", left, gone)
 	}
-	if r := call(t, s, "editMessageText", m{"chat_id": -5, "message_id": first, "text": "x"}); r.Description != "Bad Request: message to edit not found" {
+	if r := call(t, s, "editMessageText",
+		m{"chat_id": -5, "message_id": first, "text": "x"}); r.Description != "Bad Request: message to edit not found" {
 		t.Errorf("edit of what was deleted: %+v", r)
 	}
 }
@@ -215,7 +237,8 @@ func TestUpdates(t *testing.T) {
 	if err := s.WaitConfirmed(t.Context(), a); err != nil {
 		t.Fatal(err)
 	}
-	if got := updateIDs(t, call(t, s, "getUpdates", m{"offset": b + 1, "allowed_updates": []string{"message"}})); len(got) != 0 {
+	if got := updateIDs(t,
+		call(t, s, "getUpdates", m{"offset": b + 1, "allowed_updates": []string{"message"}})); len(got) != 0 {
 		t.Fatalf("all confirmed: %v", got)
 	}
 	s.Inject(telegramtest.Incoming{From: telegramtest.User{ID: 7}, Text: "edited", Edits: 1})
@@ -224,7 +247,8 @@ func TestUpdates(t *testing.T) {
 		t.Fatalf("edits not allowed, duplicate given: %v", got)
 	}
 	batch := s.InjectBatch(true, telegramtest.Incoming{Text: "1"}, telegramtest.Incoming{Text: "2"})
-	if got := updateIDs(t, call(t, s, "getUpdates", m{"offset": twice + 1})); !slices.Equal(got, []int64{batch[1].Update, batch[0].Update}) {
+	if got := updateIDs(t, call(t, s, "getUpdates", m{"offset": twice + 1})); !slices.Equal(got,
+		[]int64{batch[1].Update, batch[0].Update}) {
 		t.Fatalf("reversed batch: %v", got)
 	}
 }
@@ -409,11 +433,15 @@ func TestParseModes(t *testing.T) {
 		mode, text, want string
 		entities         []telegramtest.Entity
 	}{
-		{"HTML", `😀<b>a &lt;<i>b</i></b>`, "😀a <b", []telegramtest.Entity{{Type: "bold", Offset: 2, Length: 4}, {Type: "italic", Offset: 5, Length: 1}}},
-		{"HTML", `<a href="http://x/?a=1&amp;b=2">l</a>`, "l", []telegramtest.Entity{{Type: "text_link", Length: 1, URL: "http://x/?a=1&b=2"}}},
-		{"HTML", `<pre><code class="language-go">x</code></pre>`, "x", []telegramtest.Entity{{Type: "pre", Length: 1, Language: "go"}}},
+		{"HTML", `😀<b>a &lt;<i>b</i></b>`, "😀a <b",
+			[]telegramtest.Entity{{Type: "bold", Offset: 2, Length: 4}, {Type: "italic", Offset: 5, Length: 1}}},
+		{"HTML", `<a href="http://x/?a=1&amp;b=2">l</a>`, "l",
+			[]telegramtest.Entity{{Type: "text_link", Length: 1, URL: "http://x/?a=1&b=2"}}},
+		{"HTML", `<pre><code class="language-go">x</code></pre>`, "x",
+			[]telegramtest.Entity{{Type: "pre", Length: 1, Language: "go"}}},
 		{"MarkdownV2", "*b _i_* \\. `c` [l](http://x)", "b i . c l", []telegramtest.Entity{
-			{Type: "bold", Length: 3}, {Type: "italic", Offset: 2, Length: 1}, {Type: "code", Offset: 6, Length: 1}, {Type: "text_link", Offset: 8, Length: 1, URL: "http://x"},
+			{Type: "bold", Length: 3}, {Type: "italic", Offset: 2, Length: 1}, {Type: "code", Offset: 6, Length: 1},
+			{Type: "text_link", Offset: 8, Length: 1, URL: "http://x"},
 		}},
 		{"MarkdownV2", "```go\nx```", "x", []telegramtest.Entity{{Type: "pre", Length: 1, Language: "go"}}},
 	} {
@@ -434,7 +462,8 @@ func TestIncomingShapes(t *testing.T) {
 	t.Parallel()
 	s := telegramtest.Start(t)
 	group := telegramtest.Chat{ID: -1_000_000_000_077, Title: "Home", Forum: true}
-	s.Inject(telegramtest.Incoming{Chat: group, From: telegramtest.User{ID: 9, FirstName: "Ann"}, Thread: 3, Text: "hey @switchboard_test_bot, /stop@switchboard_test_bot now"})
+	s.Inject(telegramtest.Incoming{Chat: group, From: telegramtest.User{ID: 9, FirstName: "Ann"}, Thread: 3,
+		Text: "hey @switchboard_test_bot, /stop@switchboard_test_bot now"})
 	s.Inject(telegramtest.Incoming{From: telegramtest.User{ID: 9}, Media: "photo", Text: "look"})
 	var list []struct {
 		Message struct {

@@ -27,7 +27,7 @@ func (r *renderer) inline(parent ast.Node, base style) []span {
 			add(unescape(n.Value(r.source), n.IsRaw()), base)
 			switch {
 			case n.HardLineBreak(), n.SoftLineBreak():
-				add("\n", base) // people break lines where they want them broken
+				add("\n", base) // line breaks in chat messages are intended
 			}
 		case *ast.String:
 			add(string(n.Value), base)
@@ -66,7 +66,7 @@ func (r *renderer) inline(parent ast.Node, base style) []span {
 	return out
 }
 
-// raw is the source of an inline node's text.
+// raw returns the source of an inline node's text.
 func (r *renderer) raw(parent ast.Node) string {
 	var b strings.Builder
 	for n := parent.FirstChild(); n != nil; n = n.NextSibling() {

@@ -1,11 +1,10 @@
 // Package markdown renders Markdown for a terminal: a list of lines that fit a
 // width, styled with ANSI sequences or plain.
 //
-// Promises: no line is wider than the width asked for (counted in cells: wide
-// characters are two); every line stands for itself, styles do not reach into
-// the next; no control character and no escape sequence of the source gets
-// through, whatever the source is. Rendering is total: any text is rendered,
-// also one that is still being written.
+// Promises: no line is wider than the given width (in cells: wide characters have
+// two); each line is self-contained, and styles end with it; no control character
+// or escape sequence of the source is passed through. Any text can be rendered,
+// including unfinished ones.
 //
 // The parser is goldmark's. Its extensions are not used: they compile patterns
 // at program start, and this package is linked into every extension process.
@@ -21,12 +20,11 @@ import (
 	"github.com/yuin/goldmark/util"
 )
 
-// MinWidth is the width below which Render does not go, however narrow the
-// terminal is.
+// MinWidth is the smallest width that Render uses, even for a narrower terminal.
 const MinWidth = 8
 
-// maxSource is the size above which a text is shown as it is: there are texts
-// that cost the parser time in the square of their length.
+// maxSource is the size above which a text is shown unrendered: for some texts the
+// parser takes quadratic time.
 const maxSource = 16 << 10
 
 var newParser = sync.OnceValue(func() parser.Parser {
@@ -51,13 +49,13 @@ func Render(source string, width int, color bool) []string {
 	return r.lines
 }
 
-// Text returns source as it is, wrapped to lines of at most width cells.
+// Text returns source unrendered, wrapped to lines of at most width cells.
 func Text(source string, width int) []string {
 	return wrap([]span{{text: Clean(source)}}, max(width, MinWidth), false)
 }
 
-// Clean removes what could steer a terminal: control characters but newline
-// and tab, and the characters that reorder text.
+// Clean removes characters that could control a terminal: control characters except
+// newline and tab, and characters that reorder text.
 func Clean(s string) string {
 	s = strings.ReplaceAll(s, "\r\n", "\n")
 	return strings.Map(func(r rune) rune {
@@ -82,17 +80,17 @@ type renderer struct {
 	lines  []string
 }
 
-// frame is the room a block has: width cells behind the prefix.
+// frame is the space of a block: width cells after the prefix.
 type frame struct {
 	width int
 	first string // prefix of the next line
-	rest  string // prefix of all lines behind it
+	rest  string // prefix of all following lines
 	tight bool   // no empty lines between blocks
 }
 
-// inside is the frame of a block within f whose first line begins with first
-// and whose others begin with rest, both cells wide. Where MinWidth would not
-// be left, nesting no longer shows.
+// inside returns the frame of a block within f whose first line begins with first
+// and whose other lines begin with rest, both cells wide. If less than MinWidth
+// would be left, nesting is not shown.
 func (f frame) inside(first, rest string, cells int) frame {
 	if f.width-cells < MinWidth {
 		return f
@@ -100,7 +98,7 @@ func (f frame) inside(first, rest string, cells int) frame {
 	return frame{width: f.width - cells, first: f.first + first, rest: f.rest + rest, tight: f.tight}
 }
 
-// emit adds lines below f's prefixes.
+// emit adds lines with f's prefixes.
 func (r *renderer) emit(f *frame, lines []string) {
 	for _, l := range lines {
 		r.lines = append(r.lines, strings.TrimRight(f.first+l, " "))
@@ -108,7 +106,7 @@ func (r *renderer) emit(f *frame, lines []string) {
 	}
 }
 
-// blocks renders the children of parent, an empty line between them.
+// blocks renders the children of parent, separated by empty lines.
 func (r *renderer) blocks(parent ast.Node, f frame) {
 	began := false
 	for n := parent.FirstChild(); n != nil; n = n.NextSibling() {
@@ -160,7 +158,7 @@ func (r *renderer) block(n ast.Node, f frame) {
 	}
 }
 
-// code keeps its lines as they are; one that is too long is cut into several.
+// code keeps its lines; a line that is too long is split.
 func (r *renderer) code(lines *text.Segments, width int) []string {
 	source := strings.TrimRight(segments(lines, r.source), "\n")
 	var out []string

@@ -103,10 +103,12 @@ func TestNothingSteersTheTerminal(t *testing.T) {
 	t.Parallel()
 	for _, source := range []string{
 		"\x1b[2J\x1b]0;title\x07 text", "&#27;[2J text", "&#x9b;2J text", "`\x1b[2J` text", "[x](http://\x1b[2Jtext)",
-		"\u009b2J text", "a\rtext", "\b\b\btext", "\u202etext", "```\n\x1bc\n```\ntext", "|a\x1b|b|\n|-|-|\n|text|\x1b[1m|", "<text\x1b[2J>",
+		"\u009b2J text", "a\rtext", "\b\b\btext", "\u202etext", "```\n\x1bc\n```\ntext", "|a\x1b|b|\n|-|-|\n|text|\x1b[1m|",
+		"<text\x1b[2J>",
 	} {
 		joined := strings.Join(Render(source, 40, false), "\n")
-		if i := strings.IndexFunc(joined, func(r rune) bool { return r < ' ' && r != '\n' || r >= 0x7f && r < 0xa0 || r == 0x202e }); i >= 0 {
+		if i := strings.IndexFunc(joined,
+			func(r rune) bool { return r < ' ' && r != '\n' || r >= 0x7f && r < 0xa0 || r == 0x202e }); i >= 0 {
 			t.Errorf("%q became %q", source, joined)
 		}
 		if !strings.Contains(joined, "text") {
@@ -148,7 +150,8 @@ func TestDeepNestingIsCheap(t *testing.T) {
 }
 
 func FuzzRender(f *testing.F) {
-	for _, s := range []string{"# a\n- b\n> c", "```\nx", "|a|b|\n|-|-|\n|1|2|", "~~a~~ ~~", "[a][b]\n\n[b]: c", "&#27;[", "你好**世界**", "1. - > x", "<div>\nx"} {
+	for _, s := range []string{"# a\n- b\n> c", "```\nx", "|a|b|\n|-|-|\n|1|2|", "~~a~~ ~~", "[a][b]\n\n[b]: c",
+		"&#27;[", "你好**世界**", "1. - > x", "<div>\nx"} {
 		f.Add(s, 20)
 	}
 	f.Fuzz(func(t *testing.T, source string, width int) {

@@ -2,7 +2,7 @@ package markdown
 
 import "strings"
 
-// style is a set of looks.
+// style is a set of text attributes.
 type style uint8
 
 const (

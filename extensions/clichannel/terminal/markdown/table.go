@@ -7,13 +7,13 @@ import (
 	"github.com/yuin/goldmark/text"
 )
 
-// table is a pipe table; the first row is the head.
+// table is a pipe table; the first row is the header.
 type table struct {
 	rows [][][]span
 	cols int
 }
 
-// table reads a paragraph whose second line is a row of dashes.
+// table parses a paragraph whose second line is a row of dashes.
 func (r *renderer) table(lines *text.Segments) (table, bool) {
 	if lines.Len() < 2 {
 		return table{}, false
@@ -92,8 +92,8 @@ func isRule(row []string) bool {
 	return true
 }
 
-// render lays the columns side by side; cells that do not fit are wrapped, and
-// a table with no room for its columns becomes one line for each cell.
+// render lays out the columns side by side and wraps long cells. A table that is
+// too wide becomes one line for each cell.
 func (t table) render(width int, color bool) []string {
 	const gap = 2
 	widths := make([]int, t.cols)
@@ -107,7 +107,7 @@ func (t table) render(width int, color bool) []string {
 	if room := width - gap*(t.cols-1); room < 4*t.cols {
 		return t.stacked(width, color)
 	}
-	for total > width { // the widest column gives
+	for total > width { // shrink the widest column
 		widest := 0
 		for c := range t.cols {
 			if widths[c] > widths[widest] {

@@ -6,15 +6,15 @@ import (
 	"github.com/rivo/uniseg"
 )
 
-// cell is one character as people see it.
+// cell is one visible character.
 type cell struct {
 	text  string
 	width int
 	style style
-	brk   int // one of uniseg's line break values, behind the cell
+	brk   int // uniseg's line break value after the cell
 }
 
-// Width is the number of cells that s takes.
+// Width returns the number of cells of s.
 func Width(s string) int { return uniseg.StringWidth(s) }
 
 // cells splits spans into characters. Tabs become four spaces.
@@ -45,25 +45,25 @@ func cells(spans []span) []cell {
 			i++
 		}
 		at += len(cluster)
-		out = append(out, cell{text: cluster, width: boundaries >> uniseg.ShiftWidth, style: styles[i], brk: boundaries & uniseg.MaskLine})
+		out = append(out, cell{text: cluster, width: boundaries >> uniseg.ShiftWidth, style: styles[i],
+			brk: boundaries & uniseg.MaskLine})
 	}
 	return out
 }
 
-// wrap breaks spans into lines of at most width cells, between words where that
-// is possible.
+// wrap breaks spans into lines of at most width cells, between words if possible.
 func wrap(spans []span, width int, color bool) []string {
 	var (
 		lines [][]cell
-		line  []cell // the line so far
+		line  []cell // the current line
 		used  int    // its width
-		word  []cell // what follows the last place to break
+		word  []cell // the cells since the last break opportunity
 	)
 	end := func() {
 		lines = append(lines, line)
 		line, used = nil, 0
 	}
-	place := func() { // word goes to the line, or to the next
+	place := func() { // appends word to the line, or to the next one
 		if used > 0 && used+visible(word) > width {
 			end()
 		}
@@ -85,8 +85,9 @@ func wrap(spans []span, width int, color bool) []string {
 			continue
 		}
 		word = append(word, c)
-		path := c.text == " " && i+1 < len(all) && all[i+1].text == "/"              // may begin a line, as Unicode has it not
-		if path || c.brk != uniseg.LineDontBreak && c.text != "/" && c.text != "-" { // paths, addresses and commands stay whole
+		path := c.text == " " && i+1 < len(all) && all[i+1].text == "/" // may begin a line, unlike in Unicode
+		// "/" and "-" never break, which keeps paths, addresses and commands together.
+		if path || c.brk != uniseg.LineDontBreak && c.text != "/" && c.text != "-" {
 			place()
 		}
 	}
@@ -97,7 +98,7 @@ func wrap(spans []span, width int, color bool) []string {
 	return join(lines, color)
 }
 
-// wrapHard breaks only where a line is full, and keeps all spaces.
+// wrapHard breaks only full lines, and keeps all spaces.
 func wrapHard(spans []span, width int, color bool) []string {
 	var (
 		lines [][]cell
@@ -116,7 +117,7 @@ func wrapHard(spans []span, width int, color bool) []string {
 	return join(append(lines, line), color)
 }
 
-// visible is the width of word without the spaces at its end.
+// visible returns the width of word without trailing spaces.
 func visible(word []cell) int {
 	n := len(word)
 	for n > 0 && word[n-1].text == " " {

@@ -8,21 +8,21 @@ import (
 	"github.com/switchboard-run/switchboard/sdk"
 )
 
-// line is the tasks of a queue in the order in which they begin.
-type line struct {
+// queueCursor iterates over the tasks of a queue, in the order in which they start.
+type queueCursor struct {
 	*change
 	prefix, after string
 	page          []sdk.Value
 	ended         bool
-	skipped       int // another change is about to begin them
+	skipped       int // claimed by other changes
 }
 
-func (c *change) line(root, owner string) *line {
-	return &line{change: c, prefix: queuedOf(root, owner)}
+func (c *change) queued(root, owner string) *queueCursor {
+	return &queueCursor{change: c, prefix: queuedOf(root, owner)}
 }
 
-// next is the next task; nil: there is no more.
-func (l *line) next() (*Task, error) {
+// next returns the next task; nil: no more.
+func (l *queueCursor) next() (*Task, error) {
 	for {
 		if len(l.page) == 0 {
 			if l.ended {
@@ -38,11 +38,11 @@ func (l *line) next() (*Task, error) {
 		}
 		v := l.page[0]
 		l.page, l.after = l.page[1:], v.Key
-		name, err := seen[string](l.change, v)
+		name, err := track[string](l.change, v)
 		if err != nil {
 			return nil, err
 		}
-		if name == nil { // this change has taken it out
+		if name == nil { // removed by this change
 			continue
 		}
 		if !l.claim(v.Key) {
@@ -56,14 +56,14 @@ func (l *line) next() (*Task, error) {
 	}
 }
 
-// claim is a queued row that a change is about to remove: others that look at the
-// same time take the next one. If nothing comes of the change, it lapses.
+// claim marks a queued task that a change is about to start, so that concurrent
+// changes skip it. It expires, in case the change is not committed.
 type claim struct {
 	by    string
 	until time.Time
 }
 
-const claimLasts = time.Second
+const claimTTL = time.Second
 
 func (c *change) claim(key string) bool {
 	c.mu.Lock()
@@ -71,12 +71,12 @@ func (c *change) claim(key string) bool {
 	if other, taken := c.claims[key]; taken && other.by != c.by && time.Now().Before(other.until) {
 		return false
 	}
-	c.claims[key] = claim{c.by, time.Now().Add(claimLasts)}
+	c.claims[key] = claim{c.by, time.Now().Add(claimTTL)}
 	return true
 }
 
-// unclaim forgets what is claimed by who tries again, and what has lapsed.
-func (t *tasks) unclaim(by string) {
+// dropClaims removes the claims of a change that is retried, and expired ones.
+func (t *tasks) dropClaims(by string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	for key, old := range t.claims {
@@ -86,24 +86,23 @@ func (t *tasks) unclaim(by string) {
 	}
 }
 
-// lookAfter begins, a little later, what another change had claimed and has not
-// begun.
-func (t *tasks) lookAfter(root, owner string) {
-	time.AfterFunc(claimLasts+time.Millisecond, func() {
+// refillLater starts tasks that another change claimed but did not start.
+func (t *tasks) refillLater(root, owner string) {
+	time.AfterFunc(claimTTL+time.Millisecond, func() {
 		if t.ctx.Err() == nil {
-			t.quietly(t.ctx, "beginning what is queued", func() (sdk.Effects, error) { return t.refill(t.ctx, root, owner) })
+			t.tryCommit(t.ctx, "start queued tasks", func() (sdk.Effects, error) { return t.refill(t.ctx, root, owner) })
 		}
 	})
 }
 
-// refill begins what is queued and has a place.
+// refill starts queued tasks in free slots.
 func (t *tasks) refill(ctx context.Context, root, owner string) (sdk.Effects, error) {
 	c := t.change(ctx, "refill:"+root+"/"+owner)
 	q, err := read[queue](c, queueKey(root, owner))
 	if err != nil || q == nil || !q.Active {
 		return nil, err
 	}
-	if err := c.goOn(queueKey(root, owner), *q, q); err != nil {
+	if err := c.startNext(queueKey(root, owner), *q, q); err != nil {
 		return nil, err
 	}
 	return c.effects(), nil

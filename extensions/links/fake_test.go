@@ -20,9 +20,9 @@ import (
 	"github.com/switchboard-run/switchboard/sdk"
 )
 
-// played is a kernel whose clock and agents the test plays. Commits are atomic,
-// versions are checked, each input makes one turn and each turn one output.
-type played struct {
+// fakeKernel is a kernel whose clock and agents the test controls. Commits are
+// atomic, versions are checked, and each input has one turn with one output.
+type fakeKernel struct {
 	t   testing.TB
 	now time.Time
 	c   config
@@ -31,49 +31,49 @@ type played struct {
 	version  int64
 	kv       map[string]sdk.Value
 	dedupe   map[string]bool
-	sessions map[string]*playedSession
+	sessions map[string]*fakeSession
 	keys     map[string]string // agent and key -> session
 	calls    int
-	made     int            // sessions
-	outputs  []playedOutput // not handled yet
-	killed   bool           // the next commit of a handler is lost, and its process with it
+	made     int          // sessions
+	outputs  []fakeOutput // not handled yet
+	killed   bool         // the process dies at the next commit of a handler
 }
 
-type playedSession struct {
+type fakeSession struct {
 	id, agent, key string
-	group          bool // others read along
-	queue          []playedInput
-	heard          []string // all that reached its history, as "kind from sender [thread]: text"
+	group          bool // shared
+	queue          []fakeInput
+	heard          []string // its history, as "kind from sender [thread]: text"
 	records        []string
-	results        []playedInput
+	results        []fakeInput
 }
 
-type playedInput struct {
+type fakeInput struct {
 	contract.AgentInput
 	dedupe string
-	frame  string // the context that it brings along
+	frame  string // its context
 }
 
-type playedOutput struct {
+type fakeOutput struct {
 	contract.AgentOutput
 	at  time.Time
 	hop int
 }
 
-func (s *playedSession) link() bool { return strings.HasPrefix(s.key, "link:") }
+func (s *fakeSession) link() bool { return strings.HasPrefix(s.key, "link:") }
 
-func play(t testing.TB, all ...link) *played {
+func play(t testing.TB, all ...link) *fakeKernel {
 	t.Helper()
-	p := &played{
+	p := &fakeKernel{
 		t: t, now: time.Date(2026, 11, 20, 11, 0, 0, 0, time.UTC), c: config{Links: all},
-		kv: map[string]sdk.Value{}, dedupe: map[string]bool{}, sessions: map[string]*playedSession{}, keys: map[string]string{},
+		kv: map[string]sdk.Value{}, dedupe: map[string]bool{}, sessions: map[string]*fakeSession{}, keys: map[string]string{},
 	}
-	p.starts()
+	p.restart()
 	return p
 }
 
-// starts starts the extension, or starts it anew with what is stored.
-func (p *played) starts() {
+// restart starts the extension, or restarts it on the same store.
+func (p *fakeKernel) restart() {
 	p.t.Helper()
 	p.l = &links{}
 	c := config{Links: slices.Clone(p.c.Links)}
@@ -82,13 +82,13 @@ func (p *played) starts() {
 	}
 }
 
-func (p *played) Get(_ context.Context, key string) (sdk.Value, error) {
+func (p *fakeKernel) Get(_ context.Context, key string) (sdk.Value, error) {
 	v := p.kv[key]
 	v.Key = key
 	return v, nil
 }
 
-func (p *played) Scan(_ context.Context, prefix string, each func(sdk.Value) error) error {
+func (p *fakeKernel) Scan(_ context.Context, prefix string, each func(sdk.Value) error) error {
 	var found []string
 	for key := range p.kv {
 		if strings.HasPrefix(key, prefix) {
@@ -104,30 +104,30 @@ func (p *played) Scan(_ context.Context, prefix string, each func(sdk.Value) err
 	return nil
 }
 
-func (p *played) Commit(_ context.Context, effects ...sdk.Effect) ([]*busv1.EffectResult, error) {
+func (p *fakeKernel) Commit(_ context.Context, effects ...sdk.Effect) ([]*busv1.EffectResult, error) {
 	return p.commit(effects)
 }
 
-func (p *played) Session(_ context.Context, id string) (*kernelv1.Session, error) {
+func (p *fakeKernel) Session(_ context.Context, id string) (*kernelv1.Session, error) {
 	if p.sessions[id] == nil {
 		return nil, contract.ErrNotFound
 	}
 	return &kernelv1.Session{Id: id}, nil
 }
 
-func (p *played) session(agent, key string) *playedSession {
+func (p *fakeKernel) session(agent, key string) *fakeSession {
 	id := p.keys[agent+" "+key]
 	if id == "" {
 		p.made++
 		id = fmt.Sprintf("s%d", p.made)
 		p.keys[agent+" "+key] = id
-		p.sessions[id] = &playedSession{id: id, agent: agent, key: key}
+		p.sessions[id] = &fakeSession{id: id, agent: agent, key: key}
 	}
 	return p.sessions[id]
 }
 
 // commit applies all effects or none.
-func (p *played) commit(effects sdk.Effects) (results []*busv1.EffectResult, err error) {
+func (p *fakeKernel) commit(effects sdk.Effects) (results []*busv1.EffectResult, err error) {
 	kv, dedupe := maps.Clone(p.kv), maps.Clone(p.dedupe)
 	var queued []func()
 	size := 0
@@ -182,8 +182,9 @@ func (p *played) commit(effects sdk.Effects) (results []*busv1.EffectResult, err
 				}
 				dedupe[d] = true
 			}
-			in := playedInput{dedupe: k.Input.GetDedupeKey(), AgentInput: contract.AgentInput{
-				Session: s.id, Kind: k.Input.GetKind(), Sender: k.Input.GetSender(), Text: k.Input.GetText(), Thread: k.Input.GetThread(),
+			in := fakeInput{dedupe: k.Input.GetDedupeKey(), AgentInput: contract.AgentInput{
+				Session: s.id, Kind: k.Input.GetKind(), Sender: k.Input.GetSender(), Text: k.Input.GetText(),
+				Thread: k.Input.GetThread(),
 			}}
 			payload, err := json.Marshal(in.AgentInput)
 			if err != nil {
@@ -201,7 +202,7 @@ func (p *played) commit(effects sdk.Effects) (results []*busv1.EffectResult, err
 		case *busv1.Effect_Withdraw:
 			queued = append(queued, func() {
 				for _, s := range p.sessions {
-					s.queue = slices.DeleteFunc(s.queue, func(in playedInput) bool { return in.dedupe == k.Withdraw.GetDedupeKey() })
+					s.queue = slices.DeleteFunc(s.queue, func(in fakeInput) bool { return in.dedupe == k.Withdraw.GetDedupeKey() })
 				}
 			})
 		default:
@@ -220,19 +221,19 @@ func (p *played) commit(effects sdk.Effects) (results []*busv1.EffectResult, err
 }
 
 // portal is a conversation of a person with an agent.
-func (p *played) portal(agent, name string) *playedTurn {
+func (p *fakeKernel) portal(agent, name string) *fakeTurn {
 	s := p.session(agent, "chan:telegram:"+name)
-	return &playedTurn{p: p, s: s}
+	return &fakeTurn{p: p, s: s}
 }
 
-// playedTurn is a turn that the test plays.
-type playedTurn struct {
-	p  *played
-	s  *playedSession
-	in playedInput
+// fakeTurn is a running turn.
+type fakeTurn struct {
+	p  *fakeKernel
+	s  *fakeSession
+	in fakeInput
 }
 
-func (p *played) side(self, peer string) *playedSession {
+func (p *fakeKernel) side(self, peer string) *fakeSession {
 	p.t.Helper()
 	id := p.keys[self+" "+sessionKey(self, peer, "")]
 	if id == "" {
@@ -241,8 +242,8 @@ func (p *played) side(self, peer string) *playedSession {
 	return p.sessions[id]
 }
 
-// next begins the next turn of a session; nil: nothing waits there but records.
-func (p *played) next(s *playedSession) *playedTurn {
+// next begins the next turn of a session; nil: only records are queued.
+func (p *fakeKernel) next(s *fakeSession) *fakeTurn {
 	for len(s.queue) > 0 {
 		in := s.queue[0]
 		s.queue = s.queue[1:]
@@ -254,20 +255,20 @@ func (p *played) next(s *playedSession) *playedTurn {
 		case contract.InputResult:
 			s.results = append(s.results, in)
 		}
-		return &playedTurn{p: p, s: s, in: in}
+		return &fakeTurn{p: p, s: s, in: in}
 	}
 	return nil
 }
 
-// read is the records of a session, which has nothing else to do.
-func (p *played) read(s *playedSession) []string {
+// read returns the records of a session that has no other input.
+func (p *fakeKernel) read(s *fakeSession) []string {
 	p.t.Helper()
-	p.hearsNothing(s)
+	p.noTurn(s)
 	return s.records
 }
 
-// hears begins the turn of a side about something of a kind with the words.
-func (p *played) hears(s *playedSession, kind, words string) *playedTurn {
+// turnWith begins the next turn of a session, and checks its input.
+func (p *fakeKernel) turnWith(s *fakeSession, kind, words string) *fakeTurn {
 	p.t.Helper()
 	turn := p.next(s)
 	if turn == nil {
@@ -279,16 +280,16 @@ func (p *played) hears(s *playedSession, kind, words string) *playedTurn {
 	return turn
 }
 
-func (p *played) hearsNothing(s *playedSession) {
+func (p *fakeKernel) noTurn(s *fakeSession) {
 	p.t.Helper()
 	if turn := p.next(s); turn != nil {
 		p.t.Fatalf("%s hears on %s the %s %q", s.agent, s.key, turn.in.Kind, turn.in.Text)
 	}
 }
 
-// uses calls a tool as the kernel does: its effects are committed with its
-// result, and a conflict runs it again.
-func (u *playedTurn) uses(tool string, arguments map[string]any) sdk.ToolResult {
+// call calls a tool like the kernel: its effects are committed with its result, and
+// a conflict repeats it.
+func (u *fakeTurn) call(tool string, arguments map[string]any) sdk.ToolResult {
 	u.p.t.Helper()
 	u.p.calls++
 	raw, err := json.Marshal(arguments)
@@ -316,9 +317,9 @@ func (u *playedTurn) uses(tool string, arguments map[string]any) sdk.ToolResult 
 	return sdk.ToolResult{}
 }
 
-func (u *playedTurn) sends(target, message string) string {
+func (u *fakeTurn) send(target, message string) string {
 	u.p.t.Helper()
-	r := u.uses("send_agent_message", map[string]any{"target": target, "message": message})
+	r := u.call("send_agent_message", map[string]any{"target": target, "message": message})
 	if r.IsError {
 		u.p.t.Fatalf("%s cannot write to %s: %s", u.s.agent, target, r.Content)
 	}
@@ -329,64 +330,64 @@ func (u *playedTurn) sends(target, message string) string {
 	return sent.Exchange
 }
 
-func (u *playedTurn) concludes(summary string) {
+func (u *fakeTurn) conclude(summary string) {
 	u.p.t.Helper()
-	if r := u.uses("conclude_link", map[string]any{"summary": summary}); r.IsError {
+	if r := u.call("conclude_link", map[string]any{"summary": summary}); r.IsError {
 		u.p.t.Fatalf("%s cannot conclude: %s", u.s.agent, r.Content)
 	}
 }
 
-// ends ends the turn; what is said goes to the extension if it is the outbound.
-func (u *playedTurn) ends(outcome, text string) {
+// end ends the turn; its output goes to the extension if that is the outbound.
+func (u *fakeTurn) end(outcome, text string) {
 	u.p.t.Helper()
-	u.ended(outcome, text)
+	u.endWith(outcome, text)
 	u.p.settle()
 }
 
-func (u *playedTurn) ended(outcome, text string) {
-	u.p.say(u.s, outcome, text, u.in)
+func (u *fakeTurn) endWith(outcome, text string) {
+	u.p.endTurn(u.s, outcome, text, u.in)
 }
 
-// say is the end of the turn of an input.
-func (p *played) say(s *playedSession, outcome, text string, in playedInput) {
+// endTurn ends the turn of an input.
+func (p *fakeKernel) endTurn(s *fakeSession, outcome, text string, in fakeInput) {
 	if s.link() {
-		p.outputs = append(p.outputs, playedOutput{at: p.now, AgentOutput: contract.AgentOutput{
+		p.outputs = append(p.outputs, fakeOutput{at: p.now, AgentOutput: contract.AgentOutput{
 			Session: s.id, Key: s.key, Outcome: outcome, Text: text, Thread: in.Thread, Input: in.dedupe,
 		}})
 	}
 }
 
-// deletes deletes a session as the kernel does.
-func (p *played) deletes(s *playedSession) {
+// deleteSession deletes a session like the kernel.
+func (p *fakeKernel) deleteSession(s *fakeSession) {
 	said := false
 	for _, in := range s.queue {
 		if in.Kind != contract.InputRecord {
-			p.say(s, contract.OutcomeCancelled, "", in)
+			p.endTurn(s, contract.OutcomeCancelled, "", in)
 			said = true
 		}
 	}
 	if !said {
-		p.say(s, contract.OutcomeCancelled, "", playedInput{})
+		p.endTurn(s, contract.OutcomeCancelled, "", fakeInput{})
 	}
 	delete(p.sessions, s.id)
 	delete(p.keys, s.agent+" "+s.key)
 }
 
-func (u *playedTurn) says(text string) {
+func (u *fakeTurn) reply(text string) {
 	u.p.t.Helper()
-	u.ends(contract.OutcomeOK, text)
+	u.end(contract.OutcomeOK, text)
 }
 
-// settle has the extension handle what was said.
-func (p *played) settle() {
+// settle lets the extension handle all outputs.
+func (p *fakeKernel) settle() {
 	p.t.Helper()
 	for len(p.outputs) > 0 {
 		p.handle()
 	}
 }
 
-// handle has it handle the first that was said.
-func (p *played) handle() {
+// handle lets it handle the first output.
+func (p *fakeKernel) handle() {
 	p.t.Helper()
 	out := p.outputs[0]
 	payload, err := json.Marshal(out.AgentOutput)
@@ -401,7 +402,7 @@ func (p *played) handle() {
 	}
 	if p.killed {
 		p.killed = false
-		p.starts()
+		p.restart()
 		return
 	}
 	if _, err := p.commit(effects); err != nil {
@@ -410,8 +411,8 @@ func (p *played) handle() {
 	p.outputs = p.outputs[1:]
 }
 
-// passes lets time pass, and the extension look at what is idle.
-func (p *played) passes(d time.Duration) {
+// advance advances the clock and runs a sweep.
+func (p *fakeKernel) advance(d time.Duration) {
 	p.t.Helper()
 	p.now = p.now.Add(d)
 	if err := p.l.sweep(p.t.Context()); err != nil {
@@ -419,7 +420,7 @@ func (p *played) passes(d time.Duration) {
 	}
 }
 
-func (p *played) exchange(id string) *exchange {
+func (p *fakeKernel) exchange(id string) *exchange {
 	p.t.Helper()
 	x, err := p.l.load(p.t.Context(), id)
 	if err != nil || x == nil {
