@@ -35,8 +35,8 @@ var budgets = map[string]budget{
 	"kernel/sandbox":    {200, 150},
 	"kernel/session":    {1400, 1150},
 	"kernel/spending":   {480, 400},
-	"kernel/supervisor": {2800, 2450},
-	"kernel/tools":      {1400, 1250},
+	"kernel/supervisor": {2600, 2450},
+	"kernel/tools":      {1450, 1250},
 }
 
 // kernelBudget is that of all packages together.

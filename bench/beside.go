@@ -14,7 +14,7 @@ func rounds(b *bench) error {
 		return func(d *bed) error {
 			d.model.Handle(func(r openaitest.Request) openaitest.Answer {
 				if roundsOf(r) < tools {
-					return openaitest.CallTool("core__list_channels", "{}")
+					return openaitest.CallTool("list_channels", "{}")
 				}
 				return openaitest.Answer{Text: "Done.", Pieces: 1}
 			})

@@ -25,6 +25,7 @@ var measurements = []struct {
 	{"long", longChat},
 	{"bus", busLoad},
 	{"stored", stored},
+	{"requests", requests},
 	{"rounds", rounds},
 	{"history", history},
 	{"resume", resume},
@@ -44,7 +45,7 @@ func main() {
 	flag.IntVar(&b.rounds, "rounds", 5, "rounds of each measurement; the median counts")
 	flag.IntVar(&b.stored, "stored", 10_000_000, "settled events of the store of stored; each takes about 400 bytes in /tmp")
 	flag.BoolVar(&b.quick, "quick", false, "less of everything, for a look")
-	only := flag.String("only", "", "comma-separated: start,idle,weight,grown,latency,throughput,long,bus,stored,rounds,history,resume,tasks,links,inbox,hostile")
+	only := flag.String("only", "", "comma-separated: start,idle,weight,grown,latency,throughput,long,bus,stored,requests,rounds,history,resume,tasks,links,inbox,hostile")
 	flag.Parse()
 	if err := b.all(*only); err != nil {
 		fmt.Fprintln(os.Stderr, "bench:", err)

@@ -312,7 +312,8 @@ type ModelUsage struct {
 	Model        string `json:"model"`
 	InputTokens  int64  `json:"input_tokens"`
 	OutputTokens int64  `json:"output_tokens"`
-	Purpose      string `json:"purpose,omitempty"` // empty: a step of a turn
+	CachedTokens int64  `json:"cached_tokens,omitempty"` // of the input: those that the provider had in its cache
+	Purpose      string `json:"purpose,omitempty"`       // empty: a step of a turn
 	// Estimated: the provider did not say; the tokens follow from sizes.
 	Estimated bool `json:"estimated,omitempty"`
 }

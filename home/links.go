@@ -123,6 +123,9 @@ func (m *member) link(s *extensionv1.AgentSpec) {
 	if tools := m.linked + linkTools; !slices.Contains(s.GetUsesTools(), tools) {
 		s.UsesTools = append(slices.Clone(s.GetUsesTools()), tools)
 	}
+	if tools := m.linked + linkTools; len(s.GetOffers()) > 0 && !slices.Contains(s.GetOffers(), tools) {
+		s.Offers = append(slices.Clone(s.GetOffers()), tools)
+	}
 	if context := m.linked + linkContext; !slices.Contains(s.GetContext(), context) {
 		s.Context = append(slices.Clone(s.GetContext()), context)
 	}

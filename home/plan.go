@@ -222,7 +222,7 @@ func agent(m *manifests.Manifest) *kernel.Agent {
 	return &kernel.Agent{
 		Approve: a.Approve, DailyTokens: a.Limits.DailyTokens,
 		Spec: &extensionv1.AgentSpec{
-			Model: a.Model, Instructions: a.Instructions, UsesTools: a.UsesTools, Context: a.Context, Echo: a.Echo,
+			Model: a.Model, Instructions: a.Instructions, UsesTools: a.UsesTools, Offers: a.Offers, Context: a.Context, Echo: a.Echo,
 			NoHistory: a.History == manifests.HistoryNone, Memory: a.Memory,
 			MaxSteps: int32(a.Limits.MaxSteps), TurnTimeoutMs: a.Limits.TurnTimeout.Milliseconds(), MaxTokens: int64(a.Limits.MaxTokens),
 		},

@@ -176,6 +176,7 @@ type Agent struct {
 	Model        string   `yaml:"model" default:"default" check:"model"` // default, scout or <provider>/<name>
 	Instructions string   `yaml:"instructions"`
 	UsesTools    []string `yaml:"uses_tools" check:"tool_pattern" unique:"-"` // <extension>/<tool> or <extension>/*
+	Offers       []string `yaml:"offers" check:"tool_pattern" unique:"-"`     // those that each request describes; empty: all
 	Context      []string `yaml:"context" check:"tool" unique:"-"`
 	Memory       []string `yaml:"memory" check:"id_syntax" unique:"-"`
 	Approve      []string `yaml:"approve" check:"tool_pattern" unique:"-"` // tools for which a person is asked first

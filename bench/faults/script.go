@@ -174,8 +174,8 @@ func (s *script) answer(r openaitest.Request) openaitest.Answer {
 	if remind {
 		calls = append(calls, openaitest.NewCall("scheduler__schedule_once", map[string]any{"message": "Reminder " + token, "delay_seconds": j.delay}))
 	}
-	if len(calls) == 0 && results["core__send_to_channel"] == "" {
-		calls = append(calls, openaitest.NewCall("core__send_to_channel", map[string]string{"channel_id": "shop", "text": newsOf(token)}))
+	if len(calls) == 0 && results["send_to_channel"] == "" {
+		calls = append(calls, openaitest.NewCall("send_to_channel", map[string]string{"channel_id": "shop", "text": newsOf(token)}))
 	}
 	if len(calls) > 0 {
 		return openaitest.Answer{Calls: calls, Pieces: 1}

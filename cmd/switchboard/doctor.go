@@ -141,6 +141,7 @@ func (d *diagnosis) examine(ctx context.Context) {
 		if seen, err = home.Inspect(o); err == nil {
 			d.files(h, seen)
 			d.extensionFiles(h, seen, status != nil)
+			d.prompts(h, seen)
 			if status == nil {
 				d.models(modelsOf(seen), provides(seen))
 			}

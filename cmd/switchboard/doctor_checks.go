@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"slices"
 	"strings"
 
@@ -13,6 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/switchboard-run/switchboard/contract/adminv1"
+	"github.com/switchboard-run/switchboard/extensions/agent"
 	"github.com/switchboard-run/switchboard/home"
 	"github.com/switchboard-run/switchboard/home/config"
 	"github.com/switchboard-run/switchboard/manifests"
@@ -112,6 +114,19 @@ func (d *diagnosis) extensionFiles(h *config.Home, seen *home.Inspection, runnin
 		}
 	}
 	d.add("Extensions", levelOK, "", "%s can start", count(good, "extension"))
+}
+
+// prompts looks for texts of agents that put the time into the system prompt.
+func (d *diagnosis) prompts(h *config.Home, seen *home.Inspection) {
+	for _, e := range seen.Entries {
+		if e.Manifest == nil || e.Manifest.Agent == nil {
+			continue
+		}
+		for _, file := range agent.Timed(filepath.Join(h.Path(), "data", e.ID)) {
+			d.add("Extensions", levelWarning, "remove the time from it: agents are told the time with each message (prompts/now.md)",
+				"%s: the system prompt of %s depends on the time, so model providers can't cache a conversation, and it costs more", file, e.ID)
+		}
+	}
 }
 
 func setSecret(h *config.Home, name string) string {

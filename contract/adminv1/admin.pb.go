@@ -2489,6 +2489,7 @@ type Usage struct {
 	InputTokens    int64                  `protobuf:"varint,5,opt,name=input_tokens,json=inputTokens,proto3" json:"input_tokens,omitempty"`
 	OutputTokens   int64                  `protobuf:"varint,6,opt,name=output_tokens,json=outputTokens,proto3" json:"output_tokens,omitempty"`
 	EstimatedCalls int64                  `protobuf:"varint,7,opt,name=estimated_calls,json=estimatedCalls,proto3" json:"estimated_calls,omitempty"` // of the calls: the provider did not say what they took
+	CachedTokens   int64                  `protobuf:"varint,8,opt,name=cached_tokens,json=cachedTokens,proto3" json:"cached_tokens,omitempty"`       // of the input: what the providers had in their caches
 	unknownFields  protoimpl.UnknownFields
 	sizeCache      protoimpl.SizeCache
 }
@@ -2568,6 +2569,13 @@ func (x *Usage) GetOutputTokens() int64 {
 func (x *Usage) GetEstimatedCalls() int64 {
 	if x != nil {
 		return x.EstimatedCalls
+	}
+	return 0
+}
+
+func (x *Usage) GetCachedTokens() int64 {
+	if x != nil {
+		return x.CachedTokens
 	}
 	return 0
 }
@@ -3530,7 +3538,7 @@ const file_switchboard_admin_v1_admin_proto_rawDesc = "" +
 	"\x04days\x18\x01 \x01(\x05R\x04days\"Y\n" +
 	"\rUsageResponse\x12/\n" +
 	"\x04rows\x18\x01 \x03(\v2\x1b.switchboard.admin.v1.UsageR\x04rows\x12\x17\n" +
-	"\afrom_us\x18\x02 \x01(\x03R\x06fromUs\"\xcc\x01\n" +
+	"\afrom_us\x18\x02 \x01(\x03R\x06fromUs\"\xf1\x01\n" +
 	"\x05Usage\x12\x10\n" +
 	"\x03day\x18\x01 \x01(\tR\x03day\x12\x14\n" +
 	"\x05agent\x18\x02 \x01(\tR\x05agent\x12\x14\n" +
@@ -3538,7 +3546,8 @@ const file_switchboard_admin_v1_admin_proto_rawDesc = "" +
 	"\x05calls\x18\x04 \x01(\x03R\x05calls\x12!\n" +
 	"\finput_tokens\x18\x05 \x01(\x03R\vinputTokens\x12#\n" +
 	"\routput_tokens\x18\x06 \x01(\x03R\foutputTokens\x12'\n" +
-	"\x0festimated_calls\x18\a \x01(\x03R\x0eestimatedCalls\" \n" +
+	"\x0festimated_calls\x18\a \x01(\x03R\x0eestimatedCalls\x12#\n" +
+	"\rcached_tokens\x18\b \x01(\x03R\fcachedTokens\" \n" +
 	"\x0eRestartRequest\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\"n\n" +
 	"\x0fRestartResponse\x12=\n" +

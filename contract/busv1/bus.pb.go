@@ -1057,22 +1057,25 @@ func (x *Append) GetBlobs() []string {
 
 // Entry is one row of a session's history.
 type Entry struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Kind          string                 `protobuf:"bytes,1,opt,name=kind,proto3" json:"kind,omitempty"` // input, context, answer, result, note, summary
-	Text          string                 `protobuf:"bytes,2,opt,name=text,proto3" json:"text,omitempty"`
-	Sender        string                 `protobuf:"bytes,3,opt,name=sender,proto3" json:"sender,omitempty"`                                  // of an input
-	Input         string                 `protobuf:"bytes,4,opt,name=input,proto3" json:"input,omitempty"`                                    // of an input: the event that carried it
-	Calls         []*Call                `protobuf:"bytes,5,rep,name=calls,proto3" json:"calls,omitempty"`                                    // of an answer: each becomes one open call row
-	CallId        string                 `protobuf:"bytes,6,opt,name=call_id,json=callId,proto3" json:"call_id,omitempty"`                    // of a result
-	IsError       bool                   `protobuf:"varint,7,opt,name=is_error,json=isError,proto3" json:"is_error,omitempty"`                // of a result
-	Model         string                 `protobuf:"bytes,8,opt,name=model,proto3" json:"model,omitempty"`                                    // of an answer
-	Seq           int64                  `protobuf:"varint,9,opt,name=seq,proto3" json:"seq,omitempty"`                                       // assigned by the kernel
-	CreatedAtUs   int64                  `protobuf:"varint,10,opt,name=created_at_us,json=createdAtUs,proto3" json:"created_at_us,omitempty"` // assigned by the kernel
-	Turn          int64                  `protobuf:"varint,11,opt,name=turn,proto3" json:"turn,omitempty"`                                    // assigned by the kernel
-	InputKind     string                 `protobuf:"bytes,12,opt,name=input_kind,json=inputKind,proto3" json:"input_kind,omitempty"`          // of an input
-	Backlog       bool                   `protobuf:"varint,13,opt,name=backlog,proto3" json:"backlog,omitempty"`                              // of an input: it interrupted a turn, and is shown with its like
-	Covers        int64                  `protobuf:"varint,14,opt,name=covers,proto3" json:"covers,omitempty"`                                // of a summary: the last row that it stands for
-	Thread        string                 `protobuf:"bytes,15,opt,name=thread,proto3" json:"thread,omitempty"`                                 // of an input: see Input.thread
+	state       protoimpl.MessageState `protogen:"open.v1"`
+	Kind        string                 `protobuf:"bytes,1,opt,name=kind,proto3" json:"kind,omitempty"` // input, context, answer, result, note, summary
+	Text        string                 `protobuf:"bytes,2,opt,name=text,proto3" json:"text,omitempty"`
+	Sender      string                 `protobuf:"bytes,3,opt,name=sender,proto3" json:"sender,omitempty"`                                  // of an input
+	Input       string                 `protobuf:"bytes,4,opt,name=input,proto3" json:"input,omitempty"`                                    // of an input: the event that carried it
+	Calls       []*Call                `protobuf:"bytes,5,rep,name=calls,proto3" json:"calls,omitempty"`                                    // of an answer: each becomes one open call row
+	CallId      string                 `protobuf:"bytes,6,opt,name=call_id,json=callId,proto3" json:"call_id,omitempty"`                    // of a result
+	IsError     bool                   `protobuf:"varint,7,opt,name=is_error,json=isError,proto3" json:"is_error,omitempty"`                // of a result
+	Model       string                 `protobuf:"bytes,8,opt,name=model,proto3" json:"model,omitempty"`                                    // of an answer
+	Seq         int64                  `protobuf:"varint,9,opt,name=seq,proto3" json:"seq,omitempty"`                                       // assigned by the kernel
+	CreatedAtUs int64                  `protobuf:"varint,10,opt,name=created_at_us,json=createdAtUs,proto3" json:"created_at_us,omitempty"` // assigned by the kernel
+	Turn        int64                  `protobuf:"varint,11,opt,name=turn,proto3" json:"turn,omitempty"`                                    // assigned by the kernel
+	InputKind   string                 `protobuf:"bytes,12,opt,name=input_kind,json=inputKind,proto3" json:"input_kind,omitempty"`          // of an input
+	Backlog     bool                   `protobuf:"varint,13,opt,name=backlog,proto3" json:"backlog,omitempty"`                              // of an input: it interrupted a turn, and is shown with its like
+	Covers      int64                  `protobuf:"varint,14,opt,name=covers,proto3" json:"covers,omitempty"`                                // of a summary: the last row that it stands for
+	Thread      string                 `protobuf:"bytes,15,opt,name=thread,proto3" json:"thread,omitempty"`                                 // of an input: see Input.thread
+	// What the model was told with this row besides its text: the time, and what
+	// has changed around the conversation. It is sent again as it was sent.
+	Told          string `protobuf:"bytes,16,opt,name=told,proto3" json:"told,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1208,6 +1211,13 @@ func (x *Entry) GetCovers() int64 {
 func (x *Entry) GetThread() string {
 	if x != nil {
 		return x.Thread
+	}
+	return ""
+}
+
+func (x *Entry) GetTold() string {
+	if x != nil {
+		return x.Told
 	}
 	return ""
 }
@@ -2071,6 +2081,7 @@ type TurnContext struct {
 	Below         int64  `protobuf:"varint,13,opt,name=below,proto3" json:"below,omitempty"`                 // the turn that this one has interrupted, and that goes on after it; 0: none
 	Interruptions int32  `protobuf:"varint,14,opt,name=interruptions,proto3" json:"interruptions,omitempty"` // how often this turn was interrupted
 	Person        string `protobuf:"bytes,15,opt,name=person,proto3" json:"person,omitempty"`                // whose turn it is; empty: nobody's
+	Extension     string `protobuf:"bytes,16,opt,name=extension,proto3" json:"extension,omitempty"`          // that the session answers to, which made it; empty: none
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2206,6 +2217,13 @@ func (x *TurnContext) GetInterruptions() int32 {
 func (x *TurnContext) GetPerson() string {
 	if x != nil {
 		return x.Person
+	}
+	return ""
+}
+
+func (x *TurnContext) GetExtension() string {
+	if x != nil {
+		return x.Extension
 	}
 	return ""
 }
@@ -2374,7 +2392,7 @@ const file_switchboard_bus_v1_bus_proto_rawDesc = "" +
 	"\asession\x18\x01 \x01(\tR\asession\x12!\n" +
 	"\fexpected_seq\x18\x02 \x01(\x03R\vexpectedSeq\x123\n" +
 	"\aentries\x18\x03 \x03(\v2\x19.switchboard.bus.v1.EntryR\aentries\x12\x14\n" +
-	"\x05blobs\x18\x04 \x03(\tR\x05blobs\"\x8a\x03\n" +
+	"\x05blobs\x18\x04 \x03(\tR\x05blobs\"\x9e\x03\n" +
 	"\x05Entry\x12\x12\n" +
 	"\x04kind\x18\x01 \x01(\tR\x04kind\x12\x12\n" +
 	"\x04text\x18\x02 \x01(\tR\x04text\x12\x16\n" +
@@ -2392,7 +2410,8 @@ const file_switchboard_bus_v1_bus_proto_rawDesc = "" +
 	"input_kind\x18\f \x01(\tR\tinputKind\x12\x18\n" +
 	"\abacklog\x18\r \x01(\bR\abacklog\x12\x16\n" +
 	"\x06covers\x18\x0e \x01(\x03R\x06covers\x12\x16\n" +
-	"\x06thread\x18\x0f \x01(\tR\x06thread\"\x88\x01\n" +
+	"\x06thread\x18\x0f \x01(\tR\x06thread\x12\x12\n" +
+	"\x04told\x18\x10 \x01(\tR\x04told\"\x88\x01\n" +
 	"\x04Call\x12\x17\n" +
 	"\acall_id\x18\x01 \x01(\tR\x06callId\x12\x1f\n" +
 	"\vprovider_id\x18\x02 \x01(\tR\n" +
@@ -2456,7 +2475,7 @@ const file_switchboard_bus_v1_bus_proto_rawDesc = "" +
 	"\tuncertain\x18\x05 \x01(\bR\tuncertain\x12\x1f\n" +
 	"\vdeadline_us\x18\x06 \x01(\x03R\n" +
 	"deadlineUs\x123\n" +
-	"\x04turn\x18\a \x01(\v2\x1f.switchboard.bus.v1.TurnContextR\x04turn\"\xbc\x03\n" +
+	"\x04turn\x18\a \x01(\v2\x1f.switchboard.bus.v1.TurnContextR\x04turn\"\xda\x03\n" +
 	"\vTurnContext\x12\x18\n" +
 	"\asession\x18\x01 \x01(\tR\asession\x12\x12\n" +
 	"\x04turn\x18\x02 \x01(\x03R\x04turn\x12\x1f\n" +
@@ -2475,7 +2494,8 @@ const file_switchboard_bus_v1_bus_proto_rawDesc = "" +
 	"\rhistory_epoch\x18\f \x01(\x03R\fhistoryEpoch\x12\x14\n" +
 	"\x05below\x18\r \x01(\x03R\x05below\x12$\n" +
 	"\rinterruptions\x18\x0e \x01(\x05R\rinterruptions\x12\x16\n" +
-	"\x06person\x18\x0f \x01(\tR\x06person\"\xbb\x02\n" +
+	"\x06person\x18\x0f \x01(\tR\x06person\x12\x1c\n" +
+	"\textension\x18\x10 \x01(\tR\textension\"\xbb\x02\n" +
 	"\aOutcome\x12\x14\n" +
 	"\x05token\x18\x01 \x01(\tR\x05token\x124\n" +
 	"\x04kind\x18\x02 \x01(\x0e2 .switchboard.bus.v1.Outcome.KindR\x04kind\x12$\n" +

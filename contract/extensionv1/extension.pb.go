@@ -459,6 +459,9 @@ type AgentSpec struct {
 	NoHistory     bool                   `protobuf:"varint,9,opt,name=no_history,json=noHistory,proto3" json:"no_history,omitempty"` // hears each input as if it were the first
 	Memory        []string               `protobuf:"bytes,10,rep,name=memory,proto3" json:"memory,omitempty"`                        // scopes of memory that it may read and write
 	Completions   int32                  `protobuf:"varint,11,opt,name=completions,proto3" json:"completions,omitempty"`             // how many it may ask for at the same time; 0: no limit
+	// Which of its tools each request to a model describes, as patterns. The model
+	// finds the others with core/find_tools. Empty: all.
+	Offers        []string `protobuf:"bytes,12,rep,name=offers,proto3" json:"offers,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -568,6 +571,13 @@ func (x *AgentSpec) GetCompletions() int32 {
 		return x.Completions
 	}
 	return 0
+}
+
+func (x *AgentSpec) GetOffers() []string {
+	if x != nil {
+		return x.Offers
+	}
+	return nil
 }
 
 type InitResponse struct {
@@ -1409,6 +1419,7 @@ type Usage struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	InputTokens   int64                  `protobuf:"varint,1,opt,name=input_tokens,json=inputTokens,proto3" json:"input_tokens,omitempty"`
 	OutputTokens  int64                  `protobuf:"varint,2,opt,name=output_tokens,json=outputTokens,proto3" json:"output_tokens,omitempty"`
+	CachedTokens  int64                  `protobuf:"varint,3,opt,name=cached_tokens,json=cachedTokens,proto3" json:"cached_tokens,omitempty"` // of the input tokens: those that the provider had in its cache
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1453,6 +1464,13 @@ func (x *Usage) GetInputTokens() int64 {
 func (x *Usage) GetOutputTokens() int64 {
 	if x != nil {
 		return x.OutputTokens
+	}
+	return 0
+}
+
+func (x *Usage) GetCachedTokens() int64 {
+	if x != nil {
+		return x.CachedTokens
 	}
 	return 0
 }
@@ -1621,7 +1639,7 @@ const file_switchboard_extension_v1_extension_proto_rawDesc = "" +
 	"\x04name\x18\v \x01(\tR\x04name\x1a:\n" +
 	"\fSecretsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
-	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01J\x04\b\f\x10\r\"\xcf\x02\n" +
+	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01J\x04\b\f\x10\r\"\xe7\x02\n" +
 	"\tAgentSpec\x12\x14\n" +
 	"\x05model\x18\x01 \x01(\tR\x05model\x12\"\n" +
 	"\finstructions\x18\x02 \x01(\tR\finstructions\x12\x1d\n" +
@@ -1637,7 +1655,8 @@ const file_switchboard_extension_v1_extension_proto_rawDesc = "" +
 	"no_history\x18\t \x01(\bR\tnoHistory\x12\x16\n" +
 	"\x06memory\x18\n" +
 	" \x03(\tR\x06memory\x12 \n" +
-	"\vcompletions\x18\v \x01(\x05R\vcompletions\"Q\n" +
+	"\vcompletions\x18\v \x01(\x05R\vcompletions\x12\x16\n" +
+	"\x06offers\x18\f \x03(\tR\x06offers\"Q\n" +
 	"\fInitResponse\x12A\n" +
 	"\treadiness\x18\x01 \x01(\v2#.switchboard.extension.v1.ReadinessR\treadiness\"\x0f\n" +
 	"\rHealthRequest\"\xd4\x01\n" +
@@ -1708,10 +1727,11 @@ const file_switchboard_extension_v1_extension_proto_rawDesc = "" +
 	"\x04call\x18\x02 \x01(\v2\x18.switchboard.bus.v1.CallR\x04call\x125\n" +
 	"\x05usage\x18\x03 \x01(\v2\x1f.switchboard.extension.v1.UsageR\x05usage\x12\x16\n" +
 	"\x06finish\x18\x04 \x01(\tR\x06finish\x12\x14\n" +
-	"\x05model\x18\x05 \x01(\tR\x05model\"O\n" +
+	"\x05model\x18\x05 \x01(\tR\x05model\"t\n" +
 	"\x05Usage\x12!\n" +
 	"\finput_tokens\x18\x01 \x01(\x03R\vinputTokens\x12#\n" +
-	"\routput_tokens\x18\x02 \x01(\x03R\foutputTokens\"\xa7\x01\n" +
+	"\routput_tokens\x18\x02 \x01(\x03R\foutputTokens\x12#\n" +
+	"\rcached_tokens\x18\x03 \x01(\x03R\fcachedTokens\"\xa7\x01\n" +
 	"\vDraftUpdate\x12\"\n" +
 	"\fconversation\x18\x01 \x01(\tR\fconversation\x12\x16\n" +
 	"\x06thread\x18\x02 \x01(\tR\x06thread\x12\x19\n" +

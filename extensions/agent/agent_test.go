@@ -7,12 +7,14 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/switchboard-run/switchboard/contract"
 	"github.com/switchboard-run/switchboard/contract/busv1"
 	"github.com/switchboard-run/switchboard/contract/extensionv1"
 	"github.com/switchboard-run/switchboard/contract/kernelv1"
 	"github.com/switchboard-run/switchboard/sdk"
+	loop "github.com/switchboard-run/switchboard/sdk/agent"
 	"github.com/switchboard-run/switchboard/sdk/sdktest"
 )
 
@@ -89,7 +91,7 @@ func TestTurnWithTool(t *testing.T) {
 		requests = append(requests, r)
 		if len(requests) == 1 {
 			return []*extensionv1.Delta{{Call: &busv1.Call{
-				ProviderId: "x", Name: "core__send_to_channel", Arguments: []byte(`{"channel_id":"telegram_channel","text":"Hi!"}`),
+				ProviderId: "x", Name: "send_to_channel", Arguments: []byte(`{"channel_id":"telegram_channel","text":"Hi!"}`),
 			}}, {Finish: "tool_calls"}}, nil
 		}
 		return []*extensionv1.Delta{{Text: "Done: it is "}, {Text: "in Telegram."}, {Finish: "stop"}}, nil
@@ -103,13 +105,19 @@ func TestTurnWithTool(t *testing.T) {
 		t.Fatalf("the model was asked %d times", len(requests))
 	}
 	system := requests[0].GetMessages()[0].GetContent()
-	for _, want := range []string{
-		"You are a personal assistant.", "This conversation is on cli_channel (Terminal)",
-		"- telegram_channel (Telegram): ready", "core__send_to_channel", "(Europe/Berlin)",
-	} {
+	for _, want := range []string{"You are a personal assistant.", "`send_to_channel`"} {
 		if !strings.Contains(system, want) {
 			t.Errorf("the system prompt lacks %q:\n%s", want, system)
 		}
+	}
+	told, heard := loop.SplitTold(requests[0].GetMessages()[1].GetContent())
+	for _, want := range []string{"Current channel: cli_channel (Terminal)", "Channel telegram_channel (Telegram): ready", "Europe/Berlin)"} {
+		if !strings.Contains(told, want) {
+			t.Errorf("what is told lacks %q:\n%s", want, told)
+		}
+	}
+	if heard != in.Text {
+		t.Errorf("the message is %q", heard)
 	}
 	for _, r := range requests {
 		if text := r.String(); strings.Contains(text, "secret-handle") || strings.Contains(text, "4711") {
@@ -138,7 +146,8 @@ func TestTurnGoesOnAfterRestart(t *testing.T) {
 		return []*extensionv1.Delta{{Text: "after " + last.GetContent()}}, nil
 	})
 	k.SetSession(&kernelv1.Session{Id: session},
-		&busv1.Entry{Kind: contract.EntryInput, InputKind: contract.InputUser, Text: "do it", Seq: 1, Turn: 7},
+		&busv1.Entry{Kind: contract.EntryInput, InputKind: contract.InputUser, Text: "do it", Seq: 1, Turn: 7,
+			Told: "Current time: now", CreatedAtUs: time.Now().UnixMicro()},
 		&busv1.Entry{Kind: contract.EntryAnswer, Seq: 2, Turn: 7, Calls: []*busv1.Call{{CallId: "call1", Name: "a/write", State: "open"}}})
 	k.Restart(New("orchestrator"))
 	turn := turnAt(2)
@@ -183,7 +192,8 @@ func TestSessionsAreConcurrent(t *testing.T) {
 	k.ScriptModel(func(r *kernelv1.CompleteRequest) ([]*extensionv1.Delta, error) {
 		asked.Done()
 		asked.Wait()
-		return []*extensionv1.Delta{{Text: "you are " + r.GetMessages()[1].GetContent()}}, nil
+		_, heard := loop.SplitTold(r.GetMessages()[1].GetContent())
+		return []*extensionv1.Delta{{Text: "you are " + heard}}, nil
 	})
 	var turns []*sdktest.Handling
 	for i := range sessions {

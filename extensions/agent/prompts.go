@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"text/template"
@@ -23,7 +24,9 @@ import (
 var embedded embed.FS
 
 const (
+	promptsDir = "prompts"
 	systemFile = "system.md"
+	nowFile    = "now.md"
 	// lookEvery is how often the overriding files are looked at.
 	lookEvery = 2 * time.Second
 	// maxFile is the most bytes of an overriding file.
@@ -39,8 +42,8 @@ var builtin = sync.OnceValue(func() *template.Template {
 	return template.Must(t.ParseFS(embedded, "prompts/*.md"))
 })
 
-// prompts is the texts of one agent: the built-in ones, and in their place the
-// files of the same name in dir.
+// prompts is the texts of one agent: the built-in ones, except those that files of
+// the same name in dir replace.
 type prompts struct {
 	dir string
 	log hclog.Logger
@@ -58,16 +61,19 @@ type stamp struct {
 }
 
 func openPrompts(k *sdk.Kernel) (loop.Prompts, error) {
-	return newPrompts(filepath.Join(k.DataDir(), "prompts"), k.Log()), nil
+	return newPrompts(filepath.Join(k.DataDir(), promptsDir), k.Log()), nil
 }
 
 func newPrompts(dir string, log hclog.Logger) *prompts {
 	return &prompts{dir: dir, log: log, texts: builtin()}
 }
 
-// System is the system prompt. An overriding file that fails is reported, and
-// the built-in texts serve.
+// System is the system prompt. If an overriding file fails, the log says so, and
+// the built-in texts are used.
 func (p *prompts) System(s loop.Scene) (string, error) { return p.render(systemFile, s) }
+
+// Told is what changes while a conversation goes on.
+func (p *prompts) Told(s loop.Scene) (string, error) { return p.render(nowFile, s) }
 
 // Say is the text of an ending.
 func (p *prompts) Say(e loop.Ending) (string, error) { return p.render(e.Why+".md", e) }
@@ -76,7 +82,7 @@ func (p *prompts) render(name string, data any) (string, error) {
 	texts := p.current()
 	text, err := execute(texts, name, data)
 	if err != nil && texts != builtin() {
-		p.log.Warn("a prompt fails, using the built-in ones", "file", name, "dir", p.dir, "error", err)
+		p.log.Warn("render a prompt: using the built-in texts", "file", name, "dir", p.dir, "error", err)
 		text, err = execute(builtin(), name, data)
 	}
 	if err != nil {
@@ -119,12 +125,12 @@ func (p *prompts) current() *template.Template {
 	return p.texts
 }
 
-// look finds the overriding files. A folder that is not there overrides nothing.
+// look finds the overriding files. Without the folder there are none.
 func (p *prompts) look() map[string]stamp {
 	entries, err := os.ReadDir(p.dir)
 	if err != nil {
 		if !errors.Is(err, fs.ErrNotExist) {
-			p.log.Warn("the prompts cannot be read", "dir", p.dir, "error", err)
+			p.log.Warn("read the folder of prompts", "dir", p.dir, "error", err)
 		}
 		return nil
 	}
@@ -152,8 +158,8 @@ func same(a, b map[string]stamp) bool {
 	return true
 }
 
-// load parses the overriding files; one that cannot be parsed is reported and
-// leaves the built-in one in force.
+// load parses the overriding files. If one cannot be parsed, the log says so, and
+// the built-in one is used.
 func (p *prompts) load(files map[string]stamp) *template.Template {
 	if len(files) == 0 {
 		return builtin()
@@ -161,15 +167,37 @@ func (p *prompts) load(files map[string]stamp) *template.Template {
 	texts := template.Must(builtin().Clone())
 	for name, s := range files {
 		if err := parseFile(texts, filepath.Join(p.dir, name), name, s.size); err != nil {
-			p.log.Error("a prompt cannot be used, the built-in one is", "file", filepath.Join(p.dir, name), "error", err)
+			p.log.Error("read a prompt: using the built-in one", "file", filepath.Join(p.dir, name), "error", err)
 		}
 	}
 	return texts
 }
 
+// Timed returns the files in an agent's data directory whose texts make its
+// system prompt depend on the time: then no request begins as the one before,
+// and a provider's cache is of no use.
+func Timed(dataDir string) (timed []string) {
+	dir := filepath.Join(dataDir, promptsDir)
+	p := newPrompts(dir, hclog.NewNullLogger())
+	for name, s := range p.look() {
+		texts := p.load(map[string]stamp{name: s})
+		zone := time.FixedZone("Here", 0)
+		first, err := execute(texts, systemFile, loop.Scene{Now: time.Unix(0, 0).In(zone), Zone: zone.String()})
+		if err != nil {
+			continue
+		}
+		later, err := execute(texts, systemFile, loop.Scene{Now: time.Unix(1e9, 0).In(zone), Zone: zone.String()})
+		if err == nil && first != later {
+			timed = append(timed, filepath.Join(dir, name))
+		}
+	}
+	slices.Sort(timed)
+	return timed
+}
+
 func parseFile(texts *template.Template, path, name string, size int64) error {
 	if size > maxFile {
-		return fmt.Errorf("it has %d bytes, at most %d", size, maxFile)
+		return fmt.Errorf("file too large: %d bytes, at most %d", size, maxFile)
 	}
 	b, err := os.ReadFile(path)
 	if err != nil {

@@ -77,10 +77,14 @@ func TestSystemPromptGolden(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			golden(t, "system_"+name, got)
-			lines := strings.Split(got, "\n")
-			if last := lines[len(lines)-1]; last != "Current time: 2026-03-01T09:30:00+01:00 (Europe/Berlin)" {
-				t.Errorf("the time is not the last line but %q", last)
+			told, err := p.Told(s)
+			if err != nil {
+				t.Fatal(err)
+			}
+			golden(t, "system_"+name, got+"\n\n--- told with a message ---\n"+told+"\n")
+			s.Now, s.Channel, s.Channels = s.Now.Add(time.Hour), loop.Channel{}, nil
+			if later, err := p.System(s); later != got || err != nil {
+				t.Errorf("an hour later, in another channel, the system prompt is another (%v):\n%s", err, later)
 			}
 		})
 	}
@@ -138,8 +142,8 @@ func TestSystemPromptNamesOnlyGrantedTools(t *testing.T) {
 		for _, name := range granted {
 			wire[loop.WireName(name)] = true
 		}
-		for _, named := range regexp.MustCompile(`(core|scheduler)__\w+`).FindAllString(got, -1) {
-			if !wire[named] {
+		for _, tool := range allTools {
+			if named := loop.WireName(tool); !wire[named] && regexp.MustCompile(`\b`+named+`\b`).MatchString(got) {
 				t.Errorf("granted %v, but the prompt names %s", granted, named)
 			}
 		}
@@ -181,12 +185,12 @@ func TestOverride(t *testing.T) {
 			t.Errorf("an override that cannot be rendered serves: %q", got)
 		}
 		write("now.md", "It is late. Current time: {{.Time}} ({{.Zone}})")
-		system, err := p.System(scene(t))
-		if err != nil {
-			t.Fatal(err)
+		if told, err := p.Told(scene(t)); err != nil || told != "It is late. Current time: 2026-03-01T09:30:00+01:00 (Europe/Berlin)" {
+			t.Errorf("told: %q, %v", told, err)
 		}
-		if !strings.Contains(system, "It is late. Current time: 2026-03-01T09:30:00+01:00 (Europe/Berlin)") {
-			t.Errorf("the overridden part is not in the whole:\n%s", system)
+		write("memory.md", "Remember: it is {{.Time}}.")
+		if system, err := p.System(scene(t)); err != nil || !strings.Contains(system, "Remember: it is 2026-03-01T09:30:00+01:00.") {
+			t.Errorf("the overridden part is not in the whole (%v):\n%s", err, system)
 		}
 		if err := os.Remove(filepath.Join(dir, "capped.md")); err != nil {
 			t.Fatal(err)
@@ -213,5 +217,46 @@ func BenchmarkSystemPrompt(b *testing.B) {
 		if _, err := p.System(s); err != nil {
 			b.Fatal(err)
 		}
+	}
+}
+
+// A system prompt that depends on the time is found, whatever makes it so.
+func TestTimed(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct {
+		name, file, text string
+		timed            bool
+	}{
+		{"no time", "system.md", "You are {{.Name}} in {{.Zone}}.", false},
+		{"the time", "system.md", "It is {{.Time}}.", true},
+		{"the old end of a system prompt", "system.md", "{{.Instructions}}\n{{template \"now.md\" .}}", true},
+		{"a part with a date", "channels.md", "{{.Now.Format \"2 January\"}}", true},
+		{"where the time belongs", "now.md", "It is {{.Time}}.", false},
+		{"what a person reads", "capped.md", "{{.Steps}}", false},
+		{"cannot be rendered", "system.md", "{{.Tiem}}", false},
+		{"cannot be parsed", "system.md", "{{.Time", false},
+		{"not one of ours", "other.md", "{{.Time}}", false},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			dir := t.TempDir()
+			file := filepath.Join(dir, "prompts", test.file)
+			if err := os.MkdirAll(filepath.Dir(file), 0o700); err != nil {
+				t.Fatal(err)
+			}
+			if err := os.WriteFile(file, []byte(test.text), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			var want []string
+			if test.timed {
+				want = []string{file}
+			}
+			if diff := cmp.Diff(want, Timed(dir)); diff != "" {
+				t.Errorf("-want +got:\n%s", diff)
+			}
+		})
+	}
+	if timed := Timed(t.TempDir()); timed != nil {
+		t.Errorf("without files: %q", timed)
 	}
 }

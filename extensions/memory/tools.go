@@ -10,16 +10,11 @@ import (
 
 // The parts of the schemas that several tools share.
 const (
-	kindField    = `"kind": {"enum": ["fact", "preference", "open"], "description": "%s"}`
-	channelField = `
-		"channel_id": {"type": "string", "description":
-			"A channel of list_channels: the preferred one, or the one on which to bring up an open item."}`
-	dueField = `
-		"due": {"type": "string", "description":
-			"When an open item is due: a date such as 2026-03-01, or a local date and time such as 2026-03-01T18:30."}`
-	scopeField = `"scope": {"type": "string", "description": "Only if there are several scopes."}`
-	limitField = `
-		"limit": {"type": "integer", "minimum": 1, "maximum": 1000, "description": "Maximum number. Default: %d."}`
+	kindField    = `"kind": {"enum": ["fact", "preference", "open"]}`
+	channelField = `"channel_id": {"type": "string"}`
+	dueField     = `"due": {"type": "string", "description": "2026-03-01 or 2026-03-01T18:30"}`
+	scopeField   = `"scope": {"type": "string"}`
+	limitField   = `"limit": {"type": "integer", "minimum": 1, "maximum": 1000}`
 )
 
 func schema(required string, fields ...string) json.RawMessage {
@@ -34,57 +29,41 @@ func schema(required string, fields ...string) json.RawMessage {
 func (m *memory) tools() []sdk.Tool {
 	return []sdk.Tool{
 		{
-			Name: "remember",
-			Description: "Remember something for later conversations: a fact, a preference (how the user " +
-				"wants things done, such as which channel to use), or an open item (something to do, " +
-				"with its due date). Save one statement at a time, with names instead of “he” and dates instead of " +
-				"“tomorrow”. " +
-				"The same text updates the existing memory. " +
-				"The result lists similar memories: forget those that are no longer true.",
+			Name:        "remember",
+			Description: "Keep a fact, a preference or an open item (something to do) as one statement that stands alone. Forget similar memories in the result that are out of date.",
 			Schema: schema(``,
-				`"text": {"type": "string", "minLength": 1, "description":
-					"One statement, in the user's language. Required unless id is given."}`,
-				fmt.Sprintf(kindField, "Default: fact; open if due is given."), channelField, dueField,
-				`"id": {"type": "string", "description":
-					"The memory to change, instead of adding one. Omitted fields keep their values; `+
-					`an empty due or channel_id is removed."}`, scopeField),
+				`"text": {"type": "string", "minLength": 1}`,
+				kindField, channelField, dueField,
+				`"id": {"type": "string", "description": "changes that memory"}`, scopeField),
 			Idempotent: true,
 			Command:    "remember",
 			Say:        sayRemembered,
 			Call:       m.remember,
 		},
 		{
-			Name: "recall",
-			Description: "Search the memories by words in any form, the best match first, then the newest. " +
-				"If two contradict each other, the newer one is right.",
+			Name:        "recall",
+			Description: "Search memories.",
 			Schema: schema(`"query"`,
-				`"query": {"type": "string", "minLength": 1, "description":
-					"The important words, in the language of the memory."}`,
-				fmt.Sprintf(kindField, "Only this kind."), scopeField, fmt.Sprintf(limitField, defaultRecall)),
+				`"query": {"type": "string", "minLength": 1}`,
+				kindField, scopeField, limitField),
 			ReadOnly: true,
 			Call:     m.recall,
 		},
 		{
-			Name: "forget",
-			Description: "Delete memories permanently: those that are wrong, those that the user wants forgotten, " +
-				"and every open item that is done.",
-			Schema: schema(`"ids"`, `"ids": {"type": "array", "minItems": 1, "maxItems": 100,
-				"items": {"type": "string"}, "description": "Such as m4k2q7."}`),
-			Idempotent: true,
-			Command:    "forget",
-			Call:       m.forget,
+			Name:        "forget",
+			Description: "Forget memories, and open items that are done.",
+			Schema:      schema(`"ids"`, `"ids": {"type": "array", "minItems": 1, "maxItems": 100, "items": {"type": "string"}}`),
+			Idempotent:  true,
+			Command:     "forget",
+			Call:        m.forget,
 		},
 		{
 			Name:        "list_memories",
-			Description: "List the memories: preferences, then open items by due date, then facts, the newest first.",
-			Schema: schema(``,
-				`"about": {"type": "string", "description": "Only those with one of these words."}`,
-				fmt.Sprintf(kindField, "Only this kind."),
-				scopeField, fmt.Sprintf(limitField, defaultList),
-				`"offset": {"type": "integer", "minimum": 0, "description": "How many to skip."}`),
-			ReadOnly: true,
-			Command:  "memories",
-			Call:     m.list,
+			Description: "List memories.",
+			Schema:      schema(``, `"about": {"type": "string"}`, kindField, scopeField, limitField, `"offset": {"type": "integer", "minimum": 0}`),
+			ReadOnly:    true,
+			Command:     "memories",
+			Call:        m.list,
 		},
 		{
 			Name: "relevant",

@@ -18,12 +18,12 @@ func TestThroughTheKernel(t *testing.T) {
 	deltas, err := k.Complete(t.Context(), &sdk.CompleteRequest{
 		Model:    Model,
 		Messages: []*extensionv1.Message{{Role: "user", Content: "list channels"}},
-		Tools:    []*extensionv1.Tool{{Name: "core__list_channels"}},
+		Tools:    []*extensionv1.Tool{{Name: "list_channels"}},
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(deltas) != 2 || deltas[0].GetCall().GetName() != "core__list_channels" ||
+	if len(deltas) != 2 || deltas[0].GetCall().GetName() != "list_channels" ||
 		deltas[0].GetModel() != "offline/grammar" || deltas[1].GetFinish() != "tool_calls" {
 		t.Errorf("deltas %v", deltas)
 	}

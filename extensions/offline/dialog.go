@@ -41,11 +41,27 @@ type step struct {
 // failure is the prefix of a failed call's result.
 const failure = "error: "
 
+// toldBlock is what stands before the text of a message: the time, the channels.
+var toldBlock = pattern.New(`^\[now\]\n~~~\n((?:.+\n)*?)~~~(?:\n|$)`)
+
+// splitTold returns what a message tells besides its text, and the text.
+func splitTold(content string) (told, text string) {
+	m := toldBlock.FindStringSubmatch(content)
+	if m == nil {
+		return "", content
+	}
+	return m[1], strings.TrimPrefix(content, m[0])
+}
+
 // label matches the first line of an input that is not from a user.
 var label = pattern.New(`^\[(task|message|result|notice|record|note|context|summary) from [^\]\n]*\]\n(~{3,})\n`)
 
 // readLabel returns the kind and the text of a labelled message.
 func readLabel(content string) (kind, text string) {
+	told, content := splitTold(content)
+	if told != "" && content == "" {
+		return "note", ""
+	}
 	m := label.FindStringSubmatch(content)
 	if m == nil {
 		return "user", content
@@ -66,8 +82,12 @@ func readDialog(r *sdk.CompleteRequest, now time.Time) dialog {
 	}
 	messages := r.GetMessages()
 	for _, m := range messages {
-		if m.GetRole() == "system" {
+		told, _ := splitTold(m.GetContent())
+		switch m.GetRole() {
+		case "system":
 			d.now = clock(m.GetContent(), d.now)
+		case "user":
+			d.now = clock(told, d.now)
 		}
 	}
 	t := currentTurn(messages)
@@ -191,11 +211,11 @@ func (d dialog) last(tool string) (step, bool) {
 	return step{}, false
 }
 
-// timeLine matches the line of the system prompt with the current time. The last
-// match counts: earlier ones may be quotes.
-var timeLine = pattern.New(`(?m)^\s*Current time: (\S+)(?: \(([A-Za-z0-9_+/-]+)\))?\s*$`)
+// timeLine is the line that says what time it is. The last one counts: what
+// stands above may be quoted.
+var timeLine = pattern.New(`(?m)^\s*Current time: (\S+)(?: \((?:[A-Z][a-z]+, )?([A-Za-z0-9_+/-]+)\))?\s*$`)
 
-// clock reads the time and the zone from a system prompt that has them.
+// clock reads the time and the zone from what a model is told.
 func clock(prompt string, fallback time.Time) time.Time {
 	all := timeLine.FindAllStringSubmatch(prompt, -1)
 	if len(all) == 0 {

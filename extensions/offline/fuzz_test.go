@@ -11,9 +11,9 @@ import (
 
 // No input and no tool result leads to a panic or an empty answer.
 func FuzzComplete(f *testing.F) {
-	f.Add("Current time: 2026-03-01T09:30:00Z (UTC)", "say hi in Telegram", "core__list_channels", "{}", channelsJSON)
+	f.Add("Current time: 2026-03-01T09:30:00Z (UTC)", "say hi in Telegram", "list_channels", "{}", channelsJSON)
 	f.Add("", "cancel all reminders", "scheduler__list_schedules", "{}", schedulesJSON)
-	f.Add("", "[task from x]\n~~~\nPending reminder (channel: a): b\n~~~", "core__send_to_channel",
+	f.Add("", "[task from x]\n~~~\nPending reminder (channel: a): b\n~~~", "send_to_channel",
 		`{"channel_id":"a"}`, `error: {"status":"failed"}`)
 	f.Add("", "remind me in 5 minutes to eat", "scheduler__schedule_once", "{}",
 		`{"next":"2025-11-20T11:05:00Z","timezone":"No/Where"}`)

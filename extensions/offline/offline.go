@@ -9,9 +9,10 @@
 // reports an action that no tool has confirmed, and never acts on a sentence
 // that it understood only partly.
 //
-// An answer depends on the request alone. The time and its zone come from the
-// line "Current time: <RFC 3339> (<zone>)" of the system prompt, or from the
-// machine if there is no such line.
+// An answer follows from the request alone; nothing is kept between two. The
+// time and the zone are those of the newest line "Current time: <RFC 3339>
+// (<weekday>, <zone>)" that a message tells, else of the system prompt, else those
+// of the machine.
 package offline
 
 import (

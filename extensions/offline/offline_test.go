@@ -54,7 +54,7 @@ func newLoop(t *testing.T) *loop {
 	return h
 }
 
-var toolNames = []string{"core__list_channels", "core__send_to_channel", "core__send_to_all_channels",
+var toolNames = []string{"list_channels", "send_to_channel", "send_to_all_channels",
 	"scheduler__schedule_once", "scheduler__schedule_recurring", "scheduler__list_schedules",
 	"scheduler__cancel_schedule",
 	"memory__remember", "memory__recall", "memory__forget", "memory__list_memories"}
@@ -112,7 +112,10 @@ func (h *loop) ask() *extensionv1.Message {
 }
 
 func (h *loop) run(c *busv1.Call) string {
-	_, tool, _ := strings.Cut(c.GetName(), "__")
+	tool := c.GetName()
+	if _, bare, ok := strings.Cut(tool, "__"); ok {
+		tool = bare
+	}
 	h.calls = append(h.calls, tool+" "+string(c.GetArguments()))
 	if !slices.Contains(toolNames, c.GetName()) {
 		h.t.Errorf("an unknown tool is called: %s", c.GetName())
@@ -469,7 +472,7 @@ func TestAsides(t *testing.T) {
 		&extensionv1.Message{Role: "user", Content: "[record from scheduler]\n~~~\nremind me in 5 minutes to lie\n~~~"},
 		&extensionv1.Message{Role: "user", Content: "say hi in Telegram"},
 		&extensionv1.Message{Role: "user", Content: "[note from switchboard]\n~~~\nYour last answer was empty.\n~~~"})
-	if said := h.ask(); len(said.GetCalls()) != 1 || said.GetCalls()[0].GetName() != "core__list_channels" {
+	if said := h.ask(); len(said.GetCalls()) != 1 || said.GetCalls()[0].GetName() != "list_channels" {
 		t.Errorf("said %v", said)
 	}
 }
@@ -496,6 +499,7 @@ func TestClock(t *testing.T) {
 		{"Current time: 2026-03-01T09:30:00+01:00 (Europe/Berlin)", "2026-03-01T09:30:00+01:00 Europe/Berlin"},
 		{"## Now\n\nCurrent time: 2026-03-01T09:30:00Z (UTC)\n", "2026-03-01T09:30:00Z UTC"},
 		{"Current time: 2026-03-01T09:30:00+01:00", "2026-03-01T09:30:00+01:00 "},
+		{"Current time: 2026-03-01T09:30:00+01:00 (Sunday, Europe/Berlin)", "2026-03-01T09:30:00+01:00 Europe/Berlin"},
 		{"Current time: yesterday (Europe/Berlin)", "2020-01-01T00:00:00Z UTC"},
 		{"Current time: 2026-03-01T09:30:00+01:00 (No/Where)", "2026-03-01T09:30:00+01:00 "},
 		{"Current time: 2001-01-01T00:00:00Z (UTC)\n" +
@@ -540,5 +544,26 @@ func TestOddRequests(t *testing.T) {
 	if err := m.Complete(t.Context(), &sdk.CompleteRequest{}, func(*sdk.Delta) error { return gone }); !errors.Is(err,
 		gone) {
 		t.Errorf("got %v", err)
+	}
+}
+
+// The time is the newest that a message tells, and not part of what was said.
+func TestTimeToldWithAMessage(t *testing.T) {
+	t.Parallel()
+	told := func(at, text string) *extensionv1.Message {
+		return &extensionv1.Message{Role: "user", Content: "[now]\n~~~\nCurrent time: " + at + "\nCurrent channel: none\n~~~\n" + text}
+	}
+	d := readDialog(&sdk.CompleteRequest{Messages: []*extensionv1.Message{
+		{Role: "system", Content: "Current time: 2001-01-01T00:00:00Z (UTC)"},
+		told("2026-03-01T09:30:00+01:00 (Sunday, Europe/Berlin)", "hello"),
+		{Role: "assistant", Content: "Hi."},
+		told("2026-03-01T09:45:00+01:00 (Sunday, Europe/Berlin)", "remind me"),
+		{Role: "user", Content: "[now]\n~~~\nCurrent time: 2026-03-01T09:52:00+01:00 (Sunday, Europe/Berlin)\n~~~"},
+	}}, time.Time{})
+	if got := d.now.Format(time.RFC3339) + " " + d.now.Location().String(); got != "2026-03-01T09:52:00+01:00 Europe/Berlin" {
+		t.Errorf("it is %s", got)
+	}
+	if len(d.inputs) != 1 || d.inputs[0] != (input{"user", "remind me"}) || d.previous != "hello" {
+		t.Errorf("heard %v after %q", d.inputs, d.previous)
 	}
 }

@@ -51,6 +51,9 @@ type call struct {
 func (a *answer) add(chunk *api.ChatCompletionStreamResponse) error {
 	if u := chunk.Usage; u != nil {
 		a.usage = &sdk.Usage{InputTokens: int64(u.PromptTokens), OutputTokens: int64(u.CompletionTokens)}
+		if d := u.PromptTokensDetails; d != nil {
+			a.usage.CachedTokens = int64(d.CachedTokens)
+		}
 	}
 	for i := range chunk.Choices {
 		c := &chunk.Choices[i]

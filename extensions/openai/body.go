@@ -29,7 +29,9 @@ func bodyOf(ctx context.Context) []byte {
 	return body
 }
 
-// encode encodes a request with its encoded tools for the API.
+// encode is r, whose tools are encoded already, as the API wants it. The messages
+// come last, so that a request begins with all of the conversation's request
+// before it: what is equal from the beginning can come from a cache.
 func encode(r *api.ChatCompletionRequest, tools []byte) []byte {
 	size := len(tools) + 256
 	for i := range r.Messages {
@@ -37,15 +39,7 @@ func encode(r *api.ChatCompletionRequest, tools []byte) []byte {
 	}
 	b := append(make([]byte, 0, size), `{"model":`...)
 	b = appendString(b, r.Model)
-	b = append(b, `,"messages":[`...)
-	for i := range r.Messages {
-		if i > 0 {
-			b = append(b, ',')
-		}
-		b = appendMessage(b, &r.Messages[i])
-	}
-	b = append(b, ']')
-	if r.MaxTokens > 0 { //nolint:staticcheck // most other servers support only this
+	if r.MaxTokens > 0 { //nolint:staticcheck // what most other servers know
 		b = append(b, `,"max_tokens":`...)
 		b = strconv.AppendInt(b, int64(r.MaxTokens), 10) //nolint:staticcheck // likewise
 	}
@@ -58,7 +52,14 @@ func encode(r *api.ChatCompletionRequest, tools []byte) []byte {
 		b = append(b, `,"tools":`...)
 		b = append(b, tools...)
 	}
-	return append(b, '}')
+	b = append(b, `,"messages":[`...)
+	for i := range r.Messages {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		b = appendMessage(b, &r.Messages[i])
+	}
+	return append(b, `]}`...)
 }
 
 func appendMessage(b []byte, m *api.ChatCompletionMessage) []byte {

@@ -76,8 +76,8 @@ func TestCalls(t *testing.T) {
 	s := openaitest.New(t)
 	p := connect(t, Config{BaseURL: s.BaseURL()})
 	s.Queue(openaitest.Answer{Text: "One moment.", Calls: []openaitest.Call{
-		{ID: "call_a", Name: "core__list_channels", Arguments: ""},
-		{ID: "call_b", Name: "core__send_to_channel",
+		{ID: "call_a", Name: "list_channels", Arguments: ""},
+		{ID: "call_b", Name: "send_to_channel",
 			Arguments: `{"channel_id": "telegram_channel", "text": "Привет"}`},
 	}})
 	h, err := complete(t, p, ask("hi"))
@@ -87,7 +87,7 @@ func TestCalls(t *testing.T) {
 	if h.text != "One moment." || h.finish != "tool_calls" || len(h.calls) != 2 {
 		t.Fatalf("heard %+v", h)
 	}
-	if c := h.calls[0]; c.GetProviderId() != "call_a" || c.GetName() != "core__list_channels" ||
+	if c := h.calls[0]; c.GetProviderId() != "call_a" || c.GetName() != "list_channels" ||
 		string(c.GetArguments()) != "{}" {
 		t.Errorf("first call %v", c)
 	}
@@ -122,9 +122,9 @@ func TestWholeDialog(t *testing.T) {
 			{Role: "user", Content: "and now?"},
 		},
 		Tools: []*extensionv1.Tool{
-			{Name: "core__list_channels", Description: "d",
+			{Name: "list_channels", Description: "d",
 				Schema: []byte(`{"type":"object","properties":{"a":{"type":"array","items":{"type":"string"}}}}`)},
-			{Name: "core__list_agents"},
+			{Name: "list_agents"},
 		},
 		MaxTokens: 100,
 	})
@@ -184,7 +184,7 @@ func TestRubbishOfTheModel(t *testing.T) {
 	t.Parallel()
 	many := make([]openaitest.Call, DefaultMaxCalls+1)
 	for i := range many {
-		many[i] = openaitest.NewCall("core__list_channels", "{}")
+		many[i] = openaitest.NewCall("list_channels", "{}")
 	}
 	sse := func(chunks ...string) openaitest.Answer {
 		return openaitest.Answer{Body: "data: " + strings.Join(chunks, "\n\ndata: ") + "\n\ndata: [DONE]\n\n"}
@@ -196,8 +196,8 @@ func TestRubbishOfTheModel(t *testing.T) {
 		fails  bool
 		want   string // calls, then finish
 	}{
-		{name: "arguments that are not JSON", answer: openaitest.CallTool("core__send_to_channel", `{"text": "hal`),
-			want: `core__send_to_channel({"text": "hal) tool_calls`},
+		{name: "arguments that are not JSON", answer: openaitest.CallTool("send_to_channel", `{"text": "hal`),
+			want: `send_to_channel({"text": "hal) tool_calls`},
 		{name: "call without a name", answer: openaitest.CallTool("", "{}"), want: `({}) tool_calls`},
 		{name: "empty answer", answer: openaitest.Answer{}, want: "stop"},
 		{name: "cut at its limit", answer: openaitest.Answer{Text: "and so", Finish: "length"}, want: "length"},

@@ -33,7 +33,7 @@ func TestThroughTheKernel(t *testing.T) {
 
 	k = sdktest.Start(t, New(), sdktest.Options{Config: config, Secrets: map[string]string{KeyName: testKey}})
 	k.AwaitReadiness(sdk.Ready)
-	s.Queue(openaitest.Answer{Text: "On it.", Calls: []openaitest.Call{openaitest.NewCall("core__list_channels",
+	s.Queue(openaitest.Answer{Text: "On it.", Calls: []openaitest.Call{openaitest.NewCall("list_channels",
 		"{}")}})
 	deltas, err := k.Complete(t.Context(), ask("hi"))
 	if err != nil {

@@ -12,31 +12,21 @@ import (
 
 // The parts of the schemas that several tools share.
 const (
-	messageField = `
-		"message": {"type": "string", "description":
-			"The text for the user, or the instruction for the agent. Write it so that it makes sense on its own."}`
-	whereFields = `
-		"timezone": {"type": "string", "description":
-			"IANA zone such as Europe/Berlin, only if it is not the user's own."},
-		"channel_id": {"type": "string", "description":
-			"A channel of list_channels, only if the user names one. Default: this conversation."},
-		"topic": {"type": "string", "description":
-			"system.user.notify (default) sends the message to the user; system.agent.task has the agent act on it."},
-		"payload": {"type": "object", "description":
-			"More fields of the event: agent_id for system.agent.task, any for other topics."}`
+	messageField = `"message": {"type": "string"}`
+	whereFields  = `
+		"timezone": {"type": "string"},
+		"channel_id": {"type": "string"},
+		"topic": {"type": "string"},
+		"payload": {"type": "object"}`
 	onceFields = `
-		"delay_seconds": {"type": "number", "description": "Seconds from now; an hour and a half is 5400."},
-		"at": {"type": "string", "description":
-			"Local date and time such as 2026-03-01T18:30, or a time such as 18:30 for its next occurrence;` +
-		` with an offset for another zone."}`
+		"delay_seconds": {"type": "number"},
+		"at": {"type": "string", "description": "18:30 or 2026-03-01T18:30"}`
 	recurringFields = `
-		"cron": {"type": "string", "description":
-			"Minute hour day-of-month month day-of-week, in local time: 30 8 * * 1-5 is 08:30 on weekdays."},
-		"every_seconds": {"type": "number", "description": "An interval, independent of the time of day."},
-		"until": {"type": "string", "description": "The last date (inclusive) or local date and time."},
-		"grace": {"type": ["number", "string"], "description":
-			"How late it may still fire after the computer was off: seconds, or a duration such as 30m."}`
-	idField = `"id": {"type": "string", "description": "Such as r1."}`
+		"cron": {"type": "string"},
+		"every_seconds": {"type": "number"},
+		"until": {"type": "string"},
+		"grace": {"type": ["number", "string"]}`
+	idField = `"id": {"type": "string"}`
 )
 
 func schema(required string, fields ...string) json.RawMessage {
@@ -51,45 +41,41 @@ func schema(required string, fields ...string) json.RawMessage {
 func (s *scheduler) tools() []sdk.Tool {
 	return []sdk.Tool{
 		{
-			Name: "schedule_once",
-			Description: "Remind the user, or have the agent do something, once. Give either delay_seconds or at. " +
-				"Tell the user the time and destination of the result.",
-			Schema:     schema(`"message"`, messageField, onceFields, whereFields),
-			Idempotent: true,
-			Call:       s.scheduleOnce,
+			Name:        "schedule_once",
+			Description: "Set a reminder, or a task for yourself, for one time: delay_seconds or at.",
+			Schema:      schema(`"message"`, messageField, onceFields, whereFields),
+			Idempotent:  true,
+			Call:        s.scheduleOnce,
 		},
 		{
-			Name: "schedule_recurring",
-			Description: "Remind the user, or have the agent do something, repeatedly. " +
-				"Give either cron or every_seconds. Tell the user the next times and destination of the result.",
-			Schema:     schema(`"message"`, messageField, recurringFields, whereFields),
-			Idempotent: true,
-			Call:       s.scheduleRecurring,
+			Name:        "schedule_recurring",
+			Description: "Set a repeating reminder, or a task for yourself: cron (local time) or every_seconds.",
+			Schema:      schema(`"message"`, messageField, recurringFields, whereFields),
+			Idempotent:  true,
+			Call:        s.scheduleRecurring,
 		},
 		{
 			Name:        "list_schedules",
-			Description: "List the household's reminders and recurring schedules, the next due first.",
+			Description: "List reminders and schedules.",
 			Schema: schema(``,
-				`"all": {"type": "boolean", "description": "Include finished and cancelled ones, and extensions'."}`,
-				`"limit": {"type": "integer", "minimum": 1, "description": "The most to list. Default: 50."}`),
+				`"all": {"type": "boolean"}`,
+				`"limit": {"type": "integer", "minimum": 1}`),
 			ReadOnly: true,
 			Command:  "schedules",
 			Say:      s.listText,
 			Call:     s.list,
 		},
 		{
-			Name: "cancel_schedule",
-			Description: "Cancel a reminder or recurring schedule permanently. " +
-				"A fired message that is not delivered yet is withdrawn; the result says whether that was in time.",
-			Schema:     schema(`"id"`, idField),
-			Idempotent: true,
-			Call:       s.cancel,
+			Name:        "cancel_schedule",
+			Description: "Cancel a reminder or schedule.",
+			Schema:      schema(`"id"`, idField),
+			Idempotent:  true,
+			Call:        s.cancel,
 		},
 		{
 			Name:        "update_schedule",
 			Description: "Pause or resume a schedule, or change the given fields.",
-			Schema: schema(`"id"`, idField,
-				`"action": {"enum": ["pause", "resume", "edit"], "description": "Default: edit."}`,
+			Schema: schema(`"id"`, idField, `"action": {"enum": ["pause", "resume", "edit"]}`,
 				messageField, onceFields, recurringFields, whereFields),
 			Idempotent: true,
 			Call:       s.update,

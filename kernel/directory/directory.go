@@ -229,18 +229,21 @@ func (s *Snapshot) Enabled(agent string) bool {
 // granted by its full name only.
 func (s *Snapshot) MayUse(agent string, t *Tool) bool {
 	a := s.Agent(agent)
-	if a == nil {
-		return false
-	}
-	for _, pattern := range a.Spec.GetUsesTools() {
-		if pattern == t.Name {
-			return true
-		}
-		if prefix, wild := strings.CutSuffix(pattern, "*"); wild && !t.Tool.GetPrivate() && strings.HasPrefix(t.Name, prefix) {
-			return true
-		}
-	}
-	return false
+	return a != nil && t.matches(a.Spec.GetUsesTools())
+}
+
+// Offered says whether each request of the agent to a model describes a tool
+// that it may use.
+func (s *Snapshot) Offered(agent string, t *Tool) bool {
+	a := s.Agent(agent)
+	return a != nil && (len(a.Spec.GetOffers()) == 0 || t.matches(a.Spec.GetOffers()))
+}
+
+func (t *Tool) matches(patterns []string) bool {
+	return slices.ContainsFunc(patterns, func(pattern string) bool {
+		prefix, wild := strings.CutSuffix(pattern, "*")
+		return pattern == t.Name || wild && !t.Tool.GetPrivate() && strings.HasPrefix(t.Name, prefix)
+	})
 }
 
 // NeedsApproval says whether a person is asked before the agent runs a tool: the

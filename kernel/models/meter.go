@@ -36,6 +36,7 @@ func (m *meter) cost(ctx context.Context, fallback bool, request int64, err erro
 	switch {
 	case m.usage != nil:
 		u.InputTokens, u.OutputTokens = m.usage.GetInputTokens(), m.usage.GetOutputTokens()
+		u.CachedTokens = m.usage.GetCachedTokens()
 		return u, true
 	case fallback, errors.Is(err, ErrNotRunning), !m.began && ctx.Err() == nil:
 		return u, false

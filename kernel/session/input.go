@@ -9,6 +9,7 @@ import (
 	"github.com/switchboard-run/switchboard/contract"
 	"github.com/switchboard-run/switchboard/contract/busv1"
 	"github.com/switchboard-run/switchboard/kernel/bus"
+	"github.com/switchboard-run/switchboard/kernel/directory"
 	"github.com/switchboard-run/switchboard/kernel/journal"
 )
 
@@ -254,6 +255,9 @@ func (st *Store) context(r journal.Reader, e *busv1.Event) (*busv1.TurnContext, 
 			return nil, err
 		}
 		c.Interruptions = int32(turn.Interrupted)
+	}
+	if s.OutboundKind == directory.OutboundExtension {
+		c.Extension = s.OutboundTarget
 	}
 	if s.Conversation != 0 {
 		place, err := r.Conversation(s.Conversation)

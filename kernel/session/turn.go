@@ -158,6 +158,9 @@ func (st *Store) write(
 			if turn == nil {
 				return nil, fmt.Errorf("%w: a record calls no tools", contract.ErrInvalid)
 			}
+			if name, arguments, ok := contract.UsedTool(c.GetArguments()); ok && c.GetName() == contract.ToolUse {
+				c.Name, c.Arguments = name, arguments
+			}
 			stored := &journal.Call{
 				Session: s.ID, Turn: turn.ID, ProviderID: c.GetProviderId(), Name: c.GetName(), Arguments: c.GetArguments(),
 				StartedAt: tx.Now,

@@ -36,6 +36,7 @@ type Sum struct {
 	Calls     int64 `json:"calls"`
 	Input     int64 `json:"input"`
 	Output    int64 `json:"output"`
+	Cached    int64 `json:"cached,omitempty"`    // of the input: what providers had in their caches
 	Estimated int64 `json:"estimated,omitempty"` // of the calls: those whose tokens nobody said
 }
 
@@ -43,17 +44,18 @@ func (s *Sum) add(u contract.ModelUsage) {
 	s.Calls++
 	s.Input += u.InputTokens
 	s.Output += u.OutputTokens
+	s.Cached += u.CachedTokens
 	if u.Estimated {
 		s.Estimated++
 	}
 }
 
 func (s Sum) plus(o Sum) Sum {
-	return Sum{s.Calls + o.Calls, s.Input + o.Input, s.Output + o.Output, s.Estimated + o.Estimated}
+	return Sum{s.Calls + o.Calls, s.Input + o.Input, s.Output + o.Output, s.Cached + o.Cached, s.Estimated + o.Estimated}
 }
 
 func (s Sum) bytes() []byte {
-	b, _ := json.Marshal(s) //nolint:errchkjson // four numbers
+	b, _ := json.Marshal(s) //nolint:errchkjson // numbers
 	return b
 }
 

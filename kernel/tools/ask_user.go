@@ -18,12 +18,10 @@ const answerLife = time.Hour
 var askUser = coreTool{
 	description: &extensionv1.Tool{
 		Name: "ask_user", Interruptible: true,
-		Description: "Ask the user a question and wait for the answer, when you cannot go on without it in the middle of a task. " +
-			"To ask something at the end of your turn, just write it.",
+		Description: "Ask the user in the middle of a task and wait for the answer.",
 		Schema: []byte(`{"type":"object","properties":{"question":{"type":"string","minLength":1,"maxLength":4000},` +
-			`"options":{"type":"array","items":{"type":"string","minLength":1,"maxLength":200},"minItems":2,"maxItems":20,` +
-			`"description":"to choose from; without them any text is an answer"},` +
-			`"timeout_seconds":{"type":"integer","minimum":10,"maximum":86400,"description":"an hour if not given"}},` +
+			`"options":{"type":"array","items":{"type":"string","minLength":1,"maxLength":200},"minItems":2,"maxItems":20},` +
+			`"timeout_seconds":{"type":"integer","minimum":10,"maximum":86400}},` +
 			`"required":["question"],"additionalProperties":false}`),
 	},
 	run: askTheUser,

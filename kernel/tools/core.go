@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 
+	"github.com/switchboard-run/switchboard/contract"
 	"github.com/switchboard-run/switchboard/contract/extensionv1"
 	"github.com/switchboard-run/switchboard/kernel/bus"
 	"github.com/switchboard-run/switchboard/kernel/session"
@@ -34,7 +35,7 @@ var core = map[string]coreTool{
 	"core/list_channels": {
 		description: &extensionv1.Tool{
 			Name: "list_channels", ReadOnly: true,
-			Description: "List the channels by which the user can be reached: id, name, whether it is ready. Use the id with send_to_channel.",
+			Description: "List the channels: id, name, readiness.",
 			Schema:      []byte(`{"type":"object","properties":{},"additionalProperties":false}`),
 		},
 		read: listChannels,
@@ -42,40 +43,32 @@ var core = map[string]coreTool{
 	"core/list_agents": {
 		description: &extensionv1.Tool{
 			Name: "list_agents", ReadOnly: true,
-			Description: "List the agents: id, name, what each is for, and whether it can be given a task with delegate_task.",
+			Description: "List the agents that delegate_task can reach, and what each is for.",
 			Schema:      []byte(`{"type":"object","properties":{},"additionalProperties":false}`),
 		},
 		read: listAgents,
 	},
 	"core/send_to_channel": {
 		description: &extensionv1.Tool{
-			Name: "send_to_channel",
-			Description: "Send a message to the user on a channel that they named (\"send it to Telegram\"). " +
-				"Do not use it to answer: the final text of a turn is the answer, and reaches the user where they wrote.",
-			Schema: []byte(`{"type":"object","properties":{"channel_id":{"type":"string","description":"id from list_channels"},` +
-				`"text":{"type":"string","minLength":1,"description":"the message, Markdown"}},"required":["channel_id","text"],"additionalProperties":false}`),
+			Name:        "send_to_channel",
+			Description: "Send a message on a channel that the user named. Not for answers.",
+			Schema: []byte(`{"type":"object","properties":{"channel_id":{"type":"string"},` +
+				`"text":{"type":"string","minLength":1}},"required":["channel_id","text"],"additionalProperties":false}`),
 		},
 		run: sendToChannel,
 	},
 	"core/send_to_all_channels": {
 		description: &extensionv1.Tool{
 			Name: "send_to_all_channels", Approve: true,
-			Description: "Send a message to the user on every channel that is set up. Only when the user asks for that.",
+			Description: "Send a message on every channel, only when asked to.",
 			Schema:      []byte(`{"type":"object","properties":{"text":{"type":"string","minLength":1}},"required":["text"],"additionalProperties":false}`),
 		},
 		run: sendToAll,
 	},
-	"core/ask_user": askUser,
-	session.DelegateTool: {
-		description: &extensionv1.Tool{
-			Name: "delegate_task",
-			Description: "Give another agent a task and wait for its result. The agent knows nothing of this conversation: " +
-				"the prompt says everything that it needs, and what it is to answer. Its final text comes back to you and goes to nobody else.",
-			Schema: []byte(`{"type":"object","properties":{"agent":{"type":"string","description":"id from list_agents"},` +
-				`"prompt":{"type":"string","minLength":1}},"required":["agent","prompt"],"additionalProperties":false}`),
-		},
-		run: delegateTask,
-	},
+	"core/ask_user":      askUser,
+	contract.ToolFind:    findTool,
+	contract.ToolUse:     useTool,
+	session.DelegateTool: delegate,
 }
 
 // Core returns the kernel's own tools for the directory.

@@ -81,7 +81,9 @@ func TestCoreToolsAreDescribed(t *testing.T) {
 		names = append(names, tool.GetName())
 	}
 	slices.Sort(names)
-	if want := []string{"ask_user", "delegate_task", "list_agents", "list_channels", "send_to_all_channels", "send_to_channel"}; !slices.Equal(names, want) {
+	if want := []string{
+		"ask_user", "delegate_task", "find_tools", "list_agents", "list_channels", "send_to_all_channels", "send_to_channel", "use_tool",
+	}; !slices.Equal(names, want) {
 		t.Errorf("the tools are %v", names)
 	}
 }

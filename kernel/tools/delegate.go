@@ -25,6 +25,16 @@ const delegateLook = 10 * time.Minute
 // works for it. Who waits for it asks again.
 var errWorking = errors.New("another agent still works for it")
 
+var delegate = coreTool{
+	description: &extensionv1.Tool{
+		Name:        "delegate_task",
+		Description: "Give another agent a task and wait for its result. It sees only the prompt.",
+		Schema: []byte(`{"type":"object","properties":{"agent":{"type":"string"},` +
+			`"prompt":{"type":"string","minLength":1}},"required":["agent","prompt"],"additionalProperties":false}`),
+	},
+	run: delegateTask,
+}
+
 // delegateTask has another agent work, and waits for what it says. The result is
 // not this function's to make: the kernel stores it in the commit that ends the
 // other agent's turn. So it is there once, whoever dies meanwhile.

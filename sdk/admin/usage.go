@@ -24,12 +24,14 @@ type Usage struct {
 	Calls     int64  `json:"calls"`
 	Input     int64  `json:"input_tokens"`
 	Output    int64  `json:"output_tokens"`
+	Cached    int64  `json:"cached_tokens"`   // of the input: what the providers had in their caches
 	Estimated int64  `json:"estimated_calls"` // of the calls: the provider did not say what they took
 }
 
 // Add adds up the numbers of two.
 func (u *Usage) Add(o Usage) {
-	u.Calls, u.Input, u.Output, u.Estimated = u.Calls+o.Calls, u.Input+o.Input, u.Output+o.Output, u.Estimated+o.Estimated
+	u.Calls, u.Input, u.Output = u.Calls+o.Calls, u.Input+o.Input, u.Output+o.Output
+	u.Cached, u.Estimated = u.Cached+o.Cached, u.Estimated+o.Estimated
 }
 
 // ReadUsage adds up what completions took on the last days, today included: days
@@ -69,7 +71,7 @@ func ReadUsage(ctx context.Context, c adminv1.ReadClient, by string, days int) (
 func usageOfRows(rows []*adminv1.Usage, by string) (all []Usage) {
 	for _, r := range rows {
 		name := map[string]string{"day": r.GetDay(), "agent": r.GetAgent(), "model": r.GetModel()}[by]
-		all = append(all, Usage{name, r.GetCalls(), r.GetInputTokens(), r.GetOutputTokens(), r.GetEstimatedCalls()})
+		all = append(all, Usage{name, r.GetCalls(), r.GetInputTokens(), r.GetOutputTokens(), r.GetCachedTokens(), r.GetEstimatedCalls()})
 	}
 	return all
 }
@@ -95,7 +97,7 @@ func usageOfEvents(ctx context.Context, c adminv1.ReadClient, from time.Time) (a
 		if err := json.Unmarshal(e.GetPayload(), &u); err != nil {
 			return nil, fmt.Errorf("read event %s: %w", e.GetId(), err)
 		}
-		one := Usage{Name: cmp.Or(u.Session, u.Agent), Calls: 1, Input: u.InputTokens, Output: u.OutputTokens}
+		one := Usage{Name: cmp.Or(u.Session, u.Agent), Calls: 1, Input: u.InputTokens, Output: u.OutputTokens, Cached: u.CachedTokens}
 		if u.Estimated {
 			one.Estimated = 1
 		}

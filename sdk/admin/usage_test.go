@@ -24,7 +24,7 @@ func (account) Usage(_ context.Context, q *adminv1.UsageRequest, _ ...grpc.CallO
 	}
 	return &adminv1.UsageResponse{FromUs: 1000, Rows: []*adminv1.Usage{
 		{Day: "2000-01-01", Agent: "chat", Model: "openai/mini", Calls: 2, InputTokens: 300, OutputTokens: 30},
-		{Day: "2000-01-01", Agent: "orchestrator", Model: "openai/mini", Calls: 1, InputTokens: 1000, OutputTokens: 1},
+		{Day: "2000-01-01", Agent: "orchestrator", Model: "openai/mini", Calls: 1, InputTokens: 1000, OutputTokens: 1, CachedTokens: 900},
 		{Day: "2000-01-02", Agent: "chat", Model: "local/a/b", Calls: 2, InputTokens: 8, OutputTokens: 7, EstimatedCalls: 1},
 	}}, nil
 }
@@ -37,7 +37,7 @@ func (account) Events(_ context.Context, q *adminv1.EventsRequest, _ ...grpc.Cal
 	for _, payload := range []string{
 		`{"agent":"chat","session":"s1","input_tokens":5,"output_tokens":1,"estimated":true}`,
 		`{"agent":"orchestrator","input_tokens":50}`,
-		`{"agent":"chat","session":"s1","input_tokens":6}`,
+		`{"agent":"chat","session":"s1","input_tokens":6,"cached_tokens":4}`,
 	} {
 		s.rows = append(s.rows, &adminv1.Event{Id: "e1", AtUs: 1000, Payload: []byte(payload)})
 	}
@@ -62,10 +62,10 @@ func (s *stream) Recv() (*adminv1.Event, error) {
 func TestUsage(t *testing.T) {
 	t.Parallel()
 	for by, want := range map[string][]admin.Usage{
-		"day":     {{"2000-01-01", 3, 1300, 31, 0}, {"2000-01-02", 2, 8, 7, 1}},
-		"agent":   {{"orchestrator", 1, 1000, 1, 0}, {"chat", 4, 308, 37, 1}},
-		"model":   {{"openai/mini", 3, 1300, 31, 0}, {"local/a/b", 2, 8, 7, 1}},
-		"session": {{"orchestrator", 1, 50, 0, 0}, {"s1", 2, 11, 1, 1}},
+		"day":     {{"2000-01-01", 3, 1300, 31, 900, 0}, {"2000-01-02", 2, 8, 7, 0, 1}},
+		"agent":   {{"orchestrator", 1, 1000, 1, 900, 0}, {"chat", 4, 308, 37, 0, 1}},
+		"model":   {{"openai/mini", 3, 1300, 31, 900, 0}, {"local/a/b", 2, 8, 7, 0, 1}},
+		"session": {{"orchestrator", 1, 50, 0, 0, 0}, {"s1", 2, 11, 1, 4, 1}},
 	} {
 		if got, err := admin.ReadUsage(t.Context(), account{}, by, 2); err != nil || !slices.Equal(got, want) {
 			t.Errorf("by %s: %+v, %v, want %+v", by, got, err, want)

@@ -51,6 +51,7 @@ type Agent struct {
 	forgets   bool // hears each input as if it were the first
 	persona   string
 	consults  []string // tools of agent.context
+	offers    []string // patterns of the tools that each request describes; none: all
 	prompts   Prompts
 	histories *histories
 	tools     *etagged[*toolset]
@@ -69,7 +70,7 @@ type limits struct {
 	bytes int // of a request
 }
 
-// New returns an agent that runs once Start was called.
+// New returns an agent. Call Start before Handle.
 func New(o Options) *Agent { return &Agent{options: o} }
 
 // Extension is an extension that is this agent and nothing else.
@@ -78,8 +79,7 @@ func Extension(id string, o Options) sdk.Extension {
 	return sdk.Extension{ID: id, Start: a.Start, HandleAgent: a.Handle}
 }
 
-// Start takes over what the manifest says of the agent. It belongs into
-// Extension.Start.
+// Start reads the agent section of the manifest. Assign it in Extension.Start.
 func (a *Agent) Start(_ context.Context, k *sdk.Kernel) error {
 	spec := k.Agent()
 	if spec == nil {
@@ -105,7 +105,7 @@ func (a *Agent) start(k kernel, name string, spec *extensionv1.AgentSpec, p Prom
 	a.kernel, a.name, a.prompts, a.zone, a.log = k, name, p, zone, log
 	a.model = cmp.Or(spec.GetModel(), defaultModel)
 	a.echoes, a.forgets = spec.GetEcho(), spec.GetNoHistory()
-	a.persona, a.consults = spec.GetInstructions(), spec.GetContext()
+	a.persona, a.consults, a.offers = spec.GetInstructions(), spec.GetContext(), spec.GetOffers()
 	a.limits = limits{
 		steps: cmp.Or(int(spec.GetMaxSteps()), defaultSteps),
 		time:  cmp.Or(time.Duration(spec.GetTurnTimeoutMs())*time.Millisecond, defaultTime),
@@ -121,8 +121,8 @@ func (a *Agent) start(k kernel, name string, spec *extensionv1.AgentSpec, p Prom
 	a.channels = newEtagged(a.loadChannels)
 }
 
-// Handle runs the turn of one input, from wherever it stands, to its end. It
-// belongs into Extension.HandleAgent.
+// Handle runs or resumes the turn of one input, to its end. Assign it in
+// Extension.HandleAgent.
 func (a *Agent) Handle(ctx context.Context, d sdk.Delivery) (sdk.Effects, error) {
 	if d.Turn == nil {
 		return nil, sdk.Drop(fmt.Sprintf("event %s is no input of a session", d.ID))
@@ -137,8 +137,8 @@ func (a *Agent) Handle(ctx context.Context, d sdk.Delivery) (sdk.Effects, error)
 		return nil, sdk.Retry(0, fmt.Errorf("turn of session %s: %w", d.Turn.GetSession(), context.Cause(ctx)))
 	}
 	if errors.Is(err, contract.ErrConflict) {
-		// Nobody else writes to this history: a conflict that is left is a failure,
-		// which is counted, and nothing to try again for ever.
+		// Only the holder of the lane writes to this history: a conflict that remains
+		// is a failure, which counts, not a reason to retry forever.
 		return nil, errors.New(err.Error())
 	}
 	return effects, err

@@ -50,6 +50,7 @@ func (a answer) empty() bool { return len(a.calls) == 0 && strings.TrimSpace(a.t
 // ask has the model answer. An answer with calls is recorded; any other ends
 // the turn.
 func (t *turn) ask(s step) (sdk.Effects, error) {
+	t.tellAgain()
 	last := s.asked+1 >= t.a.limits.steps
 	hint := ""
 	if last && s.asked > 0 {
@@ -158,11 +159,8 @@ func (t *turn) understand(c *busv1.Call) *busv1.Call {
 	if len(arguments) > maxArguments {
 		arguments = arguments[:maxArguments]
 	}
-	return &busv1.Call{
-		ProviderId: cutRunes(c.GetProviderId(), 128),
-		Name:       t.tools.full(c.GetName()),
-		Arguments:  arguments,
-	}
+	name, arguments := t.tools.understood(c.GetName(), arguments)
+	return &busv1.Call{ProviderId: cutRunes(c.GetProviderId(), 128), Name: name, Arguments: arguments}
 }
 
 // record commits an answer with calls, before any of them runs.

@@ -60,7 +60,7 @@ func (t *turn) compose() error {
 		return nil
 	}
 	scene := t.scene(now)
-	key := promptKey{zone: scene.Zone, persona: scene.Instructions, channel: scene.Channel, group: scene.Group, tools: t.tools}
+	key := promptKey{zone: scene.Zone, persona: scene.Instructions, channel: scene.Channel, group: scene.Group, tools: t.tools.toolset}
 	if len(t.channels) > 0 {
 		key.channels = &t.channels[0]
 	}
@@ -75,7 +75,7 @@ func (t *turn) compose() error {
 func (t *turn) scene(now time.Time) Scene {
 	s := Scene{
 		Name: t.a.name, Instructions: t.a.persona, Group: t.context.GetGroup(), Channels: t.channels,
-		Now: now.In(t.zone), Zone: t.zone.String(), tools: t.tools,
+		Now: now.In(t.zone), Zone: t.zone.String(), tools: t.tools.toolset,
 	}
 	if t.persona != nil {
 		s.Instructions = *t.persona

@@ -28,8 +28,8 @@ const (
 	maxQuery = 4 << 10
 )
 
-// given is the context that an input brings along: rows of their own, by the
-// names of the tools that would say it.
+// given returns the context that came with an input as rows, sorted by the tools
+// that would return it.
 func given(in contract.AgentInput) (rows []*busv1.Entry) {
 	texts, _ := in.Meta[contract.MetaContext].(map[string]any)
 	left := consultBytes

@@ -9,8 +9,8 @@ import (
 const (
 	// draftAfter is how long an answer may take before what there is of it is shown.
 	draftAfter = 100 * time.Millisecond
-	// typingAfter is how long nothing may come of it before that is shown: many
-	// turns at once may wait for each other, and need not tell everybody.
+	// typingAfter is how long a turn without text waits before it shows "typing":
+	// under load many turns wait for each other, and need not all say so.
 	typingAfter = 300 * time.Millisecond
 	// draftEvery is the least time between two updates.
 	draftEvery = 150 * time.Millisecond

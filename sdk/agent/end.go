@@ -30,7 +30,7 @@ func (t *turn) end(outcome string, e Ending) sdk.Effects {
 	return outputEffects(t.context.GetSession(), t.history.seq, t.fresh, outcome, text, partial)
 }
 
-// say is the text of an ending; a person always reads something.
+// say returns the text of an ending, which is never empty.
 func (a *Agent) say(e Ending) string {
 	text, err := a.prompts.Say(e)
 	if err == nil && strings.TrimSpace(text) != "" {

@@ -47,8 +47,9 @@ type world struct {
 	tools    []*extensionv1.Tool
 	run      map[string]func(ctx context.Context, c *busv1.Call) (*extensionv1.CallResult, error)
 	model    func(ctx context.Context, r *kernelv1.CompleteRequest, emit func(*sdk.Delta) error) error
-	requests []*kernelv1.CompleteRequest
-	ran      []string // calls that ran, in order
+	sent     []*kernelv1.CompleteRequest // requests as they were sent
+	requests []*kernelv1.CompleteRequest // without what they tell besides texts
+	ran      []string                    // calls that ran, in order
 	waiting  []*busv1.Event
 	channels []*kernelv1.Channel
 	drafts   []string
@@ -206,7 +207,11 @@ func (w *world) Complete(ctx context.Context, r *kernelv1.CompleteRequest, emit 
 	}
 	w.mu.Lock()
 	if !w.forgetful {
-		w.requests = append(w.requests, proto.CloneOf(r))
+		w.sent = append(w.sent, proto.CloneOf(r))
+	}
+	r = untold(r)
+	if !w.forgetful {
+		w.requests = append(w.requests, r)
 	}
 	w.mu.Unlock()
 	if err := w.model(ctx, r, emit); err != nil {
@@ -215,6 +220,17 @@ func (w *world) Complete(ctx context.Context, r *kernelv1.CompleteRequest, emit 
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.leave("complete")
+}
+
+// untold is a request without what its messages tell besides their texts.
+func untold(r *kernelv1.CompleteRequest) *kernelv1.CompleteRequest {
+	r = proto.CloneOf(r)
+	r.Messages = slices.DeleteFunc(r.GetMessages(), func(m *extensionv1.Message) bool {
+		told, text := SplitTold(m.GetContent())
+		m.Content = text
+		return told != "" && text == ""
+	})
+	return r
 }
 
 func (w *world) Drafts(ctx context.Context) (drafts, error) {

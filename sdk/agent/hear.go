@@ -21,9 +21,9 @@ const (
 	maxHeard = 100
 )
 
-// hear is the rows that a turn begins with: its input with the context that it
-// brings along and, behind that of a user, the users' inputs directly behind it that are answered at the same place.
-// After an outage those are not directly behind it only.
+// hear returns the rows that a turn begins with: its input with the context that
+// came with it and, after a user's, the users' inputs that directly follow it and
+// are answered at the same place. After an outage those need not follow directly.
 func (t *turn) hear(ctx context.Context, d sdk.Delivery, first contract.AgentInput) ([]*busv1.Entry, error) {
 	rows := append([]*busv1.Entry{inputRow(d.ID, first)}, given(first)...)
 	if first.Kind != contract.InputUser {

@@ -25,7 +25,7 @@ type row struct {
 const entryOverhead = 32
 
 func newRow(e *busv1.Entry, turn int64) row {
-	n := entryOverhead + len(e.GetText()) + len(e.GetSender())
+	n := entryOverhead + len(e.GetText()) + len(e.GetSender()) + len(e.GetTold())
 	for _, c := range e.GetCalls() {
 		n += entryOverhead + len(c.GetName()) + len(c.GetArguments())
 	}
@@ -128,8 +128,8 @@ func window(rows []row, from, bytes, most int) int {
 	return 0
 }
 
-// keptFor is how long a history is kept that nobody uses. Who writes again later
-// has it read from the kernel, which takes a millisecond or two.
+// keptFor is how long an unused history stays in memory. After that the next turn
+// reads it from the kernel, which takes a millisecond or two.
 const keptFor = time.Minute
 
 // histories keeps the histories of the sessions used last. A turn takes its

@@ -8,8 +8,8 @@ import (
 )
 
 // places bounds how many turns have a request to the model in memory: beyond
-// what the kernel lets through, it would only wait there. Who waits is served in
-// the order of asking.
+// what the kernel lets through, it would only wait there. Turns that wait are
+// served in order.
 type places struct{ free *semaphore.Weighted }
 
 func newPlaces(n int32) places {

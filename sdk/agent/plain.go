@@ -9,19 +9,21 @@ import (
 // Plain is the shortest prompts that are of use.
 type Plain struct{}
 
-// System is the instructions, the channel and the time.
+// System is the instructions.
 func (Plain) System(s Scene) (string, error) {
-	var b strings.Builder
 	if s.Instructions != "" {
-		b.WriteString(strings.TrimSpace(s.Instructions))
-	} else {
-		fmt.Fprintf(&b, "You are %s, an assistant.", s.Name)
+		return strings.TrimSpace(s.Instructions), nil
 	}
+	return fmt.Sprintf("You are %s, an assistant.", s.Name), nil
+}
+
+// Told is the time and the channel.
+func (Plain) Told(s Scene) (string, error) {
+	told := "Current time: " + s.Clock()
 	if s.Channel.ID != "" {
-		fmt.Fprintf(&b, "\nCurrent channel: %s (%s)", s.Channel.ID, s.Channel.Name)
+		told += fmt.Sprintf("\nCurrent channel: %s (%s)", s.Channel.ID, s.Channel.Name)
 	}
-	fmt.Fprintf(&b, "\nCurrent time: %s (%s)", s.Time(), s.Zone)
-	return b.String(), nil
+	return told, nil
 }
 
 // Say names the reason and what to do.

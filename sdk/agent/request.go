@@ -3,6 +3,7 @@ package agent
 import (
 	"cmp"
 	"fmt"
+	"math/bits"
 	"slices"
 	"strings"
 
@@ -16,49 +17,78 @@ import (
 const unknownOutcome = "cancelled, outcome unknown"
 
 // request is what the model is asked next: the system prompt, the newest whole
-// turns that fit, and this turn.
+// turns that fit, and this turn. It begins as the last one did, unless that no
+// longer fits.
 func (t *turn) request(hint string) (*kernelv1.CompleteRequest, error) {
 	if err := t.compose(); err != nil {
 		return nil, err
 	}
-	rows := ofThread(t.history.rows, t.thread())
-	first := len(rows)
-	for i, r := range rows {
-		if r.turn == t.id {
-			first = i
-			break
-		}
-	}
-	fresh := make([]row, len(t.fresh))
-	for i, e := range t.fresh {
-		fresh[i] = newRow(e, t.id)
-	}
-	summary := summaryOf(fresh)
-	if summary == nil {
-		summary = summaryOf(rows)
-	}
-	budget := t.budget(summary)
+	rows, summary, own := t.visible()
 	view := view{
-		group: t.context.GetGroup(), inputLimit: t.a.limits.bytes / 4, current: t.id,
-		omitted: omit(rows[first:], budget),
+		group: t.context.GetGroup(), inputLimit: t.a.limits.bytes / 4, current: t.id, tools: t.tools,
+		omitted: omit(rows[own:], t.a.limits.bytes-t.fixed(summary)),
 	}
-	start := max(window(rows, first, budget, maxRows), min(first, firstBehind(rows, summary.GetCovers())))
-	messages := make([]*extensionv1.Message, 1, len(rows)-start+len(fresh)+3)
+	messages := make([]*extensionv1.Message, 1, len(rows)+len(t.fresh)+3)
 	messages[0] = &extensionv1.Message{Role: "system", Content: t.system}
 	if summary != nil {
 		messages = append(messages, &extensionv1.Message{Role: "user", Content: shown(summary, false, view.inputLimit)})
 	}
-	messages = view.messages(messages, rows[start:])
+	messages = view.messages(messages, rows)
+	fresh := make([]row, len(t.fresh))
+	for i, e := range t.fresh {
+		fresh[i] = newRow(e, t.id)
+	}
 	messages = view.messages(messages, fresh)
 	if hint != "" {
 		messages = append(messages, &extensionv1.Message{Role: "user", Content: labelled(contract.EntryNote, "switchboard", hint)})
 	}
-	return &kernelv1.CompleteRequest{Model: cmp.Or(t.model, t.a.model), Messages: messages, Tools: t.tools.offered}, nil
+	return &kernelv1.CompleteRequest{Model: cmp.Or(t.model, t.a.model), Messages: messages, Tools: t.tools.described}, nil
+}
+
+// visible is the recorded rows that a request shows, the summary that it begins
+// with, and the index of the turn's own first row.
+func (t *turn) visible() (rows []row, summary *busv1.Entry, own int) {
+	rows = ofThread(t.history.rows, t.thread())
+	own = len(rows)
+	if i := slices.IndexFunc(rows, func(r row) bool { return r.turn == t.id }); i >= 0 {
+		own = i
+	}
+	for _, e := range t.fresh {
+		if e.GetKind() == contract.EntrySummary {
+			summary = e
+		}
+	}
+	if summary == nil {
+		summary = summaryOf(rows)
+	}
+	start := min(own, firstBehind(rows, summary.GetCovers()))
+	if fits := window(rows, own, t.budget(summary), maxRows); fits > start {
+		start = stepped(rows, fits, window(rows, own, t.budget(summary)/2, maxRows/2))
+	}
+	return rows[start:], summary, own - start
+}
+
+// stepped is the first row to show when not all fit: the beginning of a turn
+// from low to high that stays the choice for long, while rows are added. That is
+// the one whose seq passes the multiple of the largest power of two.
+func stepped(rows []row, low, high int) int {
+	best, most := low, 0
+	last := int64(-1) // seq at which the turn before began
+	for i, r := range rows[:min(high+1, len(rows))] {
+		if i > 0 && rows[i-1].turn == r.turn {
+			continue
+		}
+		if passed := bits.Len64(uint64(last ^ r.GetSeq())); last >= 0 && i >= low && passed > most { //nolint:gosec // bits
+			best, most = i, passed
+		}
+		last = r.GetSeq()
+	}
+	return best
 }
 
 // budget is the size that the recorded rows may have in a request.
 func (t *turn) budget(summary *busv1.Entry) int {
-	n := t.a.limits.bytes - len(t.system) - t.tools.bytes - len(summary.GetText())
+	n := t.a.limits.bytes - t.fixed(summary)
 	for _, e := range t.fresh {
 		if e != summary {
 			n -= newRow(e, t.id).bytes
@@ -67,27 +97,30 @@ func (t *turn) budget(summary *busv1.Entry) int {
 	return n
 }
 
+// fixed is the size of what every request of the turn begins with.
+func (t *turn) fixed(summary *busv1.Entry) int {
+	return len(t.system) + t.tools.bytes + len(summary.GetText())
+}
+
 // omit chooses the results of a turn that are left out because it has become
-// too large on its own: the oldest first, never those of the last answer.
+// too large on its own: the oldest first, never those of the last answer, and
+// down to half of the budget at once, so that most requests begin as the one
+// before.
 func omit(rows []row, budget int) map[string]bool {
-	size, last := 0, 0
+	omitted := map[string]bool{}
+	size, next, answer := 0, 0, 0
 	for i, r := range rows {
-		size += r.bytes
-		if r.GetKind() == contract.EntryAnswer {
-			last = i
+		if size += r.bytes; r.GetKind() == contract.EntryAnswer {
+			answer = i
 		}
-	}
-	var omitted map[string]bool
-	for _, r := range rows[:last] {
 		if size <= budget {
-			break
+			continue
 		}
-		if r.GetKind() == contract.EntryResult && r.bytes > 4*entryOverhead {
-			if omitted == nil {
-				omitted = map[string]bool{}
+		for ; next < answer && size > budget/2; next++ {
+			if o := rows[next]; o.GetKind() == contract.EntryResult && o.bytes > 4*entryOverhead {
+				omitted[o.GetCallId()] = true
+				size -= o.bytes - 2*entryOverhead
 			}
-			omitted[r.GetCallId()] = true
-			size -= r.bytes - 2*entryOverhead
 		}
 	}
 	return omitted
@@ -99,6 +132,7 @@ type view struct {
 	inputLimit int
 	current    int64 // the turn that is under way: its rows may still change
 	omitted    map[string]bool
+	tools      *offer
 }
 
 // messages appends rows in the form that model APIs accept wherever the rows
@@ -137,7 +171,7 @@ func (v view) messages(out []*extensionv1.Message, rows []row) []*extensionv1.Me
 // the model.
 func (v view) backlog(rows []row) string {
 	var b strings.Builder
-	b.WriteString("[Backlog]")
+	b.WriteString(withTold(rows[0].GetTold(), "[Backlog]"))
 	for _, r := range rows {
 		if !r.GetBacklog() || r.turn != rows[0].turn {
 			break
@@ -174,7 +208,11 @@ func (v view) row(out []*extensionv1.Message, e *busv1.Entry, results map[string
 	case contract.EntryAnswer:
 		return v.answer(out, e, results)
 	default:
-		return append(out, &extensionv1.Message{Role: "user", Content: shown(e, v.group, v.inputLimit)})
+		text := ""
+		if e.GetText() != "" || e.GetKind() != contract.EntryNote {
+			text = shown(e, v.group, v.inputLimit)
+		}
+		return append(out, &extensionv1.Message{Role: "user", Content: withTold(e.GetTold(), text)})
 	}
 }
 
@@ -185,9 +223,9 @@ func (v view) answer(out []*extensionv1.Message, e *busv1.Entry, results map[str
 	said := &extensionv1.Message{Role: "assistant", Content: e.GetText()}
 	out = append(out, said)
 	for _, c := range e.GetCalls() {
-		name := WireName(c.GetName())
+		name, arguments := v.tools.shown(c.GetName(), c.GetArguments())
 		said.Calls = append(said.Calls, &busv1.Call{
-			CallId: c.GetCallId(), ProviderId: c.GetProviderId(), Name: name, Arguments: c.GetArguments(),
+			CallId: c.GetCallId(), ProviderId: c.GetProviderId(), Name: name, Arguments: arguments,
 		})
 		out = append(out, &extensionv1.Message{
 			Role: "tool", CallId: c.GetCallId(), Name: name, Content: v.result(results[c.GetCallId()]),

@@ -25,8 +25,8 @@ func toolTurn() *world {
 	w.tool("core/send_to_channel", false)
 	w.tool("scheduler/schedule_once", false)
 	w.model = says(
-		calls("core__list_channels", "clock__now", "core__send_to_channel", "scheduler__schedule_once"),
-		calls("core__send_to_channel"),
+		calls("list_channels", "clock__now", "send_to_channel", "scheduler__schedule_once"),
+		calls("send_to_channel"),
 		text("All done."))
 	return w
 }

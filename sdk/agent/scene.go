@@ -9,14 +9,19 @@ import (
 
 // Prompts is the texts of an agent.
 type Prompts interface {
-	// System is the system prompt. What changes often (the time) belongs to its
-	// end: providers cache what is equal from the beginning.
+	// System is the system prompt. It should not depend on the time or the
+	// channels: each request repeats it, and a provider caches a request only up
+	// to the first byte that differs.
 	System(Scene) (string, error)
+	// Told is what changes: lines of the form "key: value", with the time in one
+	// of them. The first message of a conversation brings all of them along, a
+	// later one those that have changed.
+	Told(Scene) (string, error)
 	// Say is what a person reads when a turn ends without an answer.
 	Say(Ending) (string, error)
 }
 
-// Scene is what a system prompt may name. It holds no address of a person.
+// Scene is what the texts of an agent may name. It holds no address of a person.
 type Scene struct {
 	Name         string  // of the agent
 	Instructions string  // of its manifest
@@ -42,9 +47,15 @@ type Channel struct {
 // Time is the current time to the second, RFC 3339.
 func (s Scene) Time() string { return s.Now.Format(time.RFC3339) }
 
+// Clock is the current time with its weekday and zone:
+// 2026-03-01T09:30:00+01:00 (Sunday, Europe/Berlin).
+func (s Scene) Clock() string {
+	return s.Time() + " (" + s.Now.Weekday().String() + ", " + s.Zone + ")"
+}
+
 // With is the scene of an agent that may use these tools.
 func (s Scene) With(tools []*extensionv1.Tool) Scene {
-	s.tools = newToolset(tools)
+	s.tools = newToolset(tools, nil)
 	return s
 }
 
@@ -58,7 +69,7 @@ func (s Scene) Has(tool string) bool {
 }
 
 // HasTools reports whether the agent may use any tool.
-func (s Scene) HasTools() bool { return s.tools != nil && len(s.tools.offered) > 0 }
+func (s Scene) HasTools() bool { return s.tools != nil && len(s.tools.tools) > 0 }
 
 // Tool is the name under which the model calls a tool.
 func (s Scene) Tool(name string) string { return WireName(name) }

@@ -27,6 +27,7 @@ func (t *turn) steer() error {
 		return nil
 	}
 	skipped := skippedRows(t.own())
+	t.tell(rows)
 	session := t.context.GetSession()
 	results, err := t.a.kernel.Commit(t.ctx,
 		sdk.Raw(&busv1.Steer{Session: session, Inputs: inputs}),
@@ -124,8 +125,8 @@ func contextToEnd(ctx context.Context) context.Context {
 	return ctx
 }
 
-// wasInterrupted reports whether rows of another turn stand behind those of this
-// one: it goes on, and has to be told.
+// wasInterrupted reports whether rows of another turn follow those of this one:
+// the model must be told that this one goes on.
 func (t *turn) wasInterrupted() bool {
 	n := len(t.history.rows)
 	return t.context.GetInterruptions() > 0 && n > 0 && t.history.rows[n-1].turn != t.id

@@ -30,9 +30,9 @@ const (
 
 const summaryInstructions = `You keep the memory of a conversation between an assistant and its user. Write down, in the language of the conversation and in at most 400 words, what the assistant needs to know to go on: who the user is and what they want, decisions, facts, names, dates, numbers, what was done and with which result, and what is still open. Leave out greetings and what is settled and of no further use. If there is an earlier summary, merge it in. Write the summary only.`
 
-// summarize has what no longer fits into a request stand in a summary, when a
-// turn begins. The rows that it stands for stay stored. A turn goes on without
-// one that fails, with the newest turns alone.
+// summarize replaces the older half of the rows by a summary when a turn begins
+// and not all of them fit into a request. The rows stay stored. If it fails, the
+// turn goes on with the newest turns alone.
 func (t *turn) summarize() error {
 	if t.a.forgets || t.thread() != "" || len(t.own()) > 0 || len(t.history.rows) == 0 || time.Now().UnixNano() < t.a.unsummed.Load() {
 		return nil
@@ -59,7 +59,7 @@ func (t *turn) summarize() error {
 	case errors.Is(err, contract.ErrStale):
 		return err
 	case err != nil:
-		t.a.log.Info("a long history is not summarized: its oldest turns are left out", "session", t.context.GetSession(), "error", err)
+		t.a.log.Info("summarize a long history: leaving out its oldest turns", "session", t.context.GetSession(), "error", err)
 		t.a.unsummed.Store(time.Now().Add(summaryPause).UnixNano())
 		return nil
 	}

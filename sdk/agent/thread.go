@@ -7,8 +7,8 @@ import (
 // A session may hold several conversations at once, each a thread: its inputs
 // name it, and what a turn adds belongs to the thread of its input. A model that
 // answers in one of them sees that thread and what belongs to none, and nothing
-// of the others. Such a session has no summary, which would mix them: whoever
-// ends a thread can leave a record of what came of it.
+// of the others. Such a session has no summary, which would mix them. An extension
+// that ends a thread can leave a record of the result.
 
 // thread is the thread of the turn; empty: it belongs to none.
 func (t *turn) thread() string {

@@ -30,10 +30,11 @@ type turn struct {
 	heard   bool           // a user is waiting for an answer
 	waiting atomic.Bool    // something may wait behind what the turn is about
 
-	tools    *toolset
+	tools    *offer
 	channels []Channel
 	system   string
 	systemAt time.Time
+	toldAt   time.Time // when the model was told the time; zero: not in this turn
 	draft    *draft
 	partial  string // what the model has said in a step that did not end
 
@@ -55,20 +56,23 @@ func (a *Agent) begin(ctx context.Context, d sdk.Delivery, in contract.AgentInpu
 	}
 	if d.Turn.GetResumed() {
 		t.id = d.Turn.GetTurn()
+		t.toldAt = lastTold(t.history.rows)
 	} else {
 		t.id = -a.turns.Add(1)
 		if t.fresh, err = t.hear(ctx, d, in); err != nil {
 			return nil, err
 		}
 	}
-	if t.tools, err = a.tools.get(ctx, d.Turn.GetToolsEtag()); err != nil {
+	tools, err := a.tools.get(ctx, d.Turn.GetToolsEtag())
+	if err != nil {
 		return nil, err
 	}
+	t.tools = tools.in(d.Turn.GetExtension())
 	if t.channels, err = a.channels.get(ctx, d.Turn.GetChannelsEtag()); err != nil {
 		if errors.Is(err, contract.ErrStale) || ctx.Err() != nil {
 			return nil, err
 		}
-		a.log.Warn("the prompt names no channels: listing them failed", "error", err)
+		a.log.Warn("list the channels: the model is told of none", "error", err)
 	}
 	if err := t.enter(); err != nil {
 		return nil, err
@@ -94,6 +98,10 @@ func (t *turn) enter() error {
 	if err := t.summarize(); err != nil {
 		return err
 	}
+	if err := t.compose(); err != nil {
+		return err
+	}
+	t.tell(t.fresh)
 	return t.consult()
 }
 

@@ -126,7 +126,7 @@ func TestCapped(t *testing.T) {
 	w := newWorld()
 	w.tool("core/list_channels", true)
 	w.model = func(_ context.Context, _ *kernelv1.CompleteRequest, emit func(*sdk.Delta) error) error {
-		s := calls("core__list_channels")
+		s := calls("list_channels")
 		s.text = "Let me look."
 		return s.emit(emit)
 	}
@@ -234,7 +234,7 @@ func TestRubbish(t *testing.T) {
 		t.Parallel()
 		w := newWorld()
 		w.tool("core/list_channels", true)
-		w.model = says(calls(slices.Repeat([]string{"core__list_channels"}, maxCalls+5)...), text("done"))
+		w.model = says(calls(slices.Repeat([]string{"list_channels"}, maxCalls+5)...), text("done"))
 		w.one(t, &extensionv1.AgentSpec{}, user("hi"))
 		if len(w.ran) != maxCalls {
 			t.Errorf("%d calls ran", len(w.ran))
@@ -290,7 +290,7 @@ func TestToolError(t *testing.T) {
 	w.run["core/send_to_channel"] = func(context.Context, *busv1.Call) (*extensionv1.CallResult, error) {
 		return &extensionv1.CallResult{Content: "channel moon is unknown", IsError: true}, nil
 	}
-	w.model = says(calls("core__send_to_channel"), text("There is no such channel."))
+	w.model = says(calls("send_to_channel"), text("There is no such channel."))
 	if out := w.one(t, &extensionv1.AgentSpec{}, user("to the moon")); out.Outcome != contract.OutcomeOK {
 		t.Errorf("output %+v", out)
 	}

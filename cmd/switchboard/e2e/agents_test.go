@@ -160,7 +160,7 @@ func TestTaskOfAnotherAgentSurvivesEveryDeath(t *testing.T) {
 				},
 				"You are a personal assistant": func(r openaitest.Request) openaitest.Answer {
 					if len(r.Results()) == 0 {
-						return openaitest.CallTool("core__delegate_task", map[string]string{"agent": "helper", "prompt": "Which color is it?"})
+						return openaitest.CallTool("delegate_task", map[string]string{"agent": "helper", "prompt": "Which color is it?"})
 					}
 					return openaitest.Say("The helper says: " + strings.Join(r.Results(), " and "))
 				},
@@ -240,7 +240,7 @@ func working(t *testing.T) (*world, *person) {
 	w.model.Handle(by(map[string]func(openaitest.Request) openaitest.Answer{
 		"You are the helper.": func(openaitest.Request) openaitest.Answer { return openaitest.CallTool("lab__look", `{}`) },
 		"You are a personal assistant": func(openaitest.Request) openaitest.Answer {
-			return openaitest.CallTool("core__delegate_task", map[string]string{"agent": "helper", "prompt": "Look."})
+			return openaitest.CallTool("delegate_task", map[string]string{"agent": "helper", "prompt": "Look."})
 		},
 	}))
 	w.start()

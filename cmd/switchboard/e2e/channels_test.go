@@ -8,7 +8,7 @@ import (
 )
 
 // sendTool is the name by which a model calls core/send_to_channel.
-const sendTool = "core__send_to_channel"
+const sendTool = "send_to_channel"
 
 // greeter is a model that sends a greeting to Telegram when it is asked to.
 func greeter(greeting, confirmation string) func(openaitest.Request) openaitest.Answer {

@@ -168,7 +168,7 @@ func TestAnswersOfAModelAsTheyShouldNotBe(t *testing.T) {
 		{"an error that is not UTF-8", openaitest.Answer{Status: http.StatusBadRequest, Message: "too strange \xff\xfe"}, []string{"Sorry", "too strange"}},
 		{"half a character", openaitest.Answer{Body: chunk(`well \ud83d then`) + end}, []string{"well", "then"}},
 		{"cut inside a character", openaitest.Answer{Body: chunk("gr\xc3") + chunk("\xbcn") + end}, []string{"gr", "n"}},
-		{"a call with arguments that are not UTF-8", openaitest.CallTool("core__list_channels", "{\"x\": \"\xff\"}"), []string{"went on"}},
+		{"a call with arguments that are not UTF-8", openaitest.CallTool("list_channels", "{\"x\": \"\xff\"}"), []string{"went on"}},
 	} {
 		asked := fmt.Sprintf("<m%d>", i)
 		w.model.Handle(func(r openaitest.Request) openaitest.Answer {

@@ -67,7 +67,7 @@ func (o *office) chief(r openaitest.Request) openaitest.Answer {
 	case len(allResults(r)) > 0:
 		return openaitest.Say("I have asked.")
 	case strings.HasPrefix(last, "channels?"):
-		return openaitest.CallTool("core__list_channels", map[string]string{})
+		return openaitest.CallTool("list_channels", map[string]string{})
 	case strings.HasPrefix(last, "[result from "):
 		return openaitest.Say("RESULT " + last)
 	case strings.HasPrefix(last, "[message from "):

@@ -187,7 +187,7 @@ func TestQuestionIsAnsweredOnAnotherChannelByItsPersonAlone(t *testing.T) {
 	w := newWorld(t, withTelegram(), withModel)
 	w.start()
 	w.telegramReady()
-	w.model.Queue(openaitest.CallTool("core__ask_user", map[string]any{"question": "Which day?", "options": []string{"Monday", "Friday"}}), openaitest.Say("Friday it is."))
+	w.model.Queue(openaitest.CallTool("ask_user", map[string]any{"question": "Which day?", "options": []string{"Monday", "Friday"}}), openaitest.Say("Friday it is."))
 	w.telegram.Say(anna, "book a table")
 	if got := w.told(anna, 1).Text; !strings.Contains(got, "Which day?") || !strings.Contains(got, "2. Friday") || !strings.Contains(got, "q1") {
 		t.Fatalf("the question is %q", got)

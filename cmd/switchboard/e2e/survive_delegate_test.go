@@ -30,7 +30,7 @@ extensions: {scheduler: {enabled: false}, offline: {enabled: false}}
 		"You keep the shop.": func(r openaitest.Request) openaitest.Answer {
 			results := r.Results()
 			if len(results) == 0 {
-				return openaitest.CallTool("core__delegate_task", map[string]string{"agent": "assistant", "prompt": "Do it."})
+				return openaitest.CallTool("delegate_task", map[string]string{"agent": "assistant", "prompt": "Do it."})
 			}
 			var result struct {
 				Success bool

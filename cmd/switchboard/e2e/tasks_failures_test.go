@@ -18,7 +18,7 @@ const half = "Half of it is done."
 func saysHalf(then openaitest.Answer) part {
 	return func(_ openaitest.Request, results []string) openaitest.Answer {
 		if len(results) == 0 {
-			return openaitest.Answer{Text: half, Calls: []openaitest.Call{openaitest.NewCall("core__list_agents", map[string]any{})}}
+			return openaitest.Answer{Text: half, Calls: []openaitest.Call{openaitest.NewCall("list_agents", map[string]any{})}}
 		}
 		return then
 	}

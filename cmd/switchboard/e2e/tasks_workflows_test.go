@@ -163,7 +163,7 @@ func personParallel(s *stage, c chatPlace, play string) {
 func agentAsync(s *stage, play string) {
 	s.works(play, "slow", "It took long.")
 	s.plays(play, "main", inOrder(pushTask(play, "slow"), callTasks("run"),
-		openaitest.CallTool("core__list_channels", map[string]any{}), callTasks("check"), s.held(play+" finished", callTasks("check"))))
+		openaitest.CallTool("list_channels", map[string]any{}), callTasks("check"), s.held(play+" finished", callTasks("check"))))
 	p := s.begin(play)
 	s.eventually("the first check", func() bool { return len(s.gotBack(play, "main")) == 4 })
 	s.lift(play + "/slow")

@@ -16,6 +16,7 @@ type spent struct {
 	Calls     int
 	Input     int `json:"input_tokens"`
 	Output    int `json:"output_tokens"`
+	Cached    int `json:"cached_tokens"`
 	Estimated int `json:"estimated_calls"`
 }
 
@@ -33,7 +34,7 @@ func TestLimitOfTokens(t *testing.T) {
 	limit(1000)
 	w.start()
 	p := w.attach()
-	w.model.Queue(openaitest.Answer{Text: "First.", Input: 600, Output: 100}, openaitest.Answer{Text: "Second.", Input: 200, Output: 100})
+	w.model.Queue(openaitest.Answer{Text: "First.", Input: 600, Output: 100}, openaitest.Answer{Text: "Second.", Input: 200, Output: 100, Cached: 150})
 	p.ask("one")
 	p.say("two")
 	p.hearsLike("Second.")
@@ -46,7 +47,7 @@ func TestLimitOfTokens(t *testing.T) {
 	if n := w.model.Total(); n != 2 {
 		t.Errorf("the model was asked %d times", n)
 	}
-	if got := w.usage(); len(got) != 1 || got[0].Calls != 2 || got[0].Input != 800 || got[0].Output != 200 || got[0].Estimated != 0 {
+	if got := w.usage(); len(got) != 1 || got[0].Calls != 2 || got[0].Input != 800 || got[0].Output != 200 || got[0].Cached != 150 || got[0].Estimated != 0 {
 		t.Errorf("by day: %+v", got)
 	}
 	if got := w.usage("--by", "agent"); len(got) != 1 || got[0].Name != "orchestrator" {

@@ -17,8 +17,9 @@ type Answer struct {
 	// Pieces is the number of pieces of the text, and of the arguments of each
 	// call, in a stream; 0 means 3.
 	Pieces int
-	// Input and Output are the token counts; 0 means a rough estimate.
-	Input, Output int
+	// Input and Output are the token counts reported; 0 means a rough estimate.
+	// Cached is how many of the input the server says it had in its cache.
+	Input, Output, Cached int
 
 	// Delay is the wait before the answer, Pause that between two chunks.
 	Delay, Pause time.Duration
@@ -115,14 +116,22 @@ func (a Answer) usage(req Request) usage {
 		}
 		u.Completion = n/4 + 1
 	}
+	if a.Cached > 0 {
+		u.Details = &details{a.Cached}
+	}
 	u.Total = u.Prompt + u.Completion
 	return u
 }
 
 type usage struct {
-	Prompt     int `json:"prompt_tokens"`
-	Completion int `json:"completion_tokens"`
-	Total      int `json:"total_tokens"`
+	Prompt     int      `json:"prompt_tokens"`
+	Completion int      `json:"completion_tokens"`
+	Total      int      `json:"total_tokens"`
+	Details    *details `json:"prompt_tokens_details,omitempty"`
+}
+
+type details struct {
+	Cached int `json:"cached_tokens"`
 }
 
 // split cuts text into at most n pieces, never inside a character.

@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"net/http"
 	"slices"
+
+	"github.com/switchboard-run/switchboard/sdk/agent"
 )
 
 // Request is one completion request.
@@ -55,7 +57,10 @@ type Tool struct {
 // Content is a string, an array of parts, or null.
 type Content struct {
 	Text string
-	// Null is set for null and for a missing content.
+	// Told is what the run loop of an agent tells before the text, such as the
+	// time. It is not part of Text.
+	Told string
+	// Null is set for null, and for a content that is not there.
 	Null bool
 
 	present bool
@@ -71,7 +76,9 @@ func (c *Content) UnmarshalJSON(b []byte) error {
 	case 'n':
 		c.Null = true
 	case '"':
-		return json.Unmarshal(b, &c.Text)
+		err := json.Unmarshal(b, &c.Text)
+		c.Told, c.Text = agent.SplitTold(c.Text)
+		return err
 	case '[':
 		var parts []struct {
 			Type string `json:"type"`

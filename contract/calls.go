@@ -1,0 +1,31 @@
+package contract
+
+import "encoding/json"
+
+// Core tools for those tools of an agent that its requests to a model do not
+// describe: one finds them, the other calls them.
+const (
+	ToolFind = "core/find_tools"
+	ToolUse  = "core/use_tool"
+)
+
+// UsedTool returns the call that a call of ToolUse with these arguments asks
+// for; false: it names no tool. The kernel stores and checks that call instead.
+func UsedTool(arguments []byte) (name string, inner []byte, ok bool) {
+	var args struct {
+		Name      string          `json:"name"`
+		Arguments json.RawMessage `json:"arguments"`
+	}
+	if json.Unmarshal(arguments, &args) != nil || args.Name == "" || args.Name == ToolUse {
+		return "", nil, false
+	}
+	inner = args.Arguments
+	var text string
+	if json.Unmarshal(inner, &text) == nil && text != "" { // some models quote them
+		inner = []byte(text)
+	}
+	if len(inner) == 0 {
+		inner = []byte("{}")
+	}
+	return args.Name, inner, true
+}

@@ -1,0 +1,106 @@
+package tools
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"slices"
+	"strings"
+	"unicode"
+
+	"github.com/switchboard-run/switchboard/contract/extensionv1"
+	"github.com/switchboard-run/switchboard/kernel/bus"
+	"github.com/switchboard-run/switchboard/kernel/directory"
+)
+
+// maxFound is how many tools one search returns with their schemas.
+const maxFound = 10
+
+var findTool = coreTool{
+	description: &extensionv1.Tool{
+		Name: "find_tools", ReadOnly: true,
+		Description: "Find more tools by words, and call them with use_tool.",
+		Schema:      []byte(`{"type":"object","properties":{"query":{"type":"string"}},"required":["query"],"additionalProperties":false}`),
+	},
+	read: findTools,
+}
+
+// useTool is replaced by the call that it asks for when it is stored; what runs
+// here named no tool.
+var useTool = coreTool{
+	description: &extensionv1.Tool{
+		Name: "use_tool", ReadOnly: true,
+		Description: "Call a tool that find_tools returned.",
+		Schema: []byte(`{"type":"object","properties":{"name":{"type":"string"},"arguments":{"type":"object"}},` +
+			`"required":["name"],"additionalProperties":false}`),
+	},
+	read: func(context.Context, *Runner, *bus.Lease, []byte) (any, error) {
+		return nil, errors.New("use_tool calls another tool: give its name, as find_tools returns it, and its arguments")
+	},
+}
+
+type foundTool struct {
+	Name        string          `json:"name"`
+	Description string          `json:"description"`
+	Schema      json.RawMessage `json:"schema,omitempty"`
+	score       int
+}
+
+// findTools searches the tools that requests of the agent do not describe. When
+// none fits the words, it lists all of them without their schemas.
+func findTools(_ context.Context, r *Runner, l *bus.Lease, raw []byte) (any, error) {
+	var args struct{ Query string }
+	if err := json.Unmarshal(raw, &args); err != nil {
+		return nil, err
+	}
+	if l == nil {
+		return nil, errors.New("find_tools searches the tools of an agent: only its turns can call it")
+	}
+	words := strings.FieldsFunc(strings.ToLower(args.Query), notWord)
+	now := r.Directory.Current()
+	found, fits := []foundTool{}, false
+	for i := range now.Tools {
+		if t := &now.Tools[i]; now.MayUse(l.Agent, t) && !now.Offered(l.Agent, t) {
+			f := foundTool{t.Name, t.Tool.GetDescription(), t.Tool.GetSchema(), score(t, words)}
+			found, fits = append(found, f), fits || f.score > 0
+		}
+	}
+	if !fits {
+		for i := range found {
+			found[i].Schema = nil
+		}
+		return map[string]any{"tools": found}, nil
+	}
+	found = slices.DeleteFunc(found, func(f foundTool) bool { return f.score == 0 })
+	slices.SortStableFunc(found, func(a, b foundTool) int { return cmp.Compare(b.score, a.score) })
+	more := []string{}
+	for _, f := range found[min(len(found), maxFound):] {
+		more = append(more, f.Name)
+	}
+	return map[string]any{"tools": found[:min(len(found), maxFound)], "more": more}, nil
+}
+
+// score says how well a tool fits words: those in its name count most.
+func score(t *directory.Tool, words []string) (score int) {
+	names, about := strings.FieldsFunc(strings.ToLower(t.Name), notWord), strings.ToLower(t.Tool.GetDescription())
+	for _, word := range words {
+		switch {
+		case slices.ContainsFunc(names, func(n string) bool { return alike(n, word) }):
+			score += 4
+		case len(word) > 2 && strings.Contains(about, strings.TrimSuffix(word, "s")):
+			score++
+		}
+	}
+	return score
+}
+
+// alike compares two words, of which one may have an ending.
+func alike(a, b string) bool {
+	if len(a) > len(b) {
+		a, b = b, a
+	}
+	return a == b || len(a) > 2 && strings.HasPrefix(b, a)
+}
+
+func notWord(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsDigit(r) }
