@@ -196,7 +196,7 @@ func TestQuestionIsAnsweredOnAnotherChannelByItsPersonAlone(t *testing.T) {
 	w.restart()
 	w.telegramReady()
 	w.telegram.Say(boris, "/answer q1 1")
-	if got := w.told(boris, 1).Text; !strings.Contains(got, "no question q1 that you could answer") {
+	if got := w.told(boris, 1).Text; !strings.Contains(got, "no question q1 for you here") {
 		t.Errorf("Boris is told %q", got)
 	}
 	p := w.attach()
