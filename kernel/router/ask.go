@@ -91,7 +91,7 @@ func checkAsk(a contract.UserAsk) string {
 	return ""
 }
 
-// ErrNobody: there is no channel to ask on.
+// ErrNobody means that there is no channel to ask on.
 var ErrNobody = errors.New("there is no channel on which a person could be asked")
 
 // AskFor asks a person for a call of a turn: in the conversation that the turn
