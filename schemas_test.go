@@ -94,8 +94,7 @@ type object = map[string]any
 func schemaOf(t reflect.Type) object {
 	properties, s := object{}, object{"type": "object", "additionalProperties": false}
 	var required []string
-	for i := range t.NumField() {
-		f := t.Field(i)
+	for f := range t.Fields() {
 		name, options, _ := strings.Cut(f.Tag.Get("yaml"), ",")
 		switch {
 		case !f.IsExported() || f.Tag.Get("yaml") == "":
@@ -160,9 +159,9 @@ func valueOf(t reflect.Type, tag reflect.StructTag) object {
 
 // shortForm is the field that the file may give alone in place of the struct.
 func shortForm(t reflect.Type) string {
-	for i := range t.NumField() {
-		if _, options, _ := strings.Cut(t.Field(i).Tag.Get("yaml"), ","); strings.Contains(options, "short") {
-			return t.Field(i).Name
+	for f := range t.Fields() {
+		if _, options, _ := strings.Cut(f.Tag.Get("yaml"), ","); strings.Contains(options, "short") {
+			return f.Name
 		}
 	}
 	return ""
