@@ -185,8 +185,8 @@ func TestDoctorOnTheHeartbeat(t *testing.T) {
 		"many": {&beats{LastRun: at(0), Undelivered: many}, []string{
 			"warning trace e4`", "warning trace e5`", "warning trace e6`", "warning trace e7`", "warning trace e8`", "warning 3 escalations before",
 		}},
-		"it has stopped":    {&beats{EverySeconds: 600, LastRun: at(32 * time.Minute)}, []string{"warning has not looked since", "ok "}},
-		"it has never run":  {&beats{EverySeconds: 60}, []string{"warning has not looked since", "ok "}},
+		"it has stopped":    {&beats{EverySeconds: 600, LastRun: at(32 * time.Minute)}, []string{"warning has not run since", "ok "}},
+		"it has never run":  {&beats{EverySeconds: 60}, []string{"warning has not run since", "ok "}},
 		"it has yet to run": {&beats{EverySeconds: 7200}, []string{"ok "}},
 		"a problem":         {&beats{LastRun: at(0), Problem: "no model"}, []string{"note no model", "ok "}},
 	} {
