@@ -19,7 +19,9 @@ import (
 
 // CreateBackup makes a backup of a home on which no kernel runs. ErrRunning says
 // that one runs: ask it for the backup.
-func CreateBackup(ctx context.Context, home *config.Home, version, file string, secrets bool) (info backup.Info, err error) {
+func CreateBackup(
+	ctx context.Context, home *config.Home, version, file string, secrets bool,
+) (info backup.Info, err error) {
 	err = holding(home, func() error {
 		if _, err := os.Stat(home.Database()); err != nil {
 			return fmt.Errorf("there is nothing to back up: no kernel has ever run on %s", home.Path())
@@ -76,7 +78,8 @@ func (i *Installation) keepBackups() error {
 		return fmt.Errorf("keep the backups of the store that was here: %w", err)
 	}
 	if len(kept) > 0 {
-		i.log.Warn("there is no store, and one begins afresh; the nightly backups of the one before are kept under new names", "newest", kept[0])
+		i.log.Warn("there is no store, so a new one begins; the nightly backups of the old one are kept under new names",
+			"newest", kept[0])
 	}
 	return nil
 }

@@ -92,7 +92,8 @@ func Open(ctx context.Context, o Options) (_ *Installation, err error) {
 	}
 	live := config.Open(o.Home, o.Env)
 	if configErr, secretsErr := live.Errors(); configErr != nil || secretsErr != nil {
-		return nil, fmt.Errorf("the configuration cannot be used; correct it and start again:\n%w", errors.Join(configErr, secretsErr))
+		return nil, fmt.Errorf("the configuration cannot be used; correct it and start again:\n%w",
+			errors.Join(configErr, secretsErr))
 	}
 	if err := i.keepBackups(); err != nil {
 		return nil, err

@@ -47,7 +47,9 @@ func (p *plan) planLinks() {
 	id := p.topology()
 	all := []plannedLink{}
 	for i, l := range p.config.Links {
-		planned := plannedLink{From: l.From, To: l.To, Mode: l.Mode, MaxMessages: l.MaxMessages, IdleSeconds: int64(l.Idle.Seconds())}
+		planned := plannedLink{
+			From: l.From, To: l.To, Mode: l.Mode, MaxMessages: l.MaxMessages, IdleSeconds: int64(l.Idle.Seconds()),
+		}
 		if problem, bad := p.linkProblem(i, l, id); bad {
 			p.linkProblems = append(p.linkProblems, problem)
 			planned.Problem = problem.String()

@@ -37,7 +37,9 @@ func openLogs(home *config.Home) (*logs, error) {
 }
 
 func (l *logs) kernel() hclog.Logger {
-	return hclog.New(&hclog.LoggerOptions{Name: "kernel", Level: hclog.Info, Output: l.extension("kernel"), JSONFormat: true})
+	return hclog.New(&hclog.LoggerOptions{
+		Name: "kernel", Level: hclog.Info, Output: l.extension("kernel"), JSONFormat: true,
+	})
 }
 
 // extension is the file of an extension.

@@ -117,7 +117,8 @@ func (f *files) settings(p *plan) kernel.Settings {
 	c := p.config
 	s := kernel.Settings{
 		Location: p.zone, DefaultAgent: c.Agents.Default, EnabledAgents: c.Agents.Enabled, Routing: c.Agents.Routing,
-		DefaultChannel: c.Channels.Default, Hold: c.Channels.Hold, ModelOrder: c.Models.Default, ModelNames: map[string][]string{},
+		DefaultChannel: c.Channels.Default, Hold: c.Channels.Hold, ModelOrder: c.Models.Default,
+		ModelNames:  map[string][]string{},
 		DailyTokens: c.Models.DailyTokens, Completions: c.Models.Concurrency, Approve: c.Approve,
 		KeepEvents: c.Retention.Events, KeepDead: c.Retention.Dead, SecretsFile: f.options.Home.Secrets(),
 	}
@@ -152,7 +153,8 @@ func (f *files) specs(p *plan) []kernel.Spec {
 		if d, off := p.disabled[e.File]; off {
 			s.Off = &kernel.Off{Disabled: d.Cause == manifests.SwitchedOff, Reason: d.Reason}
 			if e.Manifest != nil {
-				s.Name, s.Version, s.Provides, s.Agent = e.Manifest.Name, e.Manifest.Version, provides(e.Manifest), agent(e.Manifest)
+				s.Name, s.Version = e.Manifest.Name, e.Manifest.Version
+				s.Provides, s.Agent = provides(e.Manifest), agent(e.Manifest)
 			}
 		} else {
 			s = f.spec(p, p.members[e.ID], groups)
@@ -180,7 +182,8 @@ func (f *files) spec(p *plan, m *member, groups map[string][]string) kernel.Spec
 	}
 	for _, sub := range x.Permissions.Subscribe {
 		s.Permissions.Subscribe = append(s.Permissions.Subscribe, bus.Subscription{
-			Pattern: sub.Topic, Ordered: sub.Ordered, AckWait: sub.AckWait, MaxDeliver: sub.MaxDeliver, MaxAge: sub.MaxAge, Own: sub.Own,
+			Pattern: sub.Topic, Ordered: sub.Ordered, AckWait: sub.AckWait, MaxDeliver: sub.MaxDeliver,
+			MaxAge: sub.MaxAge, Own: sub.Own,
 		})
 	}
 	if c := s.Provides.Channel; c != nil {
@@ -209,7 +212,9 @@ func provides(m *manifests.Manifest) kernel.Provides {
 		p.Commands = append(p.Commands, kernel.Command{Name: c.Name, Description: c.Description})
 	}
 	if c := m.Provides.Channel; c != nil {
-		p.Channel = &kernel.Channel{MaxLength: c.MaxLength, Formats: c.Formats, Dedupe: c.Dedupe, Drafts: c.Drafts, Local: c.Local}
+		p.Channel = &kernel.Channel{
+			MaxLength: c.MaxLength, Formats: c.Formats, Dedupe: c.Dedupe, Drafts: c.Drafts, Local: c.Local,
+		}
 	}
 	return p
 }
@@ -224,7 +229,8 @@ func agent(m *manifests.Manifest) *kernel.Agent {
 		Spec: &extensionv1.AgentSpec{
 			Model: a.Model, Instructions: a.Instructions, UsesTools: a.UsesTools, Offers: a.Offers, Context: a.Context, Echo: a.Echo,
 			NoHistory: a.History == manifests.HistoryNone, Memory: a.Memory,
-			MaxSteps: int32(a.Limits.MaxSteps), TurnTimeoutMs: a.Limits.TurnTimeout.Milliseconds(), MaxTokens: int64(a.Limits.MaxTokens),
+			MaxSteps: int32(a.Limits.MaxSteps), MaxTokens: int64(a.Limits.MaxTokens),
+			TurnTimeoutMs: a.Limits.TurnTimeout.Milliseconds(),
 		},
 	}
 }
@@ -236,7 +242,8 @@ func (m *member) schedules() (all []contract.DeclaredSchedule, err error) {
 			return nil, err
 		}
 		all = append(all, contract.DeclaredSchedule{
-			Name: s.Name, Cron: t.Cron, Every: int64(t.Every / time.Second), Topic: s.Topic, Timezone: s.Timezone, Payload: s.Payload,
+			Name: s.Name, Cron: t.Cron, Every: int64(t.Every / time.Second), Topic: s.Topic,
+			Timezone: s.Timezone, Payload: s.Payload,
 		})
 	}
 	return all, nil
@@ -263,11 +270,13 @@ func (m *member) group(c *config.Config) string {
 func (f *files) process(p *plan, m *member, groups map[string][]string) supervisor.Spec {
 	run := m.manifest.Run
 	s := supervisor.Spec{
-		Env: supervisor.AllowedEnv(f.options.Environ, run.Env...), StartTimeout: run.StartTimeout, ShutdownGrace: run.ShutdownGrace,
-		Memory: int64(run.Memory), Processes: run.Processes, Disk: int64(run.Disk), Requires: m.manifest.Requires.Extensions,
+		Env: supervisor.AllowedEnv(f.options.Environ, run.Env...), StartTimeout: run.StartTimeout,
+		ShutdownGrace: run.ShutdownGrace,
+		Memory:        int64(run.Memory), Processes: run.Processes, Disk: int64(run.Disk), Requires: m.manifest.Requires.Extensions,
 		Restart: supervisor.Restart{
-			Policy: supervisor.Policy(m.manifest.Restart.Policy), Backoff: m.manifest.Restart.Backoff, MaxBackoff: m.manifest.Restart.MaxBackoff,
-			Max: m.manifest.Restart.Max, Window: m.manifest.Restart.Window,
+			Policy: supervisor.Policy(m.manifest.Restart.Policy), Backoff: m.manifest.Restart.Backoff,
+			MaxBackoff: m.manifest.Restart.MaxBackoff,
+			Max:        m.manifest.Restart.Max, Window: m.manifest.Restart.Window,
 		},
 		Fingerprint: m.manifest.Digest,
 	}

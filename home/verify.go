@@ -52,7 +52,10 @@ func Verify(ctx context.Context, dir string, o Options) (v Verification, err err
 	if v.Manifest == nil {
 		return v, fmt.Errorf("%s cannot be an extension: its name begins with a dot", dir)
 	}
-	set := manifests.Resolve([]manifests.Entry{{ID: v.Manifest.ID, File: v.Manifest.File, Manifest: v.Manifest}}, manifests.Options{KernelVersion: o.Version, Refuse: refuseFor(o, config.Default())})
+	entry := manifests.Entry{ID: v.Manifest.ID, File: v.Manifest.File, Manifest: v.Manifest}
+	set := manifests.Resolve([]manifests.Entry{entry}, manifests.Options{
+		KernelVersion: o.Version, Refuse: refuseFor(o, config.Default()),
+	})
 	for _, d := range set.Disabled {
 		if d.Cause != manifests.Missing { // what it requires may be there in the home
 			return v, errors.New(d.Reason)

@@ -89,7 +89,8 @@ func (p *plan) fingerprint(s *Spec) string {
 // initRequest is what every generation of an extension is told alike.
 func (p *plan) initRequest(s *Spec) *extensionv1.InitRequest {
 	r := &extensionv1.InitRequest{
-		Id: s.ID, Name: s.name(), Config: s.Config, Secrets: s.Secrets, RunDir: s.RunDir, DataDir: s.DataDir, Timezone: p.Location.String(),
+		Id: s.ID, Name: s.name(), Config: s.Config, Secrets: s.Secrets,
+		RunDir: s.RunDir, DataDir: s.DataDir, Timezone: p.Location.String(),
 	}
 	if s.Agent != nil {
 		r.Agent = proto.CloneOf(s.Agent.Spec)
@@ -142,7 +143,8 @@ func (k *Kernel) declareSchedules(p *plan) error {
 			if string(text) == published[id] {
 				continue
 			}
-			if _, err := tx.Emit(contract.TopicSchedulesDeclared, id, contract.SchedulesDeclared{Extension: id, Schedules: schedules}); err != nil {
+			declared := contract.SchedulesDeclared{Extension: id, Schedules: schedules}
+			if _, err := tx.Emit(contract.TopicSchedulesDeclared, id, declared); err != nil {
 				return err
 			}
 			if _, err := tx.KVPut(contract.KernelSource, prefix+id, text); err != nil {

@@ -285,7 +285,8 @@ func (k *Kernel) detourLoop(ctx context.Context) {
 			if err := k.router.Detour(k.bus, now); err != nil && !errors.Is(err, journal.ErrClosed) {
 				k.log.Error("moving held messages failed", "error", err)
 			}
-			if err := k.router.EndQuestions(ctx, k.bus, now); err != nil && ctx.Err() == nil && !errors.Is(err, journal.ErrClosed) {
+			err := k.router.EndQuestions(ctx, k.bus, now)
+			if err != nil && ctx.Err() == nil && !errors.Is(err, journal.ErrClosed) {
 				k.log.Error("ending old questions failed", "error", err)
 			}
 		case <-ctx.Done():

@@ -73,7 +73,9 @@ func worthTelling(before, after supervisor.State) bool {
 }
 
 func (k *Kernel) tell(s supervisor.Status) {
-	state := contract.ExtensionState{Extension: s.ID, State: string(s.State), Readiness: directory.ReadinessWord(s.Readiness), Detail: s.Detail}
+	state := contract.ExtensionState{
+		Extension: s.ID, State: string(s.State), Readiness: directory.ReadinessWord(s.Readiness), Detail: s.Detail,
+	}
 	if err := k.bus.Do(func(tx *bus.Tx) error {
 		_, err := tx.Emit(contract.TopicExtension+string(s.State), s.ID, state)
 		return err

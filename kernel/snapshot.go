@@ -58,9 +58,13 @@ func (k *Kernel) snapshot() *directory.Snapshot {
 func (k *Kernel) describe(s *directory.Snapshot, x *Spec) {
 	status := k.status[x.ID]
 	state := string(cmp.Or(status.Between, status.State, supervisor.Starting)) // no status yet: it is about to start
-	readiness := &extensionv1.Readiness{State: cmp.Or(status.Readiness, extensionv1.Readiness_STATE_OFFLINE), Detail: status.ReadinessDetail}
+	readiness := &extensionv1.Readiness{
+		State: cmp.Or(status.Readiness, extensionv1.Readiness_STATE_OFFLINE), Detail: status.ReadinessDetail,
+	}
 	if len(x.Missing) > 0 {
-		readiness = &extensionv1.Readiness{State: extensionv1.Readiness_STATE_UNCONFIGURED, Detail: k.howToConfigure(x, status)}
+		readiness = &extensionv1.Readiness{
+			State: extensionv1.Readiness_STATE_UNCONFIGURED, Detail: k.howToConfigure(x, status),
+		}
 	}
 	if c := x.Provides.Channel; c != nil {
 		allow := c.AllowFrom
@@ -74,7 +78,8 @@ func (k *Kernel) describe(s *directory.Snapshot, x *Spec) {
 	}
 	if a := x.Agent; a != nil {
 		s.Agents = append(s.Agents, directory.Agent{
-			ID: x.ID, Name: x.name(), Description: x.Description, State: state, Spec: a.Spec, Approve: a.Approve, DailyTokens: a.DailyTokens,
+			ID: x.ID, Name: x.name(), Description: x.Description, State: state,
+			Spec: a.Spec, Approve: a.Approve, DailyTokens: a.DailyTokens,
 		})
 	}
 	if len(x.Provides.Models) > 0 {

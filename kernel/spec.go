@@ -188,7 +188,8 @@ func (s *Spec) subscriptions() []bus.Subscription {
 	}
 	if c := s.Provides.Channel; c != nil {
 		subs = append(subs, bus.Subscription{
-			Pattern: contract.TopicChannelSend + s.ID, Ordered: true, AckWait: sendWait, MaxDeliver: sendDeliver, MaxAge: sendAge,
+			Pattern: contract.TopicChannelSend + s.ID, Ordered: true,
+			AckWait: sendWait, MaxDeliver: sendDeliver, MaxAge: sendAge,
 			Dedupe: c.Dedupe, Hold: c.HoldUncertain,
 		})
 	}
@@ -204,7 +205,8 @@ func (s *Spec) subscriptions() []bus.Subscription {
 			names = append(names, c.Name)
 		}
 		subs = append(subs, bus.Subscription{
-			Pattern: contract.TopicCommand + "*", Commands: names, Ordered: true, AckWait: commandWait, MaxDeliver: commandDeliver, MaxAge: commandAge,
+			Pattern: contract.TopicCommand + "*", Commands: names, Ordered: true,
+			AckWait: commandWait, MaxDeliver: commandDeliver, MaxAge: commandAge,
 		})
 	}
 	return subs
@@ -213,8 +215,9 @@ func (s *Spec) subscriptions() []bus.Subscription {
 func (s *Spec) actor(generation int64) *bus.Actor {
 	a := &bus.Actor{
 		Builtin: s.Builtin, ID: s.ID, Generation: generation, Publish: s.Permissions.Publish, Effects: s.Permissions.Effects,
-		Tools: s.Permissions.Tools, Models: s.Permissions.Models, Presence: s.Permissions.Presence, Sessions: s.Permissions.Sessions,
-		Channel: s.Provides.Channel != nil, Agent: s.Agent != nil,
+		Tools: s.Permissions.Tools, Models: s.Permissions.Models, Presence: s.Permissions.Presence,
+		Sessions: s.Permissions.Sessions,
+		Channel:  s.Provides.Channel != nil, Agent: s.Agent != nil,
 	}
 	for _, sub := range s.Permissions.Subscribe {
 		a.Subscribe = append(a.Subscribe, sub.Pattern)

@@ -14,13 +14,13 @@ type Command struct {
 
 // builtin are the commands that the kernel itself answers.
 var builtin = []Command{
-	{Name: "new", Description: "start the conversation afresh"},
+	{Name: "new", Description: "start a new conversation"},
 	{Name: "stop", Description: "stop what I am doing"},
-	{Name: "agent", Description: "show or choose who answers here"},
-	{Name: "status", Description: "how things are"},
-	{Name: "questions", Description: "what I wait for you to answer; /answer, /approve and /deny answer it"},
-	{Name: "sethome", Description: "send notices without a place of their own here"},
-	{Name: "help", Description: "this list"},
+	{Name: "agent", Description: "show or choose the agent that answers here"},
+	{Name: "status", Description: "show what is running"},
+	{Name: "questions", Description: "list questions waiting for your answer; /answer, /approve and /deny answer them"},
+	{Name: "sethome", Description: "get reminders and notices here"},
+	{Name: "help", Description: "show this list"},
 }
 
 // otherNames are further names of commands of the kernel: /start is what some

@@ -278,8 +278,16 @@ func (s *Snapshot) PreferredChannel() *Channel {
 	if c := s.Channel(s.DefaultChannel); c != nil {
 		return c
 	}
-	if c := find(s.Channels, (*Channel).Ready); c != nil {
-		return c
+	return s.FirstChannel((*Channel).Ready)
+}
+
+// FirstChannel is the first channel that fits the first condition that any fits; nil:
+// none fits one.
+func (s *Snapshot) FirstChannel(conditions ...func(*Channel) bool) *Channel {
+	for _, fits := range conditions {
+		if c := find(s.Channels, fits); c != nil {
+			return c
+		}
 	}
 	return nil
 }

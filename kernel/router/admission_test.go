@@ -246,7 +246,7 @@ func TestEveryoneIsAdmittedAndNobodyOwns(t *testing.T) {
 		telegram, orchestrator := w.Channel("telegram"), w.Agent("orchestrator")
 		telegram.Admits("*")
 		telegram.Says("carl", "/sethome")
-		telegram.ShowsOne("Nobody is known as the owner")
+		telegram.ShowsOne("has no owner yet")
 		telegram.Says("carl", "hello")
 		orchestrator.Hears("hello").Answers("hi")
 		telegram.Shows("carl: hi")
@@ -264,7 +264,7 @@ func TestHomeNeedsNoneInATerminal(t *testing.T) {
 		cli.Admits("local")
 		cli.Change(func(c *directory.Channel) { c.Local = true })
 		cli.Says("local", "/sethome")
-		cli.ShowsOne("What names no conversation comes up here anyway")
+		cli.ShowsOne("always come here")
 	})
 }
 
@@ -275,7 +275,7 @@ func TestHome(t *testing.T) {
 		telegram.Says("boris", "/sethome")
 		telegram.ShowsOne("Only the owner")
 		telegram.Reports(contract.UserMessage{UserID: "anna", ConversationID: "family", ThreadID: "7", Group: true, Text: "/sethome"})
-		telegram.ShowsOne("come here from now on")
+		telegram.ShowsOne("reminders and notices here")
 		telegram.Says("anna", "in private") // does not move it back
 		orchestrator.Hears("in private").Answers("")
 		w.Emits(contract.TopicUserNotify, contract.UserNotify{Text: "dinner"})

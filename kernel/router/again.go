@@ -29,7 +29,7 @@ func (r *MessageRouter) Again(tx *bus.Tx, e *busv1.Event) (int, error) {
 		return 0, err
 	}
 	for _, d := range dead {
-		d.State, d.SettledAt, d.Reason = journal.Done, tx.Now, "sent again, to who is the owner now"
+		d.State, d.SettledAt, d.Reason = journal.Done, tx.Now, "sent again, to the present owner"
 		if err := tx.UpdateDelivery(d); err != nil {
 			return 0, err
 		}

@@ -8,19 +8,17 @@ import (
 
 	"github.com/switchboard-run/switchboard/contract"
 	"github.com/switchboard-run/switchboard/kernel/bus"
-	"github.com/switchboard-run/switchboard/kernel/directory"
 	"github.com/switchboard-run/switchboard/kernel/journal"
 	"github.com/switchboard-run/switchboard/kernel/questions"
 	"github.com/switchboard-run/switchboard/kernel/session"
 )
 
-// A question is answered where it was asked, by whoever is admitted there, and
-// by the owner in every private conversation of theirs: there they answer what
-// was asked of them, in a group, or of nobody in particular, but not what was
-// asked of somebody else.
+// Everyone who is admitted where a question was asked can answer it there. The owner
+// can also answer it in any private conversation of theirs, unless it was asked of
+// another person in private.
 
-// replied settles the question that a message answers where it was asked; false:
-// it answers none, and is a message like any other.
+// replied settles the question that a message answers where it was asked; false: it
+// answers none and is an ordinary message.
 func (r *MessageRouter) replied(tx *bus.Tx, q request, text string) (bool, error) {
 	open, err := r.questions.Open(tx, tx.Now)
 	if err != nil || len(open) == 0 {
@@ -53,21 +51,20 @@ func (r *MessageRouter) replied(tx *bus.Tx, q request, text string) (bool, error
 		if first == nil {
 			return false, nil
 		}
-		return false, r.say(tx, q, fmt.Sprintf("I come to that when question %s is answered: %s\n\n%s", first.ID, first.Brief(), first.How()))
+		return false, r.reply(tx, q, fmt.Sprintf("I'll get to that after question %s is answered: %s\n\n%s", first.ID, first.Brief(), first.How()))
 	case 1:
 		answer, _ := fitting[0].Fits(text)
 		said, err := r.settle(tx, q, &fitting[0], answer)
 		if err != nil || fitting[0].Call != "" {
-			return true, err // its turn goes on, and says so
+			return true, err // its turn goes on and answers
 		}
-		return true, r.say(tx, q, said)
+		return true, r.reply(tx, q, said)
 	}
-	return true, r.say(tx, q, ambiguous(fitting))
+	return true, r.reply(tx, q, ambiguous(fitting))
 }
 
-// holds says whether a new message where a question was asked does not end the
-// wait for its answer: the turn that asks was interrupted often enough, or works
-// for another one.
+// holds says whether a question still waits when a new message comes where it was
+// asked: its turn was interrupted too often, or works for another agent.
 func holds(tx journal.Reader, o *questions.Question) (bool, error) {
 	if o.Call == "" {
 		return false, nil
@@ -84,8 +81,8 @@ func holds(tx journal.Reader, o *questions.Question) (bool, error) {
 	return s != nil && session.Delegated(s) != 0, err
 }
 
-// shown says whether a person may have read a question: what they write before
-// that is no answer to it.
+// shown says whether a person may have read a question. What they write before that
+// doesn't answer it.
 func shown(tx journal.Reader, o *questions.Question) (bool, error) {
 	for _, seq := range o.Sends {
 		ds, err := tx.Deliveries(journal.DeliveryFilter{Seq: seq})
@@ -96,12 +93,13 @@ func shown(tx journal.Reader, o *questions.Question) (bool, error) {
 	return true, nil
 }
 
-func (r *MessageRouter) say(tx *bus.Tx, q request, text string) error {
+// reply answers the message of a request where it was written.
+func (r *MessageRouter) reply(tx *bus.Tx, q request, text string) error {
 	return r.send(tx, q.here, contract.ChannelSend{Text: text, Kind: contract.SendReply, ReplyTo: q.message})
 }
 
 func ambiguous(open []questions.Question) string {
-	return fmt.Sprintf("Which question do you mean? Nothing was answered. Name it: /answer %s TEXT, or /deny %s to drop it.\n\n%s",
+	return fmt.Sprintf("Which question do you mean? For example: /answer %s TEXT, or /deny %s to drop it.\n\n%s",
 		open[0].ID, open[0].ID, listed(open))
 }
 
@@ -126,7 +124,7 @@ func (r *MessageRouter) aboutQuestions(tx *bus.Tx, q request, command, rest stri
 		if all := slices.Concat(here, elsewhere); len(all) > 0 {
 			return "Open questions:\n\n" + listed(all) + "\n\n/answer ID TEXT answers one; /approve ID and /deny ID say yes and no.", nil
 		}
-		return "No question is open.", nil
+		return "No questions are open.", nil
 	}
 	first, text, _ := strings.Cut(rest, " ")
 	id, named := questions.ParseID(first)
@@ -144,7 +142,7 @@ func (r *MessageRouter) aboutQuestions(tx *bus.Tx, q request, command, rest stri
 		}
 		return fmt.Sprintf("Question %s is dropped.", o.ID), nil
 	case command == "approve" && o.Kind != contract.AskApprove:
-		return fmt.Sprintf("Question %s is no yes-or-no question. /answer %s TEXT answers it:\n\n%s", o.ID, o.ID, o.Text), nil
+		return fmt.Sprintf("Question %s isn't a yes-or-no question. Use /answer %s TEXT:\n\n%s", o.ID, o.ID, o.Text), nil
 	case command == "approve":
 		text = questions.Yes
 	case command == "deny":
@@ -152,7 +150,7 @@ func (r *MessageRouter) aboutQuestions(tx *bus.Tx, q request, command, rest stri
 	}
 	answer, fits := o.Fits(text)
 	if !fits {
-		return fmt.Sprintf("That does not answer question %s.\n\n%s", o.ID, o.Message()), nil
+		return fmt.Sprintf("That doesn't answer question %s.\n\n%s", o.ID, o.Message()), nil
 	}
 	return r.settle(tx, q, o, answer)
 }
@@ -172,7 +170,7 @@ func (r *MessageRouter) meant(tx *bus.Tx, q request, command, id string, here, e
 				return nil, ambiguous(open), nil
 			}
 		}
-		return nil, "No question is open that this could answer.", nil
+		return nil, "There is no open question to answer.", nil
 	}
 	if o, err = r.questions.Get(tx, id); err != nil {
 		return nil, "", err
@@ -188,7 +186,7 @@ func (r *MessageRouter) meant(tx *bus.Tx, q request, command, id string, here, e
 		}
 	}
 	if !mine {
-		return nil, fmt.Sprintf("There is no question %s that you could answer here. /questions lists those that are open.", id), nil
+		return nil, fmt.Sprintf("There is no question %s for you here. /questions lists the open ones.", id), nil
 	}
 	if open, err := r.questions.Answerable(tx, o, tx.Now); open || err != nil {
 		return o, "", err
@@ -198,20 +196,20 @@ func (r *MessageRouter) meant(tx *bus.Tx, q request, command, id string, here, e
 
 // tooLate says what became of a question before the answer came.
 func tooLate(o *questions.Question, now int64) string {
-	what := "is not open any more: nobody waits for the answer"
+	what := "is closed: the answer is no longer needed"
 	switch {
 	case o.Outcome == contract.AskAnswered:
-		what = "was answered already: " + o.Answer
+		what = "was already answered: " + o.Answer
 		if o.By != "" {
 			what += " (" + o.By + ")"
 		}
 	case o.Outcome == contract.AskExpired, o.Outcome == "" && o.Deadline <= now:
-		what = "is too old to be answered: it was not answered in time"
+		what = "has expired"
 	}
 	return fmt.Sprintf("Question %s %s.", o.ID, what)
 }
 
-// settle ends a question with an answer, and returns what to say of that.
+// settle ends a question with an answer, and returns what to tell the sender.
 func (r *MessageRouter) settle(tx *bus.Tx, q request, o *questions.Question, answer string) (string, error) {
 	ended, unseen, err := r.questions.End(tx, o, contract.AskAnswered, answer, q.who())
 	if err != nil {
@@ -237,7 +235,7 @@ func (r *MessageRouter) settle(tx *bus.Tx, q request, o *questions.Question, ans
 	return fmt.Sprintf("Question %s is answered: %s", o.ID, answer), nil
 }
 
-// who is somebody as shown to people.
+// who is the sender as shown to people.
 func (q request) who() string {
 	if q.here.channel.Local && (q.name == "" || q.name == q.user) { // an id that says nothing to people
 		return "the owner"
@@ -245,8 +243,8 @@ func (q request) who() string {
 	return cmp.Or(q.name, q.user)
 }
 
-// answerable are the open questions that somebody can answer: those asked where
-// they write, and others.
+// answerable are the open questions that the sender can answer: those asked here, and
+// others.
 func (r *MessageRouter) answerable(tx *bus.Tx, q request) (here, elsewhere []questions.Question, err error) {
 	open, err := r.questions.Open(tx, tx.Now)
 	if err != nil || len(open) == 0 {
@@ -307,15 +305,11 @@ func (r *MessageRouter) ofOwner(tx journal.Reader, o *questions.Question) (bool,
 	return owner.UserID != "" && (at.Address == owner.UserID || at.Address == owner.Conversation && at.Thread == owner.Thread), nil
 }
 
-// isOwner says whether who writes is the owner on that channel.
+// isOwner says whether the sender is the owner on that channel.
 func (r *MessageRouter) isOwner(tx journal.Reader, q request) (bool, error) {
-	return isOwner(tx, q.here.channel, q.user)
-}
-
-func isOwner(tx journal.Reader, c *directory.Channel, user string) (bool, error) {
-	if c.Local {
+	if q.here.channel.Local {
 		return true, nil
 	}
-	owner, err := ownerOn(tx, c)
-	return user != "" && owner.UserID == user, err
+	owner, err := ownerOn(tx, q.here.channel)
+	return q.user != "" && owner.UserID == q.user, err
 }

@@ -25,7 +25,7 @@ const (
 // Questions are those that people are asked.
 func (r *MessageRouter) Questions() *questions.Book { return r.questions }
 
-// ask asks a person for an extension.
+// ask asks a person on behalf of an extension.
 func (r *MessageRouter) ask(tx *bus.Tx, e *busv1.Event, a contract.UserAsk) error {
 	if topic.Owner(a.Topic) != e.GetSource() || !topic.ValidTopic(a.Topic) {
 		return tx.Dead(e, fmt.Sprintf("the answer would go to the topic %q, and that is none of %s: its topics begin with \"%s.\"",
@@ -91,7 +91,7 @@ func checkAsk(a contract.UserAsk) string {
 	return ""
 }
 
-// ErrNobody says that there is no channel to ask on.
+// ErrNobody means that there is no channel to ask on.
 var ErrNobody = errors.New("there is no channel on which a person could be asked")
 
 // AskFor asks a person for a call of a turn: in the conversation that the turn
@@ -162,7 +162,7 @@ func (r *MessageRouter) showElsewhere(tx *bus.Tx, to *place, m contract.ChannelS
 	return r.show(tx, q, to, m)
 }
 
-// unasked ends the question that a dead text carries: nobody will read it.
+// unasked ends the question of a dead text: no one will read it.
 func (r *MessageRouter) unasked(tx *bus.Tx, m contract.ChannelSend) error {
 	if m.Question == "" {
 		return nil
@@ -189,11 +189,11 @@ func (r *MessageRouter) unask(tx *bus.Tx, e *busv1.Event) (bus.Withdrawal, error
 	if unseen {
 		return bus.WithdrawDone, nil
 	}
-	return bus.WithdrawDone, r.tellWhereAsked(tx, q, fmt.Sprintf("Question %s needs no answer any more: %s", q.ID, q.Brief()))
+	return bus.WithdrawDone, r.tellWhereAsked(tx, q, fmt.Sprintf("Question %s no longer needs an answer: %s", q.ID, q.Brief()))
 }
 
-// EndQuestions ends the questions whose time is over, or for whose answer nobody
-// waits any more.
+// EndQuestions ends the questions that have expired or whose answer is not needed any
+// more.
 func (r *MessageRouter) EndQuestions(ctx context.Context, b *bus.Bus, now time.Time) error {
 	var over []questions.Question
 	err := b.View(ctx, func(j journal.Reader) (err error) {
@@ -208,7 +208,7 @@ func (r *MessageRouter) EndQuestions(ctx context.Context, b *bus.Bus, now time.T
 	return err
 }
 
-// EndQuestion is EndQuestions for one of them.
+// EndQuestion is EndQuestions for one question.
 func (r *MessageRouter) EndQuestion(tx *bus.Tx, id string) error {
 	q, err := r.questions.Get(tx, id)
 	if err != nil || q == nil || q.Outcome != "" {
@@ -229,14 +229,14 @@ func (r *MessageRouter) EndQuestion(tx *bus.Tx, id string) error {
 	if err != nil || unseen {
 		return err
 	}
-	means := "It is not waited for any longer."
+	means := "I'm no longer waiting for the answer."
 	if q.Kind == contract.AskApprove {
 		means = "That counts as no."
 	}
-	return r.tellWhereAsked(tx, q, fmt.Sprintf("Question %s was not answered in time: %s\n\n%s", q.ID, q.Brief(), means))
+	return r.tellWhereAsked(tx, q, fmt.Sprintf("Question %s wasn't answered in time: %s\n\n%s", q.ID, q.Brief(), means))
 }
 
-// tellWhereAsked says something where a question was asked.
+// tellWhereAsked sends a text to where a question was asked.
 func (r *MessageRouter) tellWhereAsked(tx *bus.Tx, q *questions.Question, text string) error {
 	target, kind := q.Handle, contract.SendReply
 	if target == "" {

@@ -26,16 +26,15 @@ func parseCommand(text string) (name, rest string, ok bool) {
 	return m[1], strings.TrimSpace(m[2]), true
 }
 
-// help is the answer to /help: the commands of the kernel, and the names of those
-// that extensions have. With the name of a command or an extension behind it, it
-// is what they do.
+// help is the answer to /help: the commands of the kernel, and the names of those of
+// extensions; with the name of a command or an extension, what that does.
 func (r *MessageRouter) help(about string) string {
 	extensions := r.directory.Current().Commands
 	if about != "" {
 		return describe(extensions, about)
 	}
 	var b strings.Builder
-	b.WriteString("Write to me as you would to a person. These commands always work, also while I am busy:\n")
+	b.WriteString("Just write to me. These commands work even while I'm busy:\n")
 	for _, c := range directory.Builtin() {
 		name := c.Name
 		if name == "agent" {
@@ -44,7 +43,7 @@ func (r *MessageRouter) help(about string) string {
 		fmt.Fprintf(&b, "\n- /%s: %s", name, c.Description)
 	}
 	if len(extensions) > 0 {
-		b.WriteString("\n\nExtensions add these; /help NAME says what one does:\n")
+		b.WriteString("\n\nCommands of extensions (/help NAME explains one):\n")
 	}
 	for i, c := range extensions {
 		switch {
@@ -75,17 +74,17 @@ func describe(extensions []directory.Command, about string) string {
 		lines = append(lines, line)
 	}
 	if lines == nil {
-		return fmt.Sprintf("There is no command and no extension with commands named %s. /help lists those that exist.", about)
+		return fmt.Sprintf("There is no command or extension named %s. /help lists all commands.", about)
 	}
 	return strings.Join(lines, "\n")
 }
 
-// request is who gives a command, and where.
+// request is a message of a person.
 type request struct {
 	conversation *journal.Conversation
 	here         *place
 	user, name   string // the id, and as shown to people
-	agent        string // that was asked for by name
+	agent        string // that the message names; empty: none
 	message      string // the platform's id of it
 }
 
@@ -95,24 +94,24 @@ func (r *MessageRouter) command(tx *bus.Tx, q request, name, rest string) error 
 	if err != nil || answer == "" {
 		return err
 	}
-	return r.send(tx, q.here, contract.ChannelSend{Text: answer, Kind: contract.SendReply, ReplyTo: q.message})
+	return r.reply(tx, q, answer)
 }
 
 func (r *MessageRouter) execute(tx *bus.Tx, q request, name, rest string) (string, error) {
 	c := q.conversation
 	switch name {
-	case "start": // what stands behind it is the platform's
+	case "start": // its arguments are the platform's
 		return r.help(""), nil
 	case "help":
 		return r.help(rest), nil
 	case "status":
-		return r.howThingsAre(tx, c, q.here.channel.ID)
+		return r.statusHere(tx, c, q.here.channel.ID)
 	case "new":
 		if _, err := r.stop(tx, c, ""); err != nil {
 			return "", err
 		}
 		c.Epoch++
-		return "A new conversation. What was said before is kept, and I begin without it.", tx.PutConversation(c)
+		return "New conversation. The old one is saved, but I won't use it.", tx.PutConversation(c)
 	case "stop":
 		n, err := r.stop(tx, c, "Stopped.")
 		if n > 0 || err != nil {
@@ -129,12 +128,12 @@ func (r *MessageRouter) execute(tx *bus.Tx, q request, name, rest string) (strin
 	if known := r.directory.Current().Command(name); known != nil {
 		return r.handOver(tx, q, known, rest)
 	}
-	return fmt.Sprintf("There is no command /%s. /help lists those that exist.", name), nil
+	return fmt.Sprintf("There is no command /%s. /help lists all commands.", name), nil
 }
 
-// howThingsAre is the answer to /status: what is done in this conversation, and
-// how the system is.
-func (r *MessageRouter) howThingsAre(tx *bus.Tx, c *journal.Conversation, channel string) (string, error) {
+// statusHere is the answer to /status: what runs in this conversation, and the state
+// of the system.
+func (r *MessageRouter) statusHere(tx *bus.Tx, c *journal.Conversation, channel string) (string, error) {
 	name, refusal := pickAgent(r.directory.Current(), channel, c.Agent)
 	if refusal != "" {
 		return "- " + refusal + "\n" + r.status(), nil
@@ -147,11 +146,11 @@ func (r *MessageRouter) howThingsAre(tx *bus.Tx, c *journal.Conversation, channe
 	switch n := working(tx, c, s); n {
 	case 0:
 	case 1:
-		others = "; another agent is at work for this conversation"
+		others = "; another agent is working for this conversation"
 	default:
-		others = fmt.Sprintf("; %d others are at work for this conversation", n)
+		others = fmt.Sprintf("; %d other agents are working for this conversation", n)
 	}
-	here := name + " has nothing to do"
+	here := name + " is idle"
 	if s != nil {
 		_, waiting, err := r.sessions.Waiting(tx, s, manyInputs)
 		if err != nil {
@@ -159,16 +158,15 @@ func (r *MessageRouter) howThingsAre(tx *bus.Tx, c *journal.Conversation, channe
 		}
 		switch n := len(waiting); {
 		case n > 1:
-			here = fmt.Sprintf("%s is at work on %d messages", name, n)
+			here = fmt.Sprintf("%s is working on %d messages", name, n)
 		case n == 1 || len(s.Stack) > 0:
-			here = name + " is at work"
+			here = name + " is working"
 		}
 	}
 	return "- Here: " + here + others + "\n" + r.status(), nil
 }
 
-// working is how many sessions other than that of a conversation are at work on
-// what answers there in the end, such as its tasks.
+// working counts the other sessions that work for a conversation, such as its tasks.
 func working(tx *bus.Tx, c *journal.Conversation, own *journal.Session) int {
 	busy := map[int64]bool{}
 	for _, l := range tx.Working() {
@@ -180,14 +178,14 @@ func working(tx *bus.Tx, c *journal.Conversation, own *journal.Session) int {
 	return len(busy)
 }
 
-// manyInputs is up to how many inputs /status counts.
+// manyInputs is the most inputs that /status counts.
 const manyInputs = 100
 
-// formerly is how many of a conversation's earlier sessions /stop reaches:
-// messages that were waiting at a /new are still answered there.
+// formerly is how many earlier sessions of a conversation /stop reaches: messages that
+// waited at a /new are still answered there.
 const formerly = 3
 
-// stop ends what runs in a conversation, whichever agent runs it.
+// stop cancels the turns of all agents in a conversation.
 func (r *MessageRouter) stop(tx *bus.Tx, c *journal.Conversation, text string) (ended int, err error) {
 	for _, a := range r.directory.Current().Agents {
 		for then := *c; then.Epoch >= max(0, c.Epoch-formerly); then.Epoch-- {
@@ -209,24 +207,24 @@ func (r *MessageRouter) stop(tx *bus.Tx, c *journal.Conversation, text string) (
 }
 
 func (r *MessageRouter) chooseAgent(tx *bus.Tx, c *journal.Conversation, channel, name string) (string, error) {
-	now := r.directory.Current()
+	dir := r.directory.Current()
 	if name == "" {
-		current, refusal := pickAgent(now, channel, c.Agent)
+		current, refusal := pickAgent(dir, channel, c.Agent)
 		if refusal != "" {
 			current = refusal
 		} else {
 			current = fmt.Sprintf("%s answers here.", current)
 		}
 		var names []string
-		for _, a := range now.Agents {
-			if now.Enabled(a.ID) {
+		for _, a := range dir.Agents {
+			if dir.Enabled(a.ID) {
 				names = append(names, a.ID)
 			}
 		}
 		return fmt.Sprintf("%s /agent NAME chooses one of: %s.", current, strings.Join(names, ", ")), nil
 	}
-	if !now.Enabled(name) {
-		return notEnabled(now, name, "/agent lists those that are."), nil
+	if !dir.Enabled(name) {
+		return notEnabled(dir, name, "/agent lists those that are."), nil
 	}
 	c.Agent = name
 	return fmt.Sprintf("%s answers here from now on.", name), tx.PutConversation(c)
@@ -235,20 +233,20 @@ func (r *MessageRouter) chooseAgent(tx *bus.Tx, c *journal.Conversation, channel
 func (r *MessageRouter) setHome(tx *bus.Tx, q request) (string, error) {
 	channel, c := q.here.channel, q.conversation
 	if channel.Local {
-		return "What names no conversation comes up here anyway, if it goes to " + channel.Name + ". Give /sethome where other notices shall come.", nil
+		return "Notices for " + channel.Name + " always come here. Use /sethome in another chat to get notices there.", nil
 	}
 	owner, err := ownerOn(tx, channel)
 	switch {
 	case err != nil:
 		return "", err
 	case owner.UserID == "":
-		return fmt.Sprintf("Nobody is known as the owner on %s, so there is nobody whose notices could come here. "+
-			"The owner is the first person approved, or the first named in channels.%s.allow_from.", channel.Name, channel.ID), nil
+		return fmt.Sprintf("%s has no owner yet. The owner is the first person approved, or the first in channels.%s.allow_from.",
+			channel.Name, channel.ID), nil
 	case owner.UserID != q.user:
-		return "Only the owner of this assistant can have notices come here.", nil
+		return "Only the owner can use /sethome.", nil
 	}
 	owner.Channel, owner.Conversation, owner.Thread = channel.ID, c.Address, c.Thread
-	return "Notices on " + channel.Name + " that name no conversation come here from now on.", save(tx, ownerKey(channel.ID), owner)
+	return "I'll send reminders and notices here from now on.", save(tx, ownerKey(channel.ID), owner)
 }
 
 // messageID is the platform's id of the message that an input carries.

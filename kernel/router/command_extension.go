@@ -13,34 +13,33 @@ import (
 	"github.com/switchboard-run/switchboard/kernel/journal"
 )
 
-// longestAnswer bounds what an extension can say to a command.
+// longestAnswer is the largest answer to a command, in bytes.
 const longestAnswer = 32 << 10
 
-// handOver publishes a command for the extension that handles it, in the order
-// of the conversation. It has a lane of its own, so it waits for no turn. What is
-// said at once, if anything, is returned.
+// handOver publishes a command of an extension, in the order of the conversation. It
+// doesn't wait for a turn. It returns what to answer at once; empty: nothing.
 func (r *MessageRouter) handOver(tx *bus.Tx, q request, c *directory.Command, rest string) (string, error) {
 	if c.State == directory.StateFailed {
-		return fmt.Sprintf("/%s cannot run: %s has failed. `switchboard extensions restart %s` starts it again.", c.Name, c.Title, c.Extension), nil
+		return fmt.Sprintf("/%s can't run: %s has failed. Restart it with `switchboard extensions restart %s`.", c.Name, c.Title, c.Extension), nil
 	}
-	now, conversation := r.directory.Current(), q.conversation
+	dir, conversation := r.directory.Current(), q.conversation
 	given := contract.Command{
 		Name: c.Name, Text: rest, ReplyTo: conversation.Handle, Channel: q.here.channel.ID, Group: conversation.Group,
 		Sender: q.name, MessageID: q.message,
 	}
 	// Without an agent that answers here there is no session, and the command runs.
-	if agent, refusal := pickAgent(now, q.here.channel.ID, cmp.Or(q.agent, conversation.Agent)); refusal == "" {
+	if agent, refusal := pickAgent(dir, q.here.channel.ID, cmp.Or(q.agent, conversation.Agent)); refusal == "" {
 		s, err := r.chat(tx, agent, conversation)
 		if err != nil {
 			return "", err
 		}
-		given.Session, given.Agent, given.Memory = journal.SessionID(s.ID), agent, now.Agent(agent).Spec.GetMemory()
+		given.Session, given.Agent, given.Memory = journal.SessionID(s.ID), agent, dir.Agent(agent).Spec.GetMemory()
 	}
 	if _, err := tx.Emit(contract.TopicCommand+c.Name, conversation.Handle, given); err != nil {
 		return "", err
 	}
 	if c.State == directory.StateBackingOff || c.State == directory.StateInactive {
-		return fmt.Sprintf("%s is not running just now. /%s runs as soon as it is back.", c.Title, c.Name), nil
+		return fmt.Sprintf("%s isn't running. /%s will run when it's back.", c.Title, c.Name), nil
 	}
 	return "", nil
 }
@@ -90,16 +89,16 @@ func (r *MessageRouter) answer(tx *bus.Tx, e *busv1.Event, given *contract.Comma
 	return r.send(tx, to, contract.ChannelSend{Text: text, Kind: contract.SendReply, ReplyTo: given.MessageID})
 }
 
-// commandDied tells who gave a command that nothing comes of it. It returns
-// false if the event is no command of the extension.
+// commandDied answers a command that won't run. It returns false if the event is no
+// command of the extension.
 func (r *MessageRouter) commandDied(tx *bus.Tx, d *journal.Delivery, e *busv1.Event, extension string) (bool, error) {
 	given := r.given(e, extension)
 	if given == nil {
 		return false, nil
 	}
-	text := fmt.Sprintf("/%s was not run: %s.", given.Name, d.Reason)
+	text := fmt.Sprintf("/%s didn't run: %s.", given.Name, d.Reason)
 	if d.Uncertain {
-		text = fmt.Sprintf("/%s was begun, and it is not known whether it had its effect: %s.", given.Name, d.Reason)
+		text = fmt.Sprintf("/%s was interrupted, so it's unknown whether it took effect: %s.", given.Name, d.Reason)
 	}
 	return true, r.answer(tx, e, given, text)
 }

@@ -88,16 +88,16 @@ func TestCommandWaitsForItsExtension(t *testing.T) {
 		lab.Dies()
 		w.Know(func(s *directory.Snapshot) { s.Commands[0].State = directory.StateBackingOff })
 		telegram.Says("anna", "/shout hey")
-		telegram.Shows("anna: Lab is not running just now. /shout runs as soon as it is back.")
+		telegram.Shows("anna: Lab isn't running. /shout will run when it's back.")
 		w.Restart()
 		lab.Says(lab.Take(), "HEY")
 		telegram.Shows("anna: HEY")
 
 		lab.Dies()
 		telegram.Says("anna", "/shout again")
-		telegram.ShowsOne("as soon as it is back")
+		telegram.ShowsOne("will run when it's back")
 		w.Wait(time.Hour)
-		telegram.Shows("anna: /shout was not run: it was not handled within 10m0s.")
+		telegram.Shows("anna: /shout didn't run: it was not handled within 10m0s.")
 		lab.Starts()
 		if d := lab.Next(); d != nil {
 			t.Errorf("it runs after all: %v", d)
@@ -105,7 +105,7 @@ func TestCommandWaitsForItsExtension(t *testing.T) {
 
 		w.Know(func(s *directory.Snapshot) { s.Commands[0].State = directory.StateFailed })
 		telegram.Says("anna", "/shout a third time")
-		telegram.ShowsOne("/shout cannot run: Lab has failed", "extensions restart lab")
+		telegram.ShowsOne("/shout can't run: Lab has failed", "extensions restart lab")
 		if n := len(w.Events("command.shout")); n != 2 {
 			t.Errorf("%d commands were published", n)
 		}
@@ -119,7 +119,7 @@ func TestCommandThatFailsForGoodIsAnswered(t *testing.T) {
 		telegram.Admits("anna")
 		telegram.Says("anna", "/shout")
 		lab.Drops(lab.Take(), "I have no voice")
-		telegram.Shows("anna: /shout was not run: I have no voice.")
+		telegram.Shows("anna: /shout didn't run: I have no voice.")
 		telegram.Says("anna", "/shout")
 		for range 3 {
 			lab.Take()
@@ -127,7 +127,7 @@ func TestCommandThatFailsForGoodIsAnswered(t *testing.T) {
 			lab.Starts()
 			w.Wait(time.Minute)
 		}
-		telegram.ShowsOne("/shout was begun, and it is not known whether it had its effect: failed 3 times", "it crashed")
+		telegram.ShowsOne("/shout was interrupted, so it's unknown whether it took effect: failed 3 times", "it crashed")
 		if n := len(w.Dead("command.shout")); n != 2 {
 			t.Errorf("%d commands are dead letters", n)
 		}
@@ -182,7 +182,7 @@ func TestHelpListsTheCommandsOfExtensions(t *testing.T) {
 		}
 		w.Commands("lab", "shout", "look")
 		telegram.Says("anna", "/help")
-		telegram.ShowsOne("/new: start", "/sethome: send", "\n- Lab: /shout, /look")
+		telegram.ShowsOne("/new: start", "/sethome: get", "\n- Lab: /shout, /look")
 		for _, name := range []string{"lab", "LAB"} {
 			telegram.Says("anna", "/help "+name)
 			telegram.Shows("anna: - /shout: what shout does\n- /look: what look does")
@@ -192,9 +192,9 @@ func TestHelpListsTheCommandsOfExtensions(t *testing.T) {
 			telegram.Shows("anna: - /look: what look does")
 		}
 		telegram.Says("anna", "/help new")
-		telegram.Shows("anna: - /new: start the conversation afresh")
+		telegram.Shows("anna: - /new: start a new conversation")
 		telegram.Says("anna", "/help nothing")
-		telegram.ShowsOne("no command and no extension with commands named nothing", "/help")
+		telegram.ShowsOne("no command or extension named nothing", "/help")
 		telegram.Says("anna", "/start reference")
 		telegram.ShowsOne("/new: start")
 	})

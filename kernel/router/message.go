@@ -6,6 +6,7 @@ import (
 	"encoding/base32"
 	"fmt"
 	"net/url"
+	"slices"
 	"strings"
 
 	"github.com/switchboard-run/switchboard/contract"
@@ -15,10 +16,10 @@ import (
 	"github.com/switchboard-run/switchboard/kernel/journal"
 )
 
-// message routes what a person wrote: admission comes before the text is read.
+// message routes a person's message. Admission is checked before the text is read.
 func (r *MessageRouter) message(tx *bus.Tx, e *busv1.Event, m contract.UserMessage) error {
-	now := r.directory.Current()
-	c := now.Channel(e.GetSource())
+	dir := r.directory.Current()
+	c := dir.Channel(e.GetSource())
 	if c == nil {
 		return tx.Dead(e, fmt.Sprintf("%q is no channel", e.GetSource()))
 	}
@@ -39,13 +40,15 @@ func (r *MessageRouter) message(tx *bus.Tx, e *busv1.Event, m contract.UserMessa
 	if err != nil {
 		return err
 	}
-	here := &place{channel: c, address: m.ConversationID, thread: m.ThreadID}
+	q := request{
+		conversation: conversation, here: &place{channel: c, address: m.ConversationID, thread: m.ThreadID},
+		user: m.UserID, name: m.UserName, agent: m.AgentID, message: m.MessageID,
+	}
 	if len(m.Attachments) > 0 && !m.Edited {
-		if err := r.send(tx, here, contract.ChannelSend{Text: unread(m.Attachments), Kind: contract.SendReply, ReplyTo: m.MessageID}); err != nil || m.Text == "" {
+		if err := r.reply(tx, q, unread(m.Attachments)); err != nil || m.Text == "" {
 			return err
 		}
 	}
-	q := request{conversation: conversation, here: here, user: m.UserID, name: m.UserName, agent: m.AgentID, message: m.MessageID}
 	if name, rest, isCommand := parseCommand(m.Text); isCommand && !m.Edited {
 		return r.command(tx, q, name, rest)
 	}
@@ -54,12 +57,12 @@ func (r *MessageRouter) message(tx *bus.Tx, e *busv1.Event, m contract.UserMessa
 			return err
 		}
 	}
-	agent, refusal := pickAgent(now, c.ID, cmp.Or(m.AgentID, conversation.Agent))
+	agent, refusal := pickAgent(dir, c.ID, cmp.Or(m.AgentID, conversation.Agent))
 	if refusal != "" {
 		if err := tx.Dead(e, refusal); err != nil {
 			return err
 		}
-		return r.send(tx, here, contract.ChannelSend{Text: refusal, Kind: contract.SendReply, ReplyTo: m.MessageID})
+		return r.reply(tx, q, refusal)
 	}
 	s, err := r.chat(tx, agent, conversation)
 	if err != nil {
@@ -76,8 +79,8 @@ func (r *MessageRouter) message(tx *bus.Tx, e *busv1.Event, m contract.UserMessa
 	return err
 }
 
-// edit gives a message that no turn has begun with its new text; later, the
-// change is noted.
+// edit replaces the text of a message that no turn has begun with. Otherwise it
+// records the change in the history.
 func (r *MessageRouter) edit(tx *bus.Tx, s *journal.Session, m contract.UserMessage, in contract.AgentInput) error {
 	ds, events, err := r.sessions.Waiting(tx, s, 100)
 	if err != nil {
@@ -93,18 +96,18 @@ func (r *MessageRouter) edit(tx *bus.Tx, s *journal.Session, m contract.UserMess
 		break
 	}
 	in.Kind = contract.InputRecord
-	in.Text = "The user has edited an earlier message of theirs. It now reads:\n\n" + in.Text
+	in.Text = "The user edited an earlier message. It now reads:\n\n" + in.Text
 	_, _, err = r.sessions.Queue(tx, s, in, "")
 	return err
 }
 
-// unread says that attachments were not looked at.
+// unread is the answer to attachments.
 func unread(attachments []contract.Attachment) string {
 	kinds := make([]string, len(attachments))
 	for i, a := range attachments {
 		kinds[i] = strings.ReplaceAll(a.Kind, "_", " ")
 	}
-	return "I can only read text so far, and did not look at the " + strings.Join(kinds, ", ") + "."
+	return "I can only read text so far, so I didn't look at the " + strings.Join(kinds, ", ") + "."
 }
 
 func withAttachments(m contract.UserMessage) string {
@@ -119,14 +122,14 @@ func withAttachments(m contract.UserMessage) string {
 	return text
 }
 
-// conversation is the stored conversation of an address, made on first use.
+// conversation is the stored conversation of an address, created on first use.
 func (r *MessageRouter) conversation(tx *bus.Tx, channel, address, thread string, group bool) (*journal.Conversation, error) {
 	c, err := tx.ConversationByAddress(channel, address, thread)
 	if err != nil {
 		return nil, err
 	}
 	if c != nil {
-		if group && !c.Group { // it was made by something sent there
+		if group && !c.Group { // created for something sent there
 			c.Group = true
 			err = tx.PutConversation(c)
 		}
@@ -158,17 +161,18 @@ func (r *MessageRouter) chat(tx *bus.Tx, agent string, c *journal.Conversation) 
 
 // ChatKey is the key of the sessions that a conversation has now.
 func ChatKey(c *journal.Conversation) string {
-	key := sessionKey("chan", c.Channel, c.Address)
-	if c.Thread != "" {
-		key = sessionKey("chan", c.Channel, c.Address, c.Thread)
+	parts := []string{c.Channel, c.Address, c.Thread}
+	if c.Thread == "" {
+		parts = parts[:2]
 	}
+	key := sessionKey("chan", parts...)
 	if c.Epoch > 0 {
 		key += fmt.Sprintf("~%d", c.Epoch)
 	}
 	return key
 }
 
-// sessionKey joins parts that cannot run into each other.
+// sessionKey joins parts unambiguously.
 func sessionKey(kind string, parts ...string) string {
 	var key strings.Builder
 	key.WriteString(kind)
@@ -179,61 +183,50 @@ func sessionKey(kind string, parts ...string) string {
 	return key.String()
 }
 
-// pickAgent is the agent of a message: the one that was asked for, or the one
-// that the configuration maps the channel to, or the default, or the first of
-// those enabled; where the configuration enables none, echo. A named one that is
-// not enabled is refused, never replaced.
-func pickAgent(now *directory.Snapshot, channel, asked string) (agent, refusal string) {
-	if asked != "" {
-		if !now.Enabled(asked) {
-			return "", notEnabled(now, asked, "You asked for it: /agent chooses another one.")
-		}
-		return asked, ""
-	}
-	if mapped := now.Routing[channel]; mapped != "" {
-		if !now.Enabled(mapped) {
-			return "", notEnabled(now, mapped, "The configuration maps this channel to it: see agents.routing in config.yaml.")
-		}
-		return mapped, ""
-	}
-	if now.DefaultAgent != "" {
-		if !now.Enabled(now.DefaultAgent) {
-			return "", notEnabled(now, now.DefaultAgent, "The configuration makes it the default: see agents.default in config.yaml.")
-		}
-		return now.DefaultAgent, ""
-	}
-	for _, id := range now.EnabledAgents {
-		if now.Enabled(id) {
-			return id, ""
-		}
-	}
-	echo, none := "", now.EnabledAgents != nil && len(now.EnabledAgents) == 0
-	for _, a := range now.Agents {
-		switch {
-		case none && a.Spec.GetEcho():
-			echo = a.ID
-		case !now.Enabled(a.ID):
-		case a.Spec.GetEcho():
-			echo = a.ID
+// pickAgent is the agent of a message: the one that was asked for, the one that the
+// configuration maps the channel to, the default, or the first one enabled; if the
+// configuration enables none, echo. A named agent that is not enabled is refused,
+// never replaced.
+func pickAgent(dir *directory.Snapshot, channel, asked string) (agent, refusal string) {
+	for _, named := range [][2]string{
+		{asked, "You asked for it: /agent chooses another one."},
+		{dir.Routing[channel], "The configuration maps this channel to it: see agents.routing in config.yaml."},
+		{dir.DefaultAgent, "The configuration makes it the default: see agents.default in config.yaml."},
+	} {
+		switch agent, why := named[0], named[1]; {
+		case agent == "":
+		case dir.Enabled(agent):
+			return agent, ""
 		default:
+			return "", notEnabled(dir, agent, why)
+		}
+	}
+	if i := slices.IndexFunc(dir.EnabledAgents, dir.Enabled); i >= 0 {
+		return dir.EnabledAgents[i], ""
+	}
+	echo, none := "", dir.EnabledAgents != nil && len(dir.EnabledAgents) == 0
+	for _, a := range dir.Agents {
+		switch enabled := dir.Enabled(a.ID); {
+		case a.Spec.GetEcho() && (enabled || none):
+			echo = a.ID
+		case enabled:
 			return a.ID, ""
 		}
 	}
 	if echo == "" {
-		return "", "No agent is enabled, so nobody can answer. See agents.enabled in config.yaml."
+		return "", "No agent is enabled. See agents.enabled in config.yaml."
 	}
 	return echo, ""
 }
 
-// DefaultAgent is who answers where nobody is asked for and nobody is mapped;
-// empty: nobody can.
-func DefaultAgent(now *directory.Snapshot) string {
-	agent, _ := pickAgent(now, "", "")
+// DefaultAgent answers where no agent is asked for or mapped; empty: there is none.
+func DefaultAgent(dir *directory.Snapshot) string {
+	agent, _ := pickAgent(dir, "", "")
 	return agent
 }
 
-func notEnabled(now *directory.Snapshot, agent, why string) string {
-	if now.Agent(agent) == nil {
+func notEnabled(dir *directory.Snapshot, agent, why string) string {
+	if dir.Agent(agent) == nil {
 		return fmt.Sprintf("There is no agent %q. %s", agent, why)
 	}
 	return fmt.Sprintf("The agent %q is not enabled. %s", agent, why)

@@ -161,8 +161,8 @@ func TestALateEditIsARecord(t *testing.T) {
 		telegram.Edits("anna", first, "first") // the agent is at it
 		running.Answers("one")
 		telegram.Edits("anna", first, "first, again") // it was answered
-		orchestrator.HearsRecord("has edited", "first")
-		orchestrator.HearsRecord("has edited", "first, again")
+		orchestrator.HearsRecord("edited an earlier message", "first")
+		orchestrator.HearsRecord("edited an earlier message", "first, again")
 		telegram.Shows("anna: one")
 		telegram.Edits("anna", "m77", "of a message that nobody has seen")
 		orchestrator.HearsRecord("of a message that nobody has seen")
@@ -188,7 +188,7 @@ func TestAnEditOfAnInputThatIsPartOfATurnIsARecord(t *testing.T) {
 		))
 		telegram.Edits("anna", second, "second")
 		orchestrator.Acks(turn.Delivery, turn.Output(contract.OutcomeOK, "both"))
-		orchestrator.HearsRecord("has edited", "second")
+		orchestrator.HearsRecord("edited an earlier message", "second")
 		orchestrator.HearsNothing()
 		telegram.Shows("anna: both")
 	})

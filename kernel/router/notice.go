@@ -13,9 +13,9 @@ import (
 	"github.com/switchboard-run/switchboard/kernel/session"
 )
 
-// output sends the final text of a turn to its reply target: the one rule
-// behind replies, error messages and the results of jobs. What one agent says
-// that works for a call of another goes to that call.
+// output sends the final text of a turn to its reply target: replies, error messages
+// and the results of jobs. The text of an agent that works for another agent's call is
+// the result of that call.
 func (r *MessageRouter) output(tx *bus.Tx, e *busv1.Event, out contract.AgentOutput) error {
 	s, err := tx.Session(journal.ParseSessionID(out.Session))
 	switch {
@@ -38,7 +38,7 @@ func (r *MessageRouter) output(tx *bus.Tx, e *busv1.Event, out contract.AgentOut
 		}
 	}
 	target := out.ReplyTo
-	if target == "" || s.OutboundKind == directory.OutboundExtension { // what that says, its extension has to hear, wherever it was asked
+	if target == "" || s.OutboundKind == directory.OutboundExtension { // an extension hears its own sessions, whatever they answer
 		if s.OutboundKind != directory.OutboundConversation {
 			if out.Outcome == contract.OutcomeCapped && e.GetHop() > 0 { // it never ran
 				return r.tellOwner(tx, nil, out.Text)
@@ -50,7 +50,7 @@ func (r *MessageRouter) output(tx *bus.Tx, e *busv1.Event, out contract.AgentOut
 	if isJob(s) {
 		send.Kind = contract.SendNotice
 		if turn != nil && turn.UsedSend && out.Outcome == contract.OutcomeOK {
-			return nil // what it had to say, it has sent
+			return nil // it has sent its text itself
 		}
 	}
 	to, err := r.resolve(tx, target)
@@ -93,7 +93,7 @@ func NewestMessage(r journal.Reader, inputs []int64) (string, error) {
 
 func isJob(s *journal.Session) bool { return strings.HasPrefix(s.Key, "job:") }
 
-// notify tells a person something.
+// notify sends a notice.
 func (r *MessageRouter) notify(tx *bus.Tx, e *busv1.Event, n contract.UserNotify) error {
 	if strings.TrimSpace(n.Text) == "" {
 		return tx.Dead(e, "it has no text")
@@ -124,14 +124,14 @@ type destination struct {
 // destination is where a notice goes: the named channel (to the conversation it
 // comes from if that is on it), the conversation, the preferred channel.
 func (r *MessageRouter) destination(tx *bus.Tx, channel, replyTo string) (d destination, err error) {
-	now := r.directory.Current()
+	dir := r.directory.Current()
 	if replyTo != "" {
 		if d.to, err = r.resolve(tx, replyTo); err != nil {
 			return d, err
 		}
 	}
 	if channel != "" {
-		if c := now.Channel(channel); c != nil {
+		if c := dir.Channel(channel); c != nil {
 			if d.to == nil || d.to.channel.ID != channel {
 				d.to, err = r.recipient(tx, c)
 			}
@@ -142,14 +142,10 @@ func (r *MessageRouter) destination(tx *bus.Tx, channel, replyTo string) (d dest
 	if d.to != nil {
 		return d, nil
 	}
-	c := now.PreferredChannel()
+	c := dir.PreferredChannel()
 	if c == nil {
 		d.anywhere = true
-		for i := range now.Channels {
-			if other := &now.Channels[i]; c == nil || other.Configured() && !c.Configured() {
-				c = other
-			}
-		}
+		c = dir.FirstChannel((*directory.Channel).Configured, func(*directory.Channel) bool { return true })
 	}
 	if c != nil {
 		d.to, err = r.recipient(tx, c)
@@ -177,7 +173,7 @@ func (r *MessageRouter) task(tx *bus.Tx, e *busv1.Event, t contract.AgentTask) e
 			if err := tx.Dead(e, fmt.Sprintf("channel %q does not exist", t.ChannelID)); err != nil {
 				return err
 			}
-			if err := r.tellOwner(tx, nil, fmt.Sprintf("The answer to a job of %s was to go to %q, but there is no such channel. It comes here instead.",
+			if err := r.tellOwner(tx, nil, fmt.Sprintf("A job of %s sends its answer to %q, but there is no such channel. I'll send it here instead.",
 				e.GetSource(), t.ChannelID)); err != nil {
 				return err
 			}
@@ -210,7 +206,7 @@ func (r *MessageRouter) job(tx *bus.Tx, e *busv1.Event, prompt, asked, name, tar
 		if err := tx.Dead(e, refusal); err != nil {
 			return err
 		}
-		return r.tellOwner(tx, nil, fmt.Sprintf("A job that %s asked for cannot run. %s", e.GetSource(), refusal))
+		return r.tellOwner(tx, nil, fmt.Sprintf("A job of %s can't run. %s", e.GetSource(), refusal))
 	}
 	if name == "" {
 		name = e.GetId()
@@ -228,7 +224,7 @@ func (r *MessageRouter) job(tx *bus.Tx, e *busv1.Event, prompt, asked, name, tar
 	if err != nil {
 		return err
 	}
-	if c != nil && c.Group && !s.Group { // whoever is there reads what it says
+	if c != nil && c.Group && !s.Group { // others read its text there
 		s.Group = true
 		if err := tx.PutSession(s); err != nil {
 			return err
@@ -238,22 +234,17 @@ func (r *MessageRouter) job(tx *bus.Tx, e *busv1.Event, prompt, asked, name, tar
 	return err
 }
 
-// tellOwner sends a notice to the preferred channel, or to another one if there
-// is one and that is the one to avoid.
+// tellOwner sends a notice to the preferred channel; if that is the one to avoid, to
+// another one if there is one.
 func (r *MessageRouter) tellOwner(tx *bus.Tx, avoid *directory.Channel, text string) error {
 	d, err := r.destination(tx, "", "")
 	if err != nil || d.to == nil {
 		return err
 	}
 	if avoid != nil && d.to.channel.ID == avoid.ID {
-		now := r.directory.Current()
-		var c *directory.Channel
-		for i := range now.Channels {
-			if other := &now.Channels[i]; other.ID != avoid.ID && other.Configured() && (c == nil || other.Ready() && !c.Ready()) {
-				c = other
-			}
-		}
-		if c != nil {
+		configured := func(c *directory.Channel) bool { return c.ID != avoid.ID && c.Configured() }
+		ready := func(c *directory.Channel) bool { return configured(c) && c.Ready() }
+		if c := r.directory.Current().FirstChannel(ready, configured); c != nil {
 			if d.to, err = r.recipient(tx, c); err != nil {
 				return err
 			}

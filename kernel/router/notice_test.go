@@ -259,7 +259,7 @@ func TestOfADeadReplyTheOwnerIsToldThatButNotWhat(t *testing.T) {
 		s.telegram.Says("boris", "private")
 		s.orchestrator.Hears("private").Answers("the private answer")
 		fails(s, s.telegram, "403 Forbidden")
-		told := s.cli.ShowsOne("could not be delivered", "Telegram", "403 Forbidden")
+		told := s.cli.ShowsOne("couldn't be delivered", "Telegram", "403 Forbidden")
 		if strings.Contains(told.Text, "private") {
 			t.Errorf("the owner reads %q", told.Text)
 		}
@@ -279,7 +279,7 @@ func TestOfADeadReplyTheOwnerIsToldOnTheOnlyChannel(t *testing.T) {
 		s := scene{World: w}
 		fails(s, telegram, "403 Forbidden")
 		d := telegram.Take()
-		if m := kerneltest.Decode[contract.ChannelSend](t, d.GetEvent()); m.Conversation != "anna" || !strings.Contains(m.Text, "could not be delivered") {
+		if m := kerneltest.Decode[contract.ChannelSend](t, d.GetEvent()); m.Conversation != "anna" || !strings.Contains(m.Text, "couldn't be delivered") {
 			t.Errorf("the owner is told %+v", m)
 		}
 		// If that fails as well, it is over.
@@ -352,7 +352,7 @@ func TestAReplyThatIsTooOldDies(t *testing.T) {
 		s.Wait(8 * 24 * time.Hour)
 		s.telegram.IsBack()
 		s.telegram.IsSilent()
-		s.cli.ShowsOne("could not be delivered")
+		s.cli.ShowsOne("couldn't be delivered")
 	})
 }
 
@@ -360,7 +360,7 @@ func TestWhatWasSentFromElsewhereIsKnownInTheConversation(t *testing.T) {
 	withScene(t, func(s scene) {
 		s.notifies(contract.UserNotify{ChannelID: "telegram", Text: "Take the bread out!"})
 		s.telegram.Shows("anna: Take the bread out!")
-		record := s.orchestrator.HearsRecord("Take the bread out!", "from outside of this conversation")
+		record := s.orchestrator.HearsRecord("Take the bread out!", "from outside this conversation")
 		if record.Sender != "switchboard" {
 			t.Errorf("it is from %q", record.Sender)
 		}

@@ -15,8 +15,8 @@ import (
 	"github.com/switchboard-run/switchboard/kernel/journal"
 )
 
-// Limits of pairing. A code has 40 bits; with these limits a stranger's chance
-// to guess one is nil, and approving needs the command line anyway.
+// Limits of pairing. A code has 40 bits, so it can't be guessed within these limits,
+// and approving needs the command line.
 const (
 	codeLife       = time.Hour
 	codesPerHour   = 3  // for one person
@@ -25,7 +25,7 @@ const (
 	codeLength     = 8
 )
 
-// Person is somebody who was approved on a channel.
+// Person is a person who was approved on a channel.
 type Person struct {
 	Channel      string `json:"channel"`
 	UserID       string `json:"user_id"`
@@ -115,8 +115,8 @@ func admitted(tx journal.Reader, c *directory.Channel, user string) (bool, error
 	return p != nil, err
 }
 
-// noteOwner remembers the private conversation of an owner who was admitted by
-// name, so that notices find it.
+// noteOwner stores the private conversation of an owner whom the configuration admits
+// by name: notices go there.
 func noteOwner(tx *bus.Tx, c *directory.Channel, m contract.UserMessage) error {
 	if m.Group {
 		return nil
@@ -129,8 +129,8 @@ func noteOwner(tx *bus.Tx, c *directory.Channel, m contract.UserMessage) error {
 	return save(tx, ownerKey(c.ID), o)
 }
 
-// greetStranger offers a pairing code in a private chat, within limits, and is
-// silent otherwise.
+// greetStranger offers a pairing code in a private chat, within limits, and doesn't
+// answer otherwise.
 func (r *MessageRouter) greetStranger(tx *bus.Tx, c *directory.Channel, m contract.UserMessage) error {
 	if m.Group || m.UserID == "" {
 		return nil
@@ -162,12 +162,12 @@ func (r *MessageRouter) greetStranger(tx *bus.Tx, c *directory.Channel, m contra
 	if err := save(tx, key, p); err != nil {
 		return err
 	}
-	text := fmt.Sprintf("I don't know you yet. If this assistant is yours, run this where it runs, within an hour:\n\n`switchboard pairing approve %s`", p.Code)
+	text := fmt.Sprintf("I don't know you yet. If this is your assistant, run this command on its machine within an hour:\n\n`switchboard pairing approve %s`", p.Code)
 	return r.send(tx, &place{channel: c, address: m.ConversationID, thread: m.ThreadID}, contract.ChannelSend{Text: text, Kind: contract.SendReply})
 }
 
-// forgetPairings removes what strangers left behind: codes that have expired, of
-// people who did not ask for one since. It returns how many are valid.
+// forgetPairings deletes expired codes of people who have not asked for another one.
+// It returns how many codes are valid.
 func forgetPairings(tx *bus.Tx, channel string, askedBefore int64) (valid int, err error) {
 	known, err := loadAll[Pairing](tx, "pairing/"+channel+"/")
 	if err != nil {
@@ -191,14 +191,14 @@ func newCode() (string, error) {
 	for range codeLength {
 		n, err := rand.Int(rand.Reader, big.NewInt(int64(len(codeLetters))))
 		if err != nil {
-			return "", fmt.Errorf("making a pairing code: %w", err)
+			return "", fmt.Errorf("make a pairing code: %w", err)
 		}
 		code.WriteByte(codeLetters[n.Int64()])
 	}
 	return code.String(), nil
 }
 
-// Approve admits the person who was given the code. The first one on a channel
+// Approve admits the person who got the code. The first one on a channel
 // is its owner, unless the configuration admits somebody there by name.
 func (r *MessageRouter) Approve(tx *bus.Tx, code string) (*Person, error) {
 	code = strings.ToUpper(strings.TrimSpace(code))
@@ -238,8 +238,8 @@ func (r *MessageRouter) Approve(tx *bus.Tx, code string) (*Person, error) {
 	return nil, fmt.Errorf("%w: no code %q is waiting: codes are valid for an hour, `switchboard pairing list` shows them", contract.ErrNotFound, code)
 }
 
-// Revoke takes the approval of a person back. An owner who is revoked leaves
-// the channel without one until the next approval.
+// Revoke withdraws the approval of a person. A channel whose owner is revoked has
+// none until the next approval.
 func (r *MessageRouter) Revoke(tx *bus.Tx, channel, user string) error {
 	p, err := load[Person](tx, personKey(channel, user))
 	if err != nil {

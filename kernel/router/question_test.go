@@ -174,7 +174,7 @@ func TestWhoMayAnswer(t *testing.T) {
 				said := says("/approve q1")
 				if !tt.may {
 					q.answered()
-					if tt.person != "clara" && !strings.Contains(said, "There is no question q1 that you could answer here") {
+					if tt.person != "clara" && !strings.Contains(said, "There is no question q1 for you here") {
 						t.Errorf("they are told %q", said)
 					}
 					return
@@ -187,7 +187,7 @@ func TestWhoMayAnswer(t *testing.T) {
 				if !strings.Contains(said, "q1: approved") {
 					t.Errorf("they are told %q", said)
 				}
-				if said := says("/deny q1"); !strings.Contains(said, "was answered already: yes") {
+				if said := says("/deny q1"); !strings.Contains(said, "was already answered: yes") {
 					t.Errorf("a second answer is told %q", said)
 				}
 				q.answered(q.answers()[0])
@@ -268,23 +268,23 @@ func TestTwoQuestionsAndOneAnswer(t *testing.T) {
 		)
 		q.telegram.Sends()
 		q.telegram.Says("boris", "/answer yes")
-		q.telegram.ShowsOne("No question is open")
+		q.telegram.ShowsOne("no open question")
 	})
 }
 
 func TestCommandsAboutQuestions(t *testing.T) {
 	withInquiry(t, func(q inquiry) {
 		q.cli.Says("local", "/questions")
-		q.cli.ShowsOne("No question is open.")
+		q.cli.ShowsOne("No questions are open.")
 		q.asks(contract.UserAsk{Text: "Which one?", Kind: contract.AskChoose, Options: []string{"a", "b"}})
 		q.asks(contract.UserAsk{Text: "When?", Kind: contract.AskAnswer})
 		q.cli.Sends()
 		for _, tt := range [][]string{
 			{"/questions", "- q1: Which one?\n  1. a\n  2. b", "- q2: When?"},
-			{"/approve q1", "no yes-or-no question", "/answer q1 TEXT"},
-			{"/approve", "No question is open that this could answer."},
-			{"/answer q1 c", "That does not answer question q1.", "1. a"},
-			{"/answer q2", "That does not answer question q2."},
+			{"/approve q1", "isn't a yes-or-no question", "/answer q1 TEXT"},
+			{"/approve", "There is no open question to answer."},
+			{"/answer q1 c", "That doesn't answer question q1.", "1. a"},
+			{"/answer q2", "That doesn't answer question q2."},
 			{"/answer q9 a", "There is no question q9"},
 			{"/answer q1 2", "q1 is answered: b"},
 			{"/deny q2", "q2 is dropped"},
@@ -310,13 +310,13 @@ func TestAQuestionExpiresOnce(t *testing.T) {
 		q.Restart()
 		q.Wait(time.Minute)
 		q.telegram.Says("boris", "/approve q1") // before anybody has looked
-		q.telegram.ShowsOne("q1 is too old")
+		q.telegram.ShowsOne("q1 has expired")
 		q.EndsQuestions()
 		q.EndsQuestions()
 		q.answered(contract.UserAnswer{Question: "q1", Outcome: contract.AskExpired})
-		q.telegram.ShowsOne("Question q1 was not answered in time: Deploy?", "That counts as no.")
+		q.telegram.ShowsOne("Question q1 wasn't answered in time: Deploy?", "That counts as no.")
 		q.telegram.Says("boris", "/approve q1")
-		q.telegram.ShowsOne("q1 is too old")
+		q.telegram.ShowsOne("q1 has expired")
 		q.Wait(23 * time.Hour)
 		q.EndsQuestions()
 		if got := q.answers(); len(got) != 2 || got[1].Outcome != contract.AskExpired {
@@ -406,7 +406,7 @@ func TestTheAskerWithdrawsAQuestion(t *testing.T) {
 		for _, m := range q.telegram.Sends() {
 			said = append(said, m.Text)
 		}
-		if all := strings.Join(said, "\n"); !strings.Contains(all, "Question q1 needs no answer any more: Deploy?") || !strings.Contains(all, "q1 is not open any more") {
+		if all := strings.Join(said, "\n"); !strings.Contains(all, "Question q1 no longer needs an answer: Deploy?") || !strings.Contains(all, "q1 is closed") {
 			t.Errorf("Boris is told %q", said)
 		}
 	})

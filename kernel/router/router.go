@@ -2,13 +2,12 @@
 // decides who is admitted, which agent hears a message, where an output, a
 // notice or a job's result goes, and how a long text is split.
 //
-// It works inside of the commit that accepts the event it routes: a message and
-// the input it leads to are one commit. It is total: what cannot be routed
-// becomes a dead letter and an answer to the sender, in the same commit. It
-// never waits, calls out, or fails a publisher for what somebody else did.
+// It runs in the commit that accepts an event: a message and the input that it leads
+// to are one commit. What cannot be routed becomes a dead letter and an answer to the
+// sender, in the same commit. The router never waits, calls out or fails a publisher.
 //
-// A reply goes to the conversation whose message it answers and never anywhere
-// else. Only what names no conversation may go to another channel, and says so.
+// A reply goes to the conversation whose message it answers and never anywhere else.
+// Only a notice may go to another channel, and it says so.
 package router
 
 import (
@@ -24,8 +23,8 @@ import (
 	"github.com/switchboard-run/switchboard/kernel/session"
 )
 
-// MessageRouter routes. It is safe for concurrent use and keeps no state of its
-// own, besides who waits for an answer: what it remembers is in the store.
+// MessageRouter routes messages, outputs, notices and jobs. It is safe for concurrent
+// use; its state is in the store.
 type MessageRouter struct {
 	directory *directory.Directory
 	sessions  *session.Store
@@ -96,11 +95,11 @@ type place struct {
 // defaultPlace is a channel as a reply target, in place of a conversation.
 const defaultPlace = "#"
 
-// resolve is the place of a reply target; nil if there is none (any more).
+// resolve is the place of a reply target; nil if it doesn't exist (any more).
 func (r *MessageRouter) resolve(tx journal.Reader, target string) (*place, error) {
-	now := r.directory.Current()
+	dir := r.directory.Current()
 	if len(target) > 1 && target[:1] == defaultPlace {
-		c := now.Channel(target[1:])
+		c := dir.Channel(target[1:])
 		if c == nil {
 			return nil, nil
 		}
@@ -110,15 +109,15 @@ func (r *MessageRouter) resolve(tx journal.Reader, target string) (*place, error
 	if err != nil || conversation == nil {
 		return nil, err
 	}
-	c := now.Channel(conversation.Channel)
+	c := dir.Channel(conversation.Channel)
 	if c == nil {
 		return nil, nil
 	}
 	return &place{channel: c, address: conversation.Address, thread: conversation.Thread}, nil
 }
 
-// recipient is the default recipient of a channel: the owner's conversation if
-// one is known, otherwise whatever the channel makes of none.
+// recipient is the default recipient of a channel: the owner's conversation if one is
+// known; otherwise the channel decides.
 func (r *MessageRouter) recipient(tx journal.Reader, c *directory.Channel) (*place, error) {
 	o, err := ownerOn(tx, c)
 	if err != nil {

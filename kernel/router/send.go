@@ -117,16 +117,16 @@ func (r *MessageRouter) delivered(tx *bus.Tx, e *busv1.Event, receipt *busv1.Rec
 	}
 	_, _, err = r.sessions.Queue(tx, s, contract.AgentInput{
 		Kind: contract.InputRecord, Sender: "switchboard",
-		Text: "You sent this to the user here, from outside of this conversation" + part + ":\n\n" + m.Text,
+		Text: "You sent this to the user here, from outside this conversation" + part + ":\n\n" + m.Text,
 	}, "")
 	return conversation.Handle, err
 }
 
-// died tells who waits for it that an event will not be handled.
+// died informs the user or agent that waits for a dead event.
 func (r *MessageRouter) died(tx *bus.Tx, d *journal.Delivery, e *busv1.Event, extension string) error {
-	now := r.directory.Current()
+	dir := r.directory.Current()
 	if e.GetTopic() == contract.TopicAgentInput+extension {
-		return r.sessions.Died(tx, e, fmt.Sprintf("I could not answer that: %s. Please try again.", d.Reason))
+		return r.sessions.Died(tx, e, fmt.Sprintf("I couldn't answer that: %s. Please try again.", d.Reason))
 	}
 	if told, err := r.commandDied(tx, d, e, extension); told || err != nil {
 		return err
@@ -138,19 +138,19 @@ func (r *MessageRouter) died(tx *bus.Tx, d *journal.Delivery, e *busv1.Event, ex
 		if said, err := r.sessions.Capped(tx, e.GetCorrelationId()); said || err != nil {
 			return err
 		}
-		return r.tellOwner(tx, nil, fmt.Sprintf("Something went in circles and was stopped: %s was handling %s. `switchboard events dead` has it.",
+		return r.tellOwner(tx, nil, fmt.Sprintf("An event loop was stopped while %s was handling %s. See `switchboard events dead`.",
 			extension, e.GetTopic()))
 	}
-	channel := now.Channel(extension)
+	channel := dir.Channel(extension)
 	if channel == nil {
 		return nil
 	}
 	var m contract.ChannelSend
 	if err := json.Unmarshal(e.GetPayload(), &m); err != nil {
-		return nil //nolint:nilerr // a dead letter of this is all that can be had
+		return nil //nolint:nilerr // there is nothing to read in it; it stays a dead letter
 	}
 	if m.RemovesDraft() {
-		return nil // what is left behind says of itself that it is a draft
+		return nil // the text that stays can be seen to be a draft
 	}
 	if m.Kind == contract.SendNotice {
 		moved, err := r.move(tx, channel, m, true)
@@ -161,35 +161,29 @@ func (r *MessageRouter) died(tx *bus.Tx, d *journal.Delivery, e *busv1.Event, ex
 	if err := r.unasked(tx, m); err != nil {
 		return err
 	}
-	if m.Kind == contract.SendNotice && !slices.ContainsFunc(now.Channels, func(c directory.Channel) bool { return c.ID != channel.ID && c.Configured() }) ||
-		len(m.Detours) > 0 {
-		return nil // there is no other way, or the last one was tried
+	other := dir.FirstChannel(func(c *directory.Channel) bool { return c.ID != channel.ID && c.Configured() })
+	if m.Kind == contract.SendNotice && other == nil || len(m.Detours) > 0 {
+		return nil // no other channel is left to send it to
 	}
 	if c, err := tx.Call(journal.ParseCallID(m.Call)); err != nil || c != nil && (c.State == journal.CallOpen || c.State == journal.CallRunning) {
-		return err // the tool that sent it waits for this, and its result tells the agent
+		return err // the tool that sent it waits for this; its result informs the agent
 	}
-	return r.tellOwner(tx, channel, fmt.Sprintf("A message to %s could not be delivered (%s). `switchboard events dead` has it.", channel.Name, d.Reason))
+	return r.tellOwner(tx, channel, fmt.Sprintf("A message to %s couldn't be delivered (%s). See `switchboard events dead`.", channel.Name, d.Reason))
 }
 
-// move publishes a notice to another channel that is ready, saying for which one
-// it was.
-func (r *MessageRouter) move(tx *bus.Tx, from *directory.Channel, m contract.ChannelSend, desperate bool) (bool, error) {
-	now := r.directory.Current()
+// move publishes a notice to another channel and says for which one it was. With
+// allowNotReady, the default channel is taken also if it is not ready.
+func (r *MessageRouter) move(tx *bus.Tx, from *directory.Channel, m contract.ChannelSend, allowNotReady bool) (bool, error) {
+	dir := r.directory.Current()
 	usable := func(c *directory.Channel) bool {
 		if c == nil || c.ID == from.ID || slices.Contains(m.Detours, c.ID) {
 			return false
 		}
-		return c.Ready() || desperate && c.Configured()
+		return c.Ready() || allowNotReady && c.Configured()
 	}
-	target := now.Channel(now.DefaultChannel)
+	target := dir.Channel(dir.DefaultChannel)
 	if !usable(target) {
-		target = nil
-		for i := range now.Channels {
-			if usable(&now.Channels[i]) && now.Channels[i].Ready() {
-				target = &now.Channels[i]
-				break
-			}
-		}
+		target = dir.FirstChannel(func(c *directory.Channel) bool { return usable(c) && c.Ready() })
 	}
 	if target == nil {
 		return false, nil
@@ -209,15 +203,15 @@ func (r *MessageRouter) move(tx *bus.Tx, from *directory.Channel, m contract.Cha
 // Detour moves what was held for a channel that is not ready, for longer than
 // the configuration says, to one that is. Replies stay.
 func (r *MessageRouter) Detour(b *bus.Bus, now time.Time) error {
-	snapshot := r.directory.Current()
-	for i := range snapshot.Channels {
-		c := &snapshot.Channels[i]
+	dir := r.directory.Current()
+	for i := range dir.Channels {
+		c := &dir.Channels[i]
 		if c.Ready() {
 			continue
 		}
 		for _, d := range b.Waiting(c.ID) {
-			if err := b.Do(func(tx *bus.Tx) error { return r.detour(tx, c, d, now.Add(-snapshot.Hold)) }); err != nil {
-				return fmt.Errorf("moving %s away from %s: %w", journal.EventID(d.Seq), c.ID, err)
+			if err := b.Do(func(tx *bus.Tx) error { return r.detour(tx, c, d, now.Add(-dir.Hold)) }); err != nil {
+				return fmt.Errorf("move %s away from %s: %w", journal.EventID(d.Seq), c.ID, err)
 			}
 		}
 	}
@@ -231,7 +225,7 @@ func (r *MessageRouter) detour(tx *bus.Tx, c *directory.Channel, d journal.Deliv
 	}
 	var m contract.ChannelSend
 	if err := json.Unmarshal(e.GetPayload(), &m); err != nil || m.Kind != contract.SendNotice {
-		return nil //nolint:nilerr // it stays where it is
+		return nil //nolint:nilerr // only notices move
 	}
 	if !m.Anywhere && e.GetCreatedAtUs() > heldSince.UnixMicro() {
 		return nil

@@ -9,12 +9,11 @@ import (
 )
 
 // Split cuts a Markdown text into parts of at most limit UTF-16 units: between
-// paragraphs if it can, else between lines, sentences or words, never inside of
-// what people see as one character, unless that alone is too long. A code fence
-// that has to be cut is closed and opened again, so that every part can be
-// rendered by itself; a limit that leaves no room for that cuts fences like
-// text. White space around a cut is lost, nothing else is. A limit of 0 cuts
-// nothing.
+// paragraphs if possible, else between lines, sentences or words, and inside a
+// character (a grapheme) only if that alone is too long. A code fence that must be cut
+// is closed and opened again, so that each part renders by itself; if the limit leaves
+// no room for that, fences are cut like text. White space around a cut is dropped,
+// nothing else is. A limit of 0 means no limit.
 func Split(text string, limit int) []string {
 	if limit <= 0 || units(text) <= limit {
 		return []string{text}
@@ -58,8 +57,8 @@ func (s *splitter) split(text string) (parts []string) {
 			if !strings.HasSuffix(head, "\n") {
 				rest = strings.TrimLeft(rest, " ")
 			}
-		} else if line, behind, _ := strings.Cut(rest, "\n"); strings.HasSuffix(head, "\n") && closes(open, line) {
-			open, rest = "", behind // closed here, too
+		} else if line, next, _ := strings.Cut(rest, "\n"); strings.HasSuffix(head, "\n") && closes(open, line) {
+			open, rest = "", next // closed here, too
 		}
 		if head = s.close(head); strings.TrimSpace(head) != "" {
 			parts = append(parts, head)
@@ -72,8 +71,8 @@ func (s *splitter) split(text string) (parts []string) {
 	return parts
 }
 
-// reopen is the line that opens a fence again. What it says of the language is
-// dropped if it takes too much room.
+// reopen is the line that opens a fence again, without its language if that takes too
+// much room.
 func (s *splitter) reopen(open string) string {
 	switch {
 	case open == "":
@@ -99,11 +98,11 @@ func (s *splitter) open(part string) string {
 	return openFence(part)
 }
 
-// cut is the byte offset at which to cut text, which stands behind the line
-// that opens a fence again.
+// cut is the byte offset at which to cut text, which follows the line that opens a
+// fence again.
 func (s *splitter) cut(again, text string) int {
 	room := s.limit - units(again)
-	var paragraph, outside, line, sentence, word int // the last place behind one of these
+	var paragraph, outside, line, sentence, word int // the last place after one of these
 	open := s.open(again)
 	at, end, n, began, state := 0, 0, 0, 0, -1
 	for rest, c, before := text, "", ""; rest != ""; before = c {
@@ -172,7 +171,7 @@ func openFence(text string) (open string) {
 	return open
 }
 
-// after is the fence that is open behind a line.
+// after is the fence that is open after a line.
 func after(open, line string) string {
 	switch {
 	case open == "":

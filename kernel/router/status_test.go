@@ -29,12 +29,12 @@ func TestStatusCountsWhoWorksForTheConversation(t *testing.T) {
 		asks := func(who, want string) {
 			t.Helper()
 			telegram.Says(who, "/status")
-			telegram.Shows(who + ": - Here: orchestrator has nothing to do" + want + "\nall is well")
+			telegram.Shows(who + ": - Here: orchestrator is idle" + want + "\nall is well")
 		}
-		asks("anna", "; 2 others are at work for this conversation")
+		asks("anna", "; 2 other agents are working for this conversation")
 		asks("boris", "")
 		working[0].Answers("found")
-		asks("anna", "; another agent is at work for this conversation")
+		asks("anna", "; another agent is working for this conversation")
 		working[1].Answers("found")
 		asks("anna", "")
 	})

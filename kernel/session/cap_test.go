@@ -150,7 +150,7 @@ func TestEventsInACircleAreStoppedAndTold(t *testing.T) {
 		if handled != contract.MaxHops+1 {
 			t.Errorf("%d events were handled", handled)
 		}
-		w.telegram.ShowsOne("went in circles", "loop.again")
+		w.telegram.ShowsOne("An event loop was stopped", "loop.again")
 		if dead := w.Dead("loop.again"); len(dead) != 1 || !strings.Contains(dead[0], "the limit is 16") {
 			t.Errorf("dead letters: %q", dead)
 		}

@@ -54,7 +54,7 @@ func TestADeadTurnIsAnswered(t *testing.T) {
 			w.orchestrator.Fails(turn.Delivery, "it does not work")
 			w.Wait(2 * time.Minute)
 		}
-		w.telegram.ShowsOne("I could not answer that", "it does not work")
+		w.telegram.ShowsOne("I couldn't answer that", "it does not work")
 		if got := w.outputs(); len(got) != 1 || got[0].Outcome != contract.OutcomeDead {
 			t.Errorf("outputs: %+v", got)
 		}
@@ -77,7 +77,7 @@ func TestATurnThatDiedBeforeItBeganIsKept(t *testing.T) {
 		w.telegram.Says("anna", "hello")
 		turn := w.orchestrator.Hears("hello")
 		w.orchestrator.Drops(turn.Delivery, "it is poison")
-		w.telegram.ShowsOne("I could not answer that", "it is poison")
+		w.telegram.ShowsOne("I couldn't answer that", "it is poison")
 		if rows := w.History(turn.Session()); !slices.Equal(rows, []string{"input: hello"}) {
 			t.Errorf("the history is %q", rows)
 		}
@@ -247,8 +247,8 @@ func TestTheTurnsOfAnAgentThatIsGoneAreEnded(t *testing.T) {
 			t.Fatal(err)
 		}
 		w.Wait(26 * time.Hour)
-		w.telegram.Shows("anna: I could not answer that: orchestrator did not run for more than 24h0m0s. Please try again.",
-			"anna: I could not answer that: orchestrator did not run for more than 24h0m0s. Please try again.")
+		w.telegram.Shows("anna: I couldn't answer that: orchestrator did not run for more than 24h0m0s. Please try again.",
+			"anna: I couldn't answer that: orchestrator did not run for more than 24h0m0s. Please try again.")
 		if s := w.Session("orchestrator", "chan:telegram:anna"); len(s.Stack) != 0 {
 			t.Errorf("the session is %+v", s)
 		}
@@ -288,6 +288,6 @@ func TestATurnThatAlwaysConflictsIsGivenUp(t *testing.T) {
 		if attempts > 8 {
 			t.Errorf("%d attempts", attempts)
 		}
-		w.telegram.ShowsOne("I could not answer that", "conflicts in a row")
+		w.telegram.ShowsOne("I couldn't answer that", "conflicts in a row")
 	})
 }

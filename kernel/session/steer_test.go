@@ -268,8 +268,8 @@ func TestAnAcknowledgementDoesNotLoseTheTurnBelow(t *testing.T) {
 		w.must(turn.Steers(1, 1))
 		w.orchestrator.Acks(turn.Delivery, turn.Output(contract.OutcomeOK, "both at once"))
 		// The agent is wrong, for good: the delivery dies, and both are answered for.
-		w.telegram.Shows("anna: I could not answer that: "+w.Dead(contract.TopicAgentInput + "orchestrator")[0]+". Please try again.",
-			"anna: I could not answer that: "+w.Dead(contract.TopicAgentInput + "orchestrator")[0]+". Please try again.")
+		w.telegram.Shows("anna: I couldn't answer that: "+w.Dead(contract.TopicAgentInput + "orchestrator")[0]+". Please try again.",
+			"anna: I couldn't answer that: "+w.Dead(contract.TopicAgentInput + "orchestrator")[0]+". Please try again.")
 		if got := w.outputs(); len(got) != 2 || got[0].Outcome != contract.OutcomeDead || got[1].Outcome != contract.OutcomeDead {
 			t.Errorf("outputs: %+v", got)
 		}

@@ -327,12 +327,12 @@ func TestAnAcknowledgementWithoutAnOutputIsADeadTurn(t *testing.T) {
 		w.telegram.Says("anna", "hello")
 		turn := w.orchestrator.Hears("hello")
 		w.orchestrator.Acks(turn.Delivery)
-		w.telegram.ShowsOne("I could not answer that", "agent.output")
+		w.telegram.ShowsOne("I couldn't answer that", "agent.output")
 		w.telegram.Says("anna", "again")
 		turn = w.orchestrator.Hears("again")
 		turn.Asks([2]string{"core/list_channels", "{}"})
 		w.orchestrator.Acks(turn.Delivery)
-		w.telegram.ShowsOne("I could not answer that")
+		w.telegram.ShowsOne("I couldn't answer that")
 		if s := w.Session("orchestrator", "chan:telegram:anna"); len(s.Stack) != 0 {
 			t.Errorf("the turn goes on: %+v", s)
 		}
@@ -343,7 +343,7 @@ func TestAnOutcomeThatIsNoneIsADeadTurn(t *testing.T) {
 	play(t, func(w world) {
 		w.telegram.Says("anna", "hello")
 		w.orchestrator.Hears("hello").Ends("splendid", "hi")
-		w.telegram.ShowsOne("I could not answer that", "splendid")
+		w.telegram.ShowsOne("I couldn't answer that", "splendid")
 		w.telegram.Says("anna", "again")
 		w.orchestrator.Hears("again").Answers("hi")
 		w.telegram.Shows("anna: hi")
@@ -376,7 +376,7 @@ func TestNothingFollowsTheOutputOfATurn(t *testing.T) {
 				w.telegram.Says("anna", "hello")
 				turn := w.orchestrator.Hears("hello")
 				w.orchestrator.Acks(turn.Delivery, turn.Output(contract.OutcomeOK, "hi"), behind(turn))
-				w.telegram.ShowsOne("I could not answer that")
+				w.telegram.ShowsOne("I couldn't answer that")
 				w.telegram.Says("anna", "again")
 				w.orchestrator.Hears("again").Answers("yes")
 				w.telegram.Shows("anna: yes")

@@ -220,7 +220,7 @@ func TestAnApprovalExpires(t *testing.T) {
 		w.telegram.ShowsOne("q1")
 		w.Wait(61 * time.Minute)
 		w.says(result, true, "was not run: nobody answered within 1h0m0s.")
-		w.telegram.ShowsOne("Question q1 was not answered in time", "That counts as no.")
+		w.telegram.ShowsOne("Question q1 wasn't answered in time", "That counts as no.")
 		if len(a.requests) != 0 || w.open() != 0 {
 			t.Errorf("the tool ran %d times", len(a.requests))
 		}
@@ -241,7 +241,7 @@ func TestANewMessageWithdrawsAQuestion(t *testing.T) {
 					t.Errorf("the tool ran %d times, %d questions are open", len(a.requests), w.open())
 				}
 				w.telegram.Says("anna", "/approve q1")
-				w.telegram.ShowsOne("Question q1 is not open any more")
+				w.telegram.ShowsOne("Question q1 is closed")
 			})
 		})
 	}
@@ -291,7 +291,7 @@ func TestATurnThatCannotBeInterruptedSaysWhatItWaitsFor(t *testing.T) {
 		result := turn.Calls(id)
 		w.telegram.ShowsOne("q1")
 		w.telegram.Says("anna", "what do you mean?")
-		w.telegram.ShowsOne("I come to that when question q1 is answered: orchestrator wants to run notes/burn", "Reply yes or no.")
+		w.telegram.ShowsOne("I'll get to that after question q1 is answered: orchestrator wants to run notes/burn", "Reply yes or no.")
 		w.telegram.Says("anna", "yes")
 		w.says(result, false, "burned")
 		turn.Answers("")
@@ -315,7 +315,7 @@ func TestATaskAsksWhereItWasGiven(t *testing.T) {
 			t.Errorf("it is asked in %q", m.Conversation)
 		}
 		w.telegram.Says("anna", "what do you mean?")
-		w.telegram.ShowsOne("I come to that when question q1 is answered")
+		w.telegram.ShowsOne("I'll get to that after question q1 is answered")
 		w.telegram.Says("anna", "yes")
 		w.says(result, false, "burned")
 		task.Answers("All is tidy.")
@@ -353,7 +353,7 @@ func TestAQuestionForWhoseAnswerNobodyWaits(t *testing.T) {
 		w.telegram.Says("anna", "/stop")
 		w.telegram.Sends()
 		w.telegram.Says("anna", "/approve q1")
-		w.telegram.ShowsOne("Question q1 is not open any more")
+		w.telegram.ShowsOne("Question q1 is closed")
 		w.telegram.Says("anna", "yes")
 		w.orchestrator.Hears("yes").Answers("")
 		w.EndsQuestions()

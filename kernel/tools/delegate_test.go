@@ -131,7 +131,7 @@ func TestADeadTaskIsAResult(t *testing.T) {
 			w.Wait(time.Minute)
 		}
 		helper.HearsNothing()
-		if d := w.result(result); d.Success || d.Outcome != contract.OutcomeDead || !strings.Contains(d.Error, "I could not answer that") {
+		if d := w.result(result); d.Success || d.Outcome != contract.OutcomeDead || !strings.Contains(d.Error, "I couldn't answer that") {
 			t.Errorf("the result is %+v", d)
 		}
 		w.telegram.IsSilent()

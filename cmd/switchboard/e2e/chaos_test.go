@@ -145,7 +145,7 @@ func TestUncertainSendIsHeldIfTheConfigurationSaysSo(t *testing.T) {
 	w.telegram.Fail("sendMessage", 1, telegramtest.Fault{Break: telegramtest.BreakAfter})
 	w.telegram.Say(anna, "<one>")
 	w.eventually("a dead letter", func() bool { return len(w.dead()) == 1 })
-	contains(t, "what the owner is told", p.hears(1), "Telegram", "could not be delivered")
+	contains(t, "what the owner is told", p.hears(1), "Telegram", "couldn't be delivered")
 	if strings.Contains(p.hears(1), "<one>") {
 		t.Errorf("the owner is told what it was: %q", p.hears(1))
 	}

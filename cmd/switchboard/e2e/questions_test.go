@@ -172,7 +172,7 @@ func TestNewMessageWithdrawsTheQuestionOfATurn(t *testing.T) {
 	if told := fmt.Sprint(w.model.Requests()[2].Messages); !strings.Contains(told, "interrupted: the user has written something new") {
 		t.Errorf("the model was told %s", told)
 	}
-	if got := p.ask("/approve q1"); !strings.Contains(got, "q1 is not open any more") {
+	if got := p.ask("/approve q1"); !strings.Contains(got, "q1 is closed") {
 		t.Errorf("the terminal shows %q", got)
 	}
 	if got := w.text("data", "lab", "calls"); got != "" {
@@ -196,7 +196,7 @@ func TestQuestionIsAnsweredOnAnotherChannelByItsPersonAlone(t *testing.T) {
 	w.restart()
 	w.telegramReady()
 	w.telegram.Say(boris, "/answer q1 1")
-	if got := w.told(boris, 1).Text; !strings.Contains(got, "no question q1 that you could answer") {
+	if got := w.told(boris, 1).Text; !strings.Contains(got, "no question q1 for you here") {
 		t.Errorf("Boris is told %q", got)
 	}
 	p := w.attach()
@@ -242,7 +242,7 @@ func TestExtensionAsksAndLearnsTheEndOnce(t *testing.T) {
 	if got := w.line(2, "asker", "answers"); !strings.Contains(got, `"ref":"two"`) || !strings.Contains(got, `"outcome":"expired"`) {
 		t.Errorf("the asker is told %s", got)
 	}
-	p.hearsLike("was not answered in time: Deploy two?")
+	p.hearsLike("wasn't answered in time: Deploy two?")
 	w.settled()
 	if n := w.count("asker.answered"); n != 2 {
 		t.Errorf("%d answers", n)

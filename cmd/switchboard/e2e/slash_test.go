@@ -130,7 +130,7 @@ func TestCommandsAreAnsweredDuringARunningTurnOnEveryChannel(t *testing.T) {
 	close(gate)
 	for _, c := range places {
 		c.asks(w, "/stop", "Nothing is running here")
-		c.asks(w, "/new", "A new conversation")
+		c.asks(w, "/new", "New conversation")
 		c.asks(w, "<after_"+c.name+">", "You said <after_"+c.name+">")
 		if last := transcript(w.model.Requests()[w.model.Total()-1]); strings.Contains(last, "<behind") {
 			t.Errorf("on the %s the new conversation knows of the old one:\n%s", c.name, last)
@@ -168,7 +168,7 @@ func TestStopAndNewWhileAToolRunsOnBothChannels(t *testing.T) {
 				}})
 				c.says("do it")
 				w.line(1, "lab", "calls")
-				c.asks(w, command, map[string]string{"/stop": "Stopped", "/new": "A new conversation"}[command])
+				c.asks(w, command, map[string]string{"/stop": "Stopped", "/new": "New conversation"}[command])
 				w.release()
 				w.model.Queue(openaitest.Say("Something else."))
 				c.asks(w, "do something else", "Something else.")
