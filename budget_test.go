@@ -29,12 +29,11 @@ var budgets = map[string]budget{
 	"kernel/fair":       {190, 190},
 	"kernel/host":       {1500, 1230},
 	"kernel/journal":    {260, 225},
-	"kernel/models":     {320, 300},
+	"kernel/models":     {710, 700},
 	"kernel/questions":  {360, 345},
 	"kernel/router":     {2150, 1950},
 	"kernel/sandbox":    {200, 150},
 	"kernel/session":    {1400, 1150},
-	"kernel/spending":   {480, 400},
 	"kernel/supervisor": {2600, 2450},
 	"kernel/tools":      {1450, 1250},
 }

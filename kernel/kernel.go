@@ -45,7 +45,6 @@ import (
 	"github.com/switchboard-run/switchboard/kernel/router"
 	"github.com/switchboard-run/switchboard/kernel/sandbox"
 	"github.com/switchboard-run/switchboard/kernel/session"
-	"github.com/switchboard-run/switchboard/kernel/spending"
 	"github.com/switchboard-run/switchboard/kernel/supervisor"
 	"github.com/switchboard-run/switchboard/kernel/tools"
 )
@@ -89,7 +88,7 @@ type Kernel struct {
 	sessions   *session.Store
 	router     *router.MessageRouter
 	tools      *tools.Runner
-	ledger     *spending.Ledger
+	ledger     *models.Ledger
 	host       *host.Host
 	super      *supervisor.Supervisor
 	listener   net.Listener
@@ -151,7 +150,7 @@ func Open(ctx context.Context, o Options) (_ *Kernel, err error) {
 	k.tools = &tools.Runner{
 		Bus: k.bus, Sessions: k.sessions, Directory: k.directory, Router: k.router, Remote: k.host, Log: k.log.Named("tools"),
 	}
-	k.ledger = spending.New(k.bus, k.directory, k.log.Named("spending"))
+	k.ledger = models.NewLedger(k.bus, k.directory, k.log.Named("spending"))
 	k.host.Options = host.Options{
 		Bus: k.bus, Sessions: k.sessions, Directory: k.directory, Tools: k.tools,
 		Models: &models.Router{Directory: k.directory, Remote: k.host, Ledger: k.ledger}, Log: k.log.Named("host"),

@@ -35,9 +35,9 @@ import (
 	"github.com/switchboard-run/switchboard/contract/ownuser"
 	"github.com/switchboard-run/switchboard/kernel/bus"
 	"github.com/switchboard-run/switchboard/kernel/directory"
+	"github.com/switchboard-run/switchboard/kernel/models"
 	"github.com/switchboard-run/switchboard/kernel/router"
 	"github.com/switchboard-run/switchboard/kernel/session"
-	"github.com/switchboard-run/switchboard/kernel/spending"
 	"github.com/switchboard-run/switchboard/kernel/supervisor"
 	"github.com/switchboard-run/switchboard/kernel/tools"
 )
@@ -77,7 +77,7 @@ type Service struct {
 	Known      *directory.Directory
 	Router     *router.MessageRouter
 	Tools      *tools.Runner
-	Ledger     *spending.Ledger
+	Ledger     *models.Ledger
 	Supervisor *supervisor.Supervisor
 }
 

@@ -12,7 +12,7 @@ import (
 	"github.com/switchboard-run/switchboard/contract/adminv1"
 	kernel "github.com/switchboard-run/switchboard/kernel/admin"
 	"github.com/switchboard-run/switchboard/kernel/kerneltest"
-	"github.com/switchboard-run/switchboard/kernel/spending"
+	"github.com/switchboard-run/switchboard/kernel/models"
 	"github.com/switchboard-run/switchboard/kernel/supervisor"
 )
 
@@ -26,7 +26,7 @@ func serviceOf(w *kerneltest.World) *kernel.Service {
 	w.T.Cleanup(func() { _ = super.Stop(context.Background()) })
 	return &kernel.Service{
 		Installation: &house{}, Started: time.Now(), StoreBytes: w.Store.Size, Bus: w.Bus, Store: w.Sessions, Known: w.Directory,
-		Router: w.Router, Tools: w.Tools, Ledger: spending.New(w.Bus, w.Directory, hclog.NewNullLogger()), Supervisor: super,
+		Router: w.Router, Tools: w.Tools, Ledger: models.NewLedger(w.Bus, w.Directory, hclog.NewNullLogger()), Supervisor: super,
 	}
 }
 

@@ -23,7 +23,6 @@ import (
 	"github.com/switchboard-run/switchboard/kernel/host"
 	"github.com/switchboard-run/switchboard/kernel/kerneltest"
 	"github.com/switchboard-run/switchboard/kernel/models"
-	"github.com/switchboard-run/switchboard/kernel/spending"
 )
 
 // world is a kernel whose services are reached over a real socket.
@@ -47,7 +46,7 @@ func newWorld(t *testing.T) *world {
 	w := &world{World: kerneltest.New(t), host: host.New(), dir: dir, socket: filepath.Join(dir, "k"), stuck: make(chan string, 10)}
 	w.host.Options = host.Options{
 		Bus: w.Bus, Sessions: w.Sessions, Directory: w.Directory, Tools: w.Tools,
-		Models: &models.Router{Directory: w.Directory, Remote: w.host, Ledger: spending.New(w.Bus, w.Directory, hclog.NewNullLogger())},
+		Models: &models.Router{Directory: w.Directory, Remote: w.host, Ledger: models.NewLedger(w.Bus, w.Directory, hclog.NewNullLogger())},
 		Log:    hclog.NewNullLogger(),
 		Report: func(string, int64, *extensionv1.Readiness) {},
 		Stuck:  func(extension string, _ int64, _ string) { w.stuck <- extension },

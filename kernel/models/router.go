@@ -1,13 +1,11 @@
-// Package models sends a completion to the provider that the configuration
-// names: the first of the list that can answer. A provider that fails before
-// its first word is passed over, and so is one whose limit of tokens is reached;
-// one that fails later ends the completion, for half an answer cannot be
-// continued by somebody else.
+// Package models sends a completion to the first provider of the configured list
+// that can answer, and records its cost. A provider that fails before its first
+// delta is skipped, and so is one whose token limit is reached; one that fails
+// later ends the completion, because no other provider can continue its answer.
 //
-// So many completions at a time as the configuration says (models.concurrency)
-// are given to providers; the others wait in the order of asking, fairly between
-// sessions, and nothing is asked for them meanwhile. One that ends while it waits
-// leaves at once.
+// At most models.concurrency completions run at a time; the others wait in order
+// of arrival, fairly between sessions. One whose context ends while it waits
+// leaves the queue at once.
 package models
 
 import (
@@ -25,14 +23,13 @@ import (
 	"github.com/switchboard-run/switchboard/contract/busv1"
 	"github.com/switchboard-run/switchboard/contract/extensionv1"
 	"github.com/switchboard-run/switchboard/kernel/directory"
-	"github.com/switchboard-run/switchboard/kernel/spending"
 )
 
-// ErrNotRunning says that the provider's process is not there.
+// ErrNotRunning says that the provider's process is not running.
 var ErrNotRunning = fmt.Errorf("%w: it is not running", contract.ErrUnavailable)
 
 // Remote reaches the extensions that provide models. Complete wraps
-// ErrNotRunning or contract.ErrGone if the process is not there, or ended.
+// ErrNotRunning or contract.ErrGone if the process is not running, or ended.
 type Remote interface {
 	Complete(ctx context.Context, extension string, r *extensionv1.CompleteRequest, emit func(*extensionv1.Delta) error) error
 }
@@ -41,119 +38,111 @@ type Remote interface {
 type Router struct {
 	Directory *directory.Directory
 	Remote    Remote
-	Ledger    *spending.Ledger // nil: nothing is recorded or limited
-	Places    Places
+	Ledger    *Ledger // nil: nothing is recorded or limited
+	Slots     Slots
 }
 
-// Order is one completion to be made.
+// Order asks for one completion.
 type Order struct {
 	// Model is "default", another name of the configuration, or
 	// <extension>/<model>.
 	Model string
-	// Cause is the event that it follows from; nil if there is none.
+	// Cause is the event that led to the completion; nil: none.
 	Cause *busv1.Event
-	// Request is passed on; its agent and session are who pays.
+	// Request goes to the provider; its agent and session are charged.
 	Request *extensionv1.CompleteRequest
 }
 
-// absent is how long a completion waits for a provider that is being started.
-const absent = 30 * time.Second
+const (
+	startTimeout = 30 * time.Second       // how long a completion waits for a provider that is starting
+	retryDelay   = 100 * time.Millisecond // until the directory shows that a provider has ended
+)
 
-// pause keeps a completion from asking a provider that has just ended before
-// that is known everywhere.
-const pause = 100 * time.Millisecond
-
-// Complete completes with the model that is ordered. The first delta says which
-// one answers. When none can, but one of them is being started, it is waited for.
-// What it took is recorded when it ends, however that is. Its error is meant for
-// people.
+// Complete completes with the ordered model. The first delta names the model that
+// answers. If none can, but one of them is starting, Complete waits for it. The
+// cost is recorded however the completion ends. The error is meant for people.
 func (r *Router) Complete(ctx context.Context, o Order, emit func(*extensionv1.Delta) error) error {
 	if err := r.refused(o); err != nil {
-		return err // it need not wait for that
+		return err // no need to wait for a slot
 	}
-	leave, err := r.Places.Take(ctx, cmp.Or(o.Request.GetSession(), o.Request.GetAgent()), r.Directory.Current().Completions)
+	release, err := r.Slots.Acquire(ctx, cmp.Or(o.Request.GetSession(), o.Request.GetAgent()), r.Directory.Current().Completions)
 	if err != nil {
 		return err
 	}
-	defer leave()
-	waiting, cancel := context.WithTimeout(ctx, absent)
+	defer release()
+	waiting, cancel := context.WithTimeout(ctx, startTimeout)
 	defer cancel()
 	for tried := false; ; tried = true {
-		away, ended, err := r.attempt(ctx, o, emit)
-		if err == nil || !away {
+		retry, ended, err := r.attempt(ctx, o, emit)
+		if err == nil || !retry {
 			return err
 		}
 		if tried || ended {
 			select {
-			case <-time.After(pause):
+			case <-time.After(retryDelay):
 			case <-waiting.Done():
 				return err
 			}
 		}
-		r.Directory.Await(waiting, func(now *directory.Snapshot) bool {
-			candidates := candidatesFor(now, o)
-			some := func(is func(*directory.Provider) bool) bool {
-				return slices.ContainsFunc(candidates, func(c string) bool {
-					extension, _, _ := strings.Cut(c, "/")
-					p := now.Provider(extension)
-					return p != nil && is(p)
-				})
+		r.Directory.Await(waiting, func(dir *directory.Snapshot) bool {
+			active, coming := false, false
+			for _, c := range candidatesFor(dir, o) {
+				extension, _, _ := strings.Cut(c, "/")
+				if p := dir.Provider(extension); p != nil {
+					active = active || p.State == directory.StateActive
+					coming = coming || directory.Coming(p.State)
+				}
 			}
-			return some(func(p *directory.Provider) bool { return p.State == directory.StateActive }) ||
-				!some(func(p *directory.Provider) bool { return directory.Coming(p.State) })
+			return active || !coming
 		})
 	}
 }
 
-// attempt asks the candidates in turn. Away says that none of them refused or
-// failed: at least one that does not run now may run soon. Ended says that one
-// was taken for running and is not.
-func (r *Router) attempt(ctx context.Context, o Order, emit func(*extensionv1.Delta) error) (away, ended bool, err error) {
-	now := r.Directory.Current()
-	candidates := candidatesFor(now, o)
-	if len(candidates) == 0 && o.Request.GetPurpose() != "" {
-		return false, false, fmt.Errorf("%w: there is no language model to ask: set OPENAI_API_KEY", contract.ErrUnavailable)
-	}
+// attempt asks the candidates in turn. Retry says that a candidate may run soon,
+// and that none refused or failed. Ended says that a candidate that the directory
+// shows as running has ended.
+func (r *Router) attempt(ctx context.Context, o Order, emit func(*extensionv1.Delta) error) (retry, ended bool, err error) {
+	dir := r.Directory.Current()
+	candidates := candidatesFor(dir, o)
 	if len(candidates) == 0 {
-		return false, false, fmt.Errorf("%w: there is no model to ask: set OPENAI_API_KEY", contract.ErrUnavailable)
+		return false, false, fmt.Errorf("%w: no language model is set up: set OPENAI_API_KEY", contract.ErrUnavailable)
 	}
 	var failures []string
 	failed := false
 	for _, c := range candidates {
 		extension, model, _ := strings.Cut(c, "/")
-		p := now.Provider(extension)
+		p := dir.Provider(extension)
 		if why := unusable(p, extension); why != "" {
 			failures = append(failures, why)
-			away = away || p != nil && directory.Coming(p.State)
+			retry = retry || p != nil && directory.Coming(p.State)
 			continue
 		}
 		o.Request.Model = strings.TrimSuffix(model, "*")
-		began, err := r.one(ctx, o, c, emit)
-		refused := (*spending.Refused)(nil)
+		began, err := r.try(ctx, o, c, emit)
+		refused := (*LimitError)(nil)
 		switch {
 		case err == nil || began || ctx.Err() != nil:
 			return false, false, err
-		case errors.Is(err, contract.ErrStale), errors.As(err, &refused) && refused.Whole:
+		case errors.Is(err, contract.ErrStale), errors.As(err, &refused) && refused.EveryModel:
 			return false, false, err
 		case refused != nil:
 		case errors.Is(err, contract.ErrGone), errors.Is(err, ErrNotRunning):
-			away, ended = true, true
+			retry, ended = true, true
 		default:
 			failed = true
 		}
 		failures = append(failures, err.Error())
 	}
-	return away && !failed, ended, fmt.Errorf("%w: %s", contract.ErrUnavailable, strings.Join(failures, "; "))
+	return retry && !failed, ended, fmt.Errorf("%w: %s", contract.ErrUnavailable, strings.Join(failures, "; "))
 }
 
-// refused says why a completion is not made, whichever candidate is asked; nil:
-// one of them may answer.
+// refused returns why no candidate may be asked; nil: at least one may.
 func (r *Router) refused(o Order) error {
 	var reasons []string
 	for _, c := range candidatesFor(r.Directory.Current(), o) {
 		err := r.Ledger.Check(o.Request.GetAgent(), c)
-		refused := (*spending.Refused)(nil)
-		if !errors.As(err, &refused) || refused.Whole {
+		refused := (*LimitError)(nil)
+		if !errors.As(err, &refused) || refused.EveryModel {
 			return err
 		}
 		reasons = append(reasons, err.Error())
@@ -164,10 +153,10 @@ func (r *Router) refused(o Order) error {
 	return fmt.Errorf("%w: %s", contract.ErrUnavailable, strings.Join(reasons, "; "))
 }
 
-// one has one candidate complete, and records what that took.
-func (r *Router) one(ctx context.Context, o Order, candidate string, emit func(*extensionv1.Delta) error) (began bool, err error) {
+// try completes with one candidate, and records the cost.
+func (r *Router) try(ctx context.Context, o Order, candidate string, emit func(*extensionv1.Delta) error) (began bool, err error) {
 	extension, _, _ := strings.Cut(candidate, "/")
-	size := spending.Tokens(proto.Size(o.Request))
+	size := estimateTokens(proto.Size(o.Request))
 	bill, err := r.Ledger.Begin(o.Request.GetAgent(), candidate, size)
 	if err != nil {
 		return false, err
@@ -190,6 +179,42 @@ func (r *Router) one(ctx context.Context, o Order, candidate string, emit func(*
 	return m.began, err
 }
 
+// meter measures the cost of one completion.
+type meter struct {
+	began bool
+	model string             // that answers
+	usage *extensionv1.Usage // nil: not reported
+	bytes int                // of the answer
+}
+
+func (m *meter) read(d *extensionv1.Delta) {
+	m.began = true
+	if d.GetModel() != "" {
+		m.model = d.GetModel()
+	}
+	if u := d.GetUsage(); u.GetInputTokens() > 0 || u.GetOutputTokens() > 0 {
+		m.usage = u
+	}
+	m.bytes += len(d.GetText()) + len(d.GetCall().GetName()) + len(d.GetCall().GetArguments())
+}
+
+// cost returns the cost of a completion that ended with err; false: nothing. A
+// provider that began to answer, or was canceled and may have begun, may charge
+// for it: tokens that it did not report are estimated.
+func (m *meter) cost(ctx context.Context, fallback bool, request int64, err error) (u contract.ModelUsage, ok bool) {
+	u.Model = m.model
+	switch {
+	case m.usage != nil:
+		u.InputTokens, u.OutputTokens = m.usage.GetInputTokens(), m.usage.GetOutputTokens()
+		u.CachedTokens = m.usage.GetCachedTokens()
+		return u, true
+	case fallback, errors.Is(err, ErrNotRunning), !m.began && ctx.Err() == nil:
+		return u, false
+	}
+	u.InputTokens, u.OutputTokens, u.Estimated = request, estimateTokens(m.bytes), true
+	return u, true
+}
+
 func unusable(p *directory.Provider, extension string) string {
 	switch {
 	case p == nil:
@@ -202,37 +227,37 @@ func unusable(p *directory.Provider, extension string) string {
 	return ""
 }
 
-// candidatesFor are the models to try for an order: a fallback is asked for nothing
-// but a step of a turn.
-func candidatesFor(now *directory.Snapshot, o Order) []string {
-	candidates := Candidates(now, o.Model)
+// candidatesFor returns the models to try for an order. A fallback answers only
+// steps of a turn.
+func candidatesFor(dir *directory.Snapshot, o Order) []string {
+	candidates := Candidates(dir, o.Model)
 	if o.Request.GetPurpose() == "" {
 		return candidates
 	}
-	return slices.DeleteFunc(slices.Clone(candidates), func(c string) bool { return fallback(now, c) })
+	return slices.DeleteFunc(slices.Clone(candidates), func(c string) bool { return fallback(dir, c) })
 }
 
-func fallback(now *directory.Snapshot, candidate string) bool {
+func fallback(dir *directory.Snapshot, candidate string) bool {
 	extension, _, _ := strings.Cut(candidate, "/")
-	p := now.Provider(extension)
+	p := dir.Provider(extension)
 	return p != nil && p.Fallback
 }
 
-// Candidates are the models to try for a name, in order, as <extension>/<model>;
-// <extension>/* leaves the model to the provider.
-func Candidates(now *directory.Snapshot, name string) []string {
+// Candidates returns the models to try for a name, in order, as
+// <extension>/<model>; <extension>/* leaves the model to the provider.
+func Candidates(dir *directory.Snapshot, name string) []string {
 	if strings.Contains(name, "/") {
 		return []string{name}
 	}
-	if list := now.ModelNames[name]; len(list) > 0 {
+	if list := dir.ModelNames[name]; len(list) > 0 {
 		return list
 	}
-	if len(now.ModelOrder) > 0 {
-		return now.ModelOrder
+	if len(dir.ModelOrder) > 0 {
+		return dir.ModelOrder
 	}
 	var found, fallbacks []string
-	for i := range now.Models {
-		switch p := &now.Models[i]; {
+	for i := range dir.Models {
+		switch p := &dir.Models[i]; {
 		case p.Fallback:
 			fallbacks = append(fallbacks, p.Models...)
 		case p.Readiness.GetState() != extensionv1.Readiness_STATE_UNCONFIGURED && len(p.Models) > 0:

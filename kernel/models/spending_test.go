@@ -15,7 +15,6 @@ import (
 	"github.com/switchboard-run/switchboard/kernel/journal"
 	"github.com/switchboard-run/switchboard/kernel/kerneltest"
 	"github.com/switchboard-run/switchboard/kernel/models"
-	"github.com/switchboard-run/switchboard/kernel/spending"
 )
 
 // remote is one function as a remote.
@@ -31,7 +30,7 @@ func spend(w *kerneltest.World, limits map[string]int64, r remote, orders ...fun
 	w.Know(func(s *directory.Snapshot) {
 		s.Models, s.ModelOrder, s.DailyTokens = []directory.Provider{active("a", "a/m"), active("b", "b/m"), fallback("offline", "offline/grammar")}, []string{"a/m", "b/m"}, limits
 	})
-	router := &models.Router{Directory: w.Directory, Remote: r, Ledger: spending.New(w.Bus, w.Directory, hclog.NewNullLogger())}
+	router := &models.Router{Directory: w.Directory, Remote: r, Ledger: models.NewLedger(w.Bus, w.Directory, hclog.NewNullLogger())}
 	for _, o := range orders {
 		o(router)
 	}

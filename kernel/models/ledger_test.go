@@ -1,4 +1,4 @@
-package spending_test
+package models_test
 
 import (
 	"errors"
@@ -17,13 +17,13 @@ import (
 	"github.com/switchboard-run/switchboard/kernel/directory"
 	"github.com/switchboard-run/switchboard/kernel/journal"
 	"github.com/switchboard-run/switchboard/kernel/kerneltest"
-	"github.com/switchboard-run/switchboard/kernel/spending"
+	"github.com/switchboard-run/switchboard/kernel/models"
 )
 
 // world is a kernel with a ledger; its time is that of the bubble.
 type world struct {
 	*kerneltest.World
-	ledger *spending.Ledger
+	ledger *models.Ledger
 }
 
 func run(t *testing.T, play func(w *world)) {
@@ -40,7 +40,7 @@ func run(t *testing.T, play func(w *world)) {
 	})
 }
 
-func (w *world) open() { w.ledger = spending.New(w.Bus, w.Directory, hclog.NewNullLogger()) }
+func (w *world) open() { w.ledger = models.NewLedger(w.Bus, w.Directory, hclog.NewNullLogger()) }
 
 func (w *world) restart() {
 	w.Restart()
@@ -281,28 +281,38 @@ func TestTheOwnerIsToldOnceADay(t *testing.T) {
 
 func TestOldSumsAreDeleted(t *testing.T) {
 	run(t, func(w *world) {
-		days := 0
-		w.ledger.Clock(func() time.Time { return time.Now().AddDate(0, 0, days) })
-		w.spends("chat", "openai/mini", 1, 0)
-		kept := func() (n int) {
+		last := time.Now().UTC().AddDate(0, 0, -models.Kept)
+		if err := w.Bus.Do(func(tx *bus.Tx) error {
+			for _, day := range []time.Time{last.AddDate(0, 0, -1), last} {
+				key := "usage/" + day.Format(time.DateOnly) + "/chat/openai/mini"
+				if _, err := tx.KVPut(contract.KernelSource, key, []byte(`{"calls":1}`)); err != nil {
+					return err
+				}
+			}
+			return nil
+		}); err != nil {
+			w.T.Fatal(err)
+		}
+		kept := func(want ...string) {
+			w.T.Helper()
 			w.Wait(time.Second)
+			var got []string
 			w.Read(func(r journal.Reader) error {
 				values, err := r.KVScan(contract.KernelSource, "usage/", "", 100)
-				n = len(values)
+				for _, v := range values {
+					got = append(got, strings.Split(v.Key, "/")[1])
+				}
 				return err
 			})
-			return n
+			if !slices.Equal(got, want) {
+				w.T.Errorf("kept are the sums of %v, want %v", got, want)
+			}
 		}
-		days = spending.Kept
-		w.spends("chat", "openai/mini", 1, 0)
-		if n := kept(); n != 2 {
-			w.T.Errorf("%d sums after %d days", n, days)
-		}
-		days++
 		w.allows("chat", "openai/mini")
-		if n := kept(); n != 1 {
-			w.T.Errorf("%d sums after %d days", n, days)
-		}
+		kept(last.Format(time.DateOnly))
+		w.Wait(24 * time.Hour)
+		w.allows("chat", "openai/mini")
+		kept()
 	})
 }
 

@@ -12,20 +12,20 @@ import (
 	"github.com/switchboard-run/switchboard/kernel/models"
 )
 
-// hall is places, and who has come in, in order.
+// hall records who acquired a slot, in order.
 type hall struct {
-	t      *testing.T
-	places models.Places
-	mu     sync.Mutex // several may come at once
-	came   []string
-	leave  map[string]func()
+	t     *testing.T
+	slots models.Slots
+	mu    sync.Mutex // several may come at once
+	came  []string
+	leave map[string]func()
 }
 
-// asks has somebody ask for a place of two, for a key.
+// asks acquires one of two slots, for a key.
 func (h *hall) asks(ctx context.Context, name, key string) {
 	h.t.Helper()
 	go func() {
-		leave, err := h.places.Take(ctx, key, 2)
+		leave, err := h.slots.Acquire(ctx, key, 2)
 		if err != nil {
 			return
 		}
@@ -47,7 +47,7 @@ func (h *hall) wants(names ...string) {
 
 func newHall(t *testing.T) *hall { return &hall{t: t, leave: map[string]func(){}} }
 
-func TestPlacesAreGivenInTheOrderOfAsking(t *testing.T) {
+func TestSlotsAreGivenInOrderOfArrival(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		h := newHall(t)
@@ -61,21 +61,21 @@ func TestPlacesAreGivenInTheOrderOfAsking(t *testing.T) {
 		h.leaves("2")
 		h.leaves("2") // only once
 		h.wants("0", "1", "2", "3", "4")
-		if waiting, taken := h.places.Waiting(); waiting != 1 || taken != 2 {
-			t.Errorf("%d wait and %d have a place", waiting, taken)
+		if waiting, taken := h.slots.Counts(); waiting != 1 || taken != 2 {
+			t.Errorf("%d wait and %d have a slot", waiting, taken)
 		}
 		h.leaves("3")
 		for _, name := range []string{"4", "5"} {
 			h.leaves(name)
 		}
-		if waiting, taken := h.places.Waiting(); waiting != 0 || taken != 0 {
-			t.Errorf("in the end %d wait and %d have a place", waiting, taken)
+		if waiting, taken := h.slots.Counts(); waiting != 0 || taken != 0 {
+			t.Errorf("in the end %d wait and %d have a slot", waiting, taken)
 		}
 	})
 }
 
-// No session has two places while another one waits.
-func TestWhoHasAPlaceComesBehindWhoHasNone(t *testing.T) {
+// No session has two slots  while another one waits.
+func TestKeysWithoutSlotComeFirst(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		h := newHall(t)
@@ -91,7 +91,7 @@ func TestWhoHasAPlaceComesBehindWhoHasNone(t *testing.T) {
 	})
 }
 
-func TestWhoGivesUpLeavesTheQueueAtOnce(t *testing.T) {
+func TestACanceledWaiterLeavesTheQueueAtOnce(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		h := newHall(t)
@@ -101,7 +101,7 @@ func TestWhoGivesUpLeavesTheQueueAtOnce(t *testing.T) {
 		stopped := errors.New("stopped")
 		failed := make(chan error, 1)
 		go func() {
-			_, err := h.places.Take(ctx, "c", 2)
+			_, err := h.slots.Acquire(ctx, "c", 2)
 			failed <- err
 		}()
 		synctest.Wait()
@@ -110,7 +110,7 @@ func TestWhoGivesUpLeavesTheQueueAtOnce(t *testing.T) {
 		if err := <-failed; !errors.Is(err, stopped) {
 			t.Errorf("it ended with %v", err)
 		}
-		if waiting, _ := h.places.Waiting(); waiting != 1 {
+		if waiting, _ := h.slots.Counts(); waiting != 1 {
 			t.Errorf("%d wait", waiting)
 		}
 		h.leaves("a")
@@ -126,7 +126,7 @@ func TestTheLimitMayChange(t *testing.T) {
 		for i := range 5 {
 			h.asks(t.Context(), fmt.Sprint(i), fmt.Sprint("s", i))
 		}
-		leave, err := h.places.Take(t.Context(), "x", 0)
+		leave, err := h.slots.Acquire(t.Context(), "x", 0)
 		synctest.Wait()
 		if err != nil || len(h.came) != 5 {
 			t.Fatalf("in came %v: %v", h.came, err)

@@ -1,4 +1,4 @@
-package spending_test
+package models_test
 
 import (
 	"testing"

@@ -1,0 +1,310 @@
+package models
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/hashicorp/go-hclog"
+
+	"github.com/switchboard-run/switchboard/contract"
+	"github.com/switchboard-run/switchboard/contract/busv1"
+	"github.com/switchboard-run/switchboard/kernel/bus"
+	"github.com/switchboard-run/switchboard/kernel/directory"
+	"github.com/switchboard-run/switchboard/kernel/journal"
+)
+
+// Total is the key of the limit over all models in directory.Snapshot.DailyTokens.
+const Total = "total"
+
+// bytesPerToken is the estimate where a provider reports no tokens.
+const bytesPerToken = 4
+
+func estimateTokens(bytes int) int64 { return int64(bytes+bytesPerToken-1) / bytesPerToken }
+
+// Ledger records what completions cost, and enforces the daily limits. It is safe
+// for concurrent use.
+//
+// Every completion is an event (model.usage) that names the agent, the session
+// and the purpose, and adds to the sum of its day, agent and model. Event and sum
+// are written with the next commit, before any commit that is submitted later: an
+// answer that is on disk implies its cost. A crash loses at most the cost of
+// completions without a stored answer. The ledger keeps sums for Kept days, and
+// events as long as all other events. A day is one in the configured time zone; a
+// sum stays with the day that it was counted for. Where a provider reports no
+// tokens, they are estimated by size, and marked.
+//
+// A limit is checked before a completion, and estimates of running completions
+// count: at most the completion that reaches the limit exceeds it. A changed
+// configuration applies at once. When four fifths of the limit for all models are
+// used, the owner gets a notice, once a day.
+type Ledger struct {
+	bus       *bus.Bus
+	directory *directory.Directory
+	log       hclog.Logger
+
+	mu    sync.Mutex // held while a commit is submitted, which may block
+	today *day
+	names map[string]string // <extension>/* -> the model that answered last
+
+	// pendingMu guards pending: the batch that is submitted, or about to be, and
+	// that the store has not begun to write. Its holder never waits for the store.
+	pendingMu sync.Mutex
+	pending   *batch
+}
+
+// day holds the tokens that the limits of one day are checked against.
+type day struct {
+	name     string
+	used     tokens
+	underway tokens // estimated
+	warned   bool   // the owner was told that the limit is near
+}
+
+// tokens counts input and output together.
+type tokens struct {
+	total  int64
+	agents map[string]int64
+	models map[string]int64
+}
+
+func newTokens() tokens { return tokens{agents: map[string]int64{}, models: map[string]int64{}} }
+
+func (t *tokens) add(agent, model string, n int64) {
+	t.total += n
+	t.agents[agent] += n
+	t.models[model] += n
+}
+
+// NewLedger returns the ledger of a store.
+func NewLedger(b *bus.Bus, d *directory.Directory, log hclog.Logger) *Ledger {
+	return &Ledger{bus: b, directory: d, log: log, names: map[string]string{}}
+}
+
+// open returns today; the caller holds l.mu. It reads the sums of a new day from
+// the store: no commit for that day can be pending yet.
+func (l *Ledger) open(dir *directory.Snapshot) (*day, error) {
+	local := time.Now().In(dir.Location)
+	name := local.Format(time.DateOnly)
+	if l.today != nil && l.today.name == name {
+		return l.today, nil
+	}
+	d := &day{name: name, used: newTokens(), underway: newTokens()}
+	err := l.bus.View(context.Background(), func(r journal.Reader) error { // the store ends it when it closes
+		return scan(r, sumPrefix+name+"/", func(r Row) { d.used.add(r.Agent, r.Model, r.Input+r.Output) })
+	})
+	if err != nil {
+		return nil, fmt.Errorf("read the model usage of %s: %w", name, err)
+	}
+	l.today = d
+	go l.prune(local)
+	return d, nil
+}
+
+// Completion is a running completion.
+type Completion struct {
+	ledger    *Ledger
+	day       *day
+	agent     string
+	requested string // the model, as in the configuration
+	model     string // requested, or the name that it answered with last
+	tokens    int64  // estimated
+}
+
+// LimitError says that a daily limit is reached, in words for people.
+type LimitError struct {
+	EveryModel bool // the limit refuses all models
+	text       string
+}
+
+func (e *LimitError) Error() string { return e.text }
+
+// Unwrap makes it a temporary error.
+func (e *LimitError) Unwrap() error { return contract.ErrUnavailable }
+
+// Begin counts a completion of about that many tokens as running, or refuses it
+// with a *LimitError. Agent is the id of an agent or an extension, model is
+// <extension>/<model>. A nil ledger refuses nothing.
+func (l *Ledger) Begin(agent, model string, estimate int64) (*Completion, error) {
+	if l == nil {
+		return nil, nil //nolint:nilnil // a nil *Completion records nothing
+	}
+	dir := l.directory.Current()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	d, err := l.open(dir)
+	if err != nil {
+		return nil, err
+	}
+	c := &Completion{ledger: l, day: d, agent: agent, requested: model, model: model, tokens: estimate}
+	if name := l.names[model]; name != "" {
+		c.model = name
+	}
+	if refused := d.refuse(dir, agent, c.model); refused != nil {
+		return nil, refused
+	}
+	d.underway.add(agent, c.model, estimate)
+	return c, nil
+}
+
+// Check returns the error with which Begin would refuse a completion now.
+func (l *Ledger) Check(agent, model string) error {
+	c, err := l.Begin(agent, model, 0)
+	if err == nil {
+		c.Drop()
+	}
+	return err
+}
+
+// Reached describes the limits that are reached now, for people.
+func (l *Ledger) Reached() ([]string, error) {
+	dir := l.directory.Current()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	d, err := l.open(dir)
+	if err != nil {
+		return nil, err
+	}
+	if refused := d.refuse(dir, "", ""); refused != nil {
+		return []string{refused.Error()}, nil
+	}
+	var all []string
+	for i := range dir.Agents {
+		if refused := d.refuse(dir, dir.Agents[i].ID, ""); refused != nil {
+			all = append(all, refused.Error())
+		}
+	}
+	for _, model := range slices.Sorted(maps.Keys(dir.DailyTokens)) {
+		if refused := d.refuse(dir, "", model); refused != nil {
+			all = append(all, refused.Error())
+		}
+	}
+	return all, nil
+}
+
+// refuse returns a *LimitError if a limit is reached.
+func (d *day) refuse(dir *directory.Snapshot, agent, model string) error {
+	reached := func(limit int64, which func(tokens) int64) bool {
+		return limit > 0 && which(d.used)+which(d.underway) >= limit
+	}
+	until := fmt.Sprintf("until midnight (%s)", dir.Location)
+	if limit := dir.DailyTokens[Total]; reached(limit, func(t tokens) int64 { return t.total }) {
+		return &LimitError{true, fmt.Sprintf("today's limit of %d tokens for all models is reached "+
+			"(models.daily_tokens: {%s: %d} in config.yaml): no model is asked %s", limit, Total, limit, until)}
+	}
+	if a := dir.Agent(agent); a != nil && reached(a.DailyTokens, func(t tokens) int64 { return t.agents[agent] }) {
+		return &LimitError{true, fmt.Sprintf("today's limit of %d tokens for the agent %s is reached "+
+			"(agent.limits.daily_tokens: %d in its manifest): it asks no model %s", a.DailyTokens, agent, a.DailyTokens, until)}
+	}
+	if limit := dir.DailyTokens[model]; reached(limit, func(t tokens) int64 { return t.models[model] }) {
+		return &LimitError{false, fmt.Sprintf("today's limit of %d tokens for %s is reached "+
+			"(models.daily_tokens: {%s: %d} in config.yaml): it is not asked %s", limit, model, model, limit, until)}
+	}
+	return nil
+}
+
+// Drop ends a completion that cost nothing.
+func (c *Completion) Drop() {
+	if c == nil {
+		return
+	}
+	c.ledger.mu.Lock()
+	defer c.ledger.mu.Unlock()
+	c.end()
+}
+
+// end removes the completion from the running ones; the caller holds the ledger's mu.
+func (c *Completion) end() {
+	if c.tokens != 0 {
+		c.day.underway.add(c.agent, c.model, -c.tokens)
+		c.tokens = 0
+	}
+}
+
+// Spent ends a completion that cost something, and records the cost. The cause is
+// the event that led to it; nil: none.
+func (c *Completion) Spent(cause *busv1.Event, u contract.ModelUsage) {
+	if c == nil {
+		return
+	}
+	l := c.ledger
+	dir := l.directory.Current()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	c.end()
+	if strings.HasSuffix(c.requested, "/*") && u.Model != c.requested {
+		l.names[c.requested] = u.Model
+	}
+	name := c.day.name
+	if d, err := l.open(dir); err != nil {
+		l.log.Error("read the model usage of today; the limits miss a completion", "error", err)
+	} else {
+		name = d.name
+		d.used.add(u.Agent, u.Model, u.InputTokens+u.OutputTokens)
+	}
+	l.record(use{name, cause, u}, l.warning(dir))
+}
+
+// record adds a completion to the batch that the next commit writes; the caller
+// holds l.mu, so that the batch is queued before its caller returns.
+func (l *Ledger) record(u use, n *notice) {
+	l.pendingMu.Lock()
+	first := l.pending == nil
+	if first {
+		l.pending = &batch{}
+	}
+	l.pending.uses = append(l.pending.uses, u)
+	l.pending.notice = cmp.Or(n, l.pending.notice)
+	l.pendingMu.Unlock()
+	if !first {
+		return
+	}
+	var taken *batch
+	l.bus.Commit(bus.Change{Lazy: true, Apply: func(tx *bus.Tx) error {
+		if taken == nil { // a commit may be applied more than once
+			l.pendingMu.Lock()
+			taken, l.pending = l.pending, nil
+			l.pendingMu.Unlock()
+		}
+		return taken.write(tx)
+	}, Done: func(err error) {
+		if err != nil && !errors.Is(err, journal.ErrClosed) {
+			l.log.Error("record model usage", "error", err)
+		}
+	}})
+}
+
+// Forget forgets which model answered for <extension>/*: after a restart it may
+// be another one.
+func (l *Ledger) Forget(extension string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	delete(l.names, extension+"/*")
+}
+
+// nearPercent is the share of the limit for all models that makes a notice.
+const nearPercent = 80
+
+// warning returns the notice for the owner, once a day, or nil. The caller holds
+// l.mu.
+func (l *Ledger) warning(dir *directory.Snapshot) *notice {
+	limit, d := dir.DailyTokens[Total], l.today
+	if limit <= 0 || d == nil || d.warned || d.used.total < (limit*nearPercent+99)/100 {
+		return nil
+	}
+	d.warned = true
+	when := "When none is left"
+	if d.used.total >= limit {
+		when = "As none is left"
+	}
+	return &notice{day: d.name, text: fmt.Sprintf(
+		"%d of the %d tokens that models may use today are spent (%d %%). %s, no model is asked until midnight (%s). "+
+			"The limit is models.daily_tokens: {%s: %d} in config.yaml; `switchboard usage` shows where they went.",
+		d.used.total, limit, d.used.total*100/limit, when, dir.Location, Total, limit)}
+}

@@ -1,0 +1,206 @@
+package models
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/switchboard-run/switchboard/contract"
+	"github.com/switchboard-run/switchboard/contract/busv1"
+	"github.com/switchboard-run/switchboard/kernel/bus"
+	"github.com/switchboard-run/switchboard/kernel/journal"
+)
+
+// Kept is for how many days sums are kept.
+const Kept = 400
+
+const (
+	sumPrefix = "usage/" // of sums in the kernel's own KV: usage/<day>/<agent>/<model>
+	scanChunk = 500
+)
+
+// Key names the sum of one day, agent and model.
+type Key struct{ Day, Agent, Model string }
+
+func (k Key) String() string { return sumPrefix + k.Day + "/" + k.Agent + "/" + k.Model }
+
+// Sum is the cost of several completions.
+type Sum struct {
+	Calls     int64 `json:"calls"`
+	Input     int64 `json:"input"`
+	Output    int64 `json:"output"`
+	Cached    int64 `json:"cached,omitempty"`    // input tokens that came from a cache of the provider
+	Estimated int64 `json:"estimated,omitempty"` // calls whose tokens the provider did not report
+}
+
+func (s *Sum) add(u contract.ModelUsage) {
+	s.Calls++
+	s.Input += u.InputTokens
+	s.Output += u.OutputTokens
+	s.Cached += u.CachedTokens
+	if u.Estimated {
+		s.Estimated++
+	}
+}
+
+// Row is the sum of one day, agent and model.
+type Row struct {
+	Key
+	Sum
+}
+
+// Rows returns the sums of the last days, including today, in the order of the
+// days, and when the first of these days began.
+func (l *Ledger) Rows(ctx context.Context, days int) (rows []Row, from time.Time, err error) {
+	if days < 1 || days > Kept {
+		return nil, from, fmt.Errorf("%w: %d days: give 1 to %d", contract.ErrInvalid, days, Kept)
+	}
+	zone := l.directory.Current().Location
+	first := time.Now().In(zone).AddDate(0, 0, 1-days)
+	from = time.Date(first.Year(), first.Month(), first.Day(), 0, 0, 0, 0, zone)
+	err = l.bus.View(ctx, func(r journal.Reader) error {
+		return scan(r, sumPrefix, func(r Row) {
+			if r.Day >= first.Format(time.DateOnly) {
+				rows = append(rows, r)
+			}
+		})
+	})
+	return rows, from, err
+}
+
+// scan reads the sums whose keys begin with prefix.
+func scan(r journal.Reader, prefix string, each func(Row)) error {
+	for after := ""; ; {
+		values, err := r.KVScan(contract.KernelSource, prefix, after, scanChunk)
+		if err != nil {
+			return err
+		}
+		for _, v := range values {
+			after = v.Key
+			parts := strings.SplitN(strings.TrimPrefix(v.Key, sumPrefix), "/", 3)
+			if len(parts) != 3 {
+				continue
+			}
+			row := Row{Key: Key{parts[0], parts[1], parts[2]}}
+			if row.Sum, err = parseSum(v); err != nil {
+				return err
+			}
+			each(row)
+		}
+		if len(values) < scanChunk {
+			return nil
+		}
+	}
+}
+
+func parseSum(v journal.KV) (s Sum, err error) {
+	if len(v.Value) == 0 {
+		return s, nil
+	}
+	if err := json.Unmarshal(v.Value, &s); err != nil {
+		return s, fmt.Errorf("read the sum %s: %w", v.Key, err)
+	}
+	return s, nil
+}
+
+// prune deletes the sums that are too old today.
+func (l *Ledger) prune(today time.Time) {
+	first := sumPrefix + today.AddDate(0, 0, -Kept).Format(time.DateOnly)
+	for more := true; more; {
+		err := l.bus.Do(func(tx *bus.Tx) error {
+			more = false
+			values, err := tx.KVScan(contract.KernelSource, sumPrefix, "", scanChunk)
+			if err != nil {
+				return err
+			}
+			for _, v := range values {
+				if v.Key >= first {
+					return nil
+				}
+				if err := tx.KVDelete(contract.KernelSource, v.Key); err != nil {
+					return err
+				}
+			}
+			more = len(values) == scanChunk
+			return nil
+		})
+		if err != nil {
+			if !errors.Is(err, journal.ErrClosed) {
+				l.log.Warn("delete old sums of model usage", "error", err)
+			}
+			return
+		}
+	}
+}
+
+// batch is what one commit records.
+type batch struct {
+	uses   []use
+	notice *notice
+}
+
+// use is one completion.
+type use struct {
+	day   string
+	cause *busv1.Event
+	usage contract.ModelUsage
+}
+
+// notice is a message to the owner, sent once a day.
+type notice struct{ day, text string }
+
+// write publishes the events and adds to the sums.
+func (b *batch) write(tx *bus.Tx) error {
+	sums := map[Key]Sum{}
+	for _, u := range b.uses {
+		emit := func() error {
+			_, err := tx.Emit(contract.TopicModelUsage, "", u.usage)
+			return err
+		}
+		err := tx.Following(u.cause, emit)
+		if errors.Is(err, contract.ErrInvalid) { // the chain of events is too long: begin a new one
+			err = tx.Following(nil, emit)
+		}
+		if err != nil {
+			return err
+		}
+		k := Key{u.day, u.usage.Agent, u.usage.Model}
+		s, ok := sums[k]
+		if !ok {
+			stored, err := tx.KVGet(contract.KernelSource, k.String())
+			if err != nil {
+				return err
+			}
+			if s, err = parseSum(stored); err != nil {
+				return err
+			}
+		}
+		s.add(u.usage)
+		sums[k] = s
+	}
+	for k, s := range sums {
+		value, err := json.Marshal(s)
+		if err != nil {
+			return err
+		}
+		if _, err := tx.KVPut(contract.KernelSource, k.String(), value); err != nil {
+			return err
+		}
+	}
+	if b.notice == nil {
+		return nil
+	}
+	text, err := json.Marshal(contract.UserNotify{Text: b.notice.text})
+	if err != nil {
+		return err
+	}
+	return tx.Following(nil, func() error {
+		_, err := tx.Accept(&busv1.Event{
+			Topic: contract.TopicUserNotify, Source: contract.KernelSource, Payload: text, DedupeKey: "spending:" + b.notice.day,
+		})
+		return err
+	})
+}
