@@ -71,7 +71,7 @@ func TestProgramWithoutArgumentsBesideAKernelThatStops(t *testing.T) {
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	w.eventually("a word about it", func() bool { return strings.Contains(output.String(), "is being stopped") })
+	w.eventually("a word about it", func() bool { return strings.Contains(output.String(), "is shutting down") })
 	if err := lock.Close(); err != nil {
 		t.Fatal(err)
 	}
