@@ -136,7 +136,7 @@ func (s *Service) CallTool(ctx context.Context, q *adminv1.CallToolRequest) (*ad
 	if !json.Valid(q.GetArguments()) {
 		return nil, fmt.Errorf("%w: the arguments of %s are not JSON", contract.ErrInvalid, q.GetName())
 	}
-	result, err := s.Tools.Alone(ctx, q.GetName(), q.GetArguments())
+	result, err := s.Tools.CallOutsideTurn(ctx, q.GetName(), q.GetArguments())
 	return &adminv1.ToolResult{Content: result.GetContent(), IsError: result.GetIsError()}, err
 }
 

@@ -14,15 +14,14 @@ import (
 )
 
 const (
-	// approvalLife is how long a call waits for somebody's yes.
+	// approvalLife is how long a call waits for the user's approval.
 	approvalLife = time.Hour
-	// maxShown is how many characters of arguments a person is shown.
+	// maxShown is how many characters of the arguments the user sees.
 	maxShown = 1500
 )
 
-// approval has a person decide about a call. The answer is stored before the tool
-// runs, so that they are asked once; from then on the call is like any other. A
-// refusal is for the model.
+// approval asks the user to approve a call. The answer is stored before the tool
+// runs, so a repeated call does not ask again. A refusal is for the model.
 func (r *running) approval(ctx context.Context) (refusal string, err error) {
 	q, reason, err := r.ask(ctx, questions.Question{Kind: contract.AskApprove, Text: r.approvalText()}, approvalLife)
 	switch {
@@ -51,8 +50,8 @@ func (r *running) approvalText() string {
 	return fmt.Sprintf("%s wants to run %s:\n\n%s\n%s\n%s", who, r.call.Name, fence, shown, fence)
 }
 
-// readable is arguments as a person can read them, cut to a length that is read,
-// and without characters that hide or reorder others.
+// readable formats arguments for people: indented, cut to maxShown, and with
+// characters escaped that hide or reorder others.
 func readable(raw []byte) string {
 	var indented bytes.Buffer
 	text := string(arguments(raw))

@@ -12,7 +12,7 @@ import (
 	"github.com/switchboard-run/switchboard/kernel/questions"
 )
 
-// answerLife is how long an answer is waited for if the model does not say.
+// answerLife is how long a question stays open if the model sets no timeout.
 const answerLife = time.Hour
 
 var askUser = coreTool{

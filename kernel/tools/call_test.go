@@ -141,9 +141,9 @@ func TestConcurrentRequestsJoinOneCall(t *testing.T) {
 // Messages of the user may come at any moment of a call.
 func TestMessagesComeWhileACallBegins(t *testing.T) {
 	play(t, func(w *world) {
-		begun, over := make(chan struct{}), make(chan struct{})
+		delegated, over := make(chan struct{}), make(chan struct{})
 		w.Tool("notes", &extensionv1.Tool{Name: "slow"}, func(context.Context, *extensionv1.CallRequest) (*extensionv1.CallResult, error) {
-			close(begun)
+			close(delegated)
 			<-over
 			return text("done")
 		})
@@ -155,7 +155,7 @@ func TestMessagesComeWhileACallBegins(t *testing.T) {
 			for {
 				w.Sessions.Interrupt(session)
 				select {
-				case <-begun:
+				case <-delegated:
 					return
 				default:
 					runtime.Gosched()

@@ -90,19 +90,19 @@ type channelRow struct {
 }
 
 func listChannels(_ context.Context, r *Runner, _ *bus.Lease, _ []byte) (any, error) {
-	now := r.Directory.Current()
+	dir := r.Directory.Current()
 	rows := []channelRow{}
-	for i := range now.Channels {
-		c := &now.Channels[i]
+	for i := range dir.Channels {
+		c := &dir.Channels[i]
 		rows = append(rows, channelRow{
-			ID: c.ID, Name: c.Name, Readiness: c.Status(), Detail: c.Readiness.GetDetail(), MaxLength: c.MaxLength, Default: c.ID == now.DefaultChannel,
+			ID: c.ID, Name: c.Name, Readiness: c.Status(), Detail: c.Readiness.GetDetail(), MaxLength: c.MaxLength, Default: c.ID == dir.DefaultChannel,
 		})
 	}
 	return map[string]any{"channels": rows}, nil
 }
 
 func listAgents(_ context.Context, r *Runner, _ *bus.Lease, _ []byte) (any, error) {
-	now := r.Directory.Current()
+	dir := r.Directory.Current()
 	type row struct {
 		ID          string `json:"id"`
 		Name        string `json:"name"`
@@ -110,9 +110,9 @@ func listAgents(_ context.Context, r *Runner, _ *bus.Lease, _ []byte) (any, erro
 		Delegate    bool   `json:"can_be_given_tasks"`
 	}
 	rows := []row{}
-	for _, a := range now.Agents {
-		if now.Enabled(a.ID) {
-			rows = append(rows, row{a.ID, a.Name, a.Description, undelegable(now, a.ID) == ""})
+	for _, a := range dir.Agents {
+		if dir.Enabled(a.ID) {
+			rows = append(rows, row{a.ID, a.Name, a.Description, cannotDelegate(dir, a.ID) == ""})
 		}
 	}
 	return map[string]any{"agents": rows}, nil

@@ -17,13 +17,13 @@ import (
 	"github.com/switchboard-run/switchboard/kernel/session"
 )
 
-// delegateLook is how long a delegated call waits before it looks at its row by
-// itself. What the other agent says wakes it at once.
+// delegateLook is how often a delegated call reads its row. The end of the other
+// agent's turn wakes it at once.
 const delegateLook = 10 * time.Minute
 
-// errWorking says that a call has no result yet, because another agent still
-// works for it. Who waits for it asks again.
-var errWorking = errors.New("another agent still works for it")
+// errWorking says that another agent still works for a call; its waiter joins it
+// again.
+var errWorking = errors.New("another agent still works for the call")
 
 var delegate = coreTool{
 	description: &extensionv1.Tool{
@@ -35,12 +35,12 @@ var delegate = coreTool{
 	run: delegateTask,
 }
 
-// delegateTask has another agent work, and waits for what it says. The result is
-// not this function's to make: the kernel stores it in the commit that ends the
-// other agent's turn. So it is there once, whoever dies meanwhile.
+// delegateTask gives another agent a task, and waits for its result. The commit
+// that ends the other agent's turn stores the result, so it is stored once over
+// any crash.
 //
-// The wait is part of the turn's time, so that a person is answered in time
-// whatever the other agent does, and a message of theirs does not end it.
+// The wait counts as time of the turn, so that the user gets an answer in time; a
+// message of the user does not interrupt it.
 func delegateTask(ctx context.Context, r *running) (*extensionv1.CallResult, error) {
 	if r.call.State == journal.CallOpen {
 		if refusal, err := r.delegate(ctx); err != nil {
@@ -49,11 +49,11 @@ func delegateTask(ctx context.Context, r *running) (*extensionv1.CallResult, err
 			return r.fail(refusal)
 		}
 	}
-	look := time.NewTimer(delegateLook)
-	defer look.Stop()
+	resolve := time.NewTimer(delegateLook)
+	defer resolve.Stop()
 	select {
-	case <-ctx.Done(): // it has ended, in one way or the other
-	case <-look.C:
+	case <-ctx.Done(): // the call has ended
+	case <-resolve.C:
 	}
 	call, err := r.read(context.WithoutCancel(ctx), r.call.Session, journal.CallID(r.call.ID))
 	switch {
@@ -67,14 +67,14 @@ func delegateTask(ctx context.Context, r *running) (*extensionv1.CallResult, err
 	return nil, errWorking
 }
 
-// delegate begins the work, or says why it must not.
+// delegate starts the task, or says why it must not.
 func (r *running) delegate(ctx context.Context) (refusal string, err error) {
 	var args struct{ Agent, Prompt string }
 	if err := json.Unmarshal(arguments(r.call.Arguments), &args); err != nil {
 		return "", err
 	}
-	now := r.Directory.Current()
-	if why := undelegable(now, args.Agent); why != "" {
+	dir := r.Directory.Current()
+	if why := cannotDelegate(dir, args.Agent); why != "" {
 		return why + " Nobody was asked.", nil
 	}
 	if strings.TrimSpace(args.Prompt) == "" {
@@ -93,25 +93,25 @@ func (r *running) delegate(ctx context.Context) (refusal string, err error) {
 	return "Nobody was asked: " + err.Error() + ".", nil
 }
 
-// undelegable says why an agent cannot be given a task; one that is about to be
-// back can.
-func undelegable(now *directory.Snapshot, id string) string {
-	a := now.Agent(id)
+// cannotDelegate says why an agent cannot be given a task. One that is about to
+// run can.
+func cannotDelegate(dir *directory.Snapshot, id string) string {
+	a := dir.Agent(id)
 	switch {
 	case a == nil:
-		return fmt.Sprintf("There is no agent %q. There are: %s.", id, strings.Join(delegable(now), ", "))
-	case !now.Enabled(id):
-		return fmt.Sprintf("The agent %q is not enabled. There are: %s.", id, strings.Join(delegable(now), ", "))
+		return fmt.Sprintf("There is no agent %q. There are: %s.", id, strings.Join(delegates(dir), ", "))
+	case !dir.Enabled(id):
+		return fmt.Sprintf("The agent %q is not enabled. There are: %s.", id, strings.Join(delegates(dir), ", "))
 	case a.State != directory.StateActive && !directory.Coming(a.State):
 		return fmt.Sprintf("The agent %q is not running: it is %s.", id, strings.ReplaceAll(a.State, "_", " "))
 	}
 	return ""
 }
 
-// delegable is the agents that can be given a task.
-func delegable(now *directory.Snapshot) (ids []string) {
-	for _, a := range now.Agents {
-		if now.Enabled(a.ID) && undelegable(now, a.ID) == "" {
+// delegates returns the agents that can be given a task.
+func delegates(dir *directory.Snapshot) (ids []string) {
+	for _, a := range dir.Agents {
+		if dir.Enabled(a.ID) && cannotDelegate(dir, a.ID) == "" {
 			ids = append(ids, a.ID)
 		}
 	}
@@ -119,8 +119,8 @@ func delegable(now *directory.Snapshot) (ids []string) {
 	return ids
 }
 
-// begun says whether a call is one that another agent works for already: its
-// grant was checked when that began.
-func begun(c journal.Call) bool {
+// delegated reports whether another agent already works for a call: its grant was
+// checked when the task started.
+func delegated(c journal.Call) bool {
 	return c.Name == session.DelegateTool && c.State == journal.CallRunning
 }

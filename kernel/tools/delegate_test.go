@@ -418,15 +418,15 @@ func TestAResultComesOnce(t *testing.T) {
 }
 
 func TestATaskWhoseSessionIsDeletedFails(t *testing.T) {
-	for _, begun := range []bool{true, false} {
-		t.Run(fmt.Sprint("begun ", begun), func(t *testing.T) {
+	for _, delegated := range []bool{true, false} {
+		t.Run(fmt.Sprint("begun ", delegated), func(t *testing.T) {
 			play(t, func(w *world) {
 				helper := w.Agent("helper")
-				if !begun {
+				if !delegated {
 					helper.Dies()
 				}
 				call, result := delegates(w.hears(), "helper", "work")
-				if begun {
+				if delegated {
 					helper.Hears("work").Asks([2]string{"core/list_channels", "{}"})
 				}
 				id := w.Session("helper", "task:"+call).ID

@@ -58,10 +58,10 @@ func findTools(_ context.Context, r *Runner, l *bus.Lease, raw []byte) (any, err
 		return nil, errors.New("find_tools searches the tools of an agent: only its turns can call it")
 	}
 	words := strings.FieldsFunc(strings.ToLower(args.Query), notWord)
-	now := r.Directory.Current()
+	dir := r.Directory.Current()
 	found, fits := []foundTool{}, false
-	for i := range now.Tools {
-		if t := &now.Tools[i]; now.MayUse(l.Agent, t) && !now.Offered(l.Agent, t) {
+	for i := range dir.Tools {
+		if t := &dir.Tools[i]; dir.MayUse(l.Agent, t) && !dir.Offered(l.Agent, t) {
 			f := foundTool{t.Name, t.Tool.GetDescription(), t.Tool.GetSchema(), score(t, words)}
 			found, fits = append(found, f), fits || f.score > 0
 		}

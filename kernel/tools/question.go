@@ -13,11 +13,13 @@ import (
 	"github.com/switchboard-run/switchboard/kernel/router"
 )
 
-// ask asks a person for the call, and waits for the end of that as long as it
-// takes. A call asks once, whoever dies meanwhile: a repeat goes on waiting, or
-// finds the answer. A new message of the user withdraws the question. The reason,
-// if there is one, is why there is no answer, for the model.
-func (r *running) ask(ctx context.Context, q questions.Question, life time.Duration) (asked *questions.Question, reason string, err error) {
+// ask asks the user for the call, and waits until the question ends. A call asks
+// once: after a crash, the repeated call waits for the same question, or finds its
+// answer. A new message of the user withdraws the question. A reason, for the
+// model, says why there is no answer.
+func (r *running) ask(
+	ctx context.Context, q questions.Question, life time.Duration,
+) (asked *questions.Question, reason string, err error) {
 	if asked, err = r.question(ctx); err != nil {
 		return nil, "", err
 	}
@@ -27,7 +29,7 @@ func (r *running) ask(ctx context.Context, q questions.Question, life time.Durat
 		case errors.Is(err, router.ErrNobody):
 			return nil, "nobody could be asked, because " + err.Error(), nil
 		case err != nil:
-			return nil, "", fmt.Errorf("asking for %s: %w", r.call.Name, err)
+			return nil, "", fmt.Errorf("ask for %s: %w", r.call.Name, err)
 		}
 	}
 	waiting, done := r.wait(ctx)
@@ -38,11 +40,10 @@ func (r *running) ask(ctx context.Context, q questions.Question, life time.Durat
 	if asked == nil || ctx.Err() != nil {
 		return nil, "", fmt.Errorf("%w: the turn of call %s has ended", contract.ErrStale, journal.CallID(r.call.ID))
 	}
-	return asked, unanswered(asked, life), nil
+	return asked, noAnswerReason(asked, life), nil
 }
 
-// ended waits until the question has ended, which the end of waiting brings
-// about.
+// ended waits until the question has ended. The end of waiting withdraws it.
 func (r *running) ended(waiting context.Context, id string) (*questions.Question, error) {
 	ended, stop := r.Router.Questions().Await(id)
 	defer stop()
@@ -66,8 +67,8 @@ func (r *running) ended(waiting context.Context, id string) (*questions.Question
 	}
 }
 
-// unanswered says why there is no answer; empty: there is one.
-func unanswered(q *questions.Question, life time.Duration) string {
+// noAnswerReason says why there is no answer; empty: there is one.
+func noAnswerReason(q *questions.Question, life time.Duration) string {
 	switch {
 	case q.Outcome == contract.AskExpired:
 		return "nobody answered within " + life.String()
@@ -79,7 +80,7 @@ func unanswered(q *questions.Question, life time.Duration) string {
 	return ""
 }
 
-// question is what the call has asked; nil: nothing yet.
+// question returns the question of the call; nil: none yet.
 func (r *running) question(ctx context.Context) (q *questions.Question, err error) {
 	err = r.Bus.View(ctx, func(j journal.Reader) (err error) {
 		q, err = r.Router.Questions().OfCall(j, journal.CallID(r.call.ID))
@@ -88,7 +89,9 @@ func (r *running) question(ctx context.Context) (q *questions.Question, err erro
 	return q, err
 }
 
-func (r *running) put(ctx context.Context, q questions.Question, life time.Duration) (asked *questions.Question, err error) {
+func (r *running) put(
+	ctx context.Context, q questions.Question, life time.Duration,
+) (asked *questions.Question, err error) {
 	in, err := r.input(ctx, r.lease, r.event)
 	if err != nil {
 		return nil, err
@@ -103,7 +106,7 @@ func (r *running) put(ctx context.Context, q questions.Question, life time.Durat
 	return asked, err
 }
 
-// withdraw ends a question without an answer, if none has come before.
+// withdraw ends a question that has no answer yet.
 func (r *running) withdraw(id string) error {
 	return r.Bus.Do(func(tx *bus.Tx) error {
 		q, err := r.Router.Questions().Get(tx, id)

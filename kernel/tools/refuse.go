@@ -9,27 +9,29 @@ import (
 	"github.com/switchboard-run/switchboard/kernel/journal"
 )
 
-// refuse says why a call must not run: the reason is for the model.
-func refuse(now *directory.Snapshot, agent string, t *directory.Tool, call journal.Call) string {
-	if t == nil || !now.MayUse(agent, t) {
-		granted := list(now, agent)
+// refuse says why a call must not run, for the model; empty: it may.
+func refuse(dir *directory.Snapshot, agent string, t *directory.Tool, call journal.Call) string {
+	if t == nil || !dir.MayUse(agent, t) {
+		granted := list(dir, agent)
 		names := make([]string, len(granted))
 		for i, g := range granted {
 			names[i] = g.GetName()
 		}
 		if t != nil {
-			return fmt.Sprintf("The tool %s is not granted to this agent: its manifest lacks \"uses_tools: [%s]\". Granted: %s.", call.Name, call.Name, strings.Join(names, ", "))
+			return fmt.Sprintf("The tool %s is not granted to this agent: its manifest lacks \"uses_tools: [%s]\". Granted: %s.",
+				call.Name, call.Name, strings.Join(names, ", "))
 		}
 		return fmt.Sprintf("There is no tool %q. There are: %s.", call.Name, strings.Join(names, ", "))
 	}
-	return misfit(t, call.Arguments)
+	return checkArguments(t, call.Arguments)
 }
 
-// misfit says what is wrong with the arguments of a call.
-func misfit(t *directory.Tool, raw []byte) string {
+// checkArguments says what is wrong with the arguments of a call, for the model.
+func checkArguments(t *directory.Tool, raw []byte) string {
 	var v any
 	if err := json.Unmarshal(arguments(raw), &v); err != nil {
-		return fmt.Sprintf("The arguments of %s are no JSON (%v). Call it again with a JSON object that fits its schema.", t.Name, err)
+		return fmt.Sprintf("The arguments of %s are not valid JSON (%v). "+
+			"Call it again with a JSON object that fits its schema.", t.Name, err)
 	}
 	if t.Schema == nil {
 		return ""
@@ -50,10 +52,10 @@ func misfit(t *directory.Tool, raw []byte) string {
 		t.Name, strings.Join(lines, "; "))
 }
 
-// maxProblems is how many mistakes a model is told at once.
+// maxProblems is how many problems one refusal lists.
 const maxProblems = 5
 
-// arguments treats none as an empty object, as models do.
+// arguments replaces missing arguments by an empty object.
 func arguments(raw []byte) []byte {
 	if len(strings.TrimSpace(string(raw))) == 0 {
 		return []byte("{}")

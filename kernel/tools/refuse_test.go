@@ -18,7 +18,7 @@ func TestCallsThatAreRefused(t *testing.T) {
 		arguments string
 		says      []string
 	}{
-		{"no JSON", "notes/add", `{"text": `, []string{"notes/add", "no JSON", "fits its schema"}},
+		{"invalid JSON", "notes/add", `{"text": `, []string{"notes/add", "not valid JSON", "fits its schema"}},
 		{"not the schema", "notes/add", `{"txt": 1}`, []string{"do not fit", "text", "txt"}},
 		{"nothing at all", "notes/add", ``, []string{"do not fit", "text"}},
 		{"no such tool", "notes/remove", `{}`, []string{`There is no tool "notes/remove"`, "notes/add", "core/send_to_channel"}},

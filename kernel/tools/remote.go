@@ -17,11 +17,11 @@ import (
 )
 
 const (
-	absent = 30 * time.Second       // how long a call waits for its extension to come back
-	pause  = 100 * time.Millisecond // between two looks for it
+	returnTimeout = 30 * time.Second       // how long a call waits for its extension to restart
+	retryDelay    = 100 * time.Millisecond // until it looks again
 )
 
-// remote has the tool's extension run the call, again where that is allowed.
+// remote runs the call in the tool's extension, and retries where that is safe.
 func (r *running) remote(ctx context.Context, t *directory.Tool) (*extensionv1.CallResult, error) {
 	repeatable := t.Tool.GetReadOnly() || t.Tool.GetIdempotent()
 	if r.call.State == journal.CallRunning && !repeatable {
@@ -40,15 +40,15 @@ func (r *running) remote(ctx context.Context, t *directory.Tool) (*extensionv1.C
 		ctx, cancel = context.WithTimeout(ctx, callTimeout)
 		defer cancel()
 	}
-	back := time.Now().Add(absent)
+	deadline := time.Now().Add(returnTimeout)
 	for conflicts, marked := 0, repeatable; ; {
 		actor := r.Remote.Actor(t.Extension)
 		if actor == nil {
-			if !sleep(ctx, back) {
+			if !sleep(ctx, deadline) {
 				if wasInterrupted(ctx) {
 					return r.fail(interrupted)
 				}
-				return r.absent(t, request.GetRepeat())
+				return r.notRunning(t, request.GetRepeat())
 			}
 			continue
 		}
@@ -60,10 +60,10 @@ func (r *running) remote(ctx context.Context, t *directory.Tool) (*extensionv1.C
 		}
 		began := time.Now()
 		result, err := r.attempt(ctx, actor, t, request)
-		if time.Since(began) > absent { // it had waited: its extension was there all that time
-			back = time.Now().Add(absent)
+		if time.Since(began) > returnTimeout { // the attempt waited: its extension was running until now
+			deadline = time.Now().Add(returnTimeout)
 		}
-		ended := r.Remote.Actor(t.Extension) != actor // its own process said so, otherwise
+		ended := r.Remote.Actor(t.Extension) != actor // else the extension itself is unavailable
 		switch {
 		case err == nil, errors.Is(err, contract.ErrStale):
 			return result, err
@@ -76,24 +76,24 @@ func (r *running) remote(ctx context.Context, t *directory.Tool) (*extensionv1.C
 			return r.fail(unknownOutcome(r.call.Name))
 		case errors.Is(err, contract.ErrGone), errors.Is(err, contract.ErrUnavailable) && ended:
 			request.Repeat = request.GetRepeat() || errors.Is(err, contract.ErrGone)
-			if !sleep(ctx, back) {
-				return r.absent(t, request.GetRepeat())
+			if !sleep(ctx, deadline) {
+				return r.notRunning(t, request.GetRepeat())
 			}
 		case ctx.Err() != nil:
-			return r.overtime(repeatable)
+			return r.timedOut(repeatable)
 		default:
 			return r.fail(err.Error())
 		}
 	}
 }
 
-// sleep waits for a moment; false: there is no more time.
+// sleep waits for retryDelay; false: the time is over.
 func sleep(ctx context.Context, until time.Time) bool {
 	if !time.Now().Before(until) {
 		return false
 	}
 	select {
-	case <-time.After(pause):
+	case <-time.After(retryDelay):
 		return true
 	case <-ctx.Done():
 		return false
@@ -101,7 +101,9 @@ func sleep(ctx context.Context, until time.Time) bool {
 }
 
 // attempt runs the tool once.
-func (r *running) attempt(ctx context.Context, actor *bus.Actor, t *directory.Tool, request *extensionv1.CallRequest) (*extensionv1.CallResult, error) {
+func (r *running) attempt(
+	ctx context.Context, actor *bus.Actor, t *directory.Tool, request *extensionv1.CallRequest,
+) (*extensionv1.CallResult, error) {
 	lease := r.Bus.LeaseCall(actor, r.lease, r.event, r.call.ID)
 	defer r.Bus.Release(lease)
 	request.Lane = lease.Token
@@ -112,7 +114,7 @@ func (r *running) attempt(ctx context.Context, actor *bus.Actor, t *directory.To
 	if t.Tool.GetReadOnly() && len(result.GetEffects()) == 0 {
 		return r.note(result.GetContent(), result.GetIsError()), nil
 	}
-	// Result, effects and the row of the history at once, as the tool's extension.
+	// One commit, by the tool's extension: result, effects and the row of the history.
 	content, isError := cut(result.GetContent()), result.GetIsError()
 	err = r.Bus.DoAs(actor, lease, func(tx *bus.Tx) error {
 		if _, err := tx.Apply(result.GetEffects()); err != nil {
@@ -135,8 +137,8 @@ func (r *running) request(ctx context.Context, t *directory.Tool) (*extensionv1.
 	return q, r.describe(ctx, r.lease, r.event, q)
 }
 
-// describe fills in for whom a tool works: who holds the lane, and where the
-// input was given that the turn answers.
+// describe fills in the caller of a tool: the session of the lane, and the sender
+// and place of the input that the turn answers.
 func (r *Runner) describe(ctx context.Context, l *bus.Lease, e *busv1.Event, q *extensionv1.CallRequest) error {
 	in, err := r.input(ctx, l, e)
 	if err != nil {
@@ -160,10 +162,10 @@ func (r *Runner) describe(ctx context.Context, l *bus.Lease, e *busv1.Event, q *
 	})
 }
 
-// input is what the turn answers, with the reply target that is in force.
+// input returns the input that the turn answers, with the current reply target.
 func (r *Runner) input(ctx context.Context, l *bus.Lease, e *busv1.Event) (in contract.AgentInput, err error) {
 	if err := json.Unmarshal(e.GetPayload(), &in); err != nil {
-		return in, fmt.Errorf("%w: the input %s: %w", contract.ErrInvalid, e.GetId(), err)
+		return in, fmt.Errorf("%w: read the input %s: %w", contract.ErrInvalid, e.GetId(), err)
 	}
 	if in.ReplyTo != "" {
 		return in, nil
@@ -177,7 +179,7 @@ func (r *Runner) input(ctx context.Context, l *bus.Lease, e *busv1.Event) (in co
 	})
 }
 
-func (r *running) absent(t *directory.Tool, tried bool) (*extensionv1.CallResult, error) {
+func (r *running) notRunning(t *directory.Tool, tried bool) (*extensionv1.CallResult, error) {
 	what := "Tell the user; nothing was done."
 	if tried {
 		what = "Tell the user. It was interrupted before: calling it again later does no harm."
@@ -185,7 +187,7 @@ func (r *running) absent(t *directory.Tool, tried bool) (*extensionv1.CallResult
 	return r.fail(fmt.Sprintf("%s cannot run now: its extension %s is not running. %s", r.call.Name, t.Extension, what))
 }
 
-func (r *running) overtime(repeatable bool) (*extensionv1.CallResult, error) {
+func (r *running) timedOut(repeatable bool) (*extensionv1.CallResult, error) {
 	if repeatable {
 		return r.fail(fmt.Sprintf("%s took longer than %s and was stopped.", r.call.Name, callTimeout))
 	}

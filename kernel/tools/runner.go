@@ -1,13 +1,12 @@
-// Package tools runs tool calls, each made once: a call is a row of a session's
-// history, and its result, its effects and its row of the history are one
-// commit. A repeated request joins the running call or returns the stored
-// result. The kernel's own tools (core/...) are here too.
+// Package tools runs each tool call once: a call is a row of a session's history,
+// and its result, its effects and its row of the history are one commit. A
+// repeated request joins the running call or returns the stored result. The
+// kernel's own tools (core/...) are here too.
 //
-// A call outlives the attempt of the turn that asked for it: when the agent's
-// process ends meanwhile, the result is stored, and the resumed turn finds it.
-// It ends with the turn. A call of a tool that must not run twice is marked
-// before it starts; if its outcome is lost, the result says so and the model
-// decides.
+// A call survives a crash of the agent: its result is stored, and the resumed turn
+// finds it. It ends with the turn. A call of a tool that must not run twice is
+// marked before it starts; if its outcome is lost, the result says so and the
+// model decides.
 package tools
 
 import (
@@ -32,8 +31,8 @@ import (
 )
 
 const (
-	callTimeout  = 10 * time.Minute // of one call, whatever it does
-	late         = 10 * time.Second // how long an extension is waited for that is being started for the first time
+	callTimeout  = 10 * time.Minute // of one call
+	startTimeout = 10 * time.Second // how long a call waits for an extension that starts for the first time
 	maxConflicts = 10
 )
 
@@ -42,7 +41,7 @@ type Remote interface {
 	// CallTool runs a tool of a running extension. It wraps contract.ErrGone if
 	// the process ended meanwhile, and contract.ErrUnavailable if none is running.
 	CallTool(ctx context.Context, extension string, r *extensionv1.CallRequest) (*extensionv1.CallResult, error)
-	// Actor is who the running extension is; nil if none is running.
+	// Actor is the running extension; nil: it is not running.
 	Actor(extension string) *bus.Actor
 }
 
@@ -62,15 +61,15 @@ type Runner struct {
 // running is one call while it runs.
 type running struct {
 	*Runner
-	lease  *bus.Lease // of the turn's attempt that asked first
-	call   journal.Call
-	event  *busv1.Event  // the input that the turn answers
-	turn   *journal.Turn // of the call
-	stop   context.CancelFunc
-	noted  func() // ends Sessions.Running
-	done   chan struct{}
-	result *extensionv1.CallResult
-	err    error
+	lease      *bus.Lease // of the turn's attempt that asked first
+	call       journal.Call
+	event      *busv1.Event  // the input that the turn answers
+	turn       *journal.Turn // of the call
+	stop       context.CancelFunc
+	unregister func() // ends Sessions.Running
+	done       chan struct{}
+	result     *extensionv1.CallResult
+	err        error
 
 	// Guarded by Runner.mu.
 	holders   []*bus.Lease            // of the attempts that have asked for it
@@ -81,25 +80,26 @@ type running struct {
 // what changes when they do. It waits for extensions that are being started for
 // the first time: until then nobody knows what they offer.
 func (r *Runner) List(ctx context.Context, agent string) ([]*extensionv1.Tool, string) {
-	now := r.known(ctx, func(now *directory.Snapshot) bool {
-		return !slices.ContainsFunc(now.Arriving, func(id string) bool { return now.UsesToolsOf(agent, id) })
+	dir := r.awaitDirectory(ctx, func(dir *directory.Snapshot) bool {
+		return !slices.ContainsFunc(dir.Arriving, func(id string) bool { return dir.UsesToolsOf(agent, id) })
 	})
-	return list(now, agent), now.ToolsEtag
+	return list(dir, agent), dir.ToolsEtag
 }
 
-// known is the directory as soon as it is good, or late is over.
-func (r *Runner) known(ctx context.Context, good func(*directory.Snapshot) bool) *directory.Snapshot {
-	ctx, cancel := context.WithTimeout(ctx, late)
+// awaitDirectory returns the first good directory, or the current one after
+// startTimeout.
+func (r *Runner) awaitDirectory(ctx context.Context, good func(*directory.Snapshot) bool) *directory.Snapshot {
+	ctx, cancel := context.WithTimeout(ctx, startTimeout)
 	defer cancel()
-	now, _ := r.Directory.Await(ctx, good)
-	return now
+	dir, _ := r.Directory.Await(ctx, good)
+	return dir
 }
 
-func list(now *directory.Snapshot, agent string) []*extensionv1.Tool {
+func list(dir *directory.Snapshot, agent string) []*extensionv1.Tool {
 	var granted []*extensionv1.Tool
-	for i := range now.Tools {
-		t := &now.Tools[i]
-		if !now.MayUse(agent, t) {
+	for i := range dir.Tools {
+		t := &dir.Tools[i]
+		if !dir.MayUse(agent, t) {
 			continue
 		}
 		granted = append(granted, &extensionv1.Tool{
@@ -111,8 +111,8 @@ func list(now *directory.Snapshot, agent string) []*extensionv1.Tool {
 	return granted
 }
 
-// Call runs the open call of a turn, or returns what became of it. It returns
-// when ctx ends, but the call goes on.
+// Call runs the open call of a turn, or returns its outcome. It returns when ctx
+// ends, but the call goes on.
 func (r *Runner) Call(ctx context.Context, l *bus.Lease, id string) (*extensionv1.CallResult, error) {
 	for {
 		call, err := r.read(ctx, l.Session, id)
@@ -129,7 +129,7 @@ func (r *Runner) Call(ctx context.Context, l *bus.Lease, id string) (*extensionv
 			return nil, ctx.Err()
 		}
 		if errors.Is(run.err, errWorking) || errors.Is(run.err, contract.ErrStale) && run.lease != l {
-			continue // it was an earlier attempt of the turn that is over, perhaps not the call
+			continue // an earlier attempt of the turn ended; the call may still be open
 		}
 		return run.result, run.err
 	}
@@ -143,7 +143,7 @@ func (r *Runner) read(ctx context.Context, session int64, id string) (call *jour
 	return call, err
 }
 
-// ended is what became of a call that has ended.
+// ended returns the outcome of a call that has ended.
 func ended(call *journal.Call) (*extensionv1.CallResult, error) {
 	if call.State == journal.CallClosed {
 		return nil, fmt.Errorf("%w: the turn of call %s has ended", contract.ErrStale, journal.CallID(call.ID))
@@ -151,7 +151,7 @@ func ended(call *journal.Call) (*extensionv1.CallResult, error) {
 	return &extensionv1.CallResult{Content: call.Result, IsError: call.IsError}, nil
 }
 
-// join returns the call that runs already, or starts it.
+// join returns the running call, or starts it.
 func (r *Runner) join(l *bus.Lease, call journal.Call) *running {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -163,10 +163,10 @@ func (r *Runner) join(l *bus.Lease, call journal.Call) *running {
 		ctx, stop := context.WithCancel(context.Background())
 		run = &running{Runner: r, lease: l, call: call, stop: stop, done: make(chan struct{})}
 		r.running[call.ID] = run
-		run.noted = r.Sessions.Running(call.ID, session.Run{Session: call.Session, Stop: stop, Interrupt: run.newMessage})
+		run.unregister = r.Sessions.Running(call.ID, session.Run{Session: call.Session, Stop: stop, Interrupt: run.onMessage})
 		go run.run(ctx)
 	}
-	run.hold(l)
+	run.addHolder(l)
 	return run
 }
 
@@ -178,15 +178,15 @@ func (r *running) run(ctx context.Context) {
 		}
 		r.mu.Lock()
 		delete(r.running, r.call.ID)
-		r.noted()
+		r.unregister()
 		r.mu.Unlock()
 		close(r.done)
 	}()
-	r.result, r.err = r.once(ctx)
+	r.result, r.err = r.execute(ctx)
 }
 
-// once runs a call to its one result.
-func (r *running) once(ctx context.Context) (*extensionv1.CallResult, error) {
+// execute runs a call to its one result.
+func (r *running) execute(ctx context.Context) (*extensionv1.CallResult, error) {
 	// Read again: another request may have run it since it was read.
 	call, err := r.read(ctx, r.call.Session, journal.CallID(r.call.ID))
 	if err != nil {
@@ -198,19 +198,19 @@ func (r *running) once(ctx context.Context) (*extensionv1.CallResult, error) {
 	r.mu.Lock() // Interrupt looks at it
 	r.call = *call
 	r.mu.Unlock()
-	if err := r.answers(ctx); err != nil {
+	if err := r.readInput(ctx); err != nil {
 		return nil, err
 	}
-	now, t, refusal := r.look(ctx)
-	if refusal == "" && r.call.State == journal.CallOpen && now.NeedsApproval(r.lease.Agent, t) {
+	dir, t, refusal := r.resolve(ctx)
+	if refusal == "" && r.call.State == journal.CallOpen && dir.NeedsApproval(r.lease.Agent, t) {
 		if refusal, err = r.approval(ctx); err != nil {
 			return nil, err
 		}
 		if refusal == "" {
-			_, t, refusal = r.look(ctx) // time has passed
+			_, t, refusal = r.resolve(ctx) // time has passed
 		}
 	}
-	if refusal != "" && !begun(r.call) {
+	if refusal != "" && !delegated(r.call) {
 		return r.fail(refusal)
 	}
 	if tool, ok := core[call.Name]; ok && tool.read == nil {
@@ -225,16 +225,16 @@ func (r *running) once(ctx context.Context) (*extensionv1.CallResult, error) {
 	return r.remote(ctx, t)
 }
 
-// look is the tool of the call as it is now, or why it must not run.
-func (r *running) look(ctx context.Context) (now *directory.Snapshot, t *directory.Tool, refusal string) {
+// resolve returns the current tool of the call, or why it must not run.
+func (r *running) resolve(ctx context.Context) (dir *directory.Snapshot, t *directory.Tool, refusal string) {
 	owner, _, _ := strings.Cut(r.call.Name, "/")
-	now = r.known(ctx, func(now *directory.Snapshot) bool { return !slices.Contains(now.Arriving, owner) })
-	t = now.Tool(r.call.Name)
-	return now, t, refuse(now, r.lease.Agent, t, r.call)
+	dir = r.awaitDirectory(ctx, func(dir *directory.Snapshot) bool { return !slices.Contains(dir.Arriving, owner) })
+	t = dir.Tool(r.call.Name)
+	return dir, t, refuse(dir, r.lease.Agent, t, r.call)
 }
 
-// answers reads what the turn of the call answers.
-func (r *running) answers(ctx context.Context) error {
+// readInput reads the turn of the call and the input that it answers.
+func (r *running) readInput(ctx context.Context) error {
 	r.event = r.lease.Event
 	return r.Bus.View(ctx, func(j journal.Reader) (err error) {
 		if r.turn, err = j.Turn(r.call.Turn); err != nil || r.turn == nil || r.turn.Inputs[0] == r.event.GetSeq() {
@@ -248,15 +248,15 @@ func (r *running) answers(ctx context.Context) error {
 	})
 }
 
-// commit commits what the kernel itself does for the call, unless that has ended.
-// It follows from what the turn answers.
+// commit commits as the kernel, for the call, unless it has ended. The commit
+// follows from the input that the turn answers.
 func (r *running) commit(apply func(*bus.Tx) error) error {
 	lease := r.Bus.LeaseCall(bus.Kernel, r.lease, r.event, r.call.ID)
 	defer r.Bus.Release(lease)
 	return r.Bus.DoAs(bus.Kernel, lease, apply)
 }
 
-// finish stores a result that the kernel gives itself.
+// finish stores a result that the kernel itself gives.
 func (r *running) finish(content string, isError bool) (*extensionv1.CallResult, error) {
 	content = cut(content)
 	err := r.Bus.Do(func(tx *bus.Tx) error { return r.Sessions.Finish(tx, r.call.ID, content, isError) })
@@ -266,14 +266,14 @@ func (r *running) finish(content string, isError bool) (*extensionv1.CallResult,
 	return &extensionv1.CallResult{Content: content, IsError: isError}, nil
 }
 
-// note stores the result of a call that only read, with the next commit: nothing
-// is lost if a crash comes first, for the call may be repeated. What its turn
-// commits from now on stands behind it.
+// note stores the result of a read-only call with the next commit. A crash before
+// that loses nothing, because the call can be repeated. Later commits of the turn
+// come after it.
 func (r *running) note(content string, isError bool) *extensionv1.CallResult {
 	content = cut(content)
 	now := time.Now().UnixMicro()
 	r.Bus.Commit(bus.Change{Lazy: true, Apply: func(tx *bus.Tx) error {
-		tx.Now = now // not the time of the commit that it rides with
+		tx.Now = now // not the time of the commit that writes it
 		return r.Sessions.Finish(tx, r.call.ID, content, isError)
 	}, Done: func(err error) {
 		if err != nil && !errors.Is(err, contract.ErrStale) && !errors.Is(err, journal.ErrClosed) {

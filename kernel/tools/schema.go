@@ -15,16 +15,16 @@ import (
 
 var toolName = regexp.MustCompile(`^[a-z][a-z0-9_]*$`)
 
-// CheckName checks the name of a tool as it was described.
+// CheckName checks the name of a described tool.
 func CheckName(t *extensionv1.Tool) error {
 	if !toolName.MatchString(t.GetName()) {
-		return fmt.Errorf("%w: %q is no name of a tool: lower-case letters, digits and underscores", contract.ErrInvalid, t.GetName())
+		return fmt.Errorf("%w: invalid tool name %q: use lower-case letters, digits and underscores", contract.ErrInvalid, t.GetName())
 	}
 	return nil
 }
 
-// Compile checks a tool as it was described, and compiles its schema; one
-// without a schema takes anything.
+// Compile checks a described tool and compiles its schema. Nil: the tool has none
+// and accepts anything.
 func Compile(extension string, t *extensionv1.Tool) (*schema.Schema, error) {
 	if err := CheckName(t); err != nil {
 		return nil, err
@@ -39,8 +39,8 @@ func Compile(extension string, t *extensionv1.Tool) (*schema.Schema, error) {
 	return s, nil
 }
 
-// Entry is a described tool as the directory has it. A schema that does not
-// compile was refused before, or, of a built-in, by its tests.
+// Entry makes the directory's entry of a described tool. Its schema compiles:
+// Compile, or the tests of a built-in, refused any other.
 func Entry(extension string, t *extensionv1.Tool) directory.Tool {
 	sum := sha256.Sum256(append([]byte(t.GetDescription()+"\n"), t.GetSchema()...))
 	entry := directory.Tool{Name: extension + "/" + t.GetName(), Extension: extension, Tool: t, Sum: hex.EncodeToString(sum[:])}

@@ -20,9 +20,9 @@ func TestCompile(t *testing.T) {
 	}{
 		{"a schema", "add_note2", `{"type":"object"}`, ""},
 		{"no schema", "add", ``, ""},
-		{"a name with a slash", "notes/add", ``, `"notes/add" is no name`},
-		{"a name in capitals", "Add", ``, `"Add" is no name`},
-		{"no name", "", ``, `"" is no name`},
+		{"a name with a slash", "notes/add", ``, `invalid tool name "notes/add"`},
+		{"a name in capitals", "Add", ``, `invalid tool name "Add"`},
+		{"no name", "", ``, `invalid tool name ""`},
 		{"no JSON", "add", `{`, "the schema of the tool notes/add: read JSON: "},
 		{"no schema at all", "add", `{"type":"thing"}`, "the schema of the tool notes/add"},
 		{"a reference to nowhere", "add", `{"$ref":"#/$defs/missing"}`, "the schema of the tool notes/add"},

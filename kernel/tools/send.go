@@ -15,10 +15,10 @@ import (
 	"github.com/switchboard-run/switchboard/kernel/journal"
 )
 
-// receiptWait is how long a send waits for the platform's word.
+// receiptWait is how long a send waits for the receipt of the platform.
 const receiptWait = 10 * time.Second
 
-// sent is the answer of the sending tools.
+// sent is the result of a sending tool.
 type sent struct {
 	Status  string `json:"status"` // delivered, queued, failed
 	Channel string `json:"channel_id"`
@@ -43,11 +43,11 @@ func sendToAll(ctx context.Context, r *running) (*extensionv1.CallResult, error)
 	if err := json.Unmarshal(arguments(r.call.Arguments), &args); err != nil {
 		return nil, err
 	}
-	now := r.Directory.Current()
+	dir := r.Directory.Current()
 	var channels []string
-	for i := range now.Channels {
-		if now.Channels[i].Configured() {
-			channels = append(channels, now.Channels[i].ID)
+	for i := range dir.Channels {
+		if dir.Channels[i].Configured() {
+			channels = append(channels, dir.Channels[i].ID)
 		}
 	}
 	if len(channels) == 0 {
@@ -56,8 +56,8 @@ func sendToAll(ctx context.Context, r *running) (*extensionv1.CallResult, error)
 	return r.sendTo(ctx, channels, args.Text)
 }
 
-// sendTo publishes the sends together with a provisional result, and then waits
-// only to refine it.
+// sendTo commits the sends together with a provisional result, then waits for
+// receipts to refine it.
 func (r *running) sendTo(ctx context.Context, channels []string, text string) (*extensionv1.CallResult, error) {
 	if r.call.State == journal.CallRunning && r.call.Result == "" { // a backup was restored
 		return r.fail(unknownOutcome(r.call.Name))
@@ -65,9 +65,9 @@ func (r *running) sendTo(ctx context.Context, channels []string, text string) (*
 	if r.call.State == journal.CallRunning { // sent before a restart
 		return r.finish(r.call.Result, false)
 	}
-	now := r.Directory.Current()
+	dir := r.Directory.Current()
 	for _, id := range channels {
-		if why := unreachable(now, id); why != "" {
+		if why := unreachable(dir, id); why != "" {
 			return r.fail(why + " Nothing was sent.")
 		}
 	}
@@ -80,7 +80,7 @@ func (r *running) sendTo(ctx context.Context, channels []string, text string) (*
 	}
 	answers := make([]sent, len(channels))
 	for i, id := range channels {
-		answers[i] = sent{Status: "queued", Channel: id, Detail: "it will be delivered as soon as the channel can"}
+		answers[i] = sent{Status: "queued", Channel: id, Detail: "it will be delivered when the channel is ready"}
 	}
 	receipts := newReceipts(r.Bus)
 	defer receipts.close()
@@ -90,7 +90,7 @@ func (r *running) sendTo(ctx context.Context, channels []string, text string) (*
 			if err != nil {
 				return err
 			}
-			if c := now.Channel(id); c.Ready() {
+			if c := dir.Channel(id); c.Ready() {
 				receipts.await(tx, i, seqs)
 			}
 		}
@@ -117,7 +117,7 @@ func (r *running) sendTo(ctx context.Context, channels []string, text string) (*
 	})
 	failed := false
 	for i := range answers {
-		if c := now.Channel(answers[i].Channel); !c.Ready() {
+		if c := dir.Channel(answers[i].Channel); !c.Ready() {
 			answers[i].Detail = notReady(c)
 		}
 		failed = failed || answers[i].Status == "failed"
@@ -125,14 +125,14 @@ func (r *running) sendTo(ctx context.Context, channels []string, text string) (*
 	return r.finish(encode(answers), failed)
 }
 
-// unreachable says why a channel cannot be sent to at all; a channel that is
-// down takes sends, and delivers them later.
-func unreachable(now *directory.Snapshot, id string) string {
-	c := now.Channel(id)
+// unreachable says why a channel accepts no sends. A channel that is down accepts
+// them, and delivers them later.
+func unreachable(dir *directory.Snapshot, id string) string {
+	c := dir.Channel(id)
 	if c == nil {
-		ids := make([]string, len(now.Channels))
-		for i := range now.Channels {
-			ids[i] = now.Channels[i].ID
+		ids := make([]string, len(dir.Channels))
+		for i := range dir.Channels {
+			ids[i] = dir.Channels[i].ID
 		}
 		return fmt.Sprintf("There is no channel %q. There are: %s.", id, strings.Join(ids, ", "))
 	}
@@ -155,12 +155,12 @@ func encode(answers []sent) string {
 	return string(b)
 }
 
-// receipts waits for what the platforms say of sends, each of several parts.
+// receipts waits for the receipts of sends, each of several parts.
 type receipts struct {
 	bus     *bus.Bus
 	settled chan receipt
 	over    chan struct{}
-	parts   map[int]map[int64]struct{} // of each send, those that are not settled
+	parts   map[int]map[int64]struct{} // by send, those that are not settled
 }
 
 type receipt struct {
@@ -188,9 +188,9 @@ func (r *receipts) await(tx *bus.Tx, send int, seqs []int64) {
 	}
 }
 
-// each tells of each part that is settled, and whether it is the last of its
-// send, until all are or ctx ends.
-func (r *receipts) each(ctx context.Context, tell func(send int, d journal.Delivery, last bool)) {
+// each calls settled for each settled part, and says whether it is the last of its
+// send, until all are settled or ctx ends.
+func (r *receipts) each(ctx context.Context, settled func(send int, d journal.Delivery, last bool)) {
 	for len(r.parts) > 0 {
 		select {
 		case s := <-r.settled:
@@ -199,14 +199,14 @@ func (r *receipts) each(ctx context.Context, tell func(send int, d journal.Deliv
 			if last {
 				delete(r.parts, s.send)
 			}
-			tell(s.send, s.delivery, last)
+			settled(s.send, s.delivery, last)
 		case <-ctx.Done():
 			return
 		}
 	}
 }
 
-// close forgets what is not settled.
+// close stops waiting for the parts that are not settled.
 func (r *receipts) close() {
 	close(r.over)
 	for _, parts := range r.parts {

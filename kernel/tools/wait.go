@@ -9,16 +9,16 @@ import (
 	"github.com/switchboard-run/switchboard/kernel/journal"
 )
 
-// errInterrupted ends a call that waits: a new message of the user has come that
-// may interrupt its turn.
-var errInterrupted = errors.New("a new message of the user has come")
+// errInterrupted ends a waiting call: the user sent a message that may interrupt
+// its turn.
+var errInterrupted = errors.New("interrupted by a new message of the user")
 
-const interrupted = "interrupted: the user has written something new meanwhile; nothing was done. Call it again if it is still needed."
+const interrupted = "interrupted: the user has written something new meanwhile; nothing was done. " +
+	"Call it again if it is still needed."
 
-// wait begins a time in which the call waits for somebody else, as long as that
-// takes: the clock of its turn stands still, and a new message of the user, if
-// it may interrupt the turn, ends the context with errInterrupted. It lasts
-// until done is called.
+// wait begins a wait of unlimited length: until done is called, the clock of the
+// turn is stopped, and a new message of the user that may interrupt the turn ends
+// the context with errInterrupted.
 func (r *running) wait(ctx context.Context) (waiting context.Context, done func()) {
 	waiting, interrupt := context.WithCancelCause(ctx)
 	r.mu.Lock()
@@ -27,7 +27,7 @@ func (r *running) wait(ctx context.Context) (waiting context.Context, done func(
 		r.Bus.StopClock(l)
 	}
 	r.mu.Unlock()
-	r.interruptIfWanted() // it may have come before
+	r.interruptIfWanted() // a message may have come before
 	return waiting, func() {
 		r.mu.Lock()
 		defer r.mu.Unlock()
@@ -39,9 +39,9 @@ func (r *running) wait(ctx context.Context) (waiting context.Context, done func(
 	}
 }
 
-// hold has the clock of a lease stand still as long as the call waits. The
-// caller holds r.mu.
-func (r *running) hold(l *bus.Lease) {
+// addHolder adds a lease whose clock stops while the call waits. The caller holds
+// r.mu.
+func (r *running) addHolder(l *bus.Lease) {
 	if slices.Contains(r.holders, l) {
 		return
 	}
@@ -51,12 +51,12 @@ func (r *running) hold(l *bus.Lease) {
 	}
 }
 
-// wasInterrupted says whether a message of the user has ended a wait.
+// wasInterrupted reports whether a message of the user ended a wait.
 func wasInterrupted(ctx context.Context) bool { return errors.Is(context.Cause(ctx), errInterrupted) }
 
-// newMessage ends the call, if it waits, when a message of the user was queued
-// that may interrupt the turn.
-func (r *running) newMessage() {
+// onMessage ends the call, if it waits, when the user has queued a message that may
+// interrupt the turn.
+func (r *running) onMessage() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.interrupt != nil {
@@ -71,7 +71,7 @@ func (r *running) interruptIfWanted() {
 		return err
 	})
 	if err != nil {
-		r.Log.Warn("looking for new messages failed; a call goes on waiting", "call", journal.CallID(r.call.ID), "error", err)
+		r.Log.Warn("look for new messages; the call keeps waiting", "call", journal.CallID(r.call.ID), "error", err)
 		return
 	}
 	r.mu.Lock()

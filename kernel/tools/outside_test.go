@@ -57,7 +57,7 @@ func TestAlone(t *testing.T) {
 				w.Do(func(tx *bus.Tx) error { _, err := tx.KVPut("counter", "n", []byte("0")); return err })
 			}
 		})
-		r, err := w.Tools.Alone(w.T.Context(), "counter/add", json.RawMessage(`{"by":1}`))
+		r, err := w.Tools.CallOutsideTurn(w.T.Context(), "counter/add", json.RawMessage(`{"by":1}`))
 		if err != nil || r.GetContent() != "added" || stored(w) != `{"by":1}` {
 			t.Fatalf("%v, %v, stored %s", r, err, stored(w))
 		}
@@ -65,16 +65,16 @@ func TestAlone(t *testing.T) {
 		if len(events) != 1 || events[0].GetSource() != "counter" || events[0].GetCausationId() != "" {
 			t.Errorf("events %v", events)
 		}
-		if _, err := w.Tools.Alone(w.T.Context(), "counter/add", json.RawMessage(`{"by":2}`)); err != nil || calls != 3 || stored(w) != `{"by":2}` {
+		if _, err := w.Tools.CallOutsideTurn(w.T.Context(), "counter/add", json.RawMessage(`{"by":2}`)); err != nil || calls != 3 || stored(w) != `{"by":2}` {
 			t.Errorf("after a conflict: %v, %d calls, stored %s", err, calls, stored(w))
 		}
 		for _, raw := range []string{"", "{}", `{"by":"x"}`, `{"by":1,"of":2}`, `nonsense`} {
-			if _, err := w.Tools.Alone(w.T.Context(), "counter/add", json.RawMessage(raw)); !errors.Is(err, contract.ErrInvalid) {
+			if _, err := w.Tools.CallOutsideTurn(w.T.Context(), "counter/add", json.RawMessage(raw)); !errors.Is(err, contract.ErrInvalid) {
 				t.Errorf("arguments %s: %v", raw, err)
 			}
 		}
 		for _, name := range []string{"counter/nothing", "nobody/add", "core/send_to_channel", "counter", ""} {
-			if _, err := w.Tools.Alone(w.T.Context(), name, nil); !errors.Is(err, contract.ErrNotFound) {
+			if _, err := w.Tools.CallOutsideTurn(w.T.Context(), name, nil); !errors.Is(err, contract.ErrNotFound) {
 				t.Errorf("tool %q: %v", name, err)
 			}
 		}
@@ -82,7 +82,7 @@ func TestAlone(t *testing.T) {
 			t.Errorf("%d calls, want 3", calls)
 		}
 		x.Dies()
-		if _, err := w.Tools.Alone(w.T.Context(), "counter/add", json.RawMessage(`{"by":1}`)); !errors.Is(err, contract.ErrUnavailable) {
+		if _, err := w.Tools.CallOutsideTurn(w.T.Context(), "counter/add", json.RawMessage(`{"by":1}`)); !errors.Is(err, contract.ErrUnavailable) {
 			t.Errorf("without the extension: %v", err)
 		}
 	})
@@ -94,7 +94,7 @@ func TestAloneWaitsForAnExtensionThatIsStartedForTheFirstTime(t *testing.T) {
 		w.Know(func(s *directory.Snapshot) { s.Arriving = []string{"counter"} })
 		result := make(chan error)
 		go func() {
-			_, err := w.Tools.Alone(w.T.Context(), "counter/add", json.RawMessage(`{"by":1}`))
+			_, err := w.Tools.CallOutsideTurn(w.T.Context(), "counter/add", json.RawMessage(`{"by":1}`))
 			result <- err
 		}()
 		w.Wait(5 * time.Second)
@@ -105,7 +105,7 @@ func TestAloneWaitsForAnExtensionThatIsStartedForTheFirstTime(t *testing.T) {
 		}
 		w.Know(func(s *directory.Snapshot) { s.Arriving = []string{"other"} })
 		began := time.Now()
-		if _, err := w.Tools.Alone(w.T.Context(), "nobody/add", nil); !errors.Is(err, contract.ErrNotFound) || time.Since(began) > 0 {
+		if _, err := w.Tools.CallOutsideTurn(w.T.Context(), "nobody/add", nil); !errors.Is(err, contract.ErrNotFound) || time.Since(began) > 0 {
 			t.Errorf("of an extension that is not there: %v after %s", err, time.Since(began))
 		}
 	})
@@ -120,7 +120,7 @@ func TestAloneOfAnOldGeneration(t *testing.T) {
 			x.Dies()
 			x.Starts()
 		})
-		if _, err := w.Tools.Alone(w.T.Context(), "counter/add", json.RawMessage(`{"by":1}`)); !errors.Is(err, contract.ErrStale) {
+		if _, err := w.Tools.CallOutsideTurn(w.T.Context(), "counter/add", json.RawMessage(`{"by":1}`)); !errors.Is(err, contract.ErrStale) {
 			t.Errorf("got %v", err)
 		}
 		if stored(w) != "" || len(w.Events("counter.changed")) > 0 {
@@ -160,7 +160,7 @@ func TestSend(t *testing.T) {
 			t.Errorf("refused: %+v", got)
 		}
 		began := time.Now()
-		if got := send("slow", func() {}); got.status != "queued" || !strings.Contains(got.detail, "no word from Post yet") || time.Since(began) != 10*time.Second {
+		if got := send("slow", func() {}); got.status != "queued" || !strings.Contains(got.detail, "no receipt from Post yet") || time.Since(began) != 10*time.Second {
 			t.Errorf("slow: %+v after %s", got, time.Since(began))
 		}
 		post.Sends()

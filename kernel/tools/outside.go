@@ -15,26 +15,28 @@ import (
 	"github.com/switchboard-run/switchboard/kernel/journal"
 )
 
-// Alone runs a tool of an extension outside of a turn, for a person at the
-// command line: its effects are one commit, made as that extension. There is no
-// row that a repeat could join, so nothing is repeated but a version conflict. An
-// extension that is being started for the first time is waited for.
-func (r *Runner) Alone(ctx context.Context, name string, raw json.RawMessage) (*extensionv1.CallResult, error) {
+// CallOutsideTurn runs a tool of an extension for a person at the command line. Its
+// effects are one commit of that extension. No row makes a repeat safe, so only a
+// version conflict is retried. It waits for an extension that starts for the first
+// time.
+func (r *Runner) CallOutsideTurn(
+	ctx context.Context, name string, raw json.RawMessage,
+) (*extensionv1.CallResult, error) {
 	extension, _, _ := strings.Cut(name, "/")
-	now := r.known(ctx, func(now *directory.Snapshot) bool { return !slices.Contains(now.Arriving, extension) })
-	t := now.Tool(name)
+	dir := r.awaitDirectory(ctx, func(dir *directory.Snapshot) bool { return !slices.Contains(dir.Arriving, extension) })
+	t := dir.Tool(name)
 	if t == nil || t.Extension == CoreExtension {
-		return nil, fmt.Errorf("%w: the tool %s is not there: its extension %s is not running; `switchboard extensions list` says why",
+		return nil, fmt.Errorf("%w: no tool %s: its extension %s is not running; `switchboard extensions list` says why",
 			contract.ErrNotFound, name, extension)
 	}
-	if bad := misfit(t, raw); bad != "" {
+	if bad := checkArguments(t, raw); bad != "" {
 		return nil, fmt.Errorf("%w: %s", contract.ErrInvalid, bad)
 	}
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
 	for conflicts := 0; ; conflicts++ {
-		result, err := r.alone(ctx, t.Extension, &extensionv1.CallRequest{
-			Name: t.Tool.GetName(), Arguments: arguments(raw), Timezone: now.Location.String(), Repeat: conflicts > 0,
+		result, err := r.callOutsideTurn(ctx, t.Extension, &extensionv1.CallRequest{
+			Name: t.Tool.GetName(), Arguments: arguments(raw), Timezone: dir.Location.String(), Repeat: conflicts > 0,
 		})
 		if !errors.Is(err, contract.ErrConflict) || conflicts >= maxConflicts {
 			return result, err
@@ -42,7 +44,9 @@ func (r *Runner) Alone(ctx context.Context, name string, raw json.RawMessage) (*
 	}
 }
 
-func (r *Runner) alone(ctx context.Context, extension string, request *extensionv1.CallRequest) (*extensionv1.CallResult, error) {
+func (r *Runner) callOutsideTurn(
+	ctx context.Context, extension string, request *extensionv1.CallRequest,
+) (*extensionv1.CallResult, error) {
 	actor := r.Remote.Actor(extension)
 	if actor == nil {
 		return nil, fmt.Errorf("%w: the extension %s is not running", contract.ErrUnavailable, extension)
@@ -60,25 +64,25 @@ func (r *Runner) alone(ctx context.Context, extension string, request *extension
 	})
 }
 
-// Delivered is what became of a text that was sent outside of a turn.
+// Delivered is the outcome of a send outside of a turn.
 type Delivered struct {
 	Status, Detail string // delivered, queued, failed
 	Events         []string
 	ProviderIDs    []string
 }
 
-// Send sends a text to the default recipient of a channel and waits for the
-// platform's word, if the channel is ready.
+// Send sends a text to the default recipient of a channel, and waits for the
+// receipt of the platform if the channel is ready.
 func (r *Runner) Send(ctx context.Context, channel, text string) (*Delivered, error) {
-	now := r.Directory.Current()
-	if why := unreachable(now, channel); why != "" {
+	dir := r.Directory.Current()
+	if why := unreachable(dir, channel); why != "" {
 		kind := contract.ErrUnavailable
-		if now.Channel(channel) == nil {
+		if dir.Channel(channel) == nil {
 			kind, why = contract.ErrNotFound, strings.ToLower(why[:1])+why[1:]
 		}
 		return nil, fmt.Errorf("%w: %s Nothing was sent", kind, why)
 	}
-	c := now.Channel(channel)
+	c := dir.Channel(channel)
 	d := &Delivered{Status: "queued"}
 	receipts := newReceipts(r.Bus)
 	defer receipts.close()
@@ -113,7 +117,7 @@ func (r *Runner) Send(ctx context.Context, channel, text string) (*Delivered, er
 	case d.Status == "queued" && !c.Ready():
 		d.Detail = notReady(c)
 	case d.Status == "queued":
-		d.Detail = fmt.Sprintf("no word from %s yet; it is tried until it is delivered", c.Name)
+		d.Detail = fmt.Sprintf("no receipt from %s yet; delivery is retried until it succeeds", c.Name)
 	}
 	return d, nil
 }
