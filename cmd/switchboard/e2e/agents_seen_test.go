@@ -83,7 +83,7 @@ func TestWhatAgentsDoTogetherIsSeen(t *testing.T) {
 	}
 	shows("measure has finished: Three seconds.")
 	w.crash()
-	shows("The kernel is gone.")
+	shows("The kernel has stopped.")
 	w.start()
 	shows("The kernel is back.")
 	close(half)

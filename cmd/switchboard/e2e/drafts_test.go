@@ -150,7 +150,7 @@ func TestNewTakesBackWhatWasBeingWritten(t *testing.T) {
 	w.eventually("the answer to /new", func() bool { return len(w.texts(anna)) == 1 })
 	goOn()
 	w.settled()
-	if gone, left := w.telegram.Deleted(anna), w.texts(anna); gone[0].ID != draft.ID || len(left) != 1 || !strings.Contains(left[0], "new conversation") {
+	if gone, left := w.telegram.Deleted(anna), w.texts(anna); gone[0].ID != draft.ID || len(left) != 1 || !strings.Contains(left[0], "New conversation") {
 		t.Errorf("deleted is %+v, left are %q", gone, left)
 	}
 	w.unlimited()

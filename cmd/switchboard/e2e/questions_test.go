@@ -259,7 +259,7 @@ func TestSendingToAllChannelsIsApprovedFirst(t *testing.T) {
 		t.Fatalf("the terminal shows %q", got)
 	}
 	p.say("yes")
-	p.hearsLike("Done")
+	p.hearsLike("Delivered to telegram_channel.")
 	if got := w.told(anna, 1).Text; got != "fire" {
 		t.Errorf("Anna is told %q", got)
 	}

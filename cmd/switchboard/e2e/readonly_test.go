@@ -47,7 +47,7 @@ func TestAHomeThatCannotBeWritten(t *testing.T) {
 	}
 	for want, args := range map[string][]string{
 		"manual":                {"backup", "list"},
-		"is whole":              {"backup", "verify", backups[0]},
+		"is intact":             {"backup", "verify", backups[0]},
 		"the kernel is running": {"logs"},
 	} {
 		if out, err := run(args...); err != nil || !strings.Contains(out, want) {

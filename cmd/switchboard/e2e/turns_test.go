@@ -226,7 +226,7 @@ func TestModelThatIsDownIsExplainedAndAnswersOnceItIsBack(t *testing.T) {
 	w.start()
 	p := w.attach()
 	w.model.Close()
-	contains(t, "the answer", p.ask("hello?"), "I could not answer", "cannot be reached", "OPENAI_BASE_URL")
+	contains(t, "the answer", p.ask("hello?"), "I couldn't answer", "cannot be reached", "OPENAI_BASE_URL")
 	l, err := net.Listen("tcp", strings.TrimPrefix(w.model.URL, "http://"))
 	if err != nil {
 		t.Skipf("the address was taken meanwhile: %v", err)
