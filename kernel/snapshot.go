@@ -91,7 +91,7 @@ func (k *Kernel) describe(s *directory.Snapshot, x *Spec) {
 	switch {
 	case status.State == supervisor.Failed:
 	case offered == nil && x.Provides.Tools && arriving(state, status):
-		s.Arriving = append(s.Arriving, x.ID)
+		s.Starting = append(s.Starting, x.ID)
 	default: // what it offered last is what it offers again once it is back
 		s.Tools = append(s.Tools, offered.entries()...)
 	}

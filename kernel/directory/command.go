@@ -2,7 +2,7 @@ package directory
 
 import "slices"
 
-// Command is a slash command that people can give in every conversation, also
+// Command is a slash command that people can use in every conversation, also
 // while a turn runs there.
 type Command struct {
 	Name        string
@@ -23,8 +23,8 @@ var builtin = []Command{
 	{Name: "help", Description: "show this list"},
 }
 
-// otherNames are further names of commands of the kernel: /start is what some
-// platforms send when somebody opens the conversation.
+// otherNames are further names of commands of the kernel. Some platforms send
+// /start when a user opens the conversation.
 var otherNames = []string{"start", "answer", "approve", "deny"}
 
 // Builtin returns the commands that the kernel itself answers, for people in

@@ -1,7 +1,6 @@
-// Package directory is what the kernel knows of the extensions at one moment:
-// channels, agents, tools and models, with the configuration that routes
-// between them. A Snapshot never changes; whoever decides something takes one
-// and decides with it alone.
+// Package directory describes the extensions at one moment: channels, agents, tools
+// and models, with the configuration that routes between them. A Snapshot never
+// changes; each decision uses one Snapshot.
 package directory
 
 import (
@@ -23,10 +22,10 @@ type Directory struct {
 	current atomic.Pointer[Snapshot]
 
 	mu      sync.Mutex
-	changed chan struct{} // closed by the next Set; nil: nobody waits
+	changed chan struct{} // closed by the next Set; nil: no waiter
 }
 
-// Current is the snapshot in force; an empty one before the first Set.
+// Current returns the current snapshot; before the first Set an empty one.
 func (d *Directory) Current() *Snapshot {
 	if s := d.current.Load(); s != nil {
 		return s
@@ -34,7 +33,7 @@ func (d *Directory) Current() *Snapshot {
 	return &Snapshot{Location: time.UTC}
 }
 
-// Set puts a snapshot in force.
+// Set makes a snapshot the current one.
 func (d *Directory) Set(s *Snapshot) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -45,8 +44,8 @@ func (d *Directory) Set(s *Snapshot) {
 	}
 }
 
-// Await returns the first snapshot, from the current one on, that is good. When
-// ctx ends before, it returns the one that is in force then, and false.
+// Await returns the first good snapshot, from the current one on. When ctx ends
+// first, it returns the current snapshot and false.
 func (d *Directory) Await(ctx context.Context, good func(*Snapshot) bool) (*Snapshot, bool) {
 	for {
 		d.mu.Lock()
@@ -55,14 +54,14 @@ func (d *Directory) Await(ctx context.Context, good func(*Snapshot) bool) (*Snap
 		}
 		changed := d.changed
 		d.mu.Unlock()
-		now := d.Current()
-		if good(now) {
-			return now, true
+		dir := d.Current()
+		if good(dir) {
+			return dir, true
 		}
 		select {
 		case <-changed:
 		case <-ctx.Done():
-			return now, false
+			return dir, false
 		}
 	}
 }
@@ -74,9 +73,9 @@ type Snapshot struct {
 	Tools    []Tool
 	Commands []Command // of extensions: by their names, then as their manifests list them
 	Models   []Provider
-	// Arriving are the extensions whose tools are not known yet, because they
-	// are being started for the first time.
-	Arriving []string
+	// Starting lists the extensions that start for the first time: their tools are
+	// not known yet.
+	Starting []string
 
 	Location       *time.Location
 	DefaultAgent   string            // agents.default
@@ -87,7 +86,7 @@ type Snapshot struct {
 	ModelOrder     []string // models.default; nil: by what is ready
 	ModelNames     map[string][]string
 	MaxTurns       int      // of one correlation
-	Approve        []string // tools, as patterns, for which a person is asked first
+	Approve        []string // patterns of tools that need approval
 	// DailyTokens is models.daily_tokens: limits by model, and of all together.
 	DailyTokens map[string]int64
 	Completions int // models.concurrency; 0: no limit
@@ -96,7 +95,7 @@ type Snapshot struct {
 	ChannelsEtag string
 }
 
-// Channel is a way to people.
+// Channel connects people to the kernel.
 type Channel struct {
 	ID        string
 	Name      string
@@ -110,18 +109,18 @@ type Channel struct {
 	Readiness *extensionv1.Readiness
 }
 
-// Ready says whether sends can be delivered now.
+// Ready reports whether sends can be delivered now.
 func (c *Channel) Ready() bool {
 	return c.State == StateActive && c.Readiness.GetState() == extensionv1.Readiness_STATE_READY
 }
 
-// Configured says whether the channel can become ready by itself.
+// Configured reports whether the channel can become ready by itself.
 func (c *Channel) Configured() bool {
 	return c.Readiness.GetState() != extensionv1.Readiness_STATE_UNCONFIGURED
 }
 
-// Status is the readiness in a word, with the process's state where that is
-// what matters.
+// Status is the readiness in one word, or the state of a process that does not
+// serve.
 func (c *Channel) Status() string {
 	if c.State != StateActive {
 		return c.State
@@ -129,7 +128,7 @@ func (c *Channel) Status() string {
 	return cmp.Or(ReadinessWord(c.Readiness.GetState()), "offline")
 }
 
-// ReadinessWord is a readiness in a word; empty: it is not known.
+// ReadinessWord is a readiness in one word; empty: unknown.
 func ReadinessWord(r extensionv1.Readiness_State) string {
 	switch r {
 	case extensionv1.Readiness_STATE_READY:
@@ -144,19 +143,18 @@ func ReadinessWord(r extensionv1.Readiness_State) string {
 	return ""
 }
 
-// States of a process that matter to who wants something of it.
+// States of a process.
 const (
 	StateActive     = "active" // it serves
 	StateInactive   = "inactive"
 	StateStarting   = "starting"
 	StateStopping   = "stopping"
 	StateBackingOff = "backing_off"
-	StateFailed     = "failed" // it stays down until somebody does something
+	StateFailed     = "failed" // it stays down until the owner acts
 )
 
-// Coming says whether a process that is in the state, and does not serve, may
-// do so soon.
-func Coming(state string) bool {
+// Transient reports whether a process in the state does not serve, but may soon.
+func Transient(state string) bool {
 	return state == StateStarting || state == StateStopping || state == StateBackingOff
 }
 
@@ -167,7 +165,7 @@ type Agent struct {
 	Description string
 	State       string
 	Spec        *extensionv1.AgentSpec
-	Approve     []string // tools, as patterns, for which a person is asked first
+	Approve     []string // patterns of tools that need approval
 	DailyTokens int64    // its own limit; 0: none
 }
 
@@ -176,9 +174,9 @@ type Tool struct {
 	Name      string // <extension>/<tool>
 	Extension string
 	Tool      *extensionv1.Tool // its name is the short one
-	Sum       string            // stands for what agents are told of it
-	// Schema is that of its arguments, compiled when it is needed first; nil: it
-	// takes anything.
+	Sum       string            // hash of what agents see of it
+	// Schema returns the schema of the arguments, compiled on first use; nil: any
+	// arguments are valid.
 	Schema func() *schema.Schema
 }
 
@@ -246,8 +244,8 @@ func (t *Tool) matches(patterns []string) bool {
 	})
 }
 
-// NeedsApproval says whether a person is asked before the agent runs a tool: the
-// tool itself says so, the agent's manifest, or the configuration.
+// NeedsApproval reports whether a person must approve the agent's call of a tool:
+// the tool, the agent's manifest or the configuration demands it.
 func (s *Snapshot) NeedsApproval(agent string, t *Tool) bool {
 	patterns := s.Approve
 	if a := s.Agent(agent); a != nil {

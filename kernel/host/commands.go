@@ -19,8 +19,8 @@ import (
 
 // commands are the slash commands as the contract shows them: the kernel's own
 // first. One whose extension has failed is still listed: it is answered with that.
-func commands(now *directory.Snapshot) []*kernelv1.Command {
-	all := slices.Concat(directory.Builtin(), now.Commands)
+func commands(dir *directory.Snapshot) []*kernelv1.Command {
+	all := slices.Concat(directory.Builtin(), dir.Commands)
 	out := make([]*kernelv1.Command, len(all))
 	for i, c := range all {
 		out[i] = &kernelv1.Command{Name: c.Name, Description: c.Description}
@@ -30,19 +30,19 @@ func commands(now *directory.Snapshot) []*kernelv1.Command {
 
 // commandCalls calls the tools that people call as commands, for one extension.
 type commandCalls struct {
-	host  *Host
-	guest *guest
-	sink  *bus.Sink
-	tools map[string]*command.Tool // by command
+	host     *Host
+	instance *instance
+	sink     *bus.Sink
+	tools    map[string]*command.Tool // by command
 
 	calls  sync.WaitGroup
 	mu     sync.Mutex
 	cancel map[string]context.CancelCauseFunc // by token
 }
 
-func (h *Host) newCommandCalls(g *guest, sink *bus.Sink) *commandCalls {
+func (h *Host) newCommandCalls(g *instance, sink *bus.Sink) *commandCalls {
 	c := &commandCalls{
-		host: h, guest: g, sink: sink, tools: map[string]*command.Tool{}, cancel: map[string]context.CancelCauseFunc{},
+		host: h, instance: g, sink: sink, tools: map[string]*command.Tool{}, cancel: map[string]context.CancelCauseFunc{},
 	}
 	for _, t := range g.description.GetTools() {
 		if t.GetCommand() != "" {
@@ -70,9 +70,9 @@ func (c *commandCalls) take(ctx context.Context, f bus.Frame) bus.Frame {
 // begin runs a delivery if it is a command that the extension provides.
 func (c *commandCalls) begin(ctx context.Context, d *busv1.Delivery) bool {
 	name, is := strings.CutPrefix(d.GetEvent().GetTopic(), contract.TopicCommand)
-	now := c.host.Directory.Current()
-	known := now.Command(name)
-	if !is || d.GetEvent().GetSource() != contract.KernelSource || known == nil || known.Extension != c.guest.actor.ID {
+	dir := c.host.Directory.Current()
+	known := dir.Command(name)
+	if !is || d.GetEvent().GetSource() != contract.KernelSource || known == nil || known.Extension != c.instance.actor.ID {
 		return false
 	}
 	ctx, cancel := context.WithCancelCause(ctx)
@@ -84,18 +84,18 @@ func (c *commandCalls) begin(ctx context.Context, d *busv1.Delivery) bool {
 		c.sink.Take(d.GetToken())
 		o, answer := &busv1.Outcome{Token: d.GetToken(), Kind: busv1.Outcome_KIND_ACK}, known.Title+" doesn't offer /"+name+" now."
 		if tool := c.tools[name]; tool != nil {
-			o, answer = command.Run(ctx, d, tool, now.Location.String(), c.call)
+			o, answer = command.Run(ctx, d, tool, dir.Location.String(), c.call)
 		}
 		c.mu.Lock()
 		delete(c.cancel, d.GetToken())
 		c.mu.Unlock()
-		if c.guest.ctx.Err() == nil { // else the bus knows that the attempt has ended
-			c.host.Bus.Answer(c.guest.actor, o, answer)
+		if c.instance.ctx.Err() == nil { // else the bus knows that the attempt has ended
+			c.host.Bus.Answer(c.instance.actor, o, answer)
 		}
 	})
 	return true
 }
 
 func (c *commandCalls) call(ctx context.Context, r *extensionv1.CallRequest) (*extensionv1.CallResult, error) {
-	return c.host.callTool(ctx, c.guest, r)
+	return c.host.callTool(ctx, c.instance, r)
 }

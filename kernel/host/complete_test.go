@@ -17,8 +17,8 @@ import (
 	"github.com/switchboard-run/switchboard/kernel/kerneltest"
 )
 
-// provides makes a guest a provider of models that answers with answer.
-func (w *world) provides(id string, answer func(*extensionv1.CompleteRequest, extensionv1.Models_CompleteServer) error) *guest {
+// provides makes an instance a provider of models that answers with answer.
+func (w *world) provides(id string, answer func(*extensionv1.CompleteRequest, extensionv1.Models_CompleteServer) error) *instance {
 	w.T.Helper()
 	g := w.admit(bus.Actor{ID: id})
 	g.runs(&process{complete: answer}, &extensionv1.Description{Models: true})
@@ -31,7 +31,7 @@ func (w *world) provides(id string, answer func(*extensionv1.CompleteRequest, ex
 }
 
 // completes asks a model and returns what it says.
-func (g *guest) completes(r *kernelv1.CompleteRequest) (text string, err error) {
+func (g *instance) completes(r *kernelv1.CompleteRequest) (text string, err error) {
 	g.w.T.Helper()
 	stream, err := g.models.Complete(g.w.T.Context(), r)
 	if err != nil {

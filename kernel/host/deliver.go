@@ -27,25 +27,25 @@ const (
 	// frameSize is about how much a frame of deliveries holds; a single one is
 	// always smaller than the largest message.
 	frameSize = contract.MaxMessage / 4
-	// defaultFarewell is how long a process may live on without its event stream.
-	defaultFarewell = 10 * time.Second
+	// defaultStreamLossGrace is how long a process may run without its event stream.
+	defaultStreamLossGrace = 10 * time.Second
 )
 
 // deliver carries deliveries to an extension and outcomes back, until it is
 // gone. One whose stream ends, but not its process, gets nothing any more: it
 // has to be restarted.
-func (h *Host) deliver(g *guest, sink *bus.Sink) {
+func (h *Host) deliver(g *instance, sink *bus.Sink) {
 	err := h.exchange(g, sink)
 	select {
 	case <-g.ctx.Done():
 		return
-	case <-time.After(h.farewell):
+	case <-time.After(h.streamLossGrace):
 	}
 	h.Log.Error("the event stream ended", "extension", g.actor.ID, "error", err)
 	h.Stuck(g.actor.ID, g.actor.Generation, fmt.Sprintf("its event stream ended: %v", err))
 }
 
-func (h *Host) exchange(g *guest, sink *bus.Sink) error {
+func (h *Host) exchange(g *instance, sink *bus.Sink) error {
 	ctx, cancel := context.WithCancel(g.ctx)
 	defer cancel()
 	commands := h.newCommandCalls(g, sink)
@@ -121,14 +121,14 @@ func deliverySize(d *busv1.Delivery) int {
 
 // CallTool implements tools.Remote.
 func (h *Host) CallTool(ctx context.Context, extension string, r *extensionv1.CallRequest) (*extensionv1.CallResult, error) {
-	g := h.guest(extension)
+	g := h.instance(extension)
 	if g == nil {
 		return nil, fmt.Errorf("%w: %s is not running", contract.ErrUnavailable, extension)
 	}
 	return h.callTool(ctx, g, r)
 }
 
-func (h *Host) callTool(ctx context.Context, g *guest, r *extensionv1.CallRequest) (*extensionv1.CallResult, error) {
+func (h *Host) callTool(ctx context.Context, g *instance, r *extensionv1.CallRequest) (*extensionv1.CallResult, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	defer context.AfterFunc(g.ctx, cancel)()
@@ -145,7 +145,7 @@ func (h *Host) callTool(ctx context.Context, g *guest, r *extensionv1.CallReques
 }
 
 // gone says that the process ended where that is what an error means.
-func gone(g *guest, err error) error {
+func gone(g *instance, err error) error {
 	if g.ctx.Err() != nil {
 		return fmt.Errorf("%w: the extension %s ended meanwhile", contract.ErrGone, g.actor.ID)
 	}
@@ -154,7 +154,7 @@ func gone(g *guest, err error) error {
 
 // Complete implements models.Remote.
 func (h *Host) Complete(ctx context.Context, extension string, r *extensionv1.CompleteRequest, emit func(*extensionv1.Delta) error) error {
-	g := h.guest(extension)
+	g := h.instance(extension)
 	if g == nil {
 		return fmt.Errorf("the extension %s: %w", extension, models.ErrNotRunning)
 	}
@@ -181,7 +181,7 @@ func (h *Host) Complete(ctx context.Context, extension string, r *extensionv1.Co
 
 // interrupted is gone for a completion, which a provider that is stopping may
 // end, and which can be made again.
-func interrupted(g *guest, err error) error {
+func interrupted(g *instance, err error) error {
 	err = gone(g, err)
 	if g.stopping.Load() && !errors.Is(err, contract.ErrGone) {
 		return fmt.Errorf("%w: the extension %s was stopped meanwhile (%s)", contract.ErrGone, g.actor.ID, err.Error())

@@ -117,7 +117,7 @@ func TestAProcessWithoutItsEventStreamIsRestarted(t *testing.T) {
 	for name, end := range map[string]error{"it ends": nil, "it fails": errors.New("broken")} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)
-			w.host.Farewell(time.Millisecond)
+			w.host.StreamLossGrace(time.Millisecond)
 			g := w.admit(bus.Actor{ID: "notes"})
 			g.runs(&process{deliver: func(extensionv1.Events_DeliverServer) error { return end }}, &extensionv1.Description{Events: true})
 			if got := <-w.stuck; got != "notes" {
@@ -129,7 +129,7 @@ func TestAProcessWithoutItsEventStreamIsRestarted(t *testing.T) {
 
 func TestAProcessThatEndsIsNotStuck(t *testing.T) {
 	w := newWorld(t)
-	w.host.Farewell(time.Hour)
+	w.host.StreamLossGrace(time.Hour)
 	w.subscribe("notes", "notes.added")
 	g := w.admit(bus.Actor{ID: "notes", Publish: []string{"notes.added"}})
 	held := make(chan string, 2)

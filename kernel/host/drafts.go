@@ -133,7 +133,7 @@ func (o *outlet) open() bool {
 		return false
 	}
 	o.tried = time.Now()
-	g := o.host.guest(o.channel)
+	g := o.host.instance(o.channel)
 	if g == nil || !g.description.GetDrafts() {
 		return false
 	}

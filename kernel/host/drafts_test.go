@@ -16,7 +16,7 @@ import (
 )
 
 // shows runs a channel that takes drafts.
-func (g *guest) shows() chan *extensionv1.DraftUpdate {
+func (g *instance) shows() chan *extensionv1.DraftUpdate {
 	g.w.T.Helper()
 	drafts := make(chan *extensionv1.DraftUpdate, 10)
 	g.runs(&process{draft: func(d extensionv1.Drafts_DraftServer) error {

@@ -2,8 +2,8 @@ package host
 
 import "time"
 
-// Farewell sets how long a process may live on without its event stream.
-func (h *Host) Farewell(d time.Duration) { h.farewell = d }
+// StreamLossGrace sets how long a process may run without its event stream.
+func (h *Host) StreamLossGrace(d time.Duration) { h.streamLossGrace = d }
 
 // Limit replaces what may be open at a time.
 func (h *Host) Limit(requests, streams, connections int, unread int64) {

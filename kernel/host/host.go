@@ -52,55 +52,58 @@ type Options struct {
 // Host serves extensions. It is safe for concurrent use.
 type Host struct {
 	Options
-	server    *grpc.Server
-	admission *admission
-	pace      *pace
-	farewell  time.Duration
+	server          *grpc.Server
+	admission       *admission
+	pace            *pace
+	streamLossGrace time.Duration
 
 	mu       sync.Mutex
 	tokens   map[string]*bus.Actor
 	admitted map[*bus.Actor]struct{} // those that have a token
-	running  map[string]*guest
+	running  map[string]*instance
 }
 
-// guest is one running generation of an extension.
-type guest struct {
+// instance is one running generation of an extension.
+type instance struct {
 	actor       *bus.Actor
 	conn        grpc.ClientConnInterface
 	description *extensionv1.Description
 	ctx         context.Context
-	stopping    atomic.Bool // it has been asked to finish
+	stopping    atomic.Bool // it was asked to shut down
 	broken      atomic.Int64
 }
 
 // handlesEvents says whether it serves the stream of deliveries.
-func (g *guest) handlesEvents() bool {
+func (g *instance) handlesEvents() bool {
 	return g.description.GetEvents() || g.description.GetChannel() || g.actor.Agent
 }
 
-// mourning is how long an extension gets no calls after its connection broke: it
-// is about to be known that its process has ended.
-const mourning = 2 * time.Second
+// reconnectGrace is how long calls are refused after a connection broke: by then the
+// supervisor knows whether the process has ended.
+const reconnectGrace = 2 * time.Second
 
-// reachable says whether the process is there to be called.
-func (g *guest) reachable() bool {
+// reachable reports whether the process can be called.
+func (g *instance) reachable() bool {
 	return !g.stopping.Load() && g.ctx.Err() == nil && time.Now().UnixNano() >= g.broken.Load()
 }
 
-// failed notes that the connection is broken, if that is what an error says.
-func (g *guest) failed(err error) {
+// failed notes that the connection is broken, if the error says so.
+func (g *instance) failed(err error) {
 	if status.Code(err) == codes.Unavailable {
-		g.broken.Store(time.Now().Add(mourning).UnixNano())
+		g.broken.Store(time.Now().Add(reconnectGrace).UnixNano())
 	}
 }
 
-// streamWorkers is how many goroutines serve one request after the other, so that
-// not each has to have its stack grown. Requests beyond these get one of their own.
+// streamWorkers is how many goroutines serve requests, and reuse their grown
+// stacks. Requests beyond these get goroutines of their own.
 const streamWorkers = 16
 
 // New returns a host that serves nothing yet.
 func New() *Host {
-	h := &Host{farewell: defaultFarewell, tokens: map[string]*bus.Actor{}, admitted: map[*bus.Actor]struct{}{}, running: map[string]*guest{}}
+	h := &Host{
+		streamLossGrace: defaultStreamLossGrace, tokens: map[string]*bus.Actor{},
+		admitted: map[*bus.Actor]struct{}{}, running: map[string]*instance{},
+	}
 	h.admission, h.pace = newAdmission(h), newPace()
 	h.server = grpc.NewServer(
 		grpc.MaxRecvMsgSize(contract.MaxMessage), grpc.MaxSendMsgSize(contract.MaxMessage),
@@ -145,7 +148,7 @@ func (h *Host) Admit(a *bus.Actor) (token string) {
 
 // Open connects an active extension to the bus. Its streams end with ctx.
 func (h *Host) Open(ctx context.Context, a *bus.Actor, conn grpc.ClientConnInterface, d *extensionv1.Description) {
-	g := &guest{actor: a, conn: conn, description: d, ctx: ctx}
+	g := &instance{actor: a, conn: conn, description: d, ctx: ctx}
 	h.mu.Lock()
 	h.running[a.ID] = g
 	h.mu.Unlock()
@@ -181,17 +184,17 @@ func (h *Host) valid(a *bus.Actor) error {
 	return nil
 }
 
-// Stopping says that an extension is being asked to finish: what it has begun
-// may end, and nothing new is given to it.
+// Stopping tells the host that an extension is asked to shut down: it may finish
+// its work, and gets no more.
 func (h *Host) Stopping(extension string) {
-	if g := h.guest(extension); g != nil {
+	if g := h.instance(extension); g != nil {
 		g.stopping.Store(true)
 	}
 }
 
-// guest is the running generation of an extension, unless it is stopping or its
-// process has ended, which shows here before Gone says so.
-func (h *Host) guest(extension string) *guest {
+// instance returns the running generation of an extension. Nil: it is stopping, or
+// its process has ended, which shows here before Gone is called.
+func (h *Host) instance(extension string) *instance {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if g := h.running[extension]; g != nil && g.reachable() {
@@ -202,7 +205,7 @@ func (h *Host) guest(extension string) *guest {
 
 // Actor implements tools.Remote.
 func (h *Host) Actor(extension string) *bus.Actor {
-	if g := h.guest(extension); g != nil {
+	if g := h.instance(extension); g != nil {
 		return g.actor
 	}
 	return nil

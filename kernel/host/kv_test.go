@@ -15,7 +15,7 @@ import (
 )
 
 // pages scans to the end.
-func pages(t *testing.T, g *guest, r *kernelv1.ScanRequest) (keys []string, n int) {
+func pages(t *testing.T, g *instance, r *kernelv1.ScanRequest) (keys []string, n int) {
 	t.Helper()
 	for more := true; more; {
 		page, err := g.kv.Scan(t.Context(), r)

@@ -91,7 +91,7 @@ func TestARogueAgentChangesNothing(t *testing.T) {
 	other := s.w.admit(bus.Actor{ID: "other", Agent: true})
 	s.w.subscribe("other", contract.TopicAgentInput+"other")
 	for name, try := range map[string]struct {
-		g     *guest
+		g     *instance
 		token string
 	}{"another's": {other, s.anna.GetToken()}, "invented": {s.agent, strings.Repeat("0", 32)}} {
 		if _, err := try.g.commit(try.token, appendTo(own, note)); !errors.Is(err, contract.ErrStale) {

@@ -135,22 +135,22 @@ func (s toolsService) Call(ctx context.Context, r *kernelv1.CallToolRequest) (*e
 }
 
 func (s channelsService) List(context.Context, *kernelv1.ListChannelsRequest) (*kernelv1.ListChannelsResponse, error) {
-	now := s.h.Directory.Current()
-	return &kernelv1.ListChannelsResponse{Channels: Channels(now), Commands: commands(now)}, nil
+	dir := s.h.Directory.Current()
+	return &kernelv1.ListChannelsResponse{Channels: Channels(dir), Commands: commands(dir)}, nil
 }
 
 // Channels is the channels as the contract shows them.
-func Channels(now *directory.Snapshot) []*kernelv1.Channel {
-	out := make([]*kernelv1.Channel, 0, len(now.Channels))
-	for i := range now.Channels {
-		c := &now.Channels[i]
+func Channels(dir *directory.Snapshot) []*kernelv1.Channel {
+	out := make([]*kernelv1.Channel, 0, len(dir.Channels))
+	for i := range dir.Channels {
+		c := &dir.Channels[i]
 		readiness := c.Readiness
 		if c.State != directory.StateActive {
 			readiness = &extensionv1.Readiness{State: extensionv1.Readiness_STATE_OFFLINE, Detail: "its extension is " + c.State}
 		}
 		out = append(out, &kernelv1.Channel{
 			Id: c.ID, Name: c.Name, Readiness: readiness, MaxLength: int32(c.MaxLength), Formats: c.Formats, Drafts: c.Drafts,
-			Default: c.ID == now.DefaultChannel,
+			Default: c.ID == dir.DefaultChannel,
 		})
 	}
 	return out

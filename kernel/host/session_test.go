@@ -25,7 +25,7 @@ import (
 // socket. The agent holds what it is given.
 type chat struct {
 	w               *world
-	telegram, agent *guest
+	telegram, agent *instance
 	held            chan *busv1.Delivery
 }
 
@@ -73,12 +73,12 @@ func TestALaneOpensItsOwnSessionOnly(t *testing.T) {
 	lane, own, foreign := anna.GetToken(), anna.GetTurn().GetSession(), boris.GetTurn().GetSession()
 	stranger := w.admit(bus.Actor{ID: "stranger", Agent: true})
 	w.subscribe("stranger", "notes.added")
-	ask := map[string]func(g *guest, lane, session string) error{
-		"get": func(g *guest, lane, session string) error {
+	ask := map[string]func(g *instance, lane, session string) error{
+		"get": func(g *instance, lane, session string) error {
 			_, err := g.sessions.Get(t.Context(), &kernelv1.SessionRequest{Lane: lane, Session: session})
 			return err
 		},
-		"history": func(g *guest, lane, session string) error {
+		"history": func(g *instance, lane, session string) error {
 			_, err := g.sessions.History(t.Context(), &kernelv1.HistoryRequest{Lane: lane, Session: session})
 			return err
 		},
@@ -86,7 +86,7 @@ func TestALaneOpensItsOwnSessionOnly(t *testing.T) {
 	for name, call := range ask {
 		tests := []struct {
 			name          string
-			g             *guest
+			g             *instance
 			lane, session string
 			want          error
 		}{
@@ -202,7 +202,7 @@ func TestAnAgentCompletesWithItsModel(t *testing.T) {
 		}}
 	})
 	d := s.says("anna", "hello")
-	complete := func(g *guest, lane, model string) (*extensionv1.Delta, error) {
+	complete := func(g *instance, lane, model string) (*extensionv1.Delta, error) {
 		stream, err := g.models.Complete(t.Context(), &kernelv1.CompleteRequest{Lane: lane, Model: model, MaxTokens: 7})
 		if err != nil {
 			return nil, err

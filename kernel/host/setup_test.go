@@ -67,9 +67,9 @@ func newWorld(t *testing.T) *world {
 	return w
 }
 
-// guest is an extension on the other side of the socket: a client of the
+// instance is an extension on the other side of the socket: a client of the
 // kernel's services.
-type guest struct {
+type instance struct {
 	w     *world
 	actor *bus.Actor
 	conn  *grpc.ClientConn
@@ -85,17 +85,17 @@ type guest struct {
 }
 
 // admit starts the next generation of an extension.
-func (w *world) admit(a bus.Actor) *guest {
+func (w *world) admit(a bus.Actor) *instance {
 	w.T.Helper()
 	w.next++
 	a.Generation = w.next
 	return w.client(&a, w.host.Admit(&a))
 }
 
-func (w *world) client(a *bus.Actor, token string) *guest {
+func (w *world) client(a *bus.Actor, token string) *instance {
 	w.T.Helper()
 	conn := w.dial(w.socket, token)
-	return &guest{
+	return &instance{
 		w: w, actor: a, conn: conn, bus: kernelv1.NewBusClient(conn), sessions: kernelv1.NewSessionsClient(conn), tools: kernelv1.NewToolsClient(conn),
 		models: kernelv1.NewModelsClient(conn), kv: kernelv1.NewKVClient(conn), runtime: kernelv1.NewRuntimeClient(conn), channels: kernelv1.NewChannelsClient(conn),
 	}
@@ -126,7 +126,7 @@ func (w *world) dial(socket, token string) *grpc.ClientConn {
 }
 
 // commit sends one commit on a stream of its own and returns its receipt.
-func (g *guest) commit(lane string, effects ...*busv1.Effect) (*busv1.CommitReceipt, error) {
+func (g *instance) commit(lane string, effects ...*busv1.Effect) (*busv1.CommitReceipt, error) {
 	g.w.T.Helper()
 	stream, err := g.bus.Commit(g.w.T.Context())
 	if err != nil {
@@ -146,14 +146,14 @@ func (g *guest) commit(lane string, effects ...*busv1.Effect) (*busv1.CommitRece
 	return frame.GetReceipts()[0], contract.FromProto(frame.GetReceipts()[0].GetError())
 }
 
-func (g *guest) mustCommit(effects ...*busv1.Effect) {
+func (g *instance) mustCommit(effects ...*busv1.Effect) {
 	g.w.T.Helper()
 	if _, err := g.commit("", effects...); err != nil {
 		g.w.T.Fatal(err)
 	}
 }
 
-// process is the extension's side of a guest: what the kernel calls. Methods
+// process is the extension's side of an instance: what the kernel calls. Methods
 // that are not set are not served.
 type process struct {
 	extensionv1.UnimplementedEventsServer
@@ -185,8 +185,8 @@ func (p *process) Complete(r *extensionv1.CompleteRequest, s extensionv1.Models_
 
 func (p *process) Draft(s extensionv1.Drafts_DraftServer) error { return p.draft(s) }
 
-// runs makes the guest active: the kernel can reach it.
-func (g *guest) runs(p *process, d *extensionv1.Description) {
+// runs makes the instance active: the kernel can reach it.
+func (g *instance) runs(p *process, d *extensionv1.Description) {
 	g.w.T.Helper()
 	socket := filepath.Join(g.w.dir, fmt.Sprint("x", g.actor.Generation))
 	listener, err := (&net.ListenConfig{}).Listen(g.w.T.Context(), "unix", socket)
@@ -214,7 +214,7 @@ func (g *guest) runs(p *process, d *extensionv1.Description) {
 }
 
 // dies ends the process, as the supervisor sees it.
-func (g *guest) dies() {
+func (g *instance) dies() {
 	g.stop()
 	g.w.host.Gone(g.actor.ID, g.actor.Generation)
 	g.w.Bus.Gone(g.actor.ID, g.actor.Generation, "it crashed", false)

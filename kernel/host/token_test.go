@@ -25,7 +25,7 @@ func TestWithoutAValidTokenNothingIsServed(t *testing.T) {
 	if _, err := fresh.kv.Get(t.Context(), &kernelv1.GetRequest{Key: "k"}); err != nil {
 		t.Fatal(err)
 	}
-	for name, g := range map[string]*guest{
+	for name, g := range map[string]*instance{
 		"none": w.client(nil, ""), "a wrong one": w.client(nil, strings.Repeat("0", 48)), "one of an older generation": old,
 	} {
 		_, err := g.kv.Get(t.Context(), &kernelv1.GetRequest{Key: "k"})
@@ -87,7 +87,7 @@ func TestStoresAreApart(t *testing.T) {
 	notes, diary := w.admit(bus.Actor{ID: "notes"}), w.admit(bus.Actor{ID: "diary"})
 	notes.mustCommit(kerneltest.PutAt("k", "of notes", 0))
 	diary.mustCommit(kerneltest.PutAt("k", "of diary", 0), kerneltest.PutAt("l", "l", 0))
-	for g, want := range map[*guest]string{notes: "of notes", diary: "of diary"} {
+	for g, want := range map[*instance]string{notes: "of notes", diary: "of diary"} {
 		if v, err := g.kv.Get(t.Context(), &kernelv1.GetRequest{Key: "k"}); err != nil || string(v.GetValue()) != want || v.GetVersion() != 1 {
 			t.Errorf("got %v, %v", v, err)
 		}

@@ -90,7 +90,7 @@ func (r *Router) Complete(ctx context.Context, o Order, emit func(*extensionv1.D
 				extension, _, _ := strings.Cut(c, "/")
 				if p := dir.Provider(extension); p != nil {
 					active = active || p.State == directory.StateActive
-					coming = coming || directory.Coming(p.State)
+					coming = coming || directory.Transient(p.State)
 				}
 			}
 			return active || !coming
@@ -114,7 +114,7 @@ func (r *Router) attempt(ctx context.Context, o Order, emit func(*extensionv1.De
 		p := dir.Provider(extension)
 		if why := unusable(p, extension); why != "" {
 			failures = append(failures, why)
-			retry = retry || p != nil && directory.Coming(p.State)
+			retry = retry || p != nil && directory.Transient(p.State)
 			continue
 		}
 		o.Request.Model = strings.TrimSuffix(model, "*")

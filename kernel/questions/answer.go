@@ -16,14 +16,14 @@ const (
 	No  = "no"
 )
 
-var words = map[string]string{
+var approvals = map[string]string{
 	"yes": Yes, "y": Yes, "ok": Yes, "okay": Yes, "да": Yes, "ок": Yes,
 	"no": No, "n": No, "нет": No,
 }
 
 var idForm = regexp.MustCompile(`^[qQ][0-9]{1,12}$`)
 
-// ParseID is the id that a person has typed.
+// ParseID parses the id of a question as a person types it.
 func ParseID(text string) (id string, ok bool) {
 	if !idForm.MatchString(text) {
 		return "", false
@@ -31,14 +31,14 @@ func ParseID(text string) (id string, ok bool) {
 	return strings.ToLower(text), true
 }
 
-// Fits says which answer a text is, if it is one: yes or no, the number or the
-// text of an option, or any text at all.
-func (q *Question) Fits(text string) (answer string, ok bool) {
+// ParseAnswer returns the answer that a text gives, if it is one: yes or no, the
+// number or text of an option, or any text, depending on the kind of the question.
+func (q *Question) ParseAnswer(text string) (answer string, ok bool) {
 	text = strings.TrimSpace(text)
 	bare := strings.ToLower(strings.TrimRight(text, ".!"))
 	switch q.Kind {
 	case contract.AskApprove:
-		answer, ok = words[bare]
+		answer, ok = approvals[bare]
 		return answer, ok
 	case contract.AskChoose:
 		if n, err := strconv.Atoi(bare); err == nil && n >= 1 && n <= len(q.Options) {
@@ -55,7 +55,7 @@ func (q *Question) Fits(text string) (answer string, ok bool) {
 	return text, text != ""
 }
 
-// Message is the question as a person is shown it, with how to answer.
+// Message is the question as people see it, with how to answer.
 func (q *Question) Message() string {
 	lines := []string{strings.TrimSpace(q.Text), ""}
 	for i, o := range q.Options {
@@ -64,11 +64,11 @@ func (q *Question) Message() string {
 	if len(q.Options) > 0 {
 		lines = append(lines, "")
 	}
-	return strings.Join(append(lines, q.How()), "\n")
+	return strings.Join(append(lines, q.Instructions()), "\n")
 }
 
-// How says how to answer.
-func (q *Question) How() string {
+// Instructions says how to answer.
+func (q *Question) Instructions() string {
 	switch q.Kind {
 	case contract.AskApprove:
 		return fmt.Sprintf("Reply yes or no. (Question %s; from elsewhere: /approve %s or /deny %s)", q.ID, q.ID, q.ID)
@@ -78,14 +78,14 @@ func (q *Question) How() string {
 	return fmt.Sprintf("Your next message here is the answer. (Question %s; from elsewhere: /answer %s TEXT)", q.ID, q.ID)
 }
 
-// briefly is the longest line that stands for a question.
-const briefly = 100
+// maxBrief is the longest Brief, in characters.
+const maxBrief = 100
 
-// Brief is the question in a line.
+// Brief is the question in one line.
 func (q *Question) Brief() string {
 	line, _, more := strings.Cut(strings.TrimSpace(q.Text), "\n")
-	if r := []rune(line); len(r) > briefly {
-		line, more = string(r[:briefly]), true
+	if r := []rune(line); len(r) > maxBrief {
+		line, more = string(r[:maxBrief]), true
 	}
 	if more {
 		line = strings.TrimRight(line, " :") + " ..."

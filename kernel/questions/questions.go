@@ -1,14 +1,13 @@
-// Package questions holds the questions that people are asked: by an extension,
-// by an agent in the middle of a turn, or by the kernel before it runs a tool.
+// Package questions stores the questions that extensions, agents in the middle of
+// a turn, and the kernel before it runs a tool ask people.
 //
-// A question is durable. It is asked once, ends once (answered, expired or
-// withdrawn), and says so in the commit that ends it: an extension gets an event
-// on the topic that it named, a call that waits is woken. Everything else goes
-// on meanwhile. After a restart a question is what it was; who waited for it
-// waits again.
+// A question is durable. It is asked once and ends once: answered, expired or
+// withdrawn. The commit that ends it publishes an event on the topic that the
+// asking extension named, or wakes the waiting call. A question survives restarts;
+// its call waits again.
 //
-// Everything here runs inside of a commit of the bus. Where a question is shown,
-// and who may answer it, is the router's.
+// Everything here runs inside a commit of the bus. The router decides where a
+// question is shown and who may answer it.
 package questions
 
 import (
@@ -25,7 +24,7 @@ import (
 	"github.com/switchboard-run/switchboard/kernel/journal"
 )
 
-// Question is one question and what became of it.
+// Question is a question and its outcome.
 type Question struct {
 	ID      string   `json:"id"`   // q7
 	Kind    string   `json:"kind"` // contract.AskApprove, ...
@@ -34,7 +33,7 @@ type Question struct {
 	Asker   string   `json:"asker"`           // the extension, or the agent in whose turn it is asked
 	Call    string   `json:"call,omitempty"`  // the tool call that waits; empty: an extension asks
 	Event   int64    `json:"event,omitempty"` // system.user.ask of an extension
-	Topic   string   `json:"topic,omitempty"` // where an extension is answered
+	Topic   string   `json:"topic,omitempty"` // of the answer, for an extension
 	Ref     string   `json:"ref,omitempty"`
 
 	Channel  string  `json:"channel"`          // where it was asked
@@ -50,10 +49,10 @@ type Question struct {
 }
 
 const (
-	// kept is how long it is known what became of a question.
-	kept = 7 * 24 * time.Hour
-	// forgetBatch is how many old questions go when a new one comes.
-	forgetBatch = 100
+	// keepEnded is how long ended questions are kept.
+	keepEnded = 7 * 24 * time.Hour
+	// pruneBatch is how many ended questions one new question may delete.
+	pruneBatch = 100
 	// MaxOpen is how many questions of one asker can be open.
 	MaxOpen = 50
 
@@ -63,15 +62,15 @@ const (
 	lastKey     = "question/last"
 )
 
-// Book applies what happens to questions. It is safe for concurrent use; it
-// keeps nothing but who waits.
-type Book struct {
+// Store reads and writes questions. It is safe for concurrent use; in memory it
+// has only the waiters.
+type Store struct {
 	mu      sync.Mutex
 	waiting map[string][]chan struct{} // by question
 }
 
 // Ask stores a new question and gives it its id.
-func (b *Book) Ask(tx *bus.Tx, q *Question) error {
+func (b *Store) Ask(tx *bus.Tx, q *Question) error {
 	stored, err := tx.KVGet(contract.KernelSource, lastKey)
 	if err != nil {
 		return err
@@ -79,7 +78,7 @@ func (b *Book) Ask(tx *bus.Tx, q *Question) error {
 	n := int64(0)
 	if stored.Version != 0 {
 		if err := json.Unmarshal(stored.Value, &n); err != nil {
-			return fmt.Errorf("reading the number of the last question: %w", err)
+			return fmt.Errorf("read the number of the last question: %w", err)
 		}
 	}
 	n++
@@ -92,30 +91,30 @@ func (b *Book) Ask(tx *bus.Tx, q *Question) error {
 			return err
 		}
 	}
-	if err := forget(tx); err != nil {
+	if err := prune(tx); err != nil {
 		return err
 	}
 	return b.Move(tx, q)
 }
 
 // Move stores where an open question was asked.
-func (b *Book) Move(tx *bus.Tx, q *Question) error { return put(tx, openPrefix, q) }
+func (b *Store) Move(tx *bus.Tx, q *Question) error { return put(tx, openPrefix, q) }
 
-// End ends an open question, once: it returns false if that was done before.
-// unseen says that it was withdrawn before anybody was shown it.
-func (b *Book) End(tx *bus.Tx, q *Question, outcome, answer, by string) (ended, unseen bool, err error) {
-	stored, err := tx.KVGet(contract.KernelSource, openPrefix+rank(q.ID))
+// End ends an open question; ended is false if it had ended before. Unseen says
+// that all its sends were withdrawn before delivery.
+func (b *Store) End(tx *bus.Tx, q *Question, outcome, answer, by string) (ended, unseen bool, err error) {
+	stored, err := tx.KVGet(contract.KernelSource, openPrefix+sortKey(q.ID))
 	if err != nil || stored.Version == 0 {
 		return false, false, err
 	}
 	q.Outcome, q.Answer, q.By, q.EndedAt = outcome, answer, by, tx.Now
-	if err := tx.KVDelete(contract.KernelSource, openPrefix+rank(q.ID)); err != nil {
+	if err := tx.KVDelete(contract.KernelSource, openPrefix+sortKey(q.ID)); err != nil {
 		return false, false, err
 	}
 	if err := put(tx, endedPrefix, q); err != nil {
 		return false, false, err
 	}
-	if unseen, err = takeBack(tx, q.Sends); err != nil {
+	if unseen, err = withdrawSends(tx, q.Sends); err != nil {
 		return false, false, err
 	}
 	tx.After(func() { b.wake(q.ID) })
@@ -126,7 +125,7 @@ func (b *Book) End(tx *bus.Tx, q *Question, outcome, answer, by string) (ended, 
 		_, err := tx.Emit(q.Topic, "", contract.UserAnswer{Question: q.ID, Ref: q.Ref, Outcome: outcome, Answer: answer, By: by})
 		return err
 	}
-	if tx.Cause() != nil { // what a person wrote
+	if tx.Cause() != nil { // the event with the answer
 		return true, unseen, publish()
 	}
 	asked, err := tx.Event(q.Event)
@@ -136,8 +135,9 @@ func (b *Book) End(tx *bus.Tx, q *Question, outcome, answer, by string) (ended, 
 	return true, unseen, tx.Following(asked, publish)
 }
 
-// takeBack withdraws what has not been sent yet, and says whether that is all.
-func takeBack(tx *bus.Tx, sends []int64) (all bool, err error) {
+// withdrawSends withdraws the sends that are not delivered yet, and says whether
+// these are all.
+func withdrawSends(tx *bus.Tx, sends []int64) (all bool, err error) {
 	all = len(sends) > 0
 	for _, seq := range sends {
 		ds, err := tx.Deliveries(journal.DeliveryFilter{Seq: seq})
@@ -158,35 +158,35 @@ func takeBack(tx *bus.Tx, sends []int64) (all bool, err error) {
 }
 
 // Open returns the questions that can be answered, oldest first.
-func (b *Book) Open(r journal.Reader, now int64) (open []Question, err error) {
+func (b *Store) Open(r journal.Reader, now int64) (open []Question, err error) {
 	return b.all(r, func(q *Question) (bool, error) {
-		over, err := over(r, q, now)
+		over, err := isOver(r, q, now)
 		return !over, err
 	})
 }
 
-// Over returns the questions that are to be ended: their time is over, or so is
-// the call that waited.
-func (b *Book) Over(r journal.Reader, now int64) ([]Question, error) {
-	return b.all(r, func(q *Question) (bool, error) { return over(r, q, now) })
+// Due returns the open questions to end: their deadline has passed, or their call
+// has ended.
+func (b *Store) Due(r journal.Reader, now int64) ([]Question, error) {
+	return b.all(r, func(q *Question) (bool, error) { return isOver(r, q, now) })
 }
 
-// Answerable says whether a question can still be answered.
-func (b *Book) Answerable(r journal.Reader, q *Question, now int64) (bool, error) {
+// Answerable reports whether a question can still be answered.
+func (b *Store) Answerable(r journal.Reader, q *Question, now int64) (bool, error) {
 	if q.Outcome != "" {
 		return false, nil
 	}
-	over, err := over(r, q, now)
+	over, err := isOver(r, q, now)
 	return !over, err
 }
 
-// Count is how many questions of an asker are open.
-func (b *Book) Count(r journal.Reader, asker string) (int, error) {
+// Count counts the open questions of an asker.
+func (b *Store) Count(r journal.Reader, asker string) (int, error) {
 	of, err := b.all(r, func(q *Question) (bool, error) { return q.Asker == asker, nil })
 	return len(of), err
 }
 
-// Abandoned says whether the call that waited for the answer is over.
+// Abandoned reports whether the call that waited for the answer has ended.
 func Abandoned(r journal.Reader, q *Question) (bool, error) {
 	if q.Call == "" {
 		return false, nil
@@ -195,14 +195,14 @@ func Abandoned(r journal.Reader, q *Question) (bool, error) {
 	return c == nil || c.State == journal.CallFinished || c.State == journal.CallClosed, err
 }
 
-func over(r journal.Reader, q *Question, now int64) (bool, error) {
+func isOver(r journal.Reader, q *Question, now int64) (bool, error) {
 	if q.Deadline <= now {
 		return true, nil
 	}
 	return Abandoned(r, q)
 }
 
-func (b *Book) all(r journal.Reader, is func(*Question) (bool, error)) (all []Question, err error) {
+func (b *Store) all(r journal.Reader, is func(*Question) (bool, error)) (all []Question, err error) {
 	stored, err := r.KVScan(contract.KernelSource, openPrefix, "", 10_000)
 	if err != nil {
 		return nil, err
@@ -221,10 +221,10 @@ func (b *Book) all(r journal.Reader, is func(*Question) (bool, error)) (all []Qu
 	return all, nil
 }
 
-// Get is a question by its id; nil: there is none, or it ended long ago.
-func (b *Book) Get(r journal.Reader, id string) (*Question, error) {
+// Get returns a question by its id; nil: unknown, or pruned.
+func (b *Store) Get(r journal.Reader, id string) (*Question, error) {
 	for _, prefix := range []string{openPrefix, endedPrefix} {
-		stored, err := r.KVGet(contract.KernelSource, prefix+rank(id))
+		stored, err := r.KVGet(contract.KernelSource, prefix+sortKey(id))
 		if err != nil {
 			return nil, err
 		}
@@ -235,8 +235,8 @@ func (b *Book) Get(r journal.Reader, id string) (*Question, error) {
 	return nil, nil
 }
 
-// OfCall is the question that a call has asked; nil: none.
-func (b *Book) OfCall(r journal.Reader, call string) (*Question, error) {
+// OfCall returns the question of a call; nil: none.
+func (b *Store) OfCall(r journal.Reader, call string) (*Question, error) {
 	stored, err := r.KVGet(contract.KernelSource, callPrefix+call)
 	if err != nil || stored.Version == 0 {
 		return nil, err
@@ -244,8 +244,8 @@ func (b *Book) OfCall(r journal.Reader, call string) (*Question, error) {
 	return b.Get(r, string(stored.Value))
 }
 
-// OfEvent is the open question that an event has asked; nil: none.
-func (b *Book) OfEvent(r journal.Reader, seq int64) (*Question, error) {
+// OfEvent returns the open question that an event asked; nil: none.
+func (b *Store) OfEvent(r journal.Reader, seq int64) (*Question, error) {
 	of, err := b.all(r, func(q *Question) (bool, error) { return q.Event == seq, nil })
 	if err != nil || len(of) == 0 {
 		return nil, err
@@ -253,9 +253,9 @@ func (b *Book) OfEvent(r journal.Reader, seq int64) (*Question, error) {
 	return &of[0], nil
 }
 
-// Await returns what is closed once the question has ended, if it had not ended
-// before. stop must be called when nobody waits any more.
-func (b *Book) Await(id string) (ended <-chan struct{}, stop func()) {
+// Await returns a channel that is closed when the question ends; a question that
+// has ended already never closes it. The caller must call stop.
+func (b *Store) Await(id string) (ended <-chan struct{}, stop func()) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.waiting == nil {
@@ -273,7 +273,7 @@ func (b *Book) Await(id string) (ended <-chan struct{}, stop func()) {
 	}
 }
 
-func (b *Book) wake(id string) {
+func (b *Store) wake(id string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	for _, c := range b.waiting[id] {
@@ -282,9 +282,9 @@ func (b *Book) wake(id string) {
 	delete(b.waiting, id)
 }
 
-// forget removes what ended long ago.
-func forget(tx *bus.Tx) error {
-	stored, err := tx.KVScan(contract.KernelSource, endedPrefix, "", forgetBatch)
+// prune deletes questions that ended more than keepEnded ago.
+func prune(tx *bus.Tx) error {
+	stored, err := tx.KVScan(contract.KernelSource, endedPrefix, "", pruneBatch)
 	if err != nil {
 		return err
 	}
@@ -293,7 +293,7 @@ func forget(tx *bus.Tx) error {
 		if err != nil {
 			return err
 		}
-		if q.EndedAt > tx.Now-kept.Microseconds() {
+		if q.EndedAt > tx.Now-keepEnded.Microseconds() {
 			continue
 		}
 		if err := tx.KVDelete(contract.KernelSource, s.Key); err != nil {
@@ -312,22 +312,22 @@ func forget(tx *bus.Tx) error {
 func put(tx *bus.Tx, prefix string, q *Question) error {
 	v, err := json.Marshal(q)
 	if err != nil {
-		return fmt.Errorf("storing question %s: %w", q.ID, err)
+		return fmt.Errorf("write question %s: %w", q.ID, err)
 	}
-	_, err = tx.KVPut(contract.KernelSource, prefix+rank(q.ID), v)
+	_, err = tx.KVPut(contract.KernelSource, prefix+sortKey(q.ID), v)
 	return err
 }
 
 func decode(s journal.KV) (*Question, error) {
 	q := &Question{}
 	if err := json.Unmarshal(s.Value, q); err != nil {
-		return nil, fmt.Errorf("reading %s: %w", s.Key, err)
+		return nil, fmt.Errorf("read %s: %w", s.Key, err)
 	}
 	return q, nil
 }
 
-// rank writes an id so that keys sort by age.
-func rank(id string) string {
-	n, _ := strconv.ParseInt(strings.TrimPrefix(id, "q"), 10, 64) // 0 is nobody's
+// sortKey formats an id so that keys sort by age.
+func sortKey(id string) string {
+	n, _ := strconv.ParseInt(strings.TrimPrefix(id, "q"), 10, 64) // 0: no question
 	return fmt.Sprintf("%012d", n)
 }

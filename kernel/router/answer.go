@@ -38,7 +38,7 @@ func (r *MessageRouter) replied(tx *bus.Tx, q request, text string) (bool, error
 		if err != nil {
 			return false, err
 		}
-		if _, fits := o.Fits(text); fits && shown {
+		if _, fits := o.ParseAnswer(text); fits && shown {
 			fitting = append(fitting, o)
 		} else if holds, err := holds(tx, &o); err != nil {
 			return false, err
@@ -51,9 +51,9 @@ func (r *MessageRouter) replied(tx *bus.Tx, q request, text string) (bool, error
 		if first == nil {
 			return false, nil
 		}
-		return false, r.reply(tx, q, fmt.Sprintf("I'll get to that after question %s is answered: %s\n\n%s", first.ID, first.Brief(), first.How()))
+		return false, r.reply(tx, q, fmt.Sprintf("I'll get to that after question %s is answered: %s\n\n%s", first.ID, first.Brief(), first.Instructions()))
 	case 1:
-		answer, _ := fitting[0].Fits(text)
+		answer, _ := fitting[0].ParseAnswer(text)
 		said, err := r.settle(tx, q, &fitting[0], answer)
 		if err != nil || fitting[0].Call != "" {
 			return true, err // its turn goes on and answers
@@ -148,7 +148,7 @@ func (r *MessageRouter) aboutQuestions(tx *bus.Tx, q request, command, rest stri
 	case command == "deny":
 		text = questions.No
 	}
-	answer, fits := o.Fits(text)
+	answer, fits := o.ParseAnswer(text)
 	if !fits {
 		return fmt.Sprintf("That doesn't answer question %s.\n\n%s", o.ID, o.Message()), nil
 	}

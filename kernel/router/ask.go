@@ -23,7 +23,7 @@ const (
 )
 
 // Questions are those that people are asked.
-func (r *MessageRouter) Questions() *questions.Book { return r.questions }
+func (r *MessageRouter) Questions() *questions.Store { return r.questions }
 
 // ask asks a person on behalf of an extension.
 func (r *MessageRouter) ask(tx *bus.Tx, e *busv1.Event, a contract.UserAsk) error {
@@ -197,7 +197,7 @@ func (r *MessageRouter) unask(tx *bus.Tx, e *busv1.Event) (bus.Withdrawal, error
 func (r *MessageRouter) EndQuestions(ctx context.Context, b *bus.Bus, now time.Time) error {
 	var over []questions.Question
 	err := b.View(ctx, func(j journal.Reader) (err error) {
-		over, err = r.questions.Over(j, now.UnixMicro())
+		over, err = r.questions.Due(j, now.UnixMicro())
 		return err
 	})
 	for i := range over {

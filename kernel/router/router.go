@@ -28,13 +28,13 @@ import (
 type MessageRouter struct {
 	directory *directory.Directory
 	sessions  *session.Store
-	questions *questions.Book
+	questions *questions.Store
 	status    func() string // the text of /status
 }
 
 // New returns a router; status writes the answer to /status.
 func New(d *directory.Directory, s *session.Store, status func() string) *MessageRouter {
-	return &MessageRouter{directory: d, sessions: s, questions: &questions.Book{}, status: status}
+	return &MessageRouter{directory: d, sessions: s, questions: &questions.Store{}, status: status}
 }
 
 // Hooks are what the router and the sessions do in the commits of the bus.

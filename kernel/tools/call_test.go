@@ -490,7 +490,7 @@ func TestACallOfAnotherSession(t *testing.T) {
 
 func TestAnExtensionThatIsStartedForTheFirstTimeIsWaitedFor(t *testing.T) {
 	play(t, func(w *world) {
-		w.Know(func(s *directory.Snapshot) { s.Arriving = []string{"diary"} })
+		w.Know(func(s *directory.Snapshot) { s.Starting = []string{"diary"} })
 		turn := w.hears()
 		result := turn.Calls(turn.Asks([2]string{"diary/read", ""})[0])
 		w.Extension(bus.Actor{ID: "diary"})
@@ -498,7 +498,7 @@ func TestAnExtensionThatIsStartedForTheFirstTimeIsWaitedFor(t *testing.T) {
 		w.Tool("diary", &extensionv1.Tool{Name: "read"}, func(context.Context, *extensionv1.CallRequest) (*extensionv1.CallResult, error) {
 			return text("dear diary")
 		})
-		w.Know(func(s *directory.Snapshot) { s.Arriving = nil })
+		w.Know(func(s *directory.Snapshot) { s.Starting = nil })
 		if r, err := result(); err != nil || r.GetContent() != "dear diary" {
 			t.Errorf("the result is %v, %v", r, err)
 		}

@@ -102,7 +102,7 @@ func cannotDelegate(dir *directory.Snapshot, id string) string {
 		return fmt.Sprintf("There is no agent %q. There are: %s.", id, strings.Join(delegates(dir), ", "))
 	case !dir.Enabled(id):
 		return fmt.Sprintf("The agent %q is not enabled. There are: %s.", id, strings.Join(delegates(dir), ", "))
-	case a.State != directory.StateActive && !directory.Coming(a.State):
+	case a.State != directory.StateActive && !directory.Transient(a.State):
 		return fmt.Sprintf("The agent %q is not running: it is %s.", id, strings.ReplaceAll(a.State, "_", " "))
 	}
 	return ""

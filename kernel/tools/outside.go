@@ -23,7 +23,7 @@ func (r *Runner) CallOutsideTurn(
 	ctx context.Context, name string, raw json.RawMessage,
 ) (*extensionv1.CallResult, error) {
 	extension, _, _ := strings.Cut(name, "/")
-	dir := r.awaitDirectory(ctx, func(dir *directory.Snapshot) bool { return !slices.Contains(dir.Arriving, extension) })
+	dir := r.awaitDirectory(ctx, func(dir *directory.Snapshot) bool { return !slices.Contains(dir.Starting, extension) })
 	t := dir.Tool(name)
 	if t == nil || t.Extension == CoreExtension {
 		return nil, fmt.Errorf("%w: no tool %s: its extension %s is not running; `switchboard extensions list` says why",

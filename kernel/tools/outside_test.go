@@ -91,7 +91,7 @@ func TestAlone(t *testing.T) {
 // Right after the start of the kernel nobody knows yet what tools there are.
 func TestAloneWaitsForAnExtensionThatIsStartedForTheFirstTime(t *testing.T) {
 	kerneltest.Run(t, func(w *kerneltest.World) {
-		w.Know(func(s *directory.Snapshot) { s.Arriving = []string{"counter"} })
+		w.Know(func(s *directory.Snapshot) { s.Starting = []string{"counter"} })
 		result := make(chan error)
 		go func() {
 			_, err := w.Tools.CallOutsideTurn(w.T.Context(), "counter/add", json.RawMessage(`{"by":1}`))
@@ -99,11 +99,11 @@ func TestAloneWaitsForAnExtensionThatIsStartedForTheFirstTime(t *testing.T) {
 		}()
 		w.Wait(5 * time.Second)
 		counter(w, func() {})
-		w.Know(func(s *directory.Snapshot) { s.Arriving = nil })
+		w.Know(func(s *directory.Snapshot) { s.Starting = nil })
 		if err := <-result; err != nil || stored(w) != `{"by":1}` {
 			t.Errorf("%v, stored %s", err, stored(w))
 		}
-		w.Know(func(s *directory.Snapshot) { s.Arriving = []string{"other"} })
+		w.Know(func(s *directory.Snapshot) { s.Starting = []string{"other"} })
 		began := time.Now()
 		if _, err := w.Tools.CallOutsideTurn(w.T.Context(), "nobody/add", nil); !errors.Is(err, contract.ErrNotFound) || time.Since(began) > 0 {
 			t.Errorf("of an extension that is not there: %v after %s", err, time.Since(began))

@@ -81,7 +81,7 @@ type running struct {
 // the first time: until then nobody knows what they offer.
 func (r *Runner) List(ctx context.Context, agent string) ([]*extensionv1.Tool, string) {
 	dir := r.awaitDirectory(ctx, func(dir *directory.Snapshot) bool {
-		return !slices.ContainsFunc(dir.Arriving, func(id string) bool { return dir.UsesToolsOf(agent, id) })
+		return !slices.ContainsFunc(dir.Starting, func(id string) bool { return dir.UsesToolsOf(agent, id) })
 	})
 	return list(dir, agent), dir.ToolsEtag
 }
@@ -228,7 +228,7 @@ func (r *running) execute(ctx context.Context) (*extensionv1.CallResult, error) 
 // resolve returns the current tool of the call, or why it must not run.
 func (r *running) resolve(ctx context.Context) (dir *directory.Snapshot, t *directory.Tool, refusal string) {
 	owner, _, _ := strings.Cut(r.call.Name, "/")
-	dir = r.awaitDirectory(ctx, func(dir *directory.Snapshot) bool { return !slices.Contains(dir.Arriving, owner) })
+	dir = r.awaitDirectory(ctx, func(dir *directory.Snapshot) bool { return !slices.Contains(dir.Starting, owner) })
 	t = dir.Tool(r.call.Name)
 	return dir, t, refuse(dir, r.lease.Agent, t, r.call)
 }

@@ -32,10 +32,10 @@ func TestWhatComesBackByItselfIsWaitedFor(t *testing.T) {
 				status: map[string]supervisor.Status{"memory": tt.status, "openai": tt.status}, described: map[string]*offer{},
 			}
 			s := k.snapshot()
-			if got := slices.Contains(s.Arriving, "memory"); got != tt.arrives {
+			if got := slices.Contains(s.Starting, "memory"); got != tt.arrives {
 				t.Errorf("its tools arrive: %t", got)
 			}
-			if got := directory.Coming(s.Provider("openai").State); got != tt.comes {
+			if got := directory.Transient(s.Provider("openai").State); got != tt.comes {
 				t.Errorf("it is waited for: %t", got)
 			}
 		})
