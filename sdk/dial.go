@@ -123,7 +123,7 @@ func (l *link) Close() {
 		if shared[c.address] == c {
 			delete(shared, c.address)
 		}
-		_ = c.ClientConn.Close()
+		_ = c.Close()
 	})
 }
 

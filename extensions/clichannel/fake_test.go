@@ -115,7 +115,7 @@ func (r *rig) begin() {
 	r.kernel = &fakeKernel{dedupe: map[string]bool{}}
 	r.kernel.changed = sync.NewCond(&r.kernel.mu)
 	r.channel = newChannel()
-	r.sendTimeout, r.helloTimeout, r.writeTimeout, r.channel.checkPeer = time.Hour, time.Hour, time.Hour, r.whose
+	r.sendTimeout, r.helloTimeout, r.writeTimeout, r.checkPeer = time.Hour, time.Hour, time.Hour, r.whose
 	r.channel.token = r.token
 	if err := r.serve(r.t.Context(), r.kernel, r.dir, Config{Greeting: "a test model", Hint: "no hint"}); err != nil {
 		r.t.Fatal(err)

@@ -156,7 +156,7 @@ func (p *pacer) enter(ctx context.Context, chat int64) (leave func(), err error)
 // joins the queue for the bot's budget only when its own budget allows the send.
 func (p *pacer) delay(c *chatPace, me *waiter, now time.Time) (wait time.Duration, why error) {
 	if wait = c.blockedUntil.Sub(now); wait > 0 {
-		return wait, fmt.Errorf("Telegram limits this chat: waiting %s", wait.Round(time.Second))
+		return wait, fmt.Errorf("this chat is limited by Telegram: waiting %s", wait.Round(time.Second))
 	}
 	if !p.enabled {
 		return 0, nil

@@ -147,13 +147,13 @@ func (a *activation) outcome(kind failureKind, after time.Duration, err error) e
 	text := a.api.redact(err)
 	switch kind {
 	case limited:
-		return sdk.Retry(after, fmt.Errorf("Telegram limits this chat: waiting %s", after))
+		return sdk.Retry(after, fmt.Errorf("this chat is limited by Telegram: waiting %s", after))
 	case serverError:
-		return sdk.Retry(serverRetry, fmt.Errorf("Telegram has a problem: %s", text))
+		return sdk.Retry(serverRetry, fmt.Errorf("problem at Telegram: %s", text))
 	case unreachable:
 		return sdk.Retry(serverRetry, fmt.Errorf("no connection to Telegram: %s", text))
 	case badTokenKind:
-		return sdk.Retry(tokenRetry, errors.New(badToken))
+		return sdk.Retry(tokenRetry, fmt.Errorf("bot token refused: %s", badToken))
 	case unknown, conflicting:
 		return sdk.Unknown(fmt.Errorf("unknown whether Telegram accepted the message: %s", text))
 	default:

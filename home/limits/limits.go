@@ -57,8 +57,10 @@ func usage(pid int, l sandbox.Limits) error {
 		return nil
 	}
 	u, err := usageOf(pid, !l.Alone)
+	if err != nil {
+		return nil //nolint:nilerr // it has just ended
+	}
 	switch {
-	case err != nil: // it has just ended
 	case l.Memory > 0 && u.memory > l.Memory:
 		return fmt.Errorf("it used %d MiB of memory, and run.memory allows %d MiB", u.memory>>20, l.Memory>>20)
 	case l.Processes > 0 && u.processes > l.Processes:
