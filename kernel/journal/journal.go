@@ -4,15 +4,14 @@
 //
 // # Promises
 //
-// An update is atomic and durable: when its outcome is reported without an
-// error, it survives the loss of the process and of power. Updates are applied
-// one after the other, in the order in which they were submitted, and an
-// update sees everything before it. An update that fails leaves no trace and
-// does not disturb those it was grouped with. Sequence numbers become visible
+// An update is atomic and durable: once it is reported without an error, it
+// survives a crash of the process and the loss of power. Updates are applied one
+// after the other, in the order of submission, and an update sees all earlier ones.
+// A failed update leaves no trace and does not affect others of its group. Sequence numbers become visible
 // in ascending order and are never reused.
 //
-// The journal stores what it is told; it knows nothing of topics, grants or
-// routing. What a row may become is decided in packages bus and session.
+// The journal knows nothing of topics, grants or routing. Packages bus and session
+// decide which changes of a row are valid.
 package journal
 
 import (
@@ -40,7 +39,7 @@ var (
 var (
 	// ErrRefused says that the engine can't write: an I/O error or a read-only disk.
 	ErrRefused = errors.New("the store cannot be written")
-	// ErrFull says that there is no room.
+	// ErrFull says that the disk is full.
 	ErrFull = errors.New("the disk is full")
 	// ErrStalled says that the engine waits for something else, such as its Log, and
 	// goes on when that is back.
@@ -128,19 +127,19 @@ type Reader interface {
 	// Pending calls each for every unsettled delivery, ascending by subscription
 	// and rank, until it returns false.
 	Pending(each func(Delivery) bool) error
-	// PendingLane returns unsettled deliveries of one lane behind a rank, in
+	// PendingLane returns unsettled deliveries of one lane after a rank, in
 	// order.
 	PendingLane(subscription int64, key string, after int64, limit int) ([]Delivery, error)
 
 	KVGet(owner, key string) (KV, error)
-	// KVScan returns the keys with the prefix that sort, by their bytes, behind
+	// KVScan returns the keys with the prefix that sort, by their bytes, after
 	// after, in order. A limit of 0 is 1000.
 	KVScan(owner, prefix, after string, limit int) ([]KV, error)
 
 	Session(id int64) (*Session, error)
 	SessionByKey(agent, key string) (*Session, error)
 	Sessions(f SessionFilter) ([]Session, error)
-	// History returns the newest rows behind after whose sizes add up to at most
+	// History returns the newest rows after after whose sizes add up to at most
 	// maxBytes (at least one row), oldest first, and whether older ones exist.
 	History(session, after int64, maxBytes int64) (rows []*busv1.Entry, truncated bool, err error)
 	// HistoryBefore returns at most limit rows, the newest in front of row before
@@ -195,8 +194,8 @@ type Tx interface {
 	// microseconds), with their deliveries, and as many receipts of commits, and
 	// says whether there may be more. An event with an unsettled delivery stays,
 	// and so does one with a delivery that died at deadBefore or later. A call
-	// looks at a bounded number of events; the next one goes on behind them, and
-	// the one after that which says that there is no more begins anew.
+	// looks at a bounded number of events; the next one continues after them. After
+	// a call that returns false, the next one starts from the beginning.
 	Prune(before, deadBefore int64, limit int) (more bool, err error)
 }
 
@@ -252,8 +251,8 @@ type Delivery struct {
 	Resubmitted  int64  // Unix microseconds of the last time; 0: never
 }
 
-// RankOf is the place in its lane of a delivery of the event. There is room
-// behind each for those that are queued again.
+// RankOf is the place in its lane of a delivery of the event. Between two ranks
+// there is room for deliveries that are queued again.
 func RankOf(seq int64) int64 { return seq << 20 }
 
 // DeliveryFilter selects deliveries, newest first.

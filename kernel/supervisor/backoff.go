@@ -7,25 +7,25 @@ import (
 	"github.com/cenkalti/backoff/v5"
 )
 
-// recovery decides what follows a failure, and remembers what was decided.
+// recovery decides what follows a failure, and keeps the decision.
 type recovery struct {
 	failures []time.Time // within the window
 	delays   *backoff.ExponentialBackOff
 
 	failed  bool        // for good
-	ended   bool        // ended by itself, and the policy leaves it there
+	ended   bool        // ended by itself, and the policy does not restart it
 	retryAt time.Time   // of a start that is due
 	timer   *time.Timer // runs until then
 }
 
-// ready says that nothing stands against a start.
+// ready reports whether a start is allowed now.
 func (r *recovery) ready() bool { return !r.failed && !r.ended && r.timer == nil }
 
-// down says that nothing but a person or another Spec brings it back.
+// down reports whether only a person or another Spec can restart it.
 func (r *recovery) down() bool { return r.failed || r.ended }
 
-// next counts a failure and returns the delay until the next start, or false
-// if there shall be none.
+// next counts a failure and returns the delay until the next start, or false: no
+// restart.
 func (r *recovery) next(now time.Time, policy Restart) (time.Duration, bool) {
 	if policy.Policy == Never {
 		return 0, false

@@ -31,8 +31,8 @@ func Executable(command []string, dir string) string {
 	return newCommand(launch{Command: command, Dir: dir}).Path
 }
 
-// newCommand is the command of l. It never fails: what is wrong with it shows
-// when it is started.
+// newCommand is the command of l. It never fails: errors of the command appear when
+// it is started.
 func newCommand(l launch) *exec.Cmd {
 	if len(l.Command) == 0 {
 		return &exec.Cmd{}
@@ -41,15 +41,15 @@ func newCommand(l launch) *exec.Cmd {
 	if strings.ContainsRune(path, filepath.Separator) && !filepath.IsAbs(path) {
 		path = filepath.Join(l.Dir, path)
 	}
-	cmd := exec.Command(path, l.Command[1:]...) //nolint:noctx // its life hangs on no context
+	cmd := exec.Command(path, l.Command[1:]...) //nolint:noctx // no context ends it
 	cmd.Args[0] = l.Command[0]
 	cmd.Dir = l.Dir
 	cmd.SysProcAttr = processAttributes()
 	return cmd
 }
 
-// confined puts the program that makes the sandbox before the command, if the
-// command can be run at all; what is wrong with it is better said without.
+// confined puts the program that applies the sandbox before the command. A command
+// that cannot run stays as it is, for a clearer error.
 func confined(cmd *exec.Cmd, l launch) *exec.Cmd {
 	if l.Policy == nil || len(l.Confine) == 0 {
 		return cmd

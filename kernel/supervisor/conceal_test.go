@@ -28,7 +28,7 @@ func TestSecretsAreTakenOutOfWhatAProcessWrites(t *testing.T) {
 			t.Errorf("%s stands in %s", secret, all)
 		}
 	}
-	if !strings.Contains(log.String(), "/bot"+inItsPlace+"/getMe: no") || summary != "panic: "+inItsPlace {
+	if !strings.Contains(log.String(), "/bot"+redacted+"/getMe: no") || summary != "panic: "+redacted {
 		t.Errorf("what is left is %s, %s", log.String(), summary)
 	}
 }

@@ -7,19 +7,18 @@ import (
 )
 
 const (
-	// diskEvery is how many looks at memory and processes there are for one at the
-	// disk.
+	// diskEvery is after how many checks of memory and processes the disk is
+	// checked.
 	diskEvery = 5
-	// aloneEvery is how many times less often a process is looked at that starts no
+	// aloneEvery is how many times less often a process is checked that starts no
 	// others.
 	aloneEvery = 5
 )
 
-// guard ends a process that is over one of its limits, and what it has left
-// behind.
+// guard kills a process that exceeds one of its limits, and its orphans.
 func (s *Supervisor) guard(proc process, l sandbox.Limits) {
 	every := s.options.UsageInterval
-	if l.Alone { // it is the kernel's own program
+	if l.Alone { // the kernel's own program
 		every *= aloneEvery
 	}
 	ticker := time.NewTicker(every)

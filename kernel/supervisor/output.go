@@ -22,15 +22,15 @@ const (
 	maxCrash = 16 << 10 // bytes kept of a stack trace
 )
 
-// output takes what a process writes, line by line: log lines in hclog's JSON
-// go to the log of the extension they name as they are, everything else becomes
-// such a line. It remembers the end, which tells why the process died.
+// output receives the output of a process line by line: log lines in hclog's JSON
+// go unchanged to the log of the extension that they name, all others become such
+// lines. It keeps the last lines, which say why the process died.
 //
-// Secrets that the process was given are taken out of what it writes, whatever
-// it writes them into: a URL in an error, the end of a panic.
+// Secrets of the process are redacted everywhere: in a URL of an error, at the end
+// of a panic.
 //
-// Lines are parsed here and not by go-plugin, whose parser panics, in the
-// kernel, on a log line whose message is no string.
+// Lines are parsed here because go-plugin's parser panics, in the kernel, on a log
+// line whose message is not a string.
 type output struct {
 	sinks map[string]io.Writer
 	logs  map[string]hclog.Logger
@@ -38,7 +38,7 @@ type output struct {
 	secrets atomic.Pointer[strings.Replacer] // nil: none
 
 	mu     sync.Mutex
-	given  []string // secrets so far, and what takes their place
+	given  []string // secrets so far, each followed by redacted
 	tail   []string
 	errors string // the last log line of level error
 	crash  strings.Builder
@@ -56,25 +56,25 @@ func newOutput(ids []string, sink func(id string) io.Writer) *output {
 }
 
 const (
-	// shortSecret is from how many bytes on a secret is looked for: a shorter one
-	// is no secret, and stands in many a word.
-	shortSecret = 6
-	inItsPlace  = "[secret]"
+	// minSecret is the least length, in bytes, of a secret that is redacted: shorter
+	// ones are part of ordinary words.
+	minSecret = 6
+	redacted  = "[secret]"
 )
 
-// conceal takes secrets out of all that is written from now on, also as they
-// stand in a URL or in JSON.
+// conceal redacts secrets from now on, also in the forms that they have in a URL
+// or in JSON.
 func (o *output) conceal(secrets iter.Seq[string]) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	for secret := range secrets {
-		if len(secret) < shortSecret {
+		if len(secret) < minSecret {
 			continue
 		}
 		quoted, _ := json.Marshal(secret)
 		for _, form := range []string{secret, url.QueryEscape(secret), url.PathEscape(secret), string(quoted[1 : len(quoted)-1])} {
 			if !slices.Contains(o.given, form) {
-				o.given = append(o.given, form, inItsPlace)
+				o.given = append(o.given, form, redacted)
 			}
 		}
 	}
@@ -83,7 +83,7 @@ func (o *output) conceal(secrets iter.Seq[string]) {
 	}
 }
 
-// clean is a text without secrets.
+// clean returns a text with its secrets redacted.
 func (o *output) clean(text string) string {
 	if r := o.secrets.Load(); r != nil {
 		return r.Replace(text)

@@ -5,14 +5,14 @@ import (
 	"time"
 )
 
-// How fast the output of a process is read: so much at once, and so much a
-// second. Who writes more waits, as everybody does who writes to a full pipe.
+// The rate at which the output of a process is read: a burst, and bytes per second.
+// A process that writes faster blocks, as on a full pipe.
 const (
 	outputBurst = 4 << 20
 	outputRate  = 512 << 10
 )
 
-// pacedWriter takes output that comes another way than by the pipes.
+// pacedWriter receives output that does not come through the pipes.
 type pacedWriter struct {
 	to   *lineWriter
 	pace pace
@@ -24,14 +24,14 @@ func (w *pacedWriter) Write(p []byte) (int, error) {
 	return w.to.Write(p)
 }
 
-// pace keeps a reader to that. It is used by one goroutine.
+// pace limits a reader to that rate. It is used by one goroutine.
 type pace struct {
 	ctx   context.Context // of the process: once it has ended, the rest is read at once
 	spent float64
 	since time.Time
 }
 
-// read notes that n bytes were read, and waits if that was much.
+// read counts n bytes, and waits if they exceed the rate.
 func (p *pace) read(n int) {
 	now := time.Now()
 	p.spent = max(0, p.spent-now.Sub(p.since).Seconds()*outputRate) + float64(n)

@@ -86,7 +86,7 @@ func (s *Supervisor) stepRunning(u *unit) bool {
 		return false
 	}
 	if u.proc.Context().Err() != nil {
-		return false // exited will tell
+		return false // exited reports it
 	}
 	needed := false
 	for _, m := range u.members {
@@ -113,8 +113,8 @@ func (s *Supervisor) stepRunning(u *unit) bool {
 	return changed
 }
 
-// release lets the extensions go that an idle unit serves no longer: another
-// one may be waiting for them, while this one waits for those of the other.
+// release removes the extensions that an idle unit no longer serves: another unit
+// may wait for them, while this one waits for those of the other.
 func (s *Supervisor) release(u *unit) bool {
 	released := false
 	for id, m := range u.members {
@@ -147,7 +147,7 @@ func (s *Supervisor) adoptable(u *unit) bool {
 	return true
 }
 
-// adopt makes an idle unit what it shall be, with all failures forgotten.
+// adopt gives an idle unit its pending extensions, and resets all failures.
 func (s *Supervisor) adopt(u *unit) {
 	for _, m := range u.members {
 		m.recovery.reset()
@@ -169,8 +169,8 @@ func (s *Supervisor) adopt(u *unit) {
 	}
 }
 
-// startable says that nothing stands against describing and initialising m, in
-// its process or a new one.
+// startable reports whether m can be described and initialized now, in its process
+// or a new one.
 func (s *Supervisor) startable(m *member) bool {
 	if m.unit == nil || m.up() || m.leaving > 0 || !m.recovery.ready() {
 		return false
@@ -184,13 +184,13 @@ func (s *Supervisor) startable(m *member) bool {
 	return s.obstacle(m) == ""
 }
 
-// obstacle is why m cannot run before a person does something: an extension it
+// obstacle says why m cannot run until a person acts: an extension that it
 // requires, directly or through others, is missing or has failed.
-func (s *Supervisor) obstacle(m *member) string { return s.obstacleBehind(m, []string{m.id}) }
+func (s *Supervisor) obstacle(m *member) string { return s.obstacleOnPath(m, []string{m.id}) }
 
-func (s *Supervisor) obstacleBehind(m *member, path []string) string {
+func (s *Supervisor) obstacleOnPath(m *member, path []string) string {
 	for _, id := range m.spec.Requires {
-		behind := append(slices.Clip(path), id)
+		next := append(slices.Clip(path), id)
 		dep := s.members[id]
 		if _, wanted := s.specs[id]; dep == nil || !wanted {
 			return fmt.Sprintf("requires %s, which is not installed or not enabled", id)
@@ -199,9 +199,9 @@ func (s *Supervisor) obstacleBehind(m *member, path []string) string {
 			return fmt.Sprintf("requires %s, which is down (%s): see switchboard logs %s", id, dep.lastError, id)
 		}
 		if slices.Contains(path, id) {
-			return "requires itself: " + strings.Join(behind, " -> ") + ": remove one of requires.extensions"
+			return "requires itself: " + strings.Join(next, " -> ") + ": remove one of requires.extensions"
 		}
-		if s.obstacleBehind(dep, behind) != "" {
+		if s.obstacleOnPath(dep, next) != "" {
 			return fmt.Sprintf("requires %s, which cannot run: see switchboard extensions list", id)
 		}
 	}
@@ -212,8 +212,8 @@ func (m *member) down() bool {
 	return m.unit != nil && (m.unit.recovery.down() || m.recovery.down())
 }
 
-// mayQuit says that the process can end now. A swap can always; what goes for
-// good waits for those who still use it and go too.
+// mayQuit reports whether the process can end now. A swap always can; a process that
+// is removed waits for the extensions that require it and are removed too.
 func (s *Supervisor) mayQuit(u *unit) bool {
 	for id := range u.members {
 		if _, kept := s.specs[id]; kept && !s.stopping {
@@ -231,7 +231,7 @@ func (s *Supervisor) mayQuit(u *unit) bool {
 	return true
 }
 
-// breakCircle ends what waits for each other and would wait for ever.
+// breakCircle ends units that wait for each other and would wait forever.
 func (s *Supervisor) breakCircle() bool {
 	var waiting []*unit
 	for _, u := range s.units {
@@ -253,7 +253,7 @@ func (s *Supervisor) breakCircle() bool {
 	return len(waiting) > 0
 }
 
-// isSettled says that nothing is under way and the observer knows.
+// isSettled reports whether no change is in progress, and the observer has seen all.
 func (s *Supervisor) isSettled() bool {
 	if len(s.calls) > 0 {
 		return false

@@ -102,9 +102,9 @@ func (r *groupRunner) watch() {
 	if short == "" {
 		short = "the process ended by itself (" + status + ")"
 	}
-	r.cancel(errors.New(short)) // first of all: who has called it waits for that
+	r.cancel(errors.New(short)) // first: callers of the process wait for it
 
-	// Both readers come to their end, unless go-plugin has stopped reading.
+	// Both readers reach the end, unless go-plugin has stopped reading.
 	deadline := time.Now().Add(drainGrace)
 	_ = r.stdout.file.SetReadDeadline(deadline)
 	_ = r.stderr.file.SetReadDeadline(deadline)
@@ -125,14 +125,14 @@ func (r *groupRunner) watch() {
 	close(r.ended)
 }
 
-// endGroup kills what the process has left behind. Afterwards the number of the
-// group may belong to others.
+// endGroup kills the rest of the process group. Afterwards its number may belong to
+// another group.
 func (r *groupRunner) endGroup() {
 	_ = syscall.Kill(-r.pid, syscall.SIGKILL)
 	r.dead = true
 }
 
-// kill ends the process group; also one that has yet to start.
+// kill ends the process group, even before it starts.
 func (r *groupRunner) kill(reason string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -188,7 +188,7 @@ func explainStart(cmd *exec.Cmd, err error) error {
 	_, statErr := os.Stat(path)
 	if cmd.Dir != "" {
 		if info, dirErr := os.Stat(cmd.Dir); dirErr != nil || !info.IsDir() {
-			return fmt.Errorf("starting %s in %s: the directory does not exist: %w", path, cmd.Dir, err)
+			return fmt.Errorf("start %s in %s: the directory does not exist: %w", path, cmd.Dir, err)
 		}
 	}
 	switch {
@@ -205,7 +205,7 @@ func explainStart(cmd *exec.Cmd, err error) error {
 	case errors.Is(err, syscall.ENOEXEC):
 		return fmt.Errorf("%s is not a program for this machine (is it built for another system, or a script without #!): %w", path, err)
 	}
-	return fmt.Errorf("starting %s: %w", path, err)
+	return fmt.Errorf("start %s: %w", path, err)
 }
 
 // teeReader copies what is read to a line writer.

@@ -90,8 +90,7 @@ func (s *spawner) Start(cmd *exec.Cmd) error {
 	}
 }
 
-// Ended says that a process that Start has started was waited for, and ends what
-// it has left behind.
+// Ended notes that a process of Start was reaped, and ends its orphans.
 func (s *spawner) Ended(pid int) {
 	s.mu.Lock()
 	delete(s.own, pid)
@@ -99,15 +98,15 @@ func (s *spawner) Ended(pid int) {
 	s.sweep()
 }
 
-// What is killed leaves its own children behind, so a sweep looks again, so
-// often and after such a time.
+// A killed process leaves orphans of its own, so a sweep repeats, at most maxSweeps
+// times.
 const (
 	maxSweeps  = 200
 	sweepPause = time.Millisecond
 )
 
-// sweep ends the processes that this one has become the parent of: extensions
-// started them, and their parents are gone. Nobody waits for such a process.
+// sweep kills the orphans that this process has adopted: processes of extensions
+// whose parents have ended. Nothing else waits for them.
 func (s *spawner) sweep() {
 	if !s.adopts {
 		return

@@ -10,7 +10,7 @@ import (
 	"github.com/switchboard-run/switchboard/kernel/sandbox"
 )
 
-// Spec is one extension as it shall run.
+// Spec says how one extension runs.
 type Spec struct {
 	ID   string
 	Name string
@@ -33,21 +33,21 @@ type Spec struct {
 	// ShutdownGrace the time to finish what is in flight. Zero: 10 s, 5 s.
 	StartTimeout  time.Duration
 	ShutdownGrace time.Duration
-	// Memory is the resident memory, in bytes, of the process and all that it has
-	// started, above which it is killed; Processes is the number of processes that
-	// it may be, itself counted. Zero: no limit. One that is Alone is known to start
-	// no others: they are not looked for.
+	// Memory limits the resident memory, in bytes, of the process and its
+	// descendants; Processes limits their number, itself included. Above a limit the
+	// process is killed. Zero: no limit. A process that is Alone starts no others, so
+	// none are looked for.
 	Memory    int64
 	Processes int
 	Alone     bool
-	// Disk is what DataDir may hold, in bytes, RunDir as much, and open files that
-	// have no name. Above it the process is killed, and not started again before
-	// there is room. Zero: no limit.
+	// Disk limits the bytes in DataDir, as well as those in RunDir, and those in
+	// deleted files that are still open. Above it the process is killed, and not
+	// restarted until there is room. Zero: no limit.
 	DataDir, RunDir string
 	Disk            int64
-	// Policy is the sandbox of the process; nil: none. Those that share a process
-	// have what any of them has. Confine is the command that puts it in force and
-	// becomes the one behind it; empty: the process does that itself.
+	// Policy is the sandbox of the process; nil: none. A shared process may do what
+	// any of its members may. Confine is the command that applies the policy and then
+	// executes Command; empty: the process applies it itself.
 	Policy  *sandbox.Policy
 	Confine []string
 	Restart Restart
@@ -59,13 +59,13 @@ type Spec struct {
 	// listens on TCP, which is refused without it, and costs each start 14 to 37
 	// ms.
 	AutoMTLS bool
-	// Fingerprint stands for everything the extension was started with
-	// (manifest, configuration, secrets, executable). Another one is a swap: of
-	// the process, or, in a group that is otherwise started in the same way, of
-	// the extension alone, which is shut down and initialised again.
+	// Fingerprint is a hash of all that the extension is started with (manifest,
+	// configuration, secrets, executable). A new one swaps the process, or, in a
+	// group that is otherwise unchanged, shuts the extension alone down and
+	// initializes it again.
 	Fingerprint string
-	// Check refuses a description, for good: what it reports is not granted, or
-	// clashes with another extension. It must not wait for the Supervisor.
+	// Check refuses a description for good: it is not granted, or conflicts with
+	// another extension. It must not wait for the Supervisor.
 	Check func(*extensionv1.Description) error
 	// Init builds the request for a start. It is called once for each
 	// generation, and Gone follows for each. It must not wait for the Supervisor.

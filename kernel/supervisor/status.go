@@ -19,7 +19,7 @@ const (
 	Stopping   State = "stopping"
 )
 
-// Status is what is known of an extension.
+// Status describes an extension.
 type Status struct {
 	ID    string
 	Name  string
@@ -47,15 +47,15 @@ type Status struct {
 	Crash       string
 }
 
-// Observer is told what happens, without any lock held: it may call the
+// Observer receives the events of extensions. No lock is held: it may call the
 // Supervisor. Calls for one id never overlap.
 type Observer interface {
 	// Active: the extension is described and initialised. Its streams can be
 	// opened; its process may be gone again already, then Gone comes next.
 	Active(*Instance)
 	// Gone: the generation is over, whether or not it became active. The process
-	// is dead, or, in a group that lives on, the extension has answered Shutdown;
-	// nothing of it is valid any more. The next start waits for the return.
+	// is dead, or, in a group that runs on, the extension has answered Shutdown;
+	// its Instance is invalid. The next start waits for the return.
 	Gone(id string, generation int64, reason string)
 	// Changed: state, readiness or error are different from before.
 	Changed(Status)

@@ -10,22 +10,22 @@ import (
 	"github.com/switchboard-run/switchboard/kernel/sandbox"
 )
 
-// phase is where a unit's process is in its life.
+// phase is the state of a unit's process.
 type phase int
 
 const (
-	idle      phase = iota // there is none
+	idle      phase = iota // no process
 	launching              // exec, handshake, connection
 	running
-	quitting // it has been asked to end, or will be killed
+	quitting // asked to end, or about to be killed
 )
 
-// unit is one process: the extensions that share it now, and those that shall.
+// unit is one process: the extensions that share it now, and those that will.
 // All fields are guarded by Supervisor.mu.
 type unit struct {
 	key     string
 	members map[string]*member
-	pending map[string]Spec // what it becomes once the process has ended; nil: stays
+	pending map[string]Spec // its extensions after the process has ended; nil: no change
 	restart bool            // the process ends and starts again
 
 	phase    phase
@@ -36,31 +36,31 @@ type unit struct {
 	recovery recovery // from the process's own failures
 }
 
-// leaving says that the process has to end.
+// leaving reports whether the process has to end.
 func (u *unit) leaving() bool { return u.pending != nil || u.restart }
 
 // member is one extension. Guarded by Supervisor.mu.
 type member struct {
 	id   string
 	spec Spec
-	next *Spec // what it becomes once it has stopped, in the process that it is in
+	next *Spec // its spec after it has stopped, in the same process
 	unit *unit // the one whose process it is in or waits for; nil: none yet
 
 	booting    bool // part of the process that is launching
 	starting   bool // described and initialised right now
 	doomed     bool // starting, but the process ends
-	stopping   bool // asked to finish, within a process that lives on
+	stopping   bool // asked to shut down, in a process that runs on
 	instance   *Instance
 	generation int64 // of the last start
 	announced  int64 // generation that Init was asked for and that is not gone
 	leaving    int   // calls of Gone that have not returned
 
-	// recovery from failures of this extension alone; the unit's own if nobody
-	// shares its process.
+	// recovery from failures of this extension alone; the unit's own if it
+	// does not share its process.
 	recovery *recovery
 
 	readiness   *extensionv1.Readiness
-	readinessNo int // counts what was reported
+	readinessNo int // counts reports
 	starts      int
 	lastError   string
 	lastErrorAt time.Time

@@ -14,12 +14,12 @@ import (
 	"github.com/switchboard-run/switchboard/kernel/journal"
 )
 
-// smallStore is the size up to which a store is read whole when it is opened,
-// in search of damage. It takes about 3 ms for each MiB.
+// smallStore is the size up to which opening a store checks all of it for damage.
+// That takes about 3 ms per MiB.
 const smallStore = 8 << 20
 
-// Check reads a store that nobody has open, all of it and without changing it,
-// and says what is wrong with it. One that does not exist is fine.
+// Check reads all of a closed store without changing it, and returns an error if it
+// is damaged. A store that does not exist is fine.
 func Check(path string) error {
 	if !exists(path) && !exists(path+"-wal") {
 		return nil
@@ -105,8 +105,8 @@ func checkFiles(path string) error {
 	return nil
 }
 
-// look reads a store that nobody has open through other names of its files, so
-// that SQLite neither recovers nor makes anything beside it.
+// look reads a closed store through other names of its files, so that SQLite
+// neither recovers it nor creates files beside it.
 func look(path string, read func(*sqlite.Conn) error) error {
 	if !exists(path) {
 		return fmt.Errorf("%w (the file is gone, but %s-wal is not): %s", journal.ErrDamaged, path, hintDamaged)
@@ -138,13 +138,13 @@ func look(path string, read func(*sqlite.Conn) error) error {
 	defer conn.Close()
 	err = read(conn)
 	if err != nil && stamps(path) != before {
-		return fmt.Errorf("it changed while it was being read; is a kernel being started? (%w)", err)
+		return fmt.Errorf("%s changed while it was being read; is a kernel starting? (%w)", path, err)
 	}
 	return explain(err)
 }
 
-// LookPrefix begins the names of the directories through which stores are read.
-// Whoever is killed leaves one behind.
+// LookPrefix begins the names of the temporary directories through which stores are
+// read. A killed process leaves one behind.
 const LookPrefix = ".look-"
 
 func exists(path string) bool {

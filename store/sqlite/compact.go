@@ -8,17 +8,15 @@ import (
 	"zombiezen.com/go/sqlite/sqlitex"
 )
 
-// Compact makes a store that nobody has open as small as what is in it, if most
-// of it is free.
+// Compact shrinks a closed store to its contents, if most of it is free.
 //
-// A store that is in use keeps the space that pruning frees and uses it again: a
-// store as it grows by itself is as large as it was when it held the most.
-// Shrinking it meanwhile would take a page written, and one more looked up, for
-// each page that is freed, on the way of everybody's commits.
+// An open store keeps the space that pruning frees, and reuses it: it stays as large
+// as its largest contents. To shrink it while open would delay all commits: each
+// freed page costs one page written and another one looked up.
 func Compact(path string) error {
 	conn, err := sqlite.OpenConn(path, sqlite.OpenReadWrite)
 	if err != nil {
-		return fmt.Errorf("making %s smaller: %w", path, explain(err))
+		return fmt.Errorf("compact %s: %w", path, explain(err))
 	}
 	pages, err := number(conn, "PRAGMA page_count")
 	free := 0
@@ -29,7 +27,7 @@ func Compact(path string) error {
 		err = sqlitex.ExecuteTransient(conn, "VACUUM", nil)
 	}
 	if err = errors.Join(err, conn.Close()); err != nil {
-		return fmt.Errorf("making %s smaller: %w", path, explain(err))
+		return fmt.Errorf("compact %s: %w", path, explain(err))
 	}
 	return nil
 }

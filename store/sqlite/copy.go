@@ -49,10 +49,10 @@ func (s *Store) Backup(ctx context.Context, path string) error {
 	case ctx.Err() != nil:
 		return context.Cause(ctx)
 	}
-	return fmt.Errorf("writing the backup %s: %w", path, explain(err))
+	return fmt.Errorf("write the backup %s: %w", path, explain(err))
 }
 
-// Copy writes a consistent copy of a store that nobody has open to a file that
+// Copy writes a consistent copy of a closed store to a file that
 // does not exist yet. The store stays as it is, its version too.
 func Copy(ctx context.Context, path, to string) error {
 	err := look(path, func(conn *sqlite.Conn) error {
@@ -89,7 +89,7 @@ func copyTo(ctx context.Context, conn *sqlite.Conn, path string) (err error) {
 			_ = os.Remove(path)
 		}
 	}()
-	// One moment for all steps: what is committed meanwhile is not in it.
+	// One snapshot for all steps, without later commits.
 	if err := sqlitex.ExecuteTransient(conn, "BEGIN", nil); err != nil {
 		return err
 	}

@@ -12,9 +12,9 @@ import (
 	"github.com/switchboard-run/switchboard/kernel/journal"
 )
 
-// prepare makes sure that there is a store, and that its files look like those
-// of one. A store that was never there is made under another name first: an
-// empty file under its own was emptied by somebody.
+// prepare creates the store if there is none, and checks that its files look like
+// those of a store. A new store is created under another name and renamed, so an
+// empty file under its own name is damage.
 func prepare(path string) error {
 	_, err := os.Stat(path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -64,14 +64,14 @@ func createPrivate(path string) error {
 	return f.Close()
 }
 
-// moveDurably gives a finished file its name.
+// moveDurably renames a finished file, and syncs it and its directory.
 func moveDurably(from, to string) error {
 	f, err := os.OpenFile(from, os.O_RDWR, 0)
 	if err != nil {
 		return err
 	}
 	if err := errors.Join(f.Sync(), f.Close()); err != nil {
-		return fmt.Errorf("writing %s to the disk: %w", from, err)
+		return fmt.Errorf("sync %s: %w", from, err)
 	}
 	if err := os.Rename(from, to); err != nil {
 		return err

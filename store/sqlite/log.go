@@ -44,7 +44,7 @@ func checkLog(path string) error {
 	}
 	lost, w, err := lostFrom(bufio.NewReaderSize(f, 1<<16), store.pages)
 	if err != nil {
-		return fmt.Errorf("reading %s: %w", name, err)
+		return fmt.Errorf("read %s: %w", name, err)
 	}
 	if lost < 0 {
 		return store.fits(name, w)

@@ -17,10 +17,9 @@ func (t *tx) walkEnd(limit int) (int64, error) {
 	return t.number("SELECT coalesce(max(seq), 0) FROM (SELECT seq FROM event WHERE seq > ? ORDER BY seq LIMIT +?)", t.store.pruned, walkFactor*limit)
 }
 
-// further notes where the walk has ended and says whether it goes on: the next
-// call begins behind it. At the end the next one begins at the front again. When
-// the update comes to nothing after all, what the walk has passed stays until it
-// begins anew.
+// further stores where the walk ended and reports whether it continues: the next
+// call starts after it. After the end, the next call starts at the front again. If
+// the update fails, the events that the walk has passed stay until then.
 func (t *tx) further(doomed []int64, before, end int64, limit int) (more bool, err error) {
 	if len(doomed) == limit {
 		end = doomed[limit-1]

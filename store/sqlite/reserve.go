@@ -9,19 +9,18 @@ const (
 	// logMost is what it is cut to when it has grown further, because a backup that
 	// is being made needed what was in it.
 	logMost = 64 << 20
-	// logPiece is what is reserved of it at a time, so that nobody waits for long.
+	// logPiece is how much of it is reserved at a time, so that no commit waits long.
 	logPiece = 256 << 10
-	// firstGroups are those of a start, which somebody waits for: the commit behind
-	// a piece takes longer, as it makes that durable too.
+	// firstGroups is how many groups of a start reserve nothing: the commit after a
+	// piece takes longer, because it makes the piece durable too.
 	firstGroups = 32
 )
 
-// reserveLog has the log grow ahead of what is written to it: a commit that
-// makes the file longer takes longer to become durable than one within it. The
-// writer calls it when nothing is waiting, until the log has its size. SQLite
-// takes zeros for the end of the log. The lock of a transaction keeps whoever
-// else has the store open from writing there meanwhile. Without room on the disk
-// the log grows as it is written.
+// reserveLog extends the log ahead of its contents: a commit that makes the file
+// longer takes longer to become durable. The writer calls it when no commit waits,
+// until the log has its size. SQLite reads zeros as the end of the log. The lock of
+// a transaction keeps other processes from writing there at the same time. On a full
+// disk the log grows with its contents.
 func (s *Store) reserveLog() {
 	if s.groups++; s.log == nil || s.groups <= firstGroups {
 		return

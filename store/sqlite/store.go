@@ -102,7 +102,7 @@ func Open(path string) (*Store, error) { return OpenWith(path, Options{}) }
 func OpenWith(path string, o Options) (*Store, error) {
 	s, err := open(path, o)
 	if err != nil {
-		return nil, fmt.Errorf("opening the store %s: %w", path, explain(err))
+		return nil, fmt.Errorf("open the store %s: %w", path, explain(err))
 	}
 	return s, nil
 }
