@@ -4,8 +4,8 @@
 // # Promises
 //
 // One kernel at a time runs on a home. Edits of config.yaml, secrets.env and
-// manifests take effect without a restart. A bad edit changes nothing: what was in
-// force stays so, and the owner is told. What is wrong with one extension concerns
+// manifests take effect without a restart. A bad edit changes nothing: the old
+// settings stay, and the owner gets a notice. A problem of one extension affects only
 // that extension and those that require it.
 package home
 
@@ -29,7 +29,7 @@ import (
 	"github.com/switchboard-run/switchboard/store/sqlite"
 )
 
-// Options are what an installation needs to know.
+// Options configure an installation.
 type Options struct {
 	Home    *config.Home
 	Version string
@@ -45,7 +45,7 @@ type Options struct {
 	// Confine is the command that puts a sandbox in force and then runs the command
 	// after it: for extensions that are not built in.
 	Confine []string
-	// Wrap, if set, stands between the kernel and its store, for tests of crashes.
+	// Wrap, if set, wraps the store, for tests of crashes.
 	Wrap func(journal.Store) journal.Store
 }
 
@@ -164,7 +164,7 @@ func (i *Installation) Close() error {
 	return errors.Join(errs...)
 }
 
-// replan reads the files again and puts what they say in force.
+// replan reads the files again and applies them.
 func (i *Installation) replan() {
 	i.planning.Lock()
 	defer i.planning.Unlock()

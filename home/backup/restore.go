@@ -78,7 +78,7 @@ func Restore(ctx context.Context, home *config.Home, file string, storeOnly bool
 // prepare makes what was unpacked ready to take its place as it is.
 func prepare(dir string, parts []string) error {
 	store := filepath.Join(dir, storeName)
-	if err := sqlite.Doubt(store); err != nil {
+	if err := sqlite.MarkUncertain(store); err != nil {
 		return err
 	}
 	if err := sqlite.Compact(store); errors.Is(err, journal.ErrDamaged) { // without room for it, it stays as large as it is

@@ -40,7 +40,7 @@ func TestAStoreOfEarlier(t *testing.T) {
 			t.Fatal(err)
 		}
 
-		if err := sqlite.Doubt(backup); err != nil {
+		if err := sqlite.MarkUncertain(backup); err != nil {
 			t.Fatal(err)
 		}
 		w.RestartIn(earlier)
@@ -89,7 +89,7 @@ func TestASendOfEarlier(t *testing.T) {
 		if err := w.Store.Backup(w.T.Context(), backup); err != nil {
 			t.Fatal(err)
 		}
-		if err := sqlite.Doubt(backup); err != nil {
+		if err := sqlite.MarkUncertain(backup); err != nil {
 			t.Fatal(err)
 		}
 		w.RestartIn(earlier)

@@ -120,12 +120,12 @@ func checkIndex(path string) error {
 		journal.ErrDamaged, path, hintDamaged)
 }
 
-// checkKinds refuses what stands in the place of a file of the store and is none.
+// checkKinds refuses files of the store that are not regular files.
 func checkKinds(path string) error {
 	for _, suffix := range []string{"", "-wal", "-shm"} {
 		info, err := os.Stat(path + suffix)
 		if err == nil && !info.Mode().IsRegular() {
-			return fmt.Errorf("%s is no file: move it away. %s", path+suffix, hintOpen)
+			return fmt.Errorf("%s is not a regular file: move it away. %s", path+suffix, hintOpen)
 		}
 	}
 	return nil

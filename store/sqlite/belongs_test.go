@@ -148,7 +148,7 @@ func TestDirectoriesInTheWay(t *testing.T) {
 		}
 		_, openErr := engine.Open(path)
 		for attempt, err := range map[string]error{"checking": engine.Check(path), "opening": openErr} {
-			if err == nil || !strings.Contains(err.Error(), path+suffix+" is no file: move it away") {
+			if err == nil || !strings.Contains(err.Error(), path+suffix+" is not a regular file: move it away") {
 				t.Errorf("%s, a directory %s: %v", attempt, suffix, err)
 			}
 		}

@@ -116,10 +116,10 @@ func (b *block) delivery(i int) journal.Delivery {
 	return d
 }
 
-// laneHash is stored, and stays what it is.
+// laneHash is stored: it must not change.
 func laneHash(key string) uint16 { return uint16(crc32.ChecksumIEEE([]byte(key))) }
 
-// append writes the block behind buf: its bitmaps; then for each delivery in
+// append appends the block to buf: its bitmaps; then for each delivery in
 // order, if it is done, when its attempt started, as the difference to the one
 // before it, and how much later it was settled; else the hash of its lane, unless
 // it has none.

@@ -42,7 +42,7 @@ func (c *blocks) age() {
 	}
 }
 
-// drop forgets everything: what was written is not, or not as it is in memory.
+// drop clears the cache, after a failed write or for memory.
 func (c *blocks) drop() { *c = blocks{buf: c.buf} }
 
 // block is the block of an id, empty if there is none. The writer's stays in

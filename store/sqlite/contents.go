@@ -31,9 +31,9 @@ type Contents struct {
 	Keys map[string]int
 }
 
-// Examine reads all of a store that nobody has open, without changing it: its
-// pages and indexes, and whether its rows fit together as the kernel keeps them.
-// A store of an older version is examined as it will be once it is migrated.
+// Examine reads all of a closed store without changing it: it checks its pages and
+// indexes, and the consistency of its rows. A store of an older version is examined
+// as it will be after its migration.
 func Examine(ctx context.Context, path string) (c Contents, err error) {
 	err = look(path, func(conn *sqlite.Conn) error {
 		conn.SetInterrupt(ctx.Done())

@@ -20,14 +20,14 @@ const (
 	frameHeader = 24
 )
 
-// checkLog tells a damaged log from a torn one. Losing power in the middle of a
-// commit tears the end of the log, behind what was reported: that is normal. A
-// commit is made only after the one before it is on the disk, so when a whole
-// one lies behind a frame that does not fit, that frame was lost later, and
-// SQLite would silently drop commits that were reported.
+// checkLog tells a damaged log from a torn one. A power loss during a commit tears
+// the end of the log, after all reported commits: that is normal. A commit begins
+// only after the previous one is on the disk. So a complete commit after a frame
+// that does not fit means that the frame was lost later, and SQLite would silently
+// drop reported commits.
 //
-// A log also has to be the one of the store: SQLite puts whatever log it finds
-// over the store, that of another one, too, or of a store that was replaced.
+// The log must also belong to the store: SQLite applies any log that it finds, even
+// that of another or a replaced store.
 func checkLog(path string) error {
 	name := path + "-wal"
 	f, err := os.Open(name)
@@ -106,7 +106,7 @@ type walk struct {
 }
 
 // step takes one frame and says whether it proves that commits would be lost:
-// it was written behind a commit, and that one lies behind the break.
+// it was written after a commit that comes after the break.
 func (w *walk) step(big bool, at int64, salt, frame []byte) (lost bool) {
 	known := string(frame[8:16]) == string(salt) && binary.BigEndian.Uint32(frame) != 0
 	follows := known && w.sum.over(big, frame[:8]).over(big, frame[frameHeader:]) == sumAt(frame[16:])

@@ -173,7 +173,7 @@ func testDoubt(t *testing.T, version int) {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "test.db")
 	unpackReleased(t, version, path)
-	must(t, Doubt(path))
+	must(t, MarkUncertain(path))
 	s, err := Open(path)
 	must(t, err)
 	must(t, s.View(context.Background(), func(r journal.Reader) error {

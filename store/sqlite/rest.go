@@ -37,8 +37,8 @@ func (s *Store) next(timer *time.Timer) (journal.Update, bool) {
 	return u, ok
 }
 
-// rest gives back what is in memory of the file. It belongs to the writing
-// goroutine, between two groups.
+// rest frees the cached memory of the store. The writing goroutine calls it between
+// two groups.
 func (s *Store) rest() {
 	s.blocks.drop()
 	shrink(s.write)
@@ -58,5 +58,5 @@ func (s *Store) rest() {
 
 func shrink(conn *sqlite.Conn) {
 	t := &tx{conn: conn}
-	_ = t.exec("PRAGMA shrink_memory") // what is kept harms nobody
+	_ = t.exec("PRAGMA shrink_memory") // a failure only keeps memory
 }

@@ -13,15 +13,15 @@ import (
 	"github.com/switchboard-run/switchboard/kernel/journal"
 )
 
-// Doubt prepares a copy to take the place of a store that has gone on since it
-// was made. What was about to happen when the copy was made may have happened
-// since: sends that wait count as possibly sent, and calls that were asked for, of
-// extensions' tools and of those that send, as possibly made. How far it went is
-// noted under journal.KeyRestored. The copy keeps its version.
-func Doubt(path string) error {
+// MarkUncertain prepares a copy to replace a store that may have newer commits.
+// Pending work of the copy may have been done since: waiting sends are marked as
+// possibly sent, and open calls of extensions' tools and of sending tools as
+// possibly made. journal.KeyRestored keeps the last sequence number of the copy.
+// The copy keeps its version.
+func MarkUncertain(path string) error {
 	conn, err := sqlite.OpenConn(path, sqlite.OpenReadWrite)
 	if err != nil {
-		return fmt.Errorf("preparing the copy %s: %w", path, explain(err))
+		return fmt.Errorf("prepare the copy %s: %w", path, explain(err))
 	}
 	for _, step := range []struct {
 		query string
@@ -42,7 +42,7 @@ func Doubt(path string) error {
 		err = doubtBlocks(conn)
 	}
 	if err = errors.Join(err, conn.Close()); err != nil {
-		return fmt.Errorf("preparing the copy %s: %w", path, explain(err))
+		return fmt.Errorf("prepare the copy %s: %w", path, explain(err))
 	}
 	return nil
 }
