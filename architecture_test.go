@@ -101,3 +101,32 @@ func functionsOf(t *testing.T, path string) (names []string) {
 	}
 	return names
 }
+
+// TestTheSpineIsAnAfternoonsReading bounds the files that docs/architecture.md names
+// as its reading list.
+func TestTheSpineIsAnAfternoonsReading(t *testing.T) {
+	t.Parallel()
+	text, err := os.ReadFile(filepath.Join("docs", "architecture.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, spine, found := strings.Cut(string(text), "## The spine")
+	if !found {
+		t.Fatal("docs/architecture.md names no spine")
+	}
+	lines, files := 0, 0
+	for _, span := range codeSpan.FindAllStringSubmatch(spine, -1) {
+		if !strings.HasSuffix(span[1], ".go") {
+			continue
+		}
+		n, err := codeLines(span[1])
+		if err != nil {
+			t.Error(err)
+		}
+		lines += n
+		files++
+	}
+	if files < 15 || lines > 4500 {
+		t.Errorf("the spine is %d lines in %d files: at most 4,500 lines, in 15 files or more", lines, files)
+	}
+}
