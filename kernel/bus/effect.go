@@ -55,6 +55,15 @@ type Hooks struct {
 	Turn func(r journal.Reader, e *busv1.Event) (*busv1.TurnContext, error)
 }
 
+// NoBlobs refuses an effect that names files: this version stores none, and must not
+// take a name for a promise that the file is kept.
+func NoBlobs(blobs []string) error {
+	if len(blobs) > 0 {
+		return fmt.Errorf("%w: the effect names %d blobs, and this kernel stores none", contract.ErrInvalid, len(blobs))
+	}
+	return nil
+}
+
 // coreEffects are the effects that the bus itself implements.
 var coreEffects = []Effect{
 	{Kind: (*busv1.Effect_Publish)(nil), Grant: mayPublish, Check: checkPublish, Apply: (*Tx).publish},
@@ -138,7 +147,7 @@ func checkPublish(e *busv1.Effect) error {
 	if !validJSON(p.GetPayload()) {
 		return fmt.Errorf("%w: payload of %s is not JSON", contract.ErrInvalid, p.GetTopic())
 	}
-	return nil
+	return NoBlobs(p.GetBlobs())
 }
 
 // validJSON is json.Valid in less than half of its time.
@@ -171,7 +180,7 @@ func checkPut(e *busv1.Effect) error {
 	if p.GetKey() == "" || len(p.GetKey()) > maxKey {
 		return fmt.Errorf("%w: key of %d bytes: a key has 1 to %d", contract.ErrInvalid, len(p.GetKey()), maxKey)
 	}
-	return nil
+	return NoBlobs(p.GetBlobs())
 }
 
 func (t *Tx) put(e *busv1.Effect) (*busv1.EffectResult, error) {

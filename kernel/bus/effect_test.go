@@ -2,8 +2,12 @@ package bus
 
 import (
 	"encoding/json"
+	"errors"
 	"strings"
 	"testing"
+
+	"github.com/switchboard-run/switchboard/contract"
+	"github.com/switchboard-run/switchboard/contract/busv1"
 )
 
 const maxNesting = 10_000 // of encoding/json
@@ -38,4 +42,26 @@ func FuzzValidJSON(f *testing.F) {
 			t.Errorf("%q is valid: %t, want %t", b, got, want)
 		}
 	})
+}
+
+// No effect may name a file, as long as the kernel stores none.
+func TestEffectsThatNameBlobsAreRefused(t *testing.T) {
+	t.Parallel()
+	r := newRegistry(nil)
+	for name, e := range map[string]*busv1.Effect{
+		"publish": {Kind: &busv1.Effect_Publish{Publish: &busv1.Publish{Topic: "x.y", Payload: []byte("{}"), Blobs: []string{"3f2a"}}}},
+		"put":     {Kind: &busv1.Effect_Put{Put: &busv1.Put{Key: "k", Blobs: []string{"3f2a"}}}},
+	} {
+		known, err := r.find(e)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := known.Check(e); !errors.Is(err, contract.ErrInvalid) || !strings.Contains(err.Error(), "names 1 blobs") {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	call := &busv1.Effect{Kind: &busv1.Effect_Call{Call: &busv1.CallTool{Id: "1", Tool: "a/b"}}}
+	if _, err := r.find(call); !errors.Is(err, contract.ErrInvalid) {
+		t.Errorf("call: %v", err)
+	}
 }

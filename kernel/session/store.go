@@ -38,10 +38,10 @@ func New(d *directory.Directory) *Store {
 func (st *Store) Effects() []bus.Effect {
 	return []bus.Effect{
 		{Kind: (*busv1.Effect_SessionEnsure)(nil), Grant: bus.Granted("session.ensure"), Apply: st.ensure},
-		{Kind: (*busv1.Effect_Input)(nil), Grant: bus.Granted("input"), Apply: st.input},
+		{Kind: (*busv1.Effect_Input)(nil), Grant: bus.Granted("input"), Check: inputBlobs, Apply: st.input},
 		{Kind: (*busv1.Effect_SessionIdle)(nil), Grant: bus.Granted("input"), Apply: st.whenIdle},
 		{Kind: (*busv1.Effect_TurnCancel)(nil), Grant: bus.Granted("turn.cancel"), Apply: st.cancel},
-		{Kind: (*busv1.Effect_Append)(nil), Grant: bus.Agents, Apply: st.append},
+		{Kind: (*busv1.Effect_Append)(nil), Grant: bus.Agents, Check: appendBlobs, Apply: st.append},
 		{Kind: (*busv1.Effect_Steer)(nil), Grant: bus.Agents, Apply: st.steer},
 	}
 }
@@ -114,3 +114,7 @@ func (st *Store) bumpEpoch(session int64) {
 	defer st.mu.Unlock()
 	st.epochs[session]++
 }
+
+func inputBlobs(e *busv1.Effect) error { return bus.NoBlobs(e.GetInput().GetBlobs()) }
+
+func appendBlobs(e *busv1.Effect) error { return bus.NoBlobs(e.GetAppend().GetBlobs()) }

@@ -155,7 +155,7 @@ func TestModelIsToldWhatIsWrongWithItsCalls(t *testing.T) {
 		name, tool, arguments string
 		told                  []string
 	}{
-		{"no JSON", "lab__slow", `{"n": `, []string{"no JSON"}},
+		{"no JSON", "lab__slow", `{"n": `, []string{"not valid JSON"}},
 		{"wrong type", "lab__slow", `{"n": "one"}`, []string{"schema", "n"}},
 		{"missing", "lab__slow", `{}`, []string{"schema", "n"}},
 		{"no such tool", "lab__nothing", `{}`, []string{"no tool", "lab/nothing", "lab/slow"}},
