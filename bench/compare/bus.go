@@ -26,7 +26,7 @@ func openBus(o options, handle func([]byte)) (*queue, error) {
 		return nil, err
 	}
 	b, err := bus.New(context.Background(), bus.Options{
-		Store: store, Router: noRouter{}, Log: hclog.NewNullLogger(), Events: 24 * time.Hour, Dead: 24 * time.Hour,
+		Store: store, Log: hclog.NewNullLogger(), Events: 24 * time.Hour, Dead: 24 * time.Hour,
 	})
 	if err != nil {
 		return nil, errors.Join(err, store.Close())
@@ -83,12 +83,3 @@ func openBus(o options, handle func([]byte)) (*queue, error) {
 		},
 	}, nil
 }
-
-// noRouter routes nothing: events have the subscribers that they have.
-type noRouter struct{}
-
-func (noRouter) Accept(*bus.Tx, *busv1.Event) error                              { return nil }
-func (noRouter) Died(*bus.Tx, *journal.Delivery, *busv1.Event, string) error     { return nil }
-func (noRouter) Unask(*bus.Tx, *busv1.Event) (bool, error)                       { return false, nil }
-func (noRouter) Delivered(*bus.Tx, *busv1.Event, *busv1.Receipt) (string, error) { return "", nil }
-func (noRouter) Answered(*bus.Tx, *busv1.Event, string, string) error            { return nil }
