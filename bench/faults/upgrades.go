@@ -11,6 +11,17 @@ import (
 
 // back is what makes a store of a version one of the version before it.
 var back = map[int]string{
+	4: `INSERT INTO kv (owner, key, value, version)
+SELECT 'kernel', 'run', CAST(CAST(epoch.number AS TEXT) AS BLOB), kv_floor.version + 1 FROM epoch, kv_floor;
+DROP TABLE epoch;
+ALTER TABLE kv_floor RENAME TO kv_floor_with_key;
+CREATE TABLE kv_floor (version INTEGER NOT NULL);
+INSERT INTO kv_floor SELECT version FROM kv_floor_with_key;
+DROP TABLE kv_floor_with_key;
+ALTER TABLE turn DROP COLUMN person;
+ALTER TABLE call DROP COLUMN person;
+ALTER TABLE call DROP COLUMN owner;
+PRAGMA user_version=3;`,
 	3: `INSERT INTO delivery (seq, subscription, key, state, rank)
 SELECT e.seq, b.subscription, iif(of_block(b.content, 2, e.seq), '', e.key), iif(of_block(b.content, 1, e.seq), 2, 0), e.seq << 20
 FROM delivery_block b JOIN event e ON e.seq BETWEEN b.id >> 20 << 8 AND (b.id >> 20 << 8) + 255 WHERE of_block(b.content, 0, e.seq);
