@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -36,7 +37,7 @@ type served struct {
 	*kerneltest.World
 	house             *house
 	socket, tokenFile string
-	foreign           error // what is wrong with the user of connections
+	foreign           atomic.Pointer[error] // what is wrong with the user of connections
 	stop              func()
 }
 
@@ -59,8 +60,8 @@ func serve(t *testing.T) *served {
 	}
 	l := ownuser.Listen(raw, nil)
 	l.Check = func(c net.Conn) (int, error) {
-		if s.foreign != nil {
-			return 0, s.foreign
+		if foreign := s.foreign.Load(); foreign != nil {
+			return 0, *foreign
 		}
 		return ownuser.Check(c)
 	}
@@ -239,7 +240,8 @@ func connect(t *testing.T, socket string) *grpc.ClientConn {
 func TestAnotherUser(t *testing.T) {
 	t.Parallel()
 	s := serve(t)
-	s.foreign = errors.New("another user")
+	foreign := errors.New("another user")
+	s.foreign.Store(&foreign)
 	if _, err := s.client().Status(t.Context(), &adminv1.StatusRequest{}); !errors.Is(err, contract.ErrGone) {
 		t.Errorf("another user is answered: %v", err)
 	}
