@@ -99,7 +99,7 @@ func greeting(models []string) string {
 	case len(models) == 0:
 		return "no model is configured"
 	case models[0] == offlineModel:
-		return "the offline model answers (a small grammar): write help or /help"
+		return "offline model: type help or /help"
 	}
 	return strings.TrimSuffix(models[0], "/*") + " answers"
 }

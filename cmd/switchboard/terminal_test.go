@@ -89,7 +89,7 @@ func TestStartAndChatOnATerminal(t *testing.T) {
 	defer tty.Close()
 	s := &screen{more: make(chan struct{}, 1)}
 	go func() { _, _ = io.Copy(s, tty) }()
-	s.await(t, "the offline model answers")
+	s.await(t, "offline model: type help")
 	typed := func(line string) {
 		if _, err := tty.WriteString(line + "\r"); err != nil {
 			t.Fatal(err)

@@ -101,7 +101,7 @@ func (c *Config) AccidentalUTC(m Machine) string {
 	name := m.zone()
 	switch name[strings.LastIndexByte(name, '/')+1:] {
 	case "UTC", "UCT", "Universal", "Zulu", "GMT", "GMT0", "Greenwich":
-		return "the machine's zone is " + name + ", which is often nobody's choice; set timezone in config.yaml (UTC, if it is meant)"
+		return "the machine's time zone is " + name + "; if that isn't yours, set timezone in config.yaml (UTC, to keep it)"
 	}
 	return ""
 }

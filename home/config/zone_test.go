@@ -80,7 +80,7 @@ func TestAccidentalUTC(t *testing.T) {
 		t.Fatal(err)
 	}
 	m := Machine{Env: env(), Localtime: link}
-	if hint := (&Config{}).AccidentalUTC(m); hint != "the machine's zone is Etc/UTC, which is often nobody's choice; set timezone in config.yaml (UTC, if it is meant)" {
+	if hint := (&Config{}).AccidentalUTC(m); hint != "the machine's time zone is Etc/UTC; if that isn't yours, set timezone in config.yaml (UTC, to keep it)" {
 		t.Errorf("hint: %q", hint)
 	}
 	if hint := (&Config{Timezone: "UTC"}).AccidentalUTC(m); hint != "" {
