@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 
 	"zombiezen.com/go/sqlite"
+	"zombiezen.com/go/sqlite/sqlitex"
 
 	"github.com/switchboard-run/switchboard/kernel/journal"
 )
@@ -15,13 +16,13 @@ import (
 // prepare creates the store if there is none, and checks that its files look like
 // those of a store. A new store is created under another name and renamed, so an
 // empty file under its own name is damage.
-func prepare(path string) error {
+func prepare(path string, volatile bool) error {
 	_, err := os.Stat(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		if log, err := os.Stat(path + "-wal"); err == nil && log.Size() > 0 {
 			return fmt.Errorf("%w (the file is gone, but %s-wal is not): %s", journal.ErrDamaged, path, hintDamaged)
 		}
-		return create(path)
+		return create(path, volatile)
 	}
 	if err := checkKinds(path); err != nil {
 		return err
@@ -35,7 +36,7 @@ func prepare(path string) error {
 }
 
 // create makes a new store, whole or not at all.
-func create(path string) error {
+func create(path string, volatile bool) error {
 	fresh := path + ".new"
 	for _, suffix := range []string{"", "-journal", "-wal", "-shm"} {
 		if err := os.Remove(fresh + suffix); err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -49,8 +50,15 @@ func create(path string) error {
 	if err != nil {
 		return err
 	}
-	if err := errors.Join(migrate(conn, fresh), conn.Close()); err != nil {
+	err = sqlitex.ExecuteTransient(conn, synchronous(volatile), nil)
+	if err == nil {
+		err = migrate(conn, fresh)
+	}
+	if err := errors.Join(err, conn.Close()); err != nil {
 		return err
+	}
+	if volatile {
+		return os.Rename(fresh, path)
 	}
 	return moveDurably(fresh, path)
 }

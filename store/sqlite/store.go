@@ -92,6 +92,9 @@ func (s *Store) BeforeSync(f func()) { s.syncing.Store(&f) }
 type Options struct {
 	// Log gets each group of updates as a SQLite patchset before it is committed.
 	Log journal.Log
+	// Volatile leaves it to the system when commits reach the disk, which is quick: a
+	// loss of power can cost the store. It is for tests.
+	Volatile bool
 }
 
 // Open opens or creates the store and brings it to the current version, after a
@@ -108,7 +111,7 @@ func OpenWith(path string, o Options) (*Store, error) {
 }
 
 func open(path string, o Options) (s *Store, err error) {
-	if err := prepare(path); err != nil {
+	if err := prepare(path, o.Volatile); err != nil {
 		return nil, err
 	}
 	if err := glance(path); err != nil {
@@ -127,7 +130,7 @@ func open(path string, o Options) (s *Store, err error) {
 	if err := migrate(conn, path); err != nil {
 		return nil, err
 	}
-	for _, pragma := range []string{"PRAGMA synchronous=FULL", "PRAGMA foreign_keys=OFF", "PRAGMA temp_store=MEMORY", fmt.Sprintf("PRAGMA journal_size_limit=%d", logMost)} {
+	for _, pragma := range []string{synchronous(o.Volatile), "PRAGMA foreign_keys=OFF", "PRAGMA temp_store=MEMORY", fmt.Sprintf("PRAGMA journal_size_limit=%d", logMost)} {
 		if err := sqlitex.ExecuteTransient(conn, pragma, nil); err != nil {
 			return nil, err
 		}
@@ -154,6 +157,13 @@ func open(path string, o Options) (s *Store, err error) {
 	s.copying, s.stopCopying = context.WithCancel(context.Background())
 	go s.writeLoop()
 	return s, nil
+}
+
+func synchronous(volatile bool) string {
+	if volatile {
+		return "PRAGMA synchronous=OFF"
+	}
+	return "PRAGMA synchronous=FULL"
 }
 
 const (
