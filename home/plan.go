@@ -9,10 +9,8 @@ import (
 	"time"
 
 	"github.com/switchboard-run/switchboard/contract"
-	"github.com/switchboard-run/switchboard/contract/extensionv1"
 	"github.com/switchboard-run/switchboard/home/config"
 	"github.com/switchboard-run/switchboard/kernel"
-	"github.com/switchboard-run/switchboard/kernel/bus"
 	"github.com/switchboard-run/switchboard/kernel/supervisor"
 	"github.com/switchboard-run/switchboard/manifests"
 )
@@ -154,7 +152,8 @@ func (f *files) specs(p *plan) []kernel.Spec {
 			s.Off = &kernel.Off{Disabled: d.Cause == manifests.SwitchedOff, Reason: d.Reason}
 			if e.Manifest != nil {
 				s.Name, s.Version = e.Manifest.Name, e.Manifest.Version
-				s.Provides, s.Agent = provides(e.Manifest), agent(e.Manifest)
+				m := e.Manifest.Spec()
+				s.Provides, s.Agent = m.Provides, m.Agent
 			}
 		} else {
 			s = f.spec(p, p.members[e.ID], groups)
@@ -170,22 +169,9 @@ func (f *files) specs(p *plan) []kernel.Spec {
 // spec is one extension for the kernel.
 func (f *files) spec(p *plan, m *member, groups map[string][]string) kernel.Spec {
 	x, dirs := m.manifest, f.directories(m)
-	s := kernel.Spec{
-		ID: x.ID, Name: x.Name, Version: x.Version, Description: x.Description, Builtin: m.builtin,
-		Process: f.process(p, m, groups), Provides: provides(x), Agent: agent(x),
-		Permissions: kernel.Permissions{
-			Publish: x.Permissions.Publish, Effects: x.Permissions.Effects, Tools: x.Permissions.Tools,
-			Models: x.Permissions.Models, Presence: x.Permissions.Presence, Sessions: x.Permissions.Sessions,
-		},
-		Secrets: m.secrets, Missing: m.missing, DataDir: dirs.data, RunDir: dirs.run, Prepare: dirs.make,
-		Files: f.permitted(x),
-	}
-	for _, sub := range x.Permissions.Subscribe {
-		s.Permissions.Subscribe = append(s.Permissions.Subscribe, bus.Subscription{
-			Pattern: sub.Topic, Ordered: sub.Ordered, AckWait: sub.AckWait, MaxDeliver: sub.MaxDeliver,
-			MaxAge: sub.MaxAge, Own: sub.Own,
-		})
-	}
+	s := x.Spec()
+	s.Builtin, s.Process, s.Secrets, s.Missing = m.builtin, f.process(p, m, groups), m.secrets, m.missing
+	s.DataDir, s.RunDir, s.Prepare, s.Files = dirs.data, dirs.run, dirs.make, f.permitted(x)
 	if c := s.Provides.Channel; c != nil {
 		set := p.config.Channels.Of(x.ID)
 		c.AllowFrom, c.HoldUncertain = set.AllowFrom, set.Uncertain == config.UncertainHold
@@ -204,35 +190,6 @@ func (f *files) spec(p *plan, m *member, groups map[string][]string) kernel.Spec
 		s.Off = &kernel.Off{Reason: err.Error()}
 	}
 	return s
-}
-
-func provides(m *manifests.Manifest) kernel.Provides {
-	p := kernel.Provides{Tools: m.Provides.Tools, Models: m.Provides.Models, Fallback: m.Provides.Fallback}
-	for _, c := range m.Provides.Commands {
-		p.Commands = append(p.Commands, kernel.Command{Name: c.Name, Description: c.Description})
-	}
-	if c := m.Provides.Channel; c != nil {
-		p.Channel = &kernel.Channel{
-			MaxLength: c.MaxLength, Formats: c.Formats, Dedupe: c.Dedupe, Drafts: c.Drafts, Local: c.Local,
-		}
-	}
-	return p
-}
-
-func agent(m *manifests.Manifest) *kernel.Agent {
-	a := m.Agent
-	if a == nil {
-		return nil
-	}
-	return &kernel.Agent{
-		Approve: a.Approve, DailyTokens: a.Limits.DailyTokens,
-		Spec: &extensionv1.AgentSpec{
-			Model: a.Model, Instructions: a.Instructions, UsesTools: a.UsesTools, Offers: a.Offers, Context: a.Context, Echo: a.Echo,
-			NoHistory: a.History == manifests.HistoryNone, Memory: a.Memory,
-			MaxSteps: int32(a.Limits.MaxSteps), MaxTokens: int64(a.Limits.MaxTokens),
-			TurnTimeoutMs: a.Limits.TurnTimeout.Milliseconds(),
-		},
-	}
 }
 
 func (m *member) schedules() (all []contract.DeclaredSchedule, err error) {

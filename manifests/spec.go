@@ -1,0 +1,56 @@
+package manifests
+
+import (
+	"github.com/switchboard-run/switchboard/contract/extensionv1"
+	"github.com/switchboard-run/switchboard/kernel"
+	"github.com/switchboard-run/switchboard/kernel/bus"
+)
+
+// Spec is what the manifest says for the kernel: what the extension is, provides and
+// may do. How it runs and what it is told is not in it.
+func (m *Manifest) Spec() kernel.Spec {
+	s := kernel.Spec{
+		ID: m.ID, Name: m.Name, Version: m.Version, Description: m.Description,
+		Provides: m.provides(), Agent: m.agent(),
+		Permissions: kernel.Permissions{
+			Publish: m.Permissions.Publish, Effects: m.Permissions.Effects, Tools: m.Permissions.Tools,
+			Models: m.Permissions.Models, Presence: m.Permissions.Presence, Sessions: m.Permissions.Sessions,
+		},
+	}
+	for _, sub := range m.Permissions.Subscribe {
+		s.Permissions.Subscribe = append(s.Permissions.Subscribe, bus.Subscription{
+			Pattern: sub.Topic, Ordered: sub.Ordered, AckWait: sub.AckWait, MaxDeliver: sub.MaxDeliver,
+			MaxAge: sub.MaxAge, Own: sub.Own,
+		})
+	}
+	return s
+}
+
+func (m *Manifest) provides() kernel.Provides {
+	p := kernel.Provides{Tools: m.Provides.Tools, Models: m.Provides.Models, Fallback: m.Provides.Fallback}
+	for _, c := range m.Provides.Commands {
+		p.Commands = append(p.Commands, kernel.Command{Name: c.Name, Description: c.Description})
+	}
+	if c := m.Provides.Channel; c != nil {
+		p.Channel = &kernel.Channel{
+			MaxLength: c.MaxLength, Formats: c.Formats, Dedupe: c.Dedupe, Drafts: c.Drafts, Local: c.Local,
+		}
+	}
+	return p
+}
+
+func (m *Manifest) agent() *kernel.Agent {
+	a := m.Agent
+	if a == nil {
+		return nil
+	}
+	return &kernel.Agent{
+		Approve: a.Approve, DailyTokens: a.Limits.DailyTokens,
+		Spec: &extensionv1.AgentSpec{
+			Model: a.Model, Instructions: a.Instructions, UsesTools: a.UsesTools, Offers: a.Offers, Context: a.Context, Echo: a.Echo,
+			NoHistory: a.History == HistoryNone, Memory: a.Memory,
+			MaxSteps: int32(a.Limits.MaxSteps), MaxTokens: int64(a.Limits.MaxTokens),
+			TurnTimeoutMs: a.Limits.TurnTimeout.Milliseconds(),
+		},
+	}
+}
