@@ -63,6 +63,9 @@ type Options struct {
 	Log        hclog.Logger // nil: nothing is logged
 	// ExtensionLog returns where the log lines of an extension go; nil: nowhere.
 	ExtensionLog func(id string) io.Writer
+	// Changed, if set, is called after each change of an extension's state or readiness.
+	// Calls for one extension never overlap. It must not call Apply.
+	Changed func(supervisor.Status)
 	// Guard looks at what extensions use of memory, processes and disk; nil: there
 	// are no limits.
 	Guard sandbox.Guard

@@ -60,6 +60,9 @@ func (o observer) Changed(s supervisor.Status) {
 		k.bus.Pause(s.ID)
 	}
 	k.refresh()
+	if k.options.Changed != nil {
+		k.options.Changed(s)
+	}
 	if worthTelling(previous.State, s.State) {
 		k.telling.Go(func() { k.tell(s) })
 	}
