@@ -34,7 +34,7 @@ var budgets = map[string]budget{
 	"kernel/router":     {2150, 1950},
 	"kernel/sandbox":    {200, 150},
 	"kernel/session":    {1400, 1150},
-	"kernel/supervisor": {2600, 2450},
+	"kernel/supervisor": {2270, 2250},
 	"kernel/tools":      {1450, 1250},
 }
 

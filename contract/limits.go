@@ -1,5 +1,7 @@
 package contract
 
+import "strings"
+
 // Limits that both sides enforce.
 const (
 	// MaxPayload is the largest event payload, in bytes.
@@ -30,3 +32,12 @@ const RepeatMark = "(possibly sent before) "
 // MinChannelLength is the smallest length limit that a channel can have, in UTF-16
 // units. A text with a mark fits it.
 const MinChannelLength = 50
+
+// Truncate cuts a text after at most limit bytes, between characters, and then adds
+// the mark. A text that fits stays as it is.
+func Truncate(text string, limit int, mark string) string {
+	if len(text) <= limit {
+		return text
+	}
+	return strings.ToValidUTF8(text[:limit], "") + mark
+}

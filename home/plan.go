@@ -227,7 +227,7 @@ func (m *member) group(c *config.Config) string {
 func (f *files) process(p *plan, m *member, groups map[string][]string) supervisor.Spec {
 	run := m.manifest.Run
 	s := supervisor.Spec{
-		Env: supervisor.AllowedEnv(f.options.Environ, run.Env...), StartTimeout: run.StartTimeout,
+		Env: allowedEnv(f.options.Environ, run.Env...), StartTimeout: run.StartTimeout,
 		ShutdownGrace: run.ShutdownGrace,
 		Memory:        int64(run.Memory), Processes: run.Processes, Disk: int64(run.Disk), Requires: m.manifest.Requires.Extensions,
 		Restart: supervisor.Restart{
@@ -245,7 +245,7 @@ func (f *files) process(p *plan, m *member, groups map[string][]string) supervis
 		s.Command = append([]string{m.manifest.Executable()}, run.Args...)
 		s.Dir = m.manifest.Dir()
 		s.Confine = f.options.Confine
-		s.Fingerprint += " " + supervisor.Stamp(s.Command, s.Dir)
+		s.Fingerprint += " " + stamp(executable(s.Command, s.Dir))
 	}
 	f.confine(p, m, &s)
 	return s

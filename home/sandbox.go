@@ -87,7 +87,7 @@ func policy(m *member, dirs directories, o Options, s *supervisor.Spec) *sandbox
 	}
 	if m.manifest.Run.Builtin == "" {
 		p.Background, p.KeepModes = true, true
-		p.Execute = append(p.Execute, m.manifest.Dir(), supervisor.Executable(s.Command, s.Dir))
+		p.Execute = append(p.Execute, m.manifest.Dir(), executable(s.Command, s.Dir))
 	}
 	for _, name := range []string{"SSL_CERT_FILE", "SSL_CERT_DIR"} {
 		if value, ok := o.Env(name); ok && value != "" {

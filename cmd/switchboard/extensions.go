@@ -35,7 +35,7 @@ func newExtensionsList() *cobra.Command {
 		}
 		return list(c, *asJSON, dir.GetExtensions(), "ID NAME VERSION KIND STATE READINESS RESTARTS SINCE SANDBOX DETAIL", "There are no extensions.",
 			func(_ *printer, x *adminv1.Extension) []cell {
-				detail := brief(x.Detail)
+				detail := detailOf(x)
 				if x.Problem != "" && x.State != stateInvalid {
 					detail = strings.TrimSpace(detail + " its last edit isn't in effect: see `switchboard status`")
 				}

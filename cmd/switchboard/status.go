@@ -91,7 +91,7 @@ func (p *printer) status(s statusReport) {
 	p.line("")
 	rows := make([][]cell, len(s.Extensions))
 	for i, x := range s.Extensions {
-		rows[i] = []cell{text(x.Id), state(x.State), state(dash(x.Readiness)), text(brief(x.Detail))}
+		rows[i] = []cell{text(x.Id), state(x.State), state(dash(x.Readiness)), text(detailOf(x))}
 	}
 	p.table("EXTENSION STATE READINESS DETAIL", rows)
 	p.line("")
@@ -152,6 +152,14 @@ func brief(detail string) string {
 		first += fmt.Sprintf(" (and %d more: `switchboard doctor` shows all)", 1+strings.Count(rest, "\n"))
 	}
 	return first
+}
+
+// detailOf is the detail of an extension in a table, and what to do if it failed.
+func detailOf(x *adminv1.Extension) string {
+	if x.State == "failed" {
+		return fmt.Sprintf("%s; see `switchboard logs %s`", brief(x.Detail), x.Id)
+	}
+	return brief(x.Detail)
 }
 
 func dash(s string) string {

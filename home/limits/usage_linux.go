@@ -8,6 +8,8 @@ import (
 	"strings"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/switchboard-run/switchboard/internal/procfs"
 )
 
 // usageOf is what a process and, if asked for, those below it use.
@@ -116,29 +118,8 @@ const maxDescendants = 4096
 // descendants are the processes below one.
 func descendants(pid int) (all []int) {
 	for next := []int{pid}; len(next) > 0 && len(all) < maxDescendants; {
-		below := children(next[0])
+		below := procfs.Children(next[0])
 		all, next = append(all, below...), append(next[1:], below...)
-	}
-	return all
-}
-
-// children are the processes that a process is the parent of.
-func children(pid int) (all []int) {
-	tasks := "/proc/" + strconv.Itoa(pid) + "/task"
-	threads, err := os.ReadDir(tasks)
-	if err != nil {
-		return nil
-	}
-	for _, thread := range threads {
-		data, err := os.ReadFile(tasks + "/" + thread.Name() + "/children")
-		if err != nil {
-			continue
-		}
-		for field := range bytes.FieldsSeq(data) {
-			if child, err := strconv.Atoi(string(field)); err == nil {
-				all = append(all, child)
-			}
-		}
 	}
 	return all
 }

@@ -85,7 +85,7 @@ func (x *Extension) disconnect() {
 func (x *Extension) Dies() { x.gone("it crashed", false) }
 
 // Stops ends the process on purpose.
-func (x *Extension) Stops() { x.gone("it was stopped", true) }
+func (x *Extension) Stops() { x.gone("the extension was stopped", true) }
 
 func (x *Extension) gone(reason string, onPurpose bool) {
 	x.w.Settle()

@@ -47,10 +47,15 @@ func (r *recovery) next(now time.Time, policy Restart) (time.Duration, bool) {
 	return r.delays.NextBackOff(), true
 }
 
-// reset forgets all failures.
-func (r *recovery) reset() {
+// stop stops the timer.
+func (r *recovery) stop() {
 	if r.timer != nil {
 		r.timer.Stop()
 	}
+}
+
+// reset forgets all failures.
+func (r *recovery) reset() {
+	r.stop()
 	*r = recovery{}
 }

@@ -42,5 +42,5 @@
 // holds no resource of the kernel. Where the system has no parent-death signal
 // (macOS), a process outlives a kernel that was killed with -9 until it notices the
 // lost connection, as the SDK does at once; the next kernel on the same runtime
-// directory ends processes that are left.
+// directory kills the processes of the earlier one.
 package supervisor

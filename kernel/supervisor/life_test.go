@@ -46,7 +46,7 @@ func TestStartAndStop(t *testing.T) {
 		if !dead(i.PID) {
 			t.Errorf("%s runs on", i.ID)
 		}
-		if e := b.gone(t, 0, i.ID); e.reason != "it was stopped" {
+		if e := b.gone(t, 0, i.ID); e.reason != "the extension was stopped" {
 			t.Errorf("gone: %s", e.reason)
 		}
 		if s := b.status(t, i.ID); s.State != Inactive || s.LastError != "" || s.PID != 0 {
@@ -103,7 +103,7 @@ func TestBadStart(t *testing.T) {
 		{name: "other service", mode: "other service", want: "does not serve switchboard.extension.v1.Extension", once: true},
 		{name: "panic", mode: "extension", behavior: behavior{InitPanic: true}, want: "panic: no idea how to start", crash: "goroutine "},
 		{name: "init exit", mode: "extension", behavior: behavior{InitExit: 5}, want: "exit status 5"},
-		{name: "init error", mode: "extension", behavior: behavior{InitError: "the token is wrong"}, want: "initializing it: the token is wrong"},
+		{name: "init error", mode: "extension", behavior: behavior{InitError: "the token is wrong"}, want: "initialize the extension: the token is wrong"},
 		{name: "init hang", mode: "extension", behavior: behavior{InitHang: true}, change: short, want: "did not finish starting within 300ms"},
 		{name: "refused", mode: "extension", change: func(s *Spec) {
 			s.Check = func(d *extensionv1.Description) error {
@@ -112,7 +112,7 @@ func TestBadStart(t *testing.T) {
 		}, want: "provides tool do", once: true},
 		{name: "no request", mode: "extension", change: func(s *Spec) {
 			s.Init = func(int64) (*extensionv1.InitRequest, error) { return nil, errors.New("a secret is missing") }
-		}, want: "preparing its configuration: a secret is missing"},
+		}, want: "prepare the configuration: a secret is missing"},
 	}
 	b := setup(t)
 	specs := []Spec{spec("fine", "extension", behavior{})}
@@ -132,7 +132,7 @@ func TestBadStart(t *testing.T) {
 			if strings.Contains(s.LastError, "Unknown") || !strings.Contains(s.LastError, test.want) || !strings.Contains(s.Crash, test.crash) {
 				t.Errorf("error %q, crash %q; want %q, %q", s.LastError, s.Crash, test.want, test.crash)
 			}
-			if !strings.Contains(s.Detail, "switchboard extensions restart") || s.LastErrorAt.IsZero() {
+			if s.Detail != s.LastError || s.LastErrorAt.IsZero() {
 				t.Errorf("detail: %q", s.Detail)
 			}
 			b.Supervisor.mu.Lock()

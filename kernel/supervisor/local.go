@@ -1,6 +1,7 @@
 package supervisor
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"iter"
@@ -9,11 +10,13 @@ import (
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials/insecure"
-
-	"github.com/switchboard-run/switchboard/contract"
+	"google.golang.org/grpc/test/bufconn"
 )
 
-var errNotNeeded = errors.New("it was asked to end")
+// localBuffer is what a connection buffers in each direction, in bytes.
+const localBuffer = 64 << 10
+
+var errNotNeeded = errors.New("the extension was asked to end")
 
 // localProcess is an extension that Spec.Serve serves in this process.
 type localProcess struct {
@@ -23,7 +26,7 @@ type localProcess struct {
 	done chan struct{}
 
 	mu     sync.Mutex
-	killed string // why; empty: it was not
+	killed string // the reason; empty: not killed
 	exit   exit
 }
 
@@ -32,28 +35,25 @@ var _ process = (*localProcess)(nil)
 func startLocal(serve func(context.Context, net.Listener) error) (process, error) {
 	ctx, end := context.WithCancelCause(context.Background())
 	p := &localProcess{ctx: ctx, end: end, done: make(chan struct{})}
-	pipes := pipeListener{conns: make(chan net.Conn), ended: ctx.Done()}
+	listener := bufconn.Listen(localBuffer)
+	dial := func(ctx context.Context, _ string) (net.Conn, error) { return listener.DialContext(ctx) }
 	var err error
-	p.conn, err = grpc.NewClient("passthrough:///local", grpc.WithContextDialer(pipes.dial),
-		grpc.WithTransportCredentials(insecure.NewCredentials()), grpc.WithIdleTimeout(0),
-		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(contract.MaxMessage), grpc.MaxCallSendMsgSize(contract.MaxMessage)),
-		grpc.WithStaticStreamWindowSize(contract.StreamWindow), grpc.WithStaticConnWindowSize(contract.ConnWindow))
+	p.conn, err = grpc.NewClient("passthrough:///local", append(dialOptions(), grpc.WithContextDialer(dial),
+		grpc.WithTransportCredentials(insecure.NewCredentials()), grpc.WithIdleTimeout(0))...)
 	if err != nil {
 		return nil, err
 	}
+	context.AfterFunc(ctx, func() { _ = listener.Close() })
 	go func() {
 		defer close(p.done)
-		err := serve(ctx, pipes)
+		err := serve(ctx, listener)
 		p.mu.Lock()
 		defer p.mu.Unlock()
-		p.exit = exit{Clean: err == nil && p.killed == "", Killed: p.killed != "", Reason: p.killed}
-		switch {
-		case p.killed != "":
-		case err != nil:
-			p.exit.Reason = "it ended: " + err.Error()
-		default:
-			p.exit.Reason = "it ended by itself"
+		p.exit = exit{Clean: err == nil && p.killed == "", Killed: p.killed != "", Reason: "the extension ended by itself"}
+		if err != nil {
+			p.exit.Reason = "the extension ended: " + err.Error()
 		}
+		p.exit.Reason = cmp.Or(p.killed, p.exit.Reason)
 		end(goneError{errors.New(p.exit.Reason)})
 	}()
 	return p, nil
@@ -85,36 +85,3 @@ func (p *localProcess) Kill(reason string) {
 	}
 	p.end(goneError{errors.New(reason)})
 }
-
-// pipeListener accepts connections within this process.
-type pipeListener struct {
-	conns chan net.Conn
-	ended <-chan struct{}
-}
-
-func (l pipeListener) dial(ctx context.Context, _ string) (net.Conn, error) {
-	ours, theirs := net.Pipe()
-	select {
-	case l.conns <- theirs:
-		return ours, nil
-	case <-ctx.Done():
-	case <-l.ended:
-	}
-	return nil, errors.Join(net.ErrClosed, ours.Close(), theirs.Close())
-}
-
-// Accept implements net.Listener.
-func (l pipeListener) Accept() (net.Conn, error) {
-	select {
-	case c := <-l.conns:
-		return c, nil
-	case <-l.ended:
-		return nil, net.ErrClosed
-	}
-}
-
-// Close implements net.Listener.
-func (l pipeListener) Close() error { return nil }
-
-// Addr implements net.Listener.
-func (l pipeListener) Addr() net.Addr { return &net.UnixAddr{Name: "pipe", Net: "unix"} }

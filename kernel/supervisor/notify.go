@@ -2,6 +2,7 @@ package supervisor
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -9,7 +10,7 @@ import (
 )
 
 // tell queues a call of the observer. Calls for one id are made in order and
-// without mu, by one goroutine that lives as long as there are any.
+// without mu, by one goroutine that lives while there are any.
 func (s *Supervisor) tell(id string, call func()) {
 	waiting, busy := s.calls[id]
 	s.calls[id] = append(waiting, call)
@@ -54,7 +55,7 @@ func (s *Supervisor) tellGone(m *member, reason string) {
 	})
 }
 
-// publish tells the observer of every status that has changed.
+// publish passes every status that has changed to the observer.
 func (s *Supervisor) publish() {
 	for _, id := range sortedKeys(s.members) {
 		s.publishMember(s.members[id])
@@ -74,69 +75,61 @@ func (s *Supervisor) publishMember(m *member) {
 	s.tell(m.id, func() { s.options.Observer.Changed(status) })
 }
 
-// status describes m as it is now.
+// status is the present status of m.
 func (s *Supervisor) status(m *member) Status {
 	status := Status{
 		ID: m.id, Name: m.spec.Name, Generation: m.generation, Restarts: max(0, m.starts-1),
 		LastError: m.lastError, LastErrorAt: m.lastErrorAt, Crash: m.crash,
 		Readiness: m.readiness.GetState(), ReadinessDetail: m.readiness.GetDetail(),
 	}
-	u := m.unit
-	if u != nil && u.proc != nil && m.up() {
+	u, failure := m.unit, m.recovery
+	if u != nil && !u.recovery.ready() {
+		failure = &u.recovery
+	}
+	if m.state != down && u.proc != nil {
 		status.PID = u.proc.PID()
 	}
 	_, wanted := s.specs[m.id]
+	obstacle, waiting := s.obstacle(m), s.waitsFor(m)
 	switch {
-	case m.stopping, u != nil && u.phase == quitting && (m.instance != nil || m.starting):
+	case m.state == stopping, m.state != down && u.phase == quitting:
 		status.State = Stopping
-	case m.instance != nil:
+	case m.state == active:
 		status.State = Active
-	case m.starting, m.booting:
+	case m.state != down:
 		status.State = Starting
 	case !wanted:
 		status.State, status.Detail = Inactive, "removed"
 	case s.stopping:
-		status.State, status.Detail = Inactive, "the kernel is stopping"
-		status.Between = Stopping
+		status.State, status.Detail, status.Between = Inactive, "the kernel is stopping", Stopping
 	case u == nil:
-		status.State, status.Detail = Inactive, "waits for its former process to end"
-		status.Between = Starting
-	case u.recovery.failed || m.recovery.failed:
-		status.State = Failed
-		status.Detail = fmt.Sprintf("%s; see switchboard logs %[2]s; switchboard extensions restart %[2]s starts it again", m.lastError, m.id)
-	case u.recovery.ended || m.recovery.ended:
+		status.State, status.Detail, status.Between = Inactive, "waits for its former process to end", Starting
+	case failure.failed:
+		status.State, status.Detail = Failed, m.lastError
+	case failure.ended:
 		status.State, status.Detail = Inactive, m.lastError
-	case s.obstacle(m) != "":
-		status.State, status.Detail = Inactive, s.obstacle(m)
-	case u.recovery.timer != nil:
-		status.State, status.Detail, status.RetryAt = BackingOff, m.lastError, u.recovery.retryAt
-	case m.recovery.timer != nil:
-		status.State, status.Detail, status.RetryAt = BackingOff, m.lastError, m.recovery.retryAt
+	case obstacle != "":
+		status.State, status.Detail = Inactive, obstacle
+	case failure.timer != nil:
+		status.State, status.Detail, status.RetryAt = BackingOff, m.lastError, failure.retryAt
+	case waiting != "":
+		status.State, status.Detail, status.Between = Inactive, "waits for "+waiting, Starting
 	default:
 		status.State = Starting
-		if status.Detail = s.waitsFor(m); status.Detail != "" {
-			status.State, status.Between = Inactive, Starting
-		}
 	}
 	return status
 }
 
 // waitsFor names the extensions that have to start first.
 func (s *Supervisor) waitsFor(m *member) string {
-	var ids []string
-	for _, id := range m.spec.Requires {
-		if dep := s.members[id]; dep == nil || dep.instance == nil {
-			ids = append(ids, id)
-		}
-	}
-	if len(ids) == 0 {
-		return ""
-	}
-	return "waits for " + strings.Join(ids, ", ")
+	return strings.Join(slices.DeleteFunc(slices.Clone(m.spec.Requires), func(id string) bool {
+		dep := s.members[id]
+		return dep != nil && dep.instance != nil
+	}), ", ")
 }
 
 func (s *Supervisor) setReadiness(m *member, r *extensionv1.Readiness) {
-	m.readinessNo++
+	m.reports++
 	if r.GetState() != extensionv1.Readiness_STATE_UNSPECIFIED {
 		if m.unit != nil && m.unit.proc != nil {
 			r.Detail = m.unit.proc.Clean(r.GetDetail())

@@ -1,7 +1,9 @@
 package supervisor
 
 import (
+	"bufio"
 	"bytes"
+	"context"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -11,15 +13,23 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/hashicorp/go-hclog"
+
+	"github.com/switchboard-run/switchboard/contract"
 )
 
 const (
 	maxLine  = 64 << 10 // a longer line is cut into pieces
-	keepTail = 12       // lines kept of what came last
+	keepTail = 12       // last lines that are kept
 	keepLine = 512      // bytes kept of each of them
 	maxCrash = 16 << 10 // bytes kept of a stack trace
+
+	// The rate at which a stream is read: a burst, and bytes per second. A process
+	// that writes faster blocks, as on a full pipe.
+	outputBurst = 4 << 20
+	outputRate  = 512 << 10
 )
 
 // output receives the output of a process line by line: log lines in hclog's JSON
@@ -48,7 +58,7 @@ type output struct {
 func newOutput(ids []string, sink func(id string) io.Writer) *output {
 	o := &output{sinks: map[string]io.Writer{}, logs: map[string]hclog.Logger{}}
 	for _, id := range ids {
-		w := &lockedWriter{w: sink(id)}
+		w := sink(id)
 		o.sinks[id] = w
 		o.logs[id] = hclog.New(&hclog.LoggerOptions{Name: id, Output: w, JSONFormat: true, Level: hclog.Trace})
 	}
@@ -91,8 +101,52 @@ func (o *output) clean(text string) string {
 	return text
 }
 
-// stream is a writer for one of the process's outputs.
-func (o *output) stream(name string) *lineWriter { return &lineWriter{output: o, name: name} }
+// scanLines reads the lines of a stream, slowly if there are too many, until ctx
+// ends: then it reads the rest at once.
+func scanLines(ctx context.Context, r io.Reader) *bufio.Scanner {
+	lines := bufio.NewScanner(&pacedReader{r: r, ctx: ctx})
+	lines.Buffer(nil, 2*maxLine)
+	lines.Split(func(data []byte, atEOF bool) (int, []byte, error) {
+		if i := bytes.IndexByte(data[:min(len(data), maxLine+1)], '\n'); i >= 0 {
+			return i + 1, data[:i], nil
+		}
+		if n := min(len(data), maxLine); n == maxLine || atEOF && n > 0 {
+			return n, data[:n], nil
+		}
+		return 0, nil, nil
+	})
+	return lines
+}
+
+// pacedReader reads at outputRate. It is used by one goroutine.
+type pacedReader struct {
+	r     io.Reader
+	ctx   context.Context
+	spent float64
+	since time.Time
+}
+
+// Read implements io.Reader.
+func (p *pacedReader) Read(b []byte) (int, error) {
+	n, err := p.r.Read(b)
+	now := time.Now()
+	p.spent = max(0, p.spent-now.Sub(p.since).Seconds()*outputRate) + float64(n)
+	p.since = now
+	if over := p.spent - outputBurst; over > 0 {
+		select {
+		case <-time.After(time.Duration(over / outputRate * float64(time.Second))):
+		case <-p.ctx.Done():
+		}
+	}
+	return n, err
+}
+
+// take takes all lines of a stream.
+func (o *output) take(stream string, lines *bufio.Scanner) {
+	for lines.Scan() {
+		o.line(stream, lines.Bytes())
+	}
+}
 
 func (o *output) line(stream string, line []byte) {
 	line = bytes.TrimRight(line, "\r\n")
@@ -119,9 +173,12 @@ func (o *output) line(stream string, line []byte) {
 		}
 		return
 	}
-	level := o.remember(stream, string(line))
+	options := &hclog.StandardLoggerOptions{InferLevels: true}
+	if o.remember(stream, string(line)) {
+		options.ForceLevel = hclog.Error
+	}
 	for _, log := range o.logs {
-		log.Log(level, string(line), "stream", stream)
+		_, _ = log.With("stream", stream).StandardWriter(options).Write(line)
 	}
 }
 
@@ -129,24 +186,22 @@ func (o *output) line(stream string, line []byte) {
 // or, if it names none of them, to all.
 func (o *output) logLine(line []byte, module string) {
 	id, _, _ := strings.Cut(module, ".")
-	whole := append(bytes.Clone(line), '\n')
+	line = append(line, '\n')
 	if w, ok := o.sinks[id]; ok {
-		_, _ = w.Write(whole)
+		_, _ = w.Write(line)
 		return
 	}
 	for _, w := range o.sinks {
-		_, _ = w.Write(whole)
+		_, _ = w.Write(line)
 	}
 }
 
-// remember keeps a plain line and tells how serious it looks.
-func (o *output) remember(stream, line string) hclog.Level {
+// remember keeps a plain line, and reports whether the process panics.
+func (o *output) remember(stream, line string) bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if stream == "stderr" {
-		if strings.HasPrefix(line, "panic: ") || strings.HasPrefix(line, "fatal error: ") {
-			o.panics = true
-		}
+		o.panics = o.panics || strings.HasPrefix(line, "panic: ") || strings.HasPrefix(line, "fatal error: ")
 		if o.panics && o.crash.Len() < maxCrash {
 			o.crash.WriteString(line + "\n")
 		}
@@ -155,18 +210,10 @@ func (o *output) remember(stream, line string) hclog.Level {
 	if len(o.tail) > keepTail {
 		o.tail = o.tail[1:]
 	}
-	if o.panics {
-		return hclog.Error
-	}
-	for _, level := range []hclog.Level{hclog.Trace, hclog.Debug, hclog.Warn, hclog.Error} {
-		if strings.HasPrefix(line, "["+strings.ToUpper(level.String())+"]") {
-			return level
-		}
-	}
-	return hclog.Info
+	return o.panics
 }
 
-// last is what the process had to say at the end: in one line, and in full.
+// last is the end of the output: in one line, and in full.
 func (o *output) last() (summary, full string) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -185,57 +232,4 @@ func (o *output) last() (summary, full string) {
 	return "", ""
 }
 
-func cut(s string) string {
-	if len(s) <= keepLine {
-		return s
-	}
-	return strings.ToValidUTF8(s[:keepLine], "") + "…"
-}
-
-// lineWriter cuts a stream into lines. It is used by one goroutine.
-type lineWriter struct {
-	output  *output
-	name    string
-	pending []byte
-}
-
-func (w *lineWriter) Write(p []byte) (int, error) {
-	n := len(p)
-	for len(p) > 0 {
-		i := bytes.IndexByte(p, '\n')
-		if i < 0 {
-			w.pending = append(w.pending, p...)
-			if len(w.pending) >= maxLine {
-				w.flush()
-			}
-			break
-		}
-		w.pending = append(w.pending, p[:i]...)
-		w.flush()
-		p = p[i+1:]
-	}
-	return n, nil
-}
-
-func (w *lineWriter) flush() {
-	for len(w.pending) > maxLine {
-		w.output.line(w.name, w.pending[:maxLine])
-		w.pending = w.pending[maxLine:]
-	}
-	if len(w.pending) > 0 {
-		w.output.line(w.name, w.pending)
-	}
-	w.pending = w.pending[:0]
-}
-
-// lockedWriter lets several streams share a sink.
-type lockedWriter struct {
-	mu sync.Mutex
-	w  io.Writer
-}
-
-func (w *lockedWriter) Write(p []byte) (int, error) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return w.w.Write(p)
-}
+func cut(line string) string { return contract.Truncate(line, keepLine, "…") }

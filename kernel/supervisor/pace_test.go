@@ -2,37 +2,42 @@ package supervisor
 
 import (
 	"context"
+	"io"
 	"testing"
 	"testing/synctest"
 	"time"
 )
 
+// endless is a stream without an end.
+type endless struct{}
+
+func (endless) Read(b []byte) (int, error) { return len(b), nil }
+
 func TestOutputIsReadAtAPace(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		ctx, end := context.WithCancel(t.Context())
-		p := pace{ctx: ctx}
-		begin := time.Now()
-		p.read(outputBurst)
-		if took := time.Since(begin); took != 0 {
+		r := &pacedReader{r: endless{}, ctx: ctx}
+		read := func(n int64) time.Duration {
+			begin := time.Now()
+			if _, err := io.CopyN(io.Discard, io.LimitReader(r, n), n); err != nil {
+				t.Fatal(err)
+			}
+			return time.Since(begin).Round(time.Millisecond)
+		}
+		if took := read(outputBurst); took != 0 {
 			t.Errorf("a burst takes %s", took)
 		}
-		for range 10 {
-			p.read(outputRate)
-		}
-		if took := time.Since(begin).Round(time.Millisecond); took != 10*time.Second {
+		if took := read(10 * outputRate); took != 10*time.Second {
 			t.Errorf("ten seconds' worth take %s", took)
 		}
 		time.Sleep(time.Minute)
-		begin = time.Now()
-		p.read(outputBurst)
-		if took := time.Since(begin); took != 0 {
+		if took := read(outputBurst); took != 0 {
 			t.Errorf("after a pause a burst takes %s", took)
 		}
 		end()
-		p.read(100 * outputBurst)
-		if took := time.Since(begin); took != 0 {
-			t.Errorf("what is left of a process that has ended takes %s", took)
+		if took := read(100 * outputBurst); took != 0 {
+			t.Errorf("the rest of a process that has ended takes %s", took)
 		}
 	})
 }

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"iter"
 	"os"
 	"os/exec"
@@ -33,8 +34,10 @@ type pluginProcess struct {
 	conn   *grpc.ClientConn
 	ctx    context.Context
 
-	quit     sync.Once
-	finished chan struct{} // closed when go-plugin's Kill has returned
+	quit    sync.Once
+	ending  sync.WaitGroup // go-plugin's Kill
+	syncing sync.WaitGroup // readers of what go-plugin redirects
+	synced  []io.Closer
 
 	mu    sync.Mutex
 	conns map[*grpc.ClientConn]bool // all that go-plugin opened
@@ -55,10 +58,9 @@ func pluginLauncher(runDir string, spawner *spawner) launcher {
 
 func startPlugin(ctx context.Context, runDir string, spawner *spawner, l launch) (process, error) {
 	alive, cancel := context.WithCancelCause(context.Background())
-	out := newOutput(l.IDs, l.Log)
-	p := &pluginProcess{ctx: alive, finished: make(chan struct{}), conns: map[*grpc.ClientConn]bool{}}
+	p := &pluginProcess{ctx: alive, conns: map[*grpc.ClientConn]bool{}}
 	p.runner = &groupRunner{
-		cmd: confined(newCommand(l), l), spawner: spawner, output: out,
+		cmd: newCommand(l), spawner: spawner, output: newOutput(l.IDs, l.Log),
 		alive: alive, cancel: func(cause error) { cancel(goneError{cause}) }, ended: make(chan struct{}),
 	}
 	p.client = plugin.NewClient(&plugin.ClientConfig{
@@ -82,15 +84,10 @@ func startPlugin(ctx context.Context, runDir string, spawner *spawner, l launch)
 			return p.runner, nil
 		},
 		// Off also keeps go-plugin from parsing the process's log lines.
-		Logger:     hclog.New(&hclog.LoggerOptions{Level: hclog.Off}),
-		SyncStdout: &pacedWriter{out.stream("stdout"), pace{ctx: alive}},
-		SyncStderr: &pacedWriter{out.stream("stderr"), pace{ctx: alive}},
-		GRPCDialOptions: []grpc.DialOption{
-			grpc.WithDefaultCallOptions(
-				grpc.MaxCallRecvMsgSize(contract.MaxMessage), grpc.MaxCallSendMsgSize(contract.MaxMessage)),
-			grpc.WithStaticStreamWindowSize(contract.StreamWindow), grpc.WithStaticConnWindowSize(contract.ConnWindow),
-			grpc.WithChainStreamInterceptor(p.noteConn),
-		},
+		Logger:          hclog.New(&hclog.LoggerOptions{Level: hclog.Off}),
+		SyncStdout:      p.redirected("stdout"),
+		SyncStderr:      p.redirected("stderr"),
+		GRPCDialOptions: append(dialOptions(), grpc.WithChainStreamInterceptor(p.noteConn)),
 	})
 
 	stop := context.AfterFunc(ctx, func() { p.runner.kill(context.Cause(ctx).Error()) })
@@ -107,6 +104,24 @@ func startPlugin(ctx context.Context, runDir string, spawner *spawner, l launch)
 	return nil, err
 }
 
+// dialOptions are those of a connection to an extension.
+func dialOptions() []grpc.DialOption {
+	return []grpc.DialOption{
+		grpc.WithDefaultCallOptions(
+			grpc.MaxCallRecvMsgSize(contract.MaxMessage), grpc.MaxCallSendMsgSize(contract.MaxMessage)),
+		grpc.WithStaticStreamWindowSize(contract.StreamWindow), grpc.WithStaticConnWindowSize(contract.ConnWindow),
+	}
+}
+
+// redirected takes the output that the extension writes after go-plugin redirected
+// it to the connection.
+func (p *pluginProcess) redirected(stream string) io.Writer {
+	read, write := io.Pipe()
+	p.synced = append(p.synced, write)
+	p.syncing.Go(func() { p.runner.output.take(stream, scanLines(p.ctx, read)) })
+	return write
+}
+
 // connect starts the process and opens the connection.
 func (p *pluginProcess) connect(mtls bool) error {
 	addr, err := p.client.Start()
@@ -114,7 +129,8 @@ func (p *pluginProcess) connect(mtls bool) error {
 		return err
 	}
 	if addr.Network() != "unix" && !mtls {
-		return permanent{fmt.Errorf("it listens on %s %s without encryption: use a unix socket, or set AutoMTLS for it", addr.Network(), addr)}
+		return permanent{fmt.Errorf("the extension listens on %s %s without encryption: use a unix socket, or set AutoMTLS",
+			addr.Network(), addr)}
 	}
 	protocol, err := p.client.Client()
 	if err != nil {
@@ -130,10 +146,7 @@ func (p *pluginProcess) connect(mtls bool) error {
 
 // explain says why a start failed, and what to do.
 func (p *pluginProcess) explain(ctx context.Context, err error) error {
-	p.runner.mu.Lock()
-	started := p.runner.pid != 0
-	p.runner.mu.Unlock()
-	if !started {
+	if p.runner.ID() == "" { // not started
 		return err
 	}
 	p.runner.kill("the start failed")
@@ -144,18 +157,19 @@ func (p *pluginProcess) explain(ctx context.Context, err error) error {
 	if isPermanent(err) {
 		return err
 	}
-	hello := p.runner.stdout.line()
+	hello := strings.TrimSpace(p.runner.hello)
 	fields := strings.Split(hello, "|")
 	switch {
 	case len(fields) >= 4 && fields[0] == "1" && fields[1] != fmt.Sprint(contract.ProtocolVersion):
-		err = permanent{fmt.Errorf("it speaks version %s of the protocol and this kernel version %d: build both against the same one",
+		err = permanent{fmt.Errorf("the extension speaks version %s of the protocol and this kernel version %d: build both against the same one",
 			fields[1], contract.ProtocolVersion)}
 	case len(fields) >= 4 && fields[0] == "1":
-		err = fmt.Errorf("connecting to it after its handshake: %w (%s)", err, p.runner.exit.Reason)
+		err = fmt.Errorf("connect to the extension after its handshake: %w (%s)", err, p.runner.exit.Reason)
 	case hello != "":
-		err = fmt.Errorf("it wrote %q to stdout where the handshake was expected: stdout belongs to the protocol, log on stderr", cut(hello))
+		err = fmt.Errorf("the extension wrote %q to stdout where the handshake was expected: stdout belongs to the protocol, log on stderr",
+			cut(hello))
 	default:
-		err = fmt.Errorf("it ended before its handshake: %s", p.runner.exit.Reason)
+		err = fmt.Errorf("the process ended before its handshake: %s", p.runner.exit.Reason)
 	}
 	return crashed{err, p.runner.exit.Crash}
 }
@@ -187,22 +201,18 @@ func (p *pluginProcess) Sockets() string {
 	return p.dir
 }
 
-// Quit runs go-plugin's Kill aside: it blocks for as long as the process does
-// not answer.
-func (p *pluginProcess) Quit() {
-	p.quit.Do(func() {
-		go func() {
-			defer close(p.finished)
-			p.client.Kill()
-		}()
-	})
-}
+// Quit runs go-plugin's Kill in the background, because it blocks while the process
+// does not answer.
+func (p *pluginProcess) Quit() { p.quit.Do(func() { p.ending.Go(p.client.Kill) }) }
 
-// Release waits for go-plugin to be through with a dead process, and removes
-// what it leaves.
+// Release waits for go-plugin's Kill, and removes what it leaves.
 func (p *pluginProcess) Release() {
 	p.Quit()
-	<-p.finished
+	p.ending.Wait()
+	for _, w := range p.synced {
+		_ = w.Close()
+	}
+	p.syncing.Wait()
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for conn := range p.conns {

@@ -5,7 +5,8 @@ import (
 	"errors"
 	"io"
 	"iter"
-	"net"
+	"slices"
+	"strings"
 	"time"
 
 	"google.golang.org/grpc"
@@ -13,7 +14,7 @@ import (
 	"github.com/switchboard-run/switchboard/kernel/sandbox"
 )
 
-// process is what the supervisor knows of a running process.
+// process is a running process.
 type process interface {
 	PID() int
 	Conn() grpc.ClientConnInterface
@@ -21,7 +22,7 @@ type process interface {
 	Context() context.Context
 	// Done is closed a little later, when the last output has been read.
 	Done() <-chan struct{}
-	// Exit tells how it ended; valid once Done is closed.
+	// Exit is valid once Done is closed.
 	Exit() exit
 	// Kill ends the process group with SIGKILL. The first reason is kept.
 	Kill(reason string)
@@ -31,8 +32,8 @@ type process interface {
 	Release()
 	// Sockets is the directory of its socket.
 	Sockets() string
-	// Conceal takes secrets out of what the process writes from now on, Clean out
-	// of what it has said otherwise.
+	// Conceal redacts secrets in the output from now on, Clean in another text of
+	// the extension.
 	Conceal(secrets iter.Seq[string])
 	Clean(text string) string
 }
@@ -42,28 +43,69 @@ type exit struct {
 	Clean  bool   // by itself, with status 0
 	Killed bool   // by Kill
 	Reason string // one line
-	Crash  string // what it wrote at last; may have many lines
+	Crash  string // its last output; may have many lines
 }
 
-// launch is what a process is started with.
+// launch is a process to start: IDs are the extensions that it serves, Spec is what
+// they have together.
 type launch struct {
-	IDs      []string // the extensions it serves
-	Command  []string
-	Dir      string
-	Serve    func(context.Context, net.Listener) error // instead of Command
-	Env      []string
-	AutoMTLS bool
-	Policy   *sandbox.Policy // nil: no sandbox
-	Confine  []string
-	// Log takes a log line of one of the extensions.
-	Log func(id string) io.Writer
+	Spec
+	IDs    []string
+	Limits sandbox.Limits
+	Log    func(id string) io.Writer
+}
+
+// merge is the process that serves all the extensions; see Spec.Group.
+func merge(specs []Spec) (l launch) {
+	for i, s := range specs {
+		l.IDs = append(l.IDs, s.ID)
+		for _, dir := range []string{s.DataDir, s.RunDir} {
+			l.Limits.Rooms = append(l.Limits.Rooms, sandbox.Room{ID: s.ID, Dir: dir, Bytes: max(0, s.Disk)})
+		}
+		if i == 0 {
+			l.Spec = s
+			continue
+		}
+		l.Env = mergeEnv(l.Env, s.Env)
+		l.AutoMTLS = l.AutoMTLS || s.AutoMTLS
+		l.StartTimeout, l.ShutdownGrace = max(l.StartTimeout, s.StartTimeout), max(l.ShutdownGrace, s.ShutdownGrace)
+		l.Memory, l.Processes = addLimits(l.Memory, s.Memory), addLimits(l.Processes, s.Processes)
+		l.Alone = l.Alone && s.Alone
+		if l.Policy != nil && s.Policy != nil {
+			l.Policy = sandbox.Union(l.Policy, s.Policy)
+		} else {
+			l.Policy = nil // one without a sandbox takes the others out of theirs
+		}
+	}
+	l.Limits.Memory, l.Limits.Processes, l.Limits.Alone = l.Memory, l.Processes, l.Alone
+	return l
+}
+
+// addLimits adds limits, of which zero is no limit.
+func addLimits[N int | int64](a, b N) N {
+	if a == 0 || b == 0 {
+		return 0
+	}
+	return a + b
+}
+
+// mergeEnv is a followed by the variables of b that a does not have.
+func mergeEnv(a, b []string) []string {
+	merged := slices.Clone(a)
+	for _, entry := range b {
+		name, _, _ := strings.Cut(entry, "=")
+		if !slices.ContainsFunc(a, func(have string) bool { return strings.HasPrefix(have, name+"=") }) {
+			merged = append(merged, entry)
+		}
+	}
+	return merged
 }
 
 // launcher starts a process and returns when it can be called. When ctx ends
 // before, the process is killed and context.Cause is the error.
 type launcher func(ctx context.Context, l launch) (process, error)
 
-// permanent marks a failure that trying again cannot mend.
+// permanent marks a failure that a restart cannot fix.
 type permanent struct{ error }
 
 func (p permanent) Unwrap() error { return p.error }
@@ -73,7 +115,7 @@ func isPermanent(err error) bool {
 	return errors.As(err, &p) || errors.Is(err, sandbox.ErrNoRoom)
 }
 
-// crashed is a failure together with what the process wrote before it.
+// crashed is a failure with the last output of the process before it.
 type crashed struct {
 	error
 	crash string
@@ -81,7 +123,6 @@ type crashed struct {
 
 func (c crashed) Unwrap() error { return c.error }
 
-// Times that bound what a process may hold up.
 const (
 	// quitGrace is the time to exit once everything in flight is finished.
 	quitGrace = 2 * time.Second

@@ -6,9 +6,9 @@ import (
 	"strings"
 )
 
-// reconcile takes every step that can be taken now, tells the observer what
-// has changed, and wakes those who wait. It is called after whatever happened,
-// with mu held, and decides from the present state alone.
+// reconcile takes every step that is possible now, passes changes to the observer,
+// and ends calls of Wait. It is called after every event, with mu held, and decides
+// from the present state alone.
 func (s *Supervisor) reconcile() {
 	for s.step() || s.breakCircle() {
 	}
@@ -16,7 +16,7 @@ func (s *Supervisor) reconcile() {
 	s.wake()
 }
 
-// wake ends the calls of Wait when there is nothing left to wait for.
+// wake ends calls of Wait when no change is in progress.
 func (s *Supervisor) wake() {
 	if s.isSettled() {
 		for _, waiter := range s.settled {
@@ -36,7 +36,7 @@ func (s *Supervisor) step() bool {
 		case idle:
 			changed = s.stepIdle(u) || changed
 		case launching:
-			if (s.stopping || u.leaving()) && u.abort != nil {
+			if s.ends(u) && u.abort != nil {
 				u.abort(errAborted)
 				u.abort = nil
 				changed = true
@@ -78,7 +78,7 @@ func (s *Supervisor) stepIdle(u *unit) bool {
 }
 
 func (s *Supervisor) stepRunning(u *unit) bool {
-	if s.stopping || u.leaving() {
+	if s.ends(u) {
 		if s.mayQuit(u) {
 			s.quit(u)
 			return true
@@ -90,7 +90,7 @@ func (s *Supervisor) stepRunning(u *unit) bool {
 	}
 	needed := false
 	for _, m := range u.members {
-		needed = needed || m.starting || m.stopping || s.startable(m) || (m.instance != nil && s.obstacle(m) == "")
+		needed = needed || m.changing() || s.startable(m) || m.state == active && s.obstacle(m) == ""
 	}
 	if !needed {
 		s.quit(u)
@@ -99,10 +99,10 @@ func (s *Supervisor) stepRunning(u *unit) bool {
 	changed := false
 	for _, id := range sortedKeys(u.members) {
 		switch m := u.members[id]; {
-		case m.instance != nil && !m.stopping && m.next != nil:
-			s.stopMember(m, "it was stopped")
+		case m.state == active && m.next != nil:
+			s.stopMember(m, "the extension was stopped")
 			changed = true
-		case m.instance != nil && !m.stopping && s.obstacle(m) != "":
+		case m.state == active && s.obstacle(m) != "":
 			s.stopMember(m, "an extension it requires is down")
 			changed = true
 		case s.startable(m):
@@ -118,21 +118,19 @@ func (s *Supervisor) stepRunning(u *unit) bool {
 func (s *Supervisor) release(u *unit) bool {
 	released := false
 	for id, m := range u.members {
-		if _, kept := u.pending[id]; kept || m.leaving > 0 || m.up() {
+		if _, kept := u.pending[id]; kept || m.leaving > 0 || m.state != down {
 			continue
 		}
 		released = true
 		delete(u.members, id)
 		m.unit = nil
-		if m.recovery.timer != nil {
-			m.recovery.timer.Stop()
-		}
+		m.recovery.stop()
 		m.recovery = &recovery{}
 	}
 	return released
 }
 
-// adoptable says that the extensions the unit shall serve are free.
+// adoptable reports whether the pending extensions of the unit are free.
 func (s *Supervisor) adoptable(u *unit) bool {
 	for id := range u.pending {
 		if m := s.members[id]; m.unit != nil && m.unit != u {
@@ -140,7 +138,7 @@ func (s *Supervisor) adoptable(u *unit) bool {
 		}
 	}
 	for _, m := range u.members {
-		if m.leaving > 0 || m.up() {
+		if m.leaving > 0 || m.state != down {
 			return false
 		}
 	}
@@ -172,12 +170,12 @@ func (s *Supervisor) adopt(u *unit) {
 // startable reports whether m can be described and initialized now, in its process
 // or a new one.
 func (s *Supervisor) startable(m *member) bool {
-	if m.unit == nil || m.up() || m.leaving > 0 || !m.recovery.ready() {
+	if m.unit == nil || m.state != down || m.leaving > 0 || !m.recovery.ready() {
 		return false
 	}
 	for _, id := range m.spec.Requires {
 		dep := s.members[id]
-		if dep == nil || dep.instance == nil || dep.stopping || dep.unit.phase != running {
+		if dep == nil || dep.state != active || dep.unit.phase != running {
 			return false
 		}
 	}
@@ -196,13 +194,13 @@ func (s *Supervisor) obstacleOnPath(m *member, path []string) string {
 			return fmt.Sprintf("requires %s, which is not installed or not enabled", id)
 		}
 		if dep.down() {
-			return fmt.Sprintf("requires %s, which is down (%s): see switchboard logs %s", id, dep.lastError, id)
+			return fmt.Sprintf("requires %s, which is down (%s)", id, dep.lastError)
 		}
 		if slices.Contains(path, id) {
 			return "requires itself: " + strings.Join(next, " -> ") + ": remove one of requires.extensions"
 		}
 		if s.obstacleOnPath(dep, next) != "" {
-			return fmt.Sprintf("requires %s, which cannot run: see switchboard extensions list", id)
+			return fmt.Sprintf("requires %s, which cannot run", id)
 		}
 	}
 	return ""
@@ -220,10 +218,7 @@ func (s *Supervisor) mayQuit(u *unit) bool {
 			continue
 		}
 		for _, other := range s.members {
-			if other.unit == u || !other.up() {
-				continue
-			}
-			if slices.Contains(other.spec.Requires, id) {
+			if other.unit != u && other.state != down && slices.Contains(other.spec.Requires, id) {
 				return false
 			}
 		}
@@ -231,45 +226,52 @@ func (s *Supervisor) mayQuit(u *unit) bool {
 	return true
 }
 
-// breakCircle ends units that wait for each other and would wait forever.
-func (s *Supervisor) breakCircle() bool {
-	var waiting []*unit
+// ends reports whether the process of the unit has to end.
+func (s *Supervisor) ends(u *unit) bool { return s.stopping || u.leaving() }
+
+// busy reports whether an answer of a process or of an extension is awaited.
+func (s *Supervisor) busy() bool {
 	for _, u := range s.units {
 		if u.phase == launching || u.phase == quitting {
-			return false
-		}
-		for _, m := range u.members {
-			if m.starting || m.stopping {
-				return false
-			}
-		}
-		if u.phase == running && (s.stopping || u.leaving()) {
-			waiting = append(waiting, u)
+			return true
 		}
 	}
-	for _, u := range waiting {
-		s.quit(u)
+	for _, m := range s.members {
+		if m.changing() {
+			return true
+		}
 	}
-	return len(waiting) > 0
+	return false
 }
 
-// isSettled reports whether no change is in progress, and the observer has seen all.
+// breakCircle ends units that wait for each other and would wait forever.
+func (s *Supervisor) breakCircle() bool {
+	if s.busy() {
+		return false
+	}
+	broken := false
+	for _, u := range s.units {
+		if u.phase == running && s.ends(u) {
+			s.quit(u)
+			broken = true
+		}
+	}
+	return broken
+}
+
+// isSettled reports whether no change is in progress, and all calls of the observer
+// have returned.
 func (s *Supervisor) isSettled() bool {
-	if len(s.calls) > 0 {
+	if len(s.calls) > 0 || s.busy() {
 		return false
 	}
 	for _, m := range s.members {
-		if m.starting || m.stopping || m.next != nil {
+		if m.next != nil {
 			return false
 		}
 	}
 	for _, u := range s.units {
-		switch {
-		case u.phase == launching || u.phase == quitting:
-			return false
-		case u.phase == running && (s.stopping || u.leaving()):
-			return false
-		case u.pending != nil && !s.stopping:
+		if u.phase == running && s.ends(u) || u.pending != nil && !s.stopping {
 			return false
 		}
 	}

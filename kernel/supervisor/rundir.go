@@ -5,11 +5,14 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 
 	"github.com/hashicorp/go-hclog"
 	"github.com/hashicorp/go-plugin"
+
+	"github.com/switchboard-run/switchboard/internal/procfs"
 )
 
 // go-plugin makes a directory for each process and a socket in it, both with a
@@ -19,12 +22,11 @@ const (
 	longestSocket   = "/" + socketDirPrefix + "0123456789/plugin0123456789"
 )
 
-// prepareRunDir makes dir usable for sockets: it exists, is private, short
-// enough, and holds nothing of an earlier kernel, whose processes are ended if
-// any are left.
+// prepareRunDir makes dir usable for sockets: it exists, is private and short
+// enough, and holds no sockets of an earlier kernel, whose processes are killed.
 func prepareRunDir(dir string, log hclog.Logger) (string, error) {
 	if dir == "" {
-		return "", errors.New("runtime directory: none is given")
+		return "", errors.New("no runtime directory is given")
 	}
 	dir, err := filepath.Abs(dir)
 	if err != nil {
@@ -41,22 +43,23 @@ func prepareRunDir(dir string, log hclog.Logger) (string, error) {
 	if err := makePrivate(dir); err != nil {
 		return "", fmt.Errorf("runtime directory %s: %w", dir, err)
 	}
-	left, err := filepath.Glob(filepath.Join(escapeGlob(dir), socketDirPrefix+"*"))
+	entries, err := os.ReadDir(dir)
 	if err != nil {
 		return "", fmt.Errorf("runtime directory: %w", err)
 	}
-	if len(left) > 0 {
+	entries = slices.DeleteFunc(entries, func(e os.DirEntry) bool { return !strings.HasPrefix(e.Name(), socketDirPrefix) })
+	if len(entries) > 0 {
 		endLeftovers(dir, log)
 	}
-	for _, path := range left {
-		if err := os.RemoveAll(path); err != nil {
-			return "", fmt.Errorf("runtime directory: removing what an earlier kernel left: %w", err)
+	for _, e := range entries {
+		if err := os.RemoveAll(filepath.Join(dir, e.Name())); err != nil {
+			return "", fmt.Errorf("runtime directory: remove the sockets of an earlier kernel: %w", err)
 		}
 	}
 	return dir, nil
 }
 
-// makePrivate refuses a directory that others made or use.
+// makePrivate refuses a directory that other users own or can use.
 func makePrivate(dir string) error {
 	info, err := os.Lstat(dir)
 	if err != nil {
@@ -65,9 +68,9 @@ func makePrivate(dir string) error {
 	owner, ok := info.Sys().(*syscall.Stat_t)
 	switch {
 	case !info.IsDir():
-		return errors.New("it is not a directory: remove it, or use another")
+		return errors.New("not a directory: remove it, or use another")
 	case info.Mode()&os.ModeSticky != 0, ok && int(owner.Uid) != os.Geteuid():
-		return errors.New("it belongs to others too: use a directory of your own")
+		return errors.New("other users can use it: choose a directory of your own")
 	}
 	return os.Chmod(dir, 0o700) //nolint:gosec // a directory needs the x
 }
@@ -77,14 +80,10 @@ func makePrivate(dir string) error {
 // are known by the socket directory in their environment.
 func endLeftovers(dir string, log hclog.Logger) {
 	mark := plugin.EnvUnixSocketDir + "=" + filepath.Join(dir, socketDirPrefix)
-	for pid, environ := range environments() {
+	for pid, environ := range procfs.Environments() {
 		if pid != os.Getpid() && strings.Contains(environ, mark) {
 			log.Warn("ending a process that an earlier kernel left behind", "pid", pid)
 			_ = syscall.Kill(pid, syscall.SIGKILL)
 		}
 	}
-}
-
-func escapeGlob(path string) string {
-	return strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`, `[`, `\[`).Replace(path)
 }

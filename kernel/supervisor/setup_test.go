@@ -237,7 +237,7 @@ func spec(id, mode string, b behavior) Spec {
 	}
 	return Spec{
 		ID: id, Name: strings.ToUpper(id), Command: []string{self()},
-		Env:          AllowedEnv(os.Environ(), modeEnv+"="+mode, "GOCOVERDIR=/tmp"),
+		Env:          []string{"PATH=" + os.Getenv("PATH"), modeEnv + "=" + mode, "GOCOVERDIR=/tmp"},
 		StartTimeout: patience, ShutdownGrace: patience,
 		Restart:     Restart{Backoff: time.Millisecond, MaxBackoff: 5 * time.Millisecond},
 		Fingerprint: mode + string(config),

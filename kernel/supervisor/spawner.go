@@ -8,15 +8,16 @@ import (
 	"sync"
 	"syscall"
 	"time"
+
+	"github.com/switchboard-run/switchboard/internal/procfs"
 )
 
 // spawner starts processes from one operating system thread that lives until
 // Close. Linux sends the parent-death signal when the *thread* that started a
 // process ends, and Go ends threads as it likes.
 type spawner struct {
-	requests chan spawnRequest
-	closing  chan struct{}
-	close    sync.Once
+	requests chan func()
+	close    func() // once
 	done     chan struct{}
 
 	adopts bool
@@ -24,29 +25,19 @@ type spawner struct {
 	own    map[int]bool
 }
 
-type spawnRequest struct {
-	cmd *exec.Cmd
-	err chan error
-}
-
-// newSpawner makes a spawner; one that adopts ends what its processes leave
-// behind, wherever that has gone.
+// newSpawner makes a spawner; with adopts it kills orphans of its processes, in any
+// process group.
 func newSpawner(adopts bool) (*spawner, error) {
 	if adopts {
 		if err := adopt(); err != nil {
-			return nil, fmt.Errorf("becoming the parent of what extensions leave behind: %w", err)
+			return nil, fmt.Errorf("become the parent of orphaned processes: %w", err)
 		}
 	}
-	s := &spawner{
-		requests: make(chan spawnRequest),
-		closing:  make(chan struct{}),
-		done:     make(chan struct{}),
-		adopts:   adopts,
-		own:      map[int]bool{},
-	}
+	s := &spawner{requests: make(chan func()), done: make(chan struct{}), adopts: adopts, own: map[int]bool{}}
+	s.close = sync.OnceFunc(func() { close(s.requests) })
 	if adopts {
-		for _, pid := range children(os.Getpid()) {
-			s.own[pid] = true // whoever became this process had started it
+		for _, pid := range procfs.Children(os.Getpid()) {
+			s.own[pid] = true // started before this program, by what became it with exec
 		}
 	}
 	go s.run()
@@ -59,13 +50,8 @@ func (s *spawner) run() {
 	// Unlocked, the thread outlives this goroutine: a process that could not be
 	// killed in time keeps its parent.
 	defer runtime.UnlockOSThread()
-	for {
-		select {
-		case r := <-s.requests:
-			r.err <- s.spawn(r.cmd)
-		case <-s.closing:
-			return
-		}
+	for request := range s.requests {
+		request()
 	}
 }
 
@@ -79,15 +65,11 @@ func (s *spawner) spawn(cmd *exec.Cmd) error {
 	return err
 }
 
-// Start is cmd.Start on the spawner's thread.
+// Start is cmd.Start on the spawner's thread. It must not be called after Close.
 func (s *spawner) Start(cmd *exec.Cmd) error {
-	r := spawnRequest{cmd: cmd, err: make(chan error, 1)}
-	select {
-	case s.requests <- r:
-		return <-r.err
-	case <-s.done:
-		return errStopped
-	}
+	err := make(chan error, 1)
+	s.requests <- func() { err <- s.spawn(cmd) }
+	return <-err
 }
 
 // Ended notes that a process of Start was reaped, and ends its orphans.
@@ -115,7 +97,7 @@ func (s *spawner) sweep() {
 	defer s.mu.Unlock()
 	for range maxSweeps {
 		found, left := false, false
-		for _, pid := range children(os.Getpid()) {
+		for _, pid := range procfs.Children(os.Getpid()) {
 			if s.own[pid] {
 				continue
 			}
@@ -133,7 +115,8 @@ func (s *spawner) sweep() {
 	}
 }
 
+// Close ends the thread.
 func (s *spawner) Close() {
-	s.close.Do(func() { close(s.closing) })
+	s.close()
 	<-s.done
 }

@@ -27,7 +27,7 @@ type Spec struct {
 	// listener, until ctx ends, when it has to return soon. It is called for each
 	// start, and cannot share a process.
 	Serve func(ctx context.Context, l net.Listener) error
-	// Env is the complete environment, see AllowedEnv.
+	// Env is the complete environment.
 	Env []string
 	// StartTimeout is the time from exec until the extension is active,
 	// ShutdownGrace the time to finish what is in flight. Zero: 10 s, 5 s.

@@ -16,20 +16,23 @@ import (
 
 // launchUnit starts the process of an idle unit.
 func (s *Supervisor) launchUnit(u *unit) {
-	timeout := u.bounds().start
+	l := u.process()
+	l.Log = s.options.LogSink
 	u.phase = launching
-	u.deadline = time.Now().Add(timeout)
+	u.deadline = time.Now().Add(l.StartTimeout)
 	for _, m := range u.members {
-		m.booting = s.startable(m)
+		if s.startable(m) {
+			m.state = booting
+		}
 	}
 	ctx, abort := context.WithCancelCause(context.Background())
 	u.abort = abort
-	l, limits, deadline := s.launchOf(u), u.bounds().Limits, u.deadline
+	deadline := u.deadline
 	s.work.Go(func() {
-		bounded, cancel := context.WithDeadlineCause(ctx, deadline, tooSlow(timeout))
+		bounded, cancel := context.WithDeadlineCause(ctx, deadline, tooSlow(l.StartTimeout))
 		defer cancel()
 		defer abort(nil)
-		err := s.options.Guard(0, limits, true)
+		err := s.options.Guard(0, l.Limits, true)
 		var proc process
 		if err == nil {
 			proc, err = s.launch(bounded, l)
@@ -38,12 +41,12 @@ func (s *Supervisor) launchUnit(u *unit) {
 		case <-s.begun:
 		case <-ctx.Done():
 		}
-		s.launched(u, proc, err) //nolint:contextcheck // starts others, which have deadlines of their own
+		s.launched(u, proc, err) //nolint:contextcheck // its starts have deadlines of their own
 	})
 }
 
 func tooSlow(timeout time.Duration) error {
-	return fmt.Errorf("it did not finish starting within %s (run.start_timeout)", timeout)
+	return fmt.Errorf("the extension did not finish starting within %s (run.start_timeout)", timeout)
 }
 
 // launched takes the result of a launch.
@@ -53,7 +56,9 @@ func (s *Supervisor) launched(u *unit, proc process, err error) {
 	u.abort = nil
 	u.phase = idle
 	for _, m := range u.members {
-		m.booting = false
+		if m.state == booting {
+			m.state = down
+		}
 	}
 	switch {
 	case errors.Is(err, errAborted):
@@ -63,7 +68,7 @@ func (s *Supervisor) launched(u *unit, proc process, err error) {
 		u.phase, u.proc = running, proc
 		s.work.Go(func() { s.watch(u, proc) })
 		s.work.Go(func() { s.probe(u, proc) })
-		limits := u.bounds().Limits
+		limits := u.process().Limits
 		limits.Sockets = proc.Sockets()
 		s.work.Go(func() { s.guard(proc, limits) })
 	}
@@ -84,21 +89,22 @@ func (s *Supervisor) exited(u *unit, proc process) {
 	end := proc.Exit()
 	planned := u.phase == quitting || (end.Clean && !u.serves())
 	if planned && !end.Killed {
-		end.Reason = "it was stopped"
+		end.Reason = "the extension was stopped"
 	}
 	u.phase, u.proc, u.restart = idle, nil, false
 	for _, id := range sortedKeys(u.members) {
 		m := u.members[id]
-		m.stopping = false
-		m.starting = m.starting && !m.doomed
-		m.doomed = false
+		if m.state != starting { // else initialized comes
+			m.state = down
+		}
 		s.tellGone(m, end.Reason)
 	}
-	s.log.Debug("extension process ended", "extensions", sortedKeys(u.members), "pid", proc.PID(), "planned", planned, "reason", end.Reason)
+	s.log.Debug("extension process ended", "extensions", sortedKeys(u.members), "pid", proc.PID(), "planned", planned,
+		"reason", end.Reason)
 	if !planned {
-		if policy := u.bounds().restart; end.Clean && policy.Policy != Always {
+		if policy := u.process().Restart.Policy; end.Clean && policy != Always {
 			u.recovery.ended = true
-			s.note(u, "it ended by itself, with success, and restart.policy is "+string(policy.Policy), "")
+			s.note(u, "the process ended by itself, with success, and restart.policy is "+string(policy), "")
 		} else {
 			s.unitFailed(u, crashed{errors.New(end.Reason), end.Crash})
 		}
@@ -106,21 +112,23 @@ func (s *Supervisor) exited(u *unit, proc process) {
 	s.reconcile()
 }
 
-// serves says that somebody needs the process. One whose last extension was
-// shut down may well end by itself.
+// serves reports whether the process is needed. One whose last extension was shut
+// down may end by itself.
 func (u *unit) serves() bool {
 	for _, m := range u.members {
-		if m.starting || m.instance != nil && !m.stopping {
+		if m.state == starting || m.state == active {
 			return true
 		}
 	}
 	return false
 }
 
-// unitFailed decides what follows the failure of a process.
+// unitFailed notes the failure of a process and decides about its restart.
 func (s *Supervisor) unitFailed(u *unit, err error) {
-	s.note(u, err.Error(), crashOf(err))
-	s.recover(&u.recovery, u.bounds().restart, err, sortedKeys(u.members))
+	var c crashed
+	errors.As(err, &c)
+	s.note(u, err.Error(), c.crash)
+	s.recover(&u.recovery, u.process().Restart, err, sortedKeys(u.members))
 }
 
 // note keeps an error of the process with each of its members.
@@ -128,12 +136,6 @@ func (s *Supervisor) note(u *unit, text, crash string) {
 	for _, m := range u.members {
 		m.lastError, m.lastErrorAt, m.crash = text, time.Now(), crash
 	}
-}
-
-func crashOf(err error) string {
-	var c crashed
-	errors.As(err, &c)
-	return c.crash
 }
 
 // recover plans the next start after a failure, or gives up.
@@ -144,7 +146,8 @@ func (s *Supervisor) recover(r *recovery, policy Restart, err error, ids []strin
 		s.log.Error("extension failed", "extensions", ids, "error", err)
 		return
 	}
-	s.log.Warn("extension will be started again", "extensions", ids, "in", delay.Round(time.Millisecond).String(), "error", err)
+	s.log.Warn("extension will be started again", "extensions", ids, "in", delay.Round(time.Millisecond).String(),
+		"error", err)
 	r.retryAt = time.Now().Add(delay)
 	var timer *time.Timer
 	timer = time.AfterFunc(delay, func() {
@@ -158,12 +161,12 @@ func (s *Supervisor) recover(r *recovery, policy Restart, err error, ids []strin
 	r.timer = timer
 }
 
-// startMember describes and initialises one extension in its running process.
+// startMember describes and initializes one extension in its running process.
 func (s *Supervisor) startMember(m *member) {
 	u := m.unit
 	s.generation++
 	m.generation = s.generation
-	m.starting = true
+	m.state = starting
 	m.starts++
 	deadline := u.deadline
 	if deadline.IsZero() {
@@ -181,17 +184,17 @@ func (s *Supervisor) startMember(m *member) {
 	})
 }
 
-// initialize makes the calls that an extension becomes active by.
+// initialize calls Describe and Init.
 func (s *Supervisor) initialize(ctx context.Context, m *member, spec Spec, proc process, generation int64,
 ) (*extensionv1.Description, *extensionv1.Readiness, error) {
 	client := extensionv1.NewExtensionClient(addressed{proc.Conn(), spec.ID})
 	description, err := client.Describe(ctx, &extensionv1.DescribeRequest{})
 	if status.Code(err) == codes.Unimplemented {
-		return nil, nil, permanent{fmt.Errorf("it does not serve %s: build it with the SDK of protocol version %d",
+		return nil, nil, permanent{fmt.Errorf("the extension does not serve %s: build it with the SDK of protocol version %d",
 			extensionv1.Extension_ServiceDesc.ServiceName, contract.ProtocolVersion)}
 	}
 	if err != nil {
-		return nil, nil, fmt.Errorf("describing it: %w", answered(err))
+		return nil, nil, fmt.Errorf("describe the extension: %w", answered(err))
 	}
 	if spec.Check != nil {
 		if err := spec.Check(description); err != nil {
@@ -203,20 +206,20 @@ func (s *Supervisor) initialize(ctx context.Context, m *member, spec Spec, proc 
 	s.mu.Unlock()
 	request, err := spec.Init(generation)
 	if err != nil {
-		return nil, nil, fmt.Errorf("preparing its configuration: %w", err)
+		return nil, nil, fmt.Errorf("prepare the configuration: %w", err)
 	}
 	proc.Conceal(maps.Values(request.GetSecrets()))
 	answer, err := client.Init(ctx, request)
 	if err != nil {
 		if text := err.Error(); proc.Clean(text) != text {
-			return nil, nil, fmt.Errorf("initializing it: %s", proc.Clean(text))
+			return nil, nil, fmt.Errorf("initialize the extension: %s", proc.Clean(text))
 		}
-		return nil, nil, fmt.Errorf("initializing it: %w", answered(err))
+		return nil, nil, fmt.Errorf("initialize the extension: %w", answered(err))
 	}
 	return description, answer.GetReadiness(), nil
 }
 
-// answered is the error of a call in the extension's own words.
+// answered is an error of a call without gRPC's prefix.
 func answered(err error) error {
 	if s, ok := status.FromError(err); ok && s.Code() == codes.Unknown {
 		return errors.New(s.Message())
@@ -224,8 +227,8 @@ func answered(err error) error {
 	return contract.FromStatus(err)
 }
 
-// awaitCause finds out whether a call failed because the process died, whose
-// exit then says more, or because time was up.
+// awaitCause finds out whether a call failed because the process died, or because of
+// a timeout.
 func awaitCause(ctx context.Context, proc process, err error) error {
 	if errors.Is(err, contract.ErrGone) || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
 		// gRPC may know before the context, which ends with the process too.
@@ -249,26 +252,26 @@ func (s *Supervisor) initialized(m *member, proc process, generation int64,
 ) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	m.starting = false
+	m.state = down
 	u := m.unit
 	switch {
 	case u == nil || u.proc != proc:
 		// Its process has ended in the meantime, and with it the generation.
-		s.tellGone(m, "its process ended")
+		s.tellGone(m, "the process ended")
 	case u.phase == quitting || proc.Context().Err() != nil:
-		// The process is about to end, and takes the generation along.
-		m.starting, m.doomed = true, true
+		m.state = doomed // exited ends the generation
 	case err != nil:
 		m.lastError, m.lastErrorAt, m.crash = err.Error(), time.Now(), ""
 		s.tellGone(m, err.Error())
 		s.recover(m.recovery, m.spec.Restart, err, []string{m.id})
 	default:
 		ctx, cancel := context.WithCancelCause(proc.Context())
+		m.state = active
 		m.instance = &Instance{
 			ID: m.id, Generation: generation, Conn: addressed{proc.Conn(), m.id},
 			Description: description, PID: proc.PID(), ctx: ctx, cancel: cancel,
 		}
-		if m.readiness == nil { // else it has reported something newer already
+		if m.readiness == nil { // else there is a newer report
 			s.setReadiness(m, readiness)
 		}
 		instance := m.instance

@@ -24,24 +24,23 @@ type Status struct {
 	ID    string
 	Name  string
 	State State
-	// Between is what an extension that is inactive for a moment only is about to
-	// be, or comes from: Starting if it waits for others or for its former process,
-	// Stopping if the kernel is stopping. Empty: it stays inactive.
+	// Between says why an extension is inactive for a moment only: Starting if it
+	// waits for others or for its former process, Stopping if the kernel is stopping.
+	// Empty: it stays inactive.
 	Between State
-	// Detail says why an extension is not active, and what to do.
+	// Detail says why an extension is not active.
 	Detail string
 	Since  time.Time // of the state
 	// RetryAt is when an extension that is backing off starts again.
 	RetryAt time.Time
-	// Readiness is what an active extension says of itself: whether it can do
-	// its work.
+	// Readiness is what an active extension reports: whether it can do its work.
 	Readiness       extensionv1.Readiness_State
 	ReadinessDetail string
 	PID             int
 	Generation      int64 // of the present start, or of the last one
 	Restarts        int   // starts that followed a failure
-	// LastError is the last failure in one line, Crash what the process wrote on
-	// stderr before it: a panic with its stack, or its last lines.
+	// LastError is the last failure in one line, Crash the output of the process
+	// before it: a panic with its stack, or the last lines.
 	LastError   string
 	LastErrorAt time.Time
 	Crash       string
@@ -57,6 +56,6 @@ type Observer interface {
 	// is dead, or, in a group that runs on, the extension has answered Shutdown;
 	// its Instance is invalid. The next start waits for the return.
 	Gone(id string, generation int64, reason string)
-	// Changed: state, readiness or error are different from before.
+	// Changed: state, readiness or error have changed.
 	Changed(Status)
 }

@@ -15,11 +15,10 @@ import (
 // shutdownSlack is added to the grace for the answer's way back.
 const shutdownSlack = 250 * time.Millisecond
 
-// quit ends the process of a unit: its extensions finish what is in flight,
-// then it is asked to exit, and whatever does not happen in time is replaced by
-// SIGKILL.
+// quit ends the process of a unit: its extensions finish what is in flight, then it
+// is asked to exit. After a timeout it gets SIGKILL.
 func (s *Supervisor) quit(u *unit) {
-	grace := u.bounds().grace
+	proc, grace := u.proc, u.process().ShutdownGrace
 	var instances []*Instance
 	for _, m := range u.members {
 		if m.instance != nil {
@@ -27,7 +26,6 @@ func (s *Supervisor) quit(u *unit) {
 		}
 	}
 	u.phase = quitting
-	proc := u.proc
 	s.work.Go(func() {
 		results := make(chan error, len(instances))
 		for _, i := range instances {
@@ -38,7 +36,7 @@ func (s *Supervisor) quit(u *unit) {
 			err = errors.Join(err, <-results)
 		}
 		if err != nil {
-			proc.Kill("it was stopped by force: " + err.Error())
+			proc.Kill("the process was killed: " + err.Error())
 		}
 		proc.Quit()
 		timer := time.NewTimer(quitGrace)
@@ -46,12 +44,12 @@ func (s *Supervisor) quit(u *unit) {
 		select {
 		case <-proc.Done():
 		case <-timer.C:
-			proc.Kill("it was stopped by force: it did not exit after it had finished")
+			proc.Kill("the process was killed: it did not exit after its extensions had finished")
 		}
 	})
 }
 
-// shutdown has one extension finish. An error means that it does not answer.
+// shutdown shuts one extension down. An error means that it does not answer.
 func shutdown(proc process, i *Instance, grace time.Duration) error {
 	ctx, cancel := context.WithTimeout(proc.Context(), grace+shutdownSlack)
 	defer cancel()
@@ -62,19 +60,19 @@ func shutdown(proc process, i *Instance, grace time.Duration) error {
 	return nil
 }
 
-// stopMember ends one extension of a process that others go on using.
+// stopMember ends one extension of a process that continues.
 func (s *Supervisor) stopMember(m *member, reason string) {
-	m.stopping = true
+	m.state = stopping
 	instance, proc, grace := m.instance, m.unit.proc, m.spec.ShutdownGrace
 	s.work.Go(func() {
 		if err := shutdown(proc, instance, grace); err != nil {
 			proc.Kill(err.Error())
-			return // the exit takes it along
+			return // its exit ends the member
 		}
 		s.mu.Lock()
 		defer s.mu.Unlock()
-		if m.instance == instance && m.stopping {
-			m.stopping = false
+		if m.instance == instance {
+			m.state = down
 			s.tellGone(m, reason)
 			s.reconcile()
 		}

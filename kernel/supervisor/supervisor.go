@@ -21,7 +21,7 @@ import (
 
 var (
 	errStopped = errors.New("the supervisor is stopped")
-	errAborted = errors.New("the start was called off")
+	errAborted = errors.New("the start was cancelled")
 )
 
 // Options of a Supervisor.
@@ -29,31 +29,30 @@ type Options struct {
 	Observer Observer
 	Log      hclog.Logger
 	// RunDir is a short path for the sockets of extensions, used by one kernel
-	// at a time. It is made private, and what an earlier kernel left is removed.
+	// at a time. New makes it private, and removes the sockets of an earlier kernel.
 	RunDir string
 	// LogSink returns where the log lines (hclog's JSON) of an extension go, one
-	// Write each, which must not block for long. It is called once for each start
-	// of a process. Nil: nowhere.
+	// Write each, also from several goroutines at a time; a Write must not block for
+	// long. It is called once for each start of a process. Nil: nowhere.
 	LogSink func(id string) io.Writer
 	// Generation is the last generation of the kernel's earlier runs: those of
 	// this run are greater.
 	Generation int64
-	// Hold starts processes, and asks nothing of the extensions in them before
-	// Begin, which also gives the generation: they prepare themselves while the
-	// kernel does.
+	// Hold starts processes, but calls no extension before Begin, which also gives
+	// the generation: processes start while the kernel opens.
 	Hold bool
-	// ProbeInterval is the time between two health probes, each of which has
-	// ProbeTimeout to answer. UsageInterval is the time between two looks at the
-	// memory and the processes that an extension uses, and five times that is the
-	// time between two at its data on disk. Zero: 10 s, 5 s, 1 s.
+	// ProbeInterval is the time between two health probes, each of which times out
+	// after ProbeTimeout. UsageInterval is the time between two checks of the memory
+	// and the number of processes of an extension; its data on disk is checked a
+	// fifth as often. Zero: 10 s, 5 s, 1 s.
 	ProbeInterval time.Duration
 	ProbeTimeout  time.Duration
 	UsageInterval time.Duration
-	// Guard looks at what processes use. Nil: there are no limits.
+	// Guard checks limits. Nil: there are none.
 	Guard sandbox.Guard
-	// Adopt makes this process the parent of whatever an extension leaves behind,
-	// and ends that: also what has left its process group. It is for a process
-	// that has no other children.
+	// Adopt makes this process the parent of the orphans of extensions, and kills
+	// them, also those that have left the process group. It is for a process that
+	// has no other children.
 	Adopt bool
 }
 
@@ -89,7 +88,7 @@ type Supervisor struct {
 	work    sync.WaitGroup
 
 	mu         sync.Mutex
-	specs      map[string]Spec // as they shall be
+	specs      map[string]Spec // of the last Apply
 	units      map[string]*unit
 	members    map[string]*member
 	calls      map[string][]func() // of the observer, by id; an entry is being made
@@ -136,26 +135,26 @@ func (s *Supervisor) Begin(generation int64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.generation = generation
-	for _, u := range s.units { // what they waited is none of their time
-		u.deadline = time.Now().Add(u.bounds().start)
+	for _, u := range s.units { // the wait does not count
+		u.deadline = time.Now().Add(u.process().StartTimeout)
 	}
 	close(s.begun)
 }
 
-// Apply makes specs what shall run, and returns at once; Wait waits until it is
-// so. New extensions start, removed ones stop, those with another Fingerprint
-// (and those that share a process with one) are swapped, and nothing else is
-// disturbed. Applying the same again does nothing; failed extensions stay so.
+// Apply sets which extensions run, and returns at once; Wait waits for the changes.
+// New extensions start, removed ones stop, those with another Fingerprint (and those
+// that share a process with one) are swapped, and nothing else is disturbed. Applying
+// the same again does nothing; failed extensions stay so.
 func (s *Supervisor) Apply(specs []Spec) error {
 	wanted := make(map[string]Spec, len(specs))
 	groups := map[string]map[string]Spec{}
 	for _, spec := range specs {
 		spec = spec.withDefaults()
 		if spec.ID == "" || spec.Init == nil {
-			return fmt.Errorf("applying extensions: %q has no id or no Init", spec.Name)
+			return fmt.Errorf("apply extensions: %q has no id or no Init", spec.Name)
 		}
 		if _, double := wanted[spec.ID]; double {
-			return fmt.Errorf("applying extensions: two have the id %s", spec.ID)
+			return fmt.Errorf("apply extensions: two have the id %s", spec.ID)
 		}
 		wanted[spec.ID] = spec
 		key := groupKey(spec)
@@ -175,12 +174,7 @@ func (s *Supervisor) Apply(specs []Spec) error {
 		switch group, kept := groups[key]; {
 		case !kept:
 			u.pending = map[string]Spec{}
-		case u.runs(group):
-			u.pending = nil
-			for id, spec := range group {
-				u.members[id].spec, u.members[id].next = spec, nil
-			}
-		case u.exchanges(group):
+		case u.runs(group) || u.exchanges(group):
 			u.pending = nil
 			for id, spec := range group {
 				if m := u.members[id]; m.spec.Fingerprint == spec.Fingerprint {
@@ -200,43 +194,39 @@ func (s *Supervisor) Apply(specs []Spec) error {
 	}
 	for id, spec := range wanted {
 		if s.members[id] == nil {
-			s.members[id] = &member{id: id, spec: spec}
+			s.members[id] = &member{id: id, spec: spec, recovery: &recovery{}}
 		}
 	}
 	s.reconcile()
 	return nil
 }
 
-// runs says that the unit is what the group asks for.
+// runs reports whether the process already serves the group.
 func (u *unit) runs(group map[string]Spec) bool {
 	return maps.EqualFunc(u.members, group, func(m *member, spec Spec) bool {
 		return m.spec.Fingerprint == spec.Fingerprint && slices.Equal(m.spec.Command, spec.Command)
 	})
 }
 
-// exchanges says that the process can go on with other specs of the extensions
-// that share it: it would be started in the same way.
+// exchanges reports whether the process can continue with other specs of the
+// extensions that share it: it would be started in the same way.
 func (u *unit) exchanges(group map[string]Spec) bool {
-	if u.phase != running || u.leaving() || len(group) < 2 || len(group) != len(u.members) {
+	if u.phase != running || u.leaving() || len(group) < 2 {
 		return false
 	}
-	var before, after []string
-	var specs []Spec
-	for _, id := range sortedKeys(u.members) {
-		was, is := u.members[id].spec, group[id]
-		if is.ID == "" || !slices.Equal(was.Command, is.Command) || was.AutoMTLS != is.AutoMTLS {
-			return false
-		}
-		before, after = mergeEnv(before, was.Env), mergeEnv(after, is.Env)
-		specs = append(specs, is)
+	specs := make([]Spec, 0, len(group))
+	for _, id := range sortedKeys(group) {
+		specs = append(specs, group[id])
 	}
-	return slices.Equal(before, after) && reflect.DeepEqual(policyOf(u.specs()), policyOf(specs))
+	before, after := u.process(), merge(specs)
+	return slices.Equal(before.IDs, after.IDs) && before.AutoMTLS == after.AutoMTLS &&
+		slices.Equal(before.Env, after.Env) && reflect.DeepEqual(before.Policy, after.Policy)
 }
 
-// takeNext gives extensions that have stopped the specs they were stopped for.
+// takeNext gives stopped extensions their next specs.
 func (u *unit) takeNext() (changed bool) {
 	for _, m := range u.members {
-		if m.next != nil && !m.up() && m.leaving == 0 {
+		if m.next != nil && m.state == down && m.leaving == 0 {
 			m.spec, m.next = *m.next, nil
 			m.recovery.reset()
 			changed = true
@@ -271,23 +261,22 @@ func (s *Supervisor) Restart(id string) (restarted []string, err error) {
 	return restarted, nil
 }
 
-// Kill ends the process of an extension with SIGKILL, which counts as a crash:
-// for one that ignores what it was told. Another generation than the present
-// one is left alone; 0 means any.
+// Kill ends the process of an extension with SIGKILL, which counts as a crash. It
+// kills only the given generation; 0 means any.
 func (s *Supervisor) Kill(id string, generation int64, reason string) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	m := s.members[id]
 	if m == nil || m.unit == nil || m.unit.proc == nil || (generation != 0 && generation != m.announced) {
-		return fmt.Errorf("killing extension %s (generation %d): %w: it does not run any more", id, generation, contract.ErrNotFound)
+		return fmt.Errorf("kill extension %s (generation %d): %w: it has ended", id, generation, contract.ErrNotFound)
 	}
 	s.log.Warn("killing extension", "extension", id, "generation", m.announced, "reason", reason)
 	m.unit.proc.Kill(reason)
 	return nil
 }
 
-// Report records what an extension says of its readiness. Older generations
-// are not listened to.
+// Report records the readiness that an extension reports. Reports of older
+// generations are ignored.
 func (s *Supervisor) Report(id string, generation int64, r *extensionv1.Readiness) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -324,38 +313,32 @@ func (s *Supervisor) Wait(ctx context.Context) error {
 	case <-waiter:
 		return nil
 	case <-ctx.Done():
-		return fmt.Errorf("waiting for extensions to start or stop: %w", context.Cause(ctx))
+		return fmt.Errorf("wait for extensions to start or stop: %w", context.Cause(ctx))
 	}
 }
 
 // Stop stops all extensions, those that require others before those, and
 // returns when their processes are gone and the Observer knows. When ctx ends,
-// what is left is killed, and named in the error. A second call waits likewise.
+// it kills the others and names them in the error. A second call waits likewise.
 func (s *Supervisor) Stop(ctx context.Context) error {
 	s.mu.Lock()
 	s.stopping = true
 	for _, m := range s.members {
-		if m.recovery != nil && m.recovery.timer != nil {
-			m.recovery.timer.Stop()
-		}
+		m.recovery.stop()
 	}
 	for _, u := range s.units {
-		if u.recovery.timer != nil {
-			u.recovery.timer.Stop()
-		}
+		u.recovery.stop()
 	}
-	s.reconcile() //nolint:contextcheck // what it starts to stop is bounded by its own grace
+	s.reconcile() //nolint:contextcheck // each shutdown is bounded by its own grace
 	s.mu.Unlock()
 
 	err := s.Wait(ctx)
 	if err != nil {
-		err = fmt.Errorf("stopping extensions: killed in mid-work: %s: %w", s.killAll(), context.Cause(ctx))
+		err = fmt.Errorf("stop extensions: killed before they were done: %s: %w", s.killAll(), context.Cause(ctx))
 		last, cancel := context.WithTimeout(context.WithoutCancel(ctx), quitGrace)
 		defer cancel()
 		if s.Wait(last) != nil {
-			// A process that SIGKILL does not end hangs in the system; what waits
-			// for it is left behind.
-			return err
+			return err // a process that SIGKILL does not end hangs in the system
 		}
 	}
 	s.work.Wait()
@@ -374,7 +357,7 @@ func (s *Supervisor) killAll() string {
 		u := s.units[key]
 		if u.proc != nil {
 			ids = append(ids, sortedKeys(u.members)...)
-			u.proc.Kill("it was still at work when the time to stop was over")
+			u.proc.Kill("the process was killed: it still ran when the time to stop was over")
 			u.phase = quitting
 		}
 	}

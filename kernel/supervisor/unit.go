@@ -1,13 +1,11 @@
 package supervisor
 
 import (
-	"cmp"
 	"context"
 	"strings"
 	"time"
 
 	"github.com/switchboard-run/switchboard/contract/extensionv1"
-	"github.com/switchboard-run/switchboard/kernel/sandbox"
 )
 
 // phase is the state of a unit's process.
@@ -20,7 +18,7 @@ const (
 	quitting // asked to end, or about to be killed
 )
 
-// unit is one process: the extensions that share it now, and those that will.
+// unit is one process: the extensions that share it now, and the next ones.
 // All fields are guarded by Supervisor.mu.
 type unit struct {
 	key     string
@@ -39,28 +37,46 @@ type unit struct {
 // leaving reports whether the process has to end.
 func (u *unit) leaving() bool { return u.pending != nil || u.restart }
 
+// process is the process that serves the members.
+func (u *unit) process() launch {
+	specs := make([]Spec, 0, len(u.members))
+	for _, id := range sortedKeys(u.members) {
+		specs = append(specs, u.members[id].spec)
+	}
+	return merge(specs)
+}
+
+// memberState is the part of a process in the state of an extension.
+type memberState int
+
+const (
+	down     memberState = iota
+	booting              // its process starts
+	starting             // is described and initialized
+	doomed               // likewise, in a process that ends
+	active
+	stopping // shuts down, in a process that continues
+)
+
 // member is one extension. Guarded by Supervisor.mu.
 type member struct {
 	id   string
 	spec Spec
 	next *Spec // its spec after it has stopped, in the same process
-	unit *unit // the one whose process it is in or waits for; nil: none yet
+	unit *unit // whose process it is in or waits for; nil: none yet
 
-	booting    bool // part of the process that is launching
-	starting   bool // described and initialised right now
-	doomed     bool // starting, but the process ends
-	stopping   bool // asked to shut down, in a process that runs on
-	instance   *Instance
-	generation int64 // of the last start
-	announced  int64 // generation that Init was asked for and that is not gone
-	leaving    int   // calls of Gone that have not returned
+	state      memberState
+	instance   *Instance // while it is active or stopping
+	generation int64     // of the last start
+	announced  int64     // generation that Init was asked for and that is not gone
+	leaving    int       // calls of Gone that have not returned
 
 	// recovery from failures of this extension alone; the unit's own if it
 	// does not share its process.
 	recovery *recovery
 
 	readiness   *extensionv1.Readiness
-	readinessNo int // counts reports
+	reports     int // of readiness
 	starts      int
 	lastError   string
 	lastErrorAt time.Time
@@ -69,8 +85,10 @@ type member struct {
 	shown Status
 }
 
-// up says that the process serves this extension in some way.
-func (m *member) up() bool { return m.instance != nil || m.starting || m.booting || m.stopping }
+// changing reports whether the member waits for an answer of the extension.
+func (m *member) changing() bool {
+	return m.state == starting || m.state == doomed || m.state == stopping
+}
 
 // groupKey is equal for extensions that share a process.
 func groupKey(s Spec) string {
@@ -78,74 +96,4 @@ func groupKey(s Spec) string {
 		return "extension " + s.ID
 	}
 	return "group " + strings.Join(append([]string{s.Group, s.Dir}, s.Command...), "\x00")
-}
-
-// launchOf is what the process is started with that serves a unit's members.
-func (s *Supervisor) launchOf(u *unit) launch {
-	l := launch{Log: s.options.LogSink}
-	for _, id := range sortedKeys(u.members) {
-		spec := u.members[id].spec
-		l.IDs = append(l.IDs, id)
-		l.Command, l.Dir, l.Serve = spec.Command, spec.Dir, spec.Serve
-		l.Env = mergeEnv(l.Env, spec.Env)
-		l.AutoMTLS = l.AutoMTLS || spec.AutoMTLS
-		l.Confine = spec.Confine
-	}
-	l.Policy = policyOf(u.specs())
-	return l
-}
-
-// specs are those of the members, in the order of their ids.
-func (u *unit) specs() (all []Spec) {
-	for _, id := range sortedKeys(u.members) {
-		all = append(all, u.members[id].spec)
-	}
-	return all
-}
-
-// policyOf is the sandbox of a process that several share: one that is in none
-// takes the others out of theirs.
-func policyOf(specs []Spec) (p *sandbox.Policy) {
-	for i, s := range specs {
-		switch {
-		case s.Policy == nil:
-			return nil
-		case i == 0:
-			p = s.Policy
-		default:
-			p = sandbox.Union(p, s.Policy)
-		}
-	}
-	return p
-}
-
-// bounds are the limits of a process.
-type bounds struct {
-	sandbox.Limits
-	start, grace time.Duration
-	restart      Restart
-}
-
-func (u *unit) bounds() bounds {
-	l := bounds{Limits: sandbox.Limits{Alone: true}}
-	unlimited, unbounded := false, false
-	for _, spec := range u.specs() {
-		l.start, l.grace = max(l.start, spec.StartTimeout), max(l.grace, spec.ShutdownGrace)
-		l.Memory += spec.Memory
-		unlimited = unlimited || spec.Memory == 0
-		l.Processes += spec.Processes
-		unbounded = unbounded || spec.Processes == 0
-		l.Alone = l.Alone && spec.Alone
-		l.restart = cmp.Or(l.restart, spec.Restart)
-		for _, dir := range []string{spec.DataDir, spec.RunDir} {
-			l.Rooms = append(l.Rooms, sandbox.Room{ID: spec.ID, Dir: dir, Bytes: max(0, spec.Disk)})
-		}
-	}
-	if unlimited {
-		l.Memory = 0
-	}
-	if unbounded {
-		l.Processes = 0
-	}
-	return l
 }

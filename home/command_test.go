@@ -1,0 +1,47 @@
+package home
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+)
+
+func TestAllowedEnv(t *testing.T) {
+	t.Parallel()
+	environ := []string{
+		"PATH=/bin", "HOME=/h", "OPENAI_API_KEY=k", "LC_ALL=C", "XDG_DATA_HOME=/d", "SSL_CERT_FILE=/c", "TZ=UTC",
+		"https_proxy=p", "LD_PRELOAD=/x", "LISTED=1", "PATHS=no", "LC=no", "=odd", "TMPDIR=/t",
+	}
+	want := []string{
+		"PATH=/bin", "HOME=/h", "LC_ALL=C", "XDG_DATA_HOME=/d", "SSL_CERT_FILE=/c", "TZ=UTC", "https_proxy=p", "LISTED=1",
+		"TMPDIR=/t", "SET=a=b",
+	}
+	if got := allowedEnv(environ, "LISTED", "UNSET", "SET=a=b"); !slices.Equal(got, want) {
+		t.Errorf("got  %q\nwant %q", got, want)
+	}
+}
+
+func TestStamp(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	stamp := func() string { return stamp(executable([]string{"./program", "argument"}, dir)) }
+	write := func(name, content string) {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(content), 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	missing := stamp()
+	write("program", "one")
+	first := stamp()
+	if first == missing || first != stamp() {
+		t.Errorf("%q, %q, %q", missing, first, stamp())
+	}
+	write("next", "two")
+	if err := os.Rename(filepath.Join(dir, "next"), filepath.Join(dir, "program")); err != nil {
+		t.Fatal(err)
+	}
+	if stamp() == first {
+		t.Error("replacing the file changes nothing")
+	}
+}

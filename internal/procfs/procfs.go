@@ -1,0 +1,2 @@
+// Package procfs reads what the system says about processes.
+package procfs

@@ -1,0 +1,111 @@
+package supervisor
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"github.com/switchboard-run/switchboard/contract/extensionv1"
+	"github.com/switchboard-run/switchboard/kernel/sandbox"
+)
+
+const (
+	// maxSilent is the number of probes in a row that may go unanswered.
+	maxSilent = 3
+	// diskEvery is the number of checks of memory and processes for one of the disk.
+	diskEvery = 5
+	// aloneEvery is how many times less often a process that starts no others is
+	// checked.
+	aloneEvery = 5
+)
+
+// check calls a function at each interval until the process ends. An error of the
+// function kills it.
+func (s *Supervisor) check(proc process, interval time.Duration, f func() error) {
+	ticker := time.NewTicker(interval)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-proc.Context().Done():
+			return
+		case <-ticker.C:
+		}
+		if err := f(); err != nil {
+			proc.Kill("the process was killed: " + err.Error())
+			return
+		}
+	}
+}
+
+// probe asks the active extensions of a process for their health, and kills a
+// process that does not answer.
+func (s *Supervisor) probe(u *unit, proc process) {
+	silent := 0
+	s.check(proc, s.options.ProbeInterval, func() error {
+		if s.answers(u, proc) {
+			silent = 0
+		} else if silent++; silent == maxSilent {
+			return fmt.Errorf("%d health probes unanswered, each for %s", silent, s.options.ProbeTimeout)
+		}
+		return nil
+	})
+}
+
+// guard kills a process that exceeds one of its limits, and its orphans.
+func (s *Supervisor) guard(proc process, l sandbox.Limits) {
+	interval := s.options.UsageInterval
+	if l.Alone {
+		interval *= aloneEvery
+	}
+	n := 0
+	s.check(proc, interval, func() error {
+		n++
+		disk := n%diskEvery == 0
+		err := s.options.Guard(proc.PID(), l, disk)
+		if err == nil && disk && s.spawner != nil {
+			s.spawner.sweep()
+		}
+		return err
+	})
+}
+
+// answers probes all members at once.
+func (s *Supervisor) answers(u *unit, proc process) bool {
+	ctx, cancel := context.WithTimeout(proc.Context(), s.options.ProbeTimeout)
+	defer cancel()
+	s.mu.Lock()
+	results := make(chan bool, len(u.members))
+	asked := 0
+	for _, m := range u.members {
+		if u.proc == proc && u.phase == running && m.state == active {
+			instance, reported := m.instance, m.reports
+			asked++
+			go func() { results <- s.healthy(ctx, m, instance, reported) }()
+		}
+	}
+	s.mu.Unlock()
+	all := true
+	for range asked {
+		all = <-results && all
+	}
+	return all
+}
+
+// healthy probes one member. An error is an answer too.
+func (s *Supervisor) healthy(ctx context.Context, m *member, instance *Instance, reported int) bool {
+	readiness, err := extensionv1.NewExtensionClient(instance.Conn).Health(ctx, &extensionv1.HealthRequest{})
+	if err != nil {
+		code := status.Code(err)
+		return code != codes.DeadlineExceeded && code != codes.Unavailable && code != codes.Canceled
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if m.instance == instance && m.reports == reported { // no newer report
+		s.setReadiness(m, readiness)
+		s.publish()
+	}
+	return true
+}
