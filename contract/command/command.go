@@ -1,6 +1,7 @@
-// Package command runs slash commands: a tool that a person calls. It makes a call's
-// arguments of what the person wrote, by the tool's schema, and an answer for people
-// of the tool's result.
+// Package command runs slash commands: a tool that a person calls. It parses what the
+// person wrote into the call's arguments, by the tool's schema, and turns the tool's
+// result into an answer for people. The kernel uses it, so a command behaves the same
+// in every language.
 package command
 
 import (
