@@ -89,4 +89,5 @@ func allocated() uint64 {
 func giveBack() {
 	runtime.GC() // what pools hold goes with the second collection
 	debug.FreeOSMemory()
+	unmapProgram()
 }
