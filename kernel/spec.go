@@ -10,6 +10,7 @@ import (
 	"github.com/switchboard-run/switchboard/contract"
 	"github.com/switchboard-run/switchboard/contract/extensionv1"
 	"github.com/switchboard-run/switchboard/kernel/bus"
+	"github.com/switchboard-run/switchboard/kernel/session"
 	"github.com/switchboard-run/switchboard/kernel/supervisor"
 )
 
@@ -224,3 +225,7 @@ func (s *Spec) actor(generation int64) *bus.Actor {
 	}
 	return a
 }
+
+// EffectPermissions are the effects that an extension has only when its Spec grants
+// them, sorted. It has all others by what it provides.
+func EffectPermissions() []string { return bus.Permissions((*session.Store)(nil).Effects()) }

@@ -13,13 +13,10 @@ import (
 	"github.com/robfig/cron/v3"
 
 	"github.com/switchboard-run/switchboard/contract/topic"
+	"github.com/switchboard-run/switchboard/kernel"
 	"github.com/switchboard-run/switchboard/kernel/directory"
 	"github.com/switchboard-run/switchboard/manifests/strictyaml"
 )
-
-// Effects are the effects that an extension has only when granted; all others
-// are implied by what it provides.
-var Effects = []string{"session.ensure", "input", "turn.cancel", "withdraw"}
 
 // notIDs may not be ids: they are topic prefixes of the kernel, the name of
 // its tools, or keys beside ids in the configuration.
@@ -189,7 +186,8 @@ func checkToolPattern(s string) *strictyaml.Fault {
 }
 
 func checkEffect(s string) *strictyaml.Fault {
-	if slices.Contains(Effects, s) {
+	permissions := kernel.EffectPermissions()
+	if slices.Contains(permissions, s) {
 		return nil
 	}
 	switch s {
@@ -197,8 +195,8 @@ func checkEffect(s string) *strictyaml.Fault {
 		return strictyaml.Faultf("%q needs no grant here: it is implied by what the extension provides or publishes", s)
 	}
 	return &strictyaml.Fault{
-		Message:    fmt.Sprintf("%q is not an effect to grant: there are %s", s, strings.Join(Effects, ", ")),
-		Suggestion: strictyaml.Suggest(s, Effects),
+		Message:    fmt.Sprintf("%q is not an effect to grant: there are %s", s, strings.Join(permissions, ", ")),
+		Suggestion: strictyaml.Suggest(s, permissions),
 	}
 }
 

@@ -28,17 +28,6 @@ type Actor struct {
 	kernel     bool
 }
 
-// Granted is the grant of effects that a manifest has to list under
-// "permissions: {effects: [...]}".
-func Granted(effect string) func(*Actor, *busv1.Effect) error {
-	return func(a *Actor, _ *busv1.Effect) error {
-		if slices.Contains(a.Effects, effect) {
-			return nil
-		}
-		return fmt.Errorf("%w: the manifest of %q lacks \"permissions: {effects: [%s]}\"", contract.ErrDenied, a.ID, effect)
-	}
-}
-
 // Agents is the grant of effects that only agents may have.
 func Agents(a *Actor, _ *busv1.Effect) error {
 	if a.Agent {

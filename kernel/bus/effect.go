@@ -3,6 +3,7 @@ package bus
 import (
 	"fmt"
 	"reflect"
+	"slices"
 
 	"github.com/go-json-experiment/json/jsontext"
 
@@ -15,8 +16,11 @@ import (
 // with Options.Effects; nothing else in the kernel lists kinds.
 type Effect struct {
 	Kind any // a nil pointer of the kind's type, such as (*busv1.Effect_Put)(nil)
-	// Grant refuses an actor; the error names the line that its manifest lacks.
-	// nil: every extension may have the effect. The kernel itself is not asked.
+	// Permission is what a manifest lists under "permissions: {effects: [...]}" to be
+	// granted the effect. Empty: no listing is needed.
+	Permission string
+	// Grant refuses an actor for another reason; the error names the line that its
+	// manifest lacks. nil: no other reason. The kernel itself is never refused.
 	Grant func(a *Actor, e *busv1.Effect) error
 	// Check refuses what is wrong whatever the store holds. It runs before the
 	// commit is queued, so that it delays no other commit. nil: nothing to check.
@@ -69,7 +73,7 @@ var coreEffects = []Effect{
 	{Kind: (*busv1.Effect_Publish)(nil), Grant: mayPublish, Check: checkPublish, Apply: (*Tx).publish},
 	{Kind: (*busv1.Effect_Put)(nil), Check: checkPut, Apply: (*Tx).put},
 	{Kind: (*busv1.Effect_Delete)(nil), Apply: (*Tx).delete},
-	{Kind: (*busv1.Effect_Withdraw)(nil), Grant: Granted("withdraw"), Apply: (*Tx).withdrawEffect},
+	{Kind: (*busv1.Effect_Withdraw)(nil), Permission: "withdraw", Apply: (*Tx).withdrawEffect},
 	{Kind: (*busv1.Effect_Receipt)(nil), Grant: Channels, Apply: (*Tx).receipt},
 }
 
@@ -84,6 +88,30 @@ func newRegistry(effects []Effect) registry {
 		}
 	}
 	return r
+}
+
+// Permissions are the permissions of these effects and of those of the bus, sorted.
+func Permissions(effects []Effect) (names []string) {
+	for _, e := range slices.Concat(coreEffects, effects) {
+		if e.Permission != "" && !slices.Contains(names, e.Permission) {
+			names = append(names, e.Permission)
+		}
+	}
+	slices.Sort(names)
+	return names
+}
+
+// granted refuses an actor that may not have the effect.
+func (k *Effect) granted(a *Actor, e *busv1.Effect) error {
+	switch {
+	case a.kernel:
+		return nil
+	case k.Permission != "" && !slices.Contains(a.Effects, k.Permission):
+		return fmt.Errorf("%w: the manifest of %q lacks \"permissions: {effects: [%s]}\"", contract.ErrDenied, a.ID, k.Permission)
+	case k.Grant != nil:
+		return k.Grant(a, e)
+	}
+	return nil
 }
 
 func (r registry) find(e *busv1.Effect) (*Effect, error) {
@@ -119,8 +147,8 @@ func (t *Tx) apply(effects []*busv1.Effect, checked bool) ([]*busv1.EffectResult
 	results := make([]*busv1.EffectResult, len(effects))
 	for i, e := range effects {
 		known, err := t.bus.effects.find(e)
-		if err == nil && known.Grant != nil && !t.Actor.kernel {
-			err = known.Grant(t.Actor, e)
+		if err == nil {
+			err = known.granted(t.Actor, e)
 		}
 		if err == nil && known.Check != nil && !checked {
 			err = known.Check(e)

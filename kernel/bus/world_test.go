@@ -220,9 +220,9 @@ func noSessions(*bus.Tx, *busv1.Effect) (*busv1.EffectResult, error) { return ni
 
 // fakeEffects are granted as those of sessions are, and fail.
 var fakeEffects = []bus.Effect{
-	{Kind: (*busv1.Effect_SessionEnsure)(nil), Grant: bus.Granted("session.ensure"), Apply: noSessions},
-	{Kind: (*busv1.Effect_Input)(nil), Grant: bus.Granted("input"), Apply: noSessions},
-	{Kind: (*busv1.Effect_TurnCancel)(nil), Grant: bus.Granted("turn.cancel"), Apply: noSessions},
+	{Kind: (*busv1.Effect_SessionEnsure)(nil), Permission: "session.ensure", Apply: noSessions},
+	{Kind: (*busv1.Effect_Input)(nil), Permission: "input", Apply: noSessions},
+	{Kind: (*busv1.Effect_TurnCancel)(nil), Permission: "turn.cancel", Apply: noSessions},
 	{Kind: (*busv1.Effect_Append)(nil), Grant: bus.Agents, Apply: noSessions},
 	{Kind: (*busv1.Effect_Steer)(nil), Grant: bus.Agents, Apply: noSessions},
 }

@@ -37,10 +37,10 @@ func New(d *directory.Directory) *Store {
 // Effects are the effects that concern sessions.
 func (st *Store) Effects() []bus.Effect {
 	return []bus.Effect{
-		{Kind: (*busv1.Effect_SessionEnsure)(nil), Grant: bus.Granted("session.ensure"), Apply: st.ensure},
-		{Kind: (*busv1.Effect_Input)(nil), Grant: bus.Granted("input"), Check: inputBlobs, Apply: st.input},
-		{Kind: (*busv1.Effect_SessionIdle)(nil), Grant: bus.Granted("input"), Apply: st.whenIdle},
-		{Kind: (*busv1.Effect_TurnCancel)(nil), Grant: bus.Granted("turn.cancel"), Apply: st.cancel},
+		{Kind: (*busv1.Effect_SessionEnsure)(nil), Permission: "session.ensure", Apply: st.ensure},
+		{Kind: (*busv1.Effect_Input)(nil), Permission: "input", Check: inputBlobs, Apply: st.input},
+		{Kind: (*busv1.Effect_SessionIdle)(nil), Permission: "input", Apply: st.whenIdle},
+		{Kind: (*busv1.Effect_TurnCancel)(nil), Permission: "turn.cancel", Apply: st.cancel},
 		{Kind: (*busv1.Effect_Append)(nil), Grant: bus.Agents, Check: appendBlobs, Apply: st.append},
 		{Kind: (*busv1.Effect_Steer)(nil), Grant: bus.Agents, Apply: st.steer},
 	}
