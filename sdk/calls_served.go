@@ -37,7 +37,7 @@ func (l *life) call(ctx context.Context, r *extensionv1.CallRequest) (*extension
 			location = loaded
 		}
 	}
-	if tool.Interrupt { // it waits, perhaps for days
+	if tool.Interrupt || tool.Waits { // it waits, perhaps for days
 		var cancel context.CancelCauseFunc
 		ctx, cancel = context.WithCancelCause(ctx)
 		defer cancel(nil)

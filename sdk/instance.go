@@ -67,7 +67,8 @@ func newInstance(log hclog.Logger, ext Extension) (*instance, error) {
 		x.tools[t.Name] = t
 		d.Tools = append(d.Tools, &extensionv1.Tool{
 			Name: t.Name, Description: t.Description, Schema: schema, ReadOnly: t.ReadOnly,
-			Idempotent: t.Idempotent, Interruptible: t.Interrupt, Private: t.Private, Approve: t.Approve, Final: t.Final, Command: t.Command,
+			Idempotent: t.Idempotent, Interruptible: t.Interrupt, Waits: t.Waits, Private: t.Private,
+			Approve: t.Approve, Final: t.Final, Command: t.Command,
 		})
 	}
 	x.description = d

@@ -16,6 +16,7 @@ type Tool struct {
 	ReadOnly    bool // no effect at all
 	Idempotent  bool // repeating it has no further effect
 	Interrupt   bool // may be cancelled when a new message of the user waits
+	Waits       bool // only waits, as long as its turn lasts; no message cancels it
 	Private     bool // granted by full name only, never by a wildcard
 	Approve     bool // a person is asked before each call
 	Final       bool // a call that succeeds ends its turn: the text beside it is the final one

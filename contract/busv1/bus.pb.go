@@ -706,6 +706,11 @@ func (x *Delete) GetVersion() int64 {
 
 // SessionEnsure creates the session (agent, key) unless it exists; an existing
 // one keeps its outbound.
+//
+// A key task:<call id>, or one that begins with task:<call id>:, is for the tool
+// call that makes it: the session works for that call. The commit that ends the
+// call also ends what runs and waits in the session, and what is sent to a channel
+// from it counts as sent by the turn of the call.
 type SessionEnsure struct {
 	state    protoimpl.MessageState `protogen:"open.v1"`
 	Agent    string                 `protobuf:"bytes,1,opt,name=agent,proto3" json:"agent,omitempty"`

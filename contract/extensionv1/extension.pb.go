@@ -216,7 +216,10 @@ type Tool struct {
 	Approve bool   `protobuf:"varint,9,opt,name=approve,proto3" json:"approve,omitempty"` // a person is asked before each call
 	// A call that succeeds is the last word of its turn: the model is not asked
 	// again, and the text beside the call is the final one.
-	Final         bool `protobuf:"varint,10,opt,name=final,proto3" json:"final,omitempty"`
+	Final bool `protobuf:"varint,10,opt,name=final,proto3" json:"final,omitempty"`
+	// A call may last as long as its turn: what it does is to wait. A new user input
+	// does not cancel it, and the time counts as time of the turn.
+	Waits         bool `protobuf:"varint,11,opt,name=waits,proto3" json:"waits,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -317,6 +320,13 @@ func (x *Tool) GetApprove() bool {
 func (x *Tool) GetFinal() bool {
 	if x != nil {
 		return x.Final
+	}
+	return false
+}
+
+func (x *Tool) GetWaits() bool {
+	if x != nil {
+		return x.Waits
 	}
 	return false
 }
@@ -1607,7 +1617,7 @@ const file_switchboard_extension_v1_extension_proto_rawDesc = "" +
 	"\x06models\x18\x03 \x01(\bR\x06models\x12\x16\n" +
 	"\x06events\x18\x04 \x01(\bR\x06events\x124\n" +
 	"\x05tools\x18\x05 \x03(\v2\x1e.switchboard.extension.v1.ToolR\x05tools\x12\x10\n" +
-	"\x03sdk\x18\x06 \x01(\tR\x03sdk\"\x9b\x02\n" +
+	"\x03sdk\x18\x06 \x01(\tR\x03sdk\"\xb1\x02\n" +
 	"\x04Tool\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12 \n" +
 	"\vdescription\x18\x02 \x01(\tR\vdescription\x12\x16\n" +
@@ -1621,7 +1631,8 @@ const file_switchboard_extension_v1_extension_proto_rawDesc = "" +
 	"\acommand\x18\b \x01(\tR\acommand\x12\x18\n" +
 	"\aapprove\x18\t \x01(\bR\aapprove\x12\x14\n" +
 	"\x05final\x18\n" +
-	" \x01(\bR\x05final\"\xce\x03\n" +
+	" \x01(\bR\x05final\x12\x14\n" +
+	"\x05waits\x18\v \x01(\bR\x05waits\"\xce\x03\n" +
 	"\vInitRequest\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x1e\n" +
 	"\n" +

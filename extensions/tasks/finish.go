@@ -69,6 +69,10 @@ func (c *change) finish(task *Task, result Result) error {
 	if err := c.markFinished(task, &result); err != nil {
 		return err
 	}
+	if task.Deliver == byCall {
+		c.notifyWaiters(task.Root)
+		return nil
+	}
 	if ended, err := c.requesterEnded(task); err != nil || ended {
 		return err // no agent is left to collect it
 	}

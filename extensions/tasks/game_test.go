@@ -121,6 +121,10 @@ func (g *game) push(who string, names ...string) {
 
 // start makes a call in the background; its result arrives on the channel.
 func (g *game) start(who, name string, arguments fields) <-chan string {
+	return g.startCall("c2", who, name, arguments)
+}
+
+func (g *game) startCall(id, who, name string, arguments fields) <-chan string {
 	said, session := make(chan string, 1), g.sessionOf(who)
 	g.mu.Lock()
 	ctx, cancel := context.WithCancel(g.ctx)
@@ -130,7 +134,7 @@ func (g *game) start(who, name string, arguments fields) <-chan string {
 	call := g.tool(name)
 	go func() {
 		for {
-			result, err := call(ctx, g.request(session, "c2", name, arguments))
+			result, err := call(ctx, g.request(session, id, name, arguments))
 			if err == nil {
 				err = g.apply(result.Effects, nil)
 			}

@@ -113,7 +113,7 @@ func TestResultArrivesDuringSearch(t *testing.T) {
 			w := p.world
 			w.startB(ctx, x)
 			task := stored[Task](w, taskKey(root, "a"))
-			x.addWaiter(agent{root: root, name: "a", id: task.ID, task: &task}, "b")
+			x.addWaiter(agent{root: root, name: "a", id: task.ID, task: &task}, "b", false)
 			p.left, p.then = n+1, func() { w.finishWorker(ctx, x, "b") }
 			why, err := x.change(ctx, "").whyNothingCanCome(agent{root: root, name: main, id: main}, "a", nil)
 			if err != nil || why != "" {
@@ -137,10 +137,10 @@ func TestReceiveStartsDuringSearch(t *testing.T) {
 				p.left, p.then = n+1, func() {
 					w.startB(ctx, x)
 					task := stored[Task](w, taskKey(root, "a"))
-					x.addWaiter(agent{root: root, name: "a", id: task.ID, task: &task}, "")
+					x.addWaiter(agent{root: root, name: "a", id: task.ID, task: &task}, "", false)
 				}
 				me := agent{root: root, name: main, id: main}
-				why, err := x.change(ctx, "").whyNothingCanCome(me, from, x.addWaiter(me, from))
+				why, err := x.change(ctx, "").whyNothingCanCome(me, from, x.addWaiter(me, from, false))
 				if err != nil || why != "" {
 					t.Errorf("main is told %q, %v", why, err)
 				}
@@ -159,10 +159,10 @@ func TestOwnResultArrivesDuringSearch(t *testing.T) {
 			p, x := pausedAtWork(t)
 			w := p.world
 			w.startB(ctx, x)
-			waits := x.addWaiter(agent{root: root, name: main, id: main}, "")
+			waits := x.addWaiter(agent{root: root, name: main, id: main}, "", false)
 			task := stored[Task](w, taskKey(root, "a"))
 			me := agent{root: root, name: "a", id: task.ID, task: &task}
-			own := x.addWaiter(me, "")
+			own := x.addWaiter(me, "", false)
 			p.left, p.then = n+1, func() { w.finishWorker(ctx, x, "b") }
 			items, why, err := x.change(ctx, "").nextItem(me, query{}, own, false)
 			if err != nil || why != "" {

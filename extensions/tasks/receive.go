@@ -45,7 +45,7 @@ func (t *tasks) receive(ctx context.Context, call sdk.ToolCall) (sdk.ToolResult,
 	if byCommand(call) {
 		return t.deferReceive(ctx, call, me, args)
 	}
-	w := t.addWaiter(me, args.From)
+	w := t.addWaiter(me, args.From, false)
 	defer t.removeWaiter(w)
 	var timeout <-chan time.Time
 	if wait := args.timeout(me); wait > 0 {

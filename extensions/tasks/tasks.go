@@ -25,6 +25,8 @@
 // an inbox (inbox.go) or sends it to a person (deferred.go); receive (receive.go)
 // waits for the result, unless nothing can arrive (deadlock.go). cancel.go and
 // deadline.go stop a task; lost.go finishes those whose output never arrived.
+// delegate_task (delegate.go) starts a task without a queue, and its result is that
+// of the call.
 //
 // Not promised: that a task starts soon (its agent may be down), and what a
 // cancelled worker had done with its tools.
@@ -32,6 +34,7 @@ package tasks
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"sync"
@@ -75,8 +78,16 @@ type store interface {
 	Commit(ctx context.Context, effects ...sdk.Effect) error
 	// Session returns the key of a session, which never changes.
 	Session(ctx context.Context, id string) (key string, err error)
+	// Agents lists the enabled agents.
+	Agents(ctx context.Context) ([]listedAgent, error)
 	// Busy reports whether a session has work; one that does not exist has none.
 	Busy(ctx context.Context, agent, key string) (bool, error)
+}
+
+// listedAgent is an agent as core/list_agents lists it.
+type listedAgent struct {
+	ID        string `json:"id"`
+	Available bool   `json:"can_be_given_tasks"`
 }
 
 // tasks is the extension.
@@ -250,6 +261,17 @@ func (k kernel) Commit(ctx context.Context, effects ...sdk.Effect) error {
 func (k kernel) Session(ctx context.Context, id string) (key string, err error) {
 	s, err := k.Services().Sessions.Get(ctx, &kernelv1.SessionRequest{Session: id, Lane: sdk.LaneOf(ctx)})
 	return s.GetKey(), contract.FromStatus(err)
+}
+
+func (k kernel) Agents(ctx context.Context) ([]listedAgent, error) {
+	var list struct{ Agents []listedAgent }
+	// Without the lane of the call, the grant is that of the extension, not that of
+	// the agent which calls.
+	result, err := k.Ask(sdk.WithLane(ctx, ""), "core/list_agents", struct{}{})
+	if err == nil {
+		err = json.Unmarshal([]byte(result.Content), &list)
+	}
+	return list.Agents, err
 }
 
 func (k kernel) Busy(ctx context.Context, agent, key string) (bool, error) {

@@ -48,6 +48,12 @@ func (t *tasks) tools() []sdk.Tool {
 					`the result. announce: the result is sent to you when the task finishes."}`),
 		},
 		{
+			Name: "delegate_task", Call: t.delegate, Waits: true,
+			Description: "Give another agent a task and wait for its result. It sees only the prompt.",
+			Schema: schema(`"agent", "prompt"`, `"agent": {"type": "string"}`,
+				`"prompt": {"type": "string", "minLength": 1}`),
+		},
+		{
 			Name: "run", Command: "run", Call: t.run,
 			Description: "Start your queued tasks, count at a time, until the queue is empty. Returns at once.",
 			Schema: schema(``,

@@ -2,20 +2,24 @@ package tasks
 
 import "slices"
 
-// waiter is a call that waits in receive.
+// waiter is a call that waits in receive or delegate_task.
 type waiter struct {
 	root, id, name string // of the agent
 	owner          string // id of its requester
 	from           string // the sender that it waits for; empty: any
 	seq            int64  // when it began, from nextSeq
+	delegates      bool   // waits in delegate_task, which only the end of the task ends
 	wantsSlot      bool   // it has its message and needs a slot to continue
 	stuck          bool   // part of a deadlock: it returns without a message
 	changed        chan struct{}
 }
 
 // addWaiter adds a waiter.
-func (t *tasks) addWaiter(me agent, from string) *waiter {
-	w := &waiter{root: me.root, id: me.id, name: me.name, from: from, seq: t.nextSeq(), changed: make(chan struct{}, 1)}
+func (t *tasks) addWaiter(me agent, from string, delegates bool) *waiter {
+	w := &waiter{
+		root: me.root, id: me.id, name: me.name, from: from, seq: t.nextSeq(), delegates: delegates,
+		changed: make(chan struct{}, 1),
+	}
 	if me.task != nil {
 		w.owner = me.task.RequesterID
 	}
@@ -71,7 +75,7 @@ func (t *tasks) waiterOf(root, id string) *waiter {
 	return nil
 }
 
-// inReceive reports whether an agent is in a call of receive.
+// inReceive reports whether a call of an agent waits.
 func (t *tasks) inReceive(root, id string) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -83,6 +87,9 @@ func (t *tasks) markStuck(all []*waiter) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	for _, w := range all {
+		if w.delegates {
+			continue
+		}
 		w.stuck = true
 		select {
 		case w.changed <- struct{}{}:

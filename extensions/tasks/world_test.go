@@ -41,6 +41,7 @@ type world struct {
 	written   int             // rows; bytes counts their size
 	bytes     int
 	conflicts int
+	agents    []listedAgent
 }
 
 type session struct {
@@ -57,6 +58,7 @@ func newWorld(t testing.TB) *world {
 	w := &world{
 		t: t, kv: map[string]sdk.Value{}, atWork: map[string]work{}, sessions: map[string]*session{},
 		byKey: map[string]*session{}, known: map[string]bool{}, history: map[string]Task{},
+		agents: []listedAgent{{"broken", false}, {"helper", true}, {"orchestrator", true}},
 	}
 	w.sessions[root] = &session{id: root, agent: "orchestrator", key: "chan"}
 	return w
@@ -114,6 +116,8 @@ func (w *world) Session(_ context.Context, id string) (key string, err error) {
 	}
 	return "", contract.ErrNotFound
 }
+
+func (w *world) Agents(context.Context) ([]listedAgent, error) { return w.agents, nil }
 
 func (w *world) Busy(_ context.Context, agent, key string) (bool, error) {
 	w.mu.Lock()

@@ -144,7 +144,7 @@ func TestTheServicesOfATurn(t *testing.T) {
 	}
 
 	tools, err := s.agent.tools.List(t.Context(), &kernelv1.ListToolsRequest{Lane: lane})
-	if err != nil || len(tools.GetTools()) != 8 {
+	if err != nil || len(tools.GetTools()) != 7 {
 		t.Errorf("the tools are %v, %v", tools, err)
 	}
 	result, err := s.agent.tools.Call(t.Context(), &kernelv1.CallToolRequest{Lane: lane, CallId: calls[0].GetCallId()})

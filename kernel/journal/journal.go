@@ -344,7 +344,7 @@ type Call struct {
 	Name       string
 	Arguments  []byte
 	State      CallState
-	Result     string // of Finished; a provisional one of Running
+	Result     string // of Finished; of Running a provisional one, or the session that works for the call
 	IsError    bool
 	StartedAt  int64
 	EndedAt    int64

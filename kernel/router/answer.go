@@ -78,7 +78,7 @@ func holds(tx journal.Reader, o *questions.Question) (bool, error) {
 		return turn != nil, err
 	}
 	s, err := tx.Session(c.Session)
-	return s != nil && session.Delegated(s) != 0, err
+	return s != nil && session.WorksFor(s) != 0, err
 }
 
 // shown says whether a person may have read a question. What they write before that

@@ -14,15 +14,14 @@ import (
 )
 
 // output sends the final text of a turn to its reply target: replies, error messages
-// and the results of jobs. The text of an agent that works for another agent's call is
-// the result of that call.
+// and the results of jobs.
 func (r *MessageRouter) output(tx *bus.Tx, e *busv1.Event, out contract.AgentOutput) error {
 	s, err := tx.Session(journal.ParseSessionID(out.Session))
 	switch {
 	case err != nil || s == nil:
 		return err
-	case session.Delegated(s) != 0:
-		return r.sessions.Report(tx, s, out.Outcome, out.Text)
+	case session.WorksFor(s) != 0:
+		return nil // the extension that made it is told
 	case strings.TrimSpace(out.Text) == "":
 		return r.undraft(tx, s, out)
 	}

@@ -46,13 +46,16 @@ func (st *Store) Finish(tx *bus.Tx, id int64, content string, isError bool) erro
 	if err != nil {
 		return err
 	}
+	worker := c.Result
 	c.State, c.Result, c.IsError, c.EndedAt = journal.CallFinished, content, isError, tx.Now
 	if err := tx.PutCall(c); err != nil {
 		return err
 	}
-	_, err = st.write(tx, s, turn, []*busv1.Entry{{Kind: contract.EntryResult, CallId: journal.CallID(id), Text: content,
-		IsError: isError}})
-	return err
+	if _, err := st.write(tx, s, turn, []*busv1.Entry{{Kind: contract.EntryResult, CallId: journal.CallID(id), Text: content,
+		IsError: isError}}); err != nil {
+		return err
+	}
+	return st.endWork(tx, id, worker)
 }
 
 // MarkSend remembers that the turn of a call has sent something to a channel,
@@ -71,10 +74,10 @@ func (st *Store) MarkSend(tx *bus.Tx, id int64) error {
 		return err
 	}
 	s, err := tx.Session(c.Session)
-	if err != nil || s == nil || Delegated(s) == 0 {
+	if err != nil || s == nil || WorksFor(s) == 0 {
 		return err
 	}
-	return st.MarkSend(tx, Delegated(s))
+	return st.MarkSend(tx, WorksFor(s))
 }
 
 // close ends calls without a result, and what works for them; it returns the rows
@@ -86,7 +89,7 @@ func (st *Store) close(tx *bus.Tx, open []journal.Call, why string) (rows []*bus
 			return nil, err
 		}
 		st.stop(tx, c.ID)
-		if err := st.abandon(tx, &c); err != nil {
+		if err := st.endWork(tx, c.ID, c.Result); err != nil {
 			return nil, err
 		}
 		rows = append(rows, &busv1.Entry{Kind: contract.EntryResult, CallId: journal.CallID(c.ID), Text: why, IsError: true})
@@ -100,7 +103,7 @@ func (st *Store) open(tx *bus.Tx, id int64) (*journal.Call, error) {
 		return nil, err
 	}
 	if c == nil {
-		return nil, fmt.Errorf("%w: there is no call %s", contract.ErrNotFound, journal.CallID(id))
+		return nil, fmt.Errorf("%w: call %s was deleted with its session", contract.ErrStale, journal.CallID(id))
 	}
 	if c.State == journal.CallFinished || c.State == journal.CallClosed {
 		return nil, fmt.Errorf("%w: call %s is %s", contract.ErrStale, journal.CallID(id), c.State)

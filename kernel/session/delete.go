@@ -11,8 +11,8 @@ import (
 )
 
 // Delete removes a session with its history. What runs in it ends without a
-// word, and what waits for it is settled; a call that it works for fails, and an
-// extension that it is for hears that it was cancelled. The conversation that it
+// word, and what waits for it is settled; an extension that it is for is told that
+// it was cancelled. The conversation that it
 // belonged to begins a new one with its next message.
 func (st *Store) Delete(tx *bus.Tx, id int64) error {
 	s, err := tx.Session(id)
@@ -21,9 +21,6 @@ func (st *Store) Delete(tx *bus.Tx, id int64) error {
 	}
 	if s == nil {
 		return fmt.Errorf("%w: there is no session %s", contract.ErrNotFound, journal.SessionID(id))
-	}
-	if err := st.Report(tx, s, contract.OutcomeCancelled, "its session was deleted"); err != nil {
-		return err
 	}
 	if _, err := takeBack(tx, s); err != nil {
 		return err

@@ -54,6 +54,15 @@ func (st *Store) forExtension(r journal.Reader, s *journal.Session, turn *journa
 	return nil
 }
 
+// cancelAll ends what runs and waits in a session.
+func (st *Store) cancelAll(tx *bus.Tx, s *journal.Session, text string) error {
+	if _, err := st.CancelTurns(tx, s, text); err != nil {
+		return err
+	}
+	_, err := st.cancelWaiting(tx, s, text)
+	return err
+}
+
 // cancelWaiting answers for the inputs of a session that no turn has begun with,
 // as if each had been a turn that was cancelled, and says for how many. Records are
 // kept.

@@ -44,9 +44,11 @@ func (st *Store) ensure(tx *bus.Tx, effect *busv1.Effect) (*busv1.EffectResult, 
 		return nil, fmt.Errorf("%w: a session needs a key", contract.ErrInvalid)
 	case kind == "chan", kind == "job":
 		return nil, fmt.Errorf("%w: sessions with keys %s:... are made by the kernel alone", contract.ErrDenied, kind)
-	case delegated(e.GetKey()) != 0:
-		return nil, fmt.Errorf("%w: sessions with keys task:c<number> are made by the kernel alone: choose another id",
-			contract.ErrDenied)
+	}
+	call := callOf(e.GetKey())
+	if call != 0 && (tx.Lease == nil || tx.Lease.Call != call) {
+		return nil, fmt.Errorf("%w: a session with the key %q works for the call %s: only the tool of that call can make it",
+			contract.ErrDenied, e.GetKey(), journal.CallID(call))
 	}
 	kind, target := e.GetOutbound().GetKind(), e.GetOutbound().GetTarget()
 	if kind == busv1.Outbound_KIND_EXTENSION {
@@ -66,6 +68,9 @@ func (st *Store) ensure(tx *bus.Tx, effect *busv1.Effect) (*busv1.EffectResult, 
 	s, err := st.Open(tx, e.GetAgent(), e.GetKey(), func(s *journal.Session) {
 		s.OutboundKind, s.OutboundTarget, s.Group, s.Chain = int32(kind), target, group, e.GetChain()
 	})
+	if err == nil && call != 0 {
+		err = st.assign(tx, s, call)
+	}
 	if err != nil {
 		return nil, err
 	}

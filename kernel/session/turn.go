@@ -392,8 +392,10 @@ func (st *Store) cancel(tx *bus.Tx, effect *busv1.Effect) (*busv1.EffectResult, 
 		return nil, fmt.Errorf("%w: the agent of a turn ends it with %s, not with turn.cancel", contract.ErrDenied,
 			contract.TopicAgentOutput)
 	}
-	if _, err = st.CancelTurns(tx, s, c.GetReason()); err == nil && c.GetWaiting() {
-		_, err = st.cancelWaiting(tx, s, c.GetReason())
+	if c.GetWaiting() {
+		err = st.cancelAll(tx, s, c.GetReason())
+	} else {
+		_, err = st.CancelTurns(tx, s, c.GetReason())
 	}
 	return &busv1.EffectResult{Session: journal.SessionID(s.ID)}, err
 }

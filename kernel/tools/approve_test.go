@@ -306,6 +306,7 @@ func TestATurnThatCannotBeInterruptedSaysWhatItWaitsFor(t *testing.T) {
 func TestATaskAsksWhereItWasGiven(t *testing.T) {
 	play(t, func(w *world) {
 		w.guarded()
+		w.desk()
 		helper := w.Agent("helper")
 		turn := w.hears()
 		_, whole := delegates(turn, "helper", "tidy up")

@@ -7,7 +7,7 @@ import (
 	"github.com/switchboard-run/switchboard/contract"
 	"github.com/switchboard-run/switchboard/contract/extensionv1"
 	"github.com/switchboard-run/switchboard/kernel/bus"
-	"github.com/switchboard-run/switchboard/kernel/session"
+	"github.com/switchboard-run/switchboard/kernel/directory"
 )
 
 // CoreExtension is the prefix of the kernel's own tools.
@@ -43,7 +43,7 @@ var core = map[string]coreTool{
 	"core/list_agents": {
 		description: &extensionv1.Tool{
 			Name: "list_agents", ReadOnly: true,
-			Description: "List the agents that delegate_task can reach, and what each is for.",
+			Description: "List the agents, and what each is for.",
 			Schema:      []byte(`{"type":"object","properties":{},"additionalProperties":false}`),
 		},
 		read: listAgents,
@@ -65,10 +65,9 @@ var core = map[string]coreTool{
 		},
 		run: sendToAll,
 	},
-	"core/ask_user":      askUser,
-	contract.ToolFind:    findTool,
-	contract.ToolUse:     useTool,
-	session.DelegateTool: delegate,
+	"core/ask_user":   askUser,
+	contract.ToolFind: findTool,
+	contract.ToolUse:  useTool,
 }
 
 // Core returns the kernel's own tools for the directory.
@@ -112,7 +111,7 @@ func listAgents(_ context.Context, r *Runner, _ *bus.Lease, _ []byte) (any, erro
 	rows := []row{}
 	for _, a := range dir.Agents {
 		if dir.Enabled(a.ID) {
-			rows = append(rows, row{a.ID, a.Name, a.Description, cannotDelegate(dir, a.ID) == ""})
+			rows = append(rows, row{a.ID, a.Name, a.Description, a.State == directory.StateActive || directory.Transient(a.State)})
 		}
 	}
 	return map[string]any{"agents": rows}, nil

@@ -21,6 +21,9 @@ func refuse(dir *directory.Snapshot, agent string, t *directory.Tool, call journ
 			return fmt.Sprintf("The tool %s is not granted to this agent: its manifest lacks \"uses_tools: [%s]\". Granted: %s.",
 				call.Name, call.Name, strings.Join(names, ", "))
 		}
+		if call.State == journal.CallRunning { // by an earlier version of its extension
+			return unknownOutcome(call.Name)
+		}
 		return fmt.Sprintf("There is no tool %q. There are: %s.", call.Name, strings.Join(names, ", "))
 	}
 	return checkArguments(t, call.Arguments)

@@ -31,11 +31,12 @@ func (r *running) remote(ctx context.Context, t *directory.Tool) (*extensionv1.C
 	if err != nil {
 		return nil, err
 	}
-	if t.Tool.GetInterruptible() {
+	switch {
+	case t.Tool.GetInterruptible():
 		var done func()
 		ctx, done = r.wait(ctx)
 		defer done()
-	} else {
+	case !t.Tool.GetWaits():
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeout(ctx, callTimeout)
 		defer cancel()

@@ -128,7 +128,7 @@ func (r *Runner) Call(ctx context.Context, l *bus.Lease, id string) (*extensionv
 		case <-ctx.Done():
 			return nil, ctx.Err()
 		}
-		if errors.Is(run.err, errWorking) || errors.Is(run.err, contract.ErrStale) && run.lease != l {
+		if errors.Is(run.err, contract.ErrStale) && run.lease != l {
 			continue // an earlier attempt of the turn ended; the call may still be open
 		}
 		return run.result, run.err
@@ -210,7 +210,7 @@ func (r *running) execute(ctx context.Context) (*extensionv1.CallResult, error) 
 			_, t, refusal = r.resolve(ctx) // time has passed
 		}
 	}
-	if refusal != "" && !delegated(r.call) {
+	if refusal != "" {
 		return r.fail(refusal)
 	}
 	if tool, ok := core[call.Name]; ok && tool.read == nil {

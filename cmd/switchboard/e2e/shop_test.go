@@ -27,7 +27,7 @@ version: 1.0.0
 agent:
   model: default
   instructions: You keep the shop.
-  uses_tools: [core/*, shop/*]
+  uses_tools: [core/*, shop/*, tasks/delegate_task]
 ` + backAtOnce
 
 // backAtOnce lets an extension fall as often as a test likes.

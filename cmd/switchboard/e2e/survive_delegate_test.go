@@ -67,7 +67,7 @@ func (s *shop) delegated() {
 	}
 	for what, query := range map[string]string{
 		"tasks":                        `SELECT seq FROM event WHERE topic = 'agent.input.assistant'`,
-		"calls of the tool":            `SELECT id FROM call WHERE name = 'core/delegate_task' AND state = 2`,
+		"calls of the tool":            `SELECT id FROM call WHERE name = 'tasks/delegate_task' AND state = 2`,
 		"final texts of the assistant": `SELECT seq FROM event WHERE topic = 'agent.output' AND CAST(payload AS TEXT) LIKE '%It is done.%'`,
 	} {
 		if got := s.query(query); len(got) != 1 {
