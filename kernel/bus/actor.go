@@ -10,8 +10,8 @@ import (
 	"github.com/switchboard-run/switchboard/contract/topic"
 )
 
-// Actor is who commits: one running generation of an extension, with what its
-// manifest grants. It comes from the connection, never from a message.
+// Actor is the author of a commit: one running generation of an extension, with the
+// grants of its manifest. It comes from the connection, never from a message.
 type Actor struct {
 	Builtin    bool // part of the binary
 	ID         string
@@ -71,7 +71,7 @@ func mayPublish(a *Actor, e *busv1.Effect) error {
 	return fmt.Errorf("%w: the manifest of %q lacks \"permissions: {publish: [%s]}\"", contract.ErrDenied, a.ID, t)
 }
 
-// MayWatch says whether the actor may read events of the pattern.
+// MayWatch reports whether the actor may read events of the pattern.
 func (a *Actor) MayWatch(pattern string) error {
 	if a.kernel || slices.ContainsFunc(a.Subscribe, func(granted string) bool { return covers(granted, pattern) }) {
 		return nil
@@ -80,10 +80,10 @@ func (a *Actor) MayWatch(pattern string) error {
 		a.ID, pattern)
 }
 
-// MayQueue says whether the actor may queue inputs of sessions.
+// MayQueue reports whether the actor may queue inputs of sessions.
 func (a *Actor) MayQueue() bool { return a.kernel || slices.Contains(a.Effects, "input") }
 
-// MayAskPresence says whether the actor may know when a person was there last.
+// MayAskPresence reports whether the actor may know when a person was there last.
 func (a *Actor) MayAskPresence() error {
 	if a.kernel || a.Presence {
 		return nil
@@ -91,7 +91,7 @@ func (a *Actor) MayAskPresence() error {
 	return fmt.Errorf("%w: the manifest of %q lacks \"permissions: {presence: true}\"", contract.ErrDenied, a.ID)
 }
 
-// covers says whether every topic of a pattern is one of the granted pattern.
+// covers reports whether every topic of a pattern is one of the granted pattern.
 func covers(granted, pattern string) bool {
 	prefix, wild := strings.CutSuffix(pattern, "*")
 	switch {

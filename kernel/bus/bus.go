@@ -18,8 +18,8 @@
 // # Not promised
 //
 // Exactly-once handling: a handler that has an effect outside of the kernel may
-// repeat it after a crash, and is told so (Uncertain). An order between lanes,
-// or between subscriptions.
+// repeat it after a crash, and the delivery says so (Uncertain). An order between
+// lanes, or between subscriptions.
 //
 // # What is in memory
 //
@@ -33,11 +33,11 @@
 //     call has a lease without a delivery.
 //   - sink: the way to a running extension, with its credit: how many deliveries
 //     it may be sent.
-//   - fetch: what an item needs of the store before it can be handed out. The
+//   - fetch: a read from the store that an item needs before it can be handed out. The
 //     prepare loop does it; the commit that accepts an event does it at once when
 //     the delivery can be handed out as soon as it is durable.
 //
-// A commit notes what it adds and settles, and memory follows once it is durable:
+// A commit records what it adds and settles. Memory follows once it is durable:
 // see commit.go, which reads from top to bottom.
 package bus
 
@@ -58,7 +58,7 @@ import (
 	"github.com/switchboard-run/switchboard/kernel/journal"
 )
 
-// Options are what a bus is made of.
+// Options configure a bus.
 type Options struct {
 	Store   journal.Store
 	Effects []Effect // besides those of the bus itself

@@ -1,8 +1,7 @@
 package bus
 
-// NextTurn says that another turn of the session runs from this commit on: the
-// time of the delivery that is held restarts, and so does its count of
-// completions.
+// NextTurn starts another turn of the session under the same delivery: its ack wait
+// and its count of completions restart.
 func (t *Tx) NextTurn() {
 	l := t.Lease
 	if l == nil || l.item == nil {

@@ -19,10 +19,10 @@ import (
 // Change is one commit of the kernel's own.
 type Change struct {
 	Actor *Actor // in whose name; nil: the kernel itself
-	Lease *Lease // it must still be valid; what is published follows from its event
-	// Lazy has the change ride with the next commit, before any that is submitted
-	// later: for what is counted, not for what is acted on. A crash within
-	// journal.LazyDelay loses it, together with what it would have counted.
+	Lease *Lease // must still be valid; its event is the cause of what is published
+	// Lazy lets the change wait for the next commit, before any that is submitted
+	// later. It is for counters, not for state that decides something: a crash
+	// within journal.LazyDelay loses the change.
 	Lazy bool
 	// Apply makes the change. It may run more than once: the last run counts.
 	Apply func(*Tx) error
@@ -198,11 +198,10 @@ func (t *Tx) hold(l *Lease) error {
 type Option int
 
 const (
-	// PossiblySent says that the sends that are accepted may have been sent before,
-	// in a time that a restored store does not know: see Restored.
+	// PossiblySent marks the accepted sends as possibly sent before, after the backup
+	// that the store was restored from: see Restored.
 	PossiblySent Option = iota + 1
-	// KeepHops says that no model ran for an agent.output, so that it does not
-	// begin a new count of hops.
+	// KeepHops keeps the count of hops for an agent.output that no model produced.
 	KeepHops
 )
 
@@ -245,8 +244,8 @@ func (t *Tx) follow(e *busv1.Event) error {
 	return t.Following(e, func() error { return t.bus.hooks.Accept(t, e) })
 }
 
-// inTurn says that what is published now is what a turn or one of its tools
-// does: a model has asked for it, and the turns of a chain are bounded.
+// inTurn reports whether a turn or one of its tools publishes now: a model has
+// asked for it, and the turns of a chain are bounded.
 func (t *Tx) inTurn() bool {
 	return t.Lease != nil && t.Lease.Session != 0 && t.cause == t.Lease.Event
 }
@@ -261,8 +260,8 @@ func (t *Tx) append(e *busv1.Event, byModel bool) error {
 		}
 	}
 	if limit := contract.MaxHops + t.moreHops; e.GetHop() > limit {
-		return fmt.Errorf("%w: %s would be event %d in a row without a turn of a model "+
-			"(the chain began with %s): the limit is %d", contract.ErrInvalid, e.GetTopic(), e.GetHop(), e.GetCorrelationId(), limit)
+		return fmt.Errorf("%w: %s would be event %d in a row without a turn of a model (the chain began with %s): the limit is %d",
+			contract.ErrInvalid, e.GetTopic(), e.GetHop(), e.GetCorrelationId(), limit)
 	}
 	if err := t.AppendEvent(e); err != nil {
 		return err
@@ -298,7 +297,7 @@ func (t *Tx) deliver(s *subscription, e *busv1.Event, d journal.Delivery) (err e
 	return nil
 }
 
-// reserveCredit says whether a delivery that is accepted can be handed out as
+// reserveCredit reports whether a delivery that is accepted can be handed out as
 // soon as it is durable, and keeps a credit of its sink for that.
 func (t *Tx) reserveCredit(a *added, key string) bool {
 	b, s := t.bus, a.sub
@@ -321,7 +320,7 @@ func (t *Tx) reserveCredit(a *added, key string) bool {
 	return true
 }
 
-// returnCredit takes back what reserveCredit did. The caller holds Bus.mu.
+// returnCredit undoes reserveCredit. The caller holds Bus.mu.
 func (a *added) returnCredit() {
 	if a.sink != nil {
 		a.sink.reserved--
@@ -347,7 +346,7 @@ func (t *Tx) rest() error {
 	return nil
 }
 
-// undo takes back what the parts did to the bus that were applied.
+// undo rolls back the parts that were applied.
 func (u *update) undo() {
 	for i := range slices.Backward(u.parts) {
 		if p := &u.parts[i]; p.err == nil {
@@ -356,7 +355,7 @@ func (u *update) undo() {
 	}
 }
 
-// rollback takes back what a commit without an effect did to the bus.
+// rollback undoes the changes to the bus of a commit that failed.
 func (b *Bus) rollback(t *Tx) {
 	if len(t.undo) == 0 && len(t.added) == 0 {
 		return

@@ -42,7 +42,7 @@ func (b *Bus) dispatch(s *Sink) {
 	}
 }
 
-// isEnding says whether a commit that is not durable yet settles the head.
+// isEnding reports whether a commit that is not durable yet settles the head.
 func (s *subscription) isEnding(l *lane) bool {
 	if len(s.ending) == 0 || len(l.items) == 0 {
 		return false
@@ -51,8 +51,8 @@ func (s *subscription) isEnding(l *lane) bool {
 	return ending
 }
 
-// prepared says whether the head of a lane can be handed out. If not, it asks for
-// what is missing, or ends the head as dead.
+// prepared reports whether the head of a lane can be handed out. If not, it asks for
+// the missing part, or ends the head as dead.
 func (b *Bus) prepared(s *Sink, l *lane) bool {
 	f := fetch{lane: l, sub: l.sub, sink: s, kind: fetchMore}
 	if len(l.items) > 0 {
@@ -76,7 +76,7 @@ func (b *Bus) prepared(s *Sink, l *lane) bool {
 	return false
 }
 
-// visible says whether people may see a send twice if it is handed out now.
+// visible reports whether people may see a send twice if it is handed out now.
 func (b *Bus) visible(s *subscription, d journal.Delivery) bool {
 	if !d.Uncertain || s.class() != classSend {
 		return false
@@ -87,7 +87,7 @@ func (b *Bus) visible(s *subscription, d journal.Delivery) bool {
 
 const reasonHeld = "it is unknown whether it was sent, and the configuration says not to repeat it then"
 
-// tooOld says whether a delivery is older than its max age. One whose age is not
+// tooOld reports whether a delivery is older than its max age. One whose age is not
 // known yet is not.
 func (b *Bus) tooOld(it *item) bool {
 	age := it.lane.sub.spec.Load().MaxAge

@@ -22,20 +22,20 @@ type Effect struct {
 	// Grant refuses an actor for another reason; the error names the line that its
 	// manifest lacks. nil: no other reason. The kernel itself is never refused.
 	Grant func(a *Actor, e *busv1.Effect) error
-	// Check refuses what is wrong whatever the store holds. It runs before the
-	// commit is queued, so that it delays no other commit. nil: nothing to check.
+	// Check refuses an effect that is wrong by itself. It runs before the commit is
+	// queued, so that it delays no other commit. nil: nothing to check.
 	Check func(e *busv1.Effect) error
 	// Apply makes the change. It reads and writes only through tx, and neither
 	// waits nor calls out.
 	Apply func(tx *Tx, e *busv1.Effect) (*busv1.EffectResult, error)
 }
 
-// Hooks are what other packages of the kernel do in the commits of the bus. Each
+// Hooks let other packages of the kernel take part in the commits of the bus. Each
 // runs in the commit that it is about, under the rules of Effect.Apply. A nil
 // hook does nothing.
 type Hooks struct {
-	// Accept follows an accepted event with what it leads to. It returns an error
-	// only when the store does.
+	// Accept applies the consequences of an accepted event. It returns an error only
+	// when the store does.
 	Accept func(tx *Tx, e *busv1.Event) error
 	// Output applies the publishing of agent.output, which ends the turn of the
 	// lane.
@@ -54,8 +54,8 @@ type Hooks struct {
 	Withdraw func(tx *Tx, e *busv1.Event) (Withdrawal, error)
 	// Rest runs at the end of a commit that settled an input of the session.
 	Rest func(tx *Tx, session int64) error
-	// Turn is what an agent gets together with an input, to begin or resume its
-	// turn.
+	// Turn returns the context that an agent gets with an input, to begin or resume
+	// its turn.
 	Turn func(r journal.Reader, e *busv1.Event) (*busv1.TurnContext, error)
 }
 
@@ -107,7 +107,8 @@ func (k *Effect) granted(a *Actor, e *busv1.Effect) error {
 	case a.kernel:
 		return nil
 	case k.Permission != "" && !slices.Contains(a.Effects, k.Permission):
-		return fmt.Errorf("%w: the manifest of %q lacks \"permissions: {effects: [%s]}\"", contract.ErrDenied, a.ID, k.Permission)
+		return fmt.Errorf("%w: the manifest of %q lacks \"permissions: {effects: [%s]}\"",
+			contract.ErrDenied, a.ID, k.Permission)
 	case k.Grant != nil:
 		return k.Grant(a, e)
 	}
@@ -121,7 +122,7 @@ func (r registry) find(e *busv1.Effect) (*Effect, error) {
 	return nil, fmt.Errorf("%w: effect of an unknown kind: the extension is newer than this kernel", contract.ErrInvalid)
 }
 
-// check says whether every effect passes its Check. If not, the commit repeats
+// check reports whether every effect passes its Check. If not, the commit repeats
 // the checks one by one, for the error.
 func (r registry) check(effects []*busv1.Effect) bool {
 	for _, e := range effects {

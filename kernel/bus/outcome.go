@@ -132,7 +132,7 @@ func (b *Bus) refused(l *Lease, o *busv1.Outcome, err error) {
 	}
 }
 
-// permanent says that repeating a commit cannot help.
+// permanent reports whether repeating a commit is pointless.
 func permanent(err error) bool {
 	return errors.Is(err, contract.ErrDenied) || errors.Is(err, contract.ErrInvalid) ||
 		errors.Is(err, contract.ErrTooLarge) || errors.Is(err, contract.ErrNotFound)
@@ -148,7 +148,7 @@ func maxConflicts(s *subscription) int {
 	return 50
 }
 
-// undecided says whether a commit that is not durable yet has revoked the token;
+// undecided reports whether a commit that is not durable yet has revoked the token;
 // then runs soon, when the outcome is known. The caller holds b.mu.
 func (b *Bus) undecided(l *Lease, then func()) bool {
 	if !l.revoked || l.released {
@@ -204,9 +204,8 @@ func (b *Bus) conclude(l *Lease, uncertain bool, apply func(tx *Tx, silent bool)
 	})
 }
 
-// commitEnd commits the end of a delivery or of an attempt. If what a hook wants
-// to follow from a death is refused, the delivery must not live on: it dies
-// without the hook.
+// commitEnd commits the end of a delivery or of an attempt. If the Dead hook's
+// changes are refused, it commits the end without the hook: the delivery must end.
 func (b *Bus) commitEnd(l *Lease, seq int64, apply func(tx *Tx, silent bool) error, done func(error)) {
 	b.Commit(Change{Lease: l, Apply: func(tx *Tx) error { return apply(tx, false) }, Done: func(err error) {
 		if !permanent(err) {

@@ -13,8 +13,8 @@ import (
 
 // The store has the pattern of a subscription, and not what else narrows it. One
 // that was not declared since the start, because its extension is disabled,
-// collects all that matches. When it is declared again, what it excludes is
-// settled before anything is handed out.
+// collects all that matches. When it is declared again, the deliveries that it excludes
+// are settled before anything is handed out.
 
 // dropUnwanted settles deliveries that the narrowed subscription excludes.
 func (t *Tx) dropUnwanted(k journal.Subscription, wanted Subscription) error {
@@ -41,7 +41,7 @@ func (t *Tx) dropUnwanted(k journal.Subscription, wanted Subscription) error {
 	return nil
 }
 
-// owns says whether the subscription has an event whose topic matches.
+// owns reports whether the subscription has an event whose topic matches.
 func (s *Subscription) owns(extension string, e *busv1.Event) bool {
 	if command, is := strings.CutPrefix(e.GetTopic(), contract.TopicCommand); is && len(s.Commands) > 0 {
 		return slices.Contains(s.Commands, command)

@@ -132,7 +132,7 @@ func (b *Bus) fetched(f *fetch) {
 	}
 }
 
-// serve does fetches: it marks, reads, puts in memory what was read, and hands
+// serve does fetches: it marks deliveries, reads them into memory and hands them
 // out.
 func (b *Bus) serve(ctx context.Context, fetches []*fetch) error {
 	if err := b.mark(ctx, fetches); err != nil {
@@ -219,7 +219,7 @@ func (b *Bus) read(r journal.Reader, f *fetch) (err error) {
 	return err
 }
 
-// place puts in memory what was read. The caller holds b.mu.
+// place puts the result of a fetch in memory. The caller holds b.mu.
 func (b *Bus) place(f *fetch) {
 	gone, l := f.sub.gone, f.lane
 	b.fetched(f)
@@ -284,8 +284,8 @@ func fromStore(d journal.Delivery) journal.Delivery {
 	return d
 }
 
-// notHandedOut takes back what was done for the head of a lane to be handed out
-// now, if it was not. The caller holds b.mu and has dispatched.
+// notHandedOut undoes the preparation of a lane's head that was not handed out.
+// The caller holds b.mu and has dispatched.
 func (b *Bus) notHandedOut(l *lane) {
 	if l == nil || l.lease != nil || l.fetching || len(l.items) == 0 {
 		return

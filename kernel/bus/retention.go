@@ -39,8 +39,8 @@ func (p *pruning) pause() time.Duration {
 	return max((pruneShare-1)*p.took, prunePause)
 }
 
-// retentionLoop prunes what is settled and old enough, ends what got too old, and
-// removes parked subscriptions that did not come back.
+// retentionLoop prunes old settled events, ends deliveries that got too old, and
+// removes subscriptions that were parked for too long.
 func (b *Bus) retentionLoop(ctx context.Context) {
 	timer := time.NewTimer(time.Minute)
 	defer timer.Stop()
@@ -67,8 +67,8 @@ func (b *Bus) retentionLoop(ctx context.Context) {
 	}
 }
 
-// Prune removes one batch of what is old enough at the time, and says whether
-// there may be more.
+// Prune removes one batch of events that are old enough at the time, and reports
+// whether there may be more.
 func (b *Bus) Prune(now time.Time) (more bool, err error) {
 	events, dead := b.retain[0], b.retain[1]
 	var began, done time.Time
@@ -118,7 +118,7 @@ func (t *Tx) endParked(before int64) error {
 }
 
 // endInputs ends the inputs of an agent as dead whose subscription is deleted: the
-// senders are told, and no turn stays open.
+// senders get an answer, and no turn stays open.
 func (t *Tx) endInputs(s journal.Subscription) error {
 	if s.Pattern != inputPattern(s.Extension) {
 		return nil

@@ -27,7 +27,7 @@ type Sink struct {
 	wake       chan struct{}
 }
 
-// Frame is what an extension is sent at once.
+// Frame is one message to an extension.
 type Frame struct {
 	Deliveries []*busv1.Delivery
 	Cancels    []string
@@ -102,7 +102,7 @@ func (s *Sink) Next(ctx context.Context) (Frame, bool) {
 	}
 }
 
-// Credit lets n more deliveries be sent. Beyond the first grant it says that
+// Credit allows n more deliveries. Each grant after the first one means that
 // handlers took the n oldest of those sent.
 func (s *Sink) Credit(n int) {
 	if n <= 0 {

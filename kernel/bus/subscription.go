@@ -12,7 +12,7 @@ import (
 	"github.com/switchboard-run/switchboard/kernel/journal"
 )
 
-// Subscription is what an extension wants to handle, and how.
+// Subscription selects events for an extension, and sets how they are delivered.
 type Subscription struct {
 	Pattern    string
 	Ordered    bool          // events with a key form lanes
@@ -46,7 +46,7 @@ const (
 	classCommand       // command.<name>: its acknowledgement may answer who gave it
 )
 
-// marked says that a delivery is stored as in flight before it is handed out:
+// marked reports whether a delivery is stored as in flight before it is handed out:
 // after a crash it must be known whether a handler may have had it.
 func (c class) marked() bool { return c == classSend || c == classCommand }
 

@@ -17,9 +17,9 @@ type Tx struct {
 	Actor *Actor
 	Lease *Lease // the commit is made under it; nil: under none
 	Now   int64  // Unix microseconds
-	// Ending says that this commit settles the delivery of the lease.
+	// Ending is true in a commit that settles the delivery of the lease.
 	Ending bool
-	// Answered says that this commit has ended the turn of the lease.
+	// Answered is true once this commit has ended the turn of the lease.
 	Answered bool
 
 	bus        *Bus
@@ -67,7 +67,7 @@ type settled struct {
 // block.
 func (t *Tx) After(f func()) { t.after = append(t.after, f) }
 
-// Cause is the event that what is published now follows from; nil for a root.
+// Cause returns the event that causes what is published now; nil for a root.
 func (t *Tx) Cause() *busv1.Event { return t.cause }
 
 // Following applies f with e as the cause of what f publishes.
@@ -131,7 +131,7 @@ func (t *Tx) Settle(d journal.Delivery, state journal.DeliveryState, reason stri
 	return nil
 }
 
-// reserve says whether no handler has a pending delivery. If so, it is not handed
+// reserve reports whether no handler has a pending delivery. If so, it is not handed
 // out before this commit has ended.
 func (t *Tx) reserve(s *subscription, d journal.Delivery) bool {
 	t.bus.mu.Lock()
@@ -208,7 +208,7 @@ func (t *Tx) TakeBack(extension, pattern, key string) (*busv1.Event, error) {
 	return l.Event, nil
 }
 
-// Free says whether a delivery is pending and no handler has it.
+// Free reports whether a delivery is pending and no handler has it.
 func (t *Tx) Free(d journal.Delivery) bool {
 	s := t.bus.table.Load().byID[d.Subscription]
 	current, err := t.Delivery(d.Seq, d.Subscription)

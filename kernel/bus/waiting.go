@@ -5,7 +5,7 @@ import (
 	"github.com/switchboard-run/switchboard/kernel/journal"
 )
 
-// This file only reads: what waits, and what is in flight.
+// This file only reads: the deliveries that wait, and those in flight.
 
 // Waiting returns the sends that wait for a channel and are in memory, each lane in
 // order. Some of them may be taken meanwhile: see Tx.Free.
@@ -82,7 +82,7 @@ func eventsOf(r journal.Reader, ds []journal.Delivery) (events []*busv1.Event, e
 // manyWaiting is the most deliveries of a lane that are counted.
 const manyWaiting = 100
 
-// LaneState says whether a handler holds a lane, and how many of its deliveries are
+// LaneState reports whether a handler holds a lane, and how many of its deliveries are
 // not settled, the held one included.
 func (b *Bus) LaneState(r journal.Reader, extension, pattern, key string) (held bool, unsettled int, err error) {
 	s := b.table.Load().named(extension, pattern)

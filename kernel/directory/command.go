@@ -31,10 +31,11 @@ var otherNames = []string{"start", "answer", "approve", "deny"}
 // the order of their use.
 func Builtin() []Command { return slices.Clone(builtin) }
 
-// IsBuiltin says whether the kernel itself answers a command, so that no
+// IsBuiltin reports whether the kernel itself answers a command, so that no
 // extension can have it.
 func IsBuiltin(name string) bool {
-	return slices.Contains(otherNames, name) || slices.ContainsFunc(builtin, func(c Command) bool { return c.Name == name })
+	isBuiltin := func(c Command) bool { return c.Name == name }
+	return slices.Contains(otherNames, name) || slices.ContainsFunc(builtin, isBuiltin)
 }
 
 // Command is the command of an extension by its name; nil if there is none.

@@ -218,19 +218,19 @@ func find[T any](all []T, is func(*T) bool) *T {
 	return nil
 }
 
-// Enabled says whether an agent may be asked.
+// Enabled reports whether an agent may be asked.
 func (s *Snapshot) Enabled(agent string) bool {
 	return s.Agent(agent) != nil && (s.EnabledAgents == nil || slices.Contains(s.EnabledAgents, agent))
 }
 
-// MayUse says whether the agent's manifest grants a tool. A private tool is
+// MayUse reports whether the agent's manifest grants a tool. A private tool is
 // granted by its full name only.
 func (s *Snapshot) MayUse(agent string, t *Tool) bool {
 	a := s.Agent(agent)
 	return a != nil && t.matches(a.Spec.GetUsesTools())
 }
 
-// Offered says whether each request of the agent to a model describes a tool
+// Offered reports whether each request of the agent to a model describes a tool
 // that it may use.
 func (s *Snapshot) Offered(agent string, t *Tool) bool {
 	a := s.Agent(agent)
@@ -257,7 +257,7 @@ func (s *Snapshot) NeedsApproval(agent string, t *Tool) bool {
 	})
 }
 
-// UsesToolsOf says whether the agent's manifest grants tools of an extension.
+// UsesToolsOf reports whether the agent's manifest grants tools of an extension.
 func (s *Snapshot) UsesToolsOf(agent, extension string) bool {
 	a := s.Agent(agent)
 	if a == nil {

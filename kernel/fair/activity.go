@@ -20,7 +20,7 @@ func (a *Activity) Note(id string, now time.Time) {
 	a.lastAt = now
 }
 
-// Alone says whether no other extension worked recently.
+// Alone reports whether no other extension worked recently.
 func (a *Activity) Alone(id string, now time.Time) bool {
 	other := a.lastAt
 	if id == a.last {

@@ -25,11 +25,11 @@ import (
 )
 
 var (
-	// ErrNewer says that the store was written by a newer version of the program.
+	// ErrNewer means that the store was written by a newer version of the program.
 	ErrNewer = errors.New("the store was written by a newer version")
-	// ErrDamaged says that the store's file cannot be read as one.
+	// ErrDamaged means that the store's file cannot be read as one.
 	ErrDamaged = errors.New("the store is damaged")
-	// ErrClosed says that the store is closed.
+	// ErrClosed means that the store is closed.
 	ErrClosed = errors.New("the store is closed")
 )
 
@@ -37,14 +37,14 @@ var (
 // update's own, wraps one of them, ErrDamaged or ErrClosed; nothing of the update
 // is kept.
 var (
-	// ErrRefused says that the engine can't write: an I/O error or a read-only disk.
+	// ErrRefused means that the engine can't write: an I/O error or a read-only disk.
 	ErrRefused = errors.New("the store cannot be written")
-	// ErrFull says that the disk is full.
+	// ErrFull means that the disk is full.
 	ErrFull = errors.New("the disk is full")
-	// ErrStalled says that the engine waits for something else, such as its Log, and
+	// ErrStalled means that the engine waits for something else, such as its Log, and
 	// goes on when that is back.
 	ErrStalled = errors.New("the store is waiting")
-	// ErrFenced says that another process writes to this store. Its owner must stop:
+	// ErrFenced means that another process writes to this store. Its owner must stop:
 	// nothing that it does can be kept.
 	ErrFenced = errors.New("another process writes to this store")
 )
@@ -192,7 +192,7 @@ type Tx interface {
 	PutCommitReceipt(owner, id string, receipt []byte) error
 	// Prune removes at most limit events accepted before the time (Unix
 	// microseconds), with their deliveries, and as many receipts of commits, and
-	// says whether there may be more. An event with an unsettled delivery stays,
+	// reports whether there may be more. An event with an unsettled delivery stays,
 	// and so does one with a delivery that died at deadBefore or later. A call
 	// looks at a bounded number of events; the next one continues after them. After
 	// a call that returns false, the next one starts from the beginning.
@@ -217,7 +217,7 @@ type Subscription struct {
 	ParkedAt  int64 // Unix microseconds since it was removed or disabled; 0: in force
 }
 
-// DeliveryState says what became of a delivery.
+// DeliveryState is the state of a delivery.
 type DeliveryState int
 
 // Deliveries go Pending -> InFlight -> Done | Dead. InFlight is stored only
@@ -241,7 +241,9 @@ type Delivery struct {
 	State        DeliveryState
 	Attempts     int   // failures so far
 	NotBefore    int64 // Unix microseconds
-	StartedAt    int64 // of the last attempt, Unix microseconds; while Uncertain: of the first that may have had its effect, 0 if not known
+	// StartedAt is the time of the last attempt, Unix microseconds; while Uncertain,
+	// of the first that may have had its effect, 0 if not known.
+	StartedAt    int64
 	SettledAt    int64 // Unix microseconds
 	Uncertain    bool  // an attempt may have had its effect
 	Reason       string
@@ -308,16 +310,16 @@ type Turn struct {
 	Session     int64
 	Inputs      []int64 // seqs of the input events
 	ReplyTo     string
-	Chain       string // what its turn is counted for
+	Chain       string // for which its turn is counted
 	Outcome     string // empty: not ended
-	Person      string // whose inputs it answers; empty: nobody's
+	Person      string // whose inputs it answers; empty: no person's
 	UsedSend    bool   // a send_to_channel was part of it
 	Interrupted int    // how often a newer message has interrupted it
 	StartedAt   int64
 	EndedAt     int64
 }
 
-// CallState says what became of a tool call.
+// CallState is the state of a tool call.
 type CallState int
 
 // Calls go Open -> Running -> Finished | Closed; Running is stored only for tools
@@ -339,7 +341,7 @@ type Call struct {
 	Session    int64
 	Turn       int64  // 0: Owner made it
 	Owner      string // a command's event or an extension; empty: the turn
-	Person     string // for whom; empty: nobody
+	Person     string // for whom; empty: no person
 	ProviderID string
 	Name       string
 	Arguments  []byte

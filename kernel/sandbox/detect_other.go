@@ -4,5 +4,5 @@ package sandbox
 
 func detect() Support { return Support{} }
 
-// Confirmed says whether a running process is in a sandbox.
+// Confirmed reports whether a running process is in a sandbox.
 func Confirmed(int) bool { return false }

@@ -2,7 +2,7 @@ package sandbox
 
 import "errors"
 
-// Limits bound what a process of extensions uses, together with all that it has
+// Limits bound the resources of a process of extensions, together with all that it has
 // started. Zero is no limit.
 type Limits struct {
 	Memory    int64 // resident, in bytes
@@ -22,9 +22,9 @@ type Room struct {
 // Guard tells which limit the process is over; nil: none. With disk it looks at
 // the rooms and at open files that have no name, too, which takes longer; a pid of
 // 0 means that the process has not started yet. An error that wraps ErrNoRoom
-// keeps an extension from being started until somebody makes room. A Guard is safe
+// keeps an extension from being started until there is room. A Guard is safe
 // for concurrent use.
 type Guard func(pid int, l Limits, disk bool) error
 
-// ErrNoRoom says that a directory holds more than it may.
+// ErrNoRoom means that a directory holds more than it may.
 var ErrNoRoom = errors.New("no room")

@@ -8,7 +8,7 @@
 //
 // A policy that the system can enforce is enforced, or the process does not
 // start: nothing fails open. Once in force it cannot be undone, not even by root.
-// Support says what the system cannot enforce.
+// Support lists what the system cannot enforce.
 //
 //   - Files (Linux with Landlock): what the policy does not name cannot be
 //     opened, made, renamed or removed.
@@ -22,13 +22,12 @@
 //
 // # Not promised
 //
-// Landlock knows ports and no host names. UDP, which names are resolved with, is
-// limited from Landlock ABI 10 on only, and sockets of other programs in the
-// file system from ABI 9 on. Names, sizes and times of the user's files can be
-// seen wherever they are, and times be changed; modes and owners, too, without
-// KeepModes. Where there is no Landlock (other systems, old kernels) files are
-// not limited, and where there is no seccomp (other processors) what it stands
-// beside is not.
+// Landlock knows ports and no host names. It limits UDP, which resolves names, from
+// ABI 10 on, and sockets of other programs in the file system from ABI 9 on. A
+// process can see names, sizes and times of all of the user's files, and change
+// times; without KeepModes also modes and owners. Without Landlock (other systems,
+// old kernels) files are not limited; without seccomp (other processors) system
+// calls are not.
 package sandbox
 
 import (
@@ -38,7 +37,7 @@ import (
 	"slices"
 )
 
-// Policy is what a process may use. Paths are absolute and lead over no symbolic
+// Policy lists what a process may use. Paths are absolute and lead over no symbolic
 // link; those that do not exist, or do, are passed over.
 type Policy struct {
 	Read    []string `json:"read,omitempty"`    // files, or directories with all below: read
@@ -57,14 +56,14 @@ type Policy struct {
 	FileSize  uint64 `json:"file_size,omitempty"`
 }
 
-// Network is what a process may do with the internet.
+// Network is the access of a process to the internet.
 type Network struct {
 	Any     bool     `json:"any,omitempty"`     // connect to every port
 	Connect []uint16 `json:"connect,omitempty"` // ports that it may connect to
 	Listen  []uint16 `json:"listen,omitempty"`  // ports that it may listen on
 }
 
-// Union is what processes have that share one: what any of them may.
+// Union is the policy of extensions that share a process: all that any of them may.
 func Union(a, b *Policy) *Policy {
 	if a == nil || b == nil {
 		return cmp.Or(a, b)

@@ -43,7 +43,7 @@ func (s Support) Level() string {
 	return LevelNone
 }
 
-// String says in one line what is enforced, and what is not.
+// String describes in one line what is enforced, and what is not.
 func (s Support) String() string {
 	if s.Level() == LevelNone {
 		return "this system cannot limit extensions: no Landlock, no seccomp"
