@@ -2,15 +2,15 @@ package contract
 
 import "encoding/json"
 
-// Core tools for those tools of an agent that its requests to a model do not
+// Core tools for the tools of an agent that its requests to a model do not
 // describe: one finds them, the other calls them.
 const (
 	ToolFind = "core/find_tools"
 	ToolUse  = "core/use_tool"
 )
 
-// UsedTool returns the call that a call of ToolUse with these arguments asks
-// for; false: it names no tool. The kernel stores and checks that call instead.
+// UsedTool returns the call inside a call of ToolUse with these arguments; ok is
+// false if they name no tool. The kernel stores and checks the inner call instead.
 func UsedTool(arguments []byte) (name string, inner []byte, ok bool) {
 	var args struct {
 		Name      string          `json:"name"`

@@ -11,27 +11,27 @@ import (
 	"github.com/switchboard-run/switchboard/contract/busv1"
 )
 
-// Sentinels for what a caller decides on. Every error that crosses the
+// Sentinels that callers branch on. Every error that crosses the
 // contract wraps at most one of them; FromStatus and ToStatus map them.
 var (
-	// ErrGone: the other process is not there any more.
+	// ErrGone: the other process has ended.
 	ErrGone = errors.New("the other side is gone")
-	// ErrConflict: a version or sequence number was not the one expected. Read
+	// ErrConflict: a version or sequence number was not the expected one. Read
 	// again and repeat.
 	ErrConflict = errors.New("version conflict")
 	// ErrDenied: the manifest does not grant it.
 	ErrDenied = errors.New("not granted")
-	// ErrStale: the lane token is not valid any more. Stop.
+	// ErrStale: the lane token is no longer valid. Stop.
 	ErrStale = errors.New("the lane token is stale")
-	// ErrNotFound: there is no such thing.
+	// ErrNotFound: it does not exist.
 	ErrNotFound = errors.New("not found")
-	// ErrInvalid: the request cannot be right, whenever it is made.
+	// ErrInvalid: the request is wrong and will stay wrong.
 	ErrInvalid = errors.New("invalid")
 	// ErrTooLarge: over a limit.
 	ErrTooLarge = errors.New("too large")
-	// ErrUnavailable: not now.
+	// ErrUnavailable: not possible now.
 	ErrUnavailable = errors.New("unavailable")
-	// ErrFull: the store cannot take anything new; what was accepted is kept.
+	// ErrFull: the store takes nothing new; it keeps everything accepted before.
 	ErrFull = errors.New("the store is full")
 )
 
@@ -52,7 +52,7 @@ var codeOf = []struct {
 	{context.DeadlineExceeded, codes.DeadlineExceeded},
 }
 
-// Code is the gRPC code of err: OK for nil, Unknown for what no sentinel names.
+// Code returns the gRPC code of err: OK for nil, Unknown without a sentinel.
 func Code(err error) codes.Code {
 	if err == nil {
 		return codes.OK
@@ -65,7 +65,7 @@ func Code(err error) codes.Code {
 	return status.Code(err)
 }
 
-// ToStatus is err as it goes over the wire.
+// ToStatus converts err to a gRPC status error.
 func ToStatus(err error) error {
 	if err == nil {
 		return nil
@@ -73,8 +73,8 @@ func ToStatus(err error) error {
 	return status.Error(Code(err), err.Error())
 }
 
-// FromStatus is an error of a call as the caller decides on it. A dead
-// transport, whatever gRPC calls it, wraps ErrGone.
+// FromStatus converts the error of a gRPC call to one that wraps a sentinel. A
+// broken transport wraps ErrGone.
 func FromStatus(err error) error {
 	if err == nil {
 		return nil
@@ -86,7 +86,7 @@ func FromStatus(err error) error {
 	return fromCode(s.Code(), s.Message())
 }
 
-// ToProto is err as part of a frame.
+// ToProto converts err to the error of a frame.
 func ToProto(err error) *busv1.Error {
 	if err == nil {
 		return nil
@@ -94,7 +94,7 @@ func ToProto(err error) *busv1.Error {
 	return &busv1.Error{Code: int32(Code(err)), Message: err.Error()}
 }
 
-// FromProto is an error of a frame as the caller decides on it.
+// FromProto converts the error of a frame to one that wraps a sentinel.
 func FromProto(e *busv1.Error) error {
 	if e == nil {
 		return nil
@@ -111,8 +111,8 @@ func fromCode(code codes.Code, message string) error {
 	return fmt.Errorf("%s (%s)", message, code)
 }
 
-// wireError keeps the message as the other side wrote it: the sentinel's own
-// words are usually part of it already.
+// wireError keeps the message of the other side, which usually contains the
+// sentinel's text already.
 type wireError struct {
 	message string
 	kind    error

@@ -9,8 +9,8 @@ const ProtocolVersion = 1
 // PluginName is the one entry of the go-plugin plugin map.
 const PluginName = "extension"
 
-// Handshake is the go-plugin handshake. The cookie keeps a person from starting
-// an extension by hand; it is no secret.
+// Handshake is the go-plugin handshake. The cookie keeps people from starting
+// an extension by hand; it is not a secret.
 var Handshake = plugin.HandshakeConfig{
 	ProtocolVersion:  ProtocolVersion,
 	MagicCookieKey:   "SWITCHBOARD_EXTENSION",
@@ -19,19 +19,19 @@ var Handshake = plugin.HandshakeConfig{
 
 // Metadata keys of gRPC requests.
 const (
-	// ExtensionHeader names the extension that a request of the kernel is for:
+	// ExtensionHeader names the extension that a kernel request is for, because
 	// several built-in extensions may share one process.
 	ExtensionHeader = "switchboard-extension"
-	// TokenHeader carries the token of InitRequest on every request to the
+	// TokenHeader carries InitRequest.kernel_token on every request to the
 	// kernel's services.
 	TokenHeader = "switchboard-token"
 )
 
-// Where clients of the owner reach the kernel of a home. They send the token under
-// TokenHeader on every request to the admin service.
+// Files through which the owner's clients reach the kernel of a home. They send the
+// token under TokenHeader on every request to the admin service.
 const (
-	// ControlSocket is the name of the socket in the runtime directory.
+	// ControlSocket is the socket's name in the runtime directory.
 	ControlSocket = "control.sock"
-	// ControlToken is the name of the file in the home that holds the token.
+	// ControlToken is the token file's name in the home.
 	ControlToken = "control.token"
 )

@@ -16,7 +16,7 @@ func TestTruncateCutsBetweenCharacters(t *testing.T) {
 		{"", 3, ""}, {"abc", 3, "abc"}, {"abcd", 3, "abc…"}, {"añb", 2, "a…"}, {"añb", 3, "añ…"},
 	} {
 		if got := contract.Truncate(tt.text, tt.limit, "…"); got != tt.want {
-			t.Errorf("%q after %d bytes: %q, want %q", tt.text, tt.limit, got, tt.want)
+			t.Errorf("Truncate(%q, %d) = %q, want %q", tt.text, tt.limit, got, tt.want)
 		}
 	}
 }

@@ -19,29 +19,28 @@ const (
 	TopicModelUsage        = "model.usage"
 )
 
-// UserMessage is the payload of user.message. The channel is the event's
-// source; what a channel says of the person is a report, and the router alone
-// decides who is admitted.
+// UserMessage is the payload of user.message. The event's source is the channel.
+// The channel only reports the sender; the router decides who is admitted.
 type UserMessage struct {
 	Text           string `json:"text"`
 	UserID         string `json:"user_id"`
 	UserName       string `json:"user_name,omitempty"` // as shown to people
 	ConversationID string `json:"conversation_id"`     // the channel's own address
 	ThreadID       string `json:"thread_id,omitempty"`
-	// Group says that others can read the conversation: the sender is then
-	// named to the agent, and strangers are met with silence.
+	// Group: others can read the conversation. The agent is then given the sender's
+	// name, and strangers get no answer.
 	Group     bool   `json:"group,omitempty"`
 	AgentID   string `json:"agent_id,omitempty"`
 	MessageID string `json:"message_id,omitempty"` // the platform's, within the conversation
-	// Edited says that MessageID was reported before and has changed: before its
-	// turn the text is replaced, later the change is noted.
+	// Edited: the message was reported before and its text has changed. Before its
+	// turn the text is replaced; later the change is noted.
 	Edited      bool         `json:"edited,omitempty"`
 	Attachments []Attachment `json:"attachments,omitempty"`
-	// SentAt is when the person wrote it, Unix seconds, if the platform tells.
+	// SentAt is when the person wrote it, in Unix seconds; 0: unknown.
 	SentAt int64 `json:"sent_at,omitempty"`
 }
 
-// Attachment is something a message carries besides text.
+// Attachment is a part of a message other than its text.
 type Attachment struct {
 	Kind string `json:"kind"` // photo, voice, document, ...
 	Name string `json:"name,omitempty"`
@@ -52,12 +51,12 @@ type Attachment struct {
 
 // Action is a button that a message offers.
 type Action struct {
-	ID    string `json:"id"` // what the channel reports when a person presses it
+	ID    string `json:"id"` // reported by the channel when a person presses it
 	Label string `json:"label"`
 }
 
-// SessionIdle is the payload of session.idle.<extension>, which that extension
-// has asked for.
+// SessionIdle is the payload of session.idle.<extension>, requested by that
+// extension.
 type SessionIdle struct {
 	Session string `json:"session"`
 }
@@ -72,8 +71,8 @@ type AgentInput struct {
 	Group   bool           `json:"group,omitempty"`
 	SentAt  int64          `json:"sent_at,omitempty"`
 	Meta    map[string]any `json:"meta,omitempty"`
-	// Thread names the conversation that it belongs to, where the session holds
-	// several at once. A model sees of the others nothing.
+	// Thread names the input's conversation if the session holds several at once. A
+	// model sees nothing of the others.
 	Thread string `json:"thread,omitempty"`
 }
 
@@ -82,7 +81,7 @@ const (
 	InputUser    = "user"    // a person wrote it
 	InputTask    = "task"    // work to do
 	InputMessage = "message" // another agent wrote it
-	InputResult  = "result"  // what became of a task
+	InputResult  = "result"  // the result of a task
 	InputNotice  = "notice"  // something to know, with a turn
 	InputRecord  = "record"  // something to know, without a turn
 )
@@ -97,7 +96,7 @@ const (
 	EntrySummary = "summary"
 )
 
-// AgentOutput is the payload of agent.output. Publishing it under the lane of
+// AgentOutput is the payload of agent.output. Publishing it in the lane of
 // a turn ends that turn: its inputs are settled, its open calls are closed, and
 // the text goes to the reply target.
 type AgentOutput struct {
@@ -106,35 +105,35 @@ type AgentOutput struct {
 	Outcome string `json:"outcome"` // ok, error, cancelled, timeout, capped, dead
 	Text    string `json:"text"`
 	ReplyTo string `json:"reply_to,omitempty"` // assigned by the kernel
-	// Of a session whose outbound is an extension, assigned by the kernel: the
-	// extension, by what it knows the session, and the thread of the turn's input.
+	// For a session whose outbound is an extension, assigned by the kernel: the
+	// extension, its key of the session, and the thread of the turn's input.
 	Extension string `json:"extension,omitempty"`
 	Key       string `json:"key,omitempty"`
 	Thread    string `json:"thread,omitempty"`
-	// Partial, published by an agent, is the words of an answer that did not end,
-	// with which its text begins. An extension gets, if the turn did not end well, all
-	// that the model had said in it so far, and the text without those words.
+	// Partial is the beginning of an answer that was cut off. An agent publishes it as
+	// a prefix of Text. If the turn did not end well, an extension gets everything
+	// that the model has said in the turn, and Text without it.
 	Partial string `json:"partial,omitempty"`
-	// Input is the dedupe key under which that extension had queued the first
-	// input of the turn; empty: somebody else had, or without one.
+	// Input is the dedupe key under which that extension queued the first input of
+	// the turn; empty: it did not queue it, or without a key.
 	Input string `json:"input,omitempty"`
 }
 
-// Keys of an input's meta that the run loop of an agent heeds.
+// Keys of an input's meta that an agent's run loop uses.
 const (
-	MetaModel        = "model"        // asked in this turn instead of the agent's own
-	MetaInstructions = "instructions" // in this turn instead of the agent's own; it is asked without agent.context
-	// What tools of agent.context would say about this turn, as texts by the names
-	// of the tools. It is recorded with the input, and they are not asked.
+	MetaModel        = "model"        // for this turn instead of the agent's own
+	MetaInstructions = "instructions" // for this turn instead of the agent's own; agent.context is left out
+	// Results of agent.context tools for this turn: texts by tool name. They are
+	// recorded with the input, and the tools are not called.
 	MetaContext = "context"
 )
 
-// SkippedCall is the result of a call that was not run because a newer message
-// of the user interrupted its turn.
+// SkippedCall is the result of a call that did not run because a newer message of
+// the user interrupted its turn.
 const SkippedCall = "skipped: new message"
 
-// MaxInterruptions is how often a turn may be interrupted by newer messages of
-// its user; after that it runs to its end first.
+// MaxInterruptions is how often newer messages of the user may interrupt a turn;
+// after that it runs to its end first.
 const MaxInterruptions = 3
 
 // Outcomes of a turn.
@@ -147,17 +146,17 @@ const (
 	OutcomeDead      = "dead"
 )
 
-// ChannelSend is the payload of channel.send.<channel>: one part of one text. Its
-// first part takes the place of the draft. A channel that shows drafts may also
-// get a draft with an empty text: there is nothing to say, the draft is removed.
+// ChannelSend is the payload of channel.send.<channel>: one part of one text. The
+// first part replaces the draft. A channel that shows drafts may also get a DraftID
+// with an empty text, which removes the draft.
 type ChannelSend struct {
-	// Text is what to show. In a repetition that people may see twice it begins with
-	// RepeatMark, which the kernel puts there when it hands the send out.
+	// Text is the text to show. The kernel prepends RepeatMark to a repetition that
+	// people may see twice.
 	Text string `json:"text"`
-	// Unmarked is Text without that mark, for what repeats nothing, such as editing a
-	// draft; empty: Text has no mark.
+	// Unmarked is Text without that mark, for operations that repeat nothing, such as
+	// editing a draft; empty: Text has no mark.
 	Unmarked     string `json:"unmarked,omitempty"`
-	Conversation string `json:"conversation,omitempty"` // empty: the default recipient
+	Conversation string `json:"conversation,omitempty"` // the channel's own address; empty: the default recipient
 	Thread       string `json:"thread,omitempty"`
 	Owner        string `json:"owner,omitempty"`    // user id of the owner on this channel, if known
 	ReplyTo      string `json:"reply_to,omitempty"` // the platform's message id
@@ -167,47 +166,47 @@ type ChannelSend struct {
 	Kind         string `json:"kind"`              // reply, notice, send
 	Session      string `json:"session,omitempty"` // the session that sent it
 	Call         string `json:"call,omitempty"`    // the tool call that waits for the receipt
-	// Question is the id of the question that this text asks.
+	// Question is the id of the question in this text.
 	Question string `json:"question,omitempty"`
 	// Attachments and Actions belong to the last part of the text.
 	Attachments []Attachment `json:"attachments,omitempty"`
 	Actions     []Action     `json:"actions,omitempty"`
-	// Detours counts the channels this text was moved from.
+	// Detours lists the channels that the text was moved from.
 	Detours []string `json:"detours,omitempty"`
-	// Anywhere says that no channel was named and none was ready: the first one
-	// that is may have it.
+	// Anywhere: no channel was named and none was ready, so the first one to become
+	// ready may send it.
 	Anywhere bool `json:"anywhere,omitempty"`
 }
 
-// RemovesDraft reports whether this only removes a draft.
+// RemovesDraft reports whether s only removes a draft.
 func (s ChannelSend) RemovesDraft() bool { return s.Text == "" && s.DraftID != "" }
 
 // Kinds of a send.
 const (
 	SendReply  = "reply"  // answers a message; never leaves its conversation
 	SendNotice = "notice" // a reminder or the result of a job
-	SendDirect = "send"   // asked for by name: send_to_channel, channels send
+	SendDirect = "send"   // names its channel: send_to_channel, channels send
 )
 
-// UserNotify is the payload of system.user.notify: tell the person something.
+// UserNotify is the payload of system.user.notify: a notice for the user.
 type UserNotify struct {
 	Text      string `json:"text"`
 	ChannelID string `json:"channel_id,omitempty"`
 	ReplyTo   string `json:"reply_to,omitempty"`
 }
 
-// UserAsk is the payload of system.user.ask: ask a person something. It holds
-// nothing up: the answer, or that none came in time, is an event of its own.
+// UserAsk is the payload of system.user.ask: a question for a person. It blocks
+// nothing: the answer, or its absence, comes as an event.
 type UserAsk struct {
 	Text string `json:"text"`
 	// Kind is approve (yes or no), choose (one of Options) or answer (any text).
 	Kind    string   `json:"kind"`
 	Options []string `json:"options,omitempty"`
-	// ExpiresSeconds is how long an answer is waited for; 0: a day.
+	// ExpiresSeconds is how long to wait for an answer; 0: a day.
 	ExpiresSeconds int64  `json:"expires_seconds,omitempty"`
 	ChannelID      string `json:"channel_id,omitempty"`
-	ReplyTo        string `json:"reply_to,omitempty"` // as of a notice
-	// Topic is where the answer is published: one that the asking extension owns.
+	ReplyTo        string `json:"reply_to,omitempty"` // see UserNotify
+	// Topic is where the answer is published. The asking extension must own it.
 	Topic string `json:"topic"`
 	Ref   string `json:"ref,omitempty"` // handed back with the answer
 }
@@ -235,11 +234,11 @@ const (
 	AskWithdrawn = "withdrawn"
 )
 
-// Command is the payload of command.<name>: a person gave a slash command that
-// an extension declares. The answer goes back to ReplyTo.
+// Command is the payload of command.<name>: a person used a slash command of an
+// extension. The answer goes to ReplyTo.
 type Command struct {
 	Name    string   `json:"name"`
-	Text    string   `json:"text,omitempty"` // what stood behind the name
+	Text    string   `json:"text,omitempty"` // the text after the name
 	Session string   `json:"session"`        // of the conversation, with the agent that answers there
 	Agent   string   `json:"agent"`
 	ReplyTo string   `json:"reply_to"`
@@ -251,20 +250,20 @@ type Command struct {
 	MessageID string `json:"message_id,omitempty"`
 }
 
-// AgentTask is the payload of system.agent.task: have an agent do something.
+// AgentTask is the payload of system.agent.task: a job for an agent.
 type AgentTask struct {
 	Prompt    string `json:"prompt"`
 	ChannelID string `json:"channel_id,omitempty"`
 	ReplyTo   string `json:"reply_to,omitempty"`
 	AgentID   string `json:"agent_id,omitempty"`
 	Name      string `json:"name,omitempty"` // of the job; empty: one session per event
-	// Quiet says that only what the agent sends by itself reaches anybody; its
-	// final text stays in the session's history.
+	// Quiet: people get only messages that the agent sends with tools; its final
+	// text stays in the session's history.
 	Quiet bool `json:"quiet,omitempty"`
 }
 
-// AgentBackground is the payload of system.agent.background: as a task, whose
-// final text stays in the session's history.
+// AgentBackground is the payload of system.agent.background: a job whose final text
+// stays in the session's history.
 type AgentBackground struct {
 	Prompt  string `json:"prompt"`
 	AgentID string `json:"agent_id,omitempty"`
@@ -288,8 +287,8 @@ type ExtensionState struct {
 	Detail    string `json:"detail,omitempty"`
 }
 
-// SchedulesDeclared is the payload of schedules.declared: all schedules that
-// one extension's manifest declares now. An empty list removes them.
+// SchedulesDeclared is the payload of schedules.declared: all schedules of one
+// extension's manifest. An empty list removes them.
 type SchedulesDeclared struct {
 	Extension string             `json:"extension"`
 	Schedules []DeclaredSchedule `json:"schedules"`
@@ -312,9 +311,9 @@ type ModelUsage struct {
 	Model        string `json:"model"`
 	InputTokens  int64  `json:"input_tokens"`
 	OutputTokens int64  `json:"output_tokens"`
-	CachedTokens int64  `json:"cached_tokens,omitempty"` // of the input: those that the provider had in its cache
+	CachedTokens int64  `json:"cached_tokens,omitempty"` // input tokens that came from the provider's cache
 	Purpose      string `json:"purpose,omitempty"`       // empty: a step of a turn
-	// Estimated: the provider did not say; the tokens follow from sizes.
+	// Estimated: the provider reported no usage; the tokens are estimated from sizes.
 	Estimated bool `json:"estimated,omitempty"`
 }
 

@@ -8,60 +8,57 @@ import (
 )
 
 const (
-	// maxStrangers is how many connections there may be on which nobody has shown
-	// yet that they may be there.
-	maxStrangers = 128
-	// mostIn is how often a process may connect in such a time.
-	mostIn = 400
-	within = 2 * time.Second
-	// After so many connections that were refused, the listener rests, so that a
-	// process that connects without end does not keep it busy; others wait in the
-	// queue of the socket for that long.
-	restAfter = 64
-	rest      = 2 * time.Millisecond
-	// maxProcesses is of how many processes it is remembered how often they
-	// connect.
+	// maxPending is the number of connections that may be unauthenticated.
+	maxPending = 128
+	// maxConnects is how often one process may connect within connectWindow.
+	maxConnects   = 400
+	connectWindow = 2 * time.Second
+	// After pauseAfter refused connections in a row, Accept pauses, so that a process
+	// that connects in a loop does not keep it busy. Other connections wait in the
+	// socket's backlog.
+	pauseAfter = 64
+	pause      = 2 * time.Millisecond
+	// maxProcesses is the number of processes whose connections are counted.
 	maxProcesses = 1024
 )
 
-// Listener accepts connections of the own user alone. However often a process
-// connects, others can: it is refused when it does so all the time, and when
-// there are too many strangers, the process that has most of them loses its
-// oldest.
+// Listener accepts only connections of its own user. No process can lock out the
+// others: one that connects too often is refused, and when too many connections are
+// unauthenticated, the process with most of them loses its oldest.
 type Listener struct {
 	net.Listener
-	// Check says which process is at the other end, or why it may not be there.
+	// Check returns the process at the other end, or why the connection is refused.
 	Check func(net.Conn) (pid int, err error)
-	// Refused is told which process connects too often; nil: nobody.
+	// Refused is called with each process that connects too often; may be nil.
 	Refused func(pid int)
-	// Foreign is told of a connection that Check refuses, before it is closed;
-	// nil: nobody.
+	// Foreign is called with a connection that Check refuses, before it is closed;
+	// may be nil.
 	Foreign func(c net.Conn, reason error)
 
-	mu        sync.Mutex
-	strangers []*Conn // the oldest first
-	counts    map[int]count
+	mu      sync.Mutex
+	pending []*Conn // unauthenticated, the oldest first
+	counts  map[int]count
 }
 
-// count is how often a process has connected since a time.
+// count is the number of a process's connections since a time.
 type count struct {
 	n     int
 	since time.Time
 }
 
-// Listen makes a Listener of another one, of a unix socket.
+// Listen wraps the listener of a unix socket.
 func Listen(l net.Listener, refused func(pid int)) *Listener {
 	return &Listener{Listener: l, Check: Check, Refused: refused, counts: map[int]count{}}
 }
 
-// Conn is a connection, at first a stranger's.
+// Conn is a connection, at first unauthenticated.
 type Conn struct {
 	net.Conn
 	l   *Listener
 	pid int
 }
 
-// Accept implements net.Listener. What it returns is a *Conn.
+// Accept implements net.Listener. It returns a *Conn.
 func (l *Listener) Accept() (net.Conn, error) {
 	for refused := 1; ; refused++ {
 		c, err := l.Listener.Accept()
@@ -79,18 +76,18 @@ func (l *Listener) Accept() (net.Conn, error) {
 			l.Refused(pid)
 		}
 		_ = c.Close()
-		if refused%restAfter == 0 {
-			time.Sleep(rest)
+		if refused%pauseAfter == 0 {
+			time.Sleep(pause)
 		}
 	}
 }
 
-// allows says whether a process may connect once more.
+// allows counts a connection of a process and reports whether it is within the limit.
 func (l *Listener) allows(pid int) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	c := l.counts[pid]
-	if now := time.Now(); now.Sub(c.since) > within {
+	if now := time.Now(); now.Sub(c.since) > connectWindow {
 		if len(l.counts) >= maxProcesses {
 			clear(l.counts)
 		}
@@ -98,46 +95,47 @@ func (l *Listener) allows(pid int) bool {
 	}
 	c.n++
 	l.counts[pid] = c
-	return c.n <= mostIn
+	return c.n <= maxConnects
 }
 
 func (l *Listener) admit(c *Conn) *Conn {
 	l.mu.Lock()
-	var out *Conn
-	if l.strangers = append(l.strangers, c); len(l.strangers) > maxStrangers {
-		out = l.greediest()
+	var evicted *Conn
+	if l.pending = append(l.pending, c); len(l.pending) > maxPending {
+		evicted = l.victim()
 	}
 	l.mu.Unlock()
-	if out != nil {
-		_ = out.Close()
+	if evicted != nil {
+		_ = evicted.Close()
 	}
 	return c
 }
 
-// greediest is the oldest stranger of the process that has most of them. The
-// caller holds l.mu.
-func (l *Listener) greediest() (out *Conn) {
-	of := map[int]int{}
-	for _, c := range l.strangers {
-		of[c.pid]++
+// victim returns the oldest unauthenticated connection of the process that has most
+// of them. The caller holds l.mu.
+func (l *Listener) victim() (v *Conn) {
+	held := map[int]int{}
+	for _, c := range l.pending {
+		held[c.pid]++
 	}
-	for _, c := range l.strangers {
-		if out == nil || of[c.pid] > of[out.pid] {
-			out = c
+	for _, c := range l.pending {
+		if v == nil || held[c.pid] > held[v.pid] {
+			v = c
 		}
 	}
-	return out
+	return v
 }
 
-// Known says that whoever is on the connection has shown that they may be there.
-func (c *Conn) Known() {
+// Authenticated marks the connection as authenticated, so that the listener no
+// longer closes it in favor of others.
+func (c *Conn) Authenticated() {
 	c.l.mu.Lock()
 	defer c.l.mu.Unlock()
-	c.l.strangers = slices.DeleteFunc(c.l.strangers, func(s *Conn) bool { return s == c })
+	c.l.pending = slices.DeleteFunc(c.l.pending, func(p *Conn) bool { return p == c })
 }
 
 // Close implements net.Conn.
 func (c *Conn) Close() error {
-	c.Known()
+	c.Authenticated()
 	return c.Conn.Close()
 }

@@ -41,41 +41,41 @@ func (l *Listener) accept(t *testing.T) *Conn {
 	return c.(*Conn)
 }
 
-// ended says that the other side has closed a connection.
+// ended reports whether the other side has closed a connection.
 func ended(c net.Conn) bool {
 	_, err := io.ReadFull(c, make([]byte, 1))
 	return err != nil
 }
 
-func TestStrangersAreBoundedAndThoseWhoAreKnownStay(t *testing.T) {
+func TestTooManyUnauthenticatedConnectionsEvictTheOldest(t *testing.T) {
 	t.Parallel()
 	l, dial := listen(t, nil)
-	known, oldest := dial(), dial()
+	authenticated, oldest := dial(), dial()
 	first := l.accept(t)
-	first.Known()
+	first.Authenticated()
 	l.accept(t)
-	for range maxStrangers {
+	for range maxPending {
 		dial()
 		l.accept(t)
 	}
 	if !ended(oldest) {
-		t.Error("the oldest stranger is still there")
+		t.Error("the oldest unauthenticated connection is still open")
 	}
-	if _, err := first.Write([]byte("x")); err != nil || ended(known) {
-		t.Errorf("who is known was sent away: %v", err)
+	if _, err := first.Write([]byte("x")); err != nil || ended(authenticated) {
+		t.Errorf("the authenticated connection was closed: %v", err)
 	}
-	if len(l.strangers) != maxStrangers {
-		t.Errorf("there are %d strangers", len(l.strangers))
+	if len(l.pending) != maxPending {
+		t.Errorf("%d unauthenticated connections, want %d", len(l.pending), maxPending)
 	}
 }
 
-func TestAnotherUserHearsWhyAndIsSentAway(t *testing.T) {
+func TestAnotherUserIsRefusedWithTheReason(t *testing.T) {
 	t.Parallel()
 	l, dial := listen(t, nil)
 	reason := errors.New("another user")
-	strangers := 1
+	refusals := 1
 	l.Check = func(c net.Conn) (int, error) {
-		if strangers--; strangers >= 0 {
+		if refusals--; refusals >= 0 {
 			return 0, reason
 		}
 		return Check(c)
@@ -83,52 +83,52 @@ func TestAnotherUserHearsWhyAndIsSentAway(t *testing.T) {
 	l.Foreign = func(c net.Conn, err error) { _, _ = io.WriteString(c, err.Error()) }
 	foreign, own := dial(), dial()
 	if c := l.accept(t); c.pid != os.Getpid() {
-		t.Errorf("process %d is let in", c.pid)
+		t.Errorf("process %d is accepted", c.pid)
 	}
-	if heard, err := io.ReadAll(foreign); string(heard) != reason.Error() || err != nil {
-		t.Errorf("the other user hears %q, %v", heard, err)
+	if got, err := io.ReadAll(foreign); string(got) != reason.Error() || err != nil {
+		t.Errorf("the other user gets %q, %v", got, err)
 	}
 	_ = own.Close()
 }
 
-func TestTheGreediestProcessLoses(t *testing.T) {
+func TestTheProcessWithMostConnectionsLosesItsOldest(t *testing.T) {
 	t.Parallel()
 	l := Listen(nil, nil)
 	modest := &Conn{l: l, pid: 1}
-	l.strangers = []*Conn{modest, {l: l, pid: 2}, {l: l, pid: 3}, {l: l, pid: 2}}
-	if got := l.greediest(); got != l.strangers[1] {
+	l.pending = []*Conn{modest, {l: l, pid: 2}, {l: l, pid: 3}, {l: l, pid: 2}}
+	if got := l.victim(); got != l.pending[1] {
 		t.Errorf("process %d loses", got.pid)
 	}
 }
 
-// crowd is a listener to which somebody connects as often as it accepts.
-type crowd struct{ net.Listener }
+// flood is a listener that always has a new connection to accept.
+type flood struct{ net.Listener }
 
-func (crowd) Accept() (net.Conn, error) {
+func (flood) Accept() (net.Conn, error) {
 	near, far := net.Pipe()
 	_ = far.Close()
 	return near, nil
 }
 
-func TestWhoConnectsWithoutEndIsRefused(t *testing.T) {
+func TestAProcessThatConnectsTooOftenIsRefused(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		refused := 0
-		l := Listen(crowd{}, func(int) { refused++ })
+		l := Listen(flood{}, func(int) { refused++ })
 		l.Check = func(net.Conn) (int, error) { return 7, nil }
-		for range mostIn {
+		for range maxConnects {
 			l.accept(t)
 		}
 		if refused > 0 {
-			t.Fatalf("%d connections were refused that may be there", refused)
+			t.Fatalf("%d connections within the limit were refused", refused)
 		}
 		began := time.Now()
 		l.accept(t)
-		if took := time.Since(began); refused == 0 || took < within {
-			t.Errorf("the next one comes %s later, and %d were refused", took, refused)
+		if took := time.Since(began); refused == 0 || took < connectWindow {
+			t.Errorf("the next one was accepted %s later, after %d refusals", took, refused)
 		}
 		if !l.allows(8) {
-			t.Error("another process is refused, too")
+			t.Error("another process is refused")
 		}
 	})
 }

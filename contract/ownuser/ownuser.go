@@ -1,6 +1,6 @@
-// Package ownuser tells who is at the other end of a unix socket, and keeps one
-// process from taking all connections. Modes of files keep other users out; this
-// is the second lock on the same door.
+// Package ownuser accepts connections of the same user on a unix socket, and keeps
+// one process from taking all connections. File modes keep other users out already;
+// this is a second check.
 package ownuser
 
 import (
@@ -10,8 +10,8 @@ import (
 	"os"
 )
 
-// Check refuses a connection from another user's process, and names the process.
-// Who counts is who connected; later, the connection may be in other hands.
+// Check refuses a connection from another user's process, and returns the process
+// id. It checks the process that connected, which may have passed the connection on.
 func Check(c net.Conn) (pid int, err error) {
 	u, ok := c.(*net.UnixConn)
 	if !ok {
@@ -23,7 +23,8 @@ func Check(c net.Conn) (pid int, err error) {
 	}
 	var uid int
 	var failed error
-	if err := raw.Control(func(fd uintptr) { uid, pid, failed = peer(int(fd)) }); err != nil { //nolint:gosec // a descriptor is an int
+	err = raw.Control(func(fd uintptr) { uid, pid, failed = peer(int(fd)) }) //nolint:gosec // a descriptor is an int
+	if err != nil {
 		return 0, err
 	}
 	if failed == nil && uid != os.Geteuid() {

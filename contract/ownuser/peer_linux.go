@@ -2,7 +2,7 @@ package ownuser
 
 import "golang.org/x/sys/unix"
 
-// peer is the user and the id of the process at the other end of a unix socket.
+// peer returns the user id and the process id of the other end of a unix socket.
 func peer(fd int) (uid, pid int, err error) {
 	c, err := unix.GetsockoptUcred(fd, unix.SOL_SOCKET, unix.SO_PEERCRED)
 	if err != nil {

@@ -11,11 +11,11 @@ import (
 )
 
 // maxSteps bounds how many schemas may apply to one value. The library follows
-// references without a bound, so one that leads to itself would end the process.
+// references without a bound, so a cycle would crash the process.
 const maxSteps = 10_000
 
 // bounded refuses schemas that refer to themselves for the same value, directly or
-// through others, and those in which too many apply to one value.
+// through others, and schemas in which too many parts apply to one value.
 func bounded(root *jsonschema.Schema) error {
 	b := bounds{root: root, steps: map[*jsonschema.Schema]int{}}
 	return b.all(root)
@@ -54,14 +54,14 @@ func (b *bounds) count(s *jsonschema.Schema) (int, error) {
 		return 0, errors.New("$dynamicRef is not supported")
 	}
 	b.steps[s] = -1
-	same := samePlace(s)
+	same := inPlace(s)
 	if s.Ref != "" {
 		target := find(b.root, s.Ref)
 		if target == nil {
 			if !strings.HasPrefix(s.Ref, "#") {
-				return 0, fmt.Errorf("%s is outside of the schema, which must hold all that it refers to", s.Ref)
+				return 0, outside(s.Ref)
 			}
-			return 0, fmt.Errorf("$ref %q leads nowhere: write #, #/$defs/name or a path to another part", s.Ref)
+			return 0, fmt.Errorf("$ref %q not found: write #, #/$defs/name or a path to another part", s.Ref)
 		}
 		same = append(same, target)
 	}
@@ -79,8 +79,12 @@ func (b *bounds) count(s *jsonschema.Schema) (int, error) {
 	return total, nil
 }
 
-// samePlace are the schemas in s that apply to the same value as s.
-func samePlace(s *jsonschema.Schema) []*jsonschema.Schema {
+func outside(ref string) error {
+	return fmt.Errorf("%s is outside of the schema: a schema may refer only to its own parts", ref)
+}
+
+// inPlace returns the schemas in s that apply to the same value as s.
+func inPlace(s *jsonschema.Schema) []*jsonschema.Schema {
 	same := []*jsonschema.Schema{s.Not, s.If, s.Then, s.Else}
 	for _, list := range [][]*jsonschema.Schema{s.AllOf, s.AnyOf, s.OneOf} {
 		same = append(same, list...)
@@ -93,9 +97,9 @@ func samePlace(s *jsonschema.Schema) []*jsonschema.Schema {
 	return same
 }
 
-// parts are all schemas directly in s.
+// parts returns all direct subschemas of s.
 func parts(s *jsonschema.Schema) []*jsonschema.Schema {
-	all := append(samePlace(s), s.Items, s.AdditionalItems, s.Contains, s.UnevaluatedItems, s.AdditionalProperties,
+	all := append(inPlace(s), s.Items, s.AdditionalItems, s.Contains, s.UnevaluatedItems, s.AdditionalProperties,
 		s.PropertyNames, s.UnevaluatedProperties, s.ContentSchema)
 	all = append(append(all, s.PrefixItems...), s.ItemsArray...)
 	for _, m := range []map[string]*jsonschema.Schema{s.Properties, s.PatternProperties, s.Defs, s.Definitions} {
@@ -106,7 +110,7 @@ func parts(s *jsonschema.Schema) []*jsonschema.Schema {
 	return all
 }
 
-// find is the schema that a reference within root names; nil if there is none.
+// find resolves a reference within root; nil if it names nothing.
 func find(root *jsonschema.Schema, ref string) *jsonschema.Schema {
 	pointer, ok := strings.CutPrefix(ref, "#")
 	if !ok {

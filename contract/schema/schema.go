@@ -1,6 +1,6 @@
 // Package schema checks JSON values against JSON Schemas (drafts 2020-12 and 7)
-// and reports every mistake with its place: in the arguments of tools and
-// commands, and in the configuration of extensions.
+// and reports every mistake with its path. It checks the arguments of tools and
+// commands, and the configuration of extensions.
 //
 // A schema refers only to its own parts: it can't make the kernel read a file or
 // an address. The formats uri, email, date, time, date-time, ipv4 and ipv6 are
@@ -24,21 +24,21 @@ import (
 type Schema struct {
 	root     *jsonschema.Schema
 	resolved *jsonschema.Resolved
-	formats  bool // may name some, which the library doesn't check
+	formats  bool // may name formats, which the library doesn't check
 }
 
 // Problem is one mistake in a value.
 type Problem struct {
 	Path    []string // property names and array indexes, from the top of the value
 	Unknown bool     // the schema doesn't allow this property
-	Missing bool     // the value would be right if something absent were added
-	Text    string   // what is wrong, without the path, such as "got string, want integer"
+	Missing bool     // adding something absent would fix the value
+	Text    string   // without the path, such as "got string, want integer"
 	Known   []string // for an unknown property: the names that the schema lists
 
-	otherType bool // the value has a type that the schema isn't for
+	otherType bool // the value doesn't have the schema's type
 }
 
-// String is the problem in one line, with its path.
+// String returns the problem in one line, with its path.
 func (p Problem) String() string {
 	if len(p.Path) == 0 {
 		return p.Text
@@ -46,7 +46,7 @@ func (p Problem) String() string {
 	return strings.Join(p.Path, ".") + ": " + p.Text
 }
 
-// Error is why a schema can't be compiled.
+// Error lists the mistakes of a schema that can't be compiled.
 type Error struct{ Problems []Problem }
 
 func (e *Error) Error() string {
@@ -57,8 +57,8 @@ func (e *Error) Error() string {
 	return strings.Join(lines, "\n")
 }
 
-// Compile checks a schema, given as JSON, and prepares it. A mistake in the schema
-// is an *Error; any other error means that it is not JSON.
+// Compile compiles a schema, given as JSON. A mistake in the schema is an *Error;
+// any other error means that raw is not JSON.
 func Compile(raw []byte) (*Schema, error) {
 	var document any
 	if err := json.Unmarshal(raw, &document); err != nil {
@@ -85,14 +85,13 @@ func compile(raw []byte) (*Schema, error) {
 		return s, err
 	}
 	var err error
-	s.resolved, err = s.root.Resolve(&jsonschema.ResolveOptions{Loader: func(address *url.URL) (*jsonschema.Schema, error) {
-		return nil, fmt.Errorf("%s is outside of the schema, which must hold all that it refers to", address)
-	}})
+	load := func(address *url.URL) (*jsonschema.Schema, error) { return nil, outside(address.String()) }
+	s.resolved, err = s.root.Resolve(&jsonschema.ResolveOptions{Loader: load})
 	return s, err
 }
 
-// Check returns what is wrong with a value as encoding/json decodes it, in the
-// order of its properties' names; nothing if it fits.
+// Check returns the problems of a value as encoding/json decodes it, ordered by
+// property name; none if it fits.
 func (s *Schema) Check(value any) []Problem {
 	err := s.resolved.Validate(value)
 	if err == nil && !s.formats {
@@ -106,7 +105,7 @@ func (s *Schema) Check(value any) []Problem {
 	return w.problems
 }
 
-// keywords is the schema that schemas have to fit. It is compiled on first use.
+// keywords is the schema of schemas. It is compiled on first use.
 var keywords = sync.OnceValue(func() *Schema {
 	s, err := compile([]byte(metaschema))
 	if err != nil {
@@ -124,8 +123,8 @@ const metaschema = `{"$ref": "#/$defs/any", "$defs": {
 	"type": {"enum": ["array", "boolean", "integer", "null", "number", "object", "string"]},
 	"schema": {"type": "object", "properties": {
 		"type": {"anyOf": [{"$ref": "#/$defs/type"}, {"type": "array", "items": {"$ref": "#/$defs/type"}}]},
-		"$ref": {"type": "string"}, "title": {"type": "string"}, "description": {"type": "string"}, "format": {"type": "string"},
-		"enum": {"type": "array"}, "required": {"$ref": "#/$defs/names"},
+		"$ref": {"type": "string"}, "title": {"type": "string"}, "description": {"type": "string"},
+		"format": {"type": "string"}, "enum": {"type": "array"}, "required": {"$ref": "#/$defs/names"},
 		"minimum": {"type": "number"}, "maximum": {"type": "number"}, "multipleOf": {"type": "number", "exclusiveMinimum": 0},
 		"exclusiveMinimum": {"type": "number"}, "exclusiveMaximum": {"type": "number"},
 		"minLength": {"$ref": "#/$defs/count"}, "maxLength": {"$ref": "#/$defs/count"},
@@ -137,4 +136,5 @@ const metaschema = `{"$ref": "#/$defs/any", "$defs": {
 		"additionalProperties": {"$ref": "#/$defs/any"}, "propertyNames": {"$ref": "#/$defs/any"},
 		"items": {"anyOf": [{"$ref": "#/$defs/any"}, {"$ref": "#/$defs/list"}]}, "contains": {"$ref": "#/$defs/any"},
 		"allOf": {"$ref": "#/$defs/list"}, "anyOf": {"$ref": "#/$defs/list"}, "oneOf": {"$ref": "#/$defs/list"},
-		"not": {"$ref": "#/$defs/any"}, "if": {"$ref": "#/$defs/any"}, "then": {"$ref": "#/$defs/any"}, "else": {"$ref": "#/$defs/any"}}}}}`
+		"not": {"$ref": "#/$defs/any"}, "if": {"$ref": "#/$defs/any"}, "then": {"$ref": "#/$defs/any"},
+		"else": {"$ref": "#/$defs/any"}}}}}`

@@ -18,13 +18,14 @@ func compile(t *testing.T, raw string) *schema.Schema {
 	return s
 }
 
-func TestCheckReportsEveryProblemWithItsPlace(t *testing.T) {
+func TestCheckReportsEveryProblemWithItsPath(t *testing.T) {
 	t.Parallel()
 	const object = `{"type":"object","required":["a","b"],"additionalProperties":false,"properties":{
 		"a":{"type":"integer","minimum":1,"maximum":9},"b":{"type":"string","minLength":1,"maxLength":3,"pattern":"^x"},
 		"c":{"enum":["one","two"]},"d":{"type":"array","minItems":1,"items":{"$ref":"#/$defs/pair"}},
 		"e":{"anyOf":[{"type":"string"},{"type":"object","required":["url"]}]},"f":{"type":"string","format":"uri"},
-		"g":{"type":["string","null"]},"h":false,"i":{"type":"number","exclusiveMinimum":0},"j":{"type":"array","uniqueItems":true},
+		"g":{"type":["string","null"]},"h":false,"i":{"type":"number","exclusiveMinimum":0},
+		"j":{"type":"array","uniqueItems":true},
 		"k":{"allOf":[{"$ref":"#/$defs/pair"},{"required":["z"]}]},"m":{"not":{"type":"string"}}},
 		"$defs":{"pair":{"type":"object","properties":{"x":{"type":"boolean"}},"additionalProperties":false}}}`
 	for value, want := range map[string]string{
@@ -43,16 +44,17 @@ func TestCheckReportsEveryProblemWithItsPlace(t *testing.T) {
 		`{"a":1,"b":"x","d":[]}`:                "d: want at least 1 item",
 		`{"a":1,"b":"x","d":[{"x":1},{"y":1}]}`: "d.0.x: got number, want boolean|d.1.y: unknown field",
 		`{"a":1,"b":"x","e":{}}`:                "e.url: is required",
-		`{"a":1,"b":"x","f":"nowhere"}`:         `f: "nowhere" is not a valid uri: it needs a scheme such as https`,
-		`{"a":1,"b":"x","f":"https://example.org"}`:    "",
-		`{"a":1,"b":"x","g":null}`:                     "",
-		`{"a":1,"b":"x","g":1}`:                        "g: got number, want string or null",
-		`{"a":1,"b":"x","h":1}`:                        "h: is not allowed here",
-		`{"a":1,"b":"x","i":0}`:                        "i: got 0, want more than 0",
-		`{"a":1,"b":"x","j":[1,1]}`:                    "j: uniqueItems: array items 1 and 0 are equal",
-		`{"a":1,"b":"x","k":{"x":true}}`:               "k.z: is required",
-		`{"a":1,"b":"x","m":"text"}`:                   "m: has a form that is not allowed",
-		`{"a":"1","b":2,"d":[{"x":1}],"unknown":true}`: "a: got string, want integer|b: got number, want string|d.0.x: got number, want boolean|unknown: unknown field",
+		`{"a":1,"b":"x","f":"nowhere"}`:         `f: "nowhere" is not a valid uri: a scheme such as https is missing`,
+		`{"a":1,"b":"x","f":"https://example.org"}`: "",
+		`{"a":1,"b":"x","g":null}`:                  "",
+		`{"a":1,"b":"x","g":1}`:                     "g: got number, want string or null",
+		`{"a":1,"b":"x","h":1}`:                     "h: is not allowed here",
+		`{"a":1,"b":"x","i":0}`:                     "i: got 0, want more than 0",
+		`{"a":1,"b":"x","j":[1,1]}`:                 "j: uniqueItems: array items 1 and 0 are equal",
+		`{"a":1,"b":"x","k":{"x":true}}`:            "k.z: is required",
+		`{"a":1,"b":"x","m":"text"}`:                "m: has a form that is not allowed",
+		`{"a":"1","b":2,"d":[{"x":1}],"unknown":true}`: "a: got string, want integer|b: got number, want string|" +
+			"d.0.x: got number, want boolean|unknown: unknown field",
 	} {
 		var v any
 		if err := json.Unmarshal([]byte(value), &v); err != nil {
@@ -68,14 +70,15 @@ func TestCheckReportsEveryProblemWithItsPlace(t *testing.T) {
 	}
 }
 
-func TestCompileReportsWhatIsWrongWithASchema(t *testing.T) {
+func TestCompileReportsTheMistakesOfASchema(t *testing.T) {
 	t.Parallel()
 	for raw, want := range map[string]string{
-		`{`:                                    "read JSON: ",
-		`{"type":"thing"}`:                     `type: must be one of "array", "boolean", "integer", "null", "number", "object", "string"`,
-		`{"properties":{"a":{"minimum":"1"}}}`: "properties.a.minimum: got string, want number",
-		`{"properties":{"a":{"pattern":"("}}}`: "properties.a.pattern: ",
-		`{"$ref":"#/$defs/missing"}`:           "missing",
+		`{`: "read JSON: ",
+		`{"type":"thing"}`: `type: must be one of ` +
+			`"array", "boolean", "integer", "null", "number", "object", "string"`,
+		`{"properties":{"a":{"minimum":"1"}}}`:                    "properties.a.minimum: got string, want number",
+		`{"properties":{"a":{"pattern":"("}}}`:                    "properties.a.pattern: ",
+		`{"$ref":"#/$defs/missing"}`:                              "missing",
 		`{"properties":{"a":{"$ref":"file:///etc/passwd"}}}`:      "outside of the schema",
 		`{"properties":{"a":{"$ref":"http://127.0.0.1/schema"}}}`: "outside of the schema",
 	} {
@@ -89,7 +92,7 @@ func TestCompileReportsWhatIsWrongWithASchema(t *testing.T) {
 	}
 }
 
-func TestReferencesThatLeadToThemselvesEnd(t *testing.T) {
+func TestRecursiveReferencesTerminate(t *testing.T) {
 	t.Parallel()
 	s := compile(t, `{"type":"object","properties":{"child":{"$ref":"#"},"n":{"type":"integer"}}}`)
 	var v any
@@ -102,7 +105,7 @@ func TestReferencesThatLeadToThemselvesEnd(t *testing.T) {
 	}
 }
 
-// A value that the library takes has no problem, and one that it refuses has one.
+// Check must not panic, and each problem needs a text.
 func FuzzCheck(f *testing.F) {
 	f.Add([]byte(`{"type":"object","properties":{"a":{"type":"integer"}}}`), []byte(`{"a":"x"}`))
 	f.Add([]byte(`{"anyOf":[{"type":"string"},{"$ref":"#"}]}`), []byte(`7`))

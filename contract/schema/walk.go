@@ -17,9 +17,9 @@ import (
 	"github.com/google/jsonschema-go/jsonschema"
 )
 
-// walk collects all problems of a value. The library stops at the first and
-// doesn't say where it is: so a walk goes down to the parts of the value, and asks
-// the library about one keyword of the schema at a time.
+// walk collects all problems of a value. The library stops at the first one and
+// doesn't report its path, so walk visits each part of the value and checks one
+// keyword at a time.
 type walk struct {
 	root     *jsonschema.Schema
 	problems []Problem
@@ -41,7 +41,7 @@ func (w *walk) check(s *jsonschema.Schema, value any, path []string) {
 		w.check(find(w.root, s.Ref), value, path)
 	}
 	if !w.keywords(s, value, path) {
-		return // the rest says nothing about a value of another type
+		return // the other keywords don't apply to a value of another type
 	}
 	for _, part := range s.AllOf {
 		w.check(part, value, path)
@@ -88,8 +88,8 @@ func (w *walk) object(s *jsonschema.Schema, v map[string]any, path []string) {
 	}
 }
 
-// alternatives makes one problem of a value that fits none of them. If only one
-// is for values of this type, its problems are meant.
+// alternatives reports a value that fits none of the schemas as one problem. If
+// only one of them has the value's type, it reports that one's problems instead.
 func (w *walk) alternatives(all []*jsonschema.Schema, value any, path []string) {
 	var why []string
 	var near [][]Problem
@@ -123,8 +123,8 @@ func (w *walk) alternatives(all []*jsonschema.Schema, value any, path []string) 
 	}
 }
 
-// keywords checks what a schema says about the value itself. It returns false if
-// the value has another type.
+// keywords checks the keywords about the value itself. It returns false if the
+// value has another type.
 func (w *walk) keywords(s *jsonschema.Schema, value any, path []string) bool {
 	if types := append(slices.Clone(s.Types), s.Type); len(types) > 1 || s.Type != "" {
 		if !w.fits(&jsonschema.Schema{Type: s.Type, Types: s.Types}, value) {
@@ -141,20 +141,36 @@ func (w *walk) keywords(s *jsonschema.Schema, value any, path []string) bool {
 	}{
 		{s.Enum != nil, jsonschema.Schema{Enum: s.Enum}, func() string { return "must be one of " + list(s.Enum) }},
 		{s.Const != nil, jsonschema.Schema{Const: s.Const}, func() string { return "must be " + list([]any{*s.Const}) }},
-		{s.Minimum != nil, jsonschema.Schema{Minimum: s.Minimum}, func() string { return got(value) + "want at least " + number(s.Minimum) }},
-		{s.Maximum != nil, jsonschema.Schema{Maximum: s.Maximum}, func() string { return got(value) + "want at most " + number(s.Maximum) }},
+		{s.Minimum != nil, jsonschema.Schema{Minimum: s.Minimum}, func() string {
+			return got(value) + "want at least " + number(s.Minimum)
+		}},
+		{s.Maximum != nil, jsonschema.Schema{Maximum: s.Maximum}, func() string {
+			return got(value) + "want at most " + number(s.Maximum)
+		}},
 		{s.ExclusiveMinimum != nil, jsonschema.Schema{ExclusiveMinimum: s.ExclusiveMinimum}, func() string {
 			return got(value) + "want more than " + number(s.ExclusiveMinimum)
 		}},
 		{s.ExclusiveMaximum != nil, jsonschema.Schema{ExclusiveMaximum: s.ExclusiveMaximum}, func() string {
 			return got(value) + "want less than " + number(s.ExclusiveMaximum)
 		}},
-		{s.MultipleOf != nil, jsonschema.Schema{MultipleOf: s.MultipleOf}, func() string { return got(value) + "want a multiple of " + number(s.MultipleOf) }},
-		{s.MinLength != nil, jsonschema.Schema{MinLength: s.MinLength}, func() string { return count("want at least %d character", *s.MinLength) }},
-		{s.MaxLength != nil, jsonschema.Schema{MaxLength: s.MaxLength}, func() string { return count("want at most %d character", *s.MaxLength) }},
-		{s.MinItems != nil, jsonschema.Schema{MinItems: s.MinItems}, func() string { return count("want at least %d item", *s.MinItems) }},
-		{s.MaxItems != nil, jsonschema.Schema{MaxItems: s.MaxItems}, func() string { return count("want at most %d item", *s.MaxItems) }},
-		{s.Pattern != "", jsonschema.Schema{Pattern: s.Pattern}, func() string { return fmt.Sprintf("%s does not match %q", list([]any{value}), s.Pattern) }},
+		{s.MultipleOf != nil, jsonschema.Schema{MultipleOf: s.MultipleOf}, func() string {
+			return got(value) + "want a multiple of " + number(s.MultipleOf)
+		}},
+		{s.MinLength != nil, jsonschema.Schema{MinLength: s.MinLength}, func() string {
+			return count("want at least %d character", *s.MinLength)
+		}},
+		{s.MaxLength != nil, jsonschema.Schema{MaxLength: s.MaxLength}, func() string {
+			return count("want at most %d character", *s.MaxLength)
+		}},
+		{s.MinItems != nil, jsonschema.Schema{MinItems: s.MinItems}, func() string {
+			return count("want at least %d item", *s.MinItems)
+		}},
+		{s.MaxItems != nil, jsonschema.Schema{MaxItems: s.MaxItems}, func() string {
+			return count("want at most %d item", *s.MaxItems)
+		}},
+		{s.Pattern != "", jsonschema.Schema{Pattern: s.Pattern}, func() string {
+			return fmt.Sprintf("%s does not match %q", list([]any{value}), s.Pattern)
+		}},
 	} {
 		if k.given && !w.fits(&k.only, value) {
 			w.report(path, k.text())
@@ -169,7 +185,7 @@ func (w *walk) keywords(s *jsonschema.Schema, value any, path []string) bool {
 	return true
 }
 
-// rest checks the keywords that have no words of their own here.
+// rest checks the other keywords, and reports them in the library's words.
 func (w *walk) rest(s *jsonschema.Schema, value any, path []string) {
 	only := &jsonschema.Schema{
 		UniqueItems: s.UniqueItems, Contains: s.Contains, MinContains: s.MinContains, MaxContains: s.MaxContains,
@@ -183,24 +199,24 @@ func (w *walk) rest(s *jsonschema.Schema, value any, path []string) {
 	only.Schema, only.Defs, only.Definitions = w.root.Schema, w.root.Defs, w.root.Definitions
 	resolved, err := only.CloneSchemas().Resolve(nil)
 	if err != nil {
-		return // a part that refers to elsewhere: Check asks the whole
+		return // refers to another part: Check validates the whole schema
 	}
 	if err := resolved.Validate(value); err != nil {
 		w.report(path, lastCause(err))
 	}
 }
 
-// fits asks the library about a schema without parts.
+// fits reports whether a value fits a schema without subschemas.
 func (w *walk) fits(s *jsonschema.Schema, value any) bool {
 	resolved, err := s.Resolve(nil)
 	return err != nil || resolved.Validate(value) == nil
 }
 
-// formats are those that are checked.
+// formats maps each supported format to its check.
 var formats = map[string]func(string) error{
 	"uri": func(s string) error {
 		if u, err := url.Parse(s); err != nil || !u.IsAbs() {
-			return fmt.Errorf("it needs a scheme such as https")
+			return fmt.Errorf("a scheme such as https is missing")
 		}
 		return nil
 	},
@@ -249,7 +265,7 @@ func count(format string, n int) string {
 	return text
 }
 
-// list names values as JSON writes them.
+// list joins the values, encoded as JSON.
 func list(values []any) string {
 	words := make([]string, len(values))
 	for i, v := range values {
@@ -262,8 +278,7 @@ func list(values []any) string {
 	return strings.Join(words, ", ")
 }
 
-// lastCause is what the library found, without the places that it names by their
-// addresses.
+// lastCause returns the library's message without its paths.
 func lastCause(err error) string {
 	text := err.Error()
 	if strings.Contains(text, ": not: ") {

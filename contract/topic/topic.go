@@ -1,21 +1,20 @@
-// Package topic says which topics and topic patterns exist and which pattern
-// matches which topic.
+// Package topic validates topics and topic patterns and matches them.
 //
 // A topic is two or more segments joined by dots: lower-case letters, digits
 // and underscores, the first character a letter ("reminder.due"). A pattern is
-// a topic, or a topic prefix with a trailing ".*" that stands for one or more
-// segments ("reminder.*", "agent.input.*"), or "*" alone, which stands for
-// every topic that is not the kernel's.
+// a topic, or a topic prefix with a trailing ".*" that matches one or more
+// segments ("reminder.*", "agent.input.*"), or "*" alone, which matches every
+// topic that is not the kernel's.
 //
 // All functions are pure and never panic; matching allocates nothing.
 package topic
 
 import "strings"
 
-// MaxLength is the length of the longest topic, in bytes.
+// MaxLength is the largest length of a topic, in bytes.
 const MaxLength = 200
 
-// kernel is the closed list of the kernel's topics, as patterns.
+// kernel lists all topics of the kernel, as patterns.
 var kernel = [...]string{
 	"user.message",
 	"agent.input.*",
@@ -33,11 +32,11 @@ var kernel = [...]string{
 	"model.usage",
 }
 
-// KernelPatterns returns the closed list of the kernel's topics as patterns:
-// those that end in an id, a name or a state have a trailing ".*".
+// KernelPatterns returns all topics of the kernel as patterns: those that end in
+// an id, a name or a state have a trailing ".*".
 func KernelPatterns() []string { return append([]string(nil), kernel[:]...) }
 
-// Kernel reports whether a topic is on the kernel's list.
+// Kernel reports whether a topic belongs to the kernel.
 func Kernel(topic string) bool {
 	for _, p := range kernel {
 		if Match(p, topic) {
@@ -48,7 +47,7 @@ func Kernel(topic string) bool {
 }
 
 // Reserved reports whether the first segment of a topic or pattern belongs to
-// the kernel, so that no extension may have it as its id.
+// the kernel. No extension may use it as its id.
 func Reserved(segment string) bool {
 	for _, p := range kernel {
 		if len(p) > len(segment) && p[len(segment)] == '.' && p[:len(segment)] == segment {
@@ -58,8 +57,8 @@ func Reserved(segment string) bool {
 	return false
 }
 
-// Owner returns the first segment of a topic or pattern: the id of the
-// extension it belongs to, or a reserved one.
+// Owner returns the first segment of a topic or pattern: the id of the extension
+// that owns it, or a reserved one.
 func Owner(topic string) string {
 	first, _, _ := strings.Cut(topic, ".")
 	return first
@@ -99,7 +98,7 @@ func Match(pattern, topic string) bool {
 	return pattern == topic
 }
 
-// Overlap reports whether some topic is matched by both patterns.
+// Overlap reports whether some topic matches both patterns.
 func Overlap(a, b string) bool {
 	if !ValidPattern(a) || !ValidPattern(b) {
 		return false
@@ -126,7 +125,7 @@ func Overlap(a, b string) bool {
 	return a == b
 }
 
-// segments counts the segments of a well-formed dotted name; 0 if it is none.
+// segments counts the segments of a dotted name; 0 if it is malformed.
 func segments(s string) int {
 	n, start := 0, true
 	for i := range len(s) {

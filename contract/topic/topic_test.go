@@ -77,14 +77,15 @@ func TestValid(t *testing.T) {
 	}
 }
 
-// The list of the contract and the one here must not drift apart.
+// The contract's list and this one must stay the same.
 func TestKernelTopics(t *testing.T) {
 	t.Parallel()
 	topics := []string{
 		contract.TopicUserMessage, contract.TopicAgentInput + "x", contract.TopicAgentOutput,
 		contract.TopicChannelSend + "x", contract.TopicCommand + "x", contract.TopicUserNotify, contract.TopicUserAsk,
 		contract.TopicAgentTask, contract.TopicAgentBackground, contract.TopicDeliveryDead,
-		contract.TopicExtension + "x", contract.TopicSchedulesDeclared, contract.TopicSessionIdle + "x", contract.TopicModelUsage,
+		contract.TopicExtension + "x", contract.TopicSchedulesDeclared, contract.TopicSessionIdle + "x",
+		contract.TopicModelUsage,
 	}
 	if got := len(topic.KernelPatterns()); got != len(topics) {
 		t.Errorf("%d kernel patterns, the contract has %d topics", got, len(topics))

@@ -64,7 +64,7 @@ func (s *server) serve(ctx context.Context, c *ownuser.Conn) {
 		refuse(conn, fmt.Errorf("%d terminals are attached, which is the limit: close one", maxTerminals))
 		return
 	}
-	c.Known()
+	c.Authenticated()
 	log.Debug("terminal attached", "terminal", t.id, "conversation", t.conversation)
 	if stop() {
 		stop = context.AfterFunc(ctx, t.shutdown)

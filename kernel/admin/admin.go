@@ -160,7 +160,7 @@ func (s *Service) Serve(ctx context.Context, l *ownuser.Listener, token string) 
 		}
 		if p, ok := peer.FromContext(ctx); ok {
 			if c, ok := p.AuthInfo.(connection); ok {
-				c.Known()
+				c.Authenticated()
 			}
 		}
 		return Manage, nil

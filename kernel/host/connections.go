@@ -50,7 +50,7 @@ func (d *admission) know(ctx context.Context, a *bus.Actor) error {
 	}
 	d.connected[a]++
 	c.owner = a
-	c.Known()
+	c.Authenticated()
 	return nil
 }
 
