@@ -11,6 +11,8 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/switchboard-run/switchboard/home/config"
+	"github.com/switchboard-run/switchboard/kernel/journal"
+	"github.com/switchboard-run/switchboard/store/sqlite"
 )
 
 // ErrRunning says that another kernel runs on the home.
@@ -49,6 +51,10 @@ func lockHome(home *config.Home, holder string) (*os.File, error) {
 		case by == heldToStop:
 			return nil, fmt.Errorf("%w (%s, pid %s): wait until that has ended", ErrStopping, home.Path(), pid)
 		}
+		return nil, fmt.Errorf("%w (%s): talk to it with `switchboard chat`, or stop it first", ErrRunning, home.Path())
+	}
+	if err := sqlite.Free(home.Database()); errors.Is(err, journal.ErrFenced) { // the lock was deleted
+		_ = f.Close()
 		return nil, fmt.Errorf("%w (%s): talk to it with `switchboard chat`, or stop it first", ErrRunning, home.Path())
 	}
 	hold(f, holder)

@@ -44,6 +44,9 @@ var (
 	// ErrStalled means that the engine waits for something else, such as its Log, and
 	// goes on when that is back.
 	ErrStalled = errors.New("the store is waiting")
+	// ErrLost means that the store's file is not in its place any more. The engine
+	// refuses updates until it is back.
+	ErrLost = errors.New("the store's file is gone")
 	// ErrFenced means that another process writes to this store. Its owner must stop:
 	// nothing that it does can be kept.
 	ErrFenced = errors.New("another process writes to this store")
@@ -76,7 +79,8 @@ type Store interface {
 	// from it, such as generations of extensions, is never used twice. At most 2^20
 	// numbers belong to an epoch.
 	Epoch() int64
-	// Damage wraps ErrDamaged if a read or a write has found the store damaged.
+	// Damage returns the error that keeps the store from being trusted, of class
+	// ErrDamaged, ErrLost or ErrFenced; nil: none was met.
 	Damage() error
 	// Close finishes what was submitted and releases the store.
 	Close() error

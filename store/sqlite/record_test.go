@@ -9,6 +9,7 @@ import (
 	"slices"
 	"testing"
 
+	"golang.org/x/sys/unix"
 	"zombiezen.com/go/sqlite"
 	"zombiezen.com/go/sqlite/sqlitex"
 
@@ -127,7 +128,7 @@ func TestWhatALogRefusesIsNotCommitted(t *testing.T) {
 	}
 }
 
-// Somebody else's event under the next number means that two processes write.
+// An event of another process under the next number means that two write.
 func TestAnotherWriterIsRecognised(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "test.db")
@@ -135,11 +136,15 @@ func TestAnotherWriterIsRecognised(t *testing.T) {
 	must(t, err)
 	t.Cleanup(func() { _ = s.Close() })
 	must(t, change(s, 1))
+	must(t, unix.Flock(int(s.owner.file.Fd()), unix.LOCK_UN)) // as on a file system without locks
 	other, err := Open(path)
 	must(t, err)
 	must(t, change(other, 2))
 	must(t, other.Close())
 	if err := change(s, 4); !errors.Is(err, journal.ErrFenced) {
 		t.Errorf("got %v, want %v", err, journal.ErrFenced)
+	}
+	if err := s.Damage(); !errors.Is(err, journal.ErrFenced) {
+		t.Errorf("the store says %v of itself, want %v", err, journal.ErrFenced)
 	}
 }

@@ -33,8 +33,15 @@ func (s *Store) next(timer *time.Timer) (journal.Update, bool) {
 	case <-timer.C:
 		s.rest()
 	}
-	u, ok := <-s.queue
-	return u, ok
+	for {
+		timer.Reset(ownerCheck)
+		select {
+		case u, ok := <-s.queue:
+			return u, ok
+		case <-timer.C:
+			_ = s.checkOwner() // Damage returns it
+		}
+	}
 }
 
 // rest frees the cached memory of the store. The writing goroutine calls it between

@@ -55,6 +55,8 @@ type Store struct {
 	read    *sqlitex.Pool
 	epoch   int64
 	replica journal.Log // nil: none
+	owner   *owner
+	lost    atomic.Pointer[error] // of the last check of the owner; nil: none
 
 	queue   chan journal.Update
 	closed  chan struct{}
@@ -117,6 +119,15 @@ func open(path string, o Options) (s *Store, err error) {
 	if err := glance(path); err != nil {
 		return nil, err
 	}
+	owner, err := own(path)
+	if err != nil {
+		return nil, err
+	}
+	defer func() {
+		if err != nil {
+			owner.close()
+		}
+	}()
 	conn, err := sqlite.OpenConn(path, sqlite.OpenReadWrite)
 	if err != nil {
 		return nil, err
@@ -146,7 +157,7 @@ func open(path string, o Options) (s *Store, err error) {
 		return nil, err
 	}
 	s = &Store{
-		path: path, write: conn, read: pool, epoch: int64(epoch), replica: o.Log,
+		path: path, write: conn, read: pool, epoch: int64(epoch), replica: o.Log, owner: owner,
 		queue: make(chan journal.Update, queueLength), closed: make(chan struct{}),
 	}
 	if s.seq, err = (&tx{conn: conn}).LastSeq(); err != nil {
@@ -215,6 +226,9 @@ func view(ctx context.Context, conn *sqlite.Conn, read func(journal.Reader) erro
 // Damage is what has been met of a damaged store so far; nil: nothing. A store is
 // read whole when it is opened only if it is small.
 func (s *Store) Damage() error {
+	if err := s.lost.Load(); err != nil {
+		return *err
+	}
 	if err := s.damage.Load(); err != nil {
 		return *err
 	}
@@ -222,7 +236,7 @@ func (s *Store) Damage() error {
 }
 
 func (s *Store) met(err error) error {
-	if errors.Is(err, journal.ErrDamaged) {
+	if errors.Is(err, journal.ErrDamaged) || errors.Is(err, journal.ErrFenced) {
 		s.damage.CompareAndSwap(nil, &err)
 	}
 	return err

@@ -34,6 +34,7 @@ func (s *Store) Close() error {
 		s.copies.Wait()
 		<-s.closed
 		s.closing = errors.Join(s.read.Close(), s.write.Close())
+		s.owner.close()
 	})
 	return s.closing
 }
@@ -116,7 +117,10 @@ var errHalfDone = errors.New("a member of the group failed half done")
 // member is tried alone: one that is too much for the disk does not take others
 // with it, and none is judged by what was rolled back.
 func (s *Store) commit(group []journal.Update) {
-	outcomes, err := s.apply(group, false)
+	outcomes, err := make([]error, len(group)), s.checkOwner()
+	if err == nil {
+		outcomes, err = s.apply(group, false)
+	}
 	if errors.Is(err, errHalfDone) {
 		outcomes, err = s.apply(group, true)
 	}
@@ -136,6 +140,15 @@ func (s *Store) commit(group []journal.Update) {
 			u.Done(s.met(explain(outcomes[i])))
 		}
 	}
+}
+
+// checkOwner returns the error of owner.check, and notes it for Damage.
+func (s *Store) checkOwner() error {
+	err := s.owner.check()
+	if s.lost.Store(nil); err != nil {
+		s.lost.Store(&err)
+	}
+	return err
 }
 
 // refusal is why the engine did not take an update.
