@@ -32,7 +32,7 @@ var (
 	// ErrUnavailable: not possible now.
 	ErrUnavailable = errors.New("unavailable")
 	// ErrFull: the store takes nothing new; it keeps everything accepted before.
-	ErrFull = errors.New("the store is full")
+	ErrFull = errors.New("the store accepts nothing")
 )
 
 var codeOf = []struct {

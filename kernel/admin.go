@@ -79,7 +79,10 @@ func (i installation) Damage(err error) string {
 	if err == nil {
 		err = i.store.Damage()
 	}
-	if !errors.Is(err, journal.ErrDamaged) {
+	switch {
+	case errors.Is(err, journal.ErrLost), errors.Is(err, journal.ErrFenced):
+		return err.Error()
+	case !errors.Is(err, journal.ErrDamaged):
 		return ""
 	}
 	err = fmt.Errorf("%w. Stop the kernel: new messages may be lost", err)

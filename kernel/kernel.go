@@ -95,6 +95,7 @@ type Kernel struct {
 	host       *host.Host
 	super      *supervisor.Supervisor
 	listener   net.Listener
+	fenced     chan error // another process writes to the store
 	generation int64
 
 	planning   sync.Mutex     // one plan at a time
@@ -120,7 +121,7 @@ func Open(ctx context.Context, o Options) (_ *Kernel, err error) {
 	k := &Kernel{
 		options: o, log: o.Log, started: time.Now(), directory: &directory.Directory{}, host: host.New(),
 		status: map[string]supervisor.Status{}, active: map[string]*supervisor.Instance{}, actors: map[string]*bus.Actor{},
-		stopping: map[string]bool{}, described: map[string]*offer{},
+		stopping: map[string]bool{}, described: map[string]*offer{}, fenced: make(chan error, 1),
 	}
 	defer func() {
 		if err != nil {
@@ -145,7 +146,7 @@ func Open(ctx context.Context, o Options) (_ *Kernel, err error) {
 	k.router = router.New(k.directory, k.sessions, k.statusText)
 	k.bus, err = bus.New(ctx, bus.Options{
 		Store: k.store, Effects: k.sessions.Effects(), Hooks: k.router.Hooks(), Log: k.log.Named("bus"),
-		Stuck: k.stuck, Events: first.KeepEvents, Dead: first.KeepDead,
+		Stuck: k.stuck, Fenced: k.lostStore, Events: first.KeepEvents, Dead: first.KeepDead,
 	})
 	if err != nil {
 		return nil, err
@@ -184,7 +185,8 @@ func (k *Kernel) openStore() (err error) {
 }
 
 // Run initializes the extensions and serves them until ctx ends; then it stops
-// them. It is called once.
+// them. It is called once. It returns an error of class journal.ErrFenced when another
+// process writes to the store.
 func (k *Kernel) Run(ctx context.Context) error {
 	listener, err := listenPrivate(filepath.Join(k.options.RunDir, "kernel.sock"))
 	if err != nil {
@@ -214,12 +216,17 @@ func (k *Kernel) Run(ctx context.Context) error {
 	k.planning.Unlock()
 	background.Go(func() { k.detourLoop(ctx) })
 	k.log.Info("the kernel is running", "home", k.options.Admin.Home, "version", k.options.Version)
-	<-ctx.Done()
+	var fenced error
+	select {
+	case <-ctx.Done():
+	case fenced = <-k.fenced:
+		k.log.Error("stopping at once: another process writes to the store", "error", fenced)
+	}
 	stop, cancel := context.WithTimeout(context.WithoutCancel(ctx), stopTimeout)
 	defer cancel()
 	err = k.super.Stop(stop)
 	k.host.Stop()
-	return err
+	return errors.Join(fenced, err)
 }
 
 // Close ends what Run has not ended, and closes the store.
@@ -272,6 +279,13 @@ func listenPrivate(path string) (net.Listener, error) {
 }
 
 // stuck restarts an extension with a handler that does not end.
+func (k *Kernel) lostStore(err error) {
+	select {
+	case k.fenced <- err:
+	default: // it stops already
+	}
+}
+
 func (k *Kernel) stuck(extension string, generation int64, reason string) {
 	if err := k.super.Kill(extension, generation, reason); err != nil {
 		k.log.Warn("restarting a stuck extension failed", "extension", extension, "error", err)
@@ -279,11 +293,16 @@ func (k *Kernel) stuck(extension string, generation int64, reason string) {
 }
 
 func (k *Kernel) detourLoop(ctx context.Context) {
+	var damage error
 	ticker := time.NewTicker(detourEvery)
 	defer ticker.Stop()
 	for {
 		select {
 		case now := <-ticker.C:
+			before := damage
+			if damage = k.store.Damage(); damage != nil && before == nil {
+				k.log.Error("the store can't be trusted", "error", damage)
+			}
 			if err := k.router.Detour(k.bus, now); err != nil && !errors.Is(err, journal.ErrClosed) {
 				k.log.Error("moving held messages failed", "error", err)
 			}

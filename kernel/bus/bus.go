@@ -67,6 +67,9 @@ type Options struct {
 	// Stuck is called when a handler of the extension ignored the end of its
 	// context for the grace time: its process has to be restarted.
 	Stuck func(extension string, generation int64, reason string)
+	// Fenced is called when a commit shows that another process writes to the store:
+	// the program has to end. It must not block. nil: nothing is called.
+	Fenced func(error)
 	// Events and Dead are how long settled events and dead letters are kept.
 	Events, Dead time.Duration
 
@@ -81,6 +84,7 @@ type Bus struct {
 	hooks    Hooks
 	log      hclog.Logger
 	stuck    func(extension string, generation int64, reason string)
+	fenced   func(error)
 	retain   [2]time.Duration
 	pruning  pruning
 	windows  windows
@@ -114,7 +118,7 @@ type Bus struct {
 // their extensions to attach.
 func New(ctx context.Context, o Options) (*Bus, error) {
 	b := &Bus{
-		store: o.Store, effects: newRegistry(o.Effects), hooks: o.Hooks, log: o.Log, stuck: o.Stuck,
+		store: o.Store, effects: newRegistry(o.Effects), hooks: o.Hooks, log: o.Log, stuck: o.Stuck, fenced: o.Fenced,
 		retain: [2]time.Duration{o.Events, o.Dead}, pruning: pruning{batch: pruneMost},
 		windows: cmp.Or(o.windows, defaultWindows), clock: clock.New(o.wall), share: fair.NewShare(),
 		sinks: map[string]*Sink{}, leases: map[string]*Lease{}, held: map[string]bool{},

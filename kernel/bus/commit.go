@@ -1,6 +1,7 @@
 package bus
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -373,6 +374,9 @@ func (b *Bus) rollback(t *Tx) {
 
 // settled follows an update that is durable or has failed.
 func (u *update) settled(err error) {
+	if errors.Is(err, journal.ErrFenced) && u.bus.fenced != nil {
+		u.bus.fenced(err)
+	}
 	if u.done != nil {
 		if err == nil {
 			u.bus.committed(u.parts)

@@ -153,8 +153,11 @@ func (s *Store) checkOwner() error {
 
 // refusal is why the engine did not take an update.
 func refusal(err error) error {
-	if err = explain(err); errors.Is(err, journal.ErrDamaged) || errors.Is(err, journal.ErrFenced) {
+	switch err = explain(err); {
+	case errors.Is(err, journal.ErrDamaged), errors.Is(err, journal.ErrFenced):
 		return err
+	case errors.Is(err, journal.ErrLost):
+		return fmt.Errorf("%w: %w", contract.ErrFull, err)
 	}
 	return fmt.Errorf("%w, nothing of this is kept: %w", contract.ErrFull, err)
 }

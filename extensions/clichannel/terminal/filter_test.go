@@ -143,9 +143,9 @@ func TestFilterReportsWhatWentWrong(t *testing.T) {
 		t.Parallel()
 		f := runFilter(t, "hi\nagain\n", nil)
 		p := f.attach()
-		p.write(wire.Frame{Type: wire.Error, ID: p.expect(wire.Message).ID, Text: "the store is full"})
+		p.write(wire.Frame{Type: wire.Error, ID: p.expect(wire.Message).ID, Text: "the store accepts nothing"})
 		p.answer(p.expect(wire.Message), "ok") // the remaining lines are still sent
-		if err := <-f.result; !errors.Is(err, ErrUnsent) || !strings.Contains(err.Error(), "the store is full") {
+		if err := <-f.result; !errors.Is(err, ErrUnsent) || !strings.Contains(err.Error(), "the store accepts nothing") {
 			t.Errorf("got %v", err)
 		}
 	})
