@@ -24,6 +24,7 @@ import (
 	"github.com/switchboard-run/switchboard/home/config"
 	"github.com/switchboard-run/switchboard/home/limits"
 	"github.com/switchboard-run/switchboard/kernel"
+	"github.com/switchboard-run/switchboard/kernel/directory"
 	"github.com/switchboard-run/switchboard/kernel/journal"
 	"github.com/switchboard-run/switchboard/manifests"
 	"github.com/switchboard-run/switchboard/store/sqlite"
@@ -45,6 +46,8 @@ type Options struct {
 	// Confine is the command that puts a sandbox in force and then runs the command
 	// after it: for extensions that are not built in.
 	Confine []string
+	// Program names commands of this program in texts for people.
+	Program directory.Program
 	// Wrap, if set, wraps the store, for tests of crashes.
 	Wrap func(journal.Store) journal.Store
 }

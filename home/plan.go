@@ -119,6 +119,7 @@ func (f *files) settings(p *plan) kernel.Settings {
 		ModelNames:  map[string][]string{},
 		DailyTokens: c.Models.DailyTokens, Completions: c.Models.Concurrency, Approve: c.Approve,
 		KeepEvents: c.Retention.Events, KeepDead: c.Retention.Dead, SecretsFile: f.options.Home.Secrets(),
+		Program: f.options.Program,
 	}
 	if c.Models.Scout != "" {
 		s.ModelNames["scout"] = []string{c.Models.Scout}

@@ -39,6 +39,7 @@ func (k *Kernel) snapshot() *directory.Snapshot {
 		Location: p.Location, DefaultAgent: p.DefaultAgent, EnabledAgents: p.EnabledAgents, Routing: p.Routing,
 		DefaultChannel: p.DefaultChannel, Hold: p.Hold, ModelOrder: p.ModelOrder, ModelNames: p.ModelNames,
 		DailyTokens: p.DailyTokens, Completions: p.Completions, Approve: p.Approve, MaxTurns: p.MaxTurns,
+		Program: p.Program,
 	}
 	s.Tools = append(s.Tools, coreTools()...)
 	for _, x := range p.members {

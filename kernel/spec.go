@@ -10,6 +10,7 @@ import (
 	"github.com/switchboard-run/switchboard/contract"
 	"github.com/switchboard-run/switchboard/contract/extensionv1"
 	"github.com/switchboard-run/switchboard/kernel/bus"
+	"github.com/switchboard-run/switchboard/kernel/directory"
 	"github.com/switchboard-run/switchboard/kernel/session"
 	"github.com/switchboard-run/switchboard/kernel/supervisor"
 )
@@ -120,8 +121,10 @@ type Settings struct {
 	// KeepEvents and KeepDead say how long settled events and dead deliveries are
 	// kept; Open alone reads them. Zero: 30 and 90 days.
 	KeepEvents, KeepDead time.Duration
-	// SecretsFile is where the owner sets secrets, for texts.
+	// SecretsFile is where the owner sets secrets, Program the commands of this
+	// program: for texts.
 	SecretsFile string
+	Program     directory.Program
 	// Problems and Hints are shown to the owner by the status.
 	Problems, Hints []string
 }

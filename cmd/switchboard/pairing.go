@@ -83,7 +83,7 @@ func newPairingApprove() *cobra.Command {
 	c.RunE = withKernel("approving", func(c *cobra.Command, k *admin.Client, args []string) error {
 		one, err := k.Approve(c.Context(), &adminv1.ApproveRequest{Code: args[0]})
 		if err != nil {
-			return err
+			return hinted(err, "switchboard pairing list")
 		}
 		if *asJSON {
 			return printJSON(c, one)

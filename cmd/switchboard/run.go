@@ -18,6 +18,7 @@ import (
 	"github.com/switchboard-run/switchboard/home"
 	"github.com/switchboard-run/switchboard/home/config"
 
+	"github.com/switchboard-run/switchboard/kernel/directory"
 	"github.com/switchboard-run/switchboard/kernel/journal"
 	"github.com/switchboard-run/switchboard/manifests"
 )
@@ -70,7 +71,11 @@ func kernelOptions(h *config.Home) (home.Options, error) {
 		Builtins: builtinManifests, BuiltinsPrefix: manifests.Prefix,
 		Builtin: func(members []string) []string { return append([]string{self, extensionCommand}, members...) },
 		Confine: []string{self, confineCommand, "--"},
-		Wrap:    wrapStore,
+		Program: directory.Program{
+			Approve: "switchboard pairing approve", Restart: "switchboard extensions restart",
+			Dead: "switchboard events dead", Usage: "switchboard usage",
+		},
+		Wrap: wrapStore,
 	}, nil
 }
 

@@ -6,6 +6,7 @@ package directory
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"slices"
 	"strings"
 	"sync"
@@ -91,8 +92,28 @@ type Snapshot struct {
 	DailyTokens map[string]int64
 	Completions int // models.concurrency; 0: no limit
 
+	Program Program
+
 	ToolsEtag    string // of all tools and grants
 	ChannelsEtag string
+}
+
+// Program names commands of the program around the kernel, for texts. Empty: there
+// is none.
+type Program struct {
+	Approve string // before a pairing code
+	Restart string // before the id of an extension
+	Dead    string // lists dead letters
+	Usage   string // shows what models cost
+}
+
+// Hint puts a command of a Program and its arguments into a text; empty without the
+// command.
+func Hint(format, command string, args ...string) string {
+	if command == "" {
+		return ""
+	}
+	return fmt.Sprintf(format, "`"+strings.Join(append([]string{command}, args...), " ")+"`")
 }
 
 // Channel connects people to the kernel.

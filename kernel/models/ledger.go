@@ -103,7 +103,7 @@ func (l *Ledger) open(dir *directory.Snapshot) (*day, error) {
 		return nil, fmt.Errorf("read the model usage of %s: %w", name, err)
 	}
 	l.today = d
-	go l.prune(local)
+	l.prune(local)
 	return d, nil
 }
 
@@ -196,7 +196,7 @@ func (d *day) refuse(dir *directory.Snapshot, agent, model string) error {
 	until := fmt.Sprintf("until midnight (%s)", dir.Location)
 	if limit := dir.DailyTokens[Total]; reached(limit, func(t tokens) int64 { return t.total }) {
 		return &LimitError{true, fmt.Sprintf("today's limit of %d tokens for all models is reached "+
-			"(models.daily_tokens: {%s: %d} in config.yaml): no model is asked %s", limit, Total, limit, until)}
+			"(models.daily_tokens: {%s: %d}): no model is asked %s", limit, Total, limit, until)}
 	}
 	if a := dir.Agent(agent); a != nil && reached(a.DailyTokens, func(t tokens) int64 { return t.agents[agent] }) {
 		return &LimitError{true, fmt.Sprintf("today's limit of %d tokens for the agent %s is reached "+
@@ -204,7 +204,7 @@ func (d *day) refuse(dir *directory.Snapshot, agent, model string) error {
 	}
 	if limit := dir.DailyTokens[model]; reached(limit, func(t tokens) int64 { return t.models[model] }) {
 		return &LimitError{false, fmt.Sprintf("today's limit of %d tokens for %s is reached "+
-			"(models.daily_tokens: {%s: %d} in config.yaml): it is not asked %s", limit, model, model, limit, until)}
+			"(models.daily_tokens: {%s: %d}): it is not asked %s", limit, model, model, limit, until)}
 	}
 	return nil
 }
@@ -305,6 +305,7 @@ func (l *Ledger) warning(dir *directory.Snapshot) *notice {
 	}
 	return &notice{day: d.name, text: fmt.Sprintf(
 		"%d of the %d tokens that models may use today are spent (%d %%). %s, no model is asked until midnight (%s). "+
-			"The limit is models.daily_tokens: {%s: %d} in config.yaml; `switchboard usage` shows where they went.",
-		d.used.total, limit, d.used.total*100/limit, when, dir.Location, Total, limit)}
+			"The limit is models.daily_tokens: {%s: %d}.%s",
+		d.used.total, limit, d.used.total*100/limit, when, dir.Location, Total, limit,
+		directory.Hint(" %s shows where they went.", dir.Program.Usage))}
 }

@@ -155,9 +155,9 @@ func TestLimits(t *testing.T) {
 		words       []string
 	}{
 		"of all": {map[string]int64{"total": 500}, 0, "orchestrator", "local/other", "", "",
-			[]string{"today's limit of 500 tokens for all models is reached", "models.daily_tokens: {total: 500} in config.yaml", "until midnight (UTC)"}},
+			[]string{"today's limit of 500 tokens for all models is reached", "models.daily_tokens: {total: 500}", "until midnight (UTC)"}},
 		"of a model": {map[string]int64{"openai/mini": 500}, 0, "orchestrator", "openai/mini", "chat", "openai/nano",
-			[]string{"today's limit of 500 tokens for openai/mini is reached", "models.daily_tokens: {openai/mini: 500} in config.yaml"}},
+			[]string{"today's limit of 500 tokens for openai/mini is reached", "models.daily_tokens: {openai/mini: 500}"}},
 		"of an agent": {nil, 500, "chat", "openai/nano", "orchestrator", "openai/mini",
 			[]string{"today's limit of 500 tokens for the agent chat is reached", "agent.limits.daily_tokens: 500 in its manifest"}},
 	} {

@@ -105,7 +105,14 @@ func (r *Router) attempt(ctx context.Context, o Order, emit func(*extensionv1.De
 	dir := r.Directory.Current()
 	candidates := candidatesFor(dir, o)
 	if len(candidates) == 0 {
-		return false, false, fmt.Errorf("%w: no language model is set up: set OPENAI_API_KEY", contract.ErrUnavailable)
+		var reasons []string
+		for i := range dir.Models {
+			if why := unusable(&dir.Models[i], dir.Models[i].Extension); why != "" {
+				reasons = append(reasons, why)
+			}
+		}
+		return false, false, fmt.Errorf("%w: no language model is set up: %s", contract.ErrUnavailable,
+			cmp.Or(strings.Join(reasons, "; "), "no extension provides models"))
 	}
 	var failures []string
 	failed := false

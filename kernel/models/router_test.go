@@ -147,10 +147,17 @@ func TestComplete(t *testing.T) {
 
 func TestWithoutAnyModelTheErrorSaysWhatToDo(t *testing.T) {
 	t.Parallel()
-	r := models.Router{Directory: &directory.Directory{}, Remote: &fake{}}
-	err := r.Complete(t.Context(), order(), nil)
-	if !errors.Is(err, contract.ErrUnavailable) || !strings.Contains(err.Error(), "OPENAI_API_KEY") {
-		t.Errorf("the error is %v", err)
+	for want, providers := range map[string][]directory.Provider{
+		"no extension provides models":         nil,
+		"openai is not set up: set OPENAI_KEY": {with(active("openai", "openai/*"), directory.StateActive, unconfigured, "set OPENAI_KEY")},
+	} {
+		d := &directory.Directory{}
+		d.Set(&directory.Snapshot{Models: providers})
+		r := models.Router{Directory: d, Remote: &fake{}}
+		err := r.Complete(t.Context(), order(), nil)
+		if !errors.Is(err, contract.ErrUnavailable) || !strings.HasSuffix(err.Error(), want) {
+			t.Errorf("the error is %v, want %s", err, want)
+		}
 	}
 }
 

@@ -19,7 +19,8 @@ const Kept = 400
 
 const (
 	sumPrefix = "usage/" // of sums in the kernel's own KV: usage/<day>/<agent>/<model>
-	scanChunk = 500
+	// pruneMost is how many old sums are deleted on a day.
+	pruneMost = 2000
 )
 
 // Key names the sum of one day, agent and model.
@@ -73,27 +74,21 @@ func (l *Ledger) Rows(ctx context.Context, days int) (rows []Row, from time.Time
 
 // scan reads the sums whose keys begin with prefix.
 func scan(r journal.Reader, prefix string, each func(Row)) error {
-	for after := ""; ; {
-		values, err := r.KVScan(contract.KernelSource, prefix, after, scanChunk)
+	for v, err := range journal.Values(r, contract.KernelSource, prefix, "", 0) {
 		if err != nil {
 			return err
 		}
-		for _, v := range values {
-			after = v.Key
-			parts := strings.SplitN(strings.TrimPrefix(v.Key, sumPrefix), "/", 3)
-			if len(parts) != 3 {
-				continue
-			}
-			row := Row{Key: Key{parts[0], parts[1], parts[2]}}
-			if row.Sum, err = parseSum(v); err != nil {
-				return err
-			}
-			each(row)
+		parts := strings.SplitN(strings.TrimPrefix(v.Key, sumPrefix), "/", 3)
+		if len(parts) != 3 {
+			continue
 		}
-		if len(values) < scanChunk {
-			return nil
+		row := Row{Key: Key{parts[0], parts[1], parts[2]}}
+		if row.Sum, err = parseSum(v); err != nil {
+			return err
 		}
+		each(row)
 	}
+	return nil
 }
 
 func parseSum(v journal.KV) (s Sum, err error) {
@@ -106,34 +101,25 @@ func parseSum(v journal.KV) (s Sum, err error) {
 	return s, nil
 }
 
-// prune deletes the sums that are too old today.
+// prune deletes the sums that are too old today, at most pruneMost.
 func (l *Ledger) prune(today time.Time) {
 	first := sumPrefix + today.AddDate(0, 0, -Kept).Format(time.DateOnly)
-	for more := true; more; {
-		err := l.bus.Do(func(tx *bus.Tx) error {
-			more = false
-			values, err := tx.KVScan(contract.KernelSource, sumPrefix, "", scanChunk)
-			if err != nil {
+	l.bus.Commit(bus.Change{Apply: func(tx *bus.Tx) error {
+		n := 0
+		for v, err := range journal.Values(tx, contract.KernelSource, sumPrefix, "", 0) {
+			if n++; err != nil || n > pruneMost || v.Key >= first {
 				return err
 			}
-			for _, v := range values {
-				if v.Key >= first {
-					return nil
-				}
-				if err := tx.KVDelete(contract.KernelSource, v.Key); err != nil {
-					return err
-				}
+			if err := tx.KVDelete(contract.KernelSource, v.Key); err != nil {
+				return err
 			}
-			more = len(values) == scanChunk
-			return nil
-		})
-		if err != nil {
-			if !errors.Is(err, journal.ErrClosed) {
-				l.log.Warn("delete old sums of model usage", "error", err)
-			}
-			return
 		}
-	}
+		return nil
+	}, Done: func(err error) {
+		if err != nil && !errors.Is(err, journal.ErrClosed) {
+			l.log.Warn("delete old sums of model usage", "error", err)
+		}
+	}})
 }
 
 // batch is what one commit records.
@@ -182,11 +168,7 @@ func (b *batch) write(tx *bus.Tx) error {
 		sums[k] = s
 	}
 	for k, s := range sums {
-		value, err := json.Marshal(s)
-		if err != nil {
-			return err
-		}
-		if _, err := tx.KVPut(contract.KernelSource, k.String(), value); err != nil {
+		if err := journal.Save(tx, contract.KernelSource, k.String(), s); err != nil {
 			return err
 		}
 	}

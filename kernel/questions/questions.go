@@ -11,7 +11,6 @@
 package questions
 
 import (
-	"encoding/json"
 	"fmt"
 	"slices"
 	"strconv"
@@ -71,18 +70,15 @@ type Store struct {
 
 // Ask stores a new question and gives it its id.
 func (b *Store) Ask(tx *bus.Tx, q *Question) error {
-	stored, err := tx.KVGet(contract.KernelSource, lastKey)
+	last, err := journal.Load[int64](tx, contract.KernelSource, lastKey)
 	if err != nil {
 		return err
 	}
-	n := int64(0)
-	if stored.Version != 0 {
-		if err := json.Unmarshal(stored.Value, &n); err != nil {
-			return fmt.Errorf("read the number of the last question: %w", err)
-		}
+	n := int64(1)
+	if last != nil {
+		n += *last
 	}
-	n++
-	if _, err := tx.KVPut(contract.KernelSource, lastKey, fmt.Append(nil, n)); err != nil {
+	if err := journal.Save(tx, contract.KernelSource, lastKey, n); err != nil {
 		return err
 	}
 	q.ID, q.AskedAt = fmt.Sprintf("q%d", n), tx.Now
@@ -135,7 +131,7 @@ func (b *Store) End(tx *bus.Tx, q *Question, outcome, answer, by string) (ended,
 	return true, unseen, tx.Following(asked, publish)
 }
 
-// withdrawSends withdraws the sends that are not delivered yet, and says whether
+// withdrawSends withdraws the sends that are not delivered yet, and reports whether
 // these are all.
 func withdrawSends(tx *bus.Tx, sends []int64) (all bool, err error) {
 	all = len(sends) > 0
@@ -158,78 +154,65 @@ func withdrawSends(tx *bus.Tx, sends []int64) (all bool, err error) {
 }
 
 // Open returns the questions that can be answered, oldest first.
-func (b *Store) Open(r journal.Reader, now int64) (open []Question, err error) {
-	return b.all(r, func(q *Question) (bool, error) {
-		over, err := isOver(r, q, now)
-		return !over, err
+func (b *Store) Open(r journal.Reader, now int64) ([]Question, error) {
+	return all(r, func(q *Question) (bool, error) {
+		outcome, err := Over(r, q, now)
+		return outcome == "", err
 	})
 }
 
-// Due returns the open questions to end: their deadline has passed, or their call
-// has ended.
+// Due returns the open questions to end, see Over.
 func (b *Store) Due(r journal.Reader, now int64) ([]Question, error) {
-	return b.all(r, func(q *Question) (bool, error) { return isOver(r, q, now) })
-}
-
-// Answerable reports whether a question can still be answered.
-func (b *Store) Answerable(r journal.Reader, q *Question, now int64) (bool, error) {
-	if q.Outcome != "" {
-		return false, nil
-	}
-	over, err := isOver(r, q, now)
-	return !over, err
+	return all(r, func(q *Question) (bool, error) {
+		outcome, err := Over(r, q, now)
+		return outcome != "", err
+	})
 }
 
 // Count counts the open questions of an asker.
 func (b *Store) Count(r journal.Reader, asker string) (int, error) {
-	of, err := b.all(r, func(q *Question) (bool, error) { return q.Asker == asker, nil })
+	of, err := all(r, func(q *Question) (bool, error) { return q.Asker == asker, nil })
 	return len(of), err
 }
 
-// Abandoned reports whether the call that waited for the answer has ended.
-func Abandoned(r journal.Reader, q *Question) (bool, error) {
-	if q.Call == "" {
-		return false, nil
+// Over returns the outcome of an open question that has to end: withdrawn if the call
+// that waited for the answer has ended, expired after the deadline; otherwise empty.
+func Over(r journal.Reader, q *Question, now int64) (outcome string, err error) {
+	if q.Call != "" {
+		c, err := r.Call(journal.ParseCallID(q.Call))
+		if err != nil {
+			return "", err
+		}
+		if c == nil || c.State == journal.CallFinished || c.State == journal.CallClosed {
+			return contract.AskWithdrawn, nil
+		}
 	}
-	c, err := r.Call(journal.ParseCallID(q.Call))
-	return c == nil || c.State == journal.CallFinished || c.State == journal.CallClosed, err
-}
-
-func isOver(r journal.Reader, q *Question, now int64) (bool, error) {
 	if q.Deadline <= now {
-		return true, nil
+		return contract.AskExpired, nil
 	}
-	return Abandoned(r, q)
+	return "", nil
 }
 
-func (b *Store) all(r journal.Reader, is func(*Question) (bool, error)) (all []Question, err error) {
-	stored, err := r.KVScan(contract.KernelSource, openPrefix, "", 10_000)
-	if err != nil {
-		return nil, err
-	}
-	for _, s := range stored {
-		q, err := decode(s)
+// all returns the open questions that a function selects.
+func all(r journal.Reader, is func(*Question) (bool, error)) (selected []Question, err error) {
+	open, err := journal.All[Question](r, contract.KernelSource, openPrefix)
+	for i := range open {
+		ok, err := is(&open[i])
 		if err != nil {
 			return nil, err
 		}
-		if ok, err := is(q); err != nil {
-			return nil, err
-		} else if ok {
-			all = append(all, *q)
+		if ok {
+			selected = append(selected, open[i])
 		}
 	}
-	return all, nil
+	return selected, err
 }
 
 // Get returns a question by its id; nil: unknown, or pruned.
 func (b *Store) Get(r journal.Reader, id string) (*Question, error) {
 	for _, prefix := range []string{openPrefix, endedPrefix} {
-		stored, err := r.KVGet(contract.KernelSource, prefix+sortKey(id))
-		if err != nil {
-			return nil, err
-		}
-		if stored.Version != 0 {
-			return decode(stored)
+		if q, err := journal.Load[Question](r, contract.KernelSource, prefix+sortKey(id)); q != nil || err != nil {
+			return q, err
 		}
 	}
 	return nil, nil
@@ -246,7 +229,7 @@ func (b *Store) OfCall(r journal.Reader, call string) (*Question, error) {
 
 // OfEvent returns the open question that an event asked; nil: none.
 func (b *Store) OfEvent(r journal.Reader, seq int64) (*Question, error) {
-	of, err := b.all(r, func(q *Question) (bool, error) { return q.Event == seq, nil })
+	of, err := all(r, func(q *Question) (bool, error) { return q.Event == seq, nil })
 	if err != nil || len(of) == 0 {
 		return nil, err
 	}
@@ -284,19 +267,19 @@ func (b *Store) wake(id string) {
 
 // prune deletes questions that ended more than keepEnded ago.
 func prune(tx *bus.Tx) error {
-	stored, err := tx.KVScan(contract.KernelSource, endedPrefix, "", pruneBatch)
-	if err != nil {
-		return err
-	}
-	for _, s := range stored {
-		q, err := decode(s)
-		if err != nil {
+	n := 0
+	for kv, err := range journal.Values(tx, contract.KernelSource, endedPrefix, "", pruneBatch) {
+		if n++; err != nil || n > pruneBatch {
+			return err
+		}
+		var q Question
+		if err := kv.Decode(&q); err != nil {
 			return err
 		}
 		if q.EndedAt > tx.Now-keepEnded.Microseconds() {
 			continue
 		}
-		if err := tx.KVDelete(contract.KernelSource, s.Key); err != nil {
+		if err := tx.KVDelete(contract.KernelSource, kv.Key); err != nil {
 			return err
 		}
 		if q.Call == "" {
@@ -310,20 +293,7 @@ func prune(tx *bus.Tx) error {
 }
 
 func put(tx *bus.Tx, prefix string, q *Question) error {
-	v, err := json.Marshal(q)
-	if err != nil {
-		return fmt.Errorf("write question %s: %w", q.ID, err)
-	}
-	_, err = tx.KVPut(contract.KernelSource, prefix+sortKey(q.ID), v)
-	return err
-}
-
-func decode(s journal.KV) (*Question, error) {
-	q := &Question{}
-	if err := json.Unmarshal(s.Value, q); err != nil {
-		return nil, fmt.Errorf("read %s: %w", s.Key, err)
-	}
-	return q, nil
+	return journal.Save(tx, contract.KernelSource, prefix+sortKey(q.ID), q)
 }
 
 // sortKey formats an id so that keys sort by age.

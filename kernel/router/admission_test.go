@@ -15,7 +15,7 @@ import (
 	"github.com/switchboard-run/switchboard/kernel/router"
 )
 
-var codeForm = regexp.MustCompile("`switchboard pairing approve ([A-Z2-9]{8})`")
+var codeForm = regexp.MustCompile("approve the code ([A-Z2-7]{8}) within an hour")
 
 // code is the pairing code in a text.
 func code(t *testing.T, text string) string {
@@ -71,6 +71,16 @@ func TestAStrangerIsGivenACodeAndHeardByNobody(t *testing.T) {
 		if len(approved) != 0 || len(waiting) != 2 {
 			t.Errorf("approved: %v, waiting: %v", approved, waiting)
 		}
+	})
+}
+
+func TestTheCommandThatApprovesIsNamed(t *testing.T) {
+	kerneltest.Run(t, func(w *kerneltest.World) {
+		telegram := w.Channel("telegram")
+		w.Know(func(s *directory.Snapshot) { s.Program.Approve = "kernel approve" })
+		telegram.Says("carl", "hello?")
+		_, waiting := people(w)
+		telegram.ShowsOne("run this command on its machine within an hour:\n\n`kernel approve " + waiting[0].Code + "`")
 	})
 }
 

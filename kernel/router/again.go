@@ -10,15 +10,15 @@ import (
 	"github.com/switchboard-run/switchboard/kernel/journal"
 )
 
-// Again sends a dead text that named no recipient, because its channel had
-// none then, to the one that it has now. It returns how many deliveries of the
-// event that settles; 0 leaves everything to a resubmission as it is.
+// Again sends a dead text that named no recipient, because its channel had none
+// then, to the present one. It returns how many deliveries of the event that settles;
+// with 0 the event is resubmitted unchanged.
 func (r *MessageRouter) Again(tx *bus.Tx, e *busv1.Event) (int, error) {
 	id, isSend := strings.CutPrefix(e.GetTopic(), contract.TopicChannelSend)
 	channel := r.directory.Current().Channel(id)
 	var m contract.ChannelSend
 	if !isSend || channel == nil || json.Unmarshal(e.GetPayload(), &m) != nil || m.Conversation != "" || m.Owner != "" {
-		return 0, nil //nolint:nilerr // what is no such text is resubmitted as it is
+		return 0, nil //nolint:nilerr // other events are resubmitted unchanged
 	}
 	owner, err := ownerOn(tx, channel)
 	if err != nil || owner.UserID == "" {

@@ -46,11 +46,11 @@ func TestWhichAgentHears(t *testing.T) {
 		{"echo, which is enabled like any other, comes last", directory.Snapshot{Agents: agents("echo", "zed")}, "", "zed", nil},
 		{"echo when nobody else is there", directory.Snapshot{Agents: agents("echo")}, "", "echo", nil},
 		{"echo is not put in a named one's place", directory.Snapshot{Agents: agents("echo")}, "ghost", "", []string{"ghost"}},
-		{"nobody", directory.Snapshot{}, "", "", []string{"No agent is enabled", "agents.enabled"}},
+		{"nobody", directory.Snapshot{}, "", "", []string{"enables no agent", "agents.enabled"}},
 		{"echo when none is enabled", directory.Snapshot{Agents: agents("a", "echo"), EnabledAgents: []string{}}, "", "echo", nil},
 		{"explicit when none is enabled: an error that names it", directory.Snapshot{Agents: agents("a", "echo"), EnabledAgents: []string{}}, "a", "", []string{`"a" is not enabled`}},
-		{"nobody enabled, and no echo", directory.Snapshot{Agents: agents("a"), EnabledAgents: []string{}}, "", "", []string{"No agent is enabled"}},
-		{"those enabled are not there", directory.Snapshot{Agents: agents("a", "echo"), EnabledAgents: []string{"ghost"}}, "", "", []string{"No agent is enabled", "agents.enabled"}},
+		{"nobody enabled, and no echo", directory.Snapshot{Agents: agents("a"), EnabledAgents: []string{}}, "", "", []string{"enables no agent"}},
+		{"those enabled are not there", directory.Snapshot{Agents: agents("a", "echo"), EnabledAgents: []string{"ghost"}}, "", "", []string{"enables no agent", "agents.enabled"}},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {

@@ -13,57 +13,52 @@ import (
 	"github.com/switchboard-run/switchboard/kernel/session"
 )
 
-// Everyone who is admitted where a question was asked can answer it there. The owner
+// Every admitted person can answer a question where it was asked. The owner
 // can also answer it in any private conversation of theirs, unless it was asked of
 // another person in private.
 
 // replied settles the question that a message answers where it was asked; false: it
 // answers none and is an ordinary message.
 func (r *MessageRouter) replied(tx *bus.Tx, q request, text string) (bool, error) {
-	open, err := r.questions.Open(tx, tx.Now)
-	if err != nil || len(open) == 0 {
-		return false, err
-	}
-	isOwner, err := r.isOwner(tx, q)
+	here, _, err := r.answerable(tx, q)
 	if err != nil {
 		return false, err
 	}
 	var fitting []questions.Question
 	var first *questions.Question // that has to end before the message is read
-	for _, o := range open {
-		if !askedHere(&o, q, isOwner) {
-			continue
-		}
+	for _, o := range here {
 		shown, err := shown(tx, &o)
 		if err != nil {
 			return false, err
 		}
-		if _, fits := o.ParseAnswer(text); fits && shown {
+		if !shown {
+			continue
+		}
+		if _, fits := o.ParseAnswer(text); fits {
 			fitting = append(fitting, o)
 		} else if holds, err := holds(tx, &o); err != nil {
 			return false, err
-		} else if holds && shown {
+		} else if holds {
 			first = &o
 		}
 	}
-	switch len(fitting) {
-	case 0:
-		if first == nil {
-			return false, nil
-		}
-		return false, r.reply(tx, q, fmt.Sprintf("I'll get to that after question %s is answered: %s\n\n%s", first.ID, first.Brief(), first.Instructions()))
-	case 1:
+	switch {
+	case len(fitting) > 1:
+		return true, r.reply(tx, q, ambiguous(fitting))
+	case len(fitting) == 1:
 		answer, _ := fitting[0].ParseAnswer(text)
 		said, err := r.settle(tx, q, &fitting[0], answer)
 		if err != nil || fitting[0].Call != "" {
-			return true, err // its turn goes on and answers
+			return true, err // its turn continues and answers
 		}
 		return true, r.reply(tx, q, said)
+	case first != nil:
+		return false, r.reply(tx, q, fmt.Sprintf("I'll get to that after question %s is answered: %s\n\n%s", first.ID, first.Brief(), first.Instructions()))
 	}
-	return true, r.reply(tx, q, ambiguous(fitting))
+	return false, nil
 }
 
-// holds says whether a question still waits when a new message comes where it was
+// holds reports whether a question still waits when a new message comes where it was
 // asked: its turn was interrupted too often, or works for another agent.
 func holds(tx journal.Reader, o *questions.Question) (bool, error) {
 	if o.Call == "" {
@@ -81,7 +76,7 @@ func holds(tx journal.Reader, o *questions.Question) (bool, error) {
 	return s != nil && session.WorksFor(s) != 0, err
 }
 
-// shown says whether a person may have read a question. What they write before that
+// shown reports whether a person may have read a question. A message before that
 // doesn't answer it.
 func shown(tx journal.Reader, o *questions.Question) (bool, error) {
 	for _, seq := range o.Sends {
@@ -114,7 +109,7 @@ func listed(open []questions.Question) string {
 	return strings.Join(lines, "\n")
 }
 
-// aboutQuestions answers the commands by which questions are listed and settled.
+// aboutQuestions answers the commands that list and settle questions.
 func (r *MessageRouter) aboutQuestions(tx *bus.Tx, q request, command, rest string) (string, error) {
 	here, elsewhere, err := r.answerable(tx, q)
 	if err != nil {
@@ -126,21 +121,22 @@ func (r *MessageRouter) aboutQuestions(tx *bus.Tx, q request, command, rest stri
 		}
 		return "No questions are open.", nil
 	}
+	var o *questions.Question
+	var problem string
 	first, text, _ := strings.Cut(rest, " ")
-	id, named := questions.ParseID(first)
-	if !named {
+	if id, named := questions.ParseID(first); named {
+		o, problem, err = r.named(tx, q, id, slices.Concat(here, elsewhere))
+	} else {
 		text = rest
+		o, problem = only(command, here, elsewhere)
 	}
-	o, problem, err := r.meant(tx, q, command, id, here, elsewhere)
 	if problem != "" || err != nil {
 		return problem, err
 	}
 	switch {
 	case command == "deny" && o.Kind != contract.AskApprove:
-		if _, _, err := r.questions.End(tx, o, contract.AskWithdrawn, "", q.who()); err != nil {
-			return "", err
-		}
-		return fmt.Sprintf("Question %s is dropped.", o.ID), nil
+		_, _, err := r.questions.End(tx, o, contract.AskWithdrawn, "", q.who())
+		return fmt.Sprintf("Question %s is dropped.", o.ID), err
 	case command == "approve" && o.Kind != contract.AskApprove:
 		return fmt.Sprintf("Question %s isn't a yes-or-no question. Use /answer %s TEXT:\n\n%s", o.ID, o.ID, o.Text), nil
 	case command == "approve":
@@ -155,61 +151,57 @@ func (r *MessageRouter) aboutQuestions(tx *bus.Tx, q request, command, rest stri
 	return r.settle(tx, q, o, answer)
 }
 
-// meant is the question that a command is about, or why there is none.
-func (r *MessageRouter) meant(tx *bus.Tx, q request, command, id string, here, elsewhere []questions.Question) (o *questions.Question, problem string, err error) {
-	if id == "" {
-		for _, open := range [][]questions.Question{here, elsewhere} {
-			if command != "answer" {
-				open = slices.DeleteFunc(slices.Clone(open), func(o questions.Question) bool { return o.Kind != contract.AskApprove })
-			}
-			switch len(open) {
-			case 0:
-			case 1:
-				return &open[0], "", nil
-			default:
-				return nil, ambiguous(open), nil
-			}
+// only is the question that a command without an id means: the only one asked here, or
+// else elsewhere. If there is none, problem explains it.
+func only(command string, here, elsewhere []questions.Question) (o *questions.Question, problem string) {
+	for _, open := range [][]questions.Question{here, elsewhere} {
+		if command != "answer" {
+			open = slices.DeleteFunc(open, func(o questions.Question) bool { return o.Kind != contract.AskApprove })
 		}
-		return nil, "There is no open question to answer.", nil
-	}
-	if o, err = r.questions.Get(tx, id); err != nil {
-		return nil, "", err
-	}
-	mine := false
-	if o != nil {
-		isOwner, err := r.isOwner(tx, q)
-		if err != nil {
-			return nil, "", err
-		}
-		if mine, err = r.mayAnswer(tx, o, q, isOwner); err != nil {
-			return nil, "", err
+		switch len(open) {
+		case 0:
+		case 1:
+			return &open[0], ""
+		default:
+			return nil, ambiguous(open)
 		}
 	}
-	if !mine {
-		return nil, fmt.Sprintf("There is no question %s for you here. /questions lists the open ones.", id), nil
-	}
-	if open, err := r.questions.Answerable(tx, o, tx.Now); open || err != nil {
-		return o, "", err
-	}
-	return nil, tooLate(o, tx.Now), nil
+	return nil, "There is no open question to answer."
 }
 
-// tooLate says what became of a question before the answer came.
+// named is the question with an id, if it is one of the open ones. Otherwise problem
+// explains it.
+func (r *MessageRouter) named(tx *bus.Tx, q request, id string, open []questions.Question) (o *questions.Question, problem string, err error) {
+	if i := slices.IndexFunc(open, func(o questions.Question) bool { return o.ID == id }); i >= 0 {
+		return &open[i], "", nil
+	}
+	problem = fmt.Sprintf("There is no question %s for you here. /questions lists the open ones.", id)
+	if o, err = r.questions.Get(tx, id); o == nil || err != nil {
+		return nil, problem, err
+	}
+	may, _, err := r.mayAnswer(tx, o, q)
+	if may {
+		problem = tooLate(o, tx.Now)
+	}
+	return nil, problem, err
+}
+
+// tooLate explains that a question ended before the answer came.
 func tooLate(o *questions.Question, now int64) string {
-	what := "is closed: the answer is no longer needed"
+	state := "is closed: the answer is no longer needed"
 	switch {
 	case o.Outcome == contract.AskAnswered:
-		what = "was already answered: " + o.Answer
+		state = "was already answered: " + o.Answer
 		if o.By != "" {
-			what += " (" + o.By + ")"
+			state += " (" + o.By + ")"
 		}
 	case o.Outcome == contract.AskExpired, o.Outcome == "" && o.Deadline <= now:
-		what = "has expired"
+		state = "has expired"
 	}
-	return fmt.Sprintf("Question %s %s.", o.ID, what)
+	return fmt.Sprintf("Question %s %s.", o.ID, state)
 }
 
-// settle ends a question with an answer, and returns what to tell the sender.
+// settle ends a question with an answer, and returns the confirmation for the sender.
 func (r *MessageRouter) settle(tx *bus.Tx, q request, o *questions.Question, answer string) (string, error) {
 	ended, unseen, err := r.questions.End(tx, o, contract.AskAnswered, answer, q.who())
 	if err != nil {
@@ -218,12 +210,11 @@ func (r *MessageRouter) settle(tx *bus.Tx, q request, o *questions.Question, ans
 	if !ended {
 		return tooLate(o, tx.Now), nil
 	}
-	if o.Handle != q.conversation.Handle && !unseen {
+	elsewhere := o.Handle != q.conversation.Handle && (o.Handle != "" || o.Channel != q.here.channel.ID)
+	if elsewhere && !unseen {
 		text := fmt.Sprintf("Question %s was answered by %s on %s: %s", o.ID, q.who(), q.here.channel.Name, answer)
-		if o.Handle != "" || o.Channel != q.here.channel.ID {
-			if err := r.tellWhereAsked(tx, o, text); err != nil {
-				return "", err
-			}
+		if err := r.tellWhereAsked(tx, o, text); err != nil {
+			return "", err
 		}
 	}
 	switch {
@@ -235,31 +226,27 @@ func (r *MessageRouter) settle(tx *bus.Tx, q request, o *questions.Question, ans
 	return fmt.Sprintf("Question %s is answered: %s", o.ID, answer), nil
 }
 
-// who is the sender as shown to people.
+// who is the name of the sender for people.
 func (q request) who() string {
-	if q.here.channel.Local && (q.name == "" || q.name == q.user) { // an id that says nothing to people
+	if q.here.channel.Local && (q.name == "" || q.name == q.user) { // an id without meaning to people
 		return "the owner"
 	}
 	return cmp.Or(q.name, q.user)
 }
 
-// answerable are the open questions that the sender can answer: those asked here, and
-// others.
+// answerable returns the open questions that the sender can answer: those asked here,
+// and others.
 func (r *MessageRouter) answerable(tx *bus.Tx, q request) (here, elsewhere []questions.Question, err error) {
 	open, err := r.questions.Open(tx, tx.Now)
-	if err != nil || len(open) == 0 {
-		return nil, nil, err
-	}
-	isOwner, err := r.isOwner(tx, q)
 	if err != nil {
 		return nil, nil, err
 	}
 	for _, o := range open {
-		may, err := r.mayAnswer(tx, &o, q, isOwner)
+		may, askedHere, err := r.mayAnswer(tx, &o, q)
 		switch {
 		case err != nil:
 			return nil, nil, err
-		case askedHere(&o, q, isOwner):
+		case askedHere:
 			here = append(here, o)
 		case may:
 			elsewhere = append(elsewhere, o)
@@ -268,28 +255,25 @@ func (r *MessageRouter) answerable(tx *bus.Tx, q request) (here, elsewhere []que
 	return here, elsewhere, nil
 }
 
-// askedHere says whether a question was asked in the conversation. The default
-// recipient of a channel is its owner.
-func askedHere(o *questions.Question, q request, isOwner bool) bool {
+// mayAnswer reports whether the sender can answer a question, and whether it was asked
+// here. The default recipient of a channel is its owner.
+func (r *MessageRouter) mayAnswer(tx *bus.Tx, o *questions.Question, q request) (may, askedHere bool, err error) {
+	ownerHere := q.owner && !q.conversation.Group
 	if o.Handle != "" {
-		return o.Handle == q.conversation.Handle
+		askedHere = o.Handle == q.conversation.Handle
+	} else {
+		askedHere = o.Channel == q.here.channel.ID && ownerHere
 	}
-	return o.Channel == q.here.channel.ID && isOwner && !q.conversation.Group
+	if askedHere || !ownerHere {
+		return askedHere, askedHere, nil
+	}
+	may, err = r.askedOwner(tx, o)
+	return may, false, err
 }
 
-func (r *MessageRouter) mayAnswer(tx *bus.Tx, o *questions.Question, q request, isOwner bool) (bool, error) {
-	if askedHere(o, q, isOwner) {
-		return true, nil
-	}
-	if !isOwner || q.conversation.Group {
-		return false, nil
-	}
-	return r.ofOwner(tx, o)
-}
-
-// ofOwner says whether a question was asked of the owner, and not of somebody
-// else in private.
-func (r *MessageRouter) ofOwner(tx journal.Reader, o *questions.Question) (bool, error) {
+// askedOwner reports whether a question was asked of the owner, and not of another
+// person in private.
+func (r *MessageRouter) askedOwner(tx journal.Reader, o *questions.Question) (bool, error) {
 	c := r.directory.Current().Channel(o.Channel)
 	if o.Handle == "" || c == nil || c.Local {
 		return true, nil
@@ -303,13 +287,4 @@ func (r *MessageRouter) ofOwner(tx journal.Reader, o *questions.Question) (bool,
 		return false, err
 	}
 	return owner.UserID != "" && (at.Address == owner.UserID || at.Address == owner.Conversation && at.Thread == owner.Thread), nil
-}
-
-// isOwner says whether the sender is the owner on that channel.
-func (r *MessageRouter) isOwner(tx journal.Reader, q request) (bool, error) {
-	if q.here.channel.Local {
-		return true, nil
-	}
-	owner, err := ownerOn(tx, q.here.channel)
-	return q.user != "" && owner.UserID == q.user, err
 }

@@ -28,15 +28,12 @@ func (r *MessageRouter) Questions() *questions.Store { return r.questions }
 // ask asks a person on behalf of an extension.
 func (r *MessageRouter) ask(tx *bus.Tx, e *busv1.Event, a contract.UserAsk) error {
 	if topic.Owner(a.Topic) != e.GetSource() || !topic.ValidTopic(a.Topic) {
-		return tx.Dead(e, fmt.Sprintf("the answer would go to the topic %q, and that is none of %s: its topics begin with \"%s.\"",
+		return tx.Dead(e, fmt.Sprintf("the topic %q of the answer is not a topic of %s: they begin with \"%s.\"",
 			a.Topic, e.GetSource(), e.GetSource()))
 	}
 	refuse := func(reason string) error {
-		if err := tx.Dead(e, reason); err != nil {
-			return err
-		}
 		_, err := tx.Emit(a.Topic, "", contract.UserAnswer{Ref: a.Ref, Outcome: contract.AskWithdrawn})
-		return err
+		return errors.Join(err, tx.Dead(e, reason))
 	}
 	if wrong := checkAsk(a); wrong != "" {
 		return refuse(wrong)
@@ -46,14 +43,14 @@ func (r *MessageRouter) ask(tx *bus.Tx, e *busv1.Event, a contract.UserAsk) erro
 		return err
 	}
 	if n >= questions.MaxOpen {
-		return refuse(fmt.Sprintf("%s has %d questions open already, and that is the limit", e.GetSource(), n))
+		return refuse(fmt.Sprintf("%s already has %d open questions, which is the limit", e.GetSource(), n))
 	}
 	d, err := r.destination(tx, a.ChannelID, a.ReplyTo)
 	if err != nil {
 		return err
 	}
 	if d.to == nil {
-		return refuse("there is no channel to ask on")
+		return refuse("no channel to ask on")
 	}
 	life := askLife
 	if a.ExpiresSeconds > 0 {
@@ -63,22 +60,17 @@ func (r *MessageRouter) ask(tx *bus.Tx, e *busv1.Event, a contract.UserAsk) erro
 		Kind: a.Kind, Text: a.Text, Options: a.Options, Asker: e.GetSource(), Event: e.GetSeq(), Topic: a.Topic, Ref: a.Ref,
 		Deadline: tx.Now + life.Microseconds(),
 	}
-	if d.unknown {
-		q.Text = forChannel(a.ChannelID) + q.Text
-		if err := tx.Dead(e, fmt.Sprintf("channel %q does not exist; it was asked on %s instead", a.ChannelID, d.to.channel.ID)); err != nil {
-			return err
-		}
-	}
-	return r.put(tx, q, d.to, contract.ChannelSend{Kind: contract.SendNotice, Anywhere: d.anywhere})
+	return errors.Join(d.note(tx, e, a.ChannelID, &q.Text),
+		r.put(tx, q, d.to, contract.ChannelSend{Kind: contract.SendNotice, Anywhere: d.anywhere}))
 }
 
-// checkAsk says what is wrong with a question; empty: nothing.
+// checkAsk explains why a question is invalid; empty: it is valid.
 func checkAsk(a contract.UserAsk) string {
 	switch {
 	case strings.TrimSpace(a.Text) == "":
-		return "it has no text"
+		return "the question has no text"
 	case !slices.Contains([]string{contract.AskApprove, contract.AskChoose, contract.AskAnswer}, a.Kind):
-		return fmt.Sprintf("%q is no kind of question: one of %s, %s and %s", a.Kind, contract.AskApprove, contract.AskChoose, contract.AskAnswer)
+		return fmt.Sprintf("unknown kind of question %q: use %s, %s or %s", a.Kind, contract.AskApprove, contract.AskChoose, contract.AskAnswer)
 	case a.Kind == contract.AskChoose && (len(a.Options) < 2 || len(a.Options) > maxOptions):
 		return fmt.Sprintf("a question of kind %s has 2 to %d options, not %d", contract.AskChoose, maxOptions, len(a.Options))
 	case a.Kind != contract.AskChoose && len(a.Options) > 0:
@@ -92,7 +84,7 @@ func checkAsk(a contract.UserAsk) string {
 }
 
 // ErrNobody means that there is no channel to ask on.
-var ErrNobody = errors.New("there is no channel on which a person could be asked")
+var ErrNobody = errors.New("no channel to ask a person on")
 
 // AskFor asks a person for a call of a turn: in the conversation that the turn
 // answers, otherwise where a notice would go.
@@ -130,7 +122,7 @@ func (r *MessageRouter) put(tx *bus.Tx, q *questions.Question, to *place, send c
 	return r.show(tx, q, to, send)
 }
 
-// show sends a question to a place and remembers where that is.
+// show sends a question to a place and stores the place.
 func (r *MessageRouter) show(tx *bus.Tx, q *questions.Question, to *place, send contract.ChannelSend) (err error) {
 	if q.Sends, err = r.parts(tx, to, send); err != nil {
 		return err
@@ -146,8 +138,8 @@ func (r *MessageRouter) show(tx *bus.Tx, q *questions.Question, to *place, send 
 	return r.questions.Move(tx, q)
 }
 
-// showElsewhere sends a text again to another place; a question that it carries
-// is asked there from now on.
+// showElsewhere sends a text to another place; a question in it is asked there from
+// now on.
 func (r *MessageRouter) showElsewhere(tx *bus.Tx, to *place, m contract.ChannelSend) error {
 	if m.Question == "" {
 		return r.send(tx, to, m)
@@ -162,7 +154,7 @@ func (r *MessageRouter) showElsewhere(tx *bus.Tx, to *place, m contract.ChannelS
 	return r.show(tx, q, to, m)
 }
 
-// unasked ends the question of a dead text: no one will read it.
+// unasked withdraws the question of a dead text.
 func (r *MessageRouter) unasked(tx *bus.Tx, m contract.ChannelSend) error {
 	if m.Question == "" {
 		return nil
@@ -192,8 +184,8 @@ func (r *MessageRouter) unask(tx *bus.Tx, e *busv1.Event) (bus.Withdrawal, error
 	return bus.WithdrawDone, r.tellWhereAsked(tx, q, fmt.Sprintf("Question %s no longer needs an answer: %s", q.ID, q.Brief()))
 }
 
-// EndQuestions ends the questions that have expired or whose answer is not needed any
-// more.
+// EndQuestions ends the questions that have expired or whose answer is no longer
+// needed.
 func (r *MessageRouter) EndQuestions(ctx context.Context, b *bus.Bus, now time.Time) error {
 	var over []questions.Question
 	err := b.View(ctx, func(j journal.Reader) (err error) {
@@ -214,19 +206,12 @@ func (r *MessageRouter) EndQuestion(tx *bus.Tx, id string) error {
 	if err != nil || q == nil || q.Outcome != "" {
 		return err
 	}
-	abandoned, err := questions.Abandoned(tx, q)
-	if err != nil {
+	outcome, err := questions.Over(tx, q, tx.Now)
+	if err != nil || outcome == "" {
 		return err
 	}
-	if abandoned {
-		_, _, err := r.questions.End(tx, q, contract.AskWithdrawn, "", "")
-		return err
-	}
-	if q.Deadline > tx.Now {
-		return nil
-	}
-	_, unseen, err := r.questions.End(tx, q, contract.AskExpired, "", "")
-	if err != nil || unseen {
+	_, unseen, err := r.questions.End(tx, q, outcome, "", "")
+	if err != nil || unseen || outcome == contract.AskWithdrawn {
 		return err
 	}
 	means := "I'm no longer waiting for the answer."

@@ -27,7 +27,7 @@ func parseCommand(text string) (name, rest string, ok bool) {
 }
 
 // help is the answer to /help: the commands of the kernel, and the names of those of
-// extensions; with the name of a command or an extension, what that does.
+// extensions; with the name of a command or an extension, its descriptions.
 func (r *MessageRouter) help(about string) string {
 	extensions := r.directory.Current().Commands
 	if about != "" {
@@ -59,7 +59,7 @@ func (r *MessageRouter) help(about string) string {
 	return b.String()
 }
 
-// describe says what a command does, or all of an extension.
+// describe describes a command, or all commands of an extension.
 func describe(extensions []directory.Command, about string) string {
 	about = strings.ToLower(strings.TrimPrefix(about, "/"))
 	var lines []string
@@ -84,6 +84,7 @@ type request struct {
 	conversation *journal.Conversation
 	here         *place
 	user, name   string // the id, and as shown to people
+	owner        bool   // of the channel
 	agent        string // that the message names; empty: none
 	message      string // the platform's id of it
 }
@@ -115,7 +116,7 @@ func (r *MessageRouter) execute(tx *bus.Tx, q request, name, rest string) (strin
 	case "stop":
 		n, err := r.stop(tx, c, "Stopped.")
 		if n > 0 || err != nil {
-			return "", err // the turn itself says that it was stopped
+			return "", err // the turn answers
 		}
 		return "Nothing is running here.", nil
 	case "agent":

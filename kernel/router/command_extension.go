@@ -16,13 +16,14 @@ import (
 // longestAnswer is the largest answer to a command, in bytes.
 const longestAnswer = 32 << 10
 
-// handOver publishes a command of an extension, in the order of the conversation. It
-// doesn't wait for a turn. It returns what to answer at once; empty: nothing.
+// handOver publishes a command of an extension, in the order of the conversation,
+// without waiting for a turn. It returns the answer to give at once; empty: none.
 func (r *MessageRouter) handOver(tx *bus.Tx, q request, c *directory.Command, rest string) (string, error) {
-	if c.State == directory.StateFailed {
-		return fmt.Sprintf("/%s can't run: %s has failed. Restart it with `switchboard extensions restart %s`.", c.Name, c.Title, c.Extension), nil
-	}
 	dir, conversation := r.directory.Current(), q.conversation
+	if c.State == directory.StateFailed {
+		return fmt.Sprintf("/%s can't run: %s has failed.", c.Name, c.Title) +
+			directory.Hint(" Restart it with %s.", dir.Program.Restart, c.Extension), nil
+	}
 	given := contract.Command{
 		Name: c.Name, Text: rest, ReplyTo: conversation.Handle, Channel: q.here.channel.ID, Group: conversation.Group,
 		Sender: q.name, MessageID: q.message,
@@ -45,7 +46,7 @@ func (r *MessageRouter) handOver(tx *bus.Tx, q request, c *directory.Command, re
 }
 
 // given is the command that an event carries to the extension that handles it;
-// nil: the event is none, or the extension only looks on.
+// nil: the event is none, or the extension only observes it.
 func (r *MessageRouter) given(e *busv1.Event, extension string) *contract.Command {
 	name, isCommand := strings.CutPrefix(e.GetTopic(), contract.TopicCommand)
 	if !isCommand || e.GetSource() != contract.KernelSource {
@@ -69,10 +70,7 @@ func (r *MessageRouter) answered(tx *bus.Tx, content string) error {
 	if given == nil || content == "" {
 		return nil
 	}
-	if len(content) > longestAnswer {
-		content = strings.ToValidUTF8(content[:longestAnswer], "") + "\n\n[cut: it was longer]"
-	}
-	return r.answer(tx, e, given, content)
+	return r.answer(tx, e, given, contract.Truncate(content, longestAnswer, "\n\n[cut: it was longer]"))
 }
 
 func (r *MessageRouter) answer(tx *bus.Tx, e *busv1.Event, given *contract.Command, text string) error {
@@ -84,7 +82,7 @@ func (r *MessageRouter) answer(tx *bus.Tx, e *busv1.Event, given *contract.Comma
 		return err
 	}
 	if to == nil {
-		return tx.Dead(e, fmt.Sprintf("the conversation %q that it answers does not exist any more", given.ReplyTo))
+		return tx.Dead(e, fmt.Sprintf("the conversation %q of the answer no longer exists", given.ReplyTo))
 	}
 	return r.send(tx, to, contract.ChannelSend{Text: text, Kind: contract.SendReply, ReplyTo: given.MessageID})
 }

@@ -105,7 +105,10 @@ func TestCommandWaitsForItsExtension(t *testing.T) {
 
 		w.Know(func(s *directory.Snapshot) { s.Commands[0].State = directory.StateFailed })
 		telegram.Says("anna", "/shout a third time")
-		telegram.ShowsOne("/shout can't run: Lab has failed", "extensions restart lab")
+		telegram.ShowsOne("/shout can't run: Lab has failed")
+		w.Know(func(s *directory.Snapshot) { s.Program.Restart = "kernel restart" })
+		telegram.Says("anna", "/shout a fourth time")
+		telegram.ShowsOne("/shout can't run: Lab has failed. Restart it with `kernel restart lab`.")
 		if n := len(w.Events("command.shout")); n != 2 {
 			t.Errorf("%d commands were published", n)
 		}

@@ -3,7 +3,7 @@ package router
 import (
 	"cmp"
 	"crypto/rand"
-	"encoding/base32"
+	"errors"
 	"fmt"
 	"net/url"
 	"slices"
@@ -24,7 +24,7 @@ func (r *MessageRouter) message(tx *bus.Tx, e *busv1.Event, m contract.UserMessa
 		return tx.Dead(e, fmt.Sprintf("%q is no channel", e.GetSource()))
 	}
 	if m.ConversationID == "" {
-		return tx.Dead(e, "it names no conversation")
+		return tx.Dead(e, "the message names no conversation")
 	}
 	ok, err := admitted(tx, c, m.UserID)
 	if err != nil {
@@ -33,7 +33,11 @@ func (r *MessageRouter) message(tx *bus.Tx, e *busv1.Event, m contract.UserMessa
 	if !ok {
 		return r.greetStranger(tx, c, m)
 	}
-	if err := noteOwner(tx, c, m); err != nil {
+	owner, err := ownerOn(tx, c)
+	if err != nil {
+		return err
+	}
+	if err := noteOwner(tx, owner, c, m); err != nil {
 		return err
 	}
 	conversation, err := r.conversation(tx, c.ID, m.ConversationID, m.ThreadID, m.Group)
@@ -42,7 +46,7 @@ func (r *MessageRouter) message(tx *bus.Tx, e *busv1.Event, m contract.UserMessa
 	}
 	q := request{
 		conversation: conversation, here: &place{channel: c, address: m.ConversationID, thread: m.ThreadID},
-		user: m.UserID, name: m.UserName, agent: m.AgentID, message: m.MessageID,
+		user: m.UserID, name: m.UserName, owner: c.Local || m.UserID != "" && m.UserID == owner.UserID, agent: m.AgentID, message: m.MessageID,
 	}
 	if len(m.Attachments) > 0 && !m.Edited {
 		if err := r.reply(tx, q, unread(m.Attachments)); err != nil || m.Text == "" {
@@ -59,10 +63,7 @@ func (r *MessageRouter) message(tx *bus.Tx, e *busv1.Event, m contract.UserMessa
 	}
 	agent, refusal := pickAgent(dir, c.ID, cmp.Or(m.AgentID, conversation.Agent))
 	if refusal != "" {
-		if err := tx.Dead(e, refusal); err != nil {
-			return err
-		}
-		return r.reply(tx, q, refusal)
+		return errors.Join(tx.Dead(e, refusal), r.reply(tx, q, refusal))
 	}
 	s, err := r.chat(tx, agent, conversation)
 	if err != nil {
@@ -122,6 +123,9 @@ func withAttachments(m contract.UserMessage) string {
 	return text
 }
 
+// handleLength is the number of random characters of a handle, of 5 bits each.
+const handleLength = 16
+
 // conversation is the stored conversation of an address, created on first use.
 func (r *MessageRouter) conversation(tx *bus.Tx, channel, address, thread string, group bool) (*journal.Conversation, error) {
 	c, err := tx.ConversationByAddress(channel, address, thread)
@@ -135,12 +139,8 @@ func (r *MessageRouter) conversation(tx *bus.Tx, channel, address, thread string
 		}
 		return c, err
 	}
-	var raw [10]byte
-	if _, err := rand.Read(raw[:]); err != nil {
-		return nil, err
-	}
 	c = &journal.Conversation{
-		Handle:  strings.ToLower(base32.StdEncoding.EncodeToString(raw[:])),
+		Handle:  strings.ToLower(rand.Text()[:handleLength]),
 		Channel: channel, Address: address, Thread: thread, Group: group, CreatedAt: tx.Now,
 	}
 	return c, tx.PutConversation(c)
@@ -190,8 +190,8 @@ func sessionKey(kind string, parts ...string) string {
 func pickAgent(dir *directory.Snapshot, channel, asked string) (agent, refusal string) {
 	for _, named := range [][2]string{
 		{asked, "You asked for it: /agent chooses another one."},
-		{dir.Routing[channel], "The configuration maps this channel to it: see agents.routing in config.yaml."},
-		{dir.DefaultAgent, "The configuration makes it the default: see agents.default in config.yaml."},
+		{dir.Routing[channel], "The configuration maps this channel to it (agents.routing)."},
+		{dir.DefaultAgent, "The configuration makes it the default (agents.default)."},
 	} {
 		switch agent, why := named[0], named[1]; {
 		case agent == "":
@@ -214,7 +214,7 @@ func pickAgent(dir *directory.Snapshot, channel, asked string) (agent, refusal s
 		}
 	}
 	if echo == "" {
-		return "", "No agent is enabled. See agents.enabled in config.yaml."
+		return "", "The configuration enables no agent (agents.enabled)."
 	}
 	return echo, ""
 }

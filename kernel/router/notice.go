@@ -1,6 +1,7 @@
 package router
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -14,22 +15,21 @@ import (
 )
 
 // output sends the final text of a turn to its reply target: replies, error messages
-// and the results of jobs.
+// and the results of jobs. A turn of a chat that ends without a text removes its draft.
 func (r *MessageRouter) output(tx *bus.Tx, e *busv1.Event, out contract.AgentOutput) error {
 	s, err := tx.Session(journal.ParseSessionID(out.Session))
-	switch {
-	case err != nil || s == nil:
+	if err != nil || s == nil {
 		return err
-	case session.WorksFor(s) != 0:
-		return nil // the extension that made it is told
-	case strings.TrimSpace(out.Text) == "":
-		return r.undraft(tx, s, out)
 	}
-	send := contract.ChannelSend{Text: out.Text, Kind: contract.SendReply, Session: out.Session}
+	empty := strings.TrimSpace(out.Text) == ""
+	if session.WorksFor(s) != 0 || empty && s.Conversation == 0 {
+		return nil // the extension that made it subscribes, and only chats show drafts
+	}
 	turn, err := tx.Turn(out.Turn)
 	if err != nil {
 		return err
 	}
+	send := contract.ChannelSend{Text: out.Text, Kind: contract.SendReply, Session: out.Session}
 	if turn != nil {
 		send.DraftID = journal.EventID(turn.Inputs[0])
 		if send.ReplyTo, err = NewestMessage(tx, turn.Inputs); err != nil {
@@ -37,12 +37,12 @@ func (r *MessageRouter) output(tx *bus.Tx, e *busv1.Event, out contract.AgentOut
 		}
 	}
 	target := out.ReplyTo
-	if target == "" || s.OutboundKind == directory.OutboundExtension { // an extension hears its own sessions, whatever they answer
+	if target == "" || s.OutboundKind == directory.OutboundExtension { // an extension subscribes to its own sessions
 		if s.OutboundKind != directory.OutboundConversation {
 			if out.Outcome == contract.OutcomeCapped && e.GetHop() > 0 { // it never ran
 				return r.tellOwner(tx, nil, out.Text)
 			}
-			return nil // nowhere, or to the extension that subscribed
+			return nil
 		}
 		target = s.OutboundTarget
 	}
@@ -56,6 +56,13 @@ func (r *MessageRouter) output(tx *bus.Tx, e *busv1.Event, out contract.AgentOut
 	if err != nil {
 		return err
 	}
+	if empty {
+		if turn == nil || to == nil || to.address == "" || !to.channel.Drafts {
+			return nil
+		}
+		send.Text = ""
+		return r.send(tx, to, send)
+	}
 	if to == nil && isJob(s) {
 		d, err := r.destination(tx, "", "")
 		if err != nil {
@@ -64,7 +71,7 @@ func (r *MessageRouter) output(tx *bus.Tx, e *busv1.Event, out contract.AgentOut
 		to, send.Anywhere = d.to, d.anywhere
 	}
 	if to == nil {
-		return tx.Dead(e, fmt.Sprintf("the conversation or channel %q that it answers does not exist any more", target))
+		return tx.Dead(e, fmt.Sprintf("the conversation or channel %q of the answer no longer exists", target))
 	}
 	if turn != nil && len(turn.Inputs) > 0 && tx.Restored(turn.Inputs[0]) {
 		return r.send(tx, to, send, bus.PossiblySent)
@@ -95,20 +102,17 @@ func isJob(s *journal.Session) bool { return strings.HasPrefix(s.Key, "job:") }
 // notify sends a notice.
 func (r *MessageRouter) notify(tx *bus.Tx, e *busv1.Event, n contract.UserNotify) error {
 	if strings.TrimSpace(n.Text) == "" {
-		return tx.Dead(e, "it has no text")
+		return tx.Dead(e, "the notice has no text")
 	}
 	d, err := r.destination(tx, n.ChannelID, n.ReplyTo)
 	if err != nil {
 		return err
 	}
 	if d.to == nil {
-		return tx.Dead(e, "there is no channel to send it to")
+		return tx.Dead(e, "there is no channel for the notice")
 	}
-	if d.unknown {
-		n.Text = forChannel(n.ChannelID) + n.Text
-		if err := tx.Dead(e, fmt.Sprintf("channel %q does not exist; it was sent to %s instead", n.ChannelID, d.to.channel.ID)); err != nil {
-			return err
-		}
+	if err := d.note(tx, e, n.ChannelID, &n.Text); err != nil {
+		return err
 	}
 	return r.send(tx, d.to, contract.ChannelSend{Text: n.Text, Kind: contract.SendNotice, Anywhere: d.anywhere})
 }
@@ -116,36 +120,53 @@ func (r *MessageRouter) notify(tx *bus.Tx, e *busv1.Event, n contract.UserNotify
 // destination is where a notice goes.
 type destination struct {
 	to       *place // nil: there are no channels
+	replied  bool   // the conversation of replyTo
 	unknown  bool   // the named channel does not exist, this is another one
 	anywhere bool   // none was named and none is ready: the first that is may have it
 }
 
+// note notes in a text, and in a dead letter, that the named channel does not exist.
+func (d destination) note(tx *bus.Tx, e *busv1.Event, channel string, text *string) error {
+	if !d.unknown {
+		return nil
+	}
+	*text = forChannel(channel) + *text
+	return tx.Dead(e, fmt.Sprintf("channel %q does not exist; sent to %s instead", channel, d.to.channel.ID))
+}
+
+// target is the reply target of the destination, which is replyTo if that led there.
+func (d destination) target(replyTo string) string {
+	switch {
+	case d.to == nil:
+		return ""
+	case d.replied:
+		return replyTo
+	}
+	return defaultPlace + d.to.channel.ID
+}
+
 // destination is where a notice goes: the named channel (to the conversation it
 // comes from if that is on it), the conversation, the preferred channel.
-func (r *MessageRouter) destination(tx *bus.Tx, channel, replyTo string) (d destination, err error) {
+func (r *MessageRouter) destination(tx journal.Reader, channel, replyTo string) (d destination, err error) {
 	dir := r.directory.Current()
 	if replyTo != "" {
 		if d.to, err = r.resolve(tx, replyTo); err != nil {
 			return d, err
 		}
 	}
-	if channel != "" {
-		if c := dir.Channel(channel); c != nil {
-			if d.to == nil || d.to.channel.ID != channel {
-				d.to, err = r.recipient(tx, c)
-			}
-			return d, err
-		}
-		d.to, d.unknown = nil, true
-	}
-	if d.to != nil {
+	d.unknown = channel != "" && dir.Channel(channel) == nil
+	if d.replied = d.to != nil && !d.unknown && (channel == "" || channel == d.to.channel.ID); d.replied {
 		return d, nil
 	}
-	c := dir.PreferredChannel()
+	c := dir.Channel(channel)
+	if c == nil {
+		c = dir.PreferredChannel()
+	}
 	if c == nil {
 		d.anywhere = true
 		c = dir.FirstChannel((*directory.Channel).Configured, func(*directory.Channel) bool { return true })
 	}
+	d.to = nil
 	if c != nil {
 		d.to, err = r.recipient(tx, c)
 	}
@@ -154,41 +175,27 @@ func (r *MessageRouter) destination(tx *bus.Tx, channel, replyTo string) (d dest
 
 func forChannel(id string) string { return "[for " + id + "] " }
 
-// task has an agent do something; its final text goes where the task says.
+// task gives an agent a prompt; its final text goes where the task says.
 func (r *MessageRouter) task(tx *bus.Tx, e *busv1.Event, t contract.AgentTask) error {
-	if t.Quiet {
+	switch {
+	case t.Quiet:
 		return r.job(tx, e, t.Prompt, t.AgentID, t.Name, "")
+	case t.ChannelID == "" && t.ReplyTo != "":
+		return r.job(tx, e, t.Prompt, t.AgentID, t.Name, t.ReplyTo)
 	}
-	target := t.ReplyTo
-	if t.ChannelID != "" {
-		to, err := r.resolve(tx, t.ReplyTo)
+	d, err := r.destination(tx, t.ChannelID, t.ReplyTo)
+	if err != nil {
+		return err
+	}
+	if d.unknown {
+		text := fmt.Sprintf("A job of %s sends its answer to %q, but there is no such channel. I'll send it here instead.",
+			e.GetSource(), t.ChannelID)
+		err = errors.Join(tx.Dead(e, fmt.Sprintf("channel %q does not exist", t.ChannelID)), r.tellOwner(tx, nil, text))
 		if err != nil {
 			return err
 		}
-		if to == nil || to.channel.ID != t.ChannelID {
-			target = defaultPlace + t.ChannelID
-		}
-		if r.directory.Current().Channel(t.ChannelID) == nil {
-			if err := tx.Dead(e, fmt.Sprintf("channel %q does not exist", t.ChannelID)); err != nil {
-				return err
-			}
-			if err := r.tellOwner(tx, nil, fmt.Sprintf("A job of %s sends its answer to %q, but there is no such channel. I'll send it here instead.",
-				e.GetSource(), t.ChannelID)); err != nil {
-				return err
-			}
-			target = ""
-		}
 	}
-	if target == "" {
-		d, err := r.destination(tx, "", "")
-		if err != nil {
-			return err
-		}
-		if d.to != nil {
-			target = defaultPlace + d.to.channel.ID
-		}
-	}
-	return r.job(tx, e, t.Prompt, t.AgentID, t.Name, target)
+	return r.job(tx, e, t.Prompt, t.AgentID, t.Name, d.target(t.ReplyTo))
 }
 
 // background is a task whose final text stays in the history.
@@ -198,14 +205,11 @@ func (r *MessageRouter) background(tx *bus.Tx, e *busv1.Event, t contract.AgentB
 
 func (r *MessageRouter) job(tx *bus.Tx, e *busv1.Event, prompt, asked, name, target string) error {
 	if strings.TrimSpace(prompt) == "" {
-		return tx.Dead(e, "it has no prompt")
+		return tx.Dead(e, "the job has no prompt")
 	}
 	agent, refusal := pickAgent(r.directory.Current(), "", asked)
 	if refusal != "" {
-		if err := tx.Dead(e, refusal); err != nil {
-			return err
-		}
-		return r.tellOwner(tx, nil, fmt.Sprintf("A job of %s can't run. %s", e.GetSource(), refusal))
+		return errors.Join(tx.Dead(e, refusal), r.tellOwner(tx, nil, fmt.Sprintf("A job of %s can't run. %s", e.GetSource(), refusal)))
 	}
 	if name == "" {
 		name = e.GetId()

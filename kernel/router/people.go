@@ -1,10 +1,10 @@
 package router
 
 import (
+	"cmp"
 	"crypto/rand"
-	"encoding/json"
+	"errors"
 	"fmt"
-	"math/big"
 	"slices"
 	"strings"
 	"time"
@@ -16,13 +16,12 @@ import (
 )
 
 // Limits of pairing. A code has 40 bits, so it can't be guessed within these limits,
-// and approving needs the command line.
+// and only the owner can approve it.
 const (
 	codeLife       = time.Hour
 	codesPerHour   = 3  // for one person
 	pendingPerChan = 50 // for one channel
-	codeLetters    = "ABCDEFGHJKLMNPQRSTUVWXYZ23456789"
-	codeLength     = 8
+	codeLength     = 8  // letters and digits of base32
 )
 
 // Person is a person who was approved on a channel.
@@ -52,42 +51,17 @@ func personKey(channel, user string) string  { return "person/" + channel + "/" 
 func pairingKey(channel, user string) string { return "pairing/" + channel + "/" + user }
 func ownerKey(channel string) string         { return "owner/" + channel }
 
-func load[T any](tx journal.Reader, key string) (v *T, err error) {
-	stored, err := tx.KVGet(contract.KernelSource, key)
-	if err != nil || stored.Version == 0 {
-		return nil, err
-	}
-	v = new(T)
-	return v, json.Unmarshal(stored.Value, v)
+func load[T any](tx journal.Reader, key string) (*T, error) {
+	return journal.Load[T](tx, contract.KernelSource, key)
 }
 
 func save(tx journal.Tx, key string, v any) error {
-	b, err := json.Marshal(v)
-	if err != nil {
-		return err
-	}
-	_, err = tx.KVPut(contract.KernelSource, key, b)
-	return err
+	return journal.Save(tx, contract.KernelSource, key, v)
 }
 
-func loadAll[T any](tx journal.Reader, prefix string) (all []T, err error) {
-	stored, err := tx.KVScan(contract.KernelSource, prefix, "", 10_000)
-	if err != nil {
-		return nil, err
-	}
-	for _, s := range stored {
-		var v T
-		if err := json.Unmarshal(s.Value, &v); err != nil {
-			return nil, fmt.Errorf("%s: %w", s.Key, err)
-		}
-		all = append(all, v)
-	}
-	return all, nil
-}
-
-// ownerOn is the owner on a channel: the first person approved there, or the
-// first that the configuration admits by name, as long as they are admitted.
-// Without one, everything in it is empty.
+// ownerOn is the owner on a channel: the first person approved there, or the first
+// that the configuration admits by name, while they are admitted. Without one, the
+// user is empty.
 func ownerOn(tx journal.Reader, c *directory.Channel) (Person, error) {
 	o, err := load[Person](tx, ownerKey(c.ID))
 	if err != nil {
@@ -106,7 +80,7 @@ func ownerOn(tx journal.Reader, c *directory.Channel) (Person, error) {
 	return Person{Channel: c.ID}, nil
 }
 
-// admitted says whether a person may talk to the assistant.
+// admitted reports whether a person may talk to the assistant.
 func admitted(tx journal.Reader, c *directory.Channel, user string) (bool, error) {
 	if slices.Contains(c.AllowFrom, user) || slices.Contains(c.AllowFrom, "*") {
 		return true, nil
@@ -117,13 +91,9 @@ func admitted(tx journal.Reader, c *directory.Channel, user string) (bool, error
 
 // noteOwner stores the private conversation of an owner whom the configuration admits
 // by name: notices go there.
-func noteOwner(tx *bus.Tx, c *directory.Channel, m contract.UserMessage) error {
-	if m.Group {
+func noteOwner(tx *bus.Tx, o Person, c *directory.Channel, m contract.UserMessage) error {
+	if m.Group || o.UserID == "" || o.UserID != m.UserID || o.Conversation != "" {
 		return nil
-	}
-	o, err := ownerOn(tx, c)
-	if err != nil || o.UserID == "" || o.UserID != m.UserID || o.Conversation != "" {
-		return err
 	}
 	o.Name, o.Conversation, o.Thread, o.ApprovedAt = m.UserName, m.ConversationID, m.ThreadID, tx.Now
 	return save(tx, ownerKey(c.ID), o)
@@ -154,22 +124,21 @@ func (r *MessageRouter) greetStranger(tx *bus.Tx, c *directory.Channel, m contra
 	p.Asked = append(p.Asked, tx.Now)
 	p.Name, p.Conversation, p.Thread = m.UserName, m.ConversationID, m.ThreadID
 	if p.Code == "" || p.ExpiresAt < tx.Now {
-		if p.Code, err = newCode(); err != nil {
-			return err
-		}
-		p.ExpiresAt = tx.Now + codeLife.Microseconds()
+		p.Code, p.ExpiresAt = rand.Text()[:codeLength], tx.Now+codeLife.Microseconds()
 	}
 	if err := save(tx, key, p); err != nil {
 		return err
 	}
-	text := fmt.Sprintf("I don't know you yet. If this is your assistant, run this command on its machine within an hour:\n\n`switchboard pairing approve %s`", p.Code)
+	text := "I don't know you yet. If this is your assistant, " + cmp.Or(
+		directory.Hint("run this command on its machine within an hour:\n\n%s", r.directory.Current().Program.Approve, p.Code),
+		fmt.Sprintf("approve the code %s within an hour.", p.Code))
 	return r.send(tx, &place{channel: c, address: m.ConversationID, thread: m.ThreadID}, contract.ChannelSend{Text: text, Kind: contract.SendReply})
 }
 
 // forgetPairings deletes expired codes of people who have not asked for another one.
 // It returns how many codes are valid.
 func forgetPairings(tx *bus.Tx, channel string, askedBefore int64) (valid int, err error) {
-	known, err := loadAll[Pairing](tx, "pairing/"+channel+"/")
+	known, err := journal.All[Pairing](tx, contract.KernelSource, pairingKey(channel, ""))
 	if err != nil {
 		return 0, err
 	}
@@ -186,56 +155,38 @@ func forgetPairings(tx *bus.Tx, channel string, askedBefore int64) (valid int, e
 	return valid, nil
 }
 
-func newCode() (string, error) {
-	var code strings.Builder
-	for range codeLength {
-		n, err := rand.Int(rand.Reader, big.NewInt(int64(len(codeLetters))))
-		if err != nil {
-			return "", fmt.Errorf("make a pairing code: %w", err)
-		}
-		code.WriteByte(codeLetters[n.Int64()])
-	}
-	return code.String(), nil
-}
-
-// Approve admits the person who got the code. The first one on a channel
-// is its owner, unless the configuration admits somebody there by name.
+// Approve admits the person who got the code. The first one on a channel is its
+// owner, unless the configuration admits a person there by name.
 func (r *MessageRouter) Approve(tx *bus.Tx, code string) (*Person, error) {
-	code = strings.ToUpper(strings.TrimSpace(code))
-	waiting, err := loadAll[Pairing](tx, "pairing/")
+	_, waiting, err := People(tx, time.UnixMicro(tx.Now))
 	if err != nil {
 		return nil, err
 	}
-	for _, p := range waiting {
-		if p.Code != code || p.ExpiresAt < tx.Now {
-			continue
-		}
-		person := Person{
-			Channel: p.Channel, UserID: p.UserID, Name: p.Name, Conversation: p.Conversation, Thread: p.Thread, ApprovedAt: tx.Now,
-		}
-		c := r.directory.Current().Channel(p.Channel)
-		if c == nil {
-			return nil, fmt.Errorf("%w: there is no channel %q any more", contract.ErrNotFound, p.Channel)
-		}
-		owner, err := ownerOn(tx, c)
-		if err != nil {
-			return nil, err
-		}
-		if person.Owner = owner.UserID == "" || owner.UserID == p.UserID; person.Owner {
-			if err := save(tx, ownerKey(p.Channel), person); err != nil {
-				return nil, err
-			}
-		}
-		if err := save(tx, personKey(p.Channel, p.UserID), person); err != nil {
-			return nil, err
-		}
-		if err := tx.KVDelete(contract.KernelSource, pairingKey(p.Channel, p.UserID)); err != nil {
-			return nil, err
-		}
-		greeting := contract.ChannelSend{Text: "You are connected. Write to me whenever you like.", Kind: contract.SendReply}
-		return &person, r.send(tx, &place{channel: c, address: p.Conversation, thread: p.Thread}, greeting)
+	code = strings.ToUpper(strings.TrimSpace(code))
+	i := slices.IndexFunc(waiting, func(p Pairing) bool { return p.Code == code })
+	if i < 0 {
+		return nil, fmt.Errorf("%w: the code %q is unknown or expired: codes are valid for an hour", contract.ErrNotFound, code)
 	}
-	return nil, fmt.Errorf("%w: no code %q is waiting: codes are valid for an hour, `switchboard pairing list` shows them", contract.ErrNotFound, code)
+	p := waiting[i]
+	c := r.directory.Current().Channel(p.Channel)
+	if c == nil {
+		return nil, fmt.Errorf("%w: the channel %q no longer exists", contract.ErrNotFound, p.Channel)
+	}
+	owner, err := ownerOn(tx, c)
+	if err != nil {
+		return nil, err
+	}
+	person := Person{
+		Channel: p.Channel, UserID: p.UserID, Name: p.Name, Owner: owner.UserID == "" || owner.UserID == p.UserID,
+		Conversation: p.Conversation, Thread: p.Thread, ApprovedAt: tx.Now,
+	}
+	if person.Owner {
+		err = save(tx, ownerKey(p.Channel), person)
+	}
+	greeting := contract.ChannelSend{Text: "You are connected. Write to me whenever you like.", Kind: contract.SendReply}
+	return &person, errors.Join(err, save(tx, personKey(p.Channel, p.UserID), person),
+		tx.KVDelete(contract.KernelSource, pairingKey(p.Channel, p.UserID)),
+		r.send(tx, &place{channel: c, address: p.Conversation, thread: p.Thread}, greeting))
 }
 
 // Revoke withdraws the approval of a person. A channel whose owner is revoked has
@@ -248,23 +199,18 @@ func (r *MessageRouter) Revoke(tx *bus.Tx, channel, user string) error {
 	if p == nil {
 		return fmt.Errorf("%w: %q is not approved on %s", contract.ErrNotFound, user, channel)
 	}
-	if owner, err := load[Person](tx, ownerKey(channel)); err != nil {
-		return err
-	} else if owner != nil && owner.UserID == user {
-		if err := tx.KVDelete(contract.KernelSource, ownerKey(channel)); err != nil {
-			return err
-		}
+	owner, err := load[Person](tx, ownerKey(channel))
+	if owner != nil && owner.UserID == user {
+		err = tx.KVDelete(contract.KernelSource, ownerKey(channel))
 	}
-	return tx.KVDelete(contract.KernelSource, personKey(channel, user))
+	return errors.Join(err, tx.KVDelete(contract.KernelSource, personKey(channel, user)))
 }
 
-// People lists who is approved and who waits.
+// People lists the people who are approved, and the codes that wait for approval.
 func People(tx journal.Reader, now time.Time) (approved []Person, waiting []Pairing, err error) {
-	if approved, err = loadAll[Person](tx, "person/"); err != nil {
-		return nil, nil, err
+	approved, err = journal.All[Person](tx, contract.KernelSource, "person/")
+	if err == nil {
+		waiting, err = journal.All[Pairing](tx, contract.KernelSource, "pairing/")
 	}
-	if waiting, err = loadAll[Pairing](tx, "pairing/"); err != nil {
-		return nil, nil, err
-	}
-	return approved, slices.DeleteFunc(waiting, func(p Pairing) bool { return p.ExpiresAt < now.UnixMicro() }), nil
+	return approved, slices.DeleteFunc(waiting, func(p Pairing) bool { return p.ExpiresAt < now.UnixMicro() }), err
 }

@@ -351,10 +351,10 @@ func TestAQuestionThatCannotBeAsked(t *testing.T) {
 		reason string
 		told   bool // the asker is
 	}{
-		"a topic of another":  {contract.UserAsk{Topic: "scheduler.answered"}, "none of deploy", false},
-		"a topic of ours":     {contract.UserAsk{Topic: "agent.output"}, "none of deploy", false},
-		"no topic":            {contract.UserAsk{Topic: "deploy"}, "none of deploy", false},
-		"no such kind":        {contract.UserAsk{Kind: "beg"}, `"beg" is no kind of question`, true},
+		"a topic of another":  {contract.UserAsk{Topic: "scheduler.answered"}, "not a topic of deploy", false},
+		"a topic of ours":     {contract.UserAsk{Topic: "agent.output"}, "not a topic of deploy", false},
+		"no topic":            {contract.UserAsk{Topic: "deploy"}, "not a topic of deploy", false},
+		"no such kind":        {contract.UserAsk{Kind: "beg"}, `unknown kind of question "beg"`, true},
 		"no text":             {contract.UserAsk{Text: " "}, "no text", true},
 		"nothing to choose":   {contract.UserAsk{Kind: contract.AskChoose, Options: []string{"a"}}, "2 to 20 options, not 1", true},
 		"an empty option":     {contract.UserAsk{Kind: contract.AskChoose, Options: []string{"a", ""}}, "an option is empty", true},

@@ -37,7 +37,7 @@ func New(d *directory.Directory, s *session.Store, status func() string) *Messag
 	return &MessageRouter{directory: d, sessions: s, questions: &questions.Store{}, status: status}
 }
 
-// Hooks are what the router and the sessions do in the commits of the bus.
+// Hooks are the hooks of the router and of the sessions.
 func (r *MessageRouter) Hooks() bus.Hooks {
 	h := r.sessions.Hooks()
 	h.Accept, h.Dead, h.Receipt, h.Repeat = r.accept, r.died, r.delivered, r.marked
@@ -79,7 +79,7 @@ func (r *MessageRouter) accept(tx *bus.Tx, e *busv1.Event) error {
 func decode[T any](tx *bus.Tx, e *busv1.Event, route func(*bus.Tx, *busv1.Event, T) error) error {
 	var payload T
 	if err := json.Unmarshal(e.GetPayload(), &payload); err != nil {
-		return tx.Dead(e, fmt.Sprintf("its payload is not that of %s: %v", e.GetTopic(), err))
+		return tx.Dead(e, fmt.Sprintf("decode the payload of %s: %v", e.GetTopic(), err))
 	}
 	return route(tx, e, payload)
 }
@@ -95,7 +95,7 @@ type place struct {
 // defaultPlace is a channel as a reply target, in place of a conversation.
 const defaultPlace = "#"
 
-// resolve is the place of a reply target; nil if it doesn't exist (any more).
+// resolve is the place of a reply target; nil if it doesn't exist.
 func (r *MessageRouter) resolve(tx journal.Reader, target string) (*place, error) {
 	dir := r.directory.Current()
 	if len(target) > 1 && target[:1] == defaultPlace {

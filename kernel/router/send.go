@@ -50,9 +50,8 @@ func (r *MessageRouter) parts(tx *bus.Tx, to *place, m contract.ChannelSend, opt
 	return seqs, nil
 }
 
-// lane is the ordering key of what is sent to a place. The default recipient is
-// one lane, also while the first message from there, which makes its address
-// known, comes between two sends.
+// lane is the ordering key of sends to a place. The default recipient is one lane,
+// also if its first message, which makes its address known, comes between two sends.
 func (p *place) lane(owner Person) string {
 	if p.address == "" || p.address == owner.Conversation && p.thread == owner.Thread {
 		return defaultPlace
@@ -71,24 +70,15 @@ func (r *MessageRouter) SendTo(tx *bus.Tx, channel, text, replyTo, session, call
 	if c == nil {
 		return nil, fmt.Errorf("%w: there is no channel %q", contract.ErrNotFound, channel)
 	}
-	to, err := r.recipient(tx, c)
+	d, err := r.destination(tx, c.ID, replyTo)
 	if err != nil {
 		return nil, err
 	}
-	if replyTo != "" {
-		from, err := r.resolve(tx, replyTo)
-		if err != nil {
-			return nil, err
-		}
-		if from != nil && from.channel.ID == channel {
-			to = from
-		}
-	}
-	return r.parts(tx, to, contract.ChannelSend{Text: text, Kind: contract.SendDirect, Session: session, Call: call})
+	return r.parts(tx, d.to, contract.ChannelSend{Text: text, Kind: contract.SendDirect, Session: session, Call: call})
 }
 
-// delivered follows a receipt: a text that came from elsewhere is recorded in the session of the conversation it went to, so that an answer to it is
-// understood there.
+// delivered follows a receipt: a text from elsewhere is recorded in the session of
+// its conversation, so that the agent there understands an answer to it.
 func (r *MessageRouter) delivered(tx *bus.Tx, e *busv1.Event, receipt *busv1.Receipt) (string, error) {
 	var m contract.ChannelSend
 	if err := json.Unmarshal(e.GetPayload(), &m); err != nil {
@@ -138,8 +128,8 @@ func (r *MessageRouter) died(tx *bus.Tx, d *journal.Delivery, e *busv1.Event, ex
 		if said, err := r.sessions.Capped(tx, e.GetCorrelationId()); said || err != nil {
 			return err
 		}
-		return r.tellOwner(tx, nil, fmt.Sprintf("An event loop was stopped while %s was handling %s. See `switchboard events dead`.",
-			extension, e.GetTopic()))
+		return r.tellOwner(tx, nil, fmt.Sprintf("An event loop was stopped while %s was handling %s.%s",
+			extension, e.GetTopic(), seeDead(dir)))
 	}
 	channel := dir.Channel(extension)
 	if channel == nil {
@@ -147,10 +137,10 @@ func (r *MessageRouter) died(tx *bus.Tx, d *journal.Delivery, e *busv1.Event, ex
 	}
 	var m contract.ChannelSend
 	if err := json.Unmarshal(e.GetPayload(), &m); err != nil {
-		return nil //nolint:nilerr // there is nothing to read in it; it stays a dead letter
+		return nil //nolint:nilerr // it stays a dead letter
 	}
 	if m.RemovesDraft() {
-		return nil // the text that stays can be seen to be a draft
+		return nil // the draft stays, and looks like one
 	}
 	if m.Kind == contract.SendNotice {
 		moved, err := r.move(tx, channel, m, true)
@@ -168,10 +158,12 @@ func (r *MessageRouter) died(tx *bus.Tx, d *journal.Delivery, e *busv1.Event, ex
 	if c, err := tx.Call(journal.ParseCallID(m.Call)); err != nil || c != nil && (c.State == journal.CallOpen || c.State == journal.CallRunning) {
 		return err // the tool that sent it waits for this; its result informs the agent
 	}
-	return r.tellOwner(tx, channel, fmt.Sprintf("A message to %s couldn't be delivered (%s). See `switchboard events dead`.", channel.Name, d.Reason))
+	return r.tellOwner(tx, channel, fmt.Sprintf("A message to %s couldn't be delivered (%s).%s", channel.Name, d.Reason, seeDead(dir)))
 }
 
-// move publishes a notice to another channel and says for which one it was. With
+func seeDead(dir *directory.Snapshot) string { return directory.Hint(" See %s.", dir.Program.Dead) }
+
+// move publishes a notice to another channel, with a note of the first one. With
 // allowNotReady, the default channel is taken also if it is not ready.
 func (r *MessageRouter) move(tx *bus.Tx, from *directory.Channel, m contract.ChannelSend, allowNotReady bool) (bool, error) {
 	dir := r.directory.Current()
@@ -200,8 +192,8 @@ func (r *MessageRouter) move(tx *bus.Tx, from *directory.Channel, m contract.Cha
 	return true, r.showElsewhere(tx, to, m)
 }
 
-// Detour moves what was held for a channel that is not ready, for longer than
-// the configuration says, to one that is. Replies stay.
+// Detour moves notices that were held for a channel for longer than the configured
+// time to a channel that is ready. Replies stay.
 func (r *MessageRouter) Detour(b *bus.Bus, now time.Time) error {
 	dir := r.directory.Current()
 	for i := range dir.Channels {

@@ -43,7 +43,7 @@ func TestLimitOfTokens(t *testing.T) {
 	w.restart()
 	p = w.attach()
 	p.say("three")
-	p.hearsLike("today's limit of 1000 tokens for all models is reached (models.daily_tokens: {total: 1000} in config.yaml): no model is asked until midnight (" + zone + ")")
+	p.hearsLike("today's limit of 1000 tokens for all models is reached (models.daily_tokens: {total: 1000}): no model is asked until midnight (" + zone + ")")
 	if n := w.model.Total(); n != 2 {
 		t.Errorf("the model was asked %d times", n)
 	}
