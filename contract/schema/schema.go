@@ -91,8 +91,11 @@ func compile(raw []byte) (*Schema, error) {
 }
 
 // Check returns the problems of a value as encoding/json decodes it, ordered by
-// property name; none if it fits.
+// property name; none if it fits. A nil Schema accepts anything.
 func (s *Schema) Check(value any) []Problem {
+	if s == nil {
+		return nil
+	}
 	err := s.resolved.Validate(value)
 	if err == nil && !s.formats {
 		return nil

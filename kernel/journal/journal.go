@@ -339,6 +339,9 @@ func (s CallState) String() string {
 	return [...]string{"open", "running", "done", "closed"}[s]
 }
 
+// Ended reports whether the call takes no result any more.
+func (s CallState) Ended() bool { return s == CallFinished || s == CallClosed }
+
 // Call is one tool call.
 type Call struct {
 	ID         int64

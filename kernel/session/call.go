@@ -105,7 +105,7 @@ func (st *Store) open(tx *bus.Tx, id int64) (*journal.Call, error) {
 	if c == nil {
 		return nil, fmt.Errorf("%w: call %s was deleted with its session", contract.ErrStale, journal.CallID(id))
 	}
-	if c.State == journal.CallFinished || c.State == journal.CallClosed {
+	if c.State.Ended() {
 		return nil, fmt.Errorf("%w: call %s is %s", contract.ErrStale, journal.CallID(id), c.State)
 	}
 	return c, nil

@@ -23,18 +23,12 @@ const (
 // approval asks the user to approve a call. The answer is stored before the tool
 // runs, so a repeated call does not ask again. A refusal is for the model.
 func (r *running) approval(ctx context.Context) (refusal string, err error) {
-	q, reason, err := r.ask(ctx, questions.Question{Kind: contract.AskApprove, Text: r.approvalText()}, approvalLife)
-	switch {
-	case err != nil:
-		return "", err
-	case reason == interrupted:
-		return interrupted, nil
-	case reason != "":
-		return fmt.Sprintf("%s needs the approval of the user, and was not run: %s.", r.call.Name, reason), nil
-	case q.Answer != questions.Yes:
-		return fmt.Sprintf("The user declined: %s was not run. Do not try it again unless they ask for it.", r.call.Name), nil
+	q, refusal, err := r.ask(ctx, questions.Question{Kind: contract.AskApprove, Text: r.approvalText()}, approvalLife,
+		r.call.Name+" needs the approval of the user, and was not run: %s.")
+	if err == nil && refusal == "" && q.Answer != questions.Yes {
+		refusal = fmt.Sprintf("The user declined: %s was not run. Do not try it again unless they ask for it.", r.call.Name)
 	}
-	return "", nil
+	return refusal, err
 }
 
 func (r *running) approvalText() string {

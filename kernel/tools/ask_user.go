@@ -47,14 +47,12 @@ func askTheUser(ctx context.Context, r *running) (*extensionv1.CallResult, error
 	if args.Timeout > 0 {
 		life = time.Duration(args.Timeout) * time.Second
 	}
-	answered, reason, err := r.ask(ctx, q, life)
+	answered, refusal, err := r.ask(ctx, q, life, "There is no answer: %s.")
 	switch {
 	case err != nil:
 		return nil, err
-	case reason == interrupted:
-		return r.fail(interrupted)
-	case reason != "":
-		return r.fail("There is no answer: " + reason + ".")
+	case refusal != "":
+		return r.fail(refusal)
 	}
 	result, err := json.Marshal(map[string]string{"answer": answered.Answer, "by": answered.By})
 	if err != nil {

@@ -139,7 +139,7 @@ func TestSendToChannelThatCannotBeReachedSendsNothing(t *testing.T) {
 		cli.IsUnconfigured()
 		turn := w.hears()
 		for channel, words := range map[string][]string{
-			"pigeon": {`There is no channel "pigeon"`, "cli, telegram", "Nothing was sent"},
+			"pigeon": {`there is no channel "pigeon"`, "cli, telegram", "Nothing was sent"},
 			"cli":    {"Cli (cli) is not set up yet: set TOKEN in the environment.", "Nothing was sent"},
 		} {
 			r := turn.Uses("core/send_to_channel", map[string]string{"channel_id": channel, "text": "it rains"})

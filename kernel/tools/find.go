@@ -14,7 +14,7 @@ import (
 	"github.com/switchboard-run/switchboard/kernel/directory"
 )
 
-// maxFound is how many tools one search returns with their schemas.
+// maxFound is how many tools a search returns with their schemas.
 const maxFound = 10
 
 var findTool = coreTool{
@@ -47,8 +47,9 @@ type foundTool struct {
 	score       int
 }
 
-// findTools searches the tools that requests of the agent do not describe. When
-// none fits the words, it lists all of them without their schemas.
+// findTools searches the tools that requests of the agent do not describe: those
+// that fit best come first, maxFound of them with their schemas. If none fits, it
+// lists all of them without schemas.
 func findTools(_ context.Context, r *Runner, l *bus.Lease, raw []byte) (any, error) {
 	var args struct{ Query string }
 	if err := json.Unmarshal(raw, &args); err != nil {
@@ -59,26 +60,23 @@ func findTools(_ context.Context, r *Runner, l *bus.Lease, raw []byte) (any, err
 	}
 	words := strings.FieldsFunc(strings.ToLower(args.Query), notWord)
 	dir := r.Directory.Current()
-	found, fits := []foundTool{}, false
+	all := []foundTool{}
 	for i := range dir.Tools {
 		if t := &dir.Tools[i]; dir.MayUse(l.Agent, t) && !dir.Offered(l.Agent, t) {
-			f := foundTool{t.Name, t.Tool.GetDescription(), t.Tool.GetSchema(), score(t, words)}
-			found, fits = append(found, f), fits || f.score > 0
+			all = append(all, foundTool{t.Name, t.Tool.GetDescription(), t.Tool.GetSchema(), score(t, words)})
 		}
 	}
-	if !fits {
-		for i := range found {
-			found[i].Schema = nil
+	slices.SortStableFunc(all, func(a, b foundTool) int { return cmp.Compare(b.score, a.score) })
+	fit := slices.IndexFunc(all, func(f foundTool) bool { return f.score == 0 })
+	if fit > 0 {
+		all = all[:fit]
+	}
+	for i := range all {
+		if fit == 0 || i >= maxFound {
+			all[i].Schema = nil
 		}
-		return map[string]any{"tools": found}, nil
 	}
-	found = slices.DeleteFunc(found, func(f foundTool) bool { return f.score == 0 })
-	slices.SortStableFunc(found, func(a, b foundTool) int { return cmp.Compare(b.score, a.score) })
-	more := []string{}
-	for _, f := range found[min(len(found), maxFound):] {
-		more = append(more, f.Name)
-	}
-	return map[string]any{"tools": found[:min(len(found), maxFound)], "more": more}, nil
+	return map[string]any{"tools": all}, nil
 }
 
 // score says how well a tool fits words: those in its name count most.
@@ -97,10 +95,7 @@ func score(t *directory.Tool, words []string) (score int) {
 
 // alike compares two words, of which one may have an ending.
 func alike(a, b string) bool {
-	if len(a) > len(b) {
-		a, b = b, a
-	}
-	return a == b || len(a) > 2 && strings.HasPrefix(b, a)
+	return a == b || min(len(a), len(b)) > 2 && (strings.HasPrefix(a, b) || strings.HasPrefix(b, a))
 }
 
 func notWord(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsDigit(r) }

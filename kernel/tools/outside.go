@@ -6,13 +6,11 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 
 	"github.com/switchboard-run/switchboard/contract"
 	"github.com/switchboard-run/switchboard/contract/extensionv1"
 	"github.com/switchboard-run/switchboard/kernel/bus"
 	"github.com/switchboard-run/switchboard/kernel/directory"
-	"github.com/switchboard-run/switchboard/kernel/journal"
 )
 
 // CallOutsideTurn runs a tool of an extension for a person at the command line. Its
@@ -22,12 +20,9 @@ import (
 func (r *Runner) CallOutsideTurn(
 	ctx context.Context, name string, raw json.RawMessage,
 ) (*extensionv1.CallResult, error) {
-	extension, _, _ := strings.Cut(name, "/")
-	dir := r.awaitDirectory(ctx, func(dir *directory.Snapshot) bool { return !slices.Contains(dir.Starting, extension) })
-	t := dir.Tool(name)
+	dir, t := r.awaitTool(ctx, name)
 	if t == nil || t.Extension == CoreExtension {
-		return nil, fmt.Errorf("%w: no tool %s: its extension %s is not running; `switchboard extensions list` says why",
-			contract.ErrNotFound, name, extension)
+		return nil, fmt.Errorf("%w: no tool %s: its extension is not running", contract.ErrNotFound, name)
 	}
 	if bad := checkArguments(t, raw); bad != "" {
 		return nil, fmt.Errorf("%w: %s", contract.ErrInvalid, bad)
@@ -35,89 +30,75 @@ func (r *Runner) CallOutsideTurn(
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
 	for conflicts := 0; ; conflicts++ {
-		result, err := r.callOutsideTurn(ctx, t.Extension, &extensionv1.CallRequest{
-			Name: t.Tool.GetName(), Arguments: arguments(raw), Timezone: dir.Location.String(), Repeat: conflicts > 0,
-		})
+		q := &extensionv1.CallRequest{Timezone: dir.Location.String(), Repeat: conflicts > 0}
+		result, err := r.callOutsideTurn(ctx, t, raw, q, true)
 		if !errors.Is(err, contract.ErrConflict) || conflicts >= maxConflicts {
 			return result, err
 		}
 	}
 }
 
-func (r *Runner) callOutsideTurn(
-	ctx context.Context, extension string, request *extensionv1.CallRequest,
+// Ask runs a read-only tool without recording the call; a repeat runs it again. An
+// agent that holds a lane may ask the tools that its manifest lets it use, any
+// other extension those that its manifest names under permissions.tools. An error
+// that the tool reports is a result.
+func (r *Runner) Ask(
+	ctx context.Context, a *bus.Actor, l *bus.Lease, name string, raw []byte,
 ) (*extensionv1.CallResult, error) {
-	actor := r.Remote.Actor(extension)
+	dir := r.Directory.Current()
+	t := dir.Tool(name)
+	agent := ""
+	if l != nil {
+		agent = l.Agent
+	}
+	switch {
+	case t == nil:
+		return nil, fmt.Errorf("%w: no tool %q", contract.ErrNotFound, name)
+	case dir.NeedsApproval(agent, t):
+		return nil, fmt.Errorf("%w: %s needs approval: call it in a turn", contract.ErrDenied, name)
+	case !t.Tool.GetReadOnly():
+		return nil, fmt.Errorf("%w: %s is not read-only: it is run as a call of a turn", contract.ErrInvalid, name)
+	case agent != "" && !dir.MayUse(agent, t) && !slices.Contains(dir.Agent(agent).Spec.GetContext(), name):
+		return nil, fmt.Errorf("%w: the manifest of %q lacks \"uses_tools: [%s]\"", contract.ErrDenied, agent, name)
+	case agent == "" && !slices.Contains(a.Tools, name):
+		return nil, fmt.Errorf("%w: the manifest of %q lacks \"permissions: {tools: [%s]}\"", contract.ErrDenied, a.ID, name)
+	}
+	if bad := checkArguments(t, raw); bad != "" {
+		return nil, fmt.Errorf("%w: %s", contract.ErrInvalid, bad)
+	}
+	if tool, isCore := core[name]; isCore { // one that only reads
+		content, err := tool.answer(ctx, r, l, raw)
+		return &extensionv1.CallResult{Content: content}, err
+	}
+	q := &extensionv1.CallRequest{Agent: agent, Timezone: dir.Location.String()}
+	if l != nil && l.Session != 0 {
+		if err := r.describe(ctx, l, l.Event, q); err != nil {
+			return nil, err
+		}
+	}
+	return r.callOutsideTurn(ctx, t, raw, q, false)
+}
+
+// callOutsideTurn runs a tool once, and commits its effects if it may have any.
+func (r *Runner) callOutsideTurn(
+	ctx context.Context, t *directory.Tool, raw []byte, q *extensionv1.CallRequest, effects bool,
+) (*extensionv1.CallResult, error) {
+	actor := r.Remote.Actor(t.Extension)
 	if actor == nil {
-		return nil, fmt.Errorf("%w: the extension %s is not running", contract.ErrUnavailable, extension)
+		return nil, fmt.Errorf("%w: the extension %s is not running", contract.ErrUnavailable, t.Extension)
 	}
 	lease := r.Bus.LeaseAlone(actor)
 	defer r.Bus.Release(lease)
-	request.Lane = lease.Token
-	result, err := r.Remote.CallTool(ctx, extension, request)
-	if err != nil || len(result.GetEffects()) == 0 {
+	q.Name, q.Arguments, q.Lane = t.Tool.GetName(), arguments(raw), lease.Token
+	result, err := r.Remote.CallTool(ctx, t.Extension, q)
+	switch {
+	case err != nil || len(result.GetEffects()) == 0:
 		return result, err
+	case !effects:
+		return nil, fmt.Errorf("%w: %s is described as read-only, but has effects", contract.ErrInvalid, t.Name)
 	}
 	return result, r.Bus.DoAs(actor, lease, func(tx *bus.Tx) error {
 		_, err := tx.Apply(result.GetEffects())
 		return err
 	})
-}
-
-// Delivered is the outcome of a send outside of a turn.
-type Delivered struct {
-	Status, Detail string // delivered, queued, failed
-	Events         []string
-	ProviderIDs    []string
-}
-
-// Send sends a text to the default recipient of a channel, and waits for the
-// receipt of the platform if the channel is ready.
-func (r *Runner) Send(ctx context.Context, channel, text string) (*Delivered, error) {
-	dir := r.Directory.Current()
-	if why := unreachable(dir, channel); why != "" {
-		kind := contract.ErrUnavailable
-		if dir.Channel(channel) == nil {
-			kind, why = contract.ErrNotFound, strings.ToLower(why[:1])+why[1:]
-		}
-		return nil, fmt.Errorf("%w: %s Nothing was sent", kind, why)
-	}
-	c := dir.Channel(channel)
-	d := &Delivered{Status: "queued"}
-	receipts := newReceipts(r.Bus)
-	defer receipts.close()
-	err := r.Bus.Do(func(tx *bus.Tx) error {
-		d.Events = nil
-		seqs, err := r.Router.SendTo(tx, channel, text, "", "", "")
-		for _, seq := range seqs {
-			d.Events = append(d.Events, journal.EventID(seq))
-		}
-		if c.Ready() {
-			receipts.await(tx, 0, seqs)
-		}
-		return err
-	})
-	if err != nil {
-		return nil, err
-	}
-	waiting, cancel := context.WithTimeout(ctx, receiptWait)
-	defer cancel()
-	receipts.each(waiting, func(_ int, part journal.Delivery, last bool) {
-		if part.ProviderID != "" {
-			d.ProviderIDs = append(d.ProviderIDs, part.ProviderID)
-		}
-		switch {
-		case part.State == journal.Dead:
-			d.Status, d.Detail = "failed", part.Reason
-		case last && d.Status == "queued":
-			d.Status = "delivered"
-		}
-	})
-	switch {
-	case d.Status == "queued" && !c.Ready():
-		d.Detail = notReady(c)
-	case d.Status == "queued":
-		d.Detail = fmt.Sprintf("no receipt from %s yet; delivery is retried until it succeeds", c.Name)
-	}
-	return d, nil
 }

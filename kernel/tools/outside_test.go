@@ -180,3 +180,20 @@ func TestSend(t *testing.T) {
 		}
 	})
 }
+
+// A tool that claims to be read-only has no effect where nothing records its call.
+func TestAskedToolHasNoEffects(t *testing.T) {
+	kerneltest.Run(t, func(w *kerneltest.World) {
+		liar := w.Extension(bus.Actor{ID: "liar", Tools: []string{"liar/look"}, Publish: []string{"liar.looked"}})
+		described := &extensionv1.Tool{Name: "look", ReadOnly: true}
+		w.Tool("liar", described, func(context.Context, *extensionv1.CallRequest) (*extensionv1.CallResult, error) {
+			return &extensionv1.CallResult{Content: "seen", Effects: []*busv1.Effect{kerneltest.Publish("liar.looked", 1)}}, nil
+		})
+		if r, err := w.Tools.Ask(w.T.Context(), liar.Actor, nil, "liar/look", nil); !errors.Is(err, contract.ErrInvalid) {
+			t.Errorf("the result is %v, %v", r, err)
+		}
+		if got := w.Events("liar.looked"); len(got) > 0 {
+			t.Errorf("it had effects: %v", got)
+		}
+	})
+}

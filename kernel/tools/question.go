@@ -15,22 +15,20 @@ import (
 
 // ask asks the user for the call, and waits until the question ends. A call asks
 // once: after a crash, the repeated call waits for the same question, or finds its
-// answer. A new message of the user withdraws the question. A reason, for the
-// model, says why there is no answer.
+// answer. A new message of the user withdraws the question. Without an answer,
+// refusal says so to the model: unanswered, with the reason in it.
 func (r *running) ask(
-	ctx context.Context, q questions.Question, life time.Duration,
-) (asked *questions.Question, reason string, err error) {
-	if asked, err = r.question(ctx); err != nil {
-		return nil, "", err
-	}
-	if asked == nil {
+	ctx context.Context, q questions.Question, life time.Duration, unanswered string,
+) (asked *questions.Question, refusal string, err error) {
+	asked, err = r.question(ctx)
+	if asked == nil && err == nil {
 		asked, err = r.put(ctx, q, life)
-		switch {
-		case errors.Is(err, router.ErrNobody):
-			return nil, "nobody could be asked, because " + err.Error(), nil
-		case err != nil:
-			return nil, "", fmt.Errorf("ask for %s: %w", r.call.Name, err)
-		}
+	}
+	switch {
+	case errors.Is(err, router.ErrNobody):
+		return nil, fmt.Sprintf(unanswered, "nobody could be asked, because "+err.Error()), nil
+	case err != nil:
+		return nil, "", fmt.Errorf("ask for %s: %w", r.call.Name, err)
 	}
 	waiting, done := r.wait(ctx)
 	defer done()
@@ -40,7 +38,11 @@ func (r *running) ask(
 	if asked == nil || ctx.Err() != nil {
 		return nil, "", fmt.Errorf("%w: the turn of call %s has ended", contract.ErrStale, journal.CallID(r.call.ID))
 	}
-	return asked, noAnswerReason(asked, life), nil
+	reason := noAnswerReason(asked, life)
+	if reason != "" && reason != interrupted {
+		reason = fmt.Sprintf(unanswered, reason)
+	}
+	return asked, reason, nil
 }
 
 // ended waits until the question has ended. The end of waiting withdraws it.
@@ -92,15 +94,14 @@ func (r *running) question(ctx context.Context) (q *questions.Question, err erro
 func (r *running) put(
 	ctx context.Context, q questions.Question, life time.Duration,
 ) (asked *questions.Question, err error) {
-	in, err := r.input(ctx, r.lease, r.event)
+	in, _, err := r.input(ctx, r.lease, r.event)
 	if err != nil {
 		return nil, err
 	}
 	err = r.commit(func(tx *bus.Tx) error {
-		asked = &questions.Question{
-			Kind: q.Kind, Text: q.Text, Options: q.Options, Asker: r.lease.Agent, Call: journal.CallID(r.call.ID),
-			Deadline: tx.Now + life.Microseconds(),
-		}
+		next := q // the commit may be applied more than once
+		next.Asker, next.Call, next.Deadline = r.lease.Agent, journal.CallID(r.call.ID), tx.Now+life.Microseconds()
+		asked = &next
 		return r.Router.AskFor(tx, asked, in.ReplyTo, r.turn)
 	})
 	return asked, err

@@ -12,10 +12,9 @@ import (
 // refuse says why a call must not run, for the model; empty: it may.
 func refuse(dir *directory.Snapshot, agent string, t *directory.Tool, call journal.Call) string {
 	if t == nil || !dir.MayUse(agent, t) {
-		granted := list(dir, agent)
-		names := make([]string, len(granted))
-		for i, g := range granted {
-			names[i] = g.GetName()
+		var names []string
+		for _, g := range granted(dir, agent) {
+			names = append(names, g.Name)
 		}
 		if t != nil {
 			return fmt.Sprintf("The tool %s is not granted to this agent: its manifest lacks \"uses_tools: [%s]\". Granted: %s.",
@@ -39,11 +38,7 @@ func checkArguments(t *directory.Tool, raw []byte) string {
 	if t.Schema == nil {
 		return ""
 	}
-	s := t.Schema()
-	if s == nil {
-		return ""
-	}
-	problems := s.Check(v)
+	problems := t.Schema().Check(v)
 	if len(problems) == 0 {
 		return ""
 	}

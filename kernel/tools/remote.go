@@ -27,8 +27,12 @@ func (r *running) remote(ctx context.Context, t *directory.Tool) (*extensionv1.C
 	if r.call.State == journal.CallRunning && !repeatable {
 		return r.fail(unknownOutcome(r.call.Name))
 	}
-	request, err := r.request(ctx, t)
-	if err != nil {
+	request := &extensionv1.CallRequest{
+		CallId: journal.CallID(r.call.ID), Name: t.Tool.GetName(), Arguments: arguments(r.call.Arguments),
+		Agent: r.lease.Agent, Timezone: r.Directory.Current().Location.String(),
+		Input: bus.OwnInput(t.Extension, r.event), Repeat: r.call.State == journal.CallRunning,
+	}
+	if err := r.describe(ctx, r.lease, r.event, request); err != nil {
 		return nil, err
 	}
 	switch {
@@ -43,23 +47,13 @@ func (r *running) remote(ctx context.Context, t *directory.Tool) (*extensionv1.C
 	}
 	deadline := time.Now().Add(returnTimeout)
 	for conflicts, marked := 0, repeatable; ; {
-		actor := r.Remote.Actor(t.Extension)
-		if actor == nil {
-			if !sleep(ctx, deadline) {
-				if wasInterrupted(ctx) {
-					return r.fail(interrupted)
-				}
-				return r.notRunning(t, request.GetRepeat())
-			}
-			continue
-		}
-		if !marked {
+		actor, began := r.Remote.Actor(t.Extension), time.Now()
+		if actor != nil && !marked {
 			if err := r.Bus.Do(func(tx *bus.Tx) error { return r.Sessions.Start(tx, r.call.ID, "") }); err != nil {
 				return nil, err
 			}
 			marked = true
 		}
-		began := time.Now()
 		result, err := r.attempt(ctx, actor, t, request)
 		if time.Since(began) > returnTimeout { // the attempt waited: its extension was running until now
 			deadline = time.Now().Add(returnTimeout)
@@ -75,13 +69,15 @@ func (r *running) remote(ctx context.Context, t *directory.Tool) (*extensionv1.C
 			request.Repeat = true
 		case errors.Is(err, contract.ErrGone) && !repeatable:
 			return r.fail(unknownOutcome(r.call.Name))
-		case errors.Is(err, contract.ErrGone), errors.Is(err, contract.ErrUnavailable) && ended:
+		case actor == nil, errors.Is(err, contract.ErrGone), errors.Is(err, contract.ErrUnavailable) && ended:
 			request.Repeat = request.GetRepeat() || errors.Is(err, contract.ErrGone)
-			if !sleep(ctx, deadline) {
+			if !sleep(ctx, deadline) && !wasInterrupted(ctx) {
 				return r.notRunning(t, request.GetRepeat())
 			}
+		case ctx.Err() != nil && repeatable:
+			return r.fail(fmt.Sprintf("%s took longer than %s and was stopped.", r.call.Name, callTimeout))
 		case ctx.Err() != nil:
-			return r.timedOut(repeatable)
+			return r.fail(unknownOutcome(r.call.Name))
 		default:
 			return r.fail(err.Error())
 		}
@@ -101,10 +97,13 @@ func sleep(ctx context.Context, until time.Time) bool {
 	}
 }
 
-// attempt runs the tool once.
+// attempt runs the tool once. A nil actor is not running.
 func (r *running) attempt(
 	ctx context.Context, actor *bus.Actor, t *directory.Tool, request *extensionv1.CallRequest,
 ) (*extensionv1.CallResult, error) {
+	if actor == nil {
+		return nil, contract.ErrUnavailable
+	}
 	lease := r.Bus.LeaseCall(actor, r.lease, r.event, r.call.ID)
 	defer r.Bus.Release(lease)
 	request.Lane = lease.Token
@@ -129,55 +128,50 @@ func (r *running) attempt(
 	return &extensionv1.CallResult{Content: content, IsError: isError}, nil
 }
 
-func (r *running) request(ctx context.Context, t *directory.Tool) (*extensionv1.CallRequest, error) {
-	q := &extensionv1.CallRequest{
-		CallId: journal.CallID(r.call.ID), Name: t.Tool.GetName(), Arguments: arguments(r.call.Arguments),
-		Agent: r.lease.Agent, Timezone: r.Directory.Current().Location.String(), Repeat: r.call.State == journal.CallRunning,
-	}
-	q.Input = bus.OwnInput(t.Extension, r.event)
-	return q, r.describe(ctx, r.lease, r.event, q)
-}
-
 // describe fills in the caller of a tool: the session of the lane, and the sender
 // and place of the input that the turn answers.
 func (r *Runner) describe(ctx context.Context, l *bus.Lease, e *busv1.Event, q *extensionv1.CallRequest) error {
-	in, err := r.input(ctx, l, e)
+	in, channel, err := r.input(ctx, l, e)
 	if err != nil {
 		return err
 	}
-	q.Session, q.Sender, q.ReplyTo, q.Group = journal.SessionID(l.Session), in.Sender, in.ReplyTo, in.Group
-	q.Thread = in.Thread
+	q.Session, q.Sender, q.ReplyTo, q.Channel = journal.SessionID(l.Session), in.Sender, in.ReplyTo, channel
+	q.Group, q.Thread = in.Group, in.Thread
 	if agent := r.Directory.Current().Agent(l.Agent); agent != nil {
 		q.Memory = agent.Spec.GetMemory()
 	}
-	return r.Bus.View(ctx, func(j journal.Reader) error {
-		if channel, isDefault := strings.CutPrefix(q.GetReplyTo(), "#"); isDefault {
-			q.Channel = channel
-			return nil
-		}
-		c, err := j.ConversationByHandle(q.GetReplyTo())
-		if c != nil {
-			q.Channel = c.Channel
-		}
-		return err
-	})
+	return nil
 }
 
-// input returns the input that the turn answers, with the current reply target.
-func (r *Runner) input(ctx context.Context, l *bus.Lease, e *busv1.Event) (in contract.AgentInput, err error) {
+// input returns the input that the turn answers, with the current reply target and
+// the channel of that.
+func (r *Runner) input(
+	ctx context.Context, l *bus.Lease, e *busv1.Event,
+) (in contract.AgentInput, channel string, err error) {
 	if err := json.Unmarshal(e.GetPayload(), &in); err != nil {
-		return in, fmt.Errorf("%w: read the input %s: %w", contract.ErrInvalid, e.GetId(), err)
+		return in, "", fmt.Errorf("%w: read the input %s: %w", contract.ErrInvalid, e.GetId(), err)
 	}
-	if in.ReplyTo != "" {
-		return in, nil
-	}
-	return in, r.Bus.View(ctx, func(j journal.Reader) error {
-		s, err := j.Session(l.Session)
-		if s != nil && s.OutboundKind == directory.OutboundConversation {
-			in.ReplyTo = s.OutboundTarget
+	err = r.Bus.View(ctx, func(j journal.Reader) error {
+		if in.ReplyTo == "" {
+			s, err := j.Session(l.Session)
+			if err != nil {
+				return err
+			}
+			if s != nil && s.OutboundKind == directory.OutboundConversation {
+				in.ReplyTo = s.OutboundTarget
+			}
+		}
+		var isDefault bool
+		if channel, isDefault = strings.CutPrefix(in.ReplyTo, "#"); isDefault {
+			return nil
+		}
+		c, err := j.ConversationByHandle(in.ReplyTo)
+		if channel = ""; c != nil {
+			channel = c.Channel
 		}
 		return err
 	})
+	return in, channel, err
 }
 
 func (r *running) notRunning(t *directory.Tool, tried bool) (*extensionv1.CallResult, error) {
@@ -186,13 +180,6 @@ func (r *running) notRunning(t *directory.Tool, tried bool) (*extensionv1.CallRe
 		what = "Tell the user. It was interrupted before: calling it again later does no harm."
 	}
 	return r.fail(fmt.Sprintf("%s cannot run now: its extension %s is not running. %s", r.call.Name, t.Extension, what))
-}
-
-func (r *running) timedOut(repeatable bool) (*extensionv1.CallResult, error) {
-	if repeatable {
-		return r.fail(fmt.Sprintf("%s took longer than %s and was stopped.", r.call.Name, callTimeout))
-	}
-	return r.fail(unknownOutcome(r.call.Name))
 }
 
 func unknownOutcome(name string) string {

@@ -19,6 +19,7 @@ import (
 	"time"
 
 	"github.com/hashicorp/go-hclog"
+	"google.golang.org/protobuf/proto"
 
 	"github.com/switchboard-run/switchboard/contract"
 	"github.com/switchboard-run/switchboard/contract/busv1"
@@ -83,7 +84,30 @@ func (r *Runner) List(ctx context.Context, agent string) ([]*extensionv1.Tool, s
 	dir := r.awaitDirectory(ctx, func(dir *directory.Snapshot) bool {
 		return !slices.ContainsFunc(dir.Starting, func(id string) bool { return dir.UsesToolsOf(agent, id) })
 	})
-	return list(dir, agent), dir.ToolsEtag
+	var tools []*extensionv1.Tool
+	for _, t := range granted(dir, agent) {
+		tool := proto.CloneOf(t.Tool)
+		tool.Name = t.Name
+		tools = append(tools, tool)
+	}
+	return tools, dir.ToolsEtag
+}
+
+// awaitTool returns a tool; nil: there is none.
+func (r *Runner) awaitTool(ctx context.Context, name string) (*directory.Snapshot, *directory.Tool) {
+	extension, _, _ := strings.Cut(name, "/")
+	dir := r.awaitDirectory(ctx, func(dir *directory.Snapshot) bool { return !slices.Contains(dir.Starting, extension) })
+	return dir, dir.Tool(name)
+}
+
+// granted returns the tools that an agent may use.
+func granted(dir *directory.Snapshot, agent string) (tools []*directory.Tool) {
+	for i := range dir.Tools {
+		if t := &dir.Tools[i]; dir.MayUse(agent, t) {
+			tools = append(tools, t)
+		}
+	}
+	return tools
 }
 
 // awaitDirectory returns the first good directory, or the current one after
@@ -95,32 +119,13 @@ func (r *Runner) awaitDirectory(ctx context.Context, good func(*directory.Snapsh
 	return dir
 }
 
-func list(dir *directory.Snapshot, agent string) []*extensionv1.Tool {
-	var granted []*extensionv1.Tool
-	for i := range dir.Tools {
-		t := &dir.Tools[i]
-		if !dir.MayUse(agent, t) {
-			continue
-		}
-		granted = append(granted, &extensionv1.Tool{
-			Name: t.Name, Description: t.Tool.GetDescription(), Schema: t.Tool.GetSchema(), ReadOnly: t.Tool.GetReadOnly(),
-			Idempotent: t.Tool.GetIdempotent(), Interruptible: t.Tool.GetInterruptible(), Private: t.Tool.GetPrivate(),
-			Final: t.Tool.GetFinal(),
-		})
-	}
-	return granted
-}
-
 // Call runs the open call of a turn, or returns its outcome. It returns when ctx
 // ends, but the call goes on.
 func (r *Runner) Call(ctx context.Context, l *bus.Lease, id string) (*extensionv1.CallResult, error) {
 	for {
 		call, err := r.read(ctx, l.Session, id)
-		if err != nil {
-			return nil, err
-		}
-		if call.State == journal.CallFinished || call.State == journal.CallClosed {
-			return ended(call)
+		if err != nil || call.State.Ended() {
+			return ended(call, err)
 		}
 		run := r.join(l, *call)
 		select {
@@ -143,9 +148,12 @@ func (r *Runner) read(ctx context.Context, session int64, id string) (call *jour
 	return call, err
 }
 
-// ended returns the outcome of a call that has ended.
-func ended(call *journal.Call) (*extensionv1.CallResult, error) {
-	if call.State == journal.CallClosed {
+// ended returns the outcome of a call that has ended, or the error of reading it.
+func ended(call *journal.Call, err error) (*extensionv1.CallResult, error) {
+	switch {
+	case err != nil:
+		return nil, err
+	case call.State == journal.CallClosed:
 		return nil, fmt.Errorf("%w: the turn of call %s has ended", contract.ErrStale, journal.CallID(call.ID))
 	}
 	return &extensionv1.CallResult{Content: call.Result, IsError: call.IsError}, nil
@@ -189,11 +197,8 @@ func (r *running) run(ctx context.Context) {
 func (r *running) execute(ctx context.Context) (*extensionv1.CallResult, error) {
 	// Read again: another request may have run it since it was read.
 	call, err := r.read(ctx, r.call.Session, journal.CallID(r.call.ID))
-	if err != nil {
-		return nil, err
-	}
-	if call.State == journal.CallFinished || call.State == journal.CallClosed {
-		return ended(call)
+	if err != nil || call.State.Ended() {
+		return ended(call, err)
 	}
 	r.mu.Lock() // Interrupt looks at it
 	r.call = *call
@@ -227,9 +232,7 @@ func (r *running) execute(ctx context.Context) (*extensionv1.CallResult, error) 
 
 // resolve returns the current tool of the call, or why it must not run.
 func (r *running) resolve(ctx context.Context) (dir *directory.Snapshot, t *directory.Tool, refusal string) {
-	owner, _, _ := strings.Cut(r.call.Name, "/")
-	dir = r.awaitDirectory(ctx, func(dir *directory.Snapshot) bool { return !slices.Contains(dir.Starting, owner) })
-	t = dir.Tool(r.call.Name)
+	dir, t = r.awaitTool(ctx, r.call.Name)
 	return dir, t, refuse(dir, r.lease.Agent, t, r.call)
 }
 

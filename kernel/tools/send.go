@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -18,14 +19,72 @@ import (
 // receiptWait is how long a send waits for the receipt of the platform.
 const receiptWait = 10 * time.Second
 
-// sent is the result of a sending tool.
-type sent struct {
-	Status  string `json:"status"` // delivered, queued, failed
-	Channel string `json:"channel_id"`
-	Detail  string `json:"detail,omitempty"`
+// Delivered is the outcome of a send to a channel.
+type Delivered struct {
+	Status      string   `json:"status"` // delivered, queued, failed
+	Channel     string   `json:"channel_id"`
+	Detail      string   `json:"detail,omitempty"`
+	Events      []string `json:"-"`
+	ProviderIDs []string `json:"-"`
+	unsettled   int      // parts of the text
+}
+
+// settle notes the outcome of a part.
+func (d *Delivered) settle(part journal.Delivery) {
+	d.unsettled--
+	if part.ProviderID != "" {
+		d.ProviderIDs = append(d.ProviderIDs, part.ProviderID)
+	}
+	switch {
+	case part.State == journal.Dead:
+		d.Status, d.Detail = "failed", part.Reason
+	case d.unsettled == 0 && d.Status == "queued":
+		d.Status, d.Detail = "delivered", ""
+	}
+}
+
+// Send sends a text to the default recipient of a channel, and waits for the
+// receipt of the platform if the channel is ready.
+func (r *Runner) Send(ctx context.Context, channel, text string) (*Delivered, error) {
+	dir := r.Directory.Current()
+	sends, err := queue(dir, channel)
+	if err == nil {
+		err = r.deliver(ctx, dir, sends, r.Bus.Do, func(tx *bus.Tx, channel string) ([]int64, error) {
+			return r.Router.SendTo(tx, channel, text, "", "", "")
+		})
+	}
+	if err != nil {
+		return nil, err
+	}
+	return &sends[0], nil
 }
 
 func sendToChannel(ctx context.Context, r *running) (*extensionv1.CallResult, error) {
+	return r.send(ctx, func(_ *directory.Snapshot, named string) []string { return []string{named} })
+}
+
+func sendToAll(ctx context.Context, r *running) (*extensionv1.CallResult, error) {
+	return r.send(ctx, func(dir *directory.Snapshot, _ string) (ids []string) {
+		for i := range dir.Channels {
+			if dir.Channels[i].Configured() {
+				ids = append(ids, dir.Channels[i].ID)
+			}
+		}
+		return ids
+	})
+}
+
+// send commits the sends together with a provisional result, then waits for
+// receipts to refine it.
+func (r *running) send(
+	ctx context.Context, channels func(dir *directory.Snapshot, named string) []string,
+) (*extensionv1.CallResult, error) {
+	switch {
+	case r.call.State == journal.CallRunning && r.call.Result == "": // a backup was restored
+		return r.fail(unknownOutcome(r.call.Name))
+	case r.call.State == journal.CallRunning: // sent before a restart
+		return r.finish(r.call.Result, false)
+	}
 	var args struct {
 		Channel string `json:"channel_id"`
 		Text    string `json:"text"`
@@ -33,185 +92,127 @@ func sendToChannel(ctx context.Context, r *running) (*extensionv1.CallResult, er
 	if err := json.Unmarshal(arguments(r.call.Arguments), &args); err != nil {
 		return nil, err
 	}
-	return r.sendTo(ctx, []string{args.Channel}, args.Text)
-}
-
-func sendToAll(ctx context.Context, r *running) (*extensionv1.CallResult, error) {
-	var args struct {
-		Text string `json:"text"`
-	}
-	if err := json.Unmarshal(arguments(r.call.Arguments), &args); err != nil {
-		return nil, err
-	}
-	dir := r.Directory.Current()
-	var channels []string
-	for i := range dir.Channels {
-		if dir.Channels[i].Configured() {
-			channels = append(channels, dir.Channels[i].ID)
-		}
-	}
-	if len(channels) == 0 {
-		return r.fail("No channel is set up. Nothing was sent.")
-	}
-	return r.sendTo(ctx, channels, args.Text)
-}
-
-// sendTo commits the sends together with a provisional result, then waits for
-// receipts to refine it.
-func (r *running) sendTo(ctx context.Context, channels []string, text string) (*extensionv1.CallResult, error) {
-	if r.call.State == journal.CallRunning && r.call.Result == "" { // a backup was restored
-		return r.fail(unknownOutcome(r.call.Name))
-	}
-	if r.call.State == journal.CallRunning { // sent before a restart
-		return r.finish(r.call.Result, false)
-	}
-	dir := r.Directory.Current()
-	for _, id := range channels {
-		if why := unreachable(dir, id); why != "" {
-			return r.fail(why + " Nothing was sent.")
-		}
-	}
-	if strings.TrimSpace(text) == "" {
+	if strings.TrimSpace(args.Text) == "" {
 		return r.fail("The text is empty. Nothing was sent.")
 	}
-	in, err := r.input(ctx, r.lease, r.event)
+	dir := r.Directory.Current()
+	sends, err := queue(dir, channels(dir, args.Channel)...)
+	if err != nil {
+		return r.fail(err.Error() + ". Nothing was sent.")
+	}
+	in, _, err := r.input(ctx, r.lease, r.event)
 	if err != nil {
 		return nil, err
 	}
-	answers := make([]sent, len(channels))
-	for i, id := range channels {
-		answers[i] = sent{Status: "queued", Channel: id, Detail: "it will be delivered when the channel is ready"}
+	err = r.deliver(ctx, dir, sends, func(apply func(*bus.Tx) error) error {
+		return r.commit(func(tx *bus.Tx) error {
+			if err := apply(tx); err != nil {
+				return err
+			}
+			if err := r.Sessions.MarkSend(tx, r.call.ID); err != nil {
+				return err
+			}
+			return r.Sessions.Start(tx, r.call.ID, encode(sends))
+		})
+	}, func(tx *bus.Tx, channel string) ([]int64, error) {
+		return r.Router.SendTo(tx, channel, args.Text, in.ReplyTo, journal.SessionID(r.call.Session), journal.CallID(r.call.ID))
+	})
+	switch {
+	case errors.Is(err, contract.ErrStale):
+		return nil, err
+	case err != nil:
+		return r.fail("Nothing was sent: " + err.Error())
 	}
-	receipts := newReceipts(r.Bus)
-	defer receipts.close()
-	err = r.commit(func(tx *bus.Tx) error {
-		for i, id := range channels {
-			seqs, err := r.Router.SendTo(tx, id, text, in.ReplyTo, journal.SessionID(r.call.Session), journal.CallID(r.call.ID))
+	failed := func(d Delivered) bool { return d.Status == "failed" }
+	return r.finish(encode(sends), slices.ContainsFunc(sends, failed))
+}
+
+// queue returns the sends to channels as they are before the first receipt. A
+// channel that is down accepts them and delivers them later.
+func queue(dir *directory.Snapshot, channels ...string) (sends []Delivered, err error) {
+	for _, id := range channels {
+		c := dir.Channel(id)
+		switch {
+		case c == nil:
+			ids := make([]string, len(dir.Channels))
+			for i := range dir.Channels {
+				ids[i] = dir.Channels[i].ID
+			}
+			return nil, fmt.Errorf("%w: there is no channel %q; there are: %s", contract.ErrNotFound, id, strings.Join(ids, ", "))
+		case !c.Configured():
+			return nil, fmt.Errorf("%w: %s (%s) is not set up yet: %s", contract.ErrUnavailable, c.Name, id,
+				strings.TrimSuffix(c.Readiness.GetDetail(), "."))
+		}
+		d := Delivered{Status: "queued", Channel: id}
+		d.Detail = fmt.Sprintf("no receipt from %s yet; delivery is retried until it succeeds", c.Name)
+		if !c.Ready() {
+			d.Detail = fmt.Sprintf("%s is %s now; it is delivered when that changes", c.Name, c.Status())
+		}
+		sends = append(sends, d)
+	}
+	if len(sends) == 0 {
+		err = fmt.Errorf("%w: no channel is set up", contract.ErrUnavailable)
+	}
+	return sends, err
+}
+
+// deliver commits sends, and waits up to receiptWait for the receipts of channels
+// that are ready.
+func (r *Runner) deliver(
+	ctx context.Context, dir *directory.Snapshot, sends []Delivered, commit func(apply func(*bus.Tx) error) error,
+	send func(tx *bus.Tx, channel string) ([]int64, error),
+) error {
+	var parts map[int64]*Delivered // that are not settled
+	var settled chan journal.Delivery
+	if err := commit(func(tx *bus.Tx) error {
+		parts = map[int64]*Delivered{} // the commit may be applied more than once
+		for i := range sends {
+			d := &sends[i]
+			d.Events, d.unsettled = nil, 0
+			seqs, err := send(tx, d.Channel)
 			if err != nil {
 				return err
 			}
-			if c := dir.Channel(id); c.Ready() {
-				receipts.await(tx, i, seqs)
+			for _, seq := range seqs {
+				d.Events = append(d.Events, journal.EventID(seq))
+				if dir.Channel(d.Channel).Ready() {
+					parts[seq] = d
+					d.unsettled++
+				}
 			}
 		}
-		if err := r.Sessions.MarkSend(tx, r.call.ID); err != nil {
-			return err
+		settled = make(chan journal.Delivery, len(parts))
+		for seq := range parts {
+			tx.After(func() { r.Bus.OnSettled(seq, func(d journal.Delivery) { settled <- d }) })
 		}
-		return r.Sessions.Start(tx, r.call.ID, encode(answers))
-	})
-	if err != nil {
-		if errors.Is(err, contract.ErrStale) {
-			return nil, err
-		}
-		return r.fail("Nothing was sent: " + err.Error())
+		return nil
+	}); err != nil {
+		return err
 	}
-	waiting, cancel := context.WithTimeout(ctx, receiptWait)
+	defer func() {
+		for seq := range parts {
+			r.Bus.ForgetSettled(seq)
+		}
+	}()
+	ctx, cancel := context.WithTimeout(ctx, receiptWait)
 	defer cancel()
-	receipts.each(waiting, func(channel int, d journal.Delivery, last bool) {
-		switch a := &answers[channel]; {
-		case d.State == journal.Dead:
-			a.Status, a.Detail = "failed", d.Reason
-		case last && a.Status == "queued":
-			a.Status, a.Detail = "delivered", ""
+	for len(parts) > 0 {
+		select {
+		case part := <-settled:
+			parts[part.Seq].settle(part)
+			delete(parts, part.Seq)
+		case <-ctx.Done():
+			return nil
 		}
-	})
-	failed := false
-	for i := range answers {
-		if c := dir.Channel(answers[i].Channel); !c.Ready() {
-			answers[i].Detail = notReady(c)
-		}
-		failed = failed || answers[i].Status == "failed"
 	}
-	return r.finish(encode(answers), failed)
+	return nil
 }
 
-// unreachable says why a channel accepts no sends. A channel that is down accepts
-// them, and delivers them later.
-func unreachable(dir *directory.Snapshot, id string) string {
-	c := dir.Channel(id)
-	if c == nil {
-		ids := make([]string, len(dir.Channels))
-		for i := range dir.Channels {
-			ids[i] = dir.Channels[i].ID
-		}
-		return fmt.Sprintf("There is no channel %q. There are: %s.", id, strings.Join(ids, ", "))
-	}
-	if !c.Configured() {
-		return fmt.Sprintf("%s (%s) is not set up yet: %s.", c.Name, c.ID, strings.TrimSuffix(c.Readiness.GetDetail(), "."))
-	}
-	return ""
-}
-
-func notReady(c *directory.Channel) string {
-	return fmt.Sprintf("%s is %s now; it is delivered when that changes", c.Name, c.Status())
-}
-
-func encode(answers []sent) string {
-	var v any = map[string]any{"sent": answers}
-	if len(answers) == 1 {
-		v = answers[0]
+func encode(sends []Delivered) string {
+	var v any = map[string]any{"sent": sends}
+	if len(sends) == 1 {
+		v = sends[0]
 	}
 	b, _ := json.Marshal(v) // strings only
 	return string(b)
-}
-
-// receipts waits for the receipts of sends, each of several parts.
-type receipts struct {
-	bus     *bus.Bus
-	settled chan receipt
-	over    chan struct{}
-	parts   map[int]map[int64]struct{} // by send, those that are not settled
-}
-
-type receipt struct {
-	send     int
-	delivery journal.Delivery
-}
-
-func newReceipts(b *bus.Bus) *receipts {
-	return &receipts{bus: b, settled: make(chan receipt), over: make(chan struct{}), parts: map[int]map[int64]struct{}{}}
-}
-
-// await waits for the parts of a send, once the commit is durable.
-func (r *receipts) await(tx *bus.Tx, send int, seqs []int64) {
-	r.parts[send] = map[int64]struct{}{} // the commit may be applied more than once
-	for _, seq := range seqs {
-		r.parts[send][seq] = struct{}{}
-		tx.After(func() {
-			r.bus.OnSettled(seq, func(d journal.Delivery) {
-				select {
-				case r.settled <- receipt{send, d}:
-				case <-r.over:
-				}
-			})
-		})
-	}
-}
-
-// each calls settled for each settled part, and says whether it is the last of its
-// send, until all are settled or ctx ends.
-func (r *receipts) each(ctx context.Context, settled func(send int, d journal.Delivery, last bool)) {
-	for len(r.parts) > 0 {
-		select {
-		case s := <-r.settled:
-			delete(r.parts[s.send], s.delivery.Seq)
-			last := len(r.parts[s.send]) == 0
-			if last {
-				delete(r.parts, s.send)
-			}
-			settled(s.send, s.delivery, last)
-		case <-ctx.Done():
-			return
-		}
-	}
-}
-
-// close stops waiting for the parts that are not settled.
-func (r *receipts) close() {
-	close(r.over)
-	for _, parts := range r.parts {
-		for seq := range parts {
-			r.bus.ForgetSettled(seq)
-		}
-	}
 }
