@@ -6,13 +6,10 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
-	"path/filepath"
 	"time"
 
-	"github.com/switchboard-run/switchboard/contract"
 	"github.com/switchboard-run/switchboard/home/backup"
 	"github.com/switchboard-run/switchboard/home/config"
-	"github.com/switchboard-run/switchboard/kernel"
 	"github.com/switchboard-run/switchboard/kernel/journal"
 	"github.com/switchboard-run/switchboard/store/sqlite"
 )
@@ -107,35 +104,14 @@ func BackupHint(home *config.Home) string {
 	return hint + " `switchboard doctor` looks at the store again without a kernel."
 }
 
-// backups are those of an installation with a kernel.
-type backups struct{ *Installation }
-
-var _ kernel.Backups = backups{}
-
-// Create implements kernel.Backups.
-func (b backups) Create(ctx context.Context, file string, secrets bool) (any, error) {
-	switch {
-	case file == "":
-		file = backup.Name(b.options.Home, time.Now())
-	case !filepath.IsAbs(file):
-		return nil, fmt.Errorf("%w: %s is relative; give an absolute path", contract.ErrInvalid, file)
-	}
-	return b.create(ctx, file, secrets)
-}
-
-func (b backups) create(ctx context.Context, file string, secrets bool) (backup.Info, error) {
-	b.backing.Lock() // two at once would only be slower
-	defer b.backing.Unlock()
+// createBackup makes a backup beside the running kernel.
+func (i *Installation) createBackup(ctx context.Context, file string, secrets bool) (backup.Info, error) {
+	i.backing.Lock() // two at once would only be slower
+	defer i.backing.Unlock()
 	return backup.Create(ctx, backup.Source{
-		Home: b.options.Home, Version: b.options.Version, Copy: b.Kernel.Snapshot, Secrets: secrets, Gentle: true,
+		Home: i.options.Home, Version: i.options.Version, Copy: i.Kernel.Snapshot, Secrets: secrets, Gentle: true,
 	}, file)
 }
-
-// State implements kernel.Backups.
-func (b backups) State(now time.Time) any { return b.keeper.State(now) }
-
-// Advice implements kernel.Backups.
-func (b backups) Advice(err error) error { return withBackups(b.options.Home, err) }
 
 func (i *Installation) newKeeper() *backup.Keeper {
 	return &backup.Keeper{
@@ -146,7 +122,7 @@ func (i *Installation) newKeeper() *backup.Keeper {
 			return c.Backup, zone
 		},
 		Make: func(ctx context.Context, file string) (backup.Info, error) {
-			return backups{i}.create(ctx, file, false)
+			return i.createBackup(ctx, file, false)
 		},
 	}
 }

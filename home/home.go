@@ -16,6 +16,7 @@ import (
 	"io/fs"
 	"os"
 	"sync"
+	"sync/atomic"
 
 	"github.com/hashicorp/go-hclog"
 	"golang.org/x/sys/unix"
@@ -65,8 +66,8 @@ type Installation struct {
 	keeper  *backup.Keeper
 
 	backing  sync.Mutex // one backup at a time
-	planning sync.Mutex // guards plan
-	plan     *plan
+	planning sync.Mutex // one plan at a time
+	plan     atomic.Pointer[plan]
 }
 
 // Open takes the home, completes what was interrupted there, and opens a kernel on
@@ -116,12 +117,14 @@ func Open(ctx context.Context, o Options) (_ *Installation, err error) {
 	if err != nil {
 		return nil, err
 	}
-	i.plan = i.files.plan(nil)
-	i.report(nil, i.plan)
+	first := i.files.plan(nil)
+	i.report(nil, first)
+	specs := i.files.specs(first)
+	i.plan.Store(first)
 	i.Kernel, err = kernel.Open(ctx, kernel.Options{
-		Store: store, RunDir: o.Home.RuntimeDir(), Extensions: i.files.specs(i.plan), Settings: i.files.settings(i.plan),
-		Version: o.Version, Log: i.log, ExtensionLog: i.logs.extension, Adopt: true, Guard: limits.Guard,
-		Admin: kernel.AdminOptions{Token: token, Home: o.Home.Path(), Backups: backups{i}},
+		Store: store, RunDir: o.Home.RuntimeDir(), Extensions: specs, Settings: i.files.settings(first),
+		Log: i.log, ExtensionLog: i.logs.extension, Adopt: true, Guard: limits.Guard,
+		Admin: kernel.AdminOptions{Token: token, Installation: described{i}},
 	})
 	return i, withBackups(o.Home, err)
 }
@@ -145,6 +148,7 @@ func (i *Installation) Run(ctx context.Context) error {
 	background.Go(func() { i.files.dropped.Watch(watching, func([]manifests.Change) { i.replan() }) })
 	background.Go(func() { i.keeper.Run(watching) })
 	release := context.AfterFunc(ctx, func() { hold(i.lock, heldToStop) })
+	i.log.Info("the kernel is running", "home", i.options.Home.Path(), "version", i.options.Version)
 	err := i.Kernel.Run(ctx)
 	release()
 	stop()
@@ -171,10 +175,12 @@ func (i *Installation) Close() error {
 func (i *Installation) replan() {
 	i.planning.Lock()
 	defer i.planning.Unlock()
-	next := i.files.plan(i.plan)
-	i.report(i.plan, next)
-	i.plan = next
-	if err := i.Kernel.Apply(i.files.specs(next), i.files.settings(next)); err != nil {
+	before := i.plan.Load()
+	next := i.files.plan(before)
+	i.report(before, next)
+	specs := i.files.specs(next)
+	i.plan.Store(next)
+	if err := i.Kernel.Apply(specs, i.files.settings(next)); err != nil {
 		i.log.Error("applying the changed files failed", "error", err)
 	}
 }

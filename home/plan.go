@@ -5,12 +5,12 @@ import (
 	"errors"
 	"maps"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/switchboard-run/switchboard/contract"
 	"github.com/switchboard-run/switchboard/home/config"
 	"github.com/switchboard-run/switchboard/kernel"
+	"github.com/switchboard-run/switchboard/kernel/sandbox"
 	"github.com/switchboard-run/switchboard/kernel/supervisor"
 	"github.com/switchboard-run/switchboard/manifests"
 )
@@ -40,6 +40,7 @@ type plan struct {
 	entries  []manifests.Entry
 	disabled map[string]manifests.Disabled // by the file of the manifest
 	members  map[string]*member            // those that run
+	policies map[string]*sandbox.Policy    // of members; nil: not limited
 	problems map[string]error              // of an edit that is not in force, by extension
 	// linkProblems are of links that are not in force, fileErrors of config.yaml and
 	// secrets.env.
@@ -63,7 +64,8 @@ func (f *files) plan(before *plan) *plan {
 	c := f.live.Config()
 	p := &plan{
 		config: c, entries: append(slices.Clone(f.builtins), f.dropped.Entries()...),
-		disabled: map[string]manifests.Disabled{}, members: map[string]*member{}, problems: map[string]error{},
+		disabled: map[string]manifests.Disabled{}, members: map[string]*member{},
+		policies: map[string]*sandbox.Policy{}, problems: map[string]error{},
 	}
 	configErr, secretsErr := f.live.Errors()
 	p.fileErrors = slices.DeleteFunc([]error{configErr, secretsErr}, func(err error) bool { return err == nil })
@@ -124,20 +126,10 @@ func (f *files) settings(p *plan) kernel.Settings {
 	if c.Models.Scout != "" {
 		s.ModelNames["scout"] = []string{c.Models.Scout}
 	}
-	for _, err := range p.fileErrors {
-		s.Problems = append(s.Problems, strings.Split(err.Error(), "\n")...)
-	}
-	for _, problem := range p.linkProblems {
-		s.Problems = append(s.Problems, problem.String())
-	}
-	if hint := c.AccidentalUTC(config.ThisMachine()); hint != "" {
-		s.Hints = append(s.Hints, hint)
-	}
 	return s
 }
 
-// specs are the extensions of the plan for the kernel, those that do not run
-// included.
+// specs are the extensions of the plan for the kernel.
 func (f *files) specs(p *plan) []kernel.Spec {
 	groups := map[string][]string{} // the members of each process of built-ins
 	for _, id := range slices.Sorted(maps.Keys(p.members)) {
@@ -146,33 +138,28 @@ func (f *files) specs(p *plan) []kernel.Spec {
 			groups[group] = append(groups[group], m.manifest.Run.Builtin+":"+id)
 		}
 	}
-	all := make([]kernel.Spec, 0, len(p.entries))
+	all := make([]kernel.Spec, 0, len(p.members))
 	for _, e := range p.entries {
-		s := kernel.Spec{ID: e.ID, Builtin: e.Builtin}
-		if d, off := p.disabled[e.File]; off {
-			s.Off = &kernel.Off{Disabled: d.Cause == manifests.SwitchedOff, Reason: d.Reason}
-			if e.Manifest != nil {
-				s.Name, s.Version = e.Manifest.Name, e.Manifest.Version
-				m := e.Manifest.Spec()
-				s.Provides, s.Agent = m.Provides, m.Agent
-			}
-		} else {
-			s = f.spec(p, p.members[e.ID], groups)
+		if _, off := p.disabled[e.File]; off {
+			continue
 		}
-		if err := p.problems[e.ID]; err != nil {
-			s.Problem = err.Error()
+		s, err := f.spec(p, p.members[e.ID], groups)
+		if err != nil { // not for a configuration that was checked
+			p.disabled[e.File] = manifests.Disabled{ID: e.ID, File: e.File, Cause: manifests.Invalid, Reason: err.Error()}
+			continue
 		}
+		p.policies[e.ID] = s.Process.Policy
 		all = append(all, s)
 	}
 	return all
 }
 
 // spec is one extension for the kernel.
-func (f *files) spec(p *plan, m *member, groups map[string][]string) kernel.Spec {
+func (f *files) spec(p *plan, m *member, groups map[string][]string) (s kernel.Spec, err error) {
 	x, dirs := m.manifest, f.directories(m)
-	s := x.Spec()
+	s = x.Spec()
 	s.Builtin, s.Process, s.Secrets, s.Missing = m.builtin, f.process(p, m, groups), m.secrets, m.missing
-	s.DataDir, s.RunDir, s.Prepare, s.Files = dirs.data, dirs.run, dirs.make, f.permitted(x)
+	s.DataDir, s.RunDir, s.Prepare = dirs.data, dirs.run, dirs.make
 	if c := s.Provides.Channel; c != nil {
 		set := p.config.Channels.Of(x.ID)
 		c.AllowFrom, c.HoldUncertain = set.AllowFrom, set.Uncertain == config.UncertainHold
@@ -180,17 +167,11 @@ func (f *files) spec(p *plan, m *member, groups map[string][]string) kernel.Spec
 	if s.Agent != nil {
 		m.link(s.Agent.Spec)
 	}
-	if s.Process.Policy == nil {
-		s.Unconfined = p.config.WhyUnconfined(x.ID)
+	if s.Config, err = json.Marshal(m.config); err != nil {
+		return s, err
 	}
-	var err error
-	if s.Config, err = json.Marshal(m.config); err == nil {
-		s.Schedules, err = m.schedules()
-	}
-	if err != nil { // neither can fail for a configuration that was checked
-		s.Off = &kernel.Off{Reason: err.Error()}
-	}
-	return s
+	s.Schedules, err = m.schedules()
+	return s, err
 }
 
 func (m *member) schedules() (all []contract.DeclaredSchedule, err error) {

@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/switchboard-run/switchboard/home/config"
+	"github.com/switchboard-run/switchboard/home/support"
 	"github.com/switchboard-run/switchboard/kernel/sandbox"
 	"github.com/switchboard-run/switchboard/kernel/supervisor"
 	"github.com/switchboard-run/switchboard/manifests"
@@ -202,7 +203,7 @@ func refuseFor(o Options, c *config.Config) func(*manifests.Manifest) error {
 				}
 			}
 		}
-		return required(c, m, sandbox.Detect())
+		return required(c, m, support.Detect())
 	}
 }
 
@@ -217,11 +218,11 @@ func installed(m *manifests.Manifest) []string {
 
 // required refuses a dropped-in extension where the system cannot limit its use of
 // files and of the network, if the configuration requires that.
-func required(c *config.Config, m *manifests.Manifest, support sandbox.Support) error {
-	if m.Run.Builtin != "" || c.Sandbox != config.SandboxRequired || !c.Sandboxed(m.ID) || support.Landlock > 0 && support.Seccomp {
+func required(c *config.Config, m *manifests.Manifest, system support.System) error {
+	if m.Run.Builtin != "" || c.Sandbox != config.SandboxRequired || !c.Sandboxed(m.ID) || system.Landlock > 0 && system.Seccomp {
 		return nil
 	}
-	return fmt.Errorf("sandbox is required by config.yaml, and %s", support)
+	return fmt.Errorf("sandbox is required by config.yaml, and %s", system)
 }
 
 // within says whether a path is a directory or something below it.

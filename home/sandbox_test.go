@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/switchboard-run/switchboard/home/config"
+	"github.com/switchboard-run/switchboard/home/support"
 	"github.com/switchboard-run/switchboard/kernel/sandbox"
 	"github.com/switchboard-run/switchboard/kernel/supervisor"
 	"github.com/switchboard-run/switchboard/manifests"
@@ -167,14 +168,14 @@ func TestRequiredSandboxKeepsDroppedInExtensionsOut(t *testing.T) {
 	t.Parallel()
 	o, _ := house(t)
 	m := dropped(t, o, "box", "").manifest
-	old, full := sandbox.Support{}, sandbox.Support{Landlock: 6, Seccomp: true}
+	old, full := support.System{}, support.System{Landlock: 6, Seccomp: true}
 	for _, tt := range []struct {
 		setting string
-		support sandbox.Support
+		support support.System
 		refused bool
 	}{
-		{config.SandboxRequired, old, true}, {config.SandboxRequired, sandbox.Support{Landlock: 6}, true}, {config.SandboxRequired, sandbox.Support{Seccomp: true}, true},
-		{config.SandboxRequired, full, false}, {config.SandboxRequired, sandbox.Support{Landlock: 1, Seccomp: true}, false},
+		{config.SandboxRequired, old, true}, {config.SandboxRequired, support.System{Landlock: 6}, true}, {config.SandboxRequired, support.System{Seccomp: true}, true},
+		{config.SandboxRequired, full, false}, {config.SandboxRequired, support.System{Landlock: 1, Seccomp: true}, false},
 		{config.SandboxAuto, old, false}, {config.SandboxOff, old, false},
 	} {
 		c := config.Default()

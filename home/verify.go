@@ -85,7 +85,10 @@ func (v *Verification) start(ctx context.Context, o Options) error {
 	if err != nil {
 		return err
 	}
-	spec := (&files{options: o}).spec(&plan{config: config.Default()}, &member{manifest: v.Manifest}, nil)
+	spec, err := (&files{options: o}).spec(&plan{config: config.Default()}, &member{manifest: v.Manifest}, nil)
+	if err != nil {
+		return err
+	}
 	process := spec.Process
 	process.ID, process.Name, process.Requires = spec.ID, spec.Name, nil
 	process.Restart = supervisor.Restart{Policy: supervisor.Never, Max: 1}

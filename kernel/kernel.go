@@ -37,6 +37,8 @@ import (
 
 	"github.com/hashicorp/go-hclog"
 
+	"github.com/switchboard-run/switchboard/contract"
+	"github.com/switchboard-run/switchboard/kernel/admin"
 	"github.com/switchboard-run/switchboard/kernel/bus"
 	"github.com/switchboard-run/switchboard/kernel/directory"
 	"github.com/switchboard-run/switchboard/kernel/host"
@@ -59,7 +61,6 @@ type Options struct {
 	RunDir     string
 	Extensions []Spec // see Apply
 	Settings   Settings
-	Version    string
 	Log        hclog.Logger // nil: nothing is logged
 	// ExtensionLog returns where the log lines of an extension go; nil: nowhere.
 	ExtensionLog func(id string) io.Writer
@@ -160,6 +161,13 @@ func Open(ctx context.Context, o Options) (_ *Kernel, err error) {
 		Models: &models.Router{Directory: k.directory, Remote: k.host, Ledger: k.ledger}, Log: k.log.Named("host"),
 		Report: k.super.Report, Stuck: k.stuck,
 	}
+	if o.Admin.Installation == nil {
+		o.Admin.Installation = alone{}
+	}
+	(&admin.Service{
+		Installation: o.Admin.Installation, Started: k.started, Journal: k.store, Bus: k.bus, Store: k.sessions, Known: k.directory,
+		Router: k.router, Tools: k.tools, Ledger: k.ledger, Supervisor: k.super,
+	}).Register(k.host)
 	return k, k.enforce(first)
 }
 
@@ -188,26 +196,32 @@ func (k *Kernel) openStore() (err error) {
 // them. It is called once. It returns an error of class journal.ErrFenced when another
 // process writes to the store.
 func (k *Kernel) Run(ctx context.Context) error {
-	listener, err := listenPrivate(filepath.Join(k.options.RunDir, "kernel.sock"))
-	if err != nil {
-		return err
-	}
-	k.listener = listener
 	var background sync.WaitGroup
 	defer background.Wait()
-	background.Go(func() {
-		if err := k.host.Serve(listener); err != nil && ctx.Err() == nil {
-			k.log.Error("serving extensions ended", "error", err)
+	ctx, end := context.WithCancel(ctx)
+	defer end()
+	defer k.host.Stop() // last: until then the owner can see what is being stopped
+	serve := func(socket string, by func(net.Listener) error) (net.Listener, error) {
+		listener, err := listenPrivate(filepath.Join(k.options.RunDir, socket))
+		if err == nil {
+			background.Go(func() {
+				if err := by(listener); err != nil {
+					k.log.Error("a socket is no longer served", "error", err)
+				}
+			})
 		}
-	})
-	answer, err := k.serveControl()
-	if err != nil {
-		k.host.Stop()
-		return errors.Join(err, k.super.Stop(ctx))
+		return listener, err
 	}
-	serving, stopServing := context.WithCancel(context.WithoutCancel(ctx))
-	defer stopServing() // last: until then it tells what is being stopped
-	background.Go(func() { answer(serving) })
+	var err error
+	if k.listener, err = serve("kernel.sock", k.host.Serve); err != nil {
+		return err
+	}
+	if token := k.options.Admin.Token; token != "" {
+		toOwner := func(l net.Listener) error { return k.host.ServeOwner(l, token) }
+		if _, err := serve(contract.ControlSocket, toOwner); err != nil {
+			return errors.Join(err, k.super.Stop(ctx))
+		}
+	}
 	k.super.Begin(k.generation)
 	k.planning.Lock()
 	if err := k.declareSchedules(k.plan); err != nil {
@@ -215,7 +229,6 @@ func (k *Kernel) Run(ctx context.Context) error {
 	}
 	k.planning.Unlock()
 	background.Go(func() { k.detourLoop(ctx) })
-	k.log.Info("the kernel is running", "home", k.options.Admin.Home, "version", k.options.Version)
 	var fenced error
 	select {
 	case <-ctx.Done():
@@ -224,9 +237,7 @@ func (k *Kernel) Run(ctx context.Context) error {
 	}
 	stop, cancel := context.WithTimeout(context.WithoutCancel(ctx), stopTimeout)
 	defer cancel()
-	err = k.super.Stop(stop)
-	k.host.Stop()
-	return errors.Join(fenced, err)
+	return errors.Join(fenced, k.super.Stop(stop))
 }
 
 // Close ends what Run has not ended, and closes the store.
@@ -278,7 +289,7 @@ func listenPrivate(path string) (net.Listener, error) {
 	return listener, nil
 }
 
-// stuck restarts an extension with a handler that does not end.
+// lostStore has Run stop: another process writes to the store.
 func (k *Kernel) lostStore(err error) {
 	select {
 	case k.fenced <- err:
@@ -286,6 +297,7 @@ func (k *Kernel) lostStore(err error) {
 	}
 }
 
+// stuck restarts an extension with a handler that does not end.
 func (k *Kernel) stuck(extension string, generation int64, reason string) {
 	if err := k.super.Kill(extension, generation, reason); err != nil {
 		k.log.Warn("restarting a stuck extension failed", "extension", extension, "error", err)

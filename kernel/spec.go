@@ -20,7 +20,6 @@ import (
 type Spec struct {
 	ID          string
 	Name        string // for people and models; empty: the id
-	Version     string
 	Description string
 	// Builtin says that the extension is part of the program: its tools' schemas
 	// were checked when the program was tested, and it may call more often.
@@ -41,20 +40,6 @@ type Spec struct {
 	// files and for its sockets. Prepare, if set, is called before each start.
 	DataDir, RunDir string
 	Prepare         func() error
-
-	// For the owner: why the process has no sandbox, which files it may use besides
-	// its own, and what is wrong with a newer version of this Spec.
-	Unconfined string
-	Files      []string
-	Problem    string
-	// Off says why the extension does not run; nil: it does.
-	Off *Off
-}
-
-// Off is why an extension does not run.
-type Off struct {
-	Disabled bool // the owner switched it off; false: it cannot run
-	Reason   string
 }
 
 // Provides is what others can use of an extension.
@@ -94,6 +79,7 @@ type Permissions struct {
 	Models    []string // that it may ask outside of turns
 	Presence  bool     // it may ask when a person was there last
 	Sessions  bool     // it may read all sessions, for an agent whose conversation no one else reads
+	Admin     string   // bus.AdminRead or bus.AdminManage: the services of adminv1; empty: none
 }
 
 // Agent makes an extension an agent.
@@ -125,8 +111,6 @@ type Settings struct {
 	// program: for texts.
 	SecretsFile string
 	Program     directory.Program
-	// Problems and Hints are shown to the owner by the status.
-	Problems, Hints []string
 }
 
 const (
@@ -142,20 +126,17 @@ const (
 // plan is what shall run, and with which settings.
 type plan struct {
 	Settings
-	all     []Spec
-	members map[string]*Spec // those that run
+	members map[string]*Spec
 }
 
 func newPlan(specs []Spec, settings Settings) (*plan, error) {
-	p := &plan{Settings: settings, all: specs, members: map[string]*Spec{}}
+	p := &plan{Settings: settings, members: map[string]*Spec{}}
 	p.Location = cmp.Or(p.Location, time.UTC)
 	p.MaxTurns = cmp.Or(p.MaxTurns, defaultMaxTurns)
 	p.KeepEvents, p.KeepDead = cmp.Or(p.KeepEvents, defaultKeep), cmp.Or(p.KeepDead, defaultKeepDead)
 	for i := range specs {
 		s := &specs[i]
 		switch {
-		case s.Off != nil:
-			continue
 		case s.ID == "":
 			return nil, fmt.Errorf("%w: an extension has no id", contract.ErrInvalid)
 		case p.members[s.ID] != nil:
@@ -220,8 +201,8 @@ func (s *Spec) actor(generation int64) *bus.Actor {
 	a := &bus.Actor{
 		Builtin: s.Builtin, ID: s.ID, Generation: generation, Publish: s.Permissions.Publish, Effects: s.Permissions.Effects,
 		Tools: s.Permissions.Tools, Models: s.Permissions.Models, Presence: s.Permissions.Presence,
-		Sessions: s.Permissions.Sessions,
-		Channel:  s.Provides.Channel != nil, Agent: s.Agent != nil,
+		Sessions: s.Permissions.Sessions, Admin: s.Permissions.Admin,
+		Channel: s.Provides.Channel != nil, Agent: s.Agent != nil,
 	}
 	for _, sub := range s.Permissions.Subscribe {
 		a.Subscribe = append(a.Subscribe, sub.Pattern)

@@ -10,7 +10,7 @@ import (
 // may do. How it runs and what it is told is not in it.
 func (m *Manifest) Spec() kernel.Spec {
 	s := kernel.Spec{
-		ID: m.ID, Name: m.Name, Version: m.Version, Description: m.Description,
+		ID: m.ID, Name: m.Name, Description: m.Description,
 		Provides: m.provides(), Agent: m.agent(),
 		Permissions: kernel.Permissions{
 			Publish: m.Permissions.Publish, Effects: m.Permissions.Effects, Tools: m.Permissions.Tools,

@@ -21,9 +21,9 @@ func newAgentsList() *cobra.Command {
 		if err != nil {
 			return err
 		}
-		return list(c, *asJSON, dir.GetAgents(), "ID NAME STATE MODEL TOOLS MEMORY DESCRIPTION", "There are no agents: all of them are disabled in config.yaml.",
-			func(_ *printer, x *adminv1.Agent) []cell {
-				id, is := x.Id, state(x.State)
+		return list(c, *asJSON, admin.Agents(dir), "ID NAME STATE MODEL TOOLS MEMORY DESCRIPTION", "There are no agents: all of them are disabled in config.yaml.",
+			func(_ *printer, x admin.Agent) []cell {
+				id, is := x.ID, state(x.State)
 				if x.Default {
 					id += " (default)"
 				}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/switchboard-run/switchboard/contract/adminv1"
 	"github.com/switchboard-run/switchboard/home/backup"
+	"github.com/switchboard-run/switchboard/sdk/admin"
 )
 
 // TestHowBackupsAreTold has status and doctor say how the backups are.
@@ -45,14 +46,14 @@ func TestHowBackupsAreTold(t *testing.T) {
 // runs is damaged, and how to get it back.
 func TestHowDamageIsTold(t *testing.T) {
 	t.Parallel()
-	s := &adminv1.Status{Damage: "the store is damaged (page 7). Stop the kernel\nThe newest backup is of yesterday"}
+	s := admin.Status{Status: &adminv1.Status{Damage: "the store is damaged (page 7). Stop the kernel\nThe newest backup is of yesterday"}}
 	d := &diagnosis{}
 	d.openStore(s)
 	if len(d.findings) != 1 || d.findings[0].Level != levelError || d.findings[0].Hint != "The newest backup is of yesterday" {
 		t.Errorf("the doctor finds %+v", d.findings)
 	}
 	d = &diagnosis{}
-	if d.openStore(&adminv1.Status{}); len(d.findings) != 0 {
+	if d.openStore(admin.Status{Status: &adminv1.Status{}}); len(d.findings) != 0 {
 		t.Errorf("of a whole one the doctor finds %+v", d.findings)
 	}
 	var out bytes.Buffer

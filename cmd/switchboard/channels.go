@@ -24,9 +24,9 @@ func newChannelsList() *cobra.Command {
 		if err != nil {
 			return err
 		}
-		return list(c, *asJSON, dir.GetChannels(), "ID NAME STATUS AGENT DETAIL", "There are no channels: all of them are disabled in config.yaml.",
-			func(_ *printer, x *adminv1.Channel) []cell {
-				id := x.Id
+		return list(c, *asJSON, admin.Channels(dir), "ID NAME STATUS AGENT DETAIL", "There are no channels: all of them are disabled in config.yaml.",
+			func(_ *printer, x admin.Channel) []cell {
+				id := x.ID
 				if x.Default {
 					id += " (default)"
 				}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -115,8 +116,8 @@ func completeFlag(c *cobra.Command, flag string, f ids) {
 
 func channelIDs(ctx context.Context, k *admin.Client) (out []string, err error) {
 	dir, err := k.Directory(ctx, &adminv1.DirectoryRequest{})
-	for _, x := range dir.GetChannels() {
-		out = append(out, x.Id+"\t"+x.Name+", "+x.Status)
+	for _, x := range admin.Channels(dir) {
+		out = append(out, x.ID+"\t"+x.Name+", "+x.Status)
 	}
 	return out, err
 }
@@ -130,8 +131,8 @@ func agentIDs(ctx context.Context, k *admin.Client) (out []string, err error) {
 }
 
 func extensionIDs(ctx context.Context, k *admin.Client) (out []string, err error) {
-	dir, err := k.Directory(ctx, &adminv1.DirectoryRequest{})
-	for _, x := range dir.GetExtensions() {
+	all, err := admin.Extensions(ctx, k)
+	for _, x := range all {
 		out = append(out, x.Id+"\t"+x.State)
 	}
 	return out, err
@@ -146,15 +147,15 @@ func sessionIDs(ctx context.Context, k *admin.Client) (out []string, err error) 
 }
 
 func deadIDs(ctx context.Context, k *admin.Client) (out []string, err error) {
-	all, err := admin.Events(ctx, k, &adminv1.EventsRequest{Dead: true, Limit: 50, Bare: true})
+	all, err := admin.DeadLetters(ctx, k, 50)
 	for _, x := range all {
-		out = append(out, x.Id+"\t"+x.Topic)
+		out = append(out, x.Event.Id+"\t"+x.Event.Topic)
 	}
-	return out, err
+	return slices.Compact(out), err
 }
 
 func eventIDs(ctx context.Context, k *admin.Client) (out []string, err error) {
-	all, err := admin.Events(ctx, k, &adminv1.EventsRequest{Limit: 30, Bare: true})
+	all, err := admin.Events(ctx, k, &adminv1.EventsRequest{Limit: 30})
 	for _, x := range all {
 		out = append(out, x.Id+"\t"+x.Topic)
 	}

@@ -8,11 +8,11 @@ import (
 
 	"github.com/dustin/go-humanize"
 
-	"github.com/switchboard-run/switchboard/contract/adminv1"
 	"github.com/switchboard-run/switchboard/home"
 	"github.com/switchboard-run/switchboard/home/backup"
 	"github.com/switchboard-run/switchboard/home/config"
 	"github.com/switchboard-run/switchboard/kernel/journal"
+	"github.com/switchboard-run/switchboard/sdk/admin"
 	"github.com/switchboard-run/switchboard/store/sqlite"
 )
 
@@ -24,7 +24,7 @@ const oldBackup = 3 * 24 * time.Hour
 const longStore = 300 << 20
 
 // openStore looks at the store of a kernel that runs.
-func (d *diagnosis) openStore(s *adminv1.Status) {
+func (d *diagnosis) openStore(s admin.Status) {
 	if s.Damage != "" {
 		text, hint, _ := strings.Cut(s.Damage, "\n")
 		d.add("Store", levelError, hint, "%s", text)

@@ -44,7 +44,7 @@ func (d *diagnosis) space(dir string) {
 	}
 }
 
-func (d *diagnosis) kernel(s *adminv1.Status) {
+func (d *diagnosis) kernel(s admin.Status) {
 	d.add("Kernel", levelOK, "", "version %s runs since %s, pid %d", s.Version, at(s.StartedAtUs).Local().Format("2006-01-02 15:04:05"), s.Pid)
 	if s.Version != version {
 		d.add("Kernel", levelWarning, "restart the kernel", "this command line is version %s", version)
@@ -201,7 +201,7 @@ func (d *diagnosis) models(models []string, provided func(id string) bool) {
 }
 
 // running looks at what only a kernel knows.
-func (d *diagnosis) running(s *adminv1.Status) {
+func (d *diagnosis) running(s admin.Status) {
 	for _, x := range s.Extensions {
 		switch {
 		case x.State == "failed" || x.State == "backing_off":
@@ -236,9 +236,9 @@ func (d *diagnosis) running(s *adminv1.Status) {
 	d.add("Store", levelOK, "", "%s, %s", humanize.IBytes(uint64(s.StoreBytes)), newest) //nolint:gosec // not negative
 }
 
-func (d *diagnosis) people(s *adminv1.Status) {
+func (d *diagnosis) people(s admin.Status) {
 	if s.Strangers > 0 {
-		d.add("People", levelNote, "`switchboard pairing list`", "%s for approval", waits(int(s.Strangers), "person", "people"))
+		d.add("People", levelNote, "`switchboard pairing list`", "%s for approval", waits(s.Strangers, "person", "people"))
 	}
 }
 
@@ -247,12 +247,12 @@ func lastLines(s string, n int) string {
 	return strings.Join(lines[max(0, len(lines)-n):], "\n")
 }
 
-func (d *diagnosis) deadLetters(ctx context.Context, k *admin.Client, s *adminv1.Status) {
+func (d *diagnosis) deadLetters(ctx context.Context, k *admin.Client, s admin.Status) {
 	if s.DeadLetters == 0 {
 		d.add("Store", levelOK, "", "no dead letters")
 		return
 	}
-	f := d.add("Store", levelWarning, "`switchboard events dead` lists them, `switchboard events resubmit ID` tries one again", "%s", count(int(s.DeadLetters), "dead letter"))
+	f := d.add("Store", levelWarning, "`switchboard events dead` lists them, `switchboard events resubmit ID` tries one again", "%s", count(s.DeadLetters, "dead letter"))
 	newest, err := readDeadLetters(ctx, k, 3)
 	if err != nil {
 		return

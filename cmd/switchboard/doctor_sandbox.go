@@ -7,14 +7,15 @@ import (
 	"strings"
 
 	"github.com/switchboard-run/switchboard/contract/adminv1"
-	"github.com/switchboard-run/switchboard/kernel/sandbox"
+	"github.com/switchboard-run/switchboard/home/support"
+	"github.com/switchboard-run/switchboard/sdk/admin"
 )
 
 // sandboxes says what limits the extensions, process by process.
-func (d *diagnosis) sandboxes(s *adminv1.Status) {
+func (d *diagnosis) sandboxes(s admin.Status) {
 	const area = "Sandbox"
 	level := levelNote
-	if sandbox.Detect().Level() == sandbox.LevelFull {
+	if support.Detect().Level() == support.LevelFull {
 		level = levelOK
 	}
 	d.add(area, level, "", "%s", s.Sandbox)
@@ -40,7 +41,7 @@ func (d *diagnosis) sandboxes(s *adminv1.Status) {
 		}
 		slices.Sort(ids)
 		box := all[0].Sandbox
-		if box.Level == sandbox.LevelNone {
+		if box.Level == support.LevelNone {
 			i := slices.IndexFunc(all, func(x *adminv1.Extension) bool {
 				return !strings.HasPrefix(x.Sandbox.Reason, "an extension that shares")
 			})

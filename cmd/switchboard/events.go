@@ -39,9 +39,9 @@ func newEventsTail() *cobra.Command {
 		p := printerOf(c)
 		lines := json.NewEncoder(c.OutOrStdout())
 		lines.SetEscapeHTML(false)
-		show := func(e *adminv1.Event) error {
+		show := func(e admin.Event) error {
 			if *asJSON {
-				return lines.Encode(admin.JSON(e))
+				return lines.Encode(e)
 			}
 			if *follow && summary(e.Deliveries) != "dead" {
 				e.Deliveries = nil // nothing is known yet of an event that just happened
@@ -82,7 +82,7 @@ const searched = 200_000
 
 // newestEvents are the newest n of a topic, the oldest of them first, and the seq
 // of the newest of all.
-func newestEvents(ctx context.Context, k *admin.Client, topic string, n int) ([]*adminv1.Event, int64, error) {
+func newestEvents(ctx context.Context, k *admin.Client, topic string, n int) ([]admin.Event, int64, error) {
 	last, err := admin.LastSeq(ctx, k)
 	if err != nil || n == 0 {
 		return nil, last, err
@@ -91,13 +91,13 @@ func newestEvents(ctx context.Context, k *admin.Client, topic string, n int) ([]
 	if topic != "" && topic != "*" {
 		q.After = max(0, last-searched)
 	}
-	newest, err := admin.Events(ctx, k, q)
+	newest, err := admin.WithDeliveries(ctx, k, q)
 	slices.Reverse(newest)
 	return newest, last, err
 }
 
 // followEvents shows the events after a seq until the context ends.
-func followEvents(ctx context.Context, k *admin.Client, topic string, after int64, show func(*adminv1.Event) error) error {
+func followEvents(ctx context.Context, k *admin.Client, topic string, after int64, show func(admin.Event) error) error {
 	events, err := k.Events(ctx, &adminv1.EventsRequest{Topic: topic, After: after, Follow: true})
 	if err != nil {
 		return err
@@ -110,19 +110,23 @@ func followEvents(ctx context.Context, k *admin.Client, topic string, after int6
 		case err != nil:
 			return err
 		}
-		if err := show(e); err != nil {
+		shown := admin.Event{Event: e}
+		if shown.Deliveries, err = admin.Deliveries(ctx, k, &adminv1.DeliveriesRequest{Events: []string{e.GetId()}}); err != nil {
+			return err
+		}
+		if err := show(shown); err != nil {
 			return err
 		}
 	}
 }
 
 // event is one line.
-func (p *printer) event(e *adminv1.Event) {
+func (p *printer) event(e admin.Event) {
 	what := preview(e.Payload)
 	if became := summary(e.Deliveries); became != "" {
 		what = p.paint(stateColor(became), became) + "  " + what
 	}
-	p.line("%s  %-6s %s  %s  %s", p.paint(gray, p.clock(at(e.AtUs))), e.Id, p.paint(green, fmt.Sprintf("%-28s", e.Topic)), p.paint(gray, fmt.Sprintf("%-17s", e.Source)), what)
+	p.line("%s  %-6s %s  %s  %s", p.paint(gray, p.clock(at(e.CreatedAtUs))), e.Id, p.paint(green, fmt.Sprintf("%-28s", e.Topic)), p.paint(gray, fmt.Sprintf("%-17s", e.Source)), what)
 }
 
 // summary is the worst that became of the deliveries.
@@ -155,7 +159,7 @@ func newEventsShow() *cobra.Command {
 	}
 	asJSON := jsonFlag(c)
 	c.RunE = withKernel("showing event", func(c *cobra.Command, k *admin.Client, args []string) error {
-		e, err := admin.Event(c.Context(), k, args[0])
+		e, err := admin.EventByID(c.Context(), k, args[0])
 		if err != nil {
 			return hinted(err, "switchboard events tail")
 		}
@@ -168,10 +172,10 @@ func newEventsShow() *cobra.Command {
 	return c
 }
 
-func (p *printer) wholeEvent(e *adminv1.Event) {
+func (p *printer) wholeEvent(e admin.Event) {
 	p.line("%s  %s", e.Id, p.paint(green, e.Topic))
 	for _, field := range [][2]string{
-		{"at", at(e.AtUs).In(p.zone).Format("2006-01-02 15:04:05.000 MST")}, {"source", e.Source}, {"key", e.Key}, {"dedupe", e.DedupeKey},
+		{"at", at(e.CreatedAtUs).In(p.zone).Format("2006-01-02 15:04:05.000 MST")}, {"source", e.Source}, {"key", e.Key}, {"dedupe", e.DedupeKey},
 		{"follows from", e.CausationId}, {"began with", e.CorrelationId},
 	} {
 		if field[1] != "" && field[1] != e.Id {
@@ -222,16 +226,15 @@ type deadLetter struct {
 
 // readDeadLetters returns the newest dead letters, the newest first.
 func readDeadLetters(ctx context.Context, k *admin.Client, n int) ([]deadLetter, error) {
-	events, err := admin.Events(ctx, k, &adminv1.EventsRequest{Dead: true, Limit: int32(min(n, math.MaxInt32))}) //nolint:gosec // it is bounded
+	dead, err := admin.DeadLetters(ctx, k, int32(min(n, math.MaxInt32))) //nolint:gosec // it is bounded
 	letters := []deadLetter{}
-	for _, e := range events {
-		for _, d := range e.Deliveries {
-			if d.State == "dead" {
-				letters = append(letters, deadLetter{e.Id, e.Topic, d.Extension, at(e.AtUs), at(d.SettledAtUs), d.Attempts, d.Reason})
-			}
-		}
+	for _, l := range dead {
+		e, d := l.Event, l.Delivery
+		letters = append(letters, deadLetter{
+			e.GetId(), e.GetTopic(), d.GetExtension(), at(e.GetCreatedAtUs()), at(d.GetSettledAtUs()), d.GetAttempts(), d.GetReason(),
+		})
 	}
-	return letters[:min(n, len(letters))], err
+	return letters, err
 }
 
 func newEventsDead() *cobra.Command {

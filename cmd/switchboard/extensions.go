@@ -29,11 +29,11 @@ func newExtensionsList() *cobra.Command {
 	c := &cobra.Command{Use: "list", Short: "List the extensions, running or not", Args: cobra.NoArgs}
 	asJSON := jsonFlag(c)
 	c.RunE = withKernel("listing the extensions", func(c *cobra.Command, k *admin.Client, _ []string) error {
-		dir, err := k.Directory(c.Context(), &adminv1.DirectoryRequest{})
+		all, err := admin.Extensions(c.Context(), k)
 		if err != nil {
 			return err
 		}
-		return list(c, *asJSON, dir.GetExtensions(), "ID NAME VERSION KIND STATE READINESS RESTARTS SINCE SANDBOX DETAIL", "There are no extensions.",
+		return list(c, *asJSON, all, "ID NAME VERSION KIND STATE READINESS RESTARTS SINCE SANDBOX DETAIL", "There are no extensions.",
 			func(_ *printer, x *adminv1.Extension) []cell {
 				detail := detailOf(x)
 				if x.Problem != "" && x.State != stateInvalid {
@@ -65,20 +65,19 @@ func newExtensionsRestart() *cobra.Command {
 	}
 	asJSON := jsonFlag(c)
 	c.RunE = withKernel("restarting", func(c *cobra.Command, k *admin.Client, args []string) error {
-		done, err := k.Restart(c.Context(), &adminv1.RestartRequest{Id: args[0]})
+		x, restarted, err := admin.Restart(c.Context(), k, args[0])
 		if err != nil {
 			return hinted(err, "switchboard extensions list")
 		}
-		x := done.GetExtension()
 		if *asJSON {
-			return printJSON(c, admin.JSON(x).With("restarted", done.GetRestarted()))
+			return printJSON(c, admin.JSON(x).With("restarted", restarted))
 		}
 		if x.State == "failed" || x.State == "backing_off" {
 			return fmt.Errorf("it is %s: %s; see `switchboard logs %s`", strings.ReplaceAll(x.State, "_", " "), x.LastError, x.Id)
 		}
 		p := printerOf(c)
 		p.line("%s is %s%s.", x.Id, p.paint(stateColor(x.State), x.State), also(x.Readiness))
-		others := slices.DeleteFunc(slices.Clone(done.GetRestarted()), func(id string) bool { return id == x.Id })
+		others := slices.DeleteFunc(slices.Clone(restarted), func(id string) bool { return id == x.Id })
 		if len(others) > 0 {
 			p.line("These share its process and restarted with it: %s.", strings.Join(others, ", "))
 		}

@@ -181,7 +181,7 @@ const maxShown = 5
 const missed = 3
 
 // askHeartbeat asks the heartbeat, and looks at its answer.
-func (d *diagnosis) askHeartbeat(ctx context.Context, k *admin.Client, s *adminv1.Status) {
+func (d *diagnosis) askHeartbeat(ctx context.Context, k *admin.Client, s admin.Status) {
 	h, err := askHeartbeat(ctx, k, s.Extensions)
 	if err != nil {
 		level := levelWarning

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -15,6 +16,7 @@ import (
 	"google.golang.org/grpc"
 
 	"github.com/switchboard-run/switchboard/contract/adminv1"
+	"github.com/switchboard-run/switchboard/contract/busv1"
 	"github.com/switchboard-run/switchboard/sdk/admin"
 )
 
@@ -45,14 +47,22 @@ func (k heartbeatKernel) Events(_ context.Context, q *adminv1.EventsRequest, _ .
 	case k.fails != nil:
 		return nil, k.fails
 	case r.Event != "":
-		return &eventStream{rows: []*adminv1.Event{{Id: r.Event, Seq: 12, CorrelationId: r.Event}}}, nil
+		return &rowStream[busv1.Event]{rows: []*busv1.Event{{Id: r.Event, Seq: 12, CorrelationId: r.Event}}}, nil
 	case q.GetLimit() == 1:
-		return &eventStream{rows: []*adminv1.Event{{Id: "e99", Seq: 99}}}, nil
+		return &rowStream[busv1.Event]{rows: []*busv1.Event{{Id: "e99", Seq: 99}}}, nil
 	case k.delivered(q.GetCorrelationId()):
-		d := &adminv1.Delivery{State: "done", ProviderId: "7"}
-		return &eventStream{rows: []*adminv1.Event{{Id: "e14", Seq: 14, Deliveries: []*adminv1.Delivery{d}}}}, nil
+		return &rowStream[busv1.Event]{rows: []*busv1.Event{{Id: "e14", Seq: 14}}}, nil
 	}
-	return &eventStream{}, nil
+	return &rowStream[busv1.Event]{}, nil
+}
+
+// Deliveries knows what was sent.
+func (k heartbeatKernel) Deliveries(_ context.Context, q *adminv1.DeliveriesRequest, _ ...grpc.CallOption) (adminv1.Read_DeliveriesClient, error) {
+	s := &rowStream[adminv1.Delivery]{}
+	if slices.Contains(q.GetEvents(), "e14") {
+		s.rows = append(s.rows, &adminv1.Delivery{Event: "e14", State: "done", ProviderId: "7"})
+	}
+	return s, nil
 }
 
 func (k heartbeatKernel) delivered(event string) bool {
@@ -64,19 +74,19 @@ func (k heartbeatKernel) delivered(event string) bool {
 	return false
 }
 
-// eventStream is a stream of some events.
-type eventStream struct {
+// rowStream is a stream of some rows.
+type rowStream[T any] struct {
 	grpc.ClientStream
-	rows []*adminv1.Event
+	rows []*T
 }
 
-func (s *eventStream) Recv() (*adminv1.Event, error) {
+func (s *rowStream[T]) Recv() (*T, error) {
 	if len(s.rows) == 0 {
 		return nil, io.EOF
 	}
-	e := s.rows[0]
+	row := s.rows[0]
 	s.rows = s.rows[1:]
-	return e, nil
+	return row, nil
 }
 
 func says(content string, isError bool) func(context.Context) (*adminv1.ToolResult, error) {

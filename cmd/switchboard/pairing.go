@@ -34,13 +34,13 @@ func newPairingList() *cobra.Command {
 		if err != nil {
 			return err
 		}
-		printerOf(c).people(people, dir.GetChannels())
+		printerOf(c).people(people, admin.Channels(dir))
 		return nil
 	})
 	return c
 }
 
-func (p *printer) people(people *adminv1.PeopleResponse, channels []*adminv1.Channel) {
+func (p *printer) people(people *adminv1.PeopleResponse, channels []admin.Channel) {
 	if len(people.Waiting) > 0 {
 		p.line("Waiting for approval")
 		var rows [][]cell
@@ -61,7 +61,7 @@ func (p *printer) people(people *adminv1.PeopleResponse, channels []*adminv1.Cha
 	}
 	for _, x := range channels {
 		if len(x.AllowFrom) > 0 {
-			rows = append(rows, []cell{text(x.Id), text("by config.yaml"), text(strings.Join(x.AllowFrom, ", ")), text(""), text("-")})
+			rows = append(rows, []cell{text(x.ID), text("by config.yaml"), text(strings.Join(x.AllowFrom, ", ")), text(""), text("-")})
 		}
 	}
 	if len(rows) == 0 {

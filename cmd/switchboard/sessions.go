@@ -35,6 +35,9 @@ func newSessionsList() *cobra.Command {
 		if err != nil {
 			return err
 		}
+		if err := admin.DescribeSessions(c.Context(), k, all); err != nil {
+			return err
+		}
 		return list(c, *asJSON, all, "ID AGENT PLACE STATE ROWS ACTIVE LAST", "There are no sessions yet: `switchboard chat` starts one.",
 			func(_ *printer, s admin.NamedSession) []cell {
 				return []cell{text(s.Id), text(s.Agent), text(place(s)), doing(s), text(fmt.Sprint(s.Rows)), text(age(at(s.ActiveAtUs))), text(shorten(s.Last, 60))}
@@ -92,19 +95,25 @@ func newSessionsShow() *cobra.Command {
 // transcript is a session with its history.
 type transcript struct {
 	admin.NamedSession
-	entries []*adminv1.Entry
+	entries []admin.Entry
 }
 
 // MarshalJSON implements json.Marshaler.
 func (t transcript) MarshalJSON() ([]byte, error) {
-	return admin.JSON(t.Session).With("name", t.Name).With("entries", asJSONList(t.entries)).MarshalJSON()
+	return t.JSON().With("entries", t.entries).MarshalJSON()
 }
 
 func readTranscript(ctx context.Context, k *admin.Client, session string) (t transcript, err error) {
-	if t.NamedSession, err = admin.Session(ctx, k, session); err != nil {
+	one, err := admin.Session(ctx, k, session)
+	if err != nil {
 		return t, err
 	}
-	t.entries, err = admin.History(ctx, k, session)
+	described := []admin.NamedSession{one}
+	if err := admin.DescribeSessions(ctx, k, described); err != nil {
+		return t, err
+	}
+	t.NamedSession = described[0]
+	t.entries, err = admin.History(ctx, k, &adminv1.HistoryRequest{Session: session})
 	return t, err
 }
 
@@ -120,26 +129,26 @@ func (p *printer) transcript(t transcript) {
 	for _, e := range t.entries {
 		p.entry(t.Session, e, names)
 		for _, call := range e.Calls {
-			names[call.Id] = call.Name
+			names[call.CallId] = call.Name
 		}
 	}
 }
 
 // entry shows a row; names are the tools of earlier calls.
-func (p *printer) entry(s *adminv1.Session, e *adminv1.Entry, names map[string]string) {
+func (p *printer) entry(s *adminv1.Session, e admin.Entry, names map[string]string) {
 	who, body, c := said(s, e, names)
-	p.line("\n%s  %s", p.paint(gray, p.clock(at(e.AtUs))), p.paint(c, who))
+	p.line("\n%s  %s", p.paint(gray, p.clock(at(e.CreatedAtUs))), p.paint(c, who))
 	if body != "" {
 		p.body(body, "  ")
 	}
 	for _, call := range e.Calls {
-		text := p.broken("calls "+call.Name+" "+shorten(call.Arguments, 200), "  ")
+		text := p.broken("calls "+call.Name+" "+shorten(string(call.Arguments), 200), "  ")
 		p.line("%s", strings.Replace(text, "calls", p.paint(yellow, "calls"), 1))
 	}
 }
 
 // said is who has what in a row; names are the tools of earlier calls.
-func said(s *adminv1.Session, e *adminv1.Entry, names map[string]string) (who, body string, c paint) {
+func said(s *adminv1.Session, e admin.Entry, names map[string]string) (who, body string, c paint) {
 	switch e.Kind {
 	case "input":
 		who = e.Sender
@@ -203,7 +212,7 @@ func (p *printer) markdown(out io.Writer, t transcript) error {
 	names := map[string]string{}
 	for _, e := range t.entries {
 		who, _, _ := said(t.Session, e, names)
-		fmt.Fprintf(w, "\n**%s** · %s\n", who, at(e.AtUs).In(p.zone).Format("2006-01-02 15:04:05"))
+		fmt.Fprintf(w, "\n**%s** · %s\n", who, at(e.CreatedAtUs).In(p.zone).Format("2006-01-02 15:04:05"))
 		switch {
 		case e.Kind == "result":
 			fmt.Fprintf(w, "\n%s\n", fence(e.Text))
@@ -211,8 +220,8 @@ func (p *printer) markdown(out io.Writer, t transcript) error {
 			fmt.Fprintf(w, "\n%s\n", e.Text)
 		}
 		for _, call := range e.Calls {
-			names[call.Id] = call.Name
-			fmt.Fprintf(w, "\nCalls `%s`:\n\n%s\n", call.Name, fence(call.Arguments))
+			names[call.CallId] = call.Name
+			fmt.Fprintf(w, "\nCalls `%s`:\n\n%s\n", call.Name, fence(string(call.Arguments)))
 		}
 	}
 	if err := w.Flush(); err != nil {

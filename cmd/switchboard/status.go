@@ -41,7 +41,7 @@ func newStatusCommand() *cobra.Command {
 
 // statusReport is how the kernel is, and what the heartbeat says of itself.
 type statusReport struct {
-	*adminv1.Status
+	admin.Status
 	backup           backup.State
 	heartbeat        *beats // nil: there is none, or it could not be asked
 	heartbeatProblem string // why it could not be asked
@@ -49,7 +49,7 @@ type statusReport struct {
 
 // MarshalJSON implements json.Marshaler.
 func (s statusReport) MarshalJSON() ([]byte, error) {
-	o := admin.JSON(s.Status)
+	o := s.JSON()
 	if s.heartbeat != nil {
 		o.With("heartbeat", s.heartbeat)
 	}
@@ -61,7 +61,7 @@ func (s statusReport) MarshalJSON() ([]byte, error) {
 
 // statusOf asks for the status.
 func statusOf(ctx context.Context, k *admin.Client) (s statusReport, err error) {
-	if s.Status, err = k.Status(ctx, &adminv1.StatusRequest{}); err != nil {
+	if s.Status, err = admin.ReadStatus(ctx, k); err != nil {
 		return s, err
 	}
 	if err := json.Unmarshal(s.Backup, &s.backup); err != nil {
@@ -110,10 +110,10 @@ func (p *printer) status(s statusReport) {
 		p.line("%s: %d %s for %s%s", p.paint(yellow, "Waiting"), w.Deliveries, w.Topic, w.Extension, note)
 	}
 	if s.Strangers > 0 {
-		p.line("%s for approval: `switchboard pairing list`", p.paint(yellow, waits(int(s.Strangers), "person", "people")))
+		p.line("%s for approval: `switchboard pairing list`", p.paint(yellow, waits(s.Strangers, "person", "people")))
 	}
 	if s.DeadLetters > 0 {
-		p.line("%s: `switchboard events dead`", p.paint(yellow, count(int(s.DeadLetters), "dead letter")))
+		p.line("%s: `switchboard events dead`", p.paint(yellow, count(s.DeadLetters, "dead letter")))
 	}
 	for _, limit := range s.Limits {
 		p.line("%s: %s", p.paint(yellow, "Spending"), limit)

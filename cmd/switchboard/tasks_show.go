@@ -153,7 +153,7 @@ func (w *taskWatch) steps() {
 			w.p.entry(w.said.Session, e, w.names)
 		}
 		for _, call := range e.Calls {
-			w.names[call.Id] = call.Name
+			w.names[call.CallId] = call.Name
 		}
 		if e.Kind == "answer" {
 			w.last = e.Text
@@ -185,11 +185,11 @@ func (w *taskWatch) end() {
 // transcriptOf is what was said in the session of a task so far.
 func transcriptOf(ctx context.Context, k *admin.Client, t *task) (transcript, error) {
 	if t.Session == "" { // it has not said its last word
-		found, err := k.Sessions(ctx, &adminv1.SessionsRequest{Agent: t.Agent, Key: t.SessionKey})
-		if err != nil || len(found.GetSessions()) == 0 {
+		found, err := admin.Sessions(ctx, k, &adminv1.SessionsRequest{Agent: t.Agent, Key: t.SessionKey})
+		if err != nil || len(found) == 0 {
 			return transcript{}, err
 		}
-		t.Session = found.GetSessions()[0].GetId()
+		t.Session = found[0].GetId()
 	}
 	said, err := readTranscript(ctx, k, t.Session)
 	if errors.Is(err, contract.ErrNotFound) { // it was deleted, and the task is still known

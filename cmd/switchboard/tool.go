@@ -40,8 +40,8 @@ func tool(ctx context.Context, k *admin.Client, name string, arguments json.RawM
 // comes reports whether the extension of a tool is on its way.
 func comes(ctx context.Context, k *admin.Client, name string) bool {
 	extension, _, _ := strings.Cut(name, "/")
-	dir, err := k.Directory(ctx, &adminv1.DirectoryRequest{})
-	return err == nil && slices.ContainsFunc(dir.GetExtensions(), func(x *adminv1.Extension) bool {
+	all, err := admin.Extensions(ctx, k)
+	return err == nil && slices.ContainsFunc(all, func(x *adminv1.Extension) bool {
 		return x.Id == extension && (x.State == "starting" || x.State == "inactive" || x.State == "backing_off")
 	})
 }

@@ -25,7 +25,7 @@ func serviceOf(w *kerneltest.World) *kernel.Service {
 	}
 	w.T.Cleanup(func() { _ = super.Stop(context.Background()) })
 	return &kernel.Service{
-		Installation: &house{}, Started: time.Now(), StoreBytes: w.Store.Size, Bus: w.Bus, Store: w.Sessions, Known: w.Directory,
+		Installation: &house{}, Started: time.Now(), Journal: w.Store, Bus: w.Bus, Store: w.Sessions, Known: w.Directory,
 		Router: w.Router, Tools: w.Tools, Ledger: models.NewLedger(w.Bus, w.Directory, hclog.NewNullLogger()), Supervisor: super,
 	}
 }
@@ -33,15 +33,14 @@ func serviceOf(w *kerneltest.World) *kernel.Service {
 // house is an installation.
 type house struct {
 	extensions []*adminv1.Extension
-	backup     error
 }
 
-func (*house) Describe(s *adminv1.Status)           { s.Home, s.Problems = "/home", []string{"bad \xff line"} }
-func (h *house) Extensions() []*adminv1.Extension   { return h.extensions }
-func (*house) Sandbox(string, int) *adminv1.Sandbox { return nil }
-func (*house) Damage(error) string                  { return "" }
-func (h *house) MakeBackup(_ context.Context, file string, _ bool) ([]byte, error) {
-	return []byte(`{"file":"` + file + `"}`), h.backup
+func (*house) Describe(s *adminv1.Status, _ error) { s.Home = "/home" }
+func (h *house) Extensions(rows []*adminv1.Extension) []*adminv1.Extension {
+	return append(rows, h.extensions...)
+}
+func (*house) Backup(_ context.Context, file string, _ bool) ([]byte, error) {
+	return []byte(`{"file":"` + file + `"}`), nil
 }
 
 // reads reads a world without a connection: a bubble has none.
@@ -55,26 +54,33 @@ type direct struct {
 }
 
 func (d direct) Events(ctx context.Context, q *adminv1.EventsRequest, _ ...grpc.CallOption) (adminv1.Read_EventsClient, error) {
-	c := &collected[adminv1.Event]{ctx: ctx}
-	return c, d.s.Events(q, c)
+	return collect(ctx, q, d.s.Events)
+}
+
+func (d direct) Deliveries(ctx context.Context, q *adminv1.DeliveriesRequest, _ ...grpc.CallOption) (adminv1.Read_DeliveriesClient, error) {
+	return collect(ctx, q, d.s.Deliveries)
 }
 
 func (d direct) History(ctx context.Context, q *adminv1.HistoryRequest, _ ...grpc.CallOption) (adminv1.Read_HistoryClient, error) {
-	c := &collected[adminv1.Entry]{ctx: ctx}
-	return c, d.s.History(q, c)
+	return collect(ctx, q, d.s.History)
 }
 
 func (d direct) Calls(ctx context.Context, q *adminv1.CallsRequest, _ ...grpc.CallOption) (adminv1.Read_CallsClient, error) {
-	c := &collected[adminv1.Call]{ctx: ctx}
-	return c, d.s.Calls(q, c)
+	return collect(ctx, q, d.s.Calls)
 }
 
-func (d direct) Sessions(ctx context.Context, q *adminv1.SessionsRequest, _ ...grpc.CallOption) (*adminv1.SessionsResponse, error) {
-	return d.s.Sessions(ctx, q)
+func (d direct) Sessions(ctx context.Context, q *adminv1.SessionsRequest, _ ...grpc.CallOption) (adminv1.Read_SessionsClient, error) {
+	return collect(ctx, q, d.s.Sessions)
 }
 
-func (d direct) Turns(ctx context.Context, q *adminv1.TurnsRequest, _ ...grpc.CallOption) (*adminv1.TurnsResponse, error) {
-	return d.s.Turns(ctx, q)
+func (d direct) Turns(ctx context.Context, q *adminv1.TurnsRequest, _ ...grpc.CallOption) (adminv1.Read_TurnsClient, error) {
+	return collect(ctx, q, d.s.Turns)
+}
+
+// collect calls a method and keeps what it sends.
+func collect[Q, R any](ctx context.Context, q *Q, method func(*Q, grpc.ServerStreamingServer[R]) error) (*collected[R], error) {
+	c := &collected[R]{ctx: ctx}
+	return c, method(q, c)
 }
 
 // collected is both ends of a stream.

@@ -9,6 +9,7 @@ import (
 	"google.golang.org/grpc"
 
 	"github.com/switchboard-run/switchboard/contract/adminv1"
+	"github.com/switchboard-run/switchboard/contract/busv1"
 	"github.com/switchboard-run/switchboard/kernel/bus"
 	"github.com/switchboard-run/switchboard/kernel/kerneltest"
 	"github.com/switchboard-run/switchboard/sdk/admin"
@@ -31,7 +32,7 @@ func (v *vast) Events(ctx context.Context, q *adminv1.EventsRequest, o ...grpc.C
 	last += more
 	switch {
 	case q.GetLimit() == 1 && q.GetTopic() == "":
-		return &collected[adminv1.Event]{rows: []*adminv1.Event{{Seq: last}}}, nil
+		return &collected[busv1.Event]{rows: []*busv1.Event{{Seq: last}}}, nil
 	case len(q.GetIds()) == 0:
 		v.most = max(v.most, cmp.Or(q.GetBefore(), last+1)-q.GetAfter())
 	}

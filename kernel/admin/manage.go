@@ -4,58 +4,27 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 
 	"github.com/switchboard-run/switchboard/contract"
 	"github.com/switchboard-run/switchboard/contract/adminv1"
-	"github.com/switchboard-run/switchboard/contract/busv1"
 	"github.com/switchboard-run/switchboard/kernel/bus"
 	"github.com/switchboard-run/switchboard/kernel/journal"
-	"github.com/switchboard-run/switchboard/kernel/supervisor"
 )
 
-const (
-	settleTime = 15 * time.Second // how long a restart is watched
-	settleLook = 20 * time.Millisecond
-)
+const settleTime = 15 * time.Second // of extensions that are restarted
 
 // Restart implements adminv1.ManageServer.
 func (s *Service) Restart(ctx context.Context, q *adminv1.RestartRequest) (*adminv1.RestartResponse, error) {
-	find := func() *adminv1.Extension {
-		all := s.extensions(s.Known.Current())
-		if i := slices.IndexFunc(all, func(x *adminv1.Extension) bool { return x.Id == q.GetId() }); i >= 0 {
-			return all[i]
-		}
-		return nil
-	}
-	x := find()
-	switch {
-	case x == nil:
-		return nil, fmt.Errorf("%w: there is no extension %q", contract.ErrNotFound, q.GetId())
-	case x.State == Disabled || x.State == Invalid:
-		return nil, fmt.Errorf("%w: %s is %s and cannot be started: %s", contract.ErrInvalid, x.Id, x.State, x.Detail)
-	}
 	restarted, err := s.Supervisor.Restart(q.GetId())
 	if err != nil {
 		return nil, err
 	}
 	wait, cancel := context.WithTimeout(ctx, settleTime)
 	defer cancel()
-	for {
-		_ = s.Supervisor.Wait(wait) // the answer is the state that it has then
-		if now := find(); now != nil {
-			x = now
-		}
-		if wait.Err() != nil || x.State != string(supervisor.Starting) && x.State != string(supervisor.Stopping) {
-			return &adminv1.RestartResponse{Extension: x, Restarted: restarted}, nil
-		}
-		select {
-		case <-time.After(settleLook):
-		case <-wait.Done():
-		}
-	}
+	_ = s.Supervisor.Wait(wait) // its row says which state it has then
+	return &adminv1.RestartResponse{Restarted: restarted}, nil
 }
 
 // Send implements adminv1.ManageServer.
@@ -92,27 +61,20 @@ func (s *Service) Revoke(_ context.Context, q *adminv1.RevokeRequest) (*adminv1.
 }
 
 // Resubmit implements adminv1.ManageServer.
-func (s *Service) Resubmit(ctx context.Context, q *adminv1.ResubmitRequest) (*adminv1.ResubmitResponse, error) {
-	var e *busv1.Event
-	err := s.Bus.View(ctx, func(r journal.Reader) (err error) {
-		e, err = r.Event(journal.ParseEventID(q.GetEvent()))
+func (s *Service) Resubmit(_ context.Context, q *adminv1.ResubmitRequest) (*adminv1.ResubmitResponse, error) {
+	seq, again := journal.ParseEventID(q.GetEvent()), 0
+	err := s.Bus.Do(func(tx *bus.Tx) error {
+		e, err := tx.Event(seq)
+		if err == nil && e == nil {
+			err = fmt.Errorf("%w: there is no event %q", contract.ErrNotFound, q.GetEvent())
+		}
+		if err == nil {
+			again, err = s.Router.Again(tx, e)
+		}
 		return err
 	})
-	switch {
-	case err != nil:
-		return nil, err
-	case e == nil:
-		return nil, fmt.Errorf("%w: there is no event %q", contract.ErrNotFound, q.GetEvent())
-	}
-	again := 0
-	if err := s.Bus.Do(func(tx *bus.Tx) (err error) {
-		again, err = s.Router.Again(tx, e)
-		return err
-	}); err != nil {
-		return nil, err
-	}
-	if again == 0 {
-		again, err = s.Bus.Resubmit(e.GetSeq())
+	if err == nil && again == 0 {
+		again, err = s.Bus.Resubmit(seq)
 	}
 	return &adminv1.ResubmitResponse{Deliveries: int32(again)}, err
 }
@@ -124,10 +86,10 @@ func (s *Service) DeleteSession(_ context.Context, q *adminv1.DeleteSessionReque
 		if err == nil && one == nil {
 			err = fmt.Errorf("%w: there is no session %q", contract.ErrNotFound, q.GetId())
 		}
-		if err != nil {
-			return err
+		if err == nil {
+			err = s.Store.Delete(tx, one.ID)
 		}
-		return s.Store.Delete(tx, one.ID)
+		return err
 	})
 }
 
@@ -142,6 +104,6 @@ func (s *Service) CallTool(ctx context.Context, q *adminv1.CallToolRequest) (*ad
 
 // Backup implements adminv1.ManageServer.
 func (s *Service) Backup(ctx context.Context, q *adminv1.BackupRequest) (*adminv1.BackupResponse, error) {
-	info, err := s.MakeBackup(ctx, q.GetFile(), q.GetSecrets())
+	info, err := s.Installation.Backup(ctx, q.GetFile(), q.GetSecrets())
 	return &adminv1.BackupResponse{Info: info}, err
 }

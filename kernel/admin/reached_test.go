@@ -9,6 +9,7 @@ import (
 
 	"github.com/switchboard-run/switchboard/contract"
 	"github.com/switchboard-run/switchboard/contract/adminv1"
+	"github.com/switchboard-run/switchboard/contract/busv1"
 	"github.com/switchboard-run/switchboard/kernel/bus"
 	"github.com/switchboard-run/switchboard/kernel/kerneltest"
 	"github.com/switchboard-run/switchboard/sdk/admin"
@@ -86,15 +87,22 @@ func (l *long) Events(_ context.Context, q *adminv1.EventsRequest, _ ...grpc.Cal
 	seq := 1 + l.distance
 	switch {
 	case q.GetDedupeKey() != "":
-		return &collected[adminv1.Event]{rows: []*adminv1.Event{{Id: "e1", Seq: 1, CorrelationId: "e1"}}}, nil
+		return &collected[busv1.Event]{rows: []*busv1.Event{{Id: "e1", Seq: 1, CorrelationId: "e1"}}}, nil
 	case q.GetLimit() == 1:
-		return &collected[adminv1.Event]{rows: []*adminv1.Event{{Seq: seq + 1000}}}, nil
+		return &collected[busv1.Event]{rows: []*busv1.Event{{Seq: seq + 1000}}}, nil
 	}
 	if l.asked++; q.GetCorrelationId() != "e1" || seq <= q.GetAfter() || seq >= q.GetBefore() {
-		return &collected[adminv1.Event]{}, nil
+		return &collected[busv1.Event]{}, nil
 	}
-	sent := &adminv1.Event{Seq: seq, Deliveries: []*adminv1.Delivery{{State: "done", ProviderId: "7"}}}
-	return &collected[adminv1.Event]{rows: []*adminv1.Event{sent}}, nil
+	return &collected[busv1.Event]{rows: []*busv1.Event{{Id: "e2", Seq: seq}}}, nil
+}
+
+func (l *long) Deliveries(_ context.Context, q *adminv1.DeliveriesRequest, _ ...grpc.CallOption) (adminv1.Read_DeliveriesClient, error) {
+	c := &collected[adminv1.Delivery]{}
+	if slices.Contains(q.GetEvents(), "e2") {
+		c.rows = append(c.rows, &adminv1.Delivery{Event: "e2", State: "done", ProviderId: "7"})
+	}
+	return c, nil
 }
 
 // A question about an old event does not read the whole store.

@@ -3,8 +3,8 @@ package admin
 import (
 	"cmp"
 	"context"
+	"errors"
 	"os"
-	"slices"
 	"time"
 
 	"github.com/switchboard-run/switchboard/contract/adminv1"
@@ -20,103 +20,81 @@ import (
 func (s *Service) Status(ctx context.Context, _ *adminv1.StatusRequest) (*adminv1.Status, error) {
 	dir := s.Known.Current()
 	x := &adminv1.Status{
-		Pid: int64(os.Getpid()), StartedAtUs: s.Started.UnixMicro(), Timezone: dir.Location.String(), StoreBytes: s.StoreBytes(),
-		Models: models.Candidates(dir, "default"), Extensions: s.extensions(dir),
-	}
-	s.Describe(x)
-	for i, problem := range x.Problems {
-		x.Problems[i] = valid(problem)
+		Pid: int64(os.Getpid()), StartedAtUs: s.Started.UnixMicro(), Timezone: dir.Location.String(),
+		StoreBytes: s.Journal.Size(), Models: models.Candidates(dir, "default"),
 	}
 	limits, err := s.Ledger.Reached()
 	if x.Limits = limits; err == nil {
-		err = s.Bus.View(ctx, func(r journal.Reader) error { return s.count(r, x) })
+		err = s.Bus.View(ctx, func(r journal.Reader) (err error) {
+			x.Waiting, err = s.waiting(r)
+			return err
+		})
 	}
-	if x.Damage = s.Damage(err); x.Damage != "" {
-		err = nil
+	damage := cmp.Or(s.Journal.Damage(), err)
+	if errors.Is(damage, journal.ErrDamaged) || errors.Is(damage, journal.ErrLost) || errors.Is(damage, journal.ErrFenced) {
+		x.Damage, err = damage.Error(), nil
 	}
+	s.Installation.Describe(x, damage)
 	return x, err
 }
 
-// count fills in what the store knows.
-func (s *Service) count(r journal.Reader, x *adminv1.Status) error {
-	last, err := r.LastSeq()
-	if err != nil {
-		return err
-	}
-	if last > 0 {
-		x.LastEvent = journal.EventID(last)
-	}
-	dead, err := r.Deliveries(journal.DeliveryFilter{States: []journal.DeliveryState{journal.Dead}, Limit: 1000})
-	if err != nil {
-		return err
-	}
-	subs, err := r.Subscriptions()
-	if err != nil {
-		return err
-	}
+// waiting counts what the subscriptions have to handle.
+func (s *Service) waiting(r journal.Reader) (all []*adminv1.Subscription, err error) {
 	counts := map[int64]int32{}
 	if err := r.Pending(func(d journal.Delivery) bool {
 		counts[d.Subscription]++
 		return true
 	}); err != nil {
-		return err
+		return nil, err
 	}
+	subscriptions, err := r.Subscriptions()
 	loads := s.Bus.Loads()
-	for _, sub := range subs {
-		if counts[sub.ID] == 0 {
+	for _, x := range subscriptions {
+		if counts[x.ID] == 0 {
 			continue
 		}
-		w := &adminv1.Waiting{Extension: sub.Extension, Topic: sub.Pattern, Deliveries: counts[sub.ID], Parked: sub.ParkedAt != 0}
-		for _, l := range loads[sub.Extension] {
-			if l.Pattern == sub.Pattern {
-				w.InFlight = int32(l.InFlight)
+		row := &adminv1.Subscription{Extension: x.Extension, Topic: x.Pattern, Deliveries: counts[x.ID], Parked: x.ParkedAt != 0}
+		for _, l := range loads[x.Extension] {
+			if l.Pattern == x.Pattern {
+				row.InFlight = int32(l.InFlight)
 			}
 		}
-		x.Waiting = append(x.Waiting, w)
+		all = append(all, row)
 	}
-	slices.SortFunc(x.Waiting, func(a, b *adminv1.Waiting) int {
-		return cmp.Or(cmp.Compare(a.Extension, b.Extension), cmp.Compare(a.Topic, b.Topic))
-	})
-	_, strangers, err := router.People(r, time.Now())
-	x.DeadLetters, x.Strangers = int32(len(dead)), int32(len(strangers))
-	return err
+	return all, err
 }
 
-func (s *Service) extensions(dir *directory.Snapshot) []*adminv1.Extension {
-	statuses := map[string]supervisor.Status{}
+// Extensions implements adminv1.ReadServer.
+func (s *Service) Extensions(context.Context, *adminv1.ExtensionsRequest) (*adminv1.ExtensionsResponse, error) {
+	return &adminv1.ExtensionsResponse{Extensions: s.extensions()}, nil
+}
+
+func (s *Service) extensions() []*adminv1.Extension {
+	dir := s.Known.Current()
+	var rows []*adminv1.Extension
 	for _, status := range s.Supervisor.Statuses() {
-		statuses[status.ID] = status
+		rows = append(rows, extension(&status, dir))
 	}
-	all := s.Extensions()
-	for _, x := range all {
-		if x.Problem, x.Detail = valid(x.Problem), valid(x.Detail); x.State == "" { // it takes part
-			s.fill(x, statuses[x.Id], dir)
-		}
-	}
-	return all
+	return s.Installation.Extensions(rows)
 }
 
-// fill fills in what is known of the process of an extension.
-func (s *Service) fill(x *adminv1.Extension, status supervisor.Status, dir *directory.Snapshot) {
-	x.State, x.Detail, x.Pid = string(cmp.Or(status.State, supervisor.Inactive)), valid(status.Detail), int64(status.PID)
-	x.Restarts, x.LastError, x.Crash = int32(status.Restarts), valid(status.LastError), valid(status.Crash)
-	x.SinceUs, x.RetryAtUs, x.LastErrorAtUs = micros(status.Since), micros(status.RetryAt), micros(status.LastErrorAt)
-	if status.PID != 0 {
-		x.Sandbox = s.Sandbox(x.Id, status.PID)
+func extension(status *supervisor.Status, dir *directory.Snapshot) *adminv1.Extension {
+	x := &adminv1.Extension{
+		Id: status.ID, Name: status.Name, State: string(cmp.Or(status.State, supervisor.Inactive)), Detail: valid(status.Detail), Pid: int64(status.PID),
+		SinceUs: micros(status.Since), RetryAtUs: micros(status.RetryAt), Restarts: int32(status.Restarts),
+		LastError: valid(status.LastError), LastErrorAtUs: micros(status.LastErrorAt), Crash: valid(status.Crash),
 	}
 	if status.State != supervisor.Active {
-		return
+		return x
 	}
-	x.Readiness, x.Detail = directory.ReadinessWord(status.Readiness), valid(status.ReadinessDetail)
-	var said *extensionv1.Readiness // the directory knows which secrets are missing
-	if c := dir.Channel(x.Id); c != nil {
-		said = c.Readiness
+	readiness := &extensionv1.Readiness{State: status.Readiness, Detail: status.ReadinessDetail}
+	if c := dir.Channel(x.Id); c != nil { // the directory knows which secrets are missing
+		readiness = c.Readiness
 	} else if p := dir.Provider(x.Id); p != nil {
-		said = p.Readiness
+		readiness = p.Readiness
 	}
-	if said != nil {
-		x.Readiness, x.Detail = directory.ReadinessWord(said.GetState()), valid(said.GetDetail())
-	}
+	x.Readiness, x.Detail = directory.ReadinessWord(readiness.GetState()), valid(readiness.GetDetail())
+	return x
 }
 
 func micros(t time.Time) int64 {
@@ -129,13 +107,12 @@ func micros(t time.Time) int64 {
 // Directory implements adminv1.ReadServer.
 func (s *Service) Directory(context.Context, *adminv1.DirectoryRequest) (*adminv1.DirectoryResponse, error) {
 	dir := s.Known.Current()
-	all := &adminv1.DirectoryResponse{Extensions: s.extensions(dir)}
+	all := &adminv1.DirectoryResponse{
+		DefaultChannel: dir.DefaultChannel, DefaultAgent: router.DefaultAgent(dir), Routing: dir.Routing,
+	}
 	for i := range dir.Channels {
 		c := &dir.Channels[i]
-		x := &adminv1.Channel{
-			Id: c.ID, Name: c.Name, Status: c.Status(), Detail: valid(c.Readiness.GetDetail()), Default: c.ID == dir.DefaultChannel,
-			MaxLength: int32(c.MaxLength), Agent: cmp.Or(dir.Routing[c.ID], router.DefaultAgent(dir)),
-		}
+		x := &adminv1.Channel{Id: c.ID, Name: c.Name, State: c.State, Readiness: c.Readiness, MaxLength: int32(c.MaxLength)}
 		if !c.Local { // of that, who may open its socket is admitted
 			x.AllowFrom = c.AllowFrom
 		}
@@ -143,14 +120,7 @@ func (s *Service) Directory(context.Context, *adminv1.DirectoryRequest) (*adminv
 	}
 	for _, g := range dir.Agents {
 		x := &adminv1.Agent{
-			Id: g.ID, Name: g.Name, Description: g.Description, State: g.State, Enabled: dir.Enabled(g.ID),
-			Default: g.ID == router.DefaultAgent(dir), Memory: g.Spec.GetMemory(), History: "session",
-		}
-		if g.Spec.GetNoHistory() {
-			x.History = "none"
-		}
-		if !g.Spec.GetEcho() {
-			x.Model = g.Spec.GetModel()
+			Id: g.ID, Name: g.Name, Description: g.Description, State: g.State, Enabled: dir.Enabled(g.ID), Spec: g.Spec,
 		}
 		for i := range dir.Tools {
 			if t := &dir.Tools[i]; dir.MayUse(g.ID, t) {

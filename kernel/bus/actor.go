@@ -25,6 +25,7 @@ type Actor struct {
 	Sessions   bool     // it may read all sessions, for an agent whose conversation no one else reads
 	Channel    bool     // provides a channel
 	Agent      bool     // is an agent
+	Admin      string   // AdminRead or AdminManage: services of adminv1; empty: none
 	kernel     bool
 }
 
@@ -89,6 +90,25 @@ func (a *Actor) MayAskPresence() error {
 		return nil
 	}
 	return fmt.Errorf("%w: the manifest of %q lacks \"permissions: {presence: true}\"", contract.ErrDenied, a.ID)
+}
+
+// Grants of the services of adminv1; who may manage may also read.
+const (
+	AdminRead   = "read"
+	AdminManage = "manage"
+)
+
+// MayAdminister says whether the actor may read by adminv1.Read, or change something
+// by adminv1.Manage.
+func (a *Actor) MayAdminister(reading bool) error {
+	need := AdminManage
+	if reading {
+		need = AdminRead
+	}
+	if a.Admin == need || a.Admin == AdminManage {
+		return nil
+	}
+	return fmt.Errorf("%w: the manifest of %q lacks \"permissions: {admin: %s}\"", contract.ErrDenied, a.ID, need)
 }
 
 // covers reports whether every topic of a pattern is one of the granted pattern.

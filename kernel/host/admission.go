@@ -2,7 +2,10 @@ package host
 
 import (
 	"context"
+	"crypto/subtle"
 	"fmt"
+	"net"
+	"strings"
 	"sync"
 	"time"
 
@@ -13,6 +16,7 @@ import (
 
 	"github.com/switchboard-run/switchboard/contract"
 	"github.com/switchboard-run/switchboard/contract/kernelv1"
+	"github.com/switchboard-run/switchboard/contract/ownuser"
 	"github.com/switchboard-run/switchboard/kernel/bus"
 )
 
@@ -33,6 +37,7 @@ const complainEvery = 10 * time.Second
 type admission struct {
 	h *Host
 	limits
+	checkUser func(net.Conn) (pid int, err error)
 
 	mu         sync.Mutex
 	open       map[*bus.Actor]int   // requests
@@ -42,7 +47,10 @@ type admission struct {
 }
 
 func newAdmission(h *Host) *admission {
-	return &admission{h: h, limits: defaultLimits, open: map[*bus.Actor]int{}, few: map[few]int{}, complained: map[string]time.Time{}, connected: map[*bus.Actor]int{}}
+	return &admission{
+		h: h, limits: defaultLimits, checkUser: ownuser.Check, open: map[*bus.Actor]int{}, few: map[few]int{},
+		complained: map[string]time.Time{}, connected: map[*bus.Actor]int{},
+	}
 }
 
 // few is the streams of an extension that cost the kernel more than others: each
@@ -60,9 +68,9 @@ var fewOf = map[string]string{
 // tap admits a request by its headers. It runs on the goroutine that reads the
 // connection, and must not wait.
 func (d *admission) tap(ctx context.Context, info *tap.Info) (context.Context, error) {
-	a := d.h.actor(info.Header)
-	if a == nil {
-		return nil, errNoToken
+	a, err := d.h.actor(ctx, info.Header)
+	if err != nil {
+		return nil, err
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -106,15 +114,27 @@ func (d *admission) refuse(extension, reason string) error {
 	return status.Error(codes.ResourceExhausted, reason)
 }
 
-var errNoToken = status.Error(codes.Unauthenticated, "this connection has no valid token: it belongs to no running extension")
+var (
+	errNoToken = status.Error(codes.Unauthenticated, "this connection has no valid token: it belongs to no running extension")
+	errNoOwner = status.Error(codes.Unauthenticated, "the request lacks the token of this kernel")
+)
 
-// actor is whom the token of a request belongs to; nil: nobody.
-func (h *Host) actor(md metadata.MD) *bus.Actor {
-	given := md.Get(contract.TokenHeader)
-	if len(given) != 1 {
-		return nil
-	}
+// actor returns who makes a request: whose token it carries.
+func (h *Host) actor(ctx context.Context, md metadata.MD) (*bus.Actor, error) {
+	given := strings.Join(md.Get(contract.TokenHeader), "")
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	return h.tokens[given[0]]
+	if c := connOf(ctx); c != nil && c.control {
+		if subtle.ConstantTimeCompare([]byte(given), []byte(h.ownerToken)) != 1 {
+			return nil, errNoOwner
+		}
+		return owner, nil
+	}
+	if a := h.tokens[given]; a != nil {
+		return a, nil
+	}
+	return nil, errNoToken
 }
+
+// owner is the owner of the kernel, who may do all that adminv1 has and nothing else.
+var owner = &bus.Actor{ID: "owner", Builtin: true, Admin: bus.AdminManage}

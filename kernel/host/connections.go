@@ -7,9 +7,6 @@ import (
 	"sync"
 	"time"
 
-	"google.golang.org/grpc/credentials"
-	"google.golang.org/grpc/credentials/insecure"
-	"google.golang.org/grpc/peer"
 	"google.golang.org/protobuf/proto"
 
 	"github.com/switchboard-run/switchboard/contract/ownuser"
@@ -19,15 +16,19 @@ import (
 // connections are those that a listener accepts, each with its meter.
 type connections struct {
 	*ownuser.Listener
-	d *admission
+	d       *admission
+	control bool
 }
 
-func (d *admission) listen(l net.Listener) connections {
-	return connections{ownuser.Listen(l, func(pid int) {
+// listen accepts connections of extensions, or, for control, of the owner.
+func (d *admission) listen(l net.Listener, control bool) connections {
+	own := ownuser.Listen(l, func(pid int) {
 		d.mu.Lock()
 		defer d.mu.Unlock()
 		_ = d.refuse("", fmt.Sprintf("process %d connects too often", pid))
-	}), d}
+	})
+	own.Check = d.checkUser
+	return connections{own, d, control}
 }
 
 // Accept implements net.Listener.
@@ -36,7 +37,7 @@ func (l connections) Accept() (net.Conn, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &meteredConn{Conn: c.(*ownuser.Conn), d: l.d}, nil
+	return &meteredConn{Conn: c.(*ownuser.Conn), d: l.d, control: l.control}, nil
 }
 
 // know notes whose connection a request came by. The caller holds d.mu.
@@ -45,7 +46,7 @@ func (d *admission) know(ctx context.Context, a *bus.Actor) error {
 	if c == nil || c.owner != nil {
 		return nil
 	}
-	if d.connected[a] >= d.connections {
+	if d.connected[a] >= d.connections && a != owner {
 		return d.refuse(a.ID, fmt.Sprintf("it has %d connections to the kernel, which is the most there can be", d.connections))
 	}
 	d.connected[a]++
@@ -57,9 +58,10 @@ func (d *admission) know(ctx context.Context, a *bus.Actor) error {
 // meteredConn counts what was read from it and is in no complete request yet.
 type meteredConn struct {
 	*ownuser.Conn
-	d      *admission
-	owner  *bus.Actor // whose token was shown on it first; guarded by d.mu
-	closed sync.Once
+	d       *admission
+	control bool       // the owner's
+	owner   *bus.Actor // whose token was shown on it first; guarded by d.mu
+	closed  sync.Once
 
 	mu      sync.Mutex
 	unread  int64
@@ -117,29 +119,6 @@ func (c *meteredConn) Close() error {
 	return c.Conn.Close()
 }
 
-// plaintext is a transport without encryption that lets requests know the
-// connection that they came by.
-type plaintext struct {
-	credentials.TransportCredentials
-}
-
-func newPlaintext() plaintext { return plaintext{insecure.NewCredentials()} }
-
-// ServerHandshake implements credentials.TransportCredentials.
-func (p plaintext) ServerHandshake(c net.Conn) (net.Conn, credentials.AuthInfo, error) {
-	metered, _ := c.(*meteredConn)
-	return c, via{credentials.CommonAuthInfo{SecurityLevel: credentials.NoSecurity}, metered}, nil
-}
-
-// via says by which connection a request came.
-type via struct {
-	credentials.CommonAuthInfo
-	conn *meteredConn
-}
-
-// AuthType implements credentials.AuthInfo.
-func (via) AuthType() string { return "insecure" }
-
 // read tells the connection of a request that a message of it was read.
 func read(ctx context.Context, message any) {
 	if m, ok := message.(proto.Message); ok {
@@ -149,12 +128,8 @@ func read(ctx context.Context, message any) {
 	}
 }
 
-// connOf is the connection that a request came by; nil: it is not known.
+// connOf is the connection that a request came by.
 func connOf(ctx context.Context) *meteredConn {
-	if p, ok := peer.FromContext(ctx); ok {
-		if v, ok := p.AuthInfo.(via); ok {
-			return v.conn
-		}
-	}
-	return nil
+	c, _ := ownuser.ConnOf(ctx).(*meteredConn)
+	return c
 }

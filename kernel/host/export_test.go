@@ -1,6 +1,9 @@
 package host
 
-import "time"
+import (
+	"net"
+	"time"
+)
 
 // StreamLossGrace sets how long a process may run without its event stream.
 func (h *Host) StreamLossGrace(d time.Duration) { h.streamLossGrace = d }
@@ -11,6 +14,9 @@ func (h *Host) Limit(requests, streams, connections int, unread int64) {
 	defer h.admission.mu.Unlock()
 	h.admission.limits = limits{requests, streams, connections, unread}
 }
+
+// CheckUser replaces the check of who is at the other end of a connection.
+func (h *Host) CheckUser(check func(net.Conn) (pid int, err error)) { h.admission.checkUser = check }
 
 // Open counts what is open.
 func (h *Host) OpenRequests() (requests, connections int) {

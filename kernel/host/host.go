@@ -1,10 +1,11 @@
 // Package host is the kernel's side of the contract: it serves the kernel's
 // services to the extensions on one unix socket, and carries deliveries, calls
-// and completions to them.
+// and completions to them. On another socket it serves the owner.
 //
-// Every connection authenticates with the token that its extension was given in
-// Init; who calls, and what it may, follows from the token alone, and ends with
-// the generation it was made for.
+// Every request carries the token that its extension was given in Init; who calls,
+// and with which grants, follows from the token alone, and ends with the generation
+// that it was made for. The owner has a token for each run of the kernel, which is
+// good on the owner's socket only, and for the services of adminv1 only.
 package host
 
 import (
@@ -14,6 +15,7 @@ import (
 	"fmt"
 	"net"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -27,6 +29,7 @@ import (
 	"github.com/switchboard-run/switchboard/contract"
 	"github.com/switchboard-run/switchboard/contract/extensionv1"
 	"github.com/switchboard-run/switchboard/contract/kernelv1"
+	"github.com/switchboard-run/switchboard/contract/ownuser"
 	"github.com/switchboard-run/switchboard/kernel/bus"
 	"github.com/switchboard-run/switchboard/kernel/directory"
 	"github.com/switchboard-run/switchboard/kernel/models"
@@ -57,10 +60,11 @@ type Host struct {
 	pace            *pace
 	streamLossGrace time.Duration
 
-	mu       sync.Mutex
-	tokens   map[string]*bus.Actor
-	admitted map[*bus.Actor]struct{} // those that have a token
-	running  map[string]*instance
+	mu         sync.Mutex
+	ownerToken string
+	tokens     map[string]*bus.Actor
+	admitted   map[*bus.Actor]struct{} // those that have a token
+	running    map[string]*instance
 }
 
 // instance is one running generation of an extension.
@@ -98,6 +102,12 @@ func (g *instance) failed(err error) {
 // stacks. Requests beyond these get goroutines of their own.
 const streamWorkers = 16
 
+// What a connection may take before it has shown a token.
+const (
+	handshakeTime = 10 * time.Second
+	maxHeader     = 16 << 10
+)
+
 // New returns a host that serves nothing yet.
 func New() *Host {
 	h := &Host{
@@ -108,7 +118,8 @@ func New() *Host {
 	h.server = grpc.NewServer(
 		grpc.MaxRecvMsgSize(contract.MaxMessage), grpc.MaxSendMsgSize(contract.MaxMessage),
 		grpc.ChainUnaryInterceptor(h.authenticateUnary), grpc.ChainStreamInterceptor(h.authenticateStream),
-		grpc.Creds(newPlaintext()), grpc.InTapHandle(h.admission.tap), grpc.MaxConcurrentStreams(uint32(defaultLimits.requests)),
+		grpc.Creds(ownuser.Credentials()), grpc.InTapHandle(h.admission.tap), grpc.MaxConcurrentStreams(uint32(defaultLimits.requests)),
+		grpc.ConnectionTimeout(handshakeTime), grpc.MaxHeaderListSize(maxHeader), grpc.WaitForHandlers(true),
 		grpc.ReadBufferSize(32<<10), grpc.WriteBufferSize(64<<10), // there are many connections
 		grpc.NumStreamWorkers(streamWorkers),
 		grpc.StaticStreamWindowSize(contract.StreamWindow), grpc.StaticConnWindowSize(contract.ConnWindow),
@@ -123,10 +134,26 @@ func New() *Host {
 	return h
 }
 
-// Serve serves the kernel's services until Stop. Options must be set.
+// RegisterService implements grpc.ServiceRegistrar, for services of adminv1.
+func (h *Host) RegisterService(d *grpc.ServiceDesc, service any) {
+	h.server.RegisterService(d, service)
+}
+
+// Serve serves extensions until Stop. Options must be set.
 func (h *Host) Serve(listener net.Listener) error {
-	if err := h.server.Serve(h.admission.listen(listener)); err != nil {
-		return fmt.Errorf("serving extensions: %w", err)
+	if err := h.server.Serve(h.admission.listen(listener, false)); err != nil {
+		return fmt.Errorf("serve extensions: %w", err)
+	}
+	return nil
+}
+
+// ServeOwner serves the owner until Stop: processes of this user that show the token.
+func (h *Host) ServeOwner(listener net.Listener, token string) error {
+	h.mu.Lock()
+	h.ownerToken = token
+	h.mu.Unlock()
+	if err := h.server.Serve(h.admission.listen(listener, true)); err != nil {
+		return fmt.Errorf("serve the owner: %w", err)
 	}
 	return nil
 }
@@ -215,31 +242,42 @@ type actorKey struct{}
 
 func actorOf(ctx context.Context) *bus.Actor { return ctx.Value(actorKey{}).(*bus.Actor) }
 
-func (h *Host) authenticate(ctx context.Context) (context.Context, error) {
+// authenticate says who calls a method, and refuses what that caller may not call.
+func (h *Host) authenticate(ctx context.Context, method string) (context.Context, error) {
 	md, _ := metadata.FromIncomingContext(ctx)
-	if a := h.actor(md); a != nil {
-		return context.WithValue(ctx, actorKey{}, a), nil
-	}
-	return nil, errNoToken
-}
-
-func (h *Host) authenticateUnary(ctx context.Context, request any, info *grpc.UnaryServerInfo, next grpc.UnaryHandler) (any, error) {
-	read(ctx, request)
-	ctx, err := h.authenticate(ctx)
+	a, err := h.actor(ctx, md)
 	if err != nil {
 		return nil, err
 	}
-	end, err := h.pace.begin(ctx, actorOf(ctx), info.FullMethod)
-	if err != nil {
-		return nil, contract.ToStatus(err)
+	if service, isAdmin := strings.CutPrefix(method, adminServices); isAdmin {
+		err = a.MayAdminister(strings.HasPrefix(service, "Read/"))
+	} else if a == owner {
+		err = fmt.Errorf("%w: %s is for extensions", contract.ErrDenied, method)
 	}
-	defer end()
+	return context.WithValue(ctx, actorKey{}, a), contract.ToStatus(err)
+}
+
+const adminServices = "/switchboard.admin.v1."
+
+func (h *Host) authenticateUnary(ctx context.Context, request any, info *grpc.UnaryServerInfo, next grpc.UnaryHandler) (any, error) {
+	read(ctx, request)
+	ctx, err := h.authenticate(ctx, info.FullMethod)
+	if err != nil {
+		return nil, err
+	}
+	if a := actorOf(ctx); a != owner {
+		end, err := h.pace.begin(ctx, a, info.FullMethod)
+		if err != nil {
+			return nil, contract.ToStatus(err)
+		}
+		defer end()
+	}
 	reply, err := next(ctx, request)
 	return reply, contract.ToStatus(err)
 }
 
-func (h *Host) authenticateStream(service any, stream grpc.ServerStream, _ *grpc.StreamServerInfo, next grpc.StreamHandler) error {
-	ctx, err := h.authenticate(stream.Context())
+func (h *Host) authenticateStream(service any, stream grpc.ServerStream, info *grpc.StreamServerInfo, next grpc.StreamHandler) error {
+	ctx, err := h.authenticate(stream.Context(), info.FullMethod)
 	if err != nil {
 		return err
 	}
@@ -257,7 +295,9 @@ func (s authenticated) RecvMsg(m any) error {
 	err := s.ServerStream.RecvMsg(m)
 	if err == nil {
 		read(s.ctx, m)
-		s.pace.seen(actorOf(s.ctx))
+		if a := actorOf(s.ctx); a != owner {
+			s.pace.seen(a)
+		}
 	}
 	return err
 }

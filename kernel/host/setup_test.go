@@ -16,6 +16,7 @@ import (
 	"google.golang.org/grpc/metadata"
 
 	"github.com/switchboard-run/switchboard/contract"
+	"github.com/switchboard-run/switchboard/contract/adminv1"
 	"github.com/switchboard-run/switchboard/contract/busv1"
 	"github.com/switchboard-run/switchboard/contract/extensionv1"
 	"github.com/switchboard-run/switchboard/contract/kernelv1"
@@ -52,19 +53,27 @@ func newWorld(t *testing.T) *world {
 		Stuck:  func(extension string, _ int64, _ string) { w.stuck <- extension },
 	}
 	w.Tools.Remote = w.host
-	listener, err := (&net.ListenConfig{}).Listen(t.Context(), "unix", w.socket)
+	adminv1.RegisterReadServer(w.host, adminv1.UnimplementedReadServer{})
+	adminv1.RegisterManageServer(w.host, adminv1.UnimplementedManageServer{})
+	w.listen(w.socket, w.host.Serve)
+	return w
+}
+
+// listen serves a socket until the test ends.
+func (w *world) listen(socket string, serve func(net.Listener) error) {
+	w.T.Helper()
+	listener, err := (&net.ListenConfig{}).Listen(w.T.Context(), "unix", socket)
 	if err != nil {
-		t.Fatal(err)
+		w.T.Fatal(err)
 	}
 	served := make(chan error, 1)
-	go func() { served <- w.host.Serve(listener) }()
-	t.Cleanup(func() {
+	go func() { served <- serve(listener) }()
+	w.T.Cleanup(func() {
 		w.host.Stop()
 		if err := <-served; err != nil {
-			t.Error(err)
+			w.T.Error(err)
 		}
 	})
-	return w
 }
 
 // instance is an extension on the other side of the socket: a client of the

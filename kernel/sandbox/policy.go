@@ -8,7 +8,7 @@
 //
 // A policy that the system can enforce is enforced, or the process does not
 // start: nothing fails open. Once in force it cannot be undone, not even by root.
-// Support lists what the system cannot enforce.
+// What a system cannot enforce is named below.
 //
 //   - Files (Linux with Landlock): what the policy does not name cannot be
 //     opened, made, renamed or removed.

@@ -10,6 +10,7 @@ import (
 
 	"github.com/switchboard-run/switchboard/contract"
 	"github.com/switchboard-run/switchboard/contract/adminv1"
+	"github.com/switchboard-run/switchboard/contract/busv1"
 )
 
 type builder struct {
@@ -64,7 +65,7 @@ func sortByTime(n *Node) {
 }
 
 // above is the step that an event follows from; nil: unknown.
-func (b *builder) above(e *adminv1.Event) *Node {
+func (b *builder) above(e Event) *Node {
 	switch {
 	case e.GetTopic() == contract.TopicAgentOutput:
 		var out contract.AgentOutput
@@ -77,19 +78,19 @@ func (b *builder) above(e *adminv1.Event) *Node {
 			return b.tools[send.Call]
 		}
 	}
-	if call := b.committed[commit{e.GetCausationId(), e.GetAtUs()}]; call != nil && e.GetTopic() != contract.TopicModelUsage {
+	if call := b.committed[commit{e.GetCausationId(), e.GetCreatedAtUs()}]; call != nil && e.GetTopic() != contract.TopicModelUsage {
 		return call
 	}
 	return b.nodes[e.GetCausationId()]
 }
 
 // event is the node of an event, with what became of its deliveries.
-func (b *builder) event(e *adminv1.Event) *Node {
-	n := &Node{Kind: KindEvent, ID: e.GetId(), Name: e.GetTopic(), Source: e.GetSource(), At: time.UnixMicro(e.GetAtUs())}
-	b.seen(e.GetAtUs())
+func (b *builder) event(e Event) *Node {
+	n := &Node{Kind: KindEvent, ID: e.GetId(), Name: e.GetTopic(), Source: e.GetSource(), At: time.UnixMicro(e.GetCreatedAtUs())}
+	b.seen(e.GetCreatedAtUs())
 	describe(n, e)
 	n.Place = b.sessions[n.Session].Name
-	for _, d := range e.GetDeliveries() {
+	for _, d := range e.Deliveries {
 		at := n
 		// What has one recipient by its nature is one step with its delivery.
 		own := strings.HasPrefix(d.GetTopic(), contract.TopicAgentInput) || strings.HasPrefix(d.GetTopic(), contract.TopicChannelSend)
@@ -105,14 +106,14 @@ func (b *builder) event(e *adminv1.Event) *Node {
 	return n
 }
 
-func (b *builder) delivery(n *Node, e *adminv1.Event, d *adminv1.Delivery) {
+func (b *builder) delivery(n *Node, e Event, d *adminv1.Delivery) {
 	n.State, n.Attempts, n.ProviderID = d.GetState(), int(d.GetAttempts()), d.GetProviderId()
 	if d.GetState() == "done" && d.GetProviderId() != "" {
 		n.State = "delivered"
 	}
 	n.Reason = shorten(d.GetReason())
 	// Without a start it was settled without an attempt.
-	n.WaitMillis = span(e.GetAtUs(), cmp.Or(d.GetStartedAtUs(), d.GetSettledAtUs()))
+	n.WaitMillis = span(e.GetCreatedAtUs(), cmp.Or(d.GetStartedAtUs(), d.GetSettledAtUs()))
 	if d.GetStartedAtUs() != 0 {
 		n.TookMillis = span(d.GetStartedAtUs(), d.GetSettledAtUs())
 	}
@@ -122,7 +123,7 @@ func (b *builder) delivery(n *Node, e *adminv1.Event, d *adminv1.Delivery) {
 func (b *builder) seen(at int64) { b.last = max(b.last, at) }
 
 // describe tells what an event of the kernel's topics says.
-func describe(n *Node, e *adminv1.Event) {
+func describe(n *Node, e Event) {
 	var p struct {
 		Text         string
 		Prompt       string
@@ -147,7 +148,7 @@ func describe(n *Node, e *adminv1.Event) {
 }
 
 // turnOf puts the turn that an input began below it.
-func (b *builder) turnOf(e *adminv1.Event) {
+func (b *builder) turnOf(e Event) {
 	s := b.sessions[e.GetKey()]
 	if s.Session == nil {
 		return // deleted: its rows are gone
@@ -160,19 +161,19 @@ func (b *builder) turnOf(e *adminv1.Event) {
 	}
 }
 
-func (b *builder) turn(e *adminv1.Event, s NamedSession, t *adminv1.Turn) {
+func (b *builder) turn(e Event, s NamedSession, t *adminv1.Turn) {
 	input := b.nodes[e.GetId()]
-	began := e.GetAtUs()
+	began := e.GetCreatedAtUs()
 	if input.WaitMillis != nil {
 		began += int64(*input.WaitMillis * 1000)
 	}
 	entries := b.history[t.GetId()]
 	// What is known of a start is the last one: a turn that was resumed began
 	// before that.
-	if slices.ContainsFunc(entries, func(row *adminv1.Entry) bool {
-		return row.GetKind() != contract.EntryInput && row.GetAtUs() < began
+	if slices.ContainsFunc(entries, func(row *busv1.Entry) bool {
+		return row.GetKind() != contract.EntryInput && row.GetCreatedAtUs() < began
 	}) {
-		began, input.WaitMillis = e.GetAtUs(), nil
+		began, input.WaitMillis = e.GetCreatedAtUs(), nil
 	}
 	before := began
 	n := &Node{
@@ -184,25 +185,25 @@ func (b *builder) turn(e *adminv1.Event, s NamedSession, t *adminv1.Turn) {
 	for _, row := range entries {
 		b.row(n, row, before)
 		if row.GetKind() != contract.EntryInput {
-			before = row.GetAtUs()
+			before = row.GetCreatedAtUs()
 		}
-		b.seen(row.GetAtUs())
+		b.seen(row.GetCreatedAtUs())
 	}
 }
 
 // row shows a step of a turn that began when the one before it was over.
-func (b *builder) row(turn *Node, row *adminv1.Entry, before int64) {
+func (b *builder) row(turn *Node, row *busv1.Entry, before int64) {
 	switch row.GetKind() {
 	case contract.EntryAnswer:
 		n := &Node{
 			Kind: KindModel, Name: cmp.Or(row.GetModel(), "model"), Text: shorten(row.GetText()), State: "done", At: time.UnixMicro(before),
-			TookMillis: span(before, row.GetAtUs()),
+			TookMillis: span(before, row.GetCreatedAtUs()),
 		}
 		turn.Children = append(turn.Children, n)
-		over := row.GetAtUs()
+		over := row.GetCreatedAtUs()
 		for _, c := range row.GetCalls() {
 			n.Calls = append(n.Calls, c.GetName())
-			stored := b.calls[c.GetId()]
+			stored := b.calls[c.GetCallId()]
 			if stored == nil {
 				continue
 			}
@@ -212,7 +213,7 @@ func (b *builder) row(turn *Node, row *adminv1.Entry, before int64) {
 				began = max(began, over)
 			}
 			call := &Node{
-				Kind: KindTool, ID: c.GetId(), Name: c.GetName(), Text: shorten(c.GetArguments()), State: stored.GetState(),
+				Kind: KindTool, ID: c.GetCallId(), Name: c.GetName(), Text: shorten(string(c.GetArguments())), State: stored.GetState(),
 				At: time.UnixMicro(began), TookMillis: span(began, stored.GetEndedAtUs()),
 			}
 			if stored.GetIsError() {
@@ -224,12 +225,12 @@ func (b *builder) row(turn *Node, row *adminv1.Entry, before int64) {
 				b.committed[commit{input, stored.GetEndedAtUs()}] = call
 			}
 			over = max(over, stored.GetEndedAtUs())
-			b.tools[c.GetId()] = call
+			b.tools[c.GetCallId()] = call
 			turn.Children = append(turn.Children, call)
 		}
 	case contract.EntryNote, contract.EntryContext, contract.EntrySummary:
 		turn.Children = append(turn.Children, &Node{
-			Kind: KindNote, Name: row.GetKind(), Text: shorten(row.GetText()), At: time.UnixMicro(row.GetAtUs()),
+			Kind: KindNote, Name: row.GetKind(), Text: shorten(row.GetText()), At: time.UnixMicro(row.GetCreatedAtUs()),
 		})
 	}
 }

@@ -135,25 +135,3 @@ func all[T any](s grpc.ServerStreamingClient[T], err error) (rows []*T, _ error)
 		}
 	}
 }
-
-// Events returns the events that a request selects. It must not follow.
-func Events(ctx context.Context, c adminv1.ReadClient, q *adminv1.EventsRequest) ([]*adminv1.Event, error) {
-	return all(c.Events(ctx, q))
-}
-
-// Event returns one event with its deliveries.
-func Event(ctx context.Context, c adminv1.ReadClient, id string) (*adminv1.Event, error) {
-	found, err := Events(ctx, c, &adminv1.EventsRequest{Ids: []string{id}})
-	if err == nil && len(found) == 0 {
-		err = fmt.Errorf("%w: there is no event %q (any more)", contract.ErrNotFound, id)
-	}
-	if err != nil {
-		return nil, err
-	}
-	return found[0], nil
-}
-
-// History returns all rows of a session.
-func History(ctx context.Context, c adminv1.ReadClient, session string) ([]*adminv1.Entry, error) {
-	return all(c.History(ctx, &adminv1.HistoryRequest{Session: session}))
-}

@@ -71,6 +71,22 @@ func (o *Object) With(name string, v any) *Object {
 	return o
 }
 
+// Without removes a field and returns the object.
+func (o *Object) Without(name string) *Object {
+	if i := slices.Index(o.names, name); i >= 0 {
+		o.names, o.values = slices.Delete(o.names, i, i+1), slices.Delete(o.values, i, i+1)
+	}
+	return o
+}
+
+// Rename gives a field another name and returns the object.
+func (o *Object) Rename(from, to string) *Object {
+	if i := slices.Index(o.names, from); i >= 0 {
+		o.names[i] = to
+	}
+	return o
+}
+
 // MarshalJSON implements json.Marshaler.
 func (o *Object) MarshalJSON() ([]byte, error) {
 	b := []byte("{")

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/switchboard-run/switchboard/contract/adminv1"
+	"github.com/switchboard-run/switchboard/contract/busv1"
 	"github.com/switchboard-run/switchboard/sdk/admin"
 )
 
@@ -19,8 +20,9 @@ func TestJSON(t *testing.T) {
 	for want, o := range map[string]*admin.Object{
 		`{"id":"x","builtin":true,"kinds":["agent"],"pid":7,"since":` + string(written) + `,"restarts":0,"sandbox":{"level":"full","files":[]}}`: admin.JSON(
 			&adminv1.Extension{Id: "x", Builtin: true, Kinds: []string{"agent"}, Pid: 7, SinceUs: at.UnixMicro(), Sandbox: &adminv1.Sandbox{Level: "full"}}),
-		`{"id":"e1","seq":1,"topic":"a.b","hop":0,"payload":{"a":"<b>"},"deliveries":[{"state":"done","attempts":0,"uncertain":false}]}`: admin.JSON(
-			&adminv1.Event{Id: "e1", Seq: 1, Topic: "a.b", Payload: []byte(`{"a":"<b>"}`), Deliveries: []*adminv1.Delivery{{State: "done"}}}),
+		`{"seq":1,"id":"e1","topic":"a.b","payload":{"a":"<b>"},"hop":0}`: admin.JSON(
+			&busv1.Event{Id: "e1", Seq: 1, Topic: "a.b", Payload: []byte(`{"a":"<b>"}`)}),
+		`{"state":"done","tries":0,"uncertain":false}`:                  admin.JSON(&adminv1.Delivery{Event: "e1", State: "done"}).Without("event").Rename("attempts", "tries"),
 		`{"channel_id":"tea","events":[],"provider_ids":[],"more":[1]}`: admin.JSON(&adminv1.Sent{ChannelId: "milk"}).With("channel_id", "tea").With("more", []int{1}),
 		`{}`: admin.JSON(&adminv1.StatusRequest{}),
 	} {
@@ -32,7 +34,7 @@ func TestJSON(t *testing.T) {
 			t.Errorf("got\n%s, want\n%s", got, want)
 		}
 	}
-	if _, err := admin.JSON(&adminv1.Event{Payload: []byte("{")}).MarshalJSON(); err == nil {
+	if _, err := admin.JSON(&busv1.Event{Payload: []byte("{")}).MarshalJSON(); err == nil {
 		t.Error("a payload that is not JSON was written")
 	}
 }

@@ -25,7 +25,7 @@ const (
 // Reached says how far the event came that a source published under a dedupe
 // key. What followed from it is searched among the next 20,000 events.
 func Reached(ctx context.Context, c adminv1.ReadClient, source, dedupeKey string) (r Reach, err error) {
-	found, err := Events(ctx, c, &adminv1.EventsRequest{Source: source, DedupeKey: dedupeKey, Bare: true})
+	found, err := Events(ctx, c, &adminv1.EventsRequest{Source: source, DedupeKey: dedupeKey})
 	if err != nil || len(found) == 0 {
 		return r, err
 	}
@@ -36,15 +36,15 @@ func Reached(ctx context.Context, c adminv1.ReadClient, source, dedupeKey string
 	r.Event = found[0].GetId()
 	seq := found[0].GetSeq()
 	for after := seq; after < min(last, seq+followed) && !r.Delivered; after += followedAtOnce {
-		sends, err := Events(ctx, c, &adminv1.EventsRequest{
+		sends, err := WithDeliveries(ctx, c, &adminv1.EventsRequest{
 			After: after, Before: after + followedAtOnce + 1, CorrelationId: found[0].GetCorrelationId(), Topic: contract.TopicChannelSend + "*",
 			Limit: followedAtOnce, Ascending: true,
 		})
 		if err != nil {
 			return r, err
 		}
-		r.Delivered = slices.ContainsFunc(sends, func(e *adminv1.Event) bool {
-			return slices.ContainsFunc(e.GetDeliveries(), func(d *adminv1.Delivery) bool {
+		r.Delivered = slices.ContainsFunc(sends, func(e Event) bool {
+			return slices.ContainsFunc(e.Deliveries, func(d *adminv1.Delivery) bool {
 				return d.GetState() == "done" && d.GetProviderId() != ""
 			})
 		})

@@ -3,6 +3,7 @@ package admin
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"net/url"
 	"slices"
@@ -10,6 +11,7 @@ import (
 
 	"github.com/switchboard-run/switchboard/contract"
 	"github.com/switchboard-run/switchboard/contract/adminv1"
+	"github.com/switchboard-run/switchboard/contract/busv1"
 )
 
 // NamedSession is a session with its name in words: the key "task:t1:s5:a" is
@@ -18,28 +20,88 @@ import (
 type NamedSession struct {
 	*adminv1.Session
 	Name string
+	// Of a session that was described:
+	Last   string   // the beginning of the newest text
+	Memory []string // scopes that its agent may read and write
 }
 
 // MarshalJSON implements json.Marshaler.
-func (s NamedSession) MarshalJSON() ([]byte, error) {
-	return JSON(s.Session).With("name", s.Name).MarshalJSON()
+func (s NamedSession) MarshalJSON() ([]byte, error) { return s.JSON().MarshalJSON() }
+
+// JSON returns the session as JSON.
+func (s NamedSession) JSON() *Object {
+	o := JSON(s.Session).With("memory", append([]string{}, s.Memory...)).With("name", s.Name)
+	if s.Last != "" {
+		o.With("last", s.Last)
+	}
+	return o
 }
 
 // Sessions returns the sessions that a request selects.
 func Sessions(ctx context.Context, c adminv1.ReadClient, q *adminv1.SessionsRequest) ([]NamedSession, error) {
-	found, err := c.Sessions(ctx, q)
+	found, err := all(c.Sessions(ctx, q))
 	if err != nil {
 		return nil, err
 	}
-	names := namer{sessions: map[string]*adminv1.Session{}, parents: map[string]string{}}
-	if err := names.read(ctx, c, found.GetSessions()); err != nil {
+	names := namer{sessions: map[string]*adminv1.Session{}, parents: map[string]string{}, givers: map[string]string{}}
+	if err := names.read(ctx, c, found); err != nil {
 		return nil, err
 	}
 	named := []NamedSession{}
-	for _, s := range found.GetSessions() {
-		named = append(named, NamedSession{s, names.of(s, deepest)})
+	for _, s := range found {
+		named = append(named, NamedSession{Session: s, Name: names.of(s, deepest)})
 	}
 	return named, nil
+}
+
+// DescribeSessions adds to sessions what their agents remember and what was said
+// last.
+func DescribeSessions(ctx context.Context, c adminv1.ReadClient, sessions []NamedSession) error {
+	dir, err := c.Directory(ctx, &adminv1.DirectoryRequest{})
+	if err != nil {
+		return err
+	}
+	memory := map[string][]string{}
+	for _, a := range dir.GetAgents() {
+		memory[a.GetId()] = a.GetSpec().GetMemory()
+	}
+	for i := range sessions {
+		s := &sessions[i]
+		s.Memory = memory[s.GetAgent()]
+		newest, err := History(ctx, c, &adminv1.HistoryRequest{Session: s.GetId(), Limit: 1})
+		if err != nil && !errors.Is(err, contract.ErrNotFound) { // it may be deleted meanwhile
+			return err
+		}
+		if len(newest) > 0 {
+			s.Last = shortenTo(newest[0].GetText(), lastRunes)
+		}
+	}
+	return nil
+}
+
+const lastRunes = 80
+
+// Entry is a row of a history.
+type Entry struct{ *busv1.Entry }
+
+// MarshalJSON implements json.Marshaler.
+func (e Entry) MarshalJSON() ([]byte, error) {
+	calls := make([]*Object, len(e.GetCalls()))
+	for i, c := range e.GetCalls() {
+		calls[i] = (&Object{}).With("id", c.GetCallId()).With("name", c.GetName()).With("arguments", string(c.GetArguments()))
+	}
+	o := JSON(e.Entry).Rename("created_at", "at").With("calls", calls)
+	return o.Without("backlog").Without("covers").Without("thread").Without("told").MarshalJSON()
+}
+
+// History returns the rows of a session that a request selects.
+func History(ctx context.Context, c adminv1.ReadClient, q *adminv1.HistoryRequest) ([]Entry, error) {
+	rows, err := all(c.History(ctx, q))
+	entries := make([]Entry, len(rows))
+	for i, row := range rows {
+		entries[i].Entry = row
+	}
+	return entries, err
 }
 
 // Session returns one session.
@@ -61,6 +123,7 @@ const deepest = 8
 type namer struct {
 	sessions map[string]*adminv1.Session
 	parents  map[string]string // of a session: the one that its work is for
+	givers   map[string]string // of a task: who gave it
 }
 
 // read reads the parents of sessions, theirs, and so on.
@@ -74,6 +137,13 @@ func (n *namer) read(ctx context.Context, c adminv1.ReadClient, sessions []*admi
 			case s.GetChannel() != "":
 			case parts[0] == "task" && len(parts) == 4: // the id, the session of the conversation, the name
 				n.parents[s.GetId()] = parts[2]
+				first, err := History(ctx, c, &adminv1.HistoryRequest{Session: s.GetId(), Before: 2, Limit: 1})
+				if err != nil && !errors.Is(err, contract.ErrNotFound) {
+					return err
+				}
+				if len(first) > 0 {
+					n.givers[s.GetId()] = first[0].GetSender()
+				}
 			case parts[0] == "link" && len(parts) == 4: // the agents, the session that shares its readers
 				n.parents[s.GetId()] = parts[3]
 			case parts[0] == "task" && len(parts) == 2: // the call that gave it
@@ -90,11 +160,11 @@ func (n *namer) read(ctx context.Context, c adminv1.ReadClient, sessions []*admi
 		}
 		sessions = nil
 		for ids := range slices.Chunk(next, maxNamed) {
-			found, err := c.Sessions(ctx, &adminv1.SessionsRequest{Ids: ids})
+			found, err := all(c.Sessions(ctx, &adminv1.SessionsRequest{Ids: ids}))
 			if err != nil {
 				return err
 			}
-			sessions = append(sessions, found.GetSessions()...)
+			sessions = append(sessions, found...)
 		}
 	}
 	return nil
@@ -134,7 +204,7 @@ func (n *namer) of(s *adminv1.Session, left int) string {
 	case parts[0] == "job" && len(parts) > 1 && parts[len(parts)-1] != "":
 		return "job " + plain(parts[len(parts)-1])
 	case parts[0] == "task" && len(parts) == 4:
-		return "task " + plain(parts[3]) + " for " + cmp.Or(s.GetBegunBy(), "an agent") + n.parent(s, " of ", left)
+		return "task " + plain(parts[3]) + " for " + cmp.Or(n.givers[s.GetId()], "an agent") + n.parent(s, " of ", left)
 	case parts[0] == "task" && len(parts) == 2:
 		return "task" + n.parent(s, " for ", left)
 	}

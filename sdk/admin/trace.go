@@ -12,6 +12,7 @@ import (
 
 	"github.com/switchboard-run/switchboard/contract"
 	"github.com/switchboard-run/switchboard/contract/adminv1"
+	"github.com/switchboard-run/switchboard/contract/busv1"
 )
 
 // Trace shows one message as a tree: what it led to, from the event that a person
@@ -92,9 +93,6 @@ const Followed = 300_000
 // maxReceived is how many messages of people are searched for a platform's id.
 const maxReceived = 20_000
 
-// maxNamed is how many ids one request names.
-const maxNamed = 500
-
 // ReadTrace returns the trace of an event, or of a message that is named by its
 // platform's id.
 func ReadTrace(ctx context.Context, c adminv1.ReadClient, id string) (*Trace, error) {
@@ -107,7 +105,7 @@ func ReadTrace(ctx context.Context, c adminv1.ReadClient, id string) (*Trace, er
 		return nil, err
 	}
 	root := eventSeq(asked.GetCorrelationId())
-	events, err := Events(ctx, c, &adminv1.EventsRequest{
+	events, err := WithDeliveries(ctx, c, &adminv1.EventsRequest{
 		After: root - 1, Before: root + Followed + 1, CorrelationId: asked.GetCorrelationId(), Limit: maxEvents + 1, Ascending: true,
 	})
 	if err != nil {
@@ -138,18 +136,18 @@ func ReadTrace(ctx context.Context, c adminv1.ReadClient, id string) (*Trace, er
 
 // rows are what a tree is made of.
 type rows struct {
-	events   []*adminv1.Event // in the order of acceptance
+	events   []Event // in the order of acceptance
 	sessions map[string]NamedSession
 	turns    map[string][]*adminv1.Turn // by session
-	history  map[int64][]*adminv1.Entry // by turn
+	history  map[int64][]*busv1.Entry   // by turn
 	calls    map[string]*adminv1.Call
 }
 
 // readRows reads what belongs to events.
-func readRows(ctx context.Context, c adminv1.ReadClient, events []*adminv1.Event) (*rows, error) {
+func readRows(ctx context.Context, c adminv1.ReadClient, events []Event) (*rows, error) {
 	r := &rows{
 		events: events, sessions: map[string]NamedSession{}, turns: map[string][]*adminv1.Turn{},
-		history: map[int64][]*adminv1.Entry{}, calls: map[string]*adminv1.Call{},
+		history: map[int64][]*busv1.Entry{}, calls: map[string]*adminv1.Call{},
 	}
 	var sessions []string
 	var turns []int64
@@ -182,11 +180,11 @@ func readRows(ctx context.Context, c adminv1.ReadClient, events []*adminv1.Event
 		inputs[e.GetId()] = true
 	}
 	for ids := range slices.Chunk(unique(turns), maxNamed) {
-		found, err := c.Turns(ctx, &adminv1.TurnsRequest{Ids: ids})
+		found, err := all(c.Turns(ctx, &adminv1.TurnsRequest{Ids: ids}))
 		if err != nil {
 			return nil, err
 		}
-		for _, t := range found.GetTurns() {
+		for _, t := range found {
 			if slices.ContainsFunc(t.GetInputs(), func(id string) bool { return inputs[id] }) {
 				r.turns[t.GetSession()] = append(r.turns[t.GetSession()], t)
 			}
@@ -212,7 +210,7 @@ func (r *rows) readHistories(ctx context.Context, c adminv1.ReadClient) error {
 		for _, e := range entries {
 			r.history[e.GetTurn()] = append(r.history[e.GetTurn()], e)
 			for _, call := range e.GetCalls() {
-				calls = append(calls, call.GetId())
+				calls = append(calls, call.GetCallId())
 			}
 		}
 	}
@@ -241,15 +239,6 @@ func unique[T comparable](values []T) (out []T) {
 	return out
 }
 
-// LastSeq is the seq of the newest event; 0: there is none.
-func LastSeq(ctx context.Context, c adminv1.ReadClient) (int64, error) {
-	newest, err := Events(ctx, c, &adminv1.EventsRequest{Limit: 1, Bare: true})
-	if err != nil || len(newest) == 0 {
-		return 0, err
-	}
-	return newest[0].GetSeq(), nil
-}
-
 // eventSeq is the seq of an event's id; 0 if it is none.
 func eventSeq(id string) int64 {
 	digits, ok := strings.CutPrefix(id, "e")
@@ -261,28 +250,26 @@ func eventSeq(id string) int64 {
 }
 
 // find is the event that is meant, and others that the same id belongs to.
-func find(ctx context.Context, c adminv1.ReadClient, id string, last int64) (e *adminv1.Event, also []string, err error) {
+func find(ctx context.Context, c adminv1.ReadClient, id string, last int64) (e Event, also []string, err error) {
 	if eventSeq(id) > 0 {
-		e, err := Event(ctx, c, id)
+		e, err := EventByID(ctx, c, id)
 		return e, nil, err
 	}
 	if id == "" {
-		return nil, nil, fmt.Errorf("%w: name an event or a message", contract.ErrInvalid)
+		return e, nil, fmt.Errorf("%w: name an event or a message", contract.ErrInvalid)
 	}
 	const mostSent = 10
-	sent, err := Events(ctx, c, &adminv1.EventsRequest{ProviderId: id, After: max(0, last-Followed), Limit: mostSent})
+	sent, err := Deliveries(ctx, c, &adminv1.DeliveriesRequest{ProviderId: id, After: max(0, last-Followed), Limit: mostSent})
 	if err != nil {
-		return nil, nil, err
+		return e, nil, err
 	}
 	received, err := Events(ctx, c, &adminv1.EventsRequest{
-		Topic: contract.TopicUserMessage, After: max(0, last-Followed), Limit: maxReceived, Bare: true,
+		Topic: contract.TopicUserMessage, After: max(0, last-Followed), Limit: maxReceived,
 	})
 	if err != nil {
-		return nil, nil, err
+		return e, nil, err
 	}
-	for _, e := range sent {
-		also = append(also, e.GetId())
-	}
+	also = eventsOf(sent)
 	for _, e := range received {
 		var m contract.UserMessage
 		if json.Unmarshal(e.GetPayload(), &m) == nil && m.MessageID != "" && (m.MessageID == id || m.ConversationID+"/"+m.MessageID == id) {
@@ -294,9 +281,9 @@ func find(ctx context.Context, c adminv1.ReadClient, id string, last int64) (e *
 		if last > Followed {
 			where = fmt.Sprintf(" among the newest %d events", Followed)
 		}
-		return nil, nil, fmt.Errorf("%w: no event and no platform's message has the id %q%s", contract.ErrNotFound, id, where)
+		return e, nil, fmt.Errorf("%w: no event and no platform's message has the id %q%s", contract.ErrNotFound, id, where)
 	}
-	e, err = Event(ctx, c, also[0])
+	e, err = EventByID(ctx, c, also[0])
 	return e, also[1:], err
 }
 
@@ -310,11 +297,13 @@ func span(from, to int64) *float64 {
 	return &ms
 }
 
-// shorten is the beginning of a text in one line.
-func shorten(s string) string {
+// shorten returns the beginning of a text in one line.
+func shorten(s string) string { return shortenTo(s, 120) }
+
+func shortenTo(s string, limit int) string {
 	s = strings.Join(strings.Fields(s), " ")
-	if r := []rune(s); len(r) > 120 {
-		s = string(r[:119]) + "…"
+	if r := []rune(s); len(r) > limit {
+		s = string(r[:limit-1]) + "…"
 	}
 	return s
 }

@@ -81,13 +81,13 @@ func usageOfEvents(ctx context.Context, c adminv1.ReadClient, from time.Time) (a
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
 	const every = 1 << 30
-	events, err := c.Events(ctx, &adminv1.EventsRequest{Topic: contract.TopicModelUsage, Bare: true, Limit: every})
+	events, err := c.Events(ctx, &adminv1.EventsRequest{Topic: contract.TopicModelUsage, Limit: every})
 	if err != nil {
 		return nil, err
 	}
 	for {
 		e, err := events.Recv()
-		if errors.Is(err, io.EOF) || err == nil && e.GetAtUs() < from.UnixMicro() {
+		if errors.Is(err, io.EOF) || err == nil && e.GetCreatedAtUs() < from.UnixMicro() {
 			return all, nil
 		}
 		if err != nil {

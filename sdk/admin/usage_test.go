@@ -12,6 +12,7 @@ import (
 
 	"github.com/switchboard-run/switchboard/contract"
 	"github.com/switchboard-run/switchboard/contract/adminv1"
+	"github.com/switchboard-run/switchboard/contract/busv1"
 	"github.com/switchboard-run/switchboard/sdk/admin"
 )
 
@@ -30,7 +31,7 @@ func (account) Usage(_ context.Context, q *adminv1.UsageRequest, _ ...grpc.CallO
 }
 
 func (account) Events(_ context.Context, q *adminv1.EventsRequest, _ ...grpc.CallOption) (adminv1.Read_EventsClient, error) {
-	s := &stream{}
+	s := &events{}
 	if q.GetTopic() != contract.TopicModelUsage {
 		return s, nil
 	}
@@ -39,18 +40,18 @@ func (account) Events(_ context.Context, q *adminv1.EventsRequest, _ ...grpc.Cal
 		`{"agent":"orchestrator","input_tokens":50}`,
 		`{"agent":"chat","session":"s1","input_tokens":6,"cached_tokens":4}`,
 	} {
-		s.rows = append(s.rows, &adminv1.Event{Id: "e1", AtUs: 1000, Payload: []byte(payload)})
+		s.rows = append(s.rows, &busv1.Event{Id: "e1", CreatedAtUs: 1000, Payload: []byte(payload)})
 	}
-	s.rows = append(s.rows, &adminv1.Event{Id: "e0", AtUs: 999, Payload: []byte("too old to be read")})
+	s.rows = append(s.rows, &busv1.Event{Id: "e0", CreatedAtUs: 999, Payload: []byte("too old to be read")})
 	return s, nil
 }
 
-type stream struct {
+type events struct {
 	grpc.ClientStream
-	rows []*adminv1.Event
+	rows []*busv1.Event
 }
 
-func (s *stream) Recv() (*adminv1.Event, error) {
+func (s *events) Recv() (*busv1.Event, error) {
 	if len(s.rows) == 0 {
 		return nil, io.EOF
 	}

@@ -16,6 +16,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/switchboard-run/switchboard/home/support"
 	"github.com/switchboard-run/switchboard/kernel/sandbox"
 )
 
@@ -195,8 +196,8 @@ func under(t *testing.T, how string, p *sandbox.Policy, attempts ...string) map[
 
 func needs(t *testing.T, abi int) {
 	t.Helper()
-	if sandbox.Detect().Landlock < abi {
-		t.Skipf("this system has Landlock ABI %d, and %d is needed", sandbox.Detect().Landlock, abi)
+	if support.Detect().Landlock < abi {
+		t.Skipf("this system has Landlock ABI %d, and %d is needed", support.Detect().Landlock, abi)
 	}
 }
 
@@ -247,7 +248,7 @@ func TestOnlyNamedFilesCanBeUsed(t *testing.T) {
 
 func TestWithoutNetworkThereAreNoSocketsButThoseOfFiles(t *testing.T) {
 	t.Parallel()
-	if !sandbox.Detect().Seccomp {
+	if !support.Detect().Seccomp {
 		t.Skip("this system has no seccomp")
 	}
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -316,7 +317,7 @@ func TestSignalsStayInside(t *testing.T) {
 // share, and the modes of their files.
 func TestOthersOfTheUserAreLeftAlone(t *testing.T) {
 	t.Parallel()
-	if !sandbox.Detect().Seccomp {
+	if !support.Detect().Seccomp {
 		t.Skip("this system has no seccomp")
 	}
 	dir := t.TempDir()

@@ -13,6 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 	"kernel.org/pub/linux/libs/security/libcap/psx"
 
+	"github.com/switchboard-run/switchboard/home/support"
 	"github.com/switchboard-run/switchboard/kernel/sandbox"
 )
 
@@ -43,10 +44,10 @@ func giveWay() {
 }
 
 // Enforce puts the policy in force for this process and all that it starts, as
-// far as sandbox.Detect says that the system can. After an error the process must not
+// far as support.Detect says that the system can. After an error the process must not
 // go on.
 func Enforce(p *sandbox.Policy) error {
-	support := sandbox.Detect()
+	system := support.Detect()
 	_ = os.WriteFile("/proc/self/oom_score_adj", []byte(killFirst), 0) // a preference, not a limit
 	if p.Background {
 		giveWay()
@@ -54,15 +55,15 @@ func Enforce(p *sandbox.Policy) error {
 	if err := limit(p); err != nil {
 		return err
 	}
-	if support.Landlock > 0 {
-		if err := restrict(p, support.Landlock); err != nil {
+	if system.Landlock > 0 {
+		if err := restrict(p, system.Landlock); err != nil {
 			return fmt.Errorf("limit files and ports with Landlock: %w", err)
 		}
 	}
 	if err := dropPrivileges(); err != nil {
 		return fmt.Errorf("give up the privileges of root: %w", err)
 	}
-	if support.Seccomp {
+	if system.Seccomp {
 		if err := install(filter(p.Network != nil, p.KeepModes)); err != nil {
 			return fmt.Errorf("limit system calls with seccomp: %w", err)
 		}

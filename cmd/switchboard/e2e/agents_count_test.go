@@ -371,7 +371,7 @@ func (h *house) heardOnceEach() {
 	stopped := map[string]bool{}
 	c := h.control()
 	for _, s := range list[[]*adminv1.Session](h.world, "sessions", "list", "-n", "1000") {
-		entries, err := admin.History(h.ctx(), c, s.Id)
+		entries, err := admin.History(h.ctx(), c, &adminv1.HistoryRequest{Session: s.Id})
 		if err != nil {
 			h.t.Fatal(err)
 		}

@@ -67,7 +67,7 @@ func TestBadEditKeepsTheLastGoodOneInForceAndIsReported(t *testing.T) {
 				t.Fatal(err)
 			}
 			all = strings.Join(s.Problems, "\n")
-			for _, e := range s.Extensions {
+			for _, e := range w.extensions(c) {
 				all += "\n" + e.Problem
 			}
 			return strings.Contains(all, part)

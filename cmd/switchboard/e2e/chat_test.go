@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/switchboard-run/switchboard/contract/adminv1"
+	"github.com/switchboard-run/switchboard/sdk/admin"
 )
 
 func TestChatOnAPipeAnswersEachLine(t *testing.T) {
@@ -87,8 +88,8 @@ func TestProgramWithoutArgumentsAttachesToARunningKernel(t *testing.T) {
 	w.start()
 	c := w.control()
 	w.eventually("all extensions", func() bool {
-		all, err := c.Directory(w.ctx(), &adminv1.DirectoryRequest{})
-		return err == nil && !slices.ContainsFunc(all.GetExtensions(), func(e *adminv1.Extension) bool { return e.State == "starting" || e.State == "inactive" })
+		all, err := admin.Extensions(w.ctx(), c)
+		return err == nil && !slices.ContainsFunc(all, func(e *adminv1.Extension) bool { return e.State == "starting" || e.State == "inactive" })
 	})
 	below := descendants(t, w.kernel.pid())
 	cmd := w.command()

@@ -21,10 +21,20 @@ func (w *world) control() *admin.Client {
 	return c
 }
 
-// directory is what the kernel knows of extensions, channels and agents.
-func (w *world) directory(c *admin.Client) *adminv1.DirectoryResponse {
+// channels are those that the kernel knows.
+func (w *world) channels(c *admin.Client) []admin.Channel {
 	w.t.Helper()
-	all, err := c.Directory(w.ctx(), &adminv1.DirectoryRequest{})
+	dir, err := c.Directory(w.ctx(), &adminv1.DirectoryRequest{})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return admin.Channels(dir)
+}
+
+// extensions are those that the kernel knows.
+func (w *world) extensions(c *admin.Client) []*adminv1.Extension {
+	w.t.Helper()
+	all, err := admin.Extensions(w.ctx(), c)
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -34,7 +44,7 @@ func (w *world) directory(c *admin.Client) *adminv1.DirectoryResponse {
 // extension is what the kernel says of an extension; empty if it knows none.
 func (w *world) extension(c *admin.Client, id string) *adminv1.Extension {
 	w.t.Helper()
-	for _, e := range w.directory(c).GetExtensions() {
+	for _, e := range w.extensions(c) {
 		if e.GetId() == id {
 			return e
 		}

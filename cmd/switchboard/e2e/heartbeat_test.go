@@ -119,7 +119,7 @@ func (h hearth) status() (f figures) {
 func (h hearth) since() map[string]int64 {
 	h.t.Helper()
 	out := map[string]int64{}
-	for _, x := range h.directory(h.control()).GetExtensions() {
+	for _, x := range h.extensions(h.control()) {
 		out[x.GetId()] = x.GetSinceUs()
 	}
 	return out

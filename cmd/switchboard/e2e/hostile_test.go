@@ -12,7 +12,7 @@ import (
 	"testing"
 
 	"github.com/switchboard-run/switchboard/contract/adminv1"
-	"github.com/switchboard-run/switchboard/kernel/sandbox"
+	"github.com/switchboard-run/switchboard/home/support"
 )
 
 // hostile drops in an extension that does harm; run and more are added to its
@@ -165,8 +165,8 @@ func TestWhatEscapesAnExtensionIsEndedWithIt(t *testing.T) {
 
 func TestSpyFindsNothing(t *testing.T) {
 	t.Parallel()
-	if sandbox.Detect().Level() != sandbox.LevelFull {
-		t.Skipf("the sandbox here: %s", sandbox.Detect())
+	if support.Detect().Level() != support.LevelFull {
+		t.Skipf("the sandbox here: %s", support.Detect())
 	}
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -196,7 +196,7 @@ func TestSpyFindsNothing(t *testing.T) {
 		t.Errorf("it tried %d things only: %v", len(found), found)
 	}
 	e := w.extension(w.control(), "hostile")
-	if e.Sandbox == nil || e.Sandbox.Level != sandbox.LevelFull || e.Sandbox.Network != "no network" {
+	if e.Sandbox == nil || e.Sandbox.Level != support.LevelFull || e.Sandbox.Network != "no network" {
 		t.Errorf("its sandbox is %+v", e.Sandbox)
 	}
 	if out := w.must("doctor"); !strings.Contains(out, "hostile: own files, no network") || !strings.Contains(out, "telegram_channel: own files, TCP to port 53, ") {

@@ -164,8 +164,8 @@ func TestAllowFromAdmitsWithoutPairingAndCanBeEditedWhileRunning(t *testing.T) {
 	w.config(`channels: {default: telegram_channel, telegram_channel: {allow_from: ["1003"]}}`)
 	c := w.control()
 	w.eventually("the edit to be in force", func() bool {
-		for _, ch := range w.directory(c).GetChannels() {
-			if ch.Id == "telegram_channel" {
+		for _, ch := range w.channels(c) {
+			if ch.ID == "telegram_channel" {
 				return ch.Default
 			}
 		}

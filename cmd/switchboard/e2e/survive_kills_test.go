@@ -20,7 +20,7 @@ func (s *shop) strike(victim string) {
 	s.gone([]process{p})
 	c := s.control()
 	s.eventually("the kernel to see the end of "+p.String(), func() bool {
-		return !slices.ContainsFunc(s.directory(c).GetExtensions(), func(e *adminv1.Extension) bool { return e.GetPid() == int64(p.pid) })
+		return !slices.ContainsFunc(s.extensions(c), func(e *adminv1.Extension) bool { return e.GetPid() == int64(p.pid) })
 	})
 }
 

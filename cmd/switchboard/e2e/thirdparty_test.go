@@ -36,8 +36,8 @@ func TestChannelThatIsDroppedInIsListedWithinASecondAndCanBeTalkedTo(t *testing.
 	w.fileChannel()
 	dropped := time.Now()
 	w.eventually("the channel to be ready", func() bool {
-		for _, ch := range w.directory(c).GetChannels() {
-			if ch.Id == "file_channel" && ch.Status == "ready" {
+		for _, ch := range w.channels(c) {
+			if ch.ID == "file_channel" && ch.Status == "ready" {
 				return true
 			}
 		}

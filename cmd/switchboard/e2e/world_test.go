@@ -397,8 +397,8 @@ func (w *world) telegramReady() {
 		}
 		defer c.Close()
 		known, err := c.Directory(ctx, &adminv1.DirectoryRequest{})
-		return err == nil && slices.ContainsFunc(known.GetChannels(), func(ch *adminv1.Channel) bool {
-			return ch.Id == "telegram_channel" && (ch.Status == "ready" || ch.Status == "degraded")
+		return err == nil && slices.ContainsFunc(admin.Channels(known), func(ch admin.Channel) bool {
+			return ch.ID == "telegram_channel" && (ch.Status == "ready" || ch.Status == "degraded")
 		})
 	})
 }

@@ -1,4 +1,4 @@
-package sandbox
+package support
 
 import (
 	"bytes"
@@ -14,7 +14,7 @@ import (
 // filtered are the processors with a filter of system calls.
 var filtered = []string{"amd64", "arm64"}
 
-func detect() (s Support) {
+func detect() (s System) {
 	abi, _, errno := unix.Syscall(unix.SYS_LANDLOCK_CREATE_RULESET, 0, 0, unix.LANDLOCK_CREATE_RULESET_VERSION)
 	if errno == 0 {
 		s.Landlock = int(abi)

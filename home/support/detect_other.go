@@ -1,8 +1,8 @@
 //go:build !linux
 
-package sandbox
+package support
 
-func detect() Support { return Support{} }
+func detect() System { return System{} }
 
 // Confirmed reports whether a running process is in a sandbox.
 func Confirmed(int) bool { return false }

@@ -1,4 +1,6 @@
-package sandbox
+// Package support says which parts of a sandbox (package sandbox) this system can
+// enforce, and describes that for the owner.
+package support
 
 import (
 	"fmt"
@@ -6,10 +8,12 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+
+	"github.com/switchboard-run/switchboard/kernel/sandbox"
 )
 
-// Support is what this system can enforce.
-type Support struct {
+// System is what a system can enforce.
+type System struct {
 	Landlock int  // version of its interface; 0: there is none
 	Seccomp  bool // sockets can be kept from a process
 }
@@ -33,7 +37,7 @@ const (
 )
 
 // Level is how much of a sandbox is in force.
-func (s Support) Level() string {
+func (s System) Level() string {
 	switch {
 	case s.Landlock >= abiScopes && s.Seccomp:
 		return LevelFull
@@ -44,7 +48,7 @@ func (s Support) Level() string {
 }
 
 // String describes in one line what is enforced, and what is not.
-func (s Support) String() string {
+func (s System) String() string {
 	if s.Level() == LevelNone {
 		return "this system cannot limit extensions: no Landlock, no seccomp"
 	}
@@ -71,7 +75,7 @@ func (s Support) String() string {
 
 // Summary says in a few words what a process with the policy may use of the
 // network, as far as the system enforces it.
-func (s Support) Summary(p *Policy) string {
+func (s System) Summary(p *sandbox.Policy) string {
 	switch n := p.Network; {
 	case n == nil && s.Seccomp:
 		return "no network"

@@ -1,0 +1,158 @@
+package home
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/switchboard-run/switchboard/contract"
+	"github.com/switchboard-run/switchboard/contract/adminv1"
+	"github.com/switchboard-run/switchboard/home/backup"
+	"github.com/switchboard-run/switchboard/home/config"
+	"github.com/switchboard-run/switchboard/home/support"
+	"github.com/switchboard-run/switchboard/kernel/admin"
+	"github.com/switchboard-run/switchboard/kernel/journal"
+	"github.com/switchboard-run/switchboard/kernel/sandbox"
+	"github.com/switchboard-run/switchboard/kernel/supervisor"
+	"github.com/switchboard-run/switchboard/manifests"
+)
+
+// States of an extension that does not take part.
+const (
+	stateDisabled = "disabled" // by the configuration
+	stateInvalid  = "invalid"  // its files, or those of what it requires, are wrong
+)
+
+// described is an installation as its owner sees it.
+type described struct{ *Installation }
+
+var _ admin.Installation = described{}
+
+// Describe implements admin.Installation.
+func (d described) Describe(s *adminv1.Status, damage error) {
+	p := d.plan.Load()
+	s.Version, s.Home, s.Sandbox = d.options.Version, d.options.Home.Path(), support.Detect().String()
+	if errors.Is(damage, journal.ErrDamaged) {
+		s.Damage += ". Stop the kernel: new messages may be lost\n" + BackupHint(d.options.Home)
+	}
+	for _, err := range p.fileErrors {
+		s.Problems = append(s.Problems, strings.Split(valid(err.Error()), "\n")...)
+	}
+	for _, problem := range p.linkProblems {
+		s.Problems = append(s.Problems, valid(problem.String()))
+	}
+	if hint := p.config.AccidentalUTC(config.ThisMachine()); hint != "" {
+		s.Hints = append(s.Hints, hint)
+	}
+	s.Backup, _ = json.Marshal(d.keeper.State(time.Now())) // strings, numbers and times
+}
+
+// Extensions implements admin.Installation.
+func (d described) Extensions(rows []*adminv1.Extension) []*adminv1.Extension {
+	p := d.plan.Load()
+	running := map[string]*adminv1.Extension{}
+	members := map[int64][]string{} // of a process
+	for _, x := range rows {
+		running[x.Id] = x
+		members[x.Pid] = append(members[x.Pid], x.Id)
+	}
+	all := make([]*adminv1.Extension, 0, len(p.entries))
+	for _, e := range p.entries {
+		x := &adminv1.Extension{Id: e.ID, State: string(supervisor.Inactive)}
+		if off, disabled := p.disabled[e.File]; disabled {
+			x.State, x.Detail = stateInvalid, valid(off.Reason)
+			if off.Cause == manifests.SwitchedOff {
+				x.State = stateDisabled
+			}
+		} else if x = cmp.Or(running[e.ID], x); x.Pid != 0 {
+			x.Sandbox = d.sandboxOf(p, x, members[x.Pid])
+		}
+		x.Builtin = e.Builtin
+		if m := e.Manifest; m != nil {
+			x.Name, x.Version, x.Kinds = m.Name, m.Version, kindsOf(m)
+		}
+		if err := p.problems[e.ID]; err != nil {
+			x.Problem = valid(err.Error())
+		}
+		all = append(all, x)
+	}
+	slices.SortStableFunc(all, func(x, y *adminv1.Extension) int { return strings.Compare(x.Id, y.Id) })
+	return all
+}
+
+// valid returns a text as gRPC carries it.
+func valid(s string) string { return strings.ToValidUTF8(s, "\uFFFD") }
+
+func kindsOf(m *manifests.Manifest) (kinds []string) {
+	for _, kind := range []struct {
+		name string
+		is   bool
+	}{
+		{"agent", m.Agent != nil}, {"channel", m.Provides.Channel != nil},
+		{"models", len(m.Provides.Models) > 0}, {"tools", m.Provides.Tools},
+	} {
+		if kind.is {
+			kinds = append(kinds, kind.name)
+		}
+	}
+	return kinds
+}
+
+// Backup implements admin.Installation.
+func (d described) Backup(ctx context.Context, file string, secrets bool) ([]byte, error) {
+	switch {
+	case file == "":
+		file = backup.Name(d.options.Home, time.Now())
+	case !filepath.IsAbs(file):
+		return nil, fmt.Errorf("%w: %s is relative; give an absolute path", contract.ErrInvalid, file)
+	}
+	info, err := d.createBackup(ctx, file, secrets)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", contract.ErrUnavailable, err)
+	}
+	return json.Marshal(info)
+}
+
+// sandboxOf describes what limits a running extension, whose process has these
+// members.
+func (d described) sandboxOf(p *plan, x *adminv1.Extension, members []string) *adminv1.Sandbox {
+	policy, files := p.policies[x.Id], []string(nil)
+	var why string
+	if policy == nil {
+		why = p.config.WhyUnconfined(x.Id)
+	}
+	for _, id := range members {
+		if p.policies[id] == nil && policy != nil {
+			policy, why = nil, "an extension that shares its process has none"
+		} else if policy != nil {
+			policy = sandbox.Union(policy, p.policies[id])
+		}
+		if m := p.members[id]; m != nil {
+			files = append(files, d.files.permitted(m.manifest)...)
+		}
+	}
+	system := support.Detect()
+	switch {
+	case policy == nil:
+		return &adminv1.Sandbox{Level: support.LevelNone, Reason: why}
+	case system.Level() == support.LevelNone:
+		return &adminv1.Sandbox{Level: support.LevelNone, Reason: system.String()}
+	case !support.Confirmed(int(x.Pid)):
+		return &adminv1.Sandbox{Level: support.LevelNone, Reason: fmt.Sprintf("process %d does not look as if it were in one", x.Pid)}
+	}
+	slices.Sort(files)
+	s := &adminv1.Sandbox{Level: system.Level(), Network: system.Summary(policy), Files: slices.Compact(files)}
+	if s.Level != support.LevelFull {
+		s.Reason = system.String()
+	}
+	if others := len(members) - 1; others > 0 {
+		s.Network += fmt.Sprintf(" (shared with %d others)", others)
+	}
+	return s
+}
