@@ -20,8 +20,8 @@ import (
 )
 
 // The benchmarks run both ends of the protocol in one process over unix
-// sockets, with a kernel that stores nothing: what they show is the cost of the
-// SDK and of gRPC.
+// sockets, with a kernel that stores nothing: they measure the cost of the SDK and
+// of gRPC.
 
 type nullBus struct {
 	kernelv1.UnimplementedBusServer
@@ -87,7 +87,7 @@ func benchExtension(b *testing.B, ext sdk.Extension) *grpc.ClientConn {
 	return conn
 }
 
-// BenchmarkDeliver: deliveries of 300 bytes to acknowledgements.
+// BenchmarkDeliver measures deliveries of 300 bytes until their acknowledgement.
 func BenchmarkDeliver(b *testing.B) {
 	conn := benchExtension(b, sdk.Extension{ID: "bench", Handle: func(context.Context, sdk.Event) (sdk.Effects, error) {
 		return nil, nil
@@ -155,8 +155,8 @@ func make300() []byte {
 	return b
 }
 
-// BenchmarkCommit: commits of one event of 300 bytes to their receipts, with
-// many callers at once and with one.
+// BenchmarkCommit measures commits of one event of 300 bytes until their receipt,
+// with one caller and with many.
 func BenchmarkCommit(b *testing.B) {
 	for _, callers := range []int{1, 64, 256} {
 		b.Run(strconv.Itoa(callers), func(b *testing.B) {

@@ -6,16 +6,15 @@ import (
 	"github.com/switchboard-run/switchboard/contract"
 )
 
-// UserMessage is a message of a person, as a channel reports it with
-// Kernel.Receive.
+// UserMessage is a person's message, which a channel reports with Kernel.Receive.
 type UserMessage = contract.UserMessage
 
-// Channel is a way to people.
+// Channel delivers messages to people.
 type Channel interface {
 	// Send sends one message. Messages of one conversation come one at a time
-	// and in order; other conversations are concurrent. A nil error means that
-	// the platform has it. Retry, Drop and Unknown say what else is the case;
-	// any other error means that it was not sent.
+	// and in order; conversations are concurrent. A nil error means that the
+	// platform has accepted it. An error means that it was not sent, unless it is
+	// an Unknown; see also Retry and Drop.
 	Send(ctx context.Context, m Message) (Receipt, error)
 }
 
@@ -26,17 +25,16 @@ type ChannelFunc func(ctx context.Context, m Message) (Receipt, error)
 func (f ChannelFunc) Send(ctx context.Context, m Message) (Receipt, error) { return f(ctx, m) }
 
 // Drafter is a Channel that can show text while it is being written. Drafts are
-// lost when anything is in their way. A message with the DraftID takes the
-// draft's place; when a turn ends with nothing to say, the draft is Done instead.
+// best effort. A message with the DraftID replaces the draft; a turn that ends
+// without a text sends a draft with Done instead.
 type Drafter interface {
 	Draft(ctx context.Context, d Draft)
 }
 
-// DraftRemover is a Drafter whose drafts stay where they are until something
-// takes their place, also when its process has ended. RemoveDraft is called, in
-// the place of Draft with Done, when a turn ends with nothing to say, and again
-// until it has succeeded; its errors mean what those of Send mean. Of the draft
-// it is given the id and the address.
+// DraftRemover is a Drafter whose drafts remain visible until they are replaced or
+// removed, even after its process has ended. When a turn ends without a text,
+// RemoveDraft is called instead of Draft with Done, and retried until it succeeds;
+// its errors mean the same as those of Send. d has only the id and the address.
 type DraftRemover interface {
 	Drafter
 	RemoveDraft(ctx context.Context, d Draft) error
@@ -45,33 +43,33 @@ type DraftRemover interface {
 // Message is one message to send.
 type Message struct {
 	ID           string // stays the same when the message is sent again
-	Text         string // Markdown, with the mark of a repetition if people may see it twice
-	Unmarked     string // Text without that mark, for what repeats nothing, such as an edit
+	Text         string // Markdown, with contract.RepeatMark if people may see it twice
+	Unmarked     string // Text without the mark, for operations that repeat nothing, such as an edit
 	Conversation string // the channel's own address; empty: the default recipient
 	Thread       string
 	Owner        string // user id of the owner on this channel, if one is known
-	ReplyTo      string // the platform's id of the message this answers
+	ReplyTo      string // the platform's id of the message that this one answers
 	DraftID      string // the draft that this message replaces
 	Part, Parts  int    // of a text that was split
 	Repeat       bool   // an earlier attempt may have been sent
-	Session      string // the session that says it; may be empty
-	Notice       bool   // not an answer: a reminder or a message from elsewhere
+	Session      string // the session that sent it; may be empty
+	Notice       bool   // not an answer but a reminder or a message from elsewhere
 }
 
-// Receipt is what the platform said.
+// Receipt is the platform's answer to a message.
 type Receipt struct {
 	ProviderID   string // the platform's id of the message
-	Conversation string // where it really went
+	Conversation string // the conversation that the message was sent to
 	Thread       string
 	Effects      Effects // committed together with the acknowledgement
 }
 
-// Draft is the text so far.
+// Draft is the text of an answer so far.
 type Draft struct {
 	Conversation string
 	Thread       string
 	ID           string
-	ReplyTo      string // the platform's id of the message that is being answered
+	ReplyTo      string // the platform's id of the message being answered
 	Text         string // empty: the assistant is working
-	Done         bool   // nothing more comes of this draft
+	Done         bool   // the last update of this draft
 }

@@ -8,18 +8,20 @@ import (
 	"github.com/switchboard-run/switchboard/contract/busv1"
 )
 
-// send has a channel send what a channel.send event asks for. The receipt is
-// committed with the acknowledgement.
+// send sends the message of a channel.send event. The receipt is committed with the
+// acknowledgement.
 func send(ctx context.Context, channel Channel, d Delivery) (Effects, error) {
 	var s contract.ChannelSend
 	if err := d.Decode(&s); err != nil {
 		return nil, err
 	}
 	if s.RemovesDraft() {
-		return nil, removeDraft(ctx, channel, Draft{Conversation: s.Conversation, Thread: s.Thread, ID: s.DraftID, Done: true})
+		draft := Draft{Conversation: s.Conversation, Thread: s.Thread, ID: s.DraftID, Done: true}
+		return nil, removeDraft(ctx, channel, draft)
 	}
 	m := Message{
-		ID: d.ID, Text: s.Text, Unmarked: cmp.Or(s.Unmarked, s.Text), Conversation: s.Conversation, Thread: s.Thread, Owner: s.Owner,
+		ID: d.ID, Text: s.Text, Unmarked: cmp.Or(s.Unmarked, s.Text),
+		Conversation: s.Conversation, Thread: s.Thread, Owner: s.Owner,
 		ReplyTo: s.ReplyTo, DraftID: s.DraftID, Part: s.Part, Parts: s.Parts,
 		Repeat: d.Uncertain, Notice: s.Kind != contract.SendReply, Session: s.Session,
 	}
@@ -31,7 +33,7 @@ func send(ctx context.Context, channel Channel, d Delivery) (Effects, error) {
 	return append(Effects{receipt}, r.Effects...), nil
 }
 
-// removeDraft has a channel take away a draft that nothing takes the place of.
+// removeDraft removes a draft that no message replaces.
 func removeDraft(ctx context.Context, channel Channel, d Draft) error {
 	switch c := channel.(type) {
 	case DraftRemover:

@@ -15,7 +15,7 @@ import (
 	"github.com/switchboard-run/switchboard/sdk/sdktest"
 )
 
-// board is a channel that remembers what it was asked.
+// board is a channel that records its calls.
 type board struct {
 	mu      sync.Mutex
 	sent    []sdk.Message
@@ -31,7 +31,7 @@ func (b *board) Send(_ context.Context, m sdk.Message) (sdk.Receipt, error) {
 	return sdk.Receipt{ProviderID: "p1", Conversation: m.Conversation, Effects: sdk.Effects{sdk.Put("sent", m.ID)}}, nil
 }
 
-// drafter is a board whose drafts end with its process.
+// drafter is a board with drafts that end with its process.
 type drafter struct{ *board }
 
 func (b drafter) Draft(_ context.Context, d sdk.Draft) {
@@ -40,7 +40,7 @@ func (b drafter) Draft(_ context.Context, d sdk.Draft) {
 	b.drafts = append(b.drafts, d)
 }
 
-// keeper is a board whose drafts stay.
+// keeper is a board with drafts that stay.
 type keeper struct{ drafter }
 
 func (b keeper) RemoveDraft(_ context.Context, d sdk.Draft) error {
@@ -50,13 +50,14 @@ func (b keeper) RemoveDraft(_ context.Context, d sdk.Draft) error {
 	return b.fail
 }
 
-func TestSendGivesTheTextWithoutItsMarkAndCommitsWithTheReceipt(t *testing.T) {
+func TestSendPassesTheUnmarkedTextAndCommitsTheReceipt(t *testing.T) {
 	t.Parallel()
 	b := &board{}
 	k := sdktest.Start(t, sdk.Extension{ID: "board", Channel: b}, sdktest.Options{})
 	m := contract.ChannelSend{Text: "hello", Conversation: "anna", DraftID: "d1"}
 	o := k.Send(m, sdktest.Identified("m1"), sdktest.Uncertain()).MustAck(t)
-	if got := b.sent[0]; got.Text != contract.RepeatMark+"hello" || got.Unmarked != "hello" || got.DraftID != "d1" || !got.Repeat {
+	if got := b.sent[0]; got.Text != contract.RepeatMark+"hello" || got.Unmarked != "hello" || got.DraftID != "d1" ||
+		!got.Repeat {
 		t.Errorf("sent %+v", got)
 	}
 	var id string
@@ -65,7 +66,7 @@ func TestSendGivesTheTextWithoutItsMarkAndCommitsWithTheReceipt(t *testing.T) {
 	}
 }
 
-func TestADraftIsRemovedAsTheChannelCan(t *testing.T) {
+func TestDraftIsRemoved(t *testing.T) {
 	t.Parallel()
 	remove := contract.ChannelSend{Conversation: "anna", Thread: "7", DraftID: "d1"}
 	want := []sdk.Draft{{Conversation: "anna", Thread: "7", ID: "d1", Done: true}}
@@ -89,11 +90,12 @@ func TestADraftIsRemovedAsTheChannelCan(t *testing.T) {
 	k.Send(remove).MustBe(t, busv1.Outcome_KIND_RETRY)
 }
 
-func TestADraftNamesTheMessageThatIsAnswered(t *testing.T) {
+func TestDraftNamesTheMessageBeingAnswered(t *testing.T) {
 	t.Parallel()
 	b := &board{}
 	k := sdktest.Start(t, sdk.Extension{ID: "board", Channel: drafter{b}}, sdktest.Options{})
-	if err := k.Draft(t.Context(), &extensionv1.DraftUpdate{Conversation: "anna", DraftId: "d1", ReplyTo: "m1", Text: "he"}); err != nil {
+	update := &extensionv1.DraftUpdate{Conversation: "anna", DraftId: "d1", ReplyTo: "m1", Text: "he"}
+	if err := k.Draft(t.Context(), update); err != nil {
 		t.Fatal(err)
 	}
 	if want := []sdk.Draft{{Conversation: "anna", ID: "d1", ReplyTo: "m1", Text: "he"}}; !slices.Equal(b.drafts, want) {

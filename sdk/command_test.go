@@ -20,7 +20,8 @@ import (
 func megaphone(tool sdk.Tool) sdk.Extension {
 	tool.Name, tool.Command, tool.Description = "shout", "shout", "Shouts."
 	if tool.Schema == nil {
-		tool.Schema = json.RawMessage(`{"type":"object","properties":{"text":{"type":"string"},"volume":{"type":"integer","maximum":11}},"required":["text"]}`)
+		tool.Schema = json.RawMessage(`{"type":"object","required":["text"],
+			"properties":{"text":{"type":"string"},"volume":{"type":"integer","maximum":11}}}`)
 	}
 	return sdk.Extension{ID: "megaphone", Tools: []sdk.Tool{tool}}
 }
@@ -30,7 +31,8 @@ func shout(_ context.Context, c sdk.ToolCall) (sdk.ToolResult, error) {
 	if err := json.Unmarshal(c.Arguments, &in); err != nil {
 		return sdk.ToolResult{}, err
 	}
-	return sdk.ToolResult{Content: strings.ToUpper(in.Text), Effects: sdk.Effects{sdk.Publish("megaphone.shouted", in.Text), sdk.Put("last", in.Text)}}, nil
+	effects := sdk.Effects{sdk.Publish("megaphone.shouted", in.Text), sdk.Put("last", in.Text)}
+	return sdk.ToolResult{Content: strings.ToUpper(in.Text), Effects: effects}, nil
 }
 
 func TestCommandRunsItsTool(t *testing.T) {
@@ -41,10 +43,11 @@ func TestCommandRunsItsTool(t *testing.T) {
 		return shout(ctx, c)
 	}}), sdktest.Options{Timezone: "Europe/Berlin"})
 	if k.Describe().GetEvents() {
-		t.Error("it says that it handles events, and has a tool only")
+		t.Error("an extension with only a tool reports that it handles events")
 	}
 	given := contract.Command{
-		Session: "s7", Agent: "chief", ReplyTo: "h", Channel: "telegram_channel", Group: true, Sender: "Boris", Memory: []string{"personal"},
+		Session: "s7", Agent: "chief", ReplyTo: "h", Channel: "telegram_channel", Group: true, Sender: "Boris",
+		Memory: []string{"personal"},
 	}
 	o := k.Command("shout", "volume=11 hey you", given, sdktest.Identified("e42")).MustAck(t)
 	if o.Content != "HEY YOU" {
@@ -52,12 +55,13 @@ func TestCommandRunsItsTool(t *testing.T) {
 	}
 	var last string
 	if k.Stored("last", &last) == 0 || last != "hey you" || k.Await("megaphone.shouted") == nil {
-		t.Errorf("its effects are not committed with it; stored is %q", last)
+		t.Errorf("the effects are not committed: stored %q", last)
 	}
 	c := <-calls
 	c.Location = nil
 	if want := (sdk.ToolCall{
-		ID: "e42", Name: "shout", Arguments: json.RawMessage(`{"text":"hey you","volume":11}`), Session: "s7", Agent: "chief", ReplyTo: "h",
+		ID: "e42", Name: "shout", Arguments: json.RawMessage(`{"text":"hey you","volume":11}`), Session: "s7",
+		Agent: "chief", ReplyTo: "h",
 		Channel: "telegram_channel", Group: true, Sender: "Boris", Memory: []string{"personal"}, Command: "shout",
 	}); !reflect.DeepEqual(c, want) {
 		t.Errorf("the call is\n%+v, want\n%+v", c, want)
@@ -81,7 +85,7 @@ func TestCommandRunsItsTool(t *testing.T) {
 	}
 }
 
-func TestCommandIsAnsweredWhateverItsToolDoes(t *testing.T) {
+func TestEveryResultOfACommandIsAnswered(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
 		name   string
@@ -97,24 +101,29 @@ func TestCommandIsAnsweredWhateverItsToolDoes(t *testing.T) {
 		{name: "JSON with a text", result: sdk.ToolResult{Content: `{"n":1,"text":"one"}`}, answer: "one"},
 		{name: "other JSON", result: sdk.ToolResult{Content: `{"n":1}`}, answer: "```json\n{\n  \"n\": 1\n}\n```"},
 		{name: "not quite JSON", result: sdk.ToolResult{Content: `[sic] {`}, answer: "[sic] {"},
-		{name: "prose", result: sdk.ToolResult{Content: `{"n":1}`}, say: func(c string) string { return "so: " + c }, answer: `so: {"n":1}`},
-		{name: "a failed result", result: sdk.ToolResult{Content: "no voice", IsError: true}, say: func(string) string { return "never" }, answer: "No voice."},
+		{name: "rendered", result: sdk.ToolResult{Content: `{"n":1}`}, say: func(c string) string { return "so: " + c },
+			answer: `so: {"n":1}`},
+		{name: "a failed result", result: sdk.ToolResult{Content: "no voice", IsError: true},
+			say: func(string) string { return "never" }, answer: "No voice."},
 		{name: "an error", err: errors.New("no voice left"), answer: "No voice left."},
 		{name: "a drop", err: sdk.Drop("never"), answer: "Never."},
 		{name: "a panic", err: errPanic, answer: "Tool shout: panic: boom."},
 		{name: "a conflict", err: contract.ErrConflict, kind: busv1.Outcome_KIND_RETRY},
-		{name: "effects that cannot be", result: sdk.ToolResult{Effects: sdk.Effects{sdk.Put("k", make(chan int))}}, answer: "Effects of shout: "},
+		{name: "invalid effects", result: sdk.ToolResult{Effects: sdk.Effects{sdk.Put("k", make(chan int))}},
+			answer: "Effects of shout: "},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			k := sdktest.Start(t, megaphone(sdk.Tool{Say: tt.say, Call: func(context.Context, sdk.ToolCall) (sdk.ToolResult, error) {
-				if errors.Is(tt.err, errPanic) {
-					panic("boom")
-				}
-				return tt.result, tt.err
-			}}), sdktest.Options{})
+			k := sdktest.Start(t, megaphone(sdk.Tool{Say: tt.say,
+				Call: func(context.Context, sdk.ToolCall) (sdk.ToolResult, error) {
+					if errors.Is(tt.err, errPanic) {
+						panic("boom")
+					}
+					return tt.result, tt.err
+				}}), sdktest.Options{})
 			o := k.Command("shout", "hey", contract.Command{})
-			if want := max(tt.kind, busv1.Outcome_KIND_ACK); o.Kind != want || !strings.HasPrefix(o.Content, tt.answer) || tt.answer == "" && o.Content != "" {
+			if want := max(tt.kind, busv1.Outcome_KIND_ACK); o.Kind != want ||
+				!strings.HasPrefix(o.Content, tt.answer) || tt.answer == "" && o.Content != "" {
 				t.Errorf("the outcome is %s with the answer %q", o, o.Content)
 			}
 		})
@@ -123,8 +132,8 @@ func TestCommandIsAnsweredWhateverItsToolDoes(t *testing.T) {
 
 var errPanic = errors.New("panic")
 
-// What may have run before is told so, and is not run again if that could do harm.
-func TestInterruptedCommandIsRepeatedOnlyIfThatIsHarmless(t *testing.T) {
+// A repeat is marked as one. A tool with effects is not run again.
+func TestInterruptedCommandIsRepeatedOnlyIfHarmless(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
 		name   string
@@ -164,7 +173,7 @@ func TestCommandThatTakesTooLongIsAnswered(t *testing.T) {
 	}
 }
 
-func TestCommandsThatCannotBeAreRefused(t *testing.T) {
+func TestInvalidCommandsAreRefused(t *testing.T) {
 	t.Parallel()
 	tool := func(name, schema string) sdk.Tool {
 		return sdk.Tool{Name: name, Command: "shout", Schema: json.RawMessage(schema), Call: shout}
@@ -173,7 +182,8 @@ func TestCommandsThatCannotBeAreRefused(t *testing.T) {
 		"both the command /shout": {tool("a", "{}"), tool("b", "{}")},
 		"Schema of tool a":        {tool("a", `{"type":`)},
 	} {
-		if _, err := sdk.NewServer(sdktest.Logger(t), sdk.Extension{ID: "x", Tools: tools}); err == nil || !strings.Contains(err.Error(), want) {
+		if _, err := sdk.NewServer(sdktest.Logger(t), sdk.Extension{ID: "x", Tools: tools}); err == nil ||
+			!strings.Contains(err.Error(), want) {
 			t.Errorf("got %v, want %q", err, want)
 		}
 	}

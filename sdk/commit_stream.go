@@ -16,17 +16,17 @@ import (
 )
 
 const (
-	// maxCommit is the largest commit or outcome that surely fits into a
-	// message with its framing.
+	// maxCommit is the largest commit or outcome, in bytes. It leaves room for the
+	// framing of a gRPC message.
 	maxCommit = contract.MaxMessage - 64<<10
-	// frameBytes is the size at which a frame is sent although more is waiting:
-	// large enough to amortize, small enough not to delay the first of it.
+	// frameBytes is the size at which a frame is sent even if more is waiting:
+	// large enough to amortize its cost, small enough not to delay its first commit.
 	frameBytes = 1 << 20
 )
 
-// commitStream carries the commits of all callers over one stream. One
-// goroutine writes frames that hold all that is waiting, one reads receipts,
-// which come in the order of the commits.
+// commitStream carries the commits of all callers over one stream. One goroutine
+// writes the waiting commits in frames, one reads receipts, which come in the order
+// of the commits.
 type commitStream struct {
 	stream kernelv1.Bus_CommitClient
 	stop   context.CancelFunc
@@ -35,7 +35,7 @@ type commitStream struct {
 	mu      sync.Mutex
 	waiting []*pendingCommit
 	sent    []*pendingCommit
-	closed  error // set once: nothing more will be answered
+	closed  error // why no more receipts will come; set once
 }
 
 type pendingCommit struct {
@@ -44,9 +44,9 @@ type pendingCommit struct {
 	receipt chan commitResult // capacity 1
 }
 
-// idle are pending commits that are over: nobody else holds them, and their
+// commitPool holds finished pending commits. Nothing else refers to them, and their
 // channels are empty.
-var idle = sync.Pool{New: func() any { return &pendingCommit{receipt: make(chan commitResult, 1)} }}
+var commitPool = sync.Pool{New: func() any { return &pendingCommit{receipt: make(chan commitResult, 1)} }}
 
 type commitResult struct {
 	receipt *busv1.CommitReceipt
@@ -58,14 +58,15 @@ func (k *Kernel) commit(ctx context.Context, c *busv1.Commit) ([]*busv1.EffectRe
 	if err := ctx.Err(); err != nil {
 		return nil, fmt.Errorf("commit: %w", err)
 	}
-	size := atMost(c)
+	size := sizeBound(c)
 	if size > maxCommit {
 		size = proto.Size(c)
 	}
 	if size > maxCommit {
-		return nil, fmt.Errorf("commit of %d effects with %d bytes (at most %d): %w", len(c.GetEffects()), size, maxCommit, contract.ErrTooLarge)
+		return nil, fmt.Errorf("commit of %d effects with %d bytes (at most %d): %w",
+			len(c.GetEffects()), size, maxCommit, contract.ErrTooLarge)
 	}
-	p := idle.Get().(*pendingCommit)
+	p := commitPool.Get().(*pendingCommit)
 	p.commit, p.size = c, size
 	s, err := k.enqueue(p) //nolint:contextcheck // the stream outlives this commit
 	if err != nil {
@@ -74,7 +75,7 @@ func (k *Kernel) commit(ctx context.Context, c *busv1.Commit) ([]*busv1.EffectRe
 	select {
 	case r := <-p.receipt:
 		p.commit = nil
-		idle.Put(p)
+		commitPool.Put(p)
 		return r.results()
 	case <-ctx.Done():
 	}
@@ -82,21 +83,22 @@ func (k *Kernel) commit(ctx context.Context, c *busv1.Commit) ([]*busv1.EffectRe
 		return nil, fmt.Errorf("commit, not sent: %w", ctx.Err())
 	}
 	select {
-	case r := <-p.receipt: // it came in the same moment
+	case r := <-p.receipt: // arrived at the same time
 		return r.results()
 	default:
 		return nil, fmt.Errorf("commit, sent but not confirmed: %w", ctx.Err())
 	}
 }
 
-// atMost is not less than the size of a commit, and quicker to tell.
-func atMost(c *busv1.Commit) int {
-	const fields = 64 // what each effect takes besides
+// sizeBound is an upper bound of a commit's size, faster than proto.Size.
+func sizeBound(c *busv1.Commit) int {
+	const fields = 64 // the overhead of each effect
 	size := len(c.GetId()) + len(c.GetLane()) + fields
 	for _, e := range c.GetEffects() {
 		switch k := e.GetKind().(type) {
 		case *busv1.Effect_Publish:
-			size += len(k.Publish.GetTopic()) + len(k.Publish.GetKey()) + len(k.Publish.GetDedupeKey()) + len(k.Publish.GetPayload()) + fields
+			p := k.Publish
+			size += len(p.GetTopic()) + len(p.GetKey()) + len(p.GetDedupeKey()) + len(p.GetPayload()) + fields
 		case *busv1.Effect_Put:
 			size += len(k.Put.GetKey()) + len(k.Put.GetValue()) + fields
 		default:
@@ -116,7 +118,7 @@ func (r commitResult) results() ([]*busv1.EffectResult, error) {
 	return r.receipt.GetResults(), nil
 }
 
-// enqueue hands p to the open stream, or to a new one if that is over.
+// enqueue adds p to the open stream, or to a new one if there is none.
 func (k *Kernel) enqueue(p *pendingCommit) (*commitStream, error) {
 	if s := k.commits.Load(); s != nil && s.add(p) {
 		return s, nil
@@ -143,7 +145,7 @@ func (k *Kernel) enqueue(p *pendingCommit) (*commitStream, error) {
 	return s, nil
 }
 
-// add reports whether the stream has taken p.
+// add queues p; false: the stream is closed.
 func (s *commitStream) add(p *pendingCommit) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -160,7 +162,7 @@ func (s *commitStream) add(p *pendingCommit) bool {
 	return true
 }
 
-// forget removes p if it was not sent yet.
+// forget removes p unless it was sent.
 func (s *commitStream) forget(p *pendingCommit) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -187,13 +189,13 @@ func (s *commitStream) write(ctx context.Context) {
 				break
 			}
 			if s.stream.Send(frame) != nil {
-				return // read learns why
+				return // read gets the reason
 			}
 		}
 	}
 }
 
-// frame moves what is waiting into one frame; nil if nothing is.
+// frame moves waiting commits into one frame; nil if there are none.
 func (s *commitStream) frame() *kernelv1.CommitFrame {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -228,7 +230,7 @@ func (s *commitStream) read() {
 	}
 }
 
-// receive takes the n commits that were sent first.
+// receive removes and returns the n commits that were sent first.
 func (s *commitStream) receive(n int) []*pendingCommit {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -238,7 +240,7 @@ func (s *commitStream) receive(n int) []*pendingCommit {
 	return done
 }
 
-// fail answers everyone who still waits: the stream is over.
+// fail closes the stream and answers all pending commits with err.
 func (s *commitStream) fail(err error) {
 	if errors.Is(err, io.EOF) {
 		err = contract.ErrGone

@@ -14,7 +14,7 @@ import (
 	"github.com/switchboard-run/switchboard/sdk/sdktest"
 )
 
-// connected starts an extension that does nothing and returns its kernel.
+// connected starts an extension without handlers and returns its kernel.
 func connected(t *testing.T) (*sdktest.Kernel, *sdk.Kernel) {
 	t.Helper()
 	var kernel *sdk.Kernel
@@ -93,13 +93,16 @@ func TestCommitIsAtomicAndMapsErrors(t *testing.T) {
 	if _, err := k.Commit(ctx, sdk.Put("a", 1), sdk.PutAt("b", 1, 5)); !errors.Is(err, contract.ErrConflict) {
 		t.Errorf("conflict: %v", err)
 	}
-	if _, err := k.Commit(ctx, sdk.Put("a", 1), sdk.Publish("subject.x", func() {})); !errors.Is(err, contract.ErrInvalid) {
-		t.Errorf("no JSON: %v", err)
+	if _, err := k.Commit(ctx, sdk.Put("a", 1), sdk.Publish("subject.x", func() {})); !errors.Is(err,
+		contract.ErrInvalid) {
+		t.Errorf("not JSON: %v", err)
 	}
-	if _, err := k.Commit(ctx, sdk.Put("a", 1), sdk.Publish("subject.x", strings.Repeat("x", contract.MaxPayload))); !errors.Is(err, contract.ErrTooLarge) {
+	large := sdk.Publish("subject.x", strings.Repeat("x", contract.MaxPayload))
+	if _, err := k.Commit(ctx, sdk.Put("a", 1), large); !errors.Is(err, contract.ErrTooLarge) {
 		t.Errorf("large payload: %v", err)
 	}
-	if _, err := k.Commit(ctx, sdk.Put("a", []byte(strings.Repeat("x", contract.MaxMessage)))); !errors.Is(err, contract.ErrTooLarge) {
+	large = sdk.Put("a", []byte(strings.Repeat("x", contract.MaxMessage)))
+	if _, err := k.Commit(ctx, large); !errors.Is(err, contract.ErrTooLarge) {
 		t.Errorf("large commit: %v", err)
 	}
 	if fake.Stored("a", nil) != 0 {
@@ -179,7 +182,7 @@ func TestLaneTokenIsCarriedAndEnds(t *testing.T) {
 		t.Errorf("commit after the delivery: %v", err)
 	}
 	if sdk.LaneOf(t.Context()) != "" {
-		t.Error("a lane from nowhere")
+		t.Error("a context without a handler has a lane")
 	}
 }
 
@@ -237,7 +240,8 @@ func TestWithdrawAndReceive(t *testing.T) {
 	t.Parallel()
 	fake, k := connected(t)
 	for range 2 {
-		if err := k.Receive(t.Context(), contract.UserMessage{Text: "hi", UserID: "u"}, "update:1", sdk.Put("cursor", 1)); err != nil {
+		m := contract.UserMessage{Text: "hi", UserID: "u"}
+		if err := k.Receive(t.Context(), m, "update:1", sdk.Put("cursor", 1)); err != nil {
 			t.Fatal(err)
 		}
 	}

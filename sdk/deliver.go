@@ -21,9 +21,9 @@ import (
 const (
 	// maxRunning is the number of deliveries that one extension handles at once.
 	maxRunning = 1024
-	// initialCredit is the number of deliveries that may wait for a handler.
+	// initialCredit is the number of deliveries that may wait for handlers.
 	initialCredit = 1024
-	// outcomeBytes is about what an outcome takes besides reason and effects.
+	// outcomeBytes approximates the size of an outcome without reason and effects.
 	outcomeBytes = 64
 )
 
@@ -31,33 +31,33 @@ var errBroken = errors.New("the connection to the kernel broke")
 
 type deliverServer = grpc.BidiStreamingServer[extensionv1.DeliverFrame, extensionv1.OutcomeFrame]
 
-// deliveries is one Deliver stream: deliveries come in, goroutines handle them,
-// and outcomes leave in frames. Whoever takes a delivery while others wait starts
-// one more goroutine, unless one is about to start: handlers that wait have a
-// goroutine each, those that do not share a few. The kernel never hands out two deliveries of a
-// lane at once, so there is nothing to order here.
+// deliveries is one Deliver stream: deliveries come in, goroutines handle them, and
+// outcomes leave in frames. A goroutine that takes a delivery while others are
+// queued starts another goroutine, unless one is already starting. So blocked
+// handlers have a goroutine each, and quick ones share a few. The kernel sends at
+// most one delivery of a lane at a time, so no ordering is needed here.
 type deliveries struct {
 	handle AgentHandler
 	log    hclog.Logger
 	base   context.Context // of every handler
-	wake   chan struct{}   // capacity 1: something is to be sent
+	wake   chan struct{}   // capacity 1: there is something to send
 
 	mu       sync.Mutex
 	queue    []*busv1.Delivery
 	head     int  // of queue
 	running  int  // goroutines
-	starting bool // one of them has not begun
+	starting bool // one of them has not started yet
 	active   []*delivery
 	outcomes []*busv1.Outcome
 	credit   int32
-	ending   bool // take nothing more; wake once when idle
+	ending   bool // take no more deliveries; wake once when idle
 }
 
-// delivery is what one handler run needs, in one allocation.
+// delivery is the state of one handler run, in one allocation.
 type delivery struct {
 	laneContext
 	outcome busv1.Outcome
-	place   int // in active
+	index   int // in active
 }
 
 func newDeliveries(base context.Context, log hclog.Logger, handle AgentHandler) *deliveries {
@@ -68,9 +68,8 @@ func newDeliveries(base context.Context, log hclog.Logger, handle AgentHandler) 
 	}
 }
 
-// serve runs the stream until the kernel closes it or the extension has
-// drained. Handlers that still run when the stream breaks are cancelled: nobody
-// can learn their outcome.
+// serve runs the stream until the kernel closes it or the extension has drained. If
+// the stream breaks, it cancels running handlers, whose outcomes would be lost.
 func (s *deliveries) serve(stream deliverServer, cancel context.CancelCauseFunc) error {
 	received := make(chan error, 1)
 	go func() { received <- s.receive(stream) }()
@@ -103,7 +102,7 @@ func (s *deliveries) serve(stream deliverServer, cancel context.CancelCauseFunc)
 	}
 }
 
-// abandon cancels the handlers of a broken stream and returns when they have.
+// abandon cancels the handlers of a broken stream and waits for them.
 func (s *deliveries) abandon(cancel context.CancelCauseFunc) {
 	cancel(errBroken)
 	s.end()
@@ -129,7 +128,7 @@ func (s *deliveries) receive(stream deliverServer) error {
 	}
 }
 
-// take queues deliveries, and cancels others.
+// take queues the deliveries of a frame and cancels those that it names.
 func (s *deliveries) take(frame *extensionv1.DeliverFrame) {
 	s.mu.Lock()
 	if !s.ending {
@@ -161,7 +160,7 @@ func (s *deliveries) unqueue(token string) {
 	}
 }
 
-// start starts a goroutine if there is something to do for it; s.mu is held.
+// start starts a goroutine if a delivery waits for one. The caller holds s.mu.
 func (s *deliveries) start() {
 	if s.head < len(s.queue) && !s.starting && s.running < maxRunning {
 		s.starting = true
@@ -170,7 +169,7 @@ func (s *deliveries) start() {
 	}
 }
 
-// work handles deliveries until none waits.
+// work handles deliveries until the queue is empty.
 func (s *deliveries) work() {
 	s.mu.Lock()
 	s.starting = false
@@ -188,15 +187,15 @@ func (s *deliveries) work() {
 	}
 }
 
-// next reports what a goroutine has done and gives it the next delivery; nil
-// ends the goroutine.
+// next queues the outcome of a goroutine's last delivery and returns the next one;
+// nil ends the goroutine.
 func (s *deliveries) next(done *delivery) (*busv1.Delivery, *delivery) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if done != nil {
 		last := len(s.active) - 1
-		s.active[done.place] = s.active[last]
-		s.active[done.place].place = done.place
+		s.active[done.index] = s.active[last]
+		s.active[done.index].index = done.index
 		s.active[last] = nil
 		s.active = s.active[:last]
 		s.answer(&done.outcome)
@@ -214,7 +213,7 @@ func (s *deliveries) next(done *delivery) (*busv1.Delivery, *delivery) {
 		s.queue, s.head = s.queue[:0], 0
 	}
 	s.credit++
-	if s.credit == 1 { // rides with the outcome of a handler that is quick
+	if s.credit == 1 { // a quick handler's outcome shares its frame
 		s.signal()
 	}
 	d := &delivery{}
@@ -222,22 +221,20 @@ func (s *deliveries) next(done *delivery) (*busv1.Delivery, *delivery) {
 	d.outcome.Token = in.GetToken()
 	if us := in.GetDeadlineUs(); us != 0 {
 		now := time.Now()
-		d.deadline = now.Add(time.UnixMicro(us).Sub(now)) // of the steady clock, which nobody sets
+		d.deadline = now.Add(time.UnixMicro(us).Sub(now)) // on the monotonic clock
 	}
-	d.place = len(s.active)
+	d.index = len(s.active)
 	s.active = append(s.active, d)
 	s.start()
 	return in, d
 }
 
-// run calls the handler.
 func (s *deliveries) run(d *delivery, in *busv1.Delivery) (effects Effects, err error) {
 	defer guard(s.log, "handler", &err)
 	effects, err = s.handle(&d.laneContext, deliveryOf(in, d.deadline))
 	return effects, interrupted(&d.laneContext, err)
 }
 
-// deliveryOf is a delivery as handlers see it.
 func deliveryOf(in *busv1.Delivery, deadline time.Time) Delivery {
 	e := in.GetEvent()
 	return Delivery{
@@ -254,7 +251,7 @@ func eventOf(e *busv1.Event) Event {
 	}
 }
 
-// answer queues an outcome; s.mu is held.
+// answer queues an outcome. The caller holds s.mu.
 func (s *deliveries) answer(o *busv1.Outcome) {
 	s.outcomes = append(s.outcomes, o)
 	if len(s.outcomes) == 1 {
@@ -269,7 +266,7 @@ func (s *deliveries) signal() {
 	}
 }
 
-// end lets running handlers finish and takes nothing more.
+// end takes no more deliveries and lets running handlers finish.
 func (s *deliveries) end() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -280,8 +277,8 @@ func (s *deliveries) end() {
 	}
 }
 
-// frame is what is to be sent now, nil if nothing; idle reports that nothing
-// will come any more.
+// frame returns the next frame to send, or nil; idle reports that no other will
+// follow.
 func (s *deliveries) frame() (frame *extensionv1.OutcomeFrame, idle bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -310,17 +307,17 @@ func (s *deliveries) frame() (frame *extensionv1.OutcomeFrame, idle bool) {
 	return frame, false
 }
 
-// dispatch hands every delivery of an extension to the handler it is for.
-func (l *life) dispatch(ctx context.Context, d Delivery) (Effects, error) {
-	x := &l.instance.ext
+// dispatch passes a delivery to its handler.
+func (a *activation) dispatch(ctx context.Context, d Delivery) (Effects, error) {
+	x := &a.instance.ext
 	switch {
-	case d.Topic == l.sendTopic && x.Channel != nil:
+	case d.Topic == a.sendTopic && x.Channel != nil:
 		return send(ctx, x.Channel, d)
-	case d.Topic == l.inputTopic && x.HandleAgent != nil:
+	case d.Topic == a.inputTopic && x.HandleAgent != nil:
 		return x.HandleAgent(ctx, d)
 	case x.Handle != nil:
 		return x.Handle(ctx, d.Event)
 	default:
-		return nil, Drop(fmt.Sprintf("extension %s has no handler for topic %s", l.kernel.ID(), d.Topic))
+		return nil, Drop(fmt.Sprintf("extension %s has no handler for topic %s", a.kernel.ID(), d.Topic))
 	}
 }

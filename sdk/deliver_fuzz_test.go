@@ -12,8 +12,7 @@ import (
 	"github.com/switchboard-run/switchboard/contract/extensionv1"
 )
 
-// Whatever frames a kernel sends, each delivery that has not been cancelled
-// before somebody took it is handled once, and each has one outcome.
+// For any frames, each delivery has one outcome, and is handled at most once.
 func FuzzFrames(f *testing.F) {
 	frame := func(d ...*busv1.Delivery) []byte {
 		b, err := proto.Marshal(&extensionv1.DeliverFrame{Deliveries: d, Cancels: []string{"b", "", "x"}})
@@ -23,7 +22,8 @@ func FuzzFrames(f *testing.F) {
 		return b
 	}
 	f.Add([]byte{}, frame())
-	f.Add(frame(&busv1.Delivery{Token: "a"}, &busv1.Delivery{Token: "b", DeadlineUs: -1, Event: &busv1.Event{Topic: "x", Payload: []byte("{")}}), frame(&busv1.Delivery{}))
+	broken := &busv1.Delivery{Token: "b", DeadlineUs: -1, Event: &busv1.Event{Topic: "x", Payload: []byte("{")}}
+	f.Add(frame(&busv1.Delivery{Token: "a"}, broken), frame(&busv1.Delivery{}))
 	f.Add(frame(&busv1.Delivery{Token: "a", Attempt: -1, Turn: &busv1.TurnContext{}}), []byte("\xff\xff"))
 	f.Fuzz(func(t *testing.T, first, second []byte) {
 		var mu sync.Mutex

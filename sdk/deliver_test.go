@@ -41,11 +41,16 @@ func TestOutcomes(t *testing.T) {
 		{"retry without an error", nil, sdk.Retry(time.Second, nil), busv1.Outcome_KIND_RETRY, time.Second, "retry", 0},
 		{"drop keeps effects", sdk.Effects{sdk.Put("a", 1)}, sdk.Drop("no use"), busv1.Outcome_KIND_DROP, 0, "no use", 1},
 		{"unknown", nil, sdk.Unknown(boom), busv1.Outcome_KIND_UNKNOWN, 0, "boom", 0},
-		{"a wrapped drop drops", nil, fmt.Errorf("context: %w", sdk.Drop("no use")), busv1.Outcome_KIND_DROP, 0, "context: no use", 0},
-		{"a conflict is tried again", nil, fmt.Errorf("save: %w", contract.ErrConflict), busv1.Outcome_KIND_RETRY, 20 * time.Millisecond, "version conflict", 0},
-		{"effects that are no JSON drop", sdk.Effects{sdk.Publish("subject.x", make(chan int))}, nil, busv1.Outcome_KIND_DROP, 0, "payload of subject.x", 0},
-		{"effects that are too large drop", sdk.Effects{sdk.Put("a", big), sdk.Put("b", big)}, nil, busv1.Outcome_KIND_DROP, 0, "too large", 0},
-		{"a reason is cut and valid", nil, errors.New(strings.Repeat("é", 5000) + "\xff"), busv1.Outcome_KIND_FAIL, 0, "éé", 0},
+		{"a wrapped drop drops", nil, fmt.Errorf("context: %w", sdk.Drop("no use")), busv1.Outcome_KIND_DROP, 0,
+			"context: no use", 0},
+		{"a conflict is retried", nil, fmt.Errorf("save: %w", contract.ErrConflict), busv1.Outcome_KIND_RETRY,
+			20 * time.Millisecond, "version conflict", 0},
+		{"effects that are not JSON drop", sdk.Effects{sdk.Publish("subject.x", make(chan int))}, nil,
+			busv1.Outcome_KIND_DROP, 0, "payload of subject.x", 0},
+		{"effects that are too large drop", sdk.Effects{sdk.Put("a", big), sdk.Put("b", big)}, nil, busv1.Outcome_KIND_DROP,
+			0, "too large", 0},
+		{"a reason is cut and valid", nil, errors.New(strings.Repeat("é", 5000) + "\xff"), busv1.Outcome_KIND_FAIL,
+			0, "éé", 0},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -62,7 +67,7 @@ func TestOutcomes(t *testing.T) {
 	}
 }
 
-func TestPanicIsAnErrorOfItsHandler(t *testing.T) {
+func TestPanicFailsItsDelivery(t *testing.T) {
 	t.Parallel()
 	k := handling(t, func(_ context.Context, e sdk.Event) (sdk.Effects, error) {
 		if e.Key == "bad" {
@@ -77,16 +82,18 @@ func TestPanicIsAnErrorOfItsHandler(t *testing.T) {
 	k.Deliver("subject.test", 1).MustAck(t)
 }
 
-func TestEventArrivesWhole(t *testing.T) {
+func TestEventHasAllFields(t *testing.T) {
 	t.Parallel()
 	got := make(chan sdk.Event, 1)
 	k := handling(t, func(ctx context.Context, e sdk.Event) (sdk.Effects, error) {
 		got <- e
 		return nil, nil
 	})
-	k.Deliver("subject.test", []byte(`{"a":1}`), sdktest.From("other"), sdktest.Keyed("key"), sdktest.Identified("e7")).MustAck(t)
+	k.Deliver("subject.test", []byte(`{"a":1}`), sdktest.From("other"), sdktest.Keyed("key"),
+		sdktest.Identified("e7")).MustAck(t)
 	e := <-got
-	if e.ID != "e7" || e.Topic != "subject.test" || e.Key != "key" || e.Source != "other" || string(e.Payload) != `{"a":1}` || e.CreatedAt.IsZero() {
+	if e.ID != "e7" || e.Topic != "subject.test" || e.Key != "key" || e.Source != "other" ||
+		string(e.Payload) != `{"a":1}` || e.CreatedAt.IsZero() {
 		t.Errorf("event %+v", e)
 	}
 	var wrong []string
@@ -102,7 +109,7 @@ func TestHandlersRunConcurrently(t *testing.T) {
 	arrived.Add(n)
 	k := handling(t, func(context.Context, sdk.Event) (sdk.Effects, error) {
 		arrived.Done()
-		arrived.Wait() // returns only if all run at once
+		arrived.Wait() // returns only if all run concurrently
 		return nil, nil
 	})
 	var running []*sdktest.Handling
@@ -184,17 +191,18 @@ func TestDeadlineOfADelivery(t *testing.T) {
 
 func TestDispatch(t *testing.T) {
 	t.Parallel()
-	var heard sdk.Delivery
+	var got sdk.Delivery
 	k := sdktest.Start(t, sdk.Extension{
 		ID: "subject",
 		HandleAgent: func(_ context.Context, d sdk.Delivery) (sdk.Effects, error) {
-			heard = d
+			got = d
 			return nil, nil
 		},
 	}, sdktest.Options{})
-	k.Hear(contract.AgentInput{Session: "s", Text: "hi"}, &busv1.TurnContext{Session: "s", HistorySeq: 7}, sdktest.Attempt(3)).MustAck(t)
-	if heard.Turn.GetHistorySeq() != 7 || heard.Attempt != 3 || heard.Key != "s" || heard.Token == "" {
-		t.Errorf("delivery %+v", heard)
+	k.Hear(contract.AgentInput{Session: "s", Text: "hi"}, &busv1.TurnContext{Session: "s", HistorySeq: 7},
+		sdktest.Attempt(3)).MustAck(t)
+	if got.Turn.GetHistorySeq() != 7 || got.Attempt != 3 || got.Key != "s" || got.Token == "" {
+		t.Errorf("delivery %+v", got)
 	}
 	for _, topic := range []string{"other.topic", "agent.input.other", "channel.send.subject"} {
 		o := k.Deliver(topic, 1).MustBe(t, busv1.Outcome_KIND_DROP)
@@ -206,16 +214,16 @@ func TestDispatch(t *testing.T) {
 
 func TestUnreadableSendIsDropped(t *testing.T) {
 	t.Parallel()
-	k := sdktest.Start(t, sdk.Extension{ID: "subject", Channel: deaf{}}, sdktest.Options{})
+	k := sdktest.Start(t, sdk.Extension{ID: "subject", Channel: uncertain{}}, sdktest.Options{})
 	k.Deliver("channel.send.subject", []byte(`[]`)).MustBe(t, busv1.Outcome_KIND_DROP)
 	o := k.Send(contract.ChannelSend{Text: "x"}).MustBe(t, busv1.Outcome_KIND_UNKNOWN)
 	if o.Receipt() != nil {
-		t.Error("a receipt for what may not have been sent")
+		t.Error("a receipt for a message that may not have been sent")
 	}
 }
 
-type deaf struct{}
+type uncertain struct{}
 
-func (deaf) Send(context.Context, sdk.Message) (sdk.Receipt, error) {
+func (uncertain) Send(context.Context, sdk.Message) (sdk.Receipt, error) {
 	return sdk.Receipt{ProviderID: "1"}, sdk.Unknown(errors.New("the connection broke"))
 }

@@ -15,7 +15,7 @@ import (
 	"github.com/switchboard-run/switchboard/contract/extensionv1"
 )
 
-// link is the way of one activation to the kernel's services: its token, on the
+// link is one activation's access to the kernel's services: its token, on the
 // connection that all extensions of the process share. Closing it ends its calls
 // and streams.
 type link struct {
@@ -30,7 +30,7 @@ type link struct {
 type sharedConn struct {
 	*grpc.ClientConn
 	address string
-	links   map[*link]func() // what to call when the connection is lost
+	links   map[*link]func() // called when the connection is lost
 }
 
 var (
@@ -38,8 +38,8 @@ var (
 	shared   = map[string]*sharedConn{} // by address
 )
 
-// dial connects to the kernel's services as Init describes them. lost is called
-// when a connection that was up is not any more; closing the link is no loss.
+// dial connects to the kernel's services that Init describes. lost is called when
+// an established connection breaks, but not when the link is closed.
 func dial(ctx context.Context, init *extensionv1.InitRequest, lost func()) (*link, error) {
 	l := &link{token: init.GetKernelToken()}
 	l.open, l.end = context.WithCancel(context.Background())
@@ -52,13 +52,14 @@ func dial(ctx context.Context, init *extensionv1.InitRequest, lost func()) (*lin
 	for state := conn.GetState(); state != connectivity.Ready; state = conn.GetState() {
 		if state == connectivity.TransientFailure || !conn.WaitForStateChange(ctx, state) {
 			l.Close()
-			return nil, fmt.Errorf("connect to the kernel at %q: %w", strings.TrimSpace(init.GetKernelAddress()), contract.ErrGone)
+			return nil, fmt.Errorf("connect to the kernel at %q: %w",
+				strings.TrimSpace(init.GetKernelAddress()), contract.ErrGone)
 		}
 	}
 	return l, nil
 }
 
-// join takes part in the connection to an address, which is made if there is none.
+// join uses the connection to an address, and opens one if there is none.
 func (l *link) join(address string, lost func()) error {
 	sharedMu.Lock()
 	defer sharedMu.Unlock()
@@ -88,7 +89,7 @@ func (l *link) join(address string, lost func()) error {
 	return nil
 }
 
-// watch tells every link when the connection is lost.
+// watch notifies every link when the connection is lost.
 func (c *sharedConn) watch() {
 	for state := connectivity.Idle; state != connectivity.Ready; state = c.GetState() {
 		if state == connectivity.Shutdown || !c.WaitForStateChange(context.Background(), state) {
@@ -110,7 +111,7 @@ func (c *sharedConn) watch() {
 	}
 }
 
-// Close ends the link, and with the last one the connection.
+// Close closes the link; the last one closes the connection.
 func (l *link) Close() {
 	l.close.Do(func() {
 		l.end()
@@ -127,7 +128,7 @@ func (l *link) Close() {
 	})
 }
 
-// with is a context with the token that ends with the link, too.
+// with returns a context with the token, which also ends with the link.
 func (l *link) with(ctx context.Context) (context.Context, func()) {
 	ctx, cancel := context.WithCancel(metadata.AppendToOutgoingContext(ctx, contract.TokenHeader, l.token))
 	unlink := context.AfterFunc(l.open, cancel)
@@ -145,7 +146,9 @@ func (l *link) Invoke(ctx context.Context, method string, args, reply any, opts 
 }
 
 // NewStream implements grpc.ClientConnInterface.
-func (l *link) NewStream(ctx context.Context, desc *grpc.StreamDesc, method string, opts ...grpc.CallOption) (grpc.ClientStream, error) {
+func (l *link) NewStream(
+	ctx context.Context, desc *grpc.StreamDesc, method string, opts ...grpc.CallOption,
+) (grpc.ClientStream, error) {
 	ctx, done := l.with(ctx)
 	s, err := l.conn.NewStream(ctx, desc, method, opts...)
 	if err != nil {

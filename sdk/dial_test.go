@@ -31,14 +31,14 @@ func (l *listener) Accept() (net.Conn, error) {
 	return c, err
 }
 
-// watched says with which token it was called, and streams until it is ended.
-type watched struct {
+// recordingKernel records the tokens of Get calls; Watch streams until it is ended.
+type recordingKernel struct {
 	kernelv1.UnimplementedBusServer
 	kernelv1.UnimplementedKVServer
 	tokens chan string
 }
 
-func (w *watched) Watch(_ *kernelv1.WatchRequest, stream grpc.ServerStreamingServer[busv1.Event]) error {
+func (w *recordingKernel) Watch(_ *kernelv1.WatchRequest, stream grpc.ServerStreamingServer[busv1.Event]) error {
 	if err := stream.SendHeader(metadata.MD{}); err != nil {
 		return err
 	}
@@ -46,15 +46,15 @@ func (w *watched) Watch(_ *kernelv1.WatchRequest, stream grpc.ServerStreamingSer
 	return nil
 }
 
-func (w *watched) Get(ctx context.Context, _ *kernelv1.GetRequest) (*kernelv1.Value, error) {
+func (w *recordingKernel) Get(ctx context.Context, _ *kernelv1.GetRequest) (*kernelv1.Value, error) {
 	md, _ := metadata.FromIncomingContext(ctx)
 	w.tokens <- md.Get(contract.TokenHeader)[0]
 	return &kernelv1.Value{}, nil
 }
 
-// The extensions of a process share one connection, each with its own token. One
-// that ends takes its own streams along and nothing of the others; when the
-// kernel ends, each of those left is told once.
+// The extensions of a process share one connection, each with its own token. One that
+// ends closes only its own streams; when the kernel ends, each remaining one is
+// notified once.
 func TestExtensionsOfAProcessShareAConnection(t *testing.T) {
 	t.Parallel()
 	dir, err := os.MkdirTemp("", "sb") //nolint:usetesting // short, for sockets
@@ -66,15 +66,15 @@ func TestExtensionsOfAProcessShareAConnection(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	l, w, server := &listener{Listener: inner}, &watched{tokens: make(chan string, 1)}, grpc.NewServer()
+	l, w, server := &listener{Listener: inner}, &recordingKernel{tokens: make(chan string, 1)}, grpc.NewServer()
 	kernelv1.RegisterBusServer(server, w)
 	kernelv1.RegisterKVServer(server, w)
 	go func() { _ = server.Serve(l) }()
 	lost := make(chan string, 10)
 	link := func(token string) *link {
 		t.Helper()
-		made, err := dial(t.Context(), &extensionv1.InitRequest{KernelAddress: "unix:" + filepath.Join(dir, "k"), KernelToken: token},
-			func() { lost <- token })
+		init := &extensionv1.InitRequest{KernelAddress: "unix:" + filepath.Join(dir, "k"), KernelToken: token}
+		made, err := dial(t.Context(), init, func() { lost <- token })
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -95,15 +95,15 @@ func TestExtensionsOfAProcessShareAConnection(t *testing.T) {
 	ends, stays := stream("one", one), stream("two", two)
 	one.Close()
 	if _, err := ends.Recv(); err == nil {
-		t.Error("a stream of a closed link goes on")
+		t.Error("a stream of a closed link is still open")
 	}
 	if _, err := kernelv1.NewKVClient(one).Get(t.Context(), &kernelv1.GetRequest{}); err == nil {
-		t.Error("a closed link takes calls")
+		t.Error("a closed link accepts calls")
 	}
 	if _, err := kernelv1.NewKVClient(two).Get(t.Context(), &kernelv1.GetRequest{}); err != nil {
-		t.Errorf("the other one: %v", err)
+		t.Errorf("the other link: %v", err)
 	} else if token := <-w.tokens; token != "two" {
-		t.Errorf("its token is %q", token)
+		t.Errorf("the token of the other link is %q", token)
 	}
 	if n := l.accepted.Load(); n != 1 {
 		t.Errorf("%d connections", n)
@@ -113,10 +113,10 @@ func TestExtensionsOfAProcessShareAConnection(t *testing.T) {
 		t.Error("a stream outlives the kernel")
 	}
 	if token := <-lost; token != "two" {
-		t.Errorf("%q is told that the connection is lost", token)
+		t.Errorf("%q is notified that the connection is lost", token)
 	}
 	two.Close()
 	if len(lost) > 0 {
-		t.Errorf("%q is told, too", <-lost)
+		t.Errorf("%q is notified, too", <-lost)
 	}
 }

@@ -10,28 +10,28 @@ import (
 	"github.com/switchboard-run/switchboard/contract/busv1"
 )
 
-// Effect is one durable change. Each kind is a grant of the manifest. An effect
-// that cannot be built (a payload that is no JSON) is reported by the commit.
+// Effect is one durable change. Each kind needs a grant in the manifest. If it
+// cannot be encoded (a payload that is not JSON), the commit returns the error.
 type Effect struct {
 	pb  *busv1.Effect
 	err error
 }
 
-// Effects happen all or not at all, in order.
+// Effects are applied all or not at all, in order.
 type Effects []Effect
 
-// PublishOption refines a publish.
+// PublishOption sets an option of Publish.
 type PublishOption func(*busv1.Publish)
 
-// Key orders the event behind the others of the same key.
+// Key sets the ordering key: events with the same key are handled in order.
 func Key(key string) PublishOption { return func(p *busv1.Publish) { p.Key = key } }
 
-// Dedupe makes publishing idempotent: the same key again returns the first
-// event. It is unique to the extension and lives as long as the event.
+// Dedupe makes publishing idempotent: publishing the same key again returns the
+// first event. Keys are per extension and are kept as long as the event.
 func Dedupe(key string) PublishOption { return func(p *busv1.Publish) { p.DedupeKey = key } }
 
-// Publish accepts an event; payload is encoded as JSON, at most 1 MiB. A
-// json.RawMessage goes as it is: the kernel refuses what is no JSON.
+// Publish publishes an event. The payload is encoded as JSON, at most 1 MiB; a
+// json.RawMessage is sent unchanged, and the kernel refuses invalid JSON.
 func Publish(topic string, payload any, options ...PublishOption) Effect {
 	b, err := encodePayload(payload)
 	if err != nil {
@@ -56,7 +56,7 @@ func encodePayload(payload any) ([]byte, error) {
 	return json.Marshal(payload)
 }
 
-// Put writes a key of the extension's own store, whatever is there.
+// Put writes a key of the extension's own store unconditionally.
 func Put(key string, value any) Effect { return put(key, value, nil) }
 
 // PutAt writes a key if its version is still the one that was read; version 0
@@ -89,19 +89,19 @@ func DeleteAt(key string, version int64) Effect {
 	return Effect{pb: &busv1.Effect{Kind: &busv1.Effect_Delete{Delete: &busv1.Delete{Key: key, Version: &version}}}}
 }
 
-// Withdraw settles what no handler has taken yet of the event that this
-// extension published with the dedupe key.
+// Withdraw settles the deliveries, not yet taken by a handler, of the event that
+// this extension published with the dedupe key.
 func Withdraw(dedupeKey string) Effect {
 	return Effect{pb: &busv1.Effect{Kind: &busv1.Effect_Withdraw{Withdraw: &busv1.Withdraw{DedupeKey: dedupeKey}}}}
 }
 
-// WhenIdle has session.idle.<id of this extension> be published once, as soon as
-// the session has nothing to do; in the same commit if that is so now.
+// WhenIdle asks the kernel to publish session.idle.<id of this extension> once, as
+// soon as the session is idle; in the same commit if it is idle now.
 func WhenIdle(session string) Effect {
 	return Effect{pb: &busv1.Effect{Kind: &busv1.Effect_SessionIdle{SessionIdle: &busv1.SessionIdle{Session: session}}}}
 }
 
-// Raw is any effect as the contract has it.
+// Raw returns the effect for a message of the contract.
 func Raw[T isEffect](kind T) Effect {
 	e := &busv1.Effect{}
 	switch k := any(kind).(type) {
@@ -124,14 +124,15 @@ func Raw[T isEffect](kind T) Effect {
 }
 
 type isEffect interface {
-	*busv1.SessionEnsure | *busv1.Input | *busv1.Append | *busv1.Steer | *busv1.TurnCancel | *busv1.Withdraw | *busv1.Receipt
+	*busv1.SessionEnsure | *busv1.Input | *busv1.Append | *busv1.Steer |
+		*busv1.TurnCancel | *busv1.Withdraw | *busv1.Receipt
 	proto.Message
 }
 
-// Proto is the effect as the contract has it.
+// Proto returns the effect as a message of the contract.
 func (e Effect) Proto() (*busv1.Effect, error) { return e.pb, e.err }
 
-// protos is the effects as they go over the wire.
+// protos encodes the effects.
 func (es Effects) protos() ([]*busv1.Effect, error) {
 	out := make([]*busv1.Effect, 0, len(es))
 	for _, e := range es {

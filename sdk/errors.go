@@ -6,25 +6,25 @@ import (
 	"time"
 )
 
-// ErrEnded is the cause of a handler's ctx that the kernel has ended: the time
-// for the delivery is over, or it was taken away. In the first case an answer
-// is still taken for ten seconds; in the second, whatever is done with the lane
-// is refused (contract.ErrStale).
+// ErrEnded is the cause of a handler's ctx that the kernel has ended: the delivery
+// timed out or was revoked. After a timeout the kernel still accepts an answer for
+// ten seconds; after a revocation it refuses all use of the lane
+// (contract.ErrStale).
 var ErrEnded = errors.New("the kernel has ended this delivery")
 
-// Retry says: not now, again after the given time. It is not counted as a
-// failure; the delivery gives up by age. err says why, for people.
+// Retry asks to retry the delivery after the given time. This does not count as a
+// failure; the delivery expires by age. err is the reason, for people.
 func Retry(after time.Duration, err error) error {
 	return &outcomeError{kind: outcomeRetry, after: after, err: err}
 }
 
-// Drop says: never. The delivery is dead at once, with the reason.
+// Drop makes the delivery a dead letter at once, with the reason.
 func Drop(reason string) error {
 	return &outcomeError{kind: outcomeDrop, err: errors.New(reason)}
 }
 
-// Unknown says: it may or may not have happened (a connection broke after the
-// request was sent). The next attempt is marked Uncertain.
+// Unknown reports that the effect may or may not have happened (a connection broke
+// after the request was sent). The next attempt is marked Uncertain.
 func Unknown(err error) error {
 	return &outcomeError{kind: outcomeUnknown, err: err}
 }

@@ -14,7 +14,7 @@ type Event struct {
 	ID            string
 	Topic         string
 	Key           string
-	Source        string // who published it, as the kernel saw it
+	Source        string // the publishing extension, set by the kernel
 	Payload       json.RawMessage
 	CorrelationID string
 	CausationID   string
@@ -22,16 +22,16 @@ type Event struct {
 	CreatedAt     time.Time
 }
 
-// Decode reads the payload into v. A payload that does not fit is an error that
-// drops the event: it can never be handled.
+// Decode decodes the payload into v. Its error drops the event, which can never be
+// handled.
 func (e Event) Decode(v any) error {
 	if err := json.Unmarshal(e.Payload, v); err != nil {
-		return Drop(fmt.Sprintf("payload of %s does not fit: %v", e.Topic, err))
+		return Drop(fmt.Sprintf("decode payload of %s: %v", e.Topic, err))
 	}
 	return nil
 }
 
-// Delivery is an event together with what the kernel says about this attempt.
+// Delivery is an event and this attempt to deliver it.
 type Delivery struct {
 	Event
 	Attempt   int  // from 1

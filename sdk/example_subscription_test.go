@@ -6,9 +6,9 @@ import (
 	"github.com/switchboard-run/switchboard/sdk"
 )
 
-// A subscription that counts and tells. The counter, the notice and the
-// acknowledgement are one commit: each event counts exactly once. PutAt names
-// the version that was read, so when two handlers race, one runs again.
+// A subscription that counts events and notifies the user. The counter, the notice and
+// the acknowledgement are one commit: each event counts exactly once. PutAt names the
+// version that was read, so when two handlers race, one runs again.
 func Example_subscription() {
 	var kernel *sdk.Kernel
 	sdk.Serve(sdk.Extension{
@@ -20,12 +20,12 @@ func Example_subscription() {
 		Handle: func(ctx context.Context, e sdk.Event) (sdk.Effects, error) {
 			var visit struct{ Name string }
 			if err := e.Decode(&visit); err != nil {
-				return nil, err // never fits: dropped, with the reason
+				return nil, err // invalid: dropped, with the reason
 			}
 			count := 0
 			stored, err := kernel.Get(ctx, "count")
 			if err != nil {
-				return nil, err // tried again
+				return nil, err // retried
 			}
 			if stored.Version > 0 {
 				if err := stored.Decode(&count); err != nil {

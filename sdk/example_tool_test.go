@@ -7,12 +7,12 @@ import (
 	"github.com/switchboard-run/switchboard/sdk"
 )
 
-// A tool that remembers. What it stores is committed together with its result:
-// the model is never told of something that a crash then took back.
+// A tool that remembers facts. Its effects are committed together with its result, so
+// the model never gets a result that a crash then undoes.
 func Example_tool() {
 	remember := sdk.Tool{
 		Name:        "remember",
-		Description: "Keeps a fact under a name. Use it when the user asks to remember something.",
+		Description: "Stores a fact under a name. Use it when the user asks to remember something.",
 		Schema: json.RawMessage(`{"type": "object", "required": ["name", "fact"], "additionalProperties": false,
 			"properties": {"name": {"type": "string", "minLength": 1}, "fact": {"type": "string"}}}`),
 		Idempotent: true,

@@ -40,7 +40,8 @@ func TestFileChannelExample(t *testing.T) {
 	}
 	p.waitFor("the line was received", func() bool { return len(p.bus.published()) == 1 })
 	var m contract.UserMessage
-	if got := p.bus.published()[0]; got.GetTopic() != contract.TopicUserMessage || json.Unmarshal(got.GetPayload(), &m) != nil || m.Text != "hello there" {
+	if got := p.bus.published()[0]; got.GetTopic() != contract.TopicUserMessage ||
+		json.Unmarshal(got.GetPayload(), &m) != nil || m.Text != "hello there" {
 		t.Errorf("received %v", got)
 	}
 	stream, err := extensionv1.NewEventsClient(p.conn).Deliver(t.Context())
@@ -48,12 +49,14 @@ func TestFileChannelExample(t *testing.T) {
 		t.Fatal(err)
 	}
 	err = stream.Send(&extensionv1.DeliverFrame{Deliveries: []*busv1.Delivery{{Token: "t", Event: &busv1.Event{
-		Id: "e1", Topic: contract.TopicChannelSend + "file_channel", Payload: []byte(`{"text":"good day","conversation":"file"}`),
+		Id: "e1", Topic: contract.TopicChannelSend + "file_channel",
+		Payload: []byte(`{"text":"good day","conversation":"file"}`),
 	}}}})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if o := p.outcome(stream); o.GetKind() != busv1.Outcome_KIND_ACK || o.GetEffects()[0].GetReceipt().GetProviderId() != "e1" {
+	if o := p.outcome(stream); o.GetKind() != busv1.Outcome_KIND_ACK ||
+		o.GetEffects()[0].GetReceipt().GetProviderId() != "e1" {
 		t.Errorf("outcome %v", o)
 	}
 	if out, err := os.ReadFile(filepath.Join(box, "out")); err != nil || string(out) != "good day\n" {

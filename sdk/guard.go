@@ -7,12 +7,12 @@ import (
 	"github.com/hashicorp/go-hclog"
 )
 
-// guard, deferred, turns a panic into an error of what was running.
-func guard(log hclog.Logger, what string, err *error) {
+// guard, deferred, turns a panic into an error of the named operation.
+func guard(log hclog.Logger, operation string, err *error) {
 	p := recover()
 	if p == nil {
 		return
 	}
-	log.Error("panic", "in", what, "panic", fmt.Sprint(p), "stack", string(debug.Stack()))
-	*err = fmt.Errorf("%s: panic: %v", what, p)
+	log.Error("panic", "in", operation, "panic", fmt.Sprint(p), "stack", string(debug.Stack()))
+	*err = fmt.Errorf("%s: panic: %v", operation, p)
 }

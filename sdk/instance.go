@@ -24,9 +24,9 @@ type instance struct {
 
 	initializing sync.Mutex // one Init or Shutdown at a time
 
-	mu   sync.Mutex
-	life *life
-	name string // the manifest's id, once known
+	mu         sync.Mutex
+	activation *activation
+	name       string // the manifest's id; empty until Init if ext has none
 }
 
 func newInstance(log hclog.Logger, ext Extension) (*instance, error) {
@@ -53,7 +53,8 @@ func newInstance(log hclog.Logger, ext Extension) (*instance, error) {
 		}
 		if t.Command != "" {
 			if first := commands[t.Command]; first != nil {
-				return nil, fmt.Errorf("extension %s: the tools %s and %s are both the command /%s", ext.ID, first.Name, t.Name, t.Command)
+				return nil, fmt.Errorf("extension %s: the tools %s and %s are both the command /%s",
+					ext.ID, first.Name, t.Name, t.Command)
 			}
 			commands[t.Command] = t
 		}
@@ -62,7 +63,7 @@ func newInstance(log hclog.Logger, ext Extension) (*instance, error) {
 			schema = json.RawMessage(`{"type":"object","additionalProperties":false}`)
 		}
 		if !json.Valid(schema) {
-			return nil, fmt.Errorf("extension %s: the Schema of tool %s is no valid JSON", ext.ID, t.Name)
+			return nil, fmt.Errorf("extension %s: the Schema of tool %s is not valid JSON", ext.ID, t.Name)
 		}
 		x.tools[t.Name] = t
 		d.Tools = append(d.Tools, &extensionv1.Tool{
@@ -75,50 +76,52 @@ func newInstance(log hclog.Logger, ext Extension) (*instance, error) {
 	return x, nil
 }
 
-// id is the extension's id; empty until the manifest has named it.
+// id returns the extension's id, which may be empty before Init.
 func (x *instance) id() string {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	return x.name
 }
 
-// supersededGrace is how long a life may take to end that the kernel has given up.
+// supersededGrace is the grace of an activation that a second Init replaces.
 const supersededGrace = time.Second
 
-// init begins a life. The one before it ends first if there is one: the kernel did
-// not hear in time that it had begun.
-func (x *instance) init(ctx context.Context, r *extensionv1.InitRequest, lost func()) (*extensionv1.InitResponse, error) {
+// init activates the extension. It ends an earlier activation first, whose start
+// the kernel did not learn of in time.
+func (x *instance) init(
+	ctx context.Context, r *extensionv1.InitRequest, lost func(),
+) (*extensionv1.InitResponse, error) {
 	x.initializing.Lock()
 	defer x.initializing.Unlock()
 	if x.ext.ID != "" && r.GetId() != x.ext.ID {
-		return nil, fmt.Errorf("the manifest says %q, the program is %q: %w", r.GetId(), x.ext.ID, contract.ErrInvalid)
+		return nil, fmt.Errorf("the manifest has the id %q, the program %q: %w", r.GetId(), x.ext.ID, contract.ErrInvalid)
 	}
 	x.end(supersededGrace)
 	x.mu.Lock()
 	x.name = r.GetId()
 	x.mu.Unlock()
-	l, err := x.begin(ctx, r, lost)
+	a, err := x.activate(ctx, r, lost)
 	if err != nil {
 		return nil, err
 	}
 	x.mu.Lock()
-	x.life = l
+	x.activation = a
 	x.mu.Unlock()
-	readiness := l.kernel.readiness.announced()
-	go l.keepRunning() //nolint:contextcheck // it runs for a whole life
+	readiness := a.kernel.readiness.announced()
+	go a.keepRunning() //nolint:contextcheck // it runs until shutdown
 	return &extensionv1.InitResponse{Readiness: readiness}, nil
 }
 
-// errNotInitialized is a request that came before Init or after Shutdown.
+// errNotInitialized refuses a request before Init or after Shutdown.
 var errNotInitialized = errors.New("the extension is not initialized")
 
-func (x *instance) current() (*life, error) {
+func (x *instance) current() (*activation, error) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	if x.life == nil {
+	if x.activation == nil {
 		return nil, fmt.Errorf("%w: %w", errNotInitialized, contract.ErrUnavailable)
 	}
-	return x.life, nil
+	return x.activation, nil
 }
 
 func (x *instance) active() bool {
@@ -126,16 +129,16 @@ func (x *instance) active() bool {
 	return err == nil
 }
 
-// health answers at once, whatever else happens.
+// health never blocks.
 func (x *instance) health() *extensionv1.Readiness {
-	l, err := x.current()
+	a, err := x.current()
 	if err != nil {
 		return &extensionv1.Readiness{State: Offline, Detail: errNotInitialized.Error()}
 	}
-	return l.kernel.readiness.now()
+	return a.kernel.readiness.now()
 }
 
-// shutdown ends the life, if there is one.
+// shutdown ends the activation, if there is one.
 func (x *instance) shutdown(grace time.Duration) {
 	x.initializing.Lock()
 	defer x.initializing.Unlock()
@@ -143,19 +146,19 @@ func (x *instance) shutdown(grace time.Duration) {
 }
 
 func (x *instance) end(grace time.Duration) {
-	l, err := x.current()
+	a, err := x.current()
 	if err != nil {
 		return
 	}
-	l.shutdown(grace)
+	a.shutdown(grace)
 	x.mu.Lock()
-	x.life = nil
+	x.activation = nil
 	x.mu.Unlock()
 }
 
-// interrupt ends the contexts of all that runs.
+// interrupt ends the contexts of all handlers.
 func (x *instance) interrupt() {
-	if l, err := x.current(); err == nil {
-		l.interrupt(errShutdown)
+	if a, err := x.current(); err == nil {
+		a.interrupt(errShutdown)
 	}
 }

@@ -18,12 +18,11 @@ import (
 	"github.com/switchboard-run/switchboard/contract/kernelv1"
 )
 
-// Kernel is the extension's side of the kernel's services. It is safe for
-// concurrent use. A ctx that a handler was given carries its lane token: calls
-// made with it belong to that delivery, and are refused once it has lost its
-// lane (contract.ErrStale). Errors wrap the sentinels of package contract;
-// contract.ErrGone means that the kernel is not there any more, and the
-// process is about to end.
+// Kernel is a client of the kernel's services. It is safe for concurrent use. A
+// handler's ctx carries its lane token: calls with it belong to that delivery, and
+// are refused once the lane is lost (contract.ErrStale). Errors wrap the sentinels
+// of package contract; contract.ErrGone means that the kernel has ended and the
+// process is about to.
 type Kernel struct {
 	init     *extensionv1.InitRequest
 	log      hclog.Logger
@@ -40,28 +39,28 @@ type Kernel struct {
 	ctx   context.Context // ends with the connection
 	close context.CancelFunc
 
-	leaving context.Context // ends when the extension is asked to finish
-	leave   context.CancelFunc
+	draining context.Context // ends when the extension begins to shut down
+	drain    context.CancelFunc
 
-	committing sync.Mutex // while there is no stream
+	committing sync.Mutex // held while a stream is opened
 	commits    atomic.Pointer[commitStream]
 
 	readiness readiness
 }
 
-// NewKernel wraps a connection to the kernel's services as Init described it.
-// Serve does this; tests may.
+// NewKernel returns a client on the connection that Init describes. Serve calls it;
+// so may tests.
 func NewKernel(conn grpc.ClientConnInterface, init *extensionv1.InitRequest, log hclog.Logger) *Kernel {
 	location, err := time.LoadLocation(init.GetTimezone())
 	if err != nil {
 		location = time.Local
 	}
 	ctx, cancel := context.WithCancel(context.Background())
-	leaving, leave := context.WithCancel(ctx)
+	draining, drain := context.WithCancel(ctx)
 	return &Kernel{
 		init: init, log: log, location: location,
 		ctx: ctx, close: cancel,
-		leaving: leaving, leave: leave,
+		draining: draining, drain: drain,
 		bus:      kernelv1.NewBusClient(conn),
 		kv:       kernelv1.NewKVClient(conn),
 		channels: kernelv1.NewChannelsClient(conn),
@@ -72,45 +71,45 @@ func NewKernel(conn grpc.ClientConnInterface, init *extensionv1.InitRequest, log
 	}
 }
 
-// Leaving ends when the extension is asked to finish. Handlers may go on for a
-// while then; who waits for somebody else need not.
-func (k *Kernel) Leaving() context.Context { return k.leaving }
+// Draining returns a context that ends when the extension begins to shut down.
+// Handlers may still finish then; one that waits for something should stop waiting.
+func (k *Kernel) Draining() context.Context { return k.draining }
 
-// ID is the extension's id.
+// ID returns the extension's id.
 func (k *Kernel) ID() string { return k.init.GetId() }
 
-// Name is what people see.
+// Name returns the extension's name, as shown to people.
 func (k *Kernel) Name() string { return k.init.GetName() }
 
-// Config decodes the configuration into v: manifest and config.yaml merged,
-// already checked against the manifest's schema.
+// Config decodes the configuration into v: the manifest's and config.yaml's merged,
+// and checked against the manifest's schema.
 func (k *Kernel) Config(v any) error {
 	if len(k.init.GetConfig()) == 0 {
 		return nil
 	}
 	if err := json.Unmarshal(k.init.GetConfig(), v); err != nil {
-		return fmt.Errorf("configuration of %s: %w", k.ID(), err)
+		return fmt.Errorf("decode configuration of %s: %w", k.ID(), err)
 	}
 	return nil
 }
 
-// Secret is a secret that the manifest names; empty if nobody has set it.
+// Secret returns a secret that the manifest names; empty if it is not set.
 func (k *Kernel) Secret(name string) string { return k.init.GetSecrets()[name] }
 
-// RunDir is for sockets. It exists and is private to the user.
+// RunDir returns the directory for sockets. It exists and is private to the user.
 func (k *Kernel) RunDir() string { return k.init.GetRunDir() }
 
-// DataDir is for files that outlive the process. It exists and is private to
-// the user.
+// DataDir returns the directory for files that outlive the process. It exists and
+// is private to the user.
 func (k *Kernel) DataDir() string { return k.init.GetDataDir() }
 
-// Location is the configured time zone.
+// Location returns the configured time zone.
 func (k *Kernel) Location() *time.Location { return k.location }
 
-// Agent is the agent section of the manifest; nil if it is none.
+// Agent returns the agent section of the manifest; nil if it has none.
 func (k *Kernel) Agent() *extensionv1.AgentSpec { return k.init.GetAgent() }
 
-// Log writes JSON to stderr, which the kernel collects.
+// Log returns a logger that writes JSON to stderr, which the kernel collects.
 func (k *Kernel) Log() hclog.Logger { return k.log }
 
 // Commit commits the effects in one transaction and returns when they are on
@@ -120,8 +119,8 @@ func (k *Kernel) Commit(ctx context.Context, effects ...Effect) ([]*busv1.Effect
 	return k.CommitOnce(ctx, "", effects...)
 }
 
-// CommitOnce is Commit with an id: repeating it returns the first results, and
-// nothing happens twice.
+// CommitOnce is an idempotent Commit: repeating the id returns the first results,
+// and nothing happens twice.
 func (k *Kernel) CommitOnce(ctx context.Context, id string, effects ...Effect) ([]*busv1.EffectResult, error) {
 	protos, err := Effects(effects).protos()
 	if err != nil {
@@ -130,9 +129,9 @@ func (k *Kernel) CommitOnce(ctx context.Context, id string, effects ...Effect) (
 	return k.commit(ctx, &busv1.Commit{Id: id, Lane: LaneOf(ctx), Effects: protos})
 }
 
-// Receive reports a message of a person: it is on disk when Receive returns.
-// The dedupe key makes reporting it again harmless; empty for none. Further effects (the poll
-// cursor) are committed with it.
+// Receive reports a person's message, which is on disk when Receive returns. The
+// dedupe key makes reporting it again harmless; empty: none. Further effects (the
+// poll cursor) are committed with it.
 func (k *Kernel) Receive(ctx context.Context, m UserMessage, dedupe string, effects ...Effect) error {
 	effects = append([]Effect{Publish(contract.TopicUserMessage, m, Dedupe(dedupe))}, effects...)
 	_, err := k.Commit(ctx, effects...)
@@ -146,10 +145,10 @@ type Value struct {
 	Version int64 // 0: the key does not exist
 }
 
-// Decode reads the JSON value into v.
+// Decode decodes the JSON value into into.
 func (v Value) Decode(into any) error {
 	if err := json.Unmarshal(v.Value, into); err != nil {
-		return fmt.Errorf("value of key %q: %w", v.Key, err)
+		return fmt.Errorf("decode value of key %q: %w", v.Key, err)
 	}
 	return nil
 }
@@ -184,11 +183,11 @@ func (k *Kernel) Scan(ctx context.Context, prefix string, each func(Value) error
 	}
 }
 
-// Page returns the first keys of the prefix behind one of them, in ascending
-// order, at most so many (0: as many as the kernel gives at once), and whether
-// there are more.
-func (k *Kernel) Page(ctx context.Context, prefix, after string, most int) (page []Value, more bool, err error) {
-	found, err := k.kv.Scan(ctx, &kernelv1.ScanRequest{Prefix: prefix, After: after, Limit: int32(min(most, math.MaxInt32))})
+// Page returns up to limit keys of the prefix that follow after, in ascending order
+// (limit 0: as many as the kernel returns at once), and whether there are more.
+func (k *Kernel) Page(ctx context.Context, prefix, after string, limit int) (page []Value, more bool, err error) {
+	limit = min(limit, math.MaxInt32)
+	found, err := k.kv.Scan(ctx, &kernelv1.ScanRequest{Prefix: prefix, After: after, Limit: int32(limit)})
 	if err != nil {
 		return nil, false, contract.FromStatus(err)
 	}
@@ -199,13 +198,13 @@ func (k *Kernel) Page(ctx context.Context, prefix, after string, most int) (page
 	return page, found.GetMore(), nil
 }
 
-// Ask asks a read-only tool, full name, outside of any turn: nothing of it is
-// recorded. The manifest has to name the tool under permissions.tools. What the
-// tool itself says went wrong is a result with IsError, not an error.
+// Ask calls a read-only tool by its full name, outside of any turn and without
+// recording it. The manifest must name the tool under permissions.tools. A failure
+// of the tool itself is a result with IsError, not an error.
 func (k *Kernel) Ask(ctx context.Context, tool string, arguments any) (ToolResult, error) {
 	raw, err := json.Marshal(arguments)
 	if err != nil {
-		return ToolResult{}, fmt.Errorf("arguments of %s: %w", tool, err)
+		return ToolResult{}, fmt.Errorf("encode arguments of %s: %w", tool, err)
 	}
 	r, err := k.tools.Call(ctx, &kernelv1.CallToolRequest{Lane: LaneOf(ctx), Name: tool, Arguments: raw})
 	if err != nil {
@@ -214,15 +213,18 @@ func (k *Kernel) Ask(ctx context.Context, tool string, arguments any) (ToolResul
 	return ToolResult{Content: r.GetContent(), IsError: r.GetIsError()}, nil
 }
 
-// Complete asks a model outside of any turn: a name of the configuration
-// (default, scout) or <extension>/<model>, which the manifest has to name under
-// permissions.models. The purpose is kept with what it costs.
-func (k *Kernel) Complete(ctx context.Context, model, purpose string, messages []*extensionv1.Message, emit func(*Delta) error) error {
-	return k.Services().Complete(ctx, &kernelv1.CompleteRequest{Model: model, Purpose: purpose, Messages: messages}, emit)
+// Complete asks a model outside of any turn. The model is a name of the
+// configuration (default, scout) or <extension>/<model>; the manifest must name it
+// under permissions.models. The purpose is recorded with the usage.
+func (k *Kernel) Complete(
+	ctx context.Context, model, purpose string, messages []*extensionv1.Message, emit func(*Delta) error,
+) error {
+	r := &kernelv1.CompleteRequest{Model: model, Purpose: purpose, Messages: messages}
+	return k.Services().Complete(ctx, r, emit)
 }
 
-// Session is what the kernel tells of a session, to whoever holds its lane or may
-// queue inputs. Where there is none, the error is contract.ErrNotFound.
+// Session reads a session. The caller must hold its lane or have the grant to queue
+// inputs. The error is contract.ErrNotFound if it does not exist.
 func (k *Kernel) Session(ctx context.Context, id string) (*kernelv1.Session, error) {
 	s, err := k.sessions.Get(ctx, &kernelv1.SessionRequest{Session: id, Lane: LaneOf(ctx)})
 	if err != nil {
@@ -231,8 +233,8 @@ func (k *Kernel) Session(ctx context.Context, id string) (*kernelv1.Session, err
 	return s, nil
 }
 
-// Commands lists the slash commands that people can give on every channel, the
-// kernel's own and those of extensions. It changes as extensions come and go.
+// Commands lists the slash commands that people can use on every channel, of the
+// kernel and of the running extensions.
 func (k *Kernel) Commands(ctx context.Context) ([]*kernelv1.Command, error) {
 	r, err := k.channels.List(ctx, &kernelv1.ListChannelsRequest{})
 	return r.GetCommands(), contract.FromStatus(err)

@@ -8,21 +8,20 @@ import (
 
 type laneKey struct{}
 
-// LaneOf is the lane token that a handler's ctx carries; empty outside of
-// handlers.
+// LaneOf returns the lane token of a handler's ctx; empty outside of handlers.
 func LaneOf(ctx context.Context) string {
 	token, _ := ctx.Value(laneKey{}).(string)
 	return token
 }
 
-// WithLane returns a ctx whose calls of Kernel belong to the delivery or call
-// with this token. Handlers have one already.
+// WithLane returns a ctx with the lane token of a delivery or call. The ctx of a
+// handler already has one.
 func WithLane(ctx context.Context, token string) context.Context {
 	return context.WithValue(ctx, laneKey{}, token)
 }
 
-// laneContext is the context of one delivery. Most handlers never look at it,
-// so the timer and the channel behind it exist only once somebody does.
+// laneContext is the context of one delivery. Most handlers never use it, so its
+// timer and channel are created on first use.
 type laneContext struct {
 	base     context.Context
 	token    string
@@ -42,18 +41,18 @@ func (c *laneContext) Deadline() (time.Time, bool) {
 	return c.deadline, !c.deadline.IsZero()
 }
 
-func (c *laneContext) Done() <-chan struct{} { return c.real().Done() }
-func (c *laneContext) Err() error            { return c.real().Err() }
+func (c *laneContext) Done() <-chan struct{} { return c.inner().Done() }
+func (c *laneContext) Err() error            { return c.inner().Err() }
 
 func (c *laneContext) Value(key any) any {
 	if key == (laneKey{}) {
 		return c.token
 	}
-	return c.real().Value(key)
+	return c.inner().Value(key)
 }
 
-// real is the standard context behind c, made when it is first asked for.
-func (c *laneContext) real() context.Context {
+// inner returns the standard context that c wraps, created on first use.
+func (c *laneContext) inner() context.Context {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.make()
@@ -73,7 +72,7 @@ func (c *laneContext) make() {
 	}
 }
 
-// end cancels c with a cause, as the kernel asked.
+// end cancels c with a cause.
 func (c *laneContext) end(cause error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -81,7 +80,7 @@ func (c *laneContext) end(cause error) {
 	c.release(cause)
 }
 
-// finish frees what c holds; the handler has returned.
+// finish frees the resources of c after the handler has returned.
 func (c *laneContext) finish() {
 	c.mu.Lock()
 	defer c.mu.Unlock()

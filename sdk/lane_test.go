@@ -64,7 +64,8 @@ func TestLaneContextEndsWithItsBaseAndItsHandler(t *testing.T) {
 	if !errors.Is(err, errShutdown) || interrupted(running, nil) != nil {
 		t.Errorf("interrupted: %v", err)
 	}
-	if other := errors.New("other"); !errors.Is(interrupted(running, other), other) || errors.Is(interrupted(running, other), errShutdown) {
-		t.Error("another error is blamed on the shutdown")
+	if other := errors.New("other"); !errors.Is(interrupted(running, other), other) ||
+		errors.Is(interrupted(running, other), errShutdown) {
+		t.Error("another error is attributed to the shutdown")
 	}
 }

@@ -8,9 +8,9 @@ import (
 	"google.golang.org/grpc"
 )
 
-// Local serves an extension within the program that runs the kernel: it is the
-// Serve of its specification there. Each call serves a new start, until ctx ends or
-// the kernel has shut the extension down.
+// Local serves an extension inside the program that runs the kernel: assign it to
+// Serve of the extension's Spec. Each call serves one start, until ctx ends or the
+// kernel has shut the extension down.
 func Local(log hclog.Logger, ext Extension) func(ctx context.Context, l net.Listener) error {
 	return func(ctx context.Context, l net.Listener) error {
 		server, err := NewServer(log, ext)

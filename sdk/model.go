@@ -6,21 +6,20 @@ import (
 	"github.com/switchboard-run/switchboard/contract/extensionv1"
 )
 
-// Models completes prompts. The protobuf messages are used as they are: they
-// are plain data.
+// Models completes prompts.
 type Models interface {
-	// Complete answers r by emitting deltas: text as it comes, each call once it
-	// is whole, at the end the usage and the reason. An error of emit ends the
-	// completion. An error before the first delta lets the kernel try the next
-	// model; its text is shown to people.
+	// Complete answers r by emitting deltas: text as it arrives, each call when it
+	// is complete, at the end the usage and the finish reason. An error of emit ends
+	// the completion. After an error before the first delta the kernel tries the
+	// next model; people see the error's text.
 	Complete(ctx context.Context, r *CompleteRequest, emit func(*Delta) error) error
 }
 
 type (
-	// CompleteRequest is what a model sees.
+	// CompleteRequest is a request to a model.
 	CompleteRequest = extensionv1.CompleteRequest
-	// Delta is a piece of what it says.
+	// Delta is a piece of its answer.
 	Delta = extensionv1.Delta
-	// Usage is how many tokens the completion took.
+	// Usage is the number of tokens of a completion.
 	Usage = extensionv1.Usage
 )

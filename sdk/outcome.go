@@ -16,14 +16,14 @@ import (
 const (
 	// conflictPause keeps handlers that race for one key from spinning.
 	conflictPause = 20 * time.Millisecond
-	// maxReason bounds what an error may say about itself.
+	// maxReason is the largest length of a reason, in bytes.
 	maxReason = 4 << 10
 )
 
-// errShutdown is the cause of a context that ends because the extension does.
+// errShutdown is the cause of contexts that a shutdown ends.
 var errShutdown = errors.New("the extension is shutting down")
 
-// settle fills in what a handler's answer means for its delivery.
+// settle sets the outcome of a delivery from its handler's results.
 func settle(o *busv1.Outcome, effects Effects, err error) {
 	if err == nil {
 		o.Kind = busv1.Outcome_KIND_ACK
@@ -49,8 +49,8 @@ func settle(o *busv1.Outcome, effects Effects, err error) {
 	}
 }
 
-// attach adds effects to o. What cannot be encoded can never be committed, so
-// the delivery is dropped.
+// attach adds effects to o. If they cannot be encoded, they can never be committed,
+// and the delivery is dropped.
 func attach(o *busv1.Outcome, effects Effects) {
 	if len(effects) == 0 {
 		return
@@ -76,7 +76,7 @@ func reasonOf(err error) string {
 	return strings.ToValidUTF8(reason, "\uFFFD")
 }
 
-// interrupted names the shutdown as the reason if it is what ended ctx.
+// interrupted wraps err in errShutdown if the shutdown ended ctx.
 func interrupted(ctx context.Context, err error) error {
 	if err != nil && errors.Is(err, context.Canceled) && errors.Is(context.Cause(ctx), errShutdown) {
 		return fmt.Errorf("%w: %w", errShutdown, err)

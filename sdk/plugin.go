@@ -9,8 +9,8 @@ import (
 	"google.golang.org/grpc"
 )
 
-// pluginGlue is a Server as go-plugin knows it.
-type pluginGlue struct {
+// pluginAdapter makes a Server a go-plugin plugin.
+type pluginAdapter struct {
 	plugin.NetRPCUnsupportedPlugin
 	server *Server
 
@@ -19,9 +19,9 @@ type pluginGlue struct {
 	stopped bool
 }
 
-var _ plugin.GRPCPlugin = (*pluginGlue)(nil)
+var _ plugin.GRPCPlugin = (*pluginAdapter)(nil)
 
-func (g *pluginGlue) newServer(options []grpc.ServerOption) *grpc.Server {
+func (g *pluginAdapter) newServer(options []grpc.ServerOption) *grpc.Server {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.grpc = grpc.NewServer(append(options, g.server.Options()...)...)
@@ -31,8 +31,8 @@ func (g *pluginGlue) newServer(options []grpc.ServerOption) *grpc.Server {
 	return g.grpc
 }
 
-// stop ends the gRPC server, and plugin.Serve with it.
-func (g *pluginGlue) stop() {
+// stop stops the gRPC server, which ends plugin.Serve.
+func (g *pluginAdapter) stop() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.stopped = true
@@ -42,12 +42,12 @@ func (g *pluginGlue) stop() {
 }
 
 // GRPCServer registers the contract's services.
-func (g *pluginGlue) GRPCServer(_ *plugin.GRPCBroker, s *grpc.Server) error {
+func (g *pluginAdapter) GRPCServer(_ *plugin.GRPCBroker, s *grpc.Server) error {
 	g.server.Register(s)
 	return nil
 }
 
-// GRPCClient is the kernel's side, which is not part of the SDK.
-func (g *pluginGlue) GRPCClient(context.Context, *plugin.GRPCBroker, *grpc.ClientConn) (any, error) {
+// GRPCClient fails: the SDK has no client side.
+func (g *pluginAdapter) GRPCClient(context.Context, *plugin.GRPCBroker, *grpc.ClientConn) (any, error) {
 	return nil, errors.New("the SDK serves extensions only")
 }

@@ -8,14 +8,14 @@ import (
 	"github.com/switchboard-run/switchboard/contract/kernelv1"
 )
 
-// Presence is when a person was there last, in whatever conversation.
+// Presence is the activity of people in all conversations.
 type Presence struct {
-	UserAt time.Time // zero: never
-	Busy   bool      // a message of a person waits, or is being answered
+	UserAt time.Time // when a person was last active; zero: never
+	Busy   bool      // a person's message waits or is being answered
 }
 
-// Presence tells when a person was there last, and neither who nor where. The
-// manifest has to say permissions: {presence: true}.
+// Presence returns when a person was last active, but not who or where. The manifest
+// needs permissions: {presence: true}.
 func (k *Kernel) Presence(ctx context.Context) (Presence, error) {
 	r, err := k.sessions.Presence(ctx, &kernelv1.PresenceRequest{})
 	if err != nil {

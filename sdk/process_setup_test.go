@@ -24,7 +24,7 @@ import (
 	"github.com/switchboard-run/switchboard/sdk"
 )
 
-// roleEnv makes the test binary one of the extensions below.
+// roleEnv makes the test binary run one of the extensions below.
 const roleEnv = "SDK_TEST_EXTENSION"
 
 func TestMain(m *testing.M) {
@@ -82,7 +82,7 @@ var roles = map[string]func() []sdk.Extension{
 	},
 }
 
-// process is one extension run as the kernel runs it.
+// process is an extension in its own process, as the kernel runs it.
 type process struct {
 	t      testing.TB
 	client *plugin.Client
@@ -95,7 +95,7 @@ type process struct {
 	stderr *lockedBuffer
 }
 
-// recordingBus confirms every commit and keeps its effects.
+// recordingBus confirms every commit and records its effects.
 type recordingBus struct {
 	kernelv1.UnimplementedBusServer
 	mu      sync.Mutex
@@ -135,10 +135,10 @@ func (b *recordingBus) published() []*busv1.Publish {
 	return out
 }
 
-type hostGlue struct{ plugin.NetRPCUnsupportedPlugin }
+type hostPlugin struct{ plugin.NetRPCUnsupportedPlugin }
 
-func (hostGlue) GRPCServer(*plugin.GRPCBroker, *grpc.Server) error { return nil }
-func (hostGlue) GRPCClient(_ context.Context, _ *plugin.GRPCBroker, c *grpc.ClientConn) (any, error) {
+func (hostPlugin) GRPCServer(*plugin.GRPCBroker, *grpc.Server) error { return nil }
+func (hostPlugin) GRPCClient(_ context.Context, _ *plugin.GRPCBroker, c *grpc.ClientConn) (any, error) {
 	return c, nil
 }
 
@@ -178,7 +178,8 @@ func startCommand(t testing.TB, cmd *exec.Cmd, id string) *process {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := &process{t: t, cmd: cmd, bus: &recordingBus{}, kernel: grpc.NewServer(), stdout: &lockedBuffer{}, stderr: &lockedBuffer{}}
+	p := &process{t: t, cmd: cmd, bus: &recordingBus{}, kernel: grpc.NewServer(), stdout: &lockedBuffer{},
+		stderr: &lockedBuffer{}}
 	kernelv1.RegisterBusServer(p.kernel, p.bus)
 	go func() { _ = p.kernel.Serve(lis) }()
 	t.Cleanup(p.kernel.Stop)
@@ -186,7 +187,7 @@ func startCommand(t testing.TB, cmd *exec.Cmd, id string) *process {
 	cmd.Env = append(cmd.Env, "TMPDIR="+dir)
 	p.client = plugin.NewClient(&plugin.ClientConfig{
 		HandshakeConfig:  contract.Handshake,
-		Plugins:          plugin.PluginSet{contract.PluginName: hostGlue{}},
+		Plugins:          plugin.PluginSet{contract.PluginName: hostPlugin{}},
 		AllowedProtocols: []plugin.Protocol{plugin.ProtocolGRPC},
 		Cmd:              p.cmd,
 		SyncStdout:       p.stdout,
@@ -248,7 +249,7 @@ func (p *process) outcome(stream extensionv1.Events_DeliverClient) *busv1.Outcom
 	}
 }
 
-// waitFor polls: what it waits for happens in another process.
+// waitFor polls, because the condition depends on another process.
 func (p *process) waitFor(what string, reached func() bool) {
 	p.t.Helper()
 	deadline := time.Now().Add(2 * time.Minute)

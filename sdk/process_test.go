@@ -31,7 +31,7 @@ func TestStdoutDoesNotBreakTheProtocol(t *testing.T) {
 	if o := p.outcome(p.deliver("printer.test")); o.GetKind() != busv1.Outcome_KIND_ACK {
 		t.Fatalf("outcome %v", o)
 	}
-	p.waitFor("what was printed has reached the host", func() bool {
+	p.waitFor("the host has all output", func() bool {
 		out := p.stdout.String()
 		return strings.Contains(out, "printed by start") && strings.Contains(out, "printed by printer.test") &&
 			strings.Contains(p.stderr.String(), "noise on stderr") && strings.Contains(p.stderr.String(), "logged by start")
@@ -77,15 +77,16 @@ func TestProcessEndsWhileStarting(t *testing.T) {
 	}()
 	_ = p.conn.Close()
 	cancel()
-	<-initialized //nolint:errcheck // it fails or it works: either way the process has to end
+	<-initialized //nolint:errcheck // the process must end in either case
 	p.waitGone()
 }
 
-func TestProcessLeavesAfterShutdown(t *testing.T) {
+func TestProcessEndsAfterShutdown(t *testing.T) {
 	t.Parallel()
 	p := startProcess(t, "printer")
 	p.start()
-	if _, err := extensionv1.NewExtensionClient(p.conn).Shutdown(t.Context(), &extensionv1.ShutdownRequest{GraceMs: 1000}); err != nil {
+	if _, err := extensionv1.NewExtensionClient(p.conn).Shutdown(t.Context(),
+		&extensionv1.ShutdownRequest{GraceMs: 1000}); err != nil {
 		t.Fatal(err)
 	}
 	p.waitGone()
@@ -107,7 +108,8 @@ func TestGroupInOneProcess(t *testing.T) {
 			t.Fatalf("%s: %v, %v", id, r, err)
 		}
 	}
-	if _, err := tools.Call(t.Context(), &extensionv1.CallRequest{Name: "who"}); status.Code(err) != codes.InvalidArgument {
+	_, err := tools.Call(t.Context(), &extensionv1.CallRequest{Name: "who"})
+	if status.Code(err) != codes.InvalidArgument {
 		t.Fatalf("without a name: %v", err)
 	}
 	if _, err := tools.Call(p.ctx("middle"), &extensionv1.CallRequest{Name: "who"}); status.Code(err) != codes.NotFound {
@@ -116,25 +118,27 @@ func TestGroupInOneProcess(t *testing.T) {
 	if _, err := ext.Shutdown(p.ctx("left"), &extensionv1.ShutdownRequest{GraceMs: 1000}); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := tools.Call(p.ctx("left"), &extensionv1.CallRequest{Name: "who"}); status.Code(err) != codes.FailedPrecondition {
+	if _, err := tools.Call(p.ctx("left"),
+		&extensionv1.CallRequest{Name: "who"}); status.Code(err) != codes.FailedPrecondition {
 		t.Fatalf("after shutdown: %v", err)
 	}
-	if r, err := tools.Call(p.ctx("right"), &extensionv1.CallRequest{Name: "who"}); err != nil || r.GetContent() != "right" {
-		t.Fatalf("the other one: %v, %v", r, err)
+	if r, err := tools.Call(p.ctx("right"), &extensionv1.CallRequest{Name: "who"}); err != nil ||
+		r.GetContent() != "right" {
+		t.Fatalf("right after the shutdown of left: %v, %v", r, err)
 	}
-	for _, id := range []string{"left", "right"} { // what the kernel has given up may still be there
+	for _, id := range []string{"left", "right"} { // right is still active
 		p.init.Id = id
 		if _, err := ext.Init(p.ctx(id), p.init); err != nil {
-			t.Fatalf("starting %s again: %v", id, err)
+			t.Fatalf("restart %s: %v", id, err)
 		}
 		if r, err := tools.Call(p.ctx(id), &extensionv1.CallRequest{Name: "who"}); err != nil || r.GetContent() != id {
-			t.Fatalf("%s, started again: %v, %v", id, r, err)
+			t.Fatalf("%s, restarted: %v, %v", id, r, err)
 		}
 	}
 }
 
-// host is a kernel in a process of its own: it starts an extension that
-// inherits file 3, says so on stdout, and waits to be killed.
+// host is a kernel in its own process: it starts an extension that inherits file 3,
+// prints "ready" to stdout, and waits to be killed.
 func host() {
 	lis, err := net.Listen("unix", filepath.Join(os.Getenv("TMPDIR"), "k"))
 	if err != nil {
@@ -146,7 +150,7 @@ func host() {
 	cmd.ExtraFiles = []*os.File{os.NewFile(3, "held by every process")}
 	client := plugin.NewClient(&plugin.ClientConfig{
 		HandshakeConfig:  contract.Handshake,
-		Plugins:          plugin.PluginSet{contract.PluginName: hostGlue{}},
+		Plugins:          plugin.PluginSet{contract.PluginName: hostPlugin{}},
 		AllowedProtocols: []plugin.Protocol{plugin.ProtocolGRPC},
 		Cmd:              cmd, SkipHostEnv: true, Logger: hclog.NewNullLogger(),
 	})

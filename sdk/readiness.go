@@ -10,7 +10,7 @@ import (
 	"github.com/switchboard-run/switchboard/contract/extensionv1"
 )
 
-// Readiness states that an extension reports of itself.
+// Readiness states of an extension.
 const (
 	Ready        = extensionv1.Readiness_STATE_READY
 	Unconfigured = extensionv1.Readiness_STATE_UNCONFIGURED
@@ -18,23 +18,23 @@ const (
 	Offline      = extensionv1.Readiness_STATE_OFFLINE
 )
 
-// reportTimeout bounds a report: the kernel answers at once or is gone.
+// reportTimeout bounds a report. The kernel answers at once unless it has ended.
 const reportTimeout = 5 * time.Second
 
-// readiness is what the extension last said of itself. Until Init is answered
-// it is only kept, since the answer carries it.
+// readiness is the last readiness that the extension has set. Before the answer to
+// Init, which carries it, it is not reported.
 type readiness struct {
-	reporting sync.Mutex // held while a report is under way, so that reports keep their order
+	reporting sync.Mutex // held during a report, to keep reports in order
 
 	mu       sync.Mutex
 	announce bool
 	last     *extensionv1.Readiness
 }
 
-// SetReadiness tells the kernel whether the extension can do its work, as soon
-// as it changes; detail says why and what to do. Without a call it is ready.
-// Deliveries to a channel that is not ready are held. Saying the same again
-// costs nothing.
+// SetReadiness reports whether the extension can do its work; detail says why not
+// and what to do. An extension that never calls it is ready. The kernel holds
+// deliveries to a channel that is not ready. Setting the same readiness again costs
+// nothing.
 func (k *Kernel) SetReadiness(state extensionv1.Readiness_State, detail string) {
 	r := &k.readiness
 	r.reporting.Lock()
@@ -52,12 +52,12 @@ func (k *Kernel) SetReadiness(state extensionv1.Readiness_State, detail string) 
 	ctx, cancel := context.WithTimeout(k.ctx, reportTimeout)
 	defer cancel()
 	if _, err := k.runtime.Report(ctx, next); err != nil {
-		k.log.Debug("reporting readiness failed", "error", err)
+		k.log.Debug("report readiness", "error", err)
 	}
 }
 
-// announced returns the readiness for the answer to Init; what is set later is
-// reported at once.
+// announced returns the readiness for the answer to Init. Later changes are reported
+// at once.
 func (r *readiness) announced() *extensionv1.Readiness {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -65,7 +65,7 @@ func (r *readiness) announced() *extensionv1.Readiness {
 	return r.current()
 }
 
-// now is the readiness for Health.
+// now returns the readiness for Health.
 func (r *readiness) now() *extensionv1.Readiness {
 	r.mu.Lock()
 	defer r.mu.Unlock()

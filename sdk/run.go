@@ -6,53 +6,53 @@ import (
 )
 
 const (
-	// firstPause and longestPause bound the pause before Run is called again.
-	firstPause   = time.Second
-	longestPause = time.Minute
-	// runGrace is what Run gets to return after its context has ended. It is
-	// short: a read that nothing interrupts must not hold up a shutdown.
+	// minPause and maxPause bound the pause before Run is called again.
+	minPause = time.Second
+	maxPause = time.Minute
+	// runGrace is how long Run may take to return after its context has ended. It is
+	// short: an uninterruptible read must not delay a shutdown.
 	runGrace = 100 * time.Millisecond
 )
 
 // keepRunning calls Run until it returns without an error or the extension
 // ends.
-func (l *life) keepRunning() {
-	defer close(l.ran)
-	if l.instance.ext.Run == nil {
+func (a *activation) keepRunning() {
+	defer close(a.ran)
+	if a.instance.ext.Run == nil {
 		return
 	}
-	for pause := firstPause; ; pause = min(2*pause, longestPause) {
-		err := l.runOnce()
-		if err == nil || l.background.Err() != nil {
+	for pause := minPause; ; pause = min(2*pause, maxPause) {
+		err := a.runOnce()
+		if err == nil || a.background.Err() != nil {
 			return
 		}
-		l.log.Error("background work ended; it starts again after a pause", "error", err, "pause", pause.String())
-		before := l.kernel.readiness.now()
-		l.kernel.SetReadiness(Offline, err.Error())
-		if !sleep(l.background, pause) {
+		a.log.Error("background work failed, restarting it after a pause", "error", err, "pause", pause.String())
+		before := a.kernel.readiness.now()
+		a.kernel.SetReadiness(Offline, err.Error())
+		if !sleep(a.background, pause) {
 			return
 		}
-		l.kernel.SetReadiness(before.GetState(), before.GetDetail())
+		a.kernel.SetReadiness(before.GetState(), before.GetDetail())
 	}
 }
 
-func (l *life) runOnce() (err error) {
-	defer guard(l.log, "run", &err)
-	return l.instance.ext.Run(l.background, l.kernel)
+func (a *activation) runOnce() (err error) {
+	defer guard(a.log, "run", &err)
+	return a.instance.ext.Run(a.background, a.kernel)
 }
 
-// awaitRun gives Run a moment to return.
-func (l *life) awaitRun() {
+// awaitRun waits for Run to return, at most runGrace.
+func (a *activation) awaitRun() {
 	timer := time.NewTimer(runGrace)
 	defer timer.Stop()
 	select {
-	case <-l.ran:
+	case <-a.ran:
 	case <-timer.C:
-		l.log.Debug("background work ignores the end of its context")
+		a.log.Debug("background work ignores the end of its context")
 	}
 }
 
-// sleep reports whether it slept its time out.
+// sleep pauses for d; false: ctx ended first.
 func sleep(ctx context.Context, d time.Duration) bool {
 	timer := time.NewTimer(d)
 	defer timer.Stop()

@@ -17,30 +17,29 @@ import (
 )
 
 const (
-	// orphanTime is how long a process waits for the kernel that started it.
-	orphanTime = 30 * time.Second
-	// exitTime is how long main may take after Serve has returned.
-	exitTime = 2 * time.Second
-	// settleTime is how long after its start a process gives back the memory that
-	// only the start needed: several megabytes of each, which an idle one would
-	// otherwise keep.
-	settleTime = time.Second
+	// orphanTimeout is how long a process waits for its kernel to connect.
+	orphanTimeout = 30 * time.Second
+	// exitTimeout is how long main may take after Serve has returned.
+	exitTimeout = 2 * time.Second
+	// trimDelay is the time after which a process returns the memory to the system
+	// that only its start needed: several megabytes.
+	trimDelay = time.Second
 )
 
-// Serve serves an extension, or several that share this process, until the
-// kernel shuts them down or is gone, or SIGTERM arrives. It is the last thing
-// that main does: the process ends soon after it has returned. What is printed
-// to stdout meanwhile is logged by the kernel; logs of package log go to stderr
-// as JSON.
+// Serve serves an extension, or several that share this process, until the kernel
+// shuts them down or ends, or SIGTERM arrives. Call it last in main: the process
+// ends soon after it returns. The kernel logs what the process prints to stdout;
+// logs of package log go to stderr as JSON.
 //
-// A program that is started by hand, or whose extensions cannot be served, is
-// told why on stderr and ends with exit code 1.
+// If the program was started by hand, or its extensions cannot be served, Serve
+// prints the reason to stderr and exits with code 1.
 func Serve(exts ...Extension) {
 	logger := hclog.New(&hclog.LoggerOptions{
 		Level: logLevel(), Output: os.Stderr, JSONFormat: true, IncludeLocation: false,
 	})
 	if os.Getenv(contract.Handshake.MagicCookieKey) != contract.Handshake.MagicCookieValue {
-		fmt.Fprintln(os.Stderr, "this program is an extension of Switchboard: put it beside its manifest.yaml, and the kernel starts it")
+		fmt.Fprintln(os.Stderr, "This program is a Switchboard extension. "+
+			"Put it beside its manifest.yaml, and Switchboard starts it.")
 		os.Exit(1)
 	}
 	server, err := NewServer(logger, exts...)
@@ -51,17 +50,17 @@ func Serve(exts ...Extension) {
 	log.SetFlags(0)
 	log.SetOutput(logger.StandardWriter(&hclog.StandardLoggerOptions{InferLevels: true}))
 
-	// go-plugin takes stderr away, and passes on what is written to it from within
-	// the process: the last words before its end would be lost.
+	// go-plugin replaces os.Stderr with a pipe, which would lose the last lines before
+	// the process ends.
 	stderr := os.Stderr
-	server.began = sync.OnceFunc(func() { os.Stderr = stderr })
+	server.onInit = sync.OnceFunc(func() { os.Stderr = stderr })
 
-	time.AfterFunc(settleTime, debug.FreeOSMemory)
-	glue := &pluginGlue{server: server}
+	time.AfterFunc(trimDelay, debug.FreeOSMemory)
+	adapter := &pluginAdapter{server: server}
 	term := make(chan os.Signal, 1)
 	signal.Notify(term, syscall.SIGTERM)
 	go func() {
-		orphaned := time.NewTimer(orphanTime)
+		orphaned := time.NewTimer(orphanTimeout)
 		defer orphaned.Stop()
 		for {
 			select {
@@ -69,26 +68,26 @@ func Serve(exts ...Extension) {
 				server.Close(-1)
 			case <-orphaned.C:
 				if !server.connected() {
-					server.gone("nobody within " + orphanTime.String())
+					server.kernelGone("no connection within " + orphanTimeout.String())
 				}
 			case <-server.Done():
-				glue.stop()
+				adapter.stop()
 				return
 			}
 		}
 	}()
 	plugin.Serve(&plugin.ServeConfig{
 		HandshakeConfig: contract.Handshake,
-		Plugins:         plugin.PluginSet{contract.PluginName: glue},
-		GRPCServer:      glue.newServer,
+		Plugins:         plugin.PluginSet{contract.PluginName: adapter},
+		GRPCServer:      adapter.newServer,
 		Logger:          logger.Named("plugin"),
 	})
-	server.gone("go-plugin")
-	time.AfterFunc(exitTime, func() { os.Exit(0) })
+	server.kernelGone("go-plugin has ended")
+	time.AfterFunc(exitTimeout, func() { os.Exit(0) })
 }
 
-// LogLevelEnv names the environment variable for the least level that is
-// logged: trace, debug, info (the default), warn or error.
+// LogLevelEnv is the environment variable of the log level: trace, debug, info (the
+// default), warn or error.
 const LogLevelEnv = "SWITCHBOARD_LOG_LEVEL"
 
 func logLevel() hclog.Level {

@@ -18,26 +18,26 @@ import (
 	"github.com/switchboard-run/switchboard/contract/extensionv1"
 )
 
-// Version of the SDK, as Describe reports it.
+// Version is the version of the SDK that Describe reports.
 const Version = "go/0.1"
 
-// Server serves one extension, or a group of them, to one kernel over a gRPC
-// server that somebody else runs. Serve does this with go-plugin for a process
-// of its own; tests do it in theirs.
+// Server serves one extension, or a group of them, to one kernel over the caller's
+// gRPC server. Serve uses it with go-plugin for a process of its own, tests use it in
+// theirs.
 type Server struct {
 	log       hclog.Logger
 	instances map[string]*instance
-	only      *instance // if there is one only
+	only      *instance // the only one; nil if there are several
 	done      chan struct{}
-	finishing sync.Once
-	began     func() // called at each Init; nil: nobody asks
+	closing   sync.Once
+	onInit    func() // called at each Init; may be nil
 
 	mu          sync.Mutex
 	connections int
 }
 
-// NewServer checks that the extensions can be served together. An ID may be
-// left empty by an extension that is alone: the manifest then names it.
+// NewServer checks that the extensions can be served together. A single extension
+// may leave its ID empty; the manifest then names it.
 func NewServer(log hclog.Logger, exts ...Extension) (*Server, error) {
 	s := &Server{log: log, instances: make(map[string]*instance, len(exts)), done: make(chan struct{})}
 	for _, ext := range exts {
@@ -62,12 +62,12 @@ func NewServer(log hclog.Logger, exts ...Extension) (*Server, error) {
 	return s, nil
 }
 
-// streamWorkers is how many goroutines serve one request after the other: a new
-// one for each would have its stack grown again, which costs more than some of
-// them. Requests beyond these still get one each.
+// streamWorkers is the number of reused goroutines that serve requests. Growing the
+// stack of a new goroutine costs more than serving a short request. Further
+// concurrent requests still get a goroutine each.
 const streamWorkers = 8
 
-// Options are the options that the gRPC server needs.
+// Options returns the options that the gRPC server needs.
 func (s *Server) Options() []grpc.ServerOption {
 	return []grpc.ServerOption{
 		grpc.MaxRecvMsgSize(contract.MaxMessage),
@@ -76,17 +76,25 @@ func (s *Server) Options() []grpc.ServerOption {
 		grpc.StaticStreamWindowSize(contract.StreamWindow),
 		grpc.StaticConnWindowSize(contract.ConnWindow),
 		grpc.StatsHandler((*connections)(s)),
-		grpc.UnaryInterceptor(func(ctx context.Context, r any, info *grpc.UnaryServerInfo, handler grpc.UnaryHandler) (reply any, err error) {
-			defer func() { err = contract.ToStatus(err) }()
-			defer guard(s.log, info.FullMethod, &err)
-			return handler(ctx, r)
-		}),
-		grpc.StreamInterceptor(func(srv any, stream grpc.ServerStream, info *grpc.StreamServerInfo, handler grpc.StreamHandler) (err error) {
-			defer func() { err = contract.ToStatus(err) }()
-			defer guard(s.log, info.FullMethod, &err)
-			return handler(srv, stream)
-		}),
+		grpc.UnaryInterceptor(s.guardUnary),
+		grpc.StreamInterceptor(s.guardStream),
 	}
+}
+
+func (s *Server) guardUnary(
+	ctx context.Context, r any, info *grpc.UnaryServerInfo, handler grpc.UnaryHandler,
+) (reply any, err error) {
+	defer func() { err = contract.ToStatus(err) }()
+	defer guard(s.log, info.FullMethod, &err)
+	return handler(ctx, r)
+}
+
+func (s *Server) guardStream(
+	srv any, stream grpc.ServerStream, info *grpc.StreamServerInfo, handler grpc.StreamHandler,
+) (err error) {
+	defer func() { err = contract.ToStatus(err) }()
+	defer guard(s.log, info.FullMethod, &err)
+	return handler(srv, stream)
 }
 
 // Register adds the contract's services to a gRPC server with Options.
@@ -98,17 +106,16 @@ func (s *Server) Register(r grpc.ServiceRegistrar) {
 	extensionv1.RegisterDraftsServer(r, draftsService{s: s})
 }
 
-// Done is closed when there is nothing left to serve: the kernel has shut down
-// every extension or is gone, or Close was called.
+// Done is closed when the server has closed: the kernel has shut down every
+// extension or has ended, or Close was called.
 func (s *Server) Done() <-chan struct{} { return s.done }
 
-// Close shuts every extension down within the grace; negative means the
-// default.
+// Close shuts every extension down within the grace; negative: the default.
 func (s *Server) Close(grace time.Duration) {
 	if grace < 0 {
 		grace = defaultGrace
 	}
-	s.finishing.Do(func() {
+	s.closing.Do(func() {
 		defer close(s.done)
 		ended := make(chan struct{})
 		go func() {
@@ -123,40 +130,39 @@ func (s *Server) Close(grace time.Duration) {
 		defer timer.Stop()
 		select {
 		case <-ended:
-		case <-timer.C: // a Start that does not return holds its extension
-			s.log.Warn("leaving although not everything has ended", "grace", grace)
+		case <-timer.C: // a Start that does not return blocks the shutdown of its extension
+			s.log.Warn("shutdown took too long, exiting anyway", "grace", grace)
 		}
 	})
 	<-s.done
 }
 
-// closeSlack is what Close waits beyond the grace.
+// closeSlack is how long Close waits beyond the grace.
 const closeSlack = 100 * time.Millisecond
 
-// goneGrace is all the time that an extension has once its kernel is gone:
-// nothing that it does can be recorded any more.
+// goneGrace is the grace of extensions whose kernel has ended. It is short, since
+// nothing that they do can be recorded.
 const goneGrace = 400 * time.Millisecond
 
-// gone ends everything: the kernel is not there any more.
-func (s *Server) gone(what string) {
-	s.log.Debug("the kernel is gone", "seen by", what)
+// kernelGone shuts down all extensions because the kernel has ended.
+func (s *Server) kernelGone(reason string) {
+	s.log.Debug("the kernel has ended", "reason", reason)
 	for _, x := range s.instances {
 		x.interrupt()
 	}
 	s.Close(goneGrace)
 }
 
-// leave ends the server when no extension is active any more, a moment after
-// the answer to the last Shutdown has left.
-func (s *Server) leave() {
+// closeIfIdle closes the server after closeDelay if no extension is active.
+func (s *Server) closeIfIdle() {
 	for _, x := range s.instances {
 		if x.active() {
 			return
 		}
 	}
-	time.AfterFunc(leaveDelay, func() {
+	time.AfterFunc(closeDelay, func() {
 		for _, x := range s.instances {
-			if x.active() { // started again meanwhile
+			if x.active() { // restarted meanwhile
 				return
 			}
 		}
@@ -164,11 +170,11 @@ func (s *Server) leave() {
 	})
 }
 
-// leaveDelay is the time for the answer to Shutdown to leave, and for the
-// kernel to stop the process itself.
-const leaveDelay = 500 * time.Millisecond
+// closeDelay leaves time to send the answer to Shutdown, and for the kernel to stop
+// the process itself.
+const closeDelay = 500 * time.Millisecond
 
-// instance finds the extension that a request is for.
+// instance returns the extension that a request names.
 func (s *Server) instance(ctx context.Context) (*instance, error) {
 	var id string
 	if values := metadata.ValueFromIncomingContext(ctx, contract.ExtensionHeader); len(values) > 0 {
@@ -178,7 +184,8 @@ func (s *Server) instance(ctx context.Context) (*instance, error) {
 	case s.only != nil && (id == "" || s.only.id() == "" || id == s.only.id()):
 		return s.only, nil
 	case id == "":
-		return nil, fmt.Errorf("this process serves %s: the request has to name one in %s: %w", s.names(), contract.ExtensionHeader, contract.ErrInvalid)
+		return nil, fmt.Errorf("this process serves %s: the request must name one in %s: %w",
+			s.names(), contract.ExtensionHeader, contract.ErrInvalid)
 	}
 	if x := s.instances[id]; x != nil {
 		return x, nil
@@ -198,8 +205,8 @@ func (s *Server) names() string {
 	return strings.Join(names, ", ")
 }
 
-// life finds the activation that a request is for.
-func (s *Server) life(ctx context.Context) (*life, error) {
+// activation returns the activation of the extension that a request names.
+func (s *Server) activation(ctx context.Context) (*activation, error) {
 	x, err := s.instance(ctx)
 	if err != nil {
 		return nil, err
@@ -207,8 +214,8 @@ func (s *Server) life(ctx context.Context) (*life, error) {
 	return x.current()
 }
 
-// connections counts the kernel's connections; the end of the last one is the
-// end of the kernel.
+// connections counts the kernel's connections. When the last one ends, the kernel has
+// ended.
 type connections Server
 
 func (c *connections) TagRPC(ctx context.Context, _ *stats.RPCTagInfo) context.Context   { return ctx }
@@ -223,7 +230,7 @@ func (c *connections) HandleConn(_ context.Context, e stats.ConnStats) {
 		c.connections++
 	case *stats.ConnEnd:
 		if c.connections--; c.connections == 0 {
-			go (*Server)(c).gone("its last connection") //nolint:contextcheck // the connection has no context any more
+			go (*Server)(c).kernelGone("last connection closed") //nolint:contextcheck // the connection has no context
 		}
 	}
 }

@@ -9,10 +9,9 @@ import (
 	"github.com/switchboard-run/switchboard/contract/kernelv1"
 )
 
-// Services are the kernel's services as generated clients, for what the
-// methods of Kernel leave out: a run loop reads sessions, lists and calls
-// tools, completes and drafts. Requests that have a lane field need LaneOf(ctx)
-// there; errors go through contract.FromStatus.
+// Services are the generated clients of the kernel's services, for run loops and
+// other uses that the methods of Kernel do not cover. Set the lane field of requests
+// to LaneOf(ctx), and convert errors with contract.FromStatus.
 type Services struct {
 	Sessions kernelv1.SessionsClient
 	Tools    kernelv1.ToolsClient
@@ -25,8 +24,8 @@ func (k *Kernel) Services() Services {
 	return Services{Sessions: k.sessions, Tools: k.tools, Models: k.models, Channels: k.channels}
 }
 
-// Complete asks a model, under the lane of ctx, and calls emit with each piece of
-// the answer as it comes. An error of emit ends the completion and is returned.
+// Complete asks a model, in the lane of ctx, and calls emit with each piece of the
+// answer as it arrives. An error of emit ends the completion and is returned.
 func (s Services) Complete(ctx context.Context, r *kernelv1.CompleteRequest, emit func(*Delta) error) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()

@@ -7,11 +7,11 @@ import (
 	"time"
 )
 
-// Tool is one callable. Schema is the JSON Schema of its arguments, an object;
-// the kernel checks arguments against it before Call runs.
+// Tool is one tool of an extension. Schema is the JSON Schema of its arguments, an
+// object; the kernel checks arguments against it before Call runs.
 type Tool struct {
 	Name        string // lower-case letters, digits, underscores
-	Description string // for the model: what it does and when to use it
+	Description string // for the model: its purpose and when to use it
 	Schema      json.RawMessage
 	ReadOnly    bool // no effect at all
 	Idempotent  bool // repeating it has no further effect
@@ -20,19 +20,17 @@ type Tool struct {
 	Private     bool // granted by full name only, never by a wildcard
 	Approve     bool // a person is asked before each call
 	Final       bool // a call that succeeds ends its turn: the text beside it is the final one
-	// Command makes it also a slash command for people, without the slash; the
-	// manifest names it under provides.commands. The kernel makes the arguments of
-	// what a person writes, by Schema. An error of Call is the answer.
+	// Command also makes it a slash command for people; it has no slash. The manifest
+	// names it under provides.commands. The kernel parses a person's text into
+	// arguments by Schema. An error of Call is the answer.
 	Command string
 	Call    func(ctx context.Context, c ToolCall) (ToolResult, error)
-	// Say writes the content of a result for people, as the answer to the command,
-	// in Markdown. Without it, that is the content, or, of a JSON object, its field
-	// text.
+	// Say renders the content of a result as the answer to the command, in Markdown.
+	// Nil: the answer is the content or, if that is a JSON object, its field text.
 	Say func(content string) string
 }
 
-// ToolCall is one call, made once: a second call with the same ID is a repeat
-// of the first.
+// ToolCall is one call. A second one with the same ID repeats the first.
 type ToolCall struct {
 	ID        string
 	Name      string
@@ -41,23 +39,23 @@ type ToolCall struct {
 	Agent     string
 	ReplyTo   string   // opaque handle of the conversation that asked; may be empty
 	Channel   string   // id of that conversation's channel; may be empty
-	Sender    string   // who asked, as shown to people
+	Sender    string   // who asked, as shown to people; may be empty
 	Group     bool     // others can read that conversation
 	Thread    string   // of the input that the turn answers; see busv1.Input
-	Input     string   // the dedupe key of that input, if this extension had queued it
+	Input     string   // the dedupe key of that input, if this extension queued it
 	Memory    []string // scopes of memory that the agent may read and write
 	Location  *time.Location
 	Repeat    bool   // an earlier attempt may have run
-	Command   string // by which a person calls it; empty: an agent does
+	Command   string // the slash command with which a person called it; empty: an agent called it
 }
 
-// Decode reads the arguments into v; without any, v stays as it is.
+// Decode decodes the arguments into v; without arguments v is unchanged.
 func (c ToolCall) Decode(v any) error {
 	if len(c.Arguments) == 0 {
 		return nil
 	}
 	if err := json.Unmarshal(c.Arguments, v); err != nil {
-		return fmt.Errorf("the arguments of %s cannot be read: %w", c.Name, err)
+		return fmt.Errorf("decode the arguments of %s: %w", c.Name, err)
 	}
 	return nil
 }
@@ -68,13 +66,13 @@ func (c ToolCall) Decode(v any) error {
 type ToolResult struct {
 	Content string
 	IsError bool
-	// Nothing says, of a read-only tool that gives context, that it knows nothing
-	// at all, whatever it is asked: an agent need not ask it again at once.
+	// Nothing, of a read-only tool that gives context: it has nothing to say for any
+	// arguments, so an agent need not call it again soon.
 	Nothing bool
 	Effects Effects
 }
 
-// JSON is a result whose content is v.
+// JSON returns a result whose content is v, encoded as JSON.
 func JSON(v any, effects ...Effect) (ToolResult, error) {
 	b, err := json.Marshal(v)
 	if err != nil {

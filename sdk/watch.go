@@ -11,8 +11,8 @@ import (
 
 // Watch calls each with every event of the topics (patterns, each of which
 // needs a subscribe grant) from now on, until ctx ends or each returns an
-// error, which Watch returns. Watching is for showing, not for handling: an
-// event is seen once or, by a watcher that is too slow, never.
+// error, which Watch returns. Use it to display events, not to handle them: a
+// watcher sees an event at most once, and loses its stream if it is too slow.
 func (k *Kernel) Watch(ctx context.Context, topics []string, each func(Event) error) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()

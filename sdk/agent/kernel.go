@@ -68,7 +68,7 @@ func (l link) CallTool(ctx context.Context, callID string) (*extensionv1.CallRes
 	lane := sdk.LaneOf(ctx)
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	defer context.AfterFunc(l.Leaving(), func() { time.AfterFunc(patience, func() { cancel(errLeft) }) })()
+	defer context.AfterFunc(l.Draining(), func() { time.AfterFunc(patience, func() { cancel(errLeft) }) })()
 	r, err := l.services.Tools.Call(ctx, &kernelv1.CallToolRequest{Lane: lane, CallId: callID})
 	if err != nil && errors.Is(context.Cause(ctx), errLeft) {
 		return nil, sdk.Retry(0, errLeft)

@@ -53,7 +53,7 @@ var faults = map[string]struct {
 			}
 			return nil
 		}}
-	}, "it panicked: start of extension faulty: start: panic: no token"},
+	}, "it panicked: start extension faulty: start: panic: no token"},
 	"wrong name": {func() sdk.Extension { return sdk.Extension{ID: "other"} }, `its ID is "other", the manifest's is "faulty"`},
 }
 

@@ -21,12 +21,12 @@ import (
 func TestShutdownLetsHandlersFinish(t *testing.T) {
 	t.Parallel()
 	started, release := make(chan struct{}), make(chan struct{})
-	var stopped, background atomic.Bool
-	var life context.Context
+	var stopped, alive atomic.Bool
+	var background context.Context
 	k := sdktest.Start(t, sdk.Extension{
 		ID: "subject",
 		Start: func(ctx context.Context, _ *sdk.Kernel) error {
-			life = ctx
+			background = ctx
 			return nil
 		},
 		Stop: func(context.Context) error {
@@ -36,7 +36,7 @@ func TestShutdownLetsHandlersFinish(t *testing.T) {
 		Handle: func(ctx context.Context, _ sdk.Event) (sdk.Effects, error) {
 			close(started)
 			<-release
-			background.Store(life.Err() == nil && ctx.Err() == nil && !stopped.Load())
+			alive.Store(background.Err() == nil && ctx.Err() == nil && !stopped.Load())
 			return sdk.Effects{sdk.Put("done", true)}, nil
 		},
 	}, sdktest.Options{})
@@ -60,12 +60,13 @@ func TestShutdownLetsHandlersFinish(t *testing.T) {
 	if k.Stored("done", nil) == 0 {
 		t.Error("the effects of the last handler are lost")
 	}
-	if !background.Load() || !stopped.Load() || life.Err() == nil {
-		t.Errorf("order: background alive while handling %v, stopped %v, ended %v", background.Load(), stopped.Load(), life.Err())
+	if !alive.Load() || !stopped.Load() || background.Err() == nil {
+		t.Errorf("order: background context alive while handling %v, stopped %v, ended %v", alive.Load(), stopped.Load(),
+			background.Err())
 	}
 }
 
-func TestShutdownInterruptsWhoDoesNotFinish(t *testing.T) {
+func TestShutdownInterruptsUnfinishedHandlers(t *testing.T) {
 	t.Parallel()
 	started := make(chan struct{})
 	k := handling(t, func(ctx context.Context, _ sdk.Event) (sdk.Effects, error) {
@@ -75,18 +76,18 @@ func TestShutdownInterruptsWhoDoesNotFinish(t *testing.T) {
 	})
 	h := k.Begin("subject.test", 1)
 	<-started
-	if _, err := extensionv1.NewExtensionClient(k.Conn()).Shutdown(t.Context(), &extensionv1.ShutdownRequest{GraceMs: 80}); err != nil {
+	client := extensionv1.NewExtensionClient(k.Conn())
+	if _, err := client.Shutdown(t.Context(), &extensionv1.ShutdownRequest{GraceMs: 80}); err != nil {
 		t.Fatal(err)
 	}
-	o := h.Wait().MustBe(t, busv1.Outcome_KIND_RETRY) // a shutdown is no failure of the event
+	o := h.Wait().MustBe(t, busv1.Outcome_KIND_RETRY) // a shutdown is not a failure of the event
 	if !strings.Contains(o.Reason, "shutting down") {
 		t.Errorf("reason %q", o.Reason)
 	}
 }
 
-// A tool that waits for somebody is given up at once. That is no result: the
-// kernel has the call repeated.
-func TestShutdownInterruptsToolsThatMayBe(t *testing.T) {
+// An interruptible tool ends at once, without a result: the kernel repeats the call.
+func TestShutdownInterruptsInterruptibleTools(t *testing.T) {
 	t.Parallel()
 	started := make(chan struct{})
 	k := sdktest.Start(t, sdk.Extension{
@@ -109,14 +110,14 @@ func TestShutdownInterruptsToolsThatMayBe(t *testing.T) {
 	down := make(chan error, 1)
 	go func() { down <- k.Shutdown(time.Hour) }()
 	if err := <-answered; !errors.Is(err, contract.ErrGone) {
-		t.Errorf("the kernel hears %v", err)
+		t.Errorf("the kernel gets %v", err)
 	}
 	if err := <-down; err != nil {
 		t.Error(err)
 	}
 }
 
-func TestShutdownDoesNotWaitForTheStubborn(t *testing.T) {
+func TestShutdownDoesNotWaitForHandlersThatIgnoreIt(t *testing.T) {
 	t.Parallel()
 	started, release := make(chan struct{}), make(chan struct{})
 	t.Cleanup(func() { close(release) })
@@ -146,7 +147,8 @@ func TestStartFailures(t *testing.T) {
 		start func(context.Context, *sdk.Kernel) error
 		want  string
 	}{
-		{"error", func(context.Context, *sdk.Kernel) error { return errors.New("no disk") }, "start of extension subject: no disk"},
+		{"error", func(context.Context, *sdk.Kernel) error { return errors.New("no disk") },
+			"start extension subject: no disk"},
 		{"panic", func(context.Context, *sdk.Kernel) error { panic("oops") }, "panic: oops"},
 	}
 	for _, tt := range tests {
@@ -162,19 +164,21 @@ func TestStartFailures(t *testing.T) {
 	}
 }
 
-func TestPanicsEverywhere(t *testing.T) {
+func TestEveryPanicIsAnError(t *testing.T) {
 	t.Parallel()
 	k := sdktest.Start(t, sdk.Extension{
 		ID: "subject", Channel: panicking{}, Models: panicking{},
 		Stop: func(context.Context) error { panic("stop") },
-		Tools: []sdk.Tool{{Name: "panic", Description: "Panics.", Call: func(context.Context, sdk.ToolCall) (sdk.ToolResult, error) {
-			panic("tool")
-		}}},
+		Tools: []sdk.Tool{{Name: "panic", Description: "Panics.",
+			Call: func(context.Context, sdk.ToolCall) (sdk.ToolResult, error) {
+				panic("tool")
+			}}},
 	}, sdktest.Options{})
 	if r := k.Call("panic", []byte("{}")); !r.GetIsError() || !strings.Contains(r.GetContent(), "panic: tool") {
 		t.Errorf("tool: %v", r)
 	}
-	if _, err := k.Complete(t.Context(), &extensionv1.CompleteRequest{}); err == nil || !strings.Contains(err.Error(), "panic: model") {
+	if _, err := k.Complete(t.Context(), &extensionv1.CompleteRequest{}); err == nil ||
+		!strings.Contains(err.Error(), "panic: model") {
 		t.Errorf("model: %v", err)
 	}
 	if err := k.Draft(t.Context(), &extensionv1.DraftUpdate{Text: "x"}); err != nil {
@@ -216,8 +220,9 @@ func TestRequestsBeforeInit(t *testing.T) {
 	t.Parallel()
 	k := sdktest.New(t, sdktest.Options{})
 	fail := errors.New("not today")
-	if err := k.TryStart(sdk.Extension{ID: "subject", Start: func(context.Context, *sdk.Kernel) error { return fail }}); err == nil {
-		t.Fatal("it started")
+	start := func(context.Context, *sdk.Kernel) error { return fail }
+	if err := k.TryStart(sdk.Extension{ID: "subject", Start: start}); err == nil {
+		t.Fatal("the extension started")
 	}
 	server, err := sdk.NewServer(hclog.NewNullLogger(), sdk.Extension{ID: "subject", Channel: panicking{}})
 	if err != nil {
@@ -256,7 +261,7 @@ func TestRequestsBeforeInit(t *testing.T) {
 		},
 	} {
 		want := contract.ErrUnavailable
-		if name == "complete" { // it can be made again
+		if name == "complete" { // it can be repeated
 			want = contract.ErrGone
 		}
 		if err := contract.FromStatus(call()); !errors.Is(err, want) {
@@ -270,10 +275,12 @@ func TestRequestsBeforeInit(t *testing.T) {
 	if d, err := ext.Describe(ctx, &extensionv1.DescribeRequest{}); err != nil || !d.GetChannel() || !d.GetDrafts() {
 		t.Errorf("describe: %v, %v", d, err)
 	}
-	if _, err := ext.Init(ctx, &extensionv1.InitRequest{Id: "other"}); !errors.Is(contract.FromStatus(err), contract.ErrInvalid) {
-		t.Errorf("init under another name: %v", err)
+	if _, err := ext.Init(ctx, &extensionv1.InitRequest{Id: "other"}); !errors.Is(contract.FromStatus(err),
+		contract.ErrInvalid) {
+		t.Errorf("init with another id: %v", err)
 	}
-	if _, err := ext.Init(ctx, &extensionv1.InitRequest{Id: "subject", KernelAddress: "unix:/nowhere"}); !errors.Is(contract.FromStatus(err), contract.ErrGone) {
+	noKernel := &extensionv1.InitRequest{Id: "subject", KernelAddress: "unix:/nowhere"}
+	if _, err := ext.Init(ctx, noKernel); !errors.Is(contract.FromStatus(err), contract.ErrGone) {
 		t.Errorf("init without a kernel: %v", err)
 	}
 	if _, err := ext.Shutdown(ctx, &extensionv1.ShutdownRequest{}); err != nil {
@@ -282,7 +289,7 @@ func TestRequestsBeforeInit(t *testing.T) {
 	<-server.Done()
 }
 
-func TestWhatCannotBeServed(t *testing.T) {
+func TestInvalidExtensionsAreRefused(t *testing.T) {
 	t.Parallel()
 	call := func(context.Context, sdk.ToolCall) (sdk.ToolResult, error) { return sdk.ToolResult{}, nil }
 	tests := []struct {
@@ -291,17 +298,21 @@ func TestWhatCannotBeServed(t *testing.T) {
 		want string
 	}{
 		{"nothing", nil, "no extension"},
-		{"two of one name", []sdk.Extension{{ID: "a"}, {ID: "a"}}, `two extensions have the ID "a"`},
-		{"a group without names", []sdk.Extension{{ID: "a"}, {}}, "an ID each"},
+		{"two with one ID", []sdk.Extension{{ID: "a"}, {ID: "a"}}, `two extensions have the ID "a"`},
+		{"a group without IDs", []sdk.Extension{{ID: "a"}, {}}, "an ID each"},
 		{"tool without name", []sdk.Extension{{ID: "a", Tools: []sdk.Tool{{Call: call}}}}, "no Name"},
 		{"tool without function", []sdk.Extension{{ID: "a", Tools: []sdk.Tool{{Name: "t"}}}}, "no Call"},
-		{"tool twice", []sdk.Extension{{ID: "a", Tools: []sdk.Tool{{Name: "t", Call: call}, {Name: "t", Call: call}}}}, "two tools"},
-		{"bad schema", []sdk.Extension{{ID: "a", Tools: []sdk.Tool{{Name: "t", Call: call, Schema: json.RawMessage(`{`)}}}}, "no valid JSON"},
+		{"tool twice", []sdk.Extension{{ID: "a", Tools: []sdk.Tool{{Name: "t", Call: call}, {Name: "t", Call: call}}}},
+			"two tools"},
+		{"bad schema", []sdk.Extension{{ID: "a", Tools: []sdk.Tool{
+			{Name: "t", Call: call, Schema: json.RawMessage(`{`)},
+		}}}, "not valid JSON"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			if _, err := sdk.NewServer(hclog.NewNullLogger(), tt.exts...); err == nil || !strings.Contains(err.Error(), tt.want) {
+			if _, err := sdk.NewServer(hclog.NewNullLogger(), tt.exts...); err == nil ||
+				!strings.Contains(err.Error(), tt.want) {
 				t.Errorf("got %v, want %s", err, tt.want)
 			}
 		})
@@ -324,10 +335,11 @@ func TestToolCallCarriesItsContext(t *testing.T) {
 		r.Arguments, r.ReplyTo, r.Channel, r.Sender, r.Repeat, r.Timezone = nil, "handle", "tg", "Ann", true, "Europe/Berlin"
 	})
 	if !r.GetIsError() {
-		t.Errorf("a result that is no JSON: %v", r)
+		t.Errorf("a result that is not JSON: %v", r)
 	}
 	c := <-got
-	if c.ReplyTo != "handle" || c.Channel != "tg" || c.Sender != "Ann" || !c.Repeat || string(c.Arguments) != "{}" || c.Location.String() != "Europe/Berlin" {
+	if c.ReplyTo != "handle" || c.Channel != "tg" || c.Sender != "Ann" || !c.Repeat || string(c.Arguments) != "{}" ||
+		c.Location.String() != "Europe/Berlin" {
 		t.Errorf("call %+v", c)
 	}
 }
@@ -352,7 +364,7 @@ func TestDraftsSkipToTheNewest(t *testing.T) {
 			break
 		}
 		if len(d.Text) <= length {
-			t.Fatalf("an older draft behind a newer one: %d after %d", len(d.Text), length)
+			t.Fatalf("a draft of %d bytes after one of %d", len(d.Text), length)
 		}
 		length = len(d.Text)
 	}

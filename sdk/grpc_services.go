@@ -12,7 +12,7 @@ import (
 	"github.com/switchboard-run/switchboard/contract/extensionv1"
 )
 
-// The generated services, each handing over to the extension a request is for.
+// The gRPC services. Each passes a request to the extension that it names.
 type (
 	extensionService struct {
 		extensionv1.UnimplementedExtensionServer
@@ -36,7 +36,9 @@ type (
 	}
 )
 
-func (v extensionService) Describe(ctx context.Context, _ *extensionv1.DescribeRequest) (*extensionv1.Description, error) {
+func (v extensionService) Describe(
+	ctx context.Context, _ *extensionv1.DescribeRequest,
+) (*extensionv1.Description, error) {
 	x, err := v.s.instance(ctx)
 	if err != nil {
 		return nil, err
@@ -49,10 +51,11 @@ func (v extensionService) Init(ctx context.Context, r *extensionv1.InitRequest) 
 	if err != nil {
 		return nil, err
 	}
-	if v.s.began != nil {
-		v.s.began()
+	if v.s.onInit != nil {
+		v.s.onInit()
 	}
-	return x.init(ctx, r, func() { v.s.gone("extension " + r.GetId()) }) //nolint:contextcheck // the kernel is gone: its request ends nothing
+	lost := func() { v.s.kernelGone("connection of extension " + r.GetId() + " lost") }
+	return x.init(ctx, r, lost) //nolint:contextcheck // lost outlives the request
 }
 
 func (v extensionService) Health(ctx context.Context, _ *extensionv1.HealthRequest) (*extensionv1.Readiness, error) {
@@ -63,7 +66,9 @@ func (v extensionService) Health(ctx context.Context, _ *extensionv1.HealthReque
 	return x.health(), nil
 }
 
-func (v extensionService) Shutdown(ctx context.Context, r *extensionv1.ShutdownRequest) (*extensionv1.ShutdownResponse, error) {
+func (v extensionService) Shutdown(
+	ctx context.Context, r *extensionv1.ShutdownRequest,
+) (*extensionv1.ShutdownResponse, error) {
 	x, err := v.s.instance(ctx)
 	if err != nil {
 		return nil, err
@@ -73,62 +78,64 @@ func (v extensionService) Shutdown(ctx context.Context, r *extensionv1.ShutdownR
 		grace = defaultGrace
 	}
 	x.shutdown(grace) //nolint:contextcheck // the grace bounds it, not the request
-	v.s.leave()       //nolint:contextcheck // after the answer
+	v.s.closeIfIdle() //nolint:contextcheck // after the answer
 	return &extensionv1.ShutdownResponse{}, nil
 }
 
 func (v eventsService) Deliver(stream deliverServer) error {
-	l, err := v.s.life(stream.Context())
+	a, err := v.s.activation(stream.Context())
 	if err != nil {
 		return err
 	}
-	return l.deliver(stream)
+	return a.deliver(stream)
 }
 
 func (v toolsService) Call(ctx context.Context, r *extensionv1.CallRequest) (*extensionv1.CallResult, error) {
-	l, err := v.s.life(ctx)
+	a, err := v.s.activation(ctx)
 	if err != nil {
 		return nil, err
 	}
-	ctx, leave, err := l.enter(ctx)
+	ctx, leave, err := a.enter(ctx)
 	if err != nil {
 		return nil, err
 	}
 	defer leave()
-	return l.call(ctx, r)
+	return a.call(ctx, r)
 }
 
-func (v modelsService) Complete(r *extensionv1.CompleteRequest, stream grpc.ServerStreamingServer[extensionv1.Delta]) error {
-	l, err := v.s.life(stream.Context())
+func (v modelsService) Complete(
+	r *extensionv1.CompleteRequest, stream grpc.ServerStreamingServer[extensionv1.Delta],
+) error {
+	a, err := v.s.activation(stream.Context())
 	if err != nil {
-		return notHere(err)
+		return asGone(err)
 	}
-	ctx, leave, err := l.enter(stream.Context())
+	ctx, leave, err := a.enter(stream.Context())
 	if err != nil {
-		return notHere(err)
+		return asGone(err)
 	}
 	defer leave()
-	return l.complete(ctx, r, stream.Send)
+	return a.complete(ctx, r, stream.Send)
 }
 
-// notHere is what a completion hears that came between two lives. Nothing of it
-// was begun, so it can be made again, unlike one that the provider refuses.
-func notHere(err error) error {
+// asGone turns ErrUnavailable into ErrGone for a completion that came between two
+// activations: it can be repeated, unlike one that the provider refuses.
+func asGone(err error) error {
 	if errors.Is(err, contract.ErrUnavailable) {
 		return fmt.Errorf("%w: %v", contract.ErrGone, err) //nolint:errorlint // an error wraps one sentinel only
 	}
 	return err
 }
 
-func (v draftsService) Draft(stream grpc.ClientStreamingServer[extensionv1.DraftUpdate, extensionv1.DraftResponse]) error {
-	l, err := v.s.life(stream.Context())
+func (v draftsService) Draft(stream draftServer) error {
+	a, err := v.s.activation(stream.Context())
 	if err != nil {
 		return err
 	}
-	ctx, leave, err := l.enter(stream.Context())
+	ctx, leave, err := a.enter(stream.Context())
 	if err != nil {
 		return err
 	}
 	defer leave()
-	return l.draft(ctx, stream)
+	return a.draft(ctx, stream)
 }

@@ -17,41 +17,43 @@ import (
 	"github.com/switchboard-run/switchboard/contract/extensionv1"
 )
 
-// call runs one tool. Whatever goes wrong in it is a failed result, which the
-// model sees; only a call that was cancelled is an error of the request.
-func (l *life) call(ctx context.Context, r *extensionv1.CallRequest) (*extensionv1.CallResult, error) {
-	tool, ok := l.instance.tools[r.GetName()]
+// call runs one tool. An error of the tool is a failed result, which the model
+// sees; the request itself fails only if the call was cancelled, has a conflict or
+// is interrupted by a shutdown.
+func (a *activation) call(ctx context.Context, r *extensionv1.CallRequest) (*extensionv1.CallResult, error) {
+	tool, ok := a.instance.tools[r.GetName()]
 	if !ok {
-		return nil, fmt.Errorf("extension %s has no tool %q: %w", l.kernel.ID(), r.GetName(), contract.ErrNotFound)
+		return nil, fmt.Errorf("extension %s has no tool %q: %w", a.kernel.ID(), r.GetName(), contract.ErrNotFound)
 	}
 	arguments := json.RawMessage(r.GetArguments())
 	if len(arguments) == 0 {
 		arguments = json.RawMessage("{}")
 	}
 	if !json.Valid(arguments) {
-		return failed("the arguments are no valid JSON"), nil
+		return failed("the arguments are not valid JSON"), nil
 	}
-	location := l.kernel.location
+	location := a.kernel.location
 	if zone := r.GetTimezone(); zone != "" {
 		if loaded, err := time.LoadLocation(zone); err == nil {
 			location = loaded
 		}
 	}
-	if tool.Interrupt || tool.Waits { // it waits, perhaps for days
+	if tool.Interrupt || tool.Waits { // may wait for days
 		var cancel context.CancelCauseFunc
 		ctx, cancel = context.WithCancelCause(ctx)
 		defer cancel(nil)
-		defer context.AfterFunc(l.kernel.leaving, func() { cancel(errShutdown) })()
+		defer context.AfterFunc(a.kernel.draining, func() { cancel(errShutdown) })()
 	}
-	result, err := l.run(WithLane(ctx, r.GetLane()), tool, ToolCall{
+	result, err := a.run(WithLane(ctx, r.GetLane()), tool, ToolCall{
 		ID: r.GetCallId(), Name: r.GetName(), Arguments: arguments,
 		Session: r.GetSession(), Agent: r.GetAgent(), ReplyTo: r.GetReplyTo(), Channel: r.GetChannel(),
-		Group: r.GetGroup(), Memory: r.GetMemory(), Sender: r.GetSender(), Thread: r.GetThread(), Input: r.GetInput(), Location: location, Repeat: r.GetRepeat(), Command: r.GetCommand(),
+		Group: r.GetGroup(), Memory: r.GetMemory(), Sender: r.GetSender(), Thread: r.GetThread(), Input: r.GetInput(),
+		Location: location, Repeat: r.GetRepeat(), Command: r.GetCommand(),
 	})
 	if err != nil {
 		switch {
-		case errors.Is(interrupted(ctx, err), errShutdown): // no result: the kernel has it repeated, if it may be
-			return nil, fmt.Errorf("%w: extension %s is shutting down", contract.ErrGone, l.kernel.ID())
+		case errors.Is(interrupted(ctx, err), errShutdown): // no result: the kernel repeats the call if it may
+			return nil, fmt.Errorf("%w: extension %s is shutting down", contract.ErrGone, a.kernel.ID())
 		case ctx.Err() != nil && errors.Is(err, ctx.Err()):
 			return nil, err
 		case errors.Is(err, contract.ErrConflict): // the kernel calls again
@@ -64,7 +66,8 @@ func (l *life) call(ctx context.Context, r *extensionv1.CallRequest) (*extension
 		return failed(fmt.Sprintf("effects of %s: %v", r.GetName(), err)), nil
 	}
 	out := &extensionv1.CallResult{
-		Content: strings.ToValidUTF8(result.Content, "\uFFFD"), IsError: result.IsError, Nothing: result.Nothing, Effects: effects,
+		Content: strings.ToValidUTF8(result.Content, "\uFFFD"), IsError: result.IsError,
+		Nothing: result.Nothing, Effects: effects,
 	}
 	if r.GetCommand() != "" && tool.Say != nil && !result.IsError {
 		out.Text = strings.ToValidUTF8(tool.Say(result.Content), "\uFFFD")
@@ -75,8 +78,8 @@ func (l *life) call(ctx context.Context, r *extensionv1.CallRequest) (*extension
 	return out, nil
 }
 
-func (l *life) run(ctx context.Context, t *Tool, c ToolCall) (result ToolResult, err error) {
-	defer guard(l.log, "tool "+t.Name, &err)
+func (a *activation) run(ctx context.Context, t *Tool, c ToolCall) (result ToolResult, err error) {
+	defer guard(a.log, "tool "+t.Name, &err)
 	return t.Call(ctx, c)
 }
 
@@ -85,40 +88,42 @@ func failed(why string) *extensionv1.CallResult {
 }
 
 // complete streams a completion. The first delta names the model.
-func (l *life) complete(ctx context.Context, r *CompleteRequest, send func(*Delta) error) (err error) {
-	if l.instance.ext.Models == nil {
-		return fmt.Errorf("extension %s has no models: %w", l.kernel.ID(), contract.ErrNotFound)
+func (a *activation) complete(ctx context.Context, r *CompleteRequest, send func(*Delta) error) (err error) {
+	if a.instance.ext.Models == nil {
+		return fmt.Errorf("extension %s has no models: %w", a.kernel.ID(), contract.ErrNotFound)
 	}
-	defer guard(l.log, "model "+r.GetModel(), &err)
+	defer guard(a.log, "model "+r.GetModel(), &err)
 	first := true
-	return l.instance.ext.Models.Complete(ctx, r, func(d *Delta) error {
+	return a.instance.ext.Models.Complete(ctx, r, func(d *Delta) error {
 		if first && d.GetModel() == "" {
 			d = proto.CloneOf(d)
-			d.Model = l.kernel.ID() + "/" + r.GetModel()
+			d.Model = a.kernel.ID() + "/" + r.GetModel()
 		}
 		first = false
 		return send(d)
 	})
 }
 
-// drafts shows the drafts of one stream: each draft in a goroutine of its own,
-// which skips to its newest text when the channel is slower than the model.
+// drafts shows the drafts of one stream, each in its own goroutine, which skips to
+// the newest text when the channel is slower than the model.
 type drafts struct {
 	show func(ctx context.Context, d Draft)
 
 	wg     sync.WaitGroup
 	mu     sync.Mutex
-	newest map[Draft]*Draft // by address and id; nil: shown already
+	newest map[Draft]*Draft // by address and id; nil: already shown
 }
 
-func (l *life) draft(ctx context.Context, stream grpc.ClientStreamingServer[extensionv1.DraftUpdate, extensionv1.DraftResponse]) error {
-	drafter, ok := l.instance.ext.Channel.(Drafter)
+type draftServer = grpc.ClientStreamingServer[extensionv1.DraftUpdate, extensionv1.DraftResponse]
+
+func (a *activation) draft(ctx context.Context, stream draftServer) error {
+	drafter, ok := a.instance.ext.Channel.(Drafter)
 	if !ok {
-		return fmt.Errorf("extension %s shows no drafts: %w", l.kernel.ID(), contract.ErrNotFound)
+		return fmt.Errorf("extension %s shows no drafts: %w", a.kernel.ID(), contract.ErrNotFound)
 	}
 	s := &drafts{newest: make(map[Draft]*Draft), show: func(ctx context.Context, d Draft) {
 		var err error
-		defer guard(l.log, "draft", &err)
+		defer guard(a.log, "draft", &err)
 		drafter.Draft(ctx, d)
 	}}
 	for {
@@ -139,24 +144,24 @@ func (l *life) draft(ctx context.Context, stream grpc.ClientStreamingServer[exte
 }
 
 func (s *drafts) update(ctx context.Context, d Draft) {
-	which := Draft{Conversation: d.Conversation, Thread: d.Thread, ID: d.ID}
+	key := Draft{Conversation: d.Conversation, Thread: d.Thread, ID: d.ID}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	_, running := s.newest[which]
-	s.newest[which] = &d
+	_, running := s.newest[key]
+	s.newest[key] = &d
 	if running {
 		return
 	}
 	s.wg.Go(func() {
 		for {
 			s.mu.Lock()
-			next := s.newest[which]
+			next := s.newest[key]
 			if next == nil {
-				delete(s.newest, which)
+				delete(s.newest, key)
 				s.mu.Unlock()
 				return
 			}
-			s.newest[which] = nil
+			s.newest[key] = nil
 			s.mu.Unlock()
 			s.show(ctx, *next)
 		}
