@@ -161,6 +161,19 @@ func do(verb, what string) error {
 	case "keys":
 		_, err := unix.KeyctlGetKeyringID(unix.KEY_SPEC_USER_KEYRING, false)
 		return err
+	case "unshare":
+		flags, _ := strconv.ParseInt(what, 0, 64)
+		return unix.Unshare(int(flags))
+	case "clone":
+		flags, _ := strconv.ParseUint(what, 0, 64)
+		child := exec.Command("true")
+		child.SysProcAttr = &syscall.SysProcAttr{Cloneflags: uintptr(flags)}
+		return child.Run()
+	case "clone3":
+		if _, _, errno := unix.Syscall(unix.SYS_CLONE3, 0, 0, 0); errno != 0 {
+			return errno
+		}
+		return nil
 	case "limits":
 		var files, core, tasks unix.Rlimit
 		_, _, _ = unix.Getrlimit(unix.RLIMIT_NOFILE, &files), unix.Getrlimit(unix.RLIMIT_CORE, &core), unix.Getrlimit(unix.RLIMIT_NPROC, &tasks)
@@ -346,6 +359,34 @@ func TestOthersOfTheUserAreLeftAlone(t *testing.T) {
 	}
 	if got := under(t, "enter", &sandbox.Policy{Write: []string{dir}}, "mode "+file)["mode "+file]; got != "ok" {
 		t.Errorf("modes are not kept, and chmod says %s", got)
+	}
+}
+
+func TestNamespacesCannotBeMade(t *testing.T) {
+	t.Parallel()
+	if !sandbox.Detect().Seccomp {
+		t.Skip("this system has no seccomp")
+	}
+	attempts := []string{"clone3", "unshare 0", "clone 0"}
+	for _, flag := range []int{
+		unix.CLONE_NEWUSER, unix.CLONE_NEWNS, unix.CLONE_NEWPID, unix.CLONE_NEWNET, unix.CLONE_NEWIPC, unix.CLONE_NEWUTS,
+		unix.CLONE_NEWCGROUP,
+	} {
+		attempts = append(attempts, fmt.Sprintf("unshare %#x", flag), fmt.Sprintf("clone %#x", flag))
+	}
+	for _, how := range []string{"enter", "exec"} {
+		for attempt, got := range under(t, how, &sandbox.Policy{}, attempts...) {
+			want := "not permitted"
+			switch attempt {
+			case "unshare 0", "clone 0":
+				want = "ok"
+			case "clone3":
+				want = "not implemented"
+			}
+			if !strings.Contains(got, want) {
+				t.Errorf("%s, %s: %s, want %s", how, attempt, got, want)
+			}
+		}
 	}
 }
 

@@ -23,6 +23,12 @@ const (
 	actionAllow  = unix.SECCOMP_RET_ALLOW
 	actionRefuse = unix.SECCOMP_RET_ERRNO
 
+	// newNamespaces are the flags of clone that make namespaces. A process has all
+	// capabilities in a user namespace of its own, and with them far more of the
+	// kernel to attack. CLONE_NEWTIME is a signal number for clone.
+	newNamespaces = unix.CLONE_NEWNS | unix.CLONE_NEWCGROUP | unix.CLONE_NEWUTS | unix.CLONE_NEWIPC |
+		unix.CLONE_NEWUSER | unix.CLONE_NEWPID | unix.CLONE_NEWNET
+
 	fchmodat2       = 452 // on every machine; older headers do not know it
 	ioprioOfProcess = 1   // as unix.PRIO_PROCESS
 )
@@ -30,12 +36,14 @@ const (
 // What nothing in a sandbox may do, because no other means limits it.
 var (
 	// io_uring makes sockets that no filter sees.
-	unseen = []uint32{unix.SYS_IO_URING_SETUP, unix.SYS_IO_URING_ENTER, unix.SYS_IO_URING_REGISTER}
+	// The flags of clone3 are in memory, which no filter reads: libraries use clone
+	// where it is missing.
+	unseen = []uint32{unix.SYS_IO_URING_SETUP, unix.SYS_IO_URING_ENTER, unix.SYS_IO_URING_REGISTER, unix.SYS_CLONE3}
 	// All programs of a user share these: memory that stays when its maker is
 	// gone, and keys.
 	shared = []uint32{
 		unix.SYS_SHMGET, unix.SYS_SHMAT, unix.SYS_MSGGET, unix.SYS_SEMGET, unix.SYS_MQ_OPEN,
-		unix.SYS_ADD_KEY, unix.SYS_REQUEST_KEY, unix.SYS_KEYCTL,
+		unix.SYS_ADD_KEY, unix.SYS_REQUEST_KEY, unix.SYS_KEYCTL, unix.SYS_SETNS,
 	}
 	// The first argument is a process, of which the user has others: 0 is the own one.
 	ofProcess = []uint32{unix.SYS_PRLIMIT64, unix.SYS_SCHED_SETAFFINITY}
@@ -62,7 +70,7 @@ func setFilter(program []unix.SockFilter) error {
 // filter lets a process make sockets of the file system, with network also
 // those for TCP and UDP, and no others. It keeps it from what is shared with
 // other programs of the user, and from changing how those run: neither is
-// Landlock's. The number of a call decides first, so that the system need not
+// Landlock's. It keeps it out of new namespaces. The number of a call decides first, so that the system need not
 // ask again for those that are always allowed.
 func filter(network, keepModes bool) []unix.SockFilter {
 	refuse := func(errno unix.Errno) string { return fmt.Sprint("refuse ", uint32(errno)) }
@@ -85,6 +93,8 @@ func filter(network, keepModes bool) []unix.SockFilter {
 		each(modes, refuse(unix.EPERM))
 	}
 	each(ofProcess, "process")
+	b.when(unix.SYS_CLONE, "clone")
+	b.when(unix.SYS_UNSHARE, "unshare")
 	b.when(unix.SYS_SETPRIORITY, "priority")
 	b.when(unix.SYS_IOPRIO_SET, "disk priority")
 	b.when(unix.SYS_SOCKET, "socket")
@@ -103,6 +113,17 @@ func filter(network, keepModes bool) []unix.SockFilter {
 	b.unless(unix.PRIO_PROCESS, refuse(unix.EPERM))
 	b.label("whose priority")
 	b.load(offsetArgs + 8)
+	b.unless(0, refuse(unix.EPERM))
+	b.jump("allow")
+
+	b.label("clone")
+	b.load(offsetArgs)
+	b.and(newNamespaces)
+	b.unless(0, refuse(unix.EPERM))
+	b.jump("allow")
+	b.label("unshare")
+	b.load(offsetArgs)
+	b.and(newNamespaces | unix.CLONE_NEWTIME)
 	b.unless(0, refuse(unix.EPERM))
 	b.jump("allow")
 
