@@ -38,7 +38,7 @@ func Verify(ctx context.Context, dir string, o Options) (v Verification, err err
 	if info, err := os.Stat(dir); err != nil || !info.IsDir() {
 		return v, fmt.Errorf("%s is not a directory: name the one with the %s", dir, manifests.FileName)
 	}
-	entries, err := manifests.LoadDir(os.DirFS(filepath.Dir(dir)), filepath.Dir(dir))
+	entries, err := manifests.LoadDir(filepath.Dir(dir))
 	if err != nil {
 		return v, err
 	}

@@ -59,13 +59,13 @@ const gone = ""
 // found by Watch.
 func OpenDir(path string) (*Dir, error) {
 	d := &Dir{path: filepath.Clean(path), places: map[string]*place{}}
-	ids, err := extensionDirs(os.DirFS(d.path))
+	ids, err := extensionDirs(d.path)
 	if err != nil {
 		return nil, fmt.Errorf("list the extensions in %s: %w", d.path, err)
 	}
 	for _, id := range ids {
 		p := &place{manifest: d.manifestState(id)}
-		p.entry = readEntry(os.DirFS(d.path), d.path, id)
+		p.entry = readEntry(d.path, id)
 		p.program = programState(p.entry.Manifest)
 		p.seenManifest, p.seenProgram = p.manifest, p.program
 		d.places[id] = p
@@ -107,7 +107,7 @@ func (d *Dir) Watch(ctx context.Context, onChange func([]Change)) {
 // run them.
 func (d *Dir) watched() []string {
 	paths := []string{filewatch.Existing(d.path)}
-	ids, _ := extensionDirs(os.DirFS(d.path))
+	ids, _ := extensionDirs(d.path)
 	for _, id := range ids {
 		paths = append(paths, filepath.Join(d.path, id))
 	}
@@ -125,8 +125,7 @@ func (d *Dir) watched() []string {
 // scan compares the directory with what is known of it. Settling: something
 // differs and has to look the same once more.
 func (d *Dir) scan() (changes []Change, settling bool) {
-	fsys := os.DirFS(d.path)
-	ids, err := extensionDirs(fsys)
+	ids, err := extensionDirs(d.path)
 	if err != nil {
 		return nil, false
 	}
@@ -139,7 +138,7 @@ func (d *Dir) scan() (changes []Change, settling bool) {
 	}
 	for _, id := range slices.Sorted(maps.Keys(d.places)) {
 		p := d.places[id]
-		what, again := d.scanPlace(fsys, id, p)
+		what, again := d.scanPlace(id, p)
 		settling = settling || again
 		if p.manifest == gone && !again && !slices.Contains(ids, id) {
 			if !p.removed {
@@ -154,7 +153,7 @@ func (d *Dir) scan() (changes []Change, settling bool) {
 	return changes, settling
 }
 
-func (d *Dir) scanPlace(fsys fs.FS, id string, p *place) (what What, settling bool) {
+func (d *Dir) scanPlace(id string, p *place) (what What, settling bool) {
 	now := d.manifestState(id)
 	if now != p.seenManifest {
 		p.seenManifest = now
@@ -163,13 +162,13 @@ func (d *Dir) scanPlace(fsys fs.FS, id string, p *place) (what What, settling bo
 	if now != p.manifest {
 		p.manifest = now
 		if had := p.entry.Manifest != nil; now == gone && had {
-			p.entry = readEntry(fsys, d.path, id)
+			p.entry = readEntry(d.path, id)
 			p.entry.Manifest = nil
 			p.manifestDue, p.programDue, p.removed = false, false, true
 			p.program, p.seenProgram = gone, gone
 			return Removed, false
 		}
-		p.manifestDue = p.read(fsys, d.path) || p.manifestDue
+		p.manifestDue = p.read(d.path) || p.manifestDue
 		p.removed = false
 	}
 	program := programState(p.entry.Manifest)
@@ -192,9 +191,9 @@ func (d *Dir) scanPlace(fsys fs.FS, id string, p *place) (what What, settling bo
 }
 
 // read reads the manifest again; false if it says what it said before.
-func (p *place) read(fsys fs.FS, root string) bool {
+func (p *place) read(root string) bool {
 	old := p.entry
-	next := readEntry(fsys, root, old.ID)
+	next := readEntry(root, old.ID)
 	if next.Err == nil && old.Err == nil && old.Manifest != nil && next.Manifest.Digest == old.Manifest.Digest {
 		return false
 	}
@@ -207,7 +206,7 @@ func (p *place) read(fsys fs.FS, root string) bool {
 
 // manifestState is equal for equal contents, gone if there is no manifest.
 func (d *Dir) manifestState(id string) string {
-	data, err := os.ReadFile(filepath.Join(d.path, id, FileName))
+	data, err := filewatch.Read(filepath.Join(d.path, id, FileName))
 	if errors.Is(err, fs.ErrNotExist) {
 		return gone
 	}

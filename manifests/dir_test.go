@@ -214,7 +214,7 @@ func TestLoadDir(t *testing.T) {
 	if err := os.MkdirAll(filepath.Join(root, "odd", "manifest.yaml"), 0o755); err != nil {
 		t.Fatal(err)
 	}
-	entries, err := manifests.LoadDir(os.DirFS(root), root)
+	entries, err := manifests.LoadDir(root)
 	if err != nil || len(entries) != 3 {
 		t.Fatalf("%+v, %v", entries, err)
 	}
@@ -227,7 +227,7 @@ func TestLoadDir(t *testing.T) {
 	if e := entries[2]; e.ID != "odd" || e.Err == nil {
 		t.Errorf("odd: %+v", e)
 	}
-	if entries, err := manifests.LoadDir(os.DirFS(root+"/gone"), root+"/gone"); err != nil || len(entries) != 0 {
+	if entries, err := manifests.LoadDir(root + "/gone"); err != nil || len(entries) != 0 {
 		t.Errorf("of nothing: %+v, %v", entries, err)
 	}
 }

@@ -4,11 +4,14 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"os"
 	"path"
 	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
+
+	"github.com/switchboard-run/switchboard/home/filewatch"
 )
 
 // Entry is the place of one extension: what was read there, and what is wrong
@@ -47,25 +50,23 @@ func LoadBuiltin(fsys fs.FS, prefix string) ([]Entry, error) {
 	return out, nil
 }
 
-// LoadDir reads <id>/manifest.yaml of each directory at the top of fsys, in
-// the order of their names. Hidden directories are passed over. The root is
-// where fsys is on disk; it is put before names, also to find executables. A
-// root that does not exist holds nothing.
-func LoadDir(fsys fs.FS, root string) ([]Entry, error) {
-	names, err := extensionDirs(fsys)
+// LoadDir reads the manifest of each directory in root, in the order of their names.
+// Hidden directories are passed over. A root that does not exist holds nothing.
+func LoadDir(root string) ([]Entry, error) {
+	names, err := extensionDirs(root)
 	if err != nil {
 		return nil, fmt.Errorf("list the extensions in %s: %w", root, err)
 	}
 	out := make([]Entry, 0, len(names))
 	for _, id := range names {
-		out = append(out, readEntry(fsys, root, id))
+		out = append(out, readEntry(root, id))
 	}
 	return out, nil
 }
 
 // extensionDirs lists the directories that may hold an extension.
-func extensionDirs(fsys fs.FS) ([]string, error) {
-	all, err := fs.ReadDir(fsys, ".")
+func extensionDirs(root string) ([]string, error) {
+	all, err := os.ReadDir(root)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
@@ -77,7 +78,7 @@ func extensionDirs(fsys fs.FS) ([]string, error) {
 		if strings.HasPrefix(d.Name(), ".") {
 			continue
 		}
-		if info, err := fs.Stat(fsys, d.Name()); err == nil && info.IsDir() {
+		if info, err := os.Stat(filepath.Join(root, d.Name())); err == nil && info.IsDir() {
 			names = append(names, d.Name())
 		}
 	}
@@ -85,12 +86,12 @@ func extensionDirs(fsys fs.FS) ([]string, error) {
 	return names, nil
 }
 
-func readEntry(fsys fs.FS, root, id string) Entry {
+func readEntry(root, id string) Entry {
 	e := Entry{ID: id, File: filepath.Join(root, id, FileName)}
-	data, err := fs.ReadFile(fsys, path.Join(id, FileName))
+	data, err := filewatch.Read(e.File)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		e.Err = fmt.Errorf("%s: there is no such file: every extension needs one%s", e.File, misnamed(fsys, id))
+		e.Err = fmt.Errorf("%s: file not found: every extension needs one%s", e.File, misnamed(filepath.Dir(e.File)))
 	case err != nil:
 		e.Err = fmt.Errorf("read manifest %s: %w", e.File, err)
 	default:
@@ -100,9 +101,9 @@ func readEntry(fsys fs.FS, root, id string) Entry {
 }
 
 // misnamed looks for a manifest under a name that is nearly right.
-func misnamed(fsys fs.FS, id string) string {
+func misnamed(dir string) string {
 	for _, name := range []string{"manifest.yml", "manifest.json", "Manifest.yaml", "manifest.yaml.txt"} {
-		if _, err := fs.Stat(fsys, path.Join(id, name)); err == nil {
+		if _, err := os.Stat(filepath.Join(dir, name)); err == nil {
 			return fmt.Sprintf(" (rename %s?)", name)
 		}
 	}

@@ -224,9 +224,9 @@ F:12:57: permissions.subscribe[2].max_deliver: must be at least 1
 F:13:5: permissions.subscribe[3]: "reminder.due" stands in the list twice, first in line 12
 F:14:5: permissions.subscribe[4].topic: is required`},
 		"effects and network": {head + "permissions: {effects: [withdrawn, put, steal], network: [https://api.telegram.org/x, a b, 'h:0', h:x]}", `
-F:6:25: permissions.effects[0]: "withdrawn" is not an effect to grant: there are session.ensure, input, turn.cancel, withdraw (did you mean withdraw?)
+F:6:25: permissions.effects[0]: "withdrawn" is not an effect to grant: there are input, session.ensure, turn.cancel, withdraw (did you mean withdraw?)
 F:6:36: permissions.effects[1]: "put" needs no grant here: it is implied by what the extension provides or publishes
-F:6:41: permissions.effects[2]: "steal" is not an effect to grant: there are session.ensure, input, turn.cancel, withdraw
+F:6:41: permissions.effects[2]: "steal" is not an effect to grant: there are input, session.ensure, turn.cancel, withdraw
 F:6:59: permissions.network[0]: "https://api.telegram.org/x" is not a host: write api.example.org, *.example.org, host:port, $config.<key>, $env.<NAME> or * for any (did you mean api.telegram.org?)
 F:6:87: permissions.network[1]: "a b" is not a host: write api.example.org, *.example.org, host:port, $config.<key>, $env.<NAME> or * for any
 F:6:92: permissions.network[2]: "h:0" is not a host: write api.example.org, *.example.org, host:port, $config.<key>, $env.<NAME> or * for any

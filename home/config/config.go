@@ -16,10 +16,10 @@ import (
 	"fmt"
 	"io/fs"
 	"maps"
-	"os"
 	"slices"
 	"time"
 
+	"github.com/switchboard-run/switchboard/home/filewatch"
 	"github.com/switchboard-run/switchboard/manifests"
 	"github.com/switchboard-run/switchboard/manifests/strictyaml"
 )
@@ -214,7 +214,7 @@ func Parse(file string, data []byte) (*Config, error) {
 
 // Load reads the file of that name; the defaults if there is none.
 func Load(file string) (*Config, error) {
-	data, err := os.ReadFile(file)
+	data, err := filewatch.Read(file)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, fmt.Errorf("read the configuration: %w", err)
 	}

@@ -102,7 +102,7 @@ func (l *Live) look() (state [2]string) {
 			state[i] = err.Error()
 			continue
 		}
-		data, err := os.ReadFile(file)
+		data, err := filewatch.Read(file)
 		state[i] = fmt.Sprintf("%o %x %v", info.Mode(), sha256.Sum256(data), err)
 	}
 	return state

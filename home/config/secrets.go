@@ -5,11 +5,11 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"os"
 	"regexp"
 	"strings"
 	"unicode/utf8"
 
+	"github.com/switchboard-run/switchboard/home/filewatch"
 	"github.com/switchboard-run/switchboard/manifests/strictyaml"
 )
 
@@ -49,7 +49,7 @@ func (s *Secrets) GoString() string { return "secrets" }
 // LoadSecrets reads a secrets file; it has no values if it does not exist. A
 // file that others may read is refused.
 func LoadSecrets(file string) (map[string]string, error) {
-	f, err := os.Open(file)
+	f, err := filewatch.OpenRegular(file)
 	if errors.Is(err, fs.ErrNotExist) {
 		return map[string]string{}, nil
 	}

@@ -364,7 +364,7 @@ func TestOthersOfTheUserAreLeftAlone(t *testing.T) {
 
 func TestNamespacesCannotBeMade(t *testing.T) {
 	t.Parallel()
-	if !sandbox.Detect().Seccomp {
+	if !support.Detect().Seccomp {
 		t.Skip("this system has no seccomp")
 	}
 	attempts := []string{"clone3", "unshare 0", "clone 0"}
