@@ -127,6 +127,7 @@ type Permissions struct {
 	Models    []string       `yaml:"models" check:"model" unique:"-"`       // it may ask outside of turns
 	Presence  bool           `yaml:"presence"`                              // it may ask when a person was there last
 	Sessions  bool           `yaml:"sessions"`                              // it may read all sessions
+	Admin     string         `yaml:"admin" enum:"read|manage"`              // the services of adminv1; manage: built-in extensions only
 }
 
 // File is a file or directory, with all that is below, which the extension may

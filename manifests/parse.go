@@ -9,6 +9,7 @@ import (
 
 	"github.com/switchboard-run/switchboard/contract"
 	"github.com/switchboard-run/switchboard/contract/topic"
+	"github.com/switchboard-run/switchboard/kernel/bus"
 	"github.com/switchboard-run/switchboard/manifests/strictyaml"
 )
 
@@ -137,6 +138,10 @@ func (m *Manifest) checkProvides() {
 }
 
 func (m *Manifest) checkPermissions() {
+	if m.Permissions.Admin == bus.AdminManage && !m.trusted {
+		m.doc.Report("permissions.admin", "manage is for built-in extensions only: it would let the extension approve what only you may approve; "+
+			"read shows it everything")
+	}
 	implied := map[string]string{}
 	if m.Provides.Channel != nil {
 		implied["channel.send."+m.ID] = "provides.channel"

@@ -309,6 +309,10 @@ F:10:14: config.deep.on: got number, want boolean`},
 		"schema": {head + "config_schema:\n  type: object\n  properties:\n    a: {type: strin}\n    b: {minimum: x}\n", `
 F:9:15: config_schema.properties.a.type: not a JSON schema: must be one of "array", "boolean", "integer", "null", "number", "object", "string"
 F:10:18: config_schema.properties.b.minimum: not a JSON schema: got string, want number`},
+		"admin": {head + "permissions: {admin: manage}", `
+F:6:22: permissions.admin: manage is for built-in extensions only: it would let the extension approve what only you may approve; read shows it everything`},
+		"admin misspelled": {head + "permissions: {admin: write}", `
+F:6:22: permissions.admin: "write" is not one of read, manage`},
 		"schema elsewhere":  {head + "config_schema: {$ref: 'file:///etc/passwd'}\n", `F:6:16: config_schema: not a JSON schema: file:///etc/passwd is outside of the schema: a schema may refer only to its own parts`},
 		"schema of a list":  {head + "config_schema: {type: array}\n", `F:6:23: config_schema.type: must be object: a config is a mapping`},
 		"schema bad regexp": {head + "config_schema: {properties: {a: {pattern: '('}}}\n", `F:6:43: config_schema.properties.a.pattern: not a JSON schema: "(" is not a valid regex: error parsing regexp: missing closing ): ` + "`(`"},

@@ -15,6 +15,7 @@ func (m *Manifest) Spec() kernel.Spec {
 		Permissions: kernel.Permissions{
 			Publish: m.Permissions.Publish, Effects: m.Permissions.Effects, Tools: m.Permissions.Tools,
 			Models: m.Permissions.Models, Presence: m.Permissions.Presence, Sessions: m.Permissions.Sessions,
+			Admin: m.Permissions.Admin,
 		},
 	}
 	for _, sub := range m.Permissions.Subscribe {

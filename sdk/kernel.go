@@ -28,6 +28,7 @@ type Kernel struct {
 	log      hclog.Logger
 	location *time.Location
 
+	conn     grpc.ClientConnInterface
 	bus      kernelv1.BusClient
 	kv       kernelv1.KVClient
 	channels kernelv1.ChannelsClient
@@ -61,6 +62,7 @@ func NewKernel(conn grpc.ClientConnInterface, init *extensionv1.InitRequest, log
 		init: init, log: log, location: location,
 		ctx: ctx, close: cancel,
 		draining: draining, drain: drain,
+		conn:     conn,
 		bus:      kernelv1.NewBusClient(conn),
 		kv:       kernelv1.NewKVClient(conn),
 		channels: kernelv1.NewChannelsClient(conn),

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"io"
 
+	"google.golang.org/grpc"
+
 	"github.com/switchboard-run/switchboard/contract"
 	"github.com/switchboard-run/switchboard/contract/kernelv1"
 )
@@ -17,11 +19,14 @@ type Services struct {
 	Tools    kernelv1.ToolsClient
 	Models   kernelv1.ModelsClient
 	Channels kernelv1.ChannelsClient
+	// Conn is the connection itself, for services that the manifest grants besides:
+	// see sdk/admin.Reader.
+	Conn grpc.ClientConnInterface
 }
 
 // Services returns the clients on the extension's connection.
 func (k *Kernel) Services() Services {
-	return Services{Sessions: k.sessions, Tools: k.tools, Models: k.models, Channels: k.channels}
+	return Services{Sessions: k.sessions, Tools: k.tools, Models: k.models, Channels: k.channels, Conn: k.conn}
 }
 
 // Complete asks a model, in the lane of ctx, and calls emit with each piece of the

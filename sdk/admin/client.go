@@ -64,21 +64,20 @@ func Dial(ctx context.Context, socket, tokenFile string) (*Client, error) {
 			if err != nil {
 				return err
 			}
-			return fromStatus(ctx, invoke(ctx, method, q, answer, c, o...))
+			return invoke(ctx, method, q, answer, c, o...)
 		}),
 		grpc.WithStreamInterceptor(func(ctx context.Context, desc *grpc.StreamDesc, c *grpc.ClientConn, method string, open grpc.Streamer, o ...grpc.CallOption) (grpc.ClientStream, error) {
 			ctx, err := withToken(ctx, tokenFile)
 			if err != nil {
 				return nil, err
 			}
-			s, err := open(ctx, desc, c, method, o...)
-			return stream{s, ctx}, fromStatus(ctx, err)
+			return open(ctx, desc, c, method, o...)
 		}))
 	if err != nil {
 		_ = dialed.Close()
 		return nil, fmt.Errorf("connect to the kernel at %s: %w", socket, err)
 	}
-	return &Client{adminv1.NewReadClient(conn), adminv1.NewManageClient(conn), conn}, nil
+	return &Client{adminv1.NewReadClient(mapped{conn}), adminv1.NewManageClient(mapped{conn}), conn}, nil
 }
 
 // Close ends the connection.
@@ -107,6 +106,27 @@ func fromStatus(ctx context.Context, err error) error {
 		return fmt.Errorf("%w: the kernel has stopped or doesn't answer (%s)", contract.ErrGone, s.Message())
 	}
 	return contract.FromStatus(err)
+}
+
+// Reader returns a client of an extension whose manifest says
+// "permissions: {admin: read}"; conn is sdk.Services.Conn. Its errors are those of
+// package contract.
+func Reader(conn grpc.ClientConnInterface) adminv1.ReadClient {
+	return adminv1.NewReadClient(mapped{conn})
+}
+
+// mapped is a connection whose errors are those of package contract.
+type mapped struct{ grpc.ClientConnInterface }
+
+// Invoke implements grpc.ClientConnInterface.
+func (m mapped) Invoke(ctx context.Context, method string, q, answer any, o ...grpc.CallOption) error {
+	return fromStatus(ctx, m.ClientConnInterface.Invoke(ctx, method, q, answer, o...))
+}
+
+// NewStream implements grpc.ClientConnInterface.
+func (m mapped) NewStream(ctx context.Context, d *grpc.StreamDesc, method string, o ...grpc.CallOption) (grpc.ClientStream, error) {
+	s, err := m.ClientConnInterface.NewStream(ctx, d, method, o...)
+	return stream{s, ctx}, fromStatus(ctx, err)
 }
 
 // stream maps the errors of a stream. Its own context ends with it; caller is

@@ -39,8 +39,10 @@ import (
 	"time"
 
 	"github.com/switchboard-run/switchboard/contract"
+	"github.com/switchboard-run/switchboard/contract/adminv1"
 	"github.com/switchboard-run/switchboard/contract/kernelv1"
 	"github.com/switchboard-run/switchboard/sdk"
+	"github.com/switchboard-run/switchboard/sdk/admin"
 )
 
 func main() {
@@ -245,6 +247,10 @@ func spy(ctx context.Context, k *sdk.Kernel) error {
 	try("presence", err)
 	try("watch", k.Watch(ctx, []string{contract.TopicUserMessage}, func(sdk.Event) error { return context.Canceled }))
 	services := k.Services()
+	_, err = admin.ReadStatus(ctx, admin.Reader(services.Conn))
+	try("status of the owner", err)
+	_, err = adminv1.NewManageClient(services.Conn).Approve(ctx, &adminv1.ApproveRequest{Code: "AAAAAAAA"})
+	try("approve a person", err)
 	_, err = services.Tools.Call(ctx, &kernelv1.CallToolRequest{CallId: "c1", Lane: strings.Repeat("0", 32), Name: "memory/forget"})
 	try("forged call", err)
 	_, err = services.Sessions.History(ctx, &kernelv1.HistoryRequest{Lane: strings.Repeat("0", 32), Session: "s1"})

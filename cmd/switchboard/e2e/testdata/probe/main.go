@@ -22,6 +22,8 @@
 //	mute     says nothing at all, not even the handshake
 //	child    leaves a process that holds stdout
 //	channel  a channel that notes what it sends in the file out
+//	owner    reads and changes what is the owner's, and notes in the file seen what
+//	         came of it
 //	shop     see shop.go
 package main
 
@@ -38,7 +40,10 @@ import (
 	"strings"
 	"time"
 
+	"github.com/switchboard-run/switchboard/contract"
+	"github.com/switchboard-run/switchboard/contract/adminv1"
 	"github.com/switchboard-run/switchboard/sdk"
+	"github.com/switchboard-run/switchboard/sdk/admin"
 	"github.com/switchboard-run/switchboard/sdk/agent"
 )
 
@@ -103,6 +108,8 @@ func main() {
 			child.Stdout, child.Stderr = os.Stdout, os.Stderr
 			return child.Start()
 		}
+	case "owner":
+		e.Run = owner
 	case "shop":
 		e.Tools, e.Channel = shopTools, sdk.ChannelFunc(shopSend)
 	case "channel":
@@ -112,6 +119,16 @@ func main() {
 		})
 	}
 	sdk.Serve(e)
+}
+
+// owner asks the services of the owner's side.
+func owner(ctx context.Context, k *sdk.Kernel) error {
+	conn := k.Services().Conn
+	s, err := admin.ReadStatus(ctx, admin.Reader(conn))
+	note("seen", fmt.Sprintf("status of %s: %v", s.Status.GetHome(), err))
+	_, err = adminv1.NewManageClient(conn).DeleteSession(ctx, &adminv1.DeleteSessionRequest{Id: "s1"})
+	note("seen", fmt.Sprintf("deleting a session: %v", contract.FromStatus(err)))
+	return nil
 }
 
 // note appends a line to a file.
