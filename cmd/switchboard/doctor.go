@@ -52,7 +52,7 @@ func newDoctorCommand() *cobra.Command {
 	}
 	asJSON := jsonFlag(c)
 	c.RunE = func(c *cobra.Command, _ []string) error {
-		d := &diagnosis{waits: func(format string, args ...any) { fmt.Fprintf(c.ErrOrStderr(), format+"\n", args...) }}
+		d := &diagnosis{waits: func(format string, args ...any) { fmt.Fprintf(safeText{w: c.ErrOrStderr()}, format+"\n", args...) }}
 		d.examine(c.Context())
 		if *asJSON {
 			if err := printJSON(c, d.findings); err != nil {

@@ -37,7 +37,7 @@ func newEventsTail() *cobra.Command {
 			return fmt.Errorf("-n %d: give 0 or more", *n)
 		}
 		p := printerOf(c)
-		lines := json.NewEncoder(c.OutOrStdout())
+		lines := json.NewEncoder(safeJSON{c.OutOrStdout()})
 		lines.SetEscapeHTML(false)
 		show := func(e admin.Event) error {
 			if *asJSON {

@@ -48,7 +48,7 @@ func newLogsCommand() *cobra.Command {
 		}
 		l := &logReader{dir: logDir(home), print: printerOf(c).logLine, several: len(args) == 0}
 		if *asJSON {
-			l.print = func(line logLine, _ bool) { fmt.Fprintln(c.OutOrStdout(), line.raw) }
+			l.print = func(line logLine, _ bool) { fmt.Fprintln(safeJSON{c.OutOrStdout()}, line.raw) }
 		}
 		if len(args) == 1 {
 			l.only = args[0]

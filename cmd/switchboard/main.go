@@ -35,7 +35,7 @@ func main() {
 	defer stop()
 	if err := newRootCommand().ExecuteContext(ctx); err != nil {
 		if !errors.Is(err, errReported) {
-			fmt.Fprintln(os.Stderr, "switchboard:", message(err))
+			fmt.Fprintln(safeText{w: os.Stderr}, "switchboard:", message(err))
 		}
 		os.Exit(1) //nolint:gocritic // nothing is left to be undone
 	}

@@ -39,7 +39,11 @@ func newMemoryExport() *cobra.Command {
 			return err
 		}
 		if *file == "" {
-			_, err = io.WriteString(c.OutOrStdout(), document)
+			out := c.OutOrStdout()
+			if p := printerOf(c); p.width > 0 {
+				out = p.w
+			}
+			_, err = io.WriteString(out, document)
 			return err
 		}
 		f, err := os.OpenFile(*file, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)

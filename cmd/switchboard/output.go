@@ -13,6 +13,7 @@ import (
 	"golang.org/x/term"
 	"google.golang.org/protobuf/proto"
 
+	"github.com/switchboard-run/switchboard/extensions/clichannel/terminal/markdown"
 	"github.com/switchboard-run/switchboard/home/config"
 	"github.com/switchboard-run/switchboard/sdk/admin"
 )
@@ -39,11 +40,12 @@ type printer struct {
 }
 
 func printerOf(c *cobra.Command) *printer {
-	p := &printer{w: c.OutOrStdout(), zone: time.Local}
-	if f, ok := p.w.(*os.File); ok && term.IsTerminal(int(f.Fd())) { //nolint:gosec // a descriptor is an int
+	p := &printer{zone: time.Local}
+	if f, ok := c.OutOrStdout().(*os.File); ok && term.IsTerminal(int(f.Fd())) { //nolint:gosec // a descriptor is an int
 		p.color = os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb"
 		p.width, _, _ = term.GetSize(int(f.Fd())) //nolint:gosec // likewise
 	}
+	p.w = safeText{c.OutOrStdout(), p.color}
 	if home, err := findHome(); err == nil {
 		if settings, err := config.Load(home.Config()); err == nil {
 			p.zone, _ = settings.Zone(config.ThisMachine())
@@ -63,7 +65,7 @@ func (p *printer) line(format string, args ...any) { fmt.Fprintf(p.w, format+"\n
 
 func (p *printer) faint(s string) { fmt.Fprintln(p.w, p.paint(gray, s)) }
 
-func oneLine(s string) string { return strings.Join(strings.Fields(s), " ") }
+func oneLine(s string) string { return strings.Join(strings.Fields(markdown.Clean(s)), " ") }
 
 // shorten is the beginning of a text in one line.
 func shorten(s string, limit int) string {
@@ -118,7 +120,7 @@ func jsonFlag(c *cobra.Command) *bool {
 
 // printJSON prints a value with field names that programs can rely on.
 func printJSON(c *cobra.Command, v any) error {
-	e := json.NewEncoder(c.OutOrStdout())
+	e := json.NewEncoder(safeJSON{c.OutOrStdout()})
 	e.SetEscapeHTML(false)
 	e.SetIndent("", "  ")
 	if err := e.Encode(asJSON(v)); err != nil {

@@ -201,7 +201,11 @@ func newSessionsExport() *cobra.Command {
 		if *asJSON {
 			return printJSON(c, t)
 		}
-		return printerOf(c).markdown(c.OutOrStdout(), t)
+		p := printerOf(c)
+		if p.width > 0 {
+			return p.markdown(p.w, t)
+		}
+		return p.markdown(c.OutOrStdout(), t) // as it was said
 	})
 	return c
 }
