@@ -10,24 +10,24 @@ import (
 	"syscall"
 )
 
-// passedOn are the variables that every extension gets: the paths of programs,
-// files and certificates, the language, the time zone and the proxy.
-var passedOn = []string{
+// inheritedEnv lists the variables that every extension inherits: the paths of
+// programs, files and certificates, the language, the time zone and the proxy.
+var inheritedEnv = []string{
 	"PATH", "HOME", "TMPDIR", "LANG", "TZ",
 	"HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "http_proxy", "https_proxy", "no_proxy",
 }
 
-var passedOnPrefixes = []string{"LC_", "XDG_", "SSL_CERT_"}
+var inheritedPrefixes = []string{"LC_", "XDG_", "SSL_CERT_"}
 
-// allowedEnv is the environment of an extension: the harmless variables of environ
-// (usually os.Environ()), and those that the manifest lists, each either as NAME,
-// passed on if it is set, or as NAME=value.
+// allowedEnv returns the environment of an extension: the harmless variables of
+// environ (usually os.Environ()), and those that the manifest lists, as NAME
+// (inherited if set) or NAME=value.
 func allowedEnv(environ []string, listed ...string) []string {
 	var env []string
 	for _, entry := range environ {
 		name, _, ok := strings.Cut(entry, "=")
-		if ok && (slices.Contains(passedOn, name) || slices.Contains(listed, name) ||
-			slices.ContainsFunc(passedOnPrefixes, func(p string) bool { return strings.HasPrefix(name, p) })) {
+		if ok && (slices.Contains(inheritedEnv, name) || slices.Contains(listed, name) ||
+			slices.ContainsFunc(inheritedPrefixes, func(p string) bool { return strings.HasPrefix(name, p) })) {
 			env = append(env, entry)
 		}
 	}
@@ -39,7 +39,7 @@ func allowedEnv(environ []string, listed ...string) []string {
 	return env
 }
 
-// executable is the path of the executable of a command: a path with a slash is
+// executable returns the path of a command's executable: a path with a slash is
 // relative to dir, a bare name is looked up in PATH.
 func executable(command []string, dir string) string {
 	path := command[0]
@@ -55,8 +55,8 @@ func executable(command []string, dir string) string {
 	return path
 }
 
-// stamp identifies an executable by its path, inode, size and time of change: it
-// differs once the file is replaced.
+// stamp identifies an executable by its path, inode, size and time of change. It
+// changes when the file is replaced.
 func stamp(path string) string {
 	info, err := os.Stat(path)
 	if err != nil {

@@ -1,4 +1,4 @@
-// Package home is one installation on disk: its configuration, secrets,
+// Package home manages one installation on disk: its configuration, secrets,
 // extensions, logs and backups, and the kernel that runs on it.
 //
 // # Promises
@@ -44,8 +44,8 @@ type Options struct {
 	Builtins       fs.FS
 	BuiltinsPrefix string
 	Builtin        func(members []string) []string
-	// Confine is the command that puts a sandbox in force and then runs the command
-	// after it: for extensions that are not built in.
+	// Confine is the command that enforces a sandbox and then executes the rest of
+	// its arguments: for extensions that are not built in.
 	Confine []string
 	// Program names commands of this program in texts for people.
 	Program directory.Program
@@ -65,14 +65,14 @@ type Installation struct {
 	files   *files
 	keeper  *backup.Keeper
 
-	backing  sync.Mutex // one backup at a time
-	planning sync.Mutex // one plan at a time
+		backupMu sync.Mutex // one backup at a time
+		planMu   sync.Mutex // one plan at a time
 	plan     atomic.Pointer[plan]
 }
 
-// Open takes the home, completes what was interrupted there, and opens a kernel on
-// it. Close must be called after it, also without Run. It changes the umask and
-// os.Stdin of this process, which extensions inherit.
+// Open locks the home, completes an interrupted restore, and opens a kernel on it.
+// The caller must call Close, also without Run. Open changes the umask and os.Stdin
+// of this process, which extensions inherit.
 func Open(ctx context.Context, o Options) (_ *Installation, err error) {
 	i := &Installation{options: o}
 	defer func() {
@@ -84,7 +84,7 @@ func Open(ctx context.Context, o Options) (_ *Installation, err error) {
 	if i.lock, err = lockHome(o.Home, heldByKernel); err != nil {
 		return nil, err
 	}
-	if err := completeHome(o.Home); err != nil {
+	if err := finishRestore(o.Home); err != nil {
 		return nil, err
 	}
 	if i.logs, err = openLogs(o.Home); err != nil {
@@ -96,7 +96,7 @@ func Open(ctx context.Context, o Options) (_ *Installation, err error) {
 	}
 	live := config.Open(o.Home, o.Env)
 	if configErr, secretsErr := live.Errors(); configErr != nil || secretsErr != nil {
-		return nil, fmt.Errorf("the configuration cannot be used; correct it and start again:\n%w",
+		return nil, fmt.Errorf("the configuration has errors; fix them and start again:\n%w",
 			errors.Join(configErr, secretsErr))
 	}
 	if err := i.keepBackups(); err != nil {
@@ -142,12 +142,12 @@ func (i *Installation) openStore() (journal.Store, error) {
 
 // Run runs the kernel and follows edits of files until ctx ends.
 func (i *Installation) Run(ctx context.Context) error {
-	watching, stop := context.WithCancel(ctx)
+	watchCtx, stop := context.WithCancel(ctx)
 	var background sync.WaitGroup
-	background.Go(func() { i.files.live.Watch(watching, func(config.Change) { i.replan() }) })
-	background.Go(func() { i.files.dropped.Watch(watching, func([]manifests.Change) { i.replan() }) })
-	background.Go(func() { i.keeper.Run(watching) })
-	release := context.AfterFunc(ctx, func() { hold(i.lock, heldToStop) })
+	background.Go(func() { i.files.live.Watch(watchCtx, func(config.Change) { i.replan() }) })
+	background.Go(func() { i.files.dropped.Watch(watchCtx, func([]manifests.Change) { i.replan() }) })
+	background.Go(func() { i.keeper.Run(watchCtx) })
+	release := context.AfterFunc(ctx, func() { recordHolder(i.lock, heldToStop) })
 	i.log.Info("the kernel is running", "home", i.options.Home.Path(), "version", i.options.Version)
 	err := i.Kernel.Run(ctx)
 	release()
@@ -156,7 +156,7 @@ func (i *Installation) Run(ctx context.Context) error {
 	return err
 }
 
-// Close releases the store and the home.
+// Close closes the kernel and its store, and unlocks the home.
 func (i *Installation) Close() error {
 	var errs []error
 	if i.Kernel != nil {
@@ -173,15 +173,15 @@ func (i *Installation) Close() error {
 
 // replan reads the files again and applies them.
 func (i *Installation) replan() {
-	i.planning.Lock()
-	defer i.planning.Unlock()
-	before := i.plan.Load()
-	next := i.files.plan(before)
-	i.report(before, next)
+		i.planMu.Lock()
+		defer i.planMu.Unlock()
+		previous := i.plan.Load()
+		next := i.files.plan(previous)
+		i.report(previous, next)
 	specs := i.files.specs(next)
 	i.plan.Store(next)
 	if err := i.Kernel.Apply(specs, i.files.settings(next)); err != nil {
-		i.log.Error("applying the changed files failed", "error", err)
+		i.log.Error("apply the changed files", "error", err)
 	}
 }
 
@@ -189,13 +189,13 @@ func (i *Installation) replan() {
 func (i *Installation) report(previous, next *plan) {
 	for id, err := range next.problems {
 		if previous == nil || previous.problems[id] == nil || previous.problems[id].Error() != err.Error() {
-			i.log.Warn("a file of an extension is wrong; what was in force before stays", "extension", id, "error", err)
+			i.log.Warn("a file of an extension has errors; the old version stays in force", "extension", id, "error", err)
 		}
 	}
 	for _, problem := range newProblems(previous, next) {
 		i.log.Warn("a link is not in force", "problem", problem.String())
 	}
 	if err := errors.Join(next.fileErrors...); err != nil {
-		i.log.Warn("the configuration is wrong; what was in force before stays", "error", err)
+		i.log.Warn("the configuration has errors; the old version stays in force", "error", err)
 	}
 }

@@ -8,23 +8,23 @@ import (
 	"github.com/switchboard-run/switchboard/manifests"
 )
 
-// Inspection is the content of the files of a home and of the environment, read
-// without a kernel and without running anything.
+// Inspection describes the files of a home and the environment. Nothing runs to
+// make it.
 type Inspection struct {
 	ConfigErr  error            // of config.yaml; usually a config.Problems
 	SecretsErr error            // of secrets.env
 	References config.Problems  // to ids in config.yaml that no extension has
-	UTC        string           // a hint, if the zone is UTC by accident
+	UTC        string           // see config.AccidentalUTC
 	Entries    []InspectedEntry // by id
 	ModelOrder []string         // models.default
 	Timezone   string           // IANA name in force
 }
 
-// InspectedEntry is one extension as its files are.
+// InspectedEntry describes one extension by its files.
 type InspectedEntry struct {
 	ID      string
 	Builtin bool
-	// Manifest is nil if there is none that can be read.
+	// Manifest is nil if it is missing or invalid.
 	Manifest *manifests.Manifest
 	Err      error               // of its files
 	Disabled *manifests.Disabled // why it does not start; nil: it does
@@ -40,9 +40,9 @@ func Inspect(o Options) (*Inspection, error) {
 	}
 	p := f.plan(nil)
 	c := p.config
-	seen := &Inspection{UTC: c.AccidentalUTC(config.ThisMachine()), ModelOrder: c.Models.Default}
-	_, seen.Timezone = c.Zone(config.ThisMachine())
-	seen.ConfigErr, seen.SecretsErr = live.Errors()
+	found := &Inspection{UTC: c.AccidentalUTC(config.ThisMachine()), ModelOrder: c.Models.Default}
+	_, found.Timezone = c.Zone(config.ThisMachine())
+	found.ConfigErr, found.SecretsErr = live.Errors()
 	var known []string
 	for _, e := range p.entries {
 		known = append(known, e.ID)
@@ -53,15 +53,15 @@ func Inspect(o Options) (*Inspection, error) {
 		if m := p.members[e.ID]; m != nil && x.Disabled == nil {
 			x.Missing = m.missing
 		}
-		seen.Entries = append(seen.Entries, x)
+		found.Entries = append(found.Entries, x)
 	}
-	slices.SortStableFunc(seen.Entries, func(a, b InspectedEntry) int { return cmp.Compare(a.ID, b.ID) })
-	seen.References = c.References(known)
+	slices.SortStableFunc(found.Entries, func(a, b InspectedEntry) int { return cmp.Compare(a.ID, b.ID) })
+	found.References = c.References(known)
 	for _, problem := range p.linkProblems {
-		if !slices.Contains(seen.References, problem) {
-			seen.References = append(seen.References, problem)
+		if !slices.Contains(found.References, problem) {
+			found.References = append(found.References, problem)
 		}
 	}
-	seen.References = seen.References.Sort()
-	return seen, nil
+	found.References = found.References.Sort()
+	return found, nil
 }

@@ -9,20 +9,20 @@ import (
 	"github.com/switchboard-run/switchboard/home/config"
 )
 
-// The extension whose manifest provides a topology is told the links of config.yaml
-// as its configuration "links". Agents that are linked may use its tools, and its
-// tool "peers" is part of their context.
+// The extension whose manifest provides a topology gets the links of config.yaml as
+// its setting "links". Linked agents may use its tools, and its tool "peers" is part
+// of their context.
 const (
 	linksKey    = "links"
 	linkTools   = "/*"
 	linkContext = "/peers"
 )
 
-// plannedLink is a link as the extension reads it.
+// plannedLink is a link in the setting of the extension.
 type plannedLink struct {
 	From        string `json:"from"`
 	To          string `json:"to"`
-	FromAbout   string `json:"from_about,omitempty"` // describes the agent to the other one
+	FromAbout   string `json:"from_about,omitempty"` // description of the agent for the other one
 	ToAbout     string `json:"to_about,omitempty"`
 	Mode        string `json:"mode"`
 	MaxMessages int    `json:"max_messages"`
@@ -30,8 +30,8 @@ type plannedLink struct {
 	Problem     string `json:"problem,omitempty"` // why it is not in force
 }
 
-// topology is the extension that links are for, whether it runs or not; empty:
-// there is none.
+// topology returns the id of the extension that provides links, running or not;
+// empty: there is none.
 func (p *plan) topology() string {
 	for _, e := range p.entries {
 		if e.Manifest != nil && e.Manifest.Provides.Topology {
@@ -41,8 +41,8 @@ func (p *plan) topology() string {
 	return ""
 }
 
-// planLinks gives the links to their extension, finds those that cannot be in
-// force, and marks the agents of the others.
+// planLinks puts the links into the config of their extension, collects the problems
+// of those that cannot be in force, and marks the agents of the others.
 func (p *plan) planLinks() {
 	id := p.topology()
 	all := []plannedLink{}
@@ -76,40 +76,40 @@ func (m *member) about() string {
 	return m.manifest.Name + ": " + m.manifest.Description
 }
 
-// linkProblem says why a link cannot be in force.
+// linkProblem returns why a link cannot be in force, and whether that is so.
 func (p *plan) linkProblem(i int, l config.Link, topology string) (config.Problem, bool) {
 	for _, side := range []struct{ key, id string }{{"from", l.From}, {"to", l.To}} {
-		if why := p.unlinkable(side.id); why != "" {
-			return p.config.LinkProblem(i, side.key, side.id, why, p.known()), true
+		if reason := p.unlinkable(side.id); reason != "" {
+			return p.config.LinkProblem(i, side.key, side.id, reason, p.known()), true
 		}
 	}
 	switch {
 	case topology == "":
 		return p.config.LinkProblem(i, "", "", "links are not in force: no extension provides them", nil), true
 	case p.members[topology] == nil:
-		why := fmt.Sprintf("links are not in force: the extension %s is switched off or cannot start", topology)
-		return p.config.LinkProblem(i, "", "", why, nil), true
+		reason := fmt.Sprintf("links are not in force: the extension %s is disabled or cannot start", topology)
+		return p.config.LinkProblem(i, "", "", reason, nil), true
 	}
 	return config.Problem{}, false
 }
 
-// unlinkable says why an agent cannot be linked; empty: it can.
+// unlinkable returns why an agent cannot be linked; empty: it can.
 func (p *plan) unlinkable(id string) string {
 	m := p.members[id]
 	switch {
 	case !slices.Contains(p.known(), id):
 		return config.UnknownAgent
 	case m == nil:
-		return fmt.Sprintf("the agent %q is switched off or cannot start, so this link is not in force", id)
+		return fmt.Sprintf("the agent %q is disabled or cannot start, so this link is not in force", id)
 	case m.manifest.Agent == nil:
-		return fmt.Sprintf("%q is no agent, so this link is not in force", id)
+		return fmt.Sprintf("%q is not an agent, so this link is not in force", id)
 	case p.config.Agents.Enabled != nil && !slices.Contains(p.config.Agents.Enabled, id):
 		return fmt.Sprintf("the agent %q is not in agents.enabled, so this link is not in force", id)
 	}
 	return ""
 }
 
-// known is the ids of all extensions, whether they run or not.
+// known returns the ids of all extensions, running or not.
 func (p *plan) known() (ids []string) {
 	for _, e := range p.entries {
 		ids = append(ids, e.ID)
@@ -133,7 +133,7 @@ func (m *member) link(s *extensionv1.AgentSpec) {
 	}
 }
 
-// newProblems are those of links that the plan before did not have.
+// newProblems returns the problems of links that the previous plan did not have.
 func newProblems(previous, next *plan) (fresh []config.Problem) {
 	for _, problem := range next.linkProblems {
 		if previous == nil || !slices.Contains(previous.linkProblems, problem) {

@@ -78,13 +78,13 @@ func TestALinkThatCannotBeInForceIsAProblemWithItsPlace(t *testing.T) {
 	for name, c := range map[string]struct{ lines, problem string }{
 		"nobody has the id":          {"links: [{from: a, to: bb}]", `config.yaml:2:23: links[0].to: there is no agent "bb" (did you mean b?)`},
 		"the first one is unknown":   {"links:\n- {from: zebra, to: a}", `config.yaml:3:10: links[0].from: there is no agent "zebra"`},
-		"it is no agent":             {"links: [{from: a, to: memory}]", `config.yaml:2:23: links[0].to: "memory" is no agent, so this link is not in force`},
+		"it is no agent":             {"links: [{from: a, to: memory}]", `config.yaml:2:23: links[0].to: "memory" is not an agent, so this link is not in force`},
 		"it is not enabled":          {"agents: {enabled: [a]}\nlinks: [{from: b, to: a}]", `config.yaml:3:16: links[0].from: the agent "b" is not in agents.enabled, so this link is not in force`},
-		"it is switched off":         {"extensions: {b: {enabled: false}}\nlinks: [{from: a, to: b}]", `config.yaml:3:23: links[0].to: the agent "b" is switched off or cannot start, so this link is not in force`},
-		"it cannot start":            {"links: [{from: a, to: c}]", `config.yaml:2:23: links[0].to: the agent "c" is switched off or cannot start, so this link is not in force`},
-		"the extension is off":       {"extensions: {links: {enabled: false}}\nlinks: [{from: a, to: b}]", `config.yaml:3:9: links[0]: links are not in force: the extension links is switched off or cannot start`},
+		"it is switched off":         {"extensions: {b: {enabled: false}}\nlinks: [{from: a, to: b}]", `config.yaml:3:23: links[0].to: the agent "b" is disabled or cannot start, so this link is not in force`},
+		"it cannot start":            {"links: [{from: a, to: c}]", `config.yaml:2:23: links[0].to: the agent "c" is disabled or cannot start, so this link is not in force`},
+		"the extension is off":       {"extensions: {links: {enabled: false}}\nlinks: [{from: a, to: b}]", `config.yaml:3:9: links[0]: links are not in force: the extension links is disabled or cannot start`},
 		"another one is in force":    {"links: [{from: a, to: b}, {from: b, to: zebra}]", `config.yaml:2:41: links[1].to: there is no agent "zebra"`},
-		"both of its agents are bad": {"links: [{from: c, to: zebra}]", `config.yaml:2:16: links[0].from: the agent "c" is switched off or cannot start, so this link is not in force`},
+		"both of its agents are bad": {"links: [{from: c, to: zebra}]", `config.yaml:2:16: links[0].from: the agent "c" is disabled or cannot start, so this link is not in force`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -114,8 +114,8 @@ func TestALinkToItselfOrASecondOneOfAPairIsAnErrorOfTheFile(t *testing.T) {
 	t.Parallel()
 	for lines, problem := range map[string]string{
 		"links: [{from: a, to: a}]":                      `config.yaml:1:23: links[0].to: "a" cannot be linked to itself`,
-		"links: [{from: a, to: b}, {from: a, to: b}]":    `config.yaml:1:27: links[1]: a and b are linked by links[0] already`,
-		"links:\n- {from: a, to: b}\n- {from: b, to: a}": `config.yaml:3:3: links[1]: b and a are linked by links[0] already`,
+		"links: [{from: a, to: b}, {from: a, to: b}]":    `config.yaml:1:27: links[1]: links[0] already links a and b`,
+		"links:\n- {from: a, to: b}\n- {from: b, to: a}": `config.yaml:3:3: links[1]: links[0] already links b and a`,
 	} {
 		_, err := config.Parse("config.yaml", []byte(lines))
 		if err == nil || err.Error() != problem {

@@ -26,7 +26,7 @@ func TestWhoHoldsAHome(t *testing.T) {
 				t.Errorf("a %s, while a %s holds the home: %v, want %v", other, holder, err, want)
 			}
 		}
-		hold(held, heldToStop)
+		recordHolder(held, heldToStop)
 		if _, err := lockHome(home, heldByKernel); !errors.Is(err, ErrStopping) {
 			t.Errorf("a %s that is being stopped: %v", holder, err)
 		}

@@ -14,13 +14,13 @@ import (
 	"github.com/switchboard-run/switchboard/home/config"
 )
 
-// Bounds of each log file and of what is kept of it.
+// Bounds of each log file.
 const (
 	logMegabytes = 10
-	logBackups   = 3
+	logBackups   = 3 // older files kept
 )
 
-// logs are the log files of the kernel and of each extension, JSON lines.
+// logs holds the log files of the kernel and of each extension, JSON lines.
 type logs struct {
 	dir string
 
@@ -42,7 +42,7 @@ func (l *logs) kernel() hclog.Logger {
 	})
 }
 
-// extension is the file of an extension.
+// extension returns the log file of an extension.
 func (l *logs) extension(id string) io.Writer {
 	l.mu.Lock()
 	defer l.mu.Unlock()

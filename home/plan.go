@@ -15,7 +15,7 @@ import (
 	"github.com/switchboard-run/switchboard/manifests"
 )
 
-// files are the files that say what runs.
+// files reads the files that configure what runs.
 type files struct {
 	options  Options
 	live     *config.Live
@@ -32,18 +32,18 @@ func openFiles(o Options, live *config.Live) (f *files, err error) {
 	return f, err
 }
 
-// plan is which extensions run, and how, as manifests, configuration and secrets
-// say it at one moment.
+// plan is a snapshot of which extensions run, and how, made of manifests,
+// configuration and secrets. It is immutable.
 type plan struct {
 	config   *config.Config
 	zone     *time.Location
 	entries  []manifests.Entry
-	disabled map[string]manifests.Disabled // by the file of the manifest
-	members  map[string]*member            // those that run
-	policies map[string]*sandbox.Policy    // of members; nil: not limited
-	problems map[string]error              // of an edit that is not in force, by extension
-	// linkProblems are of links that are not in force, fileErrors of config.yaml and
-	// secrets.env.
+		disabled map[string]manifests.Disabled // by manifest file
+		members  map[string]*member            // running extensions, by id
+		policies map[string]*sandbox.Policy    // of members; nil: not limited
+		problems map[string]error              // of edits that are not in force, by extension
+		// linkProblems are those of links that are not in force, fileErrors those of
+		// config.yaml and secrets.env.
 	linkProblems config.Problems
 	fileErrors   []error
 }
@@ -55,12 +55,12 @@ type member struct {
 	secrets  map[string]string
 	missing  []string // required secrets that are not set
 	builtin  bool
-	linked   string // the extension whose tools a link in force grants it
+	linked   string // id of the extension whose tools a link in force grants
 }
 
-// plan reads the files as they are now. A configuration that does not fit its
-// extension leaves the one of the plan before in force.
-func (f *files) plan(before *plan) *plan {
+// plan reads the files. If the config of an extension is invalid, the one of the
+// previous plan stays in force.
+func (f *files) plan(previous *plan) *plan {
 	c := f.live.Config()
 	p := &plan{
 		config: c, entries: append(slices.Clone(f.builtins), f.dropped.Entries()...),
@@ -89,12 +89,14 @@ func (f *files) plan(before *plan) *plan {
 		effective, err := c.Effective(m)
 		if err != nil {
 			p.problems[m.ID] = errors.Join(p.problems[m.ID], err)
-			if before != nil && before.members[m.ID] != nil {
-				effective, err = before.members[m.ID].config, nil
+			if previous != nil && previous.members[m.ID] != nil {
+				effective, err = previous.members[m.ID].config, nil
 			}
 		}
 		if err != nil {
-			p.disabled[m.File] = manifests.Disabled{ID: m.ID, File: m.File, Cause: manifests.Invalid, Reason: err.Error()}
+			p.disabled[m.File] = manifests.Disabled{
+				ID: m.ID, File: m.File, Cause: manifests.Invalid, Reason: err.Error(),
+			}
 			continue
 		}
 		x := &member{manifest: m, config: effective, secrets: map[string]string{}, builtin: builtin[m]}
@@ -112,7 +114,7 @@ func (f *files) plan(before *plan) *plan {
 	return p
 }
 
-// settings are those of the plan for the kernel.
+// settings returns the kernel's settings for a plan.
 func (f *files) settings(p *plan) kernel.Settings {
 	c := p.config
 	s := kernel.Settings{
@@ -129,9 +131,9 @@ func (f *files) settings(p *plan) kernel.Settings {
 	return s
 }
 
-// specs are the extensions of the plan for the kernel.
+// specs returns the kernel's specs for a plan, including extensions that do not run.
 func (f *files) specs(p *plan) []kernel.Spec {
-	groups := map[string][]string{} // the members of each process of built-ins
+	groups := map[string][]string{} // members of each process of built-ins
 	for _, id := range slices.Sorted(maps.Keys(p.members)) {
 		if m := p.members[id]; m.manifest.Run.Builtin != "" {
 			group := m.group(p.config)
@@ -154,7 +156,7 @@ func (f *files) specs(p *plan) []kernel.Spec {
 	return all
 }
 
-// spec is one extension for the kernel.
+// spec returns the kernel's spec for one extension.
 func (f *files) spec(p *plan, m *member, groups map[string][]string) (s kernel.Spec, err error) {
 	x, dirs := m.manifest, f.directories(m)
 	s = x.Spec()
@@ -188,11 +190,11 @@ func (m *member) schedules() (all []contract.DeclaredSchedule, err error) {
 	return all, nil
 }
 
-// sharedGroup is the process of all built-ins that have a group. The space keeps
-// it apart from those that manifests name.
+// sharedGroup is the process of all built-ins that have a group. Its spaces keep it
+// apart from group names in manifests.
 const sharedGroup = "built-in extensions"
 
-// group is the process that a built-in shares.
+// group returns the name of the process that a built-in shares.
 func (m *member) group(c *config.Config) string {
 	switch {
 	case m.manifest.Run.Group == "":
@@ -205,13 +207,13 @@ func (m *member) group(c *config.Config) string {
 	return m.manifest.ID
 }
 
-// process says how the extension runs.
+// process returns how to run the extension.
 func (f *files) process(p *plan, m *member, groups map[string][]string) supervisor.Spec {
 	run := m.manifest.Run
 	s := supervisor.Spec{
 		Env: allowedEnv(f.options.Environ, run.Env...), StartTimeout: run.StartTimeout,
-		ShutdownGrace: run.ShutdownGrace,
-		Memory:        int64(run.Memory), Processes: run.Processes, Disk: int64(run.Disk), Requires: m.manifest.Requires.Extensions,
+		ShutdownGrace: run.ShutdownGrace, Memory: int64(run.Memory), Processes: run.Processes, Disk: int64(run.Disk),
+		Requires: m.manifest.Requires.Extensions,
 		Restart: supervisor.Restart{
 			Policy: supervisor.Policy(m.manifest.Restart.Policy), Backoff: m.manifest.Restart.Backoff,
 			MaxBackoff: m.manifest.Restart.MaxBackoff,

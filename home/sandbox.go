@@ -18,11 +18,13 @@ import (
 	"github.com/switchboard-run/switchboard/manifests/strictyaml"
 )
 
-// Every extension may use these parts of the system. All of /etc, because names,
-// zones and certificates change there while it runs, by files that replace others.
+// Every extension may use these parts of the system. All of /etc, because files with
+// host names, zones and certificates are replaced there at run time.
 var (
-	systemPrograms = []string{"/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/nix/store", "/run/current-system"}
-	systemFiles    = []string{
+	systemPrograms = []string{
+		"/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/nix/store", "/run/current-system",
+	}
+	systemFiles = []string{
 		"/etc", "/proc", "/sys/devices/system/cpu", "/sys/fs/cgroup", "/sys/kernel/mm/transparent_hugepage",
 		"/run/systemd/resolve", "/run/resolvconf", "/run/NetworkManager", "/var/lib/ca-certificates",
 		"/dev/zero", "/dev/random", "/dev/urandom",
@@ -33,18 +35,18 @@ var (
 // maxOpenFiles bounds the descriptors of each process of an extension.
 const maxOpenFiles = 8192
 
-// portDNS is needed by an extension that uses the network, besides its own ports.
+// portDNS is open to each extension that uses the network.
 const portDNS = 53
 
-// directories are those of an extension.
+// directories of an extension.
 type directories struct {
 	data string // for its files
 	run  string // for its sockets
-	temp string // below data
+	temp string // in data
 }
 
-// directories of an extension. A local channel has the home's own for its socket,
-// where programs of the user look for it.
+// directories returns the directories of an extension. A local channel has its socket
+// in the runtime directory of the home, where the user's programs look for it.
 func (f *files) directories(m *member) directories {
 	id := m.manifest.ID
 	d := directories{data: filepath.Join(f.options.Home.Path(), "data", id)}
@@ -63,27 +65,29 @@ func (d directories) make() error {
 	return nil
 }
 
-// confine limits an extension to what its manifest declares.
+// confine limits an extension to the permissions in its manifest.
 func (f *files) confine(p *plan, m *member, s *supervisor.Spec) {
 	dirs := f.directories(m)
 	s.DataDir = dirs.data
 	if m.manifest.Run.Builtin == "" {
 		s.RunDir = dirs.run
-		if err := os.MkdirAll(dirs.temp, 0o700); err == nil && !slices.ContainsFunc(m.manifest.Run.Env, func(e string) bool { return strings.HasPrefix(e, "TMPDIR") }) {
+		isTemp := func(e string) bool { return strings.HasPrefix(e, "TMPDIR") }
+		if err := os.MkdirAll(dirs.temp, 0o700); err == nil && !slices.ContainsFunc(m.manifest.Run.Env, isTemp) {
 			s.Env = append(s.Env, "TMPDIR="+dirs.temp)
 		}
 	}
 	if !p.config.Sandboxed(m.manifest.ID) {
 		return
 	}
-	_ = dirs.make() // for paths without symbolic links; a failure is reported when it starts
+	_ = dirs.make() // so that links in their paths can be resolved; the start reports a failure
 	s.Policy = policy(m, dirs, f.options, s)
 }
 
-// policy is the part of the machine that an extension may use.
+// policy returns the part of the machine that an extension may use.
 func policy(m *member, dirs directories, o Options, s *supervisor.Spec) *sandbox.Policy {
 	p := &sandbox.Policy{
-		Execute: slices.Clone(systemPrograms), Read: slices.Clone(systemFiles), Write: append(slices.Clone(systemWritable), dirs.data, dirs.run),
+		Execute: slices.Clone(systemPrograms), Read: slices.Clone(systemFiles),
+		Write:   append(slices.Clone(systemWritable), dirs.data, dirs.run),
 		Sockets: []string{o.Home.RuntimeDir(), dirs.data}, OpenFiles: maxOpenFiles, FileSize: uint64(max(0, s.Disk)),
 	}
 	if m.manifest.Run.Builtin == "" {
@@ -103,12 +107,12 @@ func policy(m *member, dirs directories, o Options, s *supervisor.Spec) *sandbox
 			p.Read = append(p.Read, path)
 		}
 	}
-	p.Execute, p.Read, p.Write = unlinked(p.Execute), unlinked(p.Read), unlinked(p.Write)
+	p.Execute, p.Read, p.Write = resolveAll(p.Execute), resolveAll(p.Read), resolveAll(p.Write)
 	p.Network = network(m, o)
 	return p
 }
 
-// network is how the extension may use the network; nil: not at all.
+// network returns the extension's use of the network; nil: none.
 func network(m *member, o Options) *sandbox.Network {
 	if len(m.manifest.Permissions.Network) == 0 && len(m.manifest.Permissions.Listen) == 0 {
 		return nil
@@ -129,7 +133,7 @@ func network(m *member, o Options) *sandbox.Network {
 	return n
 }
 
-// pathOf is a path of permissions.files.
+// pathOf returns the absolute path of an entry of permissions.files.
 func pathOf(path string, m *manifests.Manifest, o Options) string {
 	if rest, ok := strings.CutPrefix(path, "~"); ok {
 		home, _ := o.Env("HOME")
@@ -141,7 +145,7 @@ func pathOf(path string, m *manifests.Manifest, o Options) string {
 	return filepath.Join(m.Dir(), path)
 }
 
-// permitted are the files that the manifest asks for, for the owner.
+// permitted lists the files that the manifest requests, for the owner.
 func (f *files) permitted(m *manifests.Manifest) (all []string) {
 	for _, file := range m.Permissions.Files {
 		path := pathOf(file.Path, m, f.options)
@@ -153,32 +157,33 @@ func (f *files) permitted(m *manifests.Manifest) (all []string) {
 	return all
 }
 
-// unlinked are the paths without symbolic links, which could lead elsewhere later.
-func unlinked(paths []string) (out []string) {
+// resolveAll resolves symbolic links, which could be changed later, and removes
+// duplicates.
+func resolveAll(paths []string) (out []string) {
 	for _, p := range paths {
-		if p = resolved(p); p != "" && !slices.Contains(out, p) {
+		if p = resolve(p); p != "" && !slices.Contains(out, p) {
 			out = append(out, p)
 		}
 	}
 	return out
 }
 
-// resolved is a path without symbolic links as far as it exists.
-func resolved(path string) string {
+// resolve resolves the symbolic links in the existing part of a path.
+func resolve(path string) string {
 	if r, err := filepath.EvalSymlinks(path); err == nil {
 		return r
 	}
 	if dir := filepath.Dir(path); dir != path {
-		return filepath.Join(resolved(dir), filepath.Base(path))
+		return filepath.Join(resolve(dir), filepath.Base(path))
 	}
 	return path
 }
 
-// refuseFor refuses manifests that ask for files of the kernel or of another
-// extension.
+// refuseFor returns a check that refuses manifests that request files of the kernel
+// or of another extension.
 func refuseFor(o Options, c *config.Config) func(*manifests.Manifest) error {
 	return func(m *manifests.Manifest) error {
-		if o.Home == nil { // to verify an extension needs none
+		if o.Home == nil { // Verify has none
 			return nil
 		}
 		own := []string{m.Dir(), filepath.Join(o.Home.Path(), "data", m.ID)}
@@ -189,17 +194,20 @@ func refuseFor(o Options, c *config.Config) func(*manifests.Manifest) error {
 			refused := func(format string, args ...any) error {
 				return manifests.Problems{m.Locate(strictyaml.Path("permissions", "files", i), format, args...)}
 			}
-			path := unlinked([]string{pathOf(f.Path, m, o)})[0]
-			if f.Write && m.Run.Builtin == "" && slices.ContainsFunc(unlinked(installed(m)), func(file string) bool { return within(file, path) }) {
-				return refused("asks to write %s, where its manifest or its program is: it could grant itself what it likes. "+
-					"Its data directory (data/%s in the home) it may write anyway; or name a directory below the manifest's that has neither", f.Path, m.ID)
+			path := resolveAll([]string{pathOf(f.Path, m, o)})[0]
+			writable := func(file string) bool { return within(file, path) }
+			if f.Write && m.Run.Builtin == "" && slices.ContainsFunc(resolveAll(installed(m)), writable) {
+				return refused("write access to %s covers the manifest or the program of the extension, "+
+					"so it could grant itself any permission. It can always write to data/%s in the home; "+
+					"or name another directory", f.Path, m.ID)
 			}
-			if slices.ContainsFunc(unlinked(own), func(dir string) bool { return within(path, dir) }) {
+			if slices.ContainsFunc(resolveAll(own), func(dir string) bool { return within(path, dir) }) {
 				continue
 			}
-			for _, kept := range unlinked([]string{o.Home.Path(), o.Home.RuntimeDir()}) {
-				if within(path, kept) || within(kept, path) {
-					return refused("asks for %s, where the kernel keeps what no extension may see (%s): name what it needs more closely", f.Path, kept)
+			for _, private := range resolveAll([]string{o.Home.Path(), o.Home.RuntimeDir()}) {
+				if within(path, private) || within(private, path) {
+					return refused("%s covers files of the kernel in %s, which no extension may access: "+
+						"name a more specific path", f.Path, private)
 				}
 			}
 		}
@@ -207,7 +215,7 @@ func refuseFor(o Options, c *config.Config) func(*manifests.Manifest) error {
 	}
 }
 
-// installed are the manifest of an extension and the program that it starts.
+// installed returns the manifest file and the executable of an extension.
 func installed(m *manifests.Manifest) []string {
 	files := []string{m.File}
 	if program := m.Executable(); filepath.IsAbs(program) {
@@ -216,16 +224,17 @@ func installed(m *manifests.Manifest) []string {
 	return files
 }
 
-// required refuses a dropped-in extension where the system cannot limit its use of
-// files and of the network, if the configuration requires that.
+// required refuses a dropped-in extension if the configuration requires a sandbox and
+// the system cannot limit files and the network.
 func required(c *config.Config, m *manifests.Manifest, system support.System) error {
-	if m.Run.Builtin != "" || c.Sandbox != config.SandboxRequired || !c.Sandboxed(m.ID) || system.Landlock > 0 && system.Seccomp {
+		if m.Run.Builtin != "" || c.Sandbox != config.SandboxRequired || !c.Sandboxed(m.ID) ||
+			system.Landlock > 0 && system.Seccomp {
 		return nil
 	}
-	return fmt.Errorf("sandbox is required by config.yaml, and %s", system)
+	return fmt.Errorf("config.yaml requires a sandbox, and %s", system)
 }
 
-// within says whether a path is a directory or something below it.
+// within reports whether a path is dir or below it.
 func within(path, dir string) bool {
 	rest, err := filepath.Rel(dir, path)
 	return err == nil && rest != ".." && !strings.HasPrefix(rest, "../")

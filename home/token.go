@@ -12,8 +12,8 @@ import (
 	"github.com/switchboard-run/switchboard/home/config"
 )
 
-// newToken writes a new token for the owner's clients to a file that only this
-// user can read. The token before it is not valid any more.
+// newToken writes a new token for the owner's clients to a file that only this user
+// can read. It replaces the previous token.
 func newToken(h *config.Home) (string, error) {
 	var raw [32]byte
 	_, _ = rand.Read(raw[:]) // never fails, by its documentation

@@ -17,26 +17,26 @@ import (
 	"github.com/switchboard-run/switchboard/manifests"
 )
 
-// Verification is what was found of an extension before it is dropped in.
+// Verification is the result of Verify.
 type Verification struct {
 	Manifest    *manifests.Manifest
-	Description *extensionv1.Description // nil: it has no process of its own
-	Crash       string                   // the last output of its process before it failed
+	Description *extensionv1.Description // nil: built in, so not started
+	Crash       string                   // the last output of a process that failed
 }
 
-// errVerified ends the start of an extension of which enough is known.
+// errVerified ends the start of an extension that has described itself.
 var errVerified = errors.New("verified")
 
-// Verify reads the manifest of an extension's directory, starts its executable,
-// has it describe itself and checks that against the manifest. It needs no
-// home and no kernel, and initializes nothing: secrets are not needed.
+// Verify reads the manifest in an extension's directory, starts its executable, asks
+// it to describe itself and checks the answer against the manifest. It needs neither
+// home nor kernel, and no secrets: it does not initialize the extension.
 func Verify(ctx context.Context, dir string, o Options) (v Verification, err error) {
 	dir, err = filepath.Abs(dir)
 	if err != nil {
 		return v, err
 	}
 	if info, err := os.Stat(dir); err != nil || !info.IsDir() {
-		return v, fmt.Errorf("%s is not a directory: name the one with the %s", dir, manifests.FileName)
+		return v, fmt.Errorf("%s is not a directory: give the directory that has %s", dir, manifests.FileName)
 	}
 	entries, err := manifests.LoadDir(filepath.Dir(dir))
 	if err != nil {
@@ -57,7 +57,7 @@ func Verify(ctx context.Context, dir string, o Options) (v Verification, err err
 		KernelVersion: o.Version, Refuse: refuseFor(o, config.Default()),
 	})
 	for _, d := range set.Disabled {
-		if d.Cause != manifests.Missing { // what it requires may be there in the home
+		if d.Cause != manifests.Missing { // the home may have the required extensions
 			return v, errors.New(d.Reason)
 		}
 	}
@@ -67,7 +67,7 @@ func Verify(ctx context.Context, dir string, o Options) (v Verification, err err
 	return v, v.start(ctx, o)
 }
 
-// stopTimeout is how long an extension that was verified may take to end.
+// stopTimeout bounds the shutdown of a verified extension.
 const stopTimeout = 20 * time.Second
 
 // start runs the executable until it has described itself.
@@ -77,10 +77,10 @@ func (v *Verification) start(ctx context.Context, o Options) error {
 		return fmt.Errorf("create a directory for its socket: %w", err)
 	}
 	defer os.RemoveAll(runDir)
-	if o.Home, err = config.OpenHomeAt(filepath.Join(runDir, "home")); err != nil { // for its data: nothing is changed
+	if o.Home, err = config.OpenHomeAt(filepath.Join(runDir, "home")); err != nil { // a temporary one, for its data
 		return fmt.Errorf("create a directory for its data: %w", err)
 	}
-	w := &witness{over: make(chan struct{})}
+	w := &observer{done: make(chan struct{})}
 	super, err := supervisor.New(supervisor.Options{Observer: w, RunDir: filepath.Join(runDir, "x")})
 	if err != nil {
 		return err
@@ -102,7 +102,7 @@ func (v *Verification) start(ctx context.Context, o Options) error {
 		return err
 	}
 	select {
-	case <-w.over:
+	case <-w.done:
 	case <-ctx.Done():
 		w.failed(ctx.Err().Error(), "")
 	}
@@ -115,43 +115,43 @@ func (v *Verification) start(ctx context.Context, o Options) error {
 	return w.err
 }
 
-// witness observes how the start of one extension ends.
-type witness struct {
+// observer records the end of the start of one extension.
+type observer struct {
 	once        sync.Once
-	over        chan struct{}
+	done        chan struct{}
 	description *extensionv1.Description
 	err         error
 	crash       string
 }
 
-func (w *witness) described(d *extensionv1.Description, err error) {
+func (w *observer) described(d *extensionv1.Description, err error) {
 	w.once.Do(func() {
 		w.description, w.err = d, err
-		close(w.over)
+		close(w.done)
 	})
 }
 
-func (w *witness) failed(reason, crash string) {
+func (w *observer) failed(reason, crash string) {
 	w.once.Do(func() {
 		w.err, w.crash = errors.New(reason), strings.TrimSpace(crash)
-		close(w.over)
+		close(w.done)
 	})
 }
 
 // Active implements supervisor.Observer.
-func (w *witness) Active(*supervisor.Instance) {}
+func (w *observer) Active(*supervisor.Instance) {}
 
 // Gone implements supervisor.Observer.
-func (w *witness) Gone(string, int64, string) {}
+func (w *observer) Gone(string, int64, string) {}
 
 // Changed implements supervisor.Observer.
-func (w *witness) Changed(s supervisor.Status) {
+func (w *observer) Changed(s supervisor.Status) {
 	if s.LastError != "" {
 		w.failed(s.LastError, s.Crash)
 	}
 }
 
-// Summary is the description in words.
+// Summary returns the description in words.
 func (v *Verification) Summary() string {
 	var b bytes.Buffer
 	d := v.Description

@@ -198,7 +198,7 @@ func (d *diagnosis) home() *config.Home {
 		}
 	}
 	if err := writable(h.Path()); err != nil {
-		d.add("Home", levelError, "make it writable, or set "+config.HomeEnv+" to another directory", "nothing can be written there: %s", err)
+		d.add("Home", levelError, "make it writable, or set "+config.HomeEnv+" to another directory", "the directory is not writable: %s", err)
 	}
 	d.space(h.Path())
 	return h

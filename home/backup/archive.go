@@ -19,23 +19,23 @@ import (
 	"time"
 )
 
-// archived is a file, or a directory if its name ends in a slash.
-type archived struct{ name, path string }
+// archiveFile is a file, or a directory if its name ends in a slash.
+type archiveFile struct{ name, path string }
 
-// syncEvery bounds what the disk has to take at once: whoever waits for a commit
-// waits for it, too.
+// syncEvery bounds how many bytes one sync writes: commits of the store wait for
+// the same disk.
 const syncEvery = 4 << 20
 
 // writeArchive writes a durable archive. Files that may change are copied into
 // dir first.
-func writeArchive(ctx context.Context, path, dir string, gently bool, info Info, files []archived) (err error) {
+func writeArchive(ctx context.Context, path, dir string, gently bool, info Info, files []archiveFile) (err error) {
 	f, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, f.Close()) }()
-	pieces := bufio.NewWriterSize(&gentle{ctx: ctx, f: f, rest: rests{gently, time.Now()}}, 1<<16)
-	compressed, err := gzip.NewWriterLevel(pieces, gzip.BestSpeed)
+	buffered := bufio.NewWriterSize(&syncWriter{ctx: ctx, f: f, throttle: throttle{gently, time.Now()}}, 1<<16)
+	compressed, err := gzip.NewWriterLevel(buffered, gzip.BestSpeed)
 	if err != nil {
 		return err
 	}
@@ -56,53 +56,53 @@ func writeArchive(ctx context.Context, path, dir string, gently bool, info Info,
 	if err := writeMember(out, sumsName, sums.Bytes(), info.CreatedAt, io.Discard); err != nil {
 		return err
 	}
-	return errors.Join(out.Close(), compressed.Close(), pieces.Flush(), f.Sync())
+	return errors.Join(out.Close(), compressed.Close(), buffered.Flush(), f.Sync())
 }
 
-// workFor is how long it is compressed without a pause.
+// workFor is the longest work between two pauses of a throttle.
 const workFor = 5 * time.Millisecond
 
-// gentle writes, and syncs as it goes.
-type gentle struct {
-	ctx   context.Context
-	f     *os.File
-	dirty int
-	rest  rests
+// syncWriter writes to a file and syncs it every syncEvery bytes.
+type syncWriter struct {
+	ctx      context.Context
+	f        *os.File
+	dirty    int // bytes since the last sync
+	throttle throttle
 }
 
-// rests leaves half of the time of a processor to others.
-type rests struct {
-	wanted bool
-	since  time.Time // work began
+// throttle pauses for as long as it worked: it uses half of a processor.
+type throttle struct {
+	enabled bool
+	since   time.Time // the current stretch of work began
 }
 
-func (r *rests) rest() {
-	if worked := time.Since(r.since); r.wanted && worked > workFor {
+func (t *throttle) pause() {
+	if worked := time.Since(t.since); t.enabled && worked > workFor {
 		time.Sleep(worked)
-		r.since = time.Now()
+		t.since = time.Now()
 	}
 }
 
-// reader reads, with rests.
-type reader struct {
+// throttledReader pauses between reads.
+type throttledReader struct {
 	io.Reader
-	rest rests
+	throttle throttle
 }
 
-func (r *reader) Read(b []byte) (int, error) {
-	r.rest.rest()
+func (r *throttledReader) Read(b []byte) (int, error) {
+	r.throttle.pause()
 	return r.Reader.Read(b)
 }
 
-func (g *gentle) Write(b []byte) (int, error) {
-	if err := g.ctx.Err(); err != nil {
+func (w *syncWriter) Write(b []byte) (int, error) {
+	if err := w.ctx.Err(); err != nil {
 		return 0, err
 	}
-	g.rest.rest()
-	n, err := g.f.Write(b)
-	if g.dirty += n; g.dirty >= syncEvery && err == nil {
-		g.dirty = 0
-		err = errors.Join(g.f.Sync(), leaves(filepath.Dir(g.f.Name()), syncEvery, spare))
+	w.throttle.pause()
+	n, err := w.f.Write(b)
+	if w.dirty += n; w.dirty >= syncEvery && err == nil {
+		w.dirty = 0
+		err = errors.Join(w.f.Sync(), checkSpace(filepath.Dir(w.f.Name()), syncEvery, reserved))
 	}
 	return n, err
 }
@@ -119,18 +119,19 @@ func writeMember(out *tar.Writer, name string, content []byte, at time.Time, sum
 	return nil
 }
 
-func writeFile(out *tar.Writer, a archived, dir string, sums io.Writer) error {
+func writeFile(out *tar.Writer, a archiveFile, dir string, sums io.Writer) error {
 	info, err := os.Stat(a.path)
 	switch {
-	case errors.Is(err, fs.ErrNotExist): // gone since
+	case errors.Is(err, fs.ErrNotExist): // deleted since it was listed
 		return nil
 	case err != nil:
 		return err
 	}
 	if strings.HasSuffix(a.name, "/") {
-		return out.WriteHeader(&tar.Header{Typeflag: tar.TypeDir, Name: a.name, Mode: int64(info.Mode().Perm()), ModTime: info.ModTime()})
+		mode := int64(info.Mode().Perm())
+		return out.WriteHeader(&tar.Header{Typeflag: tar.TypeDir, Name: a.name, Mode: mode, ModTime: info.ModTime()})
 	}
-	f, err := steady(a.path, dir)
+	f, err := openStable(a.path, dir)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
@@ -145,7 +146,8 @@ func writeFile(out *tar.Writer, a archived, dir string, sums io.Writer) error {
 	if _, err := f.Seek(0, io.SeekStart); err != nil {
 		return err
 	}
-	if err := out.WriteHeader(&tar.Header{Name: a.name, Mode: int64(info.Mode().Perm()), Size: size, ModTime: info.ModTime()}); err != nil {
+	header := &tar.Header{Name: a.name, Mode: int64(info.Mode().Perm()), Size: size, ModTime: info.ModTime()}
+	if err := out.WriteHeader(header); err != nil {
 		return err
 	}
 	sum := sha256.New()
@@ -156,45 +158,46 @@ func writeFile(out *tar.Writer, a archived, dir string, sums io.Writer) error {
 	return nil
 }
 
-// steady opens a file that does not change while it is read: a copy, unless it
-// is in dir already.
-func steady(path, dir string) (*os.File, error) {
+// openStable opens a file that does not change while it is read: a copy in dir,
+// unless the file is in dir itself.
+func openStable(path, dir string) (*os.File, error) {
 	in, err := os.Open(path)
 	if err != nil || filepath.Dir(path) == dir {
 		return in, err
 	}
 	defer in.Close()
-	f, err := os.CreateTemp(dir, "steady-*")
+	f, err := os.CreateTemp(dir, "stable-*")
 	if err != nil {
 		return nil, err
 	}
-	_ = os.Remove(f.Name()) // it goes when it is closed
+	_ = os.Remove(f.Name()) // closing it frees its space
 	info, err := in.Stat()
 	if err == nil {
-		err = leaves(dir, info.Size(), spare)
+		err = checkSpace(dir, info.Size(), reserved)
 	}
-	if err == nil { // not further: somebody may write to it as fast as it is read
+	if err == nil { // only its size of now: a process may append as fast as this reads
 		_, err = io.CopyN(f, in, info.Size())
 	}
-	if err != nil && !errors.Is(err, io.EOF) { // it has become shorter
+	if err != nil && !errors.Is(err, io.EOF) { // EOF: the file was truncated meanwhile
 		_ = f.Close()
 		return nil, err
 	}
 	return f, nil
 }
 
-// extract unpacks an archive into a directory and compares all sums. What it
-// says of itself is not yet compared with what is in it.
+// extract unpacks an archive into a directory, compares all sums and returns its
+// backup.json, not yet compared with the content.
 func extract(ctx context.Context, file, dir string, left uint64) (info Info, err error) {
-	if err := read(ctx, file, false, func(in io.Reader, h *tar.Header) (string, error) { return extractMember(in, h, dir, left) }); err != nil {
+	member := func(in io.Reader, h *tar.Header) (string, error) { return extractMember(in, h, dir, left) }
+	if err := read(ctx, file, false, member); err != nil {
 		return info, err
 	}
 	about, err := os.ReadFile(filepath.Join(dir, aboutName))
 	if err != nil {
-		return info, fmt.Errorf("it does not say what it is: %w", err)
+		return info, fmt.Errorf("read %s of the archive: %w", aboutName, err)
 	}
 	if err := json.Unmarshal(about, &info); err != nil {
-		return info, fmt.Errorf("it does not say what it is: %s: %w", aboutName, err)
+		return info, fmt.Errorf("read %s of the archive: %w", aboutName, err)
 	}
 	return info, nil
 }
@@ -212,25 +215,27 @@ func readBack(ctx context.Context, file string, gently bool) error {
 }
 
 // read reads an archive to its end and compares the sums of its members.
-func read(ctx context.Context, file string, gently bool, member func(io.Reader, *tar.Header) (sum string, err error)) error {
+func read(
+	ctx context.Context, file string, gently bool, member func(io.Reader, *tar.Header) (sum string, err error),
+) error {
 	f, err := os.Open(file)
 	if err != nil {
 		return err
 	}
 	defer f.Close()
-	compressed, err := gzip.NewReader(bufio.NewReaderSize(&reader{f, rests{gently, time.Now()}}, 1<<16))
+	compressed, err := gzip.NewReader(bufio.NewReaderSize(&throttledReader{f, throttle{gently, time.Now()}}, 1<<16))
 	if err != nil {
-		return fmt.Errorf("it is not a tar.gz: %w", err)
+		return fmt.Errorf("the file is not a tar.gz archive: %w", err)
 	}
 	in := tar.NewReader(compressed)
 	sums := map[string]string{}
 	for {
 		h, err := in.Next()
 		if errors.Is(err, io.EOF) {
-			return errors.New("it ends before its sums")
+			return fmt.Errorf("the archive ends before %s", sumsName)
 		}
 		if err != nil {
-			return fmt.Errorf("it is broken: %w", err)
+			return fmt.Errorf("the archive is damaged: %w", err)
 		}
 		if err := ctx.Err(); err != nil {
 			return err
@@ -240,7 +245,7 @@ func read(ctx context.Context, file string, gently bool, member func(io.Reader, 
 		}
 		sum, err := member(in, h)
 		if err != nil {
-			return fmt.Errorf("%q in it: %w", h.Name, err)
+			return fmt.Errorf("file %q: %w", h.Name, err)
 		}
 		if sum != "" {
 			sums[h.Name] = sum
@@ -249,27 +254,27 @@ func read(ctx context.Context, file string, gently bool, member func(io.Reader, 
 	if err := compareSums(in, sums); err != nil {
 		return err
 	}
-	switch _, err := io.CopyN(io.Discard, compressed, 1<<20); { // to its own checksum
+	switch _, err := io.CopyN(io.Discard, compressed, 1<<20); { // to the checksum of gzip
 	case err == nil:
-		return errors.New("there is more behind its sums")
+		return fmt.Errorf("the archive has data after %s", sumsName)
 	case !errors.Is(err, io.EOF):
-		return fmt.Errorf("it is broken: %w", err)
+		return fmt.Errorf("the archive is damaged: %w", err)
 	}
 	return nil
 }
 
-// extractMember writes one file and returns its sum; none for a directory.
+// extractMember writes one file and returns its sum; "" for a directory.
 func extractMember(in io.Reader, h *tar.Header, dir string, left uint64) (sum string, err error) {
 	name := strings.TrimSuffix(h.Name, "/")
 	if !filepath.IsLocal(name) {
-		return "", errors.New("its name leads elsewhere")
+		return "", errors.New("the name leads out of the archive")
 	}
 	switch first, _, _ := strings.Cut(name, "/"); first {
 	case aboutName, storeName, partConfig, partSecrets, partExtensions, partData:
 	default:
-		return "", errors.New("no backup has such a file")
+		return "", errors.New("a backup does not contain such a file")
 	}
-	if err := leaves(dir, h.Size, left); err != nil {
+	if err := checkSpace(dir, h.Size, left); err != nil {
 		return "", err
 	}
 	path := filepath.Join(dir, name)
@@ -280,7 +285,7 @@ func extractMember(in io.Reader, h *tar.Header, dir string, left uint64) (sum st
 		return "", os.MkdirAll(path, 0o700)
 	}
 	if h.Typeflag != tar.TypeReg {
-		return "", errors.New("it is no plain file")
+		return "", errors.New("it is not a regular file")
 	}
 	f, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_WRONLY, fs.FileMode(h.Mode)&0o777) //nolint:gosec // nine bits
 	if err != nil {

@@ -1,27 +1,26 @@
 // Package backup makes, checks and restores backups of a home.
 //
-// # What is in one
+// # Content
 //
 // One file, a tar.gz that any tar can read: the store, config.yaml, the
-// dropped-in extensions, and the files that extensions keep in data/. Secrets
-// are in it only when that was asked for. Logs, sockets and tokens never are;
-// symbolic links and other special files are left out and named. The sums of
-// all files are in it (SHA256SUMS).
+// dropped-in extensions, and the files of extensions in data/. Secrets are
+// included on request only; logs, sockets and tokens never. Symbolic links and
+// other special files are skipped and listed. SHA256SUMS has the sums of all
+// files.
 //
 // # Promises
 //
-// The store is a consistent copy of one moment, taken while messages go on. The
-// other files are copied after it, one by one. When Create reports success, the
-// backup was read and checked, it is on the disk, and it appeared under its name
-// at once; one that failed leaves nothing, one that was killed a directory whose
-// name begins with ".unfinished-".
+// The store is a consistent snapshot, taken while messages go on. The other files
+// are copied after it, one by one. When Create succeeds, the backup was read back
+// and checked, is synced, and appeared under its name atomically. A failed one
+// leaves nothing; a killed one leaves a directory named ".unfinished-*".
 //
-// Restore checks everything before it touches anything. What it replaces it
-// keeps in a directory of the home. It happens as a whole or not at all: killed
-// in between, Finish completes it, which every start of a kernel does first.
+// Restore checks everything before it changes anything, and keeps the replaced
+// files in a directory of the home. It is atomic: after a kill, Finish completes
+// it, and every start of a kernel calls Finish first.
 //
-// Create and Restore of one home must not run beside a kernel on it, except for
-// Create on the copy that the kernel itself makes: the caller holds the home.
+// The caller of Create and Restore holds the lock of the home. Only the kernel's
+// own Create, on a copy that it makes itself, may run beside it.
 package backup
 
 import (
@@ -41,7 +40,7 @@ const (
 	storeName = "switchboard.db"
 )
 
-// Parts of a home, as they are called in the home and in an archive.
+// Parts of a home: their names in the home and in an archive.
 const (
 	partConfig     = "config.yaml"
 	partSecrets    = "secrets.env"
@@ -49,20 +48,19 @@ const (
 	partData       = "data"
 )
 
-// Extension ends the names of backups.
+// Extension is the file name extension of backups.
 const Extension = ".tar.gz"
 
-// ErrUnusable says that a file is no whole backup.
+// ErrUnusable means that a file is not a complete, valid backup.
 var ErrUnusable = errors.New("the backup cannot be used")
 
-// Info is what is known of a backup.
+// Info describes a backup.
 type Info struct {
 	File      string    `json:"file"`
 	Bytes     int64     `json:"bytes"`
 	CreatedAt time.Time `json:"created_at"`
 	MadeBy    string    `json:"made_by,omitempty"` // version of the program
-	// Parts of the home that it speaks for: restoring takes what it lacks of them
-	// away.
+	// Parts of the home that it covers: a restore also removes what it lacks of them.
 	Parts   []string `json:"parts"`
 	Secrets bool     `json:"secrets"`
 	Files   int      `json:"files"`
@@ -88,7 +86,7 @@ func (i *Info) describe(c sqlite.Contents) {
 	}
 }
 
-// syncFile has a file or directory on the disk.
+// syncFile syncs a file or directory to the disk.
 func syncFile(path string) error {
 	f, err := os.Open(path)
 	if err != nil {
@@ -97,14 +95,14 @@ func syncFile(path string) error {
 	return errors.Join(f.Sync(), f.Close())
 }
 
-// place gives a finished file a name that nothing has yet.
+// place gives a finished file its name, and fails if the name exists.
 func place(from, to string) error {
 	if err := os.Link(from, to); err != nil {
 		if errors.Is(err, os.ErrExist) {
-			return fmt.Errorf("%s is there already: name another file", to)
+			return fmt.Errorf("%s exists: choose another name", to)
 		}
 		if _, statErr := os.Lstat(to); statErr == nil { // a file system without links
-			return fmt.Errorf("%s is there already: name another file", to)
+			return fmt.Errorf("%s exists: choose another name", to)
 		}
 		if err := os.Rename(from, to); err != nil {
 			return err

@@ -183,8 +183,8 @@ func TestWhatIsInABackup(t *testing.T) {
 		if stat, err := os.Stat(file); err != nil || stat.Mode().Perm() != 0o600 {
 			t.Errorf("its mode is %v (%v)", stat.Mode(), err)
 		}
-		if _, err := Create(t.Context(), s, file); err == nil || !strings.Contains(err.Error(), "there already") {
-			t.Errorf("making it once more: %v", err)
+		if _, err := Create(t.Context(), s, file); err == nil || !strings.Contains(err.Error(), "file exists") {
+			t.Errorf("creating it again: %v", err)
 		}
 	}
 	if left := names(t, dir); len(left) != 2 {
@@ -196,7 +196,7 @@ func TestWhatIsInABackup(t *testing.T) {
 }
 
 // TestOddNames has files whose names would break the list of sums, or are hard
-// for tar. Whoever writes into data/ must not be able to spoil the backups.
+// for tar. An extension that writes into data/ must not be able to spoil the backups.
 func TestOddNames(t *testing.T) {
 	t.Parallel()
 	home := house(t, "before")
@@ -264,7 +264,7 @@ func TestRestore(t *testing.T) {
 	if info, err := os.Stat(filepath.Join(home.Extensions(), "shop", "shop")); err != nil || info.Mode().Perm() != 0o700 {
 		t.Errorf("a program has mode %v (%v)", info.Mode(), err)
 	}
-	if there(filepath.Join(home.Path(), "data", "new")) {
+	if exists(filepath.Join(home.Path(), "data", "new")) {
 		t.Error("a file that the backup does not have is still there")
 	}
 	if got := names(t, r.Before); !slices.Equal(got, []string{"config.yaml", "data", "extensions", "switchboard.db"}) {

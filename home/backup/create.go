@@ -13,36 +13,36 @@ import (
 	"github.com/switchboard-run/switchboard/store/sqlite"
 )
 
-// Source is what a backup is made of.
+// Source says where the content of a backup comes from.
 type Source struct {
 	Home    *config.Home
 	Version string // of the program
-	// Copy writes a consistent copy of the store to a file that is not there yet.
+	// Copy writes a consistent copy of the store to a new file.
 	Copy    func(ctx context.Context, path string) error
-	Secrets bool // secrets.env too
-	// Gentle leaves half of the time of a processor to others, while it compresses.
+	Secrets bool // include secrets.env
+	// Gentle uses half of a processor to compress.
 	Gentle bool
 }
 
 const unfinished = ".unfinished-"
 
-// Create makes a backup under a name that nothing has yet.
+// Create makes a backup in a new file.
 func Create(ctx context.Context, s Source, file string) (Info, error) {
 	info, err := create(ctx, s, file)
 	if err != nil {
-		return info, fmt.Errorf("making the backup %s: %w", file, err)
+		return info, fmt.Errorf("create backup %s: %w", file, err)
 	}
 	return info, nil
 }
 
 func create(ctx context.Context, s Source, file string) (info Info, err error) {
 	if _, err := os.Lstat(file); err == nil {
-		return info, errors.New("it is there already: name another file")
+		return info, errors.New("file exists: choose another name")
 	}
 	if err := os.MkdirAll(filepath.Dir(file), 0o700); err != nil {
 		return info, err
 	}
-	_ = syncFile(filepath.Dir(filepath.Dir(file))) // that there is the directory; it may be somebody else's
+	_ = syncFile(filepath.Dir(filepath.Dir(file))) // the new directory; its parent may belong to another user
 	dir, err := os.MkdirTemp(filepath.Dir(file), unfinished)
 	if err != nil {
 		return info, err
@@ -50,7 +50,7 @@ func create(ctx context.Context, s Source, file string) (info Info, err error) {
 	defer os.RemoveAll(dir)
 	store := filepath.Join(dir, storeName)
 	if info, err := os.Stat(s.Home.Database()); err == nil {
-		if err := leaves(dir, info.Size(), spare); err != nil {
+		if err := checkSpace(dir, info.Size(), reserved); err != nil {
 			return Info{}, err
 		}
 	}
@@ -59,7 +59,7 @@ func create(ctx context.Context, s Source, file string) (info Info, err error) {
 	}
 	contents, err := sqlite.Examine(ctx, store)
 	if err != nil {
-		return info, fmt.Errorf("checking the copy: %w", err)
+		return info, fmt.Errorf("check the copy: %w", err)
 	}
 	info = Info{
 		CreatedAt: time.Now().UTC(), MadeBy: s.Version, Secrets: s.Secrets,
@@ -69,7 +69,7 @@ func create(ctx context.Context, s Source, file string) (info Info, err error) {
 		info.Parts = append(info.Parts, partSecrets)
 	}
 	info.describe(contents)
-	files := []archived{{name: storeName, path: store}}
+	files := []archiveFile{{name: storeName, path: store}}
 	for _, part := range info.Parts[1:] {
 		files, err = info.collect(files, s.Home.Path(), part, dir)
 		if err != nil {
@@ -85,7 +85,7 @@ func create(ctx context.Context, s Source, file string) (info Info, err error) {
 		return info, err
 	}
 	if err := readBack(ctx, archive, s.Gentle); err != nil {
-		return info, fmt.Errorf("reading it back: %w", err)
+		return info, fmt.Errorf("read the backup again: %w", err)
 	}
 	stat, err := os.Stat(archive)
 	if err != nil {
@@ -95,22 +95,22 @@ func create(ctx context.Context, s Source, file string) (info Info, err error) {
 	return info, place(archive, file)
 }
 
-// collect adds the files of a part of the home, without the directory in which the
+// collect adds the files of a part of the home, except the directory in which the
 // backup is being made.
-func (i *Info) collect(files []archived, home, part, making string) ([]archived, error) {
+func (i *Info) collect(files []archiveFile, home, part, making string) ([]archiveFile, error) {
 	err := filepath.WalkDir(filepath.Join(home, part), func(path string, entry fs.DirEntry, err error) error {
 		name, relErr := filepath.Rel(home, path)
 		switch {
-		case errors.Is(err, fs.ErrNotExist): // or gone since
+		case errors.Is(err, fs.ErrNotExist):
 			return nil
 		case err != nil || relErr != nil:
 			return errors.Join(err, relErr)
 		case path == making:
 			return fs.SkipDir
 		case entry.IsDir():
-			files = append(files, archived{name: name + "/", path: path})
+			files = append(files, archiveFile{name: name + "/", path: path})
 		case entry.Type().IsRegular():
-			files = append(files, archived{name: name, path: path})
+			files = append(files, archiveFile{name: name, path: path})
 		default:
 			i.LeftOut = append(i.LeftOut, name)
 		}

@@ -11,9 +11,8 @@ import (
 	"github.com/switchboard-run/switchboard/home/config"
 )
 
-// Failure is of the newest nightly backup, if that could not be made. It is
-// remembered beside the backups, so that neither a restart nor a damaged store
-// hides it.
+// Failure describes why the newest nightly backup failed. A file beside the
+// backups keeps it, so that it outlives a restart and a damaged store.
 type Failure struct {
 	At     time.Time `json:"at"`
 	Reason string    `json:"reason"`
@@ -23,7 +22,7 @@ func failureFile(home *config.Home) string {
 	return filepath.Join(home.Backups(), "nightly-failed.json")
 }
 
-// LastFailure is nil if the newest nightly backup was made.
+// LastFailure returns nil if the newest nightly backup succeeded.
 func LastFailure(home *config.Home) *Failure {
 	b, err := os.ReadFile(failureFile(home))
 	if err != nil {
@@ -36,8 +35,8 @@ func LastFailure(home *config.Home) *Failure {
 	return &f
 }
 
-// note remembers how the newest nightly backup went; nil: well.
-func note(home *config.Home, f *Failure) error {
+// saveFailure stores the result of the newest nightly backup; nil: success.
+func saveFailure(home *config.Home, f *Failure) error {
 	file := failureFile(home)
 	if f == nil {
 		if err := os.Remove(file); !errors.Is(err, fs.ErrNotExist) {
@@ -62,9 +61,8 @@ func note(home *config.Home, f *Failure) error {
 	return syncFile(home.Backups())
 }
 
-// KeepNightly gives nightly backups names of the kind that is never removed: a
-// store begins afresh, and what it will be backed up as must not take their
-// place.
+// KeepNightly renames nightly backups to manual ones, which are never removed:
+// the backups of a new store must not replace those of the old one.
 func KeepNightly(home *config.Home) (kept []string, err error) {
 	for _, f := range List(home) {
 		if f.Kind != KindNightly {

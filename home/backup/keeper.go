@@ -14,28 +14,28 @@ import (
 )
 
 const (
-	look    = time.Minute     // the wall clock may jump, and machines sleep
-	settle  = 2 * time.Minute // after a start, which has other things to do
-	retryIn = time.Hour       // after one that failed
+	pollEvery  = time.Minute     // no longer timer: the wall clock may jump, and machines sleep
+	startDelay = 2 * time.Minute // keeps the disk free for the start
+	retryAfter = time.Hour       // after a failure
 )
 
-// Keeper makes a backup each night and keeps the newest. A night that was missed
-// because the machine was off is made up for once, soon after the next start.
+// Keeper makes a backup each night and keeps the newest ones. If the machine was
+// off at night, it makes one soon after the next start.
 type Keeper struct {
 	Home *config.Home
-	// Settings are asked each time: they may change.
+	// Settings is called each time: they may change.
 	Settings func() (config.Backup, *time.Location)
 	Make     func(ctx context.Context, file string) (Info, error)
 	Log      hclog.Logger
 
-	made   time.Time // the night of which there is one, as far as Run knows
+	done   time.Time // the newest night that Run knows has a backup
 	mu     sync.Mutex
-	failed *Failure // since Run began
+	failed *Failure // of the newest attempt since Run began
 }
 
-// State is how the nightly backups are.
+// State describes the nightly backups.
 type State struct {
-	Nightly  bool       `json:"nightly"` // switched on
+	Nightly  bool       `json:"nightly"` // enabled
 	Next     *time.Time `json:"next,omitempty"`
 	Newest   *Found     `json:"newest,omitempty"` // of any kind
 	Kept     int        `json:"kept"`             // nightly ones
@@ -45,7 +45,7 @@ type State struct {
 
 // Run makes backups until ctx ends.
 func (k *Keeper) Run(ctx context.Context) {
-	timer := time.NewTimer(settle)
+	timer := time.NewTimer(startDelay)
 	defer timer.Stop()
 	for {
 		select {
@@ -56,11 +56,11 @@ func (k *Keeper) Run(ctx context.Context) {
 		if now := time.Now(); k.due(now) {
 			k.night(ctx, now)
 		}
-		timer.Reset(look)
+		timer.Reset(pollEvery)
 	}
 }
 
-// due says whether a backup has to be made now.
+// due reports whether to make a backup now.
 func (k *Keeper) due(now time.Time) bool {
 	settings, zone := k.Settings()
 	if !settings.Nightly {
@@ -69,22 +69,22 @@ func (k *Keeper) due(now time.Time) bool {
 	k.mu.Lock()
 	failed := k.failed
 	k.mu.Unlock()
-	if failed != nil && now.Before(failed.At.Add(retryIn)) && !now.Before(failed.At) {
+	if failed != nil && now.Before(failed.At.Add(retryAfter)) && !now.Before(failed.At) {
 		return false
 	}
 	last := lastNight(now.In(zone), settings.At)
-	if last.Equal(k.made) {
+	if last.Equal(k.done) {
 		return false
 	}
 	if newest := k.newest(now); newest == nil || newest.At.Before(last) {
 		return true
 	}
-	k.made = last
+	k.done = last
 	return false
 }
 
-// newest is the newest nightly backup. One of the future was made under a wrong
-// clock.
+// newest returns the newest nightly backup. It ignores backups of the future,
+// which a wrong clock made.
 func (k *Keeper) newest(now time.Time) *Found {
 	for _, f := range List(k.Home) {
 		if f.Kind == KindNightly && !f.At.After(now) {
@@ -94,10 +94,10 @@ func (k *Keeper) newest(now time.Time) *Found {
 	return nil
 }
 
-// lastNight is the newest time not after now at which a backup is due.
+// lastNight returns the newest due time that is not after now.
 func lastNight(now time.Time, at string) time.Time {
 	t, err := time.Parse(config.TimeOfDay, at)
-	if err != nil { // the configuration does not let it through
+	if err != nil { // cannot happen: the configuration checks it
 		return time.Time{}
 	}
 	due := time.Date(now.Year(), now.Month(), now.Day(), t.Hour(), t.Minute(), 0, 0, now.Location())
@@ -113,24 +113,25 @@ func (k *Keeper) night(ctx context.Context, now time.Time) {
 		return
 	}
 	if err == nil {
-		k.Log.Info("the nightly backup is made", "file", info.File, "bytes", info.Bytes, "events", info.Events, "took", time.Since(now).Round(time.Millisecond).String())
+		k.Log.Info("nightly backup done", "file", info.File, "bytes", info.Bytes, "events", info.Events,
+			"took", time.Since(now).Round(time.Millisecond).String())
 		err = k.prune(info.File, now)
 	}
 	var failed *Failure
 	if err != nil {
-		k.Log.Error("the nightly backup failed", "error", err)
+		k.Log.Error("nightly backup failed", "error", err)
 		failed = &Failure{At: now, Reason: err.Error()}
 	}
-	if err := note(k.Home, failed); err != nil {
-		k.Log.Warn("how the nightly backup went is forgotten when the kernel ends", "error", err)
+	if err := saveFailure(k.Home, failed); err != nil {
+		k.Log.Warn("save the result of the nightly backup", "error", err)
 	}
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.failed = failed
 }
 
-// prune removes the nightly backups that are too many, never the one just made.
-// Those of the future, made under a wrong clock, do not count.
+// prune removes the nightly backups beyond Keep, never the one just made. It
+// ignores those of the future, which a wrong clock made.
 func (k *Keeper) prune(made string, now time.Time) error {
 	settings, _ := k.Settings()
 	kept := 1
@@ -146,7 +147,7 @@ func (k *Keeper) prune(made string, now time.Time) error {
 	return errors.Join(errs...)
 }
 
-// State says how the nightly backups are.
+// State returns the state of the nightly backups.
 func (k *Keeper) State(now time.Time) State {
 	settings, zone := k.Settings()
 	s := State{Nightly: settings.Nightly}
@@ -161,7 +162,7 @@ func (k *Keeper) State(now time.Time) State {
 	if settings.Nightly {
 		k.mu.Lock()
 		defer k.mu.Unlock()
-		if f := cmp.Or(k.failed, LastFailure(k.Home)); f != nil { // the first also where it could not be written down
+		if f := cmp.Or(k.failed, LastFailure(k.Home)); f != nil { // k.failed also if it could not be saved
 			s.Failure, s.FailedAt = f.Reason, &f.At
 		}
 		last := lastNight(now.In(zone), settings.At)

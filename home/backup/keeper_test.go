@@ -235,11 +235,11 @@ func TestAStoreThatBeginsAfresh(t *testing.T) {
 		if err != nil || len(kept) != 2 {
 			n.Fatalf("kept are %q, %v", kept, err)
 		}
-		n.Keeper.made = time.Time{}
+		n.Keeper.done = time.Time{}
 		n.starts()
 		n.passes(9*day, "03 01:02", "03 03:30", "04 03:30", "05 03:30", "06 03:30", "07 03:30", "08 03:30", "09 03:30", "10 03:30", "11 03:30")
 		for _, file := range kept {
-			if !there(file) {
+			if !exists(file) {
 				n.Errorf("%s was removed", file)
 			}
 		}
@@ -264,7 +264,7 @@ func TestOthersStay(t *testing.T) {
 		n.set(func() { n.settings.Keep = 1 })
 		n.passes(3*day, "01 01:02", "01 03:30", "02 03:30", "03 03:30")
 		for _, file := range mine {
-			if !there(file) {
+			if !exists(file) {
 				n.Errorf("%s was removed", file)
 			}
 		}

@@ -22,10 +22,10 @@ const (
 const (
 	KindNightly   = "nightly"
 	KindManual    = "manual"
-	KindMigration = "migration" // the store alone, before it was migrated
+	KindMigration = "migration" // the store alone, before a migration
 )
 
-// Found is a backup in the home, by its name alone.
+// Found is a backup in the home, judged by its file name alone.
 type Found struct {
 	File  string    `json:"file"`
 	Kind  string    `json:"kind"`
@@ -33,11 +33,11 @@ type Found struct {
 	Bytes int64     `json:"bytes"`
 }
 
-// Name is a new name for a backup in the home that a person asks for.
+// Name returns an unused name for a manual backup in the home.
 func Name(home *config.Home, now time.Time) string {
 	first := filepath.Join(home.Backups(), manualPrefix+now.UTC().Format(stampLayout))
 	name := first + Extension
-	for n := 2; there(name); n++ { // within a second
+	for n := 2; exists(name); n++ { // in the same second
 		name = fmt.Sprintf("%s-%d%s", first, n, Extension)
 	}
 	return name
@@ -61,7 +61,7 @@ func List(home *config.Home) (found []Found) {
 			if kind == KindNightly {
 				stamp := strings.TrimSuffix(strings.TrimPrefix(filepath.Base(file), nightlyPrefix), Extension)
 				if at, err = time.Parse(stampLayout, stamp); err != nil {
-					kind = KindManual // somebody gave it a name like that
+					kind = KindManual // a user renamed a file
 				}
 			}
 			found = append(found, Found{File: file, Kind: kind, At: at.UTC(), Bytes: info.Size()})
@@ -70,6 +70,8 @@ func List(home *config.Home) (found []Found) {
 	add(filepath.Join(home.Backups(), nightlyPrefix+"*"+Extension), KindNightly)
 	add(filepath.Join(home.Backups(), manualPrefix+"*"+Extension), KindManual)
 	add(home.Database()+".v*.backup", KindMigration)
-	slices.SortStableFunc(found, func(a, b Found) int { return cmp.Or(b.At.Compare(a.At), strings.Compare(b.File, a.File)) })
+	slices.SortStableFunc(found, func(a, b Found) int {
+		return cmp.Or(b.At.Compare(a.At), strings.Compare(b.File, a.File))
+	})
 	return found
 }

@@ -18,40 +18,39 @@ import (
 	"github.com/switchboard-run/switchboard/store/sqlite"
 )
 
-// Restored is what a restoration did.
+// Restored is the result of a restore.
 type Restored struct {
 	Info
-	// Before is the directory in which what was replaced is kept; empty: there
-	// was nothing.
+	// Before is the directory with the replaced files; empty: there were none.
 	Before string `json:"kept_in,omitempty"`
 }
 
 const (
-	restoring = "restoring" // is whole, and takes its place
+	restoring = "restoring" // the directory of a checked backup that Finish moves into the home
 	planName  = "plan.json"
-	// KeptPrefix begins the names of what restorations have replaced.
+	// KeptPrefix begins the names of directories with replaced files.
 	KeptPrefix = "before-restore-"
 )
 
-// rename is replaced by tests that die in the middle.
+// rename is a variable so that tests can fail in the middle.
 var rename = os.Rename
 
-// plan says what takes the place of what.
+// plan lists the moves of a restore.
 type plan struct {
-	Before string   // name in the home
-	Away   []string // names in the home that are kept there
-	New    []string // names that come in
+	Before string   // directory in the home for the replaced files
+	Away   []string // names in the home to move there
+	New    []string // names to move into the home
 }
 
-// Restore replaces what the backup speaks for, the store alone if that is all
-// that is wanted. The caller holds the home.
+// Restore replaces the parts of the home that the backup covers, or only the
+// store. The caller holds the lock of the home.
 func Restore(ctx context.Context, home *config.Home, file string, storeOnly bool) (r Restored, err error) {
 	if _, err := Finish(home); err != nil {
 		return r, err
 	}
 	dir, err := os.MkdirTemp(home.Path(), unfinished)
 	if err != nil {
-		return r, fmt.Errorf("restoring %s: %w", file, err)
+		return r, fmt.Errorf("restore %s: %w", file, err)
 	}
 	defer os.RemoveAll(dir)
 	if r.Info, err = unpack(ctx, file, dir, 0); err != nil {
@@ -61,31 +60,30 @@ func Restore(ctx context.Context, home *config.Home, file string, storeOnly bool
 		r.Parts = []string{storeName}
 	}
 	if err := prepare(dir, r.Parts); err != nil {
-		return r, fmt.Errorf("nothing was restored: preparing %s: %w", file, err)
+		return r, fmt.Errorf("nothing was restored: prepare %s: %w", file, err)
 	}
 	if err := rename(dir, filepath.Join(home.Path(), restoring)); err != nil {
 		return r, fmt.Errorf("nothing was restored: %w", err)
 	}
-	// From here on it is completed. That it has begun is on the disk before
-	// anything is moved.
+	// From here on, Finish completes the restore. Sync that before any move.
 	if err := syncFile(home.Path()); err != nil {
-		return r, fmt.Errorf("restoring %s: %w; the next start completes it", file, err)
+		return r, fmt.Errorf("restore %s: %w; the next start completes it", file, err)
 	}
 	r.Before, err = Finish(home)
 	return r, err
 }
 
-// prepare makes what was unpacked ready to take its place as it is.
+// prepare makes the unpacked files ready to be moved, writes the plan and syncs all.
 func prepare(dir string, parts []string) error {
 	store := filepath.Join(dir, storeName)
 	if err := sqlite.MarkUncertain(store); err != nil {
 		return err
 	}
-	if err := sqlite.Compact(store); errors.Is(err, journal.ErrDamaged) { // without room for it, it stays as large as it is
+	if err := sqlite.Compact(store); errors.Is(err, journal.ErrDamaged) { // other errors only leave it larger
 		return err
 	}
 	p := plan{Before: KeptPrefix + time.Now().UTC().Format(stampLayout)}
-	for n, stamp := 2, p.Before; there(filepath.Join(filepath.Dir(dir), p.Before)); n++ {
+	for n, stamp := 2, p.Before; exists(filepath.Join(filepath.Dir(dir), p.Before)); n++ {
 		p.Before = fmt.Sprintf("%s-%d", stamp, n)
 	}
 	for _, part := range parts {
@@ -103,13 +101,13 @@ func prepare(dir string, parts []string) error {
 	if err := os.WriteFile(filepath.Join(dir, planName), b, 0o600); err != nil {
 		return err
 	}
-	return filepath.WalkDir(dir, func(path string, _ fs.DirEntry, err error) error { // all of it is on the disk
+	return filepath.WalkDir(dir, func(path string, _ fs.DirEntry, err error) error {
 		return errors.Join(err, syncFile(path))
 	})
 }
 
-// Finish completes a restoration that was begun, if there is one, and says where
-// what it replaced is kept. It can be repeated at any point.
+// Finish completes an interrupted restore, if there is one, and returns the
+// directory with the replaced files. It may be interrupted and repeated.
 func Finish(home *config.Home) (before string, err error) {
 	dir := filepath.Join(home.Path(), restoring)
 	b, err := os.ReadFile(filepath.Join(dir, planName))
@@ -124,7 +122,8 @@ func Finish(home *config.Home) (before string, err error) {
 		before, err = p.finish(home.Path(), dir)
 	}
 	if err != nil {
-		return before, fmt.Errorf("completing the restoration in %s: %w; what it replaces is in %s", dir, err, filepath.Join(home.Path(), p.Before))
+		return before, fmt.Errorf("complete the restore in %s: %w; the replaced files are in %s",
+			dir, err, filepath.Join(home.Path(), p.Before))
 	}
 	return before, nil
 }
@@ -135,15 +134,15 @@ func (p *plan) finish(home, dir string) (before string, err error) {
 		return before, err
 	}
 	for _, name := range p.Away {
-		if slices.Contains(p.New, name) && !there(filepath.Join(dir, name)) {
-			continue // the new one is in its place already
+		if slices.Contains(p.New, name) && !exists(filepath.Join(dir, name)) {
+			continue // the new one is already in the home
 		}
 		if err := putAway(filepath.Join(home, name), filepath.Join(before, name)); err != nil {
 			return before, err
 		}
 	}
-	// Nothing new comes in before the old is safely away: a store beside the log
-	// of another one would be destroyed by it.
+	// Move all old files before any new one: the log of the old store would destroy
+	// a new store beside it.
 	if err := errors.Join(syncFile(before), syncFile(home)); err != nil {
 		return before, err
 	}
@@ -155,7 +154,7 @@ func (p *plan) finish(home, dir string) (before string, err error) {
 	if err := syncFile(home); err != nil {
 		return before, err
 	}
-	if os.Remove(before) == nil { // it is empty
+	if os.Remove(before) == nil { // it was empty
 		before = ""
 	}
 	done := filepath.Join(home, unfinished+"restored")
@@ -165,15 +164,15 @@ func (p *plan) finish(home, dir string) (before string, err error) {
 	return before, os.RemoveAll(done)
 }
 
-// putAway moves what is replaced, if it is there. When that has happened already,
-// what stands in its place was made by whoever has opened the home since: mostly
-// an empty directory.
+// putAway moves a file that is replaced, if it exists. If an earlier attempt moved
+// it, a process that opened the home since made the present one: mostly an empty
+// directory.
 func putAway(from, to string) error {
-	if there(to) {
+	if exists(to) {
 		if unix.Rmdir(from) == nil {
 			return nil
 		}
-		for n, first := 2, to; there(to); n++ {
+		for n, first := 2, to; exists(to); n++ {
 			to = fmt.Sprintf("%s-%d", first, n)
 		}
 	}
@@ -183,13 +182,12 @@ func putAway(from, to string) error {
 	return nil
 }
 
-func there(path string) bool {
+func exists(path string) bool {
 	_, err := os.Lstat(path)
 	return err == nil
 }
 
-// Sweep removes what was left behind by those who were killed. The caller holds
-// the home.
+// Sweep removes what killed processes left. The caller holds the lock of the home.
 func Sweep(home *config.Home) {
 	for _, pattern := range []string{
 		filepath.Join(home.Path(), unfinished+"*"), filepath.Join(home.Path(), sqlite.LookPrefix+"*"),
@@ -202,8 +200,8 @@ func Sweep(home *config.Home) {
 	}
 }
 
-// sweep removes what nobody uses. Whoever unpacks a backup to look at it does not
-// hold the home, but that directory.
+// sweep removes a directory that no process uses. Verify does not hold the lock of
+// the home, but locks the directory in which it unpacks.
 func sweep(path string) {
 	f, err := os.Open(path)
 	if err == nil {

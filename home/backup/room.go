@@ -9,36 +9,37 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// spare is what a backup leaves free on a disk: messages are refused when there
-// is nothing left.
-const spare = 128 << 20
+// reserved is how many bytes a backup leaves free on a disk: a full disk refuses
+// messages.
+const reserved = 128 << 20
 
-// freeIn is the space that is left to this user on the disk of a directory. Tests
+// freeIn returns the free bytes for this user on the disk of a directory. Tests
 // replace it.
 var freeIn = func(dir string) (uint64, error) {
 	var fs unix.Statfs_t
 	if err := unix.Statfs(dir, &fs); err != nil {
 		return 0, err
 	}
-	return fs.Bavail * uint64(fs.Bsize), nil //nolint:gosec,unconvert // a size is not negative; its type differs between systems
+	return fs.Bavail * uint64(fs.Bsize), nil //nolint:gosec,unconvert // not negative; its type differs by system
 }
 
-// errNoRoom is no fault of a backup.
-var errNoRoom = errors.New("there is no room")
+// errNoSpace does not make a backup unusable.
+var errNoSpace = errors.New("not enough disk space")
 
-// leaves makes sure that there is room for so many bytes, and that some are left.
-func leaves(dir string, bytes int64, left uint64) error {
+// checkSpace fails unless the disk of dir has room for bytes and left more.
+func checkSpace(dir string, bytes int64, left uint64) error {
 	free, err := freeIn(dir)
 	if err != nil {
-		return nil //nolint:nilerr // then writing says so
+		return nil //nolint:nilerr // a full disk then fails the write
 	}
 	need := uint64(max(bytes, 0)) + left //nolint:gosec // not negative
 	if free >= need {
 		return nil
 	}
-	what := humanize.IBytes(need) + " are needed"
+	needs := humanize.IBytes(need) + " needed"
 	if left > 0 {
-		what += ", " + humanize.IBytes(left) + " of which stay free for messages"
+		needs += ", " + humanize.IBytes(left) + " of which stay free for messages"
 	}
-	return fmt.Errorf("%w: the disk of %s has %s free, and %s: make some, or name a file on another disk", errNoRoom, filepath.Dir(dir), humanize.IBytes(free), what)
+	return fmt.Errorf("%w: the disk of %s has %s free, %s; free some, or choose a file on another disk",
+		errNoSpace, filepath.Dir(dir), humanize.IBytes(free), needs)
 }

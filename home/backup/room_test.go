@@ -38,7 +38,7 @@ func TestABackupLeavesRoomForMessages(t *testing.T) { // replaces freeIn: not in
 			if errors.Is(err, ErrUnusable) {
 				t.Errorf("%s blames the backup: %v", what, err)
 			}
-			if err != nil && !strings.Contains(err.Error(), "there is no room: the disk of ") {
+			if err != nil && !strings.Contains(err.Error(), "not enough disk space: the disk of ") {
 				t.Errorf("%s: %v", what, err)
 			}
 		}

@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// The sums of the files stand in lines as sha256sum writes and reads them: a name
-// that would break its line is escaped, and its line begins with a backslash.
+// The format of sha256sum: if a name would break its line, it is escaped and the
+// line begins with a backslash.
 var (
 	escapeName   = strings.NewReplacer(`\`, `\\`, "\n", `\n`, "\r", `\r`)
 	unescapeName = strings.NewReplacer(`\\`, `\`, `\n`, "\n", `\r`, "\r")
@@ -30,15 +30,15 @@ func compareSums(in io.Reader, sums map[string]string) error {
 		if escaped {
 			name = unescapeName.Replace(name)
 		}
-		if got, there := sums[name]; !there {
-			return fmt.Errorf("%q is missing in it", name)
+		if got, ok := sums[name]; !ok {
+			return fmt.Errorf("file %q is missing", name)
 		} else if got != sum {
-			return fmt.Errorf("%q in it is not what was written", name)
+			return fmt.Errorf("file %q does not match its sum", name)
 		}
 		delete(sums, name)
 	}
 	for name := range sums {
-		return fmt.Errorf("%q in it has no sum", name)
+		return fmt.Errorf("file %q has no sum", name)
 	}
 	return lines.Err()
 }

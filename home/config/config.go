@@ -1,14 +1,13 @@
-// Package config is what the user set: config.yaml, secrets.env and the
-// environment, and where all state is kept.
+// Package config reads the user's settings (config.yaml, secrets.env and the
+// environment) and locates the home, which holds all state.
 //
-// Everything is optional; a file that does not exist means the defaults. All
-// mistakes of a file are reported at once, with their positions. Live keeps
-// the last good version of each file in force while it is being edited. The
-// environment wins over secrets.env.
+// Everything is optional; a missing file means the defaults. All mistakes in a
+// file are reported at once, with their positions. Live keeps the last valid
+// version of each file in force. The environment overrides secrets.env.
 //
-// A *Config and a *Secrets are never changed after they were read and may be
-// shared. Names of extensions, agents and channels are checked for their form
-// only: which exist, References and the router find out.
+// A *Config and a *Secrets are immutable and may be shared. The syntax of ids of
+// extensions, agents and channels is checked here; References and the router check
+// that they exist.
 package config
 
 import (
@@ -31,15 +30,15 @@ type (
 	Problems = strictyaml.Problems
 )
 
-// Config is config.yaml. What the file leaves out holds its default.
+// Config is the content of config.yaml, with defaults for missing values.
 type Config struct {
 	Timezone string `yaml:"timezone" check:"timezone"` // empty: the machine's, see Zone
-	// Processes says which built-ins share a process: each one more costs about
-	// 5 MiB, and has secrets and a sandbox of its own, and falls alone.
+	// Processes selects which built-ins share a process. A process of its own costs
+	// about 5 MiB, has its own secrets and sandbox, and crashes alone.
 	Processes string `yaml:"processes" default:"shared" enum:"shared|grouped|separate"`
-	// Sandbox says whether extensions are limited to what their manifests declare.
+	// Sandbox limits extensions to what their manifests declare.
 	Sandbox    string               `yaml:"sandbox" default:"auto" enum:"auto|required|off"`
-	Approve    []string             `yaml:"approve" check:"tool_pattern" unique:"-"` // tools for which a person is asked first
+	Approve    []string             `yaml:"approve" check:"tool_pattern" unique:"-"` // tools that need a person's approval
 	Agents     Agents               `yaml:"agents"`
 	Channels   Channels             `yaml:"channels"`
 	Models     Models               `yaml:"models"`
@@ -51,9 +50,9 @@ type Config struct {
 	doc *strictyaml.Document
 }
 
-// Agents says which agents there are and who answers where. The default agent
-// is one that is there: a file that lists others as enabled, or switches it off,
-// has none unless it names one.
+// Agents configures the agents and which one answers in which channel. The default
+// of Default applies only if that agent is enabled; otherwise Default is empty
+// unless the file sets it.
 type Agents struct {
 	Default string            `yaml:"default" default:"orchestrator" check:"id"`
 	Enabled []string          `yaml:"enabled" check:"id" unique:"-"` // nil: all; empty: none
@@ -63,17 +62,17 @@ type Agents struct {
 // Channels are the settings for all channels and for each.
 type Channels struct {
 	Default string             `yaml:"default" check:"id"`
-	Hold    time.Duration      `yaml:"hold" default:"15m" min:"0s"` // keep what an offline channel should send
+	Hold    time.Duration      `yaml:"hold" default:"15m" min:"0s"` // how long sends wait for an offline channel
 	ByID    map[string]Channel `yaml:",rest" keys:"id"`
 }
 
-// What to do with a send whose outcome is unknown.
+// Channel.Uncertain: how to handle a send whose outcome is unknown.
 const (
-	UncertainResend = "resend" // once more, with a visible mark
-	UncertainHold   = "hold"   // keep it for a person to decide
+	UncertainResend = "resend" // send it again, with a visible mark
+	UncertainHold   = "hold"   // keep it until a person decides
 )
 
-// Channel are the settings of one channel.
+// Channel holds the settings of one channel.
 type Channel struct {
 	AllowFrom []string `yaml:"allow_from" check:"text" unique:"-"` // user ids, "*": everyone
 	Uncertain string   `yaml:"uncertain" default:"resend" enum:"resend|hold"`
@@ -87,9 +86,9 @@ func (c Channels) Of(id string) Channel {
 	return Channel{Uncertain: UncertainResend}
 }
 
-// Models says which models are used for what.
+// Models configures which models are used, and how much.
 type Models struct {
-	Default     []string         `yaml:"default,single" check:"model_name" unique:"-"` // in this order
+	Default     []string         `yaml:"default,single" check:"model_name" unique:"-"` // in order of preference
 	Scout       string           `yaml:"scout" check:"model_name"`
 	DailyTokens map[string]int64 `yaml:"daily_tokens" keys:"token_key" min:"1"` // by model, or TotalTokens
 	Concurrency int              `yaml:"concurrency" default:"64" min:"1"`      // completions at a time
@@ -98,21 +97,21 @@ type Models struct {
 // TimeOfDay is the layout of Backup.At.
 const TimeOfDay = "15:04"
 
-// TotalTokens is the key of the limit over all models in DailyTokens.
+// TotalTokens is the key in DailyTokens of the limit for all models together.
 const TotalTokens = "total"
 
-// How the built-in extensions run.
+// Config.Processes.
 const (
 	ProcessesShared   = "shared"   // all that have a group share one process
 	ProcessesGrouped  = "grouped"  // those of a group share a process
 	ProcessesSeparate = "separate" // each has its own
 )
 
-// How extensions are limited.
+// Config.Sandbox.
 const (
-	SandboxAuto     = "auto"     // as far as the system can
-	SandboxRequired = "required" // nothing dropped in runs where the system cannot
-	SandboxOff      = "off"      // not at all
+	SandboxAuto     = "auto"     // as far as the system supports it
+	SandboxRequired = "required" // without support, dropped-in extensions do not run
+	SandboxOff      = "off"
 )
 
 // Link lets two agents talk.
@@ -124,23 +123,23 @@ type Link struct {
 	Idle        time.Duration `yaml:"idle" default:"30m" min:"1s"`
 }
 
-// Retention says how long what is settled is kept.
+// Retention is how long settled and dead events are kept.
 type Retention struct {
 	Events time.Duration `yaml:"events" default:"30d" min:"1h"`
 	Dead   time.Duration `yaml:"dead" default:"90d" min:"1h"`
 }
 
-// Backup says when backups are made without being asked for.
+// Backup configures nightly backups.
 type Backup struct {
 	Nightly bool   `yaml:"nightly" default:"true"`
-	At      string `yaml:"at" default:"03:30" check:"time_of_day"` // in the zone
-	Keep    int    `yaml:"keep" default:"7" min:"1"`               // nightly ones
+	At      string `yaml:"at" default:"03:30" check:"time_of_day"` // in Zone
+	Keep    int    `yaml:"keep" default:"7" min:"1"`               // number of nightly backups
 }
 
-// Extension are the settings of one extension.
+// Extension holds the settings of one extension.
 type Extension struct {
 	Enabled bool           `yaml:"enabled" default:"true"`
-	Sandbox bool           `yaml:"sandbox" default:"true"` // false: it is not limited, nor who shares its process
+	Sandbox bool           `yaml:"sandbox" default:"true"` // false: no sandbox, also for those in its process
 	Config  map[string]any `yaml:"config"`                 // see Effective
 }
 
@@ -150,7 +149,7 @@ func (c *Config) Sandboxed(id string) bool {
 	return c.Sandbox != SandboxOff && (!ok || e.Sandbox)
 }
 
-// WhyUnconfined says for the owner why an extension is not limited.
+// WhyUnconfined tells the owner why an extension has no sandbox.
 func (c *Config) WhyUnconfined(id string) string {
 	if c.Sandbox == SandboxOff {
 		return "switched off in config.yaml (sandbox)"
@@ -158,8 +157,8 @@ func (c *Config) WhyUnconfined(id string) string {
 	return "switched off in config.yaml (extensions." + id + ".sandbox)"
 }
 
-// EnabledExtension reports whether an extension may start: all that the
-// configuration doesn't switch off, and those optional ones that it names.
+// EnabledExtension reports whether an extension may start: one that is not
+// optional unless it is disabled, an optional one if the configuration names it.
 func (c *Config) EnabledExtension(id string, optional bool) bool {
 	e, ok := c.Extensions[id]
 	return e.Enabled || !ok && !optional
@@ -200,19 +199,19 @@ func Default() *Config {
 	return c
 }
 
-// Parse reads a config.yaml. The file's name is used in messages. The error is
-// a Problems with all mistakes.
+// Parse parses a config.yaml; file is its name for messages. The error is a
+// Problems with all mistakes.
 func Parse(file string, data []byte) (*Config, error) {
 	c := &Config{}
 	c.doc = strictyaml.Decode(file, data, c, checks)
-	c.checkTogether()
+	c.checkRelations()
 	if err := c.doc.Problems().Err(); err != nil {
 		return nil, err
 	}
 	return c, nil
 }
 
-// Load reads the file of that name; the defaults if there is none.
+// Load reads a config.yaml; a missing file means the defaults.
 func Load(file string) (*Config, error) {
 	data, err := filewatch.Read(file)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -221,12 +220,14 @@ func Load(file string) (*Config, error) {
 	return Parse(file, data)
 }
 
-func (c *Config) checkTogether() {
+// checkRelations checks values against each other.
+func (c *Config) checkRelations() {
 	if !c.doc.Has("agents.default") && (c.Agents.Enabled != nil || !c.EnabledExtension(c.Agents.Default, false)) {
 		c.Agents.Default = ""
 	}
 	a := c.Agents
-	if a.Default != "" && c.doc.Has("agents.enabled") && !c.doc.Faulty("agents.enabled") && !slices.Contains(a.Enabled, a.Default) {
+	if a.Default != "" && c.doc.Has("agents.enabled") && !c.doc.Faulty("agents.enabled") &&
+		!slices.Contains(a.Enabled, a.Default) {
 		c.doc.ReportFault("agents.default", strictyaml.Fault{
 			Message:    fmt.Sprintf("%q is not in agents.enabled", a.Default),
 			Suggestion: strictyaml.Suggest(a.Default, a.Enabled),
@@ -244,7 +245,7 @@ func (c *Config) checkTogether() {
 		}
 		key := [2]string{min(l.From, l.To), max(l.From, l.To)}
 		if first, ok := pairs[key]; ok {
-			c.doc.Report(at, "%s and %s are linked by links[%d] already", l.From, l.To, first)
+			c.doc.Report(at, "links[%d] already links %s and %s", first, l.From, l.To)
 			continue
 		}
 		pairs[key] = i

@@ -166,7 +166,7 @@ F:1:19: agents.default: "chta" is not in agents.enabled (did you mean chat?)
 F:1:55: agents.channel_map: is the same as routing in line 1: use one of them`},
 		"links": {"links:\n- {from: a, to: a}\n- {from: a, to: b}\n- {from: b, to: a}\n- {to: c, max_messages: 0, idle: 0s, mode: talk}", `
 F:2:17: links[0].to: "a" cannot be linked to itself
-F:4:3: links[2]: b and a are linked by links[1] already
+F:4:3: links[2]: links[1] already links b and a
 F:5:3: links[3].from: is required
 F:5:25: links[3].max_messages: must be at least 1
 F:5:34: links[3].idle: must be at least 1s

@@ -5,12 +5,11 @@ import (
 	"github.com/switchboard-run/switchboard/manifests/strictyaml"
 )
 
-// Effective returns the config that an extension gets: its manifest's config
-// overlaid by extensions.<id>.config. Mappings are merged key by key, other
-// values replaced; a key set to null is taken out. The error is a Problems of
-// what does not fit the manifest's config_schema, positioned where it was
-// written, mostly in config.yaml; a value that is required and absent is one of
-// them.
+// Effective returns the config of an extension: its manifest's config overlaid by
+// extensions.<id>.config. Mappings are merged key by key, other values replaced; a
+// null removes its key. The error is a Problems with all violations of the
+// manifest's config_schema, each with the position of its value, usually in
+// config.yaml. A missing required value is a violation.
 func (c *Config) Effective(m *manifests.Manifest) (map[string]any, error) {
 	overlay := c.Extensions[m.ID].Config
 	effective := merge(m.Config, overlay)
@@ -34,7 +33,7 @@ func (c *Config) Effective(m *manifests.Manifest) (map[string]any, error) {
 	return effective, problems.Sort().Err()
 }
 
-// merge overlays one tree by another; neither is changed.
+// merge overlays a tree with another and changes neither.
 func merge(base, over map[string]any) map[string]any {
 	out := make(map[string]any, len(base)+len(over))
 	for k, v := range base {

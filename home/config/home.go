@@ -14,18 +14,18 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Names of the variables that say where the home is.
+// Environment variables that set the home.
 const (
 	HomeEnv = "SWITCHBOARD_HOME"
 	xdgEnv  = "XDG_DATA_HOME"
 )
 
 const (
-	// maxSocket is the length that the path of a unix socket stays under; macOS
-	// takes 104 bytes, its end included.
+	// maxSocket bounds the path of a unix socket, exclusive; macOS allows 104 bytes
+	// with the terminating zero.
 	maxSocket = 100
-	// socketRoom is kept for what stands behind the runtime directory in the
-	// path of a socket: /plugin-dir1234567890/plugin1234567890.
+	// socketRoom is the length of a socket's path below the runtime directory:
+	// /plugin-dir1234567890/plugin1234567890.
 	socketRoom = 40
 )
 
@@ -35,9 +35,9 @@ type Home struct {
 	runtime string
 }
 
-// OpenHome finds the home, creates it and its parts if need be, and makes sure
-// that no other user can look into it. The environment is asked for
-// $SWITCHBOARD_HOME first, then the system's directory for such data is used.
+// OpenHome opens the home, creates it and its parts if they are missing, and closes
+// it to other users. Its path is $SWITCHBOARD_HOME, or in the system's directory
+// for application data.
 func OpenHome(env func(string) (string, bool)) (*Home, error) {
 	path, err := HomePath(env)
 	if err != nil {
@@ -46,7 +46,7 @@ func OpenHome(env func(string) (string, bool)) (*Home, error) {
 	return OpenHomeAt(path)
 }
 
-// OpenHomeAt is OpenHome for a known directory.
+// OpenHomeAt is OpenHome for a given directory.
 func OpenHomeAt(path string) (*Home, error) {
 	path, err := filepath.Abs(path)
 	if err != nil {
@@ -55,8 +55,8 @@ func OpenHomeAt(path string) (*Home, error) {
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 		return nil, fmt.Errorf("create the home %s: %w; set %s to a directory that can be written", path, err, HomeEnv)
 	}
-	// The one name of the home, however it was reached: the runtime directory
-	// must be the same for all who open it.
+	// Without symbolic links, as the name of the runtime directory depends on the
+	// path.
 	if err := private(path); err != nil {
 		return nil, fmt.Errorf("open the home: %w; set %s to another directory", err, HomeEnv)
 	}
@@ -76,8 +76,8 @@ func OpenHomeAt(path string) (*Home, error) {
 	return h, nil
 }
 
-// FindHome is the home as it is, for who only looks at it: nothing is created or
-// changed, and what it names need not exist. A directory of others is refused.
+// FindHome returns the home for reading: it creates and changes nothing, and the
+// paths of the result need not exist. It refuses a directory of another user.
 func FindHome(env func(string) (string, bool)) (*Home, error) {
 	path, err := HomePath(env)
 	if err == nil {
@@ -105,24 +105,25 @@ func FindHome(env func(string) (string, bool)) (*Home, error) {
 	return &Home{path: path, runtime: dir}, err
 }
 
-// Exists says whether the home is there.
+// Exists reports whether the home exists.
 func (h *Home) Exists() bool {
 	_, err := os.Stat(h.path)
 	return err == nil
 }
 
-// ErrReadOnly says that nothing can be written in a home.
-var ErrReadOnly = errors.New("nothing can be written there")
+// ErrReadOnly means that the home is not writable.
+var ErrReadOnly = errors.New("the directory is not writable")
 
-// Writable says why nothing can be written in the home, and what to do.
+// Writable returns an error if this user cannot write in the home.
 func (h *Home) Writable() error {
 	if err := unix.Access(h.path, unix.W_OK); err != nil {
-		return fmt.Errorf("open the home %s: %w: %w; make it writable, or set %s to another directory", h.path, ErrReadOnly, err, HomeEnv)
+		return fmt.Errorf("open the home %s: %w: %w; make it writable, or set %s to another directory",
+			h.path, ErrReadOnly, err, HomeEnv)
 	}
 	return nil
 }
 
-// HomePath is where the home is, or would be; nothing is created.
+// HomePath returns the path of the home, which need not exist.
 func HomePath(env func(string) (string, bool)) (string, error) {
 	return homePath(env, runtime.GOOS)
 }
@@ -136,7 +137,7 @@ func homePath(env func(string) (string, bool), goos string) (string, error) {
 	}
 	user, ok := env("HOME")
 	if !ok || !filepath.IsAbs(user) {
-		return "", fmt.Errorf("there is no place for the state: set %s to a directory (HOME is not set)", HomeEnv)
+		return "", fmt.Errorf("find the home: HOME is not set; set %s to a directory", HomeEnv)
 	}
 	if goos == "darwin" {
 		return filepath.Join(user, "Library", "Application Support", "switchboard"), nil
@@ -156,20 +157,19 @@ func (h *Home) Secrets() string { return filepath.Join(h.path, "secrets.env") }
 // Database is the journal.
 func (h *Home) Database() string { return filepath.Join(h.path, "switchboard.db") }
 
-// Extensions holds a directory for each dropped-in extension. It exists in a home
-// that was opened.
+// Extensions has a directory for each dropped-in extension. OpenHome creates it.
 func (h *Home) Extensions() string { return filepath.Join(h.path, "extensions") }
 
-// Backups holds the nightly backups, and those that were given no other place.
+// Backups has the nightly backups, and manual ones by default.
 func (h *Home) Backups() string { return filepath.Join(h.path, "backups") }
 
-// RuntimeDir is for sockets. In a home that was opened it exists, and nobody else
-// can look into it. It is the same for everyone who opens this home, and short
-// enough for the name of a socket to fit.
+// RuntimeDir is the directory for sockets. OpenHome creates it, closed to other
+// users. Each process that opens this home gets the same one, short enough for the
+// names of sockets.
 func (h *Home) RuntimeDir() string { return h.runtime }
 
-// runtimeDir is <home>/run if socket names fit, else a directory of this home
-// in the first of the temp directories where they do.
+// runtimeDir creates and returns <home>/run if socket names fit, else a directory
+// for this home in the first of temps where they do.
 func runtimeDir(home string, temps ...string) (string, error) {
 	if dir := filepath.Join(home, "run"); len(dir)+socketRoom < maxSocket {
 		if err := private(dir); err != nil {
@@ -180,10 +180,10 @@ func runtimeDir(home string, temps ...string) (string, error) {
 	var failed error
 	for _, dir := range runtimeDirs(home, temps) {
 		if len(dir)+socketRoom >= maxSocket {
-			failed = errors.Join(failed, fmt.Errorf("%s is too long for sockets too", dir))
+			failed = errors.Join(failed, fmt.Errorf("%s is also too long for sockets", dir))
 			continue
 		}
-		err := ours(dir)
+		err := privateTemp(dir)
 		if err == nil {
 			return dir, nil
 		}
@@ -192,10 +192,11 @@ func runtimeDir(home string, temps ...string) (string, error) {
 		}
 		failed = errors.Join(failed, err)
 	}
-	return "", fmt.Errorf("there is no place for sockets, as %s is too long; set %s to a shorter path: %w", home, HomeEnv, failed)
+	return "", fmt.Errorf("create the runtime directory: %s is too long for sockets; set %s to a shorter path: %w",
+		home, HomeEnv, failed)
 }
 
-// runtimeDirs are the directories of a home in those for temporary files.
+// runtimeDirs returns the possible runtime directories of a home in temps.
 func runtimeDirs(home string, temps []string) (dirs []string) {
 	sum := sha256.Sum256([]byte(home))
 	for _, temp := range temps {
@@ -204,7 +205,7 @@ func runtimeDirs(home string, temps []string) (dirs []string) {
 	return dirs
 }
 
-// findRuntimeDir is what runtimeDir has made, or would make.
+// findRuntimeDir returns the directory of runtimeDir without creating it.
 func findRuntimeDir(home string, temps ...string) (string, error) {
 	if dir := filepath.Join(home, "run"); len(dir)+socketRoom < maxSocket {
 		return dir, nil
@@ -226,8 +227,8 @@ func findRuntimeDir(home string, temps ...string) (string, error) {
 	return dirs[0], nil
 }
 
-// private makes sure that a directory exists, is ours and open to us alone.
-// The name may be a symbolic link.
+// private ensures that a directory exists, belongs to this user and is closed to
+// others. It may be a symbolic link.
 func private(dir string) error {
 	err := os.Mkdir(dir, 0o700)
 	if err == nil {
@@ -251,9 +252,9 @@ func private(dir string) error {
 	return nil
 }
 
-// ours makes sure of a directory where others can create files too: what is
-// there already must be exactly what we would have made.
-func ours(dir string) error {
+// privateTemp creates a private directory where other users can create files too:
+// an existing one must belong to this user and have the right mode.
+func privateTemp(dir string) error {
 	err := os.Mkdir(dir, 0o700)
 	if err == nil || !errors.Is(err, fs.ErrExist) {
 		return err
@@ -266,7 +267,7 @@ func ours(dir string) error {
 		return err
 	}
 	if mode := info.Mode().Perm(); mode != 0o700 {
-		return fmt.Errorf("%s has mode %04o instead of 0700; see who made it, and remove it", dir, mode)
+		return fmt.Errorf("%s has mode %04o instead of 0700: remove it if it is not in use", dir, mode)
 	}
 	return nil
 }

@@ -11,29 +11,29 @@ import (
 	"github.com/switchboard-run/switchboard/home/filewatch"
 )
 
-// Live holds what config.yaml and secrets.env say, each as it was when it was
-// last right.
+// Live holds the last valid content of config.yaml and of secrets.env. Its methods
+// are safe for concurrent use.
 type Live struct {
 	home *Home
 	env  func(string) (string, bool)
 
-	mu           sync.Mutex
-	config       *Config
-	secrets      *Secrets
-	configErr    error
-	secretsErr   error
-	state, acted [2]string // of both files: in the last scan, and when acted on
+	mu            sync.Mutex
+	config        *Config
+	secrets       *Secrets
+	configErr     error
+	secretsErr    error
+	seen, applied [2]string // state of both files: at the last scan, and when last read
 }
 
-// Change says which files are read anew.
+// Change says which files were read again.
 type Change struct{ Config, Secrets bool }
 
-// Open reads both files. What cannot be read has its defaults and its error,
-// see Errors: whether to start with that is the caller's decision.
+// Open reads both files. An invalid file has its defaults, and its error is in
+// Errors; the caller decides whether to start with it.
 func Open(home *Home, env func(string) (string, bool)) *Live {
 	l := &Live{home: home, env: env, config: Default(), secrets: NewSecrets(nil, env)}
-	l.acted = l.look()
-	l.state = l.acted
+	l.applied = l.state()
+	l.seen = l.applied
 	l.readConfig()
 	l.readSecrets()
 	return l
@@ -53,18 +53,18 @@ func (l *Live) Secrets() *Secrets {
 	return l.secrets
 }
 
-// Errors returns what is wrong with the files as they are now.
+// Errors returns the errors of the files as they are now.
 func (l *Live) Errors() (config, secrets error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.configErr, l.secretsErr
 }
 
-// Watch calls onChange, from the calling goroutine, whenever a file was edited
-// since Open or the last call, well or badly, until the context ends.
+// Watch calls onChange, on the calling goroutine, after each edit of a file since
+// Open, valid or not, until the context ends.
 func (l *Live) Watch(ctx context.Context, onChange func(Change)) {
 	filewatch.Run(ctx, filewatch.Target{
-		// The files and not their directory: the journal is written there.
+		// Not their directory: the journal is written there.
 		Paths: func() []string { return []string{l.home.Config(), l.home.Secrets()} },
 		Scan: func() bool {
 			change, settling := l.scan()
@@ -78,13 +78,13 @@ func (l *Live) Watch(ctx context.Context, onChange func(Change)) {
 }
 
 func (l *Live) scan() (change Change, settling bool) {
-	now := l.look()
-	if now != l.state {
-		l.state = now
+	now := l.state()
+	if now != l.seen {
+		l.seen = now
 		return Change{}, true
 	}
-	change = Change{Config: now[0] != l.acted[0], Secrets: now[1] != l.acted[1]}
-	l.acted = now
+	change = Change{Config: now[0] != l.applied[0], Secrets: now[1] != l.applied[1]}
+	l.applied = now
 	if change.Config {
 		l.readConfig()
 	}
@@ -94,8 +94,8 @@ func (l *Live) scan() (change Change, settling bool) {
 	return change, false
 }
 
-// look is equal as long as both files are.
-func (l *Live) look() (state [2]string) {
+// state returns a value that changes when a file does.
+func (l *Live) state() (state [2]string) {
 	for i, file := range []string{l.home.Config(), l.home.Secrets()} {
 		info, err := os.Stat(file)
 		if err != nil {

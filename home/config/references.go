@@ -8,72 +8,72 @@ import (
 	"github.com/switchboard-run/switchboard/manifests/strictyaml"
 )
 
-// UnknownAgent has LinkProblem say that nobody has the id.
+// UnknownAgent is the reason for an id that no agent has.
 const UnknownAgent = "unknown"
 
-// LinkProblem is why a link is not in force, positioned at one of its keys; at
-// the link itself without one.
-func (c *Config) LinkProblem(link int, key, id, why string, known []string) Problem {
+// LinkProblem returns a problem of a link that is not in force, with the position
+// of one of its keys, or of the link if key is empty.
+func (c *Config) LinkProblem(link int, key, id, reason string, known []string) Problem {
 	path := strictyaml.Path("links", link)
 	if key != "" {
 		path = strictyaml.Path("links", link, key)
 	}
-	f := strictyaml.Fault{Message: why}
-	if why == UnknownAgent {
+	f := strictyaml.Fault{Message: reason}
+	if reason == UnknownAgent {
 		f = unknown("agent", id, known)
 	}
 	return c.doc.Locate(path, f)
 }
 
-func unknown(what, id string, known []string) strictyaml.Fault {
-	return strictyaml.Fault{Message: fmt.Sprintf("there is no %s %q", what, id), Suggestion: strictyaml.Suggest(id, known)}
+func unknown(kind, id string, known []string) strictyaml.Fault {
+	return strictyaml.Fault{Message: fmt.Sprintf("there is no %s %q", kind, id), Suggestion: strictyaml.Suggest(id, known)}
 }
 
-// References returns a problem for every extension, agent and channel that the
-// configuration names and that is not among the ids known. They are hints, not
-// errors: an extension may be dropped in later.
+// References returns a problem for each extension, agent and channel in the
+// configuration that is not among the known ids. They are hints, not errors: an
+// extension may be dropped in later.
 func (c *Config) References(known []string) Problems {
 	var out Problems
-	look := func(path, id, what string, key bool) {
+	check := func(path, id, kind string, key bool) {
 		if id == "" || slices.Contains(known, id) {
 			return
 		}
-		f := unknown(what, id, known)
+		f := unknown(kind, id, known)
 		if key {
 			out = append(out, c.doc.LocateKey(path, f))
 		} else {
 			out = append(out, c.doc.Locate(path, f))
 		}
 	}
-	look("agents.default", c.Agents.Default, "agent", false)
+	check("agents.default", c.Agents.Default, "agent", false)
 	for i, id := range c.Agents.Enabled {
-		look(strictyaml.Path("agents", "enabled", i), id, "agent", false)
+		check(strictyaml.Path("agents", "enabled", i), id, "agent", false)
 	}
 	for channel, agent := range c.Agents.Routing {
 		path := strictyaml.Path("agents", "routing", channel)
 		if !c.doc.Has(path) {
 			path = strictyaml.Path("agents", "channel_map", channel)
 		}
-		look(path, channel, "channel", true)
-		look(path, agent, "agent", false)
+		check(path, channel, "channel", true)
+		check(path, agent, "agent", false)
 	}
-	look("channels.default", c.Channels.Default, "channel", false)
+	check("channels.default", c.Channels.Default, "channel", false)
 	for id := range c.Channels.ByID {
-		look(strictyaml.Path("channels", id), id, "channel", true)
+		check(strictyaml.Path("channels", id), id, "channel", true)
 	}
 	for i, m := range c.Models.Default {
 		provider, _, _ := strings.Cut(m, "/")
 		path := strictyaml.Path("models", "default", i)
-		look(path, provider, "model provider", false)
+		check(path, provider, "model provider", false)
 	}
 	provider, _, _ := strings.Cut(c.Models.Scout, "/")
-	look("models.scout", provider, "model provider", false)
+	check("models.scout", provider, "model provider", false)
 	for i, l := range c.Links {
-		look(strictyaml.Path("links", i, "from"), l.From, "agent", false)
-		look(strictyaml.Path("links", i, "to"), l.To, "agent", false)
+		check(strictyaml.Path("links", i, "from"), l.From, "agent", false)
+		check(strictyaml.Path("links", i, "to"), l.To, "agent", false)
 	}
 	for id := range c.Extensions {
-		look(strictyaml.Path("extensions", id), id, "extension", true)
+		check(strictyaml.Path("extensions", id), id, "extension", true)
 	}
 	return out.Sort()
 }

@@ -13,25 +13,25 @@ import (
 	"github.com/switchboard-run/switchboard/manifests/strictyaml"
 )
 
-// maxSecrets is the size of the largest secrets file that is read, in bytes.
+// maxSecrets bounds the size of a secrets file, in bytes.
 const maxSecrets = 1 << 20
 
 var secretName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
 
-// Secrets are named values from the environment and from secrets.env. They
-// print as nothing, so that no log shows one.
+// Secrets are named values from the environment and from secrets.env. Printing them
+// shows no value.
 type Secrets struct {
 	file map[string]string
 	env  func(string) (string, bool)
 }
 
-// NewSecrets combines the values of a file with an environment, such as
-// os.LookupEnv, which wins.
+// NewSecrets combines the values of a file with an environment (such as
+// os.LookupEnv), which takes precedence.
 func NewSecrets(file map[string]string, env func(string) (string, bool)) *Secrets {
 	return &Secrets{file: file, env: env}
 }
 
-// Lookup returns a value. An empty one counts as not there.
+// Lookup returns a value. An empty one counts as missing.
 func (s *Secrets) Lookup(name string) (string, bool) {
 	if v, ok := s.env(name); ok && v != "" {
 		return v, true
@@ -46,8 +46,8 @@ func (s *Secrets) String() string { return "secrets" }
 // GoString hides the values.
 func (s *Secrets) GoString() string { return "secrets" }
 
-// LoadSecrets reads a secrets file; it has no values if it does not exist. A
-// file that others may read is refused.
+// LoadSecrets reads a secrets file; a missing one has no values. It refuses a file
+// that other users can read.
 func LoadSecrets(file string) (map[string]string, error) {
 	f, err := filewatch.OpenRegular(file)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -62,7 +62,7 @@ func LoadSecrets(file string) (map[string]string, error) {
 		return nil, fmt.Errorf("read the secrets: %w", err)
 	}
 	if mode := info.Mode().Perm(); mode&0o077 != 0 {
-		return nil, fmt.Errorf("the secrets in %s are not used: mode %04o lets other users at them; run: chmod 600 %s", file, mode, file)
+		return nil, fmt.Errorf("read %s: mode %04o lets other users read the secrets; run: chmod 600 %s", file, mode, file)
 	}
 	data, err := io.ReadAll(io.LimitReader(f, maxSecrets+1))
 	if err != nil {
@@ -71,14 +71,15 @@ func LoadSecrets(file string) (map[string]string, error) {
 	return ParseSecrets(file, data)
 }
 
-// ParseSecrets reads lines of NAME=value. Comments start with # at the start
-// of a line or after a blank; "export" before a name is passed over. A value
-// in single quotes is taken as it is, one in double quotes knows \n, \t, \",
-// \\ and \$. Nothing is expanded. The error is a Problems, which shows no value.
+// ParseSecrets parses lines of NAME=value. A comment begins with # at the start of
+// a line or after a blank; "export" before a name is ignored. Single quotes take
+// their content literally; double quotes allow the escapes \n, \t, \", \\ and \$.
+// Nothing is expanded. The error is a Problems, which shows no value.
 func ParseSecrets(file string, data []byte) (map[string]string, error) {
 	var problems Problems
 	report := func(line, column int, path, format string, args ...any) {
-		problems = append(problems, Problem{File: file, Line: line, Column: column, Path: path, Message: fmt.Sprintf(format, args...)})
+		message := fmt.Sprintf(format, args...)
+		problems = append(problems, Problem{File: file, Line: line, Column: column, Path: path, Message: message})
 	}
 	if len(data) > maxSecrets {
 		report(1, 1, "", "the file is larger than %d bytes", maxSecrets)
@@ -113,7 +114,7 @@ func ParseSecrets(file string, data []byte) (map[string]string, error) {
 			if secretName.MatchString(trimmed) {
 				report(n, start, trimmed, "remove the blank before =")
 			} else {
-				report(n, start, "", "what stands before = is not the name of an environment variable")
+				report(n, start, "", "the text before = is not a valid name of an environment variable")
 			}
 			continue
 		}
@@ -124,7 +125,7 @@ func ParseSecrets(file string, data []byte) (map[string]string, error) {
 			continue
 		}
 		if first, dup := lines[name]; dup {
-			report(n, start, name, "stands here twice, first in line %d", first)
+			report(n, start, name, "already set in line %d", first)
 			continue
 		}
 		values[name], lines[name] = value, n
@@ -135,7 +136,7 @@ func ParseSecrets(file string, data []byte) (map[string]string, error) {
 	return values, nil
 }
 
-// secretValue reads what stands behind the equals sign.
+// secretValue parses the text after the equals sign.
 func secretValue(s string) (string, *strictyaml.Fault) {
 	s = strings.TrimLeft(s, " \t")
 	if s == "" || s[0] == '#' {
@@ -156,7 +157,7 @@ func secretValue(s string) (string, *strictyaml.Fault) {
 		switch c := s[i]; {
 		case c == quote:
 			if rest := strings.TrimLeft(s[i+1:], " \t"); rest != "" && rest[0] != '#' {
-				return "", strictyaml.Faultf("something stands behind the closing quote")
+				return "", strictyaml.Faultf("unexpected text after the closing quote")
 			}
 			return out.String(), nil
 		case c == '\\' && quote == '"' && i+1 < len(s):

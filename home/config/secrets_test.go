@@ -37,11 +37,11 @@ H="日本"
 	}
 	_, err = config.ParseSecrets("F", []byte("token\n2A=x\nA=\"top-secret\nB='x' y\nA=1\nA=2\n  é=1\nC=\xff"))
 	wantErr := `F:1:1: expected NAME=value
-F:2:1: what stands before = is not the name of an environment variable
+F:2:1: the text before = is not a valid name of an environment variable
 F:3:3: A: the quote is not closed on this line
-F:4:3: B: something stands behind the closing quote
-F:6:1: A: stands here twice, first in line 5
-F:7:3: what stands before = is not the name of an environment variable
+F:4:3: B: unexpected text after the closing quote
+F:6:1: A: already set in line 5
+F:7:3: the text before = is not a valid name of an environment variable
 F:8:1: this line is not UTF-8 text`
 	if err == nil || err.Error() != wantErr {
 		t.Errorf("got:\n%v", err)

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// Machine is what tells about the time zone of a machine.
+// Machine names the sources of a machine's time zone.
 type Machine struct {
 	Env       func(string) (string, bool) // such as os.LookupEnv
 	Localtime string                      // /etc/localtime
@@ -19,8 +19,8 @@ func ThisMachine() Machine {
 	return Machine{Env: os.LookupEnv, Localtime: "/etc/localtime", Name: "/etc/timezone"}
 }
 
-// Zone returns the zone in force and its IANA name: the configured one, else
-// the machine's. A machine's zone whose name cannot be found is called Local.
+// Zone returns the time zone in force and its IANA name: the configured one, else
+// the machine's. If the name of the machine's zone is unknown, it is "Local".
 func (c *Config) Zone(m Machine) (*time.Location, string) {
 	name := c.Timezone
 	if name == "" {
@@ -85,9 +85,9 @@ func plainUTC(loc *time.Location) bool {
 	return true
 }
 
-// AccidentalUTC returns why the zone is UTC without anybody having said so, as
-// it is on many servers and in containers, or "" if it is not: "at nine" then
-// means another nine than the user's.
+// AccidentalUTC returns a hint if the zone is UTC only by default, as on many
+// servers and in containers, where "at nine" means the wrong time for the user. It
+// returns "" otherwise.
 func (c *Config) AccidentalUTC(m Machine) string {
 	if c.Timezone != "" {
 		return ""
@@ -96,7 +96,8 @@ func (c *Config) AccidentalUTC(m Machine) string {
 		return ""
 	}
 	if _, err := os.Stat(m.Localtime); err != nil {
-		return "the clock's zone is UTC only because TZ is not set and " + m.Localtime + " is missing; set timezone in config.yaml"
+		return "the time zone is UTC because TZ is not set and " + m.Localtime +
+			" is missing; set timezone in config.yaml"
 	}
 	name := m.zone()
 	switch name[strings.LastIndexByte(name, '/')+1:] {

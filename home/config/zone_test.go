@@ -86,7 +86,7 @@ func TestAccidentalUTC(t *testing.T) {
 	if hint := (&Config{Timezone: "UTC"}).AccidentalUTC(m); hint != "" {
 		t.Errorf("configured, and hint: %q", hint)
 	}
-	if hint := (&Config{}).AccidentalUTC(Machine{Env: env(), Localtime: link + "_"}); hint != "the clock's zone is UTC only because TZ is not set and "+link+"_ is missing; set timezone in config.yaml" {
+	if hint := (&Config{}).AccidentalUTC(Machine{Env: env(), Localtime: link + "_"}); hint != "the time zone is UTC because TZ is not set and "+link+"_ is missing; set timezone in config.yaml" {
 		t.Errorf("hint: %q", hint)
 	}
 	m.Env = env("TZ", "UTC")

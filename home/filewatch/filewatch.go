@@ -1,12 +1,10 @@
-// Package filewatch looks at files again when they may have changed.
+// Package filewatch scans files again when they may have changed.
 //
-// What it gets from the operating system is a hint only: Run calls Scan soon
-// after something happened to one of the paths, and every Poll in any case, so
-// a lost hint, a file system without any, or a limit on watches costs time and
-// nothing else. Whether there is a change, Scan finds out itself.
+// Notifications of the operating system are only hints: Run calls Scan soon after
+// one, and every Poll in any case. So a lost notification, a file system without
+// any, or a limit on watches only delays the scan. Scan itself finds the changes.
 //
-// Scan and Paths are called from one goroutine, Run's own, which is also the
-// only one that Run leaves running until it returns. Nothing outlives Run.
+// Scan and Paths are called on the goroutine of Run. No goroutine outlives Run.
 package filewatch
 
 import (
@@ -22,17 +20,17 @@ import (
 )
 
 const (
-	settle  = 50 * time.Millisecond  // between a hint and the scan, and between scans while settling
-	unaided = 500 * time.Millisecond // poll without help from the operating system
+	settle      = 50 * time.Millisecond  // between a hint and the scan, and between scans while settling
+	pollUnaided = 500 * time.Millisecond // poll interval without notifications
 )
 
-// Target is what is watched.
+// Target describes what to watch.
 type Target struct {
-	// Paths returns the files and directories to get hints about; of those
-	// that do not exist none come. It is asked again before every scan.
+	// Paths returns the files and directories to watch; missing ones are ignored.
+	// It is called before every scan.
 	Paths func() []string
-	// Scan looks at everything. True: something is still being written, look
-	// again in a moment.
+	// Scan looks for changes. It returns true if a file is still being written, to
+	// be called again after a moment.
 	Scan func() bool
 	// Poll is the time between two scans without a hint.
 	Poll time.Duration
@@ -48,19 +46,19 @@ func Run(ctx context.Context, t Target) {
 		defer watcher.Close()
 		hints, errs = watcher.Events, watcher.Errors
 	} else {
-		poll = min(poll, unaided)
+		poll = min(poll, pollUnaided)
 	}
 	scan := func() (again bool) {
-		// Watching one path may come too late to hear of the next one below it,
-		// so ask until there is nothing to add. Two names of one directory take
-		// turns, and so would never end.
+		// A path may appear below one before that is watched, so repeat until there
+		// is nothing to add. The bound is for two names of one directory, which
+		// replace each other endlessly.
 		for range 16 {
 			if watcher == nil {
 				break
 			}
 			added, all := follow(watcher, t.Paths())
 			if !all {
-				poll = min(poll, unaided)
+				poll = min(poll, pollUnaided)
 			}
 			if !added {
 				break
@@ -80,7 +78,7 @@ func Run(ctx context.Context, t Target) {
 				soon = true
 				timer.Reset(settle)
 			}
-		case <-errs: //nolint:errcheck // that something was missed is a hint as well
+		case <-errs: //nolint:errcheck // a lost notification is a hint as well
 			if !soon {
 				soon = true
 				timer.Reset(settle)
@@ -96,8 +94,8 @@ func Run(ctx context.Context, t Target) {
 	}
 }
 
-// follow makes the watcher watch exactly the paths that exist. Added: it
-// watches one more than before; all: every one that exists is watched.
+// follow makes the watcher watch exactly the existing paths. Added: there is a new
+// one; all: every existing one is watched.
 func follow(w *fsnotify.Watcher, paths []string) (added, all bool) {
 	have := w.WatchList()
 	for _, p := range have {
@@ -120,8 +118,8 @@ func follow(w *fsnotify.Watcher, paths []string) (added, all bool) {
 	return added, all
 }
 
-// Existing returns the path if it exists, else the nearest directory above it
-// that does: watching that one tells when the path appears.
+// Existing returns the path if it exists, else its nearest existing parent, to
+// watch for the path to appear.
 func Existing(path string) string {
 	path = filepath.Clean(path)
 	for {

@@ -1,8 +1,8 @@
-// Package limits holds extensions to what their manifests allow of memory,
-// processes and disk. It only looks: the supervisor ends what is over a limit.
+// Package limits checks extensions against the limits of their manifests on memory,
+// processes and disk. It only measures: the supervisor stops a process over a limit.
 //
-// On Linux everything that a process has started is counted, and files without a
-// name too; elsewhere only the memory of the process itself and the files in its
+// On Linux it counts all descendants of a process, and unlinked files that they hold
+// open; elsewhere only the memory of the process itself and the files in its
 // directories.
 package limits
 
@@ -17,18 +17,18 @@ import (
 	"github.com/switchboard-run/switchboard/kernel/sandbox"
 )
 
-// threadsEach is how many threads there may be for each process that there may
-// be: each counts against what the user and the system may have.
+// threadsEach is the number of threads allowed per allowed process: threads count
+// against the limits of the user and of the system.
 const threadsEach = 64
 
 // Guard implements sandbox.Guard.
 func Guard(pid int, l sandbox.Limits, disk bool) error {
 	if pid != 0 {
-		if err := usage(pid, l); err != nil {
+		if err := checkUsage(pid, l); err != nil {
 			return err
 		}
 		if disk {
-			if err := nameless(pid, l); err != nil {
+			if err := checkUnlinked(pid, l); err != nil {
 				return err
 			}
 		}
@@ -38,47 +38,49 @@ func Guard(pid int, l sandbox.Limits, disk bool) error {
 	}
 	for _, r := range l.Rooms {
 		if r.Dir != "" && r.Bytes > 0 && onDisk(r.Dir, r.Bytes) > r.Bytes {
-			return fmt.Errorf("%w: the data directory of %s holds more than the %d MiB that run.disk allows: make room in %s, or raise run.disk in its manifest",
+			return fmt.Errorf("%w: the data directory of %s is larger than the %d MiB that run.disk allows: "+
+				"delete files in %s, or raise run.disk in its manifest",
 				sandbox.ErrNoRoom, r.ID, r.Bytes>>20, r.Dir)
 		}
 	}
 	return nil
 }
 
-// used is what a process and those below it use.
+// used is the usage of a process and its descendants.
 type used struct {
 	memory    int64 // resident, in bytes
 	processes int
-	threads   int // of all of them
+	threads   int
 }
 
-func usage(pid int, l sandbox.Limits) error {
+func checkUsage(pid int, l sandbox.Limits) error {
 	if l.Memory == 0 && l.Processes == 0 {
 		return nil
 	}
 	u, err := usageOf(pid, !l.Alone)
 	if err != nil {
-		return nil //nolint:nilerr // it has just ended
+		return nil //nolint:nilerr // the process has just ended
 	}
 	switch {
 	case l.Memory > 0 && u.memory > l.Memory:
 		return fmt.Errorf("it used %d MiB of memory, and run.memory allows %d MiB", u.memory>>20, l.Memory>>20)
 	case l.Processes > 0 && u.processes > l.Processes:
-		return fmt.Errorf("it was %d processes, and run.processes allows %d", u.processes, l.Processes)
+		return fmt.Errorf("it ran %d processes, and run.processes allows %d", u.processes, l.Processes)
 	case l.Processes > 0 && u.threads > l.Processes*threadsEach:
-		return fmt.Errorf("it had %d threads, and run.processes allows %d processes of %d each", u.threads, l.Processes, threadsEach)
+		return fmt.Errorf("it ran %d threads, and run.processes allows %d processes of %d each",
+			u.threads, l.Processes, threadsEach)
 	}
 	return nil
 }
 
-// hidden is what a process and those below it hold in open files without a name,
-// in bytes.
-type hidden struct{ disk, memory int64 }
+// unlinked is the size of the open files without a name of a process and its
+// descendants, in bytes.
+type unlinked struct{ disk, memory int64 }
 
-func nameless(pid int, l sandbox.Limits) error {
-	h := hiddenOf(pid)
+func checkUnlinked(pid int, l sandbox.Limits) error {
+	u := unlinkedOf(pid)
 	if l.Sockets != "" {
-		h.disk += onDisk(l.Sockets, math.MaxInt64)
+		u.disk += onDisk(l.Sockets, math.MaxInt64)
 	}
 	allowed, unlimited := map[string]int64{}, false
 	for _, r := range l.Rooms {
@@ -93,27 +95,29 @@ func nameless(pid int, l sandbox.Limits) error {
 		disk = 0
 	}
 	switch {
-	case l.Memory > 0 && h.memory > l.Memory:
-		return fmt.Errorf("it kept %d MiB of memory in files without a name, and run.memory allows %d MiB", h.memory>>20, l.Memory>>20)
-	case disk > 0 && h.disk > disk:
-		return fmt.Errorf("it held %d MiB in open files that have no name, and beside its socket, and run.disk allows %d MiB", h.disk>>20, disk>>20)
+	case l.Memory > 0 && u.memory > l.Memory:
+		return fmt.Errorf("it held %d MiB of memory in files without a name, and run.memory allows %d MiB",
+			u.memory>>20, l.Memory>>20)
+	case disk > 0 && u.disk > disk:
+		return fmt.Errorf("it held %d MiB in open files without a name and beside its socket, and run.disk allows %d MiB",
+			u.disk>>20, disk>>20)
 	}
 	return nil
 }
 
 const (
-	blockSize = 512  // of what the system counts the space of a file in
-	fileSize  = 1024 // that each file counts for, though it may be empty
+	blockSize = 512  // unit of Stat_t.Blocks
+	fileSize  = 1024 // counted for each file, also an empty one
 )
 
 var errEnough = errors.New("more than the limit")
 
-// onDisk is the space that the files of a directory take; it stops counting
-// above the limit.
+// onDisk returns the disk space of a directory's files. It stops counting above the
+// limit.
 func onDisk(dir string, limit int64) (sum int64) {
 	_ = filepath.WalkDir(dir, func(_ string, d fs.DirEntry, err error) error {
 		if err != nil {
-			return nil //nolint:nilerr // what vanished meanwhile takes no space
+			return nil //nolint:nilerr // a deleted file takes no space
 		}
 		sum += fileSize
 		if info, err := d.Info(); err == nil {

@@ -12,19 +12,19 @@ import (
 	"github.com/switchboard-run/switchboard/internal/procfs"
 )
 
-// usageOf is what a process and, if asked for, those below it use.
-func usageOf(pid int, below bool) (used, error) {
-	own, err := residence(pid)
+// usageOf returns the usage of a process and, on request, of its descendants.
+func usageOf(pid int, withDescendants bool) (used, error) {
+	own, err := residentOf(pid)
 	if err != nil {
 		return used{}, err
 	}
 	u := used{memory: own.anonymous + own.shared + own.files, processes: 1, threads: own.threads}
-	if !below {
+	if !withDescendants {
 		return u, nil
 	}
 	for _, child := range descendants(pid) {
-		if r, err := residence(child); err == nil {
-			u.memory += r.anonymous + r.shared // its files are counted already, or the system's
+		if r, err := residentOf(child); err == nil {
+			u.memory += r.anonymous + r.shared // its files are counted above, or belong to the system
 			u.processes++
 			u.threads += r.threads
 		}
@@ -35,15 +35,14 @@ func usageOf(pid int, below bool) (used, error) {
 // resident is the memory of a process in bytes, and its threads.
 type resident struct {
 	anonymous, files int64
-	shared           int64 // with other processes, this one's part of it
+	shared           int64 // this process's part of memory shared with others
 	threads          int
 }
 
-// manyShared is from when on it is looked up which part of shared memory is a
-// process's own.
+// manyShared is the size of shared memory above which a process's part is looked up.
 const manyShared = 1 << 20
 
-func residence(pid int) (r resident, err error) {
+func residentOf(pid int) (r resident, err error) {
 	fields, err := fieldsOf(pid, "status")
 	if err != nil {
 		return resident{}, err
@@ -57,11 +56,11 @@ func residence(pid int) (r resident, err error) {
 	return r, nil
 }
 
-// fieldsOf are the numbers in a file of /proc/<pid> whose lines are "name: number".
+// fieldsOf reads the numbers in a file of /proc/<pid> with lines "name: number".
 func fieldsOf(pid int, file string) (map[string]int64, error) {
 	data, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/" + file)
 	if err != nil {
-		return nil, fmt.Errorf("reading what process %d uses: %w", pid, err)
+		return nil, fmt.Errorf("read the usage of process %d: %w", pid, err)
 	}
 	fields := map[string]int64{}
 	for line := range bytes.Lines(data) {
@@ -77,12 +76,12 @@ func fieldsOf(pid int, file string) (map[string]int64, error) {
 	return fields, nil
 }
 
-// maxOpen bounds how many open files are looked at.
+// maxOpen bounds the number of open files checked.
 const maxOpen = 16 << 10
 
-// hiddenOf is what a process and those below it hold in files that have no name
-// any more, or never had one.
-func hiddenOf(pid int) (h hidden) {
+// unlinkedOf returns the size of open files that were deleted or never had a name,
+// of a process and its descendants.
+func unlinkedOf(pid int) (u unlinked) {
 	type file struct{ device, inode uint64 }
 	seen := map[file]bool{}
 	for _, pid := range append([]int{pid}, descendants(pid)...) {
@@ -94,7 +93,8 @@ func hiddenOf(pid int) (h hidden) {
 		for _, fd := range fds {
 			var stat unix.Stat_t
 			path := dir + "/" + fd.Name()
-			if len(seen) >= maxOpen || unix.Stat(path, &stat) != nil || stat.Mode&unix.S_IFMT != unix.S_IFREG || stat.Nlink > 0 {
+			if len(seen) >= maxOpen || unix.Stat(path, &stat) != nil ||
+				stat.Mode&unix.S_IFMT != unix.S_IFREG || stat.Nlink > 0 {
 				continue
 			}
 			one := file{stat.Dev, stat.Ino}
@@ -103,23 +103,23 @@ func hiddenOf(pid int) (h hidden) {
 			}
 			seen[one] = true
 			if to, _ := os.Readlink(path); strings.HasPrefix(to, "/memfd:") {
-				h.memory += stat.Blocks * blockSize
+				u.memory += stat.Blocks * blockSize
 			} else {
-				h.disk += stat.Blocks * blockSize
+				u.disk += stat.Blocks * blockSize
 			}
 		}
 	}
-	return h
+	return u
 }
 
-// maxDescendants bounds what is looked at of a process that forks without end.
+// maxDescendants bounds the work for a process that forks endlessly.
 const maxDescendants = 4096
 
-// descendants are the processes below one.
+// descendants returns the descendants of a process, breadth first.
 func descendants(pid int) (all []int) {
 	for next := []int{pid}; len(next) > 0 && len(all) < maxDescendants; {
-		below := procfs.Children(next[0])
-		all, next = append(all, below...), append(next[1:], below...)
+		children := procfs.Children(next[0])
+		all, next = append(all, children...), append(next[1:], children...)
 	}
 	return all
 }

@@ -125,7 +125,7 @@ func TestExtensionThatPassesALimitIsKilledWithAReason(t *testing.T) {
 			w.eventually("the reason in the log of the kernel", func() bool { return strings.Contains(w.log("kernel"), tt.reason) })
 			if mode == "disk" { // it cannot begin again
 				w.state(c, "hostile", "failed")
-				if got := w.extension(c, "hostile").Detail; !strings.Contains(got, "make room in "+w.file("data", "hostile")) {
+				if got := w.extension(c, "hostile").Detail; !strings.Contains(got, "delete files in "+w.file("data", "hostile")) {
 					t.Errorf("what to do is not told: %s", got)
 				}
 				for _, command := range []string{"status", "doctor"} {

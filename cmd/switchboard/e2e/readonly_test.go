@@ -58,7 +58,7 @@ func TestAHomeThatCannotBeWritten(t *testing.T) {
 		t.Errorf("among temporary files there are %v, %v", left, err)
 	}
 	out, err := run("doctor")
-	if err == nil || !strings.Contains(out, "nothing can be written there") || !strings.Contains(out, "is intact") {
+	if err == nil || !strings.Contains(out, "the directory is not writable") || !strings.Contains(out, "is intact") {
 		t.Errorf("doctor: %v, %s", err, out)
 	}
 	for _, args := range [][]string{{}, {"run"}, {"backup", "create"}, {"backup", "restore", backups[0]}} {
