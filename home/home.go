@@ -65,8 +65,8 @@ type Installation struct {
 	files   *files
 	keeper  *backup.Keeper
 
-		backupMu sync.Mutex // one backup at a time
-		planMu   sync.Mutex // one plan at a time
+	backupMu sync.Mutex // one backup at a time
+	planMu   sync.Mutex // one plan at a time
 	plan     atomic.Pointer[plan]
 }
 
@@ -173,11 +173,11 @@ func (i *Installation) Close() error {
 
 // replan reads the files again and applies them.
 func (i *Installation) replan() {
-		i.planMu.Lock()
-		defer i.planMu.Unlock()
-		previous := i.plan.Load()
-		next := i.files.plan(previous)
-		i.report(previous, next)
+	i.planMu.Lock()
+	defer i.planMu.Unlock()
+	previous := i.plan.Load()
+	next := i.files.plan(previous)
+	i.report(previous, next)
 	specs := i.files.specs(next)
 	i.plan.Store(next)
 	if err := i.Kernel.Apply(specs, i.files.settings(next)); err != nil {

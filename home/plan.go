@@ -38,12 +38,12 @@ type plan struct {
 	config   *config.Config
 	zone     *time.Location
 	entries  []manifests.Entry
-		disabled map[string]manifests.Disabled // by manifest file
-		members  map[string]*member            // running extensions, by id
-		policies map[string]*sandbox.Policy    // of members; nil: not limited
-		problems map[string]error              // of edits that are not in force, by extension
-		// linkProblems are those of links that are not in force, fileErrors those of
-		// config.yaml and secrets.env.
+	disabled map[string]manifests.Disabled // by manifest file
+	members  map[string]*member            // running extensions, by id
+	policies map[string]*sandbox.Policy    // of members; nil: not limited
+	problems map[string]error              // of edits that are not in force, by extension
+	// linkProblems are those of links that are not in force, fileErrors those of
+	// config.yaml and secrets.env.
 	linkProblems config.Problems
 	fileErrors   []error
 }

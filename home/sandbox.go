@@ -227,8 +227,8 @@ func installed(m *manifests.Manifest) []string {
 // required refuses a dropped-in extension if the configuration requires a sandbox and
 // the system cannot limit files and the network.
 func required(c *config.Config, m *manifests.Manifest, system support.System) error {
-		if m.Run.Builtin != "" || c.Sandbox != config.SandboxRequired || !c.Sandboxed(m.ID) ||
-			system.Landlock > 0 && system.Seccomp {
+	if m.Run.Builtin != "" || c.Sandbox != config.SandboxRequired || !c.Sandboxed(m.ID) ||
+		system.Landlock > 0 && system.Seccomp {
 		return nil
 	}
 	return fmt.Errorf("config.yaml requires a sandbox, and %s", system)

@@ -190,8 +190,8 @@ func exists(path string) bool {
 // Sweep removes what killed processes left. The caller holds the lock of the home.
 func Sweep(home *config.Home) {
 	for _, pattern := range []string{
-		filepath.Join(home.Path(), unfinished+"*"), filepath.Join(home.Path(), sqlite.LookPrefix+"*"),
-		filepath.Join(home.Backups(), unfinished+"*"), filepath.Join(home.Backups(), sqlite.LookPrefix+"*"),
+		filepath.Join(home.Path(), unfinished+"*"), filepath.Join(home.Path(), sqlite.InspectPrefix+"*"),
+		filepath.Join(home.Backups(), unfinished+"*"), filepath.Join(home.Backups(), sqlite.InspectPrefix+"*"),
 	} {
 		left, _ := filepath.Glob(pattern)
 		for _, path := range left {

@@ -1,22 +1,20 @@
-// Package powercut is a disk whose power can be cut, for tests of what SQLite
-// leaves behind.
+// Package powercut simulates a power loss, to test what SQLite leaves on the disk.
 //
-// Watch records every write, truncation, sync, creation and deletion that
-// SQLite makes in a directory, in order, through a file system layer of its own
-// (a VFS). Cut then writes, into another directory, what a disk may hold when
-// the power fails at any point of that record: all that was synced by then, and
-// of the rest any part. Each write that was not synced is there, or not, or
-// there in some of its sectors, independently of those before it; a file may
-// lack what was never synced of its length; a name that was made or removed
-// without a sync of the directory may be there or not.
+// Watch records every write, truncation, sync, creation and deletion that SQLite
+// makes in a directory, in order, through a VFS. Cut then writes, into another
+// directory, what a disk may hold if the power fails at any point of that record:
+// everything synced by then, and any part of the rest. Each unsynced write is
+// present, missing, or present in some of its sectors, independently of earlier
+// ones; a file may lack an unsynced change of its length; a file created or deleted
+// without a sync of the directory may exist or not.
 //
-// What the model takes for granted is what SQLite does: a sector of 512 bytes
-// is written whole or not at all, and writing one does not harm its neighbors.
-// What other code writes is not recorded; a file that is there when SQLite opens
-// it for the first time counts as synced.
+// The model assumes, as SQLite does, that a sector of 512 bytes is written as a
+// whole or not at all, and that writing one does not damage its neighbors. Writes of
+// other code are not recorded; a file that exists when SQLite first opens it counts
+// as synced.
 //
-// The layer is installed for the whole process when the package is imported;
-// directories that nobody watches pass through it. It is for tests only.
+// Importing the package installs the VFS for the whole process; it passes through
+// directories that are not watched. It is for tests only.
 package powercut
 
 import (
@@ -51,20 +49,20 @@ type op struct {
 	name  string
 	inode int
 	at    int64
-	data  []byte // of a write; of a creation, what was there already
+	data  []byte // of a write; of a creation, the existing content
 	known bool   // of a creation: the file was there before the record
 }
 
 // Disk is the record of one directory.
 type Disk struct {
-	dir   string
-	lying bool
+	dir         string
+	ignoreSyncs bool
 
 	mu     sync.Mutex
 	ops    []op
 	inodes map[string]int
 	next   int
-	fresh  map[int]bool // made, and its directory not synced since
+	fresh  map[int]bool // created, and the directory not synced since
 }
 
 var watched struct {
@@ -72,7 +70,7 @@ var watched struct {
 	disks []*Disk
 }
 
-// Watch records what SQLite does in a directory from now to the end of the test.
+// Watch records the writes of SQLite to a directory until the end of the test.
 func Watch(t testing.TB, dir string) *Disk {
 	t.Helper()
 	dir, err := filepath.EvalSymlinks(dir)
@@ -91,7 +89,7 @@ func Watch(t testing.TB, dir string) *Disk {
 	return d
 }
 
-// diskOf is who records a file; nil: nobody.
+// diskOf returns the disk that records a file; nil: none.
 func diskOf(path string) *Disk {
 	watched.RLock()
 	defer watched.RUnlock()
@@ -103,15 +101,14 @@ func diskOf(path string) *Disk {
 	return nil
 }
 
-// Position is how much was recorded so far.
+// Position returns the length of the record so far.
 func (d *Disk) Position() int {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return len(d.ops)
 }
 
-// opened notes a file; before is what was there when SQLite opened it, nil if
-// there was none.
+// opened records a file that SQLite opens; before is its content, nil for a new one.
 func (d *Disk) opened(path string, before []byte) (inode int) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -134,8 +131,8 @@ func (d *Disk) truncated(inode int, size int64) {
 	d.add(op{kind: truncate, inode: inode, at: size})
 }
 
-// synced notes that a file is on the disk. SQLite syncs the directory with the
-// first sync of a log or journal that it has made.
+// synced records the sync of a file. SQLite also syncs the directory with the first
+// sync of a log or journal that it has created.
 func (d *Disk) synced(inode int) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -165,9 +162,9 @@ func (d *Disk) add(o op) {
 	d.ops = append(d.ops, o)
 }
 
-// Lie makes it a disk that says that it has synced and has not. It breaks every
-// promise: a test that does not notice it is worth nothing.
-func (d *Disk) Lie() { d.lying = true }
+// IgnoreSyncs makes a disk that loses synced data. It breaks every promise, so it
+// shows that a test can fail.
+func (d *Disk) IgnoreSyncs() { d.ignoreSyncs = true }
 
 // file is one inode at the moment of the cut.
 type file struct {
@@ -175,14 +172,14 @@ type file struct {
 	pending []op
 }
 
-// Cut writes what the disk may hold if the power fails at a position of the
-// record into dir, which must be empty; r decides what of the unsynced is there.
+// Cut writes into dir, which must be empty, what the disk may hold if the power
+// fails at a position of the record; r selects the unsynced parts that are present.
 func (d *Disk) Cut(at int, r *rand.Rand, dir string) error {
 	d.mu.Lock()
 	ops := d.ops[:min(at, len(d.ops))]
 	d.mu.Unlock()
 	files := map[int]*file{}
-	names := map[string][]int{} // what a name may stand for; 0: nothing; the newest last
+	names := map[string][]int{} // the inodes that a name may have, the newest last; 0: no file
 	for _, o := range ops {
 		switch o.kind {
 		case create:
@@ -190,12 +187,12 @@ func (d *Disk) Cut(at int, r *rand.Rand, dir string) error {
 			if o.known {
 				names[o.name] = []int{o.inode}
 			} else {
-				names[o.name] = append(orNothing(names[o.name]), o.inode)
+				names[o.name] = append(orNone(names[o.name]), o.inode)
 			}
 		case write, truncate:
 			files[o.inode].pending = append(files[o.inode].pending, o)
 		case syncFile:
-			if f := files[o.inode]; !d.lying {
+			if f := files[o.inode]; !d.ignoreSyncs {
 				for _, p := range f.pending {
 					f.durable = apply(f.durable, p)
 				}
@@ -203,12 +200,12 @@ func (d *Disk) Cut(at int, r *rand.Rand, dir string) error {
 			}
 		case syncDir:
 			for name, may := range names {
-				if !d.lying {
+				if !d.ignoreSyncs {
 					names[name] = may[len(may)-1:]
 				}
 			}
 		case remove:
-			names[o.name] = append(orNothing(names[o.name]), 0)
+			names[o.name] = append(orNone(names[o.name]), 0)
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(names)) {
@@ -218,34 +215,34 @@ func (d *Disk) Cut(at int, r *rand.Rand, dir string) error {
 			continue
 		}
 		if err := os.WriteFile(filepath.Join(dir, name), files[inode].cut(r), 0o600); err != nil {
-			return fmt.Errorf("writing what the power cut left: %w", err)
+			return fmt.Errorf("write the files after the power cut: %w", err)
 		}
 	}
 	return nil
 }
 
-func orNothing(may []int) []int {
+func orNone(may []int) []int {
 	if len(may) == 0 {
 		return []int{0}
 	}
 	return may
 }
 
-// cut is what the file holds if all that was not synced may be lost.
+// cut returns the content of the file after the power cut.
 func (f *file) cut(r *rand.Rand) []byte {
 	content := slices.Clone(f.durable)
-	fate := r.IntN(5)
+	outcome := r.IntN(5)
 	keep := r.IntN(len(f.pending) + 1)
 	for i, p := range f.pending {
-		switch fate {
-		case 0: // all of it is lost
+		switch outcome {
+		case 0: // all unsynced operations are lost
 			continue
-		case 1: // nothing is lost: the process alone died
-		case 2: // what was written first is there
+		case 1: // none is lost, as if only the process died
+		case 2: // a prefix is present
 			if i >= keep {
 				continue
 			}
-		default: // any part
+		default: // any subset, with torn writes
 			switch r.IntN(3) {
 			case 0:
 				continue
@@ -291,14 +288,14 @@ func grow(content []byte, size int64) []byte {
 	return content
 }
 
-// before reads what is there; nil: nothing.
-func before(path string) []byte {
+// existing reads a file; nil: there is none.
+func existing(path string) []byte {
 	b, err := os.ReadFile(path)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		return nil
 	case err != nil:
-		panic(fmt.Sprintf("powercut: reading %s: %v", path, err))
+		panic(fmt.Sprintf("powercut: read %s: %v", path, err))
 	case b == nil:
 		return []byte{}
 	}

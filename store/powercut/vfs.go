@@ -26,32 +26,31 @@ type openFile struct {
 }
 
 var (
-	below sqlite3.Tsqlite3_vfs // the system's
+	system sqlite3.Tsqlite3_vfs // the default VFS below
 
 	open struct {
 		sync.RWMutex
 		files   map[uintptr]*openFile
-		methods map[uintptr]uintptr // ours by those of the layer below
+		methods map[uintptr]uintptr // recording methods, by those of the layer below
 	}
 )
 
-// init puts the recording layer in front of the system's, as the default one.
+// init registers the recording VFS as the default one.
 func init() {
 	tls := libc.NewTLS()
 	defer tls.Close()
 	if rc := sqlite3.Xsqlite3_initialize(tls); rc != sqlite3.SQLITE_OK {
 		panic("powercut: SQLite cannot be initialized")
 	}
-	system := sqlite3.Xsqlite3_vfs_find(tls, 0)
-	below = *at[sqlite3.Tsqlite3_vfs](system)
+	system = *at[sqlite3.Tsqlite3_vfs](sqlite3.Xsqlite3_vfs_find(tls, 0))
 	open.files, open.methods = map[uintptr]*openFile{}, map[uintptr]uintptr{}
-	ours := libc.Xmalloc(tls, libc.Tsize_t(unsafe.Sizeof(below)))
+	ours := libc.Xmalloc(tls, libc.Tsize_t(unsafe.Sizeof(system)))
 	name, err := libc.CString("powercut")
 	if ours == 0 || err != nil {
 		panic("powercut: out of memory")
 	}
 	v := at[sqlite3.Tsqlite3_vfs](ours)
-	*v = below
+	*v = system
 	v.FzName, v.FpNext = name, 0
 	set[openFunc](&v.FxOpen, openHook)
 	set[deleteFunc](&v.FxDelete, deleteHook)
@@ -60,10 +59,10 @@ func init() {
 	}
 }
 
-// at is what a pointer of SQLite points to.
+// at converts a pointer of SQLite.
 func at[T any](p uintptr) *T { return *(**T)(unsafe.Pointer(&p)) } //nolint:gosec // SQLite allocates it, not Go
 
-// function is the Go function behind a function pointer of SQLite.
+// function converts a function pointer of SQLite to a Go function.
 func function[F any](p uintptr) F { return *(*F)(unsafe.Pointer(&p)) } //nolint:gosec // how the library keeps functions
 
 // set stores a Go function as a function pointer of SQLite.
@@ -76,22 +75,24 @@ func openHook(tls *libc.TLS, vfs, name, file uintptr, flags int32, outFlags uint
 	if name != 0 {
 		path = libc.GoString(name)
 		if d = diskOf(path); d != nil {
-			content = before(path)
+			content = existing(path)
 		}
 	}
-	rc := function[openFunc](below.FxOpen)(tls, vfs, name, file, flags, outFlags)
+	rc := function[openFunc](system.FxOpen)(tls, vfs, name, file, flags, outFlags)
 	if d == nil || rc != sqlite3.SQLITE_OK {
 		return rc
 	}
 	f := at[sqlite3.Tsqlite3_file](file)
 	open.Lock()
 	defer open.Unlock()
-	open.files[file] = &openFile{disk: d, inode: d.opened(path, content), methods: at[sqlite3.Tsqlite3_io_methods](f.FpMethods)}
+	open.files[file] = &openFile{
+		disk: d, inode: d.opened(path, content), methods: at[sqlite3.Tsqlite3_io_methods](f.FpMethods),
+	}
 	f.FpMethods = recording(tls, f.FpMethods)
 	return rc
 }
 
-// recording are the methods that record. The caller holds open.
+// recording returns file methods that record. The caller holds open.
 func recording(tls *libc.TLS, methods uintptr) uintptr {
 	if ours, known := open.methods[methods]; known {
 		return ours
@@ -152,7 +153,7 @@ func syncHook(tls *libc.TLS, file uintptr, flags int32) int32 {
 }
 
 func deleteHook(tls *libc.TLS, vfs, name uintptr, syncDir int32) int32 {
-	rc := function[deleteFunc](below.FxDelete)(tls, vfs, name, syncDir)
+	rc := function[deleteFunc](system.FxDelete)(tls, vfs, name, syncDir)
 	if rc == sqlite3.SQLITE_OK {
 		if path := libc.GoString(name); diskOf(path) != nil {
 			diskOf(path).removed(path, syncDir != 0)

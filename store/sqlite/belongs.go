@@ -12,14 +12,15 @@ import (
 )
 
 const (
-	counterAt = 24      // in the first page: how often processes have changed the store
-	lockByte  = 1 << 30 // the page that has it is never written
-	hintLog   = "if the store was replaced by hand, put back what it was, or move that file away to go on with what the store has without it"
+	counterAt = 24      // offset in the first page of the change counter
+	lockByte  = 1 << 30 // SQLite never writes the page with this byte
+	hintLog   = "if the store was replaced by hand, put back the old one, " +
+		"or move that file away to continue without the changes in it"
 )
 
-// head is what the beginning of a store says.
+// head is the header of a store.
 type head struct {
-	pageSize, pages uint32 // pages by the length of the file
+	pageSize, pages uint32 // pages: from the length of the file
 	counter         uint32
 }
 
@@ -41,13 +42,13 @@ func readHead(path string) (h head, err error) {
 		h.pageSize = 1 << 16
 	}
 	h.counter = binary.BigEndian.Uint32(b[counterAt:])
-	if h.pageSize > 0 { // else SQLite says that it is no store
+	if h.pageSize > 0 { // else SQLite reports damage
 		h.pages = uint32(info.Size() / int64(h.pageSize)) //nolint:gosec // SQLite numbers pages with 32 bits
 	}
 	return h, nil
 }
 
-// read takes a frame that SQLite reads, if its commit is whole.
+// read processes a frame that SQLite reads if its commit is complete.
 func (w *walk) read(frame []byte) {
 	page, size, content := binary.BigEndian.Uint32(frame), binary.BigEndian.Uint32(frame[4:]), frame[frameHeader:]
 	if page > w.stored {
@@ -65,8 +66,8 @@ func (w *walk) read(frame []byte) {
 	}
 }
 
-// fits says whether the log was written for the store, as far as can be seen: a
-// store never becomes shorter, and what it lacks of its length is in the log.
+// fits returns an error if the log was evidently not written for the store: a store
+// never becomes shorter, and its missing pages are in the log.
 func (h head) fits(name string, w walk) error {
 	switch {
 	case w.pages == 0:
@@ -77,10 +78,11 @@ func (h head) fits(name string, w walk) error {
 	default:
 		return nil
 	}
-	return fmt.Errorf("%w (the log of its newest changes, %s, does not belong to it, or the store lacks a part): %s; %s", journal.ErrDamaged, name, hintDamaged, hintLog)
+	return fmt.Errorf("%w (the log of its newest changes, %s, does not belong to it, or the store lacks a part): %s; %s",
+		journal.ErrDamaged, name, hintDamaged, hintLog)
 }
 
-// missing counts the pages that neither the store nor its log has.
+// missing counts the pages that are neither in the store nor in its log.
 func (h head) missing(w walk) (n int) {
 	hole := lockByte/h.pageSize + 1
 	have := 0
@@ -96,8 +98,8 @@ func (h head) missing(w walk) (n int) {
 	return n
 }
 
-// checkIndex refuses a store whose log is gone. The index of the log, which
-// SQLite keeps in a file that goes with it, says what was in it.
+// checkIndex refuses a store whose log was deleted with commits in it. SQLite keeps
+// the index of the log in another file.
 func checkIndex(path string) error {
 	f, err := os.Open(path + "-shm")
 	if errors.Is(err, fs.ErrNotExist) {
@@ -110,13 +112,14 @@ func checkIndex(path string) error {
 	const version = 3007000
 	var b [100]byte
 	if _, err := io.ReadFull(f, b[:]); err != nil {
-		return nil //nolint:nilerr // it says nothing
+		return nil //nolint:nilerr // too short for an index
 	}
 	last, done := binary.NativeEndian.Uint32(b[16:]), binary.NativeEndian.Uint32(b[96:])
 	if string(b[:48]) != string(b[48:96]) || binary.NativeEndian.Uint32(b[:]) != version || last <= done {
 		return nil
 	}
-	return fmt.Errorf("%w (the log of its newest changes, %[2]s-wal, is gone, and changes that were accepted were in it): put it back, or %[3]s; to go on without them: rm %[2]s-shm",
+	return fmt.Errorf("%w (the log of its newest changes, %[2]s-wal, is gone, with accepted changes in it): "+
+		"put it back, or %[3]s; to continue without them: rm %[2]s-shm",
 		journal.ErrDamaged, path, hintDamaged)
 }
 

@@ -19,10 +19,10 @@ const (
 	maxSubscription  = 1<<subscriptionBits - 1
 )
 
-// block is the deliveries of one subscription for some events in a row.
+// block holds deliveries of one subscription, for blockSize consecutive events.
 type block struct {
 	id               int64
-	has              bitmap // it holds the delivery
+	has              bitmap // the delivery is in the block
 	done             bitmap
 	loose            bitmap // outside of all lanes
 	lane             [blockSize]uint16
@@ -76,10 +76,10 @@ func (b *block) subscription() int64 { return b.id & maxSubscription }
 func (b *block) seq(i int) int64     { return b.number()<<blockBits + int64(i) }
 func placeOf(seq int64) int          { return int(seq & (blockSize - 1)) }
 
-// waiting are the deliveries that are not settled.
+// waiting returns the unsettled deliveries.
 func (b *block) waiting() bitmap { return b.has.without(&b.done) }
 
-// plain says whether a block has room for what is known of a delivery.
+// plain reports whether a block can represent a delivery.
 func plain(d journal.Delivery) bool {
 	waits := d.State == journal.Pending && d.StartedAt == 0 && d.SettledAt == 0
 	return (waits || d.State == journal.Done) && d.Attempts == 0 && d.NotBefore == 0 && !d.Uncertain && d.Reason == "" &&
@@ -87,7 +87,7 @@ func plain(d journal.Delivery) bool {
 		d.Subscription >= 0 && d.Subscription <= maxSubscription
 }
 
-// put takes in a plain delivery that the block does not hold.
+// put adds a plain delivery.
 func (b *block) put(d journal.Delivery) {
 	i := placeOf(d.Seq)
 	b.has.set(i)
@@ -98,7 +98,7 @@ func (b *block) put(d journal.Delivery) {
 	b.change(d)
 }
 
-// change sets what may change of a plain delivery that the block holds.
+// change updates a plain delivery of the block.
 func (b *block) change(d journal.Delivery) {
 	i := placeOf(d.Seq)
 	if b.done.clear(i); d.State == journal.Done {
@@ -107,7 +107,7 @@ func (b *block) change(d journal.Delivery) {
 	b.started[i], b.settled[i] = d.StartedAt, d.SettledAt
 }
 
-// delivery is the one at a place, without its key if it has one.
+// delivery returns the one at a place, without its key.
 func (b *block) delivery(i int) journal.Delivery {
 	d := journal.Delivery{Seq: b.seq(i), Subscription: b.subscription(), Rank: journal.RankOf(b.seq(i))}
 	if b.done.get(i) {
@@ -116,13 +116,12 @@ func (b *block) delivery(i int) journal.Delivery {
 	return d
 }
 
-// laneHash is stored: it must not change.
+// laneHash must not change: the store contains its results.
 func laneHash(key string) uint16 { return uint16(crc32.ChecksumIEEE([]byte(key))) }
 
-// append appends the block to buf: its bitmaps; then for each delivery in
-// order, if it is done, when its attempt started, as the difference to the one
-// before it, and how much later it was settled; else the hash of its lane, unless
-// it has none.
+// append encodes the block: its bitmaps; then for each delivery in order, if it is
+// done, the start of its attempt as the difference to the previous one, and the time
+// from there to its settlement; else the hash of its lane, if it has one.
 func (b *block) append(buf []byte) []byte {
 	for _, m := range []*bitmap{&b.has, &b.done, &b.loose} {
 		for _, word := range m {
@@ -143,13 +142,13 @@ func (b *block) append(buf []byte) []byte {
 	return buf
 }
 
-// read is the reverse of append.
+// read decodes what append has encoded.
 func (b *block) read(content []byte) error {
 	rest := content
 	for _, m := range []*bitmap{&b.has, &b.done, &b.loose} {
 		for i := range m {
 			if len(rest) < 8 {
-				return b.broken(content)
+				return b.damaged(content)
 			}
 			m[i], rest = binary.LittleEndian.Uint64(rest), rest[8:]
 		}
@@ -161,25 +160,25 @@ func (b *block) read(content []byte) error {
 			since, n := binary.Varint(rest)
 			took, m := binary.Varint(rest[max(n, 0):])
 			if n <= 0 || m <= 0 {
-				return b.broken(content)
+				return b.damaged(content)
 			}
 			rest = rest[n+m:]
 			started += since
 			b.started[i], b.settled[i] = started, started+took
 		case !b.loose.get(i):
 			if len(rest) < 2 {
-				return b.broken(content)
+				return b.damaged(content)
 			}
 			b.lane[i], rest = binary.LittleEndian.Uint16(rest), rest[2:]
 		}
 	}
 	if len(rest) > 0 {
-		return b.broken(content)
+		return b.damaged(content)
 	}
 	return nil
 }
 
-func (b *block) broken(content []byte) error {
+func (b *block) damaged(content []byte) error {
 	return fmt.Errorf("%w (the deliveries of subscription %d for the events from %d on cannot be read from %d bytes): %s",
 		journal.ErrDamaged, b.subscription(), b.seq(0), len(content), hintDamaged)
 }

@@ -4,15 +4,14 @@ import (
 	"zombiezen.com/go/sqlite"
 )
 
-// keptBlocks is about how many blocks the writer keeps in memory beside those
-// that it is changing, 5 KiB each.
+// keptBlocks is the approximate number of clean blocks in the writer's cache, 5 KiB
+// each.
 const keptBlocks = 64
 
-// blocks are those that the writer has in memory: as the store has them, except
-// for the dirty ones, which are written before anything else reads them, and
-// before the group is committed.
+// blocks is the writer's cache of blocks. Dirty ones are written before anything else
+// reads them, and before the group is committed.
 type blocks struct {
-	young, old map[int64]*block // used lately, and before that
+	young, old map[int64]*block // two generations: old ones are dropped next
 	dirty      []*block
 	buf        []byte
 }
@@ -35,18 +34,18 @@ func (c *blocks) add(b *block) {
 	c.young[b.id] = b
 }
 
-// age forgets what was not used for a while. Nothing is dirty.
+// age drops the old generation if the young one is full. No block is dirty.
 func (c *blocks) age() {
 	if len(c.young) > keptBlocks {
 		c.old, c.young = c.young, make(map[int64]*block, keptBlocks)
 	}
 }
 
-// drop clears the cache, after a failed write or for memory.
+// drop clears the cache, after a failed write or to free memory.
 func (c *blocks) drop() { *c = blocks{buf: c.buf} }
 
-// block is the block of an id, empty if there is none. The writer's stays in
-// memory, a reader's is its own.
+// block returns the block with an id, empty if there is none. The writer's is cached;
+// a reader gets its own copy.
 func (t *tx) block(id int64) (*block, error) {
 	if t.store != nil {
 		if b := t.store.blocks.get(id); b != nil {
@@ -67,8 +66,8 @@ func (t *tx) block(id int64) (*block, error) {
 	return b, nil
 }
 
-// holder is the block that holds a delivery; nil: it has a row of its own, or
-// does not exist.
+// holder returns the block that holds a delivery; nil: it has a row, or does not
+// exist.
 func (t *tx) holder(seq, subscription int64) (*block, error) {
 	if subscription < 0 || subscription > maxSubscription {
 		return nil, nil
@@ -80,7 +79,7 @@ func (t *tx) holder(seq, subscription int64) (*block, error) {
 	return b, nil
 }
 
-// touch is called before a member changes a block.
+// touch marks a block dirty, before a member changes it.
 func (t *tx) touch(b *block) error {
 	if err := t.begin(); err != nil {
 		return err
@@ -92,7 +91,7 @@ func (t *tx) touch(b *block) error {
 	return nil
 }
 
-// flush writes the blocks that were changed.
+// flush writes the dirty blocks.
 func (t *tx) flush() error {
 	if t.store == nil || len(t.store.blocks.dirty) == 0 {
 		return nil
@@ -130,9 +129,9 @@ func (t *tx) writeBlock(b *block) error {
 	})
 }
 
-// eachBlock reads the blocks that a condition names, with what is in memory
-// alone written first. The block is valid until each returns.
-func (t *tx) eachBlock(each func(*block) error, which string, args ...any) error {
+// eachBlock flushes, then reads the blocks that match a condition. A block is valid
+// until each returns.
+func (t *tx) eachBlock(each func(*block) error, where string, args ...any) error {
 	if err := t.flush(); err != nil {
 		return err
 	}
@@ -143,11 +142,11 @@ func (t *tx) eachBlock(each func(*block) error, which string, args ...any) error
 			return err
 		}
 		return each(&b)
-	}, "SELECT id, content FROM delivery_block "+which, args...)
+	}, "SELECT id, content FROM delivery_block "+where, args...)
 }
 
-// eachBlockOf reads the blocks of all subscriptions for the same events. The
-// writer's are those in memory, which need not be written for that.
+// eachBlockOf reads the blocks of all subscriptions for the same events. It uses the
+// writer's cache without flushing it.
 func (t *tx) eachBlockOf(number int64, each func(*block) error) error {
 	first, last := number<<subscriptionBits, number<<subscriptionBits|maxSubscription
 	if t.store == nil {
@@ -175,7 +174,7 @@ func (t *tx) eachBlockOf(number int64, each func(*block) error) error {
 	return nil
 }
 
-// content is a blob that is valid until the next one is read.
+// content returns a blob that is valid until the next call.
 func (t *tx) content(stmt *sqlite.Stmt, i int) []byte {
 	if n := stmt.ColumnLen(i); cap(t.blob) < n {
 		t.blob = make([]byte, n, max(n, 2048))
@@ -186,8 +185,7 @@ func (t *tx) content(stmt *sqlite.Stmt, i int) []byte {
 	return t.blob
 }
 
-// lanes are the keys of the events of a block at the places of a bitmap; empty
-// where there is none.
+// lanes returns the keys of the events of a block at the places of a bitmap.
 func (t *tx) lanes(b *block, places *bitmap) (keys [blockSize]string, err error) {
 	keyed := places.without(&b.loose)
 	first, last := -1, -1

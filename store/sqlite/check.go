@@ -14,8 +14,8 @@ import (
 	"github.com/switchboard-run/switchboard/kernel/journal"
 )
 
-// smallStore is the size up to which opening a store checks all of it for damage.
-// That takes about 3 ms per MiB.
+// smallStore is the size up to which Open checks all of a store for damage, which
+// takes about 3 ms per MiB.
 const smallStore = 8 << 20
 
 // Check reads all of a closed store without changing it, and returns an error if it
@@ -24,11 +24,11 @@ func Check(path string) error {
 	if !exists(path) && !exists(path+"-wal") {
 		return nil
 	}
-	err := look(path, func(conn *sqlite.Conn) error {
-		if err := ours(conn); err != nil {
+	err := inspect(path, func(conn *sqlite.Conn) error {
+		if err := checkOurs(conn); err != nil {
 			return err
 		}
-		return whole(conn, "PRAGMA quick_check(1)")
+		return runCheck(conn, "PRAGMA quick_check(1)")
 	})
 	if err != nil {
 		return fmt.Errorf("the store %s: %w", path, err)
@@ -36,10 +36,10 @@ func Check(path string) error {
 	return nil
 }
 
-// glance refuses a store that is not for this program, and a small one that is
-// damaged. It cannot write: closing a store that could be written would end its
-// log, and with it what may still be of use in it.
-func glance(path string) error {
+// quickCheck refuses a store that is not of this program, and a small one that is
+// damaged. It opens the store read-only: closing a writable one would delete its log,
+// which may help to repair it.
+func quickCheck(path string) error {
 	info, err := os.Stat(path)
 	if err != nil {
 		return err
@@ -49,27 +49,28 @@ func glance(path string) error {
 		return err
 	}
 	defer conn.Close()
-	if err := ours(conn); err != nil || info.Size() > smallStore {
+	if err := checkOurs(conn); err != nil || info.Size() > smallStore {
 		return err
 	}
-	return whole(conn, "PRAGMA quick_check(1)")
+	return runCheck(conn, "PRAGMA quick_check(1)")
 }
 
-// ours refuses a database that is not a store of this program.
-func ours(conn *sqlite.Conn) error {
+// checkOurs refuses a database that is not a store of this program.
+func checkOurs(conn *sqlite.Conn) error {
 	version, err := knownVersion(conn)
 	if err != nil {
 		return err
 	}
-	known, err := number(conn, "SELECT count(*) FROM sqlite_schema WHERE type = 'table' AND name IN ('event', 'kv', 'session', 'history')")
-	if err == nil && (version == 0 || known < 4) { // one of this program is never seen without them
+	known, err := number(conn, "SELECT count(*) FROM sqlite_schema "+
+		"WHERE type = 'table' AND name IN ('event', 'kv', 'session', 'history')")
+	if err == nil && (version == 0 || known < 4) { // create renames a store only when it has them
 		err = fmt.Errorf("%w (it is a database, but not one of Switchboard): %s", journal.ErrDamaged, hintDamaged)
 	}
 	return err
 }
 
-// whole runs one of SQLite's checks.
-func whole(conn *sqlite.Conn, check string) error {
+// runCheck runs one of SQLite's checks.
+func runCheck(conn *sqlite.Conn, check string) error {
 	return sqlitex.ExecuteTransient(conn, check, &sqlitex.ExecOptions{
 		ResultFunc: func(stmt *sqlite.Stmt) error {
 			if word := stmt.ColumnText(0); word != "ok" {
@@ -80,8 +81,8 @@ func whole(conn *sqlite.Conn, check string) error {
 	})
 }
 
-// checkSize refuses what SQLite would take for a new store: a file that is
-// shorter than any store. SQLite would also drop the log of changes beside it.
+// checkSize refuses a file that is shorter than any store. SQLite would take it for a
+// new one, and drop the log beside it.
 func checkSize(path string) error {
 	file, err := os.Stat(path)
 	switch {
@@ -95,7 +96,7 @@ func checkSize(path string) error {
 	return fmt.Errorf("%w (the file is empty): %s", journal.ErrDamaged, hintDamaged)
 }
 
-// checkFiles looks at the files of a store as such.
+// checkFiles checks the files of a store without SQLite.
 func checkFiles(path string) error {
 	for _, check := range []func(string) error{checkKinds, checkSize, checkLog} {
 		if err := check(path); err != nil {
@@ -105,9 +106,9 @@ func checkFiles(path string) error {
 	return nil
 }
 
-// look reads a closed store through other names of its files, so that SQLite
-// neither recovers it nor creates files beside it.
-func look(path string, read func(*sqlite.Conn) error) error {
+// inspect reads a closed store through a link and a copy of its log in a temporary
+// directory, so that SQLite neither recovers the store nor creates files beside it.
+func inspect(path string, read func(*sqlite.Conn) error) error {
 	if !exists(path) {
 		return fmt.Errorf("%w (the file is gone, but %s-wal is not): %s", journal.ErrDamaged, path, hintDamaged)
 	}
@@ -115,9 +116,9 @@ func look(path string, read func(*sqlite.Conn) error) error {
 		return err
 	}
 	before := stamps(path)
-	dir, err := os.MkdirTemp(filepath.Dir(path), LookPrefix+"*")
-	if err != nil { // such as a directory that cannot be written
-		if dir, err = os.MkdirTemp("", LookPrefix+"*"); err != nil {
+	dir, err := os.MkdirTemp(filepath.Dir(path), InspectPrefix+"*")
+	if err != nil { // such as a read-only directory
+		if dir, err = os.MkdirTemp("", InspectPrefix+"*"); err != nil {
 			return err
 		}
 	}
@@ -143,16 +144,16 @@ func look(path string, read func(*sqlite.Conn) error) error {
 	return explain(err)
 }
 
-// LookPrefix begins the names of the temporary directories through which stores are
-// read. A killed process leaves one behind.
-const LookPrefix = ".look-"
+// InspectPrefix begins the names of temporary directories beside a store. A killed
+// process leaves one.
+const InspectPrefix = ".inspect-"
 
 func exists(path string) bool {
 	_, err := os.Stat(path)
 	return !errors.Is(err, fs.ErrNotExist)
 }
 
-// stamps change when the files of a store do.
+// stamps returns a value that changes when the files of a store do.
 func stamps(path string) (s [2]string) {
 	for i, suffix := range []string{"", "-wal"} {
 		if info, err := os.Stat(path + suffix); err == nil {

@@ -16,7 +16,7 @@ import (
 	"github.com/switchboard-run/switchboard/kernel/journal"
 )
 
-// Contents is what is in a store.
+// Contents summarizes a store.
 type Contents struct {
 	Version     int // of its schema
 	Events      int
@@ -27,23 +27,23 @@ type Contents struct {
 	DeadLetters int
 	Sessions    int
 	Rows        int // of all histories
-	// Keys counts what extensions keep, by <extension>/<first part of the key>.
+	// Keys counts the keys of extensions, by <extension>/<first part of the key>.
 	Keys map[string]int
 }
 
-// Examine reads all of a closed store without changing it: it checks its pages and
-// indexes, and the consistency of its rows. A store of an older version is examined
-// as it will be after its migration.
+// Examine reads all of a closed store without changing it, and checks its pages,
+// indexes and the consistency of its rows. A store of an older version is examined as
+// after its migration.
 func Examine(ctx context.Context, path string) (c Contents, err error) {
-	err = look(path, func(conn *sqlite.Conn) error {
+	err = inspect(path, func(conn *sqlite.Conn) error {
 		conn.SetInterrupt(ctx.Done())
-		if err := ours(conn); err != nil {
+		if err := checkOurs(conn); err != nil {
 			return err
 		}
 		if c.Version, err = userVersion(conn); err != nil {
 			return err
 		}
-		if err := whole(conn, "PRAGMA integrity_check(1)"); err != nil {
+		if err := runCheck(conn, "PRAGMA integrity_check(1)"); err != nil {
 			return err
 		}
 		if c.Version == len(migrations) {
@@ -60,9 +60,9 @@ func Examine(ctx context.Context, path string) (c Contents, err error) {
 	return c, err
 }
 
-// readMigrated reads a copy that is migrated.
+// readMigrated migrates a copy and reads it.
 func (c *Contents) readMigrated(ctx context.Context, conn *sqlite.Conn, path string) error {
-	dir, err := os.MkdirTemp(filepath.Dir(path), LookPrefix+"*")
+	dir, err := os.MkdirTemp(filepath.Dir(path), InspectPrefix+"*")
 	if err != nil {
 		return err
 	}
@@ -93,7 +93,8 @@ func (c *Contents) read(conn *sqlite.Conn) error {
 		{"SELECT coalesce(max(seq), 0) FROM event", &c.LastSeq},
 		{"SELECT coalesce((SELECT created_at FROM event ORDER BY seq LIMIT 1), 0)", &first},
 		{"SELECT coalesce((SELECT created_at FROM event ORDER BY seq DESC LIMIT 1), 0)", &last},
-		{"SELECT (SELECT count(*) FROM delivery WHERE state < 2) + (SELECT coalesce(sum(open), 0) FROM delivery_block)", &c.Unsettled},
+		{"SELECT (SELECT count(*) FROM delivery WHERE state < 2) + (SELECT coalesce(sum(open), 0) FROM delivery_block)",
+			&c.Unsettled},
 		{"SELECT count(*) FROM delivery WHERE state = 3", &c.DeadLetters},
 		{"SELECT count(*) FROM session", &c.Sessions},
 		{"SELECT count(*) FROM history", &c.Rows},
@@ -114,35 +115,46 @@ func (c *Contents) read(conn *sqlite.Conn) error {
 		c.FirstEvent, c.LastEvent = time.UnixMicro(first).UTC(), time.UnixMicro(last).UTC()
 	}
 	c.Keys = map[string]int{}
-	if err := sqlitex.ExecuteTransient(conn, "SELECT owner || '/' || substr(key, 1, instr(key || '/', '/') - 1) AS what, count(*) FROM kv GROUP BY what",
+	if err := sqlitex.ExecuteTransient(conn,
+		"SELECT owner || '/' || substr(key, 1, instr(key || '/', '/') - 1) AS what, count(*) FROM kv GROUP BY what",
 		&sqlitex.ExecOptions{ResultFunc: func(stmt *sqlite.Stmt) error {
 			c.Keys[stmt.ColumnText(0)] = stmt.ColumnInt(1)
 			return nil
 		}}); err != nil {
 		return err
 	}
-	return fits(conn)
+	return checkRows(conn)
 }
 
-// invariants count what must not be there.
-var invariants = []struct{ what, query string }{
-	{noEvent, "SELECT count(*) FROM delivery d WHERE state < 2 AND NOT EXISTS (SELECT 1 FROM event e WHERE e.seq = d.seq)"},
-	{noSubscription, "SELECT count(*) FROM delivery d WHERE state < 2 AND NOT EXISTS (SELECT 1 FROM subscription s WHERE s.id = d.subscription)"},
+// invariants are queries that count inconsistent rows.
+var invariants = []struct{ problem, query string }{
+	{noEvent, "SELECT count(*) FROM delivery d WHERE state < 2 AND NOT EXISTS (SELECT 1 FROM event e WHERE e.seq = " +
+		"d.seq)"},
+	{noSubscription, "SELECT count(*) FROM delivery d WHERE state < 2 AND NOT EXISTS (SELECT 1 FROM subscription s " +
+		"WHERE s.id = d.subscription)"},
 	{neverAccepted, "SELECT count(*) FROM delivery WHERE seq > (SELECT coalesce(max(seq), 0) FROM event)"},
-	{"places in a lane that are taken twice", "SELECT count(*) FROM (SELECT 1 FROM delivery WHERE state < 2 GROUP BY subscription, key, rank HAVING count(*) > 1)"},
-	{"rows of histories without their session", "SELECT count(*) FROM history h WHERE NOT EXISTS (SELECT 1 FROM session s WHERE s.id = h.session)"},
-	{"sessions whose history ends elsewhere", "SELECT count(*) FROM session s WHERE history_seq <> coalesce((SELECT max(seq) FROM history h WHERE h.session = s.id), 0)"},
-	{"sessions whose conversation is not known", "SELECT count(*) FROM session s WHERE conversation <> 0 AND NOT EXISTS (SELECT 1 FROM conversation c WHERE c.id = s.conversation)"},
-	{"sessions that run a turn that is not there, or has ended", "SELECT count(*) FROM session s, json_each(s.stack) j WHERE NOT EXISTS (SELECT 1 FROM turn t WHERE t.id = j.value AND t.session = s.id AND t.ended_at = 0)"},
-	{"turns without their session", "SELECT count(*) FROM turn t WHERE NOT EXISTS (SELECT 1 FROM session s WHERE s.id = t.session)"},
-	{"turns that have not ended and that no session runs", "SELECT count(*) FROM turn t WHERE ended_at = 0 AND NOT EXISTS (SELECT 1 FROM session s, json_each(s.stack) j WHERE s.id = t.session AND j.value = t.id)"},
-	{"open tool calls of turns that are not there, or have ended", "SELECT count(*) FROM call c WHERE state < 2 AND NOT EXISTS (SELECT 1 FROM turn t WHERE t.id = c.turn AND t.ended_at = 0)"},
+	{"deliveries of a lane with the same rank", "SELECT count(*) FROM (SELECT 1 FROM delivery WHERE state < 2 " +
+		"GROUP BY subscription, key, rank HAVING count(*) > 1)"},
+	{"history rows without their session", "SELECT count(*) FROM history h " +
+		"WHERE NOT EXISTS (SELECT 1 FROM session s WHERE s.id = h.session)"},
+	{"sessions whose history has another length", "SELECT count(*) FROM session s " +
+		"WHERE history_seq <> coalesce((SELECT max(seq) FROM history h WHERE h.session = s.id), 0)"},
+	{"sessions without their conversation", "SELECT count(*) FROM session s " +
+		"WHERE conversation <> 0 AND NOT EXISTS (SELECT 1 FROM conversation c WHERE c.id = s.conversation)"},
+	{"sessions that run a missing or ended turn", "SELECT count(*) FROM session s, json_each(s.stack) j " +
+		"WHERE NOT EXISTS (SELECT 1 FROM turn t WHERE t.id = j.value AND t.session = s.id AND t.ended_at = 0)"},
+	{"turns without their session", "SELECT count(*) FROM turn t " +
+		"WHERE NOT EXISTS (SELECT 1 FROM session s WHERE s.id = t.session)"},
+	{"open turns that no session runs", "SELECT count(*) FROM turn t WHERE ended_at = 0 " +
+		"AND NOT EXISTS (SELECT 1 FROM session s, json_each(s.stack) j WHERE s.id = t.session AND j.value = t.id)"},
+	{"open tool calls of missing or ended turns", "SELECT count(*) FROM call c WHERE state < 2 " +
+		"AND NOT EXISTS (SELECT 1 FROM turn t WHERE t.id = c.turn AND t.ended_at = 0)"},
 	{"keys without a version", "SELECT count(*) FROM kv WHERE version < 1"},
 }
 
-// fits says whether the rows of a whole store fit together.
-func fits(conn *sqlite.Conn) error {
-	counts, err := misfits(conn)
+// checkRows checks the consistency of the rows of an intact store.
+func checkRows(conn *sqlite.Conn) error {
+	counts, err := checkBlocks(conn)
 	if err != nil {
 		return err
 	}
@@ -151,16 +163,16 @@ func fits(conn *sqlite.Conn) error {
 		if err != nil {
 			return err
 		}
-		counts[i.what] += n
+		counts[i.problem] += n
 	}
-	var wrong []error
-	for _, what := range slices.Sorted(maps.Keys(counts)) {
-		if n := counts[what]; n > 0 {
-			wrong = append(wrong, fmt.Errorf("%d %s", n, what))
+	var problems []error
+	for _, problem := range slices.Sorted(maps.Keys(counts)) {
+		if n := counts[problem]; n > 0 {
+			problems = append(problems, fmt.Errorf("%d %s", n, problem))
 		}
 	}
-	if len(wrong) == 0 {
+	if len(problems) == 0 {
 		return nil
 	}
-	return fmt.Errorf("%w (its rows do not fit together: %w): %s", journal.ErrDamaged, errors.Join(wrong...), hintDamaged)
+	return fmt.Errorf("%w (inconsistent rows: %w): %s", journal.ErrDamaged, errors.Join(problems...), hintDamaged)
 }

@@ -13,15 +13,15 @@ import (
 	"github.com/switchboard-run/switchboard/kernel/journal"
 )
 
-// A copy is made in steps.
+// Steps of a copy.
 const (
 	stepPages    = 64
 	stepsPerSync = 16 // 4 MiB
 	stepPause    = time.Millisecond
 )
 
-// Backup implements journal.Store. It reads on a connection of its own, so that
-// views do not wait for it.
+// Backup implements journal.Store. It has its own connection, so views do not wait for
+// it.
 func (s *Store) Backup(ctx context.Context, path string) error {
 	s.submit.RLock()
 	if s.done {
@@ -52,10 +52,10 @@ func (s *Store) Backup(ctx context.Context, path string) error {
 	return fmt.Errorf("write the backup %s: %w", path, explain(err))
 }
 
-// Copy writes a consistent copy of a closed store to a file that
-// does not exist yet. The store stays as it is, its version too.
+// Copy writes a consistent copy of a closed store to a new file. It does not change or
+// migrate the store.
 func Copy(ctx context.Context, path, to string) error {
-	err := look(path, func(conn *sqlite.Conn) error {
+	err := inspect(path, func(conn *sqlite.Conn) error {
 		conn.SetInterrupt(ctx.Done())
 		return copyTo(ctx, conn, to)
 	})
@@ -65,12 +65,11 @@ func Copy(ctx context.Context, path, to string) error {
 	case ctx.Err() != nil:
 		return ctx.Err()
 	}
-	return fmt.Errorf("copying the store %s: %w", path, err)
+	return fmt.Errorf("copy the store %s: %w", path, err)
 }
 
-// copyTo writes a copy, for the user alone, and returns when it is durable. It
-// goes step by step, so that neither the processor nor the disk is kept from
-// others for long.
+// copyTo writes a copy that only this user can read, and returns when it is durable.
+// It pauses between steps, so that it does not block the processor or the disk.
 func copyTo(ctx context.Context, conn *sqlite.Conn, path string) (err error) {
 	f, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_RDWR, 0o600)
 	if err != nil {
@@ -97,7 +96,7 @@ func copyTo(ctx context.Context, conn *sqlite.Conn, path string) (err error) {
 	if _, err := number(conn, "SELECT count(*) FROM sqlite_schema"); err != nil {
 		return err
 	}
-	for _, pragma := range []string{"PRAGMA synchronous=OFF", "PRAGMA journal_mode=OFF"} { // it is whole or removed
+	for _, pragma := range []string{"PRAGMA synchronous=OFF", "PRAGMA journal_mode=OFF"} { // an error removes it
 		if err := sqlitex.ExecuteTransient(to, pragma, nil); err != nil {
 			return err
 		}

@@ -35,7 +35,7 @@ func prepare(path string, volatile bool) error {
 	return checkFiles(path)
 }
 
-// create makes a new store, whole or not at all.
+// create creates a new store atomically.
 func create(path string, volatile bool) error {
 	fresh := path + ".new"
 	for _, suffix := range []string{"", "-journal", "-wal", "-shm"} {

@@ -12,19 +12,21 @@ import (
 	"github.com/switchboard-run/switchboard/kernel/journal"
 )
 
-const deliveryColumns = "seq, subscription, key, state, attempts, not_before, started_at, settled_at, uncertain, reason, provider_id, conversation, rank, resubmitted"
+const deliveryColumns = "seq, subscription, key, state, attempts, not_before, started_at, settled_at, uncertain, " +
+	"reason, provider_id, conversation, rank, resubmitted"
 
 func scanDelivery(stmt *sqlite.Stmt) journal.Delivery {
 	return journal.Delivery{
 		Seq: stmt.ColumnInt64(0), Subscription: stmt.ColumnInt64(1), Key: stmt.ColumnText(2),
 		State: journal.DeliveryState(stmt.ColumnInt64(3)), Attempts: stmt.ColumnInt(4), NotBefore: stmt.ColumnInt64(5),
-		StartedAt: stmt.ColumnInt64(6), SettledAt: stmt.ColumnInt64(7), Uncertain: stmt.ColumnBool(8), Reason: stmt.ColumnText(9),
+		StartedAt: stmt.ColumnInt64(6), SettledAt: stmt.ColumnInt64(7), Uncertain: stmt.ColumnBool(8),
+		Reason:     stmt.ColumnText(9),
 		ProviderID: stmt.ColumnText(10), Conversation: stmt.ColumnInt64(11), Rank: stmt.ColumnInt64(12),
 		Resubmitted: stmt.ColumnInt64(13),
 	}
 }
 
-// rows are deliveries that have a row of their own.
+// rows returns the deliveries with a row of their own that match a condition.
 func (t *tx) rows(query string, args ...any) (ds []journal.Delivery, err error) {
 	err = t.query(func(stmt *sqlite.Stmt) error {
 		ds = append(ds, scanDelivery(stmt))
@@ -50,7 +52,7 @@ func (t *tx) Delivery(seq, subscription int64) (*journal.Delivery, error) {
 	return &ds[0], nil
 }
 
-// keyOf is the key of one delivery of a block.
+// keyOf returns the key of one delivery of a block.
 func (t *tx) keyOf(b *block, i int) (key string, err error) {
 	if b.loose.get(i) {
 		return "", nil
@@ -94,25 +96,27 @@ func (t *tx) Deliveries(f journal.DeliveryFilter) ([]journal.Delivery, error) {
 	f.Limit = limitOr(f.Limit, 100)
 	args = append(args, f.Limit)
 	ds, err := t.rows(strings.Join(where, " AND ")+" ORDER BY seq DESC LIMIT +?", args...)
-	if err != nil || f.ProviderID != "" || len(f.States) > 0 && !slices.Contains(f.States, journal.Pending) && !slices.Contains(f.States, journal.Done) {
-		return ds, err // no block has such
+	if err != nil || f.ProviderID != "" || len(f.States) > 0 && !slices.Contains(f.States, journal.Pending) &&
+		!slices.Contains(f.States, journal.Done) {
+		return ds, err // blocks have no such deliveries
 	}
-	shared, err := t.shared(f, unsettled)
-	if err != nil || len(shared) == 0 {
+	inBlocks, err := t.inBlocks(f, unsettled)
+	if err != nil || len(inBlocks) == 0 {
 		return ds, err
 	}
-	ds = append(ds, shared...)
+	ds = append(ds, inBlocks...)
 	slices.SortFunc(ds, func(a, b journal.Delivery) int {
 		return cmp.Or(cmp.Compare(b.Seq, a.Seq), cmp.Compare(a.Subscription, b.Subscription))
 	})
 	return ds[:min(len(ds), f.Limit)], nil
 }
 
-// shared are deliveries of blocks, of the newest ones that have enough.
-func (t *tx) shared(f journal.DeliveryFilter, unsettled bool) (ds []journal.Delivery, err error) {
-	var which string
+// inBlocks returns matching deliveries of blocks, newest blocks first, at least
+// f.Limit if there are that many.
+func (t *tx) inBlocks(f journal.DeliveryFilter, unsettled bool) (ds []journal.Delivery, err error) {
+	var where string
 	var args []any
-	add := func(cond string, arg any) { which, args = which+" AND "+cond, append(args, arg) }
+	add := func(cond string, arg any) { where, args = where+" AND "+cond, append(args, arg) }
 	if f.After > 0 {
 		add("id >= ?", blockOf(f.After+1, 0))
 	}
@@ -122,9 +126,9 @@ func (t *tx) shared(f journal.DeliveryFilter, unsettled bool) (ds []journal.Deli
 	if f.Subscription > 0 {
 		add("subscription = +?", f.Subscription)
 	}
-	which = "WHERE 1" + which
+	where = "WHERE 1" + where
 	if unsettled {
-		which = "INDEXED BY delivery_block_open " + which + " AND open > 0"
+		where = "INDEXED BY delivery_block_open " + where + " AND open > 0"
 	}
 	wants := func(s journal.DeliveryState) bool { return len(f.States) == 0 || slices.Contains(f.States, s) }
 	waiting, done, number := wants(journal.Pending), wants(journal.Done), int64(-1)
@@ -138,7 +142,9 @@ func (t *tx) shared(f journal.DeliveryFilter, unsettled bool) (ds []journal.Deli
 		number = b.number()
 		var found bitmap
 		for i := range b.has.all() {
-			if seq := b.seq(i); (f.Seq == 0 || seq == f.Seq) && seq > f.After && (f.Before == 0 || seq < f.Before) && (b.done.get(i) && done || !b.done.get(i) && waiting) {
+			seq, isDone := b.seq(i), b.done.get(i)
+			if (f.Seq == 0 || seq == f.Seq) && seq > f.After && (f.Before == 0 || seq < f.Before) &&
+				(isDone && done || !isDone && waiting) {
 				found.set(i)
 			}
 		}
@@ -154,12 +160,12 @@ func (t *tx) shared(f journal.DeliveryFilter, unsettled bool) (ds []journal.Deli
 		err = t.eachBlockOf(numberOf(f.Seq), visit)
 		return ds, err
 	}
-	err = t.eachBlock(visit, which+" ORDER BY id DESC", args...)
+	err = t.eachBlock(visit, where+" ORDER BY id DESC", args...)
 	return ds, err
 }
 
 func (t *tx) Pending(each func(journal.Delivery) bool) error {
-	subscriptions, err := t.waitedFor()
+	subscriptions, err := t.busySubscriptions()
 	if err != nil {
 		return err
 	}
@@ -176,8 +182,8 @@ func (t *tx) Pending(each func(journal.Delivery) bool) error {
 	return nil
 }
 
-// pendingOf offers what waits for a subscription by rank, until offer says that
-// it is enough.
+// pendingOf offers the pending deliveries of a subscription by rank, until offer
+// returns false.
 func (t *tx) pendingOf(subscription int64, offer func(journal.Delivery) bool) error {
 	rows, err := t.rows("state < 2 AND subscription = +? ORDER BY rank", subscription)
 	if err != nil {
@@ -207,8 +213,8 @@ func (t *tx) pendingOf(subscription int64, offer func(journal.Delivery) bool) er
 	return err
 }
 
-// waitedFor are the subscriptions that have something that is not settled.
-func (t *tx) waitedFor() (ids []int64, err error) {
+// busySubscriptions returns the subscriptions with unsettled deliveries.
+func (t *tx) busySubscriptions() (ids []int64, err error) {
 	if err := t.flush(); err != nil {
 		return nil, err
 	}
@@ -227,7 +233,8 @@ func (t *tx) waitedFor() (ids []int64, err error) {
 }
 
 func (t *tx) PendingLane(subscription int64, key string, after int64, limit int) ([]journal.Delivery, error) {
-	ds, err := t.rows("state < 2 AND subscription = +? AND key = +? AND rank > ? ORDER BY rank LIMIT +?", subscription, key, after, limit)
+	ds, err := t.rows("state < 2 AND subscription = +? AND key = +? AND rank > ? ORDER BY rank LIMIT +?", subscription,
+		key, after, limit)
 	if err != nil {
 		return nil, err
 	}
@@ -268,7 +275,8 @@ func (t *tx) AddDelivery(d journal.Delivery) error {
 		d.Rank = journal.RankOf(d.Seq)
 	}
 	if newest := &t.store.newest; !plain(d) || d.Key != "" && (d.Key != newest.key || d.Seq != newest.seq) {
-		return t.write("INSERT INTO delivery (seq, subscription, key, state, rank, started_at, settled_at, reason) VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+		return t.write("INSERT INTO delivery (seq, subscription, key, state, rank, started_at, settled_at, reason) VALUES "+
+			"(?, ?, ?, ?, ?, ?, ?, ?)",
 			d.Seq, d.Subscription, d.Key, int(d.State), d.Rank, d.StartedAt, d.SettledAt, d.Reason)
 	}
 	b, err := t.block(blockOf(d.Seq, d.Subscription))
@@ -276,7 +284,7 @@ func (t *tx) AddDelivery(d journal.Delivery) error {
 		return t.written(err)
 	}
 	if b.has.get(placeOf(d.Seq)) {
-		return fmt.Errorf("event %d is delivered to subscription %d already", d.Seq, d.Subscription)
+		return fmt.Errorf("subscription %d already has a delivery of event %d", d.Subscription, d.Seq)
 	}
 	if err := t.touch(b); err != nil {
 		return err
@@ -291,9 +299,11 @@ func (t *tx) UpdateDelivery(d journal.Delivery) error {
 		return t.written(err)
 	}
 	if b == nil {
-		return t.write(`UPDATE delivery SET state = ?, attempts = ?, not_before = ?, started_at = ?, settled_at = ?, uncertain = ?, reason = ?,
+		return t.write(`UPDATE delivery SET state = ?, attempts = ?, not_before = ?, started_at = ?, settled_at = ?,
+			uncertain = ?, reason = ?,
 			provider_id = ?, conversation = ?, rank = ?, resubmitted = ? WHERE seq = ? AND subscription = ?`,
-			int(d.State), d.Attempts, d.NotBefore, d.StartedAt, d.SettledAt, d.Uncertain, d.Reason, d.ProviderID, d.Conversation, d.Rank, d.Resubmitted,
+			int(d.State), d.Attempts, d.NotBefore, d.StartedAt, d.SettledAt, d.Uncertain, d.Reason, d.ProviderID, d.Conversation,
+			d.Rank, d.Resubmitted,
 			d.Seq, d.Subscription)
 	}
 	if err := t.touch(b); err != nil {
@@ -315,7 +325,8 @@ func (t *tx) Acknowledge(seq, subscription, startedAt, settledAt int64) error {
 		return t.written(err)
 	}
 	if b == nil {
-		return t.write("UPDATE delivery SET state = 2, started_at = ?, settled_at = ? WHERE seq = ? AND subscription = ? AND state < 2",
+		return t.write("UPDATE delivery SET state = 2, started_at = ?, settled_at = ? WHERE seq = ? AND subscription = ? "+
+			"AND state < 2",
 			startedAt, settledAt, seq, subscription)
 	}
 	i := placeOf(seq)
@@ -331,22 +342,24 @@ func (t *tx) Acknowledge(seq, subscription, startedAt, settledAt int64) error {
 }
 
 func (t *tx) DeleteSubscription(id int64) error {
-	// Settled ones go with their events: only the unsettled have an index.
+	// Settled deliveries are deleted with their events: only the unsettled have an index.
 	if err := t.write("DELETE FROM delivery WHERE state < 2 AND subscription = ?", id); err != nil {
 		return err
 	}
-	if err := t.thin("INDEXED BY delivery_block_open WHERE open > 0 AND subscription = +?", func(b *block) { b.has = b.has.without(new(b.waiting())) }, id); err != nil {
+	unsettled := func(b *block) { b.has = b.has.without(new(b.waiting())) }
+	err := t.removeFrom("INDEXED BY delivery_block_open WHERE open > 0 AND subscription = +?", unsettled, id)
+	if err != nil {
 		return err
 	}
 	return t.write("DELETE FROM subscription WHERE id = ?", id)
 }
 
-// thin takes deliveries out of the blocks that a condition names.
-func (t *tx) thin(which string, out func(*block), args ...any) error {
+// removeFrom removes deliveries from the blocks that match a condition.
+func (t *tx) removeFrom(where string, remove func(*block), args ...any) error {
 	if err := t.flush(); err != nil {
 		return err
 	}
-	ids, err := t.numbers("SELECT id FROM delivery_block "+which, args...)
+	ids, err := t.numbers("SELECT id FROM delivery_block "+where, args...)
 	if err != nil {
 		return err
 	}
@@ -358,7 +371,7 @@ func (t *tx) thin(which string, out func(*block), args ...any) error {
 		if err != nil {
 			return t.written(err)
 		}
-		if out(b); len(t.store.blocks.dirty) > keptBlocks {
+		if remove(b); len(t.store.blocks.dirty) > keptBlocks {
 			if err := t.flush(); err != nil {
 				return err
 			}

@@ -101,9 +101,10 @@ func (t *tx) AppendEvent(e *busv1.Event) error {
 		}
 		stmt.BindInt64(10, e.GetCreatedAtUs())
 	})
-	if code := sqlite.ErrCode(err); !t.half && (code == sqlite.ResultConstraintPrimaryKey || code == sqlite.ResultConstraintRowID) {
-		// As long as it is alone, only this process gives out sequence numbers.
-		err = fmt.Errorf("%w: event %d exists already: stop one of the two: %w", journal.ErrFenced, seq, err)
+	if code := sqlite.ErrCode(err); !t.half && (code == sqlite.ResultConstraintPrimaryKey ||
+		code == sqlite.ResultConstraintRowID) {
+		// Another process has assigned the sequence number.
+		err = fmt.Errorf("%w: event %d exists: stop one of the two: %w", journal.ErrFenced, seq, err)
 		t.failed = err
 	}
 	if err != nil {
@@ -129,7 +130,8 @@ func (t *tx) PutSubscription(s *journal.Subscription) (err error) {
 	if s.ID != 0 {
 		return t.write("UPDATE subscription SET parked_at = ? WHERE id = ?", s.ParkedAt, s.ID)
 	}
-	s.ID, err = t.insert("INSERT INTO subscription (extension, pattern, parked_at) VALUES (?, ?, ?)", s.Extension, s.Pattern, s.ParkedAt)
+	s.ID, err = t.insert("INSERT INTO subscription (extension, pattern, parked_at) VALUES (?, ?, ?)", s.Extension,
+		s.Pattern, s.ParkedAt)
 	return err
 }
 
@@ -138,11 +140,11 @@ func (t *tx) Prune(before, deadBefore int64, limit int) (more bool, err error) {
 	if err != nil {
 		return false, err
 	}
-	doomed, err := t.prunable(before, deadBefore, end, limit)
+	removed, err := t.prunable(before, deadBefore, end, limit)
 	if err != nil {
 		return false, err
 	}
-	for from, to := range runs(doomed) {
+	for from, to := range runs(removed) {
 		if err := t.write("DELETE FROM delivery WHERE seq >= ? AND seq <= ?", from, to); err != nil {
 			return false, err
 		}
@@ -150,7 +152,7 @@ func (t *tx) Prune(before, deadBefore int64, limit int) (more bool, err error) {
 			return false, err
 		}
 	}
-	if err := t.thinOut(doomed); err != nil {
+	if err := t.removeFromBlocks(removed); err != nil {
 		return false, err
 	}
 	err = t.write(`DELETE FROM commit_receipt WHERE (owner, id) IN
@@ -159,19 +161,18 @@ func (t *tx) Prune(before, deadBefore int64, limit int) (more bool, err error) {
 	if err != nil {
 		return false, err
 	}
-	further, err := t.further(doomed, before, end, limit)
-	return more || further, err
+	unfinished, err := t.endWalk(removed, before, end, limit)
+	return more || unfinished, err
 }
 
-// prunable walks from where the walk before has ended to the first event that is
-// too young, so that its work does not depend on how much is kept behind that
-// one.
+// prunable walks from the end of the previous walk to the first event that is too
+// young, so that its work does not depend on the number of younger events.
 func (t *tx) prunable(before, deadBefore, end int64, limit int) (seqs []int64, err error) {
-	last, err := t.LastSeq() // is kept: seqs go on behind it
+	last, err := t.LastSeq() // is kept: the next seq follows it
 	if err != nil {
 		return nil, err
 	}
-	var waits bitmap // of the block that the walk is in, for any subscription
+	var waits bitmap // unsettled in the current block, for any subscription
 	number := int64(-1)
 	err = t.query(func(stmt *sqlite.Stmt) error {
 		seq := stmt.ColumnInt64(0)
@@ -203,5 +204,6 @@ func (t *tx) CommitReceipt(owner, id string) (receipt []byte, found bool, err er
 }
 
 func (t *tx) PutCommitReceipt(owner, id string, receipt []byte) error {
-	return t.write("INSERT INTO commit_receipt (owner, id, receipt, created_at) VALUES (?, ?, ?, ?)", owner, id, receipt, time.Now().UnixMicro())
+	return t.write("INSERT INTO commit_receipt (owner, id, receipt, created_at) VALUES (?, ?, ?, ?)", owner, id, receipt,
+		time.Now().UnixMicro())
 }

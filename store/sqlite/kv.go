@@ -40,7 +40,8 @@ func (t *tx) KVPut(owner, key string, value []byte) (version int64, err error) {
 }
 
 func (t *tx) KVDelete(owner, key string) error {
-	err := t.write(`UPDATE kv_floor SET version = max(version, coalesce((SELECT version FROM kv WHERE owner = ? AND key = ?), 0))`, owner, key)
+	err := t.write(`UPDATE kv_floor SET
+		version = max(version, coalesce((SELECT version FROM kv WHERE owner = ? AND key = ?), 0))`, owner, key)
 	if err != nil {
 		return err
 	}

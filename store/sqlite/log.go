@@ -49,19 +49,19 @@ func checkLog(path string) error {
 	if lost < 0 {
 		return store.fits(name, w)
 	}
-	return fmt.Errorf("%w (the log of its newest changes, %s, is broken at byte %d, and changes that were accepted lie behind it): %s; to go on with what lies before it: truncate -s %[3]d %[2]s",
+	return fmt.Errorf("%w (the log of its newest changes, %s, is damaged at byte %d, and accepted changes follow): "+
+		"%s; to continue without them: truncate -s %[3]d %[2]s",
 		journal.ErrDamaged, name, lost, hintDamaged)
 }
 
-// lostFrom is the offset behind which commits would be dropped; -1: there are
-// none. The walk is what it has seen, of a store that has so many pages beside
-// the log.
+// lostFrom returns the offset from which SQLite would drop commits (-1: none), and
+// the walk over the log of a store with this number of pages.
 func lostFrom(r io.Reader, pages uint32) (int64, walk, error) {
 	var head [logHeader]byte
 	var w walk
 	if n, err := io.ReadFull(r, head[:]); err != nil {
 		if n == 0 || errors.Is(err, io.ErrUnexpectedEOF) {
-			return -1, w, nil // nothing was ever committed to it
+			return -1, w, nil // no commit yet
 		}
 		return -1, w, err
 	}
@@ -78,7 +78,7 @@ func lostFrom(r io.Reader, pages uint32) (int64, walk, error) {
 		}
 		return 0, w, nil
 	}
-	w = walk{sum: sum, broken: -1, pageSize: pageSize, stored: pages, beyond: map[uint32]bool{}}
+	w = walk{sum: sum, damagedAt: -1, pageSize: pageSize, stored: pages, beyond: map[uint32]bool{}}
 	frame := make([]byte, frameHeader+int(pageSize))
 	for at := int64(logHeader); ; at += int64(len(frame)) {
 		if _, err := io.ReadFull(r, frame); err != nil {
@@ -88,35 +88,35 @@ func lostFrom(r io.Reader, pages uint32) (int64, walk, error) {
 			return -1, w, err
 		}
 		if w.step(big, at, head[16:24], frame) {
-			return w.broken, w, nil
+			return w.damagedAt, w, nil
 		}
 	}
 }
 
-// walk goes through the frames of a log.
+// walk is the state of reading the frames of a log.
 type walk struct {
-	sum       checksum // that the frame before has
-	broken    int64    // where the first frame is that does not fit; -1: none yet
-	committed bool     // the frame before ends a commit, and none that SQLite reads
+	sum       checksum // of the previous frame
+	damagedAt int64    // offset of the first frame that does not fit; -1: none yet
+	committed bool     // the previous frame ends a commit that SQLite does not read
 
 	pageSize, stored uint32
-	pages            uint32          // of the store with all that SQLite reads; 0: that is nothing
-	beyond           map[uint32]bool // pages that the store lacks and the log has
-	counters         []uint32        // of changes, as the log has them, the first and the last
+	pages            uint32          // size of the store after the commits that SQLite reads; 0: none
+	beyond           map[uint32]bool // pages of the log that are beyond the store's end
+	counters         []uint32        // first and last change counter in the log
 }
 
-// step takes one frame and says whether it proves that commits would be lost:
-// it was written after a commit that comes after the break.
+// step processes a frame and reports whether it proves that commits would be lost: it
+// was written after a commit that follows the damage.
 func (w *walk) step(big bool, at int64, salt, frame []byte) (lost bool) {
 	known := string(frame[8:16]) == string(salt) && binary.BigEndian.Uint32(frame) != 0
 	follows := known && w.sum.over(big, frame[:8]).over(big, frame[frameHeader:]) == sumAt(frame[16:])
-	if !follows && w.broken < 0 {
-		w.broken = at
+	if !follows && w.damagedAt < 0 {
+		w.damagedAt = at
 	}
-	if w.broken < 0 {
+	if w.damagedAt < 0 {
 		w.read(frame)
 	}
-	if w.broken >= 0 {
+	if w.damagedAt >= 0 {
 		if follows && w.committed {
 			return true
 		}
@@ -126,7 +126,7 @@ func (w *walk) step(big bool, at int64, salt, frame []byte) (lost bool) {
 	return false
 }
 
-// checksum is the one of the log.
+// checksum is SQLite's checksum of the log.
 type checksum [2]uint32
 
 func (c checksum) over(big bool, b []byte) checksum {

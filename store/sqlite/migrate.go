@@ -13,8 +13,8 @@ import (
 	"github.com/switchboard-run/switchboard/kernel/journal"
 )
 
-// migrate brings a store to the current version, after a backup if it has
-// another one; a newer one it does not touch.
+// migrate brings a store to the current version, after a backup. It refuses a newer
+// version.
 func migrate(conn *sqlite.Conn, path string) error {
 	version, err := knownVersion(conn)
 	if err != nil {
@@ -27,27 +27,27 @@ func migrate(conn *sqlite.Conn, path string) error {
 		return nil
 	}
 	if version > 0 {
-		if err := keepOld(conn, MigrationBackup(path, version)); err != nil {
-			return fmt.Errorf("backing up before the migration from version %d: %w", version, err)
+		if err := backupOld(conn, MigrationBackup(path, version)); err != nil {
+			return fmt.Errorf("back up before the migration from version %d: %w", version, err)
 		}
 	}
 	for ; version < len(migrations); version++ {
 		script := fmt.Sprintf("%s\nPRAGMA user_version=%d;", migrations[version], version+1)
 		if err := sqlitex.ExecScript(conn, script); err != nil { // in one transaction
-			return fmt.Errorf("migrating from version %d: %w", version, err)
+			return fmt.Errorf("migrate from version %d: %w", version, err)
 		}
 	}
 	return nil
 }
 
-// MigrationBackup is where the store is kept as it was before it was migrated
-// from a version.
+// MigrationBackup returns the path of the backup made before a migration from a
+// version.
 func MigrationBackup(path string, version int) string {
 	return fmt.Sprintf("%s.v%d.backup", path, version)
 }
 
-// keepOld writes a backup under its name when it is whole.
-func keepOld(conn *sqlite.Conn, backup string) error {
+// backupOld writes a backup atomically.
+func backupOld(conn *sqlite.Conn, backup string) error {
 	unfinished := backup + ".unfinished"
 	if err := os.Remove(unfinished); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
@@ -58,11 +58,12 @@ func keepOld(conn *sqlite.Conn, backup string) error {
 	return moveDurably(unfinished, backup)
 }
 
-// knownVersion is the version of a store that this program can read.
+// knownVersion returns the version of a store, and refuses a newer one.
 func knownVersion(conn *sqlite.Conn) (int, error) {
 	version, err := userVersion(conn)
 	if err == nil && version > len(migrations) {
-		err = fmt.Errorf("%w: its version is %d, this program knows %d; install the newer program again, or restore a backup",
+		err = fmt.Errorf("%w: its version is %d, and this program supports %d; install the newer program again, or restore "+
+			"a backup",
 			journal.ErrNewer, version, len(migrations))
 	}
 	return version, err
@@ -70,7 +71,7 @@ func knownVersion(conn *sqlite.Conn) (int, error) {
 
 func userVersion(conn *sqlite.Conn) (int, error) { return number(conn, "PRAGMA user_version") }
 
-// number is the only value of a query.
+// number returns the only value of a query.
 func number(conn *sqlite.Conn, query string) (n int, err error) {
 	err = sqlitex.ExecuteTransient(conn, query, &sqlitex.ExecOptions{
 		ResultFunc: func(stmt *sqlite.Stmt) error {

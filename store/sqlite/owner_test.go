@@ -40,8 +40,10 @@ func TestStoreHasOneProcess(t *testing.T) {
 func TestStoreWhoseFileIsGoneAcceptsNothing(t *testing.T) {
 	t.Parallel()
 	for name, change := range map[string]func(path string) error{
-		"moved":    func(path string) error { return os.Rename(path, path+".away") },
-		"replaced": func(path string) error { return errors.Join(os.Rename(path, path+".away"), os.WriteFile(path, nil, 0o600)) },
+		"moved": func(path string) error { return os.Rename(path, path+".away") },
+		"replaced": func(path string) error {
+			return errors.Join(os.Rename(path, path+".away"), os.WriteFile(path, nil, 0o600))
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

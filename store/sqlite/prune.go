@@ -6,23 +6,23 @@ import (
 	"zombiezen.com/go/sqlite"
 )
 
-// walkFactor bounds how many events one call of Prune looks at, as a multiple of
-// those that it may remove. What stays among the old (it waits, or has died not
-// long ago) would otherwise be looked at each time, by the goroutine that
-// everybody waits for.
+// walkFactor bounds the number of events that one call of Prune reads, as a multiple
+// of those that it may remove. Otherwise each call would read all old events that stay
+// (unsettled, or dead for a short time), while all commits wait.
 const walkFactor = 3
 
-// walkEnd is the last event that the walk of this call looks at.
+// walkEnd returns the last event that the walk of this call reads.
 func (t *tx) walkEnd(limit int) (int64, error) {
-	return t.number("SELECT coalesce(max(seq), 0) FROM (SELECT seq FROM event WHERE seq > ? ORDER BY seq LIMIT +?)", t.store.pruned, walkFactor*limit)
+	return t.number("SELECT coalesce(max(seq), 0) FROM (SELECT seq FROM event WHERE seq > ? ORDER BY seq LIMIT +?)",
+		t.store.pruned, walkFactor*limit)
 }
 
-// further stores where the walk ended and reports whether it continues: the next
-// call starts after it. After the end, the next call starts at the front again. If
-// the update fails, the events that the walk has passed stay until then.
-func (t *tx) further(doomed []int64, before, end int64, limit int) (more bool, err error) {
-	if len(doomed) == limit {
-		end = doomed[limit-1]
+// endWalk stores the end of the walk and reports whether the next call continues
+// there; after the last event the next call starts at the oldest. If the update fails,
+// the events before the stored end stay until then.
+func (t *tx) endWalk(removed []int64, before, end int64, limit int) (more bool, err error) {
+	if len(removed) == limit {
+		end = removed[limit-1]
 	}
 	t.store.pruned = 0
 	if end == 0 {
@@ -38,7 +38,7 @@ func (t *tx) further(doomed []int64, before, end int64, limit int) (more bool, e
 	return more, err
 }
 
-// runs are the stretches of ascending numbers without a gap: first and last.
+// runs yields the ranges of consecutive numbers, first and last.
 func runs(seqs []int64) iter.Seq2[int64, int64] {
 	return func(yield func(from, to int64) bool) {
 		for len(seqs) > 0 {
@@ -54,7 +54,7 @@ func runs(seqs []int64) iter.Seq2[int64, int64] {
 	}
 }
 
-// waitingIn are the events of a block that any subscription waits for.
+// waitingIn returns the events of a block that are unsettled for any subscription.
 func (t *tx) waitingIn(number int64) (waits bitmap, err error) {
 	err = t.eachBlock(func(b *block) error {
 		for i, word := range b.waiting() {
@@ -65,8 +65,8 @@ func (t *tx) waitingIn(number int64) (waits bitmap, err error) {
 	return waits, err
 }
 
-// thinOut takes the deliveries of events, in order, out of their blocks.
-func (t *tx) thinOut(seqs []int64) error {
+// removeFromBlocks removes the deliveries of events, in ascending order, from blocks.
+func (t *tx) removeFromBlocks(seqs []int64) error {
 	for len(seqs) > 0 {
 		number := numberOf(seqs[0])
 		var gone bitmap
@@ -74,7 +74,7 @@ func (t *tx) thinOut(seqs []int64) error {
 			gone.set(placeOf(seqs[0]))
 			seqs = seqs[1:]
 		}
-		err := t.thin("WHERE id >= ? AND id <= ?", func(b *block) { b.has = b.has.without(&gone) },
+		err := t.removeFrom("WHERE id >= ? AND id <= ?", func(b *block) { b.has = b.has.without(&gone) },
 			number<<subscriptionBits, number<<subscriptionBits|maxSubscription)
 		if err != nil {
 			return err

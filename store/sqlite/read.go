@@ -9,8 +9,8 @@ import (
 	"github.com/switchboard-run/switchboard/kernel/journal"
 )
 
-// Read reads one moment of a store that a kernel may have open, from outside of
-// it. It is for tests and benchmarks.
+// Read reads a snapshot of a store that a kernel may have open. It is for tests and
+// benchmarks.
 func Read(path string, read func(journal.Reader) error) error {
 	conn, err := sqlite.OpenConn(path, sqlite.OpenReadOnly)
 	if err != nil {
@@ -20,8 +20,8 @@ func Read(path string, read func(journal.Reader) error) error {
 	return view(context.Background(), conn, read)
 }
 
-// Unsettled reads what is under way in such a store: it calls each for every
-// delivery that is not settled, with its subscription and its event.
+// Unsettled calls each for every unsettled delivery of such a store, with its
+// subscription and its event.
 func Unsettled(path string, each func(journal.Subscription, journal.Delivery, *busv1.Event)) error {
 	return Read(path, func(r journal.Reader) error {
 		known, err := r.Subscriptions()

@@ -9,11 +9,11 @@ import (
 	"github.com/switchboard-run/switchboard/kernel/journal"
 )
 
-// changes is what a group of updates changes, recorded for the store's Log; nil
-// without one.
+// changes records the changes of a group of updates for the store's Log; nil without
+// one.
 type changes struct{ session *sqlite.Session }
 
-// record begins to record what the transaction changes.
+// record begins to record the changes of the transaction.
 func (s *Store) record() (*changes, error) {
 	if s.replica == nil {
 		return nil, nil
@@ -29,7 +29,7 @@ func (s *Store) record() (*changes, error) {
 	return &changes{session}, nil
 }
 
-// ship hands the changes to the log, if there are any.
+// ship appends the changes to the log, if there are any.
 func (c *changes) ship(log journal.Log) error {
 	if c == nil {
 		return nil

@@ -193,14 +193,14 @@ func testDoubt(t *testing.T, version int) {
 // TestExamineMisfits breaks what the kernel keeps together.
 func TestExamineMisfits(t *testing.T) {
 	for _, c := range []struct{ change, want string }{
-		{"DELETE FROM event WHERE seq = 2", "1 deliveries that wait without their event"},
-		{"DELETE FROM subscription", "1 deliveries that wait for no subscription"},
-		{"DELETE FROM session", "2 rows of histories without their session"},
-		{"UPDATE session SET history_seq = 9", "1 sessions whose history ends elsewhere"},
-		{"DELETE FROM conversation", "1 sessions whose conversation is not known"},
-		{"UPDATE turn SET ended_at = 5", "1 sessions that run a turn that is not there, or has ended"},
-		{"UPDATE session SET stack = '[]'", "1 turns that have not ended and that no session runs"},
-		{"DELETE FROM turn", "1 open tool calls of turns that are not there, or have ended"},
+		{"DELETE FROM event WHERE seq = 2", "1 unsettled deliveries without their event"},
+		{"DELETE FROM subscription", "1 unsettled deliveries without their subscription"},
+		{"DELETE FROM session", "2 history rows without their session"},
+		{"UPDATE session SET history_seq = 9", "1 sessions whose history has another length"},
+		{"DELETE FROM conversation", "1 sessions without their conversation"},
+		{"UPDATE turn SET ended_at = 5", "1 sessions that run a missing or ended turn"},
+		{"UPDATE session SET stack = '[]'", "1 open turns that no session runs"},
+		{"DELETE FROM turn", "1 open tool calls of missing or ended turns"},
 		{"UPDATE kv SET version = 0", "keys without a version"},
 	} {
 		for version := 1; version <= len(migrations); version++ {
@@ -208,10 +208,10 @@ func TestExamineMisfits(t *testing.T) {
 		}
 	}
 	for _, c := range []struct{ change, want string }{
-		{"UPDATE event SET key = 'other' WHERE seq = 2", "1 deliveries that wait in another lane than that of their event"},
-		{"UPDATE delivery_block SET open = 0", "1 blocks of deliveries that are miscounted"},
-		{"UPDATE delivery_block SET subscription = 7", "1 blocks of deliveries that are miscounted"},
-		{"INSERT INTO delivery (seq, subscription, key, state, rank) VALUES (1, 1, '', 2, 0)", "1 deliveries that are in two places"},
+		{"UPDATE event SET key = 'other' WHERE seq = 2", "1 unsettled deliveries in another lane than their event"},
+		{"UPDATE delivery_block SET open = 0", "1 blocks with wrong counts"},
+		{"UPDATE delivery_block SET subscription = 7", "1 blocks with wrong counts"},
+		{"INSERT INTO delivery (seq, subscription, key, state, rank) VALUES (1, 1, '', 2, 0)", "1 deliveries both in a row and in a block"},
 		{"UPDATE delivery_block SET id = id + (1 << 20)", "2 deliveries of events that were never accepted"},
 		{"UPDATE delivery_block SET content = x'00'", "cannot be read"},
 	} {

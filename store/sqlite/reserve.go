@@ -3,24 +3,23 @@ package sqlite
 import "os"
 
 const (
-	// logSize is what the log of changes grows to before SQLite copies it into the
-	// store and writes it anew from its beginning.
+	// logSize is the size of the log at which SQLite copies it into the store and starts
+	// again at its beginning.
 	logSize = 4 << 20
-	// logMost is what it is cut to when it has grown further, because a backup that
-	// is being made needed what was in it.
-	logMost = 64 << 20
-	// logPiece is how much of it is reserved at a time, so that no commit waits long.
+	// maxLog is the size to which a larger log is truncated. It grows while a backup reads
+	// the store.
+	maxLog = 64 << 20
+	// logPiece is reserved at a time, so that no commit waits long.
 	logPiece = 256 << 10
-	// firstGroups is how many groups of a start reserve nothing: the commit after a
-	// piece takes longer, because it makes the piece durable too.
+	// firstGroups is the number of groups after a start without a reservation: the commit
+	// after one takes longer, because it also syncs the piece.
 	firstGroups = 32
 )
 
-// reserveLog extends the log ahead of its contents: a commit that makes the file
-// longer takes longer to become durable. The writer calls it when no commit waits,
-// until the log has its size. SQLite reads zeros as the end of the log. The lock of
-// a transaction keeps other processes from writing there at the same time. On a full
-// disk the log grows with its contents.
+// reserveLog extends the log ahead of its contents, as a sync takes longer when the
+// file grows. The writer calls it when no commit waits, until the log has logSize.
+// SQLite reads zeros as the end of the log. The lock of a transaction excludes writes
+// of other processes. On a full disk the log grows with its contents.
 func (s *Store) reserveLog() {
 	if s.groups++; s.log == nil || s.groups <= firstGroups {
 		return

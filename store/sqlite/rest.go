@@ -10,22 +10,21 @@ import (
 )
 
 const (
-	// restsAfter is how long nothing is written before a store gives back the pages
-	// and blocks that it keeps in memory. Whoever comes later reads them again, from
-	// the system's cache.
-	restsAfter = 10 * time.Second
-	// busy is how long readers are waited for: one that reads for longer keeps its pages.
-	busy = 100 * time.Millisecond
+	// restAfter is how long the writer is idle before the store frees its cached pages and
+	// blocks. Later reads come from the system's cache.
+	restAfter = 10 * time.Second
+	// readerWait bounds the wait for readers: one that is busy for longer keeps its pages.
+	readerWait = 100 * time.Millisecond
 )
 
-// next waits for an update, and rests if none comes; false: there will be none.
+// next waits for an update, and calls rest if none comes; false: the queue is closed.
 func (s *Store) next(timer *time.Timer) (journal.Update, bool) {
 	select {
 	case u, ok := <-s.queue:
 		return u, ok
 	default:
 	}
-	timer.Reset(restsAfter)
+	timer.Reset(restAfter)
 	defer timer.Stop()
 	select {
 	case u, ok := <-s.queue:
@@ -49,7 +48,7 @@ func (s *Store) next(timer *time.Timer) (journal.Update, bool) {
 func (s *Store) rest() {
 	s.blocks.drop()
 	shrink(s.write)
-	ctx, cancel := context.WithTimeout(context.Background(), busy)
+	ctx, cancel := context.WithTimeout(context.Background(), readerWait)
 	defer cancel()
 	var taken []*sqlite.Conn
 	for range readers {

@@ -14,14 +14,17 @@ import (
 	"github.com/switchboard-run/switchboard/kernel/journal"
 )
 
-const sessionColumns = "id, agent, key, outbound_kind, outbound_target, conversation, is_group, history_seq, stack, created_at, active_at, user_at, chain, idle"
+const sessionColumns = "id, agent, key, outbound_kind, outbound_target, conversation, is_group, history_seq, stack, " +
+	"created_at, active_at, user_at, chain, idle"
 
 func (t *tx) sessions(query string, args ...any) (sessions []journal.Session, err error) {
 	err = t.query(func(stmt *sqlite.Stmt) error {
 		s := journal.Session{
-			ID: stmt.ColumnInt64(0), Agent: stmt.ColumnText(1), Key: stmt.ColumnText(2), OutboundKind: int32(stmt.ColumnInt64(3)),
-			OutboundTarget: stmt.ColumnText(4), Conversation: stmt.ColumnInt64(5), Group: stmt.ColumnBool(6), HistorySeq: stmt.ColumnInt64(7),
-			CreatedAt: stmt.ColumnInt64(9), ActiveAt: stmt.ColumnInt64(10), UserAt: stmt.ColumnInt64(11),
+			ID: stmt.ColumnInt64(0), Agent: stmt.ColumnText(1), Key: stmt.ColumnText(2),
+			OutboundKind:   int32(stmt.ColumnInt64(3)),
+			OutboundTarget: stmt.ColumnText(4), Conversation: stmt.ColumnInt64(5), Group: stmt.ColumnBool(6),
+			HistorySeq: stmt.ColumnInt64(7),
+			CreatedAt:  stmt.ColumnInt64(9), ActiveAt: stmt.ColumnInt64(10), UserAt: stmt.ColumnInt64(11),
 			Chain: stmt.ColumnText(12), Idle: words(stmt.ColumnText(13)),
 		}
 		if s.Stack, err = parseIDs(stmt.ColumnText(8)); err != nil {
@@ -52,18 +55,22 @@ func (t *tx) SessionByKey(agent, key string) (*journal.Session, error) {
 func (t *tx) Sessions(f journal.SessionFilter) ([]journal.Session, error) {
 	limit := limitOr(f.Limit, 100)
 	if f.Agent != "" {
-		return t.sessions("SELECT "+sessionColumns+" FROM session WHERE agent = +? ORDER BY active_at DESC LIMIT +?", f.Agent, limit)
+		return t.sessions("SELECT "+sessionColumns+" FROM session WHERE agent = +? ORDER BY active_at DESC LIMIT +?",
+			f.Agent, limit)
 	}
 	return t.sessions("SELECT "+sessionColumns+" FROM session ORDER BY active_at DESC LIMIT +?", limit)
 }
 
 func (t *tx) PutSession(s *journal.Session) (err error) {
 	if s.ID != 0 {
-		return t.write("UPDATE session SET outbound_kind = ?, outbound_target = ?, conversation = ?, is_group = ?, history_seq = ?, stack = ?, active_at = ?, user_at = ?, idle = ? WHERE id = ?",
-			s.OutboundKind, s.OutboundTarget, s.Conversation, s.Group, s.HistorySeq, formatIDs(s.Stack), s.ActiveAt, s.UserAt, strings.Join(s.Idle, " "), s.ID)
+		return t.write("UPDATE session SET outbound_kind = ?, outbound_target = ?, conversation = ?, is_group = ?, "+
+			"history_seq = ?, stack = ?, active_at = ?, user_at = ?, idle = ? WHERE id = ?",
+			s.OutboundKind, s.OutboundTarget, s.Conversation, s.Group, s.HistorySeq, formatIDs(s.Stack), s.ActiveAt, s.UserAt,
+			strings.Join(s.Idle, " "), s.ID)
 	}
 	s.ID, err = t.insert("INSERT INTO session ("+sessionColumns+") VALUES (NULL, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-		s.Agent, s.Key, s.OutboundKind, s.OutboundTarget, s.Conversation, s.Group, s.HistorySeq, formatIDs(s.Stack), s.CreatedAt, s.ActiveAt, s.UserAt, s.Chain, strings.Join(s.Idle, " "))
+		s.Agent, s.Key, s.OutboundKind, s.OutboundTarget, s.Conversation, s.Group, s.HistorySeq, formatIDs(s.Stack),
+		s.CreatedAt, s.ActiveAt, s.UserAt, s.Chain, strings.Join(s.Idle, " "))
 	return err
 }
 
@@ -138,7 +145,8 @@ func (t *tx) Turn(id int64) (turn *journal.Turn, err error) {
 		}
 		turn.Inputs, err = parseIDs(stmt.ColumnText(2))
 		return err
-	}, "SELECT id, session, inputs, reply_to, chain, outcome, used_send, interrupted, started_at, ended_at, person FROM turn WHERE id = ?", id)
+	}, "SELECT id, session, inputs, reply_to, chain, outcome, used_send, interrupted, started_at, ended_at, person "+
+		"FROM turn WHERE id = ?", id)
 	return turn, err
 }
 
@@ -149,21 +157,26 @@ func (t *tx) TurnsOf(chain string, most int) (int, error) {
 
 func (t *tx) PutTurn(turn *journal.Turn) (err error) {
 	if turn.ID != 0 {
-		return t.write("UPDATE turn SET inputs = ?, reply_to = ?, outcome = ?, used_send = ?, interrupted = ?, ended_at = ? WHERE id = ?",
+		return t.write("UPDATE turn SET inputs = ?, reply_to = ?, outcome = ?, used_send = ?, interrupted = ?, "+
+			"ended_at = ? WHERE id = ?",
 			formatIDs(turn.Inputs), turn.ReplyTo, turn.Outcome, turn.UsedSend, turn.Interrupted, turn.EndedAt, turn.ID)
 	}
-	turn.ID, err = t.insert("INSERT INTO turn (session, inputs, reply_to, chain, person, outcome, used_send, interrupted, started_at, ended_at) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-		turn.Session, formatIDs(turn.Inputs), turn.ReplyTo, turn.Chain, turn.Person, turn.Outcome, turn.UsedSend, turn.Interrupted, turn.StartedAt, turn.EndedAt)
+	turn.ID, err = t.insert("INSERT INTO turn (session, inputs, reply_to, chain, person, outcome, used_send, "+
+		"interrupted, started_at, ended_at) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+		turn.Session, formatIDs(turn.Inputs), turn.ReplyTo, turn.Chain, turn.Person, turn.Outcome, turn.UsedSend,
+		turn.Interrupted, turn.StartedAt, turn.EndedAt)
 	return err
 }
 
-const callColumns = "id, session, turn, provider_id, name, arguments, state, result, is_error, started_at, ended_at, owner, person"
+const callColumns = "id, session, turn, provider_id, name, arguments, state, result, is_error, started_at, ended_at, " +
+	"owner, person"
 
 func (t *tx) calls(query string, args ...any) (calls []journal.Call, err error) {
 	err = t.query(func(stmt *sqlite.Stmt) error {
 		calls = append(calls, journal.Call{
 			ID: stmt.ColumnInt64(0), Session: stmt.ColumnInt64(1), Turn: stmt.ColumnInt64(2), ProviderID: stmt.ColumnText(3),
-			Name: stmt.ColumnText(4), Arguments: column(stmt, 5), State: journal.CallState(stmt.ColumnInt64(6)), Result: stmt.ColumnText(7),
+			Name: stmt.ColumnText(4), Arguments: column(stmt, 5), State: journal.CallState(stmt.ColumnInt64(6)),
+			Result:  stmt.ColumnText(7),
 			IsError: stmt.ColumnBool(8), StartedAt: stmt.ColumnInt64(9), EndedAt: stmt.ColumnInt64(10),
 			Owner: stmt.ColumnText(11), Person: stmt.ColumnText(12),
 		})
@@ -190,7 +203,8 @@ func (t *tx) PutCall(c *journal.Call) (err error) {
 			int(c.State), c.Result, c.IsError, c.StartedAt, c.EndedAt, c.ID)
 	}
 	c.ID, err = t.insert("INSERT INTO call ("+callColumns+") VALUES (NULL, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-		c.Session, c.Turn, c.ProviderID, c.Name, c.Arguments, int(c.State), c.Result, c.IsError, c.StartedAt, c.EndedAt, c.Owner, c.Person)
+		c.Session, c.Turn, c.ProviderID, c.Name, c.Arguments, int(c.State), c.Result, c.IsError, c.StartedAt, c.EndedAt,
+		c.Owner, c.Person)
 	return err
 }
 
@@ -199,8 +213,9 @@ const conversationColumns = "id, handle, channel, address, thread, is_group, age
 func (t *tx) conversation(query string, args ...any) (c *journal.Conversation, err error) {
 	err = t.query(func(stmt *sqlite.Stmt) error {
 		c = &journal.Conversation{
-			ID: stmt.ColumnInt64(0), Handle: stmt.ColumnText(1), Channel: stmt.ColumnText(2), Address: stmt.ColumnText(3), Thread: stmt.ColumnText(4),
-			Group: stmt.ColumnBool(5), Agent: stmt.ColumnText(6), Epoch: stmt.ColumnInt64(7), CreatedAt: stmt.ColumnInt64(8),
+			ID: stmt.ColumnInt64(0), Handle: stmt.ColumnText(1), Channel: stmt.ColumnText(2), Address: stmt.ColumnText(3),
+			Thread: stmt.ColumnText(4),
+			Group:  stmt.ColumnBool(5), Agent: stmt.ColumnText(6), Epoch: stmt.ColumnInt64(7), CreatedAt: stmt.ColumnInt64(8),
 		}
 		return nil
 	}, query, args...)
@@ -216,12 +231,14 @@ func (t *tx) ConversationByHandle(handle string) (*journal.Conversation, error) 
 }
 
 func (t *tx) ConversationByAddress(channel, address, thread string) (*journal.Conversation, error) {
-	return t.conversation("SELECT "+conversationColumns+" FROM conversation WHERE channel = ? AND address = ? AND thread = ?", channel, address, thread)
+	return t.conversation("SELECT "+conversationColumns+" FROM conversation "+
+		"WHERE channel = ? AND address = ? AND thread = ?", channel, address, thread)
 }
 
 func (t *tx) PutConversation(c *journal.Conversation) (err error) {
 	if c.ID != 0 {
-		return t.write("UPDATE conversation SET is_group = ?, agent = ?, epoch = ? WHERE id = ?", c.Group, c.Agent, c.Epoch, c.ID)
+		return t.write("UPDATE conversation SET is_group = ?, agent = ?, epoch = ? WHERE id = ?",
+			c.Group, c.Agent, c.Epoch, c.ID)
 	}
 	c.ID, err = t.insert("INSERT INTO conversation ("+conversationColumns+") VALUES (NULL, ?, ?, ?, ?, ?, ?, ?, ?)",
 		c.Handle, c.Channel, c.Address, c.Thread, c.Group, c.Agent, c.Epoch, c.CreatedAt)
@@ -236,7 +253,7 @@ func formatIDs(ids []int64) string {
 	return string(b)
 }
 
-// words is what strings.Join with blanks makes of ids of extensions, read again.
+// words splits ids of extensions joined with blanks.
 func words(text string) []string {
 	if text == "" {
 		return nil

@@ -1,31 +1,27 @@
 // Package sqlite is the embedded journal engine: one file in WAL mode with
-// synchronous=FULL, one goroutine that writes. It commits whatever is waiting
-// as one group, without lingering. A member that fails takes nothing with it: if
-// it has written something, the group is applied again, with a savepoint for
-// each member. Reads run beside it on connections of their own.
+// synchronous=FULL, and one goroutine that writes. It commits all waiting updates as
+// one group, without delay. A failed member does not affect the others: if it has
+// written something, the group is applied again, with a savepoint for each member.
+// Reads run concurrently on their own connections.
 //
 // # How deliveries are stored
 //
-// Nearly every delivery waits, is handled once, and is done. A row for each,
-// with its place in an index of what waits, costs more than its event does. So
-// such deliveries share rows: a block (block.go) holds those of one subscription
-// for 256 events in a row, each with whether it is done, when its attempt started
-// and when it was settled. The writer keeps the blocks in memory that it has
-// changed lately (blocks.go), and writes each of them once for a group, in the
-// group's own transaction: what is durable when is the same as with a row for
-// each.
+// Nearly every delivery waits, is handled once, and is done. A row and an index entry
+// for each would cost more than its event. So such deliveries share rows: a block
+// (block.go) holds those of one subscription for 256 consecutive events, each with its
+// state, the start of its attempt and its settlement. The writer caches recently
+// changed blocks (blocks.go) and writes each once per group, in the group's own
+// transaction, so deliveries are as durable as with rows.
 //
-// What does not go that way has a row of its own in the table delivery: whatever
-// is in flight, has failed, died or was queued again, and whatever has a reason
-// or a receipt. A delivery is in one of the two places. It begins in a block if
-// it can, moves to a row when the block has no room for what is to be said of it,
-// and does not come back. Stores that were written before there were blocks have
-// rows alone. All of that is known here and nowhere else: deliveries.go makes one
-// of the two for everybody who reads.
+// Other deliveries have a row in the table delivery: those that are in flight, have
+// failed, are dead or were queued again, and those with a reason or a receipt. A
+// delivery starts in a block if possible, moves to a row when a block cannot represent
+// it, and never moves back. Stores older than blocks only have rows. deliveries.go
+// hides all of this from readers.
 //
-// A block does not hold the keys of lanes, which are those of the events. For
-// what waits it has 16 bits of a hash of the key, so that reading a lane leaves
-// out nearly all events of others without looking at them.
+// A block does not store the keys of lanes, which are those of the events. For waiting
+// deliveries it has a 16-bit hash of the key, so that reading a lane skips nearly all
+// events of other lanes.
 package sqlite
 
 import (
@@ -44,7 +40,7 @@ import (
 
 const (
 	readers     = 2
-	queueLength = 4096 // submitters beyond it wait
+	queueLength = 4096 // Submit blocks beyond it
 	groupLimit  = 1024 // members of one transaction
 )
 
@@ -65,20 +61,20 @@ type Store struct {
 	submit  sync.RWMutex // held for reading while submitting, for writing to close
 	done    bool
 	syncing atomic.Pointer[func()]
-	damage  atomic.Pointer[error] // the first that was met
+	damage  atomic.Pointer[error] // the first one found
 
 	copying     context.Context // of backups
 	stopCopying context.CancelFunc
 	copies      sync.WaitGroup
 
-	// Of the writing goroutine.
+	// Owned by the writing goroutine.
 	seq    int64    // newest event
-	log    *os.File // nil: it has its size
-	groups int      // after which nothing was waiting
-	pruned int64    // where the walk of Prune goes on; 0: at the oldest event
+	log    *os.File // nil: fully reserved
+	groups int      // number of groups after which the queue was empty
+	pruned int64    // Prune continues after this event; 0: at the oldest
 	hot    [hots]*sqlite.Stmt
 	blocks blocks
-	newest struct { // the event that was appended last
+	newest struct { // the event appended last
 		seq int64
 		key string
 	}
@@ -86,21 +82,21 @@ type Store struct {
 
 var _ journal.Store = (*Store)(nil)
 
-// BeforeSync has f called by the goroutine that writes, before each commit is
-// made durable. It is for tests of what a slow disk does.
+// BeforeSync makes the writing goroutine call f before each commit. It is for tests
+// that simulate a slow disk.
 func (s *Store) BeforeSync(f func()) { s.syncing.Store(&f) }
 
-// Options says how to open a store; the zero value is a store by itself.
+// Options configure a store; the zero value is valid.
 type Options struct {
 	// Log gets each group of updates as a SQLite patchset before it is committed.
 	Log journal.Log
-	// Volatile leaves it to the system when commits reach the disk, which is quick: a
-	// loss of power can cost the store. It is for tests.
+	// Volatile does not sync commits: they are fast, but a power loss can destroy the
+	// store. It is for tests.
 	Volatile bool
 }
 
-// Open opens or creates the store and brings it to the current version, after a
-// backup beside the file when there was an older one.
+// Open opens or creates the store. It migrates an older version, after a backup beside
+// the file.
 func Open(path string) (*Store, error) { return OpenWith(path, Options{}) }
 
 // OpenWith is Open with options.
@@ -116,7 +112,7 @@ func open(path string, o Options) (s *Store, err error) {
 	if err := prepare(path, o.Volatile); err != nil {
 		return nil, err
 	}
-	if err := glance(path); err != nil {
+	if err := quickCheck(path); err != nil {
 		return nil, err
 	}
 	owner, err := own(path)
@@ -141,7 +137,10 @@ func open(path string, o Options) (s *Store, err error) {
 	if err := migrate(conn, path); err != nil {
 		return nil, err
 	}
-	for _, pragma := range []string{synchronous(o.Volatile), "PRAGMA foreign_keys=OFF", "PRAGMA temp_store=MEMORY", fmt.Sprintf("PRAGMA journal_size_limit=%d", logMost)} {
+	for _, pragma := range []string{
+		synchronous(o.Volatile), "PRAGMA foreign_keys=OFF", "PRAGMA temp_store=MEMORY",
+		fmt.Sprintf("PRAGMA journal_size_limit=%d", maxLog),
+	} {
 		if err := sqlitex.ExecuteTransient(conn, pragma, nil); err != nil {
 			return nil, err
 		}
@@ -178,19 +177,21 @@ func synchronous(volatile bool) string {
 }
 
 const (
-	hintOpen    = "the file cannot be opened for writing: check that its directory exists and is writable, or choose another SWITCHBOARD_HOME"
-	hintDamaged = "restore a backup, or move the file away to start afresh"
+	hintOpen = "the file cannot be opened for writing: check that its directory exists and is writable, " +
+		"or choose another SWITCHBOARD_HOME"
+	hintDamaged = "restore a backup, or move the file away to start with an empty store"
 )
 
-// explain says in words what a person can do about an error of SQLite.
+// explain adds advice for the owner to an error of SQLite.
 func explain(err error) error {
 	switch sqlite.ErrCode(err).ToPrimary() {
 	case sqlite.ResultNotADB, sqlite.ResultCorrupt:
 		return fmt.Errorf("%w (%w): %s", journal.ErrDamaged, err, hintDamaged)
 	case sqlite.ResultFull:
-		return fmt.Errorf("%w: make room, nothing that was accepted is lost: %w", journal.ErrFull, err)
+		return fmt.Errorf("%w: free some space; nothing accepted is lost: %w", journal.ErrFull, err)
 	case sqlite.ResultIOErr:
-		return fmt.Errorf("%w: the disk cannot be read or written, or is full: look at `df` and the system's log: %w", journal.ErrRefused, err)
+		return fmt.Errorf("%w: the disk cannot be read or written, or is full: check `df` and the system's log: %w",
+			journal.ErrRefused, err)
 	case sqlite.ResultReadOnly, sqlite.ResultCantOpen:
 		return fmt.Errorf("%w: %s: %w", journal.ErrRefused, hintOpen, err)
 	}
@@ -207,10 +208,10 @@ func (s *Store) View(ctx context.Context, read func(journal.Reader) error) error
 		return errors.Join(journal.ErrClosed, err)
 	}
 	defer s.read.Put(conn)
-	return s.met(view(ctx, conn, read))
+	return s.noteDamage(view(ctx, conn, read))
 }
 
-// view reads one moment of a store.
+// view reads a snapshot of a store.
 func view(ctx context.Context, conn *sqlite.Conn, read func(journal.Reader) error) error {
 	t := &tx{conn: conn}
 	if err := t.exec("BEGIN"); err != nil {
@@ -223,8 +224,8 @@ func view(ctx context.Context, conn *sqlite.Conn, read func(journal.Reader) erro
 	return viewError(ctx, read(t))
 }
 
-// Damage is what has been met of a damaged store so far; nil: nothing. A store is
-// read whole when it is opened only if it is small.
+// Damage returns the first damage found so far; nil: none. Open reads all of a store
+// only if it is small.
 func (s *Store) Damage() error {
 	if err := s.lost.Load(); err != nil {
 		return *err
@@ -235,7 +236,7 @@ func (s *Store) Damage() error {
 	return nil
 }
 
-func (s *Store) met(err error) error {
+func (s *Store) noteDamage(err error) error {
 	if errors.Is(err, journal.ErrDamaged) || errors.Is(err, journal.ErrFenced) {
 		s.damage.CompareAndSwap(nil, &err)
 	}
@@ -249,7 +250,7 @@ func viewError(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
-	return journal.ErrClosed // interrupts what is being read
+	return journal.ErrClosed // Close interrupts views
 }
 
 // Epoch implements journal.Store.

@@ -15,8 +15,8 @@ type tx struct {
 	nested bool  // members have savepoints of their own
 	saved  bool  // the savepoint is set
 	wrote  bool  // the member has written something
-	half   bool  // a part failed after it had written something
-	failed error // of the engine itself: the group cannot go on
+	half   bool  // a part failed after writing something
+	failed error // of the engine itself: the group must be rolled back
 	blob   []byte
 }
 
@@ -24,7 +24,7 @@ var _ journal.Tx = (*tx)(nil)
 
 var errReadOnly = errors.New("a view cannot write")
 
-// exec runs a statement without parameters and results.
+// exec runs a statement without parameters or results.
 func (t *tx) exec(query string) error {
 	stmt, err := t.conn.Prepare(query)
 	if err != nil {
@@ -35,12 +35,12 @@ func (t *tx) exec(query string) error {
 	return err
 }
 
-// write runs a statement that changes something.
+// write runs a statement that changes rows.
 func (t *tx) write(query string, args ...any) error {
 	return t.writeReturning(nil, query, args...)
 }
 
-// insert adds a row and returns its number; 0: it could not.
+// insert adds a row and returns its id.
 func (t *tx) insert(query string, args ...any) (id int64, err error) {
 	if err := t.write(query, args...); err != nil {
 		return 0, err
@@ -48,7 +48,7 @@ func (t *tx) insert(query string, args ...any) (id int64, err error) {
 	return t.conn.LastInsertRowID(), nil
 }
 
-// writeReturning runs a statement that changes something and returns rows.
+// writeReturning runs a statement that changes rows and returns some.
 func (t *tx) writeReturning(row func(*sqlite.Stmt) error, query string, args ...any) error {
 	if err := t.begin(); err != nil {
 		return err
@@ -121,7 +121,7 @@ func (t *tx) runHot(h hot, bindAll func(*sqlite.Stmt)) (err error) {
 	return err
 }
 
-// undo takes back what the member wrote.
+// undo rolls back the writes of the member.
 func (t *tx) undo() error {
 	t.store.blocks.drop()
 	if !t.nested {
@@ -142,10 +142,10 @@ var errStop = errors.New("stop")
 // query binds args, steps through the rows, and resets the statement. Bound
 // values are int64, int32, int, bool, string, []byte and nil.
 //
-// SQLite plans a statement again for every new value of a parameter that the plan
-// may depend on, which takes several times as long as running it: that of a LIMIT,
-// and in a statement with ORDER BY one that a column is equal to. Such a parameter
-// is written as +?, an expression that no plan looks into.
+// SQLite plans a statement again for every new value of a parameter that the plan may
+// depend on, which takes several times as long as running it: that of a LIMIT, and in
+// a statement with ORDER BY one that a column is compared to. Such a parameter is
+// written as +?, an expression that the planner ignores.
 func (t *tx) query(row func(*sqlite.Stmt) error, query string, args ...any) (err error) {
 	stmt, err := t.conn.Prepare(query)
 	if err != nil {
@@ -176,7 +176,7 @@ func (t *tx) query(row func(*sqlite.Stmt) error, query string, args ...any) (err
 	}
 }
 
-// number is what the only row of a query says; 0: there is none.
+// number returns the only value of a query; 0 without a row.
 func (t *tx) number(query string, args ...any) (n int64, err error) {
 	err = t.query(func(stmt *sqlite.Stmt) error {
 		n = stmt.ColumnInt64(0)
@@ -185,7 +185,7 @@ func (t *tx) number(query string, args ...any) (n int64, err error) {
 	return n, err
 }
 
-// numbers are what the rows of a query say.
+// numbers returns the first column of a query.
 func (t *tx) numbers(query string, args ...any) (all []int64, err error) {
 	err = t.query(func(stmt *sqlite.Stmt) error {
 		all = append(all, stmt.ColumnInt64(0))

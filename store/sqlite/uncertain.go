@@ -14,10 +14,10 @@ import (
 )
 
 // MarkUncertain prepares a copy to replace a store that may have newer commits.
-// Pending work of the copy may have been done since: waiting sends are marked as
-// possibly sent, and open calls of extensions' tools and of sending tools as
-// possibly made. journal.KeyRestored keeps the last sequence number of the copy.
-// The copy keeps its version.
+// Pending work of the copy may have been done since: it marks waiting sends as
+// possibly sent, and open calls of extensions' tools and of sending tools as possibly
+// made. journal.KeyRestored keeps the last sequence number of the copy. The copy keeps
+// its version.
 func MarkUncertain(path string) error {
 	conn, err := sqlite.OpenConn(path, sqlite.OpenReadWrite)
 	if err != nil {
@@ -28,18 +28,22 @@ func MarkUncertain(path string) error {
 		args  []any
 	}{
 		{"PRAGMA journal_mode=WAL", nil},
-		{`UPDATE delivery SET uncertain = 1 WHERE state < ? AND subscription IN (SELECT id FROM subscription WHERE pattern LIKE ? || '%')`,
+		{`UPDATE delivery SET uncertain = 1 WHERE state < ?
+			AND subscription IN (SELECT id FROM subscription WHERE pattern LIKE ? || '%')`,
 			[]any{int64(journal.Done), contract.TopicChannelSend}},
-		{"UPDATE call SET state = ? WHERE state = ? AND (name NOT LIKE 'core/%' OR name LIKE 'core/send_to_%')", []any{int64(journal.CallRunning), int64(journal.CallOpen)}},
-		{`INSERT INTO kv (owner, key, value, version) SELECT ?, ?, CAST(coalesce(max(seq), 0) AS BLOB), (SELECT version + 1 FROM kv_floor) FROM event WHERE true
-			ON CONFLICT (owner, key) DO UPDATE SET value = excluded.value, version = kv.version + 1`, []any{contract.KernelSource, journal.KeyRestored}},
+		{"UPDATE call SET state = ? WHERE state = ? AND (name NOT LIKE 'core/%' OR name LIKE 'core/send_to_%')",
+			[]any{int64(journal.CallRunning), int64(journal.CallOpen)}},
+		{`INSERT INTO kv (owner, key, value, version)
+					SELECT ?, ?, CAST(coalesce(max(seq), 0) AS BLOB), (SELECT version + 1 FROM kv_floor) FROM event WHERE true
+					ON CONFLICT (owner, key) DO UPDATE SET value = excluded.value, version = kv.version + 1`,
+			[]any{contract.KernelSource, journal.KeyRestored}},
 	} {
 		if err = sqlitex.ExecuteTransient(conn, step.query, &sqlitex.ExecOptions{Args: step.args}); err != nil {
 			break
 		}
 	}
 	if err == nil {
-		err = doubtBlocks(conn)
+		err = markBlocks(conn)
 	}
 	if err = errors.Join(err, conn.Close()); err != nil {
 		return fmt.Errorf("prepare the copy %s: %w", path, explain(err))
@@ -47,9 +51,8 @@ func MarkUncertain(path string) error {
 	return nil
 }
 
-// doubtBlocks gives sends that wait in blocks rows of their own, which say that
-// they are uncertain.
-func doubtBlocks(conn *sqlite.Conn) error {
+// markBlocks moves waiting sends from blocks to rows that mark them uncertain.
+func markBlocks(conn *sqlite.Conn) error {
 	if version, err := knownVersion(conn); err != nil || version < versionOfBlocks {
 		return err
 	}
@@ -60,7 +63,7 @@ func doubtBlocks(conn *sqlite.Conn) error {
 	known, err := t.Subscriptions()
 	for _, s := range known {
 		if err == nil && strings.HasPrefix(s.Pattern, contract.TopicChannelSend) {
-			err = t.doubt(s.ID)
+			err = t.markPending(s.ID)
 		}
 	}
 	if err == nil {
@@ -72,8 +75,9 @@ func doubtBlocks(conn *sqlite.Conn) error {
 	return t.exec("COMMIT")
 }
 
-func (t *tx) doubt(subscription int64) error {
-	waiting, err := t.Deliveries(journal.DeliveryFilter{Subscription: subscription, States: []journal.DeliveryState{journal.Pending}, Limit: math.MaxInt32})
+func (t *tx) markPending(subscription int64) error {
+	waiting, err := t.Deliveries(journal.DeliveryFilter{Subscription: subscription,
+		States: []journal.DeliveryState{journal.Pending}, Limit: math.MaxInt32})
 	if err != nil {
 		return err
 	}

@@ -58,7 +58,7 @@ func (s *Store) writeLoop() {
 		}
 		group = append(group, u)
 		if u.Lazy {
-			group, open = s.awaitCompany(group, timer)
+			group, open = s.collectLazy(group, timer)
 		}
 		group, open = s.drain(group, open)
 		s.commit(group)
@@ -69,9 +69,8 @@ func (s *Store) writeLoop() {
 	}
 }
 
-// awaitCompany collects lazy updates until one comes that is not, or the delay
-// is over.
-func (s *Store) awaitCompany(group []journal.Update, timer *time.Timer) ([]journal.Update, bool) {
+// collectLazy collects lazy updates until one comes that is not, or the delay is over.
+func (s *Store) collectLazy(group []journal.Update, timer *time.Timer) ([]journal.Update, bool) {
 	timer.Reset(journal.LazyDelay)
 	defer timer.Stop()
 	for len(group) < groupLimit {
@@ -91,7 +90,7 @@ func (s *Store) awaitCompany(group []journal.Update, timer *time.Timer) ([]journ
 	return group, true
 }
 
-// drain takes what else is waiting now.
+// drain adds the other waiting updates to the group.
 func (s *Store) drain(group []journal.Update, open bool) ([]journal.Update, bool) {
 	for open && len(group) < groupLimit {
 		select {
@@ -107,21 +106,20 @@ func (s *Store) drain(group []journal.Update, open bool) ([]journal.Update, bool
 	return group, open
 }
 
-// errHalfDone says that a member failed after it had written something, in a
-// group without savepoints.
-var errHalfDone = errors.New("a member of the group failed half done")
+// errPartialWrite means that a member failed after writing something, in a group
+// without savepoints.
+var errPartialWrite = errors.New("a member of the group failed after writing something")
 
-// commit applies a group in one transaction and reports the outcomes. Members
-// rarely fail once they write, so the group is applied without savepoints at
-// first, and from the start with them if one does. If the engine fails, each
-// member is tried alone: one that is too much for the disk does not take others
-// with it, and none is judged by what was rolled back.
+// commit applies a group in one transaction and reports the outcomes. Members rarely
+// fail after writing, so the group is first applied without savepoints, and again with
+// them if one does. If the engine fails, each member is tried alone: a member too large
+// for the disk does not fail the others, and no outcome depends on rolled back writes.
 func (s *Store) commit(group []journal.Update) {
 	outcomes, err := make([]error, len(group)), s.checkOwner()
 	if err == nil {
 		outcomes, err = s.apply(group, false)
 	}
-	if errors.Is(err, errHalfDone) {
+	if errors.Is(err, errPartialWrite) {
 		outcomes, err = s.apply(group, true)
 	}
 	if err != nil && len(group) > 1 {
@@ -135,9 +133,9 @@ func (s *Store) commit(group []journal.Update) {
 			continue
 		}
 		if err != nil {
-			u.Done(s.met(refusal(err)))
+			u.Done(s.noteDamage(refusal(err)))
 		} else {
-			u.Done(s.met(explain(outcomes[i])))
+			u.Done(s.noteDamage(explain(outcomes[i])))
 		}
 	}
 }
@@ -151,7 +149,7 @@ func (s *Store) checkOwner() error {
 	return err
 }
 
-// refusal is why the engine did not take an update.
+// refusal returns the error of an update that the engine did not accept.
 func refusal(err error) error {
 	switch err = explain(err); {
 	case errors.Is(err, journal.ErrDamaged), errors.Is(err, journal.ErrFenced):
@@ -159,7 +157,7 @@ func refusal(err error) error {
 	case errors.Is(err, journal.ErrLost):
 		return fmt.Errorf("%w: %w", contract.ErrFull, err)
 	}
-	return fmt.Errorf("%w, nothing of this is kept: %w", contract.ErrFull, err)
+	return fmt.Errorf("%w, and nothing of this is stored: %w", contract.ErrFull, err)
 }
 
 func (s *Store) apply(group []journal.Update, savepoints bool) (outcomes []error, err error) {
@@ -196,7 +194,7 @@ func (s *Store) apply(group []journal.Update, savepoints bool) (outcomes []error
 		outcomes[i] = applyOne(u, t)
 		ran++
 		if t.failed == nil && outcomes[i] == nil && t.saved {
-			if err = t.flush(); err == nil { // what is dirty is always of one member
+			if err = t.flush(); err == nil { // dirty blocks are of this member only
 				err = t.exec("RELEASE member")
 			}
 		}
@@ -208,11 +206,11 @@ func (s *Store) apply(group []journal.Update, savepoints bool) (outcomes []error
 			return outcomes, t.failed
 		}
 		if t.half {
-			return outcomes, errHalfDone
+			return outcomes, errPartialWrite
 		}
 		if outcomes[i] != nil && t.wrote {
 			if !t.nested && len(group) > 1 {
-				return outcomes, errHalfDone
+				return outcomes, errPartialWrite
 			}
 			err = t.undo()
 		}
@@ -244,8 +242,7 @@ func undo(u journal.Update) {
 	}
 }
 
-// applyOne turns a panic of a member into its own failure: the writer serves
-// everyone.
+// applyOne turns a panic of a member into its own failure.
 func applyOne(u journal.Update, t *tx) error {
 	return guard(func() error { return u.Apply(t) })
 }
@@ -253,14 +250,14 @@ func applyOne(u journal.Update, t *tx) error {
 func guard(apply func() error) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
-			err = fmt.Errorf("applying an update panicked: %v\n%s", p, debug.Stack())
+			err = fmt.Errorf("apply an update: panic: %v\n%s", p, debug.Stack())
 		}
 	}()
 	return apply()
 }
 
-// Part implements journal.Tx. Without savepoints, a part that fails half done has
-// the group applied again with them.
+// Part implements journal.Tx. Without savepoints, a part that fails after writing makes
+// the group be applied again with them.
 func (t *tx) Part(apply func() error) error {
 	if t.store == nil {
 		return errReadOnly

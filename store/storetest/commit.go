@@ -32,8 +32,8 @@ func testReopen(t *testing.T, open Open) {
 	})
 }
 
-// testDoneOrder submits from one goroutine updates of every kind, and has the
-// outcomes come in that order.
+// testDoneOrder submits updates of every kind from one goroutine and expects the
+// outcomes in that order.
 func testDoneOrder(t *testing.T, open Open) {
 	f := start(t, open)
 	const n = 300
@@ -65,8 +65,8 @@ func testDoneOrder(t *testing.T, open Open) {
 	}
 }
 
-// testFailingMember blocks the writer, so that what follows becomes one group,
-// and has members of it fail in every way.
+// testFailingMember blocks the writer, so that later updates become one group, and
+// makes members fail in every way.
 func testFailingMember(t *testing.T, open Open) {
 	f := start(t, open)
 	release := make(chan struct{})
@@ -114,9 +114,9 @@ func testFailingMember(t *testing.T, open Open) {
 	})
 }
 
-// testUndo has a member fail between others: however often an engine applies
-// them, what it undoes is always what was applied last, the failing one is
-// undone before the next is applied, and the others stand in the end.
+// testUndo has a member fail between others. However often an engine applies them, it
+// undoes the one applied last, it undoes the failing one before it applies the next,
+// and in the end the others are applied.
 func testUndo(t *testing.T, open Open) {
 	f := start(t, open)
 	release := make(chan struct{})
@@ -163,8 +163,7 @@ func testUndo(t *testing.T, open Open) {
 	}
 }
 
-// testLazy has lazy updates ride with the next one, and come by themselves when
-// there is none.
+// testLazy commits lazy updates together with the next one, and alone if there is none.
 func testLazy(t *testing.T, open Open) {
 	f := start(t, open)
 	var order []string
@@ -207,8 +206,8 @@ func testClosed(t *testing.T, open Open) {
 	}
 }
 
-// testCloseFinishes closes while many submit: each update is either durable or
-// refused, and the one who submitted it knows which.
+// testCloseFinishes closes during many submits: each update is either durable or
+// refused, as its outcome says.
 func testCloseFinishes(t *testing.T, open Open) {
 	f := start(t, open)
 	const n = 200
@@ -232,7 +231,8 @@ func testCloseFinishes(t *testing.T, open Open) {
 	f.Store = f.open(t, f.dir)
 	f.view(func(r journal.Reader) {
 		for i, err := range outcomes {
-			if v := ok(r.KVGet("x", fmt.Sprint(i))); (err == nil) != (v.Version != 0) || err != nil && !errors.Is(err, journal.ErrClosed) {
+			if v := ok(r.KVGet("x", fmt.Sprint(i))); (err == nil) != (v.Version != 0) ||
+				err != nil && !errors.Is(err, journal.ErrClosed) {
 				t.Errorf("update %d: outcome %v, version %d", i, err, v.Version)
 			}
 		}

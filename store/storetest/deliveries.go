@@ -93,8 +93,9 @@ func testDeliveries(t *testing.T, open Open) {
 		}))
 	})
 	d = journal.Delivery{
-		Seq: 1, Subscription: 2, Key: "k", State: journal.Dead, Attempts: 3, NotBefore: 4, StartedAt: 5, SettledAt: 6, Uncertain: true,
-		Reason: "why", ProviderID: "p", Conversation: 7, Rank: 8, Resubmitted: 9,
+		Seq: 1, Subscription: 2, Key: "k", State: journal.Dead, Attempts: 3, NotBefore: 4, StartedAt: 5, SettledAt: 6,
+		Uncertain: true,
+		Reason:    "why", ProviderID: "p", Conversation: 7, Rank: 8, Resubmitted: 9,
 	}
 	f.do(func(tx journal.Tx) { must(tx.UpdateDelivery(d)) })
 	f.reopen()
@@ -108,8 +109,8 @@ func testDeliveries(t *testing.T, open Open) {
 	})
 }
 
-// testPending has two subscriptions with interleaved lanes, settled ones, and
-// one that was queued again behind the others.
+// testPending has two subscriptions with interleaved lanes, settled deliveries, and
+// one that was queued again after the others.
 func testPending(t *testing.T, open Open) {
 	f := start(t, open)
 	f.do(func(tx journal.Tx) {
@@ -183,13 +184,16 @@ func testDeliveryFilter(t *testing.T, open Open) {
 			filter journal.DeliveryFilter
 			want   []int64
 		}{
-			"newest first":         {journal.DeliveryFilter{Limit: 3}, []int64{150, 149, 148}},
-			"of an event":          {journal.DeliveryFilter{Seq: 1}, []int64{1, 1}},
-			"of a subscription":    {journal.DeliveryFilter{Subscription: 2, Before: 6}, []int64{4, 2, 1}},
-			"dead":                 {journal.DeliveryFilter{States: []journal.DeliveryState{journal.Dead}, Before: 9}, []int64{8, 4}},
-			"unsettled":            {journal.DeliveryFilter{States: pending, Before: 7}, []int64{6, 5, 2, 1, 1}},
-			"settled":              {journal.DeliveryFilter{States: []journal.DeliveryState{journal.Done, journal.Dead}, Limit: 2}, []int64{148, 147}},
-			"all of them":          {journal.DeliveryFilter{Seq: 3, Subscription: 1, States: []journal.DeliveryState{journal.Done}}, []int64{3}},
+			"newest first":      {journal.DeliveryFilter{Limit: 3}, []int64{150, 149, 148}},
+			"of an event":       {journal.DeliveryFilter{Seq: 1}, []int64{1, 1}},
+			"of a subscription": {journal.DeliveryFilter{Subscription: 2, Before: 6}, []int64{4, 2, 1}},
+			"dead": {journal.DeliveryFilter{States: []journal.DeliveryState{journal.Dead}, Before: 9},
+				[]int64{8, 4}},
+			"unsettled": {journal.DeliveryFilter{States: pending, Before: 7}, []int64{6, 5, 2, 1, 1}},
+			"settled": {journal.DeliveryFilter{States: []journal.DeliveryState{journal.Done, journal.Dead},
+				Limit: 2}, []int64{148, 147}},
+			"all of them": {journal.DeliveryFilter{Seq: 3, Subscription: 1,
+				States: []journal.DeliveryState{journal.Done}}, []int64{3}},
 			"none":                 {journal.DeliveryFilter{Seq: 3, Subscription: 2}, nil},
 			"with a platform's id": {journal.DeliveryFilter{ProviderID: "p1"}, []int64{31}},
 			"that id, before":      {journal.DeliveryFilter{ProviderID: "p1", After: 30, Before: 32}, []int64{31}},

@@ -13,8 +13,8 @@ import (
 	"github.com/switchboard-run/switchboard/kernel/journal"
 )
 
-// testSeq numbers events without gaps for readers, and never uses a number
-// twice: not after a failure, not after pruning, not after reopening.
+// testSeq numbers events without visible gaps, and never uses a number twice: not
+// after a failure, not after pruning, not after reopening.
 func testSeq(t *testing.T, open Open) {
 	f := start(t, open)
 	f.do(func(tx journal.Tx) {
@@ -140,7 +140,7 @@ func testDedupe(t *testing.T, open Open) {
 	})
 }
 
-// testPrune keeps what is pending, what died recently, and what is young.
+// testPrune keeps pending, recently dead and young events.
 func testPrune(t *testing.T, open Open) {
 	f := start(t, open)
 	deliver := func(tx journal.Tx, seq int64, state journal.DeliveryState, settled time.Duration) {
@@ -185,8 +185,8 @@ func testPrune(t *testing.T, open Open) {
 	})
 }
 
-// testPruneBehind has much that stays in front of what goes, and more than one
-// call looks at.
+// testPruneBehind has many kept events before the removable ones, more than one call
+// reads.
 func testPruneBehind(t *testing.T, open Open) {
 	f := start(t, open)
 	const all, waiting, limit = 200, 120, 3

@@ -12,7 +12,7 @@ import (
 	"github.com/switchboard-run/switchboard/kernel/journal"
 )
 
-// victimDir tells a process that it is to be killed, and where its store is.
+// victimDir is set in the process to be killed, to the directory of its store.
 const victimDir = "JOURNALTEST_VICTIM"
 
 const (
@@ -20,8 +20,8 @@ const (
 	victimUpdates = 400 // reported before the kill
 )
 
-// testKill kills a process that commits as fast as it can, and looks at what it
-// left: all that it reported, and nothing half done.
+// testKill kills a process that commits as fast as it can, and checks its store: every
+// reported update is there, and none is partial.
 func testKill(t *testing.T, open Open) {
 	if testing.Short() {
 		t.Skip("starts processes")
@@ -61,7 +61,7 @@ func killVictim(t *testing.T, dir string) (reported [victimWriters]int64) {
 	return reported
 }
 
-// beVictim writes pairs that belong together and says when each is durable.
+// beVictim writes related rows and reports when they are durable.
 func beVictim(t *testing.T, open Open, dir string) {
 	store := open(t, dir)
 	out := make(chan string, 1024)
@@ -104,7 +104,8 @@ func inspectVictim(t *testing.T, store journal.Store, reported [victimWriters]in
 			if int64(len(events)) != count || int64(len(pending)) != count {
 				t.Errorf("writer %d: %d updates, but %d events and %d deliveries", w, count, len(events), len(pending))
 			}
-			if newest := string(ok(r.KVGet("x", fmt.Sprint("newest", w))).Value); count > 0 && newest != fmt.Sprint(events[0].GetSeq()) {
+			if newest := string(ok(r.KVGet("x", fmt.Sprint("newest", w))).Value); count > 0 &&
+				newest != fmt.Sprint(events[0].GetSeq()) {
 				t.Errorf("writer %d: its newest event is %d, the key says %s", w, events[0].GetSeq(), newest)
 			}
 		}

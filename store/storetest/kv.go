@@ -9,7 +9,7 @@ import (
 	"github.com/switchboard-run/switchboard/kernel/journal"
 )
 
-// testKVVersions has no version of a key come back, whatever happens between.
+// testKVVersions checks that no version of a key is used twice.
 func testKVVersions(t *testing.T, open Open) {
 	f := start(t, open)
 	var highest int64
@@ -50,7 +50,8 @@ func testKVVersions(t *testing.T, open Open) {
 func testKVScan(t *testing.T, open Open) {
 	f := start(t, open)
 	keys := []string{
-		"a", "a/", "a/1", "a/2", "a/2/x", "a0", "a%", "a%25", "a_", "A", "ÿ", "ÿÿ", "é", "e\u0301", "\U0010ffff", "\U0010ffff/z",
+		"a", "a/", "a/1", "a/2", "a/2/x", "a0", "a%", "a%25", "a_", "A", "ÿ", "ÿÿ", "é", "e\u0301", "\U0010ffff",
+		"\U0010ffff/z",
 		"日本", "\x00", "\x00\x00", "a\x00b", "\x7f", "~", "'quoted'", " ", strings.Repeat("long", 250),
 	}
 	f.do(func(tx journal.Tx) {
@@ -61,7 +62,8 @@ func testKVScan(t *testing.T, open Open) {
 	})
 	slices.Sort(keys)
 	f.view(func(r journal.Reader) {
-		for _, prefix := range []string{"", "a", "a/", "a%", "a_", "ÿ", "é", "e", "\U0010ffff", "\x00", "日", "'", "nothing", "a\x00"} {
+		for _, prefix := range []string{"", "a", "a/", "a%", "a_", "ÿ", "é", "e", "\U0010ffff", "\x00", "日", "'",
+			"nothing", "a\x00"} {
 			var want []string
 			for _, k := range keys {
 				if strings.HasPrefix(k, prefix) {
@@ -95,7 +97,7 @@ func testKVScan(t *testing.T, open Open) {
 	})
 }
 
-// testOddContent stores and reads texts and bytes that some engine might change.
+// testOddContent stores and reads texts and bytes that an engine might change.
 func testOddContent(t *testing.T, open Open) {
 	f := start(t, open)
 	for i, value := range [][]byte{nil, {}, {0}, {0xff, 0xfe, 0}, []byte("'; DROP TABLE event; --"), make([]byte, 1<<20)} {

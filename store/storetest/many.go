@@ -14,16 +14,16 @@ import (
 	"github.com/switchboard-run/switchboard/kernel/journal"
 )
 
-// many is what a store holds of deliveries, of enough events for whatever an
-// engine keeps of several together.
+// many tracks the deliveries of a store, of enough events for an engine that stores
+// several together.
 type many struct {
 	*fixture
 	r  *rand.Rand
 	ds map[[2]int64]journal.Delivery
 }
 
-// testManyDeliveries does to deliveries all that can be done to them, some of it
-// in updates that fail, and compares every way of reading them.
+// testManyDeliveries applies every operation to deliveries, some in updates that fail,
+// and compares every way of reading them.
 func testManyDeliveries(t *testing.T, open Open) {
 	const subscriptions = 3
 	m := &many{start(t, open), rand.New(rand.NewPCG(3, 4)), map[[2]int64]journal.Delivery{}} //nolint:gosec // reproducible
@@ -158,10 +158,14 @@ func (m *many) compare(r journal.Reader) {
 	})
 	m.same("all", all, ok(r.Deliveries(journal.DeliveryFilter{Limit: 1 << 20})))
 	pending := filtered(all, func(d journal.Delivery) bool { return d.State < journal.Done })
-	m.same("those of two states", pending, ok(r.Deliveries(journal.DeliveryFilter{States: []journal.DeliveryState{journal.InFlight, journal.Pending}, Limit: 1 << 20})))
+	both := []journal.DeliveryState{journal.InFlight, journal.Pending}
+	m.same("those of two states", pending, ok(r.Deliveries(journal.DeliveryFilter{States: both, Limit: 1 << 20})))
 	for s := range int64(5) {
 		first, middle := all[len(all)*9/10].Seq, all[len(all)/2].Seq
-		f := journal.DeliveryFilter{Subscription: s, After: first, Before: middle, States: []journal.DeliveryState{journal.DeliveryState(s % 4)}, Limit: 30}
+		f := journal.DeliveryFilter{
+			Subscription: s, After: first, Before: middle,
+			States: []journal.DeliveryState{journal.DeliveryState(s % 4)}, Limit: 30,
+		}
 		want := filtered(all, func(d journal.Delivery) bool {
 			return (s == 0 || d.Subscription == s) && d.Seq > first && d.Seq < middle && d.State == f.States[0]
 		})
@@ -172,7 +176,8 @@ func (m *many) compare(r journal.Reader) {
 		if got := ok(r.Delivery(d.Seq, d.Subscription)); got == nil || *got != d {
 			panic(fmt.Sprintf("a delivery is %+v, want %+v", got, d))
 		}
-		m.same("of one event", filtered(all, func(x journal.Delivery) bool { return x.Seq == d.Seq }), ok(r.Deliveries(journal.DeliveryFilter{Seq: d.Seq})))
+		m.same("of one event", filtered(all, func(x journal.Delivery) bool { return x.Seq == d.Seq }),
+			ok(r.Deliveries(journal.DeliveryFilter{Seq: d.Seq})))
 	}
 	slices.SortFunc(pending, func(a, b journal.Delivery) int {
 		return cmp.Or(cmp.Compare(a.Subscription, b.Subscription), cmp.Compare(a.Rank, b.Rank))
@@ -182,7 +187,9 @@ func (m *many) compare(r journal.Reader) {
 	m.same("what is pending", pending, got)
 	for _, key := range []string{"", "a", "b", "none"} {
 		sub, after, limit := 1+m.r.Int64N(3), journal.RankOf(m.r.Int64N(1000))-1, 1+m.r.IntN(100)
-		lane := filtered(pending, func(d journal.Delivery) bool { return d.Subscription == sub && d.Key == key && d.Rank > after })
+		lane := filtered(pending, func(d journal.Delivery) bool {
+			return d.Subscription == sub && d.Key == key && d.Rank > after
+		})
 		m.same("lane "+key, lane[:min(len(lane), limit)], ok(r.PendingLane(sub, key, after, limit)))
 	}
 }

@@ -15,7 +15,7 @@ import (
 	"github.com/switchboard-run/switchboard/kernel/journal"
 )
 
-// model is what a store has to hold.
+// model is the expected content of a store.
 type model struct {
 	events  []int64
 	last    int64
@@ -26,11 +26,12 @@ type model struct {
 }
 
 func (m *model) clone() *model {
-	return &model{slices.Clone(m.events), m.last, maps.Clone(m.dedupe), maps.Clone(m.ds), maps.Clone(m.kv), maps.Clone(m.highest)}
+	return &model{slices.Clone(m.events), m.last, maps.Clone(m.dedupe), maps.Clone(m.ds), maps.Clone(m.kv),
+		maps.Clone(m.highest)}
 }
 
-// Checks sets how often rapid checks, unless the command line does: each check
-// here opens a store of its own, which costs more than what is done to it.
+// Checks sets the number of rapid's checks, unless the command line does: each check
+// opens its own store, which is slow.
 func Checks(t testing.TB, n int) {
 	t.Helper()
 	given := false
@@ -42,8 +43,8 @@ func Checks(t testing.TB, n int) {
 	}
 }
 
-// testModel applies random updates, some of which fail, and reopens now and
-// then; after each the store has to be what the model is.
+// testModel applies random updates, some of which fail, and reopens now and then; after
+// each the store must match the model.
 func testModel(t *testing.T, open Open) {
 	Checks(t, 25)
 	seed.Check(t, modelProperty(t, open))
@@ -61,7 +62,8 @@ func modelProperty(t testing.TB, open Open) func(*rapid.T) {
 	return func(rt *rapid.T) {
 		f := start(t, open)
 		defer func() { _ = f.Close() }()
-		m := &model{dedupe: map[string]int64{}, ds: map[[2]int64]journal.Delivery{}, kv: map[string]journal.KV{}, highest: map[string]int64{}}
+		m := &model{dedupe: map[string]int64{}, ds: map[[2]int64]journal.Delivery{}, kv: map[string]journal.KV{},
+			highest: map[string]int64{}}
 		for range rapid.IntRange(1, 12).Draw(rt, "updates") {
 			m = m.update(rt, f)
 			if rapid.IntRange(0, 5).Draw(rt, "reopen") == 0 {
@@ -72,8 +74,8 @@ func modelProperty(t testing.TB, open Open) func(*rapid.T) {
 	}
 }
 
-// update draws a list of changes and applies it to both; one that fails leaves
-// the model as it is.
+// update draws a list of changes and applies it to both; a failing one does not change
+// the model.
 func (m *model) update(rt *rapid.T, f *fixture) *model {
 	type change func(m *model, tx journal.Tx)
 	changes := rapid.SliceOfN(rapid.Custom(func(rt *rapid.T) change { return m.draw(rt) }), 1, 6).Draw(rt, "changes")
@@ -213,7 +215,8 @@ func (m *model) compare(rt *rapid.T, r journal.Reader) {
 	}
 	keys := ok(r.KVScan("x", "", "", 0))
 	for i, k := range slices.Sorted(maps.Keys(m.kv)) {
-		if i >= len(keys) || keys[i].Key != k || string(keys[i].Value) != string(m.kv[k].Value) || keys[i].Version != m.kv[k].Version {
+		if i >= len(keys) || keys[i].Key != k || string(keys[i].Value) != string(m.kv[k].Value) ||
+			keys[i].Version != m.kv[k].Version {
 			rt.Fatalf("the keys are %+v, want %+v", keys, m.kv)
 		}
 	}

@@ -10,8 +10,8 @@ import (
 	"github.com/switchboard-run/switchboard/kernel/journal"
 )
 
-// testParts has parts of updates fail in every way, in a group with updates that
-// fail themselves: of what failed nothing is kept, and all else is.
+// testParts has parts of updates fail in every way, in a group with failing updates:
+// nothing failed is stored, and everything else is.
 func testParts(t *testing.T, open Open) {
 	f := start(t, open)
 	f.do(func(tx journal.Tx) { must(tx.PutSubscription(&journal.Subscription{Extension: "x", Pattern: "a.b"})) })

@@ -33,9 +33,9 @@ type reported struct {
 	position int
 }
 
-// PowerLoss writes to a store on a disk that is being recorded, cuts the power
-// at so many random points of the record, opens what is left of the store each
-// time, and returns what is missing there, or half done.
+// PowerLoss writes to a store on a recorded disk, cuts the power at random points of the
+// record, opens the store that is left each time, and returns missing or partial
+// updates.
 func PowerLoss(t *testing.T, open Open, watch func(testing.TB, string) Disk, cuts int) (wrong []string) {
 	t.Helper()
 	dir := t.TempDir()
@@ -66,8 +66,8 @@ func PowerLoss(t *testing.T, open Open, watch func(testing.TB, string) Disk, cut
 	return wrong
 }
 
-// writePairs has several writers commit what belongs together, and returns
-// their updates in the order in which they were reported.
+// writePairs has several writers commit related rows, and returns their updates in the
+// order of their reports.
 func writePairs(t *testing.T, store journal.Store, disk Disk, life int) (order []reported) {
 	t.Helper()
 	var mu sync.Mutex
@@ -108,8 +108,8 @@ func writePair(tx journal.Tx, w int, payload []byte) error {
 	return nil
 }
 
-// inspectCut opens what a power cut left and compares it with what was reported
-// before it.
+// inspectCut opens the store after a power cut and compares it with the updates
+// reported before.
 func inspectCut(t *testing.T, open Open, dir string, order []reported, at int) (wrong []string) {
 	t.Helper()
 	defer func() { // a damaged store may make a read fail anywhere
@@ -136,8 +136,8 @@ func inspectCut(t *testing.T, open Open, dir string, order []reported, at int) (
 	return wrong
 }
 
-// comparePairs says what is wrong with a store that has to hold the first
-// updates, at least so many of them, and nothing of the others.
+// comparePairs returns the problems of a store that must hold a prefix of the updates,
+// with a minimal length, and nothing of the others.
 func comparePairs(r journal.Reader, order []reported, least int) (wrong []string) {
 	counts := make([]int, powerWriters)
 	total := 0
@@ -146,7 +146,8 @@ func comparePairs(r journal.Reader, order []reported, least int) (wrong []string
 		events := len(ok(r.Events(journal.EventFilter{Topic: fmt.Sprintf("writer.w%d", w), Limit: 1 << 20})))
 		pending := len(ok(r.PendingLane(int64(w+1), "k", 0, 1<<20)))
 		if events != counts[w] || pending != counts[w] {
-			wrong = append(wrong, fmt.Sprintf("writer %d: %d updates, but %d events and %d deliveries", w, counts[w], events, pending))
+			wrong = append(wrong, fmt.Sprintf("writer %d: %d updates, but %d events and %d deliveries", w, counts[w], events,
+				pending))
 		}
 		total += counts[w]
 	}

@@ -19,7 +19,8 @@ func testSessions(t *testing.T, open Open) {
 	all := make([]journal.Session, 4)
 	f.do(func(tx journal.Tx) {
 		for i := range all {
-			all[i] = journal.Session{Agent: []string{"a", "b"}[i%2], Key: fmt.Sprint("chan:", i), CreatedAt: 1, ActiveAt: int64(i), Chain: fmt.Sprint("work ", i)}
+			all[i] = journal.Session{Agent: []string{"a", "b"}[i%2], Key: fmt.Sprint("chan:", i), CreatedAt: 1,
+				ActiveAt: int64(i), Chain: fmt.Sprint("work ", i)}
 			must(tx.PutSession(&all[i]))
 		}
 	})
@@ -43,10 +44,12 @@ func testSessions(t *testing.T, open Open) {
 		if other := ok(r.SessionByKey("a", "chan:1")); other != nil {
 			t.Errorf("another agent's session is %+v", other)
 		}
-		if diff := cmp.Diff([]journal.Session{all[1], all[3]}, ok(r.Sessions(journal.SessionFilter{Agent: "b"}))); diff != "" {
+		if diff := cmp.Diff([]journal.Session{all[1], all[3]},
+			ok(r.Sessions(journal.SessionFilter{Agent: "b"}))); diff != "" {
 			t.Errorf("the sessions of an agent, most recently active first (-want +got):\n%s", diff)
 		}
-		if two := ok(r.Sessions(journal.SessionFilter{Limit: 2})); len(two) != 2 || two[0].ID != s.ID || two[1].ID != all[3].ID {
+		if two := ok(r.Sessions(journal.SessionFilter{Limit: 2})); len(two) != 2 || two[0].ID != s.ID ||
+			two[1].ID != all[3].ID {
 			t.Errorf("the two most recently active sessions are %+v", two)
 		}
 	})
@@ -74,14 +77,14 @@ func testSessions(t *testing.T, open Open) {
 	})
 }
 
-// testHistory reads the newest rows that fit, whole, and says whether there are
-// others.
+// testHistory reads the newest complete rows that fit, and whether there are more.
 func testHistory(t *testing.T, open Open) {
 	f := start(t, open)
 	rows := make([]*busv1.Entry, 10)
 	size := make([]int64, 10)
 	for i := range rows {
-		rows[i] = &busv1.Entry{Seq: int64(i + 1), Kind: "input", Text: strings.Repeat("x", 100*(i+1)), Calls: []*busv1.Call{{Name: "n", Arguments: []byte{0xff}}}}
+		rows[i] = &busv1.Entry{Seq: int64(i + 1), Kind: "input", Text: strings.Repeat("x", 100*(i+1)),
+			Calls: []*busv1.Call{{Name: "n", Arguments: []byte{0xff}}}}
 		size[i] = int64(proto.Size(rows[i]))
 	}
 	f.do(func(tx journal.Tx) {
@@ -193,7 +196,8 @@ func testConversations(t *testing.T, open Open) {
 		must(tx.PutConversation(&c))
 		must(tx.PutConversation(&plain))
 	})
-	for _, taken := range []journal.Conversation{{Handle: "h1", Channel: "x"}, {Handle: "h3", Channel: "telegram", Address: "42"}} {
+	for _, taken := range []journal.Conversation{{Handle: "h1", Channel: "x"},
+		{Handle: "h3", Channel: "telegram", Address: "42"}} {
 		if err := journal.Do(t.Context(), f, func(tx journal.Tx) error { return tx.PutConversation(&taken) }); err == nil {
 			t.Errorf("%+v has a handle or an address that is taken", taken)
 		}
@@ -203,13 +207,15 @@ func testConversations(t *testing.T, open Open) {
 	f.reopen()
 	f.view(func(r journal.Reader) {
 		for name, got := range map[string]*journal.Conversation{
-			"id": ok(r.Conversation(c.ID)), "handle": ok(r.ConversationByHandle("h1")), "address": ok(r.ConversationByAddress("telegram", "42", "t")),
+			"id": ok(r.Conversation(c.ID)), "handle": ok(r.ConversationByHandle("h1")),
+			"address": ok(r.ConversationByAddress("telegram", "42", "t")),
 		} {
 			if diff := cmp.Diff(&c, got); diff != "" {
 				t.Errorf("the conversation by its %s (-stored +read):\n%s", name, diff)
 			}
 		}
-		missing := []*journal.Conversation{ok(r.Conversation(99)), ok(r.ConversationByHandle("")), ok(r.ConversationByAddress("telegram", "43", ""))}
+		missing := []*journal.Conversation{ok(r.Conversation(99)), ok(r.ConversationByHandle("")),
+			ok(r.ConversationByAddress("telegram", "43", ""))}
 		if slices.ContainsFunc(missing, func(c *journal.Conversation) bool { return c != nil }) {
 			t.Errorf("there are conversations that nobody stored: %+v", missing)
 		}

@@ -1,10 +1,9 @@
 // Package storetest is the conformance suite of journal engines.
 //
-// Exercise checks all that package journal promises, on a store that the engine
-// opens in a directory of its own: atomicity and durability, also when the
-// process is killed in the middle of commits, order, isolation, and what each
-// kind of row does. What only one engine can go through, such as a damaged
-// file, is for its own tests.
+// Exercise checks the promises of package journal on a store in a new directory:
+// atomicity and durability, also when the process is killed during commits, order,
+// isolation, and the operations on each kind of row. Tests of a single engine, such as
+// of a damaged file, are not included.
 package storetest
 
 import (
@@ -22,8 +21,8 @@ import (
 // register a cleanup: the suite closes the store.
 type Open func(t testing.TB, dir string) journal.Store
 
-// Exercise runs the suite. It has to be the only thing that the calling test
-// does, because it runs that test again in a process that it kills.
+// Exercise runs the suite. The calling test must do nothing else, because the suite runs
+// that test again in a process that it kills.
 func Exercise(t *testing.T, open Open) {
 	if dir := os.Getenv(victimDir); dir != "" {
 		beVictim(t, open, dir)
@@ -117,9 +116,8 @@ func (f *fixture) view(read func(r journal.Reader)) {
 	}
 }
 
-// ok is the value of a call that must not fail. It panics instead of failing
-// the test because updates are applied on the engine's goroutine, which turns
-// that into the failure of the update.
+// ok returns the value of a call that must not fail. It panics, because updates are
+// applied on the engine's goroutine, which turns a panic into a failed update.
 func ok[T any](v T, err error) T {
 	must(err)
 	return v
@@ -135,7 +133,7 @@ func (f *fixture) path(name string) string { return filepath.Join(f.dir, name) }
 
 var epoch = time.Date(2031, 5, 6, 7, 8, 9, 0, time.UTC)
 
-// event is one of a topic, accepted so long after the epoch.
+// event returns an event of a topic, accepted at a time after the epoch.
 func event(topic string, after time.Duration) *busv1.Event {
 	return &busv1.Event{Topic: topic, Source: "test", Payload: []byte(`{}`), CreatedAtUs: epoch.Add(after).UnixMicro()}
 }

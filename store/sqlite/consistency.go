@@ -4,18 +4,18 @@ import (
 	"zombiezen.com/go/sqlite"
 )
 
-// What must not be there, of deliveries in rows of their own and in blocks.
+// Inconsistencies of deliveries, in rows and in blocks.
 const (
-	noEvent        = "deliveries that wait without their event"
-	noSubscription = "deliveries that wait for no subscription"
+	noEvent        = "unsettled deliveries without their event"
+	noSubscription = "unsettled deliveries without their subscription"
 	neverAccepted  = "deliveries of events that were never accepted"
-	wrongLane      = "deliveries that wait in another lane than that of their event"
-	twice          = "deliveries that are in two places"
-	miscounted     = "blocks of deliveries that are miscounted"
+	wrongLane      = "unsettled deliveries in another lane than their event"
+	twice          = "deliveries both in a row and in a block"
+	miscounted     = "blocks with wrong counts"
 )
 
-// misfits counts what is wrong with blocks.
-func misfits(conn *sqlite.Conn) (counts map[string]int, err error) {
+// checkBlocks counts the inconsistencies of blocks.
+func checkBlocks(conn *sqlite.Conn) (counts map[string]int, err error) {
 	t := &tx{conn: conn}
 	counts = map[string]int{}
 	last, err := t.LastSeq()
@@ -48,26 +48,27 @@ func misfits(conn *sqlite.Conn) (counts map[string]int, err error) {
 				counts[neverAccepted]++
 			}
 		}
-		if err := t.rowsOf(&b, counts); err != nil {
+		if err := t.checkRowsOf(&b, counts); err != nil {
 			return err
 		}
-		return t.eventsOf(&b, &waiting, counts)
+		return t.checkEventsOf(&b, &waiting, counts)
 	}, "SELECT id, subscription, open, content FROM delivery_block")
 	return counts, err
 }
 
-// rowsOf looks for deliveries of a block that have a row of their own, too.
-func (t *tx) rowsOf(b *block, counts map[string]int) error {
+// checkRowsOf counts the deliveries of a block that also have a row.
+func (t *tx) checkRowsOf(b *block, counts map[string]int) error {
 	return t.query(func(stmt *sqlite.Stmt) error {
 		if b.has.get(placeOf(stmt.ColumnInt64(0))) {
 			counts[twice]++
 		}
 		return nil
-	}, "SELECT seq FROM delivery WHERE seq >= ? AND seq <= ? AND subscription = ?", b.seq(0), b.seq(blockSize-1), b.subscription())
+	}, "SELECT seq FROM delivery WHERE seq >= ? AND seq <= ? AND subscription = ?", b.seq(0), b.seq(blockSize-1),
+		b.subscription())
 }
 
-// eventsOf looks for the events that a block waits for.
-func (t *tx) eventsOf(b *block, waiting *bitmap, counts map[string]int) error {
+// checkEventsOf checks the events of the unsettled deliveries of a block.
+func (t *tx) checkEventsOf(b *block, waiting *bitmap, counts map[string]int) error {
 	missing := *waiting
 	if missing == (bitmap{}) {
 		return nil
