@@ -144,7 +144,8 @@ func (d described) sandboxOf(p *plan, x *adminv1.Extension, members []string) *a
 	case system.Level() == support.LevelNone:
 		return &adminv1.Sandbox{Level: support.LevelNone, Reason: system.String()}
 	case !support.Confirmed(int(x.Pid)):
-		return &adminv1.Sandbox{Level: support.LevelNone, Reason: fmt.Sprintf("process %d does not look as if it were in one", x.Pid)}
+		return &adminv1.Sandbox{Level: support.LevelNone, Reason: fmt.Sprintf("process %d does not look as if it were in one",
+			x.Pid)}
 	}
 	slices.Sort(files)
 	s := &adminv1.Sandbox{Level: system.Level(), Network: system.Summary(policy), Files: slices.Compact(files)}

@@ -18,25 +18,27 @@ import (
 	"github.com/switchboard-run/switchboard/manifests/strictyaml"
 )
 
-// notIDs may not be ids: they are topic prefixes of the kernel, the name of
-// its tools, or keys beside ids in the configuration.
-var notIDs = []string{"core", "kernel", "switchboard", "default", "hold", "total", "scout"}
+// reservedIDs may not be ids: they are topic prefixes of the kernel, the name of its
+// tools, or keys beside ids in the configuration.
+var reservedIDs = []string{"core", "kernel", "switchboard", "default", "hold", "total", "scout"}
 
-// kernelOnly are the topics that only the kernel itself publishes.
+// kernelOnly lists the topics that only the kernel publishes.
 var kernelOnly = []string{
 	"agent.input.*", "channel.send.*", "command.*", "system.delivery.dead", "system.extension.*", "schedules.declared",
 }
+
+const label = `[A-Za-z0-9]([A-Za-z0-9-]*[A-Za-z0-9])?` // of a host name
 
 var (
 	idSyntax    = regexp.MustCompile(`^[a-z][a-z0-9_]{0,63}$`)
 	commandName = regexp.MustCompile(`^[a-z][a-z0-9_]{0,31}$`)
 	envName     = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
 	toolName    = regexp.MustCompile(`^[a-z][a-z0-9_]*/[A-Za-z0-9_-]+$`)
-	hostName    = regexp.MustCompile(`^(\*\.)?([A-Za-z0-9]([A-Za-z0-9-]*[A-Za-z0-9])?\.)*[A-Za-z0-9]([A-Za-z0-9-]*[A-Za-z0-9])?$`)
+	hostName    = regexp.MustCompile(`^(\*\.)?(` + label + `\.)*` + label + `$`)
 )
 
-// Checks are the checks of manifests by the names that schemas use. The
-// configuration shares them.
+// Checks are the checks of manifests, by their names in struct tags. The configuration
+// shares them.
 var Checks = strictyaml.Checks{
 	"id":            checkID,
 	"id_syntax":     checkIDSyntax,
@@ -86,7 +88,7 @@ func checkID(s string) *strictyaml.Fault {
 	if f := checkIDSyntax(s); f != nil {
 		return f
 	}
-	if topic.Reserved(s) || slices.Contains(notIDs, s) {
+	if topic.Reserved(s) || slices.Contains(reservedIDs, s) {
 		return strictyaml.Faultf("%q is reserved for the kernel", s)
 	}
 	return nil
@@ -130,7 +132,7 @@ func checkEnvName(s string) *strictyaml.Fault {
 func checkEnv(s string) *strictyaml.Fault {
 	name, value, _ := strings.Cut(s, "=")
 	if strings.ContainsRune(value, 0) || !envName.MatchString(name) {
-		return strictyaml.Faultf("%q is neither NAME (handed through) nor NAME=value", s)
+		return strictyaml.Faultf("%q is neither NAME (inherited) nor NAME=value", s)
 	}
 	return nil
 }
@@ -192,10 +194,10 @@ func checkEffect(s string) *strictyaml.Fault {
 	}
 	switch s {
 	case "publish", "put", "delete", "append", "steer", "receipt":
-		return strictyaml.Faultf("%q needs no grant here: it is implied by what the extension provides or publishes", s)
+		return strictyaml.Faultf("%q needs no grant: provides and publish imply it", s)
 	}
 	return &strictyaml.Fault{
-		Message:    fmt.Sprintf("%q is not an effect to grant: there are %s", s, strings.Join(permissions, ", ")),
+		Message:    fmt.Sprintf("%q is not a grantable effect; these are: %s", s, strings.Join(permissions, ", ")),
 		Suggestion: strictyaml.Suggest(s, permissions),
 	}
 }
@@ -214,7 +216,7 @@ func checkHost(s string) *strictyaml.Fault {
 	if name, ok := strings.CutPrefix(s, variable); ok && envName.MatchString(name) {
 		return nil
 	}
-	if _, ok := referred(s); ok && len(s) > len(reference) {
+	if _, ok := parseReference(s); ok && len(s) > len(reference) {
 		return nil
 	}
 	if _, err := netip.ParseAddrPort(s); err == nil {
@@ -227,14 +229,16 @@ func checkHost(s string) *strictyaml.Fault {
 		}
 		host = before
 	}
-	if _, err := netip.ParseAddr(strings.Trim(host, "[]")); err == nil || s == "*" || hostName.MatchString(host) && len(host) < 254 {
+	_, err := netip.ParseAddr(strings.Trim(host, "[]"))
+	if err == nil || s == "*" || hostName.MatchString(host) && len(host) < 254 {
 		return nil
 	}
 	return hostFault(s)
 }
 
 func hostFault(s string) *strictyaml.Fault {
-	f := strictyaml.Faultf("%q is not a host: write api.example.org, *.example.org, host:port, $config.<key>, $env.<NAME> or * for any", s)
+	f := strictyaml.Faultf("%q is not a host: write api.example.org, *.example.org, host:port, "+
+		"$config.<key>, $env.<NAME> or * for any", s)
 	if _, rest, ok := strings.Cut(s, "://"); ok {
 		rest, _, _ = strings.Cut(rest, "/")
 		if checkHost(rest) == nil {
@@ -248,7 +252,8 @@ func hostFault(s string) *strictyaml.Fault {
 // prefixes can match one of the kernel's topics.
 func checkPattern(s string) *strictyaml.Fault {
 	if !topic.ValidPattern(s) {
-		f := strictyaml.Faultf("%q is not a topic pattern: write segments of lower-case letters, digits and underscores joined by dots, with .* only at the end", s)
+		f := strictyaml.Faultf("%q is not a topic pattern: write segments of lower-case letters, digits and "+
+			"underscores joined by dots, with .* only at the end", s)
 		if lower := strings.ToLower(strings.ReplaceAll(s, "-", "_")); topic.ValidPattern(lower) {
 			f.Suggestion = lower
 		}
@@ -274,7 +279,7 @@ func checkPublish(s string) *strictyaml.Fault {
 		return f
 	}
 	if s == "agent.output" {
-		return strictyaml.Faultf("agent.output needs no grant: agents publish it, and nobody else may")
+		return strictyaml.Faultf("agent.output needs no grant: every agent may publish it, and only agents may")
 	}
 	for _, k := range kernelOnly {
 		if topic.Overlap(k, s) {
@@ -296,7 +301,7 @@ func checkFired(s string) *strictyaml.Fault {
 
 func checkCron(s string) *strictyaml.Fault {
 	if strings.HasPrefix(s, "TZ=") || strings.HasPrefix(s, "CRON_TZ=") {
-		return strictyaml.Faultf("the zone does not belong into the expression: use timezone")
+		return strictyaml.Faultf("set the time zone in timezone, not in the expression")
 	}
 	schedule, err := cron.ParseStandard(s)
 	if err != nil {
@@ -313,7 +318,7 @@ func checkTimezone(s string) *strictyaml.Fault {
 		return strictyaml.Faultf("%q is not a time zone: write a name such as Europe/Berlin", s)
 	}
 	if _, err := time.LoadLocation(s); err != nil {
-		return strictyaml.Faultf("%q is not a time zone known here: write a name such as Europe/Berlin", s)
+		return strictyaml.Faultf("%q is not a known time zone: write a name such as Europe/Berlin", s)
 	}
 	return nil
 }

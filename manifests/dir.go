@@ -18,24 +18,25 @@ import (
 	"github.com/switchboard-run/switchboard/home/filewatch"
 )
 
-// What says what changed about an extension.
-type What string
+// Kind is the kind of a Change.
+type Kind string
 
-// What may change.
+// Kinds of changes.
 const (
-	ManifestChanged   What = "manifest"   // it is new, or its Entry is another now
-	ExecutableChanged What = "executable" // the files that run it are others now
-	Removed           What = "removed"    // its manifest is gone
+	ManifestChanged   Kind = "manifest"   // it is new, or its Entry changed
+	ExecutableChanged Kind = "executable" // the files that run it changed
+	Removed           Kind = "removed"    // its manifest was deleted
 )
 
 // Change is one change in a Dir.
 type Change struct {
 	ID   string
-	What What
+	Kind Kind
 }
 
-// Dir holds the manifests of a directory, <id>/manifest.yaml each. One that
-// was edited badly stays in force as it was, beside the error.
+// Dir holds the manifests of a directory, <id>/manifest.yaml each. After a bad edit the
+// last valid version stays in force, beside the error. Its methods are safe for
+// concurrent use.
 type Dir struct {
 	path string
 
@@ -43,20 +44,19 @@ type Dir struct {
 	places map[string]*place
 }
 
-// place is one extension's directory. Something is acted on when it looked the
-// same in two scans, so that nobody sees a file half written.
+// place is one extension's directory. A change is applied once it looks the same in two
+// scans, so that no half-written file is read.
 type place struct {
 	entry                   Entry
-	seenManifest, manifest  string // state in the last scan, and when acted on
+	seenManifest, manifest  string // state at the last scan, and when applied
 	seenProgram, program    string
 	manifestDue, programDue bool
-	removed                 bool // reported as such; the directory is still there
+	removed                 bool // reported as removed, and the directory still exists
 }
 
 const gone = ""
 
-// OpenDir reads a directory, which need not exist. Changes since then are
-// found by Watch.
+// OpenDir reads a directory, which need not exist. Watch reports later changes.
 func OpenDir(path string) (*Dir, error) {
 	d := &Dir{path: filepath.Clean(path), places: map[string]*place{}}
 	ids, err := extensionDirs(d.path)
@@ -73,7 +73,7 @@ func OpenDir(path string) (*Dir, error) {
 	return d, nil
 }
 
-// Entries returns what is there now, in the order of the ids.
+// Entries returns the current entries, by id.
 func (d *Dir) Entries() []Entry {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -85,10 +85,9 @@ func (d *Dir) Entries() []Entry {
 	return out
 }
 
-// Watch calls onChange, from the calling goroutine, whenever something has
-// changed since OpenDir or the last call, until the context ends. Entries is
-// up to date by then. A change is reported once it has settled, which takes
-// about a tenth of a second.
+// Watch calls onChange, on the calling goroutine, after changes since OpenDir, until the
+// context ends. Entries is already up to date. It reports a change once it has settled,
+// which takes about a tenth of a second.
 func (d *Dir) Watch(ctx context.Context, onChange func([]Change)) {
 	filewatch.Run(ctx, filewatch.Target{
 		Paths: d.watched,
@@ -103,8 +102,8 @@ func (d *Dir) Watch(ctx context.Context, onChange func([]Change)) {
 	})
 }
 
-// watched are the directory, those of the extensions, and those of files that
-// run them.
+// watched returns the directory, those of the extensions, and those of the files that run
+// them.
 func (d *Dir) watched() []string {
 	paths := []string{filewatch.Existing(d.path)}
 	ids, _ := extensionDirs(d.path)
@@ -122,8 +121,8 @@ func (d *Dir) watched() []string {
 	return slices.Compact(paths)
 }
 
-// scan compares the directory with what is known of it. Settling: something
-// differs and has to look the same once more.
+// scan compares the directory with its known state. Settling: a difference must look the
+// same in the next scan.
 func (d *Dir) scan() (changes []Change, settling bool) {
 	ids, err := extensionDirs(d.path)
 	if err != nil {
@@ -138,22 +137,22 @@ func (d *Dir) scan() (changes []Change, settling bool) {
 	}
 	for _, id := range slices.Sorted(maps.Keys(d.places)) {
 		p := d.places[id]
-		what, again := d.scanPlace(id, p)
+		kind, again := d.scanPlace(id, p)
 		settling = settling || again
 		if p.manifest == gone && !again && !slices.Contains(ids, id) {
 			if !p.removed {
-				what = Removed
+				kind = Removed
 			}
 			delete(d.places, id)
 		}
-		if what != "" {
-			changes = append(changes, Change{ID: id, What: what})
+		if kind != "" {
+			changes = append(changes, Change{ID: id, Kind: kind})
 		}
 	}
 	return changes, settling
 }
 
-func (d *Dir) scanPlace(id string, p *place) (what What, settling bool) {
+func (d *Dir) scanPlace(id string, p *place) (kind Kind, settling bool) {
 	now := d.manifestState(id)
 	if now != p.seenManifest {
 		p.seenManifest = now
@@ -182,15 +181,15 @@ func (d *Dir) scanPlace(id string, p *place) (what What, settling bool) {
 	}
 	switch {
 	case p.manifestDue:
-		what = ManifestChanged
+		kind = ManifestChanged
 	case p.programDue:
-		what = ExecutableChanged
+		kind = ExecutableChanged
 	}
 	p.manifestDue, p.programDue = false, false
-	return what, false
+	return kind, false
 }
 
-// read reads the manifest again; false if it says what it said before.
+// read reads the manifest again and reports whether it changed.
 func (p *place) read(root string) bool {
 	old := p.entry
 	next := readEntry(root, old.ID)
@@ -204,7 +203,7 @@ func (p *place) read(root string) bool {
 	return true
 }
 
-// manifestState is equal for equal contents, gone if there is no manifest.
+// manifestState returns a value that changes with the content; gone: no manifest.
 func (d *Dir) manifestState(id string) string {
 	data, err := filewatch.Read(filepath.Join(d.path, id, FileName))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -216,8 +215,8 @@ func (d *Dir) manifestState(id string) string {
 	return fmt.Sprintf("%x", sha256.Sum256(data))
 }
 
-// programFiles are the files that run an extension: its executable, and those
-// of its arguments that are files in its directory (a script, say).
+// programFiles returns the files that run an extension: its executable, and the arguments
+// that are files in its directory, such as a script.
 func programFiles(m *Manifest) []string {
 	if m == nil || m.Run.Command == "" {
 		return nil
@@ -238,8 +237,7 @@ func programFiles(m *Manifest) []string {
 	return files
 }
 
-// programState is equal as long as the files that run an extension are the
-// same ones, untouched.
+// programState returns a value that changes when a file that runs an extension does.
 func programState(m *Manifest) string {
 	var state strings.Builder
 	for _, file := range programFiles(m) {

@@ -61,7 +61,7 @@ func watch(t *testing.T, path string) (*manifests.Dir, func(want string)) {
 	return d, func(want string) {
 		t.Helper()
 		c := <-changes
-		if got := c.ID + " " + string(c.What); got != want {
+		if got := c.ID + " " + string(c.Kind); got != want {
 			t.Fatalf("change %q, want %q", got, want)
 		}
 	}
@@ -200,7 +200,7 @@ func TestWatchSeesWhatHappenedBefore(t *testing.T) {
 	ctx, cancel := context.WithCancel(context.Background())
 	var got []manifests.Change
 	d.Watch(ctx, func(all []manifests.Change) { got = append(got, all...); cancel() })
-	if len(got) != 1 || got[0] != (manifests.Change{ID: "b", What: manifests.ManifestChanged}) {
+	if len(got) != 1 || got[0] != (manifests.Change{ID: "b", Kind: manifests.ManifestChanged}) {
 		t.Fatalf("changes: %+v", got)
 	}
 }

@@ -14,19 +14,19 @@ import (
 	"github.com/switchboard-run/switchboard/home/filewatch"
 )
 
-// Entry is the place of one extension: what was read there, and what is wrong
-// with it now. With both, the manifest is the last good one and stays in force.
+// Entry is one extension as found: its manifest, and the error of its file. With both, the
+// manifest is the last valid one, which stays in force.
 type Entry struct {
-	ID       string    // as the place says: the directory's or file's name
+	ID       string    // the name of the directory or file
 	File     string    // of the manifest
-	Manifest *Manifest // nil: there never was a good one
-	Err      error     // usually a Problems; nil: Manifest is what the file says
-	Builtin  bool      // it came with the binary
+	Manifest *Manifest // nil: there was no valid one
+	Err      error     // usually a Problems; nil: Manifest is up to date
+	Builtin  bool      // part of the binary
 }
 
-// LoadBuiltin reads all *.yaml files at the top of fsys, in the order of their
-// names. A file is called as the id. The prefix is put before names in
-// messages. That config fits config_schema is left to the tests of the binary.
+// LoadBuiltin reads all *.yaml files at the top of fsys, by name. A file is named after the
+// id. The prefix precedes file names in messages. It does not check config against
+// config_schema: the tests of the binary do.
 func LoadBuiltin(fsys fs.FS, prefix string) ([]Entry, error) {
 	names, err := fs.Glob(fsys, "*.yaml")
 	if err != nil {
@@ -35,7 +35,7 @@ func LoadBuiltin(fsys fs.FS, prefix string) ([]Entry, error) {
 	out := make([]Entry, len(names))
 	var reading sync.WaitGroup
 	for i, name := range names {
-		reading.Go(func() { // side by side: a start waits for it
+		reading.Go(func() { // concurrently, as the start waits for it
 			e := Entry{ID: strings.TrimSuffix(name, ".yaml"), File: path.Join(prefix, name), Builtin: true}
 			data, err := fs.ReadFile(fsys, name)
 			if err != nil {
@@ -50,8 +50,8 @@ func LoadBuiltin(fsys fs.FS, prefix string) ([]Entry, error) {
 	return out, nil
 }
 
-// LoadDir reads the manifest of each directory in root, in the order of their names.
-// Hidden directories are passed over. A root that does not exist holds nothing.
+// LoadDir reads the manifest of each directory in root, by name, except hidden ones. A
+// missing root has no entries.
 func LoadDir(root string) ([]Entry, error) {
 	names, err := extensionDirs(root)
 	if err != nil {
@@ -100,7 +100,7 @@ func readEntry(root, id string) Entry {
 	return e
 }
 
-// misnamed looks for a manifest under a name that is nearly right.
+// misnamed looks for a manifest with a similar name.
 func misnamed(dir string) string {
 	for _, name := range []string{"manifest.yml", "manifest.json", "Manifest.yaml", "manifest.yaml.txt"} {
 		if _, err := os.Stat(filepath.Join(dir, name)); err == nil {

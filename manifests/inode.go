@@ -5,7 +5,7 @@ import (
 	"syscall"
 )
 
-// inode tells a file from another that took its place.
+// inode tells a file from one that replaced it.
 func inode(info fs.FileInfo) uint64 {
 	if s, ok := info.Sys().(*syscall.Stat_t); ok {
 		return s.Ino

@@ -1,19 +1,17 @@
-// Package manifests reads what an extension declares about itself, says all
-// that is wrong with it, and works out which of several extensions may start,
-// in which order.
+// Package manifests parses and checks the manifests of extensions, and resolves which
+// extensions may start, in which order.
 //
-// Parse judges one file: nothing is guessed, and all problems are reported at
-// once with their positions. Resolve judges several together: a bad one, a
-// clash, a missing dependency or a circle disables those concerned and their
-// dependants, and nothing else. Dir holds the manifests of a directory, keeps
-// the last good version of one that was edited badly, and watches for changes.
+// Parse checks one file: it guesses nothing, and reports all problems at once with their
+// positions. Resolve checks several together: an invalid one, a conflict, a missing
+// dependency or a cycle disables the extensions concerned and their dependents, and nothing
+// else. Dir holds the manifests of a directory, keeps the last valid version after a bad
+// edit, and watches for changes.
 //
-// The package starts no process and knows no bus. It does not check that an
-// executable exists or runs: the supervisor does. Tools are known only when the
-// extension describes itself.
+// The package starts no process. It does not check that an executable exists or runs: the
+// supervisor does. Tools are known only once the extension describes itself.
 //
-// A *Manifest is never changed after Parse and may be shared. All functions
-// are safe for concurrent use; the last good version lives in memory only.
+// A *Manifest is immutable after Parse and may be shared. All functions are safe for
+// concurrent use. The last valid version is kept in memory only.
 package manifests
 
 import (
@@ -29,7 +27,7 @@ import (
 // API is the version of the manifest format.
 const API = 1
 
-// AgentBuiltin is the built-in that runs agents without a process of their own.
+// AgentBuiltin is the built-in that runs agents without their own process.
 const AgentBuiltin = "agent"
 
 type (
@@ -39,8 +37,7 @@ type (
 	Problems = strictyaml.Problems
 )
 
-// Manifest is what an extension declares. Fields that the file leaves out hold
-// their defaults.
+// Manifest is the declaration of an extension, with defaults for missing fields.
 type Manifest struct {
 	API          int            `yaml:"api,required"`
 	ID           string         `yaml:"id,required" check:"id"`
@@ -59,17 +56,17 @@ type Manifest struct {
 	Agent        *Agent         `yaml:"agent"`         // nil: not an agent
 	Schedules    []Schedule     `yaml:"schedules" unique:"name"`
 
-	File   string // where it was read, as in messages
+	File   string // its path, for messages
 	Digest string // of the file's bytes: equal for equal files
 
 	doc     *strictyaml.Document
 	compile sync.Once
 	schema  *schema.Schema
 	invalid error // of the schema
-	trusted bool  // config and config_schema were checked when the binary was built
+	trusted bool  // built in: tests of the binary check config and config_schema
 }
 
-// Requires are the kernel and the extensions that must be there.
+// Requires lists the required kernel version and extensions.
 type Requires struct {
 	Kernel     string   `yaml:"kernel" check:"semver_range"` // empty: any
 	Extensions []string `yaml:"extensions" check:"id" unique:"-"`
@@ -80,33 +77,34 @@ type Requires struct {
 type Run struct {
 	Command       string           `yaml:"command" check:"text"` // see Manifest.Executable
 	Args          []string         `yaml:"args"`
-	Env           []string         `yaml:"env" check:"env" unique:"-"` // NAME: handed through; NAME=value: set
+	Env           []string         `yaml:"env" check:"env" unique:"-"` // NAME: inherited; NAME=value: set
 	Builtin       string           `yaml:"builtin" check:"id_syntax"`
 	Group         string           `yaml:"group" check:"id_syntax"` // built-ins of one group share a process
 	StartTimeout  time.Duration    `yaml:"start_timeout" default:"10s" min:"100ms" max:"10m"`
 	ShutdownGrace time.Duration    `yaml:"shutdown_grace" default:"5s" min:"0s" max:"10m"`
 	Memory        strictyaml.Bytes `yaml:"memory" min:"16MiB"` // of all its processes; 0: no limit
 	Processes     int              `yaml:"processes" default:"64" min:"1" max:"10000"`
-	Disk          strictyaml.Bytes `yaml:"disk" default:"1GiB" min:"1MiB"` // what its data directory may hold
+	Disk          strictyaml.Bytes `yaml:"disk" default:"1GiB" min:"1MiB"` // of its data directory
 }
 
-// Provides is what others can use of the extension.
+// Provides lists what the extension offers to others.
 type Provides struct {
 	Channel  *Channel  `yaml:"channel"` // nil: not a channel
 	Tools    bool      `yaml:"tools"`
 	Commands []Command `yaml:"commands" unique:"name"`                  // for people
 	Models   []string  `yaml:"models" check:"model_pattern" unique:"-"` // <id>/<name> or <id>/*
-	Fallback bool      `yaml:"fallback"`                                // its models stand in while no other provider is configured
-	Topology bool      `yaml:"topology"`                                // it links agents as config.yaml says; built-in extensions only
+	// use its models only while no other provider is configured
+	Fallback bool `yaml:"fallback"`
+	Topology bool `yaml:"topology"` // links agents as in config.yaml; built-ins only
 }
 
 // Channel is a way to talk to people.
 type Channel struct {
 	MaxLength int           `yaml:"max_length" min:"0"` // of one message; 0: no limit
 	Formats   []string      `yaml:"formats" enum:"text|markdown|html" unique:"-"`
-	Dedupe    time.Duration `yaml:"dedupe" min:"0s"` // how long a message id is shown only once
-	Drafts    bool          `yaml:"drafts"`          // can show text that is being written
-	Local     bool          `yaml:"local"`           // only the owner can reach it; built-in extensions only
+	Dedupe    time.Duration `yaml:"dedupe" min:"0s"` // how long a repeated message id is suppressed
+	Drafts    bool          `yaml:"drafts"`          // can show text while it is written
+	Local     bool          `yaml:"local"`           // only the owner can reach it; built-ins only
 }
 
 // Command is a slash command; the file may give just its name.
@@ -115,7 +113,7 @@ type Command struct {
 	Description string `yaml:"description"`
 }
 
-// Permissions are the extension's grants. What is not here is refused.
+// Permissions are the extension's grants. Everything else is refused.
 type Permissions struct {
 	Publish   []string       `yaml:"publish" check:"publish" unique:"-"` // topic patterns
 	Subscribe []Subscription `yaml:"subscribe" unique:"topic"`
@@ -123,19 +121,18 @@ type Permissions struct {
 	Network   []string       `yaml:"network" check:"host" unique:"-"`       // see Destinations
 	Listen    []int          `yaml:"listen" min:"1" max:"65535" unique:"-"` // TCP ports
 	Files     []File         `yaml:"files" unique:"path"`                   // besides its own
-	Tools     []string       `yaml:"tools" check:"tool" unique:"-"`         // read-only ones it may ask outside of turns
-	Models    []string       `yaml:"models" check:"model" unique:"-"`       // it may ask outside of turns
-	Presence  bool           `yaml:"presence"`                              // it may ask when a person was there last
-	Sessions  bool           `yaml:"sessions"`                              // it may read all sessions
-	Admin     string         `yaml:"admin" enum:"read|manage"`              // the services of adminv1; manage: built-in extensions only
+	Tools     []string       `yaml:"tools" check:"tool" unique:"-"`         // read-only ones, to call outside of turns
+	Models    []string       `yaml:"models" check:"model" unique:"-"`       // to call outside of turns
+	Presence  bool           `yaml:"presence"`                              // may read when people were last active
+	Sessions  bool           `yaml:"sessions"`                              // may read all sessions
+	Admin     string         `yaml:"admin" enum:"read|manage"`              // services of adminv1; manage: built-ins only
 }
 
-// File is a file or directory, with all that is below, which the extension may
-// use besides its own; the file may give just its path: absolute, in the user's
-// home (~/) or in the directory of the manifest.
+// File is a file or directory tree that the extension may use besides its own. The manifest
+// may give just its path: absolute, in the user's home (~/) or relative to the manifest.
 type File struct {
 	Path  string `yaml:"path,required,short" check:"path"`
-	Write bool   `yaml:"write"` // change, make and remove, too
+	Write bool   `yaml:"write"` // also change, create and delete
 }
 
 // Subscription is one declared subscription; the file may give just its topic.
@@ -145,14 +142,14 @@ type Subscription struct {
 	AckWait    time.Duration `yaml:"ack_wait" default:"30s" min:"1s" max:"24h"`
 	MaxDeliver int           `yaml:"max_deliver" default:"4" min:"1" max:"1000"`
 	MaxAge     time.Duration `yaml:"max_age" default:"24h" min:"1s"`
-	Own        bool          `yaml:"own"` // of agent.output: only what goes to this extension
+	Own        bool          `yaml:"own"` // of agent.output: only events for this extension
 }
 
-// Secret names a value that comes from the environment or the secrets file;
-// the file may give just its name.
+// Secret names a value of the environment or the secrets file; the manifest may give just
+// its name.
 type Secret struct {
 	Name     string `yaml:"name,required,short" check:"env_name"`
-	Required bool   `yaml:"required"` // unconfigured without it
+	Required bool   `yaml:"required"` // without it the extension is unconfigured
 }
 
 // Restart policies.
@@ -162,8 +159,8 @@ const (
 	RestartNever     = "never"
 )
 
-// Restart says what happens when the process ends: Max restarts within Window
-// are tried, the waits between them growing from Backoff to MaxBackoff.
+// Restart configures restarts of an ended process: at most Max within Window, with waits
+// that grow from Backoff to MaxBackoff.
 type Restart struct {
 	Policy     string        `yaml:"policy" default:"always" enum:"always|on-failure|never"`
 	Backoff    time.Duration `yaml:"backoff" default:"1s" min:"1ms"`
@@ -177,22 +174,23 @@ type Agent struct {
 	Model        string   `yaml:"model" default:"default" check:"model"` // default, scout or <provider>/<name>
 	Instructions string   `yaml:"instructions"`
 	UsesTools    []string `yaml:"uses_tools" check:"tool_pattern" unique:"-"` // <extension>/<tool> or <extension>/*
-	Offers       []string `yaml:"offers" check:"tool_pattern" unique:"-"`     // those that each request describes; empty: all
-	Context      []string `yaml:"context" check:"tool" unique:"-"`
-	Memory       []string `yaml:"memory" check:"id_syntax" unique:"-"`
-	Approve      []string `yaml:"approve" check:"tool_pattern" unique:"-"` // tools for which a person is asked first
-	History      string   `yaml:"history" default:"session" enum:"session|none"`
-	Limits       Limits   `yaml:"limits"`
-	Echo         bool     `yaml:"echo"` // answers with its input and asks no model
+	// tools described in each request; empty: all
+	Offers  []string `yaml:"offers" check:"tool_pattern" unique:"-"`
+	Context []string `yaml:"context" check:"tool" unique:"-"`
+	Memory  []string `yaml:"memory" check:"id_syntax" unique:"-"`
+	Approve []string `yaml:"approve" check:"tool_pattern" unique:"-"` // tools that need a person's approval
+	History string   `yaml:"history" default:"session" enum:"session|none"`
+	Limits  Limits   `yaml:"limits"`
+	Echo    bool     `yaml:"echo"` // answers with its input, without a model
 }
 
 // Histories of an agent.
 const (
-	HistorySession = "session" // it hears what was said before in its session
-	HistoryNone    = "none"    // it hears each input as if it were the first
+	HistorySession = "session" // requests include the session's history
+	HistoryNone    = "none"    // each input is handled as the first one
 )
 
-// Limits bound one turn of an agent, and what it may spend in a day.
+// Limits bound one turn of an agent, and its tokens per day.
 type Limits struct {
 	MaxSteps    int           `yaml:"max_steps" default:"20" min:"1" max:"1000"`
 	TurnTimeout time.Duration `yaml:"turn_timeout" default:"10m" min:"1s" max:"24h"`
@@ -200,8 +198,8 @@ type Limits struct {
 	DailyTokens int64         `yaml:"daily_tokens" min:"0"` // 0: no limit of its own
 }
 
-// Schedule is published to the scheduler, which owns it. Exactly one of Cron and
-// Every is set, and either may refer to the extension's config; see Timing.
+// Schedule is published to the scheduler, which owns it. Exactly one of Cron and Every is
+// set, and either may refer to the extension's config; see Timing.
 type Schedule struct {
 	Name     string         `yaml:"name,required" check:"id_syntax"`
 	Cron     string         `yaml:"cron" check:"cron_or_reference"`
@@ -211,12 +209,11 @@ type Schedule struct {
 	Payload  map[string]any `yaml:"payload"`
 }
 
-// Dir is the directory of a dropped-in extension.
+// Dir returns the directory of a dropped-in extension.
 func (m *Manifest) Dir() string { return filepath.Dir(m.File) }
 
-// Executable returns the path of the command: a name with a slash is relative
-// to the manifest's directory, one without is looked up in PATH by whoever
-// starts it. It is empty for a built-in.
+// Executable returns the path of the command: a name with a slash is relative to the
+// manifest's directory, one without is to be looked up in PATH. It is empty for a built-in.
 func (m *Manifest) Executable() string {
 	c := m.Run.Command
 	if c == "" || filepath.IsAbs(c) || !strings.ContainsRune(c, filepath.Separator) {

@@ -8,23 +8,23 @@ import (
 	"strings"
 )
 
-// variable marks a destination that is looked up in the environment.
+// variable is the prefix of a destination taken from the environment.
 const variable = "$env."
 
 // anyHost is the destination that allows all.
 const anyHost = "*"
 
-// defaultPort is that of a destination that names none.
+// defaultPort is the port of a destination without one.
 const defaultPort = 443
 
-// Destinations are the ports of permissions.network, with references resolved:
-// $config.<key> and $env.<NAME> hold an address, such as a URL, or nothing. Any
-// says that every port is allowed.
+// Destinations returns the ports of permissions.network, with references resolved: the
+// values of $config.<key> and $env.<NAME> are addresses, such as URLs, or missing. With
+// anyPort every port is allowed.
 func (m *Manifest) Destinations(config map[string]any, env func(string) (string, bool)) (ports []uint16, anyPort bool) {
 	for _, d := range m.Permissions.Network {
 		if name, ok := strings.CutPrefix(d, variable); ok {
 			d, _ = env(name)
-		} else if path, ok := referred(d); ok {
+		} else if path, ok := parseReference(d); ok {
 			d, _ = lookup(config, path).(string)
 		}
 		if d == anyHost {
@@ -37,8 +37,8 @@ func (m *Manifest) Destinations(config map[string]any, env func(string) (string,
 	return ports, false
 }
 
-// PortOf is the port of an address: of a URL, of host:port, or that of HTTPS. It
-// is 0 for what is no address.
+// PortOf returns the port of a URL or host:port, by default that of HTTPS. It is 0 if the
+// text is not an address.
 func PortOf(address string) uint16 {
 	if address == "" {
 		return 0

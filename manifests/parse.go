@@ -16,9 +16,9 @@ import (
 // FileName is the name of the manifest in an extension's directory.
 const FileName = "manifest.yaml"
 
-// Parse reads one manifest. The file's name is used in messages, and its
-// directory (or, if the file is not called manifest.yaml, its own name) must
-// be the manifest's id. The error is a Problems with all mistakes of the file.
+// Parse parses one manifest; file is its name for messages. The id must be the name of the
+// directory, or of the file if it is not called manifest.yaml. The error is a Problems with
+// all mistakes.
 func Parse(file string, data []byte) (*Manifest, error) { return parse(file, data, false) }
 
 func parse(file string, data []byte, trusted bool) (*Manifest, error) {
@@ -44,7 +44,7 @@ func parse(file string, data []byte, trusted bool) (*Manifest, error) {
 	return m, nil
 }
 
-// idOf is the id that the place of a manifest gives it.
+// idOf returns the id for the path of a manifest.
 func idOf(file string) string {
 	file = filepath.ToSlash(file)
 	base := file[strings.LastIndexByte(file, '/')+1:]
@@ -88,7 +88,7 @@ func (m *Manifest) checkRun() {
 		m.doc.Report("run.group", "only built-in extensions share a process")
 	}
 	if p := m.Permissions; !m.trusted && len(p.Files)+len(p.Network)+len(p.Listen)+len(m.Secrets) > 0 {
-		m.Run.Group = "" // those that share a process share these, too
+		m.Run.Group = "" // extensions in one process would share these
 	}
 	if m.doc.Has("run.args") && !m.doc.Has("run.command") {
 		m.doc.Report("run.args", "needs command: a built-in takes no arguments")
@@ -104,7 +104,8 @@ func (m *Manifest) checkRun() {
 	}
 	for i, s := range m.Secrets {
 		if _, ok := names[s.Name]; ok && s.Name != "" {
-			m.doc.Report(strictyaml.Path("secrets", i, "name"), "%s is in run.env too: a secret is handed over separately, remove it there", s.Name)
+			m.doc.Report(strictyaml.Path("secrets", i, "name"),
+				"%s is also in run.env: remove it there, secrets are passed separately", s.Name)
 		}
 	}
 }
@@ -114,16 +115,18 @@ func (m *Manifest) checkProvides() {
 	if m.Agent != nil && m.Run.Builtin == AgentBuiltin {
 		for _, path := range []string{"provides.channel", "provides.tools", "provides.commands", "provides.models"} {
 			if m.doc.Has(path) && (path != "provides.tools" || p.Tools) {
-				m.doc.Report(path, "needs an executable (run.command): an agent alone provides nothing else")
+				m.doc.Report(path, "needs an executable (run.command)")
 			}
 		}
 	}
 	if c := p.Channel; c != nil && c.MaxLength > 0 && c.MaxLength < contract.MinChannelLength {
 		m.doc.Report("provides.channel.max_length", "must be at least %d, or 0 for no limit", contract.MinChannelLength)
 	}
-	for path, is := range map[string]bool{"provides.channel.local": p.Channel != nil && p.Channel.Local, "provides.topology": p.Topology} {
-		if is && !m.trusted {
-			m.doc.Report(path, "is for built-in extensions only: it would grant more than its manifest says")
+	for path, set := range map[string]bool{
+		"provides.channel.local": p.Channel != nil && p.Channel.Local, "provides.topology": p.Topology,
+	} {
+		if set && !m.trusted {
+			m.doc.Report(path, "is for built-in extensions only")
 		}
 	}
 	if p.Fallback && len(p.Models) == 0 {
@@ -132,7 +135,8 @@ func (m *Manifest) checkProvides() {
 	for i, pattern := range p.Models {
 		provider, _, _ := strings.Cut(pattern, "/")
 		if pattern != "" && m.ID != "" && provider != m.ID {
-			m.doc.Report(strictyaml.Path("provides", "models", i), "%q must start with the extension's own id: %s/", pattern, m.ID)
+			m.doc.Report(strictyaml.Path("provides", "models", i),
+				"%q must start with the extension's own id: %s/", pattern, m.ID)
 		}
 	}
 }
@@ -155,10 +159,10 @@ func (m *Manifest) checkPermissions() {
 	for i, s := range m.Permissions.Subscribe {
 		at := strictyaml.Path("permissions", "subscribe", i)
 		if by, ok := implied[s.Topic]; ok {
-			m.doc.Report(at+".topic", "is implied by %s: remove it here", by)
+			m.doc.Report(at+".topic", "%s implies it: remove it here", by)
 		}
 		if s.Own && s.Topic != contract.TopicAgentOutput {
-			m.doc.Report(at+".own", "is for the topic %s alone", contract.TopicAgentOutput)
+			m.doc.Report(at+".own", "is for the topic %s only", contract.TopicAgentOutput)
 		}
 		if s.MaxAge > 0 && s.MaxAge < s.AckWait {
 			m.doc.Report(at+".max_age", "%s is shorter than ack_wait (%s)", s.MaxAge, s.AckWait)
@@ -195,7 +199,7 @@ func (m *Manifest) checkAgent() {
 	if a.Echo {
 		for _, path := range []string{"agent.model", "agent.uses_tools", "agent.context"} {
 			if m.doc.Has(path) {
-				m.doc.Report(path, "means nothing with echo: true")
+				m.doc.Report(path, "has no effect with echo: true")
 			}
 		}
 	}

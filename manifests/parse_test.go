@@ -170,14 +170,14 @@ F:5:13: run.args: needs command: a built-in takes no arguments
 F:5:25: run.group: only built-in extensions share a process`},
 		"requires": {head + "requires: {kernel: new, extensions: [a, a, B, telegram_channel]}", `
 F:6:20: requires.kernel: "new" is not a version range such as >=0.1 or ^1.2
-F:6:41: requires.extensions[1]: "a" stands in the list twice, first in line 6
+F:6:41: requires.extensions[1]: "a" is already in the list, in line 6
 F:6:44: requires.extensions[2]: "B" must be lower-case letters, digits and underscores, a letter first, at most 64 (did you mean b?)
 F:6:47: requires.extensions[3]: the extension requires itself`},
 		"run values": {strings.Replace(head, "./t", "./t, memory: 256, start_timeout: -1s, shutdown_grace: 1h, env: [a-b, A=1, A=2]", 1), `
 F:5:29: run.memory: expected a size such as 256MiB, found the number 256
 F:5:49: run.start_timeout: must be at least 100ms
 F:5:70: run.shutdown_grace: must be at most 10m
-F:5:80: run.env[0]: "a-b" is neither NAME (handed through) nor NAME=value
+F:5:80: run.env[0]: "a-b" is neither NAME (inherited) nor NAME=value
 F:5:90: run.env[2]: A is already set by run.env[1]`},
 		"restart": {head + "restart: {policy: alway, backoff: 5m, max: 0, window: 0s}", `
 F:6:19: restart.policy: "alway" is not one of always, on-failure, never (did you mean always?)
@@ -192,13 +192,13 @@ F:7:25: provides.channel.max_length: must be at least 50, or 0 for no limit
 F:7:38: provides.channel.formats[0]: "markdwon" is not one of text, markdown, html (did you mean markdown?)
 F:8:14: provides.commands[0].name: "/photo" must be lower-case letters, digits and underscores, a letter first, at most 32 (did you mean photo?)
 F:8:22: provides.commands[1].name: /stop is a command of the kernel itself: choose another name
-F:8:35: provides.commands[3]: "photo" stands in the list twice, first in line 8
+F:8:35: provides.commands[3]: "photo" is already in the list, in line 8
 F:9:12: provides.models[0]: "openai/*" must start with the extension's own id: telegram_channel/
 F:9:22: provides.models[1]: "telegram_channel" is neither <id>/<model> nor <id>/*
 F:9:40: provides.models[2]: "telegram_channel/a*" is neither <id>/<model> nor <id>/*`},
 		"for built-ins only": {head + "provides: {channel: {local: true}, topology: true, fallback: true}", `
-F:6:29: provides.channel.local: is for built-in extensions only: it would grant more than its manifest says
-F:6:46: provides.topology: is for built-in extensions only: it would grant more than its manifest says
+F:6:29: provides.channel.local: is for built-in extensions only
+F:6:46: provides.topology: is for built-in extensions only
 F:6:62: provides.fallback: needs provides.models`},
 		"topics": {head + `provides: {channel: {}}
 permissions:
@@ -210,35 +210,35 @@ permissions:
   - {topic: reminder.due}
   - {ack_wait: 1m}`, `
 F:8:13: permissions.publish[0]: "user.mesage" is not a topic of the kernel, which owns user.* (did you mean user.message?)
-F:8:26: permissions.publish[1]: agent.output needs no grant: agents publish it, and nobody else may
+F:8:26: permissions.publish[1]: agent.output needs no grant: every agent may publish it, and only agents may
 F:8:40: permissions.publish[2]: "channel.send.cli_channel" cannot be granted: only the kernel publishes channel.send.*
 F:8:66: permissions.publish[3]: "Reminder.Due" is not a topic pattern: write segments of lower-case letters, digits and underscores joined by dots, with .* only at the end (did you mean reminder.due?)
 F:8:80: permissions.publish[4]: "a.*.b" is not a topic pattern: write segments of lower-case letters, digits and underscores joined by dots, with .* only at the end
 F:8:87: permissions.publish[5]: "x.y" is already granted by "x.*"
 F:8:104: permissions.publish[8]: "system.*" cannot be granted: only the kernel publishes system.delivery.dead
-F:10:5: permissions.subscribe[0].topic: is implied by provides.channel: remove it here
+F:10:5: permissions.subscribe[0].topic: provides.channel implies it: remove it here
 F:11:13: permissions.subscribe[1].topic: "system.delivery.daed" is not a topic of the kernel, which owns system.* (did you mean system.delivery.dead?)
 F:11:44: permissions.subscribe[1].max_age: 10s is shorter than ack_wait (30s)
 F:12:37: permissions.subscribe[2].ack_wait: must be at least 1s
 F:12:57: permissions.subscribe[2].max_deliver: must be at least 1
-F:13:5: permissions.subscribe[3]: "reminder.due" stands in the list twice, first in line 12
+F:13:5: permissions.subscribe[3]: "reminder.due" is already in the list, in line 12
 F:14:5: permissions.subscribe[4].topic: is required`},
 		"effects and network": {head + "permissions: {effects: [withdrawn, put, steal], network: [https://api.telegram.org/x, a b, 'h:0', h:x]}", `
-F:6:25: permissions.effects[0]: "withdrawn" is not an effect to grant: there are input, session.ensure, turn.cancel, withdraw (did you mean withdraw?)
-F:6:36: permissions.effects[1]: "put" needs no grant here: it is implied by what the extension provides or publishes
-F:6:41: permissions.effects[2]: "steal" is not an effect to grant: there are input, session.ensure, turn.cancel, withdraw
+F:6:25: permissions.effects[0]: "withdrawn" is not a grantable effect; these are: input, session.ensure, turn.cancel, withdraw (did you mean withdraw?)
+F:6:36: permissions.effects[1]: "put" needs no grant: provides and publish imply it
+F:6:41: permissions.effects[2]: "steal" is not a grantable effect; these are: input, session.ensure, turn.cancel, withdraw
 F:6:59: permissions.network[0]: "https://api.telegram.org/x" is not a host: write api.example.org, *.example.org, host:port, $config.<key>, $env.<NAME> or * for any (did you mean api.telegram.org?)
 F:6:87: permissions.network[1]: "a b" is not a host: write api.example.org, *.example.org, host:port, $config.<key>, $env.<NAME> or * for any
 F:6:92: permissions.network[2]: "h:0" is not a host: write api.example.org, *.example.org, host:port, $config.<key>, $env.<NAME> or * for any
 F:6:99: permissions.network[3]: "h:x" is not a host: write api.example.org, *.example.org, host:port, $config.<key>, $env.<NAME> or * for any`},
 		"secrets": {strings.Replace(head, "./t", "./t, env: [KEY]", 1) + "secrets: [KEY, token, A B, {name: X, required: yes}, X]", `
-F:6:11: secrets[0].name: KEY is in run.env too: a secret is handed over separately, remove it there
+F:6:11: secrets[0].name: KEY is also in run.env: remove it there, secrets are passed separately
 F:6:16: secrets[1].name: "token" must be in capitals (did you mean TOKEN?)
 F:6:23: secrets[2].name: "A B" is not the name of an environment variable
 F:6:48: secrets[3].required: expected true or false, found the string "yes" (did you mean true?)
-F:6:54: secrets[4]: "X" stands in the list twice, first in line 6`},
+F:6:54: secrets[4]: "X" is already in the list, in line 6`},
 		"agent": {"api: 1\nid: telegram_channel\nname: T\nversion: 1.0.0\nprovides: {tools: true}\nagent:\n  model: defalt\n  uses_tools: [core, a/b/c]\n  context: [memory/*]\n  memory: [Own]\n  limits: {max_steps: 0, turn_timeout: 0s, max_tokens: 5}\n", `
-F:5:19: provides.tools: needs an executable (run.command): an agent alone provides nothing else
+F:5:19: provides.tools: needs an executable (run.command)
 F:6:1: agent.instructions: is required (or echo: true, for an agent without a model)
 F:7:10: agent.model: "defalt" is neither default, scout nor <provider>/<model> (did you mean default?)
 F:8:16: agent.uses_tools[0]: "core" is neither <extension>/<tool> nor <extension>/*
@@ -248,7 +248,7 @@ F:10:12: agent.memory[0]: "Own" must be lower-case letters, digits and underscor
 F:11:23: agent.limits.max_steps: must be at least 1
 F:11:40: agent.limits.turn_timeout: must be at least 1s
 F:11:56: agent.limits.max_tokens: must be at least 1000`},
-		"echo with a model": {head + "agent: {echo: true, model: default}", `F:6:28: agent.model: means nothing with echo: true`},
+		"echo with a model": {head + "agent: {echo: true, model: default}", `F:6:28: agent.model: has no effect with echo: true`},
 		"schedules": {head + `schedules:
 - {name: a, cron: "0 3 * *", topic: memory.*}
 - {name: a, cron: "0 0 30 2 *", topic: schedules.declared, timezone: Europe/Berlim}
@@ -256,11 +256,11 @@ F:11:56: agent.limits.max_tokens: must be at least 1000`},
 - {cron: "60 * * * *", topic: a.b}`, `
 F:7:19: schedules[0].cron: "0 3 * *" is not a cron expression such as "0 3 * * *": expected exactly 5 fields, found 4: [0 3 * *]
 F:7:37: schedules[0].topic: "memory.*" is a pattern: a schedule publishes one topic
-F:8:3: schedules[1]: "a" stands in the list twice, first in line 7
+F:8:3: schedules[1]: "a" is already in the list, in line 7
 F:8:19: schedules[1].cron: "0 0 30 2 *" never fires
 F:8:40: schedules[1].topic: "schedules.declared" cannot be granted: only the kernel publishes schedules.declared
-F:8:70: schedules[1].timezone: "Europe/Berlim" is not a time zone known here: write a name such as Europe/Berlin
-F:9:19: schedules[2].cron: the zone does not belong into the expression: use timezone
+F:8:70: schedules[1].timezone: "Europe/Berlim" is not a known time zone: write a name such as Europe/Berlin
+F:9:19: schedules[2].cron: set the time zone in timezone, not in the expression
 F:9:46: schedules[2].topic: "nothing" is not a topic pattern: write segments of lower-case letters, digits and underscores joined by dots, with .* only at the end
 F:10:3: schedules[3].name: is required
 F:10:10: schedules[3].cron: "60 * * * *" is not a cron expression such as "0 3 * * *": end of range (60) above maximum (59): 60`},
@@ -277,17 +277,17 @@ F:10:10: schedules[3].cron: "60 * * * *" is not a cron expression such as "0 3 *
 - {name: j, every: $config.missing, topic: a.b}
 config: {every: 10 minutes, deep: {cron: "* * *", n: 5}}
 config_schema: {type: object, properties: {missing: {type: string}}}`, `
-F:7:20: schedules[0].every: "$config.evry" refers to nothing: neither config nor config_schema has evry (did you mean $config.every?)
+F:7:20: schedules[0].every: "$config.evry": neither config nor config_schema has evry (did you mean $config.every?)
 F:8:20: schedules[1].every: cron and every exclude each other: remove one
-F:8:41: schedules[1].cron: "$config.cron" refers to nothing: neither config nor config_schema has cron
+F:8:41: schedules[1].cron: "$config.cron": neither config nor config_schema has cron
 F:9:3: schedules[2]: needs cron (such as "0 3 * * *") or every (such as 10m)
-F:10:20: schedules[3].every: "$every" is no reference: write $config. and a key of the config, such as $config.every
+F:10:20: schedules[3].every: "$every" is not a reference: write $config.<key>, such as $config.every
 F:11:20: schedules[4].every: "500ms" is too short: must be at least 1s
 F:12:20: schedules[5].every: expected a duration such as 30s, 10m or 30d, found "soon"
-F:14:19: schedules[7].cron: "$config.deep." names no key of the config
+F:14:19: schedules[7].cron: "$config.deep." has no key: write $config.<key>
 F:17:17: config.every: expected a duration such as 30s, 10m or 30d, found "10 minutes"
 F:17:42: config.deep.cron: "* * *" is not a cron expression such as "0 3 * * *": expected exactly 5 fields, found 3: [* * *]
-F:17:54: config.deep.n: must be a string: the schedule i is timed by it`},
+F:17:54: config.deep.n: must be a string: the schedule i uses it`},
 		"config": {head + `config:
   api_ulr: x
   api_url: not a url

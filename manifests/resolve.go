@@ -15,13 +15,13 @@ type Cause string
 const (
 	Invalid     Cause = "invalid"    // its manifest has problems
 	Duplicate   Cause = "duplicate"  // its id is taken
-	SwitchedOff Cause = "disabled"   // the configuration says so
-	Kernel      Cause = "kernel"     // it needs another version of the kernel
+	SwitchedOff Cause = "disabled"   // the configuration disables it
+	Kernel      Cause = "kernel"     // it requires another version of the kernel
 	Clash       Cause = "clash"      // a command is taken
-	Missing     Cause = "missing"    // an extension that it requires is not there
-	Dependency  Cause = "dependency" // an extension that it requires may not start
-	Circle      Cause = "circle"     // it requires itself through others
-	Refused     Cause = "refused"    // it asks for what no extension may have
+	Missing     Cause = "missing"    // a required extension is not installed
+	Dependency  Cause = "dependency" // a required extension does not start
+	Cycle       Cause = "cycle"      // it requires itself through others
+	Refused     Cause = "refused"    // its permissions are not allowed
 )
 
 // Disabled is an extension that may not start, and why.
@@ -30,16 +30,15 @@ type Disabled struct {
 	File   string
 	Cause  Cause
 	Reason string   // for people
-	Others []string // the extensions that are named in the reason
+	Others []string // the extensions named in the reason
 }
 
-// Set is the outcome of Resolve.
+// Set is the result of Resolve.
 type Set struct {
-	// Levels are the extensions that may start: those of a level require only
-	// ones of earlier levels, so a level can start at once. Each level is in
-	// the order of the entries.
+	// Levels has the extensions that may start: those of a level require only ones of
+	// earlier levels. Each level is in the order of the entries.
 	Levels [][]*Manifest
-	// Disabled are the others, in the order of the entries.
+	// Disabled has the others, in the order of the entries.
 	Disabled []Disabled
 }
 
@@ -55,24 +54,24 @@ func (s *Set) Enabled(id string) *Manifest {
 	return nil
 }
 
-// Options are what Resolve needs to know besides the manifests.
+// Options configure Resolve.
 type Options struct {
-	KernelVersion string                              // empty, or no semantic version: not checked
+	KernelVersion string                              // not checked unless it is a semantic version
 	Enabled       func(id string, optional bool) bool // by the configuration; nil: all
-	// Refuse says why an extension may not have what it asks for; nil: it may.
+	// Refuse returns an error if the permissions of a manifest are not allowed; nil: all are.
 	Refuse func(*Manifest) error
 }
 
-// Resolve works out which extensions may start. Of two that claim the same id
-// or command the later entry loses; so built-ins go first. An entry with a
-// manifest counts also if it has an error: it is the last good one.
+// Resolve returns which extensions may start. Of two with the same id or command the later
+// entry is disabled, so built-ins go first. The manifest of an entry with an error is the
+// last valid one, and counts.
 func Resolve(entries []Entry, o Options) *Set {
 	r := resolver{byID: map[string]*candidate{}}
 	for _, e := range entries {
 		r.admit(e, o)
 	}
 	r.dependencies()
-	r.circles()
+	r.cycles()
 	r.dependencies()
 	r.commands()
 	r.dependencies()
@@ -98,7 +97,7 @@ func (r *resolver) admit(e Entry, o Options) {
 	c := &candidate{id: e.ID, file: e.File, manifest: e.Manifest}
 	r.all = append(r.all, c)
 	if first, taken := r.byID[e.ID]; taken {
-		c.disable(Duplicate, []string{e.ID}, "the id %s is taken by %s: of two with one id the later does not start", e.ID, first.file)
+		c.disable(Duplicate, []string{e.ID}, "%s already has the id %s, and the first one starts", first.file, e.ID)
 		return
 	}
 	r.byID[e.ID] = c
@@ -110,7 +109,7 @@ func (r *resolver) admit(e Entry, o Options) {
 	case e.Manifest == nil:
 		c.disable(Invalid, nil, "it has no manifest")
 	case !kernelFits(e.Manifest.Requires.Kernel, o.KernelVersion):
-		c.disable(Kernel, nil, "it requires a kernel %s, this is %s", e.Manifest.Requires.Kernel, o.KernelVersion)
+		c.disable(Kernel, nil, "it requires kernel %s, and this is %s", e.Manifest.Requires.Kernel, o.KernelVersion)
 	case o.Refuse != nil:
 		if err := o.Refuse(e.Manifest); err != nil {
 			c.disable(Refused, nil, "%s", err)
@@ -118,8 +117,7 @@ func (r *resolver) admit(e Entry, o Options) {
 	}
 }
 
-// kernelFits checks a version range. A pre-release counts as its release: the
-// extension is tried on it.
+// kernelFits checks a version range. A pre-release counts as its release.
 func kernelFits(constraint, version string) bool {
 	if constraint == "" {
 		return true
@@ -136,8 +134,7 @@ func kernelFits(constraint, version string) bool {
 	return err == nil && (c.Check(&release) || c.Check(v))
 }
 
-// dependencies disables whatever requires something missing or disabled, and
-// in turn what requires that.
+// dependencies disables extensions with missing or disabled requirements, transitively.
 func (r *resolver) dependencies() {
 	for again := true; again; {
 		again = false
@@ -161,20 +158,20 @@ func (r *resolver) dependencies() {
 	}
 }
 
-// circles disables all members of every circle and names them in order.
-func (r *resolver) circles() {
+// cycles disables all members of every cycle and names them in order.
+func (r *resolver) cycles() {
 	for _, c := range r.all {
 		if c.out != nil {
 			continue
 		}
 		if path := r.pathBack(c); path != nil {
-			c.disable(Circle, path, "it requires itself: %s", strings.Join(append(slices.Clone(path), c.id), " -> "))
+			c.disable(Cycle, path, "it requires itself: %s", strings.Join(append(slices.Clone(path), c.id), " -> "))
 		}
 	}
 }
 
-// pathBack returns a shortest way from a candidate over what it requires back
-// to itself. Members that are already known as such still count.
+// pathBack returns a shortest path of requirements from a candidate back to itself.
+// Already disabled members of cycles still count.
 func (r *resolver) pathBack(start *candidate) []string {
 	from := map[string]string{}
 	queue := []string{start.id}
@@ -182,7 +179,7 @@ func (r *resolver) pathBack(start *candidate) []string {
 		id := queue[0]
 		queue = queue[1:]
 		c := r.byID[id]
-		if c == nil || c.manifest == nil || c.out != nil && c.out.Cause != Circle {
+		if c == nil || c.manifest == nil || c.out != nil && c.out.Cause != Cycle {
 			continue
 		}
 		for _, next := range c.manifest.Requires.Extensions {
@@ -212,7 +209,8 @@ func (r *resolver) commands() {
 		}
 		for _, command := range c.manifest.Provides.Commands {
 			if first, taken := owner[command.Name]; taken {
-				c.disable(Clash, []string{first}, "the command /%s is claimed by %s and by %s: the later one does not start", command.Name, first, c.id)
+				c.disable(Clash, []string{first}, "%s already has the command /%s, and the first one starts",
+					first, command.Name)
 				break
 			}
 		}
@@ -253,7 +251,7 @@ func (r *resolver) set() *Set {
 			}
 		}
 		if len(now) == 0 {
-			panic("manifest: a circle is left after all circles were disabled")
+			panic("manifests: a cycle is left after all cycles were disabled")
 		}
 		s.Levels = append(s.Levels, now)
 		waiting = later

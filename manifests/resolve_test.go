@@ -92,23 +92,23 @@ b (dependency): it requires the extension a, which does not start (missing)`,
 		"circle": {
 			entries: []manifests.Entry{e("a", "b"), e("b", "c"), e("c", "a"), e("d", "a"), e("f"), e("g", "h"), e("h", "g")},
 			levels:  "f",
-			away: `a (circle): it requires itself: a -> b -> c -> a
-b (circle): it requires itself: b -> c -> a -> b
-c (circle): it requires itself: c -> a -> b -> c
-d (dependency): it requires the extension a, which does not start (circle)
-g (circle): it requires itself: g -> h -> g
-h (circle): it requires itself: h -> g -> h`,
+			away: `a (cycle): it requires itself: a -> b -> c -> a
+b (cycle): it requires itself: b -> c -> a -> b
+c (cycle): it requires itself: c -> a -> b -> c
+d (dependency): it requires the extension a, which does not start (cycle)
+g (cycle): it requires itself: g -> h -> g
+h (cycle): it requires itself: h -> g -> h`,
 		},
 		"two circles through one": {
 			entries: []manifests.Entry{e("a", "b", "c"), e("b", "a"), e("c", "a")},
-			away: `a (circle): it requires itself: a -> b -> a
-b (circle): it requires itself: b -> a -> b
-c (circle): it requires itself: c -> a -> c`,
+			away: `a (cycle): it requires itself: a -> b -> a
+b (cycle): it requires itself: b -> a -> b
+c (cycle): it requires itself: c -> a -> c`,
 		},
 		"same id": {
 			entries: []manifests.Entry{e("a"), {ID: "a", File: "home/a/manifest.yaml", Manifest: e("a").Manifest}, e("b", "a")},
 			levels:  "a | b",
-			away:    `a (duplicate): the id a is taken by x/a/manifest.yaml: of two with one id the later does not start`,
+			away:    `a (duplicate): x/a/manifest.yaml already has the id a, and the first one starts`,
 		},
 		"commands": {
 			entries: []manifests.Entry{
@@ -117,7 +117,7 @@ c (circle): it requires itself: c -> a -> c`,
 				with("c", "provides: {commands: [voice]}"), e("d", "b"),
 			},
 			levels: "a c",
-			away: `b (clash): the command /photo is claimed by a and by b: the later one does not start
+			away: `b (clash): a already has the command /photo, and the first one starts
 d (dependency): it requires the extension b, which does not start (clash)`,
 		},
 		"who does not start claims nothing": {
@@ -129,7 +129,7 @@ d (dependency): it requires the extension b, which does not start (clash)`,
 			entries: []manifests.Entry{with("a", `kernel: ">=0.1"`), with("b", "kernel: ^2"), e("c", "b"), with("d", `kernel: "<0.2.0"`)},
 			options: manifests.Options{KernelVersion: "0.1.0-dev"},
 			levels:  "a d",
-			away: `b (kernel): it requires a kernel ^2, this is 0.1.0-dev
+			away: `b (kernel): it requires kernel ^2, and this is 0.1.0-dev
 c (dependency): it requires the extension b, which does not start (kernel)`,
 		},
 		"kernel without a version": {
@@ -194,7 +194,7 @@ func TestResolveRandom(t *testing.T) {
 			if !slices.ContainsFunc(requires[d.ID], func(r string) bool { return !started[r] }) {
 				t.Fatalf("%s is disabled for nothing: %s", d.ID, d.Reason)
 			}
-			if d.Cause == manifests.Circle && !slices.Contains(d.Others, d.ID) {
+			if d.Cause == manifests.Cycle && !slices.Contains(d.Others, d.ID) {
 				t.Fatalf("the circle of %s does not hold it: %v", d.ID, d.Others)
 			}
 		}

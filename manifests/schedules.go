@@ -10,33 +10,34 @@ import (
 	"github.com/switchboard-run/switchboard/manifests/strictyaml"
 )
 
-// Timing is when a schedule is due: one of the two.
+// Timing is the timing of a schedule: one field is set.
 type Timing struct {
 	Cron  string
 	Every time.Duration // whole seconds
 }
 
-// minInterval and maxInterval bound the interval of a schedule. The scheduler
-// may be set to a longer minimum.
+// minInterval and maxInterval bound the interval of a schedule. The scheduler may have a
+// longer minimum.
 const (
 	minInterval = time.Second
 	maxInterval = 366 * 24 * time.Hour
 )
 
-// reference marks a value of a schedule that is looked up in the config.
+// reference is the prefix of a value taken from the config.
 const reference = "$config."
 
-// referred is the path in the config that a value refers to.
-func referred(value string) (path []string, ok bool) {
+// parseReference returns the path in the config that a value refers to.
+func parseReference(value string) (path []string, ok bool) {
 	rest, ok := strings.CutPrefix(value, reference)
 	return strings.Split(rest, "."), ok
 }
 
-// Timing is when a schedule is due with a config that CheckConfig accepts.
+// Timing returns the timing of a schedule with a config that CheckConfig accepts.
 func (m *Manifest) Timing(s Schedule, config map[string]any) (Timing, error) {
 	t, problem := s.timing(config)
 	if problem != nil {
-		return Timing{}, fmt.Errorf("schedule %s of %s: config.%s: %s", s.Name, m.ID, strings.Join(problem.Path, "."), problem.Fault.Message)
+		return Timing{}, fmt.Errorf("schedule %s of %s: config.%s: %s",
+			s.Name, m.ID, strings.Join(problem.Path, "."), problem.Fault.Message)
 	}
 	return t, nil
 }
@@ -46,15 +47,16 @@ func (s Schedule) timing(config map[string]any) (t Timing, problem *ConfigProble
 	if s.Every != "" {
 		text, check = s.Every, checkEvery
 	}
-	if path, ok := referred(text); ok {
+	if path, ok := parseReference(text); ok {
 		value := lookup(config, path)
 		if value == nil {
 			return t, &ConfigProblem{Path: path, Missing: true, Fault: strictyaml.Fault{
-				Message: fmt.Sprintf("is required: the schedule %s is timed by it", s.Name),
+				Message: fmt.Sprintf("is required: the schedule %s uses it", s.Name),
 			}}
 		}
 		if text, ok = value.(string); !ok {
-			return t, &ConfigProblem{Path: path, Fault: *strictyaml.Faultf("must be a string: the schedule %s is timed by it", s.Name)}
+			fault := strictyaml.Faultf("must be a string: the schedule %s uses it", s.Name)
+			return t, &ConfigProblem{Path: path, Fault: *fault}
 		}
 		if f := check(text); f != nil {
 			return t, &ConfigProblem{Path: path, Fault: *f}
@@ -63,12 +65,12 @@ func (s Schedule) timing(config map[string]any) (t Timing, problem *ConfigProble
 	if s.Every == "" {
 		return Timing{Cron: text}, nil
 	}
-	t.Every, _ = strictyaml.ParseDuration(text) // it was checked
+	t.Every, _ = strictyaml.ParseDuration(text) // checked above, or by Parse
 	return t, nil
 }
 
-// timingProblems are the values of a config that no schedule can be timed by,
-// without those that are known to be wrong already.
+// timingProblems returns problems with config values that schedules use, except at paths
+// with known problems.
 func (m *Manifest) timingProblems(config map[string]any, known []ConfigProblem) (out []ConfigProblem) {
 	for _, s := range m.Schedules {
 		_, p := s.timing(config)
@@ -100,16 +102,15 @@ func (m *Manifest) checkSchedules() {
 			m.doc.Report(at, "needs cron (such as \"0 3 * * *\") or every (such as 10m)")
 		}
 		for field, value := range map[string]string{".cron": s.Cron, ".every": s.Every} {
-			if path, ok := referred(value); ok && !m.doc.Faulty(at+field) {
-				m.checkReferred(at+field, value, path)
+			if path, ok := parseReference(value); ok && !m.doc.Faulty(at+field) {
+				m.checkReference(at+field, value, path)
 			}
 		}
 	}
 }
 
-// checkReferred checks that the config has, or may have, what a schedule takes
-// from it.
-func (m *Manifest) checkReferred(at, value string, path []string) {
+// checkReference checks that config or config_schema has the key that a schedule uses.
+func (m *Manifest) checkReference(at, value string, path []string) {
 	parent, last := path[:len(path)-1], path[len(path)-1]
 	known := properties(m.ConfigSchema, parent)
 	if below, ok := lookup(m.Config, parent).(map[string]any); ok {
@@ -118,7 +119,9 @@ func (m *Manifest) checkReferred(at, value string, path []string) {
 	if slices.Contains(known, last) {
 		return
 	}
-	f := strictyaml.Fault{Message: fmt.Sprintf("%q refers to nothing: neither config nor config_schema has %s", value, strings.Join(path, "."))}
+	f := strictyaml.Fault{
+		Message: fmt.Sprintf("%q: neither config nor config_schema has %s", value, strings.Join(path, ".")),
+	}
 	if guess := strictyaml.Suggest(last, known); guess != "" {
 		f.Suggestion = reference + strings.Join(append(slices.Clone(parent), guess), ".")
 	}
@@ -140,18 +143,17 @@ func checkEvery(s string) *strictyaml.Fault {
 	return nil
 }
 
-// orReference lets a value be one of the config instead of being what check
-// wants.
+// orReference accepts a reference to the config, or a value that check accepts.
 func orReference(check func(string) *strictyaml.Fault) func(string) *strictyaml.Fault {
 	return func(s string) *strictyaml.Fault {
-		path, ok := referred(s)
+		path, ok := parseReference(s)
 		switch {
 		case !ok && strings.HasPrefix(s, "$"):
-			return strictyaml.Faultf("%q is no reference: write $config. and a key of the config, such as $config.every", s)
+			return strictyaml.Faultf("%q is not a reference: write $config.<key>, such as $config.every", s)
 		case !ok:
 			return check(s)
 		case slices.Contains(path, ""):
-			return strictyaml.Faultf("%q names no key of the config", s)
+			return strictyaml.Faultf("%q has no key: write $config.<key>", s)
 		}
 		return nil
 	}

@@ -13,16 +13,16 @@ import (
 	"github.com/switchboard-run/switchboard/manifests/strictyaml"
 )
 
-// ConfigProblem is one way in which a config does not fit its schema.
+// ConfigProblem is one violation of a config's schema.
 type ConfigProblem struct {
 	Path    []string // keys and, in lists, indexes, from the top of the config
-	Key     bool     // it is the key that is wrong, not its value
-	Missing bool     // it fits once something absent is supplied
+	Key     bool     // the key is wrong, not its value
+	Missing bool     // a required value is missing
 	Fault   strictyaml.Fault
 }
 
-// CheckConfig checks a config, as the extension would get it, against the
-// manifest's config_schema and what its schedules take from it.
+// CheckConfig checks the effective config of the extension against the manifest's
+// config_schema and the references of its schedules.
 func (m *Manifest) CheckConfig(config map[string]any) []ConfigProblem {
 	var out []ConfigProblem
 	if compiled, _ := m.compiled(); compiled != nil {
@@ -33,7 +33,7 @@ func (m *Manifest) CheckConfig(config map[string]any) []ConfigProblem {
 	return append(out, m.timingProblems(config, out)...)
 }
 
-// asAny gives an absent config the form of an empty object.
+// asAny turns a nil config into an empty object.
 func asAny(config map[string]any) any {
 	if config == nil {
 		return map[string]any{}
@@ -41,7 +41,7 @@ func asAny(config map[string]any) any {
 	return config
 }
 
-// fault is a problem without its place.
+// fault returns a problem without its position.
 func fault(p schema.Problem) strictyaml.Fault {
 	f := strictyaml.Fault{Message: p.Text}
 	if p.Unknown && len(p.Path) > 0 {
@@ -50,7 +50,7 @@ func fault(p schema.Problem) strictyaml.Fault {
 	return f
 }
 
-// properties are the names that a schema lists for the object at a location.
+// properties returns the property names that a schema has for the object at a location.
 func properties(schema map[string]any, location []string) []string {
 	for _, step := range location {
 		props, _ := schema["properties"].(map[string]any)
@@ -64,8 +64,8 @@ func properties(schema map[string]any, location []string) []string {
 	return slices.Sorted(maps.Keys(props))
 }
 
-// DocumentPath turns a path of a config into one of the document that holds
-// it at prefix.
+// DocumentPath converts a path in a config to one in the document that has the config at
+// prefix.
 func DocumentPath(doc *strictyaml.Document, prefix string, path []string) string {
 	for _, step := range path {
 		if i, err := strconv.Atoi(step); err == nil && doc.Has(prefix+strictyaml.Path(i)) {
@@ -81,7 +81,7 @@ func DocumentPath(doc *strictyaml.Document, prefix string, path []string) string
 	return prefix
 }
 
-// LocateConfig places a problem of CheckConfig in the manifest.
+// LocateConfig gives a problem of CheckConfig its position in the manifest.
 func (m *Manifest) LocateConfig(p ConfigProblem) Problem {
 	path := DocumentPath(m.doc, "config", p.Path)
 	if p.Key {
@@ -90,7 +90,7 @@ func (m *Manifest) LocateConfig(p ConfigProblem) Problem {
 	return m.doc.Locate(path, p.Fault)
 }
 
-// Locate places a fault in the value at a path of the manifest.
+// Locate returns a problem at the position of a path of the manifest.
 func (m *Manifest) Locate(path, format string, args ...any) Problem {
 	return m.doc.Locate(path, strictyaml.Fault{Message: fmt.Sprintf(format, args...)})
 }
@@ -109,13 +109,12 @@ func (m *Manifest) compiled() (*schema.Schema, error) {
 	return m.schema, m.invalid
 }
 
-// Unquestioned reports whether the manifest's own config needs no check
-// against its schema: it is a built-in's, which tests have checked.
-func (m *Manifest) Unquestioned() bool { return m.trusted }
+// Trusted reports whether the manifest's own config needs no check against its schema: it
+// is built in, and tests check it.
+func (m *Manifest) Trusted() bool { return m.trusted }
 
-// checkSchema checks config_schema and checks the defaults in config against
-// it, and what schedules take from them. What the defaults leave out, the
-// configuration may supply.
+// checkSchema checks config_schema, the defaults in config against it, and the references
+// of schedules. The configuration may supply missing values.
 func (m *Manifest) checkSchema() {
 	if t, ok := m.ConfigSchema["type"]; ok && t != "object" {
 		m.doc.Report("config_schema.type", "must be object: a config is a mapping")
@@ -138,7 +137,7 @@ func (m *Manifest) checkSchema() {
 	}
 }
 
-// reportSchema reports what is wrong with the schema itself.
+// reportSchema reports the errors of the schema itself.
 func (m *Manifest) reportSchema(err error) {
 	invalid, ok := errors.AsType[*schema.Error](err)
 	if !ok {

@@ -6,8 +6,8 @@ import (
 	"github.com/switchboard-run/switchboard/kernel/bus"
 )
 
-// Spec is what the manifest says for the kernel: what the extension is, provides and
-// may do. How it runs and what it is told is not in it.
+// Spec returns the kernel's spec of the extension: its identity, what it provides and its
+// permissions, without its process and config.
 func (m *Manifest) Spec() kernel.Spec {
 	s := kernel.Spec{
 		ID: m.ID, Name: m.Name, Description: m.Description,
@@ -48,8 +48,8 @@ func (m *Manifest) agent() *kernel.Agent {
 	return &kernel.Agent{
 		Approve: a.Approve, DailyTokens: a.Limits.DailyTokens,
 		Spec: &extensionv1.AgentSpec{
-			Model: a.Model, Instructions: a.Instructions, UsesTools: a.UsesTools, Offers: a.Offers, Context: a.Context, Echo: a.Echo,
-			NoHistory: a.History == HistoryNone, Memory: a.Memory,
+			Model: a.Model, Instructions: a.Instructions, UsesTools: a.UsesTools, Offers: a.Offers,
+			Context: a.Context, Echo: a.Echo, NoHistory: a.History == HistoryNone, Memory: a.Memory,
 			MaxSteps: int32(a.Limits.MaxSteps), MaxTokens: int64(a.Limits.MaxTokens),
 			TurnTimeoutMs: a.Limits.TurnTimeout.Milliseconds(),
 		},

@@ -147,7 +147,7 @@ F:4:3: channels.defualt: expected a mapping, found the string "cli_channel" (did
 F:5:22: channels.telegram_channel.alow_from: unknown field (did you mean allow_from?)
 F:6:18: extensions.a.enabeld: unknown field (did you mean enabled?)`},
 		"wrong values": {"timezone: Berlin\nchannels: {hold: 15, a: {allow_from: [123], uncertain: maybe}}\nmodels: {default: [gpt], scout: default, daily_tokens: {all: 5, total: 0}}\nretention: {events: 1m, dead: soon}\nextensions: {Heart-Beat: {enabled: yes}}\nbackup: {at: \"25:00\", keep: 0, nightly: often}", `
-F:1:11: timezone: "Berlin" is not a time zone known here: write a name such as Europe/Berlin
+F:1:11: timezone: "Berlin" is not a known time zone: write a name such as Europe/Berlin
 F:2:18: channels.hold: expected a duration such as 30s, found the number 15
 F:2:39: channels.a.allow_from[0]: expected a string, found the number 123: put it in quotes
 F:2:56: channels.a.uncertain: "maybe" is not one of resend, hold
@@ -264,8 +264,8 @@ config: {every: 10m}
 	for in, want := range map[string]string{
 		"{every: 5m}":    "",
 		"{every: often}": `F:3:21: extensions.beat.config.every: expected a duration such as 30s, 10m or 30d, found "often"`,
-		"{every: 10}":    `F:3:21: extensions.beat.config.every: must be a string: the schedule beat is timed by it`,
-		"{every: null}":  `F:3:14: extensions.beat.config.every: is required: the schedule beat is timed by it`,
+		"{every: 10}":    `F:3:21: extensions.beat.config.every: must be a string: the schedule beat uses it`,
+		"{every: null}":  `F:3:14: extensions.beat.config.every: is required: the schedule beat uses it`,
 	} {
 		c, err := config.Parse("F", []byte("extensions:\n  beat:\n    config: "+in+"\n"))
 		if err != nil {

@@ -13,7 +13,7 @@ import (
 func (c *Config) Effective(m *manifests.Manifest) (map[string]any, error) {
 	overlay := c.Extensions[m.ID].Config
 	effective := merge(m.Config, overlay)
-	if len(overlay) == 0 && m.Unquestioned() {
+	if len(overlay) == 0 && m.Trusted() {
 		return effective, nil
 	}
 	prefix := strictyaml.Path("extensions", m.ID, "config")

@@ -9,7 +9,7 @@ import (
 	"gopkg.in/yaml.v3"
 )
 
-// maxDepth is how deep values may be nested.
+// maxDepth bounds the nesting of values.
 const maxDepth = 64
 
 type decoder struct {
@@ -24,7 +24,7 @@ func (d *decoder) fault(n *yaml.Node, path string, f *Fault) {
 	}
 }
 
-// document decodes the whole file; root is nil if it is empty.
+// document decodes the file; root is nil if it is empty.
 func (d *decoder) document(root *yaml.Node, v reflect.Value) {
 	if root == nil || isNull(root) {
 		root = &yaml.Node{Kind: yaml.MappingNode, Tag: "!!map", Line: 1, Column: 1}
@@ -37,7 +37,7 @@ func (d *decoder) document(root *yaml.Node, v reflect.Value) {
 	d.value(root, "", v, rules{}, false)
 }
 
-// value decodes a node into v; the problems are recorded.
+// value decodes a node into v and records the problems.
 func (d *decoder) value(n *yaml.Node, path string, v reflect.Value, r rules, single bool) {
 	if d.depth++; d.depth > maxDepth {
 		d.fault(n, path, Faultf("nested deeper than %d levels", maxDepth))
@@ -165,7 +165,7 @@ func (d *decoder) list(n *yaml.Node, path string, v reflect.Value, r rules, sing
 		d.value(item, at, target, rules{enum: r.enum, min: r.min, max: r.max, check: r.check}, false)
 		if same := uniqueValue(item, v.Type().Elem(), r.unique); same != "" {
 			if first, dup := seen[same]; dup {
-				d.fault(item, at, Faultf("%s stands in the list twice, first in line %d", quote(same), nodes[first].Line))
+				d.fault(item, at, Faultf("%s is already in the list, in line %d", quote(same), nodes[first].Line))
 			} else {
 				seen[same] = i
 			}
@@ -174,7 +174,7 @@ func (d *decoder) list(n *yaml.Node, path string, v reflect.Value, r rules, sing
 	v.Set(out)
 }
 
-// uniqueValue is the text by which an element must differ from the others.
+// uniqueValue returns the text that must be unique in a list.
 func uniqueValue(n *yaml.Node, t reflect.Type, key string) string {
 	if key == "" {
 		return ""

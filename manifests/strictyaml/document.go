@@ -1,36 +1,32 @@
-// Package strictyaml reads configuration files that people write by hand. The
-// struct that a file is decoded into is its schema; every mistake of the file
-// is reported at once, each with its position and, where a name was probably
-// misspelled, with the name that was meant.
+// Package strictyaml decodes handwritten configuration files. The target struct is the
+// schema. It reports all mistakes of a file at once, each with its position and a
+// suggestion for a misspelled name.
 //
-// Nothing is guessed or converted: unknown keys, duplicate keys, values of
-// another type, aliases, merge keys and a second document are problems. A key
-// without a value counts as absent. After a problem the field keeps its
-// default, so a checker may go on and find more.
+// It guesses and converts nothing: unknown keys, duplicate keys, values of another type,
+// aliases, merge keys and a second document are problems. A key without a value counts as
+// absent. After a problem the field keeps its default, so that further checks can run.
 //
 // The schema is in struct tags. A field without a yaml tag is not read.
 //
 //	yaml:"name"            the key
-//	yaml:"name,required"   must be there
-//	yaml:"name,short"      the enclosing mapping may be written as this value alone
+//	yaml:"name,required"   the key is required
+//	yaml:"name,short"      this value may replace its whole mapping
 //	yaml:"name,single"     one value may be written instead of a list of one
-//	yaml:",rest"           a map that takes all keys without a field of their own
+//	yaml:",rest"           a map for all keys without a field
 //	alias:"other"          another key for the field
 //	default:"10s"          the value if absent, written as in the file
 //	enum:"a|b"             the values allowed (of each element of a list or map)
 //	min:"1" max:"10"       the range allowed, written as in the file
 //	check:"topic"          a Check for the string (each element, each map value)
 //	keys:"id"              a Check for the keys of a map
-//	unique:"name"          no two elements of a list have this key the same;
-//	                       "-": no two elements are the same
+//	unique:"name"          the elements of a list differ in this key; "-": in their values
 //
-// Types: structs and pointers to structs, slices, maps with string keys,
-// string, bool, int types, float64, time.Duration (also in days: 30d),
-// Bytes (256MiB), and any and map[string]any for free trees, which hold what
-// encoding/json would (string, bool, int64, uint64, float64, nil, []any,
+// Types: structs and pointers to structs, slices, maps with string keys, string, bool, int
+// types, float64, time.Duration (also in days: 30d), Bytes (256MiB), and any and
+// map[string]any for free trees (of string, bool, int64, uint64, float64, nil, []any and
 // map[string]any).
 //
-// A Document is safe for concurrent use once it is no longer added to.
+// A Document is safe for concurrent use after the last Report.
 package strictyaml
 
 import (
@@ -40,17 +36,16 @@ import (
 	"unicode/utf8"
 )
 
-// MaxSize is the size of the largest file that is read, in bytes.
+// MaxSize bounds the size of a file, in bytes.
 const MaxSize = 1 << 20
 
-// Check judges a string; nil if it is fine.
+// Check checks a string; nil: it is valid.
 type Check func(value string) *Fault
 
-// Checks are the checks that the tags of a schema name.
+// Checks are the checks by their names in tags.
 type Checks map[string]Check
 
-// Document remembers where everything stood in a file, for checks that come
-// after decoding.
+// Document has the positions of all values of a file, for checks after decoding.
 type Document struct {
 	file      string
 	lines     []string
@@ -63,8 +58,8 @@ type position struct {
 	keyLine, keyColumn int // of its key; of the value itself in a list
 }
 
-// Decode reads data into the struct that into points to, whose type is the
-// schema. The name of the file is used in messages only.
+// Decode decodes data into the struct that into points to, whose type is the schema. The
+// file name is for messages.
 func Decode(file string, data []byte, into any, checks Checks) *Document {
 	d := &Document{file: file, lines: strings.Split(string(data), "\n"), positions: map[string]position{}}
 	v := reflect.ValueOf(into).Elem()
@@ -78,10 +73,10 @@ func Decode(file string, data []byte, into any, checks Checks) *Document {
 	return d
 }
 
-// Problems returns what was found so far, in the order of the file.
+// Problems returns the problems so far, in the order of the file.
 func (d *Document) Problems() Problems { return append(Problems(nil), d.problems...).Sort() }
 
-// Faulty reports whether a problem was found at the path or inside of it.
+// Faulty reports whether there is a problem at the path or inside of it.
 func (d *Document) Faulty(path string) bool {
 	for _, p := range d.problems {
 		if rest, ok := strings.CutPrefix(p.Path, path); ok && (rest == "" || rest[0] == '.' || rest[0] == '[') {
@@ -91,15 +86,15 @@ func (d *Document) Faulty(path string) bool {
 	return false
 }
 
-// Has reports whether the file has a value at the path. The empty path is the
-// whole file: it is there unless the file is no mapping at all.
+// Has reports whether the file has a value at the path. The empty path is the whole file,
+// which it has if the file is a mapping.
 func (d *Document) Has(path string) bool {
 	_, ok := d.positions[path]
 	return ok
 }
 
-// Report adds a problem with the value at the path. If the file has none, the
-// position is that of the nearest enclosing value.
+// Report adds a problem with the value at the path. Without a value, the position is that
+// of the nearest enclosing one.
 func (d *Document) Report(path, format string, args ...any) {
 	d.ReportFault(path, Fault{Message: fmt.Sprintf(format, args...)})
 }
@@ -116,8 +111,8 @@ func (d *Document) ReportKey(path string, f Fault) {
 	d.add(p.keyLine, p.keyColumn, path, f)
 }
 
-// Locate returns the problem that ReportFault would add, without adding it. A
-// value that is absent is located at the key of what should hold it.
+// Locate returns the problem that ReportFault would add. A missing value is located at the
+// key of the enclosing one.
 func (d *Document) Locate(path string, f Fault) Problem {
 	p := d.nearest(path)
 	line, column := p.line, p.column
@@ -159,8 +154,8 @@ func (d *Document) add(line, column int, path string, f Fault) {
 	})
 }
 
-// clamp keeps a position inside the file: YAML has more kinds of line breaks
-// than editors count.
+// clamp keeps a position inside the file: YAML has more kinds of line breaks than editors
+// count.
 func (d *Document) clamp(line, column int) (int, int) {
 	line = min(max(line, 1), len(d.lines))
 	text := strings.TrimSuffix(d.lines[line-1], "\r")

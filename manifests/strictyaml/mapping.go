@@ -10,8 +10,7 @@ import (
 
 type pair struct{ key, value *yaml.Node }
 
-// pairs returns the entries of a mapping whose keys are fit to be looked at,
-// and records where they stand.
+// pairs returns the entries of a mapping with valid keys, and records their positions.
 func (d *decoder) pairs(n *yaml.Node, path string) []pair {
 	var out []pair
 	seen := map[string]int{}
@@ -97,8 +96,8 @@ func (d *decoder) structure(n *yaml.Node, path string, v reflect.Value) {
 	}
 }
 
-// mapping decodes entries into a map. known are the fields beside a map that
-// takes the rest: a misspelled one would end up here.
+// mapping decodes entries into a map. known are the fields beside a rest map, to suggest
+// for a misspelled key.
 func (d *decoder) mapping(entries []pair, path string, v reflect.Value, r rules, known []string) {
 	t := v.Type()
 	if t.Elem().Kind() == reflect.Interface && r.check == "" {

@@ -15,7 +15,7 @@ type Problem struct {
 	Column     int    `json:"column"`         // from 1, in characters
 	Path       string `json:"path,omitempty"` // as Path builds it; empty: the whole file
 	Message    string `json:"message"`
-	Suggestion string `json:"suggestion,omitempty"` // what was probably meant
+	Suggestion string `json:"suggestion,omitempty"` // the probably intended name
 }
 
 // String returns "file:line:column: path: message (did you mean ...?)".
@@ -32,8 +32,7 @@ func (p Problem) String() string {
 	return b.String()
 }
 
-// Problems are all mistakes of a file, in the order of their positions. As an
-// error it has one line for each; errors.As finds it under wrapping.
+// Problems are all mistakes of a file, by position. As an error they have one line each.
 type Problems []Problem
 
 func (p Problems) Error() string {
@@ -60,7 +59,7 @@ func (p Problems) Sort() Problems {
 	return slices.Compact(p)
 }
 
-// Fault is what a Check says about a value it refuses.
+// Fault is a problem without a position.
 type Fault struct {
 	Message    string
 	Suggestion string

@@ -134,7 +134,7 @@ f:3:7: wait: must be at least 1s
 f:4:7: size: expected a size with its unit, such as 256MiB, found "12\""
 f:5:8: color: "gren" is not one of red, green (did you mean green?)
 f:6:12: words[1]: "B" has capitals (did you mean b?)
-f:6:15: words[2]: "a" stands in the list twice, first in line 6
+f:6:15: words[2]: "a" is already in the list, in line 6
 f:7:7: map.A: "A" has capitals (did you mean a?)
 f:7:16: map.b: expected a whole number, found the string "x"
 f:8:12: channels.C: "C" has capitals (did you mean c?)`},
@@ -143,7 +143,7 @@ f:8:12: channels.C: "C" has capitals (did you mean c?)`},
 f:3:1: count: duplicate key, first in line 2
 f:5:1: table: is the same as map in line 4: use one of them
 f:6:14: free.a: duplicate key, first in line 6
-f:7:12: rules[1]: "a" stands in the list twice, first in line 7`},
+f:7:12: rules[1]: "a" is already in the list, in line 7`},
 		"empty values": {"name:\nopt:\ncount:\nrules:\n- {topic: }\n-\n", `
 f:1:1: name: is required and empty
 f:2:1: opt: is empty: write its fields, {} for the defaults, or remove it

@@ -65,7 +65,8 @@ func (o *owner) check() error {
 		return nil
 	}
 	return fmt.Errorf("%w: %s was moved or deleted. Nothing new is accepted. "+
-		"Move the file back; or, while Switchboard still runs, make a backup, stop, and restore the backup", journal.ErrLost, o.path)
+		"Move the file back; or, while Switchboard still runs, make a backup, stop, and restore the backup", journal.ErrLost,
+		o.path)
 }
 
 func (o *owner) close() { _ = o.file.Close() }
