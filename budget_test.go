@@ -26,14 +26,14 @@ var budgets = map[string]budget{
 	"kernel/clock":      {120, 120},
 	"kernel/directory":  {265, 240},
 	"kernel/fair":       {190, 190},
-	"kernel/host":       {1500, 1230},
+	"kernel/host":       {1390, 1230},
 	"kernel/journal":    {305, 225},
 	"kernel/models":     {700, 690},
 	"kernel/questions":  {325, 315},
 	"kernel/router":     {1960, 1850},
 	"kernel/sandbox":    {90, 90},
 	"kernel/session":    {1320, 1150},
-	"kernel/supervisor": {2270, 2250},
+	"kernel/supervisor": {2260, 2250},
 	"kernel/tools":      {1250, 1250},
 }
 

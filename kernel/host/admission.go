@@ -2,25 +2,24 @@ package host
 
 import (
 	"context"
-	"crypto/subtle"
 	"fmt"
 	"net"
-	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
+	"golang.org/x/time/rate"
 	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
 	"google.golang.org/grpc/tap"
 
-	"github.com/switchboard-run/switchboard/contract"
 	"github.com/switchboard-run/switchboard/contract/kernelv1"
 	"github.com/switchboard-run/switchboard/contract/ownuser"
 	"github.com/switchboard-run/switchboard/kernel/bus"
+	"github.com/switchboard-run/switchboard/kernel/fair"
 )
 
-// limits are what may be open at a time.
+// limits bound what may be open at a time.
 type limits struct {
 	requests    int   // of an extension; an agent has two or three for each of a thousand turns
 	streams     int   // of commits of an extension, of which the SDK has one, and as many watches
@@ -30,78 +29,98 @@ type limits struct {
 
 var defaultLimits = limits{requests: 8192, streams: 16, connections: 64, unread: 256 << 20}
 
+// costly are the streams that an extension may have few of: each of commits is read
+// ahead, each watch is asked about every event.
+var costly = map[string]string{
+	kernelv1.Bus_Commit_FullMethodName: "streams of commits",
+	kernelv1.Bus_Watch_FullMethodName:  "watches of events",
+}
+
+// Limits of requests that only read: how many of one extension are served at a time,
+// and how many it may make a second while others make requests too. The agents of the
+// binary have several for each of hundreds of turns a second.
+const (
+	readsAtOnce  = 4
+	sharedRate   = 1000
+	builtinRate  = 16_000
+	sharedBurst  = 1000
+	shortestWait = time.Millisecond
+)
+
 const complainEvery = 10 * time.Second
 
-// admission bounds what extensions may have open, before the kernel reads what
-// they send.
+// client is one generation of an extension, as the caller of the kernel's services.
+type client struct {
+	actor   *bus.Actor
+	gone    atomic.Bool   // the generation has ended
+	pace    *rate.Limiter // of requests, while others make some too
+	reading chan struct{} // holds the reads that are served
+
+	// Guarded by admission.mu.
+	requests    int            // open
+	methods     map[string]int // open requests by method
+	connections int
+}
+
+func newClient(a *bus.Actor) *client {
+	c := &client{
+		actor: a, pace: rate.NewLimiter(sharedRate, sharedBurst), reading: make(chan struct{}, readsAtOnce), methods: map[string]int{},
+	}
+	if a.Builtin {
+		c.pace.SetLimit(builtinRate)
+	}
+	return c
+}
+
+// admission bounds the requests of extensions, before the kernel reads them, and
+// divides the kernel's time between extensions.
 type admission struct {
 	h *Host
 	limits
 	checkUser func(net.Conn) (pid int, err error)
 
 	mu         sync.Mutex
-	open       map[*bus.Actor]int   // requests
-	few        map[few]int          // requests of which there may be only few
+	activity   fair.Activity        // of any kind
 	complained map[string]time.Time // by extension and reason
-	connected  map[*bus.Actor]int   // connections
 }
 
 func newAdmission(h *Host) *admission {
-	return &admission{
-		h: h, limits: defaultLimits, checkUser: ownuser.Check, open: map[*bus.Actor]int{}, few: map[few]int{},
-		complained: map[string]time.Time{}, connected: map[*bus.Actor]int{},
-	}
-}
-
-// few is the streams of an extension that cost the kernel more than others: each
-// of commits is read ahead, each watch is asked about every event.
-type few struct {
-	actor  *bus.Actor
-	method string
-}
-
-var fewOf = map[string]string{
-	kernelv1.Bus_Commit_FullMethodName: "streams of commits",
-	kernelv1.Bus_Watch_FullMethodName:  "watches of events",
+	return &admission{h: h, limits: defaultLimits, checkUser: ownuser.Check, complained: map[string]time.Time{}}
 }
 
 // tap admits a request by its headers. It runs on the goroutine that reads the
 // connection, and must not wait.
 func (d *admission) tap(ctx context.Context, info *tap.Info) (context.Context, error) {
-	a, err := d.h.actor(ctx, info.Header)
+	c, err := d.h.client(ctx, info.Header)
 	if err != nil {
 		return nil, err
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if err := d.know(ctx, a); err != nil {
+	if err := d.know(ctx, c); err != nil {
 		return nil, err
 	}
-	what, isFew := fewOf[info.FullMethodName]
-	one := few{a, info.FullMethodName}
+	method := info.FullMethodName
+	streams, isCostly := costly[method]
 	switch {
-	case d.open[a] >= d.requests:
-		return nil, d.refuse(a.ID, fmt.Sprintf("it has %d requests open, which is the most there can be", d.requests))
-	case isFew && d.few[one] >= d.streams:
-		return nil, d.refuse(a.ID, fmt.Sprintf("it has %d %s open, which is the most there can be", d.streams, what))
+	case c.requests >= d.requests:
+		return nil, d.refuse(c.actor.ID, tooMany("requests", d.requests))
+	case isCostly && c.methods[method] >= d.streams:
+		return nil, d.refuse(c.actor.ID, tooMany(streams, d.streams))
 	}
-	d.open[a]++
-	if isFew {
-		d.few[one]++
-	}
+	c.requests++
+	c.methods[method]++
 	context.AfterFunc(ctx, func() {
 		d.mu.Lock()
 		defer d.mu.Unlock()
-		if d.open[a]--; d.open[a] == 0 {
-			delete(d.open, a)
-		}
-		if isFew {
-			if d.few[one]--; d.few[one] == 0 {
-				delete(d.few, one)
-			}
-		}
+		c.requests--
+		c.methods[method]--
 	})
-	return ctx, nil
+	return context.WithValue(ctx, clientKey{}, c), nil
+}
+
+func tooMany(things string, most int) string {
+	return fmt.Sprintf("too many %s: an extension may have %d open", things, most)
 }
 
 // refuse names the limit to the extension, and to the log from time to time.
@@ -115,25 +134,56 @@ func (d *admission) refuse(extension, reason string) error {
 }
 
 var (
-	errNoToken = status.Error(codes.Unauthenticated, "this connection has no valid token: it belongs to no running extension")
+	errNoToken = status.Error(codes.Unauthenticated, "this connection has no valid token of a running extension")
 	errNoOwner = status.Error(codes.Unauthenticated, "the request lacks the token of this kernel")
 )
 
-// actor returns who makes a request: whose token it carries.
-func (h *Host) actor(ctx context.Context, md metadata.MD) (*bus.Actor, error) {
-	given := strings.Join(md.Get(contract.TokenHeader), "")
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if c := connOf(ctx); c != nil && c.control {
-		if subtle.ConstantTimeCompare([]byte(given), []byte(h.ownerToken)) != 1 {
-			return nil, errNoOwner
-		}
-		return owner, nil
+// begin waits until a request may be served; the caller must call end after it.
+func (d *admission) begin(ctx context.Context, c *client, method string) (end func(), err error) {
+	if c.actor == owner || method == kernelv1.Tools_Call_FullMethodName { // which may take long
+		return func() {}, d.wait(ctx, c)
 	}
-	if a := h.tokens[given]; a != nil {
-		return a, nil
+	if err := d.wait(ctx, c); err != nil {
+		return nil, err
 	}
-	return nil, errNoToken
+	select {
+	case c.reading <- struct{}{}:
+		return func() { <-c.reading }, nil
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+}
+
+// wait slows down a client that makes too many requests beside others.
+func (d *admission) wait(ctx context.Context, c *client) error {
+	if d.note(c.actor) {
+		return nil
+	}
+	wait := c.pace.Reserve().Delay()
+	if wait <= shortestWait {
+		return nil
+	}
+	timer := time.NewTimer(wait)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// note notes that an extension is active, and reports whether it need not wait for
+// others: it is alone, or the owner.
+func (d *admission) note(a *bus.Actor) (alone bool) {
+	if a == owner {
+		return true
+	}
+	now := time.Now()
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.activity.Note(a.ID, now)
+	return d.activity.Alone(a.ID, now)
 }
 
 // owner is the owner of the kernel, who may do all that adminv1 has and nothing else.

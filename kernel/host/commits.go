@@ -3,6 +3,7 @@ package host
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"slices"
 	"sync"
@@ -10,6 +11,7 @@ import (
 	"golang.org/x/sync/semaphore"
 	"google.golang.org/grpc"
 
+	"github.com/switchboard-run/switchboard/contract"
 	"github.com/switchboard-run/switchboard/contract/busv1"
 	"github.com/switchboard-run/switchboard/contract/kernelv1"
 )
@@ -39,14 +41,6 @@ func (c *commits) add(receipts []*busv1.CommitReceipt) {
 	}
 }
 
-func (c *commits) take() []*busv1.CommitReceipt {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	ready := c.ready
-	c.ready = nil
-	return ready
-}
-
 // send sends receipts until ctx ends, or one cannot be sent.
 func (c *commits) send(ctx context.Context, send func(*kernelv1.ReceiptFrame) error) {
 	for {
@@ -55,7 +49,10 @@ func (c *commits) send(ctx context.Context, send func(*kernelv1.ReceiptFrame) er
 		case <-ctx.Done():
 			return
 		}
-		ready := c.take()
+		c.mu.Lock()
+		ready := c.ready
+		c.ready = nil
+		c.mu.Unlock()
 		if len(ready) == 0 {
 			continue
 		}
@@ -66,38 +63,35 @@ func (c *commits) send(ctx context.Context, send func(*kernelv1.ReceiptFrame) er
 	}
 }
 
-// Commit implements kernelv1.BusServer. When the extension sends no more, it
-// gets the receipts of what it has sent.
+// Commit implements kernelv1.BusServer. After the extension has closed its side, it
+// gets the remaining receipts.
 func (s busService) Commit(stream grpc.BidiStreamingServer[kernelv1.CommitFrame, kernelv1.ReceiptFrame]) error {
-	actor := actorOf(stream.Context())
+	extension := clientOf(stream.Context())
 	c := &commits{signal: make(chan struct{}, 1), room: semaphore.NewWeighted(inFlight)}
 	ctx, cancel := context.WithCancel(stream.Context())
-	sent := make(chan struct{})
-	go func() {
-		defer close(sent)
+	var sending sync.WaitGroup
+	defer sending.Wait() // nothing is sent on a stream after the return
+	defer cancel()
+	sending.Go(func() {
 		defer cancel()
 		c.send(ctx, stream.Send)
-	}()
-	defer func() {
-		cancel()
-		<-sent // nothing is sent on a stream that was returned from
-	}()
+	})
 	for {
 		frame, err := stream.Recv()
 		if errors.Is(err, io.EOF) {
 			return c.room.Acquire(ctx, inFlight) // every receipt was sent
 		}
-		if err == nil {
-			err = s.h.valid(actor)
-		}
 		if err != nil {
 			return err
+		}
+		if a := extension.actor; extension.gone.Load() { // the stream outlives it for a moment
+			return fmt.Errorf("%w: generation %d of %s has ended", contract.ErrStale, a.Generation, a.ID)
 		}
 		for some := range slices.Chunk(frame.GetCommits(), atOnce) {
 			if err := c.room.Acquire(ctx, int64(len(some))); err != nil {
 				return err
 			}
-			s.h.Bus.Submit(actor, some, c.add)
+			s.h.Bus.Submit(extension.actor, some, c.add)
 		}
 	}
 }

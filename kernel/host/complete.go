@@ -20,76 +20,60 @@ import (
 	"github.com/switchboard-run/switchboard/kernel/models"
 )
 
-// Complete asks a model: for the agent whose turn is being run, the one that its
-// manifest or the input of the turn names; for any other extension, what its manifest names under
-// permissions.models. What it took is recorded with who asked, and why.
+// Complete asks a model: for an agent during its turn, the model of its manifest or of
+// the input; for another extension, one that its manifest names under
+// permissions.models. The cost is recorded with the caller and the purpose.
 func (s modelsService) Complete(r *kernelv1.CompleteRequest, stream grpc.ServerStreamingServer[extensionv1.Delta]) error {
-	asker, err := s.h.asker(stream.Context(), r)
+	order, err := s.h.order(stream.Context(), r)
 	if err != nil {
 		return err
 	}
-	request := &extensionv1.CompleteRequest{
-		Messages: r.GetMessages(), Tools: r.GetTools(), MaxTokens: r.GetMaxTokens(), Agent: asker.name, Session: asker.session,
-		Purpose: r.GetPurpose(),
-	}
-	order := models.Order{Model: r.GetModel(), Cause: asker.cause(), Request: request}
 	return s.h.Models.Complete(stream.Context(), order, stream.Send)
 }
 
-// asker is who a completion is for.
-type asker struct {
-	lease   *bus.Lease // nil: it is asked outside of everything
-	name    string     // of the agent, or of the extension
-	session string     // whose turn it belongs to; may be empty
-}
-
-// cause is the event that a completion follows from; nil if there is none.
-func (a asker) cause() *busv1.Event {
-	if a.lease == nil {
-		return nil
-	}
-	return a.lease.Event
-}
-
-// asker says for whom a completion is, and refuses what no manifest grants. A
-// tool that is called in a turn asks in its own extension's name.
-func (h *Host) asker(ctx context.Context, r *kernelv1.CompleteRequest) (asker, error) {
-	actor := actorOf(ctx)
-	a := asker{name: actor.ID}
+// order is the order of a completion; without a grant it is refused. A tool that is
+// called in a turn orders in the name of its own extension.
+func (h *Host) order(ctx context.Context, r *kernelv1.CompleteRequest) (models.Order, error) {
+	id, model := actorOf(ctx).ID, r.GetModel()
+	o := models.Order{Model: model, Request: &extensionv1.CompleteRequest{
+		Messages: r.GetMessages(), Tools: r.GetTools(), MaxTokens: r.GetMaxTokens(), Agent: id, Purpose: r.GetPurpose(),
+	}}
+	var l *bus.Lease
 	if r.GetLane() != "" {
 		var err error
-		if a.lease, err = h.lease(ctx, r.GetLane()); err != nil {
-			return asker{}, err
+		if l, err = h.lease(ctx, r.GetLane()); err != nil {
+			return o, err
 		}
-		if a.lease.Session != 0 {
-			a.session = journal.SessionID(a.lease.Session)
+		o.Cause = l.Event
+		if l.Session != 0 {
+			o.Request.Session = journal.SessionID(l.Session)
 		}
 	}
-	if a.lease != nil && a.lease.Agent == actor.ID && a.lease.Call == 0 {
-		agent := h.Directory.Current().Agent(actor.ID)
-		switch {
-		case agent == nil:
-			return asker{}, fmt.Errorf("%w: %q is no agent (any more)", contract.ErrDenied, actor.ID)
-		case r.GetModel() == agent.Spec.GetModel():
-		case r.GetModel() != modelOf(a.lease.Event):
-			return asker{}, fmt.Errorf("%w: the manifest of %q grants the model %q, not %q", contract.ErrDenied, actor.ID, agent.Spec.GetModel(), r.GetModel())
-		case !h.knowsModel(r.GetModel()):
-			return asker{}, fmt.Errorf("%w: there is no model %q: name it with its extension, as openai/%[2]s", contract.ErrInvalid, r.GetModel())
+	if l == nil || l.Agent != id || l.Call != 0 {
+		if !slices.Contains(actorOf(ctx).Models, model) {
+			return o, fmt.Errorf("%w: the manifest of %q lacks \"permissions: {models: [%s]}\"", contract.ErrDenied, id, model)
 		}
-		return a, bounded(a.lease, agent)
+		return o, nil
 	}
-	if !slices.Contains(actor.Models, r.GetModel()) {
-		return asker{}, fmt.Errorf("%w: the manifest of %q lacks \"permissions: {models: [%s]}\"", contract.ErrDenied, actor.ID, r.GetModel())
+	agent := h.Directory.Current().Agent(id)
+	switch {
+	case agent == nil:
+		return o, fmt.Errorf("%w: %q is not an agent", contract.ErrDenied, id)
+	case model == agent.Spec.GetModel():
+	case model != modelOf(l.Event):
+		return o, fmt.Errorf("%w: the manifest of %q grants the model %q, not %q", contract.ErrDenied, id, agent.Spec.GetModel(), model)
+	case !h.knowsModel(model):
+		return o, fmt.Errorf("%w: there is no model %q: name it with its extension, as openai/%[2]s", contract.ErrInvalid, model)
 	}
-	return a, nil
+	return o, bounded(l, agent)
 }
 
-// spare is how many completions beyond two for each step a turn may take: for
-// answers that were empty, too long a history, a provider that died.
+// spare is how many completions beyond two for each step a turn may order: after
+// empty answers, with too long a history, or after the death of a provider.
 const spare = 16
 
-// bounded refuses what a turn cannot need: a run loop that goes on without end
-// is stopped here.
+// bounded refuses more completions than a turn can need, so that an endless run loop
+// ends.
 func bounded(l *bus.Lease, agent *directory.Agent) error {
 	steps := cmp.Or(int64(agent.Spec.GetMaxSteps()), defaultSteps)
 	if n := l.Asks(); n > 2*steps+spare {
@@ -99,11 +83,11 @@ func bounded(l *bus.Lease, agent *directory.Agent) error {
 	return nil
 }
 
-// defaultSteps is that of the run loop.
+// defaultSteps is the default of the run loop.
 const defaultSteps = 20
 
-// modelOf is the model that an input names for its turn. Only who may make
-// inputs can have it do so.
+// modelOf is the model that an input names for its turn. Only extensions that may
+// queue inputs can set it.
 func modelOf(input *busv1.Event) string {
 	var in contract.AgentInput
 	if json.Unmarshal(input.GetPayload(), &in) != nil {

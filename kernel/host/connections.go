@@ -10,10 +10,9 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/switchboard-run/switchboard/contract/ownuser"
-	"github.com/switchboard-run/switchboard/kernel/bus"
 )
 
-// connections are those that a listener accepts, each with its meter.
+// connections accepts connections, each with a meter.
 type connections struct {
 	*ownuser.Listener
 	d       *admission
@@ -40,27 +39,28 @@ func (l connections) Accept() (net.Conn, error) {
 	return &meteredConn{Conn: c.(*ownuser.Conn), d: l.d, control: l.control}, nil
 }
 
-// know notes whose connection a request came by. The caller holds d.mu.
-func (d *admission) know(ctx context.Context, a *bus.Actor) error {
-	c := connOf(ctx)
-	if c == nil || c.owner != nil {
+// know notes the owner of the connection of a request. The caller holds d.mu.
+func (d *admission) know(ctx context.Context, c *client) error {
+	conn := connOf(ctx)
+	if conn == nil || conn.owner != nil {
 		return nil
 	}
-	if d.connected[a] >= d.connections && a != owner {
-		return d.refuse(a.ID, fmt.Sprintf("it has %d connections to the kernel, which is the most there can be", d.connections))
+	if c.connections >= d.connections && c.actor != owner {
+		return d.refuse(c.actor.ID, tooMany("connections to the kernel", d.connections))
 	}
-	d.connected[a]++
-	c.owner = a
-	c.Authenticated()
+	c.connections++
+	conn.owner = c
+	conn.Authenticated()
 	return nil
 }
 
-// meteredConn counts what was read from it and is in no complete request yet.
+// meteredConn counts the bytes that were read from it and belong to no complete
+// request yet.
 type meteredConn struct {
 	*ownuser.Conn
 	d       *admission
-	control bool       // the owner's
-	owner   *bus.Actor // whose token was shown on it first; guarded by d.mu
+	control bool    // the owner's
+	owner   *client // of the first token; guarded by d.mu
 	closed  sync.Once
 
 	mu      sync.Mutex
@@ -77,7 +77,7 @@ func (c *meteredConn) Read(p []byte) (int, error) {
 	c.mu.Unlock()
 	if over {
 		c.d.mu.Lock()
-		reason := c.d.refuse("", fmt.Sprintf("a connection was ended: it sent %d MiB of requests that were not complete", c.d.unread>>20))
+		reason := c.d.refuse("", fmt.Sprintf("a connection was closed: %d MiB of its requests were not complete", c.d.unread>>20))
 		c.d.mu.Unlock()
 		_ = c.Close()
 		return 0, reason
@@ -85,8 +85,8 @@ func (c *meteredConn) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// Each message has been this much larger on its way, at the most: heads of frames
-// and requests. What the transport says to itself is forgiven over time.
+// Each message was this much larger on the connection, at most: headers of frames and
+// requests. Control frames of the transport are forgiven over time.
 const (
 	headOfMessage   = 1 << 10
 	headsOfFrames   = 64 // a part of the message
@@ -94,7 +94,7 @@ const (
 	forgiveInterval = time.Minute
 )
 
-// complete takes a message off that was read.
+// complete subtracts a message that was read.
 func (c *meteredConn) complete(n int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -109,17 +109,14 @@ func (c *meteredConn) Close() error {
 	c.closed.Do(func() {
 		c.d.mu.Lock()
 		defer c.d.mu.Unlock()
-		if c.owner == nil {
-			return
-		}
-		if c.d.connected[c.owner]--; c.d.connected[c.owner] == 0 {
-			delete(c.d.connected, c.owner)
+		if c.owner != nil {
+			c.owner.connections--
 		}
 	})
 	return c.Conn.Close()
 }
 
-// read tells the connection of a request that a message of it was read.
+// read notes on the connection of a request that a message of it was read.
 func read(ctx context.Context, message any) {
 	if m, ok := message.(proto.Message); ok {
 		if c := connOf(ctx); c != nil {
@@ -128,7 +125,7 @@ func read(ctx context.Context, message any) {
 	}
 }
 
-// connOf is the connection that a request came by.
+// connOf is the connection of a request; nil: unknown.
 func connOf(ctx context.Context) *meteredConn {
 	c, _ := ownuser.ConnOf(ctx).(*meteredConn)
 	return c

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"sync"
 	"time"
 
 	"google.golang.org/grpc"
@@ -21,32 +22,36 @@ import (
 )
 
 const (
-	// commandCredit is how many commands may be on their way to an extension that
-	// handles no events.
+	// commandCredit is how many commands an extension that handles no events may have
+	// in flight.
 	commandCredit = 16
-	// frameSize is about how much a frame of deliveries holds; a single one is
+	// frameSize is the approximate size of a frame of deliveries; a single delivery is
 	// always smaller than the largest message.
 	frameSize = contract.MaxMessage / 4
 	// defaultStreamLossGrace is how long a process may run without its event stream.
 	defaultStreamLossGrace = 10 * time.Second
 )
 
-// deliver carries deliveries to an extension and outcomes back, until it is
-// gone. One whose stream ends, but not its process, gets nothing any more: it
-// has to be restarted.
+// deliver carries deliveries to an extension and outcomes back, until it is gone. If
+// the stream ends and the process does not, the process has to be restarted.
 func (h *Host) deliver(g *instance, sink *bus.Sink) {
 	err := h.exchange(g, sink)
 	select {
 	case <-g.ctx.Done():
 		return
+	case <-h.stopped.Done():
+		return
 	case <-time.After(h.streamLossGrace):
 	}
 	h.Log.Error("the event stream ended", "extension", g.actor.ID, "error", err)
-	h.Stuck(g.actor.ID, g.actor.Generation, fmt.Sprintf("its event stream ended: %v", err))
+	h.Stuck(g.actor.ID, g.actor.Generation, fmt.Sprintf("the event stream ended: %v", err))
 }
 
 func (h *Host) exchange(g *instance, sink *bus.Sink) error {
 	ctx, cancel := context.WithCancel(g.ctx)
+	defer context.AfterFunc(h.stopped, cancel)()
+	var sending sync.WaitGroup
+	defer sending.Wait()
 	defer cancel()
 	commands := h.newCommandCalls(g, sink)
 	defer commands.calls.Wait()
@@ -67,7 +72,7 @@ func (h *Host) exchange(g *instance, sink *bus.Sink) error {
 	if err != nil {
 		return err
 	}
-	go func() {
+	sending.Go(func() {
 		defer cancel()
 		for {
 			frame, ok := sink.Next(ctx)
@@ -75,21 +80,21 @@ func (h *Host) exchange(g *instance, sink *bus.Sink) error {
 				return
 			}
 		}
-	}()
+	})
 	for {
 		frame, err := stream.Recv()
 		if err != nil {
 			return err
 		}
 		if len(frame.GetOutcomes()) > 0 {
-			h.pace.seen(g.actor)
+			h.admission.note(g.actor)
 		}
 		sink.Credit(int(frame.GetCredit()))
 		h.Bus.Outcomes(g.actor, frame.GetOutcomes())
 	}
 }
 
-// sendFrames sends what is waiting in as many frames as its size needs.
+// sendFrames sends deliveries in as many frames as their size needs.
 func sendFrames(send func(*extensionv1.DeliverFrame) error, f bus.Frame) bool {
 	if len(f.Deliveries) == 0 && len(f.Cancels) == 0 {
 		return true
@@ -111,8 +116,8 @@ func sendFrames(send func(*extensionv1.DeliverFrame) error, f bus.Frame) bool {
 
 // deliverySize is about the size of a delivery.
 func deliverySize(d *busv1.Delivery) int {
-	const besides = 512 // of all that is short
-	n := len(d.GetEvent().GetPayload()) + len(d.GetEvent().GetKey()) + len(d.GetEvent().GetDedupeKey()) + besides
+	const others = 512 // short fields
+	n := len(d.GetEvent().GetPayload()) + len(d.GetEvent().GetKey()) + len(d.GetEvent().GetDedupeKey()) + others
 	if d.GetTurn() != nil {
 		n += proto.Size(d.GetTurn())
 	}
@@ -129,25 +134,24 @@ func (h *Host) CallTool(ctx context.Context, extension string, r *extensionv1.Ca
 }
 
 func (h *Host) callTool(ctx context.Context, g *instance, r *extensionv1.CallRequest) (*extensionv1.CallResult, error) {
-	ctx, cancel := context.WithCancel(ctx)
+	ctx, cancel := g.bound(ctx)
 	defer cancel()
-	defer context.AfterFunc(g.ctx, cancel)()
 	var reached peer.Peer
 	result, err := extensionv1.NewToolsClient(g.conn).Call(ctx, r, grpc.Peer(&reached))
 	if err != nil {
 		g.failed(err)
 		if reached.Addr == nil && status.Code(err) == codes.Unavailable {
-			return nil, fmt.Errorf("%w: %s cannot be reached", contract.ErrUnavailable, g.actor.ID) // and has not got the call
+			return nil, fmt.Errorf("%w: %s cannot be reached", contract.ErrUnavailable, g.actor.ID) // and did not get the call
 		}
 		return nil, gone(g, err)
 	}
 	return result, nil
 }
 
-// gone says that the process ended where that is what an error means.
+// gone returns the error of a call; if the process has ended, that is the error.
 func gone(g *instance, err error) error {
 	if g.ctx.Err() != nil {
-		return fmt.Errorf("%w: the extension %s ended meanwhile", contract.ErrGone, g.actor.ID)
+		return fmt.Errorf("%w: the extension %s ended during the call", contract.ErrGone, g.actor.ID)
 	}
 	return contract.FromStatus(err)
 }
@@ -158,9 +162,8 @@ func (h *Host) Complete(ctx context.Context, extension string, r *extensionv1.Co
 	if g == nil {
 		return fmt.Errorf("the extension %s: %w", extension, models.ErrNotRunning)
 	}
-	ctx, cancel := context.WithCancel(ctx)
+	ctx, cancel := g.bound(ctx)
 	defer cancel()
-	defer context.AfterFunc(g.ctx, cancel)()
 	stream, err := extensionv1.NewModelsClient(g.conn).Complete(ctx, r)
 	if err != nil {
 		return interrupted(g, err)
@@ -179,12 +182,12 @@ func (h *Host) Complete(ctx context.Context, extension string, r *extensionv1.Co
 	}
 }
 
-// interrupted is gone for a completion, which a provider that is stopping may
-// end, and which can be made again.
+// interrupted is gone for a completion: one that a stopping provider ended can be
+// repeated.
 func interrupted(g *instance, err error) error {
 	err = gone(g, err)
 	if g.stopping.Load() && !errors.Is(err, contract.ErrGone) {
-		return fmt.Errorf("%w: the extension %s was stopped meanwhile (%s)", contract.ErrGone, g.actor.ID, err.Error())
+		return fmt.Errorf("%w: the extension %s was stopped during the call (%s)", contract.ErrGone, g.actor.ID, err.Error())
 	}
 	return err
 }

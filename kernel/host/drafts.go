@@ -20,17 +20,15 @@ import (
 	"github.com/switchboard-run/switchboard/kernel/router"
 )
 
-// redial is how long a stream of drafts goes without a channel before it is
-// looked for again.
+// redial is the time between two attempts to reach a channel for drafts.
 const redial = time.Second
 
-// Draft shows texts where the answer of the turn will go that runs when they
-// come, as drafts of that turn.
+// Draft shows texts as drafts of the turn that runs when they come, where its answer
+// will go.
 func (s channelsService) Draft(stream grpc.ClientStreamingServer[kernelv1.DraftRequest, kernelv1.DraftResponse]) error {
 	o := &outlet{host: s.h, ctx: stream.Context()}
 	defer o.close()
-	var now draftPlace
-	said := ""
+	now, said := &draftPlace{}, ""
 	for {
 		r, err := stream.Recv()
 		if errors.Is(err, io.EOF) {
@@ -39,11 +37,7 @@ func (s channelsService) Draft(stream grpc.ClientStreamingServer[kernelv1.DraftR
 		if err != nil {
 			return err
 		}
-		l, err := s.h.lease(stream.Context(), r.GetLane())
-		if err != nil {
-			return err
-		}
-		next, err := s.h.draftPlace(stream.Context(), l)
+		next, err := view(stream.Context(), s.h, r.GetLane(), draftPlaceOf)
 		if err != nil {
 			return err
 		}
@@ -64,44 +58,39 @@ type draftPlace struct {
 	replyTo                  string
 }
 
-// draftPlace is that of the turn which runs under a lease now: a newer message
-// may have interrupted the one that it began with.
-func (h *Host) draftPlace(ctx context.Context, l *bus.Lease) (p draftPlace, err error) {
-	if l.Session == 0 {
-		return p, nil
+// draftPlaceOf is the place of the turn that runs now under a lease: a newer message
+// may have interrupted the first one.
+func draftPlaceOf(j journal.Reader, l *bus.Lease, p *draftPlace) error {
+	s, err := j.Session(l.Session)
+	if err != nil || s == nil || s.Conversation == 0 {
+		return err
 	}
 	var in contract.AgentInput
 	if err := json.Unmarshal(l.Event.GetPayload(), &in); err != nil {
-		return p, fmt.Errorf("%w: the input %s: %w", contract.ErrInvalid, l.Event.GetId(), err)
+		return fmt.Errorf("%w: the input %s: %w", contract.ErrInvalid, l.Event.GetId(), err)
 	}
-	return p, h.Bus.View(ctx, func(j journal.Reader) error {
-		s, err := j.Session(l.Session)
-		if err != nil || s == nil || s.Conversation == 0 {
+	inputs, target := []int64{l.Event.GetSeq()}, in.ReplyTo
+	if n := len(s.Stack); n > 0 {
+		turn, err := j.Turn(s.Stack[n-1])
+		if err != nil {
 			return err
 		}
-		inputs, target := []int64{l.Event.GetSeq()}, in.ReplyTo
-		if n := len(s.Stack); n > 0 {
-			turn, err := j.Turn(s.Stack[n-1])
-			if err != nil {
-				return err
-			}
-			inputs, target = turn.Inputs, turn.ReplyTo
-		}
-		if target == "" && s.OutboundKind == directory.OutboundConversation {
-			target = s.OutboundTarget
-		}
-		c, err := j.ConversationByHandle(target)
-		if err != nil || c == nil {
-			return err
-		}
-		p = draftPlace{channel: c.Channel, address: c.Address, thread: c.Thread, draft: journal.EventID(inputs[0])}
-		p.replyTo, err = router.NewestMessage(j, inputs)
+		inputs, target = turn.Inputs, turn.ReplyTo
+	}
+	if target == "" && s.OutboundKind == directory.OutboundConversation {
+		target = s.OutboundTarget
+	}
+	c, err := j.ConversationByHandle(target)
+	if err != nil || c == nil {
 		return err
-	})
+	}
+	*p = draftPlace{channel: c.Channel, address: c.Address, thread: c.Thread, draft: journal.EventID(inputs[0])}
+	p.replyTo, err = router.NewestMessage(j, inputs)
+	return err
 }
 
-// outlet is a stream of drafts to a channel. The channel's process may come and
-// go; what it misses is lost.
+// outlet is a stream of drafts to a channel. The channel's process may come and go;
+// drafts in between are lost.
 type outlet struct {
 	host *Host
 	ctx  context.Context
@@ -112,15 +101,15 @@ type outlet struct {
 	tried   time.Time
 }
 
-func (o *outlet) show(p draftPlace, text string) {
+func (o *outlet) show(p *draftPlace, text string) {
 	if o.channel != p.channel {
 		o.close()
 		o.channel, o.tried = p.channel, time.Time{}
 	}
-	if o.stream == nil && !o.open() {
-		return
+	if o.stream == nil && time.Since(o.tried) >= redial {
+		o.open()
 	}
-	if o.stream.Send(&extensionv1.DraftUpdate{
+	if o.stream != nil && o.stream.Send(&extensionv1.DraftUpdate{
 		Conversation: p.address, Thread: p.thread, DraftId: p.draft, ReplyTo: p.replyTo, Text: text,
 	}) != nil {
 		o.cancel()
@@ -128,23 +117,19 @@ func (o *outlet) show(p draftPlace, text string) {
 	}
 }
 
-func (o *outlet) open() bool {
-	if time.Since(o.tried) < redial {
-		return false
-	}
+func (o *outlet) open() {
 	o.tried = time.Now()
 	g := o.host.instance(o.channel)
 	if g == nil || !g.description.GetDrafts() {
-		return false
+		return
 	}
 	ctx, cancel := context.WithCancel(o.ctx)
 	stream, err := extensionv1.NewDraftsClient(g.conn).Draft(ctx)
 	if err != nil {
 		cancel()
-		return false
+		return
 	}
 	o.stream, o.cancel = stream, cancel
-	return true
 }
 
 func (o *outlet) close() {

@@ -1,7 +1,9 @@
 package host
 
 import (
+	"maps"
 	"net"
+	"slices"
 	"time"
 )
 
@@ -20,13 +22,14 @@ func (h *Host) CheckUser(check func(net.Conn) (pid int, err error)) { h.admissio
 
 // Open counts what is open.
 func (h *Host) OpenRequests() (requests, connections int) {
+	h.mu.Lock()
+	clients := slices.Collect(maps.Values(h.clients))
+	h.mu.Unlock()
 	h.admission.mu.Lock()
 	defer h.admission.mu.Unlock()
-	for _, n := range h.admission.open {
-		requests += n
-	}
-	for _, n := range h.admission.connected {
-		connections += n
+	for _, c := range clients {
+		requests += c.requests
+		connections += c.connections
 	}
 	return requests, connections
 }

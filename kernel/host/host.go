@@ -2,16 +2,16 @@
 // services to the extensions on one unix socket, and carries deliveries, calls
 // and completions to them. On another socket it serves the owner.
 //
-// Every request carries the token that its extension was given in Init; who calls,
-// and with which grants, follows from the token alone, and ends with the generation
-// that it was made for. The owner has a token for each run of the kernel, which is
-// good on the owner's socket only, and for the services of adminv1 only.
+// Every request carries the token that its extension got in Init. The identity and the
+// grants of the caller follow from the token alone, which is valid as long as the
+// generation that it was made for. The owner has a token for each run of the kernel,
+// which is valid on the owner's socket only, and for the services of adminv1 only.
 package host
 
 import (
 	"context"
 	"crypto/rand"
-	"encoding/hex"
+	"crypto/subtle"
 	"fmt"
 	"net"
 	"slices"
@@ -37,7 +37,7 @@ import (
 	"github.com/switchboard-run/switchboard/kernel/tools"
 )
 
-// Options are what a host serves.
+// Options are the parts of the kernel that a host serves.
 type Options struct {
 	Bus       *bus.Bus
 	Sessions  *session.Store
@@ -45,10 +45,10 @@ type Options struct {
 	Tools     *tools.Runner
 	Models    *models.Router
 	Log       hclog.Logger
-	// Report is told a change of readiness.
+	// Report gets changes of readiness.
 	Report func(extension string, generation int64, r *extensionv1.Readiness)
-	// Stuck is told that a running extension does not take deliveries any more:
-	// its process has to be restarted.
+	// Stuck is called when a running extension no longer takes deliveries: its process
+	// has to be restarted.
 	Stuck func(extension string, generation int64, reason string)
 }
 
@@ -57,13 +57,15 @@ type Host struct {
 	Options
 	server          *grpc.Server
 	admission       *admission
-	pace            *pace
 	streamLossGrace time.Duration
+	stopped         context.Context
+	stop            context.CancelFunc
+	deliveries      sync.WaitGroup // one for each stream of deliveries
 
 	mu         sync.Mutex
+	clients    map[string]*client // by token
+	owner      *client
 	ownerToken string
-	tokens     map[string]*bus.Actor
-	admitted   map[*bus.Actor]struct{} // those that have a token
 	running    map[string]*instance
 }
 
@@ -77,9 +79,16 @@ type instance struct {
 	broken      atomic.Int64
 }
 
-// handlesEvents says whether it serves the stream of deliveries.
+// handlesEvents reports whether it serves the stream of deliveries.
 func (g *instance) handlesEvents() bool {
 	return g.description.GetEvents() || g.description.GetChannel() || g.actor.Agent
+}
+
+// bound returns a context that ends with the process too.
+func (g *instance) bound(ctx context.Context) (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithCancel(ctx)
+	stop := context.AfterFunc(g.ctx, cancel)
+	return ctx, func() { stop(); cancel() }
 }
 
 // reconnectGrace is how long calls are refused after a connection broke: by then the
@@ -110,14 +119,12 @@ const (
 
 // New returns a host that serves nothing yet.
 func New() *Host {
-	h := &Host{
-		streamLossGrace: defaultStreamLossGrace, tokens: map[string]*bus.Actor{},
-		admitted: map[*bus.Actor]struct{}{}, running: map[string]*instance{},
-	}
-	h.admission, h.pace = newAdmission(h), newPace()
+	h := &Host{streamLossGrace: defaultStreamLossGrace, clients: map[string]*client{}, owner: newClient(owner), running: map[string]*instance{}}
+	h.stopped, h.stop = context.WithCancel(context.Background())
+	h.admission = newAdmission(h)
 	h.server = grpc.NewServer(
 		grpc.MaxRecvMsgSize(contract.MaxMessage), grpc.MaxSendMsgSize(contract.MaxMessage),
-		grpc.ChainUnaryInterceptor(h.authenticateUnary), grpc.ChainStreamInterceptor(h.authenticateStream),
+		grpc.UnaryInterceptor(h.serveUnary), grpc.StreamInterceptor(h.serveStream),
 		grpc.Creds(ownuser.Credentials()), grpc.InTapHandle(h.admission.tap), grpc.MaxConcurrentStreams(uint32(defaultLimits.requests)),
 		grpc.ConnectionTimeout(handshakeTime), grpc.MaxHeaderListSize(maxHeader), grpc.WaitForHandlers(true),
 		grpc.ReadBufferSize(32<<10), grpc.WriteBufferSize(64<<10), // there are many connections
@@ -158,18 +165,19 @@ func (h *Host) ServeOwner(listener net.Listener, token string) error {
 	return nil
 }
 
-// Stop ends all connections.
-func (h *Host) Stop() { h.server.Stop() }
+// Stop ends all connections, and waits for the goroutines that served them.
+func (h *Host) Stop() {
+	h.stop()
+	h.server.Stop()
+	h.deliveries.Wait()
+}
 
 // Admit makes the token of a generation that is about to start.
 func (h *Host) Admit(a *bus.Actor) (token string) {
-	var raw [24]byte
-	_, _ = rand.Read(raw[:]) // never fails, by its documentation
-	token = hex.EncodeToString(raw[:])
+	token = rand.Text()
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.tokens[token] = a
-	h.admitted[a] = struct{}{}
+	h.clients[token] = newClient(a)
 	return token
 }
 
@@ -180,7 +188,8 @@ func (h *Host) Open(ctx context.Context, a *bus.Actor, conn grpc.ClientConnInter
 	h.running[a.ID] = g
 	h.mu.Unlock()
 	if g.handlesEvents() || slices.ContainsFunc(d.GetTools(), func(t *extensionv1.Tool) bool { return t.GetCommand() != "" }) {
-		go h.deliver(g, h.Bus.Attach(a))
+		sink := h.Bus.Attach(a)
+		h.deliveries.Go(func() { h.deliver(g, sink) })
 	}
 }
 
@@ -188,11 +197,10 @@ func (h *Host) Open(ctx context.Context, a *bus.Actor, conn grpc.ClientConnInter
 func (h *Host) Gone(extension string, generation int64) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	for token, a := range h.tokens {
-		if a.ID == extension && a.Generation == generation {
-			delete(h.tokens, token)
-			delete(h.admitted, a)
-			h.pace.forget(a)
+	for token, c := range h.clients {
+		if c.actor.ID == extension && c.actor.Generation == generation {
+			delete(h.clients, token)
+			c.gone.Store(true)
 		}
 	}
 	if g := h.running[extension]; g != nil && g.actor.Generation == generation {
@@ -200,19 +208,8 @@ func (h *Host) Gone(extension string, generation int64) {
 	}
 }
 
-// valid says whether the generation is not gone: a stream may outlive it for a
-// moment.
-func (h *Host) valid(a *bus.Actor) error {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if _, ok := h.admitted[a]; !ok {
-		return fmt.Errorf("%w: generation %d of %s has ended", contract.ErrStale, a.Generation, a.ID)
-	}
-	return nil
-}
-
-// Stopping tells the host that an extension is asked to shut down: it may finish
-// its work, and gets no more.
+// Stopping notes that an extension was asked to shut down: it may finish its work, and
+// gets no more.
 func (h *Host) Stopping(extension string) {
 	if g := h.instance(extension); g != nil {
 		g.stopping.Store(true)
@@ -238,68 +235,74 @@ func (h *Host) Actor(extension string) *bus.Actor {
 	return nil
 }
 
-type actorKey struct{}
-
-func actorOf(ctx context.Context) *bus.Actor { return ctx.Value(actorKey{}).(*bus.Actor) }
-
-// authenticate says who calls a method, and refuses what that caller may not call.
-func (h *Host) authenticate(ctx context.Context, method string) (context.Context, error) {
-	md, _ := metadata.FromIncomingContext(ctx)
-	a, err := h.actor(ctx, md)
-	if err != nil {
-		return nil, err
+// client returns the client that makes a request: the one of its token.
+func (h *Host) client(ctx context.Context, md metadata.MD) (*client, error) {
+	given := strings.Join(md.Get(contract.TokenHeader), "")
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if c := connOf(ctx); c != nil && c.control {
+		if subtle.ConstantTimeCompare([]byte(given), []byte(h.ownerToken)) != 1 {
+			return nil, errNoOwner
+		}
+		return h.owner, nil
 	}
-	if service, isAdmin := strings.CutPrefix(method, adminServices); isAdmin {
-		err = a.MayAdminister(strings.HasPrefix(service, "Read/"))
-	} else if a == owner {
-		err = fmt.Errorf("%w: %s is for extensions", contract.ErrDenied, method)
+	if c := h.clients[given]; c != nil {
+		return c, nil
 	}
-	return context.WithValue(ctx, actorKey{}, a), contract.ToStatus(err)
+	return nil, errNoToken
 }
+
+// clientKey is the key of the client in the context of a request, which the tap adds.
+type clientKey struct{}
+
+func clientOf(ctx context.Context) *client   { return ctx.Value(clientKey{}).(*client) }
+func actorOf(ctx context.Context) *bus.Actor { return clientOf(ctx).actor }
 
 const adminServices = "/switchboard.admin.v1."
 
-func (h *Host) authenticateUnary(ctx context.Context, request any, info *grpc.UnaryServerInfo, next grpc.UnaryHandler) (any, error) {
+// authorize refuses a method that the caller may not call.
+func authorize(a *bus.Actor, method string) error {
+	if service, isAdmin := strings.CutPrefix(method, adminServices); isAdmin {
+		return a.MayAdminister(strings.HasPrefix(service, "Read/"))
+	}
+	if a == owner {
+		return fmt.Errorf("%w: %s is for extensions", contract.ErrDenied, method)
+	}
+	return nil
+}
+
+func (h *Host) serveUnary(ctx context.Context, request any, info *grpc.UnaryServerInfo, next grpc.UnaryHandler) (any, error) {
 	read(ctx, request)
-	ctx, err := h.authenticate(ctx, info.FullMethod)
+	if err := authorize(actorOf(ctx), info.FullMethod); err != nil {
+		return nil, contract.ToStatus(err)
+	}
+	end, err := h.admission.begin(ctx, clientOf(ctx), info.FullMethod)
 	if err != nil {
-		return nil, err
+		return nil, contract.ToStatus(err)
 	}
-	if a := actorOf(ctx); a != owner {
-		end, err := h.pace.begin(ctx, a, info.FullMethod)
-		if err != nil {
-			return nil, contract.ToStatus(err)
-		}
-		defer end()
-	}
+	defer end()
 	reply, err := next(ctx, request)
 	return reply, contract.ToStatus(err)
 }
 
-func (h *Host) authenticateStream(service any, stream grpc.ServerStream, info *grpc.StreamServerInfo, next grpc.StreamHandler) error {
-	ctx, err := h.authenticate(stream.Context(), info.FullMethod)
-	if err != nil {
-		return err
+func (h *Host) serveStream(service any, stream grpc.ServerStream, info *grpc.StreamServerInfo, next grpc.StreamHandler) error {
+	if err := authorize(actorOf(stream.Context()), info.FullMethod); err != nil {
+		return contract.ToStatus(err)
 	}
-	return contract.ToStatus(next(service, authenticated{stream, ctx, h.pace}))
+	return contract.ToStatus(next(service, meteredStream{stream, h.admission}))
 }
 
-type authenticated struct {
+type meteredStream struct {
 	grpc.ServerStream
-	ctx  context.Context
-	pace *pace
+	d *admission
 }
 
 // RecvMsg implements grpc.ServerStream.
-func (s authenticated) RecvMsg(m any) error {
+func (s meteredStream) RecvMsg(m any) error {
 	err := s.ServerStream.RecvMsg(m)
 	if err == nil {
-		read(s.ctx, m)
-		if a := actorOf(s.ctx); a != owner {
-			s.pace.seen(a)
-		}
+		read(s.Context(), m)
+		s.d.note(actorOf(s.Context()))
 	}
 	return err
 }
-
-func (s authenticated) Context() context.Context { return s.ctx }

@@ -13,11 +13,11 @@ import (
 func TestRequestsAreManyAloneAndFewerBesideOthers(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		pace, flood, other := newPace(), &bus.Actor{ID: "flood"}, &bus.Actor{ID: "other"}
-		run := func(a *bus.Actor, n int) time.Duration {
+		pace, flood, other := newAdmission(nil), newClient(&bus.Actor{ID: "flood"}), newClient(&bus.Actor{ID: "other"})
+		run := func(c *client, n int) time.Duration {
 			began := time.Now()
 			for range n {
-				end, err := pace.begin(t.Context(), a, kernelv1.KV_Get_FullMethodName)
+				end, err := pace.begin(t.Context(), c, kernelv1.KV_Get_FullMethodName)
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -44,7 +44,7 @@ func TestRequestsAreManyAloneAndFewerBesideOthers(t *testing.T) {
 
 func TestReadsAtOnceAreFew(t *testing.T) {
 	t.Parallel()
-	pace, a := newPace(), &bus.Actor{ID: "flood"}
+	pace, a := newAdmission(nil), newClient(&bus.Actor{ID: "flood"})
 	var ends []func()
 	for range readsAtOnce {
 		end, err := pace.begin(t.Context(), a, kernelv1.KV_Get_FullMethodName)
@@ -61,7 +61,7 @@ func TestReadsAtOnceAreFew(t *testing.T) {
 	if _, err := pace.begin(t.Context(), a, kernelv1.Tools_Call_FullMethodName); err != nil {
 		t.Errorf("a call that may take long: %v", err)
 	}
-	if _, err := pace.begin(t.Context(), &bus.Actor{ID: "other"}, kernelv1.KV_Get_FullMethodName); err != nil {
+	if _, err := pace.begin(t.Context(), newClient(&bus.Actor{ID: "other"}), kernelv1.KV_Get_FullMethodName); err != nil {
 		t.Errorf("another extension: %v", err)
 	}
 	ends[0]()

@@ -10,8 +10,8 @@ import (
 	"github.com/switchboard-run/switchboard/kernel/journal"
 )
 
-// Presence tells when a person was there last, in whatever session, and whether
-// one waits for an answer now.
+// Presence implements kernelv1.SessionsServer: when a person last wrote, in any session,
+// and whether one waits for an answer now.
 func (s sessionsService) Presence(ctx context.Context, _ *kernelv1.PresenceRequest) (*kernelv1.PresenceResponse, error) {
 	if err := actorOf(ctx).MayAskPresence(); err != nil {
 		return nil, err
@@ -25,8 +25,8 @@ func (s sessionsService) Presence(ctx context.Context, _ *kernelv1.PresenceReque
 	})
 }
 
-// recentSessions is how many sessions are looked at: more have not been active
-// since a person was heard.
+// recentSessions bounds the sessions that are read: older ones were not active since a
+// person wrote.
 const recentSessions = 1000
 
 func lastUser(j journal.Reader) (at int64, err error) {
@@ -37,10 +37,10 @@ func lastUser(j journal.Reader) (at int64, err error) {
 	return at, err
 }
 
-// manyInputs are more unsettled inputs than are looked at: that many mean work.
+// manyInputs bounds the unsettled inputs that are read: more count as work.
 const manyInputs = 1000
 
-// personWaits says whether an input of a person is not settled yet.
+// personWaits reports whether an input of a person is unsettled.
 func personWaits(j journal.Reader) (bool, error) {
 	subscriptions, err := j.Subscriptions()
 	if err != nil {

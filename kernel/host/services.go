@@ -68,38 +68,28 @@ func (s busService) Watch(r *kernelv1.WatchRequest, stream grpc.ServerStreamingS
 	return w.Err()
 }
 
-// lease is the lane of a request, which an agent's services need.
-func (h *Host) lease(ctx context.Context, token string) (*bus.Lease, error) {
-	return h.Bus.Lease(actorOf(ctx), token)
+// lease is the lease of a request's lane.
+func (h *Host) lease(ctx context.Context, lane string) (*bus.Lease, error) {
+	return h.Bus.Lease(actorOf(ctx), lane)
 }
 
-// own is the session of a request: the lane's own one.
-func (h *Host) own(ctx context.Context, token, id string) (int64, error) {
-	l, err := h.lease(ctx, token)
-	if err != nil {
-		return 0, err
-	}
-	if l.Session == 0 {
-		return 0, fmt.Errorf("%w: the lane is that of no session", contract.ErrDenied)
-	}
-	if id != "" && id != journal.SessionID(l.Session) {
-		return 0, fmt.Errorf("%w: the lane is that of session %s, not of %s", contract.ErrDenied, journal.SessionID(l.Session), id)
-	}
-	return l.Session, nil
-}
-
-func (s sessionsService) Pending(ctx context.Context, r *kernelv1.PendingRequest) (*kernelv1.PendingResponse, error) {
-	l, err := s.h.lease(ctx, r.GetLane())
+// view answers a request of the holder of a lane from the store.
+func view[T any](ctx context.Context, h *Host, lane string, read func(j journal.Reader, l *bus.Lease, out *T) error) (*T, error) {
+	l, err := h.lease(ctx, lane)
 	if err != nil {
 		return nil, err
 	}
-	out := &kernelv1.PendingResponse{}
-	return out, s.h.Bus.View(ctx, func(j journal.Reader) error {
+	out := new(T)
+	return out, h.Bus.View(ctx, func(j journal.Reader) error { return read(j, l, out) })
+}
+
+func (s sessionsService) Pending(ctx context.Context, r *kernelv1.PendingRequest) (*kernelv1.PendingResponse, error) {
+	return view(ctx, s.h, r.GetLane(), func(j journal.Reader, l *bus.Lease, out *kernelv1.PendingResponse) error {
 		inputs, err := s.h.Sessions.Pending(j, s.h.Bus, l, session.MaxPending)
 		size := 0
 		for _, e := range inputs {
 			if size += proto.Size(e); size > contract.MaxMessage/2 && len(out.GetInputs()) > 0 {
-				break // it can ask again when these are settled
+				break // the next request gets the others
 			}
 			out.Inputs = append(out.Inputs, e)
 		}
@@ -117,12 +107,12 @@ func (s toolsService) List(ctx context.Context, r *kernelv1.ListToolsRequest) (*
 }
 
 func (s toolsService) Call(ctx context.Context, r *kernelv1.CallToolRequest) (*extensionv1.CallResult, error) {
-	if r.GetCallId() == "" && r.GetLane() == "" { // outside of everything
-		return s.h.Tools.Ask(ctx, actorOf(ctx), nil, r.GetName(), r.GetArguments())
-	}
-	l, err := s.h.lease(ctx, r.GetLane())
-	if err != nil {
-		return nil, err
+	var l *bus.Lease
+	if r.GetCallId() != "" || r.GetLane() != "" {
+		var err error
+		if l, err = s.h.lease(ctx, r.GetLane()); err != nil {
+			return nil, err
+		}
 	}
 	if r.GetCallId() == "" {
 		return s.h.Tools.Ask(ctx, actorOf(ctx), l, r.GetName(), r.GetArguments())
@@ -139,14 +129,14 @@ func (s channelsService) List(context.Context, *kernelv1.ListChannelsRequest) (*
 	return &kernelv1.ListChannelsResponse{Channels: Channels(dir), Commands: commands(dir)}, nil
 }
 
-// Channels is the channels as the contract shows them.
+// Channels returns the channels for the contract.
 func Channels(dir *directory.Snapshot) []*kernelv1.Channel {
 	out := make([]*kernelv1.Channel, 0, len(dir.Channels))
 	for i := range dir.Channels {
 		c := &dir.Channels[i]
 		readiness := c.Readiness
 		if c.State != directory.StateActive {
-			readiness = &extensionv1.Readiness{State: extensionv1.Readiness_STATE_OFFLINE, Detail: "its extension is " + c.State}
+			readiness = &extensionv1.Readiness{State: extensionv1.Readiness_STATE_OFFLINE, Detail: "the extension is " + c.State}
 		}
 		out = append(out, &kernelv1.Channel{
 			Id: c.ID, Name: c.Name, Readiness: readiness, MaxLength: int32(c.MaxLength), Formats: c.Formats, Drafts: c.Drafts,
@@ -177,24 +167,19 @@ func (s kvService) Scan(ctx context.Context, r *kernelv1.ScanRequest) (*kernelv1
 	}
 	out := &kernelv1.ScanResponse{}
 	return out, s.h.Bus.View(ctx, func(j journal.Reader) error {
-		for after, size := r.GetAfter(), 0; ; {
-			values, err := j.KVScan(actorOf(ctx).ID, r.GetPrefix(), after, scanChunk)
-			if err != nil {
+		size := 0
+		for v, err := range journal.Values(j, actorOf(ctx).ID, r.GetPrefix(), r.GetAfter(), scanChunk) {
+			size += len(v.Key) + len(v.Value)
+			switch {
+			case err != nil:
 				return err
-			}
-			for _, v := range values {
-				size += len(v.Key) + len(v.Value)
-				if len(out.GetValues()) == limit || size > contract.MaxMessage/2 && len(out.GetValues()) > 0 {
-					out.More = true
-					return nil
-				}
-				out.Values = append(out.Values, &kernelv1.Value{Key: v.Key, Value: v.Value, Version: v.Version})
-				after = v.Key
-			}
-			if len(values) < scanChunk {
+			case len(out.GetValues()) == limit, size > contract.MaxMessage/2 && len(out.GetValues()) > 0:
+				out.More = true
 				return nil
 			}
+			out.Values = append(out.Values, &kernelv1.Value{Key: v.Key, Value: v.Value, Version: v.Version})
 		}
+		return nil
 	})
 }
 

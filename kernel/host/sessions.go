@@ -13,54 +13,43 @@ import (
 	"github.com/switchboard-run/switchboard/kernel/journal"
 )
 
-// Get implements kernelv1.SessionsServer: of its own session whoever holds the
-// lane, of any whoever may queue inputs there, by its agent and key, too. Nothing
-// that was said is in it.
+// Get implements kernelv1.SessionsServer: an extension that may queue inputs gets any
+// session, also by its agent and key; the others get those that they may read.
 func (s sessionsService) Get(ctx context.Context, r *kernelv1.SessionRequest) (*kernelv1.Session, error) {
-	id, named := journal.ParseSessionID(r.GetSession()), r.GetKey() != ""
-	if !actorOf(ctx).MayQueue() || id == 0 && !named {
-		var err error
-		if id, err = s.h.own(ctx, r.GetLane(), r.GetSession()); err != nil {
-			return nil, err
-		}
+	id, a := journal.ParseSessionID(r.GetSession()), actorOf(ctx)
+	if !a.MayQueue() || id == 0 && r.GetKey() == "" {
+		return view(ctx, s.h, r.GetLane(), func(j journal.Reader, l *bus.Lease, out *kernelv1.Session) error {
+			id := cmp.Or(id, l.Session)
+			if err := mayRead(j, a, l, id, r.GetSession()); err != nil {
+				return err
+			}
+			stored, err := j.Session(id)
+			return s.h.describe(j, stored, err, out)
+		})
 	}
-	var found *kernelv1.Session
-	return found, s.h.Bus.View(ctx, func(j journal.Reader) error {
+	out := &kernelv1.Session{}
+	return out, s.h.Bus.View(ctx, func(j journal.Reader) (err error) {
 		var stored *journal.Session
-		var err error
 		if id != 0 {
 			stored, err = j.Session(id)
 		} else {
 			stored, err = j.SessionByKey(r.GetAgent(), r.GetKey())
 		}
-		if err != nil || stored == nil {
-			return errors.Join(err, contract.ErrNotFound)
-		}
-		found, err = s.h.session(j, stored)
-		return err
+		return s.h.describe(j, stored, err, out)
 	})
 }
 
 // List implements kernelv1.SessionsServer.
 func (s sessionsService) List(ctx context.Context, r *kernelv1.ListSessionsRequest) (*kernelv1.ListSessionsResponse, error) {
-	l, err := s.h.lease(ctx, r.GetLane())
-	if err != nil {
-		return nil, err
-	}
-	out := &kernelv1.ListSessionsResponse{}
-	return out, s.h.Bus.View(ctx, func(j journal.Reader) error {
+	return view(ctx, s.h, r.GetLane(), func(j journal.Reader, l *bus.Lease, out *kernelv1.ListSessionsResponse) error {
 		sessions, err := visible(j, actorOf(ctx), l, r)
-		if err != nil {
-			return err
-		}
 		for i := range sessions {
-			found, err := s.h.session(j, &sessions[i])
-			if err != nil {
+			out.Sessions = append(out.Sessions, &kernelv1.Session{})
+			if err := s.h.describe(j, &sessions[i], nil, out.GetSessions()[i]); err != nil {
 				return err
 			}
-			out.Sessions = append(out.Sessions, found)
 		}
-		return nil
+		return err
 	})
 }
 
@@ -87,17 +76,8 @@ func visible(j journal.Reader, a *bus.Actor, l *bus.Lease, r *kernelv1.ListSessi
 
 // History implements kernelv1.SessionsServer.
 func (s sessionsService) History(ctx context.Context, r *kernelv1.HistoryRequest) (*kernelv1.HistoryResponse, error) {
-	l, err := s.h.lease(ctx, r.GetLane())
-	if err != nil {
-		return nil, err
-	}
-	size := r.GetMaxBytes()
-	if size <= 0 {
-		size = defaultHistory
-	}
-	id := cmp.Or(journal.ParseSessionID(r.GetSession()), l.Session)
-	out := &kernelv1.HistoryResponse{}
-	return out, s.h.Bus.View(ctx, func(j journal.Reader) (err error) {
+	return view(ctx, s.h, r.GetLane(), func(j journal.Reader, l *bus.Lease, out *kernelv1.HistoryResponse) (err error) {
+		id := cmp.Or(journal.ParseSessionID(r.GetSession()), l.Session)
 		if err := mayRead(j, actorOf(ctx), l, id, r.GetSession()); err != nil {
 			return err
 		}
@@ -105,6 +85,10 @@ func (s sessionsService) History(ctx context.Context, r *kernelv1.HistoryRequest
 			out.Entries, err = j.HistoryBefore(id, r.GetBeforeSeq(), min(limit, mostRows))
 			out.Truncated = len(out.Entries) > 0 && out.Entries[0].GetSeq() > 1
 			return err
+		}
+		size := r.GetMaxBytes()
+		if size <= 0 {
+			size = defaultHistory
 		}
 		out.Entries, out.Truncated, err = j.History(id, r.GetAfterSeq(), min(size, contract.MaxMessage/2))
 		return err
@@ -125,12 +109,12 @@ func mayRead(j journal.Reader, a *bus.Actor, l *bus.Lease, id int64, named strin
 		if l.Session == 0 {
 			return fmt.Errorf("%w: the lane belongs to no session", contract.ErrDenied)
 		}
-		return fmt.Errorf("%w: the lane is that of session %s, not of %s", contract.ErrDenied, journal.SessionID(l.Session), named)
+		return fmt.Errorf("%w: the lane belongs to session %s, not to %s", contract.ErrDenied, journal.SessionID(l.Session), named)
 	}
 	if own, err := j.Session(l.Session); err != nil {
 		return err
 	} else if own != nil && own.Group {
-		return fmt.Errorf("%w: others can read this conversation, so only it can be read from here (%s)", contract.ErrDenied, journal.SessionID(own.ID))
+		return fmt.Errorf("%w: others can read this conversation (%s), so no other session can be read from it", contract.ErrDenied, journal.SessionID(own.ID))
 	}
 	if s, err := j.Session(id); err != nil {
 		return err
@@ -140,26 +124,27 @@ func mayRead(j journal.Reader, a *bus.Actor, l *bus.Lease, id int64, named strin
 	return nil
 }
 
-// session is a stored session as the contract shows it. The key of a chat holds
-// an address, and is not told.
-func (h *Host) session(j journal.Reader, s *journal.Session) (*kernelv1.Session, error) {
+// describe fills in a stored session for the contract. The key of a chat, which holds
+// an address, is left out.
+func (h *Host) describe(j journal.Reader, s *journal.Session, err error, out *kernelv1.Session) error {
+	if err != nil || s == nil {
+		return errors.Join(err, contract.ErrNotFound)
+	}
 	state, err := h.Sessions.State(j, h.Bus, s)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	out := &kernelv1.Session{
-		Id: journal.SessionID(s.ID), Agent: s.Agent, Key: s.Key, State: state.Name, HistorySeq: s.HistorySeq,
-		CreatedAtUs: s.CreatedAt, ActiveAtUs: s.ActiveAt, UserAtUs: s.UserAt, Group: s.Group,
-	}
+	out.Id, out.Agent, out.Key, out.State, out.Group = journal.SessionID(s.ID), s.Agent, s.Key, state.Name, s.Group
+	out.HistorySeq, out.CreatedAtUs, out.ActiveAtUs, out.UserAtUs = s.HistorySeq, s.CreatedAt, s.ActiveAt, s.UserAt
 	if strings.HasPrefix(s.Key, "chan:") {
 		out.Key = "chan"
 	}
 	if s.Conversation == 0 {
-		return out, nil
+		return nil
 	}
 	c, err := j.Conversation(s.Conversation)
 	if c != nil {
 		out.Channel = c.Channel
 	}
-	return out, err
+	return err
 }

@@ -13,9 +13,9 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
-	"time"
 
 	"github.com/hashicorp/go-hclog"
+	"golang.org/x/time/rate"
 
 	"github.com/switchboard-run/switchboard/contract"
 )
@@ -104,7 +104,7 @@ func (o *output) clean(text string) string {
 // scanLines reads the lines of a stream, slowly if there are too many, until ctx
 // ends: then it reads the rest at once.
 func scanLines(ctx context.Context, r io.Reader) *bufio.Scanner {
-	lines := bufio.NewScanner(&pacedReader{r: r, ctx: ctx})
+	lines := bufio.NewScanner(&pacedReader{r, ctx, rate.NewLimiter(outputRate, outputBurst)})
 	lines.Buffer(nil, 2*maxLine)
 	lines.Split(func(data []byte, atEOF bool) (int, []byte, error) {
 		if i := bytes.IndexByte(data[:min(len(data), maxLine+1)], '\n'); i >= 0 {
@@ -118,26 +118,17 @@ func scanLines(ctx context.Context, r io.Reader) *bufio.Scanner {
 	return lines
 }
 
-// pacedReader reads at outputRate. It is used by one goroutine.
+// pacedReader reads at a limited rate. It is used by one goroutine.
 type pacedReader struct {
 	r     io.Reader
 	ctx   context.Context
-	spent float64
-	since time.Time
+	limit *rate.Limiter
 }
 
 // Read implements io.Reader.
 func (p *pacedReader) Read(b []byte) (int, error) {
 	n, err := p.r.Read(b)
-	now := time.Now()
-	p.spent = max(0, p.spent-now.Sub(p.since).Seconds()*outputRate) + float64(n)
-	p.since = now
-	if over := p.spent - outputBurst; over > 0 {
-		select {
-		case <-time.After(time.Duration(over / outputRate * float64(time.Second))):
-		case <-p.ctx.Done():
-		}
-	}
+	_ = p.limit.WaitN(p.ctx, n)
 	return n, err
 }
 

@@ -6,6 +6,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"golang.org/x/time/rate"
 )
 
 // endless is a stream without an end.
@@ -17,7 +19,7 @@ func TestOutputIsReadAtAPace(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		ctx, end := context.WithCancel(t.Context())
-		r := &pacedReader{r: endless{}, ctx: ctx}
+		r := &pacedReader{endless{}, ctx, rate.NewLimiter(outputRate, outputBurst)}
 		read := func(n int64) time.Duration {
 			begin := time.Now()
 			if _, err := io.CopyN(io.Discard, io.LimitReader(r, n), n); err != nil {
