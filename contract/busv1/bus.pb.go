@@ -1078,7 +1078,7 @@ type Entry struct {
 	Thread      string                 `protobuf:"bytes,15,opt,name=thread,proto3" json:"thread,omitempty"`                                 // of an input: see Input.thread
 	// The context sent to the model with this row besides its text, such as the time.
 	// Later requests repeat it unchanged.
-	Told          string `protobuf:"bytes,16,opt,name=told,proto3" json:"told,omitempty"`
+	Preamble      string `protobuf:"bytes,16,opt,name=preamble,proto3" json:"preamble,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1218,9 +1218,9 @@ func (x *Entry) GetThread() string {
 	return ""
 }
 
-func (x *Entry) GetTold() string {
+func (x *Entry) GetPreamble() string {
 	if x != nil {
-		return x.Told
+		return x.Preamble
 	}
 	return ""
 }
@@ -2394,7 +2394,7 @@ const file_switchboard_bus_v1_bus_proto_rawDesc = "" +
 	"\asession\x18\x01 \x01(\tR\asession\x12!\n" +
 	"\fexpected_seq\x18\x02 \x01(\x03R\vexpectedSeq\x123\n" +
 	"\aentries\x18\x03 \x03(\v2\x19.switchboard.bus.v1.EntryR\aentries\x12\x14\n" +
-	"\x05blobs\x18\x04 \x03(\tR\x05blobs\"\x9e\x03\n" +
+	"\x05blobs\x18\x04 \x03(\tR\x05blobs\"\xa6\x03\n" +
 	"\x05Entry\x12\x12\n" +
 	"\x04kind\x18\x01 \x01(\tR\x04kind\x12\x12\n" +
 	"\x04text\x18\x02 \x01(\tR\x04text\x12\x16\n" +
@@ -2412,8 +2412,8 @@ const file_switchboard_bus_v1_bus_proto_rawDesc = "" +
 	"input_kind\x18\f \x01(\tR\tinputKind\x12\x18\n" +
 	"\abacklog\x18\r \x01(\bR\abacklog\x12\x16\n" +
 	"\x06covers\x18\x0e \x01(\x03R\x06covers\x12\x16\n" +
-	"\x06thread\x18\x0f \x01(\tR\x06thread\x12\x12\n" +
-	"\x04told\x18\x10 \x01(\tR\x04told\"\x88\x01\n" +
+	"\x06thread\x18\x0f \x01(\tR\x06thread\x12\x1a\n" +
+	"\bpreamble\x18\x10 \x01(\tR\bpreamble\"\x88\x01\n" +
 	"\x04Call\x12\x17\n" +
 	"\acall_id\x18\x01 \x01(\tR\x06callId\x12\x1f\n" +
 	"\vprovider_id\x18\x02 \x01(\tR\n" +

@@ -35,7 +35,8 @@ func orchestrator() sdktest.Options {
 func TestConformance(t *testing.T) {
 	for _, facts := range []sdktest.Facts{
 		{ID: "orchestrator", Subscriptions: []string{"agent.input.orchestrator"}, Options: orchestrator()},
-		{ID: "echo", Subscriptions: []string{"agent.input.echo"}, Options: sdktest.Options{Agent: &extensionv1.AgentSpec{Echo: true}}},
+		{ID: "echo", Subscriptions: []string{"agent.input.echo"},
+			Options: sdktest.Options{Agent: &extensionv1.AgentSpec{Echo: true}}},
 	} {
 		t.Run(facts.ID, func(t *testing.T) {
 			sdktest.Conformance(t, func() sdk.Extension { return New(facts.ID) }, facts)
@@ -96,9 +97,11 @@ func TestTurnWithTool(t *testing.T) {
 		}
 		return []*extensionv1.Delta{{Text: "Done: it is "}, {Text: "in Telegram."}, {Finish: "stop"}}, nil
 	})
-	in := contract.AgentInput{Session: session, Sender: "4711 Anna", Text: "say hi to me in Telegram", ReplyTo: "h-secret-handle"}
+	in := contract.AgentInput{Session: session, Sender: "4711 Anna", Text: "say hi to me in Telegram",
+		ReplyTo: "h-secret-handle"}
 	out := output(t, k.Hear(in, turnAt(0)))
-	if out.Text != "Done: it is in Telegram." || len(sent) != 1 || sent[0] != `{"channel_id":"telegram_channel","text":"Hi!"}` {
+	if out.Text != "Done: it is in Telegram." || len(sent) != 1 ||
+		sent[0] != `{"channel_id":"telegram_channel","text":"Hi!"}` {
 		t.Errorf("sent %v, said %+v", sent, out)
 	}
 	if len(requests) != 2 {
@@ -110,10 +113,11 @@ func TestTurnWithTool(t *testing.T) {
 			t.Errorf("the system prompt lacks %q:\n%s", want, system)
 		}
 	}
-	told, heard := loop.SplitTold(requests[0].GetMessages()[1].GetContent())
-	for _, want := range []string{"Current channel: cli_channel (Terminal)", "Channel telegram_channel (Telegram): ready", "Europe/Berlin)"} {
-		if !strings.Contains(told, want) {
-			t.Errorf("what is told lacks %q:\n%s", want, told)
+	preamble, heard := loop.SplitPreamble(requests[0].GetMessages()[1].GetContent())
+	for _, want := range []string{"Current channel: cli_channel (Terminal)",
+		"Channel telegram_channel (Telegram): ready", "Europe/Berlin)"} {
+		if !strings.Contains(preamble, want) {
+			t.Errorf("what is preamble lacks %q:\n%s", want, preamble)
 		}
 	}
 	if heard != in.Text {
@@ -147,8 +151,9 @@ func TestTurnGoesOnAfterRestart(t *testing.T) {
 	})
 	k.SetSession(&kernelv1.Session{Id: session},
 		&busv1.Entry{Kind: contract.EntryInput, InputKind: contract.InputUser, Text: "do it", Seq: 1, Turn: 7,
-			Told: "Current time: now", CreatedAtUs: time.Now().UnixMicro()},
-		&busv1.Entry{Kind: contract.EntryAnswer, Seq: 2, Turn: 7, Calls: []*busv1.Call{{CallId: "call1", Name: "a/write", State: "open"}}})
+			Preamble: "Current time: now", CreatedAtUs: time.Now().UnixMicro()},
+		&busv1.Entry{Kind: contract.EntryAnswer, Seq: 2, Turn: 7,
+			Calls: []*busv1.Call{{CallId: "call1", Name: "a/write", State: "open"}}})
 	k.Restart(New("orchestrator"))
 	turn := turnAt(2)
 	turn.Turn, turn.Resumed = 7, true
@@ -192,7 +197,7 @@ func TestSessionsAreConcurrent(t *testing.T) {
 	k.ScriptModel(func(r *kernelv1.CompleteRequest) ([]*extensionv1.Delta, error) {
 		asked.Done()
 		asked.Wait()
-		_, heard := loop.SplitTold(r.GetMessages()[1].GetContent())
+		_, heard := loop.SplitPreamble(r.GetMessages()[1].GetContent())
 		return []*extensionv1.Delta{{Text: "you are " + heard}}, nil
 	})
 	var turns []*sdktest.Handling

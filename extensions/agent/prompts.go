@@ -27,13 +27,13 @@ const (
 	promptsDir = "prompts"
 	systemFile = "system.md"
 	nowFile    = "now.md"
-	// lookEvery is how often the overriding files are looked at.
-	lookEvery = 2 * time.Second
-	// maxFile is the most bytes of an overriding file.
+	// checkInterval is how often overriding files are checked for changes.
+	checkInterval = 2 * time.Second
+	// maxFile bounds an overriding file, in bytes.
 	maxFile = 256 << 10
 )
 
-// builtin is the texts as they come with the program.
+// builtin returns the built-in texts.
 var builtin = sync.OnceValue(func() *template.Template {
 	t := template.New("").Funcs(template.FuncMap{
 		"trim":     strings.TrimSpace,
@@ -42,19 +42,19 @@ var builtin = sync.OnceValue(func() *template.Template {
 	return template.Must(t.ParseFS(embedded, "prompts/*.md"))
 })
 
-// prompts is the texts of one agent: the built-in ones, except those that files of
-// the same name in dir replace.
+// prompts renders the texts of one agent. Files in dir replace the built-in texts of
+// the same name.
 type prompts struct {
 	dir string
 	log hclog.Logger
 
-	mu     sync.Mutex
-	looked time.Time
-	files  map[string]stamp
-	texts  *template.Template
+	mu      sync.Mutex
+	checked time.Time
+	files   map[string]stamp
+	texts   *template.Template
 }
 
-// stamp tells one version of a file from another.
+// stamp identifies a version of a file.
 type stamp struct {
 	size     int64
 	modified time.Time
@@ -68,14 +68,14 @@ func newPrompts(dir string, log hclog.Logger) *prompts {
 	return &prompts{dir: dir, log: log, texts: builtin()}
 }
 
-// System is the system prompt. If an overriding file fails, the log says so, and
-// the built-in texts are used.
+// System returns the system prompt. If an overriding file fails, it logs the error and
+// uses the built-in text.
 func (p *prompts) System(s loop.Scene) (string, error) { return p.render(systemFile, s) }
 
-// Told is what changes while a conversation goes on.
-func (p *prompts) Told(s loop.Scene) (string, error) { return p.render(nowFile, s) }
+// Preamble returns the facts that change during a conversation.
+func (p *prompts) Preamble(s loop.Scene) (string, error) { return p.render(nowFile, s) }
 
-// Say is the text of an ending.
+// Say returns the text of an ending.
 func (p *prompts) Say(e loop.Ending) (string, error) { return p.render(e.Why+".md", e) }
 
 func (p *prompts) render(name string, data any) (string, error) {
@@ -99,8 +99,7 @@ func execute(t *template.Template, name string, data any) (string, error) {
 	return tidy(b.String()), nil
 }
 
-// tidy leaves at most one empty line between two others, whatever conditions
-// have left out.
+// tidy removes repeated empty lines, which conditions in templates leave.
 func tidy(text string) string {
 	for strings.Contains(text, "\n\n\n") {
 		text = strings.ReplaceAll(text, "\n\n\n", "\n\n")
@@ -108,15 +107,15 @@ func tidy(text string) string {
 	return strings.TrimSpace(text)
 }
 
-// current is the texts with what dir overrides, as of at most lookEvery ago.
+// current returns the texts. It checks for overriding files every checkInterval.
 func (p *prompts) current() *template.Template {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if !p.looked.IsZero() && time.Since(p.looked) < lookEvery {
+	if !p.checked.IsZero() && time.Since(p.checked) < checkInterval {
 		return p.texts
 	}
-	p.looked = time.Now()
-	files := p.look()
+	p.checked = time.Now()
+	files := p.find()
 	if same(files, p.files) {
 		return p.texts
 	}
@@ -125,8 +124,8 @@ func (p *prompts) current() *template.Template {
 	return p.texts
 }
 
-// look finds the overriding files. Without the folder there are none.
-func (p *prompts) look() map[string]stamp {
+// find returns the overriding files; none if the folder does not exist.
+func (p *prompts) find() map[string]stamp {
 	entries, err := os.ReadDir(p.dir)
 	if err != nil {
 		if !errors.Is(err, fs.ErrNotExist) {
@@ -158,8 +157,8 @@ func same(a, b map[string]stamp) bool {
 	return true
 }
 
-// load parses the overriding files. If one cannot be parsed, the log says so, and
-// the built-in one is used.
+// load parses the overriding files. If one cannot be parsed, it logs the error and uses
+// the built-in one.
 func (p *prompts) load(files map[string]stamp) *template.Template {
 	if len(files) == 0 {
 		return builtin()
@@ -173,13 +172,13 @@ func (p *prompts) load(files map[string]stamp) *template.Template {
 	return texts
 }
 
-// Timed returns the files in an agent's data directory whose texts make its
-// system prompt depend on the time: then no request begins as the one before,
-// and a provider's cache is of no use.
+// Timed returns the overriding files in an agent's data directory that make its system
+// prompt depend on the time. Then no request begins like the previous one, and the
+// provider's cache is useless.
 func Timed(dataDir string) (timed []string) {
 	dir := filepath.Join(dataDir, promptsDir)
 	p := newPrompts(dir, hclog.NewNullLogger())
-	for name, s := range p.look() {
+	for name, s := range p.find() {
 		texts := p.load(map[string]stamp{name: s})
 		zone := time.FixedZone("Here", 0)
 		first, err := execute(texts, systemFile, loop.Scene{Now: time.Unix(0, 0).In(zone), Zone: zone.String()})

@@ -77,11 +77,11 @@ func TestSystemPromptGolden(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			told, err := p.Told(s)
+			preamble, err := p.Preamble(s)
 			if err != nil {
 				t.Fatal(err)
 			}
-			golden(t, "system_"+name, got+"\n\n--- told with a message ---\n"+told+"\n")
+			golden(t, "system_"+name, got+"\n\n--- preamble of a message ---\n"+preamble+"\n")
 			s.Now, s.Channel, s.Channels = s.Now.Add(time.Hour), loop.Channel{}, nil
 			if later, err := p.System(s); later != got || err != nil {
 				t.Errorf("an hour later, in another channel, the system prompt is another (%v):\n%s", err, later)
@@ -168,7 +168,7 @@ func TestOverride(t *testing.T) {
 			if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
 				t.Fatal(err)
 			}
-			time.Sleep(lookEvery)
+			time.Sleep(checkInterval)
 		}
 		original := say()
 
@@ -185,11 +185,13 @@ func TestOverride(t *testing.T) {
 			t.Errorf("an override that cannot be rendered serves: %q", got)
 		}
 		write("now.md", "It is late. Current time: {{.Time}} ({{.Zone}})")
-		if told, err := p.Told(scene(t)); err != nil || told != "It is late. Current time: 2026-03-01T09:30:00+01:00 (Europe/Berlin)" {
-			t.Errorf("told: %q, %v", told, err)
+		if preamble, err := p.Preamble(scene(t)); err != nil ||
+			preamble != "It is late. Current time: 2026-03-01T09:30:00+01:00 (Europe/Berlin)" {
+			t.Errorf("preamble: %q, %v", preamble, err)
 		}
 		write("memory.md", "Remember: it is {{.Time}}.")
-		if system, err := p.System(scene(t)); err != nil || !strings.Contains(system, "Remember: it is 2026-03-01T09:30:00+01:00.") {
+		if system, err := p.System(scene(t)); err != nil ||
+			!strings.Contains(system, "Remember: it is 2026-03-01T09:30:00+01:00.") {
 			t.Errorf("the overridden part is not in the whole (%v):\n%s", err, system)
 		}
 		if err := os.Remove(filepath.Join(dir, "capped.md")); err != nil {

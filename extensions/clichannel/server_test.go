@@ -217,7 +217,8 @@ func TestListen(t *testing.T) {
 	for name, prepare := range map[string]func(t *testing.T) string{
 		"no directory":    func(*testing.T) string { return "" },
 		"a path too long": func(t *testing.T) string { return filepath.Join(short(t), strings.Repeat("x", 100)) },
-		"open to others":  func(t *testing.T) string { d := short(t); _ = os.Chmod(d, 0o755); return d }, //nolint:gosec // on purpose
+		"open to others":  func(t *testing.T) string { d := short(t); _ = os.Chmod(d, 0o755); return d },
+		//nolint:gosec // on purpose
 		"a file in the way": func(t *testing.T) string {
 			d := short(t)
 			_ = os.WriteFile(filepath.Join(d, wire.SocketName), nil, 0o600)

@@ -20,7 +20,8 @@ func (l *links) tools() []sdk.Tool {
 				"once; the result arrives in this conversation later as [result from ...]. Include everything the agent " +
 				"needs: it does not know this conversation. A further message to it continues the open exchange.",
 			Schema: json.RawMessage(`{"type":"object","additionalProperties":false,"required":["target","message"],` +
-				`"properties":{"target":{"type":"string","description":"id of the agent"},"message":{"type":"string","minLength":1}}}`),
+				`"properties":{"target":{"type":"string","description":"id of the agent"},` +
+				`"message":{"type":"string","minLength":1}}}`),
 			Idempotent: true, // its effects are committed with its result
 			Call:       l.send,
 		},

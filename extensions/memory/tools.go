@@ -29,8 +29,9 @@ func schema(required string, fields ...string) json.RawMessage {
 func (m *memory) tools() []sdk.Tool {
 	return []sdk.Tool{
 		{
-			Name:        "remember",
-			Description: "Keep a fact, a preference or an open item (something to do) as one statement that stands alone. Forget similar memories in the result that are out of date.",
+			Name: "remember",
+			Description: "Keep a fact, a preference or an open item (something to do) as one self-contained " +
+				"statement. Forget similar memories in the result that are out of date.",
 			Schema: schema(``,
 				`"text": {"type": "string", "minLength": 1}`,
 				kindField, channelField, dueField,
@@ -52,18 +53,20 @@ func (m *memory) tools() []sdk.Tool {
 		{
 			Name:        "forget",
 			Description: "Forget memories, and open items that are done.",
-			Schema:      schema(`"ids"`, `"ids": {"type": "array", "minItems": 1, "maxItems": 100, "items": {"type": "string"}}`),
-			Idempotent:  true,
-			Command:     "forget",
-			Call:        m.forget,
+			Schema: schema(`"ids"`,
+				`"ids": {"type": "array", "minItems": 1, "maxItems": 100, "items": {"type": "string"}}`),
+			Idempotent: true,
+			Command:    "forget",
+			Call:       m.forget,
 		},
 		{
 			Name:        "list_memories",
 			Description: "List memories.",
-			Schema:      schema(``, `"about": {"type": "string"}`, kindField, scopeField, limitField, `"offset": {"type": "integer", "minimum": 0}`),
-			ReadOnly:    true,
-			Command:     "memories",
-			Call:        m.list,
+			Schema: schema(``, `"about": {"type": "string"}`, kindField, scopeField, limitField,
+				`"offset": {"type": "integer", "minimum": 0}`),
+			ReadOnly: true,
+			Command:  "memories",
+			Call:     m.list,
 		},
 		{
 			Name: "relevant",

@@ -121,7 +121,7 @@ type turn struct {
 // a turn.
 const (
 	backlog = "[Backlog]\n"
-	resumed = "The newer message was answered. Go on with the earlier request"
+	resumed = "The newer message was answered. Continue the earlier request"
 )
 
 // currentTurn returns the turn to answer: the newest, or one that it interrupted

@@ -551,7 +551,8 @@ func TestOddRequests(t *testing.T) {
 func TestTimeToldWithAMessage(t *testing.T) {
 	t.Parallel()
 	told := func(at, text string) *extensionv1.Message {
-		return &extensionv1.Message{Role: "user", Content: "[now]\n~~~\nCurrent time: " + at + "\nCurrent channel: none\n~~~\n" + text}
+		return &extensionv1.Message{Role: "user",
+			Content: "[now]\n~~~\nCurrent time: " + at + "\nCurrent channel: none\n~~~\n" + text}
 	}
 	d := readDialog(&sdk.CompleteRequest{Messages: []*extensionv1.Message{
 		{Role: "system", Content: "Current time: 2001-01-01T00:00:00Z (UTC)"},
@@ -560,7 +561,8 @@ func TestTimeToldWithAMessage(t *testing.T) {
 		told("2026-03-01T09:45:00+01:00 (Sunday, Europe/Berlin)", "remind me"),
 		{Role: "user", Content: "[now]\n~~~\nCurrent time: 2026-03-01T09:52:00+01:00 (Sunday, Europe/Berlin)\n~~~"},
 	}}, time.Time{})
-	if got := d.now.Format(time.RFC3339) + " " + d.now.Location().String(); got != "2026-03-01T09:52:00+01:00 Europe/Berlin" {
+	if got := d.now.Format(time.RFC3339) + " " +
+		d.now.Location().String(); got != "2026-03-01T09:52:00+01:00 Europe/Berlin" {
 		t.Errorf("it is %s", got)
 	}
 	if len(d.inputs) != 1 || d.inputs[0] != (input{"user", "remind me"}) || d.previous != "hello" {

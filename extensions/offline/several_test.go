@@ -66,7 +66,7 @@ func TestAnInterruptedTurnGoesOn(t *testing.T) {
 		t.Errorf("calls %q", h.calls)
 	}
 	h.calls = nil
-	got := h.say("[note from switchboard]\n~~~\nThe newer message was answered. Go on with the earlier request now " +
+	got := h.say("[note from switchboard]\n~~~\nThe newer message was answered. Continue the earlier request now " +
 		"(\"send\").\n~~~")
 	if len(h.calls) != 1 || !strings.HasPrefix(h.calls[0], "send_to_channel") || !strings.Contains(got, "Telegram") {
 		t.Errorf("it goes on with %q and %q", h.calls, got)

@@ -357,8 +357,9 @@ func TestTelegramIsObeyedByDraftsToo(t *testing.T) {
 
 func TestUnfinishedMarkdownIsShown(t *testing.T) {
 	t.Parallel()
-	const source = "# Title\n\nSome **bold _and both_** and `code` with [a link](https://example.com/a_b*c) ~~gone~~.\n\n" +
-		"- one **two\n- three**\n\n> quote `open\n\n```go\nfunc main() { fmt.Println(\"*_`\") }\n```\n\n| a | b |\n|---|---|\n| 1 | **2** |\n\n\\* <b>html</b> &amp; 🫖"
+	const source = "# Title\n\nSome **bold _and both_** and `code` with [a link](https://example.com/a_b*c) " +
+		"~~gone~~.\n\n- one **two\n- three**\n\n> quote `open\n\n```go\nfunc main() { fmt.Println(\"*_`\") }\n```\n\n" +
+		"| a | b |\n|---|---|\n| 1 | **2** |\n\n\\* <b>html</b> &amp; 🫖"
 	s := tg.Start(t)
 	c, _ := begin(t, newMemory(), s, s.Token())
 	s.AddChat(tg.Chat{ID: 7})

@@ -149,7 +149,8 @@ func TestAlbumIsReportedOnce(t *testing.T) {
 	_, s, k := running(t)
 	for i := range 3 {
 		s.InjectRaw(int64(1000+i), "message", json.RawMessage(fmt.Sprintf(
-			`{"message_id":%d,"date":1,"chat":{"id":7,"type":"private"},"from":{"id":7,"first_name":"A"},"media_group_id":"55","photo":[{"file_id":"x"}]}`, 100+i)))
+			`{"message_id":%d,"date":1,"chat":{"id":7,"type":"private"},`+
+				`"from":{"id":7,"first_name":"A"},"media_group_id":"55","photo":[{"file_id":"x"}]}`, 100+i)))
 	}
 	s.Say(7, "the end")
 	got := k.messages(t, 2)
@@ -165,7 +166,8 @@ func TestTopicMadeByTheBot(t *testing.T) {
 	s.InjectRaw(1000, "message", json.RawMessage(fmt.Sprintf(
 		`{"message_id":5,"date":1,"text":"between people","is_topic_message":true,"message_thread_id":4,
 		"chat":{"id":-1001,"type":"supergroup","is_forum":true},"from":{"id":9,"first_name":"A"},
-		"reply_to_message":{"message_id":4,"date":1,"chat":{"id":-1001,"type":"supergroup"},"from":{"id":%d,"is_bot":true,"first_name":"B"},"forum_topic_created":{"name":"x","icon_color":1}}}`, s.Bot().ID)))
+		"reply_to_message":{"message_id":4,"date":1,"chat":{"id":-1001,"type":"supergroup"},
+		"from":{"id":%d,"is_bot":true,"first_name":"B"},"forum_topic_created":{"name":"x","icon_color":1}}}`, s.Bot().ID)))
 	s.Say(7, "the end")
 	if got := k.messages(t, 1); got[0].Text != "the end" {
 		t.Errorf("messages: %+v", got)
@@ -178,7 +180,8 @@ func TestDuplicatesAndOrder(t *testing.T) {
 	s.InjectTwice(tg.Incoming{Text: "twice"})
 	batch := s.InjectBatch(true, tg.Incoming{Text: "earlier"}, tg.Incoming{Text: "later"})
 	s.InjectRaw(batch[0].Update, "message",
-		json.RawMessage(`{"message_id":99,"date":1,"text":"repeat","chat":{"id":7,"type":"private"},"from":{"id":7,"first_name":"A"}}`))
+		json.RawMessage(`{"message_id":99,"date":1,"text":"repeat",`+
+			`"chat":{"id":7,"type":"private"},"from":{"id":7,"first_name":"A"}}`))
 	s.Say(7, "the end")
 	var texts []string
 	k.await(t, "the end", func() bool { return len(k.got) > 0 && k.got[len(k.got)-1].Text == "the end" })

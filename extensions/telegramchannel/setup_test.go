@@ -214,7 +214,8 @@ func (k *memory) cursor(bot int64) cursor {
 }
 
 // begin starts the channel on a server; end stops it, and so does the end of the test.
-func begin(t *testing.T, k *memory, s *telegramtest.Server, token string, change ...func(*settings)) (c *channel, end func()) {
+func begin(t *testing.T, k *memory, s *telegramtest.Server, token string, change ...func(*settings)) (c *channel,
+	end func()) {
 	t.Helper()
 	set, err := Config{APIURL: s.URL()}.settings("")
 	if err != nil {

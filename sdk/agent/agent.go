@@ -16,7 +16,7 @@ import (
 	"github.com/switchboard-run/switchboard/sdk"
 )
 
-// Defaults of an agent whose manifest does not say.
+// Defaults of settings that the manifest leaves out.
 const (
 	defaultSteps  = 20
 	defaultTime   = 10 * time.Minute
@@ -24,16 +24,15 @@ const (
 	defaultModel  = "default"
 	defaultCache  = 16 << 20
 
-	// bytesPerToken is the rule of thumb for the size of a request.
+	// bytesPerToken converts a request's limit in tokens to bytes, as an estimate.
 	bytesPerToken = 4
 )
 
-// Options refine an agent. The zero value works.
+// Options are the options of an agent. The zero value works.
 type Options struct {
-	// Prompts opens the texts of the agent when it starts; nil: plain ones.
+	// Prompts returns the agent's texts when it starts; nil: Plain.
 	Prompts func(*sdk.Kernel) (Prompts, error)
-	// CacheBytes bounds the histories that are kept in memory between turns;
-	// 0: 16 MiB.
+	// CacheBytes bounds the histories cached between turns; 0: 16 MiB.
 	CacheBytes int
 }
 
@@ -48,7 +47,7 @@ type Agent struct {
 	limits    limits
 	model     string
 	echoes    bool
-	forgets   bool // hears each input as if it were the first
+	noHistory bool // handles each input as if it were the first
 	persona   string
 	consults  []string // tools of agent.context
 	offers    []string // patterns of the tools that each request describes; none: all
@@ -56,11 +55,11 @@ type Agent struct {
 	histories *histories
 	tools     *etagged[*toolset]
 	channels  *etagged[[]Channel]
-	composed  composed
+	systems   systemCache
 	zones     sync.Map     // of *time.Location by name
-	unsummed  atomic.Int64 // Unix nanoseconds until which no summary is asked for
-	silent    sync.Map     // of time.Time by tool: until then it is not consulted
-	places    places       // of requests to the model
+	noSummary atomic.Int64 // no summary is requested until then, in Unix nanoseconds
+	skipUntil sync.Map     // of time.Time by tool: it is not consulted until then
+	slots     slots        // of requests to the model
 	turns     atomic.Int64 // numbers turns that the kernel has not numbered yet
 }
 
@@ -73,17 +72,17 @@ type limits struct {
 // New returns an agent. Call Start before Handle.
 func New(o Options) *Agent { return &Agent{options: o} }
 
-// Extension is an extension that is this agent and nothing else.
+// Extension returns an extension that is only an agent.
 func Extension(id string, o Options) sdk.Extension {
 	a := New(o)
 	return sdk.Extension{ID: id, Start: a.Start, HandleAgent: a.Handle}
 }
 
-// Start reads the agent section of the manifest. Assign it in Extension.Start.
+// Start reads the agent section of the manifest. Assign it to Extension.Start.
 func (a *Agent) Start(_ context.Context, k *sdk.Kernel) error {
 	spec := k.Agent()
 	if spec == nil {
-		return fmt.Errorf("start agent %s: its manifest has no agent section: add one", k.ID())
+		return fmt.Errorf("start agent %s: the manifest has no agent section: add one", k.ID())
 	}
 	prompts := Prompts(Plain{})
 	if a.options.Prompts != nil {
@@ -101,19 +100,21 @@ func (a *Agent) Start(_ context.Context, k *sdk.Kernel) error {
 	return nil
 }
 
-func (a *Agent) start(k kernel, name string, spec *extensionv1.AgentSpec, p Prompts, zone *time.Location, log hclog.Logger) {
+func (a *Agent) start(
+	k kernel, name string, spec *extensionv1.AgentSpec, p Prompts, zone *time.Location, log hclog.Logger,
+) {
 	a.kernel, a.name, a.prompts, a.zone, a.log = k, name, p, zone, log
 	a.model = cmp.Or(spec.GetModel(), defaultModel)
-	a.echoes, a.forgets = spec.GetEcho(), spec.GetNoHistory()
+	a.echoes, a.noHistory = spec.GetEcho(), spec.GetNoHistory()
 	a.persona, a.consults, a.offers = spec.GetInstructions(), spec.GetContext(), spec.GetOffers()
 	a.limits = limits{
 		steps: cmp.Or(int(spec.GetMaxSteps()), defaultSteps),
 		time:  cmp.Or(time.Duration(spec.GetTurnTimeoutMs())*time.Millisecond, defaultTime),
 		bytes: cmp.Or(int(spec.GetMaxTokens()), defaultTokens) * bytesPerToken,
 	}
-	a.places = newPlaces(spec.GetCompletions())
+	a.slots = newSlots(spec.GetCompletions())
 	cache := cmp.Or(a.options.CacheBytes, defaultCache)
-	if a.forgets {
+	if a.noHistory {
 		cache = 0
 	}
 	a.histories = newHistories(cache, 2*a.limits.bytes)
@@ -121,11 +122,11 @@ func (a *Agent) start(k kernel, name string, spec *extensionv1.AgentSpec, p Prom
 	a.channels = newEtagged(a.loadChannels)
 }
 
-// Handle runs or resumes the turn of one input, to its end. Assign it in
+// Handle runs or resumes the turn of one input until it ends. Assign it to
 // Extension.HandleAgent.
 func (a *Agent) Handle(ctx context.Context, d sdk.Delivery) (sdk.Effects, error) {
 	if d.Turn == nil {
-		return nil, sdk.Drop(fmt.Sprintf("event %s is no input of a session", d.ID))
+		return nil, sdk.Drop(fmt.Sprintf("event %s is not an input of a session", d.ID))
 	}
 	var in contract.AgentInput
 	if err := d.Decode(&in); err != nil {
@@ -133,12 +134,12 @@ func (a *Agent) Handle(ctx context.Context, d sdk.Delivery) (sdk.Effects, error)
 	}
 	effects, err := a.handle(ctx, d, in)
 	if err != nil && ctx.Err() != nil && !errors.Is(err, contract.ErrStale) {
-		// Draining, or the kernel has ended the turn: neither is a failure.
+		// The extension drains, or the kernel has ended the turn: neither is a failure.
 		return nil, sdk.Retry(0, fmt.Errorf("turn of session %s: %w", d.Turn.GetSession(), context.Cause(ctx)))
 	}
 	if errors.Is(err, contract.ErrConflict) {
-		// Only the holder of the lane writes to this history: a conflict that remains
-		// is a failure, which counts, not a reason to retry forever.
+		// Only the holder of the lane writes to this history. A remaining conflict is a
+		// failure, which counts, so that it is not retried forever.
 		return nil, errors.New(err.Error())
 	}
 	return effects, err

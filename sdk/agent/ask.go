@@ -15,29 +15,29 @@ import (
 )
 
 const (
-	// maxAnswer is the most bytes of text that one answer may have.
-	maxAnswer = maxOutput - 1<<10 // with room for what is said about it
-	// maxCalls is the most calls of one answer that are run.
+	// maxAnswer bounds the text of one answer, in bytes. It leaves room for cutOff.
+	maxAnswer = maxOutput - 1<<10
+	// maxCalls is the number of calls of one answer that may run.
 	maxCalls = 32
-	// maxArguments is the most bytes of arguments of one call.
+	// maxArguments bounds the arguments of one call, in bytes.
 	maxArguments = 256 << 10
-	// maxDetail is the most characters of a provider's error that people see.
+	// maxDetail bounds the part of a provider's error shown to people, in characters.
 	maxDetail = 500
 )
 
 // Hints reach the model in one request and are not recorded.
 const (
 	hintLast  = "This is the last step of this turn. Answer now, without calling tools; say what is not done yet."
-	hintEmpty = "Your last answer was empty. Answer now; if nothing is left to say, confirm what was done."
+	hintEmpty = "Your last answer was empty. Answer now; if there is nothing left to say, confirm what was done."
 )
 
-// cutOff follows an answer that its provider has cut.
-const cutOff = "\n\n[The answer ends here: the model has reached its limit for one answer.]"
+// cutOff follows an answer that reached a length limit.
+const cutOff = "\n\n[The answer was cut off here: the model reached its length limit.]"
 
-// reconnect is how long to wait for a model whose process has died.
-var reconnect = []time.Duration{200 * time.Millisecond, time.Second, 3 * time.Second, 5 * time.Second}
+// reconnectDelays are the delays between attempts when a model's process has died.
+var reconnectDelays = []time.Duration{200 * time.Millisecond, time.Second, 3 * time.Second, 5 * time.Second}
 
-// answer is what a model said in one step.
+// answer is a model's answer in one step.
 type answer struct {
 	text   string
 	calls  []*busv1.Call
@@ -47,17 +47,17 @@ type answer struct {
 
 func (a answer) empty() bool { return len(a.calls) == 0 && strings.TrimSpace(a.text) == "" }
 
-// ask has the model answer. An answer with calls is recorded; any other ends
-// the turn.
+// ask asks the model. It records an answer with calls; any other answer ends the
+// turn.
 func (t *turn) ask(s step) (sdk.Effects, error) {
-	t.tellAgain()
+	t.refreshPreamble()
 	last := s.asked+1 >= t.a.limits.steps
 	hint := ""
 	if last && s.asked > 0 {
 		hint = hintLast
 	}
 	said, err := t.complete(hint)
-	if err == nil && said.empty() && t.heard {
+	if err == nil && said.empty() && t.fromUser {
 		said, err = t.complete(hintEmpty)
 	}
 	switch {
@@ -68,7 +68,7 @@ func (t *turn) ask(s step) (sdk.Effects, error) {
 		return t.end(contract.OutcomeCapped, Ending{Why: WhyCapped, Steps: t.a.limits.steps}), nil
 	case len(said.calls) > 0:
 		return nil, t.record(said)
-	case said.empty() && t.heard:
+	case said.empty() && t.fromUser:
 		return t.end(contract.OutcomeError, Ending{Why: WhyEmpty}), nil
 	}
 	text := strings.TrimSpace(said.text)
@@ -79,7 +79,7 @@ func (t *turn) ask(s step) (sdk.Effects, error) {
 	return t.output(contract.OutcomeOK, text), nil
 }
 
-// failed ends the turn because no model answers, unless it is not the model.
+// failed ends the turn if the error is the model's.
 func (t *turn) failed(err error) (sdk.Effects, error) {
 	if t.ctx.Err() != nil || errors.Is(err, contract.ErrStale) {
 		return nil, err
@@ -90,32 +90,31 @@ func (t *turn) failed(err error) (sdk.Effects, error) {
 	return t.end(contract.OutcomeError, Ending{Why: WhyError, Detail: detail}), nil
 }
 
-// complete asks the model once, and again while the process that answers is
-// being restarted.
+// complete asks the model, and retries while the model's process restarts.
 func (t *turn) complete(hint string) (answer, error) {
 	for attempt := 0; ; attempt++ {
-		said, err := t.listen(hint)
-		if err == nil || !errors.Is(err, contract.ErrGone) || attempt == len(reconnect) {
+		said, err := t.completeOnce(hint)
+		if err == nil || !errors.Is(err, contract.ErrGone) || attempt == len(reconnectDelays) {
 			return said, err
 		}
 		select {
-		case <-time.After(reconnect[attempt]):
+		case <-time.After(reconnectDelays[attempt]):
 		case <-t.ctx.Done():
 			return answer{}, context.Cause(t.ctx)
 		}
 	}
 }
 
-// errEnough ends an answer that does not end by itself.
-var errEnough = errors.New("the answer is too long")
+// errTooLong ends a completion whose answer exceeds a limit.
+var errTooLong = errors.New("the answer is too long")
 
-// listen reads one answer as it comes.
-func (t *turn) listen(hint string) (answer, error) {
-	leave, err := t.a.places.enter(t.ctx)
+// completeOnce makes one request and shows the answer as a draft as it arrives.
+func (t *turn) completeOnce(hint string) (answer, error) {
+	release, err := t.a.slots.acquire(t.ctx)
 	if err != nil {
 		return answer{}, err
 	}
-	defer leave()
+	defer release()
 	request, err := t.request(hint)
 	if err != nil {
 		return answer{}, err
@@ -127,7 +126,7 @@ func (t *turn) listen(hint string) (answer, error) {
 		said.model = cmp.Or(d.GetModel(), said.model)
 		said.finish = cmp.Or(d.GetFinish(), said.finish)
 		if c := d.GetCall(); c != nil {
-			said.calls = append(said.calls, t.understand(c))
+			said.calls = append(said.calls, t.resolve(c))
 		}
 		if piece := d.GetText(); piece != "" {
 			text.WriteString(piece)
@@ -135,12 +134,12 @@ func (t *turn) listen(hint string) (answer, error) {
 			t.draft.show(text.String())
 		}
 		if text.Len() > maxAnswer || len(said.calls) > 4*maxCalls {
-			return errEnough
+			return errTooLong
 		}
 		return nil
 	})
 	switch {
-	case errors.Is(err, errEnough):
+	case errors.Is(err, errTooLong):
 		said.finish = "length"
 	case err != nil && t.ctx.Err() != nil:
 		return answer{}, context.Cause(t.ctx)
@@ -152,14 +151,14 @@ func (t *turn) listen(hint string) (answer, error) {
 	return said, nil
 }
 
-// understand is a call as it is recorded. What is wrong with it the kernel
-// tells the model.
-func (t *turn) understand(c *busv1.Call) *busv1.Call {
+// resolve returns a call as it is recorded. The kernel reports a mistake in it to
+// the model.
+func (t *turn) resolve(c *busv1.Call) *busv1.Call {
 	arguments := c.GetArguments()
 	if len(arguments) > maxArguments {
 		arguments = arguments[:maxArguments]
 	}
-	name, arguments := t.tools.understood(c.GetName(), arguments)
+	name, arguments := t.tools.resolve(c.GetName(), arguments)
 	return &busv1.Call{ProviderId: cutRunes(c.GetProviderId(), 128), Name: name, Arguments: arguments}
 }
 
@@ -191,7 +190,7 @@ func (t *turn) record(said answer) error {
 		t.history.predict(rows, t.id)
 		return nil
 	}
-	return t.sync(t.ctx) // the kernel has answered some of the calls already
+	return t.sync(t.ctx) // the kernel has already answered some of the calls
 }
 
 func allOpen(calls []*busv1.Call, n int) bool {
@@ -206,14 +205,14 @@ func allOpen(calls []*busv1.Call, n int) bool {
 	return true
 }
 
-// append commits rows. Rows behind those known can only be results of calls of
-// this turn: they are taken over, and the commit is repeated.
+// append commits rows. On a conflict it reads the newer rows, which can only be
+// results of this turn's calls, and repeats the commit.
 func (t *turn) append(rows []*busv1.Entry) (*busv1.EffectResult, error) {
 	for attempt := 0; ; attempt++ {
 		results, err := t.a.kernel.Commit(t.ctx, appendRows(t.context.GetSession(), t.history.seq, rows))
 		switch {
 		case err == nil && len(results) != 1:
-			return nil, fmt.Errorf("%d results for one effect", len(results))
+			return nil, fmt.Errorf("the kernel returned %d results for one effect", len(results))
 		case err == nil:
 			return results[0], nil
 		case !errors.Is(err, contract.ErrConflict) || attempt > 0:

@@ -20,7 +20,7 @@ func BenchmarkPlainTurn(b *testing.B) {
 	for _, before := range []int{0, 100, 10_000} {
 		b.Run(fmt.Sprintf("after_%d_turns", before), func(b *testing.B) {
 			w := newWorld()
-			w.forgetful = true
+			w.discards = true
 			w.tool("core/send_to_channel", false)
 			w.model = func(_ context.Context, _ *kernelv1.CompleteRequest, emit func(*sdk.Delta) error) error {
 				return emit(&sdk.Delta{Text: "Hello yourself.", Finish: "stop"})

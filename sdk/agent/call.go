@@ -9,22 +9,22 @@ import (
 	"github.com/switchboard-run/switchboard/contract/busv1"
 )
 
-// maxTogether is the most calls of one turn that run at the same time.
-const maxTogether = 8
+// maxParallel is the number of calls of one turn that may run concurrently.
+const maxParallel = 8
 
-// call runs calls that may run together. The kernel records each result with
-// the call's effects; a call that was running already is joined, one that has
-// ended is not repeated.
+// call runs calls concurrently. The kernel records each result with the call's
+// effects. It joins a call that is already running and does not repeat one that has
+// ended.
 func (t *turn) call(calls []*busv1.Call) error {
 	results := make([]*busv1.Entry, len(calls))
 	failed := make([]error, len(calls))
 	if len(calls) == 1 {
 		results[0], failed[0] = t.callOne(calls[0])
 	} else {
-		t.callTogether(calls, results, failed)
+		t.callParallel(calls, results, failed)
 	}
 	for _, e := range results {
-		if e != nil { // those that ran together may stand in another order
+		if e != nil { // the kernel may have recorded concurrent calls in another order
 			e.Seq = t.history.seq + 1
 			t.history.add(e, t.id)
 		}
@@ -32,13 +32,13 @@ func (t *turn) call(calls []*busv1.Call) error {
 	return errors.Join(failed...)
 }
 
-func (t *turn) callTogether(calls []*busv1.Call, results []*busv1.Entry, failed []error) {
+func (t *turn) callParallel(calls []*busv1.Call, results []*busv1.Entry, failed []error) {
 	var all sync.WaitGroup
-	places := make(chan struct{}, maxTogether)
+	slots := make(chan struct{}, maxParallel)
 	for i, c := range calls {
-		places <- struct{}{}
+		slots <- struct{}{}
 		all.Go(func() {
-			defer func() { <-places }()
+			defer func() { <-slots }()
 			results[i], failed[i] = t.callOne(c)
 		})
 	}

@@ -7,19 +7,19 @@ import (
 	"time"
 )
 
-// promptAge is how long a turn uses the same system prompt.
-const promptAge = time.Minute
+// maxPromptAge is how long a turn uses the same system prompt.
+const maxPromptAge = time.Minute
 
-// composed keeps the system prompts of one second: under load many turns need
+// systemCache caches the system prompts of one second: under load many turns need
 // the same one.
-type composed struct {
+type systemCache struct {
 	mu     sync.Mutex
 	second int64
 	texts  map[promptKey]string
 }
 
-// promptKey is what a system prompt depends on besides the manifest. Tools and
-// channels are replaced, never changed, so their address stands for them.
+// promptKey identifies a system prompt. Tools and channels are replaced, never
+// changed, so their addresses identify them.
 type promptKey struct {
 	zone     string
 	persona  string
@@ -29,9 +29,9 @@ type promptKey struct {
 	channels *Channel
 }
 
-// get returns the prompt of a key, rendered at most once in a second unless
-// several need it in the same moment.
-func (c *composed) get(second int64, key promptKey, render func() (string, error)) (string, error) {
+// get returns the prompt of a key and renders it if necessary, usually once per
+// second.
+func (c *systemCache) get(second int64, key promptKey, render func() (string, error)) (string, error) {
 	c.mu.Lock()
 	if c.second != second {
 		c.second, c.texts = second, map[promptKey]string{}
@@ -53,20 +53,23 @@ func (c *composed) get(second int64, key promptKey, render func() (string, error
 	return text, nil
 }
 
-// compose renders the system prompt unless the last one is still good.
+// compose renders the system prompt if it is older than maxPromptAge.
 func (t *turn) compose() error {
 	now := time.Now()
-	if t.system != "" && now.Sub(t.systemAt) < promptAge {
+	if t.system != "" && now.Sub(t.systemAt) < maxPromptAge {
 		return nil
 	}
 	scene := t.scene(now)
-	key := promptKey{zone: scene.Zone, persona: scene.Instructions, channel: scene.Channel, group: scene.Group, tools: t.tools.toolset}
+	key := promptKey{
+		zone: scene.Zone, persona: scene.Instructions, channel: scene.Channel, group: scene.Group,
+		tools: t.tools.toolset,
+	}
 	if len(t.channels) > 0 {
 		key.channels = &t.channels[0]
 	}
-	system, err := t.a.composed.get(now.Unix(), key, func() (string, error) { return t.a.prompts.System(scene) })
+	system, err := t.a.systems.get(now.Unix(), key, func() (string, error) { return t.a.prompts.System(scene) })
 	if err != nil {
-		return fmt.Errorf("write the system prompt of %s: %w", t.a.name, err)
+		return fmt.Errorf("render the system prompt of %s: %w", t.a.name, err)
 	}
 	t.system, t.systemAt = strings.TrimSpace(system), now
 	return nil

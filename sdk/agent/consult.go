@@ -15,27 +15,26 @@ import (
 )
 
 const (
-	// consultTime is how long the tools of agent.context are waited for.
-	consultTime = 500 * time.Millisecond
-	// consultBytes is the most of what they answer that a model is sent.
-	consultBytes = 1500 * bytesPerToken
-	// leastContext is the room that is worth filling.
-	leastContext = 200
-	// silence is how long a tool that knows nothing, or is not there, is not asked
-	// again, unless a tool of its extension was called.
-	silence = 5 * time.Second
-	// maxQuery is the most bytes of the inputs that they are asked about.
+	// consultTimeout is how long a turn waits for the tools of agent.context.
+	consultTimeout = 500 * time.Millisecond
+	// maxContext bounds their results in one turn, in bytes.
+	maxContext = 1500 * bytesPerToken
+	// minContext is the smallest remainder of maxContext that is filled.
+	minContext = 200
+	// skipTime is how long a tool that knows nothing, or is not running, is not
+	// consulted, unless a tool of its extension is called.
+	skipTime = 5 * time.Second
+	// maxQuery bounds the query of the tools, in bytes.
 	maxQuery = 4 << 10
 )
 
-// given returns the context that came with an input as rows, sorted by the tools
-// that would return it.
-func given(in contract.AgentInput) (rows []*busv1.Entry) {
+// metaContext returns the context in an input's meta as rows, sorted by tool.
+func metaContext(in contract.AgentInput) (rows []*busv1.Entry) {
 	texts, _ := in.Meta[contract.MetaContext].(map[string]any)
-	left := consultBytes
+	left := maxContext
 	for _, tool := range slices.Sorted(maps.Keys(texts)) {
 		text, _ := texts[tool].(string)
-		if text = cutText(strings.TrimSpace(text), left); text == "" || left < leastContext {
+		if text = cutText(strings.TrimSpace(text), left); text == "" || left < minContext {
 			continue
 		}
 		left -= len(text)
@@ -44,12 +43,11 @@ func given(in contract.AgentInput) (rows []*busv1.Entry) {
 	return rows
 }
 
-// consult asks the read-only tools of agent.context what they know about the
-// turn's inputs, before its first step, except for what an input brings along.
-// What they say in time is recorded with that step; a turn goes on without the
-// others.
+// consult calls the read-only tools of agent.context with the turn's inputs before
+// its first step, except those whose context an input already has. Results that
+// arrive in time are recorded with that step; the turn does without the others.
 func (t *turn) consult() error {
-	tools := t.a.consulted(time.Now())
+	tools := t.a.toConsult(time.Now())
 	if len(tools) == 0 || t.persona != nil {
 		return nil
 	}
@@ -62,23 +60,23 @@ func (t *turn) consult() error {
 	if err != nil {
 		return err
 	}
-	ctx, cancel := context.WithTimeout(t.ctx, consultTime)
+	ctx, cancel := context.WithTimeout(t.ctx, consultTimeout)
 	defer cancel()
-	said := make([]string, len(tools))
+	texts := make([]string, len(tools))
 	var all sync.WaitGroup
 	for i, tool := range tools {
 		all.Go(func() {
 			r, err := t.a.kernel.Ask(ctx, tool, arguments)
 			if r.GetNothing() || errors.Is(err, contract.ErrNotFound) || errors.Is(err, contract.ErrUnavailable) {
-				t.a.silent.Store(tool, time.Now().Add(silence))
+				t.a.skipUntil.Store(tool, time.Now().Add(skipTime))
 			}
 			switch {
 			case err != nil:
-				t.a.log.Debug("a turn goes on without what a tool knows about it", "tool", tool, "error", err)
+				t.a.log.Debug("no context from a tool", "tool", tool, "error", err)
 			case r.GetIsError():
-				t.a.log.Debug("a turn goes on without what a tool knows about it", "tool", tool, "error", r.GetContent())
+				t.a.log.Debug("no context from a tool", "tool", tool, "error", r.GetContent())
 			default:
-				said[i] = strings.TrimSpace(r.GetContent())
+				texts[i] = strings.TrimSpace(r.GetContent())
 			}
 		})
 	}
@@ -86,9 +84,9 @@ func (t *turn) consult() error {
 	if t.ctx.Err() != nil {
 		return context.Cause(t.ctx)
 	}
-	left := consultBytes - about.bytes
-	for i, text := range said {
-		if text = cutText(text, left); text == "" || left < leastContext {
+	left := maxContext - about.bytes
+	for i, text := range texts {
+		if text = cutText(text, left); text == "" || left < minContext {
 			continue
 		}
 		left -= len(text)
@@ -97,37 +95,38 @@ func (t *turn) consult() error {
 	return nil
 }
 
-// consulted is the tools of agent.context that are worth asking now.
-func (a *Agent) consulted(now time.Time) (tools []string) {
+// toConsult returns the tools of agent.context that are not skipped now.
+func (a *Agent) toConsult(now time.Time) (tools []string) {
 	for _, tool := range a.consults {
-		if until, ok := a.silent.Load(tool); !ok || now.After(until.(time.Time)) {
+		if until, ok := a.skipUntil.Load(tool); !ok || now.After(until.(time.Time)) {
 			tools = append(tools, tool)
 		}
 	}
 	return tools
 }
 
-// called notes that a tool may have changed what its extension knows.
+// called ends the skipping of an extension's tools: the called tool may have changed
+// their results.
 func (a *Agent) called(tool string) {
 	extension, _, _ := strings.Cut(tool, "/")
 	for _, other := range a.consults {
 		if strings.HasPrefix(other, extension+"/") {
-			a.silent.Delete(other)
+			a.skipUntil.Delete(other)
 		}
 	}
 }
 
-// subject is what a turn is about.
+// subject describes a turn to consult tools about.
 type subject struct {
 	texts []string        // of its inputs
 	known map[string]bool // tools whose context it has
-	bytes int             // of that
-	begun bool            // its first step was made
+	bytes int             // of that context
+	begun bool            // it has made its first step
 }
 
 func (t *turn) about() subject {
 	s := subject{known: map[string]bool{}}
-	hear := func(e *busv1.Entry) {
+	add := func(e *busv1.Entry) {
 		switch e.GetKind() {
 		case contract.EntryInput:
 			s.texts = append(s.texts, e.GetText())
@@ -139,15 +138,15 @@ func (t *turn) about() subject {
 		}
 	}
 	for _, r := range t.own() {
-		hear(r.Entry)
+		add(r.Entry)
 	}
 	for _, e := range t.fresh {
-		hear(e)
+		add(e)
 	}
 	return s
 }
 
-// query is what tools are asked about it.
+// query returns the query for tools.
 func (s subject) query() string {
 	return strings.ToValidUTF8(cutBytes(strings.Join(s.texts, "\n"), maxQuery), "")
 }

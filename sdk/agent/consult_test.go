@@ -33,14 +33,16 @@ func TestContextIsARecordedStep(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if want := []string{`memory/relevant{"query":"hello"}`, `memory/relevant{"query":"and now?"}`}; !slices.Equal(w.asked, want) {
+	if want := []string{`memory/relevant{"query":"hello"}`,
+		`memory/relevant{"query":"and now?"}`}; !slices.Equal(w.asked, want) {
 		t.Errorf("asked %q, want %q", w.asked, want)
 	}
 	var kinds []string
 	for _, r := range w.rows {
 		kinds = append(kinds, r.GetKind())
 	}
-	if want := []string{"input", "context", "answer", "input", "context", "answer"}; !slices.Equal(kinds, want) || w.commits != 2 {
+	if want := []string{"input", "context", "answer", "input", "context", "answer"}; !slices.Equal(kinds, want) ||
+		w.commits != 2 {
 		t.Errorf("recorded %q in %d commits, want %q", kinds, w.commits, want)
 	}
 	known := "user: [context from memory/relevant]\n~~~\nAnna likes tea.\n~~~"
@@ -50,7 +52,7 @@ func TestContextIsARecordedStep(t *testing.T) {
 	}
 }
 
-func TestATurnGoesOnWithoutContext(t *testing.T) {
+func TestATurnContinuesWithoutContext(t *testing.T) {
 	t.Parallel()
 	for name, knows := range map[string]func(context.Context) (*extensionv1.CallResult, error){
 		"not there": func(context.Context) (*extensionv1.CallResult, error) { return nil, contract.ErrNotFound },
@@ -69,7 +71,7 @@ func TestATurnGoesOnWithoutContext(t *testing.T) {
 				if out := w.one(t, remembering, user("hello")); out.Text != "fine" {
 					t.Errorf("output %+v", out)
 				}
-				if took := time.Since(start); took > consultTime {
+				if took := time.Since(start); took > consultTimeout {
 					t.Errorf("it took %s", took)
 				}
 				if len(w.rows) != 2 {
@@ -88,14 +90,14 @@ func TestContextIsCut(t *testing.T) {
 		return &extensionv1.CallResult{Content: strings.Repeat("tea ", 10_000)}, nil
 	}
 	w.one(t, remembering, user("hello"))
-	if n := len(w.rows[1].GetText()); n > consultBytes || n < consultBytes/2 {
+	if n := len(w.rows[1].GetText()); n > maxContext || n < maxContext/2 {
 		t.Errorf("%d bytes of context", n)
 	}
 }
 
-// A tool that knows nothing at all costs a turn nothing, until it may have
-// learnt something.
-func TestAToolThatKnowsNothingIsLeftAlone(t *testing.T) {
+// A tool that knows nothing is not consulted again until its extension may have
+// learned something.
+func TestAToolThatKnowsNothingIsSkipped(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld()
@@ -125,7 +127,7 @@ func TestAToolThatKnowsNothingIsLeftAlone(t *testing.T) {
 		turn("e3", "remember", 1)
 		turn("e4", "hello", 2)
 		turn("e5", "hello", 2)
-		time.Sleep(2 * silence)
+		time.Sleep(2 * skipTime)
 		turn("e6", "hello", 3)
 	})
 }

@@ -5,8 +5,7 @@ import (
 	"unicode/utf8"
 )
 
-// cutText is text within limit bytes; what is longer ends in a note that says
-// how much is missing.
+// cutText cuts text to limit bytes, including a note about the cut.
 func cutText(text string, limit int) string {
 	if len(text) <= limit {
 		return text
@@ -15,7 +14,7 @@ func cutText(text string, limit int) string {
 	return cutBytes(text, max(0, limit-len(note))) + note
 }
 
-// cutBytes is the longest prefix of whole characters within limit bytes.
+// cutBytes returns the longest prefix of whole characters within limit bytes.
 func cutBytes(text string, limit int) string {
 	if len(text) <= limit {
 		return text
@@ -26,7 +25,7 @@ func cutBytes(text string, limit int) string {
 	return text[:limit]
 }
 
-// cutRunes is the first n characters of text.
+// cutRunes returns the first n characters of text.
 func cutRunes(text string, n int) string {
 	for i := range text {
 		if n == 0 {

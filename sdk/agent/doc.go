@@ -1,35 +1,34 @@
-// Package agent is the run loop of an agent: the only code that runs a turn.
+// Package agent implements the run loop of agents, which runs turns.
 //
 //	sdk.Serve(agent.Extension("chat", agent.Options{}))
 //
-// A turn is a durable execution by history. Each step is one commit under the
-// lane token of the input: the loop records a model's answer before it runs the
-// calls in it, the kernel records the result of a call together with the call's
-// effects, and the final text is recorded together with the ack. The next step
-// follows from the recorded rows alone (see next), so a turn that lost its
-// process resumes after its last recorded step: no model is asked again for a
-// recorded answer, and no finished call runs again.
+// A turn is a durable execution, driven by its history. Each step is one commit
+// under the lane token of the input: the loop records a model's answer before it
+// runs the calls in it, the kernel records the result of a call together with the
+// call's effects, and the final text is recorded together with the ack. The next
+// step depends only on the recorded rows (see next), so after a crash a turn resumes
+// after its last recorded step: no model is asked again for a recorded answer, and no
+// finished call runs again.
 //
 // A plain turn (one input, one answer) is one commit: the ack with the input, the
 // answer and the output. Until the first answer only the input is on disk, so
 // after a crash the model is asked again.
 //
 // Promises: sessions are independent and concurrent; within one session the
-// kernel's lane is the order. A turn that lost its lane (contract.ErrStale)
-// stops and leaves nothing behind. Every turn ends with an output that says how it
-// ended, unless the kernel ends it first. A history is kept in memory between
-// turns, bounded, and used only while the kernel says that it is current.
-// Drafts are best effort: they never hold up a turn, and may be lost.
+// kernel's lane sets the order. A turn that lost its lane (contract.ErrStale) stops
+// without further effects. Every turn ends with an output that has its outcome,
+// unless the kernel ends it first. Histories are cached between turns, in bounded
+// memory, and used only if the kernel confirms that they are current. Drafts are best
+// effort: they never delay a turn, and may be lost.
 //
 // Not promised: which of two read-only calls of one answer runs first.
 //
 // # What a model sees
 //
-// A request begins with all of the request before it, so that a provider can
-// cache it: the tools, the system prompt (Options.Prompts), the history, and what
-// is new. The exceptions are a summary and what is left out without one, both in
-// large steps, a changed tool or prompt, and context, which is shown in its own
-// turn only.
+// A request begins with the whole previous request, so that a provider can cache it:
+// the tools, the system prompt (Options.Prompts), the history, and the new messages.
+// The exceptions are a summary, old turns left out without one (both rare, in large
+// steps), a changed tool or prompt, and context, which is sent only in its own turn.
 //
 // A user's text is a message of its own, as written; in a group it begins with
 // "Name: ". A message that is not a user's has this form, with a fence that is
@@ -40,12 +39,12 @@
 //	the text
 //	~~~
 //
-// The word is the kind of the input (task, message, result, notice, record) or of
-// the row (note, context, summary). In front of a text stands what changes while
-// a conversation goes on, such as the time; see SplitTold. It is recorded with the
-// message.
+// The first word is the kind of the input (task, message, result, notice, record) or
+// of the row (note, context, summary). A preamble before the text has facts that
+// change during a conversation, such as the time; see SplitPreamble. It is recorded
+// with the message.
 //
-// Tools have the names of WireName. Those that the agent does not offer are found
-// with core/find_tools and called through core/use_tool; the recorded call is that
-// of the real tool.
+// WireName defines the names of tools. The model finds tools that the agent does not
+// offer with core/find_tools and calls them through core/use_tool; the recorded call
+// is that of the inner tool.
 package agent

@@ -7,20 +7,20 @@ import (
 )
 
 const (
-	// draftAfter is how long an answer may take before what there is of it is shown.
-	draftAfter = 100 * time.Millisecond
-	// typingAfter is how long a turn without text waits before it shows "typing":
-	// under load many turns wait for each other, and need not all say so.
-	typingAfter = 300 * time.Millisecond
-	// draftEvery is the least time between two updates.
-	draftEvery = 150 * time.Millisecond
-	// sameEvery is how often the same is shown again: a channel whose process was
-	// not there for the last time has missed it.
-	sameEvery = 4 * time.Second
+	// draftDelay is the time after which an unfinished answer is shown.
+	draftDelay = 100 * time.Millisecond
+	// typingDelay is the time after which a turn without text shows "typing". It is
+	// longer, to save work under load.
+	typingDelay = 300 * time.Millisecond
+	// draftInterval is the minimum time between two updates.
+	draftInterval = 150 * time.Millisecond
+	// refreshInterval is the time after which an unchanged text is sent again, since a
+	// channel that was restarted has missed it.
+	refreshInterval = 4 * time.Second
 )
 
-// draft shows what is being written, off the path of the turn: what is shown
-// too late is not shown at all. A nil draft shows nothing.
+// draft shows the text of an answer while it is written, without delaying the turn.
+// It skips outdated texts. A nil draft shows nothing.
 type draft struct {
 	kernel kernel
 	ctx    context.Context
@@ -35,11 +35,11 @@ type draft struct {
 func newDraft(ctx context.Context, k kernel) *draft {
 	d := &draft{kernel: k, fresh: make(chan struct{}, 1)}
 	d.ctx, d.cancel = context.WithCancel(ctx)
-	d.timer = time.AfterFunc(draftAfter, d.run)
+	d.timer = time.AfterFunc(draftDelay, d.run)
 	return d
 }
 
-// show takes the text so far. It never waits.
+// show sets the text so far. It never blocks.
 func (d *draft) show(text string) {
 	if d == nil {
 		return
@@ -53,7 +53,7 @@ func (d *draft) show(text string) {
 	}
 }
 
-// stop ends the draft. It never waits.
+// stop ends the draft. It never blocks.
 func (d *draft) stop() {
 	if d == nil {
 		return
@@ -68,12 +68,12 @@ func (d *draft) latest() string {
 	return d.text
 }
 
-// run sends until the turn ends or the channel does not take it.
+// run sends updates until the turn ends or sending fails.
 func (d *draft) run() {
 	if d.ctx.Err() != nil {
 		return
 	}
-	if d.latest() == "" && !d.wait(typingAfter-draftAfter, d.fresh) {
+	if d.latest() == "" && !d.wait(typingDelay-draftDelay, d.fresh) {
 		return
 	}
 	stream, err := d.kernel.Drafts(d.ctx)
@@ -85,18 +85,18 @@ func (d *draft) run() {
 		if stream.Show(text) != nil {
 			return
 		}
-		if !d.wait(draftEvery, nil) {
+		if !d.wait(draftInterval, nil) {
 			return
 		}
-		if !d.wait(sameEvery, d.fresh) {
+		if !d.wait(refreshInterval, d.fresh) {
 			return
 		}
 	}
 }
 
-// wait waits for the time or for a signal; false: the turn is over.
-func (d *draft) wait(most time.Duration, signal <-chan struct{}) bool {
-	timer := time.NewTimer(most)
+// wait waits for a signal, at most for timeout; false: the turn is over.
+func (d *draft) wait(timeout time.Duration, signal <-chan struct{}) bool {
+	timer := time.NewTimer(timeout)
 	defer timer.Stop()
 	select {
 	case <-d.ctx.Done():

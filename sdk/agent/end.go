@@ -9,41 +9,40 @@ import (
 	"github.com/switchboard-run/switchboard/sdk"
 )
 
-// maxOutput is the most bytes of a final text; an event holds 1 MiB of JSON,
-// which may need six bytes for one of text.
+// maxOutput bounds a final text, in bytes: an event holds 1 MiB of JSON, which may
+// need six bytes for one byte of text.
 const maxOutput = 128 << 10
 
-// output ends the turn: one commit records what is not recorded yet, and gives
-// the text to whom the turn answers.
+// output ends the turn: one commit records the remaining rows and publishes the text.
 func (t *turn) output(outcome, text string) sdk.Effects {
 	return outputEffects(t.context.GetSession(), t.history.seq, t.fresh, outcome, text, "")
 }
 
 // end ends the turn without an answer of the model.
 func (t *turn) end(outcome string, e Ending) sdk.Effects {
-	text, partial := t.a.say(e), cutText(t.partial, maxOutput/2)
+	text, partial := t.a.endingText(e), cutText(t.partial, maxOutput/2)
 	if partial != "" {
 		text = partial + "\n\n" + text
 	}
 	t.fresh = append(t.fresh, &busv1.Entry{Kind: contract.EntryNote, Text: fmt.Sprintf(
-		"This turn ended without an answer (%s). What was said instead:\n%s", outcome, cutText(text, maxOutput))})
+		"This turn ended without an answer (%s). The user got this text instead:\n%s", outcome, cutText(text, maxOutput))})
 	return outputEffects(t.context.GetSession(), t.history.seq, t.fresh, outcome, text, partial)
 }
 
-// say returns the text of an ending, which is never empty.
-func (a *Agent) say(e Ending) string {
+// endingText returns the text of an ending, which is never empty.
+func (a *Agent) endingText(e Ending) string {
 	text, err := a.prompts.Say(e)
 	if err == nil && strings.TrimSpace(text) != "" {
 		return strings.TrimSpace(text)
 	}
 	if err != nil {
-		a.log.Warn("the text of an ending fails, using the plain one", "ending", e.Why, "error", err)
+		a.log.Warn("render the text of an ending: using the plain one", "ending", e.Why, "error", err)
 	}
 	text, _ = Plain{}.Say(e)
 	return text
 }
 
-// echo answers with what it hears.
+// echo answers with the text of the input.
 func (a *Agent) echo(d sdk.Delivery, in contract.AgentInput) sdk.Effects {
 	answer := &busv1.Entry{Kind: contract.EntryAnswer, Text: in.Text}
 	entries := []*busv1.Entry{inputRow(d.ID, in), answer}
@@ -53,8 +52,8 @@ func (a *Agent) echo(d sdk.Delivery, in contract.AgentInput) sdk.Effects {
 	return outputEffects(d.Turn.GetSession(), d.Turn.GetHistorySeq(), entries, contract.OutcomeOK, in.Text, "")
 }
 
-// outputEffects end a turn with a text, which begins with what the model had said
-// of an answer that did not end.
+// outputEffects ends a turn with a text, which begins with partial, the beginning of
+// an answer that was cut off.
 func outputEffects(session string, seq int64, entries []*busv1.Entry, outcome, text, partial string) sdk.Effects {
 	var effects sdk.Effects
 	if len(entries) > 0 {

@@ -9,14 +9,14 @@ import (
 	"github.com/switchboard-run/switchboard/contract"
 )
 
-// untagged is how long a value is used when the kernel gives no etag.
-const untagged = time.Second
+// untaggedTTL is how long a value without an etag is used.
+const untaggedTTL = time.Second
 
-// etagged is a value of the kernel that is asked for again when its etag has
-// changed. One at a time asks; when asking fails, the last value serves.
+// etagged caches a value of the kernel until its etag changes. One goroutine at a
+// time loads it; if loading fails, the last value is used.
 type etagged[T any] struct {
 	load    func(context.Context) (T, error)
-	loading chan struct{} // holds a token while one asks
+	loading chan struct{} // holds a token while one loads
 
 	mu    sync.Mutex
 	known bool
@@ -61,7 +61,7 @@ func (c *etagged[T]) cached(etag string) (v T, current, known bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if etag == "" || c.etag == "" {
-		current = c.known && etag == c.etag && time.Since(c.at) < untagged
+		current = c.known && etag == c.etag && time.Since(c.at) < untaggedTTL
 	} else {
 		current = c.known && etag == c.etag
 	}

@@ -21,34 +21,34 @@ import (
 	"github.com/switchboard-run/switchboard/sdk"
 )
 
-// errKilled is what a killed process would never see.
+// errKilled is the error of everything that a killed process does.
 var errKilled = errors.New("killed")
 
 // world is a kernel with one session, kept in memory: what is recorded in it
 // survives the processes that use it.
 type world struct {
-	mu        sync.Mutex
-	rows      []*busv1.Entry
-	turn      int64 // 0: none open
-	stack     []interruptedTurn
-	times     int // how often the open turn was interrupted
-	turns     int64
-	inputs    map[string]bool // events taken by the open turn
-	calls     map[string]*busv1.Call
-	results   map[string]*extensionv1.CallResult
-	outputs   []contract.AgentOutput
-	settled   []string
-	commits   int
-	forgetful bool  // keeps no requests
-	pruned    int64 // rows that are gone
-	dead      bool  // the process
-	stale     bool  // the lane belongs to somebody else
+	mu       sync.Mutex
+	rows     []*busv1.Entry
+	turn     int64 // 0: none open
+	stack    []interruptedTurn
+	times    int // how often the open turn was interrupted
+	turns    int64
+	inputs   map[string]bool // events taken by the open turn
+	calls    map[string]*busv1.Call
+	results  map[string]*extensionv1.CallResult
+	outputs  []contract.AgentOutput
+	settled  []string
+	commits  int
+	discards bool  // keeps no requests
+	pruned   int64 // rows that are gone
+	dead     bool  // the process
+	stale    bool  // the lane is lost
 
 	tools    []*extensionv1.Tool
 	run      map[string]func(ctx context.Context, c *busv1.Call) (*extensionv1.CallResult, error)
 	model    func(ctx context.Context, r *kernelv1.CompleteRequest, emit func(*sdk.Delta) error) error
 	sent     []*kernelv1.CompleteRequest // requests as they were sent
-	requests []*kernelv1.CompleteRequest // without what they tell besides texts
+	requests []*kernelv1.CompleteRequest // without preambles
 	ran      []string                    // calls that ran, in order
 	waiting  []*busv1.Event
 	channels []*kernelv1.Channel
@@ -206,11 +206,11 @@ func (w *world) Complete(ctx context.Context, r *kernelv1.CompleteRequest, emit 
 		return err
 	}
 	w.mu.Lock()
-	if !w.forgetful {
+	if !w.discards {
 		w.sent = append(w.sent, proto.CloneOf(r))
 	}
-	r = untold(r)
-	if !w.forgetful {
+	r = withoutPreambles(r)
+	if !w.discards {
 		w.requests = append(w.requests, r)
 	}
 	w.mu.Unlock()
@@ -222,13 +222,13 @@ func (w *world) Complete(ctx context.Context, r *kernelv1.CompleteRequest, emit 
 	return w.leave("complete")
 }
 
-// untold is a request without what its messages tell besides their texts.
-func untold(r *kernelv1.CompleteRequest) *kernelv1.CompleteRequest {
+// withoutPreambles removes the preambles from a copy of a request.
+func withoutPreambles(r *kernelv1.CompleteRequest) *kernelv1.CompleteRequest {
 	r = proto.CloneOf(r)
 	r.Messages = slices.DeleteFunc(r.GetMessages(), func(m *extensionv1.Message) bool {
-		told, text := SplitTold(m.GetContent())
+		preamble, text := SplitPreamble(m.GetContent())
 		m.Content = text
-		return told != "" && text == ""
+		return preamble != "" && text == ""
 	})
 	return r
 }
@@ -257,7 +257,7 @@ func (w *world) Commit(ctx context.Context, effects ...sdk.Effect) ([]*busv1.Eff
 	return results, w.leave("commit")
 }
 
-// apply applies effects as one transaction. w.mu is held.
+// apply applies effects as one transaction. The caller holds w.mu.
 func (w *world) apply(effects sdk.Effects) ([]*busv1.EffectResult, error) {
 	var results []*busv1.EffectResult
 	w.commits++
@@ -272,7 +272,8 @@ func (w *world) apply(effects sdk.Effects) ([]*busv1.EffectResult, error) {
 		switch k := proto.CloneOf(p).GetKind().(type) {
 		case *busv1.Effect_Append:
 			if k.Append.GetExpectedSeq() != w.seq() {
-				return nil, fmt.Errorf("append behind %d, the history has %d: %w", k.Append.GetExpectedSeq(), w.seq(), contract.ErrConflict)
+				return nil, fmt.Errorf("append after %d, the history has %d: %w", k.Append.GetExpectedSeq(), w.seq(),
+					contract.ErrConflict)
 			}
 			r := &busv1.EffectResult{}
 			for _, row := range k.Append.GetEntries() {
@@ -348,7 +349,7 @@ func (w *world) endTurn(o contract.AgentOutput) {
 	}
 }
 
-// steer begins a turn above the open one. w.mu is held.
+// steer begins a turn above the open one. The caller holds w.mu.
 func (w *world) steer(s *busv1.Steer) error {
 	if w.times >= contract.MaxInterruptions {
 		return fmt.Errorf("interrupted too often: %w", contract.ErrInvalid)
@@ -374,7 +375,7 @@ func (w *world) steer(s *busv1.Steer) error {
 	return nil
 }
 
-// contextNow is what a process is told of the open turn. w.mu is held.
+// contextNow returns the context of the open turn. The caller holds w.mu.
 func (w *world) contextNow() *busv1.TurnContext {
 	tc := proto.CloneOf(w.context)
 	tc.Turn, tc.Resumed, tc.Interruptions = w.turn, w.turn != 0, int32(w.times)
@@ -385,14 +386,15 @@ func (w *world) contextNow() *busv1.TurnContext {
 	return tc
 }
 
-// input is an event of the session's queue.
+// input returns an event of the session's queue.
 func input(id string, in contract.AgentInput) *busv1.Event {
 	in.Session = "s1"
 	b, err := json.Marshal(in)
 	if err != nil {
 		panic(err)
 	}
-	return &busv1.Event{Id: id, Topic: "agent.input.orchestrator", Key: "s1", Payload: b, CreatedAtUs: time.Now().UnixMicro()}
+	return &busv1.Event{Id: id, Topic: "agent.input.orchestrator", Key: "s1", Payload: b,
+		CreatedAtUs: time.Now().UnixMicro()}
 }
 
 func user(text string) contract.AgentInput {
@@ -409,7 +411,8 @@ func (w *world) deliver(ctx context.Context, a *Agent, e *busv1.Event) error {
 	defer end(nil)
 	defer time.AfterFunc(a.limits.time, func() { end(sdk.ErrEnded) }).Stop() // as the kernel does
 	effects, err := a.Handle(ctx, sdk.Delivery{
-		Event: sdk.Event{ID: e.GetId(), Topic: e.GetTopic(), Payload: e.GetPayload(), CreatedAt: time.UnixMicro(e.GetCreatedAtUs())},
+		Event: sdk.Event{ID: e.GetId(), Topic: e.GetTopic(), Payload: e.GetPayload(),
+			CreatedAt: time.UnixMicro(e.GetCreatedAtUs())},
 		Token: "lane", Turn: tc,
 	})
 	w.mu.Lock()
@@ -474,7 +477,8 @@ func text(s string) *said { return &said{text: s} }
 func calls(names ...string) *said {
 	s := &said{}
 	for i, n := range names {
-		s.calls = append(s.calls, &busv1.Call{ProviderId: fmt.Sprintf("p%d", i), Name: n, Arguments: fmt.Appendf(nil, `{"n":%d}`, i)})
+		s.calls = append(s.calls, &busv1.Call{ProviderId: fmt.Sprintf("p%d", i), Name: n,
+			Arguments: fmt.Appendf(nil, `{"n":%d}`, i)})
 	}
 	return s
 }

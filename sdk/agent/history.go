@@ -12,20 +12,20 @@ import (
 	"github.com/switchboard-run/switchboard/contract/extensionv1"
 )
 
-// row is one row of a history in memory. Rows with the same turn that stand
-// next to each other are kept or left out together.
+// row is one row of a history in memory. Adjacent rows of the same turn are kept or
+// left out together.
 type row struct {
 	*busv1.Entry
-	turn  int64 // as the kernel numbers it; negative while it is not known
-	bytes int
-	shown []*extensionv1.Message // of a row whose turn is over, once rendered
+	turn     int64 // the kernel's number; negative until it is known
+	bytes    int
+	rendered []*extensionv1.Message // cached once the turn is over
 }
 
-// entryOverhead stands for what surrounds a row's text in a request.
+// entryOverhead is the estimated size of a row in a request besides its text.
 const entryOverhead = 32
 
 func newRow(e *busv1.Entry, turn int64) row {
-	n := entryOverhead + len(e.GetText()) + len(e.GetSender()) + len(e.GetTold())
+	n := entryOverhead + len(e.GetText()) + len(e.GetSender()) + len(e.GetPreamble())
 	for _, c := range e.GetCalls() {
 		n += entryOverhead + len(c.GetName()) + len(c.GetArguments())
 	}
@@ -37,18 +37,17 @@ type history struct {
 	session string
 	seq     int64
 	epoch   int64
-	group   bool // rows are shown as in a group
+	group   bool // rows are rendered as in a group
 	rows    []row
 }
 
-// current reports whether h still is what the kernel has.
+// current reports whether h is the kernel's current history.
 func (h *history) current(t *busv1.TurnContext) bool {
 	return h.valid(t) && h.seq == t.GetHistorySeq()
 }
 
-// behind reports whether it is as the kernel has it, but for rows behind it: what
-// the kernel has recorded since.
-func (h *history) behind(t *busv1.TurnContext) bool {
+// extendable reports whether h is valid and lacks only newer rows.
+func (h *history) extendable(t *busv1.TurnContext) bool {
 	return h.valid(t) && h.seq < t.GetHistorySeq()
 }
 
@@ -56,8 +55,8 @@ func (h *history) valid(t *busv1.TurnContext) bool {
 	return h != nil && !t.GetResumed() && h.epoch == t.GetHistoryEpoch() && h.group == t.GetGroup()
 }
 
-// add takes over a row as the kernel has it. One that belongs to no turn stands
-// for itself.
+// add adds a row that the kernel returned. One without a turn gets a number of its
+// own.
 func (h *history) add(e *busv1.Entry, turn int64) {
 	if turn == 0 {
 		turn = math.MinInt64 + e.GetSeq()
@@ -69,7 +68,7 @@ func (h *history) add(e *busv1.Entry, turn int64) {
 	h.seq = max(h.seq, e.GetSeq())
 }
 
-// predict takes over rows that the kernel numbers in the order given.
+// predict adds rows of a commit, which the kernel numbers in this order.
 func (h *history) predict(entries []*busv1.Entry, turn int64) {
 	for _, e := range entries {
 		h.seq++
@@ -78,17 +77,17 @@ func (h *history) predict(entries []*busv1.Entry, turn int64) {
 	}
 }
 
-// whole reports whether rows at which older ones were cut off hold all of a turn,
-// behind some of whose rows may stand those of a turn that had interrupted it.
-func whole(rows []*busv1.Entry, turn int64) bool {
+// containsTurn reports whether rows, the newest of a history, contain a whole turn.
+// Rows of a turn that interrupted it may lie between its own.
+func containsTurn(rows []*busv1.Entry, turn int64) bool {
 	return len(rows) > 0 && rows[0].GetTurn() != turn && slices.ContainsFunc(rows, func(e *busv1.Entry) bool {
 		return e.GetTurn() == turn && e.GetKind() == contract.EntryInput
 	})
 }
 
-// wholeTurns leaves out the turn at which older rows were cut off, if it does
-// not begin with what it answers. The turn that is under way stays.
-func wholeTurns(rows []*busv1.Entry, current int64) []*busv1.Entry {
+// dropPartialTurn removes the first turn of rows, the newest of a history, if its
+// beginning is missing. It keeps the current turn.
+func dropPartialTurn(rows []*busv1.Entry, current int64) []*busv1.Entry {
 	if len(rows) == 0 || rows[0].GetTurn() == current {
 		return rows
 	}
@@ -102,14 +101,14 @@ func wholeTurns(rows []*busv1.Entry, current int64) []*busv1.Entry {
 	return rows
 }
 
-// maxRows bounds what a model is sent of a history, however short its rows are:
-// what is older stands in the summary, and old exchanges cost every further one.
+// maxRows is the number of rows of a history in a request, even if they are short:
+// older ones are in the summary, and each costs tokens in every request.
 const maxRows = 100
 
-// window returns the index of the first row of the newest whole turns that fit
-// into the given size and are not more than most. What stands at or behind from
-// is always in it.
-func window(rows []row, from, bytes, most int) int {
+// window returns the index of the first row of the newest whole turns that fit into
+// bytes and have at most maxRows rows. The rows from index from on are always
+// included.
+func window(rows []row, from, bytes, maxRows int) int {
 	for _, r := range rows[from:] {
 		bytes -= r.bytes
 	}
@@ -120,7 +119,7 @@ func window(rows []row, from, bytes, most int) int {
 			start--
 			size += rows[start].bytes
 		}
-		if bytes -= size; bytes < 0 || len(rows)-start > most {
+		if bytes -= size; bytes < 0 || len(rows)-start > maxRows {
 			return from
 		}
 		from = start
@@ -128,39 +127,39 @@ func window(rows []row, from, bytes, most int) int {
 	return 0
 }
 
-// keptFor is how long an unused history stays in memory. After that the next turn
+// cacheTTL is how long an unused history stays in memory. After that the next turn
 // reads it from the kernel, which takes a millisecond or two.
-const keptFor = time.Minute
+const cacheTTL = time.Minute
 
-// histories keeps the histories of the sessions used last. A turn takes its
-// history out and puts it back when it has ended well: what a turn did whose
-// end is not known is read again from the kernel.
+// histories caches the histories of the most recently used sessions. A turn takes its
+// history out and puts it back when it has ended well. If the outcome of a turn is
+// unknown, the history is read from the kernel again.
 type histories struct {
-	limit  int // of all
-	window int // of one
+	limit  int // of all, in bytes
+	window int // of one, in bytes
 
-	mu     sync.Mutex
-	bytes  int
-	used   *list.List // of *kept, the last used first
-	by     map[string]*list.Element
-	expiry *time.Timer // nil while nothing is kept
+	mu        sync.Mutex
+	bytes     int
+	used      *list.List // of *cached, the last used first
+	bySession map[string]*list.Element
+	expiry    *time.Timer // nil while the cache is empty
 }
 
-type kept struct {
+type cached struct {
 	history *history
 	bytes   int
 	since   time.Time
 }
 
 func newHistories(limit, window int) *histories {
-	return &histories{limit: limit, window: window, used: list.New(), by: map[string]*list.Element{}}
+	return &histories{limit: limit, window: window, used: list.New(), bySession: map[string]*list.Element{}}
 }
 
-// take removes and returns the history of a session; nil if it is not kept.
+// take removes and returns the history of a session; nil if it is not cached.
 func (c *histories) take(session string) *history {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	e := c.by[session]
+	e := c.bySession[session]
 	if e == nil {
 		return nil
 	}
@@ -168,44 +167,44 @@ func (c *histories) take(session string) *history {
 }
 
 func (c *histories) remove(e *list.Element) *history {
-	k := c.used.Remove(e).(*kept)
-	delete(c.by, k.history.session)
+	k := c.used.Remove(e).(*cached)
+	delete(c.bySession, k.history.session)
 	c.bytes -= k.bytes
 	return k.history
 }
 
-// put keeps h, cut to what the next turn can use: no turn is under way, so what
-// the newest summary stands for is not sent any more.
+// put caches h without the rows that the next turn cannot use: old ones, and those
+// that the newest summary replaces.
 func (c *histories) put(h *history) {
-	first := max(window(h.rows, len(h.rows), c.window, 2*maxRows), firstBehind(h.rows, summaryOf(h.rows).GetCovers()))
+	first := max(window(h.rows, len(h.rows), c.window, 2*maxRows), firstAfter(h.rows, summaryOf(h.rows).GetCovers()))
 	if first > 0 {
 		h.rows = slices.Clone(h.rows[first:])
 	}
-	k := &kept{history: h, bytes: 256, since: time.Now()}
+	k := &cached{history: h, bytes: 256, since: time.Now()}
 	for _, r := range h.rows {
 		k.bytes += 256 + r.bytes
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if e := c.by[h.session]; e != nil {
+	if e := c.bySession[h.session]; e != nil {
 		c.remove(e)
 	}
-	c.by[h.session] = c.used.PushFront(k)
+	c.bySession[h.session] = c.used.PushFront(k)
 	c.bytes += k.bytes
 	for c.bytes > c.limit && c.used.Len() > 0 {
 		c.remove(c.used.Back())
 	}
 	if c.expiry == nil && c.used.Len() > 0 {
-		c.expiry = time.AfterFunc(keptFor, c.expire)
+		c.expiry = time.AfterFunc(cacheTTL, c.expire)
 	}
 }
 
-// expire removes what has been kept for long enough.
+// expire removes the histories whose time is over.
 func (c *histories) expire() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for e := c.used.Back(); e != nil; e = c.used.Back() {
-		if left := keptFor - time.Since(e.Value.(*kept).since); left > 0 {
+		if left := cacheTTL - time.Since(e.Value.(*cached).since); left > 0 {
 			c.expiry.Reset(left)
 			return
 		}

@@ -12,13 +12,13 @@ import (
 	"github.com/switchboard-run/switchboard/sdk"
 )
 
-// kernel is what a run loop asks of the kernel. The ctx carries the lane token;
-// errors wrap the sentinels of package contract.
+// kernel is the part of the kernel that a run loop uses. The ctx carries the lane
+// token; errors wrap the sentinels of package contract.
 type kernel interface {
 	History(ctx context.Context, session string, afterSeq, maxBytes int64) (rows []*busv1.Entry, more bool, err error)
 	Pending(ctx context.Context) ([]*busv1.Event, error)
 	ListTools(ctx context.Context) ([]*extensionv1.Tool, error)
-	// Ask asks a read-only tool outside of the history.
+	// Ask calls a read-only tool without recording it.
 	Ask(ctx context.Context, tool string, arguments []byte) (*extensionv1.CallResult, error)
 	CallTool(ctx context.Context, callID string) (*extensionv1.CallResult, error)
 	Complete(ctx context.Context, r *kernelv1.CompleteRequest, emit func(*sdk.Delta) error) error
@@ -32,7 +32,7 @@ type drafts interface {
 	Show(text string) error
 }
 
-// link is the kernel at the other end of the extension's connection.
+// link implements kernel on the extension's connection.
 type link struct {
 	*sdk.Kernel
 	services sdk.Services
@@ -56,27 +56,29 @@ func (l link) ListTools(ctx context.Context) ([]*extensionv1.Tool, error) {
 }
 
 func (l link) Ask(ctx context.Context, tool string, arguments []byte) (*extensionv1.CallResult, error) {
-	r, err := l.services.Tools.Call(ctx, &kernelv1.CallToolRequest{Lane: sdk.LaneOf(ctx), Name: tool, Arguments: arguments})
+	r, err := l.services.Tools.Call(ctx, &kernelv1.CallToolRequest{
+		Lane: sdk.LaneOf(ctx), Name: tool, Arguments: arguments,
+	})
 	return r, contract.FromStatus(err)
 }
 
-// patience is how long a call is waited for once the agent is asked to finish.
-// The kernel goes on with it, and the turn finds its result when it is resumed.
-const patience = 500 * time.Millisecond
+// callGrace is how long a call may still take once the agent drains. After that the
+// kernel goes on with the call, and the resumed turn finds its result.
+const callGrace = 500 * time.Millisecond
 
 func (l link) CallTool(ctx context.Context, callID string) (*extensionv1.CallResult, error) {
 	lane := sdk.LaneOf(ctx)
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	defer context.AfterFunc(l.Draining(), func() { time.AfterFunc(patience, func() { cancel(errLeft) }) })()
+	defer context.AfterFunc(l.Draining(), func() { time.AfterFunc(callGrace, func() { cancel(errDraining) }) })()
 	r, err := l.services.Tools.Call(ctx, &kernelv1.CallToolRequest{Lane: lane, CallId: callID})
-	if err != nil && errors.Is(context.Cause(ctx), errLeft) {
-		return nil, sdk.Retry(0, errLeft)
+	if err != nil && errors.Is(context.Cause(ctx), errDraining) {
+		return nil, sdk.Retry(0, errDraining)
 	}
 	return r, contract.FromStatus(err)
 }
 
-var errLeft = errors.New("the agent was asked to finish while a call waited; its turn goes on later")
+var errDraining = errors.New("the agent is shutting down during a call; its turn continues later")
 
 func (l link) Complete(ctx context.Context, r *kernelv1.CompleteRequest, emit func(*sdk.Delta) error) error {
 	return l.services.Complete(ctx, r, emit)

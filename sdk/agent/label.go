@@ -8,11 +8,11 @@ import (
 	"github.com/switchboard-run/switchboard/contract/busv1"
 )
 
-// maxSender is the number of characters of a name that a model sees.
+// maxSender is the number of characters of a sender's name in a request.
 const maxSender = 64
 
-// shown is the text of an input or of a row of the system as a model sees it.
-func shown(e *busv1.Entry, group bool, limit int) string {
+// render returns the text of an input, note, context or summary in a request.
+func render(e *busv1.Entry, group bool, limit int) string {
 	text := cutText(e.GetText(), limit)
 	if e.GetKind() != contract.EntryInput {
 		return labelled(e.GetKind(), senderName(e.GetSender(), "switchboard"), text)
@@ -22,7 +22,7 @@ func shown(e *busv1.Entry, group bool, limit int) string {
 		if !group {
 			return text
 		}
-		return senderName(e.GetSender(), "somebody") + ": " + text
+		return senderName(e.GetSender(), "unknown") + ": " + text
 	case contract.InputTask, contract.InputMessage, contract.InputResult, contract.InputNotice, contract.InputRecord:
 		return labelled(kind, senderName(e.GetSender(), "unknown"), text)
 	default:
@@ -30,8 +30,8 @@ func shown(e *busv1.Entry, group bool, limit int) string {
 	}
 }
 
-// labelled is data from a named sender between fences that the text cannot
-// close: they are longer than any run of their character in it.
+// labelled encloses data from a sender in fences that the text cannot close: they are
+// longer than any run of their character in it.
 func labelled(kind, sender, text string) string {
 	longest, run := 0, 0
 	for i := range len(text) {
@@ -46,9 +46,9 @@ func labelled(kind, sender, text string) string {
 	return "[" + kind + " from " + sender + "]\n" + fence + "\n" + text + "\n" + fence
 }
 
-// senderName is a sender's name in one line without anything that could end a
-// label, or the other one if nothing is left of it.
-func senderName(sender, other string) string {
+// senderName returns a sender's name in one line without characters that could end a
+// label, or fallback if nothing is left of it.
+func senderName(sender, fallback string) string {
 	name := strings.Map(func(r rune) rune {
 		switch {
 		case r == '[', r == ']', r == ':', r == '~', r == '\n':
@@ -60,7 +60,7 @@ func senderName(sender, other string) string {
 	}, sender)
 	name = cutRunes(strings.Join(strings.Fields(name), " "), maxSender)
 	if name == "" {
-		return other
+		return fallback
 	}
 	return name
 }

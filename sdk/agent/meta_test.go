@@ -11,11 +11,12 @@ import (
 )
 
 // An input may name a model and instructions for its turn, and for no other.
-func TestAnInputNamesModelAndInstructions(t *testing.T) {
+func TestAnInputOverridesModelAndInstructions(t *testing.T) {
 	t.Parallel()
 	w := newWorld()
 	w.model = says(text("yes"), text("yes"))
-	spec := &extensionv1.AgentSpec{Model: "default", Instructions: "You are a personal assistant.", Context: []string{"memory/relevant"}}
+	spec := &extensionv1.AgentSpec{Model: "default", Instructions: "You are a personal assistant.",
+		Context: []string{"memory/relevant"}}
 	w.one(t, spec, contract.AgentInput{Kind: contract.InputTask, Sender: "main", Text: "work", Meta: map[string]any{
 		contract.MetaModel: "scout", contract.MetaInstructions: "Your name is a.",
 	}})
@@ -23,9 +24,11 @@ func TestAnInputNamesModelAndInstructions(t *testing.T) {
 	if len(w.requests) != 2 {
 		t.Fatalf("the model was asked %d times", len(w.requests))
 	}
-	for i, want := range []struct{ model, instructions string }{{"scout", "Your name is a."}, {"default", "You are a personal assistant."}} {
+	for i, want := range []struct{ model, instructions string }{{"scout", "Your name is a."},
+		{"default", "You are a personal assistant."}} {
 		r := w.requests[i]
-		if system := r.GetMessages()[0].GetContent(); r.GetModel() != want.model || !strings.HasPrefix(system, want.instructions) {
+		if system := r.GetMessages()[0].GetContent(); r.GetModel() != want.model ||
+			!strings.HasPrefix(system, want.instructions) {
 			t.Errorf("request %d goes to %q: %s", i, r.GetModel(), system)
 		}
 	}
@@ -37,7 +40,7 @@ func TestAnInputNamesModelAndInstructions(t *testing.T) {
 // An input may bring the context of its turn along: it is recorded in the same
 // commit, shown in that turn alone, and who would have said it is not asked, so
 // that it is there however slow that one is.
-func TestAnInputBringsContextAlong(t *testing.T) {
+func TestAnInputHasContext(t *testing.T) {
 	t.Parallel()
 	w := newWorld()
 	w.model = plainAnswer
@@ -59,7 +62,8 @@ func TestAnInputBringsContextAlong(t *testing.T) {
 	for _, r := range w.rows[:4] {
 		rows = append(rows, r.GetKind()+" "+r.GetSender())
 	}
-	if want := []string{"input lead", "context links/peers", "context memory/relevant", "answer "}; !slices.Equal(rows, want) || w.commits != 2 {
+	if want := []string{"input lead", "context links/peers", "context memory/relevant", "answer "}; !slices.Equal(rows,
+		want) || w.commits != 2 {
 		t.Errorf("recorded %q in %d commits, want %q in one for each turn", rows, w.commits, want)
 	}
 	if asked := strings.Join(w.asked[:1], " "); asked != `memory/relevant{"query":"which word?"}` || len(w.asked) != 3 {
@@ -76,7 +80,7 @@ func TestAnInputBringsContextAlong(t *testing.T) {
 
 // What an input brings along is bounded like what is asked for, and of no other
 // form than texts.
-func TestContextThatIsBroughtAlongIsBounded(t *testing.T) {
+func TestContextOfAnInputIsBounded(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		meta any
@@ -86,12 +90,12 @@ func TestContextThatIsBroughtAlongIsBounded(t *testing.T) {
 		"no texts": {map[string]any{"a/b": 7}, 0},
 		"no map":   {"a text", 0},
 	} {
-		rows := given(contract.AgentInput{Meta: map[string]any{contract.MetaContext: c.meta}})
+		rows := metaContext(contract.AgentInput{Meta: map[string]any{contract.MetaContext: c.meta}})
 		if len(rows) != c.rows {
 			t.Errorf("%s: %d rows, want %d", name, len(rows), c.rows)
 		}
 		for _, r := range rows {
-			if n := len(r.GetText()); n > consultBytes {
+			if n := len(r.GetText()); n > maxContext {
 				t.Errorf("%s: a row of %d bytes", name, n)
 			}
 		}

@@ -7,33 +7,33 @@ import (
 	"github.com/switchboard-run/switchboard/contract/busv1"
 )
 
-// action is what a turn does next.
+// action is the kind of a step.
 type action int
 
 const (
 	ask    action = iota // ask the model
 	call                 // run calls of the last answer
-	capped               // end: all steps are used
+	capped               // end: the turn has used all its steps
 	finish               // end: the last answer is the final text
 )
 
-// step is the next action of a turn and what it needs.
+// step is the next step of a turn.
 type step struct {
 	do    action
-	calls []*busv1.Call // to run now: read-only ones together, others one by one
-	asked int           // answers that the turn has
-	last  *busv1.Entry  // the newest of them
+	calls []*busv1.Call // to run now: read-only ones concurrently, others one by one
+	asked int           // the number of answers in the turn
+	last  *busv1.Entry  // the newest answer
 }
 
-// manners is what a step depends on besides the rows: how the called tools are.
-type manners interface {
+// toolInfo describes tools. A step depends only on it and the rows.
+type toolInfo interface {
 	readOnly(tool string) bool
 	final(tool string) bool
 }
 
-// next is the whole logic of a turn: what its recorded rows ask for. The same
-// rows lead to the same step, in whatever process and after whatever crash.
-func next(rows []row, maxSteps int, tools manners) step {
+// next is the logic of a turn: it derives the next step from the recorded rows. The
+// same rows always lead to the same step, also after a crash.
+func next(rows []row, maxSteps int, tools toolInfo) step {
 	var s step
 	for _, r := range rows {
 		if r.GetKind() == contract.EntryAnswer {
@@ -49,19 +49,19 @@ func next(rows []row, maxSteps int, tools manners) step {
 		return s
 	}
 	for _, c := range unfinished(rows) {
-		together := tools.readOnly(c.GetName())
-		if len(s.calls) > 0 && !together {
+		parallel := tools.readOnly(c.GetName())
+		if len(s.calls) > 0 && !parallel {
 			break
 		}
 		s.calls = append(s.calls, c)
-		if !together {
+		if !parallel {
 			break
 		}
 	}
 	switch {
 	case len(s.calls) > 0:
 		s.do = call
-	case saidAll(rows, s.last, tools):
+	case finalCallDone(rows, s.last, tools):
 		s.do = finish
 	case s.asked >= maxSteps:
 		s.do = capped
@@ -69,8 +69,8 @@ func next(rows []row, maxSteps int, tools manners) step {
 	return s
 }
 
-// saidAll reports whether a call of the last answer was the last word.
-func saidAll(rows []row, last *busv1.Entry, tools manners) bool {
+// finalCallDone reports whether a call of a final tool in the last answer succeeded.
+func finalCallDone(rows []row, last *busv1.Entry, tools toolInfo) bool {
 	for _, c := range last.GetCalls() {
 		if tools.final(c.GetName()) && slices.ContainsFunc(rows, func(r row) bool {
 			return r.GetKind() == contract.EntryResult && r.GetCallId() == c.GetCallId() && !r.GetIsError()
@@ -81,7 +81,7 @@ func saidAll(rows []row, last *busv1.Entry, tools manners) bool {
 	return false
 }
 
-// unfinished is the calls of the last answer that have no result.
+// unfinished returns the calls of the last answer that have no result.
 func unfinished(rows []row) (calls []*busv1.Call) {
 	finished := map[string]bool{}
 	var last *busv1.Entry
@@ -101,5 +101,5 @@ func unfinished(rows []row) (calls []*busv1.Call) {
 	return calls
 }
 
-// open reports whether a call still has to end. One that runs is joined.
+// open reports whether a call has not ended; it may be running.
 func open(c *busv1.Call) bool { return c.GetState() != "done" && c.GetState() != "closed" }

@@ -85,7 +85,7 @@ func TestNext(t *testing.T) {
 		{"i t", finish, ""},
 		{"i a(w1) =1 t", finish, ""},
 	} {
-		s := next(rowsOf(c.rows), 3, played{})
+		s := next(rowsOf(c.rows), 3, fakeTools{})
 		var ids []string
 		for _, c := range s.calls {
 			ids = append(ids, c.GetCallId())
@@ -96,8 +96,8 @@ func TestNext(t *testing.T) {
 	}
 }
 
-// played is tools by their first letter.
-type played struct{}
+// fakeTools is tools by their first letter.
+type fakeTools struct{}
 
-func (played) readOnly(name string) bool { return name == "r" }
-func (played) final(name string) bool    { return name == "f" }
+func (fakeTools) readOnly(name string) bool { return name == "r" }
+func (fakeTools) final(name string) bool    { return name == "f" }

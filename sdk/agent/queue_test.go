@@ -72,7 +72,8 @@ func (q *queue) mayInterrupt(ids []string) error {
 	var users []string
 	for _, e := range q.waiting {
 		in := q.inputs[e.GetId()]
-		if in.Kind == contract.InputUser && !q.begun(e.GetId()) && (len(users) == 0 || in.ReplyTo == q.inputs[users[0]].ReplyTo) {
+		if in.Kind == contract.InputUser && !q.begun(e.GetId()) &&
+			(len(users) == 0 || in.ReplyTo == q.inputs[users[0]].ReplyTo) {
 			users = append(users, e.GetId())
 		}
 	}
@@ -103,7 +104,8 @@ func orders(r *kernelv1.CompleteRequest) (open []*order) {
 		}
 		about := inputID.FindAllString(m.GetContent(), -1)
 		switch {
-		case m.GetRole() == "user" && (strings.HasPrefix(m.GetContent(), "[note") || strings.HasPrefix(m.GetContent(), "[record") ||
+		case m.GetRole() == "user" && (strings.HasPrefix(m.GetContent(), "[note") ||
+			strings.HasPrefix(m.GetContent(), "[record") ||
 			strings.HasPrefix(m.GetContent(), "[summary")):
 		case m.GetRole() == "user" && top != nil && top.asked == 0:
 			top.about = append(top.about, about...)
@@ -146,12 +148,12 @@ func (q *queue) answer(_ context.Context, r *kernelv1.CompleteRequest, emit func
 	if recorded != now.asked {
 		q.fail("asked for answer %d of the turn about %q, and %d are recorded", now.asked+1, now.about, recorded)
 	}
-	heard := map[string]int{}
+	counts := map[string]int{}
 	for _, m := range r.GetMessages()[1:] {
 		if m.GetRole() == "user" && !strings.HasPrefix(m.GetContent(), "[note") {
 			for _, id := range inputID.FindAllString(m.GetContent(), -1) {
-				if heard[id]++; heard[id] > 1 {
-					q.fail("%s stands twice in a request", id)
+				if counts[id]++; counts[id] > 1 {
+					q.fail("%s is twice in a request", id)
 				}
 			}
 		}
@@ -161,7 +163,8 @@ func (q *queue) answer(_ context.Context, r *kernelv1.CompleteRequest, emit func
 		for i := range 2 {
 			arguments := fmt.Sprintf(`{"n":"%s%d%d"}`, now.about[0], round, i)
 			if !now.ran[arguments] {
-				s.calls = append(s.calls, &busv1.Call{ProviderId: fmt.Sprint("p", i), Name: "notes__add", Arguments: []byte(arguments)})
+				s.calls = append(s.calls, &busv1.Call{ProviderId: fmt.Sprint("p", i), Name: "notes__add",
+					Arguments: []byte(arguments)})
 			}
 		}
 		if len(s.calls) > 0 {
@@ -171,10 +174,10 @@ func (q *queue) answer(_ context.Context, r *kernelv1.CompleteRequest, emit func
 	return text("About " + strings.Join(now.about, " ")).emit(emit)
 }
 
-// Whatever comes whenever, and however the process dies: each input is answered
+// For any inputs and any deaths of the process: each input is answered
 // once, together with none that is answered elsewhere, only users' messages
 // interrupt, no call runs twice, and the model is asked once for each answer.
-func TestAnyQueueIsAnswered(t *testing.T) {
+func TestEveryInputOfAQueueIsAnsweredOnce(t *testing.T) {
 	t.Parallel()
 	seed.Check(t, func(t *rapid.T) {
 		q := &queue{world: newWorld(), inputs: map[string]contract.AgentInput{}, rounds: map[string]int{}}
@@ -186,7 +189,8 @@ func TestAnyQueueIsAnswered(t *testing.T) {
 		for i := range rapid.IntRange(1, 14).Draw(t, "inputs") {
 			id := fmt.Sprintf("<i%d>", i)
 			in := contract.AgentInput{
-				Kind:   rapid.SampledFrom([]string{contract.InputUser, contract.InputUser, contract.InputUser, contract.InputNotice, contract.InputRecord}).Draw(t, "kind"),
+				Kind: rapid.SampledFrom([]string{contract.InputUser, contract.InputUser, contract.InputUser,
+					contract.InputNotice, contract.InputRecord}).Draw(t, "kind"),
 				Sender: "Anna", Text: id, ReplyTo: rapid.SampledFrom([]string{"h1", "h1", "h2"}).Draw(t, "place"),
 			}
 			q.inputs[id], q.rounds[id] = in, rapid.SampledFrom([]int{0, 1, 2, 6}).Draw(t, "rounds")

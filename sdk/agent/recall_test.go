@@ -15,7 +15,7 @@ import (
 
 // A turn that goes on after one that was larger than what is read of a history
 // at once is read whole, too: it knows what it was asked, and what has run.
-func TestATurnBelowALargeOneIsReadWhole(t *testing.T) {
+func TestATurnInterruptedByALargeOneIsReadCompletely(t *testing.T) {
 	t.Parallel()
 	w := steered()
 	w.tool("web/get", true)
@@ -54,7 +54,7 @@ func TestATurnBelowALargeOneIsReadWhole(t *testing.T) {
 
 // What is kept in memory of a turn is what the kernel has, row by row: a summary
 // may end behind any of them.
-func TestRowsInMemoryHaveTheirNumbers(t *testing.T) {
+func TestCachedRowsHaveTheirSeqs(t *testing.T) {
 	t.Parallel()
 	w := steered()
 	a := w.agent(t, &extensionv1.AgentSpec{})
@@ -74,7 +74,7 @@ func TestRowsInMemoryHaveTheirNumbers(t *testing.T) {
 
 // Results are stored longer than they are shown: a new process finds the summary
 // behind them, too.
-func TestASummaryBehindLargeResultsIsFound(t *testing.T) {
+func TestASummaryBeforeLargeResultsIsFound(t *testing.T) {
 	t.Parallel()
 	w := newWorld()
 	w.tool("web/get", true)

@@ -13,12 +13,11 @@ import (
 	"github.com/switchboard-run/switchboard/contract/kernelv1"
 )
 
-// unknownOutcome is the result of a call that was closed without one.
+// unknownOutcome replaces the missing result of a closed call.
 const unknownOutcome = "cancelled, outcome unknown"
 
-// request is what the model is asked next: the system prompt, the newest whole
-// turns that fit, and this turn. It begins as the last one did, unless that no
-// longer fits.
+// request builds the next request: the system prompt, the newest whole turns that fit,
+// and this turn. It begins like the last one unless that no longer fits.
 func (t *turn) request(hint string) (*kernelv1.CompleteRequest, error) {
 	if err := t.compose(); err != nil {
 		return nil, err
@@ -31,7 +30,7 @@ func (t *turn) request(hint string) (*kernelv1.CompleteRequest, error) {
 	messages := make([]*extensionv1.Message, 1, len(rows)+len(t.fresh)+3)
 	messages[0] = &extensionv1.Message{Role: "system", Content: t.system}
 	if summary != nil {
-		messages = append(messages, &extensionv1.Message{Role: "user", Content: shown(summary, false, view.inputLimit)})
+		messages = append(messages, &extensionv1.Message{Role: "user", Content: render(summary, false, view.inputLimit)})
 	}
 	messages = view.messages(messages, rows)
 	fresh := make([]row, len(t.fresh))
@@ -40,13 +39,16 @@ func (t *turn) request(hint string) (*kernelv1.CompleteRequest, error) {
 	}
 	messages = view.messages(messages, fresh)
 	if hint != "" {
-		messages = append(messages, &extensionv1.Message{Role: "user", Content: labelled(contract.EntryNote, "switchboard", hint)})
+		note := labelled(contract.EntryNote, "switchboard", hint)
+		messages = append(messages, &extensionv1.Message{Role: "user", Content: note})
 	}
-	return &kernelv1.CompleteRequest{Model: cmp.Or(t.model, t.a.model), Messages: messages, Tools: t.tools.described}, nil
+	return &kernelv1.CompleteRequest{
+		Model: cmp.Or(t.model, t.a.model), Messages: messages, Tools: t.tools.described,
+	}, nil
 }
 
-// visible is the recorded rows that a request shows, the summary that it begins
-// with, and the index of the turn's own first row.
+// visible returns the recorded rows of the next request, the summary at its beginning,
+// and the index of this turn's first row.
 func (t *turn) visible() (rows []row, summary *busv1.Entry, own int) {
 	rows = ofThread(t.history.rows, t.thread())
 	own = len(rows)
@@ -61,19 +63,19 @@ func (t *turn) visible() (rows []row, summary *busv1.Entry, own int) {
 	if summary == nil {
 		summary = summaryOf(rows)
 	}
-	start := min(own, firstBehind(rows, summary.GetCovers()))
+	start := min(own, firstAfter(rows, summary.GetCovers()))
 	if fits := window(rows, own, t.budget(summary), maxRows); fits > start {
-		start = stepped(rows, fits, window(rows, own, t.budget(summary)/2, maxRows/2))
+		start = stableStart(rows, fits, window(rows, own, t.budget(summary)/2, maxRows/2))
 	}
 	return rows[start:], summary, own - start
 }
 
-// stepped is the first row to show when not all fit: the beginning of a turn
-// from low to high that stays the choice for long, while rows are added. That is
-// the one whose seq passes the multiple of the largest power of two.
-func stepped(rows []row, low, high int) int {
+// stableStart chooses the first row of a request when not all fit: the start of a turn
+// from low to high that remains the choice while many rows are added. It is the turn
+// whose first seq passes a multiple of the largest power of two.
+func stableStart(rows []row, low, high int) int {
 	best, most := low, 0
-	last := int64(-1) // seq at which the turn before began
+	last := int64(-1) // first seq of the previous turn
 	for i, r := range rows[:min(high+1, len(rows))] {
 		if i > 0 && rows[i-1].turn == r.turn {
 			continue
@@ -86,7 +88,7 @@ func stepped(rows []row, low, high int) int {
 	return best
 }
 
-// budget is the size that the recorded rows may have in a request.
+// budget returns the size that the recorded rows may have in a request, in bytes.
 func (t *turn) budget(summary *busv1.Entry) int {
 	n := t.a.limits.bytes - t.fixed(summary)
 	for _, e := range t.fresh {
@@ -97,15 +99,14 @@ func (t *turn) budget(summary *busv1.Entry) int {
 	return n
 }
 
-// fixed is the size of what every request of the turn begins with.
+// fixed returns the size of the tools, the system prompt and the summary.
 func (t *turn) fixed(summary *busv1.Entry) int {
 	return len(t.system) + t.tools.bytes + len(summary.GetText())
 }
 
-// omit chooses the results of a turn that are left out because it has become
-// too large on its own: the oldest first, never those of the last answer, and
-// down to half of the budget at once, so that most requests begin as the one
-// before.
+// omit chooses the results to leave out of a turn that exceeds the budget by itself:
+// the oldest first, never those of the last answer, and down to half of the budget at
+// once, so that most requests begin like the previous one.
 func omit(rows []row, budget int) map[string]bool {
 	omitted := map[string]bool{}
 	size, next, answer := 0, 0, 0
@@ -126,24 +127,23 @@ func omit(rows []row, budget int) map[string]bool {
 	return omitted
 }
 
-// view is how rows are shown to a model.
+// view renders rows as messages for a model.
 type view struct {
 	group      bool
 	inputLimit int
-	current    int64 // the turn that is under way: its rows may still change
+	current    int64 // the current turn, whose rows may still change
 	omitted    map[string]bool
 	tools      *offer
 }
 
-// messages appends rows in the form that model APIs accept wherever the rows
-// begin: the results of an answer's calls follow it, all of them and no others.
-// Rows of other turns are rendered once.
+// messages appends rows in the order that model APIs require: an answer is followed by
+// exactly the results of its calls. Rows of other turns are rendered once.
 func (v view) messages(out []*extensionv1.Message, rows []row) []*extensionv1.Message {
 	var results map[string]*busv1.Entry
 	for i := range rows {
 		r := &rows[i]
-		if len(r.shown) > 0 && r.turn != v.current {
-			out = append(out, r.shown...)
+		if len(r.rendered) > 0 && r.turn != v.current {
+			out = append(out, r.rendered...)
 			continue
 		}
 		if results == nil && len(r.GetCalls()) > 0 {
@@ -151,7 +151,7 @@ func (v view) messages(out []*extensionv1.Message, rows []row) []*extensionv1.Me
 		}
 		switch {
 		case r.GetKind() == contract.EntrySummary, r.GetKind() == contract.EntryContext && r.turn != v.current:
-			continue // a summary stands at the beginning, a context belongs to its turn
+			continue // request adds the summary; context is sent only in its own turn
 		case r.GetBacklog():
 			if i == 0 || !rows[i-1].GetBacklog() || rows[i-1].turn != r.turn {
 				out = append(out, &extensionv1.Message{Role: "user", Content: v.backlog(rows[i:])})
@@ -161,23 +161,22 @@ func (v view) messages(out []*extensionv1.Message, rows []row) []*extensionv1.Me
 		n := len(out)
 		out = v.row(out, r.Entry, results)
 		if r.turn != v.current && complete(r.Entry, results) {
-			r.shown = slices.Clone(out[n:])
+			r.rendered = slices.Clone(out[n:])
 		}
 	}
 	return out
 }
 
-// backlog is the messages that interrupted a turn, as the one that they are to
-// the model.
+// backlog renders the inputs that interrupted a turn as one message.
 func (v view) backlog(rows []row) string {
 	var b strings.Builder
-	b.WriteString(withTold(rows[0].GetTold(), "[Backlog]"))
+	b.WriteString(withPreamble(rows[0].GetPreamble(), "[Backlog]"))
 	for _, r := range rows {
 		if !r.GetBacklog() || r.turn != rows[0].turn {
 			break
 		}
 		b.WriteString("\n")
-		b.WriteString(shown(r.Entry, v.group, v.inputLimit))
+		b.WriteString(render(r.Entry, v.group, v.inputLimit))
 	}
 	return b.String()
 }
@@ -203,27 +202,29 @@ func complete(e *busv1.Entry, results map[string]*busv1.Entry) bool {
 
 func (v view) row(out []*extensionv1.Message, e *busv1.Entry, results map[string]*busv1.Entry) []*extensionv1.Message {
 	switch e.GetKind() {
-	case contract.EntryResult: // stands behind its call
+	case contract.EntryResult: // added with its call
 		return out
 	case contract.EntryAnswer:
 		return v.answer(out, e, results)
 	default:
 		text := ""
 		if e.GetText() != "" || e.GetKind() != contract.EntryNote {
-			text = shown(e, v.group, v.inputLimit)
+			text = render(e, v.group, v.inputLimit)
 		}
-		return append(out, &extensionv1.Message{Role: "user", Content: withTold(e.GetTold(), text)})
+		return append(out, &extensionv1.Message{Role: "user", Content: withPreamble(e.GetPreamble(), text)})
 	}
 }
 
-func (v view) answer(out []*extensionv1.Message, e *busv1.Entry, results map[string]*busv1.Entry) []*extensionv1.Message {
+func (v view) answer(
+	out []*extensionv1.Message, e *busv1.Entry, results map[string]*busv1.Entry,
+) []*extensionv1.Message {
 	if e.GetText() == "" && len(e.GetCalls()) == 0 {
 		return out
 	}
 	said := &extensionv1.Message{Role: "assistant", Content: e.GetText()}
 	out = append(out, said)
 	for _, c := range e.GetCalls() {
-		name, arguments := v.tools.shown(c.GetName(), c.GetArguments())
+		name, arguments := v.tools.render(c.GetName(), c.GetArguments())
 		said.Calls = append(said.Calls, &busv1.Call{
 			CallId: c.GetCallId(), ProviderId: c.GetProviderId(), Name: name, Arguments: arguments,
 		})
@@ -239,7 +240,7 @@ func (v view) result(e *busv1.Entry) string {
 	case e == nil:
 		return unknownOutcome
 	case v.omitted[e.GetCallId()]:
-		return fmt.Sprintf("[left out: a result of %d bytes, read before]", len(e.GetText()))
+		return fmt.Sprintf("[left out: a result of %d bytes that you have read]", len(e.GetText()))
 	case e.GetIsError():
 		return "error: " + e.GetText()
 	default:

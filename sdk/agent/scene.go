@@ -7,34 +7,34 @@ import (
 	"github.com/switchboard-run/switchboard/contract/extensionv1"
 )
 
-// Prompts is the texts of an agent.
+// Prompts renders the texts of an agent.
 type Prompts interface {
-	// System is the system prompt. It should not depend on the time or the
-	// channels: each request repeats it, and a provider caches a request only up
-	// to the first byte that differs.
+	// System returns the system prompt. It should not depend on the time or the
+	// channels: each request repeats it, and a provider caches a request only up to
+	// the first byte that differs.
 	System(Scene) (string, error)
-	// Told is what changes: lines of the form "key: value", with the time in one
-	// of them. The first message of a conversation brings all of them along, a
-	// later one those that have changed.
-	Told(Scene) (string, error)
-	// Say is what a person reads when a turn ends without an answer.
+	// Preamble returns the facts that change, such as the time, in lines of the form
+	// "key: value". The first message of a conversation has all lines, later ones
+	// those that have changed.
+	Preamble(Scene) (string, error)
+	// Say returns the text for people when a turn ends without an answer.
 	Say(Ending) (string, error)
 }
 
-// Scene is what the texts of an agent may name. It holds no address of a person.
+// Scene is the data for the texts of an agent. It has no addresses of people.
 type Scene struct {
 	Name         string  // of the agent
 	Instructions string  // of its manifest
-	Channel      Channel // of the conversation; zero: nobody is there
-	Group        bool    // others can read along
+	Channel      Channel // of the conversation; zero: no person takes part
+	Group        bool    // others can read the conversation
 	Channels     []Channel
 	Now          time.Time // in the time zone of the conversation
-	Zone         string    // its IANA name
+	Zone         string    // IANA name of that time zone
 
 	tools *toolset
 }
 
-// Channel is a channel by name.
+// Channel describes a channel.
 type Channel struct {
 	ID        string
 	Name      string
@@ -44,16 +44,16 @@ type Channel struct {
 	drafts bool
 }
 
-// Time is the current time to the second, RFC 3339.
+// Time returns the current time to the second, in RFC 3339.
 func (s Scene) Time() string { return s.Now.Format(time.RFC3339) }
 
-// Clock is the current time with its weekday and zone:
+// Clock returns the current time with its weekday and zone:
 // 2026-03-01T09:30:00+01:00 (Sunday, Europe/Berlin).
 func (s Scene) Clock() string {
 	return s.Time() + " (" + s.Now.Weekday().String() + ", " + s.Zone + ")"
 }
 
-// With is the scene of an agent that may use these tools.
+// With returns the scene of an agent that may use these tools.
 func (s Scene) With(tools []*extensionv1.Tool) Scene {
 	s.tools = newToolset(tools, nil)
 	return s
@@ -71,21 +71,21 @@ func (s Scene) Has(tool string) bool {
 // HasTools reports whether the agent may use any tool.
 func (s Scene) HasTools() bool { return s.tools != nil && len(s.tools.tools) > 0 }
 
-// Tool is the name under which the model calls a tool.
+// Tool returns the name under which the model calls a tool.
 func (s Scene) Tool(name string) string { return WireName(name) }
 
-// Why a turn ended without an answer of the model.
+// Reasons why a turn ended without an answer of the model.
 const (
 	WhyError   = "error"   // the model failed
-	WhyEmpty   = "empty"   // it said nothing, twice
-	WhyCapped  = "capped"  // it used all its steps
+	WhyEmpty   = "empty"   // the model gave an empty answer twice
+	WhyCapped  = "capped"  // the turn used all its steps
 	WhyTimeout = "timeout" // the turn took too long
 )
 
-// Ending is a turn that ends without an answer of the model.
+// Ending describes how a turn ended without an answer of the model.
 type Ending struct {
 	Why    string
-	Detail string // of an error: what the model's provider says
+	Detail string // of an error: the message of the model's provider
 	Steps  int    // of capped: the limit
 	Limit  time.Duration
 }

@@ -5,14 +5,15 @@ import (
 	"slices"
 )
 
-// A schema tells a model what arguments there are, and the kernel checks them
-// against all of it. These keywords only the kernel needs.
+// checksOnly lists the keywords that only the kernel needs, which checks arguments
+// against the whole schema. Models get a schema without them.
 var checksOnly = []string{
-	"$schema", "$id", "$comment", "title", "additionalProperties", "minLength", "maxLength", "minItems", "maxItems", "uniqueItems", "pattern",
-	"minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf",
+	"$schema", "$id", "$comment", "title", "additionalProperties",
+	"minLength", "maxLength", "minItems", "maxItems", "uniqueItems", "pattern", "minimum", "maximum", "exclusiveMinimum",
+	"exclusiveMaximum", "multipleOf",
 }
 
-// slim is a schema of arguments as models are sent it.
+// slim returns a schema of arguments for models.
 func slim(schema []byte) []byte {
 	var all any
 	if json.Unmarshal(schema, &all) != nil {

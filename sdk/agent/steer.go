@@ -13,13 +13,13 @@ import (
 	"github.com/switchboard-run/switchboard/sdk"
 )
 
-// steer lets newer messages of the user interrupt the turn, if there are any:
-// one commit skips the calls that have not run, and begins a turn about the
-// messages above this one.
+// steer lets newer messages of the user interrupt the turn, if there are any: one
+// commit skips the calls that have not run and begins a turn for the messages. This
+// turn continues after that one.
 func (t *turn) steer() error {
 	waiting, err := t.a.kernel.Pending(t.ctx)
 	if err != nil {
-		return fmt.Errorf("read what waits for session %s: %w", t.context.GetSession(), err)
+		return fmt.Errorf("read the waiting inputs of session %s: %w", t.context.GetSession(), err)
 	}
 	inputs, rows := t.backlog(waiting)
 	if len(inputs) == 0 {
@@ -27,13 +27,13 @@ func (t *turn) steer() error {
 		return nil
 	}
 	skipped := skippedRows(t.own())
-	t.tell(rows)
+	t.addPreamble(rows)
 	session := t.context.GetSession()
 	results, err := t.a.kernel.Commit(t.ctx,
 		sdk.Raw(&busv1.Steer{Session: session, Inputs: inputs}),
 		appendRows(session, t.history.seq+int64(len(skipped)), rows))
 	switch {
-	case errors.Is(err, contract.ErrConflict): // the queue or a call has changed: the next checkpoint looks again
+	case errors.Is(err, contract.ErrConflict): // the queue or a call has changed: the next checkpoint tries again
 		return t.sync(t.ctx)
 	case errors.Is(err, contract.ErrInvalid): // it may not be interrupted
 		t.waiting.Store(false)
@@ -41,7 +41,7 @@ func (t *turn) steer() error {
 	case err != nil:
 		return fmt.Errorf("interrupt the turn: %w", err)
 	case len(results) != 2 || results[0].GetTurn() == nil:
-		return fmt.Errorf("interrupt the turn: the kernel gave %d results and no new turn", len(results))
+		return fmt.Errorf("interrupt the turn: the kernel returned %d results and no new turn", len(results))
 	}
 	t.renumber(results[0].GetTurn().GetBelow())
 	t.history.predict(skipped, t.id)
@@ -49,11 +49,11 @@ func (t *turn) steer() error {
 	t.history.predict(rows, t.id)
 	t.waiting.Store(results[1].GetWaiting() > 0)
 	t.fresh = nil
-	return t.enter()
+	return t.prepare()
 }
 
-// backlog is the waiting messages that may interrupt the turn: the first of a
-// user, and those behind it that are answered at the same place.
+// backlog returns the waiting messages that may interrupt the turn: a user's first one,
+// and the later ones with the same reply target.
 func (t *turn) backlog(waiting []*busv1.Event) (inputs []string, rows []*busv1.Entry) {
 	replyTo := ""
 	var sent []time.Time
@@ -65,7 +65,7 @@ func (t *turn) backlog(waiting []*busv1.Event) (inputs []string, rows []*busv1.E
 		if len(inputs) == 0 {
 			replyTo = in.ReplyTo
 		}
-		if in.ReplyTo != replyTo || len(inputs) == maxHeard {
+		if in.ReplyTo != replyTo || len(inputs) == maxInputs {
 			continue
 		}
 		row := inputRow(e.GetId(), in)
@@ -73,25 +73,27 @@ func (t *turn) backlog(waiting []*busv1.Event) (inputs []string, rows []*busv1.E
 		inputs, rows = append(inputs, e.GetId()), append(rows, row)
 		sent = append(sent, sentAt(time.UnixMicro(e.GetCreatedAtUs()), in))
 	}
-	if note := t.late(sent); note != nil {
+	if note := t.lateNote(sent); note != nil {
 		rows = append([]*busv1.Entry{note}, rows...)
 	}
 	return inputs, rows
 }
 
-// skippedRows is what the kernel records for the calls that did not run.
+// skippedRows returns the rows that the kernel records for calls that did not run.
 func skippedRows(own []row) (rows []*busv1.Entry) {
 	for _, c := range unfinished(own) {
-		rows = append(rows, &busv1.Entry{Kind: contract.EntryResult, CallId: c.GetCallId(), Text: contract.SkippedCall, IsError: true})
+		rows = append(rows, &busv1.Entry{
+			Kind: contract.EntryResult, CallId: c.GetCallId(), Text: contract.SkippedCall, IsError: true,
+		})
 	}
 	return rows
 }
 
-// goBack ends the turn and goes on with the one below.
-func (t *turn) goBack(effects sdk.Effects) error {
+// resumeBelow ends the turn and continues the one that it interrupted.
+func (t *turn) resumeBelow(effects sdk.Effects) error {
 	results, err := t.a.kernel.Commit(contextToEnd(t.ctx), effects...)
 	if err != nil {
-		return fmt.Errorf("end the turn that had interrupted another: %w", err)
+		return fmt.Errorf("end the interrupting turn: %w", err)
 	}
 	var below *busv1.TurnContext
 	for _, r := range results {
@@ -100,24 +102,24 @@ func (t *turn) goBack(effects sdk.Effects) error {
 		}
 	}
 	if below == nil {
-		return errors.New("end the turn that had interrupted another: the kernel does not say which one goes on")
+		return errors.New("end the interrupting turn: the kernel did not return the interrupted one")
 	}
 	t.history.predict(t.fresh, t.id)
 	t.context, t.id, t.fresh = below, below.GetTurn(), nil
 	t.waiting.Store(true)
 	if own := t.own(); len(own) == 0 || own[0].GetKind() != contract.EntryInput || t.history.seq != below.GetHistorySeq() {
-		if t.history, err = t.a.recall(contextToEnd(t.ctx), below); err != nil {
+		if t.history, err = t.a.loadHistory(contextToEnd(t.ctx), below); err != nil {
 			return err
 		}
 	}
 	t.history.epoch = below.GetHistoryEpoch()
 	if t.ctx.Err() == nil {
-		err = t.enter()
+		err = t.prepare()
 	}
 	return err
 }
 
-// contextToEnd is ctx for what ends a turn, also when its time is over.
+// contextToEnd returns a ctx for ending a turn, which works even after its timeout.
 func contextToEnd(ctx context.Context) context.Context {
 	if errors.Is(context.Cause(ctx), sdk.ErrEnded) {
 		return context.WithoutCancel(ctx)
@@ -125,14 +127,14 @@ func contextToEnd(ctx context.Context) context.Context {
 	return ctx
 }
 
-// wasInterrupted reports whether rows of another turn follow those of this one:
-// the model must be told that this one goes on.
+// wasInterrupted reports whether rows of another turn follow those of this one, so
+// that the model needs a reminder.
 func (t *turn) wasInterrupted() bool {
 	n := len(t.history.rows)
 	return t.context.GetInterruptions() > 0 && n > 0 && t.history.rows[n-1].turn != t.id
 }
 
-// reminder tells the model where an interrupted turn stands.
+// reminder tells the model the state of the interrupted turn.
 func (t *turn) reminder() *busv1.Entry {
 	var asked string
 	names := map[string]string{}
@@ -156,7 +158,7 @@ func (t *turn) reminder() *busv1.Entry {
 			}
 		}
 	}
-	text := fmt.Sprintf("The newer message was answered. Go on with the earlier request now (%q).", asked)
+	text := fmt.Sprintf("The newer message was answered. Continue the earlier request now (%q).", asked)
 	if len(ran) > 0 {
 		text += fmt.Sprintf(" These calls have run, do not repeat them: %s.", strings.Join(ran, ", "))
 	}

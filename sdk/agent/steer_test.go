@@ -66,15 +66,18 @@ func TestSteering(t *testing.T) {
 	if len(w.requests) != 4 {
 		t.Fatalf("the model was asked %d times", len(w.requests))
 	}
-	before := []string{"user: do it", "assistant: <notes__add><notes__sum>", `tool: notes/add did {"n":0}`, "tool: error: skipped: new message"}
+	before := []string{"user: do it", "assistant: <notes__add><notes__sum>", `tool: notes/add did {"n":0}`,
+		"tool: error: skipped: new message"}
 	steer := append(slices.Clone(before), "user: [Backlog]\nwait\nwhat time is it?")
 	if diff := cmp.Diff(steer, contents(w.requests[1])); diff != "" {
 		t.Errorf("the steered turn asks (-want +got):\n%s", diff)
 	}
-	back := append(slices.Clone(steer), "assistant: It is noon.", "user: [note from switchboard]\n~~~\nThe newer message was answered. "+
-		`Go on with the earlier request now ("do it"). These calls have run, do not repeat them: notes/add. These were skipped and did not run: notes/sum.`+"\n~~~")
+	back := append(slices.Clone(steer), "assistant: It is noon.",
+		"user: [note from switchboard]\n~~~\nThe newer message was answered. "+
+			`Continue the earlier request now ("do it"). These calls have run, do not repeat them: notes/add. `+
+			"These were skipped and did not run: notes/sum.\n~~~")
 	if diff := cmp.Diff(back, contents(w.requests[2])); diff != "" {
-		t.Errorf("the turn that goes on asks (-want +got):\n%s", diff)
+		t.Errorf("the continued turn asks (-want +got):\n%s", diff)
 	}
 	w.steeredOnce(t)
 }
@@ -101,12 +104,13 @@ func (w *world) steeredOnce(t *testing.T) {
 
 // However a process dies in the middle of a steered turn, both are answered once
 // and nothing runs twice.
-func TestSteeringSurvivesEveryDeath(t *testing.T) {
+func TestSteeringSurvivesAnyCrash(t *testing.T) {
 	t.Parallel()
 	var points []string
 	counting := steered()
 	counting.fault = func(point string) bool { points = append(points, point); return false }
-	if err := counting.deliver(t.Context(), counting.agent(t, &extensionv1.AgentSpec{}), input("e1", user("do it"))); err != nil {
+	if err := counting.deliver(t.Context(), counting.agent(t, &extensionv1.AgentSpec{}),
+		input("e1", user("do it"))); err != nil {
 		t.Fatal(err)
 	}
 	if len(points) < 20 {
@@ -160,7 +164,7 @@ func TestAfterThreeInterruptionsATurnRunsToItsEnd(t *testing.T) {
 	}
 }
 
-func TestWhatDoesNotSteer(t *testing.T) {
+func TestOtherInputsDoNotSteer(t *testing.T) {
 	t.Parallel()
 	for name, waiting := range map[string][]contract.AgentInput{
 		"a notice": {{Kind: contract.InputNotice, Text: "x"}},
@@ -183,7 +187,7 @@ func TestWhatDoesNotSteer(t *testing.T) {
 	}
 }
 
-// Messages of another place are not merged.
+// Messages with different reply targets are not merged.
 func TestSteeringTakesOneReplyTarget(t *testing.T) {
 	t.Parallel()
 	w := steered()
@@ -203,7 +207,7 @@ func TestSteeringTakesOneReplyTarget(t *testing.T) {
 	for _, r := range w.requests {
 		for _, m := range contents(r) {
 			if strings.Contains(m, "wait") && strings.Contains(m, "elsewhere") {
-				t.Errorf("two places in one message: %q", m)
+				t.Errorf("two reply targets in one message: %q", m)
 			}
 		}
 	}
@@ -211,7 +215,7 @@ func TestSteeringTakesOneReplyTarget(t *testing.T) {
 
 // Time that is over in the moment in which the newer message is answered was not
 // that of the interrupted turn, which goes on in the next attempt.
-func TestTheTurnBelowDoesNotEndByTheTimeOfTheOneAbove(t *testing.T) {
+func TestTheTimeoutOfAnInterruptingTurnDoesNotEndTheInterruptedOne(t *testing.T) {
 	t.Parallel()
 	w := steered()
 	ctx, end := context.WithCancelCause(t.Context())
@@ -232,7 +236,7 @@ func TestTheTurnBelowDoesNotEndByTheTimeOfTheOneAbove(t *testing.T) {
 
 // The interrupted turn is told to go on also if the newer message got no answer
 // of the model.
-func TestATurnGoesOnAfterOneThatFailed(t *testing.T) {
+func TestAnInterruptedTurnContinuesAfterAFailedOne(t *testing.T) {
 	t.Parallel()
 	w := steered()
 	answer := w.model
@@ -247,8 +251,8 @@ func TestATurnGoesOnAfterOneThatFailed(t *testing.T) {
 		t.Fatal(err)
 	}
 	all := contents(w.requests[2])
-	if last := all[len(all)-1]; !strings.Contains(last, `Go on with the earlier request now ("do it").`) {
-		t.Errorf("the turn goes on with %q", all)
+	if last := all[len(all)-1]; !strings.Contains(last, `Continue the earlier request now ("do it").`) {
+		t.Errorf("the turn continues with %q", all)
 	}
 	if n := len(w.outputs); n != 2 || w.outputs[0].Outcome != contract.OutcomeError || w.outputs[1].Text != "All done." {
 		t.Errorf("outputs %+v", w.outputs)

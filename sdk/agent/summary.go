@@ -16,25 +16,30 @@ import (
 )
 
 const (
-	// purposeSummary is kept with what a summary costs.
+	// purposeSummary is the purpose recorded with a summary's usage.
 	purposeSummary = "summary"
-	// summaryTime is how long a turn waits for a summary before it goes on without.
-	summaryTime = time.Minute
-	// summaryPause is how long none is asked for after one that failed.
+	// summaryTimeout is how long a turn waits for a summary.
+	summaryTimeout = time.Minute
+	// summaryPause is the pause after a failed summary.
 	summaryPause = 10 * time.Minute
-	// summaryTokens is the most tokens of a summary.
+	// summaryTokens bounds a summary, in tokens.
 	summaryTokens = 1000
-	// summaryLine is the most bytes of one row that a summary is made from.
-	summaryLine = 2000
+	// maxSummaryLine bounds one row of the text to summarize, in bytes.
+	maxSummaryLine = 2000
 )
 
-const summaryInstructions = `You keep the memory of a conversation between an assistant and its user. Write down, in the language of the conversation and in at most 400 words, what the assistant needs to know to go on: who the user is and what they want, decisions, facts, names, dates, numbers, what was done and with which result, and what is still open. Leave out greetings and what is settled and of no further use. If there is an earlier summary, merge it in. Write the summary only.`
+const summaryInstructions = "You keep the memory of a conversation between an assistant and its user. " +
+	"Write down, in the language of the conversation and in at most 400 words, what the assistant needs to know " +
+	"to continue: who the user is and what they want, decisions, facts, names, dates, numbers, what was done " +
+	"and with which result, and what is still open. Leave out greetings and settled points of no further use. " +
+	"If there is an earlier summary, merge it in. Write only the summary."
 
-// summarize replaces the older half of the rows by a summary when a turn begins
-// and not all of them fit into a request. The rows stay stored. If it fails, the
-// turn goes on with the newest turns alone.
+// summarize replaces the older half of the rows with a summary if a turn begins and
+// not all rows fit into a request. The rows stay stored. If it fails, requests have
+// only the newest turns.
 func (t *turn) summarize() error {
-	if t.a.forgets || t.thread() != "" || len(t.own()) > 0 || len(t.history.rows) == 0 || time.Now().UnixNano() < t.a.unsummed.Load() {
+	if t.a.noHistory || t.thread() != "" || len(t.own()) > 0 || len(t.history.rows) == 0 ||
+		time.Now().UnixNano() < t.a.noSummary.Load() {
 		return nil
 	}
 	if err := t.compose(); err != nil {
@@ -42,8 +47,8 @@ func (t *turn) summarize() error {
 	}
 	rows := t.history.rows
 	old := summaryOf(rows)
-	rows = rows[firstBehind(rows, old.GetCovers()):]
-	room := max(t.budget(old)-t.a.limits.bytes/4, t.a.limits.bytes/8) // a quarter is for what the turn itself will add
+	rows = rows[firstAfter(rows, old.GetCovers()):]
+	room := max(t.budget(old)-t.a.limits.bytes/4, t.a.limits.bytes/8) // a quarter is reserved for the turn itself
 	if window(rows, len(rows), room, maxRows) == 0 {
 		return nil
 	}
@@ -51,7 +56,7 @@ func (t *turn) summarize() error {
 	if kept == 0 {
 		return nil
 	}
-	kept = summable(rows[:kept], t.a.limits.bytes*3/4-len(old.GetText()))
+	kept = summaryPrefix(rows[:kept], t.a.limits.bytes*3/4-len(old.GetText()))
 	text, err := t.summary(old, rows[:kept])
 	switch {
 	case t.ctx.Err() != nil:
@@ -59,8 +64,9 @@ func (t *turn) summarize() error {
 	case errors.Is(err, contract.ErrStale):
 		return err
 	case err != nil:
-		t.a.log.Info("summarize a long history: leaving out its oldest turns", "session", t.context.GetSession(), "error", err)
-		t.a.unsummed.Store(time.Now().Add(summaryPause).UnixNano())
+		t.a.log.Info("summarize a long history: leaving out its oldest turns",
+			"session", t.context.GetSession(), "error", err)
+		t.a.noSummary.Store(time.Now().Add(summaryPause).UnixNano())
 		return nil
 	}
 	row := &busv1.Entry{Kind: contract.EntrySummary, Text: text, Covers: rows[kept-1].GetSeq()}
@@ -68,12 +74,12 @@ func (t *turn) summarize() error {
 	return nil
 }
 
-// summable is how many of the rows fit into one request for a summary, up to the
-// end of a turn, the first one in any case. What is behind them is for the next.
-func summable(rows []row, bytes int) int {
+// summaryPrefix returns the number of rows to summarize in one request: whole turns
+// that fit, at least one. The next summary covers the others.
+func summaryPrefix(rows []row, bytes int) int {
 	end := 0
 	for i, r := range rows {
-		if bytes -= min(r.bytes, entryOverhead+summaryLine); bytes < 0 && end > 0 {
+		if bytes -= min(r.bytes, entryOverhead+maxSummaryLine); bytes < 0 && end > 0 {
 			return end
 		}
 		if i+1 < len(rows) && rows[i+1].turn != r.turn {
@@ -83,7 +89,7 @@ func summable(rows []row, bytes int) int {
 	return len(rows)
 }
 
-// summary asks the model for one.
+// summary asks the model for a summary of the rows and the old summary.
 func (t *turn) summary(old *busv1.Entry, rows []row) (string, error) {
 	var b strings.Builder
 	if old != nil {
@@ -95,19 +101,19 @@ func (t *turn) summary(old *busv1.Entry, rows []row) (string, error) {
 		switch r.GetKind() {
 		case contract.EntryAnswer:
 			if r.GetText() != "" {
-				fmt.Fprintf(&b, "assistant: %s\n", cutText(r.GetText(), summaryLine))
+				fmt.Fprintf(&b, "assistant: %s\n", cutText(r.GetText(), maxSummaryLine))
 			}
 			for _, c := range r.GetCalls() {
 				names[c.GetCallId()] = c.GetName()
-				fmt.Fprintf(&b, "assistant calls %s %s\n", c.GetName(), cutText(string(c.GetArguments()), summaryLine/4))
+				fmt.Fprintf(&b, "assistant calls %s %s\n", c.GetName(), cutText(string(c.GetArguments()), maxSummaryLine/4))
 			}
 		case contract.EntryResult:
-			fmt.Fprintf(&b, "result of %s: %s\n", names[r.GetCallId()], cutText(r.GetText(), summaryLine/2))
+			fmt.Fprintf(&b, "result of %s: %s\n", names[r.GetCallId()], cutText(r.GetText(), maxSummaryLine/2))
 		case contract.EntryInput, contract.EntryNote:
-			fmt.Fprintf(&b, "%s\n", shown(r.Entry, true, summaryLine))
+			fmt.Fprintf(&b, "%s\n", render(r.Entry, true, maxSummaryLine))
 		}
 	}
-	ctx, cancel := context.WithTimeout(t.ctx, summaryTime)
+	ctx, cancel := context.WithTimeout(t.ctx, summaryTimeout)
 	defer cancel()
 	var text strings.Builder
 	err := t.a.kernel.Complete(ctx, &kernelv1.CompleteRequest{
@@ -121,12 +127,12 @@ func (t *turn) summary(old *busv1.Entry, rows []row) (string, error) {
 		return nil
 	})
 	if err == nil && strings.TrimSpace(text.String()) == "" {
-		err = errors.New("the model gave an empty summary")
+		err = errors.New("the model returned an empty summary")
 	}
 	return cutText(strings.TrimSpace(text.String()), t.a.limits.bytes/4), err
 }
 
-// summaryOf is the newest summary among rows; nil if there is none.
+// summaryOf returns the newest summary among rows; nil if there is none.
 func summaryOf(rows []row) *busv1.Entry {
 	for _, r := range slices.Backward(rows) {
 		if r.GetKind() == contract.EntrySummary {
@@ -136,8 +142,8 @@ func summaryOf(rows []row) *busv1.Entry {
 	return nil
 }
 
-// firstBehind is the index of the first row that a summary does not stand for.
-func firstBehind(rows []row, covers int64) int {
+// firstAfter returns the index of the first row that a summary does not cover.
+func firstAfter(rows []row, covers int64) int {
 	for i, r := range rows {
 		if covers == 0 || r.GetSeq() > covers {
 			return i

@@ -33,7 +33,8 @@ func TestALongHistoryIsSummarized(t *testing.T) {
 	seen := map[int]bool{} // of the facts, those in a summary's source
 	a := w.agent(t, spec)
 	for i := range 60 {
-		if err := w.deliver(t.Context(), a, input(fmt.Sprintf("e%d", i), user(fmt.Sprintf("fact %03d %s", i, strings.Repeat("x", 300))))); err != nil {
+		if err := w.deliver(t.Context(), a, input(fmt.Sprintf("e%d", i),
+			user(fmt.Sprintf("fact %03d %s", i, strings.Repeat("x", 300))))); err != nil {
 			t.Fatal(err)
 		}
 		for j := range i {
@@ -80,7 +81,7 @@ func TestALongHistoryIsSummarized(t *testing.T) {
 	}
 }
 
-func TestATurnGoesOnWithoutASummary(t *testing.T) {
+func TestATurnContinuesWithoutASummary(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld()
@@ -110,7 +111,7 @@ func TestATurnGoesOnWithoutASummary(t *testing.T) {
 
 // After a time without summaries there is more to sum up than fits into one
 // request: nothing that a summary stands for was cut off in front of it.
-func TestASummaryStandsForNothingThatWasCutOff(t *testing.T) {
+func TestASummaryCoversOnlyWhatItRead(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld()
@@ -127,7 +128,8 @@ func TestASummaryStandsForNothingThatWasCutOff(t *testing.T) {
 		}
 		a := w.agent(t, &extensionv1.AgentSpec{MaxTokens: 2000})
 		say := func(i int) {
-			if err := w.deliver(t.Context(), a, input(fmt.Sprintf("e%d", i), user(fmt.Sprintf("fact %03d %s", i, strings.Repeat("x", 300))))); err != nil {
+			if err := w.deliver(t.Context(), a, input(fmt.Sprintf("e%d", i),
+				user(fmt.Sprintf("fact %03d %s", i, strings.Repeat("x", 300))))); err != nil {
 				t.Fatal(err)
 			}
 		}

@@ -4,13 +4,13 @@ import (
 	"github.com/switchboard-run/switchboard/contract"
 )
 
-// A session may hold several conversations at once, each a thread: its inputs
-// name it, and what a turn adds belongs to the thread of its input. A model that
-// answers in one of them sees that thread and what belongs to none, and nothing
-// of the others. Such a session has no summary, which would mix them. An extension
-// that ends a thread can leave a record of the result.
+// A session may hold several conversations at once, called threads. An input names its
+// thread, and the rows of a turn belong to the thread of its input. In a thread a model
+// sees only that thread and the rows without a thread. Such a session has no summary,
+// which would mix threads. An extension that ends a thread can leave a record of the
+// result.
 
-// thread is the thread of the turn; empty: it belongs to none.
+// thread returns the thread of the turn; empty: none.
 func (t *turn) thread() string {
 	for _, e := range t.fresh {
 		if e.GetKind() == contract.EntryInput {
@@ -25,18 +25,18 @@ func (t *turn) thread() string {
 	return ""
 }
 
-// maxAside bounds what a model is shown in a thread of rows that belong to none:
-// a session of many threads has a record of each that is over.
-const maxAside = 20
+// maxUnthreaded is the number of rows without a thread in a request: a session may
+// have a record of each of many ended threads.
+const maxUnthreaded = 20
 
-// ofThread leaves out the rows of other threads, and the older ones of those of
-// no thread. Without a thread all are kept.
+// ofThread removes the rows of other threads, and older rows without a thread. If
+// thread is empty, it keeps all.
 func ofThread(rows []row, thread string) []row {
 	if thread == "" {
 		return rows
 	}
 	kept := make([]row, 0, len(rows))
-	var aside []int // where rows of no thread stand in kept
+	var unthreaded []int // indexes in kept of rows without a thread
 	of, turn := "", int64(0)
 	for i, r := range rows {
 		if i == 0 || r.turn != turn {
@@ -46,16 +46,16 @@ func ofThread(rows []row, thread string) []row {
 			of = r.GetThread()
 		}
 		if of == "" {
-			aside = append(aside, len(kept))
+			unthreaded = append(unthreaded, len(kept))
 		}
 		if of == "" || of == thread {
 			kept = append(kept, r)
 		}
 	}
-	if len(aside) <= maxAside {
+	if len(unthreaded) <= maxUnthreaded {
 		return kept
 	}
-	old := aside[:len(aside)-maxAside]
+	old := unthreaded[:len(unthreaded)-maxUnthreaded]
 	newer := kept[:0]
 	for i, r := range kept {
 		if len(old) > 0 && old[0] == i {

@@ -13,7 +13,8 @@ import (
 // A model sees the thread that it answers in and what belongs to none.
 func TestAModelSeesOneThread(t *testing.T) {
 	t.Parallel()
-	for name, fresh := range map[string]bool{"with the history in memory": false, "with a new process for each input": true} {
+	for name, fresh := range map[string]bool{"with the history in memory": false,
+		"with a new process for each input": true} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			w := newWorld()
@@ -44,7 +45,7 @@ func TestAModelSeesOneThread(t *testing.T) {
 				"'x1 is over' fig",
 				"apple sent-pear sent-apple pear 'x1 is over' plum fig everything",
 			} {
-				var heard []string
+				var got []string
 				for _, m := range w.requests[i].GetMessages() {
 					if m.GetRole() != "user" {
 						continue
@@ -53,10 +54,10 @@ func TestAModelSeesOneThread(t *testing.T) {
 					if strings.Contains(said, " ") {
 						said = "'" + said + "'"
 					}
-					heard = append(heard, said)
+					got = append(got, said)
 				}
-				if got := strings.Join(heard, " "); got != want {
-					t.Errorf("request %d: %s\nwant %s", i+1, got, want)
+				if text := strings.Join(got, " "); text != want {
+					t.Errorf("request %d: %s\nwant %s", i+1, text, want)
 				}
 			}
 			for i, e := range w.rows {
@@ -93,15 +94,17 @@ func TestRowsOfATurnBelongToTheThreadOfItsInput(t *testing.T) {
 
 // A session of many threads holds a record of each that is over: a model is shown
 // the newest of them, and all of its own thread.
-func TestOfWhatBelongsToNoThreadTheNewestIsShown(t *testing.T) {
+func TestOnlyTheNewestRowsWithoutAThreadAreShown(t *testing.T) {
 	t.Parallel()
 	var rows []row
 	want := ""
-	for i := range 3 * maxAside {
-		over := row{Entry: &busv1.Entry{Kind: contract.EntryInput, InputKind: contract.InputRecord, Text: fmt.Sprintf("o%d ", i)}}
-		own := row{Entry: &busv1.Entry{Kind: contract.EntryInput, Thread: "x1", Text: fmt.Sprintf("m%d ", i)}, turn: int64(i + 1)}
+	for i := range 3 * maxUnthreaded {
+		over := row{Entry: &busv1.Entry{Kind: contract.EntryInput, InputKind: contract.InputRecord,
+			Text: fmt.Sprintf("o%d ", i)}}
+		own := row{Entry: &busv1.Entry{Kind: contract.EntryInput, Thread: "x1", Text: fmt.Sprintf("m%d ", i)},
+			turn: int64(i + 1)}
 		rows = append(rows, over, own)
-		if i >= 2*maxAside {
+		if i >= 2*maxUnthreaded {
 			want += over.GetText()
 		}
 		want += own.GetText()

@@ -14,26 +14,26 @@ import (
 )
 
 const (
-	// maxWireName is the longest name of a tool that model APIs accept.
+	// maxWireName is the largest length of a tool's name that model APIs accept.
 	maxWireName = 64
-	// maxNamed is the most bytes of names of tools that find_tools can find.
-	maxNamed = 500
+	// maxNames bounds the list of names in the description of find_tools, in bytes.
+	maxNames = 500
 )
 
-// toolset is the tools that an agent may use. It is safe for concurrent use.
+// toolset is the set of tools that an agent may use. It is safe for concurrent use.
 type toolset struct {
 	tools  []*extensionv1.Tool
 	byName map[string]*extensionv1.Tool
-	byWire map[string]string // full name of a wire name
-	byBare map[string]string // full name of a name without its extension; empty: several have it
-	offers []string          // patterns of those that each request describes; none: all
+	byWire map[string]string // full name by wire name
+	byBare map[string]string // full name by name without extension; empty: ambiguous
+	offers []string          // patterns of the tools that each request describes; none: all
 
-	mu        sync.Mutex
-	bySession map[string]*offer // by the extension that it answers to
+	mu          sync.Mutex
+	byExtension map[string]*offer // by the extension that created the session
 }
 
-// offer is what requests in a session describe of a toolset. The tools that it
-// leaves out are called through use_tool.
+// offer is the part of a toolset that the requests of a session describe. The model
+// calls the other tools through use_tool.
 type offer struct {
 	*toolset
 	described []*extensionv1.Tool // under their wire names
@@ -52,7 +52,7 @@ func (a *Agent) loadTools(ctx context.Context) (*toolset, error) {
 func newToolset(tools []*extensionv1.Tool, offers []string) *toolset {
 	s := &toolset{
 		byName: map[string]*extensionv1.Tool{}, byWire: map[string]string{}, byBare: map[string]string{},
-		offers: offers, bySession: map[string]*offer{},
+		offers: offers, byExtension: map[string]*offer{},
 	}
 	for _, t := range tools {
 		name := t.GetName()
@@ -70,12 +70,12 @@ func newToolset(tools []*extensionv1.Tool, offers []string) *toolset {
 	return s
 }
 
-// in is what requests describe in a session that answers to an extension, whose
-// tools are among them; empty: it answers to none.
-func (s *toolset) in(extension string) *offer {
+// offer returns the offer in a session that an extension created. It includes that
+// extension's tools; empty: none.
+func (s *toolset) offer(extension string) *offer {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if o := s.bySession[extension]; o != nil {
+	if o := s.byExtension[extension]; o != nil {
 		return o
 	}
 	o := &offer{toolset: s, hidden: map[string]bool{}}
@@ -88,8 +88,8 @@ func (s *toolset) in(extension string) *offer {
 	}
 	for _, t := range s.tools {
 		name, description := t.GetName(), t.GetDescription()
-		reaches := name == contract.ToolFind || name == contract.ToolUse
-		if o.hidden[name] || reaches && len(o.hidden) == 0 {
+		forHidden := name == contract.ToolFind || name == contract.ToolUse
+		if o.hidden[name] || forHidden && len(o.hidden) == 0 {
 			continue
 		}
 		schema := slim(t.GetSchema())
@@ -102,12 +102,13 @@ func (s *toolset) in(extension string) *offer {
 		})
 		o.bytes += entryOverhead + len(name) + len(description) + len(schema)
 	}
-	s.bySession[extension] = o
+	s.byExtension[extension] = o
 	return o
 }
 
 func (s *toolset) offered(name, extension string) bool {
-	if len(s.offers) == 0 || name == contract.ToolFind || name == contract.ToolUse || strings.HasPrefix(name, extension+"/") {
+	if len(s.offers) == 0 || name == contract.ToolFind || name == contract.ToolUse ||
+		strings.HasPrefix(name, extension+"/") {
 		return true
 	}
 	return slices.ContainsFunc(s.offers, func(pattern string) bool {
@@ -116,7 +117,7 @@ func (s *toolset) offered(name, extension string) bool {
 	})
 }
 
-// names lists tools by extension, as far as they fit.
+// names lists the hidden tools by extension, up to maxNames bytes.
 func (s *toolset) names(hidden map[string]bool) string {
 	var b strings.Builder
 	last, left := "", len(hidden)
@@ -124,7 +125,7 @@ func (s *toolset) names(hidden map[string]bool) string {
 		if !hidden[t.GetName()] {
 			continue
 		}
-		if b.Len() > maxNamed {
+		if b.Len() > maxNames {
 			fmt.Fprintf(&b, " and %d more", left)
 			break
 		}
@@ -143,9 +144,9 @@ func (s *toolset) names(hidden map[string]bool) string {
 	return b.String()
 }
 
-// full is the name of the tool that a model called wire. What is no tool keeps
-// a name that the kernel will refuse with a reason for the model.
-func (s *toolset) full(wire string) string {
+// fullName returns the full name of the tool that a model called wire. For an unknown
+// tool it returns a name that the kernel refuses with a reason for the model.
+func (s *toolset) fullName(wire string) string {
 	if name, ok := s.byWire[wire]; ok {
 		return name
 	}
@@ -162,31 +163,31 @@ func (s *toolset) full(wire string) string {
 	return name
 }
 
-// understood is the tool that a model calls, with its arguments: through
-// use_tool, or by its own name.
-func (s *toolset) understood(wire string, arguments []byte) (string, []byte) {
-	name := s.full(wire)
+// resolve returns the full name and the arguments of a call, which may go through
+// use_tool.
+func (s *toolset) resolve(wire string, arguments []byte) (string, []byte) {
+	name := s.fullName(wire)
 	if name == contract.ToolUse {
-		if inner, its, ok := contract.UsedTool(arguments); ok {
-			return s.full(inner), its
+		if inner, innerArguments, ok := contract.UsedTool(arguments); ok {
+			return s.fullName(inner), innerArguments
 		}
 	}
 	return name, arguments
 }
 
-// shown is a recorded call as requests show it.
-func (o *offer) shown(name string, arguments []byte) (string, []byte) {
+// render returns the name and the arguments of a recorded call in a request.
+func (o *offer) render(name string, arguments []byte) (string, []byte) {
 	if o == nil || !o.hidden[name] {
 		return WireName(name), arguments
 	}
-	its := json.RawMessage(arguments)
-	if !json.Valid(its) {
-		its, _ = json.Marshal(string(arguments)) //nolint:errchkjson // a string
+	inner := json.RawMessage(arguments)
+	if !json.Valid(inner) {
+		inner, _ = json.Marshal(string(arguments)) //nolint:errchkjson // a string
 	}
 	all, _ := json.Marshal(struct { //nolint:errchkjson // valid JSON
 		Name      string          `json:"name"`
 		Arguments json.RawMessage `json:"arguments"`
-	}{name, its})
+	}{name, inner})
 	return WireName(contract.ToolUse), all
 }
 
@@ -194,9 +195,9 @@ func (s *toolset) readOnly(name string) bool { return s.byName[name].GetReadOnly
 
 func (s *toolset) final(name string) bool { return s.byName[name].GetFinal() }
 
-// WireName is the name of a tool in a request to a model, whose API allows only
-// letters, digits, "_" and "-", and 64 of them: core/send_to_channel is
-// "send_to_channel", and scheduler/schedule_once "scheduler__schedule_once".
+// WireName returns the name of a tool in requests to models, whose APIs allow at most
+// 64 letters, digits, "_" and "-": core/send_to_channel becomes "send_to_channel", and
+// scheduler/schedule_once "scheduler__schedule_once".
 func WireName(name string) string {
 	wire := strings.Map(func(r rune) rune {
 		switch {

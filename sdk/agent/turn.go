@@ -13,36 +13,37 @@ import (
 	"github.com/switchboard-run/switchboard/sdk"
 )
 
-// maxHistory is the most that is read of a history at once.
+// maxHistory bounds one read of a history, in bytes.
 const maxHistory = contract.MaxMessage / 2
 
-// turn is one attempt to bring a turn to its end, and after it those that it
-// has interrupted.
+// turn is one attempt to run a turn to its end, and then the turns that it
+// interrupted.
 type turn struct {
 	a       *Agent
 	ctx     context.Context // of the delivery
 	context *busv1.TurnContext
 	zone    *time.Location
 
-	history *history       // what is recorded, the turn's own rows included
-	id      int64          // marks the turn's own rows
-	fresh   []*busv1.Entry // not recorded yet: they go into the next commit
-	heard   bool           // a user is waiting for an answer
-	waiting atomic.Bool    // something may wait behind what the turn is about
+	history  *history       // the recorded rows, including the turn's own
+	id       int64          // of the turn's own rows
+	fresh    []*busv1.Entry // rows that the next commit will record
+	fromUser bool           // it has an input of a user
+	waiting  atomic.Bool    // newer inputs may be waiting
 
 	tools    *offer
 	channels []Channel
 	system   string
 	systemAt time.Time
-	toldAt   time.Time // when the model was told the time; zero: not in this turn
 	draft    *draft
-	partial  string // what the model has said in a step that did not end
+	partial  string // the beginning of an unfinished answer
 
-	model   string  // asked instead of the agent's own; empty: that
-	persona *string // instructions instead of the agent's own; nil: those
+	preambleAt time.Time // of the last preamble; zero: none in this turn
+
+	model   string  // overrides the agent's model; empty: no override
+	persona *string // overrides the agent's instructions; nil: no override
 }
 
-// begin opens the turn of an input: a new one, or the one that is under way.
+// begin begins or resumes the turn of an input.
 func (a *Agent) begin(ctx context.Context, d sdk.Delivery, in contract.AgentInput) (*turn, error) {
 	t := &turn{a: a, ctx: ctx, context: d.Turn, zone: a.location(d.Turn.GetTimezone())}
 	t.model, _ = in.Meta[contract.MetaModel].(string)
@@ -51,15 +52,15 @@ func (a *Agent) begin(ctx context.Context, d sdk.Delivery, in contract.AgentInpu
 	}
 	t.waiting.Store(d.Turn.GetWaiting() > 0)
 	var err error
-	if t.history, err = a.recall(ctx, d.Turn); err != nil {
+	if t.history, err = a.loadHistory(ctx, d.Turn); err != nil {
 		return nil, err
 	}
 	if d.Turn.GetResumed() {
 		t.id = d.Turn.GetTurn()
-		t.toldAt = lastTold(t.history.rows)
+		t.preambleAt = lastPreamble(t.history.rows)
 	} else {
 		t.id = -a.turns.Add(1)
-		if t.fresh, err = t.hear(ctx, d, in); err != nil {
+		if t.fresh, err = t.inputRows(ctx, d, in); err != nil {
 			return nil, err
 		}
 	}
@@ -67,26 +68,26 @@ func (a *Agent) begin(ctx context.Context, d sdk.Delivery, in contract.AgentInpu
 	if err != nil {
 		return nil, err
 	}
-	t.tools = tools.in(d.Turn.GetExtension())
+	t.tools = tools.offer(d.Turn.GetExtension())
 	if t.channels, err = a.channels.get(ctx, d.Turn.GetChannelsEtag()); err != nil {
 		if errors.Is(err, contract.ErrStale) || ctx.Err() != nil {
 			return nil, err
 		}
-		a.log.Warn("list the channels: the model is told of none", "error", err)
+		a.log.Warn("list the channels: the model gets none", "error", err)
 	}
-	if err := t.enter(); err != nil {
+	if err := t.prepare(); err != nil {
 		return nil, err
 	}
 	if d.Turn.GetResumed() && len(t.fresh) == 0 && len(unfinished(t.own())) > 0 {
-		return t, t.checkpoint() // the process may have died there
+		return t, t.checkpoint() // the process may have died before it
 	}
 	return t, nil
 }
 
-// enter prepares the turn that runs now, a new one or one that goes on.
-func (t *turn) enter() error {
+// prepare prepares a new or continued turn for its next step.
+func (t *turn) prepare() error {
 	t.partial = ""
-	t.heard = t.userWaits()
+	t.fromUser = t.hasUserInput()
 	if t.wasInterrupted() {
 		t.fresh = append(t.fresh, t.reminder())
 	}
@@ -101,20 +102,19 @@ func (t *turn) enter() error {
 	if err := t.compose(); err != nil {
 		return err
 	}
-	t.tell(t.fresh)
+	t.addPreamble(t.fresh)
 	return t.consult()
 }
 
 func (t *turn) close() { t.draft.stop() }
 
-// run takes one action after the other until the turn has ended, and with it
-// every turn below.
+// run takes steps until the turn and all turns that it interrupted have ended.
 func (t *turn) run() (sdk.Effects, error) {
 	for {
 		effects, err := t.advance()
-		over := t.over(err)
-		if over {
-			effects, err = t.overtime()
+		timedOut := t.timedOut(err)
+		if timedOut {
+			effects, err = t.endTimedOut()
 		}
 		switch {
 		case err != nil:
@@ -126,29 +126,29 @@ func (t *turn) run() (sdk.Effects, error) {
 			t.a.histories.put(t.history)
 			return effects, nil
 		}
-		if err := t.goBack(effects); err != nil {
+		if err := t.resumeBelow(effects); err != nil {
 			return nil, fmt.Errorf("turn of session %s: %w", t.context.GetSession(), err)
 		}
-		if over || t.ctx.Err() != nil { // the turn below has time of its own
-			return nil, sdk.Retry(0, errors.New("the turn that had interrupted this one took too long"))
+		if timedOut || t.ctx.Err() != nil { // the resumed turn has its own timeout
+			return nil, sdk.Retry(0, errors.New("the turn that interrupted this one took too long"))
 		}
 	}
 }
 
-// advance takes the next action. Effects end the turn.
+// advance takes the next step. Returned effects end the turn.
 func (t *turn) advance() (sdk.Effects, error) {
 	if t.ctx.Err() != nil {
 		return nil, context.Cause(t.ctx)
 	}
-	effects, err := t.take(next(t.own(), t.a.limits.steps, t.tools))
+	effects, err := t.perform(next(t.own(), t.a.limits.steps, t.tools))
 	if err == nil && effects == nil {
 		err = t.checkpoint()
 	}
 	return effects, err
 }
 
-// take takes one action. Effects end the turn.
-func (t *turn) take(s step) (sdk.Effects, error) {
+// perform takes one step. Returned effects end the turn.
+func (t *turn) perform(s step) (sdk.Effects, error) {
 	switch s.do {
 	case ask:
 		return t.ask(s)
@@ -161,8 +161,8 @@ func (t *turn) take(s step) (sdk.Effects, error) {
 	}
 }
 
-// checkpoint stands between two actions: after every round of calls and between
-// calls that run in order. Only here may newer messages interrupt the turn.
+// checkpoint runs between two steps: after concurrent calls and between calls that run
+// in order. Newer messages can interrupt the turn only here.
 func (t *turn) checkpoint() error {
 	if t.ctx.Err() != nil {
 		return context.Cause(t.ctx)
@@ -173,23 +173,23 @@ func (t *turn) checkpoint() error {
 	return t.steer()
 }
 
-// over reports whether err means that the kernel has ended the turn's time. It
-// looks the same when the turn was taken away: then its end is refused.
-func (t *turn) over(err error) bool {
+// timedOut reports whether err means that the turn has timed out. A revoked turn looks
+// the same; then the kernel refuses its end.
+func (t *turn) timedOut(err error) bool {
 	return err != nil && errors.Is(context.Cause(t.ctx), sdk.ErrEnded) && !errors.Is(err, contract.ErrStale)
 }
 
-// overtime ends the turn after its time. Calls may have ended meanwhile.
-func (t *turn) overtime() (sdk.Effects, error) {
+// endTimedOut ends a turn that has timed out. Its calls may have ended meanwhile.
+func (t *turn) endTimedOut() (sdk.Effects, error) {
 	if len(unfinished(t.own())) > 0 {
 		if err := t.sync(context.WithoutCancel(t.ctx)); err != nil {
-			return nil, fmt.Errorf("end it after its time: %w", err)
+			return nil, fmt.Errorf("end it after its timeout: %w", err)
 		}
 	}
 	return t.end(contract.OutcomeTimeout, Ending{Why: WhyTimeout, Limit: t.a.limits.time}), nil
 }
 
-// own is the recorded rows of this turn.
+// own returns the recorded rows of this turn.
 func (t *turn) own() []row {
 	rows := t.history.rows
 	for len(rows) > 0 && rows[0].turn != t.id {
@@ -204,8 +204,8 @@ func (t *turn) own() []row {
 	return own
 }
 
-// userWaits reports whether an input of the turn is a user's.
-func (t *turn) userWaits() bool {
+// hasUserInput reports whether an input of the turn is a user's.
+func (t *turn) hasUserInput() bool {
 	for _, e := range t.fresh {
 		if e.GetInputKind() == contract.InputUser {
 			return true
@@ -219,7 +219,7 @@ func (t *turn) userWaits() bool {
 	return false
 }
 
-// showsDrafts reports whether somebody sees what is being written.
+// showsDrafts reports whether the turn's channel shows drafts.
 func (t *turn) showsDrafts() bool {
 	id := t.context.GetChannel()
 	if id == "" {
@@ -233,19 +233,19 @@ func (t *turn) showsDrafts() bool {
 	return true
 }
 
-// recall is the history of a session: the one in memory while it is current.
-func (a *Agent) recall(ctx context.Context, t *busv1.TurnContext) (*history, error) {
+// loadHistory returns the history of a session, from the cache if it is current.
+func (a *Agent) loadHistory(ctx context.Context, t *busv1.TurnContext) (*history, error) {
 	h := a.histories.take(t.GetSession())
 	switch {
 	case h.current(t):
 		return h, nil
-	case h.behind(t):
-		if _, more, err := a.further(ctx, h); err != nil || !more {
+	case h.extendable(t):
+		if _, more, err := a.loadNewer(ctx, h); err != nil || !more {
 			return h, err
 		}
 	}
 	h = &history{session: t.GetSession(), seq: t.GetHistorySeq(), epoch: t.GetHistoryEpoch(), group: t.GetGroup()}
-	if (t.GetHistorySeq() == 0 || a.forgets) && !t.GetResumed() {
+	if (t.GetHistorySeq() == 0 || a.noHistory) && !t.GetResumed() {
 		return h, nil
 	}
 	size := int64(a.limits.bytes)
@@ -258,9 +258,9 @@ func (a *Agent) recall(ctx context.Context, t *busv1.TurnContext) (*history, err
 		return nil, fmt.Errorf("read the history of session %s: %w", t.GetSession(), err)
 	}
 	if more {
-		rows = wholeTurns(rows, t.GetTurn())
+		rows = dropPartialTurn(rows, t.GetTurn())
 	}
-	if a.forgets {
+	if a.noHistory {
 		rows = slices.DeleteFunc(rows, func(e *busv1.Entry) bool { return e.GetTurn() != t.GetTurn() })
 	}
 	for _, e := range rows {
@@ -269,11 +269,11 @@ func (a *Agent) recall(ctx context.Context, t *busv1.TurnContext) (*history, err
 	return h, nil
 }
 
-// enough reports whether the newest rows are all that the next request can use:
-// a turn that goes on, whole, and what stands behind the newest summary, or as
-// much as fits. A stored result can be far longer than what is shown of it.
+// enough reports whether the newest rows suffice for the next request: the whole
+// resumed turn, and the rows after the newest summary or as many as fit. Stored
+// results can be much longer than in a request.
 func (a *Agent) enough(rows []*busv1.Entry, t *busv1.TurnContext) bool {
-	if len(rows) == 0 || t.GetResumed() && !whole(rows, t.GetTurn()) {
+	if len(rows) == 0 || t.GetResumed() && !containsTurn(rows, t.GetTurn()) {
 		return false
 	}
 	size, covers := 0, int64(0)
@@ -281,26 +281,26 @@ func (a *Agent) enough(rows []*busv1.Entry, t *busv1.TurnContext) bool {
 		size += min(newRow(e, 0).bytes, contract.MaxToolResult)
 		covers = max(covers, e.GetCovers())
 	}
-	return a.forgets || size >= a.limits.bytes || covers > 0 && rows[0].GetSeq() <= covers+1
+	return a.noHistory || size >= a.limits.bytes || covers > 0 && rows[0].GetSeq() <= covers+1
 }
 
-// sync takes over the rows that the kernel has recorded behind those known.
+// sync loads the rows that the kernel has recorded after the known ones.
 func (t *turn) sync(ctx context.Context) error {
-	rows, _, err := t.a.further(ctx, t.history)
+	rows, _, err := t.a.loadNewer(ctx, t.history)
 	for _, e := range rows {
-		if t.id < 0 { // the first of them tells the number that the kernel gave this turn
+		if t.id < 0 { // the first new row has the kernel's number of this turn
 			t.renumber(e.GetTurn())
 		}
 	}
 	return err
 }
 
-// further takes over the rows that the kernel has behind those known. With more of
-// them than are read at once, the oldest are missing.
-func (a *Agent) further(ctx context.Context, h *history) (rows []*busv1.Entry, more bool, err error) {
+// loadNewer loads the kernel's rows after the known ones. If more is true, there were
+// too many for one read, and the oldest are missing.
+func (a *Agent) loadNewer(ctx context.Context, h *history) (rows []*busv1.Entry, more bool, err error) {
 	rows, more, err = a.kernel.History(ctx, h.session, h.seq, maxHistory)
 	if err != nil {
-		return nil, false, fmt.Errorf("read what is new in the history of session %s: %w", h.session, err)
+		return nil, false, fmt.Errorf("read new rows of the history of session %s: %w", h.session, err)
 	}
 	for _, e := range rows {
 		h.add(e, e.GetTurn())
@@ -308,7 +308,7 @@ func (a *Agent) further(ctx context.Context, h *history) (rows []*busv1.Entry, m
 	return rows, more, nil
 }
 
-// renumber gives the turn the number that the kernel knows it by.
+// renumber gives the turn the kernel's number.
 func (t *turn) renumber(id int64) {
 	if id == 0 || id == t.id {
 		return
@@ -321,7 +321,7 @@ func (t *turn) renumber(id int64) {
 	t.id = id
 }
 
-// location is a zone by name; the agent's own if there is none of that name.
+// location returns a time zone by name; the agent's own if the name is unknown.
 func (a *Agent) location(name string) *time.Location {
 	if name == "" || name == a.zone.String() {
 		return a.zone
@@ -331,7 +331,7 @@ func (a *Agent) location(name string) *time.Location {
 	}
 	l, err := time.LoadLocation(name)
 	if err != nil {
-		a.log.Warn("unknown time zone, using another one", "zone", name, "instead", a.zone.String(), "error", err)
+		a.log.Warn("load time zone: using another one", "zone", name, "used", a.zone.String(), "error", err)
 		l = a.zone
 	}
 	a.zones.Store(name, l)

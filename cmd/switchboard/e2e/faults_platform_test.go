@@ -160,7 +160,7 @@ func TestAnswersOfAModelAsTheyShouldNotBe(t *testing.T) {
 		answer openaitest.Answer
 		told   []string
 	}{
-		{"10 MB of text", openaitest.Answer{Body: strings.Repeat(chunk(strings.Repeat("x", 1<<20)), 10) + end}, []string{"The answer ends here"}},
+		{"10 MB of text", openaitest.Answer{Body: strings.Repeat(chunk(strings.Repeat("x", 1<<20)), 10) + end}, []string{"The answer was cut off here"}},
 		{"10 MB in one line", openaitest.Answer{Body: chunk(strings.Repeat("x", 10<<20)) + end}, []string{"Sorry"}},
 		{"10 MB without an end of line", openaitest.Answer{Body: "data: " + strings.Repeat("x", 10<<20)}, []string{"Sorry"}},
 		{"an error of 10 MB", openaitest.Answer{Status: http.StatusBadRequest, Message: "too strange " + strings.Repeat("x", 10<<20)}, []string{"Sorry", "too strange"}},

@@ -133,7 +133,7 @@ func TestARequestIsCheap(t *testing.T) {
 	if len(fresh.Request.Messages) != 2 {
 		t.Errorf("a new conversation has %d messages", len(fresh.Request.Messages))
 	}
-	if told := len(fresh.Request.Messages[1].Content.Told); fresh.Bytes > fresh.News.Messages+told+maxNew {
+	if preamble := len(fresh.Request.Messages[1].Content.Preamble); fresh.Bytes > fresh.News.Messages+preamble+maxNew {
 		t.Errorf("of the first request of a new conversation %d bytes are new", fresh.Bytes)
 	}
 }

@@ -26,16 +26,18 @@ func NewsOf(requests []Request) []News {
 		messages[i] = parts.Messages
 		known, began := 0, 0
 		for k, earlier := range requests[:i] {
-			known = max(known, common(messages[k], messages[i], func(a, b json.RawMessage) bool { return string(a) == string(b) }))
+			known = max(known, common(messages[k], messages[i],
+				func(a, b json.RawMessage) bool { return string(a) == string(b) }))
 			began = max(began, common(earlier.Raw, r.Raw, func(a, b byte) bool { return a == b }))
 		}
 		n := News{Bytes: len(r.Raw) - began}
 		for k, m := range messages[i][known:] {
-			told, _ := json.Marshal(r.Messages[known+k].Content.Told) //nolint:errchkjson // a string
-			n.Messages += len(m) - (len(told) - len(`""`))
+			preamble, _ := json.Marshal(r.Messages[known+k].Content.Preamble) //nolint:errchkjson // a string
+			n.Messages += len(m) - (len(preamble) - len(`""`))
 		}
 		if i > 0 {
-			n.Resent = len(messages[i-1]) - common(messages[i-1], messages[i], func(a, b json.RawMessage) bool { return string(a) == string(b) })
+			n.Resent = len(messages[i-1]) - common(messages[i-1], messages[i],
+				func(a, b json.RawMessage) bool { return string(a) == string(b) })
 		}
 		all[i] = n
 	}

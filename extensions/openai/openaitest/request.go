@@ -57,9 +57,9 @@ type Tool struct {
 // Content is a string, an array of parts, or null.
 type Content struct {
 	Text string
-	// Told is what the run loop of an agent tells before the text, such as the
+	// Preamble is what the run loop of an agent puts before the text, such as the
 	// time. It is not part of Text.
-	Told string
+	Preamble string
 	// Null is set for null, and for a content that is not there.
 	Null bool
 
@@ -77,7 +77,7 @@ func (c *Content) UnmarshalJSON(b []byte) error {
 		c.Null = true
 	case '"':
 		err := json.Unmarshal(b, &c.Text)
-		c.Told, c.Text = agent.SplitTold(c.Text)
+		c.Preamble, c.Text = agent.SplitPreamble(c.Text)
 		return err
 	case '[':
 		var parts []struct {

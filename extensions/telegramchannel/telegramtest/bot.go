@@ -101,7 +101,8 @@ func (b *bot) poll(ctx context.Context, a ask, confirmed func()) ([]json.RawMess
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.webhook != "" {
-		return nil, conflict("can't use getUpdates method while webhook is active; use deleteWebhook to delete the webhook first")
+		return nil, conflict("can't use getUpdates method while webhook is active; " +
+			"use deleteWebhook to delete the webhook first")
 	}
 	if b.polling != nil {
 		close(b.polling)

@@ -146,7 +146,8 @@ func addMedia(w map[string]any, in Incoming) {
 	}
 }
 
-var detectable = regexp.MustCompile(`(?:^|[^\pL\pN_/@])(/[A-Za-z0-9_]{1,64}(?:@[A-Za-z0-9_]{3,32})?|@[A-Za-z][A-Za-z0-9_]{2,31})`)
+var detectable = regexp.MustCompile(
+	`(?:^|[^\pL\pN_/@])(/[A-Za-z0-9_]{1,64}(?:@[A-Za-z0-9_]{3,32})?|@[A-Za-z][A-Za-z0-9_]{2,31})`)
 
 // detect finds the mentions and commands in a text.
 func detect(text string) []Entity {

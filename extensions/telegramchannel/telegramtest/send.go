@@ -103,7 +103,8 @@ func (s *Server) editMessageText(b *bot, p params) (any, *apiError) {
 	case c.messages[i].From != b.user.ID:
 		refusal = badRequest("message can't be edited")
 	case c.messages[i].Text == text && slices.Equal(c.messages[i].Entities, entities):
-		refusal = badRequest("message is not modified: specified new message content and reply markup are exactly the same as a current content and reply markup of the message")
+		refusal = badRequest("message is not modified: specified new message content and reply markup " +
+			"are exactly the same as a current content and reply markup of the message")
 	default:
 		refusal = s.admit(c)
 	}

@@ -19,7 +19,7 @@ import (
 	"github.com/switchboard-run/switchboard/sdk"
 )
 
-// resent is how many of the requests do not begin with all of the one before.
+// resent counts the requests that do not begin with the whole previous one.
 func resent(requests []*kernelv1.CompleteRequest) (n int) {
 	for i, r := range requests[1:] {
 		last := requests[i]
@@ -34,7 +34,7 @@ func resent(requests []*kernelv1.CompleteRequest) (n int) {
 
 // Tool rounds, steering, changed readiness and a new process for each input
 // change nothing of what was sent before.
-func TestARequestBeginsAsTheOneBefore(t *testing.T) {
+func TestARequestBeginsWithThePreviousOne(t *testing.T) {
 	t.Parallel()
 	for _, restarts := range []bool{false, true} {
 		t.Run(fmt.Sprintf("restarts %v", restarts), func(t *testing.T) {
@@ -57,62 +57,65 @@ func TestARequestBeginsAsTheOneBefore(t *testing.T) {
 					t.Fatalf("%d requests", len(w.sent))
 				}
 				if n := resent(w.sent); n > 0 {
-					t.Errorf("%d of %d requests do not begin as the one before: %q", n, len(w.sent), w.sent)
+					t.Errorf("%d of %d requests do not begin with the previous one: %q", n, len(w.sent), w.sent)
 				}
 			})
 		})
 	}
 }
 
-func TestAModelIsToldWhatHasChanged(t *testing.T) {
+func TestAPreambleHasOnlyChangedLines(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld()
 		w.model = plainAnswer
 		a := New(Options{})
 		a.start(w, "Assistant", &extensionv1.AgentSpec{}, listing{}, time.UTC, hclog.NewNullLogger())
-		told := func(id string) string {
+		preamble := func(id string) string {
 			t.Helper()
 			if err := w.deliver(t.Context(), a, input(id, user("hello"))); err != nil {
 				t.Fatal(err)
 			}
 			messages := w.sent[len(w.sent)-1].GetMessages()
-			told, text := SplitTold(messages[len(messages)-1].GetContent())
+			preamble, text := SplitPreamble(messages[len(messages)-1].GetContent())
 			if text != "hello" {
 				t.Errorf("the text is %q", text)
 			}
-			return told
+			return preamble
 		}
-		w.channels = append(w.channels, &kernelv1.Channel{Id: "telegram_channel", Name: "Telegram", Readiness: &extensionv1.Readiness{
-			State: extensionv1.Readiness_STATE_OFFLINE,
-		}})
-		if got, want := told("e1"), "Current time: 2000-01-01T01:00:00+01:00 (Saturday, Europe/Berlin)\ncli_channel: ready\ntelegram_channel: offline"; got != want {
-			t.Errorf("told at first: %q, want %q", got, want)
+		w.channels = append(w.channels, &kernelv1.Channel{Id: "telegram_channel", Name: "Telegram",
+			Readiness: &extensionv1.Readiness{
+				State: extensionv1.Readiness_STATE_OFFLINE,
+			}})
+		want := "Current time: 2000-01-01T01:00:00+01:00 (Saturday, Europe/Berlin)\n" +
+			"cli_channel: ready\ntelegram_channel: offline"
+		if got := preamble("e1"); got != want {
+			t.Errorf("first preamble: %q, want %q", got, want)
 		}
 		time.Sleep(time.Minute)
-		if got, want := told("e2"), "Current time: 2000-01-01T01:01:00+01:00 (Saturday, Europe/Berlin)"; got != want {
-			t.Errorf("told then: %q, want %q", got, want)
+		if got, want := preamble("e2"), "Current time: 2000-01-01T01:01:00+01:00 (Saturday, Europe/Berlin)"; got != want {
+			t.Errorf("second preamble: %q, want %q", got, want)
 		}
 		time.Sleep(time.Minute)
 		w.channels[1].Readiness, w.context.ChannelsEtag = nil, "c2"
-		if got := told("e3"); !strings.HasSuffix(got, "Berlin)\ntelegram_channel: ready") {
-			t.Errorf("told when a channel is ready: %q", got)
+		if got := preamble("e3"); !strings.HasSuffix(got, "Berlin)\ntelegram_channel: ready") {
+			t.Errorf("preamble when a channel is ready: %q", got)
 		}
 		time.Sleep(time.Minute)
 		w.channels, w.context.ChannelsEtag = w.channels[:1], "c3"
-		if got := told("e4"); !strings.HasSuffix(got, "Berlin)\ntelegram_channel: gone") {
-			t.Errorf("told when a channel is gone: %q", got)
+		if got := preamble("e4"); !strings.HasSuffix(got, "Berlin)\ntelegram_channel: gone") {
+			t.Errorf("preamble when a channel is gone: %q", got)
 		}
-		if got := told("e5"); strings.Contains(got, "channel") {
-			t.Errorf("told again: %q", got)
+		if got := preamble("e5"); strings.Contains(got, "channel") {
+			t.Errorf("preamble without changes: %q", got)
 		}
 	})
 }
 
-// listing is prompts that tell of every channel.
+// listing is prompts with a preamble line for each channel.
 type listing struct{ Plain }
 
-func (listing) Told(s Scene) (string, error) {
+func (listing) Preamble(s Scene) (string, error) {
 	text := "Current time: " + s.Clock()
 	for _, c := range s.Channels {
 		text += "\n" + c.ID + ": " + c.Readiness
@@ -120,7 +123,7 @@ func (listing) Told(s Scene) (string, error) {
 	return text, nil
 }
 
-func TestATurnThatWaitsIsToldTheTimeAgain(t *testing.T) {
+func TestALongTurnGetsTheTimeAgain(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld()
@@ -140,21 +143,21 @@ func TestATurnThatWaitsIsToldTheTimeAgain(t *testing.T) {
 		w.finish(t, &extensionv1.AgentSpec{}, input("e1", user("wait")))
 		var times []string
 		for _, r := range w.rows {
-			if r.GetTold() != "" {
-				times = append(times, r.GetKind()+" "+r.GetTold()[len("Current time: 2000-01-01T"):][:5])
+			if r.GetPreamble() != "" {
+				times = append(times, r.GetKind()+" "+r.GetPreamble()[len("Current time: 2000-01-01T"):][:5])
 			}
 		}
 		if want := []string{"input 01:00", "note 01:08"}; !slices.Equal(times, want) {
-			t.Errorf("told %q, want %q", times, want)
+			t.Errorf("preambles %q, want %q", times, want)
 		}
 		if n := resent(w.sent); n > 0 {
-			t.Errorf("%d requests do not begin as the one before", n)
+			t.Errorf("%d requests do not begin with the previous one", n)
 		}
 	})
 }
 
-// Where no summary can be made, the oldest turns are left out many at a time.
-func TestWhatDoesNotFitIsLeftOutInLargeSteps(t *testing.T) {
+// Without a summary, old turns are left out many at a time.
+func TestOldTurnsAreLeftOutInLargeSteps(t *testing.T) {
 	t.Parallel()
 	w := newWorld()
 	w.model = func(_ context.Context, r *kernelv1.CompleteRequest, emit func(*sdk.Delta) error) error {
@@ -171,16 +174,17 @@ func TestWhatDoesNotFitIsLeftOutInLargeSteps(t *testing.T) {
 	}
 	w.sent = slices.DeleteFunc(w.sent, func(r *kernelv1.CompleteRequest) bool { return r.GetPurpose() != "" })
 	if n := resent(w.sent); n == 0 || n > 40 {
-		t.Errorf("%d of %d requests do not begin as the one before", n, len(w.sent))
+		t.Errorf("%d of %d requests do not begin with the previous one", n, len(w.sent))
 	}
 }
 
-// Tools that are not offered are found, called through use_tool or by their own
+// Hidden tools are found, called through use_tool or by their own
 // names, and recorded as what they are.
-func TestToolsThatAreNotOffered(t *testing.T) {
+func TestHiddenToolsAreCalledThroughUseTool(t *testing.T) {
 	t.Parallel()
 	w := newWorld()
-	for _, name := range []string{contract.ToolFind, contract.ToolUse, "core/list", "tasks/push", "tasks/run", "other/run"} {
+	for _, name := range []string{contract.ToolFind, contract.ToolUse, "core/list", "tasks/push", "tasks/run",
+		"other/run"} {
 		w.tool(name, false)
 	}
 	spec := &extensionv1.AgentSpec{Offers: []string{"core/*"}}
@@ -197,7 +201,8 @@ func TestToolsThatAreNotOffered(t *testing.T) {
 		return next.emit(emit)
 	}
 	w.finish(t, spec, input("e1", user("dig")))
-	want := []string{`tasks/push{"prompt":"dig"}`, `tasks/push{"prompt":"dig"}`, `tasks/run{"count":1}`, `core/use_tool{"arguments":{}}`}
+	want := []string{`tasks/push{"prompt":"dig"}`, `tasks/push{"prompt":"dig"}`, `tasks/run{"count":1}`,
+		`core/use_tool{"arguments":{}}`}
 	if !slices.Equal(w.ran, want) {
 		t.Errorf("ran %q, want %q", w.ran, want)
 	}
@@ -209,7 +214,8 @@ func TestToolsThatAreNotOffered(t *testing.T) {
 	if want := []string{"find_tools", "use_tool", "list"}; !slices.Equal(names, want) {
 		t.Errorf("offered: %q, want %q", names, want)
 	}
-	if got, want := last.GetTools()[0].GetDescription(), "There are: tasks: push, run; other: run."; !strings.HasSuffix(got, want) {
+	if got, want := last.GetTools()[0].GetDescription(),
+		"There are: tasks: push, run; other: run."; !strings.HasSuffix(got, want) {
 		t.Errorf("find_tools is described as %q, want %q at the end", got, want)
 	}
 	for _, m := range last.GetMessages() {
@@ -218,14 +224,15 @@ func TestToolsThatAreNotOffered(t *testing.T) {
 		}
 	}
 	want = []string{
-		`use_tool{"name":"tasks/push","arguments":{"prompt":"dig"}}`, `use_tool{"name":"tasks/push","arguments":{"prompt":"dig"}}`,
+		`use_tool{"name":"tasks/push","arguments":{"prompt":"dig"}}`,
+		`use_tool{"name":"tasks/push","arguments":{"prompt":"dig"}}`,
 		`use_tool{"name":"tasks/run","arguments":{"count":1}}`, `use_tool{"arguments":{}}`,
 	}
 	if !slices.Equal(called, want) {
 		t.Errorf("the calls are shown as %q, want %q", called, want)
 	}
 	if n := resent(w.sent); n > 0 {
-		t.Errorf("%d requests do not begin as the one before", n)
+		t.Errorf("%d requests do not begin with the previous one", n)
 	}
 
 	w.context.Extension = "tasks"
@@ -245,9 +252,12 @@ func TestToolsThatAreNotOffered(t *testing.T) {
 func TestSlimSchema(t *testing.T) {
 	t.Parallel()
 	for schema, want := range map[string]string{
-		`{"type":"object","properties":{},"required":[],"additionalProperties":false}`:                                                     `{"properties":{},"type":"object"}`,
-		`{"type":"object","properties":{"title":{"type":"string","minLength":1},"pattern":{"enum":[{"title":"x"}]}},"required":["title"]}`: `{"properties":{"pattern":{"enum":[{"title":"x"}]},"title":{"type":"string"}},"required":["title"],"type":"object"}`,
-		`{"type":"array","items":{"anyOf":[{"type":"string","maxLength":5},{"const":{"pattern":"y"}}]}}`:                                   `{"items":{"anyOf":[{"type":"string"},{"const":{"pattern":"y"}}]},"type":"array"}`,
+		`{"type":"object","properties":{},"required":[],"additionalProperties":false}`: `{"properties":{},"type":"object"}`,
+		`{"type":"object","properties":{"title":{"type":"string","minLength":1},"pattern":{"enum":[{"title":"x"}]}},` +
+			`"required":["title"]}`: `{"properties":{"pattern":{"enum":[{"title":"x"}]},"title":{"type":"string"}},` +
+			`"required":["title"],"type":"object"}`,
+		`{"type":"array","items":{"anyOf":[{"type":"string","maxLength":5},{"const":{"pattern":"y"}}]}}`: `{"items":{` +
+			`"anyOf":[{"type":"string"},{"const":{"pattern":"y"}}]},"type":"array"}`,
 		`not JSON`: `not JSON`,
 		``:         ``,
 	} {
@@ -257,14 +267,14 @@ func TestSlimSchema(t *testing.T) {
 	}
 }
 
-func TestToldIsSplitOff(t *testing.T) {
+func TestSplitPreamble(t *testing.T) {
 	t.Parallel()
 	for _, text := range []string{"", "hello", "~~~\nx", "[Backlog]\na"} {
-		if told, rest := SplitTold(withTold("a: b\nc: d", text)); told != "a: b\nc: d" || rest != text {
-			t.Errorf("%q: %q, %q", text, told, rest)
+		if preamble, rest := SplitPreamble(withPreamble("a: b\nc: d", text)); preamble != "a: b\nc: d" || rest != text {
+			t.Errorf("%q: %q, %q", text, preamble, rest)
 		}
-		if told, rest := SplitTold(text); told != "" || rest != text {
-			t.Errorf("%q: %q, %q", text, told, rest)
+		if preamble, rest := SplitPreamble(text); preamble != "" || rest != text {
+			t.Errorf("%q: %q, %q", text, preamble, rest)
 		}
 	}
 }

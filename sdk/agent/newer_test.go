@@ -9,23 +9,25 @@ import (
 	"github.com/switchboard-run/switchboard/contract/extensionv1"
 )
 
-// What the kernel has written down since is read, and nothing else again.
-func TestAHistoryInMemoryTakesOverWhatIsNew(t *testing.T) {
+// Only the rows that the kernel has recorded since are read.
+func TestACachedHistoryLoadsOnlyNewRows(t *testing.T) {
 	t.Parallel()
 	w := newWorld()
 	w.model = says(text("noted"))
 	a := w.agent(t, &extensionv1.AgentSpec{Model: "default", MaxSteps: 5, MaxTokens: 50_000})
-	hear := func(id, said string) {
-		if err := w.deliver(t.Context(), a, input(id, contract.AgentInput{Kind: contract.InputUser, Text: said})); err != nil {
+	send := func(id, said string) {
+		if err := w.deliver(t.Context(), a, input(id,
+			contract.AgentInput{Kind: contract.InputUser, Text: said})); err != nil {
 			t.Fatal(err)
 		}
 	}
-	hear("e1", "one")
+	send("e1", "one")
 	w.rows = append(w.rows, &busv1.Entry{
-		Seq: int64(len(w.rows) + 1), Kind: contract.EntryInput, InputKind: contract.InputRecord, Input: "e2", Sender: "scheduler", Text: "the bread is out",
+		Seq: int64(len(w.rows) + 1), Kind: contract.EntryInput, InputKind: contract.InputRecord, Input: "e2",
+		Sender: "scheduler", Text: "the bread is out",
 	})
-	hear("e3", "two")
-	hear("e4", "three")
+	send("e3", "two")
+	send("e4", "three")
 	if n := strings.Count(strings.Join(w.rpcs, " "), "history"); n != 1 {
 		t.Errorf("the history was read %d times: %q", n, w.rpcs)
 	}
@@ -34,7 +36,8 @@ func TestAHistoryInMemoryTakesOverWhatIsNew(t *testing.T) {
 		for _, m := range r.GetMessages() {
 			all = append(all, m.GetContent())
 		}
-		if said := strings.Join(all, "|"); strings.Count(said, "the bread is out") != 1 || strings.Index(said, "one") > strings.Index(said, "the bread is out") {
+		if said := strings.Join(all, "|"); strings.Count(said, "the bread is out") != 1 ||
+			strings.Index(said, "one") > strings.Index(said, "the bread is out") {
 			t.Errorf("request %d: %s", i+2, said)
 		}
 	}
