@@ -11,6 +11,9 @@ import (
 
 // back is what makes a store of a version one of the version before it.
 var back = map[int]string{
+	5: `ALTER TABLE session DROP COLUMN title;
+ALTER TABLE session DROP COLUMN within;
+PRAGMA user_version=4;`,
 	4: `INSERT INTO kv (owner, key, value, version)
 SELECT 'kernel', 'run', CAST(CAST(epoch.number AS TEXT) AS BLOB), kv_floor.version + 1 FROM epoch, kv_floor;
 DROP TABLE epoch;

@@ -1555,6 +1555,8 @@ type Session struct {
 	CreatedAtUs   int64                  `protobuf:"varint,13,opt,name=created_at_us,json=createdAtUs,proto3" json:"created_at_us,omitempty"`
 	ActiveAtUs    int64                  `protobuf:"varint,14,opt,name=active_at_us,json=activeAtUs,proto3" json:"active_at_us,omitempty"`
 	OpenTurns     []int64                `protobuf:"varint,15,rep,packed,name=open_turns,json=openTurns,proto3" json:"open_turns,omitempty"` // the running one last
+	Title         string                 `protobuf:"bytes,16,opt,name=title,proto3" json:"title,omitempty"`                                  // what it is, for people; empty: its maker gave none
+	Within        string                 `protobuf:"bytes,17,opt,name=within,proto3" json:"within,omitempty"`                                // the session in whose conversation it was made
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1692,6 +1694,20 @@ func (x *Session) GetOpenTurns() []int64 {
 		return x.OpenTurns
 	}
 	return nil
+}
+
+func (x *Session) GetTitle() string {
+	if x != nil {
+		return x.Title
+	}
+	return ""
+}
+
+func (x *Session) GetWithin() string {
+	if x != nil {
+		return x.Within
+	}
+	return ""
 }
 
 type HistoryRequest struct {
@@ -3105,7 +3121,7 @@ const file_switchboard_admin_v1_admin_proto_rawDesc = "" +
 	"\x03ids\x18\x01 \x03(\tR\x03ids\x12\x14\n" +
 	"\x05agent\x18\x02 \x01(\tR\x05agent\x12\x10\n" +
 	"\x03key\x18\x03 \x01(\tR\x03key\x12\x14\n" +
-	"\x05limit\x18\x04 \x01(\x05R\x05limit\"\x82\x03\n" +
+	"\x05limit\x18\x04 \x01(\x05R\x05limit\"\xb0\x03\n" +
 	"\aSession\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x14\n" +
 	"\x05agent\x18\x02 \x01(\tR\x05agent\x12\x10\n" +
@@ -3124,7 +3140,9 @@ const file_switchboard_admin_v1_admin_proto_rawDesc = "" +
 	"\factive_at_us\x18\x0e \x01(\x03R\n" +
 	"activeAtUs\x12\x1d\n" +
 	"\n" +
-	"open_turns\x18\x0f \x03(\x03R\topenTurns\"n\n" +
+	"open_turns\x18\x0f \x03(\x03R\topenTurns\x12\x14\n" +
+	"\x05title\x18\x10 \x01(\tR\x05title\x12\x16\n" +
+	"\x06within\x18\x11 \x01(\tR\x06within\"n\n" +
 	"\x0eHistoryRequest\x12\x18\n" +
 	"\asession\x18\x01 \x01(\tR\asession\x12\x14\n" +
 	"\x05turns\x18\x02 \x03(\x03R\x05turns\x12\x16\n" +

@@ -720,7 +720,10 @@ type SessionEnsure struct {
 	Within string `protobuf:"bytes,4,opt,name=within,proto3" json:"within,omitempty"`
 	// A name for a piece of work. The number of turns that one event may cause is
 	// limited; turns of sessions with the same chain are counted separately.
-	Chain         string `protobuf:"bytes,5,opt,name=chain,proto3" json:"chain,omitempty"`
+	Chain string `protobuf:"bytes,5,opt,name=chain,proto3" json:"chain,omitempty"`
+	// What the session is, for people, in a few words such as "task tidy for main". It
+	// replaces the title of an existing session.
+	Title         string `protobuf:"bytes,6,opt,name=title,proto3" json:"title,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -786,6 +789,13 @@ func (x *SessionEnsure) GetWithin() string {
 func (x *SessionEnsure) GetChain() string {
 	if x != nil {
 		return x.Chain
+	}
+	return ""
+}
+
+func (x *SessionEnsure) GetTitle() string {
+	if x != nil {
+		return x.Title
 	}
 	return ""
 }
@@ -2360,13 +2370,14 @@ const file_switchboard_bus_v1_bus_proto_rawDesc = "" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x1d\n" +
 	"\aversion\x18\x02 \x01(\x03H\x00R\aversion\x88\x01\x01B\n" +
 	"\n" +
-	"\b_version\"\x9f\x01\n" +
+	"\b_version\"\xb5\x01\n" +
 	"\rSessionEnsure\x12\x14\n" +
 	"\x05agent\x18\x01 \x01(\tR\x05agent\x12\x10\n" +
 	"\x03key\x18\x02 \x01(\tR\x03key\x128\n" +
 	"\boutbound\x18\x03 \x01(\v2\x1c.switchboard.bus.v1.OutboundR\boutbound\x12\x16\n" +
 	"\x06within\x18\x04 \x01(\tR\x06within\x12\x14\n" +
-	"\x05chain\x18\x05 \x01(\tR\x05chain\"\xa2\x01\n" +
+	"\x05chain\x18\x05 \x01(\tR\x05chain\x12\x14\n" +
+	"\x05title\x18\x06 \x01(\tR\x05title\"\xa2\x01\n" +
 	"\bOutbound\x125\n" +
 	"\x04kind\x18\x01 \x01(\x0e2!.switchboard.bus.v1.Outbound.KindR\x04kind\x12\x16\n" +
 	"\x06target\x18\x02 \x01(\tR\x06target\"G\n" +

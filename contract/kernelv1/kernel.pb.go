@@ -240,6 +240,7 @@ type Session struct {
 	Channel       string                 `protobuf:"bytes,8,opt,name=channel,proto3" json:"channel,omitempty"`
 	UserAtUs      int64                  `protobuf:"varint,9,opt,name=user_at_us,json=userAtUs,proto3" json:"user_at_us,omitempty"` // when a turn last took a person's message, Unix microseconds; 0: never
 	Group         bool                   `protobuf:"varint,10,opt,name=group,proto3" json:"group,omitempty"`                        // others can read it
+	Title         string                 `protobuf:"bytes,11,opt,name=title,proto3" json:"title,omitempty"`                         // what it is, for people; empty: its maker gave none
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -342,6 +343,13 @@ func (x *Session) GetGroup() bool {
 		return x.Group
 	}
 	return false
+}
+
+func (x *Session) GetTitle() string {
+	if x != nil {
+		return x.Title
+	}
+	return ""
 }
 
 type ListSessionsRequest struct {
@@ -1607,7 +1615,7 @@ const file_switchboard_kernel_v1_kernel_proto_rawDesc = "" +
 	"\asession\x18\x01 \x01(\tR\asession\x12\x12\n" +
 	"\x04lane\x18\x02 \x01(\tR\x04lane\x12\x14\n" +
 	"\x05agent\x18\x03 \x01(\tR\x05agent\x12\x10\n" +
-	"\x03key\x18\x04 \x01(\tR\x03key\"\x8c\x02\n" +
+	"\x03key\x18\x04 \x01(\tR\x03key\"\xa2\x02\n" +
 	"\aSession\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x14\n" +
 	"\x05agent\x18\x02 \x01(\tR\x05agent\x12\x10\n" +
@@ -1622,7 +1630,8 @@ const file_switchboard_kernel_v1_kernel_proto_rawDesc = "" +
 	"\n" +
 	"user_at_us\x18\t \x01(\x03R\buserAtUs\x12\x14\n" +
 	"\x05group\x18\n" +
-	" \x01(\bR\x05group\"o\n" +
+	" \x01(\bR\x05group\x12\x14\n" +
+	"\x05title\x18\v \x01(\tR\x05title\"o\n" +
 	"\x13ListSessionsRequest\x12\x14\n" +
 	"\x05agent\x18\x01 \x01(\tR\x05agent\x12\x14\n" +
 	"\x05limit\x18\x02 \x01(\x05R\x05limit\x12\x12\n" +

@@ -225,7 +225,7 @@ func (l *links) sessionsOf(one *link) map[string]string {
 // session is shared with the readers of from.
 func ensure(self, peer, within, from string) sdk.Effect {
 	e := &busv1.SessionEnsure{
-		Agent: self, Key: sessionKey(self, peer, within),
+		Agent: self, Key: sessionKey(self, peer, within), Title: "link " + self + " → " + peer,
 		Outbound: &busv1.Outbound{Kind: busv1.Outbound_KIND_EXTENSION},
 	}
 	if within != "" {

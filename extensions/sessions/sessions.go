@@ -7,9 +7,9 @@
 package sessions
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
-	"fmt"
 	"strings"
 	"time"
 
@@ -115,21 +115,14 @@ func (r *reader) rows(ctx context.Context, c sdk.ToolCall, request *kernelv1.Lis
 
 func (r *reader) time(us int64) string { return time.UnixMicro(us).In(r.location).Format(time.RFC3339) }
 
-// nameOf is the kind of a session and its name in words, by its key, whose first
-// part its maker chose.
+// nameOf is the kind of a session, which its key begins with, and its name in words.
 func nameOf(s *kernelv1.Session) (kind, name string) {
-	parts := strings.Split(s.GetKey(), ":")
-	switch kind := parts[0]; {
-	case kind == "chan":
+	kind, _, found := strings.Cut(s.GetKey(), ":")
+	switch {
+	case s.GetChannel() != "":
 		return "chat", "conversation " + s.GetId()
-	case kind == "job":
-		return kind, kind
-	case kind == "task" && len(parts) > 3:
-		return kind, fmt.Sprintf("task %s of %s", parts[3], parts[2])
-	case kind == "task":
-		return kind, kind
-	case kind == "link" && len(parts) > 2:
-		return kind, fmt.Sprintf("link %s to %s", parts[1], parts[2])
+	case !found:
+		kind = "other"
 	}
-	return "other", s.GetKey()
+	return kind, cmp.Or(s.GetTitle(), s.GetKey())
 }

@@ -34,9 +34,9 @@ type kernel struct {
 func (k *kernel) List(_ context.Context, r *kernelv1.ListSessionsRequest, _ ...grpc.CallOption) (*kernelv1.ListSessionsResponse, error) {
 	return &kernelv1.ListSessionsResponse{Sessions: []*kernelv1.Session{
 		{Id: "s1", Agent: "orchestrator", Key: "chan", State: "idle", HistorySeq: int64(len(k.rows)), Channel: "telegram"},
-		{Id: "s2", Agent: "helper", Key: "task:t1:s1:tidy", State: "running"},
-		{Id: "s3", Agent: "helper", Key: "job:helper:nightly", State: "waiting"},
-		{Id: "s4", Agent: "a", Key: "link:a:b", State: "idle"},
+		{Id: "s2", Agent: "helper", Key: "task:t1:s1:tidy", Title: "task tidy for main", State: "running"},
+		{Id: "s3", Agent: "helper", Key: "job:helper:nightly", Title: "job nightly", State: "waiting"},
+		{Id: "s4", Agent: "a", Key: "mine", State: "idle"},
 	}[:map[bool]int{true: 1, false: 4}[r.GetSession() != ""]]}, nil
 }
 
@@ -77,8 +77,8 @@ func TestSessionsAreNamedInWords(t *testing.T) {
 		names = append(names, fmt.Sprintf("%s %s %q own:%t %q", s.ID, s.Kind, s.Name, s.Own, s.Channel))
 	}
 	want := []string{
-		`s1 chat "conversation s1" own:true "Telegram"`, `s2 task "task tidy of s1" own:false ""`,
-		`s3 job "job" own:false ""`, `s4 link "link a to b" own:false ""`,
+		`s1 chat "conversation s1" own:true "Telegram"`, `s2 task "task tidy for main" own:false ""`,
+		`s3 job "job nightly" own:false ""`, `s4 other "mine" own:false ""`,
 	}
 	if !slices.Equal(names, want) {
 		t.Errorf("got\n%s\nwant\n%s", strings.Join(names, "\n"), strings.Join(want, "\n"))

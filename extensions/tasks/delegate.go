@@ -92,7 +92,7 @@ func (c *change) startDelegated(me agent, call sdk.ToolCall, name, agent, prompt
 		sdk.Put(workingOf(me.root, me.id)+task.ID, name),
 		// Without a chain, its turns are counted with those of the conversation.
 		sdk.Raw(&busv1.SessionEnsure{
-			Agent: agent, Key: task.sessionKey(), Within: call.Session, Chain: task.Chain,
+			Agent: agent, Key: task.sessionKey(), Within: call.Session, Chain: task.Chain, Title: task.title(),
 			Outbound: &busv1.Outbound{Kind: busv1.Outbound_KIND_EXTENSION},
 		}),
 		sdk.Raw(&busv1.Input{

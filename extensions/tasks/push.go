@@ -68,7 +68,7 @@ func (t *tasks) push(ctx context.Context, call sdk.ToolCall) (sdk.ToolResult, er
 	c.write(queuedOf(me.root, me.id)+task.Seq, &name)
 	// Creating the session now refuses an agent that does not exist.
 	c.effect(sdk.Raw(&busv1.SessionEnsure{
-		Agent: task.Agent, Key: task.sessionKey(), Within: call.Session, Chain: task.Chain,
+		Agent: task.Agent, Key: task.sessionKey(), Within: call.Session, Chain: task.Chain, Title: task.title(),
 		Outbound: &busv1.Outbound{Kind: busv1.Outbound_KIND_EXTENSION},
 	}))
 	if err := c.endEmptyRun(me); err != nil {

@@ -61,6 +61,9 @@ type Task struct {
 	FinishedAt  time.Time `json:"finished_at,omitzero"`
 }
 
+// title names the worker's session for people.
+func (t *Task) title() string { return "task " + t.Name + " for " + t.Requester }
+
 // sessionKey returns the key of the worker's session.
 func (t *Task) sessionKey() string {
 	return "task:" + t.ID + ":" + t.Root + ":" + url.PathEscape(t.Name)

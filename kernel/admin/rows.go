@@ -170,7 +170,10 @@ func (s *Service) session(r journal.Reader, one *journal.Session) (*adminv1.Sess
 	}
 	row := &adminv1.Session{
 		Id: journal.SessionID(one.ID), Agent: one.Agent, Key: one.Key, State: state.Name, Turns: int32(state.Turns), Waiting: int32(state.Waiting),
-		Group: one.Group, Rows: one.HistorySeq, CreatedAtUs: one.CreatedAt, ActiveAtUs: one.ActiveAt, OpenTurns: one.Stack,
+		Title: one.Title, Group: one.Group, Rows: one.HistorySeq, CreatedAtUs: one.CreatedAt, ActiveAtUs: one.ActiveAt, OpenTurns: one.Stack,
+	}
+	if one.Within != 0 {
+		row.Within = journal.SessionID(one.Within)
 	}
 	c, err := r.Conversation(one.Conversation)
 	if c != nil {

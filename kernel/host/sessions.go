@@ -135,6 +135,7 @@ func (h *Host) describe(j journal.Reader, s *journal.Session, err error, out *ke
 		return err
 	}
 	out.Id, out.Agent, out.Key, out.State, out.Group = journal.SessionID(s.ID), s.Agent, s.Key, state.Name, s.Group
+	out.Title = s.Title
 	out.HistorySeq, out.CreatedAtUs, out.ActiveAtUs, out.UserAtUs = s.HistorySeq, s.CreatedAt, s.ActiveAt, s.UserAt
 	if strings.HasPrefix(s.Key, "chan:") {
 		out.Key = "chan"

@@ -293,6 +293,8 @@ type Session struct {
 	OutboundTarget string
 	Conversation   int64 // of a chat; 0: none
 	Group          bool
+	Title          string // for people; empty: none
+	Within         int64  // the session in whose conversation it was made; 0: none
 	HistorySeq     int64
 	Stack          []int64 // turns, the running one last
 	CreatedAt      int64   // Unix microseconds

@@ -215,7 +215,7 @@ func (r *MessageRouter) job(tx *bus.Tx, e *busv1.Event, prompt, asked, name, tar
 		name = e.GetId()
 	}
 	s, err := r.sessions.Open(tx, agent, sessionKey("job", agent, name), func(s *journal.Session) {
-		s.OutboundKind, s.OutboundTarget = directory.OutboundNowhere, ""
+		s.OutboundKind, s.OutboundTarget, s.Title = directory.OutboundNowhere, "", "job "+name
 		if target != "" {
 			s.OutboundKind, s.OutboundTarget = directory.OutboundConversation, target
 		}

@@ -54,9 +54,9 @@ func (st *Store) ensure(tx *bus.Tx, effect *busv1.Effect) (*busv1.EffectResult, 
 	if kind == busv1.Outbound_KIND_EXTENSION {
 		target = tx.Actor.ID
 	}
-	group := false
+	group, place := false, journal.ParseSessionID(e.GetWithin())
 	if id := e.GetWithin(); id != "" {
-		within, err := tx.Session(journal.ParseSessionID(id))
+		within, err := tx.Session(place)
 		switch {
 		case err != nil:
 			return nil, err
@@ -67,7 +67,12 @@ func (st *Store) ensure(tx *bus.Tx, effect *busv1.Effect) (*busv1.EffectResult, 
 	}
 	s, err := st.Open(tx, e.GetAgent(), e.GetKey(), func(s *journal.Session) {
 		s.OutboundKind, s.OutboundTarget, s.Group, s.Chain = int32(kind), target, group, e.GetChain()
+		s.Title, s.Within = e.GetTitle(), place
 	})
+	if err == nil && e.GetTitle() != "" && e.GetTitle() != s.Title {
+		s.Title = e.GetTitle()
+		err = tx.PutSession(s)
+	}
 	if err == nil && call != 0 {
 		err = st.assign(tx, s, call)
 	}

@@ -5,18 +5,17 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/url"
 	"slices"
-	"strings"
 
 	"github.com/switchboard-run/switchboard/contract"
 	"github.com/switchboard-run/switchboard/contract/adminv1"
 	"github.com/switchboard-run/switchboard/contract/busv1"
 )
 
-// NamedSession is a session with its name in words: the key "task:t1:s5:a" is
-// "task a for main of telegram_channel 1001". A key of another form is its own
-// name. Names are for reading: two sessions may have the same.
+// NamedSession is a session with its name in words: its conversation, or its title
+// with that of the session that its work is for, such as "task a for main of
+// telegram_channel 1001". One without a title is called by its key. Names are for
+// reading: two sessions may have the same.
 type NamedSession struct {
 	*adminv1.Session
 	Name string
@@ -43,13 +42,13 @@ func Sessions(ctx context.Context, c adminv1.ReadClient, q *adminv1.SessionsRequ
 	if err != nil {
 		return nil, err
 	}
-	names := namer{sessions: map[string]*adminv1.Session{}, parents: map[string]string{}, givers: map[string]string{}}
-	if err := names.read(ctx, c, found); err != nil {
+	known := map[string]*adminv1.Session{}
+	if err := addRoots(ctx, c, known, found); err != nil {
 		return nil, err
 	}
 	named := []NamedSession{}
 	for _, s := range found {
-		named = append(named, NamedSession{Session: s, Name: names.of(s, deepest)})
+		named = append(named, NamedSession{Session: s, Name: nameOf(s, known)})
 	}
 	return named, nil
 }
@@ -116,50 +115,23 @@ func Session(ctx context.Context, c adminv1.ReadClient, id string) (NamedSession
 	return found[0], nil
 }
 
-// deepest bounds the sessions that a name mentions.
+// deepest bounds the sessions that lead to the one that a name mentions.
 const deepest = 8
 
-// namer knows the sessions that names mention.
-type namer struct {
-	sessions map[string]*adminv1.Session
-	parents  map[string]string // of a session: the one that its work is for
-	givers   map[string]string // of a task: who gave it
-}
-
-// read reads the parents of sessions, theirs, and so on.
-func (n *namer) read(ctx context.Context, c adminv1.ReadClient, sessions []*adminv1.Session) error {
-	for depth := 0; len(sessions) > 0 && depth <= deepest; depth++ {
+// addRoots adds sessions, those that they were made within, and so on.
+func addRoots(ctx context.Context, c adminv1.ReadClient, known map[string]*adminv1.Session, sessions []*adminv1.Session) error {
+	for range deepest {
 		var next []string
-		calls := map[string]string{} // by session
 		for _, s := range sessions {
-			n.sessions[s.GetId()] = s
-			switch parts := strings.Split(s.GetKey(), ":"); {
-			case s.GetChannel() != "":
-			case parts[0] == "task" && len(parts) == 4: // the id, the session of the conversation, the name
-				n.parents[s.GetId()] = parts[2]
-				first, err := History(ctx, c, &adminv1.HistoryRequest{Session: s.GetId(), Before: 2, Limit: 1})
-				if err != nil && !errors.Is(err, contract.ErrNotFound) {
-					return err
-				}
-				if len(first) > 0 {
-					n.givers[s.GetId()] = first[0].GetSender()
-				}
-			case parts[0] == "link" && len(parts) == 4: // the agents, the session that shares its readers
-				n.parents[s.GetId()] = parts[3]
-			case parts[0] == "task" && len(parts) == 2: // the call that gave it
-				calls[s.GetId()] = parts[1]
-			}
-		}
-		if err := n.readCallers(ctx, c, calls); err != nil {
-			return err
+			known[s.GetId()] = s
 		}
 		for _, s := range sessions {
-			if p := n.parents[s.GetId()]; p != "" && n.sessions[p] == nil && !slices.Contains(next, p) {
-				next = append(next, p)
+			if known[s.GetWithin()] == nil {
+				next = append(next, s.GetWithin())
 			}
 		}
 		sessions = nil
-		for ids := range slices.Chunk(next, maxNamed) {
+		for ids := range slices.Chunk(unique(next), maxNamed) {
 			found, err := all(c.Sessions(ctx, &adminv1.SessionsRequest{Ids: ids}))
 			if err != nil {
 				return err
@@ -170,64 +142,32 @@ func (n *namer) read(ctx context.Context, c adminv1.ReadClient, sessions []*admi
 	return nil
 }
 
-// readCallers finds the sessions in which calls were made.
-func (n *namer) readCallers(ctx context.Context, c adminv1.ReadClient, calls map[string]string) error {
-	if len(calls) == 0 {
-		return nil
-	}
-	q := &adminv1.CallsRequest{}
-	for _, call := range calls {
-		q.Ids = append(q.Ids, call)
-	}
-	found, err := all(c.Calls(ctx, q))
-	for _, call := range found {
-		for session, of := range calls {
-			if of == call.GetId() {
-				n.parents[session] = call.GetSession()
-			}
+// nameOf returns the name of a session. It mentions the first one of those that it was
+// made within.
+func nameOf(s *adminv1.Session, known map[string]*adminv1.Session) string {
+	id, root := "", s
+	for range deepest {
+		if root.GetWithin() == "" {
+			break
 		}
+		id, root = root.GetWithin(), known[root.GetWithin()]
 	}
-	return err
-}
-
-// of is the name of a session.
-func (n *namer) of(s *adminv1.Session, left int) string {
-	switch parts := strings.Split(s.GetKey(), ":"); {
-	case s.GetChannel() != "":
-		name := s.GetChannel() + " " + s.GetConversation()
-		if s.GetThread() != "" {
-			name += " thread " + s.GetThread()
-		}
-		return name
-	case parts[0] == "link" && (len(parts) == 3 || len(parts) == 4):
-		return "link " + plain(parts[1]) + " → " + plain(parts[2]) + n.parent(s, " of ", left)
-	case parts[0] == "job" && len(parts) > 1 && parts[len(parts)-1] != "":
-		return "job " + plain(parts[len(parts)-1])
-	case parts[0] == "task" && len(parts) == 4:
-		return "task " + plain(parts[3]) + " for " + cmp.Or(n.givers[s.GetId()], "an agent") + n.parent(s, " of ", left)
-	case parts[0] == "task" && len(parts) == 2:
-		return "task" + n.parent(s, " for ", left)
-	}
-	return s.GetKey()
-}
-
-// parent mentions the session that a session's work is for, if it has one.
-func (n *namer) parent(s *adminv1.Session, as string, left int) string {
-	id := n.parents[s.GetId()]
-	p := n.sessions[id]
 	switch {
 	case id == "":
-		return ""
-	case p == nil || left == 0:
-		return as + id
+		return ownName(s)
+	case root == nil: // deleted
+		return ownName(s) + " of " + id
 	}
-	return as + n.of(p, left-1)
+	return ownName(s) + " of " + ownName(root)
 }
 
-// plain is a part of a key as it was before it was escaped.
-func plain(part string) string {
-	if s, err := url.PathUnescape(part); err == nil {
-		return s
+func ownName(s *adminv1.Session) string {
+	if s.GetChannel() == "" {
+		return cmp.Or(s.GetTitle(), s.GetKey())
 	}
-	return part
+	name := s.GetChannel() + " " + s.GetConversation()
+	if s.GetThread() != "" {
+		name += " thread " + s.GetThread()
+	}
+	return name
 }

@@ -15,7 +15,7 @@ import (
 )
 
 const sessionColumns = "id, agent, key, outbound_kind, outbound_target, conversation, is_group, history_seq, stack, " +
-	"created_at, active_at, user_at, chain, idle"
+	"created_at, active_at, user_at, chain, idle, title, within"
 
 func (t *tx) sessions(query string, args ...any) (sessions []journal.Session, err error) {
 	err = t.query(func(stmt *sqlite.Stmt) error {
@@ -26,6 +26,7 @@ func (t *tx) sessions(query string, args ...any) (sessions []journal.Session, er
 			HistorySeq: stmt.ColumnInt64(7),
 			CreatedAt:  stmt.ColumnInt64(9), ActiveAt: stmt.ColumnInt64(10), UserAt: stmt.ColumnInt64(11),
 			Chain: stmt.ColumnText(12), Idle: words(stmt.ColumnText(13)),
+			Title: stmt.ColumnText(14), Within: stmt.ColumnInt64(15),
 		}
 		if s.Stack, err = parseIDs(stmt.ColumnText(8)); err != nil {
 			return err
@@ -64,13 +65,13 @@ func (t *tx) Sessions(f journal.SessionFilter) ([]journal.Session, error) {
 func (t *tx) PutSession(s *journal.Session) (err error) {
 	if s.ID != 0 {
 		return t.write("UPDATE session SET outbound_kind = ?, outbound_target = ?, conversation = ?, is_group = ?, "+
-			"history_seq = ?, stack = ?, active_at = ?, user_at = ?, idle = ? WHERE id = ?",
+			"history_seq = ?, stack = ?, active_at = ?, user_at = ?, idle = ?, title = ? WHERE id = ?",
 			s.OutboundKind, s.OutboundTarget, s.Conversation, s.Group, s.HistorySeq, formatIDs(s.Stack), s.ActiveAt, s.UserAt,
-			strings.Join(s.Idle, " "), s.ID)
+			strings.Join(s.Idle, " "), s.Title, s.ID)
 	}
-	s.ID, err = t.insert("INSERT INTO session ("+sessionColumns+") VALUES (NULL, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+	s.ID, err = t.insert("INSERT INTO session ("+sessionColumns+") VALUES (NULL, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
 		s.Agent, s.Key, s.OutboundKind, s.OutboundTarget, s.Conversation, s.Group, s.HistorySeq, formatIDs(s.Stack),
-		s.CreatedAt, s.ActiveAt, s.UserAt, s.Chain, strings.Join(s.Idle, " "))
+		s.CreatedAt, s.ActiveAt, s.UserAt, s.Chain, strings.Join(s.Idle, " "), s.Title, s.Within)
 	return err
 }
 

@@ -20,13 +20,15 @@ func testSessions(t *testing.T, open Open) {
 	f.do(func(tx journal.Tx) {
 		for i := range all {
 			all[i] = journal.Session{Agent: []string{"a", "b"}[i%2], Key: fmt.Sprint("chan:", i), CreatedAt: 1,
-				ActiveAt: int64(i), Chain: fmt.Sprint("work ", i)}
+				ActiveAt: int64(i), Chain: fmt.Sprint("work ", i),
+				Title: fmt.Sprint("title ", i), Within: int64(i)}
 			must(tx.PutSession(&all[i]))
 		}
 	})
 	s := &all[1]
 	s.OutboundKind, s.OutboundTarget, s.Conversation, s.Group = 2, "target", 5, true
 	s.HistorySeq, s.Stack, s.ActiveAt, s.UserAt, s.Idle = 9, []int64{3, 1 << 40}, 77, 1<<50+1, []string{"one", "two"}
+	s.Title = "another title"
 	f.do(func(tx journal.Tx) { must(tx.PutSession(s)) })
 	if err := journal.Do(t.Context(), f, func(tx journal.Tx) error {
 		return tx.PutSession(&journal.Session{Agent: "b", Key: "chan:1"})
