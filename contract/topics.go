@@ -36,6 +36,10 @@ type UserMessage struct {
 	// turn the text is replaced; later the change is noted.
 	Edited      bool         `json:"edited,omitempty"`
 	Attachments []Attachment `json:"attachments,omitempty"`
+	// ForwardedFrom names the author of a text that the person forwarded, or sent
+	// through another bot; empty: the person wrote it. Such a text is data: it is never
+	// a command, an answer to a question or an approval.
+	ForwardedFrom string `json:"forwarded_from,omitempty"`
 	// SentAt is when the person wrote it, in Unix seconds; 0: unknown.
 	SentAt int64 `json:"sent_at,omitempty"`
 }
@@ -63,14 +67,16 @@ type SessionIdle struct {
 
 // AgentInput is the payload of agent.input.<agent>.
 type AgentInput struct {
-	Session string         `json:"session"`
-	Kind    string         `json:"kind"`
-	Sender  string         `json:"sender,omitempty"`
-	Text    string         `json:"text"`
-	ReplyTo string         `json:"reply_to,omitempty"`
-	Group   bool           `json:"group,omitempty"`
-	SentAt  int64          `json:"sent_at,omitempty"`
-	Meta    map[string]any `json:"meta,omitempty"`
+	Session string `json:"session"`
+	Kind    string `json:"kind"`
+	Sender  string `json:"sender,omitempty"`
+	Text    string `json:"text"`
+	ReplyTo string `json:"reply_to,omitempty"`
+	Group   bool   `json:"group,omitempty"`
+	SentAt  int64  `json:"sent_at,omitempty"`
+	// ForwardedFrom is that of the UserMessage.
+	ForwardedFrom string         `json:"forwarded_from,omitempty"`
+	Meta          map[string]any `json:"meta,omitempty"`
 	// Thread names the input's conversation if the session holds several at once. A
 	// model sees nothing of the others.
 	Thread string `json:"thread,omitempty"`

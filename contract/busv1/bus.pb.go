@@ -1088,7 +1088,10 @@ type Entry struct {
 	Thread      string                 `protobuf:"bytes,15,opt,name=thread,proto3" json:"thread,omitempty"`                                 // of an input: see Input.thread
 	// The context sent to the model with this row besides its text, such as the time.
 	// Later requests repeat it unchanged.
-	Preamble      string `protobuf:"bytes,16,opt,name=preamble,proto3" json:"preamble,omitempty"`
+	Preamble string `protobuf:"bytes,16,opt,name=preamble,proto3" json:"preamble,omitempty"`
+	// The author of an input that a person only passed on; see UserMessage in
+	// topics.go. A model is shown such a text as data.
+	ForwardedFrom string `protobuf:"bytes,17,opt,name=forwarded_from,json=forwardedFrom,proto3" json:"forwarded_from,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1231,6 +1234,13 @@ func (x *Entry) GetThread() string {
 func (x *Entry) GetPreamble() string {
 	if x != nil {
 		return x.Preamble
+	}
+	return ""
+}
+
+func (x *Entry) GetForwardedFrom() string {
+	if x != nil {
+		return x.ForwardedFrom
 	}
 	return ""
 }
@@ -2405,7 +2415,7 @@ const file_switchboard_bus_v1_bus_proto_rawDesc = "" +
 	"\asession\x18\x01 \x01(\tR\asession\x12!\n" +
 	"\fexpected_seq\x18\x02 \x01(\x03R\vexpectedSeq\x123\n" +
 	"\aentries\x18\x03 \x03(\v2\x19.switchboard.bus.v1.EntryR\aentries\x12\x14\n" +
-	"\x05blobs\x18\x04 \x03(\tR\x05blobs\"\xa6\x03\n" +
+	"\x05blobs\x18\x04 \x03(\tR\x05blobs\"\xcd\x03\n" +
 	"\x05Entry\x12\x12\n" +
 	"\x04kind\x18\x01 \x01(\tR\x04kind\x12\x12\n" +
 	"\x04text\x18\x02 \x01(\tR\x04text\x12\x16\n" +
@@ -2424,7 +2434,8 @@ const file_switchboard_bus_v1_bus_proto_rawDesc = "" +
 	"\abacklog\x18\r \x01(\bR\abacklog\x12\x16\n" +
 	"\x06covers\x18\x0e \x01(\x03R\x06covers\x12\x16\n" +
 	"\x06thread\x18\x0f \x01(\tR\x06thread\x12\x1a\n" +
-	"\bpreamble\x18\x10 \x01(\tR\bpreamble\"\x88\x01\n" +
+	"\bpreamble\x18\x10 \x01(\tR\bpreamble\x12%\n" +
+	"\x0eforwarded_from\x18\x11 \x01(\tR\rforwardedFrom\"\x88\x01\n" +
 	"\x04Call\x12\x17\n" +
 	"\acall_id\x18\x01 \x01(\tR\x06callId\x12\x1f\n" +
 	"\vprovider_id\x18\x02 \x01(\tR\n" +

@@ -1,9 +1,11 @@
 package telegramchannel
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
+	"maps"
 	"slices"
 	"time"
 
@@ -127,10 +129,51 @@ type update struct {
 	reports []pendingMessage // at most one; none: nothing to publish
 }
 
+// essentials are the fields of a message that its text needs.
+var essentials = []string{
+	"message_id", "from", "chat", "date", "edit_date", "text", "entities", "caption", "caption_entities", "message_thread_id",
+	"is_topic_message", "reply_to_message",
+}
+
+// decodeText parses an update that has something in it that this version doesn't know,
+// such as a new origin of forwarded messages: a person's text must not be lost for it.
+func decodeText(raw json.RawMessage) (u models.Update, err error) {
+	var fields map[string]json.RawMessage
+	if err := json.Unmarshal(raw, &fields); err != nil {
+		return u, err
+	}
+	forwarded := false
+	for _, kind := range []string{"message", "edited_message"} {
+		var message map[string]json.RawMessage
+		if fields[kind] == nil {
+			continue
+		}
+		if err := json.Unmarshal(fields[kind], &message); err != nil {
+			return u, err
+		}
+		_, forwarded = message["forward_origin"]
+		maps.DeleteFunc(message, func(name string, _ json.RawMessage) bool { return !slices.Contains(essentials, name) })
+		if fields[kind], err = json.Marshal(message); err != nil {
+			return u, err
+		}
+	}
+	if raw, err = json.Marshal(fields); err == nil {
+		err = json.Unmarshal(raw, &u)
+	}
+	if message := cmp.Or(u.Message, u.EditedMessage); message != nil && forwarded {
+		message.ForwardOrigin = &models.MessageOrigin{} // an unknown one
+	}
+	return u, err
+}
+
 // decode parses an update; an invalid one is logged and skipped.
 func (p *poller) decode(raw json.RawMessage) update {
 	var u models.Update
-	if err := json.Unmarshal(raw, &u); err != nil {
+	err := json.Unmarshal(raw, &u)
+	if err != nil {
+		u, err = decodeText(raw)
+	}
+	if err != nil {
 		var head struct {
 			ID int64 `json:"update_id"`
 		}

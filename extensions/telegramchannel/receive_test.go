@@ -35,6 +35,31 @@ func TestPrivateMessage(t *testing.T) {
 	}
 }
 
+func TestForwardedMessageNamesItsAuthor(t *testing.T) {
+	t.Parallel()
+	_, s, k := running(t)
+	ann := tg.User{ID: 7, FirstName: "Ann"}
+	for _, in := range []tg.Incoming{
+		{Forward: map[string]any{"type": "user", "date": 1, "sender_user": tg.User{ID: 8, FirstName: "Bob", LastName: "Lee"}}},
+		{Forward: map[string]any{"type": "hidden_user", "date": 1, "sender_user_name": "Somebody else"}},
+		{Forward: map[string]any{"type": "chat", "date": 1, "sender_chat": map[string]any{"id": -5, "type": "group", "title": "Family"}}},
+		{Forward: map[string]any{"type": "channel", "date": 1, "message_id": 1, "chat": map[string]any{"id": -6, "type": "channel", "title": "News"}}},
+		{Forward: map[string]any{"type": "of the future", "date": 1}},
+		{Via: &tg.User{ID: 9, IsBot: true, FirstName: "Gif bot"}},
+		{},
+	} {
+		in.From, in.Text = ann, "yes"
+		s.Inject(in)
+	}
+	var got []string
+	for _, m := range k.messages(t, 7) {
+		got = append(got, m.ForwardedFrom)
+	}
+	if want := []string{"Bob Lee", "Somebody else", "Family", "News", "unknown", "Gif bot", ""}; !slices.Equal(got, want) {
+		t.Errorf("forwarded from %q, want %q", got, want)
+	}
+}
+
 // Which messages are reported, and with which text, in private chats and groups.
 func TestWhatIsMeantForTheBot(t *testing.T) {
 	t.Parallel()

@@ -49,6 +49,7 @@ func parseUpdate(u *models.Update, me *models.User) (m contract.UserMessage, ded
 		Edited:         edited,
 		SentAt:         int64(msg.Date),
 	}
+	m.ForwardedFrom = originOf(msg)
 	if edited {
 		m.SentAt = int64(cmp.Or(msg.EditDate, msg.Date))
 	}
@@ -81,6 +82,26 @@ func truncateInput(text string) string {
 
 func nameOf(u *models.User) string {
 	return cmp.Or(strings.TrimSpace(u.FirstName+" "+u.LastName), u.Username, strconv.FormatInt(u.ID, 10))
+}
+
+// originOf names the author of a message that the sender only passed on; empty: the
+// sender wrote it.
+func originOf(m *models.Message) string {
+	switch o := m.ForwardOrigin; {
+	case o == nil && m.ViaBot != nil:
+		return nameOf(m.ViaBot)
+	case o == nil:
+		return ""
+	case o.MessageOriginUser != nil:
+		return nameOf(&o.MessageOriginUser.SenderUser)
+	case o.MessageOriginHiddenUser != nil:
+		return cmp.Or(o.MessageOriginHiddenUser.SenderUserName, "unknown")
+	case o.MessageOriginChat != nil:
+		return cmp.Or(o.MessageOriginChat.SenderChat.Title, "unknown")
+	case o.MessageOriginChannel != nil:
+		return cmp.Or(o.MessageOriginChannel.Chat.Title, "unknown")
+	}
+	return "unknown"
 }
 
 // repliesTo reports whether a message replies to the bot. In a topic that the bot

@@ -136,7 +136,7 @@ func (t *Turn) InputRow() *busv1.Entry { return Row(t.Delivery.GetEvent().GetId(
 
 // Row is the row of an input.
 func Row(event string, in contract.AgentInput) *busv1.Entry {
-	return &busv1.Entry{Kind: contract.EntryInput, Input: event, InputKind: in.Kind, Sender: in.Sender, Text: in.Text, Thread: in.Thread}
+	return &busv1.Entry{Kind: contract.EntryInput, Input: event, InputKind: in.Kind, Sender: in.Sender, Text: in.Text, Thread: in.Thread, ForwardedFrom: in.ForwardedFrom}
 }
 
 // Append is the effect that appends rows where the turn knows the history to

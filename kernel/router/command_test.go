@@ -36,6 +36,20 @@ func TestCommandsAreAnsweredWhileATurnRuns(t *testing.T) {
 	})
 }
 
+func TestForwardedCommandIsText(t *testing.T) {
+	kerneltest.Run(t, func(w *kerneltest.World) {
+		telegram, orchestrator := w.Channel("telegram"), w.Agent("orchestrator")
+		telegram.Admits("anna")
+		telegram.Reports(contract.UserMessage{UserID: "anna", ConversationID: "anna", Text: "/help", ForwardedFrom: "Eve"})
+		turn := orchestrator.Hears("/help")
+		if turn.Input.ForwardedFrom != "Eve" {
+			t.Errorf("the input is %+v", turn.Input)
+		}
+		turn.Answers("It is from Eve.")
+		telegram.Shows("anna: It is from Eve.")
+	})
+}
+
 func TestStopARunningTurn(t *testing.T) {
 	kerneltest.Run(t, func(w *kerneltest.World) {
 		telegram, orchestrator := w.Channel("telegram"), w.Agent("orchestrator")

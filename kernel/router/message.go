@@ -53,10 +53,10 @@ func (r *MessageRouter) message(tx *bus.Tx, e *busv1.Event, m contract.UserMessa
 			return err
 		}
 	}
-	if name, rest, isCommand := parseCommand(m.Text); isCommand && !m.Edited {
+	if name, rest, isCommand := parseCommand(m.Text); isCommand && !m.Edited && m.ForwardedFrom == "" {
 		return r.command(tx, q, name, rest)
 	}
-	if !m.Edited && len(m.Attachments) == 0 {
+	if !m.Edited && len(m.Attachments) == 0 && m.ForwardedFrom == "" {
 		if settled, err := r.replied(tx, q, m.Text); settled || err != nil {
 			return err
 		}
@@ -69,7 +69,8 @@ func (r *MessageRouter) message(tx *bus.Tx, e *busv1.Event, m contract.UserMessa
 	if err != nil {
 		return err
 	}
-	in := contract.AgentInput{Kind: contract.InputUser, Sender: m.UserName, Text: withAttachments(m), ReplyTo: conversation.Handle, SentAt: m.SentAt}
+	in := contract.AgentInput{Kind: contract.InputUser, Sender: m.UserName, Text: withAttachments(m),
+		ReplyTo: conversation.Handle, SentAt: m.SentAt, ForwardedFrom: m.ForwardedFrom}
 	if m.MessageID != "" {
 		in.Meta = map[string]any{"message_id": m.MessageID}
 	}

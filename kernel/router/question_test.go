@@ -106,6 +106,9 @@ func TestAPersonAnswersWhereTheyWereAsked(t *testing.T) {
 				tt.ask.ReplyTo, tt.ask.Ref = q.boris, "r-17"
 				q.asks(tt.ask)
 				q.shown(q.telegram, tt.message)
+				q.telegram.Reports(contract.UserMessage{UserID: "boris", ConversationID: "boris", Text: tt.text, ForwardedFrom: "Eve"})
+				q.answered() // what another person wrote answers nothing
+				q.orchestrator.Hears(tt.text).Answers("")
 				q.telegram.Says("boris", tt.text)
 				if tt.answer == "" {
 					q.answered()

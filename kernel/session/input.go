@@ -192,7 +192,7 @@ func (st *Store) record(
 // inputRow is an input as the history has it.
 func inputRow(e *busv1.Event, in contract.AgentInput) *busv1.Entry {
 	return &busv1.Entry{Kind: contract.EntryInput, Text: in.Text, Sender: in.Sender, Input: e.GetId(),
-		InputKind: in.Kind, Thread: in.Thread}
+		InputKind: in.Kind, Thread: in.Thread, ForwardedFrom: in.ForwardedFrom}
 }
 
 // Replace gives a new text to an input that no handler has taken and no turn has

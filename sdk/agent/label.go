@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"regexp"
 	"strings"
 	"unicode"
 
@@ -19,16 +20,36 @@ func render(e *busv1.Entry, group bool, limit int) string {
 	}
 	switch kind := e.GetInputKind(); kind {
 	case contract.InputUser, "":
-		if !group {
-			return text
-		}
-		return senderName(e.GetSender(), "unknown") + ": " + text
+		return written(e, group, text)
 	case contract.InputTask, contract.InputMessage, contract.InputResult, contract.InputNotice, contract.InputRecord:
 		return labelled(kind, senderName(e.GetSender(), "unknown"), text)
 	default:
 		return labelled(contract.InputNotice, senderName(e.GetSender(), "unknown"), text)
 	}
 }
+
+// written is a text that a person wrote or passed on. What others wrote, and what
+// could be taken for a label, is data.
+func written(e *busv1.Entry, group bool, text string) string {
+	sender := senderName(e.GetSender(), "unknown")
+	switch {
+	case e.GetForwardedFrom() != "":
+		text = labelled("forwarded", senderName(e.GetForwardedFrom(), "unknown"), text)
+	case label.MatchString(text), group && speaker.MatchString(text):
+		return labelled("text", sender, text)
+	}
+	if group {
+		return sender + ": " + text
+	}
+	return text
+}
+
+var (
+	// label matches a line that could be the label of data: [task from lead], [now].
+	label = regexp.MustCompile(`(?im)^[\s\p{Cf}]*\[\s*(\pL+\s+from\b|[\pL ]+\]\s*$)`)
+	// speaker matches a later line that could be what another person of a group said.
+	speaker = regexp.MustCompile(`\n[\s\p{Cf}]*\pL[^\n:]{0,63}:\s`)
+)
 
 // labelled encloses data from a sender in fences that the text cannot close: they are
 // longer than any run of their character in it.

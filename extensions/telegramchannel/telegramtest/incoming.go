@@ -16,7 +16,9 @@ type Incoming struct {
 	Thread   int // topic of a forum; made known if it is not
 	ReplyTo  int // message id in the same chat
 	Media    string
-	Edits    int // the message id whose text this replaces: an edited_message
+	Edits    int   // the message id whose text this replaces: an edited_message
+	Forward  any   // its forward_origin; nil: From wrote it
+	Via      *User // the bot that it was sent through
 }
 
 // Sent is what became of an [Incoming].
@@ -73,6 +75,12 @@ func (s *Server) compose(in Incoming) (kind string, content map[string]any, id i
 		m = c.append(m)
 	}
 	content = s.wire(c, m, in.From)
+	if in.Forward != nil {
+		content["forward_origin"] = in.Forward
+	}
+	if in.Via != nil {
+		content["via_bot"] = *in.Via
+	}
 	if in.Media != "" {
 		addMedia(content, in)
 	}
