@@ -33,7 +33,7 @@ func requests(b *bench) error {
 	}
 	all := d.model.Requests()
 	var bytes, besides, whole []int64
-	for i, news := range openaitest.NewsOf(all) {
+	for i, news := range openaitest.AddedBy(all) {
 		if i > 0 {
 			bytes, besides = append(bytes, int64(news.Bytes)), append(besides, int64(news.Bytes-news.Messages))
 		}

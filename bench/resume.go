@@ -126,7 +126,7 @@ func (b *bench) resumeOnce(sessions int) (r resumed, err error) {
 			d.say(m.Chat, fmt.Sprint("again ", m.Chat)) // its turn comes behind all others
 		}
 	}
-	r.all, r.allCPU, r.most = time.Since(opened), d.kernelCPU(), d.model.MostAtOnce()
+	r.all, r.allCPU, r.most = time.Since(opened), d.kernelCPU(), d.model.MaxConcurrent()
 	asking.Lock()
 	r.again = again
 	asking.Unlock()

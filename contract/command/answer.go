@@ -9,8 +9,7 @@ import (
 	"github.com/switchboard-run/switchboard/contract/extensionv1"
 )
 
-// answerOf is a result for people: the text that the tool gave for them, or what its
-// content says.
+// answerOf returns a result as an answer to a person: its text, or its content.
 func answerOf(r *extensionv1.CallResult) string {
 	text := r.GetText()
 	if text == "" {
@@ -25,8 +24,8 @@ func answerOf(r *extensionv1.CallResult) string {
 	return text
 }
 
-// prose is content that was written for a model, as people can read it: the text of a
-// JSON string, the field text of an object, or the JSON as code.
+// prose makes a content that was written for a model readable for people: the value of
+// a JSON string, the field text of an object, or the JSON as code.
 func prose(content string) string {
 	var value any
 	if json.Unmarshal([]byte(content), &value) != nil {
@@ -53,7 +52,7 @@ func prose(content string) string {
 	return "```json\n" + b.String() + "```"
 }
 
-// sentence begins an error's text as a sentence does.
+// sentence capitalizes an error's text and adds a period.
 func sentence(s string) string {
 	s = strings.TrimSpace(s)
 	first, size := utf8.DecodeRuneInString(s)

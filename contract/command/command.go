@@ -1,7 +1,7 @@
-// Package command runs slash commands: a tool that a person calls. It parses what the
-// person wrote into the call's arguments, by the tool's schema, and turns the tool's
-// result into an answer for people. The kernel uses it, so a command behaves the same
-// in every language.
+// Package command runs slash commands, with which a person calls a tool. It parses the
+// person's text into arguments, by the tool's schema, and turns the tool's result into
+// an answer. The kernel uses it, so commands behave the same for extensions in every
+// language.
 package command
 
 import (
@@ -17,10 +17,10 @@ import (
 	"github.com/switchboard-run/switchboard/contract/schema"
 )
 
-// Tool is the tool behind a command.
+// Tool is the tool that a command calls.
 type Tool struct {
 	*extensionv1.Tool
-	Schema func() *schema.Schema // of its arguments; nil: any fit
+	Schema func() *schema.Schema // of its arguments; nil: none
 }
 
 // ErrTimeout is the cause of a context that ends because a command took too long.
@@ -29,8 +29,8 @@ var ErrTimeout = errors.New("the command took too long")
 // conflictPause keeps commands that race for one key from spinning.
 const conflictPause = 20 * time.Millisecond
 
-// Run runs a delivered command: call calls the tool. It returns how the delivery
-// ends, and the answer to the person.
+// Run runs a delivered command; call calls the tool. It returns the outcome of the
+// delivery, and the answer to the person.
 func Run(
 	ctx context.Context, d *busv1.Delivery, t *Tool, timezone string,
 	call func(context.Context, *extensionv1.CallRequest) (*extensionv1.CallResult, error),
@@ -43,15 +43,17 @@ func Run(
 	}
 	repeatable := t.GetReadOnly() || t.GetIdempotent()
 	if d.GetUncertain() && !repeatable {
-		return o, fmt.Sprintf("/%s was interrupted, so I don't know whether it took effect. Check, and give it again if it didn't.", given.Name)
+		return o, fmt.Sprintf("/%s was interrupted, so I don't know whether it took effect. "+
+			"Check, and send it again if it didn't.", given.Name)
 	}
 	arguments, err := t.arguments(given.Name, given.Text)
 	if err != nil {
 		return o, err.Error()
 	}
 	result, err := call(ctx, &extensionv1.CallRequest{
-		CallId: d.GetEvent().GetId(), Name: t.GetName(), Arguments: arguments, Lane: d.GetToken(), Session: given.Session, Agent: given.Agent,
-		ReplyTo: given.ReplyTo, Channel: given.Channel, Timezone: timezone, Sender: given.Sender, Group: given.Group, Memory: given.Memory,
+		CallId: d.GetEvent().GetId(), Name: t.GetName(), Arguments: arguments, Lane: d.GetToken(),
+		Session: given.Session, Agent: given.Agent, ReplyTo: given.ReplyTo, Channel: given.Channel,
+		Timezone: timezone, Sender: given.Sender, Group: given.Group, Memory: given.Memory,
 		Repeat: d.GetUncertain() || d.GetAttempt() > 1, Command: given.Name,
 	})
 	switch {
@@ -60,7 +62,8 @@ func Run(
 		return o, answerOf(result)
 	case errors.Is(context.Cause(ctx), ErrTimeout):
 		return o, fmt.Sprintf("/%s took too long and was stopped.", given.Name)
-	case errors.Is(err, contract.ErrUnavailable), errors.Is(err, contract.ErrConflict), errors.Is(err, contract.ErrStale), repeatable && gone(err):
+	case errors.Is(err, contract.ErrUnavailable), errors.Is(err, contract.ErrConflict),
+		errors.Is(err, contract.ErrStale), repeatable && gone(err):
 		o.Kind, o.RetryAfterMs = busv1.Outcome_KIND_RETRY, conflictPause.Milliseconds()
 	case gone(err):
 		o.Kind = busv1.Outcome_KIND_UNKNOWN
@@ -75,8 +78,8 @@ func gone(err error) bool {
 	return errors.Is(err, contract.ErrGone) || errors.Is(err, context.Canceled)
 }
 
-// arguments are the tool's arguments as a person wrote them after the command. An
-// error is for the person.
+// arguments parses the text after the command into arguments. An error is written for
+// the person.
 func (t *Tool) arguments(command, text string) (json.RawMessage, error) {
 	var s *schema.Schema
 	if t.Schema != nil {

@@ -11,23 +11,23 @@ import (
 	"github.com/switchboard-run/switchboard/contract/schema"
 )
 
-// form is the parameters of a tool as a person fills them in after a command:
+// form parses the text after a command into the parameters of a tool:
 //
-//   - key=value, --key value and --key=value set an option, wherever they stand; a
-//     value with spaces is in quotation marks, and --key alone sets a boolean;
-//   - other words fill the required parameters in the order in which the schema
-//     requires them, then the first optional one; the last of them takes all words
-//     that are left if it is a text or a list;
-//   - a word that is the name of an optional boolean, or alone one of the values of
-//     an optional parameter, sets that;
+//   - key=value, --key value and --key=value set an option, in any position; a value
+//     with spaces is in quotation marks, and --key without a value sets a boolean;
+//   - other words fill the required parameters in the order of the schema's required
+//     list, then the first optional one; the last of them takes all remaining words if
+//     it is a text or a list;
+//   - the name of an optional boolean sets it, and a value of an optional enum sets it
+//     if it is the only word;
 //   - after --, nothing is an option.
 //
-// A word with = whose name is no parameter's is text, unless the name is misspelled.
+// A word with = that names no parameter is text, unless it looks like a misspelled name.
 type form struct {
 	command    string
-	schema     *schema.Schema // nil: any arguments fit
+	schema     *schema.Schema // nil: none
 	parameters []*parameter   // in the order of the schema
-	required   []*parameter   // in the order in which it requires them
+	required   []*parameter   // in the order of its required list
 }
 
 func newForm(command string, raw []byte, s *schema.Schema) *form {
@@ -47,7 +47,7 @@ func newForm(command string, raw []byte, s *schema.Schema) *form {
 	return f
 }
 
-// ordered is the properties of a schema in their order.
+// ordered holds the properties of a schema in their order.
 type ordered []*parameter
 
 func (o *ordered) UnmarshalJSON(data []byte) error {
@@ -65,13 +65,13 @@ func (o *ordered) UnmarshalJSON(data []byte) error {
 		if err := d.Decode(&raw); err != nil {
 			return err
 		}
-		_ = json.Unmarshal(raw, p) // a schema that is just true or false says nothing
+		_ = json.Unmarshal(raw, p) // the schemas true and false have no fields
 		*o = append(*o, p)
 	}
 	return nil
 }
 
-// parameter finds a parameter by its name; people may write - for _.
+// parameter returns a parameter by its name, in which people may write - for _.
 func (f *form) parameter(name string) *parameter {
 	return f.find(func(p *parameter) bool { return plain(p.name) == plain(name) })
 }
@@ -85,8 +85,8 @@ func (f *form) find(is func(*parameter) bool) *parameter {
 
 func plain(s string) string { return strings.ToLower(strings.ReplaceAll(s, "-", "_")) }
 
-// misspelled says that two names of more than two letters differ in one letter that
-// is missing or another one, or in two that are swapped.
+// misspelled reports whether two names of more than two letters differ in one missing
+// or replaced letter, or in two swapped ones.
 func misspelled(a, b string) bool {
 	if min(len(a), len(b)) < 3 {
 		return false
@@ -101,8 +101,7 @@ func misspelled(a, b string) bool {
 	return swapped || max(len(a), len(b)) == 1
 }
 
-// parse reads what a person wrote after a command. An error says what is wrong and
-// how the command is used.
+// parse parses the text after a command. An error includes the usage.
 func (f *form) parse(text string) (json.RawMessage, error) {
 	values, err := f.read(text)
 	if errors.Is(err, errMissing) && strings.TrimSpace(text) == "" {
@@ -134,8 +133,7 @@ func (f *form) check(raw []byte) error {
 
 var errMissing = errors.New("missing")
 
-// read sets the options of a text, and gives its other words to the parameters that
-// have no value then.
+// read sets the options of a text, and then fills the other parameters with its words.
 func (f *form) read(text string) (map[string]any, error) {
 	values := map[string]any{}
 	words, options, err := f.split(values, text)
@@ -175,7 +173,7 @@ func unset(values map[string]any, parameters []*parameter) (free []*parameter) {
 	return free
 }
 
-// bare is the optional parameter that the first word sets by itself.
+// bare returns the optional parameter that the first word sets without a name.
 func (f *form) bare(words []word) (p *parameter, value string) {
 	first := words[0]
 	if first.literal {
@@ -185,16 +183,17 @@ func (f *form) bare(words []word) (p *parameter, value string) {
 		return p, "true"
 	}
 	return f.find(func(p *parameter) bool {
-		return !p.required && len(words) == 1 && slices.ContainsFunc(p.Enum, func(e any) bool { return strings.EqualFold(written(e), first.value) })
+		return !p.required && len(words) == 1 &&
+			slices.ContainsFunc(p.Enum, func(e any) bool { return strings.EqualFold(written(e), first.value) })
 	}), first.value
 }
 
-// word is a word that is no option, or several in quotation marks.
+// word is a word that is not an option, or several words in quotation marks.
 type word struct {
 	value   string
 	start   int   // in the text
 	literal bool  // after --
-	err     error // it begins with a quotation mark that is not closed
+	err     error // its quotation mark is not closed
 }
 
 // span is a part of a text.
@@ -205,7 +204,8 @@ func (f *form) split(values map[string]any, text string) (words []word, options 
 	literal := false
 	for rest := trimLeft(text); rest != ""; rest = trimLeft(rest) {
 		start := len(text) - len(rest)
-		if after, ok := strings.CutPrefix(rest, "--"); ok && !literal && (after == "" || strings.ContainsAny(after[:1], space)) {
+		after, ok := strings.CutPrefix(rest, "--")
+		if ok && !literal && (after == "" || strings.ContainsAny(after[:1], space)) {
 			literal, rest = true, after
 			continue
 		}
@@ -230,8 +230,8 @@ const space = " \t\r\n"
 
 func trimLeft(s string) string { return strings.TrimLeft(s, space) }
 
-// option sets the option that a text begins with, if it does. An unknown name is
-// text among other words.
+// option sets the option at the beginning of a text, if there is one. An unknown name
+// after other words is text.
 func (f *form) option(values map[string]any, text string, among bool) (after string, is bool, err error) {
 	name, tail, flag := key(text)
 	p := f.parameter(name)
@@ -241,7 +241,8 @@ func (f *form) option(values map[string]any, text string, among bool) (after str
 	case p == nil:
 		meant := f.find(func(p *parameter) bool { return misspelled(plain(name), plain(p.name)) })
 		if meant != nil {
-			return "", false, fmt.Errorf("unknown option '%s'. Did you mean %s? Put -- before text that isn't an option", name, meant.name)
+			return "", false, fmt.Errorf("unknown option '%s'. Did you mean %s? Put -- before text that isn't an option",
+				name, meant.name)
 		}
 		if flag && !among {
 			return "", false, fmt.Errorf("unknown option '%s'", name)
@@ -263,8 +264,8 @@ func (f *form) option(values map[string]any, text string, among bool) (after str
 	return after, true, p.set(values, value)
 }
 
-// key reads key=, --key or --key= at the beginning of a text. Some keyboards make
-// one dash of two.
+// key reads key=, --key or --key= at the beginning of a text. Phone keyboards may
+// replace -- with a dash.
 func key(s string) (name, tail string, flag bool) {
 	for _, dash := range []string{"--", "—", "–"} {
 		if after, ok := strings.CutPrefix(s, dash); ok {
@@ -273,7 +274,8 @@ func key(s string) (name, tail string, flag bool) {
 		}
 	}
 	end := 0
-	for end < len(s) && (s[end] == '_' || s[end] == '-' || s[end] >= '0' && s[end] <= '9' || s[end]|0x20 >= 'a' && s[end]|0x20 <= 'z') {
+	for end < len(s) && (s[end] == '_' || s[end] == '-' ||
+		s[end] >= '0' && s[end] <= '9' || s[end]|0x20 >= 'a' && s[end]|0x20 <= 'z') {
 		end++
 	}
 	name, tail = s[:end], s[end:]
@@ -283,18 +285,19 @@ func key(s string) (name, tail string, flag bool) {
 	return name, tail, flag
 }
 
-// nextWord reads a word, or what is in quotation marks. With an error it is the word
-// as it is.
+// nextWord reads a word, or the text in quotation marks. If they are not closed, it
+// returns the word with an error.
 func nextWord(s string) (value, after string, err error) {
 	for _, quotes := range [][2]string{{`"`, `"`}, {"“", "”"}, {"„", "“"}, {"«", "»"}, {"'", "'"}} {
 		inner, quoted := strings.CutPrefix(s, quotes[0])
 		if !quoted {
 			continue
 		}
-		if value, after, closed := strings.Cut(inner, quotes[1]); closed && (after == "" || strings.ContainsAny(after[:1], space)) {
+		value, after, closed := strings.Cut(inner, quotes[1])
+		if closed && (after == "" || strings.ContainsAny(after[:1], space)) {
 			return value, after, nil
 		}
-		if quotes[0] != "'" { // which is an apostrophe too
+		if quotes[0] != "'" { // may be an apostrophe
 			err = fmt.Errorf("the quotation mark before '%s' isn't closed", cut(inner))
 		}
 	}
@@ -304,8 +307,8 @@ func nextWord(s string) (value, after string, err error) {
 	return s, "", err
 }
 
-// rest is the text from a word on, without its options. Quotation marks around all
-// of it are not part of it.
+// rest returns the text from a word on, without its options and without quotation
+// marks around the whole.
 func rest(text string, from int, options []span) string {
 	var b strings.Builder
 	for _, o := range options {
@@ -330,7 +333,7 @@ func cut(s string) string {
 	return s
 }
 
-// usage says how the command is used, in Markdown.
+// usage returns the usage of the command, in Markdown.
 func (f *form) usage() string {
 	var line, details strings.Builder
 	line.WriteString("Usage: /" + f.command)

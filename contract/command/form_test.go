@@ -10,13 +10,16 @@ import (
 func TestFormReadsWhatPeopleWrite(t *testing.T) {
 	t.Parallel()
 	const (
-		none     = `{"type":"object","additionalProperties":false}`
-		text     = `{"type":"object","properties":{"text":{"type":"string"}},"required":["text"]}`
-		send     = `{"type":"object","required":["to","message"],"properties":{"message":{"type":"string"},"to":{"type":"string"},"timeout":{"type":"number"}}}`
-		run      = `{"type":"object","properties":{"quiet":{"type":"boolean"},"count":{"type":"integer","minimum":1},"timeout":{"type":["number","string"]}},"additionalProperties":false}`
-		above    = `{"type":"object","properties":{"count":{"type":"number","exclusiveMinimum":0,"exclusiveMaximum":1}}}`
-		order    = `{"type":"object","properties":{"order":{"enum":["fifo","lifo",3]},"dry_run":{"type":"boolean"}}}`
-		tags     = `{"type":"object","properties":{"tags":{"type":"array","items":{"type":"integer"}},"more":{"type":"object"},"any":true}}`
+		none = `{"type":"object","additionalProperties":false}`
+		text = `{"type":"object","properties":{"text":{"type":"string"}},"required":["text"]}`
+		send = `{"type":"object","required":["to","message"],
+			"properties":{"message":{"type":"string"},"to":{"type":"string"},"timeout":{"type":"number"}}}`
+		run = `{"type":"object","additionalProperties":false,"properties":{"quiet":{"type":"boolean"},
+			"count":{"type":"integer","minimum":1},"timeout":{"type":["number","string"]}}}`
+		above = `{"type":"object","properties":{"count":{"type":"number","exclusiveMinimum":0,"exclusiveMaximum":1}}}`
+		order = `{"type":"object","properties":{"order":{"enum":["fifo","lifo",3]},"dry_run":{"type":"boolean"}}}`
+		tags  = `{"type":"object","properties":{
+			"tags":{"type":"array","items":{"type":"integer"}},"more":{"type":"object"},"any":true}}`
 		list     = `{"type":"object","properties":{"about":{"type":"string"},"kind":{"enum":["open","fact"]}}}`
 		optional = `{"type":"object","properties":{"name":{"type":"string"},"text":{"type":"string","maxLength":5}}}`
 	)
@@ -29,22 +32,30 @@ func TestFormReadsWhatPeopleWrite(t *testing.T) {
 		{name: "a text like a parameter", schema: text, text: "-- text=1 --x", want: `{"text":"text=1 --x"}`},
 		{name: "an equation", schema: text, text: "e=mc2", want: `{"text":"e=mc2"}`},
 		{name: "a short name in an equation", schema: send, text: "t=1 x", want: `{"message":"x","to":"t=1"}`},
-		{name: "a name with a letter too few", schema: run, text: "tmeout=5", wrong: "Unknown option 'tmeout'. Did you mean timeout? Put -- before text that isn't an option. Usage: /do"},
-		{name: "a name with another letter", schema: send, text: "anna massage=hello", wrong: "Unknown option 'massage'. Did you mean message?"},
-		{name: "a name with swapped letters", schema: optional, text: "nmae=a", wrong: "Unknown option 'nmae'. Did you mean name?"},
+		{name: "a name with a letter too few", schema: run, text: "tmeout=5",
+			wrong: "Unknown option 'tmeout'. Did you mean timeout? Put -- before text that isn't an option. Usage: /do"},
+		{name: "a name with another letter", schema: send, text: "anna massage=hello",
+			wrong: "Unknown option 'massage'. Did you mean message?"},
+		{name: "a name with swapped letters", schema: optional, text: "nmae=a",
+			wrong: "Unknown option 'nmae'. Did you mean name?"},
 		{name: "nearly a name, but text", schema: optional, text: "-- nmae=a", want: `{"name":"nmae=a"}`},
-		{name: "nearly a name within a text", schema: text, text: "the tetx=1", wrong: "Unknown option 'tetx'. Did you mean text?"},
+		{name: "nearly a name within a text", schema: text, text: "the tetx=1",
+			wrong: "Unknown option 'tetx'. Did you mean text?"},
 		{name: "a text by name", schema: text, text: `text='a "b" c'`, want: `{"text":"a \"b\" c"}`},
 		{name: "an apostrophe", schema: text, text: `'tis so`, want: `{"text":"'tis so"}`},
 		{name: "no text", schema: text, text: "", wrong: "Usage: /do TEXT"},
-		{name: "not closed", schema: send, text: `"anna hello`, wrong: "The quotation mark before 'anna hello' isn't closed."},
+		{name: "not closed", schema: send, text: `"anna hello`,
+			wrong: "The quotation mark before 'anna hello' isn't closed."},
 		{name: "twice", schema: text, text: "text=a text=b", wrong: "Text is given twice."},
-		{name: "more behind", schema: text, text: "text=a b", wrong: "Unexpected argument 'b'."},
-		{name: "by place", schema: send, text: `anna hello there timeout=5`, want: `{"message":"hello there","timeout":5,"to":"anna"}`},
-		{name: "names before", schema: send, text: `timeout=1.5 anna hello`, want: `{"message":"hello","timeout":1.5,"to":"anna"}`},
-		{name: "names between", schema: send, text: `anna --timeout 2 hello`, want: `{"message":"hello","timeout":2,"to":"anna"}`},
+		{name: "more after it", schema: text, text: "text=a b", wrong: "Unexpected argument 'b'."},
+		{name: "by place", schema: send, text: `anna hello there timeout=5`,
+			want: `{"message":"hello there","timeout":5,"to":"anna"}`},
+		{name: "names before", schema: send, text: `timeout=1.5 anna hello`,
+			want: `{"message":"hello","timeout":1.5,"to":"anna"}`},
+		{name: "names between", schema: send, text: `anna --timeout 2 hello`,
+			want: `{"message":"hello","timeout":2,"to":"anna"}`},
 		{name: "quoted by place", schema: send, text: `"anna b" hello`, want: `{"message":"hello","to":"anna b"}`},
-		{name: "half", schema: send, text: "anna", wrong: "Message is missing. Usage: /do TO MESSAGE [timeout=NUMBER]"},
+		{name: "incomplete", schema: send, text: "anna", wrong: "Message is missing. Usage: /do TO MESSAGE [timeout=NUMBER]"},
 		{name: "a number by place", schema: run, text: "3", want: `{"count":3}`},
 		{name: "a number or a text", schema: run, text: "3 timeout=10m", want: `{"count":3,"timeout":"10m"}`},
 		{name: "a flag", schema: run, text: "--quiet 3", want: `{"count":3,"quiet":true}`},
@@ -68,14 +79,21 @@ func TestFormReadsWhatPeopleWrite(t *testing.T) {
 		{name: "an object", schema: tags, text: `more='{"a": 1}' any=x`, want: `{"any":"x","more":{"a":1}}`},
 		{name: "a list by name", schema: tags, text: "tags=1 tags=2,3", want: `{"tags":[1,2,3]}`},
 		{name: "a list with commas and spaces", schema: tags, text: "1, 2,  3", want: `{"tags":[1,2,3]}`},
-		{name: "an option after a text", schema: send, text: "anna call mum timeout=12", want: `{"message":"call mum","timeout":12,"to":"anna"}`},
-		{name: "an option in a text", schema: send, text: "anna call --timeout 12 mum\n\n  soon", want: `{"message":"call mum\n\n  soon","timeout":12,"to":"anna"}`},
-		{name: "a misspelled option after a text", schema: send, text: "anna call mum timeoot=12", wrong: "Unknown option 'timeoot'. Did you mean timeout?"},
-		{name: "an option in quotation marks", schema: send, text: `anna say "timeout=5 or so" twice`, want: `{"message":"say \"timeout=5 or so\" twice","to":"anna"}`},
-		{name: "an option that is text", schema: send, text: "anna -- the timeout=5", want: `{"message":"the timeout=5","to":"anna"}`},
-		{name: "dashes in a text", schema: send, text: "anna wait -- no --really", want: `{"message":"wait -- no --really","to":"anna"}`},
+		{name: "an option after a text", schema: send, text: "anna call mum timeout=12",
+			want: `{"message":"call mum","timeout":12,"to":"anna"}`},
+		{name: "an option in a text", schema: send, text: "anna call --timeout 12 mum\n\n  soon",
+			want: `{"message":"call mum\n\n  soon","timeout":12,"to":"anna"}`},
+		{name: "a misspelled option after a text", schema: send, text: "anna call mum timeoot=12",
+			wrong: "Unknown option 'timeoot'. Did you mean timeout?"},
+		{name: "an option in quotation marks", schema: send, text: `anna say "timeout=5 or so" twice`,
+			want: `{"message":"say \"timeout=5 or so\" twice","to":"anna"}`},
+		{name: "an option that is text", schema: send, text: "anna -- the timeout=5",
+			want: `{"message":"the timeout=5","to":"anna"}`},
+		{name: "dashes in a text", schema: send, text: "anna wait -- no --really",
+			want: `{"message":"wait -- no --really","to":"anna"}`},
 		{name: "inches", schema: send, text: `anna 5" nails "or so`, want: `{"message":"5\" nails \"or so","to":"anna"}`},
-		{name: "a value of several among words", schema: order, text: "lifo --dry_run", want: `{"dry_run":true,"order":"lifo"}`},
+		{name: "a value of several among words", schema: order, text: "lifo --dry_run",
+			want: `{"dry_run":true,"order":"lifo"}`},
 		{name: "a kind by itself", schema: list, text: "OPEN", want: `{"kind":"open"}`},
 		{name: "words that begin like a kind", schema: list, text: "open doors", want: `{"about":"open doors"}`},
 		{name: "optional texts", schema: optional, text: "b c text=a", want: `{"name":"b c","text":"a"}`},
@@ -91,17 +109,19 @@ func TestFormReadsWhatPeopleWrite(t *testing.T) {
 				t.Errorf("refused: %v", err)
 			case tt.wrong == "" && string(got) != tt.want:
 				t.Errorf("arguments %s, want %s", got, tt.want)
-			case tt.wrong != "" && (err == nil || !strings.HasPrefix(err.Error(), tt.wrong) || !strings.Contains(err.Error(), "Usage: /do")):
+			case tt.wrong != "" && (err == nil || !strings.HasPrefix(err.Error(), tt.wrong) ||
+				!strings.Contains(err.Error(), "Usage: /do")):
 				t.Errorf("got %s and the error %v, want %s", got, err, tt.wrong)
 			}
 		})
 	}
 }
 
-func TestUsageSaysWhatTheParametersAre(t *testing.T) {
+func TestUsageDescribesTheParameters(t *testing.T) {
 	t.Parallel()
 	f := formOf(t, "send", `{"type":"object","required":["to","message"],"properties":{
-		"message":{"type":"string","description":"What to say."},"to":{"type":"string"},"order":{"enum":["fifo","lifo"]},"quiet":{"type":"boolean"},
+		"message":{"type":"string","description":"What to say."},"to":{"type":"string"},
+		"order":{"enum":["fifo","lifo"]},"quiet":{"type":"boolean"},
 		"count":{"type":"integer","description":"How often."},"until":{"type":["number","string"]}}}`)
 	_, err := f.parse(" ")
 	const want = "Usage: /send TO MESSAGE [order=fifo|lifo] [--quiet] [count=NUMBER] [until=NUMBER|TEXT]\n" +
@@ -109,16 +129,19 @@ func TestUsageSaysWhatTheParametersAre(t *testing.T) {
 	if err == nil || err.Error() != want {
 		t.Errorf("the usage is\n%v\nwant\n%s", err, want)
 	}
-	if _, err := formOf(t, "look", `{"type":"object"}`).parse("extra"); err == nil || err.Error() != "Unexpected argument 'extra'. Usage: /look" {
+	if _, err := formOf(t, "look", `{"type":"object"}`).parse("extra"); err == nil ||
+		err.Error() != "Unexpected argument 'extra'. Usage: /look" {
 		t.Errorf("got %v", err)
 	}
 }
 
-// FuzzForm holds for any text: there is an error, or arguments that fit.
+// FuzzForm checks that any text gives an error or arguments that fit.
 func FuzzForm(f *testing.F) {
 	form := formOf(f, "do", `{"type":"object","required":["to","message"],"additionalProperties":false,"properties":{
-		"to":{"type":"string"},"message":{"type":"string"},"n":{"type":"integer"},"b":{"type":"boolean"},"l":{"type":"array"},"e":{"enum":["x",1,null]}}}`)
-	for _, seed := range []string{"", "anna hello", "--n 3 a b", `n=" a`, "—b -- x y", "e=null l=1,2 'a' b", "-", "=", "--=", "\xff “”", "a b n=1 c"} {
+		"to":{"type":"string"},"message":{"type":"string"},"n":{"type":"integer"},"b":{"type":"boolean"},
+		"l":{"type":"array"},"e":{"enum":["x",1,null]}}}`)
+	for _, seed := range []string{"", "anna hello", "--n 3 a b", `n=" a`, "—b -- x y", "e=null l=1,2 'a' b", "-", "=",
+		"--=", "\xff “”", "a b n=1 c"} {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, text string) {

@@ -19,7 +19,7 @@ type parameter struct {
 	Description string     `json:"description"`
 }
 
-// types is the type of a schema: one or several.
+// types is a schema's type: a string or an array of strings.
 type types []string
 
 func (t *types) UnmarshalJSON(data []byte) error {
@@ -33,16 +33,15 @@ func (t *types) UnmarshalJSON(data []byte) error {
 
 func (p *parameter) is(kind string) bool { return len(p.Type) == 1 && p.Type[0] == kind }
 
-// isText says whether any text is a value.
+// isText reports whether any text is a valid value.
 func (p *parameter) isText() bool {
 	return len(p.Enum) == 0 && (len(p.Type) == 0 || slices.Contains(p.Type, "string"))
 }
 
-// isFirst says whether a word can be its value without its name, once the required
-// parameters have theirs.
+// isFirst reports whether words can set an optional parameter without its name.
 func (p *parameter) isFirst() bool { return !p.required && !p.is("boolean") && !p.is("object") }
 
-// kind is what a person has to give.
+// kind describes the value in the usage.
 func (p *parameter) kind() string {
 	if len(p.Enum) > 0 {
 		return p.options("|")
@@ -78,8 +77,8 @@ func written(v any) string {
 	return string(b)
 }
 
-// fill gives the parameter the next word, or all that is left if it is the last one
-// and takes several.
+// fill sets the parameter to the next word, or to all remaining ones if it is the last
+// parameter and takes several.
 func (p *parameter) fill(values map[string]any, text string, words []word, options []span, last bool) ([]word, error) {
 	switch {
 	case last && p.isText():
@@ -94,7 +93,7 @@ func (p *parameter) fill(values map[string]any, text string, words []word, optio
 	return words, err
 }
 
-// set gives the parameter a value. A list takes several.
+// set sets the parameter. Setting a list again appends to it.
 func (p *parameter) set(values map[string]any, text string) error {
 	v, err := p.value(text)
 	if err != nil {
@@ -113,7 +112,7 @@ func (p *parameter) set(values map[string]any, text string) error {
 	return nil
 }
 
-// value is a text as the type that the schema wants.
+// value converts a text to the schema's type.
 func (p *parameter) value(text string) (any, error) {
 	for _, e := range p.Enum {
 		if strings.EqualFold(written(e), text) {
@@ -139,11 +138,12 @@ func (p *parameter) value(text string) (any, error) {
 		return text, nil
 	}
 	return nil, fmt.Errorf("%s must be %s, not '%s'", p.name, map[string]string{
-		"integer": "a whole number", "number": "a number", "boolean": "yes or no", "array": "a list", "object": "a JSON object", "null": "null",
+		"integer": "a whole number", "number": "a number", "boolean": "yes or no",
+		"array": "a list", "object": "a JSON object", "null": "null",
 	}[p.Type[0]], cut(text))
 }
 
-// as is a text as one type other than string.
+// as converts a text to a type other than string.
 func (p *parameter) as(kind, text string) (any, bool) {
 	switch kind {
 	case "integer":
@@ -172,7 +172,7 @@ func (p *parameter) as(kind, text string) (any, bool) {
 	return nil, false
 }
 
-// list is a JSON array, or values with commas between them.
+// list parses a JSON array, or values separated by commas.
 func (p *parameter) list(text string) (any, bool) {
 	v := []any{}
 	if json.Unmarshal([]byte(text), &v) == nil && v != nil {

@@ -41,12 +41,12 @@ type step struct {
 // failure is the prefix of a failed call's result.
 const failure = "error: "
 
-// toldBlock is what stands before the text of a message: the time, the channels.
-var toldBlock = pattern.New(`^\[now\]\n~~~\n((?:.+\n)*?)~~~(?:\n|$)`)
+// preamble matches the facts before the text of a message: the time, the channels.
+var preamble = pattern.New(`^\[now\]\n~~~\n((?:.+\n)*?)~~~(?:\n|$)`)
 
-// splitTold returns what a message tells besides its text, and the text.
-func splitTold(content string) (told, text string) {
-	m := toldBlock.FindStringSubmatch(content)
+// splitPreamble splits a message into its preamble, which may be empty, and its text.
+func splitPreamble(content string) (facts, text string) {
+	m := preamble.FindStringSubmatch(content)
 	if m == nil {
 		return "", content
 	}
@@ -58,7 +58,7 @@ var label = pattern.New(`^\[(task|message|result|notice|record|note|context|summ
 
 // readLabel returns the kind and the text of a labelled message.
 func readLabel(content string) (kind, text string) {
-	told, content := splitTold(content)
+	told, content := splitPreamble(content)
 	if told != "" && content == "" {
 		return "note", ""
 	}
@@ -82,7 +82,7 @@ func readDialog(r *sdk.CompleteRequest, now time.Time) dialog {
 	}
 	messages := r.GetMessages()
 	for _, m := range messages {
-		told, _ := splitTold(m.GetContent())
+		told, _ := splitPreamble(m.GetContent())
 		switch m.GetRole() {
 		case "system":
 			d.now = clock(m.GetContent(), d.now)
@@ -211,11 +211,11 @@ func (d dialog) last(tool string) (step, bool) {
 	return step{}, false
 }
 
-// timeLine is the line that says what time it is. The last one counts: what
-// stands above may be quoted.
+// timeLine matches the line with the current time. The last one counts: lines above it
+// may be quoted.
 var timeLine = pattern.New(`(?m)^\s*Current time: (\S+)(?: \((?:[A-Z][a-z]+, )?([A-Za-z0-9_+/-]+)\))?\s*$`)
 
-// clock reads the time and the zone from what a model is told.
+// clock reads the time and the zone from the prompt and the preambles.
 func clock(prompt string, fallback time.Time) time.Time {
 	all := timeLine.FindAllStringSubmatch(prompt, -1)
 	if len(all) == 0 {

@@ -31,7 +31,7 @@ func bodyOf(ctx context.Context) []byte {
 
 // encode is r, whose tools are encoded already, as the API wants it. The messages
 // come last, so that a request begins with all of the conversation's request
-// before it: what is equal from the beginning can come from a cache.
+// before it: a common beginning can come from a cache.
 func encode(r *api.ChatCompletionRequest, tools []byte) []byte {
 	size := len(tools) + 256
 	for i := range r.Messages {

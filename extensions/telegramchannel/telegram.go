@@ -32,7 +32,7 @@
 //
 // # Failures
 //
-// A missing token or network is a state, not an error. The readiness says what
+// A missing token or network is a state, not an error. The readiness tells what
 // happened and what to do, and the channel becomes ready again by itself. The token is
 // in no log, error or readiness.
 package telegramchannel

@@ -20,13 +20,13 @@ const (
 // sent is a request as the server sees it, and what is new in it.
 type sent struct {
 	openaitest.Request
-	openaitest.News
+	openaitest.Added
 }
 
 // sentSince is the requests from number n on.
 func (w *world) sentSince(n int) (all []sent) {
 	requests := w.model.Requests()
-	for i, news := range openaitest.NewsOf(requests) {
+	for i, news := range openaitest.AddedBy(requests) {
 		if i >= n {
 			all = append(all, sent{requests[i], news})
 		}
@@ -42,8 +42,8 @@ func (w *world) cheap(what string, n int) {
 		w.t.Fatalf("%s: no request was sent", what)
 	}
 	for _, s := range all {
-		if s.Bytes > s.News.Messages+maxNew {
-			w.t.Errorf("%s: %d bytes are new, of which %d are new messages:\n%s", what, s.Bytes, s.News.Messages, s.Raw[len(s.Raw)-s.Bytes:])
+		if s.Bytes > s.Added.Messages+maxNew {
+			w.t.Errorf("%s: %d bytes are new, of which %d are new messages:\n%s", what, s.Bytes, s.Added.Messages, s.Raw[len(s.Raw)-s.Bytes:])
 		}
 	}
 }
@@ -133,7 +133,7 @@ func TestARequestIsCheap(t *testing.T) {
 	if len(fresh.Request.Messages) != 2 {
 		t.Errorf("a new conversation has %d messages", len(fresh.Request.Messages))
 	}
-	if preamble := len(fresh.Request.Messages[1].Content.Preamble); fresh.Bytes > fresh.News.Messages+preamble+maxNew {
+	if preamble := len(fresh.Request.Messages[1].Content.Preamble); fresh.Bytes > fresh.Added.Messages+preamble+maxNew {
 		t.Errorf("of the first request of a new conversation %d bytes are new", fresh.Bytes)
 	}
 }
@@ -164,8 +164,8 @@ func TestContextSendsItsTurnOnceMore(t *testing.T) {
 		if s.Resent != 1 {
 			t.Errorf("turn %d: %d messages of the last request do not stand where they stood", i+1, s.Resent)
 		}
-		if s.Bytes > s.News.Messages+maxNew {
-			t.Errorf("turn %d: %d bytes are new, of which %d are messages", i+1, s.Bytes, s.News.Messages)
+		if s.Bytes > s.Added.Messages+maxNew {
+			t.Errorf("turn %d: %d bytes are new, of which %d are messages", i+1, s.Bytes, s.Added.Messages)
 		}
 	}
 }
@@ -200,7 +200,7 @@ func TestWhatSendsAConversationAgain(t *testing.T) {
 	}
 	again := func(all []sent) (n int) {
 		for _, s := range all {
-			if s.Bytes > s.News.Messages+maxNew || s.Resent > 0 && len(s.Request.Messages) < 4 {
+			if s.Bytes > s.Added.Messages+maxNew || s.Resent > 0 && len(s.Request.Messages) < 4 {
 				n++
 			}
 		}

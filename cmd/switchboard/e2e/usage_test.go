@@ -90,7 +90,7 @@ func TestCompletionsAtATime(t *testing.T) {
 		w.telegram.Say(5001+chat, "hello")
 	}
 	w.eventually("a message of each chat", func() bool { return w.count("user.message") == chats })
-	w.eventually("two completions under way", func() bool { return w.model.MostAtOnce() == 2 })
+	w.eventually("two completions under way", func() bool { return w.model.MaxConcurrent() == 2 })
 	close(gate)
 	for chat := range int64(chats) {
 		if _, err := w.telegram.WaitMessage(w.ctx(), 5001+chat, 1); err != nil {
@@ -98,7 +98,7 @@ func TestCompletionsAtATime(t *testing.T) {
 		}
 	}
 	w.settled()
-	if n, most := w.model.Total(), w.model.MostAtOnce(); n != chats || most != 2 {
+	if n, most := w.model.Total(), w.model.MaxConcurrent(); n != chats || most != 2 {
 		t.Errorf("the model was asked %d times, %d at once", n, most)
 	}
 	if got := w.usage(); len(got) != 1 || got[0].Calls != chats {

@@ -18,7 +18,7 @@ type Answer struct {
 	// call, in a stream; 0 means 3.
 	Pieces int
 	// Input and Output are the token counts reported; 0 means a rough estimate.
-	// Cached is how many of the input the server says it had in its cache.
+	// Cached is the number of input tokens reported as cached.
 	Input, Output, Cached int
 
 	// Delay is the wait before the answer, Pause that between two chunks.

@@ -69,8 +69,8 @@ func TestChecks(t *testing.T) {
 		{"no parts", messages(`{"role":"user","content":[]}`), "empty array"},
 		{"assistant with nothing", messages(`{"role":"assistant"}`), "content"},
 		{"empty calls", messages(`{"role":"assistant","content":"x","tool_calls":[]}`), "tool_calls"},
-		{"user that calls", messages(`{"role":"user","content":"x","tool_calls":[` + call("a") + `]}`), "tool_calls"},
-		{"result of nothing", messages(user + `,{"role":"tool","tool_call_id":"a","content":"x"}`),
+		{"user message with calls", messages(`{"role":"user","content":"x","tool_calls":[` + call("a") + `]}`), "tool_calls"},
+		{"result without a call", messages(user + `,{"role":"tool","tool_call_id":"a","content":"x"}`),
 			"preceding message"},
 		{"result without an id", messages(`{"role":"assistant","tool_calls":[` + call("a") +
 			`]},{"role":"tool","content":"x"}`), "tool_call_id"},
@@ -88,23 +88,23 @@ func TestChecks(t *testing.T) {
 		{"call without an id", messages(`{"role":"assistant","tool_calls":[` + call("") + `]}`), "id"},
 		{"call with a long id", messages(`{"role":"assistant","tool_calls":[` + call(strings.Repeat("x", 41)) + `]}`),
 			"maximum length 40"},
-		{"call of a strange name",
+		{"call of an invalid name",
 			messages(`{"role":"assistant","tool_calls":[{"id":"a","type":"function","function":{"name":"core/f",` +
 				`"arguments":"{}"}}]}`), "pattern"},
 		{"call without arguments",
 			messages(`{"role":"assistant","tool_calls":[{"id":"a","type":"function","function":{"name":"f"}}]}`),
 			"arguments"},
-		{"call of no type", messages(`{"role":"assistant","tool_calls":[{"id":"a","function":{"name":"f",` +
+		{"call without a type", messages(`{"role":"assistant","tool_calls":[{"id":"a","function":{"name":"f",` +
 			`"arguments":"{}"}}]}`), "'function'"},
-		{"tool of a strange name", tool(`{"name":"a.b"}`), "pattern"},
-		{"schema of no object", tool(`{"name":"f","parameters":{"type":"string"}}`), "type: \\\"string\\\""},
+		{"tool with an invalid name", tool(`{"name":"a.b"}`), "pattern"},
+		{"schema of another type", tool(`{"name":"f","parameters":{"type":"string"}}`), "type: \\\"string\\\""},
 		{"schema without a type", tool(`{"name":"f","parameters":{}}`), "None"},
-		{"schema that is none", tool(`{"name":"f","parameters":[]}`), "Invalid schema"},
+		{"invalid schema", tool(`{"name":"f","parameters":[]}`), "Invalid schema"},
 		{"array without items", tool(`{"name":"f","parameters":{"type":"object","properties":{"a":{"type":"array"}}}}`),
 			"missing items"},
 		{"unknown type", tool(`{"name":"f","parameters":{"type":"object","properties":{"a":{"type":"text"}}}}`),
 			"not valid"},
-		{"required that is no list", tool(`{"name":"f","parameters":{"type":"object","required":"a"}}`), "required"},
+		{"required that is not a list", tool(`{"name":"f","parameters":{"type":"object","required":"a"}}`), "required"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
@@ -118,7 +118,7 @@ func TestChecks(t *testing.T) {
 			}
 		})
 	}
-	t.Run("all is well", func(t *testing.T) {
+	t.Run("valid requests", func(t *testing.T) {
 		t.Parallel()
 		for _, body := range []string{
 			hello,

@@ -177,8 +177,8 @@ func (p *reply) stream() {
 
 func (p *reply) delta(m message) bool { return p.chunk([]choice{{Delta: &m}}, nil) }
 
-// chunk queues one chunk, or makes the fault happen. It reports whether the stream
-// goes on.
+// chunk queues one chunk, or causes the fault. It reports whether the stream
+// continues.
 func (p *reply) chunk(choices []choice, u *usage) bool {
 	if p.answer.Fault != NoFault && p.sent == p.answer.AfterChunks {
 		p.fault()

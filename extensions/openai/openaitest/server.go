@@ -31,20 +31,20 @@ type Server struct {
 	// URL is the server's address, without a path.
 	URL string
 
-	http     *http.Server
-	closed   chan struct{}
-	closing  sync.Once
-	mu       sync.Mutex
-	key      string
-	models   []string
-	common   script
-	byModel  map[string]*script
-	requests []Request
-	keep     int
-	total    int
-	running  int
-	most     int // running at once
-	schemas  map[string]error
+	http       *http.Server
+	closed     chan struct{}
+	closing    sync.Once
+	mu         sync.Mutex
+	key        string
+	models     []string
+	common     script
+	byModel    map[string]*script
+	requests   []Request
+	keep       int
+	total      int
+	running    int
+	maxRunning int
+	schemas    map[string]error
 }
 
 type script struct {
@@ -261,7 +261,7 @@ func (s *Server) complete(w http.ResponseWriter, r *http.Request) {
 		refusal.write(w)
 		return
 	}
-	ending := s.underway()
+	ending := s.begin()
 	defer ending()
 	(&reply{server: s, w: w, r: r, request: req, answer: answer, number: number, ending: ending}).run()
 }

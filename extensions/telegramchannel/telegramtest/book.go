@@ -16,26 +16,26 @@ type Call struct {
 	At     time.Time
 }
 
-// Refusal is a request that was not answered with success, or not at all.
+// Refusal is a request that got an error, or no answer.
 type Refusal struct {
 	Call
 	Status      int
 	Description string
 }
 
-// book is what the server remembers of its requests.
+// book records the server's requests.
 type book struct {
 	mu          sync.Mutex
 	calls       map[string]int
 	refused     []Refusal
 	connections int
 	messages    int
-	moved       chan struct{} // nil while nobody waits
+	moved       chan struct{} // nil without waiters
 }
 
 func (b *book) init() { b.calls = map[string]int{} }
 
-// update changes the book under its lock and tells who waits.
+// update changes the book under its lock and wakes the waiters.
 func (b *book) update(change func()) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -54,36 +54,36 @@ func (b *book) answered(c Call, status int, text string) {
 	b.update(func() { b.refused = append(b.refused, Refusal{Call: c, Status: status, Description: text}) })
 }
 
-// Calls is how many requests of the method arrived, refused ones included.
+// Calls returns the number of requests of the method, including refused ones.
 func (s *Server) Calls(method string) int {
 	s.book.mu.Lock()
 	defer s.book.mu.Unlock()
 	return s.book.calls[strings.ToLower(method)]
 }
 
-// Connections is how many connections were made since the server exists.
+// Connections returns the number of connections since the server was created.
 func (s *Server) Connections() int {
 	s.book.mu.Lock()
 	defer s.book.mu.Unlock()
 	return s.book.connections
 }
 
-// Accepted is how many messages bots sent, over all chats.
+// Accepted returns the number of messages that bots sent to all chats.
 func (s *Server) Accepted() int {
 	s.book.mu.Lock()
 	defer s.book.mu.Unlock()
 	return s.book.messages
 }
 
-// Refused are the requests that were refused or broken, in order.
+// Refused returns the requests that were refused or broken, in order.
 func (s *Server) Refused() []Refusal {
 	s.book.mu.Lock()
 	defer s.book.mu.Unlock()
 	return slices.Clone(s.book.refused)
 }
 
-// Wait waits until done reports true. It asks after every request and whenever
-// an update was given out; done may call any method of the server.
+// Wait waits until done reports true. It calls done after every request and after each
+// delivered update; done may call any method of the server.
 func (s *Server) Wait(ctx context.Context, what string, done func() bool) error {
 	for {
 		s.book.mu.Lock()
@@ -114,7 +114,7 @@ func (s *Server) WaitRefused(ctx context.Context, n int) ([]Refusal, error) {
 	return s.Refused(), err
 }
 
-// WaitConfirmed waits until the bot has asked for an offset above the update's id.
+// WaitConfirmed waits until the bot has requested an offset above the update's id.
 func (s *Server) WaitConfirmed(ctx context.Context, update int64) error {
 	return s.Wait(ctx, fmt.Sprintf("update %d to be confirmed", update), func() bool {
 		b := s.current()
@@ -124,17 +124,17 @@ func (s *Server) WaitConfirmed(ctx context.Context, update int64) error {
 	})
 }
 
-// WaitAccepted waits until bots have sent n messages, over all chats.
+// WaitAccepted waits until bots have sent n messages to all chats together.
 func (s *Server) WaitAccepted(ctx context.Context, n int) error {
 	return s.Wait(ctx, fmt.Sprintf("%d messages", n), func() bool { return s.Accepted() >= n })
 }
 
-// Messages are the messages that bots wrote in the chat, in order.
+// Messages returns the messages that bots wrote in the chat, in order.
 func (s *Server) Messages(chatID int64) []Message {
 	return slices.DeleteFunc(s.History(chatID), func(m Message) bool { return !m.ByBot })
 }
 
-// History are all messages of the chat, in order.
+// History returns all messages of the chat, in order.
 func (s *Server) History(chatID int64) []Message {
 	c := s.lookup(chatID)
 	if c == nil {
@@ -145,7 +145,7 @@ func (s *Server) History(chatID int64) []Message {
 	return slices.Clone(c.messages)
 }
 
-// Deleted are the messages that bots deleted in the chat, in order, as they were last.
+// Deleted returns the last versions of messages that bots deleted in the chat, in order.
 func (s *Server) Deleted(chatID int64) []Message {
 	c := s.lookup(chatID)
 	if c == nil {
@@ -156,7 +156,7 @@ func (s *Server) Deleted(chatID int64) []Message {
 	return slices.Clone(c.deleted)
 }
 
-// Chats are the ids of all known chats, ascending.
+// Chats returns the ids of all known chats, ascending.
 func (s *Server) Chats() []int64 {
 	s.chatMu.RLock()
 	defer s.chatMu.RUnlock()
@@ -168,7 +168,7 @@ func (s *Server) Chats() []int64 {
 	return ids
 }
 
-// Actions are the chat actions shown in the chat, in order.
+// Actions returns the chat actions shown in the chat, in order.
 func (s *Server) Actions(chatID int64) []Action {
 	c := s.lookup(chatID)
 	if c == nil {

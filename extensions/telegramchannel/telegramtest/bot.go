@@ -25,10 +25,10 @@ type bot struct {
 	mu        sync.Mutex
 	queue     []update
 	nextID    int64
-	confirmed int64 // highest offset that was asked for
+	confirmed int64 // highest offset of a getUpdates call
 	allowed   []string
 	wake      chan struct{} // closed, and replaced, when the queue grows
-	polling   chan struct{} // closed when another getUpdates takes over
+	polling   chan struct{} // closed when another getUpdates begins
 	commands  []Command
 	webhook   string
 }
@@ -37,10 +37,10 @@ type update struct {
 	id     int64
 	kind   string
 	body   json.RawMessage
-	forced bool // given once whatever the offset is
+	forced bool // returned once, for any offset
 }
 
-// ask is what a getUpdates call asks for.
+// ask holds the parameters of a getUpdates call.
 type ask struct {
 	offset  int64
 	limit   int
@@ -88,7 +88,7 @@ func encodeUpdate(id int64, kind string, content any) json.RawMessage {
 	return body
 }
 
-// push appends to the queue; mu is held.
+// push appends to the queue. The caller holds mu.
 func (b *bot) push(u update) {
 	b.queue = append(b.queue, u)
 	close(b.wake)
@@ -143,7 +143,7 @@ func (b *bot) poll(ctx context.Context, a ask, confirmed func()) ([]json.RawMess
 	}
 }
 
-// confirm forgets what an offset confirms; mu is held.
+// confirm removes the updates that an offset confirms. The caller holds mu.
 func (b *bot) confirm(offset int64) {
 	switch {
 	case offset > 0:
@@ -154,7 +154,7 @@ func (b *bot) confirm(offset int64) {
 	}
 }
 
-// take copies up to limit updates; those that were forced leave the queue. mu is held.
+// take copies up to limit updates; forced ones leave the queue. The caller holds mu.
 func (b *bot) take(limit int) []json.RawMessage {
 	got := make([]json.RawMessage, 0, min(limit, len(b.queue)))
 	forced := false
@@ -219,7 +219,7 @@ func (b *bot) webhookInfo() any {
 	return map[string]any{"url": b.webhook, "has_custom_certificate": false, "pending_update_count": len(b.queue)}
 }
 
-// pending are the ids of updates that no offset has confirmed, ascending.
+// pending returns the ids of unconfirmed updates, ascending.
 func (b *bot) pending() []int64 {
 	b.mu.Lock()
 	defer b.mu.Unlock()

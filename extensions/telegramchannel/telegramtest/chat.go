@@ -57,7 +57,7 @@ type Action struct {
 	At     time.Time
 }
 
-// chat is what the server knows of one chat.
+// chat is one chat.
 type chat struct {
 	info Chat
 
@@ -68,12 +68,12 @@ type chat struct {
 	deleted  []Message
 	actions  []Action
 	topics   []int
-	refusal  *apiError     // every send is answered with it: blocked, kicked
-	changed  chan struct{} // nil while nobody waits
+	refusal  *apiError     // the error of every send: blocked, kicked
+	changed  chan struct{} // nil without waiters
 	rate     bucket
 }
 
-// AddChat makes a chat known that nobody wrote in yet; a known one stays as it is.
+// AddChat adds an empty chat, unless it exists.
 // Topics are the thread ids of a forum.
 func (s *Server) AddChat(info Chat, topics ...int) {
 	c := s.chat(info)
@@ -86,7 +86,7 @@ func (s *Server) AddChat(info Chat, topics ...int) {
 	}
 }
 
-// chat returns the chat, making it known if it is not.
+// chat returns the chat, and adds it if it does not exist.
 func (s *Server) chat(info Chat) *chat {
 	if c := s.lookup(info.ID); c != nil {
 		return c
@@ -118,7 +118,7 @@ func (s *Server) lookup(id int64) *chat {
 	return s.chats[id]
 }
 
-// refuse has all further sends to the chat answered so; nil ends it.
+// refuse sets the error of all further sends to the chat; nil: none.
 func (s *Server) refuse(chatID int64, why *apiError) {
 	c := s.chat(Chat{ID: chatID})
 	c.mu.Lock()
@@ -126,7 +126,8 @@ func (s *Server) refuse(chatID int64, why *apiError) {
 	c.refusal = why
 }
 
-// Block is the user of a private chat blocking the bot, or the bot being removed from a group.
+// Block simulates that the user of a private chat blocks the bot, or that the bot is
+// removed from a group.
 func (s *Server) Block(chatID int64) {
 	why := forbidden("bot was blocked by the user")
 	if chatID < 0 {
@@ -138,7 +139,8 @@ func (s *Server) Block(chatID int64) {
 // Unblock ends Block and Migrate.
 func (s *Server) Unblock(chatID int64) { s.refuse(chatID, nil) }
 
-// Migrate is a group having become the supergroup: sends to the old id name the new one.
+// Migrate simulates that a group becomes a supergroup: sends to the old id return the
+// new one.
 func (s *Server) Migrate(from, to int64) {
 	why := badRequest("group chat was upgraded to a supergroup chat")
 	why.migrateTo = to
@@ -146,7 +148,7 @@ func (s *Server) Migrate(from, to int64) {
 	s.AddChat(Chat{ID: to, Type: Supergroup})
 }
 
-// append stores a message and tells who waits; c.mu is held.
+// append stores a message and wakes the waiters. The caller holds c.mu.
 func (c *chat) append(m Message) Message {
 	c.nextID++
 	m.ID = c.nextID
@@ -165,7 +167,7 @@ func (c *chat) tell() {
 	}
 }
 
-// wait is a channel that closes at the next change; c.mu is held.
+// wait returns a channel that closes at the next change. The caller holds c.mu.
 func (c *chat) wait() <-chan struct{} {
 	if c.changed == nil {
 		c.changed = make(chan struct{})
@@ -173,7 +175,7 @@ func (c *chat) wait() <-chan struct{} {
 	return c.changed
 }
 
-// find is the position of a message, or -1; c.mu is held.
+// find returns the index of a message, or -1. The caller holds c.mu.
 func (c *chat) find(id int) int {
 	i, ok := slices.BinarySearchFunc(c.messages, id, func(m Message, id int) int { return m.ID - id })
 	if !ok {

@@ -8,7 +8,7 @@ import (
 	"sync"
 )
 
-// Break says at which point a [Fault] breaks the connection.
+// Break is the point at which a [Fault] breaks the connection.
 type Break int
 
 // Where a connection breaks.
@@ -26,7 +26,7 @@ type Fault struct {
 	Description string // of the refusal; has a default
 	RetryAfter  int    // with status 429
 	Body        string // instead of a JSON answer, as a proxy's error page
-	Hang        bool   // no answer until Release, or until the caller gives up; then the connection breaks
+	Hang        bool   // no answer until Release or the caller's timeout; then the connection breaks
 	Break       Break
 }
 
@@ -57,7 +57,7 @@ type planned struct {
 }
 
 // Fail scripts the fault for the next n calls of the method ("" is any).
-// Faults of one method happen in the order in which they were scripted.
+// Faults of one method happen in order.
 func (s *Server) Fail(method string, n int, f Fault) {
 	s.faults.mu.Lock()
 	defer s.faults.mu.Unlock()
@@ -67,7 +67,7 @@ func (s *Server) Fail(method string, n int, f Fault) {
 // FailStatus scripts the next n calls of the method to be answered with the status.
 func (s *Server) FailStatus(method string, n, status int) { s.Fail(method, n, Fault{Status: status}) }
 
-// Heal forgets all faults that have not happened yet, and ends hung calls.
+// Heal removes all faults that have not happened yet, and ends hung calls.
 func (s *Server) Heal() {
 	s.faults.mu.Lock()
 	s.faults.queued = nil
@@ -114,12 +114,12 @@ type faultAt struct {
 	release <-chan struct{}
 }
 
-// instead says whether the fault happens instead of the call.
+// instead reports whether the fault replaces the call.
 func (f faultAt) instead() bool {
 	return f.Hang || f.Break == BreakBefore || f.Status != 0
 }
 
-// happen is the fault happening instead of the call.
+// happen causes the fault instead of the call.
 func (f faultAt) happen(w http.ResponseWriter, r *http.Request) {
 	switch {
 	case f.Hang:
@@ -140,7 +140,7 @@ func (f faultAt) happen(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// after happens once the call was processed; it says whether to answer.
+// after causes the fault after the call was processed. It reports whether to answer.
 func (f faultAt) after(w http.ResponseWriter, body []byte) bool {
 	switch f.Break {
 	case BreakAfter:

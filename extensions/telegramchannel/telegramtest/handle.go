@@ -35,7 +35,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		refusal = badRequest("can't parse request: %v", err)
 	default:
 		result, refusal = s.dispatch(r.Context(), token, method, p)
-		s.book.changed() // who waits has looked when it arrived
+		s.book.changed() // waiters checked when it arrived
 	}
 	status, body := encode(result, refusal)
 	if refusal != nil {

@@ -1,6 +1,6 @@
 package telegramtest
 
-// Token is the token of the bot that updates go to.
+// Token returns the token of the bot that gets the updates.
 func (s *Server) Token() string {
 	s.botMu.RLock()
 	defer s.botMu.RUnlock()
@@ -12,11 +12,11 @@ func (s *Server) Token() string {
 	return ""
 }
 
-// Bot is the user that the bot is.
+// Bot returns the bot's user.
 func (s *Server) Bot() User { return s.current().user }
 
-// Revoke gives the bot a new token, as BotFather does: the old one is unknown
-// from now on; the bot, its chats and its updates stay.
+// Revoke gives the bot a new token, as BotFather does. The old one becomes unknown;
+// the bot, its chats and its updates stay.
 func (s *Server) Revoke(newToken string) {
 	s.botMu.Lock()
 	defer s.botMu.Unlock()
@@ -28,8 +28,8 @@ func (s *Server) Revoke(newToken string) {
 	s.bots[newToken] = s.bot
 }
 
-// SwitchBot makes another bot the one that updates go to. It has update ids
-// and a queue of its own; the former bot's token keeps working.
+// SwitchBot sends further updates to another bot, with its own update ids and queue.
+// The former bot's token keeps working.
 func (s *Server) SwitchBot(token, username string) {
 	s.botMu.Lock()
 	defer s.botMu.Unlock()
@@ -42,13 +42,13 @@ func (s *Server) SwitchBot(token, username string) {
 // Webhook sets a webhook, as another program that uses the same token might; "" removes it.
 func (s *Server) Webhook(url string) { _, _ = s.current().setWebhook(url) }
 
-// Commands is the bot's command menu.
+// Commands returns the bot's command menu.
 func (s *Server) Commands() []Command { return s.current().myCommands() }
 
-// PendingUpdates are the ids of the updates that the bot has not confirmed, ascending.
+// PendingUpdates returns the ids of the updates that the bot has not confirmed, ascending.
 func (s *Server) PendingUpdates() []int64 { return s.current().pending() }
 
-// Confirmed is the highest offset that the bot asked for.
+// Confirmed returns the highest offset that the bot requested.
 func (s *Server) Confirmed() int64 {
 	b := s.current()
 	b.mu.Lock()

@@ -13,7 +13,7 @@ type Incoming struct {
 	From     User
 	Text     string // with Media: the caption
 	Entities []Entity
-	Thread   int // topic of a forum; made known if it is not
+	Thread   int // topic of a forum; added if it does not exist
 	ReplyTo  int // message id in the same chat
 	Media    string
 	Edits    int   // the message id whose text this replaces: an edited_message
@@ -21,19 +21,19 @@ type Incoming struct {
 	Via      *User // the bot that it was sent through
 }
 
-// Sent is what became of an [Incoming].
+// Sent is the result of an [Incoming].
 type Sent struct {
 	Update  int64
 	Message int
 }
 
-// Say has the user write a text in the private chat with the bot.
+// Say sends a text of the user in the private chat with the bot.
 func (s *Server) Say(userID int64, text string) Sent {
 	return s.Inject(Incoming{From: User{ID: userID, FirstName: "User"}, Text: text})
 }
 
-// Inject has a person write to the bot. Mentions and commands in the text
-// become entities, as Telegram makes them, unless Entities are given.
+// Inject sends a person's message to the bot. Mentions and commands in the text
+// become entities, as in Telegram, unless Entities are given.
 // Media is photo, voice, document, sticker, video, video_note, audio,
 // animation, location, contact, poll or any other field of a message.
 func (s *Server) Inject(in Incoming) Sent {
@@ -87,7 +87,7 @@ func (s *Server) compose(in Incoming) (kind string, content map[string]any, id i
 	return kind, content, m.ID
 }
 
-// wire is a message as Telegram writes it; c.mu is held.
+// wire encodes a message as Telegram does. The caller holds c.mu.
 func (s *Server) wire(c *chat, m Message, from User) map[string]any {
 	w := map[string]any{"message_id": m.ID, "from": from, "chat": c.info, "date": m.At.Unix()}
 	if m.Text != "" {
@@ -176,8 +176,9 @@ func detect(text string) []Entity {
 	return found
 }
 
-// InjectRaw queues an update as it is: kind is its field (message, callback_query, ...).
-// The id is free: a duplicate or one out of order is given to the bot once, whatever offset it asks for.
+// InjectRaw queues a raw update; kind is its field (message, callback_query, ...). Any
+// id is allowed: a duplicate or one out of order is returned to the bot once, for any
+// offset.
 func (s *Server) InjectRaw(id int64, kind string, content json.RawMessage) {
 	b := s.current()
 	b.mu.Lock()
@@ -185,7 +186,7 @@ func (s *Server) InjectRaw(id int64, kind string, content json.RawMessage) {
 	b.push(update{id: id, kind: kind, body: encodeUpdate(id, kind, content), forced: true})
 }
 
-// InjectTwice is Inject, but the update is queued twice under one id.
+// InjectTwice is Inject with the update queued twice under one id.
 func (s *Server) InjectTwice(in Incoming) Sent {
 	kind, content, id := s.compose(in)
 	b := s.current()
@@ -196,7 +197,7 @@ func (s *Server) InjectTwice(in Incoming) Sent {
 	return Sent{Update: update1, Message: id}
 }
 
-// InjectBatch queues messages so that one getUpdates gives them all; with
+// InjectBatch queues messages so that one getUpdates returns them all; with
 // reversed, the later ones come first, with their higher ids.
 func (s *Server) InjectBatch(reversed bool, messages ...Incoming) []Sent {
 	b := s.current()
@@ -222,7 +223,7 @@ func (s *Server) InjectBatch(reversed bool, messages ...Incoming) []Sent {
 	return out
 }
 
-// SkipUpdateIDs makes the next update's id jump, as Telegram's do after a quiet week.
+// SkipUpdateIDs skips update ids, as Telegram does after a quiet week.
 func (s *Server) SkipUpdateIDs(n int64) {
 	b := s.current()
 	b.mu.Lock()
@@ -230,7 +231,7 @@ func (s *Server) SkipUpdateIDs(n int64) {
 	b.nextID += n
 }
 
-// current is the bot that updates go to.
+// current returns the bot that gets the updates.
 func (s *Server) current() *bot {
 	s.botMu.RLock()
 	defer s.botMu.RUnlock()

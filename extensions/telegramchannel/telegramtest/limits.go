@@ -35,15 +35,15 @@ func TelegramLimits() Limits {
 	}
 }
 
-// bucket is a token bucket, kept as the time at which it will be full again, or
-// the times of what was admitted within the last window.
+// bucket is a token bucket, stored as the time at which it is full again, or as the
+// times of the messages admitted within the last window.
 type bucket struct {
 	mu       sync.Mutex
 	full     time.Time
 	admitted []time.Time
 }
 
-// take takes a token, or says in how many seconds to come back.
+// take takes a token, or returns the seconds until the next one.
 func (b *bucket) take(now time.Time, r Rate) (retryAfter int) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -15,7 +15,7 @@ import (
 
 const maxBody = 8 << 20
 
-// params are the parameters of one call: strings as they are, everything else as JSON.
+// params are the parameters of one call: strings unchanged, everything else as JSON.
 type params map[string]string
 
 // readParams reads parameters from the query and from a form, multipart or JSON body.
@@ -96,7 +96,7 @@ func (p params) int(name string) int64 {
 	return n
 }
 
-// json decodes a parameter that holds JSON; an absent one leaves v alone.
+// json decodes a JSON parameter into v; without it v is unchanged.
 func (p params) json(name string, v any) error {
 	if p[name] == "" {
 		return nil

@@ -11,14 +11,14 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// port is a port that nobody else gets while its server is down: a socket that
-// is bound to it and does not listen, so that connections are refused.
+// port reserves a port while its server is down: a socket is bound to it but does not
+// listen, so connections are refused.
 type port struct {
 	addr    string
 	release func()
 }
 
-// takePort takes a free loopback port.
+// takePort reserves a free loopback port.
 func takePort() (*port, error) {
 	syscall.ForkLock.RLock()
 	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_STREAM, 0)
@@ -27,7 +27,7 @@ func takePort() (*port, error) {
 	}
 	syscall.ForkLock.RUnlock()
 	if err != nil {
-		return nil, fmt.Errorf("telegramtest: make a socket: %w", err)
+		return nil, fmt.Errorf("telegramtest: create a socket: %w", err)
 	}
 	p := &port{release: sync.OnceFunc(func() { _ = unix.Close(fd) })}
 	if err = shareable(fd); err == nil {
@@ -39,7 +39,7 @@ func takePort() (*port, error) {
 	}
 	if err != nil {
 		p.release()
-		return nil, fmt.Errorf("telegramtest: take a port: %w", err)
+		return nil, fmt.Errorf("telegramtest: reserve a port: %w", err)
 	}
 	p.addr = net.JoinHostPort("127.0.0.1", strconv.Itoa(bound.(*unix.SockaddrInet4).Port))
 	return p, nil
@@ -60,5 +60,5 @@ func (p *port) listen() (net.Listener, error) {
 	return l, nil
 }
 
-// shareable lets sockets of the same user have one port.
+// shareable lets several sockets of the same user bind one port.
 func shareable(fd int) error { return unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_REUSEPORT, 1) }

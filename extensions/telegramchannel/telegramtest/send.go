@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// target finds the chat that a call names, or says why it cannot be written to.
+// target returns the chat of a call, or why the bot cannot write to it.
 func (s *Server) target(p params) (*chat, *apiError) {
 	text := strings.TrimSpace(p["chat_id"])
 	if text == "" {

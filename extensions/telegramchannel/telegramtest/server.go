@@ -22,7 +22,7 @@ type User struct {
 	Language  string `json:"language_code,omitempty"`
 }
 
-// Server is one fake Bot API server. Make it with [New] or [Start].
+// Server is one fake Bot API server. Create it with [New] or [Start].
 type Server struct {
 	now    func() time.Time
 	limits Limits
@@ -48,7 +48,7 @@ type Server struct {
 // Option changes a new [Server].
 type Option func(*Server)
 
-// WithToken sets the token of the first bot. The bot's id is the number in front of its colon.
+// WithToken sets the token of the first bot. The bot's id is the number before its colon.
 func WithToken(token string) Option {
 	return func(s *Server) {
 		b := newBot(token, s.bot.user.Username)
@@ -68,8 +68,8 @@ func WithLimits(l Limits) Option { return func(s *Server) { s.limits = l } }
 // Long polls always wait in real time.
 func WithClock(now func() time.Time) Option { return func(s *Server) { s.now = now } }
 
-// OnMessage has f called for each message that the server accepts from a bot,
-// before the request is answered, on the request's goroutine.
+// OnMessage sets f, which is called for each message that the server accepts from a
+// bot, before the request is answered, on the request's goroutine.
 func OnMessage(f func(Message)) Option { return func(s *Server) { s.onAccept = f } }
 
 // New starts a server on a free loopback port. Call Close when done with it.
@@ -107,7 +107,7 @@ func Start(tb testing.TB, opts ...Option) *Server {
 	return s
 }
 
-// Up brings a server that is down back on the same address.
+// Up restarts a server that is down, on the same address.
 func (s *Server) Up() error {
 	l, err := s.port.listen()
 	if err != nil {
@@ -141,8 +141,8 @@ func (s *Server) Up() error {
 // It stays the same over Down and Up.
 func (s *Server) URL() string { return "http://" + s.port.addr }
 
-// Down makes the server vanish: open connections break, new ones are refused.
-// Its port stays its own. Chats, messages and unconfirmed updates are kept.
+// Down takes the server down: open connections break, new ones are refused. It keeps
+// its port, chats, messages and unconfirmed updates.
 func (s *Server) Down() {
 	s.listenMu.Lock()
 	srv, served := s.http, s.served
@@ -155,20 +155,20 @@ func (s *Server) Down() {
 	<-served
 }
 
-// Close ends the server for good. It may be called more than once.
+// Close closes the server. It may be called more than once.
 func (s *Server) Close() {
 	s.Down()
 	s.port.release()
 }
 
-// Clock is a clock that a test moves by hand. The zero value starts at the
+// Clock is a clock that a test advances. The zero value starts at the
 // beginning of 2030.
 type Clock struct {
 	mu      sync.Mutex
 	elapsed time.Duration
 }
 
-// Now is the clock's time.
+// Now returns the clock's time.
 func (c *Clock) Now() time.Time {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -14,7 +14,7 @@ const MaxText = 4096
 
 const maxEntities = 100
 
-// utf16Len is the length of s in UTF-16 units.
+// utf16Len returns the length of s in UTF-16 units.
 func utf16Len(s string) int {
 	n := 0
 	for _, r := range s {
@@ -98,9 +98,9 @@ func check(text string, entities []Entity) *apiError {
 	return nil
 }
 
-// checkNesting wants entities to nest as Telegram documents it: properly,
+// checkNesting checks that entities nest as Telegram documents it: properly,
 // nothing inside code, code and links in nothing but quotes, quotes not in quotes.
-// Telegram mends what a parse mode gives, so only explicit entities are held to it.
+// Telegram fixes the entities of a parse mode, so only explicit ones are checked.
 func checkNesting(entities []Entity) *apiError {
 	var open []Entity
 	for _, e := range entities {

@@ -2,27 +2,26 @@ package openaitest
 
 import "encoding/json"
 
-// News is what a request holds that no earlier one began with: a provider
-// caches a request up to the first byte that differs.
-type News struct {
+// Added is the part of a request that no earlier one began with. A provider caches a
+// request up to the first byte that differs.
+type Added struct {
 	Bytes int
-	// Messages is how many of them are new messages, in JSON, without what an
-	// agent tells besides their texts.
+	// Messages is the size of the new messages in JSON, without their preambles.
 	Messages int
-	// Resent is how many messages of the request before do not stand at their
-	// places any more.
+	// Resent is the number of messages of the previous request that this one does not
+	// begin with.
 	Resent int
 }
 
-// NewsOf compares each request with all of those before it.
-func NewsOf(requests []Request) []News {
-	all := make([]News, len(requests))
+// AddedBy compares each request with all earlier ones.
+func AddedBy(requests []Request) []Added {
+	all := make([]Added, len(requests))
 	messages := make([][]json.RawMessage, len(requests))
 	for i, r := range requests {
 		var parts struct {
 			Messages []json.RawMessage `json:"messages"`
 		}
-		_ = json.Unmarshal(r.Raw, &parts) // what is no request has no messages
+		_ = json.Unmarshal(r.Raw, &parts) // invalid JSON has no messages
 		messages[i] = parts.Messages
 		known, began := 0, 0
 		for k, earlier := range requests[:i] {
@@ -30,7 +29,7 @@ func NewsOf(requests []Request) []News {
 				func(a, b json.RawMessage) bool { return string(a) == string(b) }))
 			began = max(began, common(earlier.Raw, r.Raw, func(a, b byte) bool { return a == b }))
 		}
-		n := News{Bytes: len(r.Raw) - began}
+		n := Added{Bytes: len(r.Raw) - began}
 		for k, m := range messages[i][known:] {
 			preamble, _ := json.Marshal(r.Messages[known+k].Content.Preamble) //nolint:errchkjson // a string
 			n.Messages += len(m) - (len(preamble) - len(`""`))
@@ -44,7 +43,7 @@ func NewsOf(requests []Request) []News {
 	return all
 }
 
-// common is how many elements two lists begin with alike.
+// common returns the length of the common prefix of two lists.
 func common[T any](a, b []T, same func(a, b T) bool) (n int) {
 	for n < len(a) && n < len(b) && same(a[n], b[n]) {
 		n++
