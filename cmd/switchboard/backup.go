@@ -20,19 +20,20 @@ import (
 )
 
 func newBackupCommand() *cobra.Command {
-	return group("backup", "Back up and restore everything", newBackupCreate(), newBackupList(), newBackupVerify(), newBackupRestore())
+	return group("backup", "Back up and restore everything", newBackupCreate(), newBackupList(), newBackupVerify(),
+		newBackupRestore())
 }
 
 func newBackupCreate() *cobra.Command {
 	c := &cobra.Command{
 		Use: "create [FILE]", Short: "Make a backup, also while the kernel runs", Args: cobra.MaximumNArgs(1),
-		Long: "Makes one file, a tar.gz, with the store, config.yaml, the dropped-in extensions and the files that\n" +
-			"extensions keep, and checks it. Without FILE it goes to backups/ in the home, where the nightly ones are.\n" +
-			"It has all conversations in it, and with --secrets also the tokens: keep it where nobody else reads it.",
+		Long: "Makes one file, a tar.gz, with the store, config.yaml, the dropped-in extensions and the files of\n" +
+			"extensions, and checks it. Without FILE it goes to backups/ in the home, beside the nightly backups.\n" +
+			"It contains all conversations, and with --secrets also the tokens: keep it private.",
 		Example: "  switchboard backup create\n  switchboard backup create /media/stick/switchboard.tar.gz --secrets",
 	}
 	asJSON := jsonFlag(c)
-	secrets := c.Flags().Bool("secrets", false, "secrets.env too")
+	secrets := c.Flags().Bool("secrets", false, "include secrets.env")
 	c.RunE = func(c *cobra.Command, args []string) error {
 		h, err := openHome()
 		if err != nil {
@@ -41,7 +42,7 @@ func newBackupCreate() *cobra.Command {
 		file := ""
 		if len(args) > 0 {
 			if file, err = filepath.Abs(args[0]); err != nil {
-				return fmt.Errorf("making a backup: %w", err)
+				return fmt.Errorf("create a backup: %w", err)
 			}
 		}
 		info, err := createBackup(c.Context(), h, file, *secrets)
@@ -61,7 +62,7 @@ func newBackupCreate() *cobra.Command {
 	return c
 }
 
-// createBackup asks the kernel for one, or makes it if none runs.
+// createBackup lets the running kernel make a backup, or makes one if none runs.
 func createBackup(ctx context.Context, h *config.Home, file string, secrets bool) (backup.Info, error) {
 	k, err := dial(ctx, h)
 	if err == nil {
@@ -69,7 +70,7 @@ func createBackup(ctx context.Context, h *config.Home, file string, secrets bool
 		return askBackup(ctx, k, file, secrets)
 	}
 	if !errors.Is(err, admin.ErrNotRunning) {
-		return backup.Info{}, fmt.Errorf("making a backup: %w", err)
+		return backup.Info{}, fmt.Errorf("create a backup: %w", err)
 	}
 	if file == "" {
 		file = backup.Name(h, time.Now())
@@ -93,9 +94,11 @@ func newBackupList() *cobra.Command {
 		if err != nil {
 			return err
 		}
-		return list(c, *asJSON, backup.List(h), "FILE KIND MADE SIZE", "There are no backups yet: `switchboard backup create` makes one.",
+		return list(c, *asJSON, backup.List(h), "FILE KIND MADE SIZE",
+			"There are no backups yet: `switchboard backup create` makes one.",
 			func(p *printer, f backup.Found) []cell {
-				return []cell{text(f.File), text(f.Kind), text(p.clock(f.At)), text(humanize.IBytes(uint64(f.Bytes)))} //nolint:gosec // not negative
+				size := humanize.IBytes(uint64(f.Bytes)) //nolint:gosec // not negative
+				return []cell{text(f.File), text(f.Kind), text(p.clock(f.At)), text(size)}
 			})
 	}
 	return c
@@ -104,10 +107,9 @@ func newBackupList() *cobra.Command {
 func newBackupVerify() *cobra.Command {
 	c := &cobra.Command{
 		Use: "verify FILE", Short: "Check a backup and show what is in it", Args: cobra.ExactArgs(1),
-		Long: "Unpacks a backup in the home (among temporary files if nothing can be written there), compares all sums,\n" +
-			"checks the store in it as a kernel would need it, and removes what it unpacked. It changes nothing, and\n" +
-			"needs no kernel. The exit status is 1 if the backup\n" +
-			"cannot be used.",
+		Long: "Unpacks a backup in the home (in the directory for temporary files if the home is not writable),\n" +
+			"compares all sums, checks the store, and removes the unpacked files. It changes nothing, and works\n" +
+			"without a kernel. The exit status is 1 if the backup cannot be used.",
 	}
 	asJSON := jsonFlag(c)
 	c.RunE = func(c *cobra.Command, args []string) error {
@@ -120,7 +122,7 @@ func newBackupVerify() *cobra.Command {
 		case c.Context().Err() != nil:
 			return errReported
 		case err != nil:
-			return fmt.Errorf("verifying %s: %w", args[0], err)
+			return fmt.Errorf("verify %s: %w", args[0], err)
 		case *asJSON:
 			return printJSON(c, info)
 		}
@@ -132,9 +134,8 @@ func newBackupVerify() *cobra.Command {
 	return c
 }
 
-// unpackIn is where a backup is unpacked to look at it: in the home, whose disk
-// holds a store anyway, or where there is none, or none that can be written,
-// among temporary files.
+// unpackIn returns the directory in which to unpack a backup: in the home if it is
+// writable, as its disk has room for a store, else that for temporary files.
 func unpackIn(h *config.Home) string {
 	if h.Writable() != nil {
 		return os.TempDir()
@@ -145,12 +146,12 @@ func unpackIn(h *config.Home) string {
 func newBackupRestore() *cobra.Command {
 	c := &cobra.Command{
 		Use: "restore FILE", Short: "Restore a backup", Args: cobra.ExactArgs(1),
-		Long: "Checks a backup and puts it in place of the store, config.yaml, the dropped-in extensions and the files\n" +
-			"that extensions keep; secrets.env only if the backup has it. What was there is kept in a directory of the\n" +
-			"home. No kernel may run. What has happened since the backup is forgotten: see docs/operating.md.",
+		Long: "Checks a backup and replaces the store, config.yaml, the dropped-in extensions and the files of\n" +
+			"extensions with it; secrets.env only if the backup has it. The replaced files are kept in a directory\n" +
+			"of the home. Stop the kernel first. Everything since the backup is forgotten: see docs/operating.md.",
 	}
 	asJSON := jsonFlag(c)
-	storeOnly := c.Flags().Bool("store-only", false, "leave the configuration, extensions and their files as they are")
+	storeOnly := c.Flags().Bool("store-only", false, "restore only the store")
 	c.RunE = func(c *cobra.Command, args []string) error {
 		h, err := openHome()
 		if err != nil {
@@ -169,7 +170,7 @@ func newBackupRestore() *cobra.Command {
 		p.line("%s is restored.", r.File)
 		p.backup(r.Info)
 		if r.Before != "" {
-			p.line("The files before are kept in %s.", r.Before)
+			p.line("The replaced files are kept in %s.", r.Before)
 		}
 		p.faint("`switchboard run` starts the kernel on it.")
 		return nil
@@ -177,7 +178,7 @@ func newBackupRestore() *cobra.Command {
 	return c
 }
 
-// backup says what is in one.
+// backup describes a backup.
 func (p *printer) backup(i backup.Info) {
 	made := "made " + p.clock(i.CreatedAt)
 	if i.MadeBy != "" {
@@ -190,29 +191,31 @@ func (p *printer) backup(i backup.Info) {
 	}
 	p.line("  store version %d: %s", i.StoreVersion, events)
 	p.line("  %s with %s, %s, %s, %s", count(i.Sessions, "session"), count(i.HistoryRows, "row"),
-		count(i.Keys["scheduler/schedule"], "schedule"), waits(i.Unsettled, "delivery", "deliveries"), count(i.DeadLetters, "dead letter"))
+		count(i.Keys["scheduler/schedule"], "schedule"), waits(i.Unsettled, "delivery", "deliveries"),
+		count(i.DeadLetters, "dead letter"))
 	if i.Secrets {
 		p.line("  with secrets.env")
 	} else {
 		p.line("  without secrets.env")
 	}
 	for _, name := range i.LeftOut {
-		p.line("  %s: %s is a link or special file", p.paint(yellow, "left out"), name)
+		p.line("  %s: %s is a link or special file", p.paint(yellow, "skipped"), name)
 	}
 }
 
-// backups says how the nightly ones are.
+// backups reports a failed nightly backup.
 func (p *printer) backups(s backup.State) {
 	if s.Failure != "" {
 		p.line("%s", p.paint(red, fmt.Sprintf("The nightly backup failed at %s: %s", p.clock(*s.FailedAt), s.Failure)))
 	}
 }
 
-// newestBackup is in a few words what there is.
+// newestBackup summarizes the backups.
 func (p *printer) newestBackup(s backup.State) string {
 	words := "none yet"
 	if s.Newest != nil {
-		words = fmt.Sprintf("%s, %s", p.clock(s.Newest.At), humanize.IBytes(uint64(s.Newest.Bytes))) //nolint:gosec // not negative
+		size := humanize.IBytes(uint64(s.Newest.Bytes)) //nolint:gosec // not negative
+		words = p.clock(s.Newest.At) + ", " + size
 	}
 	switch {
 	case !s.Nightly:

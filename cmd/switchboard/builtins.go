@@ -23,24 +23,22 @@ import (
 	"github.com/switchboard-run/switchboard/sdk"
 )
 
-// extensionCommand makes the binary serve built-in extensions instead of being
-// the command line.
+// extensionCommand makes the binary serve built-in extensions.
 const extensionCommand = "extension"
 
-// confineCommand makes the binary put a sandbox in force and become the command
-// behind it, an extension of a third party.
+// confineCommand makes the binary enter a sandbox and execute the rest of its arguments,
+// an extension of a third party.
 const confineCommand = "extension-sandbox"
 
 func runConfined(args []string) {
 	if len(args) > 0 && args[0] == "--" {
 		args = args[1:]
 	}
-	fmt.Fprintf(os.Stderr, "cannot start it in its sandbox: %v\n", confine.Exec(args))
+	fmt.Fprintf(os.Stderr, "cannot start the extension in its sandbox: %v\n", confine.Exec(args))
 	os.Exit(1)
 }
 
-// builtins are the extensions that live in this binary, by the name that a
-// manifest's run.builtin gives.
+// builtins are the extensions in this binary, by the value of run.builtin in manifests.
 var builtins = map[string]func(id string) sdk.Extension{
 	"agent":            agent.New,
 	"cli_channel":      func(string) sdk.Extension { return clichannel.Extension() },
@@ -57,8 +55,8 @@ var builtins = map[string]func(id string) sdk.Extension{
 
 // serveBuiltins serves the members of one process, each <builtin>:<id>.
 func serveBuiltins(members []string) {
-	// Built-ins wait for others far more than they compute. With one processor
-	// they do not wake each other's threads at every message.
+	// Built-ins mostly wait. With one processor they do not wake each other's threads
+	// at every message.
 	if os.Getenv("GOMAXPROCS") == "" {
 		runtime.GOMAXPROCS(1)
 	}
@@ -72,7 +70,8 @@ func serveBuiltins(members []string) {
 		name, id, _ := strings.Cut(m, ":")
 		build, ok := builtins[name]
 		if !ok {
-			fmt.Fprintf(os.Stderr, "switchboard: there is no built-in extension %q; the manifest's run.builtin names one of those in `switchboard extensions list`\n", name)
+			fmt.Fprintf(os.Stderr, "switchboard: there is no built-in extension %q; set the manifest's run.builtin "+
+				"to one of those in `switchboard extensions list`\n", name)
 			os.Exit(1)
 		}
 		exts = append(exts, build(id))

@@ -19,12 +19,13 @@ func newChannelsCommand() *cobra.Command {
 func newChannelsList() *cobra.Command {
 	c := &cobra.Command{Use: "list", Short: "List the channels and whether they are ready", Args: cobra.NoArgs}
 	asJSON := jsonFlag(c)
-	c.RunE = withKernel("listing the channels", func(c *cobra.Command, k *admin.Client, _ []string) error {
+	c.RunE = withKernel("list the channels", func(c *cobra.Command, k *admin.Client, _ []string) error {
 		dir, err := k.Directory(c.Context(), &adminv1.DirectoryRequest{})
 		if err != nil {
 			return err
 		}
-		return list(c, *asJSON, admin.Channels(dir), "ID NAME STATUS AGENT DETAIL", "There are no channels: all of them are disabled in config.yaml.",
+		return list(c, *asJSON, admin.Channels(dir), "ID NAME STATUS AGENT DETAIL",
+			"There are no channels: all of them are disabled in config.yaml.",
 			func(_ *printer, x admin.Channel) []cell {
 				id := x.ID
 				if x.Default {
@@ -41,14 +42,15 @@ func newChannelsSend() *cobra.Command {
 		Use:   "send <channel> [text...|-]",
 		Short: "Send a text to the default recipient of a channel",
 		Long: "Sends a text to the default recipient of a channel: on Telegram the owner's private chat, in the\n" +
-			"terminal everyone who is attached. Without a text, or with -, it is read from the input.\n\n" +
-			"It waits up to ten seconds for the platform's answer. A channel that is down gets the text later.",
-		Example:           "  switchboard channels send telegram_channel the tea is ready\n  df -h | switchboard channels send telegram_channel -",
+			"terminal all open chats. Without a text, or with -, it is read from the input.\n\n" +
+			"The command waits up to ten seconds for the platform's answer. A channel that is down gets the text later.",
+		Example: "  switchboard channels send telegram_channel the tea is ready\n" +
+			"  df -h | switchboard channels send telegram_channel -",
 		Args:              cobra.MinimumNArgs(1),
 		ValidArgsFunction: first(channelIDs),
 	}
 	asJSON := jsonFlag(c)
-	c.RunE = withKernel("sending to", func(c *cobra.Command, k *admin.Client, args []string) error {
+	c.RunE = withKernel("send to", func(c *cobra.Command, k *admin.Client, args []string) error {
 		message, err := textOf(c, args[1:])
 		if err != nil {
 			return err
@@ -64,7 +66,8 @@ func newChannelsSend() *cobra.Command {
 		}
 		switch {
 		case sent.Status == "failed":
-			return fmt.Errorf("not delivered: %s; see `switchboard events show %s`, or try again with `switchboard events resubmit %[2]s`",
+			return fmt.Errorf("not delivered: %s; see `switchboard events show %s`, or try again with `switchboard events "+
+				"resubmit %[2]s`",
 				sent.Detail, sent.Events[0])
 		case *asJSON:
 		case sent.Status == "queued":
@@ -80,14 +83,14 @@ func newChannelsSend() *cobra.Command {
 	return c
 }
 
-// textOf is what to send: the words of the command line, or the input.
+// textOf returns the text to send: the words of the command line, or the input.
 func textOf(c *cobra.Command, words []string) (string, error) {
 	if len(words) > 0 && (len(words) != 1 || words[0] != "-") {
 		return strings.Join(words, " "), nil
 	}
 	data, err := io.ReadAll(io.LimitReader(c.InOrStdin(), contract.MaxPayload+1))
 	if err != nil {
-		return "", fmt.Errorf("reading the text: %w", err)
+		return "", fmt.Errorf("read the text: %w", err)
 	}
 	return strings.TrimRight(string(data), "\n"), nil
 }

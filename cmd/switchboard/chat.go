@@ -18,8 +18,7 @@ import (
 	"github.com/switchboard-run/switchboard/sdk/admin"
 )
 
-// startingTime is how long a chat waits for a kernel that is just being
-// started.
+// startingTime bounds how long a chat waits for a kernel that is starting.
 const startingTime = 2 * time.Second
 
 func newChatCommand() *cobra.Command {
@@ -28,15 +27,16 @@ func newChatCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "chat",
 		Short: "Talk to a running kernel",
-		Long: "Opens a chat with the kernel that runs. All chats share one conversation, unless --new or\n" +
-			"--session asks for another.\n\n" +
-			"Without a terminal it is a filter: every line of the input is a message, and the output is\nthe answers. " +
-			"With --json each is an object with the id of its session, which --session takes.",
-		Example: "  switchboard chat\n  switchboard chat --new --agent echo\n  echo 'list reminders' | switchboard chat\n  echo 'and now?' | switchboard chat --session s7 --json",
-		Args:    cobra.NoArgs,
+		Long: "Opens a chat with the running kernel. All chats share one conversation, unless you give --new or\n" +
+			"--session.\n\n" +
+			"Without a terminal it is a filter: every line of the input is a message, and the output has the\n" +
+			"answers. With --json each answer is an object with the id of its session, for --session.",
+		Example: "  switchboard chat\n  switchboard chat --new --agent echo\n  echo 'list reminders' | switchboard chat\n" +
+			"  echo 'and now?' | switchboard chat --session s7 --json",
+		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
 			if o.New && session != "" {
-				return errors.New("opening a chat: --session continues a conversation, --new starts one: use only one of them")
+				return errors.New("open a chat: --session continues a conversation, --new starts one: use only one of them")
 			}
 			home, err := findHome()
 			if err != nil {
@@ -44,15 +44,15 @@ func newChatCommand() *cobra.Command {
 			}
 			k, err := awaitKernel(c.Context(), home)
 			if err != nil {
-				return fmt.Errorf("opening a chat: %w", err)
+				return fmt.Errorf("open a chat: %w", err)
 			}
 			defer k.Close()
 			if err := resume(c.Context(), k, session, &o); err != nil {
-				return fmt.Errorf("opening a chat: %w", err)
+				return fmt.Errorf("open a chat: %w", err)
 			}
 			if o.Agent != "" {
 				if err := knownAgent(c.Context(), k, o.Agent); err != nil {
-					return fmt.Errorf("opening a chat: %w", err)
+					return fmt.Errorf("open a chat: %w", err)
 				}
 			}
 			o.Greeting = greetingOf(c.Context(), home)
@@ -74,12 +74,13 @@ func chat(ctx context.Context, home *config.Home, o terminal.Options) error {
 	o.HistoryFile = filepath.Join(home.Path(), "history")
 	err := terminal.Run(ctx, o)
 	if errors.Is(err, terminal.ErrNoKernel) {
-		return fmt.Errorf("%w; `switchboard status` shows the state of the kernel, `switchboard logs cli_channel` why it takes no chats", err)
+		return fmt.Errorf("%w; `switchboard status` shows the state of the kernel, `switchboard logs cli_channel` why it "+
+			"takes no chats", err)
 	}
 	return err
 }
 
-// greetingOf is the greeting of a chat with the kernel that runs on the home.
+// greetingOf returns the greeting of a chat with the kernel on the home.
 func greetingOf(ctx context.Context, home *config.Home) string {
 	k, err := dial(ctx, home)
 	if err != nil {
@@ -93,7 +94,7 @@ func greetingOf(ctx context.Context, home *config.Home) string {
 	return greeting(s.Models)
 }
 
-// greeting says who answers, with the models that are asked.
+// greeting tells which model answers.
 func greeting(models []string) string {
 	switch {
 	case len(models) == 0:
@@ -104,7 +105,7 @@ func greeting(models []string) string {
 	return strings.TrimSuffix(models[0], "/*") + " answers"
 }
 
-// awaitKernel is dial with some patience, for scripts that start both.
+// awaitKernel retries dial for startingTime, for scripts that start both.
 func awaitKernel(ctx context.Context, home *config.Home) (*admin.Client, error) {
 	limit := time.Now().Add(startingTime)
 	for {
@@ -136,8 +137,8 @@ func knownAgent(ctx context.Context, k *admin.Client, id string) error {
 	return fmt.Errorf("there is no agent %q; `switchboard agents list` lists them", id)
 }
 
-// resume has a chat go on with a session: given by its id, its conversation with
-// its agent; anything else is the name of a conversation.
+// resume continues a session: an id selects its conversation and agent; anything else is
+// the name of a conversation.
 func resume(ctx context.Context, k *admin.Client, session string, o *terminal.Options) error {
 	if journal.ParseSessionID(session) == 0 {
 		o.Conversation = session
@@ -148,11 +149,14 @@ func resume(ctx context.Context, k *admin.Client, session string, o *terminal.Op
 	case err != nil:
 		return hinted(err, "switchboard sessions list")
 	case s.Channel != "cli_channel":
-		return fmt.Errorf("session %s (%s) isn't a terminal conversation, so it can't continue here; `switchboard sessions show %s` reads it", session, s.Key, session)
+		return fmt.Errorf("session %s (%s) isn't a terminal conversation, so it can't continue here; `switchboard sessions "+
+			"show %s` reads it", session, s.Key, session)
 	case s.Ended:
-		return fmt.Errorf("session %s was ended with /new; the conversation continues with `switchboard chat --session %s`", session, s.Conversation)
+		return fmt.Errorf("session %s was ended with /new; the conversation continues with `switchboard chat --session %s`",
+			session, s.Conversation)
 	case o.Agent != "" && o.Agent != s.Agent:
-		return fmt.Errorf("session %s is one of the agent %s: leave --agent out, or give --session %s to talk to %s there", session, s.Agent, s.Conversation, o.Agent)
+		return fmt.Errorf("session %s is one of the agent %s: leave --agent out, or give --session %s to talk to %s there",
+			session, s.Agent, s.Conversation, o.Agent)
 	}
 	o.Conversation, o.Agent = s.Conversation, s.Agent
 	return nil

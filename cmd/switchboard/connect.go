@@ -17,7 +17,7 @@ import (
 	"github.com/switchboard-run/switchboard/sdk/admin"
 )
 
-// connect is the kernel that runs on the home of the environment.
+// connect dials the kernel on the home that the environment names.
 func connect(ctx context.Context) (*admin.Client, error) {
 	home, err := findHome()
 	if err != nil {
@@ -27,20 +27,25 @@ func connect(ctx context.Context) (*admin.Client, error) {
 }
 
 func dial(ctx context.Context, home *config.Home) (*admin.Client, error) {
-	k, err := admin.Dial(ctx, filepath.Join(home.RuntimeDir(), contract.ControlSocket), filepath.Join(home.Path(), contract.ControlToken))
+	k, err := admin.Dial(ctx, filepath.Join(home.RuntimeDir(), contract.ControlSocket),
+		filepath.Join(home.Path(), contract.ControlToken))
 	switch {
 	case errors.Is(err, admin.ErrNotRunning) && !home.Exists():
-		return nil, fmt.Errorf("%w: %s doesn't exist; start one with `switchboard run` (or `switchboard`, which also opens a chat), or set %s to another home",
+		return nil, fmt.Errorf("%w: %s doesn't exist; start one with `switchboard run` (or `switchboard`, which also opens "+
+			"a chat), or set %s to another home",
 			err, home.Path(), config.HomeEnv)
 	case errors.Is(err, admin.ErrNotRunning):
-		return nil, fmt.Errorf("%w on %s; start one with `switchboard run` (or `switchboard`, which also opens a chat)", err, home.Path())
+		return nil, fmt.Errorf("%w on %s; start one with `switchboard run` (or `switchboard`, which also opens a chat)", err,
+			home.Path())
 	}
 	return k, err
 }
 
-// withKernel makes a command of what needs a running kernel; attempt says what
-// it tries to do.
-func withKernel(attempt string, f func(c *cobra.Command, k *admin.Client, args []string) error) func(*cobra.Command, []string) error {
+// withKernel makes the RunE of a command that needs a running kernel. An error begins with
+// action and the first argument.
+func withKernel(
+	action string, f func(c *cobra.Command, k *admin.Client, args []string) error,
+) func(*cobra.Command, []string) error {
 	return func(c *cobra.Command, args []string) error {
 		k, err := connect(c.Context())
 		if err == nil {
@@ -51,17 +56,16 @@ func withKernel(attempt string, f func(c *cobra.Command, k *admin.Client, args [
 		case err == nil || errors.Is(err, errReported):
 			return err
 		case c.Context().Err() != nil:
-			return errReported // the person interrupted it
+			return errReported // interrupted by the user
 		}
 		if len(args) > 0 {
-			attempt += " " + args[0]
+			action += " " + args[0]
 		}
-		return fmt.Errorf("%s: %w", attempt, err)
+		return fmt.Errorf("%s: %w", action, err)
 	}
 }
 
-// hinted adds to an error about something that does not exist what lists those
-// that do.
+// hinted adds the command that lists the existing ones to a not-found error.
 func hinted(err error, command string) error {
 	if errors.Is(err, contract.ErrNotFound) {
 		return fmt.Errorf("%w; `%s` lists them", err, command)
@@ -69,14 +73,14 @@ func hinted(err error, command string) error {
 	return err
 }
 
-// suggestTime bounds how long completion may take.
+// suggestTime bounds shell completion.
 const suggestTime = time.Second
 
 // ids are suggestions, "id\tdescription".
 type ids func(ctx context.Context, k *admin.Client) ([]string, error)
 
 func suggest(f ids) cobra.CompletionFunc {
-	return func(c *cobra.Command, _ []string, begun string) ([]string, cobra.ShellCompDirective) {
+	return func(c *cobra.Command, _ []string, prefix string) ([]string, cobra.ShellCompDirective) {
 		ctx, cancel := context.WithTimeout(c.Context(), suggestTime)
 		defer cancel()
 		k, err := connect(ctx)
@@ -88,23 +92,23 @@ func suggest(f ids) cobra.CompletionFunc {
 		if err != nil {
 			return nil, cobra.ShellCompDirectiveNoFileComp
 		}
-		var fitting []string
+		var matching []string
 		for _, s := range all {
-			if strings.HasPrefix(s, begun) {
-				fitting = append(fitting, s)
+			if strings.HasPrefix(s, prefix) {
+				matching = append(matching, s)
 			}
 		}
-		return fitting, cobra.ShellCompDirectiveNoFileComp
+		return matching, cobra.ShellCompDirectiveNoFileComp
 	}
 }
 
 // first completes the first argument only.
 func first(f ids) cobra.CompletionFunc {
-	return func(c *cobra.Command, args []string, begun string) ([]string, cobra.ShellCompDirective) {
+	return func(c *cobra.Command, args []string, prefix string) ([]string, cobra.ShellCompDirective) {
 		if len(args) > 0 {
 			return nil, cobra.ShellCompDirectiveNoFileComp
 		}
-		return suggest(f)(c, args, begun)
+		return suggest(f)(c, args, prefix)
 	}
 }
 

@@ -19,32 +19,32 @@ import (
 	"github.com/switchboard-run/switchboard/manifests"
 )
 
-// Crash points are in the binary that the tests drive, not in the one that
-// people run. They kill a process with -9 exactly before or after a commit of
-// the kernel, which nothing outside could hit:
+// Crash points are in test binaries only. They kill a process with -9 exactly before or
+// after a commit of the kernel, which no outside process could do:
 //
-//	SWITCHBOARD_CRASH         "before 7": when the 7th commit has been applied,
-//	                          and nothing of it is on disk; "after 7": when it is
-//	                          on disk, and nobody has been told
-//	SWITCHBOARD_CRASH_FROM    the topic of an event with which the counting
-//	                          begins; empty: the start
+//	SWITCHBOARD_CRASH         "before 7": when the 7th commit was applied, and
+//	                          nothing of it is on disk; "after 7": when it is on
+//	                          disk, and its outcome not yet reported
+//	SWITCHBOARD_CRASH_FROM    topic of the event with which counting begins;
+//	                          empty: the start
 //	SWITCHBOARD_CRASH_VICTIM  part of the command line of the extension's process
 //	                          to kill; empty: the kernel itself
-//	SWITCHBOARD_CRASH_TRACE   a file that gets one line for each commit counted,
-//	                          and one for each extension's process that is killed
-//	SWITCHBOARD_SLOW_SYNC     how long each sync of the store takes, such as 100ms
-//	SWITCHBOARD_CRASH_OFTEN   not empty: built-in extensions that fall are back
-//	                          at once, however often they do
+//	SWITCHBOARD_CRASH_TRACE   file that gets one line for each counted commit, and
+//	                          one for each killed process of an extension
+//	SWITCHBOARD_SLOW_SYNC     duration of each sync of the store, such as 100ms
+//	SWITCHBOARD_CRASH_OFTEN   not empty: crashed built-in extensions restart at
+//	                          once, however often
 //
-// Only updates that write something are commits here.
+// Only updates that write something count as commits.
 func init() {
 	if os.Getenv("SWITCHBOARD_CRASH_OFTEN") != "" {
-		builtinManifests = backAtOnce(manifests.FS)
+		builtinManifests = restartAtOnce(manifests.FS)
 	}
 	if slow := os.Getenv("SWITCHBOARD_SLOW_SYNC"); slow != "" {
 		wrapStore = slowSync(slow)
 	}
-	point, from, trace := os.Getenv("SWITCHBOARD_CRASH"), os.Getenv("SWITCHBOARD_CRASH_FROM"), os.Getenv("SWITCHBOARD_CRASH_TRACE")
+	point, from, trace := os.Getenv("SWITCHBOARD_CRASH"), os.Getenv("SWITCHBOARD_CRASH_FROM"),
+		os.Getenv("SWITCHBOARD_CRASH_TRACE")
 	if point == "" && trace == "" {
 		return
 	}
@@ -54,11 +54,14 @@ func init() {
 		panic("SWITCHBOARD_CRASH is " + strconv.Quote(point) + `, not "before 7" or "after 7"`)
 	}
 	wrapStore = func(s journal.Store) journal.Store {
-		return &crashStore{Store: s, after: when == "after", n: n, from: from, counting: from == "", victim: os.Getenv("SWITCHBOARD_CRASH_VICTIM"), trace: trace}
+		return &crashStore{
+			Store: s, after: when == "after", n: n, from: from, counting: from == "",
+			victim: os.Getenv("SWITCHBOARD_CRASH_VICTIM"), trace: trace,
+		}
 	}
 }
 
-// slowSync is a disk that takes its time.
+// slowSync delays each sync of the store.
 func slowSync(slow string) func(journal.Store) journal.Store {
 	each, err := time.ParseDuration(slow)
 	if err != nil {
@@ -70,8 +73,8 @@ func slowSync(slow string) func(journal.Store) journal.Store {
 	}
 }
 
-// backAtOnce is manifests of extensions that may fall as often as they like.
-func backAtOnce(from fs.FS) fs.FS {
+// restartAtOnce returns manifests with immediate, unlimited restarts.
+func restartAtOnce(from fs.FS) fs.FS {
 	to := fstest.MapFS{}
 	err := fs.WalkDir(from, ".", func(path string, d fs.DirEntry, err error) error {
 		if err != nil || d.IsDir() {
@@ -87,8 +90,8 @@ func backAtOnce(from fs.FS) fs.FS {
 	return to
 }
 
-// crashStore counts commits and kills at one of them. What it notes belongs to
-// the writer of the store, the only one that applies and reports.
+// crashStore counts commits and kills at one of them. Only the writing goroutine of the
+// store uses its fields.
 type crashStore struct {
 	journal.Store
 	after    bool
@@ -115,7 +118,7 @@ func (c *crashStore) Submit(u journal.Update) {
 			number = c.applied
 		}
 		if number > 0 && number == c.n && !c.after {
-			c.strike()
+			c.kill()
 		}
 		return nil
 	}
@@ -123,7 +126,7 @@ func (c *crashStore) Submit(u journal.Update) {
 		if err == nil && number > 0 {
 			c.note(number, noted)
 			if number == c.n && c.after {
-				c.strike()
+				c.kill()
 			}
 		}
 		if done != nil {
@@ -149,15 +152,15 @@ func (c *crashStore) write(format string, args ...any) {
 	_ = f.Close()
 }
 
-// strike kills. It comes back only if the victim was another process.
-func (c *crashStore) strike() {
+// kill kills the victim. It returns only if that is another process.
+func (c *crashStore) kill() {
 	if c.victim == "" {
 		_ = syscall.Kill(os.Getpid(), syscall.SIGKILL)
 		select {}
 	}
 	out, err := exec.CommandContext(context.Background(), "ps", "-A", "-ww", "-o", "pid=,ppid=,args=").Output()
 	if err != nil {
-		panic(fmt.Sprint("looking for the process to kill: ", err))
+		panic(fmt.Sprint("find the process to kill: ", err))
 	}
 	for line := range strings.Lines(string(out)) {
 		f := strings.Fields(line)
@@ -170,7 +173,7 @@ func (c *crashStore) strike() {
 	}
 }
 
-// crashTx notes what an update writes.
+// crashTx records the writes of an update.
 type crashTx struct {
 	journal.Tx
 	from   string

@@ -19,24 +19,24 @@ import (
 // Levels of a finding.
 const (
 	levelOK      = "ok"
-	levelNote    = "note"    // nothing wrong, but worth knowing
-	levelWarning = "warning" // works, but probably not as meant
+	levelNote    = "note"    // not a problem, but worth knowing
+	levelWarning = "warning" // works, but probably not as intended
 	levelError   = "error"   // does not work
 )
 
-// finding is one thing that the doctor looked at.
+// finding is the result of one check.
 type finding struct {
 	Area   string `json:"area"`
 	Level  string `json:"level"`
 	Text   string `json:"text"`
 	Hint   string `json:"hint,omitempty"`   // what to do
-	Detail string `json:"detail,omitempty"` // such as the end of what a process wrote
+	Detail string `json:"detail,omitempty"` // such as the last output of a process
 }
 
 // diagnosis collects findings.
 type diagnosis struct {
 	findings []finding
-	waits    func(format string, args ...any) // is told of what takes long; nil: nobody
+	progress func(format string, args ...any) // announces a slow check; nil: no announcements
 }
 
 func (d *diagnosis) add(area, level, hint, format string, args ...any) *finding {
@@ -47,12 +47,14 @@ func (d *diagnosis) add(area, level, hint, format string, args ...any) *finding 
 func newDoctorCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use: "doctor", Short: "Find problems, and say how to fix them", Args: cobra.NoArgs,
-		Long: "Looks at the home, the configuration, the manifests, the secrets and the store, and, if a kernel runs,\n" +
-			"at how its extensions are. The exit status is 1 if something does not work.",
+		Long: "Checks the home, the configuration, the manifests, the secrets and the store, and the extensions of a\n" +
+			"running kernel. The exit status is 1 if something does not work.",
 	}
 	asJSON := jsonFlag(c)
 	c.RunE = func(c *cobra.Command, _ []string) error {
-		d := &diagnosis{waits: func(format string, args ...any) { fmt.Fprintf(safeText{w: c.ErrOrStderr()}, format+"\n", args...) }}
+		d := &diagnosis{progress: func(format string, args ...any) {
+			fmt.Fprintf(safeText{w: c.ErrOrStderr()}, format+"\n", args...)
+		}}
 		d.examine(c.Context())
 		if *asJSON {
 			if err := printJSON(c, d.findings); err != nil {
@@ -86,7 +88,8 @@ func (p *printer) diagnosis(d *diagnosis) {
 			p.line("%s", area)
 		}
 		mark := map[string]string{
-			levelOK: p.paint(green, "✓"), levelNote: p.paint(gray, "·"), levelWarning: p.paint(yellow, "!"), levelError: p.paint(red, "✗"),
+			levelOK: p.paint(green, "✓"), levelNote: p.paint(gray, "·"), levelWarning: p.paint(yellow, "!"),
+			levelError: p.paint(red, "✗"),
 		}[f.Level]
 		lines := strings.Split(f.Text, "\n")
 		p.line("  %s %s", mark, lines[0])
@@ -113,7 +116,7 @@ func (p *printer) diagnosis(d *diagnosis) {
 	}
 }
 
-// examine looks at everything.
+// examine runs all checks.
 func (d *diagnosis) examine(ctx context.Context) {
 	h := d.home()
 	if h == nil {
@@ -123,13 +126,16 @@ func (d *diagnosis) examine(ctx context.Context) {
 	var status *statusReport
 	switch {
 	case errors.Is(err, admin.ErrNotRunning):
-		d.add("Kernel", levelNote, "`switchboard run` starts one. Checks that need a kernel are skipped.", "no kernel is running")
+		d.add("Kernel", levelNote, "`switchboard run` starts one. Checks that need a kernel are skipped.",
+			"no kernel is running")
 	case err != nil:
-		d.add("Kernel", levelError, "stop the kernel and start it again", "a kernel is running but doesn't answer: %s", message(err))
+		d.add("Kernel", levelError, "stop the kernel and start it again", "a kernel is running but doesn't answer: %s",
+			message(err))
 	default:
 		defer k.Close()
 		if s, err := statusOf(ctx, k); err != nil {
-			d.add("Kernel", levelError, "stop the kernel and start it again", "a kernel is running but doesn't answer: %s", message(err))
+			d.add("Kernel", levelError, "stop the kernel and start it again", "a kernel is running but doesn't answer: %s",
+				message(err))
 		} else {
 			status = &s
 			d.kernel(s.Status)
@@ -163,8 +169,8 @@ func (d *diagnosis) examine(ctx context.Context) {
 	d.askHeartbeat(ctx, k, status.Status)
 }
 
-// home opens the home if there is one; its directory is closed to others by that,
-// which is said.
+// home opens the home if it exists. That closes its directory to other users, which it
+// reports.
 func (d *diagnosis) home() *config.Home {
 	h, err := findHome()
 	if err != nil {
@@ -173,7 +179,8 @@ func (d *diagnosis) home() *config.Home {
 	}
 	before, err := os.Stat(h.Path())
 	if errors.Is(err, fs.ErrNotExist) {
-		d.add("Home", levelNote, "to put files there before: mkdir -p "+h.Path(), "%s doesn't exist yet; the first start creates it", h.Path())
+		d.add("Home", levelNote, "to add files first: mkdir -p "+h.Path(), "%s doesn't exist yet; the first start creates it",
+			h.Path())
 		return h
 	}
 	if err == nil {
@@ -182,23 +189,25 @@ func (d *diagnosis) home() *config.Home {
 			h = opened
 		}
 	}
-	if err != nil && !errors.Is(err, config.ErrReadOnly) { // the rest can be looked at in one that is
+	if err != nil && !errors.Is(err, config.ErrReadOnly) { // other checks work in a read-only home
 		d.add("Home", levelError, "", "%s", err)
 		return nil
 	}
 	switch {
 	case before.Mode().Perm()&0o077 != 0:
-		d.add("Home", levelWarning, "", "other users could read %s (mode %04o); now they can't", h.Path(), before.Mode().Perm())
+		d.add("Home", levelWarning, "", "other users could read %s (mode %04o); now they can't", h.Path(),
+			before.Mode().Perm())
 	default:
 		d.add("Home", levelOK, "", "%s, private to you", h.Path())
 	}
 	for _, file := range []string{h.Config(), h.Database()} {
 		if info, err := os.Stat(file); err == nil && info.Mode().Perm()&0o022 != 0 {
-			d.add("Home", levelWarning, "chmod 600 "+file, "%s can be written by other users (mode %04o)", file, info.Mode().Perm())
+			d.add("Home", levelWarning, "chmod 600 "+file, "other users can write %s (mode %04o)", file, info.Mode().Perm())
 		}
 	}
 	if err := writable(h.Path()); err != nil {
-		d.add("Home", levelError, "make it writable, or set "+config.HomeEnv+" to another directory", "the directory is not writable: %s", err)
+		d.add("Home", levelError, "make it writable, or set "+config.HomeEnv+" to another directory",
+			"the directory is not writable: %s", err)
 	}
 	d.space(h.Path())
 	return h

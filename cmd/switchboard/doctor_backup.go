@@ -16,14 +16,13 @@ import (
 	"github.com/switchboard-run/switchboard/store/sqlite"
 )
 
-// oldBackup is when a nightly backup is too old for a store that has changed
-// since.
+// oldBackup is the age from which a backup is too old if the store has changed since.
 const oldBackup = 3 * 24 * time.Hour
 
-// longStore is the size from which reading all of a store is announced.
+// longStore is the size from which checking a store is announced.
 const longStore = 300 << 20
 
-// openStore looks at the store of a kernel that runs.
+// openStore reports damage of the running kernel's store.
 func (d *diagnosis) openStore(s admin.Status) {
 	if s.Damage != "" {
 		text, hint, _ := strings.Cut(s.Damage, "\n")
@@ -31,7 +30,7 @@ func (d *diagnosis) openStore(s admin.Status) {
 	}
 }
 
-// store looks at a store that nobody has open.
+// store checks a closed store.
 func (d *diagnosis) store(h *config.Home) {
 	info, err := os.Stat(h.Database())
 	if err != nil {
@@ -40,8 +39,8 @@ func (d *diagnosis) store(h *config.Home) {
 			return
 		}
 	}
-	if info != nil && info.Size() > longStore && d.waits != nil {
-		d.waits("Reading the store, all of its %s ...", humanize.IBytes(uint64(info.Size()))) //nolint:gosec // not negative
+	if info != nil && info.Size() > longStore && d.progress != nil {
+		d.progress("Checking the store (%s) ...", humanize.IBytes(uint64(info.Size()))) //nolint:gosec // not negative
 	}
 	if err := sqlite.Check(h.Database()); err != nil {
 		hint := ""
@@ -50,7 +49,8 @@ func (d *diagnosis) store(h *config.Home) {
 		}
 		d.add("Store", levelError, hint, "%s", err)
 	} else if info != nil {
-		d.add("Store", levelOK, "", "%s is intact (%s)", h.Database(), humanize.IBytes(uint64(info.Size()))) //nolint:gosec // not negative
+		size := humanize.IBytes(uint64(info.Size())) //nolint:gosec // not negative
+		d.add("Store", levelOK, "", "%s is intact (%s)", h.Database(), size)
 	}
 	settings, err := config.Load(h.Config())
 	if err != nil || info == nil {
@@ -70,19 +70,25 @@ func newestOf(h *config.Home) *backup.Found {
 	return nil
 }
 
-// backups looks at the backups of a store that has last changed at a time.
+// backups checks the backups of a store that last changed at a time.
 func (d *diagnosis) backups(s backup.State, changed time.Time) {
 	switch {
 	case s.Failure != "":
-		d.add("Backups", levelError, "a kernel that runs tries it again every hour; `switchboard backup create` tries it now",
+		d.add("Backups", levelError, "a running kernel tries again every hour; `switchboard backup create` tries it now",
 			"the nightly backup failed at %s: %s", s.FailedAt.Local().Format("2006-01-02 15:04"), s.Failure)
 	case s.Newest == nil && s.Nightly:
-		d.add("Backups", levelNote, "`switchboard backup create` makes one; the nightly one comes when the kernel has run for two minutes", "there are no backups yet")
+		d.add("Backups", levelNote, "`switchboard backup create` makes one; the first nightly one starts two minutes after "+
+			"the kernel",
+			"there are no backups yet")
 	case s.Newest == nil:
-		d.add("Backups", levelWarning, "`switchboard backup create` makes one; backup.nightly in config.yaml makes one each night", "there are no backups, and nightly backups are off")
+		d.add("Backups", levelWarning, "`switchboard backup create` makes one; backup.nightly in config.yaml makes one "+
+			"each night",
+			"there are no backups, and nightly backups are off")
 	case changed.Sub(s.Newest.At) > oldBackup:
-		d.add("Backups", levelWarning, "`switchboard backup create` makes one now; nightly ones need a kernel that runs", "the newest is from %s", s.Newest.At.Local().Format("2006-01-02 15:04"))
+		d.add("Backups", levelWarning, "`switchboard backup create` makes one now; nightly ones need a running kernel",
+			"the newest is from %s", s.Newest.At.Local().Format("2006-01-02 15:04"))
 	default:
-		d.add("Backups", levelOK, "", "the newest is from %s (%s)", s.Newest.At.Local().Format("2006-01-02 15:04"), humanize.IBytes(uint64(s.Newest.Bytes))) //nolint:gosec // not negative
+		d.add("Backups", levelOK, "", "the newest is from %s (%s)", s.Newest.At.Local().Format("2006-01-02 15:04"),
+			humanize.IBytes(uint64(s.Newest.Bytes))) //nolint:gosec // not negative
 	}
 }

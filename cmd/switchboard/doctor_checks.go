@@ -21,7 +21,7 @@ import (
 	"github.com/switchboard-run/switchboard/sdk/admin"
 )
 
-// Space on the disk that is little, and too little.
+// Limits of free disk space for a warning and an error.
 const (
 	littleSpace = 500 << 20
 	noSpace     = 50 << 20
@@ -33,25 +33,26 @@ func (d *diagnosis) space(dir string) {
 		d.add("Home", levelWarning, "", "its free disk space is unknown: %s", err)
 		return
 	}
-	free := fs.Bavail * uint64(fs.Bsize) //nolint:gosec,unconvert // a size is not negative; its type differs between systems
-	switch said := humanize.IBytes(free) + " free on its disk"; {
+	free := fs.Bavail * uint64(fs.Bsize) //nolint:gosec,unconvert // not negative; its type differs by system
+	switch text := humanize.IBytes(free) + " free on its disk"; {
 	case free < noSpace:
-		d.add("Home", levelError, "free some space: new messages are refused when the disk is full", "%s", said)
+		d.add("Home", levelError, "free some space: new messages are refused when the disk is full", "%s", text)
 	case free < littleSpace:
-		d.add("Home", levelWarning, "free some space: new messages are refused when the disk is full", "%s", said)
+		d.add("Home", levelWarning, "free some space: new messages are refused when the disk is full", "%s", text)
 	default:
-		d.add("Home", levelOK, "", "%s", said)
+		d.add("Home", levelOK, "", "%s", text)
 	}
 }
 
 func (d *diagnosis) kernel(s admin.Status) {
-	d.add("Kernel", levelOK, "", "version %s runs since %s, pid %d", s.Version, at(s.StartedAtUs).Local().Format("2006-01-02 15:04:05"), s.Pid)
+	d.add("Kernel", levelOK, "", "version %s runs since %s, pid %d", s.Version,
+		at(s.StartedAtUs).Local().Format("2006-01-02 15:04:05"), s.Pid)
 	if s.Version != version {
 		d.add("Kernel", levelWarning, "restart the kernel", "this command line is version %s", version)
 	}
 }
 
-// files looks at config.yaml and secrets.env.
+// files checks config.yaml and secrets.env.
 func (d *diagnosis) files(h *config.Home, seen *home.Inspection) {
 	for _, f := range []struct {
 		path string
@@ -64,7 +65,7 @@ func (d *diagnosis) files(h *config.Home, seen *home.Inspection) {
 			}
 			d.findings[len(d.findings)-1].Hint = "Fix it: the running kernel keeps the old settings; a new one won't start."
 		case err != nil:
-			d.add("Configuration", levelOK, "", "%s: not there, and not needed", f.path)
+			d.add("Configuration", levelOK, "", "%s doesn't exist, and isn't needed", f.path)
 		default:
 			d.add("Configuration", levelOK, "", "%s", f.path)
 		}
@@ -79,8 +80,8 @@ func (d *diagnosis) files(h *config.Home, seen *home.Inspection) {
 	}
 }
 
-// extensionFiles looks at manifests, executables and secrets. What a running
-// kernel says of readiness counts more than the environment of this process.
+// extensionFiles checks manifests, executables and secrets. With a running kernel it skips
+// secrets: the kernel's environment counts, not this one's.
 func (d *diagnosis) extensionFiles(h *config.Home, seen *home.Inspection, running bool) {
 	good := 0
 	for _, e := range seen.Entries {
@@ -93,7 +94,7 @@ func (d *diagnosis) extensionFiles(h *config.Home, seen *home.Inspection, runnin
 				d.add("Extensions", levelError, "", "%s", problem)
 			}
 			if e.Disabled == nil {
-				d.findings[len(d.findings)-1].Hint = "The version before stays in effect."
+				d.findings[len(d.findings)-1].Hint = "The previous version stays in effect."
 			}
 			continue
 		case e.Disabled != nil:
@@ -103,34 +104,38 @@ func (d *diagnosis) extensionFiles(h *config.Home, seen *home.Inspection, runnin
 		good++
 		if command := e.Manifest.Executable(); command != "" {
 			if err := executable(command); err != nil {
-				d.add("Extensions", levelError, "build it, or correct run.command in "+e.Manifest.File, "%s cannot start: %s", e.ID, err)
+				d.add("Extensions", levelError, "build it, or correct run.command in "+e.Manifest.File, "%s cannot start: %s",
+					e.ID, err)
 			}
 		}
 		if running {
 			continue
 		}
 		for _, name := range e.Missing {
-			d.add("Extensions", levelNote, setSecret(h, name), "%s (%s) is not set up: %s is missing", e.Manifest.Name, e.ID, name)
+			d.add("Extensions", levelNote, setSecret(h, name), "%s (%s) is not set up: %s is missing", e.Manifest.Name,
+				e.ID, name)
 		}
 	}
 	d.add("Extensions", levelOK, "", "%s can start", count(good, "extension"))
 }
 
-// prompts looks for texts of agents that put the time into the system prompt.
+// prompts finds system prompts that contain the time.
 func (d *diagnosis) prompts(h *config.Home, seen *home.Inspection) {
 	for _, e := range seen.Entries {
 		if e.Manifest == nil || e.Manifest.Agent == nil {
 			continue
 		}
 		for _, file := range agent.Timed(filepath.Join(h.Path(), "data", e.ID)) {
-			d.add("Extensions", levelWarning, "remove the time from it: agents are told the time with each message (prompts/now.md)",
-				"%s: the system prompt of %s depends on the time, so model providers can't cache a conversation, and it costs more", file, e.ID)
+			d.add("Extensions", levelWarning, "remove the time from it: each message tells it to the agent (prompts/now.md)",
+				"%s: the system prompt of %s depends on the time, so model providers can't cache a conversation, and it costs more",
+				file, e.ID)
 		}
 	}
 }
 
 func setSecret(h *config.Home, name string) string {
-	return fmt.Sprintf("to set it up: (umask 077; echo '%s=...' >> %s), or set it in the environment of the kernel", name, h.Secrets())
+	return fmt.Sprintf("to set it up: (umask 077; echo '%s=...' >> %s), or set it in the kernel's environment", name,
+		h.Secrets())
 }
 
 func executable(command string) error {
@@ -140,7 +145,7 @@ func executable(command string) error {
 	}
 	switch info, err := os.Stat(command); {
 	case errors.Is(err, os.ErrNotExist):
-		return fmt.Errorf("there is no %s", command)
+		return fmt.Errorf("%s does not exist", command)
 	case err != nil:
 		return err
 	case info.IsDir() || info.Mode().Perm()&0o111 == 0:
@@ -149,10 +154,10 @@ func executable(command string) error {
 	return nil
 }
 
-// offlineModel is the one that needs no configuration.
+// offlineModel needs no configuration.
 const offlineModel = "offline/grammar"
 
-// modelsOf are the models that a kernel would ask, in this order.
+// modelsOf returns the models that a kernel would use, in order.
 func modelsOf(seen *home.Inspection) []string {
 	if seen == nil {
 		return nil
@@ -166,7 +171,8 @@ func modelsOf(seen *home.Inspection) []string {
 			models = append(models, e.Manifest.Provides.Models[0])
 		}
 	}
-	if others := slices.DeleteFunc(slices.Clone(models), func(m string) bool { return m == offlineModel }); len(others) > 0 {
+	if others := slices.DeleteFunc(slices.Clone(models),
+		func(m string) bool { return m == offlineModel }); len(others) > 0 {
 		return others
 	}
 	return models
@@ -181,7 +187,7 @@ func provides(seen *home.Inspection) func(id string) bool {
 	}
 }
 
-// models says which model is asked.
+// models checks the models in use.
 func (d *diagnosis) models(models []string, provided func(id string) bool) {
 	missing := slices.DeleteFunc(slices.Clone(models), func(m string) bool {
 		provider, _, _ := strings.Cut(m, "/")
@@ -191,16 +197,18 @@ func (d *diagnosis) models(models []string, provided func(id string) bool) {
 	case len(models) == 0:
 		d.add("Model", levelError, "set OPENAI_API_KEY, or enable the extension offline", "no model is available")
 	case len(missing) > 0:
-		d.add("Model", levelError, "correct models.default in config.yaml", "no extension provides %s", strings.Join(missing, " and "))
+		d.add("Model", levelError, "correct models.default in config.yaml", "no extension provides %s",
+			strings.Join(missing, " and "))
 	case models[0] == offlineModel:
-		d.add("Model", levelNote, "set OPENAI_API_KEY (and OPENAI_BASE_URL, OPENAI_MODEL for another server or model) to have a language model",
-			"the offline model answers: a small fixed grammar")
+		d.add("Model", levelNote, "to use a language model, set OPENAI_API_KEY (and OPENAI_BASE_URL, OPENAI_MODEL for "+
+			"another server or model)",
+			"the offline model answers; it understands only a small fixed grammar")
 	default:
 		d.add("Model", levelOK, "", "%s", strings.Join(models, ", then "))
 	}
 }
 
-// running looks at what only a kernel knows.
+// running checks the state of a running kernel.
 func (d *diagnosis) running(s admin.Status) {
 	for _, x := range s.Extensions {
 		switch {
@@ -227,7 +235,8 @@ func (d *diagnosis) running(s admin.Status) {
 		})
 	})
 	for _, limit := range s.Limits {
-		d.add("Model", levelWarning, "`switchboard usage` shows what took the tokens, also --by agent, model or session", "%s", limit)
+		d.add("Model", levelWarning, "`switchboard usage` shows what used the tokens (--by agent, model or session)", "%s",
+			limit)
 	}
 	newest := "empty"
 	if s.LastEvent != "" {
@@ -252,7 +261,8 @@ func (d *diagnosis) deadLetters(ctx context.Context, k *admin.Client, s admin.St
 		d.add("Store", levelOK, "", "no dead letters")
 		return
 	}
-	f := d.add("Store", levelWarning, "`switchboard events dead` lists them, `switchboard events resubmit ID` tries one again", "%s", count(s.DeadLetters, "dead letter"))
+	f := d.add("Store", levelWarning, "`switchboard events dead` lists them, `switchboard events resubmit ID` tries one "+
+		"again", "%s", count(s.DeadLetters, "dead letter"))
 	newest, err := readDeadLetters(ctx, k, 3)
 	if err != nil {
 		return

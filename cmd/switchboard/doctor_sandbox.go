@@ -11,7 +11,7 @@ import (
 	"github.com/switchboard-run/switchboard/sdk/admin"
 )
 
-// sandboxes says what limits the extensions, process by process.
+// sandboxes reports the limits of extensions by process.
 func (d *diagnosis) sandboxes(s admin.Status) {
 	const area = "Sandbox"
 	level := levelNote
@@ -20,7 +20,7 @@ func (d *diagnosis) sandboxes(s admin.Status) {
 	}
 	d.add(area, level, "", "%s", s.Sandbox)
 	if os.Geteuid() == 0 {
-		d.add(area, levelNote, "run it as a user of its own", "the kernel runs as root: extensions can read what only root may below /etc")
+		d.add(area, levelNote, "run it as its own user", "the kernel runs as root: extensions can read root's files in /etc")
 	}
 	byProcess := map[int64][]*adminv1.Extension{}
 	var pids []int64

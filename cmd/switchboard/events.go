@@ -20,7 +20,8 @@ import (
 )
 
 func newEventsCommand() *cobra.Command {
-	return group("events", "Events, and what happened to them", newEventsTail(), newEventsShow(), newEventsDead(), newEventsResubmit())
+	return group("events", "Events and their deliveries", newEventsTail(), newEventsShow(), newEventsDead(),
+		newEventsResubmit())
 }
 
 func newEventsTail() *cobra.Command {
@@ -29,10 +30,10 @@ func newEventsTail() *cobra.Command {
 		Example: "  switchboard events tail -f\n  switchboard events tail -n 100 --topic 'channel.send.*'",
 	}
 	asJSON := c.Flags().Bool("json", false, "print one JSON object per line")
-	topic := c.Flags().String("topic", "", "only those of a topic, or of a pattern such as channel.send.*")
+	topic := c.Flags().String("topic", "", "only events of a topic, or of a pattern such as channel.send.*")
 	n := c.Flags().IntP("lines", "n", 20, "how many")
 	follow := c.Flags().BoolP("follow", "f", false, "keep showing new ones until interrupted")
-	c.RunE = withKernel("reading the events", func(c *cobra.Command, k *admin.Client, _ []string) error {
+	c.RunE = withKernel("read the events", func(c *cobra.Command, k *admin.Client, _ []string) error {
 		if *n < 0 {
 			return fmt.Errorf("-n %d: give 0 or more", *n)
 		}
@@ -44,7 +45,7 @@ func newEventsTail() *cobra.Command {
 				return lines.Encode(e)
 			}
 			if *follow && summary(e.Deliveries) != "dead" {
-				e.Deliveries = nil // nothing is known yet of an event that just happened
+				e.Deliveries = nil // too early for an event that just happened
 			}
 			p.event(e)
 			return nil
@@ -76,18 +77,19 @@ func newEventsTail() *cobra.Command {
 	return c
 }
 
-// searched is how many events, the newest, are searched for those of a topic: a
-// store may have millions.
+// searched bounds the number of newest events searched for a topic: a store may have
+// millions.
 const searched = 200_000
 
-// newestEvents are the newest n of a topic, the oldest of them first, and the seq
-// of the newest of all.
+// newestEvents returns the newest n of a topic, oldest first, and the seq of the newest of
+// all.
 func newestEvents(ctx context.Context, k *admin.Client, topic string, n int) ([]admin.Event, int64, error) {
 	last, err := admin.LastSeq(ctx, k)
 	if err != nil || n == 0 {
 		return nil, last, err
 	}
-	q := &adminv1.EventsRequest{Topic: topic, Before: last + 1, Limit: int32(min(n, math.MaxInt32))} //nolint:gosec // it is bounded
+	limit := int32(min(n, math.MaxInt32)) //nolint:gosec // bounded
+	q := &adminv1.EventsRequest{Topic: topic, Before: last + 1, Limit: limit}
 	if topic != "" && topic != "*" {
 		q.After = max(0, last-searched)
 	}
@@ -111,7 +113,8 @@ func followEvents(ctx context.Context, k *admin.Client, topic string, after int6
 			return err
 		}
 		shown := admin.Event{Event: e}
-		if shown.Deliveries, err = admin.Deliveries(ctx, k, &adminv1.DeliveriesRequest{Events: []string{e.GetId()}}); err != nil {
+		if shown.Deliveries, err = admin.Deliveries(ctx, k,
+			&adminv1.DeliveriesRequest{Events: []string{e.GetId()}}); err != nil {
 			return err
 		}
 		if err := show(shown); err != nil {
@@ -126,10 +129,11 @@ func (p *printer) event(e admin.Event) {
 	if became := summary(e.Deliveries); became != "" {
 		what = p.paint(stateColor(became), became) + "  " + what
 	}
-	p.line("%s  %-6s %s  %s  %s", p.paint(gray, p.clock(at(e.CreatedAtUs))), e.Id, p.paint(green, fmt.Sprintf("%-28s", e.Topic)), p.paint(gray, fmt.Sprintf("%-17s", e.Source)), what)
+	p.line("%s  %-6s %s  %s  %s", p.paint(gray, p.clock(at(e.CreatedAtUs))), e.Id,
+		p.paint(green, fmt.Sprintf("%-28s", e.Topic)), p.paint(gray, fmt.Sprintf("%-17s", e.Source)), what)
 }
 
-// summary is the worst that became of the deliveries.
+// summary returns the worst state of the deliveries.
 func summary(ds []*adminv1.Delivery) string {
 	for _, s := range []string{"dead", "pending", "in flight", "done"} {
 		if slices.ContainsFunc(ds, func(d *adminv1.Delivery) bool { return d.State == s }) {
@@ -139,7 +143,7 @@ func summary(ds []*adminv1.Delivery) string {
 	return ""
 }
 
-// preview is what a payload says, in a few words.
+// preview returns the text of a payload, shortened.
 func preview(payload json.RawMessage) string {
 	var p map[string]any
 	if json.Unmarshal(payload, &p) != nil {
@@ -155,10 +159,11 @@ func preview(payload json.RawMessage) string {
 
 func newEventsShow() *cobra.Command {
 	c := &cobra.Command{
-		Use: "show ID", Short: "Show an event with its payload and what became of it", Args: cobra.ExactArgs(1), ValidArgsFunction: first(eventIDs),
+		Use: "show ID", Short: "Show an event with its payload and deliveries", Args: cobra.ExactArgs(1),
+		ValidArgsFunction: first(eventIDs),
 	}
 	asJSON := jsonFlag(c)
-	c.RunE = withKernel("showing event", func(c *cobra.Command, k *admin.Client, args []string) error {
+	c.RunE = withKernel("show event", func(c *cobra.Command, k *admin.Client, args []string) error {
 		e, err := admin.EventByID(c.Context(), k, args[0])
 		if err != nil {
 			return hinted(err, "switchboard events tail")
@@ -175,7 +180,8 @@ func newEventsShow() *cobra.Command {
 func (p *printer) wholeEvent(e admin.Event) {
 	p.line("%s  %s", e.Id, p.paint(green, e.Topic))
 	for _, field := range [][2]string{
-		{"at", at(e.CreatedAtUs).In(p.zone).Format("2006-01-02 15:04:05.000 MST")}, {"source", e.Source}, {"key", e.Key}, {"dedupe", e.DedupeKey},
+		{"at", at(e.CreatedAtUs).In(p.zone).Format("2006-01-02 15:04:05.000 MST")}, {"source", e.Source}, {"key", e.Key},
+		{"dedupe", e.DedupeKey},
 		{"follows from", e.CausationId}, {"began with", e.CorrelationId},
 	} {
 		if field[1] != "" && field[1] != e.Id {
@@ -213,11 +219,11 @@ func (p *printer) wholeEvent(e admin.Event) {
 	p.table("FOR STATE FAILED TOOK NOTE", rows)
 }
 
-// deadLetter is a delivery that was given up.
+// deadLetter is a delivery that failed for good.
 type deadLetter struct {
 	Event     string    `json:"event"`
 	Topic     string    `json:"topic"`
-	Extension string    `json:"extension"` // that did not take it; kernel: no recipient was found
+	Extension string    `json:"extension"` // the recipient; kernel: there was none
 	At        time.Time `json:"at"`        // of the event
 	DiedAt    time.Time `json:"died_at"`
 	Attempts  int32     `json:"attempts"`
@@ -231,7 +237,8 @@ func readDeadLetters(ctx context.Context, k *admin.Client, n int) ([]deadLetter,
 	for _, l := range dead {
 		e, d := l.Event, l.Delivery
 		letters = append(letters, deadLetter{
-			e.GetId(), e.GetTopic(), d.GetExtension(), at(e.GetCreatedAtUs()), at(d.GetSettledAtUs()), d.GetAttempts(), d.GetReason(),
+			e.GetId(), e.GetTopic(), d.GetExtension(), at(e.GetCreatedAtUs()), at(d.GetSettledAtUs()), d.GetAttempts(),
+			d.GetReason(),
 		})
 	}
 	return letters, err
@@ -240,12 +247,12 @@ func readDeadLetters(ctx context.Context, k *admin.Client, n int) ([]deadLetter,
 func newEventsDead() *cobra.Command {
 	c := &cobra.Command{
 		Use: "dead", Short: "List the deliveries that failed for good", Args: cobra.NoArgs,
-		Long: "Lists the deliveries that failed for good: no recipient was found, or none accepted them in time.\n" +
-			"They are kept (retention.dead in config.yaml), and can be queued again.",
+		Long: "Lists the deliveries that failed for good: there was no recipient, or it did not accept them in time.\n" +
+			"They are kept for a while (retention.dead in config.yaml), and can be queued again.",
 	}
 	asJSON := jsonFlag(c)
 	n := c.Flags().IntP("lines", "n", 50, "how many")
-	c.RunE = withKernel("listing the dead letters", func(c *cobra.Command, k *admin.Client, _ []string) error {
+	c.RunE = withKernel("list the dead letters", func(c *cobra.Command, k *admin.Client, _ []string) error {
 		if *n < 1 {
 			return fmt.Errorf("-n %d: give 1 or more", *n)
 		}
@@ -253,9 +260,12 @@ func newEventsDead() *cobra.Command {
 		if err != nil {
 			return err
 		}
-		err = list(c, *asJSON, all, "EVENT DIED TOPIC FOR FAILED REASON", "There are no dead letters.", func(p *printer, d deadLetter) []cell {
-			return []cell{text(d.Event), text(p.clock(d.DiedAt)), text(d.Topic), text(d.Extension), text(fmt.Sprint(d.Attempts)), text(d.Reason)}
-		})
+		err = list(c, *asJSON, all, "EVENT DIED TOPIC FOR FAILED REASON", "There are no dead letters.",
+			func(p *printer, d deadLetter) []cell {
+				return []cell{text(d.Event), text(p.clock(d.DiedAt)), text(d.Topic), text(d.Extension),
+					text(fmt.Sprint(d.Attempts)),
+					text(d.Reason)}
+			})
 		if err == nil && len(all) > 0 && !*asJSON {
 			printerOf(c).faint("`switchboard events show EVENT` shows one, `switchboard events resubmit EVENT` queues it again.")
 		}
@@ -266,9 +276,10 @@ func newEventsDead() *cobra.Command {
 
 func newEventsResubmit() *cobra.Command {
 	c := &cobra.Command{
-		Use: "resubmit ID", Short: "Queue the dead deliveries of an event again", Args: cobra.ExactArgs(1), ValidArgsFunction: first(deadIDs),
+		Use: "resubmit ID", Short: "Queue the dead deliveries of an event again", Args: cobra.ExactArgs(1),
+		ValidArgsFunction: first(deadIDs),
 	}
-	c.RunE = withKernel("resubmitting event", func(c *cobra.Command, k *admin.Client, args []string) error {
+	c.RunE = withKernel("resubmit event", func(c *cobra.Command, k *admin.Client, args []string) error {
 		again, err := k.Resubmit(c.Context(), &adminv1.ResubmitRequest{Event: args[0]})
 		if err != nil {
 			return hinted(err, "switchboard events dead")

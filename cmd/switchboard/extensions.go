@@ -1,7 +1,6 @@
 package main
 
 import (
-	"errors"
 	"fmt"
 	"path/filepath"
 	"slices"
@@ -14,26 +13,27 @@ import (
 	"github.com/switchboard-run/switchboard/sdk/admin"
 )
 
-// States of an extension that does not take part.
+// States of an extension that the kernel does not start.
 const (
 	stateDisabled = "disabled" // by config.yaml
 	stateInvalid  = "invalid"  // its files are wrong
 )
 
 func newExtensionsCommand() *cobra.Command {
-	return group("extensions", "Extensions: what is installed and running",
+	return group("extensions", "Extensions and their state",
 		newExtensionsList(), newExtensionsRestart(), newExtensionsVerify(), newExtensionsNew())
 }
 
 func newExtensionsList() *cobra.Command {
 	c := &cobra.Command{Use: "list", Short: "List the extensions, running or not", Args: cobra.NoArgs}
 	asJSON := jsonFlag(c)
-	c.RunE = withKernel("listing the extensions", func(c *cobra.Command, k *admin.Client, _ []string) error {
+	c.RunE = withKernel("list the extensions", func(c *cobra.Command, k *admin.Client, _ []string) error {
 		all, err := admin.Extensions(c.Context(), k)
 		if err != nil {
 			return err
 		}
-		return list(c, *asJSON, all, "ID NAME VERSION KIND STATE READINESS RESTARTS SINCE SANDBOX DETAIL", "There are no extensions.",
+		return list(c, *asJSON, all, "ID NAME VERSION KIND STATE READINESS RESTARTS SINCE SANDBOX DETAIL",
+			"There are no extensions.",
 			func(_ *printer, x *adminv1.Extension) []cell {
 				detail := detailOf(x)
 				if x.Problem != "" && x.State != stateInvalid {
@@ -48,7 +48,7 @@ func newExtensionsList() *cobra.Command {
 	return c
 }
 
-// sandboxCell is the level of an extension's sandbox.
+// sandboxCell shows the level of an extension's sandbox.
 func sandboxCell(x *adminv1.Extension) cell {
 	if x.Sandbox == nil {
 		return text("-")
@@ -58,13 +58,14 @@ func sandboxCell(x *adminv1.Extension) cell {
 
 func newExtensionsRestart() *cobra.Command {
 	c := &cobra.Command{
-		Use: "restart ID", Short: "Restart an extension, also one that failed", Args: cobra.ExactArgs(1), ValidArgsFunction: first(extensionIDs),
-		Long: "Stops an extension gracefully, if it runs, and starts it again. Earlier failures are forgotten. It\n" +
-			"gets again what it was handling; nothing is lost. Built-in extensions that share a process restart\n" +
-			"together; the output names them.",
+		Use: "restart ID", Short: "Restart an extension, also one that failed", Args: cobra.ExactArgs(1),
+		ValidArgsFunction: first(extensionIDs),
+		Long: "Stops an extension gracefully, if it runs, and starts it again. This resets its earlier failures.\n" +
+			"Unfinished deliveries are repeated; nothing is lost. Built-in extensions that share a process restart\n" +
+			"together; the output lists them.",
 	}
 	asJSON := jsonFlag(c)
-	c.RunE = withKernel("restarting", func(c *cobra.Command, k *admin.Client, args []string) error {
+	c.RunE = withKernel("restart", func(c *cobra.Command, k *admin.Client, args []string) error {
 		x, restarted, err := admin.Restart(c.Context(), k, args[0])
 		if err != nil {
 			return hinted(err, "switchboard extensions list")
@@ -73,7 +74,8 @@ func newExtensionsRestart() *cobra.Command {
 			return printJSON(c, admin.JSON(x).With("restarted", restarted))
 		}
 		if x.State == "failed" || x.State == "backing_off" {
-			return fmt.Errorf("it is %s: %s; see `switchboard logs %s`", strings.ReplaceAll(x.State, "_", " "), x.LastError, x.Id)
+			return fmt.Errorf("the extension is %s: %s; see `switchboard logs %s`", strings.ReplaceAll(x.State, "_", " "),
+				x.LastError, x.Id)
 		}
 		p := printerOf(c)
 		p.line("%s is %s%s.", x.Id, p.paint(stateColor(x.State), x.State), also(x.Readiness))
@@ -99,8 +101,8 @@ func also(readiness string) string {
 func newExtensionsVerify() *cobra.Command {
 	c := &cobra.Command{
 		Use: "verify DIR", Short: "Check an extension before you install it", Args: cobra.ExactArgs(1),
-		Long: "Reads the manifest in a directory, starts the executable, has it describe itself, and checks that\n" +
-			"against what the manifest grants. It needs no kernel, and changes nothing.",
+		Long: "Reads the manifest in a directory, starts the executable, asks it to describe itself, and checks the\n" +
+			"answer against the manifest. It needs no kernel, and changes nothing.",
 	}
 	c.RunE = func(c *cobra.Command, args []string) error {
 		p := printerOf(c)
@@ -119,30 +121,31 @@ func newExtensionsVerify() *cobra.Command {
 		}
 		if err != nil {
 			if v.Crash != "" {
-				err = fmt.Errorf("%w\nit wrote:\n%s", err, indent(v.Crash, "  "))
+				err = fmt.Errorf("%w\nits output:\n%s", err, indent(v.Crash, "  "))
 			}
 			between := " "
 			if strings.Contains(err.Error(), "\n") {
 				between = "\n"
 			}
-			return fmt.Errorf("verifying %s:%s%w", args[0], between, err)
+			return fmt.Errorf("verify %s:%s%w", args[0], between, err)
 		}
-		switch said := v.Summary(); {
+		switch summary := v.Summary(); {
 		case v.Description == nil:
 			p.line("%s needs no process of its own", ok)
-		case said == "":
-			return errors.New("verifying " + args[0] + ": it starts, but offers nothing: no channel, no tool, no model, no handler of events")
+		case summary == "":
+			return fmt.Errorf("verify %s: the extension starts, but provides no channel, tool, model or event handler", args[0])
 		default:
-			p.line("%s starts and describes itself: %s", ok, said)
-			p.line("%s offers only what its manifest grants", ok)
+			p.line("%s starts and describes itself: %s", ok, summary)
+			p.line("%s provides only what its manifest grants", ok)
 		}
-		p.faint(fmt.Sprintf("Install it: cp -r %s %s", filepath.Clean(args[0])+"/.", filepath.Join(h.Extensions(), v.Manifest.ID)))
+		p.faint(fmt.Sprintf("Install it: cp -r %s %s", filepath.Clean(args[0])+"/.",
+			filepath.Join(h.Extensions(), v.Manifest.ID)))
 		return nil
 	}
 	return c
 }
 
-// indent puts by before every line that is not empty.
+// indent adds a prefix to every line that is not empty.
 func indent(s, by string) string {
 	lines := strings.Split(s, "\n")
 	for i, l := range lines {

@@ -23,31 +23,32 @@ var scaffold embed.FS
 
 const (
 	module    = "github.com/switchboard-run/switchboard"
-	goVersion = "1.26.0" // that the module asks for
+	goVersion = "1.26.0" // required by the module
 )
 
 func newExtensionsNew() *cobra.Command {
 	c := &cobra.Command{
-		Use: "new NAME", Short: "Write a small extension in Go to begin with", Args: cobra.ExactArgs(1),
-		Long: "Writes a directory with a manifest, a main.go that works, a go.mod and a README that says how to build\n" +
-			"and drop it in: a channel (the default), or with --tool a tool. The name is its id: lower-case letters,\n" +
+		Use: "new NAME", Short: "Create a small extension in Go", Args: cobra.ExactArgs(1),
+		Long: "Creates a directory with a manifest, a working main.go, a go.mod and a README with the steps to build\n" +
+			"and install it: a channel (the default), or with --tool a tool. The name is its id: lower-case letters,\n" +
 			"digits and underscores.",
 		Example: "  switchboard extensions new my_channel\n  switchboard extensions new dice --tool",
 	}
-	channel := c.Flags().Bool("channel", false, "a channel: a way to people (the default)")
+	channel := c.Flags().Bool("channel", false, "a channel to talk to people (the default)")
 	tool := c.Flags().Bool("tool", false, "a tool for agents")
-	replace := c.Flags().String("replace", "", "build against a checkout of Switchboard in this directory, instead of a release")
+	replace := c.Flags().String("replace", "",
+		"build against a checkout of Switchboard in this directory, instead of a release")
 	c.RunE = func(c *cobra.Command, args []string) error {
 		kind := "channel"
 		if *tool && *channel {
-			return fmt.Errorf("writing the extension %s: give one of --channel and --tool", args[0])
+			return fmt.Errorf("create the extension %s: give one of --channel and --tool", args[0])
 		}
 		if *tool {
 			kind = "tool"
 		}
 		files, err := writeScaffold(kind, args[0], *replace)
 		if err != nil {
-			return fmt.Errorf("writing the extension %s: %w", args[0], err)
+			return fmt.Errorf("create the extension %s: %w", args[0], err)
 		}
 		p := printerOf(c)
 		for _, f := range files {
@@ -62,7 +63,7 @@ func newExtensionsNew() *cobra.Command {
 	return c
 }
 
-// scaffolded is what the files are made of.
+// scaffolded has the values for the templates.
 type scaffolded struct {
 	ID      string
 	Name    string // for people
@@ -81,13 +82,14 @@ func writeScaffold(kind, id, replace string) (files []string, err error) {
 		if x.Replace, err = filepath.Abs(replace); err != nil {
 			return nil, err
 		}
-		if data, err := os.ReadFile(filepath.Join(x.Replace, "go.mod")); err != nil || !bytes.HasPrefix(data, []byte("module "+module)) {
-			return nil, fmt.Errorf("--replace %s: it is no checkout of %s", replace, module)
+		if data, err := os.ReadFile(filepath.Join(x.Replace, "go.mod")); err != nil ||
+			!bytes.HasPrefix(data, []byte("module "+module)) {
+			return nil, fmt.Errorf("--replace %s: not a checkout of %s", replace, module)
 		}
 	}
 	if err := os.Mkdir(id, 0o755); err != nil {
 		if errors.Is(err, fs.ErrExist) {
-			return nil, fmt.Errorf("%s is there already: choose another name, or remove it", id)
+			return nil, fmt.Errorf("%s exists: choose another name, or remove it", id)
 		}
 		return nil, err
 	}
@@ -118,7 +120,7 @@ func writeScaffold(kind, id, replace string) (files []string, err error) {
 	return files, nil
 }
 
-// title is an id as a name for people.
+// title turns an id into a name for people.
 func title(id string) string {
 	words := strings.Split(id, "_")
 	words[0] = strings.ToUpper(words[0][:1]) + words[0][1:]

@@ -17,27 +17,26 @@ import (
 const (
 	heartbeatID      = "heartbeat"
 	heartbeatFigures = heartbeatID + "/figures"
-	// heartbeatPatience is how long the heartbeat may take to tell its figures.
-	heartbeatPatience = 3 * time.Second
-	// mostFollowed is how many escalations, the newest, are followed to their end.
-	mostFollowed = 100
+	// heartbeatTimeout bounds the wait for the heartbeat's figures.
+	heartbeatTimeout = 3 * time.Second
+	// maxFollowed bounds the number of newest escalations whose delivery is checked.
+	maxFollowed = 100
 )
 
-// beats is what the heartbeat has done since the beginning, and what came of
-// it.
+// beats has the figures of the heartbeat since its first run.
 type beats struct {
-	EverySeconds int64            `json:"every_seconds"` // how often it should look
+	EverySeconds int64            `json:"every_seconds"` // configured interval
 	Runs         int64            `json:"runs"`
-	Skipped      map[string]int64 `json:"skipped"` // runs that asked no model, by reason
+	Skipped      map[string]int64 `json:"skipped"` // runs without a model call, by reason
 	ModelCalls   int64            `json:"model_calls"`
 	ModelErrors  int64            `json:"model_errors"`
-	Invalid      int64            `json:"invalid"` // answers that could not be read
+	Invalid      int64            `json:"invalid"` // unreadable answers
 	InputTokens  int64            `json:"input_tokens"`
 	OutputTokens int64            `json:"output_tokens"`
 	Noops        int64            `json:"noops"`
 	Done         int64            `json:"done"`
 	Escalations  int64            `json:"escalations"`
-	Repeated     int64            `json:"repeated"` // escalations that were not made again
+	Repeated     int64            `json:"repeated"` // suppressed repeated escalations
 
 	LastRun        *time.Time `json:"last_run,omitempty"`
 	LastResult     string     `json:"last_result,omitempty"`
@@ -45,24 +44,24 @@ type beats struct {
 	LastEscalation *time.Time `json:"last_escalation,omitempty"`
 	Problem        string     `json:"problem,omitempty"` // of the last run
 
-	// Followed is how many escalations were followed to their end: the newest, as
-	// far as their events are kept. Deliveries is how many of them led to
-	// something that a channel delivered, Undelivered are the others.
+	// Followed is the number of checked escalations: the newest ones whose events are
+	// kept. Deliveries counts those that led to a delivered message, Undelivered lists
+	// the others.
 	Followed    int          `json:"followed"`
 	Deliveries  int          `json:"deliveries"`
 	Undelivered []escalation `json:"undelivered"`
 }
 
-// escalation is one time that the heartbeat has asked an agent to act.
+// escalation is one request of the heartbeat to an agent.
 type escalation struct {
 	Event  string    `json:"event"`
 	At     time.Time `json:"at"`
 	Reason string    `json:"reason"`
 }
 
-// askHeartbeat asks the heartbeat what it has done, and the kernel what came of
-// it; nil without an error: there is none, or it is switched off. It answers
-// within heartbeatPatience, whatever they do.
+// askHeartbeat reads the heartbeat's figures, and from the kernel the deliveries of its
+// escalations. It returns nil without an error if there is no heartbeat, or it is disabled.
+// It returns within heartbeatTimeout.
 func askHeartbeat(ctx context.Context, k *admin.Client, extensions []*adminv1.Extension) (*beats, error) {
 	i := slices.IndexFunc(extensions, func(x *adminv1.Extension) bool { return x.Id == heartbeatID })
 	if i < 0 || extensions[i].State == stateDisabled {
@@ -71,17 +70,17 @@ func askHeartbeat(ctx context.Context, k *admin.Client, extensions []*adminv1.Ex
 	if state := extensions[i].State; state != "active" {
 		return nil, fmt.Errorf("it is %s", strings.ReplaceAll(state, "_", " "))
 	}
-	ctx, cancel := context.WithTimeout(ctx, heartbeatPatience)
+	ctx, cancel := context.WithTimeout(ctx, heartbeatTimeout)
 	defer cancel()
 	h, err := readHeartbeat(ctx, k)
 	if err != nil && errors.Is(ctx.Err(), context.DeadlineExceeded) {
-		err = fmt.Errorf("it has not answered within %s", heartbeatPatience)
+		err = fmt.Errorf("no answer within %s", heartbeatTimeout)
 	}
 	return h, err
 }
 
 func readHeartbeat(ctx context.Context, k *admin.Client) (*beats, error) {
-	said, err := callTool[struct {
+	answer, err := callTool[struct {
 		beats
 		Every  string `json:"every"`
 		Recent []struct {
@@ -93,15 +92,15 @@ func readHeartbeat(ctx context.Context, k *admin.Client) (*beats, error) {
 	if err != nil {
 		return nil, err
 	}
-	h := said.beats
-	if every, err := strictyaml.ParseDuration(said.Every); err == nil {
+	h := answer.beats
+	if every, err := strictyaml.ParseDuration(answer.Every); err == nil {
 		h.EverySeconds = int64(every / time.Second)
 	}
 	h.Undelivered = []escalation{}
-	for _, e := range said.Recent[max(0, len(said.Recent)-mostFollowed):] {
+	for _, e := range answer.Recent[max(0, len(answer.Recent)-maxFollowed):] {
 		r, err := admin.Reached(ctx, k, heartbeatID, e.Key)
 		if err != nil {
-			return nil, fmt.Errorf("ask what came of its escalations: %w", err)
+			return nil, fmt.Errorf("read the deliveries of its escalations: %w", err)
 		}
 		if r.Event == "" {
 			continue // retention has removed it
@@ -115,7 +114,7 @@ func readHeartbeat(ctx context.Context, k *admin.Client) (*beats, error) {
 	return &h, nil
 }
 
-// heartbeatSkips says for people why the heartbeat asked no model.
+// heartbeatSkips has the reasons for a run without a model call, for people.
 var heartbeatSkips = map[string]string{
 	"late":      "a beat came too late",
 	"hours":     "outside of the active hours",
@@ -124,10 +123,10 @@ var heartbeatSkips = map[string]string{
 	"memory":    "memory did not answer",
 	"nothing":   "nothing is open",
 	"unchanged": "nothing new is open",
-	"model":     "there was no model to ask",
+	"model":     "no model was available",
 }
 
-// heartbeat shows what the heartbeat has done, or why that is not known.
+// heartbeat shows the heartbeat's figures, or why they are unknown.
 func (p *printer) heartbeat(h *beats, problem string) {
 	switch {
 	case problem != "":
@@ -161,34 +160,38 @@ func (p *printer) heartbeat(h *beats, problem string) {
 	}
 }
 
-// deliveryPatience is how long an escalation may take to be delivered.
-const deliveryPatience = time.Hour
+// deliveryLimit is the time in which an escalation should be delivered.
+const deliveryLimit = time.Hour
 
-// overdue are the escalations that should have been delivered by now.
+// overdue returns the undelivered escalations past deliveryLimit.
 func overdue(h *beats, now time.Time) (out []escalation) {
 	for _, e := range h.Undelivered {
-		if now.Sub(e.At) > deliveryPatience {
+		if now.Sub(e.At) > deliveryLimit {
 			out = append(out, e)
 		}
 	}
 	return out
 }
 
-// maxShown is how many escalations are listed.
+// maxShown bounds the listed escalations.
 const maxShown = 5
 
-// missed is how many runs it may miss before that is worth a warning.
-const missed = 3
+// maxMissed is the number of missed runs without a warning.
+const maxMissed = 3
 
-// askHeartbeat asks the heartbeat, and looks at its answer.
+// askHeartbeat checks the heartbeat.
 func (d *diagnosis) askHeartbeat(ctx context.Context, k *admin.Client, s admin.Status) {
 	h, err := askHeartbeat(ctx, k, s.Extensions)
 	if err != nil {
 		level := levelWarning
-		if slices.ContainsFunc(s.Extensions, func(x *adminv1.Extension) bool { return x.Id == heartbeatID && x.State != "active" }) {
-			level = levelNote // that it does not run stands elsewhere
+		if slices.ContainsFunc(s.Extensions, func(x *adminv1.Extension) bool {
+			return x.Id == heartbeatID &&
+				x.State != "active"
+		}) {
+			level = levelNote // the check of extensions reports that
 		}
-		d.add("Heartbeat", level, "`switchboard extensions list` and `switchboard logs heartbeat` may say why", "it doesn't answer: %s", message(err))
+		d.add("Heartbeat", level, "`switchboard extensions list` and `switchboard logs heartbeat` may say why",
+			"it doesn't answer: %s", message(err))
 		return
 	}
 	d.heartbeat(h, at(s.StartedAtUs), time.Now())
@@ -202,17 +205,18 @@ func (d *diagnosis) heartbeat(h *beats, started, now time.Time) {
 	if h.LastRun != nil && h.LastRun.After(started) {
 		last = *h.LastRun
 	}
-	if every := time.Duration(h.EverySeconds) * time.Second; every > 0 && now.Sub(last) > missed*every+time.Minute {
-		d.add("Heartbeat", levelWarning, "`switchboard schedules list --all` shows whether heartbeat.beat is paused or missing, `switchboard logs scheduler` why",
-			"it has not run since %s; it should every %s", last.Local().Format("2006-01-02 15:04"), every)
+	if every := time.Duration(h.EverySeconds) * time.Second; every > 0 && now.Sub(last) > maxMissed*every+time.Minute {
+		d.add("Heartbeat", levelWarning, "see whether `switchboard schedules list --all` has heartbeat.beat, and "+
+			"`switchboard logs scheduler`",
+			"it has not run since %s, but should every %s", last.Local().Format("2006-01-02 15:04"), every)
 	}
 	late := overdue(h, now)
 	for _, e := range late[max(0, len(late)-maxShown):] {
 		d.add("Heartbeat", levelWarning, fmt.Sprintf("`switchboard trace %s` shows what happened to it", e.Event),
-			"the escalation %s of %s was never delivered: %s", e.Event, e.At.Local().Format("2006-01-02 15:04"), e.Reason)
+			"the escalation %s of %s was not delivered: %s", e.Event, e.At.Local().Format("2006-01-02 15:04"), e.Reason)
 	}
 	if n := len(late) - maxShown; n > 0 {
-		d.add("Heartbeat", levelWarning, "", "%s before were not delivered either", count(n, "escalation"))
+		d.add("Heartbeat", levelWarning, "", "%s were not delivered", count(n, "earlier escalation"))
 	}
 	if h.Problem != "" {
 		d.add("Heartbeat", levelNote, "", "the last check: %s", h.Problem)
@@ -224,6 +228,7 @@ func (d *diagnosis) heartbeat(h *beats, started, now time.Time) {
 	case h.Escalations == 0 && h.Followed == 0:
 		d.add("Heartbeat", levelOK, "", "%s, nothing was escalated", count(int(h.Runs), "check"))
 	default:
-		d.add("Heartbeat", levelOK, "", "%s, %s, %d of the last %d delivered", count(int(h.Runs), "check"), count(int(h.Escalations), "escalation"), h.Deliveries, h.Followed)
+		d.add("Heartbeat", levelOK, "", "%s, %s, %d of the last %d delivered", count(int(h.Runs), "check"),
+			count(int(h.Escalations), "escalation"), h.Deliveries, h.Followed)
 	}
 }

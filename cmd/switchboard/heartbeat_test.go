@@ -143,9 +143,9 @@ func TestHeartbeatThatDoesNotAnswer(t *testing.T) {
 		"starting":      {heartbeatIs("starting"), never, "Heartbeat: no answer: it is starting"},
 		"crashed":       {heartbeatIs("backing_off"), never, "Heartbeat: no answer: it is backing off"},
 		"a bad file":    {heartbeatIs(stateInvalid), never, "Heartbeat: no answer: it is invalid"},
-		"it hangs":      {heartbeatIs("active"), hangs, "Heartbeat: no answer: it has not answered within 3s"},
+		"it hangs":      {heartbeatIs("active"), hangs, "Heartbeat: no answer: no answer within 3s"},
 		"it fails":      {heartbeatIs("active"), says("read the state: no", true), "Heartbeat: no answer: read the state: no"},
-		"nonsense":      {heartbeatIs("active"), says("nonsense", false), "Heartbeat: no answer: reading the answer of heartbeat/figures"},
+		"nonsense":      {heartbeatIs("active"), says("nonsense", false), "Heartbeat: no answer: read the answer of heartbeat/figures"},
 		"it is new":     {heartbeatIs("active"), says(`{"every": "10m", "recent": []}`, false), "Heartbeat: hasn't run yet."},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -153,7 +153,7 @@ func TestHeartbeatThatDoesNotAnswer(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				began := time.Now()
 				h, err := askHeartbeat(t.Context(), heartbeatKernel{says: tc.says}.client(), tc.extensions)
-				if took := time.Since(began); took > heartbeatPatience {
+				if took := time.Since(began); took > heartbeatTimeout {
 					t.Errorf("it took %s", took)
 				}
 				problem := ""
@@ -193,7 +193,7 @@ func TestDoctorOnTheHeartbeat(t *testing.T) {
 			[]string{"warning `switchboard trace e7`"},
 		},
 		"many": {&beats{LastRun: at(0), Undelivered: many}, []string{
-			"warning trace e4`", "warning trace e5`", "warning trace e6`", "warning trace e7`", "warning trace e8`", "warning 3 escalations before",
+			"warning trace e4`", "warning trace e5`", "warning trace e6`", "warning trace e7`", "warning trace e8`", "warning 3 earlier escalations",
 		}},
 		"it has stopped":    {&beats{EverySeconds: 600, LastRun: at(32 * time.Minute)}, []string{"warning has not run since", "ok "}},
 		"it has never run":  {&beats{EverySeconds: 60}, []string{"warning has not run since", "ok "}},

@@ -36,7 +36,7 @@ type linked struct {
 	Problem     string            `json:"problem,omitempty"`
 }
 
-// exchange is one errand on a link.
+// exchange is one exchange of messages on a link.
 type exchange struct {
 	ID        string `json:"id"`
 	Initiator string `json:"initiator"`
@@ -65,8 +65,8 @@ func (x exchange) state() string {
 	return "open"
 }
 
-// begunIn is where it was begun.
-func (x exchange) begunIn(where *names) string {
+// origin returns the place where the exchange began.
+func (x exchange) origin(where *names) string {
 	if x.From.Exchange != "" {
 		return x.From.Exchange
 	}
@@ -74,14 +74,14 @@ func (x exchange) begunIn(where *names) string {
 }
 
 func newLinksCommand() *cobra.Command {
-	return group("links", "Links between agents, and what is said on them", newLinksList(), newLinksShow())
+	return group("links", "Links between agents, and their exchanges", newLinksList(), newLinksShow())
 }
 
 func newLinksList() *cobra.Command {
-	c := &cobra.Command{Use: "list", Short: "List the links of the configuration and the exchanges that are open", Args: cobra.NoArgs}
+	c := &cobra.Command{Use: "list", Short: "List the links and the open exchanges", Args: cobra.NoArgs}
 	asJSON := jsonFlag(c)
-	all := c.Flags().Bool("all", false, "also exchanges that are over")
-	c.RunE = withKernel("listing the links", func(c *cobra.Command, k *admin.Client, _ []string) error {
+	all := c.Flags().Bool("all", false, "also finished exchanges")
+	c.RunE = withKernel("list the links", func(c *cobra.Command, k *admin.Client, _ []string) error {
 		found, err := callTool[linkList](c.Context(), k, listLinks, map[string]any{"all": *all, "limit": 1000})
 		if err != nil {
 			return err
@@ -89,7 +89,8 @@ func newLinksList() *cobra.Command {
 		if *asJSON {
 			return printJSON(c, found)
 		}
-		err = list(c, false, found.Links, "AGENTS MODE MESSAGES IDLE SESSIONS STATE", "No agents are linked: `links` in config.yaml links two.",
+		err = list(c, false, found.Links, "AGENTS MODE MESSAGES IDLE SESSIONS STATE",
+			"No agents are linked. `links` in config.yaml links two agents.",
 			func(_ *printer, l linked) []cell {
 				state := state("ready")
 				if l.Problem != "" {
@@ -118,8 +119,9 @@ func newLinksList() *cobra.Command {
 		err = list(c, false, found.Exchanges, "EXCHANGE FROM TO MESSAGES STATE ACTIVE BEGUN_IN", "No exchange is open.",
 			func(_ *printer, x exchange) []cell {
 				return []cell{
-					text(x.ID), text(x.Initiator), text(x.Peer), text(fmt.Sprintf("%d of %d", x.Messages, x.MaxMessages)), state(x.state()),
-					text(age(x.ActiveAt)), text(x.begunIn(where)),
+					text(x.ID), text(x.Initiator), text(x.Peer), text(fmt.Sprintf("%d of %d", x.Messages, x.MaxMessages)),
+					state(x.state()),
+					text(age(x.ActiveAt)), text(x.origin(where)),
 				}
 			})
 		if err == nil && found.More > 0 {
@@ -143,9 +145,10 @@ type shownExchange struct {
 }
 
 func newLinksShow() *cobra.Command {
-	c := &cobra.Command{Use: "show EXCHANGE", Short: "Show what was said on an exchange, and how it ended", Args: cobra.ExactArgs(1), ValidArgsFunction: first(exchangeIDs)}
+	c := &cobra.Command{Use: "show EXCHANGE", Short: "Show the messages of an exchange, and how it ended",
+		Args: cobra.ExactArgs(1), ValidArgsFunction: first(exchangeIDs)}
 	asJSON := jsonFlag(c)
-	c.RunE = withKernel("showing the exchange", func(c *cobra.Command, k *admin.Client, args []string) error {
+	c.RunE = withKernel("show exchange", func(c *cobra.Command, k *admin.Client, args []string) error {
 		raw, err := callTool[json.RawMessage](c.Context(), k, showExchange, map[string]any{"id": args[0]})
 		if err != nil {
 			return err
@@ -155,9 +158,9 @@ func newLinksShow() *cobra.Command {
 		}
 		var shown shownExchange
 		if err := json.Unmarshal(raw, &shown); err != nil {
-			return fmt.Errorf("reading the answer of %s: %w", showExchange, err)
+			return fmt.Errorf("read the answer of %s: %w", showExchange, err)
 		}
-		// What followed from it is told, too; an error only leaves that out.
+		// For the exchanges that followed from it; an error only leaves them out.
 		all, _ := callTool[linkList](c.Context(), k, listLinks, map[string]any{"all": true, "limit": 1000})
 		printerOf(c).exchange(shown, all.Exchanges, namesOf(c.Context(), k))
 		return nil
@@ -168,11 +171,12 @@ func newLinksShow() *cobra.Command {
 func (p *printer) exchange(shown shownExchange, all []exchange, where *names) {
 	x := shown.Exchange
 	p.line("%s  %s → %s  %s", x.ID, x.Initiator, x.Peer, p.paint(stateColor(x.state()), x.state()))
-	begun := "in " + where.with(x.From.Session)
+	origin := "in " + where.with(x.From.Session)
 	if x.From.Exchange != "" {
-		begun = fmt.Sprintf("on the exchange %s, %s", x.From.Exchange, begun)
+		origin = fmt.Sprintf("on the exchange %s, %s", x.From.Exchange, origin)
 	}
-	p.wrapped(gray, fmt.Sprintf("begun %s %s, mode %s, %d of %d messages", p.clock(x.OpenedAt), begun, x.Mode, x.Messages, x.MaxMessages), "")
+	p.wrapped(gray, fmt.Sprintf("started %s %s, mode %s, %d of %d messages",
+		p.clock(x.OpenedAt), origin, x.Mode, x.Messages, x.MaxMessages), "")
 	for _, agent := range []string{x.Initiator, x.Peer} {
 		if session := shown.Sessions[agent]; session != "" {
 			p.wrapped(gray, fmt.Sprintf("the side of %s: `switchboard sessions show %s`", agent, session), "  ")
@@ -180,7 +184,8 @@ func (p *printer) exchange(shown shownExchange, all []exchange, where *names) {
 	}
 	for _, other := range all {
 		if other.From.Exchange == x.ID {
-			p.wrapped(gray, fmt.Sprintf("it led to %s, %s → %s: `switchboard links show %s`", other.ID, other.Initiator, other.Peer, other.ID), "  ")
+			p.wrapped(gray, fmt.Sprintf("it led to %s, %s → %s: `switchboard links show %s`", other.ID, other.Initiator,
+				other.Peer, other.ID), "  ")
 		}
 	}
 	for _, m := range shown.Messages {
@@ -199,13 +204,13 @@ func (p *printer) exchange(shown shownExchange, all []exchange, where *names) {
 		p.body(x.Summary, "  ")
 	}
 	if x.Result == "" {
-		p.faint("the result was delivered to no one")
+		p.faint("the result was not delivered")
 		return
 	}
 	p.wrapped(gray, "the result went to "+where.with(x.Result), "")
 }
 
-// exchangeIDs are completed with who talks to whom.
+// exchangeIDs suggests exchanges, described by their agents.
 func exchangeIDs(ctx context.Context, k *admin.Client) (ids []string, err error) {
 	found, err := callTool[linkList](ctx, k, listLinks, map[string]any{"all": true})
 	for _, x := range found.Exchanges {

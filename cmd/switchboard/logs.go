@@ -20,13 +20,14 @@ import (
 	"github.com/switchboard-run/switchboard/home/config"
 )
 
-// followEvery is how often the files are looked at for more.
+// followEvery is the interval of checks for new lines.
 const followEvery = 200 * time.Millisecond
 
 func newLogsCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use: "logs [extension|kernel]", Short: "Show the logs of the kernel and its extensions", Args: cobra.MaximumNArgs(1),
-		Long:    "Shows the log files of the home, all together in the order of time, or that of one extension, or of the\nkernel. It needs no kernel.",
+		Long: "Shows the logs of the home ordered by time, or only that of one extension or of the kernel. It needs\nno " +
+			"running kernel.",
 		Example: "  switchboard logs -f\n  switchboard logs telegram_channel -n 200",
 		ValidArgsFunction: func(_ *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
 			if home, err := findHome(); err == nil && len(args) == 0 {
@@ -35,12 +36,12 @@ func newLogsCommand() *cobra.Command {
 			return nil, cobra.ShellCompDirectiveNoFileComp
 		},
 	}
-	asJSON := c.Flags().Bool("json", false, "print the lines as they are in the files")
-	n := c.Flags().IntP("lines", "n", 50, "how many of the newest")
+	asJSON := c.Flags().Bool("json", false, "print the raw lines of the files")
+	n := c.Flags().IntP("lines", "n", 50, "how many of the newest lines")
 	follow := c.Flags().BoolP("follow", "f", false, "keep showing new ones until interrupted")
 	c.RunE = func(c *cobra.Command, args []string) error {
 		if *n < 0 {
-			return fmt.Errorf("reading the logs: -n %d: give 0 or more", *n)
+			return fmt.Errorf("read the logs: -n %d: give 0 or more", *n)
 		}
 		home, err := findHome()
 		if err != nil {
@@ -56,11 +57,11 @@ func newLogsCommand() *cobra.Command {
 				if len(logNames(home)) == 0 {
 					return errors.New("there are no logs yet: no kernel has run on this home")
 				}
-				return fmt.Errorf("there are no logs of %s; there are logs of %s", l.only, strings.Join(logNames(home), ", "))
+				return fmt.Errorf("%s has no logs; these have: %s", l.only, strings.Join(logNames(home), ", "))
 			}
 		}
 		if err := l.tail(*n); err != nil {
-			return fmt.Errorf("reading the logs: %w", err)
+			return fmt.Errorf("read the logs: %w", err)
 		}
 		if *follow {
 			return l.follow(c.Context())
@@ -75,7 +76,7 @@ func newLogsCommand() *cobra.Command {
 
 func logDir(home *config.Home) string { return filepath.Join(home.Path(), "logs") }
 
-// logNames are those who have logged something.
+// logNames returns the names of all logs.
 func logNames(home *config.Home) (names []string) {
 	files, _ := filepath.Glob(filepath.Join(logDir(home), "*.log"))
 	for _, f := range files {
@@ -87,8 +88,8 @@ func logNames(home *config.Home) (names []string) {
 	return names
 }
 
-// logName is whose log a file is. An older one has a time in its name, and
-// names of extensions have no dash.
+// logName returns the name of the log that a file belongs to. A rotated file has a dash and
+// a time in its name; names of extensions have no dash.
 func logName(file string) (name string, old bool) {
 	name = strings.TrimSuffix(filepath.Base(file), ".log")
 	name, _, old = strings.Cut(name, "-")
@@ -99,7 +100,7 @@ func logName(file string) (name string, old bool) {
 type logLine struct {
 	from   string
 	at     time.Time
-	order  time.Time // at, or that of the line before it in the file
+	order  time.Time // at, or that of the previous line of the file
 	level  string
 	module string
 	text   string
@@ -146,7 +147,7 @@ func (p *printer) logLine(l logLine, several bool) {
 	if several {
 		who = fmt.Sprintf("%-17s ", l.from)
 	}
-	// The first part of the module is whose log it is.
+	// The first part of the module is the name of the log.
 	if _, part, ok := strings.Cut(l.module, "."); ok && part != "" {
 		who += part + ": "
 	}
@@ -176,7 +177,7 @@ type logReader struct {
 	only    string // one name; empty: all
 	several bool
 	print   func(l logLine, several bool)
-	offset  map[string]int64 // of the files that are written to now
+	offset  map[string]int64 // of the current files
 }
 
 func (l *logReader) files() (current, old []string) {
@@ -201,7 +202,7 @@ func (l *logReader) tail(n int) error {
 	current, old := l.files()
 	for i, f := range append(current, old...) {
 		if i == len(current) && len(lines) >= n {
-			break // older files hold older lines
+			break // rotated files have older lines
 		}
 		read, size, err := readLog(f, 0)
 		if err != nil {
@@ -217,7 +218,7 @@ func (l *logReader) tail(n int) error {
 	return nil
 }
 
-// readLog reads whole lines behind an offset, and says where it stopped.
+// readLog reads complete lines from an offset, and returns where it stopped.
 func readLog(file string, offset int64) (lines []logLine, end int64, err error) {
 	f, err := os.Open(file)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -228,7 +229,7 @@ func readLog(file string, offset int64) (lines []logLine, end int64, err error) 
 	}
 	defer f.Close()
 	if info, err := f.Stat(); err == nil && info.Size() < offset {
-		offset = 0 // another file has taken its place
+		offset = 0 // the file was rotated
 	}
 	if _, err := f.Seek(offset, io.SeekStart); err != nil {
 		return nil, 0, err
@@ -238,7 +239,7 @@ func readLog(file string, offset int64) (lines []logLine, end int64, err error) 
 	for r := bufio.NewReader(f); ; {
 		raw, err := r.ReadBytes('\n')
 		if err != nil {
-			return lines, offset, nil //nolint:nilerr // the rest is not written yet
+			return lines, offset, nil //nolint:nilerr // the last line is incomplete
 		}
 		offset += int64(len(raw))
 		if raw = bytes.TrimSpace(raw); len(raw) > 0 {
@@ -252,7 +253,7 @@ func readLog(file string, offset int64) (lines []logLine, end int64, err error) 
 	}
 }
 
-// follow prints what is written from now on.
+// follow prints new lines until ctx ends.
 func (l *logReader) follow(ctx context.Context) error {
 	ticker := time.NewTicker(followEvery)
 	defer ticker.Stop()
@@ -266,7 +267,7 @@ func (l *logReader) follow(ctx context.Context) error {
 		for _, f := range current {
 			lines, end, err := readLog(f, l.offset[f])
 			if err != nil {
-				return fmt.Errorf("reading the logs: %w", err)
+				return fmt.Errorf("read the logs: %w", err)
 			}
 			l.offset[f] = end
 			for _, line := range lines {

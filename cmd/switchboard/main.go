@@ -1,11 +1,10 @@
-// Command switchboard is the one binary: the kernel, its command line, and,
-// executed again by the kernel, every built-in extension.
+// Command switchboard is the only binary: the kernel, its command line, and, executed again
+// by the kernel, every built-in extension.
 //
-// This package wires and talks to people. What the parts promise stands in
-// package kernel, in the extensions, and in docs/. A command prints what was
-// asked for on stdout, as a table or, with --json, with field names that only
-// gain new ones; an error goes to stderr, says what to do, and makes the exit
-// status 1.
+// This package wires the parts and talks to people. Package kernel, the extensions and
+// docs/ describe the promises of the parts. A command prints its result on stdout, as a
+// table or with --json; field names are stable. An error goes to stderr, tells what to do,
+// and makes the exit status 1.
 package main
 
 import (
@@ -37,9 +36,9 @@ func main() {
 		if !errors.Is(err, errReported) {
 			fmt.Fprintln(safeText{w: os.Stderr}, "switchboard:", message(err))
 		}
-		os.Exit(1) //nolint:gocritic // nothing is left to be undone
+		os.Exit(1) //nolint:gocritic // no deferred call is needed
 	}
 }
 
-// errReported makes the exit status 1 where everything has been said.
+// errReported makes the exit status 1 after the command has reported the problem.
 var errReported = errors.New("reported")

@@ -34,7 +34,7 @@ type memoryList struct {
 	} `json:"unreadable"`
 }
 
-// remembered is what is shown of a memory; raw is all of it.
+// remembered has the shown fields of a memory; raw is all of it.
 type remembered struct {
 	ID        string    `json:"id"`
 	Kind      string    `json:"kind"`
@@ -58,17 +58,17 @@ func (r *remembered) UnmarshalJSON(data []byte) error {
 func (r remembered) MarshalJSON() ([]byte, error) { return r.raw, nil } //nolint:unparam // json.Marshaler wants it
 
 func newMemoryCommand() *cobra.Command {
-	return group("memory", "What is remembered: facts, preferences and open items",
+	return group("memory", "Memories: facts, preferences and open items",
 		newMemoryList(), newMemoryExport(), newMemoryImport(), newMemoryForget())
 }
 
-// memoryPage is how many memories one request asks for.
+// memoryPage is the number of memories per request.
 const memoryPage = 1000
 
 // memoryKinds are the kinds of memories, as the extension names them.
 var memoryKinds = []string{"fact", "preference", "open"}
 
-// memoryQuery is what is to be listed.
+// memoryQuery selects memories.
 type memoryQuery struct {
 	about, kind, scope string
 	limit              int // 0: all
@@ -76,21 +76,21 @@ type memoryQuery struct {
 
 func newMemoryList() *cobra.Command {
 	c := &cobra.Command{
-		Use: "list", Short: "List what is remembered, or what fits some words", Args: cobra.NoArgs,
+		Use: "list", Short: "List memories, or search them", Args: cobra.NoArgs,
 		Example: "  switchboard memory list --kind open\n  switchboard memory list --about kettle",
 	}
 	asJSON := jsonFlag(c)
 	var q memoryQuery
-	c.Flags().StringVar(&q.about, "about", "", "only what fits these words, the best first")
+	c.Flags().StringVar(&q.about, "about", "", "only memories that match these words, best first")
 	c.Flags().StringVar(&q.kind, "kind", "", "only one kind: fact, preference or open")
 	c.Flags().StringVar(&q.scope, "scope", "", "only one scope")
 	c.Flags().IntVarP(&q.limit, "lines", "n", 50, "how many (0: all)")
-	c.RunE = withKernel("listing the memories", func(c *cobra.Command, k *admin.Client, _ []string) error {
+	c.RunE = withKernel("list the memories", func(c *cobra.Command, k *admin.Client, _ []string) error {
 		switch {
 		case q.limit < 0:
 			return fmt.Errorf("-n %d: give 0 or more", q.limit)
 		case q.kind != "" && !slices.Contains(memoryKinds, q.kind):
-			return fmt.Errorf("--kind %s: there are %s", q.kind, strings.Join(memoryKinds, ", "))
+			return fmt.Errorf("--kind %s: give one of %s", q.kind, strings.Join(memoryKinds, ", "))
 		}
 		found, err := readMemories(c.Context(), k, q)
 		if err != nil {
@@ -98,23 +98,25 @@ func newMemoryList() *cobra.Command {
 		}
 		none := "Nothing is remembered. Tell the assistant: “remember that the kettle is in the kitchen”."
 		if q.about+q.kind+q.scope != "" {
-			none = "Nothing of that is remembered."
+			none = "No memory matches."
 		}
-		err = list(c, *asJSON, found.Memories, "ID KIND WHAT DUE CHANNEL BY SINCE", none, func(p *printer, r remembered) []cell {
-			since := r.Updated
-			if since.IsZero() {
-				since = r.Created
-			}
-			kind := r.Kind
-			if r.Scope != "" {
-				kind += " (" + r.Scope + ")"
-			}
-			due := text(dash(r.DueLocal))
-			if r.Overdue {
-				due.color = yellow
-			}
-			return []cell{text(r.ID), text(kind), text(shorten(r.Text, 80)), due, text(dash(r.ChannelID)), text(dash(r.By)), text(p.clock(since))}
-		})
+		err = list(c, *asJSON, found.Memories, "ID KIND WHAT DUE CHANNEL BY SINCE", none,
+			func(p *printer, r remembered) []cell {
+				since := r.Updated
+				if since.IsZero() {
+					since = r.Created
+				}
+				kind := r.Kind
+				if r.Scope != "" {
+					kind += " (" + r.Scope + ")"
+				}
+				due := text(dash(r.DueLocal))
+				if r.Overdue {
+					due.color = yellow
+				}
+				return []cell{text(r.ID), text(kind), text(shorten(r.Text, 80)), due, text(dash(r.ChannelID)), text(dash(r.By)),
+					text(p.clock(since))}
+			})
 		if err != nil || *asJSON {
 			return err
 		}
@@ -123,7 +125,8 @@ func newMemoryList() *cobra.Command {
 			p.faint(fmt.Sprintf("and %d more: -n 0 shows all", found.More))
 		}
 		for _, u := range found.Unreadable {
-			p.line("%s", p.paint(red, fmt.Sprintf("%s cannot be read: %s: `switchboard memory forget %s` removes it", u.ID, u.Error, u.ID)))
+			p.line("%s", p.paint(red, fmt.Sprintf("%s cannot be read: %s: `switchboard memory forget %s` removes it", u.ID,
+				u.Error, u.ID)))
 		}
 		return nil
 	})
@@ -157,7 +160,8 @@ func readMemories(ctx context.Context, k *admin.Client, q memoryQuery) (all memo
 		}
 		all.Memories = append(all.Memories, page.Memories...)
 		all.More, all.Unreadable = page.More, page.Unreadable
-		if page.More == 0 || len(page.Memories) == 0 || name == recallMemories || q.limit > 0 && len(all.Memories) >= q.limit {
+		if page.More == 0 || len(page.Memories) == 0 || name == recallMemories ||
+			q.limit > 0 && len(all.Memories) >= q.limit {
 			return all, nil
 		}
 	}
@@ -175,39 +179,40 @@ func newMemoryForget() *cobra.Command {
 		},
 	}
 	asJSON := jsonFlag(c)
-	all := c.Flags().Bool("all", false, "everything that is remembered")
+	all := c.Flags().Bool("all", false, "forget everything")
 	scope := c.Flags().String("scope", "", "with --all: only one scope")
 	yes := c.Flags().BoolP("yes", "y", false, "with --all: do not ask")
-	c.RunE = withKernel("forgetting", func(c *cobra.Command, k *admin.Client, args []string) error {
+	c.RunE = withKernel("forget", func(c *cobra.Command, k *admin.Client, args []string) error {
 		name, fields := forgetMemories, map[string]any{"ids": args}
 		if *all {
 			name, fields = forgetAll, map[string]any{}
-			what := "everything that is remembered"
+			what := "all memories"
 			if *scope != "" {
 				fields["scope"] = *scope
-				what = "everything of the scope " + *scope
+				what = "all memories of the scope " + *scope
 			}
-			if ok, err := confirm(c, *yes, "Forget "+what+" for good?", "`switchboard memory export` keeps a copy"); err != nil || !ok {
+			if ok, err := confirm(c, *yes, "Forget "+what+" for good?",
+				"`switchboard memory export` keeps a copy"); err != nil || !ok {
 				return err
 			}
 		}
-		said, err := callTool[json.RawMessage](c.Context(), k, name, fields)
+		result, err := callTool[json.RawMessage](c.Context(), k, name, fields)
 		if err != nil {
 			return err
 		}
-		return sayMemory(c, *asJSON, said)
+		return printResult(c, *asJSON, result)
 	})
 	return c
 }
 
-// sayMemory prints what a tool did.
-func sayMemory(c *cobra.Command, asJSON bool, said json.RawMessage) error {
+// printResult prints the result of a tool of the memory extension.
+func printResult(c *cobra.Command, asJSON bool, result json.RawMessage) error {
 	if asJSON {
-		return printJSON(c, said)
+		return printJSON(c, result)
 	}
 	var answer struct{ Text string }
-	if err := json.Unmarshal(said, &answer); err != nil {
-		return fmt.Errorf("reading the answer: %w", err)
+	if err := json.Unmarshal(result, &answer); err != nil {
+		return fmt.Errorf("read the answer: %w", err)
 	}
 	printerOf(c).line("%s", answer.Text)
 	return nil

@@ -19,13 +19,13 @@ import (
 
 func newMemoryExport() *cobra.Command {
 	c := &cobra.Command{
-		Use: "export", Short: "Write what is remembered as Markdown", Args: cobra.NoArgs,
-		Long:    "Writes everything that is remembered as a Markdown document that can be read, edited and imported again.",
+		Use: "export", Short: "Write all memories as Markdown", Args: cobra.NoArgs,
+		Long:    "Writes all memories as a Markdown document that you can read, edit and import again.",
 		Example: "  switchboard memory export -o memory.md",
 	}
-	file := c.Flags().StringP("output", "o", "", "a file that does not exist yet, instead of the output")
+	file := c.Flags().StringP("output", "o", "", "write to a new file")
 	scope := c.Flags().String("scope", "", "only one scope")
-	c.RunE = withKernel("exporting the memories", func(c *cobra.Command, k *admin.Client, _ []string) error {
+	c.RunE = withKernel("export the memories", func(c *cobra.Command, k *admin.Client, _ []string) error {
 		fields := map[string]any{}
 		if *scope != "" {
 			fields["scope"] = *scope
@@ -48,7 +48,7 @@ func newMemoryExport() *cobra.Command {
 		}
 		f, err := os.OpenFile(*file, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
 		if err != nil {
-			return fmt.Errorf("writing it: %w", err)
+			return fmt.Errorf("write the document: %w", err)
 		}
 		if _, err = f.WriteString(document); err == nil {
 			err = f.Close()
@@ -56,7 +56,7 @@ func newMemoryExport() *cobra.Command {
 			_ = f.Close()
 		}
 		if err != nil {
-			return fmt.Errorf("writing %s: %w", *file, err)
+			return fmt.Errorf("write %s: %w", *file, err)
 		}
 		return nil
 	})
@@ -64,26 +64,26 @@ func newMemoryExport() *cobra.Command {
 }
 
 const (
-	// maxDocument is the largest document that is read.
+	// maxDocument bounds the size of a document.
 	maxDocument = 64 << 20
-	// documentPart is the most of it in one request.
+	// documentPart bounds the part of it in one request.
 	documentPart = contract.MaxPayload / 2
 )
 
 func newMemoryImport() *cobra.Command {
 	c := &cobra.Command{
-		Use: "import FILE", Short: "Remember what a Markdown document says; - reads the input", Args: cobra.ExactArgs(1),
-		Long: "Remembers what a Markdown document says: one that `switchboard memory export` has written, edited or not, or one\n" +
-			"that you have written. It is taken over whole or not at all. What it does not hold is kept, unless\n" +
-			"--replace is given; an open item that is checked off (- [x]) is forgotten.",
+		Use: "import FILE", Short: "Import memories from a Markdown document; - reads the input", Args: cobra.ExactArgs(1),
+		Long: "Imports memories from a Markdown document: one from `switchboard memory export`, edited or not, or your\n" +
+			"own. It imports the whole document or nothing. Other memories are kept, unless you give --replace; an\n" +
+			"open item that is checked off (- [x]) is forgotten.",
 		Example: "  switchboard memory import memory.md\n  switchboard memory import --check memory.md",
 	}
 	asJSON := jsonFlag(c)
-	check := c.Flags().Bool("check", false, "change nothing: only say what would change")
-	replace := c.Flags().Bool("replace", false, "forget what the document does not hold")
-	scope := c.Flags().String("scope", "", "the scope of what names none (default: personal)")
+	check := c.Flags().Bool("check", false, "only show what would change")
+	replace := c.Flags().Bool("replace", false, "forget memories that the document does not have")
+	scope := c.Flags().String("scope", "", "the scope for items without one (default: personal)")
 	yes := c.Flags().BoolP("yes", "y", false, "with --replace: do not ask")
-	c.RunE = withKernel("importing", func(c *cobra.Command, k *admin.Client, args []string) error {
+	c.RunE = withKernel("import", func(c *cobra.Command, k *admin.Client, args []string) error {
 		document, err := readDocument(c, args[0])
 		if err != nil {
 			return err
@@ -98,7 +98,8 @@ func newMemoryImport() *cobra.Command {
 		if *replace {
 			fields["replace"] = true
 			if !*check {
-				if ok, err := confirm(c, *yes, "Forget what "+args[0]+" does not hold?", "`switchboard memory export` keeps a copy, --check says what would change"); err != nil || !ok {
+				if ok, err := confirm(c, *yes, "Forget memories that "+args[0]+" does not have?",
+					"`switchboard memory export` keeps a copy, --check shows what would change"); err != nil || !ok {
 					return err
 				}
 			}
@@ -107,7 +108,7 @@ func newMemoryImport() *cobra.Command {
 		for ; len(document) > documentPart; part++ {
 			end := strings.LastIndexByte(document[:documentPart], '\n') + 1
 			if end == 0 {
-				return fmt.Errorf("%s has a line of more than %d bytes: this is no document of memories", args[0], documentPart)
+				return fmt.Errorf("%s has a line of more than %d bytes, so it is not a document of memories", args[0], documentPart)
 			}
 			kept := map[string]any{"text": document[:end], "upload": upload, "part": part, "more": true}
 			if _, err := callTool[json.RawMessage](c.Context(), k, importMemories, kept); err != nil {
@@ -118,11 +119,11 @@ func newMemoryImport() *cobra.Command {
 		if fields["text"] = document; part > 0 {
 			fields["upload"], fields["part"] = upload, part
 		}
-		said, err := callTool[json.RawMessage](c.Context(), k, importMemories, fields)
+		result, err := callTool[json.RawMessage](c.Context(), k, importMemories, fields)
 		if err != nil {
 			return err
 		}
-		return sayMemory(c, *asJSON, said)
+		return printResult(c, *asJSON, result)
 	})
 	return c
 }
@@ -132,7 +133,7 @@ func readDocument(c *cobra.Command, name string) (string, error) {
 	if name != "-" {
 		f, err := os.Open(name)
 		if err != nil {
-			return "", fmt.Errorf("reading it: %w", err)
+			return "", fmt.Errorf("read the document: %w", err)
 		}
 		defer f.Close()
 		in = f
@@ -140,16 +141,16 @@ func readDocument(c *cobra.Command, name string) (string, error) {
 	b, err := io.ReadAll(io.LimitReader(in, maxDocument+1))
 	switch {
 	case err != nil:
-		return "", fmt.Errorf("reading it: %w", err)
+		return "", fmt.Errorf("read the document: %w", err)
 	case len(b) > maxDocument:
-		return "", fmt.Errorf("it has more than %d MiB", maxDocument>>20)
+		return "", fmt.Errorf("the document has more than %d MiB", maxDocument>>20)
 	case !utf8.Valid(b):
-		return "", fmt.Errorf("it is not text in UTF-8")
+		return "", fmt.Errorf("the document is not UTF-8 text")
 	}
 	return string(b), nil
 }
 
-// confirm asks whether something that cannot be undone is meant.
+// confirm asks for confirmation of an irreversible action.
 func confirm(c *cobra.Command, yes bool, question, copied string) (bool, error) {
 	if yes {
 		return true, nil

@@ -9,7 +9,7 @@ import (
 	"github.com/switchboard-run/switchboard/sdk/admin"
 )
 
-// names knows what sessions are in words.
+// names resolves and caches the names of sessions.
 type names struct {
 	ctx   context.Context
 	k     *admin.Client
@@ -20,7 +20,7 @@ func namesOf(ctx context.Context, k *admin.Client) *names {
 	return &names{ctx: ctx, k: k, known: map[string]string{}}
 }
 
-// of is a session in words; only its id if there is nothing to know.
+// of returns the name of a session; its id if it has none.
 func (n *names) of(id string) string {
 	if id == "" {
 		return "-"
@@ -36,7 +36,7 @@ func (n *names) of(id string) string {
 	return name
 }
 
-// with is a session in words, with its id.
+// with returns the name of a session with its id.
 func (n *names) with(id string) string {
 	if name := n.of(id); name != id && id != "" {
 		return name + " (" + id + ")"

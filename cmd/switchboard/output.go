@@ -35,7 +35,7 @@ var codes = [...]string{"\x1b[39m", "\x1b[31m", "\x1b[32m", "\x1b[33m", "\x1b[90
 type printer struct {
 	w     io.Writer
 	color bool
-	width int // of the terminal; 0: it is none
+	width int // of the terminal; 0: not a terminal
 	zone  *time.Location
 }
 
@@ -67,7 +67,7 @@ func (p *printer) faint(s string) { fmt.Fprintln(p.w, p.paint(gray, s)) }
 
 func oneLine(s string) string { return strings.Join(strings.Fields(markdown.Clean(s)), " ") }
 
-// shorten is the beginning of a text in one line.
+// shorten cuts a text to one line.
 func shorten(s string, limit int) string {
 	s = oneLine(s)
 	if r := []rune(s); len(r) > limit {
@@ -78,7 +78,7 @@ func shorten(s string, limit int) string {
 
 func quote(s string) string { return "“" + shorten(s, 60) + "”" }
 
-// clock is a moment, as short as it can be.
+// clock formats a time, without the date if it is today.
 func (p *printer) clock(t time.Time) string {
 	t = t.In(p.zone)
 	if now := time.Now().In(p.zone); t.YearDay() == now.YearDay() && t.Year() == now.Year() {
@@ -96,14 +96,15 @@ func count(n int, one string) string {
 	return fmt.Sprintf("%d %ss", n, one)
 }
 
-// stateColor tells good from bad.
+// stateColor returns the color of a state.
 func stateColor(s string) paint {
 	switch s {
 	case "active", "ready", "delivered", "done", "ok", "running", "concluded":
 		return green
 	case "failed", "invalid", "dead", "error", "interrupted", "unavailable":
 		return red
-	case "backing_off", "degraded", "starting", "stopping", "pending", "in flight", "queued", "paused", "timeout", "cancelled", "capped":
+	case "backing_off", "degraded", "starting", "stopping", "pending", "in flight", "queued", "paused", "timeout",
+		"cancelled", "capped":
 		return yellow
 	case "unconfigured", "offline", "disabled", "inactive", "idle":
 		return gray
@@ -124,15 +125,15 @@ func printJSON(c *cobra.Command, v any) error {
 	e.SetEscapeHTML(false)
 	e.SetIndent("", "  ")
 	if err := e.Encode(asJSON(v)); err != nil {
-		return fmt.Errorf("printing the answer: %w", err)
+		return fmt.Errorf("print the answer: %w", err)
 	}
 	return nil
 }
 
-// asJSON is a value as it is printed: messages as their JSON.
+// asJSON converts messages for printing.
 func asJSON(v any) any {
 	switch m := v.(type) {
-	case json.Marshaler: // it may hold a message
+	case json.Marshaler: // first, as it may also be a message
 	case proto.Message:
 		return admin.JSON(m)
 	}
@@ -147,7 +148,7 @@ func asJSONList[T any](all []T) []any {
 	return out
 }
 
-// list prints a listing: JSON, a table, or the sentence for none.
+// list prints a list: as JSON, as a table, or the sentence for none.
 func list[T any](c *cobra.Command, toJSON bool, all []T, header, none string, row func(*printer, T) []cell) error {
 	if toJSON {
 		return printJSON(c, asJSONList(all))

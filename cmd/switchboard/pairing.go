@@ -12,17 +12,18 @@ import (
 )
 
 func newPairingCommand() *cobra.Command {
-	return group("pairing", "Who may talk to the assistant", newPairingList(), newPairingApprove(), newPairingRevoke())
+	return group("pairing", "People who may talk to the assistant", newPairingList(), newPairingApprove(),
+		newPairingRevoke())
 }
 
 func newPairingList() *cobra.Command {
 	c := &cobra.Command{
-		Use: "list", Short: "List who is approved, and who asks to be", Args: cobra.NoArgs,
-		Long: "Lists who is approved on which channel, and the codes of people who wait for approval.\n" +
-			"People whom config.yaml admits (channels.<id>.allow_from) need no approval.",
+		Use: "list", Short: "List approved people, and requests for approval", Args: cobra.NoArgs,
+		Long: "Lists the approved people of each channel, and the codes of people who wait for approval.\n" +
+			"People in config.yaml (channels.<id>.allow_from) need no approval.",
 	}
 	asJSON := jsonFlag(c)
-	c.RunE = withKernel("listing the people", func(c *cobra.Command, k *admin.Client, _ []string) error {
+	c.RunE = withKernel("list the people", func(c *cobra.Command, k *admin.Client, _ []string) error {
 		people, err := k.People(c.Context(), &adminv1.PeopleRequest{})
 		if err != nil {
 			return err
@@ -45,7 +46,8 @@ func (p *printer) people(people *adminv1.PeopleResponse, channels []admin.Channe
 		p.line("Waiting for approval")
 		var rows [][]cell
 		for _, w := range people.Waiting {
-			rows = append(rows, []cell{{w.Code, yellow}, text(w.Channel), text(dash(w.Name)), text(w.UserId), text(humanize.Time(at(w.ExpiresAtUs)))})
+			rows = append(rows, []cell{{w.Code, yellow}, text(w.Channel), text(dash(w.Name)), text(w.UserId),
+				text(humanize.Time(at(w.ExpiresAtUs)))})
 		}
 		p.table("CODE CHANNEL NAME USER EXPIRES", rows)
 		p.faint("Approve one with `switchboard pairing approve CODE`, if you know who it is.")
@@ -57,11 +59,13 @@ func (p *printer) people(people *adminv1.PeopleResponse, channels []admin.Channe
 		if one.Owner {
 			role = text("owner")
 		}
-		rows = append(rows, []cell{text(one.Channel), text(dash(one.Name)), text(one.UserId), role, text(ago(at(one.ApprovedAtUs)))})
+		rows = append(rows, []cell{text(one.Channel), text(dash(one.Name)), text(one.UserId), role,
+			text(ago(at(one.ApprovedAtUs)))})
 	}
 	for _, x := range channels {
 		if len(x.AllowFrom) > 0 {
-			rows = append(rows, []cell{text(x.ID), text("by config.yaml"), text(strings.Join(x.AllowFrom, ", ")), text(""), text("-")})
+			rows = append(rows, []cell{text(x.ID), text("by config.yaml"), text(strings.Join(x.AllowFrom, ", ")), text(""),
+				text("-")})
 		}
 	}
 	if len(rows) == 0 {
@@ -75,12 +79,13 @@ func (p *printer) people(people *adminv1.PeopleResponse, channels []admin.Channe
 
 func newPairingApprove() *cobra.Command {
 	c := &cobra.Command{
-		Use: "approve CODE", Short: "Approve a person by the code they were given", Args: cobra.ExactArgs(1),
-		Long:              "Approves the person who was given the code. The first one on a channel becomes its owner and\ngets notices and reminders there.",
+		Use: "approve CODE", Short: "Approve a person by their code", Args: cobra.ExactArgs(1),
+		Long: "Approves the person with the code. The first one on a channel becomes its owner and\ngets " +
+			"notices and reminders there.",
 		ValidArgsFunction: first(pairingCodes),
 	}
 	asJSON := jsonFlag(c)
-	c.RunE = withKernel("approving", func(c *cobra.Command, k *admin.Client, args []string) error {
+	c.RunE = withKernel("approve", func(c *cobra.Command, k *admin.Client, args []string) error {
 		one, err := k.Approve(c.Context(), &adminv1.ApproveRequest{Code: args[0]})
 		if err != nil {
 			return hinted(err, "switchboard pairing list")
@@ -116,7 +121,7 @@ func newPairingRevoke() *cobra.Command {
 			return nil, cobra.ShellCompDirectiveNoFileComp
 		},
 	}
-	c.RunE = withKernel("revoking the approval on", func(c *cobra.Command, k *admin.Client, args []string) error {
+	c.RunE = withKernel("revoke the approval on", func(c *cobra.Command, k *admin.Client, args []string) error {
 		if _, err := k.Revoke(c.Context(), &adminv1.RevokeRequest{Channel: args[0], UserId: args[1]}); err != nil {
 			return err
 		}

@@ -12,7 +12,7 @@ import (
 // body prints a text, indented.
 func (p *printer) body(s, by string) { p.line("%s", p.broken(s, by)) }
 
-// broken is a text, indented; on a terminal its lines are broken between words.
+// broken indents a text, and wraps its lines on a terminal.
 func (p *printer) broken(s, by string) string {
 	s = strings.TrimRight(s, "\n")
 	if p.width > 0 {
@@ -21,8 +21,7 @@ func (p *printer) broken(s, by string) string {
 	return indent(s, by)
 }
 
-// wrapped prints a line, broken between words on a terminal; what follows in
-// further lines is indented.
+// wrapped prints a line, wrapped on a terminal; continuation lines are indented.
 func (p *printer) wrapped(c paint, s, by string) {
 	if p.width == 0 {
 		p.line("%s", p.paint(c, s))
@@ -36,7 +35,7 @@ func (p *printer) wrapped(c paint, s, by string) {
 	}
 }
 
-// age is how long ago something was, as short as it can be.
+// age formats the time since t, in one unit.
 func age(t time.Time) string {
 	switch d := time.Since(t); {
 	case t.IsZero():
@@ -52,8 +51,7 @@ func age(t time.Time) string {
 	}
 }
 
-// gist is what a result of a tool of agents that work together says in words,
-// beside what is meant for models.
+// gist returns the part for people of the result of a tool for collaboration.
 func gist(tool, result string) string {
 	if together(tool) {
 		return admin.Gist(result)
@@ -61,7 +59,7 @@ func gist(tool, result string) string {
 	return result
 }
 
-// together reports whether a tool is one of those with which agents work together.
+// together reports whether a tool is one for collaboration of agents.
 func together(tool string) bool {
 	return strings.HasPrefix(tool, "tasks/") || strings.HasPrefix(tool, "links/")
 }

@@ -40,7 +40,8 @@ func newRootCommand() *cobra.Command {
 		}
 		return fmt.Errorf("%w; `%s --help` lists the flags", err, c.CommandPath())
 	})
-	root.AddGroup(&cobra.Group{ID: "main", Title: "Start:"}, &cobra.Group{ID: "manage", Title: "Manage:"}, &cobra.Group{ID: "find", Title: "Inspect:"})
+	root.AddGroup(&cobra.Group{ID: "main", Title: "Start:"}, &cobra.Group{ID: "manage", Title: "Manage:"},
+		&cobra.Group{ID: "find", Title: "Inspect:"})
 	add := func(group string, commands ...*cobra.Command) {
 		for _, c := range commands {
 			c.GroupID = group
@@ -48,21 +49,23 @@ func newRootCommand() *cobra.Command {
 		}
 	}
 	add("main", newRunCommand(), newChatCommand(), newStatusCommand(), newDoctorCommand())
-	add("manage", newChannelsCommand(), newPairingCommand(), newAgentsCommand(), newExtensionsCommand(), newSessionsCommand(), newSchedulesCommand(), newTasksCommand(), newLinksCommand(), newMemoryCommand(), newBackupCommand())
+	add("manage", newChannelsCommand(), newPairingCommand(), newAgentsCommand(), newExtensionsCommand(),
+		newSessionsCommand(), newSchedulesCommand(), newTasksCommand(), newLinksCommand(), newMemoryCommand(),
+		newBackupCommand())
 	add("find", newEventsCommand(), newTraceCommand(), newLogsCommand(), newUsageCommand())
 	strict(root)
 	return root
 }
 
-// group is a noun whose verbs are commands of their own.
+// group makes a command with subcommands.
 func group(use, short string, verbs ...*cobra.Command) *cobra.Command {
 	c := &cobra.Command{Use: use, Short: short}
 	c.AddCommand(verbs...)
 	return c
 }
 
-// strict makes a noun without a known verb an error instead of a help text, and
-// says of every wrong number of arguments how the command is used.
+// strict makes an unknown subcommand an error instead of a help text, and adds the usage to
+// errors about arguments.
 func strict(c *cobra.Command) {
 	for _, child := range c.Commands() {
 		strict(child)
@@ -92,9 +95,9 @@ var (
 	wrongValue      = regexp.MustCompile(`^invalid argument ("(?:.*)") for "(?:.*)(--[a-z-]+)" flag: strconv`)
 )
 
-// plainly says what cobra finds wrong about arguments in words for people.
+// plainly rewrites cobra's errors about arguments for people.
 func plainly(err error, args []string) error {
-	if strings.HasPrefix(err.Error(), "unknown command") { // of a command that takes none
+	if strings.HasPrefix(err.Error(), "unknown command") { // the command takes no arguments
 		return fmt.Errorf("unexpected argument %q", args[0])
 	}
 	m := wantedArguments.FindStringSubmatch(err.Error())
@@ -117,12 +120,12 @@ func unknownCommand(c *cobra.Command, name string) error {
 	return fmt.Errorf("%s has no command %q: %s", c.CommandPath(), name, hint)
 }
 
-// message is an error as a person reads it: without the sentinels that only
-// programs decide on, where the sentence says it anyway.
+// message returns the text of an error for people, without sentinels that repeat it.
 func message(err error) string {
 	text := err.Error()
 	for _, sentinel := range []error{
-		contract.ErrNotFound, contract.ErrInvalid, contract.ErrUnavailable, contract.ErrDenied, contract.ErrTooLarge, contract.ErrGone,
+		contract.ErrNotFound, contract.ErrInvalid, contract.ErrUnavailable, contract.ErrDenied, contract.ErrTooLarge,
+		contract.ErrGone,
 		contract.ErrStale, contract.ErrFull,
 	} {
 		if errors.Is(err, sentinel) {
@@ -133,9 +136,9 @@ func message(err error) string {
 	return text
 }
 
-// openHome is the home that the environment names, made if it is not there.
+// openHome opens or creates the home that the environment names.
 func openHome() (*config.Home, error) { return config.OpenHome(os.LookupEnv) }
 
-// findHome is that home for commands that only look, or need a kernel: it may
-// not be there.
+// findHome returns that home for commands that only read it or need a kernel. It need not
+// exist.
 func findHome() (*config.Home, error) { return config.FindHome(os.LookupEnv) }

@@ -41,9 +41,9 @@ func newRunCommand() *cobra.Command {
 			}
 			p := printerOf(c)
 			p.line("Switchboard %s runs on %s.", version, h.Path())
-			p.faint("Talk to it with `switchboard chat`; look at it with `switchboard status` and `switchboard logs -f`.")
+			p.faint("Talk to it with `switchboard chat`; watch it with `switchboard status` and `switchboard logs -f`.")
 			var hinting sync.WaitGroup
-			hinting.Go(func() { // nobody waits for them
+			hinting.Go(func() { // not to delay the start
 				for _, hint := range configHints(inspect(h)) {
 					p.faint("Hint: " + hint)
 				}
@@ -55,7 +55,7 @@ func newRunCommand() *cobra.Command {
 	}
 }
 
-// A build with crash points sets the first and may replace the second.
+// A build with crash points sets wrapStore and may replace builtinManifests.
 var (
 	wrapStore        func(journal.Store) journal.Store
 	builtinManifests fs.FS = manifests.FS
@@ -64,7 +64,7 @@ var (
 func kernelOptions(h *config.Home) (home.Options, error) {
 	self, err := os.Executable()
 	if err != nil {
-		return home.Options{}, fmt.Errorf("finding the own executable: %w", err)
+		return home.Options{}, fmt.Errorf("find the executable: %w", err)
 	}
 	return home.Options{
 		Home: h, Version: version, Env: os.LookupEnv, Environ: os.Environ(),
@@ -79,8 +79,8 @@ func kernelOptions(h *config.Home) (home.Options, error) {
 	}, nil
 }
 
-// stoppingTime is how long a kernel waits for the end of the one before; that takes
-// 20 seconds at most for its extensions.
+// stoppingTime bounds the wait for the previous kernel to stop; its extensions take at most
+// 20 seconds.
 const stoppingTime = 40 * time.Second
 
 func openKernel(ctx context.Context, h *config.Home) (*home.Installation, error) {
@@ -92,7 +92,8 @@ func openKernel(ctx context.Context, h *config.Home) (*home.Installation, error)
 	if errors.Is(err, home.ErrStopping) {
 		fmt.Fprintln(os.Stderr, "The kernel on this home is shutting down. The new one starts when it has stopped.")
 	}
-	for end := time.Now().Add(stoppingTime); errors.Is(err, home.ErrStopping) && time.Now().Before(end) && ctx.Err() == nil; {
+	for end := time.Now().Add(stoppingTime); errors.Is(err, home.ErrStopping) && time.Now().Before(end) &&
+		ctx.Err() == nil; {
 		select {
 		case <-time.After(20 * time.Millisecond):
 			k, err = home.Open(ctx, o)
@@ -100,13 +101,12 @@ func openKernel(ctx context.Context, h *config.Home) (*home.Installation, error)
 		}
 	}
 	if err != nil {
-		return nil, fmt.Errorf("starting the kernel: %w", err)
+		return nil, fmt.Errorf("start the kernel: %w", err)
 	}
 	return k, nil
 }
 
-// inspect reads the files of the home; nil if that fails, which whoever needs
-// them will say.
+// inspect reads the files of the home; nil if that fails.
 func inspect(h *config.Home) *home.Inspection {
 	o, err := kernelOptions(h)
 	if err != nil {
@@ -119,7 +119,7 @@ func inspect(h *config.Home) *home.Inspection {
 	return seen
 }
 
-// configHints are what a person may want to change.
+// configHints returns suggestions for the user.
 func configHints(seen *home.Inspection) (hints []string) {
 	if seen == nil {
 		return nil
@@ -145,7 +145,7 @@ func startAndChat(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	in := os.Stdin // the kernel takes it from extensions
+	in := os.Stdin // home.Open replaces it
 	seen := inspect(h)
 	k, err := openKernel(ctx, h)
 	if errors.Is(err, home.ErrRunning) && !errors.Is(err, home.ErrStopping) {
@@ -154,28 +154,29 @@ func startAndChat(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	running, stop := context.WithCancel(ctx)
+	runCtx, stop := context.WithCancel(ctx)
 	defer stop()
-	go rest.Watch(running)
-	chatting, leave := context.WithCancel(ctx)
+	go rest.Watch(runCtx)
+	chatCtx, leave := context.WithCancel(ctx)
 	defer leave()
 	done := make(chan error, 1)
 	go func() {
-		done <- k.Run(running)
-		leave() // a kernel that could not run leaves nobody waiting for it
+		done <- k.Run(runCtx)
+		leave() // also when the kernel fails
 	}()
-	o := terminal.Options{In: in, NoSuspend: true, Greeting: greeting(modelsOf(seen)), Hint: strings.Join(configHints(seen), "\n")}
-	chatErr := chat(chatting, h, o)
-	if chatting.Err() == nil {
-		sayPending(ctx, os.Stderr, h) // the output may be a script's
+	o := terminal.Options{In: in, NoSuspend: true, Greeting: greeting(modelsOf(seen)),
+		Hint: strings.Join(configHints(seen), "\n")}
+	chatErr := chat(chatCtx, h, o)
+	if chatCtx.Err() == nil {
+		printPending(ctx, os.Stderr, h) // a script may read stdout
 	}
 	stop()
 	err = <-done
 	return errors.Join(chatErr, err, k.Close())
 }
 
-// sayPending names the reminders that need a kernel to come.
-func sayPending(ctx context.Context, w io.Writer, h *config.Home) {
+// printPending lists the pending reminders, which need a running kernel.
+func printPending(ctx context.Context, w io.Writer, h *config.Home) {
 	ctx, cancel := context.WithTimeout(ctx, pendingTime)
 	defer cancel()
 	k, err := dial(ctx, h)
@@ -205,8 +206,9 @@ func sayPending(ctx context.Context, w io.Writer, h *config.Home) {
 	if found.More > 0 {
 		fmt.Fprintf(w, "  and %d more\n", found.More)
 	}
-	fmt.Fprintln(w, "`switchboard run` keeps it running. Reminders that come due meanwhile arrive late, when it runs again.")
+	fmt.Fprintln(w, "`switchboard run` keeps it running. Reminders that come due meanwhile arrive late, when it runs "+
+		"again.")
 }
 
-// pendingTime bounds how long the end of a chat may take to name them.
+// pendingTime bounds printPending.
 const pendingTime = 2 * time.Second

@@ -25,7 +25,7 @@ type scheduleList struct {
 	Unreadable []json.RawMessage `json:"unreadable"`
 }
 
-// schedule is what is shown of one; raw is all of it.
+// schedule has the shown fields of a schedule; raw is all of it.
 type schedule struct {
 	ID          string  `json:"id"`
 	State       string  `json:"state"`
@@ -51,21 +51,23 @@ func (s schedule) MarshalJSON() ([]byte, error) { return s.raw, nil } //nolint:u
 func newSchedulesCommand() *cobra.Command {
 	return group("schedules", "Reminders and repeating schedules",
 		newSchedulesList(),
-		changeSchedule("pause", "Pause a schedule until you resume it", updateSchedule, "pausing"),
-		changeSchedule("resume", "Resume a paused schedule", updateSchedule, "resuming"),
-		changeSchedule("cancel", "Cancel a schedule for good", cancelSchedule, "cancelling"))
+		changeSchedule("pause", "Pause a schedule until you resume it", updateSchedule, "pause"),
+		changeSchedule("resume", "Resume a paused schedule", updateSchedule, "resume"),
+		changeSchedule("cancel", "Cancel a schedule for good", cancelSchedule, "cancel"))
 }
 
 func newSchedulesList() *cobra.Command {
-	c := &cobra.Command{Use: "list", Short: "List reminders and recurring schedules, the next due first", Args: cobra.NoArgs}
+	c := &cobra.Command{Use: "list", Short: "List reminders and recurring schedules, the next due first",
+		Args: cobra.NoArgs}
 	asJSON := jsonFlag(c)
-	all := c.Flags().Bool("all", false, "also those that are done or cancelled, and those of extensions")
-	c.RunE = withKernel("listing the schedules", func(c *cobra.Command, k *admin.Client, _ []string) error {
+	all := c.Flags().Bool("all", false, "also finished and cancelled ones, and those of extensions")
+	c.RunE = withKernel("list the schedules", func(c *cobra.Command, k *admin.Client, _ []string) error {
 		found, err := readSchedules(c.Context(), k, *all)
 		if err != nil {
 			return err
 		}
-		err = list(c, *asJSON, found.Schedules, "ID WHAT NEXT IN TIMING STATE TO", "Nothing is scheduled. Ask the assistant: “remind me in 5 minutes to turn off the kettle”.",
+		err = list(c, *asJSON, found.Schedules, "ID WHAT NEXT IN TIMING STATE TO",
+			"Nothing is scheduled. Ask the assistant: “remind me in 5 minutes to turn off the kettle”.",
 			func(_ *printer, s schedule) []cell {
 				what := s.Topic
 				if s.Message != "" {
@@ -77,9 +79,10 @@ func newSchedulesList() *cobra.Command {
 				}
 				timing := s.Timing
 				if s.NextLocal != "" && strings.HasPrefix(timing, "once") {
-					timing = "once" // and when stands beside it
+					timing = "once" // NEXT has the time
 				}
-				return []cell{text(s.ID), text(what), text(dash(s.NextLocal)), text(dash(s.In)), text(timing), state(s.State), text(to)}
+				return []cell{text(s.ID), text(what), text(dash(s.NextLocal)), text(dash(s.In)), text(timing), state(s.State),
+					text(to)}
 			})
 		if err != nil || *asJSON {
 			return err
@@ -106,15 +109,15 @@ func readSchedules(ctx context.Context, k *admin.Client, all bool) (found schedu
 		return found, err
 	}
 	if err := json.Unmarshal([]byte(content), &found); err != nil {
-		return found, fmt.Errorf("reading the scheduler's answer: %w", err)
+		return found, fmt.Errorf("read the scheduler's answer: %w", err)
 	}
 	return found, nil
 }
 
-func changeSchedule(verb, short, name, attempt string) *cobra.Command {
+func changeSchedule(verb, short, name, action string) *cobra.Command {
 	c := &cobra.Command{Use: verb + " ID", Short: short, Args: cobra.ExactArgs(1), ValidArgsFunction: first(scheduleIDs)}
 	asJSON := jsonFlag(c)
-	c.RunE = withKernel(attempt, func(c *cobra.Command, k *admin.Client, args []string) error {
+	c.RunE = withKernel(action, func(c *cobra.Command, k *admin.Client, args []string) error {
 		fields := map[string]any{"id": args[0]}
 		if name == updateSchedule {
 			fields["action"] = verb
@@ -132,7 +135,7 @@ func changeSchedule(verb, short, name, attempt string) *cobra.Command {
 		}
 		var said struct{ Text string }
 		if err := json.Unmarshal([]byte(content), &said); err != nil {
-			return fmt.Errorf("reading the scheduler's answer: %w", err)
+			return fmt.Errorf("read the scheduler's answer: %w", err)
 		}
 		printerOf(c).line("%s", said.Text)
 		return nil

@@ -17,7 +17,8 @@ import (
 )
 
 func newSessionsCommand() *cobra.Command {
-	return group("sessions", "Conversations and their histories", newSessionsList(), newSessionsShow(), newSessionsExport(), newSessionsDelete())
+	return group("sessions", "Conversations and their histories", newSessionsList(), newSessionsShow(),
+		newSessionsExport(), newSessionsDelete())
 }
 
 func newSessionsList() *cobra.Command {
@@ -27,7 +28,7 @@ func newSessionsList() *cobra.Command {
 	c.Flags().StringVar(&q.Agent, "agent", "", "only those of one agent")
 	c.Flags().Int32VarP(&q.Limit, "lines", "n", 50, "how many")
 	completeFlag(c, "agent", agentIDs)
-	c.RunE = withKernel("listing the sessions", func(c *cobra.Command, k *admin.Client, _ []string) error {
+	c.RunE = withKernel("list the sessions", func(c *cobra.Command, k *admin.Client, _ []string) error {
 		if q.Limit < 1 {
 			return fmt.Errorf("-n %d: give 1 or more", q.Limit)
 		}
@@ -38,15 +39,17 @@ func newSessionsList() *cobra.Command {
 		if err := admin.DescribeSessions(c.Context(), k, all); err != nil {
 			return err
 		}
-		return list(c, *asJSON, all, "ID AGENT PLACE STATE ROWS ACTIVE LAST", "There are no sessions yet: `switchboard chat` starts one.",
+		return list(c, *asJSON, all, "ID AGENT PLACE STATE ROWS ACTIVE LAST",
+			"There are no sessions yet: `switchboard chat` starts one.",
 			func(_ *printer, s admin.NamedSession) []cell {
-				return []cell{text(s.Id), text(s.Agent), text(place(s)), doing(s), text(fmt.Sprint(s.Rows)), text(age(at(s.ActiveAtUs))), text(shorten(s.Last, 60))}
+				return []cell{text(s.Id), text(s.Agent), text(place(s)), doing(s), text(fmt.Sprint(s.Rows)),
+					text(age(at(s.ActiveAtUs))), text(shorten(s.Last, 60))}
 			})
 	})
 	return c
 }
 
-// doing is what a session is doing.
+// doing shows the state of a session.
 func doing(s admin.NamedSession) cell {
 	c := state(s.State)
 	switch {
@@ -60,7 +63,7 @@ func doing(s admin.NamedSession) cell {
 	return c
 }
 
-// place is where a session takes place.
+// place returns the conversation of a session.
 func place(s admin.NamedSession) string {
 	if s.Group {
 		return s.Name + " (group)"
@@ -69,10 +72,11 @@ func place(s admin.NamedSession) string {
 }
 
 func newSessionsShow() *cobra.Command {
-	c := &cobra.Command{Use: "show ID", Short: "Show what was said in a session", Args: cobra.ExactArgs(1), ValidArgsFunction: first(sessionIDs)}
+	c := &cobra.Command{Use: "show ID", Short: "Show the history of a session", Args: cobra.ExactArgs(1),
+		ValidArgsFunction: first(sessionIDs)}
 	asJSON := jsonFlag(c)
 	n := c.Flags().IntP("lines", "n", 0, "only the newest rows (0: all)")
-	c.RunE = withKernel("showing session", func(c *cobra.Command, k *admin.Client, args []string) error {
+	c.RunE = withKernel("show session", func(c *cobra.Command, k *admin.Client, args []string) error {
 		if *n < 0 {
 			return fmt.Errorf("-n %d: give 0 or more", *n)
 		}
@@ -136,7 +140,7 @@ func (p *printer) transcript(t transcript) {
 
 // entry shows a row; names are the tools of earlier calls.
 func (p *printer) entry(s *adminv1.Session, e admin.Entry, names map[string]string) {
-	who, body, c := said(s, e, names)
+	who, body, c := describe(s, e, names)
 	p.line("\n%s  %s", p.paint(gray, p.clock(at(e.CreatedAtUs))), p.paint(c, who))
 	if body != "" {
 		p.body(body, "  ")
@@ -147,8 +151,8 @@ func (p *printer) entry(s *adminv1.Session, e admin.Entry, names map[string]stri
 	}
 }
 
-// said is who has what in a row; names are the tools of earlier calls.
-func said(s *adminv1.Session, e admin.Entry, names map[string]string) (who, body string, c paint) {
+// describe returns the author and text of a row; names are the tools of earlier calls.
+func describe(s *adminv1.Session, e admin.Entry, names map[string]string) (who, body string, c paint) {
 	switch e.Kind {
 	case "input":
 		who = e.Sender
@@ -180,12 +184,13 @@ func said(s *adminv1.Session, e admin.Entry, names map[string]string) (who, body
 
 func newSessionsExport() *cobra.Command {
 	c := &cobra.Command{
-		Use: "export ID", Short: "Write a session as Markdown, or with --json as JSON", Args: cobra.ExactArgs(1), ValidArgsFunction: first(sessionIDs),
-		Example: "  switchboard sessions export s1 -o tea.md",
+		Use: "export ID", Short: "Write a session as Markdown, or with --json as JSON", Args: cobra.ExactArgs(1),
+		ValidArgsFunction: first(sessionIDs),
+		Example:           "  switchboard sessions export s1 -o tea.md",
 	}
 	asJSON := jsonFlag(c)
-	file := c.Flags().StringP("output", "o", "", "a file that does not exist yet, instead of the output")
-	c.RunE = withKernel("exporting session", func(c *cobra.Command, k *admin.Client, args []string) (err error) {
+	file := c.Flags().StringP("output", "o", "", "write to a new file")
+	c.RunE = withKernel("export session", func(c *cobra.Command, k *admin.Client, args []string) (err error) {
 		t, err := readTranscript(c.Context(), k, args[0])
 		if err != nil {
 			return hinted(err, "switchboard sessions list")
@@ -193,7 +198,7 @@ func newSessionsExport() *cobra.Command {
 		if *file != "" {
 			f, err := os.OpenFile(*file, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
 			if err != nil {
-				return fmt.Errorf("writing it: %w", err)
+				return fmt.Errorf("write the session: %w", err)
 			}
 			c.SetOut(f)
 			defer f.Close()
@@ -212,10 +217,11 @@ func newSessionsExport() *cobra.Command {
 
 func (p *printer) markdown(out io.Writer, t transcript) error {
 	w := bufio.NewWriter(out)
-	fmt.Fprintf(w, "# Session %s\n\n%s, %s, begun %s\n", t.Id, t.Agent, place(t.NamedSession), at(t.CreatedAtUs).In(p.zone).Format("2006-01-02 15:04 MST"))
+	fmt.Fprintf(w, "# Session %s\n\n%s, %s, begun %s\n", t.Id, t.Agent, place(t.NamedSession),
+		at(t.CreatedAtUs).In(p.zone).Format("2006-01-02 15:04 MST"))
 	names := map[string]string{}
 	for _, e := range t.entries {
-		who, _, _ := said(t.Session, e, names)
+		who, _, _ := describe(t.Session, e, names)
 		fmt.Fprintf(w, "\n**%s** · %s\n", who, at(e.CreatedAtUs).In(p.zone).Format("2006-01-02 15:04:05"))
 		switch {
 		case e.Kind == "result":
@@ -229,12 +235,12 @@ func (p *printer) markdown(out io.Writer, t transcript) error {
 		}
 	}
 	if err := w.Flush(); err != nil {
-		return fmt.Errorf("writing it: %w", err)
+		return fmt.Errorf("write the session: %w", err)
 	}
 	return nil
 }
 
-// fence is a code block that its text cannot close.
+// fence makes a code block that its text cannot close.
 func fence(s string) string {
 	mark := "```"
 	for strings.Contains(s, mark) {
@@ -245,12 +251,13 @@ func fence(s string) string {
 
 func newSessionsDelete() *cobra.Command {
 	c := &cobra.Command{
-		Use: "delete ID", Short: "Delete a session with its history", Args: cobra.ExactArgs(1), ValidArgsFunction: first(sessionIDs),
-		Long: "Deletes a session with its whole history, for good. What runs in it is stopped. Its conversation\n" +
-			"starts over with the next message. Reminders that were asked for in it are kept.",
+		Use: "delete ID", Short: "Delete a session with its history", Args: cobra.ExactArgs(1),
+		ValidArgsFunction: first(sessionIDs),
+		Long: "Deletes a session with its whole history, for good, and stops a running turn. Its conversation starts\n" +
+			"over with the next message. Reminders that were set in it are kept.",
 	}
 	yes := c.Flags().BoolP("yes", "y", false, "do not ask")
-	c.RunE = withKernel("deleting session", func(c *cobra.Command, k *admin.Client, args []string) error {
+	c.RunE = withKernel("delete session", func(c *cobra.Command, k *admin.Client, args []string) error {
 		s, err := admin.Session(c.Context(), k, args[0])
 		if err != nil {
 			return hinted(err, "switchboard sessions list")
@@ -258,7 +265,8 @@ func newSessionsDelete() *cobra.Command {
 		p := printerOf(c)
 		if !*yes {
 			if f, ok := c.InOrStdin().(*os.File); !ok || !term.IsTerminal(int(f.Fd())) { //nolint:gosec // a descriptor is an int
-				return fmt.Errorf("this can't be undone; add --yes to confirm (`switchboard sessions export %s` keeps a copy)", s.Id)
+				return fmt.Errorf(
+					"this can't be undone; add --yes to confirm (`switchboard sessions export %s` keeps a copy)", s.Id)
 			}
 			fmt.Fprintf(p.w, "Delete %s (%s, %s) for good? [y/N] ", s.Id, place(s), count(int(s.Rows), "row"))
 			answer, _ := bufio.NewReader(c.InOrStdin()).ReadString('\n')

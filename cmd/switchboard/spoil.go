@@ -11,13 +11,12 @@ import (
 	"github.com/switchboard-run/switchboard/kernel/journal"
 )
 
-// A spoiled kernel does what it must never do, so that it can be seen whether
-// those who count what is lost would notice:
+// A spoiled kernel breaks its promises, to show that the tests which count losses would
+// notice:
 //
-//	SWITCHBOARD_SPOIL  "delivery TOPIC": no event of the topic is stored as to be
-//	                   delivered; "settled TOPIC": neither that its deliveries were
-//	                   begun nor what became of them is stored; "call NAME": what became of calls of the
-//	                   tool is not stored
+//	SWITCHBOARD_SPOIL  "delivery TOPIC": deliveries of the topic are not stored;
+//	                   "settled TOPIC": changes of its deliveries are not stored;
+//	                   "call NAME": the outcome of calls of the tool is not stored
 func init() {
 	spoil := os.Getenv("SWITCHBOARD_SPOIL")
 	if spoil == "" {
@@ -36,7 +35,7 @@ func init() {
 	}
 }
 
-// spoiledStore forgets something. What it notes belongs to the writer.
+// spoiledStore drops writes. Only the writing goroutine uses seqs.
 type spoiledStore struct {
 	journal.Store
 	what, of string

@@ -16,9 +16,10 @@ import (
 )
 
 func newStatusCommand() *cobra.Command {
-	c := &cobra.Command{Use: "status", Short: "Show the state of the kernel: extensions, waiting deliveries, problems", Args: cobra.NoArgs}
+	c := &cobra.Command{Use: "status", Short: "Show the state of the kernel: extensions, waiting deliveries, problems",
+		Args: cobra.NoArgs}
 	asJSON := jsonFlag(c)
-	c.RunE = withKernel("asking for the status", func(c *cobra.Command, k *admin.Client, _ []string) error {
+	c.RunE = withKernel("read the status", func(c *cobra.Command, k *admin.Client, _ []string) error {
 		r, err := statusOf(c.Context(), k)
 		if err != nil {
 			return err
@@ -39,12 +40,12 @@ func newStatusCommand() *cobra.Command {
 	return c
 }
 
-// statusReport is how the kernel is, and what the heartbeat says of itself.
+// statusReport is the state of the kernel and of the heartbeat.
 type statusReport struct {
 	admin.Status
 	backup           backup.State
-	heartbeat        *beats // nil: there is none, or it could not be asked
-	heartbeatProblem string // why it could not be asked
+	heartbeat        *beats // nil: there is none, or it did not answer
+	heartbeatProblem string // why it did not answer
 }
 
 // MarshalJSON implements json.Marshaler.
@@ -59,7 +60,7 @@ func (s statusReport) MarshalJSON() ([]byte, error) {
 	return o.MarshalJSON()
 }
 
-// statusOf asks for the status.
+// statusOf reads the status, without the heartbeat.
 func statusOf(ctx context.Context, k *admin.Client) (s statusReport, err error) {
 	if s.Status, err = admin.ReadStatus(ctx, k); err != nil {
 		return s, err
@@ -71,7 +72,8 @@ func statusOf(ctx context.Context, k *admin.Client) (s statusReport, err error) 
 }
 
 func (p *printer) status(s statusReport) {
-	p.line("Switchboard %s is running, pid %d, since %s (%s)", s.Version, s.Pid, p.clock(at(s.StartedAtUs)), strings.TrimSuffix(ago(at(s.StartedAtUs)), " ago"))
+	p.line("Switchboard %s is running, pid %d, since %s (%s)", s.Version, s.Pid, p.clock(at(s.StartedAtUs)),
+		strings.TrimSuffix(ago(at(s.StartedAtUs)), " ago"))
 	if s.Version != version {
 		p.line("%s", p.paint(yellow, fmt.Sprintf("This command is version %s: restart the kernel to update it.", version)))
 	}
@@ -105,7 +107,7 @@ func (p *printer) status(s statusReport) {
 			note = fmt.Sprintf(", %d being handled", w.InFlight)
 		}
 		if w.Parked {
-			note = ", which is removed or disabled; they are kept for a day"
+			note = " (removed or disabled; kept for a day)"
 		}
 		p.line("%s: %d %s for %s%s", p.paint(yellow, "Waiting"), w.Deliveries, w.Topic, w.Extension, note)
 	}
@@ -126,7 +128,7 @@ func (p *printer) status(s statusReport) {
 		p.line("%s", p.paint(red, problem))
 	}
 	for _, x := range s.Extensions {
-		if x.Problem == "" || x.State == stateInvalid { // then the table has it
+		if x.Problem == "" || x.State == stateInvalid { // the table shows those of invalid ones
 			continue
 		}
 		for problem := range strings.SplitSeq(x.Problem, "\n") {
@@ -145,7 +147,7 @@ func waits(n int, one, many string) string {
 	return fmt.Sprintf("%d %s wait", n, many)
 }
 
-// brief is the first of several problems, in one line.
+// brief returns the first of several problems, in one line.
 func brief(detail string) string {
 	first, rest, several := strings.Cut(detail, "\n")
 	if several {
@@ -154,7 +156,7 @@ func brief(detail string) string {
 	return first
 }
 
-// detailOf is the detail of an extension in a table, and what to do if it failed.
+// detailOf returns the detail of an extension for a table, with a hint if it failed.
 func detailOf(x *adminv1.Extension) string {
 	if x.State == "failed" {
 		return fmt.Sprintf("%s; see `switchboard logs %s`", brief(x.Detail), x.Id)
@@ -169,7 +171,7 @@ func dash(s string) string {
 	return s
 }
 
-// at is a time of the contract; 0: none.
+// at converts a time of the contract; 0: none.
 func at(us int64) time.Time {
 	if us == 0 {
 		return time.Time{}

@@ -17,13 +17,13 @@ func text(s string) cell { return cell{text: s} }
 
 const (
 	columnGap   = 2
-	wrapColumn  = 20 // the last column is broken into lines if it has so much room
-	leastColumn = 8  // a column is not made narrower to fit
+	wrapColumn  = 20 // minimal width of a last column that is wrapped
+	leastColumn = 8  // minimal width of a narrowed column
 )
 
-// table prints rows under a header; nothing at all without rows. On a terminal
-// the widest columns give way so that lines fit: the last is broken into lines,
-// others are cut. Anywhere else everything is written as it is.
+// table prints rows under a header; nothing without rows. On a terminal it narrows the
+// widest columns so that lines fit: it wraps the last one and cuts others. Otherwise it
+// writes everything.
 func (p *printer) table(header string, rows [][]cell) {
 	if len(rows) == 0 {
 		return
@@ -45,8 +45,8 @@ func (p *printer) table(header string, rows [][]cell) {
 	}
 }
 
-// narrow makes the widest columns fit the terminal, except the first: it names
-// what commands take.
+// narrow makes the widest columns fit the terminal, except the first: it has the ids for
+// commands.
 func (p *printer) narrow(widths []int) {
 	total := -columnGap
 	for _, w := range widths {
@@ -95,7 +95,7 @@ func (p *printer) row(cells []cell, widths []int) {
 	}
 }
 
-// cut is the beginning of s in so many cells of the terminal.
+// cut shortens s to a width in cells of the terminal.
 func cut(s string, width int) string {
 	if markdown.Width(s) <= width {
 		return s

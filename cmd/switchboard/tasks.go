@@ -18,7 +18,7 @@ const (
 	cancelTask = "tasks/cancel"
 )
 
-// task is what is shown of one; raw is all of it.
+// task has the shown fields of a task; raw is all of it.
 type task struct {
 	ID         string    `json:"id"`
 	Root       string    `json:"root"`
@@ -57,7 +57,7 @@ const (
 	taskFinished = "finished"
 )
 
-// doing is the state of a task in a word; of one that has finished, its outcome.
+// doing returns the state of a task in a word; the outcome of a finished one.
 func (t task) doing() string {
 	switch {
 	case t.State == taskFinished && t.Outcome != "":
@@ -70,7 +70,7 @@ func (t task) doing() string {
 	return t.State
 }
 
-// since is when it came into its state.
+// since returns when its state began.
 func (t task) since() time.Time {
 	switch t.State {
 	case taskRunning:
@@ -82,22 +82,24 @@ func (t task) since() time.Time {
 }
 
 func newTasksCommand() *cobra.Command {
-	return group("tasks", "Work that agents have given to sub-agents", newTasksList(), newTasksShow(), newTasksCancel())
+	return group("tasks", "Tasks that agents gave to sub-agents", newTasksList(), newTasksShow(), newTasksCancel())
 }
 
 func newTasksList() *cobra.Command {
 	c := &cobra.Command{Use: "list", Short: "List the tasks, unfinished ones first", Args: cobra.NoArgs}
 	asJSON := jsonFlag(c)
 	all := c.Flags().Bool("all", false, "also those that finished more than a day ago")
-	c.RunE = withKernel("listing the tasks", func(c *cobra.Command, k *admin.Client, _ []string) error {
+	c.RunE = withKernel("list the tasks", func(c *cobra.Command, k *admin.Client, _ []string) error {
 		found, more, err := readTasks(c.Context(), k, *all)
 		if err != nil {
 			return err
 		}
 		where := namesOf(c.Context(), k)
-		err = list(c, *asJSON, found, "ID NAME STATE AGE FOR AGENT CONVERSATION", "There are no tasks. An agent, or `/push` in a chat, makes one.",
+		err = list(c, *asJSON, found, "ID NAME STATE AGE FOR AGENT CONVERSATION",
+			"There are no tasks. An agent, or `/push` in a chat, makes one.",
 			func(_ *printer, t task) []cell {
-				return []cell{text(t.ID), text(t.Name), state(t.doing()), text(age(t.since())), text(t.Requester), text(t.Agent), text(where.of(t.Root))}
+				return []cell{text(t.ID), text(t.Name), state(t.doing()), text(age(t.since())), text(t.Requester), text(t.Agent),
+					text(where.of(t.Root))}
 			})
 		if err != nil || *asJSON || more == 0 {
 			return err
@@ -121,9 +123,10 @@ func readTask(ctx context.Context, k *admin.Client, id string) (task, error) {
 }
 
 func newTasksCancel() *cobra.Command {
-	c := &cobra.Command{Use: "cancel ID", Short: "Stop a task at once, and those that it has started", Args: cobra.ExactArgs(1), ValidArgsFunction: first(taskIDs)}
+	c := &cobra.Command{Use: "cancel ID", Short: "Stop a task and the tasks that it started", Args: cobra.ExactArgs(1),
+		ValidArgsFunction: first(taskIDs)}
 	asJSON := jsonFlag(c)
-	c.RunE = withKernel("cancelling task", func(c *cobra.Command, k *admin.Client, args []string) error {
+	c.RunE = withKernel("cancel task", func(c *cobra.Command, k *admin.Client, args []string) error {
 		raw, err := callTool[json.RawMessage](c.Context(), k, cancelTask, map[string]any{"id": args[0]})
 		if err != nil {
 			return err
@@ -133,7 +136,7 @@ func newTasksCancel() *cobra.Command {
 		}
 		var said struct{ Text string }
 		if err := json.Unmarshal(raw, &said); err != nil {
-			return fmt.Errorf("reading the answer of tasks: %w", err)
+			return fmt.Errorf("read the answer of tasks: %w", err)
 		}
 		printerOf(c).line("%s", said.Text)
 		return nil

@@ -17,15 +17,16 @@ import (
 
 func newTasksShow() *cobra.Command {
 	c := &cobra.Command{
-		Use: "show ID", Short: "Show what was asked in a task, what its agent did, and its result", Args: cobra.ExactArgs(1), ValidArgsFunction: first(taskIDs),
-		Long: "Shows the prompt of a task, each step of its agent with the calls of tools and their results, and its\n" +
-			"result. A task is named by its id, or by its name if only one has it.\n\n" +
-			"With --follow each step is shown as it comes, until the task has finished, also across a restart of\nthe kernel.",
+		Use: "show ID", Short: "Show the prompt, steps and result of a task", Args: cobra.ExactArgs(1),
+		ValidArgsFunction: first(taskIDs),
+		Long: "Shows the prompt of a task, each step of its agent with tool calls and their results, and its result.\n" +
+			"Give the id of a task, or its name if it is unique.\n\n" +
+			"With --follow, shows each step as it comes until the task has finished, also across a restart of the\nkernel.",
 		Example: "  switchboard tasks show research-a --follow",
 	}
 	asJSON := jsonFlag(c)
-	follow := c.Flags().BoolP("follow", "f", false, "go on until it has finished")
-	c.RunE = withKernel("showing task", func(c *cobra.Command, k *admin.Client, args []string) error {
+	follow := c.Flags().BoolP("follow", "f", false, "show new steps until the task has finished")
+	c.RunE = withKernel("show task", func(c *cobra.Command, k *admin.Client, args []string) error {
 		w := &taskWatch{c: c, p: printerOf(c), k: k, names: map[string]string{}}
 		defer w.close()
 		if err := w.read(args[0]); err != nil {
@@ -54,15 +55,15 @@ func newTasksShow() *cobra.Command {
 	return c
 }
 
-// tasksEvery is how often is looked for what has been added.
+// tasksEvery is the interval of checks for new steps.
 const tasksEvery = 300 * time.Millisecond
 
-// taskWatch shows one task as it goes on.
+// taskWatch shows the progress of one task.
 type taskWatch struct {
 	c     *cobra.Command
 	p     *printer
 	k     *admin.Client
-	own   *admin.Client // a connection made anew
+	own   *admin.Client // the new connection after a restart of the kernel
 	t     task
 	said  transcript
 	shown int64             // the last row shown
@@ -76,8 +77,8 @@ func (w *taskWatch) close() {
 	}
 }
 
-// read reads the task and what was said in it. The task comes first: of one
-// that has finished nothing is missing.
+// read reads the task and then its history, so that the history of a finished task is
+// complete.
 func (w *taskWatch) read(id string) error {
 	t, err := readTask(w.c.Context(), w.k, id)
 	if err != nil {
@@ -91,10 +92,9 @@ func (w *taskWatch) read(id string) error {
 	return err
 }
 
-// wait reads the task again after a moment. If the kernel is gone, it is waited
-// for.
+// wait reads the task again after a moment. If the kernel has stopped, it waits for it.
 func (w *taskWatch) wait() error {
-	ctx, told := w.c.Context(), false
+	ctx, announced := w.c.Context(), false
 	for {
 		select {
 		case <-ctx.Done():
@@ -103,16 +103,16 @@ func (w *taskWatch) wait() error {
 		}
 		err := w.read(w.t.ID)
 		if err == nil {
-			if told {
+			if announced {
 				w.p.faint("\nThe kernel is back.")
 			}
 			return nil
 		}
-		if _, alive := w.k.Status(ctx, &adminv1.StatusRequest{}); alive == nil && !comes(ctx, w.k, showTask) {
-			return err // it is something else
+		if _, alive := w.k.Status(ctx, &adminv1.StatusRequest{}); alive == nil && !isStarting(ctx, w.k, showTask) {
+			return err
 		}
-		if !told {
-			told = true
+		if !announced {
+			announced = true
 			w.p.faint("\nThe kernel has stopped. This continues when it is back; press Ctrl-C to quit.")
 		}
 		if again, err := connect(ctx); err == nil {
@@ -122,7 +122,7 @@ func (w *taskWatch) wait() error {
 	}
 }
 
-// head shows what is known from the start.
+// head shows the task itself.
 func (w *taskWatch) head() {
 	t, p := w.t, w.p
 	where := namesOf(w.c.Context(), w.k)
@@ -146,7 +146,7 @@ func (w *taskWatch) head() {
 	p.body(t.Prompt, "  ")
 }
 
-// steps shows what its agent did since it was looked at last.
+// steps shows the new steps of its agent.
 func (w *taskWatch) steps() {
 	for _, e := range w.said.entries {
 		if e.Seq > w.shown && (e.Kind != "input" || e.InputKind != contract.InputTask) {
@@ -162,7 +162,7 @@ func (w *taskWatch) steps() {
 	}
 }
 
-// end shows how it stands, and what came of it, if that was not said just now.
+// end shows the state of the task, and its result unless the last step has just shown it.
 func (w *taskWatch) end() {
 	t, p := w.t, w.p
 	switch how := p.paint(stateColor(t.doing()), t.doing()); {
@@ -174,7 +174,8 @@ func (w *taskWatch) end() {
 	default:
 		p.line("\nfinished: %s, after %s", how, duration(float64(t.FinishedAt.Sub(t.StartedAt))/float64(time.Millisecond)))
 	}
-	for _, part := range []struct{ title, text string }{{"partial output", t.Partial}, {"error", t.Error}, {"result", t.Output}} {
+	for _, part := range []struct{ title, text string }{{"partial output", t.Partial}, {"error", t.Error},
+		{"result", t.Output}} {
 		if said := strings.TrimSpace(part.text); said != "" && said != strings.TrimSpace(w.last) {
 			p.line("%s:", part.title)
 			p.body(part.text, "  ")
@@ -184,7 +185,7 @@ func (w *taskWatch) end() {
 
 // transcriptOf is what was said in the session of a task so far.
 func transcriptOf(ctx context.Context, k *admin.Client, t *task) (transcript, error) {
-	if t.Session == "" { // it has not said its last word
+	if t.Session == "" { // not finished
 		found, err := admin.Sessions(ctx, k, &adminv1.SessionsRequest{Agent: t.Agent, Key: t.SessionKey})
 		if err != nil || len(found) == 0 {
 			return transcript{}, err
@@ -192,8 +193,9 @@ func transcriptOf(ctx context.Context, k *admin.Client, t *task) (transcript, er
 		t.Session = found[0].GetId()
 	}
 	said, err := readTranscript(ctx, k, t.Session)
-	if errors.Is(err, contract.ErrNotFound) { // it was deleted, and the task is still known
-		return transcript{NamedSession: admin.NamedSession{Session: &adminv1.Session{Id: t.Session, Agent: cmp.Or(t.Agent, "the agent")}}}, nil
+	if errors.Is(err, contract.ErrNotFound) { // the session was deleted
+		return transcript{NamedSession: admin.NamedSession{Session: &adminv1.Session{Id: t.Session,
+			Agent: cmp.Or(t.Agent, "the agent")}}}, nil
 	}
 	return said, err
 }

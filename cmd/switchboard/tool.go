@@ -13,23 +13,23 @@ import (
 	"github.com/switchboard-run/switchboard/sdk/admin"
 )
 
-// An extension that is just starting is waited for so long.
+// The wait for an extension that is starting.
 const (
-	startsIn  = 10 * time.Second
-	startLook = 100 * time.Millisecond
+	startTimeout = 10 * time.Second
+	startPoll    = 100 * time.Millisecond
 )
 
-// tool is the answer of a tool, or its complaint as an error. If its extension
-// is on its way, it is waited for.
+// tool calls a tool and returns its answer, or its error. It waits for an extension that is
+// starting.
 func tool(ctx context.Context, k *admin.Client, name string, arguments json.RawMessage) (string, error) {
-	for end := time.Now().Add(startsIn); ; {
+	for end := time.Now().Add(startTimeout); ; {
 		result, err := k.CallTool(ctx, &adminv1.CallToolRequest{Name: name, Arguments: arguments})
 		if err == nil && result.IsError {
 			err = errors.New(result.Content)
-		} else if err != nil && ctx.Err() == nil && time.Now().Before(end) && comes(ctx, k, name) {
+		} else if err != nil && ctx.Err() == nil && time.Now().Before(end) && isStarting(ctx, k, name) {
 			select {
 			case <-ctx.Done():
-			case <-time.After(startLook):
+			case <-time.After(startPoll):
 				continue
 			}
 		}
@@ -37,8 +37,8 @@ func tool(ctx context.Context, k *admin.Client, name string, arguments json.RawM
 	}
 }
 
-// comes reports whether the extension of a tool is on its way.
-func comes(ctx context.Context, k *admin.Client, name string) bool {
+// isStarting reports whether the extension of a tool is starting.
+func isStarting(ctx context.Context, k *admin.Client, name string) bool {
 	extension, _, _ := strings.Cut(name, "/")
 	all, err := admin.Extensions(ctx, k)
 	return err == nil && slices.ContainsFunc(all, func(x *adminv1.Extension) bool {
@@ -46,7 +46,7 @@ func comes(ctx context.Context, k *admin.Client, name string) bool {
 	})
 }
 
-// callTool is the answer of a tool, read.
+// callTool calls a tool and decodes its answer.
 func callTool[T any](ctx context.Context, k *admin.Client, name string, fields map[string]any) (answer T, err error) {
 	arguments, err := json.Marshal(fields)
 	if err != nil {
@@ -57,7 +57,7 @@ func callTool[T any](ctx context.Context, k *admin.Client, name string, fields m
 		return answer, err
 	}
 	if err := json.Unmarshal([]byte(content), &answer); err != nil {
-		return answer, fmt.Errorf("reading the answer of %s: %w", name, err)
+		return answer, fmt.Errorf("read the answer of %s: %w", name, err)
 	}
 	return answer, nil
 }

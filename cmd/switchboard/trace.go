@@ -15,18 +15,19 @@ import (
 func newTraceCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "trace <event id | platform message id>",
-		Short: "Show what one message led to, step by step, with times",
-		Long: "Shows what one message led to as a tree: what each agent was told, each step of its model and each\n" +
-			"call of a tool, the tasks that it gave and the messages to other agents with what came of them, and\n" +
-			"every message sent, down to the id that its platform gave it. --all shows every event that was needed.\n\n" +
-			"The message is named by an event (`switchboard events tail`) anywhere in the tree, or as its\nplatform calls it, such as a Telegram chat/message.",
+		Short: "Show the steps that followed from a message, with times",
+		Long: "Shows the steps that followed from a message as a tree: the inputs of agents, each step of a model and\n" +
+			"each tool call, tasks and messages to other agents with their results, and every sent message with the\n" +
+			"id that its platform gave it. --all shows every event.\n\n" +
+			"Give the id of any event in the tree (`switchboard events tail`), or the platform's id of the message,\n" +
+			"such as a Telegram chat/message.",
 		Example:           "  switchboard trace e42\n  switchboard trace 123456789/77",
 		Args:              cobra.ExactArgs(1),
 		ValidArgsFunction: first(eventIDs),
 	}
 	asJSON := jsonFlag(c)
-	all := c.Flags().Bool("all", false, "every event and delivery, also those that led to nothing")
-	c.RunE = withKernel("tracing", func(c *cobra.Command, k *admin.Client, args []string) error {
+	all := c.Flags().Bool("all", false, "show every event and delivery")
+	c.RunE = withKernel("trace", func(c *cobra.Command, k *admin.Client, args []string) error {
 		t, err := admin.ReadTrace(c.Context(), k, args[0])
 		if err != nil {
 			return hinted(err, "switchboard events tail")
@@ -60,9 +61,9 @@ func (p *printer) trace(t *admin.Trace) {
 	}
 }
 
-// node prints a step and what follows from it; lead stands before it, below
-// before what follows. A text that was told above is not told again.
-func (p *printer) node(t *admin.Trace, n *admin.Node, lead, below string, told map[string]bool) {
+// node prints a step and its children; lead is the prefix of its line, below that of its
+// children. It does not repeat texts in shown.
+func (p *printer) node(t *admin.Trace, n *admin.Node, lead, below string, shown map[string]bool) {
 	took := ""
 	if n.TookMillis != nil {
 		took = duration(*n.TookMillis)
@@ -73,23 +74,22 @@ func (p *printer) node(t *admin.Trace, n *admin.Node, lead, below string, told m
 		mark = ">"
 	}
 	before := fmt.Sprintf("%7s %7s %s ", after, took, mark) + lead
-	step := p.step(n, !told[n.Text], p.width-markdown.Width(before))
+	step := p.step(n, !shown[n.Text], p.width-markdown.Width(before))
 	p.line("%s%s", p.paint(gray, before), step)
-	told[n.Text] = true
+	shown[n.Text] = true
 	for i, child := range n.Children {
 		if i == len(n.Children)-1 {
-			p.node(t, child, below+"└─ ", below+"   ", told)
+			p.node(t, child, below+"└─ ", below+"   ", shown)
 		} else {
-			p.node(t, child, below+"├─ ", below+"│  ", told)
+			p.node(t, child, below+"├─ ", below+"│  ", shown)
 		}
 	}
 }
 
-// step is a step in words. On a terminal it is made to fit into the room that its
-// line has: its text gives way first.
-func (p *printer) step(n *admin.Node, tell bool, room int) string {
+// step describes a step. On a terminal it fits into room, by shortening the text first.
+func (p *printer) step(n *admin.Node, withText bool, room int) string {
 	text, result := "", ""
-	if n.Text != "" && tell {
+	if n.Text != "" && withText {
 		text = " " + quote(n.Text)
 		if n.Kind == admin.KindTool {
 			text = " " + shorten(n.Text, 80)
@@ -99,30 +99,31 @@ func (p *printer) step(n *admin.Node, tell bool, room int) string {
 		result = ", " + quote(n.Result)
 	}
 	if p.width == 0 {
-		return p.what(n) + text + p.ended(n) + result
+		return p.title(n) + text + p.ended(n) + result
 	}
 	bare := printer{}
-	left := room - markdown.Width(bare.what(n)+bare.ended(n))
-	if result != "" { // it shares with what was asked for
+	left := room - markdown.Width(bare.title(n)+bare.ended(n))
+	if result != "" { // text and result share the room
 		result = cut(result, max(leastColumn, left-min(markdown.Width(text), left/2)))
 		left -= markdown.Width(result)
 	}
 	if text != "" {
 		text = cut(text, max(leastColumn, left))
 	}
-	if s := bare.what(n) + text + bare.ended(n) + result; markdown.Width(s) > room {
+	if s := bare.title(n) + text + bare.ended(n) + result; markdown.Width(s) > room {
 		return cut(s, max(room, leastColumn))
 	}
-	return p.what(n) + text + p.ended(n) + result
+	return p.title(n) + text + p.ended(n) + result
 }
 
-// what says what a step is.
-func (p *printer) what(n *admin.Node) string {
+// title returns the kind and name of a step.
+func (p *printer) title(n *admin.Node) string {
 	switch {
 	case n.Kind == kindStory:
-		return n.ID + " " + heard(p, n)
+		return n.ID + " " + describeInput(p, n)
 	case n.Kind == kindSent:
-		return fmt.Sprintf("%s to %s %s", n.ID, p.paint(green, strings.TrimPrefix(n.Name, contract.TopicChannelSend)), n.Conversation)
+		return fmt.Sprintf("%s to %s %s", n.ID, p.paint(green, strings.TrimPrefix(n.Name, contract.TopicChannelSend)),
+			n.Conversation)
 	case n.Kind == admin.KindEvent:
 		s := n.ID + " " + p.paint(green, n.Name)
 		if n.Source != "" && n.Source != "kernel" {
@@ -147,7 +148,7 @@ func (p *printer) what(n *admin.Node) string {
 	return n.Name
 }
 
-// ended says how a step ended.
+// ended describes the outcome of a step.
 func (p *printer) ended(n *admin.Node) string {
 	var b strings.Builder
 	if n.State != "" && (n.Kind != admin.KindModel || n.State != "done") {
@@ -168,7 +169,7 @@ func (p *printer) ended(n *admin.Node) string {
 	return b.String()
 }
 
-// duration is a time in milliseconds, in a unit that fits.
+// duration formats milliseconds in a suitable unit.
 func duration(ms float64) string {
 	switch {
 	case ms < 10:

@@ -8,32 +8,32 @@ import (
 	"github.com/switchboard-run/switchboard/sdk/admin"
 )
 
-// Kinds of steps as they are told.
+// Kinds of steps of a story.
 const (
-	kindStory = "story" // an input of an agent, together with the turn that it began
-	kindSent  = "sent"  // what a channel is to send
+	kindStory = "story" // an input of an agent with its turn
+	kindSent  = "sent"  // a message for a channel
 )
 
-// story is a tree as a person wants it told: an input and its turn are one step,
-// what a turn has said is told by what followed from it, and deliveries and
-// events that nothing came of are left out, except the one that was asked for.
+// story condenses a tree for people: an input and its turn become one step, outputs are
+// replaced by the steps that followed, and deliveries and events without consequences are
+// left out, except the asked one.
 func story(n *admin.Node, asked string) *admin.Node {
-	told := *n
-	told.Children = nil
+	out := *n
+	out.Children = nil
 	for _, c := range n.Children {
-		told.Children = append(told.Children, chapters(c, asked)...)
+		out.Children = append(out.Children, condense(c, asked)...)
 	}
 	switch {
 	case n.Kind == admin.KindEvent && n.Input != "":
-		merge(&told)
+		merge(&out)
 	case n.Kind == admin.KindEvent && strings.HasPrefix(n.Name, contract.TopicChannelSend):
-		told.Kind = kindSent
+		out.Kind = kindSent
 	}
-	return &told
+	return &out
 }
 
-// chapters is what is told of a step and of what followed from it.
-func chapters(n *admin.Node, asked string) []*admin.Node {
+// condense returns the story of a step: none, itself, or its children.
+func condense(n *admin.Node, asked string) []*admin.Node {
 	s := story(n, asked)
 	quiet := n.Reason == "" && n.Attempts == 0 && n.ID != asked
 	switch {
@@ -42,13 +42,14 @@ func chapters(n *admin.Node, asked string) []*admin.Node {
 		n.Kind == admin.KindDelivery && quiet && n.State == "done" && len(s.Children) == 0,
 		n.Kind == admin.KindEvent && n.Source != "kernel" && quiet && n.Text == "" && n.State == "" && len(s.Children) == 0:
 		return nil
-	case n.Kind == admin.KindEvent && quiet && (n.Name == contract.TopicAgentOutput && n.State == contract.OutcomeOK || strings.HasPrefix(n.Name, contract.TopicSessionIdle)):
+	case n.Kind == admin.KindEvent && quiet && (n.Name == contract.TopicAgentOutput && n.State == contract.OutcomeOK ||
+		strings.HasPrefix(n.Name, contract.TopicSessionIdle)):
 		return s.Children
 	}
 	return []*admin.Node{s}
 }
 
-// merge makes an input and the turn that it began one step.
+// merge combines an input and its turn.
 func merge(n *admin.Node) {
 	n.Kind = kindStory
 	var rest []*admin.Node
@@ -69,8 +70,8 @@ func merge(n *admin.Node) {
 	}
 }
 
-// heard says who is told what by whom.
-func heard(p *printer, n *admin.Node) string {
+// describeInput names the agent, the kind of the input and its sender.
+func describeInput(p *printer, n *admin.Node) string {
 	agent := p.paint(green, strings.TrimPrefix(n.Name, contract.TopicAgentInput))
 	on := ""
 	if n.Thread != "" {

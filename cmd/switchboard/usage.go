@@ -25,7 +25,7 @@ func newUsageCommand() *cobra.Command {
 	days := c.Flags().Int("days", 7, "how many days, with today")
 	by := c.Flags().String("by", "day", "add up by "+strings.Join(admin.By, ", "))
 	completeFlag(c, "by", func(context.Context, *admin.Client) ([]string, error) { return admin.By, nil })
-	c.RunE = withKernel("showing the usage", func(c *cobra.Command, k *admin.Client, _ []string) error {
+	c.RunE = withKernel("show the usage", func(c *cobra.Command, k *admin.Client, _ []string) error {
 		if !slices.Contains(admin.By, *by) {
 			return fmt.Errorf("--by %s: give one of %s", *by, strings.Join(admin.By, ", "))
 		}

@@ -2,11 +2,11 @@ package confine
 
 import "golang.org/x/sys/unix"
 
-// machine is what a filter needs to know of this one.
+// Constants of this architecture for the filter.
 const (
 	auditArch = unix.AUDIT_ARCH_X86_64
-	x32       = 0x40000000 // from here on, system calls of another size of pointers
+	x32       = 0x40000000 // system calls from here on have 32-bit pointers
 )
 
-// System calls that only older machines have.
+// olderModes lists system calls that only older architectures have.
 var olderModes = []uint32{unix.SYS_CHMOD, unix.SYS_CHOWN, unix.SYS_LCHOWN}

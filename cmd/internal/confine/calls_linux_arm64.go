@@ -2,11 +2,11 @@ package confine
 
 import "golang.org/x/sys/unix"
 
-// machine is what a filter needs to know of this one.
+// Constants of this architecture for the filter.
 const (
 	auditArch = unix.AUDIT_ARCH_AARCH64
-	x32       = 0 // there are none
+	x32       = 0 // none
 )
 
-// System calls that only older machines have.
+// olderModes lists system calls that only older architectures have.
 var olderModes []uint32

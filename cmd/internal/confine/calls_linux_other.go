@@ -2,7 +2,7 @@
 
 package confine
 
-// There are no filters for these machines.
+// Filters are not supported on other architectures.
 const (
 	auditArch = 0
 	x32       = 0

@@ -17,40 +17,39 @@ import (
 	"github.com/switchboard-run/switchboard/kernel/sandbox"
 )
 
-// Versions of Landlock's interface from which on a right exists.
+// First versions of Landlock's interface with a right.
 const (
 	abiRename  = 2 // to move files between directories
 	abiSockets = 9 // to connect to sockets in the file system
 )
 
-const nameService = 53
+const portDNS = 53
 
-// killFirst makes the system, when it runs out of memory, end extensions before
-// the kernel.
-const killFirst = "500"
+// oomScoreAdj makes the system kill extensions before the kernel when it runs out of
+// memory.
+const oomScoreAdj = "500"
 
-// What gives way to the kernel has this niceness, and computes for so long at a
-// time: from Linux 6.12 on, who wakes up and wants less than that at a time need
-// not wait for the end of it.
+// Scheduling of extensions. From Linux 6.12 on, a woken process with a shorter slice
+// preempts one with a longer slice, so the kernel need not wait for extensions.
 const (
-	behind   = 10
-	longTurn = 20 * time.Millisecond
+	niceness  = 10
+	timeSlice = 20 * time.Millisecond
 )
 
-func giveWay() {
-	if unix.SchedSetAttr(0, &unix.SchedAttr{Policy: unix.SCHED_NORMAL, Nice: behind, Runtime: uint64(longTurn)}, 0) != nil {
-		_ = unix.Setpriority(unix.PRIO_PROCESS, 0, behind)
+func lowerPriority() {
+	attr := unix.SchedAttr{Policy: unix.SCHED_NORMAL, Nice: niceness, Runtime: uint64(timeSlice)}
+	if unix.SchedSetAttr(0, &attr, 0) != nil {
+		_ = unix.Setpriority(unix.PRIO_PROCESS, 0, niceness)
 	}
 }
 
-// Enforce puts the policy in force for this process and all that it starts, as
-// far as support.Detect says that the system can. After an error the process must not
-// go on.
+// Enforce applies the policy to this process and its descendants, as far as the system
+// supports it (see support.Detect). After an error the process must exit.
 func Enforce(p *sandbox.Policy) error {
 	system := support.Detect()
-	_ = os.WriteFile("/proc/self/oom_score_adj", []byte(killFirst), 0) // a preference, not a limit
+	_ = os.WriteFile("/proc/self/oom_score_adj", []byte(oomScoreAdj), 0) // best effort
 	if p.Background {
-		giveWay()
+		lowerPriority()
 	}
 	if err := limit(p); err != nil {
 		return err
@@ -61,7 +60,7 @@ func Enforce(p *sandbox.Policy) error {
 		}
 	}
 	if err := dropPrivileges(); err != nil {
-		return fmt.Errorf("give up the privileges of root: %w", err)
+		return fmt.Errorf("drop the privileges of root: %w", err)
 	}
 	if system.Seccomp {
 		if err := install(filter(p.Network != nil, p.KeepModes)); err != nil {
@@ -71,8 +70,7 @@ func Enforce(p *sandbox.Policy) error {
 	return nil
 }
 
-// limit bounds what each process may hold. Nothing of its memory is written to
-// a core file.
+// limit sets the resource limits of each process, and disables core files.
 func limit(p *sandbox.Policy) error {
 	var tasks unix.Rlimit
 	_ = unix.Getrlimit(unix.RLIMIT_NPROC, &tasks)
@@ -85,10 +83,10 @@ func limit(p *sandbox.Policy) error {
 		{"open files", unix.RLIMIT_NOFILE, p.OpenFiles, p.OpenFiles > 0},
 		{"the size of a file", unix.RLIMIT_FSIZE, p.FileSize, p.FileSize > 0},
 		{"core files", unix.RLIMIT_CORE, 0, true},
-		// Of all processes of the user, a part is left for the kernel.
+		// Leaves a part of the user's processes to the kernel.
 		{"processes", unix.RLIMIT_NPROC, tasks.Max / 4 * 3, p.Background && tasks.Max != unix.RLIM_INFINITY},
 		{"priority", unix.RLIMIT_NICE, 0, p.Background},
-		{"urgency", unix.RLIMIT_RTPRIO, 0, p.Background},
+		{"realtime priority", unix.RLIMIT_RTPRIO, 0, p.Background},
 	} {
 		var now unix.Rlimit
 		if !l.set {
@@ -107,11 +105,12 @@ func limit(p *sandbox.Policy) error {
 	return nil
 }
 
-// Rights over files, as Landlock names them.
+// Landlock's access rights for files.
 const (
 	mayRead  landlock.AccessFSSet = ll.AccessFSReadFile | ll.AccessFSReadDir
 	mayRun   landlock.AccessFSSet = mayRead | ll.AccessFSExecute
-	mayWrite landlock.AccessFSSet = mayRead | ll.AccessFSWriteFile | ll.AccessFSTruncate | ll.AccessFSRemoveDir | ll.AccessFSRemoveFile |
+	mayWrite landlock.AccessFSSet = mayRead | ll.AccessFSWriteFile | ll.AccessFSTruncate |
+		ll.AccessFSRemoveDir | ll.AccessFSRemoveFile |
 		ll.AccessFSMakeDir | ll.AccessFSMakeReg | ll.AccessFSMakeSock | ll.AccessFSMakeFifo | ll.AccessFSMakeSym
 	ofFiles landlock.AccessFSSet = ll.AccessFSReadFile | ll.AccessFSExecute | ll.AccessFSWriteFile | ll.AccessFSTruncate
 )
@@ -125,8 +124,7 @@ func restrict(p *sandbox.Policy, abi int) error {
 	var rules []landlock.Rule
 	grant := func(rights landlock.AccessFSSet, paths []string) {
 		for _, path := range paths {
-			// What is not there needs no right. What has become a link meanwhile, to
-			// somewhere else, gets none.
+			// A missing path needs no right. A path that became a link since gets none.
 			info, err := os.Lstat(path)
 			if at, linked := filepath.EvalSymlinks(path); err != nil || linked != nil || at != filepath.Clean(path) {
 				continue
@@ -155,13 +153,13 @@ func restrict(p *sandbox.Policy, abi int) error {
 		for _, port := range n.Listen {
 			rules = append(rules, landlock.BindTCP(port))
 		}
-		rules = append(rules, landlock.BindUDP(0), landlock.ConnectSendUDP(nameService))
+		rules = append(rules, landlock.BindUDP(0), landlock.ConnectSendUDP(portDNS))
 	}
 	return config.BestEffort().Restrict(rules...)
 }
 
-// dropPrivileges takes from a process of root what root may beyond others: with
-// it, it could read the environment of the kernel.
+// dropPrivileges drops all capabilities of a root process: with them it could read the
+// environment of the kernel.
 func dropPrivileges() error {
 	header := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
 	var has, none [2]unix.CapUserData
@@ -171,7 +169,8 @@ func dropPrivileges() error {
 	if has == none {
 		return nil
 	}
-	_, _, errno := psx.Syscall3(unix.SYS_CAPSET, uintptr(unsafe.Pointer(&header)), uintptr(unsafe.Pointer(&none[0])), 0) //nolint:gosec // for all threads
+	_, _, errno := psx.Syscall3(unix.SYS_CAPSET, uintptr(unsafe.Pointer(&header)), //nolint:gosec // for all threads
+		uintptr(unsafe.Pointer(&none[0])), 0) //nolint:gosec // likewise
 	runtime.KeepAlive(&header)
 	runtime.KeepAlive(&none)
 	if errno != 0 {
@@ -180,7 +179,7 @@ func dropPrivileges() error {
 	return nil
 }
 
-// install puts a filter before the system calls of all threads.
+// install applies a seccomp filter to all threads.
 func install(program []unix.SockFilter) error {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()

@@ -9,7 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Offsets into the data that a filter sees; arguments have eight bytes.
+// Offsets in the input of a filter; arguments have eight bytes.
 const (
 	offsetCall = 0
 	offsetArch = 4
@@ -23,40 +23,39 @@ const (
 	actionAllow  = unix.SECCOMP_RET_ALLOW
 	actionRefuse = unix.SECCOMP_RET_ERRNO
 
-	// newNamespaces are the flags of clone that make namespaces. A process has all
-	// capabilities in a user namespace of its own, and with them far more of the
-	// kernel to attack. CLONE_NEWTIME is a signal number for clone.
+	// newNamespaces are the flags of clone that create namespaces. In its own user
+	// namespace a process has all capabilities, and with them far more of the kernel
+	// to attack. CLONE_NEWTIME is a signal number for clone.
 	newNamespaces = unix.CLONE_NEWNS | unix.CLONE_NEWCGROUP | unix.CLONE_NEWUTS | unix.CLONE_NEWIPC |
 		unix.CLONE_NEWUSER | unix.CLONE_NEWPID | unix.CLONE_NEWNET
 
-	fchmodat2       = 452 // on every machine; older headers do not know it
+	fchmodat2       = 452 // on all architectures; missing in older headers
 	ioprioOfProcess = 1   // as unix.PRIO_PROCESS
 )
 
-// What nothing in a sandbox may do, because no other means limits it.
+// System calls that the filter refuses, because nothing else limits them.
 var (
-	// io_uring makes sockets that no filter sees.
-	// The flags of clone3 are in memory, which no filter reads: libraries use clone
-	// where it is missing.
+	// io_uring creates sockets past the filter. The flags of clone3 are in memory, which
+	// a filter cannot read; libraries fall back to clone.
 	unseen = []uint32{unix.SYS_IO_URING_SETUP, unix.SYS_IO_URING_ENTER, unix.SYS_IO_URING_REGISTER, unix.SYS_CLONE3}
-	// All programs of a user share these: memory that stays when its maker is
-	// gone, and keys.
+	// Shared by all programs of a user: System V IPC, which outlives its creator, and keys.
 	shared = []uint32{
 		unix.SYS_SHMGET, unix.SYS_SHMAT, unix.SYS_MSGGET, unix.SYS_SEMGET, unix.SYS_MQ_OPEN,
 		unix.SYS_ADD_KEY, unix.SYS_REQUEST_KEY, unix.SYS_KEYCTL, unix.SYS_SETNS,
 	}
-	// The first argument is a process, of which the user has others: 0 is the own one.
+	// The first argument is a process; 0 is the caller.
 	ofProcess = []uint32{unix.SYS_PRLIMIT64, unix.SYS_SCHED_SETAFFINITY}
-	// Likewise, and how urgent something is, the kernel decides.
+	// Likewise; the kernel sets priorities.
 	urgency = []uint32{unix.SYS_SCHED_SETSCHEDULER, unix.SYS_SCHED_SETPARAM, unix.SYS_SCHED_SETATTR}
-	// Modes and owners of files by their names, wherever they are.
+	// Modes and owners of files by path.
 	modes = append([]uint32{unix.SYS_FCHMODAT, fchmodat2, unix.SYS_FCHOWNAT}, olderModes...)
 )
 
-// setFilter is for all threads of the process.
+// setFilter applies to all threads of the process.
 func setFilter(program []unix.SockFilter) error {
 	prog := unix.SockFprog{Len: uint16(len(program)), Filter: &program[0]}
-	r, _, errno := unix.Syscall(unix.SYS_SECCOMP, unix.SECCOMP_SET_MODE_FILTER, unix.SECCOMP_FILTER_FLAG_TSYNC, uintptr(unsafe.Pointer(&prog))) //nolint:gosec // likewise
+	r, _, errno := unix.Syscall(unix.SYS_SECCOMP, unix.SECCOMP_SET_MODE_FILTER,
+		unix.SECCOMP_FILTER_FLAG_TSYNC, uintptr(unsafe.Pointer(&prog))) //nolint:gosec // likewise
 	runtime.KeepAlive(program)
 	if errno != 0 {
 		return errno
@@ -67,11 +66,10 @@ func setFilter(program []unix.SockFilter) error {
 	return nil
 }
 
-// filter lets a process make sockets of the file system, with network also
-// those for TCP and UDP, and no others. It keeps it from what is shared with
-// other programs of the user, and from changing how those run: neither is
-// Landlock's. It keeps it out of new namespaces. The number of a call decides first, so that the system need not
-// ask again for those that are always allowed.
+// filter allows Unix sockets, with network also TCP and UDP sockets, and no others. It
+// refuses objects shared with the user's other programs, and changes of their scheduling,
+// which Landlock does not cover, and new namespaces. It checks the number of a call
+// first, so that the system can cache the calls that are always allowed.
 func filter(network, keepModes bool) []unix.SockFilter {
 	refuse := func(errno unix.Errno) string { return fmt.Sprint("refuse ", uint32(errno)) }
 	b := &program{labels: map[string]int{}}
@@ -136,7 +134,7 @@ func filter(network, keepModes bool) []unix.SockFilter {
 		b.when(unix.AF_INET6, "internet")
 	}
 	b.jump(refuse(unix.EACCES))
-	b.label("netlink") // which addresses this machine has
+	b.label("netlink") // to list the addresses of this machine
 	b.load(offsetArgs + 16)
 	b.when(unix.NETLINK_ROUTE, "allow")
 	b.jump(refuse(unix.EACCES))
@@ -146,7 +144,7 @@ func filter(network, keepModes bool) []unix.SockFilter {
 	b.when(unix.SOCK_STREAM, "stream")
 	b.when(unix.SOCK_DGRAM, "datagram")
 	b.jump(refuse(unix.EACCES))
-	b.label("stream") // not MPTCP or SCTP, which the limits of ports do not hold for
+	b.label("stream") // not MPTCP or SCTP, which the port limits do not cover
 	b.load(offsetArgs + 16)
 	b.when(0, "allow")
 	b.when(protocolTCP, "allow")
@@ -159,8 +157,8 @@ func filter(network, keepModes bool) []unix.SockFilter {
 	return b.assemble()
 }
 
-// program is a filter that is being written. Jumps go forward to labels, of
-// which "allow" and "refuse <errno>" need not be written.
+// program assembles a filter. Jumps go forward to labels; "allow" and "refuse <errno>" are
+// predefined.
 type program struct {
 	code   []unix.SockFilter
 	jumps  []jump
@@ -169,7 +167,7 @@ type program struct {
 
 type jump struct {
 	at    int
-	yes   bool // where the condition holds; else where it does not
+	yes   bool // taken if the condition holds; else if it does not
 	label string
 }
 
@@ -194,7 +192,7 @@ func (b *program) ifAtLeast(value uint32, label string) {
 	b.jumps = append(b.jumps, jump{b.add(unix.BPF_JMP|unix.BPF_JGE|unix.BPF_K, value), true, label})
 }
 
-// jump goes there in any case.
+// jump is unconditional.
 func (b *program) jump(label string) {
 	at := b.add(unix.BPF_JMP|unix.BPF_JEQ|unix.BPF_K, 0)
 	b.jumps = append(b.jumps, jump{at, true, label}, jump{at, false, label})

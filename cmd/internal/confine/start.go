@@ -1,6 +1,5 @@
-// Package confine puts a sandbox in force for this process: the programs that run
-// extensions call it before any code of the extension. Package sandbox says what it
-// promises.
+// Package confine applies a sandbox to this process. Programs that run extensions call it
+// before any code of the extension. Package sandbox describes the promises.
 package confine
 
 import (
@@ -17,8 +16,8 @@ import (
 	"github.com/switchboard-run/switchboard/kernel/sandbox"
 )
 
-// Enter puts the policy of the environment in force, if there is one: for a
-// program that serves extensions itself, first of all that it does.
+// Enter applies the policy in the environment, if there is one. A program that serves
+// extensions itself calls it first.
 func Enter() error {
 	text, set := os.LookupEnv(sandbox.Variable)
 	if !set {
@@ -34,11 +33,11 @@ func Enter() error {
 	return Enforce(p)
 }
 
-// Exec puts the policy of the environment in force and becomes the command. It
-// returns only if that fails.
+// Exec applies the policy in the environment and executes the command. It returns only an
+// error.
 func Exec(command []string) error {
 	if len(command) == 0 {
-		return errors.New("there is no command to run in the sandbox")
+		return errors.New("the command is missing")
 	}
 	if _, set := os.LookupEnv(sandbox.Variable); !set {
 		return fmt.Errorf("%s is not set: only the kernel runs this", sandbox.Variable)
@@ -47,20 +46,24 @@ func Exec(command []string) error {
 	if err != nil {
 		return err
 	}
-	runtime.LockOSThread() // priorities are those of a thread
+	runtime.LockOSThread() // priorities belong to a thread
 	defer runtime.UnlockOSThread()
 	if err := Enter(); err != nil {
 		return err
 	}
-	env := slices.DeleteFunc(os.Environ(), func(entry string) bool { return strings.HasPrefix(entry, sandbox.Variable+"=") })
+	env := slices.DeleteFunc(os.Environ(), func(entry string) bool {
+		return strings.HasPrefix(entry, sandbox.Variable+"=")
+	})
 	err = syscall.Exec(path, command, env) //nolint:gosec // to run what a manifest names is the purpose
 	switch {
 	case errors.Is(err, syscall.ENOEXEC):
-		return fmt.Errorf("%s is not a program for this machine (is it built for another system, or a script without #!): %w", path, err)
+		return fmt.Errorf("%s is not a program for this machine (is it built for another system, or a script without #!): %w",
+			path, err)
 	case errors.Is(err, fs.ErrNotExist):
-		return fmt.Errorf("%s exists, but the interpreter or loader it asks for does not: %w", path, err)
+		return fmt.Errorf("%s exists, but its interpreter or loader does not: %w", path, err)
 	case errors.Is(err, fs.ErrPermission):
-		return fmt.Errorf("%s may not be run in its sandbox (is its interpreter outside of the system's directories?): %w", path, err)
+		return fmt.Errorf("%s may not be run in its sandbox (is its interpreter outside of the system's directories?): %w",
+			path, err)
 	}
 	return fmt.Errorf("start %s: %w", path, err)
 }

@@ -239,7 +239,7 @@ func TestHeartbeatEscalatesOnceToItsChannel(t *testing.T) {
 	if out := h.must("status"); !strings.Contains(out, "1 model call (") || !strings.Contains(out, "1 escalation, 1 delivered") {
 		t.Errorf("status says:\n%s", out)
 	}
-	if out, _, _ := h.cli("doctor"); strings.Contains(out, "never delivered") {
+	if out, _, _ := h.cli("doctor"); strings.Contains(out, "not delivered") {
 		t.Errorf("doctor says:\n%s", out)
 	}
 	asked := slices.IndexFunc(h.model.Requests(), func(r openaitest.Request) bool { return r.Model == scout })

@@ -9,9 +9,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// unmapProgram unmaps the pages of the program itself: most of what a start needs,
-// nothing needs again. The system keeps them in its file cache while it has room
-// and maps one again when it is used, 16 at a time. Failure is harmless.
+// unmapProgram unmaps the pages of the program itself: most are needed only by the start.
+// The system keeps them in its file cache while it has room, and maps them again on use, 16
+// at a time. Failure is harmless.
 func unmapProgram() {
 	program, err := os.Readlink("/proc/self/exe")
 	if err != nil {

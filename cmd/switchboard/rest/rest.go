@@ -1,18 +1,17 @@
-// Package rest gives memory back to the system when a process has come to rest:
-// what its start or a burst of work has needed, and nothing needs any more.
+// Package rest returns memory to the system when a process is idle: memory that its start
+// or a burst of work needed.
 //
-// A process that has worked keeps about twice what it uses, for the next
-// collection of garbage comes only when more is needed. A person's assistant is at
-// rest nearly all the time.
+// After work a process keeps about twice the memory that it uses, because the next garbage
+// collection comes only when it needs more. A person's assistant is idle nearly all the
+// time.
 //
-// A start is the opposite of rest: whoever imports the package collects no garbage
-// while it starts, which begins before other packages prepare anything.
+// Importing the package also delays garbage collection during the start, before other
+// packages are initialized.
 //
-// At rest means that for a while next to nothing was allocated. Memory is given
-// back once for a piece of work, at most once a minute, and once more when what
-// was kept for those who might come again has gone too, connections and histories:
-// that takes some milliseconds of processor time, and what is needed again has to
-// be fetched again.
+// A process is idle if it allocated next to nothing for a while. Memory is returned once
+// after work, at most once a minute, and again when caches of connections and histories
+// have expired. Each time takes some milliseconds of processor time, and pages that are
+// needed again must be read again.
 package rest
 
 import (
@@ -25,40 +24,40 @@ import (
 )
 
 const (
-	settling = time.Second     // between looks, until memory was given back first
-	looking  = 5 * time.Second // between looks
-	apart    = time.Minute     // between two times of giving back
-	quiet    = 1 << 20         // bytes allocated between two looks that are rest: probes of health take some
-	worth    = 4 << 20         // bytes allocated since the last time that are worth it
-	gone     = 2 * time.Minute // after which nothing is kept any more that nobody used
+	startInterval = time.Second     // between checks, until memory was returned first
+	checkInterval = 5 * time.Second // between later checks
+	minInterval   = time.Minute     // between two returns of memory
+	idleBytes     = 1 << 20         // allocated between two checks of an idle process: health probes take some
+	workBytes     = 4 << 20         // allocated since the last return, to be worth another
+	cacheExpiry   = 2 * time.Minute // after which unused caches are empty
 )
 
-// atStart is how much garbage a start may make for each byte in use, in percent.
-const atStart = 400
+// startGCPercent is GOGC during the start.
+const startGCPercent = 400
 
-func init() { begin() } //nolint:gochecknoinits // what others prepare is garbage enough for a collection
+func init() { begin() } //nolint:gochecknoinits // before other packages allocate
 
-// begin lets a process start without collecting garbage, which somebody waits for.
-// It ends with the first collection, before the heap has 20 MiB, or with the first
-// rest. Who has set GOGC has decided otherwise.
+// begin delays garbage collection during the start, for speed. That ends with the first
+// collection, before the heap has 20 MiB, or when the process is idle. If GOGC is set, begin
+// does nothing.
 func begin() {
 	if _, set := os.LookupEnv("GOGC"); set {
 		return
 	}
-	usual := debug.SetGCPercent(atStart)
+	usual := debug.SetGCPercent(startGCPercent)
 	runtime.AddCleanup(new([16]byte), func(p int) { debug.SetGCPercent(p) }, usual)
 }
 
-// Watch gives memory back whenever the process comes to rest, until ctx ends.
+// Watch returns memory whenever the process becomes idle, until ctx ends.
 func Watch(ctx context.Context) { watch(ctx, allocated, giveBack) }
 
 func watch(ctx context.Context, allocated func() uint64, giveBack func()) {
-	every := settling
+	every := startInterval
 	timer := time.NewTimer(every)
 	defer timer.Stop()
-	var seen, done uint64 // allocated at the last look; when memory was given back
+	var seen, done uint64 // bytes allocated at the last check; at the last return
 	var last time.Time
-	more := false // is to be given back
+	more := false // to return after cacheExpiry
 	for {
 		select {
 		case <-ctx.Done():
@@ -67,10 +66,10 @@ func watch(ctx context.Context, allocated func() uint64, giveBack func()) {
 		}
 		before := seen
 		seen = allocated()
-		worked := seen-done >= worth && time.Since(last) >= apart
-		if before > 0 && seen-before < quiet && (worked || more && time.Since(last) >= gone) {
+		worked := seen-done >= workBytes && time.Since(last) >= minInterval
+		if before > 0 && seen-before < idleBytes && (worked || more && time.Since(last) >= cacheExpiry) {
 			giveBack()
-			seen, last, every = allocated(), time.Now(), looking
+			seen, last, every = allocated(), time.Now(), checkInterval
 			done, more = seen, worked
 		}
 		timer.Reset(every)
@@ -79,7 +78,7 @@ func watch(ctx context.Context, allocated func() uint64, giveBack func()) {
 
 const allocs = "/gc/heap/allocs:bytes"
 
-// allocated is how many bytes the process has allocated so far.
+// allocated returns the bytes that the process has allocated so far.
 func allocated() uint64 {
 	sample := []metrics.Sample{{Name: allocs}}
 	metrics.Read(sample)
@@ -87,7 +86,7 @@ func allocated() uint64 {
 }
 
 func giveBack() {
-	runtime.GC() // what pools hold goes with the second collection
+	runtime.GC() // pools are emptied by the second collection, in FreeOSMemory
 	debug.FreeOSMemory()
 	unmapProgram()
 }

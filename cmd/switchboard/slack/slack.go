@@ -1,4 +1,4 @@
 //go:build !linux
 
-// Package slack does nothing where timers have no slack that can be set.
+// Package slack does nothing: this system has no timer slack.
 package slack

@@ -1,17 +1,14 @@
-// Package slack lets the timers of a kernel, and of every process that it
-// starts, be a millisecond late. It has to be imported, and does the rest by
-// itself, before other packages have prepared anything.
+// Package slack sets a timer slack of one millisecond for a kernel and every process that it
+// starts. Importing it is enough; it acts before other packages are initialized.
 //
-// The runtime of Go looks every 20 µs whether a thread stays in a system call,
-// as long as anything runs at all. A process that waits for its disk, or wakes for
-// a moment, spends more on that than on what it is there for: of a message that
-// comes alone, a fifth of the processor time of all processes. Nothing here needs
-// a timer to be more exact than a millisecond.
+// While anything runs, the Go runtime checks every 20 µs whether a thread stays in a system
+// call. For a single message that is a fifth of the processor time of all processes, more
+// than a process that waits for its disk needs for its work. Nothing here needs timers more
+// exact than a millisecond.
 //
-// The slack of timers belongs to a thread and goes over to the threads and
-// processes that it makes; that of others cannot be set without privilege. So the
-// process sets that of the thread it began with, and executes itself again. What
-// cannot be set stays as it is.
+// Timer slack belongs to a thread, and new threads and processes inherit it; setting it for
+// other threads needs privileges. So the process sets it for its first thread, and executes
+// itself again. If that fails, the slack stays unchanged.
 package slack
 
 import (
@@ -24,11 +21,11 @@ const (
 	setTimerSlack = 29 // PR_SET_TIMERSLACK
 	getTimerSlack = 30 // PR_GET_TIMERSLACK
 	wanted        = 1_000_000
-	// again says that the process has executed itself.
+	// again is set after the process has executed itself.
 	again = "SWITCHBOARD_SLACK_SET"
 )
 
-func init() { //nolint:gochecknoinits // before anything that would have to be done twice
+func init() { //nolint:gochecknoinits // before other packages do work twice
 	if _, done := os.LookupEnv(again); done {
 		_ = os.Unsetenv(again)
 		return
