@@ -30,7 +30,7 @@ func (b *bench) build() error {
 	return build.Run()
 }
 
-// scale is n, or a tenth of it for a quick look.
+// scale returns n, or a tenth of it with -short.
 func (b *bench) scale(n int) int {
 	if b.quick {
 		return max(n/10, 1)
@@ -47,7 +47,7 @@ type bed struct {
 	replies  chan telegramtest.Message
 }
 
-// newBed makes a home and the servers; the kernel is not started.
+// newBed makes a home and the servers, without a kernel.
 func newBed() (*bed, error) {
 	home, err := os.MkdirTemp("/tmp", "sbb")
 	if err != nil {
@@ -68,7 +68,7 @@ func newBed() (*bed, error) {
 	return d, os.WriteFile(filepath.Join(home, "config.yaml"), []byte(config), 0o600)
 }
 
-// warmBed is a new bed whose kernel runs and has answered a few messages.
+// warmBed returns a new bed whose kernel has answered a few messages.
 func (b *bench) warmBed() (*bed, error) {
 	d, err := newBed()
 	if err != nil {
@@ -90,7 +90,7 @@ func (d *bed) start(binary string) error {
 	d.kernel.Stderr = os.Stderr
 	err := d.kernel.Start()
 	if err != nil {
-		d.kernel = nil // there is nothing to stop
+		d.kernel = nil // nothing to stop
 	}
 	return err
 }
@@ -129,7 +129,7 @@ func (d *bed) reply(ctx context.Context) (telegramtest.Message, error) {
 	}
 }
 
-// warm waits for the first reply and lets a few more pass.
+// warm waits for the first replies.
 func (d *bed) warm() error {
 	for i := range 20 {
 		d.say(1, fmt.Sprint("warm ", i))
@@ -140,8 +140,7 @@ func (d *bed) warm() error {
 	return nil
 }
 
-// quiet waits until nothing is asked of the model and nothing is sent any more,
-// and forgets what was sent.
+// quiet waits until there are no more requests and sends, and forgets the sends.
 func (d *bed) quiet() error {
 	const still = 300 * time.Millisecond
 	asked, sent, since := d.model.Total(), d.telegram.Accepted(), time.Now()
@@ -157,7 +156,7 @@ func (d *bed) quiet() error {
 	return err
 }
 
-// tree is the kernel's process and all that descend from it.
+// tree returns the kernel's process and its descendants.
 func (d *bed) tree() []int {
 	pids := []int{d.kernel.Process.Pid}
 	for _, p := range processes.Below(pids[0]) {
@@ -166,7 +165,7 @@ func (d *bed) tree() []int {
 	return pids
 }
 
-// cpu is the processor time of all processes so far.
+// cpu returns the processor time of all processes so far.
 func (d *bed) cpu() (total time.Duration) {
 	for _, pid := range d.tree() {
 		total += cpuOf(pid)
@@ -176,7 +175,7 @@ func (d *bed) cpu() (total time.Duration) {
 
 func cpuOf(pid int) time.Duration { return processes.CPU(pid) }
 
-// pss is the memory of all processes, shared pages counted once.
+// pss returns the memory of all processes, with shared pages counted once.
 func (d *bed) pss() (kib int64, running int) {
 	for _, pid := range d.tree() {
 		if n := processes.PSS(pid); n > 0 {

@@ -24,8 +24,7 @@ func rounds(b *bench) error {
 	return b.beside("a turn with two rounds of a tool beside a plain one", b.rounds, after(0), after(2))
 }
 
-// roundsOf is how many answers with calls stand behind the last message of the
-// user.
+// roundsOf counts the answers with calls after the user's last message.
 func roundsOf(r openaitest.Request) (n int) {
 	for _, m := range r.Messages {
 		switch {
@@ -38,7 +37,7 @@ func roundsOf(r openaitest.Request) (n int) {
 	return n
 }
 
-// history compares conversations of many stored messages with new ones.
+// history compares conversations with many stored messages with new ones.
 func history(b *bench) error {
 	rows := b.scale(10_000)
 	return b.beside(fmt.Sprintf("in chats of %d stored messages beside new ones", rows), min(b.rounds, 3),
@@ -46,9 +45,8 @@ func history(b *bench) error {
 		func(d *bed) error { return fillChats(filepath.Join(d.home, "switchboard.db"), rows) })
 }
 
-// beside compares paced messages on a bed that was prepared in one way with those
-// on one that was prepared in another, and prints how many times as much the
-// second takes.
+// beside compares paced messages on two differently prepared beds, and prints the ratio of
+// the second to the first.
 func (b *bench) beside(what string, rounds int, prepare ...func(*bed) error) error {
 	var p50, cpu []float64
 	for range rounds {

@@ -14,9 +14,8 @@ import (
 	"github.com/switchboard-run/switchboard/sdk"
 )
 
-// loadEvent is what an extension under load publishes: 300 bytes of JSON. The
-// load builds and reads it by its places: what JSON costs an extension is not
-// what is measured.
+// loadEvent is the event that an extension under load publishes: 300 bytes of JSON. Its
+// fields have fixed offsets, so that the cost of JSON is not measured.
 func loadEvent(n int) json.RawMessage {
 	b := make([]byte, 0, 320)
 	b = append(b, loadHead...)
@@ -33,7 +32,7 @@ const (
 
 var loadFill = `,"fill":"` + strings.Repeat("x", 255) + `","n":`
 
-// readLoad is the number of an event, and when it was published.
+// readLoad returns the number of an event and its time of publishing.
 func readLoad(payload []byte) (n int, at int64, err error) {
 	if len(payload) < len(loadHead)+timeSize+len(loadFill)+2 {
 		return 0, 0, fmt.Errorf("not an event of this program: %s", payload)
@@ -49,7 +48,7 @@ func readLoad(payload []byte) (n int, at int64, err error) {
 
 const loadTopic = "publisher.load"
 
-// result is what the subscriber saw.
+// result is the measurement of the subscriber.
 type result struct {
 	Events  int             `json:"events"`
 	Took    time.Duration   `json:"took"`
@@ -78,8 +77,8 @@ func serveLoad(args []string) {
 	}
 }
 
-// publishLoad publishes count events, so many together in a commit that waits
-// until it is durable, window commits at a time.
+// publishLoad publishes count events, together of them in each durable commit, window
+// commits at a time.
 func publishLoad(ctx context.Context, k *sdk.Kernel, count, window, together int, interval time.Duration) error {
 	var all sync.WaitGroup
 	for w := range window {
@@ -170,13 +169,14 @@ func busLoad(b *bench) error {
 			p50, p99, cpu = append(p50, r.Latency[0]), append(p99, r.Latency[1]), append(cpu, r.CPU/time.Duration(r.Events))
 		}
 		fmt.Printf("%s: %s, published to handled p50 %s, p99 %s, CPU per event %s\n",
-			c.name, spread(rates, perSecond), spread(p50, milliseconds), spread(p99, milliseconds), spread(cpu, time.Duration.String))
+			c.name, spread(rates, perSecond), spread(p50, milliseconds), spread(p99, milliseconds),
+			spread(cpu, time.Duration.String))
 	}
 	return nil
 }
 
-// oneLoad drops a publisher and a subscriber into a home and waits until the
-// subscriber has seen everything.
+// oneLoad drops a publisher and a subscriber into a home and waits until the subscriber
+// has received everything.
 func oneLoad(b *bench, count, window, together int, interval time.Duration) (r result, err error) {
 	d, err := newBed()
 	if err != nil {
@@ -194,9 +194,11 @@ func oneLoad(b *bench, count, window, together int, interval time.Duration) (r r
 	defer os.RemoveAll(results)
 	file := filepath.Join(results, "result.json")
 	for id, extension := range map[string]string{
-		"subscriber": fmt.Sprintf("run: {command: %q, args: [extension, subscriber, \"%d\", %q]}\npermissions: {subscribe: [%s], files: [{path: %q, write: true}]}\n",
+		"subscriber": fmt.Sprintf("run: {command: %q, args: [extension, subscriber, \"%d\", %q]}\npermissions: {subscribe: "+
+			"[%s], files: [{path: %q, write: true}]}\n",
 			self, count, file, loadTopic, results),
-		"publisher": fmt.Sprintf("requires: {extensions: [subscriber]}\nrun: {command: %q, args: [extension, publisher, \"%d\", \"%d\", \"%d\", %q]}\npermissions: {publish: [%s]}\n",
+		"publisher": fmt.Sprintf("requires: {extensions: [subscriber]}\nrun: {command: %q, args: [extension, publisher, "+
+			"\"%d\", \"%d\", \"%d\", %q]}\npermissions: {publish: [%s]}\n",
 			self, count, window, together, interval, loadTopic),
 	} {
 		dir := filepath.Join(d.home, "extensions", id)

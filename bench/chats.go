@@ -12,7 +12,7 @@ import (
 	"github.com/switchboard-run/switchboard/store/sqlite"
 )
 
-// fillChats gives each of the paced chats a history of so many rows.
+// fillChats gives each of the paced chats a history of rows.
 func fillChats(path string, rows int) error {
 	store, err := sqlite.Open(path)
 	if err != nil {
@@ -22,7 +22,8 @@ func fillChats(path string, rows int) error {
 	for c := range pacedChats {
 		if err := journal.Do(context.Background(), store, func(tx journal.Tx) error {
 			s := &journal.Session{
-				Agent: "orchestrator", Key: fmt.Sprintf("chan:telegram_channel:%d", 2+c), HistorySeq: int64(rows), CreatedAt: now, ActiveAt: now,
+				Agent: "orchestrator", Key: fmt.Sprintf("chan:telegram_channel:%d", 2+c), HistorySeq: int64(rows), CreatedAt: now,
+				ActiveAt: now,
 			}
 			if err := tx.PutSession(s); err != nil {
 				return err

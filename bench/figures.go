@@ -21,9 +21,10 @@ func milliseconds(d time.Duration) string {
 	return fmt.Sprintf("%.2f ms", float64(d)/float64(time.Millisecond))
 }
 
-// spread is a median with the extremes of the rounds.
+// spread is a median with the minimum and maximum of the rounds.
 func spread[T int64 | float64 | time.Duration](values []T, show func(T) string) string {
-	return fmt.Sprintf("%s (%s to %s in %d rounds)", show(median(values)), show(slices.Min(values)), show(slices.Max(values)), len(values))
+	return fmt.Sprintf("%s (%s to %s in %d rounds)", show(median(values)), show(slices.Min(values)),
+		show(slices.Max(values)), len(values))
 }
 
 func perSecond(f float64) string { return fmt.Sprintf("%.0f/s", f) }

@@ -8,7 +8,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// forget has the system drop what it keeps of a file in memory, as after a boot.
+// forget drops the system's cache of a file, as after a boot.
 func forget(path string) error {
 	f, err := os.Open(path)
 	if errors.Is(err, fs.ErrNotExist) {

@@ -2,5 +2,5 @@
 
 package main
 
-// forget does nothing: the system keeps of a file what it likes.
+// forget does nothing: this system cannot drop its cache.
 func forget(string) error { return nil }

@@ -16,12 +16,10 @@ import (
 	"github.com/switchboard-run/switchboard/sdk"
 )
 
-// harmOn is the file in the data directory that lets the extension do harm
-// while it is there.
+// harmOn is the file in the data directory that makes the extension do harm while it exists.
 const harmOn = "on"
 
-// harm is something that an extension does to the others. act is done again and
-// again by so many workers.
+// harm is an attack of an extension on the others. A number of workers repeat act.
 type harm struct {
 	name    string
 	workers int
@@ -33,7 +31,8 @@ var harms = []harm{
 		_, _ = k.Commit(ctx, sdk.Publish("harm.noise", map[string]string{"noise": strings.Repeat("x", 300)}))
 	}},
 	{"large", 64, func(ctx context.Context, k *sdk.Kernel, _ string) {
-		_, _ = k.Commit(ctx, sdk.Publish("harm.noise", map[string]string{"noise": strings.Repeat("x", contract.MaxPayload-100)}))
+		_, _ = k.Commit(ctx, sdk.Publish("harm.noise", map[string]string{"noise": strings.Repeat("x",
+			contract.MaxPayload-100)}))
 	}},
 	{"calls", 512, func(ctx context.Context, k *sdk.Kernel, _ string) { _, _ = k.Get(ctx, "key") }},
 	{"connects", 64, func(_ context.Context, _ *sdk.Kernel, dir string) {
@@ -70,16 +69,14 @@ func burn(d time.Duration) {
 	}
 }
 
-// child computes in a process of its own, in a session of its own if that is
-// wanted.
+// child computes in its own process, optionally in its own session.
 func child(session bool) {
 	c := exec.Command("/bin/sh", "-c", "i=0; while [ $i -lt 100000 ]; do i=$((i+1)); done")
 	c.SysProcAttr = &syscall.SysProcAttr{Setsid: session}
 	_ = c.Run()
 }
 
-// kernelSocket is where the kernel serves extensions, as seen from a data
-// directory.
+// kernelSocket returns the kernel's socket for extensions, from a data directory.
 func kernelSocket(dir string) string {
 	return filepath.Join(filepath.Dir(filepath.Dir(dir)), "run", "kernel.sock")
 }

@@ -17,8 +17,8 @@ import (
 
 var onlyHarm = flag.String("harm", "", "of hostile, the only one")
 
-// hostile compares paced messages while an extension does harm with those while
-// it rests, in blocks that alternate on one kernel.
+// hostile compares paced messages while an extension does harm with those while it is idle,
+// in alternating blocks on one kernel.
 func hostile(b *bench) error {
 	self, err := os.Executable()
 	if err != nil {
@@ -43,20 +43,22 @@ func hostile(b *bench) error {
 			cpu = append(cpu, float64(harmed.cpu)/float64(calm.cpu))
 			d.close()
 		}
-		fmt.Printf("%-12s p50 %s, p99 %s; CPU of the other extensions %s\n", h.name, spread(p50, times), spread(p99, times), spread(cpu, times))
+		fmt.Printf("%-12s p50 %s, p99 %s; CPU of the other extensions %s\n", h.name, spread(p50, times), spread(p99, times),
+			spread(cpu, times))
 	}
 	return nil
 }
 
-// kernelSays is what the kernel wrote of the extension at last.
+// kernelSays returns the kernel's last log line about the extension.
 func (d *bed) kernelSays() error {
 	text, _ := os.ReadFile(filepath.Join(d.home, "logs", "kernel.log"))
-	lines := slices.DeleteFunc(strings.Split(string(text), "\n"), func(l string) bool { return !strings.Contains(l, `"harm"`) })
+	lines := slices.DeleteFunc(strings.Split(string(text), "\n"),
+		func(l string) bool { return !strings.Contains(l, `"harm"`) })
 	return errors.New(strings.Join(lines[max(0, len(lines)-3):], "\n"))
 }
 
-// stretch is what messages took, and the processor time of all extensions but the
-// one that does harm.
+// stretch has the latencies of messages, and the processor time of all extensions except the
+// harmful one.
 type stretch struct {
 	times []time.Duration
 	cpu   time.Duration
@@ -65,8 +67,7 @@ type stretch struct {
 const (
 	harmBlocks   = 8
 	harmMessages = 40
-	// harmSettles is the time until a harm is under way, or what it has begun is
-	// over.
+	// harmSettles is the time for a harm to begin or to end.
 	harmSettles = 1500 * time.Millisecond
 )
 
@@ -75,7 +76,8 @@ func (d *bed) beside(b *bench, self string, h harm) (calm, harmed stretch, err e
 	dir, data := filepath.Join(d.home, "extensions", "harm"), filepath.Join(d.home, "data", "harm")
 	text := fmt.Sprintf("api: 1\nid: harm\nname: Harm\nversion: 1.0.0\nrun: {command: %q, args: [extension, harm, %s]}\n"+
 		"permissions: {publish: [harm.noise]}\n", self, h.name)
-	if err := errors.Join(os.MkdirAll(dir, 0o700), os.MkdirAll(data, 0o700), os.WriteFile(filepath.Join(dir, "manifest.yaml"), []byte(text), 0o600)); err != nil {
+	if err := errors.Join(os.MkdirAll(dir, 0o700), os.MkdirAll(data, 0o700),
+		os.WriteFile(filepath.Join(dir, "manifest.yaml"), []byte(text), 0o600)); err != nil {
 		return calm, harmed, err
 	}
 	for c := range pacedChats {
@@ -116,7 +118,7 @@ func (d *bed) stretch(b *stretch) error {
 	return nil
 }
 
-// cpuOfOthers is the processor time of all extensions but the one that does harm.
+// cpuOfOthers returns the processor time of all extensions except the harmful one.
 func (d *bed) cpuOfOthers() (total time.Duration) {
 	harmful := map[int]bool{}
 	for _, pid := range d.tree()[1:] {

@@ -13,12 +13,12 @@ import (
 
 const (
 	inboxMessages   = 10_000
-	messagesOfOne   = 10 // of the sender that is asked for; its result is one of them
+	messagesOfOne   = 10 // of the selected sender, including its result
 	messagesOfOther = 100
 )
 
-// fullInbox compares how long `check from=` takes for a sender of ten messages
-// when there is nothing else in the inbox and when 10,000 others lie there.
+// fullInbox compares the time of `check from=` for a sender with ten messages in an otherwise
+// empty inbox and in one with 10,000 others.
 func fullInbox(b *bench) error {
 	others, checks := b.scale(inboxMessages), b.scale(100)
 	var p50 []float64
@@ -33,7 +33,8 @@ func fullInbox(b *bench) error {
 		fmt.Printf("  in the full one: %s; with ten in all: %s\n", milliseconds(seen[1]), milliseconds(seen[0]))
 		p50 = append(p50, float64(seen[1])/float64(seen[0]))
 	}
-	fmt.Printf("check from= a sender of %d messages, with %d others in the inbox beside none, p50: %s\n", messagesOfOne, others, spread(p50, times))
+	fmt.Printf("check from= a sender of %d messages, with %d others in the inbox beside none, p50: %s\n", messagesOfOne,
+		others, spread(p50, times))
 	return nil
 }
 
@@ -51,7 +52,7 @@ func (b *bench) inboxOnce(others, checks int) (time.Duration, error) {
 	if err := d.warm(); err != nil {
 		return 0, err
 	}
-	// Portions are below the number of turns that may follow from one event.
+	// Portions stay below the limit of turns that follow from one event.
 	filling := time.Now()
 	for n := 0; n < others; n += messagesOfOther * 20 {
 		if err := s.fill(d, fmt.Sprintf("o%d-", n), min(20, (others-n)/messagesOfOther), messagesOfOther); err != nil {
@@ -83,7 +84,7 @@ type inboxScript struct {
 	tasks    int
 	messages int // of each task; its result is the last one
 
-	sender string // whom main asks for
+	sender string // selected by main
 	called time.Time
 	times  []time.Duration
 	got    int // messages in the newest answer
@@ -105,7 +106,8 @@ func (s *inboxScript) answer(r openaitest.Request) openaitest.Answer {
 		a := openaitest.Answer{}
 		for i := range s.tasks {
 			name := fmt.Sprint(s.name, i)
-			a.Calls = append(a.Calls, openaitest.NewCall("tasks__push", map[string]string{"name": name, "prompt": "I am " + name + "."}))
+			a.Calls = append(a.Calls, openaitest.NewCall("tasks__push",
+				map[string]string{"name": name, "prompt": "I am " + name + "."}))
 		}
 		return a
 	case said == fillWord && len(results) == s.tasks && !strings.Contains(results[0], "started"):
@@ -122,14 +124,15 @@ func (s *inboxScript) answer(r openaitest.Request) openaitest.Answer {
 	return openaitest.Answer{Text: "Done.", Pieces: 1}
 }
 
-// task is a task's next answer: as many calls of send as are left, or its result.
+// task returns a task's next answer: the remaining calls of send, or its result.
 func (s *inboxScript) task(prompt string) openaitest.Answer {
 	_, name, _ := strings.Cut(prompt, "I am ")
 	name, _, _ = strings.Cut(name, ".")
 	a := openaitest.Answer{}
 	for range min(pushesAtOnce, s.messages-1-s.said[name]) {
 		s.said[name]++
-		a.Calls = append(a.Calls, openaitest.NewCall("tasks__send", map[string]string{"to": "main", "message": fmt.Sprintf("Message %d.", s.said[name])}))
+		a.Calls = append(a.Calls, openaitest.NewCall("tasks__send",
+			map[string]string{"to": "main", "message": fmt.Sprintf("Message %d.", s.said[name])}))
 	}
 	if len(a.Calls) == 0 {
 		a.Text, a.Pieces = "Done.", 1
@@ -137,8 +140,8 @@ func (s *inboxScript) task(prompt string) openaitest.Answer {
 	return a
 }
 
-// fill has some tasks write so many messages each, and waits until all lie in
-// the inbox and main was told.
+// fill has tasks write messages, and waits until all are in the inbox and main has its
+// notice.
 func (s *inboxScript) fill(d *bed, name string, tasks, messages int) error {
 	inbox, err := d.inboxes()
 	if err != nil {
@@ -162,7 +165,7 @@ func (s *inboxScript) fill(d *bed, name string, tasks, messages int) error {
 	return d.quiet()
 }
 
-// lying checks how many messages are left.
+// lying checks the number of messages left.
 func lying(d *bed, want int) error {
 	inbox, err := d.inboxes()
 	if err != nil {

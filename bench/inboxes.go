@@ -8,8 +8,7 @@ import (
 	"zombiezen.com/go/sqlite/sqlitex"
 )
 
-// inboxes counts what lies in the inboxes of main, in the store of a kernel that
-// runs.
+// inboxes counts the messages in main's inboxes, in the store of a running kernel.
 type inboxes struct{ conn *sqlite.Conn }
 
 func (d *bed) inboxes() (inboxes, error) {
@@ -22,8 +21,7 @@ func (d *bed) inboxes() (inboxes, error) {
 
 func (i inboxes) close() { _ = i.conn.Close() }
 
-// count is the number of messages. Each has a row that says in which order they
-// came.
+// count returns the number of messages. Each has a row with its position.
 func (i inboxes) count() (n int, err error) {
 	const query = `SELECT count(*) FROM kv WHERE owner = 'tasks' AND key LIKE 'order/%/main/%'`
 	err = sqlitex.ExecuteTransient(i.conn, query, &sqlitex.ExecOptions{ResultFunc: func(row *sqlite.Stmt) error {

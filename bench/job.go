@@ -8,9 +8,9 @@ import (
 	"github.com/switchboard-run/switchboard/extensions/telegramchannel/telegramtest"
 )
 
-// startToReply is the time from starting the kernel's process to its first
-// reply, to a message that was waiting at the platform, and the processor time of
-// all its processes until then.
+// startToReply measures the time from the start of the kernel's process to its first reply,
+// to a message that waits at the platform, and the processor time of all processes until
+// then.
 func startToReply(b *bench) error {
 	var times, cpu []time.Duration
 	for range b.rounds {
@@ -18,7 +18,7 @@ func startToReply(b *bench) error {
 		if err != nil {
 			return err
 		}
-		// The first start makes the store; the second one is what is measured.
+		// The first start creates the store; the second one is measured.
 		for attempt := range 2 {
 			d.say(1, "good morning")
 			began := time.Now()
@@ -43,10 +43,10 @@ func startToReply(b *bench) error {
 	return nil
 }
 
-// rest is how long a bed comes to rest before it is looked at.
+// rest is the idle time before a measurement.
 const rest = 3 * time.Second
 
-// idle is memory and processor time when nothing happens.
+// idle measures memory and processor time without messages.
 func idle(b *bench) error {
 	var memory []int64
 	var load []float64
@@ -56,7 +56,7 @@ func idle(b *bench) error {
 		if err != nil {
 			return err
 		}
-		time.Sleep(rest) //nolint:forbidigo // idling is what is measured
+		time.Sleep(rest) //nolint:forbidigo // measures an idle process
 		before, began := d.cpu(), time.Now()
 		time.Sleep(10 * time.Second) //nolint:forbidigo // likewise
 		load = append(load, float64(d.cpu()-before)/float64(time.Since(began))*100)
@@ -64,18 +64,18 @@ func idle(b *bench) error {
 		memory, processes = append(memory, kib), n
 		d.close()
 	}
-	fmt.Printf("idle memory (PSS) of %d processes: %s\n", processes, spread(memory, func(k int64) string { return fmt.Sprintf("%.1f MiB", float64(k)/1024) }))
+	fmt.Printf("idle memory (PSS) of %d processes: %s\n", processes,
+		spread(memory, func(k int64) string { return fmt.Sprintf("%.1f MiB", float64(k)/1024) }))
 	fmt.Printf("idle CPU: %s\n", spread(load, func(f float64) string { return fmt.Sprintf("%.2f %% of a core", f) }))
 	return nil
 }
 
-// paced is what one message to its reply costs, at a low rate.
+// paced measures the cost of one message until its reply, at a low rate.
 type paced struct {
 	p50, p99, cpu time.Duration
 }
 
-// pacedChats keeps conversations short: what a long one costs is measured by
-// itself.
+// pacedChats keeps conversations short: another measurement is about long ones.
 const pacedChats = 50
 
 func pace(d *bed, n int) (paced, error) {
@@ -96,7 +96,7 @@ func pace(d *bed, n int) (paced, error) {
 	return paced{median(times), quantile(times, 0.99), (d.cpu() - before) / time.Duration(n)}, nil
 }
 
-// latency is one message to its reply with a model that answers at once.
+// latency measures one message until its reply, with a model that answers at once.
 func latency(b *bench) error {
 	var p50, p99, cpu []time.Duration
 	for range b.rounds {
@@ -117,7 +117,7 @@ func latency(b *bench) error {
 	return nil
 }
 
-// crowd has each of some chats write again as soon as it is answered.
+// crowd writes in each of several chats as soon as it is answered.
 func crowd(d *bed, chats, messages int) (perSecond float64, cpu time.Duration, err error) {
 	for c := range chats {
 		d.telegram.AddChat(telegramtest.Chat{ID: int64(100 + c), Type: telegramtest.Private})
@@ -163,8 +163,7 @@ func throughput(b *bench) error {
 	return nil
 }
 
-// longChat is one chat back to back: what a message costs as the conversation
-// grows.
+// longChat measures the cost of a message in one chat as the conversation grows.
 func longChat(b *bench) error {
 	marks := []int{100, 1000, 10_000}
 	if b.quick {

@@ -23,7 +23,7 @@ agent:
   instructions: You are the peer.
 `
 
-// trip is one way for a question from a person over a link and back.
+// trip is one kind of round trip of a person's question over a link.
 type trip struct {
 	what, mode  string
 	turns       int // of agents, one of them of the person's question
@@ -37,16 +37,17 @@ func concludes() openaitest.Answer {
 
 func replies() openaitest.Answer { return openaitest.Answer{Text: "It is 42.", Pieces: 1} }
 
-// The ways: the question is always one turn of the chief with a call and a final
-// text, and the result another one without a call.
+// The question is always one turn of the chief with a call and a final text, and the result
+// another turn without a call.
 var trips = []trip{
-	{what: "message, reply, conclusion by the one who asked, result", mode: "conversation", turns: 4, completions: 5, peer: replies, chief: concludes},
-	{what: "message, conclusion by the one who was asked, result", mode: "conversation", turns: 3, completions: 4, peer: concludes},
+	{what: "message, reply, conclusion by the one who asked, result", mode: "conversation", turns: 4, completions: 5,
+		peer: replies, chief: concludes},
+	{what: "message, conclusion by the one who was asked, result", mode: "conversation", turns: 3, completions: 4,
+		peer: concludes},
 	{what: "message, final text as the result (mode task)", mode: "task", turns: 3, completions: 4, peer: replies},
 }
 
-// linkTrips compares a link round trip with a plain turn of the agent that
-// begins it, of the same kernel.
+// linkTrips compares a link round trip with a plain turn of its agent, on the same kernel.
 func linkTrips(b *bench) error {
 	n := b.scale(300)
 	for _, way := range trips {
@@ -56,7 +57,8 @@ func linkTrips(b *bench) error {
 			if err != nil {
 				return fmt.Errorf("%s: %w", way.what, err)
 			}
-			fmt.Printf("  round trip: %s (p99 %s), %s of CPU; plain turn: %s (p99 %s), %s of CPU\n", milliseconds(trip.p50), milliseconds(trip.p99), milliseconds(trip.cpu),
+			fmt.Printf("  round trip: %s (p99 %s), %s of CPU; plain turn: %s (p99 %s), %s of CPU\n", milliseconds(trip.p50),
+				milliseconds(trip.p99), milliseconds(trip.cpu),
 				milliseconds(plain.p50), milliseconds(plain.p99), milliseconds(plain.cpu))
 			wall = append(wall, float64(trip.p50)/float64(plain.p50))
 			cpu = append(cpu, float64(trip.cpu)/float64(plain.cpu))
@@ -68,7 +70,7 @@ func linkTrips(b *bench) error {
 	return nil
 }
 
-// linksOnce measures blocks of plain turns and of round trips in turn.
+// linksOnce measures alternating blocks of plain turns and of round trips.
 func (b *bench) linksOnce(way trip, n int) (plain, round paced, err error) {
 	d, err := newBed()
 	if err != nil {
@@ -79,8 +81,10 @@ func (b *bench) linksOnce(way trip, n int) (plain, round paced, err error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return plain, round, err
 	}
-	config := fmt.Sprintf("channels: {telegram_channel: {allow_from: [\"*\"]}}\nlinks: [{from: orchestrator, to: peer, mode: %s}]\n", way.mode)
-	for path, text := range map[string]string{filepath.Join(dir, "manifest.yaml"): peerAgent, filepath.Join(d.home, "config.yaml"): config} {
+	config := fmt.Sprintf("channels: {telegram_channel: {allow_from: [\"*\"]}}\nlinks: [{from: orchestrator, to: peer, "+
+		"mode: %s}]\n", way.mode)
+	for path, text := range map[string]string{filepath.Join(dir, "manifest.yaml"): peerAgent,
+		filepath.Join(d.home, "config.yaml"): config} {
 		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 			return plain, round, err
 		}
@@ -129,8 +133,7 @@ const (
 	backWord = "It came back: "
 )
 
-// one is a message to the reply that it is about, and then until the agents have
-// nothing more to do.
+// one measures a message until its reply, and until the agents are idle.
 func (w trip) one(d *bed, chat int64, ask bool) (took time.Duration, err error) {
 	text, want, completions := "good morning", "Done.", 1
 	if ask {
@@ -149,7 +152,8 @@ func (w trip) one(d *bed, chat int64, ask bool) (took time.Duration, err error) 
 			break
 		}
 	}
-	if err := until("the agents did not come to rest", func() bool { return d.model.Total()-asked >= completions }); err != nil {
+	if err := until("the agents did not come to rest",
+		func() bool { return d.model.Total()-asked >= completions }); err != nil {
 		return 0, err
 	}
 	if got := d.model.Total() - asked; got != completions {
@@ -175,7 +179,8 @@ func (w trip) answer(r openaitest.Request) openaitest.Answer {
 	case strings.HasPrefix(said, "[result from peer]"):
 		return openaitest.Answer{Text: backWord + "42.", Pieces: 1}
 	case said == askWord && len(r.Results()) == 0:
-		return openaitest.CallTool("links__send_agent_message", map[string]string{"target": "peer", "message": "What is six times seven?"})
+		return openaitest.CallTool("links__send_agent_message",
+			map[string]string{"target": "peer", "message": "What is six times seven?"})
 	}
 	return done
 }

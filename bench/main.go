@@ -1,6 +1,6 @@
-// Command bench measures Switchboard from the outside: the real binary, its
-// extensions as processes, and servers on loopback that speak the real
-// protocols. README.md says how, and what was seen.
+// Command bench measures Switchboard from the outside: the real binary, its extensions as
+// processes, and servers on loopback that speak the real protocols. README.md has the method
+// and the results.
 package main
 
 import (
@@ -43,9 +43,11 @@ func main() {
 	b := &bench{}
 	flag.StringVar(&b.binary, "binary", "", "the switchboard binary; empty: build it")
 	flag.IntVar(&b.rounds, "rounds", 5, "rounds of each measurement; the median counts")
-	flag.IntVar(&b.stored, "stored", 10_000_000, "settled events of the store of stored; each takes about 400 bytes in /tmp")
+	flag.IntVar(&b.stored, "stored", 10_000_000,
+		"settled events of the store of stored; each takes about 400 bytes in /tmp")
 	flag.BoolVar(&b.quick, "quick", false, "less of everything, for a look")
-	only := flag.String("only", "", "comma-separated: start,idle,weight,grown,latency,throughput,long,bus,stored,requests,rounds,history,resume,tasks,links,inbox,hostile")
+	only := flag.String("only", "", "comma-separated: "+
+		"start,idle,weight,grown,latency,throughput,long,bus,stored,requests,rounds,history,resume,tasks,links,inbox,hostile")
 	flag.Parse()
 	if err := b.all(*only); err != nil {
 		fmt.Fprintln(os.Stderr, "bench:", err)

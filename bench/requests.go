@@ -9,10 +9,9 @@ import (
 	"github.com/switchboard-run/switchboard/extensions/openai/openaitest"
 )
 
-// requests measures what a model is sent in one conversation with the default
-// extensions: the first request, and what of a later one no earlier request began
-// with, besides its new messages. Providers charge less for the rest, or answer
-// sooner.
+// requests measures the requests of one conversation with the default extensions: the size
+// of the first, and the part of a later one that is neither new messages nor the beginning
+// of an earlier request. Providers cache the rest.
 func requests(b *bench) error {
 	const turns = 20
 	d, err := newBed()
@@ -45,7 +44,8 @@ func requests(b *bench) error {
 		return err
 	}
 	fmt.Printf("the first request: %s, of which %d tools %s, the system prompt %s\n",
-		inBytes(whole[0]), len(all[0].Tools), inBytes(int64(len(tools))), inBytes(int64(len(all[0].Messages[0].Content.Text))))
+		inBytes(whole[0]), len(all[0].Tools), inBytes(int64(len(tools))),
+		inBytes(int64(len(all[0].Messages[0].Content.Text))))
 	fmt.Println("a later request, new in it:", spread(bytes, inBytes))
 	fmt.Println("the same besides its new messages:", spread(besides, inBytes))
 	fmt.Printf("all of request %d: %s\n", turns, inBytes(whole[len(whole)-1]))

@@ -12,16 +12,15 @@ import (
 	"github.com/switchboard-run/switchboard/extensions/telegramchannel/telegramtest"
 )
 
-// modelTime is how long the model of this measurement takes, completionsAtOnce
-// how many it is asked at a time: the default of models.concurrency.
+// modelTime is the duration of a completion, completionsAtOnce the number at a time: the
+// default of models.concurrency.
 const (
 	modelTime         = 20 * time.Millisecond
 	completionsAtOnce = 64
 )
 
-// resume kills a kernel with an input of each of many sessions waiting, and
-// measures what the next one takes to come to rest, while the model holds back,
-// and to have them all answered.
+// resume kills a kernel with waiting inputs of many sessions, and measures how long the next
+// one takes until it waits for the model, and until all are answered.
 func resume(b *bench) error {
 	sessions := b.scale(10_000)
 	var out, outCPU, all, allCPU []time.Duration
@@ -31,21 +30,25 @@ func resume(b *bench) error {
 		if err != nil {
 			return err
 		}
-		out, outCPU, all, allCPU, memory = append(out, r.out), append(outCPU, r.outCPU), append(all, r.all), append(allCPU, r.allCPU), append(memory, r.memory)
+		out, outCPU, all, allCPU, memory = append(out, r.out), append(outCPU, r.outCPU), append(all, r.all),
+			append(allCPU, r.allCPU), append(memory, r.memory)
 		if r.most > completionsAtOnce || r.again > 0 {
 			return fmt.Errorf("%d completions at once; %d sessions were asked for twice while others waited", r.most, r.again)
 		}
 		fmt.Printf("completions at once: %d; asked for twice while others waited: %d\n", r.most, r.again)
 	}
 	fmt.Printf("%d sessions with an input waiting, kernel killed:\n", sessions)
-	fmt.Printf("started, recovered and handing out until nothing goes on: %s, kernel CPU %s\n", spread(out, milliseconds), spread(outCPU, milliseconds))
-	fmt.Printf("all answered, counted from the model's first answer: %s, kernel CPU from the start %s\n", spread(all, milliseconds), spread(allCPU, milliseconds))
-	fmt.Println("memory (PSS) of all processes at most:", spread(memory, func(k int64) string { return fmt.Sprintf("%.1f MiB", float64(k)/1024) }))
+	fmt.Printf("started, recovered and handing out until nothing goes on: %s, kernel CPU %s\n", spread(out, milliseconds),
+		spread(outCPU, milliseconds))
+	fmt.Printf("all answered, counted from the model's first answer: %s, kernel CPU from the start %s\n",
+		spread(all, milliseconds), spread(allCPU, milliseconds))
+	fmt.Println("memory (PSS) of all processes at most:", spread(memory,
+		func(k int64) string { return fmt.Sprintf("%.1f MiB", float64(k)/1024) }))
 	return nil
 }
 
 type resumed struct {
-	out, outCPU time.Duration // until the kernel was at rest
+	out, outCPU time.Duration // until the kernel was idle
 	all, allCPU time.Duration // until all were answered
 	most        int           // completions at once
 	again       int           // asked for a second time too early
@@ -60,14 +63,14 @@ func (b *bench) resumeOnce(sessions int) (r resumed, err error) {
 	defer d.close()
 	gate := make(chan struct{})
 	var asking sync.Mutex
-	asked := map[string]bool{} // what the second kernel's turns have said
+	asked := map[string]bool{} // texts in the second kernel's requests
 	again := 0
 	d.model.Handle(func(r openaitest.Request) openaitest.Answer {
 		asking.Lock()
 		defer asking.Unlock()
 		asked[r.Last("user")] = true
 		if n := len(asked); strings.HasPrefix(r.Last("user"), "again") && n < sessions-completionsAtOnce {
-			again++ // others have not been asked for, and are not just being so
+			again++ // other sessions had no request yet
 		}
 		return openaitest.Answer{Text: "Welcome back.", Pieces: 1, Gate: gate, Delay: modelTime}
 	})
@@ -79,7 +82,8 @@ func (b *bench) resumeOnce(sessions int) (r resumed, err error) {
 		d.telegram.AddChat(telegramtest.Chat{ID: chat, Type: telegramtest.Private})
 		d.say(chat, fmt.Sprint("are you there? ", chat))
 	}
-	if err := until("the platform's messages were not taken", func() bool { return len(d.telegram.PendingUpdates()) == 0 }); err != nil {
+	if err := until("the platform's messages were not taken",
+		func() bool { return len(d.telegram.PendingUpdates()) == 0 }); err != nil {
 		return r, err
 	}
 	_ = d.kernel.Process.Kill()
@@ -94,8 +98,7 @@ func (b *bench) resumeOnce(sessions int) (r resumed, err error) {
 	}
 	stop, peak := d.watchMemory()
 	defer stop()
-	// It is at rest once as many turns are with their agent as that runs at a time,
-	// and none can go on.
+	// It is idle once the agent runs its maximum of turns, and none can continue.
 	const window = time.Second
 	before, since, quiet := d.kernelCPU(), began, 0
 	if err := until("the kernel did not come to rest", func() bool {
@@ -123,7 +126,7 @@ func (b *bench) resumeOnce(sessions int) (r resumed, err error) {
 		}
 		answered[m.Chat] = true
 		if len(answered) <= sessions/20 {
-			d.say(m.Chat, fmt.Sprint("again ", m.Chat)) // its turn comes behind all others
+			d.say(m.Chat, fmt.Sprint("again ", m.Chat)) // its turn comes after all others
 		}
 	}
 	r.all, r.allCPU, r.most = time.Since(opened), d.kernelCPU(), d.model.MaxConcurrent()
@@ -135,7 +138,7 @@ func (b *bench) resumeOnce(sessions int) (r resumed, err error) {
 	return r, nil
 }
 
-// until looks again and again, for two minutes at most.
+// until polls a condition for at most two minutes.
 func until(otherwise string, done func() bool) error {
 	for deadline := time.Now().Add(2 * time.Minute); !done(); time.Sleep(20 * time.Millisecond) { //nolint:forbidigo // processes are what is waited for
 		if time.Now().After(deadline) {
@@ -145,7 +148,7 @@ func until(otherwise string, done func() bool) error {
 	return nil
 }
 
-// kernelCPU is the processor time of the kernel's own process so far.
+// kernelCPU returns the processor time of the kernel's own process so far.
 func (d *bed) kernelCPU() time.Duration { return cpuOf(d.kernel.Process.Pid) }
 
 // watchMemory samples the memory of all processes until it is stopped.

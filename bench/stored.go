@@ -20,9 +20,8 @@ import (
 	"github.com/switchboard-run/switchboard/store/sqlite"
 )
 
-// stored is what a store costs that has seen much: how fast the kernel starts on
-// it, what a message costs beside one on an empty store, how long commands take,
-// and what pruning all of it does to whoever writes meanwhile.
+// stored measures the cost of a large store: the time of a start, a message compared with one
+// on an empty store, the time of commands, and the effect of pruning on messages.
 func stored(b *bench) error {
 	full, err := newBed()
 	if err != nil {
@@ -34,7 +33,7 @@ func stored(b *bench) error {
 		return err
 	}
 	defer empty.close()
-	for _, d := range []*bed{full, empty} { // the nightly one would come two minutes after a start
+	for _, d := range []*bed{full, empty} { // a nightly backup would start two minutes after the kernel
 		config := filepath.Join(d.home, "config.yaml")
 		before, err := os.ReadFile(config)
 		if err != nil {
@@ -101,21 +100,25 @@ func startStored(b *bench, full, empty *bed) error {
 	}
 	fmt.Println("start to first reply:", spread(starts[1], milliseconds))
 	fmt.Println("the same, empty store:", spread(starts[0], milliseconds))
-	fmt.Printf("p50 per message: %s, empty store %s, ratio %.2f\n", milliseconds(median(p50[1])), milliseconds(median(p50[0])), float64(median(p50[1]))/float64(median(p50[0])))
-	fmt.Printf("CPU per message: %s, empty store %s, ratio %.2f\n", milliseconds(median(cpu[1])), milliseconds(median(cpu[0])), float64(median(cpu[1]))/float64(median(cpu[0])))
-	fmt.Printf("PSS behind the messages: %.1f MiB, empty store %.1f MiB\n", float64(median(memory[1]))/1024, float64(median(memory[0]))/1024)
+	fmt.Printf("p50 per message: %s, empty store %s, ratio %.2f\n", milliseconds(median(p50[1])),
+		milliseconds(median(p50[0])), float64(median(p50[1]))/float64(median(p50[0])))
+	fmt.Printf("CPU per message: %s, empty store %s, ratio %.2f\n", milliseconds(median(cpu[1])),
+		milliseconds(median(cpu[0])), float64(median(cpu[1]))/float64(median(cpu[0])))
+	fmt.Printf("PSS after the messages: %.1f MiB, empty store %.1f MiB\n", float64(median(memory[1]))/1024,
+		float64(median(memory[0]))/1024)
 	return nil
 }
 
-// commands shows how long those take that look at what has happened.
+// commands measures commands that read the store.
 func (d *bed) commands(binary string) error {
 	var took []string
-	for _, line := range []string{"status", "doctor", "events tail", "events tail --topic no.such.topic", "events dead", "trace e1", "sessions list", "tasks list", "schedules list", "usage", "backup list"} {
+	for _, line := range []string{"status", "doctor", "events tail", "events tail --topic no.such.topic", "events dead",
+		"trace e1", "sessions list", "tasks list", "schedules list", "usage", "backup list"} {
 		began := time.Now()
 		c := exec.Command(binary, strings.Fields(line)...)
 		c.Env = d.kernel.Env
 		err := c.Run()
-		if exit := (*exec.ExitError)(nil); err != nil && !errors.As(err, &exit) { // doctor and trace may have found something
+		if exit := (*exec.ExitError)(nil); err != nil && !errors.As(err, &exit) { // doctor and trace exit with 1 on findings
 			return fmt.Errorf("%s: %w", line, err)
 		}
 		took = append(took, fmt.Sprintf("%s %.0f ms", line, float64(time.Since(began))/float64(time.Millisecond)))
@@ -124,9 +127,8 @@ func (d *bed) commands(binary string) error {
 	return nil
 }
 
-// fillStore writes a store as years of use leave it: every event is old enough
-// to be pruned. One in five has a key against duplicates, as what comes from
-// outside has.
+// fillStore writes a store as after years of use: every event is old enough to be pruned.
+// One in five has a dedupe key, like events from outside.
 func fillStore(path string, events, sessions, schedules int) error {
 	store, err := sqlite.Open(path)
 	if err != nil {
@@ -140,7 +142,8 @@ func fillStore(path string, events, sessions, schedules int) error {
 	if err := journal.Do(ctx, store, func(tx journal.Tx) error { return tx.PutSubscription(&subscription) }); err != nil {
 		return err
 	}
-	payload, err := json.Marshal(contract.AgentInput{Session: "s1", Kind: contract.InputUser, Text: strings.Repeat("well ", 40)})
+	payload, err := json.Marshal(contract.AgentInput{Session: "s1", Kind: contract.InputUser,
+		Text: strings.Repeat("well ", 40)})
 	if err != nil {
 		return err
 	}
@@ -157,7 +160,8 @@ func fillStore(path string, events, sessions, schedules int) error {
 				if err := tx.AppendEvent(e); err != nil {
 					return err
 				}
-				d := journal.Delivery{Seq: e.GetSeq(), Subscription: subscription.ID, Key: e.GetKey(), State: journal.Done, SettledAt: e.GetCreatedAtUs() + 1000}
+				d := journal.Delivery{Seq: e.GetSeq(), Subscription: subscription.ID, Key: e.GetKey(), State: journal.Done,
+					SettledAt: e.GetCreatedAtUs() + 1000}
 				if err := tx.AddDelivery(d); err != nil {
 					return err
 				}
@@ -171,13 +175,15 @@ func fillStore(path string, events, sessions, schedules int) error {
 	err = journal.Do(ctx, store, func(tx journal.Tx) error {
 		for i := range sessions {
 			s := &journal.Session{
-				Agent: "orchestrator", Key: fmt.Sprintf("chan:telegram_channel:%d", 1_000_000+i), HistorySeq: 2, CreatedAt: now.UnixMicro(), ActiveAt: now.UnixMicro(),
+				Agent: "orchestrator", Key: fmt.Sprintf("chan:telegram_channel:%d", 1_000_000+i), HistorySeq: 2,
+				CreatedAt: now.UnixMicro(), ActiveAt: now.UnixMicro(),
 			}
 			if err := tx.PutSession(s); err != nil {
 				return err
 			}
 			rows := []*busv1.Entry{
-				{Seq: 1, Kind: contract.EntryInput, InputKind: contract.InputUser, Text: "hello"}, {Seq: 2, Kind: contract.EntryAnswer, Text: "hello"},
+				{Seq: 1, Kind: contract.EntryInput, InputKind: contract.InputUser, Text: "hello"},
+				{Seq: 2, Kind: contract.EntryAnswer, Text: "hello"},
 			}
 			if err := tx.AppendHistory(s.ID, rows); err != nil {
 				return err
@@ -210,12 +216,13 @@ func fillStore(path string, events, sessions, schedules int) error {
 	return os.Chmod(path, 0o600)
 }
 
-// recurring is a schedule that is due tomorrow at the earliest.
+// recurring returns a schedule that is due tomorrow at the earliest.
 func recurring(i int, now time.Time) ([]byte, error) {
 	next := now.Add(24*time.Hour + time.Duration(i)*time.Second).Truncate(time.Second)
 	return schedule.Schedule{
-		ID: fmt.Sprintf("r%d", i+1), Revision: 1, Kind: "recurring", State: schedule.Active, Message: fmt.Sprintf("reminder %d", i),
-		Topic: contract.TopicUserNotify, Timezone: "Europe/Berlin", Cron: fmt.Sprintf("%d %d * * *", i%60, i%24),
+		ID: fmt.Sprintf("r%d", i+1), Revision: 1, Kind: "recurring", State: schedule.Active,
+		Message: fmt.Sprintf("reminder %d", i),
+		Topic:   contract.TopicUserNotify, Timezone: "Europe/Berlin", Cron: fmt.Sprintf("%d %d * * *", i%60, i%24),
 		Anchor: now, Next: &next, CreatedAt: now,
 	}.Encode()
 }

@@ -28,9 +28,8 @@ func startWarm(b *bench, beds []*bed) error {
 	return nil
 }
 
-// pruneStored has the kernel prune a store all of whose events are old enough,
-// while messages come. Beside it an empty one is asked in turns: what both slow
-// down by is the machine.
+// pruneStored measures messages while the kernel prunes a store of old events. It alternates
+// with an empty store: a slowdown of both is due to the machine.
 func pruneStored(b *bench, full, empty *bed) error {
 	path := filepath.Join(full.home, "switchboard.db")
 	beds := []*bed{empty, full}
@@ -92,18 +91,19 @@ func pruneStored(b *bench, full, empty *bed) error {
 	return nil
 }
 
-// beside prints what messages took, of the empty store and of the full one.
+// beside prints the latencies of messages, of the empty store and of the full one.
 func beside(words string, times [2][]time.Duration) {
 	for _, q := range []struct {
 		name string
 		at   float64
 	}{{"p50", 0.5}, {"p99", 0.99}} {
 		e, f := quantile(times[0], q.at), quantile(times[1], q.at)
-		fmt.Printf("%s, %s per message: %s, empty store %s, ratio %.2f\n", words, q.name, milliseconds(f), milliseconds(e), float64(f)/float64(e))
+		fmt.Printf("%s, %s per message: %s, empty store %s, ratio %.2f\n", words, q.name, milliseconds(f), milliseconds(e),
+			float64(f)/float64(e))
 	}
 }
 
-// backupStored makes a backup while messages come, in turns to both beds.
+// backupStored measures messages during a backup, alternately on both beds.
 func backupStored(b *bench, full, empty *bed) error {
 	beds := []*bed{empty, full}
 	if err := startWarm(b, beds); err != nil {
@@ -142,7 +142,8 @@ func backupStored(b *bench, full, empty *bed) error {
 			if err != nil {
 				return fmt.Errorf("making the backup: %w", err)
 			}
-			fmt.Printf("a backup: %s in %s; PSS %.1f MiB before, %.1f MiB meanwhile; the log had at most %s\n", humanize.IBytes(fileSize(file)),
+			fmt.Printf("a backup: %s in %s; PSS %.1f MiB before, %.1f MiB meanwhile; the log had at most %s\n",
+				humanize.IBytes(fileSize(file)),
 				time.Since(began).Round(time.Second), float64(memory[0])/1024, float64(memory[1])/1024, humanize.IBytes(most))
 			beside("before the backup", times[0])
 			beside("while it is made", times[1])
@@ -169,17 +170,18 @@ func block(d *bed, n int) (times []time.Duration, err error) {
 	return times, nil
 }
 
-// oldest is the seq of the oldest event that is left.
+// oldest returns the seq of the oldest event.
 func oldest(path string) (seq int64, err error) {
 	conn, err := sqlite.OpenConn(path, sqlite.OpenReadOnly)
 	if err != nil {
 		return 0, err
 	}
 	defer func() { err = errors.Join(err, conn.Close()) }()
-	err = sqlitex.ExecuteTransient(conn, "SELECT coalesce(min(seq), 0) FROM event", &sqlitex.ExecOptions{ResultFunc: func(s *sqlite.Stmt) error {
-		seq = s.ColumnInt64(0)
-		return nil
-	}})
+	err = sqlitex.ExecuteTransient(conn, "SELECT coalesce(min(seq), 0) FROM event",
+		&sqlitex.ExecOptions{ResultFunc: func(s *sqlite.Stmt) error {
+			seq = s.ColumnInt64(0)
+			return nil
+		}})
 	return seq, err
 }
 

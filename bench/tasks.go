@@ -14,23 +14,21 @@ import (
 const (
 	tasksQueued   = 1000
 	tasksAtOnce   = 4
-	pushesAtOnce  = 30  // tool calls of one answer of the model; more than 32 are not made
+	pushesAtOnce  = 30  // tool calls of one answer of the model; at most 32 are executed
 	pushesPerTurn = 250 // a turn has a bounded number of steps
 )
 
-// share is what one task or one turn takes: its part of the wall time, and
-// processor time of all processes.
+// share is the cost of one task or turn: its part of the wall time, and processor time of all
+// processes.
 type share struct{ wall, cpu time.Duration }
 
 func (s share) String() string {
 	return fmt.Sprintf("%s, %s of CPU", milliseconds(s.wall), milliseconds(s.cpu))
 }
 
-// taskLoad compares tasks that main has queued, four at a time, with plain turns
-// of the same model, four at a time, of the same kernel. While tasks run, main
-// is at work, as an agent that goes on after run is; then it is told of nothing.
-// Then the same with a main that is idle: it is told of results as they come,
-// which are turns of its own.
+// taskLoad compares queued tasks, four at a time, with plain turns of the same model and
+// kernel, four at a time. Main is busy while tasks run, so it gets no notices. Then the same
+// with an idle main, which gets each result in its own turn.
 func taskLoad(b *bench) error {
 	n := b.scale(tasksQueued)
 	for _, idle := range []bool{false, true} {
@@ -51,10 +49,12 @@ func taskLoad(b *bench) error {
 		if idle {
 			state = "idle"
 		}
-		fmt.Printf("%d tasks of a main that is %s, %d at a time, beside plain turns, wall: %s\n", n, state, tasksAtOnce, spread(wall, times))
+		fmt.Printf("%d tasks of a main that is %s, %d at a time, beside plain turns, wall: %s\n", n, state, tasksAtOnce,
+			spread(wall, times))
 		fmt.Println("the same, CPU:", spread(cpu, times))
 		fmt.Println("the same beside 4 chats that grow, wall:", spread(long, times))
-		fmt.Println("turns of main in which it was told of results:", spread(notices, func(n int64) string { return fmt.Sprint(n) }))
+		fmt.Println("turns of main in which it was told of results:",
+			spread(notices, func(n int64) string { return fmt.Sprint(n) }))
 	}
 	return nil
 }
@@ -84,7 +84,7 @@ func (b *bench) tasksOnce(n int, idle bool) (r tasksRun, err error) {
 		return err
 	}
 	work := []func() error{
-		half, // before and behind the tasks: what else the machine does, changes
+		half, // before and after the tasks, because the load of the machine changes
 		func() (err error) { r.task, err = s.run(); r.notices = s.notices; return err },
 		half,
 		func() (err error) { r.long, err = fourChats(d, n); return err },
@@ -97,11 +97,10 @@ func (b *bench) tasksOnce(n int, idle bool) (r tasksRun, err error) {
 	return r, nil
 }
 
-// turnsPerChat keeps conversations short: a task begins without any.
+// turnsPerChat keeps conversations short, because a task begins with an empty one.
 const turnsPerChat = 4
 
-// visitors is plain turns, four at a time, in chats that have a session and at
-// most a few messages before.
+// visitors measures plain turns, four at a time, in chats with at most a few earlier messages.
 func visitors(d *bed, n int) (share, error) {
 	chats := max(n/turnsPerChat, tasksAtOnce)
 	for c := range chats {
@@ -130,7 +129,7 @@ func visit(d *bed, chats, n int) (share, error) {
 	return share{time.Since(began) / time.Duration(n), (d.cpu() - before) / time.Duration(n)}, nil
 }
 
-// fourChats is plain turns in four chats that grow.
+// fourChats measures plain turns in four growing chats.
 func fourChats(d *bed, n int) (share, error) {
 	rate, cpu, err := crowd(d, tasksAtOnce, n)
 	if err != nil {
@@ -149,7 +148,7 @@ type taskScript struct {
 	bed   *bed
 	tasks int
 	idle  bool          // main ends its turn after run
-	gate  chan struct{} // holds main back until all tasks are done
+	gate  chan struct{} // blocks main until all tasks are done
 	began chan start    // when main called run
 
 	mu      sync.Mutex
@@ -198,8 +197,8 @@ func (s *taskScript) done() int {
 	return s.workers
 }
 
-// run has main queue its tasks, which does not count, and run them: from its
-// call of run until the result of the last lies in its inbox.
+// run has main queue its tasks, which does not count, and run them. It measures from the call
+// of run until the last result is in the inbox.
 func (s *taskScript) run() (share, error) {
 	queuing := time.Now()
 	for s.queued() < s.tasks {
@@ -219,7 +218,7 @@ func (s *taskScript) run() (share, error) {
 	if err := until("the tasks did not all run", func() bool { return s.done() == s.tasks }); err != nil {
 		return share{}, fmt.Errorf("%w: %d of %d", err, s.done(), s.tasks)
 	}
-	for deadline := time.Now().Add(time.Minute); ; time.Sleep(time.Millisecond) { //nolint:forbidigo // a process is what is waited for
+	for deadline := time.Now().Add(time.Minute); ; time.Sleep(time.Millisecond) { //nolint:forbidigo // waits for a process
 		n, err := inbox.count()
 		if err != nil {
 			return share{}, err

@@ -12,15 +12,14 @@ import (
 	"time"
 )
 
-// weight tells of what the idle memory consists: PSS of each process, by what
-// the memory is mapped for.
+// weight breaks down the idle memory: PSS of each process, by kind of mapping.
 func weight(b *bench) error {
 	d, err := b.warmBed()
 	if err != nil {
 		return err
 	}
 	defer d.close()
-	time.Sleep(rest + 10*time.Second) //nolint:forbidigo // idling is what is measured
+	time.Sleep(rest + 10*time.Second) //nolint:forbidigo // measures an idle process
 	return weigh(d)
 }
 
@@ -62,7 +61,7 @@ func threads(pid int) []string {
 	return all
 }
 
-// mapped is the PSS of a process in KiB, by what it is mapped for.
+// mapped returns the PSS of a process in KiB, by kind of mapping.
 func mapped(pid int) (map[string]int64, error) {
 	raw, err := os.ReadFile(fmt.Sprintf("/proc/%d/smaps", pid))
 	if err != nil {
@@ -89,7 +88,7 @@ func mapped(pid int) (map[string]int64, error) {
 	return kinds, nil
 }
 
-// kindOf is what the header of a mapping says it is for.
+// kindOf returns the kind of a mapping by its header.
 func kindOf(fields []string, self string) string {
 	begin, _, _ := strings.Cut(fields[0], "-")
 	address, _ := strconv.ParseUint(begin, 16, 64)

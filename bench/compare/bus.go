@@ -18,8 +18,8 @@ import (
 
 const busTopic = "bench.load"
 
-// openBus is the kernel's bus on its SQLite journal, in this process. Publishers
-// have a lane each; what waits is handled in frames, as the host does.
+// openBus opens the kernel's bus on its SQLite journal, in this process. Each publisher has
+// a lane; waiting events are handled in frames, as the host does.
 func openBus(o options, handle func([]byte)) (*queue, error) {
 	store, err := sqlite.Open(filepath.Join(o.dir, "switchboard.db"))
 	if err != nil {
@@ -32,7 +32,8 @@ func openBus(o options, handle func([]byte)) (*queue, error) {
 		return nil, errors.Join(err, store.Close())
 	}
 	a := &bus.Actor{ID: "bench", Generation: 1, Publish: []string{"*"}}
-	if err := b.Subscribe(a.ID, []bus.Subscription{{Pattern: busTopic, Ordered: true, AckWait: time.Minute, MaxDeliver: 4, MaxAge: time.Hour}}); err != nil {
+	if err := b.Subscribe(a.ID, []bus.Subscription{{Pattern: busTopic, Ordered: true, AckWait: time.Minute, MaxDeliver: 4,
+		MaxAge: time.Hour}}); err != nil {
 		return nil, err
 	}
 	sink := b.Attach(a)
@@ -56,7 +57,8 @@ func openBus(o options, handle func([]byte)) (*queue, error) {
 		publish: func(_ context.Context, publisher int, event []byte) error {
 			done := make(chan *busv1.CommitReceipt, 1)
 			e := &busv1.Publish{Topic: busTopic, Key: strconv.Itoa(publisher), Payload: event}
-			b.Submit(a, []*busv1.Commit{{Effects: []*busv1.Effect{{Kind: &busv1.Effect_Publish{Publish: e}}}}}, func(r []*busv1.CommitReceipt) { done <- r[0] })
+			b.Submit(a, []*busv1.Commit{{Effects: []*busv1.Effect{{Kind: &busv1.Effect_Publish{Publish: e}}}}},
+				func(r []*busv1.CommitReceipt) { done <- r[0] })
 			if r := <-done; r.GetError() != nil {
 				return contract.FromProto(r.GetError())
 			}

@@ -16,20 +16,21 @@ import (
 	"github.com/switchboard-run/switchboard/sdk"
 )
 
-// runExtensions measures from extension to extension: the real binary, with a
-// publisher and a subscriber as processes of their own. The clock stops when the
-// last event is handled: its acknowledgement, which rides with a later commit, is
-// not waited for. CPU is that of the kernel and all its extensions from start to
-// end, for each event, those that warm up included.
+// runExtensions measures from extension to extension: the real binary, with a publisher and
+// a subscriber as separate processes. The clock stops when the last event is handled, not
+// when its acknowledgement is committed. CPU is that of the kernel and all its extensions
+// from start to end, per event, including the warm-up.
 func runExtensions(o options) (f figures, err error) {
 	self, err := os.Executable()
 	if err != nil {
 		return f, err
 	}
-	file := filepath.Join(o.dir, "data", "subscriber", "result.json") // a sandbox lets it write there
+	file := filepath.Join(o.dir, "data", "subscriber", "result.json") // writable in the sandbox
 	for id, lines := range map[string]string{
-		"subscriber": fmt.Sprintf("run: {command: %q, args: [extension, subscriber, %q]}\npermissions: {subscribe: [publisher.load, publisher.end]}\n", self, file),
-		"publisher": fmt.Sprintf("requires: {extensions: [subscriber]}\nrun: {command: %q, args: [extension, publisher, \"%d\", %q, %q]}\npermissions: {publish: [publisher.load, publisher.end]}\n",
+		"subscriber": fmt.Sprintf("run: {command: %q, args: [extension, subscriber, %q]}\npermissions: {subscribe: "+
+			"[publisher.load, publisher.end]}\n", self, file),
+		"publisher": fmt.Sprintf("requires: {extensions: [subscriber]}\nrun: {command: %q, args: [extension, publisher, "+
+			"\"%d\", %q, %q]}\npermissions: {publish: [publisher.load, publisher.end]}\n",
 			self, o.publishers, o.warm, o.span),
 	} {
 		dir := filepath.Join(o.dir, "extensions", id)
@@ -48,7 +49,8 @@ func runExtensions(o options) (f figures, err error) {
 		return f, err
 	}
 	var raw []byte
-	for end := time.Now().Add(o.warm + o.span + 2*time.Minute); len(raw) == 0 && time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
+	for end := time.Now().Add(o.warm + o.span + 2*time.Minute); len(raw) == 0 &&
+		time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
 		raw, _ = os.ReadFile(file)
 	}
 	_ = kernel.Process.Signal(syscall.SIGTERM)
@@ -58,25 +60,26 @@ func runExtensions(o options) (f figures, err error) {
 	}
 	var r report
 	err = json.Unmarshal(raw, &r)
-	r.CPU = (kernel.ProcessState.UserTime() + kernel.ProcessState.SystemTime()) / time.Duration(max(r.All, 1)) // with those of its children
+	// including its children
+	r.CPU = (kernel.ProcessState.UserTime() + kernel.ProcessState.SystemTime()) / time.Duration(max(r.All, 1))
 	return r.figures, err
 }
 
-// report is what the subscriber has seen.
+// report is the measurement of the subscriber.
 type report struct {
 	figures
-	All int // events, those that warmed up included
+	All int // events, including the warm-up
 }
 
-// ending says what the publisher has published.
+// ending is the last report of the publisher.
 type ending struct {
 	Events   int
 	Since    int64 // Unix nanoseconds
 	Accepted spread
 }
 
-// serve is this binary as an extension: publisher PUBLISHERS WARM SPAN, or
-// subscriber RESULT.
+// serve runs this binary as an extension: publisher PUBLISHERS WARM SPAN, or subscriber
+// RESULT.
 func serve(args []string) {
 	switch {
 	case args[0] == "publisher" && len(args) == 4:
@@ -105,8 +108,7 @@ func serve(args []string) {
 	}
 }
 
-// publish has so many publishers publish for a while, each of them waiting until
-// its event is durable.
+// publish runs a number of publishers for a while. Each waits until its event is durable.
 func publish(ctx context.Context, k *sdk.Kernel, publishers int, span time.Duration) ([]time.Duration, error) {
 	took := make([][]time.Duration, publishers)
 	errs := make([]error, publishers)
@@ -140,7 +142,7 @@ type subscriber struct {
 	end  *ending
 }
 
-// handled is one event that the subscriber was given.
+// handled is one event that the subscriber received.
 type handled struct {
 	at   int64 // published, Unix nanoseconds
 	took time.Duration
@@ -173,7 +175,8 @@ func (s *subscriber) handle(_ context.Context, e sdk.Event) (sdk.Effects, error)
 	}
 	span := s.last.Sub(time.Unix(0, s.end.Since))
 	raw, err := json.Marshal(report{
-		figures{Events: len(took), Rate: float64(len(took)) / span.Seconds(), Accepted: s.end.Accepted, Handled: spreadOf(took)}, len(s.took),
+		figures{Events: len(took), Rate: float64(len(took)) / span.Seconds(), Accepted: s.end.Accepted,
+			Handled: spreadOf(took)}, len(s.took),
 	})
 	if err != nil {
 		return nil, err

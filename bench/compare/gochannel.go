@@ -8,7 +8,7 @@ import (
 	"github.com/ThreeDotsLabs/watermill/pubsub/gochannel"
 )
 
-// openGoChannel is watermill's channel in memory: nothing is durable.
+// openGoChannel opens watermill's channel in memory: nothing is durable.
 func openGoChannel(_ options, handle func([]byte)) (*queue, error) {
 	const topic = "load"
 	channel := gochannel.NewGoChannel(gochannel.Config{OutputChannelBuffer: onTheWay}, watermill.NopLogger{})

@@ -10,16 +10,16 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// openSyncedJetStream acknowledges a publication when it is on disk.
+// openSyncedJetStream opens JetStream that syncs before it acknowledges a publication.
 func openSyncedJetStream(o options, handle func([]byte)) (*queue, error) {
 	return openNATS(o, true, handle)
 }
 
-// openJetStream is JetStream as it comes: it syncs every two minutes.
+// openJetStream opens JetStream with its defaults: it syncs every two minutes.
 func openJetStream(o options, handle func([]byte)) (*queue, error) { return openNATS(o, false, handle) }
 
-// openNATS is an embedded server with a file store. Publishers and the consumer
-// share a connection in the process; each publication is awaited, each message
+// openNATS opens an embedded server with a file store. Publishers and the consumer share a
+// connection in the process; publishers wait for each publication, and each message is
 // acknowledged.
 func openNATS(o options, synced bool, handle func([]byte)) (*queue, error) {
 	s, err := server.NewServer(&server.Options{
@@ -43,7 +43,8 @@ func openNATS(o options, synced bool, handle func([]byte)) (*queue, error) {
 	}
 	ctx := context.Background()
 	const subject = "load"
-	if _, err := js.CreateStream(ctx, jetstream.StreamConfig{Name: "LOAD", Subjects: []string{subject}, Storage: jetstream.FileStorage}); err != nil {
+	if _, err := js.CreateStream(ctx, jetstream.StreamConfig{Name: "LOAD", Subjects: []string{subject},
+		Storage: jetstream.FileStorage}); err != nil {
 		return nil, err
 	}
 	consumer, err := js.CreateConsumer(ctx, "LOAD", jetstream.ConsumerConfig{

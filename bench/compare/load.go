@@ -13,20 +13,21 @@ import (
 	"time"
 )
 
-// figures are what one measurement gave.
+// figures are the results of one measurement.
 type figures struct {
 	Events   int
 	Rate     float64       // events per second, accepted, handled and acknowledged
 	Accepted spread        // from calling publish to its return
-	Handled  spread        // from calling publish to the handler having the event
+	Handled  spread        // from calling publish to the call of the handler
 	CPU      time.Duration // of all processes, for each event
 }
 
-// spread is how a time was distributed.
+// spread is the distribution of a time.
 type spread struct{ P50, P99 time.Duration }
 
 func (f figures) String() string {
-	return fmt.Sprintf("%d events, %.0f/s, accepted p99 %s, handled p99 %s, CPU %s", f.Events, f.Rate, f.Accepted.P99, f.Handled.P99, f.CPU)
+	return fmt.Sprintf("%d events, %.0f/s, accepted p99 %s, handled p99 %s, CPU %s", f.Events, f.Rate, f.Accepted.P99,
+		f.Handled.P99, f.CPU)
 }
 
 func spreadOf(times []time.Duration) spread {
@@ -42,14 +43,14 @@ func median[T cmp.Ordered](values []T) T {
 	return values[len(values)/2]
 }
 
-// event is 300 bytes of JSON that say when it was published.
+// event returns 300 bytes of JSON with the time of publishing.
 func event() []byte {
 	return []byte(`{"at":` + strconv.FormatInt(time.Now().UnixNano(), 10) + `,"fill":"` + fill + `"}`)
 }
 
 var fill = strings.Repeat("x", 300-len(`{"at":,"fill":""}`)-19)
 
-// publishedAt is the time in an event.
+// publishedAt returns the time in an event.
 func publishedAt(event []byte) time.Time {
 	const from = len(`{"at":`)
 	ns, err := strconv.ParseInt(string(event[from:from+19]), 10, 64)
@@ -59,21 +60,20 @@ func publishedAt(event []byte) time.Time {
 	return time.Unix(0, ns)
 }
 
-// queue is a system that runs in this process.
+// queue is a system in this process.
 type queue struct {
-	// publish returns when the event is accepted, as the system understands it.
+	// publish returns when the system has accepted the event, by its own guarantees.
 	publish func(ctx context.Context, publisher int, event []byte) error
-	// settled returns when what was handled is acknowledged, as the system
-	// understands it.
+	// settled returns when all handled events are acknowledged, by the system's own guarantees.
 	settled func(ctx context.Context) error
 	close   func()
 }
 
-// onTheWay bounds the events that are accepted and not handled: what counts is
-// how many go all the way, not how fast a backlog grows.
+// onTheWay bounds the events that are accepted and not handled, because the measurement is
+// about handled events, not about a growing backlog.
 const onTheWay = 1024
 
-// load publishes to a queue and counts what its handler is given.
+// load publishes to a queue and counts the events that its handler gets.
 type load struct {
 	room    chan struct{}
 	handled atomic.Int64
@@ -81,10 +81,10 @@ type load struct {
 
 	mu    sync.Mutex
 	since time.Time
-	took  []time.Duration // from publishing to handling, of what counts
+	took  []time.Duration // from publishing to handling, without the warm-up
 }
 
-// handle is what every handler does.
+// handle is the handler of all systems.
 func (l *load) handle(event []byte) {
 	at, now := publishedAt(event), time.Now()
 	l.mu.Lock()
@@ -100,8 +100,8 @@ func (l *load) handle(event []byte) {
 	}
 }
 
-// publish has so many publishers publish for a while, each of them waiting until
-// its event is accepted, and waits until everything is handled.
+// publish runs a number of publishers for a while, each of which waits until its event is
+// accepted, and waits until all events are handled.
 func (l *load) publish(q *queue, publishers int, span time.Duration) (accepted []time.Duration, err error) {
 	ctx, cancel := context.WithTimeout(context.Background(), span+2*time.Minute)
 	defer cancel()
@@ -158,15 +158,16 @@ func inProcess(open func(o options, handle func(event []byte)) (*queue, error)) 
 		if n := l.twice.Load(); n > 0 {
 			return figures{}, fmt.Errorf("%d events were handled twice, although nothing failed", n)
 		}
-		return figures{len(accepted), float64(len(accepted)) / took.Seconds(), spreadOf(accepted), spreadOf(l.took), cpu / time.Duration(len(accepted))}, nil
+		return figures{len(accepted), float64(len(accepted)) / took.Seconds(), spreadOf(accepted), spreadOf(l.took),
+			cpu / time.Duration(len(accepted))}, nil
 	}
 }
 
-// processorTime is what this process has used.
+// processorTime returns the processor time of this process so far.
 func processorTime() time.Duration {
 	var r syscall.Rusage
 	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &r); err != nil {
-		panic(err) // there is no reason that it could have
+		panic(err) // cannot happen
 	}
 	return time.Duration(r.Utime.Nano() + r.Stime.Nano())
 }

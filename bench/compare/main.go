@@ -1,5 +1,5 @@
-// Command compare measures Switchboard's bus beside what else could be a durable
-// queue on one machine, in one run: README.md says how, and what was seen.
+// Command compare measures Switchboard's bus and other durable queues on one machine, in one
+// run. README.md has the method and the results.
 package main
 
 import (
@@ -15,15 +15,15 @@ import (
 	"time"
 )
 
-// system is one thing that is measured.
+// system is one measured system.
 type system struct {
 	name string
 	run  func(o options) (figures, error)
 }
 
-// options are what a measurement is made with.
+// options configure a measurement.
 type options struct {
-	dir        string // empty, for this measurement alone
+	dir        string // an empty directory for this measurement
 	binary     string // of Switchboard
 	publishers int
 	warm, span time.Duration
@@ -38,7 +38,7 @@ var systems = []system{
 	{"gochannel", inProcess(openGoChannel)},
 }
 
-// base is the system that the ratios are about.
+// base is the system that the ratios compare to.
 const base = "bus"
 
 func main() {
@@ -62,7 +62,7 @@ func compare() (err error) {
 	publishers := flag.String("publishers", "1,16,256", "comma-separated numbers of publishers")
 	rounds := flag.Int("rounds", 5, "rounds; the median counts")
 	dir := flag.String("dir", os.TempDir(), "where the stores are: a directory on the disk that is meant")
-	flag.DurationVar(&o.warm, "warm", 500*time.Millisecond, "what is published first, and not counted")
+	flag.DurationVar(&o.warm, "warm", 500*time.Millisecond, "duration of the uncounted warm-up")
 	flag.DurationVar(&o.span, "span", 2*time.Second, "how long is published")
 	flag.StringVar(&o.binary, "binary", "", "the switchboard binary; empty: build it")
 	flag.Parse()
@@ -75,7 +75,9 @@ func compare() (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(home)) }()
-	chosen := slices.DeleteFunc(slices.Clone(systems), func(s system) bool { return !slices.Contains(strings.Split(*only, ","), s.name) })
+	chosen := slices.DeleteFunc(slices.Clone(systems), func(s system) bool {
+		return !slices.Contains(strings.Split(*only, ","), s.name)
+	})
 	if o.binary == "" && slices.ContainsFunc(chosen, func(s system) bool { return s.name == "extensions" }) {
 		if o.binary, err = build(home); err != nil {
 			return err
@@ -109,7 +111,7 @@ func compare() (err error) {
 	return nil
 }
 
-// build builds the binary in the module that it belongs to, with its versions.
+// build builds the binary in its own module, with its versions.
 func build(home string) (binary string, err error) {
 	root, err := exec.Command("go", "list", "-m", "-f", "{{.Dir}}", "github.com/switchboard-run/switchboard").Output()
 	if err != nil {
@@ -126,13 +128,14 @@ func build(home string) (binary string, err error) {
 
 // table prints the medians for one number of publishers.
 func table(publishers int, systems []system, seen map[string][]figures) {
-	fmt.Printf("| %d publishers | events/s (smallest to largest) | %s is | accepted p50, p99 | handled p50, p99 | CPU per event |\n| --- | --- | --- | --- | --- | --- |\n", publishers, base)
+	fmt.Printf("| %d publishers | events/s (smallest to largest) | %s is | accepted p50, p99 | handled p50, p99 | CPU "+
+		"per event |\n| --- | --- | --- | --- | --- | --- |\n", publishers, base)
 	for _, s := range systems {
 		of := seen[fmt.Sprint(s.name, publishers)]
 		rates := column(of, func(f figures) float64 { return f.Rate })
 		times := "-"
 		if reference := seen[fmt.Sprint(base, publishers)]; len(reference) > 0 && s.name != base {
-			var ratios []float64 // of one round each: they share what else the machine did
+			var ratios []float64 // within each round, which shares the load of the machine
 			for i := range of {
 				ratios = append(ratios, reference[i].Rate/of[i].Rate)
 			}
@@ -141,9 +144,12 @@ func table(publishers int, systems []system, seen map[string][]figures) {
 		at := func(of []figures, value func(figures) time.Duration) string {
 			return fmt.Sprintf("%.2f", median(column(of, value)).Seconds()*1000)
 		}
-		fmt.Printf("| %s | %.0f (%.0f to %.0f) | %s | %s, %s ms | %s, %s ms | %.0f µs |\n", s.name, median(rates), slices.Min(rates), slices.Max(rates), times,
-			at(of, func(f figures) time.Duration { return f.Accepted.P50 }), at(of, func(f figures) time.Duration { return f.Accepted.P99 }),
-			at(of, func(f figures) time.Duration { return f.Handled.P50 }), at(of, func(f figures) time.Duration { return f.Handled.P99 }),
+		fmt.Printf("| %s | %.0f (%.0f to %.0f) | %s | %s, %s ms | %s, %s ms | %.0f µs |\n", s.name, median(rates),
+			slices.Min(rates), slices.Max(rates), times,
+			at(of, func(f figures) time.Duration { return f.Accepted.P50 }),
+			at(of, func(f figures) time.Duration { return f.Accepted.P99 }),
+			at(of, func(f figures) time.Duration { return f.Handled.P50 }),
+			at(of, func(f figures) time.Duration { return f.Handled.P99 }),
 			median(column(of, func(f figures) time.Duration { return f.CPU })).Seconds()*1e6)
 	}
 	fmt.Println()

@@ -34,13 +34,14 @@ func (w *worker) Work(_ context.Context, j *river.Job[job]) error {
 	return nil
 }
 
-// openRiver is River on SQLite, with the pragmas of Switchboard's journal and
-// one connection, as its driver asks for. What is inserted wakes its workers at
-// once, since they are in the same process.
+// openRiver opens River on SQLite, with the pragmas of Switchboard's journal and one
+// connection, as its driver requires. Inserts wake the workers at once, because they are in
+// the same process.
 func openRiver(o options, handle func([]byte)) (*queue, error) {
 	ctx := context.Background()
 	path := filepath.Join(o.dir, "river.db")
-	db, err := sql.Open("sqlite", "file:"+path+"?_pragma=journal_mode(WAL)&_pragma=synchronous(FULL)&_pragma=busy_timeout(10000)&_txlock=immediate")
+	db, err := sql.Open("sqlite",
+		"file:"+path+"?_pragma=journal_mode(WAL)&_pragma=synchronous(FULL)&_pragma=busy_timeout(10000)&_txlock=immediate")
 	if err != nil {
 		return nil, err
 	}
@@ -56,7 +57,7 @@ func openRiver(o options, handle func([]byte)) (*queue, error) {
 	river.AddWorker(workers, &worker{handle: handle})
 	client, err := river.NewClient(riversqlite.New(db), &river.Config{
 		Queues: map[string]river.QueueConfig{river.QueueDefault: {MaxWorkers: onTheWay}}, Workers: workers,
-		FetchCooldown: river.FetchCooldownMin, FetchPollInterval: 100 * time.Millisecond, // the poll is for what was scheduled
+		FetchCooldown: river.FetchCooldownMin, FetchPollInterval: 100 * time.Millisecond, // the poll is for scheduled jobs
 		JobTimeout: -1, Logger: slog.New(slog.DiscardHandler),
 	})
 	if err != nil {
@@ -72,7 +73,8 @@ func openRiver(o options, handle func([]byte)) (*queue, error) {
 		},
 		settled: func(ctx context.Context) error {
 			for open := 1; open > 0; time.Sleep(time.Millisecond) {
-				if err := db.QueryRowContext(ctx, "SELECT count(*) FROM river_job WHERE state IN ('available', 'running')").Scan(&open); err != nil {
+				if err := db.QueryRowContext(ctx,
+					"SELECT count(*) FROM river_job WHERE state IN ('available', 'running')").Scan(&open); err != nil {
 					return err
 				}
 			}

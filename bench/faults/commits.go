@@ -13,15 +13,16 @@ import (
 	"github.com/switchboard-run/switchboard/bench/processes"
 )
 
-// lean is the configuration of a home for one message: a process for each
-// extension, and only those that the job needs.
+// lean is the configuration of a home for one message: separate processes, and only the
+// extensions that the job needs.
 const lean = `processes: separate
 extensions: {offline: {enabled: false}, memory: {enabled: false}, heartbeat: {enabled: false}, tasks: {enabled: false}, links: {enabled: false}}
 `
 
-// victims are what is killed at each commit: parts of command lines; "" is the
+// victims are parts of the command lines of processes to kill at each commit; "" is the
 // kernel.
-var victims = []string{"", "agent:keeper", "telegram_channel", "openai:openai", "scheduler:scheduler", filepath.Base(os.Args[0]) + " extension"}
+var victims = []string{"", "agent:keeper", "telegram_channel", "openai:openai", "scheduler:scheduler",
+	filepath.Base(os.Args[0]) + " extension"}
 
 func nameOf(victim string) string {
 	switch {
@@ -37,12 +38,12 @@ func nameOf(victim string) string {
 	return name
 }
 
-// point is where something is killed.
+// point is the commit at which a process is killed.
 type point struct {
 	victim string
-	where  string // "before 7": the 7th commit is applied and not on disk; "after 7": nobody has been told
-	reply  reply  // how the reply of the job comes
-	next   string // where the next kernel is killed, counted from its start; empty: nowhere
+	where  string // "before 7": the 7th commit is applied, not on disk; "after 7": its outcome is not reported
+	reply  reply  // form of the job's reply
+	next   string // the commit at which the next kernel is killed, from its start; empty: none
 }
 
 func (p point) name() string {
@@ -63,12 +64,11 @@ func (p point) String() string {
 	return text
 }
 
-// within are the commits of a start at which the second kernel is killed.
+// within lists the commits of a start at which the second kernel is killed.
 const within = 8
 
-// commits kills each process of the job at both sides of each commit of it: when
-// a commit has been applied and nothing of it is on disk, and when it is on disk
-// and nobody has been told.
+// commits kills each process of the job before and after each of its commits: when the
+// commit is applied and not on disk, and when it is on disk and its outcome not reported.
 func commits(r *run, random *rand.Rand) error {
 	var points []point
 	for _, kind := range []reply{atOnce, slowly} {
@@ -76,7 +76,8 @@ func commits(r *run, random *rand.Rand) error {
 		if err != nil {
 			return err
 		}
-		r.say("%d commits of one message%s", len(did), map[reply]string{slowly: " whose reply is shown while it is written"}[kind])
+		r.say("%d commits of one message%s", len(did),
+			map[reply]string{slowly: " whose reply is shown while it is written"}[kind])
 		for n := range did {
 			for _, where := range []string{fmt.Sprint("before ", n+1), fmt.Sprint("after ", n+1)} {
 				for _, v := range victims {
@@ -117,8 +118,7 @@ func commits(r *run, random *rand.Rand) error {
 	})
 }
 
-// each does something so often, several of them at a time; it returns the first
-// error.
+// each calls a function n times, several at a time, and returns the first error.
 func (r *run) each(n int, do func(i int, lock *sync.Mutex) error) (first error) {
 	var (
 		mu    sync.Mutex
@@ -140,7 +140,7 @@ func (r *run) each(n int, do func(i int, lock *sync.Mutex) error) (first error) 
 	return nil
 }
 
-// trace runs the job whole and returns what each of its commits did.
+// trace runs the job and returns a description of each of its commits.
 func (r *run) trace(kind reply) ([]string, error) {
 	h, err := newHome(r.binary, lean)
 	if err != nil {
@@ -160,7 +160,7 @@ func (r *run) trace(kind reply) ([]string, error) {
 	return strings.Split(strings.TrimSpace(string(raw)), "\n"), err
 }
 
-// one writes one message.
+// one kills once during one message.
 func (h *home) one(kind reply) []message {
 	m := message{token: tokenOf("b0", 0), chat: chatOf(0), reminder: true}
 	h.model.want(m.token, job{delay: 1, reply: kind})
@@ -175,7 +175,8 @@ func (r *run) commitPoint(p point) (c counts, problems []string, err error) {
 	}
 	defer func() { h.close(len(problems) > 0) }()
 	reached := h.file("reached")
-	h.extra = []string{"SWITCHBOARD_CRASH=" + p.where, "SWITCHBOARD_CRASH_FROM=user.message", "SWITCHBOARD_CRASH_VICTIM=" + p.victim, "SWITCHBOARD_CRASH_TRACE=" + reached}
+	h.extra = []string{"SWITCHBOARD_CRASH=" + p.where, "SWITCHBOARD_CRASH_FROM=user.message",
+		"SWITCHBOARD_CRASH_VICTIM=" + p.victim, "SWITCHBOARD_CRASH_TRACE=" + reached}
 	if err := h.start(); err != nil {
 		return c, nil, err
 	}
@@ -219,7 +220,7 @@ func (r *run) commitPoint(p point) (c counts, problems []string, err error) {
 	h.end()
 	for _, left := range append(gone, h.processesLeft()...) {
 		c.ProcessesLeft++
-		problems = append(problems, "left behind: "+left)
+		problems = append(problems, "leftover process: "+left)
 	}
 	if len(problems) > 0 {
 		problems = append(problems, "see "+h.dir)
@@ -227,8 +228,8 @@ func (r *run) commitPoint(p point) (c counts, problems []string, err error) {
 	return c, problems, nil
 }
 
-// fall waits until the kernel kills itself, and returns how often it did: not at
-// all if everything comes and nothing is left to be done.
+// fall waits until the kernel kills itself, and returns the number of kills: 0 if the job
+// ends first.
 func (h *home) fall(messages []message) (int, error) {
 	were := map[int]processes.Process{}
 	fell := true

@@ -17,10 +17,10 @@ import (
 	"github.com/switchboard-run/switchboard/extensions/telegramchannel/telegramtest"
 )
 
-// patience bounds every wait; only what is lost takes it.
+// patience bounds every wait; only a loss takes that long.
 const patience = 3 * time.Minute
 
-// home is one home with the servers around it, and the kernel that runs in it.
+// home is one home with its servers and its kernel.
 type home struct {
 	dir      string
 	binary   string
@@ -30,8 +30,8 @@ type home struct {
 	extra    []string // environment of the next kernel
 	patience time.Duration
 
-	settled []message // all whose time is over
-	losses  int       // what was found of them
+	settled []message // messages that were counted
+	losses  int       // losses found in them
 
 	mu     sync.Mutex
 	kernel *exec.Cmd
@@ -39,7 +39,7 @@ type home struct {
 	out    *os.File
 	onSent func(telegramtest.Message)
 
-	leaving sync.WaitGroup // those that look whether processes are left
+	leaving sync.WaitGroup // goroutines that watch for leftover processes
 	left    []string
 }
 
@@ -62,7 +62,7 @@ provides: {tools: true, channel: {max_length: 0}}
 restart: {backoff: 20ms, max_backoff: 20ms, max: 1000}
 `
 
-// homes are those that are there, for somebody who interrupts the run.
+// homes lists the existing homes, to clean up after an interrupt.
 var homes sync.Map
 
 // newHome makes a home; config is added to its configuration.
@@ -106,7 +106,7 @@ func (h *home) file(parts ...string) string {
 	return filepath.Join(append([]string{h.dir}, parts...)...)
 }
 
-// sent is called for each message that the platform takes.
+// sent is called for each message that the platform accepts.
 func (h *home) sent(m telegramtest.Message) {
 	h.mu.Lock()
 	f := h.onSent
@@ -126,7 +126,8 @@ func (h *home) onMessage(f func(telegramtest.Message)) {
 func (h *home) start() error {
 	cmd := exec.Command(h.binary, "run")
 	cmd.Env = append([]string{
-		"PATH=" + os.Getenv("PATH"), "HOME=" + h.dir, "SWITCHBOARD_HOME=" + h.dir, "TZ=Europe/Berlin", "SWITCHBOARD_CRASH_OFTEN=1",
+		"PATH=" + os.Getenv("PATH"), "HOME=" + h.dir, "SWITCHBOARD_HOME=" + h.dir, "TZ=Europe/Berlin",
+		"SWITCHBOARD_CRASH_OFTEN=1",
 		"TELEGRAM_BOT_TOKEN=" + h.telegram.Token(), "TELEGRAM_API_URL=" + h.telegram.URL(),
 		"OPENAI_API_KEY=faults", "OPENAI_BASE_URL=" + h.openai.BaseURL(), "OPENAI_MODEL=instant",
 	}, h.extra...)
@@ -145,7 +146,7 @@ func (h *home) start() error {
 	return nil
 }
 
-// pid is the kernel's, 0 if none runs.
+// pid returns the kernel's pid, 0 if none runs.
 func (h *home) pid() int {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -160,11 +161,10 @@ func (h *home) pid() int {
 	}
 }
 
-// crash kills the kernel with -9, and has somebody look whether anything of it
-// stays.
+// crash kills the kernel with -9, and watches for leftover processes.
 func (h *home) crash() { h.watch(h.kill()) }
 
-// kill kills the kernel with -9 if it runs, and returns what ran below it.
+// kill kills a running kernel with -9, and returns its descendants.
 func (h *home) kill() []processes.Process {
 	pid := h.pid()
 	if pid == 0 {
@@ -176,7 +176,7 @@ func (h *home) kill() []processes.Process {
 	return were
 }
 
-// watch notes those of the processes that do not end by themselves.
+// watch records the processes that do not end by themselves.
 func (h *home) watch(were []processes.Process) {
 	h.leaving.Go(func() {
 		for _, p := range processes.Left(were, 30*time.Second) {
@@ -187,8 +187,8 @@ func (h *home) watch(were []processes.Process) {
 	})
 }
 
-// end is crash for a kernel that no other one follows: what the shop has started
-// beside itself lives until the next one ends it.
+// end is crash for the last kernel: processes that the shop started beside itself live
+// until the next shop ends them.
 func (h *home) end() {
 	were := h.kill()
 	for _, p := range were {
@@ -199,11 +199,11 @@ func (h *home) end() {
 	h.watch(slices.DeleteFunc(were, idle))
 }
 
-// close ends everything. A home in which something went wrong is kept.
+// close ends everything. It keeps the directory of a home with a problem.
 func (h *home) close(keep bool) {
 	h.end()
 	h.leaving.Wait()
-	for _, p := range h.besides() { // of a shop that was just starting
+	for _, p := range h.besides() { // a shop may have been starting
 		p.Kill()
 	}
 	homes.Delete(h)
@@ -215,14 +215,15 @@ func (h *home) close(keep bool) {
 	}
 }
 
-// write has somebody write in a chat.
+// write sends a message of a person in a chat.
 func (h *home) write(chat int64, token string) {
-	h.telegram.Inject(telegramtest.Incoming{From: telegramtest.User{ID: chat, FirstName: "Anna"}, Text: "message " + token})
+	h.telegram.Inject(telegramtest.Incoming{From: telegramtest.User{ID: chat, FirstName: "Anna"},
+		Text: "message " + token})
 }
 
 var errTime = errors.New("it took too long")
 
-// until looks again and again.
+// until polls a condition.
 func until(what string, longest time.Duration, done func() bool) error {
 	for deadline := time.Now().Add(cmp.Or(longest, patience)); !done(); time.Sleep(5 * time.Millisecond) {
 		if time.Now().After(deadline) {

@@ -16,23 +16,24 @@ import (
 const (
 	crowdSize = 100 // messages, each in a chat of its own
 	perBatch  = 5   // kills while they are worked on
-	perVictim = 3   // of one extension: what kills its handler five times is given up, and rightly so
+	perVictim = 3   // of one extension: an event is dead after it has crashed its handler five times
 )
 
-// aims are kinds of instants, each as often as it stands here.
+// aims are kinds of instants; repeated ones are more frequent.
 var aims = []string{
-	"any", "any", "any", // of the time that the messages take
-	"answered", "answered", "answered", "answered", "answered", // the model has answered, and the reply may not have been sent
-	"sending", "sending", "sending", // the platform has the reply, and the kernel does not know
-	"starting", // a kernel that was killed has just been started again
+	"any", "any", "any", // random
+	// the model has answered, and the reply may not have been sent
+	"answered", "answered", "answered", "answered", "answered",
+	"sending", "sending", "sending", // the platform has the reply, but the kernel has no receipt
+	"starting", // a killed kernel has just been started again
 	"stopping", // the kernel was asked to end and has not ended yet
 	"together", // an extension, and the kernel at once
 	"in a row", // an extension, the kernel while it looks at that, and an extension of the next kernel
 	"group",    // the process group of an extension
 }
 
-// instants has people write a hundred messages at once, and kills the kernel or
-// an extension at random instants while they are worked on, again and again.
+// instants sends a hundred messages at once, and kills the kernel or an extension at random
+// instants while they are handled, repeatedly.
 func instants(r *run, random *rand.Rand) error {
 	batches := (r.kills + perBatch - 1) / perBatch
 	var h *home
@@ -90,7 +91,7 @@ func instants(r *run, random *rand.Rand) error {
 	return nil
 }
 
-// leave counts everything in a home once more and closes it.
+// leave counts everything in a home again and closes it.
 func (r *run) leave(h *home) bool {
 	c, problems := h.again()
 	if len(problems) > 0 {
@@ -112,13 +113,13 @@ func (h *home) warm() error {
 	return until("the first reply", patience, func() bool { return h.complete([]message{m}) })
 }
 
-// batch is a hundred messages, and what is killed meanwhile.
+// batch is a hundred messages, and the kills meanwhile.
 type batch struct {
 	*home
 	random *rand.Rand
 	name   string
 	kills  int
-	did    []string       // what was killed when
+	did    []string       // kills, with their times
 	killed map[string]int // extensions, by their command lines
 }
 
@@ -150,14 +151,13 @@ func (b *batch) run() (by map[string]counts, problems []string, err error) {
 	found := b.astray()
 	for _, p := range append(found, b.processesLeft()...) {
 		c.ProcessesLeft++
-		problems = append(problems, "left behind: "+p)
+		problems = append(problems, "leftover process: "+p)
 	}
 	by["any of them"] = c // a batch is of several victims
 	return by, problems, nil
 }
 
-// strike kills something at an instant, and starts the kernel again if it was
-// that.
+// strike kills a process at an instant, and starts a killed kernel again.
 func (b *batch) strike(messages []message) (victim string, err error) {
 	aim := aims[b.random.IntN(len(aims))]
 	share, slip, kernel, pick := b.random.Float64(), b.random.Float64(), b.random.IntN(2) == 0, b.random.Float64()
@@ -221,8 +221,7 @@ func (b *batch) strike(messages []message) (victim string, err error) {
 	return victim, nil
 }
 
-// await waits for one of the instants that arm announces, or until there is
-// nothing left to wait for.
+// await waits for an instant that arm announces, or for the end of the batch.
 func (b *batch) await(messages []message, arm func(now func())) {
 	hit := make(chan struct{})
 	// A few of them pass first.
@@ -253,8 +252,8 @@ func (b *batch) replied(messages []message) bool {
 	return !slices.ContainsFunc(messages, func(m message) bool { return !l.of[m.token].whole })
 }
 
-// within kills while a message is with the platform, before its answer leaves;
-// "" if no message came.
+// within kills while the platform handles a message, before it answers; "" if no message
+// came.
 func (b *batch) within(messages []message, end func() string) (victim string) {
 	var once sync.Once
 	done := make(chan struct{})
@@ -277,10 +276,10 @@ func (b *batch) within(messages []message, end func() string) (victim string) {
 	return victim
 }
 
-// atWork are the processes that the job needs, as shortly names them.
+// atWork lists the processes that the job needs, by the names of shortly.
 var atWork = []string{"several extensions", "keeper", "telegram_channel", "openai", "scheduler", "shop"}
 
-// pick is one of the extensions that were not killed too often yet.
+// pick returns an extension that was not killed too often.
 func (b *batch) pick(share float64) (processes.Process, bool) {
 	running := slices.DeleteFunc(processes.Below(b.pid()), func(p processes.Process) bool {
 		return p.Command == "" || idle(p) || b.killed[p.Command] >= perVictim || !slices.Contains(atWork, shortly(p.Command))

@@ -11,14 +11,14 @@ import (
 	"github.com/switchboard-run/switchboard/contract"
 )
 
-// message is one that somebody wrote, and what has to come of it.
+// message is a person's message with its expected results.
 type message struct {
 	token    string
 	chat     int64
 	reminder bool
 }
 
-// seen is how often something came, without and with a mark.
+// seen counts arrivals, without and with a mark.
 type seen struct{ plain, marked int }
 
 func (s *seen) add(marked bool) {
@@ -31,30 +31,29 @@ func (s *seen) add(marked bool) {
 
 func (s seen) came() bool { return s.plain+s.marked > 0 }
 
-// part is one message of the platform with a piece of a reply, or all of it.
+// part is one platform message with all or part of a reply.
 type part struct {
 	from, to int // of the reply without white space
 	seen
 }
 
-// came is what came of a message so far.
+// came has the results of a message so far.
 type came struct {
 	reply          []part // in the order of the reply
-	whole          bool   // all of it is there
+	whole          bool   // the reply is complete
 	reminder, news seen
-	late           time.Duration // how long after its time the reminder came
+	late           time.Duration // delay of the reminder after its time
 	acts           int
 }
 
-// ledger is what came of messages, and what nobody should have been told.
+// ledger has the results of messages, and unexpected texts.
 type ledger struct {
 	of     map[string]*came
-	stray  []string // texts that no message led to
-	drafts []string // begun texts that were never finished
+	stray  []string // texts without a message
+	drafts []string // unfinished drafts
 }
 
-// look reads from the platform, and from the second channel, what came of
-// messages.
+// look reads the results of messages from the platform and from the second channel.
 func (h *home) look(messages []message) ledger {
 	l := ledger{of: map[string]*came{}}
 	chats := map[int64]bool{}
@@ -101,7 +100,7 @@ func (h *home) look(messages []message) ledger {
 // draftMark ends a text that is still being written.
 const draftMark = "▍"
 
-// add notes a part of a reply, and reports whether the text is one.
+// add records a part of a reply, and reports whether the text is one.
 func (c *came) add(text, reply string, marked bool) bool {
 	text, reply = squeeze(text), squeeze(reply)
 	from := strings.Index(reply, text)
@@ -125,7 +124,7 @@ func (c *came) add(text, reply string, marked bool) bool {
 	return true
 }
 
-// squeeze drops white space, at which replies are split.
+// squeeze drops white space, because replies are split there.
 func squeeze(text string) string {
 	return strings.Map(func(r rune) rune {
 		if unicode.IsSpace(r) {
@@ -147,7 +146,7 @@ func tokenIn(text string) string {
 	return text[from : from+to+1]
 }
 
-// complete reports whether everything has come of messages.
+// complete reports whether all results of messages have arrived.
 func (h *home) complete(messages []message) bool {
 	l := h.look(messages)
 	return !slices.ContainsFunc(messages, func(m message) bool {
@@ -156,10 +155,10 @@ func (h *home) complete(messages []message) bool {
 	})
 }
 
-// settle waits until everything has come and nothing is under way, and counts.
+// settle waits until all results have arrived and no work is pending, and counts.
 func (h *home) settle(messages []message) (counts, []string) {
 	_ = until("everything to come", h.patience, func() bool { return h.complete(messages) })
-	// What is under way now may be a second copy of something.
+	// Pending work may be a duplicate.
 	stuck := []string{}
 	_ = until("nothing to be under way", h.patience, func() bool { stuck = h.pending(); return len(stuck) == 0 })
 	c, problems := h.count(messages, stuck)
@@ -167,8 +166,7 @@ func (h *home) settle(messages []message) (counts, []string) {
 	return c, problems
 }
 
-// again counts everything that was settled once more: a second copy may have
-// come behind the count.
+// again repeats the count of everything settled: a duplicate may have arrived since.
 func (h *home) again() (counts, []string) {
 	c, problems := h.count(h.settled, nil)
 	if c.losses() <= h.losses {

@@ -1,9 +1,8 @@
-// Command faults kills Switchboard with -9 while it does its main job, and
-// counts, from the side of the servers it talks to, what was lost or done
-// twice. README.md says how, and what was seen.
+// Command faults kills Switchboard with -9 while it does its main job, and counts losses
+// and repetitions at the servers that it talks to. README.md has the method and the
+// results.
 //
-// The exit status is 1 if anything was lost or done twice, and 2 if it could not
-// be measured.
+// The exit status is 1 if anything was lost or done twice, and 2 if the measurement failed.
 package main
 
 import (
@@ -35,7 +34,7 @@ type run struct {
 	report   report
 }
 
-// parts in the order in which they run. The soak runs only if it is asked for.
+// parts in their order. The soak runs only on request.
 var parts = []struct {
 	name string
 	run  func(*run, *rand.Rand) error
@@ -63,7 +62,7 @@ func main() {
 	flag.IntVar(&r.parallel, "parallel", 4, "how many homes are used at a time, where a point needs one of its own")
 	flag.DurationVar(&r.soak, "soak", 0, "how long the soak takes, such as 30m; 0: there is none")
 	flag.DurationVar(&r.every, "every", 10*time.Second, "how often the soak kills")
-	flag.Float64Var(&r.rate, "rate", 0, "messages per second of the soak; 0: half of what was measured at first")
+	flag.Float64Var(&r.rate, "rate", 0, "messages per second of the soak; 0: half of the measured maximum")
 	only := flag.String("only", "", "comma-separated: spoiled,commits,instants,upgrades,soak")
 	asJSON := flag.Bool("json", false, "print the counts as JSON")
 	flag.Parse()
@@ -114,7 +113,7 @@ func (r *run) all(only string) error {
 			continue
 		}
 		r.say("## %s", p.name)
-		// Each part has its own chances, whatever ran before it.
+		// Each part has its own random numbers, independent of earlier parts.
 		if err := p.run(r, rand.New(rand.NewPCG(r.seed, uint64(i)))); err != nil {
 			return fmt.Errorf("%s: %w", p.name, err)
 		}
@@ -124,12 +123,13 @@ func (r *run) all(only string) error {
 
 func (r *run) build() error {
 	r.binary = filepath.Join(os.TempDir(), fmt.Sprintf("switchboard-faults-%d", os.Getpid()))
-	build := exec.Command("go", "build", "-tags", "crashpoints", "-o", r.binary, "github.com/switchboard-run/switchboard/cmd/switchboard")
+	build := exec.Command("go", "build", "-tags", "crashpoints", "-o", r.binary,
+		"github.com/switchboard-run/switchboard/cmd/switchboard")
 	build.Stdout, build.Stderr = os.Stderr, os.Stderr
 	return build.Run()
 }
 
-// say tells how far it is.
+// say reports progress.
 func (r *run) say(format string, args ...any) {
 	if !r.quiet {
 		fmt.Printf(format+"\n", args...)

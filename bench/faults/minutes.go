@@ -11,8 +11,8 @@ import (
 	"github.com/switchboard-run/switchboard/bench/processes"
 )
 
-// use is what a home uses at a moment: the memory of each process, in MiB, by
-// its name, and the size of the store.
+// use is the resource usage of a home: the memory of each process in MiB, by name, and the
+// size of the store.
 type use struct {
 	pss   map[string]float64
 	store float64
@@ -25,8 +25,7 @@ func (u use) total() (mib float64) {
 	return mib
 }
 
-// use looks at the kernel and all below it, without what the shop starts only to
-// see it end.
+// use measures the kernel and its descendants, except the idle processes of the shop.
 func (h *home) use(kernel int) use {
 	u := use{pss: map[string]float64{"kernel": mib(kernel)}}
 	for _, p := range processes.Below(kernel) {
@@ -44,10 +43,10 @@ func (h *home) use(kernel int) use {
 
 func mib(pid int) float64 { return float64(processes.PSS(pid)) / 1024 }
 
-// minute is what was seen in one minute of the soak.
+// minute has the figures of one minute of the soak.
 type minute struct {
 	Minute   int                `json:"minute"`
-	Messages int                `json:"messages"` // written in it, and answered
+	Messages int                `json:"messages"` // written in this minute, and answered
 	P50      float64            `json:"p50_ms"`
 	P99      float64            `json:"p99_ms"`
 	Slowest  float64            `json:"slowest_ms"`
@@ -62,11 +61,12 @@ func (m minute) String() string {
 	for _, name := range slices.Sorted(maps.Keys(m.By)) {
 		by = append(by, fmt.Sprintf("%s %.1f", name, m.By[name]))
 	}
-	return fmt.Sprintf("minute %d: %d messages, p50 %.1f ms, p99 %.1f, slowest %.0f; PSS %.1f MiB (%s); store %.1f MiB; %d kills",
+	return fmt.Sprintf("minute %d: %d messages, p50 %.1f ms, p99 %.1f, slowest %.0f; PSS %.1f MiB (%s); store %.1f MiB; "+
+		"%d kills",
 		m.Minute, m.Messages, m.P50, m.P99, m.Slowest, m.PSS, strings.Join(by, ", "), m.Store, m.Kills)
 }
 
-// minutes is what was seen in each whole or begun minute.
+// minutes has the figures of each minute, also of an incomplete one.
 func (l *load) minutes(began time.Time, of time.Duration) (all []minute) {
 	for n := 0; time.Duration(n)*time.Minute < of; n++ {
 		all = append(all, l.minute(began, n))
@@ -110,7 +110,7 @@ func (l *load) minute(began time.Time, n int) minute {
 	return m
 }
 
-// eachMinute tells what the last minute was like.
+// eachMinute reports the last minute.
 func (l *load) eachMinute(r *run, began time.Time, stop <-chan struct{}) {
 	for n := 0; ; n++ {
 		select {

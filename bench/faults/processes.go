@@ -12,8 +12,8 @@ import (
 	"github.com/switchboard-run/switchboard/bench/processes"
 )
 
-// astray are processes that the shop of this home has started beside itself and
-// that have outlived it: not below the kernel, or more than one shop has.
+// astray returns processes that a shop of this home started and that outlived it: not below
+// the kernel, or more than one shop has.
 func (h *home) astray() (found []string) {
 	_ = until("the shop's processes to end", 30*time.Second, func() bool {
 		found = nil
@@ -30,7 +30,7 @@ func (h *home) astray() (found []string) {
 	return found
 }
 
-// processesLeft takes what was found of killed kernels.
+// processesLeft returns and resets the leftover processes of killed kernels.
 func (h *home) processesLeft() []string {
 	h.leaving.Wait()
 	h.mu.Lock()
@@ -40,7 +40,7 @@ func (h *home) processesLeft() []string {
 	return found
 }
 
-// besides are the processes that shops of this home have started.
+// besides returns the processes that shops of this home started.
 func (h *home) besides() (found []processes.Process) {
 	environs, _ := filepath.Glob("/proc/[0-9]*/environ")
 	for _, path := range environs {

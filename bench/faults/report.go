@@ -7,33 +7,34 @@ import (
 	"time"
 )
 
-// counts are what must not happen, and how much there was to go wrong.
+// counts has the numbers of failures, and of chances for them.
 type counts struct {
 	Messages int `json:"messages"`
 	Kills    int `json:"kills"`
-	// NotReached are points at which nothing was killed, for the job was over.
+	// NotReached counts points without a kill, because the job ended first.
 	NotReached int `json:"not_reached"`
 
-	Unanswered      int `json:"unanswered"`       // messages without a reply
-	Twice           int `json:"replies_twice"`    // replies sent again without a mark
-	SendsLost       int `json:"sends_lost"`       // messages to the second channel that did not come
-	SendsTwice      int `json:"sends_twice"`      // or came again without a mark
-	ToolsTwice      int `json:"tools_twice"`      // tools with an effect that ran again, or did not though the model was told so
+	Unanswered int `json:"unanswered"`    // messages without a reply
+	Twice      int `json:"replies_twice"` // replies sent again without a mark
+	SendsLost  int `json:"sends_lost"`    // messages that did not reach the second channel
+	SendsTwice int `json:"sends_twice"`   // or came again without a mark
+	// tools with an effect that ran twice, or did not run although the model got a result
+	ToolsTwice      int `json:"tools_twice"`
 	RemindersMissed int `json:"reminders_missed"` //
 	RemindersTwice  int `json:"reminders_twice"`  // came again without a mark
 	ProcessesLeft   int `json:"processes_left"`   // of a kernel that was killed
-	EventsStuck     int `json:"events_stuck"`     // deliveries that nobody settled
-	Dead            int `json:"dead"`             // deliveries that were given up
-	Stray           int `json:"stray"`            // texts that nothing has led to
-	HeardTwice      int `json:"heard_twice"`      // messages or replies that a request to the model held twice
-	Marked          int `json:"marked"`           // came again with a mark, which is allowed
-	DraftsLeft      int `json:"drafts_left"`      // begun texts that were left as such
+	EventsStuck     int `json:"events_stuck"`     // unsettled deliveries
+	Dead            int `json:"dead"`             // dead letters
+	Stray           int `json:"stray"`            // texts without a message
+	HeardTwice      int `json:"heard_twice"`      // messages or replies repeated in one request to the model
+	Marked          int `json:"marked"`           // repeated with a mark, which is allowed
+	DraftsLeft      int `json:"drafts_left"`      // unfinished drafts
 	ToolsUnknown    int `json:"tools_unknown"`    // the model was told that the outcome is unknown, which is allowed
-	// Latest is how many seconds after its time the latest reminder came.
+	// Latest is the maximal delay of a reminder in seconds.
 	Latest float64 `json:"latest_reminder_seconds"`
 }
 
-// losses is what has to be 0.
+// losses is the sum of the counts that must be 0.
 func (c counts) losses() int {
 	return c.Unanswered + c.Twice + c.SendsLost + c.SendsTwice + c.ToolsTwice + c.RemindersMissed + c.RemindersTwice +
 		c.ProcessesLeft + c.EventsStuck + c.Dead + c.Stray + c.HeardTwice
@@ -69,7 +70,7 @@ type row struct {
 	Seconds float64 `json:"seconds"`
 }
 
-// report is what a run has seen.
+// report has the results of a run.
 type report struct {
 	Seed     uint64   `json:"seed"`
 	Rows     []row    `json:"rows"`
@@ -99,11 +100,14 @@ func (r *report) bad() bool {
 
 func (r *report) print() {
 	t := tabwriter.NewWriter(os.Stdout, 0, 0, 2, ' ', tabwriter.AlignRight)
-	fmt.Fprintln(t, "part\tkilled\tkills\tmessages\tunanswered\ttwice\tsends lost\ttwice\ttools twice\treminders missed\ttwice\tprocesses left\tstuck\tdead\tstray\theard twice\t|\tmarked\tunknown\tdrafts left\tlatest\t")
+	fmt.Fprintln(t, "part\tkilled\tkills\tmessages\tunanswered\ttwice\tsends lost\ttwice\ttools twice\treminders "+
+		"missed\ttwice\tprocesses left\tstuck\tdead\tstray\theard twice\t|\tmarked\tunknown\tdrafts left\tlatest\t")
 	total := counts{}
 	line := func(part, victim string, c counts) {
-		fmt.Fprintf(t, "%s\t%s\t%d\t%d\t%d\t%d\t%d\t%d\t%d\t%d\t%d\t%d\t%d\t%d\t%d\t%d\t|\t%d\t%d\t%d\t%.1f s\t\n", part, victim, c.Kills, c.Messages, c.Unanswered, c.Twice, c.SendsLost, c.SendsTwice,
-			c.ToolsTwice, c.RemindersMissed, c.RemindersTwice, c.ProcessesLeft, c.EventsStuck, c.Dead, c.Stray, c.HeardTwice, c.Marked, c.ToolsUnknown, c.DraftsLeft, c.Latest)
+		fmt.Fprintf(t, "%s\t%s\t%d\t%d\t%d\t%d\t%d\t%d\t%d\t%d\t%d\t%d\t%d\t%d\t%d\t%d\t|\t%d\t%d\t%d\t%.1f s\t\n", part,
+			victim, c.Kills, c.Messages, c.Unanswered, c.Twice, c.SendsLost, c.SendsTwice,
+			c.ToolsTwice, c.RemindersMissed, c.RemindersTwice, c.ProcessesLeft, c.EventsStuck, c.Dead, c.Stray, c.HeardTwice,
+			c.Marked, c.ToolsUnknown, c.DraftsLeft, c.Latest)
 	}
 	for _, row := range r.Rows {
 		line(row.Part, row.Victim, row.counts)
@@ -117,5 +121,6 @@ func (r *report) print() {
 	for _, p := range r.Problems {
 		fmt.Println("-", p)
 	}
-	fmt.Printf("seed %d: %d kills, %d messages, %d lost or done twice\n", r.Seed, total.Kills, total.Messages, total.losses())
+	fmt.Printf("seed %d: %d kills, %d messages, %d lost or done twice\n", r.Seed, total.Kills, total.Messages,
+		total.losses())
 }

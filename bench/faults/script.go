@@ -12,35 +12,34 @@ import (
 	"github.com/switchboard-run/switchboard/extensions/openai/openaitest"
 )
 
-// script is the model of the main job. To a message it answers, in this order:
-// call a tool with an effect and set a reminder; send to the second channel;
-// reply. It keeps no state of a turn: what it says next follows from what it is
-// told, as with a real model.
+// script is the model of the main job. It answers a message in steps: call a tool with an
+// effect and set a reminder; send to the second channel; reply. Like a real model it keeps
+// no state: the request determines the next step.
 type script struct {
 	mu       sync.Mutex
 	jobs     map[string]job // by token
 	told     map[string]string
 	dues     map[string]time.Time
-	twice    map[string]bool    // what it has read twice in one request
-	onAnswer func(token string) // before a reply is given to the kernel
+	twice    map[string]bool    // texts repeated in one request
+	onAnswer func(token string) // called before a reply
 }
 
-// job is what the model does about one message.
+// job configures the model's steps for one message.
 type job struct {
 	delay int // seconds to the reminder; 0: no reminder
 	reply reply
 }
 
-// reply is how a reply comes.
+// reply is the form of a reply.
 type reply int
 
 const (
 	atOnce   reply = iota
-	slowly         // piece by piece: it is shown while it is written
-	atLength       // too long for one message of the platform
+	slowly         // in pieces, shown while it is written
+	atLength       // too long for one platform message
 )
 
-// every kind of reply comes in a crowd, most of them at once.
+// A crowd has replies of every form, most of them plain.
 func replyOf(n int) reply {
 	switch n % 10 {
 	case 3:
@@ -53,10 +52,11 @@ func replyOf(n int) reply {
 }
 
 func newScript() *script {
-	return &script{jobs: map[string]job{}, told: map[string]string{}, dues: map[string]time.Time{}, twice: map[string]bool{}}
+	return &script{jobs: map[string]job{}, told: map[string]string{}, dues: map[string]time.Time{},
+		twice: map[string]bool{}}
 }
 
-// want says what the model does about a message.
+// want configures the job of a message.
 func (s *script) want(token string, j job) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -69,14 +69,14 @@ func (s *script) onReply(f func(string)) {
 	s.onAnswer = f
 }
 
-// outcome is what the model was told of the tool with an effect.
+// outcome is the tool result in the model's request.
 func (s *script) outcome(token string) string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.told[token]
 }
 
-// knows reports whether there is such a message.
+// knows reports whether the token belongs to a message.
 func (s *script) knows(token string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -84,7 +84,7 @@ func (s *script) knows(token string) bool {
 	return ok
 }
 
-// reply is what the model says in the end.
+// reply returns the final text of the model.
 func (s *script) reply(token string) string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -103,15 +103,14 @@ func replyTo(token string, kind reply) string {
 
 func newsOf(token string) string { return "News of " + token }
 
-// due is when the reminder was to come, at the earliest.
+// due returns the earliest time of the reminder.
 func (s *script) due(token string) time.Time {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.dues[token]
 }
 
-// repeats is what stood twice in one request: a message that was taken down
-// twice, or a reply.
+// repeats returns messages and replies that were repeated in one request.
 func (s *script) repeats() (all []string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -172,10 +171,12 @@ func (s *script) answer(r openaitest.Request) openaitest.Answer {
 		calls = append(calls, openaitest.NewCall("shop__act", map[string]string{"n": token}))
 	}
 	if remind {
-		calls = append(calls, openaitest.NewCall("scheduler__schedule_once", map[string]any{"message": "Reminder " + token, "delay_seconds": j.delay}))
+		calls = append(calls, openaitest.NewCall("scheduler__schedule_once",
+			map[string]any{"message": "Reminder " + token, "delay_seconds": j.delay}))
 	}
 	if len(calls) == 0 && results["send_to_channel"] == "" {
-		calls = append(calls, openaitest.NewCall("send_to_channel", map[string]string{"channel_id": "shop", "text": newsOf(token)}))
+		calls = append(calls, openaitest.NewCall("send_to_channel",
+			map[string]string{"channel_id": "shop", "text": newsOf(token)}))
 	}
 	if len(calls) > 0 {
 		return openaitest.Answer{Calls: calls, Pieces: 1}
@@ -199,5 +200,5 @@ func tokenOf(batch string, n int) string {
 
 func chatOf(n int) int64 { return int64(5000 + n) }
 
-// moment is a random part of a time.
+// moment returns a random part of a duration.
 func moment(share float64, of time.Duration) time.Duration { return time.Duration(share * float64(of)) }

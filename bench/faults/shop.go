@@ -15,12 +15,12 @@ import (
 	"github.com/switchboard-run/switchboard/sdk"
 )
 
-// idles is the argument with which the shop starts processes that do nothing.
+// idles is the argument for processes that do nothing.
 const idles = "idles"
 
-// serveShop is this program as an extension: a tool with an effect, which must
-// not run twice, and a second channel. Both note what they do in files of the
-// extension's data directory, which is what is counted.
+// serveShop runs this program as an extension with a tool whose effect must not be repeated,
+// and a second channel. Both record their work in files of the extension's data directory,
+// for the counts.
 func serveShop() {
 	var dir string
 	sdk.Serve(sdk.Extension{
@@ -38,7 +38,7 @@ func serveShop() {
 					return sdk.ToolResult{}, err
 				}
 				err := note(filepath.Join(dir, "acts"), q.N)
-				time.Sleep(5 * time.Millisecond) // so that kills find it at work
+				time.Sleep(5 * time.Millisecond) // so that kills hit it
 				return sdk.ToolResult{Content: "did " + q.N}, err
 			},
 		}},
@@ -48,8 +48,8 @@ func serveShop() {
 	})
 }
 
-// beside starts two processes that never end, one in the shop's process group and
-// one that has left it. They have to end with the shop.
+// beside starts two processes that never end, one in the shop's process group and one
+// outside of it. They must end with the shop.
 func beside() error {
 	self, err := os.Executable()
 	if err != nil {
@@ -72,14 +72,14 @@ func idle(p processes.Process) bool { return strings.HasSuffix(p.Command, " "+id
 func note(file, line string) error {
 	f, err := os.OpenFile(file, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
 	if err != nil {
-		return fmt.Errorf("noting what was done: %w", err)
+		return fmt.Errorf("record the work: %w", err)
 	}
 	_, err = f.WriteString(line + "\n")
 	_ = f.Close()
 	return err
 }
 
-// noted are the lines of a file of the shop.
+// noted returns the lines of a file of the shop.
 func (h *home) noted(file string) []string {
 	raw, _ := os.ReadFile(h.file("data", "shop", file))
 	return strings.Split(strings.TrimSpace(string(raw)), "\n")

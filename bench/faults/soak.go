@@ -14,11 +14,11 @@ import (
 const (
 	soakChats  = 200
 	peakFor    = 10 * time.Second
-	restFor    = 15 * time.Second // kept out of both windows: the start
-	reminderIn = 10               // one of so many messages sets a reminder
+	restFor    = 15 * time.Second // the start, excluded from both windows
+	reminderIn = 10               // every tenth message sets a reminder
 )
 
-// soaked is what the soak has seen, its beginning beside its end.
+// soaked compares the beginning of the soak with its end.
 type soaked struct {
 	Seconds   float64 `json:"seconds"`
 	Peak      float64 `json:"peak_per_second"`
@@ -32,24 +32,27 @@ type soaked struct {
 	LastP50   float64 `json:"last_p50_ms"`
 	PSSRatio  float64 `json:"pss_ratio"`
 	P99Ratio  float64 `json:"p99_ratio"`
-	Disturbed int     `json:"late_by_the_driver"` // messages that no free chat could take at once
-	// Minutes are what was seen in each minute, so that a drift can be seen.
+	Disturbed int     `json:"late_by_the_driver"` // messages that had to wait for a free chat
+	// Minutes has the figures of each minute, to show a drift.
 	Minutes []minute `json:"minutes"`
 }
 
 func (s *soaked) bad() bool { return s.PSSRatio > 1.1 || s.P99Ratio > 1.5 }
 
 func (s *soaked) print() {
-	fmt.Printf("soak of %.0f s at %.0f messages/s (peak %.0f); the last %.0f s beside the first:\n", s.Seconds, s.Rate, s.Peak, s.Window)
-	fmt.Printf("  memory (PSS, median) %.1f MiB, before %.1f: %.2f times (1.1 allowed)\n", s.LastPSS, s.FirstPSS, s.PSSRatio)
+	fmt.Printf("soak of %.0f s at %.0f messages/s (peak %.0f); the last %.0f s beside the first:\n", s.Seconds, s.Rate,
+		s.Peak, s.Window)
+	fmt.Printf("  memory (PSS, median) %.1f MiB, before %.1f: %.2f times (1.1 allowed)\n", s.LastPSS, s.FirstPSS,
+		s.PSSRatio)
 	for _, m := range s.Minutes {
 		fmt.Println("  " + m.String())
 	}
-	fmt.Printf("  p99 %.1f ms, before %.1f: %.2f times (1.5 allowed); p50 %.1f ms, before %.1f\n", s.LastP99, s.FirstP99, s.P99Ratio, s.LastP50, s.FirstP50)
+	fmt.Printf("  p99 %.1f ms, before %.1f: %.2f times (1.5 allowed); p50 %.1f ms, before %.1f\n", s.LastP99, s.FirstP99,
+		s.P99Ratio, s.LastP50, s.FirstP50)
 }
 
-// soak has people write at half of the rate that the machine can do, for long,
-// while something is killed every few seconds.
+// soak sends messages at half of the maximal rate for a long time, and kills a process every
+// few seconds.
 func soak(r *run, random *rand.Rand) error {
 	h, err := newHome(r.binary, "")
 	if err != nil {
@@ -93,7 +96,7 @@ func soak(r *run, random *rand.Rand) error {
 	c, problems := h.settle(l.messages)
 	for _, p := range h.processesLeft() {
 		c.ProcessesLeft++
-		problems = append(problems, "left behind: "+p)
+		problems = append(problems, "leftover process: "+p)
 	}
 	if keep = len(problems) > 0; keep {
 		problems = append(problems, "see "+h.dir)
@@ -107,15 +110,15 @@ func soak(r *run, random *rand.Rand) error {
 	return nil
 }
 
-// load is the people who write, and when they were answered.
+// load writes messages and records the times of their answers.
 type load struct {
 	*home
 	began    time.Time
 	messages []message
-	free     chan int // chats whose last message was answered
+	free     chan int // chats without an open message
 
 	mu    sync.Mutex
-	wrote map[string]time.Time // without a reply yet
+	wrote map[string]time.Time // messages without a reply
 	took  []timed[time.Duration]
 	used  []timed[use]
 	kills []timed[string]
@@ -143,7 +146,7 @@ func (l *load) replied(m telegramtest.Message) {
 	}
 }
 
-// one has the person of a chat write; it counts from when they meant to.
+// one writes in a chat; the latency counts from the scheduled time.
 func (l *load) one(chat int, meant time.Time) {
 	m := message{token: tokenOf("s", len(l.messages)), chat: chatOf(chat), reminder: len(l.messages)%reminderIn == 0}
 	j := job{}
@@ -158,8 +161,7 @@ func (l *load) one(chat int, meant time.Time) {
 	l.home.write(m.chat, m.token)
 }
 
-// peak is how many messages a second are answered when everybody writes again at
-// once.
+// peak returns the messages answered per second when each person writes again at once.
 func (l *load) peak() float64 {
 	began := time.Now()
 	for time.Since(began) < peakFor {
@@ -180,8 +182,8 @@ func (l *load) reset(at time.Time) {
 	l.began, l.took = at, nil
 }
 
-// write keeps the rate until the end. A message that finds no free chat waits
-// for one, and that counts.
+// write keeps the rate until the end. A message without a free chat waits, which counts as
+// latency.
 func (l *load) write(rate float64, end time.Time) (late int) {
 	pause := time.Duration(float64(time.Second) / rate)
 	for next := time.Now(); next.Before(end); next = next.Add(pause) {
@@ -195,7 +197,7 @@ func (l *load) write(rate float64, end time.Time) (late int) {
 			case chat := <-l.free:
 				l.one(chat, next)
 			case <-time.After(time.Until(end.Add(l.patience))):
-				return late // nobody is answered any more, which is counted
+				return late // no more answers, which is counted
 			}
 		}
 	}
@@ -218,7 +220,7 @@ func (l *load) sample(stop <-chan struct{}) {
 	}
 }
 
-// strikes kills the kernel or an extension again and again.
+// strikes kills the kernel or an extension repeatedly.
 func (l *load) strikes(r *run, random *rand.Rand, stop <-chan struct{}) (map[string]counts, error) {
 	by := map[string]counts{}
 	b := &batch{home: l.home, random: random}
@@ -245,7 +247,7 @@ func (l *load) strikes(r *run, random *rand.Rand, stop <-chan struct{}) (map[str
 	}
 }
 
-// measure compares the last sixth with the first one: five minutes of thirty.
+// measure compares the last sixth with the first: five minutes of thirty.
 func (s *soaked) measure(l *load, began time.Time, of time.Duration) {
 	window := of / 6
 	s.Seconds, s.Window = of.Seconds(), window.Seconds()

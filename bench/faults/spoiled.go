@@ -8,11 +8,11 @@ import (
 	"time"
 )
 
-// spoil is a kernel that does what it must never do, and what has to be noticed.
+// spoil describes a kernel that breaks a promise, and the count that must detect it.
 type spoil struct {
 	what  string // see SWITCHBOARD_SPOIL
-	crash string // where the kernel is killed
-	from  string // the topic from which on commits are counted
+	crash string // the commit at which the kernel is killed
+	from  string // the topic with which the count of commits begins
 	found func(counts) int
 }
 
@@ -21,7 +21,8 @@ func spoils(act int) []spoil {
 	return []spoil{
 		{"delivery agent.input.keeper", "after 1", "user.message", func(c counts) int { return c.Unanswered }},
 		{"delivery channel.send.shop", "after 1", "channel.send.shop", func(c counts) int { return c.SendsLost }},
-		{"delivery channel.send.telegram_channel", "after 1", "channel.send.telegram_channel", func(c counts) int { return c.Unanswered + c.RemindersMissed }},
+		{"delivery channel.send.telegram_channel", "after 1", "channel.send.telegram_channel",
+			func(c counts) int { return c.Unanswered + c.RemindersMissed }},
 		{"settled channel.send.shop", "after 4", "channel.send.shop", func(c counts) int { return c.SendsTwice }},
 		{"settled channel.send.telegram_channel", "", "", func(c counts) int { return c.EventsStuck }},
 		{"settled agent.input.keeper", "", "", func(c counts) int { return c.EventsStuck }},
@@ -29,11 +30,11 @@ func spoils(act int) []spoil {
 	}
 }
 
-// soon is the patience with kernels that lose what is waited for.
+// soon is the patience with kernels that lose messages.
 const soon = 10 * time.Second
 
-// spoiled has kernels lose and repeat things, and fails if that goes unnoticed:
-// then the counts of the other parts would be worth nothing.
+// spoiled runs kernels that lose and repeat things, and fails if the counts do not detect
+// it.
 func spoiled(r *run, _ *rand.Rand) error {
 	did, err := r.trace(atOnce)
 	if err != nil {
@@ -74,7 +75,7 @@ func spoiled(r *run, _ *rand.Rand) error {
 		}
 		c, problems := h.settle(messages)
 		if s.found(c) == 0 {
-			return fmt.Errorf("a kernel with %q, killed %q, goes unnoticed; what is seen: %+v, %q", s.what, s.crash, c, problems)
+			return fmt.Errorf("a kernel with %q, killed %q, is not detected; counts: %+v, %q", s.what, s.crash, c, problems)
 		}
 		r.say("noticed: %s: %s", s.what, problems[0])
 		return nil

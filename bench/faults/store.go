@@ -12,12 +12,13 @@ import (
 	store "github.com/switchboard-run/switchboard/store/sqlite"
 )
 
-// pending is what the store says is under way: deliveries that nobody has
-// settled, and turns and calls that have not ended.
+// pending returns the unfinished work in the store: unsettled deliveries, and open turns and
+// calls.
 func (h *home) pending() (left []string) {
 	err := store.Unsettled(h.file("switchboard.db"), func(s journal.Subscription, d journal.Delivery, e *busv1.Event) {
 		if s.ParkedAt == 0 {
-			left = append(left, fmt.Sprintf("%s|%s|%d|%s|%d|%s", s.Extension, e.GetTopic(), d.Seq, d.State, d.Attempts, d.Reason))
+			left = append(left, fmt.Sprintf("%s|%s|%d|%s|%d|%s", s.Extension, e.GetTopic(), d.Seq, d.State, d.Attempts,
+				d.Reason))
 		}
 	})
 	if err != nil {
@@ -27,7 +28,7 @@ func (h *home) pending() (left []string) {
 		UNION ALL SELECT 'call', id, turn, name FROM call WHERE state < 2`)...)
 }
 
-// query reads the store beside the kernel: one string for each row.
+// query reads the store of a running kernel: one string per row.
 func (h *home) query(sql string) []string {
 	conn, err := sqlite.OpenConn(h.file("switchboard.db"), sqlite.OpenReadOnly)
 	if err != nil {

@@ -9,7 +9,7 @@ import (
 	"zombiezen.com/go/sqlite/sqlitex"
 )
 
-// back is what makes a store of a version one of the version before it.
+// back has the scripts that turn a store of a version into one of the previous version.
 var back = map[int]string{
 	5: `ALTER TABLE session DROP COLUMN title;
 ALTER TABLE session DROP COLUMN within;
@@ -38,19 +38,19 @@ PRAGMA user_version=1;`,
 
 const (
 	upgraded     = 8 // homes
-	upgradeKills = 4 // of kernels that begin to migrate it
+	upgradeKills = 4 // of kernels during the migration
 	inUpgrade    = 20
 )
 
-// ofBlock is a bit of an event in one of the bitmaps that a block of deliveries
-// begins with: those that it holds, those that are done, and those in no lane.
+// ofBlock returns SQL for the bit of an event in one of the bitmaps at the beginning of a
+// block of deliveries: those that it has, those that are done, and those without a lane.
 func ofBlock(_ sqlite.Context, args []sqlite.Value) (sqlite.Value, error) {
 	content, which, place := args[0].Blob(), args[1].Int64(), args[2].Int64()%256
 	return sqlite.IntegerValue(int64(content[32*which+place/8] >> (place % 8) & 1)), nil
 }
 
-// upgrades kills kernels that have found a store of an older version with work in
-// it, while they make a backup of it, migrate it, and begin.
+// upgrades kills kernels on a store of an older version with pending work, while they back
+// it up, migrate it, and start.
 func upgrades(r *run, random *rand.Rand) error {
 	homes := upgraded
 	if r.short {
@@ -111,7 +111,7 @@ func (r *run) upgrade(random *rand.Rand) (c counts, problems []string, err error
 	c.add(found)
 	for _, p := range append(h.astray(), h.processesLeft()...) {
 		c.ProcessesLeft++
-		problems = append(problems, "left behind: "+p)
+		problems = append(problems, "leftover process: "+p)
 	}
 	if len(problems) > 0 {
 		problems = append(problems, "see "+h.dir)
@@ -119,7 +119,7 @@ func (r *run) upgrade(random *rand.Rand) (c counts, problems []string, err error
 	return c, problems, nil
 }
 
-// older makes the store one of the first version.
+// older turns the store into one of the first version.
 func (h *home) older() error {
 	conn, err := sqlite.OpenConn(h.file("switchboard.db"), sqlite.OpenReadWrite)
 	if err != nil {
@@ -127,10 +127,11 @@ func (h *home) older() error {
 	}
 	defer conn.Close() //nolint:errcheck // what matters is asked for below
 	version := 0
-	err = sqlitex.ExecuteTransient(conn, "PRAGMA user_version", &sqlitex.ExecOptions{ResultFunc: func(s *sqlite.Stmt) error {
-		version = s.ColumnInt(0)
-		return nil
-	}})
+	err = sqlitex.ExecuteTransient(conn, "PRAGMA user_version",
+		&sqlitex.ExecOptions{ResultFunc: func(s *sqlite.Stmt) error {
+			version = s.ColumnInt(0)
+			return nil
+		}})
 	if err != nil {
 		return err
 	}

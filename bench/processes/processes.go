@@ -1,5 +1,5 @@
-// Package processes looks at the processes below a kernel, from the outside: in
-// /proc, so on Linux only. What has ended while it was looked at is left out.
+// Package processes reads the processes of a kernel from /proc, so on Linux only. It skips
+// processes that end meanwhile.
 package processes
 
 import (
@@ -12,15 +12,14 @@ import (
 	"time"
 )
 
-// Process is one that runs. Its start tells it from a later one of its number.
+// Process is a running process. Its start time tells it from a later one with the same pid.
 type Process struct {
 	PID     int
 	Start   string
 	Command string
 }
 
-// Below are the processes that descend from one, parents first, without those
-// that nobody has waited for yet.
+// Below returns the descendants of a process, parents first, without zombies.
 func Below(root int) (found []Process) {
 	type child struct {
 		Process
@@ -47,20 +46,20 @@ func Below(root int) (found []Process) {
 	return found
 }
 
-// Stat is some of what stands in /proc/<pid>/stat.
+// Stat has some fields of /proc/<pid>/stat.
 type Stat struct {
-	State  string // Z: nobody has waited for it yet
+	State  string // Z: zombie
 	Parent int
 	Start  string
 }
 
-// StatOf reads the stat of a process; false: there is none of the number.
+// StatOf reads the stat of a process; false: it does not exist.
 func StatOf(pid int) (s Stat, ok bool) {
 	raw, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	if err != nil {
 		return Stat{}, false
 	}
-	_, rest, ok := strings.Cut(string(raw), ") ") // behind the name, which may hold anything
+	_, rest, ok := strings.Cut(string(raw), ") ") // after the name, which may contain anything
 	f := strings.Fields(rest)
 	if !ok || len(f) < 20 {
 		return Stat{}, false
@@ -69,7 +68,7 @@ func StatOf(pid int) (s Stat, ok bool) {
 	return Stat{State: f[0], Parent: parent, Start: f[19]}, true
 }
 
-// Command is the command line of a process.
+// Command returns the command line of a process.
 func Command(pid int) string {
 	raw, _ := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid))
 	return strings.TrimSpace(strings.ReplaceAll(string(raw), "\x00", " "))
@@ -81,10 +80,10 @@ func (p Process) Runs() bool {
 	return ok && s.State != "Z" && s.Start == p.Start
 }
 
-// Kill ends it with -9 and reports whether there was anything to end.
+// Kill kills the process with -9 and reports whether it was running.
 func (p Process) Kill() bool { return p.Runs() && syscall.Kill(p.PID, syscall.SIGKILL) == nil }
 
-// Left are those that still run after some time; they are ended.
+// Left returns the processes that still run after a time, and kills them.
 func Left(were []Process, patience time.Duration) (still []Process) {
 	for deadline := time.Now().Add(patience); ; time.Sleep(10 * time.Millisecond) {
 		still = still[:0]
@@ -103,8 +102,7 @@ func Left(were []Process, patience time.Duration) (still []Process) {
 	return still
 }
 
-// PSS is the memory of a process in KiB, what it shares with others counted in
-// part; 0: it has ended.
+// PSS returns the memory of a process in KiB, with its part of shared memory; 0: it has ended.
 func PSS(pid int) (kib int64) {
 	raw, err := os.ReadFile(fmt.Sprintf("/proc/%d/smaps_rollup", pid))
 	if err != nil {
@@ -119,8 +117,8 @@ func PSS(pid int) (kib int64) {
 	return kib
 }
 
-// CPU is the processor time of a process so far, from the scheduler's own
-// nanosecond counts of each thread.
+// CPU returns the processor time of a process so far, from the scheduler's nanosecond counts
+// of its threads.
 func CPU(pid int) (total time.Duration) {
 	tasks, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/schedstat", pid))
 	for _, task := range tasks {
