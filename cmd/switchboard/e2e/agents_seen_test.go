@@ -120,7 +120,7 @@ func TestWhatAgentsDoTogetherIsSeen(t *testing.T) {
 		t.Fatalf("%+v, %v", found, err)
 	}
 	x := found.Exchanges[0].ID
-	contains(t, x, w.must("links", "show", x), "orchestrator → lead", "begun", "Find a title.", "concluded by lead", "nebula", "the result went to cli_channel")
+	contains(t, x, w.must("links", "show", x), "orchestrator → lead", "started", "Find a title.", "concluded by lead", "nebula", "the result went to cli_channel")
 
 	// The tree: what was given stands below the call that gave it.
 	root := w.query(`SELECT seq FROM event WHERE topic = 'user.message'`)[0]

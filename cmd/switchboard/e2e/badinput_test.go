@@ -42,7 +42,7 @@ func TestBrokenConfigurationKeepsTheKernelFromStarting(t *testing.T) {
 			if code != 1 {
 				t.Errorf("exit status %d", code)
 			}
-			contains(t, "stderr", complaints, tt.told, "correct")
+			contains(t, "stderr", complaints, tt.told, "fix them")
 			if strings.Contains(out+complaints, "secret-canary") {
 				t.Errorf("a secret is shown: %s", complaints)
 			}
