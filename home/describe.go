@@ -29,7 +29,7 @@ const (
 	stateInvalid  = "invalid"  // its files, or those of what it requires, are wrong
 )
 
-// described is an installation as its owner sees it.
+// described describes an installation for its owner.
 type described struct{ *Installation }
 
 var _ admin.Installation = described{}
@@ -119,8 +119,8 @@ func (d described) Backup(ctx context.Context, file string, secrets bool) ([]byt
 	return json.Marshal(info)
 }
 
-// sandboxOf describes what limits a running extension, whose process has these
-// members.
+// sandboxOf describes the sandbox of a running extension. The members are the
+// extensions of its process, itself included.
 func (d described) sandboxOf(p *plan, x *adminv1.Extension, members []string) *adminv1.Sandbox {
 	policy, files := p.policies[x.Id], []string(nil)
 	var why string
@@ -140,12 +140,13 @@ func (d described) sandboxOf(p *plan, x *adminv1.Extension, members []string) *a
 	system := support.Detect()
 	switch {
 	case policy == nil:
-		return &adminv1.Sandbox{Level: support.LevelNone, Reason: why}
 	case system.Level() == support.LevelNone:
-		return &adminv1.Sandbox{Level: support.LevelNone, Reason: system.String()}
+		policy, why = nil, system.String()
 	case !support.Confirmed(int(x.Pid)):
-		return &adminv1.Sandbox{Level: support.LevelNone, Reason: fmt.Sprintf("process %d does not look as if it were in one",
-			x.Pid)}
+		policy, why = nil, fmt.Sprintf("process %d is in no sandbox", x.Pid)
+	}
+	if policy == nil {
+		return &adminv1.Sandbox{Level: support.LevelNone, Reason: why}
 	}
 	slices.Sort(files)
 	s := &adminv1.Sandbox{Level: system.Level(), Network: system.Summary(policy), Files: slices.Compact(files)}

@@ -1,5 +1,5 @@
-// Package support says which parts of a sandbox (package sandbox) this system can
-// enforce, and describes that for the owner.
+// Package support detects which parts of a sandbox (package sandbox) this system can
+// enforce, and describes them for the owner.
 package support
 
 import (
@@ -14,11 +14,11 @@ import (
 
 // System is what a system can enforce.
 type System struct {
-	Landlock int  // version of its interface; 0: there is none
-	Seccomp  bool // sockets can be kept from a process
+	Landlock int  // version of its interface; 0: none
+	Seccomp  bool // filters of system calls
 }
 
-// Versions of Landlock's interface from which on something is limited.
+// The first versions of Landlock's interface that limit something.
 const (
 	abiPorts   = 4
 	abiScopes  = 6
@@ -36,7 +36,7 @@ const (
 	LevelNone    = "none"
 )
 
-// Level is how much of a sandbox is in force.
+// Level returns how much of a sandbox the system enforces.
 func (s System) Level() string {
 	switch {
 	case s.Landlock >= abiScopes && s.Seccomp:

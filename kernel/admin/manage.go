@@ -13,7 +13,7 @@ import (
 	"github.com/switchboard-run/switchboard/kernel/journal"
 )
 
-const settleTime = 15 * time.Second // of extensions that are restarted
+const settleTime = 15 * time.Second // for extensions that restart
 
 // Restart implements adminv1.ManageServer.
 func (s *Service) Restart(ctx context.Context, q *adminv1.RestartRequest) (*adminv1.RestartResponse, error) {
@@ -23,7 +23,7 @@ func (s *Service) Restart(ctx context.Context, q *adminv1.RestartRequest) (*admi
 	}
 	wait, cancel := context.WithTimeout(ctx, settleTime)
 	defer cancel()
-	_ = s.Supervisor.Wait(wait) // its row says which state it has then
+	_ = s.Supervisor.Wait(wait) // in vain or not: the row of the extension has its state
 	return &adminv1.RestartResponse{Restarted: restarted}, nil
 }
 
@@ -33,14 +33,16 @@ func (s *Service) Send(ctx context.Context, q *adminv1.SendRequest) (*adminv1.Se
 	case strings.TrimSpace(q.GetText()) == "":
 		return nil, fmt.Errorf("%w: there is no text to send", contract.ErrInvalid)
 	case len(q.GetText()) > contract.MaxPayload/2:
-		return nil, fmt.Errorf("%w: the text has %d bytes, the limit is %d", contract.ErrTooLarge, len(q.GetText()), contract.MaxPayload/2)
+		return nil, fmt.Errorf("%w: the text has %d bytes, the limit is %d",
+			contract.ErrTooLarge, len(q.GetText()), contract.MaxPayload/2)
 	}
 	d, err := s.Tools.Send(ctx, q.GetChannel(), q.GetText())
 	if err != nil {
 		return nil, err
 	}
 	return &adminv1.Sent{
-		Status: d.Status, ChannelId: q.GetChannel(), Detail: valid(d.Detail), Events: d.Events, ProviderIds: d.ProviderIDs,
+		Status: d.Status, ChannelId: q.GetChannel(), Detail: valid(d.Detail), Events: d.Events,
+		ProviderIds: d.ProviderIDs,
 	}, nil
 }
 
@@ -57,7 +59,9 @@ func (s *Service) Approve(_ context.Context, q *adminv1.ApproveRequest) (approve
 
 // Revoke implements adminv1.ManageServer.
 func (s *Service) Revoke(_ context.Context, q *adminv1.RevokeRequest) (*adminv1.RevokeResponse, error) {
-	return &adminv1.RevokeResponse{}, s.Bus.Do(func(tx *bus.Tx) error { return s.Router.Revoke(tx, q.GetChannel(), q.GetUserId()) })
+	return &adminv1.RevokeResponse{}, s.Bus.Do(func(tx *bus.Tx) error {
+		return s.Router.Revoke(tx, q.GetChannel(), q.GetUserId())
+	})
 }
 
 // Resubmit implements adminv1.ManageServer.
@@ -80,7 +84,9 @@ func (s *Service) Resubmit(_ context.Context, q *adminv1.ResubmitRequest) (*admi
 }
 
 // DeleteSession implements adminv1.ManageServer.
-func (s *Service) DeleteSession(_ context.Context, q *adminv1.DeleteSessionRequest) (*adminv1.DeleteSessionResponse, error) {
+func (s *Service) DeleteSession(
+	_ context.Context, q *adminv1.DeleteSessionRequest,
+) (*adminv1.DeleteSessionResponse, error) {
 	return &adminv1.DeleteSessionResponse{}, s.Bus.Do(func(tx *bus.Tx) error {
 		one, err := tx.Session(journal.ParseSessionID(q.GetId()))
 		if err == nil && one == nil {

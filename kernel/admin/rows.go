@@ -52,8 +52,8 @@ func (s *Service) Events(q *adminv1.EventsRequest, out adminv1.Read_EventsServer
 	return s.events(&f, cmp.Or(int(max(0, q.GetLimit())), defaultLimit), out)
 }
 
-// events sends at most so many events, page by page. The filter then selects what is
-// accepted later.
+// events sends at most left events, page by page. Afterwards an ascending filter
+// selects the events that are accepted later.
 func (s *Service) events(f *journal.EventFilter, left int, out adminv1.Read_EventsServer) error {
 	for more := true; more && left > 0; {
 		f.Limit = min(left, page)
@@ -122,10 +122,12 @@ func (s *Service) Deliveries(q *adminv1.DeliveriesRequest, out adminv1.Read_Deli
 		subscriptions, err := r.Subscriptions()
 		for _, d := range found {
 			row := &adminv1.Delivery{
-				Event: journal.EventID(d.Seq), State: d.State.String(), Attempts: int32(d.Attempts), StartedAtUs: d.StartedAt,
-				SettledAtUs: d.SettledAt, Uncertain: d.Uncertain, Reason: valid(d.Reason), ProviderId: d.ProviderID,
+				Event: journal.EventID(d.Seq), State: d.State.String(), Attempts: int32(d.Attempts),
+				StartedAtUs: d.StartedAt, SettledAtUs: d.SettledAt, Uncertain: d.Uncertain, Reason: valid(d.Reason),
+				ProviderId: d.ProviderID,
 			}
-			if i := slices.IndexFunc(subscriptions, func(x journal.Subscription) bool { return x.ID == d.Subscription }); i >= 0 {
+			is := func(x journal.Subscription) bool { return x.ID == d.Subscription }
+			if i := slices.IndexFunc(subscriptions, is); i >= 0 {
 				row.Extension, row.Topic = subscriptions[i].Extension, subscriptions[i].Pattern
 			}
 			rows = append(rows, row)
@@ -169,15 +171,17 @@ func (s *Service) session(r journal.Reader, one *journal.Session) (*adminv1.Sess
 		return nil, err
 	}
 	row := &adminv1.Session{
-		Id: journal.SessionID(one.ID), Agent: one.Agent, Key: one.Key, State: state.Name, Turns: int32(state.Turns), Waiting: int32(state.Waiting),
-		Title: one.Title, Group: one.Group, Rows: one.HistorySeq, CreatedAtUs: one.CreatedAt, ActiveAtUs: one.ActiveAt, OpenTurns: one.Stack,
+		Id: journal.SessionID(one.ID), Agent: one.Agent, Key: one.Key, Title: one.Title, Group: one.Group,
+		State: state.Name, Turns: int32(state.Turns), Waiting: int32(state.Waiting), OpenTurns: one.Stack,
+		Rows: one.HistorySeq, CreatedAtUs: one.CreatedAt, ActiveAtUs: one.ActiveAt,
 	}
 	if one.Within != 0 {
 		row.Within = journal.SessionID(one.Within)
 	}
 	c, err := r.Conversation(one.Conversation)
 	if c != nil {
-		row.Channel, row.Conversation, row.Thread, row.Ended = c.Channel, c.Address, c.Thread, one.Key != router.ChatKey(c)
+		row.Channel, row.Conversation, row.Thread = c.Channel, c.Address, c.Thread
+		row.Ended = one.Key != router.ChatKey(c)
 	}
 	return row, err
 }
@@ -207,7 +211,8 @@ func (s *Service) Turns(q *adminv1.TurnsRequest, out adminv1.Read_TurnsServer) e
 			return nil, err
 		}
 		row := &adminv1.Turn{
-			Id: id, Session: journal.SessionID(t.Session), Outcome: t.Outcome, StartedAtUs: t.StartedAt, EndedAtUs: t.EndedAt,
+			Id: id, Session: journal.SessionID(t.Session), Outcome: t.Outcome,
+			StartedAtUs: t.StartedAt, EndedAtUs: t.EndedAt,
 		}
 		for _, seq := range t.Inputs {
 			row.Inputs = append(row.Inputs, journal.EventID(seq))
@@ -225,7 +230,8 @@ func (s *Service) Calls(q *adminv1.CallsRequest, out adminv1.Read_CallsServer) e
 		}
 		return &adminv1.Call{
 			Id: id, Session: journal.SessionID(c.Session), Turn: c.Turn, Name: c.Name, Arguments: c.Arguments,
-			State: c.State.String(), Result: valid(c.Result), IsError: c.IsError, StartedAtUs: c.StartedAt, EndedAtUs: c.EndedAt,
+			State: c.State.String(), Result: valid(c.Result), IsError: c.IsError,
+			StartedAtUs: c.StartedAt, EndedAtUs: c.EndedAt,
 		}, nil
 	})
 }

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"os"
+	"slices"
 	"time"
 
 	"github.com/switchboard-run/switchboard/contract/adminv1"
@@ -31,14 +32,15 @@ func (s *Service) Status(ctx context.Context, _ *adminv1.StatusRequest) (*adminv
 		})
 	}
 	damage := cmp.Or(s.Journal.Damage(), err)
-	if errors.Is(damage, journal.ErrDamaged) || errors.Is(damage, journal.ErrLost) || errors.Is(damage, journal.ErrFenced) {
+	classes := []error{journal.ErrDamaged, journal.ErrLost, journal.ErrFenced}
+	if slices.ContainsFunc(classes, func(class error) bool { return errors.Is(damage, class) }) {
 		x.Damage, err = damage.Error(), nil
 	}
 	s.Installation.Describe(x, damage)
 	return x, err
 }
 
-// waiting counts what the subscriptions have to handle.
+// waiting returns the subscriptions with unsettled deliveries.
 func (s *Service) waiting(r journal.Reader) (all []*adminv1.Subscription, err error) {
 	counts := map[int64]int32{}
 	if err := r.Pending(func(d journal.Delivery) bool {
@@ -53,7 +55,9 @@ func (s *Service) waiting(r journal.Reader) (all []*adminv1.Subscription, err er
 		if counts[x.ID] == 0 {
 			continue
 		}
-		row := &adminv1.Subscription{Extension: x.Extension, Topic: x.Pattern, Deliveries: counts[x.ID], Parked: x.ParkedAt != 0}
+		row := &adminv1.Subscription{
+			Extension: x.Extension, Topic: x.Pattern, Deliveries: counts[x.ID], Parked: x.ParkedAt != 0,
+		}
 		for _, l := range loads[x.Extension] {
 			if l.Pattern == x.Pattern {
 				row.InFlight = int32(l.InFlight)
@@ -66,21 +70,18 @@ func (s *Service) waiting(r journal.Reader) (all []*adminv1.Subscription, err er
 
 // Extensions implements adminv1.ReadServer.
 func (s *Service) Extensions(context.Context, *adminv1.ExtensionsRequest) (*adminv1.ExtensionsResponse, error) {
-	return &adminv1.ExtensionsResponse{Extensions: s.extensions()}, nil
-}
-
-func (s *Service) extensions() []*adminv1.Extension {
 	dir := s.Known.Current()
 	var rows []*adminv1.Extension
 	for _, status := range s.Supervisor.Statuses() {
 		rows = append(rows, extension(&status, dir))
 	}
-	return s.Installation.Extensions(rows)
+	return &adminv1.ExtensionsResponse{Extensions: s.Installation.Extensions(rows)}, nil
 }
 
 func extension(status *supervisor.Status, dir *directory.Snapshot) *adminv1.Extension {
 	x := &adminv1.Extension{
-		Id: status.ID, Name: status.Name, State: string(cmp.Or(status.State, supervisor.Inactive)), Detail: valid(status.Detail), Pid: int64(status.PID),
+		Id: status.ID, Name: status.Name, State: string(cmp.Or(status.State, supervisor.Inactive)),
+		Detail: valid(status.Detail), Pid: int64(status.PID),
 		SinceUs: micros(status.Since), RetryAtUs: micros(status.RetryAt), Restarts: int32(status.Restarts),
 		LastError: valid(status.LastError), LastErrorAtUs: micros(status.LastErrorAt), Crash: valid(status.Crash),
 	}
@@ -112,15 +113,18 @@ func (s *Service) Directory(context.Context, *adminv1.DirectoryRequest) (*adminv
 	}
 	for i := range dir.Channels {
 		c := &dir.Channels[i]
-		x := &adminv1.Channel{Id: c.ID, Name: c.Name, State: c.State, Readiness: c.Readiness, MaxLength: int32(c.MaxLength)}
-		if !c.Local { // of that, who may open its socket is admitted
+		x := &adminv1.Channel{
+			Id: c.ID, Name: c.Name, State: c.State, Readiness: c.Readiness, MaxLength: int32(c.MaxLength),
+		}
+		if !c.Local { // a local channel admits everyone who can open its socket
 			x.AllowFrom = c.AllowFrom
 		}
 		all.Channels = append(all.Channels, x)
 	}
 	for _, g := range dir.Agents {
 		x := &adminv1.Agent{
-			Id: g.ID, Name: g.Name, Description: g.Description, State: g.State, Enabled: dir.Enabled(g.ID), Spec: g.Spec,
+			Id: g.ID, Name: g.Name, Description: g.Description, State: g.State, Enabled: dir.Enabled(g.ID),
+			Spec: g.Spec,
 		}
 		for i := range dir.Tools {
 			if t := &dir.Tools[i]; dir.MayUse(g.ID, t) {
@@ -150,5 +154,7 @@ func (s *Service) People(ctx context.Context, _ *adminv1.PeopleRequest) (*adminv
 }
 
 func person(p router.Person) *adminv1.Person {
-	return &adminv1.Person{Channel: p.Channel, UserId: p.UserID, Name: valid(p.Name), Owner: p.Owner, ApprovedAtUs: p.ApprovedAt}
+	return &adminv1.Person{
+		Channel: p.Channel, UserId: p.UserID, Name: valid(p.Name), Owner: p.Owner, ApprovedAtUs: p.ApprovedAt,
+	}
 }

@@ -18,17 +18,20 @@ type builder struct {
 	nodes map[string]*Node // events
 	made  map[int64]*Node  // turns
 	tools map[string]*Node // calls
-	// What a call has published was accepted at its end, because of the input that
-	// its turn is about.
+	// committed has the call of each commit: the events that a call published were
+	// accepted when it ended, caused by an input of its turn.
 	committed map[commit]*Node
-	last      int64 // Unix microseconds of the newest thing known
+	last      int64 // Unix microseconds of the newest step
 }
 
 func newBuilder(r *rows) *builder {
-	return &builder{rows: r, nodes: map[string]*Node{}, made: map[int64]*Node{}, tools: map[string]*Node{}, committed: map[commit]*Node{}}
+	return &builder{
+		rows: r, nodes: map[string]*Node{}, made: map[int64]*Node{}, tools: map[string]*Node{},
+		committed: map[commit]*Node{},
+	}
 }
 
-// commit is what the events of a call have in common.
+// commit identifies the events that one call published.
 type commit struct {
 	cause string
 	at    int64
@@ -39,7 +42,7 @@ func (b *builder) build() *Node {
 	for _, e := range b.events {
 		b.nodes[e.GetId()] = b.event(e)
 	}
-	// Turns are needed before what they published can be put below them.
+	// Turns come first: the events that they published go below them.
 	for _, e := range b.events {
 		if strings.HasPrefix(e.GetTopic(), contract.TopicAgentInput) {
 			b.turnOf(e)
@@ -64,7 +67,7 @@ func sortByTime(n *Node) {
 	}
 }
 
-// above is the step that an event follows from; nil: unknown.
+// above returns the step that led to an event; nil: unknown.
 func (b *builder) above(e Event) *Node {
 	switch {
 	case e.GetTopic() == contract.TopicAgentOutput:
@@ -78,22 +81,26 @@ func (b *builder) above(e Event) *Node {
 			return b.tools[send.Call]
 		}
 	}
-	if call := b.committed[commit{e.GetCausationId(), e.GetCreatedAtUs()}]; call != nil && e.GetTopic() != contract.TopicModelUsage {
+	call := b.committed[commit{e.GetCausationId(), e.GetCreatedAtUs()}]
+	if call != nil && e.GetTopic() != contract.TopicModelUsage {
 		return call
 	}
 	return b.nodes[e.GetCausationId()]
 }
 
-// event is the node of an event, with what became of its deliveries.
+// event returns the node of an event, with its deliveries.
 func (b *builder) event(e Event) *Node {
-	n := &Node{Kind: KindEvent, ID: e.GetId(), Name: e.GetTopic(), Source: e.GetSource(), At: time.UnixMicro(e.GetCreatedAtUs())}
+	n := &Node{
+		Kind: KindEvent, ID: e.GetId(), Name: e.GetTopic(), Source: e.GetSource(), At: time.UnixMicro(e.GetCreatedAtUs()),
+	}
 	b.seen(e.GetCreatedAtUs())
 	describe(n, e)
 	n.Place = b.sessions[n.Session].Name
 	for _, d := range e.Deliveries {
 		at := n
-		// What has one recipient by its nature is one step with its delivery.
-		own := strings.HasPrefix(d.GetTopic(), contract.TopicAgentInput) || strings.HasPrefix(d.GetTopic(), contract.TopicChannelSend)
+		// An event with one recipient by its nature is one step with its delivery.
+		own := strings.HasPrefix(d.GetTopic(), contract.TopicAgentInput) ||
+			strings.HasPrefix(d.GetTopic(), contract.TopicChannelSend)
 		if d.GetTopic() != e.GetTopic() || !own {
 			at = &Node{Kind: KindDelivery, Name: d.GetExtension(), At: n.At}
 			if d.GetExtension() == contract.KernelSource {
@@ -112,7 +119,7 @@ func (b *builder) delivery(n *Node, e Event, d *adminv1.Delivery) {
 		n.State = "delivered"
 	}
 	n.Reason = shorten(d.GetReason())
-	// Without a start it was settled without an attempt.
+	// A delivery without a start was settled without an attempt.
 	n.WaitMillis = span(e.GetCreatedAtUs(), cmp.Or(d.GetStartedAtUs(), d.GetSettledAtUs()))
 	if d.GetStartedAtUs() != 0 {
 		n.TookMillis = span(d.GetStartedAtUs(), d.GetSettledAtUs())
@@ -122,7 +129,7 @@ func (b *builder) delivery(n *Node, e Event, d *adminv1.Delivery) {
 
 func (b *builder) seen(at int64) { b.last = max(b.last, at) }
 
-// describe tells what an event of the kernel's topics says.
+// describe fills in what the payload of an event of the kernel's topics says.
 func describe(n *Node, e Event) {
 	var p struct {
 		Text         string
@@ -168,8 +175,7 @@ func (b *builder) turn(e Event, s NamedSession, t *adminv1.Turn) {
 		began += int64(*input.WaitMillis * 1000)
 	}
 	entries := b.history[t.GetId()]
-	// What is known of a start is the last one: a turn that was resumed began
-	// before that.
+	// Only the last start is stored: a resumed turn began earlier.
 	if slices.ContainsFunc(entries, func(row *busv1.Entry) bool {
 		return row.GetKind() != contract.EntryInput && row.GetCreatedAtUs() < began
 	}) {
@@ -178,7 +184,8 @@ func (b *builder) turn(e Event, s NamedSession, t *adminv1.Turn) {
 	before := began
 	n := &Node{
 		Kind: KindTurn, ID: fmt.Sprint(t.GetId()), Name: s.GetAgent(), Session: e.GetKey(), Place: s.Name,
-		State: cmp.Or(t.GetOutcome(), "running"), At: time.UnixMicro(began), TookMillis: span(began, t.GetEndedAtUs()), inputs: t.GetInputs(),
+		State: cmp.Or(t.GetOutcome(), "running"), At: time.UnixMicro(began),
+		TookMillis: span(began, t.GetEndedAtUs()), inputs: t.GetInputs(),
 	}
 	b.made[t.GetId()] = n
 	input.Children = append(input.Children, n)
@@ -191,13 +198,13 @@ func (b *builder) turn(e Event, s NamedSession, t *adminv1.Turn) {
 	}
 }
 
-// row shows a step of a turn that began when the one before it was over.
+// row adds a step of a turn. It began when the step before it ended.
 func (b *builder) row(turn *Node, row *busv1.Entry, before int64) {
 	switch row.GetKind() {
 	case contract.EntryAnswer:
 		n := &Node{
-			Kind: KindModel, Name: cmp.Or(row.GetModel(), "model"), Text: shorten(row.GetText()), State: "done", At: time.UnixMicro(before),
-			TookMillis: span(before, row.GetCreatedAtUs()),
+			Kind: KindModel, Name: cmp.Or(row.GetModel(), "model"), Text: shorten(row.GetText()), State: "done",
+			At: time.UnixMicro(before), TookMillis: span(before, row.GetCreatedAtUs()),
 		}
 		turn.Children = append(turn.Children, n)
 		over := row.GetCreatedAtUs()
@@ -213,8 +220,8 @@ func (b *builder) row(turn *Node, row *busv1.Entry, before int64) {
 				began = max(began, over)
 			}
 			call := &Node{
-				Kind: KindTool, ID: c.GetCallId(), Name: c.GetName(), Text: shorten(string(c.GetArguments())), State: stored.GetState(),
-				At: time.UnixMicro(began), TookMillis: span(began, stored.GetEndedAtUs()),
+				Kind: KindTool, ID: c.GetCallId(), Name: c.GetName(), Text: shorten(string(c.GetArguments())),
+				State: stored.GetState(), At: time.UnixMicro(began), TookMillis: span(began, stored.GetEndedAtUs()),
 			}
 			if stored.GetIsError() {
 				call.State, call.Reason = "failed", shorten(stored.GetResult())

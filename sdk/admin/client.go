@@ -1,9 +1,10 @@
-// Package admin is the owner's side of a kernel for clients: the connection to
-// its admin service (contract/adminv1), and what is made of the rows that it
-// serves: traces, sums of usage, JSON.
+// Package admin is the owner's side of a kernel for clients: the connection to its
+// admin services (contract/adminv1), and functions that turn the rows that they serve
+// into statuses, listings, traces, sums and JSON.
 //
-// The functions take a adminv1.ReadClient, so that a client that is granted to
-// read only uses the same. Their errors wrap the sentinels of package contract.
+// The functions need an adminv1.ReadClient only. An extension whose manifest says
+// "permissions: {admin: read}" gets one from Reader. Errors wrap the sentinels of
+// package contract.
 package admin
 
 import (
@@ -59,14 +60,18 @@ func Dial(ctx context.Context, socket, tokenFile string) (*Client, error) {
 			return d.DialContext(ctx, "unix", socket)
 		}),
 		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(contract.MaxMessage)),
-		grpc.WithUnaryInterceptor(func(ctx context.Context, method string, q, answer any, c *grpc.ClientConn, invoke grpc.UnaryInvoker, o ...grpc.CallOption) error {
+		grpc.WithUnaryInterceptor(func(
+			ctx context.Context, method string, q, answer any, c *grpc.ClientConn, invoke grpc.UnaryInvoker, o ...grpc.CallOption,
+		) error {
 			ctx, err := withToken(ctx, tokenFile)
 			if err != nil {
 				return err
 			}
 			return invoke(ctx, method, q, answer, c, o...)
 		}),
-		grpc.WithStreamInterceptor(func(ctx context.Context, desc *grpc.StreamDesc, c *grpc.ClientConn, method string, open grpc.Streamer, o ...grpc.CallOption) (grpc.ClientStream, error) {
+		grpc.WithStreamInterceptor(func(
+			ctx context.Context, desc *grpc.StreamDesc, c *grpc.ClientConn, method string, open grpc.Streamer, o ...grpc.CallOption,
+		) (grpc.ClientStream, error) {
 			ctx, err := withToken(ctx, tokenFile)
 			if err != nil {
 				return nil, err
@@ -101,8 +106,10 @@ func fromStatus(ctx context.Context, err error) error {
 	case ctx.Err() != nil:
 		return ctx.Err()
 	case ok && s.Code() == codes.Unimplemented:
-		return fmt.Errorf("%w: the kernel is of another version than this program (%s); restart it", contract.ErrNotFound, s.Message())
-	case ok && s.Code() == codes.Unavailable && !strings.HasPrefix(s.Message(), contract.ErrGone.Error()): // of the transport
+		return fmt.Errorf("%w: the kernel has another version than this program (%s); restart it",
+			contract.ErrNotFound, s.Message())
+	case ok && s.Code() == codes.Unavailable && !strings.HasPrefix(s.Message(), contract.ErrGone.Error()):
+		// It is the transport's, not the kernel's.
 		return fmt.Errorf("%w: the kernel has stopped or doesn't answer (%s)", contract.ErrGone, s.Message())
 	}
 	return contract.FromStatus(err)
@@ -124,7 +131,9 @@ func (m mapped) Invoke(ctx context.Context, method string, q, answer any, o ...g
 }
 
 // NewStream implements grpc.ClientConnInterface.
-func (m mapped) NewStream(ctx context.Context, d *grpc.StreamDesc, method string, o ...grpc.CallOption) (grpc.ClientStream, error) {
+func (m mapped) NewStream(
+	ctx context.Context, d *grpc.StreamDesc, method string, o ...grpc.CallOption,
+) (grpc.ClientStream, error) {
 	s, err := m.ClientConnInterface.NewStream(ctx, d, method, o...)
 	return stream{s, ctx}, fromStatus(ctx, err)
 }
@@ -137,7 +146,13 @@ type stream struct {
 }
 
 // RecvMsg implements grpc.ClientStream.
-func (s stream) RecvMsg(m any) error { return fromStatus(s.caller, s.ClientStream.RecvMsg(m)) }
+func (s stream) RecvMsg(m any) error {
+	err := fromStatus(s.caller, s.ClientStream.RecvMsg(m))
+	if errors.Is(err, contract.ErrGone) {
+		return fmt.Errorf("%w: the kernel has stopped", contract.ErrGone)
+	}
+	return err
+}
 
 // all reads a stream to its end.
 func all[T any](s grpc.ServerStreamingClient[T], err error) (rows []*T, _ error) {

@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// outcome is what became of a piece of work, as results hold it.
+// outcome is how a task or an exchange ended, as results of tools hold it.
 type outcome struct {
 	From, Outcome, Output, Error, Message string
 }
@@ -22,9 +22,9 @@ func (o outcome) words() string {
 	return fmt.Sprintf("%s has failed (%s): %s", o.From, o.Outcome, o.Error)
 }
 
-// Gist is what a text says that is meant for models: of an object with a text
-// for people that text, of results and messages of agents what they say. Any
-// other text is its own gist.
+// Gist returns the words of a text that is meant for models: of an object with a text
+// for people that text, of results and messages of agents their words. Any other text
+// is returned unchanged.
 func Gist(text string) string {
 	if !strings.HasPrefix(text, "{") {
 		return text

@@ -14,8 +14,8 @@ import (
 
 // Object is a message as JSON for people and programs: field names of the
 // contract, times (fields in _us) in RFC 3339 without the suffix, bytes as the
-// JSON that they hold. Texts, times, bytes and messages that are empty are left
-// out; numbers, booleans and lists never are.
+// JSON that they hold. Empty texts, times, bytes and messages are omitted; numbers,
+// booleans and lists never are.
 type Object struct {
 	names  []string
 	values []any
@@ -48,11 +48,11 @@ func JSON(m proto.Message) *Object {
 	return o
 }
 
-// emptied are the kinds of fields that are left out when they are empty.
+// emptied lists the kinds of fields that are omitted when they are empty.
 var emptied = []protoreflect.Kind{protoreflect.StringKind, protoreflect.BytesKind, protoreflect.MessageKind}
 
 func valueOf(f protoreflect.FieldDescriptor, v protoreflect.Value) any {
-	switch f.Kind() { //nolint:exhaustive // the others are what they are
+	switch f.Kind() { //nolint:exhaustive // other kinds are written unchanged
 	case protoreflect.MessageKind:
 		return JSON(v.Message().Interface())
 	case protoreflect.BytesKind:

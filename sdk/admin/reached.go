@@ -8,22 +8,22 @@ import (
 	"github.com/switchboard-run/switchboard/contract/adminv1"
 )
 
-// Reach is how far an event came.
+// Reach says whether an event exists, and whether it led to a message.
 type Reach struct {
-	// Event is its id; empty: it does not exist (any more).
+	// Event is its id; empty: it does not exist, or no longer.
 	Event string `json:"event,omitempty"`
-	// Delivered says that a channel delivered something that followed from it.
+	// Delivered says that a channel delivered something that the event led to.
 	Delivered bool `json:"delivered"`
 }
 
-// What followed from an event is searched among so many events after it.
+// How many events after an event are searched for what it led to.
 const (
 	followedAtOnce = 2000
 	followed       = 20_000
 )
 
-// Reached says how far the event came that a source published under a dedupe
-// key. What followed from it is searched among the next 20,000 events.
+// Reached looks up the event that a source published under a dedupe key, and searches
+// the next 20,000 events for a message that it led to.
 func Reached(ctx context.Context, c adminv1.ReadClient, source, dedupeKey string) (r Reach, err error) {
 	found, err := Events(ctx, c, &adminv1.EventsRequest{Source: source, DedupeKey: dedupeKey})
 	if err != nil || len(found) == 0 {
@@ -37,8 +37,8 @@ func Reached(ctx context.Context, c adminv1.ReadClient, source, dedupeKey string
 	seq := found[0].GetSeq()
 	for after := seq; after < min(last, seq+followed) && !r.Delivered; after += followedAtOnce {
 		sends, err := WithDeliveries(ctx, c, &adminv1.EventsRequest{
-			After: after, Before: after + followedAtOnce + 1, CorrelationId: found[0].GetCorrelationId(), Topic: contract.TopicChannelSend + "*",
-			Limit: followedAtOnce, Ascending: true,
+			After: after, Before: after + followedAtOnce + 1, CorrelationId: found[0].GetCorrelationId(),
+			Topic: contract.TopicChannelSend + "*", Limit: followedAtOnce, Ascending: true,
 		})
 		if err != nil {
 			return r, err

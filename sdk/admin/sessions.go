@@ -12,14 +12,14 @@ import (
 	"github.com/switchboard-run/switchboard/contract/busv1"
 )
 
-// NamedSession is a session with its name in words: its conversation, or its title
-// with that of the session that its work is for, such as "task a for main of
-// telegram_channel 1001". One without a title is called by its key. Names are for
-// reading: two sessions may have the same.
+// NamedSession is a session with its name in words: its conversation, or its title and
+// the name of the session that it works for, such as "task a for main of
+// telegram_channel 1001". A session without a title has its key as name. Names are for
+// people: two sessions may have the same.
 type NamedSession struct {
 	*adminv1.Session
 	Name string
-	// Of a session that was described:
+	// Set by DescribeSessions:
 	Last   string   // the beginning of the newest text
 	Memory []string // scopes that its agent may read and write
 }
@@ -53,8 +53,7 @@ func Sessions(ctx context.Context, c adminv1.ReadClient, q *adminv1.SessionsRequ
 	return named, nil
 }
 
-// DescribeSessions adds to sessions what their agents remember and what was said
-// last.
+// DescribeSessions fills in Last and Memory.
 func DescribeSessions(ctx context.Context, c adminv1.ReadClient, sessions []NamedSession) error {
 	dir, err := c.Directory(ctx, &adminv1.DirectoryRequest{})
 	if err != nil {
@@ -87,7 +86,8 @@ type Entry struct{ *busv1.Entry }
 func (e Entry) MarshalJSON() ([]byte, error) {
 	calls := make([]*Object, len(e.GetCalls()))
 	for i, c := range e.GetCalls() {
-		calls[i] = (&Object{}).With("id", c.GetCallId()).With("name", c.GetName()).With("arguments", string(c.GetArguments()))
+		calls[i] = (&Object{}).With("id", c.GetCallId()).With("name", c.GetName())
+		calls[i].With("arguments", string(c.GetArguments()))
 	}
 	o := JSON(e.Entry).Rename("created_at", "at").With("calls", calls)
 	return o.Without("backlog").Without("covers").Without("thread").Without("told").MarshalJSON()
@@ -119,7 +119,9 @@ func Session(ctx context.Context, c adminv1.ReadClient, id string) (NamedSession
 const deepest = 8
 
 // addRoots adds sessions, those that they were made within, and so on.
-func addRoots(ctx context.Context, c adminv1.ReadClient, known map[string]*adminv1.Session, sessions []*adminv1.Session) error {
+func addRoots(
+	ctx context.Context, c adminv1.ReadClient, known map[string]*adminv1.Session, sessions []*adminv1.Session,
+) error {
 	for range deepest {
 		var next []string
 		for _, s := range sessions {
@@ -142,8 +144,8 @@ func addRoots(ctx context.Context, c adminv1.ReadClient, known map[string]*admin
 	return nil
 }
 
-// nameOf returns the name of a session. It mentions the first one of those that it was
-// made within.
+// nameOf returns the name of a session, which mentions the outermost session that it
+// was made within.
 func nameOf(s *adminv1.Session, known map[string]*adminv1.Session) string {
 	id, root := "", s
 	for range deepest {

@@ -14,8 +14,8 @@ import (
 	"github.com/switchboard-run/switchboard/contract/extensionv1"
 )
 
-// Status is the status of a kernel with what its rows add up to. Of a damaged store
-// nothing is counted.
+// Status is the status of a kernel with its extensions and with counts. Nothing of a
+// damaged store is counted.
 type Status struct {
 	*adminv1.Status
 	Extensions  []*adminv1.Extension
@@ -26,7 +26,7 @@ type Status struct {
 
 const maxCounted = 1000
 
-// ReadStatus reads the status. What waits is sorted by extension and topic.
+// ReadStatus reads the status. Waiting is sorted by extension and topic.
 func ReadStatus(ctx context.Context, c adminv1.ReadClient) (s Status, err error) {
 	if s.Status, err = c.Status(ctx, &adminv1.StatusRequest{}); err != nil {
 		return s, err
@@ -59,7 +59,8 @@ func (s Status) JSON() *Object {
 	for i, x := range s.Extensions {
 		extensions[i] = JSON(x)
 	}
-	o := JSON(s.Status).With("extensions", extensions).With("dead_letters", s.DeadLetters).With("strangers", s.Strangers)
+	o := JSON(s.Status).With("extensions", extensions)
+	o.With("dead_letters", s.DeadLetters).With("strangers", s.Strangers)
 	if s.LastEvent != "" {
 		o.With("last_event", s.LastEvent)
 	}
@@ -96,7 +97,8 @@ func Restart(ctx context.Context, c *Client, id string) (x *adminv1.Extension, r
 	case x == nil:
 		return nil, nil, fmt.Errorf("%w: there is no extension %q", contract.ErrNotFound, id)
 	case errors.Is(err, contract.ErrNotFound):
-		return nil, nil, fmt.Errorf("%w: %s is %s and cannot be started: %s", contract.ErrInvalid, id, x.GetState(), x.GetDetail())
+		return nil, nil, fmt.Errorf("%w: %s is %s and cannot be started: %s",
+			contract.ErrInvalid, id, x.GetState(), x.GetDetail())
 	case err != nil:
 		return nil, nil, err
 	}
@@ -135,7 +137,8 @@ func Channels(dir *adminv1.DirectoryResponse) []Channel {
 		x := Channel{
 			ID: c.GetId(), Name: c.GetName(), Status: c.GetState(), Detail: c.GetReadiness().GetDetail(),
 			Default: c.GetId() == dir.GetDefaultChannel(), MaxLength: c.GetMaxLength(),
-			AllowFrom: append([]string{}, c.GetAllowFrom()...), Agent: cmp.Or(dir.GetRouting()[c.GetId()], dir.GetDefaultAgent()),
+			AllowFrom: append([]string{}, c.GetAllowFrom()...),
+			Agent:     cmp.Or(dir.GetRouting()[c.GetId()], dir.GetDefaultAgent()),
 		}
 		if is := c.GetReadiness().GetState(); x.Status == "active" {
 			x.Status = "offline"
@@ -167,8 +170,8 @@ func Agents(dir *adminv1.DirectoryResponse) []Agent {
 	all := []Agent{}
 	for _, a := range dir.GetAgents() {
 		x := Agent{
-			ID: a.GetId(), Name: a.GetName(), Description: a.GetDescription(), State: a.GetState(), Enabled: a.GetEnabled(),
-			Default: a.GetId() == dir.GetDefaultAgent(), Tools: append([]string{}, a.GetTools()...),
+			ID: a.GetId(), Name: a.GetName(), Description: a.GetDescription(), State: a.GetState(),
+			Enabled: a.GetEnabled(), Default: a.GetId() == dir.GetDefaultAgent(), Tools: append([]string{}, a.GetTools()...),
 			Memory: append([]string{}, a.GetSpec().GetMemory()...), History: "session",
 		}
 		if a.GetSpec().GetNoHistory() {

@@ -15,23 +15,23 @@ import (
 	"github.com/switchboard-run/switchboard/contract/busv1"
 )
 
-// Trace shows one message as a tree: what it led to, from the event that a person
-// or a schedule caused, over inputs, turns with their model steps and tool calls,
-// and outputs, to the platform's id of what was sent, with the time of each step.
+// Trace shows one message and what it led to as a tree: from the event of a person or a
+// schedule, through inputs, turns with their model steps and tool calls, and outputs, to
+// the platform's id of each message sent, with the time of each step.
 //
-// It is made of what the store holds, so it works for everything that retention
-// has not removed yet. A step that is not over has no duration.
+// It is built from stored rows, so it works for everything that retention has not
+// removed. A step that has not ended has no duration.
 type Trace struct {
-	Root   string    `json:"root"`   // id of the event it began with
-	Asked  string    `json:"asked"`  // id of the event that was asked for
+	Root   string    `json:"root"`   // id of the first event
+	Asked  string    `json:"asked"`  // id of the requested event
 	At     time.Time `json:"at"`     // of the root
-	Millis float64   `json:"millis"` // until the last step that is over
-	// Also are other events that the same platform's id belongs to: such ids
-	// are often unique within a conversation only.
+	Millis float64   `json:"millis"` // until the last step that has ended
+	// Also lists other events with the same id of a platform: such ids are often
+	// unique within a conversation only.
 	Also []string `json:"also,omitempty"`
 	// More says that the tree has more events than are shown.
 	More bool `json:"more,omitempty"`
-	// Until is the event after which nothing was searched; empty: all were.
+	// Until is the last event that was searched; empty: all were.
 	Until string `json:"until,omitempty"`
 	Tree  *Node  `json:"tree"`
 }
@@ -68,8 +68,8 @@ type Node struct {
 	State  string    `json:"state,omitempty"`
 	Reason string    `json:"reason,omitempty"`
 	At     time.Time `json:"at"`
-	// WaitMillis is the time until its handling began, TookMillis from then, or
-	// from At, until it was done. Nil: not known (yet).
+	// WaitMillis is the time until its handling began, TookMillis the time from then,
+	// or from At, until its end. Nil: not known, or not yet.
 	WaitMillis *float64 `json:"wait_millis,omitempty"`
 	TookMillis *float64 `json:"took_millis,omitempty"`
 	Attempts   int      `json:"attempts,omitempty"` // that failed
@@ -106,7 +106,8 @@ func ReadTrace(ctx context.Context, c adminv1.ReadClient, id string) (*Trace, er
 	}
 	root := eventSeq(asked.GetCorrelationId())
 	events, err := WithDeliveries(ctx, c, &adminv1.EventsRequest{
-		After: root - 1, Before: root + Followed + 1, CorrelationId: asked.GetCorrelationId(), Limit: maxEvents + 1, Ascending: true,
+		After: root - 1, Before: root + Followed + 1, CorrelationId: asked.GetCorrelationId(),
+		Limit: maxEvents + 1, Ascending: true,
 	})
 	if err != nil {
 		return nil, err
@@ -134,7 +135,7 @@ func ReadTrace(ctx context.Context, c adminv1.ReadClient, id string) (*Trace, er
 	return t, nil
 }
 
-// rows are what a tree is made of.
+// rows are the rows of a tree.
 type rows struct {
 	events   []Event // in the order of acceptance
 	sessions map[string]NamedSession
@@ -226,7 +227,7 @@ func (r *rows) readHistories(ctx context.Context, c adminv1.ReadClient) error {
 	return nil
 }
 
-// unique are the values without repetition and without the zero value.
+// unique returns the values without duplicates and without the zero value.
 func unique[T comparable](values []T) (out []T) {
 	var none T
 	seen := map[T]bool{none: true}
@@ -239,7 +240,7 @@ func unique[T comparable](values []T) (out []T) {
 	return out
 }
 
-// eventSeq is the seq of an event's id; 0 if it is none.
+// eventSeq returns the seq of an event's id; 0: it is no such id.
 func eventSeq(id string) int64 {
 	digits, ok := strings.CutPrefix(id, "e")
 	seq, err := strconv.ParseInt(digits, 10, 64)
@@ -249,7 +250,7 @@ func eventSeq(id string) int64 {
 	return seq
 }
 
-// find is the event that is meant, and others that the same id belongs to.
+// find returns the event of an id, and other events with the same id of a platform.
 func find(ctx context.Context, c adminv1.ReadClient, id string, last int64) (e Event, also []string, err error) {
 	if eventSeq(id) > 0 {
 		e, err := EventByID(ctx, c, id)
@@ -259,7 +260,9 @@ func find(ctx context.Context, c adminv1.ReadClient, id string, last int64) (e E
 		return e, nil, fmt.Errorf("%w: name an event or a message", contract.ErrInvalid)
 	}
 	const mostSent = 10
-	sent, err := Deliveries(ctx, c, &adminv1.DeliveriesRequest{ProviderId: id, After: max(0, last-Followed), Limit: mostSent})
+	sent, err := Deliveries(ctx, c, &adminv1.DeliveriesRequest{
+		ProviderId: id, After: max(0, last-Followed), Limit: mostSent,
+	})
 	if err != nil {
 		return e, nil, err
 	}
@@ -272,7 +275,10 @@ func find(ctx context.Context, c adminv1.ReadClient, id string, last int64) (e E
 	also = eventsOf(sent)
 	for _, e := range received {
 		var m contract.UserMessage
-		if json.Unmarshal(e.GetPayload(), &m) == nil && m.MessageID != "" && (m.MessageID == id || m.ConversationID+"/"+m.MessageID == id) {
+		if json.Unmarshal(e.GetPayload(), &m) != nil || m.MessageID == "" {
+			continue
+		}
+		if m.MessageID == id || m.ConversationID+"/"+m.MessageID == id {
 			also = append(also, e.GetId())
 		}
 	}
@@ -281,7 +287,8 @@ func find(ctx context.Context, c adminv1.ReadClient, id string, last int64) (e E
 		if last > Followed {
 			where = fmt.Sprintf(" among the newest %d events", Followed)
 		}
-		return e, nil, fmt.Errorf("%w: no event and no platform's message has the id %q%s", contract.ErrNotFound, id, where)
+		return e, nil, fmt.Errorf("%w: no event and no platform's message has the id %q%s",
+			contract.ErrNotFound, id, where)
 	}
 	e, err = EventByID(ctx, c, also[0])
 	return e, also[1:], err

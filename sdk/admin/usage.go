@@ -14,28 +14,28 @@ import (
 	"github.com/switchboard-run/switchboard/contract/adminv1"
 )
 
-// By lists the ways to add up usage. Sessions are known as long as the events
-// are kept.
+// By lists the ways to add up usage. Usage by session is known as long as events are
+// kept.
 var By = []string{"day", "agent", "model", "session"}
 
-// Usage is what completions took together.
+// Usage is a sum of tokens over completions.
 type Usage struct {
 	Name      string `json:"name"` // the day, agent, model or session
 	Calls     int64  `json:"calls"`
 	Input     int64  `json:"input_tokens"`
 	Output    int64  `json:"output_tokens"`
 	Cached    int64  `json:"cached_tokens"`   // of the input: what the providers had in their caches
-	Estimated int64  `json:"estimated_calls"` // of the calls: the provider did not say what they took
+	Estimated int64  `json:"estimated_calls"` // of the calls: the provider reported no tokens
 }
 
-// Add adds up the numbers of two.
+// Add adds another sum.
 func (u *Usage) Add(o Usage) {
 	u.Calls, u.Input, u.Output = u.Calls+o.Calls, u.Input+o.Input, u.Output+o.Output
 	u.Cached, u.Estimated = u.Cached+o.Cached, u.Estimated+o.Estimated
 }
 
-// ReadUsage adds up what completions took on the last days, today included: days
-// in order, anything else by tokens, the most first.
+// ReadUsage adds up the tokens of completions on the last days, today included. Days
+// come in order, anything else by tokens, the most first.
 func ReadUsage(ctx context.Context, c adminv1.ReadClient, by string, days int) ([]Usage, error) {
 	if !slices.Contains(By, by) {
 		return nil, fmt.Errorf("%w: usage by %q is not known", contract.ErrInvalid, by)
@@ -71,7 +71,9 @@ func ReadUsage(ctx context.Context, c adminv1.ReadClient, by string, days int) (
 func usageOfRows(rows []*adminv1.Usage, by string) (all []Usage) {
 	for _, r := range rows {
 		name := map[string]string{"day": r.GetDay(), "agent": r.GetAgent(), "model": r.GetModel()}[by]
-		all = append(all, Usage{name, r.GetCalls(), r.GetInputTokens(), r.GetOutputTokens(), r.GetCachedTokens(), r.GetEstimatedCalls()})
+		all = append(all, Usage{
+			name, r.GetCalls(), r.GetInputTokens(), r.GetOutputTokens(), r.GetCachedTokens(), r.GetEstimatedCalls(),
+		})
 	}
 	return all
 }
@@ -97,7 +99,9 @@ func usageOfEvents(ctx context.Context, c adminv1.ReadClient, from time.Time) (a
 		if err := json.Unmarshal(e.GetPayload(), &u); err != nil {
 			return nil, fmt.Errorf("read event %s: %w", e.GetId(), err)
 		}
-		one := Usage{Name: cmp.Or(u.Session, u.Agent), Calls: 1, Input: u.InputTokens, Output: u.OutputTokens, Cached: u.CachedTokens}
+		one := Usage{
+			Name: cmp.Or(u.Session, u.Agent), Calls: 1, Input: u.InputTokens, Output: u.OutputTokens, Cached: u.CachedTokens,
+		}
 		if u.Estimated {
 			one.Estimated = 1
 		}
