@@ -132,6 +132,9 @@ func (l *link) Close() {
 func (l *link) with(ctx context.Context) (context.Context, func()) {
 	ctx, cancel := context.WithCancel(metadata.AppendToOutgoingContext(ctx, contract.TokenHeader, l.token))
 	unlink := context.AfterFunc(l.open, cancel)
+	if l.open.Err() != nil {
+		cancel() // AfterFunc does so a moment later
+	}
 	return ctx, func() {
 		unlink()
 		cancel()
