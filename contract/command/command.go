@@ -63,7 +63,7 @@ func Run(
 	case errors.Is(context.Cause(ctx), ErrTimeout):
 		return o, fmt.Sprintf("/%s took too long and was stopped.", given.Name)
 	case errors.Is(err, contract.ErrUnavailable), errors.Is(err, contract.ErrConflict),
-		errors.Is(err, contract.ErrStale), repeatable && gone(err):
+		errors.Is(err, contract.ErrStale):
 		o.Kind, o.RetryAfterMs = busv1.Outcome_KIND_RETRY, conflictPause.Milliseconds()
 	case gone(err):
 		o.Kind = busv1.Outcome_KIND_UNKNOWN
