@@ -49,8 +49,8 @@ func TestShutdownLetsHandlersFinish(t *testing.T) {
 		down <- err
 	}()
 	k.WaitUntil("calls are refused", func() bool {
-		_, err := k.TryCall(t.Context(), "any", []byte("{}"))
-		return errors.Is(err, contract.ErrUnavailable)
+		_, err := extensionv1.NewToolsClient(conn).Call(t.Context(), &extensionv1.CallRequest{Name: "any"})
+		return errors.Is(contract.FromStatus(err), contract.ErrUnavailable)
 	})
 	close(release)
 	h.Wait().MustAck(t)
@@ -102,9 +102,10 @@ func TestShutdownInterruptsInterruptibleTools(t *testing.T) {
 		}},
 	}, sdktest.Options{})
 	answered := make(chan error, 1)
+	conn := k.Conn()
 	go func() {
-		_, err := k.TryCall(t.Context(), "wait", []byte("{}"))
-		answered <- err
+		_, err := extensionv1.NewToolsClient(conn).Call(t.Context(), &extensionv1.CallRequest{Name: "wait"})
+		answered <- contract.FromStatus(err)
 	}()
 	<-started
 	down := make(chan error, 1)
@@ -228,7 +229,7 @@ func TestRequestsBeforeInit(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	conn := k.Serve(server)
+	conn := sdktest.Serve(t, server)
 	ctx := t.Context()
 	for name, call := range map[string]func() error{
 		"call": func() error {

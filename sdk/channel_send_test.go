@@ -55,14 +55,17 @@ func TestSendPassesTheUnmarkedTextAndCommitsTheReceipt(t *testing.T) {
 	b := &board{}
 	k := sdktest.Start(t, sdk.Extension{ID: "board", Channel: b}, sdktest.Options{})
 	m := contract.ChannelSend{Text: "hello", Conversation: "anna", DraftID: "d1"}
-	o := k.Send(m, sdktest.Identified("m1"), sdktest.Uncertain()).MustAck(t)
-	if got := b.sent[0]; got.Text != contract.RepeatMark+"hello" || got.Unmarked != "hello" || got.DraftID != "d1" ||
-		!got.Repeat {
-		t.Errorf("sent %+v", got)
-	}
+	o := k.Send(m).MustAck(t)
 	var id string
-	if o.Receipt().GetProviderId() != "p1" || k.Stored("sent", &id) == 0 || id != "m1" {
+	if o.Receipt().GetProviderId() != "p1" || k.Stored("sent", &id) == 0 || id != o.Event.GetId() {
 		t.Errorf("receipt %v, stored %q", o.Receipt(), id)
+	}
+	m.Text, m.Unmarked = contract.RepeatMark+"hello", "hello"
+	k.Hand(contract.TopicChannelSend+"board", m, func(d *busv1.Delivery) { d.Uncertain, d.Attempt = true, 2 }).MustAck(t)
+	for i, want := range []string{"hello", contract.RepeatMark + "hello"} {
+		if got := b.sent[i]; got.Text != want || got.Unmarked != "hello" || got.DraftID != "d1" || got.Repeat != (i == 1) {
+			t.Errorf("sent %+v", got)
+		}
 	}
 }
 

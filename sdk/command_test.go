@@ -8,10 +8,9 @@ import (
 	"reflect"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/switchboard-run/switchboard/contract"
-	"github.com/switchboard-run/switchboard/contract/busv1"
+	"github.com/switchboard-run/switchboard/contract/extensionv1"
 	"github.com/switchboard-run/switchboard/sdk"
 	"github.com/switchboard-run/switchboard/sdk/sdktest"
 )
@@ -45,24 +44,24 @@ func TestCommandRunsItsTool(t *testing.T) {
 	if k.Describe().GetEvents() {
 		t.Error("an extension with only a tool reports that it handles events")
 	}
-	given := contract.Command{
-		Session: "s7", Agent: "chief", ReplyTo: "h", Channel: "telegram_channel", Group: true, Sender: "Boris",
-		Memory: []string{"personal"},
-	}
-	o := k.Command("shout", "volume=11 hey you", given, sdktest.Identified("e42")).MustAck(t)
-	if o.Content != "HEY YOU" {
-		t.Errorf("the answer is %q", o.Content)
+	answer := k.Command("shout", "volume=11 hey you", func(r *extensionv1.CallRequest) {
+		r.Session, r.ReplyTo, r.Group, r.Memory = "s7", "h", true, []string{"personal"}
+	})
+	if answer != "HEY YOU" {
+		t.Errorf("the answer is %q", answer)
 	}
 	var last string
 	if k.Stored("last", &last) == 0 || last != "hey you" || k.Await("megaphone.shouted") == nil {
 		t.Errorf("the effects are not committed: stored %q", last)
 	}
 	c := <-calls
-	c.Location = nil
+	if !strings.HasPrefix(c.ID, "e") || c.Location.String() != "Europe/Berlin" {
+		t.Errorf("the call %s is in %s", c.ID, c.Location)
+	}
+	c.ID, c.Location = "", nil
 	if want := (sdk.ToolCall{
-		ID: "e42", Name: "shout", Arguments: json.RawMessage(`{"text":"hey you","volume":11}`), Session: "s7",
-		Agent: "chief", ReplyTo: "h",
-		Channel: "telegram_channel", Group: true, Sender: "Boris", Memory: []string{"personal"}, Command: "shout",
+		Name: "shout", Arguments: json.RawMessage(`{"text":"hey you","volume":11}`), Session: "s7",
+		Agent: "caller", ReplyTo: "h", Channel: "persons", Group: true, Sender: "Anna", Memory: []string{"personal"}, Command: "shout",
 	}); !reflect.DeepEqual(c, want) {
 		t.Errorf("the call is\n%+v, want\n%+v", c, want)
 	}
@@ -71,7 +70,7 @@ func TestCommandRunsItsTool(t *testing.T) {
 		"volume=loud hey": {"Volume must be a whole number, not 'loud'. Usage: /shout"},
 		"volume=12 hey":   {"Volume: got 12, want at most 11", "Usage"},
 	} {
-		answer := k.MustCommand("shout", text)
+		answer := k.Command("shout", text)
 		for _, word := range words {
 			if !strings.Contains(answer, word) {
 				t.Errorf("/shout %s is answered with %q, without %q", text, answer, word)
@@ -92,7 +91,6 @@ func TestEveryResultOfACommandIsAnswered(t *testing.T) {
 		result sdk.ToolResult
 		err    error
 		say    func(string) string
-		kind   busv1.Outcome_Kind
 		answer string
 	}{
 		{name: "text", result: sdk.ToolResult{Content: "**hi**"}, answer: "**hi**"},
@@ -108,23 +106,26 @@ func TestEveryResultOfACommandIsAnswered(t *testing.T) {
 		{name: "an error", err: errors.New("no voice left"), answer: "No voice left."},
 		{name: "a drop", err: sdk.Drop("never"), answer: "Never."},
 		{name: "a panic", err: errPanic, answer: "Tool shout: panic: boom."},
-		{name: "a conflict", err: contract.ErrConflict, kind: busv1.Outcome_KIND_RETRY},
+		{name: "a conflict", err: contract.ErrConflict, answer: "the second call"},
 		{name: "invalid effects", result: sdk.ToolResult{Effects: sdk.Effects{sdk.Put("k", make(chan int))}},
 			answer: "Effects of shout: "},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			k := sdktest.Start(t, megaphone(sdk.Tool{Say: tt.say,
-				Call: func(context.Context, sdk.ToolCall) (sdk.ToolResult, error) {
-					if errors.Is(tt.err, errPanic) {
-						panic("boom")
-					}
-					return tt.result, tt.err
-				}}), sdktest.Options{})
-			o := k.Command("shout", "hey", contract.Command{})
-			if want := max(tt.kind, busv1.Outcome_KIND_ACK); o.Kind != want ||
-				!strings.HasPrefix(o.Content, tt.answer) || tt.answer == "" && o.Content != "" {
-				t.Errorf("the outcome is %s with the answer %q", o, o.Content)
+			calls := 0
+			call := func(context.Context, sdk.ToolCall) (sdk.ToolResult, error) {
+				calls++
+				switch {
+				case errors.Is(tt.err, errPanic):
+					panic("boom")
+				case calls == 2:
+					return sdk.ToolResult{Content: "the second call"}, nil
+				}
+				return tt.result, tt.err
+			}
+			k := sdktest.Start(t, megaphone(sdk.Tool{Say: tt.say, Call: call}), sdktest.Options{})
+			if answer := k.Command("shout", "hey"); !strings.HasPrefix(answer, tt.answer) {
+				t.Errorf("the answer is %q", answer)
 			}
 		})
 	}
@@ -146,30 +147,29 @@ func TestInterruptedCommandIsRepeatedOnlyIfHarmless(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
+			called := make(chan struct{})
+			crashing := tt.tool
+			crashing.Call = func(ctx context.Context, _ sdk.ToolCall) (sdk.ToolResult, error) {
+				close(called)
+				<-ctx.Done()
+				return sdk.ToolResult{}, ctx.Err()
+			}
 			tt.tool.Call = func(_ context.Context, c sdk.ToolCall) (sdk.ToolResult, error) {
 				return sdk.ToolResult{Content: fmt.Sprint("repeat: ", c.Repeat)}, nil
 			}
-			k := sdktest.Start(t, megaphone(tt.tool), sdktest.Options{})
-			if answer := k.MustCommand("shout", "hey"); answer != "repeat: false" {
-				t.Errorf("the first answer is %q", answer)
+			k := sdktest.Start(t, megaphone(crashing), sdktest.Options{})
+			answer := make(chan string)
+			go func() { answer <- k.Command("shout", "hey") }()
+			<-called
+			k.Lose()
+			k.Restart(megaphone(tt.tool))
+			if got := <-answer; !strings.HasPrefix(got, tt.answer) {
+				t.Errorf("the answer is %q", got)
 			}
-			o := k.Command("shout", "hey", contract.Command{}, sdktest.Uncertain()).MustAck(t)
-			if !strings.HasPrefix(o.Content, tt.answer) {
-				t.Errorf("the answer is %q", o.Content)
+			if got := k.Command("shout", "hey"); got != "repeat: false" {
+				t.Errorf("the next answer is %q", got)
 			}
 		})
-	}
-}
-
-func TestCommandThatTakesTooLongIsAnswered(t *testing.T) {
-	t.Parallel()
-	k := sdktest.Start(t, megaphone(sdk.Tool{Call: func(ctx context.Context, _ sdk.ToolCall) (sdk.ToolResult, error) {
-		<-ctx.Done()
-		return sdk.ToolResult{}, ctx.Err()
-	}}), sdktest.Options{})
-	o := k.Command("shout", "hey", contract.Command{}, sdktest.Until(time.Now())).MustAck(t)
-	if o.Content != "/shout took too long and was stopped." {
-		t.Errorf("the answer is %q", o.Content)
 	}
 }
 

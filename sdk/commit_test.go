@@ -7,6 +7,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/switchboard-run/switchboard/contract"
 	"github.com/switchboard-run/switchboard/contract/busv1"
@@ -18,11 +19,12 @@ import (
 func connected(t *testing.T) (*sdktest.Kernel, *sdk.Kernel) {
 	t.Helper()
 	var kernel *sdk.Kernel
-	fake := sdktest.Start(t, sdk.Extension{ID: "subject", Start: func(_ context.Context, k *sdk.Kernel) error {
+	start := func(_ context.Context, k *sdk.Kernel) error {
 		kernel = k
 		return nil
-	}}, sdktest.Options{})
-	return fake, kernel
+	}
+	k := sdktest.Start(t, sdk.Extension{ID: "subject", Channel: uncertain{}, Start: start}, sdktest.Options{})
+	return k, kernel
 }
 
 func TestCommitKeepsTheOrderOfOneCaller(t *testing.T) {
@@ -157,6 +159,9 @@ func TestLaneTokenIsCarriedAndEnds(t *testing.T) {
 			return nil
 		},
 		Handle: func(ctx context.Context, e sdk.Event) (sdk.Effects, error) {
+			if e.Topic != "subject.test" {
+				return nil, nil
+			}
 			if sdk.LaneOf(ctx) == "" {
 				return nil, sdk.Drop("no lane")
 			}
@@ -169,8 +174,8 @@ func TestLaneTokenIsCarriedAndEnds(t *testing.T) {
 			return nil, nil
 		},
 	}, sdktest.Options{})
-	fake.Deliver("subject.test", 1, sdktest.Identified("cause")).MustAck(t)
-	if e := fake.Await("subject.inside"); e.GetCausationId() != "cause" {
+	o := fake.Deliver("subject.test", 1).MustAck(t)
+	if e := fake.Await("subject.inside"); e.GetCausationId() != o.Event.GetId() {
 		t.Errorf("caused by %q", e.GetCausationId())
 	}
 	ctx := <-kept
@@ -218,16 +223,29 @@ func TestWatch(t *testing.T) {
 	ended := make(chan error, 1)
 	ctx, cancel := context.WithCancel(t.Context())
 	go func() {
-		ended <- k.Watch(ctx, []string{"other.*"}, func(e sdk.Event) error {
+		ended <- k.Watch(ctx, []string{"subject.*"}, func(e sdk.Event) error {
 			seen <- e
 			return nil
 		})
 	}()
-	fake.AwaitWatcher()
-	fake.Publish("other", "other.x", 1)
+	for watching := false; !watching; { // what is published before is not seen
+		fake.Publish("other", "subject.begin", 1)
+		select {
+		case <-seen:
+			watching = true
+		case <-time.After(time.Millisecond):
+		}
+	}
+	fake.Publish("other", "subject.x", 1)
 	fake.Publish("third", "third.x", 1)
-	fake.Publish("other", "other.y", 2)
-	if a, b := <-seen, <-seen; a.Topic != "other.x" || b.Topic != "other.y" || a.Source != "other" {
+	fake.Publish("other", "subject.y", 2)
+	next := func() (e sdk.Event) {
+		for e = <-seen; e.Topic == "subject.begin"; e = <-seen {
+			continue
+		}
+		return e
+	}
+	if a, b := next(), next(); a.Topic != "subject.x" || b.Topic != "subject.y" || a.Source != "other" {
 		t.Errorf("saw %v, %v", a, b)
 	}
 	cancel()
@@ -240,7 +258,7 @@ func TestWithdrawAndReceive(t *testing.T) {
 	t.Parallel()
 	fake, k := connected(t)
 	for range 2 {
-		m := contract.UserMessage{Text: "hi", UserID: "u"}
+		m := contract.UserMessage{Text: "hi", UserID: "u", ConversationID: "c"}
 		if err := k.Receive(t.Context(), m, "update:1", sdk.Put("cursor", 1)); err != nil {
 			t.Fatal(err)
 		}
@@ -248,16 +266,21 @@ func TestWithdrawAndReceive(t *testing.T) {
 	if got := fake.AwaitReceived(1); len(got) != 1 || got[0].Text != "hi" || fake.Stored("cursor", nil) == 0 {
 		t.Errorf("received %v", got)
 	}
-	if _, err := k.Commit(t.Context(), sdk.Withdraw("update:1")); err != nil {
+	published, err := k.Commit(t.Context(), sdk.Publish("subject.later", 1, sdk.Dedupe("later")))
+	if err != nil {
 		t.Fatal(err)
 	}
-	if len(fake.Received()) != 0 {
-		t.Error("not withdrawn")
+	withdrawn, err := k.Commit(t.Context(), sdk.Withdraw("later"))
+	if err != nil || withdrawn[0].GetEventId() != published[0].GetEventId() {
+		t.Errorf("withdrawn %v of %v: %v", withdrawn, published, err)
 	}
-	if _, err := k.Commit(t.Context(), sdk.Withdraw("never")); !errors.Is(err, contract.ErrNotFound) {
-		t.Errorf("withdraw of nothing: %v", err)
+	if r, err := k.Commit(t.Context(), sdk.Withdraw("never")); err != nil || r[0].GetEventId() != "" {
+		t.Errorf("withdraw of nothing: %v, %v", r, err)
 	}
-	raw := sdk.Raw(&busv1.SessionEnsure{Agent: "a", Key: "k"})
+	if _, err := k.Commit(t.Context(), sdk.Raw(&busv1.Withdraw{EventId: "e999"})); !errors.Is(err, contract.ErrNotFound) {
+		t.Errorf("withdraw of an event that is not there: %v", err)
+	}
+	raw := sdk.Raw(&busv1.SessionEnsure{Agent: "caller", Key: "k"})
 	if r, err := k.Commit(t.Context(), raw); err != nil || r[0].GetSession() == "" {
 		t.Errorf("session: %v, %v", r, err)
 	}

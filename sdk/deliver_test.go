@@ -12,6 +12,7 @@ import (
 
 	"github.com/switchboard-run/switchboard/contract"
 	"github.com/switchboard-run/switchboard/contract/busv1"
+	"github.com/switchboard-run/switchboard/contract/extensionv1"
 	"github.com/switchboard-run/switchboard/sdk"
 	"github.com/switchboard-run/switchboard/sdk/sdktest"
 )
@@ -89,10 +90,9 @@ func TestEventHasAllFields(t *testing.T) {
 		got <- e
 		return nil, nil
 	})
-	k.Deliver("subject.test", []byte(`{"a":1}`), sdktest.From("other"), sdktest.Keyed("key"),
-		sdktest.Identified("e7")).MustAck(t)
+	o := k.Deliver("subject.test", []byte(`{"a":1}`), sdktest.From("other"), sdktest.Keyed("key")).MustAck(t)
 	e := <-got
-	if e.ID != "e7" || e.Topic != "subject.test" || e.Key != "key" || e.Source != "other" ||
+	if e.ID != o.Event.GetId() || e.Topic != "subject.test" || e.Key != "key" || e.Source != "other" ||
 		string(e.Payload) != `{"a":1}` || e.CreatedAt.IsZero() {
 		t.Errorf("event %+v", e)
 	}
@@ -165,13 +165,40 @@ func TestCancelEndsTheContextOfOneDelivery(t *testing.T) {
 			return nil, ctx.Err()
 		}
 	})
-	a, b := k.Begin("subject.test", 1, sdktest.Keyed("a")), k.Begin("subject.test", 1, sdktest.Keyed("b"))
-	<-started
-	<-started
-	a.Cancel()
-	a.Wait().MustBe(t, busv1.Outcome_KIND_FAIL)
+	stream, err := extensionv1.NewEventsClient(k.Conn()).Deliver(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	send := func(f *extensionv1.DeliverFrame) {
+		if err := stream.Send(f); err != nil {
+			t.Fatal(err)
+		}
+	}
+	outcome := func() *busv1.Outcome {
+		for {
+			f, err := stream.Recv()
+			if err != nil {
+				t.Fatal(err)
+			}
+			if len(f.GetOutcomes()) > 0 {
+				return f.GetOutcomes()[0]
+			}
+		}
+	}
+	for _, token := range []string{"a", "b"} {
+		send(&extensionv1.DeliverFrame{Deliveries: []*busv1.Delivery{{
+			Token: token, Attempt: 1, Event: &busv1.Event{Id: token, Topic: "subject.test", Key: token, Payload: []byte("1")},
+		}}})
+		<-started
+	}
+	send(&extensionv1.DeliverFrame{Cancels: []string{"a"}})
+	if o := outcome(); o.GetToken() != "a" || o.GetKind() != busv1.Outcome_KIND_FAIL {
+		t.Errorf("outcome %v", o)
+	}
 	close(release)
-	b.Wait().MustAck(t)
+	if o := outcome(); o.GetToken() != "b" || o.GetKind() != busv1.Outcome_KIND_ACK {
+		t.Errorf("outcome %v", o)
+	}
 }
 
 func TestDeadlineOfADelivery(t *testing.T) {
@@ -183,7 +210,9 @@ func TestDeadlineOfADelivery(t *testing.T) {
 		<-ctx.Done()
 		return nil, ctx.Err()
 	})
-	o := k.Deliver("subject.test", 1, sdktest.Until(time.Now().Add(-time.Second))).MustBe(t, busv1.Outcome_KIND_FAIL)
+	o := k.Hand("subject.test", 1, func(d *busv1.Delivery) {
+		d.DeadlineUs = time.Now().Add(-time.Second).UnixMicro()
+	}).MustBe(t, busv1.Outcome_KIND_FAIL)
 	if !strings.Contains(o.Reason, "deadline") {
 		t.Errorf("reason %q", o.Reason)
 	}
@@ -199,13 +228,14 @@ func TestDispatch(t *testing.T) {
 			return nil, nil
 		},
 	}, sdktest.Options{})
-	k.Hear(contract.AgentInput{Session: "s", Text: "hi"}, &busv1.TurnContext{Session: "s", HistorySeq: 7},
-		sdktest.Attempt(3)).MustAck(t)
+	k.Hand("agent.input.subject", contract.AgentInput{Session: "s", Text: "hi"}, func(d *busv1.Delivery) {
+		d.Turn, d.Attempt, d.Event.Key = &busv1.TurnContext{Session: "s", HistorySeq: 7}, 3, "s"
+	}).MustAck(t)
 	if got.Turn.GetHistorySeq() != 7 || got.Attempt != 3 || got.Key != "s" || got.Token == "" {
 		t.Errorf("delivery %+v", got)
 	}
 	for _, topic := range []string{"other.topic", "agent.input.other", "channel.send.subject"} {
-		o := k.Deliver(topic, 1).MustBe(t, busv1.Outcome_KIND_DROP)
+		o := k.Hand(topic, 1).MustBe(t, busv1.Outcome_KIND_DROP)
 		if !strings.Contains(o.Reason, topic) {
 			t.Errorf("reason %q", o.Reason)
 		}
@@ -215,7 +245,7 @@ func TestDispatch(t *testing.T) {
 func TestUnreadableSendIsDropped(t *testing.T) {
 	t.Parallel()
 	k := sdktest.Start(t, sdk.Extension{ID: "subject", Channel: uncertain{}}, sdktest.Options{})
-	k.Deliver("channel.send.subject", []byte(`[]`)).MustBe(t, busv1.Outcome_KIND_DROP)
+	k.Hand("channel.send.subject", []byte(`[]`)).MustBe(t, busv1.Outcome_KIND_DROP)
 	o := k.Send(contract.ChannelSend{Text: "x"}).MustBe(t, busv1.Outcome_KIND_UNKNOWN)
 	if o.Receipt() != nil {
 		t.Error("a receipt for a message that may not have been sent")

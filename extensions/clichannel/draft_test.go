@@ -80,7 +80,7 @@ func TestOnlyAnOlderStateOfADraftIsReplaced(t *testing.T) {
 func TestADraftIsRemoved(t *testing.T) {
 	t.Parallel()
 	c := newChannel()
-	k := sdktest.Start(t, c.extension(), sdktest.Options{})
+	k := sdktest.Start(t, c.extension(), sdktest.Options{Manifest: manifest})
 	if err := k.Draft(t.Context(),
 		&extensionv1.DraftUpdate{Conversation: "terminal", DraftId: "d1", Text: "Once"}); err != nil {
 		t.Fatal(err)
@@ -88,7 +88,7 @@ func TestADraftIsRemoved(t *testing.T) {
 	if n := c.hub.remembered(); n != 1 {
 		t.Fatalf("%d drafts are remembered", n)
 	}
-	k.Send(contract.ChannelSend{Conversation: "terminal", DraftID: "d1"}).MustAck(t)
+	k.Hand(contract.TopicChannelSend+ID, contract.ChannelSend{Conversation: "terminal", DraftID: "d1"}).MustAck(t)
 	if n := c.hub.remembered(); n != 0 {
 		t.Errorf("%d drafts are remembered", n)
 	}

@@ -16,6 +16,8 @@ import (
 	"github.com/switchboard-run/switchboard/sdk/sdktest"
 )
 
+const manifest = "../../manifests/cli_channel.yaml"
+
 // hasty is the extension without a wait for terminals.
 func hasty() sdk.Extension {
 	c := newChannel()
@@ -24,17 +26,14 @@ func hasty() sdk.Extension {
 }
 
 func TestConformance(t *testing.T) { //nolint:paralleltest // the suite counts goroutines
-	sdktest.Conformance(t, hasty, sdktest.Facts{
-		ID: ID, Channel: true, Drafts: true,
-		Options: sdktest.Options{Config: Config{Greeting: "a test model"}},
-	})
+	sdktest.Conformance(t, hasty, sdktest.Options{Manifest: manifest, Config: Config{Greeting: "a test model"}})
 }
 
 // TestFromTheTerminalToTheKernelAndBack runs the real client against the real
 // extension, which restarts between a message and its answer.
 func TestFromTheTerminalToTheKernelAndBack(t *testing.T) {
 	t.Parallel()
-	k := sdktest.Start(t, Extension(), sdktest.Options{})
+	k := sdktest.Start(t, Extension(), sdktest.Options{Manifest: manifest})
 	k.AwaitReadiness(sdk.Offline)
 
 	var out bytes.Buffer
@@ -74,8 +73,9 @@ func TestFromTheTerminalToTheKernelAndBack(t *testing.T) {
 
 func TestASendWithoutTerminalIsRetried(t *testing.T) {
 	t.Parallel()
-	k := sdktest.Start(t, hasty(), sdktest.Options{})
-	out := k.Send(contract.ChannelSend{Text: "x", Conversation: "terminal"}).MustBe(t, busv1.Outcome_KIND_RETRY)
+	k := sdktest.Start(t, hasty(), sdktest.Options{Manifest: manifest})
+	m := contract.ChannelSend{Text: "x", Conversation: "terminal", Kind: contract.SendReply} // as the last terminal leaves
+	out := k.Hand(contract.TopicChannelSend+ID, m).MustBe(t, busv1.Outcome_KIND_RETRY)
 	if out.RetryAfter <= 0 || !strings.Contains(out.Reason, "switchboard chat") {
 		t.Errorf("got %s in %s", out, out.RetryAfter)
 	}
@@ -83,7 +83,7 @@ func TestASendWithoutTerminalIsRetried(t *testing.T) {
 
 func TestAFullStoreIsToldToTheTerminal(t *testing.T) {
 	t.Parallel()
-	k := sdktest.Start(t, Extension(), sdktest.Options{})
+	k := sdktest.Start(t, Extension(), sdktest.Options{Manifest: manifest})
 	k.FailCommits(1, fmt.Errorf("no space left on device: %w", contract.ErrFull))
 	err := client.Run(t.Context(), client.Options{
 		Socket: filepath.Join(k.RunDir(), wire.SocketName), TokenFile: filepath.Join(k.DataDir(), wire.TokenName),

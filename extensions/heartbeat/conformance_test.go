@@ -8,6 +8,5 @@ import (
 )
 
 func TestConformance(t *testing.T) {
-	sdktest.Conformance(t, heartbeat.New, sdktest.Facts{ID: heartbeat.ID, Tools: true,
-		Subscriptions: []string{heartbeat.TopicBeat}})
+	sdktest.Conformance(t, heartbeat.New, sdktest.Options{Manifest: "../../manifests/heartbeat.yaml"})
 }

@@ -3,18 +3,16 @@ package memory
 import (
 	"strings"
 	"testing"
-
-	"github.com/switchboard-run/switchboard/contract"
 )
 
 func TestCommands(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
-	from := contract.Command{Agent: "chat", Memory: []string{"personal"}, Sender: "Anna"}
+	from := as("chat", "personal")
 	give := func(command, text, want string) {
 		t.Helper()
-		if o := b.Command(command, text, from).MustAck(t); !strings.Contains(o.Content, want) {
-			t.Errorf("/%s %s: got %q, want %q", command, text, o.Content, want)
+		if answer := b.Command(command, text, from); !strings.Contains(answer, want) {
+			t.Errorf("/%s %s: got %q, want %q", command, text, answer, want)
 		}
 	}
 	give("memories", "", "I don't remember anything yet.")
@@ -31,8 +29,8 @@ func TestCommands(t *testing.T) {
 	give("memories", "", "Facts:\n- The kettle is in the")
 	give("memories", "OPEN", "Water the plants")
 	give("memories", "kettles", "The kettle is in the kitchen and hot (told by Anna; 1 Mar 2026)")
-	if o := b.Command("memories", "kettles", from); strings.Contains(o.Content, "plants") {
-		t.Errorf("an unrelated memory is shown: %s", o.Content)
+	if answer := b.Command("memories", "kettles", from); strings.Contains(answer, "plants") {
+		t.Errorf("an unrelated memory is shown: %s", answer)
 	}
 	give("forget", "", "Usage: /forget IDS")
 	give("forget", "mnothing", "Nothing was forgotten: there is no memory mnothing")
@@ -42,7 +40,7 @@ func TestCommands(t *testing.T) {
 	}
 	give("forget", strings.Join(ids, ", "), "Forgotten: "+ids[0])
 	b.wantList("list_memories", nil, "Water the plants")
-	from.Memory = nil
+	from = as("chat")
 	give("memories", "", `the manifest of "chat" lacks "memory: [personal]"`)
 	give("remember", "x", `the manifest of "chat" lacks "memory: [personal]"`)
 }

@@ -7,6 +7,5 @@ import (
 )
 
 func TestConformance(t *testing.T) {
-	sdktest.Conformance(t, New, sdktest.Facts{ID: ID, Tools: true, Commands: []string{"memories", "remember", "forget"},
-		Options: options()})
+	sdktest.Conformance(t, New, options())
 }

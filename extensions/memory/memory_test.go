@@ -115,7 +115,7 @@ func TestRefusals(t *testing.T) {
 		{fields{"text": "x", "due": "0000-01-01"}, "out of range"},
 		{fields{"text": "x", "kind": "fact", "due": "2026-03-01"}, "a fact cannot have a due date"},
 		{fields{"text": "x", "channel_id": "pager"},
-			`there is no channel "pager": use one of telegram_channel (Telegram), slack_channel (Slack)`},
+			`there is no channel "pager": use one of slack_channel (Slack), telegram_channel (Telegram)`},
 		{fields{"text": "x", "scope": "Not a scope"}, `invalid scope "Not a scope"`},
 		{fields{"text": "x\x00y"}, "not valid UTF-8"},
 	} {

@@ -10,17 +10,17 @@ import (
 func TestRelevant(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
-	if r := b.Call("relevant", fields{"query": "hello"}); r.GetContent() != "" || !r.GetNothing() {
+	if r := b.Ask("relevant", fields{"query": "hello"}); r.GetContent() != "" || !r.GetNothing() {
 		t.Errorf("without anything it says %v", r)
 	}
 	b.remember(fields{"text": "somewhere else", "scope": "work"})
-	if r := b.Call("relevant", fields{"query": "somewhere"}, as("chat", "personal")); r.GetContent() != "" ||
+	if r := b.Ask("relevant", fields{"query": "somewhere"}, as("chat", "personal")); r.GetContent() != "" ||
 		!r.GetNothing() {
 		t.Errorf("without anything in its scope it says %v", r)
 	}
 	b.MustCall("forget_all", nil)
 	b.remember(fields{"text": "The router stands in the hall"})
-	if r := b.Call("relevant", fields{"query": "hello, how are you?"}); r.GetContent() != "" || r.GetNothing() {
+	if r := b.Ask("relevant", fields{"query": "hello, how are you?"}); r.GetContent() != "" || r.GetNothing() {
 		t.Errorf("without anything that fits it says %v", r)
 	}
 	b.remember(fields{"text": "Write to me in Telegram", "kind": "preference", "channel_id": "telegram_channel"})

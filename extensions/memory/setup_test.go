@@ -1,6 +1,7 @@
 package memory
 
 import (
+	"context"
 	"encoding/json"
 	"slices"
 	"strings"
@@ -15,10 +16,12 @@ import (
 )
 
 func options() sdktest.Options {
-	return sdktest.Options{Timezone: "Europe/Berlin", Channels: []*kernelv1.Channel{
-		{Id: "telegram_channel", Name: "Telegram", Readiness: &extensionv1.Readiness{State: sdk.Ready}},
-		{Id: "slack_channel", Name: "Slack", Readiness: &extensionv1.Readiness{State: sdk.Unconfigured}},
-	}}
+	return sdktest.Options{Manifest: "../../manifests/memory.yaml", Timezone: "Europe/Berlin",
+		Channels: []*kernelv1.Channel{
+			{Id: "telegram_channel", Name: "Telegram", Readiness: &extensionv1.Readiness{State: sdk.Ready}},
+			{Id: "slack_channel", Name: "Slack", Readiness: &extensionv1.Readiness{State: sdk.Unconfigured}},
+		},
+	}
 }
 
 // bench is the extension with a clock that the test moves.
@@ -64,6 +67,32 @@ func (b *bench) pass(d time.Duration) {
 func (b *bench) restart() {
 	b.Lose()
 	b.Restart(build(b.clock))
+}
+
+// Call is a call of the owner, who has all scopes, unless the options name an agent.
+func (b *bench) Call(tool string, f any, options ...sdktest.CallOption) *extensionv1.CallResult {
+	b.t.Helper()
+	return b.Kernel.Call(tool, f, append([]sdktest.CallOption{as("")}, options...)...)
+}
+
+// Ask is Call without a row of the history.
+func (b *bench) Ask(tool string, f any, options ...sdktest.CallOption) *extensionv1.CallResult {
+	b.t.Helper()
+	return b.Kernel.Ask(tool, f, append([]sdktest.CallOption{as("")}, options...)...)
+}
+
+// MustCall is Call for a call that succeeds.
+func (b *bench) MustCall(tool string, f any, options ...sdktest.CallOption) string {
+	b.t.Helper()
+	return b.Kernel.MustCall(tool, f, append([]sdktest.CallOption{as("")}, options...)...)
+}
+
+// TryCall is Call with the error of the request.
+func (b *bench) TryCall(
+	ctx context.Context, tool string, f any, options ...sdktest.CallOption,
+) (*extensionv1.CallResult, error) {
+	b.t.Helper()
+	return b.Kernel.TryCall(ctx, tool, f, append([]sdktest.CallOption{as("")}, options...)...)
 }
 
 type fields = map[string]any
@@ -116,12 +145,12 @@ func (b *bench) wantList(tool string, f fields, want ...string) {
 // refuses expects a failed call whose content has the words.
 func (b *bench) refuses(tool string, f fields, words string, options ...sdktest.CallOption) {
 	b.t.Helper()
-	before := len(b.Committed())
+	before := b.Commits()
 	r := b.Call(tool, f, options...)
 	if !r.GetIsError() || !strings.Contains(r.GetContent(), words) {
 		b.t.Errorf("%s %v: got %q, want a refusal with %q", tool, f, r.GetContent(), words)
 	}
-	if len(b.Committed()) != before {
+	if b.Commits() != before {
 		b.t.Errorf("%s %v was refused and has effects", tool, f)
 	}
 }

@@ -174,11 +174,11 @@ func TestFollowsTheStore(t *testing.T) {
 			f := fields{"text": rapid.SampledFrom(words).Draw(r, "word") + " " +
 				rapid.SampledFrom(words).Draw(r, "word")}
 			b.pass(1e9)
-			switch rapid.IntRange(0, 7).Draw(r, "step") {
+			switch rapid.IntRange(0, 8).Draw(r, "step") {
 			case 0, 1:
 				b.MustCall("remember", f)
 			case 2:
-				b.FailCommits(1, contract.ErrConflict)
+				b.FailCommits(1, contract.ErrStale)
 				if _, err := b.TryCall(t.Context(), "remember", f); err == nil {
 					r.Fatal("it was not refused")
 				}
@@ -199,6 +199,9 @@ func TestFollowsTheStore(t *testing.T) {
 			case 6:
 				b.restart()
 				late = nil
+			case 8: // the kernel repeats it
+				b.FailCommits(1, contract.ErrConflict)
+				b.MustCall("remember", f)
 			case 7:
 				b.MustCall("import_memories", fields{"text": "- " + f["text"].(string) + " pie\n  - by: Anna"})
 			}

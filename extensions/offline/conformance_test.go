@@ -9,12 +9,12 @@ import (
 )
 
 func TestConformance(t *testing.T) { //nolint:paralleltest // goroutines are counted
-	sdktest.Conformance(t, New, sdktest.Facts{ID: ID, Models: true})
+	sdktest.Conformance(t, New, sdktest.Options{Manifest: "../../manifests/offline.yaml"})
 }
 
 func TestThroughTheKernel(t *testing.T) {
 	t.Parallel()
-	k := sdktest.Start(t, New(), sdktest.Options{})
+	k := sdktest.Start(t, New(), sdktest.Options{Manifest: "../../manifests/offline.yaml"})
 	deltas, err := k.Complete(t.Context(), &sdk.CompleteRequest{
 		Model:    Model,
 		Messages: []*extensionv1.Message{{Role: "user", Content: "list channels"}},

@@ -9,12 +9,15 @@ import (
 	"github.com/switchboard-run/switchboard/sdk/sdktest"
 )
 
+const manifest = "../../manifests/openai.yaml"
+
 func TestConformance(t *testing.T) { //nolint:paralleltest // goroutines are counted
 	s := openaitest.New(t)
-	sdktest.Conformance(t, New, sdktest.Facts{ID: ID, Models: true, Options: sdktest.Options{
-		Config:  map[string]any{"base_url": s.BaseURL(), "model": "gpt-test", "timeout": "1m"},
-		Secrets: map[string]string{KeyName: testKey},
-	}})
+	sdktest.Conformance(t, New, sdktest.Options{
+		Manifest: manifest,
+		Config:   map[string]any{"base_url": s.BaseURL(), "model": "gpt-test", "timeout": "1m"},
+		Secrets:  map[string]string{KeyName: testKey},
+	})
 }
 
 // End to end: the key from Init, deltas over gRPC, readiness to the kernel.
@@ -24,14 +27,16 @@ func TestThroughTheKernel(t *testing.T) {
 	s.RequireKey(testKey)
 	config := map[string]any{"base_url": s.BaseURL(), "model": "gpt-test"}
 
-	k := sdktest.Start(t, New(), sdktest.Options{Config: config})
+	k := sdktest.Start(t, New(), sdktest.Options{Manifest: manifest, Config: config})
 	k.AwaitReadiness(sdk.Unconfigured)
 	_, err := k.Complete(t.Context(), ask("hi"))
 	if err == nil || !strings.Contains(err.Error(), KeyName) {
 		t.Errorf("without a key: %v", err)
 	}
 
-	k = sdktest.Start(t, New(), sdktest.Options{Config: config, Secrets: map[string]string{KeyName: testKey}})
+	k = sdktest.Start(t, New(), sdktest.Options{
+		Manifest: manifest, Config: config, Secrets: map[string]string{KeyName: testKey},
+	})
 	k.AwaitReadiness(sdk.Ready)
 	s.Queue(openaitest.Answer{Text: "On it.", Calls: []openaitest.Call{openaitest.NewCall("list_channels",
 		"{}")}})

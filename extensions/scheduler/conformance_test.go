@@ -16,23 +16,22 @@ import (
 )
 
 func options() sdktest.Options {
-	return sdktest.Options{Timezone: "Europe/Berlin", Channels: []*kernelv1.Channel{
-		{Id: "telegram_channel", Name: "Telegram", Readiness: &extensionv1.Readiness{State: sdk.Ready}},
-	}}
+	return sdktest.Options{Manifest: "../../manifests/scheduler.yaml", Timezone: "Europe/Berlin",
+		Channels: []*kernelv1.Channel{
+			{Id: "telegram_channel", Name: "Telegram", Readiness: &extensionv1.Readiness{State: sdk.Ready}},
+		},
+	}
 }
 
 func TestConformance(t *testing.T) {
-	sdktest.Conformance(t, scheduler.New, sdktest.Facts{
-		ID: scheduler.ID, Tools: true, Commands: []string{"schedules"},
-		Subscriptions: []string{contract.TopicSchedulesDeclared}, Options: options(),
-	})
+	sdktest.Conformance(t, scheduler.New, options())
 }
 
 // TestSchedulesIsACommand checks the answers of /schedules.
 func TestSchedulesIsACommand(t *testing.T) {
 	t.Parallel()
 	k := sdktest.Start(t, scheduler.New(), options())
-	if got := k.MustCommand("schedules", ""); !strings.Contains(got, "Nothing is scheduled") {
+	if got := k.Command("schedules", ""); !strings.Contains(got, "Nothing is scheduled") {
 		t.Errorf("the answer is %q", got)
 	}
 	tokyo := func(r *extensionv1.CallRequest) { r.ReplyTo, r.Timezone = "handle", "Asia/Tokyo" }
@@ -42,7 +41,8 @@ func TestSchedulesIsACommand(t *testing.T) {
 		func(r *extensionv1.CallRequest) {
 			r.ReplyTo, r.Timezone = "elsewhere", "Europe/Berlin"
 		})
-	got := k.MustCommand("schedules", "")
+	here := func(r *extensionv1.CallRequest) { r.ReplyTo = "handle" }
+	got := k.Command("schedules", "", here)
 	for _, part := range []string{
 		"(times in Europe/Berlin):\n\n- r2: “pills”, ", "08:30, in ", "\n- r1: “kettle”, ",
 		fmt.Sprintf(" 1 Jul %d 02:00 (", year),
@@ -53,14 +53,14 @@ func TestSchedulesIsACommand(t *testing.T) {
 		}
 	}
 	k.MustCall("cancel_schedule", map[string]any{"id": "r1"})
-	if got := k.MustCommand("schedules", "all"); !strings.Contains(got, "“kettle”, ") ||
+	if got := k.Command("schedules", "all"); !strings.Contains(got, "“kettle”, ") ||
 		!strings.Contains(got, ", cancelled") {
 		t.Errorf("all of them are %q", got)
 	}
-	if got := k.MustCommand("schedules", "--all --limit 1"); !strings.Contains(got, "1 more") {
+	if got := k.Command("schedules", "--all --limit 1"); !strings.Contains(got, "1 more") {
 		t.Errorf("one of them is %q", got)
 	}
-	if got := k.MustCommand("schedules", "soon"); !strings.Contains(got, "Limit must be a whole number, not 'soon'") ||
+	if got := k.Command("schedules", "soon"); !strings.Contains(got, "Limit must be a whole number, not 'soon'") ||
 		!strings.Contains(got, "Usage") {
 		t.Errorf("a wrong value is answered with %q", got)
 	}
@@ -70,7 +70,9 @@ func TestSchedulesIsACommand(t *testing.T) {
 // extension is down is published at once by the next process.
 func TestOverTheWire(t *testing.T) {
 	t.Parallel()
-	k := sdktest.Start(t, scheduler.New(), options())
+	o := options()
+	o.Channels[0].Readiness = &extensionv1.Readiness{State: sdk.Offline} // what it is to send can be withdrawn
+	k := sdktest.Start(t, scheduler.New(), o)
 	var made struct {
 		ID, Status, Timezone, Destination string
 	}

@@ -22,7 +22,7 @@ import (
 
 //nolint:paralleltest // the suite counts goroutines
 func TestConformance(t *testing.T) {
-	sdktest.Conformance(t, New, sdktest.Facts{ID: ID, Tools: true})
+	sdktest.Conformance(t, New, sdktest.Options{Manifest: "../../manifests/sessions.yaml"})
 }
 
 // kernel has one session of many rows.

@@ -22,12 +22,12 @@ const (
 // Config is the extension's configuration.
 type Config struct {
 	// APIURL is the Bot API server: Telegram's, or a self-hosted one.
-	APIURL string `json:"api_url"`
+	APIURL string `json:"api_url,omitempty"`
 	// PollTimeout is how long Telegram holds a poll open, such as "30s".
-	PollTimeout string `json:"poll_timeout"`
+	PollTimeout string `json:"poll_timeout,omitempty"`
 	// Pace keeps each chat within Telegram's rate limits. The default is true for
 	// Telegram's server and false for others.
-	Pace *bool `json:"pace"`
+	Pace *bool `json:"pace,omitempty"`
 }
 
 // settings is a checked configuration.

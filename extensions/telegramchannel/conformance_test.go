@@ -1,6 +1,8 @@
 package telegramchannel
 
 import (
+	"fmt"
+	"slices"
 	"testing"
 
 	tg "github.com/switchboard-run/switchboard/extensions/telegramchannel/telegramtest"
@@ -8,14 +10,14 @@ import (
 	"github.com/switchboard-run/switchboard/sdk/sdktest"
 )
 
+const manifest = "../../manifests/telegram_channel.yaml"
+
 func TestConformance(t *testing.T) {
 	s := tg.Start(t)
-	sdktest.Conformance(t, New, sdktest.Facts{
-		ID: ID, Channel: true, Drafts: true,
-		Options: sdktest.Options{
-			Config:  Config{APIURL: s.URL()},
-			Secrets: map[string]string{TokenName: s.Token()},
-		},
+	sdktest.Conformance(t, New, sdktest.Options{
+		Manifest: manifest,
+		Config:   Config{APIURL: s.URL()},
+		Secrets:  map[string]string{TokenName: s.Token()},
 	})
 }
 
@@ -24,8 +26,9 @@ func TestOverTheProtocol(t *testing.T) {
 	t.Parallel()
 	s := tg.Start(t)
 	k := sdktest.Start(t, New(), sdktest.Options{
-		Config:  Config{APIURL: s.URL()},
-		Secrets: map[string]string{TokenName: s.Token()},
+		Manifest: manifest,
+		Config:   Config{APIURL: s.URL()},
+		Secrets:  map[string]string{TokenName: s.Token()},
 	})
 	k.AwaitReadiness(sdk.Ready)
 	sent := s.Say(7, "hello")
@@ -37,7 +40,9 @@ func TestOverTheProtocol(t *testing.T) {
 		t.Errorf("cursor %+v, want %d", c, sent.Update+1)
 	}
 	r := k.Send(sendOf(text(7, "**hi**"))).MustAck(t).Receipt()
-	if r.GetProviderId() != "7/2" || r.GetConversation() != "7" {
+	if r.GetConversation() != "7" || !slices.ContainsFunc(s.Messages(7), func(m tg.Message) bool {
+		return m.Text == "hi" && r.GetProviderId() == fmt.Sprintf("7/%d", m.ID)
+	}) {
 		t.Errorf("receipt %v", r)
 	}
 	// After a crash, with the same store, nothing is reported twice.

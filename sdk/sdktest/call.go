@@ -3,21 +3,22 @@ package sdktest
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io"
+	"strings"
 
 	"github.com/switchboard-run/switchboard/contract"
-	"github.com/switchboard-run/switchboard/contract/busv1"
 	"github.com/switchboard-run/switchboard/contract/extensionv1"
+	"github.com/switchboard-run/switchboard/contract/kernelv1"
+	"github.com/switchboard-run/switchboard/sdk"
 )
 
-// CallOption refines a tool call.
+// CallOption changes the context of a tool call that the extension is told: the
+// agent, its scopes of memory, the place that it answers.
 type CallOption func(*extensionv1.CallRequest)
 
-// Call calls a tool of the extension and commits its effects, as the kernel
-// does. Arguments are encoded as JSON unless they are []byte. An error of the
-// request, or effects that are refused, fail the test; a failed result does
-// not.
+// Call has an agent call a tool of the extension. Arguments are encoded as JSON
+// unless they are []byte. An error of the request fails the test; a failed result
+// does not, and arguments that do not fit the tool's schema have one.
 func (k *Kernel) Call(name string, arguments any, options ...CallOption) *extensionv1.CallResult {
 	k.t.Helper()
 	r, err := k.TryCall(k.t.Context(), name, arguments, options...)
@@ -37,44 +38,99 @@ func (k *Kernel) MustCall(name string, arguments any, options ...CallOption) str
 	return r.GetContent()
 }
 
-// TryCall is Call with an error of the request, or the refusal of the effects.
-func (k *Kernel) TryCall(ctx context.Context, name string, arguments any, options ...CallOption) (*extensionv1.CallResult, error) {
+// TryCall is Call with the error of the request: the kernel has no result, and the
+// call is open. It may be called from any goroutine.
+func (k *Kernel) TryCall(
+	ctx context.Context, name string, arguments any, options ...CallOption,
+) (*extensionv1.CallResult, error) {
 	k.t.Helper()
-	s := k.state
-	s.mu.Lock()
-	s.calls++
-	r := &extensionv1.CallRequest{
-		CallId: fmt.Sprintf("call%d", s.calls), Lane: fmt.Sprintf("lane%d", s.calls),
-		Name: name, Arguments: encode(k.t, arguments),
-	}
-	s.mu.Unlock()
-	for _, o := range options {
-		o(r)
-	}
-	s.mu.Lock()
-	s.lanes[r.GetLane()] = &busv1.Event{Id: r.GetCallId(), CorrelationId: r.GetCallId()}
-	s.mu.Unlock()
-	defer s.endLane(r.GetLane())
-
-	result, err := extensionv1.NewToolsClient(k.now().conn).Call(ctx, r)
+	t, err := k.turn(ctx)
 	if err != nil {
-		return nil, contract.FromStatus(err)
+		return nil, err
 	}
-	if len(result.GetEffects()) > 0 {
-		receipt := k.commit(&busv1.Commit{Lane: r.GetLane(), Effects: result.GetEffects()})
-		if receipt.GetError() != nil {
-			return nil, contract.FromProto(receipt.GetError())
-		}
-	}
-	return result, nil
+	return k.call(ctx, t, k.ID()+"/"+name, k.arguments(arguments), options)
 }
 
-// Complete asks a model of the extension and returns all that it emitted.
+// Ask has the agent ask a read-only tool of the extension without a row of its
+// history, as agents do for the context of a turn.
+func (k *Kernel) Ask(name string, arguments any, options ...CallOption) *extensionv1.CallResult {
+	k.t.Helper()
+	t, err := k.turn(k.t.Context())
+	if err != nil {
+		k.t.Fatalf("sdktest: ask %s: %v", name, err)
+	}
+	k.cast.mu.Lock()
+	k.cast.refining[""] = options
+	k.cast.mu.Unlock()
+	r, err := k.caller().Services().Tools.Call(k.t.Context(), &kernelv1.CallToolRequest{
+		Name: k.ID() + "/" + name, Arguments: k.arguments(arguments), Lane: sdk.LaneOf(t.ctx),
+	})
+	if err != nil {
+		k.t.Fatalf("sdktest: ask %s: %v", name, contract.FromStatus(err))
+	}
+	k.cast.release(t)
+	return r
+}
+
+// arguments are those of a call; nil is none.
+func (k *Kernel) arguments(value any) []byte {
+	k.t.Helper()
+	b := encode(k.t, value)
+	if _, raw := value.([]byte); !raw && string(b) == "null" {
+		return []byte("{}")
+	}
+	return b
+}
+
+// Command has a person give one of the extension's slash commands, and returns what
+// the person is answered; text is what follows the name.
+func (k *Kernel) Command(name, text string, options ...CallOption) string {
+	k.t.Helper()
+	k.caller() // the agent of the conversation
+	k.cast.mu.Lock()
+	k.cast.commands[name] = options
+	k.cast.mu.Unlock()
+	m := contract.UserMessage{Text: strings.TrimSpace("/" + name + " " + text)}
+	k.says(&m)
+	var answer []string
+	k.WaitFor("an answer to /"+name, func() bool {
+		answer = answer[:0]
+		for _, shown := range k.Sent(k.persons()) {
+			if shown.ReplyTo == m.MessageID {
+				if answer = append(answer, shown.Text); shown.Part == shown.Parts {
+					return true
+				}
+			}
+		}
+		return false
+	})
+	return strings.Join(answer, "\n")
+}
+
+func (k *Kernel) persons() string {
+	k.cast.mu.Lock()
+	defer k.cast.mu.Unlock()
+	return k.cast.persons
+}
+
+// Complete asks a model of the extension, by its name there, and returns all that it
+// emitted.
 func (k *Kernel) Complete(ctx context.Context, r *extensionv1.CompleteRequest) ([]*extensionv1.Delta, error) {
 	k.t.Helper()
+	k.cast.mu.Lock()
+	model := k.ID() + "/" + r.GetModel()
+	known := k.cast.asked == model
+	k.cast.asked = model
+	k.cast.mu.Unlock()
+	if !known {
+		k.applyIfRunning()
+	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	stream, err := extensionv1.NewModelsClient(k.now().conn).Complete(ctx, r)
+	stream, err := k.caller().Services().Models.Complete(ctx, &kernelv1.CompleteRequest{
+		Model: testedModel, Messages: r.GetMessages(), Tools: r.GetTools(), MaxTokens: r.GetMaxTokens(),
+		Purpose: r.GetPurpose(),
+	})
 	if err != nil {
 		return nil, contract.FromStatus(err)
 	}
@@ -91,11 +147,11 @@ func (k *Kernel) Complete(ctx context.Context, r *extensionv1.CompleteRequest) (
 	}
 }
 
-// Draft shows drafts in the extension's channel, in order, and returns when it
-// has taken them.
+// Draft shows drafts in the extension's channel, in order, and returns when it has
+// taken them.
 func (k *Kernel) Draft(ctx context.Context, updates ...*extensionv1.DraftUpdate) error {
 	k.t.Helper()
-	stream, err := extensionv1.NewDraftsClient(k.now().conn).Draft(ctx)
+	stream, err := extensionv1.NewDraftsClient(k.Conn()).Draft(ctx)
 	if err != nil {
 		return contract.FromStatus(err)
 	}

@@ -1,14 +1,13 @@
 package sdktest
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
+	"fmt"
 	"regexp"
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"go.uber.org/goleak"
 	"google.golang.org/protobuf/proto"
@@ -17,35 +16,25 @@ import (
 	"github.com/switchboard-run/switchboard/contract/busv1"
 	"github.com/switchboard-run/switchboard/contract/extensionv1"
 	"github.com/switchboard-run/switchboard/contract/schema"
+	"github.com/switchboard-run/switchboard/kernel"
 	"github.com/switchboard-run/switchboard/sdk"
 )
 
-// Facts is what an extension's manifest says of it, and what it needs to run.
-type Facts struct {
-	ID       string
-	Channel  bool     // provides.channel
-	Drafts   bool     // provides.channel.drafts
-	Tools    bool     // provides.tools
-	Models   bool     // provides.models
-	Commands []string // provides.commands
-	// Subscriptions are topics that match the manifest's subscriptions, one of
-	// each: garbage is delivered on them.
-	Subscriptions []string
-	// Options is a configuration that works; the suite also starts the
-	// extension without any.
-	Options Options
-	// Leaks are goroutines that the extension may leave behind.
-	Leaks []goleak.Option
-}
-
-// Conformance checks what every extension owes the kernel, whatever it does.
-// The test that calls it must not be parallel: goroutines are counted.
-func Conformance(t *testing.T, newExtension func() sdk.Extension, facts Facts) {
+// Conformance checks what every extension owes the kernel, whatever it does. The
+// options name the manifest and a configuration that works; the suite also starts the
+// extension without any. Goroutines that the extension may leave behind are ignored
+// with leaks. The test that calls it must not be parallel: goroutines are counted.
+func Conformance(t *testing.T, newExtension func() sdk.Extension, options Options, leaks ...goleak.Option) {
 	t.Helper()
-	if facts.Options.ID == "" {
-		facts.Options.ID = facts.ID
+	manifest, err := options.manifest()
+	if err != nil {
+		t.Fatalf("sdktest: %v", err)
 	}
-	c := conformance{newExtension: newExtension, facts: facts}
+	if manifest == nil {
+		t.Fatal("sdktest: the suite needs the manifest: set Options.Manifest")
+	}
+	spec := manifest.Spec()
+	c := conformance{newExtension: newExtension, options: options, leaks: leaks, spec: &spec}
 	t.Run("describes itself", c.describes)
 	t.Run("names its tools well", c.tools)
 	t.Run("refuses bad calls", c.badCalls)
@@ -62,19 +51,21 @@ func Conformance(t *testing.T, newExtension func() sdk.Extension, facts Facts) {
 
 type conformance struct {
 	newExtension func() sdk.Extension
-	facts        Facts
+	options      Options
+	leaks        []goleak.Option
+	spec         *kernel.Spec // as the manifest has it
 }
 
 // start runs the extension and checks at the end that nothing is left of it.
-func (c conformance) start(t *testing.T, options Options) *Kernel {
+func (c conformance) start(t *testing.T) *Kernel {
 	t.Helper()
 	c.watchLeaks(t)
-	return Start(t, c.newExtension(), options)
+	return Start(t, c.newExtension(), c.options)
 }
 
 func (c conformance) watchLeaks(t *testing.T) {
 	t.Helper()
-	ignore := append([]goleak.Option{goleak.IgnoreCurrent()}, c.facts.Leaks...)
+	ignore := append([]goleak.Option{goleak.IgnoreCurrent()}, c.leaks...)
 	t.Cleanup(func() {
 		if err := goleak.Find(ignore...); err != nil {
 			t.Errorf("goroutines are left: %v", err)
@@ -82,29 +73,34 @@ func (c conformance) watchLeaks(t *testing.T) {
 	})
 }
 
+// describes compares the description with the manifest: the kernel refuses more than
+// that provides, and the suite also less.
 func (c conformance) describes(t *testing.T) {
-	k := c.start(t, c.facts.Options)
+	k := c.start(t)
 	d := k.Describe()
 	if !proto.Equal(d, k.Describe()) {
 		t.Error("a second Describe says something else")
 	}
-	if k.ID() != c.facts.ID {
-		t.Errorf("its ID is %q, the manifest's is %q", k.ID(), c.facts.ID)
-	}
+	p := c.spec.Provides
 	for _, have := range []struct {
 		what               string
 		reported, provided bool
 	}{
-		{"a channel", d.GetChannel(), c.facts.Channel},
-		{"drafts", d.GetDrafts(), c.facts.Drafts},
-		{"tools", len(d.GetTools()) > 0, c.facts.Tools},
-		{"models", d.GetModels(), c.facts.Models},
+		{"a channel", d.GetChannel(), p.Channel != nil},
+		{"drafts", d.GetDrafts(), p.Channel != nil && p.Channel.Drafts},
+		{"tools", len(d.GetTools()) > 0, p.Tools},
+		{"models", d.GetModels(), len(p.Models) > 0},
 	} {
 		if have.reported && !have.provided {
 			t.Errorf("it reports %s, which the manifest does not provide", have.what)
 		}
 		if have.provided && !have.reported {
 			t.Errorf("the manifest provides %s, which it does not report", have.what)
+		}
+	}
+	for _, command := range p.Commands {
+		if !slices.ContainsFunc(d.GetTools(), func(t *extensionv1.Tool) bool { return t.GetCommand() == command.Name }) {
+			t.Errorf("the manifest provides the command /%s, and no tool is it", command.Name)
 		}
 	}
 	k.Restart(c.newExtension())
@@ -116,11 +112,7 @@ func (c conformance) describes(t *testing.T) {
 var toolName = regexp.MustCompile(`^[a-z][a-z0-9_]{0,47}$`)
 
 func (c conformance) tools(t *testing.T) {
-	k := c.start(t, c.facts.Options)
-	allowed := map[string]bool{}
-	for _, command := range c.facts.Commands {
-		allowed[command] = true
-	}
+	k := c.start(t)
 	seen := map[string]bool{}
 	for _, tool := range k.Describe().GetTools() {
 		if !toolName.MatchString(tool.GetName()) {
@@ -132,9 +124,6 @@ func (c conformance) tools(t *testing.T) {
 		seen[tool.GetName()] = true
 		if tool.GetDescription() == "" {
 			t.Errorf("tool %s has no description", tool.GetName())
-		}
-		if tool.GetCommand() != "" && !allowed[tool.GetCommand()] {
-			t.Errorf("tool %s is the command /%s, which the manifest does not provide", tool.GetName(), tool.GetCommand())
 		}
 		if err := checkSchema(tool.GetSchema()); err != nil {
 			t.Errorf("tool %s: schema: %v", tool.GetName(), err)
@@ -166,19 +155,32 @@ var garbageArguments = []string{
 	"\xff\xfe",
 }
 
+// badCalls calls the tools with what the kernel lets pass, and with what it does not.
 func (c conformance) badCalls(t *testing.T) {
-	k := c.start(t, c.facts.Options)
+	k := c.start(t)
 	ctx := t.Context()
-	if r, err := k.TryCall(ctx, "no_such_tool", []byte("{}")); err == nil && !r.GetIsError() {
-		t.Error("a call of an unknown tool succeeds")
-	}
-	for _, tool := range k.Describe().GetTools() {
-		for _, arguments := range garbageArguments {
-			r, err := k.TryCall(ctx, tool.GetName(), []byte(arguments))
+	direct := extensionv1.NewToolsClient(k.Conn())
+	for _, tool := range append(k.Describe().GetTools(), &extensionv1.Tool{Name: "no_such_tool"}) {
+		for n, arguments := range garbageArguments {
+			r, err := direct.Call(ctx, &extensionv1.CallRequest{
+				CallId: fmt.Sprint(tool.GetName(), n), Name: tool.GetName(), Arguments: []byte(arguments),
+			})
 			c.noPanic(t, r.GetContent(), err)
-			if invalid := !json.Valid([]byte(arguments)) && arguments != ""; invalid && err == nil && !r.GetIsError() {
+			switch failed := err != nil || r.GetIsError(); {
+			case failed:
+			case tool.GetDescription() == "":
+				t.Error("a call of an unknown tool succeeds")
+			case !json.Valid([]byte(arguments)) && arguments != "":
 				t.Errorf("tool %s succeeds with arguments that are no JSON: %q", tool.GetName(), arguments)
 			}
+		}
+		if tool.GetApprove() || tool.GetInterruptible() {
+			continue // it waits
+		}
+		r, err := k.TryCall(ctx, tool.GetName(), []byte("{}"))
+		c.noPanic(t, r.GetContent(), err)
+		if err != nil {
+			t.Errorf("tool %s has no result for the kernel: %v", tool.GetName(), err)
 		}
 	}
 	c.alive(t, k)
@@ -189,44 +191,47 @@ func (c conformance) noPanic(t *testing.T, said string, err error) {
 	if err != nil {
 		said += err.Error()
 	}
-	if bytes.Contains([]byte(said), []byte("panic: ")) {
+	if strings.Contains(said, "panic: ") {
 		t.Errorf("it panicked: %s", said)
 	}
 }
 
-func (c conformance) garbage(t *testing.T) {
-	k := c.start(t, c.facts.Options)
-	topics := c.facts.Subscriptions
-	if c.facts.Channel {
-		topics = append(slices.Clip(topics), contract.TopicChannelSend+c.facts.ID)
+// hand hands a delivery over that the kernel would not make.
+func (c conformance) hand(t *testing.T, k *Kernel, topic string, payload []byte) Outcome {
+	t.Helper()
+	o := k.Hand(topic, payload)
+	c.noPanic(t, o.Reason, o.Lost)
+	if o.Kind == busv1.Outcome_KIND_UNSPECIFIED {
+		t.Errorf("%s with %q has no outcome: %s", topic, payload, o)
 	}
-	for _, topic := range topics {
+	return o
+}
+
+func (c conformance) garbage(t *testing.T) {
+	k := c.start(t)
+	for _, topic := range topics(c.spec) {
 		for _, payload := range []string{"null", "[]", `"text"`, "0", `{"text":17}`, `{"session":[]}`, "\xff"} {
-			o := k.Deliver(topic, []byte(payload))
-			c.noPanic(t, o.Reason, o.Lost)
-			if o.Kind == busv1.Outcome_KIND_UNSPECIFIED {
-				t.Errorf("%s with %q has no outcome: %s", topic, payload, o)
-			}
+			c.hand(t, k, topic, []byte(payload))
 		}
 	}
 	c.alive(t, k)
 }
 
-// commands gives every command in ways that nobody thinks of.
+// commands gives every command in unusual ways.
 func (c conformance) commands(t *testing.T) {
-	k := c.start(t, c.facts.Options)
-	for _, command := range c.facts.Commands {
-		o := k.Command(command, "--no_such_parameter=1", contract.Command{})
-		c.noPanic(t, o.Reason+o.Content, o.Lost)
-		if !o.Acked() || o.Content == "" {
-			t.Errorf("/%s with a parameter that does not exist is not answered: %s", command, o)
+	k := c.start(t)
+	described := k.Describe().GetTools()
+	for _, command := range c.spec.Provides.Commands {
+		texts := []string{"--no_such_parameter=1", "", "--", `"not closed`, "=", "—x\u0000", "{}",
+			strings.Repeat("many words ", 1000)}
+		if slices.ContainsFunc(described, func(t *extensionv1.Tool) bool {
+			return t.GetCommand() == command.Name && t.GetInterruptible()
+		}) {
+			texts = texts[:1] // it waits if it can be read
 		}
-		for _, text := range []string{"", "--", `"not closed`, "=", "—x\u0000", "{}", strings.Repeat("many words ", 1000)} {
-			o := k.Command(command, text, contract.Command{}, Until(time.Now())) // it may be one that waits
-			c.noPanic(t, o.Reason+o.Content, o.Lost)
-			if o.Kind == busv1.Outcome_KIND_UNSPECIFIED {
-				t.Errorf("/%s %.20s has no outcome: %s", command, text, o)
-			}
+		for _, text := range texts {
+			answer := k.Command(command.Name, text)
+			c.noPanic(t, answer, nil)
 		}
 	}
 	c.alive(t, k)
@@ -234,16 +239,25 @@ func (c conformance) commands(t *testing.T) {
 
 // drafts ends a draft with nothing to say, twice, and one that there never was.
 func (c conformance) drafts(t *testing.T) {
-	if !c.facts.Drafts {
+	if c.spec.Provides.Channel == nil || !c.spec.Provides.Channel.Drafts {
 		t.Skip("it shows no drafts")
 	}
-	k := c.start(t, c.facts.Options)
+	k := c.start(t)
 	update := &extensionv1.DraftUpdate{Conversation: "1", DraftId: "d1", Text: "Well"}
 	if err := k.Draft(t.Context(), update); err != nil {
 		t.Errorf("a draft is refused: %v", err)
 	}
 	for _, id := range []string{"d1", "d1", "d2"} {
-		if o := k.Send(contract.ChannelSend{Conversation: "1", DraftID: id}); !o.Acked() {
+		m := contract.ChannelSend{Kind: contract.SendReply, Conversation: "1", DraftID: id}
+		if k.Readiness().GetState() == sdk.Ready {
+			if o := k.Send(m); !o.Acked() {
+				t.Errorf("draft %s cannot be removed: %s", id, o)
+			}
+			continue
+		}
+		// The kernel holds what a channel that is not ready is to send.
+		o := c.hand(t, k, contract.TopicChannelSend+c.spec.ID, encode(t, m))
+		if o.Kind != busv1.Outcome_KIND_ACK {
 			t.Errorf("draft %s cannot be removed: %s", id, o)
 		}
 	}
@@ -251,24 +265,42 @@ func (c conformance) drafts(t *testing.T) {
 }
 
 func (c conformance) unknownTopic(t *testing.T) {
-	k := c.start(t, c.facts.Options)
-	o := k.Deliver("nobody.knows_this", map[string]string{})
-	c.noPanic(t, o.Reason, o.Lost)
+	k := c.start(t)
+	o := c.hand(t, k, "nobody.knows_this", []byte("{}"))
 	if o.Kind != busv1.Outcome_KIND_DROP || o.Reason == "" {
 		t.Errorf("an unknown topic is not dropped with a reason: %s", o)
 	}
 }
 
 func (c conformance) health(t *testing.T) {
-	k := c.start(t, c.facts.Options)
-	working := make([]*Handling, 0, len(c.facts.Subscriptions))
-	for _, topic := range c.facts.Subscriptions {
-		working = append(working, k.Begin(topic, []byte(`{}`)))
+	k := c.start(t)
+	stream, err := extensionv1.NewEventsClient(k.Conn()).Deliver(t.Context())
+	if err != nil {
+		t.Fatal(err)
 	}
+	frame, cancels := &extensionv1.DeliverFrame{}, &extensionv1.DeliverFrame{}
+	for n, topic := range topics(c.spec) {
+		token := fmt.Sprint(n)
+		frame.Deliveries = append(frame.Deliveries, &busv1.Delivery{
+			Token: token, Attempt: 1, Subscription: topic,
+			Event: &busv1.Event{Id: "e" + token, Topic: topic, Source: contract.KernelSource, Payload: []byte(`{}`)},
+		})
+		cancels.Cancels = append(cancels.Cancels, token)
+	}
+	send := func(f *extensionv1.DeliverFrame) {
+		if err := stream.Send(f); err != nil {
+			t.Fatal(err)
+		}
+	}
+	send(frame)
 	c.alive(t, k)
-	for _, w := range working {
-		w.Cancel()
-		w.Wait()
+	send(cancels)
+	for answered := 0; answered < len(cancels.GetCancels()); {
+		f, err := stream.Recv()
+		if err != nil {
+			t.Fatal(err)
+		}
+		answered += len(f.GetOutcomes())
 	}
 	c.alive(t, k)
 }
@@ -287,7 +319,7 @@ func (c conformance) alive(t *testing.T, k *Kernel) {
 }
 
 func (c conformance) unconfigured(t *testing.T) {
-	options := c.facts.Options
+	options := c.options
 	options.Config, options.Secrets = nil, nil
 	c.watchLeaks(t)
 	k := New(t, options)
@@ -296,14 +328,14 @@ func (c conformance) unconfigured(t *testing.T) {
 		t.Fatalf("without configuration it does not start; it should be unconfigured: %v", err)
 	}
 	c.alive(t, k)
-	if c.facts.Channel {
-		o := k.Send(contract.ChannelSend{Text: "hello"})
-		c.noPanic(t, o.Reason, o.Lost)
+	if c.spec.Provides.Channel != nil {
+		m := contract.ChannelSend{Kind: contract.SendReply, Text: "hello"}
+		c.hand(t, k, contract.TopicChannelSend+c.spec.ID, encode(t, m))
 	}
 }
 
 func (c conformance) restarts(t *testing.T) {
-	k := c.start(t, c.facts.Options)
+	k := c.start(t)
 	for range 2 {
 		k.Restart(c.newExtension())
 		c.alive(t, k)
@@ -316,7 +348,7 @@ func (c conformance) restarts(t *testing.T) {
 }
 
 func (c conformance) kernelGone(t *testing.T) {
-	k := c.start(t, c.facts.Options)
+	k := c.start(t)
 	k.Lose()
 }
 

@@ -2,73 +2,40 @@ package sdktest
 
 import (
 	"context"
+	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
-	"strings"
-	"sync"
 	"testing"
 	"time"
 
-	"google.golang.org/grpc"
-
 	"github.com/switchboard-run/switchboard/contract"
 	"github.com/switchboard-run/switchboard/contract/busv1"
-	"github.com/switchboard-run/switchboard/contract/command"
 	"github.com/switchboard-run/switchboard/contract/extensionv1"
-	"github.com/switchboard-run/switchboard/kernel/router"
-	"github.com/switchboard-run/switchboard/kernel/tools"
+	"github.com/switchboard-run/switchboard/contract/topic"
+	"github.com/switchboard-run/switchboard/kernel/journal"
+	"github.com/switchboard-run/switchboard/sdk"
 )
 
-// DeliveryOption refines a delivery.
-type DeliveryOption func(*busv1.Delivery)
+// DeliveryOption refines an event that is published for the extension.
+type DeliveryOption func(*published)
 
-// From names the source of the event; without it, it is the kernel.
-func From(source string) DeliveryOption {
-	return func(d *busv1.Delivery) { d.Event.Source = source }
-}
+type published struct{ source, key string }
+
+// From names the extension that publishes the event; without it, it is the kernel.
+func From(source string) DeliveryOption { return func(p *published) { p.source = source } }
 
 // Keyed gives the event an ordering key.
-func Keyed(key string) DeliveryOption { return func(d *busv1.Delivery) { d.Event.Key = key } }
+func Keyed(key string) DeliveryOption { return func(p *published) { p.key = key } }
 
-// Identified gives the event its id, to deliver one event again.
-func Identified(id string) DeliveryOption { return func(d *busv1.Delivery) { d.Event.Id = id } }
-
-// Attempt numbers the attempt, from 1.
-func Attempt(n int32) DeliveryOption { return func(d *busv1.Delivery) { d.Attempt = n } }
-
-// Uncertain says that an earlier attempt may have had its effect. A send bears the
-// mark of a repetition.
-func Uncertain() DeliveryOption {
-	return func(d *busv1.Delivery) {
-		d.Uncertain, d.Attempt = true, 2
-		if strings.HasPrefix(d.GetEvent().GetTopic(), contract.TopicChannelSend) {
-			d.Event = router.Marked(d.GetEvent(), 0)
-		}
-	}
-}
-
-// Deduped is Uncertain for a channel whose platform drops the repetition.
-func Deduped() DeliveryOption { return func(d *busv1.Delivery) { d.Uncertain, d.Attempt = true, 2 } }
-
-// Until sets the deadline.
-func Until(deadline time.Time) DeliveryOption {
-	return func(d *busv1.Delivery) { d.DeadlineUs = deadline.UnixMicro() }
-}
-
-// Turn sets the context of an agent's input.
-func Turn(turn *busv1.TurnContext) DeliveryOption {
-	return func(d *busv1.Delivery) { d.Turn = turn }
-}
-
-// Outcome is how a delivery ended. Effects are those that were committed with
-// it; Refused is why the kernel refused them.
+// Outcome is how the first attempt of a delivery ended. Effects are those that were
+// committed with it; Refused is why the kernel refused them.
 type Outcome struct {
+	Event      *busv1.Event
 	Kind       busv1.Outcome_Kind
 	RetryAfter time.Duration
 	Reason     string
-	Content    string // of a command: the answer to who gave it
 	Effects    []*busv1.Effect
-	Results    []*busv1.EffectResult
 	Refused    error
 	Lost       error // the extension ended without an answer
 }
@@ -118,307 +85,199 @@ func (o Outcome) String() string {
 	}
 }
 
-// Deliver hands the extension one event and waits for the outcome. The payload
+// Deliver publishes an event that the extension has subscribed to and waits for the
+// outcome of the first attempt; after a failure the kernel makes others. The payload
 // is encoded as JSON unless it is []byte.
 func (k *Kernel) Deliver(topic string, payload any, options ...DeliveryOption) Outcome {
 	k.t.Helper()
 	return k.Begin(topic, payload, options...).Wait()
 }
 
+// Begin is Deliver without waiting.
+func (k *Kernel) Begin(topic string, payload any, options ...DeliveryOption) *Handling {
+	k.t.Helper()
+	k.now()
+	if !k.subscribes(topic) {
+		k.t.Fatalf("sdktest: %s has not subscribed to %s", k.ID(), topic)
+	}
+	var p published
+	for _, o := range options {
+		o(&p)
+	}
+	payload = json.RawMessage(encode(k.t, payload))
+	if p.source != "" {
+		return k.handling(k.Publish(p.source, topic, payload, sdk.Key(p.key)))
+	}
+	id, err := k.kernel.Publish(topic, p.key, payload)
+	if err != nil {
+		k.t.Fatalf("sdktest: publish %s: %v", topic, err)
+	}
+	return k.handling(id)
+}
+
+func (k *Kernel) subscribes(name string) bool {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if slices.Contains(topics(k.spec), name) {
+		return true
+	}
+	for _, sub := range k.spec.Permissions.Subscribe {
+		if topic.Match(sub.Pattern, name) {
+			return true
+		}
+	}
+	return false
+}
+
 // Send has the extension's channel send a message.
-func (k *Kernel) Send(m contract.ChannelSend, options ...DeliveryOption) Outcome {
+func (k *Kernel) Send(m contract.ChannelSend) Outcome {
+	k.t.Helper()
+	return k.BeginSend(m).Wait()
+}
+
+// BeginSend is Send without waiting.
+func (k *Kernel) BeginSend(m contract.ChannelSend) *Handling {
 	k.t.Helper()
 	if m.Kind == "" {
 		m.Kind = contract.SendReply
 	}
-	return k.Deliver(contract.TopicChannelSend+k.ID(), m, append([]DeliveryOption{Keyed(m.Conversation)}, options...)...)
+	return k.Begin(contract.TopicChannelSend+k.ID(), m, Keyed(m.Conversation))
 }
 
-// Hear has the extension's agent hear an input.
-func (k *Kernel) Hear(in contract.AgentInput, turn *busv1.TurnContext, options ...DeliveryOption) Outcome {
+// Hear has the extension's agent hear a message of a person. What of it is empty is
+// made up.
+func (k *Kernel) Hear(m contract.UserMessage) Outcome {
 	k.t.Helper()
-	if in.Kind == "" {
-		in.Kind = contract.InputUser
-	}
-	return k.Deliver(contract.TopicAgentInput+k.ID(), in, append([]DeliveryOption{Keyed(in.Session), Turn(turn)}, options...)...)
+	return k.BeginHear(m).Wait()
 }
 
-// Command has somebody give one of the extension's slash commands; text is what
-// stands behind its name. The fields of given that are empty are made up.
-func (k *Kernel) Command(name, text string, given contract.Command, options ...DeliveryOption) Outcome {
+// BeginHear is Hear without waiting.
+func (k *Kernel) BeginHear(m contract.UserMessage) *Handling {
 	k.t.Helper()
-	given.Name, given.Text = name, text
-	for _, field := range []struct {
-		value *string
-		made  string
-	}{{&given.Session, "s1"}, {&given.Agent, "agent"}, {&given.ReplyTo, "handle"}, {&given.Channel, "cli_channel"}, {&given.Sender, "Anna"}} {
-		if *field.value == "" {
-			*field.value = field.made
-		}
-	}
-	d := k.delivery(contract.TopicCommand+name, given, append([]DeliveryOption{Keyed(given.ReplyTo)}, options...)...)
-	defer k.state.endLane(d.GetToken())
-	r := k.now()
-	offered := k.Describe().GetTools()
-	i := slices.IndexFunc(offered, func(t *extensionv1.Tool) bool { return t.GetCommand() == name })
-	if i < 0 {
-		k.t.Fatalf("sdktest: no tool is the command /%s", name)
-	}
-	tool := offered[i]
-	ctx, cancel := context.WithCancelCause(k.t.Context())
-	defer cancel(nil)
-	if d.GetDeadlineUs() > 0 {
-		defer time.AfterFunc(time.Until(time.UnixMicro(d.GetDeadlineUs())), func() { cancel(command.ErrTimeout) }).Stop()
-	}
-	o, answer := command.Run(ctx, d, &command.Tool{Tool: tool, Schema: tools.Entry(k.ID(), tool).Schema}, k.options.Timezone,
-		func(ctx context.Context, q *extensionv1.CallRequest) (*extensionv1.CallResult, error) {
-			result, err := extensionv1.NewToolsClient(r.conn).Call(ctx, q)
-			return result, contract.FromStatus(err)
-		})
-	return k.settled(o, answer)
+	said, input := k.says(&m), contract.TopicAgentInput+k.ID()
+	return &Handling{k: k, of: func(e *busv1.Event) bool {
+		return e.GetCausationId() == said && e.GetTopic() == input
+	}}
 }
 
-// MustCommand is Command that is acked, and returns the answer.
-func (k *Kernel) MustCommand(name, text string) string {
-	k.t.Helper()
-	return k.Command(name, text, contract.Command{}).MustAck(k.t).Content
-}
-
-// Handling is a delivery that has no outcome yet.
+// Handling is a delivery that may have no outcome yet.
 type Handling struct {
-	k     *Kernel
-	r     *running
-	token string
-	done  chan struct{}
-	out   Outcome
+	k  *Kernel
+	of func(*busv1.Event) bool
 }
 
-// Begin hands the extension one event and does not wait.
-func (k *Kernel) Begin(topic string, payload any, options ...DeliveryOption) *Handling {
-	k.t.Helper()
-	r := k.now()
-	d := k.delivery(topic, payload, options...)
-	h := &Handling{k: k, r: r, token: d.GetToken(), done: make(chan struct{})}
-	r.deliveries.send(h, d)
-	return h
+func (k *Kernel) handling(id string) *Handling {
+	return &Handling{k: k, of: func(e *busv1.Event) bool { return e.GetId() == id }}
 }
 
-// delivery is an event that is about to be handed over.
-func (k *Kernel) delivery(topic string, payload any, options ...DeliveryOption) *busv1.Delivery {
-	k.t.Helper()
-	d := &busv1.Delivery{
-		Attempt: 1, Subscription: topic,
-		Event: &busv1.Event{
-			Topic: topic, Source: contract.KernelSource, Payload: encode(k.t, payload), CreatedAtUs: time.Now().UnixMicro(),
-		},
+// attempts are the attempts to deliver the event so far.
+func (h *Handling) attempts() (all []attempt) {
+	h.k.mu.Lock()
+	defer h.k.mu.Unlock()
+	for _, a := range h.k.attempts {
+		if h.of(a.GetEvent()) && (len(all) == 0 || a.GetSubscription() == all[0].GetSubscription()) {
+			all = append(all, *a)
+		}
 	}
-	for _, o := range options {
-		o(d)
-	}
-	k.state.admit(d)
-	return d
+	return all
 }
 
-// admit gives a delivery its token and its event a place in the order.
-func (s *state) admit(d *busv1.Delivery) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.calls++
-	d.Token = fmt.Sprintf("lane%d", s.calls)
-	e := d.GetEvent()
-	if e.GetId() == "" {
-		e.Seq = int64(len(s.events)) + 1
-		e.Id = fmt.Sprintf("e%d", e.GetSeq())
-		e.CorrelationId = e.GetId()
-		s.events = append(s.events, e)
-	}
-	s.lanes[d.GetToken()] = e
-}
-
-// Token is the lane token of the delivery.
-func (h *Handling) Token() string { return h.token }
-
-// Wait returns the outcome.
-func (h *Handling) Wait() Outcome {
+// Wait returns the outcome of the first attempt.
+func (h *Handling) Wait() (o Outcome) {
 	h.k.t.Helper()
-	select {
-	case <-h.done:
-		return h.out
-	case <-time.After(Patience):
-		h.k.t.Fatalf("sdktest: no outcome within %s", Patience)
-		return Outcome{}
-	}
-}
-
-// Done is closed when the outcome is there.
-func (h *Handling) Done() <-chan struct{} { return h.done }
-
-// Cancel ends the delivery's context.
-func (h *Handling) Cancel() { h.r.deliveries.cancelled(h.token) }
-
-// deliveries is the kernel's end of the event stream.
-type deliveries struct {
-	k      *Kernel
-	ctx    context.Context
-	open   func() (extensionv1.Events_DeliverClient, error)
-	once   sync.Once
-	ended  chan struct{}
-	frames chan struct{} // capacity 1: something is to be sent
-
-	mu      sync.Mutex
-	stream  extensionv1.Events_DeliverClient
-	failed  error
-	credit  int32
-	queue   []*busv1.Delivery
-	cancels []string
-	waiting map[string]*Handling
-}
-
-func newDeliveries(ctx context.Context, k *Kernel, conn grpc.ClientConnInterface) *deliveries {
-	return &deliveries{
-		k: k, ctx: ctx, ended: make(chan struct{}), frames: make(chan struct{}, 1), waiting: map[string]*Handling{},
-		open: func() (extensionv1.Events_DeliverClient, error) {
-			return extensionv1.NewEventsClient(conn).Deliver(ctx)
-		},
-	}
-}
-
-// begin opens the stream with the first delivery.
-func (d *deliveries) begin() {
-	d.once.Do(func() {
-		stream, err := d.open()
-		if err != nil {
-			d.fail(err)
-			close(d.ended)
-			return
-		}
-		d.stream = stream
-		go d.write()
-		go d.read()
+	h.k.WaitFor("the outcome of a delivery", func() (ended bool) {
+		o, ended = h.outcome()
+		return ended
 	})
+	return o
 }
 
-// wait returns when the stream is over.
-func (d *deliveries) wait() {
-	d.once.Do(func() { close(d.ended) })
-	<-d.ended
-}
-
-func (d *deliveries) send(h *Handling, delivery *busv1.Delivery) {
-	d.begin()
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if d.failed != nil {
-		d.settle(h, Outcome{Lost: d.failed})
-		return
+// outcome is the outcome of the first attempt, once the kernel has taken it.
+func (h *Handling) outcome() (o Outcome, ended bool) {
+	all := h.attempts()
+	if len(all) == 0 {
+		return o, false
 	}
-	d.waiting[h.token] = h
-	d.queue = append(d.queue, delivery)
-	d.wake()
-}
-
-func (d *deliveries) cancelled(token string) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	d.cancels = append(d.cancels, token)
-	d.wake()
-}
-
-func (d *deliveries) wake() {
-	select {
-	case d.frames <- struct{}{}:
+	first := all[0]
+	o.Event = first.GetEvent()
+	answer := first.outcome
+	if answer == nil {
+		if first.lost {
+			o.Lost = errNoAnswer
+		}
+		return o, first.lost
+	}
+	o = outcomeOf(first.Delivery, answer)
+	if len(o.Effects) == 0 {
+		return o, true
+	}
+	stored := h.k.delivery(first.Delivery)
+	switch {
+	case stored == nil:
+		return o, false
+	case stored.State == journal.Dead && o.Kind == busv1.Outcome_KIND_ACK:
+		o.Refused = errors.New(stored.Reason)
+	case stored.State == journal.Done, stored.State == journal.Dead:
+		return o, true
+	case stored.Reason != "": // it is repeated after a while
+		o.Refused = errors.New(stored.Reason)
+	case len(all) > 1: // it is repeated at once, which conflicts are
+		o.Refused = contract.ErrConflict
 	default:
+		return o, false
 	}
+	o.Effects = nil
+	return o, true
 }
 
-func (d *deliveries) write() {
-	for {
-		select {
-		case <-d.ended:
-			return
-		case <-d.frames:
-		}
-		d.mu.Lock()
-		n := min(len(d.queue), int(d.credit))
-		frame := &extensionv1.DeliverFrame{Deliveries: d.queue[:n:n], Cancels: d.cancels}
-		d.queue, d.cancels = d.queue[n:], nil
-		d.credit -= int32(n)
-		d.mu.Unlock()
-		if n == 0 && len(frame.GetCancels()) == 0 {
-			continue
-		}
-		if d.stream.Send(frame) != nil {
-			return // read learns why
-		}
-	}
-}
-
-func (d *deliveries) read() {
-	defer close(d.ended)
-	for {
-		frame, err := d.stream.Recv()
+// delivery is a delivery as the store has it; nil: it has none.
+func (k *Kernel) delivery(d *busv1.Delivery) (stored *journal.Delivery) {
+	k.view(func(r journal.Reader) error {
+		subs, err := r.Subscriptions()
 		if err != nil {
-			d.fail(err)
-			return
+			return err
 		}
-		for _, o := range frame.GetOutcomes() {
-			d.outcome(o)
+		for _, s := range subs {
+			if s.Extension == k.ID() && s.Pattern == d.GetSubscription() {
+				stored, err = r.Delivery(d.GetEvent().GetSeq(), s.ID)
+			}
 		}
-		d.mu.Lock()
-		d.credit += frame.GetCredit()
-		d.wake()
-		d.mu.Unlock()
-	}
+		return err
+	})
+	return stored
 }
 
-// outcome commits what an outcome carries and ends its lane.
-func (d *deliveries) outcome(o *busv1.Outcome) {
-	out := d.k.settled(o, "")
-	d.k.state.endLane(o.GetToken())
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if h := d.waiting[o.GetToken()]; h != nil {
-		delete(d.waiting, o.GetToken())
-		d.settle(h, out)
+// Hand hands the extension a delivery beside the kernel, and returns its outcome: one
+// that the kernel would not make, or not now, such as a send to a channel that is not
+// ready. The kernel knows nothing of it: its effects come to nothing, and its lane is
+// refused. The payload is encoded as JSON unless it is []byte.
+func (k *Kernel) Hand(topic string, payload any, refine ...func(*busv1.Delivery)) (o Outcome) {
+	k.t.Helper()
+	d := &busv1.Delivery{Token: "beside", Attempt: 1, Subscription: topic, Event: &busv1.Event{
+		Id: "e1", CorrelationId: "e1", Topic: topic, Source: contract.KernelSource, Payload: encode(k.t, payload),
+		CreatedAtUs: time.Now().UnixMicro(),
+	}}
+	for _, r := range refine {
+		r(d)
 	}
-}
-
-// settled commits what an outcome carries.
-func (k *Kernel) settled(o *busv1.Outcome, answer string) Outcome {
-	out := Outcome{
-		Kind: o.GetKind(), Reason: o.GetReason(), Content: answer, Effects: o.GetEffects(),
-		RetryAfter: time.Duration(o.GetRetryAfterMs()) * time.Millisecond,
+	ctx, cancel := context.WithTimeout(k.t.Context(), Patience)
+	defer cancel()
+	stream, err := extensionv1.NewEventsClient(k.Conn()).Deliver(ctx)
+	if err == nil {
+		err = stream.Send(&extensionv1.DeliverFrame{Deliveries: []*busv1.Delivery{d}})
 	}
-	if len(o.GetEffects()) > 0 {
-		receipt := k.commit(&busv1.Commit{Lane: o.GetToken(), Effects: o.GetEffects()})
-		out.Results, out.Refused = receipt.GetResults(), contract.FromProto(receipt.GetError())
-		if out.Refused != nil {
-			out.Effects, out.Content = nil, ""
+	for err == nil {
+		var frame *extensionv1.OutcomeFrame
+		if frame, err = stream.Recv(); len(frame.GetOutcomes()) > 0 {
+			return outcomeOf(d, frame.GetOutcomes()[0])
 		}
 	}
-	return out
+	return Outcome{Event: d.GetEvent(), Lost: contract.FromStatus(err)}
 }
 
-func (s *state) endLane(token string) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	delete(s.lanes, token)
-	s.notify()
-}
-
-// fail answers for everything that is still with the extension.
-func (d *deliveries) fail(err error) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	d.failed = fmt.Errorf("the event stream is over: %w", err)
-	for token, h := range d.waiting {
-		d.k.state.endLane(token)
-		d.settle(h, Outcome{Lost: d.failed})
+func outcomeOf(d *busv1.Delivery, answer *busv1.Outcome) Outcome {
+	return Outcome{
+		Event: d.GetEvent(), Kind: answer.GetKind(), Reason: answer.GetReason(), Effects: answer.GetEffects(),
+		RetryAfter: time.Duration(answer.GetRetryAfterMs()) * time.Millisecond,
 	}
-	clear(d.waiting)
-}
-
-func (d *deliveries) settle(h *Handling, o Outcome) {
-	h.out = o
-	close(h.done)
 }

@@ -21,14 +21,22 @@ var faults = map[string]struct {
 	want string
 }{
 	"undeclared tools": {func() sdk.Extension {
-		return sdk.Extension{ID: "faulty", Tools: []sdk.Tool{tool("fine", `{"type":"object"}`)}}
-	}, "reports tools, which the manifest does not provide"},
+		return sdk.Extension{ID: "bare", Tools: []sdk.Tool{tool("fine", `{"type":"object"}`)}}
+	}, `it has tools, but the manifest lacks "provides: {tools: true}"`},
+	"no tools": {func() sdk.Extension {
+		return sdk.Extension{ID: "faulty"}
+	}, "the manifest provides tools, which it does not report"},
+	"undeclared command": {func() sdk.Extension {
+		t := tool("fine", `{"type":"object"}`)
+		t.Command = "fine"
+		return sdk.Extension{ID: "faulty", Tools: []sdk.Tool{t}}
+	}, `is the command /fine, but the manifest lacks`},
 	"bad tool name": {func() sdk.Extension {
 		return sdk.Extension{ID: "faulty", Tools: []sdk.Tool{tool("Not Fine", `{"type":"object"}`)}}
-	}, `tool "Not Fine": a name is made of`},
+	}, `invalid tool name "Not Fine"`},
 	"schema that is none": {func() sdk.Extension {
 		return sdk.Extension{ID: "faulty", Tools: []sdk.Tool{tool("fine", `{"type":"objekt"}`)}}
-	}, "tool fine: schema:"},
+	}, "the schema of the tool faulty/fine: type: must be one of"},
 	"panic on garbage": {func() sdk.Extension {
 		return sdk.Extension{ID: "faulty", Handle: func(_ context.Context, e sdk.Event) (sdk.Effects, error) {
 			var v map[string]any
@@ -53,14 +61,13 @@ var faults = map[string]struct {
 			}
 			return nil
 		}}
-	}, "it panicked: start extension faulty: start: panic: no token"},
-	"wrong name": {func() sdk.Extension { return sdk.Extension{ID: "other"} }, `its ID is "other", the manifest's is "faulty"`},
+	}, "it panicked: faulty: initialize the extension: start extension faulty: start: panic: no token"},
+	"wrong name": {func() sdk.Extension { return sdk.Extension{ID: "other"} }, "this process serves other, not faulty"},
 }
 
 func tool(name, schema string) sdk.Tool {
-	return sdk.Tool{Name: name, Description: "A tool.", Schema: json.RawMessage(schema), Call: func(context.Context, sdk.ToolCall) (sdk.ToolResult, error) {
-		return sdk.ToolResult{}, nil
-	}}
+	call := func(context.Context, sdk.ToolCall) (sdk.ToolResult, error) { return sdk.ToolResult{}, nil }
+	return sdk.Tool{Name: name, Description: "A tool.", Schema: json.RawMessage(schema), Call: call}
 }
 
 func TestFaulty(t *testing.T) { //nolint:paralleltest // goroutines are counted
@@ -68,10 +75,11 @@ func TestFaulty(t *testing.T) { //nolint:paralleltest // goroutines are counted
 	if !ok {
 		t.Skip("run by TestConformanceFindsFaults")
 	}
-	sdktest.Conformance(t, fault.ext, sdktest.Facts{
-		ID: "faulty", Subscriptions: []string{"faulty.test"},
-		Options: sdktest.Options{Secrets: map[string]string{"TOKEN": "t"}},
-	})
+	manifest := "testdata/faulty/manifest.yaml"
+	if fault.ext().ID == "bare" {
+		manifest = "testdata/bare/manifest.yaml"
+	}
+	sdktest.Conformance(t, fault.ext, sdktest.Options{Manifest: manifest, Secrets: map[string]string{"TOKEN": "t"}})
 }
 
 func TestConformanceFindsFaults(t *testing.T) {

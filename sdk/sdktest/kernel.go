@@ -2,49 +2,52 @@ package sdktest
 
 import (
 	"context"
-	"crypto/rand"
-	"encoding/json"
-	"io"
-	"net"
+	"errors"
+	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"sync"
 	"testing"
 	"time"
 
-	"github.com/hashicorp/go-hclog"
 	"google.golang.org/grpc"
-	"google.golang.org/grpc/credentials/insecure"
 
 	"github.com/switchboard-run/switchboard/contract"
 	"github.com/switchboard-run/switchboard/contract/extensionv1"
-	"github.com/switchboard-run/switchboard/contract/kernelv1"
+	"github.com/switchboard-run/switchboard/kernel"
+	"github.com/switchboard-run/switchboard/kernel/journal"
+	"github.com/switchboard-run/switchboard/kernel/supervisor"
+	"github.com/switchboard-run/switchboard/manifests"
 	"github.com/switchboard-run/switchboard/sdk"
 )
 
-// Kernel is a fake kernel with one extension. Its methods may be called from
+// Kernel is a kernel with one extension under test. Its methods may be called from
 // any goroutine of the test; those that fail the test only from the test's own.
 type Kernel struct {
-	t       testing.TB
-	options Options
-	dir     string // of sockets
-	state   *state
-	script  script
+	t        testing.TB
+	options  Options
+	dir      string // of sockets
+	manifest *manifests.Manifest
+	store    *store
+	news     *news
 
-	mu         sync.Mutex
-	running    *running
-	generation int64
-	id         string
-}
+	applying sync.Mutex // one change of what runs at a time
+	kernel   *kernel.Kernel
+	settings kernel.Settings
 
-// running is one life of the extension.
-type running struct {
-	server     *sdk.Server
-	extension  *grpc.Server
-	kernel     *grpc.Server
-	conn       *grpc.ClientConn
-	deliveries *deliveries
-	cancel     context.CancelFunc
+	mu       sync.Mutex
+	id       string
+	spec     *kernel.Spec // of the extension under test; nil: it was never started
+	tools    []string     // that it has, by their full names
+	starts   int
+	life     *life // nil: it does not run
+	attempts []*attempt
+	statuses map[string]supervisor.Status
+	changes  map[string]int // of a status
+	closed   bool
+	cast     cast
 }
 
 // Start runs an extension. It is stopped at the end of the test.
@@ -64,128 +67,170 @@ func New(t testing.TB, options Options) *Kernel {
 	if err != nil {
 		t.Fatalf("sdktest: %v", err)
 	}
-	k := &Kernel{t: t, options: options, dir: dir, state: newState(), id: options.ID}
-	k.state.channels, k.state.commands = options.Channels, options.Commands
+	k := &Kernel{
+		t: t, options: options, dir: dir, news: newNews(), id: options.ID,
+		statuses: map[string]supervisor.Status{}, changes: map[string]int{}, cast: newCast(),
+	}
+	if k.manifest, err = options.manifest(); err != nil {
+		t.Fatalf("sdktest: %v", err)
+	}
+	if k.manifest != nil {
+		k.id = k.manifest.ID
+	}
 	if k.options.DataDir == "" {
 		k.options.DataDir = t.TempDir()
 	}
-	for key, value := range options.KV {
-		k.Put(key, value)
+	if err := os.Mkdir(k.RunDir(), 0o700); err != nil {
+		t.Fatalf("sdktest: %v", err)
 	}
-	t.Cleanup(func() {
-		k.Stop()
-		_ = os.RemoveAll(dir)
-	})
+	if k.store, err = openStore(filepath.Join(dir, "store.db"), k.ID, k.news); err != nil {
+		t.Fatalf("sdktest: %v", err)
+	}
+	k.settings.Location, err = time.LoadLocation(options.Timezone)
+	if err != nil {
+		t.Fatalf("sdktest: %v", err)
+	}
+	t.Cleanup(k.close)
 	return k
 }
 
 // TryStart starts an extension, or returns why it did not start.
 func (k *Kernel) TryStart(ext sdk.Extension) error {
 	k.t.Helper()
-	k.mu.Lock()
-	if k.running != nil {
-		k.mu.Unlock()
+	if k.running() != nil {
 		k.t.Fatal("sdktest: the extension runs already")
 	}
-	k.generation++
-	if ext.ID != "" {
-		k.id = ext.ID
-	}
-	init := k.options.init(k.t, k.id)
-	init.Generation, init.RunDir = k.generation, k.dir
-	init.KernelToken = rand.Text()
-	k.mu.Unlock()
-
-	r, err := k.run(ext, init)
-	if err != nil {
-		return err
-	}
-	k.mu.Lock()
-	k.running = r
-	k.mu.Unlock()
-
-	ctx, cancel := context.WithTimeout(context.Background(), Patience)
-	defer cancel()
-	before := k.state.reported()
-	answer, err := extensionv1.NewExtensionClient(r.conn).Init(ctx, init)
-	if err != nil {
-		k.Lose()
-		return contract.FromStatus(err)
-	}
-	if k.state.reported() == before { // else it has reported something newer already
-		k.state.report(answer.GetReadiness())
-	}
-	return nil
+	return k.start(ext)
 }
 
-// run connects the extension and the kernel's services over unix sockets.
-func (k *Kernel) run(ext sdk.Extension, init *extensionv1.InitRequest) (*running, error) {
-	server, err := sdk.NewServer(Logger(k.t), ext)
-	if err != nil {
-		return nil, err
-	}
-	r := &running{
-		server: server, extension: grpc.NewServer(server.Options()...),
-		kernel: newKernelServer(k, init.GetKernelToken()),
-	}
-	server.Register(r.extension)
-	extension := k.listen(r.extension)
-	init.KernelAddress = k.listen(r.kernel)
-	r.conn = k.dial(extension)
-	ctx, cancel := context.WithCancel(context.Background())
-	r.cancel = cancel
-	r.deliveries = newDeliveries(ctx, k, r.conn)
-	return r, nil
-}
-
-// Serve serves extensions without initializing them, for tests of the protocol.
-func (k *Kernel) Serve(server *sdk.Server) grpc.ClientConnInterface {
-	k.t.Helper()
-	s := grpc.NewServer(server.Options()...)
-	server.Register(s)
-	conn := k.dial(k.listen(s))
-	k.t.Cleanup(func() {
-		_ = conn.Close()
-		server.Close(0)
-		s.Stop()
-	})
-	return conn
-}
-
-func (k *Kernel) dial(address string) *grpc.ClientConn {
-	k.t.Helper()
-	conn, err := grpc.NewClient(address,
-		grpc.WithTransportCredentials(insecure.NewCredentials()), grpc.WithIdleTimeout(0),
-		grpc.WithDefaultCallOptions(
-			grpc.MaxCallRecvMsgSize(contract.MaxMessage), grpc.MaxCallSendMsgSize(contract.MaxMessage)))
-	if err != nil {
-		k.t.Fatalf("sdktest: %v", err)
-	}
-	return conn
-}
-
-// listen serves s on a fresh socket and returns its address.
-func (k *Kernel) listen(s *grpc.Server) string {
-	path := filepath.Join(k.dir, rand.Text()[:6])
-	listener, err := (&net.ListenConfig{}).Listen(context.Background(), "unix", path)
-	if err != nil {
-		k.t.Fatalf("sdktest: %v", err)
-	}
-	go func() { _ = s.Serve(listener) }()
-	return "unix:" + path
-}
-
-// Restart shuts the extension down, if it runs, and starts another one with the
-// same state.
+// Restart shuts the extension down, if it runs, and starts another one on the same
+// store.
 func (k *Kernel) Restart(ext sdk.Extension) {
 	k.t.Helper()
-	k.Stop()
-	if err := k.TryStart(ext); err != nil {
+	if err := k.start(ext); err != nil {
 		k.t.Fatalf("sdktest: restart of the extension: %v", err)
 	}
 }
 
-// Stop shuts the extension down as the kernel does, within Patience.
+// start has the kernel exchange what runs under the extension's id.
+func (k *Kernel) start(ext sdk.Extension) error {
+	k.t.Helper()
+	if _, err := sdk.NewServer(Logger(k.t), ext); err != nil {
+		return err
+	}
+	spec, err := k.options.spec(k.manifest, ext)
+	if err != nil {
+		return err
+	}
+	k.mu.Lock()
+	k.starts++
+	number := k.starts
+	first := k.spec == nil
+	spec.DataDir, spec.RunDir = k.options.DataDir, k.RunDir()
+	spec.Process = supervisor.Spec{
+		Serve: k.serve(ext, number), StartTimeout: Patience, ShutdownGrace: Patience,
+		Restart: supervisor.Restart{Policy: supervisor.Never}, Fingerprint: fmt.Sprint(number),
+	}
+	k.id, k.spec, k.tools = spec.ID, &spec, nil
+	for _, t := range ext.Tools {
+		k.tools = append(k.tools, spec.ID+"/"+t.Name)
+	}
+	k.mu.Unlock()
+	if first {
+		k.playOptions()
+		for key, value := range k.options.KV {
+			k.Put(key, value)
+		}
+	}
+	return k.apply()
+}
+
+// apply makes what the test has chosen run, and returns when all of it is active, or
+// why the extension under test is not.
+func (k *Kernel) apply() error {
+	k.t.Helper()
+	k.applying.Lock()
+	defer k.applying.Unlock()
+	k.mu.Lock()
+	specs := append(k.cast.specs(), *k.spec)
+	k.cast.arrange(&k.settings, k.spec)
+	settings := k.settings
+	before := maps.Clone(k.changes)
+	number, id := k.starts, k.id
+	k.mu.Unlock()
+	if k.kernel == nil {
+		if err := k.open(specs, settings); err != nil {
+			return err
+		}
+	} else if err := k.kernel.Apply(specs, settings); err != nil {
+		return err
+	}
+	var failed error
+	k.WaitFor("the extensions are active", func() bool {
+		k.mu.Lock()
+		defer k.mu.Unlock()
+		for _, s := range specs {
+			status := k.statuses[s.ID]
+			if status.State == supervisor.Failed && k.changes[s.ID] > before[s.ID] {
+				failed = fmt.Errorf("%s: %s", s.ID, status.LastError)
+				return true
+			}
+			if status.State != supervisor.Active || s.ID == id && (k.life == nil || k.life.number != number) {
+				return false
+			}
+		}
+		return true
+	})
+	return failed
+}
+
+func (k *Kernel) open(specs []kernel.Spec, settings kernel.Settings) error {
+	opened, err := kernel.Open(context.Background(), kernel.Options{
+		Store:  func() (journal.Store, error) { return k.store, nil },
+		RunDir: k.dir, Extensions: specs, Settings: settings, Log: Logger(k.t), Changed: k.changed,
+	})
+	if err != nil {
+		return err
+	}
+	k.kernel = opened
+	ctx, stop := context.WithCancel(context.Background())
+	ended := make(chan error, 1)
+	go func() { ended <- opened.Run(ctx) }()
+	k.cast.stop = func() error {
+		stop()
+		return errors.Join(<-ended, opened.Close())
+	}
+	return nil
+}
+
+// changed is told each change of a state by the kernel.
+func (k *Kernel) changed(s supervisor.Status) {
+	k.mu.Lock()
+	k.statuses[s.ID] = s
+	k.changes[s.ID]++
+	k.mu.Unlock()
+	k.news.tell()
+}
+
+// close ends the kernel with all that runs on it.
+func (k *Kernel) close() {
+	k.t.Helper()
+	k.mu.Lock()
+	k.closed = true
+	k.mu.Unlock()
+	k.cast.leave()
+	var err error
+	if k.cast.stop != nil {
+		err = k.cast.stop()
+	} else {
+		err = k.store.Close()
+	}
+	if err = errors.Join(err, os.RemoveAll(k.dir)); err != nil {
+		k.t.Errorf("sdktest: end of the kernel: %v", err)
+	}
+}
+
+// Stop shuts the extension down, within Patience.
 func (k *Kernel) Stop() {
 	k.t.Helper()
 	if err := k.Shutdown(Patience); err != nil {
@@ -193,55 +238,52 @@ func (k *Kernel) Stop() {
 	}
 }
 
-// Shutdown shuts the extension down within a grace.
+// Shutdown asks the extension to end within a grace, and then ends it.
 func (k *Kernel) Shutdown(grace time.Duration) error {
-	r := k.take()
-	if r == nil {
+	if k.running() == nil {
 		return nil
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), grace+Patience)
 	defer cancel()
-	_, err := extensionv1.NewExtensionClient(r.conn).Shutdown(ctx, &extensionv1.ShutdownRequest{GraceMs: grace.Milliseconds()})
-	r.close()
+	r := &extensionv1.ShutdownRequest{GraceMs: grace.Milliseconds()}
+	_, err := extensionv1.NewExtensionClient(k.Conn()).Shutdown(ctx, r)
+	k.Lose()
 	return contract.FromStatus(err)
 }
 
 // Lose cuts the extension off, as when the kernel dies, and waits until the
-// extension has ended itself.
+// extension has ended itself. What it had taken, the kernel hands out again at the
+// next start.
 func (k *Kernel) Lose() {
-	if r := k.take(); r != nil {
-		r.kernel.Stop()
-		r.close()
+	k.t.Helper()
+	l := k.running()
+	if l == nil {
+		return
 	}
+	l.cut()
+	<-l.done
+	k.WaitFor("the kernel knows that the extension has ended", func() bool {
+		k.mu.Lock()
+		defer k.mu.Unlock()
+		s := k.statuses[k.id].State
+		return s != supervisor.Active && s != supervisor.Stopping && s != supervisor.Starting
+	})
 }
 
-func (k *Kernel) take() *running {
+func (k *Kernel) running() *life {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	r := k.running
-	k.running = nil
-	return r
-}
-
-func (r *running) close() {
-	r.cancel()
-	_ = r.conn.Close()
-	r.deliveries.wait()
-	r.server.Close(0)
-	<-r.server.Done()
-	r.extension.Stop()
-	r.kernel.Stop()
+	return k.life
 }
 
 // now is the running extension; the test fails if none runs.
-func (k *Kernel) now() *running {
+func (k *Kernel) now() *life {
 	k.t.Helper()
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	if k.running == nil {
+	l := k.running()
+	if l == nil {
 		k.t.Fatal("sdktest: the extension does not run")
 	}
-	return k.running
+	return l
 }
 
 // ID is the extension's id.
@@ -251,25 +293,30 @@ func (k *Kernel) ID() string {
 	return k.id
 }
 
-// Conn is the connection to the extension, for what has no method here.
-func (k *Kernel) Conn() grpc.ClientConnInterface { return k.now().conn }
+// Conn is a connection to the extension beside that of the kernel, for requests that
+// the kernel would not make.
+func (k *Kernel) Conn() grpc.ClientConnInterface {
+	k.t.Helper()
+	return k.now().conn
+}
 
 // RunDir is the directory for sockets that Init names.
-func (k *Kernel) RunDir() string { return k.dir }
+func (k *Kernel) RunDir() string { return filepath.Join(k.dir, "x") }
 
 // DataDir is the directory for files that Init names.
 func (k *Kernel) DataDir() string { return k.options.DataDir }
 
 // Health asks the extension.
 func (k *Kernel) Health(ctx context.Context) (*extensionv1.Readiness, error) {
-	r, err := extensionv1.NewExtensionClient(k.now().conn).Health(ctx, &extensionv1.HealthRequest{})
+	k.t.Helper()
+	r, err := extensionv1.NewExtensionClient(k.Conn()).Health(ctx, &extensionv1.HealthRequest{})
 	return r, contract.FromStatus(err)
 }
 
 // Describe asks the extension.
 func (k *Kernel) Describe() *extensionv1.Description {
 	k.t.Helper()
-	d, err := extensionv1.NewExtensionClient(k.now().conn).Describe(k.t.Context(), &extensionv1.DescribeRequest{})
+	d, err := extensionv1.NewExtensionClient(k.Conn()).Describe(k.t.Context(), &extensionv1.DescribeRequest{})
 	if err != nil {
 		k.t.Fatalf("sdktest: describe: %v", err)
 	}
@@ -283,56 +330,10 @@ func (k *Kernel) Configure(config any, secrets map[string]string) {
 	k.options.Config, k.options.Secrets = config, secrets
 }
 
-// SetChannels replaces what Channels answers.
-func (k *Kernel) SetChannels(channels ...*kernelv1.Channel) {
-	k.state.mu.Lock()
-	defer k.state.mu.Unlock()
-	k.state.channels = channels
-}
-
-// Logger writes to the test's log until the test is over.
-func Logger(t testing.TB) hclog.Logger {
-	t.Helper()
-	w := &testWriter{t: t}
-	t.Cleanup(w.close)
-	return hclog.New(&hclog.LoggerOptions{Level: hclog.Debug, Output: w, DisableTime: true})
-}
-
-// testWriter is a test's log; a test that is over has none any more.
-type testWriter struct {
-	mu sync.Mutex
-	t  testing.TB
-}
-
-var _ io.Writer = (*testWriter)(nil)
-
-func (w *testWriter) Write(p []byte) (int, error) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if w.t != nil {
-		w.t.Logf("%s", p[:max(0, len(p)-1)])
+// sorted are the values of a map, in the order of their keys.
+func sorted[T any](m map[string]T) (all []T) {
+	for _, key := range slices.Sorted(maps.Keys(m)) {
+		all = append(all, m[key])
 	}
-	return len(p), nil
-}
-
-func (w *testWriter) close() {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.t = nil
-}
-
-// encode is a value as the kernel stores it.
-func encode(t testing.TB, value any) []byte {
-	t.Helper()
-	switch v := value.(type) {
-	case []byte:
-		return v
-	case json.RawMessage:
-		return v
-	}
-	b, err := json.Marshal(value)
-	if err != nil {
-		t.Fatalf("sdktest: encode %T: %v", value, err)
-	}
-	return b
+	return all
 }

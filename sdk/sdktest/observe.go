@@ -1,32 +1,26 @@
 package sdktest
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
-	"slices"
-	"strings"
 	"time"
-
-	"google.golang.org/protobuf/proto"
 
 	"github.com/switchboard-run/switchboard/contract"
 	"github.com/switchboard-run/switchboard/contract/busv1"
 	"github.com/switchboard-run/switchboard/contract/extensionv1"
-	"github.com/switchboard-run/switchboard/contract/kernelv1"
 	"github.com/switchboard-run/switchboard/contract/topic"
+	"github.com/switchboard-run/switchboard/kernel/journal"
 )
 
-// WaitFor waits until reached reports true; it is asked again whenever
-// something has changed in the kernel. It must not call the Kernel's waiting
-// methods.
+// WaitFor waits until reached reports true; it is asked again whenever something has
+// changed in the kernel. It must not call the Kernel's waiting methods.
 func (k *Kernel) WaitFor(what string, reached func() bool) {
 	k.t.Helper()
 	timeout := time.NewTimer(Patience)
 	defer timeout.Stop()
 	for {
-		k.state.mu.Lock()
-		changed := k.state.changed
-		k.state.mu.Unlock()
+		changed := k.news.next()
 		if reached() {
 			return
 		}
@@ -56,29 +50,51 @@ func (k *Kernel) WaitUntil(what string, reached func() bool) {
 	}
 }
 
-// Published is every event that the extension published on topics of a pattern,
-// in order, without withdrawn ones.
-func (k *Kernel) Published(pattern string) []*busv1.Event {
-	k.state.mu.Lock()
-	defer k.state.mu.Unlock()
-	var out []*busv1.Event
-	for _, e := range k.state.events {
-		if e.GetSource() == k.id && topic.Match(pattern, e.GetTopic()) && !k.state.withdrawn[e.GetId()] {
-			out = append(out, e)
-		}
+// view reads the store.
+func (k *Kernel) view(read func(journal.Reader) error) {
+	k.t.Helper()
+	if err := k.store.View(context.Background(), read); err != nil {
+		k.t.Fatalf("sdktest: read the store: %v", err)
 	}
-	return out
 }
 
-// Await waits until the extension has published on topics of a pattern and
-// returns the first such event.
+// page is how many events are read at once.
+const page = 1000
+
+// Published is every event that the extension published on topics of a pattern, in
+// order.
+func (k *Kernel) Published(pattern string) (found []*busv1.Event) {
+	k.t.Helper()
+	id := k.ID()
+	k.view(func(r journal.Reader) error {
+		found = nil
+		for after := int64(0); ; {
+			events, err := r.Events(journal.EventFilter{After: after, Ascending: true, Limit: page})
+			if err != nil {
+				return err
+			}
+			for _, e := range events {
+				if after = e.GetSeq(); e.GetSource() == id && topic.Match(pattern, e.GetTopic()) {
+					found = append(found, e)
+				}
+			}
+			if len(events) < page {
+				return nil
+			}
+		}
+	})
+	return found
+}
+
+// Await waits until the extension has published on topics of a pattern and returns
+// the first such event.
 func (k *Kernel) Await(pattern string) *busv1.Event {
 	k.t.Helper()
 	return k.AwaitN(pattern, 1)[0]
 }
 
-// AwaitN waits until the extension has published n events on topics of a
-// pattern and returns all there are.
+// AwaitN waits until the extension has published n events on topics of a pattern and
+// returns all there are.
 func (k *Kernel) AwaitN(pattern string, n int) []*busv1.Event {
 	k.t.Helper()
 	var events []*busv1.Event
@@ -117,90 +133,71 @@ func (k *Kernel) decode(b []byte, into any) {
 	}
 }
 
-// Withdrawn reports whether the extension has withdrawn the event.
-func (k *Kernel) Withdrawn(eventID string) bool {
-	k.state.mu.Lock()
-	defer k.state.mu.Unlock()
-	return k.state.withdrawn[eventID]
-}
-
-// TakeDelivery says that the event's delivery has begun: it cannot be withdrawn
-// any more.
-func (k *Kernel) TakeDelivery(eventID string) {
-	k.state.mu.Lock()
-	defer k.state.mu.Unlock()
-	k.state.tooLate[eventID] = true
-}
-
-// Committed is every effect that the extension committed, in order.
-func (k *Kernel) Committed() []*busv1.Effect {
-	k.state.mu.Lock()
-	defer k.state.mu.Unlock()
-	return slices.Clone(k.state.effects)
-}
-
-// FailCommits refuses the next n commits, of whatever kind, with an error:
-// contract.ErrConflict, contract.ErrFull.
-func (k *Kernel) FailCommits(n int, err error) {
-	k.state.mu.Lock()
-	defer k.state.mu.Unlock()
-	for range n {
-		k.state.failures = append(k.state.failures, err)
-	}
-}
-
-// Stored decodes a key of the extension's store into v and returns its version;
-// 0 if it does not exist.
+// Stored decodes a key of the extension's store into v and returns its version; 0 if
+// it does not exist.
 func (k *Kernel) Stored(key string, v any) int64 {
 	k.t.Helper()
-	k.state.mu.Lock()
-	value := k.state.kv[key]
-	k.state.mu.Unlock()
-	if value == nil {
+	var value journal.KV
+	k.view(func(r journal.Reader) (err error) {
+		value, err = r.KVGet(k.ID(), key)
+		return err
+	})
+	if value.Version == 0 {
 		return 0
 	}
 	if b, ok := v.(*[]byte); ok {
-		*b = value.GetValue()
+		*b = value.Value
 	} else if v != nil {
-		k.decode(value.GetValue(), v)
+		k.decode(value.Value, v)
 	}
-	return value.GetVersion()
+	return value.Version
 }
 
-// Put writes a key of the extension's store, behind its back.
+// Put writes a key of the extension's store without telling it.
 func (k *Kernel) Put(key string, value any) {
 	k.t.Helper()
-	b := encode(k.t, value)
-	s := k.state
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.version++
-	s.kv[key] = &kernelv1.Value{Key: key, Value: b, Version: s.version}
-	s.notify()
+	id, b := k.ID(), encode(k.t, value)
+	if id == "" {
+		k.t.Fatal("sdktest: the extension has no id before its first start: set Options.ID")
+	}
+	err := journal.Do(context.Background(), k.store.Store, func(tx journal.Tx) error {
+		_, err := tx.KVPut(id, key, b)
+		return err
+	})
+	if err != nil {
+		k.t.Fatalf("sdktest: put %s: %v", key, err)
+	}
+	k.news.tell()
 }
 
 // Keys lists the keys of the extension's store with a prefix, in order.
-func (k *Kernel) Keys(prefix string) []string {
-	k.state.mu.Lock()
-	defer k.state.mu.Unlock()
-	var keys []string
-	for key := range k.state.kv {
-		if strings.HasPrefix(key, prefix) {
-			keys = append(keys, key)
+func (k *Kernel) Keys(prefix string) (keys []string) {
+	k.t.Helper()
+	k.view(func(r journal.Reader) error {
+		keys = nil
+		for after := ""; ; {
+			values, err := r.KVScan(k.ID(), prefix, after, page)
+			if err != nil {
+				return err
+			}
+			for _, v := range values {
+				after = v.Key
+				keys = append(keys, v.Key)
+			}
+			if len(values) < page {
+				return nil
+			}
 		}
-	}
-	slices.Sort(keys)
+	})
 	return keys
 }
 
-// Readiness is what the extension last said of itself.
+// Readiness is what the kernel knows of the extension's readiness.
 func (k *Kernel) Readiness() *extensionv1.Readiness {
-	k.state.mu.Lock()
-	defer k.state.mu.Unlock()
-	if n := len(k.state.reports); n > 0 {
-		return k.state.reports[n-1]
-	}
-	return nil
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	s := k.statuses[k.id]
+	return &extensionv1.Readiness{State: s.Readiness, Detail: s.ReadinessDetail}
 }
 
 // AwaitReadiness waits until the extension says that it is in a state.
@@ -210,67 +207,15 @@ func (k *Kernel) AwaitReadiness(state extensionv1.Readiness_State) *extensionv1.
 	return k.Readiness()
 }
 
-// Drafts is every text that the extension's turns showed as a draft.
-func (k *Kernel) Drafts() []string {
-	k.state.mu.Lock()
-	defer k.state.mu.Unlock()
-	return slices.Clone(k.state.drafts)
-}
-
-// SetSession makes a session with a history; the id is taken from it.
-func (k *Kernel) SetSession(info *kernelv1.Session, entries ...*busv1.Entry) {
-	k.state.mu.Lock()
-	defer k.state.mu.Unlock()
-	for i, e := range entries {
-		e.Seq = int64(i) + 1
-	}
-	k.state.sessions[info.GetId()] = &session{info: info, entries: entries}
-	k.state.notify()
-}
+// historyBytes is more than a history of a test has.
+const historyBytes = 64 << 20
 
 // History is the history of a session.
-func (k *Kernel) History(id string) []*busv1.Entry {
-	k.state.mu.Lock()
-	defer k.state.mu.Unlock()
-	s := k.state.sessions[id]
-	if s == nil {
-		return nil
-	}
-	out := make([]*busv1.Entry, len(s.entries))
-	for i, e := range s.entries {
-		out[i] = proto.CloneOf(e)
-	}
-	return out
-}
-
-// SetPending replaces the inputs that wait behind the one being handled.
-func (k *Kernel) SetPending(events ...*busv1.Event) {
-	k.state.mu.Lock()
-	defer k.state.mu.Unlock()
-	k.state.pending = events
-}
-
-// Publish accepts an event of another source: watchers see it.
-func (k *Kernel) Publish(source, topic string, payload any) *busv1.Event {
+func (k *Kernel) History(session string) (rows []*busv1.Entry) {
 	k.t.Helper()
-	b := encode(k.t, payload)
-	receipt := k.state.commit(source, &busv1.Commit{Effects: []*busv1.Effect{
-		{Kind: &busv1.Effect_Publish{Publish: &busv1.Publish{Topic: topic, Payload: b}}},
-	}})
-	if err := contract.FromProto(receipt.GetError()); err != nil {
-		k.t.Fatalf("sdktest: publish %s: %v", topic, err)
-	}
-	k.state.mu.Lock()
-	defer k.state.mu.Unlock()
-	return k.state.events[len(k.state.events)-1]
-}
-
-// AwaitWatcher waits until the extension watches.
-func (k *Kernel) AwaitWatcher() {
-	k.t.Helper()
-	k.WaitFor("a watcher", func() bool {
-		k.state.mu.Lock()
-		defer k.state.mu.Unlock()
-		return len(k.state.watchers) > 0
+	k.view(func(r journal.Reader) (err error) {
+		rows, _, err = r.History(journal.ParseSessionID(session), 0, historyBytes)
+		return err
 	})
+	return rows
 }

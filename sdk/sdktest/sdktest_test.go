@@ -4,6 +4,8 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"slices"
+	"strings"
 	"testing"
 
 	"github.com/switchboard-run/switchboard/contract"
@@ -82,87 +84,146 @@ func (book) Complete(_ context.Context, r *sdk.CompleteRequest, emit func(*sdk.D
 	return emit(&sdk.Delta{Text: "you said " + r.GetMessages()[0].GetContent(), Finish: "stop"})
 }
 
+const manifest = "testdata/notebook/manifest.yaml"
+
+func start(t *testing.T) *sdktest.Kernel {
+	t.Helper()
+	return sdktest.Start(t, notebook(), sdktest.Options{Manifest: manifest})
+}
+
 func TestNotebookConforms(t *testing.T) { //nolint:paralleltest // goroutines are counted
-	sdktest.Conformance(t, notebook, sdktest.Facts{
-		ID: "notebook", Channel: true, Drafts: true, Tools: true, Models: true, Commands: []string{"note"},
-		Subscriptions: []string{"notebook.add", "notebook.count"},
-	})
+	sdktest.Conformance(t, notebook, sdktest.Options{Manifest: manifest})
 }
 
 func TestDeliverCommitsEffectsWithTheAck(t *testing.T) {
 	t.Parallel()
-	k := sdktest.Start(t, notebook(), sdktest.Options{})
-	k.Deliver("notebook.add", note{"milk"}).MustAck(t)
+	k := start(t)
+	o := k.Deliver("notebook.add", note{"milk"}).MustAck(t)
 	var got note
 	if k.Stored("note", &got) == 0 || got.Text != "milk" {
 		t.Fatalf("stored %+v", got)
 	}
 	e := k.Await("notebook.added")
-	if string(e.GetPayload()) != `{"text":"milk"}` || e.GetCausationId() == "" || e.GetSource() != "notebook" {
+	if string(e.GetPayload()) != `{"text":"milk"}` || e.GetCausationId() != o.Event.GetId() || e.GetSource() != "notebook" {
 		t.Fatalf("published %v", e)
 	}
 }
 
+// What the store refuses once, the kernel has handled again.
 func TestRefusedCommitLeavesNothing(t *testing.T) {
 	t.Parallel()
-	k := sdktest.Start(t, notebook(), sdktest.Options{})
+	k := start(t)
 	k.FailCommits(1, contract.ErrConflict)
 	o := k.Deliver("notebook.add", note{"milk"})
 	if o.Acked() || !errors.Is(o.Refused, contract.ErrConflict) {
 		t.Fatalf("outcome %s", o)
 	}
-	if k.Stored("note", nil) != 0 || len(k.Published("notebook.added")) != 0 {
-		t.Fatal("something was committed")
+	k.Await("notebook.added")
+	if k.Commits() != 1 || k.Stored("note", nil) != 1 {
+		t.Fatalf("%d commits", k.Commits())
 	}
-	k.Deliver("notebook.add", note{"milk"}).MustAck(t)
 }
 
-func TestDedupeAcrossRestart(t *testing.T) {
+// The grants are those of the manifest.
+func TestWhatTheManifestDoesNotGrantIsRefused(t *testing.T) {
 	t.Parallel()
-	k := sdktest.Start(t, notebook(), sdktest.Options{})
-	k.Deliver("notebook.add", note{"milk"}, sdktest.Identified("once")).MustAck(t)
-	k.Restart(notebook())
-	o := k.Deliver("notebook.add", note{"milk"}, sdktest.Identified("once"), sdktest.Attempt(2)).MustAck(t)
-	if n := len(k.Published("notebook.added")); n != 1 || !o.Results[1].GetDuplicate() {
-		t.Fatalf("published %d times, result %v", n, o.Results)
+	var kernel *sdk.Kernel
+	ext := notebook()
+	ext.Start = func(_ context.Context, k *sdk.Kernel) error {
+		kernel = k
+		return nil
+	}
+	ext.Handle = func(context.Context, sdk.Event) (sdk.Effects, error) {
+		return sdk.Effects{sdk.Publish("system.user.notify", "hello")}, nil
+	}
+	k := sdktest.Start(t, ext, sdktest.Options{Manifest: manifest})
+	if _, err := kernel.Commit(t.Context(), sdk.Publish("notebook.removed", 1)); !errors.Is(err, contract.ErrDenied) {
+		t.Errorf("publishing what is not granted: %v", err)
+	}
+	if o := k.Deliver("notebook.add", 1); o.Refused == nil || !strings.Contains(o.Refused.Error(), "permissions: {publish:") {
+		t.Errorf("outcome %s", o)
 	}
 }
 
+// An event that was being handled when the extension ended is handed out again.
+func TestDedupeAcrossACrash(t *testing.T) {
+	t.Parallel()
+	handling := make(chan struct{})
+	crashing := notebook()
+	var kernel *sdk.Kernel
+	crashing.Start = func(_ context.Context, k *sdk.Kernel) error {
+		kernel = k
+		return nil
+	}
+	crashing.Handle = func(ctx context.Context, e sdk.Event) (sdk.Effects, error) {
+		if _, err := kernel.Commit(ctx, sdk.Publish("notebook.added", 1, sdk.Dedupe(e.ID))); err != nil {
+			return nil, err
+		}
+		close(handling)
+		<-ctx.Done()
+		return nil, ctx.Err()
+	}
+	k := sdktest.Start(t, crashing, sdktest.Options{Manifest: manifest})
+	h := k.Begin("notebook.add", note{"milk"})
+	<-handling
+	k.Lose()
+	if o := h.Wait(); o.Lost == nil {
+		t.Fatalf("outcome %s", o)
+	}
+	k.Restart(notebook())
+	k.WaitFor("the event is handled", func() bool { return k.Stored("note", nil) != 0 })
+	if n := len(k.Published("notebook.added")); n != 1 {
+		t.Fatalf("published %d times", n)
+	}
+}
+
+// A send that may have been made comes again with the mark of a repetition.
 func TestSendMarksWhatMayHaveBeenSent(t *testing.T) {
 	t.Parallel()
-	for _, tt := range []struct {
-		name    string
-		options []sdktest.DeliveryOption
-		text    string
-		want    string
-	}{
-		{"first", nil, "hello", "m:hello"},
-		{"uncertain", []sdktest.DeliveryOption{sdktest.Uncertain()}, "hello", "m:" + contract.RepeatMark + "hello"},
-		{"uncertain, but the platform dedupes", []sdktest.DeliveryOption{sdktest.Deduped()}, "hello", "m:hello"},
-		{"uncertain code", []sdktest.DeliveryOption{sdktest.Uncertain()}, "```\nx\n```", "m:(possibly sent before)\n\n```\nx\n```"},
-	} {
-		t.Run(tt.name, func(t *testing.T) {
-			t.Parallel()
-			k := sdktest.Start(t, notebook(), sdktest.Options{})
-			o := k.Send(contract.ChannelSend{Text: tt.text, Conversation: "c"}, append(tt.options, sdktest.Identified("m"))...).MustAck(t)
-			if o.Receipt().GetProviderId() != tt.want || o.Receipt().GetConversation() != "c" {
-				t.Fatalf("receipt %v", o.Receipt())
-			}
-		})
+	sending := make(chan struct{})
+	crashing := notebook()
+	crashing.Channel = sdk.ChannelFunc(func(ctx context.Context, _ sdk.Message) (sdk.Receipt, error) {
+		close(sending)
+		<-ctx.Done()
+		return sdk.Receipt{}, ctx.Err()
+	})
+	again := notebook()
+	sent := make(chan sdk.Message, 1)
+	again.Channel = sdk.ChannelFunc(func(_ context.Context, m sdk.Message) (sdk.Receipt, error) {
+		sent <- m
+		return sdk.Receipt{ProviderID: "p1", Conversation: m.Conversation}, nil
+	})
+	k := sdktest.Start(t, crashing, sdktest.Options{Manifest: manifest})
+	k.BeginSend(contract.ChannelSend{Text: "hello", Conversation: "c"})
+	<-sending
+	k.Lose()
+	k.Restart(again)
+	if m := <-sent; m.Text != contract.RepeatMark+"hello" || m.Unmarked != "hello" || !m.Repeat {
+		t.Fatalf("sent %+v", m)
+	}
+	o := k.Send(contract.ChannelSend{Text: "bye", Conversation: "c"}).MustAck(t)
+	if m := <-sent; m.Text != "bye" || o.Receipt().GetConversation() != "c" {
+		t.Fatalf("sent %+v, receipt %v", m, o.Receipt())
 	}
 }
 
 func TestCallAndComplete(t *testing.T) {
 	t.Parallel()
-	k := sdktest.Start(t, notebook(), sdktest.Options{})
+	k := start(t)
 	if got := k.MustCall("write", note{"tea"}); got != `{"written":true}` {
 		t.Fatalf("result %s", got)
 	}
 	if k.Stored("note", nil) == 0 {
 		t.Fatal("the effect of the call is not committed")
 	}
-	if r := k.Call("write", []byte(`{}`)); !r.GetIsError() || r.GetContent() != "text is missing" {
+	if r := k.Call("write", []byte(`{}`)); !r.GetIsError() || !strings.Contains(r.GetContent(), "do not fit its schema") {
+		t.Fatalf("a call without what the schema requires: %v", r)
+	}
+	if r := k.Call("write", note{}); !r.GetIsError() || r.GetContent() != "text is missing" {
 		t.Fatalf("failed call: %v", r)
+	}
+	if answer := k.Command("note", "bread"); !strings.Contains(answer, "written") {
+		t.Fatalf("the answer to /note is %q", answer)
 	}
 	deltas, err := k.Complete(t.Context(), &extensionv1.CompleteRequest{
 		Model: "echo", Messages: []*extensionv1.Message{{Role: "user", Content: "hi"}},
@@ -172,39 +233,79 @@ func TestCallAndComplete(t *testing.T) {
 	}
 }
 
+// The context of a call is that of the caller, unless an option changes it.
+func TestCallOptionChangesTheContext(t *testing.T) {
+	t.Parallel()
+	calls := make(chan sdk.ToolCall, 1)
+	ext := sdk.Extension{ID: "looker", Tools: []sdk.Tool{{
+		Name: "look", Description: "Looks.", Schema: json.RawMessage(`{"type":"object"}`),
+		Call: func(_ context.Context, c sdk.ToolCall) (sdk.ToolResult, error) {
+			calls <- c
+			return sdk.ToolResult{}, nil
+		},
+	}}}
+	k := sdktest.Start(t, ext, sdktest.Options{Timezone: "Europe/Berlin"})
+	k.MustCall("look", nil)
+	if c := <-calls; c.Agent != "caller" || c.Session == "" || c.Location.String() != "Europe/Berlin" || c.Repeat {
+		t.Errorf("call %+v", c)
+	}
+	k.MustCall("look", nil, func(r *extensionv1.CallRequest) { r.Agent, r.Memory = "cook", []string{"kitchen"} })
+	if c := <-calls; c.Agent != "cook" || !slices.Equal(c.Memory, []string{"kitchen"}) {
+		t.Errorf("call %+v", c)
+	}
+}
+
+// A call of a turn is made once, also when it is asked for again.
 func TestScriptedToolsRunOnce(t *testing.T) {
 	t.Parallel()
 	ran := 0
 	result := make(chan *extensionv1.CallResult, 2)
-	ext := sdk.Extension{ID: "caller", Start: func(ctx context.Context, k *sdk.Kernel) error {
-		rows, err := k.Commit(ctx, sdk.Raw(&busv1.Append{Session: "s", Entries: []*busv1.Entry{{
-			Kind: contract.EntryAnswer, Calls: []*busv1.Call{{Name: "core/ping", Arguments: []byte("{}")}},
-		}}}))
-		if err != nil {
-			return err
-		}
-		for range 2 {
-			r, err := k.Services().Tools.Call(ctx, &kernelv1.CallToolRequest{CallId: rows[0].GetCalls()[0].GetCallId()})
+	var kernel *sdk.Kernel
+	ext := sdk.Extension{
+		ID: "pinger",
+		Start: func(_ context.Context, k *sdk.Kernel) error {
+			kernel = k
+			return nil
+		},
+		HandleAgent: func(ctx context.Context, d sdk.Delivery) (sdk.Effects, error) {
+			session := d.Turn.GetSession()
+			rows, err := kernel.Commit(ctx, sdk.Raw(&busv1.Append{Session: session, Entries: []*busv1.Entry{
+				{Kind: contract.EntryInput, Input: d.ID, InputKind: contract.InputUser, Text: "ping"},
+				{Kind: contract.EntryAnswer, Calls: []*busv1.Call{{Name: "other/ping", Arguments: []byte("{}")}}},
+			}}))
 			if err != nil {
-				return err
+				return nil, err
 			}
-			result <- r
-		}
-		return nil
-	}}
-	k := sdktest.New(t, sdktest.Options{})
-	k.SetSession(&kernelv1.Session{Id: "s", Agent: "caller"})
-	k.ScriptTool(&extensionv1.Tool{Name: "core/ping"}, func([]byte) *extensionv1.CallResult {
+			for range 2 {
+				r, err := kernel.Services().Tools.Call(ctx, &kernelv1.CallToolRequest{
+					CallId: rows[0].GetCalls()[0].GetCallId(), Lane: sdk.LaneOf(ctx),
+				})
+				if err != nil {
+					return nil, err
+				}
+				result <- r
+			}
+			out := contract.AgentOutput{Session: session, Outcome: contract.OutcomeOK, Text: "done"}
+			return sdk.Effects{sdk.Publish(contract.TopicAgentOutput, out)}, nil
+		},
+	}
+	k := sdktest.New(t, sdktest.Options{Agent: &extensionv1.AgentSpec{UsesTools: []string{"other/*"}, TurnTimeoutMs: 60_000}})
+	k.ScriptTool(&extensionv1.Tool{Name: "other/ping", Schema: []byte(`{"type":"object"}`)}, func([]byte) *extensionv1.CallResult {
 		ran++
 		return &extensionv1.CallResult{Content: "pong"}
 	})
 	if err := k.TryStart(ext); err != nil {
 		t.Fatal(err)
 	}
+	o := k.Hear(contract.UserMessage{Text: "ping"}).MustAck(t)
 	if a, b := <-result, <-result; a.GetContent() != "pong" || b.GetContent() != "pong" || ran != 1 {
 		t.Fatalf("results %v, %v after %d runs", a, b, ran)
 	}
-	if h := k.History("s"); len(h) != 2 || h[1].GetText() != "pong" {
+	var in contract.AgentInput
+	if err := json.Unmarshal(o.Event.GetPayload(), &in); err != nil {
+		t.Fatal(err)
+	}
+	if h := k.History(in.Session); len(h) != 3 || h[2].GetText() != "pong" {
 		t.Fatalf("history %v", h)
 	}
 }
