@@ -143,7 +143,8 @@ func Open(ctx context.Context, o Options) (_ *Kernel, err error) {
 	if err != nil {
 		return nil, err
 	}
-	k.sessions = session.New(k.directory)
+	k.tools = &tools.Runner{Directory: k.directory, Remote: k.host, Log: k.log.Named("tools")}
+	k.sessions = session.New(k.directory, k.tools)
 	k.router = router.New(k.directory, k.sessions, k.statusText)
 	k.bus, err = bus.New(ctx, bus.Options{
 		Store: k.store, Effects: k.sessions.Effects(), Hooks: k.router.Hooks(), Log: k.log.Named("bus"),
@@ -152,9 +153,7 @@ func Open(ctx context.Context, o Options) (_ *Kernel, err error) {
 	if err != nil {
 		return nil, err
 	}
-	k.tools = &tools.Runner{
-		Bus: k.bus, Sessions: k.sessions, Directory: k.directory, Router: k.router, Remote: k.host, Log: k.log.Named("tools"),
-	}
+	k.tools.Bus, k.tools.Sessions, k.tools.Router = k.bus, k.sessions, k.router
 	k.ledger = models.NewLedger(k.bus, k.directory, k.log.Named("spending"))
 	k.host.Options = host.Options{
 		Bus: k.bus, Sessions: k.sessions, Directory: k.directory, Tools: k.tools,

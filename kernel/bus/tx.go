@@ -174,7 +174,7 @@ func (t *Tx) keepBack(s *subscription, d journal.Delivery) {
 
 // SettleAll settles the delivery of an agent's input. No handler holds it: it waits
 // in the lane of the input whose turn it became part of.
-func (t *Tx) SettleAll(seq int64, reason string) error {
+func (t *Tx) SettleAll(seq int64, state journal.DeliveryState, reason string) error {
 	ds, err := t.Deliveries(journal.DeliveryFilter{Seq: seq, States: unsettled})
 	if err != nil {
 		return err
@@ -183,7 +183,7 @@ func (t *Tx) SettleAll(seq int64, reason string) error {
 		if s := t.bus.table.Load().byID[d.Subscription]; s == nil || s.class() != classInput {
 			continue
 		}
-		if err := t.Settle(d, journal.Done, reason); err != nil {
+		if err := t.Settle(d, state, reason); err != nil {
 			return err
 		}
 	}

@@ -82,16 +82,15 @@ func (w *World) open() {
 	if w.Store, err = sqlite.Open(w.path); err != nil {
 		w.T.Fatal(err)
 	}
-	w.Sessions = session.New(w.Directory)
+	w.Tools = &tools.Runner{Directory: w.Directory, Remote: remote{w, run}, Log: hclog.NewNullLogger()}
+	w.Sessions = session.New(w.Directory, w.Tools)
 	w.Router = router.New(w.Directory, w.Sessions, func() string { return "all is well" })
 	if w.Bus, err = bus.New(w.T.Context(), bus.Options{
 		Store: w.Store, Effects: w.Sessions.Effects(), Hooks: w.Router.Hooks(), Log: hclog.NewNullLogger(), Events: 30 * 24 * time.Hour, Dead: 90 * 24 * time.Hour,
 	}); err != nil {
 		w.T.Fatal(err)
 	}
-	w.Tools = &tools.Runner{
-		Bus: w.Bus, Sessions: w.Sessions, Directory: w.Directory, Router: w.Router, Remote: remote{w, run}, Log: hclog.NewNullLogger(),
-	}
+	w.Tools.Bus, w.Tools.Sessions, w.Tools.Router = w.Bus, w.Sessions, w.Router
 	w.closed = false
 }
 

@@ -125,7 +125,7 @@ func (r *MessageRouter) died(tx *bus.Tx, d *journal.Delivery, e *busv1.Event, ex
 		if e.GetHop() < contract.MaxHops-1 {
 			return nil
 		}
-		if said, err := r.sessions.Capped(tx, e.GetCorrelationId()); said || err != nil {
+		if said, _, err := r.sessions.Capped(tx, e.GetCorrelationId()); said || err != nil {
 			return err
 		}
 		return r.tellOwner(tx, nil, fmt.Sprintf("An event loop was stopped while %s was handling %s.%s",

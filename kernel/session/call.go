@@ -42,17 +42,13 @@ func (st *Store) Finish(tx *bus.Tx, id int64, content string, isError bool) erro
 	if err != nil {
 		return err
 	}
-	turn, err := tx.Turn(c.Turn)
-	if err != nil {
-		return err
-	}
 	worker := c.Result
 	c.State, c.Result, c.IsError, c.EndedAt = journal.CallFinished, content, isError, tx.Now
 	if err := tx.PutCall(c); err != nil {
 		return err
 	}
-	if _, err := st.write(tx, s, turn, []*busv1.Entry{{Kind: contract.EntryResult, CallId: journal.CallID(id), Text: content,
-		IsError: isError}}); err != nil {
+	row := &busv1.Entry{Kind: contract.EntryResult, CallId: journal.CallID(id), Text: content, IsError: isError}
+	if _, err := st.write(tx, s, c.Turn, []*busv1.Entry{row}); err != nil {
 		return err
 	}
 	return st.endWork(tx, id, worker)
@@ -61,23 +57,26 @@ func (st *Store) Finish(tx *bus.Tx, id int64, content string, isError bool) erro
 // MarkSend remembers that the turn of a call has sent something to a channel,
 // and so has the turn that it works for.
 func (st *Store) MarkSend(tx *bus.Tx, id int64) error {
-	c, err := tx.Call(id)
-	if err != nil || c == nil {
-		return err
+	for id != 0 {
+		c, err := tx.Call(id)
+		if err != nil || c == nil {
+			return err
+		}
+		turn, err := tx.Turn(c.Turn)
+		if err != nil || turn == nil || turn.UsedSend {
+			return err
+		}
+		turn.UsedSend = true
+		if err := tx.PutTurn(turn); err != nil {
+			return err
+		}
+		s, err := tx.Session(c.Session)
+		if err != nil || s == nil {
+			return err
+		}
+		id = WorksFor(s)
 	}
-	turn, err := tx.Turn(c.Turn)
-	if err != nil || turn == nil || turn.UsedSend {
-		return err
-	}
-	turn.UsedSend = true
-	if err := tx.PutTurn(turn); err != nil {
-		return err
-	}
-	s, err := tx.Session(c.Session)
-	if err != nil || s == nil || WorksFor(s) == 0 {
-		return err
-	}
-	return st.MarkSend(tx, WorksFor(s))
+	return nil
 }
 
 // close ends calls without a result, and what works for them; it returns the rows
@@ -88,7 +87,7 @@ func (st *Store) close(tx *bus.Tx, open []journal.Call, why string) (rows []*bus
 		if err := tx.PutCall(&c); err != nil {
 			return nil, err
 		}
-		st.stop(tx, c.ID)
+		tx.After(func() { st.calls.Stop(c.ID) })
 		if err := st.endWork(tx, c.ID, c.Result); err != nil {
 			return nil, err
 		}

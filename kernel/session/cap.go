@@ -2,7 +2,6 @@ package session
 
 import (
 	"fmt"
-	"math"
 
 	"github.com/switchboard-run/switchboard/contract"
 	"github.com/switchboard-run/switchboard/contract/busv1"
@@ -27,14 +26,9 @@ func chain(s *journal.Session, e *busv1.Event) string {
 	return e.GetCorrelationId() + "/" + s.Chain
 }
 
-// Capped says whether the turns of a chain are used up.
-func (st *Store) Capped(r journal.Reader, chain string) (bool, error) {
-	over, _, err := st.overCap(r, chain)
-	return over, err
-}
-
-// overCap is Capped with what to say of it: nothing, if it was said before.
-func (st *Store) overCap(r journal.Reader, chain string) (over bool, text string, err error) {
+// Capped reports whether the turns of a chain are used up, and what to say about
+// it: nothing, if it was said before.
+func (st *Store) Capped(r journal.Reader, chain string) (over bool, text string, err error) {
 	limit := st.directory.Current().MaxTurns
 	if limit <= 0 {
 		return false, "", nil
@@ -50,40 +44,26 @@ func (st *Store) overCap(r journal.Reader, chain string) (over bool, text string
 	return true, text, nil
 }
 
-// refuse answers for an input that was queued beyond the bound.
+// refuse answers for an input that was queued beyond the bound. It has no row in
+// the history, which the holder of the lane may be writing.
 func (st *Store) refuse(tx *bus.Tx, s *journal.Session, e *busv1.Event, in contract.AgentInput, text string) error {
-	waiting, _, err := st.Waiting(tx, s, math.MaxInt32)
-	if err != nil {
+	reason := fmt.Sprintf("the turns that followed from %s are used up", e.GetCorrelationId())
+	if err := tx.SettleAll(e.GetSeq(), journal.Dead, reason); err != nil {
 		return err
 	}
-	for _, d := range waiting {
-		if d.Seq != e.GetSeq() {
-			continue
-		}
-		if err := tx.Settle(d, journal.Dead, fmt.Sprintf("the turns that followed from %s are used up",
-			e.GetCorrelationId())); err != nil {
-			return err
-		}
-	}
-	turn := &journal.Turn{
-		Session: s.ID, Inputs: []int64{e.GetSeq()}, ReplyTo: in.ReplyTo, Chain: chain(s, e),
-		Outcome: contract.OutcomeCapped, StartedAt: tx.Now, EndedAt: tx.Now,
-	}
-	if err := tx.PutTurn(turn); err != nil {
+	if _, err := st.begin(tx, s, []*busv1.Event{e}, in.ReplyTo, 0); err != nil {
 		return err
 	}
-	return tx.Following(e, func() error {
-		_, err := st.publish(tx, s, turn, contract.AgentOutput{Text: text}, true)
-		return err
-	})
+	_, err := st.endTop(tx, s, contract.AgentOutput{Outcome: contract.OutcomeCapped, Text: text}, true, bus.KeepHops)
+	return err
 }
 
 // stopHere ends a turn that began beyond the bound, in its holder's place.
-func (st *Store) stopHere(tx *bus.Tx, s *journal.Session, turn *journal.Turn, text string) error {
+func (st *Store) stopHere(tx *bus.Tx, s *journal.Session, text string) error {
 	if _, err := takeBack(tx, s); err != nil {
 		return err
 	}
 	st.bumpEpoch(s.ID)
-	_, err := st.end(tx, s, turn, contract.OutcomeCapped, text, true)
+	_, err := st.endTop(tx, s, contract.AgentOutput{Outcome: contract.OutcomeCapped, Text: text}, true, bus.KeepHops)
 	return err
 }

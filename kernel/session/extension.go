@@ -54,43 +54,36 @@ func (st *Store) forExtension(r journal.Reader, s *journal.Session, turn *journa
 	return nil
 }
 
-// cancelAll ends what runs and waits in a session.
-func (st *Store) cancelAll(tx *bus.Tx, s *journal.Session, text string) error {
-	if _, err := st.CancelTurns(tx, s, text); err != nil {
-		return err
+// cancelAll ends what runs and waits in a session, and returns for how many it
+// published an output: a waiting input is answered as a turn that was cancelled.
+// Records are kept, unless they are to end too.
+func (st *Store) cancelAll(tx *bus.Tx, s *journal.Session, text string, records bool) (ended int, err error) {
+	if ended, err = st.CancelTurns(tx, s, text); err != nil {
+		return ended, err
 	}
-	_, err := st.cancelWaiting(tx, s, text)
-	return err
-}
-
-// cancelWaiting answers for the inputs of a session that no turn has begun with,
-// as if each had been a turn that was cancelled, and says for how many. Records are
-// kept.
-func (st *Store) cancelWaiting(tx *bus.Tx, s *journal.Session, text string) (said int, err error) {
 	st.bumpEpoch(s.ID)
 	waiting, events, err := st.Waiting(tx, s, math.MaxInt32)
 	if err != nil {
-		return said, err
+		return ended, err
 	}
 	for i, d := range waiting {
 		in := inputOf(events[i])
-		if !begins(in) {
+		if !begins(in) && !records {
 			continue
 		}
 		if err := tx.Settle(d, journal.Done, "cancelled before it began"); err != nil {
-			return said, err
+			return ended, err
 		}
-		turn, err := st.beginForHolder(tx, s, events[i], in)
-		if err != nil {
-			return said, err
+		if !begins(in) {
+			continue
 		}
-		if err := tx.Following(events[i], func() error {
-			_, err := st.end(tx, s, turn, contract.OutcomeCancelled, text, false)
-			return err
-		}); err != nil {
-			return said, err
+		if err := st.beginForHolder(tx, s, events[i]); err != nil {
+			return ended, err
 		}
-		said++
+		if _, err := st.endTop(tx, s, contract.AgentOutput{Outcome: contract.OutcomeCancelled, Text: text}, true); err != nil {
+			return ended, err
+		}
+		ended++
 	}
-	return said, nil
+	return ended, nil
 }

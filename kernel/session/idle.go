@@ -26,14 +26,10 @@ func (st *Store) whenIdle(tx *bus.Tx, effect *busv1.Effect) (*busv1.EffectResult
 		return &busv1.EffectResult{}, nil
 	}
 	s.Idle = append(s.Idle, tx.Actor.ID)
-	busy, err := st.busy(tx, s)
-	if err != nil {
+	if err := tx.PutSession(s); err != nil {
 		return nil, err
 	}
-	if busy {
-		return &busv1.EffectResult{}, tx.PutSession(s)
-	}
-	return &busv1.EffectResult{}, st.tellIdle(tx, s)
+	return &busv1.EffectResult{}, st.rested(tx, s.ID)
 }
 
 // rested tells who waits for it that a session has nothing to do any more.
@@ -76,10 +72,5 @@ func (st *Store) busy(tx *bus.Tx, s *journal.Session) (bool, error) {
 	if err != nil || len(inputs) == manyRecords {
 		return true, err
 	}
-	for _, e := range inputs {
-		if begins(inputOf(e)) {
-			return true, nil
-		}
-	}
-	return false, nil
+	return slices.ContainsFunc(inputs, func(e *busv1.Event) bool { return begins(inputOf(e)) }), nil
 }

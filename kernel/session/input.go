@@ -54,20 +54,19 @@ func (st *Store) ensure(tx *bus.Tx, effect *busv1.Effect) (*busv1.EffectResult, 
 	if kind == busv1.Outbound_KIND_EXTENSION {
 		target = tx.Actor.ID
 	}
-	group, place := false, journal.ParseSessionID(e.GetWithin())
+	within := &journal.Session{}
 	if id := e.GetWithin(); id != "" {
-		within, err := tx.Session(place)
-		switch {
-		case err != nil:
-			return nil, err
-		case within == nil:
-			return nil, fmt.Errorf("%w: there is no session %q, within which one was to be made", contract.ErrNotFound, id)
+		var err error
+		if within, err = tx.Session(journal.ParseSessionID(id)); err == nil && within == nil {
+			err = fmt.Errorf("%w: there is no session %q to make one within", contract.ErrNotFound, id)
 		}
-		group = within.Group
+		if err != nil {
+			return nil, err
+		}
 	}
 	s, err := st.Open(tx, e.GetAgent(), e.GetKey(), func(s *journal.Session) {
-		s.OutboundKind, s.OutboundTarget, s.Group, s.Chain = int32(kind), target, group, e.GetChain()
-		s.Title, s.Within = e.GetTitle(), place
+		s.OutboundKind, s.OutboundTarget, s.Group, s.Chain = int32(kind), target, within.Group, e.GetChain()
+		s.Title, s.Within = e.GetTitle(), within.ID
 	})
 	if err == nil && e.GetTitle() != "" && e.GetTitle() != s.Title {
 		s.Title = e.GetTitle()
@@ -154,12 +153,12 @@ func (st *Store) Queue(
 	}
 	duplicate, err := tx.Accept(e)
 	if in.Kind == contract.InputUser {
-		tx.After(func() { st.Interrupt(s.ID) })
+		tx.After(func() { st.calls.Interrupt(s.ID) })
 	}
 	if err != nil || duplicate || in.Kind == contract.InputUser {
 		return e, duplicate, err
 	}
-	over, text, err := st.overCap(tx, chain(s, e))
+	over, text, err := st.Capped(tx, chain(s, e))
 	if over && err == nil {
 		err = st.refuse(tx, s, e, in, text)
 	}
@@ -182,10 +181,10 @@ func (st *Store) record(
 	if duplicate, err = tx.Accept(e); err != nil || duplicate || !free {
 		return duplicate, err
 	}
-	if err := tx.SettleAll(e.GetSeq(), "recorded"); err != nil {
+	if err := tx.SettleAll(e.GetSeq(), journal.Done, "recorded"); err != nil {
 		return false, err
 	}
-	_, err = st.write(tx, s, nil, []*busv1.Entry{inputRow(e, in)})
+	_, err = st.write(tx, s, 0, []*busv1.Entry{inputRow(e, in)})
 	return false, err
 }
 
@@ -198,10 +197,8 @@ func inputRow(e *busv1.Event, in contract.AgentInput) *busv1.Entry {
 // Replace gives a new text to an input that no handler has taken and no turn has
 // begun with. It returns false when it is too late.
 func (st *Store) Replace(tx *bus.Tx, s *journal.Session, old journal.Delivery, in contract.AgentInput) (bool, error) {
-	for _, id := range s.Stack {
-		if turn, err := tx.Turn(id); err != nil || slices.Contains(turn.Inputs, old.Seq) {
-			return false, err
-		}
+	if begun, err := st.begun(tx, s); err != nil || slices.Contains(begun, old.Seq) {
+		return false, err
 	}
 	e, err := st.event(s, in)
 	if err != nil {

@@ -22,8 +22,7 @@ func (st *Store) steer(tx *bus.Tx, effect *busv1.Effect) (*busv1.EffectResult, e
 	case err != nil:
 		return nil, err
 	case len(s.Stack) == 0 || tx.Ending:
-		return nil, fmt.Errorf("%w: no turn of session %s runs that could be interrupted", contract.ErrInvalid,
-			e.GetSession())
+		return nil, fmt.Errorf("%w: no turn of session %s runs that could be interrupted", contract.ErrInvalid, e.GetSession())
 	}
 	below, err := tx.Turn(s.Stack[len(s.Stack)-1])
 	if err != nil {
@@ -33,29 +32,18 @@ func (st *Store) steer(tx *bus.Tx, effect *busv1.Effect) (*busv1.EffectResult, e
 		return nil, fmt.Errorf("%w: the turn, or one that it has interrupted, was interrupted %d times and now runs to its end",
 			contract.ErrInvalid, below.Interrupted)
 	}
-	inputs, replyTo, err := st.steering(tx, s)
+	inputs, err := st.share(tx, s, e.GetInputs(), contract.ErrConflict)
 	if err != nil {
 		return nil, err
-	}
-	if n := len(e.GetInputs()); n == 0 || n > len(inputs) {
-		return nil, fmt.Errorf("%w: %d of %d waiting messages cannot interrupt a turn", contract.ErrConflict, n, len(inputs))
-	}
-	inputs = inputs[:len(e.GetInputs())]
-	turn := &journal.Turn{ReplyTo: replyTo}
-	for i, id := range e.GetInputs() {
-		if inputs[i].GetId() != id {
-			return nil, fmt.Errorf("%w: input %s does not stand at place %d of those that may interrupt session %s",
-				contract.ErrConflict, id, i+1, e.GetSession())
-		}
-		turn.Inputs = append(turn.Inputs, inputs[i].GetSeq())
 	}
 	if err := st.skip(tx, s, below); err != nil {
 		return nil, err
 	}
-	if turn.Interrupted, err = st.interrupt(tx, s); err != nil {
+	times, err := st.interrupt(tx, s)
+	if err != nil {
 		return nil, err
 	}
-	if _, err := st.begin(tx, s, turn, inputs[0]); err != nil {
+	if _, err := st.begin(tx, s, inputs, inputOf(inputs[0]).ReplyTo, times); err != nil {
 		return nil, err
 	}
 	s.UserAt = tx.Now
@@ -85,36 +73,43 @@ func (st *Store) interrupt(tx *bus.Tx, s *journal.Session) (most int, err error)
 	return most, nil
 }
 
-// steering is the waiting messages of users that may interrupt the running turn:
-// the first one, and later ones that are answered at the same place.
-func (st *Store) steering(tx *bus.Tx, s *journal.Session) (inputs []*busv1.Event, replyTo string, err error) {
+// share returns the inputs with these ids, which a new turn is to answer. They must
+// be the first of those that may share one: waiting messages of users that no turn
+// has begun with, from the first one on, with one reply target. Other inputs
+// between them keep their places. unfit is the class of the error for one that can't
+// share a turn at all.
+func (st *Store) share(tx *bus.Tx, s *journal.Session, ids []string, unfit error) (inputs []*busv1.Event, err error) {
 	begun, err := st.begun(tx, s)
 	if err != nil {
-		return nil, "", err
+		return nil, err
 	}
 	_, events, err := st.Waiting(tx, s, maxSteering+len(begun))
 	if err != nil {
-		return nil, "", err
+		return nil, err
 	}
+	var fit []string // their ids
 	for _, e := range events {
 		in := inputOf(e)
-		if slices.Contains(begun, e.GetSeq()) || in.Kind != contract.InputUser {
-			continue
-		}
-		if len(inputs) == 0 {
-			replyTo = in.ReplyTo
-		}
-		if in.ReplyTo == replyTo {
-			inputs = append(inputs, e)
+		free := in.Kind == contract.InputUser && !slices.Contains(begun, e.GetSeq())
+		switch {
+		case free && (len(inputs) == 0 || in.ReplyTo == inputOf(inputs[0]).ReplyTo):
+			inputs, fit = append(inputs, e), append(fit, e.GetId())
+		case slices.Contains(ids, e.GetId()):
+			return nil, fmt.Errorf("%w: input %s cannot share a turn: only messages of users with one reply target can",
+				unfit, e.GetId())
 		}
 	}
-	return inputs, replyTo, nil
+	if n := len(ids); n == 0 || n > len(fit) || !slices.Equal(ids, fit[:n]) {
+		return nil, fmt.Errorf("%w: the inputs %v are not the first of those that can share a turn: %v",
+			contract.ErrConflict, ids, fit)
+	}
+	return inputs[:len(ids)], nil
 }
 
 // MaxPending is how many waiting inputs a run loop is shown.
 const MaxPending = 100
 
-// maxSteering is how far into a queue an interruption looks.
+// maxSteering is how far into a queue a turn looks for inputs to share.
 const maxSteering = 200
 
 // skip closes the calls of a turn that have not begun. It refuses while one
@@ -125,7 +120,7 @@ func (st *Store) skip(tx *bus.Tx, s *journal.Session, turn *journal.Turn) error 
 		return err
 	}
 	for _, c := range open {
-		if _, runs := st.run(c.ID); runs || c.State == journal.CallRunning {
+		if st.calls.Running(c.ID) || c.State == journal.CallRunning {
 			return fmt.Errorf("%w: call %s of the turn is running", contract.ErrConflict, journal.CallID(c.ID))
 		}
 	}
@@ -133,7 +128,7 @@ func (st *Store) skip(tx *bus.Tx, s *journal.Session, turn *journal.Turn) error 
 	if err != nil || len(rows) == 0 {
 		return err
 	}
-	_, err = st.write(tx, s, turn, rows)
+	_, err = st.write(tx, s, turn.ID, rows)
 	return err
 }
 

@@ -10,8 +10,6 @@
 package session
 
 import (
-	"maps"
-	"slices"
 	"sync"
 
 	"github.com/switchboard-run/switchboard/contract/busv1"
@@ -20,18 +18,29 @@ import (
 )
 
 // Store implements the effects that concern sessions, and the hooks of turns. It
-// is safe for concurrent use; it keeps nothing but what follows.
+// is safe for concurrent use.
 type Store struct {
 	directory *directory.Directory
+	calls     Calls
 
 	mu     sync.Mutex
-	epochs map[int64]int64 // changes of a history by the kernel itself, since its start
-	runs   map[int64]Run   // calls that run
+	epochs map[int64]int64 // by session: changes of its history by the kernel itself, since the start
+}
+
+// Calls are the tool calls that run. The methods must not block.
+type Calls interface {
+	// Running reports whether a call runs. Calls that may be repeated are not marked
+	// as running in the journal.
+	Running(call int64) bool
+	// Stop stops a call that has ended without a result of its own.
+	Stop(call int64)
+	// Interrupt interrupts the calls of a session: a person has written to it.
+	Interrupt(session int64)
 }
 
 // New returns a store that resolves names with the directory.
-func New(d *directory.Directory) *Store {
-	return &Store{directory: d, epochs: map[int64]int64{}, runs: map[int64]Run{}}
+func New(d *directory.Directory, c Calls) *Store {
+	return &Store{directory: d, calls: c, epochs: map[int64]int64{}}
 }
 
 // Effects are the effects that concern sessions.
@@ -51,55 +60,6 @@ func (st *Store) Effects() []bus.Effect {
 // session is told.
 func (st *Store) Hooks() bus.Hooks {
 	return bus.Hooks{Output: st.output, Ack: st.acked, Withdraw: st.withdraw, Rest: st.rested, Turn: st.context}
-}
-
-// Run is a tool call that runs. Its functions must not block.
-type Run struct {
-	Session   int64
-	Stop      func() // the call has ended without it
-	Interrupt func() // a message of a person was queued in the session
-}
-
-// Running notes that a call runs, until end is called.
-func (st *Store) Running(call int64, r Run) (end func()) {
-	st.mu.Lock()
-	defer st.mu.Unlock()
-	st.runs[call] = r
-	return func() {
-		st.mu.Lock()
-		defer st.mu.Unlock()
-		delete(st.runs, call)
-	}
-}
-
-// run is what runs for a call. Calls that may be repeated are not marked as
-// running in the journal.
-func (st *Store) run(call int64) (r Run, runs bool) {
-	st.mu.Lock()
-	defer st.mu.Unlock()
-	r, runs = st.runs[call]
-	return r, runs
-}
-
-// stop stops what runs for a call, once the commit that ends it is durable.
-func (st *Store) stop(tx *bus.Tx, call int64) {
-	tx.After(func() {
-		if r, runs := st.run(call); runs {
-			r.Stop()
-		}
-	})
-}
-
-// Interrupt interrupts what runs for a session.
-func (st *Store) Interrupt(session int64) {
-	st.mu.Lock()
-	runs := slices.Collect(maps.Values(st.runs))
-	st.mu.Unlock()
-	for _, r := range runs {
-		if r.Session == session {
-			r.Interrupt()
-		}
-	}
 }
 
 func (st *Store) epoch(session int64) int64 {

@@ -26,8 +26,7 @@ func (st *Store) held(tx *bus.Tx, named string) (*journal.Session, contract.Agen
 		return nil, in, fmt.Errorf("%w: the lane is that of session %s, not of %s", contract.ErrDenied, id, named)
 	}
 	if tx.Answered {
-		return nil, in, fmt.Errorf("%w: %s ends the turn: nothing of it can follow in the same commit", contract.ErrInvalid,
-			contract.TopicAgentOutput)
+		return nil, in, fmt.Errorf("%w: agent.output ends the turn: nothing can follow in the same commit", contract.ErrInvalid)
 	}
 	if err := json.Unmarshal(l.Event.GetPayload(), &in); err != nil {
 		return nil, in, fmt.Errorf("%w: the input %s: %w", contract.ErrInvalid, l.Event.GetId(), err)
@@ -51,11 +50,10 @@ func (st *Store) append(tx *bus.Tx, effect *busv1.Effect) (*busv1.EffectResult, 
 		return nil, fmt.Errorf("%w: the history of session %s stands at row %d, not %d", contract.ErrConflict,
 			a.GetSession(), s.HistorySeq, a.GetExpectedSeq())
 	}
-	var turn *journal.Turn
-	over, text := false, ""
+	turn, over, text := &journal.Turn{}, false, ""
 	if in.Kind != contract.InputRecord || len(s.Stack) > 0 {
 		if len(s.Stack) == 0 {
-			if over, text, err = st.overCap(tx, chain(s, tx.Lease.Event)); err != nil {
+			if over, text, err = st.Capped(tx, chain(s, tx.Lease.Event)); err != nil {
 				return nil, err
 			}
 		}
@@ -67,44 +65,52 @@ func (st *Store) append(tx *bus.Tx, effect *busv1.Effect) (*busv1.EffectResult, 
 			return nil, err
 		}
 	}
-	calls, err := st.write(tx, s, turn, a.GetEntries())
+	calls, err := st.write(tx, s, turn.ID, a.GetEntries())
 	if err != nil {
 		return nil, err
 	}
 	appended := &busv1.EffectResult{Session: a.GetSession(), Seq: s.HistorySeq, Calls: calls, Waiting: tx.WaitingBehind()}
 	if over {
-		err = st.stopHere(tx, s, turn, text)
+		err = st.stopHere(tx, s, text)
 	}
 	return appended, err
 }
 
-// running is the turn that the rows belong to: the one on top of the stack, or
-// a new one of the inputs that the rows name.
-func (st *Store) running(
-	tx *bus.Tx, s *journal.Session, in contract.AgentInput, rows []*busv1.Entry,
-) (*journal.Turn, error) {
+// running is the turn that the rows belong to: the one on top of the stack, or a
+// new one of the input that the holder has and the others that the rows name.
+func (st *Store) running(tx *bus.Tx, s *journal.Session, in contract.AgentInput, rows []*busv1.Entry) (*journal.Turn, error) {
 	if n := len(s.Stack); n > 0 {
 		return tx.Turn(s.Stack[n-1])
 	}
-	inputs := []int64{tx.Lease.Event.GetSeq()}
+	ids := []string{tx.Lease.Event.GetId()}
 	for _, row := range rows {
-		seq := journal.ParseEventID(row.GetInput())
-		if row.GetKind() == contract.EntryInput && seq != 0 && !slices.Contains(inputs, seq) {
-			inputs = append(inputs, seq)
+		if id := row.GetInput(); row.GetKind() == contract.EntryInput && id != "" && !slices.Contains(ids, id) {
+			ids = append(ids, id)
 		}
 	}
-	if err := st.checkInputs(tx, s, in, inputs); err != nil {
-		return nil, err
+	inputs := []*busv1.Event{tx.Lease.Event}
+	if len(ids) > 1 {
+		var err error
+		if inputs, err = st.share(tx, s, ids, contract.ErrInvalid); err != nil {
+			return nil, err
+		}
 	}
 	if in.Kind == contract.InputUser {
 		s.UserAt = tx.Now
 	}
-	return st.begin(tx, s, &journal.Turn{Inputs: inputs, ReplyTo: in.ReplyTo}, tx.Lease.Event)
+	return st.begin(tx, s, inputs, in.ReplyTo, 0)
 }
 
-// begin begins a turn on top of the stack; it is counted with the input e.
-func (st *Store) begin(tx *bus.Tx, s *journal.Session, turn *journal.Turn, e *busv1.Event) (*journal.Turn, error) {
-	turn.Session, turn.Chain, turn.StartedAt = s.ID, chain(s, e), tx.Now
+// begin begins a turn on top of the stack; it is counted with its first input.
+func (st *Store) begin(
+	tx *bus.Tx, s *journal.Session, inputs []*busv1.Event, replyTo string, interrupted int,
+) (*journal.Turn, error) {
+	turn := &journal.Turn{
+		Session: s.ID, ReplyTo: replyTo, Chain: chain(s, inputs[0]), Interrupted: interrupted, StartedAt: tx.Now,
+	}
+	for _, e := range inputs {
+		turn.Inputs = append(turn.Inputs, e.GetSeq())
+	}
 	if err := tx.PutTurn(turn); err != nil {
 		return nil, err
 	}
@@ -112,57 +118,23 @@ func (st *Store) begin(tx *bus.Tx, s *journal.Session, turn *journal.Turn, e *bu
 	return turn, nil
 }
 
-// checkInputs says whether these are the first input of the queue
-// and the next ones that are of a user and have the same reply target, with none
-// of those left out. What else waits between them keeps its place.
-func (st *Store) checkInputs(tx *bus.Tx, s *journal.Session, first contract.AgentInput, inputs []int64) error {
-	if len(inputs) == 1 {
-		return nil
-	}
-	ds, events, err := st.Waiting(tx, s, maxSteering)
-	if err != nil {
-		return err
-	}
-	next := 0
-	for i := 0; i < len(ds) && next < len(inputs); i++ {
-		in := inputOf(events[i])
-		fits := in.Kind == contract.InputUser && in.ReplyTo == first.ReplyTo
-		switch named := ds[i].Seq == inputs[next]; {
-		case named && !fits:
-			return fmt.Errorf("%w: input %s cannot be part of the turn: only inputs of users with one reply target share a turn",
-				contract.ErrInvalid, journal.EventID(inputs[next]))
-		case named:
-			next++
-		case fits || next == 0:
-			i = len(ds)
-		}
-	}
-	if next < len(inputs) {
-		return fmt.Errorf("%w: input %s does not stand at place %d of those in the queue of session %s that may share a turn",
-			contract.ErrConflict, journal.EventID(inputs[next]), next+1, journal.SessionID(s.ID))
-	}
-	return nil
-}
-
-// write appends rows; the calls of an answer become open rows of their own.
+// write appends rows of a turn, or records; the calls of an answer become open rows
+// of their own.
 func (st *Store) write(
-	tx *bus.Tx, s *journal.Session, turn *journal.Turn, rows []*busv1.Entry,
+	tx *bus.Tx, s *journal.Session, turn int64, rows []*busv1.Entry,
 ) (calls []*busv1.Call, err error) {
 	for _, row := range rows {
 		s.HistorySeq++
-		row.Seq, row.CreatedAtUs, row.Turn = s.HistorySeq, tx.Now, 0
-		if turn != nil {
-			row.Turn = turn.ID
-		}
+		row.Seq, row.CreatedAtUs, row.Turn = s.HistorySeq, tx.Now, turn
 		for _, c := range row.GetCalls() {
-			if turn == nil {
+			if turn == 0 {
 				return nil, fmt.Errorf("%w: a record calls no tools", contract.ErrInvalid)
 			}
 			if name, arguments, ok := contract.UsedTool(c.GetArguments()); ok && c.GetName() == contract.ToolUse {
 				c.Name, c.Arguments = name, arguments
 			}
 			stored := &journal.Call{
-				Session: s.ID, Turn: turn.ID, ProviderID: c.GetProviderId(), Name: c.GetName(), Arguments: c.GetArguments(),
+				Session: s.ID, Turn: turn, ProviderID: c.GetProviderId(), Name: c.GetName(), Arguments: c.GetArguments(),
 				StartedAt: tx.Now,
 			}
 			if err := tx.PutCall(stored); err != nil {
@@ -190,49 +162,29 @@ func (st *Store) output(tx *bus.Tx, payload []byte) (*busv1.EffectResult, error)
 	above := len(s.Stack) > 1
 	switch {
 	case above && tx.Ending:
-		return nil, fmt.Errorf("%w: the turn has interrupted another one: publish %s in a commit of its own, and go on with it",
-			contract.ErrInvalid, contract.TopicAgentOutput)
+		return nil, fmt.Errorf("%w: the turn interrupted another one: publish agent.output in a commit without the "+
+			"acknowledgement, and go on with the other turn", contract.ErrInvalid)
 	case !above && !tx.Ending:
-		return nil, fmt.Errorf("%w: %s is published together with the acknowledgement of the turn's input",
-			contract.ErrInvalid, contract.TopicAgentOutput)
+		return nil, fmt.Errorf("%w: agent.output needs the acknowledgement of the turn's input beside it", contract.ErrInvalid)
 	}
 	var out contract.AgentOutput
 	if err := json.Unmarshal(payload, &out); err != nil {
 		return nil, fmt.Errorf("%w: payload of %s: %w", contract.ErrInvalid, contract.TopicAgentOutput, err)
 	}
-	turn, err := st.running(tx, s, in, nil)
+	if _, err := st.running(tx, s, in, nil); err != nil {
+		return nil, err
+	}
+	tx.Answered = !above
+	e, err := st.endTop(tx, s, out, true)
 	if err != nil {
 		return nil, err
 	}
-	if !above {
-		tx.Answered = true
-		e, err := st.say(tx, s, turn, out, false)
-		return &busv1.EffectResult{EventId: e.GetId()}, err
+	result := &busv1.EffectResult{EventId: e.GetId()}
+	if above {
+		tx.NextTurn()
+		result.Turn, err = st.context(tx, tx.Lease.Event)
 	}
-	var e *busv1.Event
-	err = st.about(tx, turn, func() (err error) {
-		e, err = st.say(tx, s, turn, out, false)
-		return err
-	})
-	if err != nil {
-		return nil, err
-	}
-	tx.NextTurn()
-	c, err := st.context(tx, tx.Lease.Event)
-	return &busv1.EffectResult{EventId: e.GetId(), Turn: c}, err
-}
-
-// about applies f with the first input of the turn as the cause of what f
-// publishes.
-func (st *Store) about(tx *bus.Tx, turn *journal.Turn, f func() error) error {
-	e, err := tx.Event(turn.Inputs[0])
-	if err != nil {
-		return err
-	}
-	if e == nil {
-		return f()
-	}
-	return tx.Following(e, f)
+	return result, err
 }
 
 // acked refuses the acknowledgement of an input without the end of its turn: the
@@ -245,8 +197,7 @@ func (st *Store) acked(tx *bus.Tx, _ string) error {
 	if err != nil || in.Kind == contract.InputRecord && len(s.Stack) == 0 {
 		return err
 	}
-	return fmt.Errorf("%w: an input is acknowledged together with %s, which ends its turn", contract.ErrInvalid,
-		contract.TopicAgentOutput)
+	return fmt.Errorf("%w: the acknowledgement of an input needs agent.output beside it, which ends its turn", contract.ErrInvalid)
 }
 
 var outcomes = []string{
@@ -254,17 +205,17 @@ var outcomes = []string{
 	contract.OutcomeCapped, contract.OutcomeDead,
 }
 
-// end ends a turn with an outcome and a text.
-func (st *Store) end(tx *bus.Tx, s *journal.Session, turn *journal.Turn, outcome, text string,
-	capped bool) (*busv1.Event, error) {
-	return st.say(tx, s, turn, contract.AgentOutput{Outcome: outcome, Text: text}, capped)
-}
-
-// say ends a turn: it closes the open calls, settles the inputs that no handler
-// holds and publishes the output. The commit that ends the turn settles the held
-// input. A turn beyond the bound does not begin a new count of hops.
-func (st *Store) say(tx *bus.Tx, s *journal.Session, turn *journal.Turn, said contract.AgentOutput,
-	capped bool) (*busv1.Event, error) {
+// endTop ends the turn on top of the stack: it closes the open calls, settles the
+// inputs that no handler holds and publishes the output. The commit that ends the
+// turn settles the held input. With itself, the output follows from the first input
+// of the turn, otherwise from the cause of the commit.
+func (st *Store) endTop(
+	tx *bus.Tx, s *journal.Session, said contract.AgentOutput, itself bool, options ...bus.Option,
+) (e *busv1.Event, err error) {
+	turn, err := tx.Turn(s.Stack[len(s.Stack)-1])
+	if err != nil {
+		return nil, err
+	}
 	if !slices.Contains(outcomes, said.Outcome) {
 		return nil, fmt.Errorf("%w: %q is no outcome of a turn: one of %v", contract.ErrInvalid, said.Outcome, outcomes)
 	}
@@ -284,33 +235,33 @@ func (st *Store) say(tx *bus.Tx, s *journal.Session, turn *journal.Turn, said co
 		return nil, err
 	}
 	s.Stack = slices.DeleteFunc(s.Stack, func(id int64) bool { return id == turn.ID })
-	if _, err := st.write(tx, s, turn, rows); err != nil {
+	if _, err := st.write(tx, s, turn.ID, rows); err != nil {
 		return nil, err
 	}
 	for _, seq := range turn.Inputs {
 		if tx.Lease != nil && tx.Lease.Event.GetSeq() == seq {
 			continue
 		}
-		if err := tx.SettleAll(seq, "answered together with "+journal.EventID(turn.Inputs[0])); err != nil {
+		if err := tx.SettleAll(seq, journal.Done, "answered together with "+journal.EventID(turn.Inputs[0])); err != nil {
 			return nil, err
 		}
 	}
-	return st.publish(tx, s, turn, said, capped)
-}
-
-// publish publishes the output of a turn that has ended.
-func (st *Store) publish(tx *bus.Tx, s *journal.Session, turn *journal.Turn, said contract.AgentOutput,
-	capped bool) (*busv1.Event, error) {
-	out := contract.AgentOutput{Session: journal.SessionID(s.ID), Turn: turn.ID, Outcome: turn.Outcome, Text: said.Text,
-		ReplyTo: turn.ReplyTo}
+	id := journal.SessionID(s.ID)
+	out := contract.AgentOutput{Session: id, Turn: turn.ID, Outcome: turn.Outcome, Text: said.Text, ReplyTo: turn.ReplyTo}
 	if err := st.forExtension(tx, s, turn, &out, said.Partial); err != nil {
 		return nil, err
 	}
-	var options []bus.Option
-	if capped {
-		options = append(options, bus.KeepHops)
+	cause := tx.Cause()
+	if itself {
+		if cause, err = tx.Event(turn.Inputs[0]); err != nil {
+			return nil, err
+		}
 	}
-	return tx.Emit(contract.TopicAgentOutput, journal.SessionID(s.ID), out, options...)
+	err = tx.Following(cause, func() (err error) {
+		e, err = tx.Emit(contract.TopicAgentOutput, id, out, options...)
+		return err
+	})
+	return e, err
 }
 
 // Died ends the turn of an input whose delivery is dead, and those that have
@@ -326,53 +277,36 @@ func (st *Store) Died(tx *bus.Tx, e *busv1.Event, text string) error {
 	if err != nil || s == nil || in.Kind == "" || in.Kind == contract.InputRecord && len(s.Stack) == 0 {
 		return err // nothing that could be answered
 	}
-	outcome := contract.OutcomeDead
-	over, said, err := st.overCap(tx, chain(s, e))
+	out, options := contract.AgentOutput{Outcome: contract.OutcomeDead, Text: text}, []bus.Option(nil)
+	over, said, err := st.Capped(tx, chain(s, e))
 	if err != nil {
 		return err
-	}
-	if over = over && len(s.Stack) == 0; over {
-		outcome, text = contract.OutcomeCapped, said
 	}
 	if len(s.Stack) == 0 {
-		if _, err := st.beginForHolder(tx, s, e, in); err != nil {
+		if over {
+			out.Outcome, out.Text, options = contract.OutcomeCapped, said, []bus.Option{bus.KeepHops}
+		}
+		if err := st.beginForHolder(tx, s, e); err != nil {
 			return err
 		}
 	}
-	for len(s.Stack) > 1 {
-		if err := st.endTop(tx, s, outcome, text, false, true); err != nil {
+	for len(s.Stack) > 0 {
+		if _, err := st.endTop(tx, s, out, true, options...); err != nil {
 			return err
 		}
 	}
-	return st.endTop(tx, s, outcome, text, over, false)
-}
-
-// endTop ends the turn on top of a stack. about: with its first input as the
-// cause, and not that of the commit.
-func (st *Store) endTop(tx *bus.Tx, s *journal.Session, outcome, text string, capped, about bool) error {
-	turn, err := tx.Turn(s.Stack[len(s.Stack)-1])
-	if err != nil {
-		return err
-	}
-	end := func() error {
-		_, err := st.end(tx, s, turn, outcome, text, capped)
-		return err
-	}
-	if about {
-		return st.about(tx, turn, end)
-	}
-	return end()
+	return nil
 }
 
 // beginForHolder begins a turn of one input that its holder has not begun, so that
 // it can be ended.
-func (st *Store) beginForHolder(tx *bus.Tx, s *journal.Session, e *busv1.Event,
-	in contract.AgentInput) (*journal.Turn, error) {
-	turn, err := st.begin(tx, s, &journal.Turn{Inputs: []int64{e.GetSeq()}, ReplyTo: in.ReplyTo}, e)
+func (st *Store) beginForHolder(tx *bus.Tx, s *journal.Session, e *busv1.Event) error {
+	in := inputOf(e)
+	turn, err := st.begin(tx, s, []*busv1.Event{e}, in.ReplyTo, 0)
 	if err == nil {
-		_, err = st.write(tx, s, turn, []*busv1.Entry{inputRow(e, in)})
+		_, err = st.write(tx, s, turn.ID, []*busv1.Entry{inputRow(e, in)})
 	}
-	return turn, err
+	return err
 }
 
 // cancel applies turn.cancel: it ends the running turn of a session and
@@ -389,11 +323,10 @@ func (st *Store) cancel(tx *bus.Tx, effect *busv1.Effect) (*busv1.EffectResult, 
 		return &busv1.EffectResult{}, nil
 	}
 	if l := tx.Lease; l != nil && l.Session == s.ID {
-		return nil, fmt.Errorf("%w: the agent of a turn ends it with %s, not with turn.cancel", contract.ErrDenied,
-			contract.TopicAgentOutput)
+		return nil, fmt.Errorf("%w: the agent of a turn ends it with agent.output, not with turn.cancel", contract.ErrDenied)
 	}
 	if c.GetWaiting() {
-		err = st.cancelAll(tx, s, c.GetReason())
+		_, err = st.cancelAll(tx, s, c.GetReason(), false)
 	} else {
 		_, err = st.CancelTurns(tx, s, c.GetReason())
 	}
@@ -416,17 +349,18 @@ func (st *Store) CancelTurns(tx *bus.Tx, s *journal.Session, text string) (ended
 		return 0, err
 	}
 	if held != nil && len(s.Stack) == 0 {
-		if _, err := st.beginForHolder(tx, s, held, inputOf(held)); err != nil {
+		if err := st.beginForHolder(tx, s, held); err != nil {
 			return 0, err
 		}
 	}
 	st.bumpEpoch(s.ID)
+	out := contract.AgentOutput{Outcome: contract.OutcomeCancelled, Text: text}
 	for ; len(s.Stack) > 0; ended++ {
 		// Outside of any chain, what a turn leads to is counted with its own input.
-		if err := st.endTop(tx, s, contract.OutcomeCancelled, text, false, tx.Cause() == nil); err != nil {
+		if _, err := st.endTop(tx, s, out, tx.Cause() == nil); err != nil {
 			return ended, err
 		}
-		text = "" // it is said once
+		out.Text = "" // it is said once
 	}
 	return ended, nil
 }

@@ -49,5 +49,6 @@ func (st *Store) endWork(tx *bus.Tx, call int64, session string) error {
 	if err != nil || s == nil || WorksFor(s) != call {
 		return err
 	}
-	return st.cancelAll(tx, s, "")
+	_, err = st.cancelAll(tx, s, "", false)
+	return err
 }

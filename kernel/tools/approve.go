@@ -53,18 +53,16 @@ func readable(raw []byte) string {
 		text = strings.TrimSpace(indented.String())
 	}
 	var b strings.Builder
-	n := 0
-	for _, c := range text {
-		switch n++; {
-		case n > maxShown:
-		case c != '\n' && !unicode.IsPrint(c):
+	all := []rune(text)
+	for _, c := range all[:min(len(all), maxShown)] {
+		if c != '\n' && !unicode.IsPrint(c) {
 			fmt.Fprintf(&b, "\\u%04x", c)
-		default:
+		} else {
 			b.WriteRune(c)
 		}
 	}
-	if n > maxShown {
-		fmt.Fprintf(&b, "\n... and %d more characters that are not shown", n-maxShown)
+	if more := len(all) - maxShown; more > 0 {
+		fmt.Fprintf(&b, "\n... and %d more characters that are not shown", more)
 	}
 	return b.String()
 }

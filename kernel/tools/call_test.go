@@ -153,7 +153,7 @@ func TestMessagesComeWhileACallBegins(t *testing.T) {
 			const session = 1
 			defer close(over)
 			for {
-				w.Sessions.Interrupt(session)
+				w.Tools.Interrupt(session)
 				select {
 				case <-delegated:
 					return

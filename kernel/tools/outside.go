@@ -20,9 +20,9 @@ import (
 func (r *Runner) CallOutsideTurn(
 	ctx context.Context, name string, raw json.RawMessage,
 ) (*extensionv1.CallResult, error) {
-	dir, t := r.awaitTool(ctx, name)
+	dir, t, extension := r.awaitTool(ctx, name)
 	if t == nil || t.Extension == CoreExtension {
-		return nil, fmt.Errorf("%w: no tool %s: its extension is not running", contract.ErrNotFound, name)
+		return nil, fmt.Errorf("%w: no tool %s: the extension %s is not running", contract.ErrNotFound, name, extension)
 	}
 	if bad := checkArguments(t, raw); bad != "" {
 		return nil, fmt.Errorf("%w: %s", contract.ErrInvalid, bad)

@@ -38,11 +38,10 @@ func (r *running) ask(
 	if asked == nil || ctx.Err() != nil {
 		return nil, "", fmt.Errorf("%w: the turn of call %s has ended", contract.ErrStale, journal.CallID(r.call.ID))
 	}
-	reason := noAnswerReason(asked, life)
-	if reason != "" && reason != interrupted {
-		reason = fmt.Sprintf(unanswered, reason)
+	if refusal = noAnswerReason(asked, life); refusal != "" && refusal != interrupted {
+		refusal = fmt.Sprintf(unanswered, refusal)
 	}
-	return asked, reason, nil
+	return asked, refusal, nil
 }
 
 // ended waits until the question has ended. The end of waiting withdraws it.

@@ -71,9 +71,14 @@ func (r *running) remote(ctx context.Context, t *directory.Tool) (*extensionv1.C
 			return r.fail(unknownOutcome(r.call.Name))
 		case actor == nil, errors.Is(err, contract.ErrGone), errors.Is(err, contract.ErrUnavailable) && ended:
 			request.Repeat = request.GetRepeat() || errors.Is(err, contract.ErrGone)
-			if !sleep(ctx, deadline) && !wasInterrupted(ctx) {
-				return r.notRunning(t, request.GetRepeat())
+			if sleep(ctx, deadline) || wasInterrupted(ctx) {
+				continue
 			}
+			advice := "Tell the user; nothing was done."
+			if request.GetRepeat() {
+				advice = "Tell the user. It was interrupted before: calling it again later does no harm."
+			}
+			return r.fail(fmt.Sprintf("%s cannot run now: its extension %s is not running. %s", r.call.Name, t.Extension, advice))
 		case ctx.Err() != nil && repeatable:
 			return r.fail(fmt.Sprintf("%s took longer than %s and was stopped.", r.call.Name, callTimeout))
 		case ctx.Err() != nil:
@@ -116,16 +121,12 @@ func (r *running) attempt(
 	}
 	// One commit, by the tool's extension: result, effects and the row of the history.
 	content, isError := cut(result.GetContent()), result.GetIsError()
-	err = r.Bus.DoAs(actor, lease, func(tx *bus.Tx) error {
+	return &extensionv1.CallResult{Content: content, IsError: isError}, r.Bus.DoAs(actor, lease, func(tx *bus.Tx) error {
 		if _, err := tx.Apply(result.GetEffects()); err != nil {
 			return err
 		}
 		return r.Sessions.Finish(tx, r.call.ID, content, isError)
 	})
-	if err != nil {
-		return nil, err
-	}
-	return &extensionv1.CallResult{Content: content, IsError: isError}, nil
 }
 
 // describe fills in the caller of a tool: the session of the lane, and the sender
@@ -172,14 +173,6 @@ func (r *Runner) input(
 		return err
 	})
 	return in, channel, err
-}
-
-func (r *running) notRunning(t *directory.Tool, tried bool) (*extensionv1.CallResult, error) {
-	what := "Tell the user; nothing was done."
-	if tried {
-		what = "Tell the user. It was interrupted before: calling it again later does no harm."
-	}
-	return r.fail(fmt.Sprintf("%s cannot run now: its extension %s is not running. %s", r.call.Name, t.Extension, what))
 }
 
 func unknownOutcome(name string) string {

@@ -62,15 +62,14 @@ type Runner struct {
 // running is one call while it runs.
 type running struct {
 	*Runner
-	lease      *bus.Lease // of the turn's attempt that asked first
-	call       journal.Call
-	event      *busv1.Event  // the input that the turn answers
-	turn       *journal.Turn // of the call
-	stop       context.CancelFunc
-	unregister func() // ends Sessions.Running
-	done       chan struct{}
-	result     *extensionv1.CallResult
-	err        error
+	lease  *bus.Lease // of the turn's attempt that asked first
+	call   journal.Call
+	event  *busv1.Event  // the input that the turn answers
+	turn   *journal.Turn // of the call
+	stop   context.CancelFunc
+	done   chan struct{}
+	result *extensionv1.CallResult
+	err    error
 
 	// Guarded by Runner.mu.
 	holders   []*bus.Lease            // of the attempts that have asked for it
@@ -93,11 +92,13 @@ func (r *Runner) List(ctx context.Context, agent string) ([]*extensionv1.Tool, s
 	return tools, dir.ToolsEtag
 }
 
-// awaitTool returns a tool; nil: there is none.
-func (r *Runner) awaitTool(ctx context.Context, name string) (*directory.Snapshot, *directory.Tool) {
-	extension, _, _ := strings.Cut(name, "/")
-	dir := r.awaitDirectory(ctx, func(dir *directory.Snapshot) bool { return !slices.Contains(dir.Starting, extension) })
-	return dir, dir.Tool(name)
+// awaitTool returns a tool of an extension; nil: there is none.
+func (r *Runner) awaitTool(
+	ctx context.Context, name string,
+) (dir *directory.Snapshot, t *directory.Tool, extension string) {
+	extension, _, _ = strings.Cut(name, "/")
+	dir = r.awaitDirectory(ctx, func(dir *directory.Snapshot) bool { return !slices.Contains(dir.Starting, extension) })
+	return dir, dir.Tool(name), extension
 }
 
 // granted returns the tools that an agent may use.
@@ -171,24 +172,50 @@ func (r *Runner) join(l *bus.Lease, call journal.Call) *running {
 		ctx, stop := context.WithCancel(context.Background())
 		run = &running{Runner: r, lease: l, call: call, stop: stop, done: make(chan struct{})}
 		r.running[call.ID] = run
-		run.unregister = r.Sessions.Running(call.ID, session.Run{Session: call.Session, Stop: stop, Interrupt: run.onMessage})
 		go run.run(ctx)
 	}
 	run.addHolder(l)
 	return run
 }
 
+// Running implements session.Calls.
+func (r *Runner) Running(call int64) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.running[call] != nil
+}
+
+// Stop implements session.Calls.
+func (r *Runner) Stop(call int64) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if run := r.running[call]; run != nil {
+		run.stop()
+	}
+}
+
+// Interrupt implements session.Calls: it ends the calls of a session that wait, if
+// the message may interrupt their turn.
+func (r *Runner) Interrupt(session int64) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, run := range r.running {
+		if run.call.Session == session && run.interrupt != nil {
+			go run.interruptIfWanted()
+		}
+	}
+}
+
 func (r *running) run(ctx context.Context) {
-	defer r.stop()
 	defer func() {
 		if p := recover(); p != nil {
 			r.err = fmt.Errorf("tool %s panicked: %v", r.call.Name, p)
 		}
 		r.mu.Lock()
 		delete(r.running, r.call.ID)
-		r.unregister()
 		r.mu.Unlock()
 		close(r.done)
+		r.stop()
 	}()
 	r.result, r.err = r.execute(ctx)
 }
@@ -232,7 +259,7 @@ func (r *running) execute(ctx context.Context) (*extensionv1.CallResult, error) 
 
 // resolve returns the current tool of the call, or why it must not run.
 func (r *running) resolve(ctx context.Context) (dir *directory.Snapshot, t *directory.Tool, refusal string) {
-	dir, t = r.awaitTool(ctx, r.call.Name)
+	dir, t, _ = r.awaitTool(ctx, r.call.Name)
 	return dir, t, refuse(dir, r.lease.Agent, t, r.call)
 }
 
@@ -262,11 +289,9 @@ func (r *running) commit(apply func(*bus.Tx) error) error {
 // finish stores a result that the kernel itself gives.
 func (r *running) finish(content string, isError bool) (*extensionv1.CallResult, error) {
 	content = cut(content)
-	err := r.Bus.Do(func(tx *bus.Tx) error { return r.Sessions.Finish(tx, r.call.ID, content, isError) })
-	if err != nil {
-		return nil, err
-	}
-	return &extensionv1.CallResult{Content: content, IsError: isError}, nil
+	return &extensionv1.CallResult{Content: content, IsError: isError}, r.Bus.Do(func(tx *bus.Tx) error {
+		return r.Sessions.Finish(tx, r.call.ID, content, isError)
+	})
 }
 
 // note stores the result of a read-only call with the next commit. A crash before

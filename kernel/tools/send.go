@@ -123,8 +123,7 @@ func (r *running) send(
 	case err != nil:
 		return r.fail("Nothing was sent: " + err.Error())
 	}
-	failed := func(d Delivered) bool { return d.Status == "failed" }
-	return r.finish(encode(sends), slices.ContainsFunc(sends, failed))
+	return r.finish(encode(sends), slices.ContainsFunc(sends, func(d Delivered) bool { return d.Status == "failed" }))
 }
 
 // queue returns the sends to channels as they are before the first receipt. A

@@ -54,16 +54,6 @@ func (r *running) addHolder(l *bus.Lease) {
 // wasInterrupted reports whether a message of the user ended a wait.
 func wasInterrupted(ctx context.Context) bool { return errors.Is(context.Cause(ctx), errInterrupted) }
 
-// onMessage ends the call, if it waits, when the user has queued a message that may
-// interrupt the turn.
-func (r *running) onMessage() {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.interrupt != nil {
-		go r.interruptIfWanted()
-	}
-}
-
 func (r *running) interruptIfWanted() {
 	var wanted bool
 	err := r.Bus.View(context.Background(), func(j journal.Reader) (err error) {
