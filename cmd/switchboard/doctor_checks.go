@@ -87,7 +87,11 @@ func (d *diagnosis) extensionFiles(h *config.Home, seen *home.Inspection, runnin
 	for _, e := range seen.Entries {
 		switch {
 		case e.Disabled != nil && e.Disabled.Cause == manifests.SwitchedOff:
-			d.add("Extensions", levelNote, "", "%s is disabled in config.yaml", e.ID)
+			if e.Manifest.Optional {
+				d.add("Extensions", levelNote, "", "%s is optional; enable it in config.yaml: extensions: {%s: {}}", e.ID, e.ID)
+			} else {
+				d.add("Extensions", levelNote, "", "%s is disabled in config.yaml", e.ID)
+			}
 			continue
 		case e.Err != nil:
 			for problem := range strings.SplitSeq(e.Err.Error(), "\n") {
