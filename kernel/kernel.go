@@ -164,7 +164,8 @@ func Open(ctx context.Context, o Options) (_ *Kernel, err error) {
 		o.Admin.Installation = alone{}
 	}
 	(&admin.Service{
-		Installation: o.Admin.Installation, Started: k.started, Journal: k.store, Bus: k.bus, Store: k.sessions, Known: k.directory,
+		Installation: o.Admin.Installation, Started: k.started, Journal: k.store, Bus: k.bus, Store: k.sessions,
+		Known: k.directory,
 		Router: k.router, Tools: k.tools, Ledger: k.ledger, Supervisor: k.super,
 	}).Register(k.host)
 	return k, k.enforce(first)

@@ -261,8 +261,8 @@ func (t *Tx) append(e *busv1.Event, byModel bool) error {
 		}
 	}
 	if limit := contract.MaxHops + t.moreHops; e.GetHop() > limit {
-		return fmt.Errorf("%w: %s would be event %d in a row without a turn of a model (the chain began with %s): the limit is %d",
-			contract.ErrInvalid, e.GetTopic(), e.GetHop(), e.GetCorrelationId(), limit)
+		const text = "%w: %s would be event %d in a row without a turn of a model (the chain began with %s): the limit is %d"
+		return fmt.Errorf(text, contract.ErrInvalid, e.GetTopic(), e.GetHop(), e.GetCorrelationId(), limit)
 	}
 	if err := t.AppendEvent(e); err != nil {
 		return err

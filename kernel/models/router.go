@@ -25,13 +25,16 @@ import (
 	"github.com/switchboard-run/switchboard/kernel/directory"
 )
 
-// ErrNotRunning says that the provider's process is not running.
+// Emit gets the parts of a completion while it is written.
+type Emit = func(*extensionv1.Delta) error
+
+// ErrNotRunning means that the provider's process is not running.
 var ErrNotRunning = fmt.Errorf("%w: it is not running", contract.ErrUnavailable)
 
 // Remote reaches the extensions that provide models. Complete wraps
 // ErrNotRunning or contract.ErrGone if the process is not running, or ended.
 type Remote interface {
-	Complete(ctx context.Context, extension string, r *extensionv1.CompleteRequest, emit func(*extensionv1.Delta) error) error
+	Complete(ctx context.Context, extension string, r *extensionv1.CompleteRequest, emit Emit) error
 }
 
 // Router sends completions to providers. It is safe for concurrent use.
@@ -61,11 +64,12 @@ const (
 // Complete completes with the ordered model. The first delta names the model that
 // answers. If none can, but one of them is starting, Complete waits for it. The
 // cost is recorded however the completion ends. The error is meant for people.
-func (r *Router) Complete(ctx context.Context, o Order, emit func(*extensionv1.Delta) error) error {
+func (r *Router) Complete(ctx context.Context, o Order, emit Emit) error {
 	if err := r.refused(o); err != nil {
 		return err // no need to wait for a slot
 	}
-	release, err := r.Slots.Acquire(ctx, cmp.Or(o.Request.GetSession(), o.Request.GetAgent()), r.Directory.Current().Completions)
+	key := cmp.Or(o.Request.GetSession(), o.Request.GetAgent())
+	release, err := r.Slots.Acquire(ctx, key, r.Directory.Current().Completions)
 	if err != nil {
 		return err
 	}
@@ -101,7 +105,7 @@ func (r *Router) Complete(ctx context.Context, o Order, emit func(*extensionv1.D
 // attempt asks the candidates in turn. Retry says that a candidate may run soon,
 // and that none refused or failed. Ended says that a candidate that the directory
 // shows as running has ended.
-func (r *Router) attempt(ctx context.Context, o Order, emit func(*extensionv1.Delta) error) (retry, ended bool, err error) {
+func (r *Router) attempt(ctx context.Context, o Order, emit Emit) (retry, ended bool, err error) {
 	dir := r.Directory.Current()
 	candidates := candidatesFor(dir, o)
 	if len(candidates) == 0 {
@@ -161,7 +165,7 @@ func (r *Router) refused(o Order) error {
 }
 
 // try completes with one candidate, and records the cost.
-func (r *Router) try(ctx context.Context, o Order, candidate string, emit func(*extensionv1.Delta) error) (began bool, err error) {
+func (r *Router) try(ctx context.Context, o Order, candidate string, emit Emit) (began bool, err error) {
 	extension, _, _ := strings.Cut(candidate, "/")
 	size := estimateTokens(proto.Size(o.Request))
 	bill, err := r.Ledger.Begin(o.Request.GetAgent(), candidate, size)

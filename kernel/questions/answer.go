@@ -73,7 +73,8 @@ func (q *Question) Instructions() string {
 	case contract.AskApprove:
 		return fmt.Sprintf("Reply yes or no. (Question %s; from elsewhere: /approve %s or /deny %s)", q.ID, q.ID, q.ID)
 	case contract.AskChoose:
-		return fmt.Sprintf("Reply with a number from 1 to %d. (Question %s; from elsewhere: /answer %s NUMBER)", len(q.Options), q.ID, q.ID)
+		return fmt.Sprintf("Reply with a number from 1 to %d. (Question %s; from elsewhere: /answer %s NUMBER)",
+			len(q.Options), q.ID, q.ID)
 	}
 	return fmt.Sprintf("Your next message here is the answer. (Question %s; from elsewhere: /answer %s TEXT)", q.ID, q.ID)
 }

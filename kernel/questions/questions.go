@@ -118,7 +118,8 @@ func (b *Store) End(tx *bus.Tx, q *Question, outcome, answer, by string) (ended,
 		return true, unseen, nil
 	}
 	publish := func() error {
-		_, err := tx.Emit(q.Topic, "", contract.UserAnswer{Question: q.ID, Ref: q.Ref, Outcome: outcome, Answer: answer, By: by})
+		ended := contract.UserAnswer{Question: q.ID, Ref: q.Ref, Outcome: outcome, Answer: answer, By: by}
+		_, err := tx.Emit(q.Topic, "", ended)
 		return err
 	}
 	if tx.Cause() != nil { // the event with the answer
