@@ -255,7 +255,7 @@ func (p *process) waitFor(what string, reached func() bool) {
 	deadline := time.Now().Add(2 * time.Minute)
 	for !reached() {
 		if time.Now().After(deadline) {
-			p.t.Fatalf("never came true: %s\nstdout: %s\nstderr: %s", what, p.stdout, p.stderr)
+			p.t.Fatalf("timeout waiting for: %s\nstdout: %s\nstderr: %s", what, p.stdout, p.stderr)
 		}
 		time.Sleep(time.Millisecond)
 	}

@@ -61,7 +61,7 @@ func TestEcho(t *testing.T) {
 	k := sdktest.Start(t, New("echo"), options("echo"))
 	o := k.Hear(contract.UserMessage{Text: "hello"})
 	if out := output(t, o); out.Text != "hello" || out.Outcome != contract.OutcomeOK {
-		t.Errorf("echo says %+v", out)
+		t.Errorf("echo returned %+v", out)
 	}
 	if rows := k.History(heard(t, o).Session); len(rows) != 2 {
 		t.Errorf("history %v", rows)
@@ -131,8 +131,8 @@ func TestTurnWithTool(t *testing.T) {
 	}
 }
 
-// A turn whose process was replaced while a tool ran goes on.
-func TestTurnGoesOnAfterRestart(t *testing.T) {
+// A turn continues after its process was replaced while a tool ran.
+func TestTurnContinuesAfterRestart(t *testing.T) {
 	t.Parallel()
 	k := sdktest.Start(t, New("orchestrator"), options("orchestrator"))
 	ran := 0
@@ -208,7 +208,7 @@ func TestSessionsAreConcurrent(t *testing.T) {
 	}
 	for i, turn := range turns {
 		if out := output(t, turn.Wait()); out.Text != fmt.Sprintf("you are s%d", i) {
-			t.Errorf("session %d hears %q", i, out.Text)
+			t.Errorf("session %d got %q", i, out.Text)
 		}
 	}
 }

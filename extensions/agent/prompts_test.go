@@ -129,7 +129,7 @@ func golden(t *testing.T, name, got string) {
 	}
 }
 
-// What an agent may not do is not explained to it.
+// The prompt does not explain tools that are not granted.
 func TestSystemPromptNamesOnlyGrantedTools(t *testing.T) {
 	t.Parallel()
 	p := newPrompts(t.TempDir(), hclog.NewNullLogger())

@@ -65,7 +65,7 @@ func TestARefusedMessageIsNotAcknowledged(t *testing.T) {
 	}
 }
 
-func TestAMessageTheKernelCannotTakeNowComesAgain(t *testing.T) {
+func TestAMessageThatTheKernelCannotAcceptNowIsRepeated(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	c, _ := r.attach(wire.Frame{Terminal: "t"})
@@ -167,7 +167,7 @@ func TestAnUnconfirmedMessageIsNotSentTwiceToOneConnection(t *testing.T) {
 	}
 }
 
-func TestAnAnswerStandsBelowWhatItAnswers(t *testing.T) {
+func TestAnAnswerIsShownBelowItsMessage(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	a, _ := r.attach(wire.Frame{})
@@ -234,7 +234,7 @@ func TestTerminalsOfAConversationSeeTheSame(t *testing.T) {
 	<-result
 }
 
-func TestNewConversationsAreApart(t *testing.T) {
+func TestNewConversationsAreSeparate(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	_, first := r.attach(wire.Frame{New: true})
@@ -283,7 +283,7 @@ func TestARestartOfTheExtensionLosesNothing(t *testing.T) {
 		t.Errorf("the last word was %+v", f)
 	}
 	if s := <-result; s.err == nil {
-		t.Error("a message that nobody confirmed has a receipt")
+		t.Error("an unconfirmed message has a receipt")
 	}
 	r.begin()
 	result = r.send(m)

@@ -21,7 +21,7 @@ import (
 	"github.com/switchboard-run/switchboard/sdk"
 )
 
-// fakeKernel accepts or refuses messages as the test says.
+// fakeKernel accepts or refuses messages as the test sets.
 type fakeKernel struct {
 	mu       sync.Mutex
 	changed  *sync.Cond

@@ -81,7 +81,7 @@ func TestASendWithoutTerminalIsRetried(t *testing.T) {
 	}
 }
 
-func TestAFullStoreIsToldToTheTerminal(t *testing.T) {
+func TestAFullStoreIsReportedToTheTerminal(t *testing.T) {
 	t.Parallel()
 	k := sdktest.Start(t, Extension(), sdktest.Options{Manifest: manifest})
 	k.FailCommits(1, fmt.Errorf("no space left on device: %w", contract.ErrFull))

@@ -20,7 +20,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-func TestOnlyTerminalsOfTheSameUserGetIn(t *testing.T) {
+func TestOnlyTerminalsOfTheSameUserAreAccepted(t *testing.T) {
 	t.Parallel()
 	r := newGuardedRig(t, func(c net.Conn) (int, error) {
 		if _, err := ownuser.Check(c); err != nil {
@@ -62,7 +62,7 @@ func TestBadHellosAreRefused(t *testing.T) {
 	}
 }
 
-func TestGarbageIsAnsweredAndThenEnough(t *testing.T) {
+func TestRepeatedBadFramesEndTheConnection(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	c, _ := r.attach(wire.Frame{})
@@ -91,7 +91,7 @@ func TestAnOversizeLineEndsItsConnection(t *testing.T) {
 	}
 }
 
-func TestACutOffMessageIsNoMessage(t *testing.T) {
+func TestACutOffMessageIsIgnored(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	c, _ := r.attach(wire.Frame{})
@@ -104,7 +104,7 @@ func TestACutOffMessageIsNoMessage(t *testing.T) {
 	}
 }
 
-func TestASlowTerminalHoldsUpNobody(t *testing.T) {
+func TestASlowTerminalDelaysNoOther(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	slow, _ := r.attach(wire.Frame{})
@@ -154,7 +154,7 @@ func TestTooManyTerminals(t *testing.T) {
 	}
 }
 
-func TestAFloodOfConnectionsKeepsNobodyOut(t *testing.T) {
+func TestAFloodOfConnectionsBlocksNoOthers(t *testing.T) {
 	t.Parallel()
 	const flood, limit = 300, 128
 	var process atomic.Int64 // the connecting process
@@ -235,7 +235,7 @@ func TestListen(t *testing.T) {
 	}
 }
 
-func TestTerminalHasToShowTheToken(t *testing.T) {
+func TestTerminalMustSendTheToken(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	if err := r.stop(t.Context()); err != nil {

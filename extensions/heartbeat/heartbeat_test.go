@@ -18,7 +18,7 @@ func escalates(reason string) string {
 }
 
 // An idle session once cost $248. The scout must see unchanged items only once.
-func TestTrapAnIdleAssistantCostsNothing(t *testing.T) {
+func TestAnIdleAssistantCostsNothing(t *testing.T) {
 	t.Parallel()
 	p := play(t, config{})
 	p.passes(24 * time.Hour)
@@ -41,7 +41,7 @@ func TestTrapAnIdleAssistantCostsNothing(t *testing.T) {
 }
 
 // An assistant once escalated the same item every ten minutes.
-func TestTrapTheSameItemIsNotEscalatedEveryTenMinutes(t *testing.T) {
+func TestTheSameItemIsNotEscalatedAgain(t *testing.T) {
 	t.Parallel()
 	for name, says := range map[string]string{
 		"named":     escalates("Pending (channel: telegram_channel): the kettle"),
@@ -67,7 +67,7 @@ func TestTrapTheSameItemIsNotEscalatedEveryTenMinutes(t *testing.T) {
 }
 
 // An assistant once sent "OK" to the user.
-func TestTrapANoopIsSilent(t *testing.T) {
+func TestANoopIsSilent(t *testing.T) {
 	t.Parallel()
 	for _, says := range []string{
 		`{"action":"noop","reason":"OK"}`, "```json\n{\"action\": \"noop\"}\n```", `{"action":"done","reason":"OK"}`,
@@ -93,7 +93,7 @@ func TestTrapANoopIsSilent(t *testing.T) {
 
 // An assistant once had 3,268 polls and 25 notifications, and looked healthy. The
 // figures count runs, model calls and escalations separately.
-func TestTrapFiguresCountResults(t *testing.T) {
+func TestFiguresCountResults(t *testing.T) {
 	t.Parallel()
 	p := play(t, config{})
 	p.passes(time.Hour)
@@ -221,7 +221,7 @@ func TestEscalation(t *testing.T) {
 		}
 	}
 	if strings.Contains(task.Prompt, "{{") || strings.Contains(task.Prompt, "dentist") {
-		t.Errorf("the agent is told:\n%s", task.Prompt)
+		t.Errorf("the agent's task is:\n%s", task.Prompt)
 	}
 	p.now = p.now.Add(time.Minute)
 	p.open(kettle, "m2 call the dentist", "m3 buy milk")
@@ -229,7 +229,7 @@ func TestEscalation(t *testing.T) {
 	p.beats()
 	p.expect(2, 2)
 	if strings.Contains(p.asked[1], "[m1]") {
-		t.Errorf("the scout is asked again about what was escalated:\n%s", p.asked[1])
+		t.Errorf("the scout is asked again about an escalated item:\n%s", p.asked[1])
 	}
 }
 
@@ -323,7 +323,7 @@ func TestAModelThatCannotAnswer(t *testing.T) {
 	p.expect(maxFailures+1, 1)
 }
 
-func TestManyItemsAreAskedAboutInParts(t *testing.T) {
+func TestManyItemsAreSplitIntoSeveralQuestions(t *testing.T) {
 	t.Parallel()
 	p := play(t, config{})
 	var many []string

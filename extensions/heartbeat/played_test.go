@@ -91,7 +91,7 @@ func (p *played) Channels(context.Context) ([]*kernelv1.Channel, error) {
 func (p *played) Ask(_ context.Context, tool string, _ any) (sdk.ToolResult, error) {
 	content := map[string]string{openItems: p.items, listMemories: p.preferences}[tool]
 	if content == "" {
-		return sdk.ToolResult{}, fmt.Errorf("%w: there is no tool %q now", contract.ErrNotFound, tool)
+		return sdk.ToolResult{}, fmt.Errorf("%w: no tool %q now", contract.ErrNotFound, tool)
 	}
 	return sdk.ToolResult{Content: content}, nil
 }

@@ -237,7 +237,7 @@ func (p *fakeKernel) side(self, peer string) *fakeSession {
 	p.t.Helper()
 	id := p.keys[self+" "+sessionKey(self, peer, "")]
 	if id == "" {
-		p.t.Fatalf("there is no side of %s towards %s", self, peer)
+		p.t.Fatalf("no side of %s towards %s", self, peer)
 	}
 	return p.sessions[id]
 }
@@ -272,10 +272,10 @@ func (p *fakeKernel) turnWith(s *fakeSession, kind, words string) *fakeTurn {
 	p.t.Helper()
 	turn := p.next(s)
 	if turn == nil {
-		p.t.Fatalf("%s hears nothing on %s, want %q", s.agent, s.key, words)
+		p.t.Fatalf("%s got nothing on %s, want %q", s.agent, s.key, words)
 	}
 	if turn.in.Kind != kind || !strings.Contains(turn.in.Text, words) {
-		p.t.Fatalf("%s hears on %s the %s %q, want the %s %q", s.agent, s.key, turn.in.Kind, turn.in.Text, kind, words)
+		p.t.Fatalf("%s got on %s the %s %q, want the %s %q", s.agent, s.key, turn.in.Kind, turn.in.Text, kind, words)
 	}
 	return turn
 }
@@ -283,7 +283,7 @@ func (p *fakeKernel) turnWith(s *fakeSession, kind, words string) *fakeTurn {
 func (p *fakeKernel) noTurn(s *fakeSession) {
 	p.t.Helper()
 	if turn := p.next(s); turn != nil {
-		p.t.Fatalf("%s hears on %s the %s %q", s.agent, s.key, turn.in.Kind, turn.in.Text)
+		p.t.Fatalf("%s got on %s the %s %q", s.agent, s.key, turn.in.Kind, turn.in.Text)
 	}
 }
 

@@ -22,7 +22,7 @@ func TestGroupSeesNothingPrivate(t *testing.T) {
 		t.Helper()
 		s := p.sessions[p.keys[self+" link:"+self+":"+peer+":"+family.s.id]]
 		if s == nil || !s.group {
-			t.Fatalf("there is no side of %s towards %s where the family reads along: %+v", self, peer, s)
+			t.Fatalf("no side of %s towards %s within the group: %+v", self, peer, s)
 		}
 		return s
 	}
@@ -38,10 +38,10 @@ func TestGroupSeesNothingPrivate(t *testing.T) {
 		p.noTurn(s)
 		heard := strings.Join(s.heard, "\n")
 		if s.group && strings.Contains(heard, "salary") {
-			t.Errorf("%s, where the family reads along, has\n%s", s.key, heard)
+			t.Errorf("%s, which the group can read, has\n%s", s.key, heard)
 		}
 		if !s.group && strings.Contains(heard, "dinner") {
-			t.Errorf("%s has what the family was told\n%s", s.key, heard)
+			t.Errorf("%s has the group's text\n%s", s.key, heard)
 		}
 	}
 	if got := p.exchange(x); got.Messages != 2 || got.Outcome != concluded {

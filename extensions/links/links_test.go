@@ -166,7 +166,7 @@ func TestCapIsNotReset(t *testing.T) {
 	want(t, "the records of the lead", strings.Join(p.side("lead", "chief").records, "\n"), "was not answered", "one",
 		"two", "three")
 	if y := portal.send("lead", "five"); y == x {
-		t.Error("a message after the end goes on with what is over")
+		t.Error("a message after the end continues the ended exchange")
 	}
 }
 
@@ -332,7 +332,7 @@ func TestIntermediaryConcludesEarly(t *testing.T) {
 		p.settle()
 		p.turnWith(portal.s, result, "It is nebula")
 		if text := portal.s.results[0].Text; strings.Contains(text, "had received") {
-			t.Errorf("what was concluded is passed on as if nobody had read it: %s", text)
+			t.Errorf("a concluded result is passed on as unread: %s", text)
 		}
 		p.noTurn(portal.s)
 	})
@@ -392,7 +392,7 @@ func TestRemovedLink(t *testing.T) {
 			p.turnWith(portal.s, result, "no longer available")
 			r := portal.call("send_agent_message", map[string]any{"target": "lead", "message": "hello?"})
 			if !r.IsError {
-				t.Errorf("it is sent all the same: %s", r.Content)
+				t.Errorf("the message is sent anyway: %s", r.Content)
 			}
 			portal.send("other", "everything else works")
 		})
@@ -471,7 +471,7 @@ func TestContext(t *testing.T) {
 	want(t, "the frame of the lead", lead.in.frame, "chat", "chief began this exchange ("+x+")", "conclude_link",
 		"19 of 20 messages", noReply, "community (Knows community)")
 	if strings.Contains(lead.in.frame, "- chief") {
-		t.Errorf("the lead is told to ask the chief first:\n%s", lead.in.frame)
+		t.Errorf("the lead's context says to ask the chief first:\n%s", lead.in.frame)
 	}
 	lead.reply("which?")
 	chief := p.turnWith(p.side("chief", "lead"), message, "which?")
@@ -481,13 +481,13 @@ func TestContext(t *testing.T) {
 	lead.send("community", "a word")
 	community := p.turnWith(p.side("community", "lead"), message, "a word")
 	if strings.Contains(community.in.frame, "write to") {
-		t.Errorf("community has nobody else to write to:\n%s", community.in.frame)
+		t.Errorf("community has other peers:\n%s", community.in.frame)
 	}
 	community.conclude("nebula")
 	want(t, "the frame of a result", p.turnWith(p.side("lead", "chief"), result, "nebula").in.frame,
 		"chief began this exchange", "18 of 20")
 	if r := p.portal("stranger", "anna").call("peers", nil); !r.Nothing || r.Content != "" {
-		t.Errorf("an agent without links is told %q", r.Content)
+		t.Errorf("an agent without links gets %q", r.Content)
 	}
 }
 
@@ -499,7 +499,7 @@ func TestListAndShow(t *testing.T) {
 	want(t, "the list", portal.call("list_links", map[string]any{}).Content, x, `"from":"chief"`, "sessions")
 	p.turnWith(p.side("lead", "chief"), message, "a word").conclude("nebula")
 	if got := portal.call("list_links", map[string]any{}).Content; strings.Contains(got, `"id":"`+x) {
-		t.Errorf("what is over is listed: %s", got)
+		t.Errorf("an ended exchange is listed: %s", got)
 	}
 	want(t, "the list of all", portal.call("list_links", map[string]any{"all": true}).Content, x, "concluded")
 	want(t, "the exchange", portal.call("show_exchange", map[string]any{"id": x}).Content, "a word", "nebula",

@@ -158,11 +158,11 @@ func schedule(t *testing.T, number uint64) {
 		case slices.Max(slices.Collect(maps.Values(results[id]))) > 1:
 			t.Errorf("seed %d: %s (%s) has the results %v", number, id, x.Outcome, results[id])
 		case x.From != from:
-			t.Errorf("seed %d: %s was begun in %v, and says %v", number, id, from, x.From)
+			t.Errorf("seed %d: %s was begun in %v, but has the origin %v", number, id, from, x.From)
 		case x.Messages > x.MaxMessages:
 			t.Errorf("seed %d: %s took %d messages of %d", number, id, x.Messages, x.MaxMessages)
 		case len(x.Unanswered) > 0:
-			t.Errorf("seed %d: what %s was given is forgotten: %v", number, id, x.Unanswered)
+			t.Errorf("seed %d: unanswered inputs of %s are lost: %v", number, id, x.Unanswered)
 		}
 	}
 }

@@ -39,7 +39,7 @@ func TestRememberAndRecall(t *testing.T) {
 		"The kettle is in the kitchen")
 }
 
-func TestTheSameAgainIsUpdated(t *testing.T) {
+func TestRememberingTheSameTextUpdatesIt(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	first := b.remember(fields{"text": "Buy milk."}, func(r *extensionv1.CallRequest) { r.Sender = "Anna" })

@@ -11,17 +11,17 @@ func TestRelevant(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	if r := b.Ask("relevant", fields{"query": "hello"}); r.GetContent() != "" || !r.GetNothing() {
-		t.Errorf("without anything it says %v", r)
+		t.Errorf("without memories: got %v", r)
 	}
 	b.remember(fields{"text": "somewhere else", "scope": "work"})
 	if r := b.Ask("relevant", fields{"query": "somewhere"}, as("chat", "personal")); r.GetContent() != "" ||
 		!r.GetNothing() {
-		t.Errorf("without anything in its scope it says %v", r)
+		t.Errorf("without memories in the scope: got %v", r)
 	}
 	b.MustCall("forget_all", nil)
 	b.remember(fields{"text": "The router stands in the hall"})
 	if r := b.Ask("relevant", fields{"query": "hello, how are you?"}); r.GetContent() != "" || r.GetNothing() {
-		t.Errorf("without anything that fits it says %v", r)
+		t.Errorf("without a match: got %v", r)
 	}
 	b.remember(fields{"text": "Write to me in Telegram", "kind": "preference", "channel_id": "telegram_channel"})
 	b.remember(fields{"text": "Water the plants", "due": "2026-02-27", "channel_id": "telegram_channel"})

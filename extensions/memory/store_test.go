@@ -43,7 +43,7 @@ func (b *bench) commit(effects []*busv1.Effect) {
 	}
 }
 
-func TestOnlyWhatWasCommittedIsFound(t *testing.T) {
+func TestOnlyCommittedMemoriesAreFound(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	b.remember(fields{"text": "first thing"})
@@ -75,7 +75,7 @@ func TestOnlyWhatWasCommittedIsFound(t *testing.T) {
 	b.wantList("recall", fields{"query": "much"}, "much later thing")
 }
 
-func TestWhatAnotherWroteIsFound(t *testing.T) {
+func TestRowsOfAnotherWriterAreFound(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	b.remember(fields{"text": "own thing"})

@@ -38,7 +38,7 @@ func FuzzComplete(f *testing.F) {
 			return nil
 		})
 		if err != nil || !heard {
-			t.Fatalf("heard %v, %v", heard, err)
+			t.Fatalf("got %v, %v", heard, err)
 		}
 	})
 }

@@ -296,8 +296,8 @@ func TestConversations(t *testing.T) {
 	}
 }
 
-// The model says what it is and how to use a real one, in the person's language.
-func TestSaysWhatItIs(t *testing.T) {
+// The help describes the model and how to use a real one, in the person's language.
+func TestHelpDescribesTheModel(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct{ said, want string }{
 		{"hi", "not a language model"}, {"help", "not a language model"},
@@ -315,7 +315,7 @@ func TestSaysWhatItIs(t *testing.T) {
 	}
 }
 
-func TestToolErrorsAreTold(t *testing.T) {
+func TestToolErrorsAreReported(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct{ tool, why, said, want string }{
 		{"send_to_channel", "channel telegram_channel is not configured: set TELEGRAM_BOT_TOKEN", "say hi in Telegram",
@@ -464,7 +464,7 @@ func TestAnswersToQuestions(t *testing.T) {
 	})
 }
 
-// Notes and records of the run loop are not inputs: the turn goes on.
+// Notes and records of the run loop are not inputs: the turn continues.
 func TestAsides(t *testing.T) {
 	t.Parallel()
 	h := newLoop(t)
@@ -547,8 +547,8 @@ func TestOddRequests(t *testing.T) {
 	}
 }
 
-// The time is the newest that a message tells, and not part of what was said.
-func TestTimeToldWithAMessage(t *testing.T) {
+// The time is that of the newest preamble, which is not part of the text.
+func TestTimeInAPreamble(t *testing.T) {
 	t.Parallel()
 	told := func(at, text string) *extensionv1.Message {
 		return &extensionv1.Message{Role: "user",
@@ -566,6 +566,6 @@ func TestTimeToldWithAMessage(t *testing.T) {
 		t.Errorf("it is %s", got)
 	}
 	if len(d.inputs) != 1 || d.inputs[0] != (input{"user", "remind me"}) || d.previous != "hello" {
-		t.Errorf("heard %v after %q", d.inputs, d.previous)
+		t.Errorf("got %v after %q", d.inputs, d.previous)
 	}
 }

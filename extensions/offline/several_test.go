@@ -49,7 +49,7 @@ func TestSeveralMessagesAreAllAnswered(t *testing.T) {
 	}
 }
 
-func TestAnInterruptedTurnGoesOn(t *testing.T) {
+func TestAnInterruptedTurnContinues(t *testing.T) {
 	h := newLoop(t)
 	h.user(`send "hello" to telegram`)
 	first := h.ask() // list_channels
@@ -69,7 +69,7 @@ func TestAnInterruptedTurnGoesOn(t *testing.T) {
 	got := h.say("[note from switchboard]\n~~~\nThe newer message was answered. Continue the earlier request now " +
 		"(\"send\").\n~~~")
 	if len(h.calls) != 1 || !strings.HasPrefix(h.calls[0], "send_to_channel") || !strings.Contains(got, "Telegram") {
-		t.Errorf("it goes on with %q and %q", h.calls, got)
+		t.Errorf("the turn continues with %q and %q", h.calls, got)
 	}
 	h.calls = nil
 	if got := h.say("list channels"); !strings.Contains(got, "Terminal") || len(h.calls) != 1 {

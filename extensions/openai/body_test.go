@@ -14,7 +14,7 @@ import (
 )
 
 // The encoding is equivalent to the library's.
-func TestARequestIsEncodedAsTheLibraryDoes(t *testing.T) {
+func TestARequestIsEncodedLikeTheLibrary(t *testing.T) {
 	t.Parallel()
 	text := rapid.OneOf(rapid.String(), rapid.SampledFrom([]string{
 		"", "a\"b\\c", "line\nand\ttab\r\x00\x1f\x7f", "кот 🐈 \u2028 <b>&</b>", "not\xffvalid",
@@ -72,7 +72,7 @@ func decoded(t *rapid.T, raw []byte) (v any) {
 	return v
 }
 
-func TestToolsAreEncodedOnceAndAgainWhenTheyChange(t *testing.T) {
+func TestToolsAreEncodedOncePerChange(t *testing.T) {
 	t.Parallel()
 	list := func(description string) []*extensionv1.Tool {
 		return []*extensionv1.Tool{{Name: "look", Description: description}, {Name: "listen"}}

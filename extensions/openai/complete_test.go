@@ -29,7 +29,7 @@ func TestText(t *testing.T) {
 		t.Fatal(err)
 	}
 	if h.text != "Привет, мир!" || h.pieces != 4 || h.finish != "stop" || h.model != "openai/gpt-test" {
-		t.Errorf("heard %+v", h)
+		t.Errorf("got %+v", h)
 	}
 	if h.usage.GetInputTokens() != 12 || h.usage.GetOutputTokens() != 3 {
 		t.Errorf("usage %v", h.usage)
@@ -43,7 +43,7 @@ func TestText(t *testing.T) {
 
 // An answer ends after its last chunk. A client that stops reading at the last
 // chunk needs a new connection for each completion.
-func TestConnectionsAreUsedAgain(t *testing.T) {
+func TestConnectionsAreReused(t *testing.T) {
 	t.Parallel()
 	heard, from := make(chan struct{}, 1), make(chan string, 1)
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -85,7 +85,7 @@ func TestCalls(t *testing.T) {
 		t.Fatal(err)
 	}
 	if h.text != "One moment." || h.finish != "tool_calls" || len(h.calls) != 2 {
-		t.Fatalf("heard %+v", h)
+		t.Fatalf("got %+v", h)
 	}
 	if c := h.calls[0]; c.GetProviderId() != "call_a" || c.GetName() != "list_channels" ||
 		string(c.GetArguments()) != "{}" {
@@ -180,7 +180,7 @@ func TestDefaultModel(t *testing.T) {
 }
 
 // The model's output is passed on unchanged, or is an error. None panics.
-func TestRubbishOfTheModel(t *testing.T) {
+func TestInvalidAnswersOfTheModel(t *testing.T) {
 	t.Parallel()
 	many := make([]openaitest.Call, DefaultMaxCalls+1)
 	for i := range many {

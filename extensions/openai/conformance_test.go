@@ -50,7 +50,7 @@ func TestThroughTheKernel(t *testing.T) {
 	}
 	if h.text != "On it." || len(h.calls) != 1 || h.finish != "tool_calls" || h.model != "openai/gpt-test" ||
 		h.usage == nil {
-		t.Errorf("heard %+v", h)
+		t.Errorf("got %+v", h)
 	}
 
 	s.RequireKey("another")

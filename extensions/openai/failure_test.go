@@ -78,7 +78,7 @@ func TestRetries(t *testing.T) {
 				if tt.fails {
 					wantFailure(t, err, tt.kind, tt.says...)
 				} else if err != nil || h.text != "at last" {
-					t.Errorf("heard %+v, %v", h, err)
+					t.Errorf("got %+v, %v", h, err)
 				}
 				if n := s.Total(); n != tt.requests {
 					t.Errorf("%d requests, want %d", n, tt.requests)
@@ -184,7 +184,7 @@ func TestUnreachable(t *testing.T) {
 	}
 }
 
-func TestRefusedConnectionsAreTriedAgain(t *testing.T) {
+func TestRefusedConnectionsAreRetried(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s, p, done := inMemory(t, Config{})
@@ -199,7 +199,7 @@ func TestRefusedConnectionsAreTriedAgain(t *testing.T) {
 			return dial(ctx, network, address)
 		}
 		if h, err := complete(t, p, ask("hi")); err != nil || h.text != "at last" {
-			t.Errorf("heard %+v, %v", h, err)
+			t.Errorf("got %+v, %v", h, err)
 		}
 	})
 }

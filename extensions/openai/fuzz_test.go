@@ -49,7 +49,7 @@ func FuzzStream(f *testing.F) {
 		finished := 0
 		err = p.complete(t.Context(), ask("hi"), func(d *sdk.Delta) error {
 			if finished > 0 {
-				t.Errorf("after its end the answer goes on: %v", d)
+				t.Errorf("a delta after the end: %v", d)
 			}
 			if d.GetFinish() != "" {
 				finished++

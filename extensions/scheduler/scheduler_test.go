@@ -86,7 +86,7 @@ func TestDueWhileDown(t *testing.T) {
 		out := b.must("list_schedules", `{}`)
 		if text := fmt.Sprint(out["text"]); !strings.Contains(text, "skipped 23") ||
 			!strings.Contains(text, "skipped 1") {
-			t.Errorf("the list does not show what was skipped: %s", text)
+			t.Errorf("the list does not show the skipped fires: %s", text)
 		}
 		b.pass(time.Hour)
 		if n := len(b.store.published()); n != 3 {
@@ -122,7 +122,7 @@ func TestDamagedRowAffectsNoOther(t *testing.T) {
 	})
 }
 
-func TestRowGoneBadWhileRunning(t *testing.T) {
+func TestRowDamagedWhileRunning(t *testing.T) {
 	bubble(t, func(t *testing.T, b *bench) {
 		b.must("schedule_once", `{"message":"bad","delay_seconds":60}`)
 		b.must("schedule_once", `{"message":"good","delay_seconds":61}`)
@@ -170,7 +170,7 @@ func TestDestinations(t *testing.T) {
 		b.edit(func(s *store) { s.channels = s.channels[2:] })
 		if _, err := b.call("schedule_once", `{"message":"m","delay_seconds":60}`, from("", "")); err == nil ||
 			!strings.Contains(err.Error(), "no channel") {
-			t.Errorf("no channel at all: %v", err)
+			t.Errorf("without channels: %v", err)
 		}
 	})
 }
@@ -220,7 +220,7 @@ func TestCancel(t *testing.T) {
 	})
 }
 
-// With the event pruned, there is nothing to withdraw, and cancel must not report
+// Once the event is pruned, nothing can be withdrawn, and cancel must not report
 // a withdrawal.
 func TestCancelAfterTheEventIsPruned(t *testing.T) {
 	bubble(t, func(t *testing.T, b *bench) {
@@ -235,7 +235,7 @@ func TestCancelAfterTheEventIsPruned(t *testing.T) {
 
 // The schedule fires between the call and the commit of its result, which is
 // therefore refused. The call runs again and withdraws the fire.
-func TestCancelMeetsTheFire(t *testing.T) {
+func TestCancelRacesWithTheFire(t *testing.T) {
 	bubble(t, func(t *testing.T, b *bench) {
 		b.must("schedule_once", `{"message":"m","delay_seconds":60}`)
 		b.pass(59 * time.Second)
@@ -258,7 +258,7 @@ func TestCancelMeetsTheFire(t *testing.T) {
 
 // The withdrawal is committed, but the answer is lost. A repeated call gives the
 // same answer.
-func TestCancelAnswersTheSameAgain(t *testing.T) {
+func TestRepeatedCancelReturnsTheSame(t *testing.T) {
 	bubble(t, func(t *testing.T, b *bench) {
 		b.must("schedule_once", `{"message":"m","delay_seconds":60}`)
 		b.pass(time.Hour)
@@ -459,7 +459,7 @@ func TestDeclared(t *testing.T) {
 	})
 }
 
-func TestFinishedOnesGo(t *testing.T) {
+func TestFinishedSchedulesAreDeleted(t *testing.T) {
 	bubble(t, func(t *testing.T, b *bench) {
 		b.must("schedule_once", `{"message":"m","delay_seconds":60}`)
 		b.pass(keepFinished)

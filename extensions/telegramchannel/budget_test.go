@@ -10,7 +10,7 @@ import (
 // Whenever requests arrive between their begin and their end, never more arrive
 // than a bucket of the same size allows that counts arrivals, nor more than burst
 // plus what leaks out within any time.
-func TestABudgetHoldsWhereTheRequestsArrive(t *testing.T) {
+func TestBudgetHoldsAtTheServer(t *testing.T) {
 	t.Parallel()
 	random := seed.Rand(t)
 	for _, b := range []budget{{every: time.Second, burst: 3}, {every: 4 * time.Second, burst: 5},
@@ -50,7 +50,7 @@ func TestABudgetHoldsWhereTheRequestsArrive(t *testing.T) {
 	}
 }
 
-func TestABudgetSaysHowLongToWait(t *testing.T) {
+func TestBudgetReturnsTheTimeToWait(t *testing.T) {
 	t.Parallel()
 	b := budget{every: time.Second, burst: 3}
 	now := time.Unix(0, 0)

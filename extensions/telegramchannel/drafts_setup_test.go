@@ -20,7 +20,7 @@ import (
 )
 
 // wire brings requests to a server without a network, so that time in a bubble
-// goes on while nothing happens.
+// advances while nothing happens.
 type wire struct {
 	server *telegramtest.Server
 
@@ -81,7 +81,7 @@ type bench struct {
 	seen []telegramtest.Message // every state of every message
 }
 
-// states is what the messages of the bot have said, one after the other.
+// states records the texts of the bot's messages, in order.
 func (b *bench) states() []telegramtest.Message {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -108,7 +108,7 @@ func inBubble(t *testing.T, f func(b *bench)) {
 	})
 }
 
-// start starts the channel, again if it runs: with nothing but what is stored.
+// start starts or restarts the channel with only its stored state.
 func (b *bench) start() {
 	b.t.Helper()
 	if b.end != nil {
@@ -135,7 +135,7 @@ func (b *bench) start() {
 	}
 }
 
-// story is what a model says, a word at a time.
+// story is a model's text, a word at a time.
 const story = "Once upon a time there was a small switchboard, and it had many, many lines. " +
 	"**Every** line led to somebody who wanted something, mostly `at once`, and so on and so on, until the end."
 
@@ -157,7 +157,7 @@ func (b *bench) streams(d sdk.Draft, text string, n int) {
 	}
 }
 
-// delivers sends a text and commits what belongs to its receipt, as the kernel does.
+// delivers sends a text and commits the effects of its receipt, as the kernel does.
 func (b *bench) delivers(m sdk.Message) sdk.Receipt {
 	b.t.Helper()
 	r, err := b.c.Send(b.t.Context(), m)

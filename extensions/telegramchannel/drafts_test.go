@@ -54,7 +54,7 @@ func TestADraftGrowsIntoTheAnswer(t *testing.T) {
 				actions := len(b.Actions(chat))
 				time.Sleep(time.Minute)
 				if b.only(chat).Edits != got.Edits || len(b.Actions(chat)) != actions {
-					t.Errorf("after the answer there is %+v", b.only(chat))
+					t.Errorf("after the answer the chat has %+v", b.only(chat))
 				}
 				// The same again, whatever became of the acknowledgement.
 				if r := b.delivers(repeated(m)); r.ProviderID != fmt.Sprintf("%d/%d", chat, got.ID) ||
@@ -71,7 +71,7 @@ func TestADraftGrowsIntoTheAnswer(t *testing.T) {
 	}
 }
 
-func TestTypingComesFirstAndAgainWhenTheTextStandsStill(t *testing.T) {
+func TestTypingIsShownFirstAndWhenTheTextPauses(t *testing.T) {
 	t.Parallel()
 	inBubble(t, func(b *bench) {
 		b.AddChat(tg.Chat{ID: 7})
@@ -97,7 +97,7 @@ func TestTypingComesFirstAndAgainWhenTheTextStandsStill(t *testing.T) {
 	})
 }
 
-func TestWhatIsQuickOrShortNeedsNoDraft(t *testing.T) {
+func TestQuickOrShortAnswersHaveNoDraft(t *testing.T) {
 	t.Parallel()
 	inBubble(t, func(b *bench) {
 		b.AddChat(tg.Chat{ID: 7})
@@ -174,7 +174,7 @@ func TestDraftsKeepTheLimits(t *testing.T) {
 			for _, m := range messages {
 				edits += m.Edits
 				if strings.Contains(m.Text, "▍") {
-					t.Errorf("chat %d: a draft is left: %q", id, m.Text)
+					t.Errorf("chat %d still has a draft: %q", id, m.Text)
 				}
 			}
 		}
@@ -184,7 +184,7 @@ func TestDraftsKeepTheLimits(t *testing.T) {
 	})
 }
 
-// A send is not held for what drafts have used, at whatever instant it comes.
+// Drafts never delay a send.
 func TestASendNeverWaitsForDrafts(t *testing.T) {
 	t.Parallel()
 	for name, chat := range map[string]int64{"private": 7, "group": -5} {
@@ -256,7 +256,7 @@ func TestAnAnswerWhoseAcknowledgementIsLostEditsAgain(t *testing.T) {
 	})
 }
 
-func TestTheAnswerComesAfterTheDraftThatIsUnderWay(t *testing.T) {
+func TestTheAnswerWaitsForAPendingDraft(t *testing.T) {
 	t.Parallel()
 	inBubble(t, func(b *bench) {
 		b.AddChat(tg.Chat{ID: 7})
@@ -289,7 +289,7 @@ func TestThereIsNoSecondDraft(t *testing.T) {
 	})
 }
 
-func TestADraftThatIsGoneIsSentAnew(t *testing.T) {
+func TestADeletedDraftIsSentAgain(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
 		refusal string
@@ -324,7 +324,7 @@ func TestADraftThatIsGoneIsSentAnew(t *testing.T) {
 }
 
 // An edit whose outcome is unknown is made again: that is no uncertain sending.
-func TestAnEditWithoutAnAnswerIsMadeAgain(t *testing.T) {
+func TestAnUnansweredEditIsRepeated(t *testing.T) {
 	t.Parallel()
 	inBubble(t, func(b *bench) {
 		b.AddChat(tg.Chat{ID: 7})
@@ -341,7 +341,7 @@ func TestAnEditWithoutAnAnswerIsMadeAgain(t *testing.T) {
 	})
 }
 
-func TestTelegramIsObeyedByDraftsToo(t *testing.T) {
+func TestDraftsObeyTheRetryAfterOfTelegram(t *testing.T) {
 	t.Parallel()
 	inBubble(t, func(b *bench) {
 		b.AddChat(tg.Chat{ID: 7})
@@ -384,7 +384,7 @@ func TestUnfinishedMarkdownIsShown(t *testing.T) {
 	}
 }
 
-func TestADraftThatIsRefusedFormattedIsShownPlain(t *testing.T) {
+func TestADraftWithRefusedFormattingIsShownPlain(t *testing.T) {
 	t.Parallel()
 	inBubble(t, func(b *bench) {
 		b.AddChat(tg.Chat{ID: 7})

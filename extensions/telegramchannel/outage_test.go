@@ -14,7 +14,7 @@ import (
 // What was written hours ago, more than Telegram gives at a time, is reported in
 // one commit: each chat is to get one answer. It is so, and nothing is lost or
 // doubled, if the process ends or Telegram fails in between.
-func TestOutageIsReportedAtOnce(t *testing.T) {
+func TestMessagesOfAnOutageAreReportedInOneTurn(t *testing.T) {
 	t.Parallel()
 	const written, chats = 250, 3
 	for name, tt := range map[string]struct {

@@ -58,7 +58,7 @@ func TestStartsWhileTelegramIsDown(t *testing.T) {
 	k.messages(t, 1)
 }
 
-func TestTelegramGoesDownAndComesBack(t *testing.T) {
+func TestTelegramIsDownForAWhile(t *testing.T) {
 	t.Parallel()
 	c, s, k := running(t)
 	sent := s.Say(7, "before")
@@ -84,7 +84,7 @@ func TestTelegramGoesDownAndComesBack(t *testing.T) {
 }
 
 // One poll that is cut is nothing to report.
-func TestCutPollIsNoNews(t *testing.T) {
+func TestABrokenPollChangesNothing(t *testing.T) {
 	t.Parallel()
 	s := tg.Start(t)
 	k := newMemory()
@@ -160,7 +160,7 @@ func TestCommandMenu(t *testing.T) {
 	}
 }
 
-func TestMenuIsWhatTelegramTakes(t *testing.T) {
+func TestMenuHasOnlyValidCommands(t *testing.T) {
 	t.Parallel()
 	commands := []*kernelv1.Command{{Name: "long", Description: strings.Repeat("ä", 300)}, {Name: "bare"}}
 	for i := range 200 {
@@ -209,7 +209,7 @@ func TestTokenStaysSecret(t *testing.T) {
 	defer k.mu.Unlock()
 	_, secret, _ := strings.Cut(s.Token(), ":")
 	if all := k.logs.String() + strings.Join(k.readiness, "\n"); strings.Contains(all, secret) {
-		t.Errorf("the token was told:\n%s", all)
+		t.Errorf("the token was revealed:\n%s", all)
 	}
 }
 

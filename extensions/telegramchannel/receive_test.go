@@ -61,7 +61,7 @@ func TestForwardedMessageNamesItsAuthor(t *testing.T) {
 }
 
 // Which messages are reported, and with which text, in private chats and groups.
-func TestWhatIsMeantForTheBot(t *testing.T) {
+func TestMessagesForTheBotInGroups(t *testing.T) {
 	t.Parallel()
 	home := tg.Chat{ID: -1_000_000_000_001, Title: "Home"}
 	forum := tg.Chat{ID: -1_000_000_000_002, Title: "Forum", Forum: true}
@@ -231,7 +231,7 @@ func TestBrokenUpdateIsSkipped(t *testing.T) {
 	}
 }
 
-// Telegram hears of a message only once it is stored, with its cursor, and
+// A message is confirmed to Telegram only once it is stored, with its cursor, and
 // nothing is lost or doubled when the process ends in between.
 func TestConfirmedOnlyAfterCommit(t *testing.T) {
 	t.Parallel()
@@ -289,7 +289,7 @@ func TestStoppedBeforeConfirming(t *testing.T) {
 }
 
 // Messages that can never be stored do not stop the others.
-func TestHopelessMessage(t *testing.T) {
+func TestRefusedMessageIsSkipped(t *testing.T) {
 	t.Parallel()
 	s := tg.Start(t)
 	k := newMemory()
@@ -326,7 +326,7 @@ func TestBatchIsOneCommit(t *testing.T) {
 	}
 }
 
-// Another token is another bot: its cursor begins anew and the first one's stays.
+// Another token is another bot: it has its own cursor, and the first one's stays.
 func TestChangeOfToken(t *testing.T) {
 	t.Parallel()
 	s := tg.Start(t, tg.WithToken("900009:AAhigh-update-ids"))
@@ -360,10 +360,10 @@ func TestCursor(t *testing.T) {
 	}
 	// After a week of silence Telegram may count from a lower number.
 	if got := (cursor{Next: 50, At: at(7 * 24 * time.Hour)}).offset(now); got != 0 {
-		t.Errorf("an old cursor asks for %d and would confirm what nobody saw", got)
+		t.Errorf("an old cursor asks for %d and would confirm updates that were not reported", got)
 	}
 	if got := (cursor{Next: 50}).after(0, 10, now); got.Next != 11 || got.At != now.Unix() {
-		t.Errorf("numbered anew: %+v", got)
+		t.Errorf("with new ids: %+v", got)
 	}
 	if got := (cursor{Next: 50}).after(50, 10, now); got.Next != 50 {
 		t.Errorf("a straggler moved the cursor back: %+v", got)

@@ -72,7 +72,7 @@ func TestSend(t *testing.T) {
 	}
 }
 
-// The kinds of answers that a send may get, and what the kernel hears of them.
+// Each answer to a send gives the kernel the right outcome.
 func TestSendOutcomes(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
@@ -189,7 +189,7 @@ func TestMigratedGroup(t *testing.T) {
 }
 
 // A chat that Telegram slows down, and one that does not answer, hold no other.
-func TestChatsDoNotHoldEachOther(t *testing.T) {
+func TestChatsDoNotBlockEachOther(t *testing.T) {
 	t.Parallel()
 	c, s, _ := running(t)
 	for chat := range int64(64) {
@@ -228,7 +228,7 @@ func TestChatsDoNotHoldEachOther(t *testing.T) {
 	hung.Wait()
 }
 
-func TestConnectionsAreKept(t *testing.T) {
+func TestConnectionsAreReused(t *testing.T) {
 	t.Parallel()
 	c, s, _ := running(t)
 	round := func() {

@@ -43,7 +43,7 @@ func newMemory() *memory {
 	return &memory{moved: make(chan struct{}), values: map[string]sdk.Value{}, seen: map[string]bool{}}
 }
 
-// move tells who waits; mu is held.
+// move wakes the waiters. The caller holds mu.
 func (k *memory) move() {
 	close(k.moved)
 	k.moved = make(chan struct{})
@@ -123,7 +123,7 @@ func (k *memory) Commands(context.Context) ([]*kernelv1.Command, error) {
 	return k.commands, nil
 }
 
-// offers changes what people can give.
+// offers changes the available commands.
 func (k *memory) offers(names ...string) {
 	k.mu.Lock()
 	defer k.mu.Unlock()

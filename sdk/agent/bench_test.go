@@ -14,8 +14,8 @@ import (
 	"github.com/switchboard-run/switchboard/sdk"
 )
 
-// What a plain turn costs the loop itself, with a model that answers at once:
-// the same however many turns the session has had.
+// BenchmarkPlainTurn measures the loop's cost of a plain turn, with an instant model:
+// it does not depend on the number of earlier turns.
 func BenchmarkPlainTurn(b *testing.B) {
 	for _, before := range []int{0, 100, 10_000} {
 		b.Run(fmt.Sprintf("after_%d_turns", before), func(b *testing.B) {

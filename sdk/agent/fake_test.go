@@ -234,7 +234,7 @@ func withoutPreambles(r *kernelv1.CompleteRequest) *kernelv1.CompleteRequest {
 }
 
 func (w *world) Drafts(ctx context.Context) (drafts, error) {
-	return w, ctx.Err() // no point to die at: drafts come when they come
+	return w, ctx.Err() // drafts are no crash points
 }
 
 func (w *world) Show(text string) error {

@@ -8,10 +8,9 @@ import (
 	"github.com/switchboard-run/switchboard/contract/extensionv1"
 )
 
-// What an agent says to another reaches its model as data from a named sender:
-// as one message that begins with the label of who said it, and whose fence no
-// text closes. So it can pass neither as something that a user wrote, nor as
-// something from somebody else.
+// A model gets another agent's text as one message with a label that names the sender,
+// and a fence that no text can close. So the text cannot look like a message of a user
+// or of another sender.
 func TestATextCannotForgeItsSender(t *testing.T) {
 	t.Parallel()
 	for name, in := range map[string]contract.AgentInput{

@@ -37,9 +37,8 @@ func TestAnInputOverridesModelAndInstructions(t *testing.T) {
 	}
 }
 
-// An input may bring the context of its turn along: it is recorded in the same
-// commit, shown in that turn alone, and who would have said it is not asked, so
-// that it is there however slow that one is.
+// An input may have the context of its turn: it is recorded in the same commit, sent
+// only in that turn, and its tool is not called, so a slow tool does not matter.
 func TestAnInputHasContext(t *testing.T) {
 	t.Parallel()
 	w := newWorld()
@@ -67,7 +66,7 @@ func TestAnInputHasContext(t *testing.T) {
 		t.Errorf("recorded %q in %d commits, want %q in one for each turn", rows, w.commits, want)
 	}
 	if asked := strings.Join(w.asked[:1], " "); asked != `memory/relevant{"query":"which word?"}` || len(w.asked) != 3 {
-		t.Errorf("asked %q, want the tool that was not spoken for in the first turn, and both in the second", w.asked)
+		t.Errorf("asked %q, want the tool without context in the first turn, and both in the second", w.asked)
 	}
 	frame := "user: [context from links/peers]\n~~~\nYou are on the link with lead.\n~~~"
 	if got := contents(w.requests[0]); !slices.Contains(got, frame) {
@@ -78,8 +77,7 @@ func TestAnInputHasContext(t *testing.T) {
 	}
 }
 
-// What an input brings along is bounded like what is asked for, and of no other
-// form than texts.
+// The context of an input is bounded like that of tools, and must be texts.
 func TestContextOfAnInputIsBounded(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {

@@ -10,8 +10,8 @@ import (
 	"github.com/switchboard-run/switchboard/sdk"
 )
 
-// An agent without a history hears each input as if it were the first, also in
-// a turn that goes on in another process.
+// An agent without a history handles each input as if it were the first, also
+// when another process continues the turn.
 func TestAnAgentWithoutAHistory(t *testing.T) {
 	t.Parallel()
 	w := newWorld()
@@ -49,6 +49,6 @@ func TestAnAgentWithoutAHistory(t *testing.T) {
 		t.Errorf("the model was asked %q, want %q", asked, want)
 	}
 	if len(w.outputs) != 2 || len(w.rows) != 6 {
-		t.Errorf("%d outputs and %d rows: what was said is kept all the same", len(w.outputs), len(w.rows))
+		t.Errorf("%d outputs and %d rows: all rows must be stored", len(w.outputs), len(w.rows))
 	}
 }

@@ -33,7 +33,7 @@ func resent(requests []*kernelv1.CompleteRequest) (n int) {
 }
 
 // Tool rounds, steering, changed readiness and a new process for each input
-// change nothing of what was sent before.
+// do not change the earlier part of a request.
 func TestARequestBeginsWithThePreviousOne(t *testing.T) {
 	t.Parallel()
 	for _, restarts := range []bool{false, true} {
@@ -179,7 +179,7 @@ func TestOldTurnsAreLeftOutInLargeSteps(t *testing.T) {
 }
 
 // Hidden tools are found, called through use_tool or by their own
-// names, and recorded as what they are.
+// names, and recorded under their full names.
 func TestHiddenToolsAreCalledThroughUseTool(t *testing.T) {
 	t.Parallel()
 	w := newWorld()

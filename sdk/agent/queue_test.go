@@ -87,8 +87,8 @@ func (q *queue) mayInterrupt(ids []string) error {
 	return nil
 }
 
-// order is the running turn as a model sees it: which inputs it is about, what
-// it has answered, and which of its calls have run.
+// order is the running turn as a model sees it: its inputs, the number of its
+// answers, and which of its calls have run.
 type order struct {
 	about []string
 	asked int
@@ -230,7 +230,7 @@ func TestEveryInputOfAQueueIsAnsweredOnce(t *testing.T) {
 			}
 			q.waiting = slices.DeleteFunc(q.waiting, func(e *busv1.Event) bool { return slices.Contains(q.settled, e.GetId()) })
 			if q.turn != 0 || len(q.stack) != 0 {
-				t.Fatalf("%s is settled, and a turn is left", head.GetId())
+				t.Fatalf("%s is settled, but a turn is still open", head.GetId())
 			}
 		}
 		q.check(t)

@@ -13,8 +13,8 @@ import (
 	"github.com/switchboard-run/switchboard/sdk"
 )
 
-// A turn that goes on after one that was larger than what is read of a history
-// at once is read whole, too: it knows what it was asked, and what has run.
+// A turn that continues after one larger than one read of a history is read
+// completely, too: the request has its input and its calls.
 func TestATurnInterruptedByALargeOneIsReadCompletely(t *testing.T) {
 	t.Parallel()
 	w := steered()
@@ -52,8 +52,8 @@ func TestATurnInterruptedByALargeOneIsReadCompletely(t *testing.T) {
 	}
 }
 
-// What is kept in memory of a turn is what the kernel has, row by row: a summary
-// may end behind any of them.
+// The cached rows of a turn equal the kernel's rows, one by one: a summary
+// may end after any of them.
 func TestCachedRowsHaveTheirSeqs(t *testing.T) {
 	t.Parallel()
 	w := steered()
@@ -72,8 +72,8 @@ func TestCachedRowsHaveTheirSeqs(t *testing.T) {
 	}
 }
 
-// Results are stored longer than they are shown: a new process finds the summary
-// behind them, too.
+// Stored results are longer than in requests: a new process finds the summary
+// before them, too.
 func TestASummaryBeforeLargeResultsIsFound(t *testing.T) {
 	t.Parallel()
 	w := newWorld()

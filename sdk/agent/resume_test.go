@@ -31,7 +31,7 @@ func toolTurn() *world {
 	return w
 }
 
-// trace is what is recorded, in one line for each row.
+// trace returns the recorded rows, one line each.
 func (w *world) trace() []string {
 	var out []string
 	for _, e := range w.rows {
@@ -45,8 +45,8 @@ func (w *world) trace() []string {
 	return out
 }
 
-// Whatever step a process dies at, before or after it has taken effect, the next
-// one goes on from the last recorded step.
+// If a process dies at any step, before or after it has taken effect, the next
+// one continues after the last recorded step.
 func TestDeathAtEveryStep(t *testing.T) {
 	t.Parallel()
 	event := input("e1", user("do it"))
@@ -172,8 +172,8 @@ func TestLostLaneStopsSilently(t *testing.T) {
 	}
 }
 
-// An attempt that was cancelled says so without counting as a failure, and what
-// it had in memory is not trusted.
+// A cancelled attempt does not count as a failure, and its
+// cached history is discarded.
 func TestCancelledAttempt(t *testing.T) {
 	t.Parallel()
 	w := toolTurn()
@@ -199,7 +199,7 @@ func TestCancelledAttempt(t *testing.T) {
 	checkRequests(t, w.requests)
 }
 
-// Results that the kernel recorded behind the loop's back are taken over.
+// Results that the kernel recorded without the loop are loaded.
 func TestConflictIsResolvedOnce(t *testing.T) {
 	t.Parallel()
 	w := toolTurn()
@@ -251,7 +251,7 @@ func TestHistoryInMemory(t *testing.T) {
 	}
 	w.add(&busv1.Entry{Kind: contract.EntryNote, Text: "cancelled"})
 	if got := turn("e4"); !slices.Equal(got, []string{"history", "complete"}) {
-		t.Errorf("a turn after somebody else's row calls %v", got)
+		t.Errorf("a turn after a row of the kernel calls %v", got)
 	}
 	last := w.requests[len(w.requests)-1].GetMessages()
 	var contents []string

@@ -17,7 +17,7 @@ import (
 )
 
 // steered is a turn with two calls, during the first of which two messages come.
-// The model answers by the last thing that it is told.
+// The model answers by the last message.
 func steered() *world {
 	w := newWorld()
 	w.tool("notes/add", false)
@@ -82,7 +82,7 @@ func TestSteering(t *testing.T) {
 	w.steeredOnce(t)
 }
 
-// steeredOnce checks what the world has seen of a steered turn.
+// steeredOnce checks the results of a steered turn.
 func (w *world) steeredOnce(t *testing.T) {
 	t.Helper()
 	var said []string
@@ -213,8 +213,8 @@ func TestSteeringTakesOneReplyTarget(t *testing.T) {
 	}
 }
 
-// Time that is over in the moment in which the newer message is answered was not
-// that of the interrupted turn, which goes on in the next attempt.
+// A timeout while the newer message is answered does not end the interrupted turn,
+// which continues in the next attempt.
 func TestTheTimeoutOfAnInterruptingTurnDoesNotEndTheInterruptedOne(t *testing.T) {
 	t.Parallel()
 	w := steered()
@@ -234,7 +234,7 @@ func TestTheTimeoutOfAnInterruptingTurnDoesNotEndTheInterruptedOne(t *testing.T)
 	w.steeredOnce(t)
 }
 
-// The interrupted turn is told to go on also if the newer message got no answer
+// The interrupted turn gets its reminder also if the newer message got no answer
 // of the model.
 func TestAnInterruptedTurnContinuesAfterAFailedOne(t *testing.T) {
 	t.Parallel()

@@ -109,8 +109,8 @@ func TestATurnContinuesWithoutASummary(t *testing.T) {
 	})
 }
 
-// After a time without summaries there is more to sum up than fits into one
-// request: nothing that a summary stands for was cut off in front of it.
+// After a time without summaries, more rows must be summarized than fit into one
+// request: a summary covers only rows that were in its request.
 func TestASummaryCoversOnlyWhatItRead(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

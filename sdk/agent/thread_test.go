@@ -10,7 +10,7 @@ import (
 	"github.com/switchboard-run/switchboard/contract/extensionv1"
 )
 
-// A model sees the thread that it answers in and what belongs to none.
+// A model sees the thread of its input and the rows without a thread.
 func TestAModelSeesOneThread(t *testing.T) {
 	t.Parallel()
 	for name, fresh := range map[string]bool{"with the history in memory": false,

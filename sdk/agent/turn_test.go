@@ -40,7 +40,7 @@ func TestEcho(t *testing.T) {
 	}
 	out := w.one(t, &extensionv1.AgentSpec{Echo: true}, user("hello\nthere"))
 	if out.Text != "hello\nthere" || out.Outcome != contract.OutcomeOK || w.commits != 1 || len(w.rpcs) != 0 {
-		t.Errorf("echo says %+v in %d commits with %v", out, w.commits, w.rpcs)
+		t.Errorf("echo returned %+v in %d commits with %v", out, w.commits, w.rpcs)
 	}
 	if len(w.rows) != 2 || w.rows[0].GetInput() != "e1" || w.rows[1].GetText() != "hello\nthere" {
 		t.Errorf("history %v", w.rows)
@@ -496,7 +496,7 @@ func TestStartNeedsAnAgentSection(t *testing.T) {
 	}
 }
 
-// In a group every message says who wrote it, in the history too; a name inside
+// In a group every message has its sender, in the history, too; a name inside
 // of a text makes no message of its own.
 func TestGroupNamesSenders(t *testing.T) {
 	t.Parallel()
@@ -546,7 +546,7 @@ func TestAFinalCallEndsItsTurn(t *testing.T) {
 			out := w.one(t, &extensionv1.AgentSpec{},
 				contract.AgentInput{Kind: contract.InputMessage, Sender: "lead", Text: "a word"})
 			if out.Outcome != contract.OutcomeOK || out.Text != c.text || len(w.requests) != c.asked {
-				t.Errorf("after %d requests it says %+v", len(w.requests), out)
+				t.Errorf("after %d requests: %+v", len(w.requests), out)
 			}
 		})
 	}

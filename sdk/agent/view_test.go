@@ -170,7 +170,7 @@ func TestWholeTurns(t *testing.T) {
 	}
 }
 
-// Wherever a history is cut, what is left is valid.
+// A history cut at any row gives valid messages.
 func TestMessagesAreValidAtAnyCut(t *testing.T) {
 	t.Parallel()
 	rows := turns(3, 10)
@@ -233,7 +233,7 @@ func TestHistoriesAreBounded(t *testing.T) {
 		t.Errorf("the last one: %v", h)
 	}
 	if c.take("999") != nil || c.take("0") != nil {
-		t.Error("what was taken out or pushed out is still there")
+		t.Error("a removed history is still cached")
 	}
 	for c.used.Len() > 0 {
 		c.take(c.used.Back().Value.(*cached).history.session)
@@ -243,7 +243,7 @@ func TestHistoriesAreBounded(t *testing.T) {
 	}
 }
 
-func TestHistoriesThatNobodyUsesAreNotKept(t *testing.T) {
+func TestUnusedHistoriesExpire(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		c := newHistories(1<<20, 1<<20)
@@ -263,7 +263,7 @@ func TestHistoriesThatNobodyUsesAreNotKept(t *testing.T) {
 			}
 			time.Sleep(time.Nanosecond)
 			if kept("rests") || !kept("goes on") {
-				t.Error("a history that nobody used is kept, or another one is not")
+				t.Error("an unused history is cached, or a used one is not")
 			}
 			c.put(c.take("goes on"))
 			time.Sleep(cacheTTL - time.Nanosecond)
@@ -278,9 +278,9 @@ func TestHistoriesThatNobodyUsesAreNotKept(t *testing.T) {
 	})
 }
 
-// What a summary stands for is sent no more: a long conversation does not take
+// Rows covered by a summary are not cached: a long conversation does not take
 // more memory than one that has just been summarized.
-func TestWhatIsSummarizedIsNotKept(t *testing.T) {
+func TestSummarizedRowsAreNotCached(t *testing.T) {
 	t.Parallel()
 	c := newHistories(1<<20, 1<<20)
 	h := &history{session: "s1"}
@@ -300,9 +300,9 @@ func TestWhatIsSummarizedIsNotKept(t *testing.T) {
 	}
 }
 
-// What was rendered while a newer message was answered is rendered anew when the
-// turn goes on: some of it may have to be left out.
-func TestATurnThatGoesOnLeavesOutResults(t *testing.T) {
+// Rows rendered while a newer message was answered are rendered again when the
+// turn continues: some may have to be left out.
+func TestAContinuedTurnLeavesOutResults(t *testing.T) {
 	t.Parallel()
 	rows := rowsOf("i a(r1) =1 a(r2) =2")
 	var results []string

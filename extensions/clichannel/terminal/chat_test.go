@@ -157,7 +157,7 @@ func TestChatShowsAConversation(t *testing.T) {
 	c := openConsole(t, nil)
 	p := c.attach()
 	if p.hello.Script {
-		t.Error("hello says that nobody looks on")
+		t.Error("hello has Script set")
 	}
 	c.see("Switchboard · a test model", "", "›")
 	c.press("привет, **мир**\r")
@@ -181,7 +181,7 @@ func TestChatShowsAConversation(t *testing.T) {
 	}
 }
 
-func TestChatKeepsTheLineWhileThingsArrive(t *testing.T) {
+func TestChatKeepsTheLineWhileMessagesArrive(t *testing.T) {
 	t.Parallel()
 	c := openConsole(t, nil)
 	p := c.attach()
@@ -226,7 +226,7 @@ func TestChatPastesSeveralLinesAsOneMessage(t *testing.T) {
 	}
 }
 
-func TestChatTakesWhatIsTypedAhead(t *testing.T) {
+func TestChatAcceptsInputTypedAhead(t *testing.T) {
 	t.Parallel()
 	c := openConsole(t, nil)
 	p := c.attach()
@@ -370,7 +370,7 @@ func TestChatKeepsAPrivateHistory(t *testing.T) {
 	}
 }
 
-func TestChatNamesAnotherConversation(t *testing.T) {
+func TestChatShowsTheNameOfItsConversation(t *testing.T) {
 	t.Parallel()
 	c := openConsole(t, func(o *Options) { o.Conversation, o.Agent = "work", "chief" })
 	p := c.attach()

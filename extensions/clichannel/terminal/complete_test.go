@@ -51,7 +51,7 @@ func TestChatCompletesCommands(t *testing.T) {
 	}
 }
 
-func TestATabThatCouldMeanSeveralShowsThem(t *testing.T) {
+func TestATabShowsSeveralMatches(t *testing.T) {
 	t.Parallel()
 	c := openConsole(t, nil)
 	p := c.accept()

@@ -35,7 +35,7 @@ func TestFilterPrintsTheAnswersAndReturns(t *testing.T) {
 	f := runFilter(t, "first\n\n  \nвторой\n", nil)
 	p := f.attach()
 	if !p.hello.Script {
-		t.Error("hello does not say that nobody looks on")
+		t.Error("hello has no Script")
 	}
 	m := p.expect(wire.Message)
 	if m.Text != "first" {
@@ -73,7 +73,7 @@ func TestFilterSendsOneAtATime(t *testing.T) {
 }
 
 // Messages that answer nothing here must not block the following answers.
-func TestFilterShowsTheRestAside(t *testing.T) {
+func TestFilterShowsOtherMessagesOnStderr(t *testing.T) {
 	t.Parallel()
 	f := runFilter(t, "hi\n", nil)
 	p := f.attach()
@@ -128,7 +128,7 @@ func TestFilterSendsAgainUnderTheSameID(t *testing.T) {
 	}
 }
 
-func TestFilterReportsWhatWentWrong(t *testing.T) {
+func TestFilterReportsErrors(t *testing.T) {
 	t.Parallel()
 	t.Run("no kernel", func(t *testing.T) {
 		t.Parallel()
@@ -223,7 +223,7 @@ func TestFilterReportsWhatWentWrong(t *testing.T) {
 			t.Errorf("got %v", err)
 		}
 		if frame, err := p.conn.Read(); err == nil {
-			t.Errorf("confirmed what could not be written: %+v", frame)
+			t.Errorf("confirmed a message that could not be written: %+v", frame)
 		}
 	})
 }

@@ -54,13 +54,13 @@ func TestHistoryIsShortened(t *testing.T) {
 	}
 }
 
-func TestHistoryThatCannotBeKept(t *testing.T) {
+func TestUnwritableHistory(t *testing.T) {
 	t.Parallel()
 	h := history{t.TempDir()} // a directory
 	if err := h.add("x"); err == nil {
 		t.Error("added to a directory")
 	}
 	if err := (history{}).add("x"); err != nil {
-		t.Error("without a file there is nothing to complain about:", err)
+		t.Error("without a file:", err)
 	}
 }

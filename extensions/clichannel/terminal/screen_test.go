@@ -59,11 +59,11 @@ func TestScreenWaitsWhileTheLineEnds(t *testing.T) {
 	s.close()
 	s.print("too late")
 	if err := s.waitWritten(); !errors.Is(err, errLeft) {
-		t.Errorf("got %v: what is not on the screen must not be confirmed", err)
+		t.Errorf("got %v: a message that is not on the screen must not be confirmed", err)
 	}
 }
 
-func TestScreenThatIsGone(t *testing.T) {
+func TestScreenWithFailingWrites(t *testing.T) {
 	t.Parallel()
 	r, w := io.Pipe()
 	_ = r.Close()

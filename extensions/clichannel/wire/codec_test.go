@@ -43,7 +43,7 @@ func TestEncodeIsOneLineAndDecodesBack(t *testing.T) {
 	}
 }
 
-func TestEncodeRefusesWhatNoReaderWouldTake(t *testing.T) {
+func TestEncodeRefusesInvalidFrames(t *testing.T) {
 	t.Parallel()
 	if _, err := Encode(Frame{Type: Message, ID: "1", Text: strings.Repeat("x", MaxFrame)}); err == nil {
 		t.Error("a frame over MaxFrame was encoded")

@@ -38,7 +38,7 @@ func pair(t *testing.T, timeout time.Duration) (near *Conn, far net.Conn) {
 	return NewConn(c, timeout), far
 }
 
-func TestReadGoesOnBehindGarbage(t *testing.T) {
+func TestReadContinuesAfterGarbage(t *testing.T) {
 	t.Parallel()
 	near, far := pair(t, 0)
 	go func() { _, _ = io.WriteString(far, "what?\n{\"type\":\"shown\",\"id\":\"7\"}\n") }()
@@ -67,7 +67,7 @@ func TestReadRefusesOversizeLinesWithoutKeepingThem(t *testing.T) {
 	}
 }
 
-func TestReadTellsACleanEndFromACutLine(t *testing.T) {
+func TestReadDistinguishesACleanEndFromACutLine(t *testing.T) {
 	t.Parallel()
 	for sent, want := range map[string]error{"": io.EOF, `{"type":"sh`: io.ErrUnexpectedEOF} {
 		near, far := pair(t, 0)
@@ -124,5 +124,5 @@ func TestWriteGivesUpOnAReaderThatDoesNotRead(t *testing.T) {
 			return
 		}
 	}
-	t.Fatal("64 MB went into a socket that nobody reads")
+	t.Fatal("64 MB went into a socket without a reader")
 }

@@ -211,7 +211,7 @@ func FuzzParse(f *testing.F) {
 		written := Format(items)
 		again, err := Parse(written, item.Personal, zone)
 		if err != nil {
-			t.Fatalf("%v in what was written:\n%s", err, written)
+			t.Fatalf("%v in the formatted document:\n%s", err, written)
 		}
 		if len(again) != len(items) {
 			t.Fatalf("%d became %d:\n%s", len(items), len(again), written)

@@ -7,7 +7,7 @@ import (
 	"github.com/switchboard-run/switchboard/extensions/offline/pattern"
 )
 
-func TestAPatternIsCompiledWhenItIsUsed(t *testing.T) {
+func TestAPatternIsCompiledOnFirstUse(t *testing.T) {
 	t.Parallel()
 	p := pattern.New(`^(a+)(b)?$`)
 	var all sync.WaitGroup

@@ -82,7 +82,7 @@ func TestDecide(t *testing.T) {
 				t.Error("it is due again at the same moment")
 			}
 			if after.Skipped != c.skipped || (c.skipped > 0) != (after.LastSkipped != nil) {
-				t.Errorf("the row tells of %d skipped", after.Skipped)
+				t.Errorf("the row has %d skipped", after.Skipped)
 			}
 		})
 	}

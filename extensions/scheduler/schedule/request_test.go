@@ -245,7 +245,7 @@ func TestRealign(t *testing.T) {
 	}
 }
 
-func TestStoredFormComesBack(t *testing.T) {
+func TestStoredFormIsReadBack(t *testing.T) {
 	t.Parallel()
 	s, _, err := New(Recurring,
 		request(t, `{"message":"m","cron":"0 9 * * *","until":"2027-01-01","grace":60,"topic":"lights.on",`+

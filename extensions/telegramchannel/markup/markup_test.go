@@ -108,7 +108,7 @@ func TestLen(t *testing.T) {
 	}
 }
 
-// check is what Telegram demands of a message with entities.
+// check checks Telegram's rules for a message with entities.
 func check(t *testing.T, source, text string, entities []models.MessageEntity) {
 	t.Helper()
 	if !utf8.ValidString(text) {

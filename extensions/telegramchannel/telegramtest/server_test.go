@@ -192,7 +192,7 @@ func TestDelete(t *testing.T) {
 	}
 	if r := call(t, s, "editMessageText",
 		m{"chat_id": -5, "message_id": first, "text": "x"}); r.Description != "Bad Request: message to edit not found" {
-		t.Errorf("edit of what was deleted: %+v", r)
+		t.Errorf("edit of a deleted message: %+v", r)
 	}
 }
 

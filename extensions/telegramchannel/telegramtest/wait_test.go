@@ -10,7 +10,7 @@ import (
 
 // Who waits for what a request does looks once more when it has done it: looking
 // when it arrives may be too early.
-func TestWaitLooksAfterARequestWasProcessed(t *testing.T) {
+func TestWaitChecksAfterEachRequest(t *testing.T) {
 	t.Parallel()
 	s := telegramtest.Start(t)
 	answered := make(chan struct{})

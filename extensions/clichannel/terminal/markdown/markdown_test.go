@@ -14,7 +14,7 @@ import (
 
 var update = flag.Bool("update", false, "write the golden files")
 
-// TestGolden compares every testdata/*.md with what was judged to look right,
+// TestGolden compares every testdata/*.md with its reviewed output,
 // wide, narrow, colored and plain. Escape sequences are written as ␛.
 func TestGolden(t *testing.T) {
 	t.Parallel()
@@ -99,7 +99,7 @@ func TestRender(t *testing.T) {
 	}
 }
 
-func TestNothingSteersTheTerminal(t *testing.T) {
+func TestNoControlCharactersReachTheTerminal(t *testing.T) {
 	t.Parallel()
 	for _, source := range []string{
 		"\x1b[2J\x1b]0;title\x07 text", "&#27;[2J text", "&#x9b;2J text", "`\x1b[2J` text", "[x](http://\x1b[2Jtext)",
@@ -119,7 +119,7 @@ func TestNothingSteersTheTerminal(t *testing.T) {
 
 var ansi = regexp.MustCompile(`\x1b\[[0-9;]*m`)
 
-// check asserts what the package promises of every output.
+// check checks the promises of the package for an output.
 func check(t *testing.T, source string, width int) {
 	t.Helper()
 	plain, colored := Render(source, width, false), Render(source, width, true)
