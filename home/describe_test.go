@@ -26,7 +26,9 @@ func describedHome(t *testing.T, lines string) (described, *plan) {
 	f.specs(p)
 	i := &Installation{options: f.options, log: hclog.NewNullLogger(), files: f}
 	i.options.Version = "1.2.3"
-	i.keeper = &backup.Keeper{Home: f.options.Home, Settings: func() (config.Backup, *time.Location) { return p.config.Backup, time.UTC }}
+	i.keeper = &backup.Keeper{Home: f.options.Home, Settings: func() (config.Backup, *time.Location) {
+		return p.config.Backup, time.UTC
+	}}
 	i.plan.Store(p)
 	return described{i}, p
 }
@@ -39,7 +41,8 @@ func TestTheOwnerSeesEveryExtension(t *testing.T) {
 	all := map[string]*adminv1.Extension{}
 	var ids []string
 	for _, x := range d.Extensions([]*adminv1.Extension{
-		{Id: "a", State: "active", Pid: pid}, {Id: "b", State: "active", Pid: pid}, {Id: "tasks", State: "backing_off"}, {Id: "removed", State: "stopping"},
+		{Id: "a", State: "active", Pid: pid}, {Id: "b", State: "active", Pid: pid}, {Id: "tasks", State: "backing_off"},
+		{Id: "removed", State: "stopping"},
 	}) {
 		all[x.GetId()], ids = x, append(ids, x.GetId())
 	}
@@ -53,13 +56,15 @@ func TestTheOwnerSeesEveryExtension(t *testing.T) {
 			t.Errorf("%s is %q, want %q", id, all[id].GetState(), state)
 		}
 	}
-	if x := all["a"]; x.GetName() != "Agent a" || x.GetVersion() != "1.0.0" || !slices.Equal(x.GetKinds(), []string{"agent"}) || x.GetProblem() != "line 3 is \uFFFD bad" {
+	if x := all["a"]; x.GetName() != "Agent a" || x.GetVersion() != "1.0.0" ||
+		!slices.Equal(x.GetKinds(), []string{"agent"}) || x.GetProblem() != "line 3 is \uFFFD bad" {
 		t.Errorf("a is %+v", x)
 	}
 	if !strings.Contains(all["c"].GetDetail(), "nobody") || !all["echo"].GetBuiltin() || all["tasks"].GetSandbox() != nil {
 		t.Errorf("c is %+v, echo %+v, tasks %+v", all["c"], all["echo"], all["tasks"])
 	}
-	for id, reason := range map[string]string{"a": "an extension that shares its process has none", "b": "switched off in config.yaml (extensions.b.sandbox)"} {
+	for id, reason := range map[string]string{"a": "an extension that shares its process has none",
+		"b": "switched off in config.yaml (extensions.b.sandbox)"} {
 		if s := all[id].GetSandbox(); s.GetLevel() != support.LevelNone || s.GetReason() != reason {
 			t.Errorf("%s is limited by %+v", id, s)
 		}
@@ -75,10 +80,12 @@ func TestTheOwnerSeesProblemsAndDamage(t *testing.T) {
 	if want := []string{"config.yaml:1: one", "config.yaml:2: \uFFFD two"}; !slices.Equal(s.GetProblems(), want) {
 		t.Errorf("problems %q", s.GetProblems())
 	}
-	if !strings.HasPrefix(s.GetDamage(), "page 7 is damaged. Stop the kernel: new messages may be lost\nThere is no backup") {
+	if !strings.HasPrefix(s.GetDamage(),
+		"page 7 is damaged. Stop the kernel: new messages may be lost\nThere is no backup") {
 		t.Errorf("damage %q", s.GetDamage())
 	}
-	if s.GetVersion() != "1.2.3" || s.GetHome() != d.options.Home.Path() || s.GetSandbox() == "" || !strings.Contains(string(s.GetBackup()), `"nightly":true`) {
+	if s.GetVersion() != "1.2.3" || s.GetHome() != d.options.Home.Path() || s.GetSandbox() == "" ||
+		!strings.Contains(string(s.GetBackup()), `"nightly":true`) {
 		t.Errorf("%+v", s)
 	}
 	if _, err := d.Backup(context.Background(), "relative", false); !errors.Is(err, contract.ErrInvalid) {

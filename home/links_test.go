@@ -33,13 +33,15 @@ func planned(t *testing.T, lines string) (*files, *plan) {
 		}
 	}
 	for id, needs := range map[string]string{"a": "", "b": "", "c": "nobody"} {
-		write(fmt.Sprintf("api: 1\nid: %[1]s\nname: Agent %[1]s\nversion: 1.0.0\ndescription: Is %[1]s.\nrequires: {extensions: [%[2]s]}\nagent: {instructions: You are %[1]s.}\n",
+		write(fmt.Sprintf("api: 1\nid: %[1]s\nname: Agent %[1]s\nversion: 1.0.0\ndescription: Is %[1]s.\nrequires: "+
+			"{extensions: [%[2]s]}\nagent: {instructions: You are %[1]s.}\n",
 			id, needs), home.Extensions(), id, "manifest.yaml")
 	}
 	write("timezone: Europe/Berlin\n"+lines, home.Config())
 	o := Options{
-		Home: home, Env: func(string) (string, bool) { return "", false }, Builtins: os.DirFS("../manifests"), BuiltinsPrefix: "manifests",
-		Builtin: func(members []string) []string { return members },
+		Home: home, Env: func(string) (string, bool) { return "", false }, Builtins: os.DirFS("../manifests"),
+		BuiltinsPrefix: "manifests",
+		Builtin:        func(members []string) []string { return members },
 	}
 	live := config.Open(home, o.Env)
 	f, err := openFiles(o, live)
@@ -76,15 +78,24 @@ func linksOf(t *testing.T, f *files, p *plan) []plannedLink {
 func TestALinkThatCannotBeInForceIsAProblemWithItsPlace(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct{ lines, problem string }{
-		"nobody has the id":          {"links: [{from: a, to: bb}]", `config.yaml:2:23: links[0].to: there is no agent "bb" (did you mean b?)`},
-		"the first one is unknown":   {"links:\n- {from: zebra, to: a}", `config.yaml:3:10: links[0].from: there is no agent "zebra"`},
-		"it is no agent":             {"links: [{from: a, to: memory}]", `config.yaml:2:23: links[0].to: "memory" is not an agent, so this link is not in force`},
-		"it is not enabled":          {"agents: {enabled: [a]}\nlinks: [{from: b, to: a}]", `config.yaml:3:16: links[0].from: the agent "b" is not in agents.enabled, so this link is not in force`},
-		"it is switched off":         {"extensions: {b: {enabled: false}}\nlinks: [{from: a, to: b}]", `config.yaml:3:23: links[0].to: the agent "b" is disabled or cannot start, so this link is not in force`},
-		"it cannot start":            {"links: [{from: a, to: c}]", `config.yaml:2:23: links[0].to: the agent "c" is disabled or cannot start, so this link is not in force`},
-		"the extension is off":       {"extensions: {links: {enabled: false}}\nlinks: [{from: a, to: b}]", `config.yaml:3:9: links[0]: links are not in force: the extension links is disabled or cannot start`},
-		"another one is in force":    {"links: [{from: a, to: b}, {from: b, to: zebra}]", `config.yaml:2:41: links[1].to: there is no agent "zebra"`},
-		"both of its agents are bad": {"links: [{from: c, to: zebra}]", `config.yaml:2:16: links[0].from: the agent "c" is disabled or cannot start, so this link is not in force`},
+		"nobody has the id": {"links: [{from: a, to: bb}]",
+			`config.yaml:2:23: links[0].to: there is no agent "bb" (did you mean b?)`},
+		"the first one is unknown": {"links:\n- {from: zebra, to: a}",
+			`config.yaml:3:10: links[0].from: there is no agent "zebra"`},
+		"it is no agent": {"links: [{from: a, to: memory}]",
+			`config.yaml:2:23: links[0].to: "memory" is not an agent, so this link is not in force`},
+		"it is not enabled": {"agents: {enabled: [a]}\nlinks: [{from: b, to: a}]",
+			`config.yaml:3:16: links[0].from: the agent "b" is not in agents.enabled, so this link is not in force`},
+		"it is switched off": {"extensions: {b: {enabled: false}}\nlinks: [{from: a, to: b}]",
+			`config.yaml:3:23: links[0].to: the agent "b" is disabled or cannot start, so this link is not in force`},
+		"it cannot start": {"links: [{from: a, to: c}]",
+			`config.yaml:2:23: links[0].to: the agent "c" is disabled or cannot start, so this link is not in force`},
+		"the extension is off": {"extensions: {links: {enabled: false}}\nlinks: [{from: a, to: b}]",
+			`config.yaml:3:9: links[0]: links are not in force: the extension links is disabled or cannot start`},
+		"another one is in force": {"links: [{from: a, to: b}, {from: b, to: zebra}]",
+			`config.yaml:2:41: links[1].to: there is no agent "zebra"`},
+		"both of its agents are bad": {"links: [{from: c, to: zebra}]",
+			`config.yaml:2:16: links[0].from: the agent "c" is disabled or cannot start, so this link is not in force`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -130,7 +141,8 @@ func TestAgentsThatAreLinkedCanTalk(t *testing.T) {
 	if len(p.linkProblems) != 0 {
 		t.Fatalf("the problems are %q", p.linkProblems)
 	}
-	want := plannedLink{From: "a", To: "b", FromAbout: "Agent a: Is a.", ToAbout: "Agent b: Is b.", Mode: "task", MaxMessages: 7, IdleSeconds: 90}
+	want := plannedLink{From: "a", To: "b", FromAbout: "Agent a: Is a.", ToAbout: "Agent b: Is b.", Mode: "task",
+		MaxMessages: 7, IdleSeconds: 90}
 	if found := linksOf(t, f, p); !slices.Equal(found, []plannedLink{want}) {
 		t.Errorf("the extension is told %+v, want %+v", found, want)
 	}
@@ -139,7 +151,8 @@ func TestAgentsThatAreLinkedCanTalk(t *testing.T) {
 		if !slices.Contains(spec.GetUsesTools(), "links/*") || !slices.Contains(spec.GetContext(), "links/peers") {
 			t.Errorf("%s has the tools %q and the context %q", id, spec.GetUsesTools(), spec.GetContext())
 		}
-		if own := p.members[id].manifest.Agent; slices.Contains(own.UsesTools, "links/*") || slices.Contains(own.Context, "links/peers") {
+		if own := p.members[id].manifest.Agent; slices.Contains(own.UsesTools, "links/*") ||
+			slices.Contains(own.Context, "links/peers") {
 			t.Errorf("the manifest of %s was changed: %+v", id, own)
 		}
 	}

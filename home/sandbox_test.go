@@ -26,7 +26,8 @@ func house(t *testing.T) (Options, string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	env := map[string]string{"HOME": filepath.Join(base, "user"), "API": "http://127.0.0.1:8081/x", "HTTPS_PROXY": "http://proxy:3128"}
+	env := map[string]string{"HOME": filepath.Join(base, "user"), "API": "http://127.0.0.1:8081/x",
+		"HTTPS_PROXY": "http://proxy:3128"}
 	return Options{Home: home, Env: func(name string) (string, bool) { v, ok := env[name]; return v, ok }}, base
 }
 
@@ -36,7 +37,8 @@ func dropped(t *testing.T, o Options, id, more string) *member {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		t.Fatal(err)
 	}
-	m, err := manifests.Parse(filepath.Join(dir, "manifest.yaml"), []byte("api: 1\nid: "+id+"\nname: X\nversion: 1.0.0\nrun: {command: ./x}\n"+more))
+	m, err := manifests.Parse(filepath.Join(dir, "manifest.yaml"),
+		[]byte("api: 1\nid: "+id+"\nname: X\nversion: 1.0.0\nrun: {command: ./x}\n"+more))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -52,7 +54,8 @@ func policyIn(o Options, m *member) *sandbox.Policy {
 func TestPolicyIsWhatTheManifestDeclares(t *testing.T) {
 	t.Parallel()
 	o, base := house(t)
-	m := dropped(t, o, "box", "permissions: {network: [api.example.org, 'h:8443', $config.url, $env.API, $env.NONE], listen: [9000], files: [~/Notes, {path: out, write: true}]}\nconfig: {url: 'http://x.example.org/v1'}")
+	m := dropped(t, o, "box", "permissions: {network: [api.example.org, 'h:8443', $config.url, $env.API, $env.NONE], "+
+		"listen: [9000], files: [~/Notes, {path: out, write: true}]}\nconfig: {url: 'http://x.example.org/v1'}")
 	if err := os.MkdirAll(filepath.Join(base, "user", "Notes"), 0o700); err != nil {
 		t.Fatal(err)
 	}
@@ -77,8 +80,10 @@ func TestPolicyIsWhatTheManifestDeclares(t *testing.T) {
 		}
 	}
 	for _, path := range []string{
-		o.Home.Database(), o.Home.Secrets(), o.Home.Config(), home + "/control.token", home + "/logs/kernel.log", home + "/data/other/x",
-		home + "/extensions/other/x", o.Home.RuntimeDir() + "/kernel.sock", base + "/user/.ssh/id", "/tmp/x", "/root/x", "/home/x",
+		o.Home.Database(), o.Home.Secrets(), o.Home.Config(), home + "/control.token", home + "/logs/kernel.log",
+		home + "/data/other/x",
+		home + "/extensions/other/x", o.Home.RuntimeDir() + "/kernel.sock", base + "/user/.ssh/id", "/tmp/x", "/root/x",
+		"/home/x",
 	} {
 		for kind, paths := range map[string][]string{"read": p.Read, "run": p.Execute, "written": p.Write} {
 			if covers(paths, path) {
@@ -114,9 +119,11 @@ func TestFilesOfTheKernelAndOfOthersAreRefused(t *testing.T) {
 	}
 	for path, refused := range map[string]bool{
 		"out": false, ".": false, "~/Notes": false, o.Home.Path() + "/data/box/sub": false, "/usr/share": false,
-		"~": true, "/": true, "..": true, "../other": true, "../../data/other": true, "../../secrets.env": true, o.Home.Path(): true,
-		o.Home.Database(): true, "~/share": true, filepath.Join(base, "link"): true, filepath.Join(base, "link", "switchboard.db"): true,
-		o.Home.RuntimeDir(): true,
+		"~": true, "/": true, "..": true, "../other": true, "../../data/other": true, "../../secrets.env": true,
+		o.Home.Path():     true,
+		o.Home.Database(): true, "~/share": true, filepath.Join(base, "link"): true,
+		filepath.Join(base, "link", "switchboard.db"): true,
+		o.Home.RuntimeDir():                           true,
 	} {
 		m := dropped(t, o, "box", "permissions: {files: ['"+path+"']}")
 		err := refuseFor(o, config.Default())(m.manifest)
@@ -141,7 +148,8 @@ func TestManifestsCannotBeWrittenByTheirExtensions(t *testing.T) {
 		t.Fatal(err)
 	}
 	for path, refused := range map[string]bool{
-		"out": false, "sub/dir": false, "manifest.yaml": true, "sub/../manifest.yaml": true, "~": true, ".": true, "sub/..": true, "..": true,
+		"out": false, "sub/dir": false, "manifest.yaml": true, "sub/../manifest.yaml": true, "~": true, ".": true,
+		"sub/..": true, "..": true,
 		"bin": true, "bin/x": true, "bin/y": false, "~/link": true, "~/link/out": false, o.Home.Path() + "/data/box": false,
 	} {
 		m := dropped(t, o, "box", "permissions:\n  files:\n    - {path: '"+path+"', write: true}")
@@ -159,7 +167,8 @@ func TestManifestsCannotBeWrittenByTheirExtensions(t *testing.T) {
 		}
 	}
 	m := dropped(t, o, "box", "permissions: {files: [{path: ., write: true}]}")
-	if err := refuseFor(o, config.Default())(m.manifest); err == nil || !strings.Contains(err.Error(), "It can always write to data/box in the home") {
+	if err := refuseFor(o, config.Default())(m.manifest); err == nil ||
+		!strings.Contains(err.Error(), "It can always write to data/box in the home") {
 		t.Errorf("the refusal names no way out: %v", err)
 	}
 }
@@ -174,7 +183,8 @@ func TestRequiredSandboxKeepsDroppedInExtensionsOut(t *testing.T) {
 		support support.System
 		refused bool
 	}{
-		{config.SandboxRequired, old, true}, {config.SandboxRequired, support.System{Landlock: 6}, true}, {config.SandboxRequired, support.System{Seccomp: true}, true},
+		{config.SandboxRequired, old, true}, {config.SandboxRequired, support.System{Landlock: 6}, true},
+		{config.SandboxRequired, support.System{Seccomp: true}, true},
 		{config.SandboxRequired, full, false}, {config.SandboxRequired, support.System{Landlock: 1, Seccomp: true}, false},
 		{config.SandboxAuto, old, false}, {config.SandboxOff, old, false},
 	} {
@@ -187,7 +197,8 @@ func TestRequiredSandboxKeepsDroppedInExtensionsOut(t *testing.T) {
 	}
 	c := config.Default()
 	c.Sandbox = config.SandboxRequired
-	if err := required(c, &manifests.Manifest{ID: "telegram_channel", Run: manifests.Run{Builtin: "telegram"}}, old); err != nil {
+	if err := required(c, &manifests.Manifest{ID: "telegram_channel", Run: manifests.Run{Builtin: "telegram"}},
+		old); err != nil {
 		t.Errorf("a built-in: %v", err)
 	}
 }

@@ -39,7 +39,8 @@ func TestBuiltinManifests(t *testing.T) {
 			t.Errorf("%s: its own config does not fit: %v: %s", e.ID, p.Path, p.Fault.Message)
 		}
 	}
-	for _, id := range []string{"cli_channel", "telegram_channel", "openai", "offline", "orchestrator", "echo", "scheduler"} {
+	for _, id := range []string{"cli_channel", "telegram_channel", "openai", "offline", "orchestrator", "echo",
+		"scheduler"} {
 		if !have[id] {
 			t.Errorf("there is no manifest of %s", id)
 		}

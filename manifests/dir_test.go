@@ -100,7 +100,8 @@ func TestWatch(t *testing.T) {
 	}
 	move(filepath.Join(aside, "a"), filepath.Join(root, "a"))
 	expect("a manifest")
-	if e := only(t, d, "a"); e.Err != nil || e.Manifest.Name != "One" || e.Manifest.Executable() != filepath.Join(root, "a", "bin", "run") {
+	if e := only(t, d, "a"); e.Err != nil || e.Manifest.Name != "One" ||
+		e.Manifest.Executable() != filepath.Join(root, "a", "bin", "run") {
 		t.Fatalf("entry: %+v", e)
 	}
 
@@ -122,7 +123,8 @@ func TestWatch(t *testing.T) {
 
 	replace(t, file, text("a", "Three")+"nmae: x\n")
 	expect("a manifest")
-	if e := only(t, d, "a"); e.Manifest != good || e.Err == nil || !strings.Contains(e.Err.Error(), file+":6:1: nmae: unknown field (did you mean name?)") {
+	if e := only(t, d, "a"); e.Manifest != good || e.Err == nil ||
+		!strings.Contains(e.Err.Error(), file+":6:1: nmae: unknown field (did you mean name?)") {
 		t.Fatalf("after a bad edit: %+v", e)
 	}
 	replace(t, filepath.Join(root, "a", "bin", "run"), "executable of the last good one")
@@ -141,7 +143,8 @@ func TestWatch(t *testing.T) {
 	write(t, filepath.Join(aside, "c", "manifest.yml"), text("c", "C"))
 	move(filepath.Join(aside, "c"), filepath.Join(root, "c"))
 	expect("c manifest")
-	if e := only(t, d, "c"); e.Manifest != nil || e.Err == nil || !strings.Contains(e.Err.Error(), "rename manifest.yml?") {
+	if e := only(t, d, "c"); e.Manifest != nil || e.Err == nil ||
+		!strings.Contains(e.Err.Error(), "rename manifest.yml?") {
 		t.Fatalf("without a manifest: %+v", e)
 	}
 	write(t, filepath.Join(root, ".hidden", "manifest.yaml"), "rubbish")

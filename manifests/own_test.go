@@ -25,7 +25,8 @@ permissions:
 		t.Error("it is not taken over")
 	}
 	_, err = manifests.Parse("tasks.yaml", []byte(head+"  - {topic: other.changed, own: true}\n"))
-	if want := "tasks.yaml:8:33: permissions.subscribe[0].own: is for the topic agent.output only"; err == nil || !strings.Contains(err.Error(), want) {
+	if want := "tasks.yaml:8:33: permissions.subscribe[0].own: is for the topic agent.output only"; err == nil ||
+		!strings.Contains(err.Error(), want) {
 		t.Errorf("%v, want %s", err, want)
 	}
 }

@@ -86,8 +86,9 @@ func TestParseFull(t *testing.T) {
 			Network: []string{"api.telegram.org", "*.example.org", "localhost:8081", "[::1]:80"},
 		},
 		Secrets: []manifests.Secret{{Name: "TELEGRAM_BOT_TOKEN", Required: true}, {Name: "EXTRA"}},
-		Restart: manifests.Restart{Policy: manifests.RestartOnFailure, Backoff: 2 * time.Second, MaxBackoff: time.Minute, Max: 3, Window: 10 * time.Minute},
-		Config:  map[string]any{"api_url": "https://api.telegram.org", "list": []any{int64(1)}},
+		Restart: manifests.Restart{Policy: manifests.RestartOnFailure, Backoff: 2 * time.Second, MaxBackoff: time.Minute,
+			Max: 3, Window: 10 * time.Minute},
+		Config: map[string]any{"api_url": "https://api.telegram.org", "list": []any{int64(1)}},
 		Agent: &manifests.Agent{
 			Model: "openai/gpt-4.1-mini", Instructions: "Be kind.\n", UsesTools: []string{"core/*", "memory/search"},
 			Context: []string{"memory/relevant"}, Memory: []string{"personal"},
@@ -110,14 +111,17 @@ func TestParseFull(t *testing.T) {
 
 func TestParseDefaults(t *testing.T) {
 	t.Parallel()
-	got, err := manifests.Parse("x/a/manifest.yaml", []byte("api: 1\nid: a\nname: A\nversion: 1.0.0\nagent: {instructions: Hi}\n"))
+	got, err := manifests.Parse("x/a/manifest.yaml",
+		[]byte("api: 1\nid: a\nname: A\nversion: 1.0.0\nagent: {instructions: Hi}\n"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	want := &manifests.Manifest{
 		API: 1, ID: "a", Name: "A", Version: "1.0.0", File: "x/a/manifest.yaml",
-		Run:     manifests.Run{Builtin: "agent", StartTimeout: 10 * time.Second, ShutdownGrace: 5 * time.Second, Processes: 64, Disk: 1 << 30},
-		Restart: manifests.Restart{Policy: manifests.RestartAlways, Backoff: time.Second, MaxBackoff: 2 * time.Minute, Max: 5, Window: 5 * time.Minute},
+		Run: manifests.Run{Builtin: "agent", StartTimeout: 10 * time.Second, ShutdownGrace: 5 * time.Second,
+			Processes: 64, Disk: 1 << 30},
+		Restart: manifests.Restart{Policy: manifests.RestartAlways, Backoff: time.Second, MaxBackoff: 2 * time.Minute, Max: 5,
+			Window: 5 * time.Minute},
 		Agent: &manifests.Agent{
 			Model: "default", Instructions: "Hi",
 			History: manifests.HistorySession,
@@ -160,10 +164,14 @@ F:1:6: api: this kernel reads manifests of api 1, not 2
 F:2:5: id: "Telegram-Channel" must be lower-case letters, digits and underscores, a letter first, at most 64 (did you mean telegram_channel?)
 F:3:7: name: is empty
 F:4:10: version: "v1" is not a semantic version such as 1.0.0 (did you mean 1.0.0?)`},
-		"other id":                 {strings.Replace(head, "telegram_channel", "telegram", 1), `F:2:5: id: is "telegram", but the directory is named "telegram_channel": they must be the same`},
-		"reserved id":              {strings.Replace(head, "telegram_channel", "system", 1), `F:2:5: id: "system" is reserved for the kernel`},
-		"version is a number":      {strings.Replace(head, "1.0.0", "1.0", 1), `F:4:10: version: expected a string, found the number 1.0: put it in quotes`},
-		"both command and builtin": {strings.Replace(head, "./t", "./t, builtin: x", 1), `F:5:30: run.builtin: command and builtin exclude each other: remove one`},
+		"other id": {strings.Replace(head, "telegram_channel", "telegram", 1),
+			`F:2:5: id: is "telegram", but the directory is named "telegram_channel": they must be the same`},
+		"reserved id": {strings.Replace(head, "telegram_channel", "system", 1),
+			`F:2:5: id: "system" is reserved for the kernel`},
+		"version is a number": {strings.Replace(head, "1.0.0", "1.0", 1),
+			`F:4:10: version: expected a string, found the number 1.0: put it in quotes`},
+		"both command and builtin": {strings.Replace(head, "./t", "./t, builtin: x", 1),
+			`F:5:30: run.builtin: command and builtin exclude each other: remove one`},
 		"neither": {strings.Replace(head, "{command: ./t}", "{args: [a], group: g}", 1), `
 F:5:6: run: needs command (an executable) or builtin
 F:5:13: run.args: needs command: a built-in takes no arguments
@@ -248,7 +256,8 @@ F:10:12: agent.memory[0]: "Own" must be lower-case letters, digits and underscor
 F:11:23: agent.limits.max_steps: must be at least 1
 F:11:40: agent.limits.turn_timeout: must be at least 1s
 F:11:56: agent.limits.max_tokens: must be at least 1000`},
-		"echo with a model": {head + "agent: {echo: true, model: default}", `F:6:28: agent.model: has no effect with echo: true`},
+		"echo with a model": {head + "agent: {echo: true, model: default}",
+			`F:6:28: agent.model: has no effect with echo: true`},
 		"schedules": {head + `schedules:
 - {name: a, cron: "0 3 * *", topic: memory.*}
 - {name: a, cron: "0 0 30 2 *", topic: schedules.declared, timezone: Europe/Berlim}
@@ -313,9 +322,12 @@ F:10:18: config_schema.properties.b.minimum: not a JSON schema: got string, want
 F:6:22: permissions.admin: manage is for built-in extensions only: it would let the extension approve what only you may approve; read shows it everything`},
 		"admin misspelled": {head + "permissions: {admin: write}", `
 F:6:22: permissions.admin: "write" is not one of read, manage`},
-		"schema elsewhere":  {head + "config_schema: {$ref: 'file:///etc/passwd'}\n", `F:6:16: config_schema: not a JSON schema: file:///etc/passwd is outside of the schema: a schema may refer only to its own parts`},
-		"schema of a list":  {head + "config_schema: {type: array}\n", `F:6:23: config_schema.type: must be object: a config is a mapping`},
-		"schema bad regexp": {head + "config_schema: {properties: {a: {pattern: '('}}}\n", `F:6:43: config_schema.properties.a.pattern: not a JSON schema: "(" is not a valid regex: error parsing regexp: missing closing ): ` + "`(`"},
+		"schema elsewhere": {head + "config_schema: {$ref: 'file:///etc/passwd'}\n",
+			`F:6:16: config_schema: not a JSON schema: file:///etc/passwd is outside of the schema: a schema may refer only to its own parts`},
+		"schema of a list": {head + "config_schema: {type: array}\n",
+			`F:6:23: config_schema.type: must be object: a config is a mapping`},
+		"schema bad regexp": {head + "config_schema: {properties: {a: {pattern: '('}}}\n",
+			`F:6:43: config_schema.properties.a.pattern: not a JSON schema: "(" is not a valid regex: error parsing regexp: missing closing ): ` + "`(`"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -360,10 +372,12 @@ func FuzzParse(f *testing.F) {
 func TestOneThatAsksForMoreSharesNoProcess(t *testing.T) {
 	t.Parallel()
 	for more, want := range map[string]string{
-		"": "agents", "permissions: {files: [~/Notes]}": "", "permissions: {network: [example.org]}": "", "permissions: {listen: [8080]}": "",
-		"secrets: [{name: TOKEN}]": "",
+		"": "agents", "permissions: {files: [~/Notes]}": "", "permissions: {network: [example.org]}": "",
+		"permissions: {listen: [8080]}": "",
+		"secrets: [{name: TOKEN}]":      "",
 	} {
-		m, err := manifests.Parse("/x/mine/manifest.yaml", []byte("api: 1\nid: mine\nname: X\nversion: 1.0.0\nrun: {builtin: agent, group: agents}\nagent: {model: default, instructions: Help.}\n"+more))
+		m, err := manifests.Parse("/x/mine/manifest.yaml", []byte("api: 1\nid: mine\nname: X\nversion: 1.0.0\nrun: "+
+			"{builtin: agent, group: agents}\nagent: {model: default, instructions: Help.}\n"+more))
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -17,7 +17,8 @@ import (
 // entry builds an entry from "id", its requirements and more lines.
 func entry(t interface{ Fatal(...any) }, id string, requires []string, more string) manifests.Entry {
 	file := "x/" + id + "/manifest.yaml"
-	m, err := manifests.Parse(file, fmt.Appendf(nil, "api: 1\nid: %s\nname: n\nversion: 1.0.0\nrun: {command: ./x}\n%s\nrequires: {extensions: [%s]%s}\n",
+	m, err := manifests.Parse(file, fmt.Appendf(nil,
+		"api: 1\nid: %s\nname: n\nversion: 1.0.0\nrun: {command: ./x}\n%s\nrequires: {extensions: [%s]%s}\n",
 		id, before(more, "kernel"), strings.Join(requires, ", "), after(more, "kernel")))
 	if err != nil {
 		t.Fatal(err)
@@ -63,7 +64,8 @@ func TestResolve(t *testing.T) {
 	t.Parallel()
 	e := func(id string, requires ...string) manifests.Entry { return entry(t, id, requires, "") }
 	with := func(id, more string, requires ...string) manifests.Entry { return entry(t, id, requires, more) }
-	broken := manifests.Entry{ID: "bad", File: "x/bad/manifest.yaml", Err: errors.New("x/bad/manifest.yaml:1:1: api: is required")}
+	broken := manifests.Entry{ID: "bad", File: "x/bad/manifest.yaml",
+		Err: errors.New("x/bad/manifest.yaml:1:1: api: is required")}
 	stale := e("a")
 	stale.Err = errors.New("edited badly")
 	for name, tc := range map[string]struct {
@@ -121,19 +123,22 @@ c (cycle): it requires itself: c -> a -> c`,
 d (dependency): it requires the extension b, which does not start (clash)`,
 		},
 		"who does not start claims nothing": {
-			entries: []manifests.Entry{with("a", "provides: {commands: [photo]}", "gone"), with("b", "provides: {commands: [photo]}")},
-			levels:  "b",
-			away:    `a (missing): it requires the extension gone, which is not installed`,
+			entries: []manifests.Entry{with("a", "provides: {commands: [photo]}", "gone"),
+				with("b", "provides: {commands: [photo]}")},
+			levels: "b",
+			away:   `a (missing): it requires the extension gone, which is not installed`,
 		},
 		"kernel version": {
-			entries: []manifests.Entry{with("a", `kernel: ">=0.1"`), with("b", "kernel: ^2"), e("c", "b"), with("d", `kernel: "<0.2.0"`)},
+			entries: []manifests.Entry{with("a", `kernel: ">=0.1"`), with("b", "kernel: ^2"), e("c", "b"),
+				with("d", `kernel: "<0.2.0"`)},
 			options: manifests.Options{KernelVersion: "0.1.0-dev"},
 			levels:  "a d",
 			away: `b (kernel): it requires kernel ^2, and this is 0.1.0-dev
 c (dependency): it requires the extension b, which does not start (kernel)`,
 		},
 		"kernel without a version": {
-			entries: []manifests.Entry{with("b", "kernel: ^2")}, options: manifests.Options{KernelVersion: "(devel)"}, levels: "b",
+			entries: []manifests.Entry{with("b", "kernel: ^2")}, options: manifests.Options{KernelVersion: "(devel)"},
+			levels: "b",
 		},
 		"switched off": {
 			entries: []manifests.Entry{e("a"), e("b", "a"), e("c")},

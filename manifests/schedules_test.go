@@ -24,7 +24,8 @@ config_schema: {type: object, properties: {later: {type: string}}}
 		t.Fatal(err)
 	}
 	config := map[string]any{"every": "1d", "deep": map[string]any{"cron": "*/5 * * * *"}, "later": "2h"}
-	want := []manifests.Timing{{Every: 24 * time.Hour}, {Cron: "*/5 * * * *"}, {Every: 90 * time.Second}, {Cron: "0 3 * * *"}, {Every: 2 * time.Hour}}
+	want := []manifests.Timing{{Every: 24 * time.Hour}, {Cron: "*/5 * * * *"}, {Every: 90 * time.Second},
+		{Cron: "0 3 * * *"}, {Every: 2 * time.Hour}}
 	for i, s := range m.Schedules {
 		got, err := m.Timing(s, config)
 		if err != nil {
@@ -43,7 +44,8 @@ config_schema: {type: object, properties: {later: {type: string}}}
 		"no time": {"every": "1d", "deep": map[string]any{"cron": "*/5 * * * *"}, "later": "soon"},
 	} {
 		problems := m.CheckConfig(bad)
-		if len(problems) != 1 || !cmp.Equal(problems[0].Path, []string{"later"}) || problems[0].Missing != (name == "missing") {
+		if len(problems) != 1 || !cmp.Equal(problems[0].Path, []string{"later"}) ||
+			problems[0].Missing != (name == "missing") {
 			t.Errorf("%s: %+v", name, problems)
 		}
 		if _, err := m.Timing(m.Schedules[4], bad); err == nil {

@@ -15,17 +15,20 @@ import (
 func TestHowBackupsAreTold(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2020, 11, 20, 12, 0, 0, 0, time.UTC)
-	fresh, old := &backup.Found{At: now.Add(-time.Hour), Bytes: 2048}, &backup.Found{At: now.Add(-100 * time.Hour), Bytes: 2048}
+	fresh, old := &backup.Found{At: now.Add(-time.Hour), Bytes: 2048},
+		&backup.Found{At: now.Add(-100 * time.Hour), Bytes: 2048}
 	next := now.Add(14 * time.Hour)
 	for name, c := range map[string]struct {
 		state         backup.State
 		level, status string
 	}{
-		"good":         {backup.State{Nightly: true, Newest: fresh, Next: &next}, levelOK, "2020-11-20 11:00, 2.0 KiB; next 2020-11-21 02:00"},
-		"none yet":     {backup.State{Nightly: true, Next: &next}, levelNote, "none yet; next 2020-11-21 02:00"},
-		"none at all":  {backup.State{}, levelWarning, "none yet; nightly backups are off"},
-		"old":          {backup.State{Nightly: true, Newest: old}, levelWarning, "2020-11-16 08:00, 2.0 KiB"},
-		"a failed one": {backup.State{Nightly: true, Newest: fresh, Failure: "no room", FailedAt: &now}, levelError, "The nightly backup failed at 2020-11-20 12:00: no room"},
+		"good": {backup.State{Nightly: true, Newest: fresh, Next: &next}, levelOK,
+			"2020-11-20 11:00, 2.0 KiB; next 2020-11-21 02:00"},
+		"none yet":    {backup.State{Nightly: true, Next: &next}, levelNote, "none yet; next 2020-11-21 02:00"},
+		"none at all": {backup.State{}, levelWarning, "none yet; nightly backups are off"},
+		"old":         {backup.State{Nightly: true, Newest: old}, levelWarning, "2020-11-16 08:00, 2.0 KiB"},
+		"a failed one": {backup.State{Nightly: true, Newest: fresh, Failure: "no room", FailedAt: &now}, levelError,
+			"The nightly backup failed at 2020-11-20 12:00: no room"},
 	} {
 		d := &diagnosis{}
 		d.backups(c.state, now)
@@ -46,10 +49,12 @@ func TestHowBackupsAreTold(t *testing.T) {
 // runs is damaged, and how to get it back.
 func TestHowDamageIsTold(t *testing.T) {
 	t.Parallel()
-	s := admin.Status{Status: &adminv1.Status{Damage: "the store is damaged (page 7). Stop the kernel\nThe newest backup is of yesterday"}}
+	s := admin.Status{Status: &adminv1.Status{Damage: "the store is damaged (page 7). Stop the kernel\nThe newest " +
+		"backup is of yesterday"}}
 	d := &diagnosis{}
 	d.openStore(s)
-	if len(d.findings) != 1 || d.findings[0].Level != levelError || d.findings[0].Hint != "The newest backup is of yesterday" {
+	if len(d.findings) != 1 || d.findings[0].Level != levelError ||
+		d.findings[0].Hint != "The newest backup is of yesterday" {
 		t.Errorf("the doctor finds %+v", d.findings)
 	}
 	d = &diagnosis{}

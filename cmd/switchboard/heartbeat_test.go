@@ -31,7 +31,8 @@ type heartbeatKernel struct {
 
 func (k heartbeatKernel) client() *admin.Client { return &admin.Client{ReadClient: k, ManageClient: k} }
 
-func (k heartbeatKernel) CallTool(ctx context.Context, q *adminv1.CallToolRequest, _ ...grpc.CallOption) (*adminv1.ToolResult, error) {
+func (k heartbeatKernel) CallTool(ctx context.Context, q *adminv1.CallToolRequest,
+	_ ...grpc.CallOption) (*adminv1.ToolResult, error) {
 	if q.GetName() != "heartbeat/figures" || string(q.GetArguments()) != "{}" {
 		return nil, fmt.Errorf("called %s with %s", q.GetName(), q.GetArguments())
 	}
@@ -40,7 +41,8 @@ func (k heartbeatKernel) CallTool(ctx context.Context, q *adminv1.CallToolReques
 
 // Events knows the escalations, each the first of a chain, and what was sent
 // right after it.
-func (k heartbeatKernel) Events(_ context.Context, q *adminv1.EventsRequest, _ ...grpc.CallOption) (adminv1.Read_EventsClient, error) {
+func (k heartbeatKernel) Events(_ context.Context, q *adminv1.EventsRequest,
+	_ ...grpc.CallOption) (adminv1.Read_EventsClient, error) {
 	switch r := k.reached[q.GetDedupeKey()]; {
 	case q.GetDedupeKey() != "" && q.GetSource() != "heartbeat":
 		return nil, fmt.Errorf("asked for %+v", q)
@@ -57,7 +59,8 @@ func (k heartbeatKernel) Events(_ context.Context, q *adminv1.EventsRequest, _ .
 }
 
 // Deliveries knows what was sent.
-func (k heartbeatKernel) Deliveries(_ context.Context, q *adminv1.DeliveriesRequest, _ ...grpc.CallOption) (adminv1.Read_DeliveriesClient, error) {
+func (k heartbeatKernel) Deliveries(_ context.Context, q *adminv1.DeliveriesRequest,
+	_ ...grpc.CallOption) (adminv1.Read_DeliveriesClient, error) {
 	s := &rowStream[adminv1.Delivery]{}
 	if slices.Contains(q.GetEvents(), "e14") {
 		s.rows = append(s.rows, &adminv1.Delivery{Event: "e14", State: "done", ProviderId: "7"})
@@ -110,14 +113,16 @@ func TestAskHeartbeat(t *testing.T) {
 	}
 	h, err := askHeartbeat(t.Context(), k.client(), heartbeatIs("active"))
 	want := &beats{
-		EverySeconds: 36 * 3600, Runs: 9, Skipped: map[string]int64{"nothing": 4}, Escalations: 3, LastResult: "noop", Followed: 2, Deliveries: 1,
+		EverySeconds: 36 * 3600, Runs: 9, Skipped: map[string]int64{"nothing": 4}, Escalations: 3, LastResult: "noop",
+		Followed: 2, Deliveries: 1,
 		Undelivered: []escalation{{Event: "e12", At: time.Date(2026, 11, 20, 9, 0, 0, 0, time.UTC), Reason: "the kettle"}},
 	}
 	if err != nil || !reflect.DeepEqual(h, want) {
 		t.Errorf("%+v, %v, want %+v", h, err, want)
 	}
 	k.fails = errors.New("the store is closed")
-	if _, err := askHeartbeat(t.Context(), k.client(), heartbeatIs("active")); err == nil || !strings.Contains(err.Error(), "the store is closed") {
+	if _, err := askHeartbeat(t.Context(), k.client(), heartbeatIs("active")); err == nil ||
+		!strings.Contains(err.Error(), "the store is closed") {
 		t.Errorf("when nobody knows what became of it: %v", err)
 	}
 }
@@ -145,8 +150,9 @@ func TestHeartbeatThatDoesNotAnswer(t *testing.T) {
 		"a bad file":    {heartbeatIs(stateInvalid), never, "Heartbeat: no answer: it is invalid"},
 		"it hangs":      {heartbeatIs("active"), hangs, "Heartbeat: no answer: no answer within 3s"},
 		"it fails":      {heartbeatIs("active"), says("read the state: no", true), "Heartbeat: no answer: read the state: no"},
-		"nonsense":      {heartbeatIs("active"), says("nonsense", false), "Heartbeat: no answer: read the answer of heartbeat/figures"},
-		"it is new":     {heartbeatIs("active"), says(`{"every": "10m", "recent": []}`, false), "Heartbeat: hasn't run yet."},
+		"nonsense": {heartbeatIs("active"), says("nonsense", false),
+			"Heartbeat: no answer: read the answer of heartbeat/figures"},
+		"it is new": {heartbeatIs("active"), says(`{"every": "10m", "recent": []}`, false), "Heartbeat: hasn't run yet."},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -186,16 +192,19 @@ func TestDoctorOnTheHeartbeat(t *testing.T) {
 		want []string // level and a part of the text or hint
 	}{
 		"there is none": {nil, nil},
-		"healthy":       {&beats{EverySeconds: 600, LastRun: at(10 * time.Minute), Escalations: 2, Followed: 2, Deliveries: 2}, []string{"ok 2 of the last 2"}},
-		"on its way":    {&beats{LastRun: at(0), Undelivered: []escalation{sent(7, time.Hour)}}, []string{"ok "}},
+		"healthy": {&beats{EverySeconds: 600, LastRun: at(10 * time.Minute), Escalations: 2, Followed: 2,
+			Deliveries: 2}, []string{"ok 2 of the last 2"}},
+		"on its way": {&beats{LastRun: at(0), Undelivered: []escalation{sent(7, time.Hour)}}, []string{"ok "}},
 		"an hour and a bit": {
 			&beats{LastRun: at(0), Undelivered: []escalation{sent(7, time.Hour+time.Second)}},
 			[]string{"warning `switchboard trace e7`"},
 		},
 		"many": {&beats{LastRun: at(0), Undelivered: many}, []string{
-			"warning trace e4`", "warning trace e5`", "warning trace e6`", "warning trace e7`", "warning trace e8`", "warning 3 earlier escalations",
+			"warning trace e4`", "warning trace e5`", "warning trace e6`", "warning trace e7`", "warning trace e8`",
+			"warning 3 earlier escalations",
 		}},
-		"it has stopped":    {&beats{EverySeconds: 600, LastRun: at(32 * time.Minute)}, []string{"warning has not run since", "ok "}},
+		"it has stopped": {&beats{EverySeconds: 600, LastRun: at(32 * time.Minute)},
+			[]string{"warning has not run since", "ok "}},
 		"it has never run":  {&beats{EverySeconds: 60}, []string{"warning has not run since", "ok "}},
 		"it has yet to run": {&beats{EverySeconds: 7200}, []string{"ok "}},
 		"a problem":         {&beats{LastRun: at(0), Problem: "no model"}, []string{"note no model", "ok "}},

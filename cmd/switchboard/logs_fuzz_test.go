@@ -9,7 +9,8 @@ import (
 func FuzzLogLine(f *testing.F) {
 	for _, seed := range []string{
 		`{"@timestamp":"2026-11-20T20:05:31.188127+01:00","@level":"info","@message":"it runs","@module":"kernel","home":"/tmp"}`,
-		`{"@message":["a"],"@level":7,"x":{"y":"z"}}`, `{`, `null`, `[]`, "panic: oh", "\x1b[31mred\x00", `{"a\nb":"\u001b[2J"}`,
+		`{"@message":["a"],"@level":7,"x":{"y":"z"}}`, `{`, `null`, `[]`, "panic: oh", "\x1b[31mred\x00",
+		`{"a\nb":"\u001b[2J"}`,
 	} {
 		f.Add(seed)
 	}

@@ -86,7 +86,10 @@ func started(ts *testscript.TestScript, neg bool, args []string) {
 		if err == nil {
 			err = json.Unmarshal([]byte(ts.ReadFile("stdout")), &s)
 		}
-		onTheWay := slices.ContainsFunc(s.Extensions, func(x *adminv1.Extension) bool { return x.State == "starting" || x.State == "inactive" })
+		onTheWay := slices.ContainsFunc(s.Extensions, func(x *adminv1.Extension) bool {
+			return x.State == "starting" ||
+				x.State == "inactive"
+		})
 		if err == nil && len(s.Extensions) > 0 && !onTheWay {
 			return
 		}
@@ -153,7 +156,8 @@ func collect(ctx context.Context, k *sdk.Kernel, dir string) error {
 				return err
 			}
 			user := strings.TrimSuffix(filepath.Base(f), ".in")
-			message := sdk.UserMessage{Text: string(text), UserID: user, UserName: user, ConversationID: user, MessageID: "card-" + user}
+			message := sdk.UserMessage{Text: string(text), UserID: user, UserName: user, ConversationID: user,
+				MessageID: "card-" + user}
 			if err := k.Receive(ctx, message, ""); err != nil {
 				return err
 			}

@@ -81,7 +81,8 @@ func TestStartAndChatOnATerminal(t *testing.T) {
 	}
 	t.Cleanup(func() { _ = os.RemoveAll(home) })
 	c := exec.CommandContext(t.Context(), binary(t))
-	c.Env = []string{"SWITCHBOARD_HOME=" + home, "TERM=xterm", "NO_COLOR=1", "TZ=Europe/Berlin", "PATH=" + os.Getenv("PATH"), "HOME=" + home}
+	c.Env = []string{"SWITCHBOARD_HOME=" + home, "TERM=xterm", "NO_COLOR=1", "TZ=Europe/Berlin",
+		"PATH=" + os.Getenv("PATH"), "HOME=" + home}
 	tty, err := pty.StartWithSize(c, &pty.Winsize{Rows: 40, Cols: 120})
 	if err != nil {
 		t.Fatal(err)

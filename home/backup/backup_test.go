@@ -39,7 +39,8 @@ func fill(t *testing.T, home *config.Home, said string) {
 		t.Fatal(err)
 	}
 	if err := journal.Do(t.Context(), store, func(tx journal.Tx) error {
-		if err := tx.AppendEvent(&busv1.Event{Topic: "a.b", Source: "test", Payload: []byte(`"` + said + `"`), CreatedAtUs: 1}); err != nil {
+		if err := tx.AppendEvent(&busv1.Event{Topic: "a.b", Source: "test", Payload: []byte(`"` + said + `"`),
+			CreatedAtUs: 1}); err != nil {
 			return err
 		}
 		_, err := tx.KVPut("scheduler", "schedule/r1", []byte(said))
@@ -51,8 +52,9 @@ func fill(t *testing.T, home *config.Home, said string) {
 		t.Fatal(err)
 	}
 	for name, content := range map[string]string{
-		"config.yaml": "# " + said, "secrets.env": "TOKEN=" + said, "extensions/shop/manifest.yaml": said, "extensions/shop/shop": said,
-		"data/shop/deep/file": said, "logs/kernel.log": said, "control.token": said,
+		"config.yaml": "# " + said, "secrets.env": "TOKEN=" + said, "extensions/shop/manifest.yaml": said,
+		"extensions/shop/shop": said,
+		"data/shop/deep/file":  said, "logs/kernel.log": said, "control.token": said,
 	} {
 		path := filepath.Join(home.Path(), name)
 		if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o700), os.WriteFile(path, []byte(content), 0o700)); err != nil { //nolint:gosec // one of them is a program
@@ -89,7 +91,9 @@ func content(t *testing.T, home *config.Home, name string) string {
 }
 
 func source(home *config.Home) Source {
-	return Source{Home: home, Version: "1.2.3", Copy: func(ctx context.Context, path string) error { return sqlite.Copy(ctx, home.Database(), path) }}
+	return Source{Home: home, Version: "1.2.3", Copy: func(ctx context.Context, path string) error {
+		return sqlite.Copy(ctx, home.Database(), path)
+	}}
 }
 
 func backUp(t *testing.T, home *config.Home) string {
@@ -176,7 +180,8 @@ func TestWhatIsInABackup(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if verified.Events != 1 || verified.Keys["scheduler/schedule"] != 1 || verified.MadeBy != "1.2.3" || verified.Secrets != secrets ||
+		if verified.Events != 1 || verified.Keys["scheduler/schedule"] != 1 || verified.MadeBy != "1.2.3" ||
+			verified.Secrets != secrets ||
 			verified.FirstEvent == nil || verified.Bytes != info.Bytes || !verified.CreatedAt.Equal(info.CreatedAt) {
 			t.Errorf("it says of itself %+v", verified)
 		}
@@ -200,7 +205,8 @@ func TestWhatIsInABackup(t *testing.T) {
 func TestOddNames(t *testing.T) {
 	t.Parallel()
 	home := house(t, "before")
-	odd := []string{"two\nlines", "\n", "returns\r", `back\slash\n`, " spaces  ", "not\xffutf-8", strings.Repeat("long", 60), "=", "ü", "-rf", `\`, ".unfinished-file", ".a"}
+	odd := []string{"two\nlines", "\n", "returns\r", `back\slash\n`, " spaces  ", "not\xffutf-8",
+		strings.Repeat("long", 60), "=", "ü", "-rf", `\`, ".unfinished-file", ".a"}
 	for _, name := range odd {
 		if err := os.WriteFile(filepath.Join(home.Path(), "data", "shop", name), []byte(name), 0o600); err != nil {
 			t.Fatal(err)
@@ -225,10 +231,17 @@ func TestABackupThatFailsLeavesNothing(t *testing.T) {
 	home, dir := house(t, "before"), t.TempDir()
 	cancelled, cancel := context.WithCancel(t.Context())
 	for name, s := range map[string]Source{
-		"no room":        {Home: home, Copy: func(context.Context, string) error { return errors.New("no room") }},
-		"a broken copy":  {Home: home, Copy: func(_ context.Context, path string) error { return os.WriteFile(path, []byte("broken"), 0o600) }},
-		"was cancelled":  {Home: home, Copy: func(ctx context.Context, path string) error { cancel(); return sqlite.Copy(ctx, home.Database(), path) }},
-		"an empty store": {Home: home, Copy: func(_ context.Context, path string) error { return os.WriteFile(path, nil, 0o600) }},
+		"no room": {Home: home, Copy: func(context.Context, string) error { return errors.New("no room") }},
+		"a broken copy": {Home: home, Copy: func(_ context.Context, path string) error {
+			return os.WriteFile(path, []byte("broken"), 0o600)
+		}},
+		"was cancelled": {Home: home, Copy: func(ctx context.Context, path string) error {
+			cancel()
+			return sqlite.Copy(ctx, home.Database(), path)
+		}},
+		"an empty store": {Home: home, Copy: func(_ context.Context, path string) error {
+			return os.WriteFile(path, nil, 0o600)
+		}},
 	} {
 		if _, err := Create(cancelled, s, filepath.Join(dir, "b"+Extension)); err == nil {
 			t.Errorf("%s: it was made", name)
@@ -255,7 +268,8 @@ func TestRestore(t *testing.T) {
 		t.Errorf("the store says %q", got)
 	}
 	for name, want := range map[string]string{
-		"config.yaml": "# before", "secrets.env": "TOKEN=after", "extensions/shop/shop": "before", "data/shop/deep/file": "before", "logs/kernel.log": "after",
+		"config.yaml": "# before", "secrets.env": "TOKEN=after", "extensions/shop/shop": "before",
+		"data/shop/deep/file": "before", "logs/kernel.log": "after",
 	} {
 		if got := content(t, home, name); got != want {
 			t.Errorf("%s is %q, want %q", name, got, want)
@@ -301,7 +315,8 @@ func TestRestoreAStoreAlone(t *testing.T) {
 	if err := sqlite.Copy(t.Context(), home.Database(), alone); err != nil {
 		t.Fatal(err)
 	}
-	if err := errors.Join(os.WriteFile(home.Database()+"-wal", make([]byte, 9000), 0o600), os.Remove(home.Database())); err != nil {
+	if err := errors.Join(os.WriteFile(home.Database()+"-wal", make([]byte, 9000), 0o600),
+		os.Remove(home.Database())); err != nil {
 		t.Fatal(err)
 	}
 	r, err := Restore(t.Context(), home, List(home)[0].File, false)
@@ -333,7 +348,8 @@ func TestUnusable(t *testing.T) {
 			t.Fatal(err)
 		}
 		all := members(t, file)
-		for _, name := range append(slices.DeleteFunc(slices.Sorted(maps.Keys(all)), func(s string) bool { return s == sumsName }), sumsName) {
+		for _, name := range append(slices.DeleteFunc(slices.Sorted(maps.Keys(all)),
+			func(s string) bool { return s == sumsName }), sumsName) {
 			name, content := edit(name, all[name])
 			if name != "" && !strings.HasSuffix(name, "/") {
 				if err := writeMember(w, name, []byte(content), home0(), io.Discard); err != nil {
@@ -378,7 +394,8 @@ func TestUnusable(t *testing.T) {
 				t.Errorf("verifying: %v, want ErrUnusable", err)
 			}
 			before := names(t, home.Path())
-			if _, err := Restore(t.Context(), home, file, false); !errors.Is(err, ErrUnusable) || !strings.Contains(err.Error(), "nothing was restored") {
+			if _, err := Restore(t.Context(), home, file, false); !errors.Is(err, ErrUnusable) ||
+				!strings.Contains(err.Error(), "nothing was restored") {
 				t.Errorf("restoring: %v, want ErrUnusable", err)
 			}
 			if after := names(t, home.Path()); !slices.Equal(before, after) {

@@ -105,7 +105,8 @@ func TestEachNight(t *testing.T) { // a bubble begins on 2000-01-01 at 01:00 in 
 		n.passes(time.Hour, "01 01:02") // there was none
 		n.passes(2*day, "01 03:30", "02 03:30")
 		s := n.State(time.Now())
-		if s.Kept != 3 || s.Next.Format("02 15:04") != "03 03:30" || s.Newest.At.In(n.zone).Format("02 15:04") != "02 03:30" || s.Failure != "" {
+		if s.Kept != 3 || s.Next.Format("02 15:04") != "03 03:30" ||
+			s.Newest.At.In(n.zone).Format("02 15:04") != "02 03:30" || s.Failure != "" {
 			n.Errorf("the state is %+v", s)
 		}
 		n.passes(8*day, "03 03:30", "04 03:30", "05 03:30", "06 03:30", "07 03:30", "08 03:30", "09 03:30", "10 03:30")
@@ -185,7 +186,8 @@ func TestManyOfTheFuture(t *testing.T) {
 		}
 		n.set(func() { n.settings.Keep = 2 })
 		for day := range 5 {
-			if err := os.WriteFile(nightlyName(n.Home, time.Date(2031, 1, 1+day, 0, 0, 0, 0, time.UTC)), nil, 0o600); err != nil {
+			if err := os.WriteFile(nightlyName(n.Home, time.Date(2031, 1, 1+day, 0, 0, 0, 0, time.UTC)), nil,
+				0o600); err != nil {
 				n.Fatal(err)
 			}
 		}
@@ -208,7 +210,8 @@ func TestAFailureIsRemembered(t *testing.T) {
 		n.passes(time.Hour, "01 01:02")
 		n.stops()
 		n.failed = nil // what is in memory is gone
-		for name, f := range map[string]*Failure{"without a kernel": LastFailure(n.Home), "after a restart": {Reason: n.State(time.Now()).Failure, At: *n.State(time.Now()).FailedAt}} {
+		for name, f := range map[string]*Failure{"without a kernel": LastFailure(n.Home),
+			"after a restart": {Reason: n.State(time.Now()).Failure, At: *n.State(time.Now()).FailedAt}} {
 			if f == nil || f.Reason != "no room" || f.At.In(n.zone).Format("02 15:04") != "01 01:02" {
 				n.Errorf("%s: the failure is %+v", name, f)
 			}
@@ -237,7 +240,8 @@ func TestAStoreThatBeginsAfresh(t *testing.T) {
 		}
 		n.Keeper.done = time.Time{}
 		n.starts()
-		n.passes(9*day, "03 01:02", "03 03:30", "04 03:30", "05 03:30", "06 03:30", "07 03:30", "08 03:30", "09 03:30", "10 03:30", "11 03:30")
+		n.passes(9*day, "03 01:02", "03 03:30", "04 03:30", "05 03:30", "06 03:30", "07 03:30", "08 03:30", "09 03:30",
+			"10 03:30", "11 03:30")
 		for _, file := range kept {
 			if !exists(file) {
 				n.Errorf("%s was removed", file)
@@ -255,7 +259,8 @@ func TestOthersStay(t *testing.T) {
 		if err := os.MkdirAll(n.Home.Backups(), 0o700); err != nil {
 			n.Fatal(err)
 		}
-		mine := []string{filepath.Join(n.Home.Backups(), "nightly-mine.tar.gz"), filepath.Join(n.Home.Backups(), "backup-1.tar.gz"), filepath.Join(n.Home.Backups(), "notes")}
+		mine := []string{filepath.Join(n.Home.Backups(), "nightly-mine.tar.gz"),
+			filepath.Join(n.Home.Backups(), "backup-1.tar.gz"), filepath.Join(n.Home.Backups(), "notes")}
 		for _, file := range mine {
 			if err := os.WriteFile(file, nil, 0o600); err != nil {
 				n.Fatal(err)

@@ -50,7 +50,8 @@ func BenchmarkLatency(b *testing.B) {
 						defer stop()
 						var err error
 						source := backup.Source{Home: home, Copy: store.Backup}
-						info, err = backup.Create(b.Context(), source, filepath.Join(home.Backups(), fmt.Sprint(n, "-", b.N, backup.Extension)))
+						info, err = backup.Create(b.Context(), source, filepath.Join(home.Backups(),
+							fmt.Sprint(n, "-", b.N, backup.Extension)))
 						if err != nil {
 							b.Error(err)
 						}
@@ -60,7 +61,8 @@ func BenchmarkLatency(b *testing.B) {
 				b.ReportMetric(time.Since(began).Seconds(), "s")
 				b.ReportMetric(float64(info.StoreBytes)/(1<<20), "store-MiB")
 				b.ReportMetric(float64(info.Bytes)/(1<<20), "MiB")
-				for name, at := range map[string]int{"p50-ms": len(took) / 2, "p99-ms": len(took) * 99 / 100, "max-ms": len(took) - 1} {
+				for name, at := range map[string]int{"p50-ms": len(took) / 2, "p99-ms": len(took) * 99 / 100,
+					"max-ms": len(took) - 1} {
 					b.ReportMetric(float64(took[at].Microseconds())/1000, name)
 				}
 				stop()

@@ -69,7 +69,8 @@ func TestKilledWhileRestoring(t *testing.T) { // replaces rename: not in paralle
 		if got := says(t, home); got != want {
 			t.Errorf("killed after %d steps: the store says %q, want %q", steps, got, want)
 		}
-		for name, text := range map[string]string{"config.yaml": "# " + want, "extensions/shop/shop": want, "data/shop/deep/file": want} {
+		for name, text := range map[string]string{"config.yaml": "# " + want, "extensions/shop/shop": want,
+			"data/shop/deep/file": want} {
 			if got := content(t, home, name); got != text {
 				t.Errorf("killed after %d steps: %s is %q, want %q", steps, name, got, text)
 			}

@@ -50,7 +50,8 @@ func TestParse(t *testing.T) {
 		},
 		Channels: config.Channels{
 			Default: "cli_channel", Hold: 20 * time.Minute,
-			ByID: map[string]config.Channel{"telegram_channel": {AllowFrom: []string{"123456"}, Uncertain: config.UncertainHold}},
+			ByID: map[string]config.Channel{"telegram_channel": {AllowFrom: []string{"123456"},
+				Uncertain: config.UncertainHold}},
 		},
 		Models: config.Models{
 			Default: []string{"openai/gpt-4.1-mini"}, Scout: "openai/gpt-4.1-nano",
@@ -68,10 +69,12 @@ func TestParse(t *testing.T) {
 	if diff := cmp.Diff(want, got, cmpopts.IgnoreUnexported(config.Config{})); diff != "" {
 		t.Error(diff)
 	}
-	if got.EnabledExtension("telegram_channel", false) || !got.EnabledExtension("heartbeat", true) || !got.EnabledExtension("other", false) {
+	if got.EnabledExtension("telegram_channel", false) || !got.EnabledExtension("heartbeat", true) ||
+		!got.EnabledExtension("other", false) {
 		t.Error("enabled extensions are wrong")
 	}
-	if got.Channels.Of("telegram_channel").Uncertain != config.UncertainHold || got.Channels.Of("other").Uncertain != config.UncertainResend {
+	if got.Channels.Of("telegram_channel").Uncertain != config.UncertainHold ||
+		got.Channels.Of("other").Uncertain != config.UncertainResend {
 		t.Error("channel settings are wrong")
 	}
 }
@@ -123,11 +126,12 @@ func TestDefaultAgent(t *testing.T) {
 		"":                          "orchestrator",
 		"agents: {routing: {a: b}}": "orchestrator",
 		"agents: {default: chat}":   "chat",
-		"agents: {default: chat, enabled: [echo, chat]}":                                "chat",
-		"agents: {enabled: [chat]}":                                                     "",
-		"agents: {enabled: []}":                                                         "",
-		"extensions: {orchestrator: {enabled: false}}":                                  "",
-		"extensions: {orchestrator: {enabled: false}}\nagents: {default: orchestrator}": "orchestrator", // as it was asked for: an error to who writes
+		"agents: {default: chat, enabled: [echo, chat]}": "chat",
+		"agents: {enabled: [chat]}":                      "",
+		"agents: {enabled: []}":                          "",
+		"extensions: {orchestrator: {enabled: false}}":   "",
+		// as it was asked for: an error to who writes
+		"extensions: {orchestrator: {enabled: false}}\nagents: {default: orchestrator}": "orchestrator",
 		"extensions: {chat: {enabled: false}}":                                          "orchestrator",
 	} {
 		c, err := config.Parse("config.yaml", []byte(text))
@@ -210,13 +214,15 @@ func TestEffective(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c, err := config.Parse("config.yaml", []byte("extensions:\n  heartbeat:\n    config: {owner: me, nested: {b: 3}, list: [9], every: null}"))
+	c, err := config.Parse("config.yaml",
+		[]byte("extensions:\n  heartbeat:\n    config: {owner: me, nested: {b: 3}, list: [9], every: null}"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	got, err := c.Effective(m)
 	want := map[string]any{
-		"owner": "me", "nested": map[string]any{"a": int64(1), "b": int64(3)}, "list": []any{int64(9)}, "bad_default": int64(1),
+		"owner": "me", "nested": map[string]any{"a": int64(1), "b": int64(3)}, "list": []any{int64(9)},
+		"bad_default": int64(1),
 	}
 	if diff := cmp.Diff(want, got); diff != "" || err != nil {
 		t.Error(diff, err)
@@ -287,7 +293,8 @@ func TestReferences(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	got := c.References([]string{"orchestrator", "cli_channel", "telegram_chanel", "openai", "heartbeat", "chief", "researcher"}).Error()
+	got := c.References([]string{"orchestrator", "cli_channel", "telegram_chanel", "openai", "heartbeat", "chief",
+		"researcher"}).Error()
 	want := `F:2:57: agents.enabled[1]: there is no agent "chat"
 F:2:74: agents.routing.telegram_channel: there is no channel "telegram_channel" (did you mean telegram_chanel?)
 F:6:3: channels.telegram_channel: there is no channel "telegram_channel" (did you mean telegram_chanel?)
@@ -317,7 +324,8 @@ func FuzzParse(f *testing.F) {
 		}
 		lines := strings.Split(string(data), "\n")
 		for _, p := range problems {
-			if p.File == "F" && (p.Line < 1 || p.Line > len(lines) || p.Column < 1 || p.Column > len([]rune(lines[p.Line-1]))+1) {
+			if p.File == "F" && (p.Line < 1 || p.Line > len(lines) || p.Column < 1 ||
+				p.Column > len([]rune(lines[p.Line-1]))+1) {
 				t.Fatalf("position outside the file: %s", p)
 			}
 		}

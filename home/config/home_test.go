@@ -92,7 +92,8 @@ func TestOpenHome(t *testing.T) {
 	if err := os.WriteFile(file, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := OpenHomeAt(file); err == nil || !strings.Contains(err.Error(), file+" is not a directory; set SWITCHBOARD_HOME") {
+	if _, err := OpenHomeAt(file); err == nil || !strings.Contains(err.Error(),
+		file+" is not a directory; set SWITCHBOARD_HOME") {
 		t.Errorf("a file as the home: %v", err)
 	}
 }
@@ -109,7 +110,8 @@ func TestFindHomeChangesNothing(t *testing.T) {
 		if err != nil || found.Exists() || found.Path() != path {
 			t.Fatalf("a home that is not there: %+v, %v", found, err)
 		}
-		if left, err := os.ReadDir(base); err != nil || slices.ContainsFunc(left, func(e os.DirEntry) bool { return filepath.Join(base, e.Name()) == path }) || mode(t, base).Perm() != 0o700 {
+		if left, err := os.ReadDir(base); err != nil || slices.ContainsFunc(left,
+			func(e os.DirEntry) bool { return filepath.Join(base, e.Name()) == path }) || mode(t, base).Perm() != 0o700 {
 			t.Errorf("it was made: %v, %v", left, err)
 		}
 		if _, err := os.Stat(found.RuntimeDir()); !errors.Is(err, fs.ErrNotExist) {
@@ -128,7 +130,8 @@ func TestFindHomeChangesNothing(t *testing.T) {
 	if err := os.WriteFile(file, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := FindHome(env(HomeEnv, file)); err == nil || !strings.Contains(err.Error(), file+" is not a directory; set SWITCHBOARD_HOME") {
+	if _, err := FindHome(env(HomeEnv, file)); err == nil ||
+		!strings.Contains(err.Error(), file+" is not a directory; set SWITCHBOARD_HOME") {
 		t.Errorf("a file as the home: %v", err)
 	}
 }

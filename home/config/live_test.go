@@ -53,7 +53,8 @@ func TestLive(t *testing.T) {
 	}
 	put(home.Config(), "channels: {hold: soon}\n", 0o644)
 	expect(onlyConfig)
-	if err, _ := live.Errors(); live.Config().Channels.Hold != time.Minute || err == nil || !strings.Contains(err.Error(), home.Config()+":1:18: channels.hold: ") {
+	if err, _ := live.Errors(); live.Config().Channels.Hold != time.Minute || err == nil ||
+		!strings.Contains(err.Error(), home.Config()+":1:18: channels.hold: ") {
 		t.Fatalf("after a bad edit: %v, %v", live.Config().Channels.Hold, err)
 	}
 	put(home.Secrets(), "TOKEN=1\n", 0o600)

@@ -30,7 +30,8 @@ G=a#b=c
 H="日本"
 `))
 	want := map[string]string{
-		"A": "1", "B": "two words", "C": `single # $A \n`, "D": "double \"q\" \\ \n $A \\x", "E": "", "F": "", "G": "a#b=c", "H": "日本",
+		"A": "1", "B": "two words", "C": `single # $A \n`, "D": "double \"q\" \\ \n $A \\x", "E": "", "F": "", "G": "a#b=c",
+		"H": "日本",
 	}
 	if diff := cmp.Diff(want, got); diff != "" || err != nil {
 		t.Error(diff, err)
@@ -51,10 +52,11 @@ F:8:1: this line is not UTF-8 text`
 func TestSecretsLookup(t *testing.T) {
 	t.Parallel()
 	env := map[string]string{"A": "env", "B": ""}
-	s := config.NewSecrets(map[string]string{"A": "file", "B": "file", "C": "file", "D": ""}, func(n string) (string, bool) {
-		v, ok := env[n]
-		return v, ok
-	})
+	s := config.NewSecrets(map[string]string{"A": "file", "B": "file", "C": "file", "D": ""},
+		func(n string) (string, bool) {
+			v, ok := env[n]
+			return v, ok
+		})
 	for name, want := range map[string]string{"A": "env", "B": "file", "C": "file", "D": "", "E": ""} {
 		if got, ok := s.Lookup(name); got != want || ok != (got != "") {
 			t.Errorf("%s: %s, %v", name, got, ok)

@@ -12,7 +12,8 @@ func TestZone(t *testing.T) {
 	dir := t.TempDir()
 	place := func(name string) string { return filepath.Join(dir, name) }
 	for name, target := range map[string]string{
-		"berlin": "/usr/share/zoneinfo/Europe/Berlin", "utc": "/usr/share/zoneinfo/Etc/UTC", "macos": "/var/db/timezone/zoneinfo/Asia/Tokyo",
+		"berlin": "/usr/share/zoneinfo/Europe/Berlin", "utc": "/usr/share/zoneinfo/Etc/UTC",
+		"macos": "/var/db/timezone/zoneinfo/Asia/Tokyo",
 	} {
 		if err := os.Symlink(target, place(name)); err != nil {
 			t.Fatal(err)
@@ -80,13 +81,15 @@ func TestAccidentalUTC(t *testing.T) {
 		t.Fatal(err)
 	}
 	m := Machine{Env: env(), Localtime: link}
-	if hint := (&Config{}).AccidentalUTC(m); hint != "the machine's time zone is Etc/UTC; if that isn't yours, set timezone in config.yaml (UTC, to keep it)" {
+	if hint := (&Config{}).AccidentalUTC(m); hint != "the machine's time zone is Etc/UTC; if that isn't yours, set "+
+		"timezone in config.yaml (UTC, to keep it)" {
 		t.Errorf("hint: %q", hint)
 	}
 	if hint := (&Config{Timezone: "UTC"}).AccidentalUTC(m); hint != "" {
 		t.Errorf("configured, and hint: %q", hint)
 	}
-	if hint := (&Config{}).AccidentalUTC(Machine{Env: env(), Localtime: link + "_"}); hint != "the time zone is UTC because TZ is not set and "+link+"_ is missing; set timezone in config.yaml" {
+	if hint := (&Config{}).AccidentalUTC(Machine{Env: env(), Localtime: link + "_"}); hint != "the time zone is UTC "+
+		"because TZ is not set and "+link+"_ is missing; set timezone in config.yaml" {
 		t.Errorf("hint: %q", hint)
 	}
 	m.Env = env("TZ", "UTC")

@@ -38,7 +38,8 @@ func TestOnlyRegularFilesAreRead(t *testing.T) {
 		"link to a pipe": "a pipe", "socket": "a socket",
 	} {
 		_, err := filewatch.Read(in(name))
-		if !errors.Is(err, filewatch.ErrUnreadable) || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), in(name)) {
+		if !errors.Is(err, filewatch.ErrUnreadable) || !strings.Contains(err.Error(), want) ||
+			!strings.Contains(err.Error(), in(name)) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}

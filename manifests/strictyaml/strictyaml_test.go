@@ -138,7 +138,8 @@ f:6:15: words[2]: "a" is already in the list, in line 6
 f:7:7: map.A: "A" has capitals (did you mean a?)
 f:7:16: map.b: expected a whole number, found the string "x"
 f:8:12: channels.C: "C" has capitals (did you mean c?)`},
-		"misspelled beside the rest": {"name: x\nchannels: {defualt: c}", `f:2:12: channels.defualt: expected a mapping, found the string "c" (did you mean default?)`},
+		"misspelled beside the rest": {"name: x\nchannels: {defualt: c}",
+			`f:2:12: channels.defualt: expected a mapping, found the string "c" (did you mean default?)`},
 		"duplicates": {"name: x\ncount: 1\ncount: 2\nmap: {a: 1}\ntable: {}\nfree: {a: 1, a: 2}\nrules: [a, {topic: a}]", `
 f:3:1: count: duplicate key, first in line 2
 f:5:1: table: is the same as map in line 4: use one of them
@@ -162,16 +163,22 @@ f:1:7: name: the tag !x is not supported
 f:2:11: free.a: expected "x" to be what the tag !!int says
 f:2:23: free.b: .inf is no number that JSON can hold
 f:2:32: free.c: the tag !!binary is not supported`},
-		"second document":         {"name: x\n---\nname: y", `f:2:1: a second document starts here: only one is read`},
-		"syntax: mapping":         {"name: x\non: true\n  wait: 1s\n", `f:3:3: invalid YAML: mapping values are not allowed in this context`},
-		"syntax: key":             {"name: x\nopt:\n    deep: a\n  b: c\n", `f:4:3: invalid YAML: did not find expected key`},
-		"syntax: tab":             {"name: x\nopt:\n\tdeep: a\n", `f:3:2: invalid YAML: indented with a tab: YAML wants spaces`},
-		"syntax: quote":           {"name: x\ncolor: \"red\non: true\n", `f:2:1: invalid YAML: a quote opened here is not closed`},
-		"syntax: bracket":         {"name: x\nwords: [a, b\non: true\n", `f:2:1: invalid YAML: did not find expected ',' or ']'`},
+		"second document": {"name: x\n---\nname: y", `f:2:1: a second document starts here: only one is read`},
+		"syntax: mapping": {"name: x\non: true\n  wait: 1s\n",
+			`f:3:3: invalid YAML: mapping values are not allowed in this context`},
+		"syntax: key": {"name: x\nopt:\n    deep: a\n  b: c\n", `f:4:3: invalid YAML: did not find expected key`},
+		"syntax: tab": {"name: x\nopt:\n\tdeep: a\n",
+			`f:3:2: invalid YAML: indented with a tab: YAML wants spaces`},
+		"syntax: quote": {"name: x\ncolor: \"red\non: true\n",
+			`f:2:1: invalid YAML: a quote opened here is not closed`},
+		"syntax: bracket": {"name: x\nwords: [a, b\non: true\n",
+			`f:2:1: invalid YAML: did not find expected ',' or ']'`},
 		"syntax: undefined alias": {"name: x\ncolor: *b\n", `f:2:1: invalid YAML: unknown anchor 'b' referenced`},
 		"not text":                {"name: x\ncolor: é\xff\n", `f:2:9: this is not UTF-8 text`},
-		"deep":                    {"name: x\nany: " + strings.Repeat("[", 100) + strings.Repeat("]", 100), `f:2:68: any` + strings.Repeat("[0]", 62) + `: nested deeper than 64 levels`},
-		"large":                   {strings.Repeat("#", strictyaml.MaxSize+1), `f:1:1: the file has 1048577 bytes, at most 1048576 are read`},
+		"deep": {"name: x\nany: " + strings.Repeat("[", 100) + strings.Repeat("]", 100),
+			`f:2:68: any` + strings.Repeat("[0]", 62) + `: nested deeper than 64 levels`},
+		"large": {strings.Repeat("#", strictyaml.MaxSize+1),
+			`f:1:1: the file has 1048577 bytes, at most 1048576 are read`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -191,13 +198,15 @@ f:2:32: free.c: the tag !!binary is not supported`},
 func TestParseDuration(t *testing.T) {
 	t.Parallel()
 	for in, want := range map[string]time.Duration{
-		"30d": 720 * time.Hour, "1d12h": 36 * time.Hour, "90s": 90 * time.Second, "1.5h": 90 * time.Minute, "0": 0, "-1s": -time.Second,
+		"30d": 720 * time.Hour, "1d12h": 36 * time.Hour, "90s": 90 * time.Second, "1.5h": 90 * time.Minute, "0": 0,
+		"-1s": -time.Second,
 	} {
 		if got, err := strictyaml.ParseDuration(in); err != nil || got != want {
 			t.Errorf("ParseDuration(%q) = %v, %v", in, got, err)
 		}
 	}
-	for _, in := range []string{"", "d", "1", "1.5d", "-1d", "1d-1h", "1h1d", "65535d65535d", "9999999h9999999h", "30 days"} {
+	for _, in := range []string{"", "d", "1", "1.5d", "-1d", "1d-1h", "1h1d", "65535d65535d", "9999999h9999999h",
+		"30 days"} {
 		if got, err := strictyaml.ParseDuration(in); err == nil {
 			t.Errorf("ParseDuration(%q) = %v", in, got)
 		}
@@ -217,7 +226,8 @@ func TestErrorIsFoundUnderWrapping(t *testing.T) {
 func FuzzDecode(f *testing.F) {
 	for _, s := range []string{
 		"name: x\nopt:\n\tdeep: a", "a: &a [*a]", "? {a: b}\n: c", "name: !!binary x", "- ", "%YAML 1.1\n---\na: b\n...\n",
-		"a: |\n  b\n c", "name:\u0085x: y", "rules:\n- \n-", "\ufeffname: x", "free: {a: 1, a: 0x1_0, b: 1e999}", "name: \"a\n\nb",
+		"a: |\n  b\n c", "name:\u0085x: y", "rules:\n- \n-", "\ufeffname: x", "free: {a: 1, a: 0x1_0, b: 1e999}",
+		"name: \"a\n\nb",
 	} {
 		f.Add([]byte(s))
 	}

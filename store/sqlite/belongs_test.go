@@ -102,8 +102,10 @@ func TestTheFilesBelongTogether(t *testing.T) {
 			copyOf(t, other, path)
 			copyOf(t, other+"-shm", path+"-shm")
 		}, "is gone, with accepted changes in it"},
-		"the database of another program": {func(t *testing.T, path, _ string) { foreign(t, path, 0) }, "not one of Switchboard"},
-		"one that has a version, too":     {func(t *testing.T, path, _ string) { foreign(t, path, 2) }, "not one of Switchboard"},
+		"the database of another program": {func(t *testing.T, path, _ string) { foreign(t, path, 0) },
+			"not one of Switchboard"},
+		"one that has a version, too": {func(t *testing.T, path, _ string) { foreign(t, path, 2) },
+			"not one of Switchboard"},
 	} {
 		t.Run(strings.ReplaceAll(name, " ", "_"), func(t *testing.T) {
 			t.Parallel()

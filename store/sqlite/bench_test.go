@@ -71,7 +71,8 @@ func fillSettled(b *testing.B, s journal.Store, n int) {
 				if err := tx.AppendEvent(e); err != nil {
 					return err
 				}
-				if err := tx.AddDelivery(journal.Delivery{Seq: e.GetSeq(), Subscription: 1, Key: "k", State: journal.Done}); err != nil {
+				if err := tx.AddDelivery(journal.Delivery{Seq: e.GetSeq(), Subscription: 1, Key: "k",
+					State: journal.Done}); err != nil {
 					return err
 				}
 			}

@@ -23,14 +23,16 @@ func TestBlockKeepsDeliveries(t *testing.T) {
 			switch {
 			case !known:
 				key := rapid.SampledFrom([]string{"", "a", "b"}).Draw(rt, "key")
-				d = journal.Delivery{Seq: first + int64(i), Subscription: subscription, Key: key, Rank: journal.RankOf(first + int64(i))}
+				d = journal.Delivery{Seq: first + int64(i), Subscription: subscription, Key: key,
+					Rank: journal.RankOf(first + int64(i))}
 				b.put(d)
 			case rapid.Bool().Draw(rt, "leaves"):
 				b.has.clear(i)
 				delete(want, i)
 				continue
 			default:
-				d.State, d.StartedAt, d.SettledAt = journal.Done, rapid.Int64().Draw(rt, "started"), rapid.Int64().Draw(rt, "settled")
+				d.State, d.StartedAt, d.SettledAt = journal.Done, rapid.Int64().Draw(rt, "started"),
+					rapid.Int64().Draw(rt, "settled")
 				b.change(d)
 			}
 			want[i] = d
@@ -48,7 +50,8 @@ func TestBlockKeepsDeliveries(t *testing.T) {
 			if d.Key = want[i].Key; d != want[i] {
 				rt.Fatalf("it holds %+v, want %+v", d, want[i])
 			}
-			if read.loose.get(i) != (d.Key == "") || d.State == journal.Pending && d.Key != "" && read.lane[i] != laneHash(d.Key) {
+			if read.loose.get(i) != (d.Key == "") || d.State == journal.Pending && d.Key != "" &&
+				read.lane[i] != laneHash(d.Key) {
 				rt.Fatalf("the lane of %+v is not kept", d)
 			}
 		}

@@ -47,7 +47,8 @@ func files(t *testing.T, dir string) map[string]string {
 		t.Fatal(err)
 	}
 	for _, e := range entries {
-		if strings.HasSuffix(e.Name(), "-shm") || strings.HasSuffix(e.Name(), "-wal") && read(t, filepath.Join(dir, e.Name())) == "" {
+		if strings.HasSuffix(e.Name(), "-shm") || strings.HasSuffix(e.Name(), "-wal") &&
+			read(t, filepath.Join(dir, e.Name())) == "" {
 			continue // holds nothing
 		}
 		if e.IsDir() {
@@ -98,8 +99,12 @@ func TestDamage(t *testing.T) {
 				t.Fatal(err)
 			}
 		},
-		"truncated":            func(t *testing.T, path string) { edit(t, path, func(b []byte) []byte { return b[:20<<10] }) },
-		"cut inside of a page": func(t *testing.T, path string) { edit(t, path, func(b []byte) []byte { return b[:len(b)/2+17] }) },
+		"truncated": func(t *testing.T, path string) {
+			edit(t, path, func(b []byte) []byte { return b[:20<<10] })
+		},
+		"cut inside of a page": func(t *testing.T, path string) {
+			edit(t, path, func(b []byte) []byte { return b[:len(b)/2+17] })
+		},
 		"header": func(t *testing.T, path string) {
 			fill(t, path) // closed: the log has none of it
 			edit(t, path, overwrite(0, 100))
@@ -112,10 +117,16 @@ func TestDamage(t *testing.T) {
 		"beginning of the log, zeroed": func(t *testing.T, path string) {
 			edit(t, path+"-wal", func(b []byte) []byte { clear(b[:4096]); return b })
 		},
-		"first frame of the log":             func(t *testing.T, path string) { edit(t, path+"-wal", overwrite(32+50, 10)) },
-		"one byte in the middle of the log":  func(t *testing.T, path string) { edit(t, path+"-wal", overwrite(32+30*frame+99, 1)) },
-		"a frame in the middle of the log":   func(t *testing.T, path string) { edit(t, path+"-wal", overwrite(32+30*frame, frame)) },
-		"many frames in the middle of a log": func(t *testing.T, path string) { edit(t, path+"-wal", overwrite(32+20*frame+7, 30*frame)) },
+		"first frame of the log": func(t *testing.T, path string) { edit(t, path+"-wal", overwrite(32+50, 10)) },
+		"one byte in the middle of the log": func(t *testing.T, path string) {
+			edit(t, path+"-wal", overwrite(32+30*frame+99, 1))
+		},
+		"a frame in the middle of the log": func(t *testing.T, path string) {
+			edit(t, path+"-wal", overwrite(32+30*frame, frame))
+		},
+		"many frames in the middle of a log": func(t *testing.T, path string) {
+			edit(t, path+"-wal", overwrite(32+20*frame+7, 30*frame))
+		},
 	} {
 		t.Run(strings.ReplaceAll(name, " ", "_"), func(t *testing.T) {
 			t.Parallel()
@@ -225,7 +236,8 @@ func TestCheckLeavesNoTrace(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 		if after := files(t, filepath.Dir(path)); !maps.Equal(before, after) {
-			t.Errorf("%s: the files have changed: %v, then %v", name, slices.Sorted(maps.Keys(before)), slices.Sorted(maps.Keys(after)))
+			t.Errorf("%s: the files have changed: %v, then %v", name, slices.Sorted(maps.Keys(before)),
+				slices.Sorted(maps.Keys(after)))
 		}
 	}
 	if err := engine.Check(filepath.Join(t.TempDir(), "test.db")); err != nil {

@@ -67,7 +67,8 @@ func TestNewerStore(t *testing.T) {
 	execFile(t, path, "PRAGMA user_version=99")
 	before := read(t, path)
 	_, err := engine.Open(path)
-	if !errors.Is(err, journal.ErrNewer) || !strings.Contains(err.Error(), "99") || !strings.Contains(err.Error(), "install the newer program") {
+	if !errors.Is(err, journal.ErrNewer) || !strings.Contains(err.Error(), "99") ||
+		!strings.Contains(err.Error(), "install the newer program") {
 		t.Errorf("opening a store of version 99: %v", err)
 	}
 	if err := engine.Check(path); !errors.Is(err, journal.ErrNewer) {
@@ -161,7 +162,8 @@ func TestUnusablePlace(t *testing.T) {
 		"inside of file": filepath.Join(file, "test.db"),
 	} {
 		_, err := engine.Open(path)
-		if err == nil || !strings.Contains(err.Error(), path) || !strings.Contains(err.Error(), "check that its directory exists and is writable") {
+		if err == nil || !strings.Contains(err.Error(), path) ||
+			!strings.Contains(err.Error(), "check that its directory exists and is writable") {
 			t.Errorf("%s: %v", name, err)
 		}
 	}

@@ -20,7 +20,8 @@ func TestMigration(t *testing.T) {
 
 	today := migrations
 	t.Cleanup(func() { migrations = today })
-	good := []string{"ALTER TABLE kv ADD COLUMN future INTEGER NOT NULL DEFAULT 7;", "CREATE TABLE later (id INTEGER PRIMARY KEY);"}
+	good := []string{"ALTER TABLE kv ADD COLUMN future INTEGER NOT NULL DEFAULT 7;",
+		"CREATE TABLE later (id INTEGER PRIMARY KEY);"}
 	migrations = append(slices.Clone(today), good[0], "CREATE TABLE half (x); CREATE TABLE kv (x);")
 	if _, err := Open(path); err == nil {
 		t.Fatal("a migration that fails was taken for a success")

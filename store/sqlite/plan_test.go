@@ -36,13 +36,23 @@ func TestNoStatementIsPlannedAgain(t *testing.T) {
 		"LastSeq":       func(r journal.Reader, _ int64) error { _, err := r.LastSeq(); return err },
 		"Subscriptions": func(r journal.Reader, _ int64) error { _, err := r.Subscriptions(); return err },
 		"Delivery":      func(r journal.Reader, n int64) error { _, err := r.Delivery(n, n); return err },
-		"Pending":       func(r journal.Reader, _ int64) error { return r.Pending(func(journal.Delivery) bool { return true }) },
-		"PendingLane":   func(r journal.Reader, n int64) error { _, err := r.PendingLane(n, word(n), n, int(n)); return err },
-		"KVGet":         func(r journal.Reader, n int64) error { _, err := r.KVGet(word(n), word(n)); return err },
-		"KVScan":        func(r journal.Reader, n int64) error { _, err := r.KVScan(word(n), word(n), "", int(n)); return err },
-		"KVScan, after": func(r journal.Reader, n int64) error { _, err := r.KVScan(word(n), "k", word(n), int(n)); return err },
-		"Session":       func(r journal.Reader, n int64) error { _, err := r.Session(n); return err },
-		"SessionByKey":  func(r journal.Reader, n int64) error { _, err := r.SessionByKey(word(n), word(n)); return err },
+		"Pending": func(r journal.Reader, _ int64) error {
+			return r.Pending(func(journal.Delivery) bool { return true })
+		},
+		"PendingLane": func(r journal.Reader, n int64) error { _, err := r.PendingLane(n, word(n), n, int(n)); return err },
+		"KVGet":       func(r journal.Reader, n int64) error { _, err := r.KVGet(word(n), word(n)); return err },
+		"KVScan": func(r journal.Reader, n int64) error {
+			_,
+				err := r.KVScan(word(n), word(n), "", int(n))
+			return err
+		},
+		"KVScan, after": func(r journal.Reader, n int64) error {
+			_,
+				err := r.KVScan(word(n), "k", word(n), int(n))
+			return err
+		},
+		"Session":      func(r journal.Reader, n int64) error { _, err := r.Session(n); return err },
+		"SessionByKey": func(r journal.Reader, n int64) error { _, err := r.SessionByKey(word(n), word(n)); return err },
 		"Sessions": func(r journal.Reader, n int64) error {
 			_, err := r.Sessions(journal.SessionFilter{Limit: int(n)})
 			return err
@@ -70,7 +80,8 @@ func TestNoStatementIsPlannedAgain(t *testing.T) {
 		},
 		"Deliveries, all filters": func(r journal.Reader, n int64) error {
 			_, err := r.Deliveries(journal.DeliveryFilter{
-				Seq: n, After: n, Before: n, Subscription: n, ProviderID: word(n), States: []journal.DeliveryState{journal.Dead}, Limit: int(n),
+				Seq: n, After: n, Before: n, Subscription: n, ProviderID: word(n), States: []journal.DeliveryState{journal.Dead},
+				Limit: int(n),
 			})
 			return err
 		},

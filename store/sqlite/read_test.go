@@ -27,7 +27,8 @@ func TestUnsettledOfAStoreThatIsOpen(t *testing.T) {
 		if err := tx.PutSubscription(&sub); err != nil {
 			return err
 		}
-		for i, state := range []journal.DeliveryState{journal.Pending, journal.InFlight, journal.Done, journal.Dead, journal.Pending} {
+		for i, state := range []journal.DeliveryState{journal.Pending, journal.InFlight, journal.Done, journal.Dead,
+			journal.Pending} {
 			e := &busv1.Event{Topic: fmt.Sprintf("a.%d", i), Source: "y", Payload: []byte("{}")}
 			if err := tx.AppendEvent(e); err != nil {
 				return err

@@ -27,16 +27,18 @@ func (f *follower) Append(changes []byte) error {
 	if f.fail != nil {
 		return f.fail
 	}
-	return f.conn.ApplyChangeset(bytes.NewReader(changes), nil, func(sqlite.ConflictType, *sqlite.ChangesetIterator) sqlite.ConflictAction {
-		return sqlite.ChangesetAbort
-	})
+	return f.conn.ApplyChangeset(bytes.NewReader(changes), nil,
+		func(sqlite.ConflictType, *sqlite.ChangesetIterator) sqlite.ConflictAction {
+			return sqlite.ChangesetAbort
+		})
 }
 
 // rows are all rows of all tables that a log has to carry.
 func rows(t *testing.T, conn *sqlite.Conn) (all []string) {
 	t.Helper()
 	var tables []string
-	must(t, sqlitex.Execute(conn, "SELECT name FROM sqlite_schema WHERE type = 'table' AND name NOT LIKE 'sqlite_%' ORDER BY name", &sqlitex.ExecOptions{
+	must(t, sqlitex.Execute(conn, "SELECT name FROM sqlite_schema WHERE type = 'table' AND name NOT LIKE 'sqlite_%' "+
+		"ORDER BY name", &sqlitex.ExecOptions{
 		ResultFunc: func(stmt *sqlite.Stmt) error { tables = append(tables, stmt.ColumnText(0)); return nil },
 	}))
 	for _, table := range tables {

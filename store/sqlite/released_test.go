@@ -54,7 +54,8 @@ func TestReleasedStores(t *testing.T) {
 		compareReleased(t, s)
 		must(t, s.Close())
 		c, err := Examine(context.Background(), path)
-		if err != nil || c.Version != len(migrations) || c.Events != 2 || c.Sessions != 1 || c.Rows != 2 || c.Unsettled != 1 || c.Keys["memory/fact"] != 1 {
+		if err != nil || c.Version != len(migrations) || c.Events != 2 || c.Sessions != 1 || c.Rows != 2 ||
+			c.Unsettled != 1 || c.Keys["memory/fact"] != 1 {
 			t.Errorf("the store of version %d becomes %+v (%v)", version, c, err)
 		}
 		_, err = os.Stat(MigrationBackup(path, version))
@@ -79,16 +80,19 @@ func writeReleased(t *testing.T, to string) {
 			return err
 		}
 		for i := range 2 {
-			e := &busv1.Event{Topic: "channel.send.telegram_channel", Key: "42", Source: "kernel", DedupeKey: fmt.Sprint("d", i), Payload: []byte(`{"text":"tea"}`), CreatedAtUs: int64(i + 1)}
+			e := &busv1.Event{Topic: "channel.send.telegram_channel", Key: "42", Source: "kernel", DedupeKey: fmt.Sprint("d", i),
+				Payload: []byte(`{"text":"tea"}`), CreatedAtUs: int64(i + 1)}
 			if err := tx.AppendEvent(e); err != nil {
 				return err
 			}
 			state := []journal.DeliveryState{journal.Done, journal.Pending}[i]
-			if err := tx.AddDelivery(journal.Delivery{Seq: e.GetSeq(), Subscription: sub.ID, Key: "42", State: state}); err != nil {
+			if err := tx.AddDelivery(journal.Delivery{Seq: e.GetSeq(), Subscription: sub.ID, Key: "42",
+				State: state}); err != nil {
 				return err
 			}
 		}
-		chat := &journal.Session{Agent: "orchestrator", Key: "telegram_channel/42", Conversation: conversation.ID, CreatedAt: 1, ActiveAt: 2}
+		chat := &journal.Session{Agent: "orchestrator", Key: "telegram_channel/42", Conversation: conversation.ID,
+			CreatedAt: 1, ActiveAt: 2}
 		if err := tx.PutSession(chat); err != nil {
 			return err
 		}
@@ -96,10 +100,12 @@ func writeReleased(t *testing.T, to string) {
 		if err := tx.PutTurn(turn); err != nil {
 			return err
 		}
-		if err := tx.PutCall(&journal.Call{Session: chat.ID, Turn: turn.ID, Name: "shop/buy", Arguments: []byte(`{}`)}); err != nil {
+		if err := tx.PutCall(&journal.Call{Session: chat.ID, Turn: turn.ID, Name: "shop/buy",
+			Arguments: []byte(`{}`)}); err != nil {
 			return err
 		}
-		if err := tx.AppendHistory(chat.ID, []*busv1.Entry{{Seq: 1, Kind: "input", Text: "tea?"}, {Seq: 2, Kind: "answer", Text: "tea."}}); err != nil {
+		if err := tx.AppendHistory(chat.ID, []*busv1.Entry{{Seq: 1, Kind: "input", Text: "tea?"},
+			{Seq: 2, Kind: "answer", Text: "tea."}}); err != nil {
 			return err
 		}
 		chat.HistorySeq, chat.Stack = 2, []int64{turn.ID}
@@ -211,7 +217,8 @@ func TestExamineMisfits(t *testing.T) {
 		{"UPDATE event SET key = 'other' WHERE seq = 2", "1 unsettled deliveries in another lane than their event"},
 		{"UPDATE delivery_block SET open = 0", "1 blocks with wrong counts"},
 		{"UPDATE delivery_block SET subscription = 7", "1 blocks with wrong counts"},
-		{"INSERT INTO delivery (seq, subscription, key, state, rank) VALUES (1, 1, '', 2, 0)", "1 deliveries both in a row and in a block"},
+		{"INSERT INTO delivery (seq, subscription, key, state, rank) VALUES (1, 1, '', 2, 0)",
+			"1 deliveries both in a row and in a block"},
 		{"UPDATE delivery_block SET id = id + (1 << 20)", "2 deliveries of events that were never accepted"},
 		{"UPDATE delivery_block SET content = x'00'", "cannot be read"},
 	} {

@@ -176,9 +176,11 @@ func do(verb, what string) error {
 		return nil
 	case "limits":
 		var files, core, tasks unix.Rlimit
-		_, _, _ = unix.Getrlimit(unix.RLIMIT_NOFILE, &files), unix.Getrlimit(unix.RLIMIT_CORE, &core), unix.Getrlimit(unix.RLIMIT_NPROC, &tasks)
+		_, _, _ = unix.Getrlimit(unix.RLIMIT_NOFILE, &files), unix.Getrlimit(unix.RLIMIT_CORE, &core),
+			unix.Getrlimit(unix.RLIMIT_NPROC, &tasks)
 		adj, _ := os.ReadFile("/proc/self/oom_score_adj")
-		return fmt.Errorf("files %d core %d tasks %d first %s", files.Max, core.Max, tasks.Max, strings.TrimSpace(string(adj)))
+		return fmt.Errorf("files %d core %d tasks %d first %s", files.Max, core.Max, tasks.Max,
+			strings.TrimSpace(string(adj)))
 	}
 	return errors.New("what is " + verb)
 }
@@ -231,27 +233,34 @@ func TestOnlyNamedFilesCanBeUsed(t *testing.T) {
 			}
 			at := func(format string) string { return strings.ReplaceAll(format, "@", dir) }
 			allowed := []string{
-				"read @/own/f", "run @/own/f", "child-reads @/own/f", "read @/data/f", "write @/data/new", "rename @/data/new @/data/below/new",
+				"read @/own/f", "run @/own/f", "child-reads @/own/f", "read @/data/f", "write @/data/new",
+				"rename @/data/new @/data/below/new",
 				"remove @/data/below/new", "listen unix @/data/s",
 			}
 			refused := []string{
-				"read @/store/f", "write @/store/f", "write @/store/new", "remove @/store/f", "child-reads @/store/f", "read @/own/../store/f",
-				"write @/own/f", "write @/own/new", "remove @/own/f", "rename @/data/f @/store/g", "rename @/store/f @/data/g", "link @/store/f @/data/g",
-				"run @/data/f", "listen unix @/store/s", "read /etc/passwd", "child-reads /etc/passwd", "write /tmp/of-nobody-" + filepath.Base(dir),
-				fmt.Sprintf("read /proc/%d/environ", os.Getpid()), fmt.Sprintf("child-reads /proc/%d/environ", os.Getpid()), fmt.Sprintf("read /proc/%d/mem", os.Getpid()),
+				"read @/store/f", "write @/store/f", "write @/store/new", "remove @/store/f", "child-reads @/store/f",
+				"read @/own/../store/f",
+				"write @/own/f", "write @/own/new", "remove @/own/f", "rename @/data/f @/store/g", "rename @/store/f @/data/g",
+				"link @/store/f @/data/g",
+				"run @/data/f", "listen unix @/store/s", "read /etc/passwd", "child-reads /etc/passwd",
+				"write /tmp/of-nobody-" + filepath.Base(dir),
+				fmt.Sprintf("read /proc/%d/environ", os.Getpid()), fmt.Sprintf("child-reads /proc/%d/environ", os.Getpid()),
+				fmt.Sprintf("read /proc/%d/mem", os.Getpid()),
 			}
 			var all []string
 			for _, a := range append(allowed, refused...) {
 				all = append(all, at(a))
 			}
-			results := under(t, how, &sandbox.Policy{Execute: []string{at("@/own")}, Write: []string{at("@/data"), at("@/missing")}}, all...)
+			results := under(t, how, &sandbox.Policy{Execute: []string{at("@/own")},
+				Write: []string{at("@/data"), at("@/missing")}}, all...)
 			for _, a := range allowed {
 				if got := results[at(a)]; got != "ok" {
 					t.Errorf("%s: %s", a, got)
 				}
 			}
 			for _, a := range refused {
-				if got := results[at(a)]; !strings.Contains(got, "permission denied") && !strings.Contains(got, "Permission denied") && !strings.Contains(got, "cross-device") {
+				if got := results[at(a)]; !strings.Contains(got, "permission denied") &&
+					!strings.Contains(got, "Permission denied") && !strings.Contains(got, "cross-device") {
 					t.Errorf("%s: %s", a, got)
 				}
 			}
@@ -271,11 +280,13 @@ func TestWithoutNetworkThereAreNoSocketsButThoseOfFiles(t *testing.T) {
 	defer l.Close()
 	dir := t.TempDir()
 	attempts := []string{
-		"dial tcp " + l.Addr().String(), "dial udp 127.0.0.1:53", "listen tcp 127.0.0.1:0", "socket 2 1 262", "socket 10 1 0", "socket 2 3 1", "socket 17 3 0",
+		"dial tcp " + l.Addr().String(), "dial udp 127.0.0.1:53", "listen tcp 127.0.0.1:0", "socket 2 1 262", "socket 10 1 0",
+		"socket 2 3 1", "socket 17 3 0",
 		"socket 40 1 0", "socket 38 5 0", "uring",
 	}
 	for _, how := range []string{"enter", "exec"} {
-		results := under(t, how, &sandbox.Policy{Write: []string{dir}}, append(attempts, "listen unix "+dir+"/s", "socket 16 3 0")...)
+		results := under(t, how, &sandbox.Policy{Write: []string{dir}},
+			append(attempts, "listen unix "+dir+"/s", "socket 16 3 0")...)
 		for _, a := range attempts {
 			if got := results[a]; got == "ok" {
 				t.Errorf("%s, %s: %s", how, a, got)
@@ -302,7 +313,8 @@ func TestNetworkIsLimitedToPorts(t *testing.T) {
 	}
 	granted, port := open()
 	other, _ := open()
-	attempts := []string{"dial tcp " + granted, "dial tcp " + other, "listen tcp 127.0.0.1:0", "socket 2 1 262", "socket 2 1 132", "socket 2 2 0"}
+	attempts := []string{"dial tcp " + granted, "dial tcp " + other, "listen tcp 127.0.0.1:0", "socket 2 1 262",
+		"socket 2 1 132", "socket 2 2 0"}
 	results := under(t, "exec", &sandbox.Policy{Network: &sandbox.Network{Connect: []uint16{port}}}, attempts...)
 	for i, want := range []bool{true, false, false, false, false, true} {
 		if got := results[attempts[i]]; (got == "ok") != want {
@@ -340,12 +352,14 @@ func TestOthersOfTheUserAreLeftAlone(t *testing.T) {
 	}
 	pid := strconv.Itoa(os.Getpid())
 	refused := []string{
-		"limit " + pid, "pin " + pid, "nice 0 " + pid, "nice 1 0", "nice 2 0", "disk-nice 1 " + pid, "disk-nice 2 0", "disk-nice 3 0", "hurry",
+		"limit " + pid, "pin " + pid, "nice 0 " + pid, "nice 1 0", "nice 2 0", "disk-nice 1 " + pid, "disk-nice 2 0",
+		"disk-nice 3 0", "hurry",
 		"mode " + file, "owner " + file, "shared-memory", "keys",
 	}
 	allowed := []string{"limit 0", "pin 0", "nice 0 0", "disk-nice 1 0", "own-mode " + file}
 	for _, how := range []string{"enter", "exec"} {
-		results := under(t, how, &sandbox.Policy{KeepModes: true, Background: true, Write: []string{dir}}, append(refused, allowed...)...)
+		results := under(t, how, &sandbox.Policy{KeepModes: true, Background: true, Write: []string{dir}},
+			append(refused, allowed...)...)
 		for _, a := range refused {
 			if got := results[a]; !strings.Contains(got, "not permitted") {
 				t.Errorf("%s, %s: %s", how, a, got)

@@ -66,11 +66,13 @@ func agentsInChaos(t *testing.T, number uint64) {
 	}
 	t.Logf("%s processes, the kernels die %q", processes, points)
 	h.crashAt(points[0], points[1:]...)
-	victims := map[string]int{"agent:chief": 2, "agent:lead": 1, "agent:community": 1, "agent:sleeper": 1, "probe ranger": 1, "tasks:tasks": 3, "links:links": 3, "openai:openai": 3, "telegram_channel": 2}
+	victims := map[string]int{"agent:chief": 2, "agent:lead": 1, "agent:community": 1, "agent:sleeper": 1,
+		"probe ranger": 1, "tasks:tasks": 3, "links:links": 3, "openai:openai": 3, "telegram_channel": 2}
 	if processes == "grouped" {
 		victims = map[string]int{"agent:chief": 3, "probe ranger": 1, "openai": 2, "telegram_channel": 2}
 	}
-	names := []string{"agent:chief", "agent:lead", "agent:community", "agent:sleeper", "probe ranger", "tasks:tasks", "links:links", "openai", "telegram_channel"}
+	names := []string{"agent:chief", "agent:lead", "agent:community", "agent:sleeper", "probe ranger", "tasks:tasks",
+		"links:links", "openai", "telegram_channel"}
 	resting := func() bool { return h.unrest(tokens) == "" }
 	said := 0
 	for strikes := 0; said < len(tokens) || strikes < kills; {
@@ -79,7 +81,8 @@ func agentsInChaos(t *testing.T, number uint64) {
 			said++
 		}
 		if random.IntN(4) == 0 { // people collect, too
-			h.telegram.Say(chatOf(tokens[random.IntN(said)]), []string{"/check", "/receive timeout=1", "/receive --lifo timeout=2", "/queue"}[random.IntN(4)])
+			h.telegram.Say(chatOf(tokens[random.IntN(said)]), []string{"/check", "/receive timeout=1",
+				"/receive --lifo timeout=2", "/queue"}[random.IntN(4)])
 		}
 		if random.IntN(2) == 0 && said < len(tokens) {
 			continue
@@ -124,7 +127,8 @@ func TestAgentsThatWaitForEachOtherCollectTheirResults(t *testing.T) {
 	gives := func(token string, waits bool) plan {
 		name := strings.Trim(token, "<>") + "t0"
 		h.duties["<"+name+">"] = &duty{name: name, parent: token, outcomes: []string{"ok"}}
-		p := plan{rounds: oneByOne(do("push", map[string]any{"name": name, "prompt": "Do <" + name + ">"}), do("run", map[string]any{}))}
+		p := plan{rounds: oneByOne(do("push", map[string]any{"name": name, "prompt": "Do <" + name + ">"}),
+			do("run", map[string]any{}))}
 		if waits {
 			p.rounds = append(p.rounds, wait(name))
 		}

@@ -265,8 +265,10 @@ func (h *house) tasksEnded(tasks []listedTask, by map[string][]item) {
 		}
 		announced := len(h.query(`SELECT seq FROM event WHERE source = 'kernel' AND dedupe = ?`, "tasks:result:"+task.ID))
 		switch collected := len(by[task.ID]); {
-		case j.announce && (announced != 1 || collected != 0), !j.announce && announced != 0, !j.announce && task.Requester == "main" && collected != 1:
-			h.t.Errorf("the result of %s (%s, for %s) was collected %d times and announced %d times", task.Name, task.Outcome, task.Requester, collected, announced)
+		case j.announce && (announced != 1 || collected != 0), !j.announce && announced != 0,
+			!j.announce && task.Requester == "main" && collected != 1:
+			h.t.Errorf("the result of %s (%s, for %s) was collected %d times and announced %d times", task.Name, task.Outcome,
+				task.Requester, collected, announced)
 		case j.announce:
 			h.once("the announced result of "+task.Name, `"task_id":"`+task.ID+`"`, h.texts(chatOf(rootOf(token))))
 		}
@@ -318,7 +320,8 @@ func (h *house) lettersArrived(tasks []listedTask, by map[string][]item) {
 		h.t.Errorf("messages to main are lost: %q", lost["main"])
 	}
 	for _, task := range tasks {
-		if len(by[task.ID]) == 1 && !task.StartedAt.IsZero() && len(lost[task.Name]) > by[task.ID][0].Left && strings.HasPrefix(by[task.ID][0].by, "c") {
+		if len(by[task.ID]) == 1 && !task.StartedAt.IsZero() && len(lost[task.Name]) > by[task.ID][0].Left &&
+			strings.HasPrefix(by[task.ID][0].by, "c") {
 			h.t.Errorf("messages to %s are lost: %q, and its result says %d", task.Name, lost[task.Name], by[task.ID][0].Left)
 		}
 	}
@@ -334,7 +337,8 @@ func (h *house) exchangesEnded() {
 		if !x.Over || len(x.Owed) > 0 {
 			h.t.Errorf("an exchange is not over: %+v", x)
 		}
-		if told := h.query(`SELECT seq FROM event WHERE source = 'kernel' AND dedupe = ?`, "links:"+x.ID+"/end"); len(told) != 1 {
+		if told := h.query(`SELECT seq FROM event WHERE source = 'kernel' AND dedupe = ?`,
+			"links:"+x.ID+"/end"); len(told) != 1 {
 			h.t.Errorf("of the end of %s somebody was told %d times", x.ID, len(told))
 		}
 	}
@@ -347,7 +351,8 @@ func (h *house) exchangesEnded() {
 			want = "concluded"
 		}
 		if x := found[id]; x.Outcome != want || begun[id] {
-			h.t.Errorf("the exchange %s for %s ended as %q, not %q (begun twice: %v)", id, c.Arguments, x.Outcome, want, begun[id])
+			h.t.Errorf("the exchange %s for %s ended as %q, not %q (begun twice: %v)", id, c.Arguments, x.Outcome, want,
+				begun[id])
 		}
 		begun[id] = true
 		delete(found, id)

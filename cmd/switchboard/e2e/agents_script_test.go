@@ -66,7 +66,8 @@ description: Is the %[1]s.
 
 func newHouse(t *testing.T, random *rand.Rand, more string) *house {
 	t.Helper()
-	h := &house{shop: &shop{world: newWorld(t, strangers(), withModel)}, random: random, pauses: seed.Rand(t), plans: map[string]plan{}, duties: map[string]*duty{}}
+	h := &house{shop: &shop{world: newWorld(t, strangers(), withModel)}, random: random, pauses: seed.Rand(t),
+		plans: map[string]plan{}, duties: map[string]*duty{}}
 	h.config(`agents: {default: chief, enabled: [chief, lead, community, ranger, sleeper]}
 channels: {telegram_channel: {allow_from: ["*"]}}
 extensions: {scheduler: {enabled: false}, offline: {enabled: false}, memory: {enabled: false}, heartbeat: {enabled: false}}
@@ -111,7 +112,8 @@ func now(r openaitest.Request) told {
 			open = open[:len(open)-1]
 		case m.Role == "assistant" && top != nil:
 			top.asked++
-		case m.Role == "tool" && top != nil && !strings.Contains(text, contract.SkippedCall) && !startsWith(text, "interrupted: "):
+		case m.Role == "tool" && top != nil && !strings.Contains(text, contract.SkippedCall) &&
+			!startsWith(text, "interrupted: "):
 			top.results = append(top.results, text)
 		}
 	}
@@ -264,7 +266,8 @@ func onLink(r openaitest.Request, turn told, kind, id string) openaitest.Answer 
 
 // say is the sending of a message on a link.
 func say(to, kind, id string) openaitest.Call {
-	return openaitest.NewCall("links__send_agent_message", map[string]string{"target": to, "message": fmt.Sprintf("please {%s %s}", kind, id)})
+	return openaitest.NewCall("links__send_agent_message",
+		map[string]string{"target": to, "message": fmt.Sprintf("please {%s %s}", kind, id)})
 }
 
 func do(name string, fields map[string]any) openaitest.Call {
@@ -318,7 +321,8 @@ func (h *house) draft(token string, depth int, mayEnd bool) plan {
 		h.duties[child] = j
 		below := h.draft(child, depth+1, cancelled || sleeps)
 		if sleeps { // a word that never comes
-			below.rounds = append(below.rounds, []openaitest.Call{do("receive", map[string]any{"from": "main", "timeout": 3600})})
+			below.rounds = append(below.rounds, []openaitest.Call{do("receive",
+				map[string]any{"from": "main", "timeout": 3600})})
 			// with the word of its parent, it may end
 			j.outcomes = append(j.outcomes, "ok")
 		} else if below.fails {

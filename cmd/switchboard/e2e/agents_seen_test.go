@@ -15,7 +15,8 @@ import (
 func TestWhatAgentsDoTogetherIsSeen(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, withModel)
-	w.config("agents: {default: orchestrator, enabled: [orchestrator, lead]}\nlinks: [{from: orchestrator, to: lead, mode: task}]\n")
+	w.config("agents: {default: orchestrator, enabled: [orchestrator, lead]}\nlinks: [{from: orchestrator, to: lead, " +
+		"mode: task}]\n")
 	w.dropIn("lead", "", strings.ReplaceAll(linkedAgent, "%[1]s", "lead"))
 	half, rest := make(chan struct{}), make(chan struct{})
 	step := func(calls ...openaitest.Answer) func(openaitest.Request) openaitest.Answer {
@@ -95,7 +96,8 @@ func TestWhatAgentsDoTogetherIsSeen(t *testing.T) {
 	if err := follow.Wait(); err != nil {
 		t.Errorf("following ended with %v:\n%s", err, &seen)
 	}
-	contains(t, "what was followed", seen.String(), "for main of cli_channel", "Research it.", "calls tasks/push", "Half way through.", "It is all done.", "finished: ok, after ")
+	contains(t, "what was followed", seen.String(), "for main of cli_channel", "Research it.", "calls tasks/push",
+		"Half way through.", "It is all done.", "finished: ok, after ")
 	for _, once := range []string{"Queued as measure", "Sent to main.", "It is all done."} {
 		if n := strings.Count(seen.String(), once); n != 1 {
 			t.Errorf("%q is shown %d times:\n%s", once, n, &seen)
@@ -110,17 +112,20 @@ func TestWhatAgentsDoTogetherIsSeen(t *testing.T) {
 			contains(t, s.Name, shown, "Find a title.", "nebula")
 		}
 	}
-	for _, name := range []string{"task research for main", "task measure for research", "link orchestrator → lead", "link lead → orchestrator"} {
+	for _, name := range []string{"task research for main", "task measure for research", "link orchestrator → lead",
+		"link lead → orchestrator"} {
 		if !places[name] {
 			t.Errorf("no session is called %q: %v", name, places)
 		}
 	}
 	var found struct{ Exchanges []struct{ ID string } }
-	if err := json.Unmarshal([]byte(w.must("links", "list", "--all", "--json")), &found); err != nil || len(found.Exchanges) != 1 {
+	if err := json.Unmarshal([]byte(w.must("links", "list", "--all", "--json")), &found); err != nil ||
+		len(found.Exchanges) != 1 {
 		t.Fatalf("%+v, %v", found, err)
 	}
 	x := found.Exchanges[0].ID
-	contains(t, x, w.must("links", "show", x), "orchestrator → lead", "started", "Find a title.", "concluded by lead", "nebula", "the result went to cli_channel")
+	contains(t, x, w.must("links", "show", x), "orchestrator → lead", "started", "Find a title.", "concluded by lead",
+		"nebula", "the result went to cli_channel")
 
 	// The tree: what was given stands below the call that gave it.
 	root := w.query(`SELECT seq FROM event WHERE topic = 'user.message'`)[0]
@@ -157,7 +162,8 @@ func TestWhatAgentsDoTogetherIsSeen(t *testing.T) {
 
 	// Bad input is refused with what to do.
 	w.crash()
-	for args, part := range map[string]string{"tasks show research --follow": "no kernel is running", "links show " + x: "start one with"} {
+	for args, part := range map[string]string{"tasks show research --follow": "no kernel is running",
+		"links show " + x: "start one with"} {
 		var out bytes.Buffer
 		cmd := w.command(strings.Fields(args)...)
 		cmd.Stderr = &out

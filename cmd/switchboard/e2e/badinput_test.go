@@ -53,7 +53,8 @@ func TestBrokenConfigurationKeepsTheKernelFromStarting(t *testing.T) {
 func TestBadEditKeepsTheLastGoodOneInForceAndIsReported(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, withTelegram())
-	w.probe("box", "channel", "provides: {channel: {formats: [text]}}\nconfig: {color: red}\nconfig_schema: {type: object, properties: {color: {type: string}}}")
+	w.probe("box", "channel", "provides: {channel: {formats: [text]}}\nconfig: {color: red}\nconfig_schema: {type: "+
+		"object, properties: {color: {type: string}}}")
 	w.start()
 	w.telegramReady()
 	c := w.control()
@@ -96,11 +97,13 @@ func TestBadEditKeepsTheLastGoodOneInForceAndIsReported(t *testing.T) {
 func TestManifestWithThreeMistakesHasAllOfThemReported(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	w.dropIn("wrong", "probe", "api: 1\nid: wrong\nname: Wrong\nversion: 1.0.0\nrun: {comand: ./probe}\nprovides:\n  channel: {max_length: lots}\nrestart: {policy: sometimes}\n")
+	w.dropIn("wrong", "probe", "api: 1\nid: wrong\nname: Wrong\nversion: 1.0.0\nrun: {comand: ./probe}\nprovides:\n  "+
+		"channel: {max_length: lots}\nrestart: {policy: sometimes}\n")
 	w.start()
 	e := w.state(w.control(), "wrong", "invalid")
 	contains(t, "the extension", e.Detail+e.Problem,
-		"manifest.yaml:5:7: run.comand", "did you mean", "manifest.yaml:7:25: provides.channel.max_length", "manifest.yaml:8:19: restart.policy")
+		"manifest.yaml:5:7: run.comand", "did you mean", "manifest.yaml:7:25: provides.channel.max_length",
+		"manifest.yaml:8:19: restart.policy")
 	w.works()
 	out, complaints, code := w.cli("doctor")
 	contains(t, "doctor", out+complaints, "run.comand", "provides.channel.max_length", "restart.policy")
@@ -213,7 +216,8 @@ func TestPayloadOverAMegabyteIsRefused(t *testing.T) {
 			contains(t, "the error", got, "too large")
 		}
 	}
-	w.request("big", "in", `{"topic": "user.message", "payload": {"text": "hello", "user_id": "1", "conversation_id": "1"}}`)
+	w.request("big", "in",
+		`{"topic": "user.message", "payload": {"text": "hello", "user_id": "1", "conversation_id": "1"}}`)
 	contains(t, "the error", w.line(5, "big", "out"), "not granted", "channel")
 	w.request("big", "in", `{"topic": "channel.send.cli_channel", "payload": {"text": "hello"}}`)
 	contains(t, "the error", w.line(6, "big", "out"), "not granted", "kernel alone")
@@ -247,10 +251,12 @@ func TestReminderThatCannotBeIsRefusedWithTheReason(t *testing.T) {
 		args map[string]any
 		told string
 	}{
-		"never":           {"scheduler__schedule_recurring", map[string]any{"message": "x", "cron": "0 0 30 2 *"}, "never"},
-		"past":            {"scheduler__schedule_once", map[string]any{"message": "x", "at": yesterday}, "past"},
-		"no such zone":    {"scheduler__schedule_once", map[string]any{"message": "x", "at": "18:30", "timezone": "Mars/Olympus"}, "Mars/Olympus"},
-		"no such channel": {"scheduler__schedule_once", map[string]any{"message": "x", "delay_seconds": 60, "channel_id": "slack_channel"}, "slack_channel"},
+		"never": {"scheduler__schedule_recurring", map[string]any{"message": "x", "cron": "0 0 30 2 *"}, "never"},
+		"past":  {"scheduler__schedule_once", map[string]any{"message": "x", "at": yesterday}, "past"},
+		"no such zone": {"scheduler__schedule_once", map[string]any{"message": "x", "at": "18:30",
+			"timezone": "Mars/Olympus"}, "Mars/Olympus"},
+		"no such channel": {"scheduler__schedule_once", map[string]any{"message": "x", "delay_seconds": 60,
+			"channel_id": "slack_channel"}, "slack_channel"},
 	} {
 		w.model.Queue(openaitest.CallTool(tt.tool, tt.args), openaitest.Say("After "+name))
 		if got := p.ask("remind me"); got != "After "+name {
@@ -265,7 +271,8 @@ func TestReminderThatCannotBeIsRefusedWithTheReason(t *testing.T) {
 
 // limited is a command under a limit for the size of files, in KiB.
 func limited(cmd *exec.Cmd, kib string) *exec.Cmd {
-	l := exec.Command("bash", append([]string{"-c", `ulimit -f ` + kib + ` && exec "$0" "$@"`, cmd.Path}, cmd.Args[1:]...)...)
+	l := exec.Command("bash", append([]string{"-c", `ulimit -f ` + kib + ` && exec "$0" "$@"`, cmd.Path},
+		cmd.Args[1:]...)...)
 	l.Env = cmd.Env
 	return l
 }

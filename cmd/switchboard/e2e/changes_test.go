@@ -100,7 +100,9 @@ func TestModelThatIsConfiguredWhileATurnRunsDisturbsNothing(t *testing.T) {
 		e := w.extension(c, "scheduler")
 		return e.State == "active" && e.SinceUs > since
 	})
-	w.model.Queue(openaitest.CallTool("scheduler__schedule_once", map[string]any{"message": "And the stove!", "delay_seconds": 1, "channel_id": "telegram_channel"}), openaitest.Say("I will."))
+	w.model.Queue(openaitest.CallTool("scheduler__schedule_once",
+		map[string]any{"message": "And the stove!", "delay_seconds": 1, "channel_id": "telegram_channel"}),
+		openaitest.Say("I will."))
 	p.ask("and the stove")
 	contains(t, "the reminder", w.told(anna, 2).Text, "stove")
 	if after := w.state(c, "orchestrator", "active"); after.Pid != before.Pid || after.SinceUs > before.SinceUs {
@@ -150,7 +152,8 @@ func TestTwoExtensionsWithOneCommandAreBothNamed(t *testing.T) {
 	w.eventually("one of them to be refused", func() bool {
 		a, b := w.extension(c, "alpha"), w.extension(c, "beta")
 		text := fmt.Sprint(a.Detail, a.LastError, b.Detail, b.LastError)
-		return strings.Contains(text, "shout") && strings.Contains(text, "alpha") && (a.State == "active") != (b.State == "active")
+		return strings.Contains(text, "shout") && strings.Contains(text, "alpha") &&
+			(a.State == "active") != (b.State == "active")
 	})
 	w.works()
 }
@@ -170,9 +173,13 @@ func TestSettingsThatChangeAgainAndAgainLoseNothing(t *testing.T) {
   openai: {config: {max_calls: %d}}, scheduler: {config: {min_every_seconds: %d}}}}`, 20+i, 20+i, 20+i))
 		w.telegram.Say(anna, fmt.Sprintf("<m%d>", i))
 		p.say(fmt.Sprintf("<t%d>", i))
-		w.eventually("an answer", func() bool { return strings.Contains(strings.Join(w.texts(anna), ""), fmt.Sprintf("<m%d>", i)) })
+		w.eventually("an answer", func() bool {
+			return strings.Contains(strings.Join(w.texts(anna), ""), fmt.Sprintf("<m%d>", i))
+		})
 	}
-	w.eventually("the last answer", func() bool { return strings.Contains(strings.Join(p.texts(), ""), fmt.Sprintf("<t%d>", rounds-1)) })
+	w.eventually("the last answer", func() bool {
+		return strings.Contains(strings.Join(p.texts(), ""), fmt.Sprintf("<t%d>", rounds-1))
+	})
 	w.settled()
 	for where, all := range map[string]string{"m": strings.Join(w.texts(anna), "\n"), "t": strings.Join(p.texts(), "\n")} {
 		for i := range rounds {

@@ -27,9 +27,12 @@ func TestGreetingGoesToTelegramOnlyAndItsConfirmationToTheTerminalOnly(t *testin
 		scripted                               bool
 	}{
 		{name: "english", sentence: "say hi to me in Telegram", greeting: "Hi", confirmation: "Telegram"},
-		{name: "russian", sentence: "Передай мне привет в Telegram", greeting: "Привет", confirmation: "Telegram"},
-		{name: "english, scripted", sentence: "say hi to me in Telegram", greeting: "Hi there!", confirmation: "I said hi.", scripted: true},
-		{name: "russian, scripted", sentence: "Передай мне привет в Telegram", greeting: "Привет!", confirmation: "Хорошо, передал.", scripted: true},
+		{name: "russian", sentence: "Передай мне привет в Telegram", greeting: "Привет",
+			confirmation: "Telegram"},
+		{name: "english, scripted", sentence: "say hi to me in Telegram", greeting: "Hi there!", confirmation: "I said hi.",
+			scripted: true},
+		{name: "russian, scripted", sentence: "Передай мне привет в Telegram", greeting: "Привет!",
+			confirmation: "Хорошо, передал.", scripted: true},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()

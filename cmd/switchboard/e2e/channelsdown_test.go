@@ -19,7 +19,8 @@ func TestNoticeForAChannelThatStaysDownGoesToTheDefaultOneOnce(t *testing.T) {
 	w.telegram.Down()
 	c := w.control()
 	w.eventually("the channel to notice", func() bool { return w.extension(c, "telegram_channel").Readiness == "offline" })
-	w.request("sender", "in", `{"topic": "system.user.notify", "payload": {"text": "The washing is done.", "channel_id": "telegram_channel"}}`)
+	w.request("sender", "in",
+		`{"topic": "system.user.notify", "payload": {"text": "The washing is done.", "channel_id": "telegram_channel"}}`)
 	if got := p.hears(1); got != "[for telegram_channel] The washing is done." {
 		t.Errorf("the terminal shows %q", got)
 	}
@@ -91,7 +92,8 @@ func TestCancelledReminderThatHasFiredIsNotDelivered(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, withTelegram(), withModel)
 	w.model.Queue(
-		openaitest.CallTool("scheduler__schedule_once", map[string]any{"message": "Turn off the kettle!", "delay_seconds": 1, "channel_id": "telegram_channel"}),
+		openaitest.CallTool("scheduler__schedule_once", map[string]any{"message": "Turn off the kettle!", "delay_seconds": 1,
+			"channel_id": "telegram_channel"}),
 		openaitest.Say("I will."),
 	)
 	w.start()
@@ -102,7 +104,8 @@ func TestCancelledReminderThatHasFiredIsNotDelivered(t *testing.T) {
 	w.eventually("the channel to notice", func() bool { return w.extension(c, "telegram_channel").Readiness == "offline" })
 	p.ask("remind me in Telegram of the kettle in a second")
 	w.eventually("the reminder", func() bool { return w.count("channel.send.telegram_channel") == 1 })
-	w.model.Queue(openaitest.CallTool("scheduler__cancel_schedule", map[string]any{"id": "r1"}), openaitest.Say("Cancelled."))
+	w.model.Queue(openaitest.CallTool("scheduler__cancel_schedule", map[string]any{"id": "r1"}),
+		openaitest.Say("Cancelled."))
 	p.ask("forget the kettle")
 	contains(t, "the result", strings.Join(w.model.Requests()[3].Results(), ""), "withdrawn")
 	if err := w.telegram.Up(); err != nil {
@@ -122,7 +125,8 @@ func TestRecurringReminderDoesNotCatchUp(t *testing.T) {
 	w := newWorld(t, withTelegram(), withModel)
 	w.config(`{channels: {telegram_channel: {allow_from: ["1001"]}}, extensions: {scheduler: {config: {min_every_seconds: 1}}}}`)
 	w.model.Queue(
-		openaitest.CallTool("scheduler__schedule_recurring", map[string]any{"message": "Breathe.", "every_seconds": 2, "channel_id": "telegram_channel"}),
+		openaitest.CallTool("scheduler__schedule_recurring", map[string]any{"message": "Breathe.", "every_seconds": 2,
+			"channel_id": "telegram_channel"}),
 		openaitest.Say("I will."),
 	)
 	w.start()

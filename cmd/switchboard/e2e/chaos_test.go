@@ -50,7 +50,8 @@ func TestNothingIsLostWhateverIsKilled(t *testing.T) {
 	s.leeway = leeway{telegram: true, shop: true, unknown: true, often: true}
 	s.plan = func(token string) [][]openaitest.Call {
 		if strings.HasSuffix(token, "2>") {
-			return [][]openaitest.Call{{work("act", token, 0, "")}, {openaitest.NewCall(sendTool, map[string]string{"channel_id": "shop", "text": "News of " + token})}}
+			return [][]openaitest.Call{{work("act", token, 0, "")},
+				{openaitest.NewCall(sendTool, map[string]string{"channel_id": "shop", "text": "News of " + token})}}
 		}
 		return [][]openaitest.Call{{work("peek", token, 0, ""), work("act", token, 1, "")}, {work("act", token, 2, "")}}
 	}
@@ -69,7 +70,8 @@ func TestNothingIsLostWhateverIsKilled(t *testing.T) {
 		}
 		for range 3 {
 			s.telegram.Fail("sendMessage", 1, []telegramtest.Fault{
-				{Break: telegramtest.BreakBefore}, {Break: telegramtest.BreakAfter}, {Status: 502, Body: "<html>Bad Gateway</html>"},
+				{Break: telegramtest.BreakBefore}, {Break: telegramtest.BreakAfter},
+				{Status: 502, Body: "<html>Bad Gateway</html>"},
 			}[random.IntN(3)])
 			accepted := s.telegram.Accepted() + random.IntN(chats/4)
 			s.reaches("more answers", func() bool { return s.telegram.Accepted() >= accepted || s.answeredAll(tokens) })

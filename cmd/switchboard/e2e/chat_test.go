@@ -89,7 +89,10 @@ func TestProgramWithoutArgumentsAttachesToARunningKernel(t *testing.T) {
 	c := w.control()
 	w.eventually("all extensions", func() bool {
 		all, err := admin.Extensions(w.ctx(), c)
-		return err == nil && !slices.ContainsFunc(all, func(e *adminv1.Extension) bool { return e.State == "starting" || e.State == "inactive" })
+		return err == nil && !slices.ContainsFunc(all, func(e *adminv1.Extension) bool {
+			return e.State == "starting" ||
+				e.State == "inactive"
+		})
 	})
 	below := descendants(t, w.kernel.pid())
 	cmd := w.command()

@@ -126,7 +126,8 @@ func TestClockThatIsSet(t *testing.T) {
 	for _, tt := range []struct {
 		name string
 		by   time.Duration
-	}{{"forward", 5 * time.Hour}, {"back", -5 * time.Hour}, {"forward by years", 20 * 365 * 24 * time.Hour}, {"back by years", -20 * 365 * 24 * time.Hour}} {
+	}{{"forward", 5 * time.Hour}, {"back", -5 * time.Hour}, {"forward by years", 20 * 365 * 24 * time.Hour},
+		{"back by years", -20 * 365 * 24 * time.Hour}} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t, withTelegram(), withModel)
@@ -141,7 +142,8 @@ func TestClockThatIsSet(t *testing.T) {
 					if strings.Contains(text, "soon") {
 						seconds = 1
 					}
-					return openaitest.CallTool("scheduler__schedule_once", map[string]any{"message": strings.Replace(text, "remind", "Reminder", 1), "delay_seconds": seconds})
+					return openaitest.CallTool("scheduler__schedule_once",
+						map[string]any{"message": strings.Replace(text, "remind", "Reminder", 1), "delay_seconds": seconds})
 				}
 				a := echo(r)
 				if strings.Contains(text, "<held>") {

@@ -58,7 +58,8 @@ func TestTraceFollowsAMessageDownToThePlatform(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		contains(t, "the tree of "+id, string(tree), "user.message", "agent.input.orchestrator", "core/send_to_channel", "channel.send.cli_channel",
+		contains(t, "the tree of "+id, string(tree), "user.message", "agent.input.orchestrator", "core/send_to_channel",
+			"channel.send.cli_channel",
 			"agent.output", "channel.send.telegram_channel", `"1001/2"`, "say hi in the terminal", "took_millis")
 	}
 	contains(t, "the output", w.must("trace", "e"+root), "1001/2", "ms")

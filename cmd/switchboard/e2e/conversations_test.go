@@ -88,7 +88,8 @@ func TestRequestsToAModelHoldNoIdsAndNoTokens(t *testing.T) {
 	w.start()
 	w.telegramReady()
 	w.telegram.Inject(telegramtest.Incoming{
-		Chat: telegramtest.Chat{ID: -987654321, Type: telegramtest.Group, Title: "Family"}, From: telegramtest.User{ID: boris, FirstName: "Boris"},
+		Chat: telegramtest.Chat{ID: -987654321, Type: telegramtest.Group, Title: "Family"},
+		From: telegramtest.User{ID: boris, FirstName: "Boris"},
 		Text: "@" + w.telegram.Bot().Username + " <hello>",
 	})
 	w.told(-987654321, 1)

@@ -40,7 +40,8 @@ func TestExtensionKilledInMidSendSendsAgainWithAMark(t *testing.T) {
 		t.Fatal(err)
 	}
 	kill(w.extensionProcess("telegram_channel"), syscall.SIGKILL)
-	if got := w.told(anna, 1).Text; !strings.HasPrefix(got, contract.RepeatMark) || !strings.Contains(got, "dinner is ready") {
+	if got := w.told(anna, 1).Text; !strings.HasPrefix(got, contract.RepeatMark) ||
+		!strings.Contains(got, "dinner is ready") {
 		t.Errorf("Telegram shows %q", got)
 	}
 	// The terminal's socket went with the process; the outcome comes to the next
@@ -164,7 +165,9 @@ func TestLongTextIsSplitOutsideOfCode(t *testing.T) {
 	w.start()
 	w.telegramReady()
 	w.telegram.Say(anna, "show me a program")
-	w.eventually("the end of the answer", func() bool { return strings.Contains(strings.Join(w.texts(anna), ""), "After.") })
+	w.eventually("the end of the answer", func() bool {
+		return strings.Contains(strings.Join(w.texts(anna), ""), "After.")
+	})
 	w.settled()
 	var got strings.Builder
 	messages := w.telegram.Messages(anna)

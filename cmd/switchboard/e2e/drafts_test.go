@@ -18,14 +18,16 @@ import (
 const draftMark = " ▍"
 
 const (
-	tale     = "Once upon a time there was a switchboard with many, many lines. Every line led to somebody who wanted something. And so on, until the end of the day, when all of them had got it."
+	tale = "Once upon a time there was a switchboard with many, many lines. Every line led to somebody who wanted " +
+		"something. And so on, until the end of the day, when all of them had got it."
 	taleEnds = "until the end of the day, when all of them had got it."
 )
 
 // writing is a world where the model writes the tale, as far as the test lets it.
 func writing(t *testing.T, opts ...option) (w *world, goOn func()) {
 	t.Helper()
-	w = newWorld(t, append([]option{withTelegram(telegramtest.WithLimits(telegramtest.TelegramLimits())), withModel}, opts...)...)
+	w = newWorld(t, append([]option{withTelegram(telegramtest.WithLimits(telegramtest.TelegramLimits())), withModel},
+		opts...)...)
 	steps := make(chan struct{}, 4)
 	w.model.Queue(openaitest.Answer{Text: tale, Pieces: 4, Steps: steps})
 	w.start()
@@ -150,7 +152,8 @@ func TestNewTakesBackWhatWasBeingWritten(t *testing.T) {
 	w.eventually("the answer to /new", func() bool { return len(w.texts(anna)) == 1 })
 	goOn()
 	w.settled()
-	if gone, left := w.telegram.Deleted(anna), w.texts(anna); gone[0].ID != draft.ID || len(left) != 1 || !strings.Contains(left[0], "New conversation") {
+	if gone, left := w.telegram.Deleted(anna), w.texts(anna); gone[0].ID != draft.ID || len(left) != 1 ||
+		!strings.Contains(left[0], "New conversation") {
 		t.Errorf("deleted is %+v, left are %q", gone, left)
 	}
 	w.unlimited()
@@ -166,7 +169,8 @@ func TestInterruptedTurnKeepsItsDraft(t *testing.T) {
 	w := newWorld(t, withTelegram(telegramtest.WithLimits(telegramtest.TelegramLimits())), withModel)
 	steps := make(chan struct{})
 	w.model.Queue(
-		openaitest.Answer{Text: tale, Pieces: 2, Steps: steps, Calls: []openaitest.Call{openaitest.NewCall("scheduler__list_schedules", "{}")}},
+		openaitest.Answer{Text: tale, Pieces: 2, Steps: steps,
+			Calls: []openaitest.Call{openaitest.NewCall("scheduler__list_schedules", "{}")}},
 		openaitest.Say("Yes, I am listening."), openaitest.Say("This is the story."),
 	)
 	w.start()
@@ -225,7 +229,8 @@ extensions: {telegram_channel: {config: {pace: true}}}`)
 	for i := range 3 {
 		for _, id := range ids[:2] {
 			w.telegram.Inject(telegramtest.Incoming{
-				Chat: telegramtest.Chat{ID: id, Type: telegramtest.Group}, From: telegramtest.User{ID: int64(6000 + i), FirstName: "Member"},
+				Chat: telegramtest.Chat{ID: id, Type: telegramtest.Group},
+				From: telegramtest.User{ID: int64(6000 + i), FirstName: "Member"},
 				Text: fmt.Sprintf("@switchboard_test_bot tell us story %d", i),
 			})
 		}

@@ -60,7 +60,8 @@ func copyFile(w *world, from, to string) {
 // probe drops the probe in; more is added to its manifest.
 func (w *world) probe(id, mode, more string) {
 	w.t.Helper()
-	w.dropIn(id, "probe", fmt.Sprintf("api: 1\nid: %s\nname: %s\nversion: 1.0.0\ndescription: A probe.\nrun: {command: ./probe, args: [%s, %s], start_timeout: %s}\n%s\n",
+	w.dropIn(id, "probe", fmt.Sprintf("api: 1\nid: %s\nname: %s\nversion: 1.0.0\ndescription: A probe.\nrun: {command: "+
+		"./probe, args: [%s, %s], start_timeout: %s}\n%s\n",
 		id, strings.ToUpper(id), id, mode, patience, more), "in")
 }
 
@@ -108,6 +109,7 @@ func (w *world) linesOf(path string) []string {
 // line waits for the nth line of a file of an extension.
 func (w *world) line(n int, id string, file ...string) string {
 	w.t.Helper()
-	w.eventually(fmt.Sprintf("line %d of %s of %s", n, filepath.Join(file...), id), func() bool { return len(w.lines(id, file...)) >= n })
+	w.eventually(fmt.Sprintf("line %d of %s of %s", n, filepath.Join(file...), id),
+		func() bool { return len(w.lines(id, file...)) >= n })
 	return w.lines(id, file...)[n-1]
 }

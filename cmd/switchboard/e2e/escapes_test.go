@@ -27,8 +27,10 @@ func TestNoListingControlsTheTerminal(t *testing.T) {
 	w.told(clara, 1)
 	session := ""
 	for _, args := range [][]string{
-		{"pairing", "list"}, {"events", "tail", "-n", "200"}, {"events", "dead"}, {"sessions", "list"}, {"sessions", "show"}, {"trace"},
-		{"extensions", "list"}, {"channels", "list"}, {"agents", "list"}, {"memory", "list"}, {"schedules", "list"}, {"tasks", "list"},
+		{"pairing", "list"}, {"events", "tail", "-n", "200"}, {"events", "dead"}, {"sessions", "list"}, {"sessions", "show"},
+		{"trace"},
+		{"extensions", "list"}, {"channels", "list"}, {"agents", "list"}, {"memory", "list"}, {"schedules", "list"},
+		{"tasks", "list"},
 		{"links", "list"}, {"status"}, {"doctor"}, {"logs"},
 	} {
 		for _, more := range [][]string{nil, {"--json"}} {
@@ -55,7 +57,8 @@ func TestNoListingControlsTheTerminal(t *testing.T) {
 			}
 		}
 	}
-	if out := w.must("sessions", "show", session, "--json"); !strings.Contains(out, `\u001b`) || !strings.Contains(out, `\u202e`) {
+	if out := w.must("sessions", "show", session, "--json"); !strings.Contains(out, `\u001b`) ||
+		!strings.Contains(out, `\u202e`) {
 		t.Errorf("the session as JSON lacks the characters: %s", out)
 	}
 }

@@ -12,7 +12,8 @@ import (
 
 // few is a command that may have so many files open, as may what it starts.
 func few(cmd *exec.Cmd, files int) *exec.Cmd {
-	l := exec.Command("bash", append([]string{"-c", `ulimit -n ` + strconv.Itoa(files) + ` && exec "$0" "$@"`, cmd.Path}, cmd.Args[1:]...)...)
+	l := exec.Command("bash", append([]string{"-c", `ulimit -n ` + strconv.Itoa(files) + ` && exec "$0" "$@"`, cmd.Path},
+		cmd.Args[1:]...)...)
 	l.Env = cmd.Env
 	return l
 }
@@ -89,7 +90,8 @@ func TestFewFilesSlowDownAndLoseNothing(t *testing.T) {
 		w.telegram.Say(int64(5000+c), fmt.Sprintf("message <c%dm0>", c))
 	}
 	w.eventually("the channels to run out of files", func() bool {
-		return strings.Contains(w.text("logs", "telegram_channel.log")+w.text("logs", "cli_channel.log"), "too many open files")
+		return strings.Contains(w.text("logs", "telegram_channel.log")+w.text("logs", "cli_channel.log"),
+			"too many open files")
 	})
 	for _, c := range terminals {
 		_ = c.Close()

@@ -60,7 +60,8 @@ func TestFaultsOfAModelLoseNothing(t *testing.T) {
 func TestModelsThatHangHoldNobodyElse(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, withTelegram(), withModel)
-	w.config(fmt.Sprintf("channels: {telegram_channel: {allow_from: ['%d', '%d']}}\nextensions: {openai: {config: {idle_timeout: 10s}}}", anna, boris))
+	w.config(fmt.Sprintf("channels: {telegram_channel: {allow_from: ['%d', '%d']}}\nextensions: {openai: {config: "+
+		"{idle_timeout: 10s}}}", anna, boris))
 	gate := make(chan struct{})
 	defer close(gate)
 	w.model.Handle(func(r openaitest.Request) openaitest.Answer {

@@ -43,7 +43,8 @@ func TestFaultsOfTelegramLoseNothing(t *testing.T) {
 				{name: "reset inside the answer", fault: telegramtest.Fault{Break: telegramtest.BreakInsideAnswer}, unknown: true},
 				{name: "a page of 10 MB", fault: telegramtest.Fault{Status: 502, Body: page}},
 				{name: "invalid UTF-8", fault: telegramtest.Fault{Status: 502, Body: "\xff\xfe<html>"}},
-				{name: "half an answer that claims to be whole", fault: telegramtest.Fault{Status: 200, Body: `{"ok": true, "result": [{"upda`}, unknown: true},
+				{name: "half an answer that claims to be whole", fault: telegramtest.Fault{Status: 200,
+					Body: `{"ok": true, "result": [{"upda`}, unknown: true},
 			} {
 				before := len(w.texts(anna))
 				w.telegram.Fail(method, 1, tt.fault)
@@ -55,7 +56,9 @@ func TestFaultsOfTelegramLoseNothing(t *testing.T) {
 					}
 					w.telegram.Release()
 				}
-				w.eventually(tt.name+": the reply", func() bool { return strings.Contains(strings.Join(w.texts(anna), "\n"), want) })
+				w.eventually(tt.name+": the reply", func() bool {
+					return strings.Contains(strings.Join(w.texts(anna), "\n"), want)
+				})
 				w.settled()
 				plain, marked := 0, 0
 				for _, text := range w.texts(anna)[before:] {
@@ -108,14 +111,21 @@ func TestUpdatesAsTheyShouldNotBe(t *testing.T) {
 		{"10 MB", func() {
 			w.telegram.InjectRaw(1, "message", rawMessage(901, `"<long> `+strings.Repeat("long ", 2<<20)+`"`))
 		}, []string{"You said <long>"}},
-		{"not UTF-8", func() { w.telegram.InjectRaw(2, "message", rawMessage(902, "\"<bytes> \xff\xfe\xc3( \"")) }, []string{"You said <bytes>"}},
-		{"half a character", func() { w.telegram.InjectRaw(3, "message", rawMessage(903, `"<half> \ud83d and \u0000"`)) }, []string{"You said <half>"}},
+		{"not UTF-8", func() { w.telegram.InjectRaw(2, "message", rawMessage(902, "\"<bytes> \xff\xfe\xc3( \"")) },
+			[]string{"You said <bytes>"}},
+		{"half a character", func() { w.telegram.InjectRaw(3, "message", rawMessage(903, `"<half> \ud83d and \u0000"`)) },
+			[]string{"You said <half>"}},
 		{"no message", func() { w.telegram.InjectRaw(4, "message", json.RawMessage(`[[[[]]]]`)) }, nil},
-		{"numbers out of range", func() { w.telegram.InjectRaw(5, "message", json.RawMessage(`{"message_id":1e300,"chat":{"id":"x"}}`)) }, nil},
+		{"numbers out of range", func() {
+			w.telegram.InjectRaw(5, "message",
+				json.RawMessage(`{"message_id":1e300,"chat":{"id":"x"}}`))
+		}, nil},
 		{"out of order", func() {
-			w.telegram.InjectBatch(true, telegramtest.Incoming{From: from, Text: "<first>"}, telegramtest.Incoming{From: from, Text: "<second>"})
+			w.telegram.InjectBatch(true, telegramtest.Incoming{From: from, Text: "<first>"},
+				telegramtest.Incoming{From: from, Text: "<second>"})
 		}, []string{"<second>", "<first>"}},
-		{"twice", func() { w.telegram.InjectTwice(telegramtest.Incoming{From: from, Text: "<twice>"}) }, []string{"You said <twice>"}},
+		{"twice", func() { w.telegram.InjectTwice(telegramtest.Incoming{From: from, Text: "<twice>"}) },
+			[]string{"You said <twice>"}},
 	} {
 		before := len(w.texts(anna))
 		tt.inject()
@@ -148,7 +158,8 @@ func TestUpdatesAsTheyShouldNotBe(t *testing.T) {
 func TestAnswersOfAModelAsTheyShouldNotBe(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, withTelegram(), withModel)
-	w.config(fmt.Sprintf("channels: {telegram_channel: {allow_from: ['%d']}}\nextensions: {openai: {config: {retries: 0}}}", anna))
+	w.config(fmt.Sprintf("channels: {telegram_channel: {allow_from: ['%d']}}\nextensions: {openai: {config: {retries: "+
+		"0}}}", anna))
 	w.start()
 	w.telegramReady()
 	chunk := func(text string) string {
@@ -160,15 +171,19 @@ func TestAnswersOfAModelAsTheyShouldNotBe(t *testing.T) {
 		answer openaitest.Answer
 		told   []string
 	}{
-		{"10 MB of text", openaitest.Answer{Body: strings.Repeat(chunk(strings.Repeat("x", 1<<20)), 10) + end}, []string{"The answer was cut off here"}},
+		{"10 MB of text", openaitest.Answer{Body: strings.Repeat(chunk(strings.Repeat("x", 1<<20)), 10) + end},
+			[]string{"The answer was cut off here"}},
 		{"10 MB in one line", openaitest.Answer{Body: chunk(strings.Repeat("x", 10<<20)) + end}, []string{"Sorry"}},
 		{"10 MB without an end of line", openaitest.Answer{Body: "data: " + strings.Repeat("x", 10<<20)}, []string{"Sorry"}},
-		{"an error of 10 MB", openaitest.Answer{Status: http.StatusBadRequest, Message: "too strange " + strings.Repeat("x", 10<<20)}, []string{"Sorry", "too strange"}},
+		{"an error of 10 MB", openaitest.Answer{Status: http.StatusBadRequest,
+			Message: "too strange " + strings.Repeat("x", 10<<20)}, []string{"Sorry", "too strange"}},
 		{"not UTF-8", openaitest.Answer{Body: chunk("well \xff\xfe\xc3( then") + end}, []string{"well", "then"}},
-		{"an error that is not UTF-8", openaitest.Answer{Status: http.StatusBadRequest, Message: "too strange \xff\xfe"}, []string{"Sorry", "too strange"}},
+		{"an error that is not UTF-8", openaitest.Answer{Status: http.StatusBadRequest, Message: "too strange \xff\xfe"},
+			[]string{"Sorry", "too strange"}},
 		{"half a character", openaitest.Answer{Body: chunk(`well \ud83d then`) + end}, []string{"well", "then"}},
 		{"cut inside a character", openaitest.Answer{Body: chunk("gr\xc3") + chunk("\xbcn") + end}, []string{"gr", "n"}},
-		{"a call with arguments that are not UTF-8", openaitest.CallTool("list_channels", "{\"x\": \"\xff\"}"), []string{"went on"}},
+		{"a call with arguments that are not UTF-8", openaitest.CallTool("list_channels", "{\"x\": \"\xff\"}"),
+			[]string{"went on"}},
 	} {
 		asked := fmt.Sprintf("<m%d>", i)
 		w.model.Handle(func(r openaitest.Request) openaitest.Answer {

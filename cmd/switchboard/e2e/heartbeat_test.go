@@ -167,7 +167,9 @@ func TestHeartbeatIsSilentWithoutNews(t *testing.T) {
 	// not forgotten.
 	before := h.since()
 	h.write(strings.Replace(h.text("config.yaml"), "every: 1s", "every: 2s", 1), 0o600, "config.yaml")
-	h.eventually("the new interval", func() bool { return strings.Contains(h.must("schedules", "list", "--all"), "every 2 s") })
+	h.eventually("the new interval", func() bool {
+		return strings.Contains(h.must("schedules", "list", "--all"), "every 2 s")
+	})
 	h.beats(2)
 	for id, at := range h.since() {
 		if changed := at != before[id]; changed != (id == "heartbeat") {
@@ -233,17 +235,20 @@ func TestHeartbeatEscalatesOnceToItsChannel(t *testing.T) {
 		t.Errorf("the scout was asked %d times", n)
 	}
 	s := h.status()
-	if s.ModelCalls != 1 || s.InputTokens == 0 || s.OutputTokens == 0 || len(s.Undelivered) != 0 || s.Skipped["nothing"]+s.Skipped["unchanged"] == 0 {
+	if s.ModelCalls != 1 || s.InputTokens == 0 || s.OutputTokens == 0 || len(s.Undelivered) != 0 ||
+		s.Skipped["nothing"]+s.Skipped["unchanged"] == 0 {
 		t.Errorf("status: %+v", s)
 	}
-	if out := h.must("status"); !strings.Contains(out, "1 model call (") || !strings.Contains(out, "1 escalation, 1 delivered") {
+	if out := h.must("status"); !strings.Contains(out, "1 model call (") ||
+		!strings.Contains(out, "1 escalation, 1 delivered") {
 		t.Errorf("status says:\n%s", out)
 	}
 	if out, _, _ := h.cli("doctor"); strings.Contains(out, "not delivered") {
 		t.Errorf("doctor says:\n%s", out)
 	}
 	asked := slices.IndexFunc(h.model.Requests(), func(r openaitest.Request) bool { return r.Model == scout })
-	if q := h.model.Requests()[asked].Last("user"); !strings.Contains(q, "kettle (channel: telegram_channel)") || strings.Contains(q, fmt.Sprint(anna)) {
+	if q := h.model.Requests()[asked].Last("user"); !strings.Contains(q, "kettle (channel: telegram_channel)") ||
+		strings.Contains(q, fmt.Sprint(anna)) {
 		t.Errorf("the scout was asked:\n%s", q)
 	}
 }
@@ -259,7 +264,8 @@ func TestHeartbeatKilledWhileItEscalates(t *testing.T) {
 				h := newHearth(t)
 				h.remembered()
 				h.beating(true, "processes: separate")
-				h.env["SWITCHBOARD_CRASH"], h.env["SWITCHBOARD_CRASH_FROM"], h.env["SWITCHBOARD_CRASH_VICTIM"] = point, contract.TopicAgentTask, victim
+				h.env["SWITCHBOARD_CRASH"], h.env["SWITCHBOARD_CRASH_FROM"], h.env["SWITCHBOARD_CRASH_VICTIM"] = point,
+					contract.TopicAgentTask, victim
 				h.launch() // it may die before it takes terminals
 				delete(h.env, "SWITCHBOARD_CRASH")
 				delete(h.env, "SWITCHBOARD_CRASH_FROM")

@@ -22,7 +22,8 @@ func (w *world) hostile(mode, run, more string) {
 	if run != "" {
 		run = ", " + run
 	}
-	w.dropIn("hostile", "hostile", fmt.Sprintf("api: 1\nid: hostile\nname: Hostile\nversion: 1.0.0\nrun: {command: ./hostile, args: [%s], start_timeout: %s%s}\n%s\n%s\n", mode, patience, run, quickly, more))
+	w.dropIn("hostile", "hostile", fmt.Sprintf("api: 1\nid: hostile\nname: Hostile\nversion: 1.0.0\nrun: {command: "+
+		"./hostile, args: [%s], start_timeout: %s%s}\n%s\n%s\n", mode, patience, run, quickly, more))
 }
 
 // harm waits until the harm is under way.
@@ -78,14 +79,18 @@ func TestOthersAreAnsweredWhileAnExtensionDoesHarm(t *testing.T) {
 				w.telegram.Say(anna, "list channels")
 				w.told(anna, i+1)
 			}
-			if got := w.text("data", "hostile", "found"); mode == "streams" && !strings.Contains(got, "too many watches of events") {
+			if got := w.text("data", "hostile", "found"); mode == "streams" &&
+				!strings.Contains(got, "too many watches of events") {
 				t.Errorf("it is not told why it is refused: %s", got)
 			}
-			if opened, _ := strconv.Atoi(w.text("data", "hostile", "found")); mode == "files" && (opened < 1000 || opened >= 8192) {
+			if opened, _ := strconv.Atoi(w.text("data", "hostile", "found")); mode == "files" &&
+				(opened < 1000 || opened >= 8192) {
 				t.Errorf("it could open %d files", opened)
 			}
 			if mode == "streams" {
-				w.eventually("a line in the log of the kernel", func() bool { return strings.Contains(w.log("kernel"), "refusing requests of an extension") })
+				w.eventually("a line in the log of the kernel", func() bool {
+					return strings.Contains(w.log("kernel"), "refusing requests of an extension")
+				})
 			}
 			w.removed(before)
 		})
@@ -107,8 +112,9 @@ func TestExtensionThatPassesALimitIsKilledWithAReason(t *testing.T) {
 		"threads": {"processes: 5", "", "run.processes allows 5 processes of 64 each"},
 		"unnamed": {"disk: 8MiB", "", "run.disk allows 8 MiB"},
 		"sockets": {"disk: 8MiB", "", "8 MiB that run.disk allows"},
-		"silent":  {"", "permissions: {publish: [hostile.ask], subscribe: [{topic: hostile.ask, ack_wait: 1s}]}", "hostile.ask"},
-		"liar":    {"", "", "telegram_channel"},
+		"silent": {"", "permissions: {publish: [hostile.ask], subscribe: [{topic: hostile.ask, ack_wait: 1s}]}",
+			"hostile.ask"},
+		"liar": {"", "", "telegram_channel"},
 	} {
 		t.Run(mode, func(t *testing.T) {
 			t.Parallel()
@@ -122,7 +128,9 @@ func TestExtensionThatPassesALimitIsKilledWithAReason(t *testing.T) {
 				e = w.extension(c, "hostile")
 				return strings.Contains(e.LastError, tt.reason)
 			})
-			w.eventually("the reason in the log of the kernel", func() bool { return strings.Contains(w.log("kernel"), tt.reason) })
+			w.eventually("the reason in the log of the kernel", func() bool {
+				return strings.Contains(w.log("kernel"), tt.reason)
+			})
 			if mode == "disk" { // it cannot begin again
 				w.state(c, "hostile", "failed")
 				if got := w.extension(c, "hostile").Detail; !strings.Contains(got, "delete files in "+w.file("data", "hostile")) {
@@ -199,7 +207,8 @@ func TestSpyFindsNothing(t *testing.T) {
 	if e.Sandbox == nil || e.Sandbox.Level != support.LevelFull || e.Sandbox.Network != "no network" {
 		t.Errorf("its sandbox is %+v", e.Sandbox)
 	}
-	if out := w.must("doctor"); !strings.Contains(out, "hostile: own files, no network") || !strings.Contains(out, "telegram_channel: own files, TCP to port 53, ") {
+	if out := w.must("doctor"); !strings.Contains(out, "hostile: own files, no network") ||
+		!strings.Contains(out, "telegram_channel: own files, TCP to port 53, ") {
 		t.Errorf("doctor says:\n%s", out)
 	}
 	w.removed(before)

@@ -13,9 +13,12 @@ func TestTaskWhosePromptNamesAChannelEndsThereOnce(t *testing.T) {
 		name, prompt, text string
 		scripted           bool
 	}{
-		{name: "english", prompt: "Pending reminder (channel: telegram_channel): turn off the kettle", text: "turn off the kettle"},
-		{name: "russian", prompt: "Напоминание (канал: telegram_channel): выключить чайник", text: "ыключить чайник"},
-		{name: "scripted", prompt: "Pending reminder: the user asked to be reminded in Telegram of the kettle", text: "Turn off the kettle!", scripted: true},
+		{name: "english", prompt: "Pending reminder (channel: telegram_channel): turn off the kettle",
+			text: "turn off the kettle"},
+		{name: "russian", prompt: "Напоминание (канал: telegram_channel): выключить чайник",
+			text: "ыключить чайник"},
+		{name: "scripted", prompt: "Pending reminder: the user asked to be reminded in Telegram of the kettle",
+			text: "Turn off the kettle!", scripted: true},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
@@ -66,7 +69,8 @@ func TestTaskWithAChannelSendsItsFinalTextThereOnce(t *testing.T) {
 	w.start()
 	w.telegramReady()
 	p := w.attach()
-	w.request("heart", "in", `{"topic": "system.agent.task", "payload": {"prompt": "Summarize the day", "channel_id": "telegram_channel"}}`)
+	w.request("heart", "in",
+		`{"topic": "system.agent.task", "payload": {"prompt": "Summarize the day", "channel_id": "telegram_channel"}}`)
 	if got := w.told(anna, 1).Text; got != "Here is your summary." {
 		t.Errorf("Telegram shows %q", got)
 	}
@@ -92,7 +96,8 @@ func TestReminderMadeByAScheduleOfTasksRunsTheAgent(t *testing.T) {
 		case done:
 			return openaitest.Say("I will.")
 		}
-		return openaitest.CallTool("scheduler__schedule_once", map[string]any{"message": job, "delay_seconds": 1, "topic": "system.agent.task"})
+		return openaitest.CallTool("scheduler__schedule_once",
+			map[string]any{"message": job, "delay_seconds": 1, "topic": "system.agent.task"})
 	})
 	w.start()
 	w.telegramReady()

@@ -34,7 +34,8 @@ var ordered = regexp.MustCompile(`<(\w+)(?: (\w+))?>`)
 
 func newOffice(t *testing.T) *office {
 	t.Helper()
-	o := &office{world: newWorld(t, withTelegram(), withModel), holds: map[string]chan struct{}{}, ids: map[string]string{}}
+	o := &office{world: newWorld(t, withTelegram(), withModel), holds: map[string]chan struct{}{},
+		ids: map[string]string{}}
 	o.config(fmt.Sprintf(`agents: {default: chief}
 channels: {telegram_channel: {allow_from: ["%d", "%d"]}}
 links:
@@ -76,7 +77,8 @@ func (o *office) chief(r openaitest.Request) openaitest.Answer {
 	var a openaitest.Answer
 	for line := range strings.Lines(last) {
 		if target, message, ok := strings.Cut(strings.TrimSpace(line), ": "); ok {
-			a.Calls = append(a.Calls, openaitest.NewCall("links__send_agent_message", map[string]string{"target": target, "message": message}))
+			a.Calls = append(a.Calls, openaitest.NewCall("links__send_agent_message",
+				map[string]string{"target": target, "message": message}))
 		}
 	}
 	return a
@@ -104,7 +106,8 @@ func (o *office) worker(r openaitest.Request) openaitest.Answer {
 	case "early":
 		switch len(results) {
 		case 0:
-			return openaitest.CallTool("links__send_agent_message", map[string]string{"target": "community", "message": "<hold " + word + ">"})
+			return openaitest.CallTool("links__send_agent_message",
+				map[string]string{"target": "community", "message": "<hold " + word + ">"})
 		case 1:
 			return conclude("I have asked community.")
 		}
@@ -220,7 +223,8 @@ func TestLinks(t *testing.T) {
 		p.say("channels?")
 		listed := p.hearsLike("CHANNELS")
 		contains(t, "list_channels", listed, "telegram_channel")
-		for what, text := range map[string]string{"list_channels": listed, "channels list": o.must("channels", "list", "--json")} {
+		for what, text := range map[string]string{"list_channels": listed,
+			"channels list": o.must("channels", "list", "--json")} {
 			if strings.Contains(text, "link") {
 				t.Errorf("%s names links: %s", what, text)
 			}
@@ -233,7 +237,8 @@ func TestLinks(t *testing.T) {
 		o.letGo("pear")
 		p.hearsLike("It is pear.")
 		got := results(p.texts())
-		if len(got) != 2 || !strings.Contains(got[0], "[result from lead]") || !strings.Contains(got[1], "[result from poet]") {
+		if len(got) != 2 || !strings.Contains(got[0], "[result from lead]") ||
+			!strings.Contains(got[1], "[result from poet]") {
 			t.Errorf("the conversation was told %q", got)
 		}
 	})
@@ -251,7 +256,8 @@ func TestLinks(t *testing.T) {
 		contains(t, "what Boris reads", o.told(boris, 2).Text, "The word is fig!")
 		o.settled()
 		for chat, foreign := range map[int64]string{anna: "fig", boris: "plum"} {
-			if texts := strings.Join(o.texts(chat), "\n"); strings.Contains(texts, foreign) || strings.Count(texts, "RESULT") != 1 {
+			if texts := strings.Join(o.texts(chat), "\n"); strings.Contains(texts, foreign) ||
+				strings.Count(texts, "RESULT") != 1 {
 				t.Errorf("%d reads %q", chat, texts)
 			}
 		}
@@ -282,7 +288,8 @@ func TestLinks(t *testing.T) {
 			t.Errorf("it ended as %+v", x)
 		}
 		for i, shown := range o.sides("chief", "lead") {
-			contains(t, fmt.Sprint("side ", i), shown, "<thank> thrice", "No, thank you!", "No, I thank you!", "messages are used up")
+			contains(t, fmt.Sprint("side ", i), shown, "<thank> thrice", "No, thank you!", "No, I thank you!",
+				"messages are used up")
 		}
 	})
 
@@ -310,7 +317,8 @@ func TestLinks(t *testing.T) {
 		o.settled()
 		shown := o.sides("chief", "lead")
 		contains(t, "the side of the chief", shown[0], "Too late", "It is kiwi.")
-		contains(t, "the side of the lead", shown[1], "your last text was not delivered", "was not answered", "one", "two", "three")
+		contains(t, "the side of the lead", shown[1], "your last text was not delivered", "was not answered", "one", "two",
+			"three")
 		if got := results(p.texts()); len(got) != 1 {
 			t.Errorf("the conversation was told %q", got)
 		}
@@ -371,7 +379,8 @@ func TestLinks(t *testing.T) {
 		if n := o.query(saying); n[0] != "1" {
 			t.Errorf("the owner was told %s times", n[0])
 		}
-		if told := o.query(`SELECT json_extract(CAST(payload AS TEXT), '$.kind') FROM event WHERE dedupe = ?`, "links:"+x.ID+"/end"); !slices.Equal(told, []string{"record"}) {
+		if told := o.query(`SELECT json_extract(CAST(payload AS TEXT), '$.kind') FROM event WHERE dedupe = ?`,
+			"links:"+x.ID+"/end"); !slices.Equal(told, []string{"record"}) {
 			t.Errorf("who began it was told %q", told)
 		}
 	})

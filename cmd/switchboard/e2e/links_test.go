@@ -73,7 +73,8 @@ links:
 				return openaitest.Say("NO_REPLY")
 			case strings.HasPrefix(heard(r), "[result from community]"):
 				_, word, _ := strings.Cut(heard(r), "picked ")
-				return openaitest.CallTool("links__conclude_link", map[string]string{"summary": "The word was " + strings.TrimRight(word, "~ \n")})
+				return openaitest.CallTool("links__conclude_link", map[string]string{"summary": "The word was " +
+					strings.TrimRight(word, "~ \n")})
 			}
 			return send("community", "pick a random word: "+heard(r))
 		},
@@ -126,7 +127,9 @@ func TestNebulaComesBackOnce(t *testing.T) {
 			default:
 				close(release)
 			}
-			w.eventually("the word", func() bool { return strings.Contains(strings.Join(p.texts(), "\n"), "It came back: nebula") })
+			w.eventually("the word", func() bool {
+				return strings.Contains(strings.Join(p.texts(), "\n"), "It came back: nebula")
+			})
 			w.settled()
 			if n := strings.Count(strings.Join(p.texts(), "\n"), "nebula"); n != 1 {
 				t.Errorf("the terminal shows %q", p.texts())
@@ -149,7 +152,8 @@ func TestNebulaComesBackOnce(t *testing.T) {
 			var found struct {
 				Exchanges []struct{ ID, Outcome string }
 			}
-			if err := json.Unmarshal([]byte(w.must("links", "list", "--all", "--json")), &found); err != nil || len(found.Exchanges) != 2 {
+			if err := json.Unmarshal([]byte(w.must("links", "list", "--all", "--json")), &found); err != nil ||
+				len(found.Exchanges) != 2 {
 				t.Fatalf("%+v, %v", found, err)
 			}
 			for _, x := range found.Exchanges {
@@ -157,7 +161,9 @@ func TestNebulaComesBackOnce(t *testing.T) {
 			}
 			if name == "undisturbed" {
 				root := w.query(`SELECT seq FROM event WHERE topic = 'user.message'`)[0]
-				contains(t, "the trace", w.must("trace", "e"+root), "lead gets a message from chief on x", "community gets a message from lead on x", "chief gets the result of lead", "links/send_agent_message", "links/conclude_link")
+				contains(t, "the trace", w.must("trace", "e"+root), "lead gets a message from chief on x",
+					"community gets a message from lead on x", "chief gets the result of lead", "links/send_agent_message",
+					"links/conclude_link")
 			}
 			if channels := w.must("channels", "list"); strings.Contains(channels, "link") {
 				t.Errorf("links are channels:\n%s", channels)
@@ -188,9 +194,13 @@ func TestAnAgentSeesOneExchangeOfALink(t *testing.T) {
 	}
 	p := w.attach()
 	p.say("from-anna")
-	w.eventually("the first word", func() bool { return strings.Contains(strings.Join(p.texts(), "\n"), "It came back: apple") })
+	w.eventually("the first word", func() bool {
+		return strings.Contains(strings.Join(p.texts(), "\n"), "It came back: apple")
+	})
 	p.say("from-bert")
-	w.eventually("the second word", func() bool { return strings.Contains(strings.Join(p.texts(), "\n"), "It came back: pear") })
+	w.eventually("the second word", func() bool {
+		return strings.Contains(strings.Join(p.texts(), "\n"), "It came back: pear")
+	})
 	mu.Lock()
 	defer mu.Unlock()
 	contains(t, "the second exchange", seen[1], "from-bert", "picked apple", "conclude_link")
@@ -252,10 +262,12 @@ func TestExchangesEndByThemselves(t *testing.T) {
 		lead  openaitest.Answer
 		words string
 	}{
-		"they thank each other": {"{from: chief, to: lead, max_messages: 6}", openaitest.Say("Thank you!"), "6 messages are used up"},
-		"nothing is said":       {"{from: chief, to: lead, idle: 1s}", openaitest.Say("NO_REPLY"), "no message arrived for too long"},
-		"the model is gone":     {"{from: chief, to: lead}", openaitest.Fail(400, "no"), "lead failed"},
-		"a task":                {"{from: chief, to: lead, mode: task}", openaitest.Say("It is nebula."), "It is nebula."},
+		"they thank each other": {"{from: chief, to: lead, max_messages: 6}", openaitest.Say("Thank you!"),
+			"6 messages are used up"},
+		"nothing is said": {"{from: chief, to: lead, idle: 1s}", openaitest.Say("NO_REPLY"),
+			"no message arrived for too long"},
+		"the model is gone": {"{from: chief, to: lead}", openaitest.Fail(400, "no"), "lead failed"},
+		"a task":            {"{from: chief, to: lead, mode: task}", openaitest.Say("It is nebula."), "It is nebula."},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -275,7 +287,8 @@ func TestExchangesEndByThemselves(t *testing.T) {
 					case strings.HasPrefix(heard(r), "[result from lead]"):
 						return openaitest.Say("The end: " + heard(r))
 					}
-					return openaitest.CallTool("links__send_agent_message", map[string]string{"target": "lead", "message": "thank you"})
+					return openaitest.CallTool("links__send_agent_message",
+						map[string]string{"target": "lead", "message": "thank you"})
 				},
 			}))
 			w.start()
@@ -346,7 +359,8 @@ func TestLinksSurviveKills(t *testing.T) {
 	}
 	w.eventually("the end of all exchanges", over)
 	w.eventually("all agents to rest", func() bool { // no terminal is there that could show what they say
-		return !slices.ContainsFunc(list[[]*adminv1.Session](w, "sessions", "list"), func(s *adminv1.Session) bool { return s.State != "idle" })
+		return !slices.ContainsFunc(list[[]*adminv1.Session](w, "sessions", "list"),
+			func(s *adminv1.Session) bool { return s.State != "idle" })
 	})
 	for _, x := range found().Exchanges {
 		if x.Outcome != "concluded" {

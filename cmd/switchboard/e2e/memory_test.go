@@ -47,8 +47,10 @@ func TestWhatIsToldInTheTerminalIsKnownInTelegramAfterAKill(t *testing.T) {
 	w := newWorld(t, withTelegram(), withModel)
 	tell := map[string]map[string]any{
 		"My mother's birthday is on 3 May.": {"text": "The birthday of Anna's mother is on 3 May"},
-		"Write to me in Telegram.":          {"text": "Write to Anna in Telegram", "kind": "preference", "channel_id": "telegram_channel"},
-		"I have to call the dentist.":       {"text": "Call the dentist", "due": "2020-01-01", "channel_id": "telegram_channel"},
+		"Write to me in Telegram.": {"text": "Write to Anna in Telegram", "kind": "preference",
+			"channel_id": "telegram_channel"},
+		"I have to call the dentist.": {"text": "Call the dentist", "due": "2020-01-01",
+			"channel_id": "telegram_channel"},
 	}
 	w.model.Handle(func(r openaitest.Request) openaitest.Answer {
 		said := saidIn(r)
@@ -81,7 +83,8 @@ func TestWhatIsToldInTheTerminalIsKnownInTelegramAfterAKill(t *testing.T) {
 		return answer
 	}
 	got := knows(anna, "When are the birthdays of my mother?")
-	for _, part := range []string{"The birthday of Anna's mother is on 3 May", "Write to Anna in Telegram (channel telegram_channel;", "Call the dentist (overdue since"} {
+	for _, part := range []string{"The birthday of Anna's mother is on 3 May",
+		"Write to Anna in Telegram (channel telegram_channel;", "Call the dentist (overdue since"} {
 		contains(t, "what is known", got, part)
 	}
 	// Without anything that fits, preferences and what is due are known all the same.
@@ -123,7 +126,8 @@ func TestMemoryWithoutAModel(t *testing.T) {
 	}
 	w.telegramReady()
 	w.telegram.Say(anna, "Запомни, что чайник стоит на кухне")
-	contains(t, "the answer", w.told(anna, 1).Text, "Хорошо, запомню: чайник стоит на кухне [m")
+	contains(t, "the answer", w.told(anna, 1).Text,
+		"Хорошо, запомню: чайник стоит на кухне [m")
 	w.settled()
 	w.restart()
 	w.telegramReady()
@@ -148,7 +152,8 @@ func TestAgentReachesOnlyTheMemoryOfItsManifest(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, withModel)
 	manifest := func(id, memory string) string {
-		return fmt.Sprintf("api: 1\nid: %s\nname: N\nversion: 1.0.0\ndescription: D\nagent:\n  model: default\n  instructions: Help.\n  uses_tools: [memory/*]\n  context: [memory/relevant]\n%s", id, memory)
+		return fmt.Sprintf("api: 1\nid: %s\nname: N\nversion: 1.0.0\ndescription: D\nagent:\n  model: default\n  "+
+			"instructions: Help.\n  uses_tools: [memory/*]\n  context: [memory/relevant]\n%s", id, memory)
 	}
 	w.dropIn("none", "", manifest("none", ""))
 	w.dropIn("worker", "", manifest("worker", "  memory: [work]\n"))

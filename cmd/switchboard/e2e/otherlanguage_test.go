@@ -31,7 +31,8 @@ func (w *world) pythonChannel(dedupe string) {
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	if out, err := exec.CommandContext(w.t.Context(), "protoc", append([]string{"-I", proto, "--python_out", to}, files...)...).CombinedOutput(); err != nil {
+	if out, err := exec.CommandContext(w.t.Context(), "protoc",
+		append([]string{"-I", proto, "--python_out", to}, files...)...).CombinedOutput(); err != nil {
 		w.t.Fatalf("protoc: %v: %s", err, out)
 	}
 }
@@ -41,7 +42,8 @@ func needPython(t *testing.T) {
 	if _, err := exec.LookPath("protoc"); err != nil {
 		t.Skip("protoc is missing: apt-get install protobuf-compiler")
 	}
-	if out, err := exec.CommandContext(t.Context(), python, "-c", "import grpc, google.protobuf").CombinedOutput(); err != nil {
+	if out, err := exec.CommandContext(t.Context(), python, "-c",
+		"import grpc, google.protobuf").CombinedOutput(); err != nil {
 		t.Skipf("Python's gRPC is missing (apt-get install python3-grpcio python3-protobuf): %s", out)
 	}
 }
@@ -96,7 +98,8 @@ func TestAChannelInAnotherLanguageShowsTheMark(t *testing.T) {
 				return line
 			}
 			notify := func(text string) {
-				w.request("sender", "in", `{"topic": "system.user.notify", "payload": {"text": "`+text+`", "channel_id": "python_channel"}}`)
+				w.request("sender", "in",
+					`{"topic": "system.user.notify", "payload": {"text": "`+text+`", "channel_id": "python_channel"}}`)
 			}
 			want := func(line, first sentLine, text, mark string) {
 				t.Helper()

@@ -45,7 +45,8 @@ func TestMessagesOfAnOutageGetOneAnswerForEachChat(t *testing.T) {
 				}
 			}
 			for _, r := range s.model.Requests() {
-				contains(t, "the request", transcript(r), "[note", fmt.Sprintf("The next %d messages were sent", each), "3 hours before", "Answer them together")
+				contains(t, "the request", transcript(r), "[note", fmt.Sprintf("The next %d messages were sent", each),
+					"3 hours before", "Answer them together")
 			}
 		})
 	}

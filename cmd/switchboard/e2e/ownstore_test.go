@@ -38,7 +38,8 @@ func TestStoreThatIsMovedAwayIsNoticed(t *testing.T) {
 	w.eventually("status and doctor name the store", func() bool {
 		status, _, _ := w.cli("status")
 		doctor, _, code := w.cli("doctor")
-		return strings.Contains(status, "was moved or deleted") && strings.Contains(doctor, "was moved or deleted") && code != 0
+		return strings.Contains(status, "was moved or deleted") && strings.Contains(doctor, "was moved or deleted") &&
+			code != 0
 	})
 	if err := os.Rename(db+".away", db); err != nil {
 		t.Fatal(err)

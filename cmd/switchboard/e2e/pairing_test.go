@@ -71,7 +71,8 @@ func TestStrangerInAGroupIsMetWithSilence(t *testing.T) {
 	mention := "@" + w.telegram.Bot().Username + " list channels"
 	say := func(user int64) {
 		w.telegram.Inject(telegramtest.Incoming{
-			Chat: telegramtest.Chat{ID: group, Type: telegramtest.Group, Title: "Family"}, From: telegramtest.User{ID: user, FirstName: "Someone"}, Text: mention,
+			Chat: telegramtest.Chat{ID: group, Type: telegramtest.Group, Title: "Family"},
+			From: telegramtest.User{ID: user, FirstName: "Someone"}, Text: mention,
 		})
 	}
 	say(clara)
@@ -147,7 +148,8 @@ func TestRevokedPersonIsAStrangerAgain(t *testing.T) {
 	if got := w.told(anna, 3).Text; !pairingCode.MatchString(got) {
 		t.Errorf("the revoked person reads %q", got)
 	}
-	if _, err := w.control().Approve(w.ctx(), &adminv1.ApproveRequest{Code: "AAAAAAAA"}); !errors.Is(err, contract.ErrNotFound) {
+	if _, err := w.control().Approve(w.ctx(), &adminv1.ApproveRequest{Code: "AAAAAAAA"}); !errors.Is(err,
+		contract.ErrNotFound) {
 		t.Errorf("approving a made-up code: %v", err)
 	}
 }

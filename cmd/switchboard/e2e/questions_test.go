@@ -102,7 +102,8 @@ func TestApprovedToolRunsOnceWhereverTheKernelDies(t *testing.T) {
 		t.Run(point, func(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t, withTelegram(), withModel)
-			w.config(fmt.Sprintf("agents: {default: chief}\napprove: [lab/*]\nchannels: {telegram_channel: {allow_from: [\"%d\"]}}", anna))
+			w.config(fmt.Sprintf("agents: {default: chief}\napprove: [lab/*]\nchannels: {telegram_channel: {allow_from: "+
+				"[\"%d\"]}}", anna))
 			w.dropIn("chief", "", chief)
 			w.probe("lab", "tools", "provides: {tools: true}")
 			w.start()
@@ -143,7 +144,8 @@ func TestApprovedToolRunsOnceWhereverTheKernelDies(t *testing.T) {
 				}
 			}
 			told, runs := w.results(w.model.Total()), strings.Count(w.text("data", "lab", "calls"), "slow")
-			if known := strings.Contains(told, "the result of slow"); runs > 1 || known && runs != 1 || !known && !strings.Contains(told, "unknown whether") {
+			if known := strings.Contains(told, "the result of slow"); runs > 1 || known && runs != 1 ||
+				!known && !strings.Contains(told, "unknown whether") {
 				t.Errorf("the tool ran %d times, and the model was told %q", runs, told)
 			}
 		})
@@ -162,14 +164,16 @@ func (w *world) settledBut(topic string) {
 func TestNewMessageWithdrawsTheQuestionOfATurn(t *testing.T) {
 	t.Parallel()
 	w, p := guarded(t, "", byManifest)
-	w.model.Queue(openaitest.CallTool("lab__slow", `{"n": 1}`), openaitest.Say("The one in the cellar."), openaitest.Say("Then I leave it."))
+	w.model.Queue(openaitest.CallTool("lab__slow", `{"n": 1}`), openaitest.Say("The one in the cellar."),
+		openaitest.Say("Then I leave it."))
 	p.say("do it")
 	p.hears(1)
 	p.say("which lab do you mean?")
 	p.hearsLike("The one in the cellar.")
 	p.hearsLike("Then I leave it.")
 	w.settled()
-	if told := fmt.Sprint(w.model.Requests()[2].Messages); !strings.Contains(told, "interrupted: the user has written something new") {
+	if told := fmt.Sprint(w.model.Requests()[2].Messages); !strings.Contains(told,
+		"interrupted: the user has written something new") {
 		t.Errorf("the model was told %s", told)
 	}
 	if got := p.ask("/approve q1"); !strings.Contains(got, "q1 is closed") {
@@ -187,9 +191,11 @@ func TestQuestionIsAnsweredOnAnotherChannelByItsPersonAlone(t *testing.T) {
 	w := newWorld(t, withTelegram(), withModel)
 	w.start()
 	w.telegramReady()
-	w.model.Queue(openaitest.CallTool("ask_user", map[string]any{"question": "Which day?", "options": []string{"Monday", "Friday"}}), openaitest.Say("Friday it is."))
+	w.model.Queue(openaitest.CallTool("ask_user", map[string]any{"question": "Which day?",
+		"options": []string{"Monday", "Friday"}}), openaitest.Say("Friday it is."))
 	w.telegram.Say(anna, "book a table")
-	if got := w.told(anna, 1).Text; !strings.Contains(got, "Which day?") || !strings.Contains(got, "2. Friday") || !strings.Contains(got, "q1") {
+	if got := w.told(anna, 1).Text; !strings.Contains(got, "Which day?") || !strings.Contains(got, "2. Friday") ||
+		!strings.Contains(got, "q1") {
 		t.Fatalf("the question is %q", got)
 	}
 	w.settledBut("agent.input.orchestrator")
@@ -228,18 +234,21 @@ func TestExtensionAsksAndLearnsTheEndOnce(t *testing.T) {
 	w.start()
 	p := w.attach()
 	asks := func(ref, more string) {
-		w.request("asker", "in", fmt.Sprintf(`{"topic": "system.user.ask", "payload": {"text": "Deploy %s?", "kind": "approve", "ref": %q, "topic": "asker.answered"%s}}`, ref, ref, more))
+		w.request("asker", "in",
+			fmt.Sprintf(`{"topic": "system.user.ask", "payload": {"text": "Deploy %s?", "kind": "approve", "ref": %q, "topic": "asker.answered"%s}}`, ref, ref, more))
 	}
 	asks("one", "")
 	p.hearsLike("Deploy one?")
 	w.restart()
 	p = w.attach()
 	p.say("да")
-	if got := w.line(1, "asker", "answers"); !strings.Contains(got, `"ref":"one"`) || !strings.Contains(got, `"answer":"yes"`) {
+	if got := w.line(1, "asker", "answers"); !strings.Contains(got, `"ref":"one"`) ||
+		!strings.Contains(got, `"answer":"yes"`) {
 		t.Errorf("the asker is told %s", got)
 	}
 	asks("two", `, "expires_seconds": 1`)
-	if got := w.line(2, "asker", "answers"); !strings.Contains(got, `"ref":"two"`) || !strings.Contains(got, `"outcome":"expired"`) {
+	if got := w.line(2, "asker", "answers"); !strings.Contains(got, `"ref":"two"`) ||
+		!strings.Contains(got, `"outcome":"expired"`) {
 		t.Errorf("the asker is told %s", got)
 	}
 	p.hearsLike("wasn't answered in time: Deploy two?")

@@ -62,7 +62,8 @@ func TestAHomeThatCannotBeWritten(t *testing.T) {
 		t.Errorf("doctor: %v, %s", err, out)
 	}
 	for _, args := range [][]string{{}, {"run"}, {"backup", "create"}, {"backup", "restore", backups[0]}} {
-		if out, err := run(args...); err == nil || !strings.Contains(out, "permission denied; make it writable, or set SWITCHBOARD_HOME to another directory") {
+		if out, err := run(args...); err == nil || !strings.Contains(out,
+			"permission denied; make it writable, or set SWITCHBOARD_HOME to another directory") {
 			t.Errorf("%q: %v, %s", args, err, out)
 		}
 	}

@@ -84,7 +84,8 @@ func TestReminderArrivesOnceInTelegram(t *testing.T) {
 			w.start()
 			w.telegramReady()
 			p := w.attach()
-			if answer := p.ask(r.sentence); !strings.Contains(answer, "Telegram") && !strings.Contains(answer, "telegram_channel") {
+			if answer := p.ask(r.sentence); !strings.Contains(answer, "Telegram") &&
+				!strings.Contains(answer, "telegram_channel") {
 				t.Errorf("the answer does not say where: %q", answer)
 			}
 			w.onlyReminder(anna, r.text, false)
@@ -171,7 +172,8 @@ func TestReminderGoesBackToWhoAskedForIt(t *testing.T) {
 	t.Parallel()
 	for _, r := range []reminder{
 		{name: "english", sentence: "in 1 second remind me to turn off the kettle", text: "turn off the kettle"},
-		{name: "russian", sentence: "через 1 сек напомни мне выключить чайник", text: "ыключить чайник"},
+		{name: "russian", sentence: "через 1 сек напомни мне выключить чайник",
+			text: "ыключить чайник"},
 		{name: "scripted", sentence: "remind me of the kettle, soon", text: "Turn off the kettle!", scripted: true},
 	} {
 		t.Run(r.name, func(t *testing.T) {
@@ -187,7 +189,8 @@ func TestReminderGoesBackToWhoAskedForIt(t *testing.T) {
 				t.Errorf("the reminder is %q", second)
 			}
 			w.telegram.Inject(telegramtest.Incoming{
-				Chat: telegramtest.Chat{ID: group, Type: telegramtest.Group, Title: "Family"}, From: telegramtest.User{ID: boris, FirstName: "Boris"},
+				Chat: telegramtest.Chat{ID: group, Type: telegramtest.Group, Title: "Family"},
+				From: telegramtest.User{ID: boris, FirstName: "Boris"},
 				Text: "@" + w.telegram.Bot().Username + " " + r.sentence,
 			})
 			second = w.told(group, 2).Text

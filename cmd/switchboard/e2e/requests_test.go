@@ -43,7 +43,8 @@ func (w *world) cheap(what string, n int) {
 	}
 	for _, s := range all {
 		if s.Bytes > s.Added.Messages+maxNew {
-			w.t.Errorf("%s: %d bytes are new, of which %d are new messages:\n%s", what, s.Bytes, s.Added.Messages, s.Raw[len(s.Raw)-s.Bytes:])
+			w.t.Errorf("%s: %d bytes are new, of which %d are new messages:\n%s", what, s.Bytes, s.Added.Messages,
+				s.Raw[len(s.Raw)-s.Bytes:])
 		}
 	}
 }
@@ -79,7 +80,8 @@ func TestARequestIsCheap(t *testing.T) {
 	}
 	say("Which channels are there?", openaitest.CallTool("list_channels", "{}"), openaitest.Say("Two."))
 	say("Have someone dig.", openaitest.CallTool("find_tools", map[string]string{"query": "task queue"}),
-		openaitest.CallTool("use_tool", map[string]any{"name": "tasks/push", "arguments": map[string]string{"prompt": "dig", "name": "digger"}}),
+		openaitest.CallTool("use_tool", map[string]any{"name": "tasks/push",
+			"arguments": map[string]string{"prompt": "dig", "name": "digger"}}),
 		openaitest.CallTool("tasks__queue", "{}"), openaitest.Say("It is queued."))
 	results := w.model.Requests()[w.model.Total()-1].Results()
 	contains(t, "what the queue says", strings.Join(results, "\n"), "digger")
@@ -117,7 +119,8 @@ func TestARequestIsCheap(t *testing.T) {
 	p = w.attach()
 	p.hearsLike("Still two.")
 	if again := w.sentSince(n + 2); again[0].Bytes != 0 {
-		t.Errorf("after a kill %d bytes of the same request are new:\n%s", again[0].Bytes, again[0].Raw[len(again[0].Raw)-again[0].Bytes:])
+		t.Errorf("after a kill %d bytes of the same request are new:\n%s", again[0].Bytes,
+			again[0].Raw[len(again[0].Raw)-again[0].Bytes:])
 	}
 	w.cheap("a killed turn", n)
 
@@ -145,7 +148,8 @@ func TestContextSendsItsTurnOnceMore(t *testing.T) {
 	w := newWorld(t, withModel)
 	w.start()
 	p := w.attach()
-	w.model.Queue(openaitest.CallTool("memory__remember", map[string]string{"text": "Anna prefers green tea.", "kind": "preference"}), openaitest.Say("Noted."))
+	w.model.Queue(openaitest.CallTool("memory__remember", map[string]string{"text": "Anna prefers green tea.",
+		"kind": "preference"}), openaitest.Say("Noted."))
 	p.ask("I prefer green tea.")
 	w.model.Handle(func(r openaitest.Request) openaitest.Answer { return openaitest.Say("You said: " + r.Last("user")) })
 	var withContext []sent
@@ -212,7 +216,8 @@ func TestWhatSendsAConversationAgain(t *testing.T) {
 		if !strings.HasPrefix(s.Request.Messages[1].Content.Text, "[summary ") {
 			continue
 		}
-		if i == 0 || summarized[i-1].Request.Messages[1].Content.Text != s.Request.Messages[1].Content.Text || len(summarized[i-1].Request.Messages) > len(s.Request.Messages) {
+		if i == 0 || summarized[i-1].Request.Messages[1].Content.Text != s.Request.Messages[1].Content.Text ||
+			len(summarized[i-1].Request.Messages) > len(s.Request.Messages) {
 			summaries++
 		}
 	}
@@ -225,7 +230,8 @@ func TestWhatSendsAConversationAgain(t *testing.T) {
 
 	for name, change := range map[string]func(){
 		"a changed instruction": func() {
-			w.write(strings.Replace(manifest, "You run the lab.", "You run the large lab.", 1), 0o600, "extensions", "chief", "manifest.yaml")
+			w.write(strings.Replace(manifest, "You run the lab.", "You run the large lab.", 1), 0o600, "extensions", "chief",
+				"manifest.yaml")
 		},
 		"a changed tool": func() {
 			w.must("extensions", "list")
@@ -236,7 +242,8 @@ func TestWhatSendsAConversationAgain(t *testing.T) {
 		change()
 		w.eventually(name, func() bool {
 			s := talk(1)[0]
-			return s.Request.Messages[0].Content.Text != before.Request.Messages[0].Content.Text || len(s.Tools) != len(before.Tools)
+			return s.Request.Messages[0].Content.Text != before.Request.Messages[0].Content.Text ||
+				len(s.Tools) != len(before.Tools)
 		})
 		if n := again(talk(3)); n > 1 { // one may be a summary
 			t.Errorf("after %s %d of 3 requests send more than what is new", name, n)
@@ -259,5 +266,6 @@ func TestAPromptWithTheTimeGoesOnWorking(t *testing.T) {
 		t.Errorf("the system prompt is %q", system)
 	}
 	out, _, _ := w.cli("doctor")
-	contains(t, "doctor", out, w.file("data", "orchestrator", "prompts", "system.md")+": the system prompt of orchestrator depends on the time")
+	contains(t, "doctor", out, w.file("data", "orchestrator", "prompts",
+		"system.md")+": the system prompt of orchestrator depends on the time")
 }

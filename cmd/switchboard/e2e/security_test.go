@@ -54,7 +54,8 @@ func TestFilesAndSocketsAreForTheUserAlone(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, path := range []string{"switchboard.db", "run/control.sock", "run/kernel.sock", "run/chat.sock", "control.token", "data/cli_channel/terminal.token", "logs/kernel.log", "run/x"} {
+	for _, path := range []string{"switchboard.db", "run/control.sock", "run/kernel.sock", "run/chat.sock",
+		"control.token", "data/cli_channel/terminal.token", "logs/kernel.log", "run/x"} {
 		if !seen[path] {
 			t.Errorf("there is no %s", path)
 		}
@@ -118,7 +119,8 @@ func TestSecretsAreWrittenNowhere(t *testing.T) {
 	w.told(anna, 3)
 	w.state(w.control(), "loop", "failed")
 	w.state(w.control(), "blurt", "failed")
-	if got := w.extension(w.control(), "blurt").LastError; !strings.Contains(got, "Get https://example.org/bot[secret]/getMe") {
+	if got := w.extension(w.control(), "blurt").LastError; !strings.Contains(got,
+		"Get https://example.org/bot[secret]/getMe") {
 		t.Errorf("it ended with %q", got)
 	}
 	if got := w.log("blurt"); !strings.Contains(got, "calling failed") || !strings.Contains(got, "plainly: ") {
@@ -135,7 +137,8 @@ func TestSecretsAreWrittenNowhere(t *testing.T) {
 		}
 	}
 	commands := [][]string{
-		{"status", "--json"}, {"doctor", "--json"}, {"extensions", "list", "--json"}, {"channels", "list", "--json"}, {"events", "tail", "-n", "200", "--json"},
+		{"status", "--json"}, {"doctor", "--json"}, {"extensions", "list", "--json"}, {"channels", "list", "--json"},
+		{"events", "tail", "-n", "200", "--json"},
 		{"events", "dead", "--json"}, {"sessions", "list", "--json"}, {"logs"}, {"logs", "openai"}, {"usage", "--json"},
 	}
 	for _, id := range w.query(`SELECT seq FROM event WHERE topic = 'user.message'`) {

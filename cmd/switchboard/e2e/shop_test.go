@@ -91,7 +91,8 @@ channels: {telegram_channel: {allow_from: ["*"]}}
 extensions: {scheduler: {enabled: false}, offline: {enabled: false}, memory: {enabled: false}, heartbeat: {enabled: false}}
 ` + config)
 	s.dropIn("keeper", "", keeper)
-	s.probe("shop", "shop", "provides: {tools: true, channel: {max_length: 0}}\npermissions: {publish: [shop.did]}\n"+backAtOnce)
+	s.probe("shop", "shop",
+		"provides: {tools: true, channel: {max_length: 0}}\npermissions: {publish: [shop.did]}\n"+backAtOnce)
 	s.env["SWITCHBOARD_CRASH_OFTEN"] = "1"
 	s.model.Handle(s.answer)
 	return s
@@ -155,7 +156,8 @@ func (s *shop) answer(r openaitest.Request) openaitest.Answer {
 	if stored, err := s.answersOf(now.tokens[0]); err != nil {
 		s.note("reading the store: %v", err)
 	} else if stored != now.asked {
-		s.note("the model is asked for answer %d of the turn of %s, and %d are recorded:\n%s", now.asked+1, now.tokens, stored, transcript(r))
+		s.note("the model is asked for answer %d of the turn of %s, and %d are recorded:\n%s", now.asked+1, now.tokens,
+			stored, transcript(r))
 	}
 	s.heardOnce(r)
 	s.mu.Lock()
@@ -165,7 +167,8 @@ func (s *shop) answer(r openaitest.Request) openaitest.Answer {
 		before(now)
 	}
 	for _, round := range s.plan(now.tokens[0]) {
-		if left := slices.DeleteFunc(round, func(c openaitest.Call) bool { return now.results[c.Arguments] != "" }); len(left) > 0 {
+		if left := slices.DeleteFunc(round,
+			func(c openaitest.Call) bool { return now.results[c.Arguments] != "" }); len(left) > 0 {
 			return openaitest.Answer{Calls: left}
 		}
 	}
@@ -375,7 +378,8 @@ func (s *shop) didOnce(tokens []string) {
 	}
 	out := s.lines("shop", "out")
 	for _, text := range out {
-		if news, marked := strings.CutPrefix(text, contract.RepeatMark); !strings.HasPrefix(news, "News of <") || marked && !s.leeway.shop {
+		if news, marked := strings.CutPrefix(text, contract.RepeatMark); !strings.HasPrefix(news, "News of <") ||
+			marked && !s.leeway.shop {
 			s.t.Errorf("the shop sent %q", text)
 		}
 	}

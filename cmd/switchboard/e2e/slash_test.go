@@ -58,10 +58,12 @@ func (w *world) places() []chatPlace {
 				text = bot + " " + text
 			}
 			w.telegram.Inject(telegramtest.Incoming{
-				Chat: telegramtest.Chat{ID: group, Type: telegramtest.Group, Title: "Family"}, From: telegramtest.User{ID: boris, FirstName: "Boris"}, Text: text,
+				Chat: telegramtest.Chat{ID: group, Type: telegramtest.Group, Title: "Family"},
+				From: telegramtest.User{ID: boris, FirstName: "Boris"}, Text: text,
 			})
 		}, func() []string { return w.texts(group) }},
-		{"file", func(text string) { w.request("file_channel", "box/in", text) }, func() []string { return w.lines("file_channel", "box", "out") }},
+		{"file", func(text string) { w.request("file_channel", "box/in", text) },
+			func() []string { return w.lines("file_channel", "box", "out") }},
 	}
 }
 
@@ -70,7 +72,8 @@ func (w *world) places() []chatPlace {
 func everywhere(t *testing.T) (w *world, gate chan struct{}) {
 	t.Helper()
 	w = newWorld(t, withTelegram(), withModel)
-	w.config(fmt.Sprintf(`channels: {telegram_channel: {allow_from: ["%d", "%d"]}, file_channel: {allow_from: [me]}}`, anna, boris))
+	w.config(fmt.Sprintf(`channels: {telegram_channel: {allow_from: ["%d", "%d"]}, file_channel: {allow_from: [me]}}`,
+		anna, boris))
 	gate = make(chan struct{})
 	w.model.Handle(func(r openaitest.Request) openaitest.Answer {
 		heard := token.FindString(r.Messages[len(r.Messages)-1].Content.Text)
@@ -122,7 +125,8 @@ func TestCommandsAreAnsweredDuringARunningTurnOnEveryChannel(t *testing.T) {
 	for _, c := range places {
 		c.says("<behind_" + c.name + ">")
 	}
-	w.eventually("what waits", func() bool { return w.query(`SELECT count(*) FROM event WHERE topic LIKE 'agent.input.%'`)[0] == "8" })
+	w.eventually("what waits",
+		func() bool { return w.query(`SELECT count(*) FROM event WHERE topic LIKE 'agent.input.%'`)[0] == "8" })
 	for _, c := range places {
 		c.asks(w, "/stop", "Stopped")
 		c.hears(w, 0, "You said", "<behind_"+c.name+">")
@@ -164,7 +168,8 @@ func TestStopAndNewWhileAToolRunsOnBothChannels(t *testing.T) {
 				places := w.places()[:2]
 				c := places[slices.IndexFunc(places, func(c chatPlace) bool { return c.name == channel })]
 				w.model.Queue(openaitest.Answer{Calls: []openaitest.Call{
-					openaitest.NewCall("lab__slow", map[string]int{"n": 1}), openaitest.NewCall(sendTool, map[string]string{"channel_id": "cli_channel", "text": "<sent>"}),
+					openaitest.NewCall("lab__slow", map[string]int{"n": 1}),
+					openaitest.NewCall(sendTool, map[string]string{"channel_id": "cli_channel", "text": "<sent>"}),
 				}})
 				c.says("do it")
 				w.line(1, "lab", "calls")
@@ -193,13 +198,15 @@ func TestCommandsOfStrangersAreNotRead(t *testing.T) {
 	w.telegram.Say(clara, "/shout pay me")
 	w.told(clara, 1)
 	w.telegram.Inject(telegramtest.Incoming{
-		Chat: telegramtest.Chat{ID: group, Type: telegramtest.Group, Title: "Family"}, From: telegramtest.User{ID: clara, FirstName: "Clara"},
+		Chat: telegramtest.Chat{ID: group, Type: telegramtest.Group, Title: "Family"},
+		From: telegramtest.User{ID: clara, FirstName: "Clara"},
 		Text: "/shout@" + w.telegram.Bot().Username + " pay me",
 	})
 	w.places()[0].asks(w, "/shout hey", "HEY!")
 	w.eventually("her messages", func() bool { return w.count("user.message") == 3 })
 	w.settled()
-	if calls := w.lines("lab", "calls"); len(calls) != 1 || len(w.texts(group)) != 0 || strings.Contains(w.texts(clara)[0], "PAY") {
+	if calls := w.lines("lab", "calls"); len(calls) != 1 || len(w.texts(group)) != 0 ||
+		strings.Contains(w.texts(clara)[0], "PAY") {
 		t.Errorf("the command ran: %q; the group has %q, she has %q", calls, w.texts(group), w.texts(clara))
 	}
 }
@@ -267,8 +274,9 @@ func TestCommandsInSeveralChatsSurviveKills(t *testing.T) {
 		}
 	}
 	chats := map[string]func() []string{
-		fmt.Sprint(anna): func() []string { return w.texts(anna) }, fmt.Sprint(boris): func() []string { return w.texts(boris) },
-		"file": func() []string { return w.lines("file_channel", "box", "out") },
+		fmt.Sprint(anna):  func() []string { return w.texts(anna) },
+		fmt.Sprint(boris): func() []string { return w.texts(boris) },
+		"file":            func() []string { return w.lines("file_channel", "box", "out") },
 	}
 	for name, texts := range chats {
 		for i := range n {
@@ -307,7 +315,8 @@ func TestCommandsThatAnExtensionCannotHaveAreRefused(t *testing.T) {
 		w.eventually("the refusal of "+id, func() bool {
 			e := w.extension(c, id)
 			text := e.Detail + e.LastError
-			return e.State != "active" && !slices.ContainsFunc(parts, func(part string) bool { return !strings.Contains(text, part) })
+			return e.State != "active" && !slices.ContainsFunc(parts,
+				func(part string) bool { return !strings.Contains(text, part) })
 		})
 	}
 	p := w.attach()

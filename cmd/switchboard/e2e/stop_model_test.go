@@ -22,11 +22,14 @@ func TestTurnWhoseModelStopsFirstGoesOnAfterTheStop(t *testing.T) {
 	s.open()
 	s.write(token)
 	s.eventually("the tool to run", func() bool {
-		return slices.ContainsFunc(s.lines("shop", "calls"), func(line string) bool { return strings.HasPrefix(line, "peek") })
+		return slices.ContainsFunc(s.lines("shop", "calls"), func(line string) bool {
+			return strings.HasPrefix(line, "peek")
+		})
 	})
 	_ = s.kernel.cmd.Process.Signal(syscall.SIGINT)
 	s.eventually("the extension of the model to end", func() bool {
-		return !slices.ContainsFunc(descendants(t, s.kernel.pid()), func(p process) bool { return strings.Contains(p.command, "openai:openai") })
+		return !slices.ContainsFunc(descendants(t, s.kernel.pid()),
+			func(p process) bool { return strings.Contains(p.command, "openai:openai") })
 	})
 	s.world.write("", 0o600, "data", "shop", "released")
 	<-s.kernel.ended

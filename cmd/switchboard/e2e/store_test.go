@@ -50,7 +50,8 @@ func (w *world) pending() (left []string) {
 	w.t.Helper()
 	w.unsettled(func(s journal.Subscription, d journal.Delivery, e *busv1.Event) {
 		if s.ParkedAt == 0 {
-			left = append(left, fmt.Sprintf("%s: %s %s is %s, attempts: %d %s", s.Extension, e.GetTopic(), e.GetId(), d.State, d.Attempts, d.Reason))
+			left = append(left, fmt.Sprintf("%s: %s %s is %s, attempts: %d %s", s.Extension, e.GetTopic(), e.GetId(), d.State,
+				d.Attempts, d.Reason))
 		}
 	})
 	return left

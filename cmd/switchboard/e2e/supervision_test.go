@@ -59,7 +59,8 @@ func TestCrashLoopEndsInFailedWhileEverythingElseWorks(t *testing.T) {
 			w.eventually("the event that says so", func() bool { return w.count("system.extension.failed") == 1 })
 			w.works()
 			// Once it is repaired, it is started again.
-			w.write("api: 1\nid: broken\nname: Repaired\nversion: 1.0.1\nrun: {command: ./probe, args: [broken, bus]}\n", 0o600, "extensions", "broken", "manifest.yaml")
+			w.write("api: 1\nid: broken\nname: Repaired\nversion: 1.0.1\nrun: {command: ./probe, args: [broken, bus]}\n", 0o600,
+				"extensions", "broken", "manifest.yaml")
 			w.state(c, "broken", "active")
 		})
 	}
@@ -80,7 +81,8 @@ func TestExtensionsCommandRestartsAFailedOne(t *testing.T) {
 func TestMissingExecutableIsNamedAndStartedOnceItIsThere(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	w.dropIn("absent", "", "api: 1\nid: absent\nname: Absent\nversion: 1.0.0\nrun: {command: ./probe, args: [absent, bus]}\n"+quickly+"\n", "in")
+	w.dropIn("absent", "", "api: 1\nid: absent\nname: Absent\nversion: 1.0.0\nrun: {command: ./probe, args: [absent, "+
+		"bus]}\n"+quickly+"\n", "in")
 	w.start()
 	c := w.control()
 	e := w.state(c, "absent", "failed")
@@ -98,8 +100,10 @@ func TestExtensionThatNeverFinishesStartingIsGivenUp(t *testing.T) {
 		t.Run(mode, func(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t)
-			w.dropIn("slow", "probe", "api: 1\nid: slow\nname: Slow\nversion: 1.0.0\nrun: {command: ./probe, args: [slow, "+mode+"], start_timeout: 1s}\n"+
-				"restart: {backoff: 10ms, max_backoff: 50ms, max: 1, window: 1m}\n", "in")
+			w.dropIn("slow", "probe",
+				"api: 1\nid: slow\nname: Slow\nversion: 1.0.0\nrun: {command: ./probe, args: [slow, "+mode+"], start_timeout: "+
+					"1s}\n"+
+					"restart: {backoff: 10ms, max_backoff: 50ms, max: 1, window: 1m}\n", "in")
 			w.start()
 			w.works() // at once: nobody waits for it
 			c := w.control()
@@ -108,7 +112,8 @@ func TestExtensionThatNeverFinishesStartingIsGivenUp(t *testing.T) {
 				t.Errorf("the last error is %q", e.LastError)
 			}
 			w.eventually("the end of its process", func() bool {
-				return !slices.ContainsFunc(descendants(t, w.kernel.pid()), func(p process) bool { return strings.Contains(p.command, "probe slow") })
+				return !slices.ContainsFunc(descendants(t, w.kernel.pid()),
+					func(p process) bool { return strings.Contains(p.command, "probe slow") })
 			})
 		})
 	}

@@ -36,7 +36,8 @@ extensions: {scheduler: {enabled: false}, offline: {enabled: false}}
 				Success bool
 				Output  string
 			}
-			if err := json.Unmarshal([]byte(results[0]), &result); err != nil || !result.Success || result.Output != "It is done." || len(results) > 1 {
+			if err := json.Unmarshal([]byte(results[0]), &result); err != nil || !result.Success ||
+				result.Output != "It is done." || len(results) > 1 {
 				s.note("the keeper is told %q", results)
 			}
 			return openaitest.Say("You said <c0m0>")

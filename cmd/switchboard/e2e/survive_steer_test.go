@@ -27,7 +27,8 @@ func busy(token string) [][]openaitest.Call {
 func (s *shop) steered() {
 	s.t.Helper()
 	s.write("<c0m0>")
-	s.reaches("the second call", func() bool { return len(s.query(`SELECT id FROM call WHERE name = 'shop/act' AND state > 0`)) > 0 })
+	s.reaches("the second call",
+		func() bool { return len(s.query(`SELECT id FROM call WHERE name = 'shop/act' AND state > 0`)) > 0 })
 	s.write("<c0m1>")
 	s.write("<c0m2>")
 	s.reaches("three messages", func() bool { return s.count("user.message") == 3 })
@@ -50,14 +51,16 @@ func TestMessagesSteerATurnThatGoesOnAfterwards(t *testing.T) {
 		t.Fatalf("the model was asked %d times", len(requests))
 	}
 	steered := requests[2]
-	if got := steered.Last("user"); strings.Count(got, "[Backlog]") != 1 || !strings.Contains(got, "<c0m1>") || !strings.Contains(got, "<c0m2>") ||
+	if got := steered.Last("user"); strings.Count(got, "[Backlog]") != 1 || !strings.Contains(got, "<c0m1>") ||
+		!strings.Contains(got, "<c0m2>") ||
 		strings.Index(got, "<c0m1>") > strings.Index(got, "<c0m2>") {
 		t.Errorf("the model was interrupted with %q", got)
 	}
 	contains(t, "the interrupted turn", transcript(steered), "did <c0m0>1", "skipped: new message")
 	contains(t, "the end", transcript(requests[6]), "assistant: You said <c0m1> <c0m2>")
 	contains(t, "the turn that goes on", requests[4].Last("user"), "<c0m0>", "shop/act")
-	if got := s.lines("shop", "calls"); !slices.Equal(got, []string{"peek <c0m0>0", "act <c0m0>1", "act <c0m1>0", "act <c0m0>2"}) {
+	if got := s.lines("shop", "calls"); !slices.Equal(got,
+		[]string{"peek <c0m0>0", "act <c0m0>1", "act <c0m1>0", "act <c0m0>2"}) {
 		t.Errorf("the tools ran in this order: %q", got)
 	}
 }
@@ -116,7 +119,9 @@ func TestTurnThatWasInterruptedThreeTimesRunsToItsEnd(t *testing.T) {
 	s.write("<c0m0>")
 	tokens := []string{"<c0m0>"}
 	for i := range 5 {
-		s.eventually("the next call", func() bool { return slices.Contains(s.lines("shop", "calls"), fmt.Sprint("act <c0m0>", i)) })
+		s.eventually("the next call", func() bool {
+			return slices.Contains(s.lines("shop", "calls"), fmt.Sprint("act <c0m0>", i))
+		})
 		if i < 4 {
 			tokens = append(tokens, fmt.Sprintf("<c0m%d>", i+1))
 			s.write(tokens[i+1])

@@ -19,7 +19,8 @@ func (s *shop) stopped() {
 		return [][]openaitest.Call{{work("act", token, 0, "never"), work("act", token, 1, "never")}}
 	}
 	s.write("<c0m0>")
-	s.reaches("a call", func() bool { return len(s.query(`SELECT id FROM call WHERE name = 'shop/act' AND state > 0`)) > 0 })
+	s.reaches("a call",
+		func() bool { return len(s.query(`SELECT id FROM call WHERE name = 'shop/act' AND state > 0`)) > 0 })
 	chat := chatOf("<c0m0>")
 	s.telegram.Say(chat, "/stop")
 	s.reaches("the answer to /stop", func() bool {

@@ -58,7 +58,8 @@ func TestTaskCommands(t *testing.T) {
 }
 
 func commandPush(s *stage, c chatPlace, play string) {
-	s.gives(c, "/push name=x model=openai/other-model agent=clerk timeout=600 deliver=inbox Do play="+play, "Queued as x. /run starts it.")
+	s.gives(c, "/push name=x model=openai/other-model agent=clerk timeout=600 deliver=inbox Do play="+play,
+		"Queued as x. /run starts it.")
 	s.gives(c, "/push --timeout=300 Do more of play="+play, "Queued as task-1")
 	s.gives(c, "/run", "Started: x, task-1")
 	s.onceFinished(play, 2)
@@ -69,7 +70,8 @@ func commandPush(s *stage, c chatPlace, play string) {
 		s.t.Errorf("the models are %s and %s", x.Model, other.Model)
 	}
 	contains(s.t, "the instructions of an agent that is named", x.Messages[0].Content.Text, "You are the clerk.")
-	if text := other.Messages[0].Content.Text; strings.Contains(text, "clerk.") || strings.Contains(text, "personal assistant") {
+	if text := other.Messages[0].Content.Text; strings.Contains(text, "clerk.") ||
+		strings.Contains(text, "personal assistant") {
 		s.t.Errorf("the instructions of a copy: %s", text)
 	}
 	for _, row := range s.rows(play) {
@@ -83,7 +85,9 @@ func commandPush(s *stage, c chatPlace, play string) {
 
 func commandAnnounce(s *stage, c chatPlace, play string) {
 	s.works(play, "loud", "Loud in play="+play+".")
-	s.plays(play, "result", func(openaitest.Request, []string) openaitest.Answer { return openaitest.Say("I was told of loud.") })
+	s.plays(play, "result", func(openaitest.Request, []string) openaitest.Answer {
+		return openaitest.Say("I was told of loud.")
+	})
 	s.gives(c, "/push deliver=announce name=loud Do play="+play, "Queued as loud")
 	s.gives(c, "/run", "Started: loud")
 	n := len(c.texts())

@@ -31,7 +31,8 @@ func (s *stage) never() openaitest.Answer { return s.held("never", openaitest.Sa
 func failed(t *testing.T, result, name, outcome, reason string, partial ...string) {
 	t.Helper()
 	all := letters(t, result)
-	if len(all) != 1 || all[0].From != name || all[0].Success == nil || *all[0].Success || all[0].Outcome != outcome || all[0].TaskID == "" || all[0].Output != "" {
+	if len(all) != 1 || all[0].From != name || all[0].Success == nil || *all[0].Success || all[0].Outcome != outcome ||
+		all[0].TaskID == "" || all[0].Output != "" {
 		t.Fatalf("the result is %s", result)
 	}
 	contains(t, "the error", all[0].Error, reason)
@@ -121,7 +122,8 @@ func seconds(s float64) string { return time.Duration(s * float64(time.Second)).
 
 func failCancel(s *stage, play string) {
 	s.plays(play, "w", saysHalf(s.never()))
-	s.plays(play, "main", inOrder(pushTask(play, "w"), callTasks("run"), s.held(play+" half", callTasks("task_cancel", "name", "w")), callTasks("receive"), callTasks("check")))
+	s.plays(play, "main", inOrder(pushTask(play, "w"), callTasks("run"),
+		s.held(play+" half", callTasks("task_cancel", "name", "w")), callTasks("receive"), callTasks("check")))
 	p := s.begin(play)
 	s.eventually("half of it", func() bool { return len(s.requests(play, "w")) == 2 })
 	s.lift(play + " half")
@@ -133,9 +135,11 @@ func failCancel(s *stage, play string) {
 
 // What a task has started is cancelled with it, whatever it does.
 func failCancelWithOthers(s *stage, play string) {
-	s.plays(play, "w", inOrder(pushTask(play, "works"), pushTask(play, "waits"), callTasks("run", "count", 1), callTasks("receive")))
+	s.plays(play, "w", inOrder(pushTask(play, "works"), pushTask(play, "waits"), callTasks("run", "count", 1),
+		callTasks("receive")))
 	s.works(play, "works", "Done.")
-	s.plays(play, "main", inOrder(pushTask(play, "w"), callTasks("run"), s.held(play+" at work", callTasks("task_cancel", "name", "w")), callTasks("receive")))
+	s.plays(play, "main", inOrder(pushTask(play, "w"), callTasks("run"),
+		s.held(play+" at work", callTasks("task_cancel", "name", "w")), callTasks("receive")))
 	p := s.begin(play)
 	s.onceAtWork(play, 1)
 	s.eventually("the wait of w", func() bool { return len(s.requests(play, "w")) == 4 })
@@ -155,7 +159,8 @@ func failCancelWithOthers(s *stage, play string) {
 }
 
 func failCancelFirst(s *stage, play string) {
-	s.plays(play, "main", inOrder(pushTask(play, "w"), callTasks("task_cancel", "name", "w"), callTasks("receive"), callTasks("run"), callTasks("receive")))
+	s.plays(play, "main", inOrder(pushTask(play, "w"), callTasks("task_cancel", "name", "w"), callTasks("receive"),
+		callTasks("run"), callTasks("receive")))
 	results := s.perform(play)
 	failed(s.t, results[2], "w", "cancelled", "before it started")
 	contains(s.t, "run", results[3], "Nothing is queued")

@@ -76,7 +76,8 @@ func startBlank(s *stage, play string) {
 
 func haveAnotherAgent(s *stage, play string) {
 	s.plays(play, "w", inOrder(callTasks("send", "to", "main", "message", "I file it.")))
-	s.plays(play, "main", inOrder(pushTask(play, "w", "agent", "clerk"), pushTask(play, "x", "agent", "nobody"), callTasks("run"), callTasks("receive"), callTasks("receive")))
+	s.plays(play, "main", inOrder(pushTask(play, "w", "agent", "clerk"), pushTask(play, "x", "agent", "nobody"),
+		callTasks("run"), callTasks("receive"), callTasks("receive")))
 	results := s.perform(play)
 	contains(s.t, "an agent that does not exist", results[1], "nobody")
 	wantLetters(s.t, results[3:], "w writes: I file it.", "w ok: "+allDone)
@@ -92,9 +93,11 @@ func haveAnotherAgent(s *stage, play string) {
 
 func askAnotherModel(s *stage, play string) {
 	s.plays(play, "w", inOrder(pushTask(play, "child"), callTasks("run"), callTasks("receive")))
-	s.plays(play, "main", inOrder(pushTask(play, "w", "model", "openai/other-model"), pushTask(play, "v"), callTasks("run"), callTasks("receive"), callTasks("receive")))
+	s.plays(play, "main", inOrder(pushTask(play, "w", "model", "openai/other-model"), pushTask(play, "v"),
+		callTasks("run"), callTasks("receive"), callTasks("receive")))
 	wantLetters(s.t, s.perform(play)[3:], "w ok: "+allDone, "v ok: This is what v says.")
-	for name, model := range map[string]string{"main": "test-model", "w": "other-model", "child": "other-model", "v": "test-model"} {
+	for name, model := range map[string]string{"main": "test-model", "w": "other-model", "child": "other-model",
+		"v": "test-model"} {
 		for _, r := range s.requests(play, name) {
 			if r.Model != model {
 				s.t.Errorf("%s asks %s", name, r.Model)
@@ -106,12 +109,14 @@ func askAnotherModel(s *stage, play string) {
 func nest(s *stage, play string) {
 	s.plays(play, "a", func(_ openaitest.Request, results []string) openaitest.Answer {
 		if len(results) < 3 {
-			return inOrder(pushTask(play, "b"), callTasks("run"), callTasks("receive", "from", "b"))(openaitest.Request{}, results)
+			return inOrder(pushTask(play, "b"), callTasks("run"), callTasks("receive", "from", "b"))(openaitest.Request{},
+				results)
 		}
 		return openaitest.Say("b said: " + firstOutput(s.t, results[2]))
 	})
 	s.plays(play, "b", inOrder(callTasks("send", "to", "main", "message", "I am below.")))
-	s.plays(play, "main", inOrder(pushTask(play, "a"), callTasks("run"), callTasks("receive"), callTasks("receive"), callTasks("check")))
+	s.plays(play, "main", inOrder(pushTask(play, "a"), callTasks("run"), callTasks("receive"), callTasks("receive"),
+		callTasks("check")))
 	results := s.perform(play)
 	wantLetters(s.t, results[2:3], "b writes: I am below.")
 	wantLetters(s.t, results[3:4], "a ok: b said: "+allDone)
@@ -128,15 +133,18 @@ func waitForEachOther(s *stage, play string) {
 	s.plays(play, "b", inOrder(callTasks("receive", "from", "a")))
 	s.plays(play, "a", func(_ openaitest.Request, results []string) openaitest.Answer {
 		if n := len(results); n == 3 && len(letters(s.t, results[2])) == 0 || n == 4 {
-			return inOrder(openaitest.Answer{}, openaitest.Answer{}, openaitest.Answer{}, callTasks("send", "to", "b", "message", "Go on."), callTasks("receive", "from", "b"))(openaitest.Request{}, results)
+			return inOrder(openaitest.Answer{}, openaitest.Answer{}, openaitest.Answer{},
+				callTasks("send", "to", "b", "message", "Go on."), callTasks("receive", "from", "b"))(openaitest.Request{}, results)
 		}
-		return inOrder(pushTask(play, "b"), callTasks("run"), callTasks("receive", "from", "b"))(openaitest.Request{}, results)
+		return inOrder(pushTask(play, "b"), callTasks("run"), callTasks("receive", "from", "b"))(openaitest.Request{},
+			results)
 	})
 	s.plays(play, "main", inOrder(pushTask(play, "a"), callTasks("run"), callTasks("receive")))
 	wantLetters(s.t, s.perform(play)[2:], "a ok: "+allDone)
 	a, b := s.gotBack(play, "a"), s.gotBack(play, "b")
 	wantLetters(s.t, a[len(a)-1:], "b ok: "+allDone)
-	if n := strings.Count(strings.Join(append(a, b...), "\n"), "it is waiting for you, directly or through others"); n == 0 {
+	if n := strings.Count(strings.Join(append(a, b...), "\n"),
+		"it is waiting for you, directly or through others"); n == 0 {
 		s.t.Errorf("nobody is told that the wait is in vain: %q, %q", a, b)
 	}
 }
@@ -160,7 +168,8 @@ func nestFewAtATime(s *stage, play string) {
 		s.works(play, name, "Done.")
 		all = append(all, pushTask(play, name))
 	}
-	s.plays(play, "a", inOrder(append(all, callTasks("run"), callTasks("receive"), callTasks("receive"), callTasks("receive"))...))
+	s.plays(play, "a", inOrder(append(all, callTasks("run"), callTasks("receive"), callTasks("receive"),
+		callTasks("receive"))...))
 	s.plays(play, "main", inOrder(pushTask(play, "a"), callTasks("run"), callTasks("receive")))
 	p := s.begin(play)
 	s.onceAtWork(play, 2)
@@ -187,7 +196,8 @@ func nestNotTooMany(s *stage, play string) {
 	for range 6 { // its own have no such bound
 		all = append(all, pushTask(play, ""))
 	}
-	s.plays(play, "main", inOrder(append(all, pushTask(play, "a"), callTasks("run"), callTasks("receive", "from", "a"))...))
+	s.plays(play, "main", inOrder(append(all, pushTask(play, "a"), callTasks("run"),
+		callTasks("receive", "from", "a"))...))
 	results := s.perform(play)
 	for _, result := range append(slices.Clone(results[:6]), s.gotBack(play, "a")[:4]...) {
 		contains(s.t, "a push within bounds", result, "queued")
@@ -199,9 +209,12 @@ func nestNotTooMany(s *stage, play string) {
 
 func areAnnounced(s *stage, play string) {
 	s.works(play, "w", "Hear this.")
-	s.plays(play, "result", func(openaitest.Request, []string) openaitest.Answer { return openaitest.Say("I have heard.") })
+	s.plays(play, "result", func(openaitest.Request, []string) openaitest.Answer {
+		return openaitest.Say("I have heard.")
+	})
 	s.plays(play, "w2", inOrder(pushTask(play, "y", "deliver", "announce")))
-	s.plays(play, "main", inOrder(pushTask(play, "w", "deliver", "announce"), pushTask(play, "w2"), callTasks("run"), callTasks("receive", "from", "w2")))
+	s.plays(play, "main", inOrder(pushTask(play, "w", "deliver", "announce"), pushTask(play, "w2"), callTasks("run"),
+		callTasks("receive", "from", "w2")))
 	p := s.begin(play)
 	s.eventually("the end of the turn", func() bool { return slices.Contains(p.texts(), allDone) })
 	contains(s.t, "an announcement to a sub-agent", s.gotBack(play, "w2")[0], "works only for main")
@@ -218,7 +231,8 @@ func areAnnounced(s *stage, play string) {
 func leaveMailBehind(s *stage, play string) {
 	s.works(play, "w", "Done.")
 	s.plays(play, "main", inOrder(pushTask(play, "w"), callTasks("send", "to", "w", "message", "one"), callTasks("run"),
-		callTasks("send", "to", "w", "message", "two"), callTasks("receive"), callTasks("send", "to", "w", "message", "three")))
+		callTasks("send", "to", "w", "message", "two"), callTasks("receive"),
+		callTasks("send", "to", "w", "message", "three")))
 	p := s.begin(play)
 	s.eventually("two messages", func() bool { return len(s.gotBack(play, "main")) == 4 })
 	s.lift(play + "/w")
@@ -235,7 +249,8 @@ func areNoticedTogether(s *stage, play string) {
 		if len(results) == 4 {
 			return s.held(play+" finished", openaitest.Say(allDone))
 		}
-		return inOrder(pushTask(play, "a"), pushTask(play, "b"), pushTask(play, "c"), callTasks("run"))(openaitest.Request{}, results)
+		return inOrder(pushTask(play, "a"), pushTask(play, "b"), pushTask(play, "c"), callTasks("run"))(openaitest.Request{},
+			results)
 	})
 	s.plays(play, "notice", inOrder(callTasks("check")))
 	p := s.begin(play)
@@ -245,7 +260,8 @@ func areNoticedTogether(s *stage, play string) {
 	}
 	s.lift(play + " finished")
 	s.eventually("two answers", func() bool { return len(p.texts()) == 2 })
-	wantLetters(s.t, s.gotBack(play, "notice"), "a ok: This is what a says.", "b ok: This is what b says.", "c ok: This is what c says.")
+	wantLetters(s.t, s.gotBack(play, "notice"), "a ok: This is what a says.", "b ok: This is what b says.",
+		"c ok: This is what c says.")
 	all := s.requests(play, "notice")
 	last := transcript(all[len(all)-1])
 	if strings.Count(last, "[notice from ") != 1 || len(all) != 2 {
@@ -323,7 +339,8 @@ func TestSubAgentsOfAKernelThatIsKilled(t *testing.T) {
 	s.gives(c, "/check", "Nothing has arrived")
 	s.settled()
 	all := strings.Join(c.texts(), "\n")
-	for _, text := range []string{"This is what done says.", "This is what told says.", "I was told.", "Done by runs.", "This is what later says."} {
+	for _, text := range []string{"This is what done says.", "This is what told says.", "I was told.", "Done by runs.",
+		"This is what later says."} {
 		if n := strings.Count(all, text); n != 1 {
 			t.Errorf("%q was told %d times: %q", text, n, c.texts())
 		}
@@ -388,7 +405,8 @@ func TestNoticeOfSubAgentsIsWithdrawn(t *testing.T) {
 	if len(told) != 1 {
 		t.Fatalf("the boss was told %d times", len(told))
 	}
-	if text := transcript(told[0]); strings.Count(text, "[notice from tasks]") != 1 || strings.Contains(heard(told[0]), "inbox: a") {
+	if text := transcript(told[0]); strings.Count(text, "[notice from tasks]") != 1 ||
+		strings.Contains(heard(told[0]), "inbox: a") {
 		t.Errorf("the boss was told:\n%s", text)
 	}
 	contains(t, "the record", transcript(told[0]), "Done by a.")

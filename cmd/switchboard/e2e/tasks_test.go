@@ -254,7 +254,8 @@ func (s *stage) terminal() chatPlace {
 // private is a private chat in Telegram.
 func (s *stage) private(id int64) chatPlace {
 	s.telegram.AddChat(telegramtest.Chat{ID: id, Type: telegramtest.Private})
-	return chatPlace{"Telegram", func(text string) { s.telegram.Say(id, text) }, func() []string { return unbold(s.texts(id)) }}
+	return chatPlace{"Telegram", func(text string) { s.telegram.Say(id, text) },
+		func() []string { return unbold(s.texts(id)) }}
 }
 
 // unbold is texts without what makes them bold, and lists as they were written.

@@ -101,7 +101,8 @@ func agentSequential(s *stage, play string) {
 		if len(results) == 3 {
 			again = callTasks("push", "prompt", "Implement this of play="+play+": "+firstOutput(s.t, results[2]))
 		}
-		return inOrder(again, callTasks("run"), callTasks("receive"), again, callTasks("run"), callTasks("receive"))(openaitest.Request{}, results)
+		return inOrder(again, callTasks("run"), callTasks("receive"), again, callTasks("run"),
+			callTasks("receive"))(openaitest.Request{}, results)
 	})
 	results := s.perform(play)
 	wantLetters(s.t, results[2:3], "task-1 ok: It has two endpoints.")
@@ -130,7 +131,8 @@ func agentParallel(s *stage, play string) {
 		s.works(play, name, "Approach "+name+".")
 		all = append(all, pushTask(play, name))
 	}
-	all = append(all, callTasks("run"), callTasks("receive"), callTasks("receive"), callTasks("receive"), callTasks("receive"))
+	all = append(all, callTasks("run"), callTasks("receive"), callTasks("receive"), callTasks("receive"),
+		callTasks("receive"))
 	s.plays(play, "main", inOrder(all...))
 	p := s.begin(play)
 	s.onceAtWork(play, 3)
@@ -163,7 +165,8 @@ func personParallel(s *stage, c chatPlace, play string) {
 func agentAsync(s *stage, play string) {
 	s.works(play, "slow", "It took long.")
 	s.plays(play, "main", inOrder(pushTask(play, "slow"), callTasks("run"),
-		openaitest.CallTool("list_channels", map[string]any{}), callTasks("check"), s.held(play+" finished", callTasks("check"))))
+		openaitest.CallTool("list_channels", map[string]any{}), callTasks("check"),
+		s.held(play+" finished", callTasks("check"))))
 	p := s.begin(play)
 	s.eventually("the first check", func() bool { return len(s.gotBack(play, "main")) == 4 })
 	s.lift(play + "/slow")
@@ -276,7 +279,8 @@ func personOutOfOrder(s *stage, c chatPlace, play string) {
 // released.
 func (s *stage) reports(play string) part {
 	phase := func(n int) openaitest.Answer {
-		return s.held(fmt.Sprintf("%s phase %d", play, n), callTasks("send", "to", "main", "message", fmt.Sprintf("Phase %d complete", n)))
+		return s.held(fmt.Sprintf("%s phase %d", play, n), callTasks("send", "to", "main", "message",
+			fmt.Sprintf("Phase %d complete", n)))
 	}
 	return func(_ openaitest.Request, results []string) openaitest.Answer {
 		s.lift(fmt.Sprintf("%s sent %d", play, len(results)))
@@ -293,7 +297,8 @@ func agentProgress(s *stage, play string) {
 		if n := len(results) - 1; n > 0 { // it has started it, and read n-1 reports
 			s.lift(fmt.Sprintf("%s phase %d", play, n))
 		}
-		return inOrder(pushTask(play, "worker"), callTasks("run"), s.held(play+" sent 1", callTasks("check")), s.held(play+" sent 2", callTasks("check")),
+		return inOrder(pushTask(play, "worker"), callTasks("run"), s.held(play+" sent 1", callTasks("check")),
+			s.held(play+" sent 2", callTasks("check")),
 			callTasks("receive"))(openaitest.Request{}, results)
 	})
 	results := s.perform(play)
@@ -347,7 +352,8 @@ func (s *stage) siblingsTalked(play string) {
 func agentSiblings(s *stage, play string) {
 	s.siblings(play)
 	s.plays(play, "main", inOrder(pushTask(play, "analyzer"), pushTask(play, "implementer"),
-		callTasks("send", "to", "implementer", "message", "Mind the style."), callTasks("run"), callTasks("receive"), callTasks("receive")))
+		callTasks("send", "to", "implementer", "message", "Mind the style."), callTasks("run"), callTasks("receive"),
+		callTasks("receive")))
 	results := s.perform(play)
 	wantLetters(s.t, results[4:], "analyzer ok: Analyzed.", "implementer ok: Implemented.")
 	s.siblingsTalked(play)
@@ -359,7 +365,8 @@ func personSiblings(s *stage, c chatPlace, play string) {
 	s.siblings(play)
 	s.lift(play + " analysis")
 	s.gives(c, "/push name=analyzer Analyze play="+play+". Share findings with 'implementer'.", "Queued as analyzer")
-	s.gives(c, "/push name=implementer Wait for analysis of play="+play+" from 'analyzer', then implement.", "Queued as implementer")
+	s.gives(c, "/push name=implementer Wait for analysis of play="+play+" from 'analyzer', then implement.",
+		"Queued as implementer")
 	s.gives(c, "/send implementer Mind the style.", "Sent to implementer")
 	s.gives(c, "/run 1", "Started: analyzer.", "Still queued: 1")
 	s.onceFinished(play, 2)

@@ -51,7 +51,8 @@ func TestChannelThatIsDroppedInIsListedWithinASecondAndCanBeTalkedTo(t *testing.
 	w.eventually("an answer in the file", func() bool {
 		return strings.Contains(w.text("extensions", "file_channel", "box", "out"), "Terminal (cli_channel)")
 	})
-	if got := p.ask(`send "good morning" to file_channel`); !strings.Contains(got, "File") && !strings.Contains(got, "file_channel") {
+	if got := p.ask(`send "good morning" to file_channel`); !strings.Contains(got, "File") &&
+		!strings.Contains(got, "file_channel") {
 		t.Errorf("the confirmation is %q", got)
 	}
 	w.eventually("the greeting in the file", func() bool {
@@ -74,7 +75,8 @@ func TestReplacingTheBinaryOfAChannelLosesNothing(t *testing.T) {
 		if i == n/3 { // another file, as a build puts it there
 			copyFile(w, binary("filechannel"), w.file("extensions", "file_channel", "filechannel"))
 		}
-		w.request("sender", "in", fmt.Sprintf(`{"topic": "system.user.notify", "payload": {"text": "<%d>", "channel_id": "file_channel"}}`, i))
+		w.request("sender", "in",
+			fmt.Sprintf(`{"topic": "system.user.notify", "payload": {"text": "<%d>", "channel_id": "file_channel"}}`, i))
 		w.request("file_channel", "box/in", fmt.Sprintf("hello %d", i))
 	}
 	w.eventually("another process", func() bool { return w.extensionProcess("filechannel").pid != first.pid })
@@ -116,8 +118,11 @@ func TestRemovedChannelIsParkedAndGoesOnWhenItComesBack(t *testing.T) {
 		t.Fatal(err)
 	}
 	w.gone([]process{serving})
-	w.eventually("the channel to be gone", func() bool { return !strings.Contains(p.ask("list channels"), "file_channel") })
-	if got := p.ask(`send "hello" to file_channel`); !strings.Contains(got, "file_channel") || w.count("channel.send.file_channel") != 0 {
+	w.eventually("the channel to be gone", func() bool {
+		return !strings.Contains(p.ask("list channels"), "file_channel")
+	})
+	if got := p.ask(`send "hello" to file_channel`); !strings.Contains(got, "file_channel") ||
+		w.count("channel.send.file_channel") != 0 {
 		t.Errorf("the answer is %q, and %d messages were sent", got, w.count("channel.send.file_channel"))
 	}
 	if rows := w.query(`SELECT count(*) FROM subscription WHERE extension = 'file_channel' AND parked_at > 0`); rows[0] != "1" {
@@ -148,11 +153,13 @@ func TestSecretsOfOneExtensionAreInvisibleToOthers(t *testing.T) {
 	w.telegram.Say(anna, "hello again")
 	w.told(anna, 2)
 	w.stop()
-	out, err := exec.Command("grep", "-rla", "-e", openaiKey, "-e", w.telegram.Token(), "-e", strings.SplitN(w.telegram.Token(), ":", 2)[1], w.home).Output()
+	out, err := exec.Command("grep", "-rla", "-e", openaiKey, "-e", w.telegram.Token(), "-e",
+		strings.SplitN(w.telegram.Token(), ":", 2)[1], w.home).Output()
 	if err == nil || len(out) > 0 {
 		t.Errorf("a secret stands in:\n%s", out)
 	}
-	if env := w.text("data", "spy", "env"); strings.Contains(env, "OWN_SECRET") || strings.Contains(env, "TELEGRAM_") || strings.Contains(env, "OPENAI_") {
+	if env := w.text("data", "spy", "env"); strings.Contains(env, "OWN_SECRET") || strings.Contains(env, "TELEGRAM_") ||
+		strings.Contains(env, "OPENAI_") {
 		t.Errorf("the environment of an extension is:\n%s", env)
 	}
 }

@@ -160,8 +160,10 @@ func TestModelIsToldWhatIsWrongWithItsCalls(t *testing.T) {
 		{"missing", "lab__slow", `{}`, []string{"schema", "n"}},
 		{"no such tool", "lab__nothing", `{}`, []string{"no tool", "lab/nothing", "lab/slow"}},
 		{"not granted", "scheduler__list_schedules", `{}`, []string{"not granted", "uses_tools"}},
-		{"unknown channel", sendTool, `{"channel_id": "slack_channel", "text": "hi"}`, []string{"no channel", "slack_channel", "cli_channel", "Nothing was sent"}},
-		{"unconfigured channel", sendTool, `{"channel_id": "telegram_channel", "text": "hi"}`, []string{"not set up", "TELEGRAM_BOT_TOKEN", "Nothing was sent"}},
+		{"unknown channel", sendTool, `{"channel_id": "slack_channel", "text": "hi"}`,
+			[]string{"no channel", "slack_channel", "cli_channel", "Nothing was sent"}},
+		{"unconfigured channel", sendTool, `{"channel_id": "telegram_channel", "text": "hi"}`,
+			[]string{"not set up", "TELEGRAM_BOT_TOKEN", "Nothing was sent"}},
 	} {
 		w.model.Queue(openaitest.CallTool(tt.tool, tt.arguments), openaitest.Say("After "+tt.name))
 		if got := p.ask("try: " + tt.name); got != "After "+tt.name {

@@ -34,7 +34,8 @@ func TestLimitOfTokens(t *testing.T) {
 	limit(1000)
 	w.start()
 	p := w.attach()
-	w.model.Queue(openaitest.Answer{Text: "First.", Input: 600, Output: 100}, openaitest.Answer{Text: "Second.", Input: 200, Output: 100, Cached: 150})
+	w.model.Queue(openaitest.Answer{Text: "First.", Input: 600, Output: 100},
+		openaitest.Answer{Text: "Second.", Input: 200, Output: 100, Cached: 150})
 	p.ask("one")
 	p.say("two")
 	p.hearsLike("Second.")
@@ -43,11 +44,13 @@ func TestLimitOfTokens(t *testing.T) {
 	w.restart()
 	p = w.attach()
 	p.say("three")
-	p.hearsLike("today's limit of 1000 tokens for all models is reached (models.daily_tokens: {total: 1000}): no model is asked until midnight (" + zone + ")")
+	p.hearsLike("today's limit of 1000 tokens for all models is reached (models.daily_tokens: {total: 1000}): no model " +
+		"is asked until midnight (" + zone + ")")
 	if n := w.model.Total(); n != 2 {
 		t.Errorf("the model was asked %d times", n)
 	}
-	if got := w.usage(); len(got) != 1 || got[0].Calls != 2 || got[0].Input != 800 || got[0].Output != 200 || got[0].Cached != 150 || got[0].Estimated != 0 {
+	if got := w.usage(); len(got) != 1 || got[0].Calls != 2 || got[0].Input != 800 || got[0].Output != 200 ||
+		got[0].Cached != 150 || got[0].Estimated != 0 {
 		t.Errorf("by day: %+v", got)
 	}
 	if got := w.usage("--by", "agent"); len(got) != 1 || got[0].Name != "orchestrator" {
@@ -59,10 +62,12 @@ func TestLimitOfTokens(t *testing.T) {
 	if got := w.usage("--by", "session"); len(got) != 1 || !strings.HasPrefix(got[0].Name, "s") || got[0].Calls != 2 {
 		t.Errorf("by session: %+v", got)
 	}
-	if got := w.must("usage", "--by", "model"); !strings.Contains(got, "openai/test-model") || !strings.Contains(got, "1,000") {
+	if got := w.must("usage", "--by", "model"); !strings.Contains(got, "openai/test-model") ||
+		!strings.Contains(got, "1,000") {
 		t.Errorf("for people: %s", got)
 	}
-	if _, complaint, code := w.cli("usage", "--by", "moon"); code == 0 || !strings.Contains(complaint, "give one of day, agent, model, session") {
+	if _, complaint, code := w.cli("usage", "--by", "moon"); code == 0 ||
+		!strings.Contains(complaint, "give one of day, agent, model, session") {
 		t.Errorf("by the moon: %q, status %d", complaint, code)
 	}
 

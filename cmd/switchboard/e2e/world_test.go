@@ -126,7 +126,8 @@ func (w *world) trouble() {
 		}
 		for _, sign := range []string{"DATA RACE", "panic:", "panicked", "fatal error:", "goroutine 1 ["} {
 			if bytes.Contains(text, []byte(sign)) {
-				w.t.Errorf("%q stands in what %s wrote:\n%s", sign, cmp.Or(strings.TrimSuffix(filepath.Base(name), "."), "the kernel"), text)
+				w.t.Errorf("%q stands in what %s wrote:\n%s", sign,
+					cmp.Or(strings.TrimSuffix(filepath.Base(name), "."), "the kernel"), text)
 				break
 			}
 		}

@@ -28,7 +28,8 @@ func TestMemoryIsGivenBackTwicePerPieceOfWork(t *testing.T) {
 		}()
 		time.Sleep(10 * time.Minute)
 		synctest.Wait()
-		if want := []time.Duration{4 * time.Second, 119 * time.Second, 239 * time.Second, 419 * time.Second, 539 * time.Second}; !slices.Equal(given, want) {
+		if want := []time.Duration{4 * time.Second, 119 * time.Second, 239 * time.Second, 419 * time.Second,
+			539 * time.Second}; !slices.Equal(given, want) {
 			t.Errorf("given back at %v, want %v", given, want)
 		}
 	})

@@ -115,7 +115,8 @@ func connects(ctx context.Context, k *sdk.Kernel) error {
 	run := filepath.Join(filepath.Dir(filepath.Dir(k.DataDir())), "run")
 	nonsense := [][]byte{
 		nil, []byte("GET /v1/status HTTP/1.1\r\nHost: switchboard\r\n"), []byte("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"),
-		append([]byte("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"), bytes.Repeat([]byte{0xff}, 4096)...), bytes.Repeat([]byte("x"), 64<<10),
+		append([]byte("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"), bytes.Repeat([]byte{0xff}, 4096)...),
+		bytes.Repeat([]byte("x"), 64<<10),
 	}
 	var kept []net.Conn
 	for i := 0; ctx.Err() == nil; i++ {
@@ -170,7 +171,8 @@ func meddle(try func(string, error), home string) {
 		return syscall.PtraceAttach(kernel)
 	}())
 	buffer := make([]byte, 8)
-	_, err := unix.ProcessVMReadv(kernel, []unix.Iovec{{Base: &buffer[0], Len: 8}}, []unix.RemoteIovec{{Base: 0x400000, Len: 8}}, 0)
+	_, err := unix.ProcessVMReadv(kernel, []unix.Iovec{{Base: &buffer[0], Len: 8}},
+		[]unix.RemoteIovec{{Base: 0x400000, Len: 8}}, 0)
 	try("memory of the kernel by another way", err)
 	try("modes of the home", os.Chmod(home, 0o700))
 	try("modes of the secrets", os.Chmod(filepath.Join(home, "secrets.env"), 0o600))

@@ -77,9 +77,10 @@ func main() {
 			e.Tools = append(e.Tools, t)
 		}
 	case "storm":
-		e.Tools = []sdk.Tool{{Name: "again", Description: "Begins again.", Idempotent: true, Call: func(context.Context, sdk.ToolCall) (sdk.ToolResult, error) {
-			return sdk.JSON("begun", sdk.Publish("system.agent.task", map[string]string{"prompt": "begin"}))
-		}}}
+		e.Tools = []sdk.Tool{{Name: "again", Description: "Begins again.", Idempotent: true,
+			Call: func(context.Context, sdk.ToolCall) (sdk.ToolResult, error) {
+				return sdk.JSON("begun", sdk.Publish("system.agent.task", map[string]string{"prompt": "begin"}))
+			}}}
 	case "garbage":
 		chatter("before")
 	case "chatter":

@@ -37,7 +37,8 @@ func shopAct(ctx context.Context, c sdk.ToolCall) (sdk.ToolResult, error) {
 	if err != nil {
 		return sdk.ToolResult{}, err
 	}
-	return sdk.ToolResult{Content: "did " + n, Effects: sdk.Effects{sdk.Publish("shop.did", map[string]string{"n": n})}}, nil
+	return sdk.ToolResult{Content: "did " + n, Effects: sdk.Effects{sdk.Publish("shop.did",
+		map[string]string{"n": n})}}, nil
 }
 
 func shopWork(ctx context.Context, c sdk.ToolCall) (string, error) {
