@@ -65,7 +65,7 @@ func specOf(t *testing.T, f *files, p *plan, id string) kernel.Spec {
 	return specs[i]
 }
 
-// linksOf is what the extension is told.
+// linksOf returns the links in the extension's config.
 func linksOf(t *testing.T, f *files, p *plan) []plannedLink {
 	t.Helper()
 	var c struct{ Links []plannedLink }

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// FuzzLogLine: every line of a log can be shown, whoever wrote it.
+// FuzzLogLine: every line of a log can be shown.
 func FuzzLogLine(f *testing.F) {
 	for _, seed := range []string{
 		`{"@timestamp":"2026-11-20T20:05:31.188127+01:00","@level":"info","@message":"it runs","@module":"kernel","home":"/tmp"}`,

@@ -238,7 +238,7 @@ func TestAStoreThatBeginsAfresh(t *testing.T) {
 		if err != nil || len(kept) != 2 {
 			n.Fatalf("kept are %q, %v", kept, err)
 		}
-		n.Keeper.done = time.Time{}
+		n.done = time.Time{}
 		n.starts()
 		n.passes(9*day, "03 01:02", "03 03:30", "04 03:30", "05 03:30", "06 03:30", "07 03:30", "08 03:30", "09 03:30",
 			"10 03:30", "11 03:30")

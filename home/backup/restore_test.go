@@ -42,7 +42,7 @@ func TestKilledWhileRestoring(t *testing.T) { // replaces rename: not in paralle
 		if whole = err == nil; !whole && !errors.Is(err, errKilled) {
 			t.Fatal(err)
 		}
-		// Whoever opens a home makes the directories that it lacks.
+		// Opening a home creates its missing directories.
 		if _, err := config.OpenHomeAt(home.Path()); err != nil {
 			t.Fatal(err)
 		}
@@ -113,7 +113,7 @@ func TestTwoRestorationsAtOnce(t *testing.T) {
 	}
 }
 
-// TestAStartLeavesWhatIsVerified has a kernel start while somebody reads a backup.
+// TestAStartLeavesWhatIsVerified starts a kernel while a backup is being verified.
 func TestAStartLeavesWhatIsVerified(t *testing.T) {
 	t.Parallel()
 	home := house(t, "before")

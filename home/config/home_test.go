@@ -166,7 +166,7 @@ func TestRuntimeDir(t *testing.T) {
 		t.Errorf("no short directory: %v", err)
 	}
 
-	// Somebody else was there first.
+	// Another user has created it.
 	if err := os.Chmod(first, 0o777); err != nil {
 		t.Fatal(err)
 	}

@@ -15,7 +15,7 @@ import (
 	engine "github.com/switchboard-run/switchboard/store/sqlite"
 )
 
-// grow makes a store of so many keys of 4 KB, closed.
+// grow makes a store of n keys of 4 KB, and closes it.
 func grow(t *testing.T, path string, keys int) {
 	t.Helper()
 	s, err := engine.Open(path)

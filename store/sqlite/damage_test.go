@@ -68,7 +68,7 @@ func edit(t *testing.T, path string, change func([]byte) []byte) {
 	}
 }
 
-// overwrite puts garbage over so many bytes.
+// overwrite replaces bytes with garbage.
 func overwrite(at, n int) func([]byte) []byte {
 	return func(b []byte) []byte {
 		copy(b[at:at+n], bytes.Repeat([]byte("garbage"), n))

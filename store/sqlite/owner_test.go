@@ -22,7 +22,7 @@ func TestStoreHasOneProcess(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer s.Close()
+	defer func() { _ = s.Close() }()
 	if other, err := sqlite.Open(path); !errors.Is(err, journal.ErrFenced) {
 		t.Errorf("a second process opens %v, %v, want %v", other, err, journal.ErrFenced)
 	}
@@ -53,7 +53,7 @@ func TestStoreWhoseFileIsGoneAcceptsNothing(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				defer s.Close()
+				defer func() { _ = s.Close() }()
 				if err := errors.Join(put(t.Context(), s, "a", nil), s.Damage(), change(path)); err != nil {
 					t.Fatal(err)
 				}

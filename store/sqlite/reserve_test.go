@@ -57,7 +57,7 @@ func snapshot(t *testing.T, path string) string {
 	return copied
 }
 
-// holds says that a store has the first keys that put wrote.
+// holds checks that a store has the first keys that put wrote.
 func holds(t *testing.T, path string, keys int) {
 	t.Helper()
 	if err := engine.Check(path); err != nil {

@@ -101,7 +101,7 @@ func agentsInChaos(t *testing.T, number uint64) {
 		}
 	}
 	h.rested("the end of all tasks and exchanges", tokens...)
-	// What nobody has collected is collected now.
+	// Collect the rest.
 	for c := range chats {
 		token := fmt.Sprintf("<c%dm9>", c)
 		h.mu.Lock()

@@ -53,7 +53,7 @@ func (h *house) calls(tool string) (all []madeCall) {
 	return all
 }
 
-// item is something that somebody took out of an inbox.
+// item is something taken out of an inbox.
 type item struct {
 	From    string
 	TaskID  string `json:"task_id"`
@@ -288,7 +288,7 @@ var rootToken = regexp.MustCompile(`^<c\d+m\d+`)
 // rootOf is the token of the message that led to a task.
 func rootOf(token string) string { return rootToken.FindString(token) + ">" }
 
-// given are the tasks that somebody has really given: their calls are made.
+// given returns the tasks whose calls were made.
 func (h *house) given() (tokens []string) {
 	for _, c := range h.calls("tasks/push") {
 		tokens = append(tokens, token.FindString(decoded[struct{ Prompt string }](c.Arguments).Prompt))

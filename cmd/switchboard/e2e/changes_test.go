@@ -9,7 +9,7 @@ import (
 	"github.com/switchboard-run/switchboard/extensions/openai/openaitest"
 )
 
-// attached says whether a terminal's connection still stands.
+// attached reports whether a terminal is still connected.
 func (p *person) attached() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()

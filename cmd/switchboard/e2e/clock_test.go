@@ -54,7 +54,7 @@ func shift() int64 { return atomic.LoadInt64(shiftedBy) }
 `
 
 // buildShifted builds the program with a wall clock that can be set. The steady
-// clock of the process goes on evenly, as it does when somebody sets the clock of
+// clock of the process continues evenly, as it does when a person sets the clock of
 // a machine.
 var buildShifted = sync.OnceValue(func() error {
 	goroot, err := exec.Command("go", "env", "GOROOT").Output()
@@ -111,7 +111,7 @@ func secondsOf(d time.Duration) []byte {
 	return native.NativeEndian.AppendUint64(nil, uint64(d/time.Second)) //nolint:gosec // its sign survives
 }
 
-// TestClockThatIsSet has somebody set the clock of the machine forward and back
+// TestClockThatIsSet sets the clock of the machine forward and back
 // while a model answers, a reply is to be tried again, and reminders are due.
 // Nothing is given up, lost or done twice, and what waits for hours of the clock
 // comes when the clock shows them.

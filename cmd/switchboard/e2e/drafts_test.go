@@ -115,7 +115,7 @@ func TestAnswerTakesThePlaceOfItsDraftWhateverIsKilled(t *testing.T) {
 			w.telegram.Say(anna, "Tell me a story.")
 			draft := w.drafted(1, goOn)
 			again := "Once upon another time, which ended more quickly."
-			w.model.Queue(openaitest.Say(again)) // for whom the turn has to begin anew
+			w.model.Queue(openaitest.Say(again)) // the turn has to start again
 			kills(w)
 			goOn()
 			want := again

@@ -72,7 +72,7 @@ func (w *world) request(id, fifo, line string) {
 	f := w.fifos[path]
 	if f == nil {
 		var err error
-		if f, err = os.OpenFile(path, os.O_RDWR, 0o600); err != nil { // both ways: what nobody reads yet is kept
+		if f, err = os.OpenFile(path, os.O_RDWR, 0o600); err != nil { // both ways, so that unread data is kept
 			w.t.Fatal(err)
 		}
 		w.t.Cleanup(func() { _ = f.Close() })

@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// few is a command that may have so many files open, as may what it starts.
+// few limits the open files of a command and its children.
 func few(cmd *exec.Cmd, files int) *exec.Cmd {
 	l := exec.Command("bash", append([]string{"-c", `ulimit -n ` + strconv.Itoa(files) + ` && exec "$0" "$@"`, cmd.Path},
 		cmd.Args[1:]...)...)

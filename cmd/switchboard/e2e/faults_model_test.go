@@ -56,7 +56,7 @@ func TestFaultsOfAModelLoseNothing(t *testing.T) {
 }
 
 // TestModelsThatHangHoldNobodyElse has the model never answer one person. Others
-// are answered meanwhile, and the one is told in the end.
+// are answered meanwhile, and that person gets a message in the end.
 func TestModelsThatHangHoldNobodyElse(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, withTelegram(), withModel)
@@ -88,7 +88,7 @@ func TestModelsThatHangHoldNobodyElse(t *testing.T) {
 }
 
 // TestKeyOfAModelIsReplacedWhileRunning has a key revoked while the kernel runs.
-// People are told, and answered as soon as the next one is in place.
+// People get a message, and an answer as soon as the next key is set.
 func TestKeyOfAModelIsReplacedWhileRunning(t *testing.T) {
 	t.Parallel()
 	const next = "sk-the-next-key-of-this-account"

@@ -82,7 +82,7 @@ func TestFaultsOfTelegramLoseNothing(t *testing.T) {
 	}
 }
 
-// hangs says whether a request to Telegram hangs, or has done so.
+// hangs reports whether a request to Telegram hangs, or has done so.
 func (w *world) hangs() bool {
 	return slices.ContainsFunc(w.telegram.Refused(), func(r telegramtest.Refusal) bool { return r.Description == "hung" })
 }
@@ -94,7 +94,7 @@ func rawMessage(id int, text string) json.RawMessage {
 
 // TestUpdatesAsTheyShouldNotBe has updates come that are too long, not UTF-8,
 // out of order, twice, or nothing at all. Each that can be read is answered
-// once, and none stops those behind it.
+// once, and none stops later ones.
 func TestUpdatesAsTheyShouldNotBe(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, withTelegram(), withModel)

@@ -47,7 +47,7 @@ func (h hearth) says(action, reason string) {
 	h.model.HandleFor(scout, func(openaitest.Request) openaitest.Answer { return openaitest.Say(string(b)) })
 }
 
-// orchestrator remembers what it is told, and does what the heartbeat wants.
+// orchestrator saves memories and does the tasks of the heartbeat.
 func (h hearth) orchestrator(r openaitest.Request) openaitest.Answer {
 	beat := strings.Contains(string(r.Raw), kettleReason)
 	switch done := r.Messages[len(r.Messages)-1].Role == "tool"; {
@@ -102,7 +102,7 @@ func (h hearth) asked() (s struct {
 	return s
 }
 
-// status waits for the figures: while the heartbeat starts, nobody knows them.
+// status waits for the figures, which are unknown while the heartbeat starts.
 func (h hearth) status() (f figures) {
 	h.t.Helper()
 	h.eventually("figures of the heartbeat", func() bool {
@@ -132,7 +132,7 @@ func (h hearth) beats(n int64) {
 	h.eventually("further looks of the heartbeat", func() bool { return h.status().Runs >= before+n })
 }
 
-// Nothing open asks no model, a noop reaches nobody, and nothing is asked twice.
+// Without open items no model is called, a noop sends nothing, and no item is asked twice.
 func TestHeartbeatIsSilentWithoutNews(t *testing.T) {
 	t.Parallel()
 	h := newHearth(t)
@@ -253,7 +253,7 @@ func TestHeartbeatEscalatesOnceToItsChannel(t *testing.T) {
 	}
 }
 
-// The commit of an escalation is where it happens or not: whoever dies there, the
+// The commit of an escalation decides: whichever process dies there, the
 // kernel or the heartbeat, there is one message.
 func TestHeartbeatKilledWhileItEscalates(t *testing.T) {
 	t.Parallel()
@@ -283,7 +283,7 @@ func TestHeartbeatKilledWhileItEscalates(t *testing.T) {
 	}
 }
 
-// An escalation that reaches nobody does not look healthy.
+// An escalation without a delivery is reported.
 func TestHeartbeatSaysWhatReachedNobody(t *testing.T) {
 	t.Parallel()
 	h := newHearth(t)

@@ -97,7 +97,7 @@ func TestOthersAreAnsweredWhileAnExtensionDoesHarm(t *testing.T) {
 	}
 }
 
-// An extension that passes a limit is killed, and the reason is told.
+// An extension over a limit is killed, and the reason is reported.
 func TestExtensionThatPassesALimitIsKilledWithAReason(t *testing.T) {
 	t.Parallel()
 	if runtime.GOOS != "linux" {

@@ -17,7 +17,7 @@ import (
 //
 //	<pick W>    conclude with the word W
 //	<early W>   ask community to pick W, and conclude at once
-//	<thank>     answer everything, for ever
+//	<thank>     answer everything, forever
 //	<sleep>     say nothing
 //	<fail>      the model fails
 //	<hold W>    say W as soon as the test lets go

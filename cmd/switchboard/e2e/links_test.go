@@ -93,7 +93,7 @@ func picks(word string) openaitest.Answer {
 }
 
 // The example of three agents: the word comes back to the conversation, once,
-// whoever dies meanwhile.
+// whichever process dies meanwhile.
 func TestNebulaComesBackOnce(t *testing.T) {
 	t.Parallel()
 	for _, name := range []string{"undisturbed", "the kernel is killed", "the process of the extensions is killed"} {
@@ -254,7 +254,7 @@ links:
 	})
 }
 
-// An exchange ends, whatever the agents do, and whoever asked is told.
+// An exchange ends, whatever the agents do, and its conversation gets a result.
 func TestExchangesEndByThemselves(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {

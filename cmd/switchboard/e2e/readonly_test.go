@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// nobody is a user who is not root, for whom modes of files are no obstacle.
+// nobody is an unprivileged user: file modes do not stop root.
 const nobody = 65534
 
 // TestAHomeThatCannotBeWritten looks at one on which no kernel has left a place

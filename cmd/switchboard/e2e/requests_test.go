@@ -107,7 +107,7 @@ func TestARequestIsCheap(t *testing.T) {
 	p = w.attach()
 	say("Are you back?", openaitest.Say("I am."))
 
-	// The kernel is killed in the middle of a turn: the request is sent once more.
+	// The kernel is killed in the middle of a turn: the request is sent again.
 	gate, n = make(chan struct{}), w.model.Total()
 	held := openaitest.Say("Never heard.")
 	held.Gate = gate
@@ -142,7 +142,7 @@ func TestARequestIsCheap(t *testing.T) {
 }
 
 // Named exceptions: what an agent is given as context is shown in its turn only,
-// which sends that turn once more, and no other.
+// which sends that turn again, and no other.
 func TestContextSendsItsTurnOnceMore(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, withModel)

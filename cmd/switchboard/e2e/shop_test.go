@@ -175,7 +175,7 @@ func (s *shop) answer(r openaitest.Request) openaitest.Answer {
 	return openaitest.Say("You said " + strings.Join(now.tokens, " "))
 }
 
-// heardOnce checks that no message stands twice in what the model is told.
+// heardOnce checks that no request to the model repeats a message.
 func (s *shop) heardOnce(r openaitest.Request) {
 	heard := map[string]bool{}
 	for _, m := range r.Messages[1:] {

@@ -121,7 +121,7 @@ func TestCommandsAreAnsweredDuringARunningTurnOnEveryChannel(t *testing.T) {
 	if n := w.model.Total(); n != len(places) {
 		t.Errorf("the model was asked %d times", n)
 	}
-	// What waits behind is kept, and what ran has no effect any more.
+	// Later inputs are kept, and the stopped call has no effect.
 	for _, c := range places {
 		c.says("<behind_" + c.name + ">")
 	}
@@ -211,7 +211,7 @@ func TestCommandsOfStrangersAreNotRead(t *testing.T) {
 	}
 }
 
-// A command is answered once, whoever dies while it runs; one that must not run
+// A command is answered once, whichever process dies while it runs; one that must not run
 // twice does not.
 func TestCommandSurvivesTheDeathOfTheKernelAndOfItsExtension(t *testing.T) {
 	t.Parallel()

@@ -37,7 +37,7 @@ func (w *world) query(sql string, args ...any) []string {
 	return rows
 }
 
-// unsettled looks at each delivery that nobody has settled.
+// unsettled visits each unsettled delivery.
 func (w *world) unsettled(each func(journal.Subscription, journal.Delivery, *busv1.Event)) {
 	w.t.Helper()
 	if err := store.Unsettled(w.file("switchboard.db"), each); err != nil {
@@ -45,7 +45,7 @@ func (w *world) unsettled(each func(journal.Subscription, journal.Delivery, *bus
 	}
 }
 
-// pending are the deliveries that nobody has settled, in words.
+// pending describes the unsettled deliveries.
 func (w *world) pending() (left []string) {
 	w.t.Helper()
 	w.unsettled(func(s journal.Subscription, d journal.Delivery, e *busv1.Event) {

@@ -105,7 +105,7 @@ func TestExtensionThatNeverFinishesStartingIsGivenUp(t *testing.T) {
 					"1s}\n"+
 					"restart: {backoff: 10ms, max_backoff: 50ms, max: 1, window: 1m}\n", "in")
 			w.start()
-			w.works() // at once: nobody waits for it
+			w.works() // at once, without waiting for it
 			c := w.control()
 			e := w.state(c, "slow", "failed")
 			if !strings.Contains(e.LastError, "start_timeout") {

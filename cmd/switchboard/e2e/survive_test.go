@@ -12,7 +12,7 @@ import (
 
 // crashAt starts the shop, ready to be killed at a commit: "before 7" is when
 // the 7th since the first message has been applied and is not on disk, "after 7"
-// when it is on disk and nobody was told. The kernels that follow crash at the
+// when it is on disk and not yet reported. Later kernels crash at the
 // other points, counted from their start.
 func (s *shop) crashAt(point string, then ...string) {
 	s.t.Helper()
@@ -22,7 +22,7 @@ func (s *shop) crashAt(point string, then ...string) {
 	s.watch()
 }
 
-// watch takes note of the processes that a crash must not leave behind.
+// watch records the processes that must end after a crash.
 func (s *shop) watch() {
 	s.t.Helper()
 	for _, p := range descendants(s.t, s.kernel.pid()) {

@@ -251,7 +251,7 @@ func commandReceiveFrom(s *stage, c chatPlace, play string) {
 	s.knows(c, play, "Done by w.", "Done by v.")
 }
 
-// What lies in other conversations is shown to whom asks, and taken by nobody.
+// Inboxes of other conversations are listed on request, and nothing is taken from them.
 func commandAll(s *stage, c chatPlace, play string) {
 	name := "of_" + c.name
 	s.gives(c, "/push name="+name+" Do play="+play, "Queued as "+name)

@@ -191,7 +191,7 @@ func (c *cast) atWork(play string) []string {
 	return slices.Clone(c.acts[play])
 }
 
-// onceAtWork waits until the completions of so many sub-agents are held.
+// onceAtWork waits until the completions of n sub-agents are held.
 func (s *stage) onceAtWork(play string, n int) {
 	s.t.Helper()
 	s.eventually(fmt.Sprintf("%d sub-agents of %s at work", n, play), func() bool { return len(s.atWork(play)) == n })
@@ -306,7 +306,7 @@ func (s *stage) promptOf(id string) string {
 	return shown.Prompt
 }
 
-// asks calls a tool as the command line does; false: it says that it failed.
+// asks calls a tool like the command line; false: the tool failed.
 func (s *stage) asks(tool, arguments string, into any) bool {
 	s.t.Helper()
 	result, err := s.kernel.CallTool(s.ctx(), &adminv1.CallToolRequest{Name: tool, Arguments: []byte(arguments)})
@@ -335,7 +335,7 @@ func (s *stage) states(play string) map[string]int {
 	return n
 }
 
-// onceFinished waits until so many tasks of a play have finished.
+// onceFinished waits until n tasks of a play have finished.
 func (s *stage) onceFinished(play string, n int) {
 	s.t.Helper()
 	s.eventually(fmt.Sprintf("%d finished tasks of %s", n, play), func() bool { return s.inState(play, "finished") == n })

@@ -65,7 +65,7 @@ func TestTurnSurvivesTheDeathOfTheKernelWhileAToolRuns(t *testing.T) {
 		tool, arguments, result string
 		runs                    int
 	}{
-		{"slow", `{"n": 1}`, "unknown whether", 1}, // must not run twice: the model is told
+		{"slow", `{"n": 1}`, "unknown whether", 1}, // must not run twice: the model gets the reason
 		{"look", `{}`, "the result of look", 2},    // has no effect: it is simply repeated
 	} {
 		t.Run(tt.tool, func(t *testing.T) {

@@ -64,7 +64,7 @@ func withTelegram(opts ...telegramtest.Option) option {
 	}
 }
 
-// strangers adds Telegram, where nobody is admitted.
+// strangers adds Telegram without approved people.
 func strangers(opts ...telegramtest.Option) option {
 	return func(w *world) {
 		w.telegram = telegramtest.Start(w.t, opts...)
