@@ -201,5 +201,5 @@ func TestATurnGoesOnWithoutMemory(t *testing.T) {
 	if code == 0 {
 		t.Error("memory list works without memory")
 	}
-	contains(t, "the complaint", complaint, "its extension is not running")
+	contains(t, "the complaint", complaint, "memory", "is not running")
 }
