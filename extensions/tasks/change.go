@@ -135,7 +135,7 @@ func (c *change) commit() error {
 var errStopScan = errors.New("stop scan")
 
 // scan calls f with each row of a prefix, in key order, until f
-// returns errEnough.
+// returns errStopScan.
 func (t *tasks) scan(ctx context.Context, prefix string, f func(sdk.Value) error) error {
 	for after := ""; ; {
 		page, more, err := t.k.Page(ctx, prefix, after, 0)

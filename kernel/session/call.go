@@ -9,7 +9,7 @@ import (
 	"github.com/switchboard-run/switchboard/kernel/journal"
 )
 
-// Call reads a call of the session; one that belongs to another does not exist.
+// Call returns a call of a session; a call of another session is not found.
 func (st *Store) Call(r journal.Reader, session int64, id string) (*journal.Call, error) {
 	c, err := r.Call(journal.ParseCallID(id))
 	if err != nil {
@@ -31,8 +31,8 @@ func (st *Store) Start(tx *bus.Tx, id int64, provisional string) error {
 	return tx.PutCall(c)
 }
 
-// Finish stores the result of a call and its row of the history. A call that
-// was closed takes no result any more.
+// Finish stores the result of a call and its row of the history. A closed call
+// takes no result.
 func (st *Store) Finish(tx *bus.Tx, id int64, content string, isError bool) error {
 	c, err := st.open(tx, id)
 	if err != nil {
@@ -54,8 +54,8 @@ func (st *Store) Finish(tx *bus.Tx, id int64, content string, isError bool) erro
 	return st.endWork(tx, id, worker)
 }
 
-// MarkSend remembers that the turn of a call has sent something to a channel,
-// and so has the turn that it works for.
+// MarkSend stores that the turn of a call has sent something to a channel, and so
+// has the turn that it works for.
 func (st *Store) MarkSend(tx *bus.Tx, id int64) error {
 	for id != 0 {
 		c, err := tx.Call(id)
@@ -79,8 +79,8 @@ func (st *Store) MarkSend(tx *bus.Tx, id int64) error {
 	return nil
 }
 
-// close ends calls without a result, and what works for them; it returns the rows
-// that say why.
+// close ends calls without a result, and what works for them; it returns their rows
+// of the history.
 func (st *Store) close(tx *bus.Tx, open []journal.Call, why string) (rows []*busv1.Entry, err error) {
 	for _, c := range open {
 		c.State, c.EndedAt = journal.CallClosed, tx.Now

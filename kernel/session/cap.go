@@ -9,16 +9,16 @@ import (
 	"github.com/switchboard-run/switchboard/kernel/journal"
 )
 
-// The turns that follow from one event are bounded: agents, tasks and links that
-// keep each other busy come to an end. An input beyond the bound dies where it
-// is queued, before a model is asked. One that was queued earlier ends with its
-// first rows. Each is answered with an output, so that no sender waits for it, but
-// only the first one has a text, and none begins a new count of hops.
+// The turns that follow from one event are limited: this stops agents, tasks and
+// links that keep each other busy. An input beyond the limit becomes a dead letter
+// when it is queued, before a model is asked. The turn of one that was queued
+// earlier ends with its first rows. Each has an output, so that no sender waits
+// forever, but only the first output has a text, and none resets the hop count.
 //
-// A session may name a piece of work: its turns are counted for that, so that a
-// hundred pieces that follow from one event are bounded each, and not together.
+// A session may name a chain: its turns count toward that, so that a hundred pieces
+// of work that follow from one event have a limit each.
 
-// chain is what a turn is counted for.
+// chain returns the chain that a turn of a session counts toward.
 func chain(s *journal.Session, e *busv1.Event) string {
 	if s.Chain == "" {
 		return e.GetCorrelationId()
@@ -27,7 +27,7 @@ func chain(s *journal.Session, e *busv1.Event) string {
 }
 
 // Capped reports whether the turns of a chain are used up, and what to say about
-// it: nothing, if it was said before.
+// it: nothing, if an earlier output said it.
 func (st *Store) Capped(r journal.Reader, chain string) (over bool, text string, err error) {
 	limit := st.directory.Current().MaxTurns
 	if limit <= 0 {
@@ -38,14 +38,14 @@ func (st *Store) Capped(r journal.Reader, chain string) (over bool, text string,
 		return false, "", err
 	}
 	if n == limit {
-		text = fmt.Sprintf("I have stopped here: %d turns followed from one event without you, and that is the limit. "+
-			"Write to me if I am to go on.", limit)
+		text = fmt.Sprintf("I stopped here: %d turns followed from one event without you, which is the limit. "+
+			"Write to me, and I'll go on.", limit)
 	}
 	return true, text, nil
 }
 
-// refuse answers for an input that was queued beyond the bound. It has no row in
-// the history, which the holder of the lane may be writing.
+// refuse ends an input that was queued beyond the limit. It has no row in the
+// history, which the holder of the lane may be writing.
 func (st *Store) refuse(tx *bus.Tx, s *journal.Session, e *busv1.Event, in contract.AgentInput, text string) error {
 	reason := fmt.Sprintf("the turns that followed from %s are used up", e.GetCorrelationId())
 	if err := tx.SettleAll(e.GetSeq(), journal.Dead, reason); err != nil {
@@ -58,7 +58,7 @@ func (st *Store) refuse(tx *bus.Tx, s *journal.Session, e *busv1.Event, in contr
 	return err
 }
 
-// stopHere ends a turn that began beyond the bound, in its holder's place.
+// stopHere ends a turn that began beyond the limit, for its holder.
 func (st *Store) stopHere(tx *bus.Tx, s *journal.Session, text string) error {
 	if _, err := takeBack(tx, s); err != nil {
 		return err

@@ -49,8 +49,8 @@ func TestTurnsThatLeadToTurnsComeToAnEnd(t *testing.T) {
 		if handled > 7+contract.MaxHops {
 			t.Errorf("%d outputs were handled", handled)
 		}
-		w.telegram.ShowsOne("I have stopped here")
-		w.orchestrator.HearsRecord("I have stopped here")
+		w.telegram.ShowsOne("I stopped here")
+		w.orchestrator.HearsRecord("I stopped here")
 		for _, out := range w.outputs()[7:] {
 			if out.Outcome != contract.OutcomeCapped {
 				t.Errorf("the output is %+v", out)
@@ -80,13 +80,13 @@ func TestTheUserIsToldOnceThatTurnsAreUsedUp(t *testing.T) {
 		if asked != 3 {
 			t.Errorf("a model was asked %d times, want 3", asked)
 		}
-		w.telegram.ShowsOne("I have stopped here", "3 turns")
+		w.telegram.ShowsOne("I stopped here", "3 turns")
 		dead := w.Dead(contract.TopicAgentInput + "orchestrator")
 		if len(dead) == 0 || !strings.Contains(dead[0], "used up") {
 			t.Errorf("dead letters: %q", dead)
 		}
 		w.Wait(time.Hour)
-		w.orchestrator.HearsRecord("I have stopped here")
+		w.orchestrator.HearsRecord("I stopped here")
 		w.orchestrator.HearsNothing()
 		w.telegram.IsSilent()
 
@@ -117,7 +117,7 @@ func TestTurnsThatWereQueuedInTimeEndWhenTheyBegin(t *testing.T) {
 				branches[0].Answers("one more is allowed")
 				step(branches[1])
 				step(branches[2])
-				w.telegram.Shows("anna: one more is allowed", "anna: I have stopped here: 2 turns followed from one event without you, and that is the limit. Write to me if I am to go on.")
+				w.telegram.Shows("anna: one more is allowed", "anna: I stopped here: 2 turns followed from one event without you, which is the limit. Write to me, and I'll go on.")
 				for range 2 { // both were sent from outside of Anna's chat
 					w.orchestrator.HearsRecord()
 				}

@@ -9,10 +9,9 @@ import (
 	"github.com/switchboard-run/switchboard/kernel/journal"
 )
 
-// Delete removes a session with its history. What runs in it ends without a word,
-// and what waits for it is settled; an extension that it is for is told that it was
-// cancelled. The conversation that it belonged to begins a new one with its next
-// message.
+// Delete removes a session with its history. What runs and waits in it ends without a
+// text; if its outbound is an extension, that gets an output that says so. The next
+// message of its conversation begins a new session.
 func (st *Store) Delete(tx *bus.Tx, id int64) error {
 	s, err := tx.Session(id)
 	if err != nil {
@@ -33,7 +32,7 @@ func (st *Store) Delete(tx *bus.Tx, id int64) error {
 	if err != nil {
 		return err
 	}
-	if err := st.tellIdle(tx, s); err != nil {
+	if err := st.publishIdle(tx, s); err != nil {
 		return err
 	}
 	return tx.DeleteSession(id)

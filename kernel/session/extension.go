@@ -10,13 +10,12 @@ import (
 	"github.com/switchboard-run/switchboard/kernel/journal"
 )
 
-// maxPartial is how much is told of a turn that did not end well, the newest of
-// it.
+// maxPartial is how many bytes of a turn that failed reach the extension, the newest
+// ones.
 const maxPartial = 16 << 10
 
-// forExtension completes the output of a session whose outbound is an extension
-// with what that needs to know what it is about; partial is the words of an answer
-// that did not end.
+// forExtension adds to the output of a session whose outbound is an extension what
+// the extension needs to identify it; partial is the text of an unfinished answer.
 func (st *Store) forExtension(r journal.Reader, s *journal.Session, turn *journal.Turn, out *contract.AgentOutput,
 	partial string) error {
 	if s.OutboundKind != directory.OutboundExtension {
@@ -54,9 +53,9 @@ func (st *Store) forExtension(r journal.Reader, s *journal.Session, turn *journa
 	return nil
 }
 
-// cancelAll ends what runs and waits in a session, and returns for how many it
-// published an output: a waiting input is answered as a turn that was cancelled.
-// Records are kept, unless they are to end too.
+// cancelAll ends what runs and waits in a session, and returns the number of outputs
+// that it published. A waiting input ends as a turn that was cancelled. Records end
+// too if records is set; otherwise they are kept.
 func (st *Store) cancelAll(tx *bus.Tx, s *journal.Session, text string, records bool) (ended int, err error) {
 	if ended, err = st.CancelTurns(tx, s, text); err != nil {
 		return ended, err

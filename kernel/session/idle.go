@@ -9,9 +9,8 @@ import (
 	"github.com/switchboard-run/switchboard/kernel/journal"
 )
 
-// whenIdle applies session.idle. Asking again before the answer changes nothing. A
-// session that does not exist any more has nothing to do: an extension that only
-// wants to know that must not fail because of it.
+// whenIdle applies session.idle. A second request before the event changes nothing. A
+// session that no longer exists counts as idle, so the commit does not fail.
 func (st *Store) whenIdle(tx *bus.Tx, effect *busv1.Effect) (*busv1.EffectResult, error) {
 	e := effect.GetSessionIdle()
 	s, err := tx.Session(journal.ParseSessionID(e.GetSession()))
@@ -32,7 +31,7 @@ func (st *Store) whenIdle(tx *bus.Tx, effect *busv1.Effect) (*busv1.EffectResult
 	return &busv1.EffectResult{}, st.rested(tx, s.ID)
 }
 
-// rested tells who waits for it that a session has nothing to do any more.
+// rested publishes that a session is idle to the extensions that asked, if it is.
 func (st *Store) rested(tx *bus.Tx, session int64) error {
 	s, err := tx.Session(session)
 	if err != nil || s == nil || len(s.Idle) == 0 {
@@ -41,11 +40,11 @@ func (st *Store) rested(tx *bus.Tx, session int64) error {
 	if busy, err := st.busy(tx, s); err != nil || busy {
 		return err
 	}
-	return st.tellIdle(tx, s)
+	return st.publishIdle(tx, s)
 }
 
-// tellIdle tells all who have asked that a session has nothing to do.
-func (st *Store) tellIdle(tx *bus.Tx, s *journal.Session) error {
+// publishIdle publishes that a session is idle to all extensions that asked.
+func (st *Store) publishIdle(tx *bus.Tx, s *journal.Session) error {
 	told := s.Idle
 	s.Idle = nil
 	if err := tx.PutSession(s); err != nil {
@@ -63,7 +62,7 @@ func (st *Store) tellIdle(tx *bus.Tx, s *journal.Session) error {
 // manyRecords is how many records may wait for a session that counts as idle.
 const manyRecords = 100
 
-// busy says whether a session has a turn, or an input that becomes one.
+// busy reports whether a session has a turn, or an input that begins one.
 func (st *Store) busy(tx *bus.Tx, s *journal.Session) (bool, error) {
 	if len(s.Stack) > 0 {
 		return true, nil

@@ -32,8 +32,8 @@ func (st *Store) Open(tx *bus.Tx, agent, key string, init func(*journal.Session)
 	return s, tx.PutSession(s)
 }
 
-// ensure applies session.ensure. A session whose outbound is an extension has the
-// one that makes it.
+// ensure applies session.ensure. An outbound of kind extension is the extension that
+// makes the session.
 func (st *Store) ensure(tx *bus.Tx, effect *busv1.Effect) (*busv1.EffectResult, error) {
 	e := effect.GetSessionEnsure()
 	if st.directory.Current().Agent(e.GetAgent()) == nil {
@@ -81,8 +81,8 @@ func (st *Store) ensure(tx *bus.Tx, effect *busv1.Effect) (*busv1.EffectResult, 
 	return &busv1.EffectResult{Session: journal.SessionID(s.ID)}, nil
 }
 
-// named is the session of an id or, without one, of an agent and a key; nil if
-// there is none.
+// named returns the session with an id or, without one, with an agent and a key; nil
+// if there is none.
 func named(r journal.Reader, id, agent, key string) (*journal.Session, error) {
 	if id != "" {
 		return r.Session(journal.ParseSessionID(id))
@@ -138,7 +138,7 @@ func ownContext(extension string, meta map[string]any) error {
 }
 
 // Queue queues an input of a session. A user's message begins a chain of events,
-// so it is never beyond the bound of turns; a record has no turn.
+// so the limit of turns does not apply to it; a record has no turn.
 func (st *Store) Queue(
 	tx *bus.Tx, s *journal.Session, in contract.AgentInput, dedupe string,
 ) (*busv1.Event, bool, error) {
@@ -165,8 +165,8 @@ func (st *Store) Queue(
 	return e, false, err
 }
 
-// record writes a record into the history of a session that has nothing to do.
-// One for a session that is at work waits for its agent, which has the history.
+// record writes a record into the history of an idle session. A record for a busy one
+// waits for its agent, which writes the history.
 func (st *Store) record(
 	tx *bus.Tx, s *journal.Session, e *busv1.Event, in contract.AgentInput,
 ) (duplicate bool, err error) {
@@ -188,14 +188,14 @@ func (st *Store) record(
 	return false, err
 }
 
-// inputRow is an input as the history has it.
+// inputRow returns the history row of an input.
 func inputRow(e *busv1.Event, in contract.AgentInput) *busv1.Entry {
 	return &busv1.Entry{Kind: contract.EntryInput, Text: in.Text, Sender: in.Sender, Input: e.GetId(),
 		InputKind: in.Kind, Thread: in.Thread, ForwardedFrom: in.ForwardedFrom}
 }
 
-// Replace gives a new text to an input that no handler has taken and no turn has
-// begun with. It returns false when it is too late.
+// Replace replaces an input that no handler has taken and no turn has begun with. It
+// returns false if it is too late.
 func (st *Store) Replace(tx *bus.Tx, s *journal.Session, old journal.Delivery, in contract.AgentInput) (bool, error) {
 	if begun, err := st.begun(tx, s); err != nil || slices.Contains(begun, old.Seq) {
 		return false, err
@@ -218,7 +218,7 @@ func (st *Store) event(s *journal.Session, in contract.AgentInput) (*busv1.Event
 		Payload: payload}, nil
 }
 
-// inputOf is what the event of an input says; nothing, if it cannot be read.
+// inputOf decodes the input in an event; it is empty if that fails.
 func inputOf(e *busv1.Event) (in contract.AgentInput) {
 	if json.Unmarshal(e.GetPayload(), &in) != nil {
 		return contract.AgentInput{}
@@ -226,8 +226,8 @@ func inputOf(e *busv1.Event) (in contract.AgentInput) {
 	return in
 }
 
-// begins says whether an input begins a turn. A record does not, and neither does
-// what cannot be read.
+// begins reports whether an input begins a turn. A record does not, and neither does
+// one that cannot be decoded.
 func begins(in contract.AgentInput) bool { return in.Kind != "" && in.Kind != contract.InputRecord }
 
 // Waiting returns the inputs of a session that are not settled, in order, with
@@ -241,7 +241,7 @@ func takeBack(tx *bus.Tx, s *journal.Session) (*busv1.Event, error) {
 	return tx.TakeBack(s.Agent, contract.TopicAgentInput+s.Agent, journal.SessionID(s.ID))
 }
 
-// context is what the run loop needs to begin or resume the turn of an input.
+// context returns what the run loop needs to begin or resume the turn of an input.
 func (st *Store) context(r journal.Reader, e *busv1.Event) (*busv1.TurnContext, error) {
 	id := journal.ParseSessionID(e.GetKey())
 	c := &busv1.TurnContext{Session: e.GetKey()}

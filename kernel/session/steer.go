@@ -12,9 +12,9 @@ import (
 	"github.com/switchboard-run/switchboard/kernel/journal"
 )
 
-// steer applies steer: newer messages of the user interrupt the turn
-// on top of the stack. What it has not run yet is skipped, and a turn about the
-// messages begins above it; when that has ended, the interrupted one goes on.
+// steer applies steer: newer messages of the user interrupt the turn on top of the
+// stack. Its calls that have not begun are skipped, and a turn for the messages
+// begins above it; when that has ended, the interrupted turn resumes.
 func (st *Store) steer(tx *bus.Tx, effect *busv1.Effect) (*busv1.EffectResult, error) {
 	e := effect.GetSteer()
 	s, _, err := st.held(tx, cmp.Or(e.GetSession(), "none"))
@@ -22,14 +22,14 @@ func (st *Store) steer(tx *bus.Tx, effect *busv1.Effect) (*busv1.EffectResult, e
 	case err != nil:
 		return nil, err
 	case len(s.Stack) == 0 || tx.Ending:
-		return nil, fmt.Errorf("%w: no turn of session %s runs that could be interrupted", contract.ErrInvalid, e.GetSession())
+		return nil, fmt.Errorf("%w: session %s has no running turn to interrupt", contract.ErrInvalid, e.GetSession())
 	}
 	below, err := tx.Turn(s.Stack[len(s.Stack)-1])
 	if err != nil {
 		return nil, err
 	}
 	if below.Interrupted >= contract.MaxInterruptions {
-		return nil, fmt.Errorf("%w: the turn, or one that it has interrupted, was interrupted %d times and now runs to its end",
+		return nil, fmt.Errorf("%w: the turn, or one below it, was interrupted %d times and now runs to its end",
 			contract.ErrInvalid, below.Interrupted)
 	}
 	inputs, err := st.share(tx, s, e.GetInputs(), contract.ErrConflict)
@@ -55,9 +55,8 @@ func (st *Store) steer(tx *bus.Tx, effect *busv1.Effect) (*busv1.EffectResult, e
 	return &busv1.EffectResult{Session: e.GetSession(), Seq: s.HistorySeq, Turn: c}, err
 }
 
-// interrupt counts an interruption for every turn of a stack: the lowest waits the
-// longest. It returns the most that one has, which the new turn begins with:
-// interrupting that holds up those below, too.
+// interrupt counts an interruption for every turn of a stack. It returns the highest
+// count, which the new turn begins with: interrupting it delays those below, too.
 func (st *Store) interrupt(tx *bus.Tx, s *journal.Session) (most int, err error) {
 	for _, id := range s.Stack {
 		turn, err := tx.Turn(id)
@@ -73,11 +72,10 @@ func (st *Store) interrupt(tx *bus.Tx, s *journal.Session) (most int, err error)
 	return most, nil
 }
 
-// share returns the inputs with these ids, which a new turn is to answer. They must
-// be the first of those that may share one: waiting messages of users that no turn
-// has begun with, from the first one on, with one reply target. Other inputs
-// between them keep their places. unfit is the class of the error for one that can't
-// share a turn at all.
+// share returns the inputs with these ids, for a new turn. They must be the first of
+// those that can share one: waiting messages of users that no turn has begun with,
+// that have the reply target of the first. Other inputs between them keep their
+// places. unfit is the class of the error for an input that can't share a turn.
 func (st *Store) share(tx *bus.Tx, s *journal.Session, ids []string, unfit error) (inputs []*busv1.Event, err error) {
 	begun, err := st.begun(tx, s)
 	if err != nil {
@@ -106,14 +104,14 @@ func (st *Store) share(tx *bus.Tx, s *journal.Session, ids []string, unfit error
 	return inputs[:len(ids)], nil
 }
 
-// MaxPending is how many waiting inputs a run loop is shown.
+// MaxPending is how many waiting inputs a run loop gets.
 const MaxPending = 100
 
 // maxSteering is how far into a queue a turn looks for inputs to share.
 const maxSteering = 200
 
-// skip closes the calls of a turn that have not begun. It refuses while one
-// runs: its outcome would be lost.
+// skip closes the calls of a turn that have not begun. It fails while one runs,
+// because its outcome would be lost.
 func (st *Store) skip(tx *bus.Tx, s *journal.Session, turn *journal.Turn) error {
 	open, err := tx.OpenCalls(turn.ID)
 	if err != nil {
@@ -132,8 +130,8 @@ func (st *Store) skip(tx *bus.Tx, s *journal.Session, turn *journal.Turn) error 
 	return err
 }
 
-// Interruptible reports whether a message of the user waits that may interrupt
-// the turn of the lease.
+// Interruptible reports whether a waiting message of the user may interrupt the turn
+// of the lease.
 func (st *Store) Interruptible(r journal.Reader, all *bus.Bus, l *bus.Lease) (bool, error) {
 	s, err := r.Session(l.Session)
 	if err != nil || s == nil || len(s.Stack) == 0 {
@@ -149,7 +147,7 @@ func (st *Store) Interruptible(r journal.Reader, all *bus.Bus, l *bus.Lease) (bo
 	}), err
 }
 
-// begun is the inputs that turns of a session which have not ended are about.
+// begun returns the inputs of the turns of a session that have not ended.
 func (st *Store) begun(r journal.Reader, s *journal.Session) (inputs []int64, err error) {
 	for _, id := range s.Stack {
 		turn, err := r.Turn(id)
@@ -163,7 +161,7 @@ func (st *Store) begun(r journal.Reader, s *journal.Session) (inputs []int64, er
 	return inputs, nil
 }
 
-// withdraw refuses to withdraw an input that a turn is about which has not ended.
+// withdraw refuses to withdraw an input of a turn that has not ended.
 func (st *Store) withdraw(tx *bus.Tx, e *busv1.Event) (bus.Withdrawal, error) {
 	if !strings.HasPrefix(e.GetTopic(), contract.TopicAgentInput) {
 		return bus.WithdrawPending, nil
@@ -179,8 +177,8 @@ func (st *Store) withdraw(tx *bus.Tx, e *busv1.Event) (bus.Withdrawal, error) {
 	return bus.WithdrawPending, err
 }
 
-// Pending is the inputs of a session that no turn is about yet, of those that
-// wait after that of the lease.
+// Pending returns the inputs of a session that wait after that of the lease, and that
+// no turn has begun with.
 func (st *Store) Pending(r journal.Reader, all *bus.Bus, l *bus.Lease, limit int) ([]*busv1.Event, error) {
 	s, err := r.Session(l.Session)
 	if err != nil || s == nil {

@@ -4,9 +4,9 @@
 // turn ends in exactly one commit that settles its inputs, closes what is open
 // and publishes one agent.output.
 //
-// Everything here runs inside of a commit of the bus, so it happens entirely or
-// not at all. Only the holder of a session's lane writes to its history, and
-// the kernel where it ends a turn in the holder's place.
+// Everything here runs inside a commit of the bus, so it happens entirely or not at
+// all. Only the holder of a session's lane writes to its history, and the kernel
+// when it ends a turn for the holder.
 package session
 
 import (
@@ -55,9 +55,9 @@ func (st *Store) Effects() []bus.Effect {
 	}
 }
 
-// Hooks are what sessions do in other commits: an output and an acknowledgement
-// end a turn, a begun input cannot be withdrawn, and who waits for an idle
-// session is told.
+// Hooks are what sessions do in other commits: an output with an acknowledgement
+// ends a turn, a begun input cannot be withdrawn, and an idle session is published to
+// the extensions that asked.
 func (st *Store) Hooks() bus.Hooks {
 	return bus.Hooks{Output: st.output, Ack: st.acked, Withdraw: st.withdraw, Rest: st.rested, Turn: st.context}
 }

@@ -14,8 +14,8 @@ import (
 
 const closedCall = "cancelled: the turn ended before this call had a result; its outcome is unknown"
 
-// held is the session whose lane the committer holds, with the input that it was
-// handed. named is the id of the session that an effect names; empty: none.
+// held returns the session whose lane the committer holds, with the input that was
+// delivered. named is the id of the session that an effect names; empty: none.
 func (st *Store) held(tx *bus.Tx, named string) (*journal.Session, contract.AgentInput, error) {
 	var in contract.AgentInput
 	l := tx.Lease
@@ -29,7 +29,7 @@ func (st *Store) held(tx *bus.Tx, named string) (*journal.Session, contract.Agen
 		return nil, in, fmt.Errorf("%w: agent.output ends the turn: nothing can follow in the same commit", contract.ErrInvalid)
 	}
 	if err := json.Unmarshal(l.Event.GetPayload(), &in); err != nil {
-		return nil, in, fmt.Errorf("%w: the input %s: %w", contract.ErrInvalid, l.Event.GetId(), err)
+		return nil, in, fmt.Errorf("%w: decode input %s: %w", contract.ErrInvalid, l.Event.GetId(), err)
 	}
 	s, err := tx.Session(l.Session)
 	if err == nil && s == nil {
@@ -38,8 +38,8 @@ func (st *Store) held(tx *bus.Tx, named string) (*journal.Session, contract.Agen
 	return s, in, err
 }
 
-// append applies append. The first rows that are appended for an input
-// begin its turn; a record has none.
+// append applies append. The first rows for an input begin its turn; a record has
+// none.
 func (st *Store) append(tx *bus.Tx, effect *busv1.Effect) (*busv1.EffectResult, error) {
 	a := effect.GetAppend()
 	s, in, err := st.held(tx, cmp.Or(a.GetSession(), "none"))
@@ -47,7 +47,7 @@ func (st *Store) append(tx *bus.Tx, effect *busv1.Effect) (*busv1.EffectResult, 
 		return nil, err
 	}
 	if a.GetExpectedSeq() != s.HistorySeq {
-		return nil, fmt.Errorf("%w: the history of session %s stands at row %d, not %d", contract.ErrConflict,
+		return nil, fmt.Errorf("%w: the history of session %s ends with row %d, not %d", contract.ErrConflict,
 			a.GetSession(), s.HistorySeq, a.GetExpectedSeq())
 	}
 	turn, over, text := &journal.Turn{}, false, ""
@@ -76,8 +76,8 @@ func (st *Store) append(tx *bus.Tx, effect *busv1.Effect) (*busv1.EffectResult, 
 	return appended, err
 }
 
-// running is the turn that the rows belong to: the one on top of the stack, or a
-// new one of the input that the holder has and the others that the rows name.
+// running returns the turn that the rows belong to: the one on top of the stack, or a
+// new one of the held input and the others that the rows name.
 func (st *Store) running(tx *bus.Tx, s *journal.Session, in contract.AgentInput, rows []*busv1.Entry) (*journal.Turn, error) {
 	if n := len(s.Stack); n > 0 {
 		return tx.Turn(s.Stack[n-1])
@@ -101,7 +101,8 @@ func (st *Store) running(tx *bus.Tx, s *journal.Session, in contract.AgentInput,
 	return st.begin(tx, s, inputs, in.ReplyTo, 0)
 }
 
-// begin begins a turn on top of the stack; it is counted with its first input.
+// begin begins a turn on top of the stack; it counts toward the chain of its first
+// input.
 func (st *Store) begin(
 	tx *bus.Tx, s *journal.Session, inputs []*busv1.Event, replyTo string, interrupted int,
 ) (*journal.Turn, error) {
@@ -151,9 +152,9 @@ func (st *Store) write(
 	return calls, tx.PutSession(s)
 }
 
-// output applies the publishing of agent.output: it ends the turn of the lane together with
-// the acknowledgement; one that has interrupted another ends by itself, and the
-// lane goes on with that.
+// output applies the publishing of agent.output: it ends the turn of the lane,
+// together with the acknowledgement. A turn that interrupted another ends without
+// one, and the lane goes on with the other turn.
 func (st *Store) output(tx *bus.Tx, payload []byte) (*busv1.EffectResult, error) {
 	s, in, err := st.held(tx, "")
 	if err != nil {
@@ -169,7 +170,7 @@ func (st *Store) output(tx *bus.Tx, payload []byte) (*busv1.EffectResult, error)
 	}
 	var out contract.AgentOutput
 	if err := json.Unmarshal(payload, &out); err != nil {
-		return nil, fmt.Errorf("%w: payload of %s: %w", contract.ErrInvalid, contract.TopicAgentOutput, err)
+		return nil, fmt.Errorf("%w: decode the payload of %s: %w", contract.ErrInvalid, contract.TopicAgentOutput, err)
 	}
 	if _, err := st.running(tx, s, in, nil); err != nil {
 		return nil, err
@@ -264,18 +265,17 @@ func (st *Store) endTop(
 	return e, err
 }
 
-// Died ends the turn of an input whose delivery is dead, and those that have
-// interrupted it: each is answered. A holder that drops its input may have
-// answered itself.
+// Died ends the turn of an input whose delivery is dead, and those that interrupted
+// it, each with an output. A holder that drops its input may have published it.
 func (st *Store) Died(tx *bus.Tx, e *busv1.Event, text string) error {
 	if tx.Answered {
 		return nil
 	}
-	st.bumpEpoch(journal.ParseSessionID(e.GetKey())) // its holder may take for stored what is not
+	st.bumpEpoch(journal.ParseSessionID(e.GetKey())) // its holder may have cached rows that were not stored
 	in := inputOf(e)
 	s, err := tx.Session(journal.ParseSessionID(e.GetKey()))
 	if err != nil || s == nil || in.Kind == "" || in.Kind == contract.InputRecord && len(s.Stack) == 0 {
-		return err // nothing that could be answered
+		return err // nothing to end
 	}
 	out, options := contract.AgentOutput{Outcome: contract.OutcomeDead, Text: text}, []bus.Option(nil)
 	over, said, err := st.Capped(tx, chain(s, e))
@@ -298,8 +298,8 @@ func (st *Store) Died(tx *bus.Tx, e *busv1.Event, text string) error {
 	return nil
 }
 
-// beginForHolder begins a turn of one input that its holder has not begun, so that
-// it can be ended.
+// beginForHolder begins the turn of an input that its holder has not begun, so that it
+// can be ended.
 func (st *Store) beginForHolder(tx *bus.Tx, s *journal.Session, e *busv1.Event) error {
 	in := inputOf(e)
 	turn, err := st.begin(tx, s, []*busv1.Event{e}, in.ReplyTo, 0)
@@ -309,10 +309,9 @@ func (st *Store) beginForHolder(tx *bus.Tx, s *journal.Session, e *busv1.Event) 
 	return err
 }
 
-// cancel applies turn.cancel: it ends the running turn of a session and
-// those that it interrupted, in the holder's place. Inputs that no turn has
-// begun with are kept, unless they are to end, too. Where there is no session,
-// nothing runs: it was deleted, and had its last word.
+// cancel applies turn.cancel: it ends the running turn of a session, and those that it
+// interrupted, for the holder. Inputs that no turn has begun with are kept, unless
+// waiting is set. A deleted session has published its last output.
 func (st *Store) cancel(tx *bus.Tx, effect *busv1.Effect) (*busv1.EffectResult, error) {
 	c := effect.GetTurnCancel()
 	s, err := named(tx, c.GetSession(), c.GetAgent(), c.GetKey())
@@ -333,10 +332,9 @@ func (st *Store) cancel(tx *bus.Tx, effect *busv1.Effect) (*busv1.EffectResult, 
 	return &busv1.EffectResult{Session: journal.SessionID(s.ID)}, err
 }
 
-// CancelTurns is cancel for a session that was read; it returns how many turns
-// it ended. A holder of the lane that has not begun a turn loses it too: its
-// work has no effect any more, and its input is answered. A record is no turn, and
-// is left to its holder.
+// CancelTurns ends the turns of a session, and returns their number. A holder that has
+// not begun a turn loses the lane too: its input ends with an output, and its work has
+// no effect. A record is no turn, and stays with its holder.
 func (st *Store) CancelTurns(tx *bus.Tx, s *journal.Session, text string) (ended int, err error) {
 	if len(s.Stack) == 0 {
 		_, waiting, err := st.Waiting(tx, s, 1)
@@ -356,11 +354,11 @@ func (st *Store) CancelTurns(tx *bus.Tx, s *journal.Session, text string) (ended
 	st.bumpEpoch(s.ID)
 	out := contract.AgentOutput{Outcome: contract.OutcomeCancelled, Text: text}
 	for ; len(s.Stack) > 0; ended++ {
-		// Outside of any chain, what a turn leads to is counted with its own input.
+		// Without a cause, the output follows from the input of the turn.
 		if _, err := st.endTop(tx, s, out, tx.Cause() == nil); err != nil {
 			return ended, err
 		}
-		out.Text = "" // it is said once
+		out.Text = "" // only the first output has it
 	}
 	return ended, nil
 }

@@ -219,7 +219,7 @@ func TestAnApprovalExpires(t *testing.T) {
 		_, result := w.wants(w.hears())
 		w.telegram.ShowsOne("q1")
 		w.Wait(61 * time.Minute)
-		w.says(result, true, "was not run: nobody answered within 1h0m0s.")
+		w.says(result, true, "was not run: no one answered within 1h0m0s.")
 		w.telegram.ShowsOne("Question q1 wasn't answered in time", "That counts as no.")
 		if len(a.requests) != 0 || w.open() != 0 {
 			t.Errorf("the tool ran %d times", len(a.requests))
@@ -404,7 +404,7 @@ func TestNobodyCanBeAsked(t *testing.T) {
 		w.Know(func(s *directory.Snapshot) { s.Channels = nil })
 		turn := w.orchestrator.Hears("tidy up")
 		_, result := w.wants(turn)
-		w.says(result, true, "nobody could be asked")
+		w.says(result, true, "no one could be asked")
 	})
 }
 
@@ -412,7 +412,7 @@ func TestTheAgentAsks(t *testing.T) {
 	for name, tt := range map[string]struct{ arguments, answer, result string }{
 		"any text":      {`{"question":"When?"}`, "on *Monday*", `{"answer":"on *Monday*","by":"anna"}`},
 		"an option":     {`{"question":"Which?","options":["a","b"]}`, "2", `{"answer":"b","by":"anna"}`},
-		"no answer":     {`{"question":"When?","timeout_seconds":60}`, "", "There is no answer: nobody answered within 1m0s."},
+		"no answer":     {`{"question":"When?","timeout_seconds":60}`, "", "There is no answer: no one answered within 1m0s."},
 		"does not want": {`{"question":"When?"}`, "/deny q1", "There is no answer: the user did not want to answer."},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -38,7 +38,7 @@ func askTheUser(ctx context.Context, r *running) (*extensionv1.CallResult, error
 	}
 	empty := func(s string) bool { return strings.TrimSpace(s) == "" }
 	if empty(args.Question) || slices.ContainsFunc(args.Options, empty) {
-		return r.fail("The question or an option is empty. Nobody was asked.")
+		return r.fail("The question or an option is empty. No one was asked.")
 	}
 	q, life := questions.Question{Kind: contract.AskAnswer, Text: args.Question}, answerLife
 	if len(args.Options) > 0 {

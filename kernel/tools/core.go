@@ -13,15 +13,15 @@ import (
 // CoreExtension is the prefix of the kernel's own tools.
 const CoreExtension = "core"
 
-// coreTool is a tool of the kernel: it only reads, or it runs and stores its
-// result itself.
+// coreTool is a tool of the kernel: either read, which has no effect, or run, which
+// stores the result itself.
 type coreTool struct {
 	description *extensionv1.Tool
 	read        func(ctx context.Context, r *Runner, l *bus.Lease, arguments []byte) (any, error)
 	run         func(context.Context, *running) (*extensionv1.CallResult, error)
 }
 
-// answer is what a tool that only reads says to the holder of a lease.
+// answer returns the result of a tool that only reads.
 func (c coreTool) answer(ctx context.Context, r *Runner, l *bus.Lease, raw []byte) (string, error) {
 	v, err := c.read(ctx, r, l, arguments(raw))
 	if err != nil {

@@ -26,8 +26,8 @@ var findTool = coreTool{
 	read: findTools,
 }
 
-// useTool is replaced by the call that it asks for when it is stored; what runs
-// here named no tool.
+// useTool is replaced by the call that it names when it is stored; a call that runs
+// here named none.
 var useTool = coreTool{
 	description: &extensionv1.Tool{
 		Name: "use_tool", ReadOnly: true,
@@ -79,7 +79,7 @@ func findTools(_ context.Context, r *Runner, l *bus.Lease, raw []byte) (any, err
 	return map[string]any{"tools": all}, nil
 }
 
-// score says how well a tool fits words: those in its name count most.
+// score rates how well a tool fits words: those in its name count most.
 func score(t *directory.Tool, words []string) (score int) {
 	names, about := strings.FieldsFunc(strings.ToLower(t.Name), notWord), strings.ToLower(t.Tool.GetDescription())
 	for _, word := range words {
@@ -93,7 +93,7 @@ func score(t *directory.Tool, words []string) (score int) {
 	return score
 }
 
-// alike compares two words, of which one may have an ending.
+// alike reports whether two words are equal, or one begins with the other.
 func alike(a, b string) bool {
 	return a == b || min(len(a), len(b)) > 2 && (strings.HasPrefix(a, b) || strings.HasPrefix(b, a))
 }

@@ -16,7 +16,7 @@ import (
 // ask asks the user for the call, and waits until the question ends. A call asks
 // once: after a crash, the repeated call waits for the same question, or finds its
 // answer. A new message of the user withdraws the question. Without an answer,
-// refusal says so to the model: unanswered, with the reason in it.
+// refusal is the result for the model: the format unanswered with the reason.
 func (r *running) ask(
 	ctx context.Context, q questions.Question, life time.Duration, unanswered string,
 ) (asked *questions.Question, refusal string, err error) {
@@ -26,7 +26,7 @@ func (r *running) ask(
 	}
 	switch {
 	case errors.Is(err, router.ErrNobody):
-		return nil, fmt.Sprintf(unanswered, "nobody could be asked, because "+err.Error()), nil
+		return nil, fmt.Sprintf(unanswered, "no one could be asked: "+err.Error()), nil
 	case err != nil:
 		return nil, "", fmt.Errorf("ask for %s: %w", r.call.Name, err)
 	}
@@ -44,7 +44,7 @@ func (r *running) ask(
 	return asked, refusal, nil
 }
 
-// ended waits until the question has ended. The end of waiting withdraws it.
+// ended waits until the question has ended, and withdraws it when waiting ends.
 func (r *running) ended(waiting context.Context, id string) (*questions.Question, error) {
 	ended, stop := r.Router.Questions().Await(id)
 	defer stop()
@@ -68,11 +68,11 @@ func (r *running) ended(waiting context.Context, id string) (*questions.Question
 	}
 }
 
-// noAnswerReason says why there is no answer; empty: there is one.
+// noAnswerReason returns why there is no answer; empty: there is one.
 func noAnswerReason(q *questions.Question, life time.Duration) string {
 	switch {
 	case q.Outcome == contract.AskExpired:
-		return "nobody answered within " + life.String()
+		return "no one answered within " + life.String()
 	case q.Outcome == contract.AskWithdrawn && q.By != "":
 		return "the user did not want to answer"
 	case q.Outcome == contract.AskWithdrawn:

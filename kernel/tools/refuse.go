@@ -9,7 +9,7 @@ import (
 	"github.com/switchboard-run/switchboard/kernel/journal"
 )
 
-// refuse says why a call must not run, for the model; empty: it may.
+// refuse returns why a call must not run, for the model; empty: it may run.
 func refuse(dir *directory.Snapshot, agent string, t *directory.Tool, call journal.Call) string {
 	if t == nil || !dir.MayUse(agent, t) {
 		var names []string
@@ -28,7 +28,8 @@ func refuse(dir *directory.Snapshot, agent string, t *directory.Tool, call journ
 	return checkArguments(t, call.Arguments)
 }
 
-// checkArguments says what is wrong with the arguments of a call, for the model.
+// checkArguments returns the problems of the arguments of a call, for the model; empty:
+// none.
 func checkArguments(t *directory.Tool, raw []byte) string {
 	var v any
 	if err := json.Unmarshal(arguments(raw), &v); err != nil {
@@ -53,7 +54,7 @@ func checkArguments(t *directory.Tool, raw []byte) string {
 // maxProblems is how many problems one refusal lists.
 const maxProblems = 5
 
-// arguments replaces missing arguments by an empty object.
+// arguments returns an empty object for missing arguments.
 func arguments(raw []byte) []byte {
 	if len(strings.TrimSpace(string(raw))) == 0 {
 		return []byte("{}")

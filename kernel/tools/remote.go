@@ -18,7 +18,7 @@ import (
 
 const (
 	returnTimeout = 30 * time.Second       // how long a call waits for its extension to restart
-	retryDelay    = 100 * time.Millisecond // until it looks again
+	retryDelay    = 100 * time.Millisecond // between two attempts
 )
 
 // remote runs the call in the tool's extension, and retries where that is safe.
@@ -89,7 +89,7 @@ func (r *running) remote(ctx context.Context, t *directory.Tool) (*extensionv1.C
 	}
 }
 
-// sleep waits for retryDelay; false: the time is over.
+// sleep waits for retryDelay. It returns false after until, and when ctx ends.
 func sleep(ctx context.Context, until time.Time) bool {
 	if !time.Now().Before(until) {
 		return false
@@ -102,7 +102,7 @@ func sleep(ctx context.Context, until time.Time) bool {
 	}
 }
 
-// attempt runs the tool once. A nil actor is not running.
+// attempt runs the tool once. A nil actor means that its extension is not running.
 func (r *running) attempt(
 	ctx context.Context, actor *bus.Actor, t *directory.Tool, request *extensionv1.CallRequest,
 ) (*extensionv1.CallResult, error) {

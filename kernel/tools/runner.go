@@ -42,7 +42,7 @@ type Remote interface {
 	// CallTool runs a tool of a running extension. It wraps contract.ErrGone if
 	// the process ended meanwhile, and contract.ErrUnavailable if none is running.
 	CallTool(ctx context.Context, extension string, r *extensionv1.CallRequest) (*extensionv1.CallResult, error)
-	// Actor is the running extension; nil: it is not running.
+	// Actor returns the running instance of an extension; nil: none is running.
 	Actor(extension string) *bus.Actor
 }
 
@@ -59,7 +59,7 @@ type Runner struct {
 	running map[int64]*running
 }
 
-// running is one call while it runs.
+// running is a call that runs.
 type running struct {
 	*Runner
 	lease  *bus.Lease // of the turn's attempt that asked first
@@ -77,8 +77,8 @@ type running struct {
 }
 
 // List returns the tools that an agent may use, under their full names, and
-// what changes when they do. It waits for extensions that are being started for
-// the first time: until then nobody knows what they offer.
+// an etag of the set. It waits for extensions that start for the first time: their
+// tools are unknown until then.
 func (r *Runner) List(ctx context.Context, agent string) ([]*extensionv1.Tool, string) {
 	dir := r.awaitDirectory(ctx, func(dir *directory.Snapshot) bool {
 		return !slices.ContainsFunc(dir.Starting, func(id string) bool { return dir.UsesToolsOf(agent, id) })
@@ -111,7 +111,7 @@ func granted(dir *directory.Snapshot, agent string) (tools []*directory.Tool) {
 	return tools
 }
 
-// awaitDirectory returns the first good directory, or the current one after
+// awaitDirectory returns the first snapshot that is good, or the current one after
 // startTimeout.
 func (r *Runner) awaitDirectory(ctx context.Context, good func(*directory.Snapshot) bool) *directory.Snapshot {
 	ctx, cancel := context.WithTimeout(ctx, startTimeout)
@@ -220,14 +220,14 @@ func (r *running) run(ctx context.Context) {
 	r.result, r.err = r.execute(ctx)
 }
 
-// execute runs a call to its one result.
+// execute runs a call until it has its result.
 func (r *running) execute(ctx context.Context) (*extensionv1.CallResult, error) {
-	// Read again: another request may have run it since it was read.
+	// Another request may have run it since it was read.
 	call, err := r.read(ctx, r.call.Session, journal.CallID(r.call.ID))
 	if err != nil || call.State.Ended() {
 		return ended(call, err)
 	}
-	r.mu.Lock() // Interrupt looks at it
+	r.mu.Lock() // Interrupt reads it
 	r.call = *call
 	r.mu.Unlock()
 	if err := r.readInput(ctx); err != nil {
@@ -286,7 +286,7 @@ func (r *running) commit(apply func(*bus.Tx) error) error {
 	return r.Bus.DoAs(bus.Kernel, lease, apply)
 }
 
-// finish stores a result that the kernel itself gives.
+// finish stores a result of the kernel itself.
 func (r *running) finish(content string, isError bool) (*extensionv1.CallResult, error) {
 	content = cut(content)
 	return &extensionv1.CallResult{Content: content, IsError: isError}, r.Bus.Do(func(tx *bus.Tx) error {

@@ -39,8 +39,8 @@ func Compile(extension string, t *extensionv1.Tool) (*schema.Schema, error) {
 	return s, nil
 }
 
-// Entry makes the directory's entry of a described tool. Its schema compiles:
-// Compile, or the tests of a built-in, refused any other.
+// Entry returns the directory's entry for a described tool. Its schema is valid:
+// Compile, or the test of a built-in, has checked it.
 func Entry(extension string, t *extensionv1.Tool) directory.Tool {
 	sum := sha256.Sum256(append([]byte(t.GetDescription()+"\n"), t.GetSchema()...))
 	entry := directory.Tool{Name: extension + "/" + t.GetName(), Extension: extension, Tool: t, Sum: hex.EncodeToString(sum[:])}

@@ -29,7 +29,7 @@ type Delivered struct {
 	unsettled   int      // parts of the text
 }
 
-// settle notes the outcome of a part.
+// settle applies the outcome of a part.
 func (d *Delivered) settle(part journal.Delivery) {
 	d.unsettled--
 	if part.ProviderID != "" {
@@ -126,8 +126,8 @@ func (r *running) send(
 	return r.finish(encode(sends), slices.ContainsFunc(sends, func(d Delivered) bool { return d.Status == "failed" }))
 }
 
-// queue returns the sends to channels as they are before the first receipt. A
-// channel that is down accepts them and delivers them later.
+// queue returns sends to channels that have no receipt yet. A channel that is down
+// accepts them, and delivers them later.
 func queue(dir *directory.Snapshot, channels ...string) (sends []Delivered, err error) {
 	for _, id := range channels {
 		c := dir.Channel(id)

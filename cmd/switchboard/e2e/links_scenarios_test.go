@@ -375,7 +375,7 @@ func TestLinks(t *testing.T) {
 		if x.Outcome != "capped" || x.Messages < 150 || x.Messages > 200 {
 			t.Errorf("it ended as %+v", x)
 		}
-		const saying = `SELECT count(*) FROM event WHERE topic LIKE 'channel.send.%' AND instr(CAST(payload AS TEXT), 'I have stopped here') > 0`
+		const saying = `SELECT count(*) FROM event WHERE topic LIKE 'channel.send.%' AND instr(CAST(payload AS TEXT), 'I stopped here') > 0`
 		if n := o.query(saying); n[0] != "1" {
 			t.Errorf("the owner was told %s times", n[0])
 		}
