@@ -6,6 +6,7 @@ import "slices"
 // while a turn runs there.
 type Command struct {
 	Name        string
+	Arguments   string // as people see them; of the kernel's own commands only
 	Description string // for people, in a line
 	Extension   string // that handles it; empty: the kernel itself
 	Title       string // of the extension, as shown to people
@@ -16,7 +17,7 @@ type Command struct {
 var builtin = []Command{
 	{Name: "new", Description: "start a new conversation"},
 	{Name: "stop", Description: "stop what I am doing"},
-	{Name: "agent", Description: "show or choose the agent that answers here"},
+	{Name: "agent", Arguments: " [name]", Description: "show or choose the agent that answers here"},
 	{Name: "status", Description: "show what is running"},
 	{Name: "questions", Description: "list questions waiting for your answer; /answer, /approve and /deny answer them"},
 	{Name: "sethome", Description: "get reminders and notices here"},

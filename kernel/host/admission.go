@@ -64,7 +64,8 @@ type client struct {
 
 func newClient(a *bus.Actor) *client {
 	c := &client{
-		actor: a, pace: rate.NewLimiter(sharedRate, sharedBurst), reading: make(chan struct{}, readsAtOnce), methods: map[string]int{},
+		actor: a, pace: rate.NewLimiter(sharedRate, sharedBurst), reading: make(chan struct{}, readsAtOnce),
+		methods: map[string]int{},
 	}
 	if a.Builtin {
 		c.pace.SetLimit(builtinRate)

@@ -81,7 +81,7 @@ func (c *commandCalls) begin(ctx context.Context, d *busv1.Delivery) bool {
 	c.calls.Go(func() {
 		defer cancel(nil)
 		c.sink.Take(d.GetToken())
-		o, answer := &busv1.Outcome{Token: d.GetToken(), Kind: busv1.Outcome_KIND_ACK}, known.Title+" doesn't offer /"+name+" now."
+		o, answer := outcome(d, busv1.Outcome_KIND_ACK, ""), known.Title+" doesn't offer /"+name+" now."
 		if tool := c.tools[name]; tool != nil {
 			o, answer = command.Run(ctx, d, tool, dir.Location.String(), c.call)
 		}

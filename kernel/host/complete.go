@@ -23,7 +23,8 @@ import (
 // Complete asks a model: for an agent during its turn, the model of its manifest or of
 // the input; for another extension, one that its manifest names under
 // permissions.models. The cost is recorded with the caller and the purpose.
-func (s modelsService) Complete(r *kernelv1.CompleteRequest, stream grpc.ServerStreamingServer[extensionv1.Delta]) error {
+func (s modelsService) Complete(r *kernelv1.CompleteRequest, stream grpc.ServerStreamingServer[extensionv1.Delta],
+) error {
 	order, err := s.h.order(stream.Context(), r)
 	if err != nil {
 		return err
@@ -61,9 +62,11 @@ func (h *Host) order(ctx context.Context, r *kernelv1.CompleteRequest) (models.O
 		return o, fmt.Errorf("%w: %q is not an agent", contract.ErrDenied, id)
 	case model == agent.Spec.GetModel():
 	case model != modelOf(l.Event):
-		return o, fmt.Errorf("%w: the manifest of %q grants the model %q, not %q", contract.ErrDenied, id, agent.Spec.GetModel(), model)
+		return o, fmt.Errorf("%w: the manifest of %q grants the model %q, not %q",
+			contract.ErrDenied, id, agent.Spec.GetModel(), model)
 	case !h.knowsModel(model):
-		return o, fmt.Errorf("%w: there is no model %q: name it with its extension, as openai/%[2]s", contract.ErrInvalid, model)
+		return o, fmt.Errorf("%w: there is no model %q: name it with its extension, as openai/%[2]s",
+			contract.ErrInvalid, model)
 	}
 	return o, bounded(l, agent)
 }
@@ -77,8 +80,8 @@ const spare = 16
 func bounded(l *bus.Lease, agent *directory.Agent) error {
 	steps := cmp.Or(int64(agent.Spec.GetMaxSteps()), defaultSteps)
 	if n := l.Asks(); n > 2*steps+spare {
-		return fmt.Errorf("%w: this turn has asked a model %d times, and agent.limits.max_steps in the manifest of %q allows %d steps",
-			contract.ErrInvalid, n-1, agent.ID, steps)
+		return fmt.Errorf("%w: this turn has asked a model %d times, "+
+			"and agent.limits.max_steps in the manifest of %q allows %d steps", contract.ErrInvalid, n-1, agent.ID, steps)
 	}
 	return nil
 }

@@ -77,7 +77,8 @@ func (c *meteredConn) Read(p []byte) (int, error) {
 	c.mu.Unlock()
 	if over {
 		c.d.mu.Lock()
-		reason := c.d.refuse("", fmt.Sprintf("a connection was closed: %d MiB of its requests were not complete", c.d.unread>>20))
+		reason := c.d.refuse("", fmt.Sprintf("a connection was closed: %d MiB of its requests were not complete",
+			c.d.unread>>20))
 		c.d.mu.Unlock()
 		_ = c.Close()
 		return 0, reason

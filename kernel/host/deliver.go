@@ -64,7 +64,7 @@ func (h *Host) exchange(g *instance, sink *bus.Sink) error {
 				return ctx.Err()
 			}
 			for _, d := range commands.take(ctx, frame).Deliveries {
-				h.Bus.Outcome(g.actor, &busv1.Outcome{Token: d.GetToken(), Kind: busv1.Outcome_KIND_FAIL, Reason: "the extension handles no events"})
+				h.Bus.Outcome(g.actor, outcome(d, busv1.Outcome_KIND_FAIL, "the extension handles no events"))
 			}
 		}
 	}
@@ -92,6 +92,10 @@ func (h *Host) exchange(g *instance, sink *bus.Sink) error {
 		sink.Credit(int(frame.GetCredit()))
 		h.Bus.Outcomes(g.actor, frame.GetOutcomes())
 	}
+}
+
+func outcome(d *busv1.Delivery, kind busv1.Outcome_Kind, reason string) *busv1.Outcome {
+	return &busv1.Outcome{Token: d.GetToken(), Kind: kind, Reason: reason}
 }
 
 // sendFrames sends deliveries in as many frames as their size needs.
@@ -125,7 +129,8 @@ func deliverySize(d *busv1.Delivery) int {
 }
 
 // CallTool implements tools.Remote.
-func (h *Host) CallTool(ctx context.Context, extension string, r *extensionv1.CallRequest) (*extensionv1.CallResult, error) {
+func (h *Host) CallTool(ctx context.Context, extension string, r *extensionv1.CallRequest,
+) (*extensionv1.CallResult, error) {
 	g := h.instance(extension)
 	if g == nil {
 		return nil, fmt.Errorf("%w: %s is not running", contract.ErrUnavailable, extension)
@@ -157,7 +162,9 @@ func gone(g *instance, err error) error {
 }
 
 // Complete implements models.Remote.
-func (h *Host) Complete(ctx context.Context, extension string, r *extensionv1.CompleteRequest, emit func(*extensionv1.Delta) error) error {
+func (h *Host) Complete(ctx context.Context, extension string, r *extensionv1.CompleteRequest,
+	emit func(*extensionv1.Delta) error,
+) error {
 	g := h.instance(extension)
 	if g == nil {
 		return fmt.Errorf("the extension %s: %w", extension, models.ErrNotRunning)

@@ -119,13 +119,17 @@ const (
 
 // New returns a host that serves nothing yet.
 func New() *Host {
-	h := &Host{streamLossGrace: defaultStreamLossGrace, clients: map[string]*client{}, owner: newClient(owner), running: map[string]*instance{}}
+	h := &Host{
+		streamLossGrace: defaultStreamLossGrace, clients: map[string]*client{}, owner: newClient(owner),
+		running: map[string]*instance{},
+	}
 	h.stopped, h.stop = context.WithCancel(context.Background())
 	h.admission = newAdmission(h)
 	h.server = grpc.NewServer(
 		grpc.MaxRecvMsgSize(contract.MaxMessage), grpc.MaxSendMsgSize(contract.MaxMessage),
 		grpc.UnaryInterceptor(h.serveUnary), grpc.StreamInterceptor(h.serveStream),
-		grpc.Creds(ownuser.Credentials()), grpc.InTapHandle(h.admission.tap), grpc.MaxConcurrentStreams(uint32(defaultLimits.requests)),
+		grpc.Creds(ownuser.Credentials()), grpc.InTapHandle(h.admission.tap),
+		grpc.MaxConcurrentStreams(uint32(defaultLimits.requests)),
 		grpc.ConnectionTimeout(handshakeTime), grpc.MaxHeaderListSize(maxHeader), grpc.WaitForHandlers(true),
 		grpc.ReadBufferSize(32<<10), grpc.WriteBufferSize(64<<10), // there are many connections
 		grpc.NumStreamWorkers(streamWorkers),
@@ -187,7 +191,8 @@ func (h *Host) Open(ctx context.Context, a *bus.Actor, conn grpc.ClientConnInter
 	h.mu.Lock()
 	h.running[a.ID] = g
 	h.mu.Unlock()
-	if g.handlesEvents() || slices.ContainsFunc(d.GetTools(), func(t *extensionv1.Tool) bool { return t.GetCommand() != "" }) {
+	isCommand := func(t *extensionv1.Tool) bool { return t.GetCommand() != "" }
+	if g.handlesEvents() || slices.ContainsFunc(d.GetTools(), isCommand) {
 		sink := h.Bus.Attach(a)
 		h.deliveries.Go(func() { h.deliver(g, sink) })
 	}
@@ -271,7 +276,8 @@ func authorize(a *bus.Actor, method string) error {
 	return nil
 }
 
-func (h *Host) serveUnary(ctx context.Context, request any, info *grpc.UnaryServerInfo, next grpc.UnaryHandler) (any, error) {
+func (h *Host) serveUnary(ctx context.Context, request any, info *grpc.UnaryServerInfo, next grpc.UnaryHandler,
+) (any, error) {
 	read(ctx, request)
 	if err := authorize(actorOf(ctx), info.FullMethod); err != nil {
 		return nil, contract.ToStatus(err)
@@ -285,7 +291,8 @@ func (h *Host) serveUnary(ctx context.Context, request any, info *grpc.UnaryServ
 	return reply, contract.ToStatus(err)
 }
 
-func (h *Host) serveStream(service any, stream grpc.ServerStream, info *grpc.StreamServerInfo, next grpc.StreamHandler) error {
+func (h *Host) serveStream(service any, stream grpc.ServerStream, info *grpc.StreamServerInfo, next grpc.StreamHandler,
+) error {
 	if err := authorize(actorOf(stream.Context()), info.FullMethod); err != nil {
 		return contract.ToStatus(err)
 	}

@@ -12,7 +12,8 @@ import (
 
 // Presence implements kernelv1.SessionsServer: when a person last wrote, in any session,
 // and whether one waits for an answer now.
-func (s sessionsService) Presence(ctx context.Context, _ *kernelv1.PresenceRequest) (*kernelv1.PresenceResponse, error) {
+func (s sessionsService) Presence(ctx context.Context, _ *kernelv1.PresenceRequest,
+) (*kernelv1.PresenceResponse, error) {
 	if err := actorOf(ctx).MayAskPresence(); err != nil {
 		return nil, err
 	}

@@ -74,7 +74,8 @@ func (h *Host) lease(ctx context.Context, lane string) (*bus.Lease, error) {
 }
 
 // view answers a request of the holder of a lane from the store.
-func view[T any](ctx context.Context, h *Host, lane string, read func(j journal.Reader, l *bus.Lease, out *T) error) (*T, error) {
+func view[T any](ctx context.Context, h *Host, lane string, read func(journal.Reader, *bus.Lease, *T) error,
+) (*T, error) {
 	l, err := h.lease(ctx, lane)
 	if err != nil {
 		return nil, err
@@ -121,7 +122,9 @@ func (s toolsService) Call(ctx context.Context, r *kernelv1.CallToolRequest) (*e
 	if err != nil {
 		return nil, err
 	}
-	return &extensionv1.CallResult{Content: result.GetContent(), IsError: result.GetIsError(), Waiting: s.h.Bus.WaitingBehind(l)}, nil
+	return &extensionv1.CallResult{
+		Content: result.GetContent(), IsError: result.GetIsError(), Waiting: s.h.Bus.WaitingBehind(l),
+	}, nil
 }
 
 func (s channelsService) List(context.Context, *kernelv1.ListChannelsRequest) (*kernelv1.ListChannelsResponse, error) {

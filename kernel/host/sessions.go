@@ -40,7 +40,8 @@ func (s sessionsService) Get(ctx context.Context, r *kernelv1.SessionRequest) (*
 }
 
 // List implements kernelv1.SessionsServer.
-func (s sessionsService) List(ctx context.Context, r *kernelv1.ListSessionsRequest) (*kernelv1.ListSessionsResponse, error) {
+func (s sessionsService) List(ctx context.Context, r *kernelv1.ListSessionsRequest,
+) (*kernelv1.ListSessionsResponse, error) {
 	return view(ctx, s.h, r.GetLane(), func(j journal.Reader, l *bus.Lease, out *kernelv1.ListSessionsResponse) error {
 		sessions, err := visible(j, actorOf(ctx), l, r)
 		for i := range sessions {
@@ -109,12 +110,14 @@ func mayRead(j journal.Reader, a *bus.Actor, l *bus.Lease, id int64, named strin
 		if l.Session == 0 {
 			return fmt.Errorf("%w: the lane belongs to no session", contract.ErrDenied)
 		}
-		return fmt.Errorf("%w: the lane belongs to session %s, not to %s", contract.ErrDenied, journal.SessionID(l.Session), named)
+		return fmt.Errorf("%w: the lane belongs to session %s, not to %s",
+			contract.ErrDenied, journal.SessionID(l.Session), named)
 	}
 	if own, err := j.Session(l.Session); err != nil {
 		return err
 	} else if own != nil && own.Group {
-		return fmt.Errorf("%w: others can read this conversation (%s), so no other session can be read from it", contract.ErrDenied, journal.SessionID(own.ID))
+		return fmt.Errorf("%w: others can read this conversation (%s), so no other session can be read from it",
+			contract.ErrDenied, journal.SessionID(own.ID))
 	}
 	if s, err := j.Session(id); err != nil {
 		return err

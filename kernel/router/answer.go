@@ -53,7 +53,8 @@ func (r *MessageRouter) replied(tx *bus.Tx, q request, text string) (bool, error
 		}
 		return true, r.reply(tx, q, said)
 	case first != nil:
-		return false, r.reply(tx, q, fmt.Sprintf("I'll get to that after question %s is answered: %s\n\n%s", first.ID, first.Brief(), first.Instructions()))
+		return false, r.reply(tx, q, fmt.Sprintf("I'll get to that after question %s is answered: %s\n\n%s",
+			first.ID, first.Brief(), first.Instructions()))
 	}
 	return false, nil
 }
@@ -117,7 +118,8 @@ func (r *MessageRouter) aboutQuestions(tx *bus.Tx, q request, command, rest stri
 	}
 	if command == "questions" {
 		if all := slices.Concat(here, elsewhere); len(all) > 0 {
-			return "Open questions:\n\n" + listed(all) + "\n\n/answer ID TEXT answers one; /approve ID and /deny ID say yes and no.", nil
+			return "Open questions:\n\n" + listed(all) +
+				"\n\n/answer ID TEXT answers one; /approve ID and /deny ID say yes and no.", nil
 		}
 		return "No questions are open.", nil
 	}
@@ -171,7 +173,8 @@ func only(command string, here, elsewhere []questions.Question) (o *questions.Qu
 
 // named is the question with an id, if it is one of the open ones. Otherwise problem
 // explains it.
-func (r *MessageRouter) named(tx *bus.Tx, q request, id string, open []questions.Question) (o *questions.Question, problem string, err error) {
+func (r *MessageRouter) named(tx *bus.Tx, q request, id string, open []questions.Question,
+) (o *questions.Question, problem string, err error) {
 	if i := slices.IndexFunc(open, func(o questions.Question) bool { return o.ID == id }); i >= 0 {
 		return &open[i], "", nil
 	}
@@ -286,5 +289,6 @@ func (r *MessageRouter) askedOwner(tx journal.Reader, o *questions.Question) (bo
 	if err != nil {
 		return false, err
 	}
-	return owner.UserID != "" && (at.Address == owner.UserID || at.Address == owner.Conversation && at.Thread == owner.Thread), nil
+	home := at.Address == owner.Conversation && at.Thread == owner.Thread
+	return owner.UserID != "" && (home || at.Address == owner.UserID), nil
 }

@@ -70,9 +70,11 @@ func checkAsk(a contract.UserAsk) string {
 	case strings.TrimSpace(a.Text) == "":
 		return "the question has no text"
 	case !slices.Contains([]string{contract.AskApprove, contract.AskChoose, contract.AskAnswer}, a.Kind):
-		return fmt.Sprintf("unknown kind of question %q: use %s, %s or %s", a.Kind, contract.AskApprove, contract.AskChoose, contract.AskAnswer)
+		return fmt.Sprintf("unknown kind of question %q: use %s, %s or %s",
+			a.Kind, contract.AskApprove, contract.AskChoose, contract.AskAnswer)
 	case a.Kind == contract.AskChoose && (len(a.Options) < 2 || len(a.Options) > maxOptions):
-		return fmt.Sprintf("a question of kind %s has 2 to %d options, not %d", contract.AskChoose, maxOptions, len(a.Options))
+		return fmt.Sprintf("a question of kind %s has 2 to %d options, not %d",
+			contract.AskChoose, maxOptions, len(a.Options))
 	case a.Kind != contract.AskChoose && len(a.Options) > 0:
 		return fmt.Sprintf("only a question of kind %s has options", contract.AskChoose)
 	case slices.ContainsFunc(a.Options, func(o string) bool { return strings.TrimSpace(o) == "" }):
@@ -181,7 +183,8 @@ func (r *MessageRouter) unask(tx *bus.Tx, e *busv1.Event) (bus.Withdrawal, error
 	if unseen {
 		return bus.WithdrawDone, nil
 	}
-	return bus.WithdrawDone, r.tellWhereAsked(tx, q, fmt.Sprintf("Question %s no longer needs an answer: %s", q.ID, q.Brief()))
+	text := fmt.Sprintf("Question %s no longer needs an answer: %s", q.ID, q.Brief())
+	return bus.WithdrawDone, r.tellWhereAsked(tx, q, text)
 }
 
 // EndQuestions ends the questions that have expired or whose answer is no longer

@@ -36,11 +36,7 @@ func (r *MessageRouter) help(about string) string {
 	var b strings.Builder
 	b.WriteString("Just write to me. These commands work even while I'm busy:\n")
 	for _, c := range directory.Builtin() {
-		name := c.Name
-		if name == "agent" {
-			name += " [name]"
-		}
-		fmt.Fprintf(&b, "\n- /%s: %s", name, c.Description)
+		fmt.Fprintf(&b, "\n- /%s%s: %s", c.Name, c.Arguments, c.Description)
 	}
 	if len(extensions) > 0 {
 		b.WriteString("\n\nCommands of extensions (/help NAME explains one):\n")
@@ -241,8 +237,8 @@ func (r *MessageRouter) setHome(tx *bus.Tx, q request) (string, error) {
 	case err != nil:
 		return "", err
 	case owner.UserID == "":
-		return fmt.Sprintf("%s has no owner yet. The owner is the first person approved, or the first in channels.%s.allow_from.",
-			channel.Name, channel.ID), nil
+		return fmt.Sprintf("%s has no owner yet. The owner is the first person approved, "+
+			"or the first in channels.%s.allow_from.", channel.Name, channel.ID), nil
 	case owner.UserID != q.user:
 		return "Only the owner can use /sethome.", nil
 	}

@@ -46,7 +46,8 @@ func (r *MessageRouter) message(tx *bus.Tx, e *busv1.Event, m contract.UserMessa
 	}
 	q := request{
 		conversation: conversation, here: &place{channel: c, address: m.ConversationID, thread: m.ThreadID},
-		user: m.UserID, name: m.UserName, owner: c.Local || m.UserID != "" && m.UserID == owner.UserID, agent: m.AgentID, message: m.MessageID,
+		user: m.UserID, name: m.UserName, owner: c.Local || m.UserID != "" && m.UserID == owner.UserID,
+		agent: m.AgentID, message: m.MessageID,
 	}
 	if len(m.Attachments) > 0 && !m.Edited {
 		if err := r.reply(tx, q, unread(m.Attachments)); err != nil || m.Text == "" {
@@ -69,8 +70,10 @@ func (r *MessageRouter) message(tx *bus.Tx, e *busv1.Event, m contract.UserMessa
 	if err != nil {
 		return err
 	}
-	in := contract.AgentInput{Kind: contract.InputUser, Sender: m.UserName, Text: withAttachments(m),
-		ReplyTo: conversation.Handle, SentAt: m.SentAt, ForwardedFrom: m.ForwardedFrom}
+	in := contract.AgentInput{
+		Kind: contract.InputUser, Sender: m.UserName, Text: withAttachments(m),
+		ReplyTo: conversation.Handle, SentAt: m.SentAt, ForwardedFrom: m.ForwardedFrom,
+	}
 	if m.MessageID != "" {
 		in.Meta = map[string]any{"message_id": m.MessageID}
 	}
@@ -88,14 +91,11 @@ func (r *MessageRouter) edit(tx *bus.Tx, s *journal.Session, m contract.UserMess
 	if err != nil {
 		return err
 	}
-	for i, waiting := range events {
-		if m.MessageID == "" || messageID(waiting) != m.MessageID {
-			continue
-		}
+	i := slices.IndexFunc(events, func(e *busv1.Event) bool { return m.MessageID != "" && messageID(e) == m.MessageID })
+	if i >= 0 {
 		if replaced, err := r.sessions.Replace(tx, s, ds[i], in); replaced || err != nil {
 			return err
 		}
-		break
 	}
 	in.Kind = contract.InputRecord
 	in.Text = "The user edited an earlier message. It now reads:\n\n" + in.Text
@@ -115,11 +115,7 @@ func unread(attachments []contract.Attachment) string {
 func withAttachments(m contract.UserMessage) string {
 	text := m.Text
 	for _, a := range m.Attachments {
-		note := "[attached: " + a.Kind
-		if a.Name != "" {
-			note += " " + a.Name
-		}
-		text = strings.TrimSpace(text + "\n" + note + "]")
+		text = strings.TrimSpace(text + "\n[attached: " + strings.TrimSpace(a.Kind+" "+a.Name) + "]")
 	}
 	return text
 }
@@ -128,7 +124,8 @@ func withAttachments(m contract.UserMessage) string {
 const handleLength = 16
 
 // conversation is the stored conversation of an address, created on first use.
-func (r *MessageRouter) conversation(tx *bus.Tx, channel, address, thread string, group bool) (*journal.Conversation, error) {
+func (r *MessageRouter) conversation(tx *bus.Tx, channel, address, thread string, group bool,
+) (*journal.Conversation, error) {
 	c, err := tx.ConversationByAddress(channel, address, thread)
 	if err != nil {
 		return nil, err

@@ -209,7 +209,8 @@ func (r *MessageRouter) job(tx *bus.Tx, e *busv1.Event, prompt, asked, name, tar
 	}
 	agent, refusal := pickAgent(r.directory.Current(), "", asked)
 	if refusal != "" {
-		return errors.Join(tx.Dead(e, refusal), r.tellOwner(tx, nil, fmt.Sprintf("A job of %s can't run. %s", e.GetSource(), refusal)))
+		text := fmt.Sprintf("A job of %s can't run. %s", e.GetSource(), refusal)
+		return errors.Join(tx.Dead(e, refusal), r.tellOwner(tx, nil, text))
 	}
 	if name == "" {
 		name = e.GetId()
@@ -233,7 +234,8 @@ func (r *MessageRouter) job(tx *bus.Tx, e *busv1.Event, prompt, asked, name, tar
 			return err
 		}
 	}
-	_, _, err = r.sessions.Queue(tx, s, contract.AgentInput{Kind: contract.InputTask, Sender: e.GetSource(), Text: prompt, ReplyTo: target}, "")
+	in := contract.AgentInput{Kind: contract.InputTask, Sender: e.GetSource(), Text: prompt, ReplyTo: target}
+	_, _, err = r.sessions.Queue(tx, s, in, "")
 	return err
 }
 

@@ -129,10 +129,12 @@ func (r *MessageRouter) greetStranger(tx *bus.Tx, c *directory.Channel, m contra
 	if err := save(tx, key, p); err != nil {
 		return err
 	}
+	approve := r.directory.Current().Program.Approve
 	text := "I don't know you yet. If this is your assistant, " + cmp.Or(
-		directory.Hint("run this command on its machine within an hour:\n\n%s", r.directory.Current().Program.Approve, p.Code),
+		directory.Hint("run this command on its machine within an hour:\n\n%s", approve, p.Code),
 		fmt.Sprintf("approve the code %s within an hour.", p.Code))
-	return r.send(tx, &place{channel: c, address: m.ConversationID, thread: m.ThreadID}, contract.ChannelSend{Text: text, Kind: contract.SendReply})
+	to := &place{channel: c, address: m.ConversationID, thread: m.ThreadID}
+	return r.send(tx, to, contract.ChannelSend{Text: text, Kind: contract.SendReply})
 }
 
 // forgetPairings deletes expired codes of people who have not asked for another one.
@@ -165,7 +167,8 @@ func (r *MessageRouter) Approve(tx *bus.Tx, code string) (*Person, error) {
 	code = strings.ToUpper(strings.TrimSpace(code))
 	i := slices.IndexFunc(waiting, func(p Pairing) bool { return p.Code == code })
 	if i < 0 {
-		return nil, fmt.Errorf("%w: the code %q is unknown or expired: codes are valid for an hour", contract.ErrNotFound, code)
+		return nil, fmt.Errorf("%w: the code %q is unknown or expired: codes are valid for an hour",
+			contract.ErrNotFound, code)
 	}
 	p := waiting[i]
 	c := r.directory.Current().Channel(p.Channel)

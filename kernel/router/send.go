@@ -21,7 +21,8 @@ func (r *MessageRouter) send(tx *bus.Tx, to *place, m contract.ChannelSend, opti
 	return err
 }
 
-func (r *MessageRouter) parts(tx *bus.Tx, to *place, m contract.ChannelSend, options ...bus.Option) (seqs []int64, err error) {
+func (r *MessageRouter) parts(tx *bus.Tx, to *place, m contract.ChannelSend, options ...bus.Option,
+) (seqs []int64, err error) {
 	m.Conversation, m.Thread = to.address, to.thread
 	owner, err := ownerOn(tx, to.channel)
 	if err != nil {
@@ -155,17 +156,20 @@ func (r *MessageRouter) died(tx *bus.Tx, d *journal.Delivery, e *busv1.Event, ex
 	if m.Kind == contract.SendNotice && other == nil || len(m.Detours) > 0 {
 		return nil // no other channel is left to send it to
 	}
-	if c, err := tx.Call(journal.ParseCallID(m.Call)); err != nil || c != nil && (c.State == journal.CallOpen || c.State == journal.CallRunning) {
+	c, err := tx.Call(journal.ParseCallID(m.Call))
+	if err != nil || c != nil && (c.State == journal.CallOpen || c.State == journal.CallRunning) {
 		return err // the tool that sent it waits for this; its result informs the agent
 	}
-	return r.tellOwner(tx, channel, fmt.Sprintf("A message to %s couldn't be delivered (%s).%s", channel.Name, d.Reason, seeDead(dir)))
+	return r.tellOwner(tx, channel, fmt.Sprintf("A message to %s couldn't be delivered (%s).%s",
+		channel.Name, d.Reason, seeDead(dir)))
 }
 
 func seeDead(dir *directory.Snapshot) string { return directory.Hint(" See %s.", dir.Program.Dead) }
 
 // move publishes a notice to another channel, with a note of the first one. With
 // allowNotReady, the default channel is taken also if it is not ready.
-func (r *MessageRouter) move(tx *bus.Tx, from *directory.Channel, m contract.ChannelSend, allowNotReady bool) (bool, error) {
+func (r *MessageRouter) move(tx *bus.Tx, from *directory.Channel, m contract.ChannelSend, allowNotReady bool,
+) (moved bool, err error) {
 	dir := r.directory.Current()
 	usable := func(c *directory.Channel) bool {
 		if c == nil || c.ID == from.ID || slices.Contains(m.Detours, c.ID) {
@@ -216,10 +220,8 @@ func (r *MessageRouter) detour(tx *bus.Tx, c *directory.Channel, d journal.Deliv
 		return err
 	}
 	var m contract.ChannelSend
-	if err := json.Unmarshal(e.GetPayload(), &m); err != nil || m.Kind != contract.SendNotice {
-		return nil //nolint:nilerr // only notices move
-	}
-	if !m.Anywhere && e.GetCreatedAtUs() > heldSince.UnixMicro() {
+	notice := json.Unmarshal(e.GetPayload(), &m) == nil && m.Kind == contract.SendNotice
+	if !notice || !m.Anywhere && e.GetCreatedAtUs() > heldSince.UnixMicro() {
 		return nil
 	}
 	return tx.Following(e, func() error {

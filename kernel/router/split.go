@@ -133,12 +133,15 @@ func (s *splitter) cut(again, text string) int {
 				line = at
 			}
 		case c == " " && closable:
-			if word = at; before != "" && strings.Contains(".!?…:;", before) { //nolint:gocritic // argOrder: it is one of these
+			word = at
+			if before != "" && strings.Contains(".!?…:;", before) { //nolint:gocritic // argOrder: it is one of these
 				sentence = at
 			}
 		}
 	}
-	for _, place := range []struct{ at, least int }{{paragraph, end / 3}, {outside, end / 2}, {line, end / 3}, {sentence, end / 3}, {word, end / 3}} {
+	for _, place := range []struct{ at, least int }{
+		{paragraph, end / 3}, {outside, end / 2}, {line, end / 3}, {sentence, end / 3}, {word, end / 3},
+	} {
 		if place.at > place.least {
 			return place.at
 		}

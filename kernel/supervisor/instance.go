@@ -39,7 +39,8 @@ func (c addressed) Invoke(ctx context.Context, method string, args, reply any, o
 	return c.ClientConnInterface.Invoke(ctx, method, args, reply, opts...)
 }
 
-func (c addressed) NewStream(ctx context.Context, desc *grpc.StreamDesc, method string, opts ...grpc.CallOption) (grpc.ClientStream, error) {
+func (c addressed) NewStream(ctx context.Context, desc *grpc.StreamDesc, method string, opts ...grpc.CallOption,
+) (grpc.ClientStream, error) {
 	ctx = metadata.AppendToOutgoingContext(ctx, contract.ExtensionHeader, c.id)
 	return c.ClientConnInterface.NewStream(ctx, desc, method, opts...)
 }

@@ -82,7 +82,8 @@ func (o *output) conceal(secrets iter.Seq[string]) {
 			continue
 		}
 		quoted, _ := json.Marshal(secret)
-		for _, form := range []string{secret, url.QueryEscape(secret), url.PathEscape(secret), string(quoted[1 : len(quoted)-1])} {
+		escaped := string(quoted[1 : len(quoted)-1])
+		for _, form := range []string{secret, url.QueryEscape(secret), url.PathEscape(secret), escaped} {
 			if !slices.Contains(o.given, form) {
 				o.given = append(o.given, form, redacted)
 			}

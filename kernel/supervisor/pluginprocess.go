@@ -161,13 +161,13 @@ func (p *pluginProcess) explain(ctx context.Context, err error) error {
 	fields := strings.Split(hello, "|")
 	switch {
 	case len(fields) >= 4 && fields[0] == "1" && fields[1] != fmt.Sprint(contract.ProtocolVersion):
-		err = permanent{fmt.Errorf("the extension speaks version %s of the protocol and this kernel version %d: build both against the same one",
-			fields[1], contract.ProtocolVersion)}
+		err = permanent{fmt.Errorf("the extension speaks version %s of the protocol and this kernel version %d: "+
+			"build both against the same one", fields[1], contract.ProtocolVersion)}
 	case len(fields) >= 4 && fields[0] == "1":
 		err = fmt.Errorf("connect to the extension after its handshake: %w (%s)", err, p.runner.exit.Reason)
 	case hello != "":
-		err = fmt.Errorf("the extension wrote %q to stdout where the handshake was expected: stdout belongs to the protocol, log on stderr",
-			cut(hello))
+		err = fmt.Errorf("the extension wrote %q to stdout where the handshake was expected: "+
+			"stdout belongs to the protocol, log on stderr", cut(hello))
 	default:
 		err = fmt.Errorf("the process ended before its handshake: %s", p.runner.exit.Reason)
 	}

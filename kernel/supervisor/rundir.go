@@ -34,7 +34,7 @@ func prepareRunDir(dir string, log hclog.Logger) (string, error) {
 	}
 	if n := len(dir) + len(longestSocket); n > maxSocketPath {
 		return "", fmt.Errorf("runtime directory %s: socket paths in it would have %d bytes, and this system allows %d: "+
-			"use a directory whose path has at most %d bytes (for example by setting TMPDIR or XDG_RUNTIME_DIR to a shorter one)",
+			"use a directory whose path has at most %d bytes (for example, set TMPDIR or XDG_RUNTIME_DIR to a shorter one)",
 			dir, n, maxSocketPath, maxSocketPath-len(longestSocket))
 	}
 	if err := os.MkdirAll(dir, 0o700); err != nil {

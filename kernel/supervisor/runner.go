@@ -195,7 +195,8 @@ func explainStart(cmd *exec.Cmd, err error) error {
 	case errors.Is(err, fs.ErrPermission):
 		return fmt.Errorf("%s is not executable: chmod +x %[1]s", path)
 	case errors.Is(err, syscall.ENOEXEC):
-		return fmt.Errorf("%s is not a program for this machine (is it built for another system, or a script without #!): %w", path, err)
+		return fmt.Errorf("%s is not a program for this machine (is it built for another system, or a script without #!): %w",
+			path, err)
 	}
 	return fmt.Errorf("start %s: %w", path, err)
 }

@@ -53,7 +53,8 @@ func (s *Supervisor) quit(u *unit) {
 func shutdown(proc process, i *Instance, grace time.Duration) error {
 	ctx, cancel := context.WithTimeout(proc.Context(), grace+shutdownSlack)
 	defer cancel()
-	_, err := extensionv1.NewExtensionClient(i.Conn).Shutdown(ctx, &extensionv1.ShutdownRequest{GraceMs: grace.Milliseconds()})
+	request := &extensionv1.ShutdownRequest{GraceMs: grace.Milliseconds()}
+	_, err := extensionv1.NewExtensionClient(i.Conn).Shutdown(ctx, request)
 	if proc.Context().Err() == nil && status.Code(err) == codes.DeadlineExceeded {
 		return fmt.Errorf("%s did not finish within %s (run.shutdown_grace)", i.ID, grace)
 	}
