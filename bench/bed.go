@@ -54,7 +54,8 @@ func newBed() (*bed, error) {
 		return nil, err
 	}
 	d := &bed{home: home, replies: make(chan telegramtest.Message, 1<<16)}
-	if d.telegram, err = telegramtest.New(telegramtest.OnMessage(func(m telegramtest.Message) { d.replies <- m })); err != nil {
+	onMessage := telegramtest.OnMessage(func(m telegramtest.Message) { d.replies <- m })
+	if d.telegram, err = telegramtest.New(onMessage); err != nil {
 		return nil, err
 	}
 	if d.model, err = openaitest.Start(); err != nil {

@@ -143,8 +143,9 @@ func (m *Manifest) checkProvides() {
 
 func (m *Manifest) checkPermissions() {
 	if m.Permissions.Admin == bus.AdminManage && !m.trusted {
-		m.doc.Report("permissions.admin", "manage is for built-in extensions only: it would let the extension approve what only you may approve; "+
-			"read shows it everything")
+		m.doc.Report("permissions.admin",
+			"manage is for built-in extensions only: it would let the extension approve what only you may approve; "+
+				"read shows it everything")
 	}
 	implied := map[string]string{}
 	if m.Provides.Channel != nil {

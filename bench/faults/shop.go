@@ -31,7 +31,8 @@ func serveShop() {
 		},
 		Tools: []sdk.Tool{{
 			Name: "act", Description: "Acts.",
-			Schema: json.RawMessage(`{"type":"object","properties":{"n":{"type":"string"}},"required":["n"],"additionalProperties":false}`),
+			Schema: json.RawMessage(`{"type":"object","properties":{"n":{"type":"string"}},` +
+				`"required":["n"],"additionalProperties":false}`),
 			Call: func(_ context.Context, c sdk.ToolCall) (sdk.ToolResult, error) {
 				var q struct{ N string }
 				if err := json.Unmarshal(c.Arguments, &q); err != nil {

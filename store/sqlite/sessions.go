@@ -69,7 +69,8 @@ func (t *tx) PutSession(s *journal.Session) (err error) {
 			s.OutboundKind, s.OutboundTarget, s.Conversation, s.Group, s.HistorySeq, formatIDs(s.Stack), s.ActiveAt, s.UserAt,
 			strings.Join(s.Idle, " "), s.Title, s.ID)
 	}
-	s.ID, err = t.insert("INSERT INTO session ("+sessionColumns+") VALUES (NULL, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+	s.ID, err = t.insert("INSERT INTO session ("+sessionColumns+") "+
+		"VALUES (NULL, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
 		s.Agent, s.Key, s.OutboundKind, s.OutboundTarget, s.Conversation, s.Group, s.HistorySeq, formatIDs(s.Stack),
 		s.CreatedAt, s.ActiveAt, s.UserAt, s.Chain, strings.Join(s.Idle, " "), s.Title, s.Within)
 	return err
