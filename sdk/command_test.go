@@ -61,7 +61,8 @@ func TestCommandRunsItsTool(t *testing.T) {
 	c.ID, c.Location = "", nil
 	if want := (sdk.ToolCall{
 		Name: "shout", Arguments: json.RawMessage(`{"text":"hey you","volume":11}`), Session: "s7",
-		Agent: "caller", ReplyTo: "h", Channel: "persons", Group: true, Sender: "Anna", Memory: []string{"personal"}, Command: "shout",
+		Agent: "caller", ReplyTo: "h", Channel: "persons", Group: true, Sender: "Anna", Memory: []string{"personal"},
+		Command: "shout",
 	}); !reflect.DeepEqual(c, want) {
 		t.Errorf("the call is\n%+v, want\n%+v", c, want)
 	}

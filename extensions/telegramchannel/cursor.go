@@ -131,7 +131,8 @@ type update struct {
 
 // essentials are the fields of a message that its text needs.
 var essentials = []string{
-	"message_id", "from", "chat", "date", "edit_date", "text", "entities", "caption", "caption_entities", "message_thread_id",
+	"message_id", "from", "chat", "date", "edit_date", "text", "entities", "caption", "caption_entities",
+	"message_thread_id",
 	"is_topic_message", "reply_to_message",
 }
 

@@ -40,10 +40,13 @@ func TestForwardedMessageNamesItsAuthor(t *testing.T) {
 	_, s, k := running(t)
 	ann := tg.User{ID: 7, FirstName: "Ann"}
 	for _, in := range []tg.Incoming{
-		{Forward: map[string]any{"type": "user", "date": 1, "sender_user": tg.User{ID: 8, FirstName: "Bob", LastName: "Lee"}}},
+		{Forward: map[string]any{"type": "user", "date": 1,
+			"sender_user": tg.User{ID: 8, FirstName: "Bob", LastName: "Lee"}}},
 		{Forward: map[string]any{"type": "hidden_user", "date": 1, "sender_user_name": "Somebody else"}},
-		{Forward: map[string]any{"type": "chat", "date": 1, "sender_chat": map[string]any{"id": -5, "type": "group", "title": "Family"}}},
-		{Forward: map[string]any{"type": "channel", "date": 1, "message_id": 1, "chat": map[string]any{"id": -6, "type": "channel", "title": "News"}}},
+		{Forward: map[string]any{"type": "chat", "date": 1,
+			"sender_chat": map[string]any{"id": -5, "type": "group", "title": "Family"}}},
+		{Forward: map[string]any{"type": "channel", "date": 1, "message_id": 1,
+			"chat": map[string]any{"id": -6, "type": "channel", "title": "News"}}},
 		{Forward: map[string]any{"type": "of the future", "date": 1}},
 		{Via: &tg.User{ID: 9, IsBot: true, FirstName: "Gif bot"}},
 		{},
