@@ -32,9 +32,9 @@ var budgets = map[string]budget{
 	"kernel/questions":  {325, 315},
 	"kernel/router":     {1970, 1850},
 	"kernel/sandbox":    {90, 90},
-	"kernel/session":    {1155, 1150},
+	"kernel/session":    {1158, 1150},
 	"kernel/supervisor": {2260, 2250},
-	"kernel/tools":      {1252, 1250},
+	"kernel/tools":      {1256, 1250},
 }
 
 // kernelBudget is that of all packages together.

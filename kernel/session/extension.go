@@ -79,7 +79,8 @@ func (st *Store) cancelAll(tx *bus.Tx, s *journal.Session, text string, records 
 		if err := st.beginForHolder(tx, s, events[i]); err != nil {
 			return ended, err
 		}
-		if _, err := st.endTop(tx, s, contract.AgentOutput{Outcome: contract.OutcomeCancelled, Text: text}, true); err != nil {
+		out := contract.AgentOutput{Outcome: contract.OutcomeCancelled, Text: text}
+		if _, err := st.endTop(tx, s, out, true); err != nil {
 			return ended, err
 		}
 		ended++

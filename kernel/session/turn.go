@@ -26,7 +26,7 @@ func (st *Store) held(tx *bus.Tx, named string) (*journal.Session, contract.Agen
 		return nil, in, fmt.Errorf("%w: the lane is that of session %s, not of %s", contract.ErrDenied, id, named)
 	}
 	if tx.Answered {
-		return nil, in, fmt.Errorf("%w: agent.output ends the turn: nothing can follow in the same commit", contract.ErrInvalid)
+		return nil, in, fmt.Errorf("%w: agent.output ends the turn: nothing can follow in its commit", contract.ErrInvalid)
 	}
 	if err := json.Unmarshal(l.Event.GetPayload(), &in); err != nil {
 		return nil, in, fmt.Errorf("%w: decode input %s: %w", contract.ErrInvalid, l.Event.GetId(), err)
@@ -78,7 +78,9 @@ func (st *Store) append(tx *bus.Tx, effect *busv1.Effect) (*busv1.EffectResult, 
 
 // running returns the turn that the rows belong to: the one on top of the stack, or a
 // new one of the held input and the others that the rows name.
-func (st *Store) running(tx *bus.Tx, s *journal.Session, in contract.AgentInput, rows []*busv1.Entry) (*journal.Turn, error) {
+func (st *Store) running(
+	tx *bus.Tx, s *journal.Session, in contract.AgentInput, rows []*busv1.Entry,
+) (*journal.Turn, error) {
 	if n := len(s.Stack); n > 0 {
 		return tx.Turn(s.Stack[n-1])
 	}
@@ -166,7 +168,7 @@ func (st *Store) output(tx *bus.Tx, payload []byte) (*busv1.EffectResult, error)
 		return nil, fmt.Errorf("%w: the turn interrupted another one: publish agent.output in a commit without the "+
 			"acknowledgement, and go on with the other turn", contract.ErrInvalid)
 	case !above && !tx.Ending:
-		return nil, fmt.Errorf("%w: agent.output needs the acknowledgement of the turn's input beside it", contract.ErrInvalid)
+		return nil, fmt.Errorf("%w: agent.output needs the acknowledgement of its input beside it", contract.ErrInvalid)
 	}
 	var out contract.AgentOutput
 	if err := json.Unmarshal(payload, &out); err != nil {
@@ -198,7 +200,7 @@ func (st *Store) acked(tx *bus.Tx, _ string) error {
 	if err != nil || in.Kind == contract.InputRecord && len(s.Stack) == 0 {
 		return err
 	}
-	return fmt.Errorf("%w: the acknowledgement of an input needs agent.output beside it, which ends its turn", contract.ErrInvalid)
+	return fmt.Errorf("%w: the acknowledgement of an input needs agent.output beside it", contract.ErrInvalid)
 }
 
 var outcomes = []string{

@@ -61,7 +61,8 @@ var core = map[string]coreTool{
 		description: &extensionv1.Tool{
 			Name: "send_to_all_channels", Approve: true,
 			Description: "Send a message on every channel, only when asked to.",
-			Schema:      []byte(`{"type":"object","properties":{"text":{"type":"string","minLength":1}},"required":["text"],"additionalProperties":false}`),
+			Schema: []byte(`{"type":"object","properties":{"text":{"type":"string","minLength":1}},` +
+				`"required":["text"],"additionalProperties":false}`),
 		},
 		run: sendToAll,
 	},
@@ -94,7 +95,8 @@ func listChannels(_ context.Context, r *Runner, _ *bus.Lease, _ []byte) (any, er
 	for i := range dir.Channels {
 		c := &dir.Channels[i]
 		rows = append(rows, channelRow{
-			ID: c.ID, Name: c.Name, Readiness: c.Status(), Detail: c.Readiness.GetDetail(), MaxLength: c.MaxLength, Default: c.ID == dir.DefaultChannel,
+			ID: c.ID, Name: c.Name, Readiness: c.Status(), Detail: c.Readiness.GetDetail(),
+			MaxLength: c.MaxLength, Default: c.ID == dir.DefaultChannel,
 		})
 	}
 	return map[string]any{"channels": rows}, nil
@@ -111,7 +113,8 @@ func listAgents(_ context.Context, r *Runner, _ *bus.Lease, _ []byte) (any, erro
 	rows := []row{}
 	for _, a := range dir.Agents {
 		if dir.Enabled(a.ID) {
-			rows = append(rows, row{a.ID, a.Name, a.Description, a.State == directory.StateActive || directory.Transient(a.State)})
+			up := a.State == directory.StateActive || directory.Transient(a.State)
+			rows = append(rows, row{a.ID, a.Name, a.Description, up})
 		}
 	}
 	return map[string]any{"agents": rows}, nil

@@ -21,7 +21,8 @@ var findTool = coreTool{
 	description: &extensionv1.Tool{
 		Name: "find_tools", ReadOnly: true,
 		Description: "Find more tools by words, and call them with use_tool.",
-		Schema:      []byte(`{"type":"object","properties":{"query":{"type":"string"}},"required":["query"],"additionalProperties":false}`),
+		Schema: []byte(`{"type":"object","properties":{"query":{"type":"string"}},` +
+			`"required":["query"],"additionalProperties":false}`),
 	},
 	read: findTools,
 }

@@ -78,7 +78,7 @@ func (r *running) remote(ctx context.Context, t *directory.Tool) (*extensionv1.C
 			if request.GetRepeat() {
 				advice = "Tell the user. It was interrupted before: calling it again later does no harm."
 			}
-			return r.fail(fmt.Sprintf("%s cannot run now: its extension %s is not running. %s", r.call.Name, t.Extension, advice))
+			return r.fail(fmt.Sprintf("%s cannot run: its extension %s is not running. %s", r.call.Name, t.Extension, advice))
 		case ctx.Err() != nil && repeatable:
 			return r.fail(fmt.Sprintf("%s took longer than %s and was stopped.", r.call.Name, callTimeout))
 		case ctx.Err() != nil:

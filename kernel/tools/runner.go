@@ -92,12 +92,10 @@ func (r *Runner) List(ctx context.Context, agent string) ([]*extensionv1.Tool, s
 	return tools, dir.ToolsEtag
 }
 
-// awaitTool returns a tool of an extension; nil: there is none.
-func (r *Runner) awaitTool(
-	ctx context.Context, name string,
-) (dir *directory.Snapshot, t *directory.Tool, extension string) {
-	extension, _, _ = strings.Cut(name, "/")
-	dir = r.awaitDirectory(ctx, func(dir *directory.Snapshot) bool { return !slices.Contains(dir.Starting, extension) })
+// awaitTool returns a tool with the id of its extension; nil: there is none.
+func (r *Runner) awaitTool(ctx context.Context, name string) (*directory.Snapshot, *directory.Tool, string) {
+	extension, _, _ := strings.Cut(name, "/")
+	dir := r.awaitDirectory(ctx, func(dir *directory.Snapshot) bool { return !slices.Contains(dir.Starting, extension) })
 	return dir, dir.Tool(name), extension
 }
 

@@ -18,7 +18,8 @@ var toolName = regexp.MustCompile(`^[a-z][a-z0-9_]*$`)
 // CheckName checks the name of a described tool.
 func CheckName(t *extensionv1.Tool) error {
 	if !toolName.MatchString(t.GetName()) {
-		return fmt.Errorf("%w: invalid tool name %q: use lower-case letters, digits and underscores", contract.ErrInvalid, t.GetName())
+		return fmt.Errorf("%w: invalid tool name %q: use lower-case letters, digits and underscores",
+			contract.ErrInvalid, t.GetName())
 	}
 	return nil
 }
@@ -43,7 +44,8 @@ func Compile(extension string, t *extensionv1.Tool) (*schema.Schema, error) {
 // Compile, or the test of a built-in, has checked it.
 func Entry(extension string, t *extensionv1.Tool) directory.Tool {
 	sum := sha256.Sum256(append([]byte(t.GetDescription()+"\n"), t.GetSchema()...))
-	entry := directory.Tool{Name: extension + "/" + t.GetName(), Extension: extension, Tool: t, Sum: hex.EncodeToString(sum[:])}
+	entry := directory.Tool{Name: extension + "/" + t.GetName(), Extension: extension, Tool: t}
+	entry.Sum = hex.EncodeToString(sum[:])
 	if len(t.GetSchema()) > 0 {
 		entry.Schema = sync.OnceValue(func() *schema.Schema {
 			s, _ := Compile(extension, t)

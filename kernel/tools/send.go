@@ -95,7 +95,7 @@ func (r *running) send(
 	if strings.TrimSpace(args.Text) == "" {
 		return r.fail("The text is empty. Nothing was sent.")
 	}
-	dir := r.Directory.Current()
+	dir, session := r.Directory.Current(), journal.SessionID(r.call.Session)
 	sends, err := queue(dir, channels(dir, args.Channel)...)
 	if err != nil {
 		return r.fail(err.Error() + ". Nothing was sent.")
@@ -115,7 +115,7 @@ func (r *running) send(
 			return r.Sessions.Start(tx, r.call.ID, encode(sends))
 		})
 	}, func(tx *bus.Tx, channel string) ([]int64, error) {
-		return r.Router.SendTo(tx, channel, args.Text, in.ReplyTo, journal.SessionID(r.call.Session), journal.CallID(r.call.ID))
+		return r.Router.SendTo(tx, channel, args.Text, in.ReplyTo, session, journal.CallID(r.call.ID))
 	})
 	switch {
 	case errors.Is(err, contract.ErrStale):
@@ -137,7 +137,8 @@ func queue(dir *directory.Snapshot, channels ...string) (sends []Delivered, err 
 			for i := range dir.Channels {
 				ids[i] = dir.Channels[i].ID
 			}
-			return nil, fmt.Errorf("%w: there is no channel %q; there are: %s", contract.ErrNotFound, id, strings.Join(ids, ", "))
+			return nil, fmt.Errorf("%w: there is no channel %q; there are: %s", contract.ErrNotFound, id,
+				strings.Join(ids, ", "))
 		case !c.Configured():
 			return nil, fmt.Errorf("%w: %s (%s) is not set up yet: %s", contract.ErrUnavailable, c.Name, id,
 				strings.TrimSuffix(c.Readiness.GetDetail(), "."))
