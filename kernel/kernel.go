@@ -165,7 +165,7 @@ func Open(ctx context.Context, o Options) (_ *Kernel, err error) {
 	}
 	(&admin.Service{
 		Installation: o.Admin.Installation, Started: k.started, Journal: k.store, Bus: k.bus, Store: k.sessions,
-		Known: k.directory,
+		Known:  k.directory,
 		Router: k.router, Tools: k.tools, Ledger: k.ledger, Supervisor: k.super,
 	}).Register(k.host)
 	return k, k.enforce(first)
