@@ -212,17 +212,18 @@ func (h *Handling) outcome() (o Outcome, ended bool) {
 		return o, true
 	}
 	stored := h.k.delivery(first.Delivery)
+	all = h.attempts() // with the one that has settled it, if that is another one
 	switch {
 	case stored == nil:
 		return o, false
 	case stored.State == journal.Dead && o.Kind == busv1.Outcome_KIND_ACK:
 		o.Refused = errors.New(stored.Reason)
+	case len(all) > 1 && stored.Reason == "": // it was repeated at once, which conflicts are
+		o.Refused = contract.ErrConflict
 	case stored.State == journal.Done, stored.State == journal.Dead:
 		return o, true
 	case stored.Reason != "": // it is repeated after a while
 		o.Refused = errors.New(stored.Reason)
-	case len(all) > 1: // it is repeated at once, which conflicts are
-		o.Refused = contract.ErrConflict
 	default:
 		return o, false
 	}

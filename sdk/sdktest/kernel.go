@@ -46,7 +46,6 @@ type Kernel struct {
 	attempts []*attempt
 	statuses map[string]supervisor.Status
 	changes  map[string]int // of a status
-	closed   bool
 	cast     cast
 }
 
@@ -215,9 +214,6 @@ func (k *Kernel) changed(s supervisor.Status) {
 // close ends the kernel with all that runs on it.
 func (k *Kernel) close() {
 	k.t.Helper()
-	k.mu.Lock()
-	k.closed = true
-	k.mu.Unlock()
 	k.cast.leave()
 	var err error
 	if k.cast.stop != nil {
