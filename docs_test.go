@@ -38,7 +38,10 @@ type page struct {
 // pages are the files that are written for people.
 func pages(t *testing.T) (all []page) {
 	t.Helper()
-	markdown := goldmark.New(goldmark.WithExtensions(extension.GFM), goldmark.WithParserOptions(parser.WithAutoHeadingID()))
+	markdown := goldmark.New(
+		goldmark.WithExtensions(extension.GFM),
+		goldmark.WithParserOptions(parser.WithAutoHeadingID()),
+	)
 	err := filepath.WalkDir(".", func(path string, d fs.DirEntry, err error) error {
 		switch {
 		case err != nil:
@@ -175,7 +178,12 @@ func TestReadmeShowsTheExampleChannel(t *testing.T) {
 		}
 		blocks := readme.fences(language)
 		if len(blocks) != 1 || strings.TrimSpace(blocks[0]) != strings.TrimSpace(string(want)) {
-			t.Errorf("the one block of %s in README.md has to be %s, whole; it is:\n%s", language, file, strings.Join(blocks, "\n---\n"))
+			t.Errorf(
+				"the one block of %s in README.md has to be %s, whole; it is:\n%s",
+				language,
+				file,
+				strings.Join(blocks, "\n---\n"),
+			)
 		}
 		if lines := strings.Count(string(want), "\n"); language == "go" && lines > 25 {
 			t.Errorf("%s has %d lines: the README promises 25", file, lines)
@@ -246,7 +254,8 @@ func fields(t reflect.Type, prefix string) (all []field) {
 		if name != "" {
 			all = append(all, field{path: prefix + name, name: name, fallback: f.Tag.Get("default")})
 		}
-		if inner.Kind() == reflect.Struct && inner != reflect.TypeFor[time.Time]() && f.IsExported() && f.Tag.Get("yaml") != "" {
+		if inner.Kind() == reflect.Struct && inner != reflect.TypeFor[time.Time]() && f.IsExported() &&
+			f.Tag.Get("yaml") != "" {
 			next := prefix + name + "."
 			if name == "" {
 				next = prefix // the keys of the rest
@@ -274,7 +283,8 @@ func rowOf(source string, f field) string {
 		switch first := strings.ReplaceAll(cells[1], "`", ""); {
 		case strings.Contains(first, f.path), f.fallback != "" && word.MatchString(first):
 			return line
-		case parent != "" && strings.TrimSpace(first) == parent && word.MatchString(line), strings.TrimSpace(first) == "."+f.name:
+		case parent != "" && strings.TrimSpace(first) == parent && word.MatchString(line),
+			strings.TrimSpace(first) == "."+f.name:
 			return line
 		case f.fallback == "" && word.MatchString(first):
 			inText = line
@@ -289,7 +299,14 @@ func TestCommandsExist(t *testing.T) {
 		t.Fatal(err)
 	}
 	binary := filepath.Join(t.TempDir(), "switchboard")
-	if out, err := exec.CommandContext(t.Context(), "go", "build", "-o", binary, "./cmd/switchboard").CombinedOutput(); err != nil {
+	if out, err := exec.CommandContext(
+		t.Context(),
+		"go",
+		"build",
+		"-o",
+		binary,
+		"./cmd/switchboard",
+	).CombinedOutput(); err != nil {
 		t.Fatalf("building the binary: %v\n%s", err, out)
 	}
 	tree := commandTree(t, binary)
@@ -358,7 +375,8 @@ func (c *command) check(words []string) string {
 			return ""
 		}
 		flag, _, _ := strings.Cut(w, "=")
-		if len(flag) > 1 && flag[0] == '-' && !regexp.MustCompile(`(?m)(^|[ ,])`+regexp.QuoteMeta(flag)+`\b`).MatchString(c.help) {
+		if len(flag) > 1 && flag[0] == '-' &&
+			!regexp.MustCompile(`(?m)(^|[ ,])`+regexp.QuoteMeta(flag)+`\b`).MatchString(c.help) {
 			return "there is no flag " + flag
 		}
 	}

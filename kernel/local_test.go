@@ -59,10 +59,13 @@ func publish(t *testing.T, k *kernel.Kernel, payload string) {
 func TestExtensionOfThisProgramIsStartedAgain(t *testing.T) {
 	t.Parallel()
 	heard := make(chan string)
-	serve := sdk.Local(hclog.NewNullLogger(), sdk.Extension{Handle: func(_ context.Context, e sdk.Event) (sdk.Effects, error) {
-		heard <- string(e.Payload)
-		return nil, nil
-	}})
+	serve := sdk.Local(
+		hclog.NewNullLogger(),
+		sdk.Extension{Handle: func(_ context.Context, e sdk.Event) (sdk.Effects, error) {
+			heard <- string(e.Payload)
+			return nil, nil
+		}},
+	)
 	var starts atomic.Int64
 	k := embedded(t, kernel.Spec{
 		ID: "greeter", Permissions: kernel.Permissions{Subscribe: []bus.Subscription{{Pattern: "greeter.hello"}}},
@@ -92,7 +95,9 @@ func TestApplyExchangesOnlyWhatChanged(t *testing.T) {
 	configs := make(chan string, 10)
 	spec := func(config string) kernel.Spec {
 		return kernel.Spec{
-			ID: "greeter", Config: []byte(config), Permissions: kernel.Permissions{Subscribe: []bus.Subscription{{Pattern: "greeter.hello"}}},
+			ID:          "greeter",
+			Config:      []byte(config),
+			Permissions: kernel.Permissions{Subscribe: []bus.Subscription{{Pattern: "greeter.hello"}}},
 			Process: supervisor.Spec{Serve: sdk.Local(hclog.NewNullLogger(), sdk.Extension{
 				Start: func(_ context.Context, k *sdk.Kernel) error {
 					var c struct{ Name string }

@@ -14,9 +14,11 @@ func TestASnapshotDoesNotCompileSchemasAgain(t *testing.T) {
 	t.Parallel()
 	lookup := &extensionv1.Tool{Name: "lookup", Description: "Looks it up.", Schema: []byte(`{"type":"object"}`)}
 	k := &Kernel{
-		plan:      planOf(t, Spec{ID: "memory", Provides: Provides{Tools: true}}),
-		status:    map[string]supervisor.Status{},
-		described: map[string]*offer{"memory": offerOf("memory", &extensionv1.Description{Tools: []*extensionv1.Tool{lookup}})},
+		plan:   planOf(t, Spec{ID: "memory", Provides: Provides{Tools: true}}),
+		status: map[string]supervisor.Status{},
+		described: map[string]*offer{
+			"memory": offerOf("memory", &extensionv1.Description{Tools: []*extensionv1.Tool{lookup}}),
+		},
 	}
 	first, second := k.snapshot(), k.snapshot()
 	for _, name := range []string{"memory/lookup", "core/list_channels"} {

@@ -28,8 +28,13 @@ func TestWhatComesBackByItselfIsWaitedFor(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			k := &Kernel{
-				plan:   planOf(t, Spec{ID: "memory", Provides: Provides{Tools: true}}, Spec{ID: "openai", Provides: Provides{Models: []string{"openai/*"}}}),
-				status: map[string]supervisor.Status{"memory": tt.status, "openai": tt.status}, described: map[string]*offer{},
+				plan: planOf(
+					t,
+					Spec{ID: "memory", Provides: Provides{Tools: true}},
+					Spec{ID: "openai", Provides: Provides{Models: []string{"openai/*"}}},
+				),
+				status:    map[string]supervisor.Status{"memory": tt.status, "openai": tt.status},
+				described: map[string]*offer{},
 			}
 			s := k.snapshot()
 			if got := slices.Contains(s.Starting, "memory"); got != tt.arrives {

@@ -32,18 +32,26 @@ func New() sdk.Extension {
 		},
 		Tools: []sdk.Tool{
 			{
-				Name: "list_sessions", ReadOnly: true, Private: true,
+				Name:        "list_sessions",
+				ReadOnly:    true,
+				Private:     true,
 				Description: "List sessions (conversations, jobs, tasks), the most recently active first.",
-				Schema: []byte(`{"type":"object","properties":{"agent":{"type":"string","description":"only those of this agent"},` +
-					`"limit":{"type":"integer","minimum":1,"maximum":100}},"additionalProperties":false}`),
+				Schema: []byte(
+					`{"type":"object","properties":{"agent":{"type":"string","description":"only those of this agent"},` +
+						`"limit":{"type":"integer","minimum":1,"maximum":100}},"additionalProperties":false}`,
+				),
 				Call: r.list,
 			},
 			{
-				Name: "get_session", ReadOnly: true, Private: true,
+				Name:        "get_session",
+				ReadOnly:    true,
+				Private:     true,
 				Description: "Read a session and the newest rows of its transcript. For older rows call it again with the result's \"before\".",
-				Schema: []byte(`{"type":"object","properties":{"session_id":{"type":"string","description":"id from list_sessions"},` +
-					`"limit":{"type":"integer","minimum":1,"maximum":100,"description":"rows"},"before":{"type":"integer","minimum":1}},` +
-					`"required":["session_id"],"additionalProperties":false}`),
+				Schema: []byte(
+					`{"type":"object","properties":{"session_id":{"type":"string","description":"id from list_sessions"},` +
+						`"limit":{"type":"integer","minimum":1,"maximum":100,"description":"rows"},"before":{"type":"integer","minimum":1}},` +
+						`"required":["session_id"],"additionalProperties":false}`,
+				),
 				Call: r.get,
 			},
 		},
@@ -106,8 +114,19 @@ func (r *reader) rows(ctx context.Context, c sdk.ToolCall, request *kernelv1.Lis
 	for _, s := range found.GetSessions() {
 		kind, name := nameOf(s)
 		rows = append(rows, row{
-			ID: s.GetId(), Agent: s.GetAgent(), Kind: kind, Name: name, Channel: names[s.GetChannel()], Group: s.GetGroup(), State: s.GetState(),
-			CreatedAt: r.time(s.GetCreatedAtUs()), ActiveAt: r.time(s.GetActiveAtUs()), Rows: s.GetHistorySeq(), Own: s.GetId() == c.Session,
+			ID:      s.GetId(),
+			Agent:   s.GetAgent(),
+			Kind:    kind,
+			Name:    name,
+			Channel: names[s.GetChannel()],
+			Group:   s.GetGroup(),
+			State:   s.GetState(),
+			CreatedAt: r.time(
+				s.GetCreatedAtUs(),
+			),
+			ActiveAt: r.time(s.GetActiveAtUs()),
+			Rows:     s.GetHistorySeq(),
+			Own:      s.GetId() == c.Session,
 		})
 	}
 	return rows, nil

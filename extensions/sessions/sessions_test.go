@@ -31,7 +31,11 @@ type kernel struct {
 	rows []*busv1.Entry
 }
 
-func (k *kernel) List(_ context.Context, r *kernelv1.ListSessionsRequest, _ ...grpc.CallOption) (*kernelv1.ListSessionsResponse, error) {
+func (k *kernel) List(
+	_ context.Context,
+	r *kernelv1.ListSessionsRequest,
+	_ ...grpc.CallOption,
+) (*kernelv1.ListSessionsResponse, error) {
 	return &kernelv1.ListSessionsResponse{Sessions: []*kernelv1.Session{
 		{Id: "s1", Agent: "orchestrator", Key: "chan", State: "idle", HistorySeq: int64(len(k.rows)), Channel: "telegram"},
 		{Id: "s2", Agent: "helper", Key: "task:t1:s1:tidy", Title: "task tidy for main", State: "running"},
@@ -40,7 +44,11 @@ func (k *kernel) List(_ context.Context, r *kernelv1.ListSessionsRequest, _ ...g
 	}[:map[bool]int{true: 1, false: 4}[r.GetSession() != ""]]}, nil
 }
 
-func (k *kernel) History(_ context.Context, r *kernelv1.HistoryRequest, _ ...grpc.CallOption) (*kernelv1.HistoryResponse, error) {
+func (k *kernel) History(
+	_ context.Context,
+	r *kernelv1.HistoryRequest,
+	_ ...grpc.CallOption,
+) (*kernelv1.HistoryResponse, error) {
 	if r.GetSession() != "s1" {
 		return nil, status.Error(codes.NotFound, "there is no session "+r.GetSession())
 	}
@@ -55,7 +63,12 @@ func (k *kernel) Channels(context.Context) ([]*kernelv1.Channel, error) {
 	return []*kernelv1.Channel{{Id: "telegram", Name: "Telegram"}}, nil
 }
 
-func call(t *testing.T, tool func(context.Context, sdk.ToolCall) (sdk.ToolResult, error), arguments string, into any) string {
+func call(
+	t *testing.T,
+	tool func(context.Context, sdk.ToolCall) (sdk.ToolResult, error),
+	arguments string,
+	into any,
+) string {
 	t.Helper()
 	r, err := tool(t.Context(), sdk.ToolCall{Session: "s1", Arguments: json.RawMessage(arguments)})
 	if err != nil {
@@ -89,11 +102,16 @@ func TestATranscriptIsReadInPages(t *testing.T) {
 	t.Parallel()
 	k := &kernel{}
 	for i := range 20 {
-		k.rows = append(k.rows,
+		k.rows = append(
+			k.rows,
 			&busv1.Entry{Kind: contract.EntryInput, InputKind: "user", Sender: "boris", Text: fmt.Sprint("message ", i)},
-			&busv1.Entry{Kind: contract.EntryAnswer, Calls: []*busv1.Call{{CallId: "c1", Name: "notes/add", Arguments: []byte(`{"n":1}`)}}},
+			&busv1.Entry{
+				Kind:  contract.EntryAnswer,
+				Calls: []*busv1.Call{{CallId: "c1", Name: "notes/add", Arguments: []byte(`{"n":1}`)}},
+			},
 			&busv1.Entry{Kind: contract.EntryResult, CallId: "c1", Text: strings.Repeat("x", 2000)},
-			&busv1.Entry{Kind: contract.EntryAnswer, Text: strings.Repeat("ы", 10_000*(i%2)) + fmt.Sprint("answer ", i)})
+			&busv1.Entry{Kind: contract.EntryAnswer, Text: strings.Repeat("ы", 10_000*(i%2)) + fmt.Sprint("answer ", i)},
+		)
 	}
 	for i, e := range k.rows {
 		e.Seq = int64(i + 1)
@@ -134,7 +152,11 @@ func TestATranscriptIsReadInPages(t *testing.T) {
 	if len(seqs) != 80 {
 		t.Errorf("%d rows of 80", len(seqs))
 	}
-	if _, err := r.get(t.Context(), sdk.ToolCall{Arguments: json.RawMessage(`{"session_id":"s99"}`)}); err == nil || !strings.Contains(err.Error(), "there is no session s99") {
+	if _, err := r.get(
+		t.Context(),
+		sdk.ToolCall{Arguments: json.RawMessage(`{"session_id":"s99"}`)},
+	); err == nil ||
+		!strings.Contains(err.Error(), "there is no session s99") {
 		t.Errorf("a session that does not exist: %v", err)
 	}
 }

@@ -85,7 +85,10 @@ func (r *reader) transcript(entries []*busv1.Entry) (rows []transcriptRow, befor
 			row.Text = shortened(e.GetText(), aboutBytes)
 		}
 		for _, c := range e.GetCalls() {
-			row.Calls = append(row.Calls, callRow{ID: c.GetCallId(), Tool: c.GetName(), Arguments: shortened(string(c.GetArguments()), aboutBytes)})
+			row.Calls = append(
+				row.Calls,
+				callRow{ID: c.GetCallId(), Tool: c.GetName(), Arguments: shortened(string(c.GetArguments()), aboutBytes)},
+			)
 		}
 		b, _ := json.Marshal(row) // strings and numbers
 		if size += len(b); size > pageBytes && len(rows) > 0 {

@@ -63,7 +63,11 @@ func TestParse(t *testing.T) {
 		Backup:    config.Backup{At: "23:05", Keep: 3},
 		Extensions: map[string]config.Extension{
 			"telegram_channel": {Sandbox: true, Config: map[string]any{"api_url": "https://api.telegram.org"}},
-			"heartbeat":        {Enabled: true, Sandbox: true, Config: map[string]any{"every": "10m", "active_hours": "08:00-22:00"}},
+			"heartbeat": {
+				Enabled: true,
+				Sandbox: true,
+				Config:  map[string]any{"every": "10m", "active_hours": "08:00-22:00"},
+			},
 		},
 	}
 	if diff := cmp.Diff(want, got, cmpopts.IgnoreUnexported(config.Config{})); diff != "" {

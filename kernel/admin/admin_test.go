@@ -40,7 +40,11 @@ func serve(t *testing.T) *served {
 	}
 	t.Cleanup(func() { _ = os.RemoveAll(dir) })
 	s := &served{
-		World: kerneltest.New(t), socket: filepath.Join(dir, contract.ControlSocket), tokenFile: filepath.Join(dir, contract.ControlToken),
+		World: kerneltest.New(
+			t,
+		),
+		socket:    filepath.Join(dir, contract.ControlSocket),
+		tokenFile: filepath.Join(dir, contract.ControlToken),
 	}
 	if err := os.WriteFile(s.tokenFile, []byte(token+"\n"), 0o600); err != nil {
 		t.Fatal(err)
@@ -50,7 +54,13 @@ func serve(t *testing.T) *served {
 		t.Fatal(err)
 	}
 	service, h := serviceOf(s.World), host.New()
-	h.Options = host.Options{Bus: s.Bus, Sessions: s.Sessions, Directory: s.Directory, Tools: s.Tools, Log: hclog.NewNullLogger()}
+	h.Options = host.Options{
+		Bus:       s.Bus,
+		Sessions:  s.Sessions,
+		Directory: s.Directory,
+		Tools:     s.Tools,
+		Log:       hclog.NewNullLogger(),
+	}
 	s.house = service.Installation.(*house)
 	service.Register(h)
 	done := make(chan error, 1)
@@ -81,11 +91,17 @@ func TestTheOwner(t *testing.T) {
 	s.house.extensions = []*adminv1.Extension{{Id: "off", State: "disabled", Detail: "by the owner"}, {Id: "gone"}}
 	c, ctx := s.client(), t.Context()
 	x, err := admin.ReadStatus(ctx, c)
-	if err != nil || x.GetHome() != "/home" || x.GetPid() != int64(os.Getpid()) || len(x.Extensions) != 2 || x.LastEvent != "" {
+	if err != nil || x.GetHome() != "/home" || x.GetPid() != int64(os.Getpid()) || len(x.Extensions) != 2 ||
+		x.LastEvent != "" {
 		t.Errorf("%+v, %v", x, err)
 	}
 	first := s.Emits("a.b", map[string]any{"text": "hello"})
-	if e, err := admin.EventByID(ctx, c, first.GetId()); err != nil || string(e.GetPayload()) != `{"text":"hello"}` || e.GetTopic() != "a.b" {
+	if e, err := admin.EventByID(
+		ctx,
+		c,
+		first.GetId(),
+	); err != nil || string(e.GetPayload()) != `{"text":"hello"}` ||
+		e.GetTopic() != "a.b" {
 		t.Errorf("%+v, %v", e, err)
 	}
 	for name, ask := range map[string]struct {
@@ -113,7 +129,11 @@ func TestTheOwner(t *testing.T) {
 			t.Errorf("%s: %v, not %v", name, ask.err, ask.want)
 		}
 	}
-	if made, err := c.Backup(ctx, &adminv1.BackupRequest{File: "/b"}); err != nil || string(made.GetInfo()) != `{"file":"/b"}` {
+	if made, err := c.Backup(
+		ctx,
+		&adminv1.BackupRequest{File: "/b"},
+	); err != nil ||
+		string(made.GetInfo()) != `{"file":"/b"}` {
 		t.Errorf("%s, %v", made.GetInfo(), err)
 	}
 }
@@ -143,7 +163,8 @@ func TestFollow(t *testing.T) {
 		}
 	}
 	s.stop()
-	if _, err := events.Recv(); !errors.Is(err, contract.ErrGone) || !strings.Contains(err.Error(), "the kernel has stopped") {
+	if _, err := events.Recv(); !errors.Is(err, contract.ErrGone) ||
+		!strings.Contains(err.Error(), "the kernel has stopped") {
 		t.Errorf("at the end: %v", err)
 	}
 	if _, err := admin.Dial(t.Context(), s.socket, s.tokenFile); !errors.Is(err, admin.ErrNotRunning) {

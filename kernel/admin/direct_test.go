@@ -25,8 +25,16 @@ func serviceOf(w *kerneltest.World) *kernel.Service {
 	}
 	w.T.Cleanup(func() { _ = super.Stop(context.Background()) })
 	return &kernel.Service{
-		Installation: &house{}, Started: time.Now(), Journal: w.Store, Bus: w.Bus, Store: w.Sessions, Known: w.Directory,
-		Router: w.Router, Tools: w.Tools, Ledger: models.NewLedger(w.Bus, w.Directory, hclog.NewNullLogger()), Supervisor: super,
+		Installation: &house{},
+		Started:      time.Now(),
+		Journal:      w.Store,
+		Bus:          w.Bus,
+		Store:        w.Sessions,
+		Known:        w.Directory,
+		Router:       w.Router,
+		Tools:        w.Tools,
+		Ledger:       models.NewLedger(w.Bus, w.Directory, hclog.NewNullLogger()),
+		Supervisor:   super,
 	}
 }
 
@@ -53,32 +61,60 @@ type direct struct {
 	s *kernel.Service
 }
 
-func (d direct) Events(ctx context.Context, q *adminv1.EventsRequest, _ ...grpc.CallOption) (adminv1.Read_EventsClient, error) {
+func (d direct) Events(
+	ctx context.Context,
+	q *adminv1.EventsRequest,
+	_ ...grpc.CallOption,
+) (adminv1.Read_EventsClient, error) {
 	return collect(ctx, q, d.s.Events)
 }
 
-func (d direct) Deliveries(ctx context.Context, q *adminv1.DeliveriesRequest, _ ...grpc.CallOption) (adminv1.Read_DeliveriesClient, error) {
+func (d direct) Deliveries(
+	ctx context.Context,
+	q *adminv1.DeliveriesRequest,
+	_ ...grpc.CallOption,
+) (adminv1.Read_DeliveriesClient, error) {
 	return collect(ctx, q, d.s.Deliveries)
 }
 
-func (d direct) History(ctx context.Context, q *adminv1.HistoryRequest, _ ...grpc.CallOption) (adminv1.Read_HistoryClient, error) {
+func (d direct) History(
+	ctx context.Context,
+	q *adminv1.HistoryRequest,
+	_ ...grpc.CallOption,
+) (adminv1.Read_HistoryClient, error) {
 	return collect(ctx, q, d.s.History)
 }
 
-func (d direct) Calls(ctx context.Context, q *adminv1.CallsRequest, _ ...grpc.CallOption) (adminv1.Read_CallsClient, error) {
+func (d direct) Calls(
+	ctx context.Context,
+	q *adminv1.CallsRequest,
+	_ ...grpc.CallOption,
+) (adminv1.Read_CallsClient, error) {
 	return collect(ctx, q, d.s.Calls)
 }
 
-func (d direct) Sessions(ctx context.Context, q *adminv1.SessionsRequest, _ ...grpc.CallOption) (adminv1.Read_SessionsClient, error) {
+func (d direct) Sessions(
+	ctx context.Context,
+	q *adminv1.SessionsRequest,
+	_ ...grpc.CallOption,
+) (adminv1.Read_SessionsClient, error) {
 	return collect(ctx, q, d.s.Sessions)
 }
 
-func (d direct) Turns(ctx context.Context, q *adminv1.TurnsRequest, _ ...grpc.CallOption) (adminv1.Read_TurnsClient, error) {
+func (d direct) Turns(
+	ctx context.Context,
+	q *adminv1.TurnsRequest,
+	_ ...grpc.CallOption,
+) (adminv1.Read_TurnsClient, error) {
 	return collect(ctx, q, d.s.Turns)
 }
 
 // collect calls a method and keeps what it sends.
-func collect[Q, R any](ctx context.Context, q *Q, method func(*Q, grpc.ServerStreamingServer[R]) error) (*collected[R], error) {
+func collect[Q, R any](
+	ctx context.Context,
+	q *Q,
+	method func(*Q, grpc.ServerStreamingServer[R]) error,
+) (*collected[R], error) {
 	c := &collected[R]{ctx: ctx}
 	return c, method(q, c)
 }

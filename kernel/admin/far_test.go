@@ -24,7 +24,11 @@ type vast struct {
 
 const more = 10_000_000
 
-func (v *vast) Events(ctx context.Context, q *adminv1.EventsRequest, o ...grpc.CallOption) (adminv1.Read_EventsClient, error) {
+func (v *vast) Events(
+	ctx context.Context,
+	q *adminv1.EventsRequest,
+	o ...grpc.CallOption,
+) (adminv1.Read_EventsClient, error) {
 	last, err := admin.LastSeq(ctx, v.ReadClient)
 	if err != nil {
 		return nil, err

@@ -61,7 +61,9 @@ func TestReached(t *testing.T) {
 		turn.Answers("OK")
 		orchestrator.HearsRecord("the kettle")
 		refused := task("refused")
-		again := refused.Calls(refused.Asks([2]string{"core/send_to_channel", `{"channel_id":"telegram","text":"the stove"}`})[0])
+		again := refused.Calls(
+			refused.Asks([2]string{"core/send_to_channel", `{"channel_id":"telegram","text":"the stove"}`})[0],
+		)
 		telegram.Drops(telegram.Take(), "the chat is gone")
 		if _, err := again(); err != nil {
 			t.Fatal(err)
@@ -83,7 +85,11 @@ type long struct {
 	asked    int
 }
 
-func (l *long) Events(_ context.Context, q *adminv1.EventsRequest, _ ...grpc.CallOption) (adminv1.Read_EventsClient, error) {
+func (l *long) Events(
+	_ context.Context,
+	q *adminv1.EventsRequest,
+	_ ...grpc.CallOption,
+) (adminv1.Read_EventsClient, error) {
 	seq := 1 + l.distance
 	switch {
 	case q.GetDedupeKey() != "":
@@ -97,7 +103,11 @@ func (l *long) Events(_ context.Context, q *adminv1.EventsRequest, _ ...grpc.Cal
 	return &collected[busv1.Event]{rows: []*busv1.Event{{Id: "e2", Seq: seq}}}, nil
 }
 
-func (l *long) Deliveries(_ context.Context, q *adminv1.DeliveriesRequest, _ ...grpc.CallOption) (adminv1.Read_DeliveriesClient, error) {
+func (l *long) Deliveries(
+	_ context.Context,
+	q *adminv1.DeliveriesRequest,
+	_ ...grpc.CallOption,
+) (adminv1.Read_DeliveriesClient, error) {
 	c := &collected[adminv1.Delivery]{}
 	if slices.Contains(q.GetEvents(), "e2") {
 		c.rows = append(c.rows, &adminv1.Delivery{Event: "e2", State: "done", ProviderId: "7"})

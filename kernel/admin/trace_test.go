@@ -63,14 +63,22 @@ func TestTraceOfWholeTree(t *testing.T) {
 		telegram.Admits("anna")
 		terminal.Admits("anna")
 		w.Extension(bus.Actor{ID: "clock"})
-		w.Tool("clock", &extensionv1.Tool{Name: "now", ReadOnly: true}, func(context.Context, *extensionv1.CallRequest) (*extensionv1.CallResult, error) {
-			time.Sleep(30 * time.Millisecond)
-			return &extensionv1.CallResult{Content: "noon"}, nil
-		})
-		w.Tool("clock", &extensionv1.Tool{Name: "set", Idempotent: true}, func(context.Context, *extensionv1.CallRequest) (*extensionv1.CallResult, error) {
-			time.Sleep(50 * time.Millisecond)
-			return nil, errors.New("it is broken")
-		})
+		w.Tool(
+			"clock",
+			&extensionv1.Tool{Name: "now", ReadOnly: true},
+			func(context.Context, *extensionv1.CallRequest) (*extensionv1.CallResult, error) {
+				time.Sleep(30 * time.Millisecond)
+				return &extensionv1.CallResult{Content: "noon"}, nil
+			},
+		)
+		w.Tool(
+			"clock",
+			&extensionv1.Tool{Name: "set", Idempotent: true},
+			func(context.Context, *extensionv1.CallRequest) (*extensionv1.CallResult, error) {
+				time.Sleep(50 * time.Millisecond)
+				return nil, errors.New("it is broken")
+			},
+		)
 		telegram.Says("anna", "what time is it?")
 		turn := orchestrator.Hears("what time is it?")
 		w.Wait(100 * time.Millisecond) // the model thinks
@@ -182,7 +190,8 @@ func TestTraceOfUnroutable(t *testing.T) {
 		telegram.Says("anna", "hello")
 		got := of(w, "e1")
 		i := slices.IndexFunc(got.Tree.Children, func(n *admin.Node) bool { return n.Kind == admin.KindDelivery })
-		if i < 0 || got.Tree.Children[i].Name != "router" || got.Tree.Children[i].State != "dead" || !strings.Contains(got.Tree.Children[i].Reason, "nobody") {
+		if i < 0 || got.Tree.Children[i].Name != "router" || got.Tree.Children[i].State != "dead" ||
+			!strings.Contains(got.Tree.Children[i].Reason, "nobody") {
 			t.Errorf("got\n%s", outline(got.Tree, ""))
 		}
 	})
@@ -205,7 +214,10 @@ func TestTraceOfSubscribers(t *testing.T) {
 		if len(got.Tree.Children) != 1 {
 			t.Fatalf("got\n%s", outline(got.Tree, ""))
 		}
-		if n := got.Tree.Children[0]; n.Kind != admin.KindDelivery || n.Name != "reader" || n.State != "done" || n.Attempts != 1 || n.WaitMillis == nil || *n.WaitMillis < 40 {
+		if n := got.Tree.Children[0]; n.Kind != admin.KindDelivery || n.Name != "reader" || n.State != "done" ||
+			n.Attempts != 1 ||
+			n.WaitMillis == nil ||
+			*n.WaitMillis < 40 {
 			t.Errorf("the delivery: %+v", n)
 		}
 		if got.Tree.Text != "something new" {

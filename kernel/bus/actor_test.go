@@ -17,19 +17,33 @@ func TestGrants(t *testing.T) {
 		}
 		nothing := &bus.Actor{ID: "x", Generation: 1}
 		denied := map[string]*busv1.Effect{
-			`"permissions: {publish: [a.b]}"`:                                          publishEffect("a.b", "x"),
-			`"permissions: {effects: [withdraw]}"`:                                     effect(&busv1.Withdraw{EventId: "e1"}),
-			`"permissions: {effects: [session.ensure]}"`:                               {Kind: &busv1.Effect_SessionEnsure{SessionEnsure: &busv1.SessionEnsure{}}},
-			`"permissions: {effects: [input]}"`:                                        {Kind: &busv1.Effect_Input{Input: &busv1.Input{}}},
-			`"permissions: {effects: [turn.cancel]}"`:                                  {Kind: &busv1.Effect_TurnCancel{TurnCancel: &busv1.TurnCancel{}}},
-			`lacks "provides: {channel: ...}"`:                                         publishEffect("user.message", "x"),
-			`"x" lacks "provides: {channel: ...}"`:                                     effect(&busv1.Receipt{}),
-			`"x" has no agent section`:                                                 {Kind: &busv1.Effect_Append{Append: &busv1.Append{}}},
-			`"agent.output" is published by the kernel`:                                publishEffect("agent.output", "x"),
-			`"agent.input.bot" is published by the`:                                    publishEffect("agent.input.bot", "x"),
-			`"channel.send.tg" is published by the`:                                    publishEffect("channel.send.tg", "x"),
-			`"system.delivery.dead" is published by the`:                               publishEffect("system.delivery.dead", "x"),
-			`"system.extension.failed" is published by`:                                publishEffect("system.extension.failed", "x"),
+			`"permissions: {publish: [a.b]}"`:      publishEffect("a.b", "x"),
+			`"permissions: {effects: [withdraw]}"`: effect(&busv1.Withdraw{EventId: "e1"}),
+			`"permissions: {effects: [session.ensure]}"`: {
+				Kind: &busv1.Effect_SessionEnsure{SessionEnsure: &busv1.SessionEnsure{}},
+			},
+			`"permissions: {effects: [input]}"`: {
+				Kind: &busv1.Effect_Input{Input: &busv1.Input{}},
+			},
+			`"permissions: {effects: [turn.cancel]}"`: {
+				Kind: &busv1.Effect_TurnCancel{TurnCancel: &busv1.TurnCancel{}},
+			},
+			`lacks "provides: {channel: ...}"`:     publishEffect("user.message", "x"),
+			`"x" lacks "provides: {channel: ...}"`: effect(&busv1.Receipt{}),
+			`"x" has no agent section`: {
+				Kind: &busv1.Effect_Append{Append: &busv1.Append{}},
+			},
+			`"agent.output" is published by the kernel`: publishEffect("agent.output", "x"),
+			`"agent.input.bot" is published by the`:     publishEffect("agent.input.bot", "x"),
+			`"channel.send.tg" is published by the`:     publishEffect("channel.send.tg", "x"),
+			`"system.delivery.dead" is published by the`: publishEffect(
+				"system.delivery.dead",
+				"x",
+			),
+			`"system.extension.failed" is published by`: publishEffect(
+				"system.extension.failed",
+				"x",
+			),
 			`"schedules.declared" is published by the`:                                 publishEffect("schedules.declared", "x"),
 			`"model.usage" is published by the kernel`:                                 publishEffect("model.usage", "x"),
 			`the manifest of "x" lacks "permissions: {publish: [system.user.notify]}"`: publishEffect("system.user.notify", "x"),

@@ -93,7 +93,8 @@ func TestMaxDeliver(t *testing.T) {
 			if err := json.Unmarshal(death.GetEvent().GetPayload(), &told); err != nil {
 				w.Fatal(err)
 			}
-			if e := death.GetEvent(); e.GetCausationId() != journal.EventID(seq) || e.GetHop() != 1 || int(death.GetAttempt()) != i+1 {
+			if e := death.GetEvent(); e.GetCausationId() != journal.EventID(seq) || e.GetHop() != 1 ||
+				int(death.GetAttempt()) != i+1 {
 				w.Errorf("the death is told as %v", death)
 			}
 			mourner.answer(death, &busv1.Outcome{Kind: busv1.Outcome_KIND_FAIL})
@@ -213,7 +214,11 @@ func TestAckWait(t *testing.T) {
 		time.Sleep(2 * time.Second)
 		d := next.take("k/1")
 		if d.GetAttempt() != 2 || d.GetToken() == old.GetToken() {
-			w.Errorf("after the restart it is attempt %d with the same token: %t", d.GetAttempt(), d.GetToken() == old.GetToken())
+			w.Errorf(
+				"after the restart it is attempt %d with the same token: %t",
+				d.GetAttempt(),
+				d.GetToken() == old.GetToken(),
+			)
 		}
 		// The old generation speaks up: nothing of it counts.
 		x.answer(old, &busv1.Outcome{Kind: busv1.Outcome_KIND_ACK, Effects: []*busv1.Effect{publishEffect("c.d", "late")}})
@@ -256,7 +261,11 @@ func TestOnlyTheFirstAnswerCounts(t *testing.T) {
 		x := w.attach("x", 10)
 		w.publish("a.b", "k/1", "k/2", "k/3")
 		token := x.take("k/1").GetToken()
-		ack := &busv1.Outcome{Token: token, Kind: busv1.Outcome_KIND_ACK, Effects: []*busv1.Effect{publishEffect("c.d", "once")}}
+		ack := &busv1.Outcome{
+			Token:   token,
+			Kind:    busv1.Outcome_KIND_ACK,
+			Effects: []*busv1.Effect{publishEffect("c.d", "once")},
+		}
 		retry := &busv1.Outcome{Token: token, Kind: busv1.Outcome_KIND_RETRY}
 		fail := &busv1.Outcome{Token: token, Kind: busv1.Outcome_KIND_FAIL}
 		bare := &busv1.Outcome{Token: token, Kind: busv1.Outcome_KIND_ACK}
@@ -316,7 +325,13 @@ func TestConflict(t *testing.T) {
 		if d := x.take("k/1"); d.GetAttempt() != 1 {
 			w.Errorf("conflicts were counted: it is attempt %d", d.GetAttempt())
 		} else {
-			x.answer(d, &busv1.Outcome{Kind: busv1.Outcome_KIND_ACK, Effects: []*busv1.Effect{effect(&busv1.Put{Key: "key", Version: &zero})}})
+			x.answer(
+				d,
+				&busv1.Outcome{
+					Kind:    busv1.Outcome_KIND_ACK,
+					Effects: []*busv1.Effect{effect(&busv1.Put{Key: "key", Version: &zero})},
+				},
+			)
 		}
 		x.ack("l/1", publishEffect("c.d", "x"), publishEffect("user.message", "x"), publishEffect("model.usage", "x"))
 		x.ack("m/1", publishEffect("c.d", strings.Repeat("x", contract.MaxPayload)))
@@ -337,7 +352,12 @@ func TestConflict(t *testing.T) {
 // for a while: nothing is lost, and nothing is counted twice.
 func TestStoreThatRefuses(t *testing.T) {
 	inWorld(t, func(w *world) {
-		w.subscribe("x", append(on("a.b"), bus.Subscription{Pattern: "channel.send.x", Ordered: true, AckWait: 30 * time.Second, MaxDeliver: 3})...)
+		w.subscribe(
+			"x",
+			append(
+				on("a.b"),
+				bus.Subscription{Pattern: "channel.send.x", Ordered: true, AckWait: 30 * time.Second, MaxDeliver: 3},
+			)...)
 		x := w.attach("x", 100)
 		seqs := w.publish("a.b", "bare/1", "effects/1", "fail/1", "retry/1", "drop/1", "held/1")
 		sent := w.publish("channel.send.x", "sent/1", "unsent/1", "unknown/1")

@@ -23,7 +23,10 @@ func benchBus(b *testing.B, path string) (*bus.Bus, journal.Store) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	k, err := bus.New(context.Background(), bus.Options{Store: store, Effects: fakeEffects, Hooks: (&fakeRouter{}).hooks(), Log: hclog.NewNullLogger()})
+	k, err := bus.New(
+		context.Background(),
+		bus.Options{Store: store, Effects: fakeEffects, Hooks: (&fakeRouter{}).hooks(), Log: hclog.NewNullLogger()},
+	)
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -77,7 +80,9 @@ func BenchmarkFlow(b *testing.B) {
 						done := make(chan *busv1.CommitReceipt, 1)
 						key := fmt.Sprint("k", p)
 						for n := p; n < b.N; n += publishers {
-							e := &busv1.Effect{Kind: &busv1.Effect_Publish{Publish: &busv1.Publish{Topic: "a.b", Key: key, Payload: payload}}}
+							e := &busv1.Effect{
+								Kind: &busv1.Effect_Publish{Publish: &busv1.Publish{Topic: "a.b", Key: key, Payload: payload}},
+							}
 							k.Submit(a, []*busv1.Commit{{Effects: []*busv1.Effect{e}}}, func(r []*busv1.CommitReceipt) { done <- r[0] })
 							<-done
 						}
@@ -133,7 +138,9 @@ func BenchmarkFrames(b *testing.B) {
 	for n := 0; n < b.N; n += frame {
 		commits := make([]*busv1.Commit, min(frame, b.N-n))
 		for i := range commits {
-			commits[i] = &busv1.Commit{Effects: []*busv1.Effect{effect(&busv1.Publish{Topic: "a.b", Key: keys[(n+i)%lanes], Payload: payload})}}
+			commits[i] = &busv1.Commit{
+				Effects: []*busv1.Effect{effect(&busv1.Publish{Topic: "a.b", Key: keys[(n+i)%lanes], Payload: payload})},
+			}
 		}
 		room <- struct{}{}
 		left := len(commits)
@@ -160,7 +167,13 @@ func BenchmarkRecovery(b *testing.B) {
 	for from := 0; from < settled+pending; from += 10_000 {
 		if err := journal.Do(b.Context(), store, func(tx journal.Tx) error {
 			for i := from; i < from+10_000; i++ {
-				e := &busv1.Event{Topic: "a.b", Key: fmt.Sprint("k", i%500), Source: "bench", Payload: make([]byte, 300), CreatedAtUs: time.Now().UnixMicro()}
+				e := &busv1.Event{
+					Topic:       "a.b",
+					Key:         fmt.Sprint("k", i%500),
+					Source:      "bench",
+					Payload:     make([]byte, 300),
+					CreatedAtUs: time.Now().UnixMicro(),
+				}
 				if err := tx.AppendEvent(e); err != nil {
 					return err
 				}

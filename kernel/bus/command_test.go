@@ -14,7 +14,14 @@ import (
 )
 
 func commandSub(names ...string) bus.Subscription {
-	return bus.Subscription{Pattern: "command.*", Commands: names, Ordered: true, AckWait: time.Minute, MaxDeliver: 2, MaxAge: 10 * time.Minute}
+	return bus.Subscription{
+		Pattern:    "command.*",
+		Commands:   names,
+		Ordered:    true,
+		AckWait:    time.Minute,
+		MaxDeliver: 2,
+		MaxAge:     10 * time.Minute,
+	}
 }
 
 func (w *world) wantAnswers(want ...string) {
@@ -35,7 +42,11 @@ func TestCommandIsAnsweredWithItsAcknowledgement(t *testing.T) {
 		w.subscribe("lab_watcher", on("lab.done")...)
 		lab, watcher := w.attach("lab", 10), w.attach("lab_watcher", 10)
 		seq := w.publish("command.shout", "chat/1")[0]
-		lab.says(lab.take("chat/1"), "HEY", &busv1.Outcome{Kind: busv1.Outcome_KIND_ACK, Effects: []*busv1.Effect{publishEffect("lab.done", "done/1")}})
+		lab.says(
+			lab.take("chat/1"),
+			"HEY",
+			&busv1.Outcome{Kind: busv1.Outcome_KIND_ACK, Effects: []*busv1.Effect{publishEffect("lab.done", "done/1")}},
+		)
 		w.wantAnswers("lab to command.shout: HEY")
 		watcher.wantHeld("done/1")
 		w.wantState(seq, journal.Done)
@@ -57,7 +68,11 @@ func TestRefusedAnswerTakesTheEffectsWithIt(t *testing.T) {
 		lab := w.attach("lab", 10)
 		w.router.set(func() { w.router.refuses = fmt.Errorf("%w: not now", contract.ErrConflict) })
 		w.publish("command.shout", "chat/1")
-		lab.says(lab.take("chat/1"), "HEY", &busv1.Outcome{Kind: busv1.Outcome_KIND_ACK, Effects: []*busv1.Effect{publishEffect("lab.done", "done/1")}})
+		lab.says(
+			lab.take("chat/1"),
+			"HEY",
+			&busv1.Outcome{Kind: busv1.Outcome_KIND_ACK, Effects: []*busv1.Effect{publishEffect("lab.done", "done/1")}},
+		)
 		lab.wantHeld("chat/1")
 		if n := len(w.events("lab.done")); n != 0 {
 			w.Errorf("%d events were published", n)

@@ -33,7 +33,9 @@ func TestCommit(t *testing.T) {
 		put := func(version *int64) *busv1.Effect {
 			return effect(&busv1.Put{Key: "k", Value: []byte("v"), Version: version})
 		}
-		receipt, err := x.commit(&busv1.Commit{Effects: []*busv1.Effect{publishEffect("a.b", "one"), put(&zero), publishEffect("a.b", "two")}})
+		receipt, err := x.commit(
+			&busv1.Commit{Effects: []*busv1.Effect{publishEffect("a.b", "one"), put(&zero), publishEffect("a.b", "two")}},
+		)
 		if err != nil {
 			w.Fatal(err)
 		}
@@ -63,7 +65,9 @@ func TestCommit(t *testing.T) {
 			}
 			wantError(w, err, c.want)
 		}
-		if _, err := x.commit(&busv1.Commit{Effects: []*busv1.Effect{put(&version), effect(&busv1.Delete{Key: "k"}), put(&zero)}}); err != nil {
+		if _, err := x.commit(
+			&busv1.Commit{Effects: []*busv1.Effect{put(&version), effect(&busv1.Delete{Key: "k"}), put(&zero)}},
+		); err != nil {
 			w.Errorf("with the right versions: %v", err)
 		}
 		if n := len(w.events("a.b")); n != 2 {
@@ -100,7 +104,10 @@ func TestCommitID(t *testing.T) {
 			w.Errorf("repeated after a restart: %v, %v", again, err)
 		}
 		c.Lane = ""
-		if theirs, err := other.commit(c); err != nil || theirs.GetResults()[0].GetEventId() == first.GetResults()[0].GetEventId() {
+		if theirs, err := other.commit(
+			c,
+		); err != nil ||
+			theirs.GetResults()[0].GetEventId() == first.GetResults()[0].GetEventId() {
 			w.Errorf("another extension's commit of the same id: %v, %v", theirs, err)
 		}
 		// One that failed is not remembered.
@@ -122,7 +129,11 @@ func TestDedupe(t *testing.T) {
 		w.subscribe("s", on("a.b")...)
 		x, y, s := w.attach("x", 10), w.attach("y", 10), w.attach("s", 10)
 		publish := func(from *extension, key string) *busv1.EffectResult {
-			r, err := from.commit(&busv1.Commit{Effects: []*busv1.Effect{effect(&busv1.Publish{Topic: "a.b", Payload: []byte(`"/` + key + `"`), DedupeKey: key})}})
+			r, err := from.commit(
+				&busv1.Commit{
+					Effects: []*busv1.Effect{effect(&busv1.Publish{Topic: "a.b", Payload: []byte(`"/` + key + `"`), DedupeKey: key})},
+				},
+			)
 			if err != nil {
 				w.Fatal(err)
 			}
@@ -161,7 +172,8 @@ func TestCausation(t *testing.T) {
 		}
 		events := w.events("a.b")
 		for i, e := range events[1:] {
-			if int(e.GetHop()) != i+1 || e.GetCorrelationId() != journal.EventID(root) || e.GetCausationId() != events[i].GetId() {
+			if int(e.GetHop()) != i+1 || e.GetCorrelationId() != journal.EventID(root) ||
+				e.GetCausationId() != events[i].GetId() {
 				w.Errorf("event %d of the chain is %v", i+1, e)
 			}
 		}
@@ -229,7 +241,8 @@ func TestRouterFollowsInTheSameCommit(t *testing.T) {
 			w.Error("the router's failure was lost")
 		}
 		events := w.events("*")
-		if len(events) != 2 || events[1].GetTopic() != "derived.event" || events[1].GetCausationId() != events[0].GetId() || events[1].GetHop() != 1 {
+		if len(events) != 2 || events[1].GetTopic() != "derived.event" || events[1].GetCausationId() != events[0].GetId() ||
+			events[1].GetHop() != 1 {
 			w.Errorf("the events are %v", events)
 		}
 	})

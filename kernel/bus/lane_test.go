@@ -32,7 +32,19 @@ func TestLanes(t *testing.T) {
 		x.ack("a/2")
 		x.ack("a/3")
 		x.wantHeld("b/3", "c/1")
-		if want := []string{"a/1#1", "b/1#1", "b/2#1", "b/3#1", "c/1#1", "a/1#2", "a/2#1", "a/3#1"}; !slices.Equal(x.seen, want) {
+		if want := []string{
+			"a/1#1",
+			"b/1#1",
+			"b/2#1",
+			"b/3#1",
+			"c/1#1",
+			"a/1#2",
+			"a/2#1",
+			"a/3#1",
+		}; !slices.Equal(
+			x.seen,
+			want,
+		) {
 			w.Errorf("deliveries came as %v, want %v", x.seen, want)
 		}
 	})

@@ -67,14 +67,22 @@ func TestModel(t *testing.T) {
 }
 
 func runModel(t *testing.T, rt *rapid.T) {
-	m := &machine{T: rt, exts: map[string]*extension{}, ds: map[string]map[int64]*modelDelivery{}, lanes: map[string]map[string][]int64{}}
+	m := &machine{
+		T:     rt,
+		exts:  map[string]*extension{},
+		ds:    map[string]map[int64]*modelDelivery{},
+		lanes: map[string]map[string][]int64{},
+	}
 	m.w = newWorld(t)
 	defer func() { m.w.stop() }()
 	m.w.keep = [2]time.Duration{1 << 60, 1 << 60}
 	m.w.tune = func(o bus.Options) bus.Options { return o.WithWindows(3, 4, 3) }
 	m.w.crash()
 	for id, topic := range machineTopics {
-		m.w.subscribe(id, bus.Subscription{Pattern: topic, Ordered: true, AckWait: 1000 * time.Hour, MaxDeliver: modelMaxDeliver})
+		m.w.subscribe(
+			id,
+			bus.Subscription{Pattern: topic, Ordered: true, AckWait: 1000 * time.Hour, MaxDeliver: modelMaxDeliver},
+		)
 		m.ds[id], m.lanes[id] = map[int64]*modelDelivery{}, map[string][]int64{}
 	}
 	rt.Repeat(map[string]func(*rapid.T){
@@ -162,7 +170,11 @@ func (m *machine) answer(rt *rapid.T, full bool) {
 	}
 	effects := rapid.Bool().Draw(rt, "effects")
 	kind := busv1.Outcome_Kind(rapid.IntRange(1, 5).Draw(rt, "kind"))
-	o := &busv1.Outcome{Token: d.held.GetToken(), Kind: kind, RetryAfterMs: rapid.SampledFrom([]int64{0, 300, 60_000}).Draw(rt, "after")}
+	o := &busv1.Outcome{
+		Token:        d.held.GetToken(),
+		Kind:         kind,
+		RetryAfterMs: rapid.SampledFrom([]int64{0, 300, 60_000}).Draw(rt, "after"),
+	}
 	if effects && kind <= busv1.Outcome_KIND_ACK {
 		o.Effects = []*busv1.Effect{publishEffect("c.d", d.name)}
 	}
@@ -300,7 +312,9 @@ func keyOf(name string) string {
 func (m *machine) takeBack(rt *rapid.T) {
 	id, key := drawExtension(rt), rapid.SampledFrom([]string{"a", "b"}).Draw(rt, "key")
 	var taken *busv1.Event
-	if err := m.w.Do(func(tx *bus.Tx) (err error) { taken, err = tx.TakeBack(id, machineTopics[id], key); return err }); err != nil {
+	if err := m.w.Do(
+		func(tx *bus.Tx) (err error) { taken, err = tx.TakeBack(id, machineTopics[id], key); return err },
+	); err != nil {
 		rt.Fatal(err)
 	}
 	var want int64

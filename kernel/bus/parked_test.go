@@ -12,7 +12,14 @@ import (
 // restart collects more than it may have, and is never handed that.
 func TestParkedOverARestartItGetsOnlyItsOwn(t *testing.T) {
 	inWorld(t, func(w *world) {
-		own := bus.Subscription{Pattern: contract.TopicAgentOutput, Own: true, Ordered: true, AckWait: plain.AckWait, MaxDeliver: 3, MaxAge: plain.MaxAge}
+		own := bus.Subscription{
+			Pattern:    contract.TopicAgentOutput,
+			Own:        true,
+			Ordered:    true,
+			AckWait:    plain.AckWait,
+			MaxDeliver: 3,
+			MaxAge:     plain.MaxAge,
+		}
 		w.subscribe("lab", commandSub("shout"), own)
 		w.subscribe("lab") // it is switched off
 		w.crash()

@@ -13,7 +13,14 @@ import (
 )
 
 func sends(hold bool) bus.Subscription {
-	return bus.Subscription{Pattern: "channel.send.tg", Ordered: true, AckWait: time.Minute, MaxDeliver: 5, MaxAge: time.Hour, Hold: hold}
+	return bus.Subscription{
+		Pattern:    "channel.send.tg",
+		Ordered:    true,
+		AckWait:    time.Minute,
+		MaxDeliver: 5,
+		MaxAge:     time.Hour,
+		Hold:       hold,
+	}
 }
 
 // TestUncertainSends crashes at every point of a send's way: uncertain is what
@@ -39,7 +46,15 @@ func TestUncertainSends(t *testing.T) {
 		for _, name := range tg.holds() {
 			uncertain[name] = tg.take(name).GetUncertain()
 		}
-		if want := map[string]bool{"handed/1": true, "retried/1": false, "failed/1": false, "held/1": false}; !equalMaps(uncertain, want) {
+		if want := map[string]bool{
+			"handed/1":  true,
+			"retried/1": false,
+			"failed/1":  false,
+			"held/1":    false,
+		}; !equalMaps(
+			uncertain,
+			want,
+		) {
 			w.Errorf("after the crash uncertain are %v, want %v", uncertain, want)
 		}
 	})
@@ -141,7 +156,13 @@ func TestProcessEndsWhileSending(t *testing.T) {
 			time.Sleep(2 * time.Second)
 			d := tg.take("k/1")
 			if attempt := int32(1 + round); !d.GetUncertain() || d.GetAttempt() != attempt {
-				w.Errorf("stopped on purpose: %t; uncertain: %t, attempt %d, want %d", onPurpose, d.GetUncertain(), d.GetAttempt(), attempt)
+				w.Errorf(
+					"stopped on purpose: %t; uncertain: %t, attempt %d, want %d",
+					onPurpose,
+					d.GetUncertain(),
+					d.GetAttempt(),
+					attempt,
+				)
 			}
 			tg.answer(d, &busv1.Outcome{Kind: busv1.Outcome_KIND_ACK})
 			tg.gone(true)
@@ -270,7 +291,10 @@ func TestInputContext(t *testing.T) {
 			}
 		}
 		w.publish("agent.input.bot", "s1/first", "s1/second", "s2/first")
-		if d := bot.take("s1/first"); d.GetTurn().GetSession() != "s1" || d.GetTurn().GetHistorySeq() != 0 || d.GetTurn().GetWaiting() != 1 {
+		if d := bot.take(
+			"s1/first",
+		); d.GetTurn().GetSession() != "s1" || d.GetTurn().GetHistorySeq() != 0 ||
+			d.GetTurn().GetWaiting() != 1 {
 			w.Errorf("the first input comes with %v", d.GetTurn())
 		} else {
 			put("one")
@@ -286,7 +310,11 @@ func TestInputContext(t *testing.T) {
 			w.Errorf("repeated, it comes with %v", d.GetTurn())
 		}
 		for _, d := range []*busv1.Delivery{audit.take("s1/first"), audit.take("s2/first")} {
-			if l, err := w.Lease(audit.actor, d.GetToken()); err != nil || l.Session != 0 || l.Agent != "" || d.GetTurn() != nil {
+			if l, err := w.Lease(
+				audit.actor,
+				d.GetToken(),
+			); err != nil || l.Session != 0 || l.Agent != "" ||
+				d.GetTurn() != nil {
 				w.Errorf("who only watches inputs holds a session: %+v, %v", l, err)
 			}
 		}

@@ -141,7 +141,11 @@ func (w *world) playHandlers(ctx context.Context) {
 }
 
 func (w *world) randomOutcome(d *busv1.Delivery) *busv1.Outcome {
-	o := &busv1.Outcome{Token: d.GetToken(), Kind: busv1.Outcome_KIND_ACK, Effects: []*busv1.Effect{publishEffect("c.d", label(d))}}
+	o := &busv1.Outcome{
+		Token:   d.GetToken(),
+		Kind:    busv1.Outcome_KIND_ACK,
+		Effects: []*busv1.Effect{publishEffect("c.d", label(d))},
+	}
 	version := int64(99)
 	switch w.random.IntN(8) {
 	case 0:
@@ -175,7 +179,14 @@ func TestRaces(t *testing.T) {
 				}
 				for _, d := range f.Deliveries {
 					sink.Credit(1)
-					w.Outcome(a, &busv1.Outcome{Token: d.GetToken(), Kind: busv1.Outcome_KIND_ACK, Effects: []*busv1.Effect{publishEffect("c.d", label(d))}})
+					w.Outcome(
+						a,
+						&busv1.Outcome{
+							Token:   d.GetToken(),
+							Kind:    busv1.Outcome_KIND_ACK,
+							Effects: []*busv1.Effect{publishEffect("c.d", label(d))},
+						},
+					)
 				}
 			}
 		})
@@ -209,7 +220,8 @@ func TestRaces(t *testing.T) {
 		for seq, i := range seqs {
 			name := fmt.Sprintf("%s/%d", []string{"a", "b", ""}[i%3], i)
 			d := w.wantState(seq, journal.Done)
-			if want := d.Reason == ""; effects[name] > 1 || want != (effects[name] == 1) || withdrawn[i] != (d.Reason == "withdrawn") {
+			if want := d.Reason == ""; effects[name] > 1 || want != (effects[name] == 1) ||
+				withdrawn[i] != (d.Reason == "withdrawn") {
 				w.Errorf("%s: %d effects, withdrawn in time: %t, settled because %q", name, effects[name], withdrawn[i], d.Reason)
 			}
 		}

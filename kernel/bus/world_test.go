@@ -59,7 +59,14 @@ func inWorld(t *testing.T, test func(w *world)) {
 
 func newWorld(t testing.TB) *world {
 	t.Helper()
-	w := &world{TB: t, random: seed.Rand(t), dir: t.TempDir(), router: &fakeRouter{}, keep: [2]time.Duration{time.Hour, 2 * time.Hour}, subs: map[string][]bus.Subscription{}}
+	w := &world{
+		TB:     t,
+		random: seed.Rand(t),
+		dir:    t.TempDir(),
+		router: &fakeRouter{},
+		keep:   [2]time.Duration{time.Hour, 2 * time.Hour},
+		subs:   map[string][]bus.Subscription{},
+	}
 	w.boot()
 	return w
 }
@@ -72,7 +79,12 @@ func (w *world) boot() {
 	}
 	w.store = &faultyStore{Store: store, random: w.random}
 	options := bus.Options{
-		Store: w.store, Effects: fakeEffects, Hooks: w.router.hooks(), Log: hclog.NewNullLogger(), Events: w.keep[0], Dead: w.keep[1],
+		Store:   w.store,
+		Effects: fakeEffects,
+		Hooks:   w.router.hooks(),
+		Log:     hclog.NewNullLogger(),
+		Events:  w.keep[0],
+		Dead:    w.keep[1],
 		Stuck: func(extension string, generation int64, _ string) {
 			w.mu.Lock()
 			defer w.mu.Unlock()
@@ -265,7 +277,17 @@ func (w *world) subscribe(id string, subs ...bus.Subscription) {
 // at once.
 func (w *world) attach(id string, credit int) *extension {
 	w.runs++
-	x := &extension{w: w, actor: &bus.Actor{ID: id, Generation: w.runs, Publish: []string{"*"}, Effects: []string{"withdraw"}, Channel: true, Agent: true}}
+	x := &extension{
+		w: w,
+		actor: &bus.Actor{
+			ID:         id,
+			Generation: w.runs,
+			Publish:    []string{"*"},
+			Effects:    []string{"withdraw"},
+			Channel:    true,
+			Agent:      true,
+		},
+	}
 	x.sink = w.Attach(x.actor)
 	x.sink.Credit(credit)
 	go func() {
@@ -359,7 +381,10 @@ func (x *extension) ack(name string, effects ...*busv1.Effect) {
 
 func (x *extension) retry(name string, after time.Duration) {
 	x.w.Helper()
-	x.answer(x.take(name), &busv1.Outcome{Kind: busv1.Outcome_KIND_RETRY, RetryAfterMs: after.Milliseconds(), Reason: "later"})
+	x.answer(
+		x.take(name),
+		&busv1.Outcome{Kind: busv1.Outcome_KIND_RETRY, RetryAfterMs: after.Milliseconds(), Reason: "later"},
+	)
 }
 
 func (x *extension) fail(name string) {

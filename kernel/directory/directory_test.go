@@ -54,7 +54,9 @@ func TestWhoseToolsAnAgentUses(t *testing.T) {
 		{"core/*", "notes", false},
 	}
 	for _, test := range tests {
-		s := &directory.Snapshot{Agents: []directory.Agent{{ID: "a", Spec: &extensionv1.AgentSpec{UsesTools: []string{test.grant}}}}}
+		s := &directory.Snapshot{
+			Agents: []directory.Agent{{ID: "a", Spec: &extensionv1.AgentSpec{UsesTools: []string{test.grant}}}},
+		}
 		if got := s.UsesToolsOf("a", test.extension); got != test.want {
 			t.Errorf("%s grants tools of %s: %v", test.grant, test.extension, got)
 		}
@@ -90,10 +92,12 @@ func TestWhatIsKnownIsFoundByItsName(t *testing.T) {
 		Tools: []directory.Tool{{Name: "a/x"}, {Name: "b/x"}}, Commands: []directory.Command{{Name: "a"}, {Name: "b"}},
 		Models: []directory.Provider{{Extension: "a"}, {Extension: "b"}}, EnabledAgents: []string{"b", "c"},
 	}
-	if s.Channel("b").ID != "b" || s.Agent("b").ID != "b" || s.Tool("b/x").Name != "b/x" || s.Command("b").Name != "b" || s.Provider("b").Extension != "b" {
+	if s.Channel("b").ID != "b" || s.Agent("b").ID != "b" || s.Tool("b/x").Name != "b/x" || s.Command("b").Name != "b" ||
+		s.Provider("b").Extension != "b" {
 		t.Error("something else is found")
 	}
-	if s.Channel("c") != nil || s.Agent("c") != nil || s.Tool("c/x") != nil || s.Command("c") != nil || s.Provider("c") != nil {
+	if s.Channel("c") != nil || s.Agent("c") != nil || s.Tool("c/x") != nil || s.Command("c") != nil ||
+		s.Provider("c") != nil {
 		t.Error("something is found that is not there")
 	}
 	if s.Enabled("a") || !s.Enabled("b") || s.Enabled("c") {
@@ -104,7 +108,10 @@ func TestWhatIsKnownIsFoundByItsName(t *testing.T) {
 func TestPreferredChannel(t *testing.T) {
 	t.Parallel()
 	ready := &extensionv1.Readiness{State: extensionv1.Readiness_STATE_READY}
-	channels := []directory.Channel{{ID: "a", State: directory.StateActive}, {ID: "b", State: directory.StateActive, Readiness: ready}}
+	channels := []directory.Channel{
+		{ID: "a", State: directory.StateActive},
+		{ID: "b", State: directory.StateActive, Readiness: ready},
+	}
 	tests := []struct {
 		channels []directory.Channel
 		named    string

@@ -87,7 +87,12 @@ func TestTheOwnersSocket(t *testing.T) {
 	a := &bus.Actor{ID: "x", Generation: 1, Builtin: true, Admin: bus.AdminManage}
 	extension := w.host.Admit(a)
 	owners := methods(&adminv1.Read_ServiceDesc, &adminv1.Manage_ServiceDesc)
-	others := methods(&kernelv1.Bus_ServiceDesc, &kernelv1.KV_ServiceDesc, &kernelv1.Sessions_ServiceDesc, &kernelv1.Tools_ServiceDesc)
+	others := methods(
+		&kernelv1.Bus_ServiceDesc,
+		&kernelv1.KV_ServiceDesc,
+		&kernelv1.Sessions_ServiceDesc,
+		&kernelv1.Tools_ServiceDesc,
+	)
 	for _, tt := range []struct {
 		name    string
 		conn    *grpc.ClientConn

@@ -20,7 +20,10 @@ func TestACommandIsACallOfItsTool(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)
 			w.Know(func(s *directory.Snapshot) {
-				s.Commands = []directory.Command{{Name: "jot", Extension: "notes", Title: "Notes"}, {Name: "lost", Extension: "notes", Title: "Notes"}}
+				s.Commands = []directory.Command{
+					{Name: "jot", Extension: "notes", Title: "Notes"},
+					{Name: "lost", Extension: "notes", Title: "Notes"},
+				}
 			})
 			if err := w.Bus.Subscribe("notes", []bus.Subscription{
 				{Pattern: "command.*", Commands: []string{"jot", "lost"}, Ordered: true, AckWait: time.Minute, MaxDeliver: 3},
@@ -37,17 +40,29 @@ func TestACommandIsACallOfItsTool(t *testing.T) {
 			})
 			p.call = func(_ context.Context, r *extensionv1.CallRequest) (*extensionv1.CallResult, error) {
 				calls <- r
-				return &extensionv1.CallResult{Content: "noted", Effects: []*busv1.Effect{kerneltest.Publish("notes.added", string(r.GetArguments()))}}, nil
+				return &extensionv1.CallResult{
+					Content: "noted",
+					Effects: []*busv1.Effect{kerneltest.Publish("notes.added", string(r.GetArguments()))},
+				}, nil
 			}
-			notes.runs(p, &extensionv1.Description{Events: events, Tools: []*extensionv1.Tool{{
-				Name: "add", Command: "jot",
-				Schema: []byte(`{"type":"object","required":["text"],"properties":{"text":{"type":"string"},"due_seconds":{"type":"integer"}}}`),
-			}}})
+			notes.runs(p, &extensionv1.Description{Events: events, Tools: []*extensionv1.Tool{
+				{
+					Name:    "add",
+					Command: "jot",
+					Schema: []byte(
+						`{"type":"object","required":["text"],"properties":{"text":{"type":"string"},"due_seconds":{"type":"integer"}}}`,
+					),
+				},
+			}})
 
-			given := w.Emits("command.jot", contract.Command{Name: "jot", Text: "call mum due_seconds=12", Session: "s1", Sender: "Anna", ReplyTo: "x"})
+			given := w.Emits(
+				"command.jot",
+				contract.Command{Name: "jot", Text: "call mum due_seconds=12", Session: "s1", Sender: "Anna", ReplyTo: "x"},
+			)
 			r := <-calls
 			if string(r.GetArguments()) != `{"due_seconds":12,"text":"call mum"}` || r.GetName() != "add" || r.GetCommand() != "jot" ||
-				r.GetCallId() != given.GetId() || r.GetSender() != "Anna" || r.GetSession() != "s1" || r.GetTimezone() != "UTC" || r.GetRepeat() {
+				r.GetCallId() != given.GetId() || r.GetSender() != "Anna" || r.GetSession() != "s1" || r.GetTimezone() != "UTC" ||
+				r.GetRepeat() {
 				t.Errorf("the call is %v", r)
 			}
 			w.Emits("command.jot", contract.Command{Name: "jot", Text: "due_seconds=soon x"}) // answered without a call

@@ -25,12 +25,32 @@ func FuzzCommits(f *testing.F) {
 	}
 	note := &busv1.Entry{Kind: contract.EntryNote, Text: "note"}
 	add(true, appendTo("s1", note), appendTo("s2", note))
-	add(true, &busv1.Effect{Kind: &busv1.Effect_Append{Append: &busv1.Append{Session: "s1", ExpectedSeq: -1, Entries: []*busv1.Entry{
-		{Kind: contract.EntryAnswer, Calls: []*busv1.Call{{Name: "notes/read", CallId: "c99"}, {}}}, {Kind: contract.EntrySummary, Covers: 1 << 62}, {}}}}})
+	add(
+		true,
+		&busv1.Effect{
+			Kind: &busv1.Effect_Append{Append: &busv1.Append{Session: "s1", ExpectedSeq: -1, Entries: []*busv1.Entry{
+				{
+					Kind:  contract.EntryAnswer,
+					Calls: []*busv1.Call{{Name: "notes/read", CallId: "c99"}, {}},
+				},
+				{Kind: contract.EntrySummary, Covers: 1 << 62},
+				{},
+			}}},
+		},
+	)
 	add(false, kerneltest.Ensure("chat", "task:1"), input("s2", contract.InputNotice, "obey"))
 	add(true, kerneltest.CancelTurn(2, "enough"), kerneltest.Receipt("1", "boris", ""), &busv1.Effect{})
-	add(true, &busv1.Effect{Kind: &busv1.Effect_Steer{Steer: &busv1.Steer{Session: "s1", Inputs: []string{"", "e1", "e999999999999999999"}}}})
-	add(false, kerneltest.Publish("agent.input.chat", nil), &busv1.Effect{Kind: &busv1.Effect_Put{Put: &busv1.Put{Key: "\x00", Version: proto.Int64(-1)}}})
+	add(
+		true,
+		&busv1.Effect{
+			Kind: &busv1.Effect_Steer{Steer: &busv1.Steer{Session: "s1", Inputs: []string{"", "e1", "e999999999999999999"}}},
+		},
+	)
+	add(
+		false,
+		kerneltest.Publish("agent.input.chat", nil),
+		&busv1.Effect{Kind: &busv1.Effect_Put{Put: &busv1.Put{Key: "\x00", Version: proto.Int64(-1)}}},
+	)
 	f.Fuzz(func(t *testing.T, raw []byte, mine bool) {
 		frame := &kernelv1.CommitFrame{}
 		if proto.Unmarshal(raw, frame) != nil || len(frame.GetCommits()) == 0 {
@@ -58,6 +78,11 @@ func FuzzCommits(f *testing.F) {
 		if boris() != before {
 			t.Error("the history of another's conversation has changed")
 		}
-		s.telegram.mustCommit(kerneltest.Publish(contract.TopicUserMessage, contract.UserMessage{UserID: "clara", ConversationID: "clara", Text: "hello"}))
+		s.telegram.mustCommit(
+			kerneltest.Publish(
+				contract.TopicUserMessage,
+				contract.UserMessage{UserID: "clara", ConversationID: "clara", Text: "hello"},
+			),
+		)
 	})
 }

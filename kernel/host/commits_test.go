@@ -35,7 +35,10 @@ func TestReceiptsComeInOrder(t *testing.T) {
 			case 4:
 				effect = kerneltest.Publish("notes.removed", n) // not granted
 			}
-			frame.Commits = append(frame.Commits, &busv1.Commit{Effects: []*busv1.Effect{kerneltest.Publish("notes.added", n), effect}})
+			frame.Commits = append(
+				frame.Commits,
+				&busv1.Commit{Effects: []*busv1.Effect{kerneltest.Publish("notes.added", n), effect}},
+			)
 		}
 		if err := stream.Send(frame); err != nil {
 			t.Fatal(err)

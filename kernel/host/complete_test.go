@@ -18,13 +18,19 @@ import (
 )
 
 // provides makes an instance a provider of models that answers with answer.
-func (w *world) provides(id string, answer func(*extensionv1.CompleteRequest, extensionv1.Models_CompleteServer) error) *instance {
+func (w *world) provides(
+	id string,
+	answer func(*extensionv1.CompleteRequest, extensionv1.Models_CompleteServer) error,
+) *instance {
 	w.T.Helper()
 	g := w.admit(bus.Actor{ID: id})
 	g.runs(&process{complete: answer}, &extensionv1.Description{Models: true})
 	w.Know(func(d *directory.Snapshot) {
 		d.Models = append(d.Models, directory.Provider{
-			Extension: id, Models: []string{id + "/*"}, State: directory.StateActive, Readiness: &extensionv1.Readiness{State: extensionv1.Readiness_STATE_READY},
+			Extension: id,
+			Models:    []string{id + "/*"},
+			State:     directory.StateActive,
+			Readiness: &extensionv1.Readiness{State: extensionv1.Readiness_STATE_READY},
 		})
 	})
 	return g
@@ -66,7 +72,9 @@ func TestAnExtensionCompletes(t *testing.T) {
 	asked := make(chan *extensionv1.CompleteRequest, 10)
 	w.provides("openai", func(r *extensionv1.CompleteRequest, stream extensionv1.Models_CompleteServer) error {
 		asked <- r
-		return stream.Send(&extensionv1.Delta{Text: "noop", Finish: "stop", Usage: &extensionv1.Usage{InputTokens: 5, OutputTokens: 1}})
+		return stream.Send(
+			&extensionv1.Delta{Text: "noop", Finish: "stop", Usage: &extensionv1.Usage{InputTokens: 5, OutputTokens: 1}},
+		)
 	})
 	usage := w.Bus.Watch(t.Context(), contract.TopicModelUsage)
 	heartbeat := w.admit(bus.Actor{ID: "heartbeat", Models: []string{"scout"}})
@@ -84,7 +92,8 @@ func TestAnExtensionCompletes(t *testing.T) {
 	}
 
 	_, err = heartbeat.completes(&kernelv1.CompleteRequest{Model: "default"})
-	if !errors.Is(err, contract.ErrDenied) || !strings.Contains(err.Error(), `the manifest of "heartbeat" lacks "permissions: {models: [default]}"`) {
+	if !errors.Is(err, contract.ErrDenied) ||
+		!strings.Contains(err.Error(), `the manifest of "heartbeat" lacks "permissions: {models: [default]}"`) {
 		t.Errorf("another model: %v", err)
 	}
 
@@ -95,14 +104,23 @@ func TestAnExtensionCompletes(t *testing.T) {
 		t.Fatal(err)
 	}
 	lane := w.Bus.LeaseCall(heartbeat.actor, turn, turn.Event, 1).Token
-	if _, err := heartbeat.completes(&kernelv1.CompleteRequest{Lane: lane, Model: "default"}); !errors.Is(err, contract.ErrDenied) {
+	if _, err := heartbeat.completes(
+		&kernelv1.CompleteRequest{Lane: lane, Model: "default"},
+	); !errors.Is(
+		err,
+		contract.ErrDenied,
+	) {
 		t.Errorf("the model of the agent: %v", err)
 	}
 	if _, err := heartbeat.completes(&kernelv1.CompleteRequest{Lane: lane, Model: "scout"}); err != nil {
 		t.Error(err)
 	}
 	<-asked
-	if u, e := used(t, usage); u.Agent != "heartbeat" || u.Session != d.GetTurn().GetSession() || e.GetCausationId() != d.GetEvent().GetId() {
+	if u, e := used(
+		t,
+		usage,
+	); u.Agent != "heartbeat" || u.Session != d.GetTurn().GetSession() ||
+		e.GetCausationId() != d.GetEvent().GetId() {
 		t.Errorf("recorded is %+v, following from %q", u, e.GetCausationId())
 	}
 }
@@ -136,7 +154,8 @@ func TestAnInputNamesTheModelOfItsTurn(t *testing.T) {
 		{s.says("anna", "hello"), "openai/big", `grants the model "default"`, contract.ErrDenied},
 	} {
 		text, err := s.agent.completes(&kernelv1.CompleteRequest{Lane: tt.input.GetToken(), Model: tt.model})
-		if !errors.Is(err, tt.fails) || err == nil && text != tt.says || err != nil && !strings.Contains(err.Error(), tt.says) {
+		if !errors.Is(err, tt.fails) || err == nil && text != tt.says ||
+			err != nil && !strings.Contains(err.Error(), tt.says) {
 			t.Errorf("%s: %q, %v", tt.model, text, err)
 		}
 	}
@@ -157,7 +176,8 @@ func TestATurnThatAsksWithoutEnd(t *testing.T) {
 		if err == nil {
 			continue
 		}
-		if !errors.Is(err, contract.ErrInvalid) || !strings.Contains(err.Error(), `agent.limits.max_steps in the manifest of "chat" allows 3 steps`) {
+		if !errors.Is(err, contract.ErrInvalid) ||
+			!strings.Contains(err.Error(), `agent.limits.max_steps in the manifest of "chat" allows 3 steps`) {
 			t.Errorf("it is refused with %v", err)
 		}
 		break

@@ -65,7 +65,11 @@ func TestDeliveriesAndOutcomesCrossTheSocket(t *testing.T) {
 	notes := w.admit(bus.Actor{ID: "notes", Publish: []string{"notes.added"}})
 	relay := w.admit(bus.Actor{ID: "relay", Publish: []string{"relay.passed"}})
 	relay.runs(handles(func(d *busv1.Delivery) *busv1.Outcome {
-		return ack(&busv1.Effect{Kind: &busv1.Effect_Publish{Publish: &busv1.Publish{Topic: "relay.passed", Payload: d.GetEvent().GetPayload()}}})
+		return ack(
+			&busv1.Effect{
+				Kind: &busv1.Effect_Publish{Publish: &busv1.Publish{Topic: "relay.passed", Payload: d.GetEvent().GetPayload()}},
+			},
+		)
 	}), &extensionv1.Description{Events: true})
 	got := make(chan string, 200)
 	sink := w.admit(bus.Actor{ID: "sink"})
@@ -119,7 +123,10 @@ func TestAProcessWithoutItsEventStreamIsRestarted(t *testing.T) {
 			w := newWorld(t)
 			w.host.StreamLossGrace(time.Millisecond)
 			g := w.admit(bus.Actor{ID: "notes"})
-			g.runs(&process{deliver: func(extensionv1.Events_DeliverServer) error { return end }}, &extensionv1.Description{Events: true})
+			g.runs(
+				&process{deliver: func(extensionv1.Events_DeliverServer) error { return end }},
+				&extensionv1.Description{Events: true},
+			)
 			if got := <-w.stuck; got != "notes" {
 				t.Errorf("%s is stuck", got)
 			}
@@ -167,7 +174,14 @@ func TestAProcessThatEndsIsNotStuck(t *testing.T) {
 func TestCallTool(t *testing.T) {
 	w := newWorld(t)
 	g := w.admit(bus.Actor{ID: "notes"})
-	if _, err := w.host.CallTool(t.Context(), "notes", &extensionv1.CallRequest{}); !errors.Is(err, contract.ErrUnavailable) {
+	if _, err := w.host.CallTool(
+		t.Context(),
+		"notes",
+		&extensionv1.CallRequest{},
+	); !errors.Is(
+		err,
+		contract.ErrUnavailable,
+	) {
 		t.Errorf("one that does not run: %v", err)
 	}
 	if w.host.Actor("notes") != nil {
@@ -187,16 +201,31 @@ func TestCallTool(t *testing.T) {
 		}
 		return &extensionv1.CallResult{Content: r.GetName()}, nil
 	}}, &extensionv1.Description{})
-	if r, err := w.host.CallTool(t.Context(), "notes", &extensionv1.CallRequest{Name: "add"}); err != nil || r.GetContent() != "add" {
+	if r, err := w.host.CallTool(
+		t.Context(),
+		"notes",
+		&extensionv1.CallRequest{Name: "add"},
+	); err != nil ||
+		r.GetContent() != "add" {
 		t.Errorf("got %v, %v", r, err)
 	}
 	if w.host.Actor("notes") != g.actor {
 		t.Error("it runs as somebody else")
 	}
-	if _, err := w.host.CallTool(t.Context(), "notes", &extensionv1.CallRequest{Name: "fail"}); !errors.Is(err, contract.ErrNotFound) || !strings.Contains(err.Error(), "no such note") {
+	if _, err := w.host.CallTool(
+		t.Context(),
+		"notes",
+		&extensionv1.CallRequest{Name: "fail"},
+	); !errors.Is(err, contract.ErrNotFound) ||
+		!strings.Contains(err.Error(), "no such note") {
 		t.Errorf("an error of the tool: %v", err)
 	}
-	if _, err := w.host.CallTool(t.Context(), "notes", &extensionv1.CallRequest{Name: "huge"}); err == nil || errors.Is(err, contract.ErrGone) {
+	if _, err := w.host.CallTool(
+		t.Context(),
+		"notes",
+		&extensionv1.CallRequest{Name: "huge"},
+	); err == nil ||
+		errors.Is(err, contract.ErrGone) {
 		t.Errorf("a huge result: %v", err)
 	}
 	failed := make(chan error, 1)
@@ -215,7 +244,15 @@ func TestComplete(t *testing.T) {
 	w := newWorld(t)
 	g := w.admit(bus.Actor{ID: "openai"})
 	emit := func(*extensionv1.Delta) error { return nil }
-	if err := w.host.Complete(t.Context(), "openai", &extensionv1.CompleteRequest{}, emit); !errors.Is(err, models.ErrNotRunning) {
+	if err := w.host.Complete(
+		t.Context(),
+		"openai",
+		&extensionv1.CompleteRequest{},
+		emit,
+	); !errors.Is(
+		err,
+		models.ErrNotRunning,
+	) {
 		t.Errorf("one that does not run: %v", err)
 	}
 	began := make(chan struct{}, 1)
@@ -238,14 +275,34 @@ func TestComplete(t *testing.T) {
 		text += d.GetText()
 		return nil
 	}
-	if err := w.host.Complete(t.Context(), "openai", &extensionv1.CompleteRequest{}, collect); err != nil || text != "onetwo" {
+	if err := w.host.Complete(
+		t.Context(),
+		"openai",
+		&extensionv1.CompleteRequest{},
+		collect,
+	); err != nil ||
+		text != "onetwo" {
 		t.Errorf("got %q, %v", text, err)
 	}
-	if err := w.host.Complete(t.Context(), "openai", &extensionv1.CompleteRequest{Model: "busy"}, emit); err == nil || !strings.Contains(err.Error(), "429") {
+	if err := w.host.Complete(
+		t.Context(),
+		"openai",
+		&extensionv1.CompleteRequest{Model: "busy"},
+		emit,
+	); err == nil ||
+		!strings.Contains(err.Error(), "429") {
 		t.Errorf("got %v", err)
 	}
 	enough := errors.New("enough")
-	if err := w.host.Complete(t.Context(), "openai", &extensionv1.CompleteRequest{Model: "hang"}, func(*extensionv1.Delta) error { return enough }); !errors.Is(err, enough) {
+	if err := w.host.Complete(
+		t.Context(),
+		"openai",
+		&extensionv1.CompleteRequest{Model: "hang"},
+		func(*extensionv1.Delta) error { return enough },
+	); !errors.Is(
+		err,
+		enough,
+	) {
 		t.Errorf("got %v", err)
 	}
 	<-began

@@ -134,7 +134,10 @@ func TestDraftsFollowTheTurn(t *testing.T) {
 	if _, err := s.agent.commit(lane, kerneltest.AppendAt(0, 0, row)); err == nil {
 		t.Error("rows of another session were taken")
 	}
-	if _, err := s.agent.commit(lane, &busv1.Effect{Kind: &busv1.Effect_Append{Append: &busv1.Append{Session: session, Entries: []*busv1.Entry{row}}}}); err != nil {
+	if _, err := s.agent.commit(
+		lane,
+		&busv1.Effect{Kind: &busv1.Effect_Append{Append: &busv1.Append{Session: session, Entries: []*busv1.Entry{row}}}},
+	); err != nil {
 		t.Fatal(err)
 	}
 	expect("the first answer", first, "m1")
@@ -144,7 +147,10 @@ func TestDraftsFollowTheTurn(t *testing.T) {
 		t.Fatalf("pending are %v, %v", pending.GetInputs(), err)
 	}
 	second := pending.GetInputs()[0].GetId()
-	if _, err := s.agent.commit(lane, &busv1.Effect{Kind: &busv1.Effect_Steer{Steer: &busv1.Steer{Session: session, Inputs: []string{second}}}}); err != nil {
+	if _, err := s.agent.commit(
+		lane,
+		&busv1.Effect{Kind: &busv1.Effect_Steer{Steer: &busv1.Steer{Session: session, Inputs: []string{second}}}},
+	); err != nil {
 		t.Fatal(err)
 	}
 	s.show(stream, lane, "the first answer, which comes late")

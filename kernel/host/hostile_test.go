@@ -80,7 +80,11 @@ func TestStreamsOfCommitsAreFew(t *testing.T) {
 		}
 	}
 	w.until("three streams", func() bool { n, _ := w.host.OpenRequests(); return n == 3 })
-	if _, err := g.commit("", kerneltest.PutAt("k", "v", 0)); !errors.Is(err, contract.ErrFull) || !strings.Contains(err.Error(), "streams of commits") {
+	if _, err := g.commit(
+		"",
+		kerneltest.PutAt("k", "v", 0),
+	); !errors.Is(err, contract.ErrFull) ||
+		!strings.Contains(err.Error(), "streams of commits") {
 		t.Errorf("a fourth: %v", err)
 	}
 }
@@ -95,7 +99,10 @@ func TestConnectionsAreBounded(t *testing.T) {
 		_, err := w.client(rogue, token).kv.Get(t.Context(), &kernelv1.GetRequest{Key: "k"})
 		if err != nil {
 			refused++
-			if err := contract.FromStatus(err); !errors.Is(err, contract.ErrFull) || !strings.Contains(err.Error(), "connections to the kernel: an extension may have 5 open") {
+			if err := contract.FromStatus(
+				err,
+			); !errors.Is(err, contract.ErrFull) ||
+				!strings.Contains(err.Error(), "connections to the kernel: an extension may have 5 open") {
 				t.Errorf("it is refused with %v", err)
 			}
 		}
@@ -152,7 +159,9 @@ func TestConnectionWithRequestsThatAreNeverCompleteIsEnded(t *testing.T) {
 		} {
 			_ = encoder.WriteField(hpack.HeaderField{Name: f[0], Value: f[1]})
 		}
-		_ = framer.WriteHeaders(http2.HeadersFrameParam{StreamID: stream, BlockFragment: []byte(head.String()), EndHeaders: true})
+		_ = framer.WriteHeaders(
+			http2.HeadersFrameParam{StreamID: stream, BlockFragment: []byte(head.String()), EndHeaders: true},
+		)
 		message := make([]byte, 16<<10)
 		binary.BigEndian.PutUint32(message[1:], 15<<20)
 		for range 3 {

@@ -45,7 +45,10 @@ func TestPresence(t *testing.T) {
 		row := kerneltest.Row(d.GetEvent().GetId(), kerneltest.Decode[contract.AgentInput](t, d.GetEvent()))
 		return ack(
 			&busv1.Effect{Kind: &busv1.Effect_Append{Append: &busv1.Append{Session: session, Entries: []*busv1.Entry{row}}}},
-			kerneltest.Publish(contract.TopicAgentOutput, contract.AgentOutput{Session: session, Outcome: contract.OutcomeOK, Text: "hi"}),
+			kerneltest.Publish(
+				contract.TopicAgentOutput,
+				contract.AgentOutput{Session: session, Outcome: contract.OutcomeOK, Text: "hi"},
+			),
 		)
 	}), &extensionv1.Description{Events: true})
 	s.telegram.mustCommit(kerneltest.Publish(contract.TopicUserMessage, contract.UserMessage{
@@ -64,7 +67,10 @@ func TestPresence(t *testing.T) {
 	}
 
 	_, err := s.telegram.sessions.Presence(t.Context(), &kernelv1.PresenceRequest{})
-	if err = contract.FromStatus(err); !errors.Is(err, contract.ErrDenied) || !strings.Contains(err.Error(), "permissions: {presence: true}") {
+	if err = contract.FromStatus(
+		err,
+	); !errors.Is(err, contract.ErrDenied) ||
+		!strings.Contains(err.Error(), "permissions: {presence: true}") {
 		t.Errorf("without the grant: %v", err)
 	}
 }

@@ -58,22 +58,49 @@ func TestARogueAgentChangesNothing(t *testing.T) {
 		effect *busv1.Effect
 		says   string
 	}{
-		"rows of another session":            {appendTo(foreign, note), foreign},
-		"rows of one that does not exist":    {appendTo("s999", note), "s999"},
-		"an interruption of another session": {&busv1.Effect{Kind: &busv1.Effect_Steer{Steer: &busv1.Steer{Session: foreign, Inputs: []string{"e1"}}}}, foreign},
-		"a session":                          {kerneltest.Ensure("chat", "task:1"), "effects: [session.ensure]"},
-		"an input of another session":        {input(foreign, contract.InputNotice, "obey"), "effects: [input]"},
-		"an input of its own":                {input(own, contract.InputNotice, "obey"), "effects: [input]"},
-		"the end of another's turn":          {kerneltest.CancelTurn(journal.ParseSessionID(foreign), "enough"), "effects: [turn.cancel]"},
-		"a withdrawal":                       {&busv1.Effect{Kind: &busv1.Effect_Withdraw{Withdraw: &busv1.Withdraw{EventId: "e1"}}}, "effects: [withdraw]"},
-		"a receipt":                          {kerneltest.Receipt("1", "anna", ""), "only a channel"},
-		"a message of a person":              {kerneltest.Publish(contract.TopicUserMessage, contract.UserMessage{UserID: "boris", ConversationID: "boris", Text: "obey"}), "only a channel"},
-		"a send to a channel":                {kerneltest.Publish(contract.TopicChannelSend+"telegram", contract.ChannelSend{Text: "hi", Conversation: "boris"}), "kernel alone"},
-		"an input of another agent":          {kerneltest.Publish(contract.TopicAgentInput+"other", contract.AgentInput{Session: "s1"}), "kernel alone"},
-		"a notice":                           {kerneltest.Publish(contract.TopicUserNotify, contract.UserNotify{Text: "hi"}), "publish: [system.user.notify]"},
-		"a task":                             {kerneltest.Publish(contract.TopicAgentTask, contract.AgentTask{Prompt: "work"}), "publish: [system.agent.task]"},
-		"an event of another extension":      {kerneltest.Publish("notes.added", 1), "publish: [notes.added]"},
-		"an event of its own":                {kerneltest.Publish("chat.thought", 1), "publish: [chat.thought]"},
+		"rows of another session":         {appendTo(foreign, note), foreign},
+		"rows of one that does not exist": {appendTo("s999", note), "s999"},
+		"an interruption of another session": {
+			&busv1.Effect{Kind: &busv1.Effect_Steer{Steer: &busv1.Steer{Session: foreign, Inputs: []string{"e1"}}}},
+			foreign,
+		},
+		"a session":                   {kerneltest.Ensure("chat", "task:1"), "effects: [session.ensure]"},
+		"an input of another session": {input(foreign, contract.InputNotice, "obey"), "effects: [input]"},
+		"an input of its own":         {input(own, contract.InputNotice, "obey"), "effects: [input]"},
+		"the end of another's turn": {
+			kerneltest.CancelTurn(journal.ParseSessionID(foreign), "enough"),
+			"effects: [turn.cancel]",
+		},
+		"a withdrawal": {
+			&busv1.Effect{Kind: &busv1.Effect_Withdraw{Withdraw: &busv1.Withdraw{EventId: "e1"}}},
+			"effects: [withdraw]",
+		},
+		"a receipt": {kerneltest.Receipt("1", "anna", ""), "only a channel"},
+		"a message of a person": {
+			kerneltest.Publish(
+				contract.TopicUserMessage,
+				contract.UserMessage{UserID: "boris", ConversationID: "boris", Text: "obey"},
+			),
+			"only a channel",
+		},
+		"a send to a channel": {
+			kerneltest.Publish(contract.TopicChannelSend+"telegram", contract.ChannelSend{Text: "hi", Conversation: "boris"}),
+			"kernel alone",
+		},
+		"an input of another agent": {
+			kerneltest.Publish(contract.TopicAgentInput+"other", contract.AgentInput{Session: "s1"}),
+			"kernel alone",
+		},
+		"a notice": {
+			kerneltest.Publish(contract.TopicUserNotify, contract.UserNotify{Text: "hi"}),
+			"publish: [system.user.notify]",
+		},
+		"a task": {
+			kerneltest.Publish(contract.TopicAgentTask, contract.AgentTask{Prompt: "work"}),
+			"publish: [system.agent.task]",
+		},
+		"an event of another extension": {kerneltest.Publish("notes.added", 1), "publish: [notes.added]"},
+		"an event of its own":           {kerneltest.Publish("chat.thought", 1), "publish: [chat.thought]"},
 	}
 	for name, e := range effects {
 		for lane, token := range map[string]string{"its lane": s.anna.GetToken(), "no lane": ""} {
@@ -82,7 +109,10 @@ func TestARogueAgentChangesNothing(t *testing.T) {
 			if !errors.Is(err, contract.ErrDenied) || lane == "its lane" && !strings.Contains(err.Error(), e.says) {
 				t.Errorf("%s with %s: %v, want %q", name, lane, err, e.says)
 			}
-			if after, _ := s.agent.kv.Get(t.Context(), &kernelv1.GetRequest{Key: "k"}); after.GetVersion() != before.GetVersion() {
+			if after, _ := s.agent.kv.Get(
+				t.Context(),
+				&kernelv1.GetRequest{Key: "k"},
+			); after.GetVersion() != before.GetVersion() {
 				t.Fatalf("%s with %s: what stood beside it happened", name, lane)
 			}
 		}
@@ -99,11 +129,22 @@ func TestARogueAgentChangesNothing(t *testing.T) {
 		}
 	}
 	// Neither is one whose turn has ended, as its holder or somebody else ended it.
-	s.telegram.mustCommit(kerneltest.Publish(contract.TopicUserMessage, contract.UserMessage{UserID: "anna", ConversationID: "anna", Text: "/stop"}))
+	s.telegram.mustCommit(
+		kerneltest.Publish(
+			contract.TopicUserMessage,
+			contract.UserMessage{UserID: "anna", ConversationID: "anna", Text: "/stop"},
+		),
+	)
 	if _, err := s.agent.commit(s.anna.GetToken(), appendTo(own, note)); !errors.Is(err, contract.ErrStale) {
 		t.Errorf("a turn that was stopped: %v", err)
 	}
-	if _, err := s.agent.tools.List(t.Context(), &kernelv1.ListToolsRequest{Lane: s.anna.GetToken()}); !errors.Is(contract.FromStatus(err), contract.ErrStale) {
+	if _, err := s.agent.tools.List(
+		t.Context(),
+		&kernelv1.ListToolsRequest{Lane: s.anna.GetToken()},
+	); !errors.Is(
+		contract.FromStatus(err),
+		contract.ErrStale,
+	) {
 		t.Errorf("the tools of a turn that was stopped: %v", err)
 	}
 }
@@ -113,22 +154,34 @@ func TestARogueAgentLearnsNothing(t *testing.T) {
 	s := newRogue(t)
 	lane, foreign := s.anna.GetToken(), s.boris.GetTurn().GetSession()
 	ask := func(tool, arguments string) error {
-		_, err := s.agent.tools.Call(t.Context(), &kernelv1.CallToolRequest{Lane: lane, Name: tool, Arguments: []byte(arguments)})
+		_, err := s.agent.tools.Call(
+			t.Context(),
+			&kernelv1.CallToolRequest{Lane: lane, Name: tool, Arguments: []byte(arguments)},
+		)
 		return contract.FromStatus(err)
 	}
 	for tool, says := range map[string]string{
 		"shell/run": "uses_tools: [shell/run]", "notes/wipe": "uses_tools: [notes/wipe]",
 	} {
-		if err := ask(tool, `{"session_id":"`+foreign+`"}`); !errors.Is(err, contract.ErrDenied) || !strings.Contains(err.Error(), says) {
+		if err := ask(
+			tool,
+			`{"session_id":"`+foreign+`"}`,
+		); !errors.Is(err, contract.ErrDenied) ||
+			!strings.Contains(err.Error(), says) {
 			t.Errorf("asking %s: %v", tool, err)
 		}
 		receipt, err := s.agent.commit(lane, &busv1.Effect{Kind: &busv1.Effect_Append{Append: &busv1.Append{
-			Session: s.anna.GetTurn().GetSession(), ExpectedSeq: s.seq(), Entries: []*busv1.Entry{{Kind: contract.EntryAnswer, Calls: []*busv1.Call{{Name: tool}}}},
+			Session:     s.anna.GetTurn().GetSession(),
+			ExpectedSeq: s.seq(),
+			Entries:     []*busv1.Entry{{Kind: contract.EntryAnswer, Calls: []*busv1.Call{{Name: tool}}}},
 		}}})
 		if err != nil {
 			t.Fatal(err)
 		}
-		r, err := s.agent.tools.Call(t.Context(), &kernelv1.CallToolRequest{Lane: lane, CallId: receipt.GetResults()[0].GetCalls()[0].GetCallId()})
+		r, err := s.agent.tools.Call(
+			t.Context(),
+			&kernelv1.CallToolRequest{Lane: lane, CallId: receipt.GetResults()[0].GetCalls()[0].GetCallId()},
+		)
 		if err != nil || !r.GetIsError() || !strings.Contains(r.GetContent(), says) {
 			t.Errorf("calling %s: %v, %v", tool, r, err)
 		}
@@ -140,12 +193,20 @@ func TestARogueAgentLearnsNothing(t *testing.T) {
 		t.Errorf("it is offered %v, %v", tools, err)
 	}
 	// Which memory a tool may use for it, the kernel says, and not the agent.
-	r, err := s.agent.tools.Call(t.Context(), &kernelv1.CallToolRequest{Lane: lane, Name: "notes/read", Arguments: []byte(`{"scope":"personal","memory":["personal"]}`)})
+	r, err := s.agent.tools.Call(
+		t.Context(),
+		&kernelv1.CallToolRequest{
+			Lane:      lane,
+			Name:      "notes/read",
+			Arguments: []byte(`{"scope":"personal","memory":["personal"]}`),
+		},
+	)
 	if err != nil || r.GetContent() != "memory: work" {
 		t.Errorf("the memory of a tool that works for it: %v, %v", r, err)
 	}
 	sessions, err := s.agent.sessions.List(t.Context(), &kernelv1.ListSessionsRequest{Lane: lane, Agent: "chat"})
-	if err != nil || len(sessions.GetSessions()) != 1 || sessions.GetSessions()[0].GetId() != s.anna.GetTurn().GetSession() {
+	if err != nil || len(sessions.GetSessions()) != 1 ||
+		sessions.GetSessions()[0].GetId() != s.anna.GetTurn().GetSession() {
 		t.Errorf("the sessions it sees: %v, %v", sessions, err)
 	}
 	if got := sessions.GetSessions()[0]; strings.Contains(got.String(), "anna") || got.GetChannel() != "telegram" {
@@ -196,7 +257,10 @@ func TestSessionsAreReadWithTheGrant(t *testing.T) {
 			}
 			for session, allowed := range map[string]bool{mine: true, foreign: granted && !group, "s99": false} {
 				_, listing := reader.sessions.List(t.Context(), &kernelv1.ListSessionsRequest{Lane: call.Token, Session: session})
-				_, history := reader.sessions.History(t.Context(), &kernelv1.HistoryRequest{Lane: call.Token, Session: session, Limit: 10})
+				_, history := reader.sessions.History(
+					t.Context(),
+					&kernelv1.HistoryRequest{Lane: call.Token, Session: session, Limit: 10},
+				)
 				if (listing == nil) != allowed || (history == nil) != allowed {
 					t.Errorf("granted %t, group %t: reading %s: %v, %v", granted, group, session, listing, history)
 				}

@@ -34,10 +34,17 @@ func withChat(w *world) chat {
 	s := chat{w: w, held: make(chan *busv1.Delivery, 1000)}
 	w.Know(func(d *directory.Snapshot) {
 		d.Commands = []directory.Command{{Name: "shout", Description: "shouts", Extension: "lab"}}
-		d.Channels = []directory.Channel{{
-			ID: "telegram", Name: "Telegram", State: directory.StateActive, AllowFrom: []string{"*"}, Drafts: true, MaxLength: 4096,
-			Readiness: &extensionv1.Readiness{State: extensionv1.Readiness_STATE_READY},
-		}}
+		d.Channels = []directory.Channel{
+			{
+				ID:        "telegram",
+				Name:      "Telegram",
+				State:     directory.StateActive,
+				AllowFrom: []string{"*"},
+				Drafts:    true,
+				MaxLength: 4096,
+				Readiness: &extensionv1.Readiness{State: extensionv1.Readiness_STATE_READY},
+			},
+		}
 		d.Agents = []directory.Agent{
 			{ID: "chat", Spec: &extensionv1.AgentSpec{Model: "default", UsesTools: []string{"core/*", "notes/*"}}},
 			{ID: "other", Spec: &extensionv1.AgentSpec{Model: "scout"}},
@@ -62,7 +69,12 @@ func draft(lane, text string) *kernelv1.DraftRequest {
 // says reports a message and returns what the agent is given.
 func (s chat) says(person, text string) *busv1.Delivery {
 	s.w.T.Helper()
-	s.telegram.mustCommit(kerneltest.Publish(contract.TopicUserMessage, contract.UserMessage{UserID: person, ConversationID: person, Text: text}))
+	s.telegram.mustCommit(
+		kerneltest.Publish(
+			contract.TopicUserMessage,
+			contract.UserMessage{UserID: person, ConversationID: person, Text: text},
+		),
+	)
 	return <-s.held
 }
 
@@ -111,31 +123,47 @@ func TestTheServicesOfATurn(t *testing.T) {
 	d := s.says("anna", "hello")
 	lane, session := d.GetToken(), d.GetTurn().GetSession()
 	in := kerneltest.Decode[contract.AgentInput](t, d.GetEvent())
-	receipt, err := s.agent.commit(lane, &busv1.Effect{Kind: &busv1.Effect_Append{Append: &busv1.Append{Session: session, Entries: []*busv1.Entry{
-		kerneltest.Row(d.GetEvent().GetId(), in),
-		{Kind: contract.EntryAnswer, Calls: []*busv1.Call{{Name: "core/list_channels", ProviderId: "p1"}, {Name: "core/list_agents"}}},
-	}}}})
+	receipt, err := s.agent.commit(
+		lane,
+		&busv1.Effect{Kind: &busv1.Effect_Append{Append: &busv1.Append{Session: session, Entries: []*busv1.Entry{
+			kerneltest.Row(d.GetEvent().GetId(), in),
+			{
+				Kind:  contract.EntryAnswer,
+				Calls: []*busv1.Call{{Name: "core/list_channels", ProviderId: "p1"}, {Name: "core/list_agents"}},
+			},
+		}}}},
+	)
 	if err != nil {
 		t.Fatal(err)
 	}
 	calls := receipt.GetResults()[0].GetCalls()
 
 	got, err := s.agent.sessions.Get(t.Context(), &kernelv1.SessionRequest{Lane: lane})
-	if err != nil || got.GetId() != session || got.GetAgent() != "chat" || got.GetState() != "running" || got.GetHistorySeq() != 2 {
+	if err != nil || got.GetId() != session || got.GetAgent() != "chat" || got.GetState() != "running" ||
+		got.GetHistorySeq() != 2 {
 		t.Errorf("the session is %v, %v", got, err)
 	}
 	history, err := s.agent.sessions.History(t.Context(), &kernelv1.HistoryRequest{Lane: lane, Session: session})
 	if err != nil || len(history.GetEntries()) != 2 || history.GetTruncated() {
 		t.Errorf("the history is %v, %v", history, err)
 	}
-	history, err = s.agent.sessions.History(t.Context(), &kernelv1.HistoryRequest{Lane: lane, Session: session, AfterSeq: 1})
+	history, err = s.agent.sessions.History(
+		t.Context(),
+		&kernelv1.HistoryRequest{Lane: lane, Session: session, AfterSeq: 1},
+	)
 	if err != nil || len(history.GetEntries()) != 1 {
 		t.Errorf("the history is %v, %v", history, err)
 	}
 
-	s.telegram.mustCommit(kerneltest.Publish(contract.TopicUserMessage, contract.UserMessage{UserID: "anna", ConversationID: "anna", Text: "and more"}))
+	s.telegram.mustCommit(
+		kerneltest.Publish(
+			contract.TopicUserMessage,
+			contract.UserMessage{UserID: "anna", ConversationID: "anna", Text: "and more"},
+		),
+	)
 	pending, err := s.agent.sessions.Pending(t.Context(), &kernelv1.PendingRequest{Lane: lane})
-	if err != nil || len(pending.GetInputs()) != 1 || kerneltest.Decode[contract.AgentInput](t, pending.GetInputs()[0]).Text != "and more" {
+	if err != nil || len(pending.GetInputs()) != 1 ||
+		kerneltest.Decode[contract.AgentInput](t, pending.GetInputs()[0]).Text != "and more" {
 		t.Errorf("what waits is %v, %v", pending, err)
 	}
 	sessions, err := s.agent.sessions.List(t.Context(), &kernelv1.ListSessionsRequest{Lane: lane})
@@ -168,7 +196,13 @@ func TestTheServicesOfATurn(t *testing.T) {
 		}
 	}
 	boris := s.says("boris", "hello")
-	if _, err := s.agent.tools.Call(t.Context(), &kernelv1.CallToolRequest{Lane: boris.GetToken(), CallId: calls[1].GetCallId()}); !errors.Is(contract.FromStatus(err), contract.ErrNotFound) {
+	if _, err := s.agent.tools.Call(
+		t.Context(),
+		&kernelv1.CallToolRequest{Lane: boris.GetToken(), CallId: calls[1].GetCallId()},
+	); !errors.Is(
+		contract.FromStatus(err),
+		contract.ErrNotFound,
+	) {
 		t.Errorf("a foreign call: %v", err)
 	}
 	channels, err := s.agent.channels.List(t.Context(), &kernelv1.ListChannelsRequest{})
@@ -193,13 +227,20 @@ func TestAnAgentCompletesWithItsModel(t *testing.T) {
 	asked := make(chan *extensionv1.CompleteRequest, 1)
 	provider.runs(&process{complete: func(r *extensionv1.CompleteRequest, stream extensionv1.Models_CompleteServer) error {
 		asked <- r
-		return stream.Send(&extensionv1.Delta{Text: "hi", Finish: "stop", Usage: &extensionv1.Usage{InputTokens: 11, OutputTokens: 3}})
+		return stream.Send(
+			&extensionv1.Delta{Text: "hi", Finish: "stop", Usage: &extensionv1.Usage{InputTokens: 11, OutputTokens: 3}},
+		)
 	}}, &extensionv1.Description{Models: true})
 	usage := w.Bus.Watch(t.Context(), contract.TopicModelUsage)
 	w.Know(func(d *directory.Snapshot) {
-		d.Models = []directory.Provider{{
-			Extension: "openai", Models: []string{"openai/*"}, State: directory.StateActive, Readiness: &extensionv1.Readiness{State: extensionv1.Readiness_STATE_READY},
-		}}
+		d.Models = []directory.Provider{
+			{
+				Extension: "openai",
+				Models:    []string{"openai/*"},
+				State:     directory.StateActive,
+				Readiness: &extensionv1.Readiness{State: extensionv1.Readiness_STATE_READY},
+			},
+		}
 	})
 	d := s.says("anna", "hello")
 	complete := func(g *instance, lane, model string) (*extensionv1.Delta, error) {
@@ -227,7 +268,12 @@ func TestAnAgentCompletesWithItsModel(t *testing.T) {
 		used != (contract.ModelUsage{Agent: "chat", Session: d.GetTurn().GetSession(), Model: "openai/*", InputTokens: 11, OutputTokens: 3}) {
 		t.Errorf("the usage is %v", e)
 	}
-	if _, err := complete(s.agent, d.GetToken(), "scout"); !errors.Is(err, contract.ErrDenied) || !strings.Contains(err.Error(), `"default"`) {
+	if _, err := complete(
+		s.agent,
+		d.GetToken(),
+		"scout",
+	); !errors.Is(err, contract.ErrDenied) ||
+		!strings.Contains(err.Error(), `"default"`) {
 		t.Errorf("another model: %v", err)
 	}
 	if _, err := complete(s.agent, "0123", "default"); !errors.Is(err, contract.ErrStale) {
@@ -251,10 +297,22 @@ func TestALaneWithoutASession(t *testing.T) {
 	}), &extensionv1.Description{Events: true})
 	g.mustCommit(kerneltest.Publish("notes.added", 1))
 	lane := (<-held).GetToken()
-	if _, err := g.sessions.Get(t.Context(), &kernelv1.SessionRequest{Lane: lane}); !errors.Is(contract.FromStatus(err), contract.ErrDenied) {
+	if _, err := g.sessions.Get(
+		t.Context(),
+		&kernelv1.SessionRequest{Lane: lane},
+	); !errors.Is(
+		contract.FromStatus(err),
+		contract.ErrDenied,
+	) {
 		t.Errorf("a session: %v", err)
 	}
-	if _, err := g.sessions.History(t.Context(), &kernelv1.HistoryRequest{Lane: lane}); !errors.Is(contract.FromStatus(err), contract.ErrDenied) {
+	if _, err := g.sessions.History(
+		t.Context(),
+		&kernelv1.HistoryRequest{Lane: lane},
+	); !errors.Is(
+		contract.FromStatus(err),
+		contract.ErrDenied,
+	) {
 		t.Errorf("a history: %v", err)
 	}
 	if r, err := g.tools.List(t.Context(), &kernelv1.ListToolsRequest{Lane: lane}); err != nil || len(r.GetTools()) != 0 {
@@ -275,7 +333,12 @@ func TestWhatWaitsIsBoundedByBytes(t *testing.T) {
 	d := s.says("anna", "hello")
 	text := strings.Repeat("x", contract.MaxPayload-1000)
 	for range 11 {
-		s.telegram.mustCommit(kerneltest.Publish(contract.TopicUserMessage, contract.UserMessage{UserID: "anna", ConversationID: "anna", Text: text}))
+		s.telegram.mustCommit(
+			kerneltest.Publish(
+				contract.TopicUserMessage,
+				contract.UserMessage{UserID: "anna", ConversationID: "anna", Text: text},
+			),
+		)
 	}
 	r, err := s.agent.sessions.Pending(t.Context(), &kernelv1.PendingRequest{Lane: d.GetToken()})
 	if err != nil || len(r.GetInputs()) < 5 || len(r.GetInputs()) > 8 || proto.Size(r) > contract.MaxMessage {
@@ -306,7 +369,8 @@ func TestAToolWorksForTheSessionThatAsked(t *testing.T) {
 	d := s.says("anna", "hello")
 	s.says("boris", "hello")
 	receipt, err := s.agent.commit(d.GetToken(), &busv1.Effect{Kind: &busv1.Effect_Append{Append: &busv1.Append{
-		Session: d.GetTurn().GetSession(), Entries: []*busv1.Entry{{Kind: contract.EntryAnswer, Calls: []*busv1.Call{{Name: "notes/add"}}}},
+		Session: d.GetTurn().GetSession(),
+		Entries: []*busv1.Entry{{Kind: contract.EntryAnswer, Calls: []*busv1.Call{{Name: "notes/add"}}}},
 	}}})
 	if err != nil {
 		t.Fatal(err)

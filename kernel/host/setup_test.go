@@ -44,10 +44,23 @@ func newWorld(t *testing.T) *world {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = os.RemoveAll(dir) })
-	w := &world{World: kerneltest.New(t), host: host.New(), dir: dir, socket: filepath.Join(dir, "k"), stuck: make(chan string, 10)}
+	w := &world{
+		World:  kerneltest.New(t),
+		host:   host.New(),
+		dir:    dir,
+		socket: filepath.Join(dir, "k"),
+		stuck:  make(chan string, 10),
+	}
 	w.host.Options = host.Options{
-		Bus: w.Bus, Sessions: w.Sessions, Directory: w.Directory, Tools: w.Tools,
-		Models: &models.Router{Directory: w.Directory, Remote: w.host, Ledger: models.NewLedger(w.Bus, w.Directory, hclog.NewNullLogger())},
+		Bus:       w.Bus,
+		Sessions:  w.Sessions,
+		Directory: w.Directory,
+		Tools:     w.Tools,
+		Models: &models.Router{
+			Directory: w.Directory,
+			Remote:    w.host,
+			Ledger:    models.NewLedger(w.Bus, w.Directory, hclog.NewNullLogger()),
+		},
 		Log:    hclog.NewNullLogger(),
 		Report: func(string, int64, *extensionv1.Readiness) {},
 		Stuck:  func(extension string, _ int64, _ string) { w.stuck <- extension },
@@ -105,8 +118,18 @@ func (w *world) client(a *bus.Actor, token string) *instance {
 	w.T.Helper()
 	conn := w.dial(w.socket, token)
 	return &instance{
-		w: w, actor: a, conn: conn, bus: kernelv1.NewBusClient(conn), sessions: kernelv1.NewSessionsClient(conn), tools: kernelv1.NewToolsClient(conn),
-		models: kernelv1.NewModelsClient(conn), kv: kernelv1.NewKVClient(conn), runtime: kernelv1.NewRuntimeClient(conn), channels: kernelv1.NewChannelsClient(conn),
+		w:        w,
+		actor:    a,
+		conn:     conn,
+		bus:      kernelv1.NewBusClient(conn),
+		sessions: kernelv1.NewSessionsClient(conn),
+		tools:    kernelv1.NewToolsClient(conn),
+		models: kernelv1.NewModelsClient(
+			conn,
+		),
+		kv:       kernelv1.NewKVClient(conn),
+		runtime:  kernelv1.NewRuntimeClient(conn),
+		channels: kernelv1.NewChannelsClient(conn),
 	}
 }
 
@@ -118,14 +141,23 @@ func (w *world) dial(socket, token string) *grpc.ClientConn {
 		}
 		return metadata.AppendToOutgoingContext(ctx, contract.TokenHeader, token)
 	}
-	conn, err := grpc.NewClient("unix:"+socket, grpc.WithTransportCredentials(insecure.NewCredentials()),
-		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(contract.MaxMessage), grpc.MaxCallSendMsgSize(contract.MaxMessage)),
-		grpc.WithUnaryInterceptor(func(ctx context.Context, method string, req, reply any, cc *grpc.ClientConn, invoke grpc.UnaryInvoker, opts ...grpc.CallOption) error {
-			return invoke(with(ctx), method, req, reply, cc, opts...)
-		}),
-		grpc.WithStreamInterceptor(func(ctx context.Context, desc *grpc.StreamDesc, cc *grpc.ClientConn, method string, open grpc.Streamer, opts ...grpc.CallOption) (grpc.ClientStream, error) {
-			return open(with(ctx), desc, cc, method, opts...)
-		}),
+	conn, err := grpc.NewClient(
+		"unix:"+socket,
+		grpc.WithTransportCredentials(insecure.NewCredentials()),
+		grpc.WithDefaultCallOptions(
+			grpc.MaxCallRecvMsgSize(contract.MaxMessage),
+			grpc.MaxCallSendMsgSize(contract.MaxMessage),
+		),
+		grpc.WithUnaryInterceptor(
+			func(ctx context.Context, method string, req, reply any, cc *grpc.ClientConn, invoke grpc.UnaryInvoker, opts ...grpc.CallOption) error {
+				return invoke(with(ctx), method, req, reply, cc, opts...)
+			},
+		),
+		grpc.WithStreamInterceptor(
+			func(ctx context.Context, desc *grpc.StreamDesc, cc *grpc.ClientConn, method string, open grpc.Streamer, opts ...grpc.CallOption) (grpc.ClientStream, error) {
+				return open(with(ctx), desc, cc, method, opts...)
+			},
+		),
 	)
 	if err != nil {
 		w.T.Fatal(err)

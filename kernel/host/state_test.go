@@ -21,7 +21,13 @@ func TestWhoQueuesInputsKnowsWhatASessionIsDoing(t *testing.T) {
 	if err != nil || found.GetState() != "running" || found.GetKey() != "chan" {
 		t.Errorf("the session: %v, %v", found, err)
 	}
-	if _, err := g.sessions.Get(t.Context(), &kernelv1.SessionRequest{Session: "s999"}); !errors.Is(contract.FromStatus(err), contract.ErrNotFound) {
+	if _, err := g.sessions.Get(
+		t.Context(),
+		&kernelv1.SessionRequest{Session: "s999"},
+	); !errors.Is(
+		contract.FromStatus(err),
+		contract.ErrNotFound,
+	) {
 		t.Errorf("one that does not exist: %v", err)
 	}
 	for key, exists := range map[string]bool{found.GetKey(): false, "nobody": false, s.keyOf(session): true} {

@@ -57,7 +57,9 @@ func TestAnOpenStreamOfAnOlderGenerationIsRefused(t *testing.T) {
 		t.Fatal(err)
 	}
 	send := func(key string) (*kernelv1.ReceiptFrame, error) {
-		err := stream.Send(&kernelv1.CommitFrame{Commits: []*busv1.Commit{{Effects: []*busv1.Effect{kerneltest.PutAt(key, "v", 0)}}}})
+		err := stream.Send(
+			&kernelv1.CommitFrame{Commits: []*busv1.Commit{{Effects: []*busv1.Effect{kerneltest.PutAt(key, "v", 0)}}}},
+		)
 		if err != nil && !errors.Is(err, io.EOF) {
 			t.Fatal(err)
 		}
@@ -88,14 +90,26 @@ func TestStoresAreApart(t *testing.T) {
 	notes.mustCommit(kerneltest.PutAt("k", "of notes", 0))
 	diary.mustCommit(kerneltest.PutAt("k", "of diary", 0), kerneltest.PutAt("l", "l", 0))
 	for g, want := range map[*instance]string{notes: "of notes", diary: "of diary"} {
-		if v, err := g.kv.Get(t.Context(), &kernelv1.GetRequest{Key: "k"}); err != nil || string(v.GetValue()) != want || v.GetVersion() != 1 {
+		if v, err := g.kv.Get(
+			t.Context(),
+			&kernelv1.GetRequest{Key: "k"},
+		); err != nil || string(v.GetValue()) != want ||
+			v.GetVersion() != 1 {
 			t.Errorf("got %v, %v", v, err)
 		}
 	}
-	if r, err := notes.kv.Scan(t.Context(), &kernelv1.ScanRequest{}); err != nil || len(r.GetValues()) != 1 || r.GetMore() {
+	if r, err := notes.kv.Scan(
+		t.Context(),
+		&kernelv1.ScanRequest{},
+	); err != nil || len(r.GetValues()) != 1 ||
+		r.GetMore() {
 		t.Errorf("got %v, %v", r, err)
 	}
-	if v, err := notes.kv.Get(t.Context(), &kernelv1.GetRequest{Key: "l"}); err != nil || v.GetVersion() != 0 || v.GetValue() != nil {
+	if v, err := notes.kv.Get(
+		t.Context(),
+		&kernelv1.GetRequest{Key: "l"},
+	); err != nil || v.GetVersion() != 0 ||
+		v.GetValue() != nil {
 		t.Errorf("got %v, %v", v, err)
 	}
 }
@@ -112,7 +126,10 @@ func TestReportsComeFromTheConnection(t *testing.T) {
 		got <- report{extension, generation, r.GetState()}
 	}
 	g := w.admit(bus.Actor{ID: "notes"})
-	if _, err := g.runtime.Report(t.Context(), &extensionv1.Readiness{State: extensionv1.Readiness_STATE_OFFLINE}); err != nil {
+	if _, err := g.runtime.Report(
+		t.Context(),
+		&extensionv1.Readiness{State: extensionv1.Readiness_STATE_OFFLINE},
+	); err != nil {
 		t.Fatal(err)
 	}
 	if r := <-got; r != (report{"notes", g.actor.Generation, extensionv1.Readiness_STATE_OFFLINE}) {

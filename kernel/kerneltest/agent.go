@@ -32,7 +32,10 @@ func (w *World) Agent(id string) *Agent {
 	})
 	w.Know(func(s *directory.Snapshot) {
 		s.Agents = append(s.Agents, directory.Agent{
-			ID: id, Name: id, State: directory.StateActive, Spec: &extensionv1.AgentSpec{Model: "default", UsesTools: []string{"*"}},
+			ID:    id,
+			Name:  id,
+			State: directory.StateActive,
+			Spec:  &extensionv1.AgentSpec{Model: "default", UsesTools: []string{"*"}},
 		})
 	})
 	return a
@@ -136,7 +139,15 @@ func (t *Turn) InputRow() *busv1.Entry { return Row(t.Delivery.GetEvent().GetId(
 
 // Row is the row of an input.
 func Row(event string, in contract.AgentInput) *busv1.Entry {
-	return &busv1.Entry{Kind: contract.EntryInput, Input: event, InputKind: in.Kind, Sender: in.Sender, Text: in.Text, Thread: in.Thread, ForwardedFrom: in.ForwardedFrom}
+	return &busv1.Entry{
+		Kind:          contract.EntryInput,
+		Input:         event,
+		InputKind:     in.Kind,
+		Sender:        in.Sender,
+		Text:          in.Text,
+		Thread:        in.Thread,
+		ForwardedFrom: in.ForwardedFrom,
+	}
 }
 
 // Append is the effect that appends rows where the turn knows the history to
@@ -147,12 +158,19 @@ func (t *Turn) Append(rows ...*busv1.Entry) *busv1.Effect {
 
 // AppendAt is the effect that appends rows behind a row.
 func AppendAt(session, seq int64, rows ...*busv1.Entry) *busv1.Effect {
-	return &busv1.Effect{Kind: &busv1.Effect_Append{Append: &busv1.Append{Session: journal.SessionID(session), ExpectedSeq: seq, Entries: rows}}}
+	return &busv1.Effect{
+		Kind: &busv1.Effect_Append{
+			Append: &busv1.Append{Session: journal.SessionID(session), ExpectedSeq: seq, Entries: rows},
+		},
+	}
 }
 
 // Output is the effect that ends the turn.
 func (t *Turn) Output(outcome, text string) *busv1.Effect {
-	return Publish(contract.TopicAgentOutput, contract.AgentOutput{Session: t.Delivery.GetTurn().GetSession(), Outcome: outcome, Text: text})
+	return Publish(
+		contract.TopicAgentOutput,
+		contract.AgentOutput{Session: t.Delivery.GetTurn().GetSession(), Outcome: outcome, Text: text},
+	)
 }
 
 // Answers ends the turn with a text.
@@ -186,7 +204,10 @@ func (t *Turn) Asks(calls ...[2]string) []string {
 func (t *Turn) TriesToAsk(calls ...[2]string) (ids []string, err error) {
 	answer := &busv1.Entry{Kind: contract.EntryAnswer}
 	for i, c := range calls {
-		answer.Calls = append(answer.Calls, &busv1.Call{ProviderId: fmt.Sprintf("p%d", i), Name: c[0], Arguments: []byte(c[1])})
+		answer.Calls = append(
+			answer.Calls,
+			&busv1.Call{ProviderId: fmt.Sprintf("p%d", i), Name: c[0], Arguments: []byte(c[1])},
+		)
 	}
 	rows := []*busv1.Entry{answer}
 	if !t.begun {
@@ -258,7 +279,11 @@ func (t *Turn) Uses(tool string, arguments any) *extensionv1.CallResult {
 }
 
 // Tool gives an extension a tool.
-func (w *World) Tool(extension string, described *extensionv1.Tool, call func(context.Context, *extensionv1.CallRequest) (*extensionv1.CallResult, error)) {
+func (w *World) Tool(
+	extension string,
+	described *extensionv1.Tool,
+	call func(context.Context, *extensionv1.CallRequest) (*extensionv1.CallResult, error),
+) {
 	entry := describedTool(w, extension, described)
 	w.serving[entry.Name] = call
 	w.Know(func(s *directory.Snapshot) { s.Tools = append(s.Tools, entry) })

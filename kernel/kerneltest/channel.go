@@ -29,10 +29,19 @@ func (w *World) Channel(id string) *Channel {
 	c := &Channel{ID: id}
 	c.Extension = w.Extension(
 		bus.Actor{ID: id, Publish: []string{contract.TopicUserMessage}, Channel: true},
-		bus.Subscription{Pattern: contract.TopicChannelSend + id, Ordered: true, AckWait: time.Minute, MaxDeliver: 3, MaxAge: 7 * 24 * time.Hour},
+		bus.Subscription{
+			Pattern:    contract.TopicChannelSend + id,
+			Ordered:    true,
+			AckWait:    time.Minute,
+			MaxDeliver: 3,
+			MaxAge:     7 * 24 * time.Hour,
+		},
 	)
 	w.Know(func(s *directory.Snapshot) {
-		s.Channels = append(s.Channels, directory.Channel{ID: id, Name: strings.ToUpper(id[:1]) + id[1:], State: directory.StateActive, Readiness: ready()})
+		s.Channels = append(
+			s.Channels,
+			directory.Channel{ID: id, Name: strings.ToUpper(id[:1]) + id[1:], State: directory.StateActive, Readiness: ready()},
+		)
 	})
 	return c
 }
@@ -114,7 +123,16 @@ func (c *Channel) Reports(m contract.UserMessage) (message string) {
 // Edits reports that a person has changed an earlier message.
 func (c *Channel) Edits(person, message, text string) {
 	c.w.T.Helper()
-	c.Reports(contract.UserMessage{UserID: person, UserName: person, ConversationID: person, Text: text, MessageID: message, Edited: true})
+	c.Reports(
+		contract.UserMessage{
+			UserID:         person,
+			UserName:       person,
+			ConversationID: person,
+			Text:           text,
+			MessageID:      message,
+			Edited:         true,
+		},
+	)
 }
 
 // Sends takes everything that the channel has to send, in order, and confirms
@@ -143,7 +161,9 @@ func (c *Channel) Confirms(d *busv1.Delivery) contract.ChannelSend {
 
 // Receipt is the effect that says what the platform said.
 func Receipt(id, conversation, thread string) *busv1.Effect {
-	return &busv1.Effect{Kind: &busv1.Effect_Receipt{Receipt: &busv1.Receipt{ProviderId: id, Conversation: conversation, Thread: thread}}}
+	return &busv1.Effect{
+		Kind: &busv1.Effect_Receipt{Receipt: &busv1.Receipt{ProviderId: id, Conversation: conversation, Thread: thread}},
+	}
 }
 
 // Shows confirms everything that the channel has to send and compares it: each

@@ -15,13 +15,22 @@ import (
 func (w *World) Commands(id string, names ...string) *Extension {
 	w.T.Helper()
 	x := w.Extension(bus.Actor{ID: id}, bus.Subscription{
-		Pattern: contract.TopicCommand + "*", Commands: names, Ordered: true, AckWait: 10 * time.Minute, MaxDeliver: 3, MaxAge: 10 * time.Minute,
+		Pattern:    contract.TopicCommand + "*",
+		Commands:   names,
+		Ordered:    true,
+		AckWait:    10 * time.Minute,
+		MaxDeliver: 3,
+		MaxAge:     10 * time.Minute,
 	})
 	w.Know(func(s *directory.Snapshot) {
 		s.Commands = slices.Clone(s.Commands)
 		for _, name := range names {
 			s.Commands = append(s.Commands, directory.Command{
-				Name: name, Description: "what " + name + " does", Extension: id, Title: strings.ToUpper(id[:1]) + id[1:], State: directory.StateActive,
+				Name:        name,
+				Description: "what " + name + " does",
+				Extension:   id,
+				Title:       strings.ToUpper(id[:1]) + id[1:],
+				State:       directory.StateActive,
 			})
 		}
 	})

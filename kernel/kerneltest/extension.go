@@ -42,7 +42,13 @@ func (w *World) Extension(a bus.Actor, subs ...bus.Subscription) *Extension {
 
 // On is a subscription with the defaults of a manifest.
 func On(pattern string) bus.Subscription {
-	return bus.Subscription{Pattern: pattern, Ordered: true, AckWait: 30 * time.Second, MaxDeliver: 4, MaxAge: 24 * time.Hour}
+	return bus.Subscription{
+		Pattern:    pattern,
+		Ordered:    true,
+		AckWait:    30 * time.Second,
+		MaxDeliver: 4,
+		MaxAge:     24 * time.Hour,
+	}
 }
 
 func (x *Extension) connect() {
@@ -160,7 +166,11 @@ func (x *Extension) Fails(d *busv1.Delivery, reason string) {
 // Commits commits effects under a token; an empty one holds nothing.
 func (x *Extension) Commits(token string, effects ...*busv1.Effect) ([]*busv1.EffectResult, error) {
 	done := make(chan *busv1.CommitReceipt, 1)
-	x.w.Bus.Submit(x.Actor, []*busv1.Commit{{Lane: token, Effects: effects}}, func(r []*busv1.CommitReceipt) { done <- r[0] })
+	x.w.Bus.Submit(
+		x.Actor,
+		[]*busv1.Commit{{Lane: token, Effects: effects}},
+		func(r []*busv1.CommitReceipt) { done <- r[0] },
+	)
 	r := <-done
 	x.w.Settle()
 	return r.GetResults(), contract.FromProto(r.GetError())
@@ -204,5 +214,7 @@ func Input(agent, key, kind, text string) *busv1.Effect {
 
 // CancelTurn is the effect that ends the turns of a session.
 func CancelTurn(session int64, reason string) *busv1.Effect {
-	return &busv1.Effect{Kind: &busv1.Effect_TurnCancel{TurnCancel: &busv1.TurnCancel{Session: journal.SessionID(session), Reason: reason}}}
+	return &busv1.Effect{
+		Kind: &busv1.Effect_TurnCancel{TurnCancel: &busv1.TurnCancel{Session: journal.SessionID(session), Reason: reason}},
+	}
 }

@@ -39,17 +39,23 @@ func openShop(w *kerneltest.World, disk *powercut.Disk) *shop {
 		said: map[string]int{}, shown: map[string][]int{}, bought: map[string][]int{}, marked: map[string]int{},
 	}
 	w.Extension(bus.Actor{ID: "shop"})
-	w.Tool("shop", &extensionv1.Tool{Name: "buy"}, func(_ context.Context, r *extensionv1.CallRequest) (*extensionv1.CallResult, error) {
-		what := string(r.GetArguments())
-		s.bought[what] = append(s.bought[what], s.disk.Position())
-		return &extensionv1.CallResult{Content: "bought"}, nil
-	})
+	w.Tool(
+		"shop",
+		&extensionv1.Tool{Name: "buy"},
+		func(_ context.Context, r *extensionv1.CallRequest) (*extensionv1.CallResult, error) {
+			what := string(r.GetArguments())
+			s.bought[what] = append(s.bought[what], s.disk.Position())
+			return &extensionv1.CallResult{Content: "bought"}, nil
+		},
+	)
 	s.telegram.Admits("*")
 	return s
 }
 
 func (s *shop) says(person, text string) {
-	s.telegram.Reports(contract.UserMessage{UserID: person, UserName: person, ConversationID: person, Text: text, MessageID: text})
+	s.telegram.Reports(
+		contract.UserMessage{UserID: person, UserName: person, ConversationID: person, Text: text, MessageID: text},
+	)
 	s.said[text] = s.disk.Position()
 }
 

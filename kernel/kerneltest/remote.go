@@ -20,7 +20,11 @@ type remote struct {
 var _ tools.Remote = remote{}
 
 // CallTool implements tools.Remote.
-func (r remote) CallTool(ctx context.Context, extension string, request *extensionv1.CallRequest) (*extensionv1.CallResult, error) {
+func (r remote) CallTool(
+	ctx context.Context,
+	extension string,
+	request *extensionv1.CallRequest,
+) (*extensionv1.CallResult, error) {
 	if r.Actor(extension) == nil {
 		return nil, fmt.Errorf("%w: %s is not running", contract.ErrUnavailable, extension)
 	}

@@ -20,10 +20,14 @@ func TestAStoreOfEarlier(t *testing.T) {
 		telegram, orchestrator := w.Channel("telegram"), w.Agent("orchestrator")
 		w.Extension(bus.Actor{ID: "shop"})
 		bought := 0
-		w.Tool("shop", &extensionv1.Tool{Name: "buy"}, func(context.Context, *extensionv1.CallRequest) (*extensionv1.CallResult, error) {
-			bought++
-			return &extensionv1.CallResult{Content: "bought"}, nil
-		})
+		w.Tool(
+			"shop",
+			&extensionv1.Tool{Name: "buy"},
+			func(context.Context, *extensionv1.CallRequest) (*extensionv1.CallResult, error) {
+				bought++
+				return &extensionv1.CallResult{Content: "bought"}, nil
+			},
+		)
 		telegram.Admits("anna", "ben")
 		telegram.Says("anna", "hello")
 		orchestrator.Hears("hello").Answers("hello yourself")
@@ -94,7 +98,10 @@ func TestASendOfEarlier(t *testing.T) {
 		}
 		w.RestartIn(earlier)
 		turn = orchestrator.Hears("tell my phone")
-		if r, err := turn.Call(call); err != nil || !r.GetIsError() || !strings.Contains(r.GetContent(), "it is unknown whether") {
+		if r, err := turn.Call(
+			call,
+		); err != nil || !r.GetIsError() ||
+			!strings.Contains(r.GetContent(), "it is unknown whether") {
 			t.Errorf("a send that has been made since: %v, %v", r, err)
 		}
 		if d := phone.Next(); d != nil {

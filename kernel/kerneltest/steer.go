@@ -42,9 +42,13 @@ func (t *Turn) Steers(n, skipped int) error {
 
 // SteersWith is Steers with inputs by name.
 func (t *Turn) SteersWith(inputs []string, skipped int, rows ...*busv1.Entry) error {
-	results, err := t.agent.Commits(t.Delivery.GetToken(),
-		&busv1.Effect{Kind: &busv1.Effect_Steer{Steer: &busv1.Steer{Session: journal.SessionID(t.Session()), Inputs: inputs}}},
-		AppendAt(t.Session(), t.seq+int64(skipped), rows...))
+	results, err := t.agent.Commits(
+		t.Delivery.GetToken(),
+		&busv1.Effect{
+			Kind: &busv1.Effect_Steer{Steer: &busv1.Steer{Session: journal.SessionID(t.Session()), Inputs: inputs}},
+		},
+		AppendAt(t.Session(), t.seq+int64(skipped), rows...),
+	)
 	if err != nil {
 		return err
 	}

@@ -60,7 +60,10 @@ func Run(t *testing.T, play func(w *World)) {
 func New(t *testing.T) *World {
 	t.Helper()
 	w := &World{
-		T: t, path: filepath.Join(t.TempDir(), "switchboard.db"), Directory: &directory.Directory{}, extensions: map[string]*Extension{},
+		T:          t,
+		path:       filepath.Join(t.TempDir(), "switchboard.db"),
+		Directory:  &directory.Directory{},
+		extensions: map[string]*Extension{},
 		subscribed: map[string][]bus.Subscription{},
 		serving:    map[string]func(context.Context, *extensionv1.CallRequest) (*extensionv1.CallResult, error){},
 	}
@@ -86,7 +89,12 @@ func (w *World) open() {
 	w.Sessions = session.New(w.Directory, w.Tools)
 	w.Router = router.New(w.Directory, w.Sessions, func() string { return "all is well" })
 	if w.Bus, err = bus.New(w.T.Context(), bus.Options{
-		Store: w.Store, Effects: w.Sessions.Effects(), Hooks: w.Router.Hooks(), Log: hclog.NewNullLogger(), Events: 30 * 24 * time.Hour, Dead: 90 * 24 * time.Hour,
+		Store:   w.Store,
+		Effects: w.Sessions.Effects(),
+		Hooks:   w.Router.Hooks(),
+		Log:     hclog.NewNullLogger(),
+		Events:  30 * 24 * time.Hour,
+		Dead:    90 * 24 * time.Hour,
 	}); err != nil {
 		w.T.Fatal(err)
 	}
@@ -137,7 +145,13 @@ func (w *World) Wait(d time.Duration) {
 // Know changes what the kernel knows of the extensions.
 func (w *World) Know(change func(*directory.Snapshot)) {
 	next := *w.Directory.Current()
-	next.Channels, next.Agents, next.Tools = slices.Clone(next.Channels), slices.Clone(next.Agents), slices.Clone(next.Tools)
+	next.Channels, next.Agents, next.Tools = slices.Clone(
+		next.Channels,
+	), slices.Clone(
+		next.Agents,
+	), slices.Clone(
+		next.Tools,
+	)
 	next.Models = slices.Clone(next.Models)
 	change(&next)
 	slices.SortFunc(next.Channels, func(a, b directory.Channel) int { return strings.Compare(a.ID, b.ID) })

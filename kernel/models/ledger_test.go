@@ -54,7 +54,10 @@ func (w *world) spends(agent, model string, input, output int64) {
 	if err != nil {
 		w.T.Fatal(err)
 	}
-	c.Spent(nil, contract.ModelUsage{Agent: agent, Session: "s-" + agent, Model: model, InputTokens: input, OutputTokens: output})
+	c.Spent(
+		nil,
+		contract.ModelUsage{Agent: agent, Session: "s-" + agent, Model: model, InputTokens: input, OutputTokens: output},
+	)
 }
 
 // refuses says that a completion is refused with the words.
@@ -92,7 +95,10 @@ func (w *world) sums(days int, want ...string) {
 	}
 	got := []string{}
 	for _, r := range rows {
-		got = append(got, fmt.Sprint(r.Day, " ", r.Agent, " ", r.Model, " ", r.Calls, " ", r.Input, " ", r.Output, " ", r.Estimated))
+		got = append(
+			got,
+			fmt.Sprint(r.Day, " ", r.Agent, " ", r.Model, " ", r.Calls, " ", r.Input, " ", r.Output, " ", r.Estimated),
+		)
 	}
 	if !slices.Equal(got, want) {
 		w.T.Errorf("%d days: got %q, want %q", days, got, want)
@@ -111,12 +117,23 @@ func TestSumsAreKept(t *testing.T) {
 		if err != nil {
 			w.T.Fatal(err)
 		}
-		c.Spent(nil, contract.ModelUsage{Agent: "chat", Session: "s-chat", Model: "local/a/b", InputTokens: 1, Estimated: true})
+		c.Spent(
+			nil,
+			contract.ModelUsage{Agent: "chat", Session: "s-chat", Model: "local/a/b", InputTokens: 1, Estimated: true},
+		)
 
 		second := []string{"2000-01-02 chat local/a/b 2 8 7 1"}
 		w.sums(1, second...)
-		w.sums(30, append([]string{"2000-01-01 chat openai/mini 2 300 30 0", "2000-01-01 orchestrator openai/mini 1 1000 1 0"}, second...)...)
-		if _, from, err := w.ledger.Rows(w.T.Context(), 2); err != nil || !from.Equal(time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC)) {
+		w.sums(
+			30,
+			append(
+				[]string{"2000-01-01 chat openai/mini 2 300 30 0", "2000-01-01 orchestrator openai/mini 1 1000 1 0"},
+				second...)...)
+		if _, from, err := w.ledger.Rows(
+			w.T.Context(),
+			2,
+		); err != nil ||
+			!from.Equal(time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC)) {
 			t.Errorf("two days begin %s, %v", from, err)
 		}
 		for _, days := range []int{0, 401} {
@@ -172,7 +189,8 @@ func TestLimits(t *testing.T) {
 				}
 				w.spends("chat", "openai/mini", 1, 0)
 				w.refuses(limited.who, limited.what, limited.words...)
-				if reached, err := w.ledger.Reached(); err != nil || len(reached) != 1 || !strings.Contains(reached[0], limited.words[0]) {
+				if reached, err := w.ledger.Reached(); err != nil || len(reached) != 1 ||
+					!strings.Contains(reached[0], limited.words[0]) {
 					t.Errorf("reached: %q, %v; want %q", reached, err, limited.words[0])
 				}
 				if limited.also != "" {
@@ -268,7 +286,8 @@ func TestTheOwnerIsToldOnceADay(t *testing.T) {
 		w.restart()
 		w.spends("chat", "openai/mini", 1, 0)
 		texts := told()
-		if len(texts) != 1 || !strings.Contains(texts[0], "80 of the 100 tokens") || !strings.Contains(texts[0], "models.daily_tokens: {total: 100}") {
+		if len(texts) != 1 || !strings.Contains(texts[0], "80 of the 100 tokens") ||
+			!strings.Contains(texts[0], "models.daily_tokens: {total: 100}") {
 			w.T.Errorf("told %q", texts)
 		}
 		w.Wait(24 * time.Hour)
@@ -325,7 +344,10 @@ func TestAnEventAtTheEndOfItsChain(t *testing.T) {
 		if err != nil {
 			w.T.Fatal(err)
 		}
-		c.Spent(&busv1.Event{Id: "e1", CorrelationId: "e1", Hop: contract.MaxHops}, contract.ModelUsage{Agent: "chat", Session: "s1", Model: "openai/mini", InputTokens: 2})
+		c.Spent(
+			&busv1.Event{Id: "e1", CorrelationId: "e1", Hop: contract.MaxHops},
+			contract.ModelUsage{Agent: "chat", Session: "s1", Model: "openai/mini", InputTokens: 2},
+		)
 		w.sums(1, "2000-01-01 chat openai/mini 2 3 0 0")
 		if n := len(w.Events(contract.TopicModelUsage)); n != 2 {
 			t.Errorf("%d events tell of two completions", n)

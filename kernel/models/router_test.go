@@ -28,7 +28,12 @@ type fake struct {
 	asked     []string
 }
 
-func (f *fake) Complete(_ context.Context, extension string, r *extensionv1.CompleteRequest, emit func(*extensionv1.Delta) error) error {
+func (f *fake) Complete(
+	_ context.Context,
+	extension string,
+	r *extensionv1.CompleteRequest,
+	emit func(*extensionv1.Delta) error,
+) error {
 	f.asked = append(f.asked, extension+"/"+r.GetModel())
 	p := f.providers[extension]
 	for _, text := range p.texts {
@@ -41,7 +46,10 @@ func (f *fake) Complete(_ context.Context, extension string, r *extensionv1.Comp
 
 func active(id string, models ...string) directory.Provider {
 	return directory.Provider{
-		Extension: id, Models: models, State: directory.StateActive, Readiness: &extensionv1.Readiness{State: extensionv1.Readiness_STATE_READY},
+		Extension: id,
+		Models:    models,
+		State:     directory.StateActive,
+		Readiness: &extensionv1.Readiness{State: extensionv1.Readiness_STATE_READY},
 	}
 }
 
@@ -69,7 +77,17 @@ const (
 
 func TestWhichModelsAreTried(t *testing.T) {
 	t.Parallel()
-	openai, local, grammar := active("openai", "openai/*"), active("local", "local/small", "local/big"), fallback("offline", "offline/grammar")
+	openai, local, grammar := active(
+		"openai",
+		"openai/*",
+	), active(
+		"local",
+		"local/small",
+		"local/big",
+	), fallback(
+		"offline",
+		"offline/grammar",
+	)
 	noKey := with(openai, directory.StateActive, unconfigured, "set OPENAI_API_KEY")
 	tests := []struct {
 		name string
@@ -77,14 +95,49 @@ func TestWhichModelsAreTried(t *testing.T) {
 		ask  string
 		want []string
 	}{
-		{"by full name", directory.Snapshot{Models: []directory.Provider{openai}, ModelOrder: []string{"local/small"}}, "openai/x", []string{"openai/x"}},
-		{"by a name of the configuration", directory.Snapshot{ModelNames: map[string][]string{"scout": {"openai/nano"}}, ModelOrder: []string{"a/b"}}, "scout", []string{"openai/nano"}},
-		{"the order of the configuration", directory.Snapshot{Models: []directory.Provider{openai}, ModelOrder: []string{"local/big", "openai/x"}}, "default", []string{"local/big", "openai/x"}},
+		{
+			"by full name",
+			directory.Snapshot{Models: []directory.Provider{openai}, ModelOrder: []string{"local/small"}},
+			"openai/x",
+			[]string{"openai/x"},
+		},
+		{
+			"by a name of the configuration",
+			directory.Snapshot{ModelNames: map[string][]string{"scout": {"openai/nano"}}, ModelOrder: []string{"a/b"}},
+			"scout",
+			[]string{"openai/nano"},
+		},
+		{
+			"the order of the configuration",
+			directory.Snapshot{Models: []directory.Provider{openai}, ModelOrder: []string{"local/big", "openai/x"}},
+			"default",
+			[]string{"local/big", "openai/x"},
+		},
 		{"a name without a model is the default", directory.Snapshot{ModelOrder: []string{"a/b"}}, "scout", []string{"a/b"}},
-		{"all that are configured", directory.Snapshot{Models: []directory.Provider{local, grammar, openai}}, "default", []string{"local/small", "openai/*"}},
-		{"one that is down is configured all the same", directory.Snapshot{Models: []directory.Provider{with(openai, "failed", offline, ""), grammar}}, "default", []string{"openai/*"}},
-		{"offline when no other is configured", directory.Snapshot{Models: []directory.Provider{grammar, noKey}}, "default", []string{"offline/grammar"}},
-		{"offline when there is no other", directory.Snapshot{Models: []directory.Provider{grammar}}, "default", []string{"offline/grammar"}},
+		{
+			"all that are configured",
+			directory.Snapshot{Models: []directory.Provider{local, grammar, openai}},
+			"default",
+			[]string{"local/small", "openai/*"},
+		},
+		{
+			"one that is down is configured all the same",
+			directory.Snapshot{Models: []directory.Provider{with(openai, "failed", offline, ""), grammar}},
+			"default",
+			[]string{"openai/*"},
+		},
+		{
+			"offline when no other is configured",
+			directory.Snapshot{Models: []directory.Provider{grammar, noKey}},
+			"default",
+			[]string{"offline/grammar"},
+		},
+		{
+			"offline when there is no other",
+			directory.Snapshot{Models: []directory.Provider{grammar}},
+			"default",
+			[]string{"offline/grammar"},
+		},
 		{"none", directory.Snapshot{Models: []directory.Provider{noKey}}, "default", nil},
 	}
 	for _, test := range tests {
@@ -110,16 +163,96 @@ func TestComplete(t *testing.T) {
 		fails     []string // words of the error
 		asked     []string
 	}{
-		{"the first one answers", []directory.Provider{a, b}, map[string]provider{"a": {texts: []string{"one", "two"}}}, "onetwo", "a/*", nil, []string{"a/"}},
-		{"the first one fails before its first word", []directory.Provider{a, b}, map[string]provider{"a": {err: busy}, "b": {texts: []string{"two"}}}, "two", "b/m", nil, []string{"a/", "b/m"}},
-		{"the first one fails after its first word", []directory.Provider{a, b}, map[string]provider{"a": {texts: []string{"half"}, err: busy}, "b": {texts: []string{"two"}}}, "half", "a/*", []string{"429"}, []string{"a/"}},
-		{"the first one dies after its first word", []directory.Provider{a, b}, map[string]provider{"a": {texts: []string{"half"}, err: gone}}, "half", "a/*", []string{"crashed"}, []string{"a/"}},
-		{"one is not running", []directory.Provider{with(a, "failed", offline, ""), b}, map[string]provider{"b": {texts: []string{"two"}}}, "two", "b/m", nil, []string{"b/m"}},
-		{"one is not set up", []directory.Provider{with(a, "active", unconfigured, "no key"), b}, map[string]provider{"b": {texts: []string{"two"}}}, "two", "b/m", nil, []string{"b/m"}},
-		{"a degraded one is asked", []directory.Provider{with(a, "active", degraded, "slow")}, map[string]provider{"a": {texts: []string{"one"}}}, "one", "a/*", nil, []string{"a/"}},
-		{"all fail, each says why", []directory.Provider{a, b}, map[string]provider{"a": {err: busy}, "b": {err: errors.New("401 wrong key")}}, "", "", []string{"429 too many requests", "401 wrong key"}, []string{"a/", "b/m"}},
-		{"none can be asked", []directory.Provider{with(a, "active", unconfigured, "set A_KEY"), with(b, "failed", offline, "")}, nil, "", "", []string{"a is not set up: set A_KEY", "the extension b is failed"}, nil},
-		{"one is not there", []directory.Provider{a}, map[string]provider{"a": {err: busy}}, "", "", []string{"429", `no extension "b" provides models`}, []string{"a/"}},
+		{
+			"the first one answers",
+			[]directory.Provider{a, b},
+			map[string]provider{"a": {texts: []string{"one", "two"}}},
+			"onetwo",
+			"a/*",
+			nil,
+			[]string{"a/"},
+		},
+		{
+			"the first one fails before its first word",
+			[]directory.Provider{a, b},
+			map[string]provider{"a": {err: busy}, "b": {texts: []string{"two"}}},
+			"two",
+			"b/m",
+			nil,
+			[]string{"a/", "b/m"},
+		},
+		{
+			"the first one fails after its first word",
+			[]directory.Provider{a, b},
+			map[string]provider{"a": {texts: []string{"half"}, err: busy}, "b": {texts: []string{"two"}}},
+			"half",
+			"a/*",
+			[]string{"429"},
+			[]string{"a/"},
+		},
+		{
+			"the first one dies after its first word",
+			[]directory.Provider{a, b},
+			map[string]provider{"a": {texts: []string{"half"}, err: gone}},
+			"half",
+			"a/*",
+			[]string{"crashed"},
+			[]string{"a/"},
+		},
+		{
+			"one is not running",
+			[]directory.Provider{with(a, "failed", offline, ""), b},
+			map[string]provider{"b": {texts: []string{"two"}}},
+			"two",
+			"b/m",
+			nil,
+			[]string{"b/m"},
+		},
+		{
+			"one is not set up",
+			[]directory.Provider{with(a, "active", unconfigured, "no key"), b},
+			map[string]provider{"b": {texts: []string{"two"}}},
+			"two",
+			"b/m",
+			nil,
+			[]string{"b/m"},
+		},
+		{
+			"a degraded one is asked",
+			[]directory.Provider{with(a, "active", degraded, "slow")},
+			map[string]provider{"a": {texts: []string{"one"}}},
+			"one",
+			"a/*",
+			nil,
+			[]string{"a/"},
+		},
+		{
+			"all fail, each says why",
+			[]directory.Provider{a, b},
+			map[string]provider{"a": {err: busy}, "b": {err: errors.New("401 wrong key")}},
+			"",
+			"",
+			[]string{"429 too many requests", "401 wrong key"},
+			[]string{"a/", "b/m"},
+		},
+		{
+			"none can be asked",
+			[]directory.Provider{with(a, "active", unconfigured, "set A_KEY"), with(b, "failed", offline, "")},
+			nil,
+			"",
+			"",
+			[]string{"a is not set up: set A_KEY", "the extension b is failed"},
+			nil,
+		},
+		{
+			"one is not there",
+			[]directory.Provider{a},
+			map[string]provider{"a": {err: busy}},
+			"",
+			"",
+			[]string{"429", `no extension "b" provides models`},
+			[]string{"a/"},
+		},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
@@ -133,7 +266,8 @@ func TestComplete(t *testing.T) {
 				model += d.GetModel()
 				return nil
 			})
-			if text != test.text || model != test.model || !slices.Equal(remote.asked, test.asked) || (err != nil) != (test.fails != nil) {
+			if text != test.text || model != test.model || !slices.Equal(remote.asked, test.asked) ||
+				(err != nil) != (test.fails != nil) {
 				t.Errorf("got %q of %q after asking %v: %v", text, model, remote.asked, err)
 			}
 			for _, word := range test.fails {
@@ -180,7 +314,11 @@ func TestAProviderThatIsBeingStartedIsWaitedFor(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
 				d, remote := &directory.Directory{}, &fake{providers: map[string]provider{"a": {texts: []string{"one"}}}}
-				d.Set(&directory.Snapshot{Models: []directory.Provider{with(active("a", "a/*"), directory.StateBackingOff, offline, "")}})
+				d.Set(
+					&directory.Snapshot{
+						Models: []directory.Provider{with(active("a", "a/*"), directory.StateBackingOff, offline, "")},
+					},
+				)
 				began := time.Now()
 				if comes {
 					time.AfterFunc(5*time.Second, func() {
@@ -205,7 +343,11 @@ func TestARefusalIsNotRepeated(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		d, remote := &directory.Directory{}, &fake{providers: map[string]provider{"a": {err: errors.New("401 wrong key")}}}
-		d.Set(&directory.Snapshot{Models: []directory.Provider{active("a", "a/*"), with(active("b", "b/*"), directory.StateStarting, ready, "")}})
+		d.Set(
+			&directory.Snapshot{
+				Models: []directory.Provider{active("a", "a/*"), with(active("b", "b/*"), directory.StateStarting, ready, "")},
+			},
+		)
 		began := time.Now()
 		r := models.Router{Directory: d, Remote: remote}
 		err := r.Complete(t.Context(), order(), func(*extensionv1.Delta) error { return nil })
@@ -230,10 +372,21 @@ func TestOnlyStepsOfTurnsAskTheGrammar(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
-			d, remote := &directory.Directory{}, &fake{providers: map[string]provider{"a": {texts: []string{"one"}}, "offline": {texts: []string{"no"}}}}
-			d.Set(&directory.Snapshot{Models: []directory.Provider{active("a", "a/m"), fallback("offline", "offline/grammar")}, ModelOrder: test.order})
+			d, remote := &directory.Directory{}, &fake{
+				providers: map[string]provider{"a": {texts: []string{"one"}}, "offline": {texts: []string{"no"}}},
+			}
+			d.Set(
+				&directory.Snapshot{
+					Models:     []directory.Provider{active("a", "a/m"), fallback("offline", "offline/grammar")},
+					ModelOrder: test.order,
+				},
+			)
 			r := models.Router{Directory: d, Remote: remote}
-			err := r.Complete(t.Context(), models.Order{Model: test.ask, Request: &extensionv1.CompleteRequest{Purpose: "triage"}}, func(*extensionv1.Delta) error { return nil })
+			err := r.Complete(
+				t.Context(),
+				models.Order{Model: test.ask, Request: &extensionv1.CompleteRequest{Purpose: "triage"}},
+				func(*extensionv1.Delta) error { return nil },
+			)
 			if !slices.Equal(remote.asked, test.asked) || (err == nil) != (test.asked != nil) {
 				t.Errorf("asked %v: %v", remote.asked, err)
 			}

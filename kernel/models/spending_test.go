@@ -20,7 +20,12 @@ import (
 // remote is one function as a remote.
 type remote func(ctx context.Context, extension string, emit func(*extensionv1.Delta) error) error
 
-func (r remote) Complete(ctx context.Context, extension string, _ *extensionv1.CompleteRequest, emit func(*extensionv1.Delta) error) error {
+func (r remote) Complete(
+	ctx context.Context,
+	extension string,
+	_ *extensionv1.CompleteRequest,
+	emit func(*extensionv1.Delta) error,
+) error {
 	return r(ctx, extension, emit)
 }
 
@@ -28,9 +33,20 @@ func (r remote) Complete(ctx context.Context, extension string, _ *extensionv1.C
 // what was recorded as "model input output estimated".
 func spend(w *kerneltest.World, limits map[string]int64, r remote, orders ...func(*models.Router)) []string {
 	w.Know(func(s *directory.Snapshot) {
-		s.Models, s.ModelOrder, s.DailyTokens = []directory.Provider{active("a", "a/m"), active("b", "b/m"), fallback("offline", "offline/grammar")}, []string{"a/m", "b/m"}, limits
+		s.Models, s.ModelOrder, s.DailyTokens = []directory.Provider{
+			active("a", "a/m"),
+			active("b", "b/m"),
+			fallback("offline", "offline/grammar"),
+		}, []string{
+			"a/m",
+			"b/m",
+		}, limits
 	})
-	router := &models.Router{Directory: w.Directory, Remote: r, Ledger: models.NewLedger(w.Bus, w.Directory, hclog.NewNullLogger())}
+	router := &models.Router{
+		Directory: w.Directory,
+		Remote:    r,
+		Ledger:    models.NewLedger(w.Bus, w.Directory, hclog.NewNullLogger()),
+	}
 	for _, o := range orders {
 		o(router)
 	}
@@ -112,11 +128,15 @@ func TestAModelWhoseLimitIsReached(t *testing.T) {
 		}
 		spend(w, map[string]int64{"a/m": 100, "b/m": 50}, answer, complete)
 		if len(asked) != 3 || !errors.Is(last, contract.ErrUnavailable) ||
-			!strings.Contains(last.Error(), "100 tokens for a/m is reached") || !strings.Contains(last.Error(), "50 tokens for b/m is reached") {
+			!strings.Contains(
+				last.Error(),
+				"100 tokens for a/m is reached",
+			) || !strings.Contains(last.Error(), "50 tokens for b/m is reached") {
 			w.T.Errorf("asked were %v: %v", asked, last)
 		}
 		spend(w, map[string]int64{"total": 150}, answer, complete)
-		if len(asked) != 3 || !errors.Is(last, contract.ErrUnavailable) || strings.Count(last.Error(), "for all models is reached") != 1 {
+		if len(asked) != 3 || !errors.Is(last, contract.ErrUnavailable) ||
+			strings.Count(last.Error(), "for all models is reached") != 1 {
 			w.T.Errorf("asked were %v: %v", asked, last)
 		}
 		spend(w, map[string]int64{"total": 151}, answer, complete) // one more token

@@ -284,7 +284,9 @@ func TestHome(t *testing.T) {
 		telegram.Admits("anna", "boris")
 		telegram.Says("boris", "/sethome")
 		telegram.ShowsOne("Only the owner")
-		telegram.Reports(contract.UserMessage{UserID: "anna", ConversationID: "family", ThreadID: "7", Group: true, Text: "/sethome"})
+		telegram.Reports(
+			contract.UserMessage{UserID: "anna", ConversationID: "family", ThreadID: "7", Group: true, Text: "/sethome"},
+		)
 		telegram.ShowsOne("reminders and notices here")
 		telegram.Says("anna", "in private") // does not move it back
 		orchestrator.Hears("in private").Answers("")

@@ -48,7 +48,16 @@ func TestCommandsOfSeveralChatsAreAnsweredWhereTheyWereGiven(t *testing.T) {
 		telegram.Admits("anna", "boris")
 		terminal.Admits("*")
 		telegram.Says("anna", "/shout a")
-		telegram.Reports(contract.UserMessage{UserID: "boris", UserName: "Boris", ConversationID: "family", ThreadID: "7", Group: true, Text: "/shout b"})
+		telegram.Reports(
+			contract.UserMessage{
+				UserID:         "boris",
+				UserName:       "Boris",
+				ConversationID: "family",
+				ThreadID:       "7",
+				Group:          true,
+				Text:           "/shout b",
+			},
+		)
 		terminal.Says("anna", "/shout c")
 		for range 3 {
 			d := lab.Take()
@@ -72,7 +81,9 @@ func TestCommandFromSomebodyWhoIsNotAdmittedIsNotRead(t *testing.T) {
 		if m := telegram.ShowsOne(); strings.Contains(m.Text, "shout") {
 			t.Errorf("a stranger is told %q", m.Text)
 		}
-		telegram.Reports(contract.UserMessage{UserID: "mallory", ConversationID: "family", Group: true, Text: "/shout pay me"})
+		telegram.Reports(
+			contract.UserMessage{UserID: "mallory", ConversationID: "family", Group: true, Text: "/shout pay me"},
+		)
 		telegram.IsSilent()
 		if d := lab.Next(); d != nil || len(w.Events("command.shout")) != 0 {
 			t.Errorf("the command of a stranger reached the extension: %v", d)

@@ -221,7 +221,9 @@ func TestChooseAnAgent(t *testing.T) {
 		telegram.ShowsOne(`"helper" is not enabled`, "/agent")
 		telegram.Says("anna", "/agent")
 		telegram.ShowsOne(`"helper" is not enabled`)
-		telegram.Reports(contract.UserMessage{UserID: "anna", ConversationID: "anna", Text: "by name", AgentID: "orchestrator"})
+		telegram.Reports(
+			contract.UserMessage{UserID: "anna", ConversationID: "anna", Text: "by name", AgentID: "orchestrator"},
+		)
 		orchestrator.Hears("by name").Answers("yes")
 		telegram.Shows("anna: yes")
 	})
@@ -250,7 +252,10 @@ func TestAttachmentsAreMentioned(t *testing.T) {
 		photo := []contract.Attachment{{Kind: "photo"}, {Kind: "voice_note", Name: "a.ogg"}}
 		telegram.Reports(contract.UserMessage{UserID: "anna", ConversationID: "anna", Text: "look", Attachments: photo})
 		orchestrator.Hears("look\n[attached: photo]\n[attached: voice_note a.ogg]").Answers("I cannot see it")
-		telegram.Shows("anna: I can only read text so far, so I didn't look at the photo, voice note.", "anna: I cannot see it")
+		telegram.Shows(
+			"anna: I can only read text so far, so I didn't look at the photo, voice note.",
+			"anna: I cannot see it",
+		)
 		telegram.Reports(contract.UserMessage{UserID: "anna", ConversationID: "anna", Attachments: photo})
 		telegram.ShowsOne("didn't look")
 		orchestrator.HearsNothing()

@@ -20,7 +20,8 @@ func TestATurnThatSaysNothingRemovesItsDraft(t *testing.T) {
 		turn := orchestrator.Hears("be quiet")
 		turn.Answers(" \n")
 		sends := telegram.Sends()
-		if len(sends) != 1 || !sends[0].RemovesDraft() || sends[0].Conversation != "anna" || sends[0].DraftID != turn.Delivery.GetEvent().GetId() {
+		if len(sends) != 1 || !sends[0].RemovesDraft() || sends[0].Conversation != "anna" ||
+			sends[0].DraftID != turn.Delivery.GetEvent().GetId() {
 			t.Errorf("the channel is told %+v", sends)
 		}
 

@@ -94,7 +94,12 @@ func TestABackgroundJobSpeaksToNobody(t *testing.T) {
 		turn := orchestrator.Hears("tidy up")
 		turn.Answers("tidied")
 		cli.IsSilent()
-		if rows := w.History(w.Session("orchestrator", "job:orchestrator:nightly").ID); !slices.Equal(rows, []string{"input: tidy up", "answer: tidied"}) {
+		if rows := w.History(
+			w.Session("orchestrator", "job:orchestrator:nightly").ID,
+		); !slices.Equal(
+			rows,
+			[]string{"input: tidy up", "answer: tidied"},
+		) {
 			t.Errorf("the history is %q", rows)
 		}
 	})

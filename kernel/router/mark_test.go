@@ -50,7 +50,8 @@ func TestARepetitionBearsTheMark(t *testing.T) {
 						if marked {
 							want = contract.ChannelSend{Text: contract.RepeatMark + "dinner", Unmarked: "dinner"}
 						}
-						if m.Text != want.Text || m.Unmarked != want.Unmarked || !d.GetUncertain() || d.GetEvent().GetId() != first.GetEvent().GetId() {
+						if m.Text != want.Text || m.Unmarked != want.Unmarked || !d.GetUncertain() ||
+							d.GetEvent().GetId() != first.GetEvent().GetId() {
 							t.Errorf("repetition %d is %+v, want the text %q", attempt+1, m, want.Text)
 						}
 					}
@@ -98,7 +99,10 @@ func TestAHeldChannelIsNotHeldWhileItDedupes(t *testing.T) {
 		if d := telegram.Next(); d != nil {
 			t.Errorf("repeated: %v", d)
 		}
-		if dead := w.Dead(contract.TopicChannelSend + "telegram"); len(dead) != 1 || !strings.Contains(dead[0], "not to repeat it") {
+		if dead := w.Dead(
+			contract.TopicChannelSend + "telegram",
+		); len(dead) != 1 ||
+			!strings.Contains(dead[0], "not to repeat it") {
 			t.Errorf("dead letters: %q", dead)
 		}
 	})
@@ -108,7 +112,18 @@ func TestAHeldChannelIsNotHeldWhileItDedupes(t *testing.T) {
 func TestAMarkFitsTheLimit(t *testing.T) {
 	t.Parallel()
 	piece := rapid.SampledFrom([]string{
-		"word ", "\n", "\n\n", "```go\n", "\n```\n", "~~~~\n", "- item\n", "👨‍👩‍👧", "e\u0301", "# head\n", "a. b! ", strings.Repeat("x", 60),
+		"word ",
+		"\n",
+		"\n\n",
+		"```go\n",
+		"\n```\n",
+		"~~~~\n",
+		"- item\n",
+		"👨‍👩‍👧",
+		"e\u0301",
+		"# head\n",
+		"a. b! ",
+		strings.Repeat("x", 60),
 	})
 	seed.Check(t, func(t *rapid.T) {
 		limit := rapid.IntRange(contract.MinChannelLength, 200).Draw(t, "limit")
@@ -124,7 +139,11 @@ func TestAMarkFitsTheLimit(t *testing.T) {
 					t.Fatalf("%q has %d units, more than %d", m.Text, n, later)
 				}
 				rest, ok := strings.CutPrefix(m.Text, "(possibly sent before)")
-				if rest = strings.TrimLeft(rest, " \n"); !ok || m.Unmarked != part || later == limit && rest != strings.TrimLeft(part, " \n") {
+				if rest = strings.TrimLeft(
+					rest,
+					" \n",
+				); !ok || m.Unmarked != part ||
+					later == limit && rest != strings.TrimLeft(part, " \n") {
 					t.Fatalf("%q became %q, without its mark %q", part, m.Text, m.Unmarked)
 				}
 			}

@@ -73,8 +73,15 @@ func TestConversationsAreNeverShared(t *testing.T) {
 			c.Shows(address + ": to " + m.Text)
 		}
 		places := []contract.UserMessage{
-			{ConversationID: "1"}, {ConversationID: "1", ThreadID: "2"}, {ConversationID: "1:2"}, {ConversationID: "2"}, {ConversationID: "1~1"},
-			{ConversationID: "1", ThreadID: "3"}, {ConversationID: "family", Group: true},
+			{
+				ConversationID: "1",
+			},
+			{ConversationID: "1", ThreadID: "2"},
+			{ConversationID: "1:2"},
+			{ConversationID: "2"},
+			{ConversationID: "1~1"},
+			{ConversationID: "1", ThreadID: "3"},
+			{ConversationID: "family", Group: true},
 		}
 		for range 2 {
 			for _, m := range places {
@@ -92,7 +99,9 @@ func TestPeopleOfAGroupAreNamed(t *testing.T) {
 	kerneltest.Run(t, func(w *kerneltest.World) {
 		telegram, orchestrator := w.Channel("telegram"), w.Agent("orchestrator")
 		telegram.Admits("*")
-		telegram.Reports(contract.UserMessage{UserID: "1", UserName: "Anna", ConversationID: "family", Group: true, Text: "hello"})
+		telegram.Reports(
+			contract.UserMessage{UserID: "1", UserName: "Anna", ConversationID: "family", Group: true, Text: "hello"},
+		)
 		turn := orchestrator.Hears("hello")
 		if turn.Input.Sender != "Anna" || !turn.Input.Group || !turn.Delivery.GetTurn().GetGroup() {
 			t.Errorf("the input is %+v in %v", turn.Input, turn.Delivery.GetTurn())

@@ -55,10 +55,28 @@ func TestWhereANoticeGoes(t *testing.T) {
 		cli, telegram []string
 	}{
 		{"nothing is named: the default channel", contract.UserNotify{}, false, []string{": dinner"}, nil},
-		{"a channel is named: the owner there", contract.UserNotify{ChannelID: "telegram"}, false, nil, []string{"anna: dinner"}},
+		{
+			"a channel is named: the owner there",
+			contract.UserNotify{ChannelID: "telegram"},
+			false,
+			nil,
+			[]string{"anna: dinner"},
+		},
 		{"a conversation", contract.UserNotify{}, true, nil, []string{"boris: dinner"}},
-		{"a conversation on the channel named", contract.UserNotify{ChannelID: "telegram"}, true, nil, []string{"boris: dinner"}},
-		{"a conversation on another channel than the one named", contract.UserNotify{ChannelID: "cli"}, true, []string{": dinner"}, nil},
+		{
+			"a conversation on the channel named",
+			contract.UserNotify{ChannelID: "telegram"},
+			true,
+			nil,
+			[]string{"boris: dinner"},
+		},
+		{
+			"a conversation on another channel than the one named",
+			contract.UserNotify{ChannelID: "cli"},
+			true,
+			[]string{": dinner"},
+			nil,
+		},
 		{"a conversation that does not exist", contract.UserNotify{ReplyTo: "nowhere"}, false, []string{": dinner"}, nil},
 	}
 	for _, test := range tests {
@@ -279,7 +297,11 @@ func TestOfADeadReplyTheOwnerIsToldOnTheOnlyChannel(t *testing.T) {
 		s := scene{World: w}
 		fails(s, telegram, "403 Forbidden")
 		d := telegram.Take()
-		if m := kerneltest.Decode[contract.ChannelSend](t, d.GetEvent()); m.Conversation != "anna" || !strings.Contains(m.Text, "couldn't be delivered") {
+		if m := kerneltest.Decode[contract.ChannelSend](
+			t,
+			d.GetEvent(),
+		); m.Conversation != "anna" ||
+			!strings.Contains(m.Text, "couldn't be delivered") {
 			t.Errorf("the owner is told %+v", m)
 		}
 		// If that fails as well, it is over.
@@ -380,7 +402,11 @@ func TestTheReceiptSaysWhereItWent(t *testing.T) {
 		d := s.cli.Take()
 		s.cli.Acks(d, kerneltest.Receipt("r1", "window 3", ""))
 		record := s.orchestrator.HearsRecord()
-		if session := s.Session("orchestrator", "chan:cli:window%203"); journal.SessionID(session.ID) != record.Session || session.HistorySeq != 1 {
+		if session := s.Session(
+			"orchestrator",
+			"chan:cli:window%203",
+		); journal.SessionID(session.ID) != record.Session ||
+			session.HistorySeq != 1 {
 			t.Errorf("the record is in session %s, not in %+v", record.Session, session)
 		}
 	})

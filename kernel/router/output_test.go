@@ -73,7 +73,12 @@ func TestALongAnswerIsOneSendForEachPart(t *testing.T) {
 			}
 			whole = append(whole, m.Text)
 		}
-		if got, want := strings.Join(whole, " "), strings.TrimSpace(strings.Repeat("All's well that ends well. ", 20)); got != want {
+		if got, want := strings.Join(
+			whole,
+			" ",
+		), strings.TrimSpace(
+			strings.Repeat("All's well that ends well. ", 20),
+		); got != want {
 			t.Errorf("the parts say %q", got)
 		}
 		orchestrator.HearsNothing() // a reply is no news to its own session
@@ -86,8 +91,15 @@ func TestTheOutputOfAnExtensionsSessionIsTheExtensionsAlone(t *testing.T) {
 	kerneltest.Run(t, func(w *kerneltest.World) {
 		telegram, orchestrator := w.Channel("telegram"), w.Agent("orchestrator")
 		telegram.Admits("anna")
-		tasks := w.Extension(bus.Actor{ID: "tasks", Effects: []string{"session.ensure", "input"}}, kerneltest.On(contract.TopicAgentOutput))
-		tasks.Must("", kerneltest.Ensure("orchestrator", "task:1"), kerneltest.Input("orchestrator", "task:1", contract.InputTask, "dig"))
+		tasks := w.Extension(
+			bus.Actor{ID: "tasks", Effects: []string{"session.ensure", "input"}},
+			kerneltest.On(contract.TopicAgentOutput),
+		)
+		tasks.Must(
+			"",
+			kerneltest.Ensure("orchestrator", "task:1"),
+			kerneltest.Input("orchestrator", "task:1", contract.InputTask, "dig"),
+		)
 		orchestrator.Hears("dig").Answers("dug")
 		out := kerneltest.Decode[contract.AgentOutput](t, tasks.Take().GetEvent())
 		if out.Text != "dug" || out.Outcome != contract.OutcomeOK {

@@ -26,7 +26,12 @@ func withInquiry(t *testing.T, play func(q inquiry)) {
 	t.Helper()
 	withScene(t, func(s scene) {
 		s.cli.Change(func(c *directory.Channel) { c.Local = true })
-		play(inquiry{s, s.Extension(bus.Actor{ID: "deploy", Publish: []string{contract.TopicUserAsk}}, kerneltest.On("deploy.answered"))})
+		play(
+			inquiry{
+				s,
+				s.Extension(bus.Actor{ID: "deploy", Publish: []string{contract.TopicUserAsk}}, kerneltest.On("deploy.answered")),
+			},
+		)
 	})
 }
 
@@ -73,7 +78,14 @@ func (q inquiry) shown(c *kerneltest.Channel, words ...string) {
 		if in.Kind != contract.InputRecord {
 			q.T.Fatalf("the agent hears %q", in.Text)
 		}
-		q.orchestrator.Acks(d, kerneltest.AppendAt(journal.ParseSessionID(d.GetTurn().GetSession()), d.GetTurn().GetHistorySeq(), kerneltest.Row(d.GetEvent().GetId(), in)))
+		q.orchestrator.Acks(
+			d,
+			kerneltest.AppendAt(
+				journal.ParseSessionID(d.GetTurn().GetSession()),
+				d.GetTurn().GetHistorySeq(),
+				kerneltest.Row(d.GetEvent().GetId(), in),
+			),
+		)
 	}
 }
 
@@ -106,7 +118,9 @@ func TestAPersonAnswersWhereTheyWereAsked(t *testing.T) {
 				tt.ask.ReplyTo, tt.ask.Ref = q.boris, "r-17"
 				q.asks(tt.ask)
 				q.shown(q.telegram, tt.message)
-				q.telegram.Reports(contract.UserMessage{UserID: "boris", ConversationID: "boris", Text: tt.text, ForwardedFrom: "Eve"})
+				q.telegram.Reports(
+					contract.UserMessage{UserID: "boris", ConversationID: "boris", Text: tt.text, ForwardedFrom: "Eve"},
+				)
 				q.answered() // what another person wrote answers nothing
 				q.orchestrator.Hears(tt.text).Answers("")
 				q.telegram.Says("boris", tt.text)
@@ -117,7 +131,9 @@ func TestAPersonAnswersWhereTheyWereAsked(t *testing.T) {
 					}
 					return
 				}
-				q.answered(contract.UserAnswer{Question: "q1", Ref: "r-17", Outcome: contract.AskAnswered, Answer: tt.answer, By: "boris"})
+				q.answered(
+					contract.UserAnswer{Question: "q1", Ref: "r-17", Outcome: contract.AskAnswered, Answer: tt.answer, By: "boris"},
+				)
 				q.telegram.ShowsOne("q1")
 				q.orchestrator.HearsNothing()
 				// It is answered once: the next message is a message.
@@ -207,7 +223,9 @@ func toBoris(q inquiry) contract.UserAsk  { return contract.UserAsk{ReplyTo: q.b
 func toTerminal(inquiry) contract.UserAsk { return contract.UserAsk{} }
 
 func toGroup(q inquiry) contract.UserAsk {
-	q.telegram.Reports(contract.UserMessage{UserID: "anna", UserName: "anna", ConversationID: "team", Group: true, Text: "hello"})
+	q.telegram.Reports(
+		contract.UserMessage{UserID: "anna", UserName: "anna", ConversationID: "team", Group: true, Text: "hello"},
+	)
 	turn := q.orchestrator.HearsNext()
 	turn.Answers("")
 	return contract.UserAsk{ReplyTo: turn.Input.ReplyTo}
@@ -409,7 +427,11 @@ func TestTheAskerWithdrawsAQuestion(t *testing.T) {
 		for _, m := range q.telegram.Sends() {
 			said = append(said, m.Text)
 		}
-		if all := strings.Join(said, "\n"); !strings.Contains(all, "Question q1 no longer needs an answer: Deploy?") || !strings.Contains(all, "q1 is closed") {
+		if all := strings.Join(
+			said,
+			"\n",
+		); !strings.Contains(all, "Question q1 no longer needs an answer: Deploy?") ||
+			!strings.Contains(all, "q1 is closed") {
 			t.Errorf("Boris is told %q", said)
 		}
 	})

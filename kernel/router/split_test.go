@@ -23,9 +23,19 @@ func TestSplit(t *testing.T) {
 	}{
 		{"no limit", strings.Repeat("long ", 5000), 0, []string{strings.Repeat("long ", 5000)}},
 		{"it fits", "short", 5, []string{"short"}},
-		{"between paragraphs", "one one one.\n\ntwo two two.\n\nthree three", 30, []string{"one one one.\n\ntwo two two.", "three three"}},
+		{
+			"between paragraphs",
+			"one one one.\n\ntwo two two.\n\nthree three",
+			30,
+			[]string{"one one one.\n\ntwo two two.", "three three"},
+		},
 		{"between lines", "- one one one\n- two two two\n- three", 28, []string{"- one one one\n- two two two", "- three"}},
-		{"the indentation of a list stays", "- one one one one\n  - two two two", 20, []string{"- one one one one", "  - two two two"}},
+		{
+			"the indentation of a list stays",
+			"- one one one one\n  - two two two",
+			20,
+			[]string{"- one one one one", "  - two two two"},
+		},
 		{"between sentences", "This is one. This is two. And three", 28, []string{"This is one. This is two.", "And three"}},
 		{"between words", "alpha beta gamma delta", 12, []string{"alpha beta", "gamma delta"}},
 		{"a huge word", word, 20, []string{word[:20], word[:20], word[:10]}},
@@ -43,14 +53,21 @@ func TestSplit(t *testing.T) {
 			[]string{"```\nline one is this\n\n\n    line two\n```", "```\nline three is this\n```"},
 		},
 		{
-			"a fence that ends at the cut is not opened again", "```\naaaaaaaaaaaaaaaa\nbbbbbbbbbbbbbbb\n```\nand text behind it", 40,
+			"a fence that ends at the cut is not opened again",
+			"```\naaaaaaaaaaaaaaaa\nbbbbbbbbbbbbbbb\n```\nand text behind it",
+			40,
 			[]string{"```\naaaaaaaaaaaaaaaa\nbbbbbbbbbbbbbbb\n```", "and text behind it"},
 		},
 		{
 			"a fence within a longer one", "````\n```\nfirst inner line\n```\nsecond line, outer\n````", 40,
 			[]string{"````\n```\nfirst inner line\n```\n````", "````\nsecond line, outer\n````"},
 		},
-		{"code within a line opens nothing", "```code``` and text\nmore text behind it", 24, []string{"```code``` and text", "more text behind it"}},
+		{
+			"code within a line opens nothing",
+			"```code``` and text\nmore text behind it",
+			24,
+			[]string{"```code``` and text", "more text behind it"},
+		},
 		{"no room for fences", "```\nabc def\n```", 10, []string{"```", "abc def", "```"}},
 		{"nothing but space", strings.Repeat(" ", 20), 5, []string{" "}},
 	}
@@ -111,8 +128,30 @@ func checkSplit(t interface {
 }
 
 var pieces = []string{
-	"word ", "word", "\n", "\n\n", ". ", "```\n", "```go\n", "````\n", "~~~\n", "\n```\n", "\n~~~\n", "    code\n", "- item\n", "`code`", "```x``` ",
-	"😀", "👨‍👩‍👧", "e\u0301", "ж", "漢字", "\r\n", "\t", " ", "averyveryverylongwordthatisnotbrokenanywhereatall",
+	"word ",
+	"word",
+	"\n",
+	"\n\n",
+	". ",
+	"```\n",
+	"```go\n",
+	"````\n",
+	"~~~\n",
+	"\n```\n",
+	"\n~~~\n",
+	"    code\n",
+	"- item\n",
+	"`code`",
+	"```x``` ",
+	"😀",
+	"👨‍👩‍👧",
+	"e\u0301",
+	"ж",
+	"漢字",
+	"\r\n",
+	"\t",
+	" ",
+	"averyveryverylongwordthatisnotbrokenanywhereatall",
 }
 
 func TestSplitAnyText(t *testing.T) {

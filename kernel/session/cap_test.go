@@ -16,7 +16,10 @@ import (
 func TestTurnsThatLeadToTurnsComeToAnEnd(t *testing.T) {
 	play(t, func(w world) {
 		w.Know(func(s *directory.Snapshot) { s.MaxTurns = 7 })
-		mirror := w.Extension(bus.Actor{ID: "mirror", Effects: []string{"session.ensure", "input"}}, kerneltest.On(contract.TopicAgentOutput))
+		mirror := w.Extension(
+			bus.Actor{ID: "mirror", Effects: []string{"session.ensure", "input"}},
+			kerneltest.On(contract.TopicAgentOutput),
+		)
 		mirror.Must("", kerneltest.Ensure("orchestrator", "link:a"), kerneltest.Ensure("orchestrator", "link:b"))
 		w.telegram.Says("anna", "talk to each other")
 		turns, handled := 0, 0
@@ -25,11 +28,18 @@ func TestTurnsThatLeadToTurnsComeToAnEnd(t *testing.T) {
 				turns++
 				in := kerneltest.Decode[contract.AgentInput](t, d.GetEvent())
 				session := d.GetTurn().GetSession()
-				w.orchestrator.Acks(d,
+				w.orchestrator.Acks(
+					d,
 					&busv1.Effect{Kind: &busv1.Effect_Append{Append: &busv1.Append{
-						Session: session, ExpectedSeq: d.GetTurn().GetHistorySeq(), Entries: []*busv1.Entry{kerneltest.Row(d.GetEvent().GetId(), in)},
+						Session:     session,
+						ExpectedSeq: d.GetTurn().GetHistorySeq(),
+						Entries:     []*busv1.Entry{kerneltest.Row(d.GetEvent().GetId(), in)},
 					}}},
-					kerneltest.Publish(contract.TopicAgentOutput, contract.AgentOutput{Session: session, Outcome: contract.OutcomeOK, Text: ""}))
+					kerneltest.Publish(
+						contract.TopicAgentOutput,
+						contract.AgentOutput{Session: session, Outcome: contract.OutcomeOK, Text: ""},
+					),
+				)
 				continue
 			}
 			d := mirror.Next()
@@ -37,7 +47,10 @@ func TestTurnsThatLeadToTurnsComeToAnEnd(t *testing.T) {
 				break
 			}
 			handled++
-			mirror.Acks(d, kerneltest.Input("orchestrator", []string{"link:a", "link:b"}[i%2], contract.InputMessage, "thank you"))
+			mirror.Acks(
+				d,
+				kerneltest.Input("orchestrator", []string{"link:a", "link:b"}[i%2], contract.InputMessage, "thank you"),
+			)
 		}
 		w.Wait(time.Hour)
 		if mirror.Next() != nil || w.orchestrator.Next() != nil {
@@ -63,14 +76,20 @@ func TestTurnsThatLeadToTurnsComeToAnEnd(t *testing.T) {
 func TestTheUserIsToldOnceThatTurnsAreUsedUp(t *testing.T) {
 	play(t, func(w world) {
 		w.Know(func(s *directory.Snapshot) { s.MaxTurns = 3 })
-		looper := w.Extension(bus.Actor{ID: "looper", Publish: []string{contract.TopicAgentTask}}, kerneltest.On(contract.TopicAgentOutput))
+		looper := w.Extension(
+			bus.Actor{ID: "looper", Publish: []string{contract.TopicAgentTask}},
+			kerneltest.On(contract.TopicAgentOutput),
+		)
 		w.telegram.Says("anna", "go")
 		asked := 0
 		for {
 			if d := w.orchestrator.Next(); d != nil {
 				asked++
 				session := d.GetTurn().GetSession()
-				w.orchestrator.Acks(d, kerneltest.Publish(contract.TopicAgentOutput, contract.AgentOutput{Session: session, Outcome: contract.OutcomeOK}))
+				w.orchestrator.Acks(
+					d,
+					kerneltest.Publish(contract.TopicAgentOutput, contract.AgentOutput{Session: session, Outcome: contract.OutcomeOK}),
+				)
 			} else if d := looper.Next(); d != nil {
 				looper.Acks(d, kerneltest.Publish(contract.TopicAgentTask, contract.AgentTask{Prompt: "go on"}))
 			} else {
@@ -106,18 +125,27 @@ func TestTurnsThatWereQueuedInTimeEndWhenTheyBegin(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			play(t, func(w world) {
 				w.Know(func(s *directory.Snapshot) { s.MaxTurns = 2 })
-				fan := w.Extension(bus.Actor{ID: "fan", Effects: []string{"session.ensure", "input"}, Publish: []string{contract.TopicAgentTask}},
-					kerneltest.On(contract.TopicAgentOutput))
+				fan := w.Extension(
+					bus.Actor{ID: "fan", Effects: []string{"session.ensure", "input"}, Publish: []string{contract.TopicAgentTask}},
+					kerneltest.On(contract.TopicAgentOutput),
+				)
 				w.telegram.Says("anna", "go")
 				w.orchestrator.Hears("go").Answers("going")
 				w.telegram.Shows("anna: going")
 				task := kerneltest.Publish(contract.TopicAgentTask, contract.AgentTask{Prompt: "branch"})
 				fan.Acks(fan.Take(), task, task, task)
-				branches := []*kerneltest.Turn{w.orchestrator.Hears("branch"), w.orchestrator.Hears("branch"), w.orchestrator.Hears("branch")}
+				branches := []*kerneltest.Turn{
+					w.orchestrator.Hears("branch"),
+					w.orchestrator.Hears("branch"),
+					w.orchestrator.Hears("branch"),
+				}
 				branches[0].Answers("one more is allowed")
 				step(branches[1])
 				step(branches[2])
-				w.telegram.Shows("anna: one more is allowed", "anna: I stopped here: 2 turns followed from one event without you, which is the limit. Write to me, and I'll go on.")
+				w.telegram.Shows(
+					"anna: one more is allowed",
+					"anna: I stopped here: 2 turns followed from one event without you, which is the limit. Write to me, and I'll go on.",
+				)
 				for range 2 { // both were sent from outside of Anna's chat
 					w.orchestrator.HearsRecord()
 				}

@@ -55,7 +55,12 @@ func TestDelete(t *testing.T) {
 		}
 		next.Answers("hello")
 		w.telegram.Shows("anna: hello")
-		if err := w.Bus.Do(func(tx *bus.Tx) error { return w.Sessions.Delete(tx, id) }); !errors.Is(err, contract.ErrNotFound) {
+		if err := w.Bus.Do(
+			func(tx *bus.Tx) error { return w.Sessions.Delete(tx, id) },
+		); !errors.Is(
+			err,
+			contract.ErrNotFound,
+		) {
 			t.Errorf("deleting it again: %v", err)
 		}
 	})

@@ -105,7 +105,10 @@ func TestADeadRecordSaysNothing(t *testing.T) {
 
 func TestCancellingTakesTheLaneFromItsHolder(t *testing.T) {
 	play(t, func(w world) {
-		tasks := w.Extension(bus.Actor{ID: "tasks", Effects: []string{"turn.cancel"}}, kerneltest.On(contract.TopicAgentOutput))
+		tasks := w.Extension(
+			bus.Actor{ID: "tasks", Effects: []string{"turn.cancel"}},
+			kerneltest.On(contract.TopicAgentOutput),
+		)
 		w.telegram.Says("anna", "work")
 		turn := w.orchestrator.Hears("work")
 		call := turn.Asks([2]string{"core/list_channels", "{}"})[0]
@@ -139,7 +142,14 @@ func TestACancellationThatIsRolledBackLeavesTheTurnAlone(t *testing.T) {
 		w.telegram.Says("anna", "work")
 		turn := w.orchestrator.Hears("work")
 		turn.Asks([2]string{"core/list_channels", "{}"})
-		if _, err := tasks.Commits("", kerneltest.CancelTurn(turn.Session(), "no"), kerneltest.PutAt("k", "v", 7)); !errors.Is(err, contract.ErrConflict) {
+		if _, err := tasks.Commits(
+			"",
+			kerneltest.CancelTurn(turn.Session(), "no"),
+			kerneltest.PutAt("k", "v", 7),
+		); !errors.Is(
+			err,
+			contract.ErrConflict,
+		) {
 			t.Fatalf("the commit: %v", err)
 		}
 		if w.orchestrator.Cancelled(turn.Delivery.GetToken()) {
@@ -196,7 +206,13 @@ func TestATurnDoesNotCancelItself(t *testing.T) {
 		w.orchestrator.Actor.Effects = []string{"turn.cancel"}
 		w.telegram.Says("anna", "work")
 		turn := w.orchestrator.Hears("work")
-		if _, err := w.orchestrator.Commits(turn.Delivery.GetToken(), kerneltest.CancelTurn(turn.Session(), "no")); !errors.Is(err, contract.ErrDenied) {
+		if _, err := w.orchestrator.Commits(
+			turn.Delivery.GetToken(),
+			kerneltest.CancelTurn(turn.Session(), "no"),
+		); !errors.Is(
+			err,
+			contract.ErrDenied,
+		) {
 			t.Errorf("a turn cancels itself: %v", err)
 		}
 		turn.Answers("done")
@@ -229,7 +245,12 @@ func TestASessionIsDeletedWithWhatRunsInIt(t *testing.T) {
 		w.telegram.Says("anna", "and again")
 		w.orchestrator.Hears("and again").Answers("hi again")
 		w.telegram.Shows("anna: hi again")
-		if err := w.Bus.Do(func(tx *bus.Tx) error { return w.Sessions.Delete(tx, record.Session()) }); !errors.Is(err, contract.ErrNotFound) {
+		if err := w.Bus.Do(
+			func(tx *bus.Tx) error { return w.Sessions.Delete(tx, record.Session()) },
+		); !errors.Is(
+			err,
+			contract.ErrNotFound,
+		) {
 			t.Errorf("deleted twice: %v", err)
 		}
 	})
@@ -281,8 +302,14 @@ func TestATurnThatAlwaysConflictsIsGivenUp(t *testing.T) {
 			}
 			session := journal.ParseSessionID(d.GetTurn().GetSession())
 			in := kerneltest.Decode[contract.AgentInput](t, d.GetEvent())
-			w.orchestrator.Acks(d, kerneltest.AppendAt(session, 99, kerneltest.Row(d.GetEvent().GetId(), in)),
-				kerneltest.Publish(contract.TopicAgentOutput, contract.AgentOutput{Session: d.GetTurn().GetSession(), Outcome: contract.OutcomeOK, Text: "hi"}))
+			w.orchestrator.Acks(
+				d,
+				kerneltest.AppendAt(session, 99, kerneltest.Row(d.GetEvent().GetId(), in)),
+				kerneltest.Publish(
+					contract.TopicAgentOutput,
+					contract.AgentOutput{Session: d.GetTurn().GetSession(), Outcome: contract.OutcomeOK, Text: "hi"},
+				),
+			)
 			w.Wait(5 * time.Minute)
 		}
 		if attempts > 8 {

@@ -11,27 +11,45 @@ import (
 
 // employer is an extension that makes sessions and handles what is said there.
 func employer(w *kerneltest.World) *kerneltest.Extension {
-	return w.Extension(bus.Actor{ID: "employer", Effects: []string{"session.ensure", "input", "turn.cancel", "withdraw"}}, kerneltest.On(contract.TopicAgentOutput))
+	return w.Extension(
+		bus.Actor{ID: "employer", Effects: []string{"session.ensure", "input", "turn.cancel", "withdraw"}},
+		kerneltest.On(contract.TopicAgentOutput),
+	)
 }
 
 func dismiss(key string) *busv1.Effect {
-	return &busv1.Effect{Kind: &busv1.Effect_TurnCancel{TurnCancel: &busv1.TurnCancel{Agent: "worker", Key: key, Reason: "enough", Waiting: true}}}
+	return &busv1.Effect{
+		Kind: &busv1.Effect_TurnCancel{
+			TurnCancel: &busv1.TurnCancel{Agent: "worker", Key: key, Reason: "enough", Waiting: true},
+		},
+	}
 }
 
 func TestAnExtensionLearnsWhatItsSessionsSay(t *testing.T) {
 	kerneltest.Run(t, func(w *kerneltest.World) {
 		x, worker := employer(w), w.Agent("worker")
-		x.Must("", kerneltest.Ensure("worker", "task:t1:s1:a"), kerneltest.Input("worker", "task:t1:s1:a", contract.InputTask, "one"))
+		x.Must(
+			"",
+			kerneltest.Ensure("worker", "task:t1:s1:a"),
+			kerneltest.Input("worker", "task:t1:s1:a", contract.InputTask, "one"),
+		)
 		x.Must("", kerneltest.Input("worker", "task:t1:s1:a", contract.InputTask, "two"))
 		worker.Hears("one").Answers("done")
 		d := x.Take()
-		if out := kerneltest.Decode[contract.AgentOutput](t, d.GetEvent()); out.Extension != "employer" || out.Key != "task:t1:s1:a" || out.Partial != "" || out.Text != "done" {
+		if out := kerneltest.Decode[contract.AgentOutput](
+			t,
+			d.GetEvent(),
+		); out.Extension != "employer" || out.Key != "task:t1:s1:a" || out.Partial != "" ||
+			out.Text != "done" {
 			t.Errorf("the first output is %+v", out)
 		}
 		x.Acks(d)
 		turn := worker.Hears("two")
 		turn.Asks([2]string{"core/list_channels", "{}"}) // an answer without a text
-		if _, err := worker.Commits(turn.Delivery.GetToken(), kerneltest.AppendAt(turn.Session(), 4, &busv1.Entry{Kind: contract.EntryAnswer, Text: "half of it"})); err != nil {
+		if _, err := worker.Commits(
+			turn.Delivery.GetToken(),
+			kerneltest.AppendAt(turn.Session(), 4, &busv1.Entry{Kind: contract.EntryAnswer, Text: "half of it"}),
+		); err != nil {
 			t.Fatal(err)
 		}
 		x.Must("", dismiss("task:t1:s1:a"))
@@ -46,12 +64,20 @@ func TestWhatWaitsIsCancelledWithAnAnswer(t *testing.T) {
 	kerneltest.Run(t, func(w *kerneltest.World) {
 		x, worker := employer(w), w.Agent("worker")
 		worker.Stops()
-		x.Must("", kerneltest.Ensure("worker", "task:t1:s1:a"), kerneltest.Input("worker", "task:t1:s1:a", contract.InputTask, "one"),
-			kerneltest.Input("worker", "task:t1:s1:a", contract.InputTask, "two"))
+		x.Must(
+			"",
+			kerneltest.Ensure("worker", "task:t1:s1:a"),
+			kerneltest.Input("worker", "task:t1:s1:a", contract.InputTask, "one"),
+			kerneltest.Input("worker", "task:t1:s1:a", contract.InputTask, "two"),
+		)
 		x.Must("", dismiss("task:t1:s1:a"))
 		for range 2 {
 			d := x.Take()
-			if out := kerneltest.Decode[contract.AgentOutput](t, d.GetEvent()); out.Outcome != contract.OutcomeCancelled || out.Key != "task:t1:s1:a" {
+			if out := kerneltest.Decode[contract.AgentOutput](
+				t,
+				d.GetEvent(),
+			); out.Outcome != contract.OutcomeCancelled ||
+				out.Key != "task:t1:s1:a" {
 				t.Errorf("the output is %+v", out)
 			}
 			x.Acks(d)

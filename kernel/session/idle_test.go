@@ -17,7 +17,10 @@ func whenIdle(session string) *busv1.Effect {
 
 // watchman is an extension that asks when sessions are idle.
 func watchman(w world) *kerneltest.Extension {
-	return w.Extension(bus.Actor{ID: "watchman", Effects: []string{"session.ensure", "input", "withdraw"}}, kerneltest.On(contract.TopicSessionIdle+"watchman"))
+	return w.Extension(
+		bus.Actor{ID: "watchman", Effects: []string{"session.ensure", "input", "withdraw"}},
+		kerneltest.On(contract.TopicSessionIdle+"watchman"),
+	)
 }
 
 // hearsIdle says for which session it is told that it is idle.
@@ -88,7 +91,11 @@ func TestADeletedSessionIsIdleAndHasALastWord(t *testing.T) {
 		hearsIdle(w, x, id)
 		w.Do(func(tx *bus.Tx) error { return w.Sessions.Delete(tx, journal.ParseSessionID(id)) })
 		d := employer.Take()
-		if out := kerneltest.Decode[contract.AgentOutput](w.T, d.GetEvent()); out.Outcome != contract.OutcomeCancelled || out.Key != "task:t1" || out.Extension != "employer" {
+		if out := kerneltest.Decode[contract.AgentOutput](
+			w.T,
+			d.GetEvent(),
+		); out.Outcome != contract.OutcomeCancelled || out.Key != "task:t1" ||
+			out.Extension != "employer" {
 			t.Errorf("the last word is %+v", out)
 		}
 		employer.Acks(d)
@@ -104,7 +111,10 @@ func TestADeletedSessionIsIdleAndHasALastWord(t *testing.T) {
 func TestAPieceOfWorkHasItsOwnCountOfTurns(t *testing.T) {
 	play(t, func(w world) {
 		w.Know(func(s *directory.Snapshot) { s.MaxTurns = 3 })
-		x := w.Extension(bus.Actor{ID: "employer", Effects: []string{"session.ensure", "input"}}, kerneltest.On(contract.TopicUserMessage))
+		x := w.Extension(
+			bus.Actor{ID: "employer", Effects: []string{"session.ensure", "input"}},
+			kerneltest.On(contract.TopicUserMessage),
+		)
 		w.telegram.Says("anna", "go")
 		cause := x.Take()
 		var effects []*busv1.Effect
@@ -119,8 +129,18 @@ func TestAPieceOfWorkHasItsOwnCountOfTurns(t *testing.T) {
 		x.Acks(cause, effects...)
 		for d := w.orchestrator.Next(); d != nil; d = w.orchestrator.Next() {
 			in := kerneltest.Decode[contract.AgentInput](t, d.GetEvent())
-			w.orchestrator.Acks(d, kerneltest.AppendAt(journal.ParseSessionID(in.Session), d.GetTurn().GetHistorySeq(), kerneltest.Row(d.GetEvent().GetId(), in)),
-				kerneltest.Publish(contract.TopicAgentOutput, contract.AgentOutput{Session: in.Session, Outcome: contract.OutcomeOK, Text: "done"}))
+			w.orchestrator.Acks(
+				d,
+				kerneltest.AppendAt(
+					journal.ParseSessionID(in.Session),
+					d.GetTurn().GetHistorySeq(),
+					kerneltest.Row(d.GetEvent().GetId(), in),
+				),
+				kerneltest.Publish(
+					contract.TopicAgentOutput,
+					contract.AgentOutput{Session: in.Session, Outcome: contract.OutcomeOK, Text: "done"},
+				),
+			)
 		}
 		outcomes := map[string]int{}
 		for _, out := range w.outputs() {

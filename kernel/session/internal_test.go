@@ -22,7 +22,11 @@ func TestTypedInputsWaitForTheAgentLikeAnyOther(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			kerneltest.Run(t, func(w *kerneltest.World) {
 				grants := []string{"session.ensure", "input"}
-				links, tasks := w.Extension(bus.Actor{ID: "links", Effects: grants}), w.Extension(bus.Actor{ID: "tasks", Effects: grants})
+				links, tasks := w.Extension(
+					bus.Actor{ID: "links", Effects: grants},
+				), w.Extension(
+					bus.Actor{ID: "tasks", Effects: grants},
+				)
 				worker := w.Agent("worker")
 				if name != "it runs" {
 					worker.Stops()
@@ -44,7 +48,8 @@ func TestTypedInputsWaitForTheAgentLikeAnyOther(t *testing.T) {
 					} {
 						turn := worker.HearsNext()
 						in := turn.Input
-						if in.Kind != want.kind || in.Sender != want.sender || in.Text != fmt.Sprintf("%s %d", want.text, i) || in.Thread != "x1" {
+						if in.Kind != want.kind || in.Sender != want.sender || in.Text != fmt.Sprintf("%s %d", want.text, i) ||
+							in.Thread != "x1" {
 							t.Errorf("it hears %+v, want %+v", in, want)
 						}
 						if in.Kind == contract.InputRecord {

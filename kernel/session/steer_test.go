@@ -56,8 +56,16 @@ func TestNewerMessagesInterruptATurnThatGoesOnAfterwards(t *testing.T) {
 		w.telegram.Shows("anna: to the first")
 		w.orchestrator.HearsNothing()
 		want := []string{
-			"input: first", "answer: ", "result: ", "result: " + contract.SkippedCall, "input: second", "input: third", "answer: to both",
-			"answer: ", "answer: to the first", "result: cancelled",
+			"input: first",
+			"answer: ",
+			"result: ",
+			"result: " + contract.SkippedCall,
+			"input: second",
+			"input: third",
+			"answer: to both",
+			"answer: ",
+			"answer: to the first",
+			"result: cancelled",
 		}
 		rows := w.History(turn.Session())
 		for i, row := range rows {
@@ -97,7 +105,12 @@ func TestWhatMayNotInterruptATurn(t *testing.T) {
 		w.Do(func(tx *bus.Tx) error { // another place to be answered at
 			s, err := tx.Session(turn.Session())
 			if err == nil {
-				_, _, err = w.Sessions.Queue(tx, s, contract.AgentInput{Kind: contract.InputUser, Text: "elsewhere", ReplyTo: "another"}, "")
+				_, _, err = w.Sessions.Queue(
+					tx,
+					s,
+					contract.AgentInput{Kind: contract.InputUser, Text: "elsewhere", ReplyTo: "another"},
+					"",
+				)
 			}
 			return err
 		})
@@ -268,9 +281,12 @@ func TestAnAcknowledgementDoesNotLoseTheTurnBelow(t *testing.T) {
 		w.must(turn.Steers(1, 1))
 		w.orchestrator.Acks(turn.Delivery, turn.Output(contract.OutcomeOK, "both at once"))
 		// The agent is wrong, for good: the delivery dies, and both are answered for.
-		w.telegram.Shows("anna: I couldn't answer that: "+w.Dead(contract.TopicAgentInput + "orchestrator")[0]+". Please try again.",
-			"anna: I couldn't answer that: "+w.Dead(contract.TopicAgentInput + "orchestrator")[0]+". Please try again.")
-		if got := w.outputs(); len(got) != 2 || got[0].Outcome != contract.OutcomeDead || got[1].Outcome != contract.OutcomeDead {
+		w.telegram.Shows(
+			"anna: I couldn't answer that: "+w.Dead(contract.TopicAgentInput + "orchestrator")[0]+". Please try again.",
+			"anna: I couldn't answer that: "+w.Dead(contract.TopicAgentInput + "orchestrator")[0]+". Please try again.",
+		)
+		if got := w.outputs(); len(got) != 2 || got[0].Outcome != contract.OutcomeDead ||
+			got[1].Outcome != contract.OutcomeDead {
 			t.Errorf("outputs: %+v", got)
 		}
 		if s := w.Session("orchestrator", "chan:telegram:anna"); len(s.Stack) != 0 {
@@ -291,7 +307,8 @@ func TestStopEndsInterruptedTurnsAndKeepsWhatWaits(t *testing.T) {
 		if err := turn.AnswersAbove("too late"); !errors.Is(err, contract.ErrStale) {
 			t.Errorf("a stopped turn goes on: %v", err)
 		}
-		if got := w.outputs(); len(got) != 2 || got[0].Outcome != contract.OutcomeCancelled || got[1].Outcome != contract.OutcomeCancelled {
+		if got := w.outputs(); len(got) != 2 || got[0].Outcome != contract.OutcomeCancelled ||
+			got[1].Outcome != contract.OutcomeCancelled {
 			t.Errorf("outputs: %+v", got)
 		}
 		w.orchestrator.Hears("third").Answers("yes?")

@@ -23,16 +23,24 @@ func TestThreadsComeBackToWhoSetThem(t *testing.T) {
 		all := w.Extension(bus.Actor{ID: "all"}, kerneltest.On(contract.TopicAgentOutput))
 		called := map[string]string{}
 		for _, id := range []string{"links", "other"} {
-			w.Tool(id, &extensionv1.Tool{Name: "look", Description: "looks", Schema: []byte(`{"type":"object"}`), ReadOnly: true},
+			w.Tool(
+				id,
+				&extensionv1.Tool{Name: "look", Description: "looks", Schema: []byte(`{"type":"object"}`), ReadOnly: true},
 				func(_ context.Context, r *extensionv1.CallRequest) (*extensionv1.CallResult, error) {
 					called[id] = r.GetThread() + " " + r.GetInput()
 					return &extensionv1.CallResult{Content: "seen"}, nil
-				})
+				},
+			)
 		}
 		links.Must("", kerneltest.Ensure("orchestrator", "link:orchestrator:lead"))
 		for _, thread := range []string{"x1", "x2", "x3", ""} {
 			links.Must("", &busv1.Effect{Kind: &busv1.Effect_Input{Input: &busv1.Input{
-				Agent: "orchestrator", Key: "link:orchestrator:lead", Kind: contract.InputMessage, Text: "on " + thread, Thread: thread, DedupeKey: "m" + thread,
+				Agent:     "orchestrator",
+				Key:       "link:orchestrator:lead",
+				Kind:      contract.InputMessage,
+				Text:      "on " + thread,
+				Thread:    thread,
+				DedupeKey: "m" + thread,
 			}}})
 		}
 		w.telegram.Says("anna", "hello")

@@ -138,7 +138,13 @@ func TestOnlyTheHolderWritesWhereItKnowsTheHistoryToEnd(t *testing.T) {
 			t.Errorf("a channel writes to a history: %v", err)
 		}
 		turn.Asks([2]string{"core/list_channels", "{}"})
-		if _, err := w.orchestrator.Commits(token, kerneltest.AppendAt(turn.Session(), 0, note)); !errors.Is(err, contract.ErrConflict) {
+		if _, err := w.orchestrator.Commits(
+			token,
+			kerneltest.AppendAt(turn.Session(), 0, note),
+		); !errors.Is(
+			err,
+			contract.ErrConflict,
+		) {
 			t.Errorf("rows were written twice: %v", err)
 		}
 		if rows := w.History(turn.Session()); len(rows) != 2 {
@@ -169,7 +175,11 @@ func TestInputsOfOneTurn(t *testing.T) {
 			{"a gap", []*busv1.Entry{row(0), row(2)}, contract.ErrConflict},
 			{"another order", []*busv1.Entry{row(0), row(2), row(1)}, contract.ErrConflict},
 			{"one that is not a user's", []*busv1.Entry{row(0), row(1), row(2), row(3), row(4)}, contract.ErrInvalid},
-			{"one that does not exist", []*busv1.Entry{row(0), {Kind: contract.EntryInput, Input: "e999"}}, contract.ErrConflict},
+			{
+				"one that does not exist",
+				[]*busv1.Entry{row(0), {Kind: contract.EntryInput, Input: "e999"}},
+				contract.ErrConflict,
+			},
 		}
 		for _, r := range refused {
 			if _, err := w.orchestrator.Commits(turn.Delivery.GetToken(), turn.Append(r.rows...)); !errors.Is(err, r.want) {
@@ -187,7 +197,12 @@ func TestInputsOfOneTurn(t *testing.T) {
 		w.orchestrator.Hears("a notice").Answers("")
 		w.orchestrator.HearsNothing()
 		w.telegram.Shows("anna: one to three", "anna: four")
-		if ended := w.turn(1); !slices.Equal(ended.Inputs, []int64{inputs[0].GetSeq(), inputs[1].GetSeq(), inputs[2].GetSeq()}) {
+		if ended := w.turn(
+			1,
+		); !slices.Equal(
+			ended.Inputs,
+			[]int64{inputs[0].GetSeq(), inputs[1].GetSeq(), inputs[2].GetSeq()},
+		) {
 			t.Errorf("the turn is %+v", ended)
 		}
 	})
@@ -238,7 +253,13 @@ func TestInputsOfAnotherSessionAreAnotherTurn(t *testing.T) {
 		for _, e := range w.Events(contract.TopicAgentInput + "orchestrator") {
 			rows = append(rows, kerneltest.Row(e.GetId(), kerneltest.Decode[contract.AgentInput](t, e)))
 		}
-		if _, err := w.orchestrator.Commits(turn.Delivery.GetToken(), turn.Append(rows...)); !errors.Is(err, contract.ErrConflict) {
+		if _, err := w.orchestrator.Commits(
+			turn.Delivery.GetToken(),
+			turn.Append(rows...),
+		); !errors.Is(
+			err,
+			contract.ErrConflict,
+		) {
 			t.Errorf("an input of another session is part of the turn: %v", err)
 		}
 	})
@@ -255,8 +276,12 @@ func TestARecordForAnIdleSessionIsWrittenAtOnce(t *testing.T) {
 		if r := x.Must("", in); !r[0].GetDuplicate() {
 			t.Error("the same record was written twice")
 		}
-		x.Must("", kerneltest.Input("orchestrator", "k", contract.InputRecord, "two"), kerneltest.Input("orchestrator", "k", contract.InputMessage, "three"),
-			kerneltest.Input("orchestrator", "k", contract.InputRecord, "four"))
+		x.Must(
+			"",
+			kerneltest.Input("orchestrator", "k", contract.InputRecord, "two"),
+			kerneltest.Input("orchestrator", "k", contract.InputMessage, "three"),
+			kerneltest.Input("orchestrator", "k", contract.InputRecord, "four"),
+		)
 		id := w.Session("orchestrator", "k").ID
 		if rows := w.History(id); !slices.Equal(rows, []string{"input: one", "input: two"}) {
 			t.Errorf("the history is %q", rows)
@@ -286,7 +311,13 @@ func TestARecordHasNoTurn(t *testing.T) {
 		hello.Answers("hi")
 		record := w.orchestrator.HearsNext()
 		call := &busv1.Entry{Kind: contract.EntryAnswer, Calls: []*busv1.Call{{Name: "core/list_channels"}}}
-		if _, err := w.orchestrator.Commits(record.Delivery.GetToken(), record.Append(call)); !errors.Is(err, contract.ErrInvalid) {
+		if _, err := w.orchestrator.Commits(
+			record.Delivery.GetToken(),
+			record.Append(call),
+		); !errors.Is(
+			err,
+			contract.ErrInvalid,
+		) {
 			t.Errorf("a record calls a tool: %v", err)
 		}
 		w.orchestrator.Acks(record.Delivery, record.Append(record.InputRow()))
@@ -304,7 +335,14 @@ func TestAnOutputComesWithTheAcknowledgement(t *testing.T) {
 		w.telegram.Says("anna", "hello")
 		turn := w.orchestrator.Hears("hello")
 		token := turn.Delivery.GetToken()
-		if _, err := w.orchestrator.Commits(token, turn.Append(turn.InputRow()), turn.Output(contract.OutcomeOK, "hi")); !errors.Is(err, contract.ErrInvalid) {
+		if _, err := w.orchestrator.Commits(
+			token,
+			turn.Append(turn.InputRow()),
+			turn.Output(contract.OutcomeOK, "hi"),
+		); !errors.Is(
+			err,
+			contract.ErrInvalid,
+		) {
 			t.Errorf("an output without an acknowledgement: %v", err)
 		}
 		if _, err := w.orchestrator.Commits("", turn.Output(contract.OutcomeOK, "hi")); !errors.Is(err, contract.ErrDenied) {
@@ -358,7 +396,8 @@ func TestWhatTheRunLoopIsTold(t *testing.T) {
 		w.telegram.Says("anna", "hello")
 		c := w.orchestrator.Hears("hello").Delivery.GetTurn()
 		if c.GetChannel() != "telegram" || c.GetChannelName() != "Telegram" || c.GetTimezone() != "Europe/Berlin" || c.GetToolsEtag() != "tools1" ||
-			c.GetChannelsEtag() != "channels1" || c.GetTurn() != 0 || c.GetResumed() || c.GetGroup() {
+			c.GetChannelsEtag() != "channels1" || c.GetTurn() != 0 || c.GetResumed() ||
+			c.GetGroup() {
 			t.Errorf("the context is %v", c)
 		}
 	})
@@ -392,7 +431,13 @@ func TestWhoDropsAnInputDoesNotAnswerIt(t *testing.T) {
 	play(t, func(w world) {
 		w.telegram.Says("anna", "hello")
 		turn := w.orchestrator.Hears("hello")
-		w.orchestrator.Outcome(turn.Delivery, busv1.Outcome_KIND_DROP, "no", turn.Append(turn.InputRow()), turn.Output(contract.OutcomeError, "I cannot."))
+		w.orchestrator.Outcome(
+			turn.Delivery,
+			busv1.Outcome_KIND_DROP,
+			"no",
+			turn.Append(turn.InputRow()),
+			turn.Output(contract.OutcomeError, "I cannot."),
+		)
 		w.telegram.Shows("anna: I cannot.")
 		if got := w.outputs(); len(got) != 1 {
 			t.Errorf("outputs: %+v", got)

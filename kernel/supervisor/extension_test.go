@@ -110,7 +110,8 @@ func serveExtension(handshake plugin.HandshakeConfig) {
 		HandshakeConfig: handshake,
 		Plugins:         plugin.PluginSet{contract.PluginName: &testPlugin{}},
 		GRPCServer: func(o []grpc.ServerOption) *grpc.Server {
-			return grpc.NewServer(append(o, grpc.MaxRecvMsgSize(contract.MaxMessage), grpc.MaxSendMsgSize(contract.MaxMessage))...)
+			return grpc.NewServer(
+				append(o, grpc.MaxRecvMsgSize(contract.MaxMessage), grpc.MaxSendMsgSize(contract.MaxMessage))...)
 		},
 		Logger: hclog.NewNullLogger(),
 	})
@@ -154,7 +155,10 @@ func (x *testExtension) behavior(ctx context.Context) behavior {
 	return x.behaviors[addressee(ctx)]
 }
 
-func (x *testExtension) Describe(ctx context.Context, _ *extensionv1.DescribeRequest) (*extensionv1.Description, error) {
+func (x *testExtension) Describe(
+	ctx context.Context,
+	_ *extensionv1.DescribeRequest,
+) (*extensionv1.Description, error) {
 	return &extensionv1.Description{Sdk: addressee(ctx), Tools: []*extensionv1.Tool{{Name: "do"}}}, nil
 }
 
@@ -181,14 +185,19 @@ func (x *testExtension) Init(ctx context.Context, r *extensionv1.InitRequest) (*
 			panic("the file is there")
 		}
 	}
-	return &extensionv1.InitResponse{Readiness: &extensionv1.Readiness{State: extensionv1.Readiness_State(b.Readiness)}}, nil
+	return &extensionv1.InitResponse{
+		Readiness: &extensionv1.Readiness{State: extensionv1.Readiness_State(b.Readiness)},
+	}, nil
 }
 
 func (x *testExtension) Health(context.Context, *extensionv1.HealthRequest) (*extensionv1.Readiness, error) {
 	return &extensionv1.Readiness{}, nil
 }
 
-func (x *testExtension) Shutdown(ctx context.Context, _ *extensionv1.ShutdownRequest) (*extensionv1.ShutdownResponse, error) {
+func (x *testExtension) Shutdown(
+	ctx context.Context,
+	_ *extensionv1.ShutdownRequest,
+) (*extensionv1.ShutdownResponse, error) {
 	if x.behavior(ctx).StopHang {
 		hang()
 	}

@@ -147,7 +147,12 @@ func (p *fakeProcess) Invoke(ctx context.Context, method string, _, reply any, _
 	return err
 }
 
-func (p *fakeProcess) NewStream(context.Context, *grpc.StreamDesc, string, ...grpc.CallOption) (grpc.ClientStream, error) {
+func (p *fakeProcess) NewStream(
+	context.Context,
+	*grpc.StreamDesc,
+	string,
+	...grpc.CallOption,
+) (grpc.ClientStream, error) {
 	return nil, errors.ErrUnsupported
 }
 

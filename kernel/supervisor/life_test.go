@@ -33,7 +33,11 @@ func TestStartAndStop(t *testing.T) {
 	if one.Description.GetSdk() != "one" || len(one.Description.GetTools()) != 1 {
 		t.Errorf("description: %v", one.Description)
 	}
-	if s := b.status(t, "one"); s.State != Active || s.PID != one.PID || s.Name != "ONE" || s.Restarts != 0 || s.Since.IsZero() {
+	if s := b.status(
+		t,
+		"one",
+	); s.State != Active || s.PID != one.PID || s.Name != "ONE" || s.Restarts != 0 ||
+		s.Since.IsZero() {
 		t.Errorf("status: %+v", s)
 	}
 	if err := b.Stop(context.Background()); err != nil {
@@ -85,9 +89,17 @@ func TestBadStart(t *testing.T) {
 	}{
 		{name: "no command", change: command(), want: "run.command"},
 		{name: "missing", change: command(dir + "/nothing"), want: "/nothing does not exist: build it"},
-		{name: "missing, relative", change: func(s *Spec) { s.Command, s.Dir = []string{"./nothing"}, dir }, want: dir + "/nothing does not exist: build it"},
+		{
+			name:   "missing, relative",
+			change: func(s *Spec) { s.Command, s.Dir = []string{"./nothing"}, dir },
+			want:   dir + "/nothing does not exist: build it",
+		},
 		{name: "not in PATH", change: command("surely-no-such-program"), want: `"surely-no-such-program" is not in PATH`},
-		{name: "missing directory", change: func(s *Spec) { s.Dir = dir + "/gone" }, want: "/gone: the directory does not exist"},
+		{
+			name:   "missing directory",
+			change: func(s *Spec) { s.Dir = dir + "/gone" },
+			want:   "/gone: the directory does not exist",
+		},
 		{name: "not executable", change: command(file("plain", "x", 0o600)), want: "chmod +x"},
 		{name: "no interpreter", change: command(file("script", "#!/no/such/shell\n", 0o700)), want: "interpreter"},
 		{name: "no program", change: command(file("text", "just text\n", 0o700)), want: "not a program for this machine"},
@@ -98,13 +110,35 @@ func TestBadStart(t *testing.T) {
 		{name: "silent", mode: "silent", change: short, want: "did not finish starting within 300ms (run.start_timeout)"},
 		{name: "hello only", mode: "hello only", change: short, want: "did not finish starting within 300ms"},
 		{name: "hello and exit", mode: "hello and exit", want: "exit status 4"},
-		{name: "other version", mode: "other version", want: "version 7 of the protocol and this kernel version 1", once: true},
+		{
+			name: "other version",
+			mode: "other version",
+			want: "version 7 of the protocol and this kernel version 1",
+			once: true,
+		},
 		{name: "tcp", mode: "tcp", want: "without encryption", once: true},
 		{name: "other service", mode: "other service", want: "does not serve switchboard.extension.v1.Extension", once: true},
-		{name: "panic", mode: "extension", behavior: behavior{InitPanic: true}, want: "panic: no idea how to start", crash: "goroutine "},
+		{
+			name:     "panic",
+			mode:     "extension",
+			behavior: behavior{InitPanic: true},
+			want:     "panic: no idea how to start",
+			crash:    "goroutine ",
+		},
 		{name: "init exit", mode: "extension", behavior: behavior{InitExit: 5}, want: "exit status 5"},
-		{name: "init error", mode: "extension", behavior: behavior{InitError: "the token is wrong"}, want: "initialize the extension: the token is wrong"},
-		{name: "init hang", mode: "extension", behavior: behavior{InitHang: true}, change: short, want: "did not finish starting within 300ms"},
+		{
+			name:     "init error",
+			mode:     "extension",
+			behavior: behavior{InitError: "the token is wrong"},
+			want:     "initialize the extension: the token is wrong",
+		},
+		{
+			name:     "init hang",
+			mode:     "extension",
+			behavior: behavior{InitHang: true},
+			change:   short,
+			want:     "did not finish starting within 300ms",
+		},
 		{name: "refused", mode: "extension", change: func(s *Spec) {
 			s.Check = func(d *extensionv1.Description) error {
 				return fmt.Errorf("provides tool %s, which its manifest does not: add it", d.GetTools()[0].GetName())
@@ -129,7 +163,8 @@ func TestBadStart(t *testing.T) {
 	for i, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
 			s := b.state(t, 0, fmt.Sprintf("bad%d", i), Failed)
-			if strings.Contains(s.LastError, "Unknown") || !strings.Contains(s.LastError, test.want) || !strings.Contains(s.Crash, test.crash) {
+			if strings.Contains(s.LastError, "Unknown") || !strings.Contains(s.LastError, test.want) ||
+				!strings.Contains(s.Crash, test.crash) {
 				t.Errorf("error %q, crash %q; want %q, %q", s.LastError, s.Crash, test.want, test.crash)
 			}
 			if s.Detail != s.LastError || s.LastErrorAt.IsZero() {
@@ -163,11 +198,17 @@ func TestCrashIsRestarted(t *testing.T) {
 	if err := context.Cause(one.Context()); !errors.Is(err, contract.ErrGone) {
 		t.Errorf("cause: %v", err)
 	}
-	if e := b.gone(t, mark, "one"); e.generation != one.Generation || !strings.Contains(e.reason, "panic: the sky is falling") {
+	if e := b.gone(
+		t,
+		mark,
+		"one",
+	); e.generation != one.Generation ||
+		!strings.Contains(e.reason, "panic: the sky is falling") {
 		t.Errorf("gone: %v", e)
 	}
 	s := b.state(t, mark, "one", BackingOff)
-	if s.RetryAt.IsZero() || !strings.Contains(s.Crash, "goroutine ") || !strings.Contains(s.LastError, "panic: the sky is falling") {
+	if s.RetryAt.IsZero() || !strings.Contains(s.Crash, "goroutine ") ||
+		!strings.Contains(s.LastError, "panic: the sky is falling") {
 		t.Errorf("status: %+v", s)
 	}
 	again := b.active(t, mark, "one")
@@ -276,7 +317,12 @@ func TestStoppedProcessHoldsNobodyUp(t *testing.T) {
 		t.Fatal(err)
 	}
 	second := b.active(t, mark, "frozen")
-	if e := b.gone(t, mark, "frozen"); !strings.Contains(e.reason, "did not finish within 50ms (run.shutdown_grace)") || !dead(first.PID) {
+	if e := b.gone(
+		t,
+		mark,
+		"frozen",
+	); !strings.Contains(e.reason, "did not finish within 50ms (run.shutdown_grace)") ||
+		!dead(first.PID) {
 		t.Errorf("gone: %v", e)
 	}
 	freeze(t, second)
@@ -326,7 +372,10 @@ func freeze(t *testing.T, i *Instance) {
 
 func TestUnresponsive(t *testing.T) {
 	t.Parallel()
-	b := setup(t, func(o *Options) { o.ProbeInterval, o.ProbeTimeout = 20*time.Millisecond, 2*time.Second }) // which one that runs answers
+	b := setup(
+		t,
+		func(o *Options) { o.ProbeInterval, o.ProbeTimeout = 20*time.Millisecond, 2*time.Second },
+	) // which one that runs answers
 	b.apply(t, spec("frozen", "extension", behavior{}))
 	first := b.active(t, 0, "frozen")
 	mark := b.mark()

@@ -54,7 +54,13 @@ func TestEnvironment(t *testing.T) {
 
 func TestEnvironmentsAreMerged(t *testing.T) {
 	t.Parallel()
-	if got := mergeEnv([]string{"A=1", "B=2"}, []string{"B=3", "C=4", "AA=5"}); !slices.Equal(got, []string{"A=1", "B=2", "C=4", "AA=5"}) {
+	if got := mergeEnv(
+		[]string{"A=1", "B=2"},
+		[]string{"B=3", "C=4", "AA=5"},
+	); !slices.Equal(
+		got,
+		[]string{"A=1", "B=2", "C=4", "AA=5"},
+	) {
 		t.Errorf("merged: %q", got)
 	}
 }
@@ -300,7 +306,13 @@ func TestLargeMessages(t *testing.T) {
 	if _, err := call(t, i, "who", strings.Repeat("x", contract.MaxMessage-1024)); err != nil {
 		t.Errorf("just under the limit: %v", err)
 	}
-	if _, err := call(t, i, "who", strings.Repeat("x", contract.MaxMessage+1)); err == nil || !strings.Contains(err.Error(), "larger than max") {
+	if _, err := call(
+		t,
+		i,
+		"who",
+		strings.Repeat("x", contract.MaxMessage+1),
+	); err == nil ||
+		!strings.Contains(err.Error(), "larger than max") {
 		t.Errorf("over the limit: %v", err)
 	}
 }
@@ -322,7 +334,10 @@ func TestForeignRunDir(t *testing.T) {
 func TestRunDir(t *testing.T) {
 	t.Parallel()
 	long := filepath.Join(shortDir(t), strings.Repeat("x", 60))
-	if _, err := New(Options{RunDir: long}); err == nil || !strings.Contains(err.Error(), "at most 69 bytes") && !strings.Contains(err.Error(), "at most 65 bytes") {
+	if _, err := New(
+		Options{RunDir: long},
+	); err == nil ||
+		!strings.Contains(err.Error(), "at most 69 bytes") && !strings.Contains(err.Error(), "at most 65 bytes") {
 		t.Errorf("a long path: %v", err)
 	}
 	if _, err := os.Stat(long); err == nil {

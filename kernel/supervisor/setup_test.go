@@ -279,7 +279,12 @@ func call(tb testing.TB, i *Instance, name, argument string) (string, error) {
 	tb.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
-	r, err := extensionv1.NewToolsClient(i.Conn).Call(ctx, &extensionv1.CallRequest{Name: name, Arguments: []byte(argument)})
+	r, err := extensionv1.NewToolsClient(
+		i.Conn,
+	).Call(
+		ctx,
+		&extensionv1.CallRequest{Name: name, Arguments: []byte(argument)},
+	)
 	return r.GetContent(), err
 }
 

@@ -20,7 +20,10 @@ import (
 func (w *world) guarded() *attempts {
 	a := &attempts{}
 	w.Tool("notes", &extensionv1.Tool{Name: "burn", Approve: true}, a.of(func(int) (*extensionv1.CallResult, error) {
-		return &extensionv1.CallResult{Content: "burned", Effects: []*busv1.Effect{kerneltest.Publish("notes.added", struct{}{})}}, nil
+		return &extensionv1.CallResult{
+			Content: "burned",
+			Effects: []*busv1.Effect{kerneltest.Publish("notes.added", struct{}{})},
+		}, nil
 	}))
 	return a
 }
@@ -63,7 +66,11 @@ func TestAToolThatNeedsApprovalIsRunAfterAYesOnly(t *testing.T) {
 				a := w.guarded()
 				turn := w.hears()
 				_, result := w.wants(turn)
-				w.telegram.ShowsOne("orchestrator wants to run notes/burn:", `"which": "all of them"`, "Reply yes or no. (Question q1")
+				w.telegram.ShowsOne(
+					"orchestrator wants to run notes/burn:",
+					`"which": "all of them"`,
+					"Reply yes or no. (Question q1",
+				)
 				w.Wait(50 * time.Minute) // the time of the turn stands still
 				if len(a.requests) != 0 || w.orchestrator.Cancelled(turn.Delivery.GetToken()) {
 					t.Fatal("it was not waited for the answer")
@@ -98,9 +105,13 @@ func TestWhatNeedsApproval(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			play(t, func(w *world) {
-				w.Tool("notes", &extensionv1.Tool{Name: "add", ReadOnly: true}, func(context.Context, *extensionv1.CallRequest) (*extensionv1.CallResult, error) {
-					return text("noted")
-				})
+				w.Tool(
+					"notes",
+					&extensionv1.Tool{Name: "add", ReadOnly: true},
+					func(context.Context, *extensionv1.CallRequest) (*extensionv1.CallResult, error) {
+						return text("noted")
+					},
+				)
 				w.Know(tt.set)
 				turn := w.hears()
 				result := turn.Calls(turn.Asks([2]string{"notes/add", "{}"})[0])
@@ -176,11 +187,15 @@ func TestAnApprovedToolIsNotRepeated(t *testing.T) {
 	play(t, func(w *world) {
 		release := make(chan struct{})
 		runs := 0
-		w.Tool("notes", &extensionv1.Tool{Name: "burn", Approve: true}, func(ctx context.Context, _ *extensionv1.CallRequest) (*extensionv1.CallResult, error) {
-			runs++
-			<-release
-			return nil, contract.ErrGone
-		})
+		w.Tool(
+			"notes",
+			&extensionv1.Tool{Name: "burn", Approve: true},
+			func(ctx context.Context, _ *extensionv1.CallRequest) (*extensionv1.CallResult, error) {
+				runs++
+				<-release
+				return nil, contract.ErrGone
+			},
+		)
 		id, _ := w.wants(w.hears())
 		w.telegram.ShowsOne("q1")
 		w.telegram.Says("anna", "yes")
@@ -291,7 +306,10 @@ func TestATurnThatCannotBeInterruptedSaysWhatItWaitsFor(t *testing.T) {
 		result := turn.Calls(id)
 		w.telegram.ShowsOne("q1")
 		w.telegram.Says("anna", "what do you mean?")
-		w.telegram.ShowsOne("I'll get to that after question q1 is answered: orchestrator wants to run notes/burn", "Reply yes or no.")
+		w.telegram.ShowsOne(
+			"I'll get to that after question q1 is answered: orchestrator wants to run notes/burn",
+			"Reply yes or no.",
+		)
 		w.telegram.Says("anna", "yes")
 		w.says(result, false, "burned")
 		turn.Answers("")
@@ -400,7 +418,11 @@ func TestNobodyCanBeAsked(t *testing.T) {
 	play(t, func(w *world) {
 		w.guarded()
 		tasks := w.Extension(bus.Actor{ID: "tasks", Effects: []string{"session.ensure", "input"}})
-		tasks.Must("", kerneltest.Ensure("orchestrator", "task:1"), kerneltest.Input("orchestrator", "task:1", contract.InputTask, "tidy up"))
+		tasks.Must(
+			"",
+			kerneltest.Ensure("orchestrator", "task:1"),
+			kerneltest.Input("orchestrator", "task:1", contract.InputTask, "tidy up"),
+		)
 		w.Know(func(s *directory.Snapshot) { s.Channels = nil })
 		turn := w.orchestrator.Hears("tidy up")
 		_, result := w.wants(turn)

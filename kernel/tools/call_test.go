@@ -52,12 +52,23 @@ type attempts struct {
 	contexts []context.Context
 }
 
-func (a *attempts) of(run func(n int) (*extensionv1.CallResult, error)) func(context.Context, *extensionv1.CallRequest) (*extensionv1.CallResult, error) {
+func (a *attempts) of(
+	run func(n int) (*extensionv1.CallResult, error),
+) func(context.Context, *extensionv1.CallRequest) (*extensionv1.CallResult, error) {
 	return func(ctx context.Context, r *extensionv1.CallRequest) (*extensionv1.CallResult, error) {
 		// A copy: the kernel goes on with its own.
 		a.requests = append(a.requests, &extensionv1.CallRequest{
-			CallId: r.GetCallId(), Name: r.GetName(), Arguments: r.GetArguments(), Lane: r.GetLane(), Session: r.GetSession(), Agent: r.GetAgent(),
-			ReplyTo: r.GetReplyTo(), Channel: r.GetChannel(), Timezone: r.GetTimezone(), Sender: r.GetSender(), Repeat: r.GetRepeat(),
+			CallId:    r.GetCallId(),
+			Name:      r.GetName(),
+			Arguments: r.GetArguments(),
+			Lane:      r.GetLane(),
+			Session:   r.GetSession(),
+			Agent:     r.GetAgent(),
+			ReplyTo:   r.GetReplyTo(),
+			Channel:   r.GetChannel(),
+			Timezone:  r.GetTimezone(),
+			Sender:    r.GetSender(),
+			Repeat:    r.GetRepeat(),
 		})
 		a.contexts = append(a.contexts, ctx)
 		return run(len(a.requests))
@@ -94,10 +105,14 @@ func TestACallIsMadeOnceAndItsResultKept(t *testing.T) {
 		}
 		q := a.requests[0]
 		if q.GetCallId() != id || q.GetName() != "add" || string(q.GetArguments()) != ` {"text": "milk"} ` || q.GetAgent() != "orchestrator" || q.GetSender() != "anna" ||
-			q.GetChannel() != "telegram" || q.GetReplyTo() != turn.Input.ReplyTo || q.GetTimezone() != "UTC" || q.GetRepeat() || q.GetLane() == "" {
+			q.GetChannel() != "telegram" || q.GetReplyTo() != turn.Input.ReplyTo || q.GetTimezone() != "UTC" || q.GetRepeat() ||
+			q.GetLane() == "" {
 			t.Errorf("the tool was asked %v", q)
 		}
-		if got := w.Events("notes.added"); len(got) != 1 || got[0].GetSource() != "notes" || got[0].GetCausationId() != turn.Delivery.GetEvent().GetId() {
+		if got := w.Events(
+			"notes.added",
+		); len(got) != 1 || got[0].GetSource() != "notes" ||
+			got[0].GetCausationId() != turn.Delivery.GetEvent().GetId() {
 			t.Errorf("events: %v", got)
 		}
 		if rows := w.History(turn.Session()); !slices.Equal(rows, []string{"input: go", "answer: ", "result: noted"}) {
@@ -142,11 +157,15 @@ func TestConcurrentRequestsJoinOneCall(t *testing.T) {
 func TestMessagesComeWhileACallBegins(t *testing.T) {
 	play(t, func(w *world) {
 		delegated, over := make(chan struct{}), make(chan struct{})
-		w.Tool("notes", &extensionv1.Tool{Name: "slow"}, func(context.Context, *extensionv1.CallRequest) (*extensionv1.CallResult, error) {
-			close(delegated)
-			<-over
-			return text("done")
-		})
+		w.Tool(
+			"notes",
+			&extensionv1.Tool{Name: "slow"},
+			func(context.Context, *extensionv1.CallRequest) (*extensionv1.CallResult, error) {
+				close(delegated)
+				<-over
+				return text("done")
+			},
+		)
 		turn := w.hears()
 		id := turn.Asks([2]string{"notes/slow", ""})[0]
 		go func() {
@@ -198,7 +217,11 @@ func TestAConflictThatDoesNotEndIsAnError(t *testing.T) {
 		w.Tool("notes", &extensionv1.Tool{Name: "count"}, a.of(func(int) (*extensionv1.CallResult, error) {
 			return &extensionv1.CallResult{Content: "done", Effects: []*busv1.Effect{kerneltest.PutAt("counter", "2", 99)}}, nil
 		}))
-		if r := w.hears().Uses("notes/count", map[string]any{}); !r.GetIsError() || !strings.Contains(r.GetContent(), "version") {
+		if r := w.hears().Uses(
+			"notes/count",
+			map[string]any{},
+		); !r.GetIsError() ||
+			!strings.Contains(r.GetContent(), "version") {
 			t.Errorf("the result is %v", r)
 		}
 		if len(a.requests) != 11 {
@@ -209,11 +232,15 @@ func TestAConflictThatDoesNotEndIsAnError(t *testing.T) {
 
 func TestAnEffectThatIsNotGrantedIsAnError(t *testing.T) {
 	play(t, func(w *world) {
-		w.Tool("notes", &extensionv1.Tool{Name: "spam"}, func(context.Context, *extensionv1.CallRequest) (*extensionv1.CallResult, error) {
-			return &extensionv1.CallResult{Content: "done", Effects: []*busv1.Effect{
-				kerneltest.PutAt("k", "v", 0), kerneltest.Publish(contract.TopicUserNotify, contract.UserNotify{Text: "spam"}),
-			}}, nil
-		})
+		w.Tool(
+			"notes",
+			&extensionv1.Tool{Name: "spam"},
+			func(context.Context, *extensionv1.CallRequest) (*extensionv1.CallResult, error) {
+				return &extensionv1.CallResult{Content: "done", Effects: []*busv1.Effect{
+					kerneltest.PutAt("k", "v", 0), kerneltest.Publish(contract.TopicUserNotify, contract.UserNotify{Text: "spam"}),
+				}}, nil
+			},
+		)
 		r := w.hears().Uses("notes/spam", map[string]any{})
 		if !r.GetIsError() || !strings.Contains(r.GetContent(), `permissions: {publish: [system.user.notify]}`) {
 			t.Errorf("the result is %v", r)
@@ -242,7 +269,15 @@ func TestWhatBecomesOfACallWhoseExtensionDies(t *testing.T) {
 		{"read only: again", &extensionv1.Tool{Name: "t", ReadOnly: true}, true, 2, false, "done", true},
 		{"idempotent: again", &extensionv1.Tool{Name: "t", Idempotent: true}, true, 2, false, "done", true},
 		{"neither: nobody knows", &extensionv1.Tool{Name: "t"}, true, 1, true, "unknown whether it had its effect", false},
-		{"idempotent, and it does not come back", &extensionv1.Tool{Name: "t", Idempotent: true}, false, 1, true, "notes is not running", false},
+		{
+			"idempotent, and it does not come back",
+			&extensionv1.Tool{Name: "t", Idempotent: true},
+			false,
+			1,
+			true,
+			"notes is not running",
+			false,
+		},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
@@ -279,15 +314,19 @@ func TestWhatBecomesOfACallWhoseExtensionDies(t *testing.T) {
 func TestALongWaitOutlivesItsExtension(t *testing.T) {
 	play(t, func(w *world) {
 		var a attempts
-		w.Tool("notes", &extensionv1.Tool{Name: "t", Idempotent: true, Interruptible: true}, a.of(func(n int) (*extensionv1.CallResult, error) {
-			if n > 2 {
-				return text("done")
-			}
-			time.Sleep(10 * time.Minute)
-			w.notes.Dies()
-			time.AfterFunc(20*time.Second, w.notes.Starts)
-			return nil, fmt.Errorf("%w: it ended", contract.ErrGone)
-		}))
+		w.Tool(
+			"notes",
+			&extensionv1.Tool{Name: "t", Idempotent: true, Interruptible: true},
+			a.of(func(n int) (*extensionv1.CallResult, error) {
+				if n > 2 {
+					return text("done")
+				}
+				time.Sleep(10 * time.Minute)
+				w.notes.Dies()
+				time.AfterFunc(20*time.Second, w.notes.Starts)
+				return nil, fmt.Errorf("%w: it ended", contract.ErrGone)
+			}),
+		)
 		if r := w.hears().Uses("notes/t", map[string]any{}); r.GetIsError() || r.GetContent() != "done" {
 			t.Errorf("the result is %v", r)
 		}
@@ -374,10 +413,15 @@ func TestAToolsOwnErrorIsForTheModel(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			play(t, func(w *world) {
 				var a attempts
-				w.Tool("notes", &extensionv1.Tool{Name: "t", Idempotent: true}, a.of(func(int) (*extensionv1.CallResult, error) { return nil, failure }))
+				w.Tool(
+					"notes",
+					&extensionv1.Tool{Name: "t", Idempotent: true},
+					a.of(func(int) (*extensionv1.CallResult, error) { return nil, failure }),
+				)
 				began := time.Now()
 				r := w.hears().Uses("notes/t", map[string]any{})
-				if !r.GetIsError() || !strings.Contains(r.GetContent(), "the notebook is full") || len(a.requests) != 1 || time.Since(began) > 0 {
+				if !r.GetIsError() || !strings.Contains(r.GetContent(), "the notebook is full") || len(a.requests) != 1 ||
+					time.Since(began) > 0 {
 					t.Errorf("the result is %v after %d runs and %s", r, len(a.requests), time.Since(began))
 				}
 			})
@@ -417,7 +461,10 @@ func TestACallEndsWithItsTurn(t *testing.T) {
 		release := make(chan struct{})
 		w.Tool("notes", &extensionv1.Tool{Name: "slow"}, a.of(func(int) (*extensionv1.CallResult, error) {
 			<-release
-			return &extensionv1.CallResult{Content: "late", Effects: []*busv1.Effect{kerneltest.Publish("notes.added", struct{}{})}}, nil
+			return &extensionv1.CallResult{
+				Content: "late",
+				Effects: []*busv1.Effect{kerneltest.Publish("notes.added", struct{}{})},
+			}, nil
 		}))
 		turn := w.hears()
 		id := turn.Asks([2]string{"notes/slow", ""})[0]
@@ -428,7 +475,13 @@ func TestACallEndsWithItsTurn(t *testing.T) {
 			t.Error("the tool was not told")
 		}
 		lane := a.requests[0].GetLane()
-		if _, err := w.notes.Commits(lane, kerneltest.Publish("notes.added", struct{}{})); !errors.Is(err, contract.ErrStale) {
+		if _, err := w.notes.Commits(
+			lane,
+			kerneltest.Publish("notes.added", struct{}{}),
+		); !errors.Is(
+			err,
+			contract.ErrStale,
+		) {
 			t.Errorf("the tool commits after its turn: %v", err)
 		}
 		close(release)
@@ -449,26 +502,36 @@ func TestTheLaneOfACall(t *testing.T) {
 	play(t, func(w *world) {
 		var lane string
 		var during error
-		w.Tool("notes", &extensionv1.Tool{Name: "t"}, func(_ context.Context, q *extensionv1.CallRequest) (*extensionv1.CallResult, error) {
-			lane = q.GetLane()
-			l, err := w.Bus.Lease(w.notes.Actor, lane)
-			if err != nil || l.Agent != "orchestrator" || journal.SessionID(l.Session) != q.GetSession() {
-				t.Errorf("the lease is %+v, %v", l, err)
-			}
-			if _, err := w.Bus.Lease(w.orchestrator.Actor, lane); !errors.Is(err, contract.ErrStale) {
-				t.Errorf("another's lane: %v", err)
-			}
-			_, during = w.notes.Commits(lane, kerneltest.Publish("notes.added", struct{}{}))
-			if _, err := w.notes.Commits(lane, kerneltest.CancelTurn(l.Session, "no")); err == nil {
-				t.Error("a tool cancels the turn that it works for")
-			}
-			return text("done")
-		})
+		w.Tool(
+			"notes",
+			&extensionv1.Tool{Name: "t"},
+			func(_ context.Context, q *extensionv1.CallRequest) (*extensionv1.CallResult, error) {
+				lane = q.GetLane()
+				l, err := w.Bus.Lease(w.notes.Actor, lane)
+				if err != nil || l.Agent != "orchestrator" || journal.SessionID(l.Session) != q.GetSession() {
+					t.Errorf("the lease is %+v, %v", l, err)
+				}
+				if _, err := w.Bus.Lease(w.orchestrator.Actor, lane); !errors.Is(err, contract.ErrStale) {
+					t.Errorf("another's lane: %v", err)
+				}
+				_, during = w.notes.Commits(lane, kerneltest.Publish("notes.added", struct{}{}))
+				if _, err := w.notes.Commits(lane, kerneltest.CancelTurn(l.Session, "no")); err == nil {
+					t.Error("a tool cancels the turn that it works for")
+				}
+				return text("done")
+			},
+		)
 		w.hears().Uses("notes/t", map[string]any{})
 		if during != nil {
 			t.Errorf("a commit during the call: %v", during)
 		}
-		if _, err := w.notes.Commits(lane, kerneltest.Publish("notes.added", struct{}{})); !errors.Is(err, contract.ErrStale) {
+		if _, err := w.notes.Commits(
+			lane,
+			kerneltest.Publish("notes.added", struct{}{}),
+		); !errors.Is(
+			err,
+			contract.ErrStale,
+		) {
 			t.Errorf("a commit after the call: %v", err)
 		}
 	})
@@ -495,9 +558,13 @@ func TestAnExtensionThatIsStartedForTheFirstTimeIsWaitedFor(t *testing.T) {
 		result := turn.Calls(turn.Asks([2]string{"diary/read", ""})[0])
 		w.Extension(bus.Actor{ID: "diary"})
 		w.Wait(5 * time.Second)
-		w.Tool("diary", &extensionv1.Tool{Name: "read"}, func(context.Context, *extensionv1.CallRequest) (*extensionv1.CallResult, error) {
-			return text("dear diary")
-		})
+		w.Tool(
+			"diary",
+			&extensionv1.Tool{Name: "read"},
+			func(context.Context, *extensionv1.CallRequest) (*extensionv1.CallResult, error) {
+				return text("dear diary")
+			},
+		)
 		w.Know(func(s *directory.Snapshot) { s.Starting = nil })
 		if r, err := result(); err != nil || r.GetContent() != "dear diary" {
 			t.Errorf("the result is %v, %v", r, err)
@@ -507,11 +574,16 @@ func TestAnExtensionThatIsStartedForTheFirstTimeIsWaitedFor(t *testing.T) {
 
 func TestAHugeResultIsCut(t *testing.T) {
 	play(t, func(w *world) {
-		w.Tool("notes", &extensionv1.Tool{Name: "t"}, func(context.Context, *extensionv1.CallRequest) (*extensionv1.CallResult, error) {
-			return text(strings.Repeat("я", contract.MaxPayload))
-		})
+		w.Tool(
+			"notes",
+			&extensionv1.Tool{Name: "t"},
+			func(context.Context, *extensionv1.CallRequest) (*extensionv1.CallResult, error) {
+				return text(strings.Repeat("я", contract.MaxPayload))
+			},
+		)
 		r := w.hears().Uses("notes/t", map[string]any{})
-		if len(r.GetContent()) > contract.MaxPayload+100 || !strings.HasSuffix(r.GetContent(), "[cut: the result was longer]") {
+		if len(r.GetContent()) > contract.MaxPayload+100 ||
+			!strings.HasSuffix(r.GetContent(), "[cut: the result was longer]") {
 			t.Errorf("the result has %d bytes", len(r.GetContent()))
 		}
 	})

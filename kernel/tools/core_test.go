@@ -97,7 +97,8 @@ func TestSendToChannelIsDelivered(t *testing.T) {
 		w.Wait(3 * time.Second)
 		d := cli.Take()
 		m := kerneltest.Decode[contract.ChannelSend](t, d.GetEvent())
-		if m.Text != "it rains" || m.Kind != contract.SendDirect || m.Session != journal.SessionID(turn.Session()) || m.Call == "" {
+		if m.Text != "it rains" || m.Kind != contract.SendDirect || m.Session != journal.SessionID(turn.Session()) ||
+			m.Call == "" {
 			t.Errorf("the channel is to send %+v", m)
 		}
 		cli.Acks(d, kerneltest.Receipt("r1", "window", ""))
@@ -149,7 +150,10 @@ func TestSendToChannelThatCannotBeReachedSendsNothing(t *testing.T) {
 				}
 			}
 		}
-		if r := turn.Uses("core/send_to_channel", map[string]string{"channel_id": "telegram", "text": " \n"}); !r.GetIsError() {
+		if r := turn.Uses(
+			"core/send_to_channel",
+			map[string]string{"channel_id": "telegram", "text": " \n"},
+		); !r.GetIsError() {
 			t.Errorf("a blank text: %v", r)
 		}
 		cli.IsSilent()
@@ -174,7 +178,11 @@ func TestSendToChannelThatIsDownIsQueued(t *testing.T) {
 		cli.GoesOffline()
 		began := time.Now()
 		r := w.hears().Uses("core/send_to_channel", map[string]string{"channel_id": "cli", "text": "it rains"})
-		if got := read[sent](t, r); r.GetIsError() || got.Status != "queued" || !strings.Contains(got.Detail, "Cli is offline now") {
+		if got := read[sent](
+			t,
+			r,
+		); r.GetIsError() || got.Status != "queued" ||
+			!strings.Contains(got.Detail, "Cli is offline now") {
 			t.Errorf("the result is %v", r)
 		}
 		if time.Since(began) > 0 {
@@ -341,11 +349,17 @@ func TestTheCommandLineSends(t *testing.T) {
 			done <- outcome{d, err}
 		}()
 		cli.Shows(": it rains")
-		if o := <-done; o.err != nil || o.d.Status != "delivered" || !slices.Equal(o.d.ProviderIDs, []string{"r1"}) || len(o.d.Events) != 1 {
+		if o := <-done; o.err != nil || o.d.Status != "delivered" || !slices.Equal(o.d.ProviderIDs, []string{"r1"}) ||
+			len(o.d.Events) != 1 {
 			t.Errorf("%+v, %v", o.d, o.err)
 		}
 		cli.GoesOffline()
-		if d, err := w.Tools.Send(w.T.Context(), "cli", "later"); err != nil || d.Status != "queued" || !strings.Contains(d.Detail, "offline") {
+		if d, err := w.Tools.Send(
+			w.T.Context(),
+			"cli",
+			"later",
+		); err != nil || d.Status != "queued" ||
+			!strings.Contains(d.Detail, "offline") {
 			t.Errorf("%+v, %v", d, err)
 		}
 		for _, channel := range []string{"pigeon", "cli"} {

@@ -17,14 +17,23 @@ func offering(t *testing.T, do func(w *world, a *attempts)) {
 	play(t, func(w *world) {
 		var a attempts
 		run := a.of(func(int) (*extensionv1.CallResult, error) { return text("done") })
-		schema := []byte(`{"type":"object","properties":{"text":{"type":"string"}},"required":["text"],"additionalProperties":false}`)
+		schema := []byte(
+			`{"type":"object","properties":{"text":{"type":"string"}},"required":["text"],"additionalProperties":false}`,
+		)
 		w.Tool("notes", &extensionv1.Tool{Name: "add", Description: "Keep a note.", Schema: schema}, run)
-		w.Tool("notes", &extensionv1.Tool{Name: "list", Description: "List the notes.", Schema: []byte(`{"type":"object"}`)}, run)
+		w.Tool(
+			"notes",
+			&extensionv1.Tool{Name: "list", Description: "List the notes.", Schema: []byte(`{"type":"object"}`)},
+			run,
+		)
 		w.Tool("notes", &extensionv1.Tool{Name: "wipe", Private: true, Description: "Delete all notes."}, run)
 		w.Tool("shell", &extensionv1.Tool{Name: "run", Description: "Run a command."}, run)
 		w.Tool("secret", &extensionv1.Tool{Name: "note", Description: "Not granted."}, run)
 		w.Know(func(s *directory.Snapshot) {
-			s.Agents[0].Spec = &extensionv1.AgentSpec{UsesTools: []string{"core/*", "notes/*", "shell/*"}, Offers: []string{"core/*"}}
+			s.Agents[0].Spec = &extensionv1.AgentSpec{
+				UsesTools: []string{"core/*", "notes/*", "shell/*"},
+				Offers:    []string{"core/*"},
+			}
 		})
 		do(w, &a)
 	})
@@ -55,7 +64,10 @@ func TestToolsAreFound(t *testing.T) {
 				var names []string
 				for _, f := range found.Tools {
 					names = append(names, f.Name)
-					if all := len(found.Tools) == 3; f.Description == "" || strings.HasPrefix(f.Name, "notes/") && (len(f.Schema) == 0) != all {
+					if all := len(
+						found.Tools,
+					) == 3; f.Description == "" ||
+						strings.HasPrefix(f.Name, "notes/") && (len(f.Schema) == 0) != all {
 						t.Errorf("%s is described by %q and the schema %s", f.Name, f.Description, f.Schema)
 					}
 				}

@@ -31,7 +31,10 @@ func FuzzArguments(f *testing.F) {
 		if err != nil {
 			return
 		}
-		why := checkArguments(&directory.Tool{Name: "fuzz/tool", Extension: "fuzz", Tool: tool, Schema: func() *schema.Schema { return compiled }}, raw)
+		why := checkArguments(
+			&directory.Tool{Name: "fuzz/tool", Extension: "fuzz", Tool: tool, Schema: func() *schema.Schema { return compiled }},
+			raw,
+		)
 		if why == "" && len(strings.TrimSpace(string(raw))) > 0 && !json.Valid(raw) {
 			t.Errorf("%q is let through", raw)
 		}

@@ -20,22 +20,28 @@ import (
 // counter is an extension whose tool adds to a number that it keeps.
 func counter(w *kerneltest.World, before func()) *kerneltest.Extension {
 	x := w.Extension(bus.Actor{ID: "counter", Publish: []string{"counter.changed"}})
-	schema := []byte(`{"type":"object","properties":{"by":{"type":"integer"}},"required":["by"],"additionalProperties":false}`)
-	w.Tool("counter", &extensionv1.Tool{Name: "add", Schema: schema}, func(_ context.Context, r *extensionv1.CallRequest) (*extensionv1.CallResult, error) {
-		if r.GetSession() != "" || r.GetCallId() != "" || r.GetLane() == "" {
-			return nil, errors.New("this is no call outside of a turn")
-		}
-		var version int64
-		w.Read(func(j journal.Reader) error {
-			v, err := j.KVGet("counter", "n")
-			version = v.Version
-			return err
-		})
-		before()
-		return &extensionv1.CallResult{Content: "added", Effects: []*busv1.Effect{
-			kerneltest.PutAt("n", string(r.GetArguments()), version), kerneltest.Publish("counter.changed", map[string]any{}),
-		}}, nil
-	})
+	schema := []byte(
+		`{"type":"object","properties":{"by":{"type":"integer"}},"required":["by"],"additionalProperties":false}`,
+	)
+	w.Tool(
+		"counter",
+		&extensionv1.Tool{Name: "add", Schema: schema},
+		func(_ context.Context, r *extensionv1.CallRequest) (*extensionv1.CallResult, error) {
+			if r.GetSession() != "" || r.GetCallId() != "" || r.GetLane() == "" {
+				return nil, errors.New("this is no call outside of a turn")
+			}
+			var version int64
+			w.Read(func(j journal.Reader) error {
+				v, err := j.KVGet("counter", "n")
+				version = v.Version
+				return err
+			})
+			before()
+			return &extensionv1.CallResult{Content: "added", Effects: []*busv1.Effect{
+				kerneltest.PutAt("n", string(r.GetArguments()), version), kerneltest.Publish("counter.changed", map[string]any{}),
+			}}, nil
+		},
+	)
 	return x
 }
 
@@ -65,11 +71,23 @@ func TestAlone(t *testing.T) {
 		if len(events) != 1 || events[0].GetSource() != "counter" || events[0].GetCausationId() != "" {
 			t.Errorf("events %v", events)
 		}
-		if _, err := w.Tools.CallOutsideTurn(w.T.Context(), "counter/add", json.RawMessage(`{"by":2}`)); err != nil || calls != 3 || stored(w) != `{"by":2}` {
+		if _, err := w.Tools.CallOutsideTurn(
+			w.T.Context(),
+			"counter/add",
+			json.RawMessage(`{"by":2}`),
+		); err != nil || calls != 3 ||
+			stored(w) != `{"by":2}` {
 			t.Errorf("after a conflict: %v, %d calls, stored %s", err, calls, stored(w))
 		}
 		for _, raw := range []string{"", "{}", `{"by":"x"}`, `{"by":1,"of":2}`, `nonsense`} {
-			if _, err := w.Tools.CallOutsideTurn(w.T.Context(), "counter/add", json.RawMessage(raw)); !errors.Is(err, contract.ErrInvalid) {
+			if _, err := w.Tools.CallOutsideTurn(
+				w.T.Context(),
+				"counter/add",
+				json.RawMessage(raw),
+			); !errors.Is(
+				err,
+				contract.ErrInvalid,
+			) {
 				t.Errorf("arguments %s: %v", raw, err)
 			}
 		}
@@ -82,7 +100,14 @@ func TestAlone(t *testing.T) {
 			t.Errorf("%d calls, want 3", calls)
 		}
 		x.Dies()
-		if _, err := w.Tools.CallOutsideTurn(w.T.Context(), "counter/add", json.RawMessage(`{"by":1}`)); !errors.Is(err, contract.ErrUnavailable) {
+		if _, err := w.Tools.CallOutsideTurn(
+			w.T.Context(),
+			"counter/add",
+			json.RawMessage(`{"by":1}`),
+		); !errors.Is(
+			err,
+			contract.ErrUnavailable,
+		) {
 			t.Errorf("without the extension: %v", err)
 		}
 	})
@@ -105,7 +130,12 @@ func TestAloneWaitsForAnExtensionThatIsStartedForTheFirstTime(t *testing.T) {
 		}
 		w.Know(func(s *directory.Snapshot) { s.Starting = []string{"other"} })
 		began := time.Now()
-		if _, err := w.Tools.CallOutsideTurn(w.T.Context(), "nobody/add", nil); !errors.Is(err, contract.ErrNotFound) || time.Since(began) > 0 {
+		if _, err := w.Tools.CallOutsideTurn(
+			w.T.Context(),
+			"nobody/add",
+			nil,
+		); !errors.Is(err, contract.ErrNotFound) ||
+			time.Since(began) > 0 {
 			t.Errorf("of an extension that is not there: %v after %s", err, time.Since(began))
 		}
 	})
@@ -120,7 +150,14 @@ func TestAloneOfAnOldGeneration(t *testing.T) {
 			x.Dies()
 			x.Starts()
 		})
-		if _, err := w.Tools.CallOutsideTurn(w.T.Context(), "counter/add", json.RawMessage(`{"by":1}`)); !errors.Is(err, contract.ErrStale) {
+		if _, err := w.Tools.CallOutsideTurn(
+			w.T.Context(),
+			"counter/add",
+			json.RawMessage(`{"by":1}`),
+		); !errors.Is(
+			err,
+			contract.ErrStale,
+		) {
 			t.Errorf("got %v", err)
 		}
 		if stored(w) != "" || len(w.Events("counter.changed")) > 0 {
@@ -156,23 +193,40 @@ func TestSend(t *testing.T) {
 		if got := send("hello", func() { post.ShowsOne("hello") }); got != (outcome{"delivered", "", 1, 1}) {
 			t.Errorf("delivered: %+v", got)
 		}
-		if got := send("unwanted", func() { post.Drops(post.Next(), "no thanks") }); got.status != "failed" || got.detail != "no thanks" {
+		if got := send(
+			"unwanted",
+			func() { post.Drops(post.Next(), "no thanks") },
+		); got.status != "failed" ||
+			got.detail != "no thanks" {
 			t.Errorf("refused: %+v", got)
 		}
 		began := time.Now()
-		if got := send("slow", func() {}); got.status != "queued" || !strings.Contains(got.detail, "no receipt from Post yet") || time.Since(began) != 10*time.Second {
+		if got := send(
+			"slow",
+			func() {},
+		); got.status != "queued" || !strings.Contains(got.detail, "no receipt from Post yet") ||
+			time.Since(began) != 10*time.Second {
 			t.Errorf("slow: %+v after %s", got, time.Since(began))
 		}
 		post.Sends()
 		post.GoesOffline()
 		began = time.Now()
-		if got := send("later", func() {}); got.status != "queued" || !strings.Contains(got.detail, "offline now") || time.Since(began) != 0 {
+		if got := send(
+			"later",
+			func() {},
+		); got.status != "queued" || !strings.Contains(got.detail, "offline now") ||
+			time.Since(began) != 0 {
 			t.Errorf("offline: %+v after %s", got, time.Since(began))
 		}
 		post.IsBack()
 		post.ShowsOne("later")
 		post.IsUnconfigured()
-		if _, err := w.Tools.Send(w.T.Context(), "post", "hello"); !errors.Is(err, contract.ErrUnavailable) || !strings.Contains(err.Error(), "set TOKEN") {
+		if _, err := w.Tools.Send(
+			w.T.Context(),
+			"post",
+			"hello",
+		); !errors.Is(err, contract.ErrUnavailable) ||
+			!strings.Contains(err.Error(), "set TOKEN") {
 			t.Errorf("not set up: %v", err)
 		}
 		if _, err := w.Tools.Send(w.T.Context(), "nobody", "hello"); !errors.Is(err, contract.ErrNotFound) {

@@ -21,7 +21,12 @@ func TestCallsThatAreRefused(t *testing.T) {
 		{"invalid JSON", "notes/add", `{"text": `, []string{"notes/add", "not valid JSON", "fits its schema"}},
 		{"not the schema", "notes/add", `{"txt": 1}`, []string{"do not fit", "text", "txt"}},
 		{"nothing at all", "notes/add", ``, []string{"do not fit", "text"}},
-		{"no such tool", "notes/remove", `{}`, []string{`There is no tool "notes/remove"`, "notes/add", "core/send_to_channel"}},
+		{
+			"no such tool",
+			"notes/remove",
+			`{}`,
+			[]string{`There is no tool "notes/remove"`, "notes/add", "core/send_to_channel"},
+		},
 		{"no such extension", "diary/add", `{}`, []string{`There is no tool "diary/add"`}},
 		{"a private tool", "notes/wipe", `{}`, []string{"not granted", `uses_tools: [notes/wipe]`}},
 		{"not granted", "other/t", `{}`, []string{"not granted", `uses_tools: [other/t]`, "Granted:"}},
@@ -57,9 +62,13 @@ func TestCallsThatAreRefused(t *testing.T) {
 
 func TestAPrivateToolIsGrantedByItsFullName(t *testing.T) {
 	play(t, func(w *world) {
-		w.Tool("notes", &extensionv1.Tool{Name: "wipe", Private: true}, func(context.Context, *extensionv1.CallRequest) (*extensionv1.CallResult, error) {
-			return text("wiped")
-		})
+		w.Tool(
+			"notes",
+			&extensionv1.Tool{Name: "wipe", Private: true},
+			func(context.Context, *extensionv1.CallRequest) (*extensionv1.CallResult, error) {
+				return text("wiped")
+			},
+		)
 		listed := func() bool {
 			tools, _ := w.Tools.List(w.T.Context(), "orchestrator")
 			return slices.ContainsFunc(tools, func(t *extensionv1.Tool) bool { return t.GetName() == "notes/wipe" })

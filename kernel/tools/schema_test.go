@@ -53,7 +53,10 @@ func TestASchemaNamesNoFiles(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, url := range []string{"file://" + file, "http://127.0.0.1/schema", "../../etc/hostname"} {
-		_, err := tools.Compile("x", &extensionv1.Tool{Name: "y", Schema: []byte(`{"properties": {"a": {"$ref": "` + url + `"}}}`)})
+		_, err := tools.Compile(
+			"x",
+			&extensionv1.Tool{Name: "y", Schema: []byte(`{"properties": {"a": {"$ref": "` + url + `"}}}`)},
+		)
 		if !errors.Is(err, contract.ErrInvalid) || !strings.Contains(err.Error(), "outside of the schema") {
 			t.Errorf("%s: %v", url, err)
 		}

@@ -75,7 +75,10 @@ func (w *world) said(key string) (text string, found bool, err error) {
 }
 
 // delegates begins a call that another agent works for.
-func delegates(turn *kerneltest.Turn, agent, prompt string) (call string, result func() (*extensionv1.CallResult, error)) {
+func delegates(
+	turn *kerneltest.Turn,
+	agent, prompt string,
+) (call string, result func() (*extensionv1.CallResult, error)) {
 	arguments, _ := json.Marshal(map[string]string{"agent": agent, "prompt": prompt})
 	call = turn.Asks([2]string{"desk/delegate", string(arguments)})[0]
 	return call, turn.Calls(call)
@@ -154,7 +157,11 @@ func TestATaskEndsWithItsTurn(t *testing.T) {
 					}
 				}
 				for _, e := range w.Events(contract.TopicAgentOutput) {
-					if out := kerneltest.Decode[contract.AgentOutput](t, e); out.Session != journal.SessionID(turn.Session()) && out.Outcome != contract.OutcomeCancelled {
+					if out := kerneltest.Decode[contract.AgentOutput](
+						t,
+						e,
+					); out.Session != journal.SessionID(turn.Session()) &&
+						out.Outcome != contract.OutcomeCancelled {
 						t.Errorf("an output: %+v", out)
 					}
 				}
@@ -322,12 +329,19 @@ func TestACallHasOneWorker(t *testing.T) {
 		desk := w.Extension(bus.Actor{ID: "desk", Effects: []string{"session.ensure"}})
 		w.Agent("helper")
 		var errs []error
-		w.Tool("desk", &extensionv1.Tool{Name: "two"}, func(_ context.Context, q *extensionv1.CallRequest) (*extensionv1.CallResult, error) {
-			for _, key := range []string{"a", "a", "b"} {
-				errs = append(errs, w.submit(desk.Running(), q.GetLane(), kerneltest.Ensure("helper", "task:"+q.GetCallId()+":"+key)))
-			}
-			return text("done")
-		})
+		w.Tool(
+			"desk",
+			&extensionv1.Tool{Name: "two"},
+			func(_ context.Context, q *extensionv1.CallRequest) (*extensionv1.CallResult, error) {
+				for _, key := range []string{"a", "a", "b"} {
+					errs = append(
+						errs,
+						w.submit(desk.Running(), q.GetLane(), kerneltest.Ensure("helper", "task:"+q.GetCallId()+":"+key)),
+					)
+				}
+				return text("done")
+			},
+		)
 		w.hears().Uses("desk/two", map[string]any{})
 		if errs[0] != nil || errs[1] != nil || !errors.Is(errs[2], contract.ErrInvalid) {
 			t.Errorf("the sessions are made: %v", errs)

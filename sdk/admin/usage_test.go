@@ -25,12 +25,24 @@ func (account) Usage(_ context.Context, q *adminv1.UsageRequest, _ ...grpc.CallO
 	}
 	return &adminv1.UsageResponse{FromUs: 1000, Rows: []*adminv1.Usage{
 		{Day: "2000-01-01", Agent: "chat", Model: "openai/mini", Calls: 2, InputTokens: 300, OutputTokens: 30},
-		{Day: "2000-01-01", Agent: "orchestrator", Model: "openai/mini", Calls: 1, InputTokens: 1000, OutputTokens: 1, CachedTokens: 900},
+		{
+			Day:          "2000-01-01",
+			Agent:        "orchestrator",
+			Model:        "openai/mini",
+			Calls:        1,
+			InputTokens:  1000,
+			OutputTokens: 1,
+			CachedTokens: 900,
+		},
 		{Day: "2000-01-02", Agent: "chat", Model: "local/a/b", Calls: 2, InputTokens: 8, OutputTokens: 7, EstimatedCalls: 1},
 	}}, nil
 }
 
-func (account) Events(_ context.Context, q *adminv1.EventsRequest, _ ...grpc.CallOption) (adminv1.Read_EventsClient, error) {
+func (account) Events(
+	_ context.Context,
+	q *adminv1.EventsRequest,
+	_ ...grpc.CallOption,
+) (adminv1.Read_EventsClient, error) {
 	s := &events{}
 	if q.GetTopic() != contract.TopicModelUsage {
 		return s, nil
