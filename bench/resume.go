@@ -140,7 +140,8 @@ func (b *bench) resumeOnce(sessions int) (r resumed, err error) {
 
 // until polls a condition for at most two minutes.
 func until(otherwise string, done func() bool) error {
-	for deadline := time.Now().Add(2 * time.Minute); !done(); time.Sleep(20 * time.Millisecond) { //nolint:forbidigo // waits for processes
+	deadline := time.Now().Add(2 * time.Minute)
+	for ; !done(); time.Sleep(20 * time.Millisecond) { //nolint:forbidigo // waits for processes
 		if time.Now().After(deadline) {
 			return errors.New(otherwise)
 		}

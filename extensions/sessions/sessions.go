@@ -43,13 +43,15 @@ func New() sdk.Extension {
 				Call: r.list,
 			},
 			{
-				Name:        "get_session",
-				ReadOnly:    true,
-				Private:     true,
-				Description: "Read a session and the newest rows of its transcript. For older rows call it again with the result's \"before\".",
+				Name:     "get_session",
+				ReadOnly: true,
+				Private:  true,
+				Description: "Read a session and the newest rows of its transcript. " +
+					"For older rows call it again with the result's \"before\".",
 				Schema: []byte(
 					`{"type":"object","properties":{"session_id":{"type":"string","description":"id from list_sessions"},` +
-						`"limit":{"type":"integer","minimum":1,"maximum":100,"description":"rows"},"before":{"type":"integer","minimum":1}},` +
+						`"limit":{"type":"integer","minimum":1,"maximum":100,"description":"rows"},` +
+						`"before":{"type":"integer","minimum":1}},` +
 						`"required":["session_id"],"additionalProperties":false}`,
 				),
 				Call: r.get,

@@ -61,7 +61,8 @@ func Dial(ctx context.Context, socket, tokenFile string) (*Client, error) {
 		}),
 		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(contract.MaxMessage)),
 		grpc.WithUnaryInterceptor(func(
-			ctx context.Context, method string, q, answer any, c *grpc.ClientConn, invoke grpc.UnaryInvoker, o ...grpc.CallOption,
+			ctx context.Context, method string, q, answer any, c *grpc.ClientConn, invoke grpc.UnaryInvoker,
+			o ...grpc.CallOption,
 		) error {
 			ctx, err := withToken(ctx, tokenFile)
 			if err != nil {
@@ -70,7 +71,8 @@ func Dial(ctx context.Context, socket, tokenFile string) (*Client, error) {
 			return invoke(ctx, method, q, answer, c, o...)
 		}),
 		grpc.WithStreamInterceptor(func(
-			ctx context.Context, desc *grpc.StreamDesc, c *grpc.ClientConn, method string, open grpc.Streamer, o ...grpc.CallOption,
+			ctx context.Context, desc *grpc.StreamDesc, c *grpc.ClientConn, method string, open grpc.Streamer,
+			o ...grpc.CallOption,
 		) (grpc.ClientStream, error) {
 			ctx, err := withToken(ctx, tokenFile)
 			if err != nil {
