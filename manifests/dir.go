@@ -15,7 +15,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/switchboard-run/switchboard/home/filewatch"
+	"github.com/switchboard-run/switchboard/internal/filewatch"
 )
 
 // Kind is the kind of a Change.

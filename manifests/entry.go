@@ -11,7 +11,7 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/switchboard-run/switchboard/home/filewatch"
+	"github.com/switchboard-run/switchboard/internal/filewatch"
 )
 
 // Entry is one extension as found: its manifest, and the error of its file. With both, the

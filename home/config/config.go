@@ -18,7 +18,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/switchboard-run/switchboard/home/filewatch"
+	"github.com/switchboard-run/switchboard/internal/filewatch"
 	"github.com/switchboard-run/switchboard/manifests"
 	"github.com/switchboard-run/switchboard/manifests/strictyaml"
 )

@@ -8,7 +8,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/switchboard-run/switchboard/home/filewatch"
+	"github.com/switchboard-run/switchboard/internal/filewatch"
 )
 
 // Live holds the last valid content of config.yaml and of secrets.env. Its methods

@@ -11,7 +11,7 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/switchboard-run/switchboard/home/filewatch"
+	"github.com/switchboard-run/switchboard/internal/filewatch"
 )
 
 func TestOnlyRegularFilesAreRead(t *testing.T) {

@@ -9,7 +9,7 @@ import (
 
 	"go.uber.org/goleak"
 
-	"github.com/switchboard-run/switchboard/home/filewatch"
+	"github.com/switchboard-run/switchboard/internal/filewatch"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
