@@ -251,10 +251,14 @@ func (k *Kernel) Close() error {
 	if k.bus != nil {
 		k.bus.Close()
 	}
+	var err error
 	if k.store != nil {
-		return k.store.Close()
+		err = k.store.Close()
 	}
-	return nil
+	if k.tools != nil {
+		k.tools.Close()
+	}
+	return err
 }
 
 // Publish publishes an event as the kernel's own. A payload is encoded as JSON.

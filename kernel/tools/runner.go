@@ -57,6 +57,20 @@ type Runner struct {
 
 	mu      sync.Mutex
 	running map[int64]*running
+	closed  bool
+	working sync.WaitGroup // every goroutine of the runner
+}
+
+// Close stops what runs and waits for it. The store is closed before: a call that is
+// stopped has no outcome, and the next start treats it as after a crash.
+func (r *Runner) Close() {
+	r.mu.Lock()
+	r.closed = true
+	for _, run := range r.running {
+		run.stop()
+	}
+	r.mu.Unlock()
+	r.working.Wait()
 }
 
 // running is a call that runs.
@@ -127,6 +141,9 @@ func (r *Runner) Call(ctx context.Context, l *bus.Lease, id string) (*extensionv
 			return ended(call, err)
 		}
 		run := r.join(l, *call)
+		if run == nil {
+			return nil, fmt.Errorf("%w: the kernel is stopping", contract.ErrGone)
+		}
 		select {
 		case <-run.done:
 		case <-ctx.Done():
@@ -158,11 +175,14 @@ func ended(call *journal.Call, err error) (*extensionv1.CallResult, error) {
 	return &extensionv1.CallResult{Content: call.Result, IsError: call.IsError}, nil
 }
 
-// join returns the running call, or starts it.
+// join returns the running call, or starts it; nil: the runner is closed.
 func (r *Runner) join(l *bus.Lease, call journal.Call) *running {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	run := r.running[call.ID]
+	if run == nil && r.closed {
+		return nil
+	}
 	if run == nil {
 		if r.running == nil {
 			r.running = map[int64]*running{}
@@ -170,7 +190,7 @@ func (r *Runner) join(l *bus.Lease, call journal.Call) *running {
 		ctx, stop := context.WithCancel(context.Background())
 		run = &running{Runner: r, lease: l, call: call, stop: stop, done: make(chan struct{})}
 		r.running[call.ID] = run
-		go run.run(ctx)
+		r.working.Go(func() { run.run(ctx) })
 	}
 	run.addHolder(l)
 	return run
@@ -198,8 +218,8 @@ func (r *Runner) Interrupt(session int64) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for _, run := range r.running {
-		if run.call.Session == session && run.interrupt != nil {
-			go run.interruptIfWanted()
+		if run.call.Session == session && run.interrupt != nil && !r.closed {
+			r.working.Go(run.interruptIfWanted)
 		}
 	}
 }
