@@ -2,6 +2,7 @@ package rest
 
 import (
 	"bufio"
+	"io"
 	"os"
 	"strconv"
 	"strings"
@@ -9,35 +10,58 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// unmapProgram unmaps the pages of the program itself: most are needed only by the start.
-// The system keeps them in its file cache while it has room, and maps them again on use, 16
-// at a time. Failure is harmless.
+// unmapProgram unmaps the pages of the program itself: most of what a start needs,
+// nothing needs again. The system keeps them in its file cache while it has room
+// and maps one again when it is used, 16 at a time. Failure is harmless.
 func unmapProgram() {
 	program, err := os.Readlink("/proc/self/exe")
 	if err != nil {
 		return
 	}
-	maps, err := os.Open("/proc/self/maps")
+	maps, err := os.Open("/proc/self/smaps")
 	if err != nil {
 		return
 	}
 	defer maps.Close()
-	for lines := bufio.NewScanner(maps); lines.Scan(); {
-		if start, end, ok := readOnly(lines.Text(), program); ok {
-			_, _, _ = unix.Syscall(unix.SYS_MADVISE, start, end-start, unix.MADV_DONTNEED)
-		}
+	for _, m := range unchanged(maps, program) {
+		_, _, _ = unix.Syscall(unix.SYS_MADVISE, m.start, m.end-m.start, unix.MADV_DONTNEED)
 	}
 }
 
-// readOnly parses a line of /proc/self/maps. It reports a mapping of the file that
-// can't be written, so that each of its pages is as the file has it.
-func readOnly(line, file string) (start, end uintptr, ok bool) {
-	f := strings.Fields(line)
+// mapping is a range of addresses.
+type mapping struct{ start, end uintptr }
+
+// unchanged returns the mappings of the file whose pages are all as the file has them:
+// they can't be written, and none was. The loader writes to read-only ones of a program
+// that it relocates, and a debugger does; those changes would be lost.
+func unchanged(smaps io.Reader, file string) (found []mapping) {
+	var current *mapping
+	for lines := bufio.NewScanner(smaps); lines.Scan(); {
+		f := strings.Fields(lines.Text())
+		switch {
+		case len(f) >= 2 && f[0] == "Anonymous:":
+			if current != nil && f[1] == "0" {
+				found = append(found, *current)
+			}
+			current = nil
+		case len(f) > 0 && !strings.HasSuffix(f[0], ":"):
+			current = readOnly(f, file)
+		}
+	}
+	return found
+}
+
+// readOnly parses the first line of a mapping; nil: it is not one of the file, or can be
+// written.
+func readOnly(f []string, file string) *mapping {
 	if len(f) < 6 || strings.Contains(f[1], "w") || strings.Join(f[5:], " ") != file {
-		return 0, 0, false
+		return nil
 	}
 	from, to, _ := strings.Cut(f[0], "-")
-	a, err := strconv.ParseUint(from, 16, 64)
-	b, err2 := strconv.ParseUint(to, 16, 64)
-	return uintptr(a), uintptr(b), err == nil && err2 == nil
+	start, err := strconv.ParseUint(from, 16, 64)
+	end, err2 := strconv.ParseUint(to, 16, 64)
+	if err != nil || err2 != nil {
+		return nil
+	}
+	return &mapping{uintptr(start), uintptr(end)}
 }
