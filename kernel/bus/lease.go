@@ -133,13 +133,30 @@ func (t *Tx) takeHolder(extension, pattern, key string) *Lease {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	s := b.table.Load().named(extension, pattern)
+	if s == nil || s.lanes[key] == nil {
+		return nil
+	}
+	return t.takeLocked(s.lanes[key].lease)
+}
+
+// takeLocked revokes a lease, and cancels its handler once that is durable. It
+// returns nil if there is none, or if it was revoked before.
+func (t *Tx) takeLocked(l *Lease) *Lease {
+	if l == nil || l.revoked {
+		return nil
+	}
+	t.revokeLocked(l)
+	t.then = append(t.then, func() { l.sink.cancel(l) })
+	return l
+}
+
+// holder is the lease of the handler that has a delivery; nil: none has it.
+func (s *subscription) holder(key string, seq int64) *Lease {
 	if s == nil {
 		return nil
 	}
-	l := s.lanes[key]
-	if l == nil || l.lease == nil || l.lease.revoked {
-		return nil
+	if l := s.lane(key, seq); l != nil && l.lease != nil && l.lease.item.Seq == seq {
+		return l.lease
 	}
-	t.revokeLocked(l.lease)
-	return l.lease
+	return nil
 }

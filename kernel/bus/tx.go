@@ -108,16 +108,17 @@ func (t *Tx) Replace(old journal.Delivery, e *busv1.Event) (bool, error) {
 // unsettled are the states of a delivery that has not ended.
 var unsettled = []journal.DeliveryState{journal.Pending, journal.InFlight}
 
-// Settle ends a delivery that no handler holds.
+// Settle ends a delivery. A handler that holds it by then loses its token, as with
+// TakeBack.
 func (t *Tx) Settle(d journal.Delivery, state journal.DeliveryState, reason string) error {
 	d.State, d.Reason, d.SettledAt = state, reason, t.Now
 	if err := t.UpdateDelivery(d); err != nil {
 		return err
 	}
 	s := t.bus.table.Load().byID[d.Subscription]
-	t.settled = append(t.settled, settled{sub: s, delivery: d})
 	t.bus.mu.Lock()
 	defer t.bus.mu.Unlock()
+	t.settled = append(t.settled, settled{sub: s, delivery: d, lease: t.takeLocked(s.holder(d.Key, d.Seq))})
 	t.added = slices.DeleteFunc(t.added, func(a added) bool { // this very commit created it
 		same := a.delivery.Seq == d.Seq && a.sub == s
 		if same {
@@ -143,7 +144,7 @@ func (t *Tx) reserve(s *subscription, d journal.Delivery) bool {
 		return by == t
 	}
 	if l := s.lane(d.Key, d.Seq); l != nil {
-		if l.lease != nil && l.lease.item.Seq == d.Seq || l.fetching && len(l.items) > 0 && l.items[0].Seq == d.Seq {
+		if s.holder(d.Key, d.Seq) != nil || l.fetching && len(l.items) > 0 && l.items[0].Seq == d.Seq {
 			return false
 		}
 	}
@@ -172,8 +173,7 @@ func (t *Tx) keepBack(s *subscription, d journal.Delivery) {
 	t.then = append(t.then, back)
 }
 
-// SettleAll settles the delivery of an agent's input. No handler holds it: it waits
-// in the lane of the input whose turn it became part of.
+// SettleAll settles the delivery of an agent's input.
 func (t *Tx) SettleAll(seq int64, state journal.DeliveryState, reason string) error {
 	ds, err := t.Deliveries(journal.DeliveryFilter{Seq: seq, States: unsettled})
 	if err != nil {
@@ -204,7 +204,6 @@ func (t *Tx) TakeBack(extension, pattern, key string) (*busv1.Event, error) {
 		return nil, err
 	}
 	t.settled = append(t.settled, settled{sub: l.item.lane.sub, delivery: d, lease: l})
-	t.then = append(t.then, func() { l.sink.cancel(l) })
 	return l.Event, nil
 }
 

@@ -189,6 +189,49 @@ func TestTakeBack(t *testing.T) {
 	})
 }
 
+// A delivery that is handed out while a commit ends it stays ended, whatever its
+// handler answers, and its lane goes on.
+func TestHandedOutWhileItIsSettled(t *testing.T) {
+	for _, end := range []busv1.Outcome_Kind{
+		busv1.Outcome_KIND_ACK, busv1.Outcome_KIND_FAIL, busv1.Outcome_KIND_RETRY, busv1.Outcome_KIND_DROP,
+	} {
+		t.Run(end.String(), func(t *testing.T) {
+			inWorld(t, func(w *world) {
+				w.subscribe("x", on("a.b")...)
+				x := w.attach("x", 0)
+				seqs := w.publish("a.b", "k/1", "k/2")
+				if err := w.Do(func(tx *bus.Tx) error {
+					if e, err := tx.TakeBack("x", "a.b", "k"); e != nil || err != nil {
+						w.Errorf("somebody holds %v, %v", e, err)
+					}
+					x.sink.Credit(1)
+					x.wantHeld("k/1")
+					ds, err := tx.Deliveries(journal.DeliveryFilter{Seq: seqs[0]})
+					if err != nil {
+						return err
+					}
+					return tx.Settle(ds[0], journal.Done, "ended")
+				}); err != nil {
+					w.Fatal(err)
+				}
+				d := x.take("k/1")
+				if got := x.cancelled(); !slices.Equal(got, []string{d.GetToken()}) {
+					w.Errorf("cancelled are %v", got)
+				}
+				late := []*busv1.Effect{publishEffect("c.d", "late")}
+				x.answer(d, &busv1.Outcome{Kind: end, RetryAfterMs: 1000, Effects: late})
+				x.wantHeld("k/2")
+				time.Sleep(time.Minute)
+				if d := w.wantState(seqs[0], journal.Done); d.Reason != "ended" || len(w.events("c.d")) > 0 {
+					w.Errorf("the one that was ended is %+v", d)
+				}
+				x.ack("k/2")
+				x.wantHeld()
+			})
+		})
+	}
+}
+
 // TestCallLeases are void with their row, their generation or their release.
 func TestCallLeases(t *testing.T) {
 	inWorld(t, func(w *world) {
