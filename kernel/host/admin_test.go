@@ -17,6 +17,7 @@ import (
 	"github.com/switchboard-run/switchboard/contract/adminv1"
 	"github.com/switchboard-run/switchboard/contract/kernelv1"
 	"github.com/switchboard-run/switchboard/kernel/bus"
+	"github.com/switchboard-run/switchboard/kernel/host"
 )
 
 // methods are all of some services, by their full names.
@@ -118,8 +119,9 @@ func TestTheOwnersSocket(t *testing.T) {
 
 // A process of another user is sent away before it is heard, also with the token.
 func TestAnotherUserOnTheOwnersSocket(t *testing.T) {
-	w := newWorld(t)
-	w.host.CheckUser(func(net.Conn) (int, error) { return 0, errors.New("another user") })
+	w := newWorld(t, func(h *host.Host) {
+		h.CheckUser(func(net.Conn) (int, error) { return 0, errors.New("another user") })
+	})
 	w.listen(filepath.Join(w.dir, "o"), func(l net.Listener) error { return w.host.ServeOwner(l, ownerToken) })
 	err := ask(t.Context(), w.owner(ownerToken), adminv1.Read_Status_FullMethodName)
 	if status.Code(err) != codes.Unavailable {

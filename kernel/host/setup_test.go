@@ -36,7 +36,8 @@ type world struct {
 	next   int64
 }
 
-func newWorld(t *testing.T) *world {
+// newWorld serves extensions; before has the host before it serves.
+func newWorld(t *testing.T, before ...func(*host.Host)) *world {
 	t.Helper()
 	t.Parallel()
 	dir, err := os.MkdirTemp("", "sb") // short: the paths of sockets are
@@ -68,6 +69,9 @@ func newWorld(t *testing.T) *world {
 	w.Tools.Remote = w.host
 	adminv1.RegisterReadServer(w.host, adminv1.UnimplementedReadServer{})
 	adminv1.RegisterManageServer(w.host, adminv1.UnimplementedManageServer{})
+	for _, f := range before {
+		f(w.host)
+	}
 	w.listen(w.socket, w.host.Serve)
 	return w
 }
