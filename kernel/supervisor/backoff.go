@@ -12,14 +12,17 @@ type recovery struct {
 	failures []time.Time // within the window
 	delays   *backoff.ExponentialBackOff
 
-	failed  bool        // for good
-	ended   bool        // ended by itself, and the policy does not restart it
-	retryAt time.Time   // of a start that is due
-	timer   *time.Timer // runs until then
+	failed  bool      // for good
+	ended   bool      // ended by itself, and the policy does not restart it
+	retryAt time.Time // before it, no start
+	timer   *time.Timer
 }
 
+// waits reports whether the next start is not due yet.
+func (r *recovery) waits() bool { return time.Now().Before(r.retryAt) }
+
 // ready reports whether a start is allowed now.
-func (r *recovery) ready() bool { return !r.failed && !r.ended && r.timer == nil }
+func (r *recovery) ready() bool { return !r.down() && !r.waits() }
 
 // down reports whether only a person or another Spec can restart it.
 func (r *recovery) down() bool { return r.failed || r.ended }
@@ -47,15 +50,10 @@ func (r *recovery) next(now time.Time, policy Restart) (time.Duration, bool) {
 	return r.delays.NextBackOff(), true
 }
 
-// stop stops the timer.
-func (r *recovery) stop() {
+// reset forgets all failures.
+func (r *recovery) reset() {
 	if r.timer != nil {
 		r.timer.Stop()
 	}
-}
-
-// reset forgets all failures.
-func (r *recovery) reset() {
-	r.stop()
 	*r = recovery{}
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"golang.org/x/sync/errgroup"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
@@ -76,30 +77,27 @@ func (s *Supervisor) guard(proc process, l sandbox.Limits) {
 func (s *Supervisor) answers(u *unit, proc process) bool {
 	ctx, cancel := context.WithTimeout(proc.Context(), s.options.ProbeTimeout)
 	defer cancel()
+	var probes errgroup.Group
 	s.mu.Lock()
-	results := make(chan bool, len(u.members))
-	asked := 0
 	for _, m := range u.members {
 		if u.proc == proc && u.phase == running && m.state == active {
 			instance, reported := m.instance, m.reports
-			asked++
-			go func() { results <- s.healthy(ctx, m, instance, reported) }()
+			probes.Go(func() error { return s.probeMember(ctx, m, instance, reported) })
 		}
 	}
 	s.mu.Unlock()
-	all := true
-	for range asked {
-		all = <-results && all
-	}
-	return all
+	return probes.Wait() == nil
 }
 
-// healthy probes one member. An error is an answer too.
-func (s *Supervisor) healthy(ctx context.Context, m *member, instance *Instance, reported int) bool {
+// probeMember probes one member. An answer with an error is an answer too.
+func (s *Supervisor) probeMember(ctx context.Context, m *member, instance *Instance, reported int) error {
 	readiness, err := extensionv1.NewExtensionClient(instance.Conn).Health(ctx, &extensionv1.HealthRequest{})
 	if err != nil {
-		code := status.Code(err)
-		return code != codes.DeadlineExceeded && code != codes.Unavailable && code != codes.Canceled
+		switch status.Code(err) {
+		case codes.DeadlineExceeded, codes.Unavailable, codes.Canceled:
+			return err
+		}
+		return nil
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -107,5 +105,5 @@ func (s *Supervisor) healthy(ctx context.Context, m *member, instance *Instance,
 		s.setReadiness(m, readiness)
 		s.publish()
 	}
-	return true
+	return nil
 }

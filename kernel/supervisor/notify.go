@@ -2,8 +2,6 @@ package supervisor
 
 import (
 	"fmt"
-	"slices"
-	"strings"
 	"time"
 
 	"github.com/switchboard-run/switchboard/contract/extensionv1"
@@ -110,7 +108,7 @@ func (s *Supervisor) status(m *member) Status {
 		status.State, status.Detail = Inactive, m.lastError
 	case obstacle != "":
 		status.State, status.Detail = Inactive, obstacle
-	case failure.timer != nil:
+	case failure.waits():
 		status.State, status.Detail, status.RetryAt = BackingOff, m.lastError, failure.retryAt
 	case waiting != "":
 		status.State, status.Detail, status.Between = Inactive, "waits for "+waiting, Starting
@@ -118,14 +116,6 @@ func (s *Supervisor) status(m *member) Status {
 		status.State = Starting
 	}
 	return status
-}
-
-// waitsFor names the extensions that have to start first.
-func (s *Supervisor) waitsFor(m *member) string {
-	return strings.Join(slices.DeleteFunc(slices.Clone(m.spec.Requires), func(id string) bool {
-		dep := s.members[id]
-		return dep != nil && dep.instance != nil
-	}), ", ")
 }
 
 func (s *Supervisor) setReadiness(m *member, r *extensionv1.Readiness) {

@@ -56,8 +56,9 @@ type launch struct {
 }
 
 // merge is the process that serves all the extensions; see Spec.Group.
-func merge(specs []Spec) (l launch) {
-	for i, s := range specs {
+func merge(specs map[string]Spec) (l launch) {
+	for i, id := range sortedKeys(specs) {
+		s := specs[id]
 		l.IDs = append(l.IDs, s.ID)
 		for _, dir := range []string{s.DataDir, s.RunDir} {
 			l.Limits.Rooms = append(l.Limits.Rooms, sandbox.Room{ID: s.ID, Dir: dir, Bytes: max(0, s.Disk)})

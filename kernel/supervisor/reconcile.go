@@ -31,7 +31,6 @@ func (s *Supervisor) step() bool {
 	changed := false
 	for _, key := range sortedKeys(s.units) {
 		u := s.units[key]
-		changed = u.takeNext() || changed
 		switch u.phase {
 		case idle:
 			changed = s.stepIdle(u) || changed
@@ -57,13 +56,8 @@ func (s *Supervisor) step() bool {
 
 func (s *Supervisor) stepIdle(u *unit) bool {
 	u.restart = false
-	if u.pending != nil {
-		released := s.release(u)
-		if !s.adoptable(u) {
-			return released
-		}
-		s.adopt(u)
-		return true
+	if !u.current() || len(u.wanted) == 0 {
+		return s.adopt(u)
 	}
 	if s.stopping || !u.recovery.ready() {
 		return false
@@ -99,11 +93,12 @@ func (s *Supervisor) stepRunning(u *unit) bool {
 	changed := false
 	for _, id := range sortedKeys(u.members) {
 		switch m := u.members[id]; {
-		case m.state == active && m.next != nil:
-			s.stopMember(m, "the extension was stopped")
+		case m.state == active && (!m.runs(u.wanted[id]) || s.obstacle(m) != ""):
+			s.stopMember(m)
 			changed = true
-		case m.state == active && s.obstacle(m) != "":
-			s.stopMember(m, "an extension it requires is down")
+		case m.state == down && m.leaving == 0 && !m.runs(u.wanted[id]):
+			m.spec = u.wanted[id]
+			m.recovery.reset()
 			changed = true
 		case s.startable(m):
 			s.startMember(m)
@@ -113,73 +108,57 @@ func (s *Supervisor) stepRunning(u *unit) bool {
 	return changed
 }
 
-// release removes the extensions that an idle unit no longer serves: another unit
-// may wait for them, while this one waits for those of the other.
-func (s *Supervisor) release(u *unit) bool {
-	released := false
+// adopt gives an idle unit its wanted extensions, without their failures, as soon as
+// they are free. At once it releases those that it does not keep: another unit may
+// wait for them, while this one waits for those of the other.
+func (s *Supervisor) adopt(u *unit) (changed bool) {
+	free := true
 	for id, m := range u.members {
-		if _, kept := u.pending[id]; kept || m.leaving > 0 || m.state != down {
-			continue
-		}
-		released = true
-		delete(u.members, id)
-		m.unit = nil
-		m.recovery.stop()
-		m.recovery = &recovery{}
-	}
-	return released
-}
-
-// adoptable reports whether the pending extensions of the unit are free.
-func (s *Supervisor) adoptable(u *unit) bool {
-	for id := range u.pending {
-		if m := s.members[id]; m.unit != nil && m.unit != u {
-			return false
+		switch _, kept := u.wanted[id]; {
+		case m.state != down || m.leaving > 0:
+			free = false
+		case !kept:
+			delete(u.members, id)
+			m.unit = nil
+			m.recovery.reset()
+			changed = true
 		}
 	}
-	for _, m := range u.members {
-		if m.leaving > 0 || m.state != down {
-			return false
-		}
+	for id := range u.wanted {
+		owner := s.members[id].unit
+		free = free && (owner == nil || owner == u)
 	}
-	return true
-}
-
-// adopt gives an idle unit its pending extensions, and resets all failures.
-func (s *Supervisor) adopt(u *unit) {
-	for _, m := range u.members {
-		m.recovery.reset()
+	if !free {
+		return changed
 	}
-	u.recovery.reset()
-	u.members = make(map[string]*member, len(u.pending))
-	for id, spec := range u.pending {
+	u.resetFailures()
+	for id, spec := range u.wanted {
 		m := s.members[id]
 		m.unit, m.spec, m.recovery = u, spec, &recovery{}
-		if len(u.pending) == 1 {
+		if len(u.wanted) == 1 {
 			m.recovery = &u.recovery
 		}
-		m.next = nil
 		u.members[id] = m
 	}
-	u.pending = nil
-	if len(u.members) == 0 {
+	if len(u.wanted) == 0 {
 		delete(s.units, u.key)
 	}
+	return true
 }
 
 // startable reports whether m can be described and initialized now, in its process
 // or a new one.
 func (s *Supervisor) startable(m *member) bool {
-	if m.unit == nil || m.state != down || m.leaving > 0 || !m.recovery.ready() {
-		return false
-	}
-	for _, id := range m.spec.Requires {
+	return m.unit != nil && m.state == down && m.leaving == 0 && m.recovery.ready() &&
+		s.obstacle(m) == "" && s.waitsFor(m) == ""
+}
+
+// waitsFor names the extensions that have to start first.
+func (s *Supervisor) waitsFor(m *member) string {
+	return strings.Join(slices.DeleteFunc(slices.Clone(m.spec.Requires), func(id string) bool {
 		dep := s.members[id]
-		if dep == nil || dep.state != active || dep.unit.phase != running {
-			return false
-		}
-	}
-	return s.obstacle(m) == ""
+		return dep != nil && dep.state == active && dep.unit.phase == running
+	}), ", ")
 }
 
 // obstacle says why m cannot run until a person acts: an extension that it
@@ -190,7 +169,7 @@ func (s *Supervisor) obstacleOnPath(m *member, path []string) string {
 	for _, id := range m.spec.Requires {
 		next := append(slices.Clip(path), id)
 		dep := s.members[id]
-		if _, wanted := s.specs[id]; dep == nil || !wanted {
+		if _, wanted := s.specs[id]; !wanted {
 			return fmt.Sprintf("requires %s, which is not installed or not enabled", id)
 		}
 		if dep.down() {
@@ -227,7 +206,9 @@ func (s *Supervisor) mayQuit(u *unit) bool {
 }
 
 // ends reports whether the process of the unit has to end.
-func (s *Supervisor) ends(u *unit) bool { return s.stopping || u.leaving() }
+func (s *Supervisor) ends(u *unit) bool {
+	return s.stopping || u.restart || !u.current() && !u.exchanges()
+}
 
 // busy reports whether an answer of a process or of an extension is awaited.
 func (s *Supervisor) busy() bool {
@@ -265,13 +246,8 @@ func (s *Supervisor) isSettled() bool {
 	if len(s.calls) > 0 || s.busy() {
 		return false
 	}
-	for _, m := range s.members {
-		if m.next != nil {
-			return false
-		}
-	}
 	for _, u := range s.units {
-		if u.phase == running && s.ends(u) || u.pending != nil && !s.stopping {
+		if u.phase == running && s.ends(u) || !u.current() && !s.stopping {
 			return false
 		}
 	}

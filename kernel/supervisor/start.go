@@ -20,11 +20,7 @@ func (s *Supervisor) launchUnit(u *unit) {
 	l.Log = s.options.LogSink
 	u.phase = launching
 	u.deadline = time.Now().Add(l.StartTimeout)
-	for _, m := range u.members {
-		if s.startable(m) {
-			m.state = booting
-		}
-	}
+	u.started = l
 	ctx, abort := context.WithCancelCause(context.Background())
 	u.abort = abort
 	deadline := u.deadline
@@ -55,11 +51,6 @@ func (s *Supervisor) launched(u *unit, proc process, err error) {
 	defer s.mu.Unlock()
 	u.abort = nil
 	u.phase = idle
-	for _, m := range u.members {
-		if m.state == booting {
-			m.state = down
-		}
-	}
 	switch {
 	case errors.Is(err, errAborted):
 	case err != nil:
@@ -68,7 +59,7 @@ func (s *Supervisor) launched(u *unit, proc process, err error) {
 		u.phase, u.proc = running, proc
 		s.work.Go(func() { s.watch(u, proc) })
 		s.work.Go(func() { s.probe(u, proc) })
-		limits := u.process().Limits
+		limits := u.started.Limits
 		limits.Sockets = proc.Sockets()
 		s.work.Go(func() { s.guard(proc, limits) })
 	}
@@ -149,16 +140,11 @@ func (s *Supervisor) recover(r *recovery, policy Restart, err error, ids []strin
 	s.log.Warn("extension will be started again", "extensions", ids, "in", delay.Round(time.Millisecond).String(),
 		"error", err)
 	r.retryAt = time.Now().Add(delay)
-	var timer *time.Timer
-	timer = time.AfterFunc(delay, func() {
+	r.timer = time.AfterFunc(delay, func() {
 		s.mu.Lock()
 		defer s.mu.Unlock()
-		if r.timer == timer {
-			r.timer, r.retryAt = nil, time.Time{}
-			s.reconcile()
-		}
+		s.reconcile()
 	})
-	r.timer = timer
 }
 
 // startMember describes and initializes one extension in its running process.

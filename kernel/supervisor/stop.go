@@ -1,11 +1,12 @@
 package supervisor
 
 import (
+	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"time"
 
+	"golang.org/x/sync/errgroup"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
@@ -19,23 +20,15 @@ const shutdownSlack = 250 * time.Millisecond
 // is asked to exit. After a timeout it gets SIGKILL.
 func (s *Supervisor) quit(u *unit) {
 	proc, grace := u.proc, u.process().ShutdownGrace
-	var instances []*Instance
+	var shutdowns errgroup.Group
 	for _, m := range u.members {
-		if m.instance != nil {
-			instances = append(instances, m.instance)
+		if i := m.instance; i != nil {
+			shutdowns.Go(func() error { return shutdown(proc, i, grace) })
 		}
 	}
 	u.phase = quitting
 	s.work.Go(func() {
-		results := make(chan error, len(instances))
-		for _, i := range instances {
-			go func() { results <- shutdown(proc, i, grace) }()
-		}
-		var err error
-		for range instances {
-			err = errors.Join(err, <-results)
-		}
-		if err != nil {
+		if err := shutdowns.Wait(); err != nil {
 			proc.Kill("the process was killed: " + err.Error())
 		}
 		proc.Quit()
@@ -62,7 +55,8 @@ func shutdown(proc process, i *Instance, grace time.Duration) error {
 }
 
 // stopMember ends one extension of a process that continues.
-func (s *Supervisor) stopMember(m *member, reason string) {
+func (s *Supervisor) stopMember(m *member) {
+	reason := cmp.Or(s.obstacle(m), "the extension was stopped")
 	m.state = stopping
 	instance, proc, grace := m.instance, m.unit.proc, m.spec.ShutdownGrace
 	s.work.Go(func() {

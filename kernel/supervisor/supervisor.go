@@ -170,69 +170,45 @@ func (s *Supervisor) Apply(specs []Spec) error {
 		return errStopped
 	}
 	s.specs = wanted
-	for key, u := range s.units {
-		switch group, kept := groups[key]; {
-		case !kept:
-			u.pending = map[string]Spec{}
-		case u.runs(group) || u.exchanges(group):
-			u.pending = nil
-			for id, spec := range group {
-				if m := u.members[id]; m.spec.Fingerprint == spec.Fingerprint {
-					m.spec, m.next = spec, nil
-				} else {
-					m.next = &spec
-				}
-			}
-		default:
-			u.pending = group
+	for key := range groups {
+		if s.units[key] == nil {
+			s.units[key] = &unit{key: key, members: map[string]*member{}}
 		}
 	}
-	for key, group := range groups {
-		if s.units[key] == nil {
-			s.units[key] = &unit{key: key, pending: group}
+	for key, u := range s.units {
+		u.wanted = groups[key]
+		for id, m := range u.members {
+			if spec, kept := u.wanted[id]; kept && m.runs(spec) {
+				m.spec = spec
+			}
 		}
 	}
 	for id, spec := range wanted {
 		if s.members[id] == nil {
-			s.members[id] = &member{id: id, spec: spec, recovery: &recovery{}}
+			s.members[id] = &member{id: id, spec: spec}
 		}
 	}
 	s.reconcile()
 	return nil
 }
 
-// runs reports whether the process already serves the group.
-func (u *unit) runs(group map[string]Spec) bool {
-	return maps.EqualFunc(u.members, group, func(m *member, spec Spec) bool {
-		return m.spec.Fingerprint == spec.Fingerprint && slices.Equal(m.spec.Command, spec.Command)
-	})
+// runs reports whether the extension was started as the spec says.
+func (m *member) runs(spec Spec) bool {
+	return m.spec.Fingerprint == spec.Fingerprint && slices.Equal(m.spec.Command, spec.Command)
 }
+
+// current reports whether the unit has the wanted extensions, with their specs.
+func (u *unit) current() bool { return maps.EqualFunc(u.members, u.wanted, (*member).runs) }
 
 // exchanges reports whether the process can continue with other specs of the
 // extensions that share it: it would be started in the same way.
-func (u *unit) exchanges(group map[string]Spec) bool {
-	if u.phase != running || u.leaving() || len(group) < 2 {
+func (u *unit) exchanges() bool {
+	if u.phase != running || len(u.wanted) < 2 {
 		return false
 	}
-	specs := make([]Spec, 0, len(group))
-	for _, id := range sortedKeys(group) {
-		specs = append(specs, group[id])
-	}
-	before, after := u.process(), merge(specs)
+	before, after := u.started, merge(u.wanted)
 	return slices.Equal(before.IDs, after.IDs) && before.AutoMTLS == after.AutoMTLS &&
 		slices.Equal(before.Env, after.Env) && reflect.DeepEqual(before.Policy, after.Policy)
-}
-
-// takeNext gives stopped extensions their next specs.
-func (u *unit) takeNext() (changed bool) {
-	for _, m := range u.members {
-		if m.next != nil && m.state == down && m.leaving == 0 {
-			m.spec, m.next = *m.next, nil
-			m.recovery.reset()
-			changed = true
-		}
-	}
-	return changed
 }
 
 // Restart ends the process of an extension gracefully, if it runs, and starts it
@@ -251,10 +227,7 @@ func (s *Supervisor) Restart(id string) (restarted []string, err error) {
 	restarted = []string{id}
 	if u := m.unit; u != nil {
 		restarted = sortedKeys(u.members)
-		u.recovery.reset()
-		for _, m := range u.members {
-			m.recovery.reset()
-		}
+		u.resetFailures()
 		u.restart = u.phase != idle && u.phase != quitting
 	}
 	s.reconcile()
@@ -323,11 +296,8 @@ func (s *Supervisor) Wait(ctx context.Context) error {
 func (s *Supervisor) Stop(ctx context.Context) error {
 	s.mu.Lock()
 	s.stopping = true
-	for _, m := range s.members {
-		m.recovery.stop()
-	}
 	for _, u := range s.units {
-		u.recovery.stop()
+		u.resetFailures()
 	}
 	s.reconcile() //nolint:contextcheck // each shutdown is bounded by its own grace
 	s.mu.Unlock()

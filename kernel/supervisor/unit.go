@@ -23,8 +23,9 @@ const (
 type unit struct {
 	key     string
 	members map[string]*member
-	pending map[string]Spec // its extensions after the process has ended; nil: no change
+	wanted  map[string]Spec // its extensions by the last Apply; empty: it ends
 	restart bool            // the process ends and starts again
+	started launch          // what the process was started with
 
 	phase    phase
 	proc     process
@@ -34,16 +35,21 @@ type unit struct {
 	recovery recovery // from the process's own failures
 }
 
-// leaving reports whether the process has to end.
-func (u *unit) leaving() bool { return u.pending != nil || u.restart }
-
 // process is the process that serves the members.
 func (u *unit) process() launch {
-	specs := make([]Spec, 0, len(u.members))
-	for _, id := range sortedKeys(u.members) {
-		specs = append(specs, u.members[id].spec)
+	specs := make(map[string]Spec, len(u.members))
+	for id, m := range u.members {
+		specs[id] = m.spec
 	}
 	return merge(specs)
+}
+
+// resetFailures forgets all failures of the process and of its extensions.
+func (u *unit) resetFailures() {
+	u.recovery.reset()
+	for _, m := range u.members {
+		m.recovery.reset()
+	}
 }
 
 // memberState is the part of a process in the state of an extension.
@@ -51,7 +57,6 @@ type memberState int
 
 const (
 	down     memberState = iota
-	booting              // its process starts
 	starting             // is described and initialized
 	doomed               // likewise, in a process that ends
 	active
@@ -62,7 +67,6 @@ const (
 type member struct {
 	id   string
 	spec Spec
-	next *Spec // its spec after it has stopped, in the same process
 	unit *unit // whose process it is in or waits for; nil: none yet
 
 	state      memberState
