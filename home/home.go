@@ -71,13 +71,17 @@ type Installation struct {
 }
 
 // Open locks the home, completes an interrupted restore, and opens a kernel on it.
-// The caller must call Close, also without Run. Open changes the umask and os.Stdin
+// The caller must call Close, also without Run. On a full disk it wraps
+// journal.ErrFull: try again when there is room. Open changes the umask and os.Stdin
 // of this process, which extensions inherit.
 func Open(ctx context.Context, o Options) (_ *Installation, err error) {
 	i := &Installation{options: o}
 	defer func() {
 		if err != nil {
 			_ = i.Close()
+		}
+		if errors.Is(err, unix.ENOSPC) || errors.Is(err, unix.EDQUOT) {
+			err = fmt.Errorf("%w: %w", journal.ErrFull, err)
 		}
 	}()
 	unix.Umask(0o077) // also for extensions: their files are the user's alone

@@ -83,27 +83,38 @@ func kernelOptions(h *config.Home) (home.Options, error) {
 // 20 seconds.
 const stoppingTime = 40 * time.Second
 
+// openKernel waits while another kernel shuts down, and while the disk is full.
 func openKernel(ctx context.Context, h *config.Home) (*home.Installation, error) {
 	o, err := kernelOptions(h)
 	if err != nil {
 		return nil, err
 	}
-	k, err := home.Open(ctx, o)
-	if errors.Is(err, home.ErrStopping) {
-		fmt.Fprintln(os.Stderr, "The kernel on this home is shutting down. The new one starts when it has stopped.")
-	}
-	for end := time.Now().Add(stoppingTime); errors.Is(err, home.ErrStopping) && time.Now().Before(end) &&
-		ctx.Err() == nil; {
+	said := ""
+	for began := time.Now(); ; {
+		k, err := home.Open(ctx, o)
+		reason, pause := "", time.Second
+		switch {
+		case err == nil:
+			return k, nil
+		case errors.Is(err, home.ErrStopping) && time.Since(began) < stoppingTime:
+			reason = "The kernel on this home is shutting down. The new one starts when it has stopped."
+			pause = 20 * time.Millisecond
+		case errors.Is(err, journal.ErrFull):
+			reason = fmt.Sprintf("The disk of %s is full. Free some space: Switchboard starts when there is room. "+
+				"Nothing that it accepted is lost.", h.Path())
+		default:
+			return nil, fmt.Errorf("start the kernel: %w", err)
+		}
+		if reason != said {
+			fmt.Fprintln(os.Stderr, reason)
+			said = reason
+		}
 		select {
-		case <-time.After(20 * time.Millisecond):
-			k, err = home.Open(ctx, o)
+		case <-time.After(pause):
 		case <-ctx.Done():
+			return nil, fmt.Errorf("start the kernel: %w", err)
 		}
 	}
-	if err != nil {
-		return nil, fmt.Errorf("start the kernel: %w", err)
-	}
-	return k, nil
 }
 
 // inspect reads the files of the home; nil if that fails.

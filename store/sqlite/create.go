@@ -54,6 +54,9 @@ func create(path string, volatile bool) error {
 	if err == nil {
 		err = migrate(conn, fresh)
 	}
+	if err == nil { // Close would do it too, but without saying that the disk is full
+		err = sqlitex.ExecuteTransient(conn, "PRAGMA wal_checkpoint(TRUNCATE)", nil)
+	}
 	if err := errors.Join(err, conn.Close()); err != nil {
 		return err
 	}

@@ -184,6 +184,9 @@ const (
 
 // explain adds advice for the owner to an error of SQLite.
 func explain(err error) error {
+	if sqlite.ErrCode(err) == sqlite.ResultIOErrSHMSize { // its index of the log has no room
+		return fmt.Errorf("%w: free some space; nothing accepted is lost: %w", journal.ErrFull, err)
+	}
 	switch sqlite.ErrCode(err).ToPrimary() {
 	case sqlite.ResultNotADB, sqlite.ResultCorrupt:
 		return fmt.Errorf("%w (%w): %s", journal.ErrDamaged, err, hintDamaged)

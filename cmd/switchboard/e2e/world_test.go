@@ -50,6 +50,7 @@ type world struct {
 	fifos    map[string]*os.File
 	full     bool   // kernels are started on a disk that is nearly full
 	files    int    // that each process may have open; 0: as it comes
+	disk     *disk  // that the home is on; nil: the machine's
 	program  string // another build; empty: the usual one
 }
 
@@ -322,6 +323,9 @@ func (w *world) launch() *kernel {
 	}
 	if w.files > 0 {
 		cmd = few(cmd, w.files)
+	}
+	if w.disk != nil {
+		cmd = w.disk.on(cmd)
 	}
 	k := &kernel{cmd: cmd, output: &buffer{}, ended: make(chan struct{})}
 	cmd.Stdout, cmd.Stderr = k.output, k.output
