@@ -3,8 +3,8 @@
 //
 // This package wires the parts and talks to people. Package kernel, the extensions and
 // docs/ describe the promises of the parts. A command prints its result on stdout, as a
-// table or with --json; field names are stable. An error goes to stderr, tells what to do,
-// and makes the exit status 1.
+// table or with --json; field names are stable. An error goes to stderr, as JSON with --json,
+// tells what to do, and makes the exit status 1.
 package main
 
 import (
@@ -15,6 +15,8 @@ import (
 	"os/signal"
 	"syscall"
 	_ "time/tzdata" // time zones, also where the system has none
+
+	"github.com/spf13/cobra"
 
 	_ "github.com/switchboard-run/switchboard/cmd/switchboard/slack" // before anything else is prepared
 )
@@ -32,12 +34,23 @@ func main() {
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	if err := newRootCommand().ExecuteContext(ctx); err != nil {
+	if c, err := newRootCommand().ExecuteContextC(ctx); err != nil {
 		if !errors.Is(err, errReported) {
-			fmt.Fprintln(safeText{w: os.Stderr}, "switchboard:", message(err))
+			printError(c, err)
 		}
 		os.Exit(1) //nolint:gocritic // no deferred call is needed
 	}
+}
+
+// printError prints an error for people, or, with --json, as an object whose field error
+// has the text.
+func printError(c *cobra.Command, err error) {
+	if wanted, _ := c.Flags().GetBool("json"); !wanted {
+		fmt.Fprintln(safeText{w: os.Stderr}, "switchboard:", message(err))
+		return
+	}
+	c.SetOut(os.Stderr)
+	_ = printJSON(c, map[string]string{"error": message(err)})
 }
 
 // errReported makes the exit status 1 after the command has reported the problem.

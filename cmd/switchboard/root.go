@@ -51,8 +51,13 @@ func newRootCommand() *cobra.Command {
 	add("main", newRunCommand(), newChatCommand(), newStatusCommand(), newDoctorCommand())
 	add("manage", newChannelsCommand(), newPairingCommand(), newAgentsCommand(), newExtensionsCommand(),
 		newSessionsCommand(), newSchedulesCommand(), newTasksCommand(), newLinksCommand(), newMemoryCommand(),
-		newBackupCommand())
+		newConfigCommand(), newBackupCommand())
 	add("find", newEventsCommand(), newTraceCommand(), newLogsCommand(), newUsageCommand())
+	root.AddCommand(&cobra.Command{
+		Use: "version", Short: "Print the version", Args: cobra.NoArgs,
+		Run: func(c *cobra.Command, _ []string) { printerOf(c).line("%s version %s", root.Name(), version) },
+	})
+	root.SetHelpCommand(newHelpCommand())
 	strict(root)
 	return root
 }
@@ -62,6 +67,22 @@ func group(use, short string, verbs ...*cobra.Command) *cobra.Command {
 	c := &cobra.Command{Use: use, Short: short}
 	c.AddCommand(verbs...)
 	return c
+}
+
+func newHelpCommand() *cobra.Command {
+	return &cobra.Command{
+		Use: "help [command]", Short: "Help about a command",
+		RunE: func(c *cobra.Command, args []string) error {
+			about, rest, err := c.Root().Find(args)
+			if len(rest) > 0 {
+				return unknownCommand(about, rest[0])
+			}
+			if err != nil {
+				return err
+			}
+			return about.Help()
+		},
+	}
 }
 
 // strict makes an unknown subcommand an error instead of a help text, and adds the usage to
