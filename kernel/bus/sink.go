@@ -4,6 +4,7 @@ import (
 	"context"
 	"slices"
 
+	"github.com/switchboard-run/switchboard/contract"
 	"github.com/switchboard-run/switchboard/contract/busv1"
 )
 
@@ -62,14 +63,20 @@ func (b *Bus) Pause(extension string) {
 	}
 }
 
-// frameBytes is about the size of a frame, which one event may exceed by 1 MiB.
-const frameBytes = 4 << 20
+const (
+	// frameBytes is about the size of a frame, which one delivery may exceed: far from
+	// the largest message.
+	frameBytes = contract.MaxMessage / 4
+	// otherBytes is more than a delivery has beside the payload and the keys of its event.
+	otherBytes = 1 << 10
+)
 
 // frame takes what waits, as far as it fits. The caller holds Bus.mu.
 func (s *Sink) frame() Frame {
 	n, size := 0, 0
 	for n < len(s.deliveries) && size < frameBytes {
-		size += len(s.deliveries[n].GetEvent().GetPayload()) + 512
+		e := s.deliveries[n].GetEvent()
+		size += len(e.GetPayload()) + len(e.GetKey()) + len(e.GetDedupeKey()) + otherBytes
 		n++
 	}
 	f := Frame{s.deliveries[:n:n], s.cancels}

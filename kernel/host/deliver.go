@@ -12,7 +12,6 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/peer"
 	"google.golang.org/grpc/status"
-	"google.golang.org/protobuf/proto"
 
 	"github.com/switchboard-run/switchboard/contract"
 	"github.com/switchboard-run/switchboard/contract/busv1"
@@ -25,9 +24,6 @@ const (
 	// commandCredit is how many commands an extension that handles no events may have
 	// in flight.
 	commandCredit = 16
-	// frameSize is the approximate size of a frame of deliveries; a single delivery is
-	// always smaller than the largest message.
-	frameSize = contract.MaxMessage / 4
 	// defaultStreamLossGrace is how long a process may run without its event stream.
 	defaultStreamLossGrace = 10 * time.Second
 )
@@ -76,7 +72,14 @@ func (h *Host) exchange(g *instance, sink *bus.Sink) error {
 		defer cancel()
 		for {
 			frame, ok := sink.Next(ctx)
-			if !ok || !sendFrames(stream.Send, commands.take(ctx, frame)) {
+			if !ok {
+				return
+			}
+			frame = commands.take(ctx, frame)
+			if len(frame.Deliveries) == 0 && len(frame.Cancels) == 0 {
+				continue
+			}
+			if stream.Send(&extensionv1.DeliverFrame{Deliveries: frame.Deliveries, Cancels: frame.Cancels}) != nil {
 				return
 			}
 		}
@@ -96,36 +99,6 @@ func (h *Host) exchange(g *instance, sink *bus.Sink) error {
 
 func outcome(d *busv1.Delivery, kind busv1.Outcome_Kind, reason string) *busv1.Outcome {
 	return &busv1.Outcome{Token: d.GetToken(), Kind: kind, Reason: reason}
-}
-
-// sendFrames sends deliveries in as many frames as their size needs.
-func sendFrames(send func(*extensionv1.DeliverFrame) error, f bus.Frame) bool {
-	if len(f.Deliveries) == 0 && len(f.Cancels) == 0 {
-		return true
-	}
-	frame, size := &extensionv1.DeliverFrame{Cancels: f.Cancels}, 0
-	for _, d := range f.Deliveries {
-		n := deliverySize(d)
-		if size > 0 && size+n > frameSize {
-			if send(frame) != nil {
-				return false
-			}
-			frame, size = &extensionv1.DeliverFrame{}, 0
-		}
-		frame.Deliveries = append(frame.Deliveries, d)
-		size += n
-	}
-	return send(frame) == nil
-}
-
-// deliverySize is about the size of a delivery.
-func deliverySize(d *busv1.Delivery) int {
-	const others = 512 // short fields
-	n := len(d.GetEvent().GetPayload()) + len(d.GetEvent().GetKey()) + len(d.GetEvent().GetDedupeKey()) + others
-	if d.GetTurn() != nil {
-		n += proto.Size(d.GetTurn())
-	}
-	return n
 }
 
 // CallTool implements tools.Remote.
