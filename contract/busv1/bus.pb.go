@@ -505,10 +505,10 @@ func (*Effect_Call) isEffect_Kind() {}
 type Publish struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Topic         string                 `protobuf:"bytes,1,opt,name=topic,proto3" json:"topic,omitempty"`
-	Key           string                 `protobuf:"bytes,2,opt,name=key,proto3" json:"key,omitempty"`
+	Key           string                 `protobuf:"bytes,2,opt,name=key,proto3" json:"key,omitempty"` // at most 1024 bytes
 	Payload       []byte                 `protobuf:"bytes,3,opt,name=payload,proto3" json:"payload,omitempty"`
-	DedupeKey     string                 `protobuf:"bytes,4,opt,name=dedupe_key,json=dedupeKey,proto3" json:"dedupe_key,omitempty"`
-	Blobs         []string               `protobuf:"bytes,5,rep,name=blobs,proto3" json:"blobs,omitempty"` // SHA-256 of the files that the payload names; refused by this version
+	DedupeKey     string                 `protobuf:"bytes,4,opt,name=dedupe_key,json=dedupeKey,proto3" json:"dedupe_key,omitempty"` // at most 1024 bytes
+	Blobs         []string               `protobuf:"bytes,5,rep,name=blobs,proto3" json:"blobs,omitempty"`                          // SHA-256 of the files that the payload names; refused by this version
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }

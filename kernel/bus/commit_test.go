@@ -53,7 +53,9 @@ func TestCommit(t *testing.T) {
 			"an empty key":                  {effect(&busv1.Put{}), contract.ErrInvalid},
 			"a long key":                    {effect(&busv1.Put{Key: strings.Repeat("k", 1025)}), contract.ErrInvalid},
 			"a large value":                 {effect(&busv1.Put{Key: "k", Value: make([]byte, contract.MaxPayload+1)}), contract.ErrTooLarge},
-			"a large payload":               {publishEffect("a.b", strings.Repeat("x", contract.MaxPayload)), contract.ErrTooLarge},
+			"a long key of an event":        {effect(&busv1.Publish{Topic: "a.b", Key: strings.Repeat("k", 1025)}), contract.ErrTooLarge},
+			"a long dedupe key":             {effect(&busv1.Publish{Topic: "a.b", DedupeKey: strings.Repeat("k", 1025)}), contract.ErrTooLarge},
+			"a large payload":               {publishEffect("a.b", "/"+strings.Repeat("x", contract.MaxPayload)), contract.ErrTooLarge},
 			"a payload that is no JSON":     {effect(&busv1.Publish{Topic: "a.b", Payload: []byte("{")}), contract.ErrInvalid},
 			"no payload":                    {effect(&busv1.Publish{Topic: "a.b"}), contract.ErrInvalid},
 			"an event that does not exist":  {effect(&busv1.Withdraw{EventId: "e99"}), contract.ErrNotFound},
@@ -73,7 +75,7 @@ func TestCommit(t *testing.T) {
 		if n := len(w.events("a.b")); n != 2 {
 			w.Errorf("there are %d events, want the 2 that were accepted", n)
 		}
-		largest := publishEffect("a.b", strings.Repeat("x", contract.MaxPayload-2))
+		largest := publishEffect("a.b", "/"+strings.Repeat("x", contract.MaxPayload-3))
 		if _, err := x.commit(&busv1.Commit{Effects: []*busv1.Effect{largest}}); err != nil {
 			w.Errorf("the largest payload: %v", err)
 		}

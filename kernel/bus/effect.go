@@ -173,6 +173,9 @@ func checkPublish(e *busv1.Effect) error {
 		return fmt.Errorf("%w: payload of %s has %d bytes, the limit is %d", contract.ErrTooLarge, p.GetTopic(),
 			len(p.GetPayload()), contract.MaxPayload)
 	}
+	if longest := max(len(p.GetKey()), len(p.GetDedupeKey())); longest > maxKey {
+		return fmt.Errorf("%w: a key of an event has %d bytes, the limit is %d", contract.ErrTooLarge, longest, maxKey)
+	}
 	if !validJSON(p.GetPayload()) {
 		return fmt.Errorf("%w: payload of %s is not JSON", contract.ErrInvalid, p.GetTopic())
 	}
@@ -198,6 +201,7 @@ func (t *Tx) publish(effect *busv1.Effect) (*busv1.EffectResult, error) {
 	return &busv1.EffectResult{EventId: e.GetId(), Duplicate: duplicate}, nil
 }
 
+// maxKey is the largest size of the key of a value or an event, and of a dedupe key.
 const maxKey = 1024
 
 func checkPut(e *busv1.Effect) error {

@@ -1,6 +1,7 @@
 package host
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"net"
@@ -8,6 +9,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"golang.org/x/sync/semaphore"
 	"golang.org/x/time/rate"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
@@ -40,11 +42,10 @@ var costly = map[string]string{
 // and how many it may make a second while others make requests too. The agents of the
 // binary have several for each of hundreds of turns a second.
 const (
-	readsAtOnce  = 4
-	sharedRate   = 1000
-	builtinRate  = 16_000
-	sharedBurst  = 1000
-	shortestWait = time.Millisecond
+	readsAtOnce = 4
+	sharedRate  = 1000
+	builtinRate = 16_000
+	sharedBurst = 1000
 )
 
 const complainEvery = 10 * time.Second
@@ -52,9 +53,9 @@ const complainEvery = 10 * time.Second
 // client is one generation of an extension, as the caller of the kernel's services.
 type client struct {
 	actor   *bus.Actor
-	gone    atomic.Bool   // the generation has ended
-	pace    *rate.Limiter // of requests, while others make some too
-	reading chan struct{} // holds the reads that are served
+	gone    atomic.Bool         // the generation has ended
+	pace    *rate.Limiter       // of requests, while others make some too
+	reading *semaphore.Weighted // for reads that are served
 
 	// Guarded by admission.mu.
 	requests    int            // open
@@ -64,7 +65,7 @@ type client struct {
 
 func newClient(a *bus.Actor) *client {
 	c := &client{
-		actor: a, pace: rate.NewLimiter(sharedRate, sharedBurst), reading: make(chan struct{}, readsAtOnce),
+		actor: a, pace: rate.NewLimiter(sharedRate, sharedBurst), reading: semaphore.NewWeighted(readsAtOnce),
 		methods: map[string]int{},
 	}
 	if a.Builtin {
@@ -139,39 +140,21 @@ var (
 	errNoOwner = status.Error(codes.Unauthenticated, "the request lacks the token of this kernel")
 )
 
-// begin waits until a request may be served; the caller must call end after it.
+// begin waits until a request may be served; the caller must call end after it. A
+// client that makes too many requests beside others is slowed down.
 func (d *admission) begin(ctx context.Context, c *client, method string) (end func(), err error) {
-	if c.actor == owner || method == kernelv1.Tools_Call_FullMethodName { // which may take long
-		return func() {}, d.wait(ctx, c)
+	if !d.note(c.actor) {
+		if c.pace.Wait(ctx) != nil { // it has ended, or would before
+			return nil, cmp.Or(ctx.Err(), context.DeadlineExceeded)
+		}
 	}
-	if err := d.wait(ctx, c); err != nil {
+	if c.actor == owner || method == kernelv1.Tools_Call_FullMethodName { // which may take long
+		return func() {}, nil
+	}
+	if err := c.reading.Acquire(ctx, 1); err != nil {
 		return nil, err
 	}
-	select {
-	case c.reading <- struct{}{}:
-		return func() { <-c.reading }, nil
-	case <-ctx.Done():
-		return nil, ctx.Err()
-	}
-}
-
-// wait slows down a client that makes too many requests beside others.
-func (d *admission) wait(ctx context.Context, c *client) error {
-	if d.note(c.actor) {
-		return nil
-	}
-	wait := c.pace.Reserve().Delay()
-	if wait <= shortestWait {
-		return nil
-	}
-	timer := time.NewTimer(wait)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
+	return func() { c.reading.Release(1) }, nil
 }
 
 // note notes that an extension is active, and reports whether it need not wait for
