@@ -158,7 +158,7 @@ func Open(ctx context.Context, o Options) (_ *Kernel, err error) {
 	k.host.Options = host.Options{
 		Bus: k.bus, Sessions: k.sessions, Directory: k.directory, Tools: k.tools,
 		Models: &models.Router{Directory: k.directory, Remote: k.host, Ledger: k.ledger}, Log: k.log.Named("host"),
-		Report: k.super.Report, Stuck: k.stuck,
+		OwnerToken: o.Admin.Token, Report: k.super.Report, Stuck: k.stuck,
 	}
 	if o.Admin.Installation == nil {
 		o.Admin.Installation = alone{}
@@ -216,9 +216,8 @@ func (k *Kernel) Run(ctx context.Context) error {
 	if k.listener, err = serve("kernel.sock", k.host.Serve); err != nil {
 		return err
 	}
-	if token := k.options.Admin.Token; token != "" {
-		toOwner := func(l net.Listener) error { return k.host.ServeOwner(l, token) }
-		if _, err := serve(contract.ControlSocket, toOwner); err != nil {
+	if k.options.Admin.Token != "" {
+		if _, err := serve(contract.ControlSocket, k.host.ServeOwner); err != nil {
 			return errors.Join(err, k.super.Stop(ctx))
 		}
 	}

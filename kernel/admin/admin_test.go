@@ -60,11 +60,13 @@ func serve(t *testing.T) *served {
 		Directory: s.Directory,
 		Tools:     s.Tools,
 		Log:       hclog.NewNullLogger(),
+
+		OwnerToken: token,
 	}
 	s.house = service.Installation.(*house)
 	service.Register(h)
 	done := make(chan error, 1)
-	go func() { done <- h.ServeOwner(l, token) }()
+	go func() { done <- h.ServeOwner(l) }()
 	s.stop = sync.OnceFunc(func() {
 		h.Stop()
 		if err := <-done; err != nil {

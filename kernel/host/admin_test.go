@@ -84,7 +84,7 @@ func (w *world) owner(token string) *grpc.ClientConn {
 // there, and with it the owner reaches what is the owner's and nothing else.
 func TestTheOwnersSocket(t *testing.T) {
 	w := newWorld(t)
-	w.listen(filepath.Join(w.dir, "o"), func(l net.Listener) error { return w.host.ServeOwner(l, ownerToken) })
+	w.listen(filepath.Join(w.dir, "o"), w.host.ServeOwner)
 	a := &bus.Actor{ID: "x", Generation: 1, Builtin: true, Admin: bus.AdminManage}
 	extension := w.host.Admit(a)
 	owners := methods(&adminv1.Read_ServiceDesc, &adminv1.Manage_ServiceDesc)
@@ -122,7 +122,7 @@ func TestAnotherUserOnTheOwnersSocket(t *testing.T) {
 	w := newWorld(t, func(h *host.Host) {
 		h.CheckUser(func(net.Conn) (int, error) { return 0, errors.New("another user") })
 	})
-	w.listen(filepath.Join(w.dir, "o"), func(l net.Listener) error { return w.host.ServeOwner(l, ownerToken) })
+	w.listen(filepath.Join(w.dir, "o"), w.host.ServeOwner)
 	err := ask(t.Context(), w.owner(ownerToken), adminv1.Read_Status_FullMethodName)
 	if status.Code(err) != codes.Unavailable {
 		t.Errorf("another user is answered: %v", contract.FromStatus(err))

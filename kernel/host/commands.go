@@ -34,15 +34,12 @@ type commandCalls struct {
 	sink     *bus.Sink
 	tools    map[string]*command.Tool // by command
 
-	calls  sync.WaitGroup
-	mu     sync.Mutex
-	cancel map[string]context.CancelCauseFunc // by token
+	calls   sync.WaitGroup
+	cancels sync.Map // token -> context.CancelCauseFunc
 }
 
 func (h *Host) newCommandCalls(g *instance, sink *bus.Sink) *commandCalls {
-	c := &commandCalls{
-		host: h, instance: g, sink: sink, tools: map[string]*command.Tool{}, cancel: map[string]context.CancelCauseFunc{},
-	}
+	c := &commandCalls{host: h, instance: g, sink: sink, tools: map[string]*command.Tool{}}
 	for _, t := range g.description.GetTools() {
 		if t.GetCommand() != "" {
 			c.tools[t.GetCommand()] = &command.Tool{Tool: t, Schema: tools.Entry(g.actor.ID, t).Schema}
@@ -55,13 +52,11 @@ func (h *Host) newCommandCalls(g *instance, sink *bus.Sink) *commandCalls {
 func (c *commandCalls) take(ctx context.Context, f bus.Frame) bus.Frame {
 	f.Deliveries = slices.DeleteFunc(f.Deliveries, func(d *busv1.Delivery) bool { return c.begin(ctx, d) })
 	f.Cancels = slices.DeleteFunc(f.Cancels, func(token string) bool {
-		c.mu.Lock()
-		defer c.mu.Unlock()
-		cancel := c.cancel[token]
-		if cancel != nil {
-			cancel(command.ErrTimeout)
+		cancel, runs := c.cancels.Load(token)
+		if runs {
+			cancel.(context.CancelCauseFunc)(command.ErrTimeout)
 		}
-		return cancel != nil
+		return runs
 	})
 	return f
 }
@@ -75,9 +70,7 @@ func (c *commandCalls) begin(ctx context.Context, d *busv1.Delivery) bool {
 		return false
 	}
 	ctx, cancel := context.WithCancelCause(ctx)
-	c.mu.Lock()
-	c.cancel[d.GetToken()] = cancel
-	c.mu.Unlock()
+	c.cancels.Store(d.GetToken(), cancel)
 	c.calls.Go(func() {
 		defer cancel(nil)
 		c.sink.Take(d.GetToken())
@@ -85,9 +78,7 @@ func (c *commandCalls) begin(ctx context.Context, d *busv1.Delivery) bool {
 		if tool := c.tools[name]; tool != nil {
 			o, answer = command.Run(ctx, d, tool, dir.Location.String(), c.call)
 		}
-		c.mu.Lock()
-		delete(c.cancel, d.GetToken())
-		c.mu.Unlock()
+		c.cancels.Delete(d.GetToken())
 		if c.instance.ctx.Err() == nil { // else the bus knows that the attempt has ended
 			c.host.Bus.Answer(c.instance.actor, o, answer)
 		}

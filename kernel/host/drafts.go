@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"strings"
-	"time"
 
 	"google.golang.org/grpc"
 
@@ -19,9 +18,6 @@ import (
 	"github.com/switchboard-run/switchboard/kernel/journal"
 	"github.com/switchboard-run/switchboard/kernel/router"
 )
-
-// redial is the time between two attempts to reach a channel for drafts.
-const redial = time.Second
 
 // Draft shows texts as drafts of the turn that runs when they come, where its answer
 // will go.
@@ -92,51 +88,38 @@ func draftPlaceOf(j journal.Reader, l *bus.Lease, p *draftPlace) error {
 // outlet is a stream of drafts to a channel. The channel's process may come and go;
 // drafts in between are lost.
 type outlet struct {
-	host *Host
-	ctx  context.Context
-
+	host    *Host
+	ctx     context.Context
 	channel string
 	stream  grpc.ClientStreamingClient[extensionv1.DraftUpdate, extensionv1.DraftResponse] // nil: none
-	cancel  context.CancelFunc
-	tried   time.Time
 }
 
 func (o *outlet) show(p *draftPlace, text string) {
 	if o.channel != p.channel {
 		o.close()
-		o.channel, o.tried = p.channel, time.Time{}
+		o.channel = p.channel
 	}
-	if o.stream == nil && time.Since(o.tried) >= redial {
-		o.open()
+	if o.stream == nil {
+		g := o.host.instance(o.channel)
+		if g == nil || !g.description.GetDrafts() {
+			return
+		}
+		stream, err := extensionv1.NewDraftsClient(g.conn).Draft(o.ctx)
+		if err != nil {
+			return
+		}
+		o.stream = stream
 	}
-	if o.stream != nil && o.stream.Send(&extensionv1.DraftUpdate{
+	if o.stream.Send(&extensionv1.DraftUpdate{
 		Conversation: p.address, Thread: p.thread, DraftId: p.draft, ReplyTo: p.replyTo, Text: text,
 	}) != nil {
-		o.cancel()
-		o.stream = nil
+		o.close()
 	}
-}
-
-func (o *outlet) open() {
-	o.tried = time.Now()
-	g := o.host.instance(o.channel)
-	if g == nil || !g.description.GetDrafts() {
-		return
-	}
-	ctx, cancel := context.WithCancel(o.ctx)
-	stream, err := extensionv1.NewDraftsClient(g.conn).Draft(ctx)
-	if err != nil {
-		cancel()
-		return
-	}
-	o.stream, o.cancel = stream, cancel
 }
 
 func (o *outlet) close() {
-	if o.stream == nil {
-		return
+	if o.stream != nil {
+		_, _ = o.stream.CloseAndRecv()
+		o.stream = nil
 	}
-	_, _ = o.stream.CloseAndRecv()
-	o.cancel()
-	o.stream = nil
 }

@@ -45,6 +45,8 @@ type Options struct {
 	Tools     *tools.Runner
 	Models    *models.Router
 	Log       hclog.Logger
+	// OwnerToken authorizes the owner's requests; empty: none is admitted.
+	OwnerToken string
 	// Report gets changes of readiness.
 	Report func(extension string, generation int64, r *extensionv1.Readiness)
 	// Stuck is called when a running extension no longer takes deliveries: its process
@@ -62,11 +64,11 @@ type Host struct {
 	stop            context.CancelFunc
 	deliveries      sync.WaitGroup // one for each stream of deliveries
 
-	mu         sync.Mutex
-	clients    map[string]*client // by token
-	owner      *client
-	ownerToken string
-	running    map[string]*instance
+	owner *client
+
+	mu      sync.Mutex
+	clients map[string]*client // by token
+	running map[string]*instance
 }
 
 // instance is one running generation of an extension.
@@ -151,20 +153,14 @@ func (h *Host) RegisterService(d *grpc.ServiceDesc, service any) {
 }
 
 // Serve serves extensions until Stop. Options must be set.
-func (h *Host) Serve(listener net.Listener) error {
-	if err := h.server.Serve(h.admission.listen(listener, false)); err != nil {
-		return fmt.Errorf("serve extensions: %w", err)
-	}
-	return nil
-}
+func (h *Host) Serve(l net.Listener) error { return h.serve(l, false) }
 
 // ServeOwner serves the owner until Stop: processes of this user that show the token.
-func (h *Host) ServeOwner(listener net.Listener, token string) error {
-	h.mu.Lock()
-	h.ownerToken = token
-	h.mu.Unlock()
-	if err := h.server.Serve(h.admission.listen(listener, true)); err != nil {
-		return fmt.Errorf("serve the owner: %w", err)
+func (h *Host) ServeOwner(l net.Listener) error { return h.serve(l, true) }
+
+func (h *Host) serve(l net.Listener, control bool) error {
+	if err := h.server.Serve(h.admission.listen(l, control)); err != nil {
+		return fmt.Errorf("serve %s: %w", l.Addr(), err)
 	}
 	return nil
 }
@@ -243,14 +239,14 @@ func (h *Host) Actor(extension string) *bus.Actor {
 // client returns the client that makes a request: the one of its token.
 func (h *Host) client(ctx context.Context, md metadata.MD) (*client, error) {
 	given := strings.Join(md.Get(contract.TokenHeader), "")
-	h.mu.Lock()
-	defer h.mu.Unlock()
 	if c := connOf(ctx); c != nil && c.control {
-		if subtle.ConstantTimeCompare([]byte(given), []byte(h.ownerToken)) != 1 {
+		if h.OwnerToken == "" || subtle.ConstantTimeCompare([]byte(given), []byte(h.OwnerToken)) != 1 {
 			return nil, errNoOwner
 		}
 		return h.owner, nil
 	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
 	if c := h.clients[given]; c != nil {
 		return c, nil
 	}

@@ -16,23 +16,17 @@ import (
 // Get implements kernelv1.SessionsServer: an extension that may queue inputs gets any
 // session, also by its agent and key; the others get those that they may read.
 func (s sessionsService) Get(ctx context.Context, r *kernelv1.SessionRequest) (*kernelv1.Session, error) {
-	id, a := journal.ParseSessionID(r.GetSession()), actorOf(ctx)
-	if !a.MayQueue() || id == 0 && r.GetKey() == "" {
+	a := actorOf(ctx)
+	if !a.MayQueue() || r.GetSession() == "" && r.GetKey() == "" {
 		return view(ctx, s.h, r.GetLane(), func(j journal.Reader, l *bus.Lease, out *kernelv1.Session) error {
-			id := cmp.Or(id, l.Session)
-			if err := mayRead(j, a, l, id, r.GetSession()); err != nil {
-				return err
-			}
-			stored, err := j.Session(id)
+			stored, err := readable(j, a, l, r.GetSession())
 			return s.h.describe(j, stored, err, out)
 		})
 	}
 	out := &kernelv1.Session{}
-	return out, s.h.Bus.View(ctx, func(j journal.Reader) (err error) {
-		var stored *journal.Session
-		if id != 0 {
-			stored, err = j.Session(id)
-		} else {
+	return out, s.h.Bus.View(ctx, func(j journal.Reader) error {
+		stored, err := j.Session(journal.ParseSessionID(r.GetSession()))
+		if r.GetSession() == "" {
 			stored, err = j.SessionByKey(r.GetAgent(), r.GetKey())
 		}
 		return s.h.describe(j, stored, err, out)
@@ -43,7 +37,15 @@ func (s sessionsService) Get(ctx context.Context, r *kernelv1.SessionRequest) (*
 func (s sessionsService) List(ctx context.Context, r *kernelv1.ListSessionsRequest,
 ) (*kernelv1.ListSessionsResponse, error) {
 	return view(ctx, s.h, r.GetLane(), func(j journal.Reader, l *bus.Lease, out *kernelv1.ListSessionsResponse) error {
-		sessions, err := visible(j, actorOf(ctx), l, r)
+		var sessions []journal.Session
+		a := actorOf(ctx)
+		one, err := readable(j, a, l, r.GetSession())
+		switch {
+		case a.Sessions && r.GetSession() == "" && (one == nil || !one.Group):
+			sessions, err = j.Sessions(journal.SessionFilter{Agent: r.GetAgent(), Limit: int(r.GetLimit())})
+		case one != nil && (r.GetAgent() == "" || r.GetAgent() == one.Agent):
+			sessions = append(sessions, *one)
+		}
 		for i := range sessions {
 			out.Sessions = append(out.Sessions, &kernelv1.Session{})
 			if err := s.h.describe(j, &sessions[i], nil, out.GetSessions()[i]); err != nil {
@@ -54,36 +56,15 @@ func (s sessionsService) List(ctx context.Context, r *kernelv1.ListSessionsReque
 	})
 }
 
-// visible are the sessions that the holder of a lease may read: its own, and with
-// the grant all others, unless others can read its own.
-func visible(j journal.Reader, a *bus.Actor, l *bus.Lease, r *kernelv1.ListSessionsRequest) ([]journal.Session, error) {
-	one := l.Session
-	if r.GetSession() != "" {
-		one = journal.ParseSessionID(r.GetSession())
-		if err := mayRead(j, a, l, one, r.GetSession()); err != nil {
-			return nil, err
-		}
-	} else if own, err := j.Session(l.Session); err != nil {
-		return nil, err
-	} else if a.Sessions && (own == nil || !own.Group) {
-		return j.Sessions(journal.SessionFilter{Agent: r.GetAgent(), Limit: int(r.GetLimit())})
-	}
-	s, err := j.Session(one)
-	if s == nil || r.GetAgent() != "" && r.GetAgent() != s.Agent {
-		return nil, err
-	}
-	return []journal.Session{*s}, err
-}
-
 // History implements kernelv1.SessionsServer.
 func (s sessionsService) History(ctx context.Context, r *kernelv1.HistoryRequest) (*kernelv1.HistoryResponse, error) {
-	return view(ctx, s.h, r.GetLane(), func(j journal.Reader, l *bus.Lease, out *kernelv1.HistoryResponse) (err error) {
-		id := cmp.Or(journal.ParseSessionID(r.GetSession()), l.Session)
-		if err := mayRead(j, actorOf(ctx), l, id, r.GetSession()); err != nil {
+	return view(ctx, s.h, r.GetLane(), func(j journal.Reader, l *bus.Lease, out *kernelv1.HistoryResponse) error {
+		one, err := readable(j, actorOf(ctx), l, r.GetSession())
+		if err != nil {
 			return err
 		}
 		if limit := int(r.GetLimit()); limit > 0 {
-			out.Entries, err = j.HistoryBefore(id, r.GetBeforeSeq(), min(limit, mostRows))
+			out.Entries, err = j.HistoryBefore(one.ID, r.GetBeforeSeq(), min(limit, mostRows))
 			out.Truncated = len(out.Entries) > 0 && out.Entries[0].GetSeq() > 1
 			return err
 		}
@@ -91,7 +72,7 @@ func (s sessionsService) History(ctx context.Context, r *kernelv1.HistoryRequest
 		if size <= 0 {
 			size = defaultHistory
 		}
-		out.Entries, out.Truncated, err = j.History(id, r.GetAfterSeq(), min(size, contract.MaxMessage/2))
+		out.Entries, out.Truncated, err = j.History(one.ID, r.GetAfterSeq(), min(size, contract.MaxMessage/2))
 		return err
 	})
 }
@@ -101,30 +82,29 @@ const (
 	mostRows       = 1000
 )
 
-// mayRead refuses a session that is not visible to the holder of a lease.
-func mayRead(j journal.Reader, a *bus.Actor, l *bus.Lease, id int64, named string) error {
-	if id != 0 && id == l.Session && (named == "" || named == journal.SessionID(id)) {
-		return nil
+// readable returns a session that the holder of a lease may read: its own, which needs
+// no name, and with the grant any other, unless others can read its own.
+func readable(j journal.Reader, a *bus.Actor, l *bus.Lease, named string) (*journal.Session, error) {
+	own := journal.SessionID(l.Session)
+	named = cmp.Or(named, own)
+	s, err := j.Session(l.Session)
+	switch {
+	case err != nil:
+		return nil, err
+	case !a.Sessions && l.Session == 0:
+		return nil, fmt.Errorf("%w: the lane belongs to no session", contract.ErrDenied)
+	case !a.Sessions && named != own:
+		return nil, fmt.Errorf("%w: the lane belongs to session %s, not to %s", contract.ErrDenied, own, named)
+	case named != own && s != nil && s.Group:
+		return nil, fmt.Errorf("%w: others can read this conversation (%s), so no other session can be read from it",
+			contract.ErrDenied, own)
+	case named != own:
+		s, err = j.Session(journal.ParseSessionID(named))
 	}
-	if !a.Sessions {
-		if l.Session == 0 {
-			return fmt.Errorf("%w: the lane belongs to no session", contract.ErrDenied)
-		}
-		return fmt.Errorf("%w: the lane belongs to session %s, not to %s",
-			contract.ErrDenied, journal.SessionID(l.Session), named)
+	if err == nil && s == nil {
+		err = fmt.Errorf("%w: there is no session %q", contract.ErrNotFound, named)
 	}
-	if own, err := j.Session(l.Session); err != nil {
-		return err
-	} else if own != nil && own.Group {
-		return fmt.Errorf("%w: others can read this conversation (%s), so no other session can be read from it",
-			contract.ErrDenied, journal.SessionID(own.ID))
-	}
-	if s, err := j.Session(id); err != nil {
-		return err
-	} else if s == nil {
-		return fmt.Errorf("%w: there is no session %q", contract.ErrNotFound, named)
-	}
-	return nil
+	return s, err
 }
 
 // describe fills in a stored session for the contract. The key of a chat, which holds

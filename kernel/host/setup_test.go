@@ -65,6 +65,8 @@ func newWorld(t *testing.T, before ...func(*host.Host)) *world {
 		Log:    hclog.NewNullLogger(),
 		Report: func(string, int64, *extensionv1.Readiness) {},
 		Stuck:  func(extension string, _ int64, _ string) { w.stuck <- extension },
+
+		OwnerToken: ownerToken,
 	}
 	w.Tools.Remote = w.host
 	adminv1.RegisterReadServer(w.host, adminv1.UnimplementedReadServer{})
