@@ -36,7 +36,7 @@ func (k *Kernel) Apply(specs []Spec, settings Settings) error {
 func (k *Kernel) enforce(next *plan) error {
 	k.mu.Lock()
 	k.plan = next
-	maps.DeleteFunc(k.described, func(id string, _ *offer) bool { return next.members[id] == nil })
+	maps.DeleteFunc(k.described, func(id string, _ offer) bool { return next.members[id] == nil })
 	k.mu.Unlock()
 	err := k.subscribe(next)
 	k.refresh()

@@ -105,10 +105,9 @@ type Kernel struct {
 	mu         sync.Mutex     // guards what follows
 	plan       *plan
 	status     map[string]supervisor.Status
-	active     map[string]*supervisor.Instance
 	actors     map[string]*bus.Actor // of the latest generation
 	// described is what extensions said of themselves when they were last active.
-	described map[string]*offer
+	described map[string]offer
 	stopping  map[string]bool // being stopped on purpose
 }
 
@@ -121,8 +120,8 @@ func Open(ctx context.Context, o Options) (_ *Kernel, err error) {
 	}
 	k := &Kernel{
 		options: o, log: o.Log, started: time.Now(), directory: &directory.Directory{}, host: host.New(),
-		status: map[string]supervisor.Status{}, active: map[string]*supervisor.Instance{}, actors: map[string]*bus.Actor{},
-		stopping: map[string]bool{}, described: map[string]*offer{}, fenced: make(chan error, 1),
+		status: map[string]supervisor.Status{}, actors: map[string]*bus.Actor{},
+		stopping: map[string]bool{}, described: map[string]offer{}, fenced: make(chan error, 1),
 	}
 	defer func() {
 		if err != nil {

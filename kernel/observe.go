@@ -16,9 +16,9 @@ var _ supervisor.Observer = observer{}
 
 // Active implements supervisor.Observer.
 func (o observer) Active(i *supervisor.Instance) {
-	k, described := o.k, offerOf(i.ID, i.Description)
+	k, said := o.k, offer{i.Description, entries(i.ID, i.Description.GetTools())}
 	k.mu.Lock()
-	k.active[i.ID], k.described[i.ID] = i, described
+	k.described[i.ID] = said
 	a := k.actors[i.ID]
 	delete(k.stopping, i.ID)
 	k.mu.Unlock()
@@ -35,9 +35,6 @@ func (o observer) Active(i *supervisor.Instance) {
 func (o observer) Gone(id string, generation int64, reason string) {
 	k := o.k
 	k.mu.Lock()
-	if i := k.active[id]; i != nil && i.Generation == generation {
-		delete(k.active, id)
-	}
 	onPurpose := k.stopping[id]
 	k.mu.Unlock()
 	k.host.Gone(id, generation)

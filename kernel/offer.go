@@ -9,29 +9,10 @@ import (
 )
 
 // offer is what an extension said of itself when it was last active. Its schemas
-// are compiled once at most: a snapshot is made at each change of any extension. A nil
-// offer is empty.
+// are compiled once at most: a snapshot is made at each change of any extension.
 type offer struct {
-	description *extensionv1.Description
-	tools       []directory.Tool
-}
-
-func offerOf(id string, d *extensionv1.Description) *offer {
-	return &offer{description: d, tools: entries(id, d.GetTools())}
-}
-
-func (o *offer) said() *extensionv1.Description {
-	if o == nil {
-		return nil
-	}
-	return o.description
-}
-
-func (o *offer) entries() []directory.Tool {
-	if o == nil {
-		return nil
-	}
-	return o.tools
+	*extensionv1.Description
+	tools []directory.Tool
 }
 
 // coreTools are the kernel's own.

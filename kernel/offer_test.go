@@ -16,8 +16,8 @@ func TestASnapshotDoesNotCompileSchemasAgain(t *testing.T) {
 	k := &Kernel{
 		plan:   planOf(t, Spec{ID: "memory", Provides: Provides{Tools: true}}),
 		status: map[string]supervisor.Status{},
-		described: map[string]*offer{
-			"memory": offerOf("memory", &extensionv1.Description{Tools: []*extensionv1.Tool{lookup}}),
+		described: map[string]offer{
+			"memory": {tools: entries("memory", []*extensionv1.Tool{lookup})},
 		},
 	}
 	first, second := k.snapshot(), k.snapshot()

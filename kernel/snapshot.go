@@ -34,21 +34,12 @@ func (k *Kernel) refresh() {
 
 // snapshot builds the directory; the caller holds k.mu.
 func (k *Kernel) snapshot() *directory.Snapshot {
-	p := k.plan
-	s := &directory.Snapshot{
-		Location: p.Location, DefaultAgent: p.DefaultAgent, EnabledAgents: p.EnabledAgents, Routing: p.Routing,
-		DefaultChannel: p.DefaultChannel, Hold: p.Hold, ModelOrder: p.ModelOrder, ModelNames: p.ModelNames,
-		DailyTokens: p.DailyTokens, Completions: p.Completions, Approve: p.Approve, MaxTurns: p.MaxTurns,
-		Program: p.Program,
-	}
+	s := &directory.Snapshot{Settings: k.plan.Settings}
 	s.Tools = append(s.Tools, coreTools()...)
-	for _, x := range p.members {
-		k.describe(s, x)
+	for _, id := range k.plan.ids() {
+		k.describe(s, k.plan.members[id])
 	}
-	slices.SortFunc(s.Channels, func(a, b directory.Channel) int { return cmp.Compare(a.ID, b.ID) })
-	slices.SortFunc(s.Agents, func(a, b directory.Agent) int { return cmp.Compare(a.ID, b.ID) })
 	slices.SortFunc(s.Tools, func(a, b directory.Tool) int { return cmp.Compare(a.Name, b.Name) })
-	slices.SortFunc(s.Models, func(a, b directory.Provider) int { return cmp.Compare(a.Extension, b.Extension) })
 	slices.SortStableFunc(s.Commands, func(a, b directory.Command) int {
 		return cmp.Or(cmp.Compare(strings.ToLower(a.Title), strings.ToLower(b.Title)), cmp.Compare(a.Extension, b.Extension))
 	})
@@ -68,14 +59,11 @@ func (k *Kernel) describe(s *directory.Snapshot, x *Spec) {
 		}
 	}
 	if c := x.Provides.Channel; c != nil {
-		allow := c.AllowFrom
+		known := directory.Channel{ID: x.ID, Name: x.name(), ChannelSpec: *c, State: state, Readiness: readiness}
 		if c.Local {
-			allow = append(slices.Clone(allow), "*") // a user who can open its socket is the owner
+			known.AllowFrom = append(slices.Clone(c.AllowFrom), "*") // a user who can open its socket is the owner
 		}
-		s.Channels = append(s.Channels, directory.Channel{
-			ID: x.ID, Name: x.name(), MaxLength: c.MaxLength, Formats: c.Formats, Drafts: c.Drafts,
-			Hold: c.HoldUncertain, AllowFrom: allow, Local: c.Local, State: state, Readiness: readiness,
-		})
+		s.Channels = append(s.Channels, known)
 	}
 	if a := x.Agent; a != nil {
 		s.Agents = append(s.Agents, directory.Agent{
@@ -88,15 +76,15 @@ func (k *Kernel) describe(s *directory.Snapshot, x *Spec) {
 			Extension: x.ID, Models: x.Provides.Models, Fallback: x.Provides.Fallback, State: state, Readiness: readiness,
 		})
 	}
-	offered := k.described[x.ID]
+	offered, known := k.described[x.ID]
 	switch {
 	case status.State == supervisor.Failed:
-	case offered == nil && x.Provides.Tools && arriving(state, status):
+	case !known && x.Provides.Tools && arriving(state, status):
 		s.Starting = append(s.Starting, x.ID)
 	default: // what it offered last is what it offers again once it is back
-		s.Tools = append(s.Tools, offered.entries()...)
+		s.Tools = append(s.Tools, offered.tools...)
 	}
-	s.Commands = append(s.Commands, x.commands(offered.said(), state)...)
+	s.Commands = append(s.Commands, x.commands(offered.Description, state)...)
 }
 
 // soon is how long the pause before a start may be for the tools of an extension

@@ -54,17 +54,7 @@ type Provides struct {
 }
 
 // Channel is a way to talk to people.
-type Channel struct {
-	MaxLength int // of one message, in UTF-16 units; 0: no limit
-	Formats   []string
-	Dedupe    time.Duration // how long a message id is shown only once
-	Drafts    bool          // shows text that is being written
-	Local     bool          // only the owner can reach it: everyone on it is admitted
-	AllowFrom []string      // user ids admitted without pairing; "*": everyone
-	// HoldUncertain keeps a send with an unknown outcome for the owner instead of
-	// repeating it.
-	HoldUncertain bool
-}
+type Channel = directory.ChannelSpec
 
 // Command is a slash command.
 type Command struct{ Name, Description string }
@@ -91,27 +81,7 @@ type Agent struct {
 
 // Settings are what the owner chose for all extensions together. The zero value
 // is usable.
-type Settings struct {
-	Location       *time.Location // nil: UTC
-	DefaultAgent   string
-	EnabledAgents  []string          // nil: all
-	Routing        map[string]string // channel -> agent
-	DefaultChannel string
-	Hold           time.Duration // how long sends to a channel that is not ready are kept
-	ModelOrder     []string      // of the model "default"; nil: by what is configured
-	ModelNames     map[string][]string
-	DailyTokens    map[string]int64 // limits by model, and of all together
-	Completions    int              // at a time; 0: no limit
-	MaxTurns       int              // that follow from one event; 0: 200
-	Approve        []string         // tools, as patterns, for which a person is asked first
-	// KeepEvents and KeepDead say how long settled events and dead deliveries are
-	// kept; Open alone reads them. Zero: 30 and 90 days.
-	KeepEvents, KeepDead time.Duration
-	// SecretsFile is where the owner sets secrets, Program the commands of this
-	// program: for texts.
-	SecretsFile string
-	Program     directory.Program
-}
+type Settings = directory.Settings
 
 const (
 	defaultMaxTurns   = 200

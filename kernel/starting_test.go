@@ -34,7 +34,7 @@ func TestWhatComesBackByItselfIsWaitedFor(t *testing.T) {
 					Spec{ID: "openai", Provides: Provides{Models: []string{"openai/*"}}},
 				),
 				status:    map[string]supervisor.Status{"memory": tt.status, "openai": tt.status},
-				described: map[string]*offer{},
+				described: map[string]offer{},
 			}
 			s := k.snapshot()
 			if got := slices.Contains(s.Starting, "memory"); got != tt.arrives {

@@ -31,7 +31,7 @@ func (d *Directory) Current() *Snapshot {
 	if s := d.current.Load(); s != nil {
 		return s
 	}
-	return &Snapshot{Location: time.UTC}
+	return &Snapshot{Settings: Settings{Location: time.UTC}}
 }
 
 // Set makes a snapshot the current one.
@@ -78,24 +78,34 @@ type Snapshot struct {
 	// not known yet.
 	Starting []string
 
-	Location       *time.Location
-	DefaultAgent   string            // agents.default
-	EnabledAgents  []string          // agents.enabled; nil: all
-	Routing        map[string]string // channel -> agent
-	DefaultChannel string
-	Hold           time.Duration
-	ModelOrder     []string // models.default; nil: by what is ready
-	ModelNames     map[string][]string
-	MaxTurns       int      // of one correlation
-	Approve        []string // patterns of tools that need approval
-	// DailyTokens is models.daily_tokens: limits by model, and of all together.
-	DailyTokens map[string]int64
-	Completions int // models.concurrency; 0: no limit
-
-	Program Program
+	Settings
 
 	ToolsEtag    string // of all tools and grants
 	ChannelsEtag string
+}
+
+// Settings are what the owner chose for all extensions together. The zero value
+// is usable.
+type Settings struct {
+	Location       *time.Location // nil: UTC
+	DefaultAgent   string
+	EnabledAgents  []string          // nil: all
+	Routing        map[string]string // channel -> agent
+	DefaultChannel string
+	Hold           time.Duration // how long sends to a channel that is not ready are kept
+	ModelOrder     []string      // of the model "default"; nil: by what is configured
+	ModelNames     map[string][]string
+	DailyTokens    map[string]int64 // limits by model, and of all together
+	Completions    int              // at a time; 0: no limit
+	MaxTurns       int              // that follow from one event; 0: 200
+	Approve        []string         // tools, as patterns, for which a person is asked first
+	// KeepEvents and KeepDead say how long settled events and dead deliveries are
+	// kept; the start of a kernel alone reads them. Zero: 30 and 90 days.
+	KeepEvents, KeepDead time.Duration
+	// SecretsFile is where the owner sets secrets, Program the commands of this
+	// program: for texts.
+	SecretsFile string
+	Program     Program
 }
 
 // Program names commands of the program around the kernel, for texts. Empty: there
@@ -118,16 +128,24 @@ func Hint(format, command string, args ...string) string {
 
 // Channel connects people to the kernel.
 type Channel struct {
+	ChannelSpec
 	ID        string
 	Name      string
-	MaxLength int // UTF-16 units; 0: no limit
-	Formats   []string
-	Drafts    bool
-	Hold      bool     // channels.<id>.uncertain: hold
-	AllowFrom []string // user ids admitted without pairing; "*": everyone
-	Local     bool     // only the owner can reach it
-	State     string   // of the process
+	State     string // of the process
 	Readiness *extensionv1.Readiness
+}
+
+// ChannelSpec says what a channel can do, and whom it admits.
+type ChannelSpec struct {
+	MaxLength int // of one message, in UTF-16 units; 0: no limit
+	Formats   []string
+	Dedupe    time.Duration // how long a message id is shown only once
+	Drafts    bool          // shows text that is being written
+	Local     bool          // only the owner can reach it: everyone on it is admitted
+	AllowFrom []string      // user ids admitted without pairing; "*": everyone
+	// HoldUncertain keeps a send with an unknown outcome for the owner instead of
+	// repeating it.
+	HoldUncertain bool
 }
 
 // Ready reports whether sends can be delivered now.

@@ -90,7 +90,7 @@ func TestWhatIsKnownIsFoundByItsName(t *testing.T) {
 	s := &directory.Snapshot{
 		Channels: []directory.Channel{{ID: "a"}, {ID: "b"}}, Agents: []directory.Agent{{ID: "a"}, {ID: "b"}},
 		Tools: []directory.Tool{{Name: "a/x"}, {Name: "b/x"}}, Commands: []directory.Command{{Name: "a"}, {Name: "b"}},
-		Models: []directory.Provider{{Extension: "a"}, {Extension: "b"}}, EnabledAgents: []string{"b", "c"},
+		Models: []directory.Provider{{Extension: "a"}, {Extension: "b"}}, Settings: directory.Settings{EnabledAgents: []string{"b", "c"}},
 	}
 	if s.Channel("b").ID != "b" || s.Agent("b").ID != "b" || s.Tool("b/x").Name != "b/x" || s.Command("b").Name != "b" ||
 		s.Provider("b").Extension != "b" {
@@ -124,7 +124,7 @@ func TestPreferredChannel(t *testing.T) {
 		{nil, "a", ""},
 	}
 	for _, test := range tests {
-		s := &directory.Snapshot{Channels: test.channels, DefaultChannel: test.named}
+		s := &directory.Snapshot{Channels: test.channels, Settings: directory.Settings{DefaultChannel: test.named}}
 		got := ""
 		if c := s.PreferredChannel(); c != nil {
 			got = c.ID
@@ -152,7 +152,7 @@ func TestAwait(t *testing.T) {
 			})
 		}
 		for i := range 5 {
-			d.Set(&directory.Snapshot{MaxTurns: i})
+			d.Set(&directory.Snapshot{Settings: directory.Settings{MaxTurns: i}})
 			synctest.Wait()
 			if i == 3 {
 				waiting.Wait()

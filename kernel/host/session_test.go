@@ -36,12 +36,14 @@ func withChat(w *world) chat {
 		d.Commands = []directory.Command{{Name: "shout", Description: "shouts", Extension: "lab"}}
 		d.Channels = []directory.Channel{
 			{
-				ID:        "telegram",
-				Name:      "Telegram",
-				State:     directory.StateActive,
-				AllowFrom: []string{"*"},
-				Drafts:    true,
-				MaxLength: 4096,
+				ID:    "telegram",
+				Name:  "Telegram",
+				State: directory.StateActive,
+				ChannelSpec: directory.ChannelSpec{
+					AllowFrom: []string{"*"},
+					Drafts:    true,
+					MaxLength: 4096,
+				},
 				Readiness: &extensionv1.Readiness{State: extensionv1.Readiness_STATE_READY},
 			},
 		}

@@ -97,23 +97,23 @@ func TestWhichModelsAreTried(t *testing.T) {
 	}{
 		{
 			"by full name",
-			directory.Snapshot{Models: []directory.Provider{openai}, ModelOrder: []string{"local/small"}},
+			directory.Snapshot{Models: []directory.Provider{openai}, Settings: directory.Settings{ModelOrder: []string{"local/small"}}},
 			"openai/x",
 			[]string{"openai/x"},
 		},
 		{
 			"by a name of the configuration",
-			directory.Snapshot{ModelNames: map[string][]string{"scout": {"openai/nano"}}, ModelOrder: []string{"a/b"}},
+			directory.Snapshot{Settings: directory.Settings{ModelNames: map[string][]string{"scout": {"openai/nano"}}, ModelOrder: []string{"a/b"}}},
 			"scout",
 			[]string{"openai/nano"},
 		},
 		{
 			"the order of the configuration",
-			directory.Snapshot{Models: []directory.Provider{openai}, ModelOrder: []string{"local/big", "openai/x"}},
+			directory.Snapshot{Models: []directory.Provider{openai}, Settings: directory.Settings{ModelOrder: []string{"local/big", "openai/x"}}},
 			"default",
 			[]string{"local/big", "openai/x"},
 		},
-		{"a name without a model is the default", directory.Snapshot{ModelOrder: []string{"a/b"}}, "scout", []string{"a/b"}},
+		{"a name without a model is the default", directory.Snapshot{Settings: directory.Settings{ModelOrder: []string{"a/b"}}}, "scout", []string{"a/b"}},
 		{
 			"all that are configured",
 			directory.Snapshot{Models: []directory.Provider{local, grammar, openai}},
@@ -258,7 +258,7 @@ func TestComplete(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
 			d, remote := &directory.Directory{}, &fake{providers: test.answers}
-			d.Set(&directory.Snapshot{Models: test.providers, ModelOrder: []string{"a/*", "b/m"}})
+			d.Set(&directory.Snapshot{Models: test.providers, Settings: directory.Settings{ModelOrder: []string{"a/*", "b/m"}}})
 			r := models.Router{Directory: d, Remote: remote}
 			var text, model string
 			err := r.Complete(t.Context(), order(), func(d *extensionv1.Delta) error {
@@ -377,8 +377,7 @@ func TestOnlyStepsOfTurnsAskTheGrammar(t *testing.T) {
 			}
 			d.Set(
 				&directory.Snapshot{
-					Models:     []directory.Provider{active("a", "a/m"), fallback("offline", "offline/grammar")},
-					ModelOrder: test.order,
+					Models: []directory.Provider{active("a", "a/m"), fallback("offline", "offline/grammar")}, Settings: directory.Settings{ModelOrder: test.order},
 				},
 			)
 			r := models.Router{Directory: d, Remote: remote}
