@@ -20,13 +20,13 @@ type budget struct{ most, aim int }
 // tests and generated code. A package that needs more takes it from another one, or
 // moves out of the kernel.
 var budgets = map[string]budget{
-	"kernel":            {904, 890},
+	"kernel":            {848, 890},
 	"kernel/admin":      {538, 400},
-	"kernel/bus":        {3274, 2950},
+	"kernel/bus":        {3282, 2950},
 	"kernel/clock":      {81, 120},
-	"kernel/directory":  {263, 240},
+	"kernel/directory":  {272, 240},
 	"kernel/fair":       {142, 190},
-	"kernel/host":       {1412, 1230},
+	"kernel/host":       {1328, 1230},
 	"kernel/journal":    {305, 225},
 	"kernel/models":     {695, 690},
 	"kernel/questions":  {320, 315},
@@ -38,7 +38,7 @@ var budgets = map[string]budget{
 }
 
 // kernelBudget is that of all packages together.
-var kernelBudget = budget{14573, 13500}
+var kernelBudget = budget{14450, 13500}
 
 func TestKernelStaysWithinItsBudget(t *testing.T) {
 	t.Parallel()
