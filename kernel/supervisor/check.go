@@ -25,17 +25,17 @@ const (
 
 // check calls a function at each interval until the process ends. An error of the
 // function kills it.
-func (s *Supervisor) check(proc process, interval time.Duration, f func() error) {
+func (s *Supervisor) check(proc *process, interval time.Duration, f func() error) {
 	ticker := time.NewTicker(interval)
 	defer ticker.Stop()
 	for {
 		select {
-		case <-proc.Context().Done():
+		case <-proc.ctx.Done():
 			return
 		case <-ticker.C:
 		}
 		if err := f(); err != nil {
-			proc.Kill("the process was killed: " + err.Error())
+			proc.kill("the process was killed: " + err.Error())
 			return
 		}
 	}
@@ -43,7 +43,7 @@ func (s *Supervisor) check(proc process, interval time.Duration, f func() error)
 
 // probe asks the active extensions of a process for their health, and kills a
 // process that does not answer.
-func (s *Supervisor) probe(u *unit, proc process) {
+func (s *Supervisor) probe(u *unit, proc *process) {
 	silent := 0
 	s.check(proc, s.options.ProbeInterval, func() error {
 		if s.answers(u, proc) {
@@ -56,7 +56,7 @@ func (s *Supervisor) probe(u *unit, proc process) {
 }
 
 // guard kills a process that exceeds one of its limits, and its orphans.
-func (s *Supervisor) guard(proc process, l sandbox.Limits) {
+func (s *Supervisor) guard(proc *process, l sandbox.Limits) {
 	interval := s.options.UsageInterval
 	if l.Alone {
 		interval *= aloneEvery
@@ -65,7 +65,7 @@ func (s *Supervisor) guard(proc process, l sandbox.Limits) {
 	s.check(proc, interval, func() error {
 		n++
 		disk := n%diskEvery == 0
-		err := s.options.Guard(proc.PID(), l, disk)
+		err := s.options.Guard(proc.pid, l, disk)
 		if err == nil && disk && s.spawner != nil {
 			s.spawner.sweep()
 		}
@@ -74,8 +74,8 @@ func (s *Supervisor) guard(proc process, l sandbox.Limits) {
 }
 
 // answers probes all members at once.
-func (s *Supervisor) answers(u *unit, proc process) bool {
-	ctx, cancel := context.WithTimeout(proc.Context(), s.options.ProbeTimeout)
+func (s *Supervisor) answers(u *unit, proc *process) bool {
+	ctx, cancel := context.WithTimeout(proc.ctx, s.options.ProbeTimeout)
 	defer cancel()
 	var probes errgroup.Group
 	s.mu.Lock()

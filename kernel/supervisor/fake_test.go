@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"iter"
 	"maps"
 	"path"
 	"slices"
@@ -40,7 +39,7 @@ type world struct {
 	pids     int
 }
 
-func (w *world) start(ctx context.Context, l launch) (process, error) {
+func (w *world) start(ctx context.Context, l launch) (*process, error) {
 	w.mu.Lock()
 	w.launches = append(w.launches, time.Now())
 	if w.pids++; w.pids > 5000 {
@@ -65,10 +64,16 @@ func (w *world) start(ctx context.Context, l launch) (process, error) {
 			}
 		}
 	}
-	p := &fakeProcess{world: w, pid: pid, ids: l.IDs, done: make(chan struct{})}
+	p := &fakeProcess{world: w, ids: l.IDs, ended: make(chan struct{})}
 	p.ctx, p.cancel = context.WithCancelCause(context.Background())
+	p.process = process{
+		pid: pid, conn: p, ctx: p.ctx, done: p.ended, output: &output{},
+		kill:    func(reason string) { p.end(exit{Killed: true, Reason: reason}) },
+		quit:    func() { p.end(exit{Clean: true, Reason: "exit status 0"}) },
+		release: func() {},
+	}
 	w.live[p] = true
-	return p, nil
+	return &p.process, nil
 }
 
 func (w *world) processes() []*fakeProcess {
@@ -78,14 +83,12 @@ func (w *world) processes() []*fakeProcess {
 }
 
 type fakeProcess struct {
+	process
 	world  *world
-	pid    int
 	ids    []string
-	ctx    context.Context
 	cancel context.CancelCauseFunc
 	once   sync.Once
-	done   chan struct{}
-	exit   exit
+	ended  chan struct{}
 	memory atomic.Int64
 }
 
@@ -106,21 +109,9 @@ func (p *fakeProcess) end(e exit) {
 		p.world.mu.Unlock()
 		p.exit = e
 		p.cancel(goneError{errors.New(e.Reason)})
-		close(p.done)
+		close(p.ended)
 	})
 }
-
-func (p *fakeProcess) PID() int                       { return p.pid }
-func (p *fakeProcess) Conn() grpc.ClientConnInterface { return p }
-func (p *fakeProcess) Context() context.Context       { return p.ctx }
-func (p *fakeProcess) Done() <-chan struct{}          { return p.done }
-func (p *fakeProcess) Exit() exit                     { return p.exit }
-func (p *fakeProcess) Kill(reason string)             { p.end(exit{Killed: true, Reason: reason}) }
-func (p *fakeProcess) Quit()                          { p.end(exit{Clean: true, Reason: "exit status 0"}) }
-func (p *fakeProcess) Release()                       {}
-func (p *fakeProcess) Conceal(iter.Seq[string])       {}
-func (p *fakeProcess) Clean(text string) string       { return text }
-func (p *fakeProcess) Sockets() string                { return "" }
 
 func (p *fakeProcess) Invoke(ctx context.Context, method string, _, reply any, _ ...grpc.CallOption) error {
 	md, _ := metadata.FromOutgoingContext(ctx)

@@ -1,12 +1,9 @@
 package supervisor
 
 import (
-	"cmp"
 	"context"
 	"errors"
-	"iter"
 	"net"
-	"sync"
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials/insecure"
@@ -18,70 +15,44 @@ const localBuffer = 64 << 10
 
 var errNotNeeded = errors.New("the extension was asked to end")
 
-// localProcess is an extension that Spec.Serve serves in this process.
-type localProcess struct {
-	conn *grpc.ClientConn
-	ctx  context.Context
-	end  context.CancelCauseFunc
-	done chan struct{}
+// killedError is why a local process ended if it was killed.
+type killedError string
 
-	mu     sync.Mutex
-	killed string // the reason; empty: not killed
-	exit   exit
-}
+func (e killedError) Error() string { return string(e) }
 
-var _ process = (*localProcess)(nil)
-
-func startLocal(serve func(context.Context, net.Listener) error) (process, error) {
-	ctx, end := context.WithCancelCause(context.Background())
-	p := &localProcess{ctx: ctx, end: end, done: make(chan struct{})}
+// startLocal starts an extension that Spec.Serve serves in this process.
+func startLocal(serve func(context.Context, net.Listener) error) (*process, error) {
 	listener := bufconn.Listen(localBuffer)
 	dial := func(ctx context.Context, _ string) (net.Conn, error) { return listener.DialContext(ctx) }
-	var err error
-	p.conn, err = grpc.NewClient("passthrough:///local", append(dialOptions(), grpc.WithContextDialer(dial),
+	conn, err := grpc.NewClient("passthrough:///local", append(dialOptions(), grpc.WithContextDialer(dial),
 		grpc.WithTransportCredentials(insecure.NewCredentials()), grpc.WithIdleTimeout(0))...)
 	if err != nil {
 		return nil, err
 	}
+	ctx, end := context.WithCancelCause(context.Background())
 	context.AfterFunc(ctx, func() { _ = listener.Close() })
+	done := make(chan struct{})
+	p := &process{
+		conn: conn, ctx: ctx, done: done, output: &output{},
+		quit: func() { end(goneError{errNotNeeded}) },
+		// Nothing can end a goroutine that ignores the end of its context, but its
+		// connection and its token are void.
+		kill:    func(reason string) { end(goneError{killedError(reason)}) },
+		release: func() { _ = conn.Close() },
+	}
 	go func() {
-		defer close(p.done)
+		defer close(done)
 		err := serve(ctx, listener)
-		p.mu.Lock()
-		defer p.mu.Unlock()
-		p.exit = exit{Clean: err == nil && p.killed == "", Killed: p.killed != "", Reason: "the extension ended by itself"}
-		if err != nil {
-			p.exit.Reason = "the extension ended: " + err.Error()
+		var killed killedError
+		switch {
+		case errors.As(context.Cause(ctx), &killed):
+			p.exit = exit{Killed: true, Reason: killed.Error()}
+		case err != nil:
+			p.exit = exit{Reason: "the extension ended: " + err.Error()}
+		default:
+			p.exit = exit{Clean: true, Reason: "the extension ended by itself"}
 		}
-		p.exit.Reason = cmp.Or(p.killed, p.exit.Reason)
 		end(goneError{errors.New(p.exit.Reason)})
 	}()
 	return p, nil
-}
-
-func (p *localProcess) PID() int                       { return 0 } // it has none of its own
-func (p *localProcess) Conn() grpc.ClientConnInterface { return p.conn }
-func (p *localProcess) Context() context.Context       { return p.ctx }
-func (p *localProcess) Done() <-chan struct{}          { return p.done }
-func (p *localProcess) Quit()                          { p.end(goneError{errNotNeeded}) }
-func (p *localProcess) Release()                       { _ = p.conn.Close() }
-func (p *localProcess) Conceal(iter.Seq[string])       {}
-func (p *localProcess) Clean(text string) string       { return text }
-func (*localProcess) Sockets() string                  { return "" }
-
-func (p *localProcess) Exit() exit {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.exit
-}
-
-// Kill ends the context: nothing can end a goroutine that ignores it, but its
-// connection and its token are void.
-func (p *localProcess) Kill(reason string) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.killed == "" && p.ctx.Err() == nil {
-		p.killed = reason
-	}
-	p.end(goneError{errors.New(reason)})
 }

@@ -85,7 +85,7 @@ func (s *Supervisor) status(m *member) Status {
 		failure = &u.recovery
 	}
 	if m.state != down && u.proc != nil {
-		status.PID = u.proc.PID()
+		status.PID = u.proc.pid
 	}
 	_, wanted := s.specs[m.id]
 	obstacle, waiting := s.obstacle(m), s.waitsFor(m)
@@ -122,7 +122,7 @@ func (s *Supervisor) setReadiness(m *member, r *extensionv1.Readiness) {
 	m.reports++
 	if r.GetState() != extensionv1.Readiness_STATE_UNSPECIFIED {
 		if m.unit != nil && m.unit.proc != nil {
-			r.Detail = m.unit.proc.Clean(r.GetDetail())
+			r.Detail = m.unit.proc.output.clean(r.GetDetail())
 		}
 		m.readiness = r
 	}

@@ -1,7 +1,6 @@
 package supervisor
 
 import (
-	"bufio"
 	"bytes"
 	"context"
 	"encoding/json"
@@ -102,42 +101,59 @@ func (o *output) clean(text string) string {
 	return text
 }
 
-// scanLines reads the lines of a stream, slowly if there are too many, until ctx
-// ends: then it reads the rest at once.
-func scanLines(ctx context.Context, r io.Reader) *bufio.Scanner {
-	lines := bufio.NewScanner(&pacedReader{r, ctx, rate.NewLimiter(outputRate, outputBurst)})
-	lines.Buffer(nil, 2*maxLine)
-	lines.Split(func(data []byte, atEOF bool) (int, []byte, error) {
-		if i := bytes.IndexByte(data[:min(len(data), maxLine+1)], '\n'); i >= 0 {
-			return i + 1, data[:i], nil
-		}
-		if n := min(len(data), maxLine); n == maxLine || atEOF && n > 0 {
-			return n, data[:n], nil
-		}
-		return 0, nil, nil
-	})
-	return lines
-}
-
-// pacedReader reads at a limited rate. It is used by one goroutine.
-type pacedReader struct {
-	r     io.Reader
+// lines passes on what is written to it line by line, at a limited rate until ctx
+// ends.
+type lines struct {
 	ctx   context.Context
 	limit *rate.Limiter
+	take  func(line []byte)
+
+	mu     sync.Mutex
+	part   []byte // of a line
+	closed bool
 }
 
-// Read implements io.Reader.
-func (p *pacedReader) Read(b []byte) (int, error) {
-	n, err := p.r.Read(b)
-	_ = p.limit.WaitN(p.ctx, n)
-	return n, err
+func newLines(ctx context.Context, take func([]byte)) *lines {
+	return &lines{ctx: ctx, limit: rate.NewLimiter(outputRate, outputBurst), take: take}
 }
 
-// take takes all lines of a stream.
-func (o *output) take(stream string, lines *bufio.Scanner) {
-	for lines.Scan() {
-		o.line(stream, lines.Bytes())
+// Write implements io.Writer.
+func (l *lines) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.closed {
+		return 0, io.ErrClosedPipe
 	}
+	_ = l.limit.WaitN(l.ctx, len(p))
+	l.part = append(l.part, p...)
+	for {
+		line, rest, whole := bytes.Cut(l.part, []byte("\n"))
+		if len(line) > maxLine || len(line) == maxLine && !whole {
+			line, rest, whole = l.part[:maxLine], l.part[maxLine:], true
+		}
+		if !whole {
+			return len(p), nil
+		}
+		l.take(line)
+		l.part = rest
+	}
+}
+
+// Close takes the last line, which may not be whole.
+func (l *lines) Close() error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if !l.closed && len(l.part) > 0 {
+		l.take(l.part)
+	}
+	l.closed = true
+	return nil
+}
+
+// copy takes all of a stream.
+func (l *lines) copy(r io.Reader) {
+	_, _ = io.Copy(l, r)
+	_ = l.Close()
 }
 
 func (o *output) line(stream string, line []byte) {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"io"
-	"iter"
 	"slices"
 	"strings"
 	"time"
@@ -15,27 +14,21 @@ import (
 )
 
 // process is a running process.
-type process interface {
-	PID() int
-	Conn() grpc.ClientConnInterface
-	// Context ends at the moment of the exit.
-	Context() context.Context
-	// Done is closed a little later, when the last output has been read.
-	Done() <-chan struct{}
-	// Exit is valid once Done is closed.
-	Exit() exit
-	// Kill ends the process group with SIGKILL. The first reason is kept.
-	Kill(reason string)
-	// Quit asks the process to end, and does not wait.
-	Quit()
-	// Release frees what belonged to a process that has ended.
-	Release()
-	// Sockets is the directory of its socket.
-	Sockets() string
-	// Conceal redacts secrets in the output from now on, Clean in another text of
-	// the extension.
-	Conceal(secrets iter.Seq[string])
-	Clean(text string) string
+type process struct {
+	pid     int // 0: the kernel's own
+	conn    grpc.ClientConnInterface
+	ctx     context.Context // ends at the moment of the exit
+	done    <-chan struct{} // closed a little later, when the last output has been read
+	exit    exit            // valid once done is closed
+	sockets string          // the directory of its socket
+	output  *output
+
+	// kill ends the process group with SIGKILL. The first reason is kept.
+	kill func(reason string)
+	// quit asks the process to end, and does not wait.
+	quit func()
+	// release frees what belonged to a process that has ended.
+	release func()
 }
 
 // exit is how a process ended.
@@ -104,7 +97,7 @@ func mergeEnv(a, b []string) []string {
 
 // launcher starts a process and returns when it can be called. When ctx ends
 // before, the process is killed and context.Cause is the error.
-type launcher func(ctx context.Context, l launch) (process, error)
+type launcher func(ctx context.Context, l launch) (*process, error)
 
 // permanent marks a failure that a restart cannot fix.
 type permanent struct{ error }

@@ -79,7 +79,7 @@ func (s *Supervisor) stepRunning(u *unit) bool {
 		}
 		return false
 	}
-	if u.proc.Context().Err() != nil {
+	if u.proc.ctx.Err() != nil {
 		return false // exited reports it
 	}
 	needed := false

@@ -29,7 +29,7 @@ func (s *Supervisor) launchUnit(u *unit) {
 		defer cancel()
 		defer abort(nil)
 		err := s.options.Guard(0, l.Limits, true)
-		var proc process
+		var proc *process
 		if err == nil {
 			proc, err = s.launch(bounded, l)
 		}
@@ -46,7 +46,7 @@ func tooSlow(timeout time.Duration) error {
 }
 
 // launched takes the result of a launch.
-func (s *Supervisor) launched(u *unit, proc process, err error) {
+func (s *Supervisor) launched(u *unit, proc *process, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	u.abort = nil
@@ -60,7 +60,7 @@ func (s *Supervisor) launched(u *unit, proc process, err error) {
 		s.work.Go(func() { s.watch(u, proc) })
 		s.work.Go(func() { s.probe(u, proc) })
 		limits := u.started.Limits
-		limits.Sockets = proc.Sockets()
+		limits.Sockets = proc.sockets
 		s.work.Go(func() { s.guard(proc, limits) })
 	}
 	s.reconcile()
@@ -68,16 +68,16 @@ func (s *Supervisor) launched(u *unit, proc process, err error) {
 }
 
 // watch takes the end of a process.
-func (s *Supervisor) watch(u *unit, proc process) {
-	<-proc.Done()
+func (s *Supervisor) watch(u *unit, proc *process) {
+	<-proc.done
 	s.exited(u, proc)
-	proc.Release()
+	proc.release()
 }
 
-func (s *Supervisor) exited(u *unit, proc process) {
+func (s *Supervisor) exited(u *unit, proc *process) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	end := proc.Exit()
+	end := proc.exit
 	planned := u.phase == quitting || (end.Clean && !u.serves())
 	if planned && !end.Killed {
 		end.Reason = "the extension was stopped"
@@ -90,7 +90,7 @@ func (s *Supervisor) exited(u *unit, proc process) {
 		}
 		s.tellGone(m, end.Reason)
 	}
-	s.log.Debug("extension process ended", "extensions", sortedKeys(u.members), "pid", proc.PID(), "planned", planned,
+	s.log.Debug("extension process ended", "extensions", sortedKeys(u.members), "pid", proc.pid, "planned", planned,
 		"reason", end.Reason)
 	if !planned {
 		if policy := u.process().Restart.Policy; end.Clean && policy != Always {
@@ -160,7 +160,7 @@ func (s *Supervisor) startMember(m *member) {
 	}
 	spec, proc, generation := m.spec, u.proc, m.generation
 	s.work.Go(func() {
-		ctx, cancel := context.WithDeadlineCause(proc.Context(), deadline, tooSlow(spec.StartTimeout))
+		ctx, cancel := context.WithDeadlineCause(proc.ctx, deadline, tooSlow(spec.StartTimeout))
 		defer cancel()
 		description, readiness, err := s.initialize(ctx, m, spec, proc, generation)
 		if err != nil {
@@ -171,9 +171,9 @@ func (s *Supervisor) startMember(m *member) {
 }
 
 // initialize calls Describe and Init.
-func (s *Supervisor) initialize(ctx context.Context, m *member, spec Spec, proc process, generation int64,
+func (s *Supervisor) initialize(ctx context.Context, m *member, spec Spec, proc *process, generation int64,
 ) (*extensionv1.Description, *extensionv1.Readiness, error) {
-	client := extensionv1.NewExtensionClient(addressed{proc.Conn(), spec.ID})
+	client := extensionv1.NewExtensionClient(addressed{proc.conn, spec.ID})
 	description, err := client.Describe(ctx, &extensionv1.DescribeRequest{})
 	if status.Code(err) == codes.Unimplemented {
 		return nil, nil, permanent{fmt.Errorf("the extension does not serve %s: build it with the SDK of protocol version %d",
@@ -194,11 +194,11 @@ func (s *Supervisor) initialize(ctx context.Context, m *member, spec Spec, proc 
 	if err != nil {
 		return nil, nil, fmt.Errorf("prepare the configuration: %w", err)
 	}
-	proc.Conceal(maps.Values(request.GetSecrets()))
+	proc.output.conceal(maps.Values(request.GetSecrets()))
 	answer, err := client.Init(ctx, request)
 	if err != nil {
-		if text := err.Error(); proc.Clean(text) != text {
-			return nil, nil, fmt.Errorf("initialize the extension: %s", proc.Clean(text))
+		if text := err.Error(); proc.output.clean(text) != text {
+			return nil, nil, fmt.Errorf("initialize the extension: %s", proc.output.clean(text))
 		}
 		return nil, nil, fmt.Errorf("initialize the extension: %w", answered(err))
 	}
@@ -215,7 +215,7 @@ func answered(err error) error {
 
 // awaitCause finds out whether a call failed because the process died, or because of
 // a timeout.
-func awaitCause(ctx context.Context, proc process, err error) error {
+func awaitCause(ctx context.Context, proc *process, err error) error {
 	if errors.Is(err, contract.ErrGone) || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
 		// gRPC may know before the context, which ends with the process too.
 		select {
@@ -223,7 +223,7 @@ func awaitCause(ctx context.Context, proc process, err error) error {
 		case <-time.After(drainGrace):
 		}
 	}
-	if proc.Context().Err() != nil {
+	if proc.ctx.Err() != nil {
 		return goneError{err}
 	}
 	if ctx.Err() != nil {
@@ -233,7 +233,7 @@ func awaitCause(ctx context.Context, proc process, err error) error {
 }
 
 // initialized takes the result of starting a member.
-func (s *Supervisor) initialized(m *member, proc process, generation int64,
+func (s *Supervisor) initialized(m *member, proc *process, generation int64,
 	description *extensionv1.Description, readiness *extensionv1.Readiness, err error,
 ) {
 	s.mu.Lock()
@@ -244,18 +244,18 @@ func (s *Supervisor) initialized(m *member, proc process, generation int64,
 	case u == nil || u.proc != proc:
 		// Its process has ended in the meantime, and with it the generation.
 		s.tellGone(m, "the process ended")
-	case u.phase == quitting || proc.Context().Err() != nil:
+	case u.phase == quitting || proc.ctx.Err() != nil:
 		m.state = doomed // exited ends the generation
 	case err != nil:
 		m.lastError, m.lastErrorAt, m.crash = err.Error(), time.Now(), ""
 		s.tellGone(m, err.Error())
 		s.recover(m.recovery, m.spec.Restart, err, []string{m.id})
 	default:
-		ctx, cancel := context.WithCancelCause(proc.Context())
+		ctx, cancel := context.WithCancelCause(proc.ctx)
 		m.state = active
 		m.instance = &Instance{
-			ID: m.id, Generation: generation, Conn: addressed{proc.Conn(), m.id},
-			Description: description, PID: proc.PID(), ctx: ctx, cancel: cancel,
+			ID: m.id, Generation: generation, Conn: addressed{proc.conn, m.id},
+			Description: description, PID: proc.pid, ctx: ctx, cancel: cancel,
 		}
 		if m.readiness == nil { // else there is a newer report
 			s.setReadiness(m, readiness)

@@ -29,26 +29,26 @@ func (s *Supervisor) quit(u *unit) {
 	u.phase = quitting
 	s.work.Go(func() {
 		if err := shutdowns.Wait(); err != nil {
-			proc.Kill("the process was killed: " + err.Error())
+			proc.kill("the process was killed: " + err.Error())
 		}
-		proc.Quit()
+		proc.quit()
 		timer := time.NewTimer(quitGrace)
 		defer timer.Stop()
 		select {
-		case <-proc.Done():
+		case <-proc.done:
 		case <-timer.C:
-			proc.Kill("the process was killed: it did not exit after its extensions had finished")
+			proc.kill("the process was killed: it did not exit after its extensions had finished")
 		}
 	})
 }
 
 // shutdown shuts one extension down. An error means that it does not answer.
-func shutdown(proc process, i *Instance, grace time.Duration) error {
-	ctx, cancel := context.WithTimeout(proc.Context(), grace+shutdownSlack)
+func shutdown(proc *process, i *Instance, grace time.Duration) error {
+	ctx, cancel := context.WithTimeout(proc.ctx, grace+shutdownSlack)
 	defer cancel()
 	request := &extensionv1.ShutdownRequest{GraceMs: grace.Milliseconds()}
 	_, err := extensionv1.NewExtensionClient(i.Conn).Shutdown(ctx, request)
-	if proc.Context().Err() == nil && status.Code(err) == codes.DeadlineExceeded {
+	if proc.ctx.Err() == nil && status.Code(err) == codes.DeadlineExceeded {
 		return fmt.Errorf("%s did not finish within %s (run.shutdown_grace)", i.ID, grace)
 	}
 	return nil
@@ -61,7 +61,7 @@ func (s *Supervisor) stopMember(m *member) {
 	instance, proc, grace := m.instance, m.unit.proc, m.spec.ShutdownGrace
 	s.work.Go(func() {
 		if err := shutdown(proc, instance, grace); err != nil {
-			proc.Kill(err.Error())
+			proc.kill(err.Error())
 			return // its exit ends the member
 		}
 		s.mu.Lock()

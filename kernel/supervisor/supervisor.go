@@ -111,7 +111,12 @@ func New(o Options) (*Supervisor, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := newSupervisor(o, pluginLauncher(dir, spawner))
+	s := newSupervisor(o, func(ctx context.Context, l launch) (*process, error) {
+		if l.Serve != nil {
+			return startLocal(l.Serve)
+		}
+		return startChild(ctx, dir, spawner, l)
+	})
 	s.spawner = spawner
 	return s, nil
 }
@@ -244,7 +249,7 @@ func (s *Supervisor) Kill(id string, generation int64, reason string) error {
 		return fmt.Errorf("kill extension %s (generation %d): %w: it has ended", id, generation, contract.ErrNotFound)
 	}
 	s.log.Warn("killing extension", "extension", id, "generation", m.announced, "reason", reason)
-	m.unit.proc.Kill(reason)
+	m.unit.proc.kill(reason)
 	return nil
 }
 
@@ -327,7 +332,7 @@ func (s *Supervisor) killAll() string {
 		u := s.units[key]
 		if u.proc != nil {
 			ids = append(ids, sortedKeys(u.members)...)
-			u.proc.Kill("the process was killed: it still ran when the time to stop was over")
+			u.proc.kill("the process was killed: it still ran when the time to stop was over")
 			u.phase = quitting
 		}
 	}

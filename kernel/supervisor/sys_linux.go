@@ -10,9 +10,6 @@ import (
 // maxSocketPath is the longest path of a unix socket.
 const maxSocketPath = 107
 
-// waitsForReaping says that awaitExit waits.
-const waitsForReaping = true
-
 // processAttributes put a process into a group of its own, so that it can be
 // killed with what it started, and tie its life to the thread that starts it.
 func processAttributes() *syscall.SysProcAttr {
@@ -21,11 +18,11 @@ func processAttributes() *syscall.SysProcAttr {
 
 // awaitExit returns when the process has exited and leaves it a zombie: until
 // it is reaped, no other process group gets its number.
-func awaitExit(pid int) {
+func awaitExit(pid int) bool {
 	for {
 		err := unix.Waitid(unix.P_PID, pid, nil, unix.WEXITED|unix.WNOWAIT, nil)
 		if !errors.Is(err, unix.EINTR) {
-			return
+			return err == nil
 		}
 	}
 }

@@ -7,17 +7,14 @@ import "syscall"
 // maxSocketPath is the longest path of a unix socket on the BSDs and macOS.
 const maxSocketPath = 103
 
-// waitsForReaping says that awaitExit waits.
-const waitsForReaping = false
-
 // processAttributes put a process into a group of its own, so that it can be
 // killed with what it started.
 func processAttributes() *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{Setpgid: true}
 }
 
-// awaitExit returns at once: the process is waited for when it is reaped.
-func awaitExit(int) {}
+// awaitExit cannot wait: the process is waited for when it is reaped.
+func awaitExit(int) bool { return false }
 
 // adopt does nothing: what has left its process group escapes.
 func adopt() error { return nil }

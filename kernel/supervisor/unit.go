@@ -28,7 +28,7 @@ type unit struct {
 	started launch          // what the process was started with
 
 	phase    phase
-	proc     process
+	proc     *process
 	abort    context.CancelCauseFunc // of the launch
 	deadline time.Time               // for the members that start with the process
 
