@@ -22,23 +22,23 @@ type budget struct{ most, aim int }
 var budgets = map[string]budget{
 	"kernel":            {848, 890},
 	"kernel/admin":      {538, 400},
-	"kernel/bus":        {3282, 2950},
+	"kernel/bus":        {3288, 2950},
 	"kernel/clock":      {81, 120},
-	"kernel/directory":  {272, 240},
+	"kernel/directory":  {263, 240},
 	"kernel/fair":       {142, 190},
 	"kernel/host":       {1328, 1230},
-	"kernel/journal":    {305, 225},
+	"kernel/journal":    {302, 225},
 	"kernel/models":     {695, 690},
-	"kernel/questions":  {320, 315},
-	"kernel/router":     {1954, 1850},
+	"kernel/questions":  {268, 315},
+	"kernel/router":     {1929, 1850},
 	"kernel/sandbox":    {86, 90},
-	"kernel/session":    {1158, 1150},
+	"kernel/session":    {1146, 1150},
 	"kernel/supervisor": {2093, 1900},
-	"kernel/tools":      {1273, 1250},
+	"kernel/tools":      {1249, 1250},
 }
 
 // kernelBudget is that of all packages together.
-var kernelBudget = budget{14375, 13500}
+var kernelBudget = budget{14256, 13500}
 
 func TestKernelStaysWithinItsBudget(t *testing.T) {
 	t.Parallel()

@@ -69,21 +69,8 @@ func (t *Tx) withdraw(e *busv1.Event, depth int) (inTime bool, err error) {
 			return how == WithdrawDone, err
 		}
 	}
-	inTime = true
-	ds, err := t.Deliveries(journal.DeliveryFilter{Seq: e.GetSeq()})
-	if err != nil {
+	if inTime, err = t.WithdrawDeliveries(e.GetSeq()); err != nil {
 		return false, err
-	}
-	for _, d := range ds {
-		switch s := t.bus.table.Load().byID[d.Subscription]; {
-		case d.State == journal.Dead, d.State == journal.Done && d.Reason == reasonWithdrawn:
-		case d.State == journal.Done, s == nil, !t.reserve(s, d):
-			inTime = false
-		default:
-			if err := t.Settle(d, journal.Done, reasonWithdrawn); err != nil {
-				return false, err
-			}
-		}
 	}
 	if depth > 3 {
 		return inTime, nil
@@ -102,6 +89,28 @@ func (t *Tx) withdraw(e *busv1.Event, depth int) (inTime bool, err error) {
 			return false, err
 		}
 		inTime = inTime && ok
+	}
+	return inTime, nil
+}
+
+// WithdrawDeliveries settles the deliveries of an event that no handler has taken, and
+// reports whether none was taken.
+func (t *Tx) WithdrawDeliveries(seq int64) (inTime bool, err error) {
+	ds, err := t.Deliveries(journal.DeliveryFilter{Seq: seq})
+	if err != nil {
+		return false, err
+	}
+	inTime = true
+	for _, d := range ds {
+		switch s := t.bus.table.Load().byID[d.Subscription]; {
+		case d.State == journal.Dead, d.State == journal.Done && d.Reason == reasonWithdrawn:
+		case d.State == journal.Done, s == nil, !t.reserve(s, d):
+			inTime = false
+		default:
+			if err := t.Settle(d, journal.Done, reasonWithdrawn); err != nil {
+				return false, err
+			}
+		}
 	}
 	return inTime, nil
 }

@@ -169,17 +169,10 @@ func (c *Channel) Status() string {
 
 // ReadinessWord is a readiness in one word; empty: unknown.
 func ReadinessWord(r extensionv1.Readiness_State) string {
-	switch r {
-	case extensionv1.Readiness_STATE_READY:
-		return "ready"
-	case extensionv1.Readiness_STATE_UNCONFIGURED:
-		return "unconfigured"
-	case extensionv1.Readiness_STATE_DEGRADED:
-		return "degraded"
-	case extensionv1.Readiness_STATE_OFFLINE:
-		return "offline"
+	if r == extensionv1.Readiness_STATE_UNSPECIFIED {
+		return ""
 	}
-	return ""
+	return strings.ToLower(strings.TrimPrefix(extensionv1.Readiness_State_name[int32(r)], "STATE_"))
 }
 
 // States of a process.
@@ -276,11 +269,18 @@ func (s *Snapshot) Offered(agent string, t *Tool) bool {
 	return a != nil && (len(a.Spec.GetOffers()) == 0 || t.matches(a.Spec.GetOffers()))
 }
 
+// matches reports whether a pattern names the tool, or ends with * and begins its name
+// and that of other tools. A private tool is matched by its full name only.
 func (t *Tool) matches(patterns []string) bool {
 	return slices.ContainsFunc(patterns, func(pattern string) bool {
-		prefix, wild := strings.CutSuffix(pattern, "*")
-		return pattern == t.Name || wild && !t.Tool.GetPrivate() && strings.HasPrefix(t.Name, prefix)
+		return pattern == t.Name || !t.Tool.GetPrivate() && covers(pattern, t.Name)
 	})
+}
+
+// covers reports whether a pattern with a * at its end covers a name.
+func covers(pattern, name string) bool {
+	prefix, wild := strings.CutSuffix(pattern, "*")
+	return wild && strings.HasPrefix(name, prefix)
 }
 
 // NeedsApproval reports whether a person must approve the agent's call of a tool:
@@ -291,20 +291,15 @@ func (s *Snapshot) NeedsApproval(agent string, t *Tool) bool {
 		patterns = slices.Concat(patterns, a.Approve)
 	}
 	return t.Tool.GetApprove() || slices.ContainsFunc(patterns, func(pattern string) bool {
-		prefix, wild := strings.CutSuffix(pattern, "*")
-		return pattern == t.Name || wild && strings.HasPrefix(t.Name, prefix)
+		return pattern == t.Name || covers(pattern, t.Name)
 	})
 }
 
 // UsesToolsOf reports whether the agent's manifest grants tools of an extension.
 func (s *Snapshot) UsesToolsOf(agent, extension string) bool {
 	a := s.Agent(agent)
-	if a == nil {
-		return false
-	}
-	return slices.ContainsFunc(a.Spec.GetUsesTools(), func(pattern string) bool {
-		prefix, wild := strings.CutSuffix(pattern, "*")
-		return strings.HasPrefix(pattern, extension+"/") || wild && strings.HasPrefix(extension+"/", prefix)
+	return a != nil && slices.ContainsFunc(a.Spec.GetUsesTools(), func(pattern string) bool {
+		return strings.HasPrefix(pattern, extension+"/") || covers(pattern, extension+"/")
 	})
 }
 

@@ -398,11 +398,8 @@ func ParseCallID(id string) int64 { return parseID("c", id) }
 
 func parseID(prefix, id string) int64 {
 	digits, ok := strings.CutPrefix(id, prefix)
-	if !ok {
-		return 0
-	}
 	n, err := strconv.ParseInt(digits, 10, 64)
-	if err != nil || n < 0 {
+	if !ok || err != nil || n < 0 {
 		return 0
 	}
 	return n

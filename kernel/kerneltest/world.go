@@ -114,6 +114,7 @@ func (w *World) close() {
 	if err := w.Store.Close(); err != nil {
 		w.T.Error(err)
 	}
+	go w.Tools.Close() // a tool may go on after the kernel
 }
 
 // Restart kills the kernel and starts it anew on the same store, with the same

@@ -11,8 +11,8 @@
 package questions
 
 import (
+	"errors"
 	"fmt"
-	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -62,10 +62,10 @@ const (
 )
 
 // Store reads and writes questions. It is safe for concurrent use; in memory it
-// has only the waiters.
+// has only a channel for those that wait.
 type Store struct {
-	mu      sync.Mutex
-	waiting map[string][]chan struct{} // by question
+	mu    sync.Mutex
+	ended chan struct{} // closed when the next question ends; nil: no one waits
 }
 
 // Ask stores a new question and gives it its id.
@@ -96,89 +96,65 @@ func (b *Store) Ask(tx *bus.Tx, q *Question) error {
 // Move stores where an open question was asked.
 func (b *Store) Move(tx *bus.Tx, q *Question) error { return put(tx, openPrefix, q) }
 
-// End ends an open question; ended is false if it had ended before. Unseen says
-// that all its sends were withdrawn before delivery.
-func (b *Store) End(tx *bus.Tx, q *Question, outcome, answer, by string) (ended, unseen bool, err error) {
-	stored, err := tx.KVGet(contract.KernelSource, openPrefix+sortKey(q.ID))
-	if err != nil || stored.Version == 0 {
-		return false, false, err
+// End ends an open question and returns it; nil: it had ended before. Unseen says that
+// all its sends were withdrawn before delivery.
+func (b *Store) End(tx *bus.Tx, id, outcome, answer, by string) (q *Question, unseen bool, err error) {
+	key := openPrefix + sortKey(id)
+	if q, err = journal.Load[Question](tx, contract.KernelSource, key); q == nil || err != nil {
+		return nil, false, err
 	}
 	q.Outcome, q.Answer, q.By, q.EndedAt = outcome, answer, by, tx.Now
-	if err := tx.KVDelete(contract.KernelSource, openPrefix+sortKey(q.ID)); err != nil {
-		return false, false, err
+	if err := errors.Join(tx.KVDelete(contract.KernelSource, key), put(tx, endedPrefix, q)); err != nil {
+		return nil, false, err
 	}
-	if err := put(tx, endedPrefix, q); err != nil {
-		return false, false, err
+	unseen = len(q.Sends) > 0
+	for _, seq := range q.Sends {
+		all, err := tx.WithdrawDeliveries(seq)
+		if err != nil {
+			return nil, false, err
+		}
+		unseen = unseen && all
 	}
-	if unseen, err = withdrawSends(tx, q.Sends); err != nil {
-		return false, false, err
-	}
-	tx.After(func() { b.wake(q.ID) })
+	tx.After(b.wake)
 	if q.Topic == "" {
-		return true, unseen, nil
+		return q, unseen, nil
 	}
-	publish := func() error {
+	cause := tx.Cause()
+	if cause == nil { // otherwise the event with the answer
+		if cause, err = tx.Event(q.Event); err != nil {
+			return nil, false, err
+		}
+	}
+	return q, unseen, tx.Following(cause, func() error {
 		ended := contract.UserAnswer{Question: q.ID, Ref: q.Ref, Outcome: outcome, Answer: answer, By: by}
 		_, err := tx.Emit(q.Topic, "", ended)
 		return err
-	}
-	if tx.Cause() != nil { // the event with the answer
-		return true, unseen, publish()
-	}
-	asked, err := tx.Event(q.Event)
+	})
+}
+
+// Open returns the open questions that can be answered, oldest first, and those that
+// have to end, with their outcomes.
+func (b *Store) Open(r journal.Reader, now int64) (answerable, over []Question, err error) {
+	open, err := journal.All[Question](r, contract.KernelSource, openPrefix)
 	if err != nil {
-		return false, false, err
+		return nil, nil, err
 	}
-	return true, unseen, tx.Following(asked, publish)
-}
-
-// withdrawSends withdraws the sends that are not delivered yet, and reports whether
-// these are all.
-func withdrawSends(tx *bus.Tx, sends []int64) (all bool, err error) {
-	all = len(sends) > 0
-	for _, seq := range sends {
-		ds, err := tx.Deliveries(journal.DeliveryFilter{Seq: seq})
-		if err != nil {
-			return false, err
+	for _, q := range open {
+		if q.Outcome, err = due(r, &q, now); err != nil {
+			return nil, nil, err
 		}
-		for _, d := range ds {
-			if !tx.Free(d) {
-				all = all && d.State == journal.Dead
-				continue
-			}
-			if err := tx.Settle(d, journal.Done, "withdrawn: the question has ended"); err != nil {
-				return false, err
-			}
+		if q.Outcome == "" {
+			answerable = append(answerable, q)
+		} else {
+			over = append(over, q)
 		}
 	}
-	return all, nil
+	return answerable, over, nil
 }
 
-// Open returns the questions that can be answered, oldest first.
-func (b *Store) Open(r journal.Reader, now int64) ([]Question, error) {
-	return all(r, func(q *Question) (bool, error) {
-		outcome, err := Over(r, q, now)
-		return outcome == "", err
-	})
-}
-
-// Due returns the open questions to end, see Over.
-func (b *Store) Due(r journal.Reader, now int64) ([]Question, error) {
-	return all(r, func(q *Question) (bool, error) {
-		outcome, err := Over(r, q, now)
-		return outcome != "", err
-	})
-}
-
-// Count counts the open questions of an asker.
-func (b *Store) Count(r journal.Reader, asker string) (int, error) {
-	of, err := all(r, func(q *Question) (bool, error) { return q.Asker == asker, nil })
-	return len(of), err
-}
-
-// Over returns the outcome of an open question that has to end: withdrawn if the call
+// due returns the outcome of an open question that has to end: withdrawn if the call
 // that waited for the answer has ended, expired after the deadline; otherwise empty.
-func Over(r journal.Reader, q *Question, now int64) (outcome string, err error) {
+func due(r journal.Reader, q *Question, now int64) (outcome string, err error) {
 	if q.Call != "" {
 		c, err := r.Call(journal.ParseCallID(q.Call))
 		if err != nil {
@@ -192,21 +168,6 @@ func Over(r journal.Reader, q *Question, now int64) (outcome string, err error) 
 		return contract.AskExpired, nil
 	}
 	return "", nil
-}
-
-// all returns the open questions that a function selects.
-func all(r journal.Reader, is func(*Question) (bool, error)) (selected []Question, err error) {
-	open, err := journal.All[Question](r, contract.KernelSource, openPrefix)
-	for i := range open {
-		ok, err := is(&open[i])
-		if err != nil {
-			return nil, err
-		}
-		if ok {
-			selected = append(selected, open[i])
-		}
-	}
-	return selected, err
 }
 
 // Get returns a question by its id; nil: unknown, or pruned.
@@ -228,42 +189,23 @@ func (b *Store) OfCall(r journal.Reader, call string) (*Question, error) {
 	return b.Get(r, string(stored.Value))
 }
 
-// OfEvent returns the open question that an event asked; nil: none.
-func (b *Store) OfEvent(r journal.Reader, seq int64) (*Question, error) {
-	of, err := all(r, func(q *Question) (bool, error) { return q.Event == seq, nil })
-	if err != nil || len(of) == 0 {
-		return nil, err
-	}
-	return &of[0], nil
-}
-
-// Await returns a channel that is closed when the question ends; a question that
-// has ended already never closes it. The caller must call stop.
-func (b *Store) Await(id string) (ended <-chan struct{}, stop func()) {
+// Ended returns a channel that is closed when the next question ends.
+func (b *Store) Ended() <-chan struct{} {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if b.waiting == nil {
-		b.waiting = map[string][]chan struct{}{}
+	if b.ended == nil {
+		b.ended = make(chan struct{})
 	}
-	c := make(chan struct{})
-	b.waiting[id] = append(b.waiting[id], c)
-	return c, func() {
-		b.mu.Lock()
-		defer b.mu.Unlock()
-		left := slices.DeleteFunc(b.waiting[id], func(w chan struct{}) bool { return w == c })
-		if b.waiting[id] = left; len(left) == 0 {
-			delete(b.waiting, id)
-		}
-	}
+	return b.ended
 }
 
-func (b *Store) wake(id string) {
+func (b *Store) wake() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	for _, c := range b.waiting[id] {
-		close(c)
+	if b.ended != nil {
+		close(b.ended)
+		b.ended = nil
 	}
-	delete(b.waiting, id)
 }
 
 // prune deletes questions that ended more than keepEnded ago.
@@ -280,13 +222,8 @@ func prune(tx *bus.Tx) error {
 		if q.EndedAt > tx.Now-keepEnded.Microseconds() {
 			continue
 		}
-		if err := tx.KVDelete(contract.KernelSource, kv.Key); err != nil {
-			return err
-		}
-		if q.Call == "" {
-			continue
-		}
-		if err := tx.KVDelete(contract.KernelSource, callPrefix+q.Call); err != nil {
+		if err := errors.Join(tx.KVDelete(contract.KernelSource, kv.Key),
+			tx.KVDelete(contract.KernelSource, callPrefix+q.Call)); err != nil {
 			return err
 		}
 	}

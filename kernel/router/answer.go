@@ -137,7 +137,7 @@ func (r *MessageRouter) aboutQuestions(tx *bus.Tx, q request, command, rest stri
 	}
 	switch {
 	case command == "deny" && o.Kind != contract.AskApprove:
-		_, _, err := r.questions.End(tx, o, contract.AskWithdrawn, "", q.who())
+		_, _, err := r.questions.End(tx, o.ID, contract.AskWithdrawn, "", q.who())
 		return fmt.Sprintf("Question %s is dropped.", o.ID), err
 	case command == "approve" && o.Kind != contract.AskApprove:
 		return fmt.Sprintf("Question %s isn't a yes-or-no question. Use /answer %s TEXT:\n\n%s", o.ID, o.ID, o.Text), nil
@@ -206,12 +206,9 @@ func tooLate(o *questions.Question, now int64) string {
 
 // settle ends a question with an answer, and returns the confirmation for the sender.
 func (r *MessageRouter) settle(tx *bus.Tx, q request, o *questions.Question, answer string) (string, error) {
-	ended, unseen, err := r.questions.End(tx, o, contract.AskAnswered, answer, q.who())
+	_, unseen, err := r.questions.End(tx, o.ID, contract.AskAnswered, answer, q.who())
 	if err != nil {
 		return "", err
-	}
-	if !ended {
-		return tooLate(o, tx.Now), nil
 	}
 	elsewhere := o.Handle != q.conversation.Handle && (o.Handle != "" || o.Channel != q.here.channel.ID)
 	if elsewhere && !unseen {
@@ -240,7 +237,7 @@ func (q request) who() string {
 // answerable returns the open questions that the sender can answer: those asked here,
 // and others.
 func (r *MessageRouter) answerable(tx *bus.Tx, q request) (here, elsewhere []questions.Question, err error) {
-	open, err := r.questions.Open(tx, tx.Now)
+	open, _, err := r.questions.Open(tx, tx.Now)
 	if err != nil {
 		return nil, nil, err
 	}

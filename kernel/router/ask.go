@@ -38,11 +38,12 @@ func (r *MessageRouter) ask(tx *bus.Tx, e *busv1.Event, a contract.UserAsk) erro
 	if wrong := checkAsk(a); wrong != "" {
 		return refuse(wrong)
 	}
-	n, err := r.questions.Count(tx, e.GetSource())
+	open, _, err := r.questions.Open(tx, tx.Now)
 	if err != nil {
 		return err
 	}
-	if n >= questions.MaxOpen {
+	open = slices.DeleteFunc(open, func(o questions.Question) bool { return o.Asker != e.GetSource() })
+	if n := len(open); n >= questions.MaxOpen {
 		return refuse(fmt.Sprintf("%s already has %d open questions, which is the limit", e.GetSource(), n))
 	}
 	d, err := r.destination(tx, a.ChannelID, a.ReplyTo)
@@ -147,41 +148,23 @@ func (r *MessageRouter) showElsewhere(tx *bus.Tx, to *place, m contract.ChannelS
 		return r.send(tx, to, m)
 	}
 	q, err := r.questions.Get(tx, m.Question)
-	if err != nil {
+	if err != nil || q == nil || q.Outcome != "" {
 		return err
-	}
-	if q == nil || q.Outcome != "" {
-		return nil
 	}
 	return r.show(tx, q, to, m)
-}
-
-// unasked withdraws the question of a dead text.
-func (r *MessageRouter) unasked(tx *bus.Tx, m contract.ChannelSend) error {
-	if m.Question == "" {
-		return nil
-	}
-	q, err := r.questions.Get(tx, m.Question)
-	if err != nil || q == nil {
-		return err
-	}
-	_, _, err = r.questions.End(tx, q, contract.AskWithdrawn, "", "")
-	return err
 }
 
 // unask withdraws the question of an event of system.user.ask. It is too late if
 // the question has ended.
 func (r *MessageRouter) unask(tx *bus.Tx, e *busv1.Event) (bus.Withdrawal, error) {
-	q, err := r.questions.OfEvent(tx, e.GetSeq())
-	if err != nil || q == nil {
+	open, _, err := r.questions.Open(tx, tx.Now)
+	i := slices.IndexFunc(open, func(o questions.Question) bool { return o.Event == e.GetSeq() })
+	if i < 0 || err != nil {
 		return bus.WithdrawTooLate, err
 	}
-	ended, unseen, err := r.questions.End(tx, q, contract.AskWithdrawn, "", "")
-	if err != nil || !ended {
-		return bus.WithdrawTooLate, err
-	}
-	if unseen {
-		return bus.WithdrawDone, nil
+	q, unseen, err := r.questions.End(tx, open[i].ID, contract.AskWithdrawn, "", "")
+	if unseen || err != nil {
+		return bus.WithdrawDone, err
 	}
 	text := fmt.Sprintf("Question %s no longer needs an answer: %s", q.ID, q.Brief())
 	return bus.WithdrawDone, r.tellWhereAsked(tx, q, text)
@@ -192,29 +175,21 @@ func (r *MessageRouter) unask(tx *bus.Tx, e *busv1.Event) (bus.Withdrawal, error
 func (r *MessageRouter) EndQuestions(ctx context.Context, b *bus.Bus, now time.Time) error {
 	var over []questions.Question
 	err := b.View(ctx, func(j journal.Reader) (err error) {
-		over, err = r.questions.Due(j, now.UnixMicro())
+		_, over, err = r.questions.Open(j, now.UnixMicro())
 		return err
 	})
-	for i := range over {
+	for _, o := range over {
 		if err == nil {
-			err = b.Do(func(tx *bus.Tx) error { return r.EndQuestion(tx, over[i].ID) })
+			err = b.Do(func(tx *bus.Tx) error { return r.end(tx, o.ID, o.Outcome) })
 		}
 	}
 	return err
 }
 
-// EndQuestion is EndQuestions for one question.
-func (r *MessageRouter) EndQuestion(tx *bus.Tx, id string) error {
-	q, err := r.questions.Get(tx, id)
-	if err != nil || q == nil || q.Outcome != "" {
-		return err
-	}
-	outcome, err := questions.Over(tx, q, tx.Now)
-	if err != nil || outcome == "" {
-		return err
-	}
-	_, unseen, err := r.questions.End(tx, q, outcome, "", "")
-	if err != nil || unseen || outcome == contract.AskWithdrawn {
+// end ends a question without an answer.
+func (r *MessageRouter) end(tx *bus.Tx, id, outcome string) error {
+	q, unseen, err := r.questions.End(tx, id, outcome, "", "")
+	if err != nil || q == nil || unseen || outcome == contract.AskWithdrawn {
 		return err
 	}
 	means := "I'm no longer waiting for the answer."

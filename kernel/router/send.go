@@ -66,7 +66,7 @@ func (p *place) lane(owner Person) string {
 // SendTo sends a text to a channel by name, as send_to_channel and the command
 // line do: to the conversation of replyTo if that is on the channel, else to
 // its default recipient. It returns the events that carry it.
-func (r *MessageRouter) SendTo(tx *bus.Tx, channel, text, replyTo, session, call string) ([]int64, error) {
+func (r *MessageRouter) SendTo(tx *bus.Tx, channel, replyTo string, m contract.ChannelSend) ([]int64, error) {
 	c := r.directory.Current().Channel(channel)
 	if c == nil {
 		return nil, fmt.Errorf("%w: there is no channel %q", contract.ErrNotFound, channel)
@@ -75,7 +75,8 @@ func (r *MessageRouter) SendTo(tx *bus.Tx, channel, text, replyTo, session, call
 	if err != nil {
 		return nil, err
 	}
-	return r.parts(tx, d.to, contract.ChannelSend{Text: text, Kind: contract.SendDirect, Session: session, Call: call})
+	m.Kind = contract.SendDirect
+	return r.parts(tx, d.to, m)
 }
 
 // delivered follows a receipt: a text from elsewhere is recorded in the session of
@@ -149,7 +150,7 @@ func (r *MessageRouter) died(tx *bus.Tx, d *journal.Delivery, e *busv1.Event, ex
 			return err
 		}
 	}
-	if err := r.unasked(tx, m); err != nil {
+	if err := r.end(tx, m.Question, contract.AskWithdrawn); err != nil { // nothing without a question
 		return err
 	}
 	other := dir.FirstChannel(func(c *directory.Channel) bool { return c.ID != channel.ID && c.Configured() })

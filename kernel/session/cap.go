@@ -63,7 +63,6 @@ func (st *Store) stopHere(tx *bus.Tx, s *journal.Session, text string) error {
 	if _, err := takeBack(tx, s); err != nil {
 		return err
 	}
-	st.bumpEpoch(s.ID)
-	_, err := st.endTop(tx, s, contract.AgentOutput{Outcome: contract.OutcomeCapped, Text: text}, true, bus.KeepHops)
+	_, err := st.endAll(tx, s, nil, contract.AgentOutput{Outcome: contract.OutcomeCapped, Text: text}, true, bus.KeepHops)
 	return err
 }

@@ -60,7 +60,6 @@ func (st *Store) cancelAll(tx *bus.Tx, s *journal.Session, text string, records 
 	if ended, err = st.CancelTurns(tx, s, text); err != nil {
 		return ended, err
 	}
-	st.bumpEpoch(s.ID)
 	waiting, events, err := st.Waiting(tx, s, math.MaxInt32)
 	if err != nil {
 		return ended, err
@@ -73,17 +72,13 @@ func (st *Store) cancelAll(tx *bus.Tx, s *journal.Session, text string, records 
 		if err := tx.Settle(d, journal.Done, "cancelled before it began"); err != nil {
 			return ended, err
 		}
-		if !begins(in) {
-			continue
+		if begins(in) {
+			out := contract.AgentOutput{Outcome: contract.OutcomeCancelled, Text: text}
+			n, err := st.endAll(tx, s, events[i], out, true)
+			if ended += n; err != nil {
+				return ended, err
+			}
 		}
-		if err := st.beginForHolder(tx, s, events[i]); err != nil {
-			return ended, err
-		}
-		out := contract.AgentOutput{Outcome: contract.OutcomeCancelled, Text: text}
-		if _, err := st.endTop(tx, s, out, true); err != nil {
-			return ended, err
-		}
-		ended++
 	}
 	return ended, nil
 }

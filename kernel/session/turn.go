@@ -284,31 +284,39 @@ func (st *Store) Died(tx *bus.Tx, e *busv1.Event, text string) error {
 	if err != nil {
 		return err
 	}
-	if len(s.Stack) == 0 {
-		if over {
-			out.Outcome, out.Text, options = contract.OutcomeCapped, said, []bus.Option{bus.KeepHops}
-		}
-		if err := st.beginForHolder(tx, s, e); err != nil {
-			return err
-		}
+	if over && len(s.Stack) == 0 {
+		out.Outcome, out.Text, options = contract.OutcomeCapped, said, []bus.Option{bus.KeepHops}
 	}
-	for len(s.Stack) > 0 {
-		if _, err := st.endTop(tx, s, out, true, options...); err != nil {
-			return err
-		}
-	}
-	return nil
+	_, err = st.endAll(tx, s, e, out, true, options...)
+	return err
 }
 
-// beginForHolder begins the turn of an input that its holder has not begun, so that it
-// can be ended.
-func (st *Store) beginForHolder(tx *bus.Tx, s *journal.Session, e *busv1.Event) error {
-	in := inputOf(e)
-	turn, err := st.begin(tx, s, []*busv1.Event{e}, in.ReplyTo, 0)
-	if err == nil {
-		_, err = st.write(tx, s, turn.ID, []*busv1.Entry{inputRow(e, in)})
+// endAll ends the turns of a session for its holder, and returns their number. It begins
+// the turn of an input that its holder has not begun, so that it can be ended; nil: there
+// is none. Of the turns that are cancelled, only the first says so.
+func (st *Store) endAll(
+	tx *bus.Tx, s *journal.Session, unbegun *busv1.Event, out contract.AgentOutput, itself bool, options ...bus.Option,
+) (ended int, err error) {
+	st.bumpEpoch(s.ID)
+	if unbegun != nil && len(s.Stack) == 0 {
+		in := inputOf(unbegun)
+		turn, err := st.begin(tx, s, []*busv1.Event{unbegun}, in.ReplyTo, 0)
+		if err != nil {
+			return 0, err
+		}
+		if _, err := st.write(tx, s, turn.ID, []*busv1.Entry{inputRow(unbegun, in)}); err != nil {
+			return 0, err
+		}
 	}
-	return err
+	for ; len(s.Stack) > 0; ended++ {
+		if _, err := st.endTop(tx, s, out, itself, options...); err != nil {
+			return ended, err
+		}
+		if out.Outcome == contract.OutcomeCancelled {
+			out.Text = ""
+		}
+	}
+	return ended, nil
 }
 
 // cancel applies turn.cancel: it ends the running turn of a session, and those that it
@@ -348,19 +356,6 @@ func (st *Store) CancelTurns(tx *bus.Tx, s *journal.Session, text string) (ended
 	if err != nil {
 		return 0, err
 	}
-	if held != nil && len(s.Stack) == 0 {
-		if err := st.beginForHolder(tx, s, held); err != nil {
-			return 0, err
-		}
-	}
-	st.bumpEpoch(s.ID)
-	out := contract.AgentOutput{Outcome: contract.OutcomeCancelled, Text: text}
-	for ; len(s.Stack) > 0; ended++ {
-		// Without a cause, the output follows from the input of the turn.
-		if _, err := st.endTop(tx, s, out, tx.Cause() == nil); err != nil {
-			return ended, err
-		}
-		out.Text = "" // only the first output has it
-	}
-	return ended, nil
+	// Without a cause, the output follows from the input of the turn.
+	return st.endAll(tx, s, held, contract.AgentOutput{Outcome: contract.OutcomeCancelled, Text: text}, tx.Cause() == nil)
 }

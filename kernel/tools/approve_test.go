@@ -41,7 +41,7 @@ func (w *world) wants(turn *kerneltest.Turn) (id string, result func() (*extensi
 func (w *world) open() (n int) {
 	w.Settle()
 	w.Read(func(j journal.Reader) error {
-		open, err := w.Router.Questions().Open(j, time.Now().UnixMicro())
+		open, _, err := w.Router.Questions().Open(j, time.Now().UnixMicro())
 		n = len(open)
 		return err
 	})
@@ -234,6 +234,7 @@ func TestAnApprovalExpires(t *testing.T) {
 		_, result := w.wants(w.hears())
 		w.telegram.ShowsOne("q1")
 		w.Wait(61 * time.Minute)
+		w.EndsQuestions()
 		w.says(result, true, "was not run: no one answered within 1h0m0s.")
 		w.telegram.ShowsOne("Question q1 wasn't answered in time", "That counts as no.")
 		if len(a.requests) != 0 || w.open() != 0 {
@@ -446,6 +447,7 @@ func TestTheAgentAsks(t *testing.T) {
 					w.telegram.Says("anna", tt.answer)
 				} else {
 					w.Wait(2 * time.Minute)
+					w.EndsQuestions()
 				}
 				w.says(result, !strings.HasPrefix(tt.result, "{"), tt.result)
 				w.orchestrator.HearsNothing()

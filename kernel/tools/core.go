@@ -55,16 +55,16 @@ var core = map[string]coreTool{
 			Schema: []byte(`{"type":"object","properties":{"channel_id":{"type":"string"},` +
 				`"text":{"type":"string","minLength":1}},"required":["channel_id","text"],"additionalProperties":false}`),
 		},
-		run: sendToChannel,
+		run: send,
 	},
-	"core/send_to_all_channels": {
+	toAll: {
 		description: &extensionv1.Tool{
 			Name: "send_to_all_channels", Approve: true,
 			Description: "Send a message on every channel, only when asked to.",
 			Schema: []byte(`{"type":"object","properties":{"text":{"type":"string","minLength":1}},` +
 				`"required":["text"],"additionalProperties":false}`),
 		},
-		run: sendToAll,
+		run: send,
 	},
 	"core/ask_user":   askUser,
 	contract.ToolFind: findTool,

@@ -24,14 +24,11 @@ func (r *Runner) CallOutsideTurn(
 	if t == nil || t.Extension == CoreExtension {
 		return nil, fmt.Errorf("%w: no tool %s: the extension %s is not running", contract.ErrNotFound, name, extension)
 	}
-	if bad := checkArguments(t, raw); bad != "" {
-		return nil, fmt.Errorf("%w: %s", contract.ErrInvalid, bad)
-	}
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
 	for conflicts := 0; ; conflicts++ {
 		q := &extensionv1.CallRequest{Timezone: dir.Location.String(), Repeat: conflicts > 0}
-		result, err := r.callOutsideTurn(ctx, t, raw, q, true)
+		result, err := r.callOutsideTurn(ctx, nil, t, raw, q, true)
 		if !errors.Is(err, contract.ErrConflict) || conflicts >= maxConflicts {
 			return result, err
 		}
@@ -63,26 +60,26 @@ func (r *Runner) Ask(
 	case agent == "" && !slices.Contains(a.Tools, name):
 		return nil, fmt.Errorf("%w: the manifest of %q lacks \"permissions: {tools: [%s]}\"", contract.ErrDenied, a.ID, name)
 	}
+	return r.callOutsideTurn(ctx, l, t, raw, &extensionv1.CallRequest{Agent: agent, Timezone: dir.Location.String()}, false)
+}
+
+// callOutsideTurn runs a tool once for the holder of a lane, if there is one, and
+// commits its effects if it may have any.
+func (r *Runner) callOutsideTurn(
+	ctx context.Context, l *bus.Lease, t *directory.Tool, raw []byte, q *extensionv1.CallRequest, effects bool,
+) (*extensionv1.CallResult, error) {
 	if bad := checkArguments(t, raw); bad != "" {
 		return nil, fmt.Errorf("%w: %s", contract.ErrInvalid, bad)
 	}
-	if tool, isCore := core[name]; isCore { // one that only reads
+	if tool, isCore := core[t.Name]; isCore { // one that only reads
 		content, err := tool.answer(ctx, r, l, raw)
 		return &extensionv1.CallResult{Content: content}, err
 	}
-	q := &extensionv1.CallRequest{Agent: agent, Timezone: dir.Location.String()}
 	if l != nil && l.Session != 0 {
 		if err := r.describe(ctx, l, l.Event, q); err != nil {
 			return nil, err
 		}
 	}
-	return r.callOutsideTurn(ctx, t, raw, q, false)
-}
-
-// callOutsideTurn runs a tool once, and commits its effects if it may have any.
-func (r *Runner) callOutsideTurn(
-	ctx context.Context, t *directory.Tool, raw []byte, q *extensionv1.CallRequest, effects bool,
-) (*extensionv1.CallResult, error) {
 	actor := r.Remote.Actor(t.Extension)
 	if actor == nil {
 		return nil, fmt.Errorf("%w: the extension %s is not running", contract.ErrUnavailable, t.Extension)

@@ -32,7 +32,7 @@ func (r *running) ask(
 	}
 	waiting, done := r.wait(ctx)
 	defer done()
-	if asked, err = r.ended(waiting, asked.ID); err != nil {
+	if asked, err = r.ended(waiting); err != nil {
 		return nil, "", err
 	}
 	if asked == nil || ctx.Err() != nil {
@@ -44,26 +44,24 @@ func (r *running) ask(
 	return asked, refusal, nil
 }
 
-// ended waits until the question has ended, and withdraws it when waiting ends.
-func (r *running) ended(waiting context.Context, id string) (*questions.Question, error) {
-	ended, stop := r.Router.Questions().Await(id)
-	defer stop()
+// ended waits until the question of the call has ended, and withdraws it when waiting
+// ends.
+func (r *running) ended(waiting context.Context) (*questions.Question, error) {
 	for {
+		ended := r.Router.Questions().Ended()
 		q, err := r.question(context.WithoutCancel(waiting))
 		if err != nil || q == nil || q.Outcome != "" {
 			return q, err
 		}
-		expiry := time.NewTimer(time.Until(time.UnixMicro(q.Deadline)))
 		select {
 		case <-ended:
-		case <-expiry.C:
-			err = r.Bus.Do(func(tx *bus.Tx) error { return r.Router.EndQuestion(tx, id) })
 		case <-waiting.Done():
-			err = r.withdraw(id)
-		}
-		expiry.Stop()
-		if err != nil {
-			return nil, err
+			if err := r.Bus.Do(func(tx *bus.Tx) error {
+				_, _, err := r.Router.Questions().End(tx, q.ID, contract.AskWithdrawn, "", "")
+				return err
+			}); err != nil {
+				return nil, err
+			}
 		}
 	}
 }
@@ -104,16 +102,4 @@ func (r *running) put(
 		return r.Router.AskFor(tx, asked, in.ReplyTo, r.turn)
 	})
 	return asked, err
-}
-
-// withdraw ends a question that has no answer yet.
-func (r *running) withdraw(id string) error {
-	return r.Bus.Do(func(tx *bus.Tx) error {
-		q, err := r.Router.Questions().Get(tx, id)
-		if err != nil || q == nil || q.Outcome != "" {
-			return err
-		}
-		_, _, err = r.Router.Questions().End(tx, q, contract.AskWithdrawn, "", "")
-		return err
-	})
 }

@@ -26,6 +26,7 @@ type Delivered struct {
 	Detail      string   `json:"detail,omitempty"`
 	Events      []string `json:"-"`
 	ProviderIDs []string `json:"-"`
+	ready       bool     // the channel
 	unsettled   int      // parts of the text
 }
 
@@ -46,12 +47,9 @@ func (d *Delivered) settle(part journal.Delivery) {
 // Send sends a text to the default recipient of a channel, and waits for the
 // receipt of the platform if the channel is ready.
 func (r *Runner) Send(ctx context.Context, channel, text string) (*Delivered, error) {
-	dir := r.Directory.Current()
-	sends, err := queue(dir, channel)
+	sends, err := queue(r.Directory.Current(), channel)
 	if err == nil {
-		err = r.deliver(ctx, dir, sends, r.Bus.Do, func(tx *bus.Tx, channel string) ([]int64, error) {
-			return r.Router.SendTo(tx, channel, text, "", "", "")
-		})
+		err = r.deliver(ctx, sends, contract.ChannelSend{Text: text}, "", r.Bus.Do)
 	}
 	if err != nil {
 		return nil, err
@@ -59,26 +57,12 @@ func (r *Runner) Send(ctx context.Context, channel, text string) (*Delivered, er
 	return &sends[0], nil
 }
 
-func sendToChannel(ctx context.Context, r *running) (*extensionv1.CallResult, error) {
-	return r.send(ctx, func(_ *directory.Snapshot, named string) []string { return []string{named} })
-}
+// toAll is the tool that sends a text to every channel that is set up.
+const toAll = "core/send_to_all_channels"
 
-func sendToAll(ctx context.Context, r *running) (*extensionv1.CallResult, error) {
-	return r.send(ctx, func(dir *directory.Snapshot, _ string) (ids []string) {
-		for i := range dir.Channels {
-			if dir.Channels[i].Configured() {
-				ids = append(ids, dir.Channels[i].ID)
-			}
-		}
-		return ids
-	})
-}
-
-// send commits the sends together with a provisional result, then waits for
-// receipts to refine it.
-func (r *running) send(
-	ctx context.Context, channels func(dir *directory.Snapshot, named string) []string,
-) (*extensionv1.CallResult, error) {
+// send runs a tool that sends: it commits the sends together with a provisional
+// result, then waits for receipts to refine it.
+func send(ctx context.Context, r *running) (*extensionv1.CallResult, error) {
 	switch {
 	case r.call.State == journal.CallRunning && r.call.Result == "": // a backup was restored
 		return r.fail(unknownOutcome(r.call.Name))
@@ -95,8 +79,16 @@ func (r *running) send(
 	if strings.TrimSpace(args.Text) == "" {
 		return r.fail("The text is empty. Nothing was sent.")
 	}
-	dir, session := r.Directory.Current(), journal.SessionID(r.call.Session)
-	sends, err := queue(dir, channels(dir, args.Channel)...)
+	dir, channels := r.Directory.Current(), []string{args.Channel}
+	if r.call.Name == toAll {
+		channels = nil
+		for i := range dir.Channels {
+			if dir.Channels[i].Configured() {
+				channels = append(channels, dir.Channels[i].ID)
+			}
+		}
+	}
+	sends, err := queue(dir, channels...)
 	if err != nil {
 		return r.fail(err.Error() + ". Nothing was sent.")
 	}
@@ -104,7 +96,10 @@ func (r *running) send(
 	if err != nil {
 		return nil, err
 	}
-	err = r.deliver(ctx, dir, sends, func(apply func(*bus.Tx) error) error {
+	m := contract.ChannelSend{
+		Text: args.Text, Session: journal.SessionID(r.call.Session), Call: journal.CallID(r.call.ID),
+	}
+	err = r.deliver(ctx, sends, m, in.ReplyTo, func(apply func(*bus.Tx) error) error {
 		return r.commit(func(tx *bus.Tx) error {
 			if err := apply(tx); err != nil {
 				return err
@@ -114,8 +109,6 @@ func (r *running) send(
 			}
 			return r.Sessions.Start(tx, r.call.ID, encode(sends))
 		})
-	}, func(tx *bus.Tx, channel string) ([]int64, error) {
-		return r.Router.SendTo(tx, channel, args.Text, in.ReplyTo, session, journal.CallID(r.call.ID))
 	})
 	switch {
 	case errors.Is(err, contract.ErrStale):
@@ -143,9 +136,9 @@ func queue(dir *directory.Snapshot, channels ...string) (sends []Delivered, err 
 			return nil, fmt.Errorf("%w: %s (%s) is not set up yet: %s", contract.ErrUnavailable, c.Name, id,
 				strings.TrimSuffix(c.Readiness.GetDetail(), "."))
 		}
-		d := Delivered{Status: "queued", Channel: id}
+		d := Delivered{Status: "queued", Channel: id, ready: c.Ready()}
 		d.Detail = fmt.Sprintf("no receipt from %s yet; delivery is retried until it succeeds", c.Name)
-		if !c.Ready() {
+		if !d.ready {
 			d.Detail = fmt.Sprintf("%s is %s now; it is delivered when that changes", c.Name, c.Status())
 		}
 		sends = append(sends, d)
@@ -159,8 +152,8 @@ func queue(dir *directory.Snapshot, channels ...string) (sends []Delivered, err 
 // deliver commits sends, and waits up to receiptWait for the receipts of channels
 // that are ready.
 func (r *Runner) deliver(
-	ctx context.Context, dir *directory.Snapshot, sends []Delivered, commit func(apply func(*bus.Tx) error) error,
-	send func(tx *bus.Tx, channel string) ([]int64, error),
+	ctx context.Context, sends []Delivered, m contract.ChannelSend, replyTo string,
+	commit func(apply func(*bus.Tx) error) error,
 ) error {
 	var parts map[int64]*Delivered // that are not settled
 	var settled chan journal.Delivery
@@ -169,13 +162,13 @@ func (r *Runner) deliver(
 		for i := range sends {
 			d := &sends[i]
 			d.Events, d.unsettled = nil, 0
-			seqs, err := send(tx, d.Channel)
+			seqs, err := r.Router.SendTo(tx, d.Channel, replyTo, m)
 			if err != nil {
 				return err
 			}
 			for _, seq := range seqs {
 				d.Events = append(d.Events, journal.EventID(seq))
-				if dir.Channel(d.Channel).Ready() {
+				if d.ready {
 					parts[seq] = d
 					d.unsettled++
 				}
