@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"time"
 
 	"github.com/switchboard-run/switchboard/contract"
 	"github.com/switchboard-run/switchboard/extensions/scheduler/schedule"
@@ -64,7 +65,7 @@ func (s *scheduler) declare(extension string, d contract.DeclaredSchedule, r row
 	if exists && r.Kind != "" {
 		old = &r.Schedule
 	}
-	env := schedule.Env{Now: s.now(), Timezone: s.location.String(), MinEvery: s.minEvery}
+	env := schedule.Env{Now: s.now(), Timezone: s.location.String(), MinEvery: time.Second} // as the owner wants it
 	sc, err := schedule.Declare(extension, d, old, env)
 	if err != nil {
 		s.log.Error("a manifest declares an invalid schedule, which is ignored",

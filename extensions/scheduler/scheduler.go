@@ -59,7 +59,7 @@ func New() sdk.Extension {
 
 // config is the configuration of the extension.
 type config struct {
-	// MinEverySeconds is the shortest interval of every_seconds; 0 means 10.
+	// MinEverySeconds is the shortest interval that a tool call may ask for; 0 means 10.
 	MinEverySeconds float64 `json:"min_every_seconds"`
 }
 

@@ -456,6 +456,14 @@ func TestDeclared(t *testing.T) {
 		if err := declare("telegram_channel", both); err == nil {
 			t.Error("an extension declared schedules of another extension")
 		}
+		// What the owner writes is not held to the limit for tool calls.
+		often := `{"extension":"heartbeat","schedules":[
+			{"name":"often","every_seconds":2,"topic":"heartbeat.often","payload":{"text":"often"}}]}`
+		if err := declare("kernel", often); err != nil {
+			t.Fatal(err)
+		}
+		b.pass(5 * time.Second)
+		b.expect("tick", "tick", "daily", "often", "often")
 	})
 }
 

@@ -35,7 +35,6 @@ func (h hearth) beating(on bool, more ...string) {
 	h.config(fmt.Sprintf(`channels: {telegram_channel: {allow_from: ["%d"]}}
 models: {default: [openai/test-model], scout: openai/%s}
 extensions:
-  scheduler: {config: {min_every_seconds: 1}}
   heartbeat: {enabled: %v, config: {every: 1s, active_hours: "", quiet: 0s}}
 %s
 `, anna, scout, on, strings.Join(more, "\n")))
