@@ -304,13 +304,11 @@ func (s *Snapshot) UsesToolsOf(agent, extension string) bool {
 }
 
 // PreferredChannel is where a notice goes that names none: the default channel,
-// else the first that is ready, else the default one all the same. Nil: there
-// are no channels.
-func (s *Snapshot) PreferredChannel() *Channel {
-	if c := s.Channel(s.DefaultChannel); c != nil {
-		return c
-	}
-	return s.FirstChannel((*Channel).Ready)
+// else the first that is ready, but not the one to avoid. Nil: there is none.
+func (s *Snapshot) PreferredChannel(avoid string) *Channel {
+	return s.FirstChannel(
+		func(c *Channel) bool { return c.ID == s.DefaultChannel && c.ID != avoid },
+		func(c *Channel) bool { return c.Ready() && c.ID != avoid })
 }
 
 // FirstChannel is the first channel that fits the first condition that any fits; nil:

@@ -126,7 +126,7 @@ func TestPreferredChannel(t *testing.T) {
 	for _, test := range tests {
 		s := &directory.Snapshot{Channels: test.channels, Settings: directory.Settings{DefaultChannel: test.named}}
 		got := ""
-		if c := s.PreferredChannel(); c != nil {
+		if c := s.PreferredChannel(""); c != nil {
 			got = c.ID
 		}
 		if got != test.want {

@@ -46,23 +46,26 @@ func (r *MessageRouter) ask(tx *bus.Tx, e *busv1.Event, a contract.UserAsk) erro
 	if n := len(open); n >= questions.MaxOpen {
 		return refuse(fmt.Sprintf("%s already has %d open questions, which is the limit", e.GetSource(), n))
 	}
-	d, err := r.destination(tx, a.ChannelID, a.ReplyTo)
+	to, err := r.destination(tx, a.ChannelID, a.ReplyTo)
 	if err != nil {
 		return err
 	}
-	if d.to == nil {
+	if to == nil {
 		return refuse("no channel to ask on")
+	}
+	text, err := to.note(tx, e, a.ChannelID, a.Text)
+	if err != nil {
+		return err
 	}
 	life := askLife
 	if a.ExpiresSeconds > 0 {
 		life = time.Duration(a.ExpiresSeconds) * time.Second
 	}
 	q := &questions.Question{
-		Kind: a.Kind, Text: a.Text, Options: a.Options, Asker: e.GetSource(), Event: e.GetSeq(), Topic: a.Topic, Ref: a.Ref,
+		Kind: a.Kind, Text: text, Options: a.Options, Asker: e.GetSource(), Event: e.GetSeq(), Topic: a.Topic, Ref: a.Ref,
 		Deadline: tx.Now + life.Microseconds(),
 	}
-	return errors.Join(d.note(tx, e, a.ChannelID, &q.Text),
-		r.put(tx, q, d.to, contract.ChannelSend{Kind: contract.SendNotice, Anywhere: d.anywhere}))
+	return r.put(tx, q, to, contract.ChannelSend{Kind: contract.SendNotice})
 }
 
 // checkAsk explains why a question is invalid; empty: it is valid.
@@ -92,28 +95,24 @@ var ErrNobody = errors.New("no channel to ask a person on")
 // AskFor asks a person for a call of a turn: in the conversation that the turn
 // answers, otherwise where a notice would go.
 func (r *MessageRouter) AskFor(tx *bus.Tx, q *questions.Question, replyTo string, turn *journal.Turn) error {
-	d, err := r.destination(tx, "", replyTo)
+	to, err := r.destination(tx, "", replyTo)
 	if err != nil {
 		return err
 	}
-	if d.to == nil {
+	if to == nil {
 		return ErrNobody
 	}
-	send := contract.ChannelSend{Kind: contract.SendNotice, Anywhere: d.anywhere}
-	if c, err := tx.Call(journal.ParseCallID(q.Call)); err != nil {
-		return err
-	} else if c != nil {
-		send.Session = journal.SessionID(c.Session)
+	send := contract.ChannelSend{Kind: contract.SendNotice}
+	if turn != nil {
+		send.Session = journal.SessionID(turn.Session)
 	}
-	if replyTo != "" && !strings.HasPrefix(replyTo, defaultPlace) && d.to.address != "" {
+	if turn != nil && !strings.HasPrefix(to.target, defaultPlace) {
 		send.Kind = contract.SendReply
-		if turn != nil {
-			if send.ReplyTo, err = NewestMessage(tx, turn.Inputs); err != nil {
-				return err
-			}
+		if send.ReplyTo, err = NewestMessage(tx, turn.Inputs); err != nil {
+			return err
 		}
 	}
-	return r.put(tx, q, d.to, send)
+	return r.put(tx, q, to, send)
 }
 
 // put stores a question and sends it to a place.

@@ -146,15 +146,10 @@ func (r *MessageRouter) conversation(tx *bus.Tx, channel, address, thread string
 
 // chat is the session of an agent with a conversation.
 func (r *MessageRouter) chat(tx *bus.Tx, agent string, c *journal.Conversation) (*journal.Session, error) {
-	s, err := r.sessions.Open(tx, agent, ChatKey(c), func(s *journal.Session) {
+	return r.open(tx, agent, ChatKey(c), c, func(s *journal.Session) {
 		s.OutboundKind, s.OutboundTarget = directory.OutboundConversation, c.Handle
 		s.Conversation, s.Group = c.ID, c.Group
 	})
-	if err == nil && c.Group && !s.Group {
-		s.Group = true
-		err = tx.PutSession(s)
-	}
-	return s, err
 }
 
 // ChatKey is the key of the sessions that a conversation has now.

@@ -1,6 +1,7 @@
 package router
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -40,7 +41,7 @@ func (r *MessageRouter) output(tx *bus.Tx, e *busv1.Event, out contract.AgentOut
 	if target == "" || s.OutboundKind == directory.OutboundExtension { // an extension subscribes to its own sessions
 		if s.OutboundKind != directory.OutboundConversation {
 			if out.Outcome == contract.OutcomeCapped && e.GetHop() > 0 { // it never ran
-				return r.tellOwner(tx, nil, out.Text)
+				return r.tellOwner(tx, "", out.Text)
 			}
 			return nil
 		}
@@ -64,11 +65,9 @@ func (r *MessageRouter) output(tx *bus.Tx, e *busv1.Event, out contract.AgentOut
 		return r.send(tx, to, send)
 	}
 	if to == nil && isJob(s) {
-		d, err := r.destination(tx, "", "")
-		if err != nil {
+		if to, err = r.preferred(tx, ""); err != nil {
 			return err
 		}
-		to, send.Anywhere = d.to, d.anywhere
 	}
 	if to == nil {
 		return tx.Dead(e, fmt.Sprintf("the conversation or channel %q of the answer no longer exists", target))
@@ -104,73 +103,67 @@ func (r *MessageRouter) notify(tx *bus.Tx, e *busv1.Event, n contract.UserNotify
 	if strings.TrimSpace(n.Text) == "" {
 		return tx.Dead(e, "the notice has no text")
 	}
-	d, err := r.destination(tx, n.ChannelID, n.ReplyTo)
+	to, err := r.destination(tx, n.ChannelID, n.ReplyTo)
 	if err != nil {
 		return err
 	}
-	if d.to == nil {
+	if to == nil {
 		return tx.Dead(e, "there is no channel for the notice")
 	}
-	if err := d.note(tx, e, n.ChannelID, &n.Text); err != nil {
+	text, err := to.note(tx, e, n.ChannelID, n.Text)
+	if err != nil {
 		return err
 	}
-	return r.send(tx, d.to, contract.ChannelSend{Text: n.Text, Kind: contract.SendNotice, Anywhere: d.anywhere})
-}
-
-// destination is where a notice goes.
-type destination struct {
-	to       *place // nil: there are no channels
-	replied  bool   // the conversation of replyTo
-	unknown  bool   // the named channel does not exist, this is another one
-	anywhere bool   // none was named and none is ready: the first that is may have it
+	return r.send(tx, to, contract.ChannelSend{Text: text, Kind: contract.SendNotice})
 }
 
 // note notes in a text, and in a dead letter, that the named channel does not exist.
-func (d destination) note(tx *bus.Tx, e *busv1.Event, channel string, text *string) error {
-	if !d.unknown {
-		return nil
+func (p *place) note(tx *bus.Tx, e *busv1.Event, channel, text string) (string, error) {
+	if !p.instead {
+		return text, nil
 	}
-	*text = forChannel(channel) + *text
-	return tx.Dead(e, fmt.Sprintf("channel %q does not exist; sent to %s instead", channel, d.to.channel.ID))
-}
-
-// target is the reply target of the destination, which is replyTo if that led there.
-func (d destination) target(replyTo string) string {
-	switch {
-	case d.to == nil:
-		return ""
-	case d.replied:
-		return replyTo
-	}
-	return defaultPlace + d.to.channel.ID
+	return forChannel(channel) + text,
+		tx.Dead(e, fmt.Sprintf("channel %q does not exist; sent to %s instead", channel, p.channel.ID))
 }
 
 // destination is where a notice goes: the named channel (to the conversation it
-// comes from if that is on it), the conversation, the preferred channel.
-func (r *MessageRouter) destination(tx journal.Reader, channel, replyTo string) (d destination, err error) {
-	dir := r.directory.Current()
-	if replyTo != "" {
-		if d.to, err = r.resolve(tx, replyTo); err != nil {
-			return d, err
+// comes from if that is on it), the conversation, the preferred channel. Nil: there
+// are no channels.
+func (r *MessageRouter) destination(tx journal.Reader, channel, replyTo string) (*place, error) {
+	named := r.directory.Current().Channel(channel)
+	if replyTo != "" && (channel == "" || named != nil) {
+		to, err := r.resolve(tx, replyTo)
+		if err != nil || to != nil && (named == nil || named.ID == to.channel.ID) {
+			return to, err
 		}
 	}
-	d.unknown = channel != "" && dir.Channel(channel) == nil
-	if d.replied = d.to != nil && !d.unknown && (channel == "" || channel == d.to.channel.ID); d.replied {
-		return d, nil
+	if named != nil {
+		return r.recipient(tx, named)
 	}
-	c := dir.Channel(channel)
-	if c == nil {
-		c = dir.PreferredChannel()
+	to, err := r.preferred(tx, "")
+	if to != nil {
+		to.instead = channel != ""
 	}
-	if c == nil {
-		d.anywhere = true
-		c = dir.FirstChannel((*directory.Channel).Configured, func(*directory.Channel) bool { return true })
+	return to, err
+}
+
+// preferred is where a notice goes that names no channel. A channel to avoid is taken
+// if no other one can become ready.
+func (r *MessageRouter) preferred(tx journal.Reader, avoid string) (*place, error) {
+	dir := r.directory.Current()
+	c := dir.PreferredChannel(avoid)
+	anywhere := c == nil
+	if anywhere {
+		c = dir.FirstChannel(
+			func(c *directory.Channel) bool { return c.ID != avoid && c.Configured() },
+			func(c *directory.Channel) bool { return c.ID == avoid },
+			func(*directory.Channel) bool { return true })
 	}
-	d.to = nil
-	if c != nil {
-		d.to, err = r.recipient(tx, c)
+	to, err := r.recipient(tx, c)
+	if to != nil {
+		to.anywhere = anywhere
 	}
-	return d, err
+	return to, err
 }
 
 func forChannel(id string) string { return "[for " + id + "] " }
@@ -179,44 +172,46 @@ func forChannel(id string) string { return "[for " + id + "] " }
 func (r *MessageRouter) task(tx *bus.Tx, e *busv1.Event, t contract.AgentTask) error {
 	switch {
 	case t.Quiet:
-		return r.job(tx, e, t.Prompt, t.AgentID, t.Name, "")
+		return r.job(tx, e, t, "")
 	case t.ChannelID == "" && t.ReplyTo != "":
-		return r.job(tx, e, t.Prompt, t.AgentID, t.Name, t.ReplyTo)
+		return r.job(tx, e, t, t.ReplyTo)
 	}
-	d, err := r.destination(tx, t.ChannelID, t.ReplyTo)
+	to, err := r.destination(tx, t.ChannelID, t.ReplyTo)
 	if err != nil {
 		return err
 	}
-	if d.unknown {
+	if to == nil { // there are no channels
+		to = &place{instead: t.ChannelID != ""}
+	}
+	if to.instead {
 		text := fmt.Sprintf("A job of %s sends its answer to %q, but there is no such channel. I'll send it here instead.",
 			e.GetSource(), t.ChannelID)
-		err = errors.Join(tx.Dead(e, fmt.Sprintf("channel %q does not exist", t.ChannelID)), r.tellOwner(tx, nil, text))
+		err = errors.Join(tx.Dead(e, fmt.Sprintf("channel %q does not exist", t.ChannelID)), r.tellOwner(tx, "", text))
 		if err != nil {
 			return err
 		}
 	}
-	return r.job(tx, e, t.Prompt, t.AgentID, t.Name, d.target(t.ReplyTo))
+	return r.job(tx, e, t, to.target)
 }
 
-// background is a task whose final text stays in the history.
-func (r *MessageRouter) background(tx *bus.Tx, e *busv1.Event, t contract.AgentBackground) error {
-	return r.job(tx, e, t.Prompt, t.AgentID, t.Name, "")
-}
-
-func (r *MessageRouter) job(tx *bus.Tx, e *busv1.Event, prompt, asked, name, target string) error {
-	if strings.TrimSpace(prompt) == "" {
+// job queues the prompt of a task in the session of its name. The final text goes to the
+// target; if that is empty, it stays in the history.
+func (r *MessageRouter) job(tx *bus.Tx, e *busv1.Event, t contract.AgentTask, target string) error {
+	if strings.TrimSpace(t.Prompt) == "" {
 		return tx.Dead(e, "the job has no prompt")
 	}
-	agent, refusal := pickAgent(r.directory.Current(), "", asked)
+	agent, refusal := pickAgent(r.directory.Current(), "", t.AgentID)
 	if refusal != "" {
 		text := fmt.Sprintf("A job of %s can't run. %s", e.GetSource(), refusal)
-		return errors.Join(tx.Dead(e, refusal), r.tellOwner(tx, nil, text))
+		return errors.Join(tx.Dead(e, refusal), r.tellOwner(tx, "", text))
 	}
-	if name == "" {
-		name = e.GetId()
+	c, err := tx.ConversationByHandle(target)
+	if err != nil {
+		return err
 	}
-	s, err := r.sessions.Open(tx, agent, sessionKey("job", agent, name), func(s *journal.Session) {
-		s.OutboundKind, s.OutboundTarget, s.Title = directory.OutboundNowhere, "", "job "+name
+	name := cmp.Or(t.Name, e.GetId())
+	s, err := r.open(tx, agent, sessionKey("job", agent, name), c, func(s *journal.Session) {
+		s.Title = "job " + name
 		if target != "" {
 			s.OutboundKind, s.OutboundTarget = directory.OutboundConversation, target
 		}
@@ -224,36 +219,29 @@ func (r *MessageRouter) job(tx *bus.Tx, e *busv1.Event, prompt, asked, name, tar
 	if err != nil {
 		return err
 	}
-	c, err := tx.ConversationByHandle(target)
-	if err != nil {
-		return err
-	}
-	if c != nil && c.Group && !s.Group { // others read its text there
-		s.Group = true
-		if err := tx.PutSession(s); err != nil {
-			return err
-		}
-	}
-	in := contract.AgentInput{Kind: contract.InputTask, Sender: e.GetSource(), Text: prompt, ReplyTo: target}
+	in := contract.AgentInput{Kind: contract.InputTask, Sender: e.GetSource(), Text: t.Prompt, ReplyTo: target}
 	_, _, err = r.sessions.Queue(tx, s, in, "")
 	return err
 }
 
+// open is the session of an agent and a key. What it says in a group is read by others.
+func (r *MessageRouter) open(
+	tx *bus.Tx, agent, key string, c *journal.Conversation, init func(*journal.Session),
+) (*journal.Session, error) {
+	s, err := r.sessions.Open(tx, agent, key, init)
+	if err == nil && c != nil && c.Group && !s.Group {
+		s.Group = true
+		err = tx.PutSession(s)
+	}
+	return s, err
+}
+
 // tellOwner sends a notice to the preferred channel; if that is the one to avoid, to
 // another one if there is one.
-func (r *MessageRouter) tellOwner(tx *bus.Tx, avoid *directory.Channel, text string) error {
-	d, err := r.destination(tx, "", "")
-	if err != nil || d.to == nil {
+func (r *MessageRouter) tellOwner(tx *bus.Tx, avoid, text string) error {
+	to, err := r.preferred(tx, avoid)
+	if err != nil || to == nil {
 		return err
 	}
-	if avoid != nil && d.to.channel.ID == avoid.ID {
-		configured := func(c *directory.Channel) bool { return c.ID != avoid.ID && c.Configured() }
-		ready := func(c *directory.Channel) bool { return configured(c) && c.Ready() }
-		if c := r.directory.Current().FirstChannel(ready, configured); c != nil {
-			if d.to, err = r.recipient(tx, c); err != nil {
-				return err
-			}
-		}
-	}
-	return r.send(tx, d.to, contract.ChannelSend{Text: text, Kind: contract.SendNotice, Anywhere: d.anywhere})
+	return r.send(tx, to, contract.ChannelSend{Text: text, Kind: contract.SendNotice})
 }

@@ -13,6 +13,7 @@ package router
 import (
 	"encoding/json"
 	"fmt"
+	"strings"
 
 	"github.com/switchboard-run/switchboard/contract"
 	"github.com/switchboard-run/switchboard/contract/busv1"
@@ -71,7 +72,7 @@ func (r *MessageRouter) accept(tx *bus.Tx, e *busv1.Event) error {
 	case contract.TopicAgentTask:
 		return decode(tx, e, r.task)
 	case contract.TopicAgentBackground:
-		return decode(tx, e, r.background)
+		return decode(tx, e, func(tx *bus.Tx, e *busv1.Event, t contract.AgentTask) error { return r.job(tx, e, t, "") })
 	}
 	return nil
 }
@@ -87,9 +88,12 @@ func decode[T any](tx *bus.Tx, e *busv1.Event, route func(*bus.Tx, *busv1.Event,
 // place is where a text goes: a conversation of a channel, or the channel's
 // default recipient.
 type place struct {
-	channel *directory.Channel
-	address string // empty: the default recipient
-	thread  string
+	channel  *directory.Channel
+	address  string // empty: the default recipient
+	thread   string
+	target   string // the reply target that leads here
+	anywhere bool   // no channel was named and none is ready: the first that is may have it
+	instead  bool   // of a channel that was named and does not exist
 }
 
 // defaultPlace is a channel as a reply target, in place of a conversation.
@@ -98,12 +102,8 @@ const defaultPlace = "#"
 // resolve is the place of a reply target; nil if it doesn't exist.
 func (r *MessageRouter) resolve(tx journal.Reader, target string) (*place, error) {
 	dir := r.directory.Current()
-	if len(target) > 1 && target[:1] == defaultPlace {
-		c := dir.Channel(target[1:])
-		if c == nil {
-			return nil, nil
-		}
-		return r.recipient(tx, c)
+	if id, isChannel := strings.CutPrefix(target, defaultPlace); isChannel {
+		return r.recipient(tx, dir.Channel(id))
 	}
 	conversation, err := tx.ConversationByHandle(target)
 	if err != nil || conversation == nil {
@@ -113,15 +113,18 @@ func (r *MessageRouter) resolve(tx journal.Reader, target string) (*place, error
 	if c == nil {
 		return nil, nil
 	}
-	return &place{channel: c, address: conversation.Address, thread: conversation.Thread}, nil
+	return &place{channel: c, address: conversation.Address, thread: conversation.Thread, target: target}, nil
 }
 
 // recipient is the default recipient of a channel: the owner's conversation if one is
-// known; otherwise the channel decides.
+// known; otherwise the channel decides. Nil: there is no channel.
 func (r *MessageRouter) recipient(tx journal.Reader, c *directory.Channel) (*place, error) {
+	if c == nil {
+		return nil, nil
+	}
 	o, err := ownerOn(tx, c)
 	if err != nil {
 		return nil, err
 	}
-	return &place{channel: c, address: o.Conversation, thread: o.Thread}, nil
+	return &place{channel: c, address: o.Conversation, thread: o.Thread, target: defaultPlace + c.ID}, nil
 }

@@ -23,7 +23,7 @@ func (r *MessageRouter) send(tx *bus.Tx, to *place, m contract.ChannelSend, opti
 
 func (r *MessageRouter) parts(tx *bus.Tx, to *place, m contract.ChannelSend, options ...bus.Option,
 ) (seqs []int64, err error) {
-	m.Conversation, m.Thread = to.address, to.thread
+	m.Conversation, m.Thread, m.Anywhere = to.address, to.thread, m.Anywhere || to.anywhere
 	owner, err := ownerOn(tx, to.channel)
 	if err != nil {
 		return nil, err
@@ -71,12 +71,12 @@ func (r *MessageRouter) SendTo(tx *bus.Tx, channel, replyTo string, m contract.C
 	if c == nil {
 		return nil, fmt.Errorf("%w: there is no channel %q", contract.ErrNotFound, channel)
 	}
-	d, err := r.destination(tx, c.ID, replyTo)
+	to, err := r.destination(tx, c.ID, replyTo)
 	if err != nil {
 		return nil, err
 	}
 	m.Kind = contract.SendDirect
-	return r.parts(tx, d.to, m)
+	return r.parts(tx, to, m)
 }
 
 // delivered follows a receipt: a text from elsewhere is recorded in the session of
@@ -130,19 +130,13 @@ func (r *MessageRouter) died(tx *bus.Tx, d *journal.Delivery, e *busv1.Event, ex
 		if said, _, err := r.sessions.Capped(tx, e.GetCorrelationId()); said || err != nil {
 			return err
 		}
-		return r.tellOwner(tx, nil, fmt.Sprintf("An event loop was stopped while %s was handling %s.%s",
+		return r.tellOwner(tx, "", fmt.Sprintf("An event loop was stopped while %s was handling %s.%s",
 			extension, e.GetTopic(), seeDead(dir)))
 	}
 	channel := dir.Channel(extension)
-	if channel == nil {
-		return nil
-	}
 	var m contract.ChannelSend
-	if err := json.Unmarshal(e.GetPayload(), &m); err != nil {
-		return nil //nolint:nilerr // it stays a dead letter
-	}
-	if m.RemovesDraft() {
-		return nil // the draft stays, and looks like one
+	if channel == nil || json.Unmarshal(e.GetPayload(), &m) != nil || m.RemovesDraft() {
+		return nil // only a dead letter; a draft that stays looks like one
 	}
 	if m.Kind == contract.SendNotice {
 		moved, err := r.move(tx, channel, m, true)
@@ -161,7 +155,7 @@ func (r *MessageRouter) died(tx *bus.Tx, d *journal.Delivery, e *busv1.Event, ex
 	if err != nil || c != nil && (c.State == journal.CallOpen || c.State == journal.CallRunning) {
 		return err // the tool that sent it waits for this; its result informs the agent
 	}
-	return r.tellOwner(tx, channel, fmt.Sprintf("A message to %s couldn't be delivered (%s).%s",
+	return r.tellOwner(tx, channel.ID, fmt.Sprintf("A message to %s couldn't be delivered (%s).%s",
 		channel.Name, d.Reason, seeDead(dir)))
 }
 
@@ -172,21 +166,12 @@ func seeDead(dir *directory.Snapshot) string { return directory.Hint(" See %s.",
 func (r *MessageRouter) move(tx *bus.Tx, from *directory.Channel, m contract.ChannelSend, allowNotReady bool,
 ) (moved bool, err error) {
 	dir := r.directory.Current()
-	usable := func(c *directory.Channel) bool {
-		if c == nil || c.ID == from.ID || slices.Contains(m.Detours, c.ID) {
-			return false
-		}
-		return c.Ready() || allowNotReady && c.Configured()
-	}
-	target := dir.Channel(dir.DefaultChannel)
-	if !usable(target) {
-		target = dir.FirstChannel(func(c *directory.Channel) bool { return usable(c) && c.Ready() })
-	}
-	if target == nil {
-		return false, nil
-	}
+	other := func(c *directory.Channel) bool { return c.ID != from.ID && !slices.Contains(m.Detours, c.ID) }
+	target := dir.FirstChannel(func(c *directory.Channel) bool {
+		return c.ID == dir.DefaultChannel && other(c) && (c.Ready() || allowNotReady && c.Configured())
+	}, func(c *directory.Channel) bool { return other(c) && c.Ready() })
 	to, err := r.recipient(tx, target)
-	if err != nil {
+	if to == nil || err != nil {
 		return false, err
 	}
 	if len(m.Detours) == 0 && !m.Anywhere && m.Part <= 1 {
