@@ -2,7 +2,6 @@ package bus
 
 import (
 	"context"
-	"errors"
 	"slices"
 
 	"github.com/switchboard-run/switchboard/kernel/journal"
@@ -12,7 +11,7 @@ import (
 // fetching until that is durable. The caller holds b.mu.
 func (b *Bus) buryHead(l *lane, reason string) {
 	it, sub := l.items[0], l.sub
-	l.fetching = true
+	l.begin(nil)
 	b.spawnLocked(func() {
 		b.commitEnd(nil, it.Seq, func(tx *Tx, silent bool) error {
 			d, err := tx.Delivery(it.Seq, sub.ID)
@@ -24,10 +23,7 @@ func (b *Bus) buryHead(l *lane, reason string) {
 		}, func(err error) {
 			b.mu.Lock()
 			defer b.mu.Unlock()
-			l.fetching = false
-			if err != nil && !errors.Is(err, journal.ErrClosed) {
-				b.log.Error("store that a delivery is dead: trying again", "event", journal.EventID(it.Seq), "error", err)
-				b.delay(l)
+			if b.end(l, err); err != nil {
 				return
 			}
 			b.offer(l)
@@ -70,7 +66,7 @@ func (b *Bus) age(ctx context.Context) error {
 		if s.spec.Load().MaxAge <= 0 {
 			continue
 		}
-		for l := range s.allLanes() {
+		for _, l := range s.lanes {
 			b.buryOld(l)
 			if len(l.items) > 0 && l.items[0].created == 0 && len(unknown) < ageWindow {
 				unknown = append(unknown, l.items[0])

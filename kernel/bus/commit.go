@@ -309,9 +309,9 @@ func (t *Tx) reserveCredit(a *added, key string) bool {
 		return false
 	}
 	switch {
-	case key == "" && (s.further || len(s.singles)+k.reserved >= b.windows.loose):
+	case key == "" && (s.loose.further || s.singles+k.reserved >= b.windows.loose):
 		return false // it will not be kept in memory
-	case key != "" && (s.lanes[key] != nil || s.starting[key]):
+	case key != "" && (s.lane(key, 0) != nil || s.starting[key]):
 		return false
 	case key != "":
 		s.starting[key] = true

@@ -29,7 +29,7 @@ func (b *Bus) dispatch(s *Sink) {
 		idle = 0
 		l := sub.ready.pop()
 		l.queued = false
-		if len(l.items) == 0 && !l.further || l.fetching || sub.isEnding(l) {
+		if len(l.items) == 0 && !b.lacks(l) || l.fetching || sub.isEnding(l) {
 			continue // it is offered again after that
 		}
 		if b.prepared(s, l) {
@@ -54,25 +54,23 @@ func (s *subscription) isEnding(l *lane) bool {
 // prepared reports whether the head of a lane can be handed out. If not, it asks for
 // the missing part, or ends the head as dead.
 func (b *Bus) prepared(s *Sink, l *lane) bool {
-	f := fetch{lane: l, sub: l.sub, sink: s, kind: fetchMore}
-	if len(l.items) > 0 {
-		it := l.items[0]
-		switch class := l.sub.class(); {
-		case l.sub.spec.Load().Hold && b.visible(l.sub, it.Delivery):
-			b.buryHead(l, reasonHeld)
-			return false
-		case b.tooOld(it):
-			b.buryHead(l, it.tooOldReason())
-			return false
-		case it.event == nil, class.marked() && it.State != journal.InFlight, class == classInput && it.turn == nil:
-			f.kind, f.item = fetchHead, it
-		default:
-			return true
-		}
+	if len(l.items) == 0 {
+		b.fetch(l, s)
+		return false
 	}
-	s.reserved++
-	l.fetching = true
-	b.fetch(f)
+	it := l.items[0]
+	switch class := l.sub.class(); {
+	case l.sub.spec.Load().Hold && b.visible(l.sub, it.Delivery):
+		b.buryHead(l, reasonHeld)
+	case b.tooOld(it):
+		b.buryHead(l, it.tooOldReason())
+	case it.event == nil, class == classInput && it.turn == nil:
+		b.fetch(l, s)
+	case class.marked() && it.State != journal.InFlight:
+		b.mark(l, s, journal.InFlight)
+	default:
+		return true
+	}
 	return false
 }
 
@@ -166,10 +164,12 @@ func (b *Bus) alarmLoop(ctx context.Context) {
 		b.mu.Lock()
 		b.nextAlarm = 0
 		now := b.clock.Steady()
+		var woken []*lane
 		for len(b.wakeups) > 0 && b.wakeups[0].wake <= now {
 			l := heap.Pop(&b.wakeups).(*lane)
 			l.wake = 0
 			b.offer(l)
+			woken = append(woken, l)
 		}
 		b.expire(now)
 		if len(b.wakeups) > 0 {
@@ -177,6 +177,9 @@ func (b *Bus) alarmLoop(ctx context.Context) {
 		}
 		for _, s := range b.sinks {
 			b.dispatch(s)
+		}
+		for _, l := range woken {
+			b.notHandedOut(l)
 		}
 		b.mu.Unlock()
 	}

@@ -2,7 +2,6 @@ package bus
 
 import (
 	"container/heap"
-	"iter"
 	"slices"
 
 	"github.com/switchboard-run/switchboard/contract/busv1"
@@ -33,16 +32,19 @@ type item struct {
 }
 
 // lane is the deliveries of a subscription with one key, or a single one without a
-// key. Its head is handed out when nothing else of it is.
+// key. Its head is handed out when nothing else of it is. The lane subscription.loose
+// has no items: it is what the store has of the deliveries without a key.
 type lane struct {
 	sub       *subscription
 	key       string
-	items     []*item // head first: everything pending up to the rank loaded
-	loaded    int64
-	further   bool // the store has more after loaded
-	missed    bool // one of them was accepted while the store was being read
-	queued    bool // in sub.ready
-	fetching  bool // with the prepare loop
+	items     []*item            // head first: everything pending up to the rank loaded
+	loaded    int64              // highest rank that is or was in memory
+	further   bool               // the store has more after loaded
+	missed    bool               // one of them was accepted while the store was being read
+	gone      map[int64]struct{} // settled while the store was being read; nil: it is not
+	queued    bool               // in sub.ready
+	fetching  bool               // its head is being prepared, or ended
+	keeps     *Sink              // that keeps a credit for it meanwhile
 	lease     *Lease
 	wake      int64 // of the steady clock, before which the head waits
 	alarm     int   // index in the heap; -1: none
@@ -52,6 +54,19 @@ type lane struct {
 	// Most lanes have one item as long as they live: it needs no more room.
 	first [1]*item
 	only  item
+}
+
+// laneKey finds a lane of a subscription.
+type laneKey struct {
+	key    string
+	single int64 // the event of a delivery without a key
+}
+
+func laneOf(key string, seq int64) laneKey {
+	if key != "" {
+		seq = 0
+	}
+	return laneKey{key, seq}
 }
 
 // newLane is an empty lane.
@@ -72,86 +87,71 @@ func (l *lane) newItem(it item) *item {
 }
 
 // lane is the lane of a delivery, if it is in memory.
-func (s *subscription) lane(key string, seq int64) *lane {
-	if key == "" {
-		return s.singles[seq]
+func (s *subscription) lane(key string, seq int64) *lane { return s.lanes[laneOf(key, seq)] }
+
+// window is how many deliveries of a lane are in memory, with how few of them further
+// ones are read, and how many there may be.
+func (b *Bus) window(l *lane) (held, low, most int) {
+	if l == l.sub.loose {
+		return l.sub.singles, b.windows.loose / 2, b.windows.loose
 	}
-	return s.lanes[key]
+	return len(l.items), 0, b.windows.lane
 }
 
-// allLanes are the lanes, those of deliveries without a key included.
-func (s *subscription) allLanes() iter.Seq[*lane] {
-	return func(yield func(*lane) bool) {
-		for _, l := range s.lanes {
-			if !yield(l) {
-				return
-			}
-		}
-		for _, l := range s.singles {
-			if !yield(l) {
-				return
-			}
-		}
-	}
+// lacks reports whether further deliveries of the lane have to be read.
+func (b *Bus) lacks(l *lane) bool {
+	held, low, _ := b.window(l)
+	return l.further && held <= low
 }
 
 // add puts a delivery in memory that has just become durable, or was found at the
-// start. A fetch may have put it there already.
+// start.
 func (b *Bus) add(a added) {
 	s, d := a.sub, a.delivery
-	if _, acked := s.acked[d.Seq]; acked {
+	if s.ending[d.Seq] == acked {
 		return
 	}
-	if d.Key == "" {
-		switch {
-		case s.singles[d.Seq] != nil:
-		case d.Rank > s.loaded && (s.further || len(s.singles) >= b.windows.loose):
-			s.further = true
-			s.missed = s.missed || s.refilling
-			if !s.refilling && len(s.singles) == 0 {
-				b.readLoose(s)
-			}
-		default:
-			b.addSingle(a)
-		}
-		return
-	}
-	l := s.lanes[d.Key]
-	if l == nil {
-		l = newLane(s, d.Key)
-		s.lanes[d.Key] = l
-	}
-	i := len(l.items)
-	for i > 0 && l.items[i-1].Rank >= d.Rank {
-		if i--; l.items[i].Seq == d.Seq {
-			return
+	l := s.loose
+	if d.Key != "" {
+		if l = s.lane(d.Key, 0); l == nil {
+			l = newLane(s, d.Key)
+			s.lanes[laneKey{key: d.Key}] = l
 		}
 	}
-	if d.Rank > l.loaded && (l.further || len(l.items) >= b.windows.lane) {
-		l.further = true
-		l.missed = l.missed || l.fetching
+	if held, _, most := b.window(l); d.Rank > l.loaded && (l.further || held >= most) {
+		l.further, l.missed = true, l.missed || l.gone != nil
 	} else {
-		it := l.newItem(item{Delivery: d, event: b.keep(s, a.event), created: a.event.GetCreatedAtUs(), turn: a.turn})
-		l.items = slices.Insert(l.items, i, it)
-		l.loaded = max(l.loaded, d.Rank)
+		b.insert(l, item{Delivery: d, event: b.keep(s, a.event), created: a.event.GetCreatedAtUs(), turn: a.turn})
 	}
 	b.offer(l)
 }
 
-func (b *Bus) addSingle(a added) {
-	s := a.sub
-	l := newLane(s, "")
-	l.loaded = a.delivery.Rank
-	it := item{Delivery: a.delivery, event: b.keep(s, a.event), created: a.event.GetCreatedAtUs()}
-	l.items = append(l.items, l.newItem(it))
-	s.singles[a.delivery.Seq] = l
-	s.loaded = max(s.loaded, a.delivery.Rank)
+// insert puts an item in the lane, or in one of its own if it has no key. A read may
+// have put it there already.
+func (b *Bus) insert(l *lane, it item) {
+	l.loaded = max(l.loaded, it.Rank)
+	if s := l.sub; l == s.loose {
+		key := laneKey{single: it.Seq}
+		if s.lanes[key] != nil {
+			return
+		}
+		l = newLane(s, "")
+		s.lanes[key] = l
+		s.singles++
+	}
+	i := len(l.items)
+	for i > 0 && l.items[i-1].Rank >= it.Rank {
+		if i--; l.items[i].Seq == it.Seq {
+			return
+		}
+	}
+	l.items = slices.Insert(l.items, i, l.newItem(it))
 	b.offer(l)
 }
 
 // keep is the event if there is room for it in memory.
 func (b *Bus) keep(s *subscription, e *busv1.Event) *busv1.Event {
-	if len(s.singles)+len(s.lanes) > b.windows.events || len(e.GetPayload()) > eventBytes {
+	if len(s.lanes) > b.windows.events || len(e.GetPayload()) > eventBytes {
 		return nil
 	}
 	return e
@@ -163,10 +163,13 @@ func (b *Bus) remove(s *subscription, key string, seq int64) {
 		return
 	}
 	delete(s.ending, seq)
-	if s.reading > 0 {
-		s.gone[seq] = struct{}{} // the read under way may be older
+	l, stored := s.lane(key, seq), s.loose
+	if key != "" {
+		stored = l
 	}
-	l := s.lane(key, seq)
+	if stored != nil && stored.gone != nil {
+		stored.gone[seq] = struct{}{} // the read under way may be older
+	}
 	if l == nil {
 		return
 	}
@@ -181,23 +184,18 @@ func (b *Bus) remove(s *subscription, key string, seq int64) {
 			heap.Remove(&b.wakeups, l.alarm)
 		}
 	}
-	switch {
-	case key == "":
-		delete(s.singles, seq)
-		if s.further && !s.refilling && len(s.singles) <= b.windows.loose/8 {
-			b.readLoose(s)
-		}
-	case len(l.items) == 0 && !l.further:
-		s.forget(l)
-	default:
-		b.offer(l)
+	if key == "" {
+		s.singles--
+		b.offerFirst(s.loose)
 	}
+	s.forget(l, seq)
+	b.offer(l)
 }
 
-// forget drops an empty lane.
-func (s *subscription) forget(l *lane) {
-	if s.lanes[l.key] == l {
-		delete(s.lanes, l.key)
+// forget drops a lane that has no deliveries left. seq is that of the last one.
+func (s *subscription) forget(l *lane, seq int64) {
+	if len(l.items) == 0 && !l.further {
+		delete(s.lanes, laneOf(l.key, seq))
 	}
 }
 
@@ -208,7 +206,7 @@ func (b *Bus) offer(l *lane) { b.offerAt(l, (*laneQueue).push) }
 func (b *Bus) offerFirst(l *lane) { b.offerAt(l, (*laneQueue).pushFront) }
 
 func (b *Bus) offerAt(l *lane, push func(*laneQueue, *lane)) {
-	if l.lease != nil || l.queued || l.fetching || (len(l.items) == 0 && !l.further) {
+	if l.lease != nil || l.queued || l.fetching || len(l.items) == 0 && !b.lacks(l) {
 		return
 	}
 	if len(l.items) > 0 && l.items[0].NotBefore != l.items[0].waits {

@@ -133,10 +133,10 @@ func (t *Tx) takeHolder(extension, pattern, key string) *Lease {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	s := b.table.Load().named(extension, pattern)
-	if s == nil || s.lanes[key] == nil {
+	if s == nil || s.lane(key, 0) == nil {
 		return nil
 	}
-	return t.takeLocked(s.lanes[key].lease)
+	return t.takeLocked(s.lane(key, 0).lease)
 }
 
 // takeLocked revokes a lease, and cancels its handler once that is durable. It

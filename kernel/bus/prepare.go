@@ -1,6 +1,7 @@
 package bus
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"slices"
@@ -10,52 +11,64 @@ import (
 	"github.com/switchboard-run/switchboard/kernel/journal"
 )
 
-// fetch is something that handing out needs of the store. Its lane, if it has
-// one, is fetching until the prepare loop has done it.
-type fetch struct {
-	kind fetchKind
-	sub  *subscription
-	lane *lane
-	item *item // the head
-	sink *Sink // that keeps a credit for it
-
-	event  *busv1.Event
-	turn   *busv1.TurnContext
-	marked bool
-	more   []journal.Delivery
-}
-
-type fetchKind int
-
-const (
-	fetchHead   fetchKind = iota // the event of the head, its turn, or its mark as in flight
-	fetchUnmark                  // the head was marked as in flight, and not handed out
-	fetchMore                    // further deliveries of the lane
-	fetchLoose                   // further deliveries of the subscription that have no order
-)
-
 const retryPrepare = time.Second
 
-func (b *Bus) fetch(f fetch) {
-	if f.kind == fetchMore || f.kind == fetchLoose {
-		if f.sub.reading++; f.sub.gone == nil {
-			f.sub.gone = map[int64]struct{}{}
-		}
+// begin has a lane wait until its head is prepared, and the sink keep a credit for it.
+// The caller holds Bus.mu.
+func (l *lane) begin(s *Sink) {
+	if l.fetching, l.keeps = true, s; s != nil {
+		s.reserved++
 	}
-	b.fetches = append(b.fetches, &f)
+}
+
+// end undoes begin. After an error the lane is offered again after a while.
+func (b *Bus) end(l *lane, err error) {
+	if l.keeps != nil {
+		l.keeps.reserved--
+	}
+	l.fetching, l.keeps = false, nil
+	if err == nil {
+		return
+	}
+	if !errors.Is(err, journal.ErrClosed) && !errors.Is(err, context.Canceled) {
+		b.log.Error("prepare a delivery: trying again", "subscription", l.sub.Pattern, "extension", l.sub.Extension,
+			"error", err)
+	}
+	l.wake = max(l.wake, b.clock.Steady()+retryPrepare.Microseconds())
+	b.offer(l)
+}
+
+// fetch is a read from the store that a lane needs before its head is handed out.
+type fetch struct {
+	lane  *lane
+	item  *item // the head, whose event and turn are read; nil: further deliveries are
+	limit int   // of those
+	after int64 // the rank after which they are
+
+	event *busv1.Event
+	turn  *busv1.TurnContext
+	more  []journal.Delivery
+	err   error
+}
+
+// fetch has the prepare loop read what a lane lacks. The caller holds b.mu.
+func (b *Bus) fetch(l *lane, s *Sink) {
+	l.begin(s)
+	held, _, most := b.window(l)
+	f := &fetch{lane: l, limit: most - held, after: l.loaded}
+	if len(l.items) > 0 {
+		f.item = l.items[0]
+	} else {
+		l.gone, l.missed = map[int64]struct{}{}, false
+	}
+	b.fetches = append(b.fetches, f)
 	select {
 	case b.prepare <- struct{}{}:
 	default:
 	}
 }
 
-// readLoose fetches further deliveries without an order.
-func (b *Bus) readLoose(s *subscription) {
-	s.refilling, s.missed = true, false
-	b.fetch(fetch{kind: fetchLoose, sub: s})
-}
-
-// prepareLoop does the fetches. One that fails must not delay the others.
+// prepareLoop does the fetches. One that fails does not delay the others.
 func (b *Bus) prepareLoop(ctx context.Context) {
 	for {
 		select {
@@ -67,214 +80,100 @@ func (b *Bus) prepareLoop(ctx context.Context) {
 		fetches := b.fetches
 		b.fetches = nil
 		b.mu.Unlock()
-		if len(fetches) > 1 && b.serve(ctx, fetches) == nil {
-			continue
+		err := b.store.View(ctx, func(r journal.Reader) error {
+			for _, f := range fetches {
+				f.err = b.read(r, f)
+			}
+			return nil
+		})
+		b.mu.Lock()
+		for _, f := range slices.Backward(fetches) { // each goes to the front
+			b.place(f, cmp.Or(err, f.err))
+		}
+		for _, s := range b.sinks {
+			b.dispatch(s)
 		}
 		for _, f := range fetches {
-			if err := b.serve(ctx, []*fetch{f}); err != nil {
-				b.fetchAgain(f, err)
-			}
-		}
-	}
-}
-
-// fetchAgain tries again later what the store could not do.
-func (b *Bus) fetchAgain(f *fetch, err error) {
-	if !errors.Is(err, journal.ErrClosed) && !errors.Is(err, context.Canceled) {
-		b.log.Error("prepare a delivery: trying again", "subscription", f.sub.Pattern, "extension", f.sub.Extension,
-			"error", err)
-	}
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.fetched(f)
-	switch f.kind {
-	case fetchLoose:
-		b.later(func() {
-			b.mu.Lock()
-			defer b.mu.Unlock()
-			if !f.sub.refilling {
-				b.readLoose(f.sub)
-			}
-		})
-	case fetchUnmark:
-		b.offer(f.lane)
-		b.later(func() {
-			b.mu.Lock()
-			defer b.mu.Unlock()
 			b.notHandedOut(f.lane)
-		})
-	default:
-		b.delay(f.lane)
-	}
-}
-
-// delay offers a lane again after a while.
-func (b *Bus) delay(l *lane) {
-	l.wake = max(l.wake, b.clock.Steady()+retryPrepare.Microseconds())
-	b.offer(l)
-}
-
-// fetched ends a fetch, and returns its credit.
-func (b *Bus) fetched(f *fetch) {
-	if f.sink != nil {
-		f.sink.reserved--
-		f.sink = nil
-	}
-	if f.lane != nil {
-		f.lane.fetching = false
-	} else {
-		f.sub.refilling = false
-	}
-	if f.kind == fetchMore || f.kind == fetchLoose {
-		if f.sub.reading--; f.sub.reading == 0 {
-			f.sub.gone = nil
 		}
+		b.mu.Unlock()
 	}
-}
-
-// serve does fetches: it marks deliveries, reads them into memory and hands them
-// out.
-func (b *Bus) serve(ctx context.Context, fetches []*fetch) error {
-	if err := b.mark(ctx, fetches); err != nil {
-		return err
-	}
-	err := b.store.View(ctx, func(r journal.Reader) error {
-		for _, f := range fetches {
-			if err := b.read(r, f); err != nil {
-				return err
-			}
-		}
-		return nil
-	})
-	if err != nil {
-		return err
-	}
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	for _, f := range slices.Backward(fetches) { // each goes to the front
-		b.place(f)
-	}
-	for _, s := range b.sinks {
-		b.dispatch(s)
-	}
-	for _, f := range fetches {
-		b.notHandedOut(f.lane)
-	}
-	return nil
-}
-
-// mark stores that sends and commands are in flight before they are, so that a
-// crash is not taken for never having tried; and the opposite for those that
-// were not handed out after all.
-func (b *Bus) mark(ctx context.Context, fetches []*fetch) error {
-	var marks []*fetch
-	for _, f := range fetches {
-		f.marked = false
-		if f.kind == fetchUnmark || f.kind == fetchHead && f.sub.class().marked() {
-			marks = append(marks, f)
-		}
-	}
-	if len(marks) == 0 {
-		return nil
-	}
-	return journal.Do(context.WithoutCancel(ctx), b.store, func(tx journal.Tx) error {
-		for _, f := range marks {
-			d, err := tx.Delivery(f.item.Seq, f.sub.ID)
-			if err != nil {
-				return err
-			}
-			from, to := journal.Pending, journal.InFlight
-			if f.kind == fetchUnmark {
-				from, to = to, from
-			}
-			f.marked = d != nil && (d.State == from || d.State == to)
-			if d == nil || d.State != from {
-				continue
-			}
-			if d.State = to; to == journal.InFlight && !d.Uncertain {
-				d.StartedAt = b.clock.Now()
-			}
-			if err := tx.UpdateDelivery(*d); err != nil {
-				return err
-			}
-		}
-		return nil
-	})
 }
 
 func (b *Bus) read(r journal.Reader, f *fetch) (err error) {
-	switch f.kind {
-	case fetchMore:
-		f.more, err = r.PendingLane(f.sub.ID, f.lane.key, f.lane.loaded, b.windows.lane+1)
-	case fetchLoose:
-		f.more, err = r.PendingLane(f.sub.ID, "", f.sub.loaded, b.windows.loose/2)
-	case fetchHead:
-		if f.event = f.item.event; f.event == nil {
-			f.event, err = r.Event(f.item.Seq)
-		}
-		if err == nil && f.sub.class() == classInput && f.event != nil {
-			f.turn, err = b.hooks.Turn(r, f.event)
-		}
+	sub := f.lane.sub
+	if f.item == nil {
+		f.more, err = r.PendingLane(sub.ID, f.lane.key, f.after, f.limit+1)
+		return err
+	}
+	if f.event = f.item.event; f.event == nil {
+		f.event, err = r.Event(f.item.Seq)
+	}
+	if err == nil && sub.class() == classInput && f.event != nil {
+		f.turn, err = b.hooks.Turn(r, f.event)
 	}
 	return err
 }
 
-// place puts the result of a fetch in memory. The caller holds b.mu.
-func (b *Bus) place(f *fetch) {
-	gone, l := f.sub.gone, f.lane
-	b.fetched(f)
-	switch f.kind {
-	case fetchHead:
-		if f.event == nil {
-			b.buryHead(l, "its event is missing from the store")
-			return
+// place puts what was read in memory. The caller holds b.mu.
+func (b *Bus) place(f *fetch, err error) {
+	l := f.lane
+	if f.item == nil && err == nil {
+		l.further = l.missed || len(f.more) > f.limit
+		for _, d := range f.more[:min(len(f.more), f.limit)] {
+			l.loaded = max(l.loaded, d.Rank)
+			if _, settled := l.gone[d.Seq]; !settled {
+				b.insert(l, item{Delivery: fromStore(d)})
+			}
 		}
-		f.item.event, f.item.turn, f.item.created = f.event, f.turn, f.event.GetCreatedAtUs()
-		if f.marked {
-			f.item.State = journal.InFlight
-		} else if f.sub.class().marked() {
-			b.remove(f.sub, l.key, f.item.Seq) // it was settled meanwhile
-		}
-		b.offerFirst(l)
-	case fetchUnmark:
-		if f.marked {
-			f.item.State = journal.Pending
-		}
-		b.offerFirst(l)
-	case fetchMore:
-		b.refill(l, f.more, gone)
-	case fetchLoose:
-		b.refillLoose(f.sub, f.more, gone)
+		l.sub.forget(l, 0)
 	}
-}
-
-func (b *Bus) refill(l *lane, ds []journal.Delivery, gone map[int64]struct{}) {
-	l.further = l.missed || len(ds) > b.windows.lane
-	l.missed = false
-	for _, d := range ds[:min(len(ds), b.windows.lane)] {
-		l.loaded = max(l.loaded, d.Rank)
-		if _, settled := gone[d.Seq]; !settled {
-			l.items = append(l.items, &item{Delivery: fromStore(d), lane: l})
-		}
+	if f.item == nil {
+		l.gone = nil
 	}
-	if len(l.items) == 0 && !l.further {
-		l.sub.forget(l)
+	switch b.end(l, err); {
+	case err != nil:
 		return
+	case f.item == nil:
+	case f.event != nil:
+		f.item.event, f.item.turn, f.item.created = f.event, f.turn, f.event.GetCreatedAtUs()
+	case len(l.items) > 0 && l.items[0] == f.item:
+		b.buryHead(l, "its event is missing from the store")
 	}
 	b.offerFirst(l)
 }
 
-func (b *Bus) refillLoose(s *subscription, ds []journal.Delivery, gone map[int64]struct{}) {
-	s.further = s.missed || len(ds) == b.windows.loose/2
-	for _, d := range ds {
-		s.loaded = max(s.loaded, d.Rank)
-		if _, settled := gone[d.Seq]; !settled && s.singles[d.Seq] == nil {
-			b.addSingle(added{sub: s, delivery: fromStore(d)})
-		}
-	}
-	if s.further && len(s.singles) <= b.windows.loose/8 {
-		b.readLoose(s)
-	}
+// mark stores that the head, a send or a command, is in flight before it is, so that
+// a crash is not taken for never having tried; or that it is pending, because it was
+// not handed out after all. The caller holds b.mu.
+func (b *Bus) mark(l *lane, s *Sink, state journal.DeliveryState) {
+	it, settled := l.items[0], false
+	l.begin(s)
+	b.spawnLocked(func() {
+		b.Commit(Change{Apply: func(tx *Tx) error {
+			d, err := tx.Delivery(it.Seq, l.sub.ID)
+			settled = err == nil && (d == nil || !slices.Contains(unsettled, d.State))
+			if err != nil || settled || d.State == state {
+				return err
+			}
+			if d.State = state; state == journal.InFlight && !d.Uncertain {
+				d.StartedAt = tx.Now
+			}
+			return tx.UpdateDelivery(*d)
+		}, Done: func(err error) {
+			b.mu.Lock()
+			defer b.mu.Unlock()
+			if b.end(l, err); err != nil {
+				return
+			}
+			if !settled {
+				it.State = state
+			}
+			b.offerFirst(l)
+			b.dispatch(l.sub.sink)
+			b.notHandedOut(l)
+		}})
+	})
 }
 
 // fromStore is a delivery that memory did not know: a send in flight at a crash
@@ -293,7 +192,6 @@ func (b *Bus) notHandedOut(l *lane) {
 	it := l.items[0]
 	it.turn = nil // it may change until then
 	if l.sub.class().marked() && it.State == journal.InFlight && !it.Uncertain && !b.closing {
-		l.fetching = true
-		b.fetch(fetch{kind: fetchUnmark, sub: l.sub, lane: l, item: it})
+		b.mark(l, nil, journal.Pending)
 	}
 }

@@ -60,20 +60,12 @@ type subscription struct {
 	// Guarded by Bus.mu.
 	sink     *Sink // nil: its extension is not attached
 	held     bool  // the channel is not ready
-	lanes    map[string]*lane
-	singles  map[int64]*lane // of deliveries that have no order, by event
+	lanes    map[laneKey]*lane
+	singles  int             // lanes of deliveries without a key
+	loose    *lane           // what the store has of those
 	ready    laneQueue       // lanes whose head can be handed out
 	starting map[string]bool // lanes that a commit starts which is not durable yet
-
-	loaded    int64 // highest rank of a single that is or was loaded
-	further   bool  // the store has more singles after loaded
-	refilling bool  // they are being read
-	missed    bool  // another one was accepted meanwhile
-
-	reading int                // reads of further deliveries under way
-	gone    map[int64]struct{} // settled while there was one
-	ending  map[int64]*Tx      // settled, or about to be, by a commit that is not durable yet
-	acked   map[int64]struct{} // acknowledged, which is not durable yet
+	ending   map[int64]*Tx   // settled, or about to be, by a commit that is not durable yet; or acked
 }
 
 // table is the immutable set of subscriptions.
@@ -147,9 +139,9 @@ var defaultSubscription = Subscription{
 
 func (b *Bus) newSubscription(s journal.Subscription) *subscription {
 	sub := &subscription{
-		Subscription: s, lanes: map[string]*lane{}, singles: map[int64]*lane{},
-		starting: map[string]bool{}, ending: map[int64]*Tx{}, acked: map[int64]struct{}{},
+		Subscription: s, lanes: map[laneKey]*lane{}, starting: map[string]bool{}, ending: map[int64]*Tx{},
 	}
+	sub.loose = newLane(sub, "")
 	spec := defaultSubscription
 	spec.Pattern = s.Pattern
 	sub.use(spec)

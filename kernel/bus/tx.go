@@ -137,9 +137,6 @@ func (t *Tx) Settle(d journal.Delivery, state journal.DeliveryState, reason stri
 func (t *Tx) reserve(s *subscription, d journal.Delivery) bool {
 	t.bus.mu.Lock()
 	defer t.bus.mu.Unlock()
-	if _, acked := s.acked[d.Seq]; acked {
-		return false
-	}
 	if by := s.ending[d.Seq]; by != nil {
 		return by == t
 	}
@@ -155,7 +152,7 @@ func (t *Tx) reserve(s *subscription, d journal.Delivery) bool {
 // keepBack keeps a delivery from being handed out until the commit is durable or
 // has failed. The caller holds Bus.mu.
 func (t *Tx) keepBack(s *subscription, d journal.Delivery) {
-	if s.ending[d.Seq] == t {
+	if by := s.ending[d.Seq]; by == t || by == acked {
 		return
 	}
 	s.ending[d.Seq] = t

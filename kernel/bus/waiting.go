@@ -16,7 +16,7 @@ func (b *Bus) Waiting(channel string) (waiting []journal.Delivery) {
 		if s.class() != classSend || s.Extension != channel {
 			continue
 		}
-		for l := range s.allLanes() {
+		for _, l := range s.lanes {
 			for i, it := range l.items {
 				if i > 0 || l.lease == nil && !l.fetching {
 					waiting = append(waiting, it.Delivery)
@@ -90,7 +90,7 @@ func (b *Bus) LaneState(r journal.Reader, extension, pattern, key string) (held 
 		return false, 0, nil
 	}
 	b.mu.Lock()
-	if l := s.lanes[key]; l != nil {
+	if l := s.lane(key, 0); l != nil {
 		held = l.lease != nil && !l.lease.revoked
 	}
 	b.mu.Unlock()
@@ -111,8 +111,8 @@ func (b *Bus) Loads() map[string][]Load {
 	defer b.mu.Unlock()
 	loads := map[string][]Load{}
 	for _, s := range b.table.Load().all {
-		load := Load{Pattern: s.Pattern, Lanes: len(s.lanes) + len(s.singles)}
-		for l := range s.allLanes() {
+		load := Load{Pattern: s.Pattern, Lanes: len(s.lanes)}
+		for _, l := range s.lanes {
 			if l.lease != nil {
 				load.InFlight++
 			}
