@@ -2,48 +2,22 @@ package bus
 
 import (
 	"context"
-	"slices"
 
 	"github.com/switchboard-run/switchboard/kernel/journal"
 )
 
-// buryHead ends the head of a lane as dead, which no handler holds. The lane is
-// fetching until that is durable. The caller holds b.mu.
+// buryHead ends the head of a lane as dead, which no handler holds. The caller holds
+// b.mu.
 func (b *Bus) buryHead(l *lane, reason string) {
-	it, sub := l.items[0], l.sub
-	l.begin(nil)
+	it := l.items[0]
+	l.lease = &Lease{item: it, Event: it.event, started: it.StartedAt}
+	lease := l.lease
 	b.spawnLocked(func() {
-		b.commitEnd(nil, it.Seq, func(tx *Tx, silent bool) error {
-			d, err := tx.Delivery(it.Seq, sub.ID)
-			if err != nil || d == nil || !slices.Contains(unsettled, d.State) {
-				return err
-			}
-			d.Uncertain = d.Uncertain || it.Uncertain
-			return tx.bury(*d, sub.Extension, reason, silent)
-		}, func(err error) {
-			b.mu.Lock()
-			defer b.mu.Unlock()
-			if b.end(l, err); err != nil {
-				return
-			}
-			b.offer(l)
-			b.dispatch(sub.sink)
-			b.buryOld(l)
+		b.giveUp(lease, false, func(tx *Tx) error {
+			tx.then = append(tx.then, func() { b.buryOld(l) })
+			return tx.end(lease, b.delivery(lease), journal.Dead, reason)
 		})
 	})
-}
-
-// bury ends a delivery as dead that no handler holds.
-func (t *Tx) bury(d journal.Delivery, extension, reason string, silent bool) error {
-	e, err := t.Event(d.Seq)
-	if err != nil {
-		return err
-	}
-	d.State, d.Reason, d.SettledAt = journal.Dead, reason, t.Now
-	if err := t.Settle(d, d.State, d.Reason); err != nil || e == nil {
-		return err
-	}
-	return t.died(d, e, extension, silent)
 }
 
 // buryOld ends the head of a lane if it is too old and no handler can get it now.

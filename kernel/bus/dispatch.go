@@ -29,7 +29,7 @@ func (b *Bus) dispatch(s *Sink) {
 		idle = 0
 		l := sub.ready.pop()
 		l.queued = false
-		if len(l.items) == 0 && !b.lacks(l) || l.fetching || sub.isEnding(l) {
+		if len(l.items) == 0 && !b.lacks(l) || l.fetching || l.lease != nil || sub.isEnding(l) {
 			continue // it is offered again after that
 		}
 		if b.prepared(s, l) {

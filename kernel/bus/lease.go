@@ -13,7 +13,8 @@ import (
 )
 
 // Lease is the right to handle one delivery, or to run a tool call. Only the
-// extension that holds it knows its token. The exported fields do not change.
+// extension that holds it knows its token. The kernel has one without a token for a
+// delivery that it ends as dead. The exported fields do not change.
 type Lease struct {
 	Token      string
 	Extension  string
@@ -25,7 +26,7 @@ type Lease struct {
 
 	asked    atomic.Int64 // completions of the turn so far
 	item     *item
-	sink     *Sink
+	sink     *Sink  // nil: no handler has it
 	started  int64  // Unix microseconds
 	clock    int64  // steady time from which the ack wait counts
 	stops    int    // calls of StopClock without StartClock
@@ -113,49 +114,49 @@ func (b *Bus) release(l *Lease) bool {
 func (t *Tx) revoke(l *Lease) error {
 	t.bus.mu.Lock()
 	defer t.bus.mu.Unlock()
+	return t.revokeLocked(l)
+}
+
+func (t *Tx) revokeLocked(l *Lease) error {
 	if l.revoked {
 		return errTaken
 	}
-	t.revokeLocked(l)
-	return nil
-}
-
-func (t *Tx) revokeLocked(l *Lease) {
 	l.revoked = true
 	t.undo = append(t.undo, func() { l.revoked = l.released })
+	return nil
 }
 
 var errTaken = fmt.Errorf("%w: the delivery was handed out again, or its turn was ended", contract.ErrStale)
 
-// takeHolder revokes the lease of a lane; nil: no handler holds it.
-func (t *Tx) takeHolder(extension, pattern, key string) *Lease {
-	b := t.bus
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	s := b.table.Load().named(extension, pattern)
-	if s == nil || s.lane(key, 0) == nil {
+// take revokes a lease, and cancels its handler once that is durable. It returns nil
+// if there is none, or if it was revoked before. The caller holds Bus.mu.
+func (t *Tx) take(l *Lease) *Lease {
+	if l == nil || t.revokeLocked(l) != nil {
 		return nil
 	}
-	return t.takeLocked(s.lane(key, 0).lease)
-}
-
-// takeLocked revokes a lease, and cancels its handler once that is durable. It
-// returns nil if there is none, or if it was revoked before.
-func (t *Tx) takeLocked(l *Lease) *Lease {
-	if l == nil || l.revoked {
-		return nil
+	if l.sink != nil {
+		t.then = append(t.then, func() { l.sink.cancel(l) })
 	}
-	t.revokeLocked(l)
-	t.then = append(t.then, func() { l.sink.cancel(l) })
 	return l
 }
 
-// holder is the lease of the handler that has a delivery; nil: none has it.
-func (s *subscription) holder(key string, seq int64) *Lease {
+// leaseOf is the lease of a delivery; nil: it has none.
+func (s *subscription) leaseOf(key string, seq int64) *Lease {
 	if s == nil {
 		return nil
 	}
 	if l := s.lane(key, seq); l != nil && l.lease != nil && l.lease.item.Seq == seq {
+		return l.lease
+	}
+	return nil
+}
+
+// holder is the valid lease of the handler that holds a lane; nil: none does.
+func (s *subscription) holder(key string) *Lease {
+	if s == nil {
+		return nil
+	}
+	if l := s.lane(key, 0); l != nil && l.lease != nil && l.lease.sink != nil && !l.lease.revoked {
 		return l.lease
 	}
 	return nil

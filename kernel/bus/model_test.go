@@ -23,7 +23,6 @@ type modelDelivery struct {
 	state     journal.DeliveryState // never InFlight
 	attempts  int
 	uncertain bool
-	vague     bool            // uncertain may be forgotten
 	held      *busv1.Delivery // by a handler
 	sureEnd   bool            // its end is certain: not withdrawn
 }
@@ -194,14 +193,12 @@ func (m *machine) answer(rt *rapid.T, full bool) {
 		m.end(id, seq, journal.Done)
 	case kind == busv1.Outcome_KIND_DROP && !full:
 		m.end(id, seq, journal.Dead)
-	case kind == busv1.Outcome_KIND_FAIL && !full:
+	case kind == busv1.Outcome_KIND_FAIL:
 		m.failed(id, seq, false)
-	case kind == busv1.Outcome_KIND_UNKNOWN && !full:
+	case kind == busv1.Outcome_KIND_UNKNOWN:
 		m.failed(id, seq, true)
 	default:
 		d.held = nil
-		d.uncertain = d.uncertain || kind == busv1.Outcome_KIND_UNKNOWN
-		d.vague = d.vague || kind == busv1.Outcome_KIND_UNKNOWN && id == "x" // only memory knows
 	}
 }
 
@@ -380,7 +377,7 @@ func (m *machine) checkHandedOut(rt *rapid.T, id string, got *busv1.Delivery) {
 		rt.Fatalf("%s got event %d twice at once", id, seq)
 	case int(got.GetAttempt()) != d.attempts+1:
 		rt.Fatalf("%s got event %d as attempt %d, want %d", id, seq, got.GetAttempt(), d.attempts+1)
-	case got.GetUncertain() != d.uncertain && !d.vague:
+	case got.GetUncertain() != d.uncertain:
 		rt.Fatalf("%s got event %d uncertain: %t, want %t", id, seq, got.GetUncertain(), d.uncertain)
 	case id == "tg" && m.held:
 		rt.Fatalf("a held channel got event %d", seq)

@@ -77,7 +77,7 @@ func (b *Bus) settle(l *Lease, o *busv1.Outcome, state journal.DeliveryState) {
 	}
 	checked := b.effects.check(o.GetEffects())
 	class := l.item.lane.sub.class()
-	b.Commit(Change{Actor: l.sink.actor, Lease: l, Apply: func(tx *Tx) error {
+	b.conclude(l.sink.actor, l, func(tx *Tx) error {
 		tx.Ending = true
 		if _, err := tx.apply(o.GetEffects(), checked); err != nil {
 			return err
@@ -87,35 +87,24 @@ func (b *Bus) settle(l *Lease, o *busv1.Outcome, state journal.DeliveryState) {
 				return err
 			}
 		}
-		return tx.end(l, b.delivery(l), state, o.GetReason(), false)
-	}, Done: func(err error) {
-		if err != nil {
-			b.spawn(func() { b.refused(l, o, err) })
-		}
-	}})
+		return tx.end(l, b.delivery(l), state, o.GetReason())
+	}, func(err error) { b.refused(l, o, err) })
 }
 
 // refused handles an answer that could not be committed.
 func (b *Bus) refused(l *Lease, o *busv1.Outcome, err error) {
-	b.mu.Lock()
-	revoked := l.revoked
-	undecided := b.undecided(l, func() { b.refused(l, o, err) })
-	b.mu.Unlock()
-	if undecided {
-		return
-	}
-	switch sent := l.item.lane.sub.class() == classSend && o.GetKind() == busv1.Outcome_KIND_ACK; {
-	case revoked, errors.Is(err, journal.ErrClosed):
+	sent := l.item.lane.sub.class() == classSend && o.GetKind() == busv1.Outcome_KIND_ACK
+	switch conflict := errors.Is(err, contract.ErrConflict); {
 	case permanent(err):
 		b.bury(l, err.Error())
-	case sent && errors.Is(err, contract.ErrConflict):
+	case sent && conflict:
 		b.bury(l, "it was sent, but what should follow from that was refused: "+err.Error())
 	case sent: // it must not be sent again only because the store does not take that
 		b.log.Error("store that a message was sent: trying again", "event", l.Event.GetId(), "error", err)
 		b.mu.Lock()
 		defer b.mu.Unlock()
 		b.later(func() { b.outcome(l, o) })
-	case errors.Is(err, contract.ErrConflict):
+	case conflict:
 		b.mu.Lock()
 		l.item.lane.conflicts++
 		conflicts := l.item.lane.conflicts
@@ -148,37 +137,55 @@ func maxConflicts(s *subscription) int {
 	return 50
 }
 
-// undecided reports whether a commit that is not durable yet has revoked the token;
-// then runs soon, when the outcome is known. The caller holds b.mu.
-func (b *Bus) undecided(l *Lease, then func()) bool {
-	if !l.revoked || l.released {
-		return false
-	}
-	b.later(then)
-	return true
+// conclude commits how an attempt ends. refused gets an error, on another goroutine,
+// unless another commit has ended the attempt.
+func (b *Bus) conclude(a *Actor, l *Lease, apply func(*Tx) error, refused func(error)) {
+	b.Commit(Change{Actor: a, Lease: l, Apply: apply, Done: func(err error) {
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		switch {
+		case err == nil, l.released, errors.Is(err, journal.ErrClosed):
+		case l.revoked, errors.Is(err, errTaken): // by a commit that may fail, or has failed
+			b.later(func() { b.conclude(a, l, apply, refused) })
+		default:
+			b.spawnLocked(func() { refused(err) })
+		}
+	}})
+}
+
+// giveUp commits how an attempt ends that has failed, and tries again until the store
+// takes it. If the Dead hook's changes are refused, the delivery dies silently.
+func (b *Bus) giveUp(l *Lease, silent bool, apply func(*Tx) error) {
+	b.conclude(nil, l, func(tx *Tx) error {
+		tx.silent = silent
+		return apply(tx)
+	}, func(err error) {
+		if permanent(err) && !silent {
+			b.log.Error("what follows from a dead delivery was refused: it dies silently", "event",
+				journal.EventID(l.item.Seq), "error", err)
+			b.giveUp(l, true, apply)
+			return
+		}
+		b.log.Error("store how an attempt ended: trying again", "event", journal.EventID(l.item.Seq), "error", err)
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		b.later(func() { b.giveUp(l, silent, apply) })
+	})
 }
 
 // again hands the delivery out later, without counting this attempt.
 func (b *Bus) again(l *Lease, after time.Duration, reason string) {
-	if b.tooOld(l.item) {
-		b.bury(l, l.item.tooOldReason()+"; the last reason was: "+reason)
-		return
-	}
-	if !l.item.lane.sub.class().marked() && after < time.Second {
-		b.mu.Lock()
-		defer b.mu.Unlock()
-		if !l.revoked {
-			b.requeue(l, after)
-		} else {
-			b.undecided(l, func() { b.again(l, after, reason) })
-		}
-		return
-	}
-	b.conclude(l, false, func(tx *Tx, _ bool) error {
+	b.giveUp(l, false, func(tx *Tx) error {
 		d := b.delivery(l)
-		if d.Reason, d.NotBefore = reason, tx.Now+after.Microseconds(); !d.Uncertain {
+		switch {
+		case b.tooOld(l.item):
+			return tx.end(l, d, journal.Dead, l.item.tooOldReason()+"; the last reason was: "+reason)
+		case !l.item.lane.sub.class().marked() && after < time.Second:
+			return tx.free(l, after) // not worth storing
+		case !d.Uncertain:
 			d.State = journal.Pending // nothing was sent
 		}
+		d.Reason, d.NotBefore = reason, tx.Now+after.Microseconds()
 		return tx.postpone(l, d, after)
 	})
 }
@@ -186,54 +193,12 @@ func (b *Bus) again(l *Lease, after time.Duration, reason string) {
 // failed counts a failure, and hands the delivery out again after a backoff, or
 // ends it as dead.
 func (b *Bus) failed(l *Lease, reason string, uncertain bool) {
-	b.conclude(l, uncertain, func(tx *Tx, silent bool) error { return tx.fail(l, reason, uncertain, silent) })
+	b.giveUp(l, false, func(tx *Tx) error { return tx.fail(l, reason, uncertain) })
 }
 
-// bury ends a delivery as dead that a handler holds.
+// bury ends the delivery of a lease as dead.
 func (b *Bus) bury(l *Lease, reason string) {
-	b.conclude(l, false, func(tx *Tx, silent bool) error { return tx.end(l, b.delivery(l), journal.Dead, reason, silent) })
-}
-
-// conclude commits how an attempt has ended. If the store does not take that, the
-// delivery is handed out again; uncertain: it may have had its effect.
-func (b *Bus) conclude(l *Lease, uncertain bool, apply func(tx *Tx, silent bool) error) {
-	b.commitEnd(l, l.item.Seq, apply, func(err error) {
-		if err != nil {
-			b.spawn(func() { b.retryLater(l, uncertain, err) })
-		}
-	})
-}
-
-// commitEnd commits the end of a delivery or of an attempt. If the Dead hook's
-// changes are refused, it commits the end without the hook: the delivery must end.
-func (b *Bus) commitEnd(l *Lease, seq int64, apply func(tx *Tx, silent bool) error, done func(error)) {
-	b.Commit(Change{Lease: l, Apply: func(tx *Tx) error { return apply(tx, false) }, Done: func(err error) {
-		if !permanent(err) {
-			done(err)
-			return
-		}
-		b.log.Error("what follows from a dead delivery was refused: it dies silently", "event", journal.EventID(seq),
-			"error", err)
-		b.spawn(func() {
-			b.Commit(Change{Lease: l, Apply: func(tx *Tx) error { return apply(tx, true) }, Done: done})
-		})
-	}})
-}
-
-// retryLater hands a delivery out again after the store did not take how its
-// attempt ended; uncertain: it may have had its effect.
-func (b *Bus) retryLater(l *Lease, uncertain bool, err error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	uncertain = uncertain || l.taken && !l.answered && l.item.lane.sub.class().marked()
-	if uncertain && !l.revoked && !l.item.Uncertain {
-		l.item.StartedAt, l.item.Uncertain = l.started, true
-	}
-	if errors.Is(err, journal.ErrClosed) || b.undecided(l, func() { b.retryLater(l, uncertain, err) }) || l.revoked {
-		return
-	}
-	b.log.Error("store how an attempt ended: repeating the delivery", "event", l.Event.GetId(), "error", err)
-	b.requeue(l, time.Second)
+	b.giveUp(l, false, func(tx *Tx) error { return tx.end(l, b.delivery(l), journal.Dead, reason) })
 }
 
 // delivery is the delivery of a lease, as memory has it.
@@ -248,8 +213,8 @@ func (b *Bus) delivery(l *Lease) journal.Delivery {
 }
 
 // end settles the delivery d of the lease. Its lane goes on when that is
-// durable. silent: no hook follows a death.
-func (t *Tx) end(l *Lease, d journal.Delivery, state journal.DeliveryState, reason string, silent bool) error {
+// durable.
+func (t *Tx) end(l *Lease, d journal.Delivery, state journal.DeliveryState, reason string) error {
 	if err := t.revoke(l); err != nil {
 		return err
 	}
@@ -264,13 +229,13 @@ func (t *Tx) end(l *Lease, d journal.Delivery, state journal.DeliveryState, reas
 	}
 	t.settled = append(t.settled, settled{sub: l.item.lane.sub, delivery: d, lease: l})
 	if state == journal.Dead {
-		return t.died(d, l.Event, l.item.lane.sub.Extension, silent)
+		return t.died(d, l.Event, l.item.lane.sub.Extension)
 	}
 	return nil
 }
 
 // fail stores a failed attempt.
-func (t *Tx) fail(l *Lease, reason string, uncertain, silent bool) error {
+func (t *Tx) fail(l *Lease, reason string, uncertain bool) error {
 	b, sub := t.bus, l.item.lane.sub
 	spec := sub.spec.Load()
 	d := b.delivery(l)
@@ -281,11 +246,11 @@ func (t *Tx) fail(l *Lease, reason string, uncertain, silent bool) error {
 	}
 	switch {
 	case spec.MaxDeliver > 0 && d.Attempts >= spec.MaxDeliver:
-		return t.end(l, d, journal.Dead, fmt.Sprintf("failed %d times; the last time: %s", d.Attempts, reason), silent)
+		return t.end(l, d, journal.Dead, fmt.Sprintf("failed %d times; the last time: %s", d.Attempts, reason))
 	case spec.Hold && b.visible(sub, d):
-		return t.end(l, d, journal.Dead, reasonHeld+": "+reason, silent)
+		return t.end(l, d, journal.Dead, reasonHeld+": "+reason)
 	case b.tooOld(l.item):
-		return t.end(l, d, journal.Dead, l.item.tooOldReason()+"; the last time: "+reason, silent)
+		return t.end(l, d, journal.Dead, l.item.tooOldReason()+"; the last time: "+reason)
 	}
 	b.mu.Lock()
 	wait := b.backoff(d.Attempts)
@@ -296,14 +261,17 @@ func (t *Tx) fail(l *Lease, reason string, uncertain, silent bool) error {
 
 // postpone stores how an attempt ended, and frees the lane when that is durable.
 func (t *Tx) postpone(l *Lease, d journal.Delivery, after time.Duration) error {
-	if err := t.revoke(l); err != nil {
+	t.then = append(t.then, func() { l.item.Delivery = d })
+	if err := t.free(l, after); err != nil {
 		return err
 	}
-	t.then = append(t.then, func() {
-		l.item.Delivery = d
-		t.bus.requeue(l, after)
-	})
 	return t.UpdateDelivery(d)
+}
+
+// free ends a lease, and has the delivery handed out again.
+func (t *Tx) free(l *Lease, after time.Duration) error {
+	t.then = append(t.then, func() { t.bus.requeue(l, after) })
+	return t.revoke(l)
 }
 
 // requeue frees the lane and has its head handed out again. The caller holds
@@ -326,13 +294,16 @@ func (b *Bus) requeue(l *Lease, after time.Duration) {
 const hopsOfDeath = 4
 
 // died publishes that a delivery is dead, after the Dead hook. A dead delivery of
-// such an event dies silently.
-func (t *Tx) died(d journal.Delivery, e *busv1.Event, extension string, silent bool) error {
-	if e.GetTopic() == contract.TopicDeliveryDead {
-		return nil
+// such an event dies silently. If the event is nil, it is read.
+func (t *Tx) died(d journal.Delivery, e *busv1.Event, extension string) (err error) {
+	if e == nil {
+		e, err = t.Event(d.Seq)
+	}
+	if err != nil || e == nil || e.GetTopic() == contract.TopicDeliveryDead {
+		return err
 	}
 	return t.Following(e, func() error {
-		if hook := t.bus.hooks.Dead; hook != nil && !silent {
+		if hook := t.bus.hooks.Dead; hook != nil && !t.silent {
 			before := t.moreHops
 			t.moreHops = hopsOfDeath
 			err := hook(t, &d, e, extension)

@@ -137,7 +137,7 @@ func (b *Bus) place(f *fetch, err error) {
 	case f.item == nil:
 	case f.event != nil:
 		f.item.event, f.item.turn, f.item.created = f.event, f.turn, f.event.GetCreatedAtUs()
-	case len(l.items) > 0 && l.items[0] == f.item:
+	case len(l.items) > 0 && l.items[0] == f.item && !l.sub.isEnding(l):
 		b.buryHead(l, "its event is missing from the store")
 	}
 	b.offerFirst(l)

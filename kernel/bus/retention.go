@@ -136,7 +136,11 @@ func (t *Tx) endInputs(s journal.Subscription) error {
 		if current == nil || !slices.Contains(unsettled, current.State) {
 			continue // it belonged to a turn that has just ended
 		}
-		if err := t.bury(d, s.Extension, s.Extension+" did not run for more than "+parkedFor.String(), false); err != nil {
+		d.Reason = s.Extension + " did not run for more than " + parkedFor.String()
+		if err := t.Settle(d, journal.Dead, d.Reason); err != nil {
+			return err
+		}
+		if err := t.died(d, nil, s.Extension); err != nil {
 			return err
 		}
 	}

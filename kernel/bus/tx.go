@@ -25,6 +25,7 @@ type Tx struct {
 	bus        *Bus
 	cause      *busv1.Event
 	moreHops   int32  // beyond the limit, for what tells of a death
+	silent     bool   // the Dead hook does not follow a death
 	providerID string // from a receipt
 
 	added   []added
@@ -118,7 +119,7 @@ func (t *Tx) Settle(d journal.Delivery, state journal.DeliveryState, reason stri
 	s := t.bus.table.Load().byID[d.Subscription]
 	t.bus.mu.Lock()
 	defer t.bus.mu.Unlock()
-	t.settled = append(t.settled, settled{sub: s, delivery: d, lease: t.takeLocked(s.holder(d.Key, d.Seq))})
+	t.settled = append(t.settled, settled{sub: s, delivery: d, lease: t.take(s.leaseOf(d.Key, d.Seq))})
 	t.added = slices.DeleteFunc(t.added, func(a added) bool { // this very commit created it
 		same := a.delivery.Seq == d.Seq && a.sub == s
 		if same {
@@ -141,7 +142,7 @@ func (t *Tx) reserve(s *subscription, d journal.Delivery) bool {
 		return by == t
 	}
 	if l := s.lane(d.Key, d.Seq); l != nil {
-		if s.holder(d.Key, d.Seq) != nil || l.fetching && len(l.items) > 0 && l.items[0].Seq == d.Seq {
+		if s.leaseOf(d.Key, d.Seq) != nil || l.fetching && len(l.items) > 0 && l.items[0].Seq == d.Seq {
 			return false
 		}
 	}
@@ -191,17 +192,16 @@ func (t *Tx) SettleAll(seq int64, state journal.DeliveryState, reason string) er
 // returns the event; nil: no handler held the lane. The token is revoked from this
 // commit on.
 func (t *Tx) TakeBack(extension, pattern, key string) (*busv1.Event, error) {
-	l := t.takeHolder(extension, pattern, key)
+	b := t.bus
+	b.mu.Lock()
+	l := b.table.Load().named(extension, pattern).holder(key)
+	b.mu.Unlock()
 	if l == nil {
 		return nil, nil
 	}
-	d := t.bus.delivery(l)
-	d.State, d.Reason, d.StartedAt, d.SettledAt = journal.Done, "cancelled", l.started, t.Now
-	if err := t.UpdateDelivery(d); err != nil {
-		return nil, err
-	}
-	t.settled = append(t.settled, settled{sub: l.item.lane.sub, delivery: d, lease: l})
-	return l.Event, nil
+	d := b.delivery(l)
+	d.StartedAt = l.started
+	return l.Event, t.Settle(d, journal.Done, "cancelled")
 }
 
 // Free reports whether a delivery is pending and no handler has it.

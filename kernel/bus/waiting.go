@@ -90,9 +90,7 @@ func (b *Bus) LaneState(r journal.Reader, extension, pattern, key string) (held 
 		return false, 0, nil
 	}
 	b.mu.Lock()
-	if l := s.lane(key, 0); l != nil {
-		held = l.lease != nil && !l.lease.revoked
-	}
+	held = s.holder(key) != nil
 	b.mu.Unlock()
 	ds, err := r.PendingLane(s.ID, key, 0, manyWaiting)
 	return held, len(ds), err
