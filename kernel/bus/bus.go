@@ -97,7 +97,6 @@ type Bus struct {
 	mu       sync.Mutex       // guards what follows, and every lane, lease and sink
 	sinks    map[string]*Sink // by extension
 	leases   map[string]*Lease
-	wakeups  wakeups
 	fetches  []*fetch        // for the prepare loop
 	held     map[string]bool // channels whose sends are held
 	watchers map[*Watcher]struct{}
@@ -106,9 +105,8 @@ type Bus struct {
 
 	random     *rand.ChaCha8
 	prepare    chan struct{}
-	nextAlarm  int64 // steady time; 0: not set; guarded by mu
-	nextExpiry int64 // the same, for leases
-	alarm      *time.Timer
+	nextExpiry int64 // steady time at which expire runs; 0: it does not; guarded by mu
+	expiry     *time.Timer
 	stop       context.CancelFunc
 	stopped    <-chan struct{}
 	running    sync.WaitGroup // every goroutine of the bus
@@ -123,7 +121,7 @@ func New(ctx context.Context, o Options) (*Bus, error) {
 		windows: cmp.Or(o.windows, defaultWindows), clock: clock.New(o.wall), share: fair.NewShare(),
 		sinks: map[string]*Sink{}, leases: map[string]*Lease{}, held: map[string]bool{},
 		watchers: map[*Watcher]struct{}{}, settling: map[int64][]func(journal.Delivery){},
-		random: newRandom(), prepare: make(chan struct{}, 1), alarm: time.NewTimer(time.Hour),
+		random: newRandom(), prepare: make(chan struct{}, 1),
 	}
 	if b.stuck == nil {
 		b.stuck = func(string, int64, string) {}
@@ -134,7 +132,7 @@ func New(ctx context.Context, o Options) (*Bus, error) {
 	}
 	run, stop := context.WithCancel(context.WithoutCancel(ctx))
 	b.stop, b.stopped = stop, run.Done()
-	for _, loop := range []func(context.Context){b.prepareLoop, b.alarmLoop, b.retentionLoop} {
+	for _, loop := range []func(context.Context){b.prepareLoop, b.retentionLoop} {
 		b.running.Go(func() { loop(run) })
 	}
 	return b, nil
@@ -154,7 +152,6 @@ func (b *Bus) Close() {
 	b.mu.Unlock()
 	b.stop()
 	b.running.Wait()
-	b.alarm.Stop()
 }
 
 // spawn runs f on a goroutine that Close waits for. A bus that is closing does
@@ -178,6 +175,17 @@ func (b *Bus) later(f func()) {
 		case <-time.After(retryPrepare):
 			f()
 		case <-b.stopped:
+		}
+	})
+}
+
+// afterFunc runs f under b.mu after a while, and after each Reset of the timer.
+func (b *Bus) afterFunc(wait time.Duration, f func()) *time.Timer {
+	return time.AfterFunc(wait, func() {
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		if !b.closing {
+			f()
 		}
 	})
 }

@@ -1,8 +1,6 @@
 package bus
 
 import (
-	"container/heap"
-	"context"
 	"time"
 
 	"github.com/switchboard-run/switchboard/contract/busv1"
@@ -133,75 +131,41 @@ func (b *Bus) handOut(s *Sink, l *lane) {
 	b.expireAt(steady + spec.AckWait.Microseconds())
 }
 
-// wakeAt has a lane offered again at its wake time.
-func (b *Bus) wakeAt(l *lane) {
-	if l.alarm >= 0 {
-		heap.Fix(&b.wakeups, l.alarm)
-	} else {
-		heap.Push(&b.wakeups, l)
-	}
-	b.ring(l.wake)
-}
-
-// ring makes the alarm go off at the time, or earlier.
-func (b *Bus) ring(at int64) {
-	if b.nextAlarm != 0 && b.nextAlarm <= at {
+// wakeLater has a lane offered again at its wake time. The caller holds b.mu.
+func (b *Bus) wakeLater(l *lane) {
+	wait := time.Duration(l.wake-b.clock.Steady()) * time.Microsecond
+	if l.alarm != nil {
+		l.alarm.Reset(wait)
 		return
 	}
-	b.nextAlarm = at
-	b.alarm.Reset(time.Duration(max(at-b.clock.Steady(), 0)) * time.Microsecond)
+	l.alarm = b.afterFunc(wait, func() {
+		b.offer(l)
+		b.dispatch(l.sub.sink)
+		b.notHandedOut(l)
+	})
 }
 
-// alarmLoop offers lanes whose wait is over, and ends the contexts of handlers that
-// took too long.
-func (b *Bus) alarmLoop(ctx context.Context) {
-	for {
-		select {
-		case <-b.alarm.C:
-		case <-ctx.Done():
-			return
-		}
-		b.mu.Lock()
-		b.nextAlarm = 0
-		now := b.clock.Steady()
-		var woken []*lane
-		for len(b.wakeups) > 0 && b.wakeups[0].wake <= now {
-			l := heap.Pop(&b.wakeups).(*lane)
-			l.wake = 0
-			b.offer(l)
-			woken = append(woken, l)
-		}
-		b.expire(now)
-		if len(b.wakeups) > 0 {
-			b.ring(b.wakeups[0].wake)
-		}
-		for _, s := range b.sinks {
-			b.dispatch(s)
-		}
-		for _, l := range woken {
-			b.notHandedOut(l)
-		}
-		b.mu.Unlock()
-	}
-}
-
-// expireAt has expire look at the leases at the time, or earlier.
+// expireAt has expire look at the leases at the time, or earlier. The caller holds
+// b.mu.
 func (b *Bus) expireAt(at int64) {
-	if b.nextExpiry == 0 || at < b.nextExpiry {
-		b.nextExpiry = at
-		b.ring(at)
+	if b.nextExpiry != 0 && b.nextExpiry <= at {
+		return
+	}
+	b.nextExpiry = at
+	wait := time.Duration(at-b.clock.Steady()) * time.Microsecond
+	if b.expiry == nil {
+		b.expiry = b.afterFunc(wait, b.expire)
+	} else {
+		b.expiry.Reset(wait)
 	}
 }
 
 // expire ends the contexts of handlers that took too long, and reports those that
 // ignore that. One that has answered is done, however long the commit of its
 // answer takes.
-func (b *Bus) expire(now int64) {
-	if b.nextExpiry > now {
-		b.ring(b.nextExpiry)
-		return
-	}
+func (b *Bus) expire() {
 	b.nextExpiry = 0
+	now := b.clock.Steady()
 	for _, l := range b.leases {
 		if l.item == nil || l.answered || l.stops > 0 {
 			continue

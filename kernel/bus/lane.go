@@ -1,8 +1,8 @@
 package bus
 
 import (
-	"container/heap"
 	"slices"
+	"time"
 
 	"github.com/switchboard-run/switchboard/contract/busv1"
 	"github.com/switchboard-run/switchboard/kernel/journal"
@@ -46,10 +46,10 @@ type lane struct {
 	fetching  bool               // its head is being prepared, or ended
 	keeps     *Sink              // that keeps a credit for it meanwhile
 	lease     *Lease
-	wake      int64 // of the steady clock, before which the head waits
-	alarm     int   // index in the heap; -1: none
-	conflicts int   // in a row
-	next      *lane // in sub.ready
+	wake      int64       // of the steady clock, before which the head waits
+	alarm     *time.Timer // then; nil: it has never waited
+	conflicts int         // in a row
+	next      *lane       // in sub.ready
 
 	// Most lanes have one item as long as they live: it needs no more room.
 	first [1]*item
@@ -71,7 +71,7 @@ func laneOf(key string, seq int64) laneKey {
 
 // newLane is an empty lane.
 func newLane(s *subscription, key string) *lane {
-	l := &lane{sub: s, key: key, alarm: -1}
+	l := &lane{sub: s, key: key}
 	l.items = l.first[:0]
 	return l
 }
@@ -180,9 +180,6 @@ func (b *Bus) remove(s *subscription, key string, seq int64) {
 	l.items = slices.Delete(l.items, i, i+1)
 	if i == 0 {
 		l.conflicts, l.wake = 0, 0
-		if l.alarm >= 0 {
-			heap.Remove(&b.wakeups, l.alarm)
-		}
 	}
 	if key == "" {
 		s.singles--
@@ -215,7 +212,7 @@ func (b *Bus) offerAt(l *lane, push func(*laneQueue, *lane)) {
 		l.wake = max(l.wake, b.clock.Due(head.StartedAt, head.NotBefore))
 	}
 	if l.wake > 0 && l.wake > b.clock.Steady() {
-		b.wakeAt(l)
+		b.wakeLater(l)
 		return
 	}
 	l.wake = 0
@@ -249,30 +246,5 @@ func (q *laneQueue) pop() *lane {
 	if q.head, l.next = l.next, nil; q.head == nil {
 		q.tail = nil
 	}
-	return l
-}
-
-// wakeups is a heap of lanes by the time they wait for.
-type wakeups []*lane
-
-func (w wakeups) Len() int           { return len(w) }
-func (w wakeups) Less(i, j int) bool { return w[i].wake < w[j].wake }
-func (w wakeups) Swap(i, j int) {
-	w[i], w[j] = w[j], w[i]
-	w[i].alarm, w[j].alarm = i, j
-}
-
-func (w *wakeups) Push(x any) {
-	l := x.(*lane)
-	l.alarm = len(*w)
-	*w = append(*w, l)
-}
-
-func (w *wakeups) Pop() any {
-	old := *w
-	l := old[len(old)-1]
-	old[len(old)-1] = nil
-	*w = old[:len(old)-1]
-	l.alarm = -1
 	return l
 }
