@@ -1,6 +1,7 @@
 package bus
 
 import (
+	"cmp"
 	"maps"
 	"slices"
 	"sync"
@@ -155,46 +156,44 @@ func (b *Bus) newSubscription(s journal.Subscription) *subscription {
 // back, and go with their deliveries then.
 func (b *Bus) Subscribe(extension string, wanted []Subscription) error {
 	return b.Do(func(tx *Tx) error {
-		var stored []journal.Subscription
 		known, err := tx.Subscriptions()
 		if err != nil {
 			return err
 		}
-		for _, k := range known {
-			if k.Extension != extension {
-				continue
-			}
-			want := slices.IndexFunc(wanted, func(s Subscription) bool { return s.Pattern == k.Pattern })
-			parked := k.ParkedAt
-			switch {
-			case want >= 0:
-				k.ParkedAt = 0
-				if err := tx.dropUnwanted(k, wanted[want]); err != nil {
-					return err
-				}
-			case parked == 0:
-				k.ParkedAt = tx.Now
-			}
-			if k.ParkedAt != parked {
-				if err := tx.PutSubscription(&k); err != nil {
-					return err
-				}
-			}
-			stored = append(stored, k)
-		}
+		known = slices.DeleteFunc(known, func(k journal.Subscription) bool { return k.Extension != extension })
 		for _, s := range wanted {
-			if slices.ContainsFunc(stored, func(k journal.Subscription) bool { return k.Pattern == s.Pattern }) {
-				continue
+			if !slices.ContainsFunc(known, func(k journal.Subscription) bool { return k.Pattern == s.Pattern }) {
+				known = append(known, journal.Subscription{Extension: extension, Pattern: s.Pattern})
 			}
-			k := journal.Subscription{Extension: extension, Pattern: s.Pattern}
-			if err := tx.PutSubscription(&k); err != nil {
-				return err
-			}
-			stored = append(stored, k)
 		}
-		tx.changeSubscriptions(func(subs map[int64]*subscription) { b.install(subs, stored, wanted) })
+		for i := range known {
+			k := &known[i]
+			stored := *k
+			if want := find(wanted, k.Pattern); want == nil {
+				k.ParkedAt = cmp.Or(k.ParkedAt, tx.Now)
+			} else if k.ParkedAt = 0; k.ID != 0 {
+				if err := tx.dropUnwanted(*k, *want); err != nil {
+					return err
+				}
+			}
+			if k.ID == 0 || *k != stored {
+				if err := tx.PutSubscription(k); err != nil {
+					return err
+				}
+			}
+		}
+		tx.changeSubscriptions(func(subs map[int64]*subscription) { tx.install(subs, known, wanted) })
 		return nil
 	})
+}
+
+// find is the one of the subscriptions with the pattern; nil: none has it.
+func find(subs []Subscription, pattern string) *Subscription {
+	i := slices.IndexFunc(subs, func(s Subscription) bool { return s.Pattern == pattern })
+	if i < 0 {
+		return nil
+	}
+	return &subs[i]
 }
 
 // changeSubscriptions changes the table for the commits after this one, and
@@ -204,25 +203,13 @@ func (t *Tx) changeSubscriptions(change func(map[int64]*subscription)) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	before := b.table.Load()
-	type state struct {
-		spec   *Subscription
-		parked int64
-	}
-	states := make(map[*subscription]state, len(before.all))
-	for _, s := range before.all {
-		states[s] = state{s.spec.Load(), s.ParkedAt}
-	}
+	t.undo = append(t.undo, func() {
+		b.table.Store(before)
+		b.connect()
+	})
 	subs := maps.Clone(before.byID)
 	change(subs)
 	b.table.Store(newTable(subs))
-	t.undo = append(t.undo, func() {
-		b.table.Store(before)
-		for s, was := range states {
-			s.spec.Store(was.spec)
-			s.ParkedAt = was.parked
-		}
-		b.connect()
-	})
 	b.connect()
 }
 
@@ -238,17 +225,22 @@ func (b *Bus) Subscribers() (ids []string) {
 }
 
 // install adds stored subscriptions and puts the wanted specifications in force.
-// The caller holds b.mu.
-func (b *Bus) install(subs map[int64]*subscription, stored []journal.Subscription, wanted []Subscription) {
+// The caller holds Bus.mu.
+func (t *Tx) install(subs map[int64]*subscription, stored []journal.Subscription, wanted []Subscription) {
 	for _, k := range stored {
 		sub := subs[k.ID]
 		if sub == nil {
-			sub = b.newSubscription(k)
+			sub = t.bus.newSubscription(k)
 			subs[k.ID] = sub
 		}
+		spec, parked := sub.spec.Load(), sub.ParkedAt
+		t.undo = append(t.undo, func() {
+			sub.spec.Store(spec)
+			sub.ParkedAt = parked
+		})
 		sub.ParkedAt = k.ParkedAt
-		if i := slices.IndexFunc(wanted, func(s Subscription) bool { return s.Pattern == k.Pattern }); i >= 0 {
-			sub.use(wanted[i])
+		if want := find(wanted, k.Pattern); want != nil {
+			sub.use(*want)
 		}
 	}
 }
