@@ -33,8 +33,8 @@
 //     call has a lease without a delivery.
 //   - sink: the way to a running extension, with its credit: how many deliveries
 //     it may be sent.
-//   - fetch: a read from the store that an item needs before it can be handed out. The
-//     prepare loop does it; the commit that accepts an event does it at once when
+//   - fetch: a read from the store that a lane needs before its head can be handed out.
+//     The prepare loop does it; the commit that accepts an event does it at once when
 //     the delivery can be handed out as soon as it is durable.
 //
 // A commit records what it adds and settles. Memory follows once it is durable:
