@@ -225,8 +225,8 @@ func TestInvalidAnswersOfTheModel(t *testing.T) {
 			`{"choices":[{"delta":{"function_call":{"name":"one","arguments":"{"}}}]}`,
 			`{"choices":[{"delta":{"function_call":{"arguments":"}"}},"finish_reason":"function_call"}]}`),
 			want: `one({}) tool_calls`},
-		{name: "no choices", answer: sse(`{"choices":[]}`), fails: true, kind: Unavailable},
-		{name: "nothing at all", answer: openaitest.Answer{Body: "data: [DONE]\n\n"}, fails: true, kind: Unavailable},
+		{name: "no choices", answer: sse(`{"choices":[]}`), fails: true, kind: Broken},
+		{name: "nothing at all", answer: openaitest.Answer{Body: "data: [DONE]\n\n"}, fails: true, kind: Broken},
 		{name: "comments only", answer: openaitest.Answer{Body: strings.Repeat(": keep-alive\n\n", 1000)}, fails: true,
 			kind: BadAnswer},
 		{name: "wrong types", answer: sse(`{"choices":"none"}`), fails: true, kind: BadAnswer},
@@ -238,7 +238,8 @@ func TestInvalidAnswersOfTheModel(t *testing.T) {
 			t.Parallel()
 			s := openaitest.New(t)
 			s.Queue(tt.answer)
-			h, err := complete(t, connect(t, Config{BaseURL: s.BaseURL()}), ask("hi"))
+			none := 0
+			h, err := complete(t, connect(t, Config{BaseURL: s.BaseURL(), Retries: &none}), ask("hi"))
 			if tt.fails {
 				wantFailure(t, err, tt.kind)
 				if len(h.calls) > 0 {

@@ -75,10 +75,10 @@ func (c Config) resolved() (Config, error) {
 	u, err := url.Parse(c.BaseURL)
 	switch {
 	case err != nil:
-		return c, fmt.Errorf("parse address of the OpenAI API: %w: correct %s or base_url", errors.Unwrap(err), URLEnv)
+		return c, fmt.Errorf("the address of the model's server is not a URL: correct %s or base_url", URLEnv)
 	case u.Scheme != "http" && u.Scheme != "https", u.Host == "":
-		return c, fmt.Errorf("parse address %q of the OpenAI API: use a URL such as %s in %s or base_url",
-			u.Redacted(), DefaultBaseURL, URLEnv)
+		return c, fmt.Errorf("the address of the model's server needs http:// or https:// and a host: correct %s or "+
+			"base_url", URLEnv)
 	case c.Timeout <= 0 || c.IdleTimeout <= 0 || c.MaxCalls <= 0 || *c.Retries < 0 || *c.Retries > 20:
 		return c, errors.New("read config of openai: timeout, idle_timeout and max_calls must be positive, " +
 			"and retries from 0 to 20")

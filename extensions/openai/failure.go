@@ -26,6 +26,7 @@ type Kind int
 // The kinds.
 const (
 	Unavailable  Kind = iota // the server cannot be reached, or fails
+	Broken                   // the connection broke in the middle of the answer
 	Unconfigured             // there is no key
 	KeyRefused               // the key is invalid
 	Denied                   // the key does not allow this
@@ -37,8 +38,8 @@ const (
 	BadAnswer                // the server's answer is invalid
 )
 
-// Failure is the error of a completion. Its text is for people and never contains
-// the key.
+// Failure is the error of a completion. Its text is for people in chats: it contains
+// neither the key nor the address.
 type Failure struct {
 	Kind Kind
 	text string
@@ -68,12 +69,13 @@ func kindOf(err error) Kind {
 	return Unavailable
 }
 
-// explain returns the failure of an error, without the key.
+// explain returns the failure of an error, without the key and the address.
 func (p *provider) explain(ctx context.Context, model string, err error) *Failure {
 	f := p.failure(ctx, model, err)
 	if p.key != "" {
 		f.text = strings.ReplaceAll(f.text, p.key, "***")
 	}
+	f.text = strings.ReplaceAll(strings.ReplaceAll(f.text, p.config.BaseURL, p.who), p.where, p.who)
 	return f
 }
 
@@ -89,33 +91,33 @@ func (p *provider) failure(ctx context.Context, model string, err error) *Failur
 	switch cause := context.Cause(ctx); {
 	case errors.Is(cause, errStalled):
 		return failf(Stalled, "%s stopped sending for %s in the middle of an answer of %s: try again",
-			p.where, show(p.config.IdleTimeout), model)
+			p.who, show(p.config.IdleTimeout), model)
 	case errors.Is(cause, errTooLong):
 		return failf(Stalled, "%s did not finish its answer within %s: try again, or choose a faster model than %s",
-			p.where, show(p.config.Timeout), model)
+			p.who, show(p.config.Timeout), model)
 	case errors.As(err, &apiErr) && apiErr.HTTPStatusCode != 0:
 		return p.status(model, apiErr.HTTPStatusCode, apiErr.Message, fmt.Sprint(apiErr.Code))
 	case errors.As(err, &apiErr):
-		return failf(Unavailable, "%s stopped its answer with an error: %s", p.where, excerpt(apiErr.Message))
+		return failf(Unavailable, "%s stopped its answer with an error: %s", p.who, excerpt(apiErr.Message))
 	case errors.As(err, &requestErr):
 		return p.status(model, requestErr.HTTPStatusCode, string(requestErr.Body), "")
 	case errors.Is(err, errNoSSE):
-		return failf(BadAnswer, "%s is not an OpenAI-compatible API (%v): check %s", p.where, err, URLEnv)
+		return failf(BadAnswer, "%s is not an OpenAI-compatible API (%v): check %s", p.who, err, URLEnv)
 	case errors.Is(err, errCutOff), errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, io.EOF):
-		return failf(Unavailable, "%s closed the connection in the middle of an answer of %s: try again", p.where,
+		return failf(Broken, "%s closed the connection in the middle of an answer of %s: try again", p.who,
 			model)
 	case errors.Is(err, errInvalid), errors.As(err, &syntaxErr), errors.As(err, &typeErr),
 		errors.Is(err, api.ErrTooManyEmptyStreamMessages):
-		return failf(BadAnswer, "the answer of %s from %s cannot be used: %s", model, p.where, excerpt(err.Error()))
+		return failf(BadAnswer, "the answer of %s from %s cannot be used: %s", model, p.who, excerpt(err.Error()))
 	case errors.As(err, &netErr) && netErr.Timeout() && !dialing(err):
-		return failf(Stalled, "%s did not begin to answer within %s: try again", p.where, show(p.config.IdleTimeout))
+		return failf(Stalled, "%s did not begin to answer within %s: try again", p.who, show(p.config.IdleTimeout))
 	case errors.As(err, &urlErr):
 		return failf(Unavailable, "%s cannot be reached (%s): check the network and %s",
-			p.where, connectionError(urlErr.Err), URLEnv)
+			p.who, connectionError(urlErr.Err), URLEnv)
 	case errors.As(err, &netErr):
-		return failf(Unavailable, "the connection to %s broke (%s): try again", p.where, connectionError(err))
+		return failf(Broken, "the connection to %s broke (%s): try again", p.who, connectionError(err))
 	}
-	return failf(BadRequest, "the request to %s for %s failed: %s", p.where, model, excerpt(err.Error()))
+	return failf(BadRequest, "the request to %s for %s failed: %s", p.who, model, excerpt(err.Error()))
 }
 
 // status returns the failure of an HTTP status. It quotes the server's message
@@ -125,26 +127,26 @@ func (p *provider) status(model string, status int, message, code string) *Failu
 	quote := excerpt(message)
 	switch {
 	case status == http.StatusUnauthorized:
-		return failf(KeyRefused, "the key in %s was refused by %s: set a valid one", KeyName, p.where)
+		return failf(KeyRefused, "the key in %s was refused by %s: set a valid one", KeyName, p.who)
 	case status == http.StatusForbidden:
-		return failf(Denied, "%s does not allow this with the key in %s: %s", p.where, KeyName, quote)
+		return failf(Denied, "%s does not allow this with the key in %s: %s", p.who, KeyName, quote)
 	case status == http.StatusNotFound && !strings.Contains(lower, "model"):
 		return failf(NoModel, "%s has no chat completions API, or no model %s: check %s and %s",
-			p.where, model, URLEnv, ModelEnv)
+			p.who, model, URLEnv, ModelEnv)
 	case status == http.StatusNotFound, strings.Contains(lower, "model_not_found"):
-		return failf(NoModel, "%s has no model %s, or not for this key: check %s", p.where, model, ModelEnv)
+		return failf(NoModel, "%s has no model %s, or not for this key: check %s", p.who, model, ModelEnv)
 	case strings.Contains(lower, "insufficient_quota"):
 		return failf(RateLimited, "the account of the key in %s has no quota left at %s: check its plan and billing",
-			KeyName, p.where)
+			KeyName, p.who)
 	case status == http.StatusTooManyRequests:
 		return failf(RateLimited, "%s still refuses requests (429) after %s: try again in a while",
-			p.where, p.attempts())
+			p.who, p.attempts())
 	case strings.Contains(lower, "context_length_exceeded"):
 		return failf(TooLong, "the conversation is too long for %s: start a new one with /new", model)
 	case status >= http.StatusInternalServerError:
-		return failf(Unavailable, "%s still fails (%d) after %s: try again later", p.where, status, p.attempts())
+		return failf(Unavailable, "%s still fails (%d) after %s: try again later", p.who, status, p.attempts())
 	}
-	return failf(BadRequest, "%s refused the request for %s (%d): %s", p.where, model, status, quote)
+	return failf(BadRequest, "%s refused the request for %s (%d): %s", p.who, model, status, quote)
 }
 
 func (p *provider) attempts() string {

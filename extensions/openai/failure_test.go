@@ -38,7 +38,7 @@ func TestRetries(t *testing.T) {
 			openaitest.Fail(503, "oops")}, requests: 4, least: time.Second, most: 10 * time.Second},
 		{name: "429 forever", answers: repeated(openaitest.RateLimited(""), 9), requests: 5, fails: true,
 			kind: RateLimited,
-			says: []string{"429", "5 attempts", "http://pipe.test/v1"}, most: 30 * time.Second},
+			says: []string{"429", "5 attempts", "the model's server"}, most: 30 * time.Second},
 		{name: "500 forever", answers: repeated(openaitest.Fail(500, "oops"), 9), requests: 5, fails: true,
 			kind: Unavailable, says: []string{"500", "try again later"}, most: 30 * time.Second},
 		{name: "Retry-After of an hour", answers: []openaitest.Answer{openaitest.RateLimited("3600")}, requests: 1,
@@ -64,6 +64,15 @@ func TestRetries(t *testing.T) {
 			kind: Unavailable, most: time.Second},
 		{name: "cut before the header", answers: []openaitest.Answer{{Fault: openaitest.Cut}}, requests: 2,
 			most: time.Second},
+		{name: "cut before the text", answers: []openaitest.Answer{openaitest.Break(openaitest.Cut, "abc", 1)},
+			requests: 2, least: 200 * time.Millisecond, most: time.Second},
+		{name: "ends before the text", answers: repeated(openaitest.Break(openaitest.EndEarly, "abc", 1), 2),
+			requests: 3, least: 600 * time.Millisecond, most: 2 * time.Second},
+		{name: "ends in a call", answers: []openaitest.Answer{{Calls: []openaitest.Call{openaitest.NewCall("one",
+			`{"a": 1}`)}, Fault: openaitest.EndEarly, AfterChunks: 4}}, requests: 2,
+			least: 200 * time.Millisecond, most: time.Second},
+		{name: "cut forever", answers: repeated(openaitest.Break(openaitest.Cut, "abc", 1), 9), requests: 5,
+			fails: true, kind: Broken, says: []string{"in the middle", "try again"}, most: 30 * time.Second},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
@@ -119,9 +128,9 @@ func TestBrokenStreams(t *testing.T) {
 		{name: "endless", answer: openaitest.Answer{Text: strings.Repeat("x", 100), Pieces: 100,
 			Pause: 10 * time.Second}, kind: Stalled, says: "within 2m5s", text: strings.Repeat("x", 12),
 			took: 125 * time.Second},
-		{name: "cut", answer: openaitest.Break(openaitest.Cut, "abc", 3), kind: Unavailable, says: "in the middle",
+		{name: "cut", answer: openaitest.Break(openaitest.Cut, "abc", 3), kind: Broken, says: "in the middle",
 			text: "ab"},
-		{name: "ends early", answer: openaitest.Break(openaitest.EndEarly, "abc", 3), kind: Unavailable,
+		{name: "ends early", answer: openaitest.Break(openaitest.EndEarly, "abc", 3), kind: Broken,
 			says: "in the middle", text: "ab"},
 		{name: "rubbish", answer: openaitest.Break(openaitest.Rubbish, "abc", 2), kind: BadAnswer,
 			says: "cannot be used", text: "a"},
@@ -129,8 +138,6 @@ func TestBrokenStreams(t *testing.T) {
 			says: "had an error", text: "a"},
 		{name: "page", answer: page, kind: BadAnswer, says: URLEnv},
 		{name: "no stream", answer: whole, kind: BadAnswer, says: "application/json"},
-		{name: "cut in a call", answer: openaitest.Answer{Calls: []openaitest.Call{openaitest.NewCall("one",
-			`{"a": 1}`)}, Fault: openaitest.EndEarly, AfterChunks: 4}, kind: Unavailable, says: "in the middle"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
@@ -178,7 +185,10 @@ func TestUnreachable(t *testing.T) {
 	none := 0
 	p := connect(t, Config{BaseURL: address, Retries: &none})
 	_, err := complete(t, p, ask("hi"))
-	wantFailure(t, err, Unavailable, address, "connection refused", URLEnv)
+	wantFailure(t, err, Unavailable, "connection refused", URLEnv)
+	if strings.Contains(err.Error(), "127.0.0.1") {
+		t.Errorf("a chat would show the address: %v", err)
+	}
 	if !errors.Is(err, contract.ErrUnavailable) {
 		t.Errorf("%v is not marked as unavailable", err)
 	}

@@ -10,11 +10,11 @@
 // passed on unchanged, including arguments that are not JSON, which the caller
 // must handle. The API accepts the requests, whatever the history contains.
 //
-// Failed connections, 429 and 5xx are retried a few times with backoff and
-// jitter, following Retry-After, but only before the first delta. A stalled
-// stream ends after the idle timeout, and any completion after the total timeout.
-// Errors are for people and say what to do. Neither errors nor logs contain the
-// key.
+// Failed connections, 429, 5xx and streams that break off are retried a few times
+// with backoff and jitter, following Retry-After, but only before the first delta. A
+// stalled stream ends after the idle timeout, and any completion after the total
+// timeout. Errors are for people in chats and say what to do, without the address of
+// the server, which the log has. Neither has the key.
 //
 // Completions are independent and run concurrently over pooled connections.
 // Nothing is stored.
@@ -119,7 +119,7 @@ func (m *models) Complete(ctx context.Context, r *sdk.CompleteRequest, emit func
 		}
 	}
 	if err != nil && ctx.Err() == nil {
-		m.log.Warn("completion failed", "model", r.GetModel(), "error", err)
+		m.log.Warn("completion failed", "model", r.GetModel(), "address", p.where, "error", err)
 	}
 	return err
 }

@@ -17,7 +17,8 @@ import (
 type provider struct {
 	config Config
 	key    string
-	where  string // the address for error texts
+	where  string // the address, for the log
+	who    string // the server, for error texts: people in chats read them
 	openAI bool   // the server is OpenAI's own
 	tools  toolsets
 	client *api.Client
@@ -35,7 +36,10 @@ func newProvider(c Config, key string) (*provider, error) {
 	if err != nil {
 		return nil, err
 	}
-	p.where, p.openAI = u.Redacted(), u.Hostname() == "api.openai.com"
+	p.where, p.openAI, p.who = u.Redacted(), u.Hostname() == "api.openai.com", "the model's server"
+	if p.openAI {
+		p.who = "OpenAI"
+	}
 	settings := api.DefaultConfig(key)
 	settings.BaseURL = c.BaseURL
 	settings.HTTPClient = p.http
@@ -52,7 +56,8 @@ var (
 )
 
 // complete runs one completion. It returns a *Failure, or the error of emit or of
-// a ctx that the caller ended.
+// a ctx that the caller ended. An answer that breaks off before anything of it was
+// passed on is asked for again.
 func (p *provider) complete(ctx context.Context, r *sdk.CompleteRequest, emit func(*sdk.Delta) error) error {
 	if p.key == "" {
 		return failf(Unconfigured, "%s", noKey)
@@ -68,6 +73,28 @@ func (p *provider) complete(ctx context.Context, r *sdk.CompleteRequest, emit fu
 	}
 	body := encode(&request, tools)
 
+	total, end := context.WithCancelCause(ctx)
+	defer end(nil)
+	defer time.AfterFunc(time.Duration(p.config.Timeout), func() { end(errTooLong) }).Stop()
+	for attempt := 0; ; attempt++ {
+		passedOn, err := p.attempt(total, model, body, emit)
+		if _, failed := errors.AsType[*Failure](err); failed && ctx.Err() != nil { // the caller ended it
+			return context.Cause(ctx)
+		}
+		if err == nil || passedOn || kindOf(err) != Broken || attempt >= *p.config.Retries {
+			return err
+		}
+		select {
+		case <-time.After(backoff(minWait, maxWait, attempt, nil)):
+		case <-total.Done():
+		}
+	}
+}
+
+// attempt asks once. passedOn reports whether emit got something.
+func (p *provider) attempt(
+	ctx context.Context, model string, body []byte, emit func(*sdk.Delta) error,
+) (passedOn bool, err error) {
 	inner, cancel := withoutCancel(ctx)
 	unlink := context.AfterFunc(ctx, func() { cancel(context.Cause(ctx)) })
 	var stream *api.ChatCompletionStream
@@ -83,21 +110,12 @@ func (p *provider) complete(ctx context.Context, r *sdk.CompleteRequest, emit fu
 			_ = stream.Close()
 		}
 	}()
-	total := time.AfterFunc(time.Duration(p.config.Timeout), func() { cancel(errTooLong) })
-	defer total.Stop()
-
-	explain := func(err error) error {
-		if ctx.Err() != nil { // the caller ended it
-			return context.Cause(ctx)
-		}
-		return p.explain(inner, model, err)
-	}
 	stream, err = p.client.CreateChatCompletionStream(withBody(inner, body), api.ChatCompletionRequest{Model: model})
-	if err != nil {
-		return explain(err)
+	if err == nil {
+		err = checkContentType(stream.Header().Get("Content-Type"))
 	}
-	if err := checkContentType(stream.Header().Get("Content-Type")); err != nil {
-		return explain(err)
+	if err != nil {
+		return false, p.explain(inner, model, err)
 	}
 	idle := time.AfterFunc(time.Duration(p.config.IdleTimeout), func() { cancel(errStalled) })
 	defer idle.Stop()
@@ -112,17 +130,17 @@ func (p *provider) complete(ctx context.Context, r *sdk.CompleteRequest, emit fu
 			err = a.end()
 			if err == nil {
 				complete = true
-				return nil
+				return true, nil
 			}
 		}
 		if e := (*emitError)(nil); errors.As(err, &e) {
-			return e.err
+			return true, e.err
 		}
 		if err != nil {
 			if e := a.spent(); e != nil {
-				return e
+				return true, e
 			}
-			return explain(err)
+			return a.started, p.explain(inner, model, err)
 		}
 	}
 }

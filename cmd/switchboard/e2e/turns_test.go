@@ -202,7 +202,7 @@ func TestModelInTroubleIsExplainedAndAnswersOnceItIsBack(t *testing.T) {
 		{"rate limit for long", []openaitest.Answer{openaitest.RateLimited("3600")}, "429"},
 		{"stalled", []openaitest.Answer{openaitest.Break(openaitest.Stall, "This is never", 1)}, "stopped sending"},
 		{"rubbish", []openaitest.Answer{openaitest.Break(openaitest.Rubbish, "This is never", 1)}, "cannot be used"},
-		{"cut", []openaitest.Answer{openaitest.Break(openaitest.Cut, "This is never", 1)}, "closed the connection"},
+		{"cut", twice(openaitest.Break(openaitest.Cut, "This is never", 1)), "closed the connection"},
 		{"empty", twice(openaitest.Answer{}), "the model gave an empty answer"},
 	} {
 		w.model.Queue(tt.answers...)
@@ -215,9 +215,16 @@ func TestModelInTroubleIsExplainedAndAnswersOnceItIsBack(t *testing.T) {
 		}
 	}
 	// Trouble that passes is not even seen.
-	w.model.Queue(openaitest.RateLimited("1"), openaitest.Say("Here I am."))
-	if got := p.ask("hello?"); got != "Here I am." {
-		t.Errorf("after a short rate limit: %q", got)
+	for _, passing := range []openaitest.Answer{
+		openaitest.RateLimited("1"), openaitest.Break(openaitest.Cut, "This is never", 1),
+	} {
+		w.model.Queue(passing, openaitest.Say("Here I am."))
+		if got := p.ask("hello?"); got != "Here I am." {
+			t.Errorf("after trouble that passes: %q", got)
+		}
+	}
+	if text := w.text("logs", "openai.log"); !strings.Contains(text, w.model.BaseURL()) {
+		t.Errorf("the log does not have the address:\n%s", text)
 	}
 }
 
@@ -228,7 +235,11 @@ func TestModelThatIsDownIsExplainedAndAnswersOnceItIsBack(t *testing.T) {
 	w.start()
 	p := w.attach()
 	w.model.Close()
-	contains(t, "the answer", p.ask("hello?"), "I couldn't answer", "cannot be reached", "OPENAI_BASE_URL")
+	got := p.ask("hello?")
+	contains(t, "the answer", got, "I couldn't answer", "cannot be reached", "OPENAI_BASE_URL")
+	if strings.Contains(got, "127.0.0.1") {
+		t.Errorf("a chat is shown the address of the model: %q", got)
+	}
 	l, err := net.Listen("tcp", strings.TrimPrefix(w.model.URL, "http://"))
 	if err != nil {
 		t.Skipf("the address was taken meanwhile: %v", err)
