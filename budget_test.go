@@ -22,7 +22,7 @@ type budget struct{ most, aim int }
 var budgets = map[string]budget{
 	"kernel":            {848, 890},
 	"kernel/admin":      {538, 400},
-	"kernel/bus":        {3066, 2950},
+	"kernel/bus":        {3063, 2950},
 	"kernel/clock":      {81, 120},
 	"kernel/directory":  {262, 240},
 	"kernel/fair":       {142, 190},
@@ -30,15 +30,15 @@ var budgets = map[string]budget{
 	"kernel/journal":    {302, 225},
 	"kernel/models":     {695, 690},
 	"kernel/questions":  {268, 315},
-	"kernel/router":     {1897, 1850},
+	"kernel/router":     {1893, 1850},
 	"kernel/sandbox":    {86, 90},
 	"kernel/session":    {1146, 1150},
 	"kernel/supervisor": {2093, 1900},
-	"kernel/tools":      {1249, 1250},
+	"kernel/tools":      {1235, 1250},
 }
 
 // kernelBudget is that of all packages together.
-var kernelBudget = budget{14010, 13500}
+var kernelBudget = budget{13975, 13500}
 
 func TestKernelStaysWithinItsBudget(t *testing.T) {
 	t.Parallel()

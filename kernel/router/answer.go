@@ -91,7 +91,7 @@ func shown(tx journal.Reader, o *questions.Question) (bool, error) {
 
 // reply answers the message of a request where it was written.
 func (r *MessageRouter) reply(tx *bus.Tx, q request, text string) error {
-	return r.send(tx, q.here, contract.ChannelSend{Text: text, Kind: contract.SendReply, ReplyTo: q.message})
+	return r.send(tx, q.here, contract.ChannelSend{Text: text, Kind: contract.SendReply, ReplyTo: q.MessageID})
 }
 
 func ambiguous(open []questions.Question) string {
@@ -160,12 +160,11 @@ func only(command string, here, elsewhere []questions.Question) (o *questions.Qu
 		if command != "answer" {
 			open = slices.DeleteFunc(open, func(o questions.Question) bool { return o.Kind != contract.AskApprove })
 		}
-		switch len(open) {
-		case 0:
-		case 1:
-			return &open[0], ""
-		default:
+		if len(open) > 1 {
 			return nil, ambiguous(open)
+		}
+		if len(open) == 1 {
+			return &open[0], ""
 		}
 	}
 	return nil, "There is no open question to answer."
@@ -228,10 +227,10 @@ func (r *MessageRouter) settle(tx *bus.Tx, q request, o *questions.Question, ans
 
 // who is the name of the sender for people.
 func (q request) who() string {
-	if q.here.channel.Local && (q.name == "" || q.name == q.user) { // an id without meaning to people
+	if q.here.channel.Local && (q.UserName == "" || q.UserName == q.UserID) { // an id without meaning to people
 		return "the owner"
 	}
-	return cmp.Or(q.name, q.user)
+	return cmp.Or(q.UserName, q.UserID)
 }
 
 // answerable returns the open questions that the sender can answer: those asked here,

@@ -75,14 +75,12 @@ func describe(extensions []directory.Command, about string) string {
 	return strings.Join(lines, "\n")
 }
 
-// request is a message of a person.
+// request is a message of a person who is admitted.
 type request struct {
+	contract.UserMessage
 	conversation *journal.Conversation
 	here         *place
-	user, name   string // the id, and as shown to people
-	owner        bool   // of the channel
-	agent        string // that the message names; empty: none
-	message      string // the platform's id of it
+	owner        bool // of the channel
 }
 
 // command answers a slash command in the commit that accepts it.
@@ -239,7 +237,7 @@ func (r *MessageRouter) setHome(tx *bus.Tx, q request) (string, error) {
 	case owner.UserID == "":
 		return fmt.Sprintf("%s has no owner yet. The owner is the first person approved, "+
 			"or the first in channels.%s.allow_from.", channel.Name, channel.ID), nil
-	case owner.UserID != q.user:
+	case owner.UserID != q.UserID:
 		return "Only the owner can use /sethome.", nil
 	}
 	owner.Channel, owner.Conversation, owner.Thread = channel.ID, c.Address, c.Thread

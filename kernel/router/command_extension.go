@@ -26,10 +26,10 @@ func (r *MessageRouter) handOver(tx *bus.Tx, q request, c *directory.Command, re
 	}
 	given := contract.Command{
 		Name: c.Name, Text: rest, ReplyTo: conversation.Handle, Channel: q.here.channel.ID, Group: conversation.Group,
-		Sender: q.name, MessageID: q.message,
+		Sender: q.UserName, MessageID: q.MessageID,
 	}
 	// Without an agent that answers here there is no session, and the command runs.
-	if agent, refusal := pickAgent(dir, q.here.channel.ID, cmp.Or(q.agent, conversation.Agent)); refusal == "" {
+	if agent, refusal := pickAgent(dir, q.here.channel.ID, cmp.Or(q.AgentID, conversation.Agent)); refusal == "" {
 		s, err := r.chat(tx, agent, conversation)
 		if err != nil {
 			return "", err

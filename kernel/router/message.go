@@ -45,9 +45,8 @@ func (r *MessageRouter) message(tx *bus.Tx, e *busv1.Event, m contract.UserMessa
 		return err
 	}
 	q := request{
-		conversation: conversation, here: &place{channel: c, address: m.ConversationID, thread: m.ThreadID},
-		user: m.UserID, name: m.UserName, owner: c.Local || m.UserID != "" && m.UserID == owner.UserID,
-		agent: m.AgentID, message: m.MessageID,
+		UserMessage: m, conversation: conversation, here: &place{channel: c, address: m.ConversationID, thread: m.ThreadID},
+		owner: c.Local || m.UserID != "" && m.UserID == owner.UserID,
 	}
 	if len(m.Attachments) > 0 && !m.Edited {
 		if err := r.reply(tx, q, unread(m.Attachments)); err != nil || m.Text == "" {

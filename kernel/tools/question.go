@@ -38,8 +38,13 @@ func (r *running) ask(
 	if asked == nil || ctx.Err() != nil {
 		return nil, "", fmt.Errorf("%w: the turn of call %s has ended", contract.ErrStale, journal.CallID(r.call.ID))
 	}
-	if refusal = noAnswerReason(asked, life); refusal != "" && refusal != interrupted {
-		refusal = fmt.Sprintf(unanswered, refusal)
+	switch {
+	case asked.Outcome == contract.AskExpired:
+		refusal = fmt.Sprintf(unanswered, "no one answered within "+life.String())
+	case asked.Outcome == contract.AskWithdrawn && asked.By != "":
+		refusal = fmt.Sprintf(unanswered, "the user did not want to answer")
+	case asked.Outcome == contract.AskWithdrawn:
+		refusal = interrupted
 	}
 	return asked, refusal, nil
 }
@@ -64,19 +69,6 @@ func (r *running) ended(waiting context.Context) (*questions.Question, error) {
 			}
 		}
 	}
-}
-
-// noAnswerReason returns why there is no answer; empty: there is one.
-func noAnswerReason(q *questions.Question, life time.Duration) string {
-	switch {
-	case q.Outcome == contract.AskExpired:
-		return "no one answered within " + life.String()
-	case q.Outcome == contract.AskWithdrawn && q.By != "":
-		return "the user did not want to answer"
-	case q.Outcome == contract.AskWithdrawn:
-		return interrupted
-	}
-	return ""
 }
 
 // question returns the question of the call; nil: none yet.

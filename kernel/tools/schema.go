@@ -15,20 +15,12 @@ import (
 
 var toolName = regexp.MustCompile(`^[a-z][a-z0-9_]*$`)
 
-// CheckName checks the name of a described tool.
-func CheckName(t *extensionv1.Tool) error {
-	if !toolName.MatchString(t.GetName()) {
-		return fmt.Errorf("%w: invalid tool name %q: use lower-case letters, digits and underscores",
-			contract.ErrInvalid, t.GetName())
-	}
-	return nil
-}
-
 // Compile checks a described tool and compiles its schema. Nil: the tool has none
 // and accepts anything.
 func Compile(extension string, t *extensionv1.Tool) (*schema.Schema, error) {
-	if err := CheckName(t); err != nil {
-		return nil, err
+	if !toolName.MatchString(t.GetName()) {
+		return nil, fmt.Errorf("%w: invalid tool name %q: use lower-case letters, digits and underscores",
+			contract.ErrInvalid, t.GetName())
 	}
 	if len(t.GetSchema()) == 0 {
 		return nil, nil

@@ -30,20 +30,6 @@ type Delivered struct {
 	unsettled   int      // parts of the text
 }
 
-// settle applies the outcome of a part.
-func (d *Delivered) settle(part journal.Delivery) {
-	d.unsettled--
-	if part.ProviderID != "" {
-		d.ProviderIDs = append(d.ProviderIDs, part.ProviderID)
-	}
-	switch {
-	case part.State == journal.Dead:
-		d.Status, d.Detail = "failed", part.Reason
-	case d.unsettled == 0 && d.Status == "queued":
-		d.Status, d.Detail = "delivered", ""
-	}
-}
-
 // Send sends a text to the default recipient of a channel, and waits for the
 // receipt of the platform if the channel is ready.
 func (r *Runner) Send(ctx context.Context, channel, text string) (*Delivered, error) {
@@ -192,8 +178,18 @@ func (r *Runner) deliver(
 	for len(parts) > 0 {
 		select {
 		case part := <-settled:
-			parts[part.Seq].settle(part)
+			d := parts[part.Seq]
 			delete(parts, part.Seq)
+			d.unsettled--
+			if part.ProviderID != "" {
+				d.ProviderIDs = append(d.ProviderIDs, part.ProviderID)
+			}
+			switch {
+			case part.State == journal.Dead:
+				d.Status, d.Detail = "failed", part.Reason
+			case d.unsettled == 0 && d.Status == "queued":
+				d.Status, d.Detail = "delivered", ""
+			}
 		case <-ctx.Done():
 			return nil
 		}
