@@ -22,7 +22,7 @@ func (r *MessageRouter) output(tx *bus.Tx, e *busv1.Event, out contract.AgentOut
 	if err != nil || s == nil {
 		return err
 	}
-	empty := strings.TrimSpace(out.Text) == ""
+	empty := contract.Blank(out.Text)
 	if session.WorksFor(s) != 0 || empty && s.Conversation == 0 {
 		return nil // the extension that made it subscribes, and only chats show drafts
 	}
@@ -100,7 +100,7 @@ func isJob(s *journal.Session) bool { return strings.HasPrefix(s.Key, "job:") }
 
 // notify sends a notice.
 func (r *MessageRouter) notify(tx *bus.Tx, e *busv1.Event, n contract.UserNotify) error {
-	if strings.TrimSpace(n.Text) == "" {
+	if contract.Blank(n.Text) {
 		return tx.Dead(e, "the notice has no text")
 	}
 	to, err := r.destination(tx, n.ChannelID, n.ReplyTo)

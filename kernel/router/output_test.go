@@ -31,7 +31,7 @@ func TestAnEmptyAnswerSendsNothing(t *testing.T) {
 	kerneltest.Run(t, func(w *kerneltest.World) {
 		telegram, orchestrator := w.Channel("telegram"), w.Agent("orchestrator")
 		telegram.Admits("anna")
-		for _, text := range []string{"", " \n\t"} {
+		for _, text := range []string{"", " \n\t", "\u200b\u2060"} {
 			telegram.Says("anna", "be quiet")
 			orchestrator.Hears("be quiet").Answers(text)
 		}

@@ -62,7 +62,7 @@ func send(ctx context.Context, r *running) (*extensionv1.CallResult, error) {
 	if err := json.Unmarshal(arguments(r.call.Arguments), &args); err != nil {
 		return nil, err
 	}
-	if strings.TrimSpace(args.Text) == "" {
+	if contract.Blank(args.Text) {
 		return r.fail("The text is empty. Nothing was sent.")
 	}
 	dir, channels := r.Directory.Current(), []string{args.Channel}

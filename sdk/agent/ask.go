@@ -45,7 +45,7 @@ type answer struct {
 	model  string
 }
 
-func (a answer) empty() bool { return len(a.calls) == 0 && strings.TrimSpace(a.text) == "" }
+func (a answer) empty() bool { return len(a.calls) == 0 && contract.Blank(a.text) }
 
 // ask asks the model. It records an answer with calls; any other answer ends the
 // turn.

@@ -177,7 +177,7 @@ func TestInvalidAnswers(t *testing.T) {
 		t.Parallel()
 		w := newWorld()
 		w.model = func(_ context.Context, _ *kernelv1.CompleteRequest, emit func(*sdk.Delta) error) error {
-			return text(" \n").emit(emit)
+			return text(" \u200b\n").emit(emit)
 		}
 		out := w.one(t, &extensionv1.AgentSpec{}, user("hi"))
 		if out.Outcome != contract.OutcomeError || !strings.Contains(out.Text, "empty answer") || len(w.requests) != 2 {
