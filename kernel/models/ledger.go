@@ -67,19 +67,18 @@ type day struct {
 	warned   bool   // the owner was told that the limit is near
 }
 
-// tokens counts input and output together.
-type tokens struct {
-	total  int64
-	agents map[string]int64
-	models map[string]int64
-}
+// tokens counts input and output together, by what a limit may be for.
+type tokens map[subject]int64
 
-func newTokens() tokens { return tokens{agents: map[string]int64{}, models: map[string]int64{}} }
+// subject is an agent or a model.
+type subject struct{ agent, model string }
 
-func (t *tokens) add(agent, model string, n int64) {
-	t.total += n
-	t.agents[agent] += n
-	t.models[model] += n
+var everything = subject{model: Total}
+
+func (t tokens) add(agent, model string, n int64) {
+	t[everything] += n
+	t[subject{agent: agent}] += n
+	t[subject{model: model}] += n
 }
 
 // NewLedger returns the ledger of a store.
@@ -95,7 +94,7 @@ func (l *Ledger) open(dir *directory.Snapshot) (*day, error) {
 	if l.today != nil && l.today.name == name {
 		return l.today, nil
 	}
-	d := &day{name: name, used: newTokens(), underway: newTokens()}
+	d := &day{name: name, used: tokens{}, underway: tokens{}}
 	err := l.bus.View(context.Background(), func(r journal.Reader) error { // the store ends it when it closes
 		return scan(r, sumPrefix+name+"/", func(r Row) { d.used.add(r.Agent, r.Model, r.Input+r.Output) })
 	})
@@ -171,38 +170,34 @@ func (l *Ledger) Reached() ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	if refused := d.refuse(dir, "", ""); refused != nil {
-		return []string{refused.Error()}, nil
-	}
 	var all []string
-	for i := range dir.Agents {
-		if refused := d.refuse(dir, dir.Agents[i].ID, ""); refused != nil {
+	check := func(agent, model string) {
+		if refused := d.refuse(dir, agent, model); refused != nil && !slices.Contains(all, refused.Error()) {
 			all = append(all, refused.Error())
 		}
+	}
+	for i := range dir.Agents {
+		check(dir.Agents[i].ID, "")
 	}
 	for _, model := range slices.Sorted(maps.Keys(dir.DailyTokens)) {
-		if refused := d.refuse(dir, "", model); refused != nil {
-			all = append(all, refused.Error())
-		}
+		check("", model)
 	}
 	return all, nil
 }
 
 // refuse returns a *LimitError if a limit is reached.
 func (d *day) refuse(dir *directory.Snapshot, agent, model string) error {
-	reached := func(limit int64, which func(tokens) int64) bool {
-		return limit > 0 && which(d.used)+which(d.underway) >= limit
-	}
+	reached := func(limit int64, s subject) bool { return limit > 0 && d.used[s]+d.underway[s] >= limit }
 	until := fmt.Sprintf("until midnight (%s)", dir.Location)
-	if limit := dir.DailyTokens[Total]; reached(limit, func(t tokens) int64 { return t.total }) {
+	if limit := dir.DailyTokens[Total]; reached(limit, everything) {
 		return &LimitError{true, fmt.Sprintf("today's limit of %d tokens for all models is reached "+
 			"(models.daily_tokens: {%s: %d}): no model is asked %s", limit, Total, limit, until)}
 	}
-	if a := dir.Agent(agent); a != nil && reached(a.DailyTokens, func(t tokens) int64 { return t.agents[agent] }) {
+	if a := dir.Agent(agent); a != nil && reached(a.DailyTokens, subject{agent: agent}) {
 		return &LimitError{true, fmt.Sprintf("today's limit of %d tokens for the agent %s is reached "+
 			"(agent.limits.daily_tokens: %d in its manifest): it asks no model %s", a.DailyTokens, agent, a.DailyTokens, until)}
 	}
-	if limit := dir.DailyTokens[model]; reached(limit, func(t tokens) int64 { return t.models[model] }) {
+	if limit := dir.DailyTokens[model]; reached(limit, subject{model: model}) {
 		return &LimitError{false, fmt.Sprintf("today's limit of %d tokens for %s is reached "+
 			"(models.daily_tokens: {%s: %d}): it is not asked %s", limit, model, model, limit, until)}
 	}
@@ -295,17 +290,18 @@ const nearPercent = 80
 // l.mu.
 func (l *Ledger) warning(dir *directory.Snapshot) *notice {
 	limit, d := dir.DailyTokens[Total], l.today
-	if limit <= 0 || d == nil || d.warned || d.used.total < (limit*nearPercent+99)/100 {
+	if limit <= 0 || d == nil || d.warned || d.used[everything] < (limit*nearPercent+99)/100 {
 		return nil
 	}
 	d.warned = true
+	used := d.used[everything]
 	when := "When none is left"
-	if d.used.total >= limit {
+	if used >= limit {
 		when = "As none is left"
 	}
 	return &notice{day: d.name, text: fmt.Sprintf(
 		"%d of the %d tokens that models may use today are spent (%d %%). %s, no model is asked until midnight (%s). "+
 			"The limit is models.daily_tokens: {%s: %d}.%s",
-		d.used.total, limit, d.used.total*100/limit, when, dir.Location, Total, limit,
+		used, limit, used*100/limit, when, dir.Location, Total, limit,
 		directory.Hint(" %s shows where they went.", dir.Program.Usage))}
 }

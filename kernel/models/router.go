@@ -216,8 +216,8 @@ func (m *meter) cost(ctx context.Context, fallback bool, request int64, err erro
 	u.Model = m.model
 	switch {
 	case m.usage != nil:
-		u.InputTokens, u.OutputTokens = m.usage.GetInputTokens(), m.usage.GetOutputTokens()
-		u.CachedTokens = m.usage.GetCachedTokens()
+		u.InputTokens, u.OutputTokens = plausible(m.usage.GetInputTokens()), plausible(m.usage.GetOutputTokens())
+		u.CachedTokens = plausible(m.usage.GetCachedTokens())
 		return u, true
 	case fallback, errors.Is(err, ErrNotRunning), !m.began && ctx.Err() == nil:
 		return u, false
@@ -225,6 +225,10 @@ func (m *meter) cost(ctx context.Context, fallback bool, request int64, err erro
 	u.InputTokens, u.OutputTokens, u.Estimated = request, estimateTokens(m.bytes), true
 	return u, true
 }
+
+// plausible bounds what a provider reports: no completion gives tokens back, or takes
+// so many that their sum overflows.
+func plausible(tokens int64) int64 { return min(max(0, tokens), 1<<40) }
 
 func unusable(p *directory.Provider, extension string) string {
 	switch {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"strings"
 	"testing"
 
@@ -61,6 +62,7 @@ func spend(w *kerneltest.World, limits map[string]int64, r remote, orders ...fun
 
 func TestWhatIsRecorded(t *testing.T) {
 	told := &extensionv1.Usage{InputTokens: 100, OutputTokens: 10}
+	lie := &extensionv1.Usage{InputTokens: math.MaxInt64, OutputTokens: -5}
 	failed := errors.New("500 broken")
 	for name, test := range map[string]struct {
 		deltas []*extensionv1.Delta
@@ -70,6 +72,7 @@ func TestWhatIsRecorded(t *testing.T) {
 		want   string
 	}{
 		"what the provider says":              {[]*extensionv1.Delta{{Text: "hi", Model: "a/mini"}, {Usage: told}}, nil, false, "a/m", "[a/mini 100 10 false]"},
+		"no more than can be added up":        {[]*extensionv1.Delta{{Text: "hi"}, {Usage: lie}}, nil, false, "a/m", "[a/m 1099511627776 0 false]"},
 		"of what fails in the end, too":       {[]*extensionv1.Delta{{Text: "hi"}, {Usage: told}}, failed, false, "a/m", "[a/m 100 10 false]"},
 		"what breaks off is estimated":        {[]*extensionv1.Delta{{Text: "12345678"}}, failed, false, "a/m", "[a/m 102 2 true]"},
 		"what is cut off by a cancel":         {[]*extensionv1.Delta{{Text: "12345678"}}, nil, true, "a/m", "[a/m 102 2 true]"},

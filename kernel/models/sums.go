@@ -1,6 +1,7 @@
 package models
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -83,22 +84,12 @@ func scan(r journal.Reader, prefix string, each func(Row)) error {
 			continue
 		}
 		row := Row{Key: Key{parts[0], parts[1], parts[2]}}
-		if row.Sum, err = parseSum(v); err != nil {
+		if err := v.Decode(&row.Sum); err != nil {
 			return err
 		}
 		each(row)
 	}
 	return nil
-}
-
-func parseSum(v journal.KV) (s Sum, err error) {
-	if len(v.Value) == 0 {
-		return s, nil
-	}
-	if err := json.Unmarshal(v.Value, &s); err != nil {
-		return s, fmt.Errorf("read the sum %s: %w", v.Key, err)
-	}
-	return s, nil
 }
 
 // prune deletes the sums that are too old today, at most pruneMost.
@@ -140,7 +131,7 @@ type notice struct{ day, text string }
 
 // write publishes the events and adds to the sums.
 func (b *batch) write(tx *bus.Tx) error {
-	sums := map[Key]Sum{}
+	sums := map[Key]*Sum{}
 	for _, u := range b.uses {
 		emit := func() error {
 			_, err := tx.Emit(contract.TopicModelUsage, "", u.usage)
@@ -154,18 +145,14 @@ func (b *batch) write(tx *bus.Tx) error {
 			return err
 		}
 		k := Key{u.day, u.usage.Agent, u.usage.Model}
-		s, ok := sums[k]
-		if !ok {
-			stored, err := tx.KVGet(contract.KernelSource, k.String())
+		if sums[k] == nil {
+			stored, err := journal.Load[Sum](tx, contract.KernelSource, k.String())
 			if err != nil {
 				return err
 			}
-			if s, err = parseSum(stored); err != nil {
-				return err
-			}
+			sums[k] = cmp.Or(stored, &Sum{})
 		}
-		s.add(u.usage)
-		sums[k] = s
+		sums[k].add(u.usage)
 	}
 	for k, s := range sums {
 		if err := journal.Save(tx, contract.KernelSource, k.String(), s); err != nil {
