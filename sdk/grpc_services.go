@@ -14,26 +14,11 @@ import (
 
 // The gRPC services. Each passes a request to the extension that it names.
 type (
-	extensionService struct {
-		extensionv1.UnimplementedExtensionServer
-		s *Server
-	}
-	eventsService struct {
-		extensionv1.UnimplementedEventsServer
-		s *Server
-	}
-	toolsService struct {
-		extensionv1.UnimplementedToolsServer
-		s *Server
-	}
-	modelsService struct {
-		extensionv1.UnimplementedModelsServer
-		s *Server
-	}
-	draftsService struct {
-		extensionv1.UnimplementedDraftsServer
-		s *Server
-	}
+	extensionService struct{ s *Server }
+	eventsService    struct{ s *Server }
+	toolsService     struct{ s *Server }
+	modelsService    struct{ s *Server }
+	draftsService    struct{ s *Server }
 )
 
 func (v extensionService) Describe(

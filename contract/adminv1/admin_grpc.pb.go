@@ -241,7 +241,7 @@ func (c *readClient) Usage(ctx context.Context, in *UsageRequest, opts ...grpc.C
 }
 
 // ReadServer is the server API for Read service.
-// All implementations must embed UnimplementedReadServer
+// All implementations should embed UnimplementedReadServer
 // for forward compatibility.
 type ReadServer interface {
 	Status(context.Context, *StatusRequest) (*Status, error)
@@ -258,10 +258,9 @@ type ReadServer interface {
 	Turns(*TurnsRequest, grpc.ServerStreamingServer[Turn]) error
 	Calls(*CallsRequest, grpc.ServerStreamingServer[Call]) error
 	Usage(context.Context, *UsageRequest) (*UsageResponse, error)
-	mustEmbedUnimplementedReadServer()
 }
 
-// UnimplementedReadServer must be embedded to have
+// UnimplementedReadServer should be embedded to have
 // forward compatible implementations.
 //
 // NOTE: this should be embedded by value instead of pointer to avoid a nil
@@ -301,8 +300,7 @@ func (UnimplementedReadServer) Calls(*CallsRequest, grpc.ServerStreamingServer[C
 func (UnimplementedReadServer) Usage(context.Context, *UsageRequest) (*UsageResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method Usage not implemented")
 }
-func (UnimplementedReadServer) mustEmbedUnimplementedReadServer() {}
-func (UnimplementedReadServer) testEmbeddedByValue()              {}
+func (UnimplementedReadServer) testEmbeddedByValue() {}
 
 // UnsafeReadServer may be embedded to opt out of forward compatibility for this service.
 // Use of this interface is not recommended, as added methods to ReadServer will
@@ -665,7 +663,7 @@ func (c *manageClient) Backup(ctx context.Context, in *BackupRequest, opts ...gr
 }
 
 // ManageServer is the server API for Manage service.
-// All implementations must embed UnimplementedManageServer
+// All implementations should embed UnimplementedManageServer
 // for forward compatibility.
 type ManageServer interface {
 	// Restart restarts the process of an extension, a failed one too, and waits up
@@ -686,10 +684,9 @@ type ManageServer interface {
 	CallTool(context.Context, *CallToolRequest) (*ToolResult, error)
 	// Backup makes a backup of the installation.
 	Backup(context.Context, *BackupRequest) (*BackupResponse, error)
-	mustEmbedUnimplementedManageServer()
 }
 
-// UnimplementedManageServer must be embedded to have
+// UnimplementedManageServer should be embedded to have
 // forward compatible implementations.
 //
 // NOTE: this should be embedded by value instead of pointer to avoid a nil
@@ -720,8 +717,7 @@ func (UnimplementedManageServer) CallTool(context.Context, *CallToolRequest) (*T
 func (UnimplementedManageServer) Backup(context.Context, *BackupRequest) (*BackupResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method Backup not implemented")
 }
-func (UnimplementedManageServer) mustEmbedUnimplementedManageServer() {}
-func (UnimplementedManageServer) testEmbeddedByValue()                {}
+func (UnimplementedManageServer) testEmbeddedByValue() {}
 
 // UnsafeManageServer may be embedded to opt out of forward compatibility for this service.
 // Use of this interface is not recommended, as added methods to ManageServer will

@@ -97,7 +97,7 @@ func (c *extensionClient) Shutdown(ctx context.Context, in *ShutdownRequest, opt
 }
 
 // ExtensionServer is the server API for Extension service.
-// All implementations must embed UnimplementedExtensionServer
+// All implementations should embed UnimplementedExtensionServer
 // for forward compatibility.
 //
 // Several extensions may share one process: every request then names the one
@@ -114,10 +114,9 @@ type ExtensionServer interface {
 	Health(context.Context, *HealthRequest) (*Readiness, error)
 	// Shutdown drains the extension within the grace period.
 	Shutdown(context.Context, *ShutdownRequest) (*ShutdownResponse, error)
-	mustEmbedUnimplementedExtensionServer()
 }
 
-// UnimplementedExtensionServer must be embedded to have
+// UnimplementedExtensionServer should be embedded to have
 // forward compatible implementations.
 //
 // NOTE: this should be embedded by value instead of pointer to avoid a nil
@@ -136,8 +135,7 @@ func (UnimplementedExtensionServer) Health(context.Context, *HealthRequest) (*Re
 func (UnimplementedExtensionServer) Shutdown(context.Context, *ShutdownRequest) (*ShutdownResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method Shutdown not implemented")
 }
-func (UnimplementedExtensionServer) mustEmbedUnimplementedExtensionServer() {}
-func (UnimplementedExtensionServer) testEmbeddedByValue()                   {}
+func (UnimplementedExtensionServer) testEmbeddedByValue() {}
 
 // UnsafeExtensionServer may be embedded to opt out of forward compatibility for this service.
 // Use of this interface is not recommended, as added methods to ExtensionServer will
@@ -292,16 +290,15 @@ func (c *eventsClient) Deliver(ctx context.Context, opts ...grpc.CallOption) (gr
 type Events_DeliverClient = grpc.BidiStreamingClient[DeliverFrame, OutcomeFrame]
 
 // EventsServer is the server API for Events service.
-// All implementations must embed UnimplementedEventsServer
+// All implementations should embed UnimplementedEventsServer
 // for forward compatibility.
 //
 // Events carries deliveries to the extension and outcomes back, batched in frames.
 type EventsServer interface {
 	Deliver(grpc.BidiStreamingServer[DeliverFrame, OutcomeFrame]) error
-	mustEmbedUnimplementedEventsServer()
 }
 
-// UnimplementedEventsServer must be embedded to have
+// UnimplementedEventsServer should be embedded to have
 // forward compatible implementations.
 //
 // NOTE: this should be embedded by value instead of pointer to avoid a nil
@@ -311,8 +308,7 @@ type UnimplementedEventsServer struct{}
 func (UnimplementedEventsServer) Deliver(grpc.BidiStreamingServer[DeliverFrame, OutcomeFrame]) error {
 	return status.Error(codes.Unimplemented, "method Deliver not implemented")
 }
-func (UnimplementedEventsServer) mustEmbedUnimplementedEventsServer() {}
-func (UnimplementedEventsServer) testEmbeddedByValue()                {}
+func (UnimplementedEventsServer) testEmbeddedByValue() {}
 
 // UnsafeEventsServer may be embedded to opt out of forward compatibility for this service.
 // Use of this interface is not recommended, as added methods to EventsServer will
@@ -389,16 +385,15 @@ func (c *toolsClient) Call(ctx context.Context, in *CallRequest, opts ...grpc.Ca
 }
 
 // ToolsServer is the server API for Tools service.
-// All implementations must embed UnimplementedToolsServer
+// All implementations should embed UnimplementedToolsServer
 // for forward compatibility.
 //
 // Tools runs tool calls. A call is made once: see CallRequest.
 type ToolsServer interface {
 	Call(context.Context, *CallRequest) (*CallResult, error)
-	mustEmbedUnimplementedToolsServer()
 }
 
-// UnimplementedToolsServer must be embedded to have
+// UnimplementedToolsServer should be embedded to have
 // forward compatible implementations.
 //
 // NOTE: this should be embedded by value instead of pointer to avoid a nil
@@ -408,8 +403,7 @@ type UnimplementedToolsServer struct{}
 func (UnimplementedToolsServer) Call(context.Context, *CallRequest) (*CallResult, error) {
 	return nil, status.Error(codes.Unimplemented, "method Call not implemented")
 }
-func (UnimplementedToolsServer) mustEmbedUnimplementedToolsServer() {}
-func (UnimplementedToolsServer) testEmbeddedByValue()               {}
+func (UnimplementedToolsServer) testEmbeddedByValue() {}
 
 // UnsafeToolsServer may be embedded to opt out of forward compatibility for this service.
 // Use of this interface is not recommended, as added methods to ToolsServer will
@@ -504,16 +498,15 @@ func (c *modelsClient) Complete(ctx context.Context, in *CompleteRequest, opts .
 type Models_CompleteClient = grpc.ServerStreamingClient[Delta]
 
 // ModelsServer is the server API for Models service.
-// All implementations must embed UnimplementedModelsServer
+// All implementations should embed UnimplementedModelsServer
 // for forward compatibility.
 //
 // Models completes prompts.
 type ModelsServer interface {
 	Complete(*CompleteRequest, grpc.ServerStreamingServer[Delta]) error
-	mustEmbedUnimplementedModelsServer()
 }
 
-// UnimplementedModelsServer must be embedded to have
+// UnimplementedModelsServer should be embedded to have
 // forward compatible implementations.
 //
 // NOTE: this should be embedded by value instead of pointer to avoid a nil
@@ -523,8 +516,7 @@ type UnimplementedModelsServer struct{}
 func (UnimplementedModelsServer) Complete(*CompleteRequest, grpc.ServerStreamingServer[Delta]) error {
 	return status.Error(codes.Unimplemented, "method Complete not implemented")
 }
-func (UnimplementedModelsServer) mustEmbedUnimplementedModelsServer() {}
-func (UnimplementedModelsServer) testEmbeddedByValue()                {}
+func (UnimplementedModelsServer) testEmbeddedByValue() {}
 
 // UnsafeModelsServer may be embedded to opt out of forward compatibility for this service.
 // Use of this interface is not recommended, as added methods to ModelsServer will
@@ -607,16 +599,15 @@ func (c *draftsClient) Draft(ctx context.Context, opts ...grpc.CallOption) (grpc
 type Drafts_DraftClient = grpc.ClientStreamingClient[DraftUpdate, DraftResponse]
 
 // DraftsServer is the server API for Drafts service.
-// All implementations must embed UnimplementedDraftsServer
+// All implementations should embed UnimplementedDraftsServer
 // for forward compatibility.
 //
 // Drafts shows text that is still being written. Drafts may be lost.
 type DraftsServer interface {
 	Draft(grpc.ClientStreamingServer[DraftUpdate, DraftResponse]) error
-	mustEmbedUnimplementedDraftsServer()
 }
 
-// UnimplementedDraftsServer must be embedded to have
+// UnimplementedDraftsServer should be embedded to have
 // forward compatible implementations.
 //
 // NOTE: this should be embedded by value instead of pointer to avoid a nil
@@ -626,8 +617,7 @@ type UnimplementedDraftsServer struct{}
 func (UnimplementedDraftsServer) Draft(grpc.ClientStreamingServer[DraftUpdate, DraftResponse]) error {
 	return status.Error(codes.Unimplemented, "method Draft not implemented")
 }
-func (UnimplementedDraftsServer) mustEmbedUnimplementedDraftsServer() {}
-func (UnimplementedDraftsServer) testEmbeddedByValue()                {}
+func (UnimplementedDraftsServer) testEmbeddedByValue() {}
 
 // UnsafeDraftsServer may be embedded to opt out of forward compatibility for this service.
 // Use of this interface is not recommended, as added methods to DraftsServer will

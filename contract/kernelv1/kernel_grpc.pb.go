@@ -82,7 +82,7 @@ func (c *busClient) Watch(ctx context.Context, in *WatchRequest, opts ...grpc.Ca
 type Bus_WatchClient = grpc.ServerStreamingClient[busv1.Event]
 
 // BusServer is the server API for Bus service.
-// All implementations must embed UnimplementedBusServer
+// All implementations should embed UnimplementedBusServer
 // for forward compatibility.
 type BusServer interface {
 	// Commit carries commits and their receipts in frames. Receipts come in the
@@ -91,10 +91,9 @@ type BusServer interface {
 	// Watch streams events from now on, as they are accepted. A watcher that is too
 	// slow loses its stream; it never delays others.
 	Watch(*WatchRequest, grpc.ServerStreamingServer[busv1.Event]) error
-	mustEmbedUnimplementedBusServer()
 }
 
-// UnimplementedBusServer must be embedded to have
+// UnimplementedBusServer should be embedded to have
 // forward compatible implementations.
 //
 // NOTE: this should be embedded by value instead of pointer to avoid a nil
@@ -107,8 +106,7 @@ func (UnimplementedBusServer) Commit(grpc.BidiStreamingServer[CommitFrame, Recei
 func (UnimplementedBusServer) Watch(*WatchRequest, grpc.ServerStreamingServer[busv1.Event]) error {
 	return status.Error(codes.Unimplemented, "method Watch not implemented")
 }
-func (UnimplementedBusServer) mustEmbedUnimplementedBusServer() {}
-func (UnimplementedBusServer) testEmbeddedByValue()             {}
+func (UnimplementedBusServer) testEmbeddedByValue() {}
 
 // UnsafeBusServer may be embedded to opt out of forward compatibility for this service.
 // Use of this interface is not recommended, as added methods to BusServer will
@@ -255,7 +253,7 @@ func (c *sessionsClient) Presence(ctx context.Context, in *PresenceRequest, opts
 }
 
 // SessionsServer is the server API for Sessions service.
-// All implementations must embed UnimplementedSessionsServer
+// All implementations should embed UnimplementedSessionsServer
 // for forward compatibility.
 type SessionsServer interface {
 	Get(context.Context, *SessionRequest) (*Session, error)
@@ -271,10 +269,9 @@ type SessionsServer interface {
 	// Presence returns when a person was last active, but not who or where. It
 	// needs a grant.
 	Presence(context.Context, *PresenceRequest) (*PresenceResponse, error)
-	mustEmbedUnimplementedSessionsServer()
 }
 
-// UnimplementedSessionsServer must be embedded to have
+// UnimplementedSessionsServer should be embedded to have
 // forward compatible implementations.
 //
 // NOTE: this should be embedded by value instead of pointer to avoid a nil
@@ -296,8 +293,7 @@ func (UnimplementedSessionsServer) Pending(context.Context, *PendingRequest) (*P
 func (UnimplementedSessionsServer) Presence(context.Context, *PresenceRequest) (*PresenceResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method Presence not implemented")
 }
-func (UnimplementedSessionsServer) mustEmbedUnimplementedSessionsServer() {}
-func (UnimplementedSessionsServer) testEmbeddedByValue()                  {}
+func (UnimplementedSessionsServer) testEmbeddedByValue() {}
 
 // UnsafeSessionsServer may be embedded to opt out of forward compatibility for this service.
 // Use of this interface is not recommended, as added methods to SessionsServer will
@@ -484,7 +480,7 @@ func (c *toolsClient) Call(ctx context.Context, in *CallToolRequest, opts ...grp
 }
 
 // ToolsServer is the server API for Tools service.
-// All implementations must embed UnimplementedToolsServer
+// All implementations should embed UnimplementedToolsServer
 // for forward compatibility.
 type ToolsServer interface {
 	// List returns the tools that the lane's agent may use.
@@ -492,10 +488,9 @@ type ToolsServer interface {
 	// Call runs an open call of the history and returns its stored result. A repeat
 	// joins the running call or returns the result at once.
 	Call(context.Context, *CallToolRequest) (*extensionv1.CallResult, error)
-	mustEmbedUnimplementedToolsServer()
 }
 
-// UnimplementedToolsServer must be embedded to have
+// UnimplementedToolsServer should be embedded to have
 // forward compatible implementations.
 //
 // NOTE: this should be embedded by value instead of pointer to avoid a nil
@@ -508,8 +503,7 @@ func (UnimplementedToolsServer) List(context.Context, *ListToolsRequest) (*ListT
 func (UnimplementedToolsServer) Call(context.Context, *CallToolRequest) (*extensionv1.CallResult, error) {
 	return nil, status.Error(codes.Unimplemented, "method Call not implemented")
 }
-func (UnimplementedToolsServer) mustEmbedUnimplementedToolsServer() {}
-func (UnimplementedToolsServer) testEmbeddedByValue()               {}
+func (UnimplementedToolsServer) testEmbeddedByValue() {}
 
 // UnsafeToolsServer may be embedded to opt out of forward compatibility for this service.
 // Use of this interface is not recommended, as added methods to ToolsServer will
@@ -624,14 +618,13 @@ func (c *modelsClient) Complete(ctx context.Context, in *CompleteRequest, opts .
 type Models_CompleteClient = grpc.ServerStreamingClient[extensionv1.Delta]
 
 // ModelsServer is the server API for Models service.
-// All implementations must embed UnimplementedModelsServer
+// All implementations should embed UnimplementedModelsServer
 // for forward compatibility.
 type ModelsServer interface {
 	Complete(*CompleteRequest, grpc.ServerStreamingServer[extensionv1.Delta]) error
-	mustEmbedUnimplementedModelsServer()
 }
 
-// UnimplementedModelsServer must be embedded to have
+// UnimplementedModelsServer should be embedded to have
 // forward compatible implementations.
 //
 // NOTE: this should be embedded by value instead of pointer to avoid a nil
@@ -641,8 +634,7 @@ type UnimplementedModelsServer struct{}
 func (UnimplementedModelsServer) Complete(*CompleteRequest, grpc.ServerStreamingServer[extensionv1.Delta]) error {
 	return status.Error(codes.Unimplemented, "method Complete not implemented")
 }
-func (UnimplementedModelsServer) mustEmbedUnimplementedModelsServer() {}
-func (UnimplementedModelsServer) testEmbeddedByValue()                {}
+func (UnimplementedModelsServer) testEmbeddedByValue() {}
 
 // UnsafeModelsServer may be embedded to opt out of forward compatibility for this service.
 // Use of this interface is not recommended, as added methods to ModelsServer will
@@ -736,16 +728,15 @@ func (c *channelsClient) Draft(ctx context.Context, opts ...grpc.CallOption) (gr
 type Channels_DraftClient = grpc.ClientStreamingClient[DraftRequest, DraftResponse]
 
 // ChannelsServer is the server API for Channels service.
-// All implementations must embed UnimplementedChannelsServer
+// All implementations should embed UnimplementedChannelsServer
 // for forward compatibility.
 type ChannelsServer interface {
 	List(context.Context, *ListChannelsRequest) (*ListChannelsResponse, error)
 	// Draft shows a draft in the conversation of the turn being handled.
 	Draft(grpc.ClientStreamingServer[DraftRequest, DraftResponse]) error
-	mustEmbedUnimplementedChannelsServer()
 }
 
-// UnimplementedChannelsServer must be embedded to have
+// UnimplementedChannelsServer should be embedded to have
 // forward compatible implementations.
 //
 // NOTE: this should be embedded by value instead of pointer to avoid a nil
@@ -758,8 +749,7 @@ func (UnimplementedChannelsServer) List(context.Context, *ListChannelsRequest) (
 func (UnimplementedChannelsServer) Draft(grpc.ClientStreamingServer[DraftRequest, DraftResponse]) error {
 	return status.Error(codes.Unimplemented, "method Draft not implemented")
 }
-func (UnimplementedChannelsServer) mustEmbedUnimplementedChannelsServer() {}
-func (UnimplementedChannelsServer) testEmbeddedByValue()                  {}
+func (UnimplementedChannelsServer) testEmbeddedByValue() {}
 
 // UnsafeChannelsServer may be embedded to opt out of forward compatibility for this service.
 // Use of this interface is not recommended, as added methods to ChannelsServer will
@@ -868,15 +858,14 @@ func (c *kVClient) Scan(ctx context.Context, in *ScanRequest, opts ...grpc.CallO
 }
 
 // KVServer is the server API for KV service.
-// All implementations must embed UnimplementedKVServer
+// All implementations should embed UnimplementedKVServer
 // for forward compatibility.
 type KVServer interface {
 	Get(context.Context, *GetRequest) (*Value, error)
 	Scan(context.Context, *ScanRequest) (*ScanResponse, error)
-	mustEmbedUnimplementedKVServer()
 }
 
-// UnimplementedKVServer must be embedded to have
+// UnimplementedKVServer should be embedded to have
 // forward compatible implementations.
 //
 // NOTE: this should be embedded by value instead of pointer to avoid a nil
@@ -889,8 +878,7 @@ func (UnimplementedKVServer) Get(context.Context, *GetRequest) (*Value, error) {
 func (UnimplementedKVServer) Scan(context.Context, *ScanRequest) (*ScanResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method Scan not implemented")
 }
-func (UnimplementedKVServer) mustEmbedUnimplementedKVServer() {}
-func (UnimplementedKVServer) testEmbeddedByValue()            {}
+func (UnimplementedKVServer) testEmbeddedByValue() {}
 
 // UnsafeKVServer may be embedded to opt out of forward compatibility for this service.
 // Use of this interface is not recommended, as added methods to KVServer will
@@ -997,15 +985,14 @@ func (c *runtimeClient) Report(ctx context.Context, in *extensionv1.Readiness, o
 }
 
 // RuntimeServer is the server API for Runtime service.
-// All implementations must embed UnimplementedRuntimeServer
+// All implementations should embed UnimplementedRuntimeServer
 // for forward compatibility.
 type RuntimeServer interface {
 	// Report reports a change of readiness as soon as it happens.
 	Report(context.Context, *extensionv1.Readiness) (*ReportResponse, error)
-	mustEmbedUnimplementedRuntimeServer()
 }
 
-// UnimplementedRuntimeServer must be embedded to have
+// UnimplementedRuntimeServer should be embedded to have
 // forward compatible implementations.
 //
 // NOTE: this should be embedded by value instead of pointer to avoid a nil
@@ -1015,8 +1002,7 @@ type UnimplementedRuntimeServer struct{}
 func (UnimplementedRuntimeServer) Report(context.Context, *extensionv1.Readiness) (*ReportResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method Report not implemented")
 }
-func (UnimplementedRuntimeServer) mustEmbedUnimplementedRuntimeServer() {}
-func (UnimplementedRuntimeServer) testEmbeddedByValue()                 {}
+func (UnimplementedRuntimeServer) testEmbeddedByValue() {}
 
 // UnsafeRuntimeServer may be embedded to opt out of forward compatibility for this service.
 // Use of this interface is not recommended, as added methods to RuntimeServer will

@@ -45,8 +45,6 @@ type Installation interface {
 
 // Service implements both services of adminv1. All fields must be set.
 type Service struct {
-	adminv1.UnimplementedReadServer
-	adminv1.UnimplementedManageServer
 	Installation Installation
 	Started      time.Time
 	Journal      journal.Store

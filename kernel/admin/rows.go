@@ -138,34 +138,33 @@ func (s *Service) Deliveries(q *adminv1.DeliveriesRequest, out adminv1.Read_Deli
 
 // Sessions implements adminv1.ReadServer.
 func (s *Service) Sessions(q *adminv1.SessionsRequest, out adminv1.Read_SessionsServer) error {
+	switch {
+	case len(q.GetIds()) > 0:
+		return each(s, out, q.GetIds(), func(r journal.Reader, id string) (*adminv1.Session, error) {
+			one, err := r.Session(journal.ParseSessionID(id))
+			return s.session(r, one, err)
+		})
+	case q.GetKey() != "":
+		return each(s, out, []string{q.GetKey()}, func(r journal.Reader, key string) (*adminv1.Session, error) {
+			one, err := r.SessionByKey(q.GetAgent(), key)
+			return s.session(r, one, err)
+		})
+	}
 	return send(s, out, func(r journal.Reader) (rows []*adminv1.Session, err error) {
-		var found []journal.Session
-		add := func(one *journal.Session, err error) error {
-			if one != nil {
-				found = append(found, *one)
-			}
-			return err
-		}
-		switch {
-		case len(q.GetIds()) > 0:
-			for i := 0; i < len(q.GetIds()) && err == nil; i++ {
-				err = add(r.Session(journal.ParseSessionID(q.GetIds()[i])))
-			}
-		case q.GetKey() != "":
-			err = add(r.SessionByKey(q.GetAgent(), q.GetKey()))
-		default:
-			found, err = r.Sessions(journal.SessionFilter{Agent: q.GetAgent(), Limit: int(q.GetLimit())})
-		}
+		found, err := r.Sessions(journal.SessionFilter{Agent: q.GetAgent(), Limit: int(q.GetLimit())})
 		for i := 0; i < len(found) && err == nil; i++ {
 			var row *adminv1.Session
-			row, err = s.session(r, &found[i])
+			row, err = s.session(r, &found[i], nil)
 			rows = append(rows, row)
 		}
 		return rows, err
 	})
 }
 
-func (s *Service) session(r journal.Reader, one *journal.Session) (*adminv1.Session, error) {
+func (s *Service) session(r journal.Reader, one *journal.Session, err error) (*adminv1.Session, error) {
+	if err != nil || one == nil {
+		return nil, err
+	}
 	state, err := s.Store.State(r, s.Bus, one)
 	if err != nil {
 		return nil, err

@@ -19,34 +19,13 @@ import (
 
 // The generated services.
 type (
-	busService struct {
-		kernelv1.UnimplementedBusServer
-		h *Host
-	}
-	sessionsService struct {
-		kernelv1.UnimplementedSessionsServer
-		h *Host
-	}
-	toolsService struct {
-		kernelv1.UnimplementedToolsServer
-		h *Host
-	}
-	modelsService struct {
-		kernelv1.UnimplementedModelsServer
-		h *Host
-	}
-	channelsService struct {
-		kernelv1.UnimplementedChannelsServer
-		h *Host
-	}
-	kvService struct {
-		kernelv1.UnimplementedKVServer
-		h *Host
-	}
-	runtimeService struct {
-		kernelv1.UnimplementedRuntimeServer
-		h *Host
-	}
+	busService      struct{ h *Host }
+	sessionsService struct{ h *Host }
+	toolsService    struct{ h *Host }
+	modelsService   struct{ h *Host }
+	channelsService struct{ h *Host }
+	kvService       struct{ h *Host }
+	runtimeService  struct{ h *Host }
 )
 
 func (s busService) Watch(r *kernelv1.WatchRequest, stream grpc.ServerStreamingServer[busv1.Event]) error {
@@ -129,24 +108,19 @@ func (s toolsService) Call(ctx context.Context, r *kernelv1.CallToolRequest) (*e
 
 func (s channelsService) List(context.Context, *kernelv1.ListChannelsRequest) (*kernelv1.ListChannelsResponse, error) {
 	dir := s.h.Directory.Current()
-	return &kernelv1.ListChannelsResponse{Channels: Channels(dir), Commands: commands(dir)}, nil
-}
-
-// Channels returns the channels for the contract.
-func Channels(dir *directory.Snapshot) []*kernelv1.Channel {
-	out := make([]*kernelv1.Channel, 0, len(dir.Channels))
+	out := &kernelv1.ListChannelsResponse{Commands: commands(dir)}
 	for i := range dir.Channels {
 		c := &dir.Channels[i]
 		readiness := c.Readiness
 		if c.State != directory.StateActive {
 			readiness = &extensionv1.Readiness{State: extensionv1.Readiness_STATE_OFFLINE, Detail: "the extension is " + c.State}
 		}
-		out = append(out, &kernelv1.Channel{
+		out.Channels = append(out.Channels, &kernelv1.Channel{
 			Id: c.ID, Name: c.Name, Readiness: readiness, MaxLength: int32(c.MaxLength), Formats: c.Formats, Drafts: c.Drafts,
 			Default: c.ID == dir.DefaultChannel,
 		})
 	}
-	return out
+	return out, nil
 }
 
 func (s kvService) Get(ctx context.Context, r *kernelv1.GetRequest) (*kernelv1.Value, error) {
