@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"net"
 	"sync"
-	"time"
+	"sync/atomic"
 
 	"google.golang.org/protobuf/proto"
 
@@ -62,20 +62,13 @@ type meteredConn struct {
 	control bool    // the owner's
 	owner   *client // of the first token; guarded by d.mu
 	closed  sync.Once
-
-	mu      sync.Mutex
-	unread  int64
-	forgave time.Time
+	unread  atomic.Int64
 }
 
 // Read implements net.Conn.
 func (c *meteredConn) Read(p []byte) (int, error) {
 	n, err := c.Conn.Read(p)
-	c.mu.Lock()
-	c.unread += int64(n)
-	over := c.unread > c.d.unread
-	c.mu.Unlock()
-	if over {
+	if c.unread.Add(int64(n)) > c.d.unread {
 		c.d.mu.Lock()
 		reason := c.d.refuse("", fmt.Sprintf("a connection was closed: %d MiB of its requests were not complete",
 			c.d.unread>>20))
@@ -87,21 +80,18 @@ func (c *meteredConn) Read(p []byte) (int, error) {
 }
 
 // Each message was this much larger on the connection, at most: headers of frames and
-// requests. Control frames of the transport are forgiven over time.
+// requests, and control frames of the transport.
 const (
-	headOfMessage   = 1 << 10
-	headsOfFrames   = 64 // a part of the message
-	forgiven        = 1 << 20
-	forgiveInterval = time.Minute
+	headOfMessage = 1 << 10
+	headsOfFrames = 64 // a part of the message
 )
 
 // complete subtracts a message that was read.
 func (c *meteredConn) complete(n int) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.unread = max(0, c.unread-int64(n+n/headsOfFrames+headOfMessage))
-	if now := time.Now(); now.Sub(c.forgave) > forgiveInterval {
-		c.unread, c.forgave = max(0, c.unread-forgiven), now
+	most := int64(n + n/headsOfFrames + headOfMessage)
+	for done := false; !done; {
+		now := c.unread.Load()
+		done = c.unread.CompareAndSwap(now, max(0, now-most))
 	}
 }
 
