@@ -169,10 +169,11 @@ func (c *Channel) Status() string {
 
 // ReadinessWord is a readiness in one word; empty: unknown.
 func ReadinessWord(r extensionv1.Readiness_State) string {
-	if r == extensionv1.Readiness_STATE_UNSPECIFIED {
+	name, known := extensionv1.Readiness_State_name[int32(r)]
+	if !known || r == extensionv1.Readiness_STATE_UNSPECIFIED {
 		return ""
 	}
-	return strings.ToLower(strings.TrimPrefix(extensionv1.Readiness_State_name[int32(r)], "STATE_"))
+	return strings.ToLower(strings.TrimPrefix(name, "STATE_"))
 }
 
 // States of a process.

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"maps"
 	"net"
 	"sync"
 	"sync/atomic"
@@ -128,7 +129,9 @@ func tooMany(things string, most int) string {
 // refuse names the limit to the extension, and to the log from time to time.
 // The caller holds d.mu.
 func (d *admission) refuse(extension, reason string) error {
-	if key, now := extension+" "+reason, time.Now(); now.Sub(d.complained[key]) > complainEvery {
+	now, key := time.Now(), extension+" "+reason
+	maps.DeleteFunc(d.complained, func(_ string, at time.Time) bool { return now.Sub(at) > complainEvery })
+	if d.complained[key].IsZero() {
 		d.complained[key] = now
 		d.h.Log.Warn("refusing requests of an extension", "extension", extension, "reason", reason)
 	}

@@ -18,8 +18,12 @@ func (s sessionsService) Presence(ctx context.Context, _ *kernelv1.PresenceReque
 		return nil, err
 	}
 	out := &kernelv1.PresenceResponse{}
-	return out, s.h.Bus.View(ctx, func(j journal.Reader) (err error) {
-		if out.UserAtUs, err = lastUser(j); err == nil {
+	return out, s.h.Bus.View(ctx, func(j journal.Reader) error {
+		sessions, err := j.Sessions(journal.SessionFilter{Limit: recentSessions})
+		for i := range sessions {
+			out.UserAtUs = max(out.UserAtUs, sessions[i].UserAt)
+		}
+		if err == nil {
 			out.Busy, err = personWaits(j)
 		}
 		return err
@@ -29,14 +33,6 @@ func (s sessionsService) Presence(ctx context.Context, _ *kernelv1.PresenceReque
 // recentSessions bounds the sessions that are read: older ones were not active since a
 // person wrote.
 const recentSessions = 1000
-
-func lastUser(j journal.Reader) (at int64, err error) {
-	sessions, err := j.Sessions(journal.SessionFilter{Limit: recentSessions})
-	for i := range sessions {
-		at = max(at, sessions[i].UserAt)
-	}
-	return at, err
-}
 
 // manyInputs bounds the unsettled inputs that are read: more count as work.
 const manyInputs = 1000
