@@ -20,15 +20,15 @@ type budget struct{ most, aim int }
 // tests and generated code. A package that needs more takes it from another one, or
 // moves out of the kernel.
 var budgets = map[string]budget{
-	"kernel":            {848, 890},
-	"kernel/admin":      {538, 400},
+	"kernel":            {843, 890},
+	"kernel/admin":      {535, 400},
 	"kernel/bus":        {3063, 2950},
 	"kernel/clock":      {81, 120},
-	"kernel/directory":  {262, 240},
+	"kernel/directory":  {263, 240},
 	"kernel/fair":       {142, 190},
-	"kernel/host":       {1328, 1230},
+	"kernel/host":       {1295, 1230},
 	"kernel/journal":    {302, 225},
-	"kernel/models":     {695, 690},
+	"kernel/models":     {678, 690},
 	"kernel/questions":  {268, 315},
 	"kernel/router":     {1893, 1850},
 	"kernel/sandbox":    {86, 90},
@@ -38,7 +38,7 @@ var budgets = map[string]budget{
 }
 
 // kernelBudget is that of all packages together.
-var kernelBudget = budget{13975, 13500}
+var kernelBudget = budget{13923, 13500}
 
 func TestKernelStaysWithinItsBudget(t *testing.T) {
 	t.Parallel()
