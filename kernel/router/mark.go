@@ -21,18 +21,13 @@ func roomBesideMark(limit int) int {
 	return limit - units(markLine)
 }
 
-// marked is Marked for the limit of a channel.
+// marked returns a channel.send whose text begins with the mark of a repetition. It
+// fits the limit of the channel.
 func (r *MessageRouter) marked(channel string, e *busv1.Event) *busv1.Event {
-	limit := 0
+	limit := 0 // there is none
 	if c := r.directory.Current().Channel(channel); c != nil {
 		limit = c.MaxLength
 	}
-	return Marked(e, limit)
-}
-
-// Marked returns a channel.send whose text begins with the mark of a repetition. It
-// fits the limit, in UTF-16 units; 0: there is none.
-func Marked(e *busv1.Event, limit int) *busv1.Event {
 	var m contract.ChannelSend
 	if json.Unmarshal(e.GetPayload(), &m) != nil || m.Text == "" {
 		return e

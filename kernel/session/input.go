@@ -26,9 +26,7 @@ func (st *Store) Open(tx *bus.Tx, agent, key string, init func(*journal.Session)
 		return s, err
 	}
 	s = &journal.Session{Agent: agent, Key: key, CreatedAt: tx.Now, ActiveAt: tx.Now}
-	if init != nil {
-		init(s)
-	}
+	init(s)
 	return s, tx.PutSession(s)
 }
 

@@ -11,6 +11,7 @@ import (
 	"github.com/switchboard-run/switchboard/contract/extensionv1"
 	"github.com/switchboard-run/switchboard/kernel/bus"
 	"github.com/switchboard-run/switchboard/kernel/directory"
+	"github.com/switchboard-run/switchboard/kernel/journal"
 )
 
 // CallOutsideTurn runs a tool of an extension for a person at the command line. Its
@@ -76,9 +77,14 @@ func (r *Runner) callOutsideTurn(
 		return &extensionv1.CallResult{Content: content}, err
 	}
 	if l != nil && l.Session != 0 {
-		if err := r.describe(ctx, l, l.Event, q); err != nil {
+		var in input
+		if err := r.Bus.View(ctx, func(j journal.Reader) (err error) {
+			in, err = readInput(j, l, l.Event)
+			return err
+		}); err != nil {
 			return nil, err
 		}
+		r.describe(q, l, in)
 	}
 	actor := r.Remote.Actor(t.Extension)
 	if actor == nil {

@@ -22,7 +22,7 @@ func (r *running) ask(
 ) (asked *questions.Question, refusal string, err error) {
 	asked, err = r.question(ctx)
 	if asked == nil && err == nil {
-		asked, err = r.put(ctx, q, life)
+		err = r.put(q, life)
 	}
 	switch {
 	case errors.Is(err, router.ErrNobody):
@@ -80,18 +80,11 @@ func (r *running) question(ctx context.Context) (q *questions.Question, err erro
 	return q, err
 }
 
-func (r *running) put(
-	ctx context.Context, q questions.Question, life time.Duration,
-) (asked *questions.Question, err error) {
-	in, _, err := r.input(ctx, r.lease, r.event)
-	if err != nil {
-		return nil, err
-	}
-	err = r.commit(func(tx *bus.Tx) error {
+// put asks a new question for the call.
+func (r *running) put(q questions.Question, life time.Duration) error {
+	return r.commit(func(tx *bus.Tx) error {
 		next := q // the commit may be applied more than once
 		next.Asker, next.Call, next.Deadline = r.lease.Agent, journal.CallID(r.call.ID), tx.Now+life.Microseconds()
-		asked = &next
-		return r.Router.AskFor(tx, asked, in.ReplyTo, r.turn)
+		return r.Router.AskFor(tx, &next, r.in.ReplyTo, r.turn)
 	})
-	return asked, err
 }

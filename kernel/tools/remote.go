@@ -32,9 +32,7 @@ func (r *running) remote(ctx context.Context, t *directory.Tool) (*extensionv1.C
 		Agent: r.lease.Agent, Timezone: r.Directory.Current().Location.String(),
 		Input: bus.OwnInput(t.Extension, r.event), Repeat: r.call.State == journal.CallRunning,
 	}
-	if err := r.describe(ctx, r.lease, r.event, request); err != nil {
-		return nil, err
-	}
+	r.describe(request, r.lease, r.in)
 	switch {
 	case t.Tool.GetInterruptible():
 		var done func()
@@ -129,50 +127,44 @@ func (r *running) attempt(
 	})
 }
 
+// input is an input with the current reply target, and the channel of that.
+type input struct {
+	contract.AgentInput
+	channel string
+}
+
 // describe fills in the caller of a tool: the session of the lane, and the sender
 // and place of the input that the turn answers.
-func (r *Runner) describe(ctx context.Context, l *bus.Lease, e *busv1.Event, q *extensionv1.CallRequest) error {
-	in, channel, err := r.input(ctx, l, e)
-	if err != nil {
-		return err
-	}
-	q.Session, q.Sender, q.ReplyTo, q.Channel = journal.SessionID(l.Session), in.Sender, in.ReplyTo, channel
+func (r *Runner) describe(q *extensionv1.CallRequest, l *bus.Lease, in input) {
+	q.Session, q.Sender, q.ReplyTo, q.Channel = journal.SessionID(l.Session), in.Sender, in.ReplyTo, in.channel
 	q.Group, q.Thread = in.Group, in.Thread
 	if agent := r.Directory.Current().Agent(l.Agent); agent != nil {
 		q.Memory = agent.Spec.GetMemory()
 	}
-	return nil
 }
 
-// input returns the input that the turn answers, with the current reply target and
-// the channel of that.
-func (r *Runner) input(
-	ctx context.Context, l *bus.Lease, e *busv1.Event,
-) (in contract.AgentInput, channel string, err error) {
-	if err := json.Unmarshal(e.GetPayload(), &in); err != nil {
-		return in, "", fmt.Errorf("%w: read the input %s: %w", contract.ErrInvalid, e.GetId(), err)
+func readInput(j journal.Reader, l *bus.Lease, e *busv1.Event) (in input, err error) {
+	if err := json.Unmarshal(e.GetPayload(), &in.AgentInput); err != nil {
+		return in, fmt.Errorf("%w: read the input %s: %w", contract.ErrInvalid, e.GetId(), err)
 	}
-	err = r.Bus.View(ctx, func(j journal.Reader) error {
-		if in.ReplyTo == "" {
-			s, err := j.Session(l.Session)
-			if err != nil {
-				return err
-			}
-			if s != nil && s.OutboundKind == directory.OutboundConversation {
-				in.ReplyTo = s.OutboundTarget
-			}
+	if in.ReplyTo == "" {
+		s, err := j.Session(l.Session)
+		if err != nil {
+			return in, err
 		}
-		var isDefault bool
-		if channel, isDefault = strings.CutPrefix(in.ReplyTo, "#"); isDefault {
-			return nil
+		if s != nil && s.OutboundKind == directory.OutboundConversation {
+			in.ReplyTo = s.OutboundTarget
 		}
-		c, err := j.ConversationByHandle(in.ReplyTo)
-		if channel = ""; c != nil {
-			channel = c.Channel
-		}
-		return err
-	})
-	return in, channel, err
+	}
+	if channel, isDefault := strings.CutPrefix(in.ReplyTo, "#"); isDefault {
+		in.channel = channel
+		return in, nil
+	}
+	c, err := j.ConversationByHandle(in.ReplyTo)
+	if c != nil {
+		in.channel = c.Channel
+	}
+	return in, err
 }
 
 func unknownOutcome(name string) string {

@@ -79,6 +79,7 @@ type running struct {
 	lease  *bus.Lease // of the turn's attempt that asked first
 	call   journal.Call
 	event  *busv1.Event  // the input that the turn answers
+	in     input         // what event holds
 	turn   *journal.Turn // of the call
 	stop   context.CancelFunc
 	done   chan struct{}
@@ -285,13 +286,19 @@ func (r *running) resolve(ctx context.Context) (dir *directory.Snapshot, t *dire
 func (r *running) readInput(ctx context.Context) error {
 	r.event = r.lease.Event
 	return r.Bus.View(ctx, func(j journal.Reader) (err error) {
-		if r.turn, err = j.Turn(r.call.Turn); err != nil || r.turn == nil || r.turn.Inputs[0] == r.event.GetSeq() {
+		if r.turn, err = j.Turn(r.call.Turn); err != nil {
 			return err
 		}
-		e, err := j.Event(r.turn.Inputs[0])
-		if e != nil {
-			r.event = e
+		if r.turn != nil && r.turn.Inputs[0] != r.event.GetSeq() {
+			e, err := j.Event(r.turn.Inputs[0])
+			if err != nil {
+				return err
+			}
+			if e != nil {
+				r.event = e
+			}
 		}
+		r.in, err = readInput(j, r.lease, r.event)
 		return err
 	})
 }

@@ -78,14 +78,10 @@ func send(ctx context.Context, r *running) (*extensionv1.CallResult, error) {
 	if err != nil {
 		return r.fail(err.Error() + ". Nothing was sent.")
 	}
-	in, _, err := r.input(ctx, r.lease, r.event)
-	if err != nil {
-		return nil, err
-	}
 	m := contract.ChannelSend{
 		Text: args.Text, Session: journal.SessionID(r.call.Session), Call: journal.CallID(r.call.ID),
 	}
-	err = r.deliver(ctx, sends, m, in.ReplyTo, func(apply func(*bus.Tx) error) error {
+	err = r.deliver(ctx, sends, m, r.in.ReplyTo, func(apply func(*bus.Tx) error) error {
 		return r.commit(func(tx *bus.Tx) error {
 			if err := apply(tx); err != nil {
 				return err
