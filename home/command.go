@@ -20,13 +20,13 @@ var inheritedEnv = []string{
 var inheritedPrefixes = []string{"LC_", "XDG_", "SSL_CERT_"}
 
 // allowedEnv returns the environment of an extension: the harmless variables of
-// environ (usually os.Environ()), and those that the manifest lists, as NAME
-// (inherited if set) or NAME=value.
-func allowedEnv(environ []string, listed ...string) []string {
+// environ (usually os.Environ()), and those that the manifest lists, as NAME (if lookup
+// has it) or NAME=value.
+func allowedEnv(environ []string, lookup func(string) (string, bool), listed ...string) []string {
 	var env []string
 	for _, entry := range environ {
 		name, _, ok := strings.Cut(entry, "=")
-		if ok && (slices.Contains(inheritedEnv, name) || slices.Contains(listed, name) ||
+		if ok && (slices.Contains(inheritedEnv, name) ||
 			slices.ContainsFunc(inheritedPrefixes, func(p string) bool { return strings.HasPrefix(name, p) })) {
 			env = append(env, entry)
 		}
@@ -34,6 +34,8 @@ func allowedEnv(environ []string, listed ...string) []string {
 	for _, entry := range listed {
 		if strings.Contains(entry, "=") {
 			env = append(env, entry)
+		} else if value, ok := lookup(entry); ok {
+			env = append(env, entry+"="+value)
 		}
 	}
 	return env

@@ -14,10 +14,11 @@ func TestAllowedEnv(t *testing.T) {
 		"https_proxy=p", "LD_PRELOAD=/x", "LISTED=1", "PATHS=no", "LC=no", "=odd", "TMPDIR=/t",
 	}
 	want := []string{
-		"PATH=/bin", "HOME=/h", "LC_ALL=C", "XDG_DATA_HOME=/d", "SSL_CERT_FILE=/c", "TZ=UTC", "https_proxy=p", "LISTED=1",
-		"TMPDIR=/t", "SET=a=b",
+		"PATH=/bin", "HOME=/h", "LC_ALL=C", "XDG_DATA_HOME=/d", "SSL_CERT_FILE=/c", "TZ=UTC", "https_proxy=p",
+		"TMPDIR=/t", "LISTED=1", "SET=a=b",
 	}
-	if got := allowedEnv(environ, "LISTED", "UNSET", "SET=a=b"); !slices.Equal(got, want) {
+	lookup := func(name string) (string, bool) { return "1", name == "LISTED" }
+	if got := allowedEnv(environ, lookup, "LISTED", "UNSET", "SET=a=b"); !slices.Equal(got, want) {
 		t.Errorf("got  %q\nwant %q", got, want)
 	}
 }

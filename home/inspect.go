@@ -18,6 +18,7 @@ type Inspection struct {
 	Entries    []InspectedEntry // by id
 	ModelOrder []string         // models.default
 	Timezone   string           // IANA name in force
+	Unread     []string         // names in secrets.env that no extension reads
 }
 
 // InspectedEntry describes one extension by its files.
@@ -43,9 +44,10 @@ func Inspect(o Options) (*Inspection, error) {
 	found := &Inspection{UTC: c.AccidentalUTC(config.ThisMachine()), ModelOrder: c.Models.Default}
 	_, found.Timezone = c.Zone(config.ThisMachine())
 	found.ConfigErr, found.SecretsErr = live.Errors()
-	var known []string
+	var known, read []string
 	for _, e := range p.entries {
 		known = append(known, e.ID)
+		read = append(read, reads(e)...)
 		x := InspectedEntry{ID: e.ID, Builtin: e.Builtin, Manifest: e.Manifest, Err: p.problems[e.ID]}
 		if d, out := p.disabled[e.File]; out {
 			x.Disabled = &d
@@ -55,6 +57,7 @@ func Inspect(o Options) (*Inspection, error) {
 		}
 		found.Entries = append(found.Entries, x)
 	}
+	found.Unread = slices.DeleteFunc(live.Secrets().Names(), func(name string) bool { return slices.Contains(read, name) })
 	slices.SortStableFunc(found.Entries, func(a, b InspectedEntry) int { return cmp.Compare(a.ID, b.ID) })
 	found.References = c.References(known)
 	for _, problem := range p.linkProblems {
@@ -64,4 +67,18 @@ func Inspect(o Options) (*Inspection, error) {
 	}
 	found.References = found.References.Sort()
 	return found, nil
+}
+
+// reads returns the names in secrets.env that an extension reads.
+func reads(e manifests.Entry) (names []string) {
+	if e.Manifest == nil {
+		return nil
+	}
+	for _, s := range e.Manifest.Secrets {
+		names = append(names, s.Name)
+	}
+	if e.Builtin {
+		names = append(names, e.Manifest.Run.Env...)
+	}
+	return names
 }

@@ -55,6 +55,9 @@ type member struct {
 	secrets  map[string]string
 	missing  []string // required secrets that are not set
 	builtin  bool
+	// env has the values for run.env: the environment's, and for a built-in also those of
+	// secrets.env.
+	env    func(string) (string, bool)
 	linked   string // id of the extension whose tools a link in force grants
 }
 
@@ -99,7 +102,12 @@ func (f *files) plan(previous *plan) *plan {
 			}
 			continue
 		}
-		x := &member{manifest: m, config: effective, secrets: map[string]string{}, builtin: builtin[m]}
+		x := &member{
+			manifest: m, config: effective, secrets: map[string]string{}, builtin: builtin[m], env: f.options.Env,
+		}
+		if x.builtin {
+			x.env = f.live.Secrets().Lookup
+		}
 		for _, s := range m.Secrets {
 			value, ok := f.live.Secrets().Lookup(s.Name)
 			if ok {
@@ -211,7 +219,7 @@ func (m *member) group(c *config.Config) string {
 func (f *files) process(p *plan, m *member, groups map[string][]string) supervisor.Spec {
 	run := m.manifest.Run
 	s := supervisor.Spec{
-		Env: allowedEnv(f.options.Environ, run.Env...), StartTimeout: run.StartTimeout,
+		Env: allowedEnv(f.options.Environ, m.env, run.Env...), StartTimeout: run.StartTimeout,
 		ShutdownGrace: run.ShutdownGrace, Memory: int64(run.Memory), Processes: run.Processes, Disk: int64(run.Disk),
 		Requires: m.manifest.Requires.Extensions,
 		Restart: supervisor.Restart{

@@ -118,7 +118,7 @@ func network(m *member, o Options) *sandbox.Network {
 		return nil
 	}
 	n := &sandbox.Network{}
-	n.Connect, n.Any = m.manifest.Destinations(m.config, o.Env)
+	n.Connect, n.Any = m.manifest.Destinations(m.config, m.env)
 	if len(m.manifest.Permissions.Network) > 0 {
 		n.Connect = append(n.Connect, portDNS)
 		for _, name := range []string{"HTTP_PROXY", "HTTPS_PROXY", "http_proxy", "https_proxy"} {

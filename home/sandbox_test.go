@@ -42,7 +42,7 @@ func dropped(t *testing.T, o Options, id, more string) *member {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &member{manifest: m, config: m.Config}
+	return &member{manifest: m, config: m.Config, env: o.Env}
 }
 
 func policyIn(o Options, m *member) *sandbox.Policy {

@@ -73,6 +73,9 @@ func (d *diagnosis) files(h *config.Home, seen *home.Inspection) {
 	for _, p := range seen.References {
 		d.add("Configuration", levelWarning, "", "%s", p)
 	}
+	for _, name := range seen.Unread {
+		d.add("Configuration", levelWarning, "correct the name, or remove the line", "%s: nothing reads %s", h.Secrets(), name)
+	}
 	if seen.UTC != "" {
 		d.add("Configuration", levelWarning, fmt.Sprintf("echo 'timezone: Europe/Berlin' >> %s", h.Config()), "%s", seen.UTC)
 	} else {

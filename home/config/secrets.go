@@ -5,7 +5,9 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"maps"
 	"regexp"
+	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -39,6 +41,9 @@ func (s *Secrets) Lookup(name string) (string, bool) {
 	v := s.file[name]
 	return v, v != ""
 }
+
+// Names returns the names in the file, sorted.
+func (s *Secrets) Names() []string { return slices.Sorted(maps.Keys(s.file)) }
 
 // String hides the values.
 func (s *Secrets) String() string { return "secrets" }

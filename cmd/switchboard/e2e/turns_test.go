@@ -287,3 +287,35 @@ func TestStopEndsARunningTurnAtOnce(t *testing.T) {
 		t.Errorf("the terminal shows %q", got)
 	}
 }
+
+// All that names a model may stand in secrets.env, and a change of its address counts
+// at once. A name that nothing reads is a finding of doctor.
+func TestModelIsNamedBySecretsFileAlone(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, withModel)
+	other := openaitest.New(t)
+	other.RequireKey(openaiKey)
+	secrets := func(address, more string) {
+		w.write("OPENAI_API_KEY="+openaiKey+"\nOPENAI_MODEL=test-model\nOPENAI_BASE_URL="+address+"\n"+more, 0o600,
+			"secrets.env")
+	}
+	for _, name := range []string{"OPENAI_API_KEY", "OPENAI_BASE_URL", "OPENAI_MODEL"} {
+		delete(w.env, name)
+	}
+	secrets(w.model.BaseURL(), "")
+	w.model.Queue(openaitest.Say("I am the first."))
+	w.start()
+	if got := w.attach().ask("who are you?"); got != "I am the first." {
+		t.Errorf("the terminal shows %q", got)
+	}
+	if out, _, _ := w.cli("doctor"); strings.Contains(out, "nothing reads") {
+		t.Errorf("doctor finds:\n%s", out)
+	}
+	other.Handle(func(openaitest.Request) openaitest.Answer { return openaitest.Say("I am the other.") })
+	w.model.Handle(func(openaitest.Request) openaitest.Answer { return openaitest.Say("I am the first.") })
+	secrets(other.BaseURL(), "TELEGRAM_TOKEN=1:a\n")
+	w.eventually("the other model", func() bool { return w.attach().ask("and now?") == "I am the other." })
+	if out, _, _ := w.cli("doctor"); !strings.Contains(out, "nothing reads TELEGRAM_TOKEN") {
+		t.Errorf("doctor does not find the name that nothing reads:\n%s", out)
+	}
+}
