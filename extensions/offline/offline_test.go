@@ -569,3 +569,29 @@ func TestTimeInAPreamble(t *testing.T) {
 		t.Errorf("got %v after %q", d.inputs, d.previous)
 	}
 }
+
+// A reminder is meant by whole words, whatever their endings.
+func TestAReminderIsMeantByWholeWords(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		text, name string
+		means      bool
+	}{
+		{"pay the insurance", "rent", false},
+		{"paint the fence", "pain", false},
+		{"order a mill", "milk", false},
+		{"fetch the cart", "car", false},
+		{"call Peters", "peter", true},
+		{"send the invitations", "invitation", true},
+		{"feed the ponies", "pony", true},
+		{"put out the boxes", "box", true},
+		{"take the pills", "the pills", true},
+		{"выключить чайник", "чайнике", true},
+		{"позвонить маме", "мама", true},
+		{"купить молоко", "масло", false},
+	} {
+		if got := mentions(tt.text, tt.name); got != tt.means {
+			t.Errorf("%q is meant by %q: %v", tt.text, tt.name, got)
+		}
+	}
+}

@@ -222,14 +222,32 @@ func wordsOf(text string) []string {
 	})
 }
 
-// sameStem reports whether two words differ only in endings of up to two letters.
+// sameStem reports whether two words differ only in their endings: in English in that
+// of the plural, in Russian in up to two letters.
 func sameStem(a, b string) bool {
+	if english := a[0] < utf8.RuneSelf && b[0] < utf8.RuneSelf; english {
+		return pluralOf(a) == pluralOf(b)
+	}
 	x, y := []rune(a), []rune(b)
 	n := 0
 	for n < len(x) && n < len(y) && x[n] == y[n] {
 		n++
 	}
 	return n >= 3 && len(x)-n <= 2 && len(y)-n <= 2
+}
+
+// pluralOf returns the plural of an English noun, as most have it; that of a plural is
+// the word itself.
+func pluralOf(word string) string {
+	switch {
+	case strings.HasSuffix(word, "s"):
+		return word
+	case strings.HasSuffix(word, "y"):
+		return strings.TrimSuffix(word, "y") + "ies"
+	case strings.HasSuffix(word, "ch"), strings.HasSuffix(word, "sh"), strings.HasSuffix(word, "x"):
+		return word + "es"
+	}
+	return word + "s"
 }
 
 // cancelled reports the results of the cancel_schedule calls.
