@@ -22,7 +22,7 @@ type budget struct{ most, aim int }
 var budgets = map[string]budget{
 	"kernel":            {843, 890},
 	"kernel/admin":      {535, 400},
-	"kernel/bus":        {3063, 2950},
+	"kernel/bus":        {3054, 2950},
 	"kernel/clock":      {81, 120},
 	"kernel/directory":  {263, 240},
 	"kernel/fair":       {142, 190},
@@ -32,13 +32,13 @@ var budgets = map[string]budget{
 	"kernel/questions":  {268, 315},
 	"kernel/router":     {1890, 1850},
 	"kernel/sandbox":    {86, 90},
-	"kernel/session":    {1144, 1150},
+	"kernel/session":    {1145, 1150},
 	"kernel/supervisor": {2093, 1900},
 	"kernel/tools":      {1228, 1250},
 }
 
 // kernelBudget is that of all packages together.
-var kernelBudget = budget{13911, 13500}
+var kernelBudget = budget{13902, 13500}
 
 func TestKernelStaysWithinItsBudget(t *testing.T) {
 	t.Parallel()

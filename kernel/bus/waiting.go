@@ -41,42 +41,31 @@ func (b *Bus) WaitingBehind(l *Lease) int32 {
 // WaitingBehind is Bus.WaitingBehind for the lease of the commit.
 func (t *Tx) WaitingBehind() int32 { return t.bus.WaitingBehind(t.Lease) }
 
-// Peek returns the pending deliveries of a lane with their events, the head
-// first.
-func (t *Tx) Peek(extension, pattern, key string, limit int) (ds []journal.Delivery, events []*busv1.Event, err error) {
-	s := t.bus.table.Load().named(extension, pattern)
+// Peek returns the deliveries of a lane that are not settled with their events, the
+// head first.
+func (b *Bus) Peek(
+	r journal.Reader, extension, pattern, key string, limit int,
+) (ds []journal.Delivery, events []*busv1.Event, err error) {
+	s := b.table.Load().named(extension, pattern)
 	if s == nil {
 		return nil, nil, nil
 	}
-	if ds, err = t.PendingLane(s.ID, key, -1<<62, limit); err == nil {
-		events, err = eventsOf(t, ds)
+	if ds, err = r.PendingLane(s.ID, key, -1<<62, limit); err != nil {
+		return nil, nil, err
 	}
-	return ds, events, err
-}
-
-// Behind returns the events that wait in the lane of a lease after its own, those
-// included that its turn is about.
-func (b *Bus) Behind(r journal.Reader, l *Lease, limit int) (events []*busv1.Event, err error) {
-	if l.item == nil {
-		return nil, nil
-	}
-	held := b.delivery(l)
-	ds, err := r.PendingLane(held.Subscription, held.Key, held.Rank, limit)
-	if err != nil {
-		return nil, err
-	}
-	return eventsOf(r, ds)
-}
-
-func eventsOf(r journal.Reader, ds []journal.Delivery) (events []*busv1.Event, err error) {
 	for _, d := range ds {
 		e, err := r.Event(d.Seq)
 		if err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 		events = append(events, e)
 	}
-	return events, nil
+	return ds, events, nil
+}
+
+// Peek is Bus.Peek within the commit.
+func (t *Tx) Peek(extension, pattern, key string, limit int) ([]journal.Delivery, []*busv1.Event, error) {
+	return t.bus.Peek(t, extension, pattern, key, limit)
 }
 
 // manyWaiting is the most deliveries of a lane that are counted.

@@ -14,7 +14,6 @@ import (
 	"github.com/switchboard-run/switchboard/kernel/bus"
 	"github.com/switchboard-run/switchboard/kernel/directory"
 	"github.com/switchboard-run/switchboard/kernel/journal"
-	"github.com/switchboard-run/switchboard/kernel/session"
 )
 
 // The generated services.
@@ -65,7 +64,7 @@ func view[T any](ctx context.Context, h *Host, lane string, read func(journal.Re
 
 func (s sessionsService) Pending(ctx context.Context, r *kernelv1.PendingRequest) (*kernelv1.PendingResponse, error) {
 	return view(ctx, s.h, r.GetLane(), func(j journal.Reader, l *bus.Lease, out *kernelv1.PendingResponse) error {
-		inputs, err := s.h.Sessions.Pending(j, s.h.Bus, l, session.MaxPending)
+		inputs, err := s.h.Sessions.Pending(j, s.h.Bus, l)
 		size := 0
 		for _, e := range inputs {
 			if size += proto.Size(e); size > contract.MaxMessage/2 && len(out.GetInputs()) > 0 {

@@ -17,7 +17,7 @@ func (t *Turn) Waiting() (inputs []*busv1.Event) {
 		w.T.Fatal(err)
 	}
 	w.Read(func(r journal.Reader) (err error) {
-		inputs, err = w.Sessions.Pending(r, w.Bus, l, 100)
+		inputs, err = w.Sessions.Pending(r, w.Bus, l)
 		return err
 	})
 	return inputs

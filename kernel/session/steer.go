@@ -141,7 +141,7 @@ func (st *Store) Interruptible(r journal.Reader, all *bus.Bus, l *bus.Lease) (bo
 	if err != nil || turn.Interrupted >= contract.MaxInterruptions {
 		return false, err
 	}
-	events, err := st.Pending(r, all, l, MaxPending) // not more than the run loop finds
+	events, err := st.Pending(r, all, l)
 	return slices.ContainsFunc(events, func(e *busv1.Event) bool {
 		return inputOf(e).Kind == contract.InputUser
 	}), err
@@ -178,17 +178,18 @@ func (st *Store) withdraw(tx *bus.Tx, e *busv1.Event) (bus.Withdrawal, error) {
 }
 
 // Pending returns the inputs of a session that wait after that of the lease, and that
-// no turn has begun with.
-func (st *Store) Pending(r journal.Reader, all *bus.Bus, l *bus.Lease, limit int) ([]*busv1.Event, error) {
+// no turn has begun with: the first MaxPending of them.
+func (st *Store) Pending(r journal.Reader, all *bus.Bus, l *bus.Lease) ([]*busv1.Event, error) {
 	s, err := r.Session(l.Session)
-	if err != nil || s == nil {
+	if err != nil || s == nil || l.Call != 0 {
 		return nil, err
 	}
-	begun, err := st.begun(r, s)
+	taken, err := st.begun(r, s)
 	if err != nil {
 		return nil, err
 	}
-	events, err := all.Behind(r, l, limit+len(begun))
-	events = slices.DeleteFunc(events, func(e *busv1.Event) bool { return slices.Contains(begun, e.GetSeq()) })
-	return events[:min(len(events), limit)], err
+	taken = append(taken, l.Event.GetSeq())
+	_, events, err := all.Peek(r, s.Agent, contract.TopicAgentInput+s.Agent, l.Event.GetKey(), MaxPending+len(taken))
+	events = slices.DeleteFunc(events, func(e *busv1.Event) bool { return slices.Contains(taken, e.GetSeq()) })
+	return events[:min(len(events), MaxPending)], err
 }
