@@ -301,8 +301,10 @@ func TestHelpDescribesTheModel(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct{ said, want string }{
 		{"hi", "not a language model"}, {"help", "not a language model"},
+		{"what is the capital of France?", "Say “help” for examples"},
 		{"what is the capital of France?", "didn't understand"},
 		{"привет", "а не языковая модель"}, {"что ты умеешь?", "а не языковая модель"},
+		{"столица Франции?", "«помощь»"},
 		{"столица Франции?", "не понимаю"},
 		{"[message from researcher]\n~~~\nhello there\n~~~", "can't answer other agents"},
 	} {

@@ -72,11 +72,12 @@ const (
 )
 
 var english = phrases{
-	language:    grammar.English,
-	reminder:    "Reminder: ",
-	hello:       "Hello! " + whatEN + "\n\n" + canEN,
-	help:        whatEN + "\n\n" + canEN,
-	unknown:     "I didn't understand that, so I changed nothing. " + whatEN + "\n\n" + canEN,
+	language: grammar.English,
+	reminder: "Reminder: ",
+	hello:    "Hello! " + whatEN + "\n\n" + canEN,
+	help:     whatEN + "\n\n" + canEN,
+	unknown: "I didn't understand that, so I changed nothing. I can set reminders, remember things and send messages.\n" +
+		"Say “help” for examples. For real conversations, set OPENAI_API_KEY.",
 	welcome:     "You're welcome.",
 	noAgents:    whatEN + " I can't answer other agents.",
 	noReminders: "You have no reminders.",
@@ -87,11 +88,12 @@ var english = phrases{
 }
 
 var russian = phrases{
-	language:    grammar.Russian,
-	reminder:    "Напоминание: ",
-	hello:       "Здравствуйте! " + whatRU + "\n\n" + canRU,
-	help:        whatRU + "\n\n" + canRU,
-	unknown:     "Я вас не понимаю, поэтому ничего не делаю. " + whatRU + "\n\n" + canRU,
+	language: grammar.Russian,
+	reminder: "Напоминание: ",
+	hello:    "Здравствуйте! " + whatRU + "\n\n" + canRU,
+	help:     whatRU + "\n\n" + canRU,
+	unknown: "Я вас не понимаю, поэтому ничего не делаю. Я умею напоминать, запоминать и передавать сообщения.\n" +
+		"Скажите «помощь», и я покажу примеры. Для настоящей беседы задайте OPENAI_API_KEY.",
 	welcome:     "Пожалуйста!",
 	noAgents:    whatRU + " Другим агентам я отвечать не умею.",
 	noReminders: "У вас нет напоминаний.",
