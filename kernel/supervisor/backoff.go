@@ -1,19 +1,17 @@
 package supervisor
 
 import (
+	"math/rand/v2"
 	"slices"
 	"time"
-
-	"github.com/cenkalti/backoff/v5"
 )
 
 // recovery decides what follows a failure, and keeps the decision.
 type recovery struct {
-	failures []time.Time // within the window
-	delays   *backoff.ExponentialBackOff
+	failures []time.Time   // within the window
+	delay    time.Duration // before the last start, without jitter; grows while there are failures
 
-	failed  bool      // for good
-	ended   bool      // ended by itself, and the policy does not restart it
+	final   State     // Failed, or Inactive if the policy does not restart what ended by itself; empty: neither
 	retryAt time.Time // before it, no start
 	timer   *time.Timer
 }
@@ -25,7 +23,7 @@ func (r *recovery) waits() bool { return time.Now().Before(r.retryAt) }
 func (r *recovery) ready() bool { return !r.down() && !r.waits() }
 
 // down reports whether only a person or another Spec can restart it.
-func (r *recovery) down() bool { return r.failed || r.ended }
+func (r *recovery) down() bool { return r.final != "" }
 
 // next counts a failure and returns the delay until the next start, or false: no
 // restart.
@@ -35,19 +33,14 @@ func (r *recovery) next(now time.Time, policy Restart) (time.Duration, bool) {
 	}
 	r.failures = slices.DeleteFunc(r.failures, func(t time.Time) bool { return now.Sub(t) > policy.Window })
 	if len(r.failures) == 0 {
-		r.delays = nil
+		r.delay = 0
 	}
 	r.failures = append(r.failures, now)
 	if policy.Max >= 0 && len(r.failures) > policy.Max {
 		return 0, false
 	}
-	if r.delays == nil {
-		r.delays = backoff.NewExponentialBackOff()
-		r.delays.InitialInterval = policy.Backoff
-		r.delays.MaxInterval = policy.MaxBackoff
-		r.delays.Multiplier = 2
-	}
-	return r.delays.NextBackOff(), true
+	r.delay = max(1, min(max(2*r.delay, policy.Backoff), policy.MaxBackoff))
+	return r.delay/2 + rand.N(r.delay), true
 }
 
 // reset forgets all failures.

@@ -41,12 +41,23 @@ func (s *Supervisor) check(proc *process, interval time.Duration, f func() error
 	}
 }
 
-// probe asks the active extensions of a process for their health, and kills a
-// process that does not answer.
+// probe asks the active extensions of a process for their health, all at once, and
+// kills a process that does not answer.
 func (s *Supervisor) probe(u *unit, proc *process) {
 	silent := 0
 	s.check(proc, s.options.ProbeInterval, func() error {
-		if s.answers(u, proc) {
+		ctx, cancel := context.WithTimeout(proc.ctx, s.options.ProbeTimeout)
+		defer cancel()
+		var probes errgroup.Group
+		s.mu.Lock()
+		for _, m := range u.members {
+			if u.proc == proc && u.phase == running && m.state == active {
+				instance, before := m.instance, m.readiness
+				probes.Go(func() error { return s.probeMember(ctx, m, instance, before) })
+			}
+		}
+		s.mu.Unlock()
+		if probes.Wait() == nil {
 			silent = 0
 		} else if silent++; silent == maxSilent {
 			return fmt.Errorf("%d health probes unanswered, each for %s", silent, s.options.ProbeTimeout)
@@ -73,24 +84,9 @@ func (s *Supervisor) guard(proc *process, l sandbox.Limits) {
 	})
 }
 
-// answers probes all members at once.
-func (s *Supervisor) answers(u *unit, proc *process) bool {
-	ctx, cancel := context.WithTimeout(proc.ctx, s.options.ProbeTimeout)
-	defer cancel()
-	var probes errgroup.Group
-	s.mu.Lock()
-	for _, m := range u.members {
-		if u.proc == proc && u.phase == running && m.state == active {
-			instance, reported := m.instance, m.reports
-			probes.Go(func() error { return s.probeMember(ctx, m, instance, reported) })
-		}
-	}
-	s.mu.Unlock()
-	return probes.Wait() == nil
-}
-
 // probeMember probes one member. An answer with an error is an answer too.
-func (s *Supervisor) probeMember(ctx context.Context, m *member, instance *Instance, reported int) error {
+func (s *Supervisor) probeMember(ctx context.Context, m *member, instance *Instance, before *extensionv1.Readiness,
+) error {
 	readiness, err := extensionv1.NewExtensionClient(instance.Conn).Health(ctx, &extensionv1.HealthRequest{})
 	if err != nil {
 		switch status.Code(err) {
@@ -101,7 +97,7 @@ func (s *Supervisor) probeMember(ctx context.Context, m *member, instance *Insta
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if m.instance == instance && m.reports == reported { // no newer report
+	if m.instance == instance && m.readiness == before { // no newer report
 		s.setReadiness(m, readiness)
 		s.publish()
 	}

@@ -304,8 +304,6 @@ func (c *child) Kill(context.Context) error {
 // ID is empty before the process has started: go-plugin has nothing to kill
 // then.
 func (c *child) ID() string {
-	c.mu.Lock()
-	defer c.mu.Unlock()
 	if c.pid == 0 {
 		return ""
 	}

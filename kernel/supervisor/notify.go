@@ -26,7 +26,7 @@ func (s *Supervisor) tell(id string, call func()) {
 			s.mu.Lock()
 		}
 		delete(s.calls, id)
-		s.wake()
+		s.settled.Broadcast()
 	})
 }
 
@@ -102,10 +102,8 @@ func (s *Supervisor) status(m *member) Status {
 		status.State, status.Detail, status.Between = Inactive, "the kernel is stopping", Stopping
 	case u == nil:
 		status.State, status.Detail, status.Between = Inactive, "waits for its former process to end", Starting
-	case failure.failed:
-		status.State, status.Detail = Failed, m.lastError
-	case failure.ended:
-		status.State, status.Detail = Inactive, m.lastError
+	case failure.down():
+		status.State, status.Detail = failure.final, m.lastError
 	case obstacle != "":
 		status.State, status.Detail = Inactive, obstacle
 	case failure.waits():
@@ -119,7 +117,6 @@ func (s *Supervisor) status(m *member) Status {
 }
 
 func (s *Supervisor) setReadiness(m *member, r *extensionv1.Readiness) {
-	m.reports++
 	if r.GetState() != extensionv1.Readiness_STATE_UNSPECIFIED {
 		if m.unit != nil && m.unit.proc != nil {
 			r.Detail = m.unit.proc.output.clean(r.GetDetail())

@@ -48,10 +48,10 @@ type output struct {
 
 	mu     sync.Mutex
 	given  []string // secrets so far, each followed by redacted
-	tail   []string
-	errors string // the last log line of level error
-	crash  strings.Builder
+	tail   []string // the last lines, or a stack trace
+	errors string   // the last log line of level error
 	panics bool
+	trace  int // bytes of the stack trace
 }
 
 func newOutput(ids []string, sink func(id string) io.Writer) *output {
@@ -208,15 +208,16 @@ func (o *output) logLine(line []byte, module string) {
 func (o *output) remember(stream, line string) bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if stream == "stderr" {
-		o.panics = o.panics || strings.HasPrefix(line, "panic: ") || strings.HasPrefix(line, "fatal error: ")
-		if o.panics && o.crash.Len() < maxCrash {
-			o.crash.WriteString(line + "\n")
-		}
+	ends := strings.HasPrefix(line, "panic: ") || strings.HasPrefix(line, "fatal error: ")
+	if ends && !o.panics && stream == "stderr" {
+		o.panics, o.tail = true, nil
 	}
-	o.tail = append(o.tail, cut(line))
-	if len(o.tail) > keepTail {
-		o.tail = o.tail[1:]
+	switch {
+	case !o.panics:
+		o.tail = append(o.tail[max(0, len(o.tail)-keepTail+1):], cut(line))
+	case stream == "stderr" && o.trace < maxCrash:
+		o.tail = append(o.tail, line)
+		o.trace += len(line) + 1
 	}
 	return o.panics
 }
@@ -225,13 +226,10 @@ func (o *output) remember(stream, line string) bool {
 func (o *output) last() (summary, full string) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if o.panics {
-		full = o.crash.String()
-		summary, _, _ = strings.Cut(full, "\n")
-		return cut(summary), full
-	}
 	full = strings.Join(o.tail, "\n")
 	switch {
+	case o.panics:
+		return cut(o.tail[0]), full
 	case o.errors != "":
 		return o.errors, full
 	case len(o.tail) > 0:

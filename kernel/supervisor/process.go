@@ -5,7 +5,6 @@ import (
 	"errors"
 	"io"
 	"slices"
-	"strings"
 	"time"
 
 	"google.golang.org/grpc"
@@ -60,7 +59,7 @@ func merge(specs map[string]Spec) (l launch) {
 			l.Spec = s
 			continue
 		}
-		l.Env = mergeEnv(l.Env, s.Env)
+		l.Env = slices.Concat(s.Env, l.Env) // the last one of a name counts
 		l.AutoMTLS = l.AutoMTLS || s.AutoMTLS
 		l.StartTimeout, l.ShutdownGrace = max(l.StartTimeout, s.StartTimeout), max(l.ShutdownGrace, s.ShutdownGrace)
 		l.Memory, l.Processes = addLimits(l.Memory, s.Memory), addLimits(l.Processes, s.Processes)
@@ -81,18 +80,6 @@ func addLimits[N int | int64](a, b N) N {
 		return 0
 	}
 	return a + b
-}
-
-// mergeEnv is a followed by the variables of b that a does not have.
-func mergeEnv(a, b []string) []string {
-	merged := slices.Clone(a)
-	for _, entry := range b {
-		name, _, _ := strings.Cut(entry, "=")
-		if !slices.ContainsFunc(a, func(have string) bool { return strings.HasPrefix(have, name+"=") }) {
-			merged = append(merged, entry)
-		}
-	}
-	return merged
 }
 
 // launcher starts a process and returns when it can be called. When ctx ends

@@ -54,13 +54,11 @@ func TestEnvironment(t *testing.T) {
 
 func TestEnvironmentsAreMerged(t *testing.T) {
 	t.Parallel()
-	if got := mergeEnv(
-		[]string{"A=1", "B=2"},
-		[]string{"B=3", "C=4", "AA=5"},
-	); !slices.Equal(
-		got,
-		[]string{"A=1", "B=2", "C=4", "AA=5"},
-	) {
+	a, b := Spec{ID: "a", Env: []string{"A=1", "B=2"}}, Spec{ID: "b", Env: []string{"B=3", "C=4", "AA=5"}}
+	l := merge(map[string]Spec{"a": a, "b": b})
+	got := (&exec.Cmd{Env: l.Env}).Environ()
+	slices.Sort(got)
+	if !slices.Equal(got, []string{"A=1", "AA=5", "B=2", "C=4"}) {
 		t.Errorf("merged: %q", got)
 	}
 }

@@ -13,36 +13,20 @@ func (s *Supervisor) reconcile() {
 	for s.step() || s.breakCircle() {
 	}
 	s.publish()
-	s.wake()
-}
-
-// wake ends calls of Wait when no change is in progress.
-func (s *Supervisor) wake() {
-	if s.isSettled() {
-		for _, waiter := range s.settled {
-			close(waiter)
-		}
-		s.settled = nil
-	}
+	s.settled.Broadcast()
 }
 
 // step changes something, or returns false.
 func (s *Supervisor) step() bool {
 	changed := false
 	for _, key := range sortedKeys(s.units) {
-		u := s.units[key]
-		switch u.phase {
-		case idle:
+		switch u := s.units[key]; {
+		case u.phase == idle:
 			changed = s.stepIdle(u) || changed
-		case launching:
-			if s.ends(u) && u.abort != nil {
-				u.abort(errAborted)
-				u.abort = nil
-				changed = true
-			}
-		case running:
+		case u.phase == running:
 			changed = s.stepRunning(u) || changed
-		case quitting:
+		case u.phase == launching && s.ends(u):
+			u.abort(errAborted)
 		}
 	}
 	for id, m := range s.members {
@@ -59,16 +43,11 @@ func (s *Supervisor) stepIdle(u *unit) bool {
 	if !u.current() || len(u.wanted) == 0 {
 		return s.adopt(u)
 	}
-	if s.stopping || !u.recovery.ready() {
+	if s.stopping || !u.recovery.ready() || !anyOf(u.members, s.startable) {
 		return false
 	}
-	for _, m := range u.members {
-		if s.startable(m) {
-			s.launchUnit(u)
-			return true
-		}
-	}
-	return false
+	s.launchUnit(u)
+	return true
 }
 
 func (s *Supervisor) stepRunning(u *unit) bool {
@@ -82,11 +61,7 @@ func (s *Supervisor) stepRunning(u *unit) bool {
 	if u.proc.ctx.Err() != nil {
 		return false // exited reports it
 	}
-	needed := false
-	for _, m := range u.members {
-		needed = needed || m.changing() || s.startable(m) || m.state == active && s.obstacle(m) == ""
-	}
-	if !needed {
+	if !anyOf(u.members, s.needed) {
 		s.quit(u)
 		return true
 	}
@@ -106,6 +81,11 @@ func (s *Supervisor) stepRunning(u *unit) bool {
 		}
 	}
 	return changed
+}
+
+// needed reports whether an extension needs its process.
+func (s *Supervisor) needed(m *member) bool {
+	return m.changing() || s.startable(m) || m.state == active && s.obstacle(m) == ""
 }
 
 // adopt gives an idle unit its wanted extensions, without their failures, as soon as
@@ -196,10 +176,10 @@ func (s *Supervisor) mayQuit(u *unit) bool {
 		if _, kept := s.specs[id]; kept && !s.stopping {
 			continue
 		}
-		for _, other := range s.members {
-			if other.unit != u && other.state != down && slices.Contains(other.spec.Requires, id) {
-				return false
-			}
+		if anyOf(s.members, func(other *member) bool {
+			return other.unit != u && other.state != down && slices.Contains(other.spec.Requires, id)
+		}) {
+			return false
 		}
 	}
 	return true
@@ -212,17 +192,8 @@ func (s *Supervisor) ends(u *unit) bool {
 
 // busy reports whether an answer of a process or of an extension is awaited.
 func (s *Supervisor) busy() bool {
-	for _, u := range s.units {
-		if u.phase == launching || u.phase == quitting {
-			return true
-		}
-	}
-	for _, m := range s.members {
-		if m.changing() {
-			return true
-		}
-	}
-	return false
+	return anyOf(s.members, (*member).changing) ||
+		anyOf(s.units, func(u *unit) bool { return u.phase == launching || u.phase == quitting })
 }
 
 // breakCircle ends units that wait for each other and would wait forever.
@@ -238,18 +209,4 @@ func (s *Supervisor) breakCircle() bool {
 		}
 	}
 	return broken
-}
-
-// isSettled reports whether no change is in progress, and all calls of the observer
-// have returned.
-func (s *Supervisor) isSettled() bool {
-	if len(s.calls) > 0 || s.busy() {
-		return false
-	}
-	for _, u := range s.units {
-		if u.phase == running && s.ends(u) || !u.current() && !s.stopping {
-			return false
-		}
-	}
-	return true
 }

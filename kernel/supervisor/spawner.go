@@ -17,8 +17,8 @@ import (
 // process ends, and Go ends threads as it likes.
 type spawner struct {
 	requests chan func()
-	close    func() // once
-	done     chan struct{}
+	// Close ends the thread.
+	Close func()
 
 	adopts bool
 	mu     sync.Mutex // held while a process is being started
@@ -28,48 +28,45 @@ type spawner struct {
 // newSpawner makes a spawner; with adopts it kills orphans of its processes, in any
 // process group.
 func newSpawner(adopts bool) (*spawner, error) {
+	s := &spawner{requests: make(chan func()), adopts: adopts, own: map[int]bool{}}
 	if adopts {
 		if err := adopt(); err != nil {
 			return nil, fmt.Errorf("become the parent of orphaned processes: %w", err)
 		}
-	}
-	s := &spawner{requests: make(chan func()), done: make(chan struct{}), adopts: adopts, own: map[int]bool{}}
-	s.close = sync.OnceFunc(func() { close(s.requests) })
-	if adopts {
 		for _, pid := range procfs.Children(os.Getpid()) {
 			s.own[pid] = true // started before this program, by what became it with exec
 		}
 	}
-	go s.run()
+	var thread sync.WaitGroup
+	thread.Go(func() {
+		runtime.LockOSThread()
+		// Unlocked, the thread outlives this goroutine: a process that could not be
+		// killed in time keeps its parent.
+		defer runtime.UnlockOSThread()
+		for request := range s.requests {
+			request()
+		}
+	})
+	s.Close = sync.OnceFunc(func() {
+		close(s.requests)
+		thread.Wait()
+	})
 	return s, nil
-}
-
-func (s *spawner) run() {
-	defer close(s.done)
-	runtime.LockOSThread()
-	// Unlocked, the thread outlives this goroutine: a process that could not be
-	// killed in time keeps its parent.
-	defer runtime.UnlockOSThread()
-	for request := range s.requests {
-		request()
-	}
-}
-
-func (s *spawner) spawn(cmd *exec.Cmd) error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	err := cmd.Start()
-	if err == nil {
-		s.own[cmd.Process.Pid] = true
-	}
-	return err
 }
 
 // Start is cmd.Start on the spawner's thread. It must not be called after Close.
 func (s *spawner) Start(cmd *exec.Cmd) error {
-	err := make(chan error, 1)
-	s.requests <- func() { err <- s.spawn(cmd) }
-	return <-err
+	result := make(chan error, 1)
+	s.requests <- func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		err := cmd.Start()
+		if err == nil {
+			s.own[cmd.Process.Pid] = true
+		}
+		result <- err
+	}
+	return <-result
 }
 
 // Ended notes that a process of Start was reaped, and ends its orphans.
@@ -113,10 +110,4 @@ func (s *spawner) sweep() {
 			time.Sleep(sweepPause)
 		}
 	}
-}
-
-// Close ends the thread.
-func (s *spawner) Close() {
-	s.close()
-	<-s.done
 }

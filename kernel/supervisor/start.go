@@ -1,6 +1,7 @@
 package supervisor
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -49,7 +50,6 @@ func tooSlow(timeout time.Duration) error {
 func (s *Supervisor) launched(u *unit, proc *process, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	u.abort = nil
 	u.phase = idle
 	switch {
 	case errors.Is(err, errAborted):
@@ -57,7 +57,11 @@ func (s *Supervisor) launched(u *unit, proc *process, err error) {
 		s.unitFailed(u, err)
 	default:
 		u.phase, u.proc = running, proc
-		s.work.Go(func() { s.watch(u, proc) })
+		s.work.Go(func() {
+			<-proc.done
+			s.exited(u, proc)
+			proc.release()
+		})
 		s.work.Go(func() { s.probe(u, proc) })
 		limits := u.started.Limits
 		limits.Sockets = proc.sockets
@@ -67,13 +71,7 @@ func (s *Supervisor) launched(u *unit, proc *process, err error) {
 	u.deadline = time.Time{}
 }
 
-// watch takes the end of a process.
-func (s *Supervisor) watch(u *unit, proc *process) {
-	<-proc.done
-	s.exited(u, proc)
-	proc.release()
-}
-
+// exited takes the end of a process.
 func (s *Supervisor) exited(u *unit, proc *process) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -82,7 +80,7 @@ func (s *Supervisor) exited(u *unit, proc *process) {
 	if planned && !end.Killed {
 		end.Reason = "the extension was stopped"
 	}
-	u.phase, u.proc, u.restart = idle, nil, false
+	u.phase, u.proc = idle, nil
 	for _, id := range sortedKeys(u.members) {
 		m := u.members[id]
 		if m.state != starting { // else initialized comes
@@ -90,11 +88,11 @@ func (s *Supervisor) exited(u *unit, proc *process) {
 		}
 		s.tellGone(m, end.Reason)
 	}
-	s.log.Debug("extension process ended", "extensions", sortedKeys(u.members), "pid", proc.pid, "planned", planned,
-		"reason", end.Reason)
+	s.options.Log.Debug("extension process ended", "extensions", sortedKeys(u.members), "pid", proc.pid,
+		"planned", planned, "reason", end.Reason)
 	if !planned {
 		if policy := u.process().Restart.Policy; end.Clean && policy != Always {
-			u.recovery.ended = true
+			u.recovery.final = Inactive
 			s.note(u, "the process ended by itself, with success, and restart.policy is "+string(policy), "")
 		} else {
 			s.unitFailed(u, crashed{errors.New(end.Reason), end.Crash})
@@ -106,12 +104,7 @@ func (s *Supervisor) exited(u *unit, proc *process) {
 // serves reports whether the process is needed. One whose last extension was shut
 // down may end by itself.
 func (u *unit) serves() bool {
-	for _, m := range u.members {
-		if m.state == starting || m.state == active {
-			return true
-		}
-	}
-	return false
+	return anyOf(u.members, func(m *member) bool { return m.state == starting || m.state == active })
 }
 
 // unitFailed notes the failure of a process and decides about its restart.
@@ -133,11 +126,11 @@ func (s *Supervisor) note(u *unit, text, crash string) {
 func (s *Supervisor) recover(r *recovery, policy Restart, err error, ids []string) {
 	delay, again := r.next(time.Now(), policy)
 	if !again || isPermanent(err) {
-		r.failed = true
-		s.log.Error("extension failed", "extensions", ids, "error", err)
+		r.final = Failed
+		s.options.Log.Error("extension failed", "extensions", ids, "error", err)
 		return
 	}
-	s.log.Warn("extension will be started again", "extensions", ids, "in", delay.Round(time.Millisecond).String(),
+	s.options.Log.Warn("extension will be started again", "extensions", ids, "in", delay.Round(time.Millisecond).String(),
 		"error", err)
 	r.retryAt = time.Now().Add(delay)
 	r.timer = time.AfterFunc(delay, func() {
@@ -158,51 +151,52 @@ func (s *Supervisor) startMember(m *member) {
 	if deadline.IsZero() {
 		deadline = time.Now().Add(m.spec.StartTimeout)
 	}
-	spec, proc, generation := m.spec, u.proc, m.generation
+	spec, proc := m.spec, u.proc
+	i := &Instance{ID: m.id, Generation: m.generation, Conn: addressed{proc.conn, m.id}, PID: proc.pid}
 	s.work.Go(func() {
 		ctx, cancel := context.WithDeadlineCause(proc.ctx, deadline, tooSlow(spec.StartTimeout))
 		defer cancel()
-		description, readiness, err := s.initialize(ctx, m, spec, proc, generation)
+		readiness, err := s.initialize(ctx, m, spec, proc, i)
 		if err != nil {
-			err = awaitCause(ctx, proc, err)
+			err = awaitCause(ctx, err)
 		}
-		s.initialized(m, proc, generation, description, readiness, err)
+		s.initialized(m, proc, i, readiness, err)
 	})
 }
 
 // initialize calls Describe and Init.
-func (s *Supervisor) initialize(ctx context.Context, m *member, spec Spec, proc *process, generation int64,
-) (*extensionv1.Description, *extensionv1.Readiness, error) {
-	client := extensionv1.NewExtensionClient(addressed{proc.conn, spec.ID})
-	description, err := client.Describe(ctx, &extensionv1.DescribeRequest{})
+func (s *Supervisor) initialize(ctx context.Context, m *member, spec Spec, proc *process, i *Instance,
+) (readiness *extensionv1.Readiness, err error) {
+	client := extensionv1.NewExtensionClient(i.Conn)
+	i.Description, err = client.Describe(ctx, &extensionv1.DescribeRequest{})
 	if status.Code(err) == codes.Unimplemented {
-		return nil, nil, permanent{fmt.Errorf("the extension does not serve %s: build it with the SDK of protocol version %d",
+		return nil, permanent{fmt.Errorf("the extension does not serve %s: build it with the SDK of protocol version %d",
 			extensionv1.Extension_ServiceDesc.ServiceName, contract.ProtocolVersion)}
 	}
 	if err != nil {
-		return nil, nil, fmt.Errorf("describe the extension: %w", answered(err))
+		return nil, fmt.Errorf("describe the extension: %w", answered(err))
 	}
 	if spec.Check != nil {
-		if err := spec.Check(description); err != nil {
-			return nil, nil, permanent{err}
+		if err := spec.Check(i.Description); err != nil {
+			return nil, permanent{err}
 		}
 	}
 	s.mu.Lock()
-	m.announced = generation
+	m.announced = i.Generation
 	s.mu.Unlock()
-	request, err := spec.Init(generation)
+	request, err := spec.Init(i.Generation)
 	if err != nil {
-		return nil, nil, fmt.Errorf("prepare the configuration: %w", err)
+		return nil, fmt.Errorf("prepare the configuration: %w", err)
 	}
 	proc.output.conceal(maps.Values(request.GetSecrets()))
 	answer, err := client.Init(ctx, request)
 	if err != nil {
 		if text := err.Error(); proc.output.clean(text) != text {
-			return nil, nil, fmt.Errorf("initialize the extension: %s", proc.output.clean(text))
+			return nil, fmt.Errorf("initialize the extension: %s", proc.output.clean(text))
 		}
-		return nil, nil, fmt.Errorf("initialize the extension: %w", answered(err))
+		return nil, fmt.Errorf("initialize the extension: %w", answered(err))
 	}
-	return description, answer.GetReadiness(), nil
+	return answer.GetReadiness(), nil
 }
 
 // answered is an error of a call without gRPC's prefix.
@@ -213,9 +207,9 @@ func answered(err error) error {
 	return contract.FromStatus(err)
 }
 
-// awaitCause finds out whether a call failed because the process died, or because of
-// a timeout.
-func awaitCause(ctx context.Context, proc *process, err error) error {
+// awaitCause is context.Cause if a call failed because the process died or because of
+// a timeout, and else the error of the call.
+func awaitCause(ctx context.Context, err error) error {
 	if errors.Is(err, contract.ErrGone) || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
 		// gRPC may know before the context, which ends with the process too.
 		select {
@@ -223,19 +217,11 @@ func awaitCause(ctx context.Context, proc *process, err error) error {
 		case <-time.After(drainGrace):
 		}
 	}
-	if proc.ctx.Err() != nil {
-		return goneError{err}
-	}
-	if ctx.Err() != nil {
-		return context.Cause(ctx)
-	}
-	return err
+	return cmp.Or(context.Cause(ctx), err)
 }
 
 // initialized takes the result of starting a member.
-func (s *Supervisor) initialized(m *member, proc *process, generation int64,
-	description *extensionv1.Description, readiness *extensionv1.Readiness, err error,
-) {
+func (s *Supervisor) initialized(m *member, proc *process, i *Instance, readiness *extensionv1.Readiness, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	m.state = down
@@ -251,17 +237,12 @@ func (s *Supervisor) initialized(m *member, proc *process, generation int64,
 		s.tellGone(m, err.Error())
 		s.recover(m.recovery, m.spec.Restart, err, []string{m.id})
 	default:
-		ctx, cancel := context.WithCancelCause(proc.ctx)
-		m.state = active
-		m.instance = &Instance{
-			ID: m.id, Generation: generation, Conn: addressed{proc.conn, m.id},
-			Description: description, PID: proc.pid, ctx: ctx, cancel: cancel,
-		}
+		i.ctx, i.cancel = context.WithCancelCause(proc.ctx)
+		m.state, m.instance = active, i
 		if m.readiness == nil { // else there is a newer report
 			s.setReadiness(m, readiness)
 		}
-		instance := m.instance
-		s.tell(m.id, func() { s.options.Observer.Active(instance) })
+		s.tell(m.id, func() { s.options.Observer.Active(i) })
 	}
 	s.reconcile()
 }

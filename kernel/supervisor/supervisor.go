@@ -1,6 +1,7 @@
 package supervisor
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -63,18 +64,12 @@ func (o Options) withDefaults() Options {
 	if o.LogSink == nil {
 		o.LogSink = func(string) io.Writer { return io.Discard }
 	}
-	if o.ProbeInterval == 0 {
-		o.ProbeInterval = 10 * time.Second
-	}
-	if o.ProbeTimeout == 0 {
-		o.ProbeTimeout = 5 * time.Second
-	}
 	if o.Guard == nil {
 		o.Guard = func(int, sandbox.Limits, bool) error { return nil }
 	}
-	if o.UsageInterval == 0 {
-		o.UsageInterval = time.Second
-	}
+	o.ProbeInterval = cmp.Or(o.ProbeInterval, 10*time.Second)
+	o.ProbeTimeout = cmp.Or(o.ProbeTimeout, 5*time.Second)
+	o.UsageInterval = cmp.Or(o.UsageInterval, time.Second)
 	return o
 }
 
@@ -82,7 +77,6 @@ func (o Options) withDefaults() Options {
 // use; none but Wait and Stop blocks.
 type Supervisor struct {
 	options Options
-	log     hclog.Logger
 	launch  launcher
 	spawner *spawner // nil in tests without processes
 	work    sync.WaitGroup
@@ -94,40 +88,39 @@ type Supervisor struct {
 	calls      map[string][]func() // of the observer, by id; an entry is being made
 	generation int64
 	stopping   bool
-	settled    []chan struct{} // waiters
-	begun      chan struct{}   // closed by Begin
+	settled    *sync.Cond    // signaled whenever no change may be in progress any more
+	begun      chan struct{} // closed by Begin
 }
 
 // New prepares the runtime directory. The Supervisor holds one operating system
 // thread until Stop.
 func New(o Options) (*Supervisor, error) {
-	o = o.withDefaults()
-	dir, err := prepareRunDir(o.RunDir, o.Log)
+	s := newSupervisor(o, nil)
+	dir, err := prepareRunDir(o.RunDir, s.options.Log)
 	if err != nil {
 		return nil, err
 	}
-	o.RunDir = dir
-	spawner, err := newSpawner(o.Adopt)
+	s.spawner, err = newSpawner(o.Adopt)
 	if err != nil {
 		return nil, err
 	}
-	s := newSupervisor(o, func(ctx context.Context, l launch) (*process, error) {
+	s.launch = func(ctx context.Context, l launch) (*process, error) {
 		if l.Serve != nil {
 			return startLocal(l.Serve)
 		}
-		return startChild(ctx, dir, spawner, l)
-	})
-	s.spawner = spawner
+		return startChild(ctx, dir, s.spawner, l)
+	}
 	return s, nil
 }
 
 func newSupervisor(o Options, launch launcher) *Supervisor {
 	o = o.withDefaults()
 	s := &Supervisor{
-		options: o, log: o.Log, launch: launch,
+		options: o, launch: launch,
 		specs: map[string]Spec{}, units: map[string]*unit{}, members: map[string]*member{},
 		calls: map[string][]func(){}, begun: make(chan struct{}),
 	}
+	s.settled = sync.NewCond(&s.mu)
 	if !o.Hold {
 		s.Begin(o.Generation)
 	}
@@ -152,7 +145,6 @@ func (s *Supervisor) Begin(generation int64) {
 // the same again does nothing; failed extensions stay so.
 func (s *Supervisor) Apply(specs []Spec) error {
 	wanted := make(map[string]Spec, len(specs))
-	groups := map[string]map[string]Spec{}
 	for _, spec := range specs {
 		spec = spec.withDefaults()
 		if spec.ID == "" || spec.Init == nil {
@@ -162,11 +154,6 @@ func (s *Supervisor) Apply(specs []Spec) error {
 			return fmt.Errorf("apply extensions: two have the id %s", spec.ID)
 		}
 		wanted[spec.ID] = spec
-		key := groupKey(spec)
-		if groups[key] == nil {
-			groups[key] = map[string]Spec{}
-		}
-		groups[key][spec.ID] = spec
 	}
 
 	s.mu.Lock()
@@ -175,22 +162,21 @@ func (s *Supervisor) Apply(specs []Spec) error {
 		return errStopped
 	}
 	s.specs = wanted
-	for key := range groups {
-		if s.units[key] == nil {
-			s.units[key] = &unit{key: key, members: map[string]*member{}}
-		}
-	}
-	for key, u := range s.units {
-		u.wanted = groups[key]
-		for id, m := range u.members {
-			if spec, kept := u.wanted[id]; kept && m.runs(spec) {
-				m.spec = spec
-			}
-		}
+	for _, u := range s.units {
+		clear(u.wanted)
 	}
 	for id, spec := range wanted {
-		if s.members[id] == nil {
+		key := groupKey(spec)
+		u := s.units[key]
+		if u == nil {
+			u = &unit{key: key, members: map[string]*member{}, wanted: map[string]Spec{}}
+			s.units[key] = u
+		}
+		u.wanted[id] = spec
+		if m := s.members[id]; m == nil {
 			s.members[id] = &member{id: id, spec: spec}
+		} else if m.unit == u && m.runs(spec) {
+			m.spec = spec
 		}
 	}
 	s.reconcile()
@@ -248,7 +234,7 @@ func (s *Supervisor) Kill(id string, generation int64, reason string) error {
 	if m == nil || m.unit == nil || m.unit.proc == nil || (generation != 0 && generation != m.announced) {
 		return fmt.Errorf("kill extension %s (generation %d): %w: it has ended", id, generation, contract.ErrNotFound)
 	}
-	s.log.Warn("killing extension", "extension", id, "generation", m.announced, "reason", reason)
+	s.options.Log.Warn("killing extension", "extension", id, "generation", m.announced, "reason", reason)
 	m.unit.proc.kill(reason)
 	return nil
 }
@@ -279,20 +265,21 @@ func (s *Supervisor) Statuses() []Status {
 // every extension is active, or has failed, or waits for its next start or for
 // another extension.
 func (s *Supervisor) Wait(ctx context.Context) error {
+	wake := context.AfterFunc(ctx, func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.settled.Broadcast()
+	})
+	defer wake()
 	s.mu.Lock()
-	if s.isSettled() {
-		s.mu.Unlock()
-		return nil
+	defer s.mu.Unlock()
+	for len(s.calls) > 0 || s.busy() {
+		if ctx.Err() != nil {
+			return fmt.Errorf("wait for extensions to start or stop: %w", context.Cause(ctx))
+		}
+		s.settled.Wait()
 	}
-	waiter := make(chan struct{})
-	s.settled = append(s.settled, waiter)
-	s.mu.Unlock()
-	select {
-	case <-waiter:
-		return nil
-	case <-ctx.Done():
-		return fmt.Errorf("wait for extensions to start or stop: %w", context.Cause(ctx))
-	}
+	return nil
 }
 
 // Stop stops all extensions, those that require others before those, and
@@ -340,3 +327,12 @@ func (s *Supervisor) killAll() string {
 }
 
 func sortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }
+
+func anyOf[V any](m map[string]V, fits func(V) bool) bool {
+	for _, v := range m {
+		if fits(v) {
+			return true
+		}
+	}
+	return false
+}

@@ -80,7 +80,6 @@ type member struct {
 	recovery *recovery
 
 	readiness   *extensionv1.Readiness
-	reports     int // of readiness
 	starts      int
 	lastError   string
 	lastErrorAt time.Time
