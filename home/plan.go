@@ -220,8 +220,8 @@ func (f *files) process(p *plan, m *member, groups map[string][]string) supervis
 	run := m.manifest.Run
 	s := supervisor.Spec{
 		Env: allowedEnv(f.options.Environ, m.env, run.Env...), StartTimeout: run.StartTimeout,
-		ShutdownGrace: run.ShutdownGrace, Memory: int64(run.Memory), Processes: run.Processes, Disk: int64(run.Disk),
-		Requires: m.manifest.Requires.Extensions,
+		ShutdownGrace: run.ShutdownGrace, Requires: m.manifest.Requires.Extensions,
+		Limits: sandbox.Limits{Memory: int64(run.Memory), Processes: run.Processes},
 		Restart: supervisor.Restart{
 			Policy: supervisor.Policy(m.manifest.Restart.Policy), Backoff: m.manifest.Restart.Backoff,
 			MaxBackoff: m.manifest.Restart.MaxBackoff,
@@ -231,7 +231,7 @@ func (f *files) process(p *plan, m *member, groups map[string][]string) supervis
 	}
 	if run.Builtin != "" {
 		s.Group = m.group(p.config)
-		s.Alone = true
+		s.Limits.Alone = true
 		s.Command = f.options.Builtin(groups[s.Group])
 	} else {
 		s.Command = append([]string{m.manifest.Executable()}, run.Args...)

@@ -68,9 +68,10 @@ func (d directories) make() error {
 // confine limits an extension to the permissions in its manifest.
 func (f *files) confine(p *plan, m *member, s *supervisor.Spec) {
 	dirs := f.directories(m)
-	s.DataDir = dirs.data
+	disk := max(0, int64(m.manifest.Run.Disk))
+	s.Limits.Rooms = []sandbox.Room{{ID: m.manifest.ID, Dir: dirs.data, Bytes: disk}}
 	if m.manifest.Run.Builtin == "" {
-		s.RunDir = dirs.run
+		s.Limits.Rooms = append(s.Limits.Rooms, sandbox.Room{ID: m.manifest.ID, Dir: dirs.run, Bytes: disk})
 		isTemp := func(e string) bool { return strings.HasPrefix(e, "TMPDIR") }
 		if err := os.MkdirAll(dirs.temp, 0o700); err == nil && !slices.ContainsFunc(m.manifest.Run.Env, isTemp) {
 			s.Env = append(s.Env, "TMPDIR="+dirs.temp)
@@ -87,8 +88,9 @@ func (f *files) confine(p *plan, m *member, s *supervisor.Spec) {
 func policy(m *member, dirs directories, o Options, s *supervisor.Spec) *sandbox.Policy {
 	p := &sandbox.Policy{
 		Execute: slices.Clone(systemPrograms), Read: slices.Clone(systemFiles),
-		Write:   append(slices.Clone(systemWritable), dirs.data, dirs.run),
-		Sockets: []string{o.Home.RuntimeDir(), dirs.data}, OpenFiles: maxOpenFiles, FileSize: uint64(max(0, s.Disk)),
+		Write:     append(slices.Clone(systemWritable), dirs.data, dirs.run),
+		Sockets:   []string{o.Home.RuntimeDir(), dirs.data},
+		OpenFiles: maxOpenFiles, FileSize: uint64(max(0, m.manifest.Run.Disk)),
 	}
 	if m.manifest.Run.Builtin == "" {
 		p.Background, p.KeepModes = true, true

@@ -26,13 +26,12 @@ const (
 // check calls a function at each interval until the process ends. An error of the
 // function kills it.
 func (s *Supervisor) check(proc *process, interval time.Duration, f func() error) {
-	ticker := time.NewTicker(interval)
-	defer ticker.Stop()
+	ticks := time.Tick(interval)
 	for {
 		select {
 		case <-proc.ctx.Done():
 			return
-		case <-ticker.C:
+		case <-ticks:
 		}
 		if err := f(); err != nil {
 			proc.kill("the process was killed: " + err.Error())

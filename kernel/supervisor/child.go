@@ -37,7 +37,6 @@ type child struct {
 	cmd     *exec.Cmd
 	spawner *spawner
 	ended   func(cause error) // ends the context of the process
-	drained chan struct{}     // its done
 
 	handshake *io.PipeReader // the first line of stdout
 	hello     string         // likewise; set before handshake has it
@@ -52,12 +51,11 @@ type child struct {
 var _ runner.Runner = (*child)(nil)
 
 // startChild starts a process whose socket lives in runDir.
-func startChild(ctx context.Context, runDir string, spawner *spawner, l launch) (*process, error) {
+func startChild(ctx context.Context, runDir string, spawner *spawner, o *output, l launch) (*process, error) {
 	alive, end := context.WithCancelCause(context.Background())
-	drained := make(chan struct{})
 	c := &child{
-		process: process{ctx: alive, done: drained, output: newOutput(l.IDs, l.Log)},
-		cmd:     newCommand(l), spawner: spawner, drained: drained,
+		process: process{ctx: alive, done: make(chan struct{}), output: o},
+		cmd:     newCommand(l), spawner: spawner,
 		ended: func(cause error) { end(goneError{cause}) },
 	}
 	stdout, stderr := c.lines("stdout"), c.lines("stderr")
@@ -257,7 +255,7 @@ func (c *child) watch(stdout, stderr io.Closer) {
 		reason += ": " + summary
 	}
 	c.exit = exit{Clean: clean, Killed: killed != "", Reason: reason, Crash: full}
-	close(c.drained)
+	close(c.done)
 }
 
 // endGroup kills the rest of the process group, once: afterwards its number may

@@ -64,10 +64,10 @@ func (w *world) start(ctx context.Context, l launch) (*process, error) {
 			}
 		}
 	}
-	p := &fakeProcess{world: w, ids: l.IDs, ended: make(chan struct{})}
+	p := &fakeProcess{world: w, ids: l.IDs}
 	p.ctx, p.cancel = context.WithCancelCause(context.Background())
 	p.process = process{
-		pid: pid, conn: p, ctx: p.ctx, done: p.ended, output: &output{},
+		pid: pid, conn: p, ctx: p.ctx, done: make(chan struct{}), output: &output{},
 		kill:    func(reason string) { p.end(exit{Killed: true, Reason: reason}) },
 		quit:    func() { p.end(exit{Clean: true, Reason: "exit status 0"}) },
 		release: func() {},
@@ -88,7 +88,6 @@ type fakeProcess struct {
 	ids    []string
 	cancel context.CancelCauseFunc
 	once   sync.Once
-	ended  chan struct{}
 	memory atomic.Int64
 }
 
@@ -109,7 +108,7 @@ func (p *fakeProcess) end(e exit) {
 		p.world.mu.Unlock()
 		p.exit = e
 		p.cancel(goneError{errors.New(e.Reason)})
-		close(p.ended)
+		close(p.done)
 	})
 }
 

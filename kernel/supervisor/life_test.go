@@ -390,7 +390,7 @@ func TestMemory(t *testing.T) {
 	t.Parallel()
 	b := setup(t, func(o *Options) { o.UsageInterval, o.Guard = 10*time.Millisecond, limits.Guard })
 	s := spec("big", "extension", behavior{})
-	s.Memory = 512 << 20
+	s.Limits.Memory = 512 << 20
 	b.apply(t, s)
 	i := b.active(t, 0, "big")
 	mark := b.mark()

@@ -31,9 +31,8 @@ func startLocal(serve func(context.Context, net.Listener) error) (*process, erro
 	}
 	ctx, end := context.WithCancelCause(context.Background())
 	context.AfterFunc(ctx, func() { _ = listener.Close() })
-	done := make(chan struct{})
 	p := &process{
-		conn: conn, ctx: ctx, done: done, output: &output{},
+		conn: conn, ctx: ctx, done: make(chan struct{}), output: &output{},
 		quit: func() { end(goneError{errNotNeeded}) },
 		// Nothing can end a goroutine that ignores the end of its context, but its
 		// connection and its token are void.
@@ -41,7 +40,7 @@ func startLocal(serve func(context.Context, net.Listener) error) (*process, erro
 		release: func() { _ = conn.Close() },
 	}
 	go func() {
-		defer close(done)
+		defer close(p.done)
 		err := serve(ctx, listener)
 		var killed killedError
 		switch {

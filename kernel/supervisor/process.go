@@ -3,7 +3,6 @@ package supervisor
 import (
 	"context"
 	"errors"
-	"io"
 	"slices"
 	"time"
 
@@ -17,7 +16,7 @@ type process struct {
 	pid     int // 0: the kernel's own
 	conn    grpc.ClientConnInterface
 	ctx     context.Context // ends at the moment of the exit
-	done    <-chan struct{} // closed a little later, when the last output has been read
+	done    chan struct{}   // closed a little later, when the last output has been read
 	exit    exit            // valid once done is closed
 	sockets string          // the directory of its socket
 	output  *output
@@ -42,9 +41,7 @@ type exit struct {
 // they have together.
 type launch struct {
 	Spec
-	IDs    []string
-	Limits sandbox.Limits
-	Log    func(id string) io.Writer
+	IDs []string
 }
 
 // merge is the process that serves all the extensions; see Spec.Group.
@@ -52,9 +49,6 @@ func merge(specs map[string]Spec) (l launch) {
 	for i, id := range sortedKeys(specs) {
 		s := specs[id]
 		l.IDs = append(l.IDs, s.ID)
-		for _, dir := range []string{s.DataDir, s.RunDir} {
-			l.Limits.Rooms = append(l.Limits.Rooms, sandbox.Room{ID: s.ID, Dir: dir, Bytes: max(0, s.Disk)})
-		}
 		if i == 0 {
 			l.Spec = s
 			continue
@@ -62,15 +56,18 @@ func merge(specs map[string]Spec) (l launch) {
 		l.Env = slices.Concat(s.Env, l.Env) // the last one of a name counts
 		l.AutoMTLS = l.AutoMTLS || s.AutoMTLS
 		l.StartTimeout, l.ShutdownGrace = max(l.StartTimeout, s.StartTimeout), max(l.ShutdownGrace, s.ShutdownGrace)
-		l.Memory, l.Processes = addLimits(l.Memory, s.Memory), addLimits(l.Processes, s.Processes)
-		l.Alone = l.Alone && s.Alone
+		l.Limits = sandbox.Limits{
+			Memory:    addLimits(l.Limits.Memory, s.Limits.Memory),
+			Processes: addLimits(l.Limits.Processes, s.Limits.Processes),
+			Alone:     l.Limits.Alone && s.Limits.Alone,
+			Rooms:     slices.Concat(l.Limits.Rooms, s.Limits.Rooms),
+		}
 		if l.Policy != nil && s.Policy != nil {
 			l.Policy = sandbox.Union(l.Policy, s.Policy)
 		} else {
 			l.Policy = nil // one without a sandbox takes the others out of theirs
 		}
 	}
-	l.Limits.Memory, l.Limits.Processes, l.Limits.Alone = l.Memory, l.Processes, l.Alone
 	return l
 }
 

@@ -33,18 +33,9 @@ type Spec struct {
 	// ShutdownGrace the time to finish what is in flight. Zero: 10 s, 5 s.
 	StartTimeout  time.Duration
 	ShutdownGrace time.Duration
-	// Memory limits the resident memory, in bytes, of the process and its
-	// descendants; Processes limits their number, itself included. Above a limit the
-	// process is killed. Zero: no limit. A process that is Alone starts no others, so
-	// none are looked for.
-	Memory    int64
-	Processes int
-	Alone     bool
-	// Disk limits the bytes in DataDir, as well as those in RunDir, and those in
-	// deleted files that are still open. Above it the process is killed, and not
-	// restarted until there is room. Zero: no limit.
-	DataDir, RunDir string
-	Disk            int64
+	// Limits bound the process and its descendants: above one, the process is killed,
+	// and if a directory holds too much, not restarted until there is room.
+	Limits sandbox.Limits
 	// Policy is the sandbox of the process; nil: none. A shared process may do what
 	// any of its members may. Confine is the command that applies the policy and then
 	// executes Command; empty: the process applies it itself.

@@ -18,15 +18,13 @@ import (
 // launchUnit starts the process of an idle unit.
 func (s *Supervisor) launchUnit(u *unit) {
 	l := u.process()
-	l.Log = s.options.LogSink
 	u.phase = launching
-	u.deadline = time.Now().Add(l.StartTimeout)
 	u.started = l
 	ctx, abort := context.WithCancelCause(context.Background())
 	u.abort = abort
-	deadline := u.deadline
 	s.work.Go(func() {
-		bounded, cancel := context.WithDeadlineCause(ctx, deadline, tooSlow(l.StartTimeout))
+		began := time.Now()
+		bounded, cancel := context.WithTimeoutCause(ctx, l.StartTimeout, tooSlow(l.StartTimeout))
 		defer cancel()
 		defer abort(nil)
 		err := s.options.Guard(0, l.Limits, true)
@@ -34,11 +32,12 @@ func (s *Supervisor) launchUnit(u *unit) {
 		if err == nil {
 			proc, err = s.launch(bounded, l)
 		}
+		took := time.Since(began)
 		select {
-		case <-s.begun:
+		case <-s.begun: // the wait does not count
 		case <-ctx.Done():
 		}
-		s.launched(u, proc, err) //nolint:contextcheck // its starts have deadlines of their own
+		s.launched(u, proc, l.StartTimeout-took, err) //nolint:contextcheck // its starts have deadlines of their own
 	})
 }
 
@@ -47,14 +46,14 @@ func tooSlow(timeout time.Duration) error {
 }
 
 // launched takes the result of a launch.
-func (s *Supervisor) launched(u *unit, proc *process, err error) {
+func (s *Supervisor) launched(u *unit, proc *process, left time.Duration, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	u.phase = idle
+	u.phase, u.deadline = idle, time.Now().Add(left)
 	switch {
 	case errors.Is(err, errAborted):
 	case err != nil:
-		s.unitFailed(u, err)
+		s.fail(&u.recovery, u.process().Restart, u.members, err)
 	default:
 		u.phase, u.proc = running, proc
 		s.work.Go(func() {
@@ -91,11 +90,11 @@ func (s *Supervisor) exited(u *unit, proc *process) {
 	s.options.Log.Debug("extension process ended", "extensions", sortedKeys(u.members), "pid", proc.pid,
 		"planned", planned, "reason", end.Reason)
 	if !planned {
-		if policy := u.process().Restart.Policy; end.Clean && policy != Always {
+		if restart := u.process().Restart; end.Clean && restart.Policy != Always {
 			u.recovery.final = Inactive
-			s.note(u, "the process ended by itself, with success, and restart.policy is "+string(policy), "")
+			note(u.members, "the process ended by itself, with success, and restart.policy is "+string(restart.Policy), "")
 		} else {
-			s.unitFailed(u, crashed{errors.New(end.Reason), end.Crash})
+			s.fail(&u.recovery, restart, u.members, crashed{errors.New(end.Reason), end.Crash})
 		}
 	}
 	s.reconcile()
@@ -107,23 +106,20 @@ func (u *unit) serves() bool {
 	return anyOf(u.members, func(m *member) bool { return m.state == starting || m.state == active })
 }
 
-// unitFailed notes the failure of a process and decides about its restart.
-func (s *Supervisor) unitFailed(u *unit, err error) {
-	var c crashed
-	errors.As(err, &c)
-	s.note(u, err.Error(), c.crash)
-	s.recover(&u.recovery, u.process().Restart, err, sortedKeys(u.members))
-}
-
-// note keeps an error of the process with each of its members.
-func (s *Supervisor) note(u *unit, text, crash string) {
-	for _, m := range u.members {
+// note keeps an error with extensions.
+func note(members map[string]*member, text, crash string) {
+	for _, m := range members {
 		m.lastError, m.lastErrorAt, m.crash = text, time.Now(), crash
 	}
 }
 
-// recover plans the next start after a failure, or gives up.
-func (s *Supervisor) recover(r *recovery, policy Restart, err error, ids []string) {
+// fail notes the failure of a process or of one extension, and plans the next start,
+// or gives up.
+func (s *Supervisor) fail(r *recovery, policy Restart, members map[string]*member, err error) {
+	var c crashed
+	errors.As(err, &c)
+	note(members, err.Error(), c.crash)
+	ids := sortedKeys(members)
 	delay, again := r.next(time.Now(), policy)
 	if !again || isPermanent(err) {
 		r.final = Failed
@@ -233,9 +229,8 @@ func (s *Supervisor) initialized(m *member, proc *process, i *Instance, readines
 	case u.phase == quitting || proc.ctx.Err() != nil:
 		m.state = doomed // exited ends the generation
 	case err != nil:
-		m.lastError, m.lastErrorAt, m.crash = err.Error(), time.Now(), ""
 		s.tellGone(m, err.Error())
-		s.recover(m.recovery, m.spec.Restart, err, []string{m.id})
+		s.fail(m.recovery, m.spec.Restart, map[string]*member{m.id: m}, err)
 	default:
 		i.ctx, i.cancel = context.WithCancelCause(proc.ctx)
 		m.state, m.instance = active, i

@@ -32,11 +32,9 @@ func (s *Supervisor) quit(u *unit) {
 			proc.kill("the process was killed: " + err.Error())
 		}
 		proc.quit()
-		timer := time.NewTimer(quitGrace)
-		defer timer.Stop()
 		select {
 		case <-proc.done:
-		case <-timer.C:
+		case <-time.After(quitGrace):
 			proc.kill("the process was killed: it did not exit after its extensions had finished")
 		}
 	})

@@ -108,7 +108,7 @@ func New(o Options) (*Supervisor, error) {
 		if l.Serve != nil {
 			return startLocal(l.Serve)
 		}
-		return startChild(ctx, dir, s.spawner, l)
+		return startChild(ctx, dir, s.spawner, newOutput(l.IDs, s.options.LogSink), l)
 	}
 	return s, nil
 }
@@ -133,9 +133,6 @@ func (s *Supervisor) Begin(generation int64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.generation = generation
-	for _, u := range s.units { // the wait does not count
-		u.deadline = time.Now().Add(u.process().StartTimeout)
-	}
 	close(s.begun)
 }
 

@@ -163,7 +163,7 @@ func TestMemoryOfAGroup(t *testing.T) {
 	t.Parallel()
 	inBubble(t, func(t *testing.T, b *fakeBench) { //nolint:thelper // it is the test
 		one, two := fakeSpec("one"), fakeSpec("two")
-		one.Group, two.Group, one.Memory, two.Memory = "g", "g", 10<<20, 20<<20
+		one.Group, two.Group, one.Limits.Memory, two.Limits.Memory = "g", "g", 10<<20, 20<<20
 		if err := b.Apply([]Spec{one, two}); err != nil {
 			t.Fatal(err)
 		}
