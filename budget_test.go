@@ -33,12 +33,12 @@ var budgets = map[string]budget{
 	"kernel/router":     {1890, 1850},
 	"kernel/sandbox":    {86, 90},
 	"kernel/session":    {1145, 1150},
-	"kernel/supervisor": {1997, 1900},
+	"kernel/supervisor": {1967, 1900},
 	"kernel/tools":      {1228, 1250},
 }
 
 // kernelBudget is that of all packages together.
-var kernelBudget = budget{13806, 13500}
+var kernelBudget = budget{13776, 13500}
 
 func TestKernelStaysWithinItsBudget(t *testing.T) {
 	t.Parallel()

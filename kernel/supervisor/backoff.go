@@ -40,7 +40,7 @@ func (r *recovery) next(now time.Time, policy Restart) (time.Duration, bool) {
 		return 0, false
 	}
 	r.delay = max(1, min(max(2*r.delay, policy.Backoff), policy.MaxBackoff))
-	return r.delay/2 + rand.N(r.delay), true
+	return r.delay/2 + rand.N(r.delay), true //nolint:gosec // jitter
 }
 
 // reset forgets all failures.

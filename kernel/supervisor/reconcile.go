@@ -51,34 +51,29 @@ func (s *Supervisor) stepIdle(u *unit) bool {
 }
 
 func (s *Supervisor) stepRunning(u *unit) bool {
-	if s.ends(u) {
-		if s.mayQuit(u) {
-			s.quit(u)
-			return true
-		}
+	switch ends := s.ends(u); {
+	case ends && !s.mayQuit(u), !ends && u.proc.ctx.Err() != nil: // exited takes its end
 		return false
-	}
-	if u.proc.ctx.Err() != nil {
-		return false // exited reports it
-	}
-	if !anyOf(u.members, s.needed) {
+	case ends, !anyOf(u.members, s.needed):
 		s.quit(u)
 		return true
 	}
 	changed := false
 	for _, id := range sortedKeys(u.members) {
-		switch m := u.members[id]; {
-		case m.state == active && (!m.runs(u.wanted[id]) || s.obstacle(m) != ""):
+		m, next := u.members[id], u.wanted[id]
+		stale := !m.runs(next)
+		switch {
+		case m.state == active && (stale || s.obstacle(m) != ""):
 			s.stopMember(m)
-			changed = true
-		case m.state == down && m.leaving == 0 && !m.runs(u.wanted[id]):
-			m.spec = u.wanted[id]
+		case stale && m.state == down && m.leaving == 0:
+			m.spec = next
 			m.recovery.reset()
-			changed = true
 		case s.startable(m):
 			s.startMember(m)
-			changed = true
+		default:
+			continue
 		}
+		changed = true
 	}
 	return changed
 }
@@ -172,17 +167,12 @@ func (m *member) down() bool {
 // mayQuit reports whether the process can end now. A swap always can; a process that
 // is removed waits for the extensions that require it and are removed too.
 func (s *Supervisor) mayQuit(u *unit) bool {
-	for id := range u.members {
-		if _, kept := s.specs[id]; kept && !s.stopping {
-			continue
-		}
-		if anyOf(s.members, func(other *member) bool {
-			return other.unit != u && other.state != down && slices.Contains(other.spec.Requires, id)
-		}) {
-			return false
-		}
-	}
-	return true
+	return !anyOf(u.members, func(m *member) bool {
+		_, kept := s.specs[m.id]
+		return (!kept || s.stopping) && anyOf(s.members, func(other *member) bool {
+			return other.unit != u && other.state != down && slices.Contains(other.spec.Requires, m.id)
+		})
+	})
 }
 
 // ends reports whether the process of the unit has to end.
