@@ -96,7 +96,8 @@ type Kernel struct {
 	host       *host.Host
 	super      *supervisor.Supervisor
 	listener   net.Listener
-	fenced     chan error // another process writes to the store
+	fenced     context.Context // ends when another process writes to the store
+	fence      context.CancelCauseFunc
 	generation int64
 
 	planning   sync.Mutex     // one plan at a time
@@ -121,8 +122,9 @@ func Open(ctx context.Context, o Options) (_ *Kernel, err error) {
 	k := &Kernel{
 		options: o, log: o.Log, started: time.Now(), directory: &directory.Directory{}, host: host.New(),
 		status: map[string]supervisor.Status{}, actors: map[string]*bus.Actor{},
-		stopping: map[string]bool{}, described: map[string]offer{}, fenced: make(chan error, 1),
+		stopping: map[string]bool{}, described: map[string]offer{},
 	}
+	k.fenced, k.fence = context.WithCancelCause(context.Background())
 	defer func() {
 		if err != nil {
 			_ = k.Close()
@@ -147,7 +149,7 @@ func Open(ctx context.Context, o Options) (_ *Kernel, err error) {
 	k.router = router.New(k.directory, k.sessions, k.statusText)
 	k.bus, err = bus.New(ctx, bus.Options{
 		Store: k.store, Effects: k.sessions.Effects(), Hooks: k.router.Hooks(), Log: k.log.Named("bus"),
-		Stuck: k.stuck, Fenced: k.lostStore, Events: first.KeepEvents, Dead: first.KeepDead,
+		Stuck: k.stuck, Fenced: k.fence, Events: first.KeepEvents, Dead: first.KeepDead,
 	})
 	if err != nil {
 		return nil, err
@@ -230,7 +232,8 @@ func (k *Kernel) Run(ctx context.Context) error {
 	var fenced error
 	select {
 	case <-ctx.Done():
-	case fenced = <-k.fenced:
+	case <-k.fenced.Done():
+		fenced = context.Cause(k.fenced)
 		k.log.Error("stopping at once: another process writes to the store", "error", fenced)
 	}
 	stop, cancel := context.WithTimeout(context.WithoutCancel(ctx), stopTimeout)
@@ -289,14 +292,6 @@ func listenPrivate(path string) (net.Listener, error) {
 		return nil, errors.Join(fmt.Errorf("listen on %s: %w", path, err), listener.Close())
 	}
 	return listener, nil
-}
-
-// lostStore has Run stop: another process writes to the store.
-func (k *Kernel) lostStore(err error) {
-	select {
-	case k.fenced <- err:
-	default: // it stops already
-	}
 }
 
 // stuck restarts an extension with a handler that does not end.
