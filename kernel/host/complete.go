@@ -3,7 +3,6 @@ package host
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
@@ -11,13 +10,13 @@ import (
 	"google.golang.org/grpc"
 
 	"github.com/switchboard-run/switchboard/contract"
-	"github.com/switchboard-run/switchboard/contract/busv1"
 	"github.com/switchboard-run/switchboard/contract/extensionv1"
 	"github.com/switchboard-run/switchboard/contract/kernelv1"
 	"github.com/switchboard-run/switchboard/kernel/bus"
 	"github.com/switchboard-run/switchboard/kernel/directory"
 	"github.com/switchboard-run/switchboard/kernel/journal"
 	"github.com/switchboard-run/switchboard/kernel/models"
+	"github.com/switchboard-run/switchboard/kernel/session"
 )
 
 // Complete asks a model: for an agent during its turn, the model of its manifest or of
@@ -61,7 +60,7 @@ func (h *Host) order(ctx context.Context, r *kernelv1.CompleteRequest) (models.O
 	case agent == nil:
 		return o, fmt.Errorf("%w: %q is not an agent", contract.ErrDenied, id)
 	case model == agent.Spec.GetModel():
-	case model != modelOf(l.Event):
+	case model != session.InputOf(l.Event).Meta[contract.MetaModel]: // only who may queue inputs can set it
 		return o, fmt.Errorf("%w: the manifest of %q grants the model %q, not %q",
 			contract.ErrDenied, id, agent.Spec.GetModel(), model)
 	case !h.knowsModel(model):
@@ -88,17 +87,6 @@ func bounded(l *bus.Lease, agent *directory.Agent) error {
 
 // defaultSteps is the default of the run loop.
 const defaultSteps = 20
-
-// modelOf is the model that an input names for its turn. Only extensions that may
-// queue inputs can set it.
-func modelOf(input *busv1.Event) string {
-	var in contract.AgentInput
-	if json.Unmarshal(input.GetPayload(), &in) != nil {
-		return ""
-	}
-	model, _ := in.Meta[contract.MetaModel].(string)
-	return model
-}
 
 // knowsModel reports whether a name is one of the configuration, or a whole one.
 func (h *Host) knowsModel(name string) bool {

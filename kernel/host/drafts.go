@@ -2,21 +2,19 @@ package host
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
-	"fmt"
 	"io"
 	"strings"
 
 	"google.golang.org/grpc"
 
-	"github.com/switchboard-run/switchboard/contract"
 	"github.com/switchboard-run/switchboard/contract/extensionv1"
 	"github.com/switchboard-run/switchboard/contract/kernelv1"
 	"github.com/switchboard-run/switchboard/kernel/bus"
 	"github.com/switchboard-run/switchboard/kernel/directory"
 	"github.com/switchboard-run/switchboard/kernel/journal"
 	"github.com/switchboard-run/switchboard/kernel/router"
+	"github.com/switchboard-run/switchboard/kernel/session"
 )
 
 // Draft shows texts as drafts of the turn that runs when they come, where its answer
@@ -61,11 +59,7 @@ func draftPlaceOf(j journal.Reader, l *bus.Lease, p *draftPlace) error {
 	if err != nil || s == nil || s.Conversation == 0 {
 		return err
 	}
-	var in contract.AgentInput
-	if err := json.Unmarshal(l.Event.GetPayload(), &in); err != nil {
-		return fmt.Errorf("%w: the input %s: %w", contract.ErrInvalid, l.Event.GetId(), err)
-	}
-	inputs, target := []int64{l.Event.GetSeq()}, in.ReplyTo
+	inputs, target := []int64{l.Event.GetSeq()}, session.InputOf(l.Event).ReplyTo
 	if n := len(s.Stack); n > 0 {
 		turn, err := j.Turn(s.Stack[n-1])
 		if err != nil {

@@ -2,12 +2,12 @@ package host
 
 import (
 	"context"
-	"encoding/json"
 	"strings"
 
 	"github.com/switchboard-run/switchboard/contract"
 	"github.com/switchboard-run/switchboard/contract/kernelv1"
 	"github.com/switchboard-run/switchboard/kernel/journal"
+	"github.com/switchboard-run/switchboard/kernel/session"
 )
 
 // Presence implements kernelv1.SessionsServer: when a person last wrote, in any session,
@@ -62,8 +62,7 @@ func personWaits(j journal.Reader) (bool, error) {
 		if err != nil {
 			return false, err
 		}
-		var in contract.AgentInput
-		if e != nil && json.Unmarshal(e.GetPayload(), &in) == nil && in.Kind == contract.InputUser {
+		if session.InputOf(e).Kind == contract.InputUser {
 			return true, nil
 		}
 	}

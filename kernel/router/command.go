@@ -1,7 +1,6 @@
 package router
 
 import (
-	"encoding/json"
 	"fmt"
 	"regexp"
 	"slices"
@@ -12,6 +11,7 @@ import (
 	"github.com/switchboard-run/switchboard/kernel/bus"
 	"github.com/switchboard-run/switchboard/kernel/directory"
 	"github.com/switchboard-run/switchboard/kernel/journal"
+	"github.com/switchboard-run/switchboard/kernel/session"
 )
 
 var commandForm = regexp.MustCompile(`^/([a-z][a-z0-9_]*)(?:\s+([\s\S]*))?$`)
@@ -165,8 +165,7 @@ func (r *MessageRouter) statusHere(tx *bus.Tx, c *journal.Conversation, channel 
 func working(tx *bus.Tx, c *journal.Conversation, own *journal.Session) int {
 	busy := map[int64]bool{}
 	for _, l := range tx.Working() {
-		var in contract.AgentInput
-		if (own == nil || l.Session != own.ID) && json.Unmarshal(l.Event.GetPayload(), &in) == nil && in.ReplyTo == c.Handle {
+		if (own == nil || l.Session != own.ID) && session.InputOf(l.Event).ReplyTo == c.Handle {
 			busy[l.Session] = true
 		}
 	}
@@ -246,10 +245,6 @@ func (r *MessageRouter) setHome(tx *bus.Tx, q request) (string, error) {
 
 // messageID is the platform's id of the message that an input carries.
 func messageID(e *busv1.Event) string {
-	var in contract.AgentInput
-	if json.Unmarshal(e.GetPayload(), &in) != nil {
-		return ""
-	}
-	id, _ := in.Meta["message_id"].(string)
+	id, _ := session.InputOf(e).Meta["message_id"].(string)
 	return id
 }

@@ -27,7 +27,7 @@ func (st *Store) forExtension(r journal.Reader, s *journal.Session, turn *journa
 		return err
 	}
 	out.Input = bus.OwnInput(s.OutboundTarget, heard)
-	out.Thread = inputOf(heard).Thread
+	out.Thread = InputOf(heard).Thread
 	if turn.Outcome == contract.OutcomeOK {
 		return nil
 	}
@@ -65,7 +65,7 @@ func (st *Store) cancelAll(tx *bus.Tx, s *journal.Session, text string, records 
 		return ended, err
 	}
 	for i, d := range waiting {
-		in := inputOf(events[i])
+		in := InputOf(events[i])
 		if !begins(in) && !records {
 			continue
 		}

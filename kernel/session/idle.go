@@ -71,5 +71,5 @@ func (st *Store) busy(tx *bus.Tx, s *journal.Session) (bool, error) {
 	if err != nil || len(inputs) == manyRecords {
 		return true, err
 	}
-	return slices.ContainsFunc(inputs, func(e *busv1.Event) bool { return begins(inputOf(e)) }), nil
+	return slices.ContainsFunc(inputs, func(e *busv1.Event) bool { return begins(InputOf(e)) }), nil
 }

@@ -216,8 +216,8 @@ func (st *Store) event(s *journal.Session, in contract.AgentInput) (*busv1.Event
 		Payload: payload}, nil
 }
 
-// inputOf decodes the input in an event; it is empty if that fails.
-func inputOf(e *busv1.Event) (in contract.AgentInput) {
+// InputOf decodes the input in an event; it is empty if that fails.
+func InputOf(e *busv1.Event) (in contract.AgentInput) {
 	if json.Unmarshal(e.GetPayload(), &in) != nil {
 		return contract.AgentInput{}
 	}

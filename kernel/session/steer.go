@@ -43,7 +43,7 @@ func (st *Store) steer(tx *bus.Tx, effect *busv1.Effect) (*busv1.EffectResult, e
 	if err != nil {
 		return nil, err
 	}
-	if _, err := st.begin(tx, s, inputs, inputOf(inputs[0]).ReplyTo, times); err != nil {
+	if _, err := st.begin(tx, s, inputs, InputOf(inputs[0]).ReplyTo, times); err != nil {
 		return nil, err
 	}
 	s.UserAt = tx.Now
@@ -87,10 +87,10 @@ func (st *Store) share(tx *bus.Tx, s *journal.Session, ids []string, unfit error
 	}
 	var fit []string // their ids
 	for _, e := range events {
-		in := inputOf(e)
+		in := InputOf(e)
 		free := in.Kind == contract.InputUser && !slices.Contains(begun, e.GetSeq())
 		switch {
-		case free && (len(inputs) == 0 || in.ReplyTo == inputOf(inputs[0]).ReplyTo):
+		case free && (len(inputs) == 0 || in.ReplyTo == InputOf(inputs[0]).ReplyTo):
 			inputs, fit = append(inputs, e), append(fit, e.GetId())
 		case slices.Contains(ids, e.GetId()):
 			return nil, fmt.Errorf("%w: input %s cannot share a turn: only messages of users with one reply target can",
@@ -143,7 +143,7 @@ func (st *Store) Interruptible(r journal.Reader, all *bus.Bus, l *bus.Lease) (bo
 	}
 	events, err := st.Pending(r, all, l)
 	return slices.ContainsFunc(events, func(e *busv1.Event) bool {
-		return inputOf(e).Kind == contract.InputUser
+		return InputOf(e).Kind == contract.InputUser
 	}), err
 }
 

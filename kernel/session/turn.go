@@ -274,7 +274,7 @@ func (st *Store) Died(tx *bus.Tx, e *busv1.Event, text string) error {
 		return nil
 	}
 	st.bumpEpoch(journal.ParseSessionID(e.GetKey())) // its holder may have cached rows that were not stored
-	in := inputOf(e)
+	in := InputOf(e)
 	s, err := tx.Session(journal.ParseSessionID(e.GetKey()))
 	if err != nil || s == nil || in.Kind == "" || in.Kind == contract.InputRecord && len(s.Stack) == 0 {
 		return err // nothing to end
@@ -299,7 +299,7 @@ func (st *Store) endAll(
 ) (ended int, err error) {
 	st.bumpEpoch(s.ID)
 	if unbegun != nil && len(s.Stack) == 0 {
-		in := inputOf(unbegun)
+		in := InputOf(unbegun)
 		turn, err := st.begin(tx, s, []*busv1.Event{unbegun}, in.ReplyTo, 0)
 		if err != nil {
 			return 0, err
@@ -348,7 +348,7 @@ func (st *Store) cancel(tx *bus.Tx, effect *busv1.Effect) (*busv1.EffectResult, 
 func (st *Store) CancelTurns(tx *bus.Tx, s *journal.Session, text string) (ended int, err error) {
 	if len(s.Stack) == 0 {
 		_, waiting, err := st.Waiting(tx, s, 1)
-		if err != nil || len(waiting) == 0 || !begins(inputOf(waiting[0])) {
+		if err != nil || len(waiting) == 0 || !begins(InputOf(waiting[0])) {
 			return 0, err
 		}
 	}
