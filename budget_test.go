@@ -20,13 +20,13 @@ type budget struct{ most, aim int }
 // tests and generated code. A package that needs more takes it from another one, or
 // moves out of the kernel.
 var budgets = map[string]budget{
-	"kernel":            {843, 890},
+	"kernel":            {840, 890},
 	"kernel/admin":      {535, 400},
 	"kernel/bus":        {3054, 2950},
 	"kernel/clock":      {81, 120},
 	"kernel/directory":  {263, 240},
 	"kernel/fair":       {142, 190},
-	"kernel/host":       {1295, 1230},
+	"kernel/host":       {1278, 1230},
 	"kernel/journal":    {302, 225},
 	"kernel/models":     {678, 690},
 	"kernel/questions":  {268, 315},
@@ -38,7 +38,7 @@ var budgets = map[string]budget{
 }
 
 // kernelBudget is that of all packages together.
-var kernelBudget = budget{13776, 13500}
+var kernelBudget = budget{13752, 13500}
 
 func TestKernelStaysWithinItsBudget(t *testing.T) {
 	t.Parallel()
