@@ -30,7 +30,7 @@ var budgets = map[string]budget{
 	"kernel/journal":    {302, 225},
 	"kernel/models":     {678, 690},
 	"kernel/questions":  {268, 315},
-	"kernel/router":     {1890, 1850},
+	"kernel/router":     {1883, 1850},
 	"kernel/sandbox":    {86, 90},
 	"kernel/session":    {1145, 1150},
 	"kernel/supervisor": {1967, 1900},
@@ -38,7 +38,7 @@ var budgets = map[string]budget{
 }
 
 // kernelBudget is that of all packages together.
-var kernelBudget = budget{13752, 13500}
+var kernelBudget = budget{13750, 13500}
 
 func TestKernelStaysWithinItsBudget(t *testing.T) {
 	t.Parallel()

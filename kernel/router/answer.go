@@ -209,8 +209,7 @@ func (r *MessageRouter) settle(tx *bus.Tx, q request, o *questions.Question, ans
 	if err != nil {
 		return "", err
 	}
-	elsewhere := o.Handle != q.conversation.Handle && (o.Handle != "" || o.Channel != q.here.channel.ID)
-	if elsewhere && !unseen {
+	if !q.at(o) && !unseen {
 		text := fmt.Sprintf("Question %s was answered by %s on %s: %s", o.ID, q.who(), q.here.channel.Name, answer)
 		if err := r.tellWhereAsked(tx, o, text); err != nil {
 			return "", err
@@ -223,6 +222,11 @@ func (r *MessageRouter) settle(tx *bus.Tx, q request, o *questions.Question, ans
 		return fmt.Sprintf("Question %s: declined.", o.ID), nil
 	}
 	return fmt.Sprintf("Question %s is answered: %s", o.ID, answer), nil
+}
+
+// at reports whether a question was asked where the message was written.
+func (q request) at(o *questions.Question) bool {
+	return o.Handle == q.conversation.Handle || o.Handle == "" && o.Channel == q.here.channel.ID
 }
 
 // who is the name of the sender for people.
@@ -258,11 +262,7 @@ func (r *MessageRouter) answerable(tx *bus.Tx, q request) (here, elsewhere []que
 // here. The default recipient of a channel is its owner.
 func (r *MessageRouter) mayAnswer(tx *bus.Tx, o *questions.Question, q request) (may, askedHere bool, err error) {
 	ownerHere := q.owner && !q.conversation.Group
-	if o.Handle != "" {
-		askedHere = o.Handle == q.conversation.Handle
-	} else {
-		askedHere = o.Channel == q.here.channel.ID && ownerHere
-	}
+	askedHere = q.at(o) && (o.Handle != "" || ownerHere)
 	if askedHere || !ownerHere {
 		return askedHere, askedHere, nil
 	}

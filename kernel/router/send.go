@@ -136,7 +136,7 @@ func (r *MessageRouter) died(tx *bus.Tx, d *journal.Delivery, e *busv1.Event, ex
 	channel := dir.Channel(extension)
 	var m contract.ChannelSend
 	if channel == nil || json.Unmarshal(e.GetPayload(), &m) != nil || m.RemovesDraft() {
-		return nil // only a dead letter; a draft that stays looks like one
+		return nil //nolint:nilerr // only a dead letter; a draft that stays looks like one
 	}
 	if m.Kind == contract.SendNotice {
 		moved, err := r.move(tx, channel, m, true)

@@ -21,15 +21,14 @@ import (
 func (r *Runner) CallOutsideTurn(
 	ctx context.Context, name string, raw json.RawMessage,
 ) (*extensionv1.CallResult, error) {
-	dir, t, extension := r.awaitTool(ctx, name)
+	_, t, extension := r.awaitTool(ctx, name)
 	if t == nil || t.Extension == CoreExtension {
 		return nil, fmt.Errorf("%w: no tool %s: the extension %s is not running", contract.ErrNotFound, name, extension)
 	}
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
 	for conflicts := 0; ; conflicts++ {
-		q := &extensionv1.CallRequest{Timezone: dir.Location.String(), Repeat: conflicts > 0}
-		result, err := r.callOutsideTurn(ctx, nil, t, raw, q, true)
+		result, err := r.callOutsideTurn(ctx, nil, t, raw, &extensionv1.CallRequest{Repeat: conflicts > 0}, true)
 		if !errors.Is(err, contract.ErrConflict) || conflicts >= maxConflicts {
 			return result, err
 		}
@@ -61,7 +60,7 @@ func (r *Runner) Ask(
 	case agent == "" && !slices.Contains(a.Tools, name):
 		return nil, fmt.Errorf("%w: the manifest of %q lacks \"permissions: {tools: [%s]}\"", contract.ErrDenied, a.ID, name)
 	}
-	return r.callOutsideTurn(ctx, l, t, raw, &extensionv1.CallRequest{Agent: agent, Timezone: dir.Location.String()}, false)
+	return r.callOutsideTurn(ctx, l, t, raw, &extensionv1.CallRequest{Agent: agent}, false)
 }
 
 // callOutsideTurn runs a tool once for the holder of a lane, if there is one, and
@@ -93,6 +92,7 @@ func (r *Runner) callOutsideTurn(
 	lease := r.Bus.LeaseAlone(actor)
 	defer r.Bus.Release(lease)
 	q.Name, q.Arguments, q.Lane = t.Tool.GetName(), arguments(raw), lease.Token
+	q.Timezone = r.Directory.Current().Location.String()
 	result, err := r.Remote.CallTool(ctx, t.Extension, q)
 	switch {
 	case err != nil || len(result.GetEffects()) == 0:
