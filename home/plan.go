@@ -58,7 +58,7 @@ type member struct {
 	// env has the values for run.env: the environment's, and for a built-in also those of
 	// secrets.env.
 	env    func(string) (string, bool)
-	linked   string // id of the extension whose tools a link in force grants
+	linked string // id of the extension whose tools a link in force grants
 }
 
 // plan reads the files. If the config of an extension is invalid, the one of the
