@@ -9,18 +9,6 @@ import (
 	"github.com/switchboard-run/switchboard/kernel/journal"
 )
 
-// Call returns a call of a session; a call of another session is not found.
-func (st *Store) Call(r journal.Reader, session int64, id string) (*journal.Call, error) {
-	c, err := r.Call(journal.ParseCallID(id))
-	if err != nil {
-		return nil, err
-	}
-	if c == nil || c.Session != session {
-		return nil, fmt.Errorf("%w: session %s has no call %q", contract.ErrNotFound, journal.SessionID(session), id)
-	}
-	return c, nil
-}
-
 // Start marks a call whose tool must not run twice.
 func (st *Store) Start(tx *bus.Tx, id int64, provisional string) error {
 	c, err := st.open(tx, id)

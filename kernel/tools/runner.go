@@ -157,9 +157,13 @@ func (r *Runner) Call(ctx context.Context, l *bus.Lease, id string) (*extensionv
 	}
 }
 
+// read returns a call of a session; a call of another session is not found.
 func (r *Runner) read(ctx context.Context, session int64, id string) (call *journal.Call, err error) {
 	err = r.Bus.View(ctx, func(j journal.Reader) (err error) {
-		call, err = r.Sessions.Call(j, session, id)
+		call, err = j.Call(journal.ParseCallID(id))
+		if err == nil && (call == nil || call.Session != session) {
+			err = fmt.Errorf("%w: session %s has no call %q", contract.ErrNotFound, journal.SessionID(session), id)
+		}
 		return err
 	})
 	return call, err
