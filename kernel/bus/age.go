@@ -12,8 +12,8 @@ func (b *Bus) buryHead(l *lane, reason string) {
 	it := l.items[0]
 	l.lease = &Lease{item: it, Event: it.event, started: it.StartedAt}
 	lease := l.lease
-	b.spawnLocked(func() {
-		b.giveUp(lease, false, func(tx *Tx) error {
+	b.spawn(func() {
+		b.conclude(lease, nil, false, func(tx *Tx) error {
 			tx.then = append(tx.then, func() { b.buryOld(l) })
 			return tx.end(lease, b.delivery(lease), journal.Dead, reason)
 		})

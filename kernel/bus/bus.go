@@ -108,7 +108,6 @@ type Bus struct {
 	nextExpiry int64 // steady time at which expire runs; 0: it does not; guarded by mu
 	expiry     *time.Timer
 	stop       context.CancelFunc
-	stopped    <-chan struct{}
 	running    sync.WaitGroup // every goroutine of the bus
 }
 
@@ -131,7 +130,7 @@ func New(ctx context.Context, o Options) (*Bus, error) {
 		return nil, fmt.Errorf("recover the bus: %w", err)
 	}
 	run, stop := context.WithCancel(context.WithoutCancel(ctx))
-	b.stop, b.stopped = stop, run.Done()
+	b.stop = stop
 	for _, loop := range []func(context.Context){b.prepareLoop, b.retentionLoop} {
 		b.running.Go(func() { loop(run) })
 	}
@@ -155,29 +154,15 @@ func (b *Bus) Close() {
 }
 
 // spawn runs f on a goroutine that Close waits for. A bus that is closing does
-// not start it any more.
+// not start it any more. The caller holds b.mu.
 func (b *Bus) spawn(f func()) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.spawnLocked(f)
-}
-
-func (b *Bus) spawnLocked(f func()) {
 	if !b.closing {
 		b.running.Go(f)
 	}
 }
 
-// later spawns f after retryPrepare. The caller holds b.mu.
-func (b *Bus) later(f func()) {
-	b.spawnLocked(func() {
-		select {
-		case <-time.After(retryPrepare):
-			f()
-		case <-b.stopped:
-		}
-	})
-}
+// later spawns f after retryPrepare.
+func (b *Bus) later(f func()) { b.afterFunc(retryPrepare, func() { b.spawn(f) }) }
 
 // afterFunc runs f under b.mu after a while, and after each Reset of the timer.
 func (b *Bus) afterFunc(wait time.Duration, f func()) *time.Timer {

@@ -24,7 +24,8 @@ type Change struct {
 	// Lazy lets the change wait for the next commit, before any that is submitted
 	// later. It is for counters, not for state that decides something: a crash
 	// within journal.LazyDelay loses the change.
-	Lazy bool
+	Lazy   bool
+	silent bool // the Dead hook does not follow a death
 	// Apply makes the change. It may run more than once: the last run counts.
 	Apply func(*Tx) error
 	// Done gets the outcome, once it is durable or has failed. It must not block.
@@ -38,7 +39,7 @@ func (b *Bus) Commit(c Change) {
 		u.actor = Kernel
 	}
 	u.parts = u.first[:]
-	u.parts[0].apply, u.parts[0].lease = c.Apply, c.Lease
+	u.parts[0].apply, u.parts[0].lease, u.parts[0].silent = c.Apply, c.Lease, c.silent
 	b.store.Submit(journal.Update{Lazy: c.Lazy, Apply: u.applyOne, Undo: u.undo, Done: u.settled})
 }
 
@@ -77,12 +78,9 @@ func (b *Bus) Submit(a *Actor, commits []*busv1.Commit, done func([]*busv1.Commi
 // sizeOf is about how large a commit is.
 func sizeOf(c *busv1.Commit) (size int) {
 	for _, e := range c.GetEffects() {
-		switch k := e.GetKind().(type) {
-		case *busv1.Effect_Publish:
-			size += 64 + len(k.Publish.GetPayload())
-		case *busv1.Effect_Put:
-			size += 64 + len(k.Put.GetValue())
-		default:
+		if bytes := len(e.GetPublish().GetPayload()) + len(e.GetPut().GetValue()); bytes > 0 {
+			size += 64 + bytes
+		} else {
 			size += proto.Size(e)
 		}
 	}
@@ -109,6 +107,7 @@ type part struct {
 	err     error
 	apply   func(*Tx) error // of a change
 	lease   *Lease
+	silent  bool
 	commit  *busv1.Commit
 	checked bool // its effects have passed their checks
 	receipt busv1.CommitReceipt
@@ -132,6 +131,7 @@ func (u *update) applyEach(j journal.Tx) error {
 func (u *update) apply(j journal.Tx, p *part) error {
 	tx := &p.tx
 	tx.begin(u.bus, u.actor, j)
+	tx.silent = p.silent
 	id := p.commit.GetId()
 	if p.receipt = (busv1.CommitReceipt{}); id != "" {
 		stored, found, err := tx.CommitReceipt(u.actor.ID, id)

@@ -133,16 +133,21 @@ func (b *Bus) handOut(s *Sink, l *lane) {
 
 // wakeLater has a lane offered again at its wake time. The caller holds b.mu.
 func (b *Bus) wakeLater(l *lane) {
-	wait := time.Duration(l.wake-b.clock.Steady()) * time.Microsecond
-	if l.alarm != nil {
-		l.alarm.Reset(wait)
-		return
-	}
-	l.alarm = b.afterFunc(wait, func() {
+	b.at(&l.alarm, l.wake, func() {
 		b.offer(l)
 		b.dispatch(l.sub.sink)
 		b.notHandedOut(l)
 	})
+}
+
+// at has a timer run f at the steady time. The caller holds b.mu.
+func (b *Bus) at(timer **time.Timer, steady int64, f func()) {
+	wait := time.Duration(steady-b.clock.Steady()) * time.Microsecond
+	if *timer == nil {
+		*timer = b.afterFunc(wait, f)
+	} else {
+		(*timer).Reset(wait)
+	}
 }
 
 // expireAt has expire look at the leases at the time, or earlier. The caller holds
@@ -152,12 +157,7 @@ func (b *Bus) expireAt(at int64) {
 		return
 	}
 	b.nextExpiry = at
-	wait := time.Duration(at-b.clock.Steady()) * time.Microsecond
-	if b.expiry == nil {
-		b.expiry = b.afterFunc(wait, b.expire)
-	} else {
-		b.expiry.Reset(wait)
-	}
+	b.at(&b.expiry, at, b.expire)
 }
 
 // expire ends the contexts of handlers that took too long, and reports those that
@@ -185,7 +185,7 @@ func (b *Bus) expire() {
 			l.over, due = now+time.Hour.Microseconds(), now+time.Hour.Microseconds() // not again soon
 			extension, generation := l.Extension, l.Generation
 			reason := "a handler of " + sub.Pattern + " went on after its time (" + wait.String() + ") was over"
-			b.spawnLocked(func() { b.stuck(extension, generation, reason) })
+			b.spawn(func() { b.stuck(extension, generation, reason) })
 		}
 		b.expireAt(due)
 	}

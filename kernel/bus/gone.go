@@ -1,6 +1,6 @@
 package bus
 
-import "github.com/switchboard-run/switchboard/kernel/journal"
+import "cmp"
 
 // Gone ends a generation of an extension: its tokens are revoked, and its
 // deliveries are handed out again. An attempt that a handler had taken is
@@ -38,16 +38,14 @@ func (b *Bus) abandoned(l *Lease, taken bool, reason string, onPurpose bool) {
 	// Whether a handler took it may have been lost with a process that was killed, and
 	// a send that is called new must be new.
 	taken = taken || marked && !onPurpose
-	b.giveUp(l, false, func(tx *Tx) error {
+	b.conclude(l, nil, false, func(tx *Tx) error {
 		switch d := b.delivery(l); {
 		case taken && !onPurpose:
 			return tx.fail(l, reason, marked)
 		case !marked: // nothing to store
 			return tx.free(l, 0)
 		default:
-			if d.Uncertain = d.Uncertain || taken; !d.Uncertain {
-				d.State = journal.Pending
-			}
+			d.Reason, d.Uncertain = cmp.Or(d.Reason, reason), d.Uncertain || taken
 			return tx.postpone(l, d, 0)
 		}
 	})

@@ -87,7 +87,12 @@ func (l *lane) newItem(it item) *item {
 }
 
 // lane is the lane of a delivery, if it is in memory.
-func (s *subscription) lane(key string, seq int64) *lane { return s.lanes[laneOf(key, seq)] }
+func (s *subscription) lane(key string, seq int64) *lane {
+	if s == nil {
+		return nil
+	}
+	return s.lanes[laneOf(key, seq)]
+}
 
 // window is how many deliveries of a lane are in memory, with how few of them further
 // ones are read, and how many there may be.

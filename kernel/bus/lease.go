@@ -142,9 +142,6 @@ func (t *Tx) take(l *Lease) *Lease {
 
 // leaseOf is the lease of a delivery; nil: it has none.
 func (s *subscription) leaseOf(key string, seq int64) *Lease {
-	if s == nil {
-		return nil
-	}
 	if l := s.lane(key, seq); l != nil && l.lease != nil && l.lease.item.Seq == seq {
 		return l.lease
 	}
@@ -153,9 +150,6 @@ func (s *subscription) leaseOf(key string, seq int64) *Lease {
 
 // holder is the valid lease of the handler that holds a lane; nil: none does.
 func (s *subscription) holder(key string) *Lease {
-	if s == nil {
-		return nil
-	}
 	if l := s.lane(key, 0); l != nil && l.lease != nil && l.lease.sink != nil && !l.lease.revoked {
 		return l.lease
 	}

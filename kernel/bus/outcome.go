@@ -13,7 +13,18 @@ import (
 // Outcomes applies the answers of handlers: their effects together with the
 // acknowledgement, or what has to happen instead. An answer under a token that
 // is not valid any more, and a second one under the same token, change nothing.
-func (b *Bus) Outcomes(a *Actor, outcomes []*busv1.Outcome) {
+func (b *Bus) Outcomes(a *Actor, outcomes []*busv1.Outcome) { b.outcomes(a, outcomes, "") }
+
+// Outcome is Outcomes for one answer.
+func (b *Bus) Outcome(a *Actor, o *busv1.Outcome) { b.Answer(a, o, "") }
+
+// Answer is Outcome for a command: with an ack, the text goes to the person who gave
+// it, in the same commit.
+func (b *Bus) Answer(a *Actor, o *busv1.Outcome, text string) {
+	b.outcomes(a, []*busv1.Outcome{o}, text)
+}
+
+func (b *Bus) outcomes(a *Actor, outcomes []*busv1.Outcome, text string) {
 	var acked []*Lease
 	var others []func()
 	b.mu.Lock()
@@ -22,7 +33,7 @@ func (b *Bus) Outcomes(a *Actor, outcomes []*busv1.Outcome) {
 		if l == nil || l.Extension != a.ID || l.Generation != a.Generation || l.item == nil || l.answered {
 			continue
 		}
-		l.answered, l.taken = true, true
+		l.answered, l.taken, l.answer = true, true, text
 		if !l.revoked && l.item.lane.sub.class() == classPlain && o.GetKind() == busv1.Outcome_KIND_ACK &&
 			len(o.GetEffects()) == 0 {
 			acked = append(acked, l)
@@ -41,20 +52,6 @@ func (b *Bus) Outcomes(a *Actor, outcomes []*busv1.Outcome) {
 	for _, f := range others {
 		f()
 	}
-}
-
-// Outcome is Outcomes for one answer.
-func (b *Bus) Outcome(a *Actor, o *busv1.Outcome) { b.Outcomes(a, []*busv1.Outcome{o}) }
-
-// Answer is Outcome for a command: with an ack, the text goes to the person who gave
-// it, in the same commit.
-func (b *Bus) Answer(a *Actor, o *busv1.Outcome, text string) {
-	b.mu.Lock()
-	if l := b.leases[o.GetToken()]; l != nil && l.Extension == a.ID && l.Generation == a.Generation {
-		l.answer = text
-	}
-	b.mu.Unlock()
-	b.Outcome(a, o)
 }
 
 func (b *Bus) outcome(l *Lease, o *busv1.Outcome) {
@@ -77,7 +74,7 @@ func (b *Bus) settle(l *Lease, o *busv1.Outcome, state journal.DeliveryState) {
 	}
 	checked := b.effects.check(o.GetEffects())
 	class := l.item.lane.sub.class()
-	b.conclude(l.sink.actor, l, func(tx *Tx) error {
+	b.conclude(l, o, false, func(tx *Tx) error {
 		tx.Ending = true
 		if _, err := tx.apply(o.GetEffects(), checked); err != nil {
 			return err
@@ -88,7 +85,7 @@ func (b *Bus) settle(l *Lease, o *busv1.Outcome, state journal.DeliveryState) {
 			}
 		}
 		return tx.end(l, b.delivery(l), state, o.GetReason())
-	}, func(err error) { b.refused(l, o, err) })
+	})
 }
 
 // refused handles an answer that could not be committed.
@@ -101,8 +98,6 @@ func (b *Bus) refused(l *Lease, o *busv1.Outcome, err error) {
 		b.bury(l, "it was sent, but what should follow from that was refused: "+err.Error())
 	case sent: // it must not be sent again only because the store does not take that
 		b.log.Error("store that a message was sent: trying again", "event", l.Event.GetId(), "error", err)
-		b.mu.Lock()
-		defer b.mu.Unlock()
 		b.later(func() { b.outcome(l, o) })
 	case conflict:
 		b.mu.Lock()
@@ -137,55 +132,42 @@ func maxConflicts(s *subscription) int {
 	return 50
 }
 
-// conclude commits how an attempt ends. refused gets an error, on another goroutine,
-// unless another commit has ended the attempt.
-func (b *Bus) conclude(a *Actor, l *Lease, apply func(*Tx) error, refused func(error)) {
-	b.Commit(Change{Actor: a, Lease: l, Apply: apply, Done: func(err error) {
+// conclude commits how an attempt ends: by the answer o, or, if that is nil, otherwise.
+// It tries again until the store takes it, or another commit has ended the attempt. If
+// the Dead hook's changes are refused, it is silent: the hook does not follow.
+func (b *Bus) conclude(l *Lease, o *busv1.Outcome, silent bool, apply func(*Tx) error) {
+	actor := Kernel
+	if o != nil {
+		actor = l.sink.actor
+	}
+	b.Commit(Change{Actor: actor, Lease: l, silent: silent, Apply: apply, Done: func(err error) {
 		b.mu.Lock()
 		defer b.mu.Unlock()
 		switch {
 		case err == nil, l.released, errors.Is(err, journal.ErrClosed):
 		case l.revoked, errors.Is(err, errTaken): // by a commit that may fail, or has failed
-			b.later(func() { b.conclude(a, l, apply, refused) })
+			b.later(func() { b.conclude(l, o, silent, apply) })
+		case o != nil:
+			b.spawn(func() { b.refused(l, o, err) })
+		case permanent(err) && !silent:
+			b.log.Error("what follows from a dead delivery was refused: it dies silently", "event",
+				journal.EventID(l.item.Seq), "error", err)
+			b.spawn(func() { b.conclude(l, nil, true, apply) })
 		default:
-			b.spawnLocked(func() { refused(err) })
+			b.log.Error("store how an attempt ended: trying again", "event", journal.EventID(l.item.Seq), "error", err)
+			b.later(func() { b.conclude(l, nil, silent, apply) })
 		}
 	}})
 }
 
-// giveUp commits how an attempt ends that has failed, and tries again until the store
-// takes it. If the Dead hook's changes are refused, the delivery dies silently.
-func (b *Bus) giveUp(l *Lease, silent bool, apply func(*Tx) error) {
-	b.conclude(nil, l, func(tx *Tx) error {
-		tx.silent = silent
-		return apply(tx)
-	}, func(err error) {
-		if permanent(err) && !silent {
-			b.log.Error("what follows from a dead delivery was refused: it dies silently", "event",
-				journal.EventID(l.item.Seq), "error", err)
-			b.giveUp(l, true, apply)
-			return
-		}
-		b.log.Error("store how an attempt ended: trying again", "event", journal.EventID(l.item.Seq), "error", err)
-		b.mu.Lock()
-		defer b.mu.Unlock()
-		b.later(func() { b.giveUp(l, silent, apply) })
-	})
-}
-
 // again hands the delivery out later, without counting this attempt.
 func (b *Bus) again(l *Lease, after time.Duration, reason string) {
-	b.giveUp(l, false, func(tx *Tx) error {
-		d := b.delivery(l)
-		switch {
-		case b.tooOld(l.item):
-			return tx.end(l, d, journal.Dead, l.item.tooOldReason()+"; the last reason was: "+reason)
-		case !l.item.lane.sub.class().marked() && after < time.Second:
+	b.conclude(l, nil, false, func(tx *Tx) error {
+		if !l.item.lane.sub.class().marked() && after < time.Second && !b.tooOld(l.item) {
 			return tx.free(l, after) // not worth storing
-		case !d.Uncertain:
-			d.State = journal.Pending // nothing was sent
 		}
-		d.Reason, d.NotBefore = reason, tx.Now+after.Microseconds()
+		d := b.delivery(l)
+		d.Reason = reason
 		return tx.postpone(l, d, after)
 	})
 }
@@ -193,12 +175,12 @@ func (b *Bus) again(l *Lease, after time.Duration, reason string) {
 // failed counts a failure, and hands the delivery out again after a backoff, or
 // ends it as dead.
 func (b *Bus) failed(l *Lease, reason string, uncertain bool) {
-	b.giveUp(l, false, func(tx *Tx) error { return tx.fail(l, reason, uncertain) })
+	b.conclude(l, nil, false, func(tx *Tx) error { return tx.fail(l, reason, uncertain) })
 }
 
 // bury ends the delivery of a lease as dead.
 func (b *Bus) bury(l *Lease, reason string) {
-	b.giveUp(l, false, func(tx *Tx) error { return tx.end(l, b.delivery(l), journal.Dead, reason) })
+	b.conclude(l, nil, false, func(tx *Tx) error { return tx.end(l, b.delivery(l), journal.Dead, reason) })
 }
 
 // delivery is the delivery of a lease, as memory has it.
@@ -241,26 +223,27 @@ func (t *Tx) fail(l *Lease, reason string, uncertain bool) error {
 	d := b.delivery(l)
 	d.Attempts++
 	d.Reason, d.Uncertain = reason, d.Uncertain || uncertain
-	if sub.class().marked() && !d.Uncertain {
-		d.State = journal.Pending // it is known that nothing was done
-	}
 	switch {
 	case spec.MaxDeliver > 0 && d.Attempts >= spec.MaxDeliver:
 		return t.end(l, d, journal.Dead, fmt.Sprintf("failed %d times; the last time: %s", d.Attempts, reason))
 	case spec.Hold && b.visible(sub, d):
 		return t.end(l, d, journal.Dead, reasonHeld+": "+reason)
-	case b.tooOld(l.item):
-		return t.end(l, d, journal.Dead, l.item.tooOldReason()+"; the last time: "+reason)
 	}
 	b.mu.Lock()
 	wait := b.backoff(d.Attempts)
 	b.mu.Unlock()
-	d.NotBefore = t.Now + wait.Microseconds()
 	return t.postpone(l, d, wait)
 }
 
-// postpone stores how an attempt ended, and frees the lane when that is durable.
+// postpone stores how an attempt ended, and frees the lane when that is durable. A
+// delivery that is too old dies instead.
 func (t *Tx) postpone(l *Lease, d journal.Delivery, after time.Duration) error {
+	if t.bus.tooOld(l.item) {
+		return t.end(l, d, journal.Dead, l.item.tooOldReason()+"; the last reason was: "+d.Reason)
+	}
+	if d.NotBefore = t.Now + after.Microseconds(); !d.Uncertain {
+		d.State = journal.Pending // it is known that nothing was done
+	}
 	t.then = append(t.then, func() { l.item.Delivery = d })
 	if err := t.free(l, after); err != nil {
 		return err

@@ -149,7 +149,7 @@ func (b *Bus) place(f *fetch, err error) {
 func (b *Bus) mark(l *lane, s *Sink, state journal.DeliveryState) {
 	it, settled := l.items[0], false
 	l.begin(s)
-	b.spawnLocked(func() {
+	b.spawn(func() {
 		b.Commit(Change{Apply: func(tx *Tx) error {
 			d, err := tx.Delivery(it.Seq, l.sub.ID)
 			settled = err == nil && (d == nil || !slices.Contains(unsettled, d.State))

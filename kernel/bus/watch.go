@@ -91,7 +91,7 @@ func (b *Bus) reportSettled(d journal.Delivery) {
 	}
 	delete(b.settling, d.Seq)
 	settled := d // d itself need not escape
-	b.spawnLocked(func() {
+	b.spawn(func() {
 		for _, f := range waiting {
 			f(settled)
 		}
