@@ -74,7 +74,8 @@ func (d *diagnosis) files(h *config.Home, seen *home.Inspection) {
 		d.add("Configuration", levelWarning, "", "%s", p)
 	}
 	for _, name := range seen.Unread {
-		d.add("Configuration", levelWarning, "correct the name, or remove the line", "%s: nothing reads %s", h.Secrets(), name)
+		d.add("Configuration", levelWarning, "correct the name, or remove the line", "%s: nothing reads %s", h.Secrets(),
+			name)
 	}
 	if seen.UTC != "" {
 		d.add("Configuration", levelWarning, fmt.Sprintf("echo 'timezone: Europe/Berlin' >> %s", h.Config()), "%s", seen.UTC)

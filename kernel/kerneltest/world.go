@@ -67,7 +67,9 @@ func New(t *testing.T) *World {
 		subscribed: map[string][]bus.Subscription{},
 		serving:    map[string]func(context.Context, *extensionv1.CallRequest) (*extensionv1.CallResult, error){},
 	}
-	w.Directory.Set(&directory.Snapshot{Settings: directory.Settings{Location: time.UTC, Hold: 15 * time.Minute, MaxTurns: 200}})
+	w.Directory.Set(&directory.Snapshot{
+		Settings: directory.Settings{Location: time.UTC, Hold: 15 * time.Minute, MaxTurns: 200},
+	})
 	w.Know(func(s *directory.Snapshot) {
 		for _, t := range tools.Core() {
 			s.Tools = append(s.Tools, tools.Entry(tools.CoreExtension, t))
