@@ -12,9 +12,11 @@ import (
 	"github.com/switchboard-run/switchboard/kernel/journal"
 )
 
-// ownerCheck is the interval of checks that the store's file is still in its place,
-// while nothing is written. Each group of updates checks it, too.
-const ownerCheck = 3 * time.Second
+// Intervals of checks that the store's file is still in its place.
+const (
+	ownerCheck     = 3 * time.Second        // while nothing is written
+	ownerCheckBusy = 100 * time.Millisecond // at most, while something is
+)
 
 // owner keeps the store's file for one process. SQLite lets several write.
 type owner struct {

@@ -57,6 +57,7 @@ func TestStoreWhoseFileIsGoneAcceptsNothing(t *testing.T) {
 				if err := errors.Join(put(t.Context(), s, "a", nil), s.Damage(), change(path)); err != nil {
 					t.Fatal(err)
 				}
+				time.Sleep(time.Second)
 				if err := put(t.Context(), s, "b", nil); !errors.Is(err, journal.ErrLost) {
 					t.Errorf("an update: %v, want %v", err, journal.ErrLost)
 				}

@@ -31,6 +31,7 @@ import (
 	"os"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"zombiezen.com/go/sqlite"
 	"zombiezen.com/go/sqlite/sqlitex"
@@ -53,6 +54,7 @@ type Store struct {
 	replica journal.Log // nil: none
 	owner   *owner
 	lost    atomic.Pointer[error] // of the last check of the owner; nil: none
+	checked time.Time             // when that was; the writer's
 
 	queue   chan journal.Update
 	closed  chan struct{}

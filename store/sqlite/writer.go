@@ -115,7 +115,10 @@ var errPartialWrite = errors.New("a member of the group failed after writing som
 // them if one does. If the engine fails, each member is tried alone: a member too large
 // for the disk does not fail the others, and no outcome depends on rolled back writes.
 func (s *Store) commit(group []journal.Update) {
-	outcomes, err := make([]error, len(group)), s.checkOwner()
+	outcomes, err := make([]error, len(group)), error(nil)
+	if s.lost.Load() != nil || time.Since(s.checked) >= ownerCheckBusy {
+		err = s.checkOwner()
+	}
 	if err == nil {
 		outcomes, err = s.apply(group, false)
 	}
@@ -143,6 +146,7 @@ func (s *Store) commit(group []journal.Update) {
 // checkOwner returns the error of owner.check, and notes it for Damage.
 func (s *Store) checkOwner() error {
 	err := s.owner.check()
+	s.checked = time.Now()
 	if s.lost.Store(nil); err != nil {
 		s.lost.Store(&err)
 	}
