@@ -82,7 +82,7 @@ func TestModelThatIsConfiguredWhileATurnRunsDisturbsNothing(t *testing.T) {
 	w.start()
 	c := w.control()
 	p := w.attach()
-	contains(t, "the answer", p.ask("what is the meaning of life?"), "offline model", "OPENAI_API_KEY")
+	contains(t, "the answer", p.ask("what is the meaning of life?"), "didn't understand", "OPENAI_API_KEY")
 	p.ask("in 3 seconds remind me in Telegram to turn off the kettle")
 	before := w.state(c, "orchestrator", "active")
 	w.model.Handle(func(openaitest.Request) openaitest.Answer { return openaitest.Say("42") })

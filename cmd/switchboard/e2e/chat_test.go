@@ -22,7 +22,7 @@ func TestChatOnAPipeAnswersEachLine(t *testing.T) {
 	if err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}
-	contains(t, "the output", string(out), "cli_channel", "offline model")
+	contains(t, "the output", string(out), "cli_channel", "didn't understand", "OPENAI_API_KEY")
 }
 
 func TestProgramWithoutArgumentsRunsAndChats(t *testing.T) {
