@@ -19,12 +19,12 @@ import (
 // and only the owner can approve it.
 const (
 	codeLife       = time.Hour
-	codesPerHour   = 3  // for one person
+	timesShown     = 3  // a code, to its person
 	pendingPerChan = 50 // for one channel
 	codeLength     = 8  // letters and digits of base32
 )
 
-// Person is a person who was approved on a channel.
+// Person is a person on a channel.
 type Person struct {
 	Channel      string `json:"channel"`
 	UserID       string `json:"user_id"`
@@ -32,19 +32,15 @@ type Person struct {
 	Owner        bool   `json:"owner,omitempty"`
 	Conversation string `json:"conversation,omitempty"` // where notices to the owner go
 	Thread       string `json:"thread,omitempty"`
-	ApprovedAt   int64  `json:"approved_at"` // Unix microseconds
+	ApprovedAt   int64  `json:"approved_at,omitempty"` // Unix microseconds
 }
 
-// Pairing is a code that waits for approval.
+// Pairing is a person whose code waits for approval.
 type Pairing struct {
-	Code         string  `json:"code"`
-	Channel      string  `json:"channel"`
-	UserID       string  `json:"user_id"`
-	Name         string  `json:"name,omitempty"`
-	Conversation string  `json:"conversation"`
-	Thread       string  `json:"thread,omitempty"`
-	ExpiresAt    int64   `json:"expires_at"`      // Unix microseconds
-	Asked        []int64 `json:"asked,omitempty"` // when codes were given in the last hour
+	Person
+	Code      string `json:"code"`
+	ExpiresAt int64  `json:"expires_at"` // Unix microseconds
+	Shown     int    `json:"shown"`      // how often the person got the code
 }
 
 func personKey(channel, user string) string  { return "person/" + channel + "/" + user }
@@ -110,21 +106,18 @@ func (r *MessageRouter) greetStranger(tx *bus.Tx, c *directory.Channel, m contra
 	if err != nil {
 		return err
 	}
-	hourAgo := tx.Now - time.Hour.Microseconds()
-	if p == nil {
-		if n, err := forgetPairings(tx, c.ID, hourAgo); err != nil || n >= pendingPerChan {
+	if p == nil || p.ExpiresAt < tx.Now {
+		if n, err := forgetPairings(tx, c.ID); err != nil || n >= pendingPerChan {
 			return err
 		}
-		p = &Pairing{Channel: c.ID, UserID: m.UserID}
+		p = &Pairing{Code: rand.Text()[:codeLength], ExpiresAt: tx.Now + codeLife.Microseconds()}
 	}
-	p.Asked = slices.DeleteFunc(p.Asked, func(at int64) bool { return at < hourAgo })
-	if len(p.Asked) >= codesPerHour {
+	if p.Shown >= timesShown {
 		return nil
 	}
-	p.Asked = append(p.Asked, tx.Now)
-	p.Name, p.Conversation, p.Thread = m.UserName, m.ConversationID, m.ThreadID
-	if p.Code == "" || p.ExpiresAt < tx.Now {
-		p.Code, p.ExpiresAt = rand.Text()[:codeLength], tx.Now+codeLife.Microseconds()
+	p.Shown++
+	p.Person = Person{
+		Channel: c.ID, UserID: m.UserID, Name: m.UserName, Conversation: m.ConversationID, Thread: m.ThreadID,
 	}
 	if err := save(tx, key, p); err != nil {
 		return err
@@ -137,21 +130,17 @@ func (r *MessageRouter) greetStranger(tx *bus.Tx, c *directory.Channel, m contra
 	return r.send(tx, to, contract.ChannelSend{Text: text, Kind: contract.SendReply})
 }
 
-// forgetPairings deletes expired codes of people who have not asked for another one.
-// It returns how many codes are valid.
-func forgetPairings(tx *bus.Tx, channel string, askedBefore int64) (valid int, err error) {
+// forgetPairings deletes expired codes, and returns how many are valid.
+func forgetPairings(tx *bus.Tx, channel string) (valid int, err error) {
 	known, err := journal.All[Pairing](tx, contract.KernelSource, pairingKey(channel, ""))
 	if err != nil {
 		return 0, err
 	}
 	for _, p := range known {
-		switch {
-		case p.ExpiresAt >= tx.Now:
+		if p.ExpiresAt >= tx.Now {
 			valid++
-		case !slices.ContainsFunc(p.Asked, func(at int64) bool { return at >= askedBefore }):
-			if err := tx.KVDelete(contract.KernelSource, pairingKey(channel, p.UserID)); err != nil {
-				return 0, err
-			}
+		} else if err := tx.KVDelete(contract.KernelSource, pairingKey(channel, p.UserID)); err != nil {
+			return 0, err
 		}
 	}
 	return valid, nil
@@ -179,10 +168,8 @@ func (r *MessageRouter) Approve(tx *bus.Tx, code string) (*Person, error) {
 	if err != nil {
 		return nil, err
 	}
-	person := Person{
-		Channel: p.Channel, UserID: p.UserID, Name: p.Name, Owner: owner.UserID == "" || owner.UserID == p.UserID,
-		Conversation: p.Conversation, Thread: p.Thread, ApprovedAt: tx.Now,
-	}
+	person := p.Person
+	person.Owner, person.ApprovedAt = owner.UserID == "" || owner.UserID == p.UserID, tx.Now
 	if person.Owner {
 		err = save(tx, ownerKey(p.Channel), person)
 	}
