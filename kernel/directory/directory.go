@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -20,28 +19,30 @@ import (
 
 // Directory holds the current snapshot. It is safe for concurrent use.
 type Directory struct {
-	current atomic.Pointer[Snapshot]
+	current atomic.Pointer[version]
+}
 
-	mu      sync.Mutex
-	changed chan struct{} // closed by the next Set; nil: no waiter
+type version struct {
+	snapshot *Snapshot
+	replaced chan struct{} // closed when it is no longer the current one
+}
+
+func newVersion(s *Snapshot) *version { return &version{snapshot: s, replaced: make(chan struct{})} }
+
+func (d *Directory) version() *version {
+	if d.current.Load() == nil {
+		d.current.CompareAndSwap(nil, newVersion(&Snapshot{Settings: Settings{Location: time.UTC}}))
+	}
+	return d.current.Load()
 }
 
 // Current returns the current snapshot; before the first Set an empty one.
-func (d *Directory) Current() *Snapshot {
-	if s := d.current.Load(); s != nil {
-		return s
-	}
-	return &Snapshot{Settings: Settings{Location: time.UTC}}
-}
+func (d *Directory) Current() *Snapshot { return d.version().snapshot }
 
 // Set makes a snapshot the current one.
 func (d *Directory) Set(s *Snapshot) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	d.current.Store(s)
-	if d.changed != nil {
-		close(d.changed)
-		d.changed = nil
+	if old := d.current.Swap(newVersion(s)); old != nil {
+		close(old.replaced)
 	}
 }
 
@@ -49,20 +50,14 @@ func (d *Directory) Set(s *Snapshot) {
 // first, it returns the current snapshot and false.
 func (d *Directory) Await(ctx context.Context, good func(*Snapshot) bool) (*Snapshot, bool) {
 	for {
-		d.mu.Lock()
-		if d.changed == nil {
-			d.changed = make(chan struct{})
-		}
-		changed := d.changed
-		d.mu.Unlock()
-		dir := d.Current()
-		if good(dir) {
-			return dir, true
+		v := d.version()
+		if good(v.snapshot) {
+			return v.snapshot, true
 		}
 		select {
-		case <-changed:
+		case <-v.replaced:
 		case <-ctx.Done():
-			return dir, false
+			return v.snapshot, false
 		}
 	}
 }
