@@ -58,7 +58,7 @@ const (
 	openPrefix  = "question/open/"
 	endedPrefix = "question/ended/"
 	callPrefix  = "question/call/" // the question of a call
-	lastKey     = "question/last"
+	lastKey     = "question/last"  // its version is the number of the newest question
 )
 
 // Store reads and writes questions. It is safe for concurrent use; in memory it
@@ -70,15 +70,8 @@ type Store struct {
 
 // Ask stores a new question and gives it its id.
 func (b *Store) Ask(tx *bus.Tx, q *Question) error {
-	last, err := journal.Load[int64](tx, contract.KernelSource, lastKey)
+	n, err := tx.KVPut(contract.KernelSource, lastKey, nil)
 	if err != nil {
-		return err
-	}
-	n := int64(1)
-	if last != nil {
-		n += *last
-	}
-	if err := journal.Save(tx, contract.KernelSource, lastKey, n); err != nil {
 		return err
 	}
 	q.ID, q.AskedAt = fmt.Sprintf("q%d", n), tx.Now
