@@ -34,7 +34,7 @@ func (s sessionsService) Presence(ctx context.Context, _ *kernelv1.PresenceReque
 // person wrote.
 const recentSessions = 1000
 
-// manyInputs bounds the unsettled inputs that are read: more count as work.
+// manyInputs bounds the unsettled inputs of one agent that are read: so many count as work.
 const manyInputs = 1000
 
 // personWaits reports whether an input of a person is unsettled.
@@ -43,27 +43,21 @@ func personWaits(j journal.Reader) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	inputs := map[int64]bool{}
 	for _, s := range subscriptions {
-		inputs[s.ID] = s.ParkedAt == 0 && strings.HasPrefix(s.Pattern, contract.TopicAgentInput)
-	}
-	var open []int64
-	err = j.Pending(func(d journal.Delivery) bool {
-		if inputs[d.Subscription] {
-			open = append(open, d.Seq)
+		if s.ParkedAt != 0 || !strings.HasPrefix(s.Pattern, contract.TopicAgentInput) {
+			continue
 		}
-		return len(open) <= manyInputs
-	})
-	if err != nil || len(open) > manyInputs {
-		return err == nil, err
-	}
-	for _, seq := range open {
-		e, err := j.Event(seq)
-		if err != nil {
-			return false, err
+		open, err := j.Deliveries(journal.DeliveryFilter{
+			Subscription: s.ID, States: []journal.DeliveryState{journal.Pending, journal.InFlight}, Limit: manyInputs,
+		})
+		if err != nil || len(open) == manyInputs {
+			return err == nil, err
 		}
-		if session.InputOf(e).Kind == contract.InputUser {
-			return true, nil
+		for _, d := range open {
+			e, err := j.Event(d.Seq)
+			if err != nil || session.InputOf(e).Kind == contract.InputUser {
+				return err == nil, err
+			}
 		}
 	}
 	return false, nil
