@@ -12,7 +12,7 @@ import (
 // Watch calls each with every event of the topics (patterns, each of which
 // needs a subscribe grant) from now on, until ctx ends or each returns an
 // error, which Watch returns. Use it to display events, not to handle them: a
-// watcher sees an event at most once, and loses its stream if it is too slow.
+// watch that ends does not go on later where it was.
 func (k *Kernel) Watch(ctx context.Context, topics []string, each func(Event) error) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()

@@ -36,8 +36,8 @@ type BusClient interface {
 	// Commit carries commits and their receipts in frames. Receipts come in the
 	// order of the commits. A receipt without error means that the commit is on disk.
 	Commit(ctx context.Context, opts ...grpc.CallOption) (grpc.BidiStreamingClient[CommitFrame, ReceiptFrame], error)
-	// Watch streams events from now on, as they are accepted. A watcher that is too
-	// slow loses its stream; it never delays others.
+	// Watch streams events from now on, in the order in which they are accepted. A
+	// watcher that is slow gets them later, as long as they are kept, and delays nobody.
 	Watch(ctx context.Context, in *WatchRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[busv1.Event], error)
 }
 
@@ -88,8 +88,8 @@ type BusServer interface {
 	// Commit carries commits and their receipts in frames. Receipts come in the
 	// order of the commits. A receipt without error means that the commit is on disk.
 	Commit(grpc.BidiStreamingServer[CommitFrame, ReceiptFrame]) error
-	// Watch streams events from now on, as they are accepted. A watcher that is too
-	// slow loses its stream; it never delays others.
+	// Watch streams events from now on, in the order in which they are accepted. A
+	// watcher that is slow gets them later, as long as they are kept, and delays nobody.
 	Watch(*WatchRequest, grpc.ServerStreamingServer[busv1.Event]) error
 }
 

@@ -3,7 +3,6 @@ package admin
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"math"
 	"slices"
@@ -13,15 +12,11 @@ import (
 	"github.com/switchboard-run/switchboard/contract/adminv1"
 	"github.com/switchboard-run/switchboard/contract/busv1"
 	"github.com/switchboard-run/switchboard/contract/topic"
-	"github.com/switchboard-run/switchboard/kernel/bus"
 	"github.com/switchboard-run/switchboard/kernel/journal"
 	"github.com/switchboard-run/switchboard/kernel/router"
 )
 
-const (
-	page         = 500 // how many events are read at once
-	defaultLimit = 100
-)
+const defaultLimit = 100
 
 // Events implements adminv1.ReadServer.
 func (s *Service) Events(q *adminv1.EventsRequest, out adminv1.Read_EventsServer) error {
@@ -43,59 +38,14 @@ func (s *Service) Events(q *adminv1.EventsRequest, out adminv1.Read_EventsServer
 		})
 	}
 	f := journal.EventFilter{
-		After: q.GetAfter(), Before: q.GetBefore(), Topic: pattern, Correlation: q.GetCorrelationId(),
-		Ascending: q.GetAscending() || q.GetFollow(),
+		After: max(0, q.GetAfter()), Before: q.GetBefore(), Topic: pattern, Correlation: q.GetCorrelationId(),
+		Ascending: q.GetAscending(), Limit: cmp.Or(int(max(0, q.GetLimit())), defaultLimit),
 	}
-	if q.GetFollow() {
-		return s.follow(&f, out)
+	err := s.Bus.Events(out.Context(), s.Bus.View, f, q.GetFollow(), out.Send)
+	if err == nil && q.GetFollow() {
+		err = fmt.Errorf("%w: the kernel has stopped", contract.ErrGone)
 	}
-	return s.events(&f, cmp.Or(int(max(0, q.GetLimit())), defaultLimit), out)
-}
-
-// events sends at most left events, page by page. Afterwards an ascending filter
-// selects the events that are accepted later.
-func (s *Service) events(f *journal.EventFilter, left int, out adminv1.Read_EventsServer) error {
-	for more := true; more && left > 0; {
-		f.Limit = min(left, page)
-		if err := send(s, out, func(r journal.Reader) ([]*busv1.Event, error) {
-			rows, err := r.Events(*f)
-			left -= len(rows)
-			if more = len(rows) == f.Limit; err != nil {
-				return nil, err
-			}
-			switch {
-			case !more:
-				var last int64
-				last, err = r.LastSeq()
-				f.After = max(f.After, last)
-			case f.Ascending:
-				f.After = rows[len(rows)-1].GetSeq()
-			default:
-				f.Before = rows[len(rows)-1].GetSeq()
-			}
-			return rows, err
-		}); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// follow sends events until the caller or the kernel ends. The watcher says only that
-// there are new ones; they are read from the store, so that a slow reader misses none.
-func (s *Service) follow(f *journal.EventFilter, out adminv1.Read_EventsServer) error {
-	for w := s.Bus.Watch(out.Context()); ; {
-		if err := s.events(f, math.MaxInt, out); err != nil {
-			return err
-		}
-		if _, more := <-w.Events(); more {
-			continue
-		}
-		if !errors.Is(w.Err(), bus.ErrSlow) {
-			return cmp.Or(w.Err(), fmt.Errorf("%w: the kernel has stopped", contract.ErrGone))
-		}
-		w = s.Bus.Watch(out.Context())
-	}
+	return err
 }
 
 // Deliveries implements adminv1.ReadServer.

@@ -97,9 +97,9 @@ type Bus struct {
 	mu       sync.Mutex       // guards what follows, and every lane, lease and sink
 	sinks    map[string]*Sink // by extension
 	leases   map[string]*Lease
-	fetches  []*fetch        // for the prepare loop
-	held     map[string]bool // channels whose sends are held
-	watchers map[*Watcher]struct{}
+	fetches  []*fetch                           // for the prepare loop
+	held     map[string]bool                    // channels whose sends are held
+	news     chan struct{}                      // closed once there are further events; nil: nobody waits
 	settling map[int64][]func(journal.Delivery) // by event
 	closing  bool
 
@@ -119,8 +119,7 @@ func New(ctx context.Context, o Options) (*Bus, error) {
 		retain: [2]time.Duration{o.Events, o.Dead}, pruning: pruning{batch: pruneMost},
 		windows: cmp.Or(o.windows, defaultWindows), clock: clock.New(o.wall), share: fair.NewShare(),
 		sinks: map[string]*Sink{}, leases: map[string]*Lease{}, held: map[string]bool{},
-		watchers: map[*Watcher]struct{}{}, settling: map[int64][]func(journal.Delivery){},
-		random: newRandom(), prepare: make(chan struct{}, 1),
+		settling: map[int64][]func(journal.Delivery){}, random: newRandom(), prepare: make(chan struct{}, 1),
 	}
 	if b.stuck == nil {
 		b.stuck = func(string, int64, string) {}
@@ -142,9 +141,7 @@ func New(ctx context.Context, o Options) (*Bus, error) {
 func (b *Bus) Close() {
 	b.mu.Lock()
 	b.closing = true
-	for w := range b.watchers {
-		w.close(nil)
-	}
+	b.tellNews()
 	for _, s := range b.sinks {
 		s.close()
 	}

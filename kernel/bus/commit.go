@@ -267,7 +267,7 @@ func (t *Tx) append(e *busv1.Event, byModel bool) error {
 	if err := t.AppendEvent(e); err != nil {
 		return err
 	}
-	t.seen = append(t.seen, e)
+	t.accepted = true
 	return nil
 }
 
@@ -404,7 +404,7 @@ func (u *update) settled(err error) {
 }
 
 // committed follows durable commits in memory, hands out what has become ready,
-// and shows watchers what was accepted. Parts that failed are left out.
+// and tells who follows the events. Parts that failed are left out.
 func (b *Bus) committed(parts []part) {
 	var sinks []*Sink
 	touch := func(s *subscription) {
@@ -436,10 +436,8 @@ func (b *Bus) committed(parts []part) {
 				b.notHandedOut(a.sub.lane(a.delivery.Key, a.delivery.Seq))
 			}
 		}
-		for w := range b.watchers {
-			for _, e := range parts[i].tx.seen {
-				w.offer(e)
-			}
+		if parts[i].tx.accepted {
+			b.tellNews()
 		}
 	}
 	b.mu.Unlock()

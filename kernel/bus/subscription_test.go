@@ -1,9 +1,11 @@
 package bus_test
 
 import (
+	"context"
 	"errors"
 	"slices"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/switchboard-run/switchboard/contract"
@@ -214,52 +216,102 @@ func TestUnroutable(t *testing.T) {
 	})
 }
 
-// TestWatch shows what became durable, in order, to those who may see it, and
-// cuts who does not keep up.
-func TestWatch(t *testing.T) {
+// TestEvents shows what became durable, in order, to those who follow it. One that is
+// slow delays nobody and misses nothing.
+func TestEvents(t *testing.T) {
 	inWorld(t, func(w *world) {
-		all, some, slow := w.Watch(w.Context()), w.Watch(w.Context(), "a.*", "x.y"), w.Watch(w.Context(), "slow.*")
-		w.publish("a.b", "1")
-		w.publish("c.d", "2")
+		first := w.publish("a.b", "0")[0]
+		follow := func(ctx context.Context, f journal.EventFilter) (<-chan int64, <-chan error) {
+			seen, ended := make(chan int64), make(chan error, 1)
+			go func() {
+				ended <- w.Events(ctx, w.View, f, true, func(e *busv1.Event) error {
+					select {
+					case seen <- e.GetSeq():
+						return nil
+					case <-ctx.Done():
+						return ctx.Err()
+					}
+				})
+			}()
+			synctest.Wait()
+			return seen, ended
+		}
+		ctx, cancel := context.WithCancel(w.Context())
+		now, end := follow(ctx, journal.EventFilter{After: bus.FromNow})
+		all, closed := follow(w.Context(), journal.EventFilter{})
+		some, _ := follow(w.Context(), journal.EventFilter{Topic: "a.*"})
 		w.store.full.Store(true)
 		if err := w.Do(func(tx *bus.Tx) error { _, err := tx.Emit("a.b", "", "never"); return err }); err == nil {
 			w.Fatal("the full store took an event")
 		}
 		w.store.full.Store(false)
-		w.publish("x.y", "3")
+		var later, topic []int64
+		for range 600 { // nobody reads meanwhile
+			later = append(later, w.publish("c.d", "1")...)
+			topic = append(topic, w.publish("a.b", "2", "3")...)
+			later = append(later, topic[len(topic)-2:]...)
+		}
 		for name, c := range map[string]struct {
-			w    *bus.Watcher
+			seen <-chan int64
 			want []int64
-		}{"all": {all, []int64{1, 2, 3}}, "some": {some, []int64{1, 3}}} {
+		}{
+			"from now on": {now, later}, "all": {all, append([]int64{first}, later...)},
+			"some": {some, append([]int64{first}, topic...)},
+		} {
 			var got []int64
 			for range c.want {
-				got = append(got, (<-c.w.Events()).GetSeq())
+				got = append(got, <-c.seen)
 			}
-			if !slices.Equal(got, c.want) || len(c.w.Events()) > 0 {
-				w.Errorf("%s: watched are %v and %d more, want %v", name, got, len(c.w.Events()), c.want)
+			synctest.Wait()
+			if !slices.Equal(got, c.want) {
+				w.Errorf("%s: seen are %v, want %v", name, got, c.want)
+			}
+			select {
+			case seq := <-c.seen:
+				w.Errorf("%s: then there is %d", name, seq)
+			default:
 			}
 		}
-		names := make([]string, 600)
-		for range 3 {
-			w.publish("slow.down", names...)
+		cancel()
+		if err := <-end; !errors.Is(err, context.Canceled) {
+			w.Errorf("a follower that was cancelled ended with %v", err)
 		}
-		n := 0
-		for range slow.Events() {
-			n++
-		}
-		if n < 1000 || n >= 1800 || !errors.Is(slow.Err(), bus.ErrSlow) {
-			w.Errorf("the slow watcher saw %d events and ended with %v", n, slow.Err())
-		}
-		w.publish("a.b", "4")
-		if e := <-some.Events(); e.GetTopic() != "a.b" {
-			w.Errorf("a watcher that keeps up sees %v", e)
-		}
+		last := w.publish("c.d", "4")[0]
 		w.Close()
-		if _, open := <-some.Events(); open || some.Err() != nil {
-			w.Errorf("after the bus is closed the watch goes on, or ended with %v", some.Err())
+		if seq := <-all; seq != last {
+			w.Errorf("at the end there is %d, want %d", seq, last)
 		}
-		if _, open := <-w.Watch(w.Context()).Events(); open {
-			w.Error("a closed bus is watched")
+		if err := <-closed; err != nil {
+			w.Errorf("at the end of the bus: %v", err)
+		}
+		if err := w.Events(w.Context(), w.View, journal.EventFilter{After: last}, true, nil); err != nil {
+			w.Errorf("a closed bus: %v", err)
+		}
+	})
+}
+
+// TestEventsInPages reads at most as many as were asked for, in both directions.
+func TestEventsInPages(t *testing.T) {
+	inWorld(t, func(w *world) {
+		all := w.publish("a.b", make([]string, 100)...)
+		for _, limit := range []int{1, 15, 16, 17, 32, 99, 100, 101} {
+			for _, ascending := range []bool{true, false} {
+				var got []int64
+				f := journal.EventFilter{Limit: limit, Ascending: ascending}
+				if err := w.Events(w.Context(), w.View, f, false, func(e *busv1.Event) error {
+					got = append(got, e.GetSeq())
+					return nil
+				}); err != nil {
+					w.Fatal(err)
+				}
+				want := slices.Clone(all)
+				if !ascending {
+					slices.Reverse(want)
+				}
+				if !slices.Equal(got, want[:min(limit, len(want))]) {
+					w.Errorf("limit %d, ascending %t: %v", limit, ascending, got)
+				}
+			}
 		}
 	})
 }

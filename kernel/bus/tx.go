@@ -25,27 +25,26 @@ type Tx struct {
 	bus        *Bus
 	cause      *busv1.Event
 	moreHops   int32  // beyond the limit, for what tells of a death
+	accepted   bool   // an event, at least
 	silent     bool   // the Dead hook does not follow a death
 	providerID string // from a receipt
 
 	added   []added
 	settled []settled
-	seen    []*busv1.Event // accepted
-	undo    []func()       // under Bus.mu, if it fails or is applied again
-	then    []func()       // under Bus.mu, once it is durable
+	undo    []func() // under Bus.mu, if it fails or is applied again
+	then    []func() // under Bus.mu, once it is durable
 	after   []func()
 
 	sessions map[int64]*journal.Session // as this commit has them
 
 	// Most commits accept one event with one delivery: they need no more room.
 	firstAdded [1]added
-	firstSeen  [1]*busv1.Event
 }
 
 // begin makes t a commit that has done nothing yet.
 func (t *Tx) begin(b *Bus, a *Actor, j journal.Tx) {
 	*t = Tx{Tx: j, Actor: a, bus: b, Now: b.clock.Now()}
-	t.added, t.seen = t.firstAdded[:0], t.firstSeen[:0]
+	t.added = t.firstAdded[:0]
 }
 
 // added is a delivery that a commit creates, or queues again.

@@ -2,68 +2,88 @@ package bus
 
 import (
 	"context"
-	"errors"
-	"slices"
+	"math"
 
 	"github.com/switchboard-run/switchboard/contract/busv1"
-	"github.com/switchboard-run/switchboard/contract/topic"
 	"github.com/switchboard-run/switchboard/kernel/journal"
 )
 
-// ErrSlow ends a watch whose reader does not keep up.
-var ErrSlow = errors.New("watcher is too slow")
+// FromNow as EventFilter.After leaves out what was accepted before.
+const FromNow = -1
 
-const watchWindow = 1024
+// eventPage is how many events are read at once: they may be large.
+const eventPage = 16
 
-// Watcher gets events as they become durable, from its start on.
-type Watcher struct {
-	patterns []string
-	events   chan *busv1.Event
-	closed   bool
-	err      error
+// View reads a snapshot of the store.
+type View func(context.Context, func(journal.Reader) error) error
+
+// Events calls each with the events that a filter selects, read page by page: no view is
+// held meanwhile. With follow it has no limit, and goes on with the events that are
+// accepted later, in their order, until ctx ends, each fails, or the bus is closed, which
+// is no error.
+func (b *Bus) Events(
+	ctx context.Context, view View, f journal.EventFilter, follow bool, each func(*busv1.Event) error,
+) error {
+	left := f.Limit
+	if follow {
+		f.Ascending, left = true, math.MaxInt
+	}
+	for left > 0 {
+		news, open := b.more()
+		f.Limit = min(left, eventPage)
+		var rows []*busv1.Event
+		var last int64
+		err := view(ctx, func(r journal.Reader) (err error) {
+			if f.After != FromNow {
+				rows, err = r.Events(f)
+			}
+			if err == nil && follow && len(rows) < f.Limit {
+				last, err = r.LastSeq()
+			}
+			return err
+		})
+		for i := 0; i < len(rows) && err == nil; i++ {
+			err = each(rows[i])
+		}
+		if err != nil {
+			return err
+		}
+		switch n := len(rows); {
+		case n == f.Limit && f.Ascending:
+			f.After = rows[n-1].GetSeq()
+		case n == f.Limit:
+			f.Before = rows[n-1].GetSeq()
+		case !follow || !open:
+			return nil
+		default:
+			f.After = max(f.After, last) // the next event is later than that
+			select {
+			case <-news:
+			case <-ctx.Done():
+				return ctx.Err()
+			}
+		}
+		left -= len(rows)
+	}
+	return nil
 }
 
-// Watch starts a watcher; no pattern means every event. It ends with ctx.
-func (b *Bus) Watch(ctx context.Context, patterns ...string) *Watcher {
-	w := &Watcher{patterns: patterns, events: make(chan *busv1.Event, watchWindow)}
+// more returns a channel that is closed once further events are durable, or the bus is
+// closed, which open says.
+func (b *Bus) more() (news <-chan struct{}, open bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if b.closing {
-		w.close(nil)
-		return w
+	if b.news == nil {
+		b.news = make(chan struct{})
 	}
-	b.watchers[w] = struct{}{}
-	context.AfterFunc(ctx, func() {
-		b.mu.Lock()
-		defer b.mu.Unlock()
-		delete(b.watchers, w)
-		w.close(ctx.Err())
-	})
-	return w
+	return b.news, !b.closing
 }
 
-// Events is closed when the watch ends; Err says why.
-func (w *Watcher) Events() <-chan *busv1.Event { return w.events }
-
-// Err is why the watch ended; valid after Events was closed.
-func (w *Watcher) Err() error { return w.err }
-
-func (w *Watcher) offer(e *busv1.Event) {
-	matches := func(p string) bool { return topic.Match(p, e.GetTopic()) }
-	if w.closed || len(w.patterns) > 0 && !slices.ContainsFunc(w.patterns, matches) {
-		return
-	}
-	select {
-	case w.events <- e:
-	default:
-		w.close(ErrSlow)
-	}
-}
-
-func (w *Watcher) close(err error) {
-	if !w.closed {
-		w.closed, w.err = true, err
-		close(w.events)
+// tellNews wakes those who follow the events. The caller holds b.mu.
+func (b *Bus) tellNews() {
+	if b.news != nil {
+		close(b.news)
+		b.news = nil
 	}
 }
 

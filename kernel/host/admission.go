@@ -33,7 +33,7 @@ type limits struct {
 var defaultLimits = limits{requests: 8192, streams: 16, connections: 64, unread: 256 << 20}
 
 // costly are the streams that an extension may have few of: each of commits is read
-// ahead, each watch is asked about every event.
+// ahead, each watch reads every event.
 var costly = map[string]string{
 	kernelv1.Bus_Commit_FullMethodName: "streams of commits",
 	kernelv1.Bus_Watch_FullMethodName:  "watches of events",

@@ -55,10 +55,10 @@ func (g *instance) completes(r *kernelv1.CompleteRequest) (text string, err erro
 	}
 }
 
-func used(t *testing.T, w *bus.Watcher) (contract.ModelUsage, *busv1.Event) {
+func used(t *testing.T, usage <-chan *busv1.Event) (contract.ModelUsage, *busv1.Event) {
 	t.Helper()
 	var u contract.ModelUsage
-	e := <-w.Events()
+	e := <-usage
 	if err := json.Unmarshal(e.GetPayload(), &u); err != nil {
 		t.Fatal(err)
 	}
@@ -76,7 +76,7 @@ func TestAnExtensionCompletes(t *testing.T) {
 			&extensionv1.Delta{Text: "noop", Finish: "stop", Usage: &extensionv1.Usage{InputTokens: 5, OutputTokens: 1}},
 		)
 	})
-	usage := w.Bus.Watch(t.Context(), contract.TopicModelUsage)
+	usage := w.follow(contract.TopicModelUsage)
 	heartbeat := w.admit(bus.Actor{ID: "heartbeat", Models: []string{"scout"}})
 
 	text, err := heartbeat.completes(&kernelv1.CompleteRequest{Model: "scout", Purpose: "triage"})

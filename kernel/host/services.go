@@ -3,6 +3,7 @@ package host
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"google.golang.org/grpc"
 	"google.golang.org/protobuf/proto"
@@ -11,6 +12,7 @@ import (
 	"github.com/switchboard-run/switchboard/contract/busv1"
 	"github.com/switchboard-run/switchboard/contract/extensionv1"
 	"github.com/switchboard-run/switchboard/contract/kernelv1"
+	"github.com/switchboard-run/switchboard/contract/topic"
 	"github.com/switchboard-run/switchboard/kernel/bus"
 	"github.com/switchboard-run/switchboard/kernel/directory"
 	"github.com/switchboard-run/switchboard/kernel/journal"
@@ -37,13 +39,23 @@ func (s busService) Watch(r *kernelv1.WatchRequest, stream grpc.ServerStreamingS
 			return err
 		}
 	}
-	w := s.h.Bus.Watch(stream.Context(), r.GetTopics()...)
-	for e := range w.Events() {
-		if err := stream.Send(e); err != nil {
-			return err
+	now := journal.EventFilter{After: bus.FromNow}
+	return s.h.Bus.Events(stream.Context(), s.h.pacedView, now, true, func(e *busv1.Event) error {
+		if slices.ContainsFunc(r.GetTopics(), func(pattern string) bool { return topic.Match(pattern, e.GetTopic()) }) {
+			return stream.Send(e)
 		}
+		return nil
+	})
+}
+
+// pacedView is Bus.View within the limits of the requests that read.
+func (h *Host) pacedView(ctx context.Context, read func(journal.Reader) error) error {
+	end, err := h.admission.begin(ctx, clientOf(ctx), kernelv1.Bus_Watch_FullMethodName)
+	if err != nil {
+		return err
 	}
-	return w.Err()
+	defer end()
+	return h.Bus.View(ctx, read)
 }
 
 // lease is the lease of a request's lane.

@@ -233,7 +233,7 @@ func TestAnAgentCompletesWithItsModel(t *testing.T) {
 			&extensionv1.Delta{Text: "hi", Finish: "stop", Usage: &extensionv1.Usage{InputTokens: 11, OutputTokens: 3}},
 		)
 	}}, &extensionv1.Description{Models: true})
-	usage := w.Bus.Watch(t.Context(), contract.TopicModelUsage)
+	usage := w.follow(contract.TopicModelUsage)
 	w.Know(func(d *directory.Snapshot) {
 		d.Models = []directory.Provider{
 			{
@@ -266,7 +266,7 @@ func TestAnAgentCompletesWithItsModel(t *testing.T) {
 		t.Errorf("the provider was asked %v", r)
 	}
 	var used contract.ModelUsage
-	if e := <-usage.Events(); json.Unmarshal(e.GetPayload(), &used) != nil || e.GetCausationId() != d.GetEvent().GetId() ||
+	if e := <-usage; json.Unmarshal(e.GetPayload(), &used) != nil || e.GetCausationId() != d.GetEvent().GetId() ||
 		used != (contract.ModelUsage{Agent: "chat", Session: d.GetTurn().GetSession(), Model: "openai/*", InputTokens: 11, OutputTokens: 3}) {
 		t.Errorf("the usage is %v", e)
 	}

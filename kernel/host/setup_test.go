@@ -22,6 +22,7 @@ import (
 	"github.com/switchboard-run/switchboard/contract/kernelv1"
 	"github.com/switchboard-run/switchboard/kernel/bus"
 	"github.com/switchboard-run/switchboard/kernel/host"
+	"github.com/switchboard-run/switchboard/kernel/journal"
 	"github.com/switchboard-run/switchboard/kernel/kerneltest"
 	"github.com/switchboard-run/switchboard/kernel/models"
 )
@@ -265,4 +266,17 @@ func (g *instance) dies() {
 	g.stop()
 	g.w.host.Gone(g.actor.ID, g.actor.Generation)
 	g.w.Bus.Gone(g.actor.ID, g.actor.Generation, "it crashed", false)
+}
+
+// follow gets the events of a topic, from the first one on.
+func (w *world) follow(topic string) <-chan *busv1.Event {
+	events := make(chan *busv1.Event, 100)
+	go func() {
+		f := journal.EventFilter{Topic: topic}
+		_ = w.Bus.Events(w.T.Context(), w.Bus.View, f, true, func(e *busv1.Event) error {
+			events <- e
+			return nil
+		})
+	}()
+	return events
 }
