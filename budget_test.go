@@ -21,12 +21,12 @@ type budget struct{ most, aim int }
 // moves out of the kernel.
 var budgets = map[string]budget{
 	"kernel":            {840, 890},
-	"kernel/admin":      {535, 400},
+	"kernel/admin":      {486, 400},
 	"kernel/bus":        {3021, 2950},
 	"kernel/clock":      {81, 120},
 	"kernel/directory":  {256, 240},
 	"kernel/fair":       {142, 190},
-	"kernel/host":       {1272, 1230},
+	"kernel/host":       {1282, 1230},
 	"kernel/journal":    {302, 225},
 	"kernel/models":     {678, 690},
 	"kernel/questions":  {261, 315},
@@ -38,7 +38,7 @@ var budgets = map[string]budget{
 }
 
 // kernelBudget is that of all packages together.
-var kernelBudget = budget{13675, 13500}
+var kernelBudget = budget{13639, 13500}
 
 func TestKernelStaysWithinItsBudget(t *testing.T) {
 	t.Parallel()

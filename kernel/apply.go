@@ -46,8 +46,8 @@ func (k *Kernel) enforce(next *plan) error {
 // subscribe gives the bus the subscriptions of the plan.
 func (k *Kernel) subscribe(p *plan) (err error) {
 	wanted := map[string][]bus.Subscription{}
-	for _, id := range k.bus.Subscribers() {
-		wanted[id] = nil
+	for _, l := range k.bus.Loads() {
+		wanted[l.Extension] = nil
 	}
 	for id, s := range p.members {
 		wanted[id] = s.subscriptions()

@@ -55,15 +55,10 @@ func (s *Service) waiting(r journal.Reader) (all []*adminv1.Subscription, err er
 		if counts[x.ID] == 0 {
 			continue
 		}
-		row := &adminv1.Subscription{
+		all = append(all, &adminv1.Subscription{
 			Extension: x.Extension, Topic: x.Pattern, Deliveries: counts[x.ID], Parked: x.ParkedAt != 0,
-		}
-		for _, l := range loads[x.Extension] {
-			if l.Pattern == x.Pattern {
-				row.InFlight = int32(l.InFlight)
-			}
-		}
-		all = append(all, row)
+			InFlight: int32(loads[x.ID].InFlight),
+		})
 	}
 	return all, err
 }

@@ -299,7 +299,8 @@ func (t *Tx) deliver(s *subscription, e *busv1.Event, d journal.Delivery) (err e
 }
 
 // reserveCredit reports whether a delivery that is accepted can be handed out as
-// soon as it is durable, and keeps a credit of its sink for that.
+// soon as it is durable. If so, it keeps a credit of its sink for that, and starts the
+// lane.
 func (t *Tx) reserveCredit(a *added, key string) bool {
 	b, s := t.bus, a.sub
 	b.mu.Lock()
@@ -311,10 +312,10 @@ func (t *Tx) reserveCredit(a *added, key string) bool {
 	switch {
 	case key == "" && (s.loose.further || s.singles+k.reserved >= b.windows.loose):
 		return false // it will not be kept in memory
-	case key != "" && (s.lane(key, 0) != nil || s.starting[key]):
+	case key != "" && s.lane(key, 0) != nil:
 		return false
 	case key != "":
-		s.starting[key] = true
+		s.lanes[laneKey{key: key}] = newLane(s, key)
 	}
 	k.reserved++
 	a.sink, a.delivery.Key = k, key
@@ -325,8 +326,10 @@ func (t *Tx) reserveCredit(a *added, key string) bool {
 func (a *added) returnCredit() {
 	if a.sink != nil {
 		a.sink.reserved--
-		delete(a.sub.starting, a.delivery.Key)
 		a.sink = nil
+		if l := a.sub.lane(a.delivery.Key, a.delivery.Seq); l != nil {
+			a.sub.forget(l, a.delivery.Seq)
+		}
 	}
 }
 
@@ -453,9 +456,6 @@ func (b *Bus) committed(parts []part) {
 // follow brings memory to where a durable commit has brought the store. The
 // caller holds b.mu.
 func (b *Bus) follow(t *Tx) {
-	for i := range t.added {
-		t.added[i].returnCredit()
-	}
 	for _, p := range t.settled {
 		if p.lease != nil {
 			b.release(p.lease)
@@ -466,7 +466,8 @@ func (b *Bus) follow(t *Tx) {
 	for _, f := range t.then {
 		f()
 	}
-	for _, a := range t.added {
-		b.add(a)
+	for i := range t.added {
+		b.add(t.added[i])
+		t.added[i].returnCredit()
 	}
 }

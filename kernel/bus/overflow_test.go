@@ -173,7 +173,7 @@ func TestReadMeetsChange(t *testing.T) {
 				if !slices.Contains(got, name(6)) || slices.Contains(got, name(5)) || slices.Contains(got, name(7)) {
 					w.Errorf("after the change it hands out %v", got)
 				}
-				if n := w.Loads()["x"][0].Lanes; n != 0 {
+				if n := w.load("x").Lanes; n != 0 {
 					w.Errorf("%d lanes are left", n)
 				}
 			})

@@ -225,7 +225,7 @@ func TestRaces(t *testing.T) {
 				w.Errorf("%s: %d effects, withdrawn in time: %t, settled because %q", name, effects[name], withdrawn[i], d.Reason)
 			}
 		}
-		if l := w.Loads()["x"][0]; l.Lanes != 0 || l.InFlight != 0 {
+		if l := w.load("x"); l.Lanes != 0 || l.InFlight != 0 {
 			w.Errorf("in the end there is %+v", l)
 		}
 	})

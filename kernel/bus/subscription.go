@@ -59,14 +59,13 @@ type subscription struct {
 	spec atomic.Pointer[Subscription]
 
 	// Guarded by Bus.mu.
-	sink     *Sink // nil: its extension is not attached
-	held     bool  // the channel is not ready
-	lanes    map[laneKey]*lane
-	singles  int             // lanes of deliveries without a key
-	loose    *lane           // what the store has of those
-	ready    laneQueue       // lanes whose head can be handed out
-	starting map[string]bool // lanes that a commit starts which is not durable yet
-	ending   map[int64]*Tx   // settled, or about to be, by a commit that is not durable yet; or acked
+	sink    *Sink             // nil: its extension is not attached
+	held    bool              // the channel is not ready
+	lanes   map[laneKey]*lane // one that is about to be started is empty
+	singles int               // lanes of deliveries without a key
+	loose   *lane             // what the store has of those
+	ready   laneQueue         // lanes whose head can be handed out
+	ending  map[int64]*Tx     // settled, or about to be, by a commit that is not durable yet; or acked
 }
 
 // table is the immutable set of subscriptions.
@@ -139,9 +138,7 @@ var defaultSubscription = Subscription{
 }
 
 func (b *Bus) newSubscription(s journal.Subscription) *subscription {
-	sub := &subscription{
-		Subscription: s, lanes: map[laneKey]*lane{}, starting: map[string]bool{}, ending: map[int64]*Tx{},
-	}
+	sub := &subscription{Subscription: s, lanes: map[laneKey]*lane{}, ending: map[int64]*Tx{}}
 	sub.loose = newLane(sub, "")
 	spec := defaultSubscription
 	spec.Pattern = s.Pattern
@@ -211,17 +208,6 @@ func (t *Tx) changeSubscriptions(change func(map[int64]*subscription)) {
 	change(subs)
 	b.table.Store(newTable(subs))
 	b.connect()
-}
-
-// Subscribers returns the extensions that have subscriptions, parked ones
-// included.
-func (b *Bus) Subscribers() (ids []string) {
-	for _, s := range b.table.Load().all {
-		if s.Extension != contract.KernelSource && !slices.Contains(ids, s.Extension) {
-			ids = append(ids, s.Extension)
-		}
-	}
-	return ids
 }
 
 // install adds stored subscriptions and puts the wanted specifications in force.

@@ -1,6 +1,7 @@
 package bus
 
 import (
+	"github.com/switchboard-run/switchboard/contract"
 	"github.com/switchboard-run/switchboard/contract/busv1"
 	"github.com/switchboard-run/switchboard/kernel/journal"
 )
@@ -85,26 +86,28 @@ func (b *Bus) LaneState(r journal.Reader, extension, pattern, key string) (held 
 	return held, len(ds), err
 }
 
-// Load is how much waits for an extension.
+// Load is how much waits for a subscription, a parked one included.
 type Load struct {
-	Pattern  string
-	Lanes    int
-	InFlight int
+	Extension string
+	Lanes     int
+	InFlight  int
 }
 
-// Loads is how much waits, by extension.
-func (b *Bus) Loads() map[string][]Load {
+// Loads is how much waits, by subscription, those of the kernel left out.
+func (b *Bus) Loads() map[int64]Load {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	loads := map[string][]Load{}
+	loads := map[int64]Load{}
 	for _, s := range b.table.Load().all {
-		load := Load{Pattern: s.Pattern, Lanes: len(s.lanes)}
+		load := Load{Extension: s.Extension, Lanes: len(s.lanes)}
 		for _, l := range s.lanes {
 			if l.lease != nil {
 				load.InFlight++
 			}
 		}
-		loads[s.Extension] = append(loads[s.Extension], load)
+		if s.Extension != contract.KernelSource {
+			loads[s.ID] = load
+		}
 	}
 	return loads
 }

@@ -413,6 +413,22 @@ func (w *world) publish(topic string, names ...string) (seqs []int64) {
 	return seqs
 }
 
+// load is that of all subscriptions of an extension, of which it has some.
+func (w *world) load(extension string) (sum bus.Load) {
+	w.Helper()
+	for _, l := range w.Loads() {
+		if l.Extension == extension {
+			sum.Extension = extension
+			sum.Lanes += l.Lanes
+			sum.InFlight += l.InFlight
+		}
+	}
+	if sum.Extension == "" {
+		w.Errorf("%q has no subscription", extension)
+	}
+	return sum
+}
+
 // withdraw withdraws an event as its publisher.
 func withdraw(tx *bus.Tx, seq int64) (inTime bool, err error) {
 	e, err := tx.Event(seq)
