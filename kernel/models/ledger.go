@@ -1,7 +1,6 @@
 package models
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -40,8 +39,8 @@ func estimateTokens(bytes int) int64 { return int64(bytes+bytesPerToken-1) / byt
 // sum stays with the day that it was counted for. Where a provider reports no
 // tokens, they are estimated by size, and marked.
 //
-// A limit is checked before a completion, and estimates of running completions
-// count: at most the completion that reaches the limit exceeds it. A changed
+// A limit is checked before a completion, and estimates of completions that run or
+// wait for a slot count: at most the completion that reaches the limit exceeds it. A changed
 // configuration applies at once. When four fifths of the limit for all models are
 // used, the owner gets a notice, once a day.
 type Ledger struct {
@@ -52,11 +51,6 @@ type Ledger struct {
 	mu    sync.Mutex // held while a commit is submitted, which may block
 	today *day
 	names map[string]string // <extension>/* -> the model that answered last
-
-	// pendingMu guards pending: the batch that is submitted, or about to be, and
-	// that the store has not begun to write. Its holder never waits for the store.
-	pendingMu sync.Mutex
-	pending   *batch
 }
 
 // day holds the tokens that the limits of one day are checked against.
@@ -106,7 +100,7 @@ func (l *Ledger) open(dir *directory.Snapshot) (*day, error) {
 	return d, nil
 }
 
-// Completion is a running completion.
+// Completion is a completion that runs or waits for a slot.
 type Completion struct {
 	ledger    *Ledger
 	day       *day
@@ -127,7 +121,7 @@ func (e *LimitError) Error() string { return e.text }
 // Unwrap makes it a temporary error.
 func (e *LimitError) Unwrap() error { return contract.ErrUnavailable }
 
-// Begin counts a completion of about that many tokens as running, or refuses it
+// Begin counts a completion of about that many tokens as under way, or refuses it
 // with a *LimitError. Agent is the id of an agent or an extension, model is
 // <extension>/<model>. A nil ledger refuses nothing.
 func (l *Ledger) Begin(agent, model string, estimate int64) (*Completion, error) {
@@ -150,15 +144,6 @@ func (l *Ledger) Begin(agent, model string, estimate int64) (*Completion, error)
 	}
 	d.underway.add(agent, c.model, estimate)
 	return c, nil
-}
-
-// Check returns the error with which Begin would refuse a completion now.
-func (l *Ledger) Check(agent, model string) error {
-	c, err := l.Begin(agent, model, 0)
-	if err == nil {
-		c.Drop()
-	}
-	return err
 }
 
 // Reached describes the limits that are reached now, for people.
@@ -214,7 +199,7 @@ func (c *Completion) Drop() {
 	c.end()
 }
 
-// end removes the completion from the running ones; the caller holds the ledger's mu.
+// end removes the completion from those under way; the caller holds the ledger's mu.
 func (c *Completion) end() {
 	if c.tokens != 0 {
 		c.day.underway.add(c.agent, c.model, -c.tokens)
@@ -243,32 +228,8 @@ func (c *Completion) Spent(cause *busv1.Event, u contract.ModelUsage) {
 		name = d.name
 		d.used.add(u.Agent, u.Model, u.InputTokens+u.OutputTokens)
 	}
-	l.record(use{name, cause, u}, l.warning(dir))
-}
-
-// record adds a completion to the batch that the next commit writes; the caller
-// holds l.mu, so that the batch is queued before its caller returns.
-func (l *Ledger) record(u use, n *notice) {
-	l.pendingMu.Lock()
-	first := l.pending == nil
-	if first {
-		l.pending = &batch{}
-	}
-	l.pending.uses = append(l.pending.uses, u)
-	l.pending.notice = cmp.Or(n, l.pending.notice)
-	l.pendingMu.Unlock()
-	if !first {
-		return
-	}
-	var taken *batch
-	l.bus.Commit(bus.Change{Lazy: true, Apply: func(tx *bus.Tx) error {
-		if taken == nil { // a commit may be applied more than once
-			l.pendingMu.Lock()
-			taken, l.pending = l.pending, nil
-			l.pendingMu.Unlock()
-		}
-		return taken.write(tx)
-	}, Done: func(err error) {
+	cost := use{name, cause, u, l.warning(dir)}
+	l.bus.Commit(bus.Change{Lazy: true, Apply: cost.write, Done: func(err error) {
 		if err != nil && !errors.Is(err, journal.ErrClosed) {
 			l.log.Error("record model usage", "error", err)
 		}

@@ -60,10 +60,20 @@ func (w *world) spends(agent, model string, input, output int64) {
 	)
 }
 
+// check returns the error with which a completion is refused now.
+func (w *world) check(agent, model string) error {
+	w.T.Helper()
+	c, err := w.ledger.Begin(agent, model, 0)
+	if err == nil {
+		c.Drop()
+	}
+	return err
+}
+
 // refuses says that a completion is refused with the words.
 func (w *world) refuses(agent, model string, words ...string) {
 	w.T.Helper()
-	err := w.ledger.Check(agent, model)
+	err := w.check(agent, model)
 	if !errors.Is(err, contract.ErrUnavailable) {
 		w.T.Fatalf("%s may ask %s: %v", agent, model, err)
 	}
@@ -76,7 +86,7 @@ func (w *world) refuses(agent, model string, words ...string) {
 
 func (w *world) allows(agent, model string) {
 	w.T.Helper()
-	if err := w.ledger.Check(agent, model); err != nil {
+	if err := w.check(agent, model); err != nil {
 		w.T.Errorf("%s may not ask %s: %v", agent, model, err)
 	}
 }

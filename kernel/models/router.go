@@ -65,22 +65,10 @@ const (
 // answers. If none can, but one of them is starting, Complete waits for it. The
 // cost is recorded however the completion ends. The error is meant for people.
 func (r *Router) Complete(ctx context.Context, o Order, emit Emit) error {
-	if err := r.refused(o); err != nil {
-		return err // no need to wait for a slot
-	}
-	key := cmp.Or(o.Request.GetSession(), o.Request.GetAgent())
-	release, err := r.Slots.Acquire(ctx, key, r.Directory.Current().Completions)
-	if err != nil {
-		return err
-	}
-	defer release()
-	waiting, cancel := context.WithTimeout(ctx, startTimeout)
+	retry, ended, err := r.attempt(ctx, o, emit)
+	waiting, cancel := context.WithTimeout(ctx, startTimeout) // from now on: waiting for a slot does not count
 	defer cancel()
-	for tried := false; ; tried = true {
-		retry, ended, err := r.attempt(ctx, o, emit)
-		if err == nil || !retry {
-			return err
-		}
+	for tried := false; err != nil && retry; tried = true {
 		if tried || ended {
 			select {
 			case <-time.After(retryDelay):
@@ -99,7 +87,9 @@ func (r *Router) Complete(ctx context.Context, o Order, emit Emit) error {
 			}
 			return active || !coming
 		})
+		retry, ended, err = r.attempt(ctx, o, emit)
 	}
+	return err
 }
 
 // attempt asks the candidates in turn. Retry says that a candidate may run soon,
@@ -147,31 +137,21 @@ func (r *Router) attempt(ctx context.Context, o Order, emit Emit) (retry, ended 
 	return retry && !failed, ended, fmt.Errorf("%w: %s", contract.ErrUnavailable, strings.Join(failures, "; "))
 }
 
-// refused returns why no candidate may be asked; nil: at least one may.
-func (r *Router) refused(o Order) error {
-	var reasons []string
-	for _, c := range candidatesFor(r.Directory.Current(), o) {
-		err := r.Ledger.Check(o.Request.GetAgent(), c)
-		refused := (*LimitError)(nil)
-		if !errors.As(err, &refused) || refused.EveryModel {
-			return err
-		}
-		reasons = append(reasons, err.Error())
-	}
-	if len(reasons) == 0 {
-		return nil
-	}
-	return fmt.Errorf("%w: %s", contract.ErrUnavailable, strings.Join(reasons, "; "))
-}
-
-// try completes with one candidate, and records the cost.
+// try completes with one candidate as soon as there is a slot, and records the cost.
 func (r *Router) try(ctx context.Context, o Order, candidate string, emit Emit) (began bool, err error) {
 	extension, _, _ := strings.Cut(candidate, "/")
 	size := estimateTokens(proto.Size(o.Request))
 	bill, err := r.Ledger.Begin(o.Request.GetAgent(), candidate, size)
 	if err != nil {
+		return false, err // no need to wait for a slot
+	}
+	key := cmp.Or(o.Request.GetSession(), o.Request.GetAgent())
+	release, err := r.Slots.Acquire(ctx, key, r.Directory.Current().Completions)
+	if err != nil {
+		bill.Drop()
 		return false, err
 	}
+	defer release()
 	m := meter{model: candidate}
 	err = r.Remote.Complete(ctx, extension, o.Request, func(d *extensionv1.Delta) error {
 		if !m.began && d.GetModel() == "" {

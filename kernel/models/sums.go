@@ -113,62 +113,47 @@ func (l *Ledger) prune(today time.Time) {
 	}})
 }
 
-// batch is what one commit records.
-type batch struct {
-	uses   []use
-	notice *notice
-}
-
 // use is one completion.
 type use struct {
-	day   string
-	cause *busv1.Event
-	usage contract.ModelUsage
+	day    string
+	cause  *busv1.Event
+	usage  contract.ModelUsage
+	notice *notice // nil: none
 }
 
 // notice is a message to the owner, sent once a day.
 type notice struct{ day, text string }
 
-// write publishes the events and adds to the sums.
-func (b *batch) write(tx *bus.Tx) error {
-	sums := map[Key]*Sum{}
-	for _, u := range b.uses {
-		emit := func() error {
-			_, err := tx.Emit(contract.TopicModelUsage, "", u.usage)
-			return err
-		}
-		err := tx.Following(u.cause, emit)
-		if errors.Is(err, contract.ErrInvalid) { // the chain of events is too long: begin a new one
-			err = tx.Following(nil, emit)
-		}
-		if err != nil {
-			return err
-		}
-		k := Key{u.day, u.usage.Agent, u.usage.Model}
-		if sums[k] == nil {
-			stored, err := journal.Load[Sum](tx, contract.KernelSource, k.String())
-			if err != nil {
-				return err
-			}
-			sums[k] = cmp.Or(stored, &Sum{})
-		}
-		sums[k].add(u.usage)
+// write publishes the event and adds to the sum.
+func (u *use) write(tx *bus.Tx) error {
+	emit := func() error {
+		_, err := tx.Emit(contract.TopicModelUsage, "", u.usage)
+		return err
 	}
-	for k, s := range sums {
-		if err := journal.Save(tx, contract.KernelSource, k.String(), s); err != nil {
-			return err
-		}
+	err := tx.Following(u.cause, emit)
+	if errors.Is(err, contract.ErrInvalid) { // the chain of events is too long: begin a new one
+		err = tx.Following(nil, emit)
 	}
-	if b.notice == nil {
-		return nil
+	if err != nil {
+		return err
 	}
-	text, err := json.Marshal(contract.UserNotify{Text: b.notice.text})
+	key := Key{u.day, u.usage.Agent, u.usage.Model}.String()
+	stored, err := journal.Load[Sum](tx, contract.KernelSource, key)
+	if err != nil {
+		return err
+	}
+	sum := cmp.Or(stored, &Sum{})
+	sum.add(u.usage)
+	if err := journal.Save(tx, contract.KernelSource, key, sum); err != nil || u.notice == nil {
+		return err
+	}
+	text, err := json.Marshal(contract.UserNotify{Text: u.notice.text})
 	if err != nil {
 		return err
 	}
 	return tx.Following(nil, func() error {
 		_, err := tx.Accept(&busv1.Event{
-			Topic: contract.TopicUserNotify, Source: contract.KernelSource, Payload: text, DedupeKey: "spending:" + b.notice.day,
+			Topic: contract.TopicUserNotify, Source: contract.KernelSource, Payload: text, DedupeKey: "spending:" + u.notice.day,
 		})
 		return err
 	})
