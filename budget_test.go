@@ -20,7 +20,7 @@ type budget struct{ most, aim int }
 // tests and generated code. A package that needs more takes it from another one, or
 // moves out of the kernel.
 var budgets = map[string]budget{
-	"kernel":            {840, 890},
+	"kernel":            {826, 890},
 	"kernel/admin":      {486, 400},
 	"kernel/bus":        {3021, 2950},
 	"kernel/clock":      {81, 120},
@@ -28,17 +28,17 @@ var budgets = map[string]budget{
 	"kernel/fair":       {142, 190},
 	"kernel/host":       {1282, 1230},
 	"kernel/journal":    {302, 225},
-	"kernel/models":     {678, 690},
+	"kernel/models":     {616, 690},
 	"kernel/questions":  {261, 315},
 	"kernel/router":     {1871, 1850},
 	"kernel/sandbox":    {86, 90},
 	"kernel/session":    {1135, 1150},
-	"kernel/supervisor": {1967, 1900},
+	"kernel/supervisor": {1956, 1900},
 	"kernel/tools":      {1231, 1250},
 }
 
 // kernelBudget is that of all packages together.
-var kernelBudget = budget{13639, 13500}
+var kernelBudget = budget{13552, 13500}
 
 func TestKernelStaysWithinItsBudget(t *testing.T) {
 	t.Parallel()

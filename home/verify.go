@@ -85,6 +85,7 @@ func (v *Verification) start(ctx context.Context, o Options) error {
 	if err != nil {
 		return err
 	}
+	super.Begin(0)
 	spec, err := (&files{options: o}).spec(&plan{config: config.Default()}, &member{manifest: v.Manifest}, nil)
 	if err != nil {
 		return err

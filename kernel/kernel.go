@@ -109,7 +109,6 @@ type Kernel struct {
 	actors     map[string]*bus.Actor // of the latest generation
 	// described is what extensions said of themselves when they were last active.
 	described map[string]offer
-	stopping  map[string]bool // being stopped on purpose
 }
 
 // Open opens the store and recovers what was under way. Meanwhile the processes of
@@ -121,8 +120,7 @@ func Open(ctx context.Context, o Options) (_ *Kernel, err error) {
 	}
 	k := &Kernel{
 		options: o, log: o.Log, started: time.Now(), directory: &directory.Directory{}, host: host.New(),
-		status: map[string]supervisor.Status{}, actors: map[string]*bus.Actor{},
-		stopping: map[string]bool{}, described: map[string]offer{},
+		status: map[string]supervisor.Status{}, actors: map[string]*bus.Actor{}, described: map[string]offer{},
 	}
 	k.fenced, k.fence = context.WithCancelCause(context.Background())
 	defer func() {
@@ -176,7 +174,7 @@ func Open(ctx context.Context, o Options) (_ *Kernel, err error) {
 func (k *Kernel) launch(p *plan) (err error) {
 	k.super, err = supervisor.New(supervisor.Options{
 		Observer: observer{k}, Log: k.log.Named("supervisor"), RunDir: filepath.Join(k.options.RunDir, "x"),
-		LogSink: k.options.ExtensionLog, Hold: true, Adopt: k.options.Adopt, Guard: k.options.Guard,
+		LogSink: k.options.ExtensionLog, Adopt: k.options.Adopt, Guard: k.options.Guard,
 	})
 	if err != nil {
 		return err
@@ -303,21 +301,17 @@ func (k *Kernel) stuck(extension string, generation int64, reason string) {
 
 func (k *Kernel) detourLoop(ctx context.Context) {
 	var damage error
-	ticker := time.NewTicker(detourEvery)
-	defer ticker.Stop()
+	ticks := time.Tick(detourEvery)
 	for {
 		select {
-		case now := <-ticker.C:
+		case now := <-ticks:
 			before := damage
 			if damage = k.store.Damage(); damage != nil && before == nil {
 				k.log.Error("the store can't be trusted", "error", damage)
 			}
-			if err := k.router.Detour(k.bus, now); err != nil && !errors.Is(err, journal.ErrClosed) {
-				k.log.Error("moving held messages failed", "error", err)
-			}
-			err := k.router.EndQuestions(ctx, k.bus, now)
+			err := errors.Join(k.router.Detour(k.bus, now), k.router.EndQuestions(ctx, k.bus, now))
 			if err != nil && ctx.Err() == nil && !errors.Is(err, journal.ErrClosed) {
-				k.log.Error("ending old questions failed", "error", err)
+				k.log.Error("moving held messages or ending old questions failed", "error", err)
 			}
 		case <-ctx.Done():
 			return

@@ -4,7 +4,6 @@ import (
 	"fmt"
 
 	"github.com/switchboard-run/switchboard/contract"
-	"github.com/switchboard-run/switchboard/kernel/bus"
 	"github.com/switchboard-run/switchboard/kernel/directory"
 	"github.com/switchboard-run/switchboard/kernel/supervisor"
 )
@@ -20,7 +19,6 @@ func (o observer) Active(i *supervisor.Instance) {
 	k.mu.Lock()
 	k.described[i.ID] = said
 	a := k.actors[i.ID]
-	delete(k.stopping, i.ID)
 	k.mu.Unlock()
 	if a == nil || a.Generation != i.Generation {
 		k.log.Error("an extension became active that was never initialised", "extension", i.ID)
@@ -35,7 +33,7 @@ func (o observer) Active(i *supervisor.Instance) {
 func (o observer) Gone(id string, generation int64, reason string) {
 	k := o.k
 	k.mu.Lock()
-	onPurpose := k.stopping[id]
+	onPurpose := k.status[id].State == supervisor.Stopping
 	k.mu.Unlock()
 	k.host.Gone(id, generation)
 	k.bus.Gone(id, generation, fmt.Sprintf("its extension ended while it ran: %s", reason), onPurpose)
@@ -48,9 +46,6 @@ func (o observer) Changed(s supervisor.Status) {
 	k.mu.Lock()
 	previous := k.status[s.ID]
 	k.status[s.ID] = s
-	if s.State == supervisor.Stopping {
-		k.stopping[s.ID] = true
-	}
 	k.mu.Unlock()
 	if s.State == supervisor.Stopping {
 		k.host.Stopping(s.ID)
@@ -76,10 +71,7 @@ func (k *Kernel) tell(s supervisor.Status) {
 	state := contract.ExtensionState{
 		Extension: s.ID, State: string(s.State), Readiness: directory.ReadinessWord(s.Readiness), Detail: s.Detail,
 	}
-	if err := k.bus.Do(func(tx *bus.Tx) error {
-		_, err := tx.Emit(contract.TopicExtension+string(s.State), s.ID, state)
-		return err
-	}); err != nil {
+	if _, err := k.Publish(contract.TopicExtension+string(s.State), s.ID, state); err != nil {
 		k.log.Warn("publishing the state of an extension failed", "extension", s.ID, "error", err)
 	}
 }

@@ -75,7 +75,9 @@ func startChild(ctx context.Context, runDir string, spawner *spawner, o *output,
 			c.sockets = dir
 			c.cmd.Env = slices.Concat(l.Env, cmd.Env) // the last one of a name counts
 			if l.Policy != nil {
-				c.cmd.Env = append(c.cmd.Env, sandbox.Variable+"="+withSockets(l.Policy, dir).Encode())
+				policy := *l.Policy
+				policy.Write = append(slices.Clone(policy.Write), dir)
+				c.cmd.Env = append(c.cmd.Env, sandbox.Variable+"="+policy.Encode())
 			}
 			return c, nil
 		},

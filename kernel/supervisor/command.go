@@ -10,8 +10,6 @@ import (
 	"slices"
 	"strings"
 	"syscall"
-
-	"github.com/switchboard-run/switchboard/kernel/sandbox"
 )
 
 // newCommand is the command of l, with the program before it that applies the
@@ -40,13 +38,6 @@ func command(args []string, dir string) *exec.Cmd {
 	cmd.Dir = dir
 	cmd.SysProcAttr = processAttributes()
 	return cmd
-}
-
-// withSockets is the policy of a process that makes its socket in dir.
-func withSockets(p *sandbox.Policy, dir string) *sandbox.Policy {
-	all := *p
-	all.Write = append(slices.Clone(p.Write), dir)
-	return &all
 }
 
 // explainStart adds the cause and the remedy to an error of exec.

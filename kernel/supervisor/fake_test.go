@@ -155,17 +155,20 @@ type fakeBench struct {
 
 func inBubble(t *testing.T, f func(*testing.T, *fakeBench)) {
 	t.Helper()
-	inBubbleWith(t, Options{}, f)
+	inHeldBubble(t, func(t *testing.T, b *fakeBench) {
+		t.Helper()
+		b.Begin(0)
+		f(t, b)
+	})
 }
 
-func inBubbleWith(t *testing.T, o Options, f func(*testing.T, *fakeBench)) {
+// inHeldBubble is inBubble before Begin.
+func inHeldBubble(t *testing.T, f func(*testing.T, *fakeBench)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		w := &world{t: t, live: map[*fakeProcess]bool{}}
 		r := newRecorder(t)
-		o.Observer = r
-		o.Guard = w.guard
-		b := &fakeBench{newSupervisor(o, w.start), r, w}
+		b := &fakeBench{newSupervisor(Options{Observer: r, Guard: w.guard}, w.start), r, w}
 		defer func() {
 			if err := b.Stop(context.Background()); err != nil {
 				t.Error(err)

@@ -20,11 +20,11 @@ import (
 
 func TestStartAndStop(t *testing.T) {
 	t.Parallel()
-	b := setup(t, func(o *Options) { o.Generation = 41 })
+	b := setup(t)
 	b.apply(t, spec("one", "extension", behavior{}), spec("two", "extension", behavior{}))
 	one, two := b.active(t, 0, "one"), b.active(t, 0, "two")
 	b.settle(t)
-	if one.PID == two.PID || one.Generation <= 41 || two.Generation <= 41 || one.Generation == two.Generation {
+	if one.PID == two.PID || min(one.Generation, two.Generation) <= firstGeneration || one.Generation == two.Generation {
 		t.Errorf("pids %d, %d, generations %d, %d", one.PID, two.PID, one.Generation, two.Generation)
 	}
 	if got := mustCall(t, one, "who", ""); got != "one" {
@@ -402,7 +402,7 @@ func TestMemory(t *testing.T) {
 
 func TestKill(t *testing.T) {
 	t.Parallel()
-	b := setup(t, func(o *Options) { o.Generation = 5 })
+	b := setup(t)
 	b.apply(t, spec("one", "extension", behavior{}))
 	i := b.active(t, 0, "one")
 	if err := b.Kill("one", i.Generation-1, "too late"); !errors.Is(err, contract.ErrNotFound) {

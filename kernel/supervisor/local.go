@@ -15,11 +15,6 @@ const localBuffer = 64 << 10
 
 var errNotNeeded = errors.New("the extension was asked to end")
 
-// killedError is why a local process ended if it was killed.
-type killedError string
-
-func (e killedError) Error() string { return string(e) }
-
 // startLocal starts an extension that Spec.Serve serves in this process.
 func startLocal(serve func(context.Context, net.Listener) error) (*process, error) {
 	listener := bufconn.Listen(localBuffer)
@@ -36,16 +31,16 @@ func startLocal(serve func(context.Context, net.Listener) error) (*process, erro
 		quit: func() { end(goneError{errNotNeeded}) },
 		// Nothing can end a goroutine that ignores the end of its context, but its
 		// connection and its token are void.
-		kill:    func(reason string) { end(goneError{killedError(reason)}) },
+		kill:    func(reason string) { end(goneError{errors.New(reason)}) },
 		release: func() { _ = conn.Close() },
 	}
 	go func() {
 		defer close(p.done)
 		err := serve(ctx, listener)
-		var killed killedError
+		cause := context.Cause(ctx)
 		switch {
-		case errors.As(context.Cause(ctx), &killed):
-			p.exit = exit{Killed: true, Reason: killed.Error()}
+		case cause != nil && !errors.Is(cause, errNotNeeded):
+			p.exit = exit{Killed: true, Reason: cause.Error()}
 		case err != nil:
 			p.exit = exit{Reason: "the extension ended: " + err.Error()}
 		default:

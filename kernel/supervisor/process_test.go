@@ -386,6 +386,7 @@ func playHost() {
 	if err != nil {
 		panic(err)
 	}
+	s.Begin(0)
 	if err := s.Apply([]Spec{spec("stubborn", "stubborn", behavior{})}); err != nil {
 		panic(err)
 	}

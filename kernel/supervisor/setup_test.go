@@ -198,6 +198,9 @@ func shortDir(tb testing.TB) string {
 	return dir
 }
 
+// firstGeneration is the last generation of the kernel before a test.
+const firstGeneration = 41
+
 func setup(tb testing.TB, change ...func(*Options)) *bench {
 	tb.Helper()
 	b := &bench{recorder: newRecorder(tb), logs: &logs{by: map[string]*bytes.Buffer{}}, dir: shortDir(tb)}
@@ -209,6 +212,7 @@ func setup(tb testing.TB, change ...func(*Options)) *bench {
 	if err != nil {
 		tb.Fatal(err)
 	}
+	s.Begin(firstGeneration)
 	b.Supervisor = s
 	tb.Cleanup(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), patience)

@@ -21,6 +21,7 @@ func BenchmarkStart(b *testing.B) {
 				if err != nil {
 					b.Fatal(err)
 				}
+				s.Begin(0)
 				b.StartTimer()
 				if err := s.Apply(specs); err != nil {
 					b.Fatal(err)

@@ -36,12 +36,6 @@ type Options struct {
 	// Write each, also from several goroutines at a time; a Write must not block for
 	// long. It is called once for each start of a process. Nil: nowhere.
 	LogSink func(id string) io.Writer
-	// Generation is the last generation of the kernel's earlier runs: those of
-	// this run are greater.
-	Generation int64
-	// Hold starts processes, but calls no extension before Begin, which also gives
-	// the generation: processes start while the kernel opens.
-	Hold bool
 	// ProbeInterval is the time between two health probes, each of which times out
 	// after ProbeTimeout. UsageInterval is the time between two checks of the memory
 	// and the number of processes of an extension; its data on disk is checked a
@@ -121,14 +115,12 @@ func newSupervisor(o Options, launch launcher) *Supervisor {
 		calls: map[string][]func(){}, begun: make(chan struct{}),
 	}
 	s.settled = sync.NewCond(&s.mu)
-	if !o.Hold {
-		s.Begin(o.Generation)
-	}
 	return s
 }
 
-// Begin ends Hold, once. The generations from now on are greater than the one
-// given.
+// Begin is called once. Before it, processes start, but no extension is called: they
+// start while the kernel opens. Generation is the last one of the kernel's earlier
+// runs: those of this run are greater.
 func (s *Supervisor) Begin(generation int64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

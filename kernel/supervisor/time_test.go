@@ -186,7 +186,7 @@ func TestMemoryOfAGroup(t *testing.T) {
 // has failed to start, before which nobody is told of anything.
 func TestHold(t *testing.T) {
 	t.Parallel()
-	inBubbleWith(t, Options{Hold: true}, func(t *testing.T, b *fakeBench) { //nolint:thelper // it is the test
+	inHeldBubble(t, func(t *testing.T, b *fakeBench) { //nolint:thelper // it is the test
 		var calls atomic.Int64
 		b.world.call = func(context.Context, string, string) error { calls.Add(1); return nil }
 		b.world.launch = func(_ context.Context, ids []string) error {
@@ -221,7 +221,7 @@ func TestHold(t *testing.T) {
 // Who is stopped while he waits was never asked for anything.
 func TestStopOfWhatIsHeld(t *testing.T) {
 	t.Parallel()
-	inBubbleWith(t, Options{Hold: true}, func(t *testing.T, b *fakeBench) { //nolint:thelper // it is the test
+	inHeldBubble(t, func(t *testing.T, b *fakeBench) { //nolint:thelper // it is the test
 		b.world.call = func(_ context.Context, _, method string) error { return errors.New(method) }
 		b.world.launch = func(ctx context.Context, ids []string) error {
 			if ids[0] == "slow" {
