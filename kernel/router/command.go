@@ -83,16 +83,9 @@ type request struct {
 	owner        bool // of the channel
 }
 
-// command answers a slash command in the commit that accepts it.
-func (r *MessageRouter) command(tx *bus.Tx, q request, name, rest string) error {
-	answer, err := r.execute(tx, q, name, rest)
-	if err != nil || answer == "" {
-		return err
-	}
-	return r.reply(tx, q, answer)
-}
-
-func (r *MessageRouter) execute(tx *bus.Tx, q request, name, rest string) (string, error) {
+// command runs a slash command in the commit that accepts it, and returns its answer;
+// empty: another event answers.
+func (r *MessageRouter) command(tx *bus.Tx, q request, name, rest string) (string, error) {
 	c := q.conversation
 	switch name {
 	case "start": // its arguments are the platform's

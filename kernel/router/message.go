@@ -54,7 +54,11 @@ func (r *MessageRouter) message(tx *bus.Tx, e *busv1.Event, m contract.UserMessa
 		}
 	}
 	if name, rest, isCommand := parseCommand(m.Text); isCommand && !m.Edited && m.ForwardedFrom == "" {
-		return r.command(tx, q, name, rest)
+		answer, err := r.command(tx, q, name, rest)
+		if err != nil || answer == "" {
+			return err
+		}
+		return r.reply(tx, q, answer)
 	}
 	if !m.Edited && len(m.Attachments) == 0 && m.ForwardedFrom == "" {
 		if settled, err := r.replied(tx, q, m.Text); settled || err != nil {

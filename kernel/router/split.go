@@ -1,6 +1,7 @@
 package router
 
 import (
+	"regexp"
 	"strings"
 	"unicode/utf16"
 	"unicode/utf8"
@@ -19,21 +20,16 @@ func Split(text string, limit int) []string {
 		return []string{text}
 	}
 	s := splitter{limit: limit}
-	for _, mark := range []string{"```", "~~~"} {
-		for rest := text; ; {
-			at := strings.Index(rest, mark)
-			if at < 0 {
-				break
-			}
-			fence := closing(rest[at:])
-			s.reserve, rest = max(s.reserve, len("\n"+fence)), rest[at+len(fence):]
-		}
+	for _, fence := range fenceForm.FindAllString(text, -1) {
+		s.reserve = max(s.reserve, len("\n"+fence))
 	}
 	if 4*s.reserve > limit {
 		s.reserve, s.plain = 0, true
 	}
 	return s.split(text)
 }
+
+var fenceForm = regexp.MustCompile("`{3,}|~{3,}")
 
 type splitter struct {
 	limit   int
@@ -63,24 +59,18 @@ func (s *splitter) split(text string) (parts []string) {
 		if head = s.close(head); strings.TrimSpace(head) != "" {
 			parts = append(parts, head)
 		}
-		again, text = s.reopen(open), rest
+		again, text = "", rest
+		if open != "" {
+			if units(open) >= s.limit/4 {
+				open = closing(open) // its language takes too much room
+			}
+			again = open + "\n"
+		}
 	}
 	if len(parts) == 0 {
 		parts = []string{" "}
 	}
 	return parts
-}
-
-// reopen is the line that opens a fence again, without its language if that takes too
-// much room.
-func (s *splitter) reopen(open string) string {
-	switch {
-	case open == "":
-		return ""
-	case units(open) >= s.limit/4:
-		return closing(open) + "\n"
-	}
-	return open + "\n"
 }
 
 // close closes the fence that a part ends in.
