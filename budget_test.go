@@ -30,7 +30,7 @@ var budgets = map[string]budget{
 	"kernel/journal":    {302, 225},
 	"kernel/models":     {616, 690},
 	"kernel/questions":  {261, 315},
-	"kernel/router":     {1871, 1850},
+	"kernel/router":     {1860, 1850},
 	"kernel/sandbox":    {86, 90},
 	"kernel/session":    {1135, 1150},
 	"kernel/supervisor": {1956, 1900},
@@ -38,7 +38,7 @@ var budgets = map[string]budget{
 }
 
 // kernelBudget is that of all packages together.
-var kernelBudget = budget{13552, 13500}
+var kernelBudget = budget{13541, 13500}
 
 func TestKernelStaysWithinItsBudget(t *testing.T) {
 	t.Parallel()
