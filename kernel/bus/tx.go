@@ -35,8 +35,6 @@ type Tx struct {
 	then    []func() // under Bus.mu, once it is durable
 	after   []func()
 
-	sessions map[int64]*journal.Session // as this commit has them
-
 	// Most commits accept one event with one delivery: they need no more room.
 	firstAdded [1]added
 }

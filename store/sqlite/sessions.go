@@ -42,14 +42,23 @@ func (t *tx) session(query string, args ...any) (*journal.Session, error) {
 	if err != nil || len(sessions) == 0 {
 		return nil, err
 	}
+	t.remember(&sessions[0])
 	return &sessions[0], nil
 }
 
 func (t *tx) Session(id int64) (*journal.Session, error) {
+	if s := t.known[id]; s != nil {
+		return copyOf(s), nil
+	}
 	return t.session("SELECT "+sessionColumns+" FROM session WHERE id = ?", id)
 }
 
 func (t *tx) SessionByKey(agent, key string) (*journal.Session, error) {
+	for _, s := range t.known {
+		if s.Agent == agent && s.Key == key {
+			return copyOf(s), nil
+		}
+	}
 	return t.session("SELECT "+sessionColumns+" FROM session WHERE agent = ? AND key = ?", agent, key)
 }
 
@@ -63,6 +72,11 @@ func (t *tx) Sessions(f journal.SessionFilter) ([]journal.Session, error) {
 }
 
 func (t *tx) PutSession(s *journal.Session) (err error) {
+	defer func() {
+		if err == nil {
+			t.remember(s)
+		}
+	}()
 	if s.ID != 0 {
 		return t.write("UPDATE session SET outbound_kind = ?, outbound_target = ?, conversation = ?, is_group = ?, "+
 			"history_seq = ?, stack = ?, active_at = ?, user_at = ?, idle = ?, title = ? WHERE id = ?",
@@ -77,6 +91,7 @@ func (t *tx) PutSession(s *journal.Session) (err error) {
 }
 
 func (t *tx) DeleteSession(id int64) error {
+	delete(t.known, id)
 	for _, query := range []string{
 		"DELETE FROM history WHERE session = ?", "DELETE FROM call WHERE session = ?",
 		"DELETE FROM turn WHERE session = ?", "DELETE FROM session WHERE id = ?",

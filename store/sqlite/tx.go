@@ -18,6 +18,7 @@ type tx struct {
 	half   bool  // a part failed after writing something
 	failed error // of the engine itself: the group must be rolled back
 	blob   []byte
+	known  map[int64]*journal.Session // that the update has read or written, by id
 }
 
 var _ journal.Tx = (*tx)(nil)
@@ -124,6 +125,7 @@ func (t *tx) runHot(h hot, bindAll func(*sqlite.Stmt)) (err error) {
 // undo rolls back the writes of the member.
 func (t *tx) undo() error {
 	t.store.blocks.drop()
+	t.forget()
 	if !t.nested {
 		return t.exec("ROLLBACK")
 	}

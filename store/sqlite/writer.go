@@ -195,6 +195,7 @@ func (s *Store) apply(group []journal.Update, savepoints bool) (outcomes []error
 	for i, u := range group {
 		seq := s.seq
 		t.saved, t.wrote = false, false
+		t.forget()
 		outcomes[i] = applyOne(u, t)
 		ran++
 		if t.failed == nil && outcomes[i] == nil && t.saved {
@@ -293,6 +294,7 @@ func (t *tx) Part(apply func() error) error {
 	} else {
 		t.store.seq = seq
 		t.store.blocks.drop()
+		t.forget()
 		t.failed = t.exec("ROLLBACK TO part")
 	}
 	if t.failed == nil {

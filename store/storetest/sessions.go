@@ -1,6 +1,7 @@
 package storetest
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -75,6 +76,55 @@ func testSessions(t *testing.T, open Open) {
 		next := journal.Session{Agent: "a", Key: "new"}
 		if must(tx.PutSession(&next)); next.ID <= last {
 			t.Errorf("after session %d was deleted, a new one has id %d", last, next.ID)
+		}
+	})
+}
+
+// testSessionOfAnUpdate reads what the update itself has changed, and nothing that it
+// did not store or that was rolled back.
+func testSessionOfAnUpdate(t *testing.T, open Open) {
+	f := start(t, open)
+	var id int64
+	f.do(func(tx journal.Tx) {
+		s := &journal.Session{Agent: "a", Key: "k", Title: "first", Stack: []int64{1}}
+		must(tx.PutSession(s))
+		id = s.ID
+	})
+	var seen []string // of the last run of the update, which counts
+	f.do(func(tx journal.Tx) {
+		seen = nil
+		look := func() {
+			for _, s := range []*journal.Session{ok(tx.Session(id)), ok(tx.SessionByKey("a", "k"))} {
+				seen = append(seen, fmt.Sprint(s.Title, s.Stack))
+			}
+		}
+		s := ok(tx.Session(id))
+		s.Title, s.Stack[0] = "never stored", 7
+		look()
+		s.Title = "second"
+		must(tx.PutSession(s))
+		s.Stack[0] = 8
+		look()
+		if err := tx.Part(func() error {
+			s.Title = "of a part"
+			must(tx.PutSession(s))
+			look()
+			return errRefused
+		}); !errors.Is(err, errRefused) {
+			t.Errorf("the part ended with %v", err)
+		}
+		look()
+	})
+	want := []string{
+		"first[1]", "first[1]", "second[7]", "second[7]", "of a part[8]", "of a part[8]", "second[7]", "second[7]",
+	}
+	if !slices.Equal(seen, want) {
+		t.Errorf("seen are %q, want %q", seen, want)
+	}
+	f.reopen()
+	f.view(func(r journal.Reader) {
+		if s := ok(r.Session(id)); s.Title != "second" {
+			t.Errorf("stored is %+v", s)
 		}
 	})
 }

@@ -55,6 +55,7 @@ func Exercise(t *testing.T, open Open) {
 		"versions keys":                     testKVVersions,
 		"scans keys":                        testKVScan,
 		"keeps sessions":                    testSessions,
+		"shows an update its own session":   testSessionOfAnUpdate,
 		"cuts history by size":              testHistory,
 		"keeps turns and calls":             testTurnsAndCalls,
 		"keeps conversations":               testConversations,
