@@ -208,10 +208,13 @@ func (h *Handling) outcome() (o Outcome, ended bool) {
 		return o, first.lost
 	}
 	o = outcomeOf(first.Delivery, answer)
-	if len(o.Effects) == 0 {
+	if len(o.Effects) == 0 && o.Kind != busv1.Outcome_KIND_ACK {
 		return o, true
 	}
 	stored := h.k.delivery(first.Delivery)
+	if len(o.Effects) == 0 { // the extension has sent it: the kernel may not have it yet
+		return o, stored == nil || stored.State == journal.Done || len(all) > 1
+	}
 	all = h.attempts() // with the one that has settled it, if that is another one
 	switch {
 	case stored == nil:
