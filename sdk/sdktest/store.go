@@ -56,14 +56,14 @@ func (s *store) Submit(u journal.Update) {
 	by := &author{store: s}
 	u.Apply = func(tx journal.Tx) error { return apply(&authored{tx, by}) }
 	u.Done = func(err error) {
+		s.mu.Lock()
+		if by.extension && err == nil {
+			s.commits++ // before anyone hears that it is done
+		}
+		s.mu.Unlock()
 		if done != nil {
 			done(err)
 		}
-		s.mu.Lock()
-		if by.extension && err == nil {
-			s.commits++
-		}
-		s.mu.Unlock()
 		s.news.tell()
 	}
 	s.Store.Submit(u)
