@@ -313,8 +313,17 @@ func TestModelIsNamedBySecretsFileAlone(t *testing.T) {
 	}
 	other.Handle(func(openaitest.Request) openaitest.Answer { return openaitest.Say("I am the other.") })
 	w.model.Handle(func(openaitest.Request) openaitest.Answer { return openaitest.Say("I am the first.") })
+	c := w.control()
+	before := w.state(c, "openai", "active").Pid
 	secrets(other.BaseURL(), "TELEGRAM_TOKEN=1:a\n")
-	w.eventually("the other model", func() bool { return w.attach().ask("and now?") == "I am the other." })
+	w.eventually("the built-ins to have the new address", func() bool { // in the environment of their process
+		e := w.extension(c, "openai")
+		return e.State == "active" && e.Pid != before
+	})
+	w.state(c, "cli_channel", "active")
+	if got := w.attach().ask("and now?"); got != "I am the other." {
+		t.Errorf("with another address the terminal shows %q", got)
+	}
 	if out, _, _ := w.cli("doctor"); !strings.Contains(out, "nothing reads TELEGRAM_TOKEN") {
 		t.Errorf("doctor does not find the name that nothing reads:\n%s", out)
 	}
