@@ -19,6 +19,9 @@ type Inspection struct {
 	ModelOrder []string         // models.default
 	Timezone   string           // IANA name in force
 	Unread     []string         // names in secrets.env that no extension reads
+	// OnlyInEnvironment has the names that extensions read from this environment because
+	// secrets.env does not have them: a kernel with another environment lacks them.
+	OnlyInEnvironment []string
 }
 
 // InspectedEntry describes one extension by its files.
@@ -57,7 +60,13 @@ func Inspect(o Options) (*Inspection, error) {
 		}
 		found.Entries = append(found.Entries, x)
 	}
-	found.Unread = slices.DeleteFunc(live.Secrets().Names(), func(name string) bool { return slices.Contains(read, name) })
+	inFile := live.Secrets().Names()
+	found.Unread = slices.DeleteFunc(slices.Clone(inFile), func(name string) bool { return slices.Contains(read, name) })
+	slices.Sort(read)
+	found.OnlyInEnvironment = slices.DeleteFunc(slices.Compact(read), func(name string) bool {
+		value, _ := o.Env(name)
+		return value == "" || slices.Contains(inFile, name)
+	})
 	slices.SortStableFunc(found.Entries, func(a, b InspectedEntry) int { return cmp.Compare(a.ID, b.ID) })
 	found.References = c.References(known)
 	for _, problem := range p.linkProblems {

@@ -51,7 +51,7 @@ func newRootCommand() *cobra.Command {
 	add("main", newRunCommand(), newChatCommand(), newStatusCommand(), newDoctorCommand())
 	add("manage", newChannelsCommand(), newPairingCommand(), newAgentsCommand(), newExtensionsCommand(),
 		newSessionsCommand(), newSchedulesCommand(), newTasksCommand(), newLinksCommand(), newMemoryCommand(),
-		newConfigCommand(), newBackupCommand())
+		newConfigCommand(), newServiceCommand(), newBackupCommand())
 	add("find", newEventsCommand(), newTraceCommand(), newLogsCommand(), newUsageCommand())
 	root.AddCommand(&cobra.Command{
 		Use: "version", Short: "Print the version", Args: cobra.NoArgs,

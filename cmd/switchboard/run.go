@@ -217,8 +217,8 @@ func printPending(ctx context.Context, w io.Writer, h *config.Home) {
 	if found.More > 0 {
 		fmt.Fprintf(w, "  and %d more\n", found.More)
 	}
-	fmt.Fprintln(w, "`switchboard run` keeps it running. Reminders that come due meanwhile arrive late, when it runs "+
-		"again.")
+	fmt.Fprintln(w, "`switchboard run` keeps it running, `switchboard service install` also after a restart of the "+
+		"machine. Reminders that come due meanwhile arrive late, when it runs again.")
 }
 
 // pendingTime bounds printPending.

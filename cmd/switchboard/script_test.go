@@ -18,10 +18,12 @@ import (
 	"github.com/switchboard-run/switchboard/sdk"
 )
 
-// The scripts run this test binary as switchboard, and as the executable of a
-// channel that is dropped in.
+// The scripts run this test binary as switchboard, as the executable of a channel that
+// is dropped in, and as the commands of an init system.
 func TestMain(m *testing.M) {
-	testscript.Main(m, map[string]func(){"switchboard": main, "postbox": postbox})
+	testscript.Main(m, map[string]func(){
+		"switchboard": main, "postbox": postbox, "systemctl": fakeSystemctl, "loginctl": fakeLoginctl,
+	})
 }
 
 // TestScript runs the command line as people do, each script with a home of its
@@ -43,13 +45,14 @@ func TestScript(t *testing.T) {
 			e.Setenv("H", home)
 			e.Setenv("TZ", "Europe/Berlin")
 			e.Setenv("NO_PROXY", "*")
-			return nil
+			return fakeInitIn(e)
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
-			"until":   until,
-			"started": started,
-			"capture": capture,
-			"json":    isJSON,
+			"until":    until,
+			"started":  started,
+			"capture":  capture,
+			"json":     isJSON,
+			"rebooted": rebooted,
 		},
 	})
 }
