@@ -16,7 +16,7 @@ type Inspection struct {
 	References config.Problems  // to ids in config.yaml that no extension has
 	UTC        string           // see config.AccidentalUTC
 	Entries    []InspectedEntry // by id
-	ModelOrder []string         // models.default
+	ModelOrder []string         // models to try; empty: the configured ones
 	Timezone   string           // IANA name in force
 	Unread     []string         // names in secrets.env that no extension reads
 	// OnlyInEnvironment has the names that extensions read from this environment because
@@ -44,7 +44,7 @@ func Inspect(o Options) (*Inspection, error) {
 	}
 	p := f.plan(nil)
 	c := p.config
-	found := &Inspection{UTC: c.AccidentalUTC(config.ThisMachine()), ModelOrder: c.Models.Default}
+	found := &Inspection{UTC: c.AccidentalUTC(config.ThisMachine()), ModelOrder: p.modelOrder()}
 	_, found.Timezone = c.Zone(config.ThisMachine())
 	found.ConfigErr, found.SecretsErr = live.Errors()
 	var known, read []string

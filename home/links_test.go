@@ -54,6 +54,16 @@ func planned(t *testing.T, lines string) (*files, *plan) {
 	return f, f.plan(nil)
 }
 
+// liveOf reads the files of a home again, with the environment of the options.
+func liveOf(t *testing.T, f *files) *config.Live {
+	t.Helper()
+	live := config.Open(f.options.Home, f.options.Env)
+	if err, _ := live.Errors(); err != nil {
+		t.Fatal(err)
+	}
+	return live
+}
+
 // specOf is an extension of a plan as the kernel gets it.
 func specOf(t *testing.T, f *files, p *plan, id string) kernel.Spec {
 	t.Helper()

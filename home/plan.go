@@ -66,7 +66,7 @@ type member struct {
 func (f *files) plan(previous *plan) *plan {
 	c := f.live.Config()
 	p := &plan{
-		config: c, entries: append(slices.Clone(f.builtins), f.dropped.Entries()...),
+		config: c, entries: append(withProviders(f.builtins, c), f.dropped.Entries()...),
 		disabled: map[string]manifests.Disabled{}, members: map[string]*member{},
 		policies: map[string]*sandbox.Policy{}, problems: map[string]error{},
 	}
@@ -127,7 +127,7 @@ func (f *files) settings(p *plan) kernel.Settings {
 	c := p.config
 	s := kernel.Settings{
 		Location: p.zone, DefaultAgent: c.Agents.Default, EnabledAgents: c.Agents.Enabled, Routing: c.Agents.Routing,
-		DefaultChannel: c.Channels.Default, Hold: c.Channels.Hold, ModelOrder: c.Models.Default,
+		DefaultChannel: c.Channels.Default, Hold: c.Channels.Hold, ModelOrder: p.modelOrder(),
 		ModelNames:  map[string][]string{},
 		DailyTokens: c.Models.DailyTokens, Completions: c.Models.Concurrency, Approve: c.Approve,
 		KeepEvents: c.Retention.Events, KeepDead: c.Retention.Dead, SecretsFile: f.options.Home.Secrets(),

@@ -46,7 +46,7 @@ var builtins = map[string]func(id string) sdk.Extension{
 	"links":            func(string) sdk.Extension { return links.New() },
 	"memory":           func(string) sdk.Extension { return memory.New() },
 	"offline":          func(string) sdk.Extension { return offline.New() },
-	"openai":           func(string) sdk.Extension { return openai.New() },
+	"openai":           openai.New,
 	"sessions":         func(string) sdk.Extension { return sessions.New() },
 	"scheduler":        func(string) sdk.Extension { return scheduler.New() },
 	"tasks":            func(string) sdk.Extension { return tasks.New() },

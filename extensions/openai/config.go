@@ -3,7 +3,6 @@ package openai
 import (
 	"cmp"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"net/url"
 	"os"
@@ -15,7 +14,9 @@ import (
 type Config struct {
 	// BaseURL is the address of the API, including its version.
 	BaseURL string `json:"base_url"`
-	// Model is the model "default".
+	// Key is the name of the secret; empty: the server needs none.
+	Key string `json:"key"`
+	// Model is the model "default"; empty: the first that the server lists.
 	Model string `json:"model"`
 	// Timeout bounds a whole completion, retries included.
 	Timeout Duration `json:"timeout"`
@@ -54,17 +55,23 @@ func (d *Duration) UnmarshalJSON(b []byte) error {
 	return nil
 }
 
-// withEnvironment overrides fields with the environment variables that are set.
-func (c Config) withEnvironment() Config {
+// withEnvironment overrides fields with the environment variables that are set. They
+// are those of OpenAI's own extension: another one in its process must not take them.
+func (c Config) withEnvironment(id string) Config {
+	if id != ID {
+		return c
+	}
 	c.BaseURL = cmp.Or(os.Getenv(URLEnv), c.BaseURL)
 	c.Model = cmp.Or(os.Getenv(ModelEnv), c.Model)
 	return c
 }
 
 // resolved sets the defaults and checks the values.
-func (c Config) resolved() (Config, error) {
+func (c Config) resolved(id string) (Config, error) {
 	c.BaseURL = strings.TrimRight(cmp.Or(strings.TrimSpace(c.BaseURL), DefaultBaseURL), "/")
-	c.Model = strings.TrimPrefix(cmp.Or(strings.TrimSpace(c.Model), DefaultModel), ID+"/")
+	if c.Model = strings.TrimPrefix(strings.TrimSpace(c.Model), id+"/"); c.BaseURL == DefaultBaseURL {
+		c.Model = cmp.Or(c.Model, DefaultModel)
+	}
 	c.Timeout = cmp.Or(c.Timeout, Duration(DefaultTimeout))
 	c.IdleTimeout = cmp.Or(c.IdleTimeout, Duration(DefaultIdleTimeout))
 	c.MaxCalls = cmp.Or(c.MaxCalls, DefaultMaxCalls)
@@ -75,13 +82,29 @@ func (c Config) resolved() (Config, error) {
 	u, err := url.Parse(c.BaseURL)
 	switch {
 	case err != nil:
-		return c, fmt.Errorf("the address of the model's server is not a URL: correct %s or base_url", URLEnv)
+		return c, fmt.Errorf("the address of the model's server is not a URL: correct %s", urlSetting(id))
 	case u.Scheme != "http" && u.Scheme != "https", u.Host == "":
-		return c, fmt.Errorf("the address of the model's server needs http:// or https:// and a host: correct %s or "+
-			"base_url", URLEnv)
+		return c, fmt.Errorf("the address of the model's server needs http:// or https:// and a host: correct %s",
+			urlSetting(id))
 	case c.Timeout <= 0 || c.IdleTimeout <= 0 || c.MaxCalls <= 0 || *c.Retries < 0 || *c.Retries > 20:
-		return c, errors.New("read config of openai: timeout, idle_timeout and max_calls must be positive, " +
-			"and retries from 0 to 20")
+		return c, fmt.Errorf("read config of %s: timeout, idle_timeout and max_calls must be positive, "+
+			"and retries from 0 to 20", id)
 	}
 	return c, nil
+}
+
+// urlSetting and modelSetting return where the address and the models of an extension
+// are configured, for people.
+func urlSetting(id string) string {
+	if id == ID {
+		return URLEnv + " or base_url"
+	}
+	return "models.providers." + id + ".base_url"
+}
+
+func modelSetting(id string) string {
+	if id == ID {
+		return ModelEnv
+	}
+	return "models.providers." + id + ".models"
 }

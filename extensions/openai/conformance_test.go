@@ -13,7 +13,7 @@ const manifest = "../../manifests/openai.yaml"
 
 func TestConformance(t *testing.T) { //nolint:paralleltest // goroutines are counted
 	s := openaitest.New(t)
-	sdktest.Conformance(t, New, sdktest.Options{
+	sdktest.Conformance(t, func() sdk.Extension { return New(ID) }, sdktest.Options{
 		Manifest: manifest,
 		Config:   map[string]any{"base_url": s.BaseURL(), "model": "gpt-test", "timeout": "1m"},
 		Secrets:  map[string]string{KeyName: testKey},
@@ -27,14 +27,14 @@ func TestThroughTheKernel(t *testing.T) {
 	s.RequireKey(testKey)
 	config := map[string]any{"base_url": s.BaseURL(), "model": "gpt-test"}
 
-	k := sdktest.Start(t, New(), sdktest.Options{Manifest: manifest, Config: config})
+	k := sdktest.Start(t, New(ID), sdktest.Options{Manifest: manifest, Config: config})
 	k.AwaitReadiness(sdk.Unconfigured)
 	_, err := k.Complete(t.Context(), ask("hi"))
 	if err == nil || !strings.Contains(err.Error(), KeyName) {
 		t.Errorf("without a key: %v", err)
 	}
 
-	k = sdktest.Start(t, New(), sdktest.Options{
+	k = sdktest.Start(t, New(ID), sdktest.Options{
 		Manifest: manifest, Config: config, Secrets: map[string]string{KeyName: testKey},
 	})
 	k.AwaitReadiness(sdk.Ready)

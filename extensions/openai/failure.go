@@ -17,8 +17,10 @@ import (
 	"github.com/switchboard-run/switchboard/contract"
 )
 
-// noKey is the text of a missing key.
-const noKey = "no key is set: set " + KeyName + " in the environment or in secrets.env"
+// noKey returns the text of a missing key.
+func (p *provider) noKey() string {
+	return "no key is set: set " + p.config.Key + " in the environment or in secrets.env"
+}
 
 // Kind is the kind of a Failure.
 type Kind int
@@ -101,8 +103,11 @@ func (p *provider) failure(ctx context.Context, model string, err error) *Failur
 		return failf(Unavailable, "%s stopped its answer with an error: %s", p.who, excerpt(apiErr.Message))
 	case errors.As(err, &requestErr):
 		return p.status(model, requestErr.HTTPStatusCode, string(requestErr.Body), "")
+	case errors.Is(err, errRedirect):
+		return failf(BadRequest, "%s redirects to another address, which gets neither the key nor the request: correct %s",
+			p.who, urlSetting(p.id))
 	case errors.Is(err, errNoSSE):
-		return failf(BadAnswer, "%s is not an OpenAI-compatible API (%v): check %s", p.who, err, URLEnv)
+		return failf(BadAnswer, "%s is not an OpenAI-compatible API (%v): check %s", p.who, err, urlSetting(p.id))
 	case errors.Is(err, errCutOff), errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, io.EOF):
 		return failf(Broken, "%s closed the connection in the middle of an answer of %s: try again", p.who,
 			model)
@@ -113,7 +118,7 @@ func (p *provider) failure(ctx context.Context, model string, err error) *Failur
 		return failf(Stalled, "%s did not begin to answer within %s: try again", p.who, show(p.config.IdleTimeout))
 	case errors.As(err, &urlErr):
 		return failf(Unavailable, "%s cannot be reached (%s): check the network and %s",
-			p.who, connectionError(urlErr.Err), URLEnv)
+			p.who, connectionError(urlErr.Err), urlSetting(p.id))
 	case errors.As(err, &netErr):
 		return failf(Broken, "the connection to %s broke (%s): try again", p.who, connectionError(err))
 	}
@@ -127,17 +132,21 @@ func (p *provider) status(model string, status int, message, code string) *Failu
 	quote := excerpt(message)
 	switch {
 	case status == http.StatusUnauthorized:
-		return failf(KeyRefused, "the key in %s was refused by %s: set a valid one", KeyName, p.who)
+		if p.config.Key == "" {
+			return failf(KeyRefused, "%s needs a key: put it in secrets.env as NAME=key, "+
+				"and its name in models.providers.%s.key", p.who, p.id)
+		}
+		return failf(KeyRefused, "the key in %s was refused by %s: set a valid one", p.config.Key, p.who)
 	case status == http.StatusForbidden:
-		return failf(Denied, "%s does not allow this with the key in %s: %s", p.who, KeyName, quote)
+		return failf(Denied, "%s does not allow this with %s: %s", p.who, p.theKey(), quote)
 	case status == http.StatusNotFound && !strings.Contains(lower, "model"):
 		return failf(NoModel, "%s has no chat completions API, or no model %s: check %s and %s",
-			p.who, model, URLEnv, ModelEnv)
+			p.who, model, urlSetting(p.id), modelSetting(p.id))
 	case status == http.StatusNotFound, strings.Contains(lower, "model_not_found"):
-		return failf(NoModel, "%s has no model %s, or not for this key: check %s", p.who, model, ModelEnv)
+		return failf(NoModel, "%s has no model %s, or not for this key: check %s", p.who, model, modelSetting(p.id))
 	case strings.Contains(lower, "insufficient_quota"):
-		return failf(RateLimited, "the account of the key in %s has no quota left at %s: check its plan and billing",
-			KeyName, p.who)
+		return failf(RateLimited, "the account of %s has no quota left at %s: check its plan and billing",
+			p.theKey(), p.who)
 	case status == http.StatusTooManyRequests:
 		return failf(RateLimited, "%s still refuses requests (429) after %s: try again in a while",
 			p.who, p.attempts())
@@ -147,6 +156,14 @@ func (p *provider) status(model string, status int, message, code string) *Failu
 		return failf(Unavailable, "%s still fails (%d) after %s: try again later", p.who, status, p.attempts())
 	}
 	return failf(BadRequest, "%s refused the request for %s (%d): %s", p.who, model, status, quote)
+}
+
+// theKey names the key for people.
+func (p *provider) theKey() string {
+	if p.config.Key == "" {
+		return "no key"
+	}
+	return "the key in " + p.config.Key
 }
 
 func (p *provider) attempts() string {

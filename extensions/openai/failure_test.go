@@ -220,8 +220,8 @@ func TestReadiness(t *testing.T) {
 	s.Handle(func(openaitest.Request) openaitest.Answer { return openaitest.Say("hi") })
 
 	var r reports
-	m := &models{}
-	m.start(Config{BaseURL: s.BaseURL()}, "", silent(), r.set)
+	m := &models{id: ID}
+	m.start(Config{BaseURL: s.BaseURL(), Key: KeyName}, "", silent(), r.set)
 	if got := r.last(); !strings.HasPrefix(got, "unconfigured") || !strings.Contains(got, KeyName) {
 		t.Errorf("without a key: %q", got)
 	}
@@ -230,8 +230,8 @@ func TestReadiness(t *testing.T) {
 		t.Error("a request without a key was sent")
 	}
 
-	m = &models{}
-	m.start(Config{BaseURL: s.BaseURL()}, testKey, silent(), r.set)
+	m = &models{id: ID}
+	m.start(Config{BaseURL: s.BaseURL(), Key: KeyName}, testKey, silent(), r.set)
 	t.Cleanup(m.provider.Load().close)
 	if got := r.last(); got != "ready" {
 		t.Errorf("with a key: %q", got)
@@ -263,7 +263,7 @@ func TestReadiness(t *testing.T) {
 func TestWrongConfiguration(t *testing.T) {
 	t.Parallel()
 	var r reports
-	m := &models{}
+	m := &models{id: ID}
 	m.start(Config{BaseURL: "localhost:11434"}, testKey, silent(), r.set)
 	if got := r.last(); !strings.HasPrefix(got, "unconfigured") || !strings.Contains(got, URLEnv) {
 		t.Errorf("reported %q", got)
@@ -279,17 +279,17 @@ func TestConfig(t *testing.T) {
 		{BaseURL: "http://user:hidden word@x:y/"},
 		{Retries: &negative}, {Timeout: -1}, {MaxCalls: -1},
 	} {
-		if _, err := newProvider(c, testKey); err == nil {
+		if _, err := newProvider(ID, c, testKey); err == nil {
 			t.Errorf("%+v is accepted", c)
 		} else if strings.Contains(err.Error(), "hidden") {
 			t.Errorf("the error shows a password: %v", err)
 		}
 	}
-	c, err := Config{BaseURL: " http://localhost:11434/v1/ "}.resolved()
-	if err != nil || c.BaseURL != "http://localhost:11434/v1" || c.Model != DefaultModel {
+	c, err := Config{BaseURL: " http://localhost:11434/v1/ "}.resolved(ID)
+	if err != nil || c.BaseURL != "http://localhost:11434/v1" || c.Model != "" {
 		t.Errorf("%+v, %v", c, err)
 	}
-	p, err := newProvider(Config{BaseURL: "https://user:hidden@example.org/v1"}, testKey)
+	p, err := newProvider(ID, Config{BaseURL: "https://user:hidden@example.org/v1"}, testKey)
 	if err != nil || strings.Contains(p.where, "hidden") {
 		t.Errorf("%s, %v", p.where, err)
 	}
@@ -305,12 +305,15 @@ func TestConfig(t *testing.T) {
 func TestEnvironmentWins(t *testing.T) {
 	t.Setenv(URLEnv, "http://env.test/v1")
 	t.Setenv(ModelEnv, "env-model")
-	if c := (Config{BaseURL: "http://config.test", Model: "m"}).withEnvironment(); c.BaseURL != "http://env.test/v1" ||
+	if c := (Config{BaseURL: "http://config.test", Model: "m"}).withEnvironment(ID); c.BaseURL != "http://env.test/v1" ||
 		c.Model != "env-model" {
 		t.Errorf("%+v", c)
 	}
+	if c := (Config{BaseURL: "http://config.test"}).withEnvironment("local"); c.BaseURL != "http://config.test" {
+		t.Errorf("another server takes them: %+v", c)
+	}
 	t.Setenv(URLEnv, "")
-	if c := (Config{BaseURL: "http://config.test"}).withEnvironment(); c.BaseURL != "http://config.test" {
+	if c := (Config{BaseURL: "http://config.test"}).withEnvironment(ID); c.BaseURL != "http://config.test" {
 		t.Errorf("%+v", c)
 	}
 }

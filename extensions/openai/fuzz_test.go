@@ -41,7 +41,7 @@ func FuzzStream(f *testing.F) {
 		f.Add([]byte(seed))
 	}
 	f.Fuzz(func(t *testing.T, body []byte) {
-		p, err := newProvider(Config{BaseURL: "http://fuzz.test/v1", Retries: new(int)}, testKey)
+		p, err := newProvider(ID, Config{BaseURL: "http://fuzz.test/v1", Retries: new(int)}, testKey)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -1,6 +1,7 @@
 // Package openai serves the models of OpenAI, and of any server with its chat
-// completions API, as openai/<name>. Any name is passed through; "default" is the
-// configured model.
+// completions API, as <id>/<name>. Any name is passed through; "default" is the
+// configured model, else the first that the server lists. Each server is an extension
+// of its own, and its key goes to no other one: redirects are refused.
 //
 // # Promises
 //
@@ -21,8 +22,8 @@
 //
 // # Readiness
 //
-// Without a key, or with an invalid address, the extension is unconfigured, which
-// is not an error. If the key is refused, it is degraded until a completion
+// Without a key that the configuration names, or with an invalid address, the
+// extension is unconfigured, which is not an error. If the key is refused, it is degraded until a completion
 // succeeds.
 package openai
 
@@ -36,10 +37,10 @@ import (
 	"github.com/switchboard-run/switchboard/sdk"
 )
 
-// ID is the id of the extension.
+// ID is the id of the extension for OpenAI itself.
 const ID = "openai"
 
-// The names of the secret and of the environment variables that override the
+// The name of its secret, and of the environment variables that override its
 // configuration.
 const (
 	KeyName  = "OPENAI_API_KEY"
@@ -47,17 +48,17 @@ const (
 	ModelEnv = "OPENAI_MODEL"
 )
 
-// New returns the extension.
-func New() sdk.Extension {
-	m := &models{}
+// New returns the extension of an id.
+func New(id string) sdk.Extension {
+	m := &models{id: id}
 	return sdk.Extension{
-		ID: ID,
+		ID: id,
 		Start: func(_ context.Context, k *sdk.Kernel) error {
 			c := Config{}
 			if err := k.Config(&c); err != nil {
 				return err
 			}
-			m.start(c.withEnvironment(), k.Secret(KeyName), k.Log(), k.SetReadiness)
+			m.start(c.withEnvironment(id), k.Secret(c.Key), k.Log(), k.SetReadiness)
 			return nil
 		},
 		Stop: func(context.Context) error {
@@ -72,6 +73,7 @@ func New() sdk.Extension {
 
 // models holds the provider and its readiness.
 type models struct {
+	id       string
 	provider atomic.Pointer[provider]
 	invalid  error // why the configuration is invalid
 	log      hclog.Logger
@@ -84,15 +86,15 @@ type models struct {
 // report it.
 func (m *models) start(c Config, key string, log hclog.Logger, report func(extensionv1.Readiness_State, string)) {
 	m.log, m.report = log, report
-	p, err := newProvider(c, key)
+	p, err := newProvider(m.id, c, key)
 	if err != nil {
 		m.invalid = failf(Unconfigured, "%v", err)
 		report(sdk.Unconfigured, err.Error())
 		return
 	}
 	m.provider.Store(p)
-	if p.key == "" {
-		report(sdk.Unconfigured, noKey)
+	if p.keyMissing() {
+		report(sdk.Unconfigured, p.noKey())
 	} else {
 		report(sdk.Ready, "")
 	}
@@ -105,7 +107,7 @@ func (m *models) Complete(ctx context.Context, r *sdk.CompleteRequest, emit func
 	case p == nil && m.invalid != nil:
 		return m.invalid
 	case p == nil:
-		return failf(Unavailable, "the OpenAI models are still starting: try again")
+		return failf(Unavailable, "the models of %s are still starting: try again", m.id)
 	}
 	err := p.complete(ctx, r, emit)
 	switch {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/url"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	api "github.com/sashabaranov/go-openai"
@@ -15,6 +16,7 @@ import (
 
 // provider is the API at one address with one key.
 type provider struct {
+	id     string
 	config Config
 	key    string
 	where  string // the address, for the log
@@ -23,22 +25,26 @@ type provider struct {
 	tools  toolsets
 	client *api.Client
 	http   *retrying
+	first  atomic.Pointer[string] // the first model that the server listed
 }
 
-func newProvider(c Config, key string) (*provider, error) {
-	c, err := c.resolved()
+func newProvider(id string, c Config, key string) (*provider, error) {
+	c, err := c.resolved(id)
 	if err != nil {
 		return nil, err
 	}
 	key = strings.TrimSpace(key)
-	p := &provider{config: c, key: key, http: newRetrying(c)}
+	p := &provider{id: id, config: c, key: key, http: newRetrying(c)}
 	u, err := url.Parse(c.BaseURL)
 	if err != nil {
 		return nil, err
 	}
-	p.where, p.openAI, p.who = u.Redacted(), u.Hostname() == "api.openai.com", "the model's server"
-	if p.openAI {
+	p.where, p.openAI, p.who = u.Redacted(), u.Hostname() == "api.openai.com", "the server of "+id
+	switch {
+	case p.openAI:
 		p.who = "OpenAI"
+	case id == ID:
+		p.who = "the model's server"
 	}
 	settings := api.DefaultConfig(key)
 	settings.BaseURL = c.BaseURL
@@ -48,6 +54,33 @@ func newProvider(c Config, key string) (*provider, error) {
 }
 
 func (p *provider) close() { p.http.close() }
+
+// keyMissing reports whether the configuration names a key that is not set.
+func (p *provider) keyMissing() bool { return p.key == "" && p.config.Key != "" }
+
+// defaultModel returns the configured model, else the first that the server lists.
+func (p *provider) defaultModel(ctx context.Context) (string, error) {
+	if p.config.Model != "" {
+		return p.config.Model, nil
+	}
+	if known := p.first.Load(); known != nil {
+		return *known, nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, listTimeout)
+	defer cancel()
+	list, err := p.client.ListModels(ctx)
+	switch {
+	case err != nil:
+		return "", p.explain(ctx, "its default model", err)
+	case len(list.Models) == 0:
+		return "", failf(NoModel, "%s lists no models: load one there, or name it in %s", p.who, modelSetting(p.id))
+	}
+	p.first.Store(&list.Models[0].ID)
+	return list.Models[0].ID, nil
+}
+
+// listTimeout bounds the request for the list of models.
+const listTimeout = 15 * time.Second
 
 // Causes of cancelled contexts.
 var (
@@ -59,12 +92,15 @@ var (
 // a ctx that the caller ended. An answer that breaks off before anything of it was
 // passed on is asked for again.
 func (p *provider) complete(ctx context.Context, r *sdk.CompleteRequest, emit func(*sdk.Delta) error) error {
-	if p.key == "" {
-		return failf(Unconfigured, "%s", noKey)
+	if p.keyMissing() {
+		return failf(Unconfigured, "%s", p.noKey())
 	}
 	model := r.GetModel()
 	if model == "" || model == "default" {
-		model = p.config.Model
+		var err error
+		if model, err = p.defaultModel(ctx); err != nil {
+			return err
+		}
 	}
 	request := p.request(r, model)
 	tools, err := p.tools.encoded(r.GetTools())
@@ -120,7 +156,7 @@ func (p *provider) attempt(
 	idle := time.AfterFunc(time.Duration(p.config.IdleTimeout), func() { cancel(errStalled) })
 	defer idle.Stop()
 
-	a := answer{emit: emit, model: ID + "/" + model, maxCalls: p.config.MaxCalls}
+	a := answer{emit: emit, model: p.id + "/" + model, maxCalls: p.config.MaxCalls}
 	for {
 		chunk, err := stream.Recv()
 		if err == nil {

@@ -29,7 +29,7 @@ type retrying struct{ client *retryablehttp.Client }
 func newRetrying(c Config) *retrying {
 	dialer := &net.Dialer{Timeout: dialTimeout, KeepAlive: 30 * time.Second}
 	return &retrying{client: &retryablehttp.Client{
-		HTTPClient: &http.Client{Transport: &http.Transport{
+		HTTPClient: &http.Client{CheckRedirect: refuseRedirects, Transport: &http.Transport{
 			Proxy:                 http.ProxyFromEnvironment,
 			DialContext:           dialer.DialContext,
 			TLSHandshakeTimeout:   dialTimeout,
@@ -50,6 +50,12 @@ func newRetrying(c Config) *retrying {
 	}}
 }
 
+var errRedirect = errors.New("the server redirects")
+
+// refuseRedirects returns a redirect as the answer: a key goes to the configured server
+// only.
+func refuseRedirects(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
+
 // Do is http.Client.Do with retries.
 func (r *retrying) Do(req *http.Request) (*http.Response, error) {
 	again, err := retryablehttp.FromRequest(req)
@@ -62,10 +68,15 @@ func (r *retrying) Do(req *http.Request) (*http.Response, error) {
 		}
 	}
 	resp, err := r.client.Do(again)
-	if err == nil {
-		resp.Body = finished{resp.Body}
+	if err != nil {
+		return nil, err
 	}
-	return resp, err
+	resp.Body = finished{resp.Body}
+	if resp.StatusCode >= http.StatusMultipleChoices && resp.StatusCode < http.StatusBadRequest {
+		_ = resp.Body.Close()
+		return nil, errRedirect
+	}
+	return resp, nil
 }
 
 // maxRest is the most bytes of an answer that Close reads.

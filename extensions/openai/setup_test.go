@@ -59,7 +59,8 @@ func ask(text string) *sdk.CompleteRequest {
 // connect returns a provider for the server.
 func connect(tb testing.TB, c Config) *provider {
 	tb.Helper()
-	p, err := newProvider(c, testKey)
+	c.Key = KeyName
+	p, err := newProvider(ID, c, testKey)
 	if err != nil {
 		tb.Fatal(err)
 	}
@@ -135,8 +136,8 @@ func inMemory(t *testing.T, c Config) (*openaitest.Server, *provider, func()) {
 	t.Helper()
 	l := newPipes()
 	s := openaitest.Serve(l)
-	c.BaseURL = "http://pipe.test/v1"
-	p, err := newProvider(c, testKey)
+	c.BaseURL, c.Key = "http://pipe.test/v1", KeyName
+	p, err := newProvider(ID, c, testKey)
 	if err != nil {
 		t.Fatal(err)
 	}

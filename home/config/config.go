@@ -92,6 +92,8 @@ type Models struct {
 	Scout       string           `yaml:"scout" check:"model_name"`
 	DailyTokens map[string]int64 `yaml:"daily_tokens" keys:"token_key" min:"1"` // by model, or TotalTokens
 	Concurrency int              `yaml:"concurrency" default:"64" min:"1"`      // completions at a time
+	// Providers are further servers, by the names that models begin with.
+	Providers map[string]Provider `yaml:"providers" keys:"id"`
 }
 
 // TimeOfDay is the layout of Backup.At.
@@ -168,6 +170,9 @@ var checks = func() strictyaml.Checks {
 	all := strictyaml.Checks{}
 	maps.Copy(all, manifests.Checks)
 	all["model_name"] = checkModelName
+	all["model_id"] = checkModelID
+	all["key_name"] = checkKeyName
+	all["base_url"] = checkBaseURL
 	all["time_of_day"] = func(s string) *strictyaml.Fault {
 		if _, err := time.Parse(TimeOfDay, s); err != nil {
 			return strictyaml.Faultf("%q is not a time of day: write hours and minutes, such as 03:30", s)
@@ -205,6 +210,7 @@ func Parse(file string, data []byte) (*Config, error) {
 	c := &Config{}
 	c.doc = strictyaml.Decode(file, data, c, checks)
 	c.checkRelations()
+	c.checkProviders()
 	if err := c.doc.Problems().Err(); err != nil {
 		return nil, err
 	}

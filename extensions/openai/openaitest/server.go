@@ -36,7 +36,9 @@ type Server struct {
 	closing    sync.Once
 	mu         sync.Mutex
 	key        string
+	noKey      bool
 	models     []string
+	lists      int
 	common     script
 	byModel    map[string]*script
 	requests   []Request
@@ -109,7 +111,21 @@ func (s *Server) Close() {
 func (s *Server) RequireKey(key string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.key = key
+	s.key, s.noKey = key, false
+}
+
+// NoKey makes the server accept requests without a key.
+func (s *Server) NoKey() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.noKey = true
+}
+
+// Lists returns how often the models were listed.
+func (s *Server) Lists() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.lists
 }
 
 // OnlyModels makes the server refuse other models. By default every model exists.
@@ -206,9 +222,11 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 func (s *Server) authorize(r *http.Request) *apiError {
 	key, ok := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
 	s.mu.Lock()
-	want := s.key
+	want, open := s.key, s.noKey
 	s.mu.Unlock()
 	switch {
+	case open:
+		return nil
 	case !ok || key == "":
 		return &apiError{status: http.StatusUnauthorized, Type: invalidRequest,
 			Message: "You didn't provide an API key. You need to provide your API key in an Authorization header " +
@@ -231,6 +249,7 @@ func mask(key string) string {
 
 func (s *Server) listModels(w http.ResponseWriter) {
 	s.mu.Lock()
+	s.lists++
 	names := slices.Clone(s.models)
 	for m := range s.byModel {
 		if !slices.Contains(names, m) {

@@ -1,0 +1,72 @@
+package home
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/switchboard-run/switchboard/home/config"
+	"github.com/switchboard-run/switchboard/manifests"
+)
+
+// withProviders returns the entries of the built-in extensions and of the configured
+// providers, which are instances of built-in ones. A provider that has the name of
+// its kind replaces the built-in one.
+func withProviders(builtins []manifests.Entry, c *config.Config) []manifests.Entry {
+	all := slices.Clone(builtins)
+	for _, name := range c.ProviderNames() {
+		p := c.Models.Providers[name]
+		kind := slices.IndexFunc(builtins, func(e manifests.Entry) bool { return e.ID == p.Kind })
+		if kind < 0 || builtins[kind].Manifest == nil {
+			continue // this program has no such built-in
+		}
+		i := manifests.Instance{
+			ID: name, File: fmt.Sprintf("config.yaml (models.providers.%s)", name), Secret: p.KeyName(),
+			Config:      map[string]any{"key": p.KeyName()},
+			Environment: name == p.Kind && p.BaseURL == "",
+		}
+		for _, m := range p.Models {
+			i.Models = append(i.Models, m.Name)
+		}
+		if p.BaseURL != "" {
+			i.Config["base_url"] = p.BaseURL
+		}
+		if i.Config["model"] = ""; len(i.Models) > 0 {
+			i.Config["model"] = i.Models[0]
+		}
+		e := manifests.Entry{ID: name, File: i.File, Builtin: true, Manifest: builtins[kind].Manifest.Instance(i)}
+		if name == p.Kind {
+			all[kind] = e
+		} else {
+			all = append(all, e)
+		}
+	}
+	return all
+}
+
+// modelOrder returns the models to try in order; nil: the kernel chooses. Configured
+// providers come before all others, in the order of the file.
+func (p *plan) modelOrder() []string {
+	if len(p.config.Models.Default) > 0 {
+		return p.config.Models.Default
+	}
+	var order []string
+	add := func(id string) {
+		m := p.members[id]
+		if m == nil || len(m.missing) > 0 || m.manifest.Provides.Fallback || len(m.manifest.Provides.Models) == 0 {
+			return
+		}
+		if first := m.manifest.Provides.Models[0]; !slices.Contains(order, first) {
+			order = append(order, first)
+		}
+	}
+	for _, name := range p.config.ProviderNames() {
+		add(name)
+	}
+	if len(order) == 0 {
+		return nil
+	}
+	for _, e := range p.entries {
+		add(e.ID)
+	}
+	return order
+}

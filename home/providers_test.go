@@ -1,0 +1,104 @@
+package home
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/switchboard-run/switchboard/manifests"
+)
+
+func TestProvidersBecomeExtensions(t *testing.T) {
+	t.Parallel()
+	f, p := planned(t, `models:
+  providers:
+    zeta: {kind: openai, base_url: "http://localhost:8080/v1", models: [qwen3, gemma]}
+    alpha: {kind: openai, base_url: "https://openrouter.ai/api/v1", key: OPENROUTER_API_KEY}
+`)
+	zeta := specOf(t, f, p, "zeta")
+	if want := []string{"zeta/qwen3", "zeta/gemma", "zeta/*"}; !slices.Equal(zeta.Provides.Models, want) {
+		t.Errorf("it provides %q, want %q", zeta.Provides.Models, want)
+	}
+	if zeta.Missing != nil || !zeta.Builtin || zeta.Name != "zeta" ||
+		string(zeta.Config) != `{"base_url":"http://localhost:8080/v1","key":"","model":"qwen3"}` {
+		t.Errorf("got %+v with %s", zeta, zeta.Config)
+	}
+	for _, variable := range zeta.Process.Env {
+		if strings.HasPrefix(variable, "OPENAI_") {
+			t.Errorf("it gets %s", variable)
+		}
+	}
+	if c := zeta.Process.Policy.Network.Connect; !slices.Contains(c, 8080) || slices.Contains(c, 443) {
+		t.Errorf("it may connect to the ports %v", c)
+	}
+	if alpha := specOf(t, f, p, "alpha"); !slices.Equal(alpha.Missing, []string{"OPENROUTER_API_KEY"}) ||
+		!slices.Contains(alpha.Process.Command, "openai:alpha") || !slices.Contains(alpha.Process.Command, "openai:zeta") {
+		t.Errorf("got %+v", alpha)
+	}
+	if order := f.settings(p).ModelOrder; !slices.Equal(order, []string{"zeta/qwen3"}) {
+		t.Errorf("the models to try are %q", order)
+	}
+}
+
+func TestWhichModelsAreTried(t *testing.T) {
+	t.Parallel()
+	keys := map[string]string{"OPENAI_API_KEY": "a", "OTHER_KEY": "b"}
+	for lines, want := range map[string][]string{
+		"": nil,
+		"models: {providers: {zeta: {kind: openai, base_url: 'http://z/v1', key: OTHER_KEY}, " +
+			"beta: {kind: openai, base_url: 'http://b/v1'}}}": {"zeta/*", "beta/*", "openai/*"},
+		"models: {providers: {beta: {kind: openai, base_url: 'http://b/v1', key: NONE}}}":       nil,
+		"models: {default: beta/x, providers: {beta: {kind: openai, base_url: 'http://b/v1'}}}": {"beta/x"},
+		"models: {providers: {openai: {kind: openai, models: [gpt-5]}}}":                        {"openai/gpt-5"},
+	} {
+		f, _ := planned(t, lines)
+		f.options.Env = func(name string) (string, bool) { return keys[name], keys[name] != "" }
+		f.live = liveOf(t, f)
+		p := f.plan(nil)
+		if got := f.settings(p).ModelOrder; !slices.Equal(got, want) {
+			t.Errorf("%s: %q, want %q", lines, got, want)
+		}
+	}
+}
+
+// The variables of the built-in extension are not for a server with its own address.
+func TestAProviderThatReplacesTheBuiltinOne(t *testing.T) {
+	t.Parallel()
+	for lines, env := range map[string]bool{
+		"models: {providers: {openai: {kind: openai, models: [gpt-5]}}}":                                   true,
+		"models: {providers: {openai: {kind: openai, key: MY_KEY, base_url: 'http://localhost:1234/v1'}}}": false,
+	} {
+		f, p := planned(t, lines)
+		f.options.Env = func(name string) (string, bool) { return "http://other.test:99/v1", name == "OPENAI_BASE_URL" }
+		f.live = liveOf(t, f)
+		p = f.plan(p)
+		n := 0
+		for _, e := range p.entries {
+			if e.ID == "openai" {
+				n++
+			}
+		}
+		if n != 1 {
+			t.Errorf("%s: %d extensions are called openai", lines, n)
+		}
+		s := specOf(t, f, p, "openai")
+		if got := slices.Contains(s.Process.Env, "OPENAI_BASE_URL=http://other.test:99/v1"); got != env {
+			t.Errorf("%s: its environment is %q", lines, s.Process.Env)
+		}
+		if got := slices.Contains(s.Process.Policy.Network.Connect, 99); got != env {
+			t.Errorf("%s: it may connect to %v", lines, s.Process.Policy.Network.Connect)
+		}
+	}
+}
+
+func TestADroppedInExtensionWithTheNameOfAProvider(t *testing.T) {
+	t.Parallel()
+	_, p := planned(t, "models: {providers: {a: {kind: openai, base_url: 'http://localhost:1/v1'}}}")
+	for file, off := range p.disabled {
+		if off.ID == "a" && off.Cause == manifests.Duplicate && strings.Contains(file, "manifest.yaml") &&
+			strings.Contains(off.Reason, "models.providers.a") {
+			return
+		}
+	}
+	t.Errorf("both run: %+v", p.disabled)
+}
