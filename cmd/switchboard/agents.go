@@ -21,7 +21,7 @@ func newAgentsList() *cobra.Command {
 		if err != nil {
 			return err
 		}
-		return list(c, *asJSON, admin.Agents(dir), "ID NAME STATE MODEL TOOLS MEMORY DESCRIPTION",
+		return list(c, *asJSON, admin.Agents(dir), "ID NAME STATE MODEL TOOLS MEMORY DESCRIPTION | MEMORY TOOLS MODEL NAME",
 			"There are no agents: all of them are disabled in config.yaml.",
 			func(_ *printer, x admin.Agent) []cell {
 				id, is := x.ID, state(x.State)

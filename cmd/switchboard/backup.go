@@ -94,7 +94,7 @@ func newBackupList() *cobra.Command {
 		if err != nil {
 			return err
 		}
-		return list(c, *asJSON, backup.List(h), "FILE KIND MADE SIZE",
+		return list(c, *asJSON, backup.List(h), "FILE KIND MADE SIZE | KIND SIZE",
 			"There are no backups yet: `switchboard backup create` makes one.",
 			func(p *printer, f backup.Found) []cell {
 				size := humanize.IBytes(uint64(f.Bytes)) //nolint:gosec // not negative

@@ -24,7 +24,7 @@ func newChannelsList() *cobra.Command {
 		if err != nil {
 			return err
 		}
-		return list(c, *asJSON, admin.Channels(dir), "ID NAME STATUS AGENT DETAIL",
+		return list(c, *asJSON, admin.Channels(dir), "ID NAME STATUS AGENT DETAIL | AGENT NAME",
 			"There are no channels: all of them are disabled in config.yaml.",
 			func(_ *printer, x admin.Channel) []cell {
 				id := x.ID
@@ -50,7 +50,7 @@ func newChannelsSend() *cobra.Command {
 		ValidArgsFunction: first(channelIDs),
 	}
 	asJSON := jsonFlag(c)
-	c.RunE = withKernel("send to", func(c *cobra.Command, k *admin.Client, args []string) error {
+	c.RunE = withKernel("send to", byName(channelIDs, 1, func(c *cobra.Command, k *admin.Client, args []string) error {
 		message, err := textOf(c, args[1:])
 		if err != nil {
 			return err
@@ -79,7 +79,7 @@ func newChannelsSend() *cobra.Command {
 			p.line("%s to %s", p.paint(green, sent.Status), args[0])
 		}
 		return nil
-	})
+	}))
 	return c
 }
 

@@ -6,7 +6,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/switchboard-run/switchboard/home"
 	"github.com/switchboard-run/switchboard/home/config"
 	"github.com/switchboard-run/switchboard/manifests/strictyaml"
 )
@@ -59,11 +58,7 @@ func newConfigCheck() *cobra.Command {
 				p.line("%s doesn't exist yet: the defaults are in force.", h.Path())
 				return nil
 			}
-			o, err := kernelOptions(h)
-			if err != nil {
-				return err
-			}
-			seen, err := home.Inspect(o)
+			seen, err := inspect(h)
 			if err != nil {
 				return err
 			}

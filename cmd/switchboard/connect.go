@@ -42,7 +42,7 @@ func dial(ctx context.Context, home *config.Home) (*admin.Client, error) {
 }
 
 // withKernel makes the RunE of a command that needs a running kernel. An error begins with
-// action and the first argument.
+// action and the first argument, unless that is a text.
 func withKernel(
 	action string, f func(c *cobra.Command, k *admin.Client, args []string) error,
 ) func(*cobra.Command, []string) error {
@@ -58,7 +58,7 @@ func withKernel(
 		case c.Context().Err() != nil:
 			return errReported // interrupted by the user
 		}
-		if len(args) > 0 {
+		if len(args) > 0 && !strings.Contains(c.Use, " TEXT") {
 			action += " " + args[0]
 		}
 		return fmt.Errorf("%s: %w", action, err)
@@ -112,6 +112,55 @@ func first(f ids) cobra.CompletionFunc {
 	}
 }
 
+// byName lets the first n arguments (all, if n is negative) be a part of the description
+// that f gives, if it is that of one only.
+func byName(
+	f ids, n int, run func(c *cobra.Command, k *admin.Client, args []string) error,
+) func(*cobra.Command, *admin.Client, []string) error {
+	return func(c *cobra.Command, k *admin.Client, args []string) error {
+		args = slices.Clone(args)
+		all, err := f(c.Context(), k)
+		if err != nil {
+			return err
+		}
+		for i := range args {
+			if i == n {
+				break
+			}
+			if args[i], err = idOf(args[i], all); err != nil {
+				return err
+			}
+		}
+		return run(c, k, args)
+	}
+}
+
+// idOf returns the id that a person means: the name itself if it is an id, or if no
+// description has it.
+func idOf(name string, all []string) (string, error) {
+	var found []string
+	for _, one := range all {
+		id, description, _ := strings.Cut(one, "\t")
+		if id == name {
+			return id, nil
+		}
+		if strings.Contains(strings.ToLower(description), strings.ToLower(name)) {
+			found = append(found, fmt.Sprintf("%s (%s)", id, shorten(description, 40)))
+		}
+	}
+	switch len(found) {
+	case 0:
+		return name, nil
+	case 1:
+		id, _, _ := strings.Cut(found[0], " (")
+		return id, nil
+	}
+	if more := len(found) - 5; more > 0 {
+		found = append(found[:5], fmt.Sprintf("%d more", more))
+	}
+	return "", fmt.Errorf("%q could be %s: give the id", name, strings.Join(found, ", "))
+}
+
 func completeFlag(c *cobra.Command, flag string, f ids) {
 	if err := c.RegisterFlagCompletionFunc(flag, suggest(f)); err != nil {
 		panic(err) // there is no such flag
@@ -137,7 +186,7 @@ func agentIDs(ctx context.Context, k *admin.Client) (out []string, err error) {
 func extensionIDs(ctx context.Context, k *admin.Client) (out []string, err error) {
 	all, err := admin.Extensions(ctx, k)
 	for _, x := range all {
-		out = append(out, x.Id+"\t"+x.State)
+		out = append(out, x.Id+"\t"+x.Name+", "+x.State)
 	}
 	return out, err
 }

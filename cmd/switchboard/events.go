@@ -216,7 +216,7 @@ func (p *printer) wholeEvent(e admin.Event) {
 		}
 		rows = append(rows, []cell{text(d.Extension), state(became), text(fmt.Sprint(d.Attempts)), text(took), text(note)})
 	}
-	p.table("FOR STATE FAILED TOOK NOTE", rows)
+	p.table("FOR STATE FAILED TOOK NOTE | TOOK FAILED", rows)
 }
 
 // deadLetter is a delivery that failed for good.

@@ -32,7 +32,8 @@ func newExtensionsList() *cobra.Command {
 		if err != nil {
 			return err
 		}
-		return list(c, *asJSON, all, "ID NAME VERSION KIND STATE READINESS RESTARTS SINCE SANDBOX DETAIL",
+		return list(c, *asJSON, all, "ID NAME VERSION KIND STATE READINESS RESTARTS SINCE SANDBOX DETAIL |"+
+			" SANDBOX VERSION NAME SINCE KIND RESTARTS",
 			"There are no extensions.",
 			func(_ *printer, x *adminv1.Extension) []cell {
 				detail := detailOf(x)
@@ -65,7 +66,7 @@ func newExtensionsRestart() *cobra.Command {
 			"together; the output lists them.",
 	}
 	asJSON := jsonFlag(c)
-	c.RunE = withKernel("restart", func(c *cobra.Command, k *admin.Client, args []string) error {
+	c.RunE = withKernel("restart", byName(extensionIDs, 1, func(c *cobra.Command, k *admin.Client, args []string) error {
 		x, restarted, err := admin.Restart(c.Context(), k, args[0])
 		if err != nil {
 			return hinted(err, "switchboard extensions list")
@@ -87,7 +88,7 @@ func newExtensionsRestart() *cobra.Command {
 			p.faint(x.Detail)
 		}
 		return nil
-	})
+	}))
 	return c
 }
 

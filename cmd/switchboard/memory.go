@@ -17,6 +17,7 @@ import (
 // The tools of the memory extension.
 const (
 	listMemories   = "memory/list_memories"
+	remember       = "memory/remember"
 	recallMemories = "memory/recall"
 	forgetMemories = "memory/forget"
 	forgetAll      = "memory/forget_all"
@@ -59,7 +60,7 @@ func (r remembered) MarshalJSON() ([]byte, error) { return r.raw, nil } //nolint
 
 func newMemoryCommand() *cobra.Command {
 	return group("memory", "Memories: facts, preferences and open items",
-		newMemoryList(), newMemoryExport(), newMemoryImport(), newMemoryForget())
+		newMemoryList(), newMemoryAdd(), newMemoryExport(), newMemoryImport(), newMemoryForget())
 }
 
 // memoryPage is the number of memories per request.
@@ -67,6 +68,13 @@ const memoryPage = 1000
 
 // memoryKinds are the kinds of memories, as the extension names them.
 var memoryKinds = []string{"fact", "preference", "open"}
+
+func checkKind(kind string) error {
+	if !slices.Contains(memoryKinds, kind) {
+		return fmt.Errorf("--kind %s: give one of %s", kind, strings.Join(memoryKinds, ", "))
+	}
+	return nil
+}
 
 // memoryQuery selects memories.
 type memoryQuery struct {
@@ -89,8 +97,10 @@ func newMemoryList() *cobra.Command {
 		switch {
 		case q.limit < 0:
 			return fmt.Errorf("-n %d: give 0 or more", q.limit)
-		case q.kind != "" && !slices.Contains(memoryKinds, q.kind):
-			return fmt.Errorf("--kind %s: give one of %s", q.kind, strings.Join(memoryKinds, ", "))
+		case q.kind != "":
+			if err := checkKind(q.kind); err != nil {
+				return err
+			}
 		}
 		found, err := readMemories(c.Context(), k, q)
 		if err != nil {
@@ -100,7 +110,7 @@ func newMemoryList() *cobra.Command {
 		if q.about+q.kind+q.scope != "" {
 			none = "No memory matches."
 		}
-		err = list(c, *asJSON, found.Memories, "ID KIND WHAT DUE CHANNEL BY SINCE", none,
+		err = list(c, *asJSON, found.Memories, "ID KIND DUE CHANNEL BY SINCE WHAT | BY CHANNEL SINCE DUE", none,
 			func(p *printer, r remembered) []cell {
 				since := r.Updated
 				if since.IsZero() {
@@ -114,8 +124,8 @@ func newMemoryList() *cobra.Command {
 				if r.Overdue {
 					due.color = yellow
 				}
-				return []cell{text(r.ID), text(kind), text(shorten(r.Text, 80)), due, text(dash(r.ChannelID)), text(dash(r.By)),
-					text(p.clock(since))}
+				return []cell{text(r.ID), text(kind), due, text(dash(r.ChannelID)), text(dash(r.By)), text(p.clock(since)),
+					text(shorten(r.Text, 120))}
 			})
 		if err != nil || *asJSON {
 			return err
@@ -167,6 +177,36 @@ func readMemories(ctx context.Context, k *admin.Client, q memoryQuery) (all memo
 	}
 }
 
+func newMemoryAdd() *cobra.Command {
+	c := &cobra.Command{
+		Use: "add TEXT...", Short: "Remember something", Args: cobra.MinimumNArgs(1),
+		Example: "  switchboard memory add the router stands in the hall\n" +
+			"  switchboard memory add --kind open --due 2026-03-01 water the plants",
+	}
+	asJSON := jsonFlag(c)
+	kind := c.Flags().String("kind", "fact", "fact, preference or open (something to do)")
+	due := c.Flags().String("due", "", "with --kind open: 2026-03-01 or 2026-03-01T18:30")
+	scope := c.Flags().String("scope", "", "the scope (default: personal)")
+	c.RunE = withKernel("remember", func(c *cobra.Command, k *admin.Client, args []string) error {
+		if err := checkKind(*kind); err != nil {
+			return err
+		}
+		fields := map[string]any{"text": strings.Join(args, " "), "kind": *kind}
+		if *due != "" {
+			fields["due"] = *due
+		}
+		if *scope != "" {
+			fields["scope"] = *scope
+		}
+		result, err := callTool[json.RawMessage](c.Context(), k, remember, fields)
+		if err != nil {
+			return err
+		}
+		return printResult(c, *asJSON, result)
+	})
+	return c
+}
+
 func newMemoryForget() *cobra.Command {
 	c := &cobra.Command{
 		Use: "forget ID...", Short: "Forget memories for good", ValidArgsFunction: suggest(memoryIDs),
@@ -182,7 +222,7 @@ func newMemoryForget() *cobra.Command {
 	all := c.Flags().Bool("all", false, "forget everything")
 	scope := c.Flags().String("scope", "", "with --all: only one scope")
 	yes := c.Flags().BoolP("yes", "y", false, "with --all: do not ask")
-	c.RunE = withKernel("forget", func(c *cobra.Command, k *admin.Client, args []string) error {
+	c.RunE = withKernel("forget", byName(memoryIDs, -1, func(c *cobra.Command, k *admin.Client, args []string) error {
 		name, fields := forgetMemories, map[string]any{"ids": args}
 		if *all {
 			name, fields = forgetAll, map[string]any{}
@@ -201,21 +241,8 @@ func newMemoryForget() *cobra.Command {
 			return err
 		}
 		return printResult(c, *asJSON, result)
-	})
+	}))
 	return c
-}
-
-// printResult prints the result of a tool of the memory extension.
-func printResult(c *cobra.Command, asJSON bool, result json.RawMessage) error {
-	if asJSON {
-		return printJSON(c, result)
-	}
-	var answer struct{ Text string }
-	if err := json.Unmarshal(result, &answer); err != nil {
-		return fmt.Errorf("read the answer: %w", err)
-	}
-	printerOf(c).line("%s", answer.Text)
-	return nil
 }
 
 func memoryIDs(ctx context.Context, k *admin.Client) (out []string, err error) {

@@ -87,6 +87,18 @@ func (p *printer) clock(t time.Time) string {
 	return t.Format("2006-01-02 15:04")
 }
 
+// day formats a time to come: without the date if it is today.
+func (p *printer) day(t time.Time) string {
+	t = t.In(p.zone)
+	switch now := time.Now().In(p.zone); {
+	case t.Year() != now.Year():
+		return t.Format("Mon 2 Jan 2006 15:04")
+	case t.YearDay() != now.YearDay():
+		return t.Format("Mon 2 Jan 15:04")
+	}
+	return t.Format("15:04")
+}
+
 func ago(t time.Time) string { return humanize.Time(t) }
 
 func count(n int, one string) string {

@@ -36,7 +36,11 @@ func newRootCommand() *cobra.Command {
 	}
 	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
 		if m := wrongValue.FindStringSubmatch(err.Error()); m != nil {
-			err = fmt.Errorf("%s %s: give a whole number", m[2], m[1])
+			wanted := "a whole number"
+			if m[3] == "time" {
+				wanted = "a duration, such as 20m or 1h30m"
+			}
+			err = fmt.Errorf("%s %s: give %s", m[2], m[1], wanted)
 		}
 		return fmt.Errorf("%w; `%s --help` lists the flags", err, c.CommandPath())
 	})
@@ -113,7 +117,7 @@ func strict(c *cobra.Command) {
 
 var (
 	wantedArguments = regexp.MustCompile(`^(?:accepts|requires).* (\d+) arg\(s\),.* received (\d+)$`)
-	wrongValue      = regexp.MustCompile(`^invalid argument ("(?:.*)") for "(?:.*)(--[a-z-]+)" flag: strconv`)
+	wrongValue      = regexp.MustCompile(`^invalid argument ("(?:.*)") for "(?:.*)(--[a-z-]+)" flag: (strconv|time)`)
 )
 
 // plainly rewrites cobra's errors about arguments for people.

@@ -44,7 +44,8 @@ func newRunCommand() *cobra.Command {
 			p.faint("Talk to it with `switchboard chat`; watch it with `switchboard status` and `switchboard logs -f`.")
 			var hinting sync.WaitGroup
 			hinting.Go(func() { // not to delay the start
-				for _, hint := range configHints(inspect(h)) {
+				seen, _ := inspect(h) // openKernel reports the error
+				for _, hint := range configHints(seen) {
 					p.faint("Hint: " + hint)
 				}
 			})
@@ -117,17 +118,13 @@ func openKernel(ctx context.Context, h *config.Home) (*home.Installation, error)
 	}
 }
 
-// inspect reads the files of the home; nil if that fails.
-func inspect(h *config.Home) *home.Inspection {
+// inspect reads the files of the home.
+func inspect(h *config.Home) (*home.Inspection, error) {
 	o, err := kernelOptions(h)
 	if err != nil {
-		return nil
+		return nil, err
 	}
-	seen, err := home.Inspect(o)
-	if err != nil {
-		return nil
-	}
-	return seen
+	return home.Inspect(o)
 }
 
 // configHints returns suggestions for the user.
@@ -156,8 +153,8 @@ func startAndChat(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	in := os.Stdin // home.Open replaces it
-	seen := inspect(h)
+	in := os.Stdin        // home.Open replaces it
+	seen, _ := inspect(h) // openKernel reports the error
 	k, err := openKernel(ctx, h)
 	if errors.Is(err, home.ErrRunning) && !errors.Is(err, home.ErrStopping) {
 		return chat(ctx, h, terminal.Options{In: in, Greeting: greetingOf(ctx, h)})

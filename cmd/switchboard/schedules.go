@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -13,9 +14,11 @@ import (
 
 // The scheduler's tools.
 const (
-	listSchedules  = "scheduler/list_schedules"
-	updateSchedule = "scheduler/update_schedule"
-	cancelSchedule = "scheduler/cancel_schedule"
+	listSchedules     = "scheduler/list_schedules"
+	scheduleOnce      = "scheduler/schedule_once"
+	scheduleRecurring = "scheduler/schedule_recurring"
+	updateSchedule    = "scheduler/update_schedule"
+	cancelSchedule    = "scheduler/cancel_schedule"
 )
 
 // scheduleList is the result of list_schedules.
@@ -27,16 +30,16 @@ type scheduleList struct {
 
 // schedule has the shown fields of a schedule; raw is all of it.
 type schedule struct {
-	ID          string  `json:"id"`
-	State       string  `json:"state"`
-	Message     string  `json:"message"`
-	Topic       string  `json:"topic"`
-	Timing      string  `json:"timing"`
-	Next        *string `json:"next"`
-	NextLocal   string  `json:"next_local"`
-	In          string  `json:"in"`
-	Destination string  `json:"destination"`
-	Problem     string  `json:"problem"`
+	ID          string     `json:"id"`
+	State       string     `json:"state"`
+	Message     string     `json:"message"`
+	Topic       string     `json:"topic"`
+	Timing      string     `json:"timing"`
+	Next        *time.Time `json:"next"`
+	NextLocal   string     `json:"next_local"`
+	In          string     `json:"in"`
+	Destination string     `json:"destination"`
+	Problem     string     `json:"problem"`
 	raw         json.RawMessage
 }
 
@@ -50,7 +53,7 @@ func (s schedule) MarshalJSON() ([]byte, error) { return s.raw, nil } //nolint:u
 
 func newSchedulesCommand() *cobra.Command {
 	return group("schedules", "Reminders and repeating schedules",
-		newSchedulesList(),
+		newSchedulesList(), newSchedulesAdd(), newSchedulesEdit(),
 		changeSchedule("pause", "Pause a schedule until you resume it", updateSchedule, "pause"),
 		changeSchedule("resume", "Resume a paused schedule", updateSchedule, "resume"),
 		changeSchedule("cancel", "Cancel a schedule for good", cancelSchedule, "cancel"))
@@ -66,9 +69,9 @@ func newSchedulesList() *cobra.Command {
 		if err != nil {
 			return err
 		}
-		err = list(c, *asJSON, found.Schedules, "ID WHAT NEXT IN TIMING STATE TO",
+		err = list(c, *asJSON, found.Schedules, "ID NEXT IN TIMING STATE TO WHAT | TO TIMING IN STATE",
 			"Nothing is scheduled. Ask the assistant: “remind me in 5 minutes to turn off the kettle”.",
-			func(_ *printer, s schedule) []cell {
+			func(p *printer, s schedule) []cell {
 				what := s.Topic
 				if s.Message != "" {
 					what = quote(s.Message)
@@ -77,12 +80,15 @@ func newSchedulesList() *cobra.Command {
 				if s.Problem != "" {
 					to += "; problem: " + s.Problem
 				}
-				timing := s.Timing
-				if s.NextLocal != "" && strings.HasPrefix(timing, "once") {
-					timing = "once" // NEXT has the time
+				timing, next := s.Timing, "-"
+				if s.Next != nil {
+					next = p.day(*s.Next)
+					if strings.HasPrefix(timing, "once") {
+						timing = "once" // NEXT has the time
+					}
 				}
-				return []cell{text(s.ID), text(what), text(dash(s.NextLocal)), text(dash(s.In)), text(timing), state(s.State),
-					text(to)}
+				return []cell{text(s.ID), text(next), text(dash(s.In)), text(timing), state(s.State), text(to),
+					text(what)}
 			})
 		if err != nil || *asJSON {
 			return err
@@ -99,46 +105,6 @@ func newSchedulesList() *cobra.Command {
 	return c
 }
 
-func readSchedules(ctx context.Context, k *admin.Client, all bool) (found scheduleList, err error) {
-	arguments, err := json.Marshal(map[string]any{"all": all, "limit": 1000})
-	if err != nil {
-		return found, err
-	}
-	content, err := tool(ctx, k, listSchedules, arguments)
-	if err != nil {
-		return found, err
-	}
-	if err := json.Unmarshal([]byte(content), &found); err != nil {
-		return found, fmt.Errorf("read the scheduler's answer: %w", err)
-	}
-	return found, nil
-}
-
-func changeSchedule(verb, short, name, action string) *cobra.Command {
-	c := &cobra.Command{Use: verb + " ID", Short: short, Args: cobra.ExactArgs(1), ValidArgsFunction: first(scheduleIDs)}
-	asJSON := jsonFlag(c)
-	c.RunE = withKernel(action, func(c *cobra.Command, k *admin.Client, args []string) error {
-		fields := map[string]any{"id": args[0]}
-		if name == updateSchedule {
-			fields["action"] = verb
-		}
-		arguments, err := json.Marshal(fields)
-		if err != nil {
-			return err
-		}
-		content, err := tool(c.Context(), k, name, arguments)
-		if err != nil {
-			return err
-		}
-		if *asJSON {
-			return printJSON(c, json.RawMessage(content))
-		}
-		var said struct{ Text string }
-		if err := json.Unmarshal([]byte(content), &said); err != nil {
-			return fmt.Errorf("read the scheduler's answer: %w", err)
-		}
-		printerOf(c).line("%s", said.Text)
-		return nil
-	})
-	return c
+func readSchedules(ctx context.Context, k *admin.Client, all bool) (scheduleList, error) {
+	return callTool[scheduleList](ctx, k, listSchedules, map[string]any{"all": all, "limit": 1000})
 }

@@ -347,8 +347,8 @@ func onlyHere(s service.Service) []string {
 	if err != nil {
 		return nil
 	}
-	seen := inspect(h)
-	if seen == nil {
+	seen, err := inspect(h)
+	if err != nil {
 		return nil
 	}
 	return slices.DeleteFunc(seen.OnlyInEnvironment, func(name string) bool {

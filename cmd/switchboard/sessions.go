@@ -39,7 +39,7 @@ func newSessionsList() *cobra.Command {
 		if err := admin.DescribeSessions(c.Context(), k, all); err != nil {
 			return err
 		}
-		return list(c, *asJSON, all, "ID AGENT PLACE STATE ROWS ACTIVE LAST",
+		return list(c, *asJSON, all, "ID AGENT PLACE STATE ROWS ACTIVE LAST | ROWS AGENT ACTIVE",
 			"There are no sessions yet: `switchboard chat` starts one.",
 			func(_ *printer, s admin.NamedSession) []cell {
 				return []cell{text(s.Id), text(s.Agent), text(place(s)), doing(s), text(fmt.Sprint(s.Rows)),
@@ -76,7 +76,7 @@ func newSessionsShow() *cobra.Command {
 		ValidArgsFunction: first(sessionIDs)}
 	asJSON := jsonFlag(c)
 	n := c.Flags().IntP("lines", "n", 0, "only the newest rows (0: all)")
-	c.RunE = withKernel("show session", func(c *cobra.Command, k *admin.Client, args []string) error {
+	c.RunE = withKernel("show session", byName(sessionIDs, 1, func(c *cobra.Command, k *admin.Client, args []string) error {
 		if *n < 0 {
 			return fmt.Errorf("-n %d: give 0 or more", *n)
 		}
@@ -92,7 +92,7 @@ func newSessionsShow() *cobra.Command {
 		}
 		printerOf(c).transcript(t)
 		return nil
-	})
+	}))
 	return c
 }
 
@@ -190,7 +190,7 @@ func newSessionsExport() *cobra.Command {
 	}
 	asJSON := jsonFlag(c)
 	file := c.Flags().StringP("output", "o", "", "write to a new file")
-	c.RunE = withKernel("export session", func(c *cobra.Command, k *admin.Client, args []string) (err error) {
+	c.RunE = withKernel("export session", byName(sessionIDs, 1, func(c *cobra.Command, k *admin.Client, args []string) (err error) {
 		t, err := readTranscript(c.Context(), k, args[0])
 		if err != nil {
 			return hinted(err, "switchboard sessions list")
@@ -211,7 +211,7 @@ func newSessionsExport() *cobra.Command {
 			return p.markdown(p.w, t)
 		}
 		return p.markdown(c.OutOrStdout(), t) // as it was said
-	})
+	}))
 	return c
 }
 
@@ -257,7 +257,7 @@ func newSessionsDelete() *cobra.Command {
 			"over with the next message. Reminders that were set in it are kept.",
 	}
 	yes := c.Flags().BoolP("yes", "y", false, "do not ask")
-	c.RunE = withKernel("delete session", func(c *cobra.Command, k *admin.Client, args []string) error {
+	c.RunE = withKernel("delete session", byName(sessionIDs, 1, func(c *cobra.Command, k *admin.Client, args []string) error {
 		s, err := admin.Session(c.Context(), k, args[0])
 		if err != nil {
 			return hinted(err, "switchboard sessions list")
@@ -280,6 +280,6 @@ func newSessionsDelete() *cobra.Command {
 		}
 		p.line("%s is deleted.", s.Id)
 		return nil
-	})
+	}))
 	return c
 }

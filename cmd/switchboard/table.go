@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/switchboard-run/switchboard/extensions/clichannel/terminal/markdown"
@@ -18,31 +19,72 @@ func text(s string) cell { return cell{text: s} }
 const (
 	columnGap   = 2
 	wrapColumn  = 20 // minimal width of a last column that is wrapped
+	cutColumn   = 16 // minimal width of another one while there are columns to omit
 	leastColumn = 8  // minimal width of a narrowed column
+	belowIndent = 4  // of a last column that stands below its row
 )
 
-// table prints rows under a header; nothing without rows. On a terminal it narrows the
-// widest columns so that lines fit: it wraps the last one and cuts others. Otherwise it
-// writes everything.
+// table prints rows under a header; nothing without rows. The header has the titles, and
+// after "|" those of columns that a narrow terminal omits, in this order. On a terminal the
+// lines fit: table omits columns, narrows the widest ones and wraps the last one, below
+// its row if it is too narrow for that. Otherwise it writes everything.
 func (p *printer) table(header string, rows [][]cell) {
 	if len(rows) == 0 {
 		return
 	}
-	var titles []cell
-	for title := range strings.FieldsSeq(header) {
-		titles = append(titles, cell{strings.ReplaceAll(title, "_", " "), gray})
+	shown, omissible, _ := strings.Cut(header, "|")
+	titles := strings.Fields(shown)
+	all := make([][]cell, 1, len(rows)+1)
+	for _, title := range titles {
+		all[0] = append(all[0], cell{strings.ReplaceAll(title, "_", " "), gray})
 	}
-	all := append([][]cell{titles}, rows...)
+	all = append(all, rows...)
 	widths := make([]int, len(titles))
 	for _, cells := range all {
 		for i, c := range cells {
 			widths[i] = max(widths[i], markdown.Width(oneLine(c.text)))
 		}
 	}
-	p.narrow(widths)
-	for _, cells := range all {
-		p.row(cells, widths)
+	for title := range strings.FieldsSeq(omissible) {
+		if p.fits(widths) {
+			break
+		}
+		i := slices.Index(titles, title)
+		titles, widths = slices.Delete(titles, i, i+1), slices.Delete(widths, i, i+1)
+		for n, cells := range all {
+			all[n] = slices.Concat(cells[:i], cells[i+1:])
+		}
 	}
+	last, natural := len(widths)-1, slices.Clone(widths)
+	p.narrow(widths)
+	below := last > 0 && widths[last] < min(natural[last], wrapColumn)
+	if below {
+		widths = natural[:last]
+		p.narrow(widths)
+	}
+	for n, cells := range all {
+		p.row(cells[:len(widths)], widths)
+		if below && n > 0 && cells[last].text != "" {
+			for _, s := range markdown.Text(oneLine(cells[last].text), max(p.width-belowIndent, leastColumn)) {
+				fmt.Fprintln(p.w, strings.Repeat(" ", belowIndent)+p.paint(cells[last].color, s))
+			}
+		}
+	}
+}
+
+// fits reports whether the terminal has room for the columns, with the wide ones narrowed.
+func (p *printer) fits(widths []int) bool {
+	total := -columnGap
+	for i, w := range widths {
+		switch {
+		case i == len(widths)-1:
+			w = min(w, wrapColumn)
+		case i > 0:
+			w = min(w, cutColumn)
+		}
+		total += w + columnGap
+	}
+	return p.width <= 0 || total <= p.width
 }
 
 // narrow makes the widest columns fit the terminal, except the first: it has the ids for

@@ -95,7 +95,7 @@ func newTasksList() *cobra.Command {
 			return err
 		}
 		where := namesOf(c.Context(), k)
-		err = list(c, *asJSON, found, "ID NAME STATE AGE FOR AGENT CONVERSATION",
+		err = list(c, *asJSON, found, "ID NAME STATE AGE FOR AGENT CONVERSATION | AGENT FOR AGE",
 			"There are no tasks. An agent, or `/push` in a chat, makes one.",
 			func(_ *printer, t task) []cell {
 				return []cell{text(t.ID), text(t.Name), state(t.doing()), text(age(t.since())), text(t.Requester), text(t.Agent),
@@ -131,15 +131,7 @@ func newTasksCancel() *cobra.Command {
 		if err != nil {
 			return err
 		}
-		if *asJSON {
-			return printJSON(c, raw)
-		}
-		var said struct{ Text string }
-		if err := json.Unmarshal(raw, &said); err != nil {
-			return fmt.Errorf("read the answer of tasks: %w", err)
-		}
-		printerOf(c).line("%s", said.Text)
-		return nil
+		return printResult(c, *asJSON, raw)
 	})
 	return c
 }

@@ -41,9 +41,20 @@ func viewOf(sc schedule.Schedule, c sdk.ToolCall, now time.Time) view {
 	}
 	if sc.Next != nil {
 		v.NextLocal = schedule.LocalTime(*sc.Next, sc.Location())
-		v.In = schedule.Span(sc.Next.Sub(now))
+		v.In = schedule.Span(rounded(sc.Next.Sub(now)))
 	}
 	return v
+}
+
+// rounded drops what does not matter about a time that is far away.
+func rounded(d time.Duration) time.Duration {
+	switch {
+	case d >= 48*time.Hour:
+		return d.Round(time.Hour)
+	case d >= time.Hour:
+		return d.Round(time.Minute)
+	}
+	return d
 }
 
 // line formats a schedule for people.
