@@ -1,19 +1,22 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/dustin/go-humanize"
 	"github.com/spf13/cobra"
 
+	"github.com/switchboard-run/switchboard/contract"
 	"github.com/switchboard-run/switchboard/contract/adminv1"
 	"github.com/switchboard-run/switchboard/sdk/admin"
 )
 
 func newPairingCommand() *cobra.Command {
 	return group("pairing", "People who may talk to the assistant", newPairingList(), newPairingApprove(),
-		newPairingRevoke())
+		newPairingRevoke(), newPairingClear())
 }
 
 func newPairingList() *cobra.Command {
@@ -23,6 +26,7 @@ func newPairingList() *cobra.Command {
 			"People in config.yaml (channels.<id>.allow_from) need no approval.",
 	}
 	asJSON := jsonFlag(c)
+	all := c.Flags().Bool("all", false, "show every code that waits, not only the newest")
 	c.RunE = withKernel("list the people", func(c *cobra.Command, k *admin.Client, _ []string) error {
 		people, err := k.People(c.Context(), &adminv1.PeopleRequest{})
 		if err != nil {
@@ -35,21 +39,36 @@ func newPairingList() *cobra.Command {
 		if err != nil {
 			return err
 		}
-		printerOf(c).people(people, admin.Channels(dir))
+		most := codesShown
+		if *all {
+			most = len(people.Waiting)
+		}
+		printerOf(c).people(people, admin.Channels(dir), most)
 		return nil
 	})
 	return c
 }
 
-func (p *printer) people(people *adminv1.PeopleResponse, channels []admin.Channel) {
+// codesShown is how many waiting codes a list shows: strangers can make many.
+const codesShown = 20
+
+// people prints the approved people and, newest first, at most so many waiting codes.
+func (p *printer) people(people *adminv1.PeopleResponse, channels []admin.Channel, most int) {
 	if len(people.Waiting) > 0 {
 		p.line("Waiting for approval")
 		var rows [][]cell
-		for _, w := range people.Waiting {
+		slices.SortStableFunc(people.Waiting, func(a, b *adminv1.Pairing) int {
+			return cmp.Compare(b.ExpiresAtUs, a.ExpiresAtUs)
+		})
+		shown := people.Waiting[:min(most, len(people.Waiting))]
+		for _, w := range shown {
 			rows = append(rows, []cell{{w.Code, yellow}, text(w.Channel), text(dash(w.Name)), text(w.UserId),
 				text(humanize.Time(at(w.ExpiresAtUs)))})
 		}
 		p.table("CODE CHANNEL NAME USER EXPIRES", rows)
+		if more := len(people.Waiting) - len(shown); more > 0 {
+			p.line("%d older ones: `switchboard pairing list --all`, or `switchboard pairing clear`", more)
+		}
 		p.faint("Approve one with `switchboard pairing approve CODE`, if you know who it is.")
 		p.line("")
 	}
@@ -126,6 +145,45 @@ func newPairingRevoke() *cobra.Command {
 			return err
 		}
 		printerOf(c).line("%s is no longer approved on %s.", args[1], args[0])
+		return nil
+	})
+	return c
+}
+
+func newPairingClear() *cobra.Command {
+	c := &cobra.Command{
+		Use: "clear [CHANNEL]", Short: "Delete the codes that wait for approval", Args: cobra.MaximumNArgs(1),
+		Long: "Deletes the codes that wait for approval, of one channel or of all. A person whose code is\n" +
+			"deleted gets a new one with the next message.",
+		ValidArgsFunction: first(channelIDs),
+	}
+	asJSON := jsonFlag(c)
+	c.RunE = withKernel("delete the codes", func(c *cobra.Command, k *admin.Client, args []string) error {
+		q := &adminv1.ClearPairingsRequest{Channel: strings.Join(args, "")}
+		out, err := k.ClearPairings(c.Context(), q)
+		if err != nil {
+			return err
+		}
+		if out.Cleared == 0 && q.Channel != "" { // a channel that was removed may have had some
+			dir, err := k.Directory(c.Context(), &adminv1.DirectoryRequest{})
+			if err != nil {
+				return err
+			}
+			if !slices.ContainsFunc(dir.Channels, func(x *adminv1.Channel) bool { return x.Id == q.Channel }) {
+				return hinted(fmt.Errorf("%w: there is no channel %q", contract.ErrNotFound, q.Channel), "switchboard channels list")
+			}
+		}
+		if *asJSON {
+			return printJSON(c, out)
+		}
+		switch p := printerOf(c); {
+		case out.Cleared == 0 && q.Channel != "":
+			p.line("No code was waiting on %s.", q.Channel)
+		case out.Cleared == 0:
+			p.line("No code was waiting.")
+		default:
+			p.line("Deleted %s.", count(int(out.Cleared), "code"))
+		}
 		return nil
 	})
 	return c

@@ -2612,6 +2612,94 @@ func (*RevokeResponse) Descriptor() ([]byte, []int) {
 	return file_switchboard_admin_v1_admin_proto_rawDescGZIP(), []int{34}
 }
 
+type ClearPairingsRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Channel       string                 `protobuf:"bytes,1,opt,name=channel,proto3" json:"channel,omitempty"` // empty: every channel
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ClearPairingsRequest) Reset() {
+	*x = ClearPairingsRequest{}
+	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[35]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ClearPairingsRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ClearPairingsRequest) ProtoMessage() {}
+
+func (x *ClearPairingsRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[35]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ClearPairingsRequest.ProtoReflect.Descriptor instead.
+func (*ClearPairingsRequest) Descriptor() ([]byte, []int) {
+	return file_switchboard_admin_v1_admin_proto_rawDescGZIP(), []int{35}
+}
+
+func (x *ClearPairingsRequest) GetChannel() string {
+	if x != nil {
+		return x.Channel
+	}
+	return ""
+}
+
+type ClearPairingsResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Cleared       int32                  `protobuf:"varint,1,opt,name=cleared,proto3" json:"cleared,omitempty"` // codes
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ClearPairingsResponse) Reset() {
+	*x = ClearPairingsResponse{}
+	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[36]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ClearPairingsResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ClearPairingsResponse) ProtoMessage() {}
+
+func (x *ClearPairingsResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[36]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ClearPairingsResponse.ProtoReflect.Descriptor instead.
+func (*ClearPairingsResponse) Descriptor() ([]byte, []int) {
+	return file_switchboard_admin_v1_admin_proto_rawDescGZIP(), []int{36}
+}
+
+func (x *ClearPairingsResponse) GetCleared() int32 {
+	if x != nil {
+		return x.Cleared
+	}
+	return 0
+}
+
 type ResubmitRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Event         string                 `protobuf:"bytes,1,opt,name=event,proto3" json:"event,omitempty"`
@@ -2621,7 +2709,7 @@ type ResubmitRequest struct {
 
 func (x *ResubmitRequest) Reset() {
 	*x = ResubmitRequest{}
-	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[35]
+	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[37]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2633,7 +2721,7 @@ func (x *ResubmitRequest) String() string {
 func (*ResubmitRequest) ProtoMessage() {}
 
 func (x *ResubmitRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[35]
+	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[37]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2646,7 +2734,7 @@ func (x *ResubmitRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ResubmitRequest.ProtoReflect.Descriptor instead.
 func (*ResubmitRequest) Descriptor() ([]byte, []int) {
-	return file_switchboard_admin_v1_admin_proto_rawDescGZIP(), []int{35}
+	return file_switchboard_admin_v1_admin_proto_rawDescGZIP(), []int{37}
 }
 
 func (x *ResubmitRequest) GetEvent() string {
@@ -2665,7 +2753,7 @@ type ResubmitResponse struct {
 
 func (x *ResubmitResponse) Reset() {
 	*x = ResubmitResponse{}
-	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[36]
+	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[38]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2677,7 +2765,7 @@ func (x *ResubmitResponse) String() string {
 func (*ResubmitResponse) ProtoMessage() {}
 
 func (x *ResubmitResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[36]
+	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[38]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2690,7 +2778,7 @@ func (x *ResubmitResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ResubmitResponse.ProtoReflect.Descriptor instead.
 func (*ResubmitResponse) Descriptor() ([]byte, []int) {
-	return file_switchboard_admin_v1_admin_proto_rawDescGZIP(), []int{36}
+	return file_switchboard_admin_v1_admin_proto_rawDescGZIP(), []int{38}
 }
 
 func (x *ResubmitResponse) GetDeliveries() int32 {
@@ -2709,7 +2797,7 @@ type DeleteSessionRequest struct {
 
 func (x *DeleteSessionRequest) Reset() {
 	*x = DeleteSessionRequest{}
-	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[37]
+	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[39]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2721,7 +2809,7 @@ func (x *DeleteSessionRequest) String() string {
 func (*DeleteSessionRequest) ProtoMessage() {}
 
 func (x *DeleteSessionRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[37]
+	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[39]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2734,7 +2822,7 @@ func (x *DeleteSessionRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteSessionRequest.ProtoReflect.Descriptor instead.
 func (*DeleteSessionRequest) Descriptor() ([]byte, []int) {
-	return file_switchboard_admin_v1_admin_proto_rawDescGZIP(), []int{37}
+	return file_switchboard_admin_v1_admin_proto_rawDescGZIP(), []int{39}
 }
 
 func (x *DeleteSessionRequest) GetId() string {
@@ -2752,7 +2840,7 @@ type DeleteSessionResponse struct {
 
 func (x *DeleteSessionResponse) Reset() {
 	*x = DeleteSessionResponse{}
-	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[38]
+	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[40]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2764,7 +2852,7 @@ func (x *DeleteSessionResponse) String() string {
 func (*DeleteSessionResponse) ProtoMessage() {}
 
 func (x *DeleteSessionResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[38]
+	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[40]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2777,7 +2865,7 @@ func (x *DeleteSessionResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteSessionResponse.ProtoReflect.Descriptor instead.
 func (*DeleteSessionResponse) Descriptor() ([]byte, []int) {
-	return file_switchboard_admin_v1_admin_proto_rawDescGZIP(), []int{38}
+	return file_switchboard_admin_v1_admin_proto_rawDescGZIP(), []int{40}
 }
 
 type CallToolRequest struct {
@@ -2790,7 +2878,7 @@ type CallToolRequest struct {
 
 func (x *CallToolRequest) Reset() {
 	*x = CallToolRequest{}
-	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[39]
+	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[41]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2802,7 +2890,7 @@ func (x *CallToolRequest) String() string {
 func (*CallToolRequest) ProtoMessage() {}
 
 func (x *CallToolRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[39]
+	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[41]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2815,7 +2903,7 @@ func (x *CallToolRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CallToolRequest.ProtoReflect.Descriptor instead.
 func (*CallToolRequest) Descriptor() ([]byte, []int) {
-	return file_switchboard_admin_v1_admin_proto_rawDescGZIP(), []int{39}
+	return file_switchboard_admin_v1_admin_proto_rawDescGZIP(), []int{41}
 }
 
 func (x *CallToolRequest) GetName() string {
@@ -2842,7 +2930,7 @@ type ToolResult struct {
 
 func (x *ToolResult) Reset() {
 	*x = ToolResult{}
-	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[40]
+	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[42]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2854,7 +2942,7 @@ func (x *ToolResult) String() string {
 func (*ToolResult) ProtoMessage() {}
 
 func (x *ToolResult) ProtoReflect() protoreflect.Message {
-	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[40]
+	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[42]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2867,7 +2955,7 @@ func (x *ToolResult) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ToolResult.ProtoReflect.Descriptor instead.
 func (*ToolResult) Descriptor() ([]byte, []int) {
-	return file_switchboard_admin_v1_admin_proto_rawDescGZIP(), []int{40}
+	return file_switchboard_admin_v1_admin_proto_rawDescGZIP(), []int{42}
 }
 
 func (x *ToolResult) GetContent() string {
@@ -2894,7 +2982,7 @@ type BackupRequest struct {
 
 func (x *BackupRequest) Reset() {
 	*x = BackupRequest{}
-	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[41]
+	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[43]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2906,7 +2994,7 @@ func (x *BackupRequest) String() string {
 func (*BackupRequest) ProtoMessage() {}
 
 func (x *BackupRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[41]
+	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[43]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2919,7 +3007,7 @@ func (x *BackupRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BackupRequest.ProtoReflect.Descriptor instead.
 func (*BackupRequest) Descriptor() ([]byte, []int) {
-	return file_switchboard_admin_v1_admin_proto_rawDescGZIP(), []int{41}
+	return file_switchboard_admin_v1_admin_proto_rawDescGZIP(), []int{43}
 }
 
 func (x *BackupRequest) GetFile() string {
@@ -2945,7 +3033,7 @@ type BackupResponse struct {
 
 func (x *BackupResponse) Reset() {
 	*x = BackupResponse{}
-	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[42]
+	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[44]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2957,7 +3045,7 @@ func (x *BackupResponse) String() string {
 func (*BackupResponse) ProtoMessage() {}
 
 func (x *BackupResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[42]
+	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[44]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2970,7 +3058,7 @@ func (x *BackupResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BackupResponse.ProtoReflect.Descriptor instead.
 func (*BackupResponse) Descriptor() ([]byte, []int) {
-	return file_switchboard_admin_v1_admin_proto_rawDescGZIP(), []int{42}
+	return file_switchboard_admin_v1_admin_proto_rawDescGZIP(), []int{44}
 }
 
 func (x *BackupResponse) GetInfo() []byte {
@@ -3204,7 +3292,11 @@ const file_switchboard_admin_v1_admin_proto_rawDesc = "" +
 	"\rRevokeRequest\x12\x18\n" +
 	"\achannel\x18\x01 \x01(\tR\achannel\x12\x17\n" +
 	"\auser_id\x18\x02 \x01(\tR\x06userId\"\x10\n" +
-	"\x0eRevokeResponse\"'\n" +
+	"\x0eRevokeResponse\"0\n" +
+	"\x14ClearPairingsRequest\x12\x18\n" +
+	"\achannel\x18\x01 \x01(\tR\achannel\"1\n" +
+	"\x15ClearPairingsResponse\x12\x18\n" +
+	"\acleared\x18\x01 \x01(\x05R\acleared\"'\n" +
 	"\x0fResubmitRequest\x12\x14\n" +
 	"\x05event\x18\x01 \x01(\tR\x05event\"2\n" +
 	"\x10ResubmitResponse\x12\x1e\n" +
@@ -3239,12 +3331,13 @@ const file_switchboard_admin_v1_admin_proto_rawDesc = "" +
 	"\aHistory\x12$.switchboard.admin.v1.HistoryRequest\x1a\x19.switchboard.bus.v1.Entry0\x01\x12I\n" +
 	"\x05Turns\x12\".switchboard.admin.v1.TurnsRequest\x1a\x1a.switchboard.admin.v1.Turn0\x01\x12I\n" +
 	"\x05Calls\x12\".switchboard.admin.v1.CallsRequest\x1a\x1a.switchboard.admin.v1.Call0\x01\x12P\n" +
-	"\x05Usage\x12\".switchboard.admin.v1.UsageRequest\x1a#.switchboard.admin.v1.UsageResponse2\xba\x05\n" +
+	"\x05Usage\x12\".switchboard.admin.v1.UsageRequest\x1a#.switchboard.admin.v1.UsageResponse2\xa4\x06\n" +
 	"\x06Manage\x12V\n" +
 	"\aRestart\x12$.switchboard.admin.v1.RestartRequest\x1a%.switchboard.admin.v1.RestartResponse\x12E\n" +
 	"\x04Send\x12!.switchboard.admin.v1.SendRequest\x1a\x1a.switchboard.admin.v1.Sent\x12M\n" +
 	"\aApprove\x12$.switchboard.admin.v1.ApproveRequest\x1a\x1c.switchboard.admin.v1.Person\x12S\n" +
-	"\x06Revoke\x12#.switchboard.admin.v1.RevokeRequest\x1a$.switchboard.admin.v1.RevokeResponse\x12Y\n" +
+	"\x06Revoke\x12#.switchboard.admin.v1.RevokeRequest\x1a$.switchboard.admin.v1.RevokeResponse\x12h\n" +
+	"\rClearPairings\x12*.switchboard.admin.v1.ClearPairingsRequest\x1a+.switchboard.admin.v1.ClearPairingsResponse\x12Y\n" +
 	"\bResubmit\x12%.switchboard.admin.v1.ResubmitRequest\x1a&.switchboard.admin.v1.ResubmitResponse\x12h\n" +
 	"\rDeleteSession\x12*.switchboard.admin.v1.DeleteSessionRequest\x1a+.switchboard.admin.v1.DeleteSessionResponse\x12S\n" +
 	"\bCallTool\x12%.switchboard.admin.v1.CallToolRequest\x1a .switchboard.admin.v1.ToolResult\x12S\n" +
@@ -3264,7 +3357,7 @@ func file_switchboard_admin_v1_admin_proto_rawDescGZIP() []byte {
 	return file_switchboard_admin_v1_admin_proto_rawDescData
 }
 
-var file_switchboard_admin_v1_admin_proto_msgTypes = make([]protoimpl.MessageInfo, 44)
+var file_switchboard_admin_v1_admin_proto_msgTypes = make([]protoimpl.MessageInfo, 46)
 var file_switchboard_admin_v1_admin_proto_goTypes = []any{
 	(*StatusRequest)(nil),         // 0: switchboard.admin.v1.StatusRequest
 	(*Status)(nil),                // 1: switchboard.admin.v1.Status
@@ -3301,19 +3394,21 @@ var file_switchboard_admin_v1_admin_proto_goTypes = []any{
 	(*ApproveRequest)(nil),        // 32: switchboard.admin.v1.ApproveRequest
 	(*RevokeRequest)(nil),         // 33: switchboard.admin.v1.RevokeRequest
 	(*RevokeResponse)(nil),        // 34: switchboard.admin.v1.RevokeResponse
-	(*ResubmitRequest)(nil),       // 35: switchboard.admin.v1.ResubmitRequest
-	(*ResubmitResponse)(nil),      // 36: switchboard.admin.v1.ResubmitResponse
-	(*DeleteSessionRequest)(nil),  // 37: switchboard.admin.v1.DeleteSessionRequest
-	(*DeleteSessionResponse)(nil), // 38: switchboard.admin.v1.DeleteSessionResponse
-	(*CallToolRequest)(nil),       // 39: switchboard.admin.v1.CallToolRequest
-	(*ToolResult)(nil),            // 40: switchboard.admin.v1.ToolResult
-	(*BackupRequest)(nil),         // 41: switchboard.admin.v1.BackupRequest
-	(*BackupResponse)(nil),        // 42: switchboard.admin.v1.BackupResponse
-	nil,                           // 43: switchboard.admin.v1.DirectoryResponse.RoutingEntry
-	(*extensionv1.Readiness)(nil), // 44: switchboard.extension.v1.Readiness
-	(*extensionv1.AgentSpec)(nil), // 45: switchboard.extension.v1.AgentSpec
-	(*busv1.Event)(nil),           // 46: switchboard.bus.v1.Event
-	(*busv1.Entry)(nil),           // 47: switchboard.bus.v1.Entry
+	(*ClearPairingsRequest)(nil),  // 35: switchboard.admin.v1.ClearPairingsRequest
+	(*ClearPairingsResponse)(nil), // 36: switchboard.admin.v1.ClearPairingsResponse
+	(*ResubmitRequest)(nil),       // 37: switchboard.admin.v1.ResubmitRequest
+	(*ResubmitResponse)(nil),      // 38: switchboard.admin.v1.ResubmitResponse
+	(*DeleteSessionRequest)(nil),  // 39: switchboard.admin.v1.DeleteSessionRequest
+	(*DeleteSessionResponse)(nil), // 40: switchboard.admin.v1.DeleteSessionResponse
+	(*CallToolRequest)(nil),       // 41: switchboard.admin.v1.CallToolRequest
+	(*ToolResult)(nil),            // 42: switchboard.admin.v1.ToolResult
+	(*BackupRequest)(nil),         // 43: switchboard.admin.v1.BackupRequest
+	(*BackupResponse)(nil),        // 44: switchboard.admin.v1.BackupResponse
+	nil,                           // 45: switchboard.admin.v1.DirectoryResponse.RoutingEntry
+	(*extensionv1.Readiness)(nil), // 46: switchboard.extension.v1.Readiness
+	(*extensionv1.AgentSpec)(nil), // 47: switchboard.extension.v1.AgentSpec
+	(*busv1.Event)(nil),           // 48: switchboard.bus.v1.Event
+	(*busv1.Entry)(nil),           // 49: switchboard.bus.v1.Entry
 }
 var file_switchboard_admin_v1_admin_proto_depIdxs = []int32{
 	2,  // 0: switchboard.admin.v1.Status.waiting:type_name -> switchboard.admin.v1.Subscription
@@ -3321,9 +3416,9 @@ var file_switchboard_admin_v1_admin_proto_depIdxs = []int32{
 	6,  // 2: switchboard.admin.v1.Extension.sandbox:type_name -> switchboard.admin.v1.Sandbox
 	9,  // 3: switchboard.admin.v1.DirectoryResponse.channels:type_name -> switchboard.admin.v1.Channel
 	10, // 4: switchboard.admin.v1.DirectoryResponse.agents:type_name -> switchboard.admin.v1.Agent
-	43, // 5: switchboard.admin.v1.DirectoryResponse.routing:type_name -> switchboard.admin.v1.DirectoryResponse.RoutingEntry
-	44, // 6: switchboard.admin.v1.Channel.readiness:type_name -> switchboard.extension.v1.Readiness
-	45, // 7: switchboard.admin.v1.Agent.spec:type_name -> switchboard.extension.v1.AgentSpec
+	45, // 5: switchboard.admin.v1.DirectoryResponse.routing:type_name -> switchboard.admin.v1.DirectoryResponse.RoutingEntry
+	46, // 6: switchboard.admin.v1.Channel.readiness:type_name -> switchboard.extension.v1.Readiness
+	47, // 7: switchboard.admin.v1.Agent.spec:type_name -> switchboard.extension.v1.AgentSpec
 	13, // 8: switchboard.admin.v1.PeopleResponse.approved:type_name -> switchboard.admin.v1.Person
 	14, // 9: switchboard.admin.v1.PeopleResponse.waiting:type_name -> switchboard.admin.v1.Pairing
 	27, // 10: switchboard.admin.v1.UsageResponse.rows:type_name -> switchboard.admin.v1.Usage
@@ -3342,31 +3437,33 @@ var file_switchboard_admin_v1_admin_proto_depIdxs = []int32{
 	30, // 23: switchboard.admin.v1.Manage.Send:input_type -> switchboard.admin.v1.SendRequest
 	32, // 24: switchboard.admin.v1.Manage.Approve:input_type -> switchboard.admin.v1.ApproveRequest
 	33, // 25: switchboard.admin.v1.Manage.Revoke:input_type -> switchboard.admin.v1.RevokeRequest
-	35, // 26: switchboard.admin.v1.Manage.Resubmit:input_type -> switchboard.admin.v1.ResubmitRequest
-	37, // 27: switchboard.admin.v1.Manage.DeleteSession:input_type -> switchboard.admin.v1.DeleteSessionRequest
-	39, // 28: switchboard.admin.v1.Manage.CallTool:input_type -> switchboard.admin.v1.CallToolRequest
-	41, // 29: switchboard.admin.v1.Manage.Backup:input_type -> switchboard.admin.v1.BackupRequest
-	1,  // 30: switchboard.admin.v1.Read.Status:output_type -> switchboard.admin.v1.Status
-	4,  // 31: switchboard.admin.v1.Read.Extensions:output_type -> switchboard.admin.v1.ExtensionsResponse
-	8,  // 32: switchboard.admin.v1.Read.Directory:output_type -> switchboard.admin.v1.DirectoryResponse
-	12, // 33: switchboard.admin.v1.Read.People:output_type -> switchboard.admin.v1.PeopleResponse
-	46, // 34: switchboard.admin.v1.Read.Events:output_type -> switchboard.bus.v1.Event
-	17, // 35: switchboard.admin.v1.Read.Deliveries:output_type -> switchboard.admin.v1.Delivery
-	19, // 36: switchboard.admin.v1.Read.Sessions:output_type -> switchboard.admin.v1.Session
-	47, // 37: switchboard.admin.v1.Read.History:output_type -> switchboard.bus.v1.Entry
-	22, // 38: switchboard.admin.v1.Read.Turns:output_type -> switchboard.admin.v1.Turn
-	24, // 39: switchboard.admin.v1.Read.Calls:output_type -> switchboard.admin.v1.Call
-	26, // 40: switchboard.admin.v1.Read.Usage:output_type -> switchboard.admin.v1.UsageResponse
-	29, // 41: switchboard.admin.v1.Manage.Restart:output_type -> switchboard.admin.v1.RestartResponse
-	31, // 42: switchboard.admin.v1.Manage.Send:output_type -> switchboard.admin.v1.Sent
-	13, // 43: switchboard.admin.v1.Manage.Approve:output_type -> switchboard.admin.v1.Person
-	34, // 44: switchboard.admin.v1.Manage.Revoke:output_type -> switchboard.admin.v1.RevokeResponse
-	36, // 45: switchboard.admin.v1.Manage.Resubmit:output_type -> switchboard.admin.v1.ResubmitResponse
-	38, // 46: switchboard.admin.v1.Manage.DeleteSession:output_type -> switchboard.admin.v1.DeleteSessionResponse
-	40, // 47: switchboard.admin.v1.Manage.CallTool:output_type -> switchboard.admin.v1.ToolResult
-	42, // 48: switchboard.admin.v1.Manage.Backup:output_type -> switchboard.admin.v1.BackupResponse
-	30, // [30:49] is the sub-list for method output_type
-	11, // [11:30] is the sub-list for method input_type
+	35, // 26: switchboard.admin.v1.Manage.ClearPairings:input_type -> switchboard.admin.v1.ClearPairingsRequest
+	37, // 27: switchboard.admin.v1.Manage.Resubmit:input_type -> switchboard.admin.v1.ResubmitRequest
+	39, // 28: switchboard.admin.v1.Manage.DeleteSession:input_type -> switchboard.admin.v1.DeleteSessionRequest
+	41, // 29: switchboard.admin.v1.Manage.CallTool:input_type -> switchboard.admin.v1.CallToolRequest
+	43, // 30: switchboard.admin.v1.Manage.Backup:input_type -> switchboard.admin.v1.BackupRequest
+	1,  // 31: switchboard.admin.v1.Read.Status:output_type -> switchboard.admin.v1.Status
+	4,  // 32: switchboard.admin.v1.Read.Extensions:output_type -> switchboard.admin.v1.ExtensionsResponse
+	8,  // 33: switchboard.admin.v1.Read.Directory:output_type -> switchboard.admin.v1.DirectoryResponse
+	12, // 34: switchboard.admin.v1.Read.People:output_type -> switchboard.admin.v1.PeopleResponse
+	48, // 35: switchboard.admin.v1.Read.Events:output_type -> switchboard.bus.v1.Event
+	17, // 36: switchboard.admin.v1.Read.Deliveries:output_type -> switchboard.admin.v1.Delivery
+	19, // 37: switchboard.admin.v1.Read.Sessions:output_type -> switchboard.admin.v1.Session
+	49, // 38: switchboard.admin.v1.Read.History:output_type -> switchboard.bus.v1.Entry
+	22, // 39: switchboard.admin.v1.Read.Turns:output_type -> switchboard.admin.v1.Turn
+	24, // 40: switchboard.admin.v1.Read.Calls:output_type -> switchboard.admin.v1.Call
+	26, // 41: switchboard.admin.v1.Read.Usage:output_type -> switchboard.admin.v1.UsageResponse
+	29, // 42: switchboard.admin.v1.Manage.Restart:output_type -> switchboard.admin.v1.RestartResponse
+	31, // 43: switchboard.admin.v1.Manage.Send:output_type -> switchboard.admin.v1.Sent
+	13, // 44: switchboard.admin.v1.Manage.Approve:output_type -> switchboard.admin.v1.Person
+	34, // 45: switchboard.admin.v1.Manage.Revoke:output_type -> switchboard.admin.v1.RevokeResponse
+	36, // 46: switchboard.admin.v1.Manage.ClearPairings:output_type -> switchboard.admin.v1.ClearPairingsResponse
+	38, // 47: switchboard.admin.v1.Manage.Resubmit:output_type -> switchboard.admin.v1.ResubmitResponse
+	40, // 48: switchboard.admin.v1.Manage.DeleteSession:output_type -> switchboard.admin.v1.DeleteSessionResponse
+	42, // 49: switchboard.admin.v1.Manage.CallTool:output_type -> switchboard.admin.v1.ToolResult
+	44, // 50: switchboard.admin.v1.Manage.Backup:output_type -> switchboard.admin.v1.BackupResponse
+	31, // [31:51] is the sub-list for method output_type
+	11, // [11:31] is the sub-list for method input_type
 	11, // [11:11] is the sub-list for extension type_name
 	11, // [11:11] is the sub-list for extension extendee
 	0,  // [0:11] is the sub-list for field type_name
@@ -3383,7 +3480,7 @@ func file_switchboard_admin_v1_admin_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_switchboard_admin_v1_admin_proto_rawDesc), len(file_switchboard_admin_v1_admin_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   44,
+			NumMessages:   46,
 			NumExtensions: 0,
 			NumServices:   2,
 		},

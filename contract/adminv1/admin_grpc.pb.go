@@ -544,6 +544,7 @@ const (
 	Manage_Send_FullMethodName          = "/switchboard.admin.v1.Manage/Send"
 	Manage_Approve_FullMethodName       = "/switchboard.admin.v1.Manage/Approve"
 	Manage_Revoke_FullMethodName        = "/switchboard.admin.v1.Manage/Revoke"
+	Manage_ClearPairings_FullMethodName = "/switchboard.admin.v1.Manage/ClearPairings"
 	Manage_Resubmit_FullMethodName      = "/switchboard.admin.v1.Manage/Resubmit"
 	Manage_DeleteSession_FullMethodName = "/switchboard.admin.v1.Manage/DeleteSession"
 	Manage_CallTool_FullMethodName      = "/switchboard.admin.v1.Manage/CallTool"
@@ -563,6 +564,8 @@ type ManageClient interface {
 	// Approve admits the person who was given a pairing code.
 	Approve(ctx context.Context, in *ApproveRequest, opts ...grpc.CallOption) (*Person, error)
 	Revoke(ctx context.Context, in *RevokeRequest, opts ...grpc.CallOption) (*RevokeResponse, error)
+	// ClearPairings deletes pairing codes that wait for approval.
+	ClearPairings(ctx context.Context, in *ClearPairingsRequest, opts ...grpc.CallOption) (*ClearPairingsResponse, error)
 	// Resubmit queues the dead deliveries of an event again.
 	Resubmit(ctx context.Context, in *ResubmitRequest, opts ...grpc.CallOption) (*ResubmitResponse, error)
 	// DeleteSession ends what runs in a session and deletes it with its history.
@@ -622,6 +625,16 @@ func (c *manageClient) Revoke(ctx context.Context, in *RevokeRequest, opts ...gr
 	return out, nil
 }
 
+func (c *manageClient) ClearPairings(ctx context.Context, in *ClearPairingsRequest, opts ...grpc.CallOption) (*ClearPairingsResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(ClearPairingsResponse)
+	err := c.cc.Invoke(ctx, Manage_ClearPairings_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
 func (c *manageClient) Resubmit(ctx context.Context, in *ResubmitRequest, opts ...grpc.CallOption) (*ResubmitResponse, error) {
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
 	out := new(ResubmitResponse)
@@ -675,6 +688,8 @@ type ManageServer interface {
 	// Approve admits the person who was given a pairing code.
 	Approve(context.Context, *ApproveRequest) (*Person, error)
 	Revoke(context.Context, *RevokeRequest) (*RevokeResponse, error)
+	// ClearPairings deletes pairing codes that wait for approval.
+	ClearPairings(context.Context, *ClearPairingsRequest) (*ClearPairingsResponse, error)
 	// Resubmit queues the dead deliveries of an event again.
 	Resubmit(context.Context, *ResubmitRequest) (*ResubmitResponse, error)
 	// DeleteSession ends what runs in a session and deletes it with its history.
@@ -704,6 +719,9 @@ func (UnimplementedManageServer) Approve(context.Context, *ApproveRequest) (*Per
 }
 func (UnimplementedManageServer) Revoke(context.Context, *RevokeRequest) (*RevokeResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method Revoke not implemented")
+}
+func (UnimplementedManageServer) ClearPairings(context.Context, *ClearPairingsRequest) (*ClearPairingsResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method ClearPairings not implemented")
 }
 func (UnimplementedManageServer) Resubmit(context.Context, *ResubmitRequest) (*ResubmitResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method Resubmit not implemented")
@@ -809,6 +827,24 @@ func _Manage_Revoke_Handler(srv interface{}, ctx context.Context, dec func(inter
 	return interceptor(ctx, in, info, handler)
 }
 
+func _Manage_ClearPairings_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(ClearPairingsRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(ManageServer).ClearPairings(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Manage_ClearPairings_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(ManageServer).ClearPairings(ctx, req.(*ClearPairingsRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
 func _Manage_Resubmit_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
 	in := new(ResubmitRequest)
 	if err := dec(in); err != nil {
@@ -903,6 +939,10 @@ var Manage_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "Revoke",
 			Handler:    _Manage_Revoke_Handler,
+		},
+		{
+			MethodName: "ClearPairings",
+			Handler:    _Manage_ClearPairings_Handler,
 		},
 		{
 			MethodName: "Resubmit",

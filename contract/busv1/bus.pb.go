@@ -1813,15 +1813,17 @@ func (x *CommitReceipt) GetError() *Error {
 
 // EffectResult holds the values that the kernel assigned to an effect.
 type EffectResult struct {
-	state        protoimpl.MessageState `protogen:"open.v1"`
-	EventId      string                 `protobuf:"bytes,1,opt,name=event_id,json=eventId,proto3" json:"event_id,omitempty"`  // publish, input: the event; of a duplicate: the first one
-	Duplicate    bool                   `protobuf:"varint,2,opt,name=duplicate,proto3" json:"duplicate,omitempty"`            // publish, input: the dedupe_key was known
-	Version      int64                  `protobuf:"varint,3,opt,name=version,proto3" json:"version,omitempty"`                // put: the new version
-	Session      string                 `protobuf:"bytes,4,opt,name=session,proto3" json:"session,omitempty"`                 // session_ensure, input
-	Seq          int64                  `protobuf:"varint,5,opt,name=seq,proto3" json:"seq,omitempty"`                        // append: the last history row
-	Calls        []*Call                `protobuf:"bytes,6,rep,name=calls,proto3" json:"calls,omitempty"`                     // append: the rows of the answer's calls
-	TooLate      bool                   `protobuf:"varint,7,opt,name=too_late,json=tooLate,proto3" json:"too_late,omitempty"` // withdraw: a handler had already taken a delivery
-	Conversation string                 `protobuf:"bytes,8,opt,name=conversation,proto3" json:"conversation,omitempty"`       // receipt: opaque handle of the conversation
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// publish, input: the event; of a duplicate: the first one. Empty for a user.message
+	// of a person who is not admitted: nothing of it is stored.
+	EventId      string  `protobuf:"bytes,1,opt,name=event_id,json=eventId,proto3" json:"event_id,omitempty"`
+	Duplicate    bool    `protobuf:"varint,2,opt,name=duplicate,proto3" json:"duplicate,omitempty"`            // publish, input: the dedupe_key was known
+	Version      int64   `protobuf:"varint,3,opt,name=version,proto3" json:"version,omitempty"`                // put: the new version
+	Session      string  `protobuf:"bytes,4,opt,name=session,proto3" json:"session,omitempty"`                 // session_ensure, input
+	Seq          int64   `protobuf:"varint,5,opt,name=seq,proto3" json:"seq,omitempty"`                        // append: the last history row
+	Calls        []*Call `protobuf:"bytes,6,rep,name=calls,proto3" json:"calls,omitempty"`                     // append: the rows of the answer's calls
+	TooLate      bool    `protobuf:"varint,7,opt,name=too_late,json=tooLate,proto3" json:"too_late,omitempty"` // withdraw: a handler had already taken a delivery
+	Conversation string  `protobuf:"bytes,8,opt,name=conversation,proto3" json:"conversation,omitempty"`       // receipt: opaque handle of the conversation
 	// steer: the new turn; agent.output of a turn that interrupted another one: the
 	// other one, which continues in the same lane.
 	Turn          *TurnContext `protobuf:"bytes,9,opt,name=turn,proto3" json:"turn,omitempty"`

@@ -11,6 +11,7 @@ import (
 	"github.com/switchboard-run/switchboard/contract/adminv1"
 	"github.com/switchboard-run/switchboard/kernel/bus"
 	"github.com/switchboard-run/switchboard/kernel/journal"
+	"github.com/switchboard-run/switchboard/kernel/router"
 )
 
 const settleTime = 15 * time.Second // for extensions that restart
@@ -61,6 +62,18 @@ func (s *Service) Approve(_ context.Context, q *adminv1.ApproveRequest) (approve
 func (s *Service) Revoke(_ context.Context, q *adminv1.RevokeRequest) (*adminv1.RevokeResponse, error) {
 	return &adminv1.RevokeResponse{}, s.Bus.Do(func(tx *bus.Tx) error {
 		return s.Router.Revoke(tx, q.GetChannel(), q.GetUserId())
+	})
+}
+
+// ClearPairings implements adminv1.ManageServer.
+func (s *Service) ClearPairings(
+	_ context.Context, q *adminv1.ClearPairingsRequest,
+) (*adminv1.ClearPairingsResponse, error) {
+	out := &adminv1.ClearPairingsResponse{}
+	return out, s.Bus.Do(func(tx *bus.Tx) error {
+		n, err := router.ClearPairings(tx, q.GetChannel())
+		out.Cleared = int32(n)
+		return err
 	})
 }
 

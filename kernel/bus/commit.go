@@ -206,10 +206,10 @@ const (
 	KeepHops
 )
 
-// Accept stores the event, creates its deliveries and lets the Accept hook
-// follow it. Topic, key, source, payload and dedupe key are the caller's. If the
-// source used the dedupe key before, it fills e from that event and returns
-// true.
+// Accept stores the event, creates its deliveries and routes it, if the Accept hook
+// does not refuse it. Topic, key, source, payload and dedupe key are the caller's. If
+// the source used the dedupe key before, it fills e from that event and returns true.
+// An event that was refused has no id.
 func (t *Tx) Accept(e *busv1.Event, options ...Option) (duplicate bool, err error) {
 	if e.GetDedupeKey() != "" {
 		seq, found, err := t.EventByDedupe(e.GetSource(), e.GetDedupeKey())
@@ -220,6 +220,10 @@ func (t *Tx) Accept(e *busv1.Event, options ...Option) (duplicate bool, err erro
 			e.Seq, e.Id = seq, journal.EventID(seq)
 			return true, nil
 		}
+	}
+	route, err := t.route(e)
+	if err != nil || route == nil {
+		return false, err
 	}
 	byModel := e.GetTopic() == contract.TopicAgentOutput || t.inTurn()
 	if err := t.append(e, byModel && !slices.Contains(options, KeepHops)); err != nil {
@@ -234,15 +238,17 @@ func (t *Tx) Accept(e *busv1.Event, options ...Option) (duplicate bool, err erro
 			return false, err
 		}
 	}
-	return false, t.follow(e)
+	return false, t.Following(e, route)
 }
 
-// follow runs the Accept hook for an event.
-func (t *Tx) follow(e *busv1.Event) error {
+// NoRoute is the route of an event without consequences.
+func NoRoute() error { return nil }
+
+func (t *Tx) route(e *busv1.Event) (func() error, error) {
 	if t.bus.hooks.Accept == nil {
-		return nil
+		return NoRoute, nil
 	}
-	return t.Following(e, func() error { return t.bus.hooks.Accept(t, e) })
+	return t.bus.hooks.Accept(t, e)
 }
 
 // inTurn reports whether a turn or one of its tools publishes now: a model has

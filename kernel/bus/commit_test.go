@@ -82,6 +82,32 @@ func TestCommit(t *testing.T) {
 	})
 }
 
+// An event that the hook refuses leaves nothing behind, and the rest of its commit is
+// kept.
+func TestARefusedEventIsNotStored(t *testing.T) {
+	inWorld(t, func(w *world) {
+		w.subscribe("x", on("a.b")...)
+		x := w.attach("x", 10)
+		refused := effect(&busv1.Publish{Topic: "a.b", Payload: []byte(`"k/1"`), DedupeKey: "once"})
+		w.router.set(func() { w.router.refused = "a.b" })
+		receipt, err := x.commit(&busv1.Commit{Effects: []*busv1.Effect{
+			refused, effect(&busv1.Put{Key: "offset", Value: []byte("7")}), publishEffect("c.d", "kept"),
+		}})
+		if err != nil || receipt.GetResults()[0].GetEventId() != "" || receipt.GetResults()[2].GetEventId() != "e1" {
+			w.Errorf("the receipt is %v, %v", receipt, err)
+		}
+		if n := len(w.events("a.b")); n != 0 {
+			w.Errorf("%d refused events are stored", n)
+		}
+		x.wantHeld()
+		w.router.set(func() { w.router.refused = "" })
+		receipt, err = x.commit(&busv1.Commit{Effects: []*busv1.Effect{refused}})
+		if err != nil || receipt.GetResults()[0].GetDuplicate() {
+			w.Errorf("the dedupe key of a refused event is taken: %v, %v", receipt, err)
+		}
+	})
+}
+
 // TestCommitID returns the first receipt, whatever became of the lane meanwhile.
 func TestCommitID(t *testing.T) {
 	inWorld(t, func(w *world) {

@@ -34,9 +34,10 @@ type Effect struct {
 // runs in the commit that it is about, under the rules of Effect.Apply. A nil
 // hook does nothing.
 type Hooks struct {
-	// Accept applies the consequences of an accepted event. It returns an error only
-	// when the store does.
-	Accept func(tx *Tx, e *busv1.Event) error
+	// Accept decides about an event before it is stored. route applies its consequences
+	// once it is stored; without one, nothing of the event is kept. Both return an error
+	// only when the store does.
+	Accept func(tx *Tx, e *busv1.Event) (route func() error, err error)
 	// Output applies the publishing of agent.output, which ends the turn of the
 	// lane.
 	Output func(tx *Tx, payload []byte) (*busv1.EffectResult, error)

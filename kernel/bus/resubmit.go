@@ -80,5 +80,9 @@ func (t *Tx) reroute(d journal.Delivery, e *busv1.Event) error {
 	if err := t.UpdateDelivery(d); err != nil {
 		return err
 	}
-	return t.follow(e)
+	route, err := t.route(e)
+	if err != nil || route == nil {
+		return err
+	}
+	return t.Following(e, route)
 }

@@ -166,6 +166,7 @@ func (s *faultyStore) View(ctx context.Context, read func(journal.Reader) error)
 type fakeRouter struct {
 	mu      sync.Mutex
 	accept  func(tx *bus.Tx, e *busv1.Event) error
+	refused string // the topic of events that are not stored
 	died    func(tx *bus.Tx, d *journal.Delivery, e *busv1.Event) error
 	answers []string
 	refuses error // what becomes of an answer
@@ -180,14 +181,16 @@ func (r *fakeRouter) set(change func()) {
 // hooks do next to nothing.
 func (r *fakeRouter) hooks() bus.Hooks {
 	return bus.Hooks{
-		Accept: func(tx *bus.Tx, e *busv1.Event) error {
+		Accept: func(tx *bus.Tx, e *busv1.Event) (func() error, error) {
 			r.mu.Lock()
-			accept := r.accept
-			r.mu.Unlock()
-			if accept == nil {
-				return nil
+			defer r.mu.Unlock()
+			if r.refused != "" && e.GetTopic() == r.refused {
+				return nil, nil
 			}
-			return accept(tx, e)
+			if accept := r.accept; accept != nil {
+				return func() error { return accept(tx, e) }, nil
+			}
+			return bus.NoRoute, nil
 		},
 		Dead: func(tx *bus.Tx, d *journal.Delivery, e *busv1.Event, _ string) error {
 			r.mu.Lock()

@@ -127,22 +127,110 @@ func TestCodesAreLimitedForAPerson(t *testing.T) {
 	})
 }
 
-func TestCodesAreLimitedForAChannel(t *testing.T) {
+// A flood of accounts neither keeps a real person from a code, nor takes theirs away
+// before there was time to approve it.
+func TestAFloodOfStrangersLeavesRoomForAPerson(t *testing.T) {
 	kerneltest.Run(t, func(w *kerneltest.World) {
 		telegram, matrix := w.Channel("telegram"), w.Channel("matrix")
-		for i := range 50 {
-			asksIn(w, telegram, fmt.Sprintf("stranger%d", i))
+		for i := range 100 {
+			asksIn(w, telegram, fmt.Sprintf("early%d", i))
+		}
+		w.Wait(5 * time.Minute)
+		anna := asksIn(w, telegram, "anna")
+		for i := range 99 {
+			asksIn(w, telegram, fmt.Sprintf("late%d", i))
 		}
 		telegram.Says("one too many", "hello?")
 		telegram.IsSilent()
 		asksIn(w, matrix, "somebody") // one channel does not use up another's
-		asksIn(w, telegram, "stranger7")
+		asksIn(w, telegram, "early7")
+
+		w.Wait(5*time.Minute + time.Second) // the early codes can give way, the others are too new
+		for i := range 100 {
+			asksIn(w, telegram, fmt.Sprintf("later%d", i))
+		}
+		telegram.Says("two too many", "hello?")
+		telegram.IsSilent()
+		if _, waiting := people(w); len(waiting) != 200+1 {
+			t.Errorf("%d codes wait, want 200 and that of the other channel", len(waiting))
+		}
+		if _, err := approve(w, anna); err != nil {
+			t.Errorf("the code of a person was taken away after five minutes: %v", err)
+		}
+		telegram.ShowsOne("You are connected")
+
 		w.Wait(2 * time.Hour)
 		asksIn(w, telegram, "one too many")
 		w.Read(func(r journal.Reader) error {
 			kept, err := r.KVScan(contract.KernelSource, "pairing/telegram/", "", 1000)
 			if len(kept) != 1 {
 				t.Errorf("%d pairings are kept, want the one that is valid", len(kept))
+			}
+			return err
+		})
+	})
+}
+
+func TestClearingCodes(t *testing.T) {
+	kerneltest.Run(t, func(w *kerneltest.World) {
+		telegram, matrix := w.Channel("telegram"), w.Channel("matrix")
+		old := asksIn(w, telegram, "carl")
+		asksIn(w, telegram, "dora")
+		kept := asksIn(w, matrix, "somebody")
+		for _, tc := range []struct {
+			channel string
+			want    int
+		}{{"telegram", 2}, {"telegram", 0}, {"nosuch", 0}} {
+			w.Do(func(tx *bus.Tx) error {
+				n, err := router.ClearPairings(tx, tc.channel)
+				if n != tc.want {
+					t.Errorf("clearing %s deletes %d codes, want %d", tc.channel, n, tc.want)
+				}
+				return err
+			})
+		}
+		if _, waiting := people(w); len(waiting) != 1 || waiting[0].Code != kept {
+			t.Errorf("waiting: %v", waiting)
+		}
+		if _, err := approve(w, old); err == nil {
+			t.Error("a code that was cleared is good")
+		}
+		asksIn(w, telegram, "carl")
+		w.Do(func(tx *bus.Tx) error {
+			n, err := router.ClearPairings(tx, "")
+			if n != 2 {
+				t.Errorf("clearing deletes %d codes, want 2", n)
+			}
+			return err
+		})
+	})
+}
+
+// Of a stranger's message only what a pairing needs is stored.
+func TestTextsOfStrangersAreNotStored(t *testing.T) {
+	kerneltest.Run(t, func(w *kerneltest.World) {
+		telegram := w.Channel("telegram")
+		telegram.Says("carl", "a secret text")
+		telegram.Reports(contract.UserMessage{UserID: "carl", ConversationID: "family", Group: true, Text: "a secret text"})
+		telegram.Reports(contract.UserMessage{UserID: "carl", Text: "a secret text"})
+		telegram.Reports(contract.UserMessage{
+			UserID: "dora", UserName: strings.Repeat("d", 5000), ConversationID: "dora", Text: "a secret text",
+		})
+		if stored := w.Events(contract.TopicUserMessage); len(stored) != 0 {
+			t.Errorf("stored: %v", stored)
+		}
+		if dead := w.Dead(contract.TopicUserMessage); len(dead) != 0 {
+			t.Errorf("dead letters: %q", dead)
+		}
+		if shown := telegram.Sends(); len(shown) != 2 {
+			t.Errorf("strangers read %+v, want a code each", shown)
+		}
+		w.Read(func(r journal.Reader) error {
+			kept, err := r.KVScan(contract.KernelSource, "", "", 1000)
+			for _, kv := range kept {
+				if len(kv.Value) > 500 || strings.Contains(string(kv.Value), "secret") {
+					t.Errorf("%s: %s is stored", kv.Key, kv.Value)
+				}
 			}
 			return err
 		})

@@ -3,6 +3,7 @@ package router
 import (
 	"cmp"
 	"crypto/rand"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"net/url"
@@ -16,23 +17,32 @@ import (
 	"github.com/switchboard-run/switchboard/kernel/journal"
 )
 
-// message routes a person's message. Admission is checked before the text is read.
-func (r *MessageRouter) message(tx *bus.Tx, e *busv1.Event, m contract.UserMessage) error {
-	dir := r.directory.Current()
-	c := dir.Channel(e.GetSource())
+// admit checks who wrote a message before its text is read. Nothing of a stranger's
+// message is stored, but their pairing code.
+func (r *MessageRouter) admit(tx *bus.Tx, e *busv1.Event) (route func() error, err error) {
+	var m contract.UserMessage
+	unroutable := ""
+	c := r.directory.Current().Channel(e.GetSource())
 	if c == nil {
-		return tx.Dead(e, fmt.Sprintf("%q is no channel", e.GetSource()))
+		unroutable = fmt.Sprintf("%q is no channel", e.GetSource())
+	} else if err := json.Unmarshal(e.GetPayload(), &m); err != nil {
+		unroutable = undecoded(e, err)
+	} else if ok, err := admitted(tx, c, m.UserID); err != nil {
+		return nil, err
+	} else if !ok {
+		return nil, r.greetStranger(tx, c, m)
+	} else if m.ConversationID == "" {
+		unroutable = "the message names no conversation"
 	}
-	if m.ConversationID == "" {
-		return tx.Dead(e, "the message names no conversation")
+	if unroutable != "" {
+		return func() error { return tx.Dead(e, unroutable) }, nil
 	}
-	ok, err := admitted(tx, c, m.UserID)
-	if err != nil {
-		return err
-	}
-	if !ok {
-		return r.greetStranger(tx, c, m)
-	}
+	return func() error { return r.message(tx, e, c, m) }, nil
+}
+
+// message routes the message of a person who is admitted.
+func (r *MessageRouter) message(tx *bus.Tx, e *busv1.Event, c *directory.Channel, m contract.UserMessage) error {
+	dir := r.directory.Current()
 	owner, err := ownerOn(tx, c)
 	if err != nil {
 		return err

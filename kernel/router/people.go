@@ -19,9 +19,12 @@ import (
 // and only the owner can approve it.
 const (
 	codeLife       = time.Hour
-	timesShown     = 3  // a code, to its person
-	pendingPerChan = 50 // for one channel
-	codeLength     = 8  // letters and digits of base32
+	timesShown     = 3   // a code, to its person
+	pendingPerChan = 200 // for one channel
+	codeLength     = 8   // letters and digits of base32
+	// codeKept is how long no newer code replaces one: time to approve it.
+	codeKept    = 10 * time.Minute
+	longestName = 100 // characters of a stranger's name
 )
 
 // Person is a person on a channel.
@@ -96,9 +99,9 @@ func noteOwner(tx *bus.Tx, o Person, c *directory.Channel, m contract.UserMessag
 }
 
 // greetStranger offers a pairing code in a private chat, within limits, and doesn't
-// answer otherwise.
+// answer otherwise. Of the message it keeps only who wrote it, and where.
 func (r *MessageRouter) greetStranger(tx *bus.Tx, c *directory.Channel, m contract.UserMessage) error {
-	if m.Group || m.UserID == "" {
+	if m.Group || m.UserID == "" || m.ConversationID == "" {
 		return nil
 	}
 	key := pairingKey(c.ID, m.UserID)
@@ -107,7 +110,7 @@ func (r *MessageRouter) greetStranger(tx *bus.Tx, c *directory.Channel, m contra
 		return err
 	}
 	if p == nil || p.ExpiresAt < tx.Now {
-		if n, err := forgetPairings(tx, c.ID); err != nil || n >= pendingPerChan {
+		if room, err := makeRoom(tx, c.ID); err != nil || !room {
 			return err
 		}
 		p = &Pairing{Code: rand.Text()[:codeLength], ExpiresAt: tx.Now + codeLife.Microseconds()}
@@ -117,7 +120,7 @@ func (r *MessageRouter) greetStranger(tx *bus.Tx, c *directory.Channel, m contra
 	}
 	p.Shown++
 	p.Person = Person{
-		Channel: c.ID, UserID: m.UserID, Name: m.UserName, Conversation: m.ConversationID, Thread: m.ThreadID,
+		Channel: c.ID, UserID: m.UserID, Name: cutName(m.UserName), Conversation: m.ConversationID, Thread: m.ThreadID,
 	}
 	if err := save(tx, key, p); err != nil {
 		return err
@@ -130,20 +133,48 @@ func (r *MessageRouter) greetStranger(tx *bus.Tx, c *directory.Channel, m contra
 	return r.send(tx, to, contract.ChannelSend{Text: text, Kind: contract.SendReply})
 }
 
-// forgetPairings deletes expired codes, and returns how many are valid.
-func forgetPairings(tx *bus.Tx, channel string) (valid int, err error) {
+func cutName(name string) string {
+	if r := []rune(name); len(r) > longestName {
+		return string(r[:longestName])
+	}
+	return name
+}
+
+// makeRoom deletes the expired codes of a channel and, if it has as many as it may, the
+// oldest one. It returns false while that is too new: a flood of strangers takes no
+// code away that its person is about to have approved.
+func makeRoom(tx *bus.Tx, channel string) (room bool, err error) {
 	known, err := journal.All[Pairing](tx, contract.KernelSource, pairingKey(channel, ""))
 	if err != nil {
-		return 0, err
+		return false, err
 	}
-	for _, p := range known {
-		if p.ExpiresAt >= tx.Now {
-			valid++
-		} else if err := tx.KVDelete(contract.KernelSource, pairingKey(channel, p.UserID)); err != nil {
-			return 0, err
+	slices.SortFunc(known, func(a, b Pairing) int { return cmp.Compare(a.ExpiresAt, b.ExpiresAt) })
+	for i, p := range known {
+		left := time.Duration(p.ExpiresAt-tx.Now) * time.Microsecond
+		if left >= 0 && len(known)-i < pendingPerChan {
+			break
+		}
+		if left > codeLife-codeKept {
+			return false, nil
+		}
+		if err := tx.KVDelete(contract.KernelSource, pairingKey(channel, p.UserID)); err != nil {
+			return false, err
 		}
 	}
-	return valid, nil
+	return true, nil
+}
+
+// ClearPairings deletes the codes that wait for approval on a channel, or on all of
+// them without one, and returns their number.
+func ClearPairings(tx *bus.Tx, channel string) (cleared int, err error) {
+	_, waiting, err := People(tx, time.UnixMicro(tx.Now))
+	for _, p := range waiting {
+		if channel == "" || channel == p.Channel {
+			cleared++
+			err = errors.Join(err, tx.KVDelete(contract.KernelSource, pairingKey(p.Channel, p.UserID)))
+		}
+	}
+	return cleared, err
 }
 
 // Approve admits the person who got the code. The first one on a channel is its

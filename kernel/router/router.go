@@ -58,31 +58,39 @@ func (r *MessageRouter) Hooks() bus.Hooks {
 	return h
 }
 
-// accept routes an accepted event.
-func (r *MessageRouter) accept(tx *bus.Tx, e *busv1.Event) error {
+// accept returns what routes an event. A stranger's message has no route.
+func (r *MessageRouter) accept(tx *bus.Tx, e *busv1.Event) (route func() error, err error) {
 	switch e.GetTopic() {
 	case contract.TopicUserMessage:
-		return decode(tx, e, r.message)
+		return r.admit(tx, e)
 	case contract.TopicAgentOutput:
-		return decode(tx, e, r.output)
+		route = decode(tx, e, r.output)
 	case contract.TopicUserNotify:
-		return decode(tx, e, r.notify)
+		route = decode(tx, e, r.notify)
 	case contract.TopicUserAsk:
-		return decode(tx, e, r.ask)
+		route = decode(tx, e, r.ask)
 	case contract.TopicAgentTask:
-		return decode(tx, e, r.task)
+		route = decode(tx, e, r.task)
 	case contract.TopicAgentBackground:
-		return decode(tx, e, func(tx *bus.Tx, e *busv1.Event, t contract.AgentTask) error { return r.job(tx, e, t, "") })
+		route = decode(tx, e, func(tx *bus.Tx, e *busv1.Event, t contract.AgentTask) error { return r.job(tx, e, t, "") })
+	default:
+		route = bus.NoRoute
 	}
-	return nil
+	return route, nil
 }
 
-func decode[T any](tx *bus.Tx, e *busv1.Event, route func(*bus.Tx, *busv1.Event, T) error) error {
-	var payload T
-	if err := json.Unmarshal(e.GetPayload(), &payload); err != nil {
-		return tx.Dead(e, fmt.Sprintf("decode the payload of %s: %v", e.GetTopic(), err))
+func decode[T any](tx *bus.Tx, e *busv1.Event, route func(*bus.Tx, *busv1.Event, T) error) func() error {
+	return func() error {
+		var payload T
+		if err := json.Unmarshal(e.GetPayload(), &payload); err != nil {
+			return tx.Dead(e, undecoded(e, err))
+		}
+		return route(tx, e, payload)
 	}
-	return route(tx, e, payload)
+}
+
+func undecoded(e *busv1.Event, err error) string {
+	return fmt.Sprintf("decode the payload of %s: %v", e.GetTopic(), err)
 }
 
 // place is where a text goes: a conversation of a channel, or the channel's

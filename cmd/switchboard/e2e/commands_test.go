@@ -28,6 +28,18 @@ func TestPairingOnTheCommandLine(t *testing.T) {
 		t.Error("a made-up code was approved")
 	}
 	contains(t, "stderr", complaints, "AAAAAAAA", "pairing list")
+	w.telegram.Say(clara, "hello")
+	w.told(clara, 1)
+	contains(t, "the output", w.must("pairing", "clear", "cli_channel"), "No code was waiting on cli_channel")
+	contains(t, "the output", w.must("pairing", "clear"), "Deleted 1 code.")
+	_, complaints, code = w.cli("pairing", "clear", "nosuch")
+	if code == 0 {
+		t.Error("the codes of a channel that does not exist were deleted")
+	}
+	contains(t, "stderr", complaints, `there is no channel "nosuch"`, "channels list")
+	if people = list[*adminv1.PeopleResponse](w, "pairing", "list"); len(people.Waiting) != 0 {
+		t.Errorf("people are %+v", people)
+	}
 	w.must("pairing", "revoke", "telegram_channel", "1001")
 	if people = list[*adminv1.PeopleResponse](w, "pairing", "list"); len(people.Approved) != 0 {
 		t.Errorf("people are %+v", people)
