@@ -26,6 +26,9 @@ func parseCommand(text string) (name, rest string, ok bool) {
 	return m[1], strings.TrimSpace(m[2]), true
 }
 
+// maxNamed is how many commands of an extension /help names.
+const maxNamed = 3
+
 // help is the answer to /help: the commands of the kernel, and the names of those of
 // extensions; with the name of a command or an extension, its descriptions.
 func (r *MessageRouter) help(about string) string {
@@ -41,16 +44,23 @@ func (r *MessageRouter) help(about string) string {
 	if len(extensions) > 0 {
 		b.WriteString("\n\nCommands of extensions (/help NAME explains one):\n")
 	}
-	for i, c := range extensions {
-		switch {
-		case i > 0 && extensions[i-1].Extension == c.Extension:
-			b.WriteString(", ")
-		case c.State == directory.StateFailed:
-			fmt.Fprintf(&b, "\n- %s (has failed): ", c.Title)
-		default:
-			fmt.Fprintf(&b, "\n- %s: ", c.Title)
+	for len(extensions) > 0 {
+		c, same := extensions[0], 0
+		var names []string
+		for ; same < len(extensions) && extensions[same].Extension == c.Extension; same++ {
+			if same < maxNamed {
+				names = append(names, "/"+extensions[same].Name)
+			}
 		}
-		b.WriteString("/" + c.Name)
+		extensions = extensions[same:]
+		failed := ""
+		if c.State == directory.StateFailed {
+			failed = " (has failed)"
+		}
+		fmt.Fprintf(&b, "\n- %s%s: %s", c.Title, failed, strings.Join(names, ", "))
+		if more := same - len(names); more > 0 {
+			fmt.Fprintf(&b, " and %d more (/help %s)", more, c.Extension)
+		}
 	}
 	return b.String()
 }

@@ -197,6 +197,9 @@ func TestHelpListsTheCommandsOfExtensions(t *testing.T) {
 		w.Commands("lab", "shout", "look")
 		telegram.Says("anna", "/help")
 		telegram.ShowsOne("/new: start", "/sethome: get", "\n- Lab: /shout, /look")
+		w.Commands("shop", "buy", "sell", "count", "close", "open")
+		telegram.Says("anna", "/help")
+		telegram.ShowsOne("\n- Lab: /shout, /look\n- Shop: /buy, /sell, /count and 2 more (/help shop)")
 		for _, name := range []string{"lab", "LAB"} {
 			telegram.Says("anna", "/help "+name)
 			telegram.Shows("anna: - /shout: what shout does\n- /look: what look does")

@@ -36,22 +36,53 @@ func (r *running) approvalText() string {
 	if a := r.Directory.Current().Agent(who); a != nil && a.Name != "" {
 		who = a.Name
 	}
-	shown := readable(r.call.Arguments)
+	shown := readable(listed(arguments(r.call.Arguments)))
 	fence := "```"
 	for strings.Contains(shown, fence) {
 		fence += "`"
 	}
-	return fmt.Sprintf("%s wants to run %s:\n\n%s\n%s\n%s", who, r.call.Name, fence, shown, fence)
+	what := r.call.Name + ":"
+	if t := r.Directory.Current().Tool(r.call.Name); t != nil && t.Tool.GetDescription() != "" {
+		what += "\n" + readable(summary(t.Tool.GetDescription()))
+	}
+	return fmt.Sprintf("%s wants to run %s\n\n%s\n%s\n%s", who, what, fence, shown, fence)
 }
 
-// readable formats arguments for people: indented, cut to maxShown, and with
-// characters escaped that hide or reorder others.
-func readable(raw []byte) string {
-	var indented bytes.Buffer
-	text := string(arguments(raw))
-	if json.Indent(&indented, []byte(text), "", "  ") == nil {
-		text = strings.TrimSpace(indented.String())
+// summary is the first sentence of a description.
+func summary(description string) string {
+	line, _, _ := strings.Cut(strings.TrimSpace(description), "\n")
+	first, _, cut := strings.Cut(line, ". ")
+	if cut {
+		first += "."
 	}
+	return first
+}
+
+// listed formats arguments for people, a line for each. The lines of a longer text
+// are indented, so none can pass for another argument.
+func listed(raw []byte) string {
+	in := json.NewDecoder(bytes.NewReader(raw))
+	if t, err := in.Token(); err != nil || t != json.Delim('{') {
+		return string(raw)
+	}
+	var lines []string
+	for in.More() {
+		var value json.RawMessage
+		name, err := in.Token()
+		if err != nil || in.Decode(&value) != nil {
+			return string(raw)
+		}
+		var text string
+		if json.Unmarshal(value, &text) != nil || strings.TrimSpace(text) == "" {
+			text = string(value)
+		}
+		lines = append(lines, strings.ReplaceAll(fmt.Sprintf("%v: %s", name, text), "\n", "\n    "))
+	}
+	return strings.Join(lines, "\n")
+}
+
+// readable escapes what hides or reorders other characters, and cuts to maxShown.
+func readable(text string) string {
 	var b strings.Builder
 	all := []rune(text)
 	for _, c := range all[:min(len(all), maxShown)] {

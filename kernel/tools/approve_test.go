@@ -68,7 +68,7 @@ func TestAToolThatNeedsApprovalIsRunAfterAYesOnly(t *testing.T) {
 				_, result := w.wants(turn)
 				w.telegram.ShowsOne(
 					"orchestrator wants to run notes/burn:",
-					`"which": "all of them"`,
+					"which: all of them\n",
 					"Reply yes or no. (Question q1",
 				)
 				w.Wait(50 * time.Minute) // the time of the turn stands still
@@ -460,9 +460,10 @@ func TestArgumentsAreShownAsTheyAre(t *testing.T) {
 	play(t, func(w *world) {
 		w.guarded()
 		turn := w.hears()
-		id := turn.Asks([2]string{burn, `{"a":"привет\u202e` + "\u202e```" + `","a":"<b>","c":"` + strings.Repeat("x", 3000) + `"}`})[0]
+		id := turn.Asks([2]string{burn, `{"a":"привет\u202e` + "\u202e```" + `","a":"<b>","b":"one\na: two","n":{"x":1.50},"c":"` + strings.Repeat("x", 3000) + `"}`})[0]
 		turn.Calls(id)
-		m := w.telegram.ShowsOne("````\n{\n", `"a": "привет\u202e\u202e`, `"a": "<b>"`, "more characters that are not shown")
+		m := w.telegram.ShowsOne("````\n", `a: привет\u202e\u202e`, "\na: <b>\nb: one\n    a: two\nn: {\"x\":1.50}\nc: x",
+			"more characters that are not shown")
 		if strings.ContainsRune(m.Text, 0x202e) || len(m.Text) > 2500 {
 			t.Errorf("it is shown as %q", m.Text)
 		}

@@ -298,7 +298,7 @@ func TestSendToAllChannels(t *testing.T) {
 		turn := w.hears()
 		began := time.Now()
 		result := turn.Calls(turn.Asks([2]string{"core/send_to_all_channels", `{"text":"fire"}`})[0])
-		w.telegram.ShowsOne("wants to run core/send_to_all_channels", `"text": "fire"`, "Reply yes or no.")
+		w.telegram.ShowsOne("wants to run core/send_to_all_channels", "on every channel, only when asked to.\n\n```\ntext: fire\n```", "Reply yes or no.")
 		cli.IsSilent()
 		w.telegram.Says("anna", "yes")
 		cli.Drops(cli.Take(), "no")
