@@ -57,14 +57,17 @@ func chat(ctx context.Context, o Options) error {
 // loop reads lines until the user leaves.
 func (c *chatView) loop(o Options) error {
 	defer c.screen.release()
+	defer c.leave()
 	h := history{o.HistoryFile}
 	idle := 0 // interrupts in a row
 	for {
 		line, err := c.editor.readLine()
 		switch {
 		case errors.Is(err, errInterrupt):
-			if idle++; idle == 2 {
-				c.screen.print(c.theme.faint("  Ctrl-D or /quit leaves, /stop interrupts the assistant"))
+			if idle++; !c.editor.typing && c.interrupt() {
+				idle = 0
+			} else if idle == 2 {
+				c.screen.print(c.theme.faint("  Ctrl-D or /quit leaves"))
 			}
 			c.screen.release()
 			continue
@@ -135,8 +138,10 @@ type chatView struct {
 	failed   bool            // at least one attempt to connect failed
 	waiting  map[string]bool // ids that are not accepted yet
 	working  bool
-	draftID  string // the current draft; empty: none
-	drafting string // its text
+	since    time.Time   // when it began to work
+	tick     *time.Timer // the next change of the time that is shown; nil: none
+	draftID  string      // the current draft; empty: none
+	drafting string      // its text
 	notReady string
 	offline  map[string]bool // ids of messages typed while not connected
 }
@@ -162,9 +167,49 @@ func (c *chatView) status() {
 	c.render()
 }
 
+// interrupt stops what the assistant is doing in this conversation; false: nothing.
+func (c *chatView) interrupt() bool {
+	c.mu.Lock()
+	active := c.online && c.working
+	c.mu.Unlock()
+	if active {
+		c.submit("/stop")
+	}
+	return active
+}
+
+// setWorking notes whether the assistant is doing something; c.mu is held.
+func (c *chatView) setWorking(working bool) {
+	if working && !c.working {
+		c.since = time.Now()
+	}
+	c.working = working
+}
+
+// leave ends the updates of the screen that no event causes.
+func (c *chatView) leave() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.setWorking(false)
+	c.render()
+}
+
+// thinking is the live line while the assistant works, and when it changes next.
+func thinking(took time.Duration) (line string, next time.Duration) {
+	seconds := took.Truncate(time.Second)
+	if line = "  …"; seconds > 0 {
+		line += fmt.Sprintf(" %s, Ctrl-C stops it", seconds)
+	}
+	return line, seconds + time.Second - took
+}
+
 // render updates the live lines and adds permanent lines; c.mu is held.
 func (c *chatView) render(lines ...string) {
 	width, height := c.screen.size()
+	if c.tick != nil {
+		c.tick.Stop()
+		c.tick = nil
+	}
 	var live []string
 	if c.drafting != "" {
 		live = c.theme.draft(c.drafting, width, max(3, height/2))
@@ -182,7 +227,9 @@ func (c *chatView) render(lines ...string) {
 	case len(c.waiting) > 0:
 		live = append(live, c.theme.faint("  sending …"))
 	case c.working && c.drafting == "":
-		live = append(live, c.theme.faint("  …"))
+		line, next := thinking(time.Since(c.since))
+		live = append(live, c.theme.faint(line))
+		c.tick = time.AfterFunc(next, c.status)
 	}
 	c.screen.update(c.theme.truncate(live, width), lines...)
 }
@@ -211,7 +258,7 @@ func (c *chatView) accepted(m outgoing) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	delete(c.waiting, m.id)
-	c.working = true
+	c.setWorking(true)
 	if c.offline[m.id] {
 		delete(c.offline, m.id)
 		c.render(c.theme.faint("  sent: " + shorten(m.text)))
@@ -249,7 +296,7 @@ func (c *chatView) print(f wire.Frame) {
 	if c.draftID == "" || c.draftID == f.Draft {
 		c.draftID, c.drafting = "", ""
 		if f.Last() {
-			c.working = false
+			c.setWorking(false)
 		}
 	}
 	c.render(c.theme.answer(f, width)...)
@@ -261,7 +308,7 @@ func (c *chatView) echo(f wire.Frame) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	width, _ := c.screen.size()
-	c.working = true
+	c.setWorking(true)
 	c.render(c.theme.echo(f.Text, width)...)
 }
 
@@ -270,9 +317,11 @@ func (c *chatView) draft(f wire.Frame) {
 	defer c.mu.Unlock()
 	switch {
 	case !f.Done:
-		c.working, c.draftID, c.drafting = true, f.ID, f.Text
+		c.setWorking(true)
+		c.draftID, c.drafting = f.ID, f.Text
 	case c.draftID == f.ID:
-		c.working, c.draftID, c.drafting = false, "", ""
+		c.setWorking(false)
+		c.draftID, c.drafting = "", ""
 	}
 	c.render()
 }
@@ -304,7 +353,8 @@ func (c *chatView) disconnected(error) {
 	defer c.mu.Unlock()
 	c.failed = true
 	if c.online {
-		c.online, c.working, c.draftID, c.drafting = false, false, "", ""
+		c.setWorking(false)
+		c.online, c.draftID, c.drafting = false, "", ""
 	}
 	c.render()
 }

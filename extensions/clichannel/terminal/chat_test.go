@@ -5,6 +5,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"sync"
 	"testing"
@@ -102,11 +103,15 @@ func (c *console) press(keys string) {
 	}
 }
 
-// lines returns the lines of the screen, without empty lines at the end.
+// workingFor is the time that the live line of a working assistant shows.
+var workingFor = regexp.MustCompile(`^(  …) .*`)
+
+// lines returns the lines of the screen, without empty lines at the end, and without
+// the time that the assistant has worked.
 func (c *console) lines() []string {
 	var out []string
 	for l := range strings.SplitSeq(c.screen.String(), "\n") {
-		out = append(out, strings.TrimRight(l, " \x00"))
+		out = append(out, workingFor.ReplaceAllString(strings.TrimRight(l, " \x00"), "$1"))
 	}
 	for len(out) > 0 && out[len(out)-1] == "" {
 		out = out[:len(out)-1]
@@ -239,6 +244,60 @@ func TestChatAcceptsInputTypedAhead(t *testing.T) {
 	c.see("› one", "› два", "› three", "  sending …", "› four")
 }
 
+// Ctrl-C stops the assistant while it works, but only clears a line that has text.
+func TestChatInterruptStopsTheAssistant(t *testing.T) {
+	t.Parallel()
+	c := openConsole(t, nil)
+	p := c.attach()
+	c.press("a story\r")
+	p.write(wire.Frame{Type: wire.Accepted, ID: p.expect(wire.Message).ID})
+	c.see("› a story", "  …", "›")
+	c.press("not this\x03")
+	c.see("› not this^C", "  …", "›")
+	c.press("\x03")
+	stop := p.expect(wire.Message)
+	if stop.Text != "/stop" {
+		t.Fatalf("Ctrl-C sent %q", stop.Text)
+	}
+	p.answer(stop, "Stopped.")
+	c.see("● Stopped.", "", "›")
+	c.press("\x03\x03") // nothing to stop
+	c.see("› ^C", "› ^C", "  Ctrl-D or /quit leaves", "›")
+}
+
+// The mark of a working assistant moves, and says how to stop it.
+func TestChatShowsHowLongTheAssistantWorks(t *testing.T) {
+	t.Parallel()
+	c := openConsole(t, nil)
+	p := c.attach()
+	c.press("a story\r")
+	p.write(wire.Frame{Type: wire.Accepted, ID: p.expect(wire.Message).ID})
+	c.await("two times", func([]string) bool {
+		all := c.bytes.String()
+		return strings.Contains(all, "  … 1s, Ctrl-C stops it") && strings.Contains(all, "  … 2s, Ctrl-C stops it")
+	})
+	p.write(wire.Frame{Type: wire.Message, ID: "m1", Text: "The end."})
+	p.expect(wire.Shown)
+	c.see("› a story", "● The end.", "", "›")
+}
+
+func TestThinking(t *testing.T) {
+	t.Parallel()
+	for took, want := range map[time.Duration]struct {
+		line string
+		next time.Duration
+	}{
+		0:                       {"  …", time.Second},
+		999 * time.Millisecond:  {"  …", time.Millisecond},
+		1500 * time.Millisecond: {"  … 1s, Ctrl-C stops it", 500 * time.Millisecond},
+		83 * time.Second:        {"  … 1m23s, Ctrl-C stops it", time.Second},
+	} {
+		if line, next := thinking(took); line != want.line || next != want.next {
+			t.Errorf("after %s: %q, next in %s", took, line, next)
+		}
+	}
+}
+
 func TestChatInterruptClearsTheLine(t *testing.T) {
 	t.Parallel()
 	c := openConsole(t, nil)
@@ -247,7 +306,7 @@ func TestChatInterruptClearsTheLine(t *testing.T) {
 	c.press("never\x03")
 	c.see("› never^C", "›")
 	c.press("\x03")
-	c.see("› never^C", "› ^C", "  Ctrl-D or /quit leaves, /stop interrupts the assistant", "›")
+	c.see("› never^C", "› ^C", "  Ctrl-D or /quit leaves", "›")
 	c.press("sent\r")
 	if m := p.expect(wire.Message); m.Text != "sent" {
 		t.Errorf("sent %q", m.Text)

@@ -34,6 +34,7 @@ type editor struct {
 	before *term.State
 	resize chan os.Signal
 	once   sync.Once
+	typing bool // the line, when its last key was typed, had text
 
 	commands    atomic.Pointer[[]string] // for completion; nil: not known yet
 	showChoices func(commands []string)  // shows matching commands
@@ -106,6 +107,7 @@ var errInterrupt = errors.New("interrupted")
 // readLine returns the next line. The screen is held when it returns: release it
 // once the line is final.
 func (e *editor) readLine() (string, error) {
+	e.typing = false
 	line, err := e.rl.ReadLine()
 	if errors.Is(err, readline.ErrInterrupt) {
 		return "", errInterrupt
@@ -133,6 +135,7 @@ func (e *editor) key(r rune, noSuspend bool) (rune, bool) {
 
 // typed is called after each key that did not end the line.
 func (e *editor) typed(line []rune, at int, key rune) ([]rune, int, bool) {
+	e.typing = len(line) > 0
 	e.screen.release()
 	if commands := e.commands.Load(); key == tabRune && commands != nil {
 		next, choices, changed := complete(line, at, *commands)

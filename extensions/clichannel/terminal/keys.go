@@ -6,6 +6,7 @@ import (
 	"io"
 	"strings"
 	"sync"
+	"time"
 	"unicode/utf8"
 )
 
@@ -22,8 +23,8 @@ const foldAbove = 1000
 
 // keys reads a terminal in raw mode and converts the input for the line editor: a
 // bracketed paste becomes text, not commands; Alt-Enter and Ctrl-J become line
-// breaks; escape sequences and characters are never split; a large paste becomes a
-// placeholder. It answers the editor's query for the cursor position itself, because
+// breaks; escape sequences and characters are never split; Esc alone does nothing; a
+// large paste becomes a placeholder. It answers the editor's query for the cursor position itself, because
 // every prompt begins in the first column, and a terminal that does not answer must
 // not block the chat.
 type keys struct {
@@ -93,6 +94,8 @@ func (k *keys) Read(p []byte) (int, error) {
 				return 0, io.EOF
 			}
 			k.feed(b)
+		case <-k.lone():
+			k.raw = nil
 		case <-k.done:
 			return 0, io.EOF
 		}
@@ -100,6 +103,18 @@ func (k *keys) Read(p []byte) (int, error) {
 	n := copy(p, k.ready)
 	k.ready = k.ready[n:]
 	return n, nil
+}
+
+// escapeTime is how long the rest of an escape sequence may take: the key that follows
+// Esc comes later.
+const escapeTime = 50 * time.Millisecond
+
+// lone returns a channel that says that Esc was pressed alone; nil: it was not.
+func (k *keys) lone() <-chan time.Time {
+	if string(k.raw) != "\x1b" {
+		return nil
+	}
+	return time.After(escapeTime)
 }
 
 // feed moves complete characters and sequences from raw to ready.

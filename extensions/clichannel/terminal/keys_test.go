@@ -4,6 +4,8 @@ import (
 	"io"
 	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 )
 
 // chunked returns one part per Read.
@@ -16,6 +18,25 @@ func (c *chunked) Read(p []byte) (int, error) {
 	n := copy(p, (*c)[0])
 	*c = (*c)[1:]
 	return n, nil
+}
+
+// A key that comes later than Esc is a key of its own.
+func TestEscapeAlone(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		in, typed := io.Pipe()
+		go func() {
+			for _, key := range []string{"a", "\x1b", "b", "\x1b", "\x1b", "c\x1b", "[D", "\x1bd", "\x1b"} {
+				_, _ = io.WriteString(typed, key)
+				time.Sleep(time.Second)
+			}
+			_ = typed.Close()
+		}()
+		got, err := io.ReadAll(newKeys(in))
+		if err != nil || string(got) != "abc[D\x1bd" {
+			t.Errorf("got %q, %v", got, err)
+		}
+	})
 }
 
 func TestKeys(t *testing.T) {
@@ -44,17 +65,19 @@ func TestKeys(t *testing.T) {
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			bytewise := chunked(strings.Split(c.in, ""))
-			var bytes chunked
-			for i := range len(c.in) {
-				bytes = append(bytes, c.in[i:i+1])
-			}
-			for _, in := range []*chunked{{c.in}, &bytewise, &bytes} {
-				got, err := io.ReadAll(newKeys(in))
-				if err != nil || string(got) != c.want {
-					t.Errorf("got %q, %v, want %q", got, err, c.want)
+			synctest.Test(t, func(t *testing.T) {
+				bytewise := chunked(strings.Split(c.in, ""))
+				var bytes chunked
+				for i := range len(c.in) {
+					bytes = append(bytes, c.in[i:i+1])
 				}
-			}
+				for _, in := range []*chunked{{c.in}, &bytewise, &bytes} {
+					got, err := io.ReadAll(newKeys(in))
+					if err != nil || string(got) != c.want {
+						t.Errorf("got %q, %v, want %q", got, err, c.want)
+					}
+				}
+			})
 		})
 	}
 }
