@@ -30,6 +30,7 @@ type UserMessage struct {
 	// Group: others can read the conversation. The agent is then given the sender's
 	// name, and strangers get no answer.
 	Group     bool   `json:"group,omitempty"`
+	GroupName string `json:"group_name,omitempty"` // as shown to people
 	AgentID   string `json:"agent_id,omitempty"`
 	MessageID string `json:"message_id,omitempty"` // the platform's, within the conversation
 	// Edited: the message was reported before and its text has changed. Before its
@@ -74,6 +75,7 @@ type AgentInput struct {
 	ReplyTo string `json:"reply_to,omitempty"`
 	Group   bool   `json:"group,omitempty"`
 	SentAt  int64  `json:"sent_at,omitempty"`
+	Person  string `json:"person,omitempty"` // opaque id of the one whose request it is; empty: none
 	// ForwardedFrom is that of the UserMessage.
 	ForwardedFrom string         `json:"forwarded_from,omitempty"`
 	Meta          map[string]any `json:"meta,omitempty"`
@@ -253,7 +255,8 @@ type Command struct {
 	Sender  string   `json:"sender,omitempty"`
 	Memory  []string `json:"memory,omitempty"` // scopes of memory that the agent may read and write
 	// MessageID is the platform's id of the message with the command.
-	MessageID string `json:"message_id,omitempty"`
+	MessageID string    `json:"message_id,omitempty"`
+	Principal Principal `json:"principal,omitzero"`
 }
 
 // AgentTask is the payload of system.agent.task: a job for an agent.
@@ -266,14 +269,18 @@ type AgentTask struct {
 	// Quiet: people get only messages that the agent sends with tools; its final
 	// text stays in the session's history.
 	Quiet bool `json:"quiet,omitempty"`
+	// Principal is that of the call which asked for the job. The job may use no more
+	// than its group may.
+	Principal Principal `json:"principal,omitzero"`
 }
 
 // AgentBackground is the payload of system.agent.background: a job whose final text
 // stays in the session's history.
 type AgentBackground struct {
-	Prompt  string `json:"prompt"`
-	AgentID string `json:"agent_id,omitempty"`
-	Name    string `json:"name,omitempty"`
+	Prompt    string    `json:"prompt"`
+	AgentID   string    `json:"agent_id,omitempty"`
+	Name      string    `json:"name,omitempty"`
+	Principal Principal `json:"principal,omitzero"` // see AgentTask
 }
 
 // DeliveryDead is the payload of system.delivery.dead.

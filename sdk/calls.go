@@ -48,7 +48,7 @@ func (a *activation) call(ctx context.Context, r *extensionv1.CallRequest) (*ext
 		ID: r.GetCallId(), Name: r.GetName(), Arguments: arguments,
 		Session: r.GetSession(), Agent: r.GetAgent(), ReplyTo: r.GetReplyTo(), Channel: r.GetChannel(),
 		Group: r.GetGroup(), Memory: r.GetMemory(), Sender: r.GetSender(), Thread: r.GetThread(), Input: r.GetInput(),
-		Location: location, Repeat: r.GetRepeat(), Command: r.GetCommand(),
+		Principal: contract.PrincipalOf(r.GetPrincipal()), Location: location, Repeat: r.GetRepeat(), Command: r.GetCommand(),
 	})
 	if err != nil {
 		switch {

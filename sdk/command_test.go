@@ -55,10 +55,10 @@ func TestCommandRunsItsTool(t *testing.T) {
 		t.Errorf("the effects are not committed: stored %q", last)
 	}
 	c := <-calls
-	if !strings.HasPrefix(c.ID, "e") || c.Location.String() != "Europe/Berlin" {
-		t.Errorf("the call %s is in %s", c.ID, c.Location)
+	if !strings.HasPrefix(c.ID, "e") || c.Location.String() != "Europe/Berlin" || c.Principal.Person == "" {
+		t.Errorf("the call %s is in %s, for %+v", c.ID, c.Location, c.Principal)
 	}
-	c.ID, c.Location = "", nil
+	c.ID, c.Location, c.Principal = "", nil, contract.Principal{}
 	if want := (sdk.ToolCall{
 		Name: "shout", Arguments: json.RawMessage(`{"text":"hey you","volume":11}`), Session: "s7",
 		Agent: "caller", ReplyTo: "h", Channel: "persons", Group: true, Sender: "Anna", Memory: []string{"personal"},

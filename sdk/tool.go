@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"time"
+
+	"github.com/switchboard-run/switchboard/contract"
 )
 
 // Tool is one tool of an extension. Schema is the JSON Schema of its arguments, an
@@ -37,10 +39,13 @@ type ToolCall struct {
 	Arguments json.RawMessage
 	Session   string
 	Agent     string
-	ReplyTo   string   // opaque handle of the conversation that asked; may be empty
-	Channel   string   // id of that conversation's channel; may be empty
-	Sender    string   // who asked, as shown to people; may be empty
-	Group     bool     // others can read that conversation
+	ReplyTo   string // opaque handle of the conversation that asked; may be empty
+	Channel   string // id of that conversation's channel; may be empty
+	Sender    string // who asked, as shown to people; may be empty
+	Group     bool   // others can read that conversation
+	// Principal is whose things the call may see and change. Store it with what people
+	// set up, and show and change only what it Sees.
+	Principal contract.Principal
 	Thread    string   // of the input that the turn answers; see busv1.Input
 	Input     string   // the dedupe key of that input, if this extension queued it
 	Memory    []string // scopes of memory that the agent may read and write

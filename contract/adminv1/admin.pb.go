@@ -951,6 +951,7 @@ type PeopleResponse struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Approved      []*Person              `protobuf:"bytes,1,rep,name=approved,proto3" json:"approved,omitempty"`
 	Waiting       []*Pairing             `protobuf:"bytes,2,rep,name=waiting,proto3" json:"waiting,omitempty"`
+	Groups        []*Group               `protobuf:"bytes,3,rep,name=groups,proto3" json:"groups,omitempty"` // those that have sent messages to the assistant
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -995,6 +996,13 @@ func (x *PeopleResponse) GetApproved() []*Person {
 func (x *PeopleResponse) GetWaiting() []*Pairing {
 	if x != nil {
 		return x.Waiting
+	}
+	return nil
+}
+
+func (x *PeopleResponse) GetGroups() []*Group {
+	if x != nil {
+		return x.Groups
 	}
 	return nil
 }
@@ -1153,6 +1161,84 @@ func (x *Pairing) GetExpiresAtUs() int64 {
 	return 0
 }
 
+// Group is a group of people on a channel. In a household group the assistant uses
+// what was set up anywhere; in any other one only what was set up in that group.
+type Group struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Id            string                 `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"` // opaque
+	Channel       string                 `protobuf:"bytes,2,opt,name=channel,proto3" json:"channel,omitempty"`
+	Conversation  string                 `protobuf:"bytes,3,opt,name=conversation,proto3" json:"conversation,omitempty"` // the channel's address of it
+	Name          string                 `protobuf:"bytes,4,opt,name=name,proto3" json:"name,omitempty"`                 // as the channel reports it; may be empty
+	Household     bool                   `protobuf:"varint,5,opt,name=household,proto3" json:"household,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Group) Reset() {
+	*x = Group{}
+	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[15]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Group) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Group) ProtoMessage() {}
+
+func (x *Group) ProtoReflect() protoreflect.Message {
+	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[15]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Group.ProtoReflect.Descriptor instead.
+func (*Group) Descriptor() ([]byte, []int) {
+	return file_switchboard_admin_v1_admin_proto_rawDescGZIP(), []int{15}
+}
+
+func (x *Group) GetId() string {
+	if x != nil {
+		return x.Id
+	}
+	return ""
+}
+
+func (x *Group) GetChannel() string {
+	if x != nil {
+		return x.Channel
+	}
+	return ""
+}
+
+func (x *Group) GetConversation() string {
+	if x != nil {
+		return x.Conversation
+	}
+	return ""
+}
+
+func (x *Group) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *Group) GetHousehold() bool {
+	if x != nil {
+		return x.Household
+	}
+	return false
+}
+
 // EventsRequest selects events, either by ids, or by the dedupe key of a source, or
 // by everything below, the newest first.
 type EventsRequest struct {
@@ -1175,7 +1261,7 @@ type EventsRequest struct {
 
 func (x *EventsRequest) Reset() {
 	*x = EventsRequest{}
-	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[15]
+	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1187,7 +1273,7 @@ func (x *EventsRequest) String() string {
 func (*EventsRequest) ProtoMessage() {}
 
 func (x *EventsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[15]
+	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1200,7 +1286,7 @@ func (x *EventsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EventsRequest.ProtoReflect.Descriptor instead.
 func (*EventsRequest) Descriptor() ([]byte, []int) {
-	return file_switchboard_admin_v1_admin_proto_rawDescGZIP(), []int{15}
+	return file_switchboard_admin_v1_admin_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *EventsRequest) GetIds() []string {
@@ -1287,7 +1373,7 @@ type DeliveriesRequest struct {
 
 func (x *DeliveriesRequest) Reset() {
 	*x = DeliveriesRequest{}
-	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[16]
+	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1299,7 +1385,7 @@ func (x *DeliveriesRequest) String() string {
 func (*DeliveriesRequest) ProtoMessage() {}
 
 func (x *DeliveriesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[16]
+	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1312,7 +1398,7 @@ func (x *DeliveriesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeliveriesRequest.ProtoReflect.Descriptor instead.
 func (*DeliveriesRequest) Descriptor() ([]byte, []int) {
-	return file_switchboard_admin_v1_admin_proto_rawDescGZIP(), []int{16}
+	return file_switchboard_admin_v1_admin_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *DeliveriesRequest) GetEvents() []string {
@@ -1369,7 +1455,7 @@ type Delivery struct {
 
 func (x *Delivery) Reset() {
 	*x = Delivery{}
-	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[17]
+	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1381,7 +1467,7 @@ func (x *Delivery) String() string {
 func (*Delivery) ProtoMessage() {}
 
 func (x *Delivery) ProtoReflect() protoreflect.Message {
-	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[17]
+	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1394,7 +1480,7 @@ func (x *Delivery) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Delivery.ProtoReflect.Descriptor instead.
 func (*Delivery) Descriptor() ([]byte, []int) {
-	return file_switchboard_admin_v1_admin_proto_rawDescGZIP(), []int{17}
+	return file_switchboard_admin_v1_admin_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *Delivery) GetEvent() string {
@@ -1481,7 +1567,7 @@ type SessionsRequest struct {
 
 func (x *SessionsRequest) Reset() {
 	*x = SessionsRequest{}
-	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[18]
+	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1493,7 +1579,7 @@ func (x *SessionsRequest) String() string {
 func (*SessionsRequest) ProtoMessage() {}
 
 func (x *SessionsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[18]
+	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1506,7 +1592,7 @@ func (x *SessionsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SessionsRequest.ProtoReflect.Descriptor instead.
 func (*SessionsRequest) Descriptor() ([]byte, []int) {
-	return file_switchboard_admin_v1_admin_proto_rawDescGZIP(), []int{18}
+	return file_switchboard_admin_v1_admin_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *SessionsRequest) GetIds() []string {
@@ -1563,7 +1649,7 @@ type Session struct {
 
 func (x *Session) Reset() {
 	*x = Session{}
-	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[19]
+	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1575,7 +1661,7 @@ func (x *Session) String() string {
 func (*Session) ProtoMessage() {}
 
 func (x *Session) ProtoReflect() protoreflect.Message {
-	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[19]
+	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1588,7 +1674,7 @@ func (x *Session) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Session.ProtoReflect.Descriptor instead.
 func (*Session) Descriptor() ([]byte, []int) {
-	return file_switchboard_admin_v1_admin_proto_rawDescGZIP(), []int{19}
+	return file_switchboard_admin_v1_admin_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *Session) GetId() string {
@@ -1722,7 +1808,7 @@ type HistoryRequest struct {
 
 func (x *HistoryRequest) Reset() {
 	*x = HistoryRequest{}
-	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[20]
+	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1734,7 +1820,7 @@ func (x *HistoryRequest) String() string {
 func (*HistoryRequest) ProtoMessage() {}
 
 func (x *HistoryRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[20]
+	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1747,7 +1833,7 @@ func (x *HistoryRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HistoryRequest.ProtoReflect.Descriptor instead.
 func (*HistoryRequest) Descriptor() ([]byte, []int) {
-	return file_switchboard_admin_v1_admin_proto_rawDescGZIP(), []int{20}
+	return file_switchboard_admin_v1_admin_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *HistoryRequest) GetSession() string {
@@ -1787,7 +1873,7 @@ type TurnsRequest struct {
 
 func (x *TurnsRequest) Reset() {
 	*x = TurnsRequest{}
-	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[21]
+	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1799,7 +1885,7 @@ func (x *TurnsRequest) String() string {
 func (*TurnsRequest) ProtoMessage() {}
 
 func (x *TurnsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[21]
+	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1812,7 +1898,7 @@ func (x *TurnsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TurnsRequest.ProtoReflect.Descriptor instead.
 func (*TurnsRequest) Descriptor() ([]byte, []int) {
-	return file_switchboard_admin_v1_admin_proto_rawDescGZIP(), []int{21}
+	return file_switchboard_admin_v1_admin_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *TurnsRequest) GetIds() []int64 {
@@ -1836,7 +1922,7 @@ type Turn struct {
 
 func (x *Turn) Reset() {
 	*x = Turn{}
-	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[22]
+	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1848,7 +1934,7 @@ func (x *Turn) String() string {
 func (*Turn) ProtoMessage() {}
 
 func (x *Turn) ProtoReflect() protoreflect.Message {
-	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[22]
+	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1861,7 +1947,7 @@ func (x *Turn) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Turn.ProtoReflect.Descriptor instead.
 func (*Turn) Descriptor() ([]byte, []int) {
-	return file_switchboard_admin_v1_admin_proto_rawDescGZIP(), []int{22}
+	return file_switchboard_admin_v1_admin_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *Turn) GetId() int64 {
@@ -1915,7 +2001,7 @@ type CallsRequest struct {
 
 func (x *CallsRequest) Reset() {
 	*x = CallsRequest{}
-	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[23]
+	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1927,7 +2013,7 @@ func (x *CallsRequest) String() string {
 func (*CallsRequest) ProtoMessage() {}
 
 func (x *CallsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[23]
+	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1940,7 +2026,7 @@ func (x *CallsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CallsRequest.ProtoReflect.Descriptor instead.
 func (*CallsRequest) Descriptor() ([]byte, []int) {
-	return file_switchboard_admin_v1_admin_proto_rawDescGZIP(), []int{23}
+	return file_switchboard_admin_v1_admin_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *CallsRequest) GetIds() []string {
@@ -1969,7 +2055,7 @@ type Call struct {
 
 func (x *Call) Reset() {
 	*x = Call{}
-	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[24]
+	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1981,7 +2067,7 @@ func (x *Call) String() string {
 func (*Call) ProtoMessage() {}
 
 func (x *Call) ProtoReflect() protoreflect.Message {
-	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[24]
+	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1994,7 +2080,7 @@ func (x *Call) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Call.ProtoReflect.Descriptor instead.
 func (*Call) Descriptor() ([]byte, []int) {
-	return file_switchboard_admin_v1_admin_proto_rawDescGZIP(), []int{24}
+	return file_switchboard_admin_v1_admin_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *Call) GetId() string {
@@ -2076,7 +2162,7 @@ type UsageRequest struct {
 
 func (x *UsageRequest) Reset() {
 	*x = UsageRequest{}
-	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[25]
+	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2088,7 +2174,7 @@ func (x *UsageRequest) String() string {
 func (*UsageRequest) ProtoMessage() {}
 
 func (x *UsageRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[25]
+	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2101,7 +2187,7 @@ func (x *UsageRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UsageRequest.ProtoReflect.Descriptor instead.
 func (*UsageRequest) Descriptor() ([]byte, []int) {
-	return file_switchboard_admin_v1_admin_proto_rawDescGZIP(), []int{25}
+	return file_switchboard_admin_v1_admin_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *UsageRequest) GetDays() int32 {
@@ -2121,7 +2207,7 @@ type UsageResponse struct {
 
 func (x *UsageResponse) Reset() {
 	*x = UsageResponse{}
-	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[26]
+	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2133,7 +2219,7 @@ func (x *UsageResponse) String() string {
 func (*UsageResponse) ProtoMessage() {}
 
 func (x *UsageResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[26]
+	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2146,7 +2232,7 @@ func (x *UsageResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UsageResponse.ProtoReflect.Descriptor instead.
 func (*UsageResponse) Descriptor() ([]byte, []int) {
-	return file_switchboard_admin_v1_admin_proto_rawDescGZIP(), []int{26}
+	return file_switchboard_admin_v1_admin_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *UsageResponse) GetRows() []*Usage {
@@ -2180,7 +2266,7 @@ type Usage struct {
 
 func (x *Usage) Reset() {
 	*x = Usage{}
-	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[27]
+	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2192,7 +2278,7 @@ func (x *Usage) String() string {
 func (*Usage) ProtoMessage() {}
 
 func (x *Usage) ProtoReflect() protoreflect.Message {
-	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[27]
+	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2205,7 +2291,7 @@ func (x *Usage) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Usage.ProtoReflect.Descriptor instead.
 func (*Usage) Descriptor() ([]byte, []int) {
-	return file_switchboard_admin_v1_admin_proto_rawDescGZIP(), []int{27}
+	return file_switchboard_admin_v1_admin_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *Usage) GetDay() string {
@@ -2273,7 +2359,7 @@ type RestartRequest struct {
 
 func (x *RestartRequest) Reset() {
 	*x = RestartRequest{}
-	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[28]
+	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2285,7 +2371,7 @@ func (x *RestartRequest) String() string {
 func (*RestartRequest) ProtoMessage() {}
 
 func (x *RestartRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[28]
+	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2298,7 +2384,7 @@ func (x *RestartRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RestartRequest.ProtoReflect.Descriptor instead.
 func (*RestartRequest) Descriptor() ([]byte, []int) {
-	return file_switchboard_admin_v1_admin_proto_rawDescGZIP(), []int{28}
+	return file_switchboard_admin_v1_admin_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *RestartRequest) GetId() string {
@@ -2317,7 +2403,7 @@ type RestartResponse struct {
 
 func (x *RestartResponse) Reset() {
 	*x = RestartResponse{}
-	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[29]
+	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2329,7 +2415,7 @@ func (x *RestartResponse) String() string {
 func (*RestartResponse) ProtoMessage() {}
 
 func (x *RestartResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[29]
+	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2342,7 +2428,7 @@ func (x *RestartResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RestartResponse.ProtoReflect.Descriptor instead.
 func (*RestartResponse) Descriptor() ([]byte, []int) {
-	return file_switchboard_admin_v1_admin_proto_rawDescGZIP(), []int{29}
+	return file_switchboard_admin_v1_admin_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *RestartResponse) GetRestarted() []string {
@@ -2362,7 +2448,7 @@ type SendRequest struct {
 
 func (x *SendRequest) Reset() {
 	*x = SendRequest{}
-	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[30]
+	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2374,7 +2460,7 @@ func (x *SendRequest) String() string {
 func (*SendRequest) ProtoMessage() {}
 
 func (x *SendRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[30]
+	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2387,7 +2473,7 @@ func (x *SendRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SendRequest.ProtoReflect.Descriptor instead.
 func (*SendRequest) Descriptor() ([]byte, []int) {
-	return file_switchboard_admin_v1_admin_proto_rawDescGZIP(), []int{30}
+	return file_switchboard_admin_v1_admin_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *SendRequest) GetChannel() string {
@@ -2417,7 +2503,7 @@ type Sent struct {
 
 func (x *Sent) Reset() {
 	*x = Sent{}
-	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[31]
+	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2429,7 +2515,7 @@ func (x *Sent) String() string {
 func (*Sent) ProtoMessage() {}
 
 func (x *Sent) ProtoReflect() protoreflect.Message {
-	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[31]
+	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2442,7 +2528,7 @@ func (x *Sent) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Sent.ProtoReflect.Descriptor instead.
 func (*Sent) Descriptor() ([]byte, []int) {
-	return file_switchboard_admin_v1_admin_proto_rawDescGZIP(), []int{31}
+	return file_switchboard_admin_v1_admin_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *Sent) GetStatus() string {
@@ -2489,7 +2575,7 @@ type ApproveRequest struct {
 
 func (x *ApproveRequest) Reset() {
 	*x = ApproveRequest{}
-	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[32]
+	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2501,7 +2587,7 @@ func (x *ApproveRequest) String() string {
 func (*ApproveRequest) ProtoMessage() {}
 
 func (x *ApproveRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[32]
+	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2514,7 +2600,7 @@ func (x *ApproveRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ApproveRequest.ProtoReflect.Descriptor instead.
 func (*ApproveRequest) Descriptor() ([]byte, []int) {
-	return file_switchboard_admin_v1_admin_proto_rawDescGZIP(), []int{32}
+	return file_switchboard_admin_v1_admin_proto_rawDescGZIP(), []int{33}
 }
 
 func (x *ApproveRequest) GetCode() string {
@@ -2534,7 +2620,7 @@ type RevokeRequest struct {
 
 func (x *RevokeRequest) Reset() {
 	*x = RevokeRequest{}
-	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[33]
+	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2546,7 +2632,7 @@ func (x *RevokeRequest) String() string {
 func (*RevokeRequest) ProtoMessage() {}
 
 func (x *RevokeRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[33]
+	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2559,7 +2645,7 @@ func (x *RevokeRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RevokeRequest.ProtoReflect.Descriptor instead.
 func (*RevokeRequest) Descriptor() ([]byte, []int) {
-	return file_switchboard_admin_v1_admin_proto_rawDescGZIP(), []int{33}
+	return file_switchboard_admin_v1_admin_proto_rawDescGZIP(), []int{34}
 }
 
 func (x *RevokeRequest) GetChannel() string {
@@ -2584,7 +2670,7 @@ type RevokeResponse struct {
 
 func (x *RevokeResponse) Reset() {
 	*x = RevokeResponse{}
-	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[34]
+	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2596,7 +2682,7 @@ func (x *RevokeResponse) String() string {
 func (*RevokeResponse) ProtoMessage() {}
 
 func (x *RevokeResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[34]
+	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2609,7 +2695,7 @@ func (x *RevokeResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RevokeResponse.ProtoReflect.Descriptor instead.
 func (*RevokeResponse) Descriptor() ([]byte, []int) {
-	return file_switchboard_admin_v1_admin_proto_rawDescGZIP(), []int{34}
+	return file_switchboard_admin_v1_admin_proto_rawDescGZIP(), []int{35}
 }
 
 type ClearPairingsRequest struct {
@@ -2621,7 +2707,7 @@ type ClearPairingsRequest struct {
 
 func (x *ClearPairingsRequest) Reset() {
 	*x = ClearPairingsRequest{}
-	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[35]
+	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[36]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2633,7 +2719,7 @@ func (x *ClearPairingsRequest) String() string {
 func (*ClearPairingsRequest) ProtoMessage() {}
 
 func (x *ClearPairingsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[35]
+	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[36]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2646,7 +2732,7 @@ func (x *ClearPairingsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ClearPairingsRequest.ProtoReflect.Descriptor instead.
 func (*ClearPairingsRequest) Descriptor() ([]byte, []int) {
-	return file_switchboard_admin_v1_admin_proto_rawDescGZIP(), []int{35}
+	return file_switchboard_admin_v1_admin_proto_rawDescGZIP(), []int{36}
 }
 
 func (x *ClearPairingsRequest) GetChannel() string {
@@ -2665,7 +2751,7 @@ type ClearPairingsResponse struct {
 
 func (x *ClearPairingsResponse) Reset() {
 	*x = ClearPairingsResponse{}
-	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[36]
+	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[37]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2677,7 +2763,7 @@ func (x *ClearPairingsResponse) String() string {
 func (*ClearPairingsResponse) ProtoMessage() {}
 
 func (x *ClearPairingsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[36]
+	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[37]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2690,7 +2776,7 @@ func (x *ClearPairingsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ClearPairingsResponse.ProtoReflect.Descriptor instead.
 func (*ClearPairingsResponse) Descriptor() ([]byte, []int) {
-	return file_switchboard_admin_v1_admin_proto_rawDescGZIP(), []int{36}
+	return file_switchboard_admin_v1_admin_proto_rawDescGZIP(), []int{37}
 }
 
 func (x *ClearPairingsResponse) GetCleared() int32 {
@@ -2698,6 +2784,58 @@ func (x *ClearPairingsResponse) GetCleared() int32 {
 		return x.Cleared
 	}
 	return 0
+}
+
+type SetHouseholdRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Group         string                 `protobuf:"bytes,1,opt,name=group,proto3" json:"group,omitempty"` // id
+	Household     bool                   `protobuf:"varint,2,opt,name=household,proto3" json:"household,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *SetHouseholdRequest) Reset() {
+	*x = SetHouseholdRequest{}
+	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[38]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *SetHouseholdRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*SetHouseholdRequest) ProtoMessage() {}
+
+func (x *SetHouseholdRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[38]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use SetHouseholdRequest.ProtoReflect.Descriptor instead.
+func (*SetHouseholdRequest) Descriptor() ([]byte, []int) {
+	return file_switchboard_admin_v1_admin_proto_rawDescGZIP(), []int{38}
+}
+
+func (x *SetHouseholdRequest) GetGroup() string {
+	if x != nil {
+		return x.Group
+	}
+	return ""
+}
+
+func (x *SetHouseholdRequest) GetHousehold() bool {
+	if x != nil {
+		return x.Household
+	}
+	return false
 }
 
 type ResubmitRequest struct {
@@ -2709,7 +2847,7 @@ type ResubmitRequest struct {
 
 func (x *ResubmitRequest) Reset() {
 	*x = ResubmitRequest{}
-	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[37]
+	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[39]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2721,7 +2859,7 @@ func (x *ResubmitRequest) String() string {
 func (*ResubmitRequest) ProtoMessage() {}
 
 func (x *ResubmitRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[37]
+	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[39]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2734,7 +2872,7 @@ func (x *ResubmitRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ResubmitRequest.ProtoReflect.Descriptor instead.
 func (*ResubmitRequest) Descriptor() ([]byte, []int) {
-	return file_switchboard_admin_v1_admin_proto_rawDescGZIP(), []int{37}
+	return file_switchboard_admin_v1_admin_proto_rawDescGZIP(), []int{39}
 }
 
 func (x *ResubmitRequest) GetEvent() string {
@@ -2753,7 +2891,7 @@ type ResubmitResponse struct {
 
 func (x *ResubmitResponse) Reset() {
 	*x = ResubmitResponse{}
-	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[38]
+	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[40]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2765,7 +2903,7 @@ func (x *ResubmitResponse) String() string {
 func (*ResubmitResponse) ProtoMessage() {}
 
 func (x *ResubmitResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[38]
+	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[40]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2778,7 +2916,7 @@ func (x *ResubmitResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ResubmitResponse.ProtoReflect.Descriptor instead.
 func (*ResubmitResponse) Descriptor() ([]byte, []int) {
-	return file_switchboard_admin_v1_admin_proto_rawDescGZIP(), []int{38}
+	return file_switchboard_admin_v1_admin_proto_rawDescGZIP(), []int{40}
 }
 
 func (x *ResubmitResponse) GetDeliveries() int32 {
@@ -2797,7 +2935,7 @@ type DeleteSessionRequest struct {
 
 func (x *DeleteSessionRequest) Reset() {
 	*x = DeleteSessionRequest{}
-	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[39]
+	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[41]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2809,7 +2947,7 @@ func (x *DeleteSessionRequest) String() string {
 func (*DeleteSessionRequest) ProtoMessage() {}
 
 func (x *DeleteSessionRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[39]
+	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[41]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2822,7 +2960,7 @@ func (x *DeleteSessionRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteSessionRequest.ProtoReflect.Descriptor instead.
 func (*DeleteSessionRequest) Descriptor() ([]byte, []int) {
-	return file_switchboard_admin_v1_admin_proto_rawDescGZIP(), []int{39}
+	return file_switchboard_admin_v1_admin_proto_rawDescGZIP(), []int{41}
 }
 
 func (x *DeleteSessionRequest) GetId() string {
@@ -2840,7 +2978,7 @@ type DeleteSessionResponse struct {
 
 func (x *DeleteSessionResponse) Reset() {
 	*x = DeleteSessionResponse{}
-	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[40]
+	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[42]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2852,7 +2990,7 @@ func (x *DeleteSessionResponse) String() string {
 func (*DeleteSessionResponse) ProtoMessage() {}
 
 func (x *DeleteSessionResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[40]
+	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[42]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2865,7 +3003,7 @@ func (x *DeleteSessionResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteSessionResponse.ProtoReflect.Descriptor instead.
 func (*DeleteSessionResponse) Descriptor() ([]byte, []int) {
-	return file_switchboard_admin_v1_admin_proto_rawDescGZIP(), []int{40}
+	return file_switchboard_admin_v1_admin_proto_rawDescGZIP(), []int{42}
 }
 
 type CallToolRequest struct {
@@ -2878,7 +3016,7 @@ type CallToolRequest struct {
 
 func (x *CallToolRequest) Reset() {
 	*x = CallToolRequest{}
-	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[41]
+	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[43]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2890,7 +3028,7 @@ func (x *CallToolRequest) String() string {
 func (*CallToolRequest) ProtoMessage() {}
 
 func (x *CallToolRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[41]
+	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[43]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2903,7 +3041,7 @@ func (x *CallToolRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CallToolRequest.ProtoReflect.Descriptor instead.
 func (*CallToolRequest) Descriptor() ([]byte, []int) {
-	return file_switchboard_admin_v1_admin_proto_rawDescGZIP(), []int{41}
+	return file_switchboard_admin_v1_admin_proto_rawDescGZIP(), []int{43}
 }
 
 func (x *CallToolRequest) GetName() string {
@@ -2930,7 +3068,7 @@ type ToolResult struct {
 
 func (x *ToolResult) Reset() {
 	*x = ToolResult{}
-	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[42]
+	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[44]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2942,7 +3080,7 @@ func (x *ToolResult) String() string {
 func (*ToolResult) ProtoMessage() {}
 
 func (x *ToolResult) ProtoReflect() protoreflect.Message {
-	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[42]
+	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[44]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2955,7 +3093,7 @@ func (x *ToolResult) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ToolResult.ProtoReflect.Descriptor instead.
 func (*ToolResult) Descriptor() ([]byte, []int) {
-	return file_switchboard_admin_v1_admin_proto_rawDescGZIP(), []int{42}
+	return file_switchboard_admin_v1_admin_proto_rawDescGZIP(), []int{44}
 }
 
 func (x *ToolResult) GetContent() string {
@@ -2982,7 +3120,7 @@ type BackupRequest struct {
 
 func (x *BackupRequest) Reset() {
 	*x = BackupRequest{}
-	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[43]
+	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[45]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2994,7 +3132,7 @@ func (x *BackupRequest) String() string {
 func (*BackupRequest) ProtoMessage() {}
 
 func (x *BackupRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[43]
+	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[45]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3007,7 +3145,7 @@ func (x *BackupRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BackupRequest.ProtoReflect.Descriptor instead.
 func (*BackupRequest) Descriptor() ([]byte, []int) {
-	return file_switchboard_admin_v1_admin_proto_rawDescGZIP(), []int{43}
+	return file_switchboard_admin_v1_admin_proto_rawDescGZIP(), []int{45}
 }
 
 func (x *BackupRequest) GetFile() string {
@@ -3033,7 +3171,7 @@ type BackupResponse struct {
 
 func (x *BackupResponse) Reset() {
 	*x = BackupResponse{}
-	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[44]
+	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[46]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3045,7 +3183,7 @@ func (x *BackupResponse) String() string {
 func (*BackupResponse) ProtoMessage() {}
 
 func (x *BackupResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[44]
+	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[46]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3058,7 +3196,7 @@ func (x *BackupResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BackupResponse.ProtoReflect.Descriptor instead.
 func (*BackupResponse) Descriptor() ([]byte, []int) {
-	return file_switchboard_admin_v1_admin_proto_rawDescGZIP(), []int{44}
+	return file_switchboard_admin_v1_admin_proto_rawDescGZIP(), []int{46}
 }
 
 func (x *BackupResponse) GetInfo() []byte {
@@ -3156,10 +3294,11 @@ const file_switchboard_admin_v1_admin_proto_rawDesc = "" +
 	"\aenabled\x18\x05 \x01(\bR\aenabled\x127\n" +
 	"\x04spec\x18\x06 \x01(\v2#.switchboard.extension.v1.AgentSpecR\x04spec\x12\x14\n" +
 	"\x05tools\x18\a \x03(\tR\x05tools\"\x0f\n" +
-	"\rPeopleRequest\"\x83\x01\n" +
+	"\rPeopleRequest\"\xb8\x01\n" +
 	"\x0ePeopleResponse\x128\n" +
 	"\bapproved\x18\x01 \x03(\v2\x1c.switchboard.admin.v1.PersonR\bapproved\x127\n" +
-	"\awaiting\x18\x02 \x03(\v2\x1d.switchboard.admin.v1.PairingR\awaiting\"\x8b\x01\n" +
+	"\awaiting\x18\x02 \x03(\v2\x1d.switchboard.admin.v1.PairingR\awaiting\x123\n" +
+	"\x06groups\x18\x03 \x03(\v2\x1b.switchboard.admin.v1.GroupR\x06groups\"\x8b\x01\n" +
 	"\x06Person\x12\x18\n" +
 	"\achannel\x18\x01 \x01(\tR\achannel\x12\x17\n" +
 	"\auser_id\x18\x02 \x01(\tR\x06userId\x12\x12\n" +
@@ -3171,7 +3310,13 @@ const file_switchboard_admin_v1_admin_proto_rawDesc = "" +
 	"\achannel\x18\x02 \x01(\tR\achannel\x12\x17\n" +
 	"\auser_id\x18\x03 \x01(\tR\x06userId\x12\x12\n" +
 	"\x04name\x18\x04 \x01(\tR\x04name\x12\"\n" +
-	"\rexpires_at_us\x18\x05 \x01(\x03R\vexpiresAtUs\"\x8f\x02\n" +
+	"\rexpires_at_us\x18\x05 \x01(\x03R\vexpiresAtUs\"\x87\x01\n" +
+	"\x05Group\x12\x0e\n" +
+	"\x02id\x18\x01 \x01(\tR\x02id\x12\x18\n" +
+	"\achannel\x18\x02 \x01(\tR\achannel\x12\"\n" +
+	"\fconversation\x18\x03 \x01(\tR\fconversation\x12\x12\n" +
+	"\x04name\x18\x04 \x01(\tR\x04name\x12\x1c\n" +
+	"\thousehold\x18\x05 \x01(\bR\thousehold\"\x8f\x02\n" +
 	"\rEventsRequest\x12\x10\n" +
 	"\x03ids\x18\x01 \x03(\tR\x03ids\x12\x16\n" +
 	"\x06source\x18\x02 \x01(\tR\x06source\x12\x1d\n" +
@@ -3296,7 +3441,10 @@ const file_switchboard_admin_v1_admin_proto_rawDesc = "" +
 	"\x14ClearPairingsRequest\x12\x18\n" +
 	"\achannel\x18\x01 \x01(\tR\achannel\"1\n" +
 	"\x15ClearPairingsResponse\x12\x18\n" +
-	"\acleared\x18\x01 \x01(\x05R\acleared\"'\n" +
+	"\acleared\x18\x01 \x01(\x05R\acleared\"I\n" +
+	"\x13SetHouseholdRequest\x12\x14\n" +
+	"\x05group\x18\x01 \x01(\tR\x05group\x12\x1c\n" +
+	"\thousehold\x18\x02 \x01(\bR\thousehold\"'\n" +
 	"\x0fResubmitRequest\x12\x14\n" +
 	"\x05event\x18\x01 \x01(\tR\x05event\"2\n" +
 	"\x10ResubmitResponse\x12\x1e\n" +
@@ -3331,13 +3479,14 @@ const file_switchboard_admin_v1_admin_proto_rawDesc = "" +
 	"\aHistory\x12$.switchboard.admin.v1.HistoryRequest\x1a\x19.switchboard.bus.v1.Entry0\x01\x12I\n" +
 	"\x05Turns\x12\".switchboard.admin.v1.TurnsRequest\x1a\x1a.switchboard.admin.v1.Turn0\x01\x12I\n" +
 	"\x05Calls\x12\".switchboard.admin.v1.CallsRequest\x1a\x1a.switchboard.admin.v1.Call0\x01\x12P\n" +
-	"\x05Usage\x12\".switchboard.admin.v1.UsageRequest\x1a#.switchboard.admin.v1.UsageResponse2\xa4\x06\n" +
+	"\x05Usage\x12\".switchboard.admin.v1.UsageRequest\x1a#.switchboard.admin.v1.UsageResponse2\xfc\x06\n" +
 	"\x06Manage\x12V\n" +
 	"\aRestart\x12$.switchboard.admin.v1.RestartRequest\x1a%.switchboard.admin.v1.RestartResponse\x12E\n" +
 	"\x04Send\x12!.switchboard.admin.v1.SendRequest\x1a\x1a.switchboard.admin.v1.Sent\x12M\n" +
 	"\aApprove\x12$.switchboard.admin.v1.ApproveRequest\x1a\x1c.switchboard.admin.v1.Person\x12S\n" +
 	"\x06Revoke\x12#.switchboard.admin.v1.RevokeRequest\x1a$.switchboard.admin.v1.RevokeResponse\x12h\n" +
-	"\rClearPairings\x12*.switchboard.admin.v1.ClearPairingsRequest\x1a+.switchboard.admin.v1.ClearPairingsResponse\x12Y\n" +
+	"\rClearPairings\x12*.switchboard.admin.v1.ClearPairingsRequest\x1a+.switchboard.admin.v1.ClearPairingsResponse\x12V\n" +
+	"\fSetHousehold\x12).switchboard.admin.v1.SetHouseholdRequest\x1a\x1b.switchboard.admin.v1.Group\x12Y\n" +
 	"\bResubmit\x12%.switchboard.admin.v1.ResubmitRequest\x1a&.switchboard.admin.v1.ResubmitResponse\x12h\n" +
 	"\rDeleteSession\x12*.switchboard.admin.v1.DeleteSessionRequest\x1a+.switchboard.admin.v1.DeleteSessionResponse\x12S\n" +
 	"\bCallTool\x12%.switchboard.admin.v1.CallToolRequest\x1a .switchboard.admin.v1.ToolResult\x12S\n" +
@@ -3357,7 +3506,7 @@ func file_switchboard_admin_v1_admin_proto_rawDescGZIP() []byte {
 	return file_switchboard_admin_v1_admin_proto_rawDescData
 }
 
-var file_switchboard_admin_v1_admin_proto_msgTypes = make([]protoimpl.MessageInfo, 46)
+var file_switchboard_admin_v1_admin_proto_msgTypes = make([]protoimpl.MessageInfo, 48)
 var file_switchboard_admin_v1_admin_proto_goTypes = []any{
 	(*StatusRequest)(nil),         // 0: switchboard.admin.v1.StatusRequest
 	(*Status)(nil),                // 1: switchboard.admin.v1.Status
@@ -3374,41 +3523,43 @@ var file_switchboard_admin_v1_admin_proto_goTypes = []any{
 	(*PeopleResponse)(nil),        // 12: switchboard.admin.v1.PeopleResponse
 	(*Person)(nil),                // 13: switchboard.admin.v1.Person
 	(*Pairing)(nil),               // 14: switchboard.admin.v1.Pairing
-	(*EventsRequest)(nil),         // 15: switchboard.admin.v1.EventsRequest
-	(*DeliveriesRequest)(nil),     // 16: switchboard.admin.v1.DeliveriesRequest
-	(*Delivery)(nil),              // 17: switchboard.admin.v1.Delivery
-	(*SessionsRequest)(nil),       // 18: switchboard.admin.v1.SessionsRequest
-	(*Session)(nil),               // 19: switchboard.admin.v1.Session
-	(*HistoryRequest)(nil),        // 20: switchboard.admin.v1.HistoryRequest
-	(*TurnsRequest)(nil),          // 21: switchboard.admin.v1.TurnsRequest
-	(*Turn)(nil),                  // 22: switchboard.admin.v1.Turn
-	(*CallsRequest)(nil),          // 23: switchboard.admin.v1.CallsRequest
-	(*Call)(nil),                  // 24: switchboard.admin.v1.Call
-	(*UsageRequest)(nil),          // 25: switchboard.admin.v1.UsageRequest
-	(*UsageResponse)(nil),         // 26: switchboard.admin.v1.UsageResponse
-	(*Usage)(nil),                 // 27: switchboard.admin.v1.Usage
-	(*RestartRequest)(nil),        // 28: switchboard.admin.v1.RestartRequest
-	(*RestartResponse)(nil),       // 29: switchboard.admin.v1.RestartResponse
-	(*SendRequest)(nil),           // 30: switchboard.admin.v1.SendRequest
-	(*Sent)(nil),                  // 31: switchboard.admin.v1.Sent
-	(*ApproveRequest)(nil),        // 32: switchboard.admin.v1.ApproveRequest
-	(*RevokeRequest)(nil),         // 33: switchboard.admin.v1.RevokeRequest
-	(*RevokeResponse)(nil),        // 34: switchboard.admin.v1.RevokeResponse
-	(*ClearPairingsRequest)(nil),  // 35: switchboard.admin.v1.ClearPairingsRequest
-	(*ClearPairingsResponse)(nil), // 36: switchboard.admin.v1.ClearPairingsResponse
-	(*ResubmitRequest)(nil),       // 37: switchboard.admin.v1.ResubmitRequest
-	(*ResubmitResponse)(nil),      // 38: switchboard.admin.v1.ResubmitResponse
-	(*DeleteSessionRequest)(nil),  // 39: switchboard.admin.v1.DeleteSessionRequest
-	(*DeleteSessionResponse)(nil), // 40: switchboard.admin.v1.DeleteSessionResponse
-	(*CallToolRequest)(nil),       // 41: switchboard.admin.v1.CallToolRequest
-	(*ToolResult)(nil),            // 42: switchboard.admin.v1.ToolResult
-	(*BackupRequest)(nil),         // 43: switchboard.admin.v1.BackupRequest
-	(*BackupResponse)(nil),        // 44: switchboard.admin.v1.BackupResponse
-	nil,                           // 45: switchboard.admin.v1.DirectoryResponse.RoutingEntry
-	(*extensionv1.Readiness)(nil), // 46: switchboard.extension.v1.Readiness
-	(*extensionv1.AgentSpec)(nil), // 47: switchboard.extension.v1.AgentSpec
-	(*busv1.Event)(nil),           // 48: switchboard.bus.v1.Event
-	(*busv1.Entry)(nil),           // 49: switchboard.bus.v1.Entry
+	(*Group)(nil),                 // 15: switchboard.admin.v1.Group
+	(*EventsRequest)(nil),         // 16: switchboard.admin.v1.EventsRequest
+	(*DeliveriesRequest)(nil),     // 17: switchboard.admin.v1.DeliveriesRequest
+	(*Delivery)(nil),              // 18: switchboard.admin.v1.Delivery
+	(*SessionsRequest)(nil),       // 19: switchboard.admin.v1.SessionsRequest
+	(*Session)(nil),               // 20: switchboard.admin.v1.Session
+	(*HistoryRequest)(nil),        // 21: switchboard.admin.v1.HistoryRequest
+	(*TurnsRequest)(nil),          // 22: switchboard.admin.v1.TurnsRequest
+	(*Turn)(nil),                  // 23: switchboard.admin.v1.Turn
+	(*CallsRequest)(nil),          // 24: switchboard.admin.v1.CallsRequest
+	(*Call)(nil),                  // 25: switchboard.admin.v1.Call
+	(*UsageRequest)(nil),          // 26: switchboard.admin.v1.UsageRequest
+	(*UsageResponse)(nil),         // 27: switchboard.admin.v1.UsageResponse
+	(*Usage)(nil),                 // 28: switchboard.admin.v1.Usage
+	(*RestartRequest)(nil),        // 29: switchboard.admin.v1.RestartRequest
+	(*RestartResponse)(nil),       // 30: switchboard.admin.v1.RestartResponse
+	(*SendRequest)(nil),           // 31: switchboard.admin.v1.SendRequest
+	(*Sent)(nil),                  // 32: switchboard.admin.v1.Sent
+	(*ApproveRequest)(nil),        // 33: switchboard.admin.v1.ApproveRequest
+	(*RevokeRequest)(nil),         // 34: switchboard.admin.v1.RevokeRequest
+	(*RevokeResponse)(nil),        // 35: switchboard.admin.v1.RevokeResponse
+	(*ClearPairingsRequest)(nil),  // 36: switchboard.admin.v1.ClearPairingsRequest
+	(*ClearPairingsResponse)(nil), // 37: switchboard.admin.v1.ClearPairingsResponse
+	(*SetHouseholdRequest)(nil),   // 38: switchboard.admin.v1.SetHouseholdRequest
+	(*ResubmitRequest)(nil),       // 39: switchboard.admin.v1.ResubmitRequest
+	(*ResubmitResponse)(nil),      // 40: switchboard.admin.v1.ResubmitResponse
+	(*DeleteSessionRequest)(nil),  // 41: switchboard.admin.v1.DeleteSessionRequest
+	(*DeleteSessionResponse)(nil), // 42: switchboard.admin.v1.DeleteSessionResponse
+	(*CallToolRequest)(nil),       // 43: switchboard.admin.v1.CallToolRequest
+	(*ToolResult)(nil),            // 44: switchboard.admin.v1.ToolResult
+	(*BackupRequest)(nil),         // 45: switchboard.admin.v1.BackupRequest
+	(*BackupResponse)(nil),        // 46: switchboard.admin.v1.BackupResponse
+	nil,                           // 47: switchboard.admin.v1.DirectoryResponse.RoutingEntry
+	(*extensionv1.Readiness)(nil), // 48: switchboard.extension.v1.Readiness
+	(*extensionv1.AgentSpec)(nil), // 49: switchboard.extension.v1.AgentSpec
+	(*busv1.Event)(nil),           // 50: switchboard.bus.v1.Event
+	(*busv1.Entry)(nil),           // 51: switchboard.bus.v1.Entry
 }
 var file_switchboard_admin_v1_admin_proto_depIdxs = []int32{
 	2,  // 0: switchboard.admin.v1.Status.waiting:type_name -> switchboard.admin.v1.Subscription
@@ -3416,57 +3567,60 @@ var file_switchboard_admin_v1_admin_proto_depIdxs = []int32{
 	6,  // 2: switchboard.admin.v1.Extension.sandbox:type_name -> switchboard.admin.v1.Sandbox
 	9,  // 3: switchboard.admin.v1.DirectoryResponse.channels:type_name -> switchboard.admin.v1.Channel
 	10, // 4: switchboard.admin.v1.DirectoryResponse.agents:type_name -> switchboard.admin.v1.Agent
-	45, // 5: switchboard.admin.v1.DirectoryResponse.routing:type_name -> switchboard.admin.v1.DirectoryResponse.RoutingEntry
-	46, // 6: switchboard.admin.v1.Channel.readiness:type_name -> switchboard.extension.v1.Readiness
-	47, // 7: switchboard.admin.v1.Agent.spec:type_name -> switchboard.extension.v1.AgentSpec
+	47, // 5: switchboard.admin.v1.DirectoryResponse.routing:type_name -> switchboard.admin.v1.DirectoryResponse.RoutingEntry
+	48, // 6: switchboard.admin.v1.Channel.readiness:type_name -> switchboard.extension.v1.Readiness
+	49, // 7: switchboard.admin.v1.Agent.spec:type_name -> switchboard.extension.v1.AgentSpec
 	13, // 8: switchboard.admin.v1.PeopleResponse.approved:type_name -> switchboard.admin.v1.Person
 	14, // 9: switchboard.admin.v1.PeopleResponse.waiting:type_name -> switchboard.admin.v1.Pairing
-	27, // 10: switchboard.admin.v1.UsageResponse.rows:type_name -> switchboard.admin.v1.Usage
-	0,  // 11: switchboard.admin.v1.Read.Status:input_type -> switchboard.admin.v1.StatusRequest
-	3,  // 12: switchboard.admin.v1.Read.Extensions:input_type -> switchboard.admin.v1.ExtensionsRequest
-	7,  // 13: switchboard.admin.v1.Read.Directory:input_type -> switchboard.admin.v1.DirectoryRequest
-	11, // 14: switchboard.admin.v1.Read.People:input_type -> switchboard.admin.v1.PeopleRequest
-	15, // 15: switchboard.admin.v1.Read.Events:input_type -> switchboard.admin.v1.EventsRequest
-	16, // 16: switchboard.admin.v1.Read.Deliveries:input_type -> switchboard.admin.v1.DeliveriesRequest
-	18, // 17: switchboard.admin.v1.Read.Sessions:input_type -> switchboard.admin.v1.SessionsRequest
-	20, // 18: switchboard.admin.v1.Read.History:input_type -> switchboard.admin.v1.HistoryRequest
-	21, // 19: switchboard.admin.v1.Read.Turns:input_type -> switchboard.admin.v1.TurnsRequest
-	23, // 20: switchboard.admin.v1.Read.Calls:input_type -> switchboard.admin.v1.CallsRequest
-	25, // 21: switchboard.admin.v1.Read.Usage:input_type -> switchboard.admin.v1.UsageRequest
-	28, // 22: switchboard.admin.v1.Manage.Restart:input_type -> switchboard.admin.v1.RestartRequest
-	30, // 23: switchboard.admin.v1.Manage.Send:input_type -> switchboard.admin.v1.SendRequest
-	32, // 24: switchboard.admin.v1.Manage.Approve:input_type -> switchboard.admin.v1.ApproveRequest
-	33, // 25: switchboard.admin.v1.Manage.Revoke:input_type -> switchboard.admin.v1.RevokeRequest
-	35, // 26: switchboard.admin.v1.Manage.ClearPairings:input_type -> switchboard.admin.v1.ClearPairingsRequest
-	37, // 27: switchboard.admin.v1.Manage.Resubmit:input_type -> switchboard.admin.v1.ResubmitRequest
-	39, // 28: switchboard.admin.v1.Manage.DeleteSession:input_type -> switchboard.admin.v1.DeleteSessionRequest
-	41, // 29: switchboard.admin.v1.Manage.CallTool:input_type -> switchboard.admin.v1.CallToolRequest
-	43, // 30: switchboard.admin.v1.Manage.Backup:input_type -> switchboard.admin.v1.BackupRequest
-	1,  // 31: switchboard.admin.v1.Read.Status:output_type -> switchboard.admin.v1.Status
-	4,  // 32: switchboard.admin.v1.Read.Extensions:output_type -> switchboard.admin.v1.ExtensionsResponse
-	8,  // 33: switchboard.admin.v1.Read.Directory:output_type -> switchboard.admin.v1.DirectoryResponse
-	12, // 34: switchboard.admin.v1.Read.People:output_type -> switchboard.admin.v1.PeopleResponse
-	48, // 35: switchboard.admin.v1.Read.Events:output_type -> switchboard.bus.v1.Event
-	17, // 36: switchboard.admin.v1.Read.Deliveries:output_type -> switchboard.admin.v1.Delivery
-	19, // 37: switchboard.admin.v1.Read.Sessions:output_type -> switchboard.admin.v1.Session
-	49, // 38: switchboard.admin.v1.Read.History:output_type -> switchboard.bus.v1.Entry
-	22, // 39: switchboard.admin.v1.Read.Turns:output_type -> switchboard.admin.v1.Turn
-	24, // 40: switchboard.admin.v1.Read.Calls:output_type -> switchboard.admin.v1.Call
-	26, // 41: switchboard.admin.v1.Read.Usage:output_type -> switchboard.admin.v1.UsageResponse
-	29, // 42: switchboard.admin.v1.Manage.Restart:output_type -> switchboard.admin.v1.RestartResponse
-	31, // 43: switchboard.admin.v1.Manage.Send:output_type -> switchboard.admin.v1.Sent
-	13, // 44: switchboard.admin.v1.Manage.Approve:output_type -> switchboard.admin.v1.Person
-	34, // 45: switchboard.admin.v1.Manage.Revoke:output_type -> switchboard.admin.v1.RevokeResponse
-	36, // 46: switchboard.admin.v1.Manage.ClearPairings:output_type -> switchboard.admin.v1.ClearPairingsResponse
-	38, // 47: switchboard.admin.v1.Manage.Resubmit:output_type -> switchboard.admin.v1.ResubmitResponse
-	40, // 48: switchboard.admin.v1.Manage.DeleteSession:output_type -> switchboard.admin.v1.DeleteSessionResponse
-	42, // 49: switchboard.admin.v1.Manage.CallTool:output_type -> switchboard.admin.v1.ToolResult
-	44, // 50: switchboard.admin.v1.Manage.Backup:output_type -> switchboard.admin.v1.BackupResponse
-	31, // [31:51] is the sub-list for method output_type
-	11, // [11:31] is the sub-list for method input_type
-	11, // [11:11] is the sub-list for extension type_name
-	11, // [11:11] is the sub-list for extension extendee
-	0,  // [0:11] is the sub-list for field type_name
+	15, // 10: switchboard.admin.v1.PeopleResponse.groups:type_name -> switchboard.admin.v1.Group
+	28, // 11: switchboard.admin.v1.UsageResponse.rows:type_name -> switchboard.admin.v1.Usage
+	0,  // 12: switchboard.admin.v1.Read.Status:input_type -> switchboard.admin.v1.StatusRequest
+	3,  // 13: switchboard.admin.v1.Read.Extensions:input_type -> switchboard.admin.v1.ExtensionsRequest
+	7,  // 14: switchboard.admin.v1.Read.Directory:input_type -> switchboard.admin.v1.DirectoryRequest
+	11, // 15: switchboard.admin.v1.Read.People:input_type -> switchboard.admin.v1.PeopleRequest
+	16, // 16: switchboard.admin.v1.Read.Events:input_type -> switchboard.admin.v1.EventsRequest
+	17, // 17: switchboard.admin.v1.Read.Deliveries:input_type -> switchboard.admin.v1.DeliveriesRequest
+	19, // 18: switchboard.admin.v1.Read.Sessions:input_type -> switchboard.admin.v1.SessionsRequest
+	21, // 19: switchboard.admin.v1.Read.History:input_type -> switchboard.admin.v1.HistoryRequest
+	22, // 20: switchboard.admin.v1.Read.Turns:input_type -> switchboard.admin.v1.TurnsRequest
+	24, // 21: switchboard.admin.v1.Read.Calls:input_type -> switchboard.admin.v1.CallsRequest
+	26, // 22: switchboard.admin.v1.Read.Usage:input_type -> switchboard.admin.v1.UsageRequest
+	29, // 23: switchboard.admin.v1.Manage.Restart:input_type -> switchboard.admin.v1.RestartRequest
+	31, // 24: switchboard.admin.v1.Manage.Send:input_type -> switchboard.admin.v1.SendRequest
+	33, // 25: switchboard.admin.v1.Manage.Approve:input_type -> switchboard.admin.v1.ApproveRequest
+	34, // 26: switchboard.admin.v1.Manage.Revoke:input_type -> switchboard.admin.v1.RevokeRequest
+	36, // 27: switchboard.admin.v1.Manage.ClearPairings:input_type -> switchboard.admin.v1.ClearPairingsRequest
+	38, // 28: switchboard.admin.v1.Manage.SetHousehold:input_type -> switchboard.admin.v1.SetHouseholdRequest
+	39, // 29: switchboard.admin.v1.Manage.Resubmit:input_type -> switchboard.admin.v1.ResubmitRequest
+	41, // 30: switchboard.admin.v1.Manage.DeleteSession:input_type -> switchboard.admin.v1.DeleteSessionRequest
+	43, // 31: switchboard.admin.v1.Manage.CallTool:input_type -> switchboard.admin.v1.CallToolRequest
+	45, // 32: switchboard.admin.v1.Manage.Backup:input_type -> switchboard.admin.v1.BackupRequest
+	1,  // 33: switchboard.admin.v1.Read.Status:output_type -> switchboard.admin.v1.Status
+	4,  // 34: switchboard.admin.v1.Read.Extensions:output_type -> switchboard.admin.v1.ExtensionsResponse
+	8,  // 35: switchboard.admin.v1.Read.Directory:output_type -> switchboard.admin.v1.DirectoryResponse
+	12, // 36: switchboard.admin.v1.Read.People:output_type -> switchboard.admin.v1.PeopleResponse
+	50, // 37: switchboard.admin.v1.Read.Events:output_type -> switchboard.bus.v1.Event
+	18, // 38: switchboard.admin.v1.Read.Deliveries:output_type -> switchboard.admin.v1.Delivery
+	20, // 39: switchboard.admin.v1.Read.Sessions:output_type -> switchboard.admin.v1.Session
+	51, // 40: switchboard.admin.v1.Read.History:output_type -> switchboard.bus.v1.Entry
+	23, // 41: switchboard.admin.v1.Read.Turns:output_type -> switchboard.admin.v1.Turn
+	25, // 42: switchboard.admin.v1.Read.Calls:output_type -> switchboard.admin.v1.Call
+	27, // 43: switchboard.admin.v1.Read.Usage:output_type -> switchboard.admin.v1.UsageResponse
+	30, // 44: switchboard.admin.v1.Manage.Restart:output_type -> switchboard.admin.v1.RestartResponse
+	32, // 45: switchboard.admin.v1.Manage.Send:output_type -> switchboard.admin.v1.Sent
+	13, // 46: switchboard.admin.v1.Manage.Approve:output_type -> switchboard.admin.v1.Person
+	35, // 47: switchboard.admin.v1.Manage.Revoke:output_type -> switchboard.admin.v1.RevokeResponse
+	37, // 48: switchboard.admin.v1.Manage.ClearPairings:output_type -> switchboard.admin.v1.ClearPairingsResponse
+	15, // 49: switchboard.admin.v1.Manage.SetHousehold:output_type -> switchboard.admin.v1.Group
+	40, // 50: switchboard.admin.v1.Manage.Resubmit:output_type -> switchboard.admin.v1.ResubmitResponse
+	42, // 51: switchboard.admin.v1.Manage.DeleteSession:output_type -> switchboard.admin.v1.DeleteSessionResponse
+	44, // 52: switchboard.admin.v1.Manage.CallTool:output_type -> switchboard.admin.v1.ToolResult
+	46, // 53: switchboard.admin.v1.Manage.Backup:output_type -> switchboard.admin.v1.BackupResponse
+	33, // [33:54] is the sub-list for method output_type
+	12, // [12:33] is the sub-list for method input_type
+	12, // [12:12] is the sub-list for extension type_name
+	12, // [12:12] is the sub-list for extension extendee
+	0,  // [0:12] is the sub-list for field type_name
 }
 
 func init() { file_switchboard_admin_v1_admin_proto_init() }
@@ -3480,7 +3634,7 @@ func file_switchboard_admin_v1_admin_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_switchboard_admin_v1_admin_proto_rawDesc), len(file_switchboard_admin_v1_admin_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   46,
+			NumMessages:   48,
 			NumExtensions: 0,
 			NumServices:   2,
 		},

@@ -545,6 +545,7 @@ const (
 	Manage_Approve_FullMethodName       = "/switchboard.admin.v1.Manage/Approve"
 	Manage_Revoke_FullMethodName        = "/switchboard.admin.v1.Manage/Revoke"
 	Manage_ClearPairings_FullMethodName = "/switchboard.admin.v1.Manage/ClearPairings"
+	Manage_SetHousehold_FullMethodName  = "/switchboard.admin.v1.Manage/SetHousehold"
 	Manage_Resubmit_FullMethodName      = "/switchboard.admin.v1.Manage/Resubmit"
 	Manage_DeleteSession_FullMethodName = "/switchboard.admin.v1.Manage/DeleteSession"
 	Manage_CallTool_FullMethodName      = "/switchboard.admin.v1.Manage/CallTool"
@@ -566,6 +567,8 @@ type ManageClient interface {
 	Revoke(ctx context.Context, in *RevokeRequest, opts ...grpc.CallOption) (*RevokeResponse, error)
 	// ClearPairings deletes pairing codes that wait for approval.
 	ClearPairings(ctx context.Context, in *ClearPairingsRequest, opts ...grpc.CallOption) (*ClearPairingsResponse, error)
+	// SetHousehold makes a group a household group, or ends that.
+	SetHousehold(ctx context.Context, in *SetHouseholdRequest, opts ...grpc.CallOption) (*Group, error)
 	// Resubmit queues the dead deliveries of an event again.
 	Resubmit(ctx context.Context, in *ResubmitRequest, opts ...grpc.CallOption) (*ResubmitResponse, error)
 	// DeleteSession ends what runs in a session and deletes it with its history.
@@ -635,6 +638,16 @@ func (c *manageClient) ClearPairings(ctx context.Context, in *ClearPairingsReque
 	return out, nil
 }
 
+func (c *manageClient) SetHousehold(ctx context.Context, in *SetHouseholdRequest, opts ...grpc.CallOption) (*Group, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(Group)
+	err := c.cc.Invoke(ctx, Manage_SetHousehold_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
 func (c *manageClient) Resubmit(ctx context.Context, in *ResubmitRequest, opts ...grpc.CallOption) (*ResubmitResponse, error) {
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
 	out := new(ResubmitResponse)
@@ -690,6 +703,8 @@ type ManageServer interface {
 	Revoke(context.Context, *RevokeRequest) (*RevokeResponse, error)
 	// ClearPairings deletes pairing codes that wait for approval.
 	ClearPairings(context.Context, *ClearPairingsRequest) (*ClearPairingsResponse, error)
+	// SetHousehold makes a group a household group, or ends that.
+	SetHousehold(context.Context, *SetHouseholdRequest) (*Group, error)
 	// Resubmit queues the dead deliveries of an event again.
 	Resubmit(context.Context, *ResubmitRequest) (*ResubmitResponse, error)
 	// DeleteSession ends what runs in a session and deletes it with its history.
@@ -722,6 +737,9 @@ func (UnimplementedManageServer) Revoke(context.Context, *RevokeRequest) (*Revok
 }
 func (UnimplementedManageServer) ClearPairings(context.Context, *ClearPairingsRequest) (*ClearPairingsResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method ClearPairings not implemented")
+}
+func (UnimplementedManageServer) SetHousehold(context.Context, *SetHouseholdRequest) (*Group, error) {
+	return nil, status.Error(codes.Unimplemented, "method SetHousehold not implemented")
 }
 func (UnimplementedManageServer) Resubmit(context.Context, *ResubmitRequest) (*ResubmitResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method Resubmit not implemented")
@@ -845,6 +863,24 @@ func _Manage_ClearPairings_Handler(srv interface{}, ctx context.Context, dec fun
 	return interceptor(ctx, in, info, handler)
 }
 
+func _Manage_SetHousehold_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(SetHouseholdRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(ManageServer).SetHousehold(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Manage_SetHousehold_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(ManageServer).SetHousehold(ctx, req.(*SetHouseholdRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
 func _Manage_Resubmit_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
 	in := new(ResubmitRequest)
 	if err := dec(in); err != nil {
@@ -943,6 +979,10 @@ var Manage_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "ClearPairings",
 			Handler:    _Manage_ClearPairings_Handler,
+		},
+		{
+			MethodName: "SetHousehold",
+			Handler:    _Manage_SetHousehold_Handler,
 		},
 		{
 			MethodName: "Resubmit",

@@ -933,7 +933,11 @@ type CallRequest struct {
 	Person string `protobuf:"bytes,16,opt,name=person,proto3" json:"person,omitempty"` // the person for whom the call is made; empty: none
 	// The slash command with which a person called the tool; empty: an agent called
 	// it. The call_id is then that of the event.
-	Command       string `protobuf:"bytes,17,opt,name=command,proto3" json:"command,omitempty"`
+	Command string `protobuf:"bytes,17,opt,name=command,proto3" json:"command,omitempty"`
+	// For whom the call is made, and whose things it may use and change. An extension
+	// stores it with what people set up, and compares it: see Principal in package
+	// contract.
+	Principal     *Principal `protobuf:"bytes,18,opt,name=principal,proto3" json:"principal,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1087,6 +1091,84 @@ func (x *CallRequest) GetCommand() string {
 	return ""
 }
 
+func (x *CallRequest) GetPrincipal() *Principal {
+	if x != nil {
+		return x.Principal
+	}
+	return nil
+}
+
+// Principal is for whom something is done, and where it was asked for.
+type Principal struct {
+	state        protoimpl.MessageState `protogen:"open.v1"`
+	Person       string                 `protobuf:"bytes,1,opt,name=person,proto3" json:"person,omitempty"`             // opaque id; empty: no person
+	Conversation string                 `protobuf:"bytes,2,opt,name=conversation,proto3" json:"conversation,omitempty"` // opaque handle; empty: none
+	Group        string                 `protobuf:"bytes,3,opt,name=group,proto3" json:"group,omitempty"`               // opaque id of the group whose members read it; empty: it is private
+	// Only what was said or set in the group may be used and changed: the owner has not
+	// declared it a household group.
+	Confined      bool `protobuf:"varint,4,opt,name=confined,proto3" json:"confined,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Principal) Reset() {
+	*x = Principal{}
+	mi := &file_switchboard_extension_v1_extension_proto_msgTypes[13]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Principal) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Principal) ProtoMessage() {}
+
+func (x *Principal) ProtoReflect() protoreflect.Message {
+	mi := &file_switchboard_extension_v1_extension_proto_msgTypes[13]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Principal.ProtoReflect.Descriptor instead.
+func (*Principal) Descriptor() ([]byte, []int) {
+	return file_switchboard_extension_v1_extension_proto_rawDescGZIP(), []int{13}
+}
+
+func (x *Principal) GetPerson() string {
+	if x != nil {
+		return x.Person
+	}
+	return ""
+}
+
+func (x *Principal) GetConversation() string {
+	if x != nil {
+		return x.Conversation
+	}
+	return ""
+}
+
+func (x *Principal) GetGroup() string {
+	if x != nil {
+		return x.Group
+	}
+	return ""
+}
+
+func (x *Principal) GetConfined() bool {
+	if x != nil {
+		return x.Confined
+	}
+	return false
+}
+
 // CallResult is committed together with its effects and the result row.
 type CallResult struct {
 	state   protoimpl.MessageState `protogen:"open.v1"`
@@ -1108,7 +1190,7 @@ type CallResult struct {
 
 func (x *CallResult) Reset() {
 	*x = CallResult{}
-	mi := &file_switchboard_extension_v1_extension_proto_msgTypes[13]
+	mi := &file_switchboard_extension_v1_extension_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1120,7 +1202,7 @@ func (x *CallResult) String() string {
 func (*CallResult) ProtoMessage() {}
 
 func (x *CallResult) ProtoReflect() protoreflect.Message {
-	mi := &file_switchboard_extension_v1_extension_proto_msgTypes[13]
+	mi := &file_switchboard_extension_v1_extension_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1133,7 +1215,7 @@ func (x *CallResult) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CallResult.ProtoReflect.Descriptor instead.
 func (*CallResult) Descriptor() ([]byte, []int) {
-	return file_switchboard_extension_v1_extension_proto_rawDescGZIP(), []int{13}
+	return file_switchboard_extension_v1_extension_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *CallResult) GetContent() string {
@@ -1193,7 +1275,7 @@ type CompleteRequest struct {
 
 func (x *CompleteRequest) Reset() {
 	*x = CompleteRequest{}
-	mi := &file_switchboard_extension_v1_extension_proto_msgTypes[14]
+	mi := &file_switchboard_extension_v1_extension_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1205,7 +1287,7 @@ func (x *CompleteRequest) String() string {
 func (*CompleteRequest) ProtoMessage() {}
 
 func (x *CompleteRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_switchboard_extension_v1_extension_proto_msgTypes[14]
+	mi := &file_switchboard_extension_v1_extension_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1218,7 +1300,7 @@ func (x *CompleteRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CompleteRequest.ProtoReflect.Descriptor instead.
 func (*CompleteRequest) Descriptor() ([]byte, []int) {
-	return file_switchboard_extension_v1_extension_proto_rawDescGZIP(), []int{14}
+	return file_switchboard_extension_v1_extension_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *CompleteRequest) GetModel() string {
@@ -1284,7 +1366,7 @@ type Message struct {
 
 func (x *Message) Reset() {
 	*x = Message{}
-	mi := &file_switchboard_extension_v1_extension_proto_msgTypes[15]
+	mi := &file_switchboard_extension_v1_extension_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1296,7 +1378,7 @@ func (x *Message) String() string {
 func (*Message) ProtoMessage() {}
 
 func (x *Message) ProtoReflect() protoreflect.Message {
-	mi := &file_switchboard_extension_v1_extension_proto_msgTypes[15]
+	mi := &file_switchboard_extension_v1_extension_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1309,7 +1391,7 @@ func (x *Message) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Message.ProtoReflect.Descriptor instead.
 func (*Message) Descriptor() ([]byte, []int) {
-	return file_switchboard_extension_v1_extension_proto_rawDescGZIP(), []int{15}
+	return file_switchboard_extension_v1_extension_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *Message) GetRole() string {
@@ -1362,7 +1444,7 @@ type Delta struct {
 
 func (x *Delta) Reset() {
 	*x = Delta{}
-	mi := &file_switchboard_extension_v1_extension_proto_msgTypes[16]
+	mi := &file_switchboard_extension_v1_extension_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1374,7 +1456,7 @@ func (x *Delta) String() string {
 func (*Delta) ProtoMessage() {}
 
 func (x *Delta) ProtoReflect() protoreflect.Message {
-	mi := &file_switchboard_extension_v1_extension_proto_msgTypes[16]
+	mi := &file_switchboard_extension_v1_extension_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1387,7 +1469,7 @@ func (x *Delta) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Delta.ProtoReflect.Descriptor instead.
 func (*Delta) Descriptor() ([]byte, []int) {
-	return file_switchboard_extension_v1_extension_proto_rawDescGZIP(), []int{16}
+	return file_switchboard_extension_v1_extension_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *Delta) GetText() string {
@@ -1436,7 +1518,7 @@ type Usage struct {
 
 func (x *Usage) Reset() {
 	*x = Usage{}
-	mi := &file_switchboard_extension_v1_extension_proto_msgTypes[17]
+	mi := &file_switchboard_extension_v1_extension_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1448,7 +1530,7 @@ func (x *Usage) String() string {
 func (*Usage) ProtoMessage() {}
 
 func (x *Usage) ProtoReflect() protoreflect.Message {
-	mi := &file_switchboard_extension_v1_extension_proto_msgTypes[17]
+	mi := &file_switchboard_extension_v1_extension_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1461,7 +1543,7 @@ func (x *Usage) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Usage.ProtoReflect.Descriptor instead.
 func (*Usage) Descriptor() ([]byte, []int) {
-	return file_switchboard_extension_v1_extension_proto_rawDescGZIP(), []int{17}
+	return file_switchboard_extension_v1_extension_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *Usage) GetInputTokens() int64 {
@@ -1499,7 +1581,7 @@ type DraftUpdate struct {
 
 func (x *DraftUpdate) Reset() {
 	*x = DraftUpdate{}
-	mi := &file_switchboard_extension_v1_extension_proto_msgTypes[18]
+	mi := &file_switchboard_extension_v1_extension_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1511,7 +1593,7 @@ func (x *DraftUpdate) String() string {
 func (*DraftUpdate) ProtoMessage() {}
 
 func (x *DraftUpdate) ProtoReflect() protoreflect.Message {
-	mi := &file_switchboard_extension_v1_extension_proto_msgTypes[18]
+	mi := &file_switchboard_extension_v1_extension_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1524,7 +1606,7 @@ func (x *DraftUpdate) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DraftUpdate.ProtoReflect.Descriptor instead.
 func (*DraftUpdate) Descriptor() ([]byte, []int) {
-	return file_switchboard_extension_v1_extension_proto_rawDescGZIP(), []int{18}
+	return file_switchboard_extension_v1_extension_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *DraftUpdate) GetConversation() string {
@@ -1577,7 +1659,7 @@ type DraftResponse struct {
 
 func (x *DraftResponse) Reset() {
 	*x = DraftResponse{}
-	mi := &file_switchboard_extension_v1_extension_proto_msgTypes[19]
+	mi := &file_switchboard_extension_v1_extension_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1589,7 +1671,7 @@ func (x *DraftResponse) String() string {
 func (*DraftResponse) ProtoMessage() {}
 
 func (x *DraftResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_switchboard_extension_v1_extension_proto_msgTypes[19]
+	mi := &file_switchboard_extension_v1_extension_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1602,7 +1684,7 @@ func (x *DraftResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DraftResponse.ProtoReflect.Descriptor instead.
 func (*DraftResponse) Descriptor() ([]byte, []int) {
-	return file_switchboard_extension_v1_extension_proto_rawDescGZIP(), []int{19}
+	return file_switchboard_extension_v1_extension_proto_rawDescGZIP(), []int{20}
 }
 
 var File_switchboard_extension_v1_extension_proto protoreflect.FileDescriptor
@@ -1690,7 +1772,7 @@ const file_switchboard_extension_v1_extension_proto_rawDesc = "" +
 	"\acancels\x18\x02 \x03(\tR\acancels\"_\n" +
 	"\fOutcomeFrame\x127\n" +
 	"\boutcomes\x18\x01 \x03(\v2\x1b.switchboard.bus.v1.OutcomeR\boutcomes\x12\x16\n" +
-	"\x06credit\x18\x02 \x01(\x05R\x06credit\"\xab\x03\n" +
+	"\x06credit\x18\x02 \x01(\x05R\x06credit\"\xee\x03\n" +
 	"\vCallRequest\x12\x17\n" +
 	"\acall_id\x18\x01 \x01(\tR\x06callId\x12\x12\n" +
 	"\x04name\x18\x02 \x01(\tR\x04name\x12\x1c\n" +
@@ -1709,7 +1791,13 @@ const file_switchboard_extension_v1_extension_proto_rawDesc = "" +
 	"\x06thread\x18\x0e \x01(\tR\x06thread\x12\x14\n" +
 	"\x05input\x18\x0f \x01(\tR\x05input\x12\x16\n" +
 	"\x06person\x18\x10 \x01(\tR\x06person\x12\x18\n" +
-	"\acommand\x18\x11 \x01(\tR\acommand\"\xbf\x01\n" +
+	"\acommand\x18\x11 \x01(\tR\acommand\x12A\n" +
+	"\tprincipal\x18\x12 \x01(\v2#.switchboard.extension.v1.PrincipalR\tprincipal\"y\n" +
+	"\tPrincipal\x12\x16\n" +
+	"\x06person\x18\x01 \x01(\tR\x06person\x12\"\n" +
+	"\fconversation\x18\x02 \x01(\tR\fconversation\x12\x14\n" +
+	"\x05group\x18\x03 \x01(\tR\x05group\x12\x1a\n" +
+	"\bconfined\x18\x04 \x01(\bR\bconfined\"\xbf\x01\n" +
 	"\n" +
 	"CallResult\x12\x18\n" +
 	"\acontent\x18\x01 \x01(\tR\acontent\x12\x19\n" +
@@ -1779,7 +1867,7 @@ func file_switchboard_extension_v1_extension_proto_rawDescGZIP() []byte {
 }
 
 var file_switchboard_extension_v1_extension_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
-var file_switchboard_extension_v1_extension_proto_msgTypes = make([]protoimpl.MessageInfo, 21)
+var file_switchboard_extension_v1_extension_proto_msgTypes = make([]protoimpl.MessageInfo, 22)
 var file_switchboard_extension_v1_extension_proto_goTypes = []any{
 	(Readiness_State)(0),     // 0: switchboard.extension.v1.Readiness.State
 	(*DescribeRequest)(nil),  // 1: switchboard.extension.v1.DescribeRequest
@@ -1795,54 +1883,56 @@ var file_switchboard_extension_v1_extension_proto_goTypes = []any{
 	(*DeliverFrame)(nil),     // 11: switchboard.extension.v1.DeliverFrame
 	(*OutcomeFrame)(nil),     // 12: switchboard.extension.v1.OutcomeFrame
 	(*CallRequest)(nil),      // 13: switchboard.extension.v1.CallRequest
-	(*CallResult)(nil),       // 14: switchboard.extension.v1.CallResult
-	(*CompleteRequest)(nil),  // 15: switchboard.extension.v1.CompleteRequest
-	(*Message)(nil),          // 16: switchboard.extension.v1.Message
-	(*Delta)(nil),            // 17: switchboard.extension.v1.Delta
-	(*Usage)(nil),            // 18: switchboard.extension.v1.Usage
-	(*DraftUpdate)(nil),      // 19: switchboard.extension.v1.DraftUpdate
-	(*DraftResponse)(nil),    // 20: switchboard.extension.v1.DraftResponse
-	nil,                      // 21: switchboard.extension.v1.InitRequest.SecretsEntry
-	(*busv1.Delivery)(nil),   // 22: switchboard.bus.v1.Delivery
-	(*busv1.Outcome)(nil),    // 23: switchboard.bus.v1.Outcome
-	(*busv1.Effect)(nil),     // 24: switchboard.bus.v1.Effect
-	(*busv1.Call)(nil),       // 25: switchboard.bus.v1.Call
+	(*Principal)(nil),        // 14: switchboard.extension.v1.Principal
+	(*CallResult)(nil),       // 15: switchboard.extension.v1.CallResult
+	(*CompleteRequest)(nil),  // 16: switchboard.extension.v1.CompleteRequest
+	(*Message)(nil),          // 17: switchboard.extension.v1.Message
+	(*Delta)(nil),            // 18: switchboard.extension.v1.Delta
+	(*Usage)(nil),            // 19: switchboard.extension.v1.Usage
+	(*DraftUpdate)(nil),      // 20: switchboard.extension.v1.DraftUpdate
+	(*DraftResponse)(nil),    // 21: switchboard.extension.v1.DraftResponse
+	nil,                      // 22: switchboard.extension.v1.InitRequest.SecretsEntry
+	(*busv1.Delivery)(nil),   // 23: switchboard.bus.v1.Delivery
+	(*busv1.Outcome)(nil),    // 24: switchboard.bus.v1.Outcome
+	(*busv1.Effect)(nil),     // 25: switchboard.bus.v1.Effect
+	(*busv1.Call)(nil),       // 26: switchboard.bus.v1.Call
 }
 var file_switchboard_extension_v1_extension_proto_depIdxs = []int32{
 	3,  // 0: switchboard.extension.v1.Description.tools:type_name -> switchboard.extension.v1.Tool
-	21, // 1: switchboard.extension.v1.InitRequest.secrets:type_name -> switchboard.extension.v1.InitRequest.SecretsEntry
+	22, // 1: switchboard.extension.v1.InitRequest.secrets:type_name -> switchboard.extension.v1.InitRequest.SecretsEntry
 	5,  // 2: switchboard.extension.v1.InitRequest.agent:type_name -> switchboard.extension.v1.AgentSpec
 	8,  // 3: switchboard.extension.v1.InitResponse.readiness:type_name -> switchboard.extension.v1.Readiness
 	0,  // 4: switchboard.extension.v1.Readiness.state:type_name -> switchboard.extension.v1.Readiness.State
-	22, // 5: switchboard.extension.v1.DeliverFrame.deliveries:type_name -> switchboard.bus.v1.Delivery
-	23, // 6: switchboard.extension.v1.OutcomeFrame.outcomes:type_name -> switchboard.bus.v1.Outcome
-	24, // 7: switchboard.extension.v1.CallResult.effects:type_name -> switchboard.bus.v1.Effect
-	16, // 8: switchboard.extension.v1.CompleteRequest.messages:type_name -> switchboard.extension.v1.Message
-	3,  // 9: switchboard.extension.v1.CompleteRequest.tools:type_name -> switchboard.extension.v1.Tool
-	25, // 10: switchboard.extension.v1.Message.calls:type_name -> switchboard.bus.v1.Call
-	25, // 11: switchboard.extension.v1.Delta.call:type_name -> switchboard.bus.v1.Call
-	18, // 12: switchboard.extension.v1.Delta.usage:type_name -> switchboard.extension.v1.Usage
-	1,  // 13: switchboard.extension.v1.Extension.Describe:input_type -> switchboard.extension.v1.DescribeRequest
-	4,  // 14: switchboard.extension.v1.Extension.Init:input_type -> switchboard.extension.v1.InitRequest
-	7,  // 15: switchboard.extension.v1.Extension.Health:input_type -> switchboard.extension.v1.HealthRequest
-	9,  // 16: switchboard.extension.v1.Extension.Shutdown:input_type -> switchboard.extension.v1.ShutdownRequest
-	11, // 17: switchboard.extension.v1.Events.Deliver:input_type -> switchboard.extension.v1.DeliverFrame
-	13, // 18: switchboard.extension.v1.Tools.Call:input_type -> switchboard.extension.v1.CallRequest
-	15, // 19: switchboard.extension.v1.Models.Complete:input_type -> switchboard.extension.v1.CompleteRequest
-	19, // 20: switchboard.extension.v1.Drafts.Draft:input_type -> switchboard.extension.v1.DraftUpdate
-	2,  // 21: switchboard.extension.v1.Extension.Describe:output_type -> switchboard.extension.v1.Description
-	6,  // 22: switchboard.extension.v1.Extension.Init:output_type -> switchboard.extension.v1.InitResponse
-	8,  // 23: switchboard.extension.v1.Extension.Health:output_type -> switchboard.extension.v1.Readiness
-	10, // 24: switchboard.extension.v1.Extension.Shutdown:output_type -> switchboard.extension.v1.ShutdownResponse
-	12, // 25: switchboard.extension.v1.Events.Deliver:output_type -> switchboard.extension.v1.OutcomeFrame
-	14, // 26: switchboard.extension.v1.Tools.Call:output_type -> switchboard.extension.v1.CallResult
-	17, // 27: switchboard.extension.v1.Models.Complete:output_type -> switchboard.extension.v1.Delta
-	20, // 28: switchboard.extension.v1.Drafts.Draft:output_type -> switchboard.extension.v1.DraftResponse
-	21, // [21:29] is the sub-list for method output_type
-	13, // [13:21] is the sub-list for method input_type
-	13, // [13:13] is the sub-list for extension type_name
-	13, // [13:13] is the sub-list for extension extendee
-	0,  // [0:13] is the sub-list for field type_name
+	23, // 5: switchboard.extension.v1.DeliverFrame.deliveries:type_name -> switchboard.bus.v1.Delivery
+	24, // 6: switchboard.extension.v1.OutcomeFrame.outcomes:type_name -> switchboard.bus.v1.Outcome
+	14, // 7: switchboard.extension.v1.CallRequest.principal:type_name -> switchboard.extension.v1.Principal
+	25, // 8: switchboard.extension.v1.CallResult.effects:type_name -> switchboard.bus.v1.Effect
+	17, // 9: switchboard.extension.v1.CompleteRequest.messages:type_name -> switchboard.extension.v1.Message
+	3,  // 10: switchboard.extension.v1.CompleteRequest.tools:type_name -> switchboard.extension.v1.Tool
+	26, // 11: switchboard.extension.v1.Message.calls:type_name -> switchboard.bus.v1.Call
+	26, // 12: switchboard.extension.v1.Delta.call:type_name -> switchboard.bus.v1.Call
+	19, // 13: switchboard.extension.v1.Delta.usage:type_name -> switchboard.extension.v1.Usage
+	1,  // 14: switchboard.extension.v1.Extension.Describe:input_type -> switchboard.extension.v1.DescribeRequest
+	4,  // 15: switchboard.extension.v1.Extension.Init:input_type -> switchboard.extension.v1.InitRequest
+	7,  // 16: switchboard.extension.v1.Extension.Health:input_type -> switchboard.extension.v1.HealthRequest
+	9,  // 17: switchboard.extension.v1.Extension.Shutdown:input_type -> switchboard.extension.v1.ShutdownRequest
+	11, // 18: switchboard.extension.v1.Events.Deliver:input_type -> switchboard.extension.v1.DeliverFrame
+	13, // 19: switchboard.extension.v1.Tools.Call:input_type -> switchboard.extension.v1.CallRequest
+	16, // 20: switchboard.extension.v1.Models.Complete:input_type -> switchboard.extension.v1.CompleteRequest
+	20, // 21: switchboard.extension.v1.Drafts.Draft:input_type -> switchboard.extension.v1.DraftUpdate
+	2,  // 22: switchboard.extension.v1.Extension.Describe:output_type -> switchboard.extension.v1.Description
+	6,  // 23: switchboard.extension.v1.Extension.Init:output_type -> switchboard.extension.v1.InitResponse
+	8,  // 24: switchboard.extension.v1.Extension.Health:output_type -> switchboard.extension.v1.Readiness
+	10, // 25: switchboard.extension.v1.Extension.Shutdown:output_type -> switchboard.extension.v1.ShutdownResponse
+	12, // 26: switchboard.extension.v1.Events.Deliver:output_type -> switchboard.extension.v1.OutcomeFrame
+	15, // 27: switchboard.extension.v1.Tools.Call:output_type -> switchboard.extension.v1.CallResult
+	18, // 28: switchboard.extension.v1.Models.Complete:output_type -> switchboard.extension.v1.Delta
+	21, // 29: switchboard.extension.v1.Drafts.Draft:output_type -> switchboard.extension.v1.DraftResponse
+	22, // [22:30] is the sub-list for method output_type
+	14, // [14:22] is the sub-list for method input_type
+	14, // [14:14] is the sub-list for extension type_name
+	14, // [14:14] is the sub-list for extension extendee
+	0,  // [0:14] is the sub-list for field type_name
 }
 
 func init() { file_switchboard_extension_v1_extension_proto_init() }
@@ -1856,7 +1946,7 @@ func file_switchboard_extension_v1_extension_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_switchboard_extension_v1_extension_proto_rawDesc), len(file_switchboard_extension_v1_extension_proto_rawDesc)),
 			NumEnums:      1,
-			NumMessages:   21,
+			NumMessages:   22,
 			NumExtensions: 0,
 			NumServices:   5,
 		},

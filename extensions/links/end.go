@@ -141,7 +141,7 @@ func (l *links) deliverToConversation(
 	}
 	return sdk.Effects{sdk.Raw(&busv1.Input{
 		Session: at.Session, Kind: kind, Sender: x.Peer, Text: x.report(at == x.From),
-		DedupeKey: resultKey(x.ID), IfExists: true,
+		DedupeKey: resultKey(x.ID), IfExists: true, Person: x.Principal.Person,
 	})}, nil
 }
 

@@ -25,10 +25,12 @@ type exchange struct {
 	ID        string `json:"id"`
 	Initiator string `json:"initiator"`
 	Peer      string `json:"peer"`
+	// Principal is for whom it was begun, and where.
+	Principal contract.Principal `json:"principal,omitzero"`
 	// From is the place it was begun in, and never changes.
 	From origin `json:"initiated_from"`
-	// Within is the shared session that it, or the first exchange that led to it,
-	// was begun in; empty: none.
+	// Within is the session of a group that it, or the first exchange that led to it,
+	// was begun in, unless the group is the household's; empty: none.
 	Within string `json:"within,omitempty"`
 	// IdleStreak counts the exchanges before it that ended idle, each begun in the
 	// turn that got the result of the one before.
@@ -184,7 +186,7 @@ func (l *links) queueInput(x *exchange, g pendingInput, kind, sender, text strin
 	x.Active = l.now()
 	return sdk.Raw(&busv1.Input{
 		Agent: g.Agent, Key: x.key(g.Agent), Kind: kind, Sender: sender, Text: text,
-		Thread: x.ID, DedupeKey: g.Input, Meta: l.frame(x, g.Agent), IfExists: true,
+		Thread: x.ID, DedupeKey: g.Input, Meta: l.frame(x, g.Agent), IfExists: true, Person: x.Principal.Person,
 	})
 }
 

@@ -301,6 +301,7 @@ func (u *fakeTurn) call(tool string, arguments map[string]any) sdk.ToolResult {
 		r, err := u.p.l.tools()[i].Call(u.p.t.Context(), sdk.ToolCall{
 			ID: fmt.Sprintf("c%d", u.p.calls), Name: tool, Arguments: raw, Session: u.s.id, Agent: u.s.agent,
 			Thread: u.in.Thread, Input: u.in.dedupe, Group: u.s.group,
+			Principal: contract.Principal{Group: "g1", Confined: u.s.group},
 		})
 		if err == nil {
 			_, err = u.p.commit(r.Effects)

@@ -26,9 +26,10 @@
 //     as not delivered.
 //   - Each input brings the subject of the exchange and how to end it.
 //   - Deleting a session ends its exchanges, and blocks nothing else.
-//   - An exchange that is begun in a shared session S (a group chat) has its own
-//     sessions, link:A:B:S and link:B:A:S, which are shared too: their agents get
-//     nothing private, and see nothing of other exchanges on the link.
+//   - An exchange that is begun in a session S of a group that is not the household's
+//     has its own sessions, link:A:B:S and link:B:A:S, which belong to the group, too:
+//     their agents use nothing from outside of it, and see nothing of other exchanges
+//     on the link.
 //
 // Exchanges are independent of each other; within one, each side is in order.
 // Handlers and tools may run concurrently: conflicts are found by version.

@@ -97,13 +97,13 @@ func (l *links) begin(
 		return refuse("the call id has no number. Nothing was sent.")
 	}
 	x := &exchange{
-		ID: id, Initiator: c.Agent, Peer: target, From: from, Opened: l.now(),
+		ID: id, Initiator: c.Agent, Peer: target, From: from, Principal: c.Principal, Opened: l.now(),
 		Mode: one.Mode, MaxMessages: one.MaxMessages, IdleSeconds: one.IdleSeconds,
 	}
 	switch {
 	case here != nil:
 		x.Within = here.Within
-	case c.Group:
+	case c.Principal.Confined:
 		x.Within = c.Session
 	}
 	streak, err := l.idleStreak(ctx, c)

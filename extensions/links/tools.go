@@ -95,7 +95,7 @@ func (l *links) list(ctx context.Context, c sdk.ToolCall) (sdk.ToolResult, error
 		if err != nil {
 			x = &exchange{ID: idOf(v.Key), Outcome: "unreadable: " + err.Error()}
 		}
-		if args.All || !x.Over {
+		if (args.All || !x.Over) && c.Principal.Sees(x.Principal) {
 			exchanges = append(exchanges, x)
 		}
 		return nil
@@ -120,7 +120,7 @@ func (l *links) show(ctx context.Context, c sdk.ToolCall) (sdk.ToolResult, error
 	if err != nil {
 		return sdk.ToolResult{}, err
 	}
-	if x == nil {
+	if x == nil || !c.Principal.Sees(x.Principal) {
 		return refuse("there is no exchange %q; `switchboard links list --all` lists all exchanges", args.ID)
 	}
 	messages := []loggedMessage{}

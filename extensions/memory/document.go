@@ -21,8 +21,8 @@ func (m *memory) exportAll(ctx context.Context, c sdk.ToolCall) (sdk.ToolResult,
 		return sdk.ToolResult{}, err
 	}
 	var items []item.Item
-	err := m.use(ctx, c, a.Scope, func(all *rows, allowed scopes) error {
-		for _, r := range inOrder(all.inScopes(allowed)) {
+	err := m.use(ctx, c, a.Scope, func(all *rows, allowed reach) error {
+		for _, r := range inOrder(all.within(allowed)) {
 			items = append(items, r.Item)
 		}
 		return nil
@@ -81,8 +81,8 @@ func (m *memory) importAll(ctx context.Context, c sdk.ToolCall) (sdk.ToolResult,
 	}
 	var out imported
 	var effects sdk.Effects
-	err = m.use(ctx, c, "", func(all *rows, allowed scopes) error {
-		merge := &merger{all: all, allowed: allowed, now: m.timeOf(c), lines: map[string]int{},
+	err = m.use(ctx, c, "", func(all *rows, allowed reach) error {
+		merge := &merger{all: all, allowed: allowed, principal: c.Principal, now: m.timeOf(c), lines: map[string]int{},
 			texts: map[textKey]int{}, keep: map[string]bool{}}
 		for _, e := range entries {
 			merge.add(e)
@@ -155,12 +155,13 @@ func notImported(err error) error {
 
 // merger merges a document into the stored memories.
 type merger struct {
-	all     *rows
-	allowed scopes
-	now     time.Time
-	lines   map[string]int  // by id
-	texts   map[textKey]int // lines by text
-	keep    map[string]bool // ids in the document
+	all       *rows
+	allowed   reach
+	principal contract.Principal
+	now       time.Time
+	lines     map[string]int  // by id
+	texts     map[textKey]int // lines by text
+	keep      map[string]bool // ids in the document
 
 	put, drop []row
 	out       imported
@@ -172,14 +173,20 @@ func (g *merger) problem(line int, format string, args ...any) {
 }
 
 func (g *merger) add(e markdown.Entry) {
+	old, known := g.old(e)
+	switch {
+	case known:
+		e.Principal = old.Principal
+	case e.Principal.Group == "" || g.principal.Confined:
+		e.Principal = g.principal
+	}
 	key := keyOf(e.Item)
 	if line, twice := g.texts[key]; twice {
 		g.problem(e.Line, "same text as line %d: remove one of them", line)
 		return
 	}
 	g.texts[key] = e.Line
-	old, known := g.old(e)
-	if known && !g.allowed(old.Scope) {
+	if known && !g.allowed.use(old.Item) {
 		g.problem(e.Line, "id %s belongs to another scope", e.ID)
 		return
 	}
@@ -187,7 +194,7 @@ func (g *merger) add(e markdown.Entry) {
 	case known:
 		e.ID = old.ID
 	case e.ID == "":
-		e.ID = item.NewID(e.Scope, e.Text, func(id string) bool { return g.all.free(id) && g.lines[id] == 0 })
+		e.ID = item.NewID(e.Scope+e.Group(), e.Text, func(id string) bool { return g.all.free(id) && g.lines[id] == 0 })
 	}
 	if line := g.lines[e.ID]; line != 0 {
 		g.problem(e.Line, "same memory %s as line %d: remove one of them, or its id", e.ID, line)
@@ -223,8 +230,12 @@ func (g *merger) old(e markdown.Entry) (row, bool) {
 			return old, true
 		}
 	}
-	old, ok := g.all.same(e.Scope, e.Text)
-	return old, ok && g.allowed(old.Scope)
+	p := g.principal
+	if e.Principal.Group != "" && !p.Confined {
+		p = e.Principal
+	}
+	old, ok := g.all.same(p, e.Scope, e.Text)
+	return old, ok && g.allowed.use(old.Item)
 }
 
 // dates sets the dates that the document does not give. An edited memory was
@@ -254,7 +265,7 @@ func equal(a, b item.Item) bool {
 
 // dropMissing forgets the memories that are not in the document.
 func (g *merger) dropMissing() {
-	for _, r := range g.all.inScopes(g.allowed) {
+	for _, r := range g.all.within(g.allowed) {
 		if !g.keep[r.ID] {
 			g.drop = append(g.drop, r)
 		}
@@ -269,7 +280,7 @@ func (g *merger) refuseDuplicates() {
 		dropped[r.ID] = true
 	}
 	for _, r := range g.put {
-		other, ok := g.all.same(r.Scope, r.Text)
+		other, ok := g.all.byID[g.all.byText[keyOf(r.Item)]]
 		if ok && other.ID != r.ID && !dropped[other.ID] && g.lines[other.ID] == 0 {
 			g.problem(g.lines[r.ID], "memory %s has the same text: use its id, or remove this line", other.ID)
 		}

@@ -29,7 +29,7 @@ func (m *memory) forget(ctx context.Context, c sdk.ToolCall) (sdk.ToolResult, er
 	}
 	out := forgotten{Forgotten: []forgottenItem{}}
 	var effects sdk.Effects
-	err := m.use(ctx, c, "", func(all *rows, allowed scopes) error {
+	err := m.use(ctx, c, "", func(all *rows, allowed reach) error {
 		var drop []row
 		seen := map[string]bool{}
 		for _, id := range a.IDs {
@@ -38,10 +38,10 @@ func (m *memory) forget(ctx context.Context, c sdk.ToolCall) (sdk.ToolResult, er
 				continue
 			}
 			seen[id] = true
-			if b, ok := all.unreadable[id]; ok && c.Agent == "" {
+			if b, ok := all.unreadable[id]; ok && c.Agent == "" && allowed.damaged() {
 				drop = append(drop, brokenRow(id, b))
 				out.Forgotten = append(out.Forgotten, forgottenItem{ID: id})
-			} else if x, ok := all.byID[id]; ok && allowed(x.Scope) {
+			} else if x, ok := all.byID[id]; ok && allowed.use(x.Item) {
 				drop = append(drop, x)
 				out.Forgotten = append(out.Forgotten, forgottenItem{x.ID, x.Text})
 			} else {
@@ -88,9 +88,9 @@ func (m *memory) forgetAll(ctx context.Context, c sdk.ToolCall) (sdk.ToolResult,
 	}
 	var drop []row
 	var effects sdk.Effects
-	err := m.use(ctx, c, a.Scope, func(all *rows, allowed scopes) error {
-		drop = all.inScopes(allowed)
-		if c.Agent == "" && a.Scope == "" {
+	err := m.use(ctx, c, a.Scope, func(all *rows, allowed reach) error {
+		drop = all.within(allowed)
+		if c.Agent == "" && a.Scope == "" && allowed.damaged() {
 			for id, b := range all.unreadable {
 				drop = append(drop, brokenRow(id, b))
 			}

@@ -29,18 +29,21 @@ func (m *memory) list(ctx context.Context, c sdk.ToolCall) (sdk.ToolResult, erro
 		a.Limit = defaultList
 	}
 	out := listing{Memories: []view{}}
-	err := m.use(ctx, c, a.Scope, func(all *rows, allowed scopes) error {
+	err := m.use(ctx, c, a.Scope, func(all *rows, allowed reach) error {
 		about := map[string]bool{}
 		for _, h := range all.find(a.About, func(row) bool { return true }) {
 			about[h.ID] = true
 		}
 		found := inOrder(all.filter(func(r row) bool {
-			return allowed(r.Scope) && (a.Kind == "" || string(r.Kind) == a.Kind) && (a.About == "" || about[r.ID])
+			return allowed.use(r.Item) && (a.Kind == "" || string(r.Kind) == a.Kind) && (a.About == "" || about[r.ID])
 		}))
 		found = found[min(a.Offset, len(found)):]
 		out.More = max(0, len(found)-a.Limit)
 		out.Memories = m.views(found[:len(found)-out.More], c)
 		for _, id := range all.brokenIDs() {
+			if !allowed.damaged() {
+				break
+			}
 			out.Unreadable = append(out.Unreadable, unreadable{id, all.unreadable[id].err.Error()})
 		}
 		return nil

@@ -90,7 +90,7 @@ func (m *memory) zoneOf(c sdk.ToolCall) *time.Location {
 
 // use calls f with the stored memories and the scopes that a call may use: the
 // given one, or all that it is granted.
-func (m *memory) use(ctx context.Context, c sdk.ToolCall, scope string, f func(all *rows, allowed scopes) error) error {
+func (m *memory) use(ctx context.Context, c sdk.ToolCall, scope string, f func(all *rows, allowed reach) error) error {
 	allowed, err := readable(c, scope)
 	if err != nil {
 		return err

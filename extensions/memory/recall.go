@@ -40,9 +40,9 @@ func (m *memory) recall(ctx context.Context, c sdk.ToolCall) (sdk.ToolResult, er
 		a.Limit = defaultRecall
 	}
 	out := listing{Memories: []view{}}
-	err := m.use(ctx, c, a.Scope, func(all *rows, allowed scopes) error {
+	err := m.use(ctx, c, a.Scope, func(all *rows, allowed reach) error {
 		found := all.find(a.Query, func(r row) bool {
-			return allowed(r.Scope) &&
+			return allowed.use(r.Item) &&
 				(a.Kind == "" || string(r.Kind) == a.Kind)
 		})
 		for _, h := range found[:min(len(found), a.Limit)] {
@@ -65,8 +65,8 @@ func (m *memory) openItems(ctx context.Context, c sdk.ToolCall) (sdk.ToolResult,
 		return sdk.ToolResult{}, err
 	}
 	out := listing{}
-	err := m.use(ctx, c, a.Scope, func(all *rows, allowed scopes) error {
-		open := all.filter(func(r row) bool { return r.Kind == item.Open && allowed(r.Scope) })
+	err := m.use(ctx, c, a.Scope, func(all *rows, allowed reach) error {
+		open := all.filter(func(r row) bool { return r.Kind == item.Open && allowed.use(r.Item) })
 		slices.SortFunc(open, dueFirst)
 		out.Memories = m.views(open, c)
 		return nil

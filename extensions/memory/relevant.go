@@ -35,20 +35,20 @@ func (m *memory) relevant(ctx context.Context, c sdk.ToolCall) (sdk.ToolResult, 
 	}
 	var b strings.Builder
 	nothing := false
-	err := m.use(ctx, c, a.Scope, func(all *rows, allowed scopes) error {
+	err := m.use(ctx, c, a.Scope, func(all *rows, allowed reach) error {
 		written := map[string]bool{}
 		nothing = !all.any(allowed)
 		now := m.now().In(m.zoneOf(c))
-		preferences := all.filter(func(r row) bool { return r.Kind == item.Preference && allowed(r.Scope) })
+		preferences := all.filter(func(r row) bool { return r.Kind == item.Preference && allowed.use(r.Item) })
 		// Preferred channels come first, so that they are always included.
 		slices.SortStableFunc(preferences, func(a, b row) int {
 			return cmp.Compare(min(1, len(b.ChannelID)), min(1, len(a.ChannelID)))
 		})
-		due := all.filter(func(r row) bool { return r.IsDue(now) && allowed(r.Scope) })
+		due := all.filter(func(r row) bool { return r.IsDue(now) && allowed.use(r.Item) })
 		slices.SortFunc(due, dueFirst)
 		var matches []row
 		best := 0.0
-		for _, h := range all.find(a.Query, func(r row) bool { return allowed(r.Scope) }) {
+		for _, h := range all.find(a.Query, func(r row) bool { return allowed.use(r.Item) }) {
 			best = max(best, h.score)
 			if h.score >= best*relevantScore && len(matches) < relevantMost {
 				matches = append(matches, h.row)

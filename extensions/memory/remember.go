@@ -50,8 +50,8 @@ func (m *memory) remember(ctx context.Context, c sdk.ToolCall) (sdk.ToolResult, 
 	}
 	out := remembered{Notes: notes}
 	var effects sdk.Effects
-	err = m.use(ctx, c, "", func(all *rows, allowed scopes) error {
-		old, changing, err := m.target(all, a, scope, allowed)
+	err = m.use(ctx, c, "", func(all *rows, allowed reach) error {
+		old, changing, err := m.target(all, c, a, scope, allowed)
 		if err != nil {
 			return err
 		}
@@ -62,13 +62,13 @@ func (m *memory) remember(ctx context.Context, c sdk.ToolCall) (sdk.ToolResult, 
 		switch {
 		case !changing:
 			out.Status = "remembered"
-			fresh.ID = item.NewID(scope, fresh.Text, all.free)
+			fresh.ID = item.NewID(scope+fresh.Group(), fresh.Text, all.free)
 		case sameContent(old.Item, fresh):
 			out.Status = "known"
 		default:
 			out.Status = "updated"
 		}
-		similar := all.find(fresh.Text, func(r row) bool { return allowed(r.Scope) && r.ID != fresh.ID })
+		similar := all.find(fresh.Text, func(r row) bool { return allowed.use(r.Item) && r.ID != fresh.ID })
 		for _, h := range similar[:min(len(similar), 10*similarMost)] {
 			if len(out.Similar) < similarMost && search.Overlap(h.Text, fresh.Text) >= similarShare {
 				out.Similar = append(out.Similar, m.view(h.Item, c))
@@ -87,7 +87,9 @@ func (m *memory) remember(ctx context.Context, c sdk.ToolCall) (sdk.ToolResult, 
 
 // target returns the memory to change, by its id or its text. It reports false if
 // there is none.
-func (m *memory) target(all *rows, a rememberArgs, scope string, allowed scopes) (row, bool, error) {
+func (m *memory) target(
+	all *rows, c sdk.ToolCall, a rememberArgs, scope string, allowed reach,
+) (row, bool, error) {
 	if a.ID != "" {
 		old, err := all.get(a.ID, allowed)
 		if a.Text == "" {
@@ -97,12 +99,12 @@ func (m *memory) target(all *rows, a rememberArgs, scope string, allowed scopes)
 			err = fmt.Errorf("memory %s is in scope %s: to move it to %s, remember it there and forget this one",
 				old.ID, old.Scope, a.Scope)
 		}
-		if other, taken := all.same(old.Scope, a.Text); err == nil && taken && other.ID != old.ID {
+		if other, taken := all.same(c.Principal, old.Scope, a.Text); err == nil && taken && other.ID != old.ID {
 			err = fmt.Errorf("memory %s already has this text: forget %s instead", other.ID, old.ID)
 		}
 		return old, true, err
 	}
-	old, found := all.same(scope, a.Text)
+	old, found := all.same(c.Principal, scope, a.Text)
 	return old, found, nil
 }
 
@@ -110,7 +112,9 @@ func (m *memory) target(all *rows, a rememberArgs, scope string, allowed scopes)
 func (m *memory) apply(old item.Item, a rememberArgs, scope string, changing bool, c sdk.ToolCall) (item.Item, error) {
 	fresh := old
 	if !changing {
-		fresh = item.Item{Scope: scope, Kind: item.Fact, By: shorten(c.Sender, 80), Created: m.timeOf(c)}
+		fresh = item.Item{
+			Scope: scope, Kind: item.Fact, By: shorten(c.Sender, 80), Principal: c.Principal, Created: m.timeOf(c),
+		}
 	}
 	fresh.Updated = m.timeOf(c)
 	if a.Text != "" || !changing {
@@ -132,6 +136,9 @@ func (m *memory) apply(old item.Item, a rememberArgs, scope string, changing boo
 		if fresh.Kind = item.Kind(a.Kind); fresh.Kind != item.Open && a.Due == nil {
 			fresh.Due = item.Due{}
 		}
+	}
+	if changing && old.Group() != "" && old.Group() != c.Principal.Group && !sameContent(old, fresh) {
+		fresh.Principal = c.Principal // the group did not hear it
 	}
 	return fresh, fresh.CheckContent()
 }

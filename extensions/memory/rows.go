@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/switchboard-run/switchboard/contract"
 	"github.com/switchboard-run/switchboard/extensions/memory/item"
 	"github.com/switchboard-run/switchboard/extensions/memory/search"
 )
@@ -26,9 +27,9 @@ type rows struct {
 }
 
 // textKey is the same for memories with the same text.
-type textKey struct{ scope, text string }
+type textKey struct{ scope, group, text string }
 
-func keyOf(i item.Item) textKey { return textKey{i.Scope, item.Normalize(i.Text)} }
+func keyOf(i item.Item) textKey { return textKey{i.Scope, i.Group(), item.Normalize(i.Text)} }
 
 // broken is an unreadable row.
 type broken struct {
@@ -71,21 +72,26 @@ func (r *rows) version(id string) int64 {
 // free reports whether no memory has the id.
 func (r *rows) free(id string) bool { return r.version(id) == 0 }
 
-// same returns the memory of a scope with the same text.
-func (r *rows) same(scope, text string) (row, bool) {
-	x, ok := r.byID[r.byText[textKey{scope, item.Normalize(text)}]]
-	return x, ok
+// same returns the memory of a scope with the same text, of the household or said in
+// the group of the call.
+func (r *rows) same(p contract.Principal, scope, text string) (row, bool) {
+	for _, group := range []string{"", p.Group} {
+		if x, ok := r.byID[r.byText[textKey{scope, group, item.Normalize(text)}]]; ok && p.Sees(x.Principal) {
+			return x, true
+		}
+	}
+	return row{}, false
 }
 
-// inScopes returns the memories in some scopes, the newest first.
-func (r *rows) inScopes(allowed scopes) []row {
-	return r.filter(func(x row) bool { return allowed(x.Scope) })
+// within returns the memories that a call may use, the newest first.
+func (r *rows) within(allowed reach) []row {
+	return r.filter(func(x row) bool { return allowed.use(x.Item) })
 }
 
-// any reports whether some scopes have a memory.
-func (r *rows) any(allowed scopes) bool {
+// any reports whether there is a memory that a call may use.
+func (r *rows) any(allowed reach) bool {
 	for _, x := range r.byID {
-		if allowed(x.Scope) {
+		if allowed.use(x.Item) {
 			return true
 		}
 	}
@@ -130,13 +136,13 @@ func (r *rows) find(query string, want func(row) bool) []hit {
 }
 
 // get returns the memory with the id that a caller gave.
-func (r *rows) get(id string, allowed scopes) (row, error) {
+func (r *rows) get(id string, allowed reach) (row, error) {
 	id = cleanID(id)
-	if b, ok := r.unreadable[id]; ok {
+	if b, ok := r.unreadable[id]; ok && allowed.damaged() {
 		return row{}, fmt.Errorf("read memory %s: %w: to remove it, use forget", id, b.err)
 	}
 	x, ok := r.byID[id]
-	if !ok || !allowed(x.Scope) {
+	if !ok || !allowed.use(x.Item) {
 		return row{}, fmt.Errorf("there is no memory %q: list_memories and recall return the ids", id)
 	}
 	return x, nil

@@ -10,25 +10,37 @@ import (
 	"github.com/switchboard-run/switchboard/sdk"
 )
 
-// scopes reports whether a call may use a scope.
-type scopes func(scope string) bool
+// reach is what a call may see and change.
+type reach struct {
+	scopes []string // nil: all
+	// In a group that is not the household's, only what was said there.
+	principal contract.Principal
+}
 
-// readable returns the scopes that a call may read: the given one, or all that
-// the manifest of its agent grants; without an agent, all.
-func readable(c sdk.ToolCall, scope string) (scopes, error) {
-	if scope != "" {
-		if err := granted(c, scope); err != nil {
-			return nil, err
-		}
-		return func(s string) bool { return s == scope }, nil
+// use reports whether the call may see and change a memory.
+func (r reach) use(i item.Item) bool {
+	return (r.scopes == nil || slices.Contains(r.scopes, i.Scope)) && r.principal.Sees(i.Principal)
+}
+
+// damaged reports whether the call may see and remove unreadable memories: it is not
+// known where they were said.
+func (r reach) damaged() bool { return !r.principal.Confined }
+
+// readable returns what a call may read: the given scope, or all that the manifest of
+// its agent grants; without an agent, all.
+func readable(c sdk.ToolCall, scope string) (reach, error) {
+	r := reach{principal: c.Principal}
+	switch {
+	case scope != "":
+		r.scopes = []string{scope}
+		return r, granted(c, scope)
+	case c.Agent == "":
+		return r, nil
+	case len(c.Memory) == 0:
+		return r, refused(c, item.Personal)
 	}
-	if c.Agent == "" {
-		return func(string) bool { return true }, nil
-	}
-	if len(c.Memory) == 0 {
-		return nil, refused(c, item.Personal)
-	}
-	return func(s string) bool { return slices.Contains(c.Memory, s) }, nil
+	r.scopes = c.Memory
+	return r, nil
 }
 
 // writable returns the scope that a call writes: the given one, or the first that

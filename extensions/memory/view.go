@@ -21,6 +21,7 @@ type view struct {
 	IsDue     bool      `json:"is_due,omitempty"`  // the due time or day has come
 	Overdue   bool      `json:"overdue,omitempty"` // the due time or day is over
 	By        string    `json:"by,omitempty"`
+	InGroup   bool      `json:"said_in_group,omitempty"` // in another conversation, which is not the household's
 	Created   time.Time `json:"created"`
 	Updated   time.Time `json:"updated,omitzero"` // unless equal to created
 }
@@ -31,7 +32,7 @@ func (m *memory) view(i item.Item, c sdk.ToolCall) view {
 	v := view{
 		ID: i.ID, Kind: i.Kind, Text: i.Text, ChannelID: i.ChannelID, Due: i.Due, DueLocal: i.Due.Local(zone),
 		IsDue: i.IsDue(now), Overdue: i.Overdue(now),
-		By: i.By, Created: i.Created.In(zone),
+		By: i.By, InGroup: i.Group() != "" && i.Group() != c.Principal.Group, Created: i.Created.In(zone),
 	}
 	if !i.Updated.Equal(i.Created) {
 		v.Updated = i.Updated.In(zone)
@@ -73,6 +74,9 @@ func (v view) details() string {
 	}
 	if v.By != "" {
 		parts = append(parts, "told by "+v.By)
+	}
+	if v.InGroup {
+		parts = append(parts, "said in a group")
 	}
 	parts = append(parts, v.date())
 	if v.Scope != "" {

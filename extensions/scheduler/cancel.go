@@ -27,7 +27,7 @@ func (s *scheduler) cancel(ctx context.Context, c sdk.ToolCall) (sdk.ToolResult,
 	if err := c.Decode(&args); err != nil {
 		return sdk.ToolResult{}, err
 	}
-	r, err := s.find(ctx, args.ID)
+	r, err := s.find(ctx, c, args.ID)
 	switch {
 	case err != nil && r.version != 0:
 		out := cancelled{ID: args.ID, Status: "removed", Text: "removed: " + args.ID + ", which was damaged"}

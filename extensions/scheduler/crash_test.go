@@ -2,6 +2,8 @@ package scheduler
 
 import (
 	"testing"
+
+	"github.com/switchboard-run/switchboard/sdk"
 	"testing/synctest"
 	"time"
 )
@@ -86,7 +88,7 @@ func killedAt(t *testing.T, step int, pause time.Duration) (reached bool) {
 	if count["once"] != 1 {
 		t.Errorf("killed at step %d: the one-shot fired %d times: %q", step, count["once"], b.store.texts())
 	}
-	row, err := b.sched.find(t.Context(), "r2")
+	row, err := b.sched.find(t.Context(), sdk.ToolCall{}, "r2")
 	if err != nil {
 		t.Fatalf("killed at step %d: %v", step, err)
 	}

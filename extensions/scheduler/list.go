@@ -37,7 +37,7 @@ func (s *scheduler) list(ctx context.Context, c sdk.ToolCall) (sdk.ToolResult, e
 	if args.Limit <= 0 {
 		args.Limit = defaultLimit
 	}
-	rows, err := s.all(ctx, func(sc schedule.Schedule) bool { return args.All || !sc.Finished() && sc.Owner == "" })
+	rows, err := s.all(ctx, c, func(sc schedule.Schedule) bool { return args.All || !sc.Finished() && sc.Owner == "" })
 	if err != nil {
 		return sdk.ToolResult{}, err
 	}
@@ -56,6 +56,9 @@ func (s *scheduler) list(ctx context.Context, c sdk.ToolCall) (sdk.ToolResult, e
 	}
 	s.mu.Lock()
 	for _, id := range slices.Sorted(maps.Keys(s.unreadable)) {
+		if c.Principal.Confined { // it is not known where it was created
+			break
+		}
 		out.Unreadable = append(out.Unreadable, unreadable{id, s.unreadable[id]})
 		lines = append(lines, fmt.Sprintf("%s  unreadable, will not fire: %s", id, s.unreadable[id]))
 	}

@@ -123,8 +123,14 @@ func (s *scheduler) decode(v sdk.Value) (row, error) {
 	return row{sc, v.Version}, nil
 }
 
-// find reads the row with the id that a caller gave.
-func (s *scheduler) find(ctx context.Context, id string) (row, error) {
+// seenBy returns whether a call may see and change a schedule. In a group that is not
+// the household's, a call sees only what was scheduled there.
+func seenBy(c sdk.ToolCall) func(schedule.Schedule) bool {
+	return func(sc schedule.Schedule) bool { return c.Principal.Sees(sc.Principal) }
+}
+
+// find reads the row with the id that a caller gave, if the call may see it.
+func (s *scheduler) find(ctx context.Context, c sdk.ToolCall, id string) (row, error) {
 	if err := s.ready(ctx); err != nil {
 		return row{}, err
 	}
@@ -137,9 +143,12 @@ func (s *scheduler) find(ctx context.Context, id string) (row, error) {
 		return row{}, fmt.Errorf("read schedule %s: %w", id, err)
 	}
 	if v.Version == 0 {
-		return row{}, s.unknown(ctx, id)
+		return row{}, s.unknown(ctx, c, id)
 	}
 	r, err := s.decode(v)
+	if !seenBy(c)(r.Schedule) {
+		return row{}, s.unknown(ctx, c, id)
+	}
 	if err != nil {
 		return r, fmt.Errorf("read schedule %s: %w: to remove it, use cancel_schedule", id, err)
 	}
@@ -152,8 +161,8 @@ type unknown string
 func (u unknown) Error() string        { return string(u) }
 func (u unknown) Is(target error) bool { return target == contract.ErrNotFound }
 
-func (s *scheduler) unknown(ctx context.Context, id string) error {
-	rows, err := s.all(ctx, func(sc schedule.Schedule) bool { return !sc.Finished() && sc.Owner == "" })
+func (s *scheduler) unknown(ctx context.Context, c sdk.ToolCall, id string) error {
+	rows, err := s.all(ctx, c, func(sc schedule.Schedule) bool { return !sc.Finished() && sc.Owner == "" })
 	if err != nil || len(rows) == 0 {
 		return unknown(fmt.Sprintf("there is no schedule %q: nothing is scheduled", id))
 	}
@@ -164,11 +173,12 @@ func (s *scheduler) unknown(ctx context.Context, id string) error {
 	return unknown(fmt.Sprintf("there is no schedule %q: use one of %s", id, strings.Join(ids, ", ")))
 }
 
-// all reads the rows that want accepts, the next due first.
-func (s *scheduler) all(ctx context.Context, want func(schedule.Schedule) bool) ([]row, error) {
+// all reads the rows that a call may see and that want accepts, the next due first.
+func (s *scheduler) all(ctx context.Context, c sdk.ToolCall, want func(schedule.Schedule) bool) ([]row, error) {
 	var rows []row
+	sees := seenBy(c)
 	err := s.k.Scan(ctx, rowPrefix, func(v sdk.Value) error {
-		if r, err := s.decode(v); err == nil && want(r.Schedule) {
+		if r, err := s.decode(v); err == nil && sees(r.Schedule) && want(r.Schedule) {
 			rows = append(rows, r)
 		}
 		return nil

@@ -17,7 +17,7 @@ func (s *scheduler) update(ctx context.Context, c sdk.ToolCall) (sdk.ToolResult,
 	if err := c.Decode(&args); err != nil {
 		return sdk.ToolResult{}, err
 	}
-	r, err := s.find(ctx, args.ID)
+	r, err := s.find(ctx, c, args.ID)
 	if err != nil {
 		return sdk.ToolResult{}, err
 	}

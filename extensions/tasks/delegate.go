@@ -81,7 +81,7 @@ func (c *change) startDelegated(me agent, call sdk.ToolCall, name, agent, prompt
 	task := &Task{
 		ID: call.ID, Root: me.root, Name: name, Kind: "task", Preview: preview(prompt), Agent: agent,
 		Requester: me.name, RequesterID: me.id, ReplyTo: call.ReplyTo, Depth: 1, Deliver: byCall,
-		State: Running, CreatedAt: c.now, StartedAt: c.now,
+		State: Running, Principal: call.Principal, CreatedAt: c.now, StartedAt: c.now,
 	}
 	if me.task != nil {
 		task.Depth, task.Chain = me.task.Depth+1, me.task.Chain
@@ -97,7 +97,7 @@ func (c *change) startDelegated(me agent, call sdk.ToolCall, name, agent, prompt
 		}),
 		sdk.Raw(&busv1.Input{
 			Agent: agent, Key: task.sessionKey(), Kind: contract.InputTask, Sender: call.Agent, Text: prompt,
-			ReplyTo: call.ReplyTo, DedupeKey: "start:" + task.ID,
+			ReplyTo: call.ReplyTo, Person: call.Principal.Person, DedupeKey: "start:" + task.ID,
 		}))
 	if err := c.commit(); err != nil {
 		return fmt.Errorf("give %s the task: %w", agent, err)

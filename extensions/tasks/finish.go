@@ -133,7 +133,7 @@ func (c *change) announceResult(task *Task, result Result) error {
 	}
 	c.effect(sdk.Raw(&busv1.Input{
 		Session: task.Root, Kind: contract.InputResult, Sender: task.Name, Text: string(text),
-		ReplyTo: task.ReplyTo, DedupeKey: "result:" + task.ID, IfExists: true,
+		ReplyTo: task.ReplyTo, Person: task.Principal.Person, DedupeKey: "result:" + task.ID, IfExists: true,
 	}))
 	return nil
 }

@@ -53,7 +53,8 @@ func (t *tasks) queue(ctx context.Context, call sdk.ToolCall) (sdk.ToolResult, e
 	}
 	out := listed{Tasks: []entry{}}
 	for _, task := range all {
-		if !args.All && me.task != nil && task.RequesterID != me.id {
+		if task.Root != me.root && !call.Principal.Sees(task.Principal) ||
+			!args.All && me.task != nil && task.RequesterID != me.id {
 			continue
 		}
 		e := entry{Name: task.Name, State: task.State, Outcome: task.Outcome, Age: age(c.now, task.since())}
@@ -170,10 +171,12 @@ func (t *tasks) inbox(ctx context.Context, call sdk.ToolCall) (sdk.ToolResult, e
 		return sdk.ToolResult{}, errPeopleOnly
 	}
 	prefix, names := orderOf(me.root, me.id), map[string]string{}
+	seen := map[string]bool{me.root: true} // conversations
 	if args.All {
 		prefix = orderPrefix
 		if err := t.each(ctx, "", func(task *Task) error {
 			names[task.ID] = task.Name
+			seen[task.Root] = seen[task.Root] || call.Principal.Sees(task.Principal)
 			return nil
 		}); err != nil {
 			return sdk.ToolResult{}, err
@@ -181,12 +184,12 @@ func (t *tasks) inbox(ctx context.Context, call sdk.ToolCall) (sdk.ToolResult, e
 	}
 	out := inboxList{Messages: []waitingItem{}}
 	err = t.scan(ctx, prefix, func(v sdk.Value) error {
-		if len(out.Messages) == maxListed {
-			out.More++
+		parts := strings.Split(v.Key, "/") // order, root, agent, number
+		if len(parts) != 4 || call.Principal.Confined && !seen[parts[1]] {
 			return nil
 		}
-		parts := strings.Split(v.Key, "/") // order, root, agent, number
-		if len(parts) != 4 {
+		if len(out.Messages) == maxListed {
+			out.More++
 			return nil
 		}
 		item, _, err := c.itemAt(agent{root: parts[1], id: parts[2]}, "", v)

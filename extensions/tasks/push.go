@@ -46,7 +46,7 @@ func (t *tasks) push(ctx context.Context, call sdk.ToolCall) (sdk.ToolResult, er
 		ID: "t" + strconv.FormatInt(number, 36), Root: me.root, Name: name, Kind: "task",
 		Preview: preview(args.Prompt), Agent: args.Agent, Model: args.Model,
 		Requester: me.name, RequesterID: me.id, ReplyTo: call.ReplyTo, Depth: 1, Timeout: args.Timeout,
-		Seq: seqKey(number), State: Queued, CreatedAt: c.now,
+		Seq: seqKey(number), State: Queued, Principal: call.Principal, CreatedAt: c.now,
 	}
 	task.Chain = task.ID
 	if args.Deliver == announce {

@@ -209,7 +209,7 @@ func (c *change) startTask(task *Task, timeout float64) error {
 	// If the session was deleted, its final output, which ends the task, is on its way.
 	c.effect(sdk.Raw(&busv1.Input{
 		Agent: task.Agent, Key: task.sessionKey(), Kind: contract.InputTask, Sender: task.Requester,
-		ReplyTo: task.ReplyTo, Meta: raw,
+		ReplyTo: task.ReplyTo, Person: task.Principal.Person, Meta: raw,
 		Text:      prompt + fmt.Sprintf("\n\n(Your name is %s. Your final answer is delivered automatically.)", task.Name),
 		DedupeKey: "start:" + task.ID, IfExists: true,
 	}))

@@ -34,6 +34,7 @@ func (t *tasks) list(ctx context.Context, call sdk.ToolCall) (sdk.ToolResult, er
 	}{Tasks: []overview{}}
 	for _, task := range all {
 		switch {
+		case !call.Principal.Sees(task.Principal):
 		case task.State == Finished && !args.All && time.Since(task.FinishedAt) > 24*time.Hour:
 			out.More++
 		case len(out.Tasks) == 1000:
@@ -46,9 +47,12 @@ func (t *tasks) list(ctx context.Context, call sdk.ToolCall) (sdk.ToolResult, er
 }
 
 // byID returns the task with an id, or with a name if it is the only one.
-func (t *tasks) byID(ctx context.Context, id string) (found *Task, err error) {
+func (t *tasks) byID(ctx context.Context, call sdk.ToolCall, id string) (found *Task, err error) {
 	named := 0
 	err = t.each(ctx, "", func(task *Task) error {
+		if !call.Principal.Sees(task.Principal) {
+			return nil
+		}
 		if task.ID == id {
 			found, named = task, 1
 			return errStopScan
@@ -76,7 +80,7 @@ func (t *tasks) show(ctx context.Context, call sdk.ToolCall) (sdk.ToolResult, er
 	if err := call.Decode(&args); err != nil {
 		return sdk.ToolResult{}, err
 	}
-	task, err := t.byID(ctx, args.ID)
+	task, err := t.byID(ctx, call, args.ID)
 	if err != nil {
 		return sdk.ToolResult{}, err
 	}
@@ -101,7 +105,7 @@ func (t *tasks) cancelByID(ctx context.Context, call sdk.ToolCall) (sdk.ToolResu
 	if err := call.Decode(&args); err != nil {
 		return sdk.ToolResult{}, err
 	}
-	found, err := t.byID(ctx, args.ID)
+	found, err := t.byID(ctx, call, args.ID)
 	if err != nil {
 		return sdk.ToolResult{}, err
 	}

@@ -5,6 +5,8 @@ import (
 	"net/url"
 	"strings"
 	"time"
+
+	"github.com/switchboard-run/switchboard/contract"
 )
 
 // main is the name of the conversation's agent, and its id in keys.
@@ -32,33 +34,34 @@ const announce = "announce"
 
 // Task is a task that one agent gave to another.
 type Task struct {
-	ID          string    `json:"id"`
-	Root        string    `json:"root"` // session of the conversation
-	Name        string    `json:"name"`
-	Kind        string    `json:"kind"`
-	Preview     string    `json:"begins,omitempty"` // first line of its prompt
-	Agent       string    `json:"agent"`
-	Model       string    `json:"model,omitempty"`
-	Blank       bool      `json:"blank,omitempty"` // without the instructions of the agent's manifest
-	Requester   string    `json:"requester"`       // name of the agent that gave it
-	RequesterID string    `json:"requester_id"`    // main, or the id of the requester's task
-	ReplyTo     string    `json:"reply_to,omitempty"`
-	Chain       string    `json:"chain"` // id of its ancestor that main pushed: turns are capped per chain
-	Depth       int       `json:"depth"` // 1 for a task of main
-	Deliver     string    `json:"deliver,omitempty"`
-	Timeout     float64   `json:"timeout,omitempty"` // seconds from its start
-	Seq         string    `json:"line"`              // position in the queue
-	Session     string    `json:"session,omitempty"` // of the worker, once it has given its final output
-	State       string    `json:"state"`
-	HasSlot     bool      `json:"placed,omitempty"`  // uses a slot of its queue
-	Waiting     bool      `json:"waiting,omitempty"` // released its slot while it waits
-	HasQueue    bool      `json:"gives,omitempty"`   // has or had a queue of its own
-	HasMail     bool      `json:"mail,omitempty"`    // its inbox may have items
-	Stop        string    `json:"stop,omitempty"`    // outcome it will have, because it was stopped
-	Outcome     string    `json:"outcome,omitempty"`
-	CreatedAt   time.Time `json:"created_at"`
-	StartedAt   time.Time `json:"started_at,omitzero"`
-	FinishedAt  time.Time `json:"finished_at,omitzero"`
+	ID          string             `json:"id"`
+	Root        string             `json:"root"` // session of the conversation
+	Name        string             `json:"name"`
+	Kind        string             `json:"kind"`
+	Preview     string             `json:"begins,omitempty"` // first line of its prompt
+	Agent       string             `json:"agent"`
+	Model       string             `json:"model,omitempty"`
+	Blank       bool               `json:"blank,omitempty"` // without the instructions of the agent's manifest
+	Requester   string             `json:"requester"`       // name of the agent that gave it
+	RequesterID string             `json:"requester_id"`    // main, or the id of the requester's task
+	ReplyTo     string             `json:"reply_to,omitempty"`
+	Chain       string             `json:"chain"` // id of its ancestor that main pushed: turns are capped per chain
+	Depth       int                `json:"depth"` // 1 for a task of main
+	Deliver     string             `json:"deliver,omitempty"`
+	Timeout     float64            `json:"timeout,omitempty"` // seconds from its start
+	Seq         string             `json:"line"`              // position in the queue
+	Session     string             `json:"session,omitempty"` // of the worker, once it has given its final output
+	State       string             `json:"state"`
+	HasSlot     bool               `json:"placed,omitempty"`  // uses a slot of its queue
+	Waiting     bool               `json:"waiting,omitempty"` // released its slot while it waits
+	HasQueue    bool               `json:"gives,omitempty"`   // has or had a queue of its own
+	HasMail     bool               `json:"mail,omitempty"`    // its inbox may have items
+	Stop        string             `json:"stop,omitempty"`    // outcome it will have, because it was stopped
+	Outcome     string             `json:"outcome,omitempty"`
+	Principal   contract.Principal `json:"principal,omitzero"` // for whom it was given, and where
+	CreatedAt   time.Time          `json:"created_at"`
+	StartedAt   time.Time          `json:"started_at,omitzero"`
+	FinishedAt  time.Time          `json:"finished_at,omitzero"`
 }
 
 // title names the worker's session for people.

@@ -45,6 +45,7 @@ func parseUpdate(u *models.Update, me *models.User) (m contract.UserMessage, ded
 		UserName:       nameOf(msg.From),
 		ConversationID: strconv.FormatInt(msg.Chat.ID, 10),
 		Group:          group,
+		GroupName:      msg.Chat.Title, // empty in a private chat
 		MessageID:      strconv.Itoa(msg.ID),
 		Edited:         edited,
 		SentAt:         int64(msg.Date),

@@ -77,6 +77,17 @@ func (s *Service) ClearPairings(
 	})
 }
 
+// SetHousehold implements adminv1.ManageServer.
+func (s *Service) SetHousehold(_ context.Context, q *adminv1.SetHouseholdRequest) (changed *adminv1.Group, err error) {
+	return changed, s.Bus.Do(func(tx *bus.Tx) error {
+		g, err := s.Router.SetHousehold(tx, q.GetGroup(), q.GetHousehold())
+		if err == nil {
+			changed = group(*g)
+		}
+		return err
+	})
+}
+
 // Resubmit implements adminv1.ManageServer.
 func (s *Service) Resubmit(_ context.Context, q *adminv1.ResubmitRequest) (*adminv1.ResubmitResponse, error) {
 	seq, again := journal.ParseEventID(q.GetEvent()), 0

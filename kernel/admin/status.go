@@ -8,12 +8,14 @@ import (
 	"slices"
 	"time"
 
+	"github.com/switchboard-run/switchboard/contract"
 	"github.com/switchboard-run/switchboard/contract/adminv1"
 	"github.com/switchboard-run/switchboard/contract/extensionv1"
 	"github.com/switchboard-run/switchboard/kernel/directory"
 	"github.com/switchboard-run/switchboard/kernel/journal"
 	"github.com/switchboard-run/switchboard/kernel/models"
 	"github.com/switchboard-run/switchboard/kernel/router"
+	"github.com/switchboard-run/switchboard/kernel/session"
 	"github.com/switchboard-run/switchboard/kernel/supervisor"
 )
 
@@ -144,8 +146,21 @@ func (s *Service) People(ctx context.Context, _ *adminv1.PeopleRequest) (*adminv
 				Code: w.Code, Channel: w.Channel, UserId: w.UserID, Name: valid(w.Name), ExpiresAtUs: w.ExpiresAt,
 			})
 		}
+		if err != nil {
+			return err
+		}
+		groups, err := journal.All[session.Group](r, contract.KernelSource, session.GroupPrefix)
+		for _, g := range groups {
+			all.Groups = append(all.Groups, group(g))
+		}
 		return err
 	})
+}
+
+func group(g session.Group) *adminv1.Group {
+	return &adminv1.Group{
+		Id: g.ID, Channel: g.Channel, Conversation: valid(g.Address), Name: valid(g.Name), Household: g.Household,
+	}
 }
 
 func person(p router.Person) *adminv1.Person {

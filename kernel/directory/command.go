@@ -21,6 +21,7 @@ var builtin = []Command{
 	{Name: "status", Description: "show what is running"},
 	{Name: "questions", Description: "list questions waiting for your answer; /answer, /approve and /deny answer them"},
 	{Name: "sethome", Description: "get reminders and notices here"},
+	{Name: "household", Arguments: " [off]", Description: "share your memories and reminders with this group"},
 	{Name: "help", Description: "show this list"},
 }
 

@@ -320,6 +320,7 @@ func TestTheConfigurationAdmits(t *testing.T) {
 		orchestrator.HearsRecord("one")
 		telegram.Reports(contract.UserMessage{UserID: "anna", ConversationID: "family", Group: true, Text: "in a group"})
 		orchestrator.Hears("in a group").Answers("")
+		telegram.ShowsOne("Others can read this group")
 		telegram.Says("anna", "in private")
 		orchestrator.Hears("in private").Answers("")
 		w.Emits(contract.TopicUserNotify, contract.UserNotify{Text: "two"})
@@ -372,10 +373,14 @@ func TestHome(t *testing.T) {
 		telegram.Admits("anna", "boris")
 		telegram.Says("boris", "/sethome")
 		telegram.ShowsOne("Only the owner")
-		telegram.Reports(
-			contract.UserMessage{UserID: "anna", ConversationID: "family", ThreadID: "7", Group: true, Text: "/sethome"},
-		)
-		telegram.ShowsOne("reminders and notices here")
+		for _, try := range [][2]string{
+			{"/sethome", "send /household first"}, {"/household", "household group now"}, {"/sethome", "reminders and notices here"},
+		} {
+			telegram.Reports(
+				contract.UserMessage{UserID: "anna", ConversationID: "family", ThreadID: "7", Group: true, Text: try[0]},
+			)
+			telegram.ShowsOne(try[1])
+		}
 		telegram.Says("anna", "in private") // does not move it back
 		orchestrator.Hears("in private").Answers("")
 		w.Emits(contract.TopicUserNotify, contract.UserNotify{Text: "dinner"})

@@ -90,7 +90,8 @@ type request struct {
 	contract.UserMessage
 	conversation *journal.Conversation
 	here         *place
-	owner        bool // of the channel
+	person       string // its id
+	owner        bool   // of the channel
 }
 
 // command runs a slash command in the commit that accepts it, and returns its answer;
@@ -120,6 +121,8 @@ func (r *MessageRouter) command(tx *bus.Tx, q request, name, rest string) (strin
 		return r.chooseAgent(tx, c, q.here.channel.ID, rest)
 	case "sethome":
 		return r.setHome(tx, q)
+	case "household":
+		return r.household(tx, q, rest)
 	case "questions", "answer", "approve", "deny":
 		return r.aboutQuestions(tx, q, name, rest)
 	}
@@ -241,6 +244,11 @@ func (r *MessageRouter) setHome(tx *bus.Tx, q request) (string, error) {
 			"or the first in channels.%s.allow_from.", channel.Name, channel.ID), nil
 	case owner.UserID != q.UserID:
 		return "Only the owner can use /sethome.", nil
+	case c.Group:
+		g, err := r.group(tx, c, true)
+		if err != nil || !g.Household {
+			return "Others can read this group. If it may get your reminders and notices, send /household first.", err
+		}
 	}
 	owner.Channel, owner.Conversation, owner.Thread = channel.ID, c.Address, c.Thread
 	return "I'll send reminders and notices here from now on.", save(tx, ownerKey(channel.ID), owner)

@@ -24,9 +24,13 @@ func (r *MessageRouter) handOver(tx *bus.Tx, q request, c *directory.Command, re
 		return fmt.Sprintf("/%s can't run: %s has failed.", c.Name, c.Title) +
 			directory.Hint(" Restart it with %s.", dir.Program.Restart, c.Extension), nil
 	}
+	principal, err := r.principal(tx, conversation, q.person)
+	if err != nil {
+		return "", err
+	}
 	given := contract.Command{
 		Name: c.Name, Text: rest, ReplyTo: conversation.Handle, Channel: q.here.channel.ID, Group: conversation.Group,
-		Sender: q.UserName, MessageID: q.MessageID,
+		Sender: q.UserName, MessageID: q.MessageID, Principal: principal,
 	}
 	// Without an agent that answers here there is no session, and the command runs.
 	if agent, refusal := pickAgent(dir, q.here.channel.ID, cmp.Or(q.AgentID, conversation.Agent)); refusal == "" {

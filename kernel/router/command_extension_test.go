@@ -28,7 +28,8 @@ func TestCommandOfAnExtensionIsAnsweredWhileATurnRuns(t *testing.T) {
 		if want := (contract.Command{
 			Name: "shout", Text: "volume=11 to be\nheard", Session: journal.SessionID(session.ID), Agent: "orchestrator", ReplyTo: handle,
 			Channel: "telegram", Sender: "anna", Memory: []string{"personal"}, MessageID: message,
-		}); !reflect.DeepEqual(given, want) || handle == "" {
+			Principal: contract.Principal{Person: running.Input.Person, Conversation: handle},
+		}); !reflect.DeepEqual(given, want) || handle == "" || running.Input.Person == "" {
 			t.Errorf("the command is\n%+v, want\n%+v", given, want)
 		}
 		lab.Says(d, "HEY")

@@ -58,12 +58,22 @@ func (r *MessageRouter) message(tx *bus.Tx, e *busv1.Event, c *directory.Channel
 		UserMessage: m, conversation: conversation, here: &place{channel: c, address: m.ConversationID, thread: m.ThreadID},
 		owner: c.Local || m.UserID != "" && m.UserID == owner.UserID,
 	}
+	if q.person, err = r.PersonID(tx, c.ID, m.UserID); err != nil {
+		return err
+	}
+	name, rest, isCommand := parseCommand(m.Text)
+	isCommand = isCommand && !m.Edited && m.ForwardedFrom == ""
+	if conversation.Group {
+		if err := r.meetGroup(tx, q, !isCommand); err != nil {
+			return err
+		}
+	}
 	if len(m.Attachments) > 0 && !m.Edited {
 		if err := r.reply(tx, q, unread(m.Attachments)); err != nil || m.Text == "" {
 			return err
 		}
 	}
-	if name, rest, isCommand := parseCommand(m.Text); isCommand && !m.Edited && m.ForwardedFrom == "" {
+	if isCommand {
 		answer, err := r.command(tx, q, name, rest)
 		if err != nil || answer == "" {
 			return err
@@ -85,7 +95,7 @@ func (r *MessageRouter) message(tx *bus.Tx, e *busv1.Event, c *directory.Channel
 	}
 	in := contract.AgentInput{
 		Kind: contract.InputUser, Sender: m.UserName, Text: withAttachments(m),
-		ReplyTo: conversation.Handle, SentAt: m.SentAt, ForwardedFrom: m.ForwardedFrom,
+		ReplyTo: conversation.Handle, Person: q.person, SentAt: m.SentAt, ForwardedFrom: m.ForwardedFrom,
 	}
 	if m.MessageID != "" {
 		in.Meta = map[string]any{"message_id": m.MessageID}
@@ -146,23 +156,47 @@ func (r *MessageRouter) conversation(tx *bus.Tx, channel, address, thread string
 	if c != nil {
 		if group && !c.Group { // created for something sent there
 			c.Group = true
-			err = tx.PutConversation(c)
+			if err = tx.PutConversation(c); err == nil {
+				_, err = r.group(tx, c, false)
+			}
 		}
 		return c, err
 	}
 	c = &journal.Conversation{
-		Handle:  strings.ToLower(rand.Text()[:handleLength]),
-		Channel: channel, Address: address, Thread: thread, Group: group, CreatedAt: tx.Now,
+		Handle: newHandle(), Channel: channel, Address: address, Thread: thread, Group: group, CreatedAt: tx.Now,
+	}
+	if group {
+		if _, err := r.group(tx, c, false); err != nil {
+			return nil, err
+		}
 	}
 	return c, tx.PutConversation(c)
 }
 
-// chat is the session of an agent with a conversation.
+func newHandle() string { return strings.ToLower(rand.Text()[:handleLength]) }
+
+// chat is the session of an agent with a conversation. The history of one that a group
+// may not read any more is not continued.
 func (r *MessageRouter) chat(tx *bus.Tx, agent string, c *journal.Conversation) (*journal.Session, error) {
-	return r.open(tx, agent, ChatKey(c), c, func(s *journal.Session) {
-		s.OutboundKind, s.OutboundTarget = directory.OutboundConversation, c.Handle
-		s.Conversation, s.Group = c.ID, c.Group
-	})
+	open := func() (*journal.Session, error) {
+		return r.open(tx, agent, ChatKey(c), c, func(s *journal.Session) {
+			s.OutboundKind, s.OutboundTarget = directory.OutboundConversation, c.Handle
+			s.Conversation, s.Group = c.ID, c.Group
+		})
+	}
+	s, err := open()
+	if err != nil || !c.Group {
+		return s, err
+	}
+	g, err := r.group(tx, c, true)
+	if err != nil || s.CreatedAt >= g.Since {
+		return s, err
+	}
+	c.Epoch++
+	if err := tx.PutConversation(c); err != nil {
+		return nil, err
+	}
+	return open()
 }
 
 // ChatKey is the key of the sessions that a conversation has now.

@@ -205,12 +205,28 @@ func (r *MessageRouter) job(tx *bus.Tx, e *busv1.Event, t contract.AgentTask, ta
 		text := fmt.Sprintf("A job of %s can't run. %s", e.GetSource(), refusal)
 		return errors.Join(tx.Dead(e, refusal), r.tellOwner(tx, "", text))
 	}
-	c, err := tx.ConversationByHandle(target)
+	c, err := tx.ConversationByHandle(t.Principal.Conversation)
+	if err == nil && t.Principal.Group == "" {
+		c, err = tx.ConversationByHandle(target)
+	}
 	if err != nil {
 		return err
 	}
+	if c == nil && t.Principal.Group != "" {
+		return tx.Dead(e, "the group that asked for the job no longer exists")
+	}
 	name := cmp.Or(t.Name, e.GetId())
-	s, err := r.open(tx, agent, sessionKey("job", agent, name), c, func(s *journal.Session) {
+	key := []string{agent, name}
+	if c != nil && c.Group {
+		p, err := r.principal(tx, c, "")
+		if err != nil {
+			return err
+		}
+		if p.Confined { // a session of its own, whose history holds nothing else
+			key = append(key, p.Group)
+		}
+	}
+	s, err := r.open(tx, agent, sessionKey("job", key...), c, func(s *journal.Session) {
 		s.Title = "job " + name
 		if target != "" {
 			s.OutboundKind, s.OutboundTarget = directory.OutboundConversation, target
@@ -219,7 +235,9 @@ func (r *MessageRouter) job(tx *bus.Tx, e *busv1.Event, t contract.AgentTask, ta
 	if err != nil {
 		return err
 	}
-	in := contract.AgentInput{Kind: contract.InputTask, Sender: e.GetSource(), Text: t.Prompt, ReplyTo: target}
+	in := contract.AgentInput{
+		Kind: contract.InputTask, Sender: e.GetSource(), Text: t.Prompt, ReplyTo: target, Person: t.Principal.Person,
+	}
 	_, _, err = r.sessions.Queue(tx, s, in, "")
 	return err
 }
@@ -229,11 +247,18 @@ func (r *MessageRouter) open(
 	tx *bus.Tx, agent, key string, c *journal.Conversation, init func(*journal.Session),
 ) (*journal.Session, error) {
 	s, err := r.sessions.Open(tx, agent, key, init)
-	if err == nil && c != nil && c.Group && !s.Group {
-		s.Group = true
-		err = tx.PutSession(s)
+	if err != nil || c == nil || !c.Group || s.Group && (s.Conversation != 0 || s.Within != 0) {
+		return s, err
 	}
-	return s, err
+	if s.Group = true; s.Conversation == 0 {
+		agent, _ := pickAgent(r.directory.Current(), c.Channel, cmp.Or(c.Agent, agent))
+		chat, err := r.chat(tx, cmp.Or(agent, s.Agent), c)
+		if err != nil {
+			return nil, err
+		}
+		s.Within = chat.ID
+	}
+	return s, tx.PutSession(s)
 }
 
 // tellOwner sends a notice to the preferred channel; if that is the one to avoid, to

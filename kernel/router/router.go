@@ -14,6 +14,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"strings"
+	"sync/atomic"
 
 	"github.com/switchboard-run/switchboard/contract"
 	"github.com/switchboard-run/switchboard/contract/busv1"
@@ -31,6 +32,7 @@ type MessageRouter struct {
 	sessions  *session.Store
 	questions *questions.Store
 	status    func() string // the text of /status
+	salt      atomic.Value  // see PersonID
 }
 
 // New returns a router; status writes the answer to /status.
@@ -125,7 +127,8 @@ func (r *MessageRouter) resolve(tx journal.Reader, target string) (*place, error
 }
 
 // recipient is the default recipient of a channel: the owner's conversation if one is
-// known; otherwise the channel decides. Nil: there is no channel.
+// known and no group but the household's; otherwise the channel decides. Nil: there is no
+// channel.
 func (r *MessageRouter) recipient(tx journal.Reader, c *directory.Channel) (*place, error) {
 	if c == nil {
 		return nil, nil
@@ -134,5 +137,17 @@ func (r *MessageRouter) recipient(tx journal.Reader, c *directory.Channel) (*pla
 	if err != nil {
 		return nil, err
 	}
-	return &place{channel: c, address: o.Conversation, thread: o.Thread, target: defaultPlace + c.ID}, nil
+	to := &place{channel: c, address: o.Conversation, thread: o.Thread, target: defaultPlace + c.ID}
+	if o.Conversation == "" {
+		return to, nil
+	}
+	home, err := tx.ConversationByAddress(c.ID, o.Conversation, o.Thread)
+	if err != nil || home == nil || !home.Group {
+		return to, err
+	}
+	if g, err := session.GroupOf(tx, home); err != nil || g != nil && !g.Household {
+		to.address, to.thread = "", "" // the channel finds the owner
+		return to, err
+	}
+	return to, nil
 }

@@ -51,7 +51,7 @@ func (st *Store) refuse(tx *bus.Tx, s *journal.Session, e *busv1.Event, in contr
 	if err := tx.SettleAll(e.GetSeq(), journal.Dead, reason); err != nil {
 		return err
 	}
-	if _, err := st.begin(tx, s, []*busv1.Event{e}, in.ReplyTo, 0); err != nil {
+	if _, err := st.begin(tx, s, []*busv1.Event{e}, in, 0); err != nil {
 		return err
 	}
 	_, err := st.endTop(tx, s, contract.AgentOutput{Outcome: contract.OutcomeCapped, Text: text}, true, bus.KeepHops)

@@ -52,15 +52,9 @@ func (st *Store) ensure(tx *bus.Tx, effect *busv1.Effect) (*busv1.EffectResult, 
 	if kind == busv1.Outbound_KIND_EXTENSION {
 		target = tx.Actor.ID
 	}
-	within := &journal.Session{}
-	if id := e.GetWithin(); id != "" {
-		var err error
-		if within, err = tx.Session(journal.ParseSessionID(id)); err == nil && within == nil {
-			err = fmt.Errorf("%w: there is no session %q to make one within", contract.ErrNotFound, id)
-		}
-		if err != nil {
-			return nil, err
-		}
+	within, err := withinOf(tx, e.GetWithin())
+	if err != nil {
+		return nil, err
 	}
 	s, err := st.Open(tx, e.GetAgent(), e.GetKey(), func(s *journal.Session) {
 		s.OutboundKind, s.OutboundTarget, s.Group, s.Chain = int32(kind), target, within.Group, e.GetChain()
@@ -77,6 +71,28 @@ func (st *Store) ensure(tx *bus.Tx, effect *busv1.Effect) (*busv1.EffectResult, 
 		return nil, err
 	}
 	return &busv1.EffectResult{Session: journal.SessionID(s.ID)}, nil
+}
+
+// withinOf returns the session in whose conversation one is made: the named one, or that
+// of the lane if its group may use only what is its own. Otherwise it is empty.
+func withinOf(tx *bus.Tx, named string) (*journal.Session, error) {
+	if named != "" {
+		s, err := tx.Session(journal.ParseSessionID(named))
+		if err == nil && s == nil {
+			err = fmt.Errorf("%w: there is no session %q to make one within", contract.ErrNotFound, named)
+		}
+		return s, err
+	}
+	if tx.Lease != nil && tx.Lease.Session != 0 {
+		s, err := tx.Session(tx.Lease.Session)
+		if err != nil || s == nil {
+			return &journal.Session{}, err
+		}
+		if p, err := Principal(tx, s); p.Confined || err != nil {
+			return s, err
+		}
+	}
+	return &journal.Session{}, nil
 }
 
 // named returns the session with an id or, without one, with an agent and a key; nil
@@ -106,7 +122,7 @@ func (st *Store) input(tx *bus.Tx, effect *busv1.Effect) (*busv1.EffectResult, e
 		return nil, fmt.Errorf("%w: an input of a user comes from a channel alone", contract.ErrDenied)
 	}
 	payload := contract.AgentInput{Kind: in.GetKind(), Sender: in.GetSender(), Text: in.GetText(),
-		ReplyTo: in.GetReplyTo(), Thread: in.GetThread()}
+		ReplyTo: in.GetReplyTo(), Thread: in.GetThread(), Person: in.GetPerson()}
 	if len(in.GetMeta()) > 0 {
 		if err := json.Unmarshal(in.GetMeta(), &payload.Meta); err != nil {
 			return nil, fmt.Errorf("%w: the meta of an input is a JSON object: %w", contract.ErrInvalid, err)

@@ -43,7 +43,7 @@ func (st *Store) steer(tx *bus.Tx, effect *busv1.Effect) (*busv1.EffectResult, e
 	if err != nil {
 		return nil, err
 	}
-	if _, err := st.begin(tx, s, inputs, InputOf(inputs[0]).ReplyTo, times); err != nil {
+	if _, err := st.begin(tx, s, inputs, InputOf(inputs[0]), times); err != nil {
 		return nil, err
 	}
 	s.UserAt = tx.Now

@@ -100,16 +100,17 @@ func (st *Store) running(
 	if in.Kind == contract.InputUser {
 		s.UserAt = tx.Now
 	}
-	return st.begin(tx, s, inputs, in.ReplyTo, 0)
+	return st.begin(tx, s, inputs, in, 0)
 }
 
 // begin begins a turn on top of the stack; it counts toward the chain of its first
-// input.
+// input, which in is.
 func (st *Store) begin(
-	tx *bus.Tx, s *journal.Session, inputs []*busv1.Event, replyTo string, interrupted int,
+	tx *bus.Tx, s *journal.Session, inputs []*busv1.Event, in contract.AgentInput, interrupted int,
 ) (*journal.Turn, error) {
 	turn := &journal.Turn{
-		Session: s.ID, ReplyTo: replyTo, Chain: chain(s, inputs[0]), Interrupted: interrupted, StartedAt: tx.Now,
+		Session: s.ID, ReplyTo: in.ReplyTo, Person: in.Person, Chain: chain(s, inputs[0]), Interrupted: interrupted,
+		StartedAt: tx.Now,
 	}
 	for _, e := range inputs {
 		turn.Inputs = append(turn.Inputs, e.GetSeq())
@@ -300,7 +301,7 @@ func (st *Store) endAll(
 	st.bumpEpoch(s.ID)
 	if unbegun != nil && len(s.Stack) == 0 {
 		in := InputOf(unbegun)
-		turn, err := st.begin(tx, s, []*busv1.Event{unbegun}, in.ReplyTo, 0)
+		turn, err := st.begin(tx, s, []*busv1.Event{unbegun}, in, 0)
 		if err != nil {
 			return 0, err
 		}

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/switchboard-run/switchboard/contract"
 	"github.com/switchboard-run/switchboard/contract/extensionv1"
@@ -84,6 +85,12 @@ func (r *Runner) callOutsideTurn(
 			return nil, err
 		}
 		r.describe(q, l, in)
+	} else if l != nil && strings.HasPrefix(l.Event.GetTopic(), contract.TopicCommand) {
+		var given contract.Command
+		if err := json.Unmarshal(l.Event.GetPayload(), &given); err != nil {
+			return nil, fmt.Errorf("%w: read the command %s: %w", contract.ErrInvalid, l.Event.GetId(), err)
+		}
+		q.Group, q.Person, q.Principal = given.Group, given.Principal.Person, given.Principal.Proto()
 	}
 	actor := r.Remote.Actor(t.Extension)
 	if actor == nil {

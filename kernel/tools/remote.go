@@ -1,6 +1,7 @@
 package tools
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -14,6 +15,7 @@ import (
 	"github.com/switchboard-run/switchboard/kernel/bus"
 	"github.com/switchboard-run/switchboard/kernel/directory"
 	"github.com/switchboard-run/switchboard/kernel/journal"
+	"github.com/switchboard-run/switchboard/kernel/session"
 )
 
 const (
@@ -127,17 +129,19 @@ func (r *running) attempt(
 	})
 }
 
-// input is an input with the current reply target, and the channel of that.
+// input is an input with the current reply target, the channel of that, and whose
+// things the turn may use.
 type input struct {
 	contract.AgentInput
-	channel string
+	channel   string
+	principal contract.Principal
 }
 
 // describe fills in the caller of a tool: the session of the lane, and the sender
 // and place of the input that the turn answers.
 func (r *Runner) describe(q *extensionv1.CallRequest, l *bus.Lease, in input) {
 	q.Session, q.Sender, q.ReplyTo, q.Channel = journal.SessionID(l.Session), in.Sender, in.ReplyTo, in.channel
-	q.Group, q.Thread = in.Group, in.Thread
+	q.Group, q.Thread, q.Person, q.Principal = in.Group, in.Thread, in.Person, in.principal.Proto()
 	if agent := r.Directory.Current().Agent(l.Agent); agent != nil {
 		q.Memory = agent.Spec.GetMemory()
 	}
@@ -147,15 +151,23 @@ func readInput(j journal.Reader, l *bus.Lease, e *busv1.Event) (in input, err er
 	if err := json.Unmarshal(e.GetPayload(), &in.AgentInput); err != nil {
 		return in, fmt.Errorf("%w: read the input %s: %w", contract.ErrInvalid, e.GetId(), err)
 	}
-	if in.ReplyTo == "" {
+	if in.ReplyTo == "" || in.Group {
 		s, err := j.Session(l.Session)
 		if err != nil {
 			return in, err
 		}
-		if s != nil && s.OutboundKind == directory.OutboundConversation {
+		if s == nil {
+			s = &journal.Session{Group: in.Group}
+		}
+		if in.ReplyTo == "" && s.OutboundKind == directory.OutboundConversation {
 			in.ReplyTo = s.OutboundTarget
 		}
+		if in.principal, err = session.Principal(j, s); err != nil {
+			return in, err
+		}
 	}
+	in.principal.Person = in.Person
+	in.principal.Conversation = cmp.Or(in.principal.Conversation, in.ReplyTo)
 	if channel, isDefault := strings.CutPrefix(in.ReplyTo, "#"); isDefault {
 		in.channel = channel
 		return in, nil

@@ -79,9 +79,9 @@ func (t *tx) PutSession(s *journal.Session) (err error) {
 	}()
 	if s.ID != 0 {
 		return t.write("UPDATE session SET outbound_kind = ?, outbound_target = ?, conversation = ?, is_group = ?, "+
-			"history_seq = ?, stack = ?, active_at = ?, user_at = ?, idle = ?, title = ? WHERE id = ?",
+			"history_seq = ?, stack = ?, active_at = ?, user_at = ?, idle = ?, title = ?, within = ? WHERE id = ?",
 			s.OutboundKind, s.OutboundTarget, s.Conversation, s.Group, s.HistorySeq, formatIDs(s.Stack), s.ActiveAt, s.UserAt,
-			strings.Join(s.Idle, " "), s.Title, s.ID)
+			strings.Join(s.Idle, " "), s.Title, s.Within, s.ID)
 	}
 	s.ID, err = t.insert("INSERT INTO session ("+sessionColumns+") "+
 		"VALUES (NULL, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",

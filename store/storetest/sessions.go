@@ -29,7 +29,7 @@ func testSessions(t *testing.T, open Open) {
 	s := &all[1]
 	s.OutboundKind, s.OutboundTarget, s.Conversation, s.Group = 2, "target", 5, true
 	s.HistorySeq, s.Stack, s.ActiveAt, s.UserAt, s.Idle = 9, []int64{3, 1 << 40}, 77, 1<<50+1, []string{"one", "two"}
-	s.Title = "another title"
+	s.Title, s.Within = "another title", 3
 	f.do(func(tx journal.Tx) { must(tx.PutSession(s)) })
 	if err := journal.Do(t.Context(), f, func(tx journal.Tx) error {
 		return tx.PutSession(&journal.Session{Agent: "b", Key: "chan:1"})

@@ -143,11 +143,13 @@ func TestStrangerInAGroupIsMetWithSilence(t *testing.T) {
 	}
 	w.read(say(clara))
 	say(anna)
-	if got := w.told(group, 1).Text; !strings.Contains(got, "Telegram") {
-		t.Errorf("the group reads %q", got)
+	for i, want := range []string{"/household", "Telegram"} {
+		if got := w.told(group, i+1).Text; !strings.Contains(got, want) {
+			t.Errorf("the group reads %q, want %q", got, want)
+		}
 	}
 	w.settled()
-	if n := len(w.texts(group)); n != 1 {
+	if n := len(w.texts(group)); n != 2 {
 		t.Errorf("the group reads %q", w.texts(group))
 	}
 	if n := len(w.texts(clara)); n != 0 {

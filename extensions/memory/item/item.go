@@ -11,6 +11,8 @@ import (
 	"strings"
 	"time"
 	"unicode/utf8"
+
+	"github.com/switchboard-run/switchboard/contract"
 )
 
 // Kind is the kind of a memory.
@@ -34,15 +36,18 @@ const MaxText = 4000
 
 // Item is one memory.
 type Item struct {
-	ID        string    `json:"id"`
-	Scope     string    `json:"scope"`
-	Kind      Kind      `json:"kind"`
-	Text      string    `json:"text"`
-	ChannelID string    `json:"channel_id,omitempty"`
-	Due       Due       `json:"due,omitzero"` // of an open item
-	By        string    `json:"by,omitempty"` // the person who said it, for display
-	Created   time.Time `json:"created"`
-	Updated   time.Time `json:"updated"`
+	ID        string `json:"id"`
+	Scope     string `json:"scope"`
+	Kind      Kind   `json:"kind"`
+	Text      string `json:"text"`
+	ChannelID string `json:"channel_id,omitempty"`
+	Due       Due    `json:"due,omitzero"` // of an open item
+	By        string `json:"by,omitempty"` // the person who said it, for display
+	// Principal is for whom it was stored, and where it was said. One without belongs
+	// to the household.
+	Principal contract.Principal `json:"principal,omitzero"`
+	Created   time.Time          `json:"created"`
+	Updated   time.Time          `json:"updated"`
 }
 
 func isID(s string) bool      { return isName(s, 32, "") }
@@ -56,6 +61,14 @@ func isName(s string, maxLength int, others string) bool {
 	const letters = "abcdefghijklmnopqrstuvwxyz"
 	return s != "" && len(s) <= maxLength && strings.IndexByte(letters, s[0]) >= 0 &&
 		strings.Trim(s, letters+"0123456789"+others) == ""
+}
+
+// Group returns the group that the item belongs to; empty: the household.
+func (i Item) Group() string {
+	if i.Principal.Confined {
+		return i.Principal.Group
+	}
+	return ""
 }
 
 // Check returns an error if the item is invalid.

@@ -83,6 +83,7 @@ func write(b *strings.Builder, i item.Item) {
 	field("due", i.Due.String())
 	field("channel", i.ChannelID)
 	field("by", i.By)
+	field("group", i.Group())
 	field("id", i.ID)
 	field("created", stamp(i.Created))
 	if !i.Updated.Equal(i.Created) {

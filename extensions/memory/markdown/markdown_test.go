@@ -7,6 +7,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/switchboard-run/switchboard/contract"
 	"github.com/switchboard-run/switchboard/extensions/memory/item"
 )
 
@@ -52,6 +53,7 @@ func TestFormatAndParse(t *testing.T) {
 			switch kind {
 			case item.Open:
 				x.Due, x.ChannelID = due(t, "2026-03-02T09:30"), "telegram_channel"
+				x.Principal = contract.Principal{Group: "g1", Confined: true}
 			case item.Preference:
 				x.Scope, x.By, x.Updated = "work", "Anna: the boss", at.Add(time.Hour)
 			case item.Fact:
@@ -171,7 +173,7 @@ func TestProblems(t *testing.T) {
 		"-\n":                            "line 1: text is empty",
 		"## Facts\n  indented":           "line 2: indented line without an item",
 		"- " + strings.Repeat("x", 5000): "line 1: text has 5000 bytes",
-		"- ok\n- a\n  - x\n- b\n  - due: ?": "line 3: unknown field “- x”: use due, channel, by, id, created or " +
+		"- ok\n- a\n  - x\n- b\n  - due: ?": "line 3: unknown field “- x”: use due, channel, by, group, id, created or " +
 			"updated, or write “\\-” for text\nline 5: parse due date \"?\"",
 		strings.Repeat("- \n", 30): "and 10 more",
 	} {

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/switchboard-run/switchboard/contract"
 	"github.com/switchboard-run/switchboard/extensions/memory/item"
 )
 
@@ -175,7 +176,7 @@ func (p *parser) below(n int, text string) {
 	}
 }
 
-const unknownField = "unknown field %s: use due, channel, by, id, created or updated, or write “\\-” for text"
+const unknownField = "unknown field %s: use due, channel, by, group, id, created or updated, or write “\\-” for text"
 
 func (p *parser) field(n int, name, value string) {
 	if p.fields[name] {
@@ -191,6 +192,8 @@ func (p *parser) field(n int, name, value string) {
 		p.item.ChannelID = value
 	case "by":
 		p.item.By = value
+	case "group":
+		p.item.Principal = contract.Principal{Group: value, Confined: value != ""}
 	case "due":
 		p.item.Due, err = item.ParseDue(value, p.zone)
 	case "created":

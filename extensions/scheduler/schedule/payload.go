@@ -32,9 +32,9 @@ func (s Schedule) FirePayload(d Decision, now time.Time) (json.RawMessage, error
 		payload = contract.UserNotify{Text: text, ChannelID: s.ChannelID, ReplyTo: s.ReplyTo}
 	case TopicTask:
 		payload = contract.AgentTask{Prompt: text, ChannelID: s.ChannelID, ReplyTo: s.ReplyTo, AgentID: agent,
-			Name: job}
+			Name: job, Principal: s.Principal}
 	case TopicBackground:
-		payload = contract.AgentBackground{Prompt: text, AgentID: agent, Name: job}
+		payload = contract.AgentBackground{Prompt: text, AgentID: agent, Name: job, Principal: s.Principal}
 	default:
 		if _, ok := custom["text"]; !ok && s.Message != "" {
 			custom["text"] = s.Message

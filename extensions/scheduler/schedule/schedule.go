@@ -22,6 +22,8 @@ import (
 	"errors"
 	"fmt"
 	"time"
+
+	"github.com/switchboard-run/switchboard/contract"
 )
 
 // State is the state of a schedule.
@@ -75,9 +77,12 @@ type Schedule struct {
 	LastSkipped *time.Time `json:"last_skipped,omitempty"`
 	Problem     string     `json:"problem,omitempty"` // why it could not fire
 
-	CreatedAt  time.Time  `json:"created_at"`
-	CreatedBy  string     `json:"created_by,omitempty"`
-	FinishedAt *time.Time `json:"finished_at,omitempty"`
+	CreatedAt time.Time `json:"created_at"`
+	CreatedBy string    `json:"created_by,omitempty"` // as shown to people
+	// Principal is for whom it was created, and where. One without belongs to the
+	// household.
+	Principal  contract.Principal `json:"principal,omitzero"`
+	FinishedAt *time.Time         `json:"finished_at,omitempty"`
 }
 
 // Decode decodes and checks a stored schedule.

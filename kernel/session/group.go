@@ -1,0 +1,68 @@
+package session
+
+import (
+	"github.com/switchboard-run/switchboard/contract"
+	"github.com/switchboard-run/switchboard/kernel/journal"
+)
+
+// Group is a group of people on a channel, whose members read its conversations.
+type Group struct {
+	ID        string `json:"id"` // opaque
+	Channel   string `json:"channel"`
+	Address   string `json:"address"`
+	Name      string `json:"name,omitempty"`
+	Household bool   `json:"household,omitempty"` // it may use what is the household's
+	Offered   bool   `json:"offered,omitempty"`   // the owner was told about /household
+	// Since is the time from which it may use only what is its own, in Unix
+	// microseconds. Older sessions of the group are not continued: their histories may
+	// hold more.
+	Since int64 `json:"since,omitempty"`
+}
+
+// GroupPrefix is the prefix of the kernel's keys that hold groups.
+const GroupPrefix = "group/"
+
+// GroupKey returns the kernel's key of a group.
+func GroupKey(channel, address string) string { return GroupPrefix + channel + "/" + address }
+
+// GroupOf returns the group of a conversation; nil: none is stored.
+func GroupOf(r journal.Reader, c *journal.Conversation) (*Group, error) {
+	return journal.Load[Group](r, contract.KernelSource, GroupKey(c.Channel, c.Address))
+}
+
+// Principal returns whose things a session may use. A session whose group is unknown
+// may use nothing.
+func Principal(r journal.Reader, s *journal.Session) (contract.Principal, error) {
+	if !s.Group {
+		return contract.Principal{}, nil
+	}
+	confined := contract.Principal{Confined: true}
+	c, err := conversation(r, s)
+	if err != nil || c == nil {
+		return confined, err
+	}
+	g, err := GroupOf(r, c)
+	if err != nil || g == nil {
+		return confined, err
+	}
+	return contract.Principal{Conversation: c.Handle, Group: g.ID, Confined: !g.Household}, nil
+}
+
+// maxNesting is how deep sessions may be made within others.
+const maxNesting = 100
+
+// conversation returns the conversation in which a session was made; nil: it is gone.
+func conversation(r journal.Reader, s *journal.Session) (c *journal.Conversation, err error) {
+	for range maxNesting {
+		if s == nil || s.Conversation != 0 || s.Within == 0 {
+			break
+		}
+		if s, err = r.Session(s.Within); err != nil {
+			return nil, err
+		}
+	}
+	if s == nil {
+		return nil, nil
+	}
+	return r.Conversation(s.Conversation)
+}
