@@ -74,7 +74,7 @@ func (f *files) plan(previous *plan) *plan {
 	p.fileErrors = slices.DeleteFunc([]error{configErr, secretsErr}, func(err error) bool { return err == nil })
 	p.zone, _ = c.Zone(config.ThisMachine())
 	set := manifests.Resolve(p.entries, manifests.Options{
-		KernelVersion: f.options.Version, Enabled: c.EnabledExtension, Refuse: refuseFor(f.options, c),
+		KernelVersion: f.options.Version, Enabled: f.enabled(c), Refuse: refuseFor(f.options, c),
 	})
 	for _, d := range set.Disabled {
 		p.disabled[d.File] = d

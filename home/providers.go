@@ -43,13 +43,36 @@ func withProviders(builtins []manifests.Entry, c *config.Config) []manifests.Ent
 	return all
 }
 
+// enabled returns which extensions may start. A built-in that is optional may also start
+// if it needs secrets and has them.
+func (f *files) enabled(c *config.Config) func(id string, optional bool) bool {
+	return func(id string, optional bool) bool { return c.EnabledExtension(id, optional && !f.hasSecrets(id)) }
+}
+
+func (f *files) hasSecrets(id string) bool {
+	has := false
+	for _, e := range f.builtins {
+		if e.ID != id || e.Manifest == nil {
+			continue
+		}
+		for _, s := range e.Manifest.Secrets {
+			if _, set := f.live.Secrets().Lookup(s.Name); s.Required && !set {
+				return false
+			}
+			has = true
+		}
+	}
+	return has
+}
+
 // modelOrder returns the models to try in order; nil: the kernel chooses. Configured
-// providers come before all others, in the order of the file.
+// providers come before all others, in the order of the file, and optional ones last.
 func (p *plan) modelOrder() []string {
 	if len(p.config.Models.Default) > 0 {
 		return p.config.Models.Default
 	}
 	var order []string
+	optional := false
 	add := func(id string) {
 		m := p.members[id]
 		if m == nil || len(m.missing) > 0 || m.manifest.Provides.Fallback || len(m.manifest.Provides.Models) == 0 {
@@ -62,11 +85,18 @@ func (p *plan) modelOrder() []string {
 	for _, name := range p.config.ProviderNames() {
 		add(name)
 	}
-	if len(order) == 0 {
-		return nil
+	configured := len(order)
+	for _, last := range []bool{false, true} {
+		for _, e := range p.entries {
+			if m := p.members[e.ID]; m != nil && m.manifest.Optional == last {
+				before := len(order)
+				add(e.ID)
+				optional = optional || last && len(order) > before
+			}
+		}
 	}
-	for _, e := range p.entries {
-		add(e.ID)
+	if configured == 0 && !optional {
+		return nil
 	}
 	return order
 }

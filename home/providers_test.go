@@ -43,6 +43,19 @@ func TestProvidersBecomeExtensions(t *testing.T) {
 func TestWhichModelsAreTried(t *testing.T) {
 	t.Parallel()
 	keys := map[string]string{"OPENAI_API_KEY": "a", "OTHER_KEY": "b"}
+	withAnthropic := map[string]string{"OPENAI_API_KEY": "a", "ANTHROPIC_API_KEY": "c"}
+	for lines, want := range map[string][]string{
+		"": {"openai/*", "anthropic/*"},
+		"extensions: {anthropic: {enabled: false}}":                               nil,
+		"models: {providers: {anthropic: {kind: anthropic, models: [claude-x]}}}": {"anthropic/claude-x", "openai/*"},
+	} {
+		f, _ := planned(t, lines)
+		f.options.Env = func(name string) (string, bool) { return withAnthropic[name], withAnthropic[name] != "" }
+		f.live = liveOf(t, f)
+		if got := f.settings(f.plan(nil)).ModelOrder; !slices.Equal(got, want) {
+			t.Errorf("%s: %q, want %q", lines, got, want)
+		}
+	}
 	for lines, want := range map[string][]string{
 		"": nil,
 		"models: {providers: {zeta: {kind: openai, base_url: 'http://z/v1', key: OTHER_KEY}, " +

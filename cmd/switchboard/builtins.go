@@ -10,6 +10,7 @@ import (
 	"github.com/switchboard-run/switchboard/cmd/internal/confine"
 	"github.com/switchboard-run/switchboard/cmd/switchboard/rest"
 	"github.com/switchboard-run/switchboard/extensions/agent"
+	"github.com/switchboard-run/switchboard/extensions/anthropic"
 	"github.com/switchboard-run/switchboard/extensions/clichannel"
 	"github.com/switchboard-run/switchboard/extensions/heartbeat"
 	"github.com/switchboard-run/switchboard/extensions/links"
@@ -41,6 +42,7 @@ func runConfined(args []string) {
 // builtins are the extensions in this binary, by the value of run.builtin in manifests.
 var builtins = map[string]func(id string) sdk.Extension{
 	"agent":            agent.New,
+	"anthropic":        anthropic.New,
 	"cli_channel":      func(string) sdk.Extension { return clichannel.Extension() },
 	"heartbeat":        func(string) sdk.Extension { return heartbeat.New() },
 	"links":            func(string) sdk.Extension { return links.New() },

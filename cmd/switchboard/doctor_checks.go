@@ -91,9 +91,12 @@ func (d *diagnosis) extensionFiles(h *config.Home, seen *home.Inspection, runnin
 	for _, e := range seen.Entries {
 		switch {
 		case e.Disabled != nil && e.Disabled.Cause == manifests.SwitchedOff:
-			if e.Manifest.Optional {
+			switch {
+			case e.Manifest.Optional && len(e.Manifest.Secrets) > 0:
+				d.add("Extensions", levelNote, "", "%s is optional; set %s to use it", e.ID, e.Manifest.Secrets[0].Name)
+			case e.Manifest.Optional:
 				d.add("Extensions", levelNote, "", "%s is optional; enable it in config.yaml: extensions: {%s: {}}", e.ID, e.ID)
-			} else {
+			default:
 				d.add("Extensions", levelNote, "", "%s is disabled in config.yaml", e.ID)
 			}
 			continue

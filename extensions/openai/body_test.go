@@ -2,15 +2,17 @@ package openai
 
 import (
 	"encoding/json"
-	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 	api "github.com/sashabaranov/go-openai"
 	"pgregory.net/rapid"
 
+	"github.com/switchboard-run/switchboard/contract/busv1"
 	"github.com/switchboard-run/switchboard/contract/extensionv1"
 	"github.com/switchboard-run/switchboard/internal/seed"
+	"github.com/switchboard-run/switchboard/sdk"
+	"github.com/switchboard-run/switchboard/sdk/modelapi"
 )
 
 // The encoding is equivalent to the library's.
@@ -19,47 +21,47 @@ func TestARequestIsEncodedLikeTheLibrary(t *testing.T) {
 	text := rapid.OneOf(rapid.String(), rapid.SampledFrom([]string{
 		"", "a\"b\\c", "line\nand\ttab\r\x00\x1f\x7f", "кот 🐈 \u2028 <b>&</b>", "not\xffvalid",
 	}))
-	some := text.Filter(func(s string) bool { return s != "" })
 	seed.Check(t, func(t *rapid.T) {
-		r := api.ChatCompletionRequest{Model: text.Draw(t, "model")}
+		r := &sdk.CompleteRequest{MaxTokens: int64(rapid.IntRange(0, 99).Draw(t, "limit"))}
 		for range rapid.IntRange(0, 5).Draw(t, "messages") {
-			m := api.ChatCompletionMessage{Role: text.Draw(t, "role"), Content: text.Draw(t, "content"),
-				ToolCallID: text.Draw(t, "call")}
+			m := &extensionv1.Message{Role: rapid.SampledFrom([]string{"user", "assistant", "system"}).Draw(t, "role"),
+				Content: text.Draw(t, "content")}
 			for range rapid.IntRange(0, 3).Draw(t, "calls") {
-				m.ToolCalls = append(m.ToolCalls, api.ToolCall{ID: some.Draw(t, "id"), Type: api.ToolTypeFunction,
-					Function: api.FunctionCall{Name: some.Draw(t, "name"), Arguments: some.Draw(t, "arguments")}})
+				m.Calls = append(m.Calls, &busv1.Call{CallId: text.Draw(t, "id"), Name: text.Draw(t, "name"),
+					Arguments: []byte(text.Draw(t, "arguments"))})
 			}
 			r.Messages = append(r.Messages, m)
 		}
-		if r.Messages == nil {
-			r.Messages = []api.ChatCompletionMessage{}
-		}
-		switch n := rapid.IntRange(0, 99).Draw(t, "limit"); {
-		case rapid.Bool().Draw(t, "new limit"):
-			r.MaxCompletionTokens = n
-		default:
-			r.MaxTokens = n //nolint:staticcheck // most other servers support only this
-		}
-		var tools []*extensionv1.Tool
 		for range rapid.IntRange(0, 3).Draw(t, "tools") {
 			schema := rapid.SampledFrom([]string{"", `{"type": "object"}`, `{ "a": [1, "<x>"] }`}).Draw(t, "schema")
-			tools = append(tools, &extensionv1.Tool{Name: text.Draw(t, "tool"),
+			r.Tools = append(r.Tools, &extensionv1.Tool{Name: text.Draw(t, "tool"),
 				Description: text.Draw(t, "description"), Schema: []byte(schema)})
 		}
-		encoded, err := (&toolsets{}).encoded(tools)
+		own := rapid.Bool().Draw(t, "own")
+		got, err := (&encoder{}).encode(r, "m", own)
 		if err != nil {
 			t.Fatal(err)
 		}
-		got := encode(&r, encoded)
-		if len(tools) > 0 {
-			r.Tools = functions(tools)
+		want := api.ChatCompletionRequest{Model: "m", Messages: []api.ChatCompletionMessage{}, Tools: functions(r.GetTools()),
+			Stream: true, StreamOptions: &api.StreamOptions{IncludeUsage: true}}
+		if own {
+			want.MaxCompletionTokens = int(r.GetMaxTokens())
+		} else {
+			want.MaxTokens = int(r.GetMaxTokens()) //nolint:staticcheck // most other servers support only this
 		}
-		r.Stream, r.StreamOptions = true, &api.StreamOptions{IncludeUsage: true}
-		want, err := json.Marshal(r)
+		for _, m := range modelapi.Dialog(r.GetMessages()) {
+			x := api.ChatCompletionMessage{Role: m.Role, Content: m.Text, ToolCallID: m.CallID}
+			for _, c := range m.Calls {
+				x.ToolCalls = append(x.ToolCalls, api.ToolCall{ID: c.ID, Type: api.ToolTypeFunction,
+					Function: api.FunctionCall{Name: c.Name, Arguments: c.Arguments}})
+			}
+			want.Messages = append(want.Messages, x)
+		}
+		wanted, err := json.Marshal(want)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if diff := cmp.Diff(decoded(t, want), decoded(t, got)); diff != "" {
+		if diff := cmp.Diff(decoded(t, wanted), decoded(t, got)); diff != "" {
 			t.Errorf("the encoding differs from the library's (-want +got):\n%s", diff)
 		}
 	})
@@ -70,36 +72,4 @@ func decoded(t *rapid.T, raw []byte) (v any) {
 		t.Fatalf("%q: %v", raw, err)
 	}
 	return v
-}
-
-func TestToolsAreEncodedOncePerChange(t *testing.T) {
-	t.Parallel()
-	list := func(description string) []*extensionv1.Tool {
-		return []*extensionv1.Tool{{Name: "look", Description: description}, {Name: "listen"}}
-	}
-	var s toolsets
-	say := func(description string) string {
-		b, err := s.encoded(list(description))
-		if err != nil {
-			t.Fatal(err)
-		}
-		if !strings.Contains(string(b), `"description":"`+description+`"`) {
-			t.Errorf("the tools for %s are %s", description, b)
-		}
-		return string(b)
-	}
-	for i := range 3 * maxToolsets {
-		first := say(strings.Repeat("x", i+1))
-		if again := say(strings.Repeat("x", i+1)); again != first {
-			t.Errorf("said again: %s, not %s", again, first)
-		}
-	}
-	say("x")
-	if len(s.kept) != maxToolsets {
-		t.Errorf("%d lists are kept, want %d", len(s.kept), maxToolsets)
-	}
-	shorter, err := s.encoded(list("x")[:1])
-	if err != nil || strings.Contains(string(shorter), "listen") {
-		t.Errorf("a part of the tools is %s: %v", shorter, err)
-	}
 }

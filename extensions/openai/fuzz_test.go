@@ -41,13 +41,10 @@ func FuzzStream(f *testing.F) {
 		f.Add([]byte(seed))
 	}
 	f.Fuzz(func(t *testing.T, body []byte) {
-		p, err := newProvider(ID, Config{BaseURL: "http://fuzz.test/v1", Retries: new(int)}, testKey)
-		if err != nil {
-			t.Fatal(err)
-		}
-		p.http.client.HTTPClient.Transport = answering{body}
+		p := connect(t, "http://fuzz.test/v1")
+		p.Through(answering{body})
 		finished := 0
-		err = p.complete(t.Context(), ask("hi"), func(d *sdk.Delta) error {
+		err := p.Complete(t.Context(), ask("hi"), func(d *sdk.Delta) error {
 			if finished > 0 {
 				t.Errorf("a delta after the end: %v", d)
 			}

@@ -14,10 +14,10 @@ import (
 // Provider is a server with models. It becomes an extension with its name, made from
 // the built-in extension of its kind.
 type Provider struct {
-	Kind    string  `yaml:"kind,required" enum:"openai"` // the API that the server has
-	BaseURL string  `yaml:"base_url" check:"base_url"`   // empty: that of the kind's own service
-	Key     string  `yaml:"key" check:"key_name"`        // the name of a secret; empty: none, see KeyName
-	Models  []Model `yaml:"models" unique:"name"`        // the first is the provider's default
+	Kind    string  `yaml:"kind,required" enum:"openai|anthropic"` // the API that the server has
+	BaseURL string  `yaml:"base_url" check:"base_url"`             // empty: that of the kind's own service
+	Key     string  `yaml:"key" check:"key_name"`                  // the name of a secret; empty: none, see KeyName
+	Models  []Model `yaml:"models" unique:"name"`                  // the first is the provider's default
 }
 
 // Model is a model of a provider. The file may give just its name.
@@ -26,7 +26,7 @@ type Model struct {
 }
 
 // kindKeys are the secrets of each kind's own service.
-var kindKeys = map[string]string{"openai": "OPENAI_API_KEY"}
+var kindKeys = map[string]string{"openai": "OPENAI_API_KEY", "anthropic": "ANTHROPIC_API_KEY"}
 
 // KeyName returns the name of the secret with the provider's key; empty: it has none.
 // Only the kind's own service has a default, so that no key is sent to a server that

@@ -41,7 +41,8 @@ func TestWrongProviders(t *testing.T) {
 	const secret = "sk-Secret0123"
 	for text, want := range map[string]string{
 		"x: {}":                                          "models.providers.x.kind: is required",
-		"x: {kind: opnai}":                               `"opnai" is not one of openai`,
+		"x: {kind: opnai}":                               `"opnai" is not one of openai, anthropic (did you mean openai?)`,
+		"anthropic: {kind: openai}":                      "must have kind: anthropic",
 		"scheduler: {kind: openai}":                      "2:3: models.providers.scheduler: a built-in extension has this name: choose another one",
 		"lm-studio: {kind: openai}":                      "did you mean lm_studio?",
 		"total: {kind: openai}":                          "reserved",

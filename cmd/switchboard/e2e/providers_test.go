@@ -6,7 +6,9 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/switchboard-run/switchboard/extensions/anthropic/anthropictest"
 	"github.com/switchboard-run/switchboard/extensions/openai/openaitest"
+	"github.com/switchboard-run/switchboard/sdk/modelapi/modelapitest"
 )
 
 // keysSeen are the different keys that a server was shown.
@@ -77,5 +79,28 @@ func TestProviderWithTheNameOfAnExtension(t *testing.T) {
 	out, _, code := w.cli("doctor")
 	if code == 0 || !strings.Contains(out, "config.yaml:3:5: models.providers.scheduler: a built-in extension has this name") {
 		t.Errorf("exit code %d:\n%s", code, out)
+	}
+}
+
+// A key in the environment is all that Anthropic needs.
+func TestAnthropicByItsKeyAlone(t *testing.T) {
+	t.Parallel()
+	const key = "sk-ant-0123456789"
+	w := newWorld(t)
+	s := anthropictest.New(t)
+	s.RequireKey(key)
+	s.OnlyModels("claude-opus-9", "claude-sonnet-9")
+	s.Queue(modelapitest.CallTool("scheduler__list_schedules", "{}"), modelapitest.Say("There are none."))
+	w.env["ANTHROPIC_API_KEY"], w.env["ANTHROPIC_BASE_URL"] = key, s.URL
+	w.start()
+	if got := w.attach().ask("which reminders are there?"); got != "There are none." {
+		t.Errorf("got %q", got)
+	}
+	asked := s.Requests()
+	if len(asked) != 2 || asked[1].Model != "claude-sonnet-9" || len(asked[1].Results()) != 1 {
+		t.Errorf("asked %+v", s.Asked())
+	}
+	if points := strings.Join(asked[1].CachePoints(), " "); points != "tools system 0 2" {
+		t.Errorf("cached are %s", points)
 	}
 }

@@ -1,110 +1,62 @@
 package openaitest
 
-import (
-	"encoding/json"
-	"net/http"
-	"time"
-)
+import "github.com/switchboard-run/switchboard/sdk/modelapi/modelapitest"
 
-// Answer is the server's answer to one request. The zero value is an empty answer
-// of the model.
-type Answer struct {
-	// Text and Calls are the model's text and tool calls.
-	Text  string
-	Calls []Call
-	// Finish overrides the finish reason: stop, or tool_calls with calls.
-	Finish string
-	// Pieces is the number of pieces of the text, and of the arguments of each
-	// call, in a stream; 0 means 3.
-	Pieces int
-	// Input and Output are the token counts reported; 0 means a rough estimate.
-	// Cached is the number of input tokens reported as cached.
-	Input, Output, Cached int
+// Answer is a scripted answer.
+type Answer = modelapitest.Answer
 
-	// Delay is the wait before the answer, Pause that between two chunks.
-	Delay, Pause time.Duration
-	// Gate delays the answer until it is closed.
-	Gate <-chan struct{}
-	// Steps delays each piece of the text of a stream until it receives a value,
-	// or until it is closed.
-	Steps <-chan struct{}
-
-	// Status, if it is not 0 or 200, makes this an error with Message.
-	Status     int
-	Message    string
-	Code       string
-	RetryAfter string
-
-	// Fault happens after AfterChunks chunks of a stream.
-	Fault       Fault
-	AfterChunks int
-	// ContentType and Body replace the answer.
-	ContentType string
-	Body        string
-}
-
-// Call is one call of the model. Arguments are sent unchanged, valid JSON or not.
-type Call struct{ ID, Name, Arguments string }
+// Call is one call of the model.
+type Call = modelapitest.Call
 
 // Fault is a fault in an answer.
-type Fault int
+type Fault = modelapitest.Fault
 
 // The faults.
 const (
-	NoFault    Fault = iota
-	Stall            // the server stops sending
-	Cut              // the connection breaks
-	EndEarly         // the stream ends properly, in the middle of the answer
-	Rubbish          // a chunk that is not JSON
-	ErrorChunk       // a chunk that reports an error
+	NoFault    = modelapitest.NoFault
+	Stall      = modelapitest.Stall
+	Cut        = modelapitest.Cut
+	EndEarly   = modelapitest.EndEarly
+	Rubbish    = modelapitest.Rubbish
+	ErrorChunk = modelapitest.ErrorChunk
 )
 
 // Say returns an answer with a text.
-func Say(text string) Answer { return Answer{Text: text} }
+func Say(text string) Answer { return modelapitest.Say(text) }
 
 // CallTool returns an answer with one call; args is marshaled unless it is a
 // string.
-func CallTool(name string, args any) Answer {
-	return Answer{Calls: []Call{NewCall(name, args)}}
-}
+func CallTool(name string, args any) Answer { return modelapitest.CallTool(name, args) }
 
 // NewCall returns a call without an id: the server chooses one.
-func NewCall(name string, args any) Call {
-	if s, ok := args.(string); ok {
-		return Call{Name: name, Arguments: s}
-	}
-	b, err := json.Marshal(args)
-	if err != nil {
-		panic(err)
-	}
-	return Call{Name: name, Arguments: string(b)}
-}
+func NewCall(name string, args any) Call { return modelapitest.NewCall(name, args) }
 
 // Fail returns an error of the API.
-func Fail(status int, message string) Answer { return Answer{Status: status, Message: message} }
+func Fail(status int, message string) Answer { return modelapitest.Fail(status, message) }
 
 // RateLimited returns a 429; retryAfter is the value of the header, "" for none.
-func RateLimited(retryAfter string) Answer {
-	return Answer{Status: http.StatusTooManyRequests, Message: "Rate limit reached for requests",
-		Code: "rate_limit_exceeded", RetryAfter: retryAfter}
-}
+func RateLimited(retryAfter string) Answer { return modelapitest.RateLimited(retryAfter) }
 
 // Break returns a text with a fault after its first chunks.
 func Break(f Fault, text string, afterChunks int) Answer {
-	return Answer{Text: text, Fault: f, AfterChunks: afterChunks}
+	return modelapitest.Break(f, text, afterChunks)
 }
 
-func (a Answer) finish() string {
+func finishOf(a Answer) string {
 	switch {
 	case a.Finish != "":
 		return a.Finish
+	case a.Cut:
+		return "length"
+	case a.Refuse:
+		return "content_filter"
 	case len(a.Calls) > 0:
 		return "tool_calls"
 	}
 	return "stop"
 }
 
-func (a Answer) usage(req Request) usage {
+func usageOf(a Answer, req Request) usage {
 	u := usage{Prompt: a.Input, Completion: a.Output}
 	if u.Prompt == 0 {
 		u.Prompt = len(req.Raw)/4 + 1
@@ -132,23 +84,4 @@ type usage struct {
 
 type details struct {
 	Cached int `json:"cached_tokens"`
-}
-
-// split cuts text into at most n pieces, never inside a character.
-func split(text string, n int) []string {
-	if text == "" {
-		return nil
-	}
-	if n == 0 {
-		n = 3
-	}
-	runes := []rune(text)
-	size := max(1, (len(runes)+n-1)/n)
-	var out []string
-	for len(runes) > 0 {
-		k := min(size, len(runes))
-		out = append(out, string(runes[:k]))
-		runes = runes[k:]
-	}
-	return out
 }

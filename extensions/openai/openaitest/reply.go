@@ -6,6 +6,8 @@ import (
 	"net/http"
 	"strconv"
 	"time"
+
+	"github.com/switchboard-run/switchboard/sdk/modelapi/modelapitest"
 )
 
 // reply is the state of sending one answer.
@@ -25,6 +27,9 @@ type reply struct {
 const created = 1_700_000_000
 
 func (p *reply) run() {
+	if p.answer.Echo {
+		p.answer.Text = p.request.Last("user")
+	}
 	a := p.answer
 	if !p.wait(a.Gate, a.Delay) {
 		return
@@ -138,7 +143,11 @@ func (p *reply) stream() {
 	if !p.delta(message{Role: "assistant", Content: &empty}) {
 		return
 	}
-	for _, piece := range split(p.answer.Text, p.answer.Pieces) {
+	for i, piece := range modelapitest.Split(p.answer.Text, p.answer.Pieces) {
+		if p.answer.Fault != NoFault && i > 0 && i == p.answer.AfterPieces {
+			p.fault()
+			return
+		}
 		if p.answer.Steps != nil {
 			p.flush()
 			if !p.wait(p.answer.Steps, 0) {
@@ -154,19 +163,19 @@ func (p *reply) stream() {
 			Function: functionOut{Name: c.Name}}}}) {
 			return
 		}
-		for _, piece := range split(c.Arguments, p.answer.Pieces) {
+		for _, piece := range modelapitest.Split(c.Arguments, p.answer.Pieces) {
 			if !p.delta(message{Calls: []callOut{{Index: &i, Function: functionOut{Arguments: piece}}}}) {
 				return
 			}
 		}
 	}
 	p.ending()
-	finish := p.answer.finish()
+	finish := finishOf(p.answer)
 	if !p.chunk([]choice{{Delta: &message{}, Finish: &finish}}, nil) {
 		return
 	}
 	if o := p.request.StreamOptions; o != nil && o.IncludeUsage {
-		u := p.answer.usage(p.request)
+		u := usageOf(p.answer, p.request)
 		if !p.chunk([]choice{}, &u) {
 			return
 		}
@@ -180,7 +189,7 @@ func (p *reply) delta(m message) bool { return p.chunk([]choice{{Delta: &m}}, ni
 // chunk queues one chunk, or causes the fault. It reports whether the stream
 // continues.
 func (p *reply) chunk(choices []choice, u *usage) bool {
-	if p.answer.Fault != NoFault && p.sent == p.answer.AfterChunks {
+	if p.answer.Fault != NoFault && p.answer.AfterPieces == 0 && p.sent == p.answer.AfterChunks {
 		p.fault()
 		return false
 	}
@@ -263,8 +272,8 @@ func (p *reply) whole() {
 		m.Calls = append(m.Calls, callOut{ID: p.callID(i), Type: "function",
 			Function: functionOut{Name: c.Name, Arguments: c.Arguments}})
 	}
-	finish := p.answer.finish()
-	u := p.answer.usage(p.request)
+	finish := finishOf(p.answer)
+	u := usageOf(p.answer, p.request)
 	p.w.Header().Set("Content-Type", "application/json")
 	_ = json.NewEncoder(p.w).Encode(chunk{ID: p.id(), Object: "chat.completion", Created: created,
 		Model:   p.request.Model,

@@ -1,4 +1,4 @@
-package openai
+package modelapi
 
 import (
 	"cmp"
@@ -30,8 +30,6 @@ type Config struct {
 
 // Defaults.
 const (
-	DefaultBaseURL     = "https://api.openai.com/v1"
-	DefaultModel       = "gpt-4.1-mini"
 	DefaultTimeout     = 5 * time.Minute
 	DefaultIdleTimeout = time.Minute
 	DefaultRetries     = 4
@@ -56,21 +54,22 @@ func (d *Duration) UnmarshalJSON(b []byte) error {
 }
 
 // withEnvironment overrides fields with the environment variables that are set. They
-// are those of OpenAI's own extension: another one in its process must not take them.
-func (c Config) withEnvironment(id string) Config {
-	if id != ID {
+// are those of the extension for the API's own service: another one in its process must
+// not take them.
+func (c Config) withEnvironment(k *Kind, id string) Config {
+	if id != k.ID {
 		return c
 	}
-	c.BaseURL = cmp.Or(os.Getenv(URLEnv), c.BaseURL)
-	c.Model = cmp.Or(os.Getenv(ModelEnv), c.Model)
+	c.BaseURL = cmp.Or(os.Getenv(k.URLEnv), c.BaseURL)
+	c.Model = cmp.Or(os.Getenv(k.ModelEnv), c.Model)
 	return c
 }
 
 // resolved sets the defaults and checks the values.
-func (c Config) resolved(id string) (Config, error) {
-	c.BaseURL = strings.TrimRight(cmp.Or(strings.TrimSpace(c.BaseURL), DefaultBaseURL), "/")
-	if c.Model = strings.TrimPrefix(strings.TrimSpace(c.Model), id+"/"); c.BaseURL == DefaultBaseURL {
-		c.Model = cmp.Or(c.Model, DefaultModel)
+func (c Config) resolved(k *Kind, id string) (Config, error) {
+	c.BaseURL = strings.TrimRight(cmp.Or(strings.TrimSpace(c.BaseURL), k.BaseURL), "/")
+	if c.Model = strings.TrimPrefix(strings.TrimSpace(c.Model), id+"/"); c.BaseURL == k.BaseURL {
+		c.Model = cmp.Or(c.Model, k.Model)
 	}
 	c.Timeout = cmp.Or(c.Timeout, Duration(DefaultTimeout))
 	c.IdleTimeout = cmp.Or(c.IdleTimeout, Duration(DefaultIdleTimeout))
@@ -82,29 +81,34 @@ func (c Config) resolved(id string) (Config, error) {
 	u, err := url.Parse(c.BaseURL)
 	switch {
 	case err != nil:
-		return c, fmt.Errorf("the address of the model's server is not a URL: correct %s", urlSetting(id))
+		return c, fmt.Errorf("the address of the model's server is not a URL: correct %s", k.urlSetting(id))
 	case u.Scheme != "http" && u.Scheme != "https", u.Host == "":
 		return c, fmt.Errorf("the address of the model's server needs http:// or https:// and a host: correct %s",
-			urlSetting(id))
-	case c.Timeout <= 0 || c.IdleTimeout <= 0 || c.MaxCalls <= 0 || *c.Retries < 0 || *c.Retries > 20:
+			k.urlSetting(id))
+	case u.Path == "":
+		c.BaseURL += k.Version
+	}
+	if c.Timeout <= 0 || c.IdleTimeout <= 0 || c.MaxCalls <= 0 || *c.Retries < 0 || *c.Retries > 20:
 		return c, fmt.Errorf("read config of %s: timeout, idle_timeout and max_calls must be positive, "+
 			"and retries from 0 to 20", id)
 	}
 	return c, nil
 }
 
-// urlSetting and modelSetting return where the address and the models of an extension
-// are configured, for people.
-func urlSetting(id string) string {
-	if id == ID {
-		return URLEnv + " or base_url"
+// urlSetting returns where the address of an extension is configured, for people.
+func (k *Kind) urlSetting(id string) string {
+	if id == k.ID {
+		return k.URLEnv + " or base_url"
 	}
 	return "models.providers." + id + ".base_url"
 }
 
-func modelSetting(id string) string {
-	if id == ID {
-		return ModelEnv
+func (s *Server) urlSetting() string { return s.kind.urlSetting(s.id) }
+
+// modelSetting returns where the models of an extension are configured.
+func (s *Server) modelSetting() string {
+	if s.id == s.kind.ID {
+		return s.kind.ModelEnv
 	}
-	return "models.providers." + id + ".models"
+	return "models.providers." + s.id + ".models"
 }

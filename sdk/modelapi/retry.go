@@ -1,4 +1,4 @@
-package openai
+package modelapi
 
 import (
 	"bytes"
@@ -56,16 +56,14 @@ var errRedirect = errors.New("the server redirects")
 // only.
 func refuseRedirects(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 
-// Do is http.Client.Do with retries.
-func (r *retrying) Do(req *http.Request) (*http.Response, error) {
+// do is http.Client.Do with retries.
+func (r *retrying) do(req *http.Request, body []byte) (*http.Response, error) {
 	again, err := retryablehttp.FromRequest(req)
 	if err != nil {
 		return nil, err
 	}
-	if body := bodyOf(req.Context()); body != nil {
-		if err := again.SetBody(body); err != nil {
-			return nil, err
-		}
+	if err := again.SetBody(body); err != nil {
+		return nil, err
 	}
 	resp, err := r.client.Do(again)
 	if err != nil {
@@ -82,8 +80,8 @@ func (r *retrying) Do(req *http.Request) (*http.Response, error) {
 // maxRest is the most bytes of an answer that Close reads.
 const maxRest = 4 << 10
 
-// finished is the body of an answer. Close reads it to its end: the library stops
-// after the last chunk, and a connection with unread bytes is not reused.
+// finished is the body of an answer. Close reads it to its end: a connection with unread
+// bytes is not reused.
 type finished struct{ io.ReadCloser }
 
 // Close implements io.Closer.
@@ -137,7 +135,7 @@ func quotaUsedUp(resp *http.Response) bool {
 		io.Reader
 		io.Closer
 	}{io.MultiReader(bytes.NewReader(body), rest), rest}
-	return err == nil && bytes.Contains(body, []byte("insufficient_quota"))
+	return err == nil && outOfMoney(string(body))
 }
 
 // backoff returns the wait that the server asks for, else an exponential one with

@@ -1,0 +1,105 @@
+package modelapi
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"time"
+)
+
+// listTimeout bounds the request for the list of models, maxList its size in bytes.
+const (
+	listTimeout = 15 * time.Second
+	maxList     = 16 << 20
+)
+
+// Model is a model that a server lists.
+type Model struct {
+	ID      string
+	Context int64 // tokens that a request and its answer may have; 0: the server does not say
+}
+
+// List returns the models of the server. The error is a *Failure.
+func (s *Server) List(ctx context.Context) ([]Model, error) {
+	if s.keyMissing() {
+		return nil, failf(Unconfigured, "%s", s.noKey())
+	}
+	ctx, cancel := context.WithTimeout(ctx, listTimeout)
+	defer cancel()
+	all, err := s.list(ctx)
+	if err != nil {
+		return nil, s.explain(ctx, "its list of models", err)
+	}
+	return all, nil
+}
+
+func (s *Server) list(ctx context.Context) ([]Model, error) {
+	resp, err := s.send(ctx, http.MethodGet, s.kind.Models, nil)
+	if err != nil {
+		return nil, err
+	}
+	defer resp.Body.Close()
+	var found struct {
+		Data []listed `json:"data"`
+	}
+	if err := json.NewDecoder(io.LimitReader(resp.Body, maxList)).Decode(&found); err != nil {
+		return nil, fmt.Errorf("%w: the list of models is not JSON", errInvalid)
+	}
+	all := make([]Model, 0, len(found.Data))
+	for _, m := range found.Data {
+		if m.ID != "" {
+			all = append(all, Model{ID: m.ID, Context: m.context()})
+		}
+	}
+	return all, nil
+}
+
+// listed is a model as servers list it. Each has its own field for the size of the
+// context, most have none.
+type listed struct {
+	ID            string  `json:"id"`
+	MaxModelLen   float64 `json:"max_model_len"`      // vLLM
+	ContextLength float64 `json:"context_length"`     // OpenRouter
+	ContextWindow float64 `json:"context_window"`     // Groq
+	MaxContext    float64 `json:"max_context_length"` // Mistral
+	MaxInput      float64 `json:"max_input_tokens"`   // Anthropic
+	Meta          struct {
+		Context float64 `json:"n_ctx"` // llama.cpp
+	} `json:"meta"`
+}
+
+func (m listed) context() int64 {
+	for _, n := range []float64{
+		m.MaxModelLen, m.ContextLength, m.ContextWindow, m.MaxContext, m.MaxInput, m.Meta.Context,
+	} {
+		if n >= 1 && n < 1<<40 {
+			return int64(n)
+		}
+	}
+	return 0
+}
+
+// defaultModel returns the configured model, else one that the server lists.
+func (s *Server) defaultModel(ctx context.Context) (string, error) {
+	if s.config.Model != "" {
+		return s.config.Model, nil
+	}
+	if known := s.chosen.Load(); known != nil {
+		return *known, nil
+	}
+	all, err := s.List(ctx)
+	switch {
+	case err != nil:
+		return "", err
+	case len(all) == 0:
+		return "", failf(NoModel, "%s lists no models: load one there, or name it in %s", s.who, s.modelSetting())
+	}
+	i := 0
+	if s.kind.Choose != nil {
+		i = s.kind.Choose(all)
+	}
+	s.chosen.Store(&all[i].ID)
+	return all[i].ID, nil
+}
