@@ -88,7 +88,7 @@ func (c Config) resolved(k *Kind, id string) (Config, error) {
 	case u.Path == "":
 		c.BaseURL += k.Version
 	}
-	if c.Timeout <= 0 || c.IdleTimeout <= 0 || c.MaxCalls <= 0 || *c.Retries < 0 || *c.Retries > 20:
+	if c.Timeout <= 0 || c.IdleTimeout <= 0 || c.MaxCalls <= 0 || *c.Retries < 0 || *c.Retries > 20 {
 		return c, fmt.Errorf("read config of %s: timeout, idle_timeout and max_calls must be positive, "+
 			"and retries from 0 to 20", id)
 	}
