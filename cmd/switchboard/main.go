@@ -19,15 +19,16 @@ import (
 	"github.com/spf13/cobra"
 
 	_ "github.com/switchboard-run/switchboard/cmd/switchboard/slack" // before anything else is prepared
+	"github.com/switchboard-run/switchboard/contract"
 )
 
 func main() {
 	if len(os.Args) > 1 {
-		switch os.Args[1] {
-		case extensionCommand:
+		switch startedByKernel := os.Getenv(contract.Handshake.MagicCookieKey) != ""; {
+		case os.Args[1] == extensionCommand && startedByKernel:
 			serveBuiltins(os.Args[2:])
 			return
-		case confineCommand:
+		case os.Args[1] == confineCommand:
 			runConfined(os.Args[2:])
 			return
 		}

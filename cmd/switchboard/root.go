@@ -136,15 +136,6 @@ func plainly(err error, args []string) error {
 	return errors.New("an argument is missing")
 }
 
-func unknownCommand(c *cobra.Command, name string) error {
-	hint := fmt.Sprintf("see `%s --help`", c.CommandPath())
-	c.SuggestionsMinimumDistance = 2
-	if near := c.SuggestionsFor(name); len(near) > 0 {
-		hint = fmt.Sprintf("did you mean `%s %s`?", c.CommandPath(), near[0])
-	}
-	return fmt.Errorf("%s has no command %q: %s", c.CommandPath(), name, hint)
-}
-
 // message returns the text of an error for people, without sentinels that repeat it.
 func message(err error) string {
 	text := err.Error()
