@@ -27,10 +27,14 @@ type report struct {
 	Recent []recent `json:"recent"`          // the newest last
 }
 
-func (h *heartbeat) report(ctx context.Context, _ sdk.ToolCall) (sdk.ToolResult, error) {
+func (h *heartbeat) report(ctx context.Context, c sdk.ToolCall) (sdk.ToolResult, error) {
 	s, err := h.load(ctx)
 	if err != nil {
 		return sdk.ToolResult{}, err
 	}
-	return sdk.JSON(report{figures: s.Figures, Every: h.every, Recent: append([]recent{}, s.Recent...)})
+	out := report{figures: s.Figures, Every: h.every, Recent: append([]recent{}, s.Recent...)}
+	if c.Principal.Confined { // what the household's items are is not for a group
+		out.Recent, out.Problem = []recent{}, ""
+	}
+	return sdk.JSON(out)
 }
