@@ -231,6 +231,14 @@ func pairingCodes(ctx context.Context, k *admin.Client) (out []string, err error
 	return out, err
 }
 
+func groupIDs(ctx context.Context, k *admin.Client) (out []string, err error) {
+	all, err := k.People(ctx, &adminv1.PeopleRequest{})
+	for _, g := range all.GetGroups() {
+		out = append(out, g.Id+"\t"+groupName(g))
+	}
+	return out, err
+}
+
 func peopleOn(channel string) ids {
 	return func(ctx context.Context, k *admin.Client) (out []string, err error) {
 		all, err := k.People(ctx, &adminv1.PeopleRequest{})

@@ -75,6 +75,8 @@ func destination(sc schedule.Schedule, c sdk.ToolCall) string {
 		return "this conversation on " + c.Channel
 	case here:
 		return "this conversation"
+	case sc.Principal.Group != "":
+		return "the group that asked for it"
 	case sc.ReplyTo != "":
 		return "the conversation that asked for it"
 	default:

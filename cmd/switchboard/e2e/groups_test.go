@@ -313,3 +313,50 @@ func TestTheOfflineModelInAGroup(t *testing.T) {
 	}
 	contains(t, "what is private", w.must("schedules", "list"), secret)
 }
+
+// A group that an earlier version knew keeps what it had if the owner alone is admitted;
+// the command line lists the groups and changes them.
+func TestGroupsOfAnEarlierVersionAndOnTheCommandLine(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, withTelegram(), withModel)
+	w.config(fmt.Sprintf(`channels: {telegram_channel: {allow_from: ["%d"]}}`, anna))
+	w.model.Handle(obedient)
+	c := &club{world: w, groups: group}
+	w.start()
+	w.telegramReady()
+	contains(t, "no groups", w.must("groups", "list"), "There are no groups yet")
+	w.telegram.Say(anna, orderTo("memory__remember", map[string]any{"text": "The safe code is " + secret}))
+	w.told(anna, 1)
+	c.in(group, anna, "hello")
+	contains(t, "the offer", w.told(group, 1).Text, "only what is said in it", "/household")
+	w.told(group, 2)
+	w.settled()
+	w.stop()
+	w.change(`DELETE FROM kv WHERE owner = 'kernel' AND key LIKE 'group/%'`) // as the earlier version left it
+	w.start()
+	w.telegramReady()
+	c.in(group, anna, "hello again")
+	contains(t, "what the group is told once", w.told(group, 3).Text, "household group", "/household off")
+	w.told(group, 4)
+	contains(t, "the context", transcript(w.model.Requests()[w.model.Total()-1]), "Heard: ") // the conversation goes on
+	c.in(group, anna, "/memories")
+	contains(t, "the memories", w.told(group, 5).Text, secret)
+
+	groups := list[[]*adminv1.Group](w, "groups", "list")
+	if len(groups) != 1 || groups[0].Name != "Club" || !groups[0].Household {
+		t.Fatalf("there are the groups %v", groups)
+	}
+	contains(t, "the list", w.must("groups", "list"), "Club", "everything of the household")
+	contains(t, "the output", w.must("groups", "household", "club", "--off"), "Club uses only what is said in it now")
+	c.in(group, anna, "/memories")
+	contains(t, "the memories", w.told(group, 6).Text, "I don't remember anything yet")
+	since := w.model.Total()
+	c.in(group, anna, "what is the safe code?")
+	w.told(group, 7)
+	c.noSecret(since)
+	contains(t, "the output", w.must("groups", "household", groups[0].Id), "Club is a household group now")
+	_, complaint, code := w.cli("groups", "household", "nosuch")
+	if contains(t, "the refusal", complaint, `there is no group "nosuch"`, "switchboard groups list"); code == 0 {
+		t.Error("an unknown group is changed")
+	}
+}

@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"strconv"
@@ -35,6 +36,18 @@ func (w *world) query(sql string, args ...any) []string {
 		w.t.Fatalf("reading the store: %v", err)
 	}
 	return rows
+}
+
+// change changes the store of a kernel that does not run.
+func (w *world) change(sql string) {
+	w.t.Helper()
+	conn, err := sqlite.OpenConn(w.file("switchboard.db"), sqlite.OpenReadWrite)
+	if err == nil {
+		err = errors.Join(sqlitex.ExecuteTransient(conn, sql, nil), conn.Close())
+	}
+	if err != nil {
+		w.t.Fatalf("changing the store: %v", err)
+	}
 }
 
 // unsettled visits each unsettled delivery.
