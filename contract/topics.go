@@ -14,6 +14,7 @@ const (
 	TopicAgentBackground   = "system.agent.background"
 	TopicDeliveryDead      = "system.delivery.dead"
 	TopicExtension         = "system.extension." // + state
+	TopicPersonRevoked     = "system.person.revoked"
 	TopicSchedulesDeclared = "schedules.declared"
 	TopicSessionIdle       = "session.idle." // + extension id
 	TopicModelUsage        = "model.usage"
@@ -298,6 +299,22 @@ type ExtensionState struct {
 	State     string `json:"state"`
 	Readiness string `json:"readiness,omitempty"`
 	Detail    string `json:"detail,omitempty"`
+}
+
+// PersonRevoked is the payload of system.person.revoked: a person may not talk to the
+// assistant any more. The kernel has ended what ran and waited for them. An extension
+// ends what it keeps for the person, the conversations and the sessions, and may publish PersonEnded as
+// <id>.ended, which the owner is shown.
+type PersonRevoked struct {
+	Person        string   `json:"person"`                  // opaque id, as in Principal
+	Conversations []string `json:"conversations,omitempty"` // handles, which reach no one any more
+	Sessions      []string `json:"sessions,omitempty"`      // of these, and those made within them
+}
+
+// PersonEnded is what an extension has ended for a person who was revoked.
+type PersonEnded struct {
+	Kind  string   `json:"kind"`  // in the singular: reminder
+	Names []string `json:"names"` // for people
 }
 
 // SchedulesDeclared is the payload of schedules.declared: all schedules of one

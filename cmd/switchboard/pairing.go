@@ -127,29 +127,6 @@ func newPairingApprove() *cobra.Command {
 	return c
 }
 
-func newPairingRevoke() *cobra.Command {
-	c := &cobra.Command{
-		Use: "revoke CHANNEL USER", Short: "Revoke an approval", Args: cobra.ExactArgs(2),
-		ValidArgsFunction: func(c *cobra.Command, args []string, begun string) ([]string, cobra.ShellCompDirective) {
-			switch len(args) {
-			case 0:
-				return suggest(channelIDs)(c, args, begun)
-			case 1:
-				return suggest(peopleOn(args[0]))(c, args, begun)
-			}
-			return nil, cobra.ShellCompDirectiveNoFileComp
-		},
-	}
-	c.RunE = withKernel("revoke the approval on", func(c *cobra.Command, k *admin.Client, args []string) error {
-		if _, err := k.Revoke(c.Context(), &adminv1.RevokeRequest{Channel: args[0], UserId: args[1]}); err != nil {
-			return err
-		}
-		printerOf(c).line("%s is no longer approved on %s.", args[1], args[0])
-		return nil
-	})
-	return c
-}
-
 func newPairingClear() *cobra.Command {
 	c := &cobra.Command{
 		Use: "clear [CHANNEL]", Short: "Delete the codes that wait for approval", Args: cobra.MaximumNArgs(1),

@@ -2662,8 +2662,16 @@ func (x *RevokeRequest) GetUserId() string {
 	return ""
 }
 
+// RevokeResponse counts what has ended.
 type RevokeResponse struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
+	state     protoimpl.MessageState `protogen:"open.v1"`
+	Turns     int32                  `protobuf:"varint,1,opt,name=turns,proto3" json:"turns,omitempty"`         // that ran or waited
+	Jobs      int32                  `protobuf:"varint,2,opt,name=jobs,proto3" json:"jobs,omitempty"`           // likewise
+	Questions int32                  `protobuf:"varint,3,opt,name=questions,proto3" json:"questions,omitempty"` // that were open
+	Sends     int32                  `protobuf:"varint,4,opt,name=sends,proto3" json:"sends,omitempty"`         // texts that waited
+	// The event system.person.revoked. Extensions end what they keep when they get it, and
+	// say so in events that follow from it.
+	Event         string `protobuf:"bytes,5,opt,name=event,proto3" json:"event,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2696,6 +2704,41 @@ func (x *RevokeResponse) ProtoReflect() protoreflect.Message {
 // Deprecated: Use RevokeResponse.ProtoReflect.Descriptor instead.
 func (*RevokeResponse) Descriptor() ([]byte, []int) {
 	return file_switchboard_admin_v1_admin_proto_rawDescGZIP(), []int{35}
+}
+
+func (x *RevokeResponse) GetTurns() int32 {
+	if x != nil {
+		return x.Turns
+	}
+	return 0
+}
+
+func (x *RevokeResponse) GetJobs() int32 {
+	if x != nil {
+		return x.Jobs
+	}
+	return 0
+}
+
+func (x *RevokeResponse) GetQuestions() int32 {
+	if x != nil {
+		return x.Questions
+	}
+	return 0
+}
+
+func (x *RevokeResponse) GetSends() int32 {
+	if x != nil {
+		return x.Sends
+	}
+	return 0
+}
+
+func (x *RevokeResponse) GetEvent() string {
+	if x != nil {
+		return x.Event
+	}
+	return ""
 }
 
 type ClearPairingsRequest struct {
@@ -3436,8 +3479,13 @@ const file_switchboard_admin_v1_admin_proto_rawDesc = "" +
 	"\x04code\x18\x01 \x01(\tR\x04code\"B\n" +
 	"\rRevokeRequest\x12\x18\n" +
 	"\achannel\x18\x01 \x01(\tR\achannel\x12\x17\n" +
-	"\auser_id\x18\x02 \x01(\tR\x06userId\"\x10\n" +
-	"\x0eRevokeResponse\"0\n" +
+	"\auser_id\x18\x02 \x01(\tR\x06userId\"\x84\x01\n" +
+	"\x0eRevokeResponse\x12\x14\n" +
+	"\x05turns\x18\x01 \x01(\x05R\x05turns\x12\x12\n" +
+	"\x04jobs\x18\x02 \x01(\x05R\x04jobs\x12\x1c\n" +
+	"\tquestions\x18\x03 \x01(\x05R\tquestions\x12\x14\n" +
+	"\x05sends\x18\x04 \x01(\x05R\x05sends\x12\x14\n" +
+	"\x05event\x18\x05 \x01(\tR\x05event\"0\n" +
 	"\x14ClearPairingsRequest\x12\x18\n" +
 	"\achannel\x18\x01 \x01(\tR\achannel\"1\n" +
 	"\x15ClearPairingsResponse\x12\x18\n" +

@@ -564,6 +564,7 @@ type ManageClient interface {
 	Send(ctx context.Context, in *SendRequest, opts ...grpc.CallOption) (*Sent, error)
 	// Approve admits the person who was given a pairing code.
 	Approve(ctx context.Context, in *ApproveRequest, opts ...grpc.CallOption) (*Person, error)
+	// Revoke withdraws the approval of a person and ends what runs and waits for them.
 	Revoke(ctx context.Context, in *RevokeRequest, opts ...grpc.CallOption) (*RevokeResponse, error)
 	// ClearPairings deletes pairing codes that wait for approval.
 	ClearPairings(ctx context.Context, in *ClearPairingsRequest, opts ...grpc.CallOption) (*ClearPairingsResponse, error)
@@ -700,6 +701,7 @@ type ManageServer interface {
 	Send(context.Context, *SendRequest) (*Sent, error)
 	// Approve admits the person who was given a pairing code.
 	Approve(context.Context, *ApproveRequest) (*Person, error)
+	// Revoke withdraws the approval of a person and ends what runs and waits for them.
 	Revoke(context.Context, *RevokeRequest) (*RevokeResponse, error)
 	// ClearPairings deletes pairing codes that wait for approval.
 	ClearPairings(context.Context, *ClearPairingsRequest) (*ClearPairingsResponse, error)

@@ -27,6 +27,7 @@ var kernel = [...]string{
 	"system.agent.background",
 	"system.delivery.dead",
 	"system.extension.*",
+	"system.person.revoked",
 	"schedules.declared",
 	"session.idle.*",
 	"model.usage",

@@ -85,7 +85,7 @@ func TestKernelTopics(t *testing.T) {
 		contract.TopicChannelSend + "x", contract.TopicCommand + "x", contract.TopicUserNotify, contract.TopicUserAsk,
 		contract.TopicAgentTask, contract.TopicAgentBackground, contract.TopicDeliveryDead,
 		contract.TopicExtension + "x", contract.TopicSchedulesDeclared, contract.TopicSessionIdle + "x",
-		contract.TopicModelUsage,
+		contract.TopicModelUsage, contract.TopicPersonRevoked,
 	}
 	if got := len(topic.KernelPatterns()); got != len(topics) {
 		t.Errorf("%d kernel patterns, the contract has %d topics", got, len(topics))

@@ -11,12 +11,19 @@ import (
 	"github.com/switchboard-run/switchboard/sdk"
 )
 
-// handle updates the schedules that an extension's manifest declares. The event
-// lists all of them: stored ones that it does not list are removed.
 func (s *scheduler) handle(ctx context.Context, e sdk.Event) (sdk.Effects, error) {
-	if e.Topic != contract.TopicSchedulesDeclared {
-		return nil, sdk.Drop("the scheduler does not handle " + e.Topic)
+	switch e.Topic {
+	case contract.TopicSchedulesDeclared:
+		return s.declared(ctx, e)
+	case contract.TopicPersonRevoked:
+		return s.revoked(ctx, e)
 	}
+	return nil, sdk.Drop("the scheduler does not handle " + e.Topic)
+}
+
+// declared updates the schedules that an extension's manifest declares. The event
+// lists all of them: stored ones that it does not list are removed.
+func (s *scheduler) declared(ctx context.Context, e sdk.Event) (sdk.Effects, error) {
 	if e.Source != "kernel" {
 		return nil, sdk.Drop("schedules are declared by the kernel, not by " + e.Source)
 	}

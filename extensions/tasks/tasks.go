@@ -178,6 +178,8 @@ func (t *tasks) handle(ctx context.Context, e sdk.Event) (sdk.Effects, error) {
 		return decode(ctx, e, t.workerFinished)
 	case TopicIdle:
 		return decode(ctx, e, t.idle)
+	case contract.TopicPersonRevoked:
+		return t.revoked(ctx, e)
 	case TopicChanged:
 		return decode(ctx, e, func(ctx context.Context, c changed) (sdk.Effects, error) {
 			t.wake(c.Root)

@@ -60,8 +60,14 @@ func (s *Service) Approve(_ context.Context, q *adminv1.ApproveRequest) (approve
 
 // Revoke implements adminv1.ManageServer.
 func (s *Service) Revoke(_ context.Context, q *adminv1.RevokeRequest) (*adminv1.RevokeResponse, error) {
-	return &adminv1.RevokeResponse{}, s.Bus.Do(func(tx *bus.Tx) error {
-		return s.Router.Revoke(tx, q.GetChannel(), q.GetUserId())
+	out := &adminv1.RevokeResponse{}
+	return out, s.Bus.Do(func(tx *bus.Tx) error {
+		ended, err := s.Router.Revoke(tx, q.GetChannel(), q.GetUserId())
+		if err == nil {
+			out.Turns, out.Jobs, out.Questions = int32(ended.Turns), int32(ended.Jobs), int32(ended.Questions)
+			out.Sends, out.Event = int32(ended.Sends), ended.Event
+		}
+		return err
 	})
 }
 

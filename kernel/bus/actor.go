@@ -48,7 +48,7 @@ func Channels(a *Actor, _ *busv1.Effect) error {
 // kernelTopics begin the topics that only the kernel publishes.
 var kernelTopics = []string{
 	contract.TopicAgentOutput, contract.TopicAgentInput, contract.TopicChannelSend, contract.TopicCommand,
-	contract.TopicExtension,
+	contract.TopicExtension, contract.TopicPersonRevoked,
 	contract.TopicSessionIdle, contract.TopicDeliveryDead, contract.TopicSchedulesDeclared, contract.TopicModelUsage,
 }
 

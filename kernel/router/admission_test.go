@@ -292,8 +292,10 @@ func TestRevoking(t *testing.T) {
 			t.Fatal(err)
 		}
 		telegram.ShowsOne("You are connected")
-		w.Do(func(tx *bus.Tx) error { return w.Router.Revoke(tx, "telegram", "anna") })
-		if err := w.Bus.Do(func(tx *bus.Tx) error { return w.Router.Revoke(tx, "telegram", "anna") }); err == nil {
+		if _, err := revoke(w, "anna"); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := revoke(w, "anna"); err == nil {
 			t.Error("somebody who is not approved was revoked")
 		}
 		asksIn(w, telegram, "anna")

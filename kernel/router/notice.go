@@ -209,6 +209,9 @@ func (r *MessageRouter) job(tx *bus.Tx, e *busv1.Event, t contract.AgentTask, ta
 	if err == nil && t.Principal.Group == "" {
 		c, err = tx.ConversationByHandle(target)
 	}
+	if err == nil && c == nil {
+		err = gone(tx, target)
+	}
 	if err != nil {
 		return err
 	}

@@ -210,23 +210,6 @@ func (r *MessageRouter) Approve(tx *bus.Tx, code string) (*Person, error) {
 		r.send(tx, &place{channel: c, address: p.Conversation, thread: p.Thread}, greeting))
 }
 
-// Revoke withdraws the approval of a person. A channel whose owner is revoked has
-// none until the next approval.
-func (r *MessageRouter) Revoke(tx *bus.Tx, channel, user string) error {
-	p, err := load[Person](tx, personKey(channel, user))
-	if err != nil {
-		return err
-	}
-	if p == nil {
-		return fmt.Errorf("%w: %q is not approved on %s", contract.ErrNotFound, user, channel)
-	}
-	owner, err := load[Person](tx, ownerKey(channel))
-	if owner != nil && owner.UserID == user {
-		err = tx.KVDelete(contract.KernelSource, ownerKey(channel))
-	}
-	return errors.Join(err, tx.KVDelete(contract.KernelSource, personKey(channel, user)))
-}
-
 // People lists the people who are approved, and the codes that wait for approval.
 func People(tx journal.Reader, now time.Time) (approved []Person, waiting []Pairing, err error) {
 	approved, err = journal.All[Person](tx, contract.KernelSource, "person/")

@@ -12,6 +12,7 @@ package router
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"strings"
 	"sync/atomic"
@@ -87,7 +88,11 @@ func decode[T any](tx *bus.Tx, e *busv1.Event, route func(*bus.Tx, *busv1.Event,
 		if err := json.Unmarshal(e.GetPayload(), &payload); err != nil {
 			return tx.Dead(e, undecoded(e, err))
 		}
-		return route(tx, e, payload)
+		err := route(tx, e, payload)
+		if errors.Is(err, errRevoked) {
+			return tx.Dead(e, err.Error())
+		}
+		return err
 	}
 }
 
@@ -109,13 +114,17 @@ type place struct {
 // defaultPlace is a channel as a reply target, in place of a conversation.
 const defaultPlace = "#"
 
-// resolve is the place of a reply target; nil if it doesn't exist.
+// resolve is the place of a reply target; nil if it doesn't exist. For one of a person
+// who was revoked it returns errRevoked.
 func (r *MessageRouter) resolve(tx journal.Reader, target string) (*place, error) {
 	dir := r.directory.Current()
 	if id, isChannel := strings.CutPrefix(target, defaultPlace); isChannel {
 		return r.recipient(tx, dir.Channel(id))
 	}
 	conversation, err := tx.ConversationByHandle(target)
+	if err == nil && conversation == nil {
+		err = gone(tx, target)
+	}
 	if err != nil || conversation == nil {
 		return nil, err
 	}

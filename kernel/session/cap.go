@@ -44,17 +44,17 @@ func (st *Store) Capped(r journal.Reader, chain string) (over bool, text string,
 	return true, text, nil
 }
 
-// refuse ends an input that was queued beyond the limit. It has no row in the
-// history, which the holder of the lane may be writing.
-func (st *Store) refuse(tx *bus.Tx, s *journal.Session, e *busv1.Event, in contract.AgentInput, text string) error {
-	reason := fmt.Sprintf("the turns that followed from %s are used up", e.GetCorrelationId())
-	if err := tx.SettleAll(e.GetSeq(), journal.Dead, reason); err != nil {
+// refuse ends an input as it is queued. It has no row in the history, which the holder
+// of the lane may be writing.
+func (st *Store) refuse(tx *bus.Tx, s *journal.Session, e *busv1.Event, in contract.AgentInput,
+	out contract.AgentOutput, state journal.DeliveryState, reason string) error {
+	if err := tx.SettleAll(e.GetSeq(), state, reason); err != nil {
 		return err
 	}
 	if _, err := st.begin(tx, s, []*busv1.Event{e}, in, 0); err != nil {
 		return err
 	}
-	_, err := st.endTop(tx, s, contract.AgentOutput{Outcome: contract.OutcomeCapped, Text: text}, true, bus.KeepHops)
+	_, err := st.endTop(tx, s, out, true, bus.KeepHops)
 	return err
 }
 

@@ -2,9 +2,11 @@ package session
 
 import (
 	"math"
+	"slices"
 	"strings"
 
 	"github.com/switchboard-run/switchboard/contract"
+	"github.com/switchboard-run/switchboard/contract/busv1"
 	"github.com/switchboard-run/switchboard/kernel/bus"
 	"github.com/switchboard-run/switchboard/kernel/directory"
 	"github.com/switchboard-run/switchboard/kernel/journal"
@@ -60,19 +62,51 @@ func (st *Store) cancelAll(tx *bus.Tx, s *journal.Session, text string, records 
 	if ended, err = st.CancelTurns(tx, s, text); err != nil {
 		return ended, err
 	}
+	n, err := st.cancelWaiting(tx, s, text, func(e *busv1.Event) bool { return records || begins(InputOf(e)) })
+	return ended + n, err
+}
+
+// CancelInputs ends without a text what runs and waits in a session because of inputs
+// that mine accepts, and returns the number of outputs. Records are kept.
+func (st *Store) CancelInputs(tx *bus.Tx, s *journal.Session, mine func(*busv1.Event) bool) (ended int, err error) {
+	begun, err := st.begun(tx, s)
+	if err != nil {
+		return 0, err
+	}
+	_, events, err := st.Waiting(tx, s, math.MaxInt32)
+	if err != nil {
+		return 0, err
+	}
+	which := func(e *busv1.Event) bool { return begins(InputOf(e)) && mine(e) }
+	for i, e := range events {
+		if (slices.Contains(begun, e.GetSeq()) || len(begun) == 0 && i == 0) && which(e) {
+			if ended, err = st.CancelTurns(tx, s, ""); err != nil {
+				return ended, err
+			}
+			break
+		}
+	}
+	n, err := st.cancelWaiting(tx, s, "", which)
+	return ended + n, err
+}
+
+// cancelWaiting ends the waiting inputs of a session that which accepts, and returns the
+// number of outputs that it published.
+func (st *Store) cancelWaiting(
+	tx *bus.Tx, s *journal.Session, text string, which func(*busv1.Event) bool,
+) (ended int, err error) {
 	waiting, events, err := st.Waiting(tx, s, math.MaxInt32)
 	if err != nil {
 		return ended, err
 	}
 	for i, d := range waiting {
-		in := InputOf(events[i])
-		if !begins(in) && !records {
+		if !which(events[i]) {
 			continue
 		}
 		if err := tx.Settle(d, journal.Done, "cancelled before it began"); err != nil {
 			return ended, err
 		}
-		if begins(in) {
+		if begins(InputOf(events[i])) {
 			out := contract.AgentOutput{Outcome: contract.OutcomeCancelled, Text: text}
 			n, err := st.endAll(tx, s, events[i], out, true)
 			if ended += n; err != nil {

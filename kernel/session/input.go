@@ -172,11 +172,33 @@ func (st *Store) Queue(
 	if err != nil || duplicate || in.Kind == contract.InputUser {
 		return e, duplicate, err
 	}
+	closed, err := isClosed(tx, s)
+	if closed && err == nil {
+		return e, false, st.refuse(tx, s, e, in, contract.AgentOutput{Outcome: contract.OutcomeCancelled}, journal.Done,
+			"its conversation was closed")
+	}
 	over, text, err := st.Capped(tx, chain(s, e))
 	if over && err == nil {
-		err = st.refuse(tx, s, e, in, text)
+		err = st.refuse(tx, s, e, in, contract.AgentOutput{Outcome: contract.OutcomeCapped, Text: text}, journal.Dead,
+			fmt.Sprintf("the turns that followed from %s are used up", e.GetCorrelationId()))
 	}
 	return e, false, err
+}
+
+// isClosed reports whether a session is one of a conversation that was closed, or works
+// for one: its agent hears nothing any more.
+func isClosed(r journal.Reader, s *journal.Session) (bool, error) {
+	for range maxNesting {
+		if s.Conversation != 0 || s.Within == 0 {
+			break
+		}
+		within, err := r.Session(s.Within)
+		if err != nil || within == nil {
+			return false, err
+		}
+		s = within
+	}
+	return s.Conversation != 0 && s.OutboundKind == directory.OutboundNowhere, nil
 }
 
 // record writes a record into the history of an idle session. A record for a busy one

@@ -254,8 +254,8 @@ func (t *tx) ConversationByAddress(channel, address, thread string) (*journal.Co
 
 func (t *tx) PutConversation(c *journal.Conversation) (err error) {
 	if c.ID != 0 {
-		return t.write("UPDATE conversation SET is_group = ?, agent = ?, epoch = ? WHERE id = ?",
-			c.Group, c.Agent, c.Epoch, c.ID)
+		return t.write("UPDATE conversation SET handle = ?, is_group = ?, agent = ?, epoch = ? WHERE id = ?",
+			c.Handle, c.Group, c.Agent, c.Epoch, c.ID)
 	}
 	c.ID, err = t.insert("INSERT INTO conversation ("+conversationColumns+") VALUES (NULL, ?, ?, ?, ?, ?, ?, ?, ?)",
 		c.Handle, c.Channel, c.Address, c.Thread, c.Group, c.Agent, c.Epoch, c.CreatedAt)

@@ -254,12 +254,12 @@ func testConversations(t *testing.T, open Open) {
 			t.Errorf("%+v has a handle or an address that is taken", taken)
 		}
 	}
-	c.Agent, c.Epoch = "chief", 3
+	c.Handle, c.Agent, c.Epoch = "h4", "chief", 3
 	f.do(func(tx journal.Tx) { must(tx.PutConversation(&c)) })
 	f.reopen()
 	f.view(func(r journal.Reader) {
 		for name, got := range map[string]*journal.Conversation{
-			"id": ok(r.Conversation(c.ID)), "handle": ok(r.ConversationByHandle("h1")),
+			"id": ok(r.Conversation(c.ID)), "handle": ok(r.ConversationByHandle("h4")),
 			"address": ok(r.ConversationByAddress("telegram", "42", "t")),
 		} {
 			if diff := cmp.Diff(&c, got); diff != "" {
@@ -267,6 +267,7 @@ func testConversations(t *testing.T, open Open) {
 			}
 		}
 		missing := []*journal.Conversation{ok(r.Conversation(99)), ok(r.ConversationByHandle("")),
+			ok(r.ConversationByHandle("h1")),
 			ok(r.ConversationByAddress("telegram", "43", ""))}
 		if slices.ContainsFunc(missing, func(c *journal.Conversation) bool { return c != nil }) {
 			t.Errorf("there are conversations that nobody stored: %+v", missing)

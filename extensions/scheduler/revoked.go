@@ -1,0 +1,53 @@
+package scheduler
+
+import (
+	"context"
+	"slices"
+
+	"github.com/switchboard-run/switchboard/contract"
+	"github.com/switchboard-run/switchboard/extensions/scheduler/schedule"
+	"github.com/switchboard-run/switchboard/sdk"
+)
+
+// topicEnded says which schedules ended with the approval of a person.
+const topicEnded = ID + ".ended"
+
+// maxEnded is how many schedules one commit cancels.
+const maxEnded = 200
+
+// revoked cancels the schedules that a person who was revoked has set, or that were set
+// in their conversations.
+func (s *scheduler) revoked(ctx context.Context, e sdk.Event) (sdk.Effects, error) {
+	var person contract.PersonRevoked
+	if err := e.Decode(&person); err != nil {
+		return nil, err
+	}
+	if err := s.ready(ctx); err != nil {
+		return nil, err
+	}
+	theirs, err := s.all(ctx, sdk.ToolCall{}, func(sc schedule.Schedule) bool {
+		return !sc.Finished() && (sc.ReplyTo != "" && slices.Contains(person.Conversations, sc.ReplyTo) ||
+			sc.Principal.Person != "" && sc.Principal.Person == person.Person)
+	})
+	if err != nil || len(theirs) == 0 {
+		return nil, err
+	}
+	for len(theirs) > maxEnded {
+		effects := s.end(theirs[:maxEnded])
+		if _, err := s.k.Commit(ctx, effects...); err != nil {
+			return nil, err
+		}
+		theirs = theirs[maxEnded:]
+	}
+	return s.end(theirs), nil
+}
+
+func (s *scheduler) end(rows []row) sdk.Effects {
+	ended := contract.PersonEnded{Kind: "reminder"}
+	var effects sdk.Effects
+	for _, r := range rows {
+		effects = append(effects, s.write(r.Cancel(s.now()), r.version))
+		ended.Names = append(ended.Names, r.ID+" "+quoted(r.Message, r.Topic))
+	}
+	return append(effects, sdk.Publish(topicEnded, ended))
+}

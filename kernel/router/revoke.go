@@ -1,0 +1,259 @@
+package router
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/switchboard-run/switchboard/contract"
+	"github.com/switchboard-run/switchboard/contract/busv1"
+	"github.com/switchboard-run/switchboard/kernel/bus"
+	"github.com/switchboard-run/switchboard/kernel/directory"
+	"github.com/switchboard-run/switchboard/kernel/journal"
+	"github.com/switchboard-run/switchboard/kernel/session"
+)
+
+// Ended counts what a revocation has ended in the kernel. Extensions end what they keep
+// when they get the event.
+type Ended struct {
+	Turns     int // that ran or waited
+	Jobs      int
+	Questions int
+	Sends     int    // texts that were waiting
+	Event     string // system.person.revoked
+}
+
+// Revoke withdraws the approval of a person, and ends what runs and waits for them, in
+// one commit. Their private conversations get new handles, so whatever still holds an
+// old one reaches no one, also after a new approval. A channel whose owner is revoked
+// has none until the next approval.
+func (r *MessageRouter) Revoke(tx *bus.Tx, channel, user string) (*Ended, error) {
+	p, err := load[Person](tx, personKey(channel, user))
+	if err != nil {
+		return nil, err
+	}
+	if p == nil {
+		return nil, fmt.Errorf("%w: %q is not approved on %s", contract.ErrNotFound, user, channel)
+	}
+	if owner, err := load[Person](tx, ownerKey(channel)); err != nil {
+		return nil, err
+	} else if owner != nil && owner.UserID == user {
+		if err := tx.KVDelete(contract.KernelSource, ownerKey(channel)); err != nil {
+			return nil, err
+		}
+	}
+	v := &revocation{
+		MessageRouter: r, tx: tx, person: *p, conversations: map[string]*journal.Conversation{}, sessions: map[int64]bool{},
+	}
+	if v.id, err = r.PersonID(tx, channel, user); err != nil {
+		return nil, err
+	}
+	for _, step := range []func() error{v.find, v.endQuestions, v.endWaiting, v.close} {
+		if err := step(); err != nil {
+			return nil, err
+		}
+	}
+	e, err := tx.Emit(contract.TopicPersonRevoked, "", v.event())
+	v.ended.Event = e.GetId()
+	return &v.ended, errors.Join(err, tx.KVDelete(contract.KernelSource, personKey(channel, user)))
+}
+
+type revocation struct {
+	*MessageRouter
+	tx            *bus.Tx
+	person        Person
+	id            string // the opaque one
+	conversations map[string]*journal.Conversation // private ones, by handle
+	sessions      map[int64]bool                   // of these conversations, and those made within them
+	ended         Ended
+}
+
+// find finds the person's private conversations and their sessions.
+func (v *revocation) find() error {
+	all, err := v.tx.Sessions(journal.SessionFilter{Limit: math.MaxInt32})
+	if err != nil {
+		return err
+	}
+	places := []string{v.person.Conversation, v.person.UserID}
+	for _, address := range places {
+		c, err := v.tx.ConversationByAddress(v.person.Channel, address, "")
+		if err != nil {
+			return err
+		}
+		if c != nil && !c.Group {
+			v.conversations[c.Handle] = c
+		}
+	}
+	for _, s := range all {
+		c, err := v.tx.Conversation(s.Conversation)
+		if err != nil {
+			return err
+		}
+		if c != nil && !c.Group && c.Channel == v.person.Channel && slices.Contains(places, c.Address) {
+			v.conversations[c.Handle], v.sessions[s.ID] = c, true
+		}
+	}
+	for n := -1; n != len(v.sessions); {
+		n = len(v.sessions)
+		for _, s := range all {
+			if v.sessions[s.Within] {
+				v.sessions[s.ID] = true
+			}
+		}
+	}
+	return nil
+}
+
+// endWaiting ends the turns, the inputs and the commands of the person, and the texts
+// that wait to be sent to them.
+func (v *revocation) endWaiting() error {
+	subscriptions, err := v.tx.Subscriptions()
+	if err != nil {
+		return err
+	}
+	patterns := map[int64]string{}
+	for _, s := range subscriptions {
+		patterns[s.ID] = s.Pattern
+	}
+	var waiting []journal.Delivery
+	if err := v.tx.Pending(func(d journal.Delivery) bool {
+		waiting = append(waiting, d)
+		return true
+	}); err != nil {
+		return err
+	}
+	working := map[int64]bool{}
+	for _, d := range waiting {
+		switch pattern := patterns[d.Subscription]; {
+		case strings.HasPrefix(pattern, contract.TopicAgentInput):
+			working[journal.ParseSessionID(d.Key)] = true
+		case pattern == contract.TopicChannelSend+v.person.Channel:
+			err = v.endDelivery(d, v.unsent)
+		case strings.HasPrefix(pattern, contract.TopicCommand):
+			err = v.endDelivery(d, v.caused)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	for _, id := range slices.Sorted(maps.Keys(working)) {
+		s, err := v.tx.Session(id)
+		if err != nil || s == nil {
+			return err
+		}
+		n, err := v.MessageRouter.sessions.CancelInputs(v.tx, s, v.caused)
+		if err != nil {
+			return err
+		}
+		switch {
+		case isJob(s):
+			v.ended.Jobs += n
+		case session.WorksFor(s) == 0 && s.OutboundKind != directory.OutboundExtension: // otherwise its maker counts it
+			v.ended.Turns += n
+		}
+	}
+	return nil
+}
+
+func (v *revocation) endDelivery(d journal.Delivery, ends func(*busv1.Event) bool) error {
+	e, err := v.tx.Event(d.Seq)
+	if err != nil || e == nil || !ends(e) {
+		return err
+	}
+	return v.tx.Settle(d, journal.Done, errRevoked.Error())
+}
+
+// unsent reports whether a text is for the person. A draft of theirs is still removed.
+func (v *revocation) unsent(e *busv1.Event) bool {
+	m := payloadOf[contract.ChannelSend](e)
+	private := m.Conversation == "" && m.Owner == v.person.UserID
+	for _, c := range v.conversations {
+		private = private || c.Address == m.Conversation
+	}
+	if !private || m.RemovesDraft() {
+		return false
+	}
+	v.ended.Sends++
+	return true
+}
+
+// caused reports whether an input or a command is due to the person: it is for them,
+// answers in a conversation of theirs, or follows from a message that they wrote.
+func (v *revocation) caused(e *busv1.Event) bool {
+	in := session.InputOf(e)
+	if v.sessions[journal.ParseSessionID(e.GetKey())] || v.conversations[in.ReplyTo] != nil || in.Person == v.id {
+		return true
+	}
+	root, err := v.tx.Event(journal.ParseEventID(e.GetCorrelationId()))
+	return err == nil && root.GetTopic() == contract.TopicUserMessage && root.GetSource() == v.person.Channel &&
+		payloadOf[contract.UserMessage](root).UserID == v.person.UserID
+}
+
+func payloadOf[T any](e *busv1.Event) (v T) {
+	_ = json.Unmarshal(e.GetPayload(), &v) // the kernel has routed it
+	return v
+}
+
+func (v *revocation) endQuestions() error {
+	open, over, err := v.questions.Open(v.tx, v.tx.Now)
+	for _, q := range slices.Concat(open, over) {
+		if err == nil && v.conversations[q.Handle] != nil {
+			v.ended.Questions++
+			_, _, err = v.questions.End(v.tx, q.ID, contract.AskWithdrawn, "", "")
+		}
+	}
+	return err
+}
+
+// close gives the conversations new handles, and their sessions no outbound: what is
+// queued in such a session, or in one made within it, ends at once.
+func (v *revocation) close() error {
+	for _, old := range slices.Sorted(maps.Keys(v.conversations)) {
+		c := v.conversations[old]
+		c.Handle, c.Agent = newHandle(), ""
+		c.Epoch++
+		if err := errors.Join(v.tx.PutConversation(c), save(v.tx, revokedKey(old), v.person)); err != nil {
+			return err
+		}
+	}
+	for id := range v.sessions {
+		s, err := v.tx.Session(id)
+		if err != nil {
+			return err
+		}
+		if s.Conversation != 0 {
+			s.OutboundKind, s.OutboundTarget = directory.OutboundNowhere, ""
+			err = v.tx.PutSession(s)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (v *revocation) event() contract.PersonRevoked {
+	e := contract.PersonRevoked{Person: v.id, Conversations: slices.Sorted(maps.Keys(v.conversations))}
+	for _, id := range slices.Sorted(maps.Keys(v.sessions)) {
+		e.Sessions = append(e.Sessions, journal.SessionID(id))
+	}
+	return e
+}
+
+// errRevoked is why an event does not reach the conversation that it names.
+var errRevoked = errors.New("the person it is for was revoked")
+
+func revokedKey(handle string) string { return "revoked/" + handle }
+
+// gone returns errRevoked for a handle that a revocation has replaced.
+func gone(tx journal.Reader, handle string) error {
+	known, err := tx.KVGet(contract.KernelSource, revokedKey(handle))
+	if err == nil && known.Version != 0 {
+		err = errRevoked
+	}
+	return err
+}
