@@ -1,6 +1,7 @@
 package router_test
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"slices"
@@ -230,4 +231,58 @@ func TestGroupsThatAreKnown(t *testing.T) {
 			})
 		})
 	}
+}
+
+// An extension that acts for a group asks other tools and makes sessions for the group,
+// whether it says so or not.
+func TestWhatAnExtensionDoesForAGroup(t *testing.T) {
+	kerneltest.Run(t, func(w *kerneltest.World) {
+		p := withPrincipals(w)
+		p.telegram.Admits("anna", "boris")
+		x := w.Commands("lab2", "shout")
+		x.Actor.Tools = []string{"lab/whose"}
+		maker := w.Extension(bus.Actor{ID: "maker", Effects: []string{"session.ensure", "input"}})
+		w.Tool("maker", &extensionv1.Tool{Name: "make"},
+			func(context.Context, *extensionv1.CallRequest) (*extensionv1.CallResult, error) {
+				return &extensionv1.CallResult{Content: "made", Effects: []*busv1.Effect{
+					kerneltest.Ensure("orchestrator", "helper"),
+					kerneltest.Input("orchestrator", "helper", contract.InputTask, "help"),
+				}}, nil
+			})
+		if maker.Running() == nil {
+			t.Fatal("the extension does not run")
+		}
+		turn := p.in("boris", "club", "", "hello")
+		of := p.of(turn)
+		turn.Uses("maker/make", struct{}{})
+		turn.Answers("")
+		helper := p.agent.Hears("help")
+		if got := p.of(helper); got.Group != of.Group || !got.Confined {
+			t.Errorf("the session that was made in the group's turn: %+v", got)
+		}
+		helper.Answers("")
+
+		for address, want := range map[string]contract.Principal{"club": of, "": {Person: of.Person}} {
+			p.telegram.Reports(contract.UserMessage{
+				UserID: "boris", ConversationID: cmp.Or(address, "boris"), Group: address != "", Text: "/shout",
+			})
+			d := x.Take()
+			lease, err := w.Bus.Lease(x.Actor, d.GetToken())
+			if err != nil {
+				t.Fatal(err)
+			}
+			r, err := w.Tools.Ask(t.Context(), x.Actor, lease, "lab/whose", nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var got contract.Principal
+			if err := json.Unmarshal([]byte(r.GetContent()), &got); err != nil {
+				t.Fatal(err)
+			}
+			if got.Person != want.Person || got.Group != want.Group || got.Confined != want.Confined {
+				t.Errorf("a command in %q asks for %+v, want %+v", address, got, want)
+			}
+			x.Acks(d)
+		}
+	})
 }
