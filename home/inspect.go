@@ -17,6 +17,7 @@ type Inspection struct {
 	UTC        string           // see config.AccidentalUTC
 	Entries    []InspectedEntry // by id
 	ModelOrder []string         // models to try; empty: the configured ones
+	Providers  []string         // names in models.providers, in the order of the file
 	Timezone   string           // IANA name in force
 	Unread     []string         // names in secrets.env that no extension reads
 	// OnlyInEnvironment has the names that extensions read from this environment because
@@ -33,6 +34,10 @@ type InspectedEntry struct {
 	Err      error               // of its files
 	Disabled *manifests.Disabled // why it does not start; nil: it does
 	Missing  []string            // required secrets that are not set
+	Config   map[string]any      // in force
+	Secrets  map[string]string   // that it gets
+	// Env looks up the variables of the manifest's run.env.
+	Env func(string) (string, bool)
 }
 
 // Inspect reads what a kernel with these options would read at its start.
@@ -44,7 +49,9 @@ func Inspect(o Options) (*Inspection, error) {
 	}
 	p := f.plan(nil)
 	c := p.config
-	found := &Inspection{UTC: c.AccidentalUTC(config.ThisMachine()), ModelOrder: p.modelOrder()}
+	found := &Inspection{
+		UTC: c.AccidentalUTC(config.ThisMachine()), ModelOrder: p.modelOrder(), Providers: c.ProviderNames(),
+	}
 	_, found.Timezone = c.Zone(config.ThisMachine())
 	found.ConfigErr, found.SecretsErr = live.Errors()
 	var known, read []string
@@ -56,7 +63,7 @@ func Inspect(o Options) (*Inspection, error) {
 			x.Disabled = &d
 		}
 		if m := p.members[e.ID]; m != nil && x.Disabled == nil {
-			x.Missing = m.missing
+			x.Missing, x.Config, x.Secrets, x.Env = m.missing, m.config, m.secrets, m.env
 		}
 		found.Entries = append(found.Entries, x)
 	}

@@ -35,6 +35,7 @@ type finding struct {
 
 // diagnosis collects findings.
 type diagnosis struct {
+	offline  bool // asks no language model
 	findings []finding
 	progress func(format string, args ...any) // announces a slow check; nil: no announcements
 }
@@ -48,11 +49,13 @@ func newDoctorCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use: "doctor", Short: "Find problems, and say how to fix them", Args: cobra.NoArgs,
 		Long: "Checks the home, the configuration, the manifests, the secrets and the store, and the extensions of a\n" +
-			"running kernel. The exit status is 1 if something does not work.",
+			"running kernel. Each language model in use is asked for a few tokens; --offline doesn't. The exit status is 1\n" +
+			"if something does not work.",
 	}
 	asJSON := jsonFlag(c)
+	offline := c.Flags().Bool("offline", false, "ask no language model")
 	c.RunE = func(c *cobra.Command, _ []string) error {
-		d := &diagnosis{progress: func(format string, args ...any) {
+		d := &diagnosis{offline: *offline, progress: func(format string, args ...any) {
 			fmt.Fprintf(safeText{w: c.ErrOrStderr()}, format+"\n", args...)
 		}}
 		d.examine(c.Context())
@@ -142,14 +145,15 @@ func (d *diagnosis) examine(ctx context.Context) {
 		}
 	}
 	o, err := kernelOptions(h)
+	var seen *home.Inspection
 	if err == nil {
-		var seen *home.Inspection
 		if seen, err = home.Inspect(o); err == nil {
 			d.files(h, seen)
 			d.extensionFiles(h, seen, status != nil)
 			d.prompts(h, seen)
 			if status == nil {
 				d.models(modelsOf(seen), provides(seen))
+				d.askModels(ctx, h, seen, modelsOf(seen), false)
 			}
 		}
 	}
@@ -162,6 +166,7 @@ func (d *diagnosis) examine(ctx context.Context) {
 	}
 	d.openStore(status.Status)
 	d.running(status.Status)
+	d.askModels(ctx, h, seen, status.Models, true)
 	d.deadLetters(ctx, k, status.Status)
 	d.sandboxes(status.Status)
 	d.backups(status.backup, time.Now())

@@ -53,8 +53,9 @@ func newRootCommand() *cobra.Command {
 		}
 	}
 	add("main", newRunCommand(), newChatCommand(), newStatusCommand(), newDoctorCommand())
-	add("manage", newChannelsCommand(), newPairingCommand(), newGroupsCommand(), newAgentsCommand(), newExtensionsCommand(),
-		newSessionsCommand(), newSchedulesCommand(), newTasksCommand(), newLinksCommand(), newMemoryCommand(),
+	add("manage", newChannelsCommand(), newPairingCommand(), newGroupsCommand(), newAgentsCommand(), newModelsCommand(),
+		newExtensionsCommand(), newSessionsCommand(), newSchedulesCommand(), newTasksCommand(), newLinksCommand(),
+		newMemoryCommand(),
 		newConfigCommand(), newServiceCommand(), newBackupCommand())
 	add("find", newEventsCommand(), newTraceCommand(), newLogsCommand(), newUsageCommand())
 	root.AddCommand(&cobra.Command{

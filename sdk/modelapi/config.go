@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/url"
-	"os"
 	"strings"
 	"time"
 )
@@ -53,15 +52,15 @@ func (d *Duration) UnmarshalJSON(b []byte) error {
 	return nil
 }
 
-// withEnvironment overrides fields with the environment variables that are set. They
+// Overridden overrides fields with the environment variables that are set. They
 // are those of the extension for the API's own service: another one in its process must
 // not take them.
-func (c Config) withEnvironment(k *Kind, id string) Config {
+func (c Config) Overridden(k *Kind, id string, getenv func(string) string) Config {
 	if id != k.ID {
 		return c
 	}
-	c.BaseURL = cmp.Or(os.Getenv(k.URLEnv), c.BaseURL)
-	c.Model = cmp.Or(os.Getenv(k.ModelEnv), c.Model)
+	c.BaseURL = cmp.Or(getenv(k.URLEnv), c.BaseURL)
+	c.Model = cmp.Or(getenv(k.ModelEnv), c.Model)
 	return c
 }
 

@@ -202,7 +202,7 @@ func (s *Server) status(model string, e *StatusError) *Failure {
 	case e.Status == http.StatusForbidden:
 		return failf(Denied, "%s does not allow this with %s: %s", s.who, s.theKey(), quote)
 	case e.Status == http.StatusNotFound && !contains(text, "model"):
-		return failf(NoModel, "%s has not %s, or no model %s: check %s and %s",
+		return failf(NoModel, "%s does not have %s, or no model %s: check %s and %s",
 			s.who, s.kind.API, model, s.urlSetting(), s.modelSetting())
 	case e.Status == http.StatusNotFound, contains(text, "model_not_found"):
 		return failf(NoModel, "%s has no model %s, or not for this key: check %s", s.who, model, s.modelSetting())

@@ -32,6 +32,7 @@ package modelapi
 import (
 	"context"
 	"net/http"
+	"os"
 	"sync/atomic"
 
 	"github.com/hashicorp/go-hclog"
@@ -75,7 +76,7 @@ func (k *Kind) Extension(id string) sdk.Extension {
 			if err := kernel.Config(&c); err != nil {
 				return err
 			}
-			m.start(c.withEnvironment(k, id), kernel.Secret(c.Key), kernel.Log(), kernel.SetReadiness)
+			m.start(c.Overridden(k, id, os.Getenv), kernel.Secret(c.Key), kernel.Log(), kernel.SetReadiness)
 			return nil
 		},
 		Stop: func(context.Context) error {

@@ -178,17 +178,18 @@ func TestConfig(t *testing.T) {
 
 // The environment is for the extension of the API's own service.
 func TestEnvironmentWins(t *testing.T) {
-	t.Setenv("PLAIN_URL", "http://env.test/v1")
-	t.Setenv("PLAIN_MODEL", "env-model")
+	t.Parallel()
+	env := map[string]string{"PLAIN_URL": "http://env.test/v1", "PLAIN_MODEL": "env-model"}
+	getenv := func(name string) string { return env[name] }
 	c := Config{BaseURL: "http://config.test", Model: "m"}
-	if got := c.withEnvironment(plainAPI(), "plain"); got.BaseURL != "http://env.test/v1" || got.Model != "env-model" {
+	if got := c.Overridden(plainAPI(), "plain", getenv); got.BaseURL != "http://env.test/v1" || got.Model != "env-model" {
 		t.Errorf("%+v", got)
 	}
-	if got := c.withEnvironment(plainAPI(), "other"); got.BaseURL != "http://config.test" || got.Model != "m" {
+	if got := c.Overridden(plainAPI(), "other", getenv); got.BaseURL != "http://config.test" || got.Model != "m" {
 		t.Errorf("another server takes them: %+v", got)
 	}
-	t.Setenv("PLAIN_URL", "")
-	if got := c.withEnvironment(plainAPI(), "plain"); got.BaseURL != "http://config.test" {
+	env["PLAIN_URL"] = ""
+	if got := c.Overridden(plainAPI(), "plain", getenv); got.BaseURL != "http://config.test" {
 		t.Errorf("%+v", got)
 	}
 }

@@ -104,3 +104,56 @@ func TestAnthropicByItsKeyAlone(t *testing.T) {
 		t.Errorf("cached are %s", points)
 	}
 }
+
+// doctor and `models test` ask the models, and say what to change.
+func TestModelsAreTested(t *testing.T) {
+	t.Parallel()
+	const key = "sk-or-0123456789"
+	w := newWorld(t)
+	good, bad, picky := openaitest.New(t), openaitest.New(t), openaitest.New(t)
+	good.NoKey()
+	good.OnlyModels("qwen3:8b", "tiny")
+	good.Always(openaitest.Answer{Text: "OK", Input: 9, Output: 1})
+	bad.RequireKey("another")
+	picky.RequireKey(key)
+	picky.OnlyModels("vendor/large", "vendor/small")
+	w.write("KEY_A=nonsense\nKEY_B="+key+"\n", 0o600, "secrets.env")
+	w.config(fmt.Sprintf("models:\n  default: [local/tiny, bad/x, picky/vendor/lagre, old/x, lost/x]\n  providers:\n"+
+		"    local: {kind: openai, base_url: %q}\n    bad: {kind: openai, base_url: %q, key: KEY_A, models: [x]}\n"+
+		"    picky: {kind: openai, base_url: %q, key: KEY_B, models: [vendor/lagre]}\n"+
+		"    old: {kind: openai, base_url: %q, models: [x]}\n"+
+		"    lost: {kind: openai, base_url: http://127.0.0.1:1/v1, models: [x]}\n",
+		good.BaseURL(), bad.BaseURL(), picky.BaseURL(), good.URL))
+	out, _, code := w.cli("models", "test")
+	if code != 1 {
+		t.Errorf("exit code %d", code)
+	}
+	says := []string{
+		"local/qwen3:8b answers", "bad/x: the key in KEY_A was refused", "replace the value of KEY_A",
+		"the server of picky has no model vendor/lagre", "it has: vendor/large",
+		"the address lacks /v1: set models.providers.old.base_url to " + good.BaseURL(),
+		"start the server on 127.0.0.1:1",
+	}
+	contains(t, "models test", out, says...)
+	if out := w.must("models", "test", "local/tiny"); !strings.Contains(out, "local/tiny answers") ||
+		!strings.Contains(out, "9 tokens in, 1 out") {
+		t.Errorf("one of them: %s", out)
+	}
+	w.start()
+	out, _, code = w.cli("doctor")
+	if code != 1 {
+		t.Errorf("doctor: exit code %d", code)
+	}
+	contains(t, "doctor", out, append(says[2:], "local/tiny answers", "bad/x doesn't answer: the key in KEY_A was refused")...)
+	asked := len(good.Requests())
+	if out, _, _ := w.cli("doctor", "--offline"); strings.Contains(out, "answers") || len(good.Requests()) != asked {
+		t.Errorf("--offline asks a model:\n%s", out)
+	}
+	contains(t, "models list", w.must("models", "list"), "local/tiny (default)", "local/qwen3:8b", "picky/vendor/lagre",
+		"the server doesn't list it", "lost/x", "offline", "openai/gpt-4.1-mini", "OPENAI_API_KEY is not set")
+	for _, out := range []string{w.must("models", "list", "--json"), out} {
+		if strings.Contains(out, key) {
+			t.Errorf("the key is shown:\n%s", out)
+		}
+	}
+}

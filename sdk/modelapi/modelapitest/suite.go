@@ -28,7 +28,7 @@ func Suite(t *testing.T, s Subject) {
 		"NoModels": s.noModels, "Redirects": s.redirects, "Retries": s.retries, "BrokenStreams": s.brokenStreams,
 		"TotalTimeout": s.totalTimeout, "Unreachable": s.unreachable, "RefusedConnections": s.refusedConnections,
 		"EmitEnds": s.emitEnds, "CallerCancels": s.callerCancels, "Concurrent": s.concurrent,
-		"TooManyCalls": s.tooManyCalls, "ConnectionsAreReused": s.connectionsAreReused,
+		"TooManyCalls": s.tooManyCalls, "Check": s.check, "ConnectionsAreReused": s.connectionsAreReused,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
