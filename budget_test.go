@@ -26,7 +26,7 @@ var budgets = map[string]budget{
 	"kernel/clock":      {81, 120},
 	"kernel/directory":  {257, 240},
 	"kernel/fair":       {142, 190},
-	"kernel/host":       {1282, 1230},
+	"kernel/host":       {1291, 1230},
 	"kernel/journal":    {302, 225},
 	"kernel/models":     {616, 690},
 	"kernel/questions":  {279, 315},
@@ -38,7 +38,7 @@ var budgets = map[string]budget{
 }
 
 // kernelBudget is that of all packages together.
-var kernelBudget = budget{14227, 12000}
+var kernelBudget = budget{14236, 12000}
 
 func TestKernelStaysWithinItsBudget(t *testing.T) {
 	t.Parallel()

@@ -7,7 +7,7 @@ import "github.com/switchboard-run/switchboard/contract/extensionv1"
 type Principal struct {
 	Person       string `json:"person,omitempty"`       // opaque id; empty: no person
 	Conversation string `json:"conversation,omitempty"` // opaque handle; empty: none
-	Group        string `json:"group,omitempty"`        // opaque id of the group whose members read it; empty: it is private
+	Group        string `json:"group,omitempty"`        // opaque id of the group that reads it; empty: it is private
 	// Confined: only what was said or set in the group may be used and changed. The
 	// owner has not declared it a household group.
 	Confined bool `json:"confined,omitempty"`

@@ -266,6 +266,14 @@ func TestSessionsAreReadWithTheGrant(t *testing.T) {
 				}
 			}
 			s.w.Bus.Release(call)
+
+			command := &busv1.Event{Topic: "command.look", Payload: fmt.Appendf(nil, `{"group":%t}`, group)}
+			call = s.w.Bus.LeaseCall(reader.actor, &bus.Lease{}, command, 0)
+			all, err = reader.sessions.List(t.Context(), &kernelv1.ListSessionsRequest{Lane: call.Token})
+			if sees := len(all.GetSessions()) > 1; sees != (granted && !group) || sees != (err == nil) {
+				t.Errorf("granted %t, a command in a group %t: the sessions are %v, %v", granted, group, all, err)
+			}
+			s.w.Bus.Release(call)
 		}
 	}
 }

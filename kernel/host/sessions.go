@@ -3,6 +3,7 @@ package host
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"strings"
@@ -41,7 +42,7 @@ func (s sessionsService) List(ctx context.Context, r *kernelv1.ListSessionsReque
 		a := actorOf(ctx)
 		one, err := readable(j, a, l, r.GetSession())
 		switch {
-		case a.Sessions && r.GetSession() == "" && (one == nil || !one.Group):
+		case a.Sessions && r.GetSession() == "" && !inGroup(l, one):
 			sessions, err = j.Sessions(journal.SessionFilter{Agent: r.GetAgent(), Limit: int(r.GetLimit())})
 		case one != nil && (r.GetAgent() == "" || r.GetAgent() == one.Agent):
 			sessions = append(sessions, *one)
@@ -95,9 +96,9 @@ func readable(j journal.Reader, a *bus.Actor, l *bus.Lease, named string) (*jour
 		return nil, fmt.Errorf("%w: the lane belongs to no session", contract.ErrDenied)
 	case !a.Sessions && named != own:
 		return nil, fmt.Errorf("%w: the lane belongs to session %s, not to %s", contract.ErrDenied, own, named)
-	case named != own && s != nil && s.Group:
-		return nil, fmt.Errorf("%w: others can read this conversation (%s), so no other session can be read from it",
-			contract.ErrDenied, own)
+	case (named != own || s == nil) && inGroup(l, s):
+		return nil, fmt.Errorf("%w: others can read this conversation, so no other session can be read from it",
+			contract.ErrDenied)
 	case named != own:
 		s, err = j.Session(journal.ParseSessionID(named))
 	}
@@ -105,6 +106,17 @@ func readable(j journal.Reader, a *bus.Actor, l *bus.Lease, named string) (*jour
 		err = fmt.Errorf("%w: there is no session %q", contract.ErrNotFound, named)
 	}
 	return s, err
+}
+
+// inGroup reports whether others can read what the holder of a lease answers: in its
+// own session or, without one, to a command.
+func inGroup(l *bus.Lease, own *journal.Session) bool {
+	if own != nil {
+		return own.Group
+	}
+	var given contract.Command
+	return strings.HasPrefix(l.Event.GetTopic(), contract.TopicCommand) &&
+		(json.Unmarshal(l.Event.GetPayload(), &given) != nil || given.Group)
 }
 
 // describe fills in a stored session for the contract. The key of a chat, which holds

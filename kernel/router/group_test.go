@@ -102,6 +102,12 @@ func TestAGroupUsesOnlyWhatIsItsOwn(t *testing.T) {
 			t.Errorf("two groups share what is theirs: %+v", of)
 		}
 		other.Answers("")
+		w.Restart()
+		again = p.in("boris", "club", "", "after a restart")
+		if of := p.of(again); of != boris {
+			t.Errorf("after a restart: %+v, before %+v", of, boris)
+		}
+		again.Answers("")
 		if g := p.group("club"); g == nil || g.Name != "Club" {
 			t.Errorf("the group is stored as %+v", g)
 		}
