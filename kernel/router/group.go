@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"crypto/sha256"
 	"encoding/base32"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -30,9 +31,8 @@ const (
 		"To undo that: /household"
 )
 
-// group returns the group of a conversation, and stores it first if it is new. One that
-// an earlier version knew becomes a household group if only the owner is admitted on its
-// channel.
+// group returns the group of a conversation, and stores it first if it is new, or known
+// from an earlier version.
 func (r *MessageRouter) group(tx *bus.Tx, c *journal.Conversation, known bool) (*session.Group, error) {
 	g, err := session.GroupOf(tx, c)
 	if g != nil || err != nil {
@@ -40,7 +40,7 @@ func (r *MessageRouter) group(tx *bus.Tx, c *journal.Conversation, known bool) (
 	}
 	g = &session.Group{ID: newHandle(), Channel: c.Channel, Address: c.Address, Since: tx.Now}
 	if known {
-		if g.Household, err = r.ownerAlone(tx, c.Channel); err != nil {
+		if g.Household, err = r.isHousehold(tx, c); err != nil {
 			return nil, err
 		}
 	}
@@ -52,19 +52,22 @@ func (r *MessageRouter) group(tx *bus.Tx, c *journal.Conversation, known bool) (
 	if err == nil && to != nil {
 		err = r.send(tx, to, contract.ChannelSend{Text: keptText, Kind: contract.SendReply})
 	}
-	if err != nil {
-		return nil, err
-	}
-	return g, saveGroup(tx, g)
+	return g, errors.Join(err, saveGroup(tx, g))
 }
 
 func saveGroup(tx journal.Tx, g *session.Group) error {
 	return save(tx, session.GroupKey(g.Channel, g.Address), g)
 }
 
-// ownerAlone reports whether only its owner is admitted on a channel.
-func (r *MessageRouter) ownerAlone(tx *bus.Tx, channel string) (bool, error) {
-	c := r.directory.Current().Channel(channel)
+// isHousehold reports whether the group of a conversation is a household group: as it is
+// stored or, in one that an earlier version knew, if only the owner is admitted on its
+// channel.
+func (r *MessageRouter) isHousehold(tx journal.Reader, in *journal.Conversation) (bool, error) {
+	g, err := session.GroupOf(tx, in)
+	if g != nil || err != nil {
+		return g != nil && g.Household, err
+	}
+	c := r.directory.Current().Channel(in.Channel)
 	if c == nil {
 		return false, nil
 	}
@@ -72,8 +75,8 @@ func (r *MessageRouter) ownerAlone(tx *bus.Tx, channel string) (bool, error) {
 	if err != nil || owner.UserID == "" {
 		return false, err
 	}
-	approved, _, err := People(tx, time.UnixMicro(tx.Now))
-	another := func(p Person) bool { return p.Channel == channel && p.UserID != owner.UserID }
+	approved, _, err := People(tx, time.Time{})
+	another := func(p Person) bool { return p.Channel == c.ID && p.UserID != owner.UserID }
 	isOther := func(id string) bool { return id != owner.UserID }
 	return !slices.ContainsFunc(approved, another) && !slices.ContainsFunc(c.AllowFrom, isOther), err
 }
@@ -110,8 +113,11 @@ func (r *MessageRouter) household(tx *bus.Tx, q request, rest string) (string, e
 	if err != nil {
 		return "", err
 	}
-	if rest == "" {
+	switch {
+	case rest == "":
 		return householdText, setHousehold(tx, g, true)
+	case !g.Household:
+		return "I already use only what is said in this group.", nil
 	}
 	if _, err := r.stop(tx, q.conversation, ""); err != nil {
 		return "", err
@@ -161,20 +167,17 @@ func (r *MessageRouter) PersonID(tx journal.Tx, channel, user string) (string, e
 	if user == "" {
 		return "", nil
 	}
-	salt, _ := r.salt.Load().(string)
-	if salt == "" {
+	salt, cached := r.salt.Load().(string)
+	if !cached {
 		stored, err := load[string](tx, saltKey)
-		switch {
-		case err != nil:
-			return "", err
-		case stored != nil:
+		if stored != nil {
 			salt = *stored
 			r.salt.Store(salt)
-		default: // not kept: the commit may fail
-			salt = rand.Text()
-			if err := save(tx, saltKey, salt); err != nil {
-				return "", err
-			}
+		} else if salt = rand.Text(); err == nil { // not cached: the commit may fail
+			err = save(tx, saltKey, salt)
+		}
+		if err != nil {
+			return "", err
 		}
 	}
 	sum := sha256.Sum256([]byte(salt + channel + "\x00" + user))

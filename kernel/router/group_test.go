@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -128,6 +129,7 @@ func TestTheOwnerDeclaresAHouseholdGroup(t *testing.T) {
 		tell("boris", "/household", "Only the owner")
 		tell("anna", "/household yes", "Usage: /household")
 		tell("anna", "/sethome", "send /household first")
+		tell("anna", "/household off", "already use only what is said")
 		tell("anna", "/household", "household group now")
 		turn := p.in("boris", "club", "", "one")
 		if of := p.of(turn); of.Confined || of.Group == "" {
@@ -217,16 +219,25 @@ func TestGroupsThatAreKnown(t *testing.T) {
 				first := p.in("anna", "club", "", "first")
 				p.telegram.ShowsOne("Others can read this group")
 				first.Answers("")
+				for _, text := range []string{"/household", "/sethome"} {
+					p.telegram.Reports(contract.UserMessage{UserID: "anna", ConversationID: "club", Group: true, Text: text})
+					p.telegram.ShowsOne("")
+				}
 				w.Do(func(tx *bus.Tx) error {
 					return tx.KVDelete(contract.KernelSource, session.GroupKey("telegram", "club"))
 				})
 				w.Wait(time.Second)
-				turn := p.in("anna", "club", "", "second")
 				household := others == nil
+				w.Emits(contract.TopicUserNotify, contract.UserNotify{Text: "dinner"})
+				sends := p.telegram.Sends()
+				turn := p.in("anna", "club", "", "second")
+				sends = append(sends, p.telegram.Sends()...)
+				said := "Others can read this group"
 				if household {
-					p.telegram.ShowsOne("household group", "/household off")
-				} else {
-					p.telegram.ShowsOne("Others can read this group")
+					said = "this is now a household group"
+				}
+				if len(sends) != 2 || (sends[0].Conversation == "club") != household || !strings.Contains(sends[1].Text, said) {
+					t.Errorf("telegram shows %+v", sends)
 				}
 				if of := p.of(turn); of.Confined == household || (turn.Session() == first.Session()) != household {
 					t.Errorf("%+v, in session %d after %d", of, turn.Session(), first.Session())

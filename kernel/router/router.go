@@ -147,16 +147,13 @@ func (r *MessageRouter) recipient(tx journal.Reader, c *directory.Channel) (*pla
 		return nil, err
 	}
 	to := &place{channel: c, address: o.Conversation, thread: o.Thread, target: defaultPlace + c.ID}
-	if o.Conversation == "" {
-		return to, nil
-	}
 	home, err := tx.ConversationByAddress(c.ID, o.Conversation, o.Thread)
 	if err != nil || home == nil || !home.Group {
 		return to, err
 	}
-	if g, err := session.GroupOf(tx, home); err != nil || g != nil && !g.Household {
+	household, err := r.isHousehold(tx, home)
+	if !household {
 		to.address, to.thread = "", "" // the channel finds the owner
-		return to, err
 	}
-	return to, nil
+	return to, err
 }
