@@ -145,6 +145,11 @@ const SkippedCall = "skipped: new message"
 // after that it runs to its end first.
 const MaxInterruptions = 3
 
+// FinishAside is the finish of a model's answer that means nothing to another model,
+// such as that it did not understand the person. Agents leave such an exchange out of
+// the history.
+const FinishAside = "aside"
+
 // Outcomes of a turn.
 const (
 	OutcomeOK        = "ok"

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/switchboard-run/switchboard/extensions/memory/item"
 	"github.com/switchboard-run/switchboard/sdk"
 )
 
@@ -16,8 +17,11 @@ type forgotten struct {
 }
 
 type forgottenItem struct {
-	ID   string `json:"id"`
-	Text string `json:"text,omitempty"`
+	ID        string    `json:"id"`
+	Text      string    `json:"text,omitempty"`
+	Kind      item.Kind `json:"kind,omitempty"`
+	ChannelID string    `json:"channel_id,omitempty"`
+	Due       item.Due  `json:"due,omitzero"`
 }
 
 func (m *memory) forget(ctx context.Context, c sdk.ToolCall) (sdk.ToolResult, error) {
@@ -43,7 +47,7 @@ func (m *memory) forget(ctx context.Context, c sdk.ToolCall) (sdk.ToolResult, er
 				out.Forgotten = append(out.Forgotten, forgottenItem{ID: id})
 			} else if x, ok := all.byID[id]; ok && allowed.use(x.Item) {
 				drop = append(drop, x)
-				out.Forgotten = append(out.Forgotten, forgottenItem{x.ID, x.Text})
+				out.Forgotten = append(out.Forgotten, forgottenItem{x.ID, x.Text, x.Kind, x.ChannelID, x.Due})
 			} else {
 				out.Unknown = append(out.Unknown, id)
 			}

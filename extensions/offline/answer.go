@@ -3,6 +3,8 @@ package offline
 import (
 	"encoding/json"
 	"strings"
+	"time"
+	"unicode"
 
 	"github.com/switchboard-run/switchboard/extensions/offline/grammar"
 	"github.com/switchboard-run/switchboard/extensions/offline/pattern"
@@ -12,6 +14,7 @@ import (
 type reply struct {
 	calls []call
 	text  string
+	aside bool // the exchange means nothing to another model
 }
 
 type call struct {
@@ -30,6 +33,8 @@ const (
 	scheduleRecurring = "schedule_recurring"
 	listSchedules     = "list_schedules"
 	cancelSchedule    = "cancel_schedule"
+	updateSchedule    = "update_schedule"
+	useTool           = "use_tool"
 )
 
 // answerAll answers the inputs of a turn in order. It replays the turn to assign
@@ -37,6 +42,7 @@ const (
 // its calls.
 func answerAll(d dialog) reply {
 	var said []string
+	aside := true
 	steps := d.steps
 	for _, in := range d.inputs {
 		d.kind, d.text, d.steps = in.kind, in.text, nil
@@ -53,10 +59,11 @@ func answerAll(d dialog) reply {
 			a = answer(d)
 		}
 		steps = steps[len(d.steps):]
-		d.previous = ""
+		d.past = nil
 		said = append(said, a.text)
+		aside = aside && a.aside
 	}
-	return say(strings.Join(said, "\n\n"))
+	return reply{text: strings.Join(said, "\n\n"), aside: aside}
 }
 
 // answer returns the next calls, or the final text.
@@ -67,10 +74,11 @@ func answer(d dialog) reply {
 	case "task":
 		return d.task()
 	case "message":
-		return say(phrasesFor(d.text).noAgents)
+		w := phrasesFor(d.text)
+		return say(w.text("what_i_am") + " " + w.text("no_agents"))
 	}
 	if strings.TrimSpace(d.text) == "" {
-		return say(english.unknown)
+		return say(phrases{grammar.English}.text("nothing_understood"))
 	}
 	return say(d.text) // pass a notice or a result on to the person
 }
@@ -79,13 +87,16 @@ func answer(d dialog) reply {
 func (d dialog) call(w phrases, tool string, arguments any) reply {
 	c, ok := d.prepare(tool, arguments)
 	if !ok {
-		return say(w.noTool(tool))
+		return say(w.text("no_tool", tool))
 	}
 	return reply{calls: []call{c}}
 }
 
 func (d dialog) prepare(tool string, arguments any) (call, bool) {
 	name, ok := d.tools[tool]
+	if !ok && tool == updateSchedule && d.tools[useTool] != "" { // it can be called without being offered
+		name, ok = strings.Replace(d.tools[listSchedules], listSchedules, tool, 1), d.tools[listSchedules] != ""
+	}
 	if !ok {
 		return call{}, false
 	}
@@ -96,58 +107,76 @@ func (d dialog) prepare(tool string, arguments any) (call, bool) {
 // sender matches the start of a message in a group.
 var sender = pattern.New(`^[^:\n]{1,64}: `)
 
+func isLetter(r rune) bool { return unicode.IsLetter(r) }
+
 // read parses what the user said: as it is, without the sender's name at the
-// start of a message in a group, or as the answer to the last question.
-func (d dialog) read() grammar.Reading {
+// start of a message in a group, or as the answer to the last question. The text
+// becomes the sentence that was understood.
+func (d *dialog) read() grammar.Reading {
 	names := d.channelNames()
 	r := grammar.Parse(d.text, d.now, names...)
-	if !notUnderstood(r) {
-		return r
-	}
-	text, before := d.text, d.previous
-	if m := sender.FindString(text); m != "" {
+	r.Language = d.language(d.text, r.Language)
+	text, before := d.text, d.asked()
+	if m := sender.FindString(text); m != "" && notUnderstood(r) {
 		if s := grammar.Parse(text[len(m):], d.now, names...); !notUnderstood(s) {
-			return s
+			r, text = s, text[len(m):]
 		}
 		if strings.HasPrefix(before, m) { // the same person
-			text, before = text[len(m):], before[len(m):]
+			text, before = strings.TrimPrefix(text, m), before[len(m):]
+		} else if r.Intent == nil {
+			before = ""
 		}
 	}
-	if joined, ok := d.join(before, text, names); ok {
+	if r.Intent == nil && !notUnderstood(r) || r.Intent != nil && !answers[r.Intent.Do] || before == "" {
+		d.text = text
+		return r
+	}
+	if joined, ok := d.join(before, text, r, names); ok {
 		return joined
 	}
+	d.text = text
 	return r
 }
+
+// answers are the intents that may answer a question.
+var answers = map[string]bool{"yes": true, "no": true, "stop": true, "undo": true, "pick": true, "correct": true,
+	"move": true, "cancel": true}
 
 func notUnderstood(r grammar.Reading) bool {
 	return r.Question != nil && (r.Question.Reason == grammar.Unknown || r.Question.Reason == grammar.NotUnderstood)
 }
 
-// join completes an incomplete sentence with the answer to the question about
-// it: "remind me tomorrow to call" and "at 9".
-func (d dialog) join(before, text string, names []string) (grammar.Reading, bool) {
+// join completes a sentence with the answer to the question about it: "remind me
+// tomorrow to call" and "at 9", "cancel the call" and "the second one".
+func (d *dialog) join(before, text string, r grammar.Reading, names []string) (grammar.Reading, bool) {
 	text = strings.TrimRight(strings.TrimSpace(text), ".!?")
 	if before == "" || text == "" || len(text) > 200 {
 		return grammar.Reading{}, false
 	}
 	asked := grammar.Parse(before, d.now, names...)
+	do := ""
+	if r.Intent != nil {
+		do = r.Intent.Do
+	}
+	if asked.Intent != nil {
+		return d.choose(before, text, asked, r)
+	}
+	if notUnderstood(asked) {
+		return grammar.Reading{}, false
+	}
+	if refused := do == "stop" || do == "no" || do == "undo" || do == "cancel" && r.Intent.Which.It != ""; refused {
+		return grammar.Reading{Language: asked.Language, Intent: &grammar.Intent{Do: "unchanged"}}, true
+	}
+	if do == "move" || do == "cancel" {
+		return grammar.Reading{}, false
+	}
 	before = strings.TrimRight(strings.TrimSpace(before), ".!?")
 	var attempts []string
-	switch q := asked.Question; {
-	case q == nil:
-		if _, ok := asked.Intent.(grammar.Cancel); !ok {
-			return grammar.Reading{}, false
-		}
-		attempts = []string{before + " " + text}
-	case notUnderstood(asked):
-		return grammar.Reading{}, false
-	case q.Reason == grammar.NoText, q.Reason == grammar.NoMessage, q.Reason == grammar.NoFact:
+	switch q := asked.Question; q.Reason {
+	case grammar.NoText, grammar.NoMessage, grammar.NoFact:
 		attempts = []string{strings.TrimRight(before, ": ") + ": " + text}
 	default:
-		at := " at "
-		if asked.Language == grammar.Russian {
-			at = " в "
-		}
+		at := " " + grammar.Word(asked.Language, "at") + " "
 		attempts = []string{before + " " + text, before + at + text}
 		if q.Said != "" && strings.Count(before, q.Said) == 1 {
 			for _, with := range []string{text, at[1:] + text, q.Said + " " + text} {
@@ -157,77 +186,156 @@ func (d dialog) join(before, text string, names []string) (grammar.Reading, bool
 	}
 	for _, a := range attempts {
 		if r := grammar.Parse(a, d.now, names...); r.Intent != nil {
+			d.text = a
 			return r, true
 		}
 	}
 	return grammar.Reading{}, false
 }
 
+// choose applies an answer to a sentence that was understood, but not carried out:
+// it asked which reminder is meant, or whether to cancel all.
+func (d *dialog) choose(before, text string, asked, r grammar.Reading) (grammar.Reading, bool) {
+	i, do := *asked.Intent, ""
+	if r.Intent != nil {
+		do = r.Intent.Do
+	}
+	list := found(numbered, d.lastPast().answer)
+	confirms := i.Do == "cancel" && i.Flag == "all"
+	if confirms == (len(list) > 0) || !confirms && !choices[i.Do] {
+		return grammar.Reading{}, false
+	}
+	asked.Intent = &i
+	switch {
+	case do == "no", do == "stop", do == "undo":
+		i.Do = "unchanged"
+	case confirms && (do == "yes" || do == "pick" && r.Intent.Flag == "all"):
+		i.Flag = "confirmed"
+	case confirms:
+		return grammar.Reading{}, false
+	case do == "pick" && r.Intent.Flag == "all" && i.Do == "cancel":
+		d.only, i.Flag = list, "confirmed"
+	case do == "pick" || do == "cancel" && r.Intent.Which.Nth != 0:
+		i.Which = r.Intent.Which
+	case r.Intent == nil && len(strings.Fields(text)) <= 6:
+		i.Which = grammar.Which{Name: text}
+		d.only = list
+	default:
+		return grammar.Reading{}, false
+	}
+	d.text = before
+	return asked, true
+}
+
+// choices are the intents that may ask which reminder or memory is meant.
+var choices = map[string]bool{"cancel": true, "move": true, "later": true, "earlier": true, "rename": true,
+	"forget": true}
+
 // act carries out a sentence.
 func (d dialog) act(r grammar.Reading) reply {
-	w := phrasesIn(r.Language)
+	w := phrases{r.Language}
 	// Finished calls come first: a time that was ahead when the turn began may
 	// have passed, and would now be refused.
 	if done, ok := d.outcome(w); ok {
 		return done
 	}
 	if q := r.Question; q != nil {
-		if q.Reason == grammar.Unknown {
-			return say(w.unknown)
+		if d.lastPast().delivered != "" && (q.Reason == grammar.Unknown || q.Reason == grammar.NoText) {
+			again := grammar.Word(w.language, "again")
+			for _, text := range []string{d.text + " " + again, again + " " + d.text} {
+				if r := grammar.Parse(text, d.now); r.Intent != nil && r.Intent.Do == "snooze" {
+					return d.snooze(w, *r.Intent)
+				}
+			}
 		}
-		return say(q.Text())
+		if q.Reason == grammar.Unknown {
+			return reply{text: w.text("nothing_understood"), aside: true}
+		}
+		return reply{text: q.Text(), aside: notUnderstood(r) || q.Reason == grammar.TooLong}
 	}
-	switch i := r.Intent.(type) {
-	case grammar.Remind:
+	i := *r.Intent
+	switch i.Do {
+	case "remind":
 		return d.remind(w, i)
-	case grammar.Send:
+	case "alarm", "timer":
+		return d.timer(w, i)
+	case "snooze":
+		return d.snooze(w, i)
+	case "send":
 		return d.send(w, i)
-	case grammar.ListReminders:
-		return d.list(w)
-	case grammar.Cancel:
+	case "list":
+		return d.list(w, i)
+	case "next":
+		return d.next(w, i)
+	case "when":
+		return d.when(w, i)
+	case "cancel":
 		return d.cancel(w, i)
-	case grammar.ListChannels:
+	case "move", "later", "earlier", "rename", "correct":
+		return d.change(w, i)
+	case "undo":
+		return d.undo(w)
+	case "list_channels":
 		return d.channels(w)
-	case grammar.Remember:
+	case "remember", "todo", "additem":
 		return d.remember(w, i)
-	case grammar.Recall:
-		return d.recall(w, recallTool, map[string]any{"query": i.About}, w.noMemoriesOf(i.About))
-	case grammar.ListMemories:
-		return d.recall(w, listMemoryTool, map[string]any{},
-			w.pick("I don't remember anything yet.", "Я пока ничего не помню."))
-	case grammar.Forget:
+	case "recall":
+		return d.recall(w, recallTool, map[string]any{"query": i.Text}, w.text("no_memories_of", i.Text))
+	case "ask_memory":
+		return d.askMemory(w, i.Text)
+	case "list_memories":
+		return d.recall(w, listMemoryTool, map[string]any{}, w.text("no_memories"))
+	case "showlist":
+		return d.showList(w, i)
+	case "forget", "dropitem":
 		return d.forget(w, i)
-	case grammar.Thanks:
-		return say(w.welcome)
-	case grammar.Greeting:
-		return say(w.hello)
-	default:
-		return say(w.help)
+	case "ask_time", "ask_date":
+		day, text := d.now, d.now.Format("15:04")+", "
+		if at, ok := i.When.(grammar.At); ok {
+			day, text = at.Time, ""
+		}
+		return say(w.text("time_is", text+w.date(day)))
+	case "calculate":
+		return say(i.Text)
+	case "connect":
+		return say(w.text("connect_" + i.Flag))
+	case "yes", "pick":
+		return say(w.text("nothing_asked"))
+	case "no", "unchanged":
+		return say(w.text("unchanged"))
+	case "stop":
+		return say(w.text("fine"))
+	case "bye":
+		return say(w.text("bye"))
+	case "thanks":
+		return say(w.text("welcome"))
+	case "greet":
+		return reply{text: w.text("hello") + " " + w.help(), aside: true}
 	}
+	return reply{text: w.help(), aside: true}
 }
 
-// outcome reports the result of a finished call that changed something.
+// outcome reports the results of the calls that changed something.
 func (d dialog) outcome(w phrases) (reply, bool) {
-	for _, tool := range []string{scheduleOnce, scheduleRecurring} {
-		if s, ok := d.last(tool); ok {
-			return say(d.scheduled(w, s)), true
-		}
-	}
-	for _, tool := range []string{sendToChannel, sendToAll} {
-		if s, ok := d.last(tool); ok {
-			return say(d.sent(w, s)), true
-		}
-	}
 	if _, ok := d.last(cancelSchedule); ok {
 		return say(d.cancelled(w)), true
 	}
-	if s, ok := d.last(rememberTool); ok {
-		return say(d.remembered(w, s)), true
+	var lines []string
+	for _, s := range d.steps {
+		switch s.tool {
+		case scheduleOnce, scheduleRecurring:
+			lines = append(lines, d.scheduled(w, s))
+		case sendToChannel, sendToAll:
+			lines = append(lines, d.sent(w, s))
+		case updateSchedule:
+			lines = append(lines, d.changed(w, s))
+		case rememberTool:
+			lines = append(lines, d.remembered(w, s))
+		case forgetTool:
+			lines = append(lines, d.forgotten(w, s))
+		}
 	}
-	if s, ok := d.last(forgetTool); ok {
-		return say(d.forgotten(w, s)), true
-	}
-	return reply{}, false
+	return say(strings.Join(lines, "\n")), len(lines) > 0
 }
 
 // task carries out a task from another part of the assistant. Its prompt names a
@@ -243,20 +351,25 @@ func (d dialog) task() reply {
 		}
 	}
 	deliver, named := grammar.ParseTask(d.text, d.channelNames()...)
-	if named && reminder.MatchString(d.text) {
-		return d.send(w, grammar.Send{Channel: deliver.Channel, Text: w.reminder + deliver.Text})
+	switch reminds := reminder.MatchString(d.text); {
+	case named && reminds:
+		deliver.Text = w.marked("reminder", deliver.Text)
+		return d.send(w, deliver)
+	case reminds: // "cancel the order" is its text
+		return say(w.marked("reminder", strings.TrimSpace(reminder.ReplaceAllString(d.text, ""))))
 	}
+	text := d.text
 	if r := d.read(); r.Intent != nil {
 		return d.act(r)
 	}
-	switch {
-	case named:
-		return d.send(w, grammar.Send{Channel: deliver.Channel, Text: deliver.Text})
-	case reminder.MatchString(d.text):
-		return say(w.reminder + strings.TrimSpace(reminder.ReplaceAllString(d.text, "")))
+	if named {
+		return d.send(w, deliver)
 	}
-	return say(w.cannotDo(d.text))
+	return say(w.text("cannot_do", strings.TrimSpace(text)))
 }
 
 // reminder matches the start of the prompt of a reminder.
 var reminder = pattern.New(`(?i)^\s*(?:pending |due |overdue )?(?:reminder|напоминание)\s*(?:\([^)]*\))?\s*:`)
+
+// formatTime is the form of a time in the arguments of tools.
+func formatTime(t time.Time) string { return t.Format(time.RFC3339) }

@@ -118,13 +118,17 @@ func (d dialog) find(w phrases, said string) (id string, instead reply, done boo
 			found = append(found, c)
 		}
 	}
+	ids := make([]string, len(found))
+	for i, c := range found {
+		ids[i] = c.ID
+	}
 	switch len(found) {
 	case 1:
 		return found[0].ID, reply{}, false
 	case 0:
-		return "", say(w.noChannel(said, all)), true
+		return "", say(w.text("no_channel_called", said) + " " + w.channelList(all)), true
 	}
-	return "", say(w.whichChannel(said, found)), true
+	return "", say(w.text("which_channel", said, strings.Join(ids, ", "))), true
 }
 
 // channels lists the channels.
@@ -140,7 +144,7 @@ func (d dialog) channels(w phrases) reply {
 }
 
 // send sends a message now.
-func (d dialog) send(w phrases, i grammar.Send) reply {
+func (d dialog) send(w phrases, i grammar.Intent) reply {
 	if i.All {
 		return d.call(w, sendToAll, map[string]any{"text": i.Text})
 	}

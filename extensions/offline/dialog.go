@@ -15,13 +15,14 @@ import (
 // dialog is the relevant part of a request: the inputs to answer, and the calls
 // made for them so far.
 type dialog struct {
-	inputs   []input
-	input           // the current input
-	previous string // the user's message before, if it was answered without a call
-	prefers  string // the preferred channel, if memory names one
-	steps    []step
-	now      time.Time
-	tools    map[string]string // names in the request by plain name
+	inputs  []input
+	input            // the current input
+	past    []past   // what was said before, the newest last
+	only    []string // the reminders to choose from, if a question listed them
+	prefers string   // the preferred channel, if memory names one
+	steps   []step
+	now     time.Time
+	tools   map[string]string // names in the request by plain name
 }
 
 // input is one input of a turn.
@@ -95,7 +96,7 @@ func readDialog(r *sdk.CompleteRequest, now time.Time) dialog {
 		d.inputs = []input{{kind: "user"}}
 		return d
 	}
-	d.inputs, d.steps, d.previous = t.inputs, steps(t.messages), previous(messages[:t.begin])
+	d.inputs, d.steps, d.past = t.inputs, steps(t.messages), readPast(messages[:t.begin])
 	d.prefers = preferred(messages[t.begin:])
 	return d
 }
@@ -155,27 +156,6 @@ func currentTurn(messages []*extensionv1.Message) turn {
 	return stack[len(stack)-1]
 }
 
-// previous returns the user's last message if it was answered without a call:
-// the answer may have been a question.
-func previous(messages []*extensionv1.Message) string {
-	for _, m := range slices.Backward(messages) {
-		switch m.GetRole() {
-		case "tool":
-			return ""
-		case "user":
-			kind, text := readLabel(m.GetContent())
-			if silentKinds[kind] {
-				continue
-			}
-			if kind != "user" {
-				return ""
-			}
-			return text
-		}
-	}
-	return ""
-}
-
 func steps(messages []*extensionv1.Message) []step {
 	results := map[string]string{}
 	for _, m := range messages {
@@ -187,6 +167,9 @@ func steps(messages []*extensionv1.Message) []step {
 	for _, m := range messages {
 		for _, c := range m.GetCalls() {
 			s := step{tool: plainName(c.GetName()), arguments: c.GetArguments()}
+			if inner, arguments, ok := contract.UsedTool(s.arguments); ok && s.tool == useTool {
+				s.tool, s.arguments = plainName(inner), arguments
+			}
 			result, found := results[c.GetCallId()]
 			if result == failure+contract.SkippedCall {
 				continue // it did not run: call it again

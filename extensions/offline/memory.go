@@ -1,6 +1,7 @@
 package offline
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -41,10 +42,22 @@ type memories struct {
 	More     int      `json:"more"`
 }
 
+// arguments are those of remember that store the memory as it was.
+func (m memory) arguments() map[string]any {
+	a := map[string]any{"text": m.Text}
+	for name, value := range map[string]string{"kind": m.Kind, "channel_id": m.ChannelID, "due": m.Due} {
+		if value != "" {
+			a[name] = value
+		}
+	}
+	return a
+}
+
 // remember stores a memory. A preference may name a channel.
-func (d dialog) remember(w phrases, i grammar.Remember) reply {
+func (d dialog) remember(w phrases, i grammar.Intent) reply {
 	arguments := map[string]any{"text": i.Text}
-	if i.Preference {
+	switch {
+	case i.Flag == "preference":
 		if _, listed := d.last(listChannels); !listed {
 			if c, ok := d.prepare(listChannels, struct{}{}); ok {
 				return reply{calls: []call{c}}
@@ -54,8 +67,74 @@ func (d dialog) remember(w phrases, i grammar.Remember) reply {
 		if id := d.channelIn(i.Text); id != "" {
 			arguments["channel_id"] = id
 		}
+	case i.Do != "remember":
+		arguments["kind"] = "open"
+		if name := w.listName(i.List); name != "" {
+			arguments["text"] = name + ": " + i.Text
+		}
 	}
 	return d.call(w, rememberTool, arguments)
+}
+
+// listName is the name of a list, in which its entries begin; "" for the list of
+// things to do.
+func (w phrases) listName(said string) string {
+	fields := strings.Fields(strings.ToLower(said))
+	if w.language == grammar.Russian && len(fields) > 0 {
+		fields[0] = "список"
+		if len(fields) == 1 || fields[1] == "дел" || fields[1] == "задач" {
+			return ""
+		}
+	}
+	if len(fields) == 0 {
+		return ""
+	}
+	return strings.Replace(w.text("list_name"), "{list}", strings.Join(fields, " "), 1)
+}
+
+// showList shows the entries of a list.
+func (d dialog) showList(w phrases, i grammar.Intent) reply {
+	arguments := map[string]any{"kind": "open"}
+	if name := w.listName(i.List); name != "" {
+		arguments["about"] = name
+	}
+	return d.recall(w, listMemoryTool, arguments, w.text("list_empty"))
+}
+
+// askMemory answers a question with what memory knows about its words.
+func (d dialog) askMemory(w phrases, about string) reply {
+	s, ok := d.last(recallTool)
+	if !ok {
+		return d.call(w, recallTool, map[string]any{"query": about})
+	}
+	all, readable := readMemories(s)
+	if !readable || s.failed {
+		return d.recall(w, recallTool, nil, "")
+	}
+	all.Memories = slices.DeleteFunc(all.Memories, func(m memory) bool { return !answersAbout(m.Text, about) })
+	if len(all.Memories) == 0 {
+		return say(w.text("no_memories_of", about))
+	}
+	return say(w.text("here_is") + "\n" + w.memoryLines("- ", all.Memories))
+}
+
+// generic are words of questions that say little about what is asked.
+var generic = map[string]bool{"name": true, "called": true, "зовут": true, "имя": true, "birthday": true, "день": true,
+	"рождения": true, "favorite": true, "favourite": true, "любимый": true, "номер": true, "number": true, "live": true}
+
+// answersAbout reports whether a memory has a word of the question that is not generic.
+func answersAbout(text, about string) bool {
+	words, specific := wordsOf(text), false
+	for _, q := range wordsOf(about) {
+		if generic[q] || len([]rune(q)) < 3 {
+			continue
+		}
+		specific = true
+		if slices.ContainsFunc(words, func(word string) bool { return sameStem(q, word) }) {
+			return true
+		}
+	}
+	return !specific
 }
 
 // channelIn returns the channel whose name or id is in a text, "" if there are
@@ -109,12 +188,12 @@ func (d dialog) remembered(w phrases, s step) string {
 	if json.Unmarshal([]byte(s.result), &made) != nil || made.Text == "" {
 		return w.done(s.result)
 	}
-	lines := []string{w.remembered(made)}
+	lines := []string{w.text(cmp.Or(made.Status, "remembered"), made.Text, made.ID)}
 	for _, n := range made.Notes {
 		lines = append(lines, w.note(n))
 	}
 	if len(made.Similar) > 0 {
-		lines = append(lines, w.pick("I also remember:", "Я также помню:"), w.memoryLines(made.Similar))
+		lines = append(lines, w.text("also_remember"), w.memoryLines("- ", made.Similar))
 	}
 	return strings.Join(lines, "\n")
 }
@@ -145,9 +224,9 @@ func (d dialog) recall(w phrases, tool string, arguments map[string]any, none st
 	case len(m.Memories) == 0:
 		return say(none)
 	}
-	text := w.pick("Here's what I remember:\n", "Вот что я помню:\n") + w.memoryLines(m.Memories)
+	text := w.text("here_is") + "\n" + w.memoryLines("- ", m.Memories)
 	if m.More > 0 {
-		text += "\n" + fmt.Sprintf(w.pick("and %d more", "и ещё %d"), m.More)
+		text += "\n" + w.text("and_more", m.More)
 	}
 	return say(text)
 }
@@ -156,21 +235,29 @@ var memoryID = pattern.New(`^m[a-z0-9]*[0-9][a-z0-9]*$`)
 
 // forget finds the memory by its id or words and forgets it, or asks which one
 // is meant.
-func (d dialog) forget(w phrases, i grammar.Forget) reply {
-	if i.All {
-		return say(w.pick(
-			"In a chat I can only forget one thing at a time. To erase everything, run `switchboard memory forget "+
-				"--all`.",
-			"В чате можно стирать только по одной записи. Чтобы стереть всё, выполните `switchboard memory forget "+
-				"--all`."))
+func (d dialog) forget(w phrases, i grammar.Intent) reply {
+	name := i.Which.Name
+	id, _ := d.focus()
+	switch {
+	case i.Flag == "all":
+		return say(w.text("forget_all"))
+	case i.Do == "dropitem":
+		name = i.Text
+	case i.Which.It != "" && memoryID.MatchString(id):
+		name = id
+	case i.Which.Nth > 0 && i.Which.Nth <= len(d.shown()):
+		name = d.shown()[i.Which.Nth-1]
 	}
-	if id := strings.ToLower(i.Name); memoryID.MatchString(id) {
+	if name == "" {
+		return say((&grammar.Question{Reason: grammar.Unknown, Language: w.language}).Text())
+	}
+	if id := strings.ToLower(name); memoryID.MatchString(id) {
 		return d.call(w, forgetTool, map[string]any{"ids": []string{id}})
 	}
 	s, ok := d.last(recallTool)
 	switch {
 	case !ok:
-		return d.call(w, recallTool, map[string]any{"query": i.Name, "limit": 50})
+		return d.call(w, recallTool, map[string]any{"query": name, "limit": 50})
 	case s.failed:
 		return say(w.failed(s.result))
 	}
@@ -180,10 +267,10 @@ func (d dialog) forget(w phrases, i grammar.Forget) reply {
 	}
 	var exact, matches []memory
 	for _, one := range m.Memories {
-		if slices.Equal(wordsOf(one.Text), wordsOf(i.Name)) {
+		if slices.Equal(wordsOf(one.Text), wordsOf(name)) {
 			exact = append(exact, one)
 		}
-		if mentions(one.Text, i.Name) {
+		if mentions(one.Text, name, sameStem) {
 			matches = append(matches, one)
 		}
 	}
@@ -192,12 +279,11 @@ func (d dialog) forget(w phrases, i grammar.Forget) reply {
 	}
 	switch len(matches) {
 	case 0:
-		return say(w.noMemoriesOf(i.Name))
+		return say(w.text("no_memories_of", name))
 	case 1:
 		return d.call(w, forgetTool, map[string]any{"ids": []string{matches[0].ID}})
 	}
-	which := w.pick("Which one? For example, say “forget %s”.\n", "Что именно? Скажите, например, «забудь %s».\n")
-	return say(fmt.Sprintf(which, matches[0].ID) + w.memoryLines(matches))
+	return say(w.text("which_memory") + "\n" + w.memoryLines("", matches))
 }
 
 // forgotten reports the result of forget.
@@ -213,38 +299,21 @@ func (d dialog) forgotten(w phrases, s step) string {
 	}
 	lines := make([]string, len(done.Forgotten))
 	for k, m := range done.Forgotten {
-		lines[k] = fmt.Sprintf(w.pick("Forgotten: %s", "Забыто: %s"), strings.TrimSpace(m.Text+" ["+m.ID+"]"))
+		lines[k] = w.text("forgotten", strings.TrimSpace(m.Text+tag(m.ID)))
 	}
 	return strings.Join(lines, "\n")
 }
 
-func (w phrases) remembered(m memory) string {
-	format := w.pick("OK, I'll remember: %s [%s]", "Хорошо, запомню: %s [%s]")
-	switch m.Status {
-	case "updated":
-		format = w.pick("OK, I've updated that: %s [%s]", "Хорошо, обновлено: %s [%s]")
-	case "known":
-		format = w.pick("I already know that: %s [%s]", "Я это уже помню: %s [%s]")
-	}
-	return fmt.Sprintf(format, m.Text, m.ID)
-}
-
-func (w phrases) noMemoriesOf(name string) string {
-	return fmt.Sprintf(w.pick("I don't remember anything about “%s”.", "Не помню ничего о «%s»."), name)
-}
-
-func (w phrases) memoryLines(all []memory) string {
+// memoryLines lists memories, each after a mark, or numbered.
+func (w phrases) memoryLines(mark string, all []memory) string {
 	lines := make([]string, len(all))
 	for k, m := range all {
 		var details []string
-		if m.Kind == "preference" {
-			details = append(details, w.pick("preference", "предпочтение"))
-		}
-		if m.Kind == "open" {
-			details = append(details, w.pick("to do", "не сделано"))
+		if m.Kind == "preference" || m.Kind == "open" {
+			details = append(details, w.text(m.Kind))
 		}
 		if m.Due != "" {
-			details = append(details, w.pick("due ", "срок ")+m.Due)
+			details = append(details, w.text("due", m.Due))
 		}
 		if m.ChannelID != "" {
 			details = append(details, m.ChannelID)
@@ -254,9 +323,13 @@ func (w phrases) memoryLines(all []memory) string {
 			at = m.Updated
 		}
 		if !at.IsZero() {
-			details = append(details, fmt.Sprintf("%d %s %d", at.Day(), w.months[at.Month()-1], at.Year()))
+			details = append(details, fmt.Sprintf("%d %s %d", at.Day(), w.item("months", int(at.Month())-1), at.Year()))
 		}
-		line := "- " + strings.Join(strings.Fields(m.Text), " ")
+		line := mark
+		if mark == "" {
+			line = fmt.Sprintf("%d. ", k+1)
+		}
+		line += strings.Join(strings.Fields(m.Text), " ")
 		if len(details) > 0 {
 			line += " (" + strings.Join(details, ", ") + ")"
 		}

@@ -60,8 +60,8 @@ func TestMemory(t *testing.T) {
 			"Forgotten: t [m1k3t4]"},
 		{"forget which", "forget about the kettle", map[string]string{"recall": kettles},
 			[]string{`recall {"limit":50,"query":"the kettle"}`},
-			"Which one? For example, say “forget m1k3t4”.\n- the kettle is in the kitchen (19 Nov 2025) [m1k3t4]\n" +
-				"- buy a new kettle (to do, due 2025-12-01, telegram_channel, 20 Nov 2025) [m2k3t4]"},
+			"Which one? Say its number.\n1. the kettle is in the kitchen (19 Nov 2025) [m1k3t4]\n" +
+				"2. buy a new kettle (to do, due 2025-12-01, telegram_channel, 20 Nov 2025) [m2k3t4]"},
 		{"forget what is not there", "забудь о слонах", map[string]string{"recall": kettles},
 			[]string{`recall {"limit":50,"query":"слонах"}`}, "Не помню ничего о «слонах»."},
 		{"forget everything", "forget everything", nil, nil,

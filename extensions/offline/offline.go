@@ -4,12 +4,15 @@
 //
 // Like every model, it acts through tools: it calls list_channels to find a
 // channel by its name, then send_to_channel, schedule_once, schedule_recurring,
-// list_schedules, cancel_schedule, remember, recall, list_memories or forget,
-// and answers with their results. It passes on the error of a tool. It never
+// list_schedules, update_schedule, cancel_schedule, remember, recall, list_memories or
+// forget, and answers with their results. It passes on the error of a tool. It never
 // reports an action that no tool has confirmed, and never acts on a sentence
 // that it understood only partly.
 //
-// An answer follows from the request alone; nothing is kept between two. The
+// An answer follows from the request alone; nothing is kept between two. What "it",
+// "the second one", "no, at 7" and "undo" refer to is in the earlier turns of the
+// request. What it did not understand is marked as an aside, which stays out of the
+// history that other models read later. The
 // time and the zone are those of the newest line "Current time: <RFC 3339>
 // (<weekday>, <zone>)" that a message tells, else of the system prompt, else those
 // of the machine.
@@ -67,5 +70,9 @@ func (m model) Complete(ctx context.Context, r *sdk.CompleteRequest, emit func(*
 	if err := emit(&sdk.Delta{Text: a.text, Model: name}); err != nil {
 		return err
 	}
-	return emit(&sdk.Delta{Finish: "stop"})
+	finish := "stop"
+	if a.aside {
+		finish = contract.FinishAside
+	}
+	return emit(&sdk.Delta{Finish: finish})
 }

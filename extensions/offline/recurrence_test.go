@@ -1,6 +1,10 @@
 package offline
 
-import "testing"
+import (
+	"testing"
+
+	"github.com/switchboard-run/switchboard/extensions/offline/grammar"
+)
 
 func TestRecurrence(t *testing.T) {
 	t.Parallel()
@@ -28,7 +32,7 @@ func TestRecurrence(t *testing.T) {
 		},
 		"every full moon": {"every full moon", "every full moon"},
 	} {
-		for i, w := range []phrases{english, russian} {
+		for i, w := range []phrases{{grammar.English}, {grammar.Russian}} {
 			if got := w.recurrence(timing); got != want[i] {
 				t.Errorf("%s: %q, want %q", timing, got, want[i])
 			}

@@ -3,12 +3,14 @@ package offline
 import (
 	"encoding/json"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 	"unicode"
 	"unicode/utf8"
 
 	"github.com/switchboard-run/switchboard/extensions/offline/grammar"
+	"github.com/switchboard-run/switchboard/extensions/offline/pattern"
 )
 
 // schedule is one entry of list_schedules, and the result of schedule_once and
@@ -25,10 +27,11 @@ type schedule struct {
 	Owner     string     `json:"declared_by"`
 	Notes     []string   `json:"notes"`
 	Status    string     `json:"status"`
+	cron      string     // read from Timing
 }
 
 // remind sets a reminder.
-func (d dialog) remind(w phrases, i grammar.Remind) reply {
+func (d dialog) remind(w phrases, i grammar.Intent) reply {
 	channelID := ""
 	_, listed := d.last(listChannels)
 	switch {
@@ -45,33 +48,107 @@ func (d dialog) remind(w phrases, i grammar.Remind) reply {
 			return reply{calls: []call{c}}
 		}
 	}
+	if i.Flag == "it" { // "remind me about it"
+		return d.snooze(w, i)
+	}
 	if channelID == "" && !i.Here {
 		channelID = d.prefers
 	}
-	arguments := map[string]any{"message": i.Text}
+	message := i.Text
 	if !i.Verbatim {
-		arguments["message"] = w.reminder + i.Text
+		message = w.marked("reminder", i.Text)
 	}
+	return d.schedule(w, message, i.When, channelID)
+}
+
+// schedule sets a reminder with a message.
+func (d dialog) schedule(w phrases, message string, when grammar.When, channelID string) reply {
+	arguments := d.timing(when)
+	arguments["message"] = message
 	if channelID != "" {
 		arguments["channel_id"] = channelID
 	}
-	tool := scheduleOnce
-	switch when := i.When.(type) {
+	if repeats(when) {
+		return d.call(w, scheduleRecurring, arguments)
+	}
+	return d.call(w, scheduleOnce, arguments)
+}
+
+func repeats(when grammar.When) bool {
+	switch when.(type) {
+	case grammar.Every, grammar.Cron:
+		return true
+	}
+	return false
+}
+
+// timing returns the arguments of a time.
+func (d dialog) timing(when grammar.When) map[string]any {
+	arguments := map[string]any{}
+	switch when := when.(type) {
 	case grammar.After:
 		arguments["delay_seconds"] = when.Delay.Seconds()
 	case grammar.At:
-		arguments["at"] = when.Time.Format(time.RFC3339)
+		arguments["at"] = formatTime(when.Time)
 		d.addZone(arguments)
 	case grammar.Every:
-		tool = scheduleRecurring
 		arguments["every_seconds"] = when.Interval.Seconds()
 	case grammar.Cron:
-		tool = scheduleRecurring
 		arguments["cron"] = when.Expr
 		d.addZone(arguments)
 	}
-	return d.call(w, tool, arguments)
+	return arguments
 }
+
+// timer sets a timer or an alarm.
+func (d dialog) timer(w phrases, i grammar.Intent) reply {
+	text := i.Text
+	if text == "" {
+		if at, ok := i.When.(grammar.At); ok {
+			text = at.Time.Format("15:04")
+		} else {
+			text = d.text
+		}
+	}
+	return d.schedule(w, w.marked(i.Do, text), i.When, "")
+}
+
+// snooze repeats the reminder that was delivered last, or that was just talked about.
+func (d dialog) snooze(w phrases, i grammar.Intent) reply {
+	when := i.When
+	if when == nil {
+		when = grammar.After{Delay: snoozeDelay}
+	}
+	id, message := d.focus()
+	if id != "" {
+		s, instead, done := d.listed(w)
+		if done {
+			return instead
+		}
+		for _, sc := range s {
+			if sc.ID != id {
+				continue
+			}
+			if message = sc.Message; i.Flag == "" && sc.Kind == "once" && i.By != (grammar.Span{}) {
+				return d.update(w, sc, d.timing(grammar.At{Time: i.By.After(sc.Next.In(d.now.Location()), 1)}))
+			}
+		}
+	}
+	if message == "" {
+		return say(w.text("no_snooze"))
+	}
+	if late := strings.LastIndex(message, " (late: "); late > 0 {
+		message = message[:late]
+	}
+	message = strings.TrimPrefix(message, "⏰ ")
+	if _, marked := withoutPrefix(message); !marked {
+		message = w.marked("reminder", message)
+	}
+	return d.schedule(w, message, when, "")
+}
+
+// snoozeDelay is how long a reminder waits if nobody says how long.
+const snoozeDelay = 10 * time.Minute
 
 // addZone adds the zone of the times, if it has a name.
 func (d dialog) addZone(arguments map[string]any) {
@@ -100,6 +177,8 @@ func (d dialog) scheduled(w phrases, s step) string {
 	return strings.Join(lines, "\n")
 }
 
+var cronExpression = pattern.New(`^cron "([^"]+)"`)
+
 // schedules reads the reminders of people from the result of list_schedules,
 // without the schedules that manifests declare.
 func (d dialog) schedules(s step) ([]schedule, bool) {
@@ -114,106 +193,307 @@ func (d dialog) schedules(s step) ([]schedule, bool) {
 	own := listing.Schedules[:0]
 	for _, sc := range listing.Schedules {
 		if sc.Owner == "" && sc.ID != "" && sc.State != "done" && sc.State != "cancelled" {
+			if m := cronExpression.FindStringSubmatch(sc.Timing); m != nil {
+				sc.cron = m[1]
+			}
 			own = append(own, sc)
 		}
 	}
 	return own, true
 }
 
-// list lists the reminders.
-func (d dialog) list(w phrases) reply {
+// listed returns the reminders. If done is set, it returns the reply to give first: a
+// call of list_schedules, or its failure.
+func (d dialog) listed(w phrases) (own []schedule, instead reply, done bool) {
 	s, ok := d.last(listSchedules)
 	switch {
 	case !ok:
-		return d.call(w, listSchedules, struct{}{})
+		return nil, d.call(w, listSchedules, map[string]any{"limit": 500}), true
 	case s.failed:
-		return say(w.failed(s.result))
+		return nil, say(w.failed(s.result)), true
 	}
 	own, readable := d.schedules(s)
 	switch {
 	case !readable && strings.TrimSpace(s.result) == "":
-		return say(w.failed(w.pick("the scheduler sent an empty answer.", "планировщик прислал пустой ответ.")))
+		return nil, say(w.failed(w.text("empty_answer"))), true
 	case !readable:
-		return say(s.result)
+		return nil, say(s.result), true
+	case len(own) == 0:
+		return nil, say(w.text("no_reminders")), true
 	}
-	return say(w.reminderList(own, d.now))
+	return own, reply{}, false
+}
+
+// list lists the reminders, or those of a day or kind.
+func (d dialog) list(w phrases, i grammar.Intent) reply {
+	own, instead, done := d.listed(w)
+	if done {
+		return instead
+	}
+	if i.Which.Name != "" {
+		own = match(own, i.Which.Name)
+	}
+	day, isDay := i.When.(grammar.At)
+	if isDay {
+		own = slices.DeleteFunc(own, func(sc schedule) bool { return !sc.on(day.Time) })
+	}
+	switch {
+	case len(own) == 0 && isDay:
+		return say(w.text("no_reminders_then", w.day(day.Time, d.now)))
+	case len(own) == 0:
+		return say(w.text("no_reminders"))
+	}
+	return say(w.lines(w.text("your_reminders"), own, d.now))
+}
+
+// on reports whether a reminder comes on a day.
+func (sc schedule) on(day time.Time) bool {
+	if sc.Next == nil || daysBetween(sc.Next.In(day.Location()), day) < 0 {
+		return false
+	}
+	fields := strings.Fields(sc.cron)
+	if daysBetween(sc.Next.In(day.Location()), day) == 0 || len(fields) != 5 {
+		return daysBetween(sc.Next.In(day.Location()), day) == 0
+	}
+	in := func(field string, n int) bool {
+		days := strings.Split(strings.Replace(field, "1-5", "1,2,3,4,5", 1), ",")
+		return field == "*" || slices.Contains(days, strconv.Itoa(n))
+	}
+	return in(fields[2], day.Day()) && in(fields[4], int(day.Weekday()))
+}
+
+// next tells the next reminder, or the next of a kind.
+func (d dialog) next(w phrases, i grammar.Intent) reply {
+	own, instead, done := d.listed(w)
+	if done {
+		return instead
+	}
+	if i.Which.Name != "" {
+		own = match(own, i.Which.Name)
+	}
+	own = slices.DeleteFunc(own, func(sc schedule) bool { return sc.Next == nil })
+	if len(own) == 0 {
+		return say(w.text("no_reminders"))
+	}
+	first := slices.MinFunc(own, func(a, b schedule) int { return a.Next.Compare(*b.Next) })
+	return say(w.text("next_is", w.line(first, d.now)))
+}
+
+// when tells the time of a reminder, or what memory knows.
+func (d dialog) when(w phrases, i grammar.Intent) reply {
+	if _, recalled := d.last(recallTool); recalled {
+		return d.askMemory(w, i.Which.Name)
+	}
+	own, instead, done := d.listed(w)
+	if done && len(instead.calls) > 0 {
+		return instead
+	}
+	found := match(own, i.Which.Name)
+	for _, word := range wordsOf(i.Which.Name) {
+		if len(found) == 0 && utf8.RuneCountInString(word) >= 5 {
+			found = match(own, word)
+		}
+	}
+	if len(found) > 0 {
+		return say(w.lines(w.text("your_reminders"), found, d.now))
+	}
+	return d.askMemory(w, i.Which.Name)
 }
 
 // maxCancels is the most reminders that one request cancels.
 const maxCancels = 20
 
-// cancel finds the reminders by their ids or words and cancels them, or asks
-// which one is meant.
-func (d dialog) cancel(w phrases, i grammar.Cancel) reply {
-	s, ok := d.last(listSchedules)
-	switch {
-	case !ok:
-		return d.call(w, listSchedules, map[string]any{"limit": 500})
-	case s.failed:
-		return say(w.failed(s.result))
+// cancel cancels the reminders that are meant, or asks which.
+func (d dialog) cancel(w phrases, i grammar.Intent) reply {
+	if last := d.lastActs(); i.Which.It != "" && len(last) > 0 && last[0].tool != cancelSchedule &&
+		(last[0].tool != updateSchedule || !personal[strings.ToLower(i.Which.It)]) {
+		return d.undo(w) // "cancel that" after a change
 	}
-	own, readable := d.schedules(s)
-	if !readable {
-		return say(w.failed(s.result))
+	own, instead, done := d.listed(w)
+	if done {
+		return instead
 	}
-	matches := match(own, i)
-	switch {
-	case len(own) == 0:
-		return say(w.noReminders)
-	case len(matches) == 0:
-		return say(w.noSuchReminder(i.Name, own, d.now))
-	case len(matches) > 1 && !i.All:
-		return say(w.whichReminder(matches, d.now))
+	if i.Flag == "all" {
+		return say(w.text("cancel_all", len(own)))
+	}
+	matches := slices.DeleteFunc(slices.Clone(own), func(sc schedule) bool {
+		return d.only != nil && !slices.Contains(d.only, sc.ID)
+	})
+	if i.Flag != "confirmed" {
+		if matches, instead, done = d.pick(w, own, i.Which); done {
+			return instead
+		}
 	}
 	var r reply
 	for _, sc := range matches[:min(len(matches), maxCancels)] {
 		c, ok := d.prepare(cancelSchedule, map[string]any{"id": sc.ID})
 		if !ok {
-			return say(w.noTool(cancelSchedule))
+			return say(w.text("no_tool", cancelSchedule))
 		}
 		r.calls = append(r.calls, c)
 	}
 	return r
 }
 
-// match finds the reminders that a name means: by id, by the number in the id,
-// by the whole text, or by words of the text.
-func match(own []schedule, i grammar.Cancel) []schedule {
-	if i.All || i.Name == "" {
-		return own
+// personal are the pronouns that mean a reminder, not the last change.
+var personal = map[string]bool{"it": true, "его": true, "ее": true, "её": true}
+
+// pick returns the one reminder that is meant. If done is set, it returns the
+// question which one.
+func (d dialog) pick(w phrases, own []schedule, which grammar.Which) (one []schedule, instead reply, done bool) {
+	if d.only != nil {
+		own = slices.DeleteFunc(slices.Clone(own), func(sc schedule) bool { return !slices.Contains(d.only, sc.ID) })
 	}
-	var byWords []schedule
+	matches := own
+	shown := d.shown()
+	id, delivered := d.focus()
+	switch {
+	case which.Nth != 0 && len(shown) > 0:
+		n := which.Nth
+		if n < 0 {
+			n = len(shown)
+		}
+		if n > len(shown) {
+			return nil, say(w.lines(w.text("which_reminder"), own, d.now)), true
+		}
+		matches = withID(own, shown[n-1])
+	case which.Name != "":
+		matches = match(own, which.Name)
+	case which.It != "" || which == grammar.Which{} && len(own) > 1:
+		matches = withID(own, id)
+		if delivered != "" {
+			text, _ := withoutPrefix(strings.TrimPrefix(delivered, "⏰ "))
+			matches = match(own, text)
+		}
+		if len(matches) == 0 {
+			matches = own
+		}
+	}
+	switch {
+	case len(matches) == 0:
+		return nil, say(w.lines(w.text("no_such_reminder", which.Name), own, d.now)), true
+	case len(matches) > 1 || which.Nth != 0 && len(shown) == 0 && which.Name == "":
+		return nil, say(w.lines(w.text("which_reminder"), matches, d.now)), true
+	}
+	return matches, reply{}, false
+}
+
+func withID(own []schedule, id string) []schedule {
+	return slices.DeleteFunc(slices.Clone(own), func(sc schedule) bool { return sc.ID != id })
+}
+
+// change changes the time, text or channel of a reminder.
+func (d dialog) change(w phrases, i grammar.Intent) reply {
+	if i.Do == "correct" {
+		if acts := d.lastPast().acts(); len(acts) == 0 || d.lastActs() == nil {
+			return say(w.text("what_else"))
+		}
+		i.Which.It = "it"
+	}
+	own, instead, done := d.listed(w)
+	if done {
+		return instead
+	}
+	one, instead, done := d.pick(w, own, i.Which)
+	if done {
+		return instead
+	}
+	sc := one[0]
+	switch i.Do {
+	case "rename":
+		prefix := strings.TrimSuffix(sc.Message, plainText(sc.Message))
+		return d.update(w, sc, map[string]any{"message": prefix + i.Text})
+	case "later", "earlier":
+		if sc.Kind != "once" || sc.Next == nil {
+			return say((&grammar.Question{Reason: grammar.Repeats, Language: w.language, Said: d.text}).Text())
+		}
+		sign := map[string]int{"later": 1, "earlier": -1}[i.Do]
+		return d.update(w, sc, d.timing(grammar.At{Time: i.By.After(sc.Next.In(d.now.Location()), sign)}))
+	}
+	if sc.Next == nil {
+		return say(w.text("what_else"))
+	}
+	r := grammar.ParseFor(d.text, d.now, &grammar.Timing{Next: *sc.Next, Cron: sc.cron}, d.channelNames()...)
+	switch {
+	case r.Question != nil:
+		return say(r.Question.Text())
+	case r.Intent.When == nil, repeats(r.Intent.When) != (sc.Kind == "recurring"):
+		return say(w.text("other_kind"))
+	}
+	return d.update(w, sc, d.timing(r.Intent.When))
+}
+
+func plainText(message string) string {
+	text, _ := withoutPrefix(message)
+	return text
+}
+
+func (d dialog) update(w phrases, sc schedule, arguments map[string]any) reply {
+	arguments["id"] = sc.ID
+	return d.call(w, updateSchedule, arguments)
+}
+
+// changed reports the result of update_schedule.
+func (d dialog) changed(w phrases, s step) string {
+	var made schedule
+	switch {
+	case s.failed:
+		return w.failed(s.result)
+	case json.Unmarshal([]byte(s.result), &made) != nil || made.ID == "":
+		return w.done(s.result)
+	case made.Status == "restored":
+		return w.text("restored", w.line(made, d.now))
+	}
+	return w.text("moved", w.line(made, d.now))
+}
+
+// match finds the reminders that a name means: by id, by the number in the id,
+// by the whole text, by words of the text, or by words with a slip of one letter.
+func match(own []schedule, name string) []schedule {
+	var byWords, bySlips []schedule
 	for _, sc := range own {
-		if strings.EqualFold(sc.ID, i.Name) || strings.EqualFold(strings.TrimLeftFunc(sc.ID, unicode.IsLetter),
-			i.Name) {
+		if strings.EqualFold(sc.ID, name) || strings.EqualFold(strings.TrimLeftFunc(sc.ID, unicode.IsLetter), name) ||
+			strings.EqualFold(plainText(sc.Message), name) {
 			return []schedule{sc}
 		}
-		if strings.EqualFold(withoutPrefix(sc.Message), i.Name) {
-			return []schedule{sc}
-		}
-		if mentions(sc.Message, i.Name) {
+		if mentions(sc.Message, name, sameStem) {
 			byWords = append(byWords, sc)
 		}
+		if mentions(sc.Message, name, almostSame) {
+			bySlips = append(bySlips, sc)
+		}
+	}
+	if len(byWords) == 0 {
+		return bySlips
 	}
 	return byWords
 }
 
+// almostSame reports whether two words of four letters or more differ in one.
+func almostSame(a, b string) bool {
+	return sameStem(a, b) || min(utf8.RuneCountInString(a), utf8.RuneCountInString(b)) >= 4 && grammar.SameButASlip(a, b)
+}
+
 // mentions reports whether the text has all words of name, whatever their
 // endings: "выключить чайник" mentions "чайнике".
-func mentions(text, name string) bool {
+func mentions(text, name string, same func(said, word string) bool) bool {
 	words := wordsOf(text)
 	found := 0
 	for _, w := range wordsOf(name) {
-		if utf8.RuneCountInString(w) < 3 || w == "the" || w == "про" {
+		if utf8.RuneCountInString(w) < 3 || noise[w] {
 			continue
 		}
-		if !slices.ContainsFunc(words, func(word string) bool { return sameStem(w, word) }) {
+		if !slices.ContainsFunc(words, func(word string) bool { return same(w, word) }) {
 			return false
 		}
 		found++
 	}
 	return found > 0
 }
+
+// noise are words that no text is recognized by.
+var noise = map[string]bool{"the": true, "about": true, "for": true, "about it": true, "про": true, "reminder": true,
+	"напоминание": true, "for me": true}
 
 // wordsOf returns the words of a text in lower case.
 func wordsOf(text string) []string {
@@ -259,7 +539,7 @@ func (d dialog) cancelled(w phrases) string {
 		own, _ := d.schedules(s)
 		left = len(own)
 		for _, sc := range own {
-			names[sc.ID] = withoutPrefix(sc.Message)
+			names[sc.ID] = plainText(sc.Message) + tag(sc.ID)
 		}
 	}
 	count := 0
@@ -280,23 +560,13 @@ func (d dialog) cancelled(w phrases) string {
 		case s.failed:
 			lines = append(lines, w.failed(s.result))
 		case status(s.result) == "too_late":
-			lines = append(lines, w.tooLate(name))
+			lines = append(lines, w.text("too_late", name))
 		default:
-			lines = append(lines, w.cancelled(name))
+			lines = append(lines, w.text("cancelled", name))
 		}
 	}
 	if count == maxCancels && left > maxCancels {
-		lines = append(lines, w.moreLeft(left-maxCancels))
+		lines = append(lines, w.text("more_left", left-maxCancels))
 	}
 	return strings.Join(lines, "\n")
-}
-
-// withoutPrefix removes the word that marks a message as a reminder.
-func withoutPrefix(message string) string {
-	for _, w := range []phrases{english, russian} {
-		if rest, ok := strings.CutPrefix(message, w.reminder); ok {
-			return rest
-		}
-	}
-	return message
 }

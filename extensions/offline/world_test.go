@@ -143,10 +143,10 @@ func (w *world) run(c *busv1.Call) string {
 	}
 	var a struct {
 		ID, Action, Message, Cron, At, Query, About, Text, Kind string
-		DelaySeconds                                             float64 `json:"delay_seconds"`
-		EverySeconds                                             float64 `json:"every_seconds"`
-		ChannelID                                                string  `json:"channel_id"`
-		IDs                                                      []string
+		DelaySeconds                                            float64 `json:"delay_seconds"`
+		EverySeconds                                            float64 `json:"every_seconds"`
+		ChannelID                                               string  `json:"channel_id"`
+		IDs                                                     []string
 	}
 	if err := json.Unmarshal(c.GetArguments(), &a); err != nil {
 		return failure + err.Error()

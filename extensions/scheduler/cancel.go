@@ -61,7 +61,7 @@ func (s *scheduler) cancel(ctx context.Context, c sdk.ToolCall) (sdk.ToolResult,
 			out.Text += "; the message due " + due + " is delivered or being delivered"
 		}
 	}
-	return sdk.JSON(out, s.write(r.Cancel(s.now()), r.version))
+	return sdk.JSON(out, s.write(r.Cancel(s.now()).ChangedFrom(r.Schedule), r.version))
 }
 
 // withdraw withdraws the newest fire unless its delivery has begun. This is a

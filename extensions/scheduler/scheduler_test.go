@@ -297,7 +297,7 @@ func TestUpdate(t *testing.T) {
 		b.expect("sooner", "often")
 		for arguments, want := range map[string]string{
 			`{"id":"r2"}`:                        "nothing to change",
-			`{"id":"r2","action":"stop"}`:        "pause, resume or edit",
+			`{"id":"r2","action":"stop"}`:        "pause, resume, edit or undo",
 			`{"id":"r2","channel_id":"nowhere"}`: `no channel "nowhere"`,
 			`{"id":"r2","cron":"0 0 30 2 *"}`:    "never fires",
 			`{"id":"r1","message":"again"}`:      "r1 is done",

@@ -74,8 +74,8 @@ func (s *scheduler) tools() []sdk.Tool {
 		},
 		{
 			Name:        "update_schedule",
-			Description: "Pause or resume a schedule, or change the given fields.",
-			Schema: schema(`"id"`, idField, `"action": {"enum": ["pause", "resume", "edit"]}`,
+			Description: "Pause or resume a schedule, change the given fields, or undo the last change.",
+			Schema: schema(`"id"`, idField, `"action": {"enum": ["pause", "resume", "edit", "undo"]}`,
 				messageField, onceFields, recurringFields, whereFields),
 			Idempotent: true,
 			Call:       s.update,

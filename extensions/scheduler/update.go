@@ -23,7 +23,7 @@ func (s *scheduler) update(ctx context.Context, c sdk.ToolCall) (sdk.ToolResult,
 	}
 	sc, status, notes := r.Schedule, "", []string(nil)
 	edits := args.Edits()
-	if edits && r.Owner != "" {
+	if (edits || args.Action == "undo") && r.Owner != "" {
 		return sdk.ToolResult{}, fmt.Errorf(
 			"edit schedule %s: the manifest of %s declares it: it can only be paused and resumed", r.ID, r.Owner)
 	}
@@ -42,6 +42,14 @@ func (s *scheduler) update(ctx context.Context, c sdk.ToolCall) (sdk.ToolResult,
 		status = "changed"
 	}
 	switch args.Action {
+	case "undo":
+		if edits {
+			return sdk.ToolResult{}, fmt.Errorf("undo the change of schedule %s: give no fields to change", r.ID)
+		}
+		if sc, err = r.Undo(s.now()); err != nil {
+			return sdk.ToolResult{}, err
+		}
+		return s.changed("restored", sc, c, nil, s.write(sc, r.version))
 	case "pause":
 		sc, err = sc.Pause()
 		status = "paused"
@@ -54,11 +62,12 @@ func (s *scheduler) update(ctx context.Context, c sdk.ToolCall) (sdk.ToolResult,
 				"update schedule %s: nothing to change: give action pause or resume, or the fields to change", r.ID)
 		}
 	default:
-		return sdk.ToolResult{}, fmt.Errorf("update schedule %s: unknown action %q: use pause, resume or edit",
+		return sdk.ToolResult{}, fmt.Errorf("update schedule %s: unknown action %q: use pause, resume, edit or undo",
 			r.ID, args.Action)
 	}
 	if err != nil {
 		return sdk.ToolResult{}, err
 	}
+	sc = sc.ChangedFrom(r.Schedule)
 	return s.changed(status, sc, c, notes, s.write(sc, r.version))
 }

@@ -75,8 +75,19 @@ func (t *turn) ask(s step) (sdk.Effects, error) {
 	if said.finish == "length" && text != "" {
 		text += cutOff
 	}
+	if said.finish == contract.FinishAside && len(t.own()) == 0 {
+		t.fresh = slices.DeleteFunc(t.fresh, isAside)
+		return t.output(contract.OutcomeOK, text), nil
+	}
 	t.fresh = append(t.fresh, &busv1.Entry{Kind: contract.EntryAnswer, Text: text, Model: said.model})
 	return t.output(contract.OutcomeOK, text), nil
+}
+
+// isAside reports whether a row of a turn stays out of the history if its answer is an
+// aside: what the user said, and what is only meant for its answer.
+func isAside(e *busv1.Entry) bool {
+	return e.GetKind() == contract.EntryContext || e.GetKind() == contract.EntryNote ||
+		e.GetKind() == contract.EntryInput && e.GetInputKind() == contract.InputUser
 }
 
 // failed ends the turn if the error is the model's.

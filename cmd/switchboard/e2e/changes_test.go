@@ -88,6 +88,11 @@ func TestModelThatIsConfiguredWhileATurnRunsDisturbsNothing(t *testing.T) {
 	w.model.Handle(func(openaitest.Request) openaitest.Answer { return openaitest.Say("42") })
 	w.write("OPENAI_API_KEY="+openaiKey+"\n", 0o600, "secrets.env")
 	w.eventually("the model", func() bool { return p.ask("what is the meaning of life?") == "42" })
+	for _, r := range w.model.Requests() {
+		if asked := fmt.Sprint(r.Messages); strings.Contains(asked, "didn't understand") {
+			t.Errorf("the model was told what the offline model did not understand: %s", asked)
+		}
+	}
 	w.telegramReady()
 	contains(t, "the reminder", w.told(anna, 1).Text, "kettle")
 	if after := w.state(c, "orchestrator", "active"); after.Pid != before.Pid || after.SinceUs > before.SinceUs {

@@ -41,14 +41,14 @@ func (s *scan) atom(i int) (atom, bool) {
 }
 
 func (s *scan) delayAtom(i int) (atom, bool) {
-	if s.oneOf(i, "in", "через") {
+	if s.oneOf(i, "in") {
 		if sp, next, ok := s.span(i + 1); ok {
 			return atom{kind: delayAtom, end: next, delay: sp, problem: sp.problem}, true
 		}
 		return atom{}, false
 	}
 	if sp, next, ok := s.span(i); ok {
-		if end, ok := s.words(next, "from now"); ok {
+		if end, ok := s.words(next, "from_now"); ok {
 			return atom{kind: delayAtom, end: end, delay: sp, problem: sp.problem}, true
 		}
 	}
@@ -66,26 +66,15 @@ const (
 	night
 )
 
-var parts = map[part][]string{
-	morning:   {"in the morning", "утром", "с утра"},
-	afternoon: {"in the afternoon", "днем"},
-	evening:   {"in the evening", "вечером"},
-	night:     {"at night", "ночью"},
-}
+// partPhrases are the lists of phrases of the parts, from morning on.
+var partPhrases = []string{"in_the_morning", "in_the_afternoon", "in_the_evening", "at_night"}
 
 // partNouns are the nouns of the parts, as in "tomorrow evening" and "every evening".
-var partNouns = map[string]part{
-	"morning": morning, "afternoon": afternoon, "evening": evening, "night": night,
-	"утро": morning, "вечер": evening, "ночь": night,
-}
-
 // partOfClock are the words after an hour: "9 утра".
-var partOfClock = map[string]part{"утра": morning, "дня": afternoon, "вечера": evening, "ночи": night}
-
 func (s *scan) partAtom(i int) (atom, bool) {
-	for p, phrases := range parts {
-		if end, ok := s.words(i, phrases...); ok {
-			return atom{kind: partAtom, end: end, part: p}, true
+	for p, list := range partPhrases {
+		if end, ok := s.words(i, list); ok {
+			return atom{kind: partAtom, end: end, part: part(p + 1)}, true
 		}
 	}
 	return atom{}, false

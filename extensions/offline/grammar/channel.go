@@ -1,25 +1,11 @@
 package grammar
 
 import (
+	"strconv"
 	"strings"
 
 	"github.com/switchboard-run/switchboard/extensions/offline/pattern"
 )
-
-// aliases are common spellings of well-known channels.
-var aliases = map[string]string{
-	"telegram": "telegram", "telegramm": "telegram", "tg": "telegram",
-	"телеграм": "telegram", "телеграмм": "telegram", "телеграме": "telegram", "телеграмме": "telegram",
-	"телеграма": "telegram",
-	"телега":    "telegram", "телегу": "telegram", "телеге": "telegram", "тг": "telegram",
-	"terminal": "cli", "cli": "cli", "console": "cli", "терминал": "cli", "терминале": "cli", "консоль": "cli",
-	"консоли": "cli",
-	"slack":   "slack", "слак": "slack", "слаке": "slack", "слэк": "slack", "слэке": "slack",
-	"discord": "discord", "дискорд": "discord", "дискорде": "discord",
-	"whatsapp": "whatsapp", "вотсап": "whatsapp", "вотсапе": "whatsapp", "ватсап": "whatsapp", "ватсапе": "whatsapp",
-	"email": "email", "e-mail": "email", "имейл": "email", "sms": "sms", "смс": "sms", "viber": "viber",
-	"вайбер": "viber", "вайбере": "viber",
-}
 
 // idForm matches the usual form of a channel's id.
 var idForm = pattern.New(`^[a-z][a-z0-9]*(_[a-z0-9]+)*_channel$`)
@@ -41,8 +27,8 @@ func newName(s string) name {
 
 // stem removes the case ending of a Russian noun and resolves aliases.
 func stem(w string) string {
-	if a, ok := aliases[w]; ok {
-		return a
+	if n := languages().values["channel"][w]; n > 0 {
+		return "#" + strconv.Itoa(n)
 	}
 	for _, r := range w {
 		if r < 'а' || r > 'я' {
@@ -71,18 +57,6 @@ func SameChannel(said, id, title string) bool {
 	return want == strings.Join(newName(id).words, " ") || want == strings.Join(newName(title).words, " ")
 }
 
-// here are words for the current conversation.
-var here = []string{"here", "сюда", "здесь", "тут", "in this chat", "to this chat", "в этот чат", "в этом чате"}
-
-var everywhere = []string{
-	"everywhere", "to all channels", "to all my channels", "to every channel", "in all channels", "on all channels",
-	"in every channel",
-	"везде", "во все каналы", "всем каналам", "по всем каналам", "во всех каналах",
-}
-
-var channelPrepositions = []string{"in", "on", "via", "by", "through", "over", "to", "into", "using", "в", "во",
-	"через", "на", "по"}
-
 // channelPhrase is a phrase that names a channel.
 type channelPhrase struct {
 	end  int
@@ -91,22 +65,32 @@ type channelPhrase struct {
 	all  bool
 }
 
+func (c channelPhrase) label() string {
+	switch {
+	case c.all:
+		return "all"
+	case c.here:
+		return "here"
+	}
+	return c.said
+}
+
 // channel reads a phrase that names a known channel at i: "in Telegram",
 // "to my telegram_channel", "в канал telegram_channel", "here".
 func (s *scan) channel(i int) (channelPhrase, bool) {
-	if end, ok := s.words(i, here...); ok {
+	if end, ok := s.words(i, "here"); ok {
 		return channelPhrase{end: end, here: true}, true
 	}
-	if end, ok := s.words(i, everywhere...); ok {
+	if end, ok := s.words(i, "everywhere"); ok {
 		return channelPhrase{end: end, all: true}, true
 	}
-	if !s.oneOf(i, channelPrepositions...) {
+	if !s.oneOf(i, "channel_preposition") {
 		return channelPhrase{}, false
 	}
 	j := s.beforeName(i + 1)
 	if end, ok := s.knownName(j); ok {
 		said := s.raw(j, end)
-		if s.oneOf(end, "channel", "chat", "app", "канал", "канале", "чат", "чате") {
+		if s.oneOf(end, "channel_noun") {
 			end++
 		}
 		return channelPhrase{end: end, said: said}, true
@@ -116,10 +100,10 @@ func (s *scan) channel(i int) (channelPhrase, bool) {
 
 // beforeName skips the words between the preposition and the name.
 func (s *scan) beforeName(j int) int {
-	for s.oneOf(j, "the", "my", "our", "мой", "моем", "мою", "моей", "наш", "нашем") {
+	for s.oneOf(j, "my") {
 		j++
 	}
-	if s.oneOf(j, "channel", "канал", "канале", "чат", "чате") {
+	if s.oneOf(j, "channel_noun") {
 		if s.is(j+1, word) || s.is(j+1, quoted) {
 			j++
 		}
@@ -155,29 +139,8 @@ func (s *scan) knownName(j int) (int, bool) {
 	if s.is(j, quoted) {
 		w = norm(s.unquote(j))
 	}
-	if _, ok := aliases[w]; ok || idForm.MatchString(w) {
+	if languages().values["channel"][w] > 0 || idForm.MatchString(w) {
 		return j + 1, true
 	}
 	return 0, false
-}
-
-// freeChannel reads a phrase that names a channel only by its position: one to
-// three words after a preposition, before a token for which ends is true.
-func (s *scan) freeChannel(i int, ends func(int) bool) (channelPhrase, bool) {
-	if !s.oneOf(i, channelPrepositions...) {
-		return channelPhrase{}, false
-	}
-	j := s.beforeName(i + 1)
-	for k := j; k < j+3 && k < len(s.toks); k++ {
-		if s.toks[k].kind == quoted && k == j && ends(k+1) {
-			return channelPhrase{end: k + 1, said: s.unquote(k)}, true
-		}
-		if s.toks[k].kind != word || isDigit(rune(s.toks[k].norm[0])) || s.oneOf(k, channelPrepositions...) {
-			return channelPhrase{}, false
-		}
-		if ends(k + 1) {
-			return channelPhrase{end: k + 1, said: s.raw(j, k+1)}, true
-		}
-	}
-	return channelPhrase{}, false
 }

@@ -20,21 +20,16 @@ type clock struct {
 var digital = pattern.New(`^(\d{1,2})[:.](\d{2})$`)
 
 // genitiveHour are ordinals in the genitive: "половина десятого".
-var genitiveHour = map[string]int{
-	"первого": 1, "второго": 2, "третьего": 3, "четвертого": 4, "пятого": 5, "шестого": 6, "седьмого": 7, "восьмого": 8,
-	"девятого": 9, "десятого": 10, "одиннадцатого": 11, "двенадцатого": 12,
-}
-
 func (s *scan) clockAtom(i int) (atom, bool) {
 	j := i
-	prefixed := s.oneOf(i, "at", "в", "во")
+	prefixed := s.oneOf(i, "at")
 	if prefixed {
 		j++
 	} else if s.is(i, other) && s.toks[i].norm == "@" {
 		prefixed = true
 		j++
 	}
-	if prefixed && s.oneOf(j, roughly...) {
+	if prefixed && s.oneOf(j, "roughly") {
 		if _, end, reason, ok := s.clock(j+1, true); ok {
 			if reason == "" {
 				reason = Vague
@@ -52,10 +47,10 @@ func (s *scan) clockAtom(i int) (atom, bool) {
 // clock reads a time of day at i. Without a preposition it accepts only
 // unmistakable forms: 18:30, 9 am, noon.
 func (s *scan) clock(i int, prefixed bool) (clock, int, Reason, bool) {
-	if end, ok := s.words(i, "noon", "midday", "полдень"); ok {
+	if end, ok := s.words(i, "noon"); ok {
 		return clock{hour: 12, fixed: true}, end, "", true
 	}
-	if end, ok := s.words(i, "midnight", "полночь"); ok {
+	if end, ok := s.words(i, "midnight"); ok {
 		return clock{fixed: true, midnight: true}, end, "", true
 	}
 	if c, end, ok := s.spokenClock(i); ok {
@@ -63,13 +58,13 @@ func (s *scan) clock(i int, prefixed bool) (clock, int, Reason, bool) {
 	}
 	w := s.at(i)
 	if m := digital.FindStringSubmatch(w); m != nil && (prefixed || strings.Contains(w, ":") ||
-		s.oneOf(i+1, "am", "pm")) {
+		s.oneOf(i+1, "am_pm")) {
 		h, _ := strconv.Atoi(m[1])
 		mi, _ := strconv.Atoi(m[2])
 		c := clock{hour: h, minute: mi, fixed: h > 12 || w[0] == '0' || s.lang == Russian}
 		return s.placeClock(c, i+1)
 	}
-	if prefixed && s.oneOf(i, "час") { // "в час дня"
+	if prefixed && s.oneOf(i, "one_oclock") { // "в час дня"
 		return s.placeClock(clock{hour: 1}, i+1)
 	}
 	h, j, ok := s.integer(i)
@@ -77,21 +72,21 @@ func (s *scan) clock(i int, prefixed bool) (clock, int, Reason, bool) {
 		return clock{}, i, "", false
 	}
 	c := clock{hour: h, fixed: h > 12 || h == 0 || (len(w) == 2 && w[0] == '0')}
-	if s.oneOf(j, "am", "pm") || (j < len(s.toks) && partOfClock[s.at(j)] != noPart && isDigit(rune(w[0]))) {
+	if s.oneOf(j, "am_pm") || (j < len(s.toks) && s.value("part_of_clock", j) > 0 && isDigit(rune(w[0]))) {
 		prefixed = true
 	}
 	if !prefixed {
 		return clock{}, i, "", false
 	}
-	if s.oneOf(j, "o'clock", "oclock", "час", "часа", "часов", "ч") {
+	if s.oneOf(j, "o_clock") {
 		j++
-		if mi, k, ok := s.integer(j); ok && s.oneOf(k, "минут", "минуты", "минуту", "мин") {
+		if mi, k, ok := s.integer(j); ok && s.oneOf(k, "minutes_of") {
 			c.minute, j = mi, k+1
 		}
 	} else if mi, k, ok := s.integer(j); ok && mi >= 10 && mi < 60 && !s.unitHere(k) { // "в 9 30"
 		c.minute, j = mi, k
 	}
-	if _, unit := s.unitAt(j); unit && partOfClock[s.at(j)] == noPart {
+	if _, unit := s.unitAt(j); unit && s.value("part_of_clock", j) == 0 {
 		return clock{}, i, "", false
 	}
 	return s.placeClock(c, j)
@@ -117,11 +112,11 @@ func (s *scan) spokenClock(i int) (clock, int, bool) {
 	if j, ok := s.words(i, "half"); ok && s.oneOf(j, "past") {
 		return english(j, 30)
 	}
-	if j, ok := s.words(i, "quarter", "a quarter"); ok {
+	if j, ok := s.words(i, "quarter"); ok {
 		return english(j, 15)
 	}
 	if m, j, ok := s.integer(i); ok && m > 0 && m < 30 {
-		if k, ok := s.words(j, "minutes"); ok {
+		if k, ok := s.words(j, "minutes_past"); ok {
 			j = k
 		}
 		if c, end, ok := english(j, m); ok {
@@ -131,31 +126,31 @@ func (s *scan) spokenClock(i int) (clock, int, bool) {
 	before := func(h, minutes, end int) (clock, int, bool) {
 		return clock{hour: (h+10)%12 + 1, minute: 60 - minutes}, end, true
 	}
-	if s.oneOf(i, "половине", "половину", "полу") {
-		if h := genitiveHour[s.at(i+1)]; h > 0 {
+	if s.oneOf(i, "half_of") {
+		if h := s.value("genitive_hour", i+1); h > 0 {
 			return before(h, 30, i+2)
 		}
 	}
 	if rest, ok := strings.CutPrefix(s.at(i), "пол"); ok {
-		if h := genitiveHour[strings.TrimPrefix(rest, "-")]; h > 0 {
+		if h := languages().values["genitive_hour"][strings.TrimPrefix(rest, "-")]; h > 0 {
 			return before(h, 30, i+1)
 		}
 	}
-	if s.oneOf(i, "четверть") {
-		if h := genitiveHour[s.at(i+1)]; h > 0 {
+	if s.oneOf(i, "quarter_of") {
+		if h := s.value("genitive_hour", i+1); h > 0 {
 			return before(h, 45, i+2)
 		}
 	}
-	if s.oneOf(i, "без") {
-		m, j, ok := 15, i+2, s.oneOf(i+1, "четверти")
+	if s.oneOf(i, "without") {
+		m, j, ok := 15, i+2, s.oneOf(i+1, "a_quarter_less")
 		if !ok {
 			m, j, ok = s.integer(i + 1)
-			if s.oneOf(j, "минут", "минуты") {
+			if s.oneOf(j, "minutes_to") {
 				j++
 			}
 		}
 		if ok && m > 0 && m < 60 {
-			if s.oneOf(j, "час") {
+			if s.oneOf(j, "one_oclock") {
 				return before(1, m, j+1)
 			}
 			if h, end, ok := s.integer(j); ok && h >= 1 && h <= 12 {
@@ -168,7 +163,7 @@ func (s *scan) spokenClock(i int) (clock, int, bool) {
 
 // placeClock reads the words after an hour (am, pm, o'clock, утра) and checks it.
 func (s *scan) placeClock(c clock, j int) (clock, int, Reason, bool) {
-	if s.oneOf(j, "o'clock", "oclock") {
+	if s.oneOf(j, "oclock") {
 		j++
 	}
 	switch {
@@ -184,8 +179,8 @@ func (s *scan) placeClock(c clock, j int) (clock, int, Reason, bool) {
 		}
 		c.hour, c.fixed = c.hour%12+12, true
 		j++
-	case partOfClock[s.at(j)] != noPart:
-		c.part = partOfClock[s.at(j)]
+	case s.value("part_of_clock", j) > 0:
+		c.part = part(s.value("part_of_clock", j))
 		j++
 	}
 	if c.hour > 23 || c.minute > 59 {

@@ -19,26 +19,6 @@ type dayRef struct {
 	part    part
 }
 
-var weekdays = map[string]int{
-	"monday": 1, "tuesday": 2, "wednesday": 3, "thursday": 4, "friday": 5, "saturday": 6, "sunday": 7,
-	"понедельник": 1, "вторник": 2, "среду": 3, "среда": 3, "четверг": 4, "пятницу": 5, "пятница": 5, "субботу": 6,
-	"суббота": 6, "воскресенье": 7,
-}
-
-var briefWeekdays = map[string]int{
-	"mon": 1, "tue": 2, "tues": 2, "wed": 3, "thu": 4, "thur": 4, "thurs": 4, "fri": 5, "sat": 6, "sun": 7,
-	"пн": 1, "вт": 2, "ср": 3, "чт": 4, "пт": 5, "сб": 6, "вс": 7,
-}
-
-var months = map[string]time.Month{
-	"january": 1, "february": 2, "march": 3, "april": 4, "may": 5, "june": 6, "july": 7, "august": 8, "september": 9,
-	"october": 10, "november": 11, "december": 12,
-	"jan": 1, "feb": 2, "mar": 3, "apr": 4, "jun": 6, "jul": 7, "aug": 8, "sep": 9, "sept": 9, "oct": 10, "nov": 11,
-	"dec":    12,
-	"января": 1, "февраля": 2, "марта": 3, "апреля": 4, "мая": 5, "июня": 6, "июля": 7, "августа": 8, "сентября": 9,
-	"октября": 10, "ноября": 11, "декабря": 12,
-}
-
 var (
 	isoDate   = pattern.New(`^(\d{4})-(\d{2})-(\d{2})$`)
 	dotDate   = pattern.New(`^(\d{1,2})\.(\d{1,2})(?:\.(\d{4}))?$`)
@@ -51,40 +31,36 @@ func (s *scan) dayAtom(i int) (atom, bool) {
 		a.end, a.day = end, ref
 		return s.dayPart(a), true
 	}
-	for offset, phrases := range [][]string{
-		{"today", "сегодня"},
-		{"tomorrow", "завтра"},
-		{"the day after tomorrow", "day after tomorrow", "послезавтра"},
-	} {
-		if end, ok := s.words(i, phrases...); ok {
+	for offset, list := range []string{"today", "tomorrow", "day_after_tomorrow"} {
+		if end, ok := s.words(i, list); ok {
 			return day(end, dayRef{offset: offset})
 		}
 	}
 	if s.oneOf(i, "tonight") {
 		return day(i+1, dayRef{part: evening})
 	}
-	if s.oneOf(i, "this") && s.oneOf(i+1, "morning", "afternoon", "evening") {
-		return day(i+2, dayRef{part: partNouns[s.at(i+1)]})
+	if s.oneOf(i, "this") && s.oneOf(i+1, "part_of_today") {
+		return day(i+2, dayRef{part: part(s.value("part", i+1))})
 	}
 	j := i
-	if s.oneOf(j, "on", "в", "во") {
+	if s.oneOf(j, "on") {
 		j++
 	}
 	ref := dayRef{}
 	switch {
-	case s.oneOf(j, "this", "эту", "этот", "это", "ближайшую", "ближайший", "ближайшее"):
+	case s.oneOf(j, "this_day"):
 		ref.which = "this"
 		j++
-	case s.oneOf(j, "next", "следующую", "следующий", "следующее"):
+	case s.oneOf(j, "next"):
 		ref.which = "next"
 		j++
 	}
-	if wd := weekdays[s.at(j)]; wd > 0 && (j > i || s.lang == English || s.dayFollowsClockless(j)) {
+	if wd := s.value("weekday", j); wd > 0 && (j > i || s.lang == English || s.dayFollowsClockless(j)) {
 		ref.weekday = wd
 		a.weak = j == i
 		return day(j+1, ref)
 	}
-	if wd := briefWeekdays[s.at(j)]; wd > 0 && j > i {
+	if wd := s.value("brief_weekday", j); wd > 0 && j > i {
 		ref.weekday = wd
 		return day(j+1, ref)
 	}
@@ -109,8 +85,8 @@ func (s *scan) dayFollowsClockless(j int) bool {
 // dayPart reads a part of the day after a day: "tomorrow evening".
 func (s *scan) dayPart(a atom) atom {
 	if a.day.part == noPart {
-		if p, ok := partNouns[s.at(a.end)]; ok && s.lang == English {
-			a.day.part = p
+		if p := s.value("part", a.end); p > 0 && s.lang == English {
+			a.day.part = part(p)
 			a.end++
 		}
 	}
@@ -127,12 +103,12 @@ func (s *scan) date(i, j int) (atom, bool) {
 		d, _ := strconv.Atoi(m[3])
 		return checkDate(a, j+1, y, mo, d), true
 	}
-	if m := dotDate.FindStringSubmatch(w); m != nil && !s.oneOf(i, "at") {
+	if m := dotDate.FindStringSubmatch(w); m != nil && !s.oneOf(i, "at_only") {
 		d, _ := strconv.Atoi(m[1])
 		mo, _ := strconv.Atoi(m[2])
 		y, _ := strconv.Atoi(m[3])
 		// "в 9.30" is a time of day; "25.12" is a date.
-		if m[3] != "" || (mo >= 1 && mo <= 12 && len(m[2]) == 2 && !s.oneOf(i, "в", "во") && (j > i || d > 0)) {
+		if m[3] != "" || (mo >= 1 && mo <= 12 && len(m[2]) == 2 && !s.oneOf(i, "at_dot") && (j > i || d > 0)) {
 			a = checkDate(a, j+1, y, mo, d)
 			a.weak = j == i && m[3] == ""
 			return a, true
@@ -143,23 +119,23 @@ func (s *scan) date(i, j int) (atom, bool) {
 		a.end, a.problem = j+1, AmbiguousDate
 		return a, true
 	}
-	if mo, ok := months[w]; ok && (j > i || s.lang == English) {
+	if mo := s.value("month", j); mo > 0 && (j > i || s.lang == English) {
 		if d, k, ok := s.dayNumber(j + 1); ok {
-			return s.dateYear(a, k, int(mo), d), true
+			return s.dateYear(a, k, mo, d), true
 		}
 	}
 	if d, k, ok := s.dayNumber(j); ok {
 		if s.oneOf(k, "of") {
 			k++
 		}
-		if mo, ok := months[s.at(k)]; ok {
-			return s.dateYear(a, k+1, int(mo), d), true
+		if mo := s.value("month", k); mo > 0 {
+			return s.dateYear(a, k+1, mo, d), true
 		}
-		if s.oneOf(i, "on") && k == j+2 { // "on the 25th"
+		if s.oneOf(i, "on_date") && k == j+2 { // "on the 25th"
 			a.end, a.problem = k, NoMonth
 			return a, true
 		}
-		if s.oneOf(k, "числа") {
+		if s.oneOf(k, "of_this_month") {
 			a.end, a.problem = k+1, NoMonth
 			return a, true
 		}
@@ -182,7 +158,7 @@ func (s *scan) dayNumber(i int) (int, int, bool) {
 		return 0, i, false
 	}
 	i++
-	if i < len(s.toks) && s.toks[i].glued && s.oneOf(i, "st", "nd", "rd", "th", "го", "ого", "е", "ое") {
+	if i < len(s.toks) && s.toks[i].glued && s.oneOf(i, "ordinal_ending") {
 		i++
 	}
 	return d, i, true
@@ -196,7 +172,7 @@ func (s *scan) dateYear(a atom, k, mo, d int) atom {
 	if w := s.at(j); len(w) == 4 && number(w) && w[0] == '2' {
 		y, _ := strconv.Atoi(w)
 		j++
-		if s.oneOf(j, "года", "г") {
+		if s.oneOf(j, "of_year") {
 			j++
 		}
 		return checkDate(a, j, y, mo, d)

@@ -18,26 +18,7 @@ const (
 	year
 )
 
-var units = map[string]unit{
-	"second": second, "seconds": second, "sec": second, "secs": second,
-	"minute": minute, "minutes": minute, "min": minute, "mins": minute,
-	"hour": hour, "hours": hour, "hr": hour, "hrs": hour,
-	"day": day, "days": day, "week": week, "weeks": week, "wk": week, "month": month, "months": month, "year": year,
-	"years":   year,
-	"секунду": second, "секунды": second, "секунд": second, "секунда": second, "сек": second,
-	"минуту": minute, "минуты": minute, "минут": minute, "минута": minute, "мин": minute, "минутку": minute,
-	"час": hour, "часа": hour, "часов": hour, "часик": hour,
-	"день": day, "дня": day, "дней": day, "сутки": day, "суток": day,
-	"неделю": week, "недели": week, "недель": week, "неделя": week,
-	"месяц": month, "месяца": month, "месяцев": month, "год": year, "года": year, "лет": year,
-}
-
 // brief units count only after digits.
-var brief = map[string]unit{
-	"s": second, "m": minute, "h": hour, "d": day, "w": week,
-	"с": second, "м": minute, "ч": hour, "д": day, "н": week,
-}
-
 var exactUnit = map[unit]time.Duration{
 	second: time.Second, minute: time.Minute, hour: time.Hour, day: 24 * time.Hour, week: 7 * 24 * time.Hour,
 }
@@ -62,29 +43,19 @@ type amount struct {
 }
 
 func (s *scan) unitAt(i int) (unit, bool) {
-	u, ok := units[s.at(i)]
-	if !ok && i > 0 {
-		if w := s.at(i - 1); w != "" && isDigit(rune(w[0])) {
-			u, ok = brief[s.at(i)]
-		}
+	u := s.value("unit", i)
+	if w := s.at(i - 1); u == 0 && w != "" && isDigit(rune(w[0])) {
+		u = s.value("brief_unit", i)
 	}
-	return u, ok
+	return unit(u), u > 0
 }
-
-// vague words make an amount inexact.
-var vague = []string{
-	"a couple of", "a couple", "couple of", "a few", "few", "several", "some", "пару", "пара", "несколько", "некоторое",
-}
-
-var roughly = []string{"about", "around", "roughly", "approximately", "like", "примерно", "около", "приблизительно",
-	"где-то", "наверное"}
 
 // span reads a length of time at i: "5 minutes", "an hour and a half",
 // "1 hour 20 minutes", "полтора часа".
 func (s *scan) span(i int) (span, int, bool) {
 	var out span
 	approx := false
-	if s.oneOf(i, roughly...) {
+	if s.oneOf(i, "roughly") {
 		approx = true
 		i++
 	}
@@ -93,7 +64,7 @@ func (s *scan) span(i int) (span, int, bool) {
 	for {
 		j := next
 		if last != 99 {
-			if s.is(j, comma) || s.oneOf(j, "and", "и") {
+			if s.is(j, comma) || s.oneOf(j, "and") {
 				j++
 			}
 		}
@@ -141,35 +112,32 @@ func (a span) plus(b amount) span {
 // amount reads a count and its unit. If bare is set, a unit without a count
 // ("через час") counts as one.
 func (s *scan) amount(i int, bare bool) (amount, int, bool) {
-	if j, ok := s.words(i, vague...); ok {
+	if j, ok := s.words(i, "vague"); ok {
 		if u, ok := s.unitAt(j); ok {
 			return amount{unit: u, problem: Vague}, j + 1, true
 		}
 	}
-	switch s.at(i) {
-	case "полчаса", "полчасика":
+	switch {
+	case s.oneOf(i, "half_an_hour"):
 		return amount{count: 0.5, unit: hour}, i + 1, true
-	case "полминуты":
+	case s.oneOf(i, "half_a_minute"):
 		return amount{count: 0.5, unit: minute}, i + 1, true
-	case "полтора", "полторы", "полутора":
+	case s.oneOf(i, "one_and_a_half"):
 		if u, ok := s.unitAt(i + 1); ok {
 			return amount{count: 1.5, unit: u}, i + 2, true
 		}
 		return amount{}, i, false
 	}
-	if j, ok := s.words(i, "half a", "half an", "half", "a half", "пол"); ok {
+	if j, ok := s.words(i, "half_a"); ok {
 		if u, ok := s.unitAt(j); ok {
 			return amount{count: 0.5, unit: u}, j + 1, true
 		}
 	}
 	for _, q := range []struct {
-		count   float64
-		phrases []string
-	}{
-		{0.25, []string{"a quarter of an", "quarter of an", "a quarter", "quarter", "четверть"}},
-		{0.75, []string{"three quarters of an", "three-quarters of an", "3 quarters of an", "три четверти"}},
-	} {
-		if j, ok := s.words(i, q.phrases...); ok && s.oneOf(j, "hour", "часа") {
+		count float64
+		list  string
+	}{{0.25, "quarter_hour"}, {0.75, "three_quarters"}} {
+		if j, ok := s.words(i, q.list); ok && s.oneOf(j, "of_hour") {
 			return amount{count: q.count, unit: hour}, j + 1, true
 		}
 	}
@@ -181,14 +149,14 @@ func (s *scan) amount(i int, bare bool) (amount, int, bool) {
 	n, j, ok := s.decimal(i)
 	switch {
 	case ok:
-	case s.oneOf(i, "a", "an"):
+	case s.oneOf(i, "a"):
 		n, j = 1, i+1
 	case bare && s.unitHere(i):
 		n, j = 1, i
 	default:
 		return amount{}, i, false
 	}
-	if k, ok := s.words(j, "and a half", "and half", "с половиной"); ok && s.unitHere(k) {
+	if k, ok := s.words(j, "and_a_half"); ok && s.unitHere(k) {
 		n, j = n+0.5, k
 	}
 	u, ok := s.unitAt(j)
@@ -196,9 +164,9 @@ func (s *scan) amount(i int, bare bool) (amount, int, bool) {
 		return amount{}, i, false
 	}
 	j++
-	if k, ok := s.words(j, "and a half", "and half", "с половиной"); ok && !s.unitHere(k) {
+	if k, ok := s.words(j, "and_a_half"); ok && !s.unitHere(k) {
 		n, j = n+0.5, k
-	} else if k, ok := s.words(j, "and a quarter", "с четвертью"); ok && !s.unitHere(k) {
+	} else if k, ok := s.words(j, "and_a_quarter"); ok && !s.unitHere(k) {
 		n, j = n+0.25, k
 	}
 	return amount{count: n, unit: u}, j, true
@@ -213,7 +181,7 @@ func number(w string) bool {
 	if w == "" {
 		return false
 	}
-	if _, ok := small[w]; ok {
+	if _, ok := languages().values["number"][w]; ok {
 		return true
 	}
 	for _, r := range w {

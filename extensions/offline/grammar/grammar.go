@@ -1,16 +1,19 @@
 // Package grammar parses the sentences that Switchboard understands without a
-// language model: reminders, messages to a channel, listing and cancelling
-// reminders, listing channels, remembering, recalling and forgetting, greetings
-// and help, in English and Russian.
+// language model: reminders, timers and alarms, messages to a channel, memories,
+// lists, the time, sums, and references to what was said before, in English and
+// Russian.
+//
+// What it understands is data: the files in languages have the words, the forms of
+// sentences and the texts of each language, and a further language is one file.
 //
 // It understands a sentence entirely or not at all. A time is accepted only if
 // every word of it was used and only one moment fits; anything else (a second
 // time, an hour that may be morning or evening, a time that has passed, a word
-// left over) becomes a Question, whose text asks the person about it. The
-// package does not guess, correct spelling, or know which channels exist: it
-// returns the name of a channel as the person wrote it, and SameChannel compares
-// that name with an existing channel. Text in quotes, or after a colon once the
-// time is known, is never interpreted.
+// left over) becomes a Question, whose text asks the person about it. A word of a
+// command may have a slip of one letter. The package does not know which channels
+// exist: it returns the name of a channel as the person wrote it, and SameChannel
+// compares that name with an existing channel. Text in quotes, or after a colon once
+// the time is known, is never interpreted.
 //
 // Parse is a pure function and safe for concurrent use.
 package grammar
@@ -32,25 +35,28 @@ const (
 // Reading is the result of parsing a sentence: either Intent or Question is set.
 type Reading struct {
 	Language Language
-	Intent   Intent
+	Intent   *Intent
 	Question *Question
 }
 
-// Intent is what a person asked for: one of Remind, Send, ListReminders,
-// Cancel, ListChannels, Remember, Recall, ListMemories, Forget, Greeting, Thanks
-// or Help.
-type Intent interface{ intent() }
-
-// Remind asks for a message later, once or repeatedly.
-type Remind struct {
-	// Text is the text of the reminder, in the person's own words.
-	Text string
-	// When is an After, At, Every or Cron.
+// Intent is what a person asked for. Do names it, as the rows of the languages do:
+// remind, send, cancel, move, list, remember, recall, undo, yes and so on.
+type Intent struct {
+	Do string
+	// Flag is a variant of it, such as all, or the topic of a question.
+	Flag string
+	// Text is a text in the person's own words, List the list that it belongs to.
+	Text, List string
+	// Which is the reminder or memory that is meant.
+	Which Which
+	// When is the time; nil if the reminder that is meant decides it.
 	When When
+	// By is how much later or earlier.
+	By Span
 	// Channel is the name of the channel as the person wrote it, or "".
 	Channel string
-	// Here is set when the person named this conversation.
-	Here bool
+	// Here is set when the person named this conversation, All for every channel.
+	Here, All bool
 	// Verbatim is set when the text is a message to send ("in 5 minutes send
 	// 'hi' to Telegram") and not a reminder.
 	Verbatim bool
@@ -59,47 +65,13 @@ type Remind struct {
 	MayNameChannel bool
 }
 
-// Send asks for a message now.
-type Send struct {
-	Text string
-	// Channel is the name of the channel as the person wrote it; "" only if All
-	// is set.
-	Channel string
-	// All asks for every channel.
-	All bool
+// Which says which reminder or memory is meant. Without any field set it is the
+// only one.
+type Which struct {
+	Name string // an id, a number, or words of its text
+	It   string // a pronoun
+	Nth  int    // a place in the last list, from 1; -1 is the last
 }
-
-// ListReminders asks for the reminders.
-type ListReminders struct{}
-
-// Cancel asks to cancel reminders. Without any field set it means "the
-// reminder", which is unambiguous only if there is exactly one.
-type Cancel struct {
-	All bool
-	// Name identifies the reminder: an id, a number, or words of its text.
-	Name string
-}
-
-// ListChannels asks for the channels.
-type ListChannels struct{}
-
-// Greeting is only a greeting.
-type Greeting struct{}
-
-// Thanks is only a thank-you or a goodbye.
-type Thanks struct{}
-
-// Help asks who the assistant is or what it can do.
-type Help struct{}
-
-func (Remind) intent()        {}
-func (Send) intent()          {}
-func (ListReminders) intent() {}
-func (Cancel) intent()        {}
-func (ListChannels) intent()  {}
-func (Greeting) intent()      {}
-func (Thanks) intent()        {}
-func (Help) intent()          {}
 
 // When is the time of a reminder: After, At, Every or Cron.
 type When interface{ when() }
@@ -128,24 +100,49 @@ const maxLength = 8 << 10
 // are the names and ids of the existing channels, if known: Parse recognizes
 // them in places where an unknown name would be part of the text.
 func Parse(text string, now time.Time, names ...string) Reading {
+	return ParseFor(text, now, nil, names...)
+}
+
+// ParseFor parses a message that may give a reminder another time: what it leaves
+// out, such as the day, is that of the reminder.
+func ParseFor(text string, now time.Time, old *Timing, names ...string) Reading {
 	if len(text) > maxLength {
 		lang := scriptOf(text[:1024])
 		return Reading{Language: lang, Question: &Question{Reason: TooLong, Language: lang}}
 	}
 	s := newScan(text, now, names)
-	for _, read := range []func() (Reading, bool){s.memory, s.manage, s.remind, s.send} {
-		if r, ok := read(); ok {
-			if r.Language == "" {
-				r.Language = s.lang
-			}
-			if r.Question != nil {
-				r.Question.Language = r.Language
-			}
-			return r
-		}
+	s.old = old
+	r := s.read()
+	if better := s.corrected(r); better.Intent != nil || better.Question != nil {
+		r = better
 	}
-	return Reading{Language: s.lang, Question: &Question{Reason: Unknown, Language: s.lang}}
+	if r.Intent == nil && r.Question == nil {
+		r = question(s.lang, &Question{Reason: Unknown})
+	}
+	if r.Question != nil {
+		r.Question.Language = r.Language
+	}
+	return r
 }
+
+// read returns the first reading of the forms that the sentence has.
+func (s *scan) read() Reading {
+	var out Reading
+	s.matches(s.sentence(), func(m match) bool {
+		intent, q := m.intend()
+		if intent == nil && q == nil {
+			return false
+		}
+		if q != nil {
+			intent = nil
+		}
+		out = Reading{Language: m.lang, Intent: intent, Question: q}
+		return true
+	})
+	return out
+}
+
+func question(lang Language, q *Question) Reading { return Reading{Language: lang, Question: q} }
 
 // scriptOf tells Russian from English by the letters of a text.
 func scriptOf(text string) Language {

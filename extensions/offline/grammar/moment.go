@@ -1,6 +1,10 @@
 package grammar
 
-import "time"
+import (
+	"strconv"
+	"strings"
+	"time"
+)
 
 // moment is all atoms of a sentence, by kind.
 type moment struct {
@@ -35,6 +39,11 @@ func (s *scan) resolve(atoms []atom) (When, *Question) {
 		}
 		*slot = a
 	}
+	if s.old != nil && m.delay == nil {
+		if q := s.rebase(&m); q != nil {
+			return nil, q
+		}
+	}
 	for i := range atoms {
 		if atoms[i].problem != "" {
 			return ask(atoms[i].problem, &atoms[i])
@@ -46,8 +55,21 @@ func (s *scan) resolve(atoms []atom) (When, *Question) {
 	if m.repeat != nil {
 		return s.resolveRepeat(m, ask)
 	}
+	if s.wakes && m.clock != nil && m.part == nil && !m.clock.clock.fixed && m.clock.clock.part == noPart &&
+		m.clock.clock.hour >= 3 && (m.day == nil || m.day.day.part == noPart) {
+		m.part = &atom{kind: partAtom, start: m.clock.start, end: m.clock.end, part: morning}
+	}
 	if m.clock == nil {
-		return ask(NoClock, &atoms[0])
+		usual := s.usual(m)
+		if usual == nil {
+			return ask(NoClock, &atoms[0])
+		}
+		m.clock = usual
+		when, q := s.resolveAt(m, ask)
+		if q != nil && q.Reason == Past {
+			return ask(NoClock, &atoms[0])
+		}
+		return when, q
 	}
 	return s.resolveAt(m, ask)
 }
@@ -192,7 +214,7 @@ func (s *scan) resolveClock(m moment) (When, *Question) {
 	}
 	if !c.fixed && c.hour >= 1 && c.hour < 12 {
 		early, q := s.atWall(y, mo, d, c, m)
-		if c.hour <= 6 || q != nil {
+		if c.hour <= 6 || q != nil || s.later {
 			late, o := s.atWall(y, mo, d, clock{hour: c.hour + 12, minute: c.minute, fixed: true}, m)
 			if o == nil && late != nil {
 				return s.askClock(AmPm, m, c)
@@ -200,7 +222,12 @@ func (s *scan) resolveClock(m moment) (When, *Question) {
 		}
 		return early, q
 	}
-	return s.atWall(y, mo, d, c, m)
+	when, q := s.atWall(y, mo, d, c, m)
+	if q != nil && q.Reason == Past && (s.later || m.part != nil) {
+		next := time.Date(y, mo, d, 12, 0, 0, 0, time.UTC).AddDate(0, 0, 1)
+		return s.atWall(next.Year(), next.Month(), next.Day(), c, m)
+	}
+	return when, q
 }
 
 func (s *scan) askClock(reason Reason, m moment, c clock) (When, *Question) {
@@ -225,4 +252,74 @@ func (s *scan) atWall(y int, mo time.Month, d int, c clock, m moment) (When, *Qu
 		return ask(reason)
 	}
 	return At{Time: t}, nil
+}
+
+// usualHours are the hours of the parts of a day that are named without a time.
+var usualHours = map[part]int{morning: 9, afternoon: 15, evening: 19, night: 22}
+
+// usual returns the usual time of a part of the day, nil if none is named.
+func (s *scan) usual(m moment) *atom {
+	var p part
+	var a *atom
+	if m.day != nil {
+		p, a = m.day.day.part, m.day
+	}
+	if m.part != nil {
+		p, a = m.part.part, m.part
+	}
+	if p == noPart {
+		return nil
+	}
+	return &atom{kind: clockAtom, start: a.start, end: a.end, clock: clock{hour: usualHours[p], fixed: true}}
+}
+
+// Timing is the timing of a reminder: its next time, and its cron expression if it
+// repeats on days.
+type Timing struct {
+	Next time.Time
+	Cron string
+}
+
+// rebase adds to a moment what it leaves out, from the timing of the reminder that is
+// moved. An hour that may be morning or evening is in the same half of the day.
+func (s *scan) rebase(m *moment) *Question {
+	next := s.old.Next.In(s.now.Location())
+	at := m.atoms[0]
+	noParts := m.part == nil && (m.day == nil || m.day.day.part == noPart)
+	if m.clock == nil && (noParts || m.repeat != nil) {
+		m.clock = &atom{kind: clockAtom, start: at.start, end: at.end,
+			clock: clock{hour: next.Hour(), minute: next.Minute(), fixed: true}}
+	}
+	if m.clock != nil && noParts {
+		if c := &m.clock.clock; !c.fixed && c.part == noPart && c.hour < 12 && next.Hour() >= 12 {
+			c.hour += 12
+			c.fixed = true
+		}
+		m.clock.clock.fixed = true
+	}
+	switch fields := strings.Fields(s.old.Cron); {
+	case m.repeat != nil:
+	case len(fields) == 5 && m.day != nil:
+		return &Question{Reason: Repeats, Said: s.raw(m.day.start, m.day.end)}
+	case len(fields) == 5:
+		day, _ := strconv.Atoi(fields[2])
+		m.repeat = &atom{kind: repeatAtom, start: at.start, end: at.end, repeat: repeat{days: fields[4], monthDay: day}}
+	case m.day == nil:
+		m.day = &atom{kind: dayAtom, start: at.start, end: at.end,
+			day: dayRef{year: next.Year(), month: next.Month(), day: next.Day()}}
+	}
+	return nil
+}
+
+// Span is a length of time: calendar months and days, and an exact remainder.
+type Span struct {
+	Months, Days int
+	Exact        time.Duration
+}
+
+func (a Span) zero() bool { return a == Span{} }
+
+// After returns the time a span after t; before it, if sign is -1.
+func (a Span) After(t time.Time, sign int) time.Time {
+	return t.AddDate(0, sign*a.Months, sign*a.Days).Add(time.Duration(sign) * a.Exact)
 }

@@ -5,26 +5,6 @@ import (
 	"strings"
 )
 
-var small = map[string]int{
-	"zero": 0, "one": 1, "two": 2, "three": 3, "four": 4, "five": 5, "six": 6, "seven": 7, "eight": 8, "nine": 9,
-	"ten":    10,
-	"eleven": 11, "twelve": 12, "thirteen": 13, "fourteen": 14, "fifteen": 15, "sixteen": 16, "seventeen": 17,
-	"eighteen": 18, "nineteen": 19,
-	"ноль": 0, "один": 1, "одну": 1, "одна": 1, "одного": 1, "два": 2, "две": 2, "двух": 2, "три": 3, "трех": 3,
-	"четыре": 4, "четырех": 4,
-	"пять": 5, "пяти": 5, "шесть": 6, "шести": 6, "семь": 7, "семи": 7, "восемь": 8, "восьми": 8, "девять": 9,
-	"девяти": 9, "десять": 10, "десяти": 10,
-	"одиннадцать": 11, "двенадцать": 12, "тринадцать": 13, "четырнадцать": 14, "пятнадцать": 15, "шестнадцать": 16,
-	"семнадцать":   17,
-	"восемнадцать": 18, "девятнадцать": 19, "пятнадцати": 15, "двое": 2, "трое": 3, "четверо": 4, "пятеро": 5,
-}
-
-var tens = map[string]int{
-	"twenty": 20, "thirty": 30, "forty": 40, "fifty": 50, "sixty": 60, "ninety": 90,
-	"двадцать": 20, "двадцати": 20, "тридцать": 30, "тридцати": 30, "сорок": 40, "пятьдесят": 50, "шестьдесят": 60,
-	"девяносто": 90,
-}
-
 // integer reads a whole number in digits or words at i.
 func (s *scan) integer(i int) (n, next int, ok bool) {
 	w := s.at(i)
@@ -38,6 +18,7 @@ func (s *scan) integer(i int) (n, next int, ok bool) {
 		n, err := strconv.Atoi(w)
 		return n, i + 1, err == nil
 	}
+	small, tens := languages().values["number"], languages().values["tens"]
 	if n, ok := small[w]; ok {
 		return n, i + 1, true
 	}

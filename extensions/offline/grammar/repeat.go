@@ -16,18 +16,11 @@ type repeat struct {
 	part     part
 }
 
-var weekdayPlurals = map[string]int{
-	"mondays": 1, "tuesdays": 2, "wednesdays": 3, "thursdays": 4, "fridays": 5, "saturdays": 6, "sundays": 7,
-	"понедельникам": 1, "вторникам": 2, "средам": 3, "четвергам": 4, "пятницам": 5, "субботам": 6, "воскресеньям": 7,
-}
-
 const (
 	everyDay = "*"
 	workdays = "1-5"
 	weekend  = "0,6"
 )
-
-var each = []string{"every", "each", "каждый", "каждую", "каждое", "каждые", "каждого", "каждая"}
 
 func (s *scan) repeatAtom(i int) (atom, bool) {
 	found := func(end int, r repeat) (atom, bool) {
@@ -36,42 +29,39 @@ func (s *scan) repeatAtom(i int) (atom, bool) {
 	refuse := func(end int, reason Reason) (atom, bool) {
 		return atom{kind: repeatAtom, end: end, problem: reason}, true
 	}
-	if end, ok := s.words(i, "daily", "ежедневно", "once a day", "once per day", "раз в день", "один раз в день",
-		"раз в сутки"); ok {
+	if end, ok := s.words(i, "daily"); ok {
 		return found(end, repeat{days: everyDay})
 	}
-	if end, ok := s.words(i, "hourly", "ежечасно", "once an hour", "once per hour", "один раз в час", "раз в час"); ok {
+	if end, ok := s.words(i, "hourly"); ok {
 		return found(end, repeat{interval: time.Hour})
 	}
-	if end, ok := s.words(i, "weekly", "monthly", "yearly", "annually", "еженедельно", "ежемесячно", "ежегодно",
-		"once a week", "once a month", "once a year", "раз в неделю", "раз в месяц", "раз в год"); ok {
+	if end, ok := s.words(i, "without_day"); ok {
 		return refuse(end, NoRule)
 	}
-	if end, ok := s.words(i, "on weekdays", "on workdays", "weekdays", "по будням", "по рабочим дням", "в будни",
-		"по будним дням"); ok {
+	if end, ok := s.words(i, "on_weekdays"); ok {
 		return found(end, repeat{days: workdays})
 	}
-	if end, ok := s.words(i, "on weekends", "weekends", "по выходным", "по выходным дням"); ok {
+	if end, ok := s.words(i, "on_weekends"); ok {
 		return found(end, repeat{days: weekend})
 	}
 	if end, ok := s.times(i); ok {
 		return refuse(end, NoRule)
 	}
-	if s.oneOf(i, "on", "по") {
-		if days, end, ok := s.weekdayList(i+1, weekdayPlurals); ok {
+	if s.oneOf(i, "on_days") {
+		if days, end, ok := s.weekdayList(i+1, "weekdays"); ok {
 			return found(end, repeat{days: cronDays(days)})
 		}
 	}
 	if d, end, ok := s.eachMonth(i); ok {
 		return monthly(d, end)
 	}
-	if j, ok := s.words(i, "раз в", "один раз в", "once in", "once every"); ok {
+	if j, ok := s.words(i, "once_in"); ok {
 		if sp, end, ok := s.span(j); ok {
 			return interval(sp, end)
 		}
 		return atom{}, false
 	}
-	if !s.oneOf(i, each...) {
+	if !s.oneOf(i, "each") {
 		return atom{}, false
 	}
 	return s.every(i + 1)
@@ -84,12 +74,12 @@ func (s *scan) times(i int) (int, bool) {
 		j++
 	} else {
 		_, k, ok := s.integer(i)
-		if !ok || !s.oneOf(k, "times", "раза", "раз") {
+		if !ok || !s.oneOf(k, "times") {
 			return 0, false
 		}
 		j = k + 1
 	}
-	if !s.oneOf(j, "a", "an", "per", "в", "every") || !s.unitHere(j+1) {
+	if !s.oneOf(j, "per") || !s.unitHere(j+1) {
 		return 0, false
 	}
 	return j + 2, true
@@ -103,43 +93,42 @@ func (s *scan) every(i int) (atom, bool) {
 	refuse := func(end int) (atom, bool) {
 		return atom{kind: repeatAtom, end: end, problem: NoRule}, true
 	}
-	if s.oneOf(i, "other", "second", "third", "второй", "вторую", "второе", "третий", "третью") &&
-		(s.unitHere(i+1) || weekdays[s.at(i+1)] > 0) {
+	if s.oneOf(i, "every_other") &&
+		(s.unitHere(i+1) || s.value("weekday", i+1) > 0) {
 		return refuse(i + 2)
 	}
-	if end, ok := s.words(i, "weekday", "workday", "working day", "work day", "business day", "будний день",
-		"рабочий день"); ok {
+	if end, ok := s.words(i, "weekday"); ok {
 		return found(end, repeat{days: workdays})
 	}
-	if end, ok := s.words(i, "weekend", "выходные", "выходной", "выходной день"); ok {
+	if end, ok := s.words(i, "weekend"); ok {
 		return found(end, repeat{days: weekend})
 	}
-	if p, ok := partNouns[s.at(i)]; ok {
-		return found(i+1, repeat{days: everyDay, part: p})
+	if p := s.value("part", i); p > 0 {
+		return found(i+1, repeat{days: everyDay, part: part(p)})
 	}
-	if days, end, ok := s.weekdayList(i, weekdays); ok {
+	if days, end, ok := s.weekdayList(i, "weekday"); ok {
 		r := repeat{days: cronDays(days)}
-		if p, ok := partNouns[s.at(end)]; ok && s.lang == English {
-			r.part = p
+		if p := s.value("part", end); p > 0 && s.lang == English {
+			r.part = part(p)
 			end++
 		}
 		return found(end, r)
 	}
-	if d, k, ok := s.dayNumber(i); ok && s.oneOf(k, "числа", "число") {
+	if d, k, ok := s.dayNumber(i); ok && s.oneOf(k, "day_of_month") {
 		k++
-		if end, ok := s.words(k, "месяца", "каждого месяца"); ok {
+		if end, ok := s.words(k, "of_month"); ok {
 			k = end
 		}
 		return monthly(d, k)
 	}
-	if s.oneOf(i, "month", "месяц") {
-		if s.oneOf(i+1, "on") && s.oneOf(i+2, "the") {
+	if s.oneOf(i, "month") {
+		if s.oneOf(i+1, "on_date") && s.oneOf(i+2, "the") {
 			if d, end, ok := s.dayNumber(i + 3); ok {
 				return monthly(d, end)
 			}
 		}
 		if d, k, ok := s.dayNumber(i + 1); ok {
-			if s.oneOf(k, "числа") {
+			if s.oneOf(k, "of_this_month") {
 				k++
 			}
 			return monthly(d, k)
@@ -155,7 +144,7 @@ func (s *scan) every(i int) (atom, bool) {
 // eachMonth reads "on the 5th of every month" and "5 числа каждого месяца".
 func (s *scan) eachMonth(i int) (int, int, bool) {
 	j := i
-	if s.oneOf(j, "on") {
+	if s.oneOf(j, "on_date") {
 		j++
 	}
 	if s.oneOf(j, "the") {
@@ -165,7 +154,7 @@ func (s *scan) eachMonth(i int) (int, int, bool) {
 	if !ok {
 		return 0, i, false
 	}
-	end, ok := s.words(j, "of every month", "of each month", "числа каждого месяца", "каждого месяца")
+	end, ok := s.words(j, "of_every_month")
 	return d, end, ok
 }
 
@@ -195,13 +184,13 @@ func interval(sp span, end int) (atom, bool) {
 
 // weekdayList reads "Monday, Wednesday and Friday". The later days may repeat
 // the preposition or "every".
-func (s *scan) weekdayList(i int, names map[string]int) ([]int, int, bool) {
+func (s *scan) weekdayList(i int, names string) ([]int, int, bool) {
 	var days []int
 	end := i
 	for j := i; ; {
-		wd := names[s.at(j)]
+		wd := s.value(names, j)
 		if wd == 0 && (len(days) > 0 || s.lang == English || !s.is(j+1, stop)) {
-			wd = briefWeekdays[s.at(j)]
+			wd = s.value("brief_weekday", j)
 		}
 		if wd == 0 || len(days) == 14 {
 			return days, end, len(days) > 0
@@ -212,13 +201,13 @@ func (s *scan) weekdayList(i int, names map[string]int) ([]int, int, bool) {
 		if s.is(j, comma) {
 			j++
 		}
-		if s.oneOf(j, "and", "и") {
+		if s.oneOf(j, "and") {
 			j++
 		}
 		if j == end {
 			return days, end, true
 		}
-		if s.oneOf(j, each...) || s.oneOf(j, "on", "по") {
+		if s.oneOf(j, "each") || s.oneOf(j, "on_days") {
 			j++
 		}
 	}

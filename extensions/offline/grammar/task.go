@@ -22,16 +22,16 @@ var (
 // "Pending reminder: user asked to be reminded in Telegram about the kettle")
 // into the text for the person and its channel. It reports false unless the
 // prompt names exactly one channel.
-func ParseTask(prompt string, names ...string) (Send, bool) {
+func ParseTask(prompt string, names ...string) (Intent, bool) {
 	if len(prompt) > maxLength {
-		return Send{}, false
+		return Intent{}, false
 	}
 	text, said := prompt, ""
 	if m := taskChannel.FindStringSubmatchIndex(text); m != nil {
 		said = text[m[2]:m[3]]
 		text = text[:m[0]] + text[m[1]:]
 		if taskChannel.MatchString(text) {
-			return Send{}, false
+			return Intent{}, false
 		}
 	} else {
 		s := newScan(text, time.Time{}, names)
@@ -41,13 +41,13 @@ func ParseTask(prompt string, names ...string) (Send, bool) {
 				continue
 			}
 			if said != "" {
-				return Send{}, false
+				return Intent{}, false
 			}
 			said = c.said
 			text = strings.TrimSpace(s.text[:s.toks[i].start]) + " " + strings.TrimSpace(s.text[s.toks[c.end-1].end:])
 		}
 		if said == "" {
-			return Send{}, false
+			return Intent{}, false
 		}
 	}
 	text = taskPrefix.ReplaceAllString(text, "")
@@ -56,7 +56,7 @@ func ParseTask(prompt string, names ...string) (Send, bool) {
 	}
 	text = strings.Trim(strings.Join(strings.Fields(text), " "), " .:;,-–—")
 	if text == "" {
-		return Send{}, false
+		return Intent{}, false
 	}
-	return Send{Text: text, Channel: said}, true
+	return Intent{Do: "send", Text: text, Channel: said}, true
 }

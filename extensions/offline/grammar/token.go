@@ -1,6 +1,7 @@
 package grammar
 
 import (
+	"iter"
 	"slices"
 	"strings"
 	"time"
@@ -35,10 +36,15 @@ type scan struct {
 	now   time.Time
 	names []name
 	lang  Language
+	old   *Timing // of the reminder to move
+	asked bool    // the text ends with a question mark
+	wakes bool    // a time of day is in the morning, unless it says otherwise
+	later bool    // a time of day that has passed is tomorrow's
 }
 
 func newScan(text string, now time.Time, names []string) *scan {
-	s := &scan{text: text, toks: tokenize(text), now: now, lang: scriptOf(text)}
+	s := &scan{text: text, toks: tokenize(text), now: now, lang: scriptOf(text),
+		asked: strings.HasSuffix(strings.TrimSpace(text), "?")}
 	for _, n := range names {
 		if n := newName(n); len(n.words) > 0 {
 			s.names = append(s.names, n)
@@ -50,8 +56,11 @@ func newScan(text string, now time.Time, names []string) *scan {
 // norm normalizes spellings that mean the same.
 func norm(s string) string {
 	s = strings.ToLower(s)
-	s = strings.ReplaceAll(s, "ё", "е")
-	return strings.ReplaceAll(s, "’", "'")
+	s = strings.ReplaceAll(strings.ReplaceAll(s, "ё", "е"), "’", "'")
+	for _, ending := range languages().phrases["polite_ending"] {
+		s = strings.TrimSuffix(s, ending)
+	}
+	return s
 }
 
 var closing = map[rune]string{'"': `"`, '“': "”“\"", '„': "“”\"", '«': "»", '`': "`", '\'': "'", '‘': "’'"}
@@ -192,15 +201,20 @@ func (s *scan) at(i int) string {
 
 func (s *scan) is(i int, k kind) bool { return i >= 0 && i < len(s.toks) && s.toks[i].kind == k }
 
-// words matches the longest of the phrases at i and returns the index of the
+// words matches the longest phrase of a list at i and returns the index of the
 // token after it.
-func (s *scan) words(i int, phrases ...string) (int, bool) {
+func (s *scan) words(i int, list string) (int, bool) {
+	return s.longest(i, slices.Values(languages().phrases[list]))
+}
+
+// longest matches the longest of the phrases at i.
+func (s *scan) longest(i int, phrases iter.Seq[string]) (int, bool) {
 	best := -1
-	for _, p := range phrases {
+	for p := range phrases {
 		j := i
 		fits := true
 		for w := range strings.SplitSeq(p, " ") {
-			if s.at(j) != w {
+			if j >= len(s.toks) || s.toks[j].norm != w || s.toks[j].kind == quoted {
 				fits = false
 				break
 			}
@@ -213,11 +227,14 @@ func (s *scan) words(i int, phrases ...string) (int, bool) {
 	return best, best >= 0
 }
 
-// oneOf reports whether the word at i is one of ws.
-func (s *scan) oneOf(i int, ws ...string) bool {
+// oneOf reports whether the word at i is in a list.
+func (s *scan) oneOf(i int, list string) bool {
 	w := s.at(i)
-	return w != "" && slices.Contains(ws, w)
+	return w != "" && slices.Contains(languages().phrases[list], w)
 }
+
+// value returns the value of the word at i in a section, 0 if it has none.
+func (s *scan) value(section string, i int) int { return languages().values[section][s.at(i)] }
 
 // raw returns the text of the tokens from i up to j, without the quotes if it is
 // one quotation.

@@ -47,3 +47,6 @@ func (p *Pattern) ReplaceAllString(s, replacement string) string {
 func (p *Pattern) ReplaceAllStringFunc(s string, replace func(string) string) string {
 	return p.compiled().ReplaceAllStringFunc(s, replace)
 }
+
+// SubexpNames is regexp.Regexp's method.
+func (p *Pattern) SubexpNames() []string { return p.compiled().SubexpNames() }

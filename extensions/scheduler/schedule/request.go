@@ -122,8 +122,9 @@ func (r Request) timing() bool {
 		r.Until != nil || r.Timezone != nil
 }
 
-// Cancel ends a schedule permanently.
+// Cancel ends a schedule. What was changed before cannot be undone any more.
 func (s Schedule) Cancel(now time.Time) Schedule {
+	s.Before = nil
 	s.finish(Cancelled, now)
 	return s
 }

@@ -83,6 +83,9 @@ type Schedule struct {
 	// household.
 	Principal  contract.Principal `json:"principal,omitzero"`
 	FinishedAt *time.Time         `json:"finished_at,omitempty"`
+
+	// Before is the schedule before the last change that a person or agent made.
+	Before *Schedule `json:"before,omitempty"`
 }
 
 // Decode decodes and checks a stored schedule.

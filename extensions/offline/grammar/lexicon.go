@@ -1,0 +1,181 @@
+package grammar
+
+import (
+	"embed"
+	"fmt"
+	"regexp"
+	"strconv"
+	"strings"
+	"sync"
+
+	"github.com/switchboard-run/switchboard/extensions/offline/pattern"
+)
+
+// A language is one file. Its sections:
+//
+//	[words]      lists of phrases by name: <name> in a sentence, or used in code
+//	[sentences]  what a person may say, in order: "intent flags: pattern"
+//	[texts]      what the model says, by name
+//	[...]        values of words: "7: seven"
+//
+//	[notes]      notes of other extensions, and their translations
+//
+// A pattern is a regular expression over words; spaces only separate them. T is a
+// time (W: one that may also be text), C a channel, Q a quotation, P politeness.
+// <name> is any phrase of a list, {name} a slot of at least one word. Times,
+// channels and politeness may also surround every sentence.
+//
+//go:embed languages/*.txt
+var files embed.FS
+
+// lexicon is the content of all languages.
+type lexicon struct {
+	phrases   map[string][]string       // of all languages, by list
+	values    map[string]map[string]int // by section and word
+	texts     map[Language]map[string]string
+	sentences map[Language][]sentenceForm
+	notes     map[Language][]note
+}
+
+// sentenceForm is one row of the sentences.
+type sentenceForm struct {
+	intent string
+	flag   string
+	form   *pattern.Pattern
+}
+
+// note is a note of another extension and its translation.
+type note struct {
+	form *pattern.Pattern
+	text string
+}
+
+// Note translates a note of another extension, if the language has it.
+func Note(l Language, text string) string {
+	for _, n := range languages().notes[l] {
+		if m := n.form.FindStringSubmatch(text); len(m) == 2 {
+			return fmt.Sprintf(n.text, m[1])
+		} else if m != nil {
+			return n.text
+		}
+	}
+	return text
+}
+
+var languages = sync.OnceValue(func() *lexicon {
+	l := &lexicon{phrases: map[string][]string{}, values: map[string]map[string]int{},
+		texts: map[Language]map[string]string{}, sentences: map[Language][]sentenceForm{},
+		notes: map[Language][]note{}}
+	for _, language := range []Language{English, Russian} {
+		file, err := files.ReadFile("languages/" + string(language) + ".txt")
+		if err != nil {
+			panic(err) // embedded
+		}
+		l.add(language, string(file))
+	}
+	return l
+})
+
+func (l *lexicon) add(language Language, file string) {
+	own, texts := map[string][]string{}, map[string]string{}
+	section := ""
+	for line := range strings.Lines(file) {
+		line = strings.TrimSpace(line)
+		if strings.HasPrefix(line, "[") {
+			section = strings.Trim(line, "[]")
+			continue
+		}
+		name, content, ok := strings.Cut(line, ": ")
+		if !ok || strings.HasPrefix(line, "#") {
+			continue
+		}
+		switch section {
+		case "words":
+			own[name] = strings.Split(content, ", ")
+			l.phrases[name] = append(l.phrases[name], own[name]...)
+		case "notes":
+			l.notes[language] = append(l.notes[language], note{pattern.New(name), content})
+		case "texts":
+			texts[name] = strings.ReplaceAll(content, `\n`, "\n")
+		case "sentences":
+			intent, flag, _ := strings.Cut(name, " ")
+			l.sentences[language] = append(l.sentences[language], sentenceForm{intent, flag,
+				pattern.New(form(content, own, flag == "!" || flag == "literal"))})
+		default:
+			if l.values[section] == nil {
+				l.values[section] = map[string]int{}
+			}
+			value, _ := strconv.Atoi(name)
+			for phrase := range strings.SplitSeq(content, ", ") {
+				l.values[section][phrase] = value
+			}
+		}
+	}
+	l.texts[language] = texts
+}
+
+const (
+	around = `(?: [TWCP.] )`
+	words  = `(?: \S+ )`
+)
+
+// slots are the slots of a pattern that are not simply words.
+var slots = map[string]string{
+	"t": `(?:<around>|<me>)*`, "t+": `<around>*(?: [TW] )<around>*`, "to": `(?:<around>|<me>|<message>)*`,
+	"word": ` \S+ `, "words": words + `+?`, "n": `(?P<n> \S+ )`, "quote": `(?P<quote> Q )`,
+	"list": `(?P<list>` + words + `?)`, "channel": `(?P<channel>(?: [^ A-Z.:-][^ ]* ){1,3}?)`,
+	"said3": `(?P<said>` + words + `{1,3})`,
+}
+
+var parts = pattern.New(`\(\?P<\w+>|\(\?:|\.\*|[()|?*+]|<\w+>|\{[\w+]+\}|[^\s()|?*+<>{}]+|\s+`)
+
+// form is the regular expression of a pattern. A closed one ends with its last slot.
+func form(content string, own map[string][]string, closed bool) string {
+	var expand func(string) string
+	literal := func(phrase string) string {
+		return "(?: " + strings.Join(strings.Fields(regexp.QuoteMeta(phrase)), "  ") + " )"
+	}
+	part := func(p string) string {
+		name := strings.Trim(p, "<>{}")
+		switch {
+		case strings.TrimSpace(p) == "":
+			return ""
+		case p == "<around>":
+			return around
+		case strings.HasPrefix(p, "{"):
+			if slot, ok := slots[name]; ok {
+				return expand(slot)
+			}
+			return "(?P<" + name + ">" + words + "+?)"
+		case strings.HasPrefix(p, "<"):
+			var all []string
+			for _, phrase := range own[name] {
+				all = append(all, literal(phrase))
+			}
+			return "(?:" + strings.Join(all, "|") + ")"
+		case strings.ContainsAny(p[:1], "(|?*+)") || p == ".*":
+			return p
+		}
+		return literal(p)
+	}
+	expand = func(text string) string { return names.ReplaceAllStringFunc(text, part) }
+	tail := `(?:<around>|<closer>|<me>)*`
+	if closed {
+		tail = ""
+	}
+	body := parts.ReplaceAllStringFunc(content, part)
+	return `^` + expand(`(?:<around>|<opener>)*?`) + `(?:` + body + `)` + expand(tail) + `$`
+}
+
+// names matches the names of lists and slots, but not those of groups.
+var names = pattern.New(`<around>|<me>|<message>|<opener>|<closer>`)
+
+// Word is the first phrase of a list in a language.
+func Word(l Language, list string) string {
+	for _, p := range languages().phrases[list] {
+		if scriptOf(p) == l {
+			return p
+		}
+	}
+	return ""
+}
