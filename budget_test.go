@@ -30,7 +30,7 @@ var budgets = map[string]budget{
 	"kernel/journal":    {302, 225},
 	"kernel/models":     {616, 690},
 	"kernel/questions":  {279, 315},
-	"kernel/router":     {2366, 1850},
+	"kernel/router":     {2427, 1850},
 	"kernel/sandbox":    {86, 90},
 	"kernel/session":    {1245, 1150},
 	"kernel/supervisor": {1956, 1900},
@@ -38,7 +38,7 @@ var budgets = map[string]budget{
 }
 
 // kernelBudget is that of all packages together.
-var kernelBudget = budget{14235, 12000}
+var kernelBudget = budget{14296, 12000}
 
 func TestKernelStaysWithinItsBudget(t *testing.T) {
 	t.Parallel()

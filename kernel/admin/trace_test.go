@@ -171,6 +171,7 @@ event user.message
       model model done 0ms
       event agent.output error
         event channel.send.telegram dead 0ms
+          event agent.input.orchestrator done
           event channel.send.telegram in flight
           event system.delivery.dead
 `)

@@ -285,6 +285,52 @@ func TestOfADeadReplyTheOwnerIsToldThatButNotWhat(t *testing.T) {
 	})
 }
 
+// A person who blocks the bot is no problem of the channel: the owner is told there, once
+// a day, and what was for that person goes nowhere else.
+func TestAPersonWhoCannotBeReached(t *testing.T) {
+	withScene(t, func(s scene) {
+		s.Know(func(d *directory.Snapshot) { d.DefaultChannel = "telegram" })
+		drops := func() {
+			t.Helper()
+			s.telegram.Drops(s.telegram.Take(), "bot was blocked by the user")
+		}
+		s.telegram.Says("boris", "private")
+		s.orchestrator.Hears("private").Answers("the private answer")
+		drops()
+		told := s.telegram.ShowsOne("A message to boris on Telegram couldn't be delivered", "blocked by the user")
+		if told.Conversation != "anna" || strings.Contains(told.Text, "private") {
+			t.Errorf("the owner reads %+v", told)
+		}
+		s.orchestrator.HearsRecord("was not delivered", "has not seen it", "the private answer")
+		s.orchestrator.HearsRecord("from outside this conversation") // in the owner's
+		s.notifies(contract.UserNotify{ReplyTo: s.boris})
+		drops()
+		s.notifies(contract.UserNotify{ChannelID: "telegram"})
+		s.telegram.Shows("anna: dinner") // as ever
+		s.orchestrator.HearsRecord("dinner")
+		s.Wait(25 * time.Hour)
+		s.notifies(contract.UserNotify{ReplyTo: s.boris})
+		drops()
+		s.telegram.ShowsOne("A message to boris on Telegram couldn't be delivered")
+		s.cli.IsSilent()
+	})
+}
+
+// What the owner cannot be sent goes to another channel, and the agent is not told that
+// it was said.
+func TestAReplyToTheOwnerThatIsNotDelivered(t *testing.T) {
+	withScene(t, func(s scene) {
+		s.telegram.Says("anna", "hello")
+		s.orchestrator.Hears("hello").Answers(strings.Repeat("long ", 100))
+		s.telegram.Drops(s.telegram.Take(), "bot was blocked by the user")
+		s.cli.ShowsOne("A message to Telegram couldn't be delivered")
+		in := s.orchestrator.HearsRecord("was not delivered", "long long")
+		if len(in.Text) > 400 {
+			t.Errorf("the note has %d characters", len(in.Text))
+		}
+	})
+}
+
 // With one channel only, that one has to do: the next conversation may work.
 func TestOfADeadReplyTheOwnerIsToldOnTheOnlyChannel(t *testing.T) {
 	kerneltest.Run(t, func(w *kerneltest.World) {

@@ -120,7 +120,7 @@ func (r *MessageRouter) greetStranger(tx *bus.Tx, c *directory.Channel, m contra
 	}
 	p.Shown++
 	p.Person = Person{
-		Channel: c.ID, UserID: m.UserID, Name: cutName(m.UserName), Conversation: m.ConversationID, Thread: m.ThreadID,
+		Channel: c.ID, UserID: m.UserID, Name: cut(m.UserName, longestName), Conversation: m.ConversationID, Thread: m.ThreadID,
 	}
 	if err := save(tx, key, p); err != nil {
 		return err
@@ -131,13 +131,6 @@ func (r *MessageRouter) greetStranger(tx *bus.Tx, c *directory.Channel, m contra
 		fmt.Sprintf("approve the code %s within an hour.", p.Code))
 	to := &place{channel: c, address: m.ConversationID, thread: m.ThreadID}
 	return r.send(tx, to, contract.ChannelSend{Text: text, Kind: contract.SendReply})
-}
-
-func cutName(name string) string {
-	if r := []rune(name); len(r) > longestName {
-		return string(r[:longestName])
-	}
-	return name
 }
 
 // makeRoom deletes the expired codes of a channel and, if it has as many as it may, the

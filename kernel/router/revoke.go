@@ -66,7 +66,7 @@ type revocation struct {
 	*MessageRouter
 	tx            *bus.Tx
 	person        Person
-	id            string // the opaque one
+	id            string                           // the opaque one
 	conversations map[string]*journal.Conversation // private ones, by handle
 	sessions      map[int64]bool                   // of these conversations, and those made within them
 	ended         Ended

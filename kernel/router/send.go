@@ -138,7 +138,11 @@ func (r *MessageRouter) died(tx *bus.Tx, d *journal.Delivery, e *busv1.Event, ex
 	if channel == nil || json.Unmarshal(e.GetPayload(), &m) != nil || m.RemovesDraft() {
 		return nil //nolint:nilerr // only a dead letter; a draft that stays looks like one
 	}
-	if m.Kind == contract.SendNotice {
+	anothers, err := r.anothers(tx, channel, m)
+	if err != nil {
+		return err
+	}
+	if m.Kind == contract.SendNotice && !anothers {
 		moved, err := r.move(tx, channel, m, true)
 		if moved || err != nil {
 			return err
@@ -147,19 +151,95 @@ func (r *MessageRouter) died(tx *bus.Tx, d *journal.Delivery, e *busv1.Event, ex
 	if err := r.end(tx, m.Question, contract.AskWithdrawn); err != nil { // nothing without a question
 		return err
 	}
-	other := dir.FirstChannel(func(c *directory.Channel) bool { return c.ID != channel.ID && c.Configured() })
-	if m.Kind == contract.SendNotice && other == nil || len(m.Detours) > 0 {
-		return nil // no other channel is left to send it to
-	}
 	c, err := tx.Call(journal.ParseCallID(m.Call))
 	if err != nil || c != nil && (c.State == journal.CallOpen || c.State == journal.CallRunning) {
 		return err // the tool that sent it waits for this; its result informs the agent
+	}
+	if err := r.noteUndelivered(tx, m, d); err != nil {
+		return err
+	}
+	if anothers {
+		return r.tellUnreachable(tx, channel, m, d.Reason)
+	}
+	other := dir.FirstChannel(func(c *directory.Channel) bool { return c.ID != channel.ID && c.Configured() })
+	if m.Kind == contract.SendNotice && other == nil || len(m.Detours) > 0 {
+		return nil // no other channel is left to send it to
 	}
 	return r.tellOwner(tx, channel.ID, fmt.Sprintf("A message to %s couldn't be delivered (%s).%s",
 		channel.Name, d.Reason, seeDead(dir)))
 }
 
 func seeDead(dir *directory.Snapshot) string { return directory.Hint(" See %s.", dir.Program.Dead) }
+
+// anothers reports whether a text was for the private conversation of a person other
+// than the channel's owner. That they cannot be reached says nothing of the channel.
+func (r *MessageRouter) anothers(tx *bus.Tx, channel *directory.Channel, m contract.ChannelSend) (bool, error) {
+	owner, err := ownerOn(tx, channel)
+	to := place{address: m.Conversation, thread: m.Thread}
+	if err != nil || channel.Local || to.lane(owner) == defaultPlace || m.Conversation == owner.UserID {
+		return false, err
+	}
+	c, err := tx.ConversationByAddress(channel.ID, m.Conversation, m.Thread)
+	return c != nil && !c.Group, err
+}
+
+// noteUndelivered notes in the history of the session that sent a text that it was not
+// delivered: its agent believes that it has said it.
+func (r *MessageRouter) noteUndelivered(tx *bus.Tx, m contract.ChannelSend, d *journal.Delivery) error {
+	s, err := tx.Session(journal.ParseSessionID(m.Session))
+	if err != nil || s == nil {
+		return err
+	}
+	what := "This text of yours was not delivered, and the user has not seen it"
+	if d.Uncertain {
+		what = "It is unknown whether this text of yours was delivered"
+	}
+	_, _, err = r.sessions.Queue(tx, s, contract.AgentInput{
+		Kind: contract.InputRecord, Sender: "switchboard",
+		Text: fmt.Sprintf("%s (%s):\n\n%s", what, d.Reason, cut(m.Text, longestLost)),
+	}, "")
+	return err
+}
+
+// longestLost is how much of a text that was not delivered is noted, in characters.
+const longestLost = 200
+
+func cut(text string, most int) string {
+	if r := []rune(text); len(r) > most {
+		return string(r[:most-1]) + "…"
+	}
+	return text
+}
+
+// tellOften is how often the owner is told that a person cannot be reached.
+const tellOften = 24 * time.Hour
+
+// tellUnreachable tells the owner, once a day, that a person gets no messages.
+func (r *MessageRouter) tellUnreachable(
+	tx *bus.Tx, channel *directory.Channel, m contract.ChannelSend, reason string,
+) error {
+	key := "unreachable/" + channel.ID + "/" + m.Conversation
+	told, err := load[int64](tx, key)
+	if err != nil || told != nil && tx.Now-*told < tellOften.Microseconds() {
+		return err
+	}
+	if err := save(tx, key, tx.Now); err != nil {
+		return err
+	}
+	person, err := load[Person](tx, personKey(channel.ID, m.Conversation))
+	if err != nil {
+		return err
+	}
+	name, avoid := m.Conversation, ""
+	if person != nil {
+		name = cmp.Or(person.Name, name)
+	}
+	if !channel.Ready() {
+		avoid = channel.ID
+	}
+	return r.tellOwner(tx, avoid, fmt.Sprintf("A message to %s on %s couldn't be delivered (%s).%s",
+		name, channel.Name, reason, seeDead(r.directory.Current())))
+}
 
 // move publishes a notice to another channel, with a note of the first one. With
 // allowNotReady, the default channel is taken also if it is not ready.
