@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"strings"
-	"slices"
 	"sync"
 
 	"github.com/hashicorp/go-hclog"
@@ -80,11 +79,6 @@ func (c *cast) arrange(s *kernel.Settings, tested *kernel.Spec) {
 	s.DefaultAgent = callerID
 	if tested.Agent != nil {
 		s.DefaultAgent = tested.ID
-	}
-	if channel := tested.Provides.Channel; channel != nil {
-		open := *channel
-		open.AllowFrom = append(slices.Clone(open.AllowFrom), "*") // the kernel stores no message of a stranger
-		tested.Provides.Channel = &open
 	}
 	if c.asked != "" {
 		s.ModelNames = map[string][]string{testedModel: {c.asked}}

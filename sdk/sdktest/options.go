@@ -92,6 +92,9 @@ func (o Options) spec(m *manifests.Manifest, ext sdk.Extension) (s kernel.Spec, 
 	}
 	s.Config, err = json.Marshal(config)
 	s.Secrets = o.Secrets
+	if s.Provides.Channel != nil {
+		s.Provides.Channel.AllowFrom = []string{"*"} // the kernel stores no message of a stranger
+	}
 	return s, err
 }
 
