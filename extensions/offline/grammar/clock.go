@@ -94,71 +94,28 @@ func (s *scan) clock(i int, prefixed bool) (clock, int, Reason, bool) {
 
 // spokenClock reads "half past nine", "quarter to 10", "10 past 9", "половине
 // десятого", "без четверти десять".
-func (s *scan) spokenClock(i int) (clock, int, bool) {
-	english := func(j, minutes int) (clock, int, bool) {
-		past := s.oneOf(j, "past")
-		if !past && !s.oneOf(j, "to") {
-			return clock{}, i, false
+func (s *scan) spokenClock(i int) (found clock, end int, ok bool) {
+	s.timesAt("clock", i, func(m timeMatch) {
+		minutes, _ := strconv.Atoi(m.flag)
+		switch m.flag {
+		case "past":
+			minutes = m.number("n")
+		case "to":
+			minutes = -m.number("n")
 		}
-		h, end, ok := s.integer(j + 1)
-		if !ok || h < 1 || h > 12 {
-			return clock{}, i, false
+		h := max(m.number("h"), m.value("genitive_hour"), m.value("half_hour"))
+		if s.oneOf(m.end-1, "one_oclock") {
+			h = 1
 		}
-		if past {
-			return clock{hour: h, minute: minutes}, end, true
+		if h < 1 || h > 12 || minutes == 0 || minutes > 30 || minutes <= -60 || m.end <= end {
+			return
 		}
-		return clock{hour: (h+10)%12 + 1, minute: 60 - minutes}, end, true
-	}
-	if j, ok := s.words(i, "half"); ok && s.oneOf(j, "past") {
-		return english(j, 30)
-	}
-	if j, ok := s.words(i, "quarter"); ok {
-		return english(j, 15)
-	}
-	if m, j, ok := s.integer(i); ok && m > 0 && m < 30 {
-		if k, ok := s.words(j, "minutes_past"); ok {
-			j = k
+		if minutes < 0 {
+			h, minutes = (h+10)%12+1, 60+minutes
 		}
-		if c, end, ok := english(j, m); ok {
-			return c, end, true
-		}
-	}
-	before := func(h, minutes, end int) (clock, int, bool) {
-		return clock{hour: (h+10)%12 + 1, minute: 60 - minutes}, end, true
-	}
-	if s.oneOf(i, "half_of") {
-		if h := s.value("genitive_hour", i+1); h > 0 {
-			return before(h, 30, i+2)
-		}
-	}
-	if rest, ok := strings.CutPrefix(s.at(i), "пол"); ok {
-		if h := languages().values["genitive_hour"][strings.TrimPrefix(rest, "-")]; h > 0 {
-			return before(h, 30, i+1)
-		}
-	}
-	if s.oneOf(i, "quarter_of") {
-		if h := s.value("genitive_hour", i+1); h > 0 {
-			return before(h, 45, i+2)
-		}
-	}
-	if s.oneOf(i, "without") {
-		m, j, ok := 15, i+2, s.oneOf(i+1, "a_quarter_less")
-		if !ok {
-			m, j, ok = s.integer(i + 1)
-			if s.oneOf(j, "minutes_to") {
-				j++
-			}
-		}
-		if ok && m > 0 && m < 60 {
-			if s.oneOf(j, "one_oclock") {
-				return before(1, m, j+1)
-			}
-			if h, end, ok := s.integer(j); ok && h >= 1 && h <= 12 {
-				return before(h, m, end)
-			}
-		}
-	}
-	return clock{}, i, false
+		found, end, ok = clock{hour: h, minute: minutes}, m.end, true
+	})
+	return found, end, ok
 }
 
 // placeClock reads the words after an hour (am, pm, o'clock, утра) and checks it.

@@ -1,8 +1,8 @@
 package grammar
 
 import (
+	"slices"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/switchboard-run/switchboard/extensions/offline/pattern"
@@ -25,159 +25,72 @@ var (
 	slashDate = pattern.New(`^\d{1,2}/\d{1,2}(/\d{2,4})?$`)
 )
 
-func (s *scan) dayAtom(i int) (atom, bool) {
-	a := atom{kind: dayAtom}
-	day := func(end int, ref dayRef) (atom, bool) {
-		a.end, a.day = end, ref
-		return s.dayPart(a), true
-	}
-	for offset, list := range []string{"today", "tomorrow", "day_after_tomorrow"} {
-		if end, ok := s.words(i, list); ok {
-			return day(end, dayRef{offset: offset})
+// dayAtom reads a day at i: "tomorrow evening", "on Friday", "the 5th of May".
+func (s *scan) dayAtom(i int) (found atom, ok bool) {
+	found, ok = s.numericDate(i)
+	s.timesAt("day", i, func(m timeMatch) {
+		a := atom{kind: dayAtom, end: m.end, weak: m.flag == "weak" || m.flag == "bare"}
+		a.day.part = part(max(m.value("part"), m.value("part_of_today")))
+		switch m.flag {
+		case "weekday", "weak", "bare":
+			if m.flag == "bare" && !s.clockFollows(m.end) {
+				return
+			}
+			a.day.weekday = max(m.value("weekday"), m.value("brief_weekday"))
+			switch which := m.slots["which"]; {
+			case slices.Contains(languages().phrases["next"], which):
+				a.day.which = "next"
+			case which != "":
+				a.day.which = "this"
+			}
+		case "date":
+			a = checkDate(a, m.end, m.number("year"), m.value("month"), m.number("d"))
+		case "no_month":
+			a.problem = NoMonth
+		default:
+			a.day.offset, _ = strconv.Atoi(m.flag)
 		}
-	}
-	if s.oneOf(i, "tonight") {
-		return day(i+1, dayRef{part: evening})
-	}
-	if s.oneOf(i, "this") && s.oneOf(i+1, "part_of_today") {
-		return day(i+2, dayRef{part: part(s.value("part", i+1))})
-	}
-	j := i
-	if s.oneOf(j, "on") {
-		j++
-	}
-	ref := dayRef{}
-	switch {
-	case s.oneOf(j, "this_day"):
-		ref.which = "this"
-		j++
-	case s.oneOf(j, "next"):
-		ref.which = "next"
-		j++
-	}
-	if wd := s.value("weekday", j); wd > 0 && (j > i || s.lang == English || s.dayFollowsClockless(j)) {
-		ref.weekday = wd
-		a.weak = j == i
-		return day(j+1, ref)
-	}
-	if wd := s.value("brief_weekday", j); wd > 0 && j > i {
-		ref.weekday = wd
-		return day(j+1, ref)
-	}
-	if ref.which != "" {
-		return atom{}, false
-	}
-	if s.oneOf(j, "the") {
-		j++
-	}
-	return s.date(i, j)
+		if !ok || a.end > found.end {
+			found, ok = a, true
+		}
+	})
+	return found, ok
 }
 
-// dayFollowsClockless accepts a bare Russian weekday only before a time: "пятница, 10:00".
-func (s *scan) dayFollowsClockless(j int) bool {
-	k := j + 1
-	if s.is(k, comma) {
-		k++
-	}
-	return digital.MatchString(s.at(k))
-}
-
-// dayPart reads a part of the day after a day: "tomorrow evening".
-func (s *scan) dayPart(a atom) atom {
-	if a.day.part == noPart {
-		if p := s.value("part", a.end); p > 0 && s.lang == English {
-			a.day.part = part(p)
-			a.end++
-		}
-	}
-	return a
-}
-
-// date reads a calendar date at j; i is the index of its preposition.
-func (s *scan) date(i, j int) (atom, bool) {
-	a := atom{kind: dayAtom}
-	w := s.at(j)
-	if m := isoDate.FindStringSubmatch(w); m != nil {
-		y, _ := strconv.Atoi(m[1])
-		mo, _ := strconv.Atoi(m[2])
-		d, _ := strconv.Atoi(m[3])
-		return checkDate(a, j+1, y, mo, d), true
-	}
-	if m := dotDate.FindStringSubmatch(w); m != nil && !s.oneOf(i, "at_only") {
-		d, _ := strconv.Atoi(m[1])
-		mo, _ := strconv.Atoi(m[2])
-		y, _ := strconv.Atoi(m[3])
-		// "в 9.30" is a time of day; "25.12" is a date.
-		if m[3] != "" || (mo >= 1 && mo <= 12 && len(m[2]) == 2 && !s.oneOf(i, "at_dot") && (j > i || d > 0)) {
-			a = checkDate(a, j+1, y, mo, d)
-			a.weak = j == i && m[3] == ""
-			return a, true
-		}
-		return atom{}, false
-	}
-	if slashDate.MatchString(w) && j > i {
-		a.end, a.problem = j+1, AmbiguousDate
-		return a, true
-	}
-	if mo := s.value("month", j); mo > 0 && (j > i || s.lang == English) {
-		if d, k, ok := s.dayNumber(j + 1); ok {
-			return s.dateYear(a, k, mo, d), true
-		}
-	}
-	if d, k, ok := s.dayNumber(j); ok {
-		if s.oneOf(k, "of") {
-			k++
-		}
-		if mo := s.value("month", k); mo > 0 {
-			return s.dateYear(a, k+1, mo, d), true
-		}
-		if s.oneOf(i, "on_date") && k == j+2 { // "on the 25th"
-			a.end, a.problem = k, NoMonth
-			return a, true
-		}
-		if s.oneOf(k, "of_this_month") {
-			a.end, a.problem = k+1, NoMonth
-			return a, true
-		}
-	}
-	return atom{}, false
-}
-
-// dayNumber reads the day of a month: 25, 25th, 25-го.
-func (s *scan) dayNumber(i int) (int, int, bool) {
-	w := s.at(i)
-	if w == "" || !isDigit(rune(w[0])) {
-		return 0, i, false
-	}
-	w = strings.TrimSuffix(w, "-")
-	if len(w) > 2 {
-		return 0, i, false
-	}
-	d, err := strconv.Atoi(w)
-	if err != nil || d < 1 || d > 31 {
-		return 0, i, false
-	}
-	i++
-	if i < len(s.toks) && s.toks[i].glued && s.oneOf(i, "ordinal_ending") {
+// clockFollows accepts a bare Russian weekday only before a time: "пятница, 10:00".
+func (s *scan) clockFollows(i int) bool {
+	if s.is(i, comma) {
 		i++
 	}
-	return d, i, true
+	return digital.MatchString(s.at(i))
 }
 
-func (s *scan) dateYear(a atom, k, mo, d int) atom {
-	j := k
-	if s.is(j, comma) {
+// numericDate reads a date in digits at i: 2025-12-25, 25.12.2025, 25.12.
+func (s *scan) numericDate(i int) (atom, bool) {
+	a := atom{kind: dayAtom}
+	j := i
+	if s.oneOf(i, "on") {
 		j++
 	}
-	if w := s.at(j); len(w) == 4 && number(w) && w[0] == '2' {
-		y, _ := strconv.Atoi(w)
-		j++
-		if s.oneOf(j, "of_year") {
-			j++
+	number := func(text string) int {
+		n, _ := strconv.Atoi(text)
+		return n
+	}
+	w := s.at(j)
+	if m := isoDate.FindStringSubmatch(w); m != nil {
+		return checkDate(a, j+1, number(m[1]), number(m[2]), number(m[3])), true
+	}
+	if m := dotDate.FindStringSubmatch(w); m != nil {
+		// "в 9.30" is a time of day; "25.12" is a date.
+		if m[3] == "" && (number(m[2]) < 1 || number(m[2]) > 12 || len(m[2]) != 2 || s.oneOf(i, "at_dot")) {
+			return a, false
 		}
-		return checkDate(a, j, y, mo, d)
+		a = checkDate(a, j+1, number(m[3]), number(m[2]), number(m[1]))
+		a.weak = j == i && m[3] == ""
+		return a, true
 	}
-	return checkDate(a, k, 0, mo, d)
+	a.end, a.problem = j+1, AmbiguousDate
+	return a, slashDate.MatchString(w) && j > i
 }
 
 func checkDate(a atom, end, y, mo, d int) atom {

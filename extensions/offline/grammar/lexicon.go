@@ -3,7 +3,9 @@ package grammar
 import (
 	"embed"
 	"fmt"
+	"maps"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -14,6 +16,7 @@ import (
 // A language is one file. Its sections:
 //
 //	[words]      lists of phrases by name: <name> in a sentence, or used in code
+//	[times]      forms of times, in the same way: "kind flag: pattern"
 //	[sentences]  what a person may say, in order: "intent flags: pattern"
 //	[texts]      what the model says, by name
 //	[...]        values of words: "7: seven"
@@ -35,6 +38,7 @@ type lexicon struct {
 	texts     map[Language]map[string]string
 	sentences map[Language][]sentenceForm
 	notes     map[Language][]note
+	times     map[string][]timeForm // of all languages, by kind
 }
 
 // sentenceForm is one row of the sentences.
@@ -65,7 +69,7 @@ func Note(l Language, text string) string {
 var languages = sync.OnceValue(func() *lexicon {
 	l := &lexicon{phrases: map[string][]string{}, values: map[string]map[string]int{},
 		texts: map[Language]map[string]string{}, sentences: map[Language][]sentenceForm{},
-		notes: map[Language][]note{}}
+		notes: map[Language][]note{}, times: map[string][]timeForm{}}
 	for _, language := range []Language{English, Russian} {
 		file, err := files.ReadFile("languages/" + string(language) + ".txt")
 		if err != nil {
@@ -99,8 +103,12 @@ func (l *lexicon) add(language Language, file string) {
 			texts[name] = strings.ReplaceAll(content, `\n`, "\n")
 		case "sentences":
 			intent, flag, _ := strings.Cut(name, " ")
-			l.sentences[language] = append(l.sentences[language], sentenceForm{intent, flag,
-				pattern.New(form(content, own, flag == "!" || flag == "literal"))})
+			form := l.sentencePattern(content, own, flag == "!" || flag == "literal")
+			l.sentences[language] = append(l.sentences[language], sentenceForm{intent, flag, pattern.New(form)})
+		case "times":
+			kind, flag, _ := strings.Cut(name, " ")
+			l.times[kind] = append(l.times[kind],
+				timeForm{flag, pattern.Longest("^(?:" + l.pattern(content, own) + ")")})
 		default:
 			if l.values[section] == nil {
 				l.values[section] = map[string]int{}
@@ -121,54 +129,66 @@ const (
 
 // slots are the slots of a pattern that are not simply words.
 var slots = map[string]string{
-	"t": `(?:<around>|<me>)*`, "t+": `<around>*(?: [TW] )<around>*`, "to": `(?:<around>|<me>|<message>)*`,
-	"word": ` \S+ `, "words": words + `+?`, "n": `(?P<n> \S+ )`, "quote": `(?P<quote> Q )`,
-	"list": `(?P<list>` + words + `?)`, "channel": `(?P<channel>(?: [^ A-Z.:-][^ ]* ){1,3}?)`,
-	"said3": `(?P<said>` + words + `{1,3})`,
+	"t": `(?:<around>|<me>)*`, "t+": `(?:<around>)*(?:T|W)(?:<around>)*`, "to": `(?:<around>|<me>|<message>)*`,
+	"word": "`" + words, "words": "`" + words + `+?`, "n": "`(?P<n>" + words + ")", "quote": `(?P<quote>Q)`,
+	"list": "`(?P<list>" + words + "?)", "channel": "`(?P<channel>(?: [^ A-Z.:-][^ ]* ){1,3}?)",
+	"said3": "`(?P<said>" + words + "{1,3})", "d": "`(?P<d> [0-9]{1,2}-? )", "d2": "`(?P<d2> [0-9]{1,2}-? )",
+	"d3": "`(?P<d3> [0-9]{1,2}-? )", "year": "`(?P<year> 2[0-9]{3} )", "h": `(?P<h>{number_word})`,
+	"digits": "`(?: [0-9]+ )", "number_word": "`(?: [0-9]{1,2} |" + words + ")",
 }
 
 var parts = pattern.New(`\(\?P<\w+>|\(\?:|\.\*|[()|?*+]|<\w+>|\{[\w+]+\}|[^\s()|?*+<>{}]+|\s+`)
 
-// form is the regular expression of a pattern. A closed one ends with its last slot.
-func form(content string, own map[string][]string, closed bool) string {
-	var expand func(string) string
+// pattern is the regular expression of a pattern.
+func (l *lexicon) pattern(content string, own map[string][]string) string {
 	literal := func(phrase string) string {
 		return "(?: " + strings.Join(strings.Fields(regexp.QuoteMeta(phrase)), "  ") + " )"
 	}
-	part := func(p string) string {
+	list := func(name string) string {
+		phrases := own[name]
+		if len(phrases) == 0 {
+			phrases = slices.Sorted(maps.Keys(l.values[name]))
+		}
+		all := make([]string, len(phrases))
+		for i, phrase := range phrases {
+			all[i] = literal(phrase)
+		}
+		return "(?:" + strings.Join(all, "|") + ")"
+	}
+	return parts.ReplaceAllStringFunc(content, func(p string) string {
 		name := strings.Trim(p, "<>{}")
+		slot, isSlot := slots[name]
 		switch {
 		case strings.TrimSpace(p) == "":
 			return ""
 		case p == "<around>":
 			return around
-		case strings.HasPrefix(p, "{"):
-			if slot, ok := slots[name]; ok {
-				return expand(slot)
-			}
+		case p[0] == '<' && p != "<":
+			return list(name)
+		case p[0] == '{' && isSlot && slot[0] == '`': // an expression
+			return slot[1:]
+		case p[0] == '{' && isSlot:
+			return l.pattern(slot, own)
+		case p[0] == '{' && l.values[name] != nil:
+			return "(?P<" + name + ">" + list(name) + ")"
+		case p[0] == '{':
 			return "(?P<" + name + ">" + words + "+?)"
-		case strings.HasPrefix(p, "<"):
-			var all []string
-			for _, phrase := range own[name] {
-				all = append(all, literal(phrase))
-			}
-			return "(?:" + strings.Join(all, "|") + ")"
 		case strings.ContainsAny(p[:1], "(|?*+)") || p == ".*":
 			return p
 		}
 		return literal(p)
-	}
-	expand = func(text string) string { return names.ReplaceAllStringFunc(text, part) }
+	})
+}
+
+// sentencePattern adds to a form what may be around a sentence. A closed form ends with
+// its last slot.
+func (l *lexicon) sentencePattern(content string, own map[string][]string, closed bool) string {
 	tail := `(?:<around>|<closer>|<me>)*`
 	if closed {
 		tail = ""
 	}
-	body := parts.ReplaceAllStringFunc(content, part)
-	return `^` + expand(`(?:<around>|<opener>)*?`) + `(?:` + body + `)` + expand(tail) + `$`
+	return `^` + l.pattern(`(?:<around>|<opener>)*?(?:`+content+`)`+tail, own) + `$`
 }
-
-// names matches the names of lists and slots, but not those of groups.
-var names = pattern.New(`<around>|<me>|<message>|<opener>|<closer>`)
 
 // Word is the first phrase of a list in a language.
 func Word(l Language, list string) string {

@@ -3,48 +3,32 @@ package grammar
 import (
 	"maps"
 	"slices"
+	"strings"
 	"sync"
 	"unicode/utf8"
 )
 
-// corrections are the words whose slips of one letter are corrected, if they have
-// enough letters.
-var corrections = []struct {
-	lists, sections []string
-	letters         int
-}{
-	// Words of times are corrected wherever they are, unless they are other words.
-	{[]string{"today", "tomorrow"}, []string{"weekday", "month"}, 6},
-	// Commands are corrected in a sentence that is not understood otherwise.
-	{[]string{"today", "tomorrow", "remind", "cancel", "move", "postpone", "snooze", "remember", "forget",
-		"send", "reminders", "reminder", "commands"}, []string{"weekday", "month", "unit", "part"}, 5},
-}
-
-// correctable returns the words of the corrections i.
+// correctable are the words in which a slip of one letter is corrected: days and
+// months anywhere, unless they are other words; commands in a sentence that is not
+// understood otherwise.
 var correctable = [2]func() []string{
-	sync.OnceValue(func() []string { return correctableWords(0) }),
-	sync.OnceValue(func() []string { return correctableWords(1) }),
+	sync.OnceValue(func() []string { return longWords(6, "today", "tomorrow", "weekday", "month") }),
+	sync.OnceValue(func() []string {
+		return longWords(5, "today", "tomorrow", "weekday", "month", "unit", "part", "remind", "cancel", "move",
+			"postpone", "snooze", "remember", "forget", "send", "reminders", "reminder")
+	}),
 }
 
-func correctableWords(i int) []string {
-	c, all := corrections[i], map[string]bool{}
-	add := func(phrase string) {
-		for _, t := range tokenize(phrase) {
-			if utf8.RuneCountInString(t.norm) >= c.letters {
-				all[t.norm] = true
-			}
+// longWords returns the words of lists and sections that have enough letters.
+func longWords(letters int, names ...string) []string {
+	all := map[string]bool{}
+	for _, name := range names {
+		phrases := slices.Concat(languages().phrases[name], slices.Collect(maps.Keys(languages().values[name])))
+		for _, word := range strings.Fields(strings.Join(phrases, " ")) {
+			all[word] = utf8.RuneCountInString(word) >= letters
 		}
 	}
-	for _, list := range c.lists {
-		for _, phrase := range languages().phrases[list] {
-			add(phrase)
-		}
-	}
-	for _, section := range c.sections {
-		for phrase := range languages().values[section] {
-			add(phrase)
-		}
-	}
+	maps.DeleteFunc(all, func(_ string, long bool) bool { return !long })
 	return slices.Sorted(maps.Keys(all))
 }
 
@@ -54,14 +38,13 @@ func (s *scan) corrected(r Reading) Reading {
 	if r.Intent != nil && r.Intent.Do != "remind" && r.Intent.Do != "todo" {
 		return Reading{}
 	}
-	for i := range corrections {
-		c := s.withCorrections(correctable[i]())
-		if c == nil || r.Intent != nil && i > 0 {
+	for i, words := range correctable {
+		c := s.withCorrections(words())
+		if c == nil || i > 0 && r.Intent != nil {
 			continue
 		}
-		if better := c.read(); better.Intent != nil && (r.Intent == nil || better.Intent.Do == "remind") ||
-			better.Question != nil && better.Question.Reason != Unknown && (r.Question == nil && r.Intent == nil ||
-				r.Intent != nil) {
+		better := c.read()
+		if better.Intent != nil || better.Question != nil && (r.Intent != nil || r.Question == nil) {
 			return better
 		}
 	}
@@ -74,7 +57,7 @@ func (s *scan) withCorrections(known []string) *scan {
 	changed := false
 	for i, t := range out.toks {
 		if t.kind != word || utf8.RuneCountInString(t.norm) < 4 || len(t.norm) > 40 || slices.Contains(known, t.norm) ||
-			slices.Contains(languages().phrases["no_slip"], t.norm) || languages().values["weekdays"][t.norm] > 0 {
+			s.oneOf(i, "no_slip") || s.value("weekdays", i) > 0 {
 			continue
 		}
 		if near := slices.IndexFunc(known, func(w string) bool { return slipOf(t.norm, w) }); near >= 0 {
@@ -85,6 +68,7 @@ func (s *scan) withCorrections(known []string) *scan {
 	if !changed {
 		return nil
 	}
+	out.lay()
 	return &out
 }
 

@@ -1,6 +1,7 @@
 package grammar
 
 import (
+	"cmp"
 	"iter"
 	"slices"
 	"strings"
@@ -31,26 +32,40 @@ type token struct {
 
 // scan is the state of parsing one text.
 type scan struct {
-	text  string
-	toks  []token
-	now   time.Time
-	names []name
-	lang  Language
-	old   *Timing // of the reminder to move
-	asked bool    // the text ends with a question mark
-	wakes bool    // a time of day is in the morning, unless it says otherwise
-	later bool    // a time of day that has passed is tomorrow's
+	text    string
+	toks    []token
+	now     time.Time
+	names   []name
+	lang    Language
+	line    string  // the words, as the forms of times see them
+	offsets []int   // of the tokens in the line
+	old     *Timing // of the reminder to move
+	asked   bool    // the text ends with a question mark
+	wakes   bool    // a time of day is in the morning, unless it says otherwise
+	later   bool    // a time of day that has passed is tomorrow's
 }
 
 func newScan(text string, now time.Time, names []string) *scan {
 	s := &scan{text: text, toks: tokenize(text), now: now, lang: scriptOf(text),
 		asked: strings.HasSuffix(strings.TrimSpace(text), "?")}
+	s.lay()
 	for _, n := range names {
 		if n := newName(n); len(n.words) > 0 {
 			s.names = append(s.names, n)
 		}
 	}
 	return s
+}
+
+// lay writes the line.
+func (s *scan) lay() {
+	var line strings.Builder
+	s.offsets = make([]int, 0, len(s.toks)+1)
+	for _, t := range s.toks {
+		s.offsets = append(s.offsets, line.Len())
+		line.WriteString(" " + cmp.Or(t.norm, `"`) + " ")
+	}
+	s.line, s.offsets = line.String(), append(s.offsets, line.Len())
 }
 
 // norm normalizes spellings that mean the same.

@@ -19,6 +19,16 @@ func New(expression string) *Pattern {
 	return &Pattern{sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(expression) })}
 }
 
+// Longest returns a pattern that finds the longest match at a place, not the first of
+// its alternatives.
+func Longest(expression string) *Pattern {
+	return &Pattern{sync.OnceValue(func() *regexp.Regexp {
+		r := regexp.MustCompile(expression)
+		r.Longest()
+		return r
+	})}
+}
+
 // MatchString is regexp.Regexp's method.
 func (p *Pattern) MatchString(s string) bool { return p.compiled().MatchString(s) }
 
