@@ -72,7 +72,7 @@ type ToolResult struct {
 	Content string
 	IsError bool
 	// Nothing, of a read-only tool that gives context: it has nothing to say for any
-	// arguments, so an agent need not call it again soon.
+	// arguments and any principal, so an agent need not call it again soon.
 	Nothing bool
 	Effects Effects
 }

@@ -1178,8 +1178,8 @@ type CallResult struct {
 	// Set by the kernel in its answer to an agent: the number of inputs after the one
 	// being handled.
 	Waiting int32 `protobuf:"varint,4,opt,name=waiting,proto3" json:"waiting,omitempty"`
-	// Of a read-only tool that gives context: it has nothing to say for any arguments,
-	// so an agent need not call it again soon.
+	// Of a read-only tool that gives context: it has nothing to say for any arguments
+	// and any principal, so an agent need not call it again soon.
 	Nothing bool `protobuf:"varint,5,opt,name=nothing,proto3" json:"nothing,omitempty"`
 	// Of a command: the answer to the person, in Markdown. Empty: the content or, if
 	// that is a JSON object, its field text.

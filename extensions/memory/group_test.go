@@ -52,6 +52,9 @@ func TestAGroupHasItsOwnMemories(t *testing.T) {
 			t.Errorf("%s: %q, want %q", name, got, tt.want)
 		}
 	}
+	if r := b.Ask("relevant", fields{"query": "tea"}, team); r.GetContent() != "" || r.GetNothing() {
+		t.Errorf("what another group is told, or that there is nothing anywhere: %v", r)
+	}
 	b.refuses("forget", fields{"ids": []string{private.ID}}, "there is no memory", club)
 	b.refuses("remember", fields{"id": private.ID, "kind": "preference"}, "there is no memory", club)
 	b.refuses("forget", fields{"ids": []string{own.ID}}, "there is no memory", team)

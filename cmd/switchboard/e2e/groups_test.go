@@ -245,6 +245,14 @@ func TestPrivateThingsStayOutOfGroups(t *testing.T) {
 		strings.Count(after, secret) != strings.Count(before, secret) {
 		t.Errorf("a group has changed what is private:\n%s\nwas\n%s", after, before)
 	}
+
+	// That a group has nothing to go by is not taken for private turns after it.
+	c.in(c.groups-1, boris, "hello")
+	c.told(c.groups-1, 1)
+	n := len(c.texts(anna))
+	c.telegram.Say(anna, "hello")
+	c.told(anna, n+1)
+	contains(t, "the context in private", contextOf(c.model.Requests()[c.model.Total()-1]), secret)
 }
 
 // What is set in a group is usable there and seen in private, and with /household the
