@@ -24,11 +24,11 @@ var budgets = map[string]budget{
 	"kernel/admin":      {526, 400},
 	"kernel/bus":        {2986, 2950},
 	"kernel/clock":      {81, 120},
-	"kernel/directory":  {257, 240},
+	"kernel/directory":  {265, 240},
 	"kernel/fair":       {142, 190},
 	"kernel/host":       {1291, 1230},
 	"kernel/journal":    {302, 225},
-	"kernel/models":     {616, 690},
+	"kernel/models":     {666, 690},
 	"kernel/questions":  {279, 315},
 	"kernel/router":     {2427, 1850},
 	"kernel/sandbox":    {86, 90},
@@ -38,7 +38,7 @@ var budgets = map[string]budget{
 }
 
 // kernelBudget is that of all packages together.
-var kernelBudget = budget{14296, 12000}
+var kernelBudget = budget{14353, 12000}
 
 func TestKernelStaysWithinItsBudget(t *testing.T) {
 	t.Parallel()

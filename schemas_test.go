@@ -144,6 +144,8 @@ func valueOf(t reflect.Type, tag reflect.StructTag) object {
 		if enum := tag.Get("enum"); enum != "" {
 			s["enum"] = strings.Split(enum, "|")
 		}
+	case t.Kind() == reflect.Float64:
+		s["type"] = "number"
 	case t.Kind() == reflect.Bool:
 		s["type"] = "boolean"
 	default:

@@ -1,10 +1,12 @@
 package home
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
 
+	"github.com/switchboard-run/switchboard/kernel/directory"
 	"github.com/switchboard-run/switchboard/manifests"
 )
 
@@ -114,4 +116,40 @@ func TestADroppedInExtensionWithTheNameOfAProvider(t *testing.T) {
 		}
 	}
 	t.Errorf("both run: %+v", p.disabled)
+}
+
+func TestLimitsAndPricesForTheKernel(t *testing.T) {
+	t.Parallel()
+	f, _ := planned(t, `models:
+  daily_tokens: {total: 500, x/a: 50}
+  limits: [{per: day, agent: b, tokens: 7}, {per: month, money: 20}]
+  providers:
+    x: {kind: openai, base_url: "http://x/v1", price: {input: 1.5, output: 2}}
+`)
+	keys := map[string]string{"OPENAI_API_KEY": "a", "OPENAI_BASE_URL": "http://elsewhere/v1"}
+	f.options.Env = func(name string) (string, bool) { return keys[name], keys[name] != "" }
+	f.live = liveOf(t, f)
+	s := f.settings(f.plan(nil))
+	var got []string
+	for _, l := range s.Limits {
+		got = append(got, fmt.Sprint(l.Monthly, l.Agent, l.Model, l.Tokens, l.Money, l.Setting))
+	}
+	if want := []string{
+		"false500 0models.daily_tokens: {total: 500}", "true0 20000000models.limits: {per: month, money: 20}",
+		"falseb7 0models.limits: {per: day, agent: b, tokens: 7}", "falsex/a50 0models.daily_tokens: {x/a: 50}",
+	}; !slices.Equal(got, want) {
+		t.Errorf("the limits are %q, want %q", got, want)
+	}
+	if p := s.Price("x/a"); p != (directory.Price{Input: 1_500_000, Cached: 1_500_000, Output: 2_000_000}) {
+		t.Errorf("the price is %+v", p)
+	}
+	for _, model := range []string{"offline/grammar", "openai/gpt-4.1-mini", "none/x"} { // openai is another server
+		if p := s.Price(model); p != (directory.Price{}) {
+			t.Errorf("%s costs %+v", model, p)
+		}
+	}
+	delete(keys, "OPENAI_BASE_URL")
+	if p := f.settings(f.plan(nil)).Price("openai/gpt-4.1-mini"); p.Input != 400_000 || p.Cached != 100_000 {
+		t.Errorf("OpenAI's own price is %+v", p)
+	}
 }

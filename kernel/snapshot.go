@@ -68,7 +68,7 @@ func (k *Kernel) describe(s *directory.Snapshot, x *Spec) {
 	if a := x.Agent; a != nil {
 		s.Agents = append(s.Agents, directory.Agent{
 			ID: x.ID, Name: x.name(), Description: x.Description, State: state,
-			Spec: a.Spec, Approve: a.Approve, DailyTokens: a.DailyTokens,
+			Spec: a.Spec, Approve: a.Approve,
 		})
 	}
 	if len(x.Provides.Models) > 0 {

@@ -74,9 +74,8 @@ type Permissions struct {
 
 // Agent makes an extension an agent.
 type Agent struct {
-	Spec        *extensionv1.AgentSpec
-	Approve     []string // tools, as patterns, for which a person is asked first
-	DailyTokens int64    // 0: no limit of its own
+	Spec    *extensionv1.AgentSpec
+	Approve []string // tools, as patterns, for which a person is asked first
 }
 
 // Settings are what the owner chose for all extensions together. The zero value

@@ -46,7 +46,7 @@ func (m *Manifest) agent() *kernel.Agent {
 		return nil
 	}
 	return &kernel.Agent{
-		Approve: a.Approve, DailyTokens: a.Limits.DailyTokens,
+		Approve: a.Approve,
 		Spec: &extensionv1.AgentSpec{
 			Model: a.Model, Instructions: a.Instructions, UsesTools: a.UsesTools, Offers: a.Offers,
 			Context: a.Context, Echo: a.Echo, NoHistory: a.History == HistoryNone, Memory: a.Memory,

@@ -25,6 +25,7 @@ type modelRow struct {
 	State   string `json:"state"`
 	Default bool   `json:"default"`
 	Context int64  `json:"context,omitempty"`
+	Price   string `json:"price,omitempty"` // input, cached input, output
 	Detail  string `json:"detail,omitempty"`
 }
 
@@ -33,7 +34,9 @@ func newModelsList() *cobra.Command {
 		Use: "list [provider...]", Short: "List the models",
 		Long: "Lists the models of the providers in the configuration, in the order in which they are tried, then the\n" +
 			"others. The servers are asked for the models that they have and for the size of their contexts, which most\n" +
-			"don't tell; of a long list only the configured models are shown, unless you name the provider.",
+			"don't tell; of a long list only the configured models are shown, unless you name the provider.\n\n" +
+			"PRICE is of a million tokens of input, cached input and output: configured, or the list price as of\n" +
+			config.PricesDate + ".",
 	}
 	asJSON := jsonFlag(c)
 	c.RunE = func(c *cobra.Command, args []string) error {
@@ -53,7 +56,10 @@ func newModelsList() *cobra.Command {
 		for _, p := range all {
 			rows = append(rows, p.rows(c.Context(), first, len(args) > 0)...)
 		}
-		return list(c, *asJSON, rows, "MODEL CONTEXT STATE DETAIL | CONTEXT",
+		for i := range rows {
+			rows[i].Price = priceOf(seen, rows[i].Model)
+		}
+		return list(c, *asJSON, rows, "MODEL CONTEXT PRICE STATE DETAIL | CONTEXT PRICE",
 			"There are no models: all their providers are disabled in config.yaml.",
 			func(_ *printer, r modelRow) []cell {
 				name, size := r.Model, "-"
@@ -63,10 +69,22 @@ func newModelsList() *cobra.Command {
 				if r.Context > 0 {
 					size = humanize.Comma(r.Context)
 				}
-				return []cell{text(name), text(size), state(r.State), text(r.Detail)}
+				return []cell{text(name), text(size), text(dash(r.Price)), state(r.State), text(r.Detail)}
 			})
 	}
 	return c
+}
+
+// priceOf shows the price of a model; empty: it is not known.
+func priceOf(seen *home.Inspection, model string) string {
+	p, known := seen.Price(model)
+	switch {
+	case !known:
+		return ""
+	case p.Input == 0 && p.Output == 0:
+		return "free"
+	}
+	return fmt.Sprintf("%g/%g/%g %s", p.Input, p.CachedInput(), p.Output, seen.Currency)
 }
 
 // inspectHere reads the files of the home that the environment names.
@@ -134,7 +152,7 @@ func (p *provider) rows(ctx context.Context, first string, all bool) (rows []mod
 	}
 	for _, name := range configured {
 		m := modelapi.Model{ID: name}
-		if i := slices.IndexFunc(listed, func(m modelapi.Model) bool { return m.ID == name }); i >= 0 {
+		if i := slices.IndexFunc(listed, func(x modelapi.Model) bool { return x.ID == name }); i >= 0 {
 			m = listed[i]
 		}
 		switch {
@@ -157,8 +175,8 @@ func (p *provider) rows(ctx context.Context, first string, all bool) (rows []mod
 func newModelsTest() *cobra.Command {
 	c := &cobra.Command{
 		Use: "test [provider/model...]", Short: "Ask each model for a tiny completion",
-		Long: "Asks each configured model, or the named ones, for a few tokens, and says what to change if that fails. The\n" +
-			"requests go from here to the servers, past the kernel: its limits don't count them. The exit status is 1\n" +
+		Long: "Asks each configured model, or the named ones, for a few tokens, and says what to change if that fails.\n" +
+			"The requests go from here to the servers, past the kernel: its limits don't count them. The exit status is 1\n" +
 			"if a model doesn't answer.",
 	}
 	asJSON := jsonFlag(c)

@@ -213,6 +213,10 @@ func (d *diagnosis) askModels(
 	for _, r := range checkAll(ctx, h, ask) {
 		if r.OK {
 			d.add("Model", levelOK, "", "%s answers (%s)", r.Model, r.seconds())
+			if _, known := seen.Price(r.Model); seen.MoneyLimit && !known {
+				d.add("Model", levelWarning, "set its price under models.providers", "the price of %s isn't known, so limits in "+
+					"money don't count it", r.Model)
+			}
 		} else {
 			d.add("Model", levelError, r.Fix, "%s doesn't answer: %s", r.Model, r.Error)
 		}

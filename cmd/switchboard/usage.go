@@ -14,9 +14,10 @@ import (
 
 func newUsageCommand() *cobra.Command {
 	c := &cobra.Command{
-		Use: "usage", Short: "Show how many tokens models used", Args: cobra.NoArgs,
-		Long: "Shows how many tokens the completions of the last days used, today included. CACHED is the part of INPUT\n" +
-			"that providers had in their caches, which usually costs less. Sums by day, agent and model are kept for\n" +
+		Use: "usage", Short: "Show what models used, in tokens and money", Args: cobra.NoArgs,
+		Long: "Shows what the completions of the last days used, today included. CACHED is the part of INPUT that\n" +
+			"providers had in their caches, which usually costs less. COST is by the prices in the configuration and the\n" +
+			"known list prices; what has no price isn't in it. Sums by day, agent and model are kept for\n" +
 			"400 days, those by session as long as events are. A ~ marks figures that are partly estimates, because\n" +
 			"the provider did not report them.",
 		Example: "  switchboard usage --days 30 --by model",
@@ -47,7 +48,7 @@ func newUsageCommand() *cobra.Command {
 			sum.Name = "total"
 			rows = append(rows, sum)
 		}
-		return list(c, false, rows, strings.ToUpper(*by)+" CALLS INPUT CACHED OUTPUT TOKENS",
+		return list(c, false, rows, strings.ToUpper(*by)+" CALLS INPUT CACHED OUTPUT TOKENS COST | CALLS TOKENS",
 			fmt.Sprintf("No model was used in the last %s. The offline model uses no tokens.", count(*days, "day")),
 			func(_ *printer, u admin.Usage) []cell {
 				mark := ""
@@ -57,6 +58,7 @@ func newUsageCommand() *cobra.Command {
 				return []cell{
 					text(u.Name), text(humanize.Comma(u.Calls)), text(mark + humanize.Comma(u.Input)), text(humanize.Comma(u.Cached)),
 					text(mark + humanize.Comma(u.Output)), text(mark + humanize.Comma(u.Input+u.Output)),
+					text(dash(u.Money())),
 				}
 			})
 	})

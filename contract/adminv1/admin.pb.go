@@ -2201,6 +2201,7 @@ type UsageResponse struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Rows          []*Usage               `protobuf:"bytes,1,rep,name=rows,proto3" json:"rows,omitempty"`
 	FromUs        int64                  `protobuf:"varint,2,opt,name=from_us,json=fromUs,proto3" json:"from_us,omitempty"` // when the first of the days began
+	Currency      string                 `protobuf:"bytes,3,opt,name=currency,proto3" json:"currency,omitempty"`            // of costs
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2249,6 +2250,13 @@ func (x *UsageResponse) GetFromUs() int64 {
 	return 0
 }
 
+func (x *UsageResponse) GetCurrency() string {
+	if x != nil {
+		return x.Currency
+	}
+	return ""
+}
+
 // Usage is what the completions of one day, agent and model took together.
 type Usage struct {
 	state          protoimpl.MessageState `protogen:"open.v1"`
@@ -2260,6 +2268,7 @@ type Usage struct {
 	OutputTokens   int64                  `protobuf:"varint,6,opt,name=output_tokens,json=outputTokens,proto3" json:"output_tokens,omitempty"`
 	EstimatedCalls int64                  `protobuf:"varint,7,opt,name=estimated_calls,json=estimatedCalls,proto3" json:"estimated_calls,omitempty"` // of the calls: the provider did not say what they took
 	CachedTokens   int64                  `protobuf:"varint,8,opt,name=cached_tokens,json=cachedTokens,proto3" json:"cached_tokens,omitempty"`       // of the input: what the providers had in their caches
+	CostMicros     int64                  `protobuf:"varint,9,opt,name=cost_micros,json=costMicros,proto3" json:"cost_micros,omitempty"`             // in millionths of the currency, of the models that have a price
 	unknownFields  protoimpl.UnknownFields
 	sizeCache      protoimpl.SizeCache
 }
@@ -2346,6 +2355,13 @@ func (x *Usage) GetEstimatedCalls() int64 {
 func (x *Usage) GetCachedTokens() int64 {
 	if x != nil {
 		return x.CachedTokens
+	}
+	return 0
+}
+
+func (x *Usage) GetCostMicros() int64 {
+	if x != nil {
+		return x.CostMicros
 	}
 	return 0
 }
@@ -3448,10 +3464,11 @@ const file_switchboard_admin_v1_admin_proto_rawDesc = "" +
 	"\vended_at_us\x18\n" +
 	" \x01(\x03R\tendedAtUs\"\"\n" +
 	"\fUsageRequest\x12\x12\n" +
-	"\x04days\x18\x01 \x01(\x05R\x04days\"Y\n" +
+	"\x04days\x18\x01 \x01(\x05R\x04days\"u\n" +
 	"\rUsageResponse\x12/\n" +
 	"\x04rows\x18\x01 \x03(\v2\x1b.switchboard.admin.v1.UsageR\x04rows\x12\x17\n" +
-	"\afrom_us\x18\x02 \x01(\x03R\x06fromUs\"\xf1\x01\n" +
+	"\afrom_us\x18\x02 \x01(\x03R\x06fromUs\x12\x1a\n" +
+	"\bcurrency\x18\x03 \x01(\tR\bcurrency\"\x92\x02\n" +
 	"\x05Usage\x12\x10\n" +
 	"\x03day\x18\x01 \x01(\tR\x03day\x12\x14\n" +
 	"\x05agent\x18\x02 \x01(\tR\x05agent\x12\x14\n" +
@@ -3460,7 +3477,9 @@ const file_switchboard_admin_v1_admin_proto_rawDesc = "" +
 	"\finput_tokens\x18\x05 \x01(\x03R\vinputTokens\x12#\n" +
 	"\routput_tokens\x18\x06 \x01(\x03R\foutputTokens\x12'\n" +
 	"\x0festimated_calls\x18\a \x01(\x03R\x0eestimatedCalls\x12#\n" +
-	"\rcached_tokens\x18\b \x01(\x03R\fcachedTokens\" \n" +
+	"\rcached_tokens\x18\b \x01(\x03R\fcachedTokens\x12\x1f\n" +
+	"\vcost_micros\x18\t \x01(\x03R\n" +
+	"costMicros\" \n" +
 	"\x0eRestartRequest\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\"/\n" +
 	"\x0fRestartResponse\x12\x1c\n" +

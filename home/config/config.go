@@ -92,6 +92,9 @@ type Models struct {
 	Scout       string           `yaml:"scout" check:"model_name"`
 	DailyTokens map[string]int64 `yaml:"daily_tokens" keys:"token_key" min:"1"` // by model, or TotalTokens
 	Concurrency int              `yaml:"concurrency" default:"64" min:"1"`      // completions at a time
+	// Currency is that of all prices and limits.
+	Currency string  `yaml:"currency" default:"USD" check:"currency"`
+	Limits   []Limit `yaml:"limits"`
 	// Providers are further servers, by the names that models begin with.
 	Providers map[string]Provider `yaml:"providers" keys:"id"`
 }
@@ -171,6 +174,12 @@ var checks = func() strictyaml.Checks {
 	maps.Copy(all, manifests.Checks)
 	all["model_name"] = checkModelName
 	all["model_id"] = checkModelID
+	all["currency"] = func(s string) *strictyaml.Fault {
+		if !currency.MatchString(s) {
+			return strictyaml.Faultf("%q is not a currency: write its three letters, such as EUR", s)
+		}
+		return nil
+	}
 	all["key_name"] = checkKeyName
 	all["base_url"] = checkBaseURL
 	all["time_of_day"] = func(s string) *strictyaml.Fault {
@@ -211,6 +220,7 @@ func Parse(file string, data []byte) (*Config, error) {
 	c.doc = strictyaml.Decode(file, data, c, checks)
 	c.checkRelations()
 	c.checkProviders()
+	c.checkLimits()
 	if err := c.doc.Problems().Err(); err != nil {
 		return nil, err
 	}

@@ -56,7 +56,7 @@ func TestParse(t *testing.T) {
 		Models: config.Models{
 			Default: []string{"openai/gpt-4.1-mini"}, Scout: "openai/gpt-4.1-nano",
 			DailyTokens: map[string]int64{"total": 2000000, "openai/gpt-4.1-mini": 1500000},
-			Concurrency: 64,
+			Concurrency: 64, Currency: "USD",
 		},
 		Links:     []config.Link{{From: "chief", To: "researcher", Mode: "task", MaxMessages: 10, Idle: 10 * time.Minute}},
 		Retention: config.Retention{Events: 7 * 24 * time.Hour, Dead: 60 * 24 * time.Hour},
@@ -89,7 +89,7 @@ func TestDefaults(t *testing.T) {
 		Processes: config.ProcessesShared, Sandbox: config.SandboxAuto,
 		Agents:    config.Agents{Default: "orchestrator"},
 		Channels:  config.Channels{Hold: 15 * time.Minute},
-		Models:    config.Models{Concurrency: 64},
+		Models:    config.Models{Concurrency: 64, Currency: "USD"},
 		Retention: config.Retention{Events: 30 * 24 * time.Hour, Dead: 90 * 24 * time.Hour},
 		Backup:    config.Backup{Nightly: true, At: "03:30", Keep: 7},
 	}

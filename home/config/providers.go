@@ -18,12 +18,19 @@ type Provider struct {
 	BaseURL string  `yaml:"base_url" check:"base_url"`             // empty: that of the kind's own service
 	Key     string  `yaml:"key" check:"key_name"`                  // the name of a secret; empty: none, see KeyName
 	Models  []Model `yaml:"models" unique:"name"`                  // the first is the provider's default
+	Price   *Price  `yaml:"price"`                                 // of models without one; nil: the list price
 }
 
 // Model is a model of a provider. The file may give just its name.
 type Model struct {
-	Name string `yaml:"name,required,short" check:"model_id"`
+	Name  string `yaml:"name,required,short" check:"model_id"`
+	Price *Price `yaml:"price"`
 }
+
+func limitPath(i int) string { return strictyaml.Path("models", "limits", i) }
+
+// currency matches codes of currencies.
+var currency = regexp.MustCompile(`^[A-Z]{3}$`)
 
 // kindKeys are the secrets of each kind's own service.
 var kindKeys = map[string]string{"openai": "OPENAI_API_KEY", "anthropic": "ANTHROPIC_API_KEY"}

@@ -36,6 +36,61 @@ func TestProviders(t *testing.T) {
 	}
 }
 
+func TestPricesAndLimits(t *testing.T) {
+	t.Parallel()
+	c, err := config.Parse("config.yaml", []byte(`models:
+  limits: [{per: day, money: 2.5}, {per: month, tokens: 5, model: x/a}, {per: day, money: 1, agent: chat}]
+  providers:
+    x: {kind: openai, base_url: "http://x/v1", key: X_KEY, models: [a, {name: b, price: {input: 4, output: 9}}],
+        price: {input: 1, cached: 0, output: 2}}
+`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if l := c.Models.Limits; len(l) != 3 || l[0].Money != 2.5 || l[1].String() != "{per: month, model: x/a, tokens: 5}" ||
+		l[2].String() != "{per: day, agent: chat, money: 1}" {
+		t.Errorf("got %v", l)
+	}
+	const own = "https://api.openai.com/v1"
+	for _, tt := range []struct {
+		provider, url, key, model string
+		input, cached, output     float64
+		known                     bool
+	}{
+		{"x", "http://x/v1", "X_KEY", "a", 1, 0, 2, true}, {"x", "http://x/v1", "X_KEY", "b", 4, 4, 9, true},
+		{"local", "http://localhost/v1", "", "any", 0, 0, 0, true},
+		{"other", "https://other/v1", "KEY", "gpt-4.1-mini", 0, 0, 0, false},
+		{"openai", own, "OPENAI_API_KEY", "gpt-4.1-mini", 0.4, 0.1, 1.6, true},
+		{"openai", own, "OPENAI_API_KEY", "gpt-4.1-mini-2025-04-14", 0.4, 0.1, 1.6, true},
+		{"openai", own, "OPENAI_API_KEY", "gpt-4.1-turbo", 0, 0, 0, false},
+	} {
+		p, known := c.PriceOf(tt.provider, "openai", tt.url, tt.key, tt.model)
+		if known != tt.known || known && (p.Input != tt.input || p.CachedInput() != tt.cached || p.Output != tt.output) {
+			t.Errorf("%+v: %+v, %v", tt, p, known)
+		}
+	}
+	euro, err := config.Parse("config.yaml", []byte("models: {currency: EUR}"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, known := euro.PriceOf("openai", "openai", own, "OPENAI_API_KEY", "gpt-4.1-mini"); known {
+		t.Error("list prices are taken for euros")
+	}
+	for text, want := range map[string]string{
+		"limits: [{per: week, tokens: 5}]":                      `"week" is not one of day, month`,
+		"limits: [{per: day}]":                                  "1:19: models.limits[0]: needs either tokens or money",
+		"limits: [{per: day, tokens: 5, money: 1}]":             "needs either tokens or money",
+		"limits: [{per: day, money: 0}]":                        "must be at least 0.01",
+		"limits: [{per: day, tokens: 1, model: a/b, agent: c}]": "exclude each other",
+		"currency: dollar":                                      "three letters",
+		"providers: {x: {kind: openai, price: {input: -1}}}":    "must be at least 0",
+	} {
+		if _, err := config.Parse("config.yaml", []byte("models: {"+text+"}")); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v, want %q", text, err, want)
+		}
+	}
+}
+
 func TestWrongProviders(t *testing.T) {
 	t.Parallel()
 	const secret = "sk-Secret0123"

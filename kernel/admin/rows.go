@@ -188,11 +188,11 @@ func (s *Service) Calls(q *adminv1.CallsRequest, out adminv1.Read_CallsServer) e
 // Usage implements adminv1.ReadServer.
 func (s *Service) Usage(ctx context.Context, q *adminv1.UsageRequest) (*adminv1.UsageResponse, error) {
 	rows, from, err := s.Ledger.Rows(ctx, int(q.GetDays()))
-	all := &adminv1.UsageResponse{FromUs: from.UnixMicro()}
+	all := &adminv1.UsageResponse{FromUs: from.UnixMicro(), Currency: s.Known.Current().Currency}
 	for _, r := range rows {
 		all.Rows = append(all.Rows, &adminv1.Usage{
 			Day: r.Day, Agent: r.Agent, Model: r.Model, Calls: r.Calls, InputTokens: r.Input, OutputTokens: r.Output,
-			CachedTokens: r.Cached, EstimatedCalls: r.Estimated,
+			CachedTokens: r.Cached, EstimatedCalls: r.Estimated, CostMicros: r.Cost,
 		})
 	}
 	return all, err

@@ -90,10 +90,13 @@ type Settings struct {
 	Hold           time.Duration // how long sends to a channel that is not ready are kept
 	ModelOrder     []string      // of the model "default"; nil: by what is configured
 	ModelNames     map[string][]string
-	DailyTokens    map[string]int64 // limits by model, and of all together
-	Completions    int              // at a time; 0: no limit
-	MaxTurns       int              // that follow from one event; 0: 200
-	Approve        []string         // tools, as patterns, for which a person is asked first
+	Limits         []Limit // of what models may use
+	Currency       string  // of prices and limits, for texts
+	// Price is the price of a model, as <extension>/<model>; nil: all are free.
+	Price       func(model string) Price
+	Completions int      // at a time; 0: no limit
+	MaxTurns    int      // that follow from one event; 0: 200
+	Approve     []string // tools, as patterns, for which a person is asked first
 	// KeepEvents and KeepDead say how long settled events and dead deliveries are
 	// kept; the start of a kernel alone reads them. Zero: 30 and 90 days.
 	KeepEvents, KeepDead time.Duration
@@ -102,6 +105,17 @@ type Settings struct {
 	SecretsFile string
 	Program     Program
 }
+
+// Limit bounds what models may use in a day, or in a calendar month.
+type Limit struct {
+	Monthly       bool
+	Agent, Model  string // of which; empty: of all
+	Tokens, Money int64  // one of both; money in millionths of the currency
+	Setting       string // where the owner set it, for texts
+}
+
+// Price is what a million tokens cost, in millionths of the currency.
+type Price struct{ Input, Cached, Output int64 }
 
 // Program names commands of the program around the kernel, for texts. Empty: there
 // is none.
@@ -194,7 +208,6 @@ type Agent struct {
 	State       string
 	Spec        *extensionv1.AgentSpec
 	Approve     []string // patterns of tools that need approval
-	DailyTokens int64    // its own limit; 0: none
 }
 
 // Tool is one tool under its full name.

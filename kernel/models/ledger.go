@@ -4,8 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
-	"slices"
+	"math"
 	"strings"
 	"sync"
 	"time"
@@ -19,15 +18,12 @@ import (
 	"github.com/switchboard-run/switchboard/kernel/journal"
 )
 
-// Total is the key of the limit over all models in directory.Snapshot.DailyTokens.
-const Total = "total"
-
 // bytesPerToken is the estimate where a provider reports no tokens.
 const bytesPerToken = 4
 
 func estimateTokens(bytes int) int64 { return int64(bytes+bytesPerToken-1) / bytesPerToken }
 
-// Ledger records what completions cost, and enforces the daily limits. It is safe
+// Ledger records what completions cost, and enforces the limits of days and months. It is safe
 // for concurrent use.
 //
 // Every completion is an event (model.usage) that names the agent, the session
@@ -41,8 +37,8 @@ func estimateTokens(bytes int) int64 { return int64(bytes+bytesPerToken-1) / byt
 //
 // A limit is checked before a completion, and estimates of completions that run or
 // wait for a slot count: at most the completion that reaches the limit exceeds it. A changed
-// configuration applies at once. When four fifths of the limit for all models are
-// used, the owner gets a notice, once a day.
+// configuration applies at once; what was recorded keeps its price. When four fifths of a
+// limit for all models are used, the owner gets a notice, once in its period.
 type Ledger struct {
 	bus       *bus.Bus
 	directory *directory.Directory
@@ -53,26 +49,28 @@ type Ledger struct {
 	names map[string]string // <extension>/* -> the model that answered last
 }
 
-// day holds the tokens that the limits of one day are checked against.
+// day holds what the limits of one day, and of its month, are checked against.
 type day struct {
 	name     string
-	used     tokens
-	underway tokens // estimated
-	warned   bool   // the owner was told that the limit is near
+	used     tally
+	month    tally
+	underway tally           // estimated
+	warned   map[string]bool // settings whose limits are near, and the owner was told
 }
 
-// tokens counts input and output together, by what a limit may be for.
-type tokens map[subject]int64
+// spent is what completions took: input and output tokens, and money.
+type spent struct{ tokens, money int64 }
 
-// subject is an agent or a model.
+// tally counts what was spent, by what a limit may be for.
+type tally map[subject]spent
+
+// subject is an agent or a model; empty: all together.
 type subject struct{ agent, model string }
 
-var everything = subject{model: Total}
-
-func (t tokens) add(agent, model string, n int64) {
-	t[everything] += n
-	t[subject{agent: agent}] += n
-	t[subject{model: model}] += n
+func (t tally) add(agent, model string, s spent) {
+	for _, of := range []subject{{}, {agent: agent}, {model: model}} {
+		t[of] = spent{t[of].tokens + s.tokens, t[of].money + s.money}
+	}
 }
 
 // NewLedger returns the ledger of a store.
@@ -88,9 +86,14 @@ func (l *Ledger) open(dir *directory.Snapshot) (*day, error) {
 	if l.today != nil && l.today.name == name {
 		return l.today, nil
 	}
-	d := &day{name: name, used: tokens{}, underway: tokens{}}
+	d := &day{name: name, used: tally{}, month: tally{}, underway: tally{}, warned: map[string]bool{}}
 	err := l.bus.View(context.Background(), func(r journal.Reader) error { // the store ends it when it closes
-		return scan(r, sumPrefix+name+"/", func(r Row) { d.used.add(r.Agent, r.Model, r.Input+r.Output) })
+		return scan(r, sumPrefix+local.Format("2006-01"), func(r Row) {
+			s := spent{r.Input + r.Output, r.Cost}
+			if d.month.add(r.Agent, r.Model, s); r.Day == name {
+				d.used.add(r.Agent, r.Model, s)
+			}
+		})
 	})
 	if err != nil {
 		return nil, fmt.Errorf("read the model usage of %s: %w", name, err)
@@ -107,10 +110,10 @@ type Completion struct {
 	agent     string
 	requested string // the model, as in the configuration
 	model     string // requested, or the name that it answered with last
-	tokens    int64  // estimated
+	estimate  spent
 }
 
-// LimitError says that a daily limit is reached, in words for people.
+// LimitError says that a limit is reached, in words for people.
 type LimitError struct {
 	EveryModel bool // the limit refuses all models
 	text       string
@@ -135,14 +138,19 @@ func (l *Ledger) Begin(agent, model string, estimate int64) (*Completion, error)
 	if err != nil {
 		return nil, err
 	}
-	c := &Completion{ledger: l, day: d, agent: agent, requested: model, model: model, tokens: estimate}
+	c := &Completion{ledger: l, day: d, agent: agent, requested: model, model: model}
 	if name := l.names[model]; name != "" {
 		c.model = name
 	}
-	if refused := d.refuse(dir, agent, c.model); refused != nil {
-		return nil, refused
+	for i := range dir.Limits {
+		if limit := &dir.Limits[i]; limit.Agent != "" && limit.Agent != agent || limit.Model != "" && limit.Model != c.model {
+			continue
+		} else if refused := d.refuse(dir, limit); refused != nil {
+			return nil, refused
+		}
 	}
-	d.underway.add(agent, c.model, estimate)
+	c.estimate = spent{estimate, cost(dir, contract.ModelUsage{Model: c.model, InputTokens: estimate})}
+	d.underway.add(agent, c.model, c.estimate)
 	return c, nil
 }
 
@@ -156,37 +164,72 @@ func (l *Ledger) Reached() ([]string, error) {
 		return nil, err
 	}
 	var all []string
-	check := func(agent, model string) {
-		if refused := d.refuse(dir, agent, model); refused != nil && !slices.Contains(all, refused.Error()) {
+	for i := range dir.Limits {
+		if refused := d.refuse(dir, &dir.Limits[i]); refused != nil {
 			all = append(all, refused.Error())
 		}
-	}
-	for i := range dir.Agents {
-		check(dir.Agents[i].ID, "")
-	}
-	for _, model := range slices.Sorted(maps.Keys(dir.DailyTokens)) {
-		check("", model)
 	}
 	return all, nil
 }
 
+// left returns what a limit allows, and what of it is used, in its own unit.
+func (d *day) left(l *directory.Limit, underway bool) (limit, used int64) {
+	of := subject{l.Agent, l.Model}
+	s := d.used[of]
+	if l.Monthly {
+		s = d.month[of]
+	}
+	if underway {
+		s = spent{s.tokens + d.underway[of].tokens, s.money + d.underway[of].money}
+	}
+	if l.Tokens > 0 {
+		return l.Tokens, s.tokens
+	}
+	return l.Money, s.money
+}
+
 // refuse returns a *LimitError if a limit is reached.
-func (d *day) refuse(dir *directory.Snapshot, agent, model string) error {
-	reached := func(limit int64, s subject) bool { return limit > 0 && d.used[s]+d.underway[s] >= limit }
-	until := fmt.Sprintf("until midnight (%s)", dir.Location)
-	if limit := dir.DailyTokens[Total]; reached(limit, everything) {
-		return &LimitError{true, fmt.Sprintf("today's limit of %d tokens for all models is reached "+
-			"(models.daily_tokens: {%s: %d}): no model is asked %s", limit, Total, limit, until)}
+func (d *day) refuse(dir *directory.Snapshot, l *directory.Limit) error {
+	limit, used := d.left(l, true)
+	if used < limit {
+		return nil
 	}
-	if a := dir.Agent(agent); a != nil && reached(a.DailyTokens, subject{agent: agent}) {
-		return &LimitError{true, fmt.Sprintf("today's limit of %d tokens for the agent %s is reached "+
-			"(agent.limits.daily_tokens: %d in its manifest): it asks no model %s", a.DailyTokens, agent, a.DailyTokens, until)}
+	of, then := "for all models", "no model is asked"
+	switch {
+	case l.Agent != "":
+		of, then = "for the agent "+l.Agent, "it asks no model"
+	case l.Model != "":
+		of, then = "for "+l.Model, "it is not asked"
 	}
-	if limit := dir.DailyTokens[model]; reached(limit, subject{model: model}) {
-		return &LimitError{false, fmt.Sprintf("today's limit of %d tokens for %s is reached "+
-			"(models.daily_tokens: {%s: %d}): it is not asked %s", limit, model, model, limit, until)}
+	period, until := terms(l)
+	return &LimitError{l.Model == "", fmt.Sprintf("%s limit of %s %s is reached (%s): %s until %s (%s)",
+		period, amount(dir, l, limit), of, l.Setting, then, until, dir.Location)}
+}
+
+// terms names the period of a limit, and its end.
+func terms(l *directory.Limit) (period, until string) {
+	if l.Monthly {
+		return "this month's", "the end of the month"
 	}
-	return nil
+	return "today's", "midnight"
+}
+
+// amount shows an amount in the unit of a limit.
+func amount(dir *directory.Snapshot, l *directory.Limit, n int64) string {
+	if l.Tokens > 0 {
+		return fmt.Sprintf("%d tokens", n)
+	}
+	return fmt.Sprintf("%.2f %s", float64(n)/1e6, dir.Currency)
+}
+
+// cost is the cost of a completion, in millionths of the currency.
+func cost(dir *directory.Snapshot, u contract.ModelUsage) int64 {
+	if dir.Price == nil {
+		return 0
+	}
+	p, cached := dir.Price(u.Model), min(u.CachedTokens, u.InputTokens)
+	return int64(math.Round((float64(u.InputTokens-cached)*float64(p.Input) + float64(cached)*float64(p.Cached) +
+		float64(u.OutputTokens)*float64(p.Output)) / 1e6))
 }
 
 // Drop ends a completion that cost nothing.
@@ -201,10 +244,8 @@ func (c *Completion) Drop() {
 
 // end removes the completion from those under way; the caller holds the ledger's mu.
 func (c *Completion) end() {
-	if c.tokens != 0 {
-		c.day.underway.add(c.agent, c.model, -c.tokens)
-		c.tokens = 0
-	}
+	c.day.underway.add(c.agent, c.model, spent{-c.estimate.tokens, -c.estimate.money})
+	c.estimate = spent{}
 }
 
 // Spent ends a completion that cost something, and records the cost. The cause is
@@ -221,15 +262,18 @@ func (c *Completion) Spent(cause *busv1.Event, u contract.ModelUsage) {
 	if strings.HasSuffix(c.requested, "/*") && u.Model != c.requested {
 		l.names[c.requested] = u.Model
 	}
+	u.CostMicros = cost(dir, u)
 	name := c.day.name
 	if d, err := l.open(dir); err != nil {
 		l.log.Error("read the model usage of today; the limits miss a completion", "error", err)
 	} else {
 		name = d.name
-		d.used.add(u.Agent, u.Model, u.InputTokens+u.OutputTokens)
+		s := spent{u.InputTokens + u.OutputTokens, u.CostMicros}
+		d.used.add(u.Agent, u.Model, s)
+		d.month.add(u.Agent, u.Model, s)
 	}
-	cost := use{name, cause, u, l.warning(dir)}
-	l.bus.Commit(bus.Change{Lazy: true, Apply: cost.write, Done: func(err error) {
+	record := use{name, cause, u, l.warning(dir)}
+	l.bus.Commit(bus.Change{Lazy: true, Apply: record.write, Done: func(err error) {
 		if err != nil && !errors.Is(err, journal.ErrClosed) {
 			l.log.Error("record model usage", "error", err)
 		}
@@ -244,25 +288,36 @@ func (l *Ledger) Forget(extension string) {
 	delete(l.names, extension+"/*")
 }
 
-// nearPercent is the share of the limit for all models that makes a notice.
+// nearPercent is the share of a limit for all models that makes a notice.
 const nearPercent = 80
 
-// warning returns the notice for the owner, once a day, or nil. The caller holds
-// l.mu.
+// warning returns the notice for the owner about a limit that is near, once for each in
+// its period, or nil. The caller holds l.mu.
 func (l *Ledger) warning(dir *directory.Snapshot) *notice {
-	limit, d := dir.DailyTokens[Total], l.today
-	if limit <= 0 || d == nil || d.warned || d.used[everything] < (limit*nearPercent+99)/100 {
-		return nil
+	d := l.today
+	for i := range dir.Limits {
+		x := &dir.Limits[i]
+		if d == nil || x.Agent != "" || x.Model != "" || d.warned[x.Setting] {
+			continue
+		}
+		limit, used := d.left(x, false)
+		if used < (limit*nearPercent+99)/100 {
+			continue
+		}
+		d.warned[x.Setting] = true
+		when, key := "When none is left", d.name
+		if used >= limit {
+			when = "As none is left"
+		}
+		if x.Monthly {
+			key = d.name[:len("2006-01")]
+		}
+		period, until := terms(x)
+		number, _, _ := strings.Cut(amount(dir, x, used), " ")
+		return &notice{key: key + x.Setting, text: fmt.Sprintf(
+			"%s of %s %s for models are spent (%d %%). %s, no model is asked until %s (%s). The limit is %s.%s",
+			number, period, amount(dir, x, limit), used*100/limit, when, until, dir.Location, x.Setting,
+			directory.Hint(" %s shows where they went.", dir.Program.Usage))}
 	}
-	d.warned = true
-	used := d.used[everything]
-	when := "When none is left"
-	if used >= limit {
-		when = "As none is left"
-	}
-	return &notice{day: d.name, text: fmt.Sprintf(
-		"%d of the %d tokens that models may use today are spent (%d %%). %s, no model is asked until midnight (%s). "+
-			"The limit is models.daily_tokens: {%s: %d}.%s",
-		used, limit, used*100/limit, when, dir.Location, Total, limit,
-		directory.Hint(" %s shows where they went.", dir.Program.Usage))}
+	return nil
 }

@@ -92,7 +92,19 @@ func (w *world) allows(agent, model string) {
 }
 
 func (w *world) limit(limits map[string]int64) {
-	w.Know(func(s *directory.Snapshot) { s.DailyTokens = limits })
+	w.Know(func(s *directory.Snapshot) { s.Limits = daily(limits) })
+}
+
+// daily are limits of tokens, by models, as home makes them.
+func daily(limits map[string]int64) (all []directory.Limit) {
+	for model, n := range limits {
+		l := directory.Limit{Model: model, Tokens: n, Setting: fmt.Sprintf("models.daily_tokens: {%s: %d}", model, n)}
+		if model == "total" {
+			l.Model = ""
+		}
+		all = append(all, l)
+	}
+	return all
 }
 
 // sums compares what was kept, each as "day agent model calls input output estimated".
@@ -191,7 +203,13 @@ func TestLimits(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			run(t, func(w *world) {
 				w.limit(limited.limits)
-				w.Know(func(s *directory.Snapshot) { s.Agents[0].DailyTokens = limited.agent })
+				if limited.agent > 0 {
+					w.Know(func(s *directory.Snapshot) {
+						s.Limits = []directory.Limit{
+							{Agent: "chat", Tokens: limited.agent, Setting: "agent.limits.daily_tokens: 500 in its manifest"},
+						}
+					})
+				}
 				w.spends("chat", "openai/mini", 400, 99)
 				w.allows(limited.who, limited.what)
 				if reached, err := w.ledger.Reached(); err != nil || len(reached) > 0 {
@@ -212,7 +230,6 @@ func TestLimits(t *testing.T) {
 
 				before := w.Directory.Current()
 				w.limit(nil)
-				w.Know(func(s *directory.Snapshot) { s.Agents[0].DailyTokens = 0 })
 				w.allows(limited.who, limited.what) // at once
 				w.Directory.Set(before)
 				w.refuses(limited.who, limited.what)
@@ -296,7 +313,7 @@ func TestTheOwnerIsToldOnceADay(t *testing.T) {
 		w.restart()
 		w.spends("chat", "openai/mini", 1, 0)
 		texts := told()
-		if len(texts) != 1 || !strings.Contains(texts[0], "80 of the 100 tokens") ||
+		if len(texts) != 1 || !strings.Contains(texts[0], "80 of today's 100 tokens") ||
 			!strings.Contains(texts[0], "models.daily_tokens: {total: 100}") {
 			w.T.Errorf("told %q", texts)
 		}
@@ -362,5 +379,79 @@ func TestAnEventAtTheEndOfItsChain(t *testing.T) {
 		if n := len(w.Events(contract.TopicModelUsage)); n != 2 {
 			t.Errorf("%d events tell of two completions", n)
 		}
+	})
+}
+
+// money has the model a/m, of which a million tokens cost 2, cached ones 0.5, and 8 for
+// the output, and free ones.
+func (w *world) money(limits ...directory.Limit) {
+	w.Know(func(s *directory.Snapshot) {
+		s.Limits, s.Currency = limits, "USD"
+		s.Price = func(model string) directory.Price {
+			if model == "a/m" {
+				return directory.Price{Input: 2_000_000, Cached: 500_000, Output: 8_000_000}
+			}
+			return directory.Price{}
+		}
+	})
+}
+
+func TestMoneyIsCounted(t *testing.T) {
+	run(t, func(w *world) {
+		w.money()
+		c, err := w.ledger.Begin("chat", "a/m", 10)
+		if err != nil {
+			w.T.Fatal(err)
+		}
+		c.Spent(nil, contract.ModelUsage{
+			Agent: "chat", Model: "a/m", InputTokens: 1_000_000, CachedTokens: 400_000, OutputTokens: 100_000,
+		})
+		w.spends("chat", "local/m", 1_000_000, 1_000_000)
+		w.Wait(journal.LazyDelay)
+		rows, _, err := w.ledger.Rows(w.T.Context(), 1)
+		if err != nil || len(rows) != 2 || rows[0].Cost != 2_200_000 || rows[1].Cost != 0 {
+			w.T.Errorf("got %+v, %v", rows, err)
+		}
+		u := kerneltest.Decode[contract.ModelUsage](w.T, w.Events(contract.TopicModelUsage)[0])
+		if u.CostMicros != 2_200_000 {
+			w.T.Errorf("the event says %+v", u)
+		}
+	})
+}
+
+func TestLimitsOfMoneyAndMonths(t *testing.T) {
+	run(t, func(w *world) {
+		w.money(
+			directory.Limit{Monthly: true, Money: 10_000_000, Setting: "models.limits[0]"},
+			directory.Limit{Agent: "chat", Money: 4_000_000, Setting: "models.limits[1]"},
+			directory.Limit{Monthly: true, Model: "local/m", Tokens: 50, Setting: "models.limits[2]"},
+		)
+		w.spends("chat", "local/m", 40, 9)
+		w.spends("chat", "a/m", 2_000_000, 0)
+		w.refuses("chat", "local/m", "today's limit of 4.00 USD for the agent chat is reached (models.limits[1])",
+			"it asks no model until midnight (UTC)")
+		w.allows("orchestrator", "local/m")
+		w.spends("orchestrator", "local/m", 1, 0)
+		w.refuses("orchestrator", "local/m", "this month's limit of 50 tokens for local/m is reached (models.limits[2])",
+			"it is not asked until the end of the month (UTC)")
+		w.Wait(24 * time.Hour)
+		w.restart()
+		w.allows("chat", "a/m")
+		w.refuses("chat", "local/m", "this month's")
+		w.spends("chat", "a/m", 1_999_999, 0)
+		w.Wait(24 * time.Hour)
+		w.spends("orchestrator", "a/m", 0, 250_001)
+		w.refuses("chat", "a/m", "this month's limit of 10.00 USD for all models is reached")
+		var told []string
+		w.Wait(journal.LazyDelay)
+		for _, e := range w.Events(contract.TopicUserNotify) {
+			told = append(told, kerneltest.Decode[contract.UserNotify](w.T, e).Text)
+		}
+		if len(told) != 1 || !strings.Contains(told[0], "10.00 of this month's 10.00 USD for models are spent (100 %)") {
+			w.T.Errorf("told %q", told)
+		}
+		w.Wait(29 * 24 * time.Hour) // February
+		w.allows("chat", "a/m")
+		w.allows("chat", "local/m")
 	})
 }

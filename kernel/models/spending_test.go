@@ -34,14 +34,14 @@ func (r remote) Complete(
 // what was recorded as "model input output estimated".
 func spend(w *kerneltest.World, limits map[string]int64, r remote, orders ...func(*models.Router)) []string {
 	w.Know(func(s *directory.Snapshot) {
-		s.Models, s.ModelOrder, s.DailyTokens = []directory.Provider{
+		s.Models, s.ModelOrder, s.Limits = []directory.Provider{
 			active("a", "a/m"),
 			active("b", "b/m"),
 			fallback("offline", "offline/grammar"),
 		}, []string{
 			"a/m",
 			"b/m",
-		}, limits
+		}, daily(limits)
 	})
 	router := &models.Router{
 		Directory: w.Directory,

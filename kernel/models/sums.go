@@ -36,6 +36,7 @@ type Sum struct {
 	Output    int64 `json:"output"`
 	Cached    int64 `json:"cached,omitempty"`    // input tokens that came from a cache of the provider
 	Estimated int64 `json:"estimated,omitempty"` // calls whose tokens the provider did not report
+	Cost      int64 `json:"cost,omitempty"`      // in millionths of the currency
 }
 
 func (s *Sum) add(u contract.ModelUsage) {
@@ -43,6 +44,7 @@ func (s *Sum) add(u contract.ModelUsage) {
 	s.Input += u.InputTokens
 	s.Output += u.OutputTokens
 	s.Cached += u.CachedTokens
+	s.Cost += u.CostMicros
 	if u.Estimated {
 		s.Estimated++
 	}
@@ -121,8 +123,8 @@ type use struct {
 	notice *notice // nil: none
 }
 
-// notice is a message to the owner, sent once a day.
-type notice struct{ day, text string }
+// notice is a message to the owner, sent once for its key.
+type notice struct{ key, text string }
 
 // write publishes the event and adds to the sum.
 func (u *use) write(tx *bus.Tx) error {
@@ -153,7 +155,7 @@ func (u *use) write(tx *bus.Tx) error {
 	}
 	return tx.Following(nil, func() error {
 		_, err := tx.Accept(&busv1.Event{
-			Topic: contract.TopicUserNotify, Source: contract.KernelSource, Payload: text, DedupeKey: "spending:" + u.notice.day,
+			Topic: contract.TopicUserNotify, Source: contract.KernelSource, Payload: text, DedupeKey: "spending:" + u.notice.key,
 		})
 		return err
 	})

@@ -18,7 +18,7 @@ import (
 // kept.
 var By = []string{"day", "agent", "model", "session"}
 
-// Usage is a sum of tokens over completions.
+// Usage is a sum of tokens and money over completions.
 type Usage struct {
 	Name      string `json:"name"` // the day, agent, model or session
 	Calls     int64  `json:"calls"`
@@ -26,12 +26,16 @@ type Usage struct {
 	Output    int64  `json:"output_tokens"`
 	Cached    int64  `json:"cached_tokens"`   // of the input: what the providers had in their caches
 	Estimated int64  `json:"estimated_calls"` // of the calls: the provider reported no tokens
+	// Cost is in millionths of the currency, of the models that have a price.
+	Cost     int64  `json:"cost_micros"`
+	Currency string `json:"currency,omitempty"`
 }
 
 // Add adds another sum.
 func (u *Usage) Add(o Usage) {
 	u.Calls, u.Input, u.Output = u.Calls+o.Calls, u.Input+o.Input, u.Output+o.Output
-	u.Cached, u.Estimated = u.Cached+o.Cached, u.Estimated+o.Estimated
+	u.Cached, u.Estimated, u.Cost = u.Cached+o.Cached, u.Estimated+o.Estimated, u.Cost+o.Cost
+	u.Currency = cmp.Or(u.Currency, o.Currency)
 }
 
 // ReadUsage adds up the tokens of completions on the last days, today included. Days
@@ -52,6 +56,7 @@ func ReadUsage(ctx context.Context, c adminv1.ReadClient, by string, days int) (
 	}
 	sums, place := []Usage{}, map[string]int{}
 	for _, u := range all {
+		u.Currency = kept.GetCurrency()
 		if i, known := place[u.Name]; known {
 			sums[i].Add(u)
 			continue
@@ -72,7 +77,8 @@ func usageOfRows(rows []*adminv1.Usage, by string) (all []Usage) {
 	for _, r := range rows {
 		name := map[string]string{"day": r.GetDay(), "agent": r.GetAgent(), "model": r.GetModel()}[by]
 		all = append(all, Usage{
-			name, r.GetCalls(), r.GetInputTokens(), r.GetOutputTokens(), r.GetCachedTokens(), r.GetEstimatedCalls(),
+			Name: name, Calls: r.GetCalls(), Input: r.GetInputTokens(), Output: r.GetOutputTokens(),
+			Cached: r.GetCachedTokens(), Estimated: r.GetEstimatedCalls(), Cost: r.GetCostMicros(),
 		})
 	}
 	return all
@@ -101,10 +107,25 @@ func usageOfEvents(ctx context.Context, c adminv1.ReadClient, from time.Time) (a
 		}
 		one := Usage{
 			Name: cmp.Or(u.Session, u.Agent), Calls: 1, Input: u.InputTokens, Output: u.OutputTokens, Cached: u.CachedTokens,
+			Cost: u.CostMicros,
 		}
 		if u.Estimated {
 			one.Estimated = 1
 		}
 		all = append(all, one)
+	}
+}
+
+// Money shows the cost in its currency; empty: nothing, or no model had a price.
+func (u Usage) Money() string {
+	switch amount := float64(u.Cost) / 1e6; {
+	case u.Cost == 0:
+		return ""
+	case amount < 0.0001:
+		return "<0.0001 " + u.Currency
+	case amount < 0.1:
+		return fmt.Sprintf("%.4f %s", amount, u.Currency)
+	default:
+		return fmt.Sprintf("%.2f %s", amount, u.Currency)
 	}
 }

@@ -23,8 +23,9 @@ func (account) Usage(_ context.Context, q *adminv1.UsageRequest, _ ...grpc.CallO
 	if q.GetDays() != 2 {
 		return nil, fmt.Errorf("%w: %d days", contract.ErrInvalid, q.GetDays())
 	}
-	return &adminv1.UsageResponse{FromUs: 1000, Rows: []*adminv1.Usage{
-		{Day: "2000-01-01", Agent: "chat", Model: "openai/mini", Calls: 2, InputTokens: 300, OutputTokens: 30},
+	return &adminv1.UsageResponse{FromUs: 1000, Currency: "EUR", Rows: []*adminv1.Usage{
+		{Day: "2000-01-01", Agent: "chat", Model: "openai/mini", Calls: 2, InputTokens: 300, OutputTokens: 30,
+			CostMicros: 250_000},
 		{
 			Day:          "2000-01-01",
 			Agent:        "orchestrator",
@@ -33,6 +34,7 @@ func (account) Usage(_ context.Context, q *adminv1.UsageRequest, _ ...grpc.CallO
 			InputTokens:  1000,
 			OutputTokens: 1,
 			CachedTokens: 900,
+			CostMicros:   4_000,
 		},
 		{Day: "2000-01-02", Agent: "chat", Model: "local/a/b", Calls: 2, InputTokens: 8, OutputTokens: 7, EstimatedCalls: 1},
 	}}, nil
@@ -50,7 +52,7 @@ func (account) Events(
 	for _, payload := range []string{
 		`{"agent":"chat","session":"s1","input_tokens":5,"output_tokens":1,"estimated":true}`,
 		`{"agent":"orchestrator","input_tokens":50}`,
-		`{"agent":"chat","session":"s1","input_tokens":6,"cached_tokens":4}`,
+		`{"agent":"chat","session":"s1","input_tokens":6,"cached_tokens":4,"cost_micros":70}`,
 	} {
 		s.rows = append(s.rows, &busv1.Event{Id: "e1", CreatedAtUs: 1000, Payload: []byte(payload)})
 	}
@@ -75,10 +77,10 @@ func (s *events) Recv() (*busv1.Event, error) {
 func TestUsage(t *testing.T) {
 	t.Parallel()
 	for by, want := range map[string][]admin.Usage{
-		"day":     {{"2000-01-01", 3, 1300, 31, 900, 0}, {"2000-01-02", 2, 8, 7, 0, 1}},
-		"agent":   {{"orchestrator", 1, 1000, 1, 900, 0}, {"chat", 4, 308, 37, 0, 1}},
-		"model":   {{"openai/mini", 3, 1300, 31, 900, 0}, {"local/a/b", 2, 8, 7, 0, 1}},
-		"session": {{"orchestrator", 1, 50, 0, 0, 0}, {"s1", 2, 11, 1, 4, 1}},
+		"day":     {{"2000-01-01", 3, 1300, 31, 900, 0, 254000, "EUR"}, {"2000-01-02", 2, 8, 7, 0, 1, 0, "EUR"}},
+		"agent":   {{"orchestrator", 1, 1000, 1, 900, 0, 4000, "EUR"}, {"chat", 4, 308, 37, 0, 1, 250000, "EUR"}},
+		"model":   {{"openai/mini", 3, 1300, 31, 900, 0, 254000, "EUR"}, {"local/a/b", 2, 8, 7, 0, 1, 0, "EUR"}},
+		"session": {{"orchestrator", 1, 50, 0, 0, 0, 0, "EUR"}, {"s1", 2, 11, 1, 4, 1, 70, "EUR"}},
 	} {
 		if got, err := admin.ReadUsage(t.Context(), account{}, by, 2); err != nil || !slices.Equal(got, want) {
 			t.Errorf("by %s: %+v, %v, want %+v", by, got, err, want)
@@ -87,6 +89,15 @@ func TestUsage(t *testing.T) {
 	for by, days := range map[string]int{"moon": 2, "day": 401} {
 		if _, err := admin.ReadUsage(t.Context(), account{}, by, days); !errors.Is(err, contract.ErrInvalid) {
 			t.Errorf("by %s, %d days: %v", by, days, err)
+		}
+	}
+}
+
+func TestMoney(t *testing.T) {
+	t.Parallel()
+	for cost, want := range map[int64]string{0: "", 42: "<0.0001 USD", 4200: "0.0042 USD", 1_234_567: "1.23 USD"} {
+		if got := (admin.Usage{Cost: cost, Currency: "USD"}).Money(); got != want {
+			t.Errorf("%d: %q, want %q", cost, got, want)
 		}
 	}
 }

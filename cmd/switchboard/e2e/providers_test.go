@@ -150,7 +150,8 @@ func TestModelsAreTested(t *testing.T) {
 		t.Errorf("--offline asks a model:\n%s", out)
 	}
 	contains(t, "models list", w.must("models", "list"), "local/tiny (default)", "local/qwen3:8b", "picky/vendor/lagre",
-		"the server doesn't list it", "lost/x", "offline", "openai/gpt-4.1-mini", "OPENAI_API_KEY is not set")
+		"the server doesn't list it", "lost/x", "offline", "openai/gpt-4.1-mini", "0.4/0.1/1.6 USD", "free",
+		"OPENAI_API_KEY is not set")
 	for _, out := range []string{w.must("models", "list", "--json"), out} {
 		if strings.Contains(out, key) {
 			t.Errorf("the key is shown:\n%s", out)

@@ -39,7 +39,7 @@ func TestLimitOfTokens(t *testing.T) {
 	p.ask("one")
 	p.say("two")
 	p.hearsLike("Second.")
-	p.hearsLike("1000 of the 1000 tokens") // beyond four fifths
+	p.hearsLike("1000 of today's 1000 tokens") // beyond four fifths
 	w.settled()
 	w.restart()
 	p = w.attach()
@@ -121,4 +121,43 @@ func noon() string {
 	default:
 		return fmt.Sprintf("Etc/GMT+%d", -ahead)
 	}
+}
+
+// Money is counted by the configured prices, cached tokens apart, and a limit of a month
+// ends it, also after a kill.
+func TestLimitOfMoney(t *testing.T) {
+	t.Parallel()
+	w, zone := newWorld(t), noon()
+	model := openaitest.New(t)
+	model.RequireKey(openaiKey)
+	w.write("PAID_KEY="+openaiKey+"\n", 0o600, "secrets.env")
+	limit := func(n int) {
+		w.config(fmt.Sprintf("timezone: %s\nmodels:\n  limits: [{per: month, money: %d}]\n  providers:\n    paid: {kind: openai, "+
+			"base_url: %q, key: PAID_KEY, models: [m], price: {input: 2, cached: 0.5, output: 8}}\n", zone, n, model.BaseURL()))
+	}
+	limit(3)
+	w.start()
+	p := w.attach()
+	model.Queue(openaitest.Answer{Text: "First.", Input: 1_000_000, Cached: 400_000, Output: 100_000},
+		openaitest.Answer{Text: "Second.", Input: 500_000, Output: 1})
+	p.ask("one")
+	p.say("two")
+	p.hearsLike("Second.")
+	p.hearsLike("3.20 of this month's 3.00 USD for models are spent (106 %)")
+	w.settled()
+	w.restart()
+	p = w.attach()
+	p.say("three")
+	p.hearsLike("this month's limit of 3.00 USD for all models is reached (models.limits: {per: month, money: 3}): no model " +
+		"is asked until the end of the month (" + zone + ")")
+	if n := model.Total(); n != 2 {
+		t.Errorf("the model was asked %d times", n)
+	}
+	contains(t, "usage", w.must("usage", "--by", "model"), "paid/m", "400,000", "3.20 USD")
+	limit(5)
+	model.Queue(openaitest.Say("Fourth."))
+	w.eventually("the higher limit is in force", func() bool {
+		p.say("four")
+		return strings.Contains(strings.Join(p.texts(), " "), "Fourth.")
+	})
 }

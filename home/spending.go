@@ -1,0 +1,76 @@
+package home
+
+import (
+	"fmt"
+	"maps"
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/switchboard-run/switchboard/home/config"
+	"github.com/switchboard-run/switchboard/kernel/directory"
+)
+
+// micros converts an amount of money to millionths.
+func micros(amount float64) int64 { return int64(math.Round(amount * 1e6)) }
+
+// limits returns the limits of what models may use: those of all models first.
+func (p *plan) limits() (all []directory.Limit) {
+	m := p.config.Models
+	for _, model := range slices.Sorted(maps.Keys(m.DailyTokens)) {
+		l := directory.Limit{
+			Model: model, Tokens: m.DailyTokens[model],
+			Setting: fmt.Sprintf("models.daily_tokens: {%s: %d}", model, m.DailyTokens[model]),
+		}
+		if model == config.TotalTokens {
+			l.Model = ""
+		}
+		all = append(all, l)
+	}
+	for _, l := range m.Limits {
+		all = append(all, directory.Limit{
+			Monthly: l.Per == "month", Agent: l.Agent, Model: l.Model, Tokens: l.Tokens, Money: micros(l.Money),
+			Setting: "models.limits: " + l.String(),
+		})
+	}
+	for _, id := range slices.Sorted(maps.Keys(p.members)) {
+		if a := p.members[id].manifest.Agent; a != nil && a.Limits.DailyTokens > 0 {
+			all = append(all, directory.Limit{
+				Agent: id, Tokens: a.Limits.DailyTokens,
+				Setting: fmt.Sprintf("agent.limits.daily_tokens: %d in its manifest", a.Limits.DailyTokens),
+			})
+		}
+	}
+	slices.SortStableFunc(all, func(a, b directory.Limit) int {
+		return strings.Compare(a.Agent+a.Model, b.Agent+b.Model) // empty ones first
+	})
+	return all
+}
+
+// price returns the price of a model, as <provider>/<model>; false: not known.
+func (p *plan) price(full string) (config.Price, bool) {
+	id, model, _ := strings.Cut(full, "/")
+	m := p.members[id]
+	if m == nil || !m.builtin || m.manifest.Provides.Fallback {
+		return config.Price{}, m != nil && m.manifest.Provides.Fallback
+	}
+	text := func(key string) string {
+		s, _ := m.config[key].(string)
+		return s
+	}
+	url := text("base_url")
+	for _, name := range m.manifest.Run.Env {
+		if value, ok := m.env(name); ok && value != "" && strings.HasSuffix(name, "_BASE_URL") {
+			url = value
+		}
+	}
+	return p.config.PriceOf(id, m.manifest.Run.Builtin, strings.TrimRight(url, "/"), text("key"), model)
+}
+
+// prices returns the prices of a plan for the kernel, which takes unknown ones as free.
+func (p *plan) prices() func(model string) directory.Price {
+	return func(model string) directory.Price {
+		price, _ := p.price(model)
+		return directory.Price{Input: micros(price.Input), Cached: micros(price.CachedInput()), Output: micros(price.Output)}
+	}
+}
