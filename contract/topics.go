@@ -26,6 +26,7 @@ type UserMessage struct {
 	Text           string `json:"text"`
 	UserID         string `json:"user_id"`
 	UserName       string `json:"user_name,omitempty"` // as shown to people
+	Language       string `json:"language,omitempty"`  // of the person, an IETF tag such as ru; empty: English
 	ConversationID string `json:"conversation_id"`     // the channel's own address
 	ThreadID       string `json:"thread_id,omitempty"`
 	// Group: others can read the conversation. The agent is then given the sender's
@@ -77,6 +78,8 @@ type AgentInput struct {
 	Group   bool   `json:"group,omitempty"`
 	SentAt  int64  `json:"sent_at,omitempty"`
 	Person  string `json:"person,omitempty"` // opaque id of the one whose request it is; empty: none
+	// Language is that of the person, an IETF tag; empty: English.
+	Language string `json:"language,omitempty"`
 	// ForwardedFrom is that of the UserMessage.
 	ForwardedFrom string         `json:"forwarded_from,omitempty"`
 	Meta          map[string]any `json:"meta,omitempty"`
@@ -262,6 +265,7 @@ type Command struct {
 	Memory  []string `json:"memory,omitempty"` // scopes of memory that the agent may read and write
 	// MessageID is the platform's id of the message with the command.
 	MessageID string    `json:"message_id,omitempty"`
+	Language  string    `json:"language,omitempty"` // of the sender, an IETF tag; empty: English
 	Principal Principal `json:"principal,omitzero"`
 }
 

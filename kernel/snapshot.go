@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/switchboard-run/switchboard/contract/extensionv1"
+	"github.com/switchboard-run/switchboard/contract/words"
 	"github.com/switchboard-run/switchboard/kernel/directory"
 	"github.com/switchboard-run/switchboard/kernel/supervisor"
 )
@@ -145,12 +146,12 @@ func etags(s *directory.Snapshot) (toolset, channels string) {
 }
 
 // statusText is the answer to /status.
-func (k *Kernel) statusText() string {
+func (k *Kernel) statusText(language string) string {
 	now := k.directory.Current()
 	var b strings.Builder
 	for i := range now.Channels {
 		c := &now.Channels[i]
-		fmt.Fprintf(&b, "- %s: %s", c.Name, c.Status())
+		fmt.Fprintf(&b, "- %s: %s", words.Say(language, c.Name), words.Say(language, c.Status()))
 		if c.Readiness.GetDetail() != "" && !c.Ready() {
 			fmt.Fprintf(&b, " (%s)", c.Readiness.GetDetail())
 		}
@@ -159,14 +160,14 @@ func (k *Kernel) statusText() string {
 	for i := range now.Models {
 		p := &now.Models[i]
 		if word := directory.ReadinessWord(p.Readiness.GetState()); word != "unconfigured" {
-			fmt.Fprintf(&b, "- Model provider %s: %s\n", p.Extension, word)
+			b.WriteString(words.Say(language, "- Model provider %s: %s", p.Extension, words.Say(language, word)) + "\n")
 		}
 	}
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	for id, s := range k.status {
 		if s.State == supervisor.Failed || s.State == supervisor.BackingOff {
-			fmt.Fprintf(&b, "- %s: %s: %s\n", id, s.State, s.LastError)
+			fmt.Fprintf(&b, "- %s: %s: %s\n", id, words.Say(language, string(s.State)), s.LastError)
 		}
 	}
 	return strings.TrimSpace(b.String())

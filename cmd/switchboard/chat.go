@@ -1,9 +1,11 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"path/filepath"
 	"strings"
 	"time"
@@ -72,6 +74,7 @@ func chat(ctx context.Context, home *config.Home, o terminal.Options) error {
 	o.Socket = filepath.Join(home.RuntimeDir(), wire.SocketName)
 	o.TokenFile = filepath.Join(home.Path(), "data", "cli_channel", wire.TokenName)
 	o.HistoryFile = filepath.Join(home.Path(), "history")
+	o.Language, _, _ = strings.Cut(cmp.Or(os.Getenv("LC_ALL"), os.Getenv("LC_MESSAGES"), os.Getenv("LANG")), ".")
 	err := terminal.Run(ctx, o)
 	if errors.Is(err, terminal.ErrNoKernel) {
 		return fmt.Errorf("%w; `switchboard status` shows the state of the kernel, `switchboard logs cli_channel` why it "+

@@ -30,6 +30,7 @@ type terminal struct {
 	id           string
 	conversation string
 	agent        string
+	language     string
 	script       bool
 	queue        *queue
 	offered      *wire.Recent // ids of messages queued for it; guarded by hub.mu
@@ -127,7 +128,7 @@ func (s *server) handshake(conn *wire.Conn) (*terminal, error) {
 		return nil, err
 	}
 	t := &terminal{
-		conn: conn, id: f.Terminal, conversation: f.Conversation, agent: f.Agent, script: f.Script,
+		conn: conn, id: f.Terminal, conversation: f.Conversation, agent: f.Agent, language: f.Language, script: f.Script,
 		queue: newQueue(), offered: wire.NewRecent(keepIDs),
 	}
 	switch {
@@ -215,6 +216,7 @@ func (s *server) receive(ctx context.Context, t *terminal, f wire.Frame) error {
 		s.hub.addArrival(t, f)
 		err := s.kernel.Receive(ctx, contract.UserMessage{
 			Text: f.Text, UserID: LocalUser, ConversationID: t.conversation, AgentID: t.agent,
+			Language:  t.language,
 			MessageID: f.ID, SentAt: time.Now().Unix(),
 		}, t.conversation+"/"+f.ID)
 		if err != nil {

@@ -10,6 +10,7 @@ import (
 	"github.com/go-telegram/bot/models"
 
 	"github.com/switchboard-run/switchboard/contract/kernelv1"
+	"github.com/switchboard-run/switchboard/contract/words"
 )
 
 // Telegram's limits of a menu.
@@ -23,10 +24,14 @@ const defaultMenuInterval = time.Minute
 
 // updateMenu keeps the bot's command menu up to date until ctx ends.
 func (a *activation) updateMenu(ctx context.Context) {
-	var shown []models.BotCommand
+	shown := map[string][]models.BotCommand{} // by language
 	for ctx.Err() == nil {
-		if next := a.listMenu(ctx); next != nil && !slices.Equal(next, shown) && a.setMenu(ctx, next) {
-			shown = next
+		commands := a.listCommands(ctx)
+		for _, language := range append([]string{""}, words.Languages()...) {
+			next := menuOf(commands, language)
+			if next != nil && !slices.Equal(next, shown[language]) && a.setMenu(ctx, next, language) {
+				shown[language] = next
+			}
 		}
 		if !pause(ctx, a.set.menuInterval) {
 			return
@@ -34,8 +39,8 @@ func (a *activation) updateMenu(ctx context.Context) {
 	}
 }
 
-// listMenu returns the commands as menu entries; nil after an error.
-func (a *activation) listMenu(ctx context.Context) []models.BotCommand {
+// listCommands returns the commands; nil after an error.
+func (a *activation) listCommands(ctx context.Context) []*kernelv1.Command {
 	commands, err := a.kernel.Commands(ctx)
 	if err != nil {
 		if ctx.Err() == nil {
@@ -43,13 +48,14 @@ func (a *activation) listMenu(ctx context.Context) []models.BotCommand {
 		}
 		return nil
 	}
-	return menuOf(commands)
+	return commands
 }
 
-func menuOf(commands []*kernelv1.Command) []models.BotCommand {
+// menuOf returns the commands as menu entries in a language.
+func menuOf(commands []*kernelv1.Command, language string) []models.BotCommand {
 	var menu []models.BotCommand
 	for _, c := range commands[:min(len(commands), maxMenu)] {
-		text := []rune(c.GetDescription())
+		text := []rune(words.Say(language, c.GetDescription()))
 		text = text[:min(len(text), maxDescription)]
 		if len(text) == 0 {
 			text = []rune(c.GetName()) // required by Telegram
@@ -60,10 +66,10 @@ func menuOf(commands []*kernelv1.Command) []models.BotCommand {
 	return menu
 }
 
-func (a *activation) setMenu(ctx context.Context, menu []models.BotCommand) bool {
+func (a *activation) setMenu(ctx context.Context, menu []models.BotCommand, language string) bool {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
-	_, err := a.api.bot.SetMyCommands(ctx, &bot.SetMyCommandsParams{Commands: menu})
+	_, err := a.api.bot.SetMyCommands(ctx, &bot.SetMyCommandsParams{Commands: menu, LanguageCode: language})
 	if err != nil && ctx.Err() == nil {
 		a.log.Warn("set the command menu", "error", a.api.redact(err))
 	}

@@ -147,7 +147,7 @@ func TestCommandMenu(t *testing.T) {
 		k.offers(names...)
 		if err := s.Wait(t.Context(), fmt.Sprintf("the menu %q", names), func() bool {
 			var shown []string
-			for _, c := range s.Commands() {
+			for _, c := range s.Commands("") {
 				shown = append(shown, c.Command)
 				if c.Description != "What "+c.Command+" does" {
 					t.Errorf("/%s is described as %q", c.Command, c.Description)
@@ -160,13 +160,29 @@ func TestCommandMenu(t *testing.T) {
 	}
 }
 
+// People see the menu in the language of their Telegram.
+func TestCommandMenuInTheLanguageOfThePerson(t *testing.T) {
+	t.Parallel()
+	s := tg.Start(t)
+	k := newMemory()
+	k.describes("stop", "stop what I am doing")
+	begin(t, k, s, s.Token())
+	if err := s.Wait(t.Context(), "both menus", func() bool {
+		english, russian := s.Commands("de"), s.Commands("ru")
+		return len(english) == 1 && english[0].Description == "Stop what I am doing" &&
+			len(russian) == 1 && russian[0].Description == "Остановить то, что я делаю"
+	}); err != nil {
+		t.Fatal(err)
+	}
+}
+
 func TestMenuHasOnlyValidCommands(t *testing.T) {
 	t.Parallel()
 	commands := []*kernelv1.Command{{Name: "long", Description: strings.Repeat("ä", 300)}, {Name: "bare"}}
 	for i := range 200 {
 		commands = append(commands, &kernelv1.Command{Name: fmt.Sprintf("c%d", i), Description: "x"})
 	}
-	menu := menuOf(commands)
+	menu := menuOf(commands, "")
 	if len(menu) != 100 || menu[0].Description != "Ä"+strings.Repeat("ä", 255) || menu[1].Description != "Bare" {
 		t.Errorf("%d commands, the first two %+v", len(menu), menu[:2])
 	}

@@ -133,6 +133,13 @@ func (k *memory) offers(names ...string) {
 	}
 }
 
+// describes changes the available commands to one.
+func (k *memory) describes(name, description string) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.commands = []*kernelv1.Command{{Name: name, Description: description}}
+}
+
 func (k *memory) Scan(_ context.Context, prefix string, each func(sdk.Value) error) error {
 	k.mu.Lock()
 	values := maps.Clone(k.values)

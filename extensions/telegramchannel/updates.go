@@ -43,6 +43,7 @@ func parseUpdate(u *models.Update, me *models.User) (m contract.UserMessage, ded
 		Text:           truncateInput(heard.text),
 		UserID:         strconv.FormatInt(msg.From.ID, 10),
 		UserName:       nameOf(msg.From),
+		Language:       msg.From.LanguageCode,
 		ConversationID: strconv.FormatInt(msg.Chat.ID, 10),
 		Group:          group,
 		GroupName:      msg.Chat.Title, // empty in a private chat

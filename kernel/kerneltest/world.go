@@ -89,7 +89,7 @@ func (w *World) open() {
 	}
 	w.Tools = &tools.Runner{Directory: w.Directory, Remote: remote{w, run}, Log: hclog.NewNullLogger()}
 	w.Sessions = session.New(w.Directory, w.Tools)
-	w.Router = router.New(w.Directory, w.Sessions, func() string { return "all is well" })
+	w.Router = router.New(w.Directory, w.Sessions, func(string) string { return "all is well" })
 	if w.Bus, err = bus.New(w.T.Context(), bus.Options{
 		Store:   w.Store,
 		Effects: w.Sessions.Effects(),

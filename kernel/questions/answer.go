@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/switchboard-run/switchboard/contract"
+	"github.com/switchboard-run/switchboard/contract/words"
 )
 
 // Answers of a question of kind approve.
@@ -94,12 +95,13 @@ func (q *Question) Message() string {
 func (q *Question) Instructions() string {
 	switch q.Kind {
 	case contract.AskApprove:
-		return fmt.Sprintf("Reply yes or no. (Question %s; from elsewhere: /approve %s or /deny %s)", q.ID, q.ID, q.ID)
+		return words.Say(q.Language, "Reply yes or no. (Question %s; from elsewhere: /approve %s or /deny %s)", q.ID, q.ID, q.ID)
 	case contract.AskChoose:
-		return fmt.Sprintf("Reply with a number from 1 to %d. (Question %s; from elsewhere: /answer %s NUMBER)",
+		return words.Say(q.Language, "Reply with a number from 1 to %d. (Question %s; from elsewhere: /answer %s NUMBER)",
 			len(q.Options), q.ID, q.ID)
 	}
-	return fmt.Sprintf("Your next message here is the answer. (Question %s; from elsewhere: /answer %s TEXT)", q.ID, q.ID)
+	return words.Say(q.Language, "Your next message here is the answer. (Question %s; from elsewhere: /answer %s TEXT)",
+		q.ID, q.ID)
 }
 
 // maxBrief is the longest Brief, in characters.

@@ -34,6 +34,8 @@ type Question struct {
 	Event   int64    `json:"event,omitempty"` // system.user.ask of an extension
 	Topic   string   `json:"topic,omitempty"` // of the answer, for an extension
 	Ref     string   `json:"ref,omitempty"`
+	// Language is that of the texts around the question, an IETF tag.
+	Language string `json:"language,omitempty"`
 
 	Channel  string  `json:"channel"`          // where it was asked
 	Handle   string  `json:"handle,omitempty"` // of the conversation; empty: the channel's default recipient

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/switchboard-run/switchboard/contract"
+	"github.com/switchboard-run/switchboard/contract/words"
 	"github.com/switchboard-run/switchboard/kernel/bus"
 	"github.com/switchboard-run/switchboard/kernel/journal"
 	"github.com/switchboard-run/switchboard/kernel/questions"
@@ -44,7 +45,7 @@ func (r *MessageRouter) replied(tx *bus.Tx, q request, text string) (bool, error
 	}
 	switch {
 	case len(fitting) > 1:
-		return true, r.reply(tx, q, ambiguous(fitting))
+		return true, r.reply(tx, q, ambiguous(q, fitting))
 	case len(fitting) == 1:
 		answer, _ := fitting[0].ParseAnswer(text)
 		said, err := r.settle(tx, q, &fitting[0], answer)
@@ -53,7 +54,7 @@ func (r *MessageRouter) replied(tx *bus.Tx, q request, text string) (bool, error
 		}
 		return true, r.reply(tx, q, said)
 	case first != nil:
-		return false, r.reply(tx, q, fmt.Sprintf("I'll get to that after question %s is answered: %s\n\n%s",
+		return false, r.reply(tx, q, q.say("I'll get to that after question %s is answered: %s\n\n%s",
 			first.ID, first.Brief(), first.Instructions()))
 	}
 	return false, nil
@@ -94,8 +95,8 @@ func (r *MessageRouter) reply(tx *bus.Tx, q request, text string) error {
 	return r.send(tx, q.here, contract.ChannelSend{Text: text, Kind: contract.SendReply, ReplyTo: q.MessageID})
 }
 
-func ambiguous(open []questions.Question) string {
-	return fmt.Sprintf("Which question do you mean? For example: /answer %s TEXT, or /deny %s to drop it.\n\n%s",
+func ambiguous(q request, open []questions.Question) string {
+	return q.say("Which question do you mean? For example: /answer %s TEXT, or /deny %s to drop it.\n\n%s",
 		open[0].ID, open[0].ID, listed(open))
 }
 
@@ -118,10 +119,10 @@ func (r *MessageRouter) aboutQuestions(tx *bus.Tx, q request, command, rest stri
 	}
 	if command == "questions" {
 		if all := slices.Concat(here, elsewhere); len(all) > 0 {
-			return "Open questions:\n\n" + listed(all) +
-				"\n\n/answer ID TEXT answers one; /approve ID and /deny ID say yes and no.", nil
+			return q.say("Open questions:\n\n%s\n\n/answer ID TEXT answers one; /approve ID and /deny ID say yes and no.",
+				listed(all)), nil
 		}
-		return "No questions are open.", nil
+		return q.say("No questions are open."), nil
 	}
 	var o *questions.Question
 	var problem string
@@ -130,7 +131,7 @@ func (r *MessageRouter) aboutQuestions(tx *bus.Tx, q request, command, rest stri
 		o, problem, err = r.named(tx, q, id, slices.Concat(here, elsewhere))
 	} else {
 		text = rest
-		o, problem = only(command, here, elsewhere)
+		o, problem = only(q, command, here, elsewhere)
 	}
 	if problem != "" || err != nil {
 		return problem, err
@@ -138,9 +139,9 @@ func (r *MessageRouter) aboutQuestions(tx *bus.Tx, q request, command, rest stri
 	switch {
 	case command == "deny" && o.Kind != contract.AskApprove:
 		_, _, err := r.questions.End(tx, o.ID, contract.AskWithdrawn, "", q.who())
-		return fmt.Sprintf("Question %s is dropped.", o.ID), err
+		return q.say("Question %s is dropped.", o.ID), err
 	case command == "approve" && o.Kind != contract.AskApprove:
-		return fmt.Sprintf("Question %s isn't a yes-or-no question. Use /answer %s TEXT:\n\n%s", o.ID, o.ID, o.Text), nil
+		return q.say("Question %s isn't a yes-or-no question. Use /answer %s TEXT:\n\n%s", o.ID, o.ID, o.Text), nil
 	case command == "approve":
 		text = questions.Yes
 	case command == "deny":
@@ -148,26 +149,26 @@ func (r *MessageRouter) aboutQuestions(tx *bus.Tx, q request, command, rest stri
 	}
 	answer, fits := o.ParseAnswer(text)
 	if !fits {
-		return fmt.Sprintf("That doesn't answer question %s.\n\n%s", o.ID, o.Message()), nil
+		return q.say("That doesn't answer question %s.\n\n%s", o.ID, o.Message()), nil
 	}
 	return r.settle(tx, q, o, answer)
 }
 
 // only is the question that a command without an id means: the only one asked here, or
 // else elsewhere. If there is none, problem explains it.
-func only(command string, here, elsewhere []questions.Question) (o *questions.Question, problem string) {
+func only(q request, command string, here, elsewhere []questions.Question) (o *questions.Question, problem string) {
 	for _, open := range [][]questions.Question{here, elsewhere} {
 		if command != "answer" {
 			open = slices.DeleteFunc(open, func(o questions.Question) bool { return o.Kind != contract.AskApprove })
 		}
 		if len(open) > 1 {
-			return nil, ambiguous(open)
+			return nil, ambiguous(q, open)
 		}
 		if len(open) == 1 {
 			return &open[0], ""
 		}
 	}
-	return nil, "There is no open question to answer."
+	return nil, q.say("There is no open question to answer.")
 }
 
 // named is the question with an id, if it is one of the open ones. Otherwise problem
@@ -177,30 +178,28 @@ func (r *MessageRouter) named(tx *bus.Tx, q request, id string, open []questions
 	if i := slices.IndexFunc(open, func(o questions.Question) bool { return o.ID == id }); i >= 0 {
 		return &open[i], "", nil
 	}
-	problem = fmt.Sprintf("There is no question %s for you here. /questions lists the open ones.", id)
+	problem = q.say("There is no question %s for you here. /questions lists the open ones.", id)
 	if o, err = r.questions.Get(tx, id); o == nil || err != nil {
 		return nil, problem, err
 	}
 	may, _, err := r.mayAnswer(tx, o, q)
 	if may {
-		problem = tooLate(o, tx.Now)
+		problem = q.tooLate(o, tx.Now)
 	}
 	return nil, problem, err
 }
 
 // tooLate explains that a question ended before the answer came.
-func tooLate(o *questions.Question, now int64) string {
-	state := "is closed: the answer is no longer needed"
+func (q request) tooLate(o *questions.Question, now int64) string {
 	switch {
+	case o.Outcome == contract.AskAnswered && o.By != "":
+		return q.say("Question %s was already answered by %s: %s", o.ID, o.By, o.Answer)
 	case o.Outcome == contract.AskAnswered:
-		state = "was already answered: " + o.Answer
-		if o.By != "" {
-			state += " (" + o.By + ")"
-		}
+		return q.say("Question %s was already answered: %s", o.ID, o.Answer)
 	case o.Outcome == contract.AskExpired, o.Outcome == "" && o.Deadline <= now:
-		state = "has expired"
+		return q.say("Question %s has expired.", o.ID)
 	}
-	return fmt.Sprintf("Question %s %s.", o.ID, state)
+	return q.say("Question %s is closed: the answer is no longer needed.", o.ID)
 }
 
 // settle ends a question with an answer, and returns the confirmation for the sender.
@@ -210,18 +209,18 @@ func (r *MessageRouter) settle(tx *bus.Tx, q request, o *questions.Question, ans
 		return "", err
 	}
 	if !q.at(o) && !unseen {
-		text := fmt.Sprintf("Question %s was answered by %s on %s: %s", o.ID, q.who(), q.here.channel.Name, answer)
+		text := words.Say(o.Language, "Question %s was answered by %s on %s: %s", o.ID, q.who(), q.here.channel.Name, answer)
 		if err := r.tellWhereAsked(tx, o, text); err != nil {
 			return "", err
 		}
 	}
 	switch {
 	case o.Kind == contract.AskApprove && answer == questions.Yes:
-		return fmt.Sprintf("Question %s: approved.", o.ID), nil
+		return q.say("Question %s: approved.", o.ID), nil
 	case o.Kind == contract.AskApprove:
-		return fmt.Sprintf("Question %s: declined.", o.ID), nil
+		return q.say("Question %s: declined.", o.ID), nil
 	}
-	return fmt.Sprintf("Question %s is answered: %s", o.ID, answer), nil
+	return q.say("Question %s is answered: %s", o.ID, answer), nil
 }
 
 // at reports whether a question was asked where the message was written.
@@ -232,7 +231,7 @@ func (q request) at(o *questions.Question) bool {
 // who is the name of the sender for people.
 func (q request) who() string {
 	if q.here.channel.Local && (q.UserName == "" || q.UserName == q.UserID) { // an id without meaning to people
-		return "the owner"
+		return q.say("the owner")
 	}
 	return cmp.Or(q.UserName, q.UserID)
 }

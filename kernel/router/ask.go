@@ -1,6 +1,7 @@
 package router
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -11,9 +12,11 @@ import (
 	"github.com/switchboard-run/switchboard/contract"
 	"github.com/switchboard-run/switchboard/contract/busv1"
 	"github.com/switchboard-run/switchboard/contract/topic"
+	"github.com/switchboard-run/switchboard/contract/words"
 	"github.com/switchboard-run/switchboard/kernel/bus"
 	"github.com/switchboard-run/switchboard/kernel/journal"
 	"github.com/switchboard-run/switchboard/kernel/questions"
+	"github.com/switchboard-run/switchboard/kernel/session"
 )
 
 const (
@@ -108,9 +111,11 @@ func (r *MessageRouter) AskFor(tx *bus.Tx, q *questions.Question, replyTo string
 	}
 	if turn != nil && !strings.HasPrefix(to.target, defaultPlace) {
 		send.Kind = contract.SendReply
-		if send.ReplyTo, err = NewestMessage(tx, turn.Inputs); err != nil {
+		var newest *busv1.Event
+		if newest, err = newestMessage(tx, turn.Inputs); err != nil {
 			return err
 		}
+		send.ReplyTo, q.Language = messageID(newest), session.InputOf(newest).Language
 	}
 	return r.put(tx, q, to, send)
 }
@@ -120,6 +125,7 @@ func (r *MessageRouter) put(tx *bus.Tx, q *questions.Question, to *place, send c
 	if err := r.questions.Ask(tx, q); err != nil {
 		return err
 	}
+	q.Language = cmp.Or(q.Language, to.language)
 	send.Text, send.Question = q.Message(), q.ID
 	return r.show(tx, q, to, send)
 }
@@ -165,7 +171,7 @@ func (r *MessageRouter) unask(tx *bus.Tx, e *busv1.Event) (bus.Withdrawal, error
 	if unseen || err != nil {
 		return bus.WithdrawDone, err
 	}
-	text := fmt.Sprintf("Question %s no longer needs an answer: %s", q.ID, q.Brief())
+	text := words.Say(q.Language, "Question %s no longer needs an answer: %s", q.ID, q.Brief())
 	return bus.WithdrawDone, r.tellWhereAsked(tx, q, text)
 }
 
@@ -191,11 +197,12 @@ func (r *MessageRouter) end(tx *bus.Tx, id, outcome string) error {
 	if err != nil || q == nil || unseen || outcome == contract.AskWithdrawn {
 		return err
 	}
-	means := "I'm no longer waiting for the answer."
+	means := words.Say(q.Language, "I'm no longer waiting for the answer.")
 	if q.Kind == contract.AskApprove {
-		means = "That counts as no."
+		means = words.Say(q.Language, "That counts as no.")
 	}
-	return r.tellWhereAsked(tx, q, fmt.Sprintf("Question %s wasn't answered in time: %s\n\n%s", q.ID, q.Brief(), means))
+	return r.tellWhereAsked(tx, q,
+		words.Say(q.Language, "Question %s wasn't answered in time: %s\n\n%s", q.ID, q.Brief(), means))
 }
 
 // tellWhereAsked sends a text to where a question was asked.

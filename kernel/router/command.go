@@ -8,6 +8,7 @@ import (
 
 	"github.com/switchboard-run/switchboard/contract"
 	"github.com/switchboard-run/switchboard/contract/busv1"
+	"github.com/switchboard-run/switchboard/contract/words"
 	"github.com/switchboard-run/switchboard/kernel/bus"
 	"github.com/switchboard-run/switchboard/kernel/directory"
 	"github.com/switchboard-run/switchboard/kernel/journal"
@@ -31,18 +32,18 @@ const maxNamed = 3
 
 // help is the answer to /help: the commands of the kernel, and the names of those of
 // extensions; with the name of a command or an extension, its descriptions.
-func (r *MessageRouter) help(about string) string {
+func (r *MessageRouter) help(q request, about string) string {
 	extensions := r.directory.Current().Commands
 	if about != "" {
-		return describe(extensions, about)
+		return describe(q, extensions, about)
 	}
 	var b strings.Builder
-	b.WriteString("Just write to me. These commands work even while I'm busy:\n")
+	b.WriteString(q.say("Just write to me. These commands work even while I'm busy:") + "\n")
 	for _, c := range directory.Builtin() {
-		fmt.Fprintf(&b, "\n- /%s%s: %s", c.Name, c.Arguments, c.Description)
+		fmt.Fprintf(&b, "\n- /%s%s: %s", c.Name, q.say(c.Arguments), q.say(c.Description))
 	}
 	if len(extensions) > 0 {
-		b.WriteString("\n\nCommands of extensions (/help NAME explains one):\n")
+		b.WriteString("\n\n" + q.say("Commands of extensions (/help NAME explains one):") + "\n")
 	}
 	for len(extensions) > 0 {
 		c, same := extensions[0], 0
@@ -55,32 +56,32 @@ func (r *MessageRouter) help(about string) string {
 		extensions = extensions[same:]
 		failed := ""
 		if c.State == directory.StateFailed {
-			failed = " (has failed)"
+			failed = q.say(" (has failed)")
 		}
-		fmt.Fprintf(&b, "\n- %s%s: %s", c.Title, failed, strings.Join(names, ", "))
+		fmt.Fprintf(&b, "\n- %s%s: %s", q.say(c.Title), failed, strings.Join(names, ", "))
 		if more := same - len(names); more > 0 {
-			fmt.Fprintf(&b, " and %d more (/help %s)", more, c.Extension)
+			b.WriteString(q.say(" and %d more (/help %s)", more, c.Extension))
 		}
 	}
 	return b.String()
 }
 
 // describe describes a command, or all commands of an extension.
-func describe(extensions []directory.Command, about string) string {
+func describe(q request, extensions []directory.Command, about string) string {
 	about = strings.ToLower(strings.TrimPrefix(about, "/"))
 	var lines []string
 	for _, c := range slices.Concat(directory.Builtin(), extensions) {
 		if about != c.Name && (c.Extension == "" || about != c.Extension && about != strings.ToLower(c.Title)) {
 			continue
 		}
-		line := fmt.Sprintf("- /%s: %s", c.Name, c.Description)
+		line := fmt.Sprintf("- /%s: %s", c.Name, q.say(c.Description))
 		if c.State == directory.StateFailed {
-			line += fmt.Sprintf(" (%s has failed)", c.Title)
+			line += q.say(" (%s has failed)", q.say(c.Title))
 		}
 		lines = append(lines, line)
 	}
 	if lines == nil {
-		return fmt.Sprintf("There is no command or extension named %s. /help lists all commands.", about)
+		return q.say("There is no command or extension named %s. /help lists all commands.", about)
 	}
 	return strings.Join(lines, "\n")
 }
@@ -94,31 +95,34 @@ type request struct {
 	owner        bool   // of the channel
 }
 
+// say is a text in the person's language.
+func (q request) say(text string, args ...any) string { return words.Say(q.Language, text, args...) }
+
 // command runs a slash command in the commit that accepts it, and returns its answer;
 // empty: another event answers.
 func (r *MessageRouter) command(tx *bus.Tx, q request, name, rest string) (string, error) {
 	c := q.conversation
 	switch name {
 	case "start": // its arguments are the platform's
-		return r.help(""), nil
+		return r.help(q, ""), nil
 	case "help":
-		return r.help(rest), nil
+		return r.help(q, rest), nil
 	case "status":
-		return r.statusHere(tx, c, q.here.channel.ID)
+		return r.statusHere(tx, q)
 	case "new":
 		if _, err := r.stop(tx, c, ""); err != nil {
 			return "", err
 		}
 		c.Epoch++
-		return "New conversation. The old one is saved, but I won't use it.", tx.PutConversation(c)
+		return q.say("New conversation. The old one is saved, but I won't use it."), tx.PutConversation(c)
 	case "stop":
-		n, err := r.stop(tx, c, "Stopped.")
+		n, err := r.stop(tx, c, q.say("Stopped."))
 		if n > 0 || err != nil {
 			return "", err // the turn answers
 		}
-		return "Nothing is running here.", nil
+		return q.say("Nothing is running here."), nil
 	case "agent":
-		return r.chooseAgent(tx, c, q.here.channel.ID, rest)
+		return r.chooseAgent(tx, q, rest)
 	case "sethome":
 		return r.setHome(tx, q)
 	case "household":
@@ -129,29 +133,27 @@ func (r *MessageRouter) command(tx *bus.Tx, q request, name, rest string) (strin
 	if known := r.directory.Current().Command(name); known != nil {
 		return r.handOver(tx, q, known, rest)
 	}
-	return fmt.Sprintf("There is no command /%s. /help lists all commands.", name), nil
+	return q.say("There is no command /%s. /help lists all commands.", name), nil
 }
 
 // statusHere is the answer to /status: what runs in this conversation, and the state
 // of the system.
-func (r *MessageRouter) statusHere(tx *bus.Tx, c *journal.Conversation, channel string) (string, error) {
-	name, refusal := pickAgent(r.directory.Current(), channel, c.Agent)
+func (r *MessageRouter) statusHere(tx *bus.Tx, q request) (string, error) {
+	c := q.conversation
+	name, refusal := pickAgent(r.directory.Current(), q.here.channel.ID, c.Agent)
 	if refusal != "" {
-		return "- " + refusal + "\n" + r.status(), nil
+		return "- " + refusal + "\n" + r.status(q.Language), nil
 	}
 	s, err := tx.SessionByKey(name, ChatKey(c))
 	if err != nil {
 		return "", err
 	}
-	var others string
-	switch n := working(tx, c, s); n {
-	case 0:
-	case 1:
-		others = "; another agent is working for this conversation"
-	default:
-		others = fmt.Sprintf("; %d other agents are working for this conversation", n)
+	others := ""
+	if n := working(tx, c, s); n > 0 {
+		others = words.Count(q.Language, "; %d other agent is working for this conversation",
+			"; %d other agents are working for this conversation", n, n)
 	}
-	here := name + " is idle"
+	here := q.say("%s is idle", name)
 	if s != nil {
 		_, waiting, err := r.sessions.Waiting(tx, s, manyInputs)
 		if err != nil {
@@ -159,12 +161,12 @@ func (r *MessageRouter) statusHere(tx *bus.Tx, c *journal.Conversation, channel 
 		}
 		switch n := len(waiting); {
 		case n > 1:
-			here = fmt.Sprintf("%s is working on %d messages", name, n)
+			here = words.Count(q.Language, "%s is working on %d message", "%s is working on %d messages", n, name, n)
 		case n == 1 || len(s.Stack) > 0:
-			here = name + " is working"
+			here = q.say("%s is working", name)
 		}
 	}
-	return "- Here: " + here + others + "\n" + r.status(), nil
+	return q.say("- Here: %s%s", here, others) + "\n" + r.status(q.Language), nil
 }
 
 // working counts the other sessions that work for a conversation, such as its tasks.
@@ -206,14 +208,14 @@ func (r *MessageRouter) stop(tx *bus.Tx, c *journal.Conversation, text string) (
 	return ended, nil
 }
 
-func (r *MessageRouter) chooseAgent(tx *bus.Tx, c *journal.Conversation, channel, name string) (string, error) {
-	dir := r.directory.Current()
+func (r *MessageRouter) chooseAgent(tx *bus.Tx, q request, name string) (string, error) {
+	dir, c := r.directory.Current(), q.conversation
 	if name == "" {
-		current, refusal := pickAgent(dir, channel, c.Agent)
+		current, refusal := pickAgent(dir, q.here.channel.ID, c.Agent)
 		if refusal != "" {
 			current = refusal
 		} else {
-			current = fmt.Sprintf("%s answers here.", current)
+			current = q.say("%s answers here.", current)
 		}
 		var names []string
 		for _, a := range dir.Agents {
@@ -221,37 +223,37 @@ func (r *MessageRouter) chooseAgent(tx *bus.Tx, c *journal.Conversation, channel
 				names = append(names, a.ID)
 			}
 		}
-		return fmt.Sprintf("%s /agent NAME chooses one of: %s.", current, strings.Join(names, ", ")), nil
+		return current + " " + q.say("/agent NAME chooses one of: %s.", strings.Join(names, ", ")), nil
 	}
 	if !dir.Enabled(name) {
 		return notEnabled(dir, name, "/agent lists those that are."), nil
 	}
 	c.Agent = name
-	return fmt.Sprintf("%s answers here from now on.", name), tx.PutConversation(c)
+	return q.say("%s answers here from now on.", name), tx.PutConversation(c)
 }
 
 func (r *MessageRouter) setHome(tx *bus.Tx, q request) (string, error) {
 	channel, c := q.here.channel, q.conversation
 	if channel.Local {
-		return "Notices for " + channel.Name + " always come here. Use /sethome in another chat to get notices there.", nil
+		return q.say("Notices for %s always come here. Use /sethome in another chat to get notices there.", channel.Name), nil
 	}
 	owner, err := ownerOn(tx, channel)
 	switch {
 	case err != nil:
 		return "", err
 	case owner.UserID == "":
-		return fmt.Sprintf("%s has no owner yet. The owner is the first person approved, "+
+		return q.say("%s has no owner yet. The owner is the first person approved, "+
 			"or the first in channels.%s.allow_from.", channel.Name, channel.ID), nil
 	case owner.UserID != q.UserID:
-		return "Only the owner can use /sethome.", nil
+		return q.say("Only the owner can use /sethome."), nil
 	case c.Group:
 		g, err := r.group(tx, c, true)
 		if err != nil || !g.Household {
-			return "Others can read this group. If it may get your reminders and notices, send /household first.", err
+			return q.say("Others can read this group. If it may get your reminders and notices, send /household first."), err
 		}
 	}
 	owner.Channel, owner.Conversation, owner.Thread = channel.ID, c.Address, c.Thread
-	return "I'll send reminders and notices here from now on.", save(tx, ownerKey(channel.ID), owner)
+	return q.say("I'll send reminders and notices here from now on."), save(tx, ownerKey(channel.ID), owner)
 }
 
 // messageID is the platform's id of the message that an input carries.

@@ -8,6 +8,7 @@ import (
 
 	"github.com/switchboard-run/switchboard/contract"
 	"github.com/switchboard-run/switchboard/contract/busv1"
+	"github.com/switchboard-run/switchboard/contract/words"
 	"github.com/switchboard-run/switchboard/kernel/bus"
 	"github.com/switchboard-run/switchboard/kernel/directory"
 	"github.com/switchboard-run/switchboard/kernel/journal"
@@ -21,7 +22,7 @@ const longestAnswer = 32 << 10
 func (r *MessageRouter) handOver(tx *bus.Tx, q request, c *directory.Command, rest string) (string, error) {
 	dir, conversation := r.directory.Current(), q.conversation
 	if c.State == directory.StateFailed {
-		return fmt.Sprintf("/%s can't run: %s has failed.", c.Name, c.Title) +
+		return q.say("/%s can't run: %s has failed.", c.Name, q.say(c.Title)) +
 			directory.Hint(" Restart it with %s.", dir.Program.Restart, c.Extension), nil
 	}
 	principal, err := r.principal(tx, conversation, q.person)
@@ -30,7 +31,7 @@ func (r *MessageRouter) handOver(tx *bus.Tx, q request, c *directory.Command, re
 	}
 	given := contract.Command{
 		Name: c.Name, Text: rest, ReplyTo: conversation.Handle, Channel: q.here.channel.ID, Group: conversation.Group,
-		Sender: q.UserName, MessageID: q.MessageID, Principal: principal,
+		Sender: q.UserName, MessageID: q.MessageID, Language: q.Language, Principal: principal,
 	}
 	// Without an agent that answers here there is no session, and the command runs.
 	if agent, refusal := pickAgent(dir, q.here.channel.ID, cmp.Or(q.AgentID, conversation.Agent)); refusal == "" {
@@ -44,7 +45,7 @@ func (r *MessageRouter) handOver(tx *bus.Tx, q request, c *directory.Command, re
 		return "", err
 	}
 	if c.State == directory.StateBackingOff || c.State == directory.StateInactive {
-		return fmt.Sprintf("%s isn't running. /%s will run when it's back.", c.Title, c.Name), nil
+		return q.say("%s isn't running. /%s will run when it's back.", q.say(c.Title), c.Name), nil
 	}
 	return "", nil
 }
@@ -74,7 +75,7 @@ func (r *MessageRouter) answered(tx *bus.Tx, content string) error {
 	if given == nil || content == "" {
 		return nil
 	}
-	return r.answer(tx, e, given, contract.Truncate(content, longestAnswer, "\n\n[cut: it was longer]"))
+	return r.answer(tx, e, given, contract.Truncate(content, longestAnswer, "\n\n"+words.Say(given.Language, "[cut: it was longer]")))
 }
 
 func (r *MessageRouter) answer(tx *bus.Tx, e *busv1.Event, given *contract.Command, text string) error {
@@ -98,9 +99,10 @@ func (r *MessageRouter) commandDied(tx *bus.Tx, d *journal.Delivery, e *busv1.Ev
 	if given == nil {
 		return false, nil
 	}
-	text := fmt.Sprintf("/%s didn't run: %s.", given.Name, d.Reason)
+	text := words.Say(given.Language, "/%s didn't run: %s.", given.Name, d.Reason)
 	if d.Uncertain {
-		text = fmt.Sprintf("/%s was interrupted, so it's unknown whether it took effect: %s.", given.Name, d.Reason)
+		text = words.Say(given.Language, "/%s was interrupted, so it's unknown whether it took effect: %s.", given.Name,
+			d.Reason)
 	}
 	return true, r.answer(tx, e, given, text)
 }

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/switchboard-run/switchboard/contract"
+	"github.com/switchboard-run/switchboard/contract/words"
 	"github.com/switchboard-run/switchboard/kernel/bus"
 	"github.com/switchboard-run/switchboard/kernel/journal"
 	"github.com/switchboard-run/switchboard/kernel/session"
@@ -50,7 +51,7 @@ func (r *MessageRouter) group(tx *bus.Tx, c *journal.Conversation, known bool) (
 	g.Since, g.Offered = 0, true
 	to, err := r.resolve(tx, c.Handle)
 	if err == nil && to != nil {
-		err = r.send(tx, to, contract.ChannelSend{Text: keptText, Kind: contract.SendReply})
+		err = r.send(tx, to, contract.ChannelSend{Text: words.Say(to.language, keptText), Kind: contract.SendReply})
 	}
 	return g, errors.Join(err, saveGroup(tx, g))
 }
@@ -96,18 +97,18 @@ func (r *MessageRouter) meetGroup(tx *bus.Tx, q request, offer bool) error {
 	if err := saveGroup(tx, g); err != nil || !offer {
 		return err
 	}
-	return r.reply(tx, q, offerText)
+	return r.reply(tx, q, q.say(offerText))
 }
 
 // household answers /household.
 func (r *MessageRouter) household(tx *bus.Tx, q request, rest string) (string, error) {
 	switch {
 	case !q.conversation.Group:
-		return "Use /household in a group: there, I then use the household's memories and reminders.", nil
+		return q.say("Use /household in a group: there, I then use the household's memories and reminders."), nil
 	case !q.owner:
-		return "Only the owner can use /household.", nil
+		return q.say("Only the owner can use /household."), nil
 	case rest != "" && rest != "off":
-		return "Usage: /household, or /household off", nil
+		return q.say("Usage: /household, or /household off"), nil
 	}
 	g, err := r.group(tx, q.conversation, true)
 	if err != nil {
@@ -115,14 +116,14 @@ func (r *MessageRouter) household(tx *bus.Tx, q request, rest string) (string, e
 	}
 	switch {
 	case rest == "":
-		return householdText, setHousehold(tx, g, true)
+		return q.say(householdText), setHousehold(tx, g, true)
 	case !g.Household:
-		return "I already use only what is said in this group.", nil
+		return q.say("I already use only what is said in this group."), nil
 	}
 	if _, err := r.stop(tx, q.conversation, ""); err != nil {
 		return "", err
 	}
-	return confinedText, setHousehold(tx, g, false)
+	return q.say(confinedText), setHousehold(tx, g, false)
 }
 
 func setHousehold(tx *bus.Tx, g *session.Group, household bool) error {

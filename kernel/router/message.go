@@ -55,7 +55,8 @@ func (r *MessageRouter) message(tx *bus.Tx, e *busv1.Event, c *directory.Channel
 		return err
 	}
 	q := request{
-		UserMessage: m, conversation: conversation, here: &place{channel: c, address: m.ConversationID, thread: m.ThreadID},
+		UserMessage: m, conversation: conversation,
+		here:  &place{channel: c, address: m.ConversationID, thread: m.ThreadID, language: m.Language},
 		owner: c.Local || m.UserID != "" && m.UserID == owner.UserID,
 	}
 	if q.person, err = r.PersonID(tx, c.ID, m.UserID); err != nil {
@@ -69,7 +70,7 @@ func (r *MessageRouter) message(tx *bus.Tx, e *busv1.Event, c *directory.Channel
 		}
 	}
 	if len(m.Attachments) > 0 && !m.Edited {
-		if err := r.reply(tx, q, unread(m.Attachments)); err != nil || m.Text == "" {
+		if err := r.reply(tx, q, q.unread()); err != nil || m.Text == "" {
 			return err
 		}
 	}
@@ -94,7 +95,7 @@ func (r *MessageRouter) message(tx *bus.Tx, e *busv1.Event, c *directory.Channel
 		return err
 	}
 	in := contract.AgentInput{
-		Kind: contract.InputUser, Sender: m.UserName, Text: withAttachments(m),
+		Kind: contract.InputUser, Sender: m.UserName, Language: m.Language, Text: withAttachments(m),
 		ReplyTo: conversation.Handle, Person: q.person, SentAt: m.SentAt, ForwardedFrom: m.ForwardedFrom,
 	}
 	if m.MessageID != "" {
@@ -127,12 +128,12 @@ func (r *MessageRouter) edit(tx *bus.Tx, s *journal.Session, m contract.UserMess
 }
 
 // unread is the answer to attachments.
-func unread(attachments []contract.Attachment) string {
-	kinds := make([]string, len(attachments))
-	for i, a := range attachments {
-		kinds[i] = strings.ReplaceAll(a.Kind, "_", " ")
+func (q request) unread() string {
+	kinds := make([]string, len(q.Attachments))
+	for i, a := range q.Attachments {
+		kinds[i] = q.say(strings.ReplaceAll(a.Kind, "_", " "))
 	}
-	return "I can only read text so far, so I didn't look at the " + strings.Join(kinds, ", ") + "."
+	return q.say("I can only read text so far, so I didn't look at the %s.", strings.Join(kinds, ", "))
 }
 
 func withAttachments(m contract.UserMessage) string {

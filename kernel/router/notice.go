@@ -81,19 +81,19 @@ func (r *MessageRouter) output(tx *bus.Tx, e *busv1.Event, out contract.AgentOut
 // NewestMessage is the platform's id of the last message of a person among the
 // inputs of a turn; empty if there is none.
 func NewestMessage(r journal.Reader, inputs []int64) (string, error) {
+	e, err := newestMessage(r, inputs)
+	return messageID(e), err
+}
+
+// newestMessage is the input with the last message of a person; nil if there is none.
+func newestMessage(r journal.Reader, inputs []int64) (*busv1.Event, error) {
 	for _, seq := range slices.Backward(inputs) {
 		e, err := r.Event(seq)
-		if err != nil {
-			return "", err
-		}
-		if e == nil {
-			continue
-		}
-		if id := messageID(e); id != "" {
-			return id, nil
+		if err != nil || messageID(e) != "" {
+			return e, err
 		}
 	}
-	return "", nil
+	return nil, nil
 }
 
 func isJob(s *journal.Session) bool { return strings.HasPrefix(s.Key, "job:") }

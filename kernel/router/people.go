@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/switchboard-run/switchboard/contract"
+	"github.com/switchboard-run/switchboard/contract/words"
 	"github.com/switchboard-run/switchboard/kernel/bus"
 	"github.com/switchboard-run/switchboard/kernel/directory"
 	"github.com/switchboard-run/switchboard/kernel/journal"
@@ -35,6 +36,7 @@ type Person struct {
 	Owner        bool   `json:"owner,omitempty"`
 	Conversation string `json:"conversation,omitempty"` // where notices to the owner go
 	Thread       string `json:"thread,omitempty"`
+	Language     string `json:"language,omitempty"`    // an IETF tag; empty: English
 	ApprovedAt   int64  `json:"approved_at,omitempty"` // Unix microseconds
 }
 
@@ -88,13 +90,15 @@ func admitted(tx journal.Reader, c *directory.Channel, user string) (bool, error
 	return p != nil, err
 }
 
-// noteOwner stores the private conversation of an owner whom the configuration admits
-// by name: notices go there.
+// noteOwner stores an owner's language and, of an owner whom the configuration admits
+// by name, the private conversation: notices go there.
 func noteOwner(tx *bus.Tx, o Person, c *directory.Channel, m contract.UserMessage) error {
-	if m.Group || o.UserID == "" || o.UserID != m.UserID || o.Conversation != "" {
+	if m.Group || o.UserID == "" || o.UserID != m.UserID || o.Conversation != "" && o.Language == m.Language {
 		return nil
 	}
-	o.Name, o.Conversation, o.Thread, o.ApprovedAt = m.UserName, m.ConversationID, m.ThreadID, tx.Now
+	if o.Language = m.Language; o.Conversation == "" {
+		o.Name, o.Conversation, o.Thread, o.ApprovedAt = m.UserName, m.ConversationID, m.ThreadID, tx.Now
+	}
 	return save(tx, ownerKey(c.ID), o)
 }
 
@@ -121,14 +125,18 @@ func (r *MessageRouter) greetStranger(tx *bus.Tx, c *directory.Channel, m contra
 	p.Shown++
 	p.Person = Person{
 		Channel: c.ID, UserID: m.UserID, Name: cut(m.UserName, longestName), Conversation: m.ConversationID, Thread: m.ThreadID,
+		Language: m.Language,
 	}
 	if err := save(tx, key, p); err != nil {
 		return err
 	}
 	approve := r.directory.Current().Program.Approve
-	text := "I don't know you yet. If this is your assistant, " + cmp.Or(
-		directory.Hint("run this command on its machine within an hour:\n\n%s", approve, p.Code),
-		fmt.Sprintf("approve the code %s within an hour.", p.Code))
+	text := words.Say(m.Language, "I don't know you yet. If this is your assistant, approve the code %s within an hour.",
+		p.Code)
+	if command := directory.Hint("%s", approve, p.Code); command != "" {
+		text = words.Say(m.Language, "I don't know you yet. If this is your assistant, run this command on its machine "+
+			"within an hour:\n\n%s", command)
+	}
 	to := &place{channel: c, address: m.ConversationID, thread: m.ThreadID}
 	return r.send(tx, to, contract.ChannelSend{Text: text, Kind: contract.SendReply})
 }
@@ -197,7 +205,9 @@ func (r *MessageRouter) Approve(tx *bus.Tx, code string) (*Person, error) {
 	if person.Owner {
 		err = save(tx, ownerKey(p.Channel), person)
 	}
-	greeting := contract.ChannelSend{Text: "You are connected. Write to me whenever you like.", Kind: contract.SendReply}
+	greeting := contract.ChannelSend{
+		Text: words.Say(p.Language, "You are connected. Write to me whenever you like."), Kind: contract.SendReply,
+	}
 	return &person, errors.Join(err, save(tx, personKey(p.Channel, p.UserID), person),
 		tx.KVDelete(contract.KernelSource, pairingKey(p.Channel, p.UserID)),
 		r.send(tx, &place{channel: c, address: p.Conversation, thread: p.Thread}, greeting))

@@ -32,12 +32,12 @@ type MessageRouter struct {
 	directory *directory.Directory
 	sessions  *session.Store
 	questions *questions.Store
-	status    func() string // the text of /status
-	salt      atomic.Value  // see PersonID
+	status    func(language string) string //  the text of /status
+	salt      atomic.Value                 // see PersonID
 }
 
 // New returns a router; status writes the answer to /status.
-func New(d *directory.Directory, s *session.Store, status func() string) *MessageRouter {
+func New(d *directory.Directory, s *session.Store, status func(language string) string) *MessageRouter {
 	return &MessageRouter{directory: d, sessions: s, questions: &questions.Store{}, status: status}
 }
 
@@ -108,6 +108,7 @@ type place struct {
 	thread   string
 	target   string // the reply target that leads here
 	anywhere bool   // no channel was named and none is ready: the first that is may have it
+	language string // of the recipient, an IETF tag; empty: English or unknown
 	instead  bool   // of a channel that was named and does not exist
 }
 
@@ -146,7 +147,7 @@ func (r *MessageRouter) recipient(tx journal.Reader, c *directory.Channel) (*pla
 	if err != nil {
 		return nil, err
 	}
-	to := &place{channel: c, address: o.Conversation, thread: o.Thread, target: defaultPlace + c.ID}
+	to := &place{channel: c, address: o.Conversation, thread: o.Thread, language: o.Language, target: defaultPlace + c.ID}
 	home, err := tx.ConversationByAddress(c.ID, o.Conversation, o.Thread)
 	if err != nil || home == nil || !home.Group {
 		return to, err

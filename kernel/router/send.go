@@ -9,9 +9,11 @@ import (
 
 	"github.com/switchboard-run/switchboard/contract"
 	"github.com/switchboard-run/switchboard/contract/busv1"
+	"github.com/switchboard-run/switchboard/contract/words"
 	"github.com/switchboard-run/switchboard/kernel/bus"
 	"github.com/switchboard-run/switchboard/kernel/directory"
 	"github.com/switchboard-run/switchboard/kernel/journal"
+	"github.com/switchboard-run/switchboard/kernel/session"
 )
 
 // send publishes a text as one channel.send for each part, in the lane of its
@@ -118,7 +120,8 @@ func (r *MessageRouter) delivered(tx *bus.Tx, e *busv1.Event, receipt *busv1.Rec
 func (r *MessageRouter) died(tx *bus.Tx, d *journal.Delivery, e *busv1.Event, extension string) error {
 	dir := r.directory.Current()
 	if e.GetTopic() == contract.TopicAgentInput+extension {
-		return r.sessions.Died(tx, e, fmt.Sprintf("I couldn't answer that: %s. Please try again.", d.Reason))
+		return r.sessions.Died(tx, e,
+			words.Say(session.InputOf(e).Language, "I couldn't answer that: %s. Please try again.", d.Reason))
 	}
 	if told, err := r.commandDied(tx, d, e, extension); told || err != nil {
 		return err
@@ -127,7 +130,7 @@ func (r *MessageRouter) died(tx *bus.Tx, d *journal.Delivery, e *busv1.Event, ex
 		if e.GetHop() < contract.MaxHops-1 {
 			return nil
 		}
-		if said, _, err := r.sessions.Capped(tx, e.GetCorrelationId()); said || err != nil {
+		if said, _, err := r.sessions.Capped(tx, e.GetCorrelationId(), ""); said || err != nil {
 			return err
 		}
 		return r.tellOwner(tx, "", fmt.Sprintf("An event loop was stopped while %s was handling %s.%s",

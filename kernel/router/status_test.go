@@ -34,7 +34,7 @@ func TestStatusCountsWhoWorksForTheConversation(t *testing.T) {
 		asks("anna", "; 2 other agents are working for this conversation")
 		asks("boris", "")
 		working[0].Answers("found")
-		asks("anna", "; another agent is working for this conversation")
+		asks("anna", "; 1 other agent is working for this conversation")
 		working[1].Answers("found")
 		asks("anna", "")
 	})

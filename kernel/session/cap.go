@@ -1,10 +1,9 @@
 package session
 
 import (
-	"fmt"
-
 	"github.com/switchboard-run/switchboard/contract"
 	"github.com/switchboard-run/switchboard/contract/busv1"
+	"github.com/switchboard-run/switchboard/contract/words"
 	"github.com/switchboard-run/switchboard/kernel/bus"
 	"github.com/switchboard-run/switchboard/kernel/journal"
 )
@@ -28,7 +27,7 @@ func chain(s *journal.Session, e *busv1.Event) string {
 
 // Capped reports whether the turns of a chain are used up, and what to say about
 // it: nothing, if an earlier output said it.
-func (st *Store) Capped(r journal.Reader, chain string) (over bool, text string, err error) {
+func (st *Store) Capped(r journal.Reader, chain, language string) (over bool, text string, err error) {
 	limit := st.directory.Current().MaxTurns
 	if limit <= 0 {
 		return false, "", nil
@@ -38,7 +37,7 @@ func (st *Store) Capped(r journal.Reader, chain string) (over bool, text string,
 		return false, "", err
 	}
 	if n == limit {
-		text = fmt.Sprintf("I stopped here: %d turns followed from one event without you, which is the limit. "+
+		text = words.Say(language, "I stopped here: %d turns followed from one event without you, which is the limit. "+
 			"Write to me, and I'll go on.", limit)
 	}
 	return true, text, nil

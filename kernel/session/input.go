@@ -177,7 +177,7 @@ func (st *Store) Queue(
 		return e, false, st.refuse(tx, s, e, in, contract.AgentOutput{Outcome: contract.OutcomeCancelled}, journal.Done,
 			"its conversation was closed")
 	}
-	over, text, err := st.Capped(tx, chain(s, e))
+	over, text, err := st.Capped(tx, chain(s, e), in.Language)
 	if over && err == nil {
 		err = st.refuse(tx, s, e, in, contract.AgentOutput{Outcome: contract.OutcomeCapped, Text: text}, journal.Dead,
 			fmt.Sprintf("the turns that followed from %s are used up", e.GetCorrelationId()))

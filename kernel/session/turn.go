@@ -53,7 +53,7 @@ func (st *Store) append(tx *bus.Tx, effect *busv1.Effect) (*busv1.EffectResult, 
 	turn, over, text := &journal.Turn{}, false, ""
 	if in.Kind != contract.InputRecord || len(s.Stack) > 0 {
 		if len(s.Stack) == 0 {
-			if over, text, err = st.Capped(tx, chain(s, tx.Lease.Event)); err != nil {
+			if over, text, err = st.Capped(tx, chain(s, tx.Lease.Event), InputOf(tx.Lease.Event).Language); err != nil {
 				return nil, err
 			}
 		}
@@ -281,7 +281,7 @@ func (st *Store) Died(tx *bus.Tx, e *busv1.Event, text string) error {
 		return err // nothing to end
 	}
 	out, options := contract.AgentOutput{Outcome: contract.OutcomeDead, Text: text}, []bus.Option(nil)
-	over, said, err := st.Capped(tx, chain(s, e))
+	over, said, err := st.Capped(tx, chain(s, e), InputOf(e).Language)
 	if err != nil {
 		return err
 	}

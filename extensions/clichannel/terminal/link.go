@@ -69,7 +69,7 @@ func newLink(o Options, script bool, v view) *link {
 		changed: make(chan struct{}, 1),
 		hello: wire.Frame{
 			Type: wire.Hello, Version: wire.Version, Terminal: wire.NewID(),
-			Conversation: o.Conversation, New: o.New, Agent: o.Agent, Script: script,
+			Conversation: o.Conversation, New: o.New, Agent: o.Agent, Language: o.Language, Script: script,
 		},
 	}
 }

@@ -35,6 +35,7 @@ type Options struct {
 	Conversation string // name or session key chan:<channel>:<conversation>; empty: the shared one
 	New          bool   // begin a new conversation
 	Agent        string // agent that answers; empty: as configured
+	Language     string // of the person, an IETF tag; empty: English
 
 	Greeting string // first line, if the channel sends none
 	Hint     string // second line, likewise

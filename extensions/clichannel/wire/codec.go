@@ -46,6 +46,7 @@ func Decode(line []byte) (Frame, error) {
 func (f Frame) check() error {
 	for name, id := range map[string]string{
 		"id": f.ID, "terminal": f.Terminal, "conversation": f.Conversation, "agent": f.Agent, "reply_to": f.ReplyTo,
+		"language": f.Language,
 	} {
 		if len(id) > MaxID {
 			return fmt.Errorf("%s of a %s frame has %d bytes, the limit is %d", name, f.Type, len(id), MaxID)

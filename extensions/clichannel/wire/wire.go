@@ -89,9 +89,10 @@ type Frame struct {
 	Terminal     string `json:"terminal,omitempty"` // id of one running chat, over all its connections
 	Token        string `json:"token,omitempty"`    // content of TokenName
 	Conversation string `json:"conversation,omitempty"`
-	New          bool   `json:"new,omitempty"`    // begin a new conversation
-	Agent        string `json:"agent,omitempty"`  // agent that answers this terminal
-	Script       bool   `json:"script,omitempty"` // not interactive: answers only
+	New          bool   `json:"new,omitempty"`      // begin a new conversation
+	Agent        string `json:"agent,omitempty"`    // agent that answers this terminal
+	Language     string `json:"language,omitempty"` // of the person, an IETF tag
+	Script       bool   `json:"script,omitempty"`   // not interactive: answers only
 	ID           string `json:"id,omitempty"`
 	Text         string `json:"text,omitempty"`
 	Hint         string `json:"hint,omitempty"`

@@ -27,9 +27,9 @@ type bot struct {
 	nextID    int64
 	confirmed int64 // highest offset of a getUpdates call
 	allowed   []string
-	wake      chan struct{} // closed, and replaced, when the queue grows
-	polling   chan struct{} // closed when another getUpdates begins
-	commands  []Command
+	wake      chan struct{}        // closed, and replaced, when the queue grows
+	polling   chan struct{}        // closed when another getUpdates begins
+	commands  map[string][]Command // by language; the others see those of ""
 	webhook   string
 }
 
@@ -188,15 +188,22 @@ func (b *bot) setCommands(p params) (any, *apiError) {
 		}
 	}
 	b.mu.Lock()
-	b.commands = list
+	if b.commands == nil {
+		b.commands = map[string][]Command{}
+	}
+	b.commands[p["language_code"]] = list
 	b.mu.Unlock()
 	return true, nil
 }
 
-func (b *bot) myCommands() []Command {
+func (b *bot) myCommands(language string) []Command {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	return append([]Command{}, b.commands...)
+	list, ok := b.commands[language]
+	if !ok {
+		list = b.commands[""]
+	}
+	return append([]Command{}, list...)
 }
 
 func (b *bot) setWebhook(url string) (any, *apiError) {

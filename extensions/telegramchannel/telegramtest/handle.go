@@ -70,7 +70,7 @@ func (s *Server) dispatch(ctx context.Context, token, method string, p params) (
 	case "setmycommands":
 		return b.setCommands(p)
 	case "getmycommands":
-		return b.myCommands(), nil
+		return b.myCommands(p["language_code"]), nil
 	case "getwebhookinfo":
 		return b.webhookInfo(), nil
 	case "setwebhook":

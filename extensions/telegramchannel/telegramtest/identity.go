@@ -42,8 +42,9 @@ func (s *Server) SwitchBot(token, username string) {
 // Webhook sets a webhook, as another program that uses the same token might; "" removes it.
 func (s *Server) Webhook(url string) { _, _ = s.current().setWebhook(url) }
 
-// Commands returns the bot's command menu.
-func (s *Server) Commands() []Command { return s.current().myCommands() }
+// Commands returns the command menu that people with a language see, such as ru; "" is
+// that of all who have none of their own.
+func (s *Server) Commands(language string) []Command { return s.current().myCommands(language) }
 
 // PendingUpdates returns the ids of the updates that the bot has not confirmed, ascending.
 func (s *Server) PendingUpdates() []int64 { return s.current().pending() }

@@ -21,7 +21,7 @@ func TestWaitChecksAfterEachRequest(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	if err := s.Wait(ctx, "the menu", func() bool {
-		shown := len(s.Commands()) > 0
+		shown := len(s.Commands("")) > 0
 		if s.Calls("setMyCommands") > 0 {
 			<-answered // what was seen before is what counts
 		}

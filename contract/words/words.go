@@ -1,0 +1,86 @@
+// Package words translates what the kernel and the built-in extensions say to people.
+// English is in the code and is the key; each other language is one file <tag>.po in
+// this directory, with the plural forms that its header declares. A text that a file
+// lacks is English; a test finds those.
+//
+// Texts for models, logs and the command line are English only.
+package words
+
+import (
+	"embed"
+	"fmt"
+	"io/fs"
+	"maps"
+	"path"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/leonelquinteros/gotext"
+)
+
+//go:embed *.po
+var files embed.FS
+
+// catalogs has the languages. A file is parsed when its language is first used.
+var catalogs = func() map[string]func() gotext.Translator {
+	all := map[string]func() gotext.Translator{}
+	names, err := fs.Glob(files, "*.po")
+	if err != nil {
+		panic(err) // the pattern is valid
+	}
+	for _, name := range names {
+		all[strings.TrimSuffix(name, path.Ext(name))] = sync.OnceValue(func() gotext.Translator {
+			text, err := files.ReadFile(name)
+			if err != nil {
+				panic(err) // it is part of the program
+			}
+			po := gotext.NewPo()
+			po.Parse(text)
+			return po
+		})
+	}
+	return all
+}()
+
+// Say formats a text in a language, an IETF tag such as ru or ru-RU; in English if it
+// is empty or unknown. It is safe for concurrent use.
+func Say(language, text string, args ...any) string {
+	if po := catalog(language); po != nil && text != "" { // the empty text is a file's header
+		text = po.Get(text)
+	}
+	return format(text, args)
+}
+
+// Count is Say for a text whose form depends on n, which is not itself an argument.
+func Count(language, one, other string, n int, args ...any) string {
+	text := other
+	if po := catalog(language); po != nil {
+		text = po.GetN(one, other, n)
+	} else if n == 1 {
+		text = one
+	}
+	return format(text, args)
+}
+
+func format(text string, args []any) string {
+	if len(args) == 0 {
+		return text
+	}
+	return fmt.Sprintf(text, args...)
+}
+
+// Languages returns the tags of the languages other than English, sorted.
+func Languages() []string { return slices.Sorted(maps.Keys(catalogs)) }
+
+// catalog returns the texts of a language; nil: it is English or unknown.
+func catalog(language string) gotext.Translator {
+	if language == "" {
+		return nil
+	}
+	base, _, _ := strings.Cut(strings.ReplaceAll(language, "_", "-"), "-")
+	if parsed := catalogs[strings.ToLower(base)]; parsed != nil {
+		return parsed()
+	}
+	return nil
+}

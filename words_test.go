@@ -1,0 +1,215 @@
+package switchboard
+
+import (
+	"fmt"
+	"go/ast"
+	"go/constant"
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/leonelquinteros/gotext"
+
+	"github.com/switchboard-run/switchboard/kernel/directory"
+	"github.com/switchboard-run/switchboard/manifests"
+)
+
+// said has the texts that the program says to people, with their plural form (or
+// nothing) and one of the places that say them.
+type said map[string]struct{ plural, place string }
+
+// TestEveryLanguageHasEveryText reads the calls of package words in the kernel and the
+// extensions and compares them with the files of the languages.
+func TestEveryLanguageHasEveryText(t *testing.T) {
+	t.Parallel()
+	all := said{}
+	for _, dir := range []string{"kernel", "extensions", "sdk"} {
+		if err := filepath.WalkDir(dir, all.read); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if len(all) < 50 {
+		t.Fatalf("only %d texts were found", len(all))
+	}
+	all.readDynamic(t)
+	files, err := filepath.Glob("contract/words/*.po")
+	if err != nil || len(files) == 0 {
+		t.Fatalf("no languages: %v", err)
+	}
+	for _, file := range files {
+		t.Run(filepath.Base(file), func(t *testing.T) {
+			t.Parallel()
+			text, err := os.ReadFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			po := gotext.NewPo()
+			po.Parse(text)
+			translations := po.GetDomain().GetTranslations()
+			for _, english := range slices.Sorted(maps.Keys(all)) {
+				what := all[english]
+				tr := translations[english]
+				switch {
+				case tr == nil || len(tr.Trs) == 0 || tr.Trs[0] == "":
+					missing := fmt.Sprintf("msgid %q\nmsgstr \"\"", english)
+					if what.plural != "" {
+						missing = fmt.Sprintf("msgid %q\nmsgid_plural %q\nmsgstr[0] \"\"", english, what.plural)
+					}
+					t.Errorf("%s says a text that %s lacks:\n%s", what.place, file, missing)
+				case tr.PluralID != what.plural:
+					t.Errorf("the plural of %q is %q, not %q", english, tr.PluralID, what.plural)
+				default:
+					for _, text := range tr.Trs {
+						if got, want := verbs(text), verbs(english); !slices.Equal(got, want) {
+							t.Errorf("%q has the verbs %q, and %q has %q", english, want, text, got)
+						}
+					}
+				}
+			}
+			for english := range translations {
+				if _, ok := all[english]; !ok && english != "" {
+					t.Errorf("no code says %q", english)
+				}
+			}
+		})
+	}
+}
+
+var verb = regexp.MustCompile(`%(\[\d+\])?[a-z]`)
+
+// verbs are the arguments that a format has, sorted. One that names its argument may
+// stand anywhere.
+func verbs(format string) []string {
+	var all []string
+	for i, v := range verb.FindAllString(strings.ReplaceAll(format, "%%", ""), -1) {
+		if !strings.HasPrefix(v, "%[") {
+			v = "%[" + strconv.Itoa(i+1) + "]" + v[1:]
+		}
+		all = append(all, v)
+	}
+	return slices.Compact(slices.Sorted(slices.Values(all)))
+}
+
+// read collects the texts of a file.
+func (s said) read(path string, d fs.DirEntry, err error) error {
+	if err != nil || d.IsDir() || !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") {
+		return err
+	}
+	files := token.NewFileSet()
+	file, err := parser.ParseFile(files, path, nil, 0)
+	if err != nil {
+		return err
+	}
+	consts := map[string]ast.Expr{}
+	ast.Inspect(file, func(n ast.Node) bool {
+		if v, ok := n.(*ast.ValueSpec); ok {
+			for i := range v.Names {
+				if i < len(v.Values) {
+					consts[v.Names[i].Name] = v.Values[i]
+				}
+			}
+		}
+		if a, ok := n.(*ast.AssignStmt); ok && len(a.Lhs) == 1 {
+			if name, ok := a.Lhs[0].(*ast.Ident); ok && a.Tok == token.DEFINE {
+				consts[name.Name] = a.Rhs[0]
+			}
+		}
+		return true
+	})
+	ast.Inspect(file, func(n ast.Node) bool {
+		call, ok := n.(*ast.CallExpr)
+		if !ok {
+			return true
+		}
+		f, ok := call.Fun.(*ast.SelectorExpr)
+		if !ok {
+			return true
+		}
+		of, _ := f.X.(*ast.Ident)
+		isWords := of != nil && of.Name == "words"
+		place := fmt.Sprint(path, ":", files.Position(call.Pos()).Line)
+		switch {
+		case isWords && f.Sel.Name == "Say":
+			s.add(place, literal(call.Args[1], consts), "")
+		case isWords && f.Sel.Name == "Count":
+			s.add(place, literal(call.Args[1], consts), literal(call.Args[2], consts))
+		case f.Sel.Name == "say" && len(call.Args) > 0:
+			s.add(place, literal(call.Args[0], consts), "")
+		}
+		return true
+	})
+	return nil
+}
+
+func (s said) add(place, text, plural string) {
+	if text != "" {
+		s[text] = struct{ plural, place string }{plural, place}
+	}
+}
+
+// literal is the value of a constant text; empty: it is not constant.
+func literal(e ast.Expr, consts map[string]ast.Expr) string {
+	switch e := e.(type) {
+	case *ast.BasicLit:
+		if e.Kind == token.STRING {
+			return constant.StringVal(constant.MakeFromLiteral(e.Value, e.Kind, 0))
+		}
+	case *ast.BinaryExpr:
+		x, y := literal(e.X, consts), literal(e.Y, consts)
+		if x != "" && y != "" {
+			return x + y
+		}
+	case *ast.Ident:
+		if value := consts[e.Name]; value != nil {
+			delete(consts, e.Name)
+			defer func() { consts[e.Name] = value }()
+			return literal(value, consts)
+		}
+	}
+	return ""
+}
+
+// readDynamic adds the texts that are values: of commands, channels and their states.
+func (s said) readDynamic(t *testing.T) {
+	for _, c := range directory.Builtin() {
+		s.add("kernel/directory/command.go", c.Description, "")
+		s.add("kernel/directory/command.go", c.Arguments, "")
+	}
+	entries, err := manifests.LoadBuiltin(manifests.FS, manifests.Prefix)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range entries {
+		if e.Err != nil {
+			t.Fatal(e.Err)
+		}
+		m := e.Manifest
+		for _, c := range m.Provides.Commands {
+			s.add(m.ID+".yaml", c.Description, "")
+			s.add(m.ID+".yaml", m.Name, "")
+		}
+		if m.Provides.Channel != nil {
+			s.add(m.ID+".yaml", m.Name, "")
+		}
+	}
+	for _, state := range []string{
+		"ready", "degraded", "unconfigured", "offline", "unavailable", "inactive", "starting", "stopping", "failed",
+		"backing_off",
+	} {
+		s.add("a state", state, "")
+	}
+	for _, kind := range []string{
+		"photo", "voice message", "video message", "animation", "document", "audio file", "video", "sticker", "location",
+		"contact", "poll", "story", "dice", "game", "checklist", "paid media",
+	} {
+		s.add("an attachment", kind, "")
+	}
+}
