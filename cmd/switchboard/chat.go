@@ -57,7 +57,7 @@ func newChatCommand() *cobra.Command {
 					return fmt.Errorf("open a chat: %w", err)
 				}
 			}
-			o.Greeting = greetingOf(c.Context(), home)
+			o.Greeting, o.Hint = greetingOf(c.Context(), home)
 			return chat(c.Context(), home, o)
 		},
 	}
@@ -83,18 +83,26 @@ func chat(ctx context.Context, home *config.Home, o terminal.Options) error {
 	return err
 }
 
-// greetingOf returns the greeting of a chat with the kernel on the home.
-func greetingOf(ctx context.Context, home *config.Home) string {
+// greetingOf returns the greeting of a chat with the kernel on the home, and the hint below.
+func greetingOf(ctx context.Context, home *config.Home) (text, hint string) {
 	k, err := dial(ctx, home)
 	if err != nil {
-		return ""
+		return "", ""
 	}
 	defer k.Close()
 	s, err := k.Status(ctx, &adminv1.StatusRequest{})
 	if err != nil {
+		return "", ""
+	}
+	return greeting(s.Models), setupHint(s.Models)
+}
+
+// setupHint names `switchboard setup` while there is no language model.
+func setupHint(models []string) string {
+	if len(models) > 0 && models[0] != offlineModel {
 		return ""
 	}
-	return greeting(s.Models)
+	return "`switchboard setup` connects a language model and Telegram"
 }
 
 // greeting tells which model answers.

@@ -206,13 +206,12 @@ func (d *diagnosis) models(models []string, provided func(id string) bool) {
 	})
 	switch {
 	case len(models) == 0:
-		d.add("Model", levelError, "set OPENAI_API_KEY, or enable the extension offline", "no model is available")
+		d.add("Model", levelError, "run `switchboard setup`, or enable the extension offline", "no model is available")
 	case len(missing) > 0:
 		d.add("Model", levelError, "correct models.default in config.yaml", "no extension provides %s",
 			strings.Join(missing, " and "))
 	case models[0] == offlineModel:
-		d.add("Model", levelNote, "to use a language model, set OPENAI_API_KEY (and OPENAI_BASE_URL, OPENAI_MODEL for "+
-			"another server or model)",
+		d.add("Model", levelNote, "`switchboard setup` connects a language model",
 			"the offline model answers; it understands only a small fixed grammar")
 	default:
 		d.add("Model", levelOK, "", "%s", strings.Join(models, ", then "))

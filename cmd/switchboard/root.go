@@ -52,7 +52,7 @@ func newRootCommand() *cobra.Command {
 			root.AddCommand(c)
 		}
 	}
-	add("main", newRunCommand(), newChatCommand(), newStatusCommand(), newDoctorCommand())
+	add("main", newSetupCommand(), newRunCommand(), newChatCommand(), newStatusCommand(), newDoctorCommand())
 	add("manage", newChannelsCommand(), newPairingCommand(), newGroupsCommand(), newAgentsCommand(), newModelsCommand(),
 		newExtensionsCommand(), newSessionsCommand(), newSchedulesCommand(), newTasksCommand(), newLinksCommand(),
 		newMemoryCommand(),

@@ -157,7 +157,9 @@ func startAndChat(ctx context.Context) error {
 	seen, _ := inspect(h) // openKernel reports the error
 	k, err := openKernel(ctx, h)
 	if errors.Is(err, home.ErrRunning) && !errors.Is(err, home.ErrStopping) {
-		return chat(ctx, h, terminal.Options{In: in, Greeting: greetingOf(ctx, h)})
+		o := terminal.Options{In: in}
+		o.Greeting, o.Hint = greetingOf(ctx, h)
+		return chat(ctx, h, o)
 	}
 	if err != nil {
 		return err
@@ -172,8 +174,12 @@ func startAndChat(ctx context.Context) error {
 		done <- k.Run(runCtx)
 		leave() // also when the kernel fails
 	}()
-	o := terminal.Options{In: in, NoSuspend: true, Greeting: greeting(modelsOf(seen)),
-		Hint: strings.Join(configHints(seen), "\n")}
+	models := modelsOf(seen)
+	hints := configHints(seen)
+	if hint := setupHint(models); hint != "" {
+		hints = append([]string{hint}, hints...)
+	}
+	o := terminal.Options{In: in, NoSuspend: true, Greeting: greeting(models), Hint: strings.Join(hints, "\n")}
 	chatErr := chat(chatCtx, h, o)
 	if chatCtx.Err() == nil {
 		printPending(ctx, os.Stderr, h) // a script may read stdout

@@ -61,7 +61,8 @@ func TestAHomeThatCannotBeWritten(t *testing.T) {
 	if err == nil || !strings.Contains(out, "the directory is not writable") || !strings.Contains(out, "is intact") {
 		t.Errorf("doctor: %v, %s", err, out)
 	}
-	for _, args := range [][]string{{}, {"run"}, {"backup", "create"}, {"backup", "restore", backups[0]}} {
+	for _, args := range [][]string{{}, {"run"}, {"setup", "--yes", "--timezone", "UTC"}, {"backup", "create"},
+		{"backup", "restore", backups[0]}} {
 		if out, err := run(args...); err == nil || !strings.Contains(out,
 			"permission denied; make it writable, or set SWITCHBOARD_HOME to another directory") {
 			t.Errorf("%q: %v, %s", args, err, out)
