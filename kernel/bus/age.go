@@ -24,7 +24,7 @@ func (b *Bus) buryHead(l *lane, reason string) {
 // The caller holds b.mu.
 func (b *Bus) buryOld(l *lane) {
 	if l.lease == nil && !l.fetching && len(l.items) > 0 && !l.sub.isEnding(l) && b.tooOld(l.items[0]) && !b.closing {
-		b.buryHead(l, l.items[0].tooOldReason())
+		b.buryHead(l, l.items[0].tooOldReason(l.items[0].Reason))
 	}
 }
 

@@ -118,7 +118,7 @@ func TestDrop(t *testing.T) {
 			Kind: busv1.Outcome_KIND_DROP, Reason: "makes no sense", Effects: []*busv1.Effect{publishEffect("c.d", "said")},
 		})
 		x.wantHeld("k/2")
-		if d := w.wantState(seq, journal.Dead); d.Reason != "makes no sense" || d.Attempts != 0 {
+		if d := w.wantState(seq, journal.Dead); d.Reason != "makes no sense" || d.Attempts != 1 {
 			w.Errorf("the dropped delivery is %+v", d)
 		}
 		if len(w.events("c.d")) != 1 || len(w.events("system.delivery.dead")) != 1 {
@@ -338,7 +338,7 @@ func TestConflict(t *testing.T) {
 		x.ack("n/1", effect(&busv1.Publish{Topic: "c.d", Payload: []byte("no json")}))
 		w.wantState(seqs[0], journal.Done)
 		for i, why := range []string{"permissions: {publish: [user.message]}", "the limit is 1048576", "not JSON"} {
-			if d := w.wantState(seqs[i+1], journal.Dead); !strings.Contains(d.Reason, why) || d.Attempts != 0 {
+			if d := w.wantState(seqs[i+1], journal.Dead); !strings.Contains(d.Reason, why) || d.Attempts != 1 {
 				w.Errorf("the refused delivery is %+v, want the reason %q", d, why)
 			}
 		}

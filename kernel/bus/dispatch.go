@@ -61,7 +61,7 @@ func (b *Bus) prepared(s *Sink, l *lane) bool {
 	case l.sub.spec.Load().Hold && b.visible(l.sub, it.Delivery):
 		b.buryHead(l, reasonHeld)
 	case b.tooOld(it):
-		b.buryHead(l, it.tooOldReason())
+		b.buryHead(l, it.tooOldReason(it.Reason))
 	case it.event == nil, class == classInput && it.turn == nil:
 		b.fetch(l, s)
 	case class.marked() && it.State != journal.InFlight:
@@ -90,8 +90,12 @@ func (b *Bus) tooOld(it *item) bool {
 	return age > 0 && it.created > 0 && b.clock.Age(max(it.created, it.Resubmitted)) > age
 }
 
-func (it *item) tooOldReason() string {
-	return "it was not handled within " + it.lane.sub.spec.Load().MaxAge.String()
+func (it *item) tooOldReason(last string) string {
+	reason := "it was not handled within " + it.lane.sub.spec.Load().MaxAge.String()
+	if last != "" {
+		reason += "; the last reason was: " + last
+	}
+	return reason
 }
 
 func (b *Bus) handOut(s *Sink, l *lane) {

@@ -84,7 +84,11 @@ func (b *Bus) settle(l *Lease, o *busv1.Outcome, state journal.DeliveryState) {
 				return err
 			}
 		}
-		return tx.end(l, b.delivery(l), state, o.GetReason())
+		d := b.delivery(l)
+		if state == journal.Dead {
+			d.Attempts++
+		}
+		return tx.end(l, d, state, o.GetReason())
 	})
 }
 
@@ -180,7 +184,11 @@ func (b *Bus) failed(l *Lease, reason string, uncertain bool) {
 
 // bury ends the delivery of a lease as dead.
 func (b *Bus) bury(l *Lease, reason string) {
-	b.conclude(l, nil, false, func(tx *Tx) error { return tx.end(l, b.delivery(l), journal.Dead, reason) })
+	b.conclude(l, nil, false, func(tx *Tx) error {
+		d := b.delivery(l)
+		d.Attempts++
+		return tx.end(l, d, journal.Dead, reason)
+	})
 }
 
 // delivery is the delivery of a lease, as memory has it.
@@ -239,7 +247,7 @@ func (t *Tx) fail(l *Lease, reason string, uncertain bool) error {
 // delivery that is too old dies instead.
 func (t *Tx) postpone(l *Lease, d journal.Delivery, after time.Duration) error {
 	if t.bus.tooOld(l.item) {
-		return t.end(l, d, journal.Dead, l.item.tooOldReason()+"; the last reason was: "+d.Reason)
+		return t.end(l, d, journal.Dead, l.item.tooOldReason(d.Reason))
 	}
 	if d.NotBefore = t.Now + after.Microseconds(); !d.Uncertain {
 		d.State = journal.Pending // it is known that nothing was done

@@ -13,9 +13,34 @@ import (
 // need six bytes for one byte of text.
 const maxOutput = 128 << 10
 
-// output ends the turn: one commit records the remaining rows and publishes the text.
+// output ends the turn: one commit records the remaining rows and publishes the text. A
+// person whose message was cut is told so.
 func (t *turn) output(outcome, text string) sdk.Effects {
+	if longest := t.longestCut(); longest > 0 && !contract.Blank(text) {
+		text = fmt.Sprintf("Your message was too long: I read the first %d of its %d kB.\n\n",
+			t.a.inputLimit()/1000, longest/1000) + text
+	}
 	return outputEffects(t.context.GetSession(), t.history.seq, t.fresh, outcome, text, "")
+}
+
+// inputLimit is how many bytes of an input a request holds.
+func (a *Agent) inputLimit() int { return a.limits.bytes / 4 }
+
+// longestCut returns the size of the longest message of a person in this turn that
+// requests hold only in part; 0: there is none.
+func (t *turn) longestCut() (longest int) {
+	note := func(e *busv1.Entry) {
+		if e.GetKind() == contract.EntryInput && e.GetInputKind() == contract.InputUser && len(e.GetText()) > t.a.inputLimit() {
+			longest = max(longest, len(e.GetText()))
+		}
+	}
+	for _, r := range t.own() {
+		note(r.Entry)
+	}
+	for _, e := range t.fresh {
+		note(e)
+	}
+	return longest
 }
 
 // end ends the turn without an answer of the model.

@@ -24,7 +24,7 @@ func (t *turn) request(hint string) (*kernelv1.CompleteRequest, error) {
 	}
 	rows, summary, own := t.visible()
 	view := view{
-		group: t.context.GetGroup(), inputLimit: t.a.limits.bytes / 4, current: t.id, tools: t.tools,
+		group: t.context.GetGroup(), inputLimit: t.a.inputLimit(), current: t.id, tools: t.tools,
 		omitted: omit(rows[own:], t.a.limits.bytes-t.fixed(summary)),
 	}
 	messages := make([]*extensionv1.Message, 1, len(rows)+len(t.fresh)+3)

@@ -551,3 +551,30 @@ func TestAFinalCallEndsItsTurn(t *testing.T) {
 		})
 	}
 }
+
+// A message above the limit is cut for the model, and its sender is told so.
+func TestLongMessageIsCutWithAWord(t *testing.T) {
+	t.Parallel()
+	w := newWorld()
+	w.model = says(text("I see."))
+	a := w.agent(t, &extensionv1.AgentSpec{})
+	long := strings.Repeat("word ", a.inputLimit()/5+1)
+	for i, tc := range []struct{ message, want string }{
+		{long, fmt.Sprintf("Your message was too long: I read the first %d of its %d kB.\n\nI see.",
+			a.inputLimit()/1000, len(long)/1000)},
+		{"short", "I see."},
+	} {
+		if err := w.deliver(t.Context(), a, input(fmt.Sprintf("e%d", i+1), user(tc.message))); err != nil {
+			t.Fatal(err)
+		}
+		if got := w.outputs[i].Text; got != tc.want {
+			t.Errorf("the answer is %q, want %q", got, tc.want)
+		}
+	}
+	if got := w.requests[0].GetMessages()[1].GetContent(); !strings.Contains(got, "[cut: ") || len(got) > a.inputLimit()+1000 {
+		t.Errorf("the model reads %d bytes that end with %q", len(got), got[len(got)-100:])
+	}
+	if got := w.lastRow().GetText(); got != "I see." {
+		t.Errorf("the history has %q", got)
+	}
+}
