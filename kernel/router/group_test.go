@@ -197,6 +197,9 @@ func TestJobsAndSessionsOfAGroup(t *testing.T) {
 		job.Principal, job.ReplyTo = contract.Principal{}, of.Conversation
 		w.Emits(contract.TopicAgentTask, job)
 		same("a job that only answers there", p.agent.Hears("look"))
+		w.Do(func(tx *bus.Tx) error { return w.Sessions.Delete(tx, turn.Session()) })
+		w.Emits(contract.TopicAgentTask, job)
+		same("a job after the group's conversation was deleted", p.agent.Hears("look"))
 		w.Emits(contract.TopicAgentBackground, contract.AgentBackground{Prompt: "silently", Principal: of})
 		same("a job in the background", p.agent.Hears("silently"))
 		job.Principal = contract.Principal{Group: of.Group, Conversation: "gone"}

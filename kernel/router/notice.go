@@ -246,11 +246,19 @@ func (r *MessageRouter) job(tx *bus.Tx, e *busv1.Event, t contract.AgentTask, ta
 }
 
 // open is the session of an agent and a key. What it says in a group is read by others.
+// One that is no chat belongs to the group of the chat that it is within.
 func (r *MessageRouter) open(
 	tx *bus.Tx, agent, key string, c *journal.Conversation, init func(*journal.Session),
 ) (*journal.Session, error) {
 	s, err := r.sessions.Open(tx, agent, key, init)
-	if err != nil || c == nil || !c.Group || s.Group && (s.Conversation != 0 || s.Within != 0) {
+	if err != nil || c == nil || !c.Group {
+		return s, err
+	}
+	g, err := r.group(tx, c, true)
+	if err != nil {
+		return nil, err
+	}
+	if p, err := session.Principal(tx, s); p.Group == g.ID || err != nil {
 		return s, err
 	}
 	if s.Group = true; s.Conversation == 0 {

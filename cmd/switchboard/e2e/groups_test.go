@@ -312,14 +312,16 @@ func TestTheOfflineModelInAGroup(t *testing.T) {
 	}
 	c := &club{world: w, groups: group}
 	for _, text := range []string{
-		"what reminders do I have?", "cancel r1", "cancel the first one", "what do you know about the safe?", "list my memories",
-		"/schedules", "/memories", "какие у меня напоминания?",
+		"what reminders do I have?", "when is my next reminder?", "cancel r1", "cancel the first one", "cancel that",
+		"cancel everything", "move it to 6pm", "snooze", "undo", "what do you know about the safe?", "list my memories",
+		"forget everything", "/schedules", "/memories", "какие у меня напоминания?", "отмени все напоминания",
 	} {
 		if got := c.hears(1, text); strings.Contains(got, secret) {
 			t.Errorf("%s: the group reads %q", text, got)
 		}
 	}
-	contains(t, "what is private", w.must("schedules", "list"), secret)
+	contains(t, "what is private", w.must("schedules", "list")+w.must("memory", "list"),
+		"hide the "+secret, "the safe code is "+secret)
 }
 
 // A group that an earlier version knew keeps what it had if the owner alone is admitted;
