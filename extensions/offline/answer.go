@@ -3,8 +3,6 @@ package offline
 import (
 	"encoding/json"
 	"strings"
-	"time"
-	"unicode"
 
 	"github.com/switchboard-run/switchboard/extensions/offline/grammar"
 	"github.com/switchboard-run/switchboard/extensions/offline/pattern"
@@ -106,8 +104,6 @@ func (d dialog) prepare(tool string, arguments any) (call, bool) {
 
 // sender matches the start of a message in a group.
 var sender = pattern.New(`^[^:\n]{1,64}: `)
-
-func isLetter(r rune) bool { return unicode.IsLetter(r) }
 
 // read parses what the user said: as it is, without the sender's name at the
 // start of a message in a group, or as the answer to the last question. The text
@@ -271,7 +267,7 @@ func (d dialog) act(r grammar.Reading) reply {
 		return d.when(w, i)
 	case "cancel":
 		return d.cancel(w, i)
-	case "move", "later", "earlier", "rename", "correct":
+	case "move", "later", "earlier", "rename", "correct", "pause", "resume":
 		return d.change(w, i)
 	case "undo":
 		return d.undo(w)
@@ -299,30 +295,23 @@ func (d dialog) act(r grammar.Reading) reply {
 		return say(i.Text)
 	case "connect":
 		return say(w.text("connect_" + i.Flag))
-	case "yes", "pick":
-		return say(w.text("nothing_asked"))
-	case "no", "unchanged":
-		return say(w.text("unchanged"))
-	case "stop":
-		return say(w.text("fine"))
-	case "bye":
-		return say(w.text("bye"))
-	case "thanks":
-		return say(w.text("welcome"))
 	case "greet":
 		return reply{text: w.text("hello") + " " + w.help(), aside: true}
+	case "help":
+		return reply{text: w.help(), aside: true}
 	}
-	return reply{text: w.help(), aside: true}
+	return say(w.text("say_" + i.Do))
 }
 
 // outcome reports the results of the calls that changed something.
 func (d dialog) outcome(w phrases) (reply, bool) {
-	if _, ok := d.last(cancelSchedule); ok {
-		return say(d.cancelled(w)), true
-	}
 	var lines []string
+	cancels := 0
 	for _, s := range d.steps {
 		switch s.tool {
+		case cancelSchedule:
+			cancels++
+			lines = append(lines, d.cancelled(w, s))
 		case scheduleOnce, scheduleRecurring:
 			lines = append(lines, d.scheduled(w, s))
 		case sendToChannel, sendToAll:
@@ -333,6 +322,11 @@ func (d dialog) outcome(w phrases) (reply, bool) {
 			lines = append(lines, d.remembered(w, s))
 		case forgetTool:
 			lines = append(lines, d.forgotten(w, s))
+		}
+	}
+	if list, ok := d.last(listSchedules); ok && cancels == maxCancels {
+		if own, _ := d.schedules(list); len(own) > maxCancels {
+			lines = append(lines, w.text("more_left", len(own)-maxCancels))
 		}
 	}
 	return say(strings.Join(lines, "\n")), len(lines) > 0
@@ -370,6 +364,3 @@ func (d dialog) task() reply {
 
 // reminder matches the start of the prompt of a reminder.
 var reminder = pattern.New(`(?i)^\s*(?:pending |due |overdue )?(?:reminder|напоминание)\s*(?:\([^)]*\))?\s*:`)
-
-// formatTime is the form of a time in the arguments of tools.
-func formatTime(t time.Time) string { return t.Format(time.RFC3339) }

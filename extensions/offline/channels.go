@@ -5,30 +5,14 @@ import (
 	"strings"
 
 	"github.com/switchboard-run/switchboard/extensions/offline/grammar"
-	"github.com/switchboard-run/switchboard/extensions/offline/pattern"
 )
 
 // channel is one entry of list_channels.
 type channel struct {
 	ID        string `json:"id"`
-	ChannelID string `json:"channel_id"`
 	Name      string `json:"name"`
-	Readiness any    `json:"readiness"`
-	Status    string `json:"status"`
+	Readiness string `json:"readiness"`
 	Detail    string `json:"detail"`
-}
-
-// readiness is the state of the channel in one word, "" if unknown.
-func (c channel) readiness() string {
-	switch r := c.Readiness.(type) {
-	case string:
-		return r
-	case map[string]any:
-		if s, ok := r["state"].(string); ok {
-			return s
-		}
-	}
-	return c.Status
 }
 
 func (c channel) title() string {
@@ -38,36 +22,13 @@ func (c channel) title() string {
 	return c.ID
 }
 
-// channelLine matches an entry of a list for people: id (Name).
-var channelLine = pattern.New(`([a-z][a-z0-9_]*) \(([^)]+)\)`)
-
-// readChannels reads the result of list_channels: an array of objects, an object
-// with such an array, or lines of text.
+// readChannels reads the result of list_channels.
 func readChannels(result string) []channel {
-	var list []channel
-	raw := []byte(strings.TrimSpace(result))
-	if json.Unmarshal(raw, &list) != nil {
-		var object struct {
-			Channels []channel `json:"channels"`
-		}
-		if json.Unmarshal(raw, &object) == nil {
-			list = object.Channels
-		} else {
-			for _, m := range channelLine.FindAllStringSubmatch(result, -1) {
-				list = append(list, channel{ID: m[1], Name: m[2]})
-			}
-		}
+	var list struct {
+		Channels []channel `json:"channels"`
 	}
-	known := list[:0]
-	for _, c := range list {
-		if c.ID == "" {
-			c.ID = c.ChannelID
-		}
-		if c.ID != "" {
-			known = append(known, c)
-		}
-	}
-	return known
+	_ = json.Unmarshal([]byte(result), &list) // a result in another form has no channels
+	return list.Channels
 }
 
 // known returns the channels that list_channels has returned in this turn.
@@ -162,22 +123,16 @@ type delivery struct {
 	Detail    string `json:"detail"`
 }
 
-// deliveries reads the result of a sending tool: one delivery, or several under
-// "sent". From a result in another form it reads only the status.
+// deliveries reads the result of a sending tool: one delivery, or several.
 func deliveries(result string) []delivery {
 	var object struct {
 		delivery
 		Sent []delivery `json:"sent"`
 	}
-	if json.Unmarshal([]byte(result), &object) == nil {
-		if len(object.Sent) > 0 {
-			return object.Sent
-		}
-		if object.Status != "" {
-			return []delivery{object.delivery}
-		}
+	if json.Unmarshal([]byte(result), &object) == nil && len(object.Sent) > 0 {
+		return object.Sent
 	}
-	return []delivery{{Status: status(result)}}
+	return []delivery{object.delivery}
 }
 
 // sent reports the result of a send for each channel.
@@ -201,18 +156,4 @@ func (d dialog) sent(w phrases, s step) string {
 }
 
 // status returns the status in a tool's result, "" if it has none.
-func status(result string) string {
-	var object struct {
-		Status string `json:"status"`
-	}
-	if json.Unmarshal([]byte(result), &object) == nil && object.Status != "" {
-		return object.Status
-	}
-	lower := strings.ToLower(result)
-	for _, word := range []string{"queued", "delivered"} {
-		if strings.Contains(lower, word) {
-			return word
-		}
-	}
-	return ""
-}
+func status(result string) string { return deliveries(result)[0].Status }

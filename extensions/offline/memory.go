@@ -79,17 +79,11 @@ func (d dialog) remember(w phrases, i grammar.Intent) reply {
 // listName is the name of a list, in which its entries begin; "" for the list of
 // things to do.
 func (w phrases) listName(said string) string {
-	fields := strings.Fields(strings.ToLower(said))
-	if w.language == grammar.Russian && len(fields) > 0 {
-		fields[0] = "список"
-		if len(fields) == 1 || fields[1] == "дел" || fields[1] == "задач" {
-			return ""
-		}
-	}
-	if len(fields) == 0 {
+	said = strings.ToLower(said)
+	if said == "" || slices.Contains(strings.Split(w.text("todo_lists"), ", "), said) {
 		return ""
 	}
-	return strings.Replace(w.text("list_name"), "{list}", strings.Join(fields, " "), 1)
+	return strings.Replace(w.text("list_name"), "{list}", said, 1)
 }
 
 // showList shows the entries of a list.

@@ -221,7 +221,7 @@ func TestConversations(t *testing.T) {
 			"OK, I'll remind you, first Tue 25 Nov at 12:00 (Europe/Berlin): drink water [r7]"},
 		{"a message later", "in 5 minutes say hi to me in Telegram",
 			[]string{"list_channels {}",
-				`schedule_once {"channel_id":"telegram_channel","delay_seconds":300,"message":"Hi"}`},
+				`schedule_once {"channel_id":"telegram_channel","delay_seconds":300,"message":"Hi","payload":{"verbatim":true}}`},
 			"OK, I'll send this to Telegram today at 12:05 (Europe/Berlin): Hi [r7]"},
 		{"a text that might name a channel", "remind me in 5 minutes to put the milk in the fridge",
 			[]string{"list_channels {}",
@@ -346,8 +346,6 @@ func TestOtherResults(t *testing.T) {
 	for _, tt := range []struct{ tool, result, said, want string }{
 		{"send_to_channel", `{"status":"queued"}`, "say hi in Telegram",
 			"I'll send it to Telegram as soon as the channel is available."},
-		{"send_to_channel", `queued: Telegram is offline`, "say hi in Telegram",
-			"I'll send it to Telegram as soon as the channel is available."},
 		{"send_to_channel", `{"status":"failed","channel_id":"telegram_channel","detail":"bot was blocked"}`,
 			"say hi in Telegram", "I couldn't send it to Telegram: bot was blocked"},
 		{"send_to_channel", `error: {"status":"failed","channel_id":"telegram_channel","detail":"bot was blocked"}`,
@@ -357,9 +355,7 @@ func TestOtherResults(t *testing.T) {
 			`{"sent":[{"status":"delivered","channel_id":"cli_channel"},{"status":"queued",` +
 				`"channel_id":"telegram_channel"}]}`, "send 'x' to all channels",
 			"Delivered to cli_channel.\nI'll send it to telegram_channel as soon as the channel is available."},
-		{"list_channels", `telegram_channel (Telegram), cli_channel (CLI Channel)`, "say hi in Telegram",
-			"Delivered to Telegram."},
-		{"list_channels", `[{"id":"a_telegram","name":"Telegram"},{"id":"b_telegram","name":"Telegram"}]`,
+		{"list_channels", `{"channels":[{"id":"a_telegram","name":"Telegram"},{"id":"b_telegram","name":"Telegram"}]}`,
 			"say hi in Telegram",
 			"Several channels are called “Telegram”. Please use one of the ids: a_telegram, b_telegram."},
 		{"list_channels", `{"channels":[]}`, "list channels", "You have no channels."},
@@ -431,7 +427,7 @@ func TestAnswersToQuestions(t *testing.T) {
 			`schedule_once {"delay_seconds":300,"message":"Reminder: call mom"}`},
 		{"remind me in a few minutes to eat", "in 5 minutes",
 			`schedule_once {"delay_seconds":300,"message":"Reminder: eat"}`},
-		{"in 5 minutes write me here", "tea", `schedule_once {"delay_seconds":300,"message":"tea"}`},
+		{"in 5 minutes write me here", "tea", `schedule_once {"delay_seconds":300,"message":"tea","payload":{"verbatim":true}}`},
 		{"remember that", "I like tea", `remember {"text":"I like tea"}`},
 		{"запомни:", "я люблю чай", `remember {"text":"я люблю чай"}`},
 	} {

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"unicode"
 
 	"github.com/switchboard-run/switchboard/contract/extensionv1"
 	"github.com/switchboard-run/switchboard/extensions/offline/grammar"
@@ -197,7 +198,7 @@ func (d dialog) undo(w phrases) reply {
 // language is that of the current message, or of an earlier one if it has no letters.
 func (d dialog) language(text string, read grammar.Language) grammar.Language {
 	for i := len(d.past); ; i-- {
-		if strings.ContainsFunc(text, isLetter) {
+		if strings.ContainsFunc(text, unicode.IsLetter) {
 			if i < len(d.past) {
 				return phrasesFor(text).language
 			}

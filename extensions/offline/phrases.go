@@ -67,7 +67,7 @@ func (w phrases) channelList(list []channel) string {
 	lines := []string{w.text("channels")}
 	for _, c := range list {
 		line := "- " + c.title() + " (" + c.ID + ")"
-		if r := c.readiness(); r != "" {
+		if r := c.Readiness; r != "" {
 			if state := w.text(r); state != "" {
 				r = state
 			}

@@ -2,6 +2,7 @@ package offline
 
 import (
 	"encoding/json"
+	"fmt"
 	"slices"
 	"strconv"
 	"strings"
@@ -58,12 +59,15 @@ func (d dialog) remind(w phrases, i grammar.Intent) reply {
 	if !i.Verbatim {
 		message = w.marked("reminder", i.Text)
 	}
-	return d.schedule(w, message, i.When, channelID)
+	return d.schedule(w, message, i.When, channelID, i.Verbatim)
 }
 
 // schedule sets a reminder with a message.
-func (d dialog) schedule(w phrases, message string, when grammar.When, channelID string) reply {
+func (d dialog) schedule(w phrases, message string, when grammar.When, channelID string, verbatim bool) reply {
 	arguments := d.timing(when)
+	if verbatim {
+		arguments["payload"] = map[string]bool{"verbatim": true}
+	}
 	arguments["message"] = message
 	if channelID != "" {
 		arguments["channel_id"] = channelID
@@ -89,7 +93,7 @@ func (d dialog) timing(when grammar.When) map[string]any {
 	case grammar.After:
 		arguments["delay_seconds"] = when.Delay.Seconds()
 	case grammar.At:
-		arguments["at"] = formatTime(when.Time)
+		arguments["at"] = when.Time.Format(time.RFC3339)
 		d.addZone(arguments)
 	case grammar.Every:
 		arguments["every_seconds"] = when.Interval.Seconds()
@@ -104,13 +108,18 @@ func (d dialog) timing(when grammar.When) map[string]any {
 func (d dialog) timer(w phrases, i grammar.Intent) reply {
 	text := i.Text
 	if text == "" {
-		if at, ok := i.When.(grammar.At); ok {
-			text = at.Time.Format("15:04")
-		} else {
+		switch when := i.When.(type) {
+		case grammar.At:
+			text = when.Time.Format("15:04")
+		case grammar.Cron:
+			var hour, minute int
+			_, _ = fmt.Sscan(when.Expr, &minute, &hour) // written by package grammar
+			text = fmt.Sprintf("%02d:%02d", hour, minute)
+		default:
 			text = d.text
 		}
 	}
-	return d.schedule(w, w.marked(i.Do, text), i.When, "")
+	return d.schedule(w, w.marked(i.Do, text), i.When, "", false)
 }
 
 // snooze repeats the reminder that was delivered last, or that was just talked about.
@@ -125,10 +134,7 @@ func (d dialog) snooze(w phrases, i grammar.Intent) reply {
 		if done {
 			return instead
 		}
-		for _, sc := range s {
-			if sc.ID != id {
-				continue
-			}
+		for _, sc := range withID(s, id) {
 			if message = sc.Message; i.Flag == "" && sc.Kind == "once" && i.By != (grammar.Span{}) {
 				return d.update(w, sc, d.timing(grammar.At{Time: i.By.After(sc.Next.In(d.now.Location()), 1)}))
 			}
@@ -144,7 +150,7 @@ func (d dialog) snooze(w phrases, i grammar.Intent) reply {
 	if _, marked := withoutPrefix(message); !marked {
 		message = w.marked("reminder", message)
 	}
-	return d.schedule(w, message, when, "")
+	return d.schedule(w, message, when, "", false)
 }
 
 // snoozeDelay is how long a reminder waits if nobody says how long.
@@ -186,9 +192,7 @@ func (d dialog) schedules(s step) ([]schedule, bool) {
 		Schedules []schedule `json:"schedules"`
 	}
 	if json.Unmarshal([]byte(s.result), &listing) != nil {
-		if json.Unmarshal([]byte(s.result), &listing.Schedules) != nil {
-			return nil, false
-		}
+		return nil, false
 	}
 	own := listing.Schedules[:0]
 	for _, sc := range listing.Schedules {
@@ -290,7 +294,7 @@ func (d dialog) when(w phrases, i grammar.Intent) reply {
 	}
 	found := match(own, i.Which.Name)
 	for _, word := range wordsOf(i.Which.Name) {
-		if len(found) == 0 && utf8.RuneCountInString(word) >= 5 {
+		if len(found) == 0 && !noise[word] {
 			found = match(own, word)
 		}
 	}
@@ -400,6 +404,8 @@ func (d dialog) change(w phrases, i grammar.Intent) reply {
 	}
 	sc := one[0]
 	switch i.Do {
+	case "pause", "resume":
+		return d.update(w, sc, map[string]any{"action": i.Do})
 	case "rename":
 		prefix := strings.TrimSuffix(sc.Message, plainText(sc.Message))
 		return d.update(w, sc, map[string]any{"message": prefix + i.Text})
@@ -530,43 +536,22 @@ func pluralOf(word string) string {
 	return word + "s"
 }
 
-// cancelled reports the results of the cancel_schedule calls.
-func (d dialog) cancelled(w phrases) string {
-	var lines []string
-	names := map[string]string{}
-	left := 0
-	if s, ok := d.last(listSchedules); ok {
-		own, _ := d.schedules(s)
-		left = len(own)
-		for _, sc := range own {
-			names[sc.ID] = plainText(sc.Message) + tag(sc.ID)
+// cancelled reports the result of cancel_schedule.
+func (d dialog) cancelled(w phrases, s step) string {
+	if s.failed {
+		return w.failed(s.result)
+	}
+	var arguments struct{ ID string }
+	_ = json.Unmarshal(s.arguments, &arguments) // written by this package
+	name := arguments.ID
+	if list, ok := d.last(listSchedules); ok {
+		own, _ := d.schedules(list)
+		for _, sc := range withID(own, arguments.ID) {
+			name = plainText(sc.Message) + tag(sc.ID)
 		}
 	}
-	count := 0
-	for _, s := range d.steps {
-		if s.tool != cancelSchedule {
-			continue
-		}
-		count++
-		var arguments struct {
-			ID string `json:"id"`
-		}
-		_ = json.Unmarshal(s.arguments, &arguments) // written by this package
-		name := arguments.ID
-		if n := names[arguments.ID]; n != "" {
-			name = n
-		}
-		switch {
-		case s.failed:
-			lines = append(lines, w.failed(s.result))
-		case status(s.result) == "too_late":
-			lines = append(lines, w.text("too_late", name))
-		default:
-			lines = append(lines, w.text("cancelled", name))
-		}
+	if status(s.result) == "too_late" {
+		return w.text("too_late", name)
 	}
-	if count == maxCancels && left > maxCancels {
-		lines = append(lines, w.text("more_left", left-maxCancels))
-	}
-	return strings.Join(lines, "\n")
+	return w.text("cancelled", name)
 }

@@ -104,7 +104,7 @@ func TestOverTheWire(t *testing.T) {
 	if err := json.Unmarshal(k.Await(contract.TopicUserNotify).GetPayload(), &notice); err != nil {
 		t.Fatal(err)
 	}
-	if !strings.HasPrefix(notice.Text, "kettle (late: was due ") || notice.ChannelID != "telegram_channel" ||
+	if !strings.HasPrefix(notice.Text, "⏰ kettle (late: was due ") || notice.ChannelID != "telegram_channel" ||
 		notice.ReplyTo != "handle" {
 		t.Errorf("got %+v", notice)
 	}

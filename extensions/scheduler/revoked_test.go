@@ -49,7 +49,7 @@ func TestRevokedPersonsSchedulesEnd(t *testing.T) {
 			fired = append(fired, n.Text)
 		}
 		slices.Sort(fired)
-		if !slices.Equal(fired, []string{"nobody's", "tea"}) {
+		if !slices.Equal(fired, []string{"⏰ nobody's", "⏰ tea"}) {
 			t.Errorf("fired: %q", fired)
 		}
 		if len(told) != 1 || told[0].Kind != "reminder" || len(told[0].Names) != 3 {

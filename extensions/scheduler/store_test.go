@@ -20,6 +20,7 @@ import (
 	"github.com/switchboard-run/switchboard/contract/busv1"
 	"github.com/switchboard-run/switchboard/contract/extensionv1"
 	"github.com/switchboard-run/switchboard/contract/kernelv1"
+	"github.com/switchboard-run/switchboard/extensions/scheduler/schedule"
 	"github.com/switchboard-run/switchboard/sdk"
 )
 
@@ -201,7 +202,7 @@ func (s *store) texts() (texts []string) {
 	for _, e := range s.published() {
 		var p struct{ Text, Prompt string }
 		_ = json.Unmarshal(e.GetPayload(), &p)
-		texts = append(texts, p.Text+p.Prompt)
+		texts = append(texts, strings.TrimPrefix(p.Text, schedule.ReminderMark)+p.Prompt)
 	}
 	return texts
 }

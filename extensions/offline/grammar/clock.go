@@ -107,7 +107,7 @@ func (s *scan) spokenClock(i int) (found clock, end int, ok bool) {
 		if s.oneOf(m.end-1, "one_oclock") {
 			h = 1
 		}
-		if h < 1 || h > 12 || minutes == 0 || minutes > 30 || minutes <= -60 || m.end <= end {
+		if h < 1 || h > 12 || minutes%5 != 0 || minutes == 0 || minutes > 30 || minutes <= -60 || m.end <= end {
 			return
 		}
 		if minutes < 0 {
@@ -124,17 +124,15 @@ func (s *scan) placeClock(c clock, j int) (clock, int, Reason, bool) {
 		j++
 	}
 	switch {
-	case s.oneOf(j, "am"):
+	case s.oneOf(j, "am_pm"):
 		if c.hour < 1 || c.hour > 12 {
 			return c, j + 1, NoSuchTime, true
 		}
-		c.hour, c.fixed, c.midnight = c.hour%12, true, c.hour == 12 && c.minute == 0
-		j++
-	case s.oneOf(j, "pm"):
-		if c.hour < 1 || c.hour > 12 {
-			return c, j + 1, NoSuchTime, true
+		c.hour, c.fixed = c.hour%12, true
+		if s.oneOf(j, "pm") {
+			c.hour += 12
 		}
-		c.hour, c.fixed = c.hour%12+12, true
+		c.midnight = c.hour == 0 && c.minute == 0
 		j++
 	case s.value("part_of_clock", j) > 0:
 		c.part = part(s.value("part_of_clock", j))
@@ -156,18 +154,12 @@ func (c clock) in(p part) (clock, Reason) {
 	if p == noPart {
 		return c, ""
 	}
-	if c.fixed {
-		if _, ok := p.place(c.hour); !ok {
-			return c, NoSuchTime
-		}
-		if h, _ := p.place(c.hour); h != c.hour && c.hour != 12 {
-			return c, NoSuchTime
-		}
-		return c, ""
-	}
 	h, ok := p.place(c.hour)
-	if !ok {
+	switch {
+	case !ok || c.fixed && h != c.hour && c.hour != 12:
 		return c, NoSuchTime
+	case c.fixed:
+		return c, ""
 	}
 	c.hour, c.fixed = h, true
 	c.midnight = h == 0 && c.minute == 0

@@ -1,6 +1,8 @@
 package grammar
 
 import (
+	"cmp"
+	"strconv"
 	"strings"
 	"time"
 )
@@ -111,46 +113,24 @@ func (a span) plus(b amount) span {
 
 // amount reads a count and its unit. If bare is set, a unit without a count
 // ("через час") counts as one.
-func (s *scan) amount(i int, bare bool) (amount, int, bool) {
-	if j, ok := s.words(i, "vague"); ok {
-		if u, ok := s.unitAt(j); ok {
-			return amount{unit: u, problem: Vague}, j + 1, true
+func (s *scan) amount(i int, bare bool) (found amount, end int, ok bool) {
+	s.timesAt("amount", i, func(m timeMatch) {
+		a := amount{unit: unit(cmp.Or(m.value("unit"), m.value("half_minute"), int(hour)))}
+		var err error
+		if a.count, err = strconv.ParseFloat(m.flag, 64); err != nil {
+			a.problem = Vague
 		}
-	}
-	switch {
-	case s.oneOf(i, "half_an_hour"):
-		return amount{count: 0.5, unit: hour}, i + 1, true
-	case s.oneOf(i, "half_a_minute"):
-		return amount{count: 0.5, unit: minute}, i + 1, true
-	case s.oneOf(i, "one_and_a_half"):
-		if u, ok := s.unitAt(i + 1); ok {
-			return amount{count: 1.5, unit: u}, i + 2, true
+		lo, hi, isRange := strings.Cut(m.slots["range"], "-")
+		if m.end > end && (!isRange || number(lo) && number(hi)) {
+			found, end, ok = a, m.end, true
 		}
-		return amount{}, i, false
-	}
-	if j, ok := s.words(i, "half_a"); ok {
-		if u, ok := s.unitAt(j); ok {
-			return amount{count: 0.5, unit: u}, j + 1, true
-		}
-	}
-	for _, q := range []struct {
-		count float64
-		list  string
-	}{{0.25, "quarter_hour"}, {0.75, "three_quarters"}} {
-		if j, ok := s.words(i, q.list); ok && s.oneOf(j, "of_hour") {
-			return amount{count: q.count, unit: hour}, j + 1, true
-		}
-	}
-	if lo, hi, ok := strings.Cut(s.at(i), "-"); ok && number(lo) && number(hi) {
-		if u, ok := s.unitAt(i + 1); ok {
-			return amount{unit: u, problem: Vague}, i + 2, true
-		}
+	})
+	if ok {
+		return found, end, true
 	}
 	n, j, ok := s.decimal(i)
 	switch {
 	case ok:
-	case s.oneOf(i, "a"):
-		n, j = 1, i+1
 	case bare && s.unitHere(i):
 		n, j = 1, i
 	default:

@@ -1,6 +1,7 @@
 package grammar
 
 import (
+	"slices"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -13,7 +14,7 @@ import (
 var (
 	timed    = map[string]bool{"remind": true, "alarm": true, "move": true, "correct": true, "snooze": true}
 	timeable = map[string]bool{"list": true, "ask_date": true, "when": true, "recall": true, "ask_memory": true,
-		"next": true}
+		"next": true, "bye": true}
 	// readings are the flags that say how a form is read, not what it means.
 	readings = map[string]bool{"!": true, "literal": true, "quoted": true, "greeting": true, "greet": true,
 		"timed": true, "stop": true, "wake": true}
@@ -28,7 +29,10 @@ var prefers = pattern.New(`^(?:(?:i|we) (?:always |usually |would )?prefer|(?:я
 // if it does not have the form after all.
 func (m match) intend() (*Intent, *Question) {
 	i := &Intent{Do: m.intent, Text: m.text("text"), List: m.text("list"), Which: m.which()}
-	if !readings[m.flag] {
+	switch {
+	case m.flag == "it":
+		i.Which.It = m.flag
+	case !readings[m.flag]:
 		i.Flag = m.flag
 	}
 	if c := m.channel; c != nil {
@@ -84,20 +88,15 @@ func (m match) intend() (*Intent, *Question) {
 		}
 		return m.withTime(i)
 	case "move", "correct":
-		if i.Flag == "it" {
-			i.Which.It = "it"
-		}
 		if m.old == nil {
 			return i, nil // the time depends on the reminder
 		}
 		return m.withTime(i)
 	case "cancel":
-		if r := m.slots["which"]; m.flag == "stop" && m.timeIn(r) {
-			return nil, nil
-		}
-	case "later", "earlier":
-		if i.Flag == "it" {
-			i.Which.It = "it"
+		if r := m.slots["which"]; m.flag == "stop" && slices.ContainsFunc(m.atoms, func(a atom) bool {
+			return a.start >= r[0] && a.end <= r[1]
+		}) {
+			return nil, nil // "don't remind me at 6 to ..."
 		}
 	case "recall", "forget":
 		about := i.Text + i.Which.Name
@@ -110,12 +109,7 @@ func (m match) intend() (*Intent, *Question) {
 
 // pronounOnly reports whether a text is only a pronoun.
 func pronounOnly(text string) bool {
-	for _, p := range languages().phrases["pronoun"] {
-		if strings.EqualFold(p, text) {
-			return true
-		}
-	}
-	return false
+	return slices.Contains(languages().phrases["pronoun"], norm(text))
 }
 
 // spans reads the slots with a length of time or a time of day. It reports false if
@@ -130,7 +124,7 @@ func (m *match) spans(i *Intent) (*Question, bool) {
 			return &Question{Reason: sp.problem, Said: m.raw(r[0], r[1])}, true
 		}
 		i.By = Span{sp.months, sp.days, sp.exact}
-		if i.Do == "snooze" || i.Do == "timer" {
+		if i.Do == "snooze" || i.Do == "timer" || i.Do == "correct" {
 			m.times = append(m.times, atom{kind: delayAtom, start: r[0], end: r[1], delay: sp})
 			i.Text = max(i.Text, m.raw(r[0], r[1]))
 		}
@@ -261,15 +255,18 @@ func (m match) inner() *Question {
 		return &Question{Reason: TwoTimes, Said: m.raw(a.start, a.end), Other: m.raw(b.start, b.end)}
 	}
 	for k := i; k < n; k++ {
-		if a, ok := m.atom(k); ok && !a.weak && a.end <= n {
-			if len(m.times) > 0 {
-				first := m.times[0]
-				return &Question{Reason: TwoTimes, Said: m.raw(first.start, first.end), Other: m.raw(a.start, a.end)}
-			}
-			return &Question{Reason: InnerTime, Said: m.raw(a.start, a.end)}
-		}
 		if _, ok := m.words(k, "remind_verb"); ok {
 			return &Question{Reason: TwoCommands}
+		}
+	}
+	for _, a := range m.atoms {
+		switch {
+		case a.start < i || a.end > n:
+		case len(m.times) > 0:
+			first := m.times[0]
+			return &Question{Reason: TwoTimes, Said: m.raw(first.start, first.end), Other: m.raw(a.start, a.end)}
+		default:
+			return &Question{Reason: InnerTime, Said: m.raw(a.start, a.end)}
 		}
 	}
 	if c := m.channel; c != nil && !c.here && c.end > n && m.oneOf(i, "writing") {
@@ -298,16 +295,6 @@ func complete(atoms []atom) *atom {
 		}
 	}
 	return nil
-}
-
-// timeIn reports whether a part of the sentence has a time.
-func (m match) timeIn(r [2]int) bool {
-	for k := r[0]; k < r[1]; k++ {
-		if a, ok := m.atom(k); ok && !a.weak {
-			return true
-		}
-	}
-	return false
 }
 
 // continues reports whether the token at i may be part of the time before it.

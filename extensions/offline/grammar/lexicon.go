@@ -134,7 +134,7 @@ var slots = map[string]string{
 	"list": "`(?P<list>" + words + "?)", "channel": "`(?P<channel>(?: [^ A-Z.:-][^ ]* ){1,3}?)",
 	"said3": "`(?P<said>" + words + "{1,3})", "d": "`(?P<d> [0-9]{1,2}-? )", "d2": "`(?P<d2> [0-9]{1,2}-? )",
 	"d3": "`(?P<d3> [0-9]{1,2}-? )", "year": "`(?P<year> 2[0-9]{3} )", "h": `(?P<h>{number_word})`,
-	"digits": "`(?: [0-9]+ )", "number_word": "`(?: [0-9]{1,2} |" + words + ")",
+	"range": "`(?P<range> [^ ]+-[^ ]+ )", "digits": "`(?: [0-9]+ )", "number_word": "`(?: [0-9]{1,2} |" + words + ")",
 }
 
 var parts = pattern.New(`\(\?P<\w+>|\(\?:|\.\*|[()|?*+]|<\w+>|\{[\w+]+\}|[^\s()|?*+<>{}]+|\s+`)
@@ -142,13 +142,15 @@ var parts = pattern.New(`\(\?P<\w+>|\(\?:|\.\*|[()|?*+]|<\w+>|\{[\w+]+\}|[^\s()|
 // pattern is the regular expression of a pattern.
 func (l *lexicon) pattern(content string, own map[string][]string) string {
 	literal := func(phrase string) string {
-		return "(?: " + strings.Join(strings.Fields(regexp.QuoteMeta(phrase)), "  ") + " )"
+		text := strings.Join(strings.Fields(regexp.QuoteMeta(phrase)), "  ")
+		return "(?: " + strings.ReplaceAll(text, "'", "'?") + " )" // "whats" for "what's"
 	}
 	list := func(name string) string {
 		phrases := own[name]
 		if len(phrases) == 0 {
 			phrases = slices.Sorted(maps.Keys(l.values[name]))
 		}
+		phrases = slices.SortedStableFunc(slices.Values(phrases), func(a, b string) int { return len(b) - len(a) })
 		all := make([]string, len(phrases))
 		for i, phrase := range phrases {
 			all[i] = literal(phrase)

@@ -1,6 +1,7 @@
 package grammar
 
 import (
+	"cmp"
 	"strconv"
 	"strings"
 	"time"
@@ -81,10 +82,8 @@ func conflict(s *scan, a, b *atom) (When, *Question) {
 }
 
 func (s *scan) resolveDelay(m moment, ask asker) (When, *Question) {
-	for _, o := range []*atom{m.repeat, m.day} {
-		if o != nil {
-			return conflict(s, m.delay, o)
-		}
+	if o := cmp.Or(m.repeat, m.day); o != nil {
+		return conflict(s, m.delay, o)
 	}
 	sp := m.delay.delay
 	if sp.months > 120 || sp.days > 3660 {
@@ -98,20 +97,13 @@ func (s *scan) resolveDelay(m moment, ask asker) (When, *Question) {
 			return After{Delay: sp.exact}, nil
 		}
 		day := s.now.AddDate(0, sp.months, sp.days)
-		if sp.months > 0 && sp.days == 0 && day.Day() != s.now.Day() {
-			return ask(NoSuchTime, m.delay)
-		}
-		if day.Hour() != s.now.Hour() {
+		if sp.months > 0 && sp.days == 0 && day.Day() != s.now.Day() || day.Hour() != s.now.Hour() {
 			return ask(NoSuchTime, m.delay)
 		}
 		return At{Time: day.Add(sp.exact)}, nil
 	}
 	if !sp.calendar() || sp.exact != 0 {
-		o := m.clock
-		if o == nil {
-			o = m.part
-		}
-		return conflict(s, m.delay, o)
+		return conflict(s, m.delay, cmp.Or(m.clock, m.part))
 	}
 	if m.clock == nil {
 		return ask(NoClock, m.part)
@@ -133,10 +125,8 @@ func (s *scan) resolveRepeat(m moment, ask asker) (When, *Question) {
 		return conflict(s, m.repeat, m.day)
 	}
 	if r.interval > 0 {
-		for _, o := range []*atom{m.clock, m.part} {
-			if o != nil {
-				return conflict(s, m.repeat, o)
-			}
+		if o := cmp.Or(m.clock, m.part); o != nil {
+			return conflict(s, m.repeat, o)
 		}
 		return Every{Interval: r.interval}, nil
 	}
@@ -204,15 +194,9 @@ func (s *scan) resolveClock(m moment) (When, *Question) {
 		return s.askClock(reason, m, c)
 	}
 	y, mo, d := s.now.Date()
-	if c.midnight || (c.fixed && c.part == night || m.part != nil && m.part.part == night) && c.hour < 6 {
-		// Tonight has tomorrow's date, unless the night has begun.
-		if when, q := s.atWall(y, mo, d, c, m); q == nil {
-			return when, nil
-		}
-		next := time.Date(y, mo, d, 12, 0, 0, 0, time.UTC).AddDate(0, 0, 1)
-		return s.atWall(next.Year(), next.Month(), next.Day(), c, m)
-	}
-	if !c.fixed && c.hour >= 1 && c.hour < 12 {
+	// Tonight has tomorrow's date, unless the night has begun.
+	tonight := c.midnight || (c.fixed && c.part == night || m.part != nil && m.part.part == night) && c.hour < 6
+	if !tonight && !c.fixed && c.hour >= 1 && c.hour < 12 {
 		early, q := s.atWall(y, mo, d, c, m)
 		if c.hour <= 6 || q != nil || s.later {
 			late, o := s.atWall(y, mo, d, clock{hour: c.hour + 12, minute: c.minute, fixed: true}, m)
@@ -223,7 +207,7 @@ func (s *scan) resolveClock(m moment) (When, *Question) {
 		return early, q
 	}
 	when, q := s.atWall(y, mo, d, c, m)
-	if q != nil && q.Reason == Past && (s.later || m.part != nil) {
+	if q != nil && (tonight || q.Reason == Past && (s.later || m.part != nil)) {
 		next := time.Date(y, mo, d, 12, 0, 0, 0, time.UTC).AddDate(0, 0, 1)
 		return s.atWall(next.Year(), next.Month(), next.Day(), c, m)
 	}

@@ -56,7 +56,7 @@ type match struct {
 	*scan
 	intent, flag string
 	slots        map[string][2]int // tokens
-	times        []atom            // outside of the slots
+	atoms, times []atom            // all that count, and those outside of the slots
 	channel      *channelPhrase
 	conflict     *Question
 	before       int // how many of the times are before the text
@@ -109,6 +109,9 @@ func (in sentence) tokens(from, to int) [2]int {
 func (m *match) collect(in sentence) {
 	text, hasText := m.slots["text"]
 	for _, p := range in.pieces {
+		if p.atom != nil && !p.atom.weak {
+			m.atoms = append(m.atoms, *p.atom)
+		}
 		if m.inSlot(p) {
 			continue
 		}

@@ -15,7 +15,7 @@ var correctable = [2]func() []string{
 	sync.OnceValue(func() []string { return longWords(6, "today", "tomorrow", "weekday", "month") }),
 	sync.OnceValue(func() []string {
 		return longWords(5, "today", "tomorrow", "weekday", "month", "unit", "part", "remind", "cancel", "move",
-			"postpone", "snooze", "remember", "forget", "send", "reminders", "reminder")
+			"postpone", "snooze", "remember", "forget", "send", "reminders", "reminder", "thanks", "greeting", "bye")
 	}),
 }
 
@@ -24,7 +24,7 @@ func longWords(letters int, names ...string) []string {
 	all := map[string]bool{}
 	for _, name := range names {
 		phrases := slices.Concat(languages().phrases[name], slices.Collect(maps.Keys(languages().values[name])))
-		for _, word := range strings.Fields(strings.Join(phrases, " ")) {
+		for word := range strings.FieldsSeq(strings.Join(phrases, " ")) {
 			all[word] = utf8.RuneCountInString(word) >= letters
 		}
 	}

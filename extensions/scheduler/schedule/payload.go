@@ -3,10 +3,15 @@ package schedule
 import (
 	"encoding/json"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/switchboard-run/switchboard/contract"
 )
+
+// ReminderMark begins the text of a reminder, so that people know what it is, in any
+// language. A payload with "verbatim": true leaves it out.
+const ReminderMark = "⏰ "
 
 // FirePayload returns the payload of the event that a fire publishes. The text
 // says if it is late; for topics without a text, the field "schedule" says so.
@@ -29,6 +34,9 @@ func (s Schedule) FirePayload(d Decision, now time.Time) (json.RawMessage, error
 	var payload any
 	switch s.Topic {
 	case TopicNotify:
+		if verbatim, _ := custom["verbatim"].(bool); !verbatim && !strings.HasPrefix(text, ReminderMark) {
+			text = ReminderMark + text
+		}
 		payload = contract.UserNotify{Text: text, ChannelID: s.ChannelID, ReplyTo: s.ReplyTo}
 	case TopicTask:
 		payload = contract.AgentTask{Prompt: text, ChannelID: s.ChannelID, ReplyTo: s.ReplyTo, AgentID: agent,
