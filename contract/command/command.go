@@ -46,6 +46,9 @@ func Run(
 		return o, fmt.Sprintf("/%s was interrupted, so I don't know whether it took effect. "+
 			"Check, and send it again if it didn't.", given.Name)
 	}
+	if given.Group && given.Principal.Group == "" { // queued by an earlier version
+		given.Principal.Confined = true
+	}
 	arguments, err := t.arguments(given.Name, given.Text)
 	if err != nil {
 		return o, err.Error()

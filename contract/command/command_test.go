@@ -40,3 +40,28 @@ func TestACommandThatWasInterruptedMayHaveRun(t *testing.T) {
 		}
 	}
 }
+
+// A command in a group that an earlier version has queued names no group: it may use
+// nothing of the household's.
+func TestACommandOfAnEarlierVersionInAGroup(t *testing.T) {
+	t.Parallel()
+	for payload, confined := range map[string]bool{
+		`{"name":"shout"}`: false, `{"name":"shout","group":true}`: true,
+		`{"name":"shout","group":true,"principal":{"group":"g"}}`: false,
+	} {
+		d := &busv1.Delivery{Token: "t", Attempt: 1, Event: &busv1.Event{Id: "e1", Payload: []byte(payload)}}
+		tool := &extensionv1.Tool{Name: "shout", Schema: []byte(`{"type":"object"}`)}
+		called := false
+		command.Run(t.Context(), d, &command.Tool{Tool: tool}, "UTC",
+			func(_ context.Context, r *extensionv1.CallRequest) (*extensionv1.CallResult, error) {
+				called = true
+				if p := contract.PrincipalOf(r.GetPrincipal()); p.Confined != confined || p.Sees(contract.Principal{}) == confined {
+					t.Errorf("%s is for %+v", payload, p)
+				}
+				return &extensionv1.CallResult{}, nil
+			})
+		if !called {
+			t.Errorf("%s is not run", payload)
+		}
+	}
+}
