@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"slices"
@@ -54,6 +55,10 @@ func newSetupCommand() *cobra.Command {
 	flags.StringVar(&f.timezone, "timezone", "", "time zone, such as Europe/Berlin")
 	flags.BoolVarP(&f.yes, "yes", "y", false, "ask nothing: do what the flags say")
 	flags.BoolVar(&f.noCheck, "no-check", false, "write without trying the answers, for example without a network")
+	completion := cobra.FixedCompletions(providerNames(), cobra.ShellCompDirectiveNoFileComp)
+	if err := c.RegisterFlagCompletionFunc("provider", completion); err != nil {
+		panic(err) // there is no such flag
+	}
 	c.MarkFlagsMutuallyExclusive("key-env", "key-file")
 	c.MarkFlagsMutuallyExclusive("telegram-token-env", "telegram-token-file")
 	c.RunE = func(c *cobra.Command, _ []string) error {
@@ -86,6 +91,7 @@ type setup struct {
 	saved    []string // what was written, for people
 	chosen   string   // the model that was set, as <provider>/<model>
 	bot      string   // user name of the bot that was set
+	listed   bool     // the providers were shown
 	failed   bool     // a step that a flag asked for
 }
 
@@ -156,7 +162,11 @@ func (s *setup) kept() string {
 
 // fail reports a failed step. With questions the caller asks again.
 func (s *setup) fail(err error) {
-	s.p.line("%s %s", s.p.paint(red, "✗"), message(err))
+	text := message(err)
+	if found := (config.Problems)(nil); errors.As(err, &found) && len(found) == 1 {
+		text = found[0].Path + ": " + found[0].Message // the line in the file means nothing here
+	}
+	s.p.line("%s %s", s.p.paint(red, "✗"), text)
 	s.failed = s.failed || s.ask == nil
 }
 
@@ -222,10 +232,15 @@ func (s *setup) given(env, file string) (value string, ok bool, err error) {
 		return value, true, nil
 	case file == "":
 		return "", false, nil
-	case file == "-":
-		file = "/dev/stdin"
 	}
-	data, err := os.ReadFile(file)
+	in := os.Stdin
+	if file != "-" {
+		if in, err = os.Open(file); err != nil {
+			return "", true, err
+		}
+		defer in.Close()
+	}
+	data, err := io.ReadAll(io.LimitReader(in, maxWord+1))
 	if err == nil {
 		value, err = oneWord(string(data))
 	}
@@ -235,13 +250,16 @@ func (s *setup) given(env, file string) (value string, ok bool, err error) {
 	return value, true, nil
 }
 
+// maxWord bounds a key or a token, in bytes.
+const maxWord = 4096
+
 // oneWord checks a key or a token that was read or typed.
 func oneWord(s string) (string, error) {
 	s = strings.TrimSpace(s)
 	switch {
 	case s == "":
 		return "", errors.New("it is empty")
-	case len(s) > 4096 || strings.ContainsFunc(s, func(r rune) bool { return r <= ' ' || r == 0x7f }):
+	case len(s) > maxWord || strings.ContainsFunc(s, func(r rune) bool { return r <= ' ' || r == 0x7f }):
 		return "", errors.New("it isn't one word: give the key or token only")
 	}
 	return s, nil

@@ -72,11 +72,14 @@ func (s *setup) setModel(ctx context.Context) error {
 func (s *setup) chooseProvider(ctx context.Context) (x recipe, ok bool, err error) {
 	name := s.provider
 	if name == "" {
-		s.p.line("\nWhich model shall answer?")
-		for i, known := range recipes {
-			s.p.line("  %d  %s", i+1, known.label)
+		if !s.listed {
+			s.p.line("\nWhich model shall answer?")
+			for i, known := range recipes {
+				s.p.line("  %d  %s", i+1, known.label)
+			}
+			s.p.line("  %d  another server with OpenAI's API", len(recipes)+1)
 		}
-		s.p.line("  %d  another server with OpenAI's API", len(recipes)+1)
+		s.listed = true
 		none := "the offline model, for reminders only"
 		if used := s.inUse(); used != "" {
 			none = "as it is: " + used
@@ -115,7 +118,7 @@ func (s *setup) chooseProvider(ctx context.Context) (x recipe, ok bool, err erro
 	if s.ask == nil || s.provider != "" {
 		return x, false, err
 	}
-	s.fail(fmt.Errorf("%q isn't one of the numbers", name))
+	s.fail(errors.New("that isn't one of the numbers")) // and not shown again: it may be a key
 	return s.chooseProvider(ctx)
 }
 
@@ -287,9 +290,9 @@ func checkModel(ctx context.Context, server *modelapi.Server, model string) erro
 	case r.Failure == nil:
 		return nil
 	case r.Fix != "":
-		return fmt.Errorf("%w; %s", r.Failure, r.Fix)
+		return fmt.Errorf("%w\n  %s", r.Failure, r.Fix)
 	case len(r.Models) > 0:
-		return fmt.Errorf("%w; %s", r.Failure, nearest(model, r.Models))
+		return fmt.Errorf("%w\n  %s", r.Failure, nearest(model, r.Models))
 	}
 	return r.Failure
 }

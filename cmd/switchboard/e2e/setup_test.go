@@ -190,7 +190,7 @@ func TestSetupAsksAgain(t *testing.T) {
 	d := w.dialog("setup")
 	d.hears("Number (")
 	d.types("17")
-	d.hears(`✗ "17" isn't one of the numbers`)
+	d.hears("✗ that isn't one of the numbers")
 	d.hears("Number (")
 	d.types("1")
 	d.hears("Key (not shown):")
@@ -328,8 +328,9 @@ func TestSetupForScriptsRefuses(t *testing.T) {
 		"a key without one":  {[]string{"--key-env", "WRONG"}, "belong to a provider: add --provider"},
 		"a wrong token":      {[]string{"--telegram-token-env", "WRONG"}, "the token is unknown to Telegram"},
 		"no file":            {[]string{"--telegram-token-file", w.file("no")}, "no such file"},
+		"no end":             {[]string{"--telegram-token-file", "/dev/zero"}, "isn't one word"},
 		"not a token":        {[]string{"--telegram-token-file", w.file("words.txt")}, "isn't one word"},
-		"a wrong zone":       {[]string{"--timezone", "Nowhere"}, `"Nowhere" is not a known time zone`},
+		"a wrong zone":       {[]string{"--timezone", "Nowhere"}, `✗ timezone: "Nowhere" is not a known time zone`},
 		"two on one input":   {[]string{"--provider", "openai", "--key-file", "-", "--telegram-token-file", "-"}, "one secret only"},
 		"a secret as a flag": {[]string{"--key", "sk-canary"}, "unknown flag: --key"},
 	} {
@@ -349,6 +350,12 @@ func TestSetupForScriptsRefuses(t *testing.T) {
 	if _, complaints, code := w.cli("setup", "--yes", "--timezone", "UTC"); code != 1 ||
 		!strings.Contains(complaints, "config.yaml has errors; fix them first") || w.text("config.yaml") != "timezon: UTC" {
 		t.Errorf("a config.yaml with mistakes: %d, %q", code, complaints)
+	}
+	c := w.command("setup", "--yes", "--telegram-token-file", "-")
+	c.Stdin = strings.NewReader(w.telegram.Token() + "\n")
+	w.write("", 0o600, "config.yaml")
+	if out, err := c.CombinedOutput(); err != nil || !strings.Contains(string(out), "✓ The bot is @") {
+		t.Errorf("a token from standard input: %v, %s", err, out)
 	}
 	if _, complaints, code := w.cli("setup"); code != 1 || !strings.Contains(complaints, "there is no terminal to ask on") {
 		t.Errorf("without a terminal: %d, %q", code, complaints)
