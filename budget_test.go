@@ -22,7 +22,7 @@ type budget struct{ most, aim int }
 var budgets = map[string]budget{
 	"kernel":            {827, 890},
 	"kernel/admin":      {526, 400},
-	"kernel/bus":        {2998, 2950},
+	"kernel/bus":        {3001, 2950},
 	"kernel/clock":      {81, 120},
 	"kernel/directory":  {265, 240},
 	"kernel/fair":       {142, 190},
@@ -33,12 +33,12 @@ var budgets = map[string]budget{
 	"kernel/router":     {2456, 1850},
 	"kernel/sandbox":    {86, 90},
 	"kernel/session":    {1245, 1150},
-	"kernel/supervisor": {1956, 1900},
+	"kernel/supervisor": {1965, 1900},
 	"kernel/tools":      {1276, 1250},
 }
 
 // kernelBudget is that of all packages together.
-var kernelBudget = budget{14400, 12000}
+var kernelBudget = budget{14401, 12000}
 
 func TestKernelStaysWithinItsBudget(t *testing.T) {
 	t.Parallel()

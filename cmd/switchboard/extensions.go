@@ -5,6 +5,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -32,6 +33,11 @@ func newExtensionsList() *cobra.Command {
 		if err != nil {
 			return err
 		}
+		s, err := k.Status(c.Context(), &adminv1.StatusRequest{})
+		if err != nil {
+			return err
+		}
+		admin.NoteBusy(all, s.Waiting, time.Now())
 		return list(c, *asJSON, all, "ID NAME VERSION KIND STATE READINESS RESTARTS SINCE SANDBOX DETAIL |"+
 			" SANDBOX VERSION NAME SINCE KIND RESTARTS",
 			"There are no extensions.",

@@ -115,7 +115,7 @@ func stateColor(s string) paint {
 		return green
 	case "failed", "invalid", "dead", "error", "interrupted", "unavailable":
 		return red
-	case "backing_off", "degraded", "starting", "stopping", "pending", "in flight", "queued", "paused", "timeout",
+	case "backing_off", "busy", "degraded", "starting", "stopping", "pending", "in flight", "queued", "paused", "timeout",
 		"cancelled", "capped":
 		return yellow
 	case "unconfigured", "offline", "disabled", "inactive", "idle":

@@ -225,14 +225,15 @@ func (x *Status) GetBackup() []byte {
 
 // Subscription counts the unsettled deliveries of one subscription.
 type Subscription struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Extension     string                 `protobuf:"bytes,1,opt,name=extension,proto3" json:"extension,omitempty"`
-	Topic         string                 `protobuf:"bytes,2,opt,name=topic,proto3" json:"topic,omitempty"` // its pattern
-	Deliveries    int32                  `protobuf:"varint,3,opt,name=deliveries,proto3" json:"deliveries,omitempty"`
-	InFlight      int32                  `protobuf:"varint,4,opt,name=in_flight,json=inFlight,proto3" json:"in_flight,omitempty"` // of them, being handled
-	Parked        bool                   `protobuf:"varint,5,opt,name=parked,proto3" json:"parked,omitempty"`                     // the extension was removed or disabled; they are kept for a day
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
+	state           protoimpl.MessageState `protogen:"open.v1"`
+	Extension       string                 `protobuf:"bytes,1,opt,name=extension,proto3" json:"extension,omitempty"`
+	Topic           string                 `protobuf:"bytes,2,opt,name=topic,proto3" json:"topic,omitempty"` // its pattern
+	Deliveries      int32                  `protobuf:"varint,3,opt,name=deliveries,proto3" json:"deliveries,omitempty"`
+	InFlight        int32                  `protobuf:"varint,4,opt,name=in_flight,json=inFlight,proto3" json:"in_flight,omitempty"`                        // of them, being handled
+	Parked          bool                   `protobuf:"varint,5,opt,name=parked,proto3" json:"parked,omitempty"`                                            // the extension was removed or disabled; they are kept for a day
+	HandlingSinceUs int64                  `protobuf:"varint,6,opt,name=handling_since_us,json=handlingSinceUs,proto3" json:"handling_since_us,omitempty"` // when the oldest handler began; 0: none is at work
+	unknownFields   protoimpl.UnknownFields
+	sizeCache       protoimpl.SizeCache
 }
 
 func (x *Subscription) Reset() {
@@ -298,6 +299,13 @@ func (x *Subscription) GetParked() bool {
 		return x.Parked
 	}
 	return false
+}
+
+func (x *Subscription) GetHandlingSinceUs() int64 {
+	if x != nil {
+		return x.HandlingSinceUs
+	}
+	return 0
 }
 
 type ExtensionsRequest struct {
@@ -3287,7 +3295,7 @@ const file_switchboard_admin_v1_admin_proto_rawDesc = "" +
 	"\bproblems\x18\v \x03(\tR\bproblems\x12\x16\n" +
 	"\x06limits\x18\f \x03(\tR\x06limits\x12\x14\n" +
 	"\x05hints\x18\r \x03(\tR\x05hints\x12\x16\n" +
-	"\x06backup\x18\x0e \x01(\fR\x06backup\"\x97\x01\n" +
+	"\x06backup\x18\x0e \x01(\fR\x06backup\"\xc3\x01\n" +
 	"\fSubscription\x12\x1c\n" +
 	"\textension\x18\x01 \x01(\tR\textension\x12\x14\n" +
 	"\x05topic\x18\x02 \x01(\tR\x05topic\x12\x1e\n" +
@@ -3295,7 +3303,8 @@ const file_switchboard_admin_v1_admin_proto_rawDesc = "" +
 	"deliveries\x18\x03 \x01(\x05R\n" +
 	"deliveries\x12\x1b\n" +
 	"\tin_flight\x18\x04 \x01(\x05R\binFlight\x12\x16\n" +
-	"\x06parked\x18\x05 \x01(\bR\x06parked\"\x13\n" +
+	"\x06parked\x18\x05 \x01(\bR\x06parked\x12*\n" +
+	"\x11handling_since_us\x18\x06 \x01(\x03R\x0fhandlingSinceUs\"\x13\n" +
 	"\x11ExtensionsRequest\"U\n" +
 	"\x12ExtensionsResponse\x12?\n" +
 	"\n" +

@@ -28,6 +28,14 @@ func Children(pid int) (all []int) {
 	return all
 }
 
+// Stopped reports whether a signal has stopped a process, which then runs nothing at
+// all. One that is busy, or waits for the machine, is not stopped.
+func Stopped(pid int) bool {
+	stat, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
+	end := bytes.LastIndexByte(stat, ')') // of the name, which may hold anything
+	return err == nil && end >= 0 && bytes.HasPrefix(stat[end:], []byte(") T"))
+}
+
 // Environments yields the pids and the environments of the user's processes.
 func Environments() iter.Seq2[int, string] {
 	return func(yield func(int, string) bool) {

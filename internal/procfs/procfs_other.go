@@ -14,6 +14,9 @@ import (
 // Children returns nothing: it is known on Linux only.
 func Children(int) []int { return nil }
 
+// Stopped returns false: it is known on Linux only.
+func Stopped(int) bool { return false }
+
 // Environments yields the pids and the environments of the user's processes, as far
 // as ps shows them, after their commands.
 func Environments() iter.Seq2[int, string] {

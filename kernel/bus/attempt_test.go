@@ -127,6 +127,37 @@ func TestDrop(t *testing.T) {
 	})
 }
 
+// The load of an extension says since when its oldest handler has been at work.
+func TestLoadSince(t *testing.T) {
+	inWorld(t, func(w *world) {
+		w.subscribe("x", on("a.b")...)
+		x := w.attach("x", 10)
+		since := func() (at int64) {
+			for _, l := range w.Loads() {
+				if l.Extension == "x" {
+					at = l.Since
+				}
+			}
+			return at
+		}
+		began := time.Now().UnixMicro()
+		w.publish("a.b", "k/1")
+		x.wantHeld("k/1")
+		time.Sleep(5 * time.Second)
+		w.publish("a.b", "l/1")
+		x.wantHeld("k/1", "l/1")
+		if got := since(); got != began {
+			w.Errorf("the oldest handler began at %d, want %d", got, began)
+		}
+		x.ack("k/1")
+		x.ack("l/1")
+		x.wantHeld()
+		if got := since(); got != 0 {
+			w.Errorf("a handler is at work since %d", got)
+		}
+	})
+}
+
 // TestMaxAge buries what is not handled in time, whether it was tried, waited
 // for a retry, or could not be handed out at all.
 func TestMaxAge(t *testing.T) {

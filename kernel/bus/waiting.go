@@ -1,6 +1,8 @@
 package bus
 
 import (
+	"cmp"
+
 	"github.com/switchboard-run/switchboard/contract"
 	"github.com/switchboard-run/switchboard/contract/busv1"
 	"github.com/switchboard-run/switchboard/kernel/journal"
@@ -91,6 +93,7 @@ type Load struct {
 	Extension string
 	Lanes     int
 	InFlight  int
+	Since     int64 // when the oldest handler began, Unix microseconds; 0: none is at work
 }
 
 // Loads is how much waits, by subscription, those of the kernel left out.
@@ -103,6 +106,7 @@ func (b *Bus) Loads() map[int64]Load {
 		for _, l := range s.lanes {
 			if l.lease != nil {
 				load.InFlight++
+				load.Since = min(cmp.Or(load.Since, l.lease.started), l.lease.started)
 			}
 		}
 		if s.Extension != contract.KernelSource {

@@ -79,15 +79,6 @@ func (v *revocation) find() error {
 		return err
 	}
 	places := []string{v.person.Conversation, v.person.UserID}
-	for _, address := range places {
-		c, err := v.tx.ConversationByAddress(v.person.Channel, address, "")
-		if err != nil {
-			return err
-		}
-		if c != nil && !c.Group {
-			v.conversations[c.Handle] = c
-		}
-	}
 	for _, s := range all {
 		c, err := v.tx.Conversation(s.Conversation)
 		if err != nil {

@@ -2,6 +2,7 @@ package supervisor
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -10,12 +11,16 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/switchboard-run/switchboard/contract/extensionv1"
+	"github.com/switchboard-run/switchboard/internal/procfs"
 	"github.com/switchboard-run/switchboard/kernel/sandbox"
 )
 
 const (
 	// maxSilent is the number of probes in a row that may go unanswered.
 	maxSilent = 3
+	// stoppedTimeout is how long a process that a signal has stopped may stay so. It runs
+	// nothing, however long it is given; one that is only busy has the time of maxSilent.
+	stoppedTimeout = 2 * time.Second
 	// diskEvery is the number of checks of memory and processes for one of the disk.
 	diskEvery = 5
 	// aloneEvery is how many times less often a process that starts no others is
@@ -45,7 +50,11 @@ func (s *Supervisor) check(proc *process, interval time.Duration, f func() error
 func (s *Supervisor) probe(u *unit, proc *process) {
 	silent := 0
 	s.check(proc, s.options.ProbeInterval, func() error {
-		ctx, cancel := context.WithTimeout(proc.ctx, s.options.ProbeTimeout)
+		timeout, stopped := s.options.ProbeTimeout, procfs.Stopped(proc.pid)
+		if stopped {
+			timeout = stoppedTimeout
+		}
+		ctx, cancel := context.WithTimeout(proc.ctx, timeout)
 		defer cancel()
 		var probes errgroup.Group
 		s.mu.Lock()
@@ -58,7 +67,9 @@ func (s *Supervisor) probe(u *unit, proc *process) {
 		s.mu.Unlock()
 		if probes.Wait() == nil {
 			silent = 0
-		} else if silent++; silent == maxSilent {
+		} else if silent++; stopped && procfs.Stopped(proc.pid) {
+			return errors.New("a signal had stopped it")
+		} else if silent == maxSilent {
 			return fmt.Errorf("%d health probes unanswered, each for %s", silent, s.options.ProbeTimeout)
 		}
 		return nil

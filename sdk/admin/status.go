@@ -37,6 +37,7 @@ func ReadStatus(ctx context.Context, c adminv1.ReadClient) (s Status, err error)
 	if s.Extensions, err = Extensions(ctx, c); err != nil || s.Damage != "" {
 		return s, err
 	}
+	NoteBusy(s.Extensions, s.Waiting, time.Now())
 	last, err := LastSeq(ctx, c)
 	if err != nil {
 		return s, err
@@ -51,6 +52,27 @@ func ReadStatus(ctx context.Context, c adminv1.ReadClient) (s Status, err error)
 	people, err := c.People(ctx, &adminv1.PeopleRequest{})
 	s.DeadLetters, s.Strangers = len(dead), len(people.GetWaiting())
 	return s, err
+}
+
+// busyAfter is how long a handler may take before its extension is shown as busy.
+const busyAfter = 10 * time.Second
+
+// NoteBusy notes in the rows of extensions that are active and ready which of them have
+// been handling one delivery for a while: they may hang.
+func NoteBusy(rows []*adminv1.Extension, waiting []*adminv1.Subscription, now time.Time) {
+	for _, x := range rows {
+		var longest time.Duration
+		for _, w := range waiting {
+			if w.GetExtension() == x.GetId() && w.GetHandlingSinceUs() > 0 {
+				longest = max(longest, now.Sub(time.UnixMicro(w.GetHandlingSinceUs())))
+			}
+		}
+		if longest < busyAfter || x.GetState() != "active" || x.GetReadiness() != "" && x.GetReadiness() != "ready" {
+			continue
+		}
+		x.Readiness = "busy"
+		x.Detail = strings.TrimSpace(fmt.Sprintf("handler busy %s %s", longest.Truncate(time.Second), x.GetDetail()))
+	}
 }
 
 // JSON returns the status as JSON.
