@@ -132,11 +132,16 @@ func TestLimitsAndPricesForTheKernel(t *testing.T) {
 	s := f.settings(f.plan(nil))
 	var got []string
 	for _, l := range s.Limits {
-		got = append(got, fmt.Sprint(l.Monthly, l.Agent, l.Model, l.Tokens, l.Money, l.Setting))
+		got = append(got, fmt.Sprint(l.Monthly, l.Money, " ", l.Agent, l.Model, l.Amount, " ", l.Setting, "; ", l.Name, "; ", l.Then))
 	}
 	if want := []string{
-		"false500 0models.daily_tokens: {total: 500}", "true0 20000000models.limits: {per: month, money: 20}",
-		"falseb7 0models.limits: {per: day, agent: b, tokens: 7}", "falsex/a50 0models.daily_tokens: {x/a: 50}",
+		"false false 500 models.daily_tokens: {total: 500}; today's limit of 500 tokens for all models; " +
+			"no model is asked until midnight",
+		"true true 20000000 models.limits: {per: month, money: 20}; this month's limit of 20.00 USD for all models; " +
+			"no model is asked until the end of the month",
+		"false false b7 models.limits: {per: day, agent: b, tokens: 7}; today's limit of 7 tokens for the agent b; " +
+			"it asks no model until midnight",
+		"false false x/a50 models.daily_tokens: {x/a: 50}; today's limit of 50 tokens for x/a; it is not asked until midnight",
 	}; !slices.Equal(got, want) {
 		t.Errorf("the limits are %q, want %q", got, want)
 	}

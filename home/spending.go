@@ -17,28 +17,40 @@ func micros(amount float64) int64 { return int64(math.Round(amount * 1e6)) }
 // limits returns the limits of what models may use: those of all models first.
 func (p *plan) limits() (all []directory.Limit) {
 	m := p.config.Models
-	for _, model := range slices.Sorted(maps.Keys(m.DailyTokens)) {
-		l := directory.Limit{
-			Model: model, Tokens: m.DailyTokens[model],
-			Setting: fmt.Sprintf("models.daily_tokens: {%s: %d}", model, m.DailyTokens[model]),
+	add := func(monthly bool, agent, model string, tokens int64, money float64, setting string) {
+		l := directory.Limit{Monthly: monthly, Agent: agent, Model: model, Amount: tokens, Setting: setting}
+		amount, of, then := fmt.Sprintf("%d tokens", tokens), "for all models", "no model is asked"
+		if money > 0 {
+			l.Money, l.Amount, amount = true, micros(money), fmt.Sprintf("%.2f %s", money, m.Currency)
 		}
-		if model == config.TotalTokens {
-			l.Model = ""
+		switch {
+		case agent != "":
+			of, then = "for the agent "+agent, "it asks no model"
+		case model != "":
+			of, then = "for "+model, "it is not asked"
 		}
+		period, end := "today's", "midnight"
+		if monthly {
+			period, end = "this month's", "the end of the month"
+		}
+		l.Name, l.Then = fmt.Sprintf("%s limit of %s %s", period, amount, of), then+" until "+end
 		all = append(all, l)
 	}
+	for _, model := range slices.Sorted(maps.Keys(m.DailyTokens)) {
+		n := m.DailyTokens[model]
+		setting := fmt.Sprintf("models.daily_tokens: {%s: %d}", model, n)
+		if model == config.TotalTokens {
+			model = ""
+		}
+		add(false, "", model, n, 0, setting)
+	}
 	for _, l := range m.Limits {
-		all = append(all, directory.Limit{
-			Monthly: l.Per == "month", Agent: l.Agent, Model: l.Model, Tokens: l.Tokens, Money: micros(l.Money),
-			Setting: "models.limits: " + l.String(),
-		})
+		add(l.Per == "month", l.Agent, l.Model, l.Tokens, l.Money, "models.limits: "+l.String())
 	}
 	for _, id := range slices.Sorted(maps.Keys(p.members)) {
 		if a := p.members[id].manifest.Agent; a != nil && a.Limits.DailyTokens > 0 {
-			all = append(all, directory.Limit{
-				Agent: id, Tokens: a.Limits.DailyTokens,
-				Setting: fmt.Sprintf("agent.limits.daily_tokens: %d in its manifest", a.Limits.DailyTokens),
-			})
+			n := a.Limits.DailyTokens
+			add(false, id, "", n, 0, fmt.Sprintf("agent.limits.daily_tokens: %d in its manifest", n))
 		}
 	}
 	slices.SortStableFunc(all, func(a, b directory.Limit) int {

@@ -18,6 +18,7 @@ var builtin = []Command{
 	{Name: "new", Description: "start a new conversation"},
 	{Name: "stop", Description: "stop what I am doing"},
 	{Name: "agent", Arguments: " [name]", Description: "show or choose the agent that answers here"},
+	{Name: "model", Arguments: " [name]", Description: "show or choose the language model that answers here"},
 	{Name: "status", Description: "show what is running"},
 	{Name: "questions", Description: "list questions waiting for your answer; /answer, /approve and /deny answer them"},
 	{Name: "sethome", Description: "get reminders and notices here"},

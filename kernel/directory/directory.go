@@ -91,7 +91,7 @@ type Settings struct {
 	ModelOrder     []string      // of the model "default"; nil: by what is configured
 	ModelNames     map[string][]string
 	Limits         []Limit // of what models may use
-	Currency       string  // of prices and limits, for texts
+	Currency       string  // of prices and limits
 	// Price is the price of a model, as <extension>/<model>; nil: all are free.
 	Price       func(model string) Price
 	Completions int      // at a time; 0: no limit
@@ -108,10 +108,12 @@ type Settings struct {
 
 // Limit bounds what models may use in a day, or in a calendar month.
 type Limit struct {
-	Monthly       bool
-	Agent, Model  string // of which; empty: of all
-	Tokens, Money int64  // one of both; money in millionths of the currency
-	Setting       string // where the owner set it, for texts
+	Monthly, Money bool
+	Agent, Model   string // of which; empty: of all
+	Amount         int64  // of tokens, or millionths of the currency
+	// Name, Setting and Then are for texts: "today's limit of 5 tokens for all models",
+	// where the owner set it, and "no model is asked until midnight".
+	Name, Setting, Then string
 }
 
 // Price is what a million tokens cost, in millionths of the currency.

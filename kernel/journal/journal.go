@@ -370,7 +370,7 @@ type Conversation struct {
 	Address   string
 	Thread    string
 	Group     bool
-	Agent     string // chosen with /agent; empty: by the routing
+	Agent     string // chosen with /agent, empty: by the routing; after a blank, the model chosen with /model
 	Epoch     int64  // raised by /new
 	CreatedAt int64
 }

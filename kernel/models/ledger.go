@@ -172,54 +172,28 @@ func (l *Ledger) Reached() ([]string, error) {
 	return all, nil
 }
 
-// left returns what a limit allows, and what of it is used, in its own unit.
-func (d *day) left(l *directory.Limit, underway bool) (limit, used int64) {
-	of := subject{l.Agent, l.Model}
-	s := d.used[of]
+// of returns what a limit counts.
+func (d *day) of(l *directory.Limit, underway bool) int64 {
+	of, from := subject{l.Agent, l.Model}, d.used
 	if l.Monthly {
-		s = d.month[of]
+		from = d.month
 	}
-	if underway {
-		s = spent{s.tokens + d.underway[of].tokens, s.money + d.underway[of].money}
+	s, more := from[of], d.underway[of]
+	if !underway {
+		more = spent{}
 	}
-	if l.Tokens > 0 {
-		return l.Tokens, s.tokens
+	if l.Money {
+		return s.money + more.money
 	}
-	return l.Money, s.money
+	return s.tokens + more.tokens
 }
 
 // refuse returns a *LimitError if a limit is reached.
 func (d *day) refuse(dir *directory.Snapshot, l *directory.Limit) error {
-	limit, used := d.left(l, true)
-	if used < limit {
+	if d.of(l, true) < l.Amount {
 		return nil
 	}
-	of, then := "for all models", "no model is asked"
-	switch {
-	case l.Agent != "":
-		of, then = "for the agent "+l.Agent, "it asks no model"
-	case l.Model != "":
-		of, then = "for "+l.Model, "it is not asked"
-	}
-	period, until := terms(l)
-	return &LimitError{l.Model == "", fmt.Sprintf("%s limit of %s %s is reached (%s): %s until %s (%s)",
-		period, amount(dir, l, limit), of, l.Setting, then, until, dir.Location)}
-}
-
-// terms names the period of a limit, and its end.
-func terms(l *directory.Limit) (period, until string) {
-	if l.Monthly {
-		return "this month's", "the end of the month"
-	}
-	return "today's", "midnight"
-}
-
-// amount shows an amount in the unit of a limit.
-func amount(dir *directory.Snapshot, l *directory.Limit, n int64) string {
-	if l.Tokens > 0 {
-		return fmt.Sprintf("%d tokens", n)
-	}
-	return fmt.Sprintf("%.2f %s", float64(n)/1e6, dir.Currency)
+	return &LimitError{l.Model == "", fmt.Sprintf("%s is reached (%s): %s (%s)", l.Name, l.Setting, l.Then, dir.Location)}
 }
 
 // cost is the cost of a completion, in millionths of the currency.
@@ -300,24 +274,18 @@ func (l *Ledger) warning(dir *directory.Snapshot) *notice {
 		if d == nil || x.Agent != "" || x.Model != "" || d.warned[x.Setting] {
 			continue
 		}
-		limit, used := d.left(x, false)
-		if used < (limit*nearPercent+99)/100 {
+		percent := d.of(x, false) * 100 / max(x.Amount, 1)
+		if percent < nearPercent {
 			continue
 		}
 		d.warned[x.Setting] = true
-		when, key := "When none is left", d.name
-		if used >= limit {
-			when = "As none is left"
-		}
+		key := d.name
 		if x.Monthly {
 			key = d.name[:len("2006-01")]
 		}
-		period, until := terms(x)
-		number, _, _ := strings.Cut(amount(dir, x, used), " ")
 		return &notice{key: key + x.Setting, text: fmt.Sprintf(
-			"%s of %s %s for models are spent (%d %%). %s, no model is asked until %s (%s). The limit is %s.%s",
-			number, period, amount(dir, x, limit), used*100/limit, when, until, dir.Location, x.Setting,
-			directory.Hint(" %s shows where they went.", dir.Program.Usage))}
+			"%d %% of %s is used (%s). Once it is reached, %s (%s).%s", percent, x.Name, x.Setting, x.Then, dir.Location,
+			directory.Hint(" %s shows where it went.", dir.Program.Usage))}
 	}
 	return nil
 }

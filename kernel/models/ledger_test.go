@@ -98,9 +98,12 @@ func (w *world) limit(limits map[string]int64) {
 // daily are limits of tokens, by models, as home makes them.
 func daily(limits map[string]int64) (all []directory.Limit) {
 	for model, n := range limits {
-		l := directory.Limit{Model: model, Tokens: n, Setting: fmt.Sprintf("models.daily_tokens: {%s: %d}", model, n)}
+		l := directory.Limit{
+			Model: model, Amount: n, Setting: fmt.Sprintf("models.daily_tokens: {%s: %d}", model, n),
+			Name: fmt.Sprintf("today's limit of %d tokens for %s", n, model), Then: "it is not asked until midnight",
+		}
 		if model == "total" {
-			l.Model = ""
+			l.Model, l.Name = "", fmt.Sprintf("today's limit of %d tokens for all models", n)
 		}
 		all = append(all, l)
 	}
@@ -206,7 +209,10 @@ func TestLimits(t *testing.T) {
 				if limited.agent > 0 {
 					w.Know(func(s *directory.Snapshot) {
 						s.Limits = []directory.Limit{
-							{Agent: "chat", Tokens: limited.agent, Setting: "agent.limits.daily_tokens: 500 in its manifest"},
+							{
+								Agent: "chat", Amount: limited.agent, Setting: "agent.limits.daily_tokens: 500 in its manifest",
+								Name: "today's limit of 500 tokens for the agent chat",
+							},
 						}
 					})
 				}
@@ -313,7 +319,7 @@ func TestTheOwnerIsToldOnceADay(t *testing.T) {
 		w.restart()
 		w.spends("chat", "openai/mini", 1, 0)
 		texts := told()
-		if len(texts) != 1 || !strings.Contains(texts[0], "80 of today's 100 tokens") ||
+		if len(texts) != 1 || !strings.Contains(texts[0], "80 % of today's limit of 100 tokens for all models is used") ||
 			!strings.Contains(texts[0], "models.daily_tokens: {total: 100}") {
 			w.T.Errorf("told %q", texts)
 		}
@@ -422,32 +428,30 @@ func TestMoneyIsCounted(t *testing.T) {
 func TestLimitsOfMoneyAndMonths(t *testing.T) {
 	run(t, func(w *world) {
 		w.money(
-			directory.Limit{Monthly: true, Money: 10_000_000, Setting: "models.limits[0]"},
-			directory.Limit{Agent: "chat", Money: 4_000_000, Setting: "models.limits[1]"},
-			directory.Limit{Monthly: true, Model: "local/m", Tokens: 50, Setting: "models.limits[2]"},
+			directory.Limit{Monthly: true, Money: true, Amount: 10_000_000, Name: "the month", Setting: "models.limits[0]"},
+			directory.Limit{Agent: "chat", Money: true, Amount: 4_000_000, Name: "chat", Setting: "models.limits[1]", Then: "wait"},
+			directory.Limit{Monthly: true, Model: "local/m", Amount: 50, Name: "local", Setting: "models.limits[2]"},
 		)
 		w.spends("chat", "local/m", 40, 9)
 		w.spends("chat", "a/m", 2_000_000, 0)
-		w.refuses("chat", "local/m", "today's limit of 4.00 USD for the agent chat is reached (models.limits[1])",
-			"it asks no model until midnight (UTC)")
+		w.refuses("chat", "local/m", "chat is reached (models.limits[1]): wait (UTC)")
 		w.allows("orchestrator", "local/m")
 		w.spends("orchestrator", "local/m", 1, 0)
-		w.refuses("orchestrator", "local/m", "this month's limit of 50 tokens for local/m is reached (models.limits[2])",
-			"it is not asked until the end of the month (UTC)")
+		w.refuses("orchestrator", "local/m", "local is reached (models.limits[2])")
 		w.Wait(24 * time.Hour)
 		w.restart()
 		w.allows("chat", "a/m")
-		w.refuses("chat", "local/m", "this month's")
+		w.refuses("chat", "local/m", "local is reached")
 		w.spends("chat", "a/m", 1_999_999, 0)
 		w.Wait(24 * time.Hour)
 		w.spends("orchestrator", "a/m", 0, 250_001)
-		w.refuses("chat", "a/m", "this month's limit of 10.00 USD for all models is reached")
+		w.refuses("chat", "a/m", "the month is reached")
 		var told []string
 		w.Wait(journal.LazyDelay)
 		for _, e := range w.Events(contract.TopicUserNotify) {
 			told = append(told, kerneltest.Decode[contract.UserNotify](w.T, e).Text)
 		}
-		if len(told) != 1 || !strings.Contains(told[0], "10.00 of this month's 10.00 USD for models are spent (100 %)") {
+		if len(told) != 1 || !strings.Contains(told[0], "100 % of the month is used (models.limits[0])") {
 			w.T.Errorf("told %q", told)
 		}
 		w.Wait(29 * 24 * time.Hour) // February

@@ -1,6 +1,7 @@
 package router
 
 import (
+	"cmp"
 	"fmt"
 	"regexp"
 	"slices"
@@ -123,6 +124,8 @@ func (r *MessageRouter) command(tx *bus.Tx, q request, name, rest string) (strin
 		return q.say("Nothing is running here."), nil
 	case "agent":
 		return r.chooseAgent(tx, q, rest)
+	case "model":
+		return r.chooseModel(tx, q, rest)
 	case "sethome":
 		return r.setHome(tx, q)
 	case "household":
@@ -230,6 +233,26 @@ func (r *MessageRouter) chooseAgent(tx *bus.Tx, q request, name string) (string,
 	}
 	c.Agent = name
 	return q.say("%s answers here from now on.", name), tx.PutConversation(c)
+}
+
+// chooseModel is the answer to /model. The choice is kept behind that of the agent.
+func (r *MessageRouter) chooseModel(tx *bus.Tx, q request, name string) (string, error) {
+	agent, chosen, _ := strings.Cut(q.conversation.Agent, " ")
+	provider, model, _ := strings.Cut(name, "/")
+	switch {
+	case name == "":
+		return q.say("Model here: %s. /model PROVIDER/MODEL chooses one, /model default the usual one.",
+			cmp.Or(chosen, "default")), nil
+	case !q.owner:
+		return q.say("Only the owner can choose a model."), nil
+	case name == "default":
+		q.conversation.Agent = agent
+	case model == "" || strings.ContainsAny(model, " \n") || r.directory.Current().Provider(provider) == nil:
+		return q.say("There is no model %s. Write /model PROVIDER/MODEL.", name), nil
+	default:
+		q.conversation.Agent = agent + " " + name
+	}
+	return q.say("%s answers here from now on.", name), tx.PutConversation(q.conversation)
 }
 
 func (r *MessageRouter) setHome(tx *bus.Tx, q request) (string, error) {

@@ -127,6 +127,7 @@ func TestTheOwnerDeclaresAHouseholdGroup(t *testing.T) {
 		p.telegram.Says("anna", "/household")
 		p.telegram.ShowsOne("in a group")
 		tell("boris", "/household", "Only the owner")
+		tell("boris", "/model openai/large", "Only the owner can choose a model")
 		tell("anna", "/household yes", "Usage: /household")
 		tell("anna", "/sethome", "send /household first")
 		tell("anna", "/household off", "already use only what is said")

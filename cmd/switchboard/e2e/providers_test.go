@@ -158,3 +158,36 @@ func TestModelsAreTested(t *testing.T) {
 		}
 	}
 }
+
+// /model switches the model of a conversation, until /model default, also over a kill.
+func TestModelOfAConversation(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	near, far := openaitest.New(t), openaitest.New(t)
+	for _, s := range []*openaitest.Server{near, far} {
+		s.NoKey()
+		s.Handle(func(r openaitest.Request) openaitest.Answer { return openaitest.Say("Here is " + r.Model + ".") })
+	}
+	w.config(fmt.Sprintf("models:\n  providers:\n    near: {kind: openai, base_url: %q, models: [small]}\n"+
+		"    far: {kind: openai, base_url: %q}\n", near.BaseURL(), far.BaseURL()))
+	w.start()
+	p := w.attach()
+	expect := func(text, want string) {
+		t.Helper()
+		if got := p.ask(text); !strings.Contains(got, want) {
+			t.Errorf("%s: %q, want %q", text, got, want)
+		}
+	}
+	expect("/model", "Model here: default.")
+	expect("one", "Here is small.")
+	expect("/model far", "There is no model far. Write /model PROVIDER/MODEL.")
+	expect("/model far/vendor/large", "far/vendor/large answers here from now on")
+	expect("two", "Here is vendor/large.")
+	w.settled()
+	w.restart()
+	p = w.attach()
+	expect("/model", "Model here: far/vendor/large.")
+	expect("three", "Here is vendor/large.")
+	expect("/model default", "default answers here from now on")
+	expect("four", "Here is small.")
+}

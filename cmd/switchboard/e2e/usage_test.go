@@ -39,7 +39,7 @@ func TestLimitOfTokens(t *testing.T) {
 	p.ask("one")
 	p.say("two")
 	p.hearsLike("Second.")
-	p.hearsLike("1000 of today's 1000 tokens") // beyond four fifths
+	p.hearsLike("100 % of today's limit of 1000 tokens for all models is used") // beyond four fifths
 	w.settled()
 	w.restart()
 	p = w.attach()
@@ -143,7 +143,7 @@ func TestLimitOfMoney(t *testing.T) {
 	p.ask("one")
 	p.say("two")
 	p.hearsLike("Second.")
-	p.hearsLike("3.20 of this month's 3.00 USD for models are spent (106 %)")
+	p.hearsLike("106 % of this month's limit of 3.00 USD for all models is used")
 	w.settled()
 	w.restart()
 	p = w.attach()
