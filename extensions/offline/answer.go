@@ -1,6 +1,7 @@
 package offline
 
 import (
+	"cmp"
 	"encoding/json"
 	"strings"
 
@@ -123,14 +124,13 @@ func (d *dialog) read() grammar.Reading {
 			before = ""
 		}
 	}
-	if r.Intent == nil && !notUnderstood(r) || r.Intent != nil && !answers[r.Intent.Do] || before == "" {
-		d.text = text
+	d.text = text
+	if before == "" || len(text) > 200 || !notUnderstood(r) && !answers[r.Do()] {
 		return r
 	}
-	if joined, ok := d.join(before, text, r, names); ok {
+	if joined, ok := d.join(before, strings.TrimRight(text, ".!? "), r); ok {
 		return joined
 	}
-	d.text = text
 	return r
 }
 
@@ -144,36 +144,39 @@ func notUnderstood(r grammar.Reading) bool {
 
 // join completes a sentence with the answer to the question about it: "remind me
 // tomorrow to call" and "at 9", "cancel the call" and "the second one".
-func (d *dialog) join(before, text string, r grammar.Reading, names []string) (grammar.Reading, bool) {
-	text = strings.TrimRight(strings.TrimSpace(text), ".!?")
-	if before == "" || text == "" || len(text) > 200 {
-		return grammar.Reading{}, false
-	}
-	asked := grammar.Parse(before, d.now, names...)
-	do := ""
-	if r.Intent != nil {
-		do = r.Intent.Do
-	}
-	if asked.Intent != nil {
+func (d *dialog) join(before, text string, r grammar.Reading) (grammar.Reading, bool) {
+	asked, do := grammar.Parse(before, d.now, d.channelNames()...), r.Do()
+	switch {
+	case asked.Intent != nil:
 		return d.choose(before, text, asked, r)
-	}
-	if notUnderstood(asked) {
-		return grammar.Reading{}, false
-	}
-	if refused := do == "stop" || do == "no" || do == "undo" || do == "cancel" && r.Intent.Which.It != ""; refused {
+	case notUnderstood(asked):
+		return r, false
+	case do == "stop", do == "no", do == "undo", do == "cancel" && r.Intent.Which.It != "":
 		return grammar.Reading{Language: asked.Language, Intent: &grammar.Intent{Do: "unchanged"}}, true
+	case do == "move", do == "cancel":
+		return r, false
 	}
-	if do == "move" || do == "cancel" {
-		return grammar.Reading{}, false
+	sentence, joined := d.complete(before, text)
+	d.text = cmp.Or(sentence, d.text)
+	return joined, sentence != ""
+}
+
+// complete completes a sentence that was asked about with the answer. The sentence is
+// empty if they do not fit together.
+func (d dialog) complete(before, text string) (string, grammar.Reading) {
+	names := d.channelNames()
+	asked := grammar.Parse(before, d.now, names...)
+	before, text = strings.TrimRight(strings.TrimSpace(before), ".!?"), strings.TrimRight(text, ".!? ")
+	if asked.Question == nil || notUnderstood(asked) {
+		return "", grammar.Reading{}
 	}
-	before = strings.TrimRight(strings.TrimSpace(before), ".!?")
-	var attempts []string
+	attempts := []string{before + " " + text}
 	switch q := asked.Question; q.Reason {
 	case grammar.NoText, grammar.NoMessage, grammar.NoFact:
-		attempts = []string{strings.TrimRight(before, ": ") + ": " + text}
+		attempts = append(attempts, strings.TrimRight(before, ": ")+": "+text)
 	default:
 		at := " " + grammar.Word(asked.Language, "at") + " "
-		attempts = []string{before + " " + text, before + at + text}
+		attempts = append(attempts, before+at+text)
 		if q.Said != "" && strings.Count(before, q.Said) == 1 {
 			for _, with := range []string{text, at[1:] + text, q.Said + " " + text} {
 				attempts = append(attempts, strings.Replace(before, q.Said, with, 1))
@@ -181,21 +184,18 @@ func (d *dialog) join(before, text string, r grammar.Reading, names []string) (g
 		}
 	}
 	for _, a := range attempts {
-		if r := grammar.Parse(a, d.now, names...); r.Intent != nil {
-			d.text = a
-			return r, true
+		r := grammar.Parse(a, d.now, names...)
+		if r.Intent != nil || asked.Question.Reason == grammar.NoTime && r.Question.Reason == grammar.NoClock {
+			return a, r
 		}
 	}
-	return grammar.Reading{}, false
+	return "", grammar.Reading{}
 }
 
 // choose applies an answer to a sentence that was understood, but not carried out:
 // it asked which reminder is meant, or whether to cancel all.
 func (d *dialog) choose(before, text string, asked, r grammar.Reading) (grammar.Reading, bool) {
-	i, do := *asked.Intent, ""
-	if r.Intent != nil {
-		do = r.Intent.Do
-	}
+	i, do := *asked.Intent, r.Do()
 	list := found(numbered, d.lastPast().answer)
 	confirms := i.Do == "cancel" && i.Flag == "all"
 	if confirms == (len(list) > 0) || !confirms && !choices[i.Do] {
@@ -259,10 +259,8 @@ func (d dialog) act(r grammar.Reading) reply {
 		return d.snooze(w, i)
 	case "send":
 		return d.send(w, i)
-	case "list":
+	case "list", "next":
 		return d.list(w, i)
-	case "next":
-		return d.next(w, i)
 	case "when":
 		return d.when(w, i)
 	case "cancel":

@@ -1,6 +1,7 @@
 package offline
 
 import (
+	"cmp"
 	"encoding/json"
 	"slices"
 	"strings"
@@ -83,13 +84,18 @@ func (d dialog) lastPast() past {
 	return d.past[len(d.past)-1]
 }
 
-// asked returns the user's last message if it was answered without a change: the
-// answer may have been a question.
+// asked returns what the user said last, with the question that it answered, if it was
+// answered without a change: the answer may have been a question.
 func (d dialog) asked() string {
-	if p := d.lastPast(); len(p.acts()) == 0 {
-		return p.said
+	before := ""
+	for _, p := range d.past[max(0, len(d.past)-3):] {
+		sentence, _ := d.complete(before, p.said)
+		before = cmp.Or(sentence, p.said)
+		if len(p.acts()) > 0 {
+			before = ""
+		}
 	}
-	return ""
+	return before
 }
 
 // undoWindow is how long a change can be undone.

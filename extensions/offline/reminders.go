@@ -228,7 +228,7 @@ func (d dialog) listed(w phrases) (own []schedule, instead reply, done bool) {
 	return own, reply{}, false
 }
 
-// list lists the reminders, or those of a day or kind.
+// list lists the reminders, or those of a day or kind, or tells the next of them.
 func (d dialog) list(w phrases, i grammar.Intent) reply {
 	own, instead, done := d.listed(w)
 	if done {
@@ -238,14 +238,16 @@ func (d dialog) list(w phrases, i grammar.Intent) reply {
 		own = match(own, i.Which.Name)
 	}
 	day, isDay := i.When.(grammar.At)
-	if isDay {
-		own = slices.DeleteFunc(own, func(sc schedule) bool { return !sc.on(day.Time) })
-	}
+	next := i.Do == "next"
+	own = slices.DeleteFunc(own, func(sc schedule) bool { return isDay && !sc.on(day.Time) || next && sc.Next == nil })
 	switch {
 	case len(own) == 0 && isDay:
 		return say(w.text("no_reminders_then", w.day(day.Time, d.now)))
 	case len(own) == 0:
 		return say(w.text("no_reminders"))
+	case next:
+		first := slices.MinFunc(own, func(a, b schedule) int { return a.Next.Compare(*b.Next) })
+		return say(w.text("next_is", w.line(first, d.now)))
 	}
 	return say(w.lines(w.text("your_reminders"), own, d.now))
 }
@@ -264,23 +266,6 @@ func (sc schedule) on(day time.Time) bool {
 		return field == "*" || slices.Contains(days, strconv.Itoa(n))
 	}
 	return in(fields[2], day.Day()) && in(fields[4], int(day.Weekday()))
-}
-
-// next tells the next reminder, or the next of a kind.
-func (d dialog) next(w phrases, i grammar.Intent) reply {
-	own, instead, done := d.listed(w)
-	if done {
-		return instead
-	}
-	if i.Which.Name != "" {
-		own = match(own, i.Which.Name)
-	}
-	own = slices.DeleteFunc(own, func(sc schedule) bool { return sc.Next == nil })
-	if len(own) == 0 {
-		return say(w.text("no_reminders"))
-	}
-	first := slices.MinFunc(own, func(a, b schedule) int { return a.Next.Compare(*b.Next) })
-	return say(w.text("next_is", w.line(first, d.now)))
 }
 
 // when tells the time of a reminder, or what memory knows.
@@ -389,7 +374,7 @@ func withID(own []schedule, id string) []schedule {
 // change changes the time, text or channel of a reminder.
 func (d dialog) change(w phrases, i grammar.Intent) reply {
 	if i.Do == "correct" {
-		if acts := d.lastPast().acts(); len(acts) == 0 || d.lastActs() == nil {
+		if len(d.lastActs()) == 0 {
 			return say(w.text("what_else"))
 		}
 		i.Which.It = "it"

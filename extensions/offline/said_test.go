@@ -24,12 +24,19 @@ func TestDialogs(t *testing.T) {
 		{"cancel everything || no", "OK, I changed nothing."},
 		{"cancel everything || yes", `cancel_schedule {"id":"r1"}` + "\n" + `cancel_schedule {"id":"r2"}` + "\n" +
 			`cancel_schedule {"id":"r3"}`},
-		{"yes", "I haven't asked"},
+		{"yes", "OK, but I haven't asked"},
 		{"отмени таблетки", `cancel_schedule {"id":"r1"}`},
 		{"покажи напоминания || отмени второе", `cancel_schedule {"id":"r2"}`},
 		{"отмени всё || да", `cancel_schedule {"id":"r1"}` + "\n" + `cancel_schedule {"id":"r2"}` + "\n" +
 			`cancel_schedule {"id":"r3"}`},
 		{"отмени всё || нет", "Хорошо, ничего не меняю."},
+		{"don't cancel the pills", "I didn't understand"},
+		{"should I cancel the pills?", "I didn't understand"},
+		{"не отменяй таблетки", "Я вас не понимаю"},
+		{"remind me at 6pm || buy milk and cancel the order", `schedule_once {"at":"2026-03-11T18:00:00+01:00",` +
+			`"message":"Reminder: buy milk and cancel the order","timezone":"Europe/Berlin"}`},
+		{"remind me to call Bob || tomorrow || at 9am", `schedule_once {"at":"2026-03-12T09:00:00+01:00",` +
+			`"message":"Reminder: call Bob","timezone":"Europe/Berlin"}`},
 		// Undo
 		{"cancel the pills || undo", `update_schedule {"action":"undo","id":"r1"}`},
 		{"cancel the pills || no, bring it back", `update_schedule {"action":"undo","id":"r1"}`},
@@ -52,6 +59,12 @@ func TestDialogs(t *testing.T) {
 		{"remind me to call Bob at 6pm || no, at 7", `update_schedule {"at":"2026-03-11T19:00:00+01:00","id":"r4",` +
 			`"timezone":"Europe/Berlin"}`},
 		{"no, at 7", "What do you mean?"},
+		{"list reminders || move the first one to 11am", `update_schedule {"cron":"0 11 * * *","id":"r1",` +
+			`"timezone":"Europe/Berlin"}`},
+		{"remind me to call Bob at 6pm || what time is it? || no, at 7", `update_schedule {` +
+			`"at":"2026-03-11T19:00:00+01:00","id":"r4","timezone":"Europe/Berlin"}`},
+		{"timer 5 minutes || make it 10 minutes", `update_schedule {"delay_seconds":600,"id":"r4"}`},
+		{"pause the pills", `update_schedule {"action":"pause","id":"r1"}`},
 		{"move it to 6pm", "Which one?"},
 		{"rename the pills to vitamins", `update_schedule {"id":"r1","message":"Reminder: vitamins"}`},
 		{"напомни позвонить Бобу в 18 || нет, в 7", `update_schedule {"at":"2026-03-11T19:00:00+01:00","id":"r4",` +

@@ -39,6 +39,14 @@ type Reading struct {
 	Question *Question
 }
 
+// Do is that of the intent, "" without one.
+func (r Reading) Do() string {
+	if r.Intent == nil {
+		return ""
+	}
+	return r.Intent.Do
+}
+
 // Intent is what a person asked for. Do names it, as the rows of the languages do:
 // remind, send, cancel, move, list, remember, recall, undo, yes and so on.
 type Intent struct {

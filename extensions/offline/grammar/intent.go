@@ -9,17 +9,18 @@ import (
 	"github.com/switchboard-run/switchboard/extensions/offline/pattern"
 )
 
-// timed are the intents that need a time, timeable those that may have one; a time
-// in any other sentence is not understood.
 var (
-	timed    = map[string]bool{"remind": true, "alarm": true, "move": true, "correct": true, "snooze": true}
-	timeable = map[string]bool{"list": true, "ask_date": true, "when": true, "recall": true, "ask_memory": true,
-		"next": true, "bye": true}
+	// timed are the intents that may have a time: in any other sentence it is not
+	// understood.
+	timed = map[string]bool{"remind": true, "alarm": true, "move": true, "correct": true, "snooze": true, "send": true,
+		"ask": true, "list": true, "ask_date": true, "when": true, "recall": true, "ask_memory": true, "next": true,
+		"bye": true}
 	// readings are the flags that say how a form is read, not what it means.
 	readings = map[string]bool{"!": true, "literal": true, "quoted": true, "greeting": true, "greet": true,
 		"timed": true, "stop": true, "wake": true}
 	// channeled are the intents that may name a channel.
-	channeled = map[string]bool{"remind": true, "send": true, "alarm": true, "timer": true, "move": true, "correct": true}
+	channeled = map[string]bool{"remind": true, "send": true, "alarm": true, "timer": true, "move": true, "correct": true,
+		"ask": true}
 )
 
 var prefers = pattern.New(`^(?:(?:i|we) (?:always |usually |would )?prefer|(?:я|мы) (?:всегда |обычно )?` +
@@ -40,8 +41,7 @@ func (m match) intend() (*Intent, *Question) {
 	} else if said := m.text("channel"); said != "" {
 		i.Channel = said
 	}
-	if (len(m.times) > 0 && !timed[i.Do] && !timeable[i.Do] && i.Do != "send" && i.Do != "ask") ||
-		(m.channel != nil && !channeled[i.Do] && i.Do != "ask") {
+	if len(m.times) > 0 && !timed[i.Do] || m.channel != nil && !channeled[i.Do] {
 		return nil, nil
 	}
 	if m.conflict != nil {
@@ -73,7 +73,7 @@ func (m match) intend() (*Intent, *Question) {
 		if i.Flag != "all" && i.Which.Nth == 0 {
 			return nil, nil
 		}
-	case "list", "ask_date":
+	case "list", "next", "ask_date":
 		if len(m.times) == 0 {
 			return i, nil
 		}

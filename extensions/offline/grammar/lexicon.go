@@ -185,7 +185,7 @@ func (l *lexicon) pattern(content string, own map[string][]string) string {
 // sentencePattern adds to a form what may be around a sentence. A closed form ends with
 // its last slot.
 func (l *lexicon) sentencePattern(content string, own map[string][]string, closed bool) string {
-	tail := `(?:<around>|<closer>|<me>)*`
+	tail := `(?:<around>|<closer>)*`
 	if closed {
 		tail = ""
 	}
