@@ -93,7 +93,7 @@ func (d *dialog) hidden() {
 
 func (d *dialog) echoes() bool {
 	d.w.t.Helper()
-	state, err := unix.IoctlGetTermios(int(d.tty.Fd()), unix.TCGETS)
+	state, err := unix.IoctlGetTermios(int(d.tty.Fd()), readTermios)
 	if err != nil {
 		d.w.t.Fatal(err)
 	}
