@@ -29,7 +29,7 @@ var budgets = map[string]budget{
 	"kernel/host":       {1291, 1230},
 	"kernel/journal":    {302, 225},
 	"kernel/models":     {638, 690},
-	"kernel/questions":  {282, 315},
+	"kernel/questions":  {283, 315},
 	"kernel/router":     {2482, 1850},
 	"kernel/sandbox":    {86, 90},
 	"kernel/session":    {1245, 1150},
@@ -38,7 +38,7 @@ var budgets = map[string]budget{
 }
 
 // kernelBudget is that of all packages together.
-var kernelBudget = budget{14401, 12000}
+var kernelBudget = budget{14402, 12000}
 
 func TestKernelStaysWithinItsBudget(t *testing.T) {
 	t.Parallel()

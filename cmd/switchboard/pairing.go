@@ -147,7 +147,8 @@ func newPairingClear() *cobra.Command {
 				return err
 			}
 			if !slices.ContainsFunc(dir.Channels, func(x *adminv1.Channel) bool { return x.Id == q.Channel }) {
-				return hinted(fmt.Errorf("%w: there is no channel %q", contract.ErrNotFound, q.Channel), "switchboard channels list")
+				return hinted(fmt.Errorf("%w: there is no channel %q", contract.ErrNotFound, q.Channel),
+					"switchboard channels list")
 			}
 		}
 		if *asJSON {

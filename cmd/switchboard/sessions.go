@@ -76,7 +76,9 @@ func newSessionsShow() *cobra.Command {
 		ValidArgsFunction: first(sessionIDs)}
 	asJSON := jsonFlag(c)
 	n := c.Flags().IntP("lines", "n", 0, "only the newest rows (0: all)")
-	c.RunE = withKernel("show session", byName(sessionIDs, 1, func(c *cobra.Command, k *admin.Client, args []string) error {
+	c.RunE = withKernel("show session", byName(sessionIDs, 1, func(
+		c *cobra.Command, k *admin.Client, args []string,
+	) error {
 		if *n < 0 {
 			return fmt.Errorf("-n %d: give 0 or more", *n)
 		}
@@ -190,7 +192,9 @@ func newSessionsExport() *cobra.Command {
 	}
 	asJSON := jsonFlag(c)
 	file := c.Flags().StringP("output", "o", "", "write to a new file")
-	c.RunE = withKernel("export session", byName(sessionIDs, 1, func(c *cobra.Command, k *admin.Client, args []string) (err error) {
+	c.RunE = withKernel("export session", byName(sessionIDs, 1, func(
+		c *cobra.Command, k *admin.Client, args []string,
+	) (err error) {
 		t, err := readTranscript(c.Context(), k, args[0])
 		if err != nil {
 			return hinted(err, "switchboard sessions list")
@@ -257,7 +261,9 @@ func newSessionsDelete() *cobra.Command {
 			"over with the next message. Reminders that were set in it are kept.",
 	}
 	yes := c.Flags().BoolP("yes", "y", false, "do not ask")
-	c.RunE = withKernel("delete session", byName(sessionIDs, 1, func(c *cobra.Command, k *admin.Client, args []string) error {
+	c.RunE = withKernel("delete session", byName(sessionIDs, 1, func(
+		c *cobra.Command, k *admin.Client, args []string,
+	) error {
 		s, err := admin.Session(c.Context(), k, args[0])
 		if err != nil {
 			return hinted(err, "switchboard sessions list")

@@ -95,7 +95,8 @@ func (q *Question) Message() string {
 func (q *Question) Instructions() string {
 	switch q.Kind {
 	case contract.AskApprove:
-		return words.Say(q.Language, "Reply yes or no. (Question %s; from elsewhere: /approve %s or /deny %s)", q.ID, q.ID, q.ID)
+		return words.Say(q.Language, "Reply yes or no. (Question %s; from elsewhere: /approve %s or /deny %s)",
+			q.ID, q.ID, q.ID)
 	case contract.AskChoose:
 		return words.Say(q.Language, "Reply with a number from 1 to %d. (Question %s; from elsewhere: /answer %s NUMBER)",
 			len(q.Options), q.ID, q.ID)

@@ -75,7 +75,8 @@ func (r *MessageRouter) answered(tx *bus.Tx, content string) error {
 	if given == nil || content == "" {
 		return nil
 	}
-	return r.answer(tx, e, given, contract.Truncate(content, longestAnswer, "\n\n"+words.Say(given.Language, "[cut: it was longer]")))
+	cut := "\n\n" + words.Say(given.Language, "[cut: it was longer]")
+	return r.answer(tx, e, given, contract.Truncate(content, longestAnswer, cut))
 }
 
 func (r *MessageRouter) answer(tx *bus.Tx, e *busv1.Event, given *contract.Command, text string) error {

@@ -124,8 +124,8 @@ func (r *MessageRouter) greetStranger(tx *bus.Tx, c *directory.Channel, m contra
 	}
 	p.Shown++
 	p.Person = Person{
-		Channel: c.ID, UserID: m.UserID, Name: cut(m.UserName, longestName), Conversation: m.ConversationID, Thread: m.ThreadID,
-		Language: m.Language,
+		Channel: c.ID, UserID: m.UserID, Name: cut(m.UserName, longestName), Conversation: m.ConversationID,
+		Thread: m.ThreadID, Language: m.Language,
 	}
 	if err := save(tx, key, p); err != nil {
 		return err

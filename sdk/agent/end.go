@@ -30,7 +30,8 @@ func (a *Agent) inputLimit() int { return a.limits.bytes / 4 }
 // requests hold only in part; 0: there is none.
 func (t *turn) longestCut() (longest int) {
 	note := func(e *busv1.Entry) {
-		if e.GetKind() == contract.EntryInput && e.GetInputKind() == contract.InputUser && len(e.GetText()) > t.a.inputLimit() {
+		fromPerson := e.GetKind() == contract.EntryInput && e.GetInputKind() == contract.InputUser
+		if fromPerson && len(e.GetText()) > t.a.inputLimit() {
 			longest = max(longest, len(e.GetText()))
 		}
 	}

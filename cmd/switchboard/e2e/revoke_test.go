@@ -92,7 +92,7 @@ func revokesWithCrash(t *testing.T, crash string) {
 		t.Errorf("he was told %q after the revocation", texts[6:])
 	}
 	var active []string
-	for _, line := range strings.Split(w.must("schedules", "list"), "\n") {
+	for line := range strings.SplitSeq(w.must("schedules", "list"), "\n") {
 		if strings.Contains(line, "pills") && !strings.Contains(line, "cancelled") {
 			active = append(active, line)
 		}
