@@ -233,14 +233,11 @@ func (r *MessageRouter) tellUnreachable(
 	if err != nil {
 		return err
 	}
-	name, avoid := m.Conversation, ""
+	name := "another person" // not their id: a model reads the notice
 	if person != nil {
 		name = cmp.Or(person.Name, name)
 	}
-	if !channel.Ready() {
-		avoid = channel.ID
-	}
-	return r.tellOwner(tx, avoid, fmt.Sprintf("A message to %s on %s couldn't be delivered (%s).%s",
+	return r.tellOwner(tx, "", fmt.Sprintf("A message to %s on %s couldn't be delivered (%s).%s",
 		name, channel.Name, reason, seeDead(r.directory.Current())))
 }
 
