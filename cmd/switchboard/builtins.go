@@ -21,6 +21,7 @@ import (
 	"github.com/switchboard-run/switchboard/extensions/sessions"
 	"github.com/switchboard-run/switchboard/extensions/tasks"
 	"github.com/switchboard-run/switchboard/extensions/telegramchannel"
+	"github.com/switchboard-run/switchboard/extensions/usage"
 	"github.com/switchboard-run/switchboard/sdk"
 )
 
@@ -52,6 +53,7 @@ var builtins = map[string]func(id string) sdk.Extension{
 	"sessions":         func(string) sdk.Extension { return sessions.New() },
 	"scheduler":        func(string) sdk.Extension { return scheduler.New() },
 	"tasks":            func(string) sdk.Extension { return tasks.New() },
+	"usage":            func(string) sdk.Extension { return usage.New() },
 	"telegram_channel": func(string) sdk.Extension { return telegramchannel.New() },
 }
 

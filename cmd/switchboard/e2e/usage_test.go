@@ -154,6 +154,8 @@ func TestLimitOfMoney(t *testing.T) {
 		t.Errorf("the model was asked %d times", n)
 	}
 	contains(t, "usage", w.must("usage", "--by", "model"), "paid/m", "400,000", "3.20 USD")
+	contains(t, "/usage", p.ask("/usage"), "Today: 1,600,001 tokens (400,000 from a cache), 3.20 USD", "- paid/m:",
+		"this month's limit of 3.00 USD")
 	limit(5)
 	model.Queue(openaitest.Say("Fourth."))
 	w.eventually("the higher limit is in force", func() bool {
