@@ -269,6 +269,10 @@ func (d dialog) act(r grammar.Reading) reply {
 		return d.change(w, i)
 	case "undo":
 		return d.undo(w)
+	case "stop":
+		if acts := d.lastPast().acts(); i.Flag == "forget" && len(acts) > 0 && acts[0].tool == rememberTool {
+			return d.undo(w)
+		}
 	case "list_channels":
 		return d.channels(w)
 	case "remember", "todo", "additem":

@@ -111,6 +111,8 @@ func (d dialog) timer(w phrases, i grammar.Intent) reply {
 		switch when := i.When.(type) {
 		case grammar.At:
 			text = when.Time.Format("15:04")
+		case grammar.After:
+			text = d.now.Add(when.Delay).Format("15:04")
 		case grammar.Cron:
 			var hour, minute int
 			_, _ = fmt.Sscan(when.Expr, &minute, &hour) // written by package grammar

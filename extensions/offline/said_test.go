@@ -49,6 +49,10 @@ func TestDialogs(t *testing.T) {
 		{"undo", "There's nothing to undo."},
 		{"отмени таблетки || верни", `update_schedule {"action":"undo","id":"r1"}`},
 		{"напомни позвонить Бобу в 18:00 || отмени это", `cancel_schedule {"id":"r4"}`},
+		{"remember I like tea || forget it", `forget {"ids":["m2new"]}`},
+		{"remind me to call Bob at 6pm || delete", `cancel_schedule {"id":"r4"}`},
+		{"запомни, что я люблю чай || забудь это", `forget {"ids":["m2new"]}`},
+		{"напомни ему завтра в 9", "О каком напоминании речь?"},
 		// Changes
 		{"move the pills to 10", `update_schedule {"cron":"0 10 * * *","id":"r1","timezone":"Europe/Berlin"}`},
 		{"move call mum to friday", `update_schedule {"at":"2026-03-13T18:00:00+01:00","id":"r3",` +
@@ -113,14 +117,14 @@ func TestDialogs(t *testing.T) {
 		{"when do I pay rent?", "Your reminders:\n1. pay rent"},
 		{"what time is it?", "It's 14:20"},
 		{"what is 15% of 80?", "12"},
-		{"how do I connect Telegram?", "In Telegram, write to @BotFather"},
+		{"how do I connect Telegram?", "Run `switchboard setup`"},
 		{"bye", "Bye!"},
 		{"stop", "OK."},
 		{"когда следующее напоминание?", "Ближайшее: принять таблетки"},
 		{"во сколько мне пить таблетки?", "Ваши напоминания:\n1. принять таблетки"},
 		{"какой сегодня день?", "Сейчас ср 11 марта 2026"},
 		{"сколько будет два плюс два", "4"},
-		{"как подключить телеграм?", "Напишите в Telegram боту @BotFather"},
+		{"как подключить телеграм?", "Выполните `switchboard setup`"},
 		// Slips, politeness, rhythms
 		{"remind me to call mum tomorow at 18:00", `schedule_once {"at":"2026-03-12T18:00:00+01:00",` +
 			`"message":"Reminder: call mum","timezone":"Europe/Berlin"}`},

@@ -31,7 +31,7 @@ var prefers = pattern.New(`^(?:(?:i|we) (?:always |usually |would )?prefer|(?:я
 func (m match) intend() (*Intent, *Question) {
 	i := &Intent{Do: m.intent, Text: m.text("text"), List: m.text("list"), Which: m.which()}
 	switch {
-	case m.flag == "it":
+	case m.flag == "it", m.flag == "that":
 		i.Which.It = m.flag
 	case !readings[m.flag]:
 		i.Flag = m.flag

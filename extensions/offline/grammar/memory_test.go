@@ -56,7 +56,7 @@ func TestMemory(t *testing.T) {
 		{"забудь всё, что ты знаешь о чайнике", "forget чайнике"},
 		{"forget it", "stop"},
 		{"forget about it", "stop"},
-		{"забудь об этом", "? unknown"},
+		{"забудь об этом", "stop"},
 		{"forget", "? unknown"},
 		{"don't forget to call mom", "todo: call mom"},
 		{"remind me in 5 minutes to remember that I like tea", "remind +5m0s: remember that I like tea"},
