@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -8,7 +9,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/switchboard-run/switchboard/extensions/openai"
 	"github.com/switchboard-run/switchboard/home/config"
 	"github.com/switchboard-run/switchboard/sdk/modelapi"
 )
@@ -24,7 +24,7 @@ type recipe struct {
 
 // recipes are those of docs/models.md.
 var recipes = []recipe{
-	{name: "openai", label: "OpenAI", kind: "openai", key: "OPENAI_API_KEY", model: openai.Kind().Model,
+	{name: "openai", label: "OpenAI", kind: "openai", key: "OPENAI_API_KEY",
 		where: "platform.openai.com/api-keys"},
 	{name: "anthropic", label: "Anthropic (Claude)", kind: "anthropic", key: "ANTHROPIC_API_KEY",
 		where: "console.anthropic.com/settings/keys"},
@@ -267,18 +267,22 @@ func (s *setup) suggestModel(ctx context.Context, x recipe, server *modelapi.Ser
 	if old := s.settings.Models.Providers[x.name].Models; len(old) > 0 {
 		return old[0].Name, nil
 	}
+	kind := kinds[x.kind]()
+	if x.baseURL == "" {
+		x.model = cmp.Or(x.model, kind.Model)
+	}
 	if x.model != "" || s.noCheck {
 		return x.model, nil
 	}
 	all, err := server.List(ctx)
-	if kind := modelapi.KindOf(err); err != nil && (kind == modelapi.Unavailable || kind == modelapi.KeyRefused) {
+	if why := modelapi.KindOf(err); err != nil && (why == modelapi.Unavailable || why == modelapi.KeyRefused) {
 		return "", err
 	}
 	if err != nil || len(all) == 0 {
 		return "", nil //nolint:nilerr // some servers have no list
 	}
-	if choose := kinds[x.kind]().Choose; choose != nil {
-		return all[choose(all)].ID, nil
+	if kind.Choose != nil {
+		return all[kind.Choose(all)].ID, nil
 	}
 	return all[0].ID, nil
 }

@@ -248,9 +248,6 @@ func encode(n *yaml.Node) ([]byte, error) {
 	return b.Bytes(), nil
 }
 
-// plainSecret needs no quotes.
-var plainSecret = regexp.MustCompile(`^[A-Za-z0-9_./:+=@~,-]+$`)
-
 // EditSecret returns the text of a secrets.env with another value. Every other line stays.
 // Comment is a line above a name that is new.
 func EditSecret(file string, text []byte, name, value, comment string) ([]byte, error) {
@@ -258,7 +255,7 @@ func EditSecret(file string, text []byte, name, value, comment string) ([]byte, 
 		return nil, fmt.Errorf("set %s: the value has more than one line", name)
 	}
 	written := value
-	if !plainSecret.MatchString(value) {
+	if !regexp.MustCompile(`^[A-Za-z0-9_./:+=@~,-]+$`).MatchString(value) {
 		written = `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`, "$", `\$`).Replace(value) + `"`
 	}
 	assigns := regexp.MustCompile(`^[ \t]*(export[ \t]+)?` + regexp.QuoteMeta(name) + `=`)

@@ -142,8 +142,6 @@ func (l Launchd) Stop(ctx context.Context) error {
 // Forget implements Manager.
 func (l Launchd) Forget(context.Context) error { return nil }
 
-var launchdField = regexp.MustCompile(`(?m)^\s*(state|pid) = (.+)$`)
-
 // State implements Manager.
 func (l Launchd) State(ctx context.Context) (State, error) {
 	s := State{File: l.File(), Starts: Login, State: "not loaded"}
@@ -158,7 +156,7 @@ func (l Launchd) State(ctx context.Context) (State, error) {
 		return s, nil //nolint:nilerr // it is not loaded
 	}
 	s.Installed, s.Enabled = true, true
-	fields := launchdField.FindAllStringSubmatch(text, -1)
+	fields := regexp.MustCompile(`(?m)^\s*(state|pid) = (.+)$`).FindAllStringSubmatch(text, -1)
 	slices.Reverse(fields) // the first of each name is the service's own
 	for _, f := range fields {
 		if f[1] == "state" {
