@@ -32,9 +32,9 @@ type modelRow struct {
 func newModelsList() *cobra.Command {
 	c := &cobra.Command{
 		Use: "list [provider...]", Short: "List the models",
-		Long: "Lists the models of the providers in the configuration, in the order in which they are tried, then the\n" +
-			"others. The servers are asked for the models that they have and for the size of their contexts, which most\n" +
-			"don't tell; of a long list only the configured models are shown, unless you name the provider.\n\n" +
+		Long: "Lists the configured models of each provider, and marks the one that is tried first. The servers are\n" +
+			"asked for the models that they have and for the size of their contexts, which most don't tell. Of a\n" +
+			"long list only the configured models are shown, unless you name the provider.\n\n" +
 			"PRICE is of a million tokens of input, cached input and output: configured, or the list price as of\n" +
 			config.PricesDate + ".",
 	}

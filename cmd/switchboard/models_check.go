@@ -109,7 +109,7 @@ var errNotAsked = errors.New("only the kernel can ask it")
 
 // check asks a model for a tiny completion; an empty one means the default model.
 func (p *provider) check(ctx context.Context, h *config.Home, model string) checked {
-	c := checked{Model: p.id + "/" + model}
+	c := checked{Model: strings.TrimSuffix(p.id+"/"+model, "/")}
 	if p.kind == nil {
 		c.Error = errNotAsked.Error()
 		return c
