@@ -76,13 +76,8 @@ func (p past) acts() []step {
 	})
 }
 
-// last returns the newest turn, empty if there is none.
-func (d dialog) lastPast() past {
-	if len(d.past) == 0 {
-		return past{}
-	}
-	return d.past[len(d.past)-1]
-}
+// lastPast returns the newest turn, empty if there is none.
+func (d dialog) lastPast() past { return slices.Concat([]past{{}}, d.past)[len(d.past)] }
 
 // asked returns what the user said last, with the question that it answered, if it was
 // answered without a change: the answer may have been a question.

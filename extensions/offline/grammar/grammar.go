@@ -125,7 +125,7 @@ func ParseFor(text string, now time.Time, old *Timing, names ...string) Reading 
 		r = better
 	}
 	if r.Intent == nil && r.Question == nil {
-		r = question(s.lang, &Question{Reason: Unknown})
+		r = Reading{Language: s.lang, Question: &Question{Reason: Unknown}}
 	}
 	if r.Question != nil {
 		r.Question.Language = r.Language
@@ -150,11 +150,17 @@ func (s *scan) read() Reading {
 	return out
 }
 
-func question(lang Language, q *Question) Reading { return Reading{Language: lang, Question: q} }
-
 // scriptOf tells Russian from English by the letters of a text.
 func scriptOf(text string) Language {
-	cyrillic, latin := 0, 0
+	latin, cyrillic := letters(text)
+	if cyrillic > 0 && cyrillic*3 >= latin {
+		return Russian
+	}
+	return English
+}
+
+// letters counts the letters of a text by script.
+func letters(text string) (latin, cyrillic int) {
 	for _, r := range text {
 		switch {
 		case unicode.Is(unicode.Cyrillic, r):
@@ -163,8 +169,5 @@ func scriptOf(text string) Language {
 			latin++
 		}
 	}
-	if cyrillic > 0 && cyrillic*3 >= latin {
-		return Russian
-	}
-	return English
+	return latin, cyrillic
 }

@@ -66,8 +66,10 @@ type match struct {
 func (s *scan) matches(in sentence, yield func(match) bool) {
 	own := s.lang
 	order := []Language{own, English, Russian}
+	latin, cyrillic := letters(s.text)
 	for i, language := range order {
-		if slices.Contains(order[:i], language) {
+		foreign := language == English && latin == 0 || language == Russian && cyrillic == 0
+		if slices.Contains(order[:i], language) || i > 0 && foreign { // its patterns need not be compiled
 			continue
 		}
 		for _, f := range languages().sentences[language] {
