@@ -26,3 +26,20 @@ func TestSentencesReferToWhatWasSaidBefore(t *testing.T) {
 	contains(t, "the memory", p.ask("remember I am allergic to nuts"), "I am allergic to nuts [m")
 	contains(t, "the undo", p.ask("undo"), "Forgotten: I am allergic to nuts")
 }
+
+// A reminder says that it is one; a message that was only to be sent later does not.
+func TestRemindersAreMarked(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, withTelegram())
+	w.start()
+	w.telegramReady()
+	p := w.attach()
+	contains(t, "the promise", p.ask("in 1 second say hi to me in Telegram"), "OK, I'll send this to Telegram")
+	if got := w.told(anna, 1).Text; got != "Hi" {
+		t.Errorf("the message is %q", got)
+	}
+	p.ask("in 1 second remind me in Telegram to turn off the kettle")
+	if got := w.told(anna, 2).Text; got != "⏰ Reminder: turn off the kettle" {
+		t.Errorf("the reminder is %q", got)
+	}
+}

@@ -120,6 +120,8 @@ func TestFirePayload(t *testing.T) {
 	}{
 		{"notice", Once, `{"message":"kettle","delay_seconds":300,"channel_id":"tg"}`, "2026-11-20T14:05:00Z",
 			`{"text":"⏰ kettle","channel_id":"tg","reply_to":"h1"}`},
+		{"a message in its own words", Once, `{"message":"Hi","delay_seconds":300,"payload":{"verbatim":true}}`,
+			"2026-11-20T14:05:00Z", `{"text":"Hi","reply_to":"h1"}`},
 		{"late", Once, `{"message":"kettle","delay_seconds":300}`, "2026-11-20T15:00:00Z",
 			`{"text":"⏰ kettle (late: was due 15:05)","reply_to":"h1"}`},
 		{"late by days", Once, `{"message":"kettle","delay_seconds":300}`, "2026-11-22T15:00:00Z",

@@ -393,7 +393,7 @@ func (s *Schedule) applyPayload(r Request) error {
 			delete(fields, name)
 		}
 		for name := range fields {
-			if name != "agent_id" || s.Topic == TopicNotify {
+			if known := map[bool]string{true: "verbatim", false: "agent_id"}[s.Topic == TopicNotify]; name != known {
 				return fmt.Errorf("payload has the field %q, which %s does not support", name, s.Topic)
 			}
 		}
