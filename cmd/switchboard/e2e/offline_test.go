@@ -27,6 +27,35 @@ func TestSentencesReferToWhatWasSaidBefore(t *testing.T) {
 	contains(t, "the undo", p.ask("undo"), "Forgotten: I am allergic to nuts")
 }
 
+// Every tool takes what the offline model gives it.
+func TestToolsTakeWhatTheOfflineModelGives(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.start()
+	p := w.attach()
+	for _, said := range [][2]string{
+		{"remind me every day at 9 to take the pills", "every day at 09:00"},
+		{"move the pills to 10", "Changed: take the pills, every day at 10:00"},
+		{"undo", "Restored: take the pills, every day at 09:00"},
+		{"rename the pills to vitamins", "Changed: vitamins"},
+		{"pause the vitamins", "paused"},
+		{"resume the vitamins", "Changed: vitamins, every day at 09:00"},
+		{"timer 10 minutes", "Timer: 10 minutes"},
+		{"make it 20 minutes", "Changed: Timer"},
+		{"how much time is left?", "Next: "},
+		{"wake me up at 7", "Alarm: 07:00"},
+		{"add milk to my shopping list", "shopping list: milk"},
+		{"what's on my shopping list?", "shopping list: milk (to do"},
+		{"remember my wife's name is Anna", "my wife's name is Anna"},
+		{"what's my wife's name?", "my wife's name is Anna ("},
+		{"forget my wife's name", "Forgotten: my wife's name is Anna"},
+		{"undo", "my wife's name is Anna"},
+		{"what do you know about my wife?", "my wife's name is Anna ("},
+	} {
+		contains(t, said[0], p.ask(said[0]), said[1])
+	}
+}
+
 // A reminder says that it is one; a message that was only to be sent later does not.
 func TestRemindersAreMarked(t *testing.T) {
 	t.Parallel()
