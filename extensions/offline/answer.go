@@ -3,6 +3,7 @@ package offline
 import (
 	"cmp"
 	"encoding/json"
+	"slices"
 	"strings"
 
 	"github.com/switchboard-run/switchboard/extensions/offline/grammar"
@@ -269,8 +270,9 @@ func (d dialog) act(r grammar.Reading) reply {
 		return d.change(w, i)
 	case "undo":
 		return d.undo(w)
-	case "stop":
-		if acts := d.lastPast().acts(); i.Flag == "forget" && len(acts) > 0 && acts[0].tool == rememberTool {
+	case "stop": // right after something was made, it means that
+		made := map[string][]string{"forget": {rememberTool, scheduleOnce, scheduleRecurring}, "": {scheduleOnce, scheduleRecurring}}
+		if acts := d.lastPast().acts(); len(acts) > 0 && slices.Contains(made[i.Flag], acts[0].tool) {
 			return d.undo(w)
 		}
 	case "list_channels":

@@ -423,6 +423,14 @@ func plainText(message string) string {
 
 func (d dialog) update(w phrases, sc schedule, arguments map[string]any) reply {
 	arguments["id"] = sc.ID
+	clockText := func(t time.Time) string { return w.marked("alarm", t.In(d.now.Location()).Format("15:04")) }
+	if sc.Next != nil && sc.Message == clockText(*sc.Next) { // an alarm is called by its time
+		if text, ok := arguments["at"].(string); ok {
+			if at, err := time.Parse(time.RFC3339, text); err == nil {
+				arguments["message"] = clockText(at)
+			}
+		}
+	}
 	return d.call(w, updateSchedule, arguments)
 }
 

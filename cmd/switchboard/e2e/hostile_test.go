@@ -208,7 +208,7 @@ func TestSpyFindsNothing(t *testing.T) {
 		t.Errorf("its sandbox is %+v", e.Sandbox)
 	}
 	if out := w.must("doctor"); !strings.Contains(out, "hostile: own files, no network") ||
-		!strings.Contains(out, "telegram_channel: own files, TCP to port 53, ") {
+		!strings.Contains(out, "telegram_channel, usage: own files, TCP to port 53, ") {
 		t.Errorf("doctor says:\n%s", out)
 	}
 	w.removed(before)
