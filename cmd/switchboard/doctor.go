@@ -1,11 +1,13 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io/fs"
 	"os"
+	"slices"
 	"strings"
 	"time"
 
@@ -84,8 +86,14 @@ func (d *diagnosis) count(level string) (n int) {
 }
 
 func (p *printer) diagnosis(d *diagnosis) {
+	first := map[string]int{} // finding of an area
+	for i, f := range slices.Backward(d.findings) {
+		first[f.Area] = i
+	}
+	findings := slices.Clone(d.findings)
+	slices.SortStableFunc(findings, func(a, b finding) int { return cmp.Compare(first[a.Area], first[b.Area]) })
 	area := ""
-	for _, f := range d.findings {
+	for _, f := range findings {
 		if f.Area != area {
 			area = f.Area
 			p.line("%s", area)
