@@ -370,7 +370,8 @@ type Conversation struct {
 	Address   string
 	Thread    string
 	Group     bool
-	Agent     string // chosen with /agent, empty: by the routing; after a blank, the model chosen with /model
+	Agent     string // chosen with /agent; empty: by the routing
+	Model     string // chosen with /model; empty: the agent's
 	Epoch     int64  // raised by /new
 	CreatedAt int64
 }

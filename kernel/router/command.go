@@ -235,22 +235,21 @@ func (r *MessageRouter) chooseAgent(tx *bus.Tx, q request, name string) (string,
 	return q.say("%s answers here from now on.", name), tx.PutConversation(c)
 }
 
-// chooseModel is the answer to /model. The choice is kept behind that of the agent.
+// chooseModel is the answer to /model.
 func (r *MessageRouter) chooseModel(tx *bus.Tx, q request, name string) (string, error) {
-	agent, chosen, _ := strings.Cut(q.conversation.Agent, " ")
 	provider, model, _ := strings.Cut(name, "/")
 	switch {
 	case name == "":
 		return q.say("Model here: %s. /model PROVIDER/MODEL chooses one, /model default the usual one.",
-			cmp.Or(chosen, "default")), nil
+			cmp.Or(q.conversation.Model, "default")), nil
 	case !q.owner:
 		return q.say("Only the owner can choose a model."), nil
 	case name == "default":
-		q.conversation.Agent = agent
+		q.conversation.Model = ""
 	case model == "" || strings.ContainsAny(model, " \n") || r.directory.Current().Provider(provider) == nil:
 		return q.say("There is no model %s. Write /model PROVIDER/MODEL.", name), nil
 	default:
-		q.conversation.Agent = agent + " " + name
+		q.conversation.Model = name
 	}
 	return q.say("%s answers here from now on.", name), tx.PutConversation(q.conversation)
 }

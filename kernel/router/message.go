@@ -102,8 +102,8 @@ func (r *MessageRouter) message(tx *bus.Tx, e *busv1.Event, c *directory.Channel
 	if m.MessageID != "" {
 		in.Meta["message_id"] = m.MessageID
 	}
-	if _, model, chosen := strings.Cut(conversation.Agent, " "); chosen {
-		in.Meta[contract.MetaModel] = model
+	if conversation.Model != "" {
+		in.Meta[contract.MetaModel] = conversation.Model
 	}
 	if m.Edited {
 		return r.edit(tx, s, m, in)
@@ -233,7 +233,6 @@ func sessionKey(kind string, parts ...string) string {
 // configuration enables none, echo. A named agent that is not enabled is refused,
 // never replaced.
 func pickAgent(dir *directory.Snapshot, channel, asked string) (agent, refusal string) {
-	asked, _, _ = strings.Cut(asked, " ") // a model follows
 	for _, named := range [][2]string{
 		{asked, "You asked for it: /agent chooses another one."},
 		{dir.Routing[channel], "The configuration maps this channel to it (agents.routing)."},

@@ -205,7 +205,7 @@ func (v *revocation) endQuestions() error {
 func (v *revocation) close() error {
 	for _, old := range slices.Sorted(maps.Keys(v.conversations)) {
 		c := v.conversations[old]
-		c.Handle, c.Agent = newHandle(), ""
+		c.Handle, c.Agent, c.Model = newHandle(), "", ""
 		c.Epoch++
 		if err := errors.Join(v.tx.PutConversation(c), save(v.tx, revokedKey(old), v.person)); err != nil {
 			return err

@@ -225,7 +225,7 @@ func (t *tx) PutCall(c *journal.Call) (err error) {
 	return err
 }
 
-const conversationColumns = "id, handle, channel, address, thread, is_group, agent, epoch, created_at"
+const conversationColumns = "id, handle, channel, address, thread, is_group, agent, epoch, created_at, model"
 
 func (t *tx) conversation(query string, args ...any) (c *journal.Conversation, err error) {
 	err = t.query(func(stmt *sqlite.Stmt) error {
@@ -233,6 +233,7 @@ func (t *tx) conversation(query string, args ...any) (c *journal.Conversation, e
 			ID: stmt.ColumnInt64(0), Handle: stmt.ColumnText(1), Channel: stmt.ColumnText(2), Address: stmt.ColumnText(3),
 			Thread: stmt.ColumnText(4),
 			Group:  stmt.ColumnBool(5), Agent: stmt.ColumnText(6), Epoch: stmt.ColumnInt64(7), CreatedAt: stmt.ColumnInt64(8),
+			Model: stmt.ColumnText(9),
 		}
 		return nil
 	}, query, args...)
@@ -254,11 +255,11 @@ func (t *tx) ConversationByAddress(channel, address, thread string) (*journal.Co
 
 func (t *tx) PutConversation(c *journal.Conversation) (err error) {
 	if c.ID != 0 {
-		return t.write("UPDATE conversation SET handle = ?, is_group = ?, agent = ?, epoch = ? WHERE id = ?",
-			c.Handle, c.Group, c.Agent, c.Epoch, c.ID)
+		return t.write("UPDATE conversation SET handle = ?, is_group = ?, agent = ?, epoch = ?, model = ? WHERE id = ?",
+			c.Handle, c.Group, c.Agent, c.Epoch, c.Model, c.ID)
 	}
-	c.ID, err = t.insert("INSERT INTO conversation ("+conversationColumns+") VALUES (NULL, ?, ?, ?, ?, ?, ?, ?, ?)",
-		c.Handle, c.Channel, c.Address, c.Thread, c.Group, c.Agent, c.Epoch, c.CreatedAt)
+	c.ID, err = t.insert("INSERT INTO conversation ("+conversationColumns+") VALUES (NULL, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+		c.Handle, c.Channel, c.Address, c.Thread, c.Group, c.Agent, c.Epoch, c.CreatedAt, c.Model)
 	return err
 }
 

@@ -254,7 +254,7 @@ func testConversations(t *testing.T, open Open) {
 			t.Errorf("%+v has a handle or an address that is taken", taken)
 		}
 	}
-	c.Handle, c.Agent, c.Epoch = "h4", "chief", 3
+	c.Handle, c.Agent, c.Model, c.Epoch = "h4", "chief", "openai/large", 3
 	f.do(func(tx journal.Tx) { must(tx.PutConversation(&c)) })
 	f.reopen()
 	f.view(func(r journal.Reader) {
