@@ -27,7 +27,7 @@ var budgets = map[string]budget{
 	"kernel/directory":  {266, 240},
 	"kernel/fair":       {142, 190},
 	"kernel/host":       {1291, 1230},
-	"kernel/journal":    {302, 225},
+	"kernel/journal":    {303, 225},
 	"kernel/models":     {638, 690},
 	"kernel/questions":  {283, 315},
 	"kernel/router":     {2482, 1850},
@@ -38,7 +38,7 @@ var budgets = map[string]budget{
 }
 
 // kernelBudget is that of all packages together.
-var kernelBudget = budget{14402, 12000}
+var kernelBudget = budget{14400, 12000}
 
 func TestKernelStaysWithinItsBudget(t *testing.T) {
 	t.Parallel()
