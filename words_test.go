@@ -129,13 +129,16 @@ func (s said) read(path string, d fs.DirEntry, err error) error {
 		if !ok {
 			return true
 		}
+		place := fmt.Sprint(path, ":", files.Position(call.Pos()).Line)
+		if f, ok := call.Fun.(*ast.Ident); ok && f.Name == "say" && len(call.Args) > 0 {
+			s.add(place, literal(call.Args[0], consts), "")
+		}
 		f, ok := call.Fun.(*ast.SelectorExpr)
 		if !ok {
 			return true
 		}
 		of, _ := f.X.(*ast.Ident)
 		isWords := of != nil && of.Name == "words"
-		place := fmt.Sprint(path, ":", files.Position(call.Pos()).Line)
 		switch {
 		case isWords && f.Sel.Name == "Say":
 			s.add(place, literal(call.Args[1], consts), "")
@@ -205,6 +208,13 @@ func (s said) readDynamic(t *testing.T) {
 		"backing_off",
 	} {
 		s.add("a state", state, "")
+	}
+	for _, text := range []string{
+		"Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun", "d", "h", "min", "s", "less than a second", "paused", "done",
+		"cancelled", "this conversation", "the group that asked for it", "the conversation that asked for it",
+		"the default channel",
+	} {
+		s.add("a part of a schedule", text, "")
 	}
 	for _, kind := range []string{
 		"photo", "voice message", "video message", "animation", "document", "audio file", "video", "sticker", "location",

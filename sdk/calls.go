@@ -70,7 +70,7 @@ func (a *activation) call(ctx context.Context, r *extensionv1.CallRequest) (*ext
 		Nothing: result.Nothing, Effects: effects,
 	}
 	if r.GetCommand() != "" && tool.Say != nil && !result.IsError {
-		out.Text = strings.ToValidUTF8(tool.Say(result.Content), "\uFFFD")
+		out.Text = strings.ToValidUTF8(tool.Say(result.Content, r.GetLanguage()), "\uFFFD")
 	}
 	if size := proto.Size(out); size > maxCommit {
 		return failed(fmt.Sprintf("result of %s has %d bytes (at most %d)", r.GetName(), size, maxCommit)), nil

@@ -91,7 +91,7 @@ func TestEveryResultOfACommandIsAnswered(t *testing.T) {
 		name   string
 		result sdk.ToolResult
 		err    error
-		say    func(string) string
+		say    func(content, language string) string
 		answer string
 	}{
 		{name: "text", result: sdk.ToolResult{Content: "**hi**"}, answer: "**hi**"},
@@ -100,10 +100,10 @@ func TestEveryResultOfACommandIsAnswered(t *testing.T) {
 		{name: "JSON with a text", result: sdk.ToolResult{Content: `{"n":1,"text":"one"}`}, answer: "one"},
 		{name: "other JSON", result: sdk.ToolResult{Content: `{"n":1}`}, answer: "```json\n{\n  \"n\": 1\n}\n```"},
 		{name: "not quite JSON", result: sdk.ToolResult{Content: `[sic] {`}, answer: "[sic] {"},
-		{name: "rendered", result: sdk.ToolResult{Content: `{"n":1}`}, say: func(c string) string { return "so: " + c },
+		{name: "rendered", result: sdk.ToolResult{Content: `{"n":1}`}, say: func(c, _ string) string { return "so: " + c },
 			answer: `so: {"n":1}`},
 		{name: "a failed result", result: sdk.ToolResult{Content: "no voice", IsError: true},
-			say: func(string) string { return "never" }, answer: "No voice."},
+			say: func(string, string) string { return "never" }, answer: "No voice."},
 		{name: "an error", err: errors.New("no voice left"), answer: "No voice left."},
 		{name: "a drop", err: sdk.Drop("never"), answer: "Never."},
 		{name: "a panic", err: errPanic, answer: "Tool shout: panic: boom."},

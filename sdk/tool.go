@@ -27,9 +27,10 @@ type Tool struct {
 	// arguments by Schema. An error of Call is the answer.
 	Command string
 	Call    func(ctx context.Context, c ToolCall) (ToolResult, error)
-	// Say renders the content of a result as the answer to the command, in Markdown.
+	// Say renders the content of a result as the answer to the command, in Markdown. The
+	// language is that of the person, an IETF tag; empty: English.
 	// Nil: the answer is the content or, if that is a JSON object, its field text.
-	Say func(content string) string
+	Say func(content, language string) string
 }
 
 // ToolCall is one call. A second one with the same ID repeats the first.

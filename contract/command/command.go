@@ -58,7 +58,7 @@ func Run(
 		Session: given.Session, Agent: given.Agent, ReplyTo: given.ReplyTo, Channel: given.Channel,
 		Timezone: timezone, Sender: given.Sender, Group: given.Group, Memory: given.Memory,
 		Repeat: d.GetUncertain() || d.GetAttempt() > 1, Command: given.Name,
-		Person: given.Principal.Person, Principal: given.Principal.Proto(),
+		Person: given.Principal.Person, Principal: given.Principal.Proto(), Language: given.Language,
 	})
 	switch {
 	case err == nil:

@@ -937,7 +937,10 @@ type CallRequest struct {
 	// For whom the call is made, and whose things it may use and change. An extension
 	// stores it with what people set up, and compares it: see Principal in package
 	// contract.
-	Principal     *Principal `protobuf:"bytes,18,opt,name=principal,proto3" json:"principal,omitempty"`
+	Principal *Principal `protobuf:"bytes,18,opt,name=principal,proto3" json:"principal,omitempty"`
+	// The language of the person who called the command, an IETF tag; empty: English,
+	// or a call of an agent.
+	Language      string `protobuf:"bytes,19,opt,name=language,proto3" json:"language,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1096,6 +1099,13 @@ func (x *CallRequest) GetPrincipal() *Principal {
 		return x.Principal
 	}
 	return nil
+}
+
+func (x *CallRequest) GetLanguage() string {
+	if x != nil {
+		return x.Language
+	}
+	return ""
 }
 
 // Principal is for whom something is done, and where it was asked for.
@@ -1772,7 +1782,7 @@ const file_switchboard_extension_v1_extension_proto_rawDesc = "" +
 	"\acancels\x18\x02 \x03(\tR\acancels\"_\n" +
 	"\fOutcomeFrame\x127\n" +
 	"\boutcomes\x18\x01 \x03(\v2\x1b.switchboard.bus.v1.OutcomeR\boutcomes\x12\x16\n" +
-	"\x06credit\x18\x02 \x01(\x05R\x06credit\"\xee\x03\n" +
+	"\x06credit\x18\x02 \x01(\x05R\x06credit\"\x8a\x04\n" +
 	"\vCallRequest\x12\x17\n" +
 	"\acall_id\x18\x01 \x01(\tR\x06callId\x12\x12\n" +
 	"\x04name\x18\x02 \x01(\tR\x04name\x12\x1c\n" +
@@ -1792,7 +1802,8 @@ const file_switchboard_extension_v1_extension_proto_rawDesc = "" +
 	"\x05input\x18\x0f \x01(\tR\x05input\x12\x16\n" +
 	"\x06person\x18\x10 \x01(\tR\x06person\x12\x18\n" +
 	"\acommand\x18\x11 \x01(\tR\acommand\x12A\n" +
-	"\tprincipal\x18\x12 \x01(\v2#.switchboard.extension.v1.PrincipalR\tprincipal\"y\n" +
+	"\tprincipal\x18\x12 \x01(\v2#.switchboard.extension.v1.PrincipalR\tprincipal\x12\x1a\n" +
+	"\blanguage\x18\x13 \x01(\tR\blanguage\"y\n" +
 	"\tPrincipal\x12\x16\n" +
 	"\x06person\x18\x01 \x01(\tR\x06person\x12\"\n" +
 	"\fconversation\x18\x02 \x01(\tR\fconversation\x12\x14\n" +

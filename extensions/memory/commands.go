@@ -7,7 +7,7 @@ import (
 )
 
 // sayRemembered formats the result of remember for people.
-func sayRemembered(content string) string {
+func sayRemembered(content, _ string) string {
 	var r remembered
 	if json.Unmarshal([]byte(content), &r) != nil {
 		return content

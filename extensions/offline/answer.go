@@ -271,7 +271,10 @@ func (d dialog) act(r grammar.Reading) reply {
 	case "undo":
 		return d.undo(w)
 	case "stop": // right after something was made, it means that
-		made := map[string][]string{"forget": {rememberTool, scheduleOnce, scheduleRecurring}, "": {scheduleOnce, scheduleRecurring}}
+		made := map[string][]string{
+			"":       {scheduleOnce, scheduleRecurring},
+			"forget": {rememberTool, scheduleOnce, scheduleRecurring},
+		}
 		if acts := d.lastPast().acts(); len(acts) > 0 && slices.Contains(made[i.Flag], acts[0].tool) {
 			return d.undo(w)
 		}

@@ -6,7 +6,7 @@ import (
 )
 
 // formatMessages formats the result of receive or check for people.
-func formatMessages(content string) string {
+func formatMessages(content, _ string) string {
 	var m messages
 	if json.Unmarshal([]byte(content), &m) != nil {
 		return content
