@@ -46,7 +46,7 @@ func TestSchedulesIsACommand(t *testing.T) {
 	for _, part := range []string{
 		"(times in Europe/Berlin):\n\n- r2: “pills”, ", "08:30, in ", "\n- r1: “kettle”, ",
 		fmt.Sprintf(" 1 Jul %d 02:00 (", year),
-		fmt.Sprintf(" 1 Jul %d 09:00 (Asia/Tokyo)), in ", year), "to this conversation",
+		fmt.Sprintf(" 1 Jul %d 09:00, Asia/Tokyo), in ", year), "to this conversation",
 	} {
 		if !strings.Contains(got, part) {
 			t.Errorf("the answer is %q, without %q", got, part)
