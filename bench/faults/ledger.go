@@ -66,6 +66,7 @@ func (h *home) look(messages []message) ledger {
 			text, marked := strings.CutPrefix(m.Text, contract.RepeatMark)
 			token := tokenIn(text)
 			c := l.of[token]
+			text = strings.TrimPrefix(text, "⏰ ") // the scheduler's mark of a reminder
 			switch remind := strings.HasPrefix(text, "Reminder "); {
 			case strings.HasSuffix(text, draftMark):
 				l.drafts = append(l.drafts, fmt.Sprintf("chat %d: %q", chat, m.Text))

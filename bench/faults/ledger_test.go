@@ -16,7 +16,7 @@ import (
 // A ledger that cannot see a loss would always be content.
 func TestLedgerSeesWhatIsLostAndWhatComesTwice(t *testing.T) {
 	t.Parallel()
-	said, reminder, news, act := "You said <m>", "Reminder <m>", "News of <m>", "<m>"
+	said, reminder, news, act := "You said <m>", "⏰ Reminder <m>", "News of <m>", "<m>"
 	long := replyTo("<m>", atLength)
 	head, tail, _ := strings.Cut(long, "\n\nThere is more to be said of it, which is the line 50 ")
 	tail = "There is more to be said of it, which is the line 50 " + tail
@@ -51,12 +51,12 @@ func TestLedgerSeesWhatIsLostAndWhatComesTwice(t *testing.T) {
 		"nothing": {nil, nil, nil, "", counts{Unanswered: 1, SendsLost: 1, RemindersMissed: 1}, atOnce},
 		"everything twice": {[]string{said, said, reminder, reminder}, []string{news, news}, []string{act, act},
 			"did <m>", counts{Twice: 1, SendsTwice: 1, ToolsTwice: 1, RemindersTwice: 1}, atOnce},
-		"late reminder": {[]string{said, "Reminder <m> (late: was due 12:00)", reminder}, []string{news},
+		"late reminder": {[]string{said, "⏰ Reminder <m> (late: was due 12:00)", reminder}, []string{news},
 			[]string{act}, "did <m>", counts{RemindersTwice: 1}, atOnce},
 		"did nothing": {[]string{said, reminder}, []string{news}, nil, "did <m>", counts{ToolsTwice: 1}, atOnce},
 		"the model knows wrong": {[]string{said, reminder}, []string{news}, []string{act}, "there is no such tool",
 			counts{ToolsTwice: 1}, atOnce},
-		"reminder of another": {[]string{said, "Reminder <n>"}, []string{news}, []string{act}, "did <m>",
+		"reminder of another": {[]string{said, "⏰ Reminder <n>"}, []string{news}, []string{act}, "did <m>",
 			counts{RemindersMissed: 1, Stray: 1}, atOnce},
 	} {
 		t.Run(name, func(t *testing.T) {

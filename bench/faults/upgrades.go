@@ -11,6 +11,8 @@ import (
 
 // back has the scripts that turn a store of a version into one of the previous version.
 var back = map[int]string{
+	6: `ALTER TABLE conversation DROP COLUMN model;
+PRAGMA user_version=5;`,
 	5: `ALTER TABLE session DROP COLUMN title;
 ALTER TABLE session DROP COLUMN within;
 PRAGMA user_version=4;`,
