@@ -31,6 +31,7 @@ type sharedConn struct {
 	*grpc.ClientConn
 	address string
 	links   map[*link]func() // called when the connection is lost
+	watched sync.Once        // from when it was ready
 }
 
 var (
@@ -48,14 +49,15 @@ func dial(ctx context.Context, init *extensionv1.InitRequest, lost func()) (*lin
 		return nil, fmt.Errorf("kernel address %q: %w: %w", init.GetKernelAddress(), contract.ErrInvalid, err)
 	}
 	conn := l.conn
-	conn.Connect()
 	for state := conn.GetState(); state != connectivity.Ready; state = conn.GetState() {
+		conn.Connect()
 		if state == connectivity.TransientFailure || !conn.WaitForStateChange(ctx, state) {
 			l.Close()
 			return nil, fmt.Errorf("connect to the kernel at %q: %w",
 				strings.TrimSpace(init.GetKernelAddress()), contract.ErrGone)
 		}
 	}
+	conn.watched.Do(func() { go conn.watch() })
 	return l, nil
 }
 
@@ -82,20 +84,14 @@ func (l *link) join(address string, lost func()) error {
 		}
 		c = &sharedConn{ClientConn: conn, address: address, links: map[*link]func(){}}
 		shared[address] = c
-		go c.watch()
 	}
 	l.conn = c
 	c.links[l] = lost
 	return nil
 }
 
-// watch notifies every link when the connection is lost.
+// watch notifies every link when the connection, which was ready, is lost.
 func (c *sharedConn) watch() {
-	for state := connectivity.Idle; state != connectivity.Ready; state = c.GetState() {
-		if state == connectivity.Shutdown || !c.WaitForStateChange(context.Background(), state) {
-			return
-		}
-	}
 	c.WaitForStateChange(context.Background(), connectivity.Ready)
 	sharedMu.Lock()
 	if shared[c.address] == c {
