@@ -116,8 +116,9 @@ func agentsInChaos(t *testing.T, number uint64) {
 }
 
 // TestAgentsThatWaitForEachOtherCollectTheirResults has the chief wait for a task,
-// which waits for another one, which waits for the chief: each is told that nothing
-// can come, asks again, and gets its result.
+// which waits for another one, which waits for the chief. One that is told that nothing
+// can come asks again; the others get their result by then, or are told it too. All of
+// them get their results long before the hour that they would wait.
 func TestAgentsThatWaitForEachOtherCollectTheirResults(t *testing.T) {
 	t.Parallel()
 	h := newHouse(t, nil, "")
@@ -146,7 +147,7 @@ func TestAgentsThatWaitForEachOtherCollectTheirResults(t *testing.T) {
 	h.write("<c0m0>")
 	h.rested("the end", "<c0m0>")
 	h.counted("<c0m0>")
-	if n := strings.Count(h.everything(), "directly or through others"); n < 4 {
-		t.Errorf("%d calls were told that nothing can come, want at least 4:\n%s", n, h.everything())
+	if everything := h.everything(); !strings.Contains(everything, "directly or through others") {
+		t.Errorf("no call was told that nothing can come:\n%s", everything)
 	}
 }
