@@ -198,11 +198,7 @@ func newMemoryAdd() *cobra.Command {
 		if *scope != "" {
 			fields["scope"] = *scope
 		}
-		result, err := callTool[json.RawMessage](c.Context(), k, remember, fields)
-		if err != nil {
-			return err
-		}
-		return printResult(c, *asJSON, result)
+		return runTool(c, k, remember, fields, *asJSON)
 	})
 	return c
 }
@@ -236,11 +232,7 @@ func newMemoryForget() *cobra.Command {
 				return err
 			}
 		}
-		result, err := callTool[json.RawMessage](c.Context(), k, name, fields)
-		if err != nil {
-			return err
-		}
-		return printResult(c, *asJSON, result)
+		return runTool(c, k, name, fields, *asJSON)
 	}))
 	return c
 }

@@ -119,11 +119,7 @@ func newMemoryImport() *cobra.Command {
 		if fields["text"] = document; part > 0 {
 			fields["upload"], fields["part"] = upload, part
 		}
-		result, err := callTool[json.RawMessage](c.Context(), k, importMemories, fields)
-		if err != nil {
-			return err
-		}
-		return printResult(c, *asJSON, result)
+		return runTool(c, k, importMemories, fields, *asJSON)
 	})
 	return c
 }

@@ -224,7 +224,7 @@ func (p *printer) checks(all []checked) {
 func (r checked) seconds() string { return fmt.Sprintf("%.1f s", r.Took) }
 
 // targets returns the models to check: the named ones, or the configured ones of each
-// provider, or its default. Without a name, providers that nobody has set up are left out.
+// provider, or its default. Without a name, providers that are not set up are left out.
 func targets(all []provider, names []string) (out []target, err error) {
 	if len(names) == 0 {
 		for _, p := range all {

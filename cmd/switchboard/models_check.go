@@ -80,14 +80,19 @@ func (p *provider) list(ctx context.Context) ([]modelapi.Model, error) {
 	if p.kind == nil {
 		return nil, nil
 	}
-	once := 1
-	p.config.Retries = &once
-	s, err := modelapi.NewServer(p.kind, p.id, p.config, p.key)
+	s, err := p.open()
 	if err != nil {
 		return nil, err
 	}
 	defer s.Close()
 	return s.List(ctx)
+}
+
+// open returns a client of the server that tries each request twice. The caller closes it.
+func (p *provider) open() (*modelapi.Server, error) {
+	once := 1
+	p.config.Retries = &once
+	return modelapi.NewServer(p.kind, p.id, p.config, p.key)
 }
 
 // checked is the result of the check of one model.
@@ -114,9 +119,7 @@ func (p *provider) check(ctx context.Context, h *config.Home, model string) chec
 		c.Error = errNotAsked.Error()
 		return c
 	}
-	once := 1
-	p.config.Retries = &once
-	s, err := modelapi.NewServer(p.kind, p.id, p.config, p.key)
+	s, err := p.open()
 	if err != nil {
 		c.Error = err.Error()
 		return c

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"strings"
@@ -96,11 +95,7 @@ func newSchedulesAdd() *cobra.Command {
 		if c.Flags().Changed("every") || c.Flags().Changed("cron") {
 			name = scheduleRecurring
 		}
-		result, err := callTool[json.RawMessage](c.Context(), k, name, fields)
-		if err != nil {
-			return err
-		}
-		return printResult(c, *asJSON, result)
+		return runTool(c, k, name, fields, *asJSON)
 	})
 	return c
 }
@@ -124,11 +119,7 @@ func newSchedulesEdit() *cobra.Command {
 			return errors.New("give a new text, or a flag such as --at 18:00")
 		}
 		fields["id"], fields["action"] = args[0], "edit"
-		result, err := callTool[json.RawMessage](c.Context(), k, updateSchedule, fields)
-		if err != nil {
-			return err
-		}
-		return printResult(c, *asJSON, result)
+		return runTool(c, k, updateSchedule, fields, *asJSON)
 	}))
 	return c
 }
@@ -141,24 +132,7 @@ func changeSchedule(verb, short, name, action string) *cobra.Command {
 		if name == updateSchedule {
 			fields["action"] = verb
 		}
-		result, err := callTool[json.RawMessage](c.Context(), k, name, fields)
-		if err != nil {
-			return err
-		}
-		return printResult(c, *asJSON, result)
+		return runTool(c, k, name, fields, *asJSON)
 	}))
 	return c
-}
-
-// printResult prints the result of a tool: its text, or all of it as JSON.
-func printResult(c *cobra.Command, asJSON bool, result json.RawMessage) error {
-	if asJSON {
-		return printJSON(c, result)
-	}
-	var said struct{ Text string }
-	if err := json.Unmarshal(result, &said); err != nil {
-		return fmt.Errorf("read the answer: %w", err)
-	}
-	printerOf(c).line("%s", said.Text)
-	return nil
 }

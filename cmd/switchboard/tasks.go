@@ -127,11 +127,7 @@ func newTasksCancel() *cobra.Command {
 		ValidArgsFunction: first(taskIDs)}
 	asJSON := jsonFlag(c)
 	c.RunE = withKernel("cancel task", func(c *cobra.Command, k *admin.Client, args []string) error {
-		raw, err := callTool[json.RawMessage](c.Context(), k, cancelTask, map[string]any{"id": args[0]})
-		if err != nil {
-			return err
-		}
-		return printResult(c, *asJSON, raw)
+		return runTool(c, k, cancelTask, map[string]any{"id": args[0]}, *asJSON)
 	})
 	return c
 }

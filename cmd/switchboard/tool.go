@@ -9,6 +9,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/spf13/cobra"
+
 	"github.com/switchboard-run/switchboard/contract/adminv1"
 	"github.com/switchboard-run/switchboard/sdk/admin"
 )
@@ -60,4 +62,21 @@ func callTool[T any](ctx context.Context, k *admin.Client, name string, fields m
 		return answer, fmt.Errorf("read the answer of %s: %w", name, err)
 	}
 	return answer, nil
+}
+
+// runTool calls a tool and prints the text of its answer, or all of it as JSON.
+func runTool(c *cobra.Command, k *admin.Client, name string, fields map[string]any, asJSON bool) error {
+	result, err := callTool[json.RawMessage](c.Context(), k, name, fields)
+	if err != nil {
+		return err
+	}
+	if asJSON {
+		return printJSON(c, result)
+	}
+	var said struct{ Text string }
+	if err := json.Unmarshal(result, &said); err != nil {
+		return fmt.Errorf("read the answer: %w", err)
+	}
+	printerOf(c).line("%s", said.Text)
+	return nil
 }

@@ -15,7 +15,7 @@ import (
 
 // past is a finished turn of the conversation, or a reminder that was delivered.
 type past struct {
-	said      string // by the user; empty if nobody said anything
+	said      string // by the user; empty if it was not the user who spoke
 	delivered string // the text of the reminder
 	steps     []step
 	answer    string

@@ -155,7 +155,7 @@ func (d dialog) snooze(w phrases, i grammar.Intent) reply {
 	return d.schedule(w, message, when, "", false)
 }
 
-// snoozeDelay is how long a reminder waits if nobody says how long.
+// snoozeDelay is how long a reminder waits without a given time.
 const snoozeDelay = 10 * time.Minute
 
 // addZone adds the zone of the times, if it has a name.

@@ -223,7 +223,7 @@ func editLines(text []byte, s Setting) ([]byte, error) {
 	return []byte(strings.Join(lines[:first], "") + string(block) + strings.Join(lines[last:], "")), err
 }
 
-// editWhole writes the file anew from its nodes.
+// editWhole writes the whole file from its nodes.
 func editWhole(text []byte, s Setting) ([]byte, error) {
 	var doc yaml.Node
 	if err := yaml.Unmarshal(text, &doc); err != nil {

@@ -32,7 +32,7 @@ type MessageRouter struct {
 	directory *directory.Directory
 	sessions  *session.Store
 	questions *questions.Store
-	status    func(language string) string //  the text of /status
+	status    func(language string) string // the text of /status
 	salt      atomic.Value                 // see PersonID
 }
 

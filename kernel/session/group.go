@@ -37,7 +37,11 @@ func Principal(r journal.Reader, s *journal.Session) (contract.Principal, error)
 		return contract.Principal{}, nil
 	}
 	confined := contract.Principal{Confined: true}
-	c, err := conversation(r, s)
+	s, err := outermost(r, s)
+	if err != nil || s == nil {
+		return confined, err
+	}
+	c, err := r.Conversation(s.Conversation)
 	if err != nil || c == nil {
 		return confined, err
 	}
@@ -51,8 +55,9 @@ func Principal(r journal.Reader, s *journal.Session) (contract.Principal, error)
 // maxNesting is how deep sessions may be made within others.
 const maxNesting = 100
 
-// conversation returns the conversation in which a session was made; nil: it is gone.
-func conversation(r journal.Reader, s *journal.Session) (c *journal.Conversation, err error) {
+// outermost returns the session within which another was made, over all levels, up to
+// that of a conversation; nil: it is gone.
+func outermost(r journal.Reader, s *journal.Session) (_ *journal.Session, err error) {
 	for range maxNesting {
 		if s == nil || s.Conversation != 0 || s.Within == 0 {
 			break
@@ -61,8 +66,5 @@ func conversation(r journal.Reader, s *journal.Session) (c *journal.Conversation
 			return nil, err
 		}
 	}
-	if s == nil {
-		return nil, nil
-	}
-	return r.Conversation(s.Conversation)
+	return s, nil
 }

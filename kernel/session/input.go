@@ -188,17 +188,8 @@ func (st *Store) Queue(
 // isClosed reports whether a session is one of a conversation that was closed, or works
 // for one: its agent hears nothing any more.
 func isClosed(r journal.Reader, s *journal.Session) (bool, error) {
-	for range maxNesting {
-		if s.Conversation != 0 || s.Within == 0 {
-			break
-		}
-		within, err := r.Session(s.Within)
-		if err != nil || within == nil {
-			return false, err
-		}
-		s = within
-	}
-	return s.Conversation != 0 && s.OutboundKind == directory.OutboundNowhere, nil
+	s, err := outermost(r, s)
+	return s != nil && s.Conversation != 0 && s.OutboundKind == directory.OutboundNowhere, err
 }
 
 // record writes a record into the history of an idle session. A record for a busy one

@@ -50,24 +50,7 @@ func (p *reply) run() {
 // wait waits for the gate and the duration. It reports false if the request or the server
 // ended.
 func (p *reply) wait(gate <-chan struct{}, d time.Duration) bool {
-	if gate != nil {
-		select {
-		case <-gate:
-		case <-p.r.Context().Done():
-			return false
-		case <-p.server.closed:
-			return false
-		}
-	}
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-t.C:
-		return true
-	case <-p.r.Context().Done():
-	case <-p.server.closed:
-	}
-	return false
+	return modelapitest.Wait(p.r.Context(), p.server.closed, gate, d)
 }
 
 // stream sends the events in their order: message_start, the blocks one after the other,

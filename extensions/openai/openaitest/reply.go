@@ -69,27 +69,7 @@ func errorType(status int) string {
 // wait waits for the gate and the duration. It reports false if the request or
 // the server ended.
 func (p *reply) wait(gate <-chan struct{}, d time.Duration) bool {
-	if gate != nil {
-		select {
-		case <-gate:
-		case <-p.r.Context().Done():
-			return false
-		case <-p.server.closed:
-			return false
-		}
-	}
-	if d <= 0 {
-		return true
-	}
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-t.C:
-		return true
-	case <-p.r.Context().Done():
-	case <-p.server.closed:
-	}
-	return false
+	return modelapitest.Wait(p.r.Context(), p.server.closed, gate, d)
 }
 
 type chunk struct {

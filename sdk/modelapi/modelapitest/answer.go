@@ -3,6 +3,7 @@
 package modelapitest
 
 import (
+	"context"
 	"encoding/json"
 	"net/http"
 	"time"
@@ -123,4 +124,30 @@ func Split(text string, n int) []string {
 		runes = runes[k:]
 	}
 	return out
+}
+
+// Wait waits for the gate, if it is not nil, and then for the duration. It reports false
+// if ctx, that of the request, or the server ended.
+func Wait(ctx context.Context, closed, gate <-chan struct{}, d time.Duration) bool {
+	if gate != nil {
+		select {
+		case <-gate:
+		case <-ctx.Done():
+			return false
+		case <-closed:
+			return false
+		}
+	}
+	if d <= 0 {
+		return true
+	}
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return true
+	case <-ctx.Done():
+	case <-closed:
+	}
+	return false
 }
