@@ -173,8 +173,8 @@ func (d *diagnosis) examine(ctx context.Context) {
 		return
 	}
 	d.openStore(status.Status)
-	d.running(status.Status)
-	d.askModels(ctx, h, seen, status.Models, true)
+	d.running(status.Status, seen)
+	d.askModels(ctx, h, seen, named(seen, status.Models), true)
 	d.deadLetters(ctx, k, status.Status)
 	d.sandboxes(status.Status)
 	d.backups(status.backup, time.Now())

@@ -174,7 +174,7 @@ func modelsOf(seen *home.Inspection) []string {
 		return nil
 	}
 	if len(seen.ModelOrder) > 0 {
-		return seen.ModelOrder
+		return named(seen, seen.ModelOrder)
 	}
 	var models []string
 	for _, e := range seen.Entries {
@@ -184,7 +184,21 @@ func modelsOf(seen *home.Inspection) []string {
 	}
 	if others := slices.DeleteFunc(slices.Clone(models),
 		func(m string) bool { return m == offlineModel }); len(others) > 0 {
-		return others
+		models = others
+	}
+	return named(seen, models)
+}
+
+// named replaces each <provider>/* by the provider's default model, if its files name one.
+func named(seen *home.Inspection, models []string) []string {
+	if seen == nil {
+		return models
+	}
+	models = slices.Clone(models)
+	for _, p := range providersOf(seen) {
+		if i := slices.Index(models, p.id+"/*"); i >= 0 && p.standard() != "" {
+			models[i] = p.id + "/" + p.standard()
+		}
 	}
 	return models
 }
@@ -214,12 +228,19 @@ func (d *diagnosis) models(models []string, provided func(id string) bool) {
 		d.add("Model", levelNote, "`switchboard setup` connects a language model",
 			"the offline model answers; it understands only a small fixed grammar")
 	default:
-		d.add("Model", levelOK, "", "%s", strings.Join(models, ", then "))
+		shown := make([]string, len(models))
+		for i, m := range models {
+			if provider, anyOf := strings.CutSuffix(m, "/*"); anyOf {
+				m = "the default model of " + provider
+			}
+			shown[i] = m
+		}
+		d.add("Model", levelOK, "", "%s", strings.Join(shown, ", then "))
 	}
 }
 
 // running checks the state of a running kernel.
-func (d *diagnosis) running(s admin.Status) {
+func (d *diagnosis) running(s admin.Status, seen *home.Inspection) {
 	for _, x := range s.Extensions {
 		switch {
 		case x.State == "failed" || x.State == "backing_off":
@@ -239,7 +260,7 @@ func (d *diagnosis) running(s admin.Status) {
 			d.add("Extensions", levelError, "", "%s (%s) is %s: %s", x.Name, x.Id, x.Readiness, x.Detail)
 		}
 	}
-	d.models(s.Models, func(provider string) bool {
+	d.models(named(seen, s.Models), func(provider string) bool {
 		return slices.ContainsFunc(s.Extensions, func(x *adminv1.Extension) bool {
 			return x.Id == provider && slices.Contains(x.Kinds, "models")
 		})

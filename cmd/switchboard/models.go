@@ -139,7 +139,7 @@ func (p *provider) rows(ctx context.Context, first string, all bool) (rows []mod
 	}
 	configured := p.models
 	if len(configured) == 0 {
-		configured = []string{cmp.Or(p.config.Model, p.standard(), "*")}
+		configured = []string{cmp.Or(p.standard(), "*")}
 	}
 	state, detail := "ready", ""
 	var listed []modelapi.Model

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -67,12 +68,17 @@ func providersOf(seen *home.Inspection) (all []provider) {
 	return all
 }
 
-// standard returns the default model of the API's own service; empty: it has none.
+// standard returns the provider's default model: the configured one, or that of the API's
+// own service; empty: the server chooses it.
 func (p *provider) standard() string {
-	if p.kind == nil || p.config.BaseURL != p.kind.BaseURL {
+	if p.kind == nil {
 		return ""
 	}
-	return p.kind.Model
+	name := p.config.Model
+	if name == "" && p.config.BaseURL == p.kind.BaseURL {
+		name = p.kind.Model
+	}
+	return strings.TrimPrefix(name, p.id+"/")
 }
 
 // list asks the server for its models.
@@ -114,7 +120,7 @@ var errNotAsked = errors.New("only the kernel can ask it")
 
 // check asks a model for a tiny completion; an empty one means the default model.
 func (p *provider) check(ctx context.Context, h *config.Home, model string) checked {
-	c := checked{Model: strings.TrimSuffix(p.id+"/"+model, "/")}
+	c := checked{Model: strings.TrimSuffix(p.id+"/"+cmp.Or(model, p.standard()), "/")}
 	if p.kind == nil {
 		c.Error = errNotAsked.Error()
 		return c

@@ -19,6 +19,10 @@ func TestCheckOfAServerThatIsDown(t *testing.T) {
 	if c := p.check(t.Context(), h, ""); c.OK || c.Model != "local" || c.Fix != "start the server on 127.0.0.1:1" {
 		t.Errorf("got %+v", c)
 	}
+	p.config.Model = "local/qwen3"
+	if c := p.check(t.Context(), h, ""); c.Model != "local/qwen3" {
+		t.Errorf("with a default model: %+v", c)
+	}
 }
 
 func TestNearestModels(t *testing.T) {

@@ -159,6 +159,26 @@ func TestModelsAreTested(t *testing.T) {
 	}
 }
 
+// The default model has its whole name, also where the configuration does not name it.
+func TestDefaultModelIsNamed(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, withModel)
+	w.model.Always(openaitest.Answer{Text: "OK"})
+	for _, running := range []bool{false, true} {
+		if running {
+			w.start()
+		}
+		for _, args := range [][]string{{"doctor"}, {"doctor", "--offline"}} {
+			out, _, _ := w.cli(args...)
+			contains(t, strings.Join(args, " "), out, "✓ openai/test-model\n")
+			if strings.Contains(out, "openai/*") {
+				t.Errorf("%v shows a pattern:\n%s", args, out)
+			}
+		}
+	}
+	contains(t, "models list", w.must("models", "list"), "openai/test-model (default)")
+}
+
 // /model switches the model of a conversation, until /model default, also over a kill.
 func TestModelOfAConversation(t *testing.T) {
 	t.Parallel()
