@@ -18,7 +18,7 @@ import (
 
 	"github.com/leonelquinteros/gotext"
 
-	"github.com/switchboard-run/switchboard/kernel/directory"
+	slash "github.com/switchboard-run/switchboard/contract/command"
 	"github.com/switchboard-run/switchboard/manifests"
 )
 
@@ -31,7 +31,7 @@ type said map[string]struct{ plural, place string }
 func TestEveryLanguageHasEveryText(t *testing.T) {
 	t.Parallel()
 	all := said{}
-	for _, dir := range []string{"kernel", "extensions", "sdk"} {
+	for _, dir := range []string{"contract", "kernel", "extensions", "sdk"} {
 		if err := filepath.WalkDir(dir, all.read); err != nil {
 			t.Fatal(err)
 		}
@@ -182,9 +182,9 @@ func literal(e ast.Expr, consts map[string]ast.Expr) string {
 
 // readDynamic adds the texts that are values: of commands, channels and their states.
 func (s said) readDynamic(t *testing.T) {
-	for _, c := range directory.Builtin() {
-		s.add("kernel/directory/command.go", c.Description, "")
-		s.add("kernel/directory/command.go", c.Arguments, "")
+	for _, c := range slash.Builtin() {
+		s.add("contract/command/slash.go", c.Description, "")
+		s.add("contract/command/slash.go", c.Arguments, "")
 	}
 	entries, err := manifests.LoadBuiltin(manifests.FS, manifests.Prefix)
 	if err != nil {

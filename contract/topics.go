@@ -302,6 +302,16 @@ type DeliveryDead struct {
 	Reason    string `json:"reason"`
 }
 
+// States of an extension's process.
+const (
+	StateActive     = "active" // it serves
+	StateInactive   = "inactive"
+	StateStarting   = "starting"
+	StateStopping   = "stopping"
+	StateBackingOff = "backing_off"
+	StateFailed     = "failed" // it stays down until the owner acts
+)
+
 // ExtensionState is the payload of system.extension.<state>.
 type ExtensionState struct {
 	Extension string `json:"extension"`

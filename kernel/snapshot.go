@@ -9,6 +9,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/switchboard-run/switchboard/contract"
+	"github.com/switchboard-run/switchboard/contract/command"
 	"github.com/switchboard-run/switchboard/contract/extensionv1"
 	"github.com/switchboard-run/switchboard/contract/words"
 	"github.com/switchboard-run/switchboard/kernel/directory"
@@ -41,7 +43,7 @@ func (k *Kernel) snapshot() *directory.Snapshot {
 		k.describe(s, k.plan.members[id])
 	}
 	slices.SortFunc(s.Tools, func(a, b directory.Tool) int { return cmp.Compare(a.Name, b.Name) })
-	slices.SortStableFunc(s.Commands, func(a, b directory.Command) int {
+	slices.SortStableFunc(s.Commands, func(a, b command.Slash) int {
 		return cmp.Or(cmp.Compare(strings.ToLower(a.Title), strings.ToLower(b.Title)), cmp.Compare(a.Extension, b.Extension))
 	})
 	s.ToolsEtag, s.ChannelsEtag = etags(s)
@@ -95,14 +97,14 @@ const soon = 5 * time.Second
 // arriving says that an extension that has not described itself yet does so soon:
 // it is starting, or will be in a moment.
 func arriving(state string, status supervisor.Status) bool {
-	return state == directory.StateStarting || state == directory.StateBackingOff && time.Until(status.RetryAt) < soon
+	return state == contract.StateStarting || state == contract.StateBackingOff && time.Until(status.RetryAt) < soon
 }
 
 // commands are the slash commands of an extension. A command without a description
 // has that of its tool.
-func (s *Spec) commands(d *extensionv1.Description, state string) (all []directory.Command) {
+func (s *Spec) commands(d *extensionv1.Description, state string) (all []command.Slash) {
 	for _, c := range s.Provides.Commands {
-		command := directory.Command{Name: c.Name, Description: c.Description, Extension: s.ID, Title: s.name(), State: state}
+		command := command.Slash{Name: c.Name, Description: c.Description, Extension: s.ID, Title: s.name(), State: state}
 		for _, t := range d.GetTools() {
 			if t.GetCommand() == c.Name && command.Description == "" {
 				command.Description, _, _ = strings.Cut(t.GetDescription(), ". ")

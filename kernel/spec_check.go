@@ -7,8 +7,8 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/switchboard-run/switchboard/contract"
+	"github.com/switchboard-run/switchboard/contract/command"
 	"github.com/switchboard-run/switchboard/contract/extensionv1"
-	"github.com/switchboard-run/switchboard/kernel/directory"
 	"github.com/switchboard-run/switchboard/kernel/tools"
 )
 
@@ -55,7 +55,7 @@ func (s *Spec) checkCommand(t *extensionv1.Tool) error {
 	switch provides := func(c Command) bool { return c.Name == name }; {
 	case name == "" || slices.ContainsFunc(s.Provides.Commands, provides):
 		return nil
-	case directory.IsBuiltin(name):
+	case command.IsBuiltin(name):
 		return fmt.Errorf("%w: the tool %s/%s wants to be the command /%s, which is the kernel's own: rename it",
 			contract.ErrInvalid, s.ID, t.GetName(), name)
 	}

@@ -12,9 +12,9 @@ import (
 	"github.com/Masterminds/semver/v3"
 	"github.com/robfig/cron/v3"
 
+	"github.com/switchboard-run/switchboard/contract/command"
 	"github.com/switchboard-run/switchboard/contract/topic"
 	"github.com/switchboard-run/switchboard/kernel"
-	"github.com/switchboard-run/switchboard/kernel/directory"
 	"github.com/switchboard-run/switchboard/manifests/strictyaml"
 )
 
@@ -146,7 +146,7 @@ func checkCommand(s string) *strictyaml.Fault {
 		}
 		return f
 	}
-	if directory.IsBuiltin(s) {
+	if command.IsBuiltin(s) {
 		return strictyaml.Faultf("/%s is a command of the kernel itself: choose another name", s)
 	}
 	return nil

@@ -12,7 +12,9 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/switchboard-run/switchboard/contract"
 	"github.com/switchboard-run/switchboard/contract/busv1"
+	"github.com/switchboard-run/switchboard/contract/command"
 	"github.com/switchboard-run/switchboard/contract/extensionv1"
 	"github.com/switchboard-run/switchboard/contract/schema"
 )
@@ -67,7 +69,7 @@ type Snapshot struct {
 	Channels []Channel
 	Agents   []Agent
 	Tools    []Tool
-	Commands []Command // of extensions: by their names, then as their manifests list them
+	Commands []command.Slash // of extensions: by their names, then as their manifests list them
 	Models   []Provider
 	// Starting lists the extensions that start for the first time: their tools are
 	// not known yet.
@@ -161,7 +163,7 @@ type ChannelSpec struct {
 
 // Ready reports whether sends can be delivered now.
 func (c *Channel) Ready() bool {
-	return c.State == StateActive && c.Readiness.GetState() == extensionv1.Readiness_STATE_READY
+	return c.State == contract.StateActive && c.Readiness.GetState() == extensionv1.Readiness_STATE_READY
 }
 
 // Configured reports whether the channel can become ready by itself.
@@ -172,7 +174,7 @@ func (c *Channel) Configured() bool {
 // Status is the readiness in one word, or the state of a process that does not
 // serve.
 func (c *Channel) Status() string {
-	if c.State != StateActive {
+	if c.State != contract.StateActive {
 		return c.State
 	}
 	return cmp.Or(ReadinessWord(c.Readiness.GetState()), "offline")
@@ -187,19 +189,9 @@ func ReadinessWord(r extensionv1.Readiness_State) string {
 	return strings.ToLower(strings.TrimPrefix(name, "STATE_"))
 }
 
-// States of a process.
-const (
-	StateActive     = "active" // it serves
-	StateInactive   = "inactive"
-	StateStarting   = "starting"
-	StateStopping   = "stopping"
-	StateBackingOff = "backing_off"
-	StateFailed     = "failed" // it stays down until the owner acts
-)
-
 // Transient reports whether a process in the state does not serve, but may soon.
 func Transient(state string) bool {
-	return state == StateStarting || state == StateStopping || state == StateBackingOff
+	return state == contract.StateStarting || state == contract.StateStopping || state == contract.StateBackingOff
 }
 
 // Agent is one agent.
@@ -235,6 +227,11 @@ type Provider struct {
 // Channel is the channel of an id; nil if there is none.
 func (s *Snapshot) Channel(id string) *Channel {
 	return find(s.Channels, func(c *Channel) bool { return c.ID == id })
+}
+
+// Command is the command of an extension by its name; nil if there is none.
+func (s *Snapshot) Command(name string) *command.Slash {
+	return find(s.Commands, func(c *command.Slash) bool { return c.Name == name })
 }
 
 // Agent is the agent of an id, enabled or not; nil if there is none.

@@ -7,6 +7,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/switchboard-run/switchboard/contract"
+	"github.com/switchboard-run/switchboard/contract/command"
 	"github.com/switchboard-run/switchboard/contract/extensionv1"
 	"github.com/switchboard-run/switchboard/kernel/directory"
 )
@@ -71,11 +73,11 @@ func TestReadinessOfAChannel(t *testing.T) {
 		ready, set bool
 		status     string
 	}{
-		{directory.StateActive, extensionv1.Readiness_STATE_READY, true, true, "ready"},
-		{directory.StateActive, extensionv1.Readiness_STATE_DEGRADED, false, true, "degraded"},
-		{directory.StateActive, extensionv1.Readiness_STATE_OFFLINE, false, true, "offline"},
-		{directory.StateActive, extensionv1.Readiness_STATE_UNCONFIGURED, false, false, "unconfigured"},
-		{directory.StateBackingOff, extensionv1.Readiness_STATE_READY, false, true, "backing_off"},
+		{contract.StateActive, extensionv1.Readiness_STATE_READY, true, true, "ready"},
+		{contract.StateActive, extensionv1.Readiness_STATE_DEGRADED, false, true, "degraded"},
+		{contract.StateActive, extensionv1.Readiness_STATE_OFFLINE, false, true, "offline"},
+		{contract.StateActive, extensionv1.Readiness_STATE_UNCONFIGURED, false, false, "unconfigured"},
+		{contract.StateBackingOff, extensionv1.Readiness_STATE_READY, false, true, "backing_off"},
 	}
 	for _, test := range tests {
 		c := &directory.Channel{State: test.state, Readiness: &extensionv1.Readiness{State: test.readiness}}
@@ -89,7 +91,7 @@ func TestWhatIsKnownIsFoundByItsName(t *testing.T) {
 	t.Parallel()
 	s := &directory.Snapshot{
 		Channels: []directory.Channel{{ID: "a"}, {ID: "b"}}, Agents: []directory.Agent{{ID: "a"}, {ID: "b"}},
-		Tools: []directory.Tool{{Name: "a/x"}, {Name: "b/x"}}, Commands: []directory.Command{{Name: "a"}, {Name: "b"}},
+		Tools: []directory.Tool{{Name: "a/x"}, {Name: "b/x"}}, Commands: []command.Slash{{Name: "a"}, {Name: "b"}},
 		Models: []directory.Provider{{Extension: "a"}, {Extension: "b"}}, Settings: directory.Settings{EnabledAgents: []string{"b", "c"}},
 	}
 	if s.Channel("b").ID != "b" || s.Agent("b").ID != "b" || s.Tool("b/x").Name != "b/x" || s.Command("b").Name != "b" ||
@@ -109,8 +111,8 @@ func TestPreferredChannel(t *testing.T) {
 	t.Parallel()
 	ready := &extensionv1.Readiness{State: extensionv1.Readiness_STATE_READY}
 	channels := []directory.Channel{
-		{ID: "a", State: directory.StateActive},
-		{ID: "b", State: directory.StateActive, Readiness: ready},
+		{ID: "a", State: contract.StateActive},
+		{ID: "b", State: contract.StateActive, Readiness: ready},
 	}
 	tests := []struct {
 		channels []directory.Channel

@@ -19,7 +19,7 @@ import (
 // commands are the slash commands as the contract shows them: the kernel's own
 // first. One whose extension has failed is still listed: it is answered with that.
 func commands(dir *directory.Snapshot) []*kernelv1.Command {
-	all := slices.Concat(directory.Builtin(), dir.Commands)
+	all := slices.Concat(command.Builtin(), dir.Commands)
 	out := make([]*kernelv1.Command, len(all))
 	for i, c := range all {
 		out[i] = &kernelv1.Command{Name: c.Name, Description: c.Description}

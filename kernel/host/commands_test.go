@@ -7,6 +7,7 @@ import (
 
 	"github.com/switchboard-run/switchboard/contract"
 	"github.com/switchboard-run/switchboard/contract/busv1"
+	"github.com/switchboard-run/switchboard/contract/command"
 	"github.com/switchboard-run/switchboard/contract/extensionv1"
 	"github.com/switchboard-run/switchboard/kernel/bus"
 	"github.com/switchboard-run/switchboard/kernel/directory"
@@ -20,7 +21,7 @@ func TestACommandIsACallOfItsTool(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)
 			w.Know(func(s *directory.Snapshot) {
-				s.Commands = []directory.Command{
+				s.Commands = []command.Slash{
 					{Name: "jot", Extension: "notes", Title: "Notes"},
 					{Name: "lost", Extension: "notes", Title: "Notes"},
 				}

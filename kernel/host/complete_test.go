@@ -29,7 +29,7 @@ func (w *world) provides(
 		d.Models = append(d.Models, directory.Provider{
 			Extension: id,
 			Models:    []string{id + "/*"},
-			State:     directory.StateActive,
+			State:     contract.StateActive,
 			Readiness: &extensionv1.Readiness{State: extensionv1.Readiness_STATE_READY},
 		})
 	})

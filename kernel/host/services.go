@@ -14,7 +14,6 @@ import (
 	"github.com/switchboard-run/switchboard/contract/kernelv1"
 	"github.com/switchboard-run/switchboard/contract/topic"
 	"github.com/switchboard-run/switchboard/kernel/bus"
-	"github.com/switchboard-run/switchboard/kernel/directory"
 	"github.com/switchboard-run/switchboard/kernel/journal"
 )
 
@@ -123,7 +122,7 @@ func (s channelsService) List(context.Context, *kernelv1.ListChannelsRequest) (*
 	for i := range dir.Channels {
 		c := &dir.Channels[i]
 		readiness := c.Readiness
-		if c.State != directory.StateActive {
+		if c.State != contract.StateActive {
 			readiness = &extensionv1.Readiness{State: extensionv1.Readiness_STATE_OFFLINE, Detail: "the extension is " + c.State}
 		}
 		out.Channels = append(out.Channels, &kernelv1.Channel{

@@ -14,6 +14,7 @@ import (
 
 	"github.com/switchboard-run/switchboard/contract"
 	"github.com/switchboard-run/switchboard/contract/busv1"
+	"github.com/switchboard-run/switchboard/contract/command"
 	"github.com/switchboard-run/switchboard/contract/extensionv1"
 	"github.com/switchboard-run/switchboard/contract/kernelv1"
 	"github.com/switchboard-run/switchboard/kernel/bus"
@@ -33,12 +34,12 @@ func withChat(w *world) chat {
 	w.T.Helper()
 	s := chat{w: w, held: make(chan *busv1.Delivery, 1000)}
 	w.Know(func(d *directory.Snapshot) {
-		d.Commands = []directory.Command{{Name: "shout", Description: "shouts", Extension: "lab"}}
+		d.Commands = []command.Slash{{Name: "shout", Description: "shouts", Extension: "lab"}}
 		d.Channels = []directory.Channel{
 			{
 				ID:    "telegram",
 				Name:  "Telegram",
-				State: directory.StateActive,
+				State: contract.StateActive,
 				ChannelSpec: directory.ChannelSpec{
 					AllowFrom: []string{"*"},
 					Drafts:    true,
@@ -239,7 +240,7 @@ func TestAnAgentCompletesWithItsModel(t *testing.T) {
 			{
 				Extension: "openai",
 				Models:    []string{"openai/*"},
-				State:     directory.StateActive,
+				State:     contract.StateActive,
 				Readiness: &extensionv1.Readiness{State: extensionv1.Readiness_STATE_READY},
 			},
 		}

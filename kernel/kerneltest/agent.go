@@ -34,7 +34,7 @@ func (w *World) Agent(id string) *Agent {
 		s.Agents = append(s.Agents, directory.Agent{
 			ID:    id,
 			Name:  id,
-			State: directory.StateActive,
+			State: contract.StateActive,
 			Spec:  &extensionv1.AgentSpec{Model: "default", UsesTools: []string{"*"}},
 		})
 	})

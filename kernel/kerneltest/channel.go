@@ -40,7 +40,7 @@ func (w *World) Channel(id string) *Channel {
 	w.Know(func(s *directory.Snapshot) {
 		s.Channels = append(
 			s.Channels,
-			directory.Channel{ID: id, Name: strings.ToUpper(id[:1]) + id[1:], State: directory.StateActive, Readiness: ready()},
+			directory.Channel{ID: id, Name: strings.ToUpper(id[:1]) + id[1:], State: contract.StateActive, Readiness: ready()},
 		)
 	})
 	return c

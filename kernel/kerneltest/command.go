@@ -7,6 +7,7 @@ import (
 
 	"github.com/switchboard-run/switchboard/contract"
 	"github.com/switchboard-run/switchboard/contract/busv1"
+	"github.com/switchboard-run/switchboard/contract/command"
 	"github.com/switchboard-run/switchboard/kernel/bus"
 	"github.com/switchboard-run/switchboard/kernel/directory"
 )
@@ -25,12 +26,12 @@ func (w *World) Commands(id string, names ...string) *Extension {
 	w.Know(func(s *directory.Snapshot) {
 		s.Commands = slices.Clone(s.Commands)
 		for _, name := range names {
-			s.Commands = append(s.Commands, directory.Command{
+			s.Commands = append(s.Commands, command.Slash{
 				Name:        name,
 				Description: "what " + name + " does",
 				Extension:   id,
 				Title:       strings.ToUpper(id[:1]) + id[1:],
-				State:       directory.StateActive,
+				State:       contract.StateActive,
 			})
 		}
 	})

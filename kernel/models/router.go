@@ -81,7 +81,7 @@ func (r *Router) Complete(ctx context.Context, o Order, emit Emit) error {
 			for _, c := range candidatesFor(dir, o) {
 				extension, _, _ := strings.Cut(c, "/")
 				if p := dir.Provider(extension); p != nil {
-					active = active || p.State == directory.StateActive
+					active = active || p.State == contract.StateActive
 					coming = coming || directory.Transient(p.State)
 				}
 			}
@@ -214,7 +214,7 @@ func unusable(p *directory.Provider, extension string) string {
 	switch {
 	case p == nil:
 		return fmt.Sprintf("no extension %q provides models", extension)
-	case p.State != directory.StateActive:
+	case p.State != contract.StateActive:
 		return fmt.Sprintf("the extension %s is %s", extension, p.State)
 	case p.Readiness.GetState() == extensionv1.Readiness_STATE_UNCONFIGURED:
 		return fmt.Sprintf("%s is not set up: %s", extension, p.Readiness.GetDetail())

@@ -48,7 +48,7 @@ func active(id string, models ...string) directory.Provider {
 	return directory.Provider{
 		Extension: id,
 		Models:    models,
-		State:     directory.StateActive,
+		State:     contract.StateActive,
 		Readiness: &extensionv1.Readiness{State: extensionv1.Readiness_STATE_READY},
 	}
 }
@@ -88,7 +88,7 @@ func TestWhichModelsAreTried(t *testing.T) {
 		"offline",
 		"offline/grammar",
 	)
-	noKey := with(openai, directory.StateActive, unconfigured, "set OPENAI_API_KEY")
+	noKey := with(openai, contract.StateActive, unconfigured, "set OPENAI_API_KEY")
 	tests := []struct {
 		name string
 		now  directory.Snapshot
@@ -283,7 +283,7 @@ func TestWithoutAnyModelTheErrorSaysWhatToDo(t *testing.T) {
 	t.Parallel()
 	for want, providers := range map[string][]directory.Provider{
 		"no extension provides models":         nil,
-		"openai is not set up: set OPENAI_KEY": {with(active("openai", "openai/*"), directory.StateActive, unconfigured, "set OPENAI_KEY")},
+		"openai is not set up: set OPENAI_KEY": {with(active("openai", "openai/*"), contract.StateActive, unconfigured, "set OPENAI_KEY")},
 	} {
 		d := &directory.Directory{}
 		d.Set(&directory.Snapshot{Models: providers})
@@ -316,7 +316,7 @@ func TestAProviderThatIsBeingStartedIsWaitedFor(t *testing.T) {
 				d, remote := &directory.Directory{}, &fake{providers: map[string]provider{"a": {texts: []string{"one"}}}}
 				d.Set(
 					&directory.Snapshot{
-						Models: []directory.Provider{with(active("a", "a/*"), directory.StateBackingOff, offline, "")},
+						Models: []directory.Provider{with(active("a", "a/*"), contract.StateBackingOff, offline, "")},
 					},
 				)
 				began := time.Now()
@@ -345,7 +345,7 @@ func TestARefusalIsNotRepeated(t *testing.T) {
 		d, remote := &directory.Directory{}, &fake{providers: map[string]provider{"a": {err: errors.New("401 wrong key")}}}
 		d.Set(
 			&directory.Snapshot{
-				Models: []directory.Provider{active("a", "a/*"), with(active("b", "b/*"), directory.StateStarting, ready, "")},
+				Models: []directory.Provider{active("a", "a/*"), with(active("b", "b/*"), contract.StateStarting, ready, "")},
 			},
 		)
 		began := time.Now()

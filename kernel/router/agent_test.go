@@ -192,35 +192,6 @@ func TestWhichAgentHears(t *testing.T) {
 	}
 }
 
-func TestWhatIsACommand(t *testing.T) {
-	t.Parallel()
-	tests := []struct {
-		text, name, rest string
-	}{
-		{"/stop", "stop", ""},
-		{"  /agent   helper  ", "agent", "helper"},
-		{"/note two\nlines", "note", "two\nlines"},
-		{"/etc/passwd looks odd", "", ""},
-		{"/", "", ""},
-		{"/ stop", "", ""},
-		{"//stop", "", ""},
-		{"/2nd", "", ""},
-		{"/Stop", "", ""},
-		{"please /stop", "", ""},
-		{"/stop!", "", ""},
-		{"", "", ""},
-	}
-	for _, test := range tests {
-		t.Run(test.text, func(t *testing.T) {
-			t.Parallel()
-			name, rest, ok := parseCommand(test.text)
-			if name != test.name || rest != test.rest || ok != (test.name != "") {
-				t.Errorf("parseCommand(%q) = %q, %q, %v", test.text, name, rest, ok)
-			}
-		})
-	}
-}
-
 func TestKeysOfDifferentConversationsDiffer(t *testing.T) {
 	t.Parallel()
 	seen := map[string][]string{}

@@ -2,90 +2,16 @@ package router
 
 import (
 	"cmp"
-	"fmt"
-	"regexp"
-	"slices"
 	"strings"
 
 	"github.com/switchboard-run/switchboard/contract"
 	"github.com/switchboard-run/switchboard/contract/busv1"
+	"github.com/switchboard-run/switchboard/contract/command"
 	"github.com/switchboard-run/switchboard/contract/words"
 	"github.com/switchboard-run/switchboard/kernel/bus"
-	"github.com/switchboard-run/switchboard/kernel/directory"
 	"github.com/switchboard-run/switchboard/kernel/journal"
 	"github.com/switchboard-run/switchboard/kernel/session"
 )
-
-var commandForm = regexp.MustCompile(`^/([a-z][a-z0-9_]*)(?:\s+([\s\S]*))?$`)
-
-// parseCommand splits "/name rest". Anything else that begins with a slash (a
-// path, say) is text.
-func parseCommand(text string) (name, rest string, ok bool) {
-	m := commandForm.FindStringSubmatch(strings.TrimSpace(text))
-	if m == nil {
-		return "", "", false
-	}
-	return m[1], strings.TrimSpace(m[2]), true
-}
-
-// maxNamed is how many commands of an extension /help names.
-const maxNamed = 3
-
-// help is the answer to /help: the commands of the kernel, and the names of those of
-// extensions; with the name of a command or an extension, its descriptions.
-func (r *MessageRouter) help(q request, about string) string {
-	extensions := r.directory.Current().Commands
-	if about != "" {
-		return describe(q, extensions, about)
-	}
-	var b strings.Builder
-	b.WriteString(q.say("Just write to me. These commands work even while I'm busy:") + "\n")
-	for _, c := range directory.Builtin() {
-		fmt.Fprintf(&b, "\n- /%s%s: %s", c.Name, q.say(c.Arguments), q.say(c.Description))
-	}
-	if len(extensions) > 0 {
-		b.WriteString("\n\n" + q.say("Commands of extensions (/help NAME explains one):") + "\n")
-	}
-	for len(extensions) > 0 {
-		c, same := extensions[0], 0
-		var names []string
-		for ; same < len(extensions) && extensions[same].Extension == c.Extension; same++ {
-			if same < maxNamed {
-				names = append(names, "/"+extensions[same].Name)
-			}
-		}
-		extensions = extensions[same:]
-		failed := ""
-		if c.State == directory.StateFailed {
-			failed = q.say(" (has failed)")
-		}
-		fmt.Fprintf(&b, "\n- %s%s: %s", q.say(c.Title), failed, strings.Join(names, ", "))
-		if more := same - len(names); more > 0 {
-			b.WriteString(q.say(" and %d more (/help %s)", more, c.Extension))
-		}
-	}
-	return b.String()
-}
-
-// describe describes a command, or all commands of an extension.
-func describe(q request, extensions []directory.Command, about string) string {
-	about = strings.ToLower(strings.TrimPrefix(about, "/"))
-	var lines []string
-	for _, c := range slices.Concat(directory.Builtin(), extensions) {
-		if about != c.Name && (c.Extension == "" || about != c.Extension && about != strings.ToLower(c.Title)) {
-			continue
-		}
-		line := fmt.Sprintf("- /%s: %s", c.Name, q.say(c.Description))
-		if c.State == directory.StateFailed {
-			line += q.say(" (%s has failed)", q.say(c.Title))
-		}
-		lines = append(lines, line)
-	}
-	if lines == nil {
-		return q.say("There is no command or extension named %s. /help lists all commands.", about)
-	}
-	return strings.Join(lines, "\n")
-}
 
 // request is a message of a person who is admitted.
 type request struct {
@@ -105,9 +31,9 @@ func (r *MessageRouter) command(tx *bus.Tx, q request, name, rest string) (strin
 	c := q.conversation
 	switch name {
 	case "start": // its arguments are the platform's
-		return r.help(q, ""), nil
+		return command.Help(q.Language, "", r.directory.Current().Commands), nil
 	case "help":
-		return r.help(q, rest), nil
+		return command.Help(q.Language, rest, r.directory.Current().Commands), nil
 	case "status":
 		return r.statusHere(tx, q)
 	case "new":

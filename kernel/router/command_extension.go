@@ -8,6 +8,7 @@ import (
 
 	"github.com/switchboard-run/switchboard/contract"
 	"github.com/switchboard-run/switchboard/contract/busv1"
+	"github.com/switchboard-run/switchboard/contract/command"
 	"github.com/switchboard-run/switchboard/contract/words"
 	"github.com/switchboard-run/switchboard/kernel/bus"
 	"github.com/switchboard-run/switchboard/kernel/directory"
@@ -19,9 +20,9 @@ const longestAnswer = 32 << 10
 
 // handOver publishes a command of an extension, in the order of the conversation,
 // without waiting for a turn. It returns the answer to give at once; empty: none.
-func (r *MessageRouter) handOver(tx *bus.Tx, q request, c *directory.Command, rest string) (string, error) {
+func (r *MessageRouter) handOver(tx *bus.Tx, q request, c *command.Slash, rest string) (string, error) {
 	dir, conversation := r.directory.Current(), q.conversation
-	if c.State == directory.StateFailed {
+	if c.State == contract.StateFailed {
 		return q.say("/%s can't run: %s has failed.", c.Name, q.say(c.Title)) +
 			directory.Hint(" Restart it with %s.", dir.Program.Restart, c.Extension), nil
 	}
@@ -44,7 +45,7 @@ func (r *MessageRouter) handOver(tx *bus.Tx, q request, c *directory.Command, re
 	if _, err := tx.Emit(contract.TopicCommand+c.Name, conversation.Handle, given); err != nil {
 		return "", err
 	}
-	if c.State == directory.StateBackingOff || c.State == directory.StateInactive {
+	if c.State == contract.StateBackingOff || c.State == contract.StateInactive {
 		return q.say("%s isn't running. /%s will run when it's back.", q.say(c.Title), c.Name), nil
 	}
 	return "", nil

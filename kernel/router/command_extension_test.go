@@ -98,7 +98,7 @@ func TestCommandWaitsForItsExtension(t *testing.T) {
 		w.Agent("orchestrator")
 		telegram.Admits("anna")
 		lab.Dies()
-		w.Know(func(s *directory.Snapshot) { s.Commands[0].State = directory.StateBackingOff })
+		w.Know(func(s *directory.Snapshot) { s.Commands[0].State = contract.StateBackingOff })
 		telegram.Says("anna", "/shout hey")
 		telegram.Shows("anna: Lab isn't running. /shout will run when it's back.")
 		w.Restart()
@@ -115,7 +115,7 @@ func TestCommandWaitsForItsExtension(t *testing.T) {
 			t.Errorf("it runs after all: %v", d)
 		}
 
-		w.Know(func(s *directory.Snapshot) { s.Commands[0].State = directory.StateFailed })
+		w.Know(func(s *directory.Snapshot) { s.Commands[0].State = contract.StateFailed })
 		telegram.Says("anna", "/shout a third time")
 		telegram.ShowsOne("/shout can't run: Lab has failed")
 		w.Know(func(s *directory.Snapshot) { s.Program.Restart = "kernel restart" })

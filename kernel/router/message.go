@@ -12,6 +12,7 @@ import (
 
 	"github.com/switchboard-run/switchboard/contract"
 	"github.com/switchboard-run/switchboard/contract/busv1"
+	"github.com/switchboard-run/switchboard/contract/command"
 	"github.com/switchboard-run/switchboard/kernel/bus"
 	"github.com/switchboard-run/switchboard/kernel/directory"
 	"github.com/switchboard-run/switchboard/kernel/journal"
@@ -62,7 +63,7 @@ func (r *MessageRouter) message(tx *bus.Tx, e *busv1.Event, c *directory.Channel
 	if q.person, err = r.PersonID(tx, c.ID, m.UserID); err != nil {
 		return err
 	}
-	name, rest, isCommand := parseCommand(m.Text)
+	name, rest, isCommand := command.Parse(m.Text)
 	isCommand = isCommand && !m.Edited && m.ForwardedFrom == ""
 	if conversation.Group {
 		if err := r.meetGroup(tx, q, !isCommand); err != nil {

@@ -3,6 +3,7 @@ package supervisor
 import (
 	"time"
 
+	"github.com/switchboard-run/switchboard/contract"
 	"github.com/switchboard-run/switchboard/contract/extensionv1"
 )
 
@@ -11,12 +12,12 @@ type State string
 
 // States of an extension.
 const (
-	Inactive   State = "inactive" // does not run, and nothing is wrong with it
-	Starting   State = "starting"
-	Active     State = "active"
-	BackingOff State = "backing_off" // failed, and will be started again
-	Failed     State = "failed"      // stays down until Restart or another Spec
-	Stopping   State = "stopping"
+	Inactive   State = contract.StateInactive // does not run, and nothing is wrong with it
+	Starting   State = contract.StateStarting
+	Active     State = contract.StateActive
+	BackingOff State = contract.StateBackingOff // failed, and will be started again
+	Failed     State = contract.StateFailed     // stays down until Restart or another Spec
+	Stopping   State = contract.StateStopping
 )
 
 // Status describes an extension.

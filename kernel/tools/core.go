@@ -113,7 +113,7 @@ func listAgents(_ context.Context, r *Runner, _ *bus.Lease, _ []byte) (any, erro
 	rows := []row{}
 	for _, a := range dir.Agents {
 		if dir.Enabled(a.ID) {
-			up := a.State == directory.StateActive || directory.Transient(a.State)
+			up := a.State == contract.StateActive || directory.Transient(a.State)
 			rows = append(rows, row{a.ID, a.Name, a.Description, up})
 		}
 	}

@@ -1,4 +1,4 @@
-package router
+package command
 
 import (
 	"strings"
@@ -11,7 +11,7 @@ func FuzzCommand(f *testing.F) {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, text string) {
-		name, rest, ok := parseCommand(text)
+		name, rest, ok := Parse(text)
 		trimmed := strings.TrimSpace(text)
 		switch {
 		case ok && strings.TrimSpace(strings.TrimPrefix(trimmed, "/"+name)) != rest:

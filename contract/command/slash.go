@@ -1,10 +1,14 @@
-package directory
+package command
 
-import "slices"
+import (
+	"regexp"
+	"slices"
+	"strings"
+)
 
-// Command is a slash command that people can use in every conversation, also
-// while a turn runs there.
-type Command struct {
+// Slash is a slash command that people can use in every conversation, also while a
+// turn runs there.
+type Slash struct {
 	Name        string
 	Arguments   string // as people see them; of the kernel's own commands only
 	Description string // for people, in a line
@@ -14,7 +18,7 @@ type Command struct {
 }
 
 // builtin are the commands that the kernel itself answers.
-var builtin = []Command{
+var builtin = []Slash{
 	{Name: "new", Description: "start a new conversation"},
 	{Name: "stop", Description: "stop what I am doing"},
 	{Name: "agent", Arguments: " [name]", Description: "show or choose the agent that answers here"},
@@ -32,16 +36,23 @@ var otherNames = []string{"start", "answer", "approve", "deny"}
 
 // Builtin returns the commands that the kernel itself answers, for people in
 // the order of their use.
-func Builtin() []Command { return slices.Clone(builtin) }
+func Builtin() []Slash { return slices.Clone(builtin) }
 
 // IsBuiltin reports whether the kernel itself answers a command, so that no
 // extension can have it.
 func IsBuiltin(name string) bool {
-	isBuiltin := func(c Command) bool { return c.Name == name }
+	isBuiltin := func(c Slash) bool { return c.Name == name }
 	return slices.Contains(otherNames, name) || slices.ContainsFunc(builtin, isBuiltin)
 }
 
-// Command is the command of an extension by its name; nil if there is none.
-func (s *Snapshot) Command(name string) *Command {
-	return find(s.Commands, func(c *Command) bool { return c.Name == name })
+var slashForm = regexp.MustCompile(`^/([a-z][a-z0-9_]*)(?:\s+([\s\S]*))?$`)
+
+// Parse splits "/name rest". Anything else that begins with a slash (a path, say) is
+// text.
+func Parse(text string) (name, rest string, ok bool) {
+	m := slashForm.FindStringSubmatch(strings.TrimSpace(text))
+	if m == nil {
+		return "", "", false
+	}
+	return m[1], strings.TrimSpace(m[2]), true
 }
