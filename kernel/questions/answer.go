@@ -1,7 +1,6 @@
 package questions
 
 import (
-	"cmp"
 	"fmt"
 	"regexp"
 	"slices"
@@ -11,40 +10,6 @@ import (
 	"github.com/switchboard-run/switchboard/contract"
 	"github.com/switchboard-run/switchboard/contract/words"
 )
-
-// Answers of a question of kind approve.
-const (
-	Yes = "yes"
-	No  = "no"
-)
-
-// approvals are the words for yes and no; polite ones say neither.
-var approvals = map[string]string{
-	"yes": Yes, "y": Yes, "yep": Yes, "yeah": Yes, "ok": Yes, "okay": Yes, "sure": Yes, "go ahead": Yes, "of course": Yes,
-	"да": Yes, "ок": Yes, "окей": Yes, "ага": Yes, "конечно": Yes, "хорошо": Yes, "давай": Yes,
-	"no": No, "n": No, "nope": No, "нет": No, "не надо": No, "не нужно": No,
-	"please": "", "thanks": "", "thank you": "", "пожалуйста": "", "спасибо": "",
-}
-
-var word = regexp.MustCompile(`[\pL\pN]+`)
-
-// parseApproval returns the answer of a text that has no words but those of approvals,
-// and not both yes and no.
-func parseApproval(text string) (answer string, ok bool) {
-	words := word.FindAllString(strings.ToLower(text), -1)
-	for i := 0; i < len(words); i++ {
-		means, known := approvals[words[i]]
-		if !known && i+1 < len(words) {
-			means, known = approvals[words[i]+" "+words[i+1]]
-			i++
-		}
-		if !known || means != "" && answer != "" && answer != means {
-			return "", false
-		}
-		answer = cmp.Or(means, answer)
-	}
-	return answer, answer != ""
-}
 
 var idForm = regexp.MustCompile(`^[qQ][0-9]{1,12}$`)
 
@@ -63,7 +28,7 @@ func (q *Question) ParseAnswer(text string) (answer string, ok bool) {
 	bare := strings.ToLower(strings.TrimRight(text, ".!"))
 	switch q.Kind {
 	case contract.AskApprove:
-		return parseApproval(text)
+		return words.Approval(text)
 	case contract.AskChoose:
 		if n, err := strconv.Atoi(bare); err == nil && n >= 1 && n <= len(q.Options) {
 			return q.Options[n-1], true

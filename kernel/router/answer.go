@@ -143,9 +143,9 @@ func (r *MessageRouter) aboutQuestions(tx *bus.Tx, q request, command, rest stri
 	case command == "approve" && o.Kind != contract.AskApprove:
 		return q.say("Question %s isn't a yes-or-no question. Use /answer %s TEXT:\n\n%s", o.ID, o.ID, o.Text), nil
 	case command == "approve":
-		text = questions.Yes
+		text = words.Yes
 	case command == "deny":
-		text = questions.No
+		text = words.No
 	}
 	answer, fits := o.ParseAnswer(text)
 	if !fits {
@@ -215,7 +215,7 @@ func (r *MessageRouter) settle(tx *bus.Tx, q request, o *questions.Question, ans
 		}
 	}
 	switch {
-	case o.Kind == contract.AskApprove && answer == questions.Yes:
+	case o.Kind == contract.AskApprove && answer == words.Yes:
 		return q.say("Question %s: approved.", o.ID), nil
 	case o.Kind == contract.AskApprove:
 		return q.say("Question %s: declined.", o.ID), nil

@@ -1,0 +1,41 @@
+package words
+
+import (
+	"cmp"
+	"regexp"
+	"strings"
+)
+
+// Answers to a yes-or-no question.
+const (
+	Yes = "yes"
+	No  = "no"
+)
+
+// approvals are the words for yes and no; polite ones say neither.
+var approvals = map[string]string{
+	"yes": Yes, "y": Yes, "yep": Yes, "yeah": Yes, "ok": Yes, "okay": Yes, "sure": Yes, "go ahead": Yes, "of course": Yes,
+	"да": Yes, "ок": Yes, "окей": Yes, "ага": Yes, "конечно": Yes, "хорошо": Yes, "давай": Yes,
+	"no": No, "n": No, "nope": No, "нет": No, "не надо": No, "не нужно": No,
+	"please": "", "thanks": "", "thank you": "", "пожалуйста": "", "спасибо": "",
+}
+
+var word = regexp.MustCompile(`[\pL\pN]+`)
+
+// Approval returns Yes or No for a text in any language that has no other words than
+// those for it.
+func Approval(text string) (answer string, ok bool) {
+	words := word.FindAllString(strings.ToLower(text), -1)
+	for i := 0; i < len(words); i++ {
+		means, known := approvals[words[i]]
+		if !known && i+1 < len(words) {
+			means, known = approvals[words[i]+" "+words[i+1]]
+			i++
+		}
+		if !known || means != "" && answer != "" && answer != means {
+			return "", false
+		}
+		answer = cmp.Or(means, answer)
+	}
+	return answer, answer != ""
+}
