@@ -24,6 +24,7 @@ import (
 	"github.com/switchboard-run/switchboard/home/backup"
 	"github.com/switchboard-run/switchboard/home/config"
 	"github.com/switchboard-run/switchboard/home/limits"
+	"github.com/switchboard-run/switchboard/home/orphans"
 	"github.com/switchboard-run/switchboard/kernel"
 	"github.com/switchboard-run/switchboard/kernel/directory"
 	"github.com/switchboard-run/switchboard/kernel/journal"
@@ -125,9 +126,13 @@ func Open(ctx context.Context, o Options) (_ *Installation, err error) {
 	i.report(nil, first)
 	specs := i.files.specs(first)
 	i.plan.Store(first)
+	processes, err := orphans.New()
+	if err != nil {
+		return nil, err
+	}
 	i.Kernel, err = kernel.Open(ctx, kernel.Options{
 		Store: store, RunDir: o.Home.RuntimeDir(), Extensions: specs, Settings: i.files.settings(first),
-		Log: i.log, ExtensionLog: i.logs.extension, Adopt: true, Guard: limits.Guard,
+		Log: i.log, ExtensionLog: i.logs.extension, Processes: processes, Guard: limits.Guard,
 		Admin: kernel.AdminOptions{Token: token, Installation: described{i}},
 	})
 	return i, withBackups(o.Home, err)

@@ -70,10 +70,10 @@ type Options struct {
 	// Guard looks at what extensions use of memory, processes and disk; nil: there
 	// are no limits.
 	Guard sandbox.Guard
-	// Adopt ends whatever extensions leave behind, also outside of their process
-	// groups, for a program that has no other children.
-	Adopt bool
-	Admin AdminOptions
+	// Processes starts the processes of extensions, and ends what they leave behind;
+	// nil: what leaves their process groups escapes.
+	Processes sandbox.Processes
+	Admin     AdminOptions
 }
 
 const (
@@ -174,7 +174,7 @@ func Open(ctx context.Context, o Options) (_ *Kernel, err error) {
 func (k *Kernel) launch(p *plan) (err error) {
 	k.super, err = supervisor.New(supervisor.Options{
 		Observer: observer{k}, Log: k.log.Named("supervisor"), RunDir: filepath.Join(k.options.RunDir, "x"),
-		LogSink: k.options.ExtensionLog, Adopt: k.options.Adopt, Guard: k.options.Guard,
+		LogSink: k.options.ExtensionLog, Processes: k.options.Processes, Guard: k.options.Guard,
 	})
 	if err != nil {
 		return err

@@ -11,7 +11,6 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/switchboard-run/switchboard/contract/extensionv1"
-	"github.com/switchboard-run/switchboard/internal/procfs"
 	"github.com/switchboard-run/switchboard/kernel/sandbox"
 )
 
@@ -50,7 +49,7 @@ func (s *Supervisor) check(proc *process, interval time.Duration, f func() error
 func (s *Supervisor) probe(u *unit, proc *process) {
 	silent := 0
 	s.check(proc, s.options.ProbeInterval, func() error {
-		timeout, stopped := s.options.ProbeTimeout, procfs.Stopped(proc.pid)
+		timeout, stopped := s.options.ProbeTimeout, s.options.Processes.Stopped(proc.pid)
 		if stopped {
 			timeout = stoppedTimeout
 		}
@@ -67,7 +66,7 @@ func (s *Supervisor) probe(u *unit, proc *process) {
 		s.mu.Unlock()
 		if probes.Wait() == nil {
 			silent = 0
-		} else if silent++; stopped && procfs.Stopped(proc.pid) {
+		} else if silent++; stopped && s.options.Processes.Stopped(proc.pid) {
 			return errors.New("a signal had stopped it")
 		} else if silent == maxSilent {
 			return fmt.Errorf("%d health probes unanswered, each for %s", silent, s.options.ProbeTimeout)
@@ -87,8 +86,8 @@ func (s *Supervisor) guard(proc *process, l sandbox.Limits) {
 		n++
 		disk := n%diskEvery == 0
 		err := s.options.Guard(proc.pid, l, disk)
-		if err == nil && disk && s.spawner != nil {
-			s.spawner.sweep()
+		if err == nil && disk {
+			s.options.Processes.Sweep(0)
 		}
 		return err
 	})

@@ -34,9 +34,9 @@ const forever = 365 * 24 * time.Hour
 // the first line.
 type child struct {
 	process
-	cmd     *exec.Cmd
-	spawner *spawner
-	ended   func(cause error) // ends the context of the process
+	cmd   *exec.Cmd
+	s     *Supervisor
+	ended func(cause error) // ends the context of the process
 
 	handshake *io.PipeReader // the first line of stdout
 	hello     string         // likewise; set before handshake has it
@@ -51,11 +51,11 @@ type child struct {
 var _ runner.Runner = (*child)(nil)
 
 // startChild starts a process whose socket lives in runDir.
-func startChild(ctx context.Context, runDir string, spawner *spawner, o *output, l launch) (*process, error) {
+func (s *Supervisor) startChild(ctx context.Context, runDir string, l launch) (*process, error) {
 	alive, end := context.WithCancelCause(context.Background())
 	c := &child{
-		process: process{ctx: alive, done: make(chan struct{}), output: o},
-		cmd:     newCommand(l), spawner: spawner,
+		process: process{ctx: alive, done: make(chan struct{}), output: newOutput(l.IDs, s.options.LogSink)},
+		cmd:     newCommand(l), s: s,
 		ended: func(cause error) { end(goneError{cause}) },
 	}
 	stdout, stderr := c.lines("stdout"), c.lines("stderr")
@@ -224,7 +224,7 @@ func (c *child) spawn() error {
 	if c.killed != "" {
 		c.cmd.Err = errors.New(c.killed)
 	}
-	err := c.spawner.Start(c.cmd)
+	err := c.s.spawner.Do(func() error { return c.s.options.Processes.Start(c.cmd) })
 	if err == nil {
 		c.pid = c.cmd.Process.Pid
 	}
@@ -251,7 +251,7 @@ func (c *child) watch(stdout, stderr io.Closer) {
 	timer.Stop()
 	_, _ = stdout.Close(), stderr.Close()
 
-	c.spawner.Ended(c.pid)
+	c.s.options.Processes.Sweep(c.pid)
 	summary, full := c.output.last()
 	if killed == "" && summary != "" && !clean {
 		reason += ": " + summary

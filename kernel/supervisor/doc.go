@@ -30,13 +30,13 @@
 //   - An extension that exceeds a limit (memory, processes, data on disk) is killed
 //     with all its descendants, and the reason is reported.
 //   - Its output is read at a bounded rate; beyond it, its writes block.
-//   - With Options.Adopt, on Linux, no descendant of an extension outlives it, in
+//   - With Options.Processes, on Linux, no descendant of an extension outlives it, in
 //     any session or process group.
 //
 // # Not promised
 //
 // Limits are checked at intervals: a fast process exceeds them for a moment.
-// Deleted files that are still open are charged to no directory. Without Adopt, a
+// Deleted files that are still open are charged to no directory. Without Processes, a
 // grandchild that leaves its process group (setsid) escapes the kill; if the kernel
 // was killed with -9, it runs until the next kernel finds it by its environment. It
 // holds no resource of the kernel. Where the system has no parent-death signal

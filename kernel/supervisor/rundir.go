@@ -9,10 +9,7 @@ import (
 	"strings"
 	"syscall"
 
-	"github.com/hashicorp/go-hclog"
 	"github.com/hashicorp/go-plugin"
-
-	"github.com/switchboard-run/switchboard/internal/procfs"
 )
 
 // go-plugin makes a directory for each process and a socket in it, both with a
@@ -24,7 +21,7 @@ const (
 
 // prepareRunDir makes dir usable for sockets: it exists, is private and short
 // enough, and holds no sockets of an earlier kernel, whose processes are killed.
-func prepareRunDir(dir string, log hclog.Logger) (string, error) {
+func (s *Supervisor) prepareRunDir(dir string) (string, error) {
 	if dir == "" {
 		return "", errors.New("no runtime directory is given")
 	}
@@ -49,7 +46,7 @@ func prepareRunDir(dir string, log hclog.Logger) (string, error) {
 	}
 	entries = slices.DeleteFunc(entries, func(e os.DirEntry) bool { return !strings.HasPrefix(e.Name(), socketDirPrefix) })
 	if len(entries) > 0 {
-		endLeftovers(dir, log)
+		s.endLeftovers(dir)
 	}
 	for _, e := range entries {
 		if err := os.RemoveAll(filepath.Join(dir, e.Name())); err != nil {
@@ -78,12 +75,9 @@ func makePrivate(dir string) error {
 // endLeftovers kills processes of an earlier kernel that outlived it: children
 // of extensions, or extensions where the system has no parent-death signal. They
 // are known by the socket directory in their environment.
-func endLeftovers(dir string, log hclog.Logger) {
+func (s *Supervisor) endLeftovers(dir string) {
 	mark := plugin.EnvUnixSocketDir + "=" + filepath.Join(dir, socketDirPrefix)
-	for pid, environ := range procfs.Environments() {
-		if pid != os.Getpid() && strings.Contains(environ, mark) {
-			log.Warn("ending a process that an earlier kernel left behind", "pid", pid)
-			_ = syscall.Kill(pid, syscall.SIGKILL)
-		}
+	if killed := s.options.Processes.KillMarked(mark); len(killed) > 0 {
+		s.options.Log.Warn("ended processes that an earlier kernel left behind", "pids", killed)
 	}
 }

@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/switchboard-run/switchboard/contract/extensionv1"
+	"github.com/switchboard-run/switchboard/home/orphans"
 )
 
 // patience bounds waiting for what must happen; no test depends on how long it
@@ -201,10 +202,17 @@ func shortDir(tb testing.TB) string {
 // firstGeneration is the last generation of the kernel before a test.
 const firstGeneration = 41
 
+// observed are processes of which the system is asked. The test's own children are not
+// taken for orphans.
+type observed struct{ unobserved }
+
+func (observed) KillMarked(mark string) []int { return (&orphans.Processes{}).KillMarked(mark) }
+func (observed) Stopped(pid int) bool         { return (&orphans.Processes{}).Stopped(pid) }
+
 func setup(tb testing.TB, change ...func(*Options)) *bench {
 	tb.Helper()
 	b := &bench{recorder: newRecorder(tb), logs: &logs{by: map[string]*bytes.Buffer{}}, dir: shortDir(tb)}
-	o := Options{Observer: b.recorder, RunDir: b.dir, LogSink: b.logs.sink}
+	o := Options{Observer: b.recorder, RunDir: b.dir, LogSink: b.logs.sink, Processes: observed{}}
 	for _, f := range change {
 		f(&o)
 	}

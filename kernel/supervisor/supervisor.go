@@ -45,10 +45,9 @@ type Options struct {
 	UsageInterval time.Duration
 	// Guard checks limits. Nil: there are none.
 	Guard sandbox.Guard
-	// Adopt makes this process the parent of the orphans of extensions, and kills
-	// them, also those that have left the process group. It is for a process that
-	// has no other children.
-	Adopt bool
+	// Processes starts processes, and ends what they leave behind; nil: they are
+	// started, and only what stays in their process groups ends with them.
+	Processes sandbox.Processes
 }
 
 func (o Options) withDefaults() Options {
@@ -60,6 +59,9 @@ func (o Options) withDefaults() Options {
 	}
 	if o.Guard == nil {
 		o.Guard = func(int, sandbox.Limits, bool) error { return nil }
+	}
+	if o.Processes == nil {
+		o.Processes = unobserved{}
 	}
 	o.ProbeInterval = cmp.Or(o.ProbeInterval, 10*time.Second)
 	o.ProbeTimeout = cmp.Or(o.ProbeTimeout, 5*time.Second)
@@ -90,19 +92,16 @@ type Supervisor struct {
 // thread until Stop.
 func New(o Options) (*Supervisor, error) {
 	s := newSupervisor(o, nil)
-	dir, err := prepareRunDir(o.RunDir, s.options.Log)
+	dir, err := s.prepareRunDir(o.RunDir)
 	if err != nil {
 		return nil, err
 	}
-	s.spawner, err = newSpawner(o.Adopt)
-	if err != nil {
-		return nil, err
-	}
+	s.spawner = newSpawner()
 	s.launch = func(ctx context.Context, l launch) (*process, error) {
 		if l.Serve != nil {
 			return startLocal(l.Serve)
 		}
-		return startChild(ctx, dir, s.spawner, newOutput(l.IDs, s.options.LogSink), l)
+		return s.startChild(ctx, dir, l)
 	}
 	return s, nil
 }

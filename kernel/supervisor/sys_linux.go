@@ -26,6 +26,3 @@ func awaitExit(pid int) bool {
 		}
 	}
 }
-
-// adopt makes this process the parent of what its descendants leave behind.
-func adopt() error { return unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) }
