@@ -22,6 +22,10 @@ const (
 	// MaxEffects is the largest number of effects of one commit. All other commits
 	// wait while they are applied.
 	MaxEffects = 4096
+	// MaxBlobs is the largest number of files that one effect names.
+	MaxBlobs = 32
+	// MaxBlobChunk is the most bytes of a file in one message, in either direction.
+	MaxBlobChunk = 1 << 20
 )
 
 // RepeatMark precedes a text that may have been sent before, unless the channel's

@@ -51,7 +51,9 @@ type UserMessage struct {
 type Attachment struct {
 	Kind string `json:"kind"` // photo, voice, document, ...
 	Name string `json:"name,omitempty"`
-	Blob string `json:"blob,omitempty"` // SHA-256 of the file, in hexadecimal; empty: it was not stored
+	// Blob is the SHA-256 of the file, in hexadecimal; empty: it was not stored. An event
+	// that names it keeps it by Publish.blobs.
+	Blob string `json:"blob,omitempty"`
 	MIME string `json:"mime,omitempty"`
 	Size int64  `json:"size,omitempty"` // in bytes; 0: unknown
 }
@@ -86,6 +88,9 @@ type AgentInput struct {
 	// Thread names the input's conversation if the session holds several at once. A
 	// model sees nothing of the others.
 	Thread string `json:"thread,omitempty"`
+	// Attachments came with the input; the session keeps their files. The text names
+	// them, as Reference does.
+	Attachments []Attachment `json:"attachments,omitempty"`
 }
 
 // Kinds of an input.

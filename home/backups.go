@@ -111,6 +111,7 @@ func BackupHint(home *config.Home) string {
 func (i *Installation) createBackup(ctx context.Context, file string, secrets bool) (backup.Info, error) {
 	i.backupMu.Lock() // two at once would only be slower
 	defer i.backupMu.Unlock()
+	defer i.Kernel.RestFiles()()
 	return backup.Create(ctx, backup.Source{
 		Home: i.options.Home, Version: i.options.Version, Copy: i.Kernel.Snapshot, Secrets: secrets, Gentle: true,
 	}, file)

@@ -29,6 +29,7 @@ import (
 	"github.com/switchboard-run/switchboard/kernel/directory"
 	"github.com/switchboard-run/switchboard/kernel/journal"
 	"github.com/switchboard-run/switchboard/manifests"
+	"github.com/switchboard-run/switchboard/store/blobfiles"
 	"github.com/switchboard-run/switchboard/store/sqlite"
 )
 
@@ -131,7 +132,8 @@ func Open(ctx context.Context, o Options) (_ *Installation, err error) {
 		return nil, err
 	}
 	i.Kernel, err = kernel.Open(ctx, kernel.Options{
-		Store: store, RunDir: o.Home.RuntimeDir(), Extensions: specs, Settings: i.files.settings(first),
+		Store: store, Files: blobfiles.Dir(o.Home.Files()), RunDir: o.Home.RuntimeDir(),
+		Extensions: specs, Settings: i.files.settings(first),
 		Log: i.log, ExtensionLog: i.logs.extension, Processes: processes, Guard: limits.Guard,
 		Admin: kernel.AdminOptions{Token: token, Installation: described{i}},
 	})

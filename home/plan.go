@@ -10,6 +10,7 @@ import (
 	"github.com/switchboard-run/switchboard/contract"
 	"github.com/switchboard-run/switchboard/home/config"
 	"github.com/switchboard-run/switchboard/kernel"
+	"github.com/switchboard-run/switchboard/kernel/directory"
 	"github.com/switchboard-run/switchboard/kernel/sandbox"
 	"github.com/switchboard-run/switchboard/kernel/supervisor"
 	"github.com/switchboard-run/switchboard/manifests"
@@ -133,6 +134,9 @@ func (f *files) settings(p *plan) kernel.Settings {
 		Completions: c.Models.Concurrency, Approve: c.Approve,
 		KeepEvents: c.Retention.Events, KeepDead: c.Retention.Dead, SecretsFile: f.options.Home.Secrets(),
 		Program: f.options.Program,
+		Blobs: directory.BlobLimits{
+			File: int64(c.Files.File), Extension: int64(c.Files.Extension), Total: int64(c.Files.Total),
+		},
 	}
 	if c.Models.Scout != "" {
 		s.ModelNames["scout"] = []string{c.Models.Scout}

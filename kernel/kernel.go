@@ -13,6 +13,7 @@
 //	models      which provider completes, and when
 //	spending    what completions cost, and may cost
 //	supervisor  processes
+//	blobs       the files that come with messages
 //	sandbox     what a process may use
 //	host        the kernel's side of the contract
 //	directory   what is known of all of them at one moment
@@ -39,6 +40,7 @@ import (
 
 	"github.com/switchboard-run/switchboard/contract"
 	"github.com/switchboard-run/switchboard/kernel/admin"
+	"github.com/switchboard-run/switchboard/kernel/blobs"
 	"github.com/switchboard-run/switchboard/kernel/bus"
 	"github.com/switchboard-run/switchboard/kernel/directory"
 	"github.com/switchboard-run/switchboard/kernel/host"
@@ -58,7 +60,9 @@ type Options struct {
 	Store func() (journal.Store, error)
 	// RunDir is for sockets: private to the user, with a short path, and used by one
 	// kernel at a time.
-	RunDir     string
+	RunDir string
+	// Files stores the files that come with messages; nil: none are stored.
+	Files      blobs.Files
 	Extensions []Spec // see Apply
 	Settings   Settings
 	Log        hclog.Logger // nil: nothing is logged
@@ -93,6 +97,7 @@ type Kernel struct {
 	router     *router.MessageRouter
 	tools      *tools.Runner
 	ledger     *models.Ledger
+	blobs      *blobs.Store
 	host       *host.Host
 	super      *supervisor.Supervisor
 	listener   net.Listener
@@ -154,8 +159,12 @@ func Open(ctx context.Context, o Options) (_ *Kernel, err error) {
 	}
 	k.tools.Bus, k.tools.Sessions, k.tools.Router = k.bus, k.sessions, k.router
 	k.ledger = models.NewLedger(k.bus, k.directory, k.log.Named("spending"))
+	if o.Files != nil {
+		k.blobs = &blobs.Store{Bus: k.bus, Files: o.Files, Directory: k.directory, Log: k.log.Named("files")}
+	}
 	k.host.Options = host.Options{
-		Bus: k.bus, Sessions: k.sessions, Directory: k.directory, Tools: k.tools,
+		Blobs: k.blobs,
+		Bus:   k.bus, Sessions: k.sessions, Directory: k.directory, Tools: k.tools,
 		Models: &models.Router{Directory: k.directory, Remote: k.host, Ledger: k.ledger}, Log: k.log.Named("host"),
 		OwnerToken: o.Admin.Token, Report: k.super.Report, Stuck: k.stuck,
 	}
@@ -227,6 +236,9 @@ func (k *Kernel) Run(ctx context.Context) error {
 	}
 	k.planning.Unlock()
 	background.Go(func() { k.detourLoop(ctx) })
+	if k.blobs != nil {
+		background.Go(func() { k.blobs.Run(ctx) })
+	}
 	var fenced error
 	select {
 	case <-ctx.Done():
@@ -274,6 +286,15 @@ func (k *Kernel) Publish(topic, key string, payload any) (id string, err error) 
 // Snapshot writes a consistent copy of the store to a file that does not exist
 // yet, while everything goes on.
 func (k *Kernel) Snapshot(ctx context.Context, file string) error { return k.store.Backup(ctx, file) }
+
+// RestFiles keeps every stored file where it is until release is called, so that those
+// which a snapshot names can be copied after it.
+func (k *Kernel) RestFiles() (release func()) {
+	if k.blobs == nil {
+		return func() {}
+	}
+	return k.blobs.Rest()
+}
 
 // listenPrivate listens on a socket that only this user can open. It does not
 // change the umask, which belongs to the whole process: directories and

@@ -68,6 +68,7 @@ type Permissions struct {
 	Tools     []string // full names of read-only tools that it may call outside of turns
 	Models    []string // that it may ask outside of turns
 	Presence  bool     // it may ask when a person was there last
+	Blobs     bool     // it may store and read files
 	Sessions  bool     // it may read all sessions, for an agent whose conversation no one else reads
 	Admin     string   // bus.AdminRead or bus.AdminManage: the services of adminv1; empty: none
 }
@@ -90,6 +91,10 @@ const (
 
 	defaultKeep     = 30 * 24 * time.Hour
 	defaultKeepDead = 90 * 24 * time.Hour
+
+	defaultFile           = 50 << 20
+	defaultExtensionFiles = 2 << 30
+	defaultFiles          = 10 << 30
 )
 
 // plan is what shall run, and with which settings.
@@ -103,6 +108,9 @@ func newPlan(specs []Spec, settings Settings) (*plan, error) {
 	p.Location = cmp.Or(p.Location, time.UTC)
 	p.MaxTurns = cmp.Or(p.MaxTurns, defaultMaxTurns)
 	p.KeepEvents, p.KeepDead = cmp.Or(p.KeepEvents, defaultKeep), cmp.Or(p.KeepDead, defaultKeepDead)
+	b := &p.Blobs
+	b.File, b.Extension, b.Total = cmp.Or(b.File, defaultFile), cmp.Or(b.Extension, defaultExtensionFiles),
+		cmp.Or(b.Total, defaultFiles)
 	for i := range specs {
 		s := &specs[i]
 		switch {
@@ -170,6 +178,7 @@ func (s *Spec) actor(generation int64) *bus.Actor {
 	a := &bus.Actor{
 		Builtin: s.Builtin, ID: s.ID, Generation: generation, Publish: s.Permissions.Publish, Effects: s.Permissions.Effects,
 		Tools: s.Permissions.Tools, Models: s.Permissions.Models, Presence: s.Permissions.Presence,
+		Blobs:    s.Permissions.Blobs,
 		Sessions: s.Permissions.Sessions, Admin: s.Permissions.Admin,
 		Channel: s.Provides.Channel != nil, Agent: s.Agent != nil,
 	}

@@ -123,6 +123,7 @@ type Permissions struct {
 	Files     []File         `yaml:"files" unique:"path"`                   // besides its own
 	Tools     []string       `yaml:"tools" check:"tool" unique:"-"`         // read-only ones, to call outside of turns
 	Models    []string       `yaml:"models" check:"model" unique:"-"`       // to call outside of turns
+	Blobs     bool           `yaml:"blobs"`                                 // may store and read files of messages
 	Presence  bool           `yaml:"presence"`                              // may read when people were last active
 	Sessions  bool           `yaml:"sessions"`                              // may read all sessions
 	Admin     string         `yaml:"admin" enum:"read|manage"`              // services of adminv1; manage: built-ins only

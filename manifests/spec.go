@@ -14,7 +14,7 @@ func (m *Manifest) Spec() kernel.Spec {
 		Provides: m.provides(), Agent: m.agent(),
 		Permissions: kernel.Permissions{
 			Publish: m.Permissions.Publish, Effects: m.Permissions.Effects, Tools: m.Permissions.Tools,
-			Models: m.Permissions.Models, Presence: m.Permissions.Presence, Sessions: m.Permissions.Sessions,
+			Models: m.Permissions.Models, Presence: m.Permissions.Presence, Blobs: m.Permissions.Blobs, Sessions: m.Permissions.Sessions,
 			Admin: m.Permissions.Admin,
 		},
 	}

@@ -47,13 +47,14 @@ type Message struct {
 	Unmarked     string // Text without the mark, for operations that repeat nothing, such as an edit
 	Conversation string // the channel's own address; empty: the default recipient
 	Thread       string
-	Owner        string // user id of the owner on this channel, if one is known
-	ReplyTo      string // the platform's id of the message that this one answers
-	DraftID      string // the draft that this message replaces
-	Part, Parts  int    // of a text that was split
-	Repeat       bool   // an earlier attempt may have been sent
-	Session      string // the session that sent it; may be empty
-	Notice       bool   // not an answer but a reminder or a message from elsewhere
+	Owner        string                // user id of the owner on this channel, if one is known
+	ReplyTo      string                // the platform's id of the message that this one answers
+	DraftID      string                // the draft that this message replaces
+	Part, Parts  int                   // of a text that was split
+	Repeat       bool                  // an earlier attempt may have been sent
+	Session      string                // the session that sent it; may be empty
+	Attachments  []contract.Attachment // to send with the text; see Kernel.GetBlob
+	Notice       bool                  // not an answer but a reminder or a message from elsewhere
 }
 
 // Receipt is the platform's answer to a message.

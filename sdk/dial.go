@@ -67,18 +67,7 @@ func (l *link) join(address string, lost func()) error {
 	defer sharedMu.Unlock()
 	c := shared[address]
 	if c == nil {
-		conn, err := grpc.NewClient(address,
-			grpc.WithTransportCredentials(insecure.NewCredentials()),
-			grpc.WithNoProxy(),
-			grpc.WithDisableRetry(),
-			grpc.WithDisableServiceConfig(),
-			grpc.WithIdleTimeout(0),
-			grpc.WithStaticStreamWindowSize(contract.StreamWindow),
-			grpc.WithStaticConnWindowSize(contract.ConnWindow),
-			grpc.WithDefaultCallOptions(
-				grpc.MaxCallRecvMsgSize(contract.MaxMessage),
-				grpc.MaxCallSendMsgSize(contract.MaxMessage)),
-		)
+		conn, err := newConn(address)
 		if err != nil {
 			return err
 		}
@@ -88,6 +77,22 @@ func (l *link) join(address string, lost func()) error {
 	l.conn = c
 	c.links[l] = lost
 	return nil
+}
+
+// newConn returns a connection to the kernel that is not opened yet.
+func newConn(address string) (*grpc.ClientConn, error) {
+	return grpc.NewClient(address,
+		grpc.WithTransportCredentials(insecure.NewCredentials()),
+		grpc.WithNoProxy(),
+		grpc.WithDisableRetry(),
+		grpc.WithDisableServiceConfig(),
+		grpc.WithIdleTimeout(0),
+		grpc.WithStaticStreamWindowSize(contract.StreamWindow),
+		grpc.WithStaticConnWindowSize(contract.ConnWindow),
+		grpc.WithDefaultCallOptions(
+			grpc.MaxCallRecvMsgSize(contract.MaxMessage),
+			grpc.MaxCallSendMsgSize(contract.MaxMessage)),
+	)
 }
 
 // watch notifies every link when the connection, which was ready, is lost.

@@ -30,6 +30,9 @@ func Key(key string) PublishOption { return func(p *busv1.Publish) { p.Key = key
 // first event. Keys are per extension and are kept as long as the event.
 func Dedupe(key string) PublishOption { return func(p *busv1.Publish) { p.DedupeKey = key } }
 
+// Blobs lets the event keep files, by their hashes. See Kernel.PutBlob.
+func Blobs(hashes ...string) PublishOption { return func(p *busv1.Publish) { p.Blobs = hashes } }
+
 // Publish publishes an event. The payload is encoded as JSON, at most 1 MiB; a
 // json.RawMessage is sent unchanged, and the kernel refuses invalid JSON.
 func Publish(topic string, payload any, options ...PublishOption) Effect {

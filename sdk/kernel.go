@@ -43,6 +43,8 @@ type Kernel struct {
 	draining context.Context // ends when the extension begins to shut down
 	drain    context.CancelFunc
 
+	files files
+
 	committing sync.Mutex // held while a stream is opened
 	commits    atomic.Pointer[commitStream]
 
@@ -131,11 +133,13 @@ func (k *Kernel) CommitOnce(ctx context.Context, id string, effects ...Effect) (
 	return k.commit(ctx, &busv1.Commit{Id: id, Lane: LaneOf(ctx), Effects: protos})
 }
 
-// Receive reports a person's message, which is on disk when Receive returns. The
+// Receive reports a person's message, which is on disk when Receive returns, with the
+// files of its attachments, which were stored before by PutBlob. The
 // dedupe key makes reporting it again harmless; empty: none. Further effects (the
 // poll cursor) are committed with it.
 func (k *Kernel) Receive(ctx context.Context, m UserMessage, dedupe string, effects ...Effect) error {
-	effects = append([]Effect{Publish(contract.TopicUserMessage, m, Dedupe(dedupe))}, effects...)
+	effects = append([]Effect{Publish(contract.TopicUserMessage, m, Dedupe(dedupe),
+		Blobs(contract.BlobsOf(m.Attachments)...))}, effects...)
 	_, err := k.Commit(ctx, effects...)
 	return err
 }

@@ -198,6 +198,9 @@ func (p *printer) backup(i backup.Info) {
 	} else {
 		p.line("  without secrets.env")
 	}
+	for _, hash := range i.Lost {
+		p.line("  %s: the file %s of a message is missing or damaged", p.paint(red, "lost"), hash)
+	}
 	for _, name := range i.LeftOut {
 		p.line("  %s: %s is a link or special file", p.paint(yellow, "skipped"), name)
 	}

@@ -503,12 +503,15 @@ func (*Effect_Call) isEffect_Kind() {}
 // Publish publishes an event. If this source used the dedupe_key before, nothing
 // happens and the result names the first event.
 type Publish struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Topic         string                 `protobuf:"bytes,1,opt,name=topic,proto3" json:"topic,omitempty"`
-	Key           string                 `protobuf:"bytes,2,opt,name=key,proto3" json:"key,omitempty"` // at most 1024 bytes
-	Payload       []byte                 `protobuf:"bytes,3,opt,name=payload,proto3" json:"payload,omitempty"`
-	DedupeKey     string                 `protobuf:"bytes,4,opt,name=dedupe_key,json=dedupeKey,proto3" json:"dedupe_key,omitempty"` // at most 1024 bytes
-	Blobs         []string               `protobuf:"bytes,5,rep,name=blobs,proto3" json:"blobs,omitempty"`                          // SHA-256 of the files that the payload names; refused by this version
+	state     protoimpl.MessageState `protogen:"open.v1"`
+	Topic     string                 `protobuf:"bytes,1,opt,name=topic,proto3" json:"topic,omitempty"`
+	Key       string                 `protobuf:"bytes,2,opt,name=key,proto3" json:"key,omitempty"` // at most 1024 bytes
+	Payload   []byte                 `protobuf:"bytes,3,opt,name=payload,proto3" json:"payload,omitempty"`
+	DedupeKey string                 `protobuf:"bytes,4,opt,name=dedupe_key,json=dedupeKey,proto3" json:"dedupe_key,omitempty"` // at most 1024 bytes
+	// SHA-256 of the files that the payload names, in hexadecimal. The event keeps them.
+	// Each was stored by the extension, is kept by one of its values, or came with the
+	// delivery or the session of the lane; otherwise the commit is refused.
+	Blobs         []string `protobuf:"bytes,5,rep,name=blobs,proto3" json:"blobs,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -586,7 +589,7 @@ type Put struct {
 	// The write happens only if this is the current version; 0: the key must not
 	// exist. Unset: write unconditionally.
 	Version       *int64   `protobuf:"varint,3,opt,name=version,proto3,oneof" json:"version,omitempty"`
-	Blobs         []string `protobuf:"bytes,4,rep,name=blobs,proto3" json:"blobs,omitempty"` // see Publish.blobs
+	Blobs         []string `protobuf:"bytes,4,rep,name=blobs,proto3" json:"blobs,omitempty"` // kept until the value is replaced or deleted; see Publish.blobs
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -871,7 +874,7 @@ type Input struct {
 	Thread string `protobuf:"bytes,10,opt,name=thread,proto3" json:"thread,omitempty"`
 	// If the session does not exist, queue nothing and return no error.
 	IfExists      bool     `protobuf:"varint,11,opt,name=if_exists,json=ifExists,proto3" json:"if_exists,omitempty"`
-	Blobs         []string `protobuf:"bytes,12,rep,name=blobs,proto3" json:"blobs,omitempty"`   // see Publish.blobs
+	Blobs         []string `protobuf:"bytes,12,rep,name=blobs,proto3" json:"blobs,omitempty"`   // the session keeps them; see Publish.blobs
 	Person        string   `protobuf:"bytes,13,opt,name=person,proto3" json:"person,omitempty"` // the person who wrote it; empty: none
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1005,7 +1008,7 @@ type Append struct {
 	Session       string                 `protobuf:"bytes,1,opt,name=session,proto3" json:"session,omitempty"`
 	ExpectedSeq   int64                  `protobuf:"varint,2,opt,name=expected_seq,json=expectedSeq,proto3" json:"expected_seq,omitempty"`
 	Entries       []*Entry               `protobuf:"bytes,3,rep,name=entries,proto3" json:"entries,omitempty"`
-	Blobs         []string               `protobuf:"bytes,4,rep,name=blobs,proto3" json:"blobs,omitempty"` // see Publish.blobs
+	Blobs         []string               `protobuf:"bytes,4,rep,name=blobs,proto3" json:"blobs,omitempty"` // the session keeps them; see Publish.blobs
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }

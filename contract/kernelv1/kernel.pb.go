@@ -1348,6 +1348,206 @@ func (*DraftResponse) Descriptor() ([]byte, []int) {
 	return file_switchboard_kernel_v1_kernel_proto_rawDescGZIP(), []int{22}
 }
 
+type PutBlobRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Data          []byte                 `protobuf:"bytes,1,opt,name=data,proto3" json:"data,omitempty"` // at most 1 MiB
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *PutBlobRequest) Reset() {
+	*x = PutBlobRequest{}
+	mi := &file_switchboard_kernel_v1_kernel_proto_msgTypes[23]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *PutBlobRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*PutBlobRequest) ProtoMessage() {}
+
+func (x *PutBlobRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_switchboard_kernel_v1_kernel_proto_msgTypes[23]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use PutBlobRequest.ProtoReflect.Descriptor instead.
+func (*PutBlobRequest) Descriptor() ([]byte, []int) {
+	return file_switchboard_kernel_v1_kernel_proto_rawDescGZIP(), []int{23}
+}
+
+func (x *PutBlobRequest) GetData() []byte {
+	if x != nil {
+		return x.Data
+	}
+	return nil
+}
+
+type Blob struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Hash          string                 `protobuf:"bytes,1,opt,name=hash,proto3" json:"hash,omitempty"`  // SHA-256 of the bytes, in hexadecimal
+	Size          int64                  `protobuf:"varint,2,opt,name=size,proto3" json:"size,omitempty"` // in bytes
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Blob) Reset() {
+	*x = Blob{}
+	mi := &file_switchboard_kernel_v1_kernel_proto_msgTypes[24]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Blob) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Blob) ProtoMessage() {}
+
+func (x *Blob) ProtoReflect() protoreflect.Message {
+	mi := &file_switchboard_kernel_v1_kernel_proto_msgTypes[24]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Blob.ProtoReflect.Descriptor instead.
+func (*Blob) Descriptor() ([]byte, []int) {
+	return file_switchboard_kernel_v1_kernel_proto_rawDescGZIP(), []int{24}
+}
+
+func (x *Blob) GetHash() string {
+	if x != nil {
+		return x.Hash
+	}
+	return ""
+}
+
+func (x *Blob) GetSize() int64 {
+	if x != nil {
+		return x.Size
+	}
+	return 0
+}
+
+type GetBlobRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Hash          string                 `protobuf:"bytes,1,opt,name=hash,proto3" json:"hash,omitempty"` // or, within the session of the lane, its first 6 digits or more
+	Lane          string                 `protobuf:"bytes,2,opt,name=lane,proto3" json:"lane,omitempty"` // may be empty
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *GetBlobRequest) Reset() {
+	*x = GetBlobRequest{}
+	mi := &file_switchboard_kernel_v1_kernel_proto_msgTypes[25]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *GetBlobRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*GetBlobRequest) ProtoMessage() {}
+
+func (x *GetBlobRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_switchboard_kernel_v1_kernel_proto_msgTypes[25]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use GetBlobRequest.ProtoReflect.Descriptor instead.
+func (*GetBlobRequest) Descriptor() ([]byte, []int) {
+	return file_switchboard_kernel_v1_kernel_proto_rawDescGZIP(), []int{25}
+}
+
+func (x *GetBlobRequest) GetHash() string {
+	if x != nil {
+		return x.Hash
+	}
+	return ""
+}
+
+func (x *GetBlobRequest) GetLane() string {
+	if x != nil {
+		return x.Lane
+	}
+	return ""
+}
+
+type GetBlobResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Blob          *Blob                  `protobuf:"bytes,1,opt,name=blob,proto3" json:"blob,omitempty"` // in the first one
+	Data          []byte                 `protobuf:"bytes,2,opt,name=data,proto3" json:"data,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *GetBlobResponse) Reset() {
+	*x = GetBlobResponse{}
+	mi := &file_switchboard_kernel_v1_kernel_proto_msgTypes[26]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *GetBlobResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*GetBlobResponse) ProtoMessage() {}
+
+func (x *GetBlobResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_switchboard_kernel_v1_kernel_proto_msgTypes[26]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use GetBlobResponse.ProtoReflect.Descriptor instead.
+func (*GetBlobResponse) Descriptor() ([]byte, []int) {
+	return file_switchboard_kernel_v1_kernel_proto_rawDescGZIP(), []int{26}
+}
+
+func (x *GetBlobResponse) GetBlob() *Blob {
+	if x != nil {
+		return x.Blob
+	}
+	return nil
+}
+
+func (x *GetBlobResponse) GetData() []byte {
+	if x != nil {
+		return x.Data
+	}
+	return nil
+}
+
 type GetRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Key           string                 `protobuf:"bytes,1,opt,name=key,proto3" json:"key,omitempty"`
@@ -1357,7 +1557,7 @@ type GetRequest struct {
 
 func (x *GetRequest) Reset() {
 	*x = GetRequest{}
-	mi := &file_switchboard_kernel_v1_kernel_proto_msgTypes[23]
+	mi := &file_switchboard_kernel_v1_kernel_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1369,7 +1569,7 @@ func (x *GetRequest) String() string {
 func (*GetRequest) ProtoMessage() {}
 
 func (x *GetRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_switchboard_kernel_v1_kernel_proto_msgTypes[23]
+	mi := &file_switchboard_kernel_v1_kernel_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1382,7 +1582,7 @@ func (x *GetRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetRequest.ProtoReflect.Descriptor instead.
 func (*GetRequest) Descriptor() ([]byte, []int) {
-	return file_switchboard_kernel_v1_kernel_proto_rawDescGZIP(), []int{23}
+	return file_switchboard_kernel_v1_kernel_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *GetRequest) GetKey() string {
@@ -1403,7 +1603,7 @@ type Value struct {
 
 func (x *Value) Reset() {
 	*x = Value{}
-	mi := &file_switchboard_kernel_v1_kernel_proto_msgTypes[24]
+	mi := &file_switchboard_kernel_v1_kernel_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1415,7 +1615,7 @@ func (x *Value) String() string {
 func (*Value) ProtoMessage() {}
 
 func (x *Value) ProtoReflect() protoreflect.Message {
-	mi := &file_switchboard_kernel_v1_kernel_proto_msgTypes[24]
+	mi := &file_switchboard_kernel_v1_kernel_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1428,7 +1628,7 @@ func (x *Value) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Value.ProtoReflect.Descriptor instead.
 func (*Value) Descriptor() ([]byte, []int) {
-	return file_switchboard_kernel_v1_kernel_proto_rawDescGZIP(), []int{24}
+	return file_switchboard_kernel_v1_kernel_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *Value) GetKey() string {
@@ -1463,7 +1663,7 @@ type ScanRequest struct {
 
 func (x *ScanRequest) Reset() {
 	*x = ScanRequest{}
-	mi := &file_switchboard_kernel_v1_kernel_proto_msgTypes[25]
+	mi := &file_switchboard_kernel_v1_kernel_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1475,7 +1675,7 @@ func (x *ScanRequest) String() string {
 func (*ScanRequest) ProtoMessage() {}
 
 func (x *ScanRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_switchboard_kernel_v1_kernel_proto_msgTypes[25]
+	mi := &file_switchboard_kernel_v1_kernel_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1488,7 +1688,7 @@ func (x *ScanRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ScanRequest.ProtoReflect.Descriptor instead.
 func (*ScanRequest) Descriptor() ([]byte, []int) {
-	return file_switchboard_kernel_v1_kernel_proto_rawDescGZIP(), []int{25}
+	return file_switchboard_kernel_v1_kernel_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *ScanRequest) GetPrefix() string {
@@ -1522,7 +1722,7 @@ type ScanResponse struct {
 
 func (x *ScanResponse) Reset() {
 	*x = ScanResponse{}
-	mi := &file_switchboard_kernel_v1_kernel_proto_msgTypes[26]
+	mi := &file_switchboard_kernel_v1_kernel_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1534,7 +1734,7 @@ func (x *ScanResponse) String() string {
 func (*ScanResponse) ProtoMessage() {}
 
 func (x *ScanResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_switchboard_kernel_v1_kernel_proto_msgTypes[26]
+	mi := &file_switchboard_kernel_v1_kernel_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1547,7 +1747,7 @@ func (x *ScanResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ScanResponse.ProtoReflect.Descriptor instead.
 func (*ScanResponse) Descriptor() ([]byte, []int) {
-	return file_switchboard_kernel_v1_kernel_proto_rawDescGZIP(), []int{26}
+	return file_switchboard_kernel_v1_kernel_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *ScanResponse) GetValues() []*Value {
@@ -1572,7 +1772,7 @@ type ReportResponse struct {
 
 func (x *ReportResponse) Reset() {
 	*x = ReportResponse{}
-	mi := &file_switchboard_kernel_v1_kernel_proto_msgTypes[27]
+	mi := &file_switchboard_kernel_v1_kernel_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1584,7 +1784,7 @@ func (x *ReportResponse) String() string {
 func (*ReportResponse) ProtoMessage() {}
 
 func (x *ReportResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_switchboard_kernel_v1_kernel_proto_msgTypes[27]
+	mi := &file_switchboard_kernel_v1_kernel_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1597,7 +1797,7 @@ func (x *ReportResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReportResponse.ProtoReflect.Descriptor instead.
 func (*ReportResponse) Descriptor() ([]byte, []int) {
-	return file_switchboard_kernel_v1_kernel_proto_rawDescGZIP(), []int{27}
+	return file_switchboard_kernel_v1_kernel_proto_rawDescGZIP(), []int{31}
 }
 
 var File_switchboard_kernel_v1_kernel_proto protoreflect.FileDescriptor
@@ -1696,7 +1896,18 @@ const file_switchboard_kernel_v1_kernel_proto_rawDesc = "" +
 	"\fDraftRequest\x12\x12\n" +
 	"\x04lane\x18\x01 \x01(\tR\x04lane\x12\x12\n" +
 	"\x04text\x18\x02 \x01(\tR\x04text\"\x0f\n" +
-	"\rDraftResponse\"\x1e\n" +
+	"\rDraftResponse\"$\n" +
+	"\x0ePutBlobRequest\x12\x12\n" +
+	"\x04data\x18\x01 \x01(\fR\x04data\".\n" +
+	"\x04Blob\x12\x12\n" +
+	"\x04hash\x18\x01 \x01(\tR\x04hash\x12\x12\n" +
+	"\x04size\x18\x02 \x01(\x03R\x04size\"8\n" +
+	"\x0eGetBlobRequest\x12\x12\n" +
+	"\x04hash\x18\x01 \x01(\tR\x04hash\x12\x12\n" +
+	"\x04lane\x18\x02 \x01(\tR\x04lane\"V\n" +
+	"\x0fGetBlobResponse\x12/\n" +
+	"\x04blob\x18\x01 \x01(\v2\x1b.switchboard.kernel.v1.BlobR\x04blob\x12\x12\n" +
+	"\x04data\x18\x02 \x01(\fR\x04data\"\x1e\n" +
 	"\n" +
 	"GetRequest\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\"I\n" +
@@ -1731,7 +1942,10 @@ const file_switchboard_kernel_v1_kernel_proto_rawDesc = "" +
 	"\x05Draft\x12#.switchboard.kernel.v1.DraftRequest\x1a$.switchboard.kernel.v1.DraftResponse(\x012\x9d\x01\n" +
 	"\x02KV\x12F\n" +
 	"\x03Get\x12!.switchboard.kernel.v1.GetRequest\x1a\x1c.switchboard.kernel.v1.Value\x12O\n" +
-	"\x04Scan\x12\".switchboard.kernel.v1.ScanRequest\x1a#.switchboard.kernel.v1.ScanResponse2_\n" +
+	"\x04Scan\x12\".switchboard.kernel.v1.ScanRequest\x1a#.switchboard.kernel.v1.ScanResponse2\xac\x01\n" +
+	"\x05Blobs\x12K\n" +
+	"\x03Put\x12%.switchboard.kernel.v1.PutBlobRequest\x1a\x1b.switchboard.kernel.v1.Blob(\x01\x12V\n" +
+	"\x03Get\x12%.switchboard.kernel.v1.GetBlobRequest\x1a&.switchboard.kernel.v1.GetBlobResponse0\x012_\n" +
 	"\aRuntime\x12T\n" +
 	"\x06Report\x12#.switchboard.extension.v1.Readiness\x1a%.switchboard.kernel.v1.ReportResponseB\xd8\x01\n" +
 	"\x19com.switchboard.kernel.v1B\vKernelProtoP\x01Z8github.com/switchboard-run/switchboard/contract/kernelv1\xa2\x02\x03SKX\xaa\x02\x15Switchboard.Kernel.V1\xca\x02\x15Switchboard\\Kernel\\V1\xe2\x02!Switchboard\\Kernel\\V1\\GPBMetadata\xea\x02\x17Switchboard::Kernel::V1b\x06proto3"
@@ -1748,7 +1962,7 @@ func file_switchboard_kernel_v1_kernel_proto_rawDescGZIP() []byte {
 	return file_switchboard_kernel_v1_kernel_proto_rawDescData
 }
 
-var file_switchboard_kernel_v1_kernel_proto_msgTypes = make([]protoimpl.MessageInfo, 28)
+var file_switchboard_kernel_v1_kernel_proto_msgTypes = make([]protoimpl.MessageInfo, 32)
 var file_switchboard_kernel_v1_kernel_proto_goTypes = []any{
 	(*CommitFrame)(nil),            // 0: switchboard.kernel.v1.CommitFrame
 	(*ReceiptFrame)(nil),           // 1: switchboard.kernel.v1.ReceiptFrame
@@ -1773,69 +1987,78 @@ var file_switchboard_kernel_v1_kernel_proto_goTypes = []any{
 	(*Channel)(nil),                // 20: switchboard.kernel.v1.Channel
 	(*DraftRequest)(nil),           // 21: switchboard.kernel.v1.DraftRequest
 	(*DraftResponse)(nil),          // 22: switchboard.kernel.v1.DraftResponse
-	(*GetRequest)(nil),             // 23: switchboard.kernel.v1.GetRequest
-	(*Value)(nil),                  // 24: switchboard.kernel.v1.Value
-	(*ScanRequest)(nil),            // 25: switchboard.kernel.v1.ScanRequest
-	(*ScanResponse)(nil),           // 26: switchboard.kernel.v1.ScanResponse
-	(*ReportResponse)(nil),         // 27: switchboard.kernel.v1.ReportResponse
-	(*busv1.Commit)(nil),           // 28: switchboard.bus.v1.Commit
-	(*busv1.CommitReceipt)(nil),    // 29: switchboard.bus.v1.CommitReceipt
-	(*busv1.Entry)(nil),            // 30: switchboard.bus.v1.Entry
-	(*busv1.Event)(nil),            // 31: switchboard.bus.v1.Event
-	(*extensionv1.Tool)(nil),       // 32: switchboard.extension.v1.Tool
-	(*extensionv1.Message)(nil),    // 33: switchboard.extension.v1.Message
-	(*extensionv1.Readiness)(nil),  // 34: switchboard.extension.v1.Readiness
-	(*extensionv1.CallResult)(nil), // 35: switchboard.extension.v1.CallResult
-	(*extensionv1.Delta)(nil),      // 36: switchboard.extension.v1.Delta
+	(*PutBlobRequest)(nil),         // 23: switchboard.kernel.v1.PutBlobRequest
+	(*Blob)(nil),                   // 24: switchboard.kernel.v1.Blob
+	(*GetBlobRequest)(nil),         // 25: switchboard.kernel.v1.GetBlobRequest
+	(*GetBlobResponse)(nil),        // 26: switchboard.kernel.v1.GetBlobResponse
+	(*GetRequest)(nil),             // 27: switchboard.kernel.v1.GetRequest
+	(*Value)(nil),                  // 28: switchboard.kernel.v1.Value
+	(*ScanRequest)(nil),            // 29: switchboard.kernel.v1.ScanRequest
+	(*ScanResponse)(nil),           // 30: switchboard.kernel.v1.ScanResponse
+	(*ReportResponse)(nil),         // 31: switchboard.kernel.v1.ReportResponse
+	(*busv1.Commit)(nil),           // 32: switchboard.bus.v1.Commit
+	(*busv1.CommitReceipt)(nil),    // 33: switchboard.bus.v1.CommitReceipt
+	(*busv1.Entry)(nil),            // 34: switchboard.bus.v1.Entry
+	(*busv1.Event)(nil),            // 35: switchboard.bus.v1.Event
+	(*extensionv1.Tool)(nil),       // 36: switchboard.extension.v1.Tool
+	(*extensionv1.Message)(nil),    // 37: switchboard.extension.v1.Message
+	(*extensionv1.Readiness)(nil),  // 38: switchboard.extension.v1.Readiness
+	(*extensionv1.CallResult)(nil), // 39: switchboard.extension.v1.CallResult
+	(*extensionv1.Delta)(nil),      // 40: switchboard.extension.v1.Delta
 }
 var file_switchboard_kernel_v1_kernel_proto_depIdxs = []int32{
-	28, // 0: switchboard.kernel.v1.CommitFrame.commits:type_name -> switchboard.bus.v1.Commit
-	29, // 1: switchboard.kernel.v1.ReceiptFrame.receipts:type_name -> switchboard.bus.v1.CommitReceipt
+	32, // 0: switchboard.kernel.v1.CommitFrame.commits:type_name -> switchboard.bus.v1.Commit
+	33, // 1: switchboard.kernel.v1.ReceiptFrame.receipts:type_name -> switchboard.bus.v1.CommitReceipt
 	4,  // 2: switchboard.kernel.v1.ListSessionsResponse.sessions:type_name -> switchboard.kernel.v1.Session
-	30, // 3: switchboard.kernel.v1.HistoryResponse.entries:type_name -> switchboard.bus.v1.Entry
-	31, // 4: switchboard.kernel.v1.PendingResponse.inputs:type_name -> switchboard.bus.v1.Event
-	32, // 5: switchboard.kernel.v1.ListToolsResponse.tools:type_name -> switchboard.extension.v1.Tool
-	33, // 6: switchboard.kernel.v1.CompleteRequest.messages:type_name -> switchboard.extension.v1.Message
-	32, // 7: switchboard.kernel.v1.CompleteRequest.tools:type_name -> switchboard.extension.v1.Tool
+	34, // 3: switchboard.kernel.v1.HistoryResponse.entries:type_name -> switchboard.bus.v1.Entry
+	35, // 4: switchboard.kernel.v1.PendingResponse.inputs:type_name -> switchboard.bus.v1.Event
+	36, // 5: switchboard.kernel.v1.ListToolsResponse.tools:type_name -> switchboard.extension.v1.Tool
+	37, // 6: switchboard.kernel.v1.CompleteRequest.messages:type_name -> switchboard.extension.v1.Message
+	36, // 7: switchboard.kernel.v1.CompleteRequest.tools:type_name -> switchboard.extension.v1.Tool
 	20, // 8: switchboard.kernel.v1.ListChannelsResponse.channels:type_name -> switchboard.kernel.v1.Channel
 	19, // 9: switchboard.kernel.v1.ListChannelsResponse.commands:type_name -> switchboard.kernel.v1.Command
-	34, // 10: switchboard.kernel.v1.Channel.readiness:type_name -> switchboard.extension.v1.Readiness
-	24, // 11: switchboard.kernel.v1.ScanResponse.values:type_name -> switchboard.kernel.v1.Value
-	0,  // 12: switchboard.kernel.v1.Bus.Commit:input_type -> switchboard.kernel.v1.CommitFrame
-	2,  // 13: switchboard.kernel.v1.Bus.Watch:input_type -> switchboard.kernel.v1.WatchRequest
-	3,  // 14: switchboard.kernel.v1.Sessions.Get:input_type -> switchboard.kernel.v1.SessionRequest
-	5,  // 15: switchboard.kernel.v1.Sessions.List:input_type -> switchboard.kernel.v1.ListSessionsRequest
-	7,  // 16: switchboard.kernel.v1.Sessions.History:input_type -> switchboard.kernel.v1.HistoryRequest
-	9,  // 17: switchboard.kernel.v1.Sessions.Pending:input_type -> switchboard.kernel.v1.PendingRequest
-	11, // 18: switchboard.kernel.v1.Sessions.Presence:input_type -> switchboard.kernel.v1.PresenceRequest
-	13, // 19: switchboard.kernel.v1.Tools.List:input_type -> switchboard.kernel.v1.ListToolsRequest
-	15, // 20: switchboard.kernel.v1.Tools.Call:input_type -> switchboard.kernel.v1.CallToolRequest
-	16, // 21: switchboard.kernel.v1.Models.Complete:input_type -> switchboard.kernel.v1.CompleteRequest
-	17, // 22: switchboard.kernel.v1.Channels.List:input_type -> switchboard.kernel.v1.ListChannelsRequest
-	21, // 23: switchboard.kernel.v1.Channels.Draft:input_type -> switchboard.kernel.v1.DraftRequest
-	23, // 24: switchboard.kernel.v1.KV.Get:input_type -> switchboard.kernel.v1.GetRequest
-	25, // 25: switchboard.kernel.v1.KV.Scan:input_type -> switchboard.kernel.v1.ScanRequest
-	34, // 26: switchboard.kernel.v1.Runtime.Report:input_type -> switchboard.extension.v1.Readiness
-	1,  // 27: switchboard.kernel.v1.Bus.Commit:output_type -> switchboard.kernel.v1.ReceiptFrame
-	31, // 28: switchboard.kernel.v1.Bus.Watch:output_type -> switchboard.bus.v1.Event
-	4,  // 29: switchboard.kernel.v1.Sessions.Get:output_type -> switchboard.kernel.v1.Session
-	6,  // 30: switchboard.kernel.v1.Sessions.List:output_type -> switchboard.kernel.v1.ListSessionsResponse
-	8,  // 31: switchboard.kernel.v1.Sessions.History:output_type -> switchboard.kernel.v1.HistoryResponse
-	10, // 32: switchboard.kernel.v1.Sessions.Pending:output_type -> switchboard.kernel.v1.PendingResponse
-	12, // 33: switchboard.kernel.v1.Sessions.Presence:output_type -> switchboard.kernel.v1.PresenceResponse
-	14, // 34: switchboard.kernel.v1.Tools.List:output_type -> switchboard.kernel.v1.ListToolsResponse
-	35, // 35: switchboard.kernel.v1.Tools.Call:output_type -> switchboard.extension.v1.CallResult
-	36, // 36: switchboard.kernel.v1.Models.Complete:output_type -> switchboard.extension.v1.Delta
-	18, // 37: switchboard.kernel.v1.Channels.List:output_type -> switchboard.kernel.v1.ListChannelsResponse
-	22, // 38: switchboard.kernel.v1.Channels.Draft:output_type -> switchboard.kernel.v1.DraftResponse
-	24, // 39: switchboard.kernel.v1.KV.Get:output_type -> switchboard.kernel.v1.Value
-	26, // 40: switchboard.kernel.v1.KV.Scan:output_type -> switchboard.kernel.v1.ScanResponse
-	27, // 41: switchboard.kernel.v1.Runtime.Report:output_type -> switchboard.kernel.v1.ReportResponse
-	27, // [27:42] is the sub-list for method output_type
-	12, // [12:27] is the sub-list for method input_type
-	12, // [12:12] is the sub-list for extension type_name
-	12, // [12:12] is the sub-list for extension extendee
-	0,  // [0:12] is the sub-list for field type_name
+	38, // 10: switchboard.kernel.v1.Channel.readiness:type_name -> switchboard.extension.v1.Readiness
+	24, // 11: switchboard.kernel.v1.GetBlobResponse.blob:type_name -> switchboard.kernel.v1.Blob
+	28, // 12: switchboard.kernel.v1.ScanResponse.values:type_name -> switchboard.kernel.v1.Value
+	0,  // 13: switchboard.kernel.v1.Bus.Commit:input_type -> switchboard.kernel.v1.CommitFrame
+	2,  // 14: switchboard.kernel.v1.Bus.Watch:input_type -> switchboard.kernel.v1.WatchRequest
+	3,  // 15: switchboard.kernel.v1.Sessions.Get:input_type -> switchboard.kernel.v1.SessionRequest
+	5,  // 16: switchboard.kernel.v1.Sessions.List:input_type -> switchboard.kernel.v1.ListSessionsRequest
+	7,  // 17: switchboard.kernel.v1.Sessions.History:input_type -> switchboard.kernel.v1.HistoryRequest
+	9,  // 18: switchboard.kernel.v1.Sessions.Pending:input_type -> switchboard.kernel.v1.PendingRequest
+	11, // 19: switchboard.kernel.v1.Sessions.Presence:input_type -> switchboard.kernel.v1.PresenceRequest
+	13, // 20: switchboard.kernel.v1.Tools.List:input_type -> switchboard.kernel.v1.ListToolsRequest
+	15, // 21: switchboard.kernel.v1.Tools.Call:input_type -> switchboard.kernel.v1.CallToolRequest
+	16, // 22: switchboard.kernel.v1.Models.Complete:input_type -> switchboard.kernel.v1.CompleteRequest
+	17, // 23: switchboard.kernel.v1.Channels.List:input_type -> switchboard.kernel.v1.ListChannelsRequest
+	21, // 24: switchboard.kernel.v1.Channels.Draft:input_type -> switchboard.kernel.v1.DraftRequest
+	27, // 25: switchboard.kernel.v1.KV.Get:input_type -> switchboard.kernel.v1.GetRequest
+	29, // 26: switchboard.kernel.v1.KV.Scan:input_type -> switchboard.kernel.v1.ScanRequest
+	23, // 27: switchboard.kernel.v1.Blobs.Put:input_type -> switchboard.kernel.v1.PutBlobRequest
+	25, // 28: switchboard.kernel.v1.Blobs.Get:input_type -> switchboard.kernel.v1.GetBlobRequest
+	38, // 29: switchboard.kernel.v1.Runtime.Report:input_type -> switchboard.extension.v1.Readiness
+	1,  // 30: switchboard.kernel.v1.Bus.Commit:output_type -> switchboard.kernel.v1.ReceiptFrame
+	35, // 31: switchboard.kernel.v1.Bus.Watch:output_type -> switchboard.bus.v1.Event
+	4,  // 32: switchboard.kernel.v1.Sessions.Get:output_type -> switchboard.kernel.v1.Session
+	6,  // 33: switchboard.kernel.v1.Sessions.List:output_type -> switchboard.kernel.v1.ListSessionsResponse
+	8,  // 34: switchboard.kernel.v1.Sessions.History:output_type -> switchboard.kernel.v1.HistoryResponse
+	10, // 35: switchboard.kernel.v1.Sessions.Pending:output_type -> switchboard.kernel.v1.PendingResponse
+	12, // 36: switchboard.kernel.v1.Sessions.Presence:output_type -> switchboard.kernel.v1.PresenceResponse
+	14, // 37: switchboard.kernel.v1.Tools.List:output_type -> switchboard.kernel.v1.ListToolsResponse
+	39, // 38: switchboard.kernel.v1.Tools.Call:output_type -> switchboard.extension.v1.CallResult
+	40, // 39: switchboard.kernel.v1.Models.Complete:output_type -> switchboard.extension.v1.Delta
+	18, // 40: switchboard.kernel.v1.Channels.List:output_type -> switchboard.kernel.v1.ListChannelsResponse
+	22, // 41: switchboard.kernel.v1.Channels.Draft:output_type -> switchboard.kernel.v1.DraftResponse
+	28, // 42: switchboard.kernel.v1.KV.Get:output_type -> switchboard.kernel.v1.Value
+	30, // 43: switchboard.kernel.v1.KV.Scan:output_type -> switchboard.kernel.v1.ScanResponse
+	24, // 44: switchboard.kernel.v1.Blobs.Put:output_type -> switchboard.kernel.v1.Blob
+	26, // 45: switchboard.kernel.v1.Blobs.Get:output_type -> switchboard.kernel.v1.GetBlobResponse
+	31, // 46: switchboard.kernel.v1.Runtime.Report:output_type -> switchboard.kernel.v1.ReportResponse
+	30, // [30:47] is the sub-list for method output_type
+	13, // [13:30] is the sub-list for method input_type
+	13, // [13:13] is the sub-list for extension type_name
+	13, // [13:13] is the sub-list for extension extendee
+	0,  // [0:13] is the sub-list for field type_name
 }
 
 func init() { file_switchboard_kernel_v1_kernel_proto_init() }
@@ -1849,9 +2072,9 @@ func file_switchboard_kernel_v1_kernel_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_switchboard_kernel_v1_kernel_proto_rawDesc), len(file_switchboard_kernel_v1_kernel_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   28,
+			NumMessages:   32,
 			NumExtensions: 0,
-			NumServices:   7,
+			NumServices:   8,
 		},
 		GoTypes:           file_switchboard_kernel_v1_kernel_proto_goTypes,
 		DependencyIndexes: file_switchboard_kernel_v1_kernel_proto_depIdxs,

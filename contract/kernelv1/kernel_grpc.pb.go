@@ -955,6 +955,156 @@ var KV_ServiceDesc = grpc.ServiceDesc{
 }
 
 const (
+	Blobs_Put_FullMethodName = "/switchboard.kernel.v1.Blobs/Put"
+	Blobs_Get_FullMethodName = "/switchboard.kernel.v1.Blobs/Get"
+)
+
+// BlobsClient is the client API for Blobs service.
+//
+// For semantics around ctx use and closing/ending streaming RPCs, please refer to https://pkg.go.dev/google.golang.org/grpc/?tab=doc#ClientConn.NewStream.
+//
+// Blobs keeps files. The manifest needs the permission blobs. A file that is stored is
+// kept for an hour, and from then on as long as something that was committed names it:
+// see Publish.blobs in package bus.
+type BlobsClient interface {
+	// Put stores the bytes of the requests as one file. They are on disk when it
+	// returns. The same bytes are stored once.
+	Put(ctx context.Context, opts ...grpc.CallOption) (grpc.ClientStreamingClient[PutBlobRequest, Blob], error)
+	// Get returns a file that the caller stored, that its own values keep, or that came
+	// with the delivery or the session of the lane.
+	Get(ctx context.Context, in *GetBlobRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[GetBlobResponse], error)
+}
+
+type blobsClient struct {
+	cc grpc.ClientConnInterface
+}
+
+func NewBlobsClient(cc grpc.ClientConnInterface) BlobsClient {
+	return &blobsClient{cc}
+}
+
+func (c *blobsClient) Put(ctx context.Context, opts ...grpc.CallOption) (grpc.ClientStreamingClient[PutBlobRequest, Blob], error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	stream, err := c.cc.NewStream(ctx, &Blobs_ServiceDesc.Streams[0], Blobs_Put_FullMethodName, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	x := &grpc.GenericClientStream[PutBlobRequest, Blob]{ClientStream: stream}
+	return x, nil
+}
+
+// This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
+type Blobs_PutClient = grpc.ClientStreamingClient[PutBlobRequest, Blob]
+
+func (c *blobsClient) Get(ctx context.Context, in *GetBlobRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[GetBlobResponse], error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	stream, err := c.cc.NewStream(ctx, &Blobs_ServiceDesc.Streams[1], Blobs_Get_FullMethodName, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	x := &grpc.GenericClientStream[GetBlobRequest, GetBlobResponse]{ClientStream: stream}
+	if err := x.ClientStream.SendMsg(in); err != nil {
+		return nil, err
+	}
+	if err := x.ClientStream.CloseSend(); err != nil {
+		return nil, err
+	}
+	return x, nil
+}
+
+// This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
+type Blobs_GetClient = grpc.ServerStreamingClient[GetBlobResponse]
+
+// BlobsServer is the server API for Blobs service.
+// All implementations should embed UnimplementedBlobsServer
+// for forward compatibility.
+//
+// Blobs keeps files. The manifest needs the permission blobs. A file that is stored is
+// kept for an hour, and from then on as long as something that was committed names it:
+// see Publish.blobs in package bus.
+type BlobsServer interface {
+	// Put stores the bytes of the requests as one file. They are on disk when it
+	// returns. The same bytes are stored once.
+	Put(grpc.ClientStreamingServer[PutBlobRequest, Blob]) error
+	// Get returns a file that the caller stored, that its own values keep, or that came
+	// with the delivery or the session of the lane.
+	Get(*GetBlobRequest, grpc.ServerStreamingServer[GetBlobResponse]) error
+}
+
+// UnimplementedBlobsServer should be embedded to have
+// forward compatible implementations.
+//
+// NOTE: this should be embedded by value instead of pointer to avoid a nil
+// pointer dereference when methods are called.
+type UnimplementedBlobsServer struct{}
+
+func (UnimplementedBlobsServer) Put(grpc.ClientStreamingServer[PutBlobRequest, Blob]) error {
+	return status.Error(codes.Unimplemented, "method Put not implemented")
+}
+func (UnimplementedBlobsServer) Get(*GetBlobRequest, grpc.ServerStreamingServer[GetBlobResponse]) error {
+	return status.Error(codes.Unimplemented, "method Get not implemented")
+}
+func (UnimplementedBlobsServer) testEmbeddedByValue() {}
+
+// UnsafeBlobsServer may be embedded to opt out of forward compatibility for this service.
+// Use of this interface is not recommended, as added methods to BlobsServer will
+// result in compilation errors.
+type UnsafeBlobsServer interface {
+	mustEmbedUnimplementedBlobsServer()
+}
+
+func RegisterBlobsServer(s grpc.ServiceRegistrar, srv BlobsServer) {
+	// If the following call panics, it indicates UnimplementedBlobsServer was
+	// embedded by pointer and is nil.  This will cause panics if an
+	// unimplemented method is ever invoked, so we test this at initialization
+	// time to prevent it from happening at runtime later due to I/O.
+	if t, ok := srv.(interface{ testEmbeddedByValue() }); ok {
+		t.testEmbeddedByValue()
+	}
+	s.RegisterService(&Blobs_ServiceDesc, srv)
+}
+
+func _Blobs_Put_Handler(srv interface{}, stream grpc.ServerStream) error {
+	return srv.(BlobsServer).Put(&grpc.GenericServerStream[PutBlobRequest, Blob]{ServerStream: stream})
+}
+
+// This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
+type Blobs_PutServer = grpc.ClientStreamingServer[PutBlobRequest, Blob]
+
+func _Blobs_Get_Handler(srv interface{}, stream grpc.ServerStream) error {
+	m := new(GetBlobRequest)
+	if err := stream.RecvMsg(m); err != nil {
+		return err
+	}
+	return srv.(BlobsServer).Get(m, &grpc.GenericServerStream[GetBlobRequest, GetBlobResponse]{ServerStream: stream})
+}
+
+// This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
+type Blobs_GetServer = grpc.ServerStreamingServer[GetBlobResponse]
+
+// Blobs_ServiceDesc is the grpc.ServiceDesc for Blobs service.
+// It's only intended for direct use with grpc.RegisterService,
+// and not to be introspected or modified (even as a copy)
+var Blobs_ServiceDesc = grpc.ServiceDesc{
+	ServiceName: "switchboard.kernel.v1.Blobs",
+	HandlerType: (*BlobsServer)(nil),
+	Methods:     []grpc.MethodDesc{},
+	Streams: []grpc.StreamDesc{
+		{
+			StreamName:    "Put",
+			Handler:       _Blobs_Put_Handler,
+			ClientStreams: true,
+		},
+		{
+			StreamName:    "Get",
+			Handler:       _Blobs_Get_Handler,
+			ServerStreams: true,
+		},
+	},
+	Metadata: "switchboard/kernel/v1/kernel.proto",
+}
+
+const (
 	Runtime_Report_FullMethodName = "/switchboard.kernel.v1.Runtime/Report"
 )
 

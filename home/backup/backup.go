@@ -46,6 +46,7 @@ const (
 	partSecrets    = "secrets.env"
 	partExtensions = "extensions"
 	partData       = "data"
+	partFiles      = "blobs"
 )
 
 // Extension is the file name extension of backups.
@@ -65,6 +66,9 @@ type Info struct {
 	Secrets bool     `json:"secrets"`
 	Files   int      `json:"files"`
 	LeftOut []string `json:"left_out,omitempty"` // links and other special files
+	// Lost are the files of messages that the store names and that are missing or
+	// damaged, by their hashes. Verify finds them.
+	Lost []string `json:"lost,omitempty"`
 
 	StoreVersion int            `json:"store_version"`
 	StoreBytes   int64          `json:"store_bytes"`

@@ -17,7 +17,8 @@ import (
 type Source struct {
 	Home    *config.Home
 	Version string // of the program
-	// Copy writes a consistent copy of the store to a new file.
+	// Copy writes a consistent copy of the store to a new file. The files of messages
+	// that it names stay where they are until the backup is made.
 	Copy    func(ctx context.Context, path string) error
 	Secrets bool // include secrets.env
 	// Gentle uses half of a processor to compress.
@@ -63,7 +64,7 @@ func create(ctx context.Context, s Source, file string) (info Info, err error) {
 	}
 	info = Info{
 		CreatedAt: time.Now().UTC(), MadeBy: s.Version, Secrets: s.Secrets,
-		Parts: []string{storeName, partConfig, partExtensions, partData},
+		Parts: []string{storeName, partConfig, partExtensions, partData, partFiles},
 	}
 	if s.Secrets {
 		info.Parts = append(info.Parts, partSecrets)

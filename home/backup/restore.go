@@ -56,8 +56,8 @@ func Restore(ctx context.Context, home *config.Home, file string, storeOnly bool
 	if r.Info, err = unpack(ctx, file, dir, 0); err != nil {
 		return r, fmt.Errorf("nothing was restored: %w", err)
 	}
-	if storeOnly {
-		r.Parts = []string{storeName}
+	if storeOnly { // with the files that it names
+		r.Parts = slices.DeleteFunc(r.Parts, func(part string) bool { return part != storeName && part != partFiles })
 	}
 	if err := prepare(dir, r.Parts); err != nil {
 		return r, fmt.Errorf("nothing was restored: prepare %s: %w", file, err)

@@ -12,6 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/switchboard-run/switchboard/kernel/journal"
+	"github.com/switchboard-run/switchboard/store/blobfiles"
 	"github.com/switchboard-run/switchboard/store/sqlite"
 )
 
@@ -78,6 +79,12 @@ func unpack(ctx context.Context, file, dir string, left uint64) (info Info, err 
 	info.File, info.Bytes = file, stat.Size()
 	if stat, err := os.Stat(store); err == nil {
 		info.StoreBytes = stat.Size()
+	}
+	if info.Lost, err = blobfiles.Dir(filepath.Join(dir, partFiles)).Lost(contents.Blobs); err != nil {
+		return info, fmt.Errorf("read the files of %s: %w", file, err)
+	}
+	if alone {
+		info.Lost = nil
 	}
 	if info.describe(contents); !alone && recorded != info.Events {
 		return info, fmt.Errorf("%w: %s: %s records %d events, but the store has %d",

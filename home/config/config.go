@@ -44,6 +44,7 @@ type Config struct {
 	Models     Models               `yaml:"models"`
 	Links      []Link               `yaml:"links"`
 	Retention  Retention            `yaml:"retention"`
+	Files      Files                `yaml:"files"`
 	Backup     Backup               `yaml:"backup"`
 	Extensions map[string]Extension `yaml:"extensions" keys:"id"`
 
@@ -132,6 +133,13 @@ type Link struct {
 type Retention struct {
 	Events time.Duration `yaml:"events" default:"30d" min:"1h"`
 	Dead   time.Duration `yaml:"dead" default:"90d" min:"1h"`
+}
+
+// Files bounds the files that come with messages.
+type Files struct {
+	File      strictyaml.Bytes `yaml:"file" default:"50MiB" min:"1MiB"`     // the largest one
+	Extension strictyaml.Bytes `yaml:"extension" default:"2GiB" min:"1MiB"` // all that one extension stored
+	Total     strictyaml.Bytes `yaml:"total" default:"10GiB" min:"1MiB"`
 }
 
 // Backup configures nightly backups.

@@ -60,6 +60,7 @@ func TestParse(t *testing.T) {
 		},
 		Links:     []config.Link{{From: "chief", To: "researcher", Mode: "task", MaxMessages: 10, Idle: 10 * time.Minute}},
 		Retention: config.Retention{Events: 7 * 24 * time.Hour, Dead: 60 * 24 * time.Hour},
+		Files:     config.Files{File: 50 << 20, Extension: 2 << 30, Total: 10 << 30},
 		Backup:    config.Backup{At: "23:05", Keep: 3},
 		Extensions: map[string]config.Extension{
 			"telegram_channel": {Sandbox: true, Config: map[string]any{"api_url": "https://api.telegram.org"}},
@@ -91,6 +92,7 @@ func TestDefaults(t *testing.T) {
 		Channels:  config.Channels{Hold: 15 * time.Minute},
 		Models:    config.Models{Concurrency: 64, Currency: "USD"},
 		Retention: config.Retention{Events: 30 * 24 * time.Hour, Dead: 90 * 24 * time.Hour},
+		Files:     config.Files{File: 50 << 20, Extension: 2 << 30, Total: 10 << 30},
 		Backup:    config.Backup{Nightly: true, At: "03:30", Keep: 7},
 	}
 	for name, text := range map[string]string{

@@ -157,6 +157,9 @@ func (h *Home) Secrets() string { return filepath.Join(h.path, "secrets.env") }
 // Database is the journal.
 func (h *Home) Database() string { return filepath.Join(h.path, "switchboard.db") }
 
+// Files is the directory of the files that come with messages.
+func (h *Home) Files() string { return filepath.Join(h.path, "blobs") }
+
 // Extensions has a directory for each dropped-in extension. OpenHome creates it.
 func (h *Home) Extensions() string { return filepath.Join(h.path, "extensions") }
 

@@ -22,6 +22,7 @@ type Actor struct {
 	Tools      []string // full names of read-only tools it may ask outside of turns
 	Models     []string // it may ask outside of turns
 	Presence   bool     // it may ask when a person was there last
+	Blobs      bool     // it may store and read files
 	Sessions   bool     // it may read all sessions, for an agent whose conversation no one else reads
 	Channel    bool     // provides a channel
 	Agent      bool     // is an agent

@@ -60,15 +60,6 @@ type Hooks struct {
 	Turn func(r journal.Reader, e *busv1.Event) (*busv1.TurnContext, error)
 }
 
-// NoBlobs refuses an effect that names files: this version stores none, and must not
-// take a name for a promise that the file is kept.
-func NoBlobs(blobs []string) error {
-	if len(blobs) > 0 {
-		return fmt.Errorf("%w: the effect names %d blobs, and this kernel stores none", contract.ErrInvalid, len(blobs))
-	}
-	return nil
-}
-
 // coreEffects are the effects that the bus itself implements.
 var coreEffects = []Effect{
 	{Kind: (*busv1.Effect_Publish)(nil), Grant: mayPublish, Check: checkPublish, Apply: (*Tx).publish},
@@ -180,7 +171,7 @@ func checkPublish(e *busv1.Effect) error {
 	if !validJSON(p.GetPayload()) {
 		return fmt.Errorf("%w: payload of %s is not JSON", contract.ErrInvalid, p.GetTopic())
 	}
-	return NoBlobs(p.GetBlobs())
+	return CheckBlobs(p.GetBlobs())
 }
 
 // validJSON is json.Valid in less than half of its time.
@@ -196,6 +187,9 @@ func (t *Tx) publish(effect *busv1.Effect) (*busv1.EffectResult, error) {
 	e := &busv1.Event{Topic: p.GetTopic(), Key: p.GetKey(), Source: t.Actor.ID, Payload: p.GetPayload(),
 		DedupeKey: p.GetDedupeKey()}
 	duplicate, err := t.Accept(e)
+	if err == nil && !duplicate && e.GetSeq() != 0 {
+		err = t.KeepBlobs(journal.Keeper{Kind: journal.KeptByEvent, ID: e.GetSeq()}, p.GetBlobs())
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -214,7 +208,7 @@ func checkPut(e *busv1.Effect) error {
 	if p.GetKey() == "" || len(p.GetKey()) > maxKey {
 		return fmt.Errorf("%w: key of %d bytes: a key has 1 to %d", contract.ErrInvalid, len(p.GetKey()), maxKey)
 	}
-	return NoBlobs(p.GetBlobs())
+	return CheckBlobs(p.GetBlobs())
 }
 
 func (t *Tx) put(e *busv1.Effect) (*busv1.EffectResult, error) {
@@ -222,8 +216,22 @@ func (t *Tx) put(e *busv1.Effect) (*busv1.EffectResult, error) {
 	if err := t.expect(p.GetKey(), p.Version); err != nil {
 		return nil, err
 	}
-	version, err := t.KVPut(t.Actor.ID, p.GetKey(), p.GetValue())
+	version, err := t.putKeeping(p)
 	return &busv1.EffectResult{Version: version}, err
+}
+
+// putKeeping writes a value. It may keep what the value before it kept.
+func (t *Tx) putKeeping(p *busv1.Put) (version int64, err error) {
+	for _, hash := range p.GetBlobs() {
+		if _, err := FindBlob(t, t.Actor, t.Lease, hash); err != nil {
+			return 0, err
+		}
+	}
+	if version, err = t.KVPut(t.Actor.ID, p.GetKey(), p.GetValue()); err != nil {
+		return 0, err
+	}
+	return version, t.Tx.KeepBlobs(journal.Keeper{Kind: journal.KeptByValue, Owner: t.Actor.ID, Key: p.GetKey()},
+		p.GetBlobs())
 }
 
 func (t *Tx) delete(e *busv1.Effect) (*busv1.EffectResult, error) {

@@ -102,10 +102,18 @@ type Settings struct {
 	// KeepEvents and KeepDead say how long settled events and dead deliveries are
 	// kept; the start of a kernel alone reads them. Zero: 30 and 90 days.
 	KeepEvents, KeepDead time.Duration
+	Blobs                BlobLimits
 	// SecretsFile is where the owner sets secrets, Program the commands of this
 	// program: for texts.
 	SecretsFile string
 	Program     Program
+}
+
+// BlobLimits bound the files that are stored, in bytes. Zero: 50 MiB, 2 GiB and 10 GiB.
+type BlobLimits struct {
+	File      int64 // the largest one
+	Extension int64 // those that one extension stored
+	Total     int64 // all
 }
 
 // Limit bounds what models may use in a day, or in a calendar month.

@@ -30,6 +30,7 @@ import (
 	"github.com/switchboard-run/switchboard/contract/extensionv1"
 	"github.com/switchboard-run/switchboard/contract/kernelv1"
 	"github.com/switchboard-run/switchboard/contract/ownuser"
+	"github.com/switchboard-run/switchboard/kernel/blobs"
 	"github.com/switchboard-run/switchboard/kernel/bus"
 	"github.com/switchboard-run/switchboard/kernel/directory"
 	"github.com/switchboard-run/switchboard/kernel/models"
@@ -44,6 +45,7 @@ type Options struct {
 	Directory *directory.Directory
 	Tools     *tools.Runner
 	Models    *models.Router
+	Blobs     *blobs.Store // nil: files are not stored
 	Log       hclog.Logger
 	// OwnerToken authorizes the owner's requests; empty: none is admitted.
 	OwnerToken string
@@ -143,6 +145,7 @@ func New() *Host {
 	kernelv1.RegisterModelsServer(h.server, modelsService{h: h})
 	kernelv1.RegisterChannelsServer(h.server, channelsService{h: h})
 	kernelv1.RegisterKVServer(h.server, kvService{h: h})
+	kernelv1.RegisterBlobsServer(h.server, blobsService{h: h})
 	kernelv1.RegisterRuntimeServer(h.server, runtimeService{h: h})
 	return h
 }

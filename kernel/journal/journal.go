@@ -160,6 +160,16 @@ type Reader interface {
 	ConversationByAddress(channel, address, thread string) (*Conversation, error)
 
 	CommitReceipt(owner, id string) (receipt []byte, found bool, err error)
+
+	Blob(hash string) (*Blob, error)
+	// Keeps reports whether a keeper keeps a blob. Without a Key, it asks for any value
+	// of the owner.
+	Keeps(k Keeper, hash string) (bool, error)
+	// KeptBlobs returns at most limit of the blobs that a keeper keeps and whose hashes
+	// begin with the prefix, in the order of their hashes.
+	KeptBlobs(k Keeper, prefix string, limit int) ([]Blob, error)
+	// BlobBytes adds up the sizes of the blobs that an owner stored; of all without one.
+	BlobBytes(owner string) (int64, error)
 }
 
 // Tx reads and writes inside of an update.
@@ -194,6 +204,16 @@ type Tx interface {
 	PutConversation(c *Conversation) error
 
 	PutCommitReceipt(owner, id string, receipt []byte) error
+
+	// HoldBlob stores a blob, unless it is there, and lets owner keep it until a time
+	// (Unix microseconds).
+	HoldBlob(b Blob, owner string, until int64) error
+	// KeepBlobs lets an event, a session or a value keep blobs too, until the keeper is
+	// deleted or its value replaced. ErrNoBlob: one of them is not stored.
+	KeepBlobs(k Keeper, hashes []string) error
+	// SweepBlobs ends the holds that are over, deletes at most limit blobs that nothing
+	// keeps and returns their hashes.
+	SweepBlobs(now int64, limit int) ([]string, error)
 	// Prune removes at most limit events accepted before the time (Unix
 	// microseconds), with their deliveries, and as many receipts of commits, and
 	// reports whether there may be more. An event with an unsettled delivery stays,

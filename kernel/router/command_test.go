@@ -251,13 +251,13 @@ func TestAttachmentsAreMentioned(t *testing.T) {
 		telegram.Admits("anna")
 		photo := []contract.Attachment{{Kind: "photo"}, {Kind: "voice_note", Name: "a.ogg"}}
 		telegram.Reports(contract.UserMessage{UserID: "anna", ConversationID: "anna", Text: "look", Attachments: photo})
-		orchestrator.Hears("look\n[attached: photo]\n[attached: voice_note a.ogg]").Answers("I cannot see it")
+		orchestrator.Hears("look\n[photo]\n[voice_note: a.ogg]").Answers("I cannot see it")
 		telegram.Shows(
-			"anna: I can only read text so far, so I didn't look at the photo, voice note.",
+			"anna: I couldn't read this: photo, voice note.",
 			"anna: I cannot see it",
 		)
 		telegram.Reports(contract.UserMessage{UserID: "anna", ConversationID: "anna", Attachments: photo})
-		telegram.ShowsOne("didn't look")
+		telegram.ShowsOne("couldn't read")
 		orchestrator.HearsNothing()
 		w.Wait(time.Minute)
 		telegram.IsSilent()

@@ -70,8 +70,9 @@ func (r *MessageRouter) message(tx *bus.Tx, e *busv1.Event, c *directory.Channel
 			return err
 		}
 	}
-	if len(m.Attachments) > 0 && !m.Edited {
-		if err := r.reply(tx, q, q.unread()); err != nil || m.Text == "" {
+	if unread := q.unread(); len(unread) > 0 && !m.Edited {
+		said := q.say("I couldn't read this: %s.", strings.Join(unread, ", "))
+		if err := r.reply(tx, q, said); err != nil || m.Text == "" && len(unread) == len(m.Attachments) {
 			return err
 		}
 	}
@@ -98,6 +99,7 @@ func (r *MessageRouter) message(tx *bus.Tx, e *busv1.Event, c *directory.Channel
 	in := contract.AgentInput{
 		Kind: contract.InputUser, Sender: m.UserName, Language: m.Language, Text: withAttachments(m),
 		ReplyTo: conversation.Handle, Person: q.person, SentAt: m.SentAt, ForwardedFrom: m.ForwardedFrom,
+		Attachments: m.Attachments,
 	}
 	in.Meta = map[string]any{}
 	if m.MessageID != "" {
@@ -132,19 +134,21 @@ func (r *MessageRouter) edit(tx *bus.Tx, s *journal.Session, m contract.UserMess
 	return err
 }
 
-// unread is the answer to attachments.
-func (q request) unread() string {
-	kinds := make([]string, len(q.Attachments))
-	for i, a := range q.Attachments {
-		kinds[i] = q.say(strings.ReplaceAll(a.Kind, "_", " "))
+// unread are the kinds of the attachments whose files the channel did not store. What a
+// location or a contact says is in its name.
+func (q request) unread() (kinds []string) {
+	for _, a := range q.Attachments {
+		if a.Blob == "" && a.Kind != contract.KindLocation && a.Kind != contract.KindContact {
+			kinds = append(kinds, q.say(strings.ReplaceAll(a.Kind, "_", " ")))
+		}
 	}
-	return q.say("I can only read text so far, so I didn't look at the %s.", strings.Join(kinds, ", "))
+	return kinds
 }
 
 func withAttachments(m contract.UserMessage) string {
 	text := m.Text
 	for _, a := range m.Attachments {
-		text = strings.TrimSpace(text + "\n[attached: " + strings.TrimSpace(a.Kind+" "+a.Name) + "]")
+		text = strings.TrimSpace(text + "\n" + a.Reference())
 	}
 	return text
 }

@@ -136,6 +136,9 @@ func (st *Store) input(tx *bus.Tx, effect *busv1.Effect) (*busv1.EffectResult, e
 		dedupe = bus.InputDedupe(tx.Actor.ID, in.GetDedupeKey())
 	}
 	e, duplicate, err := st.Queue(tx, s, payload, dedupe)
+	if err == nil && !duplicate {
+		err = keepBlobs(tx, s.ID, in.GetBlobs())
+	}
 	return &busv1.EffectResult{EventId: e.GetId(), Duplicate: duplicate, Session: journal.SessionID(s.ID)}, err
 }
 
@@ -166,6 +169,9 @@ func (st *Store) Queue(
 		return e, duplicate, err
 	}
 	duplicate, err := tx.Accept(e)
+	if err == nil && !duplicate {
+		err = keepBlobs(tx, s.ID, contract.BlobsOf(in.Attachments))
+	}
 	if in.Kind == contract.InputUser {
 		tx.After(func() { st.calls.Interrupt(s.ID) })
 	}
@@ -183,6 +189,11 @@ func (st *Store) Queue(
 			fmt.Sprintf("the turns that followed from %s are used up", e.GetCorrelationId()))
 	}
 	return e, false, err
+}
+
+// keepBlobs lets a session keep files.
+func keepBlobs(tx *bus.Tx, session int64, hashes []string) error {
+	return tx.KeepBlobs(journal.Keeper{Kind: journal.KeptBySession, ID: session}, hashes)
 }
 
 // isClosed reports whether a session is one of a conversation that was closed, or works

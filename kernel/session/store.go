@@ -75,6 +75,6 @@ func (st *Store) bumpEpoch(session int64) {
 	st.epochs[session]++
 }
 
-func inputBlobs(e *busv1.Effect) error { return bus.NoBlobs(e.GetInput().GetBlobs()) }
+func inputBlobs(e *busv1.Effect) error { return bus.CheckBlobs(e.GetInput().GetBlobs()) }
 
-func appendBlobs(e *busv1.Effect) error { return bus.NoBlobs(e.GetAppend().GetBlobs()) }
+func appendBlobs(e *busv1.Effect) error { return bus.CheckBlobs(e.GetAppend().GetBlobs()) }

@@ -66,6 +66,9 @@ func (st *Store) append(tx *bus.Tx, effect *busv1.Effect) (*busv1.EffectResult, 
 		}
 	}
 	calls, err := st.write(tx, s, turn.ID, a.GetEntries())
+	if err == nil {
+		err = keepBlobs(tx, s.ID, a.GetBlobs())
+	}
 	if err != nil {
 		return nil, err
 	}

@@ -21,6 +21,7 @@ import (
 	"github.com/switchboard-run/switchboard/kernel/supervisor"
 	"github.com/switchboard-run/switchboard/manifests"
 	"github.com/switchboard-run/switchboard/sdk"
+	"github.com/switchboard-run/switchboard/store/blobfiles"
 )
 
 // Kernel is a kernel with one extension under test. Its methods may be called from
@@ -186,6 +187,7 @@ func (k *Kernel) apply() error {
 func (k *Kernel) open(specs []kernel.Spec, settings kernel.Settings) error {
 	opened, err := kernel.Open(context.Background(), kernel.Options{
 		Store:  func() (journal.Store, error) { return k.store, nil },
+		Files:  blobfiles.Dir(filepath.Join(k.dir, "blobs")),
 		RunDir: k.dir, Extensions: specs, Settings: settings, Log: Logger(k.t), Changed: k.changed,
 	})
 	if err != nil {

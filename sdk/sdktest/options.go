@@ -107,7 +107,7 @@ func (o Options) granted(ext sdk.Extension) kernel.Spec {
 	own := s.ID + ".*"
 	s.Permissions = kernel.Permissions{
 		Publish: []string{own}, Subscribe: []bus.Subscription{{Pattern: own, Ordered: true}},
-		Effects: kernel.EffectPermissions(), Presence: true,
+		Effects: kernel.EffectPermissions(), Presence: true, Blobs: true,
 	}
 	s.Provides.Tools = len(ext.Tools) > 0
 	for _, t := range ext.Tools {

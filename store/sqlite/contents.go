@@ -29,6 +29,8 @@ type Contents struct {
 	Rows        int // of all histories
 	// Keys counts the keys of extensions, by <extension>/<first part of the key>.
 	Keys map[string]int
+	// Blobs are the sizes of the files that it names, by their hashes.
+	Blobs map[string]int64
 }
 
 // Examine reads all of a closed store without changing it, and checks its pages,
@@ -123,7 +125,33 @@ func (c *Contents) read(conn *sqlite.Conn) error {
 		}}); err != nil {
 		return err
 	}
+	var err error
+	if c.Blobs, err = blobSizes(conn); err != nil {
+		return err
+	}
 	return checkRows(conn)
+}
+
+func blobSizes(conn *sqlite.Conn) (map[string]int64, error) {
+	sizes := map[string]int64{}
+	return sizes, sqlitex.ExecuteTransient(conn, "SELECT hash, size FROM blob",
+		&sqlitex.ExecOptions{ResultFunc: func(stmt *sqlite.Stmt) error {
+			sizes[stmt.ColumnText(0)] = stmt.ColumnInt64(1)
+			return nil
+		}})
+}
+
+// Blobs returns the sizes of the files that a closed store names, by their hashes. A
+// store that is older than files has none.
+func Blobs(path string) (sizes map[string]int64, err error) {
+	err = inspect(path, func(conn *sqlite.Conn) error {
+		version, err := knownVersion(conn)
+		if err == nil && version >= versionOfBlobs {
+			sizes, err = blobSizes(conn)
+		}
+		return err
+	})
+	return sizes, err
 }
 
 // invariants are queries that count inconsistent rows.
@@ -150,6 +178,8 @@ var invariants = []struct{ problem, query string }{
 	{"open tool calls of missing or ended turns", "SELECT count(*) FROM call c WHERE state < 2 " +
 		"AND NOT EXISTS (SELECT 1 FROM turn t WHERE t.id = c.turn AND t.ended_at = 0)"},
 	{"keys without a version", "SELECT count(*) FROM kv WHERE version < 1"},
+	{"kept files that are not stored", "SELECT count(*) FROM blob_keeper r " +
+		"WHERE NOT EXISTS (SELECT 1 FROM blob b WHERE b.hash = r.hash)"},
 }
 
 // checkRows checks the consistency of the rows of an intact store.

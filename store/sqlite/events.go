@@ -151,6 +151,9 @@ func (t *tx) Prune(before, deadBefore int64, limit int) (more bool, err error) {
 		if err := t.write("DELETE FROM event WHERE seq >= ? AND seq <= ?", from, to); err != nil {
 			return false, err
 		}
+		if err := t.eventsKeepNothing(from, to); err != nil {
+			return false, err
+		}
 	}
 	if err := t.removeFromBlocks(removed); err != nil {
 		return false, err

@@ -36,13 +36,19 @@ func (t *tx) KVPut(owner, key string, value []byte) (version int64, err error) {
 	}, `INSERT INTO kv (owner, key, value, version) VALUES (?1, ?2, ?3, (SELECT version + 1 FROM kv_floor))
 		ON CONFLICT (owner, key) DO UPDATE SET value = excluded.value, version = kv.version + 1 RETURNING version`,
 		owner, key, value)
-	return version, err
+	if err != nil {
+		return 0, err
+	}
+	return version, t.valueKeepsNothing(owner, key)
 }
 
 func (t *tx) KVDelete(owner, key string) error {
 	err := t.write(`UPDATE kv_floor SET
 		version = max(version, coalesce((SELECT version FROM kv WHERE owner = ? AND key = ?), 0))`, owner, key)
 	if err != nil {
+		return err
+	}
+	if err := t.valueKeepsNothing(owner, key); err != nil {
 		return err
 	}
 	return t.write("DELETE FROM kv WHERE owner = ? AND key = ?", owner, key)

@@ -3,6 +3,9 @@ package sqlite
 // versionOfBlocks is the first that has the table delivery_block.
 const versionOfBlocks = 3
 
+// versionOfBlobs is the first that has the table blob.
+const versionOfBlobs = 7
+
 // migrations[i] brings a store from version i to i+1. A released one never
 // changes.
 var migrations = []string{`
@@ -167,4 +170,23 @@ ALTER TABLE session ADD COLUMN title TEXT NOT NULL DEFAULT '';
 ALTER TABLE session ADD COLUMN within INTEGER NOT NULL DEFAULT 0;
 `, `
 ALTER TABLE conversation ADD COLUMN model TEXT NOT NULL DEFAULT '';
+`, `
+CREATE TABLE blob (
+  hash TEXT PRIMARY KEY,
+  size INTEGER NOT NULL,
+  owner TEXT NOT NULL,
+  created_at INTEGER NOT NULL
+) WITHOUT ROWID;
+
+-- What keeps a blob: see journal.Keeper. until is that of a hold.
+CREATE TABLE blob_keeper (
+  kind INTEGER NOT NULL,
+  id INTEGER NOT NULL,
+  owner TEXT NOT NULL,
+  key TEXT NOT NULL,
+  hash TEXT NOT NULL,
+  until INTEGER NOT NULL DEFAULT 0,
+  PRIMARY KEY (kind, id, owner, key, hash)
+) WITHOUT ROWID;
+CREATE INDEX blob_keeper_hash ON blob_keeper (hash);
 `}

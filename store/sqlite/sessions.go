@@ -95,6 +95,7 @@ func (t *tx) DeleteSession(id int64) error {
 	for _, query := range []string{
 		"DELETE FROM history WHERE session = ?", "DELETE FROM call WHERE session = ?",
 		"DELETE FROM turn WHERE session = ?", "DELETE FROM session WHERE id = ?",
+		fmt.Sprintf("DELETE FROM blob_keeper WHERE kind = %d AND id = ?", journal.KeptBySession),
 	} {
 		if err := t.write(query, id); err != nil {
 			return err

@@ -76,7 +76,9 @@ type Store struct {
 	pruned int64    // Prune continues after this event; 0: at the oldest
 	hot    [hots]*sqlite.Stmt
 	blocks blocks
-	newest struct { // the event appended last
+	// valuesKeep: a value has kept a blob, so values that are replaced are looked at.
+	valuesKeep bool
+	newest     struct { // the event appended last
 		seq int64
 		key string
 	}
@@ -165,6 +167,13 @@ func open(path string, o Options) (s *Store, err error) {
 		_ = pool.Close()
 		return nil, err
 	}
+	kept, err := number(conn,
+		fmt.Sprintf("SELECT EXISTS (SELECT 1 FROM blob_keeper WHERE kind = %d)", journal.KeptByValue))
+	if err != nil {
+		_ = pool.Close()
+		return nil, err
+	}
+	s.valuesKeep = kept > 0
 	s.log = openLog(path)
 	s.copying, s.stopCopying = context.WithCancel(context.Background())
 	go s.writeLoop()

@@ -54,6 +54,8 @@ func Exercise(t *testing.T, open Open) {
 		"prunes receipts of commits":        testPruneReceipts,
 		"versions keys":                     testKVVersions,
 		"scans keys":                        testKVScan,
+		"keeps blobs":                       testBlobs,
+		"keeps blobs of values":             testBlobsOfValues,
 		"keeps sessions":                    testSessions,
 		"shows an update its own session":   testSessionOfAnUpdate,
 		"cuts history by size":              testHistory,

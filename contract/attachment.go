@@ -1,0 +1,53 @@
+package contract
+
+import (
+	"fmt"
+	"strings"
+)
+
+// Kinds of an attachment. A channel may report others; they are shown by their name.
+const (
+	KindImage    = "image"
+	KindAudio    = "audio"
+	KindVoice    = "voice"
+	KindVideo    = "video"
+	KindDocument = "document"
+	KindLocation = "location"
+	KindContact  = "contact"
+	KindSticker  = "sticker"
+)
+
+// ReferenceDigits is how many digits of a blob's hash stand in a reference to it. Tools
+// take these, or more of them.
+const ReferenceDigits = 6
+
+// Reference is how an attachment stands in the text of a conversation, such as
+// "[image 3f2a9c: cat.jpg]". Without a stored file there are no digits in it.
+func (a Attachment) Reference() string {
+	digits := ""
+	if len(a.Blob) >= ReferenceDigits {
+		digits = " " + a.Blob[:ReferenceDigits]
+	}
+	name := strings.Map(func(r rune) rune {
+		if r == '[' || r == ']' || r < ' ' {
+			return ' '
+		}
+		return r
+	}, a.Name)
+	if name = strings.Join(strings.Fields(name), " "); name != "" {
+		name = ": " + name
+	}
+	return fmt.Sprintf("[%s%s%s]", a.Kind, digits, name)
+}
+
+// BlobsOf returns the blobs of attachments, each once, in their order.
+func BlobsOf(all []Attachment) (hashes []string) {
+	seen := map[string]bool{}
+	for _, a := range all {
+		if a.Blob != "" && !seen[a.Blob] {
+			seen[a.Blob] = true
+			hashes = append(hashes, a.Blob)
+		}
+	}
+	return hashes
+}

@@ -1,0 +1,186 @@
+// Package blobfiles keeps the bytes of blobs as files of a directory, by their SHA-256. It
+// makes the directory with the first file.
+package blobfiles
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/switchboard-run/switchboard/kernel/blobs"
+	"github.com/switchboard-run/switchboard/kernel/journal"
+)
+
+// Dir is a directory of files. A file with the hash 3f2a... is 3f/3f2a...
+type Dir string
+
+var _ blobs.Files = Dir("")
+
+const (
+	unfinished    = ".unfinished-"
+	unfinishedFor = time.Hour
+)
+
+// Path is where the file with a hash is, or would be.
+func (d Dir) Path(hash string) string { return filepath.Join(string(d), hash[:2], hash) }
+
+type newFile struct {
+	*os.File
+	dir  Dir
+	done bool
+}
+
+// Create implements blobs.Files.
+func (d Dir) Create() (blobs.NewFile, error) {
+	if err := os.MkdirAll(string(d), 0o700); err != nil {
+		return nil, classify(err)
+	}
+	f, err := os.CreateTemp(string(d), unfinished)
+	if err != nil {
+		return nil, classify(err)
+	}
+	return &newFile{File: f, dir: d}, nil
+}
+
+// Write implements io.Writer.
+func (f *newFile) Write(p []byte) (int, error) {
+	n, err := f.File.Write(p)
+	return n, classify(err)
+}
+
+// Keep implements blobs.NewFile.
+func (f *newFile) Keep(hash string) error {
+	path := f.dir.Path(hash)
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		return classify(err)
+	}
+	if err := errors.Join(f.Chmod(0o600), f.Sync()); err != nil {
+		return classify(err)
+	}
+	if err := os.Rename(f.Name(), path); err != nil {
+		return classify(err)
+	}
+	f.done = true
+	return classify(errors.Join(f.Close(), syncDir(filepath.Dir(path)), syncDir(string(f.dir)),
+		syncDir(filepath.Dir(string(f.dir)))))
+}
+
+// Discard implements blobs.NewFile.
+func (f *newFile) Discard() {
+	if !f.done {
+		f.done = true
+		_, _ = f.Close(), os.Remove(f.Name())
+	}
+}
+
+func syncDir(path string) error {
+	f, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	return errors.Join(f.Sync(), f.Close())
+}
+
+// Open implements blobs.Files.
+func (d Dir) Open(hash string) (io.ReadSeekCloser, error) { return os.Open(d.Path(hash)) }
+
+// Remove implements blobs.Files.
+func (d Dir) Remove(hash string) error {
+	if err := os.Remove(d.Path(hash)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("remove a file that nothing keeps: %w", err)
+	}
+	return nil
+}
+
+// Clean implements blobs.Files.
+func (d Dir) Clean(known func(hash string) (bool, error)) error {
+	return d.walk(func(path string, entry fs.DirEntry) error {
+		name := entry.Name()
+		if strings.HasPrefix(name, unfinished) {
+			info, err := entry.Info()
+			if err == nil && time.Since(info.ModTime()) > unfinishedFor {
+				err = os.Remove(path)
+			}
+			return ignoreGone(err)
+		}
+		if keep, err := known(name); keep || err != nil {
+			return err
+		}
+		return ignoreGone(os.Remove(path))
+	})
+}
+
+// Each calls f with the hash and the size of every file.
+func (d Dir) Each(f func(hash string, size int64) error) error {
+	return d.walk(func(_ string, entry fs.DirEntry) error {
+		if strings.HasPrefix(entry.Name(), unfinished) {
+			return nil
+		}
+		info, err := entry.Info()
+		if err != nil {
+			return ignoreGone(err)
+		}
+		return f(entry.Name(), info.Size())
+	})
+}
+
+// Lost returns, of files with these sizes, the hashes of those that are missing or whose
+// bytes are not those of the hash. It reads all of them.
+func (d Dir) Lost(sizes map[string]int64) (hashes []string, err error) {
+	for _, hash := range slices.Sorted(maps.Keys(sizes)) {
+		f, err := d.Open(hash)
+		if errors.Is(err, fs.ErrNotExist) {
+			hashes = append(hashes, hash)
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		sum := sha256.New()
+		_, err = io.Copy(sum, f)
+		if err = errors.Join(err, f.Close()); err != nil {
+			return nil, err
+		}
+		if hex.EncodeToString(sum.Sum(nil)) != hash {
+			hashes = append(hashes, hash)
+		}
+	}
+	return hashes, nil
+}
+
+func (d Dir) walk(f func(path string, entry fs.DirEntry) error) error {
+	return filepath.WalkDir(string(d), func(path string, entry fs.DirEntry, err error) error {
+		if err != nil || entry.IsDir() {
+			return ignoreGone(err)
+		}
+		return f(path, entry)
+	})
+}
+
+func ignoreGone(err error) error {
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	return err
+}
+
+// classify adds what the owner can do, and the class of the store's own errors.
+func classify(err error) error {
+	switch {
+	case errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EDQUOT):
+		return fmt.Errorf("store a file: %w: free some space: %w", journal.ErrFull, err)
+	case err != nil:
+		return fmt.Errorf("store a file: %w: %w", journal.ErrRefused, err)
+	}
+	return nil
+}
