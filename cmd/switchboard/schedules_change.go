@@ -17,6 +17,7 @@ type scheduleFlags struct {
 	at, cron    string
 	until, zone string
 	channel     string
+	everyDays   int
 }
 
 func (f *scheduleFlags) register(c *cobra.Command) {
@@ -24,6 +25,7 @@ func (f *scheduleFlags) register(c *cobra.Command) {
 	c.Flags().StringVar(&f.at, "at", "", `once, at 18:30 or 2026-03-01T18:30`)
 	c.Flags().DurationVar(&f.every, "every", 0, "again and again, at this interval")
 	c.Flags().StringVar(&f.cron, "cron", "", `by a cron expression, such as "0 9 * * 1-5": 9:00 on weekdays`)
+	c.Flags().IntVar(&f.everyDays, "every-days", 0, "with --cron: only every n-th day, such as 2 for every other day")
 	c.Flags().StringVar(&f.until, "until", "", "with --every or --cron: the last day or time")
 	c.Flags().StringVar(&f.zone, "timezone", "", "a time zone, such as Europe/Berlin (default: as configured)")
 	c.Flags().StringVar(&f.channel, "channel", "", "the channel to remind you on")
@@ -64,6 +66,7 @@ func (f *scheduleFlags) arguments(c *cobra.Command, text string) map[string]any 
 	given("at", "at", f.at)
 	given("every", "every_seconds", f.every.Seconds())
 	given("cron", "cron", f.cron)
+	given("every-days", "every_days", f.everyDays)
 	given("until", "until", f.until)
 	given("timezone", "timezone", f.zone)
 	given("channel", "channel_id", f.channel)

@@ -23,6 +23,7 @@ const (
 		"at": {"type": "string", "description": "18:30 or 2026-03-01T18:30"}`
 	recurringFields = `
 		"cron": {"type": "string"},
+		"every_days": {"type": "integer", "description": "with cron: only every n-th day"},
 		"every_seconds": {"type": "number"},
 		"until": {"type": "string"},
 		"grace": {"type": ["number", "string"]}`

@@ -17,6 +17,7 @@ type view struct {
 	Message     string     `json:"message,omitempty"`
 	Topic       string     `json:"topic"`
 	Timing      string     `json:"timing"`
+	EveryDays   int        `json:"every_days,omitempty"`
 	Timezone    string     `json:"timezone"`
 	Next        *time.Time `json:"next,omitempty"`
 	NextLocal   string     `json:"next_local,omitempty"`
@@ -35,7 +36,7 @@ type view struct {
 func viewOf(sc schedule.Schedule, c sdk.ToolCall, now time.Time) view {
 	v := view{
 		ID: sc.ID, Kind: sc.Kind, State: string(sc.State), Message: sc.Message, Topic: sc.Topic,
-		Timing: sc.Timing(), Timezone: sc.Timezone, Next: sc.Next, ChannelID: sc.ChannelID,
+		Timing: sc.Timing(), EveryDays: sc.EveryDays, Timezone: sc.Timezone, Next: sc.Next, ChannelID: sc.ChannelID,
 		Destination: destination(sc, c), Owner: sc.Owner, CreatedBy: sc.CreatedBy,
 		Fired: sc.Fired, LastFired: sc.LastFired, Skipped: sc.Skipped, LastSkipped: sc.LastSkipped, Problem: sc.Problem,
 	}

@@ -44,6 +44,9 @@ func (s Schedule) Timing() string {
 		return "once, " + LocalTime(*s.At, s.Location())
 	case s.Cron != "":
 		text = "cron " + strconv.Quote(s.Cron) + " (" + s.Timezone + ")"
+		if s.EveryDays > 1 {
+			text += fmt.Sprintf(", every %d days", s.EveryDays)
+		}
 	default:
 		text = "every " + Span(seconds(s.EverySeconds))
 	}

@@ -23,6 +23,7 @@ type Request struct {
 	DelaySeconds *float64        `json:"delay_seconds"`
 	At           *string         `json:"at"`
 	Cron         *string         `json:"cron"`
+	EveryDays    *int            `json:"every_days"`
 	EverySeconds *float64        `json:"every_seconds"`
 	Until        *string         `json:"until"`
 	Timezone     *string         `json:"timezone"`
@@ -109,6 +110,9 @@ func (r Request) withoutBlanks() Request {
 	if r.Cron != nil && r.EverySeconds != nil && *r.EverySeconds == 0 {
 		r.EverySeconds = nil
 	}
+	if r.EveryDays != nil && *r.EveryDays == 0 {
+		r.EveryDays = nil
+	}
 	return r
 }
 
@@ -119,7 +123,7 @@ func (r Request) Edits() bool {
 
 func (r Request) timing() bool {
 	return r.At != nil || r.DelaySeconds != nil || r.Cron != nil || r.EverySeconds != nil ||
-		r.Until != nil || r.Timezone != nil
+		r.EveryDays != nil || r.Until != nil || r.Timezone != nil
 }
 
 // Cancel ends a schedule. What was changed before cannot be undone any more.
@@ -259,8 +263,8 @@ func (s *Schedule) applyZone(r Request, isNew bool) error {
 
 func (s *Schedule) applyOnce(r Request, now time.Time) (notes []string, err error) {
 	switch {
-	case r.Cron != nil, r.EverySeconds != nil, r.Until != nil:
-		return nil, errors.New("cron, every_seconds and until are for recurring schedules: use schedule_recurring")
+	case r.Cron != nil, r.EverySeconds != nil, r.EveryDays != nil, r.Until != nil:
+		return nil, errors.New("cron, every_days, every_seconds and until are for recurring schedules: use schedule_recurring")
 	case r.At != nil && r.DelaySeconds != nil:
 		return nil, errors.New("both at and delay_seconds are given: give only one")
 	case r.DelaySeconds != nil:
@@ -309,6 +313,9 @@ func (s *Schedule) applyRecurring(r Request, env Env) (notes []string, err error
 		}
 		s.Cron, s.EverySeconds, s.Anchor = "", every, *instant(env.Now)
 	}
+	if err := s.applyEveryDays(r, env.Now); err != nil {
+		return nil, err
+	}
 	if r.Grace != nil {
 		grace := float64(*r.Grace)
 		s.GraceSeconds = &grace
@@ -334,6 +341,42 @@ func (s *Schedule) applyRecurring(r Request, env Env) (notes []string, err error
 		}
 	}
 	return notes, nil
+}
+
+// maxEveryDays is the most days between two due times of every_days.
+const maxEveryDays = 366
+
+// applyEveryDays sets the days on which a cron expression counts. A new expression
+// counts on all days, unless the request says otherwise.
+func (s *Schedule) applyEveryDays(r Request, now time.Time) error {
+	if r.EveryDays == nil {
+		if r.Cron != nil || r.EverySeconds != nil {
+			s.EveryDays, s.FirstDay = 0, ""
+		}
+		return nil
+	}
+	every := *r.EveryDays
+	switch {
+	case s.Cron == "":
+		return errors.New("every_days needs cron: give the time of day, such as \"0 8 * * *\"")
+	case every < 1 || every > maxEveryDays:
+		return fmt.Errorf("every_days is %d, must be 1 to %d", every, maxEveryDays)
+	case every == 1:
+		s.EveryDays, s.FirstDay = 0, ""
+		return nil
+	case every == s.EveryDays:
+		return nil // the days stay the same
+	}
+	spec, err := parseCron(s.Cron)
+	if err != nil {
+		return err
+	}
+	first := spec.next(now, s.Location())
+	if first.IsZero() {
+		return s.neverFires(now)
+	}
+	s.EveryDays, s.FirstDay = every, wallOf(first, s.Location()).Format(time.DateOnly)
+	return nil
 }
 
 // parseUntil is ParseAt for until, which may also be a date, inclusive.

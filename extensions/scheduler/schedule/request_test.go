@@ -272,3 +272,72 @@ func TestStoredFormIsReadBack(t *testing.T) {
 		}
 	}
 }
+
+// Every other day at 8:00 stays at 8:00 when the clocks change, and keeps its days when
+// the hour changes.
+func TestEveryDays(t *testing.T) {
+	t.Parallel()
+	berlin := zone(t, "Europe/Berlin")
+	e := Env{Now: time.Date(2026, 3, 25, 12, 0, 0, 0, berlin), Timezone: "Europe/Berlin", MinEvery: time.Minute}
+	due := func(s Schedule, now time.Time) string {
+		t.Helper()
+		data, err := s.Encode()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if s, err = Decode(data); err != nil {
+			t.Fatal(err)
+		}
+		rule, err := s.Rule()
+		if err != nil {
+			t.Fatal(err)
+		}
+		var all []string
+		for _, at := range rule.Upcoming(now, 4) {
+			all = append(all, at.In(berlin).Format("01-02T15:04Z07"))
+		}
+		return strings.Join(all, " ")
+	}
+	s, _, err := New(Recurring, request(t, `{"message": "water", "cron": "0 8 * * *", "every_days": 2}`), e)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.ID = "s1"
+	if got, want := due(s, e.Now), "03-26T08:00+01 03-28T08:00+01 03-30T08:00+02 04-01T08:00+02"; got != want {
+		t.Errorf("got  %s\nwant %s", got, want)
+	}
+	if got, want := s.Timing(), `cron "0 8 * * *" (Europe/Berlin), every 2 days`; got != want {
+		t.Errorf("timing %q, want %q", got, want)
+	}
+	e.Now = time.Date(2026, 3, 27, 7, 0, 0, 0, berlin)
+	later, _, err := s.Edit(request(t, `{"cron": "0 18 * * *", "every_days": 2}`), e)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, want := due(later, e.Now), "03-28T18:00+01 03-30T18:00+02 04-01T18:00+02 04-03T18:00+02"; got != want {
+		t.Errorf("at 18:00: got  %s\nwant %s", got, want)
+	}
+	daily, _, err := s.Edit(request(t, `{"cron": "0 8 * * *"}`), e)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, want := due(daily, e.Now), "03-27T08:00+01 03-28T08:00+01 03-29T08:00+02 03-30T08:00+02"; got != want {
+		t.Errorf("daily: got  %s\nwant %s", got, want)
+	}
+	mondays, _, err := New(Recurring, request(t, `{"message": "pay", "cron": "0 9 * * 1", "every_days": 14}`), e)
+	if err != nil {
+		t.Fatal(err)
+	}
+	mondays.ID = "s2"
+	if got, want := due(mondays, e.Now), "03-30T09:00+02 04-13T09:00+02 04-27T09:00+02 05-11T09:00+02"; got != want {
+		t.Errorf("mondays: got  %s\nwant %s", got, want)
+	}
+	for text, want := range map[string]string{
+		`{"message": "m", "every_seconds": 3600, "every_days": 2}`: "every_days needs cron",
+		`{"message": "m", "cron": "0 8 * * *", "every_days": 367}`: "must be 1 to 366",
+	} {
+		if _, _, err := New(Recurring, request(t, text), e); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v", text, err)
+		}
+	}
+}

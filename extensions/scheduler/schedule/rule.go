@@ -9,6 +9,8 @@ type Rule struct {
 	loc    *time.Location
 	at     time.Time
 	cron   *cronSpec
+	days   int       // with cron: only every n-th day
+	first  time.Time // the day from which they count, as a wall-clock time
 	every  time.Duration
 	anchor time.Time
 	until  time.Time // the last possible due time; zero means no end
@@ -20,7 +22,7 @@ func (r Rule) Next(t time.Time) time.Time {
 	var next time.Time
 	switch {
 	case r.cron != nil:
-		next = r.cron.next(t, r.loc)
+		next = r.nextDay(r.cron.next(t, r.loc))
 	case r.every > 0:
 		next = r.anchor.Add(r.every)
 		if !next.After(t) {
@@ -33,6 +35,27 @@ func (r Rule) Next(t time.Time) time.Time {
 		return time.Time{}
 	}
 	return next.UTC()
+}
+
+// nextDay returns the first due time from next on, a due time of cron, that is on one
+// of the days that count.
+func (r Rule) nextDay(next time.Time) time.Time {
+	for range maxCounted {
+		if r.days < 2 || next.IsZero() {
+			return next
+		}
+		day := wallOf(next, r.loc).Truncate(24 * time.Hour)
+		ahead := int(day.Sub(r.first)/(24*time.Hour)) % r.days
+		if ahead == 0 {
+			return next
+		}
+		if ahead < 0 {
+			ahead += r.days
+		}
+		before, _ := place(day.AddDate(0, 0, r.days-ahead).Add(-time.Second), r.loc)
+		next = r.cron.next(before, r.loc)
+	}
+	return time.Time{}
 }
 
 // Upcoming returns the next n due times after t, or fewer if the rule ends.

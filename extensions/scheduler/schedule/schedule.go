@@ -62,6 +62,8 @@ type Schedule struct {
 	Timezone     string     `json:"timezone"`
 	At           *time.Time `json:"at,omitempty"`
 	Cron         string     `json:"cron,omitempty"`
+	EveryDays    int        `json:"every_days,omitempty"` // with Cron: only every n-th day from FirstDay on
+	FirstDay     string     `json:"first_day,omitempty"`
 	EverySeconds float64    `json:"every_seconds,omitempty"`
 	Anchor       time.Time  `json:"anchor"` // start of every_seconds
 	Until        *time.Time `json:"until,omitempty"`
@@ -148,6 +150,12 @@ func (s Schedule) Rule() (Rule, error) {
 	case s.Cron != "":
 		if r.cron, err = parseCron(s.Cron); err != nil {
 			return Rule{}, err
+		}
+		if s.EveryDays > 1 {
+			r.days = s.EveryDays
+			if r.first, err = time.Parse(time.DateOnly, s.FirstDay); err != nil {
+				return Rule{}, fmt.Errorf("schedule %s: parse first_day: %w", s.ID, err)
+			}
 		}
 	case s.EverySeconds > 0:
 		r.every, r.anchor = seconds(s.EverySeconds), s.Anchor
