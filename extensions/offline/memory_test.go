@@ -110,10 +110,10 @@ func TestPreferredChannel(t *testing.T) {
 		"Remembered:\n- A bird (channel pigeon; 1 Mar 2026) [m4]\n~~~"
 	for said, want := range map[string]string{
 		"in 5 minutes remind me to leave": `schedule_once {"channel_id":"telegram_channel","delay_seconds":300,` +
-			`"message":"Reminder: leave"}`,
-		"in 5 minutes remind me here to leave": `schedule_once {"delay_seconds":300,"message":"Reminder: leave"}`,
+			`"message":"leave"}`,
+		"in 5 minutes remind me here to leave": `schedule_once {"delay_seconds":300,"message":"leave"}`,
 		"in 5 minutes remind me in carrier pigeon to leave": `schedule_once {"channel_id":"pigeon",` +
-			`"delay_seconds":300,"message":"Reminder: leave"}`,
+			`"delay_seconds":300,"message":"leave"}`,
 	} {
 		h := newLoop(t)
 		h.messages = append(h.messages, &extensionv1.Message{Role: "user", Content: said},
@@ -134,5 +134,5 @@ func TestPreferredChannel(t *testing.T) {
 		&extensionv1.Message{Role: "user", Content: context},
 		&extensionv1.Message{Role: "assistant", Content: "Hello!"})
 	h.say("in 5 minutes remind me to leave")
-	h.wantCalls(`schedule_once {"delay_seconds":300,"message":"Reminder: leave"}`) // that was another turn's
+	h.wantCalls(`schedule_once {"delay_seconds":300,"message":"leave"}`) // that was another turn's
 }

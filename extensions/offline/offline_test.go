@@ -34,11 +34,11 @@ const channelsJSON = `{"channels":[
 	{"id":"pigeon","name":"Carrier Pigeon","readiness":"unconfigured","detail":"feed it"}]}`
 
 const schedulesJSON = `{"schedules":[
-	{"id":"r1","kind":"once","state":"active","message":"Напоминание: выключить чайник",
+	{"id":"r1","kind":"once","state":"active","message":"выключить чайник",
 		"next":"2025-11-20T17:30:00Z","timezone":"Europe/Berlin"},
-	{"id":"r2","kind":"once","state":"active","message":"Reminder: call mom",
+	{"id":"r2","kind":"once","state":"active","message":"call mom",
 		"next":"2025-11-21T08:00:00Z","timezone":"Europe/Berlin","channel_id":"telegram_channel"},
-	{"id":"r3","kind":"recurring","state":"paused","message":"Reminder: call the office","timing":"every 2 h"},
+	{"id":"r3","kind":"recurring","state":"paused","message":"call the office","timing":"every 2 h"},
 	{"id":"m1","kind":"recurring","state":"active","message":"consolidate","declared_by":"memory"}],"text":"..."}`
 
 func newLoop(t *testing.T) *loop {
@@ -195,29 +195,29 @@ func TestConversations(t *testing.T) {
 		{"kettle", "in 5 minutes remind me in Telegram to turn off the kettle",
 			[]string{"list_channels {}",
 				`schedule_once {"channel_id":"telegram_channel","delay_seconds":300,` +
-					`"message":"Reminder: turn off the kettle"}`},
+					`"message":"turn off the kettle"}`},
 			"OK, I'll remind you in Telegram today at 12:05 (Europe/Berlin): turn off the kettle [r7]"},
 		{"kettle, Russian", "Через 5 минут напомни мне в Telegram выключить чайник",
 			[]string{"list_channels {}",
 				`schedule_once {"channel_id":"telegram_channel","delay_seconds":300,` +
-					`"message":"Напоминание: выключить чайник"}`},
+					`"message":"выключить чайник"}`},
 			"Хорошо, напомню в Telegram сегодня в 12:05 (Europe/Berlin): выключить чайник [r7]"},
 		{"an hour and a half", "remind me to leave in an hour and a half",
-			[]string{`schedule_once {"delay_seconds":5400,"message":"Reminder: leave"}`},
+			[]string{`schedule_once {"delay_seconds":5400,"message":"leave"}`},
 			"OK, I'll remind you today at 13:30 (Europe/Berlin): leave [r7]"},
 		{"полтора часа", "напомни через полтора часа выйти",
-			[]string{`schedule_once {"delay_seconds":5400,"message":"Напоминание: выйти"}`},
+			[]string{`schedule_once {"delay_seconds":5400,"message":"выйти"}`},
 			"Хорошо, напомню сегодня в 13:30 (Europe/Berlin): выйти [r7]"},
 		{"tomorrow", "remind me tomorrow at 9 to call mom",
-			[]string{`schedule_once {"at":"2025-11-21T09:00:00+01:00","message":"Reminder: call mom",` +
+			[]string{`schedule_once {"at":"2025-11-21T09:00:00+01:00","message":"call mom",` +
 				`"timezone":"Europe/Berlin"}`},
 			"OK, I'll remind you tomorrow at 09:00 (Europe/Berlin): call mom [r7]"},
 		{"daily", "напоминай каждый день в 9 пить таблетки",
-			[]string{`schedule_recurring {"cron":"0 9 * * *","message":"Напоминание: пить таблетки",` +
+			[]string{`schedule_recurring {"cron":"0 9 * * *","message":"пить таблетки",` +
 				`"timezone":"Europe/Berlin"}`},
 			"Хорошо, буду напоминать, первый раз вт 25 ноября в 12:00 (Europe/Berlin): пить таблетки [r7]"},
 		{"every 2 hours", "every 2 hours remind me to drink water",
-			[]string{`schedule_recurring {"every_seconds":7200,"message":"Reminder: drink water"}`},
+			[]string{`schedule_recurring {"every_seconds":7200,"message":"drink water"}`},
 			"OK, I'll remind you, first Tue 25 Nov at 12:00 (Europe/Berlin): drink water [r7]"},
 		{"a message later", "in 5 minutes say hi to me in Telegram",
 			[]string{"list_channels {}",
@@ -225,11 +225,11 @@ func TestConversations(t *testing.T) {
 			"OK, I'll send this to Telegram today at 12:05 (Europe/Berlin): Hi [r7]"},
 		{"a text that might name a channel", "remind me in 5 minutes to put the milk in the fridge",
 			[]string{"list_channels {}",
-				`schedule_once {"delay_seconds":300,"message":"Reminder: put the milk in the fridge"}`},
+				`schedule_once {"delay_seconds":300,"message":"put the milk in the fridge"}`},
 			"OK, I'll remind you today at 12:05 (Europe/Berlin): put the milk in the fridge [r7]"},
 		{"a text that does", "remind me to coo in carrier pigeon in 5 minutes",
 			[]string{"list_channels {}",
-				`schedule_once {"channel_id":"pigeon","delay_seconds":300,"message":"Reminder: coo"}`},
+				`schedule_once {"channel_id":"pigeon","delay_seconds":300,"message":"coo"}`},
 			"OK, I'll remind you in Carrier Pigeon today at 12:05 (Europe/Berlin): coo [r7]"},
 		{"asked back", "remind me in an hour or so to leave", nil,
 			"I didn't understand “or so to”, so I changed nothing."},
@@ -365,11 +365,11 @@ func TestOtherResults(t *testing.T) {
 		{"cancel_schedule", `{"status":"too_late"}`, "cancel r2",
 			"It's too late to cancel this, it was already sent: call mom [r2]"},
 		{"schedule_once", `scheduled as r9`, "remind me in 5 minutes to eat", "Done: scheduled as r9"},
-		{"schedule_once", `{"id":"r9","kind":"once","message":"Reminder: eat","next":"2025-11-20T11:05:00Z",` +
+		{"schedule_once", `{"id":"r9","kind":"once","message":"eat","next":"2025-11-20T11:05:00Z",` +
 			`"timezone":"UTC","notes":["the time is UTC"]}`,
 			"remind me in 5 minutes to eat",
 			"OK, I'll remind you today at 11:05 (UTC): eat [r9]\nNote: the time is UTC"},
-		{"schedule_once", `{"id":"r9","kind":"once","message":"Напоминание: поесть",
+		{"schedule_once", `{"id":"r9","kind":"once","message":"поесть",
 			"next":"2025-11-20T11:05:00Z","timezone":"UTC",
 			"notes":["times are in UTC because no timezone is set",
 			"channel pigeon is not ready (feed it): messages wait"]}`,
@@ -404,29 +404,29 @@ func TestAnswersToQuestions(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct{ first, second, call string }{
 		{"remind me to call mom", "tomorrow at 9",
-			`schedule_once {"at":"2025-11-21T09:00:00+01:00","message":"Reminder: call mom",` +
+			`schedule_once {"at":"2025-11-21T09:00:00+01:00","message":"call mom",` +
 				`"timezone":"Europe/Berlin"}`},
 		{"remind me tomorrow to call mom", "9:30",
-			`schedule_once {"at":"2025-11-21T09:30:00+01:00","message":"Reminder: call mom",` +
+			`schedule_once {"at":"2025-11-21T09:30:00+01:00","message":"call mom",` +
 				`"timezone":"Europe/Berlin"}`},
 		{"remind me tomorrow at 5 to call mom", "in the evening",
-			`schedule_once {"at":"2025-11-21T17:00:00+01:00","message":"Reminder: call mom",` +
+			`schedule_once {"at":"2025-11-21T17:00:00+01:00","message":"call mom",` +
 				`"timezone":"Europe/Berlin"}`},
 		{"remind me tomorrow at 5 to call mom", "17:00",
-			`schedule_once {"at":"2025-11-21T17:00:00+01:00","message":"Reminder: call mom",` +
+			`schedule_once {"at":"2025-11-21T17:00:00+01:00","message":"call mom",` +
 				`"timezone":"Europe/Berlin"}`},
 		{"напомни завтра в 5 позвонить маме", "вечера",
-			`schedule_once {"at":"2025-11-21T17:00:00+01:00","message":"Напоминание: позвонить маме",` +
+			`schedule_once {"at":"2025-11-21T17:00:00+01:00","message":"позвонить маме",` +
 				`"timezone":"Europe/Berlin"}`},
 		{"напомни завтра позвонить маме", "в 9",
-			`schedule_once {"at":"2025-11-21T09:00:00+01:00","message":"Напоминание: позвонить маме",` +
+			`schedule_once {"at":"2025-11-21T09:00:00+01:00","message":"позвонить маме",` +
 				`"timezone":"Europe/Berlin"}`},
 		{"remind me in 5 minutes", "turn off the kettle",
-			`schedule_once {"delay_seconds":300,"message":"Reminder: turn off the kettle"}`},
+			`schedule_once {"delay_seconds":300,"message":"turn off the kettle"}`},
 		{"Bob: remind me to call mom", "Bob: in 5 minutes",
-			`schedule_once {"delay_seconds":300,"message":"Reminder: call mom"}`},
+			`schedule_once {"delay_seconds":300,"message":"call mom"}`},
 		{"remind me in a few minutes to eat", "in 5 minutes",
-			`schedule_once {"delay_seconds":300,"message":"Reminder: eat"}`},
+			`schedule_once {"delay_seconds":300,"message":"eat"}`},
 		{"in 5 minutes write me here", "tea", `schedule_once {"delay_seconds":300,"message":"tea","payload":{"verbatim":true}}`},
 		{"remember that", "I like tea", `remember {"text":"I like tea"}`},
 		{"запомни:", "я люблю чай", `remember {"text":"я люблю чай"}`},

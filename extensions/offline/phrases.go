@@ -38,26 +38,16 @@ func (w phrases) note(text string) string { return w.text("note", grammar.Note(w
 // help describes the model and what it understands.
 func (w phrases) help() string { return w.text("what_i_am") + "\n\n" + w.text("help") }
 
-// marked is the message of a reminder, timer or alarm.
+// marked is a text after the word for a reminder, timer or alarm.
 func (w phrases) marked(kind, text string) string { return w.text(kind) + ": " + text }
 
-// prefixes are the words that mark a message as a reminder.
-var prefixes = []string{"reminder", "timer", "alarm"}
-
-// withoutPrefix removes the word that marks a message as a reminder. It reports
-// whether there was any such word.
-func withoutPrefix(message string) (string, bool) {
-	marked := false
+// plainText is the message of a reminder without the word that marked it when it was
+// set by an older version.
+func plainText(message string) string {
 	for _, w := range []phrases{{grammar.English}, {grammar.Russian}} {
-		for _, kind := range prefixes {
-			rest, ok := strings.CutPrefix(message, w.text(kind)+": ")
-			marked = marked || ok
-			if ok && kind == prefixes[0] {
-				return rest, true
-			}
-		}
+		message = strings.TrimPrefix(message, w.marked("reminder", ""))
 	}
-	return message, marked
+	return message
 }
 
 func (w phrases) channelList(list []channel) string {
@@ -137,18 +127,14 @@ func daysBetween(a, b time.Time) int {
 	return int(day(b).Sub(day(a)) / (24 * time.Hour))
 }
 
-// scheduled confirms a reminder.
-func (w phrases) scheduled(made schedule, when, channel string) string {
-	text, reminds := withoutPrefix(made.Message)
-	promise, where := "will_send", ""
-	if reminds {
-		promise = "will_remind"
+// scheduled confirms a reminder, or a message to send later.
+func (w phrases) scheduled(made schedule, verbatim bool, when, channel string) string {
+	promise, where, preposition := "will_remind", "", "in_channel"
+	if verbatim {
+		promise, preposition = "will_send", "to_channel"
 	}
-	switch {
-	case channel != "" && reminds:
-		where = " " + w.text("in_channel", channel)
-	case channel != "":
-		where = " " + w.text("to_channel", channel)
+	if channel != "" {
+		where = " " + w.text(preposition, channel)
 	}
 	if made.Kind == "recurring" {
 		promise += "_often"
@@ -158,7 +144,7 @@ func (w phrases) scheduled(made schedule, when, channel string) string {
 		where += ","
 		when = w.text("first", when)
 	}
-	return w.text(promise, where+" "+when, text) + tag(made.ID)
+	return w.text(promise, where+" "+when, plainText(made.Message)) + tag(made.ID)
 }
 
 // tag is the id of a reminder or memory as it follows its text.
@@ -171,8 +157,7 @@ func tag(id string) string {
 
 // line describes a reminder.
 func (w phrases) line(sc schedule, now time.Time) string {
-	text, _ := withoutPrefix(sc.Message)
-	parts := []string{text}
+	parts := []string{plainText(sc.Message)}
 	if sc.Kind == "recurring" && sc.Timing != "" {
 		parts = append(parts, w.recurrence(sc.Timing))
 	}

@@ -13,7 +13,7 @@ import (
 var (
 	// cronTiming matches the scheduler's text for the expressions of this
 	// grammar: a time of day, on every day, some weekdays or a day of the month.
-	cronTiming = pattern.New(`^cron "(\d+) (\d+) (\*|\d+) \* (\*|[0-6](?:[,-][0-6])*)" \([^)]*\)`)
+	cronTiming = pattern.New(`^cron "(\d+) (\d+) (\*|\d+) \* (\*|[0-6](?:[,-][0-6])*)" \([^)]*\)(?:, every (\d+) days)?`)
 	// intervalTiming matches its text for an interval, such as "every 1 h 30 min".
 	intervalTiming = pattern.New(`^every ((?:\d+ (?:d|h|min|s)\b ?)+)`)
 	untilTiming    = pattern.New(`^, until (\w+ \d+ \w+ \d+) ([\d:]+ \([^)]*\))$`)
@@ -37,6 +37,8 @@ func (w phrases) recurrence(timing string) string {
 	switch {
 	case day != "*" && names != "*": // cron means either of them
 		return timing
+	case day != "*" && m[5] != "":
+		return timing
 	case day != "*":
 		often = w.text("month_day", day, at)
 	case names != "*":
@@ -50,6 +52,11 @@ func (w phrases) recurrence(timing string) string {
 			}
 		}
 		often = w.text("weekly", strings.Join(days, ", "), at)
+		if m[5] != "" {
+			often += ", " + w.interval([]string{m[5], "d"})
+		}
+	case m[5] != "":
+		often = w.text("at_clock", w.interval([]string{m[5], "d"}), at)
 	default:
 		often = w.text("every_day", at)
 	}

@@ -22,6 +22,7 @@ type schedule struct {
 	State     string     `json:"state"`
 	Message   string     `json:"message"`
 	Timing    string     `json:"timing"`
+	EveryDays int        `json:"every_days"`
 	Timezone  string     `json:"timezone"`
 	Next      *time.Time `json:"next"`
 	ChannelID string     `json:"channel_id"`
@@ -55,11 +56,7 @@ func (d dialog) remind(w phrases, i grammar.Intent) reply {
 	if channelID == "" && !i.Here {
 		channelID = d.prefers
 	}
-	message := i.Text
-	if !i.Verbatim {
-		message = w.marked("reminder", i.Text)
-	}
-	return d.schedule(w, message, i.When, channelID, i.Verbatim)
+	return d.schedule(w, i.Text, i.When, channelID, i.Verbatim)
 }
 
 // schedule sets a reminder with a message.
@@ -99,6 +96,9 @@ func (d dialog) timing(when grammar.When) map[string]any {
 		arguments["every_seconds"] = when.Interval.Seconds()
 	case grammar.Cron:
 		arguments["cron"] = when.Expr
+		if when.Days > 0 {
+			arguments["every_days"] = when.Days
+		}
 		d.addZone(arguments)
 	}
 	return arguments
@@ -148,11 +148,7 @@ func (d dialog) snooze(w phrases, i grammar.Intent) reply {
 	if late := strings.LastIndex(message, " (late: "); late > 0 {
 		message = message[:late]
 	}
-	message = strings.TrimPrefix(message, "⏰ ")
-	if _, marked := withoutPrefix(message); !marked {
-		message = w.marked("reminder", message)
-	}
-	return d.schedule(w, message, when, "", false)
+	return d.schedule(w, plainText(strings.TrimPrefix(message, "⏰ ")), when, "", false)
 }
 
 // snoozeDelay is how long a reminder waits without a given time.
@@ -178,7 +174,9 @@ func (d dialog) scheduled(w phrases, s step) string {
 	if made.ChannelID != "" {
 		where = d.titleOf(made.ChannelID)
 	}
-	lines := []string{w.scheduled(made, w.at(*made.Next, d.now, made.Timezone), where)}
+	var arguments struct{ Payload struct{ Verbatim bool } }
+	_ = json.Unmarshal(s.arguments, &arguments) // written by this package
+	lines := []string{w.scheduled(made, arguments.Payload.Verbatim, w.at(*made.Next, d.now, made.Timezone), where)}
 	for _, n := range made.Notes {
 		lines = append(lines, w.note(n))
 	}
@@ -267,7 +265,8 @@ func (sc schedule) on(day time.Time) bool {
 		days := strings.Split(strings.Replace(field, "1-5", "1,2,3,4,5", 1), ",")
 		return field == "*" || slices.Contains(days, strconv.Itoa(n))
 	}
-	return in(fields[2], day.Day()) && in(fields[4], int(day.Weekday()))
+	return in(fields[2], day.Day()) && in(fields[4], int(day.Weekday())) &&
+		(sc.EveryDays < 2 || daysBetween(sc.Next.In(day.Location()), day)%sc.EveryDays == 0)
 }
 
 // when tells the time of a reminder, or what memory knows.
@@ -353,8 +352,7 @@ func (d dialog) pick(w phrases, own []schedule, which grammar.Which) (one []sche
 	case which.It != "" || which == grammar.Which{} && len(own) > 1:
 		matches = withID(own, id)
 		if delivered != "" {
-			text, _ := withoutPrefix(strings.TrimPrefix(delivered, "⏰ "))
-			matches = match(own, text)
+			matches = match(own, plainText(strings.TrimPrefix(delivered, "⏰ ")))
 		}
 		if len(matches) == 0 {
 			matches = own
@@ -394,8 +392,7 @@ func (d dialog) change(w phrases, i grammar.Intent) reply {
 	case "pause", "resume":
 		return d.update(w, sc, map[string]any{"action": i.Do})
 	case "rename":
-		prefix := strings.TrimSuffix(sc.Message, plainText(sc.Message))
-		return d.update(w, sc, map[string]any{"message": prefix + i.Text})
+		return d.update(w, sc, map[string]any{"message": i.Text})
 	case "later", "earlier":
 		if sc.Kind != "once" || sc.Next == nil {
 			return say((&grammar.Question{Reason: grammar.Repeats, Language: w.language, Said: d.text}).Text())
@@ -406,7 +403,7 @@ func (d dialog) change(w phrases, i grammar.Intent) reply {
 	if sc.Next == nil {
 		return say(w.text("what_else"))
 	}
-	r := grammar.ParseFor(d.text, d.now, &grammar.Timing{Next: *sc.Next, Cron: sc.cron}, d.channelNames()...)
+	r := grammar.ParseFor(d.text, d.now, &grammar.Timing{Next: *sc.Next, Cron: grammar.Cron{Expr: sc.cron, Days: sc.EveryDays}}, d.channelNames()...)
 	switch {
 	case r.Question != nil:
 		return say(r.Question.Text())
@@ -414,11 +411,6 @@ func (d dialog) change(w phrases, i grammar.Intent) reply {
 		return say(w.text("other_kind"))
 	}
 	return d.update(w, sc, d.timing(r.Intent.When))
-}
-
-func plainText(message string) string {
-	text, _ := withoutPrefix(message)
-	return text
 }
 
 func (d dialog) update(w phrases, sc schedule, arguments map[string]any) reply {

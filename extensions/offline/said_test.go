@@ -34,9 +34,9 @@ func TestDialogs(t *testing.T) {
 		{"should I cancel the pills?", "I didn't understand"},
 		{"не отменяй таблетки", "Я вас не понимаю"},
 		{"remind me at 6pm || buy milk and cancel the order", `schedule_once {"at":"2026-03-11T18:00:00+01:00",` +
-			`"message":"Reminder: buy milk and cancel the order","timezone":"Europe/Berlin"}`},
+			`"message":"buy milk and cancel the order","timezone":"Europe/Berlin"}`},
 		{"remind me to call Bob || tomorrow || at 9am", `schedule_once {"at":"2026-03-12T09:00:00+01:00",` +
-			`"message":"Reminder: call Bob","timezone":"Europe/Berlin"}`},
+			`"message":"call Bob","timezone":"Europe/Berlin"}`},
 		// Undo
 		{"cancel the pills || undo", `update_schedule {"action":"undo","id":"r1"}`},
 		{"cancel the pills || no, bring it back", `update_schedule {"action":"undo","id":"r1"}`},
@@ -70,25 +70,25 @@ func TestDialogs(t *testing.T) {
 		{"timer 5 minutes || make it 10 minutes", `update_schedule {"delay_seconds":600,"id":"r4"}`},
 		{"pause the pills", `update_schedule {"action":"pause","id":"r1"}`},
 		{"move it to 6pm", "Which one?"},
-		{"rename the pills to vitamins", `update_schedule {"id":"r1","message":"Reminder: vitamins"}`},
+		{"rename the pills to vitamins", `update_schedule {"id":"r1","message":"vitamins"}`},
 		{"напомни позвонить Бобу в 18 || нет, в 7", `update_schedule {"at":"2026-03-11T19:00:00+01:00","id":"r4",` +
 			`"timezone":"Europe/Berlin"}`},
 		{"перенеси таблетки на 10 утра", `update_schedule {"cron":"0 10 * * *","id":"r1","timezone":"Europe/Berlin"}`},
 		{"отложи маму на час", `update_schedule {"at":"2026-03-12T19:00:00+01:00","id":"r3","timezone":"Europe/Berlin"}`},
 		// Again
 		{"! Reminder: take the pills || snooze 10 minutes", `schedule_once {"delay_seconds":600,` +
-			`"message":"Reminder: take the pills"}`},
+			`"message":"take the pills"}`},
 		{"! Reminder: take the pills || remind me again in an hour", `schedule_once {"delay_seconds":3600,` +
-			`"message":"Reminder: take the pills"}`},
+			`"message":"take the pills"}`},
 		{"! Reminder: take the pills || in an hour", `schedule_once {"delay_seconds":3600,` +
-			`"message":"Reminder: take the pills"}`},
+			`"message":"take the pills"}`},
 		{"snooze", "Which reminder do you mean?"},
 		{"remind me about that tomorrow at 9", "Which reminder do you mean?"},
 		{"! Напоминание: принять таблетки || отложи на 10 минут", `schedule_once {"delay_seconds":600,` +
-			`"message":"Напоминание: принять таблетки"}`},
+			`"message":"принять таблетки"}`},
 		{"напомни об этом завтра в 9", "О каком напоминании речь?"},
 		{"напомни снова позвонить маме через час", `schedule_once {"delay_seconds":3600,` +
-			`"message":"Напоминание: позвонить маме"}`},
+			`"message":"позвонить маме"}`},
 		// Timers and alarms
 		{"timer 10 minutes", `schedule_once {"delay_seconds":600,"message":"Timer: 10 minutes"}`},
 		{"set a 5 min timer for pasta", `schedule_once {"delay_seconds":300,"message":"Timer: pasta"}`},
@@ -140,16 +140,17 @@ func TestDialogs(t *testing.T) {
 		{"как подключить телеграм?", "Выполните `switchboard setup`"},
 		// Slips, politeness, rhythms
 		{"remind me to call mum tomorow at 18:00", `schedule_once {"at":"2026-03-12T18:00:00+01:00",` +
-			`"message":"Reminder: call mum","timezone":"Europe/Berlin"}`},
+			`"message":"call mum","timezone":"Europe/Berlin"}`},
 		{"remind me to buy a sundae at 6pm", `schedule_once {"at":"2026-03-11T18:00:00+01:00",` +
-			`"message":"Reminder: buy a sundae","timezone":"Europe/Berlin"}`},
+			`"message":"buy a sundae","timezone":"Europe/Berlin"}`},
 		{"remind me this afternoon to call Bob", `schedule_once {"at":"2026-03-11T15:00:00+01:00",` +
-			`"message":"Reminder: call Bob","timezone":"Europe/Berlin"}`},
+			`"message":"call Bob","timezone":"Europe/Berlin"}`},
 		{"напомни-ка через час купить хлеб, пожалуйста", `schedule_once {"delay_seconds":3600,` +
-			`"message":"Напоминание: купить хлеб"}`},
+			`"message":"купить хлеб"}`},
 		{"напомни приготовить завтрак в 18:00", `schedule_once {"at":"2026-03-11T18:00:00+01:00",` +
-			`"message":"Напоминание: приготовить завтрак","timezone":"Europe/Berlin"}`},
-		{"напоминай через день в 9 пить воду", "Я не умею напоминать «через день»"},
+			`"message":"приготовить завтрак","timezone":"Europe/Berlin"}`},
+		{"напоминай через день в 9 пить воду", `schedule_recurring {"cron":"0 9 * * *","every_days":2,` +
+			`"message":"пить воду","timezone":"Europe/Berlin"}`},
 	} {
 		t.Run(tt.said, func(t *testing.T) {
 			t.Parallel()

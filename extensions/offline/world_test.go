@@ -55,9 +55,9 @@ func newWorld(t testing.TB, text string) *world {
 		t.Fatal(err)
 	}
 	w := &world{t: t, now: time.Date(2026, 3, 11, 14, 20, 0, 0, zone)}
-	texts := []string{"Reminder: take the pills", "Reminder: pay rent", "Reminder: call mum", "my wife's name is Anna"}
+	texts := []string{"take the pills", "pay rent", "Reminder: call mum", "my wife's name is Anna"}
 	if strings.ContainsFunc(text, func(r rune) bool { return unicode.Is(unicode.Cyrillic, r) }) {
-		texts = []string{"Напоминание: принять таблетки", "Напоминание: заплатить за квартиру",
+		texts = []string{"принять таблетки", "заплатить за квартиру",
 			"Напоминание: позвонить маме", "мою жену зовут Анна"}
 	}
 	at := func(month time.Month, day, hour int) *time.Time {

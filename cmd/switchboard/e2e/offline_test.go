@@ -68,7 +68,7 @@ func TestRemindersAreMarked(t *testing.T) {
 		t.Errorf("the message is %q", got)
 	}
 	p.ask("in 1 second remind me in Telegram to turn off the kettle")
-	if got := w.told(anna, 2).Text; got != "⏰ Reminder: turn off the kettle" {
+	if got := w.told(anna, 2).Text; got != "⏰ turn off the kettle" {
 		t.Errorf("the reminder is %q", got)
 	}
 }

